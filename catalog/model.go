@@ -1,0 +1,90 @@
+package catalog
+
+// Attention names how a model stores its context.
+type Attention string
+
+// Kinds of attention.
+const (
+	AttentionMHA    Attention = "mha"
+	AttentionGQA    Attention = "gqa"
+	AttentionMLA    Attention = "mla"    // latent cache, replicated on every TP rank
+	AttentionHybrid Attention = "hybrid" // full layers among windowed, chunked, linear or state-space ones
+)
+
+// Model is the shape of a served model: what its config.json says, counted in
+// parameters and layers. A zero is unknown or not applicable.
+type Model struct {
+	ID      string   `yaml:"id"` // Hugging Face id
+	Aliases []string `yaml:"aliases,omitempty"`
+	Family  string   `yaml:"family"`
+
+	TotalParams  float64 `yaml:"total_params"`  // parameters
+	ActiveParams float64 `yaml:"active_params"` // parameters that one token uses; equal to TotalParams for dense models
+
+	Layers       int `yaml:"layers,omitempty"`
+	Hidden       int `yaml:"hidden,omitempty"`
+	Heads        int `yaml:"heads,omitempty"`
+	KVHeads      int `yaml:"kv_heads,omitempty"`
+	HeadDim      int `yaml:"head_dim,omitempty"`
+	Intermediate int `yaml:"intermediate,omitempty"` // width of the FFN; of one expert for MoE where ExpertWidth is 0
+	Vocab        int `yaml:"vocab,omitempty"`
+	// TiedEmbeddings says that the input table is also the output layer: it is
+	// then read in every step.
+	TiedEmbeddings bool `yaml:"tied_embeddings,omitempty"`
+
+	Experts         int `yaml:"experts,omitempty"`           // routed experts of a MoE layer
+	ExpertsPerToken int `yaml:"experts_per_token,omitempty"` // routed experts one token uses
+	ExpertWidth     int `yaml:"expert_width,omitempty"`      // FFN width of one routed expert
+	SharedWidth     int `yaml:"shared_width,omitempty"`      // FFN width of the shared experts together
+	DenseLayers     int `yaml:"dense_layers,omitempty"`      // layers without routed experts
+
+	Attention     Attention `yaml:"attention,omitempty"`
+	KVLoraRank    int       `yaml:"kv_lora_rank,omitempty"`
+	QKRopeHeadDim int       `yaml:"qk_rope_head_dim,omitempty"`
+	SlidingWindow int       `yaml:"sliding_window,omitempty"` // tokens that a windowed layer keeps
+	FullLayers    int       `yaml:"full_layers,omitempty"`    // layers whose cache grows with the context; 0: all
+	WindowLayers  int       `yaml:"window_layers,omitempty"`  // layers that keep SlidingWindow tokens
+	LinearLayers  int       `yaml:"linear_layers,omitempty"`  // layers with a constant state
+	SparseTopK    int       `yaml:"sparse_top_k,omitempty"`   // cached tokens a sparse-attention step reads
+
+	MaxPositions int    `yaml:"max_positions,omitempty"`
+	NativeDType  DType  `yaml:"native_dtype,omitempty"` // of the weights as published
+	Source       string `yaml:"source"`
+}
+
+// DType names how a number is stored.
+type DType string
+
+// Storage types. The four-bit ones carry their scales.
+const (
+	FP32  DType = "fp32"
+	BF16  DType = "bf16"
+	FP16  DType = "fp16"
+	FP8   DType = "fp8"
+	INT8  DType = "int8"
+	INT4  DType = "int4"  // AWQ, GPTQ: groups of 128
+	MXFP4 DType = "mxfp4" // 4.25 bit
+	NVFP4 DType = "nvfp4" // 4.5 bit
+)
+
+// Bytes returns the bytes of one element with its scales (physics.md section
+// 3); 0 for an unknown type.
+func (d DType) Bytes() float64 {
+	switch d {
+	case FP32:
+		return 4
+	case BF16, FP16:
+		return 2
+	case FP8:
+		return 1
+	case INT8:
+		return 1
+	case INT4:
+		return 0.515
+	case MXFP4:
+		return 4.25 / 8
+	case NVFP4:
+		return 4.5 / 8
+	}
+	return 0
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// RankWindow is what a window says of one data-parallel rank.
+type RankWindow struct {
+	Name       string
+	Running    stat.Opt // mean over the polls
+	Waiting    stat.Opt // mean over the polls
+	KVPeak     stat.Opt // ratio, maximum over the polls
+	MaxNumSeqs stat.Opt // the seats gauge where the page has one
+	Generation stat.Opt // output tokens gained
+	StepsPerS  stat.Opt // engine steps with output per second
+}
+
+// GPUWindow is what a window says of one device.
+type GPUWindow struct {
+	Index      int
+	Name, UUID string
+	Mean       [NumGPUFields]stat.Opt // over the polls
+	Last       [NumGPUFields]stat.Opt // last poll
+	Peak       [NumGPUFields]stat.Opt // maximum over the polls
+	Throttle   uint64                 // reasons seen at any poll
+	ThrottleOK bool
+}
+
+// Window is about two seconds of polls (9 polls, 8 gaps; the last poll of one
+// window is the first of the next, so no event is lost). Deltas run from the
+// first to the last good page.
+type Window struct {
+	Index    int
+	Start    time.Duration // first good page's completion
+	Duration time.Duration // first to last good page; 0 where there are not two
+	Polls    int           // good pages
+	Failed   int           // scrapes that failed in it
+	Missed   int           // ticks that rooftop itself missed
+
+	Evaluable bool   // tier 1: positive duration and a running gauge
+	Active    bool   // tier 2: the server was doing real work
+	Restarted bool   // the server restarted inside it: every delta is absent
+	Why       string // why it is not evaluable
+
+	Running     stat.Opt // requests, mean over the polls, all ranks
+	RunningPeak stat.Opt
+	RunningMin  stat.Opt
+	Waiting     stat.Opt // mean over the polls
+	WaitingPeak stat.Opt
+	Deferred    stat.Opt // of the waiting, not for capacity; mean
+	Swapped     stat.Opt
+	KV          stat.Opt // ratio, mean over the polls (and over ranks)
+	KVPeak      stat.Opt // ratio, maximum over the polls, fullest rank
+	KVLast      stat.Opt // ratio, last poll
+	CPUKV       stat.Opt
+	Asleep      bool // asleep or paused at any poll
+
+	Rate  [NumCounters]stat.Opt // per second; absent on a fall
+	Delta [NumCounters]stat.Opt // gained in the window; absent on a fall
+	Hist  [NumHists]stat.Delta  // gained in the window
+	// Lifetime is the cumulative mean at the last page, the documented fallback
+	// where nothing completed in the window. It is "since start": it is never
+	// pooled with window means.
+	Lifetime [NumHists]stat.Opt
+	Last     [NumCounters]stat.Opt // raw totals at the last page
+
+	// Progress says that a token or step counter moved between two polls;
+	// LongestGap is the longest time between two polls that saw it move (or from
+	// the window's edge), a bound on the longest step.
+	Progress   bool
+	LongestGap time.Duration
+
+	Ranks []RankWindow
+	GPUs  []GPUWindow
+
+	// Scalars over GPUs: power summed, utilisation mean, VRAM the fullest GPU.
+	GPUUtil   stat.Opt
+	MemUtil   stat.Opt
+	DRAMUtil  stat.Opt
+	Power     stat.Opt // W, all GPUs
+	VRAMUsed  stat.Opt // bytes, fullest GPU, last poll
+	VRAMPeak  stat.Opt // bytes, fullest GPU
+	VRAMTotal stat.Opt // bytes, of that GPU
+	// Skewed says that page and GPU were read more than a second apart: rules
+	// that join both sources are switched off. No GPU is not skew.
+	Skewed bool
+
+	// StepTime is the mean engine step while busy, in seconds, with what it was
+	// taken from: "steps" (iteration count), "itl" or "rate" (running/generation).
+	StepTime     stat.Opt
+	StepTimeFrom string
+}
+
+// Seconds returns the window's duration in seconds.
+func (w *Window) Seconds() float64 { return w.Duration.Seconds() }
+
+// QueueRatio returns waiting/(running+waiting), 0..1; absent without both or
+// with neither.
+func (w *Window) QueueRatio() stat.Opt {
+	if !w.Running.OK || !w.Waiting.OK {
+		return stat.None
+	}
+	return w.Waiting.Div(w.Running.Plus(w.Waiting))
+}
+
+// Mean returns the mean of a histogram over the window, without a fallback.
+func (w *Window) Mean(h Hist) stat.Opt { return w.Hist[h].Mean() }
