@@ -60,6 +60,12 @@ type Rule struct {
 	// and fix, from the whole run. It may set State to Suppressed or NotFired
 	// where the run as a whole says so.
 	Conclude func(r *Run, t Tally, f *Finding)
+	// Suppresses names findings that are this one seen from another side: where
+	// both are significant they become Suppressed.
+	Suppresses []FindingID
+	// Overrides names findings whose remedies have no basis while this one
+	// holds: they stay listed and are not recommended.
+	Overrides []FindingID
 	// Once, where set, judges the run as a whole instead of window by window
 	// (configuration facts, stalls). It sets State, Significant and the rest.
 	Once func(r *Run, f *Finding)

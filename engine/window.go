@@ -66,11 +66,14 @@ type Window struct {
 	Lifetime [NumHists]stat.Opt
 	Last     [NumCounters]stat.Opt // raw totals at the last page
 
-	// Progress says that a token or step counter moved between two polls;
-	// LongestGap is the longest time between two polls that saw it move (or from
-	// the window's edge), a bound on the longest step.
-	Progress   bool
-	LongestGap time.Duration
+	// Progress says that a token or step counter moved inside the window. Stall
+	// is how long, at its end, requests had been in and none had moved (reaching
+	// back over earlier windows); LongestStep is the longest such time so far in
+	// the run that ended with progress, an upper bound on the longest step.
+	Progress    bool
+	Stall       time.Duration
+	LongestStep time.Duration
+	PrefixGauge stat.Opt // V0: hit-rate gauge at the last poll, 0..1
 
 	Ranks []RankWindow
 	GPUs  []GPUWindow
