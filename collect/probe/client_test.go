@@ -1,0 +1,376 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// transport answers requests in process.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answer(status int, kind string, body io.ReadCloser) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: body}
+}
+
+func text(s string) io.ReadCloser { return io.NopCloser(strings.NewReader(s)) }
+
+const (
+	token = `data: {"choices":[{"index":0,"text":"a","finish_reason":null}]}` + "\n\n"
+	last  = `data: {"choices":[{"index":0,"text":"","finish_reason":"length"}]}` + "\n\n"
+	usage = `data: {"choices":[],"usage":{"prompt_tokens":11,"total_tokens":14,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}}` + "\n\n"
+	done  = "data: [DONE]\n\n"
+)
+
+func newTestClient(t *testing.T, o Options, f transport) *Client {
+	t.Helper()
+	o.Transport = f
+	c, err := NewClient("http://server.test:8000", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func streaming(body string) transport {
+	return func(*http.Request) (*http.Response, error) {
+		return answer(http.StatusOK, "text/event-stream; charset=utf-8", text(body)), nil
+	}
+}
+
+func TestNewClientAddresses(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{"localhost:8000", "http://localhost:8000"},
+		{"http://host:1/", "http://host:1"},
+		{"http://host:1/v1", "http://host:1"},
+		{"http://host:1/v1/", "http://host:1"},
+		{"https://host/metrics", "https://host"},
+		{"https://host/team/a/v1?x=1#y", "https://host/team/a"},
+		{"[::1]:8000", "http://[::1]:8000"},
+	} {
+		c, err := NewClient(tc.in, Options{})
+		if err != nil {
+			t.Errorf("%q: %v", tc.in, err)
+			continue
+		}
+		if got := c.base.String(); got != tc.want {
+			t.Errorf("%q: got %q, want %q", tc.in, got, tc.want)
+		}
+	}
+	for _, in := range []string{"", "ftp://host", "http://", "http://user:hunter2@ho st", "unix:///run/x"} {
+		c, err := NewClient(in, Options{})
+		if err == nil {
+			t.Errorf("%q: got %v, want an error", in, c.base)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the error repeats a password: %v", in, err)
+		}
+	}
+}
+
+func TestCompleteSends(t *testing.T) {
+	var path, key string
+	var body map[string]any
+	c := newTestClient(t, Options{Model: "m", APIKey: "k1"}, func(r *http.Request) (*http.Response, error) {
+		path, key = r.Method+" "+r.URL.Path, r.Header.Get("Authorization")
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		return answer(http.StatusOK, "text/event-stream", text(done)), nil
+	})
+	if _, err := c.Complete(t.Context(), Request{Prompt: "hi", MaxTokens: 3, IgnoreEOS: true}); err != nil {
+		t.Fatal(err)
+	}
+	// No seed: a request's own seed stops the CPU engine of vLLM 0.32.0.
+	want := map[string]any{
+		"model": "m", "prompt": "hi", "max_tokens": 3.0, "stream": true, "ignore_eos": true,
+		"stream_options": map[string]any{"include_usage": true},
+	}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Error(diff)
+	}
+	if path != "POST /v1/completions" || key != "Bearer k1" {
+		t.Errorf("got %s with %q", path, key)
+	}
+}
+
+func TestCompleteTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
+			time.Sleep(50 * time.Millisecond)
+			read, write := io.Pipe()
+			go func() {
+				defer write.Close()
+				for _, piece := range []string{": ping\n\n", token, token, last, usage, done} {
+					time.Sleep(10 * time.Millisecond)
+					_, _ = io.WriteString(write, piece)
+				}
+			}()
+			return answer(http.StatusOK, "text/event-stream", read), nil
+		})
+		var seen []time.Duration
+		sent := time.Now()
+		got, err := c.Complete(t.Context(), Request{MaxTokens: 3, OnChunk: func(d time.Duration) { seen = append(seen, d) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const ms = time.Millisecond
+		want := Result{
+			Sent: sent, Chunks: []time.Duration{70 * ms, 80 * ms, 90 * ms}, Status: 200,
+			PromptTokens: 11, OutputTokens: 3, CachedTokens: 8, Counted: true, FinishReason: "length",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(got.Chunks, seen); diff != "" {
+			t.Error(diff)
+		}
+		ttft, _ := got.TTFT()
+		e2e, _ := got.E2E()
+		tpot, _ := got.TPOT()
+		if ttft != 70*ms || e2e != 90*ms || tpot != 10*ms {
+			t.Errorf("got TTFT %v, E2E %v, TPOT %v", ttft, e2e, tpot)
+		}
+	})
+}
+
+func TestResultWithoutLatencies(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		r               Result
+		ttft, e2e, tpot bool
+	}{
+		{"nothing came", Result{}, false, false, false},
+		{"one token", Result{Chunks: []time.Duration{1}, OutputTokens: 1}, true, true, false},
+		{"three tokens in one chunk", Result{Chunks: []time.Duration{1}, OutputTokens: 3}, true, true, false},
+		{"usage says none", Result{Chunks: []time.Duration{1, 2}}, true, true, false},
+		{"two tokens", Result{Chunks: []time.Duration{1, 2}, OutputTokens: 2}, true, true, true},
+	} {
+		_, ttft := tc.r.TTFT()
+		_, e2e := tc.r.E2E()
+		_, tpot := tc.r.TPOT()
+		if ttft != tc.ttft || e2e != tc.e2e || tpot != tc.tpot {
+			t.Errorf("%s: got TTFT %v, E2E %v, TPOT %v", tc.name, ttft, e2e, tpot)
+		}
+	}
+}
+
+func TestCompleteStreams(t *testing.T) {
+	refusal := `{"error":{"message":"engine is dead","type":"InternalServerError","code":500}}`
+	for _, tc := range []struct {
+		name, body string
+		chunks     int
+		tokens     int
+		err        error
+		message    string
+	}{
+		{name: "usage counts several tokens a chunk", body: token + usage + done, chunks: 1, tokens: 3},
+		{name: "without usage a chunk is a token", body: token + token + done, chunks: 2, tokens: 2},
+		{name: "usage in every chunk", body: `data: {"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\n" + done, chunks: 1, tokens: 2},
+		{name: "usage null in chunks", body: `data: {"choices":[{"text":"a"}],"usage":null,"error":null}` + "\n\n" + done, chunks: 1, tokens: 1},
+		{name: "ends early", body: token + token, chunks: 2, tokens: 2, err: ErrTruncated},
+		{name: "empty", body: "", err: ErrTruncated},
+		{name: "never ends", body: strings.Repeat(token, 100), chunks: 4 + overrun, tokens: 4 + overrun, err: ErrOverrun},
+		{name: "error object", body: token + "data: " + refusal + "\n\n" + done, chunks: 1, tokens: 1, message: "server reported in the stream: engine is dead"},
+		{name: "older error object", body: `data: {"object":"error","message":"too long","code":400}` + "\n\n", message: "server reported in the stream: too long"},
+		{name: "error event", body: "event: error\ndata: boom\n\n", message: "server reported in the stream: boom"},
+		{name: "not JSON", body: "data: <html>\n\n", message: "read stream: invalid character '<' looking for beginning of value"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newTestClient(t, Options{Model: "m"}, streaming(tc.body))
+			got, err := c.Complete(t.Context(), Request{MaxTokens: 4})
+			if len(got.Chunks) != tc.chunks || got.OutputTokens != tc.tokens {
+				t.Errorf("got %d chunks, %d tokens, want %d, %d", len(got.Chunks), got.OutputTokens, tc.chunks, tc.tokens)
+			}
+			switch {
+			case tc.err != nil:
+				if !errors.Is(err, tc.err) {
+					t.Errorf("got error %v, want %v", err, tc.err)
+				}
+			case tc.message != "":
+				if err == nil || err.Error() != tc.message {
+					t.Errorf("got error %v, want %s", err, tc.message)
+				}
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCompleteRefusals(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		status int
+		kind   string
+		body   string
+		want   string
+	}{
+		{"vLLM", 404, "application/json", `{"error":{"message":"The model x does not exist.","type":"NotFoundError","code":404}}`, "status 404 Not Found: The model x does not exist."},
+		{"older vLLM", 400, "application/json", `{"object":"error","message":"too long","code":400}`, "status 400 Bad Request: too long"},
+		{"FastAPI", 422, "application/json", `{"detail":"no prompt"}`, "status 422 Unprocessable Entity: no prompt"},
+		{"plain error", 401, "application/json", `{"error":"Unauthorized"}`, "status 401 Unauthorized: Unauthorized"},
+		{"proxy page", 502, "text/html", "<h1>Bad\n gateway</h1>", "status 502 Bad Gateway: <h1>Bad gateway</h1>"},
+		{"escape sequence", 500, "text/plain", "a\x1b[2Jb\xff", "status 500 Internal Server Error: a?[2Jb\ufffd"},
+		{"redirect", 302, "text/html", "", "status 302 Found"},
+		{"long", 500, "text/plain", strings.Repeat("x", 1000), "status 500 Internal Server Error: " + strings.Repeat("x", maxMessageRunes) + "..."},
+		{"not a stream", 200, "application/json", `{}`, `answer is "application/json", not an event stream`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newTestClient(t, Options{Model: "m", APIKey: "hunter2"}, func(*http.Request) (*http.Response, error) {
+				return answer(tc.status, tc.kind, text(tc.body)), nil
+			})
+			got, err := c.Complete(t.Context(), Request{MaxTokens: 1})
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+			if got.Status != tc.status {
+				t.Errorf("got status %d", got.Status)
+			}
+		})
+	}
+}
+
+func TestCompleteRefusesNoTokens(t *testing.T) {
+	c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
+		t.Error("a request was sent")
+		return nil, io.EOF
+	})
+	if _, err := c.Complete(t.Context(), Request{}); err == nil {
+		t.Error("got no error")
+	}
+}
+
+// A redirect is an answer, not an order: the request and its token stay here.
+func TestClientFollowsNoRedirect(t *testing.T) {
+	var asked []string
+	c := newTestClient(t, Options{Model: "m", APIKey: "hunter2"}, func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.Host)
+		response := answer(http.StatusTemporaryRedirect, "text/html", text(""))
+		response.Header.Set("Location", "http://elsewhere.test/v1/completions")
+		return response, nil
+	})
+	var status *StatusError
+	if _, err := c.Complete(t.Context(), Request{MaxTokens: 1}); !errors.As(err, &status) || status.Code != 307 {
+		t.Errorf("got %v, want status 307", err)
+	}
+	if diff := cmp.Diff([]string{"server.test:8000"}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestModel(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		status     int
+		body       string
+		want, fail string
+	}{
+		{name: "first", status: 200, body: `{"data":[{"id":"a"},{"id":"b"}]}`, want: "a"},
+		{name: "none", status: 200, body: `{"data":[]}`, fail: "list models at http://server.test:8000/v1/models: the server names none; give the model's name"},
+		{name: "key needed", status: 401, body: `{"error":"Unauthorized"}`, fail: "list models at http://server.test:8000/v1/models: status 401 Unauthorized: Unauthorized"},
+		{name: "a page", status: 200, body: "<html>", fail: "list models at http://server.test:8000/v1/models: not an OpenAI-compatible answer: invalid character '<' looking for beginning of value"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			asked := 0
+			c := newTestClient(t, Options{}, func(*http.Request) (*http.Response, error) {
+				asked++
+				return answer(tc.status, "application/json", text(tc.body)), nil
+			})
+			for range 2 {
+				got, err := c.Model(t.Context())
+				if tc.fail == "" && err != nil {
+					t.Fatal(err)
+				}
+				if tc.fail != "" && (err == nil || err.Error() != tc.fail) {
+					t.Errorf("got error %v, want %s", err, tc.fail)
+				}
+				if got != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+			}
+			if tc.fail == "" && asked != 1 {
+				t.Errorf("asked %d times, want once", asked)
+			}
+		})
+	}
+}
+
+// A server that holds the connection open after [DONE] delays a client by no
+// more than the grace.
+func TestCompleteLeavesLingeringStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
+			read, write := io.Pipe()
+			go func() { _, _ = io.WriteString(write, token+done) }()
+			return answer(http.StatusOK, "text/event-stream", read), nil
+		})
+		begin := time.Now()
+		if _, err := c.Complete(t.Context(), Request{MaxTokens: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != closeGrace {
+			t.Errorf("took %v, want %v", took, closeGrace)
+		}
+	})
+}
+
+func TestCompleteStopsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClient(t, Options{Model: "m"}, func(r *http.Request) (*http.Response, error) {
+			read, write := io.Pipe()
+			context.AfterFunc(r.Context(), func() { write.CloseWithError(r.Context().Err()) })
+			go func() { _, _ = io.WriteString(write, token) }()
+			return answer(http.StatusOK, "text/event-stream", read), nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		got, err := c.Complete(ctx, Request{MaxTokens: 9})
+		if !errors.Is(err, context.DeadlineExceeded) || len(got.Chunks) != 1 || got.OutputTokens != 1 {
+			t.Errorf("got %+v, %v, want one chunk and the deadline", got, err)
+		}
+	})
+}
+
+func FuzzComplete(f *testing.F) {
+	for _, in := range []string{token + token + last + usage + done, token + usage, "data: {\"error\":{}}\n\n", "data: null\n\n" + done, "data: {\"usage\":{\"completion_tokens\":-1}}\n\n" + done} {
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		c := newTestClient(t, Options{Model: "m"}, streaming(body))
+		got, err := c.Complete(t.Context(), Request{MaxTokens: 8})
+		if len(got.Chunks) > 8+overrun {
+			t.Errorf("kept %d chunks of a request of 8 tokens", len(got.Chunks))
+		}
+		if got.OutputTokens < 0 || got.PromptTokens < 0 || (!got.Counted && got.OutputTokens != len(got.Chunks)) {
+			t.Errorf("got %d prompt, %d output tokens in %d chunks", got.PromptTokens, got.OutputTokens, len(got.Chunks))
+		}
+		if err == nil && !strings.Contains(body, "[DONE]") {
+			t.Error("a stream without [DONE] passed for whole")
+		}
+	})
+}
+
+func BenchmarkComplete(b *testing.B) {
+	body := strings.Repeat(token, 64) + usage + done
+	c, err := NewClient("http://server.test", Options{Model: "m", Transport: streaming(body)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Complete(b.Context(), Request{Prompt: "p", MaxTokens: 64}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

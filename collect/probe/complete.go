@@ -1,0 +1,265 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Request is one completion to ask for.
+type Request struct {
+	Prompt    string
+	MaxTokens int // output tokens at most; at least 1
+	// IgnoreEOS makes vLLM generate MaxTokens tokens whatever the model says.
+	// Servers that do not know it either ignore or refuse it.
+	IgnoreEOS bool
+	// OnChunk, where set, is called as each chunk of output arrives, with the
+	// time since the send.
+	OnChunk func(sinceSend time.Duration)
+}
+
+// Result is what one request measured. After an error it holds what was
+// measured up to then.
+type Result struct {
+	Sent   time.Time       // just before the request went to the connection
+	Chunks []time.Duration // arrival of each chunk of output, since Sent
+	Status int             // HTTP status; 0 where no answer came
+	// PromptTokens and OutputTokens are the server's count where Counted is
+	// true. Without it PromptTokens is 0, unknown, and OutputTokens the chunks.
+	PromptTokens int
+	OutputTokens int
+	CachedTokens int // of the prompt, where the server tells; else 0
+	Counted      bool
+	FinishReason string // "length", "stop", ...; "" where the server gave none
+}
+
+// TTFT returns the time from send to the first chunk; false where none came.
+func (r *Result) TTFT() (time.Duration, bool) {
+	if len(r.Chunks) == 0 {
+		return 0, false
+	}
+	return r.Chunks[0], true
+}
+
+// E2E returns the time from send to the last chunk; false where none came.
+func (r *Result) E2E() (time.Duration, bool) {
+	if len(r.Chunks) == 0 {
+		return 0, false
+	}
+	return r.Chunks[len(r.Chunks)-1], true
+}
+
+// TPOT returns (E2E-TTFT)/(tokens-1); false for fewer than two tokens, and
+// where all of them came in one chunk.
+func (r *Result) TPOT() (time.Duration, bool) {
+	if len(r.Chunks) < 2 || r.OutputTokens < 2 {
+		return 0, false
+	}
+	span := r.Chunks[len(r.Chunks)-1] - r.Chunks[0]
+	return span / time.Duration(r.OutputTokens-1), true
+}
+
+// Errors of a stream that broke its protocol.
+var (
+	// ErrTruncated says that a stream ended without [DONE].
+	ErrTruncated = errors.New("stream ended before [DONE]")
+	// ErrOverrun says that a server went on after the tokens it was asked for.
+	ErrOverrun = errors.New("stream has more chunks than tokens were asked for")
+)
+
+// StreamError is an error that the server reported inside a stream it had
+// begun with status 200.
+type StreamError struct {
+	Message string
+}
+
+// Error returns the server's words.
+func (e *StreamError) Error() string { return "server reported in the stream: " + e.Message }
+
+// overrun is how many chunks beyond MaxTokens are tolerated: some servers open
+// with an empty chunk and close with one that only carries the finish reason.
+const overrun = 8
+
+type completionBody struct {
+	Model         string        `json:"model"`
+	Prompt        string        `json:"prompt"`
+	MaxTokens     int           `json:"max_tokens"`
+	Stream        bool          `json:"stream"`
+	StreamOptions streamOptions `json:"stream_options"`
+	IgnoreEOS     bool          `json:"ignore_eos,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// Complete sends one streaming completion and reads it to its end. The error
+// is a *StatusError, a *StreamError, ErrTruncated, ErrOverrun, or that of the
+// connection or context; the result is valid as far as it got. The request
+// carries no seed: a request's own seed stops the CPU engine of vLLM 0.32.0.
+func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
+	if r.MaxTokens < 1 {
+		return Result{}, fmt.Errorf("completion of %d tokens: ask for at least 1", r.MaxTokens)
+	}
+	model, err := c.Model(ctx)
+	if err != nil {
+		return Result{Sent: time.Now()}, err
+	}
+	body, err := json.Marshal(completionBody{
+		Model: model, Prompt: r.Prompt, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS,
+		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	request, err := c.request(ctx, http.MethodPost, c.base.JoinPath("v1", "completions"), body)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Sent: time.Now()}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return result, err
+	}
+	defer response.Body.Close()
+	result.Status = response.StatusCode
+	if response.StatusCode != http.StatusOK {
+		return result, readStatus(response)
+	}
+	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return result, fmt.Errorf("answer is %q, not an event stream", kind)
+	}
+	err = result.read(response.Body, r)
+	if err == nil {
+		drain(response.Body)
+	}
+	return result, err
+}
+
+// drain reads a response to its end, so that the connection is used again, but
+// waits no longer than closeGrace for a server that keeps it open.
+func drain(body io.ReadCloser) {
+	stop := time.AfterFunc(closeGrace, func() { _ = body.Close() })
+	defer stop.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxErrorBytes)
+}
+
+// chunk is the part of a streamed message that is of interest.
+type chunk struct {
+	Choices []struct {
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Details    struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+	Error  json.RawMessage `json:"error"`
+	Object string          `json:"object"`
+}
+
+// read takes in the stream of one completion.
+func (r *Result) read(body io.Reader, request Request) error {
+	events := newEventReader(body)
+	for {
+		name, data, err := events.next()
+		since := time.Since(r.Sent)
+		if err == io.EOF {
+			return ErrTruncated
+		}
+		if err != nil {
+			return fmt.Errorf("read stream: %w", err)
+		}
+		if bytes.Equal(data, []byte("[DONE]")) {
+			return nil
+		}
+		if string(name) == "error" {
+			return &StreamError{Message: serverMessage(data)}
+		}
+		var c chunk
+		if err := json.Unmarshal(data, &c); err != nil {
+			return fmt.Errorf("read stream: %w", err)
+		}
+		if c.failed() {
+			return &StreamError{Message: serverMessage(data)}
+		}
+		if c.Usage != nil && c.Usage.Completion >= 0 && c.Usage.Prompt >= 0 {
+			r.PromptTokens, r.OutputTokens = c.Usage.Prompt, c.Usage.Completion
+			r.CachedTokens, r.Counted = c.Usage.Details.Cached, true
+		}
+		if len(c.Choices) == 0 {
+			continue
+		}
+		if len(r.Chunks) >= request.MaxTokens+overrun {
+			return ErrOverrun
+		}
+		r.Chunks = append(r.Chunks, since)
+		if !r.Counted {
+			r.OutputTokens = len(r.Chunks)
+		}
+		if reason := c.Choices[0].FinishReason; reason != "" {
+			r.FinishReason = reason
+		}
+		if request.OnChunk != nil {
+			request.OnChunk(since)
+		}
+	}
+}
+
+// failed says whether a message is an error: {"error": ...}, or vLLM's older
+// {"object": "error", ...}.
+func (c *chunk) failed() bool {
+	return c.Object == "error" || (len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")))
+}
+
+const maxMessageRunes = 300
+
+// serverMessage finds the words in an error body: OpenAI's {"error":
+// {"message"}}, {"error": "..."}, vLLM's older {"message"}, FastAPI's
+// {"detail"}, or the text itself. It is one line of bounded length.
+func serverMessage(body []byte) string {
+	var spelled struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	text := string(body)
+	if json.Unmarshal(body, &spelled) == nil {
+		var nested struct {
+			Message string `json:"message"`
+		}
+		var plain string
+		switch {
+		case json.Unmarshal(spelled.Error, &nested) == nil && nested.Message != "":
+			text = nested.Message
+		case json.Unmarshal(spelled.Error, &plain) == nil && plain != "":
+			text = plain
+		case spelled.Message != "":
+			text = spelled.Message
+		case json.Unmarshal(spelled.Detail, &plain) == nil && plain != "":
+			text = plain
+		}
+	}
+	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	if runes := []rune(text); len(runes) > maxMessageRunes {
+		return string(runes[:maxMessageRunes]) + "..."
+	}
+	return text
+}
+
+// printable replaces what could move a terminal's cursor.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) || unicode.IsSpace(r) {
+		return r
+	}
+	return '?'
+}

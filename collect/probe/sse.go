@@ -1,0 +1,133 @@
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+const (
+	eventBufferBytes = 4 << 10
+	// maxEventBytes bounds one event. A chunk of a completion is a few hundred
+	// bytes; one with many log-probabilities some ten thousand.
+	maxEventBytes = 1 << 20
+)
+
+var errEventTooLong = errors.New("event of the stream is longer than 1 MiB")
+
+// eventReader splits a server-sent event stream (WHATWG HTML, 9.2) into events.
+// Lines may end in LF, CRLF or CR, data may span lines, comments and unknown
+// fields are skipped. It never waits for a byte beyond the event's end, and
+// holds at most one event.
+type eventReader struct {
+	in     *bufio.Reader
+	skipLF bool // the last line ended in CR: a LF that follows belongs to it
+	begun  bool // the byte order mark has been looked for
+	line   []byte
+	name   []byte
+	data   []byte
+	seen   bool // the event has a data line, though it may be empty
+}
+
+func newEventReader(r io.Reader) *eventReader {
+	return &eventReader{in: bufio.NewReaderSize(r, eventBufferBytes)}
+}
+
+// next returns the name and data of the next event that has data; both are
+// valid until the call after. At the end of the stream it returns io.EOF. An
+// event that the end of the stream cuts off counts if its lines are whole,
+// since servers leave out the last empty line.
+func (e *eventReader) next() (name, data []byte, err error) {
+	e.name, e.data, e.seen = e.name[:0], e.data[:0], false
+	for {
+		line, err := e.readLine()
+		if err == io.EOF && len(line) == 0 && e.seen {
+			return e.name, e.data, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(line) == 0 {
+			if e.seen {
+				return e.name, e.data, nil
+			}
+			e.name = e.name[:0]
+			continue
+		}
+		if err := e.field(line); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func (e *eventReader) field(line []byte) error {
+	field, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(field) {
+	case "data":
+		if len(e.data)+len(value) >= maxEventBytes {
+			return errEventTooLong
+		}
+		if e.seen {
+			e.data = append(e.data, '\n')
+		}
+		e.data = append(e.data, value...)
+		e.seen = true
+	case "event":
+		e.name = append(e.name[:0], value...)
+	}
+	return nil
+}
+
+// readLine returns the next line without its end. A last line without one comes
+// with io.EOF; a connection that breaks, with the reason.
+func (e *eventReader) readLine() ([]byte, error) {
+	e.line = e.line[:0]
+	for {
+		if e.in.Buffered() == 0 {
+			if _, err := e.in.Peek(1); err != nil {
+				return e.line, err
+			}
+		}
+		have, _ := e.in.Peek(e.in.Buffered())
+		if e.skipLF {
+			e.skipLF = false
+			if have[0] == '\n' {
+				e.discard(1)
+				continue
+			}
+		}
+		end := lineEnd(have)
+		if len(e.line)+end > maxEventBytes {
+			return nil, errEventTooLong
+		}
+		e.line = append(e.line, have[:end]...)
+		if end == len(have) {
+			e.discard(end)
+			continue
+		}
+		e.skipLF = have[end] == '\r'
+		e.discard(end + 1)
+		if !e.begun {
+			e.begun = true
+			return bytes.TrimPrefix(e.line, []byte("\ufeff")), nil
+		}
+		return e.line, nil
+	}
+}
+
+// discard drops bytes that are known to be buffered, which cannot fail.
+func (e *eventReader) discard(n int) { _, _ = e.in.Discard(n) }
+
+// lineEnd returns the index of the first CR or LF, or len(b).
+func lineEnd(b []byte) int {
+	end := len(b)
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		end = i
+	}
+	if i := bytes.IndexByte(b[:end], '\r'); i >= 0 {
+		end = i
+	}
+	return end
+}

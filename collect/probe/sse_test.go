@@ -1,0 +1,164 @@
+package probe
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type event struct{ Name, Data string }
+
+func readEvents(r io.Reader) ([]event, error) {
+	var got []event
+	for e := newEventReader(r); ; {
+		name, data, err := e.next()
+		if err == io.EOF {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+		got = append(got, event{string(name), string(data)})
+	}
+}
+
+func TestEventReader(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     []event
+	}{
+		{"two events", "data: a\n\ndata: b\n\n", []event{{"", "a"}, {"", "b"}}},
+		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", []event{{"", "a"}, {"", "b"}}},
+		{"CR", "data: a\r\rdata: b\r\r", []event{{"", "a"}, {"", "b"}}},
+		{"mixed ends", "data: a\r\n\ndata: b\n\r\n", []event{{"", "a"}, {"", "b"}}},
+		{"comments and unknown fields", ": ping\nid: 3\nretry: 5\ndata: a\n\n: ping\n\n", []event{{"", "a"}}},
+		{"data over several lines", "data: {\ndata: }\n\n", []event{{"", "{\n}"}}},
+		{"first data line is empty", "data:\ndata: x\n\n", []event{{"", "\nx"}}},
+		{"no space after the colon", "data:a\n\n", []event{{"", "a"}}},
+		{"only one space is taken off", "data:  a\n\n", []event{{"", " a"}}},
+		{"field without a colon", "data\n\n", []event{{"", ""}}},
+		{"event name", "event: error\ndata: a\n\ndata: b\n\n", []event{{"error", "a"}, {"", "b"}}},
+		{"name without data is no event", "event: error\n\ndata: b\n\n", []event{{"", "b"}}},
+		{"byte order mark", "\ufeffdata: a\n\n", []event{{"", "a"}}},
+		{"last empty line missing", "data: a\n\ndata: [DONE]\n", []event{{"", "a"}, {"", "[DONE]"}}},
+		{"last line cut", "data: a\n\ndata: [DO", []event{{"", "a"}}},
+		{"nothing", "", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := readEvents(strings.NewReader(tc.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			got, err = readEvents(iotest.OneByteReader(strings.NewReader(tc.in)))
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("a byte at a time: %v\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// An event must not wait for the next one to be delivered: a token would be
+// timed when its successor arrives.
+func TestEventReaderDoesNotReadAhead(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		head := strings.NewReader("data: a" + end + end)
+		e := newEventReader(io.MultiReader(head, iotest.ErrReader(errors.New("read beyond the event"))))
+		_, data, err := e.next()
+		if err != nil || string(data) != "a" {
+			t.Errorf("line end %q: got %q, %v", end, data, err)
+		}
+	}
+}
+
+func TestEventReaderBoundsMemory(t *testing.T) {
+	long := strings.Repeat("x", maxEventBytes)
+	for name, in := range map[string]string{
+		"one line":   "data: " + long + "\n\n",
+		"many lines": strings.Repeat("data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n", maxEventBytes/50),
+		"comment":    ":" + long + "\n\n",
+	} {
+		if _, err := readEvents(strings.NewReader(in)); !errors.Is(err, errEventTooLong) {
+			t.Errorf("%s: got %v, want %v", name, err, errEventTooLong)
+		}
+	}
+}
+
+func TestEventReaderReportsBrokenConnection(t *testing.T) {
+	broken := errors.New("broken")
+	got, err := readEvents(io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), iotest.ErrReader(broken)))
+	if !errors.Is(err, broken) {
+		t.Errorf("got error %v, want %v", err, broken)
+	}
+	if diff := cmp.Diff([]event{{"", "a"}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// splitEvents is a second statement of the format, on a whole stream at once.
+func splitEvents(in string) []event {
+	in = strings.ReplaceAll(strings.ReplaceAll(in, "\r\n", "\n"), "\r", "\n")
+	lines := strings.Split(in, "\n")
+	rest := lines[len(lines)-1]
+	lines = lines[:len(lines)-1]
+	if len(lines) > 0 {
+		lines[0] = strings.TrimPrefix(lines[0], "\ufeff")
+	}
+	var events []event
+	var name string
+	var data []string
+	flush := func() {
+		if len(data) > 0 {
+			events = append(events, event{name, strings.Join(data, "\n")})
+		}
+		name, data = "", nil
+	}
+	for _, line := range lines {
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			flush()
+		case field == "data":
+			data = append(data, value)
+		case field == "event":
+			name = value
+		}
+	}
+	if rest == "" {
+		flush()
+	}
+	return events
+}
+
+func FuzzEventReader(f *testing.F) {
+	for _, in := range []string{
+		"data: {\"choices\":[{\"text\":\"\"}]}\n\ndata: [DONE]\n\n",
+		"\ufeff: c\r\nevent: error\rdata: a\ndata\n\n", "data: a\r\n\r\n", "\r\n\r\n\r", "data:", "\n",
+	} {
+		f.Add([]byte(in))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) > maxEventBytes {
+			return
+		}
+		want := splitEvents(string(in))
+		got, err := readEvents(strings.NewReader(string(in)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		bytewise, err := readEvents(iotest.OneByteReader(strings.NewReader(string(in))))
+		if diff := cmp.Diff(want, bytewise); diff != "" || err != nil {
+			t.Errorf("a byte at a time: %v\n%s", err, diff)
+		}
+	})
+}
