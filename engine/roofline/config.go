@@ -16,6 +16,12 @@ type Config struct {
 	KV             catalog.DType
 	Compute        catalog.DType // of activations; decides the tensor-core peak
 	Eager          bool          // no CUDA graphs
+	// DP is the data-parallel ranks that share the routed experts (expert
+	// parallelism across replicas); 0 or 1: this replica holds them all.
+	DP int
+	// Captured is the largest batch replayed from a CUDA graph; 0: vLLM's
+	// default of 512.
+	Captured int
 }
 
 // Point is one operating point of a replica's engine step.
@@ -29,11 +35,15 @@ type Point struct {
 	// PerSequence is the tokens one sequence gains in a step: 1, or the
 	// accepted length under speculation.
 	PerSequence float64
+	// Chunk is how many prefill tokens a step carries where it carries any: a
+	// prompt or the token budget, whichever is smaller. Prefill comes in bursts,
+	// not as the mean of Tokens suggests. 0: 2,048.
+	Chunk float64
 }
 
-// Terms splits a step's time, in seconds per step. Linear layers are a
-// roofline of their own: the larger of Weights and Compute counts, the smaller
-// is zero.
+// Terms splits a step's time, in seconds per step. Linear layers are rooflines
+// of their own: of each group of layers that shares a dtype the larger of
+// Weights and Compute counts and the smaller is zero.
 type Terms struct {
 	Weights     float64 `json:"weights"`     // reading weights
 	Compute     float64 `json:"compute"`     // tensor-core work of the linear layers

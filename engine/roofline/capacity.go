@@ -1,0 +1,147 @@
+package roofline
+
+import (
+	"math"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+)
+
+const gib = 1 << 30
+
+// Memory of one GPU that is neither weights nor cache, in GiB: activations at
+// the profiled token budget, communication buffers, CUDA context. Logs of B200
+// servers give 1.9 (dense, one GPU) and 4.8 (MoE, four); planners allow 5.5 and
+// 8; published start-up logs span 1.5 to 9.4 (physics.md section 4).
+const (
+	overheadDense = 3.0
+	overheadMoE   = 5.0
+	overheadLeast = 1.0
+	overheadMost  = 8.0
+)
+
+// TotalWeightBytes returns the bytes of all weights of one replica, over all
+// its GPUs, embeddings and every expert included. Under data-parallel expert
+// sharing it is this rank's part.
+func (c Config) TotalWeightBytes() float64 {
+	s := shapeOf(&c.Model)
+	p := c.precisionOf(&s)
+	return c.weightBytes(&s, &p)
+}
+
+func (c *Config) weightBytes(s *shape, p *precision) float64 {
+	extra := max(0, c.Model.TotalParams-s.stored()) // a vision tower is loaded, too
+	return s.table*p.table + s.head*p.head + s.dense*p.dense + extra*p.table + s.routed()*p.expert/c.dp()
+}
+
+// WeightBytes returns the bytes of weights that a step of n tokens is expected
+// to read, over all GPUs of the replica (physics.md section 3).
+func (c Config) WeightBytes(n float64) float64 {
+	s := shapeOf(&c.Model)
+	p := c.precisionOf(&s)
+	return s.dense*p.dense + s.head*p.head + s.moeLayers*s.expert*p.expert*s.distinct(n*c.dp())/c.dp()
+}
+
+// Capacity estimates the tokens of context that the KV pool holds when vLLM may
+// use the fraction util (0..1) of each GPU, with the span that unknown
+// activation memory leaves; all zero where the weights do not fit or the GPU's
+// memory is unknown. Caches that a window bounds and constant states are left
+// out: they depend on the number of sequences. A pool size read from the server
+// beats it.
+func (c Config) Capacity(util float64) (tokens, low, high float64) {
+	perToken := c.KVBytesPerToken() * c.tp() / c.shards()
+	if perToken <= 0 {
+		return 0, 0, 0
+	}
+	at := func(overhead float64) float64 { return c.poolBytes(util, overhead) / perToken }
+	return at(c.overhead()), at(overheadMost), at(overheadLeast)
+}
+
+func (c *Config) overhead() float64 {
+	if c.Model.Experts > 0 {
+		return overheadMoE
+	}
+	return overheadDense
+}
+
+// poolBytes returns the bytes left for caches over all GPUs of the replica,
+// with overhead GiB of each kept back.
+func (c *Config) poolBytes(util, overhead float64) float64 {
+	n := c.tp() * c.pp()
+	return max(0, n*(util*c.GPU.VRAMGiB-overhead)*gib-c.TotalWeightBytes())
+}
+
+// MaxSequences estimates how many sequences of context tokens the KV pool of
+// Capacity holds at once, windows and states included; 0 where nothing fits.
+func (c Config) MaxSequences(context, util float64) float64 {
+	stored := c.StoredPerSequence(context) * c.tp() / c.shards()
+	if stored <= 0 {
+		return 0
+	}
+	return math.Floor(c.poolBytes(util, c.overhead()) / stored)
+}
+
+// headsAllow reports whether vLLM can split the model's attention over t ranks:
+// query heads divide, KV heads divide or are replicated evenly.
+func headsAllow(m *catalog.Model, t int) bool {
+	if t < 1 || m.Heads > 0 && m.Heads%t != 0 {
+		return false
+	}
+	if m.Attention == catalog.AttentionMLA || m.KVHeads == 0 {
+		return true
+	}
+	return m.KVHeads%t == 0 || t%m.KVHeads == 0
+}
+
+// mostTP bounds the search for a tensor-parallel degree: two nodes of eight.
+const mostTP = 16
+
+// MinTP returns the smallest tensor-parallel degree at which the weights fit
+// and the heads can be split, with the documented formula's ceil beside it
+// (absent as 0 where the GPU is smaller than its 3 GB reserve). ok is false
+// where no degree up to 16 does or an input is unknown.
+func (c Config) MinTP(util float64) (physical, seed int, ok bool) {
+	weights := c.TotalWeightBytes()
+	if weights <= 0 || c.GPU.VRAMGiB <= 0 {
+		return 0, 0, false
+	}
+	if v := MinTPClassic(weights/1e9, c.GPU.VRAMGiB*gib/1e9, util); v.OK {
+		seed = int(v.V)
+	}
+	for t := 1; t <= mostTP; t++ {
+		d := c
+		d.TP = t
+		if headsAllow(&c.Model, t) && d.poolBytes(util, overheadLeast) > 0 {
+			return t, seed, true
+		}
+	}
+	return 0, seed, false
+}
+
+// RidgeTokens returns the tokens of one step at which the linear layers turn
+// from memory bound to compute bound, with every fraction 1 (physics.md section
+// 2; 295 for a bf16 model on an H100). 0 where the compute peak is unknown.
+func (c Config) RidgeTokens() float64 {
+	p := c.plan()
+	if p.dense.ideal <= 0 || p.bw <= 0 || p.s.dense <= 0 {
+		return 0
+	}
+	s, pr := &p.s, &p.prec
+	excess := func(n float64) float64 { // compute less reading, seconds
+		read := (s.dense*pr.dense+s.head*pr.head)/p.tp + s.moeLayers*s.expert*pr.expert*s.distinct(n*c.dp())/p.ep
+		work := over(2*s.dense*n, p.tp*p.dense.ideal) + over(2*s.head*n, p.tp*p.head.ideal) +
+			over(2*s.moeLayers*s.perToken*s.expert*n, p.tp*p.moe.ideal)
+		return work - read/p.bw
+	}
+	low, high := 0.0, 1.0
+	for excess(high) < 0 && high < 1e9 {
+		low, high = high, high*2
+	}
+	for range 60 {
+		if mid := (low + high) / 2; excess(mid) < 0 {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}

@@ -1,0 +1,146 @@
+package roofline
+
+import (
+	"math"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+)
+
+// shape is a model split into the parts that a step treats differently, in
+// parameters. Published active counts are not used where the dimensions give
+// them: some include the embeddings, some do not.
+type shape struct {
+	table  float64 // input embedding where it is not the output layer: looked up, never multiplied
+	head   float64 // output layer
+	dense  float64 // every other weight that all tokens use: attention, dense FFNs, shared experts, routers
+	attn   float64 // of dense, the attention projections; 0 where unknown
+	expert float64 // one routed expert of one layer
+
+	layers, moeLayers    float64
+	experts, perToken    float64 // routed experts of a layer, and of these one token's
+	full, window, linear float64 // layers by how they store context
+}
+
+// routed returns the parameters of all routed experts.
+func (s *shape) routed() float64 { return s.moeLayers * s.experts * s.expert }
+
+// stored returns all parameters.
+func (s *shape) stored() float64 { return s.table + s.head + s.dense + s.routed() }
+
+// shapeOf derives the split from a catalog entry. Totals that contradict the
+// dimensions win over them: a published total has been counted.
+func shapeOf(m *catalog.Model) shape {
+	h := float64(m.Hidden)
+	embed := float64(m.Vocab) * h
+	s := shape{layers: float64(m.Layers), head: embed}
+	if !m.TiedEmbeddings {
+		s.table = embed
+	}
+	if s.table+s.head >= m.TotalParams {
+		s.table, s.head = 0, 0
+	}
+	body := m.TotalParams - s.table - s.head
+
+	s.window, s.linear = float64(m.WindowLayers), float64(m.LinearLayers)
+	s.full = float64(m.FullLayers)
+	if m.FullLayers == 0 {
+		s.full = max(0, s.layers-s.window-s.linear)
+	}
+	if m.Attention != catalog.AttentionMLA && m.LinearLayers == 0 {
+		s.attn = s.layers * 2 * h * float64(m.HeadDim) * float64(m.Heads+m.KVHeads)
+	}
+
+	if m.Experts == 0 {
+		s.dense = body
+		// A total may count a vision tower, which text steps never read. The
+		// gated FFN has three matrices; a model with two has fewer parameters
+		// than this and keeps its total.
+		if ffn := 3 * h * float64(m.Intermediate) * s.layers; s.attn > 0 && ffn > 0 && s.attn+ffn > body/2 {
+			s.dense = min(body, s.attn+ffn)
+		}
+		return s
+	}
+
+	s.experts, s.perToken = float64(m.Experts), float64(m.ExpertsPerToken)
+	s.moeLayers = max(1, float64(m.Layers-m.DenseLayers))
+	width := m.ExpertWidth
+	if width == 0 {
+		width = m.Intermediate
+	}
+	s.expert = 3 * h * float64(width)
+	if s.perToken == 0 && s.expert > 0 {
+		active := m.ActiveParams - (m.TotalParams - s.routed())
+		s.perToken = min(s.experts, max(1, math.Round(active/(s.moeLayers*s.expert))))
+	}
+	if s.expert == 0 || s.routed() > body {
+		// Total = N + R and Active = N + R k/E give R.
+		share := 1 - s.perToken/s.experts
+		r := body
+		if share > 0 {
+			r = min(body, (m.TotalParams-m.ActiveParams)/share)
+		}
+		s.expert = max(0, r) / (s.moeLayers * s.experts)
+	}
+	s.dense = body - s.routed()
+	return s
+}
+
+// distinct returns the expected number of distinct routed experts that n tokens
+// reach in one layer, for uniform and independent routing (physics.md section
+// 3). One token reaches exactly its own, so fewer than one count as one.
+func (s *shape) distinct(n float64) float64 {
+	if s.experts == 0 {
+		return 0
+	}
+	return s.experts * -math.Expm1(max(1, n)*math.Log1p(-min(s.perToken/s.experts, 1-1e-12)))
+}
+
+// correlated is the share of the expected distinct experts that correlated
+// routing can be hoped to read (physics.md section 3; decisions.md 16).
+const correlated = 0.75
+
+// fewest returns the optimistic end of distinct: never below one token's own.
+func (s *shape) fewest(n float64) float64 {
+	return max(s.perToken, correlated*s.distinct(n))
+}
+
+// precision is the bytes of one parameter in each part of the model.
+type precision struct {
+	table, head, dense, expert float64
+	// leanDense is the least that dense can be: some checkpoints keep attention
+	// unquantized, others do not.
+	leanDense float64
+}
+
+// expertsOnly reports whether only the routed experts carry the weight dtype:
+// models that were trained so (gpt-oss in mxfp4, Kimi-K2-Thinking in int4).
+func (c *Config) expertsOnly() bool {
+	return c.Model.Experts > 0 && c.Weight == c.Model.NativeDType &&
+		(c.Weight == catalog.MXFP4 || c.Weight == catalog.INT4)
+}
+
+// precisionOf says what each part of a checkpoint weighs. Quantized checkpoints
+// keep embeddings and output layer in 16 bit. NVIDIA's nvfp4 checkpoints of MLA
+// models keep attention there too: DeepSeek-R1-0528-FP4 loads as 4 x 94.1 GiB,
+// 404 GB, where quantized attention would leave 381.
+func (c *Config) precisionOf(s *shape) precision {
+	w := c.Weight.Bytes()
+	p := precision{table: w, head: w, dense: w, leanDense: w, expert: w}
+	if w >= 2 {
+		return p
+	}
+	p.table, p.head = 2, 2
+	if c.expertsOnly() {
+		p.dense, p.leanDense = 2, 2
+	}
+	if c.Weight == catalog.NVFP4 && c.Model.Attention == catalog.AttentionMLA {
+		// All of an MLA model's dense part but its shared experts and dense FFNs
+		// is attention; without their widths the whole part is taken for it.
+		ffn := s.moeLayers * 3 * float64(c.Model.Hidden) * float64(c.Model.SharedWidth)
+		attn := max(0, s.dense-ffn)
+		if s.dense > 0 {
+			p.dense = (attn*2 + (s.dense-attn)*w) / s.dense
+		}
+	}
+	return p
+}

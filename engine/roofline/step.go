@@ -1,0 +1,374 @@
+package roofline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+)
+
+// Check names the inputs that the physical model lacks, in words; none means
+// that Step, Capacity and the rest can be relied on.
+func (c Config) Check() []string {
+	m := &c.Model
+	var missing []string
+	need := func(ok bool, what string) {
+		if !ok {
+			missing = append(missing, what)
+		}
+	}
+	need(c.GPU.MemBandwidthGBs > 0, "memory bandwidth of the GPU")
+	need(m.TotalParams > 0, "parameter count of the model")
+	need(m.Layers > 0, "layer count of the model")
+	need(m.Hidden > 0, "hidden size of the model")
+	if m.Attention == catalog.AttentionMLA {
+		need(m.KVLoraRank > 0, "latent width of the model's attention")
+	} else {
+		need(m.KVHeads > 0 && m.HeadDim > 0, "KV heads and head size of the model")
+	}
+	if m.Attention == catalog.AttentionHybrid {
+		need(m.FullLayers+m.WindowLayers+m.LinearLayers > 0, "which layers of the hybrid model keep the whole context")
+	}
+	if m.WindowLayers > 0 {
+		need(m.SlidingWindow > 0, "sliding window of the model")
+	}
+	if m.Experts > 0 {
+		need(m.ExpertsPerToken > 0 || m.ActiveParams > 0, "experts per token of the model")
+		need(m.ExpertWidth > 0 || m.Intermediate > 0 || m.ActiveParams > 0, "expert width of the model")
+	}
+	need(c.Weight.Bytes() > 0, "dtype of the weights")
+	need(c.KV.Bytes() > 0, "dtype of the KV cache")
+	return missing
+}
+
+// plan is a configuration resolved once, so that scans over operating points
+// cost arithmetic only.
+type plan struct {
+	c    Config
+	s    shape
+	prec precision
+	f    fractions
+	row  string
+	own  bool
+
+	tp, ep       float64 // ranks that share dense weights, and routed experts
+	bw           float64 // bytes per second of one device
+	dense, moe   peaks   // FLOP/s of one device
+	head         peaks
+	sixteen      float64 // FLOP/s of one device in 16 bit
+	narrowKV     bool    // 8- or 4-bit cache
+	layerSeconds float64 // fixed, all layers
+	step, req    float64 // fixed
+	link         link
+	dpLink       link
+	captured     float64
+}
+
+func (c *Config) plan() plan {
+	p := plan{c: *c, s: shapeOf(&c.Model), tp: c.tp(), ep: c.tp() * c.dp()}
+	p.prec = c.precisionOf(&p.s)
+	p.f, p.row, p.own = fractionsOf(&c.GPU)
+	p.bw = c.GPU.MemBandwidthGBs * 1e9
+	p.sixteen, _ = sixteenBit(&c.GPU)
+
+	body := c.Weight
+	if c.expertsOnly() {
+		body = catalog.BF16
+	}
+	out := catalog.BF16
+	if c.Weight == catalog.FP32 {
+		out = catalog.FP32
+	}
+	p.dense, p.moe, p.head = c.peaksOf(body), c.peaksOf(c.Weight), c.peaksOf(out)
+	p.narrowKV = c.KV.Bytes() > 0 && c.KV.Bytes() < 2
+
+	layer, moe := p.f.layer, moeSeconds
+	if c.Weight.Bytes() < 2 {
+		layer += p.f.layerq
+	}
+	p.step, p.req = stepSeconds, requestSeconds
+	if a := c.GPU.Achieved; a != nil {
+		override(&p.f.gemmBW, a.GEMMBandwidth)
+		override(&p.f.gemmBWq, a.GEMMBandwidth)
+		override(&p.f.attnBW, a.AttnBandwidth)
+		override(&p.f.attnBWq, a.AttnBandwidth)
+		override(&p.f.gemm, a.GEMMCompute)
+		override(&p.f.gemmq, a.GEMMCompute)
+		for i := range p.f.prefill {
+			override(&p.f.prefill[i], a.PrefillAttn)
+		}
+		if a.LayerSeconds > 0 {
+			layer, moe = a.LayerSeconds, 0
+		}
+		override(&p.step, a.StepSeconds)
+		override(&p.req, a.RequestSeconds)
+	}
+	p.layerSeconds = p.s.layers*layer + p.s.moeLayers*moe
+	p.link, p.dpLink = c.linkOf(max(1, c.TP)), c.linkOf(max(1, c.DP))
+	p.captured = captured
+	if c.Captured > 0 {
+		p.captured = float64(c.Captured)
+	}
+	return p
+}
+
+// override replaces *v by a measured value; zero is not measured.
+func override(v *float64, measured float64) {
+	if measured > 0 {
+		*v = measured
+	}
+}
+
+// over returns a/b, 0 where b is unknown: a peak that nobody published bounds
+// nothing.
+func over(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
+}
+
+// Step returns the time of one engine step at p: the time in which every
+// running sequence advances once (physics.md sections 2 to 6). With pipeline
+// parallelism that is one micro-batch's way through all stages. Call Check
+// first: missing inputs count as nothing here.
+func (c Config) Step(p Point) Step {
+	pl := c.plan()
+	ideal, achievable := pl.terms(p)
+	return Step{Ideal: ideal, Achievable: achievable, Assumptions: pl.assumptions()}
+}
+
+// load is a point made consistent: what one micro-batch carries.
+type load struct {
+	batch   float64 // sequences
+	context float64
+	decode  float64 // tokens that belong to decoding sequences
+	prefill float64 // tokens of prompts
+	ctx     float64 // context of a prefill token
+	chunk   float64
+}
+
+func (pl *plan) load(p Point) load {
+	per := max(1, p.PerSequence)
+	b := max(0, p.Batch)
+	// Stages of a pipeline work on different sequences.
+	micro := min(pl.c.pp(), max(1, b))
+	if b == 0 {
+		micro = pl.c.pp()
+	}
+	l := load{
+		batch: b / micro, context: max(0, p.Context), decode: b * per / micro,
+		prefill: max(0, p.Tokens-b*per) / micro, ctx: max(0, p.PrefillContext), chunk: p.Chunk,
+	}
+	if l.chunk <= 0 {
+		l.chunk = defaultChunk
+	}
+	l.chunk = max(l.chunk, l.prefill, 1)
+	return l
+}
+
+// defaultChunk is vLLM's token budget on devices below 70 GiB, and a cautious
+// one above.
+const defaultChunk = 2048
+
+func (pl *plan) terms(p Point) (ideal, achievable Terms) {
+	l := pl.load(p)
+	return pl.ideal(&l), pl.achievable(&l)
+}
+
+// ideal is the hardware's bound: every fraction 1, nothing fixed. It holds for
+// any arrangement of the same tokens. The linear layers are one roofline; the
+// weights are those that the decode tokens alone need, because prefill tokens
+// can all ride in few steps; correlated routing reads fewer experts.
+func (pl *plan) ideal(l *load) Terms {
+	s, pr := &pl.s, &pl.prec
+	var t Terms
+	weights := (s.dense*pr.leanDense + s.head*pr.head) / pl.tp
+	if l.decode > 0 {
+		weights += s.moeLayers * s.expert * pr.expert * s.fewest(l.decode*pl.c.dp()) / pl.ep
+	} else {
+		weights += s.moeLayers * s.expert * pr.expert * s.perToken / pl.ep
+	}
+	n := l.decode + l.prefill
+	compute := over(2*s.dense*n, pl.tp*pl.dense.ideal) +
+		over(2*s.head*l.decode, pl.tp*pl.head.ideal) +
+		over(2*s.moeLayers*s.perToken*s.expert*n, pl.tp*pl.moe.ideal)
+	if t.Weights = weights / pl.bw; t.Weights < compute {
+		t.Weights, t.Compute = 0, compute
+	}
+	t.KV = pl.kv(l, pl.bw, pl.bw, pl.kvPeak(true), 1)
+	t.Attention = over(pl.prefillFLOPs(l), pl.tp*pl.kvPeak(true))
+	return t
+}
+
+// achievable is what good software reaches: each group of layers is a roofline
+// of its own with the fractions of physics.md section 5, and prefill comes in
+// chunks, so that a share of the steps is computing while the others read.
+func (pl *plan) achievable(l *load) Terms {
+	s := &pl.s
+	var t Terms
+	share := 0.0 // of the steps carry a chunk
+	if l.prefill > 0 {
+		share = min(1, l.prefill/l.chunk)
+	}
+	if share < 1 {
+		pl.linear(&t, l.decode, l.decode, 1-share)
+	}
+	if share > 0 {
+		pl.linear(&t, l.decode+l.chunk, l.decode, share)
+	}
+	attn := pl.f.attnBW
+	if pl.narrowKV {
+		attn = pl.f.attnBWq
+	}
+	t.KV = pl.kv(l, pl.bw*attn, pl.bw*pl.f.gemmBW, pl.kvPeak(false)*pl.f.gemm, 2)
+	t.Attention = over(pl.prefillFLOPs(l), pl.tp*pl.sixteen*pl.f.attentionFraction(l.ctx))
+
+	n := l.decode + l.prefill
+	message := n * float64(pl.c.Model.Hidden) * 2
+	if pl.tp > 1 {
+		t.Collectives += 2 * s.layers * pl.link.allReduce(message, pl.c.Eager)
+	}
+	if dp := pl.c.dp(); dp > 1 {
+		// Dispatch and combine move every rank's tokens once each: one all-reduce
+		// of all of them.
+		t.Collectives += s.moeLayers * pl.dpLink.allReduce(message*dp, pl.c.Eager)
+	}
+	if pp := pl.c.pp(); pp > 1 {
+		t.Collectives += (pp - 1) * pl.link.allReduce(message, true)
+	}
+
+	t.Fixed = pl.layerSeconds + pl.step + l.batch*pl.req
+	if pl.c.Eager || l.batch > pl.captured {
+		// The host launches ahead of the device; where it is slower, it sets the
+		// pace.
+		if idle := s.layers*eagerLayer + pl.step + l.batch*pl.req - t.Total(); idle > 0 {
+			t.Fixed += idle
+		}
+	}
+	return t
+}
+
+// linear adds the linear layers of a step with n tokens, of which the output
+// layer sees out, weighted by share.
+func (pl *plan) linear(t *Terms, n, out, share float64) {
+	s, pr := &pl.s, &pl.prec
+	add := func(bytes, flops float64, pk peaks, quantized bool) {
+		bw, mfu := pl.f.gemmBW, pl.f.gemm
+		if quantized {
+			bw = pl.f.gemmBWq
+		}
+		if pk.narrow {
+			mfu = pl.f.gemmq
+		}
+		read, work := bytes/(pl.bw*bw), over(flops, pk.usual*mfu)
+		if read >= work {
+			t.Weights += share * read
+			return
+		}
+		t.Compute += share * work
+	}
+	add(s.dense*pr.dense/pl.tp, 2*s.dense*n/pl.tp, pl.dense, pr.dense < 2)
+	add(s.head*pr.head/pl.tp, 2*s.head*out/pl.tp, pl.head, false)
+	if s.experts > 0 {
+		hot := pl.imbalance(n)
+		add(hot*s.moeLayers*s.expert*pr.expert*s.distinct(n*pl.c.dp())/pl.ep,
+			hot*2*s.moeLayers*s.perToken*s.expert*n/pl.tp, pl.moe, pr.expert < 2)
+	}
+}
+
+// imbalance is the expected load of the busiest rank over the mean where whole
+// experts are spread over ranks: the touched experts fall on them at random,
+// and the largest of r such counts lies about sqrt(2 ln r) deviations above the
+// mean.
+func (pl *plan) imbalance(n float64) float64 {
+	if !pl.c.ExpertParallel || pl.ep <= 1 {
+		return 1
+	}
+	touched := pl.s.distinct(n * pl.c.dp())
+	mean := touched / pl.ep
+	spread := math.Sqrt(mean * max(0, 1-touched/pl.s.experts))
+	return min(pl.ep, 1+spread*math.Sqrt(2*math.Log(pl.ep))/mean)
+}
+
+// kv returns the seconds of reading the batch's caches in decode attention, and
+// of touching the constant states (passes: 1 read, 2 read and written). A
+// latent cache is shared by all heads, so much is computed per byte that the
+// tensor cores can be what binds.
+func (pl *plan) kv(l *load, bw, stateBW, flops, passes float64) float64 {
+	c, s := &pl.c, &pl.s
+	t := l.batch * c.read(s, l.context) / (c.shards() * bw)
+	if m := &c.Model; m.Attention == catalog.AttentionMLA {
+		top := l.context
+		if k := float64(m.SparseTopK); k > 0 {
+			top = min(top, k)
+		}
+		width := float64(2*m.KVLoraRank + m.QKRopeHeadDim)
+		t = max(t, over(l.batch*s.full*2*float64(m.Heads)*width*top, pl.tp*flops))
+	}
+	if s.linear > 0 {
+		t += passes * l.batch * s.linear * c.stateBytes() / (pl.tp * stateBW)
+	}
+	return t
+}
+
+// kvPeak is the FLOP/s of attention: 8 bit is possible on an 8-bit cache where
+// the device has the units, 16 bit is usual.
+func (pl *plan) kvPeak(best bool) float64 {
+	if best && pl.narrowKV {
+		return max(pl.sixteen, eightBit(&pl.c.GPU))
+	}
+	return pl.sixteen
+}
+
+// prefillFLOPs returns the attention work of the point's prefill tokens: 4 H d
+// per layer and pair of tokens for QK and AV (physics.md section 2).
+func (pl *plan) prefillFLOPs(l *load) float64 {
+	if l.prefill == 0 {
+		return 0
+	}
+	m, s := &pl.c.Model, &pl.s
+	d := 2 * float64(m.HeadDim)
+	if m.Attention == catalog.AttentionMLA {
+		// Decompressed heads: 128 without position and as many values, and the
+		// rotary part.
+		d = 256 + float64(m.QKRopeHeadDim)
+	}
+	top := l.ctx
+	if k := float64(m.SparseTopK); k > 0 {
+		top = min(top, k)
+	}
+	return 2 * float64(m.Heads) * d * l.prefill * (s.full*top + s.window*pl.c.visible(l.ctx))
+}
+
+// assumptions says what the model took from elsewhere than this device and this
+// model, in a fixed order.
+func (pl *plan) assumptions() []string {
+	var a []string
+	g := &pl.c.GPU
+	if !pl.own && g.Achieved == nil {
+		a = append(a, fmt.Sprintf("achievable fractions of %s stand in for %s", pl.row, g.Name))
+	}
+	switch flops, derived := sixteenBit(g); {
+	case flops == 0:
+		a = append(a, "compute peak of "+g.Name+" unknown: only memory bounds the ceiling")
+	case derived:
+		a = append(a, "16-bit peak of "+g.Name+" derived from a narrower type's")
+	}
+	if pl.tp > 1 && pl.link.pcie {
+		a = append(a, "all-reduce over PCIe depends on the board: the time of an RTX PRO 6000 host is assumed")
+	}
+	if pl.tp > 1 && pl.link.assumed {
+		a = append(a, "how the GPUs are connected is not in the catalog")
+	}
+	if pl.tp > 8 || pl.c.dp() > 8 {
+		a = append(a, "more than 8 ranks are taken to share one node's links")
+	}
+	if pl.s.linear > 0 {
+		a = append(a, "state of a linear-attention layer taken as 256 values per hidden channel in 16 bit")
+	}
+	if pl.s.experts > 0 {
+		a = append(a, "experts touched follow uniform routing; the ideal reads three quarters of them")
+	}
+	return a
+}
