@@ -3,32 +3,29 @@ package roofline
 import (
 	"math"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// ClassicInput is what the documented formulas take; absent inputs make their
-// results absent. Bandwidth and FLOPS are one GPU's.
+// ClassicInput is what the documented formulas take. Absent optional inputs,
+// and zero parameters, bytes or peaks, make their results absent.
 type ClassicInput struct {
-	BandwidthGBs stat.Opt // 1e9 bytes per second
-	FP32TFLOPS   stat.Opt // non-tensor-core, as documented
-	VRAMGB       stat.Opt // 1e9 bytes of one GPU
-	TP           int      // below 1 counts as 1
+	GPU            catalog.GPU
+	VRAMTotalBytes stat.Opt // of one GPU as read from it; else the catalog's
+	TP             int      // below 1 counts as 1
 
-	TotalParams   stat.Opt // parameters
-	ActiveParams  stat.Opt // parameters one token uses
-	BytesPerParam stat.Opt
-	BytesFrom     string // "env", "kv_cache_dtype", "catalog", "bf16 fallback"
+	TotalParams       float64 // parameters; 0: the active ones stand in
+	ActiveParams      float64 // parameters one token uses; 0: the total stands in
+	BytesPerParam     float64
+	BytesPerParamFrom string // "env", "kv_cache_dtype", "catalog", "bf16 fallback"
 
-	PromptMean  stat.Opt // tokens
-	MaxModelLen stat.Opt // tokens, where no prompt was seen
+	PromptTokens stat.Opt // mean per request
+	MaxModelLen  stat.Opt // tokens, where no prompt was seen
 
-	Running     stat.Opt // requests
-	OutputPerS  stat.Opt // generated tokens per second
-	CostPerHour stat.Opt // USD, whole server
-	// PrefillShare of request time, 0..1, decides the caveat; absent: the ratio
-	// of prompt to output lengths does.
-	PrefillShare stat.Opt
-	OutputMean   stat.Opt // tokens
+	Running        stat.Opt // requests
+	GenerationPerS stat.Opt // generated tokens per second
+	CostPerHour    stat.Opt // USD, whole server
+	PrefillShare   stat.Opt // of request time, 0..1; decides the caveat
 }
 
 // Band of the documented ceilings around the expected value.
@@ -51,72 +48,54 @@ const prefillHeavy = 0.40
 //
 // Ceilings use active parameters where known, weights total ones.
 func NewClassic(in ClassicInput) Classic {
-	c := Classic{BytesPerParam: in.BytesPerParam, BytesPerParamFrom: in.BytesFrom}
+	known := func(v float64) stat.Opt { return stat.Opt{V: v, OK: v > 0} }
+	bytes := known(in.BytesPerParam)
+	c := Classic{BytesPerParam: bytes, BytesPerParamFrom: in.BytesPerParamFrom}
 	tp := float64(max(1, in.TP))
-	params, weights := in.ActiveParams, in.TotalParams
-	if !positive(params) {
-		params = in.TotalParams
+	params, weights := known(in.ActiveParams), known(in.TotalParams)
+	if !params.OK {
+		params = weights
 	}
-	if !positive(weights) {
-		weights = in.ActiveParams
+	if !weights.OK {
+		weights = params
 	}
-	bandwidth, flops := in.BandwidthGBs.Times(1e9), in.FP32TFLOPS.Times(1e12)
+	bandwidth, flops := known(in.GPU.MemBandwidthGBs*1e9), known(in.GPU.FP32TFLOPS*1e12)
+	vram := in.VRAMTotalBytes
+	if !positive(vram) {
+		vram = known(in.GPU.VRAMGiB * gib)
+	}
 
-	c.DecodeTokensPerS = bandwidth.Times(tp).Div(times(params, in.BytesPerParam))
-	seq := in.PromptMean
-	if seq.OK {
-		seq.V = math.Round(seq.V)
-	}
-	if !positive(seq) {
-		seq = in.MaxModelLen
+	c.DecodeTokensPerS = bandwidth.Times(tp).Div(times(params, bytes))
+	seq := in.MaxModelLen
+	if positive(in.PromptTokens) {
+		seq = stat.Some(max(1, math.Round(in.PromptTokens.V)))
 	}
 	c.PrefillTokensPerS = flops.Times(tp).Div(times(params.Times(6), seq))
-	if !positive(c.DecodeTokensPerS) {
-		c.DecodeTokensPerS = stat.None
-	}
-	if !positive(c.PrefillTokensPerS) {
-		c.PrefillTokensPerS = stat.None
-	}
 	c.DecodeLower, c.DecodeUpper = c.DecodeTokensPerS.Times(classicLower), c.DecodeTokensPerS.Times(classicUpper)
 	c.PrefillLower, c.PrefillUpper = c.PrefillTokensPerS.Times(classicLower), c.PrefillTokensPerS.Times(classicUpper)
-	if positive(flops) && positive(in.BytesPerParam) {
-		c.RidgeBatch = times(flops, in.BytesPerParam).Div(bandwidth)
-	}
+	c.RidgeBatch = times(flops, bytes).Div(bandwidth)
 
 	if positive(in.Running) {
 		c.AggregateTokensPerS = times(c.DecodeTokensPerS, in.Running)
 	}
-	if e := in.OutputPerS.Div(c.AggregateTokensPerS); positive(e) && e.V <= 1 {
+	if e := in.GenerationPerS.Div(c.AggregateTokensPerS); positive(e) && e.V <= 1 {
 		c.Efficiency, c.Headroom = e, stat.Some(1-e.V)
-		if in.CostPerHour.OK {
-			c.RecoverableUSDPerHour = in.CostPerHour.Times(1 - e.V)
-		}
+		c.RecoverableUSDPerHour = in.CostPerHour.Times(1 - e.V)
 	}
 
-	if positive(weights) && positive(in.BytesPerParam) {
-		c.WeightGB = times(weights, in.BytesPerParam).Times(1e-9)
-		if positive(in.VRAMGB) {
-			c.KVHeadroomGB = stat.Some(in.VRAMGB.V - c.WeightGB.V/tp)
-		}
+	c.WeightGB = times(weights, bytes).Times(1e-9)
+	if c.WeightGB.OK && vram.OK {
+		c.KVHeadroomGB = stat.Some(vram.V/1e9 - c.WeightGB.V/tp)
 	}
 	c.TPOTFloorS = stat.Some(1).Div(c.DecodeTokensPerS)
 	computeBound := in.Running.OK && c.RidgeBatch.OK && in.Running.V >= c.RidgeBatch.V
 	if !computeBound {
 		c.PrefillFloorS = stat.Some(1).Div(c.PrefillTokensPerS)
 	}
-	if c.Efficiency.OK && in.prefillHeavy() {
+	if c.Efficiency.OK && in.PrefillShare.OK && in.PrefillShare.V >= prefillHeavy {
 		c.Caveat = "prefill-heavy load: efficiency against the decode ceiling reads low"
 	}
 	return c
-}
-
-// prefillHeavy reports a load of long prompts and short outputs.
-func (in *ClassicInput) prefillHeavy() bool {
-	if in.PrefillShare.OK {
-		return in.PrefillShare.V >= prefillHeavy
-	}
-	ratio := in.PromptMean.Div(in.OutputMean)
-	return ratio.OK && ratio.V >= 8
 }
 
 // activationGB is what the documented out-of-memory rule keeps of each GPU for
