@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Change is one flag, or environment variable, in which two configurations
+// differ. Secrets are [Redacted] on both sides.
+type Change struct {
+	Name     string // canonical: max_num_seqs; a variable as it is spelled: VLLM_USE_V1
+	From, To string // "" where it is not set
+	Variable bool   // an environment variable
+}
+
+// String writes the change as one would give it: "--max-num-seqs 256 → 512".
+func (c Change) String() string {
+	name := c.Name
+	if !c.Variable {
+		name = "--" + dashes(name)
+	}
+	side := func(s string) string {
+		if s == "" {
+			return "unset"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s %s → %s", name, side(c.From), side(c.To))
+}
+
+// Diff lists what a and b set differently, flags before variables, each by name.
+// Spelling, order and where a flag stands make no difference.
+func Diff(a, b *Config) []Change {
+	var changes []Change
+	for _, name := range union(a.names(), b.names()) {
+		va, _, _ := a.values(name)
+		vb, _, _ := b.values(name)
+		if slices.Equal(va, vb) {
+			continue
+		}
+		from, _, _ := a.Value(name)
+		to, _, _ := b.Value(name)
+		changes = append(changes, Change{Name: name, From: from, To: to})
+	}
+	for _, name := range union(slices.Collect(maps.Keys(a.env)), slices.Collect(maps.Keys(b.env))) {
+		if a.env[name] == b.env[name] {
+			continue
+		}
+		from, _ := a.Variable(name)
+		to, _ := b.Variable(name)
+		changes = append(changes, Change{Name: name, From: from, To: to, Variable: true})
+	}
+	return changes
+}
+
+// names lists the flags that are given, canonical.
+func (c *Config) names() []string {
+	var names []string
+	for _, it := range c.items {
+		switch {
+		case it.ignored:
+		case it.name == "":
+			names = append(names, "model")
+		default:
+			names = append(names, it.name)
+		}
+	}
+	return names
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func cloneEnv(env map[string]string) map[string]string { return maps.Clone(env) }
+
+// Environ turns NAME=value strings, as /proc and os.Environ list them, into a
+// map; the last of several wins.
+func Environ(list []string) map[string]string {
+	env := make(map[string]string, len(list))
+	for _, entry := range list {
+		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
+			env[name] = value
+		}
+	}
+	return env
+}

@@ -1,0 +1,365 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+)
+
+// MaxConfigBytes is the largest config file that is read: real ones have a few
+// hundred bytes.
+const MaxConfigBytes = 1 << 20
+
+// file is a config file: a YAML mapping of flag names, in either spelling, to
+// values. text is kept so that an edit changes one line of it.
+type file struct {
+	text []byte
+	doc  *yaml.Node
+	root *yaml.Node // the mapping; nil in an empty file
+}
+
+func parseFile(text []byte) (file, error) {
+	if len(text) > MaxConfigBytes {
+		return file{}, fmt.Errorf("%d bytes, more than the %d of any real one", len(text), MaxConfigBytes)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return file{}, errors.New(hideInText(err.Error()))
+	}
+	f := file{text: bytes.Clone(text)}
+	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
+		return f, nil
+	}
+	if doc.Content[0].Kind != yaml.MappingNode {
+		return file{}, errors.New("not a mapping of flags to values")
+	}
+	f.doc, f.root = &doc, doc.Content[0]
+	return f, nil
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// items lists the settings in the order in which vLLM turns them into
+// arguments. A merge key (<<) counts before the mapping's own keys.
+func (f *file) items(call form) []item {
+	if f.root == nil {
+		return nil
+	}
+	var items []item
+	for _, base := range merges(f.root) {
+		items = append(items, pairs(base, call, -1)...)
+	}
+	return append(items, pairs(f.root, call, 0)...)
+}
+
+// merges lists the mappings that a merge key brings in, the weakest first.
+func merges(m *yaml.Node) []*yaml.Node {
+	var bases []*yaml.Node
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Tag != "!!merge" && m.Content[i].Value != "<<" {
+			continue
+		}
+		v := resolved(m.Content[i+1])
+		list := []*yaml.Node{v}
+		if v.Kind == yaml.SequenceNode {
+			list = v.Content
+		}
+		for _, b := range slices.Backward(list) {
+			if b = resolved(b); b.Kind == yaml.MappingNode {
+				bases = append(bases, b)
+			}
+		}
+	}
+	return bases
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// pairs turns a mapping's keys into items. step 0 records where they stand, -1
+// marks them as standing elsewhere.
+func pairs(m *yaml.Node, call form, own int) []item {
+	var items []item
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		key := m.Content[i]
+		if key.Kind != yaml.ScalarNode || key.Value == "<<" {
+			continue
+		}
+		it := fileItem(key.Value, resolved(m.Content[i+1]), call)
+		it.node = i
+		if own < 0 {
+			it.node = -1
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+const quotedStyles = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
+// plainBool are the words that YAML 1.1, and with it vLLM's reader, takes for a
+// boolean where they stand unquoted.
+var plainBool = regexp.MustCompile(`^(true|True|TRUE|yes|Yes|YES|on|On|ON|false|False|FALSE|no|No|NO|off|Off|OFF)$`)
+
+// fileItem follows load_config_file of vllm/utils/argparse_utils.py.
+func fileItem(key string, value *yaml.Node, call form) item {
+	it := item{source: ConfigFile, spelled: "--" + key, n: 0}
+	it.name, it.path, it.plus, _ = it.resolve()
+	switch value.Kind {
+	case yaml.SequenceNode:
+		for _, v := range value.Content {
+			it.values = append(it.values, scalar(resolved(v)))
+		}
+		it.ignored = len(it.values) == 0
+	case yaml.MappingNode:
+		var object any
+		if err := value.Decode(&object); err != nil {
+			it.opaque = true
+		}
+		it.values = []string{encodeJSON(stringKeys(object, 0))}
+	case yaml.ScalarNode:
+		if value.Style&quotedStyles == 0 && plainBool.MatchString(value.Value) {
+			it.boolean(key, truth(value.Value).value, call)
+			break
+		}
+		it.values = []string{scalar(value)}
+	default:
+		it.opaque = true
+	}
+	if len(it.path) > 0 && len(it.values) == 0 {
+		it.values = []string{"true"}
+	}
+	return it
+}
+
+// boolean: true becomes the bare flag. false becomes --no-NAME only in the
+// api_server module, only for a key spelled with dashes, and only in releases
+// after 0.25 (vLLM issue 51401); otherwise vLLM drops it without a word and the
+// default holds. Tried with 0.32.0.
+func (it *item) boolean(key string, value bool, call form) {
+	if value {
+		return
+	}
+	if it.negated {
+		it.negated = false // "--no-x: false" would be "--no-no-x": no such flag
+		it.ignored = true
+	} else {
+		it.negated = true
+	}
+	if call != formModule || strings.Contains(key, "_") {
+		it.ignored = true
+		it.note = key + ": false in the config file has no effect: vLLM drops a false there; give --no-" + dashes(it.name) + " on the command line"
+		return
+	}
+	it.note = key + ": false in the config file has an effect only in releases after 0.25"
+}
+
+// scalar is str() of a YAML scalar in Python.
+func scalar(n *yaml.Node) string {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		var v any
+		if n.Decode(&v) != nil {
+			return ""
+		}
+		return encodeJSON(stringKeys(v, 0))
+	case isNull(n):
+		return "None"
+	}
+	return n.Value
+}
+
+// stringKeys makes a decoded YAML value fit for JSON.
+func stringKeys(v any, depth int) any {
+	if depth > 50 {
+		return nil
+	}
+	switch t := v.(type) {
+	case map[string]any:
+		for k, e := range t {
+			t[k] = stringKeys(e, depth+1)
+		}
+	case map[any]any:
+		m := make(map[string]any, len(t))
+		for k, e := range t {
+			m[fmt.Sprint(k)] = stringKeys(e, depth+1)
+		}
+		return m
+	case []any:
+		for i, e := range t {
+			t[i] = stringKeys(e, depth+1)
+		}
+	}
+	return v
+}
+
+// set returns the file with a key's value replaced, or the key appended.
+// value is a flag's value as text: "true" and "false" are written as booleans.
+func (f *file) set(at int, key, value string) (file, error) {
+	if f.root != nil && at >= 0 && at+1 < len(f.root.Content) {
+		if text, ok := f.splice(f.root.Content[at+1], yamlScalar(value)); ok {
+			return parseFile(text)
+		}
+		return f.reencode(func(root *yaml.Node) {
+			var v yaml.Node
+			if err := yaml.Unmarshal([]byte(yamlScalar(value)), &v); err == nil && len(v.Content) == 1 {
+				v.Content[0].LineComment = root.Content[at+1].LineComment
+				root.Content[at+1] = v.Content[0]
+			}
+		})
+	}
+	text := f.text
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(bytes.Clone(text), '\n')
+	}
+	return parseFile(append(bytes.Clone(text), []byte(key+": "+yamlScalar(value)+"\n")...))
+}
+
+// splice replaces a scalar that stands on one line, in place.
+func (f *file) splice(old *yaml.Node, with string) ([]byte, bool) {
+	if old.Kind != yaml.ScalarNode || old.Anchor != "" || old.Style&yaml.TaggedStyle != 0 {
+		return nil, false
+	}
+	from := offset(f.text, old.Line, old.Column)
+	if from < 0 {
+		return nil, false
+	}
+	n := scalarLen(f.text[from:], old)
+	if n < 0 {
+		return nil, false
+	}
+	return slices.Concat(f.text[:from], []byte(with), f.text[from+n:]), true
+}
+
+// offset turns a node's line and column, both from 1 and the column in
+// characters, into a byte offset; -1 outside the text.
+func offset(text []byte, line, column int) int {
+	at := 0
+	for ; line > 1; line-- {
+		i := bytes.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return -1
+		}
+		at += i + 1
+	}
+	for ; column > 1; column-- {
+		if at >= len(text) || text[at] == '\n' {
+			return -1
+		}
+		for at++; at < len(text) && text[at]&0xC0 == 0x80; at++ {
+		}
+	}
+	return at
+}
+
+// scalarLen is the length of a scalar as spelled; -1 where it is not on one line
+// or not spelled as expected.
+func scalarLen(text []byte, n *yaml.Node) int {
+	line := text
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line = line[:i]
+	}
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0 && bytes.HasPrefix(line, []byte(`"`)):
+		for i := 1; i < len(line); i++ {
+			switch line[i] {
+			case '\\':
+				i++
+			case '"':
+				return i + 1
+			}
+		}
+	case n.Style&yaml.SingleQuotedStyle != 0 && bytes.HasPrefix(line, []byte("'")):
+		for i := 1; i < len(line); i++ {
+			if line[i] != '\'' {
+				continue
+			}
+			if i+1 < len(line) && line[i+1] == '\'' {
+				i++
+				continue
+			}
+			return i + 1
+		}
+	case n.Style&quotedStyles == 0 && n.Value != "" && bytes.HasPrefix(line, []byte(n.Value)):
+		return len(n.Value)
+	}
+	return -1
+}
+
+// remove returns the file without the key at the given index of its root.
+func (f *file) remove(at int) (file, error) {
+	if f.root.Style&yaml.FlowStyle == 0 {
+		first := f.root.Content[at].Line
+		last := bytes.Count(f.text, []byte("\n")) + 1
+		if at+2 < len(f.root.Content) {
+			next := f.root.Content[at+2]
+			last = next.Line - 1
+			if next.HeadComment != "" {
+				last -= strings.Count(next.HeadComment, "\n") + 1
+			}
+		}
+		from, to := offset(f.text, first, 1), offset(f.text, last+1, 1)
+		if to < 0 {
+			to = len(f.text)
+		}
+		if from >= 0 && from <= to && f.root.Content[at].Column == 1 {
+			g, err := parseFile(slices.Concat(f.text[:from], f.text[to:]))
+			if err == nil && g.keys() == f.keys()-1 {
+				return g, nil
+			}
+		}
+	}
+	return f.reencode(func(root *yaml.Node) { root.Content = slices.Delete(root.Content, at, at+2) })
+}
+
+// keys is how many keys the mapping has.
+func (f *file) keys() int {
+	if f.root == nil {
+		return 0
+	}
+	return len(f.root.Content) / 2
+}
+
+// reencode writes the whole file anew; comments stay, layout may not.
+func (f *file) reencode(edit func(root *yaml.Node)) (file, error) {
+	copied, err := parseFile(f.text)
+	if err != nil {
+		return file{}, err
+	}
+	edit(copied.root)
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(copied.doc); err != nil {
+		return file{}, err
+	}
+	return parseFile(b.Bytes())
+}
+
+// yamlScalar spells a flag's value in YAML so that vLLM reads the same text.
+func yamlScalar(value string) string {
+	switch {
+	case strings.ContainsFunc(value, unicode.IsControl):
+		return encodeJSON(value) // YAML reads a JSON string as it is
+	case plainBool.MatchString(value), plainSafe.MatchString(value) && !otherThanText.MatchString(value):
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
+}
+
+// otherThanText are words that YAML 1.1 would not give back as they stand: null
+// and octal numbers.
+var otherThanText = regexp.MustCompile(`^(null|Null|NULL|0[0-7_]+)$`)
+
+// plainSafe are values that need no quotes: names, paths and numbers.
+var plainSafe = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$`)

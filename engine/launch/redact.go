@@ -1,0 +1,267 @@
+package launch
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Redacted is [Config.Argv] with every secret replaced: the values of flags and
+// variables whose names speak of keys, tokens, secrets or passwords, such keys
+// within JSON, the user part of URLs, and wherever else one of these values
+// turns up.
+func (c *Config) Redacted() []string {
+	out := c.cmd.argv()
+	hide := c.secrets()
+	for i := range out {
+		out[i] = hide.word(out[i])
+	}
+	c.cmd.redact(out, hide)
+	return out
+}
+
+// String is the redacted command line as one line for a POSIX shell.
+func (c Config) String() string {
+	if c.cmd == nil {
+		return ""
+	}
+	quoted := c.Redacted()
+	for i, arg := range quoted {
+		quoted[i] = quoteRedacted(arg)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// Format writes [Config.String] for every verb, so that no way of printing a
+// Config shows a secret.
+func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+
+// MarshalJSON writes [Config.String].
+func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
+
+// redact writes the words that are secret by their place into out, which is
+// parallel to the command's words.
+func (c *command) redact(out []string, hide hidden) {
+	for i := 0; i < len(c.ws); i++ {
+		if !isFlag(c.ws[i].text) {
+			continue
+		}
+		name, value, inline := strings.Cut(c.ws[i].text, "=")
+		if inline && !secretName(name, value) {
+			continue
+		}
+		// --api-key takes several values.
+		for i+1 < len(c.ws) && !isFlag(c.ws[i+1].text) && secretName(name, c.ws[i+1].text) {
+			i++
+			if c.child == nil || i != c.childAt {
+				out[i] = Redacted
+			}
+		}
+	}
+	if c.child == nil {
+		return
+	}
+	inner := c.child.argv()
+	for i := range inner {
+		inner[i] = hide.word(inner[i])
+	}
+	c.child.redact(inner, hide)
+	var b strings.Builder
+	b.WriteString(hide.in(c.child.before))
+	for i, w := range c.child.ws {
+		raw := w.raw
+		if inner[i] != w.text {
+			raw = quoteRedacted(inner[i])
+		}
+		b.WriteString(hide.in(w.gap) + hide.in(raw))
+	}
+	b.WriteString(hide.in(c.child.after))
+	out[c.childAt] = b.String()
+}
+
+// quoteRedacted is [Quote] without quotes on account of [Redacted] alone.
+func quoteRedacted(s string) string {
+	const stand = "REDACTED"
+	return strings.ReplaceAll(Quote(strings.ReplaceAll(s, Redacted, stand)), stand, Redacted)
+}
+
+// hidden are strings that must not be shown.
+type hidden []string
+
+// secrets collects the secret values of a configuration. Short ones are left
+// out: replacing each "1" would say nothing and hide much.
+func (c *Config) secrets() hidden {
+	var hs hidden
+	add := func(v string) {
+		if len(v) >= 6 {
+			hs = append(hs, v)
+		}
+	}
+	for name, v := range c.env {
+		if secretVariable(name) {
+			add(v)
+		}
+	}
+	for _, it := range c.items {
+		for _, v := range it.values {
+			if secretName(strings.Join(append([]string{it.name}, it.path...), "."), v) {
+				add(v)
+			}
+		}
+	}
+	// The longest first, so that one secret within another leaves no rest.
+	slices.SortFunc(hs, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return hs
+}
+
+// word hides within one argument: the value behind an equals sign by its name,
+// or as a value of its own.
+func (hs hidden) word(s string) string {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || strings.ContainsAny(name, " {\"'") {
+		return hs.in(s)
+	}
+	if variable, inner, ok := strings.Cut(value, "="); ok && secretVariable(variable) { // --env=NAME=value
+		return name + "=" + variable + "=" + redactedUnlessEmpty(inner)
+	}
+	if secretName(name, value) || secretVariable(strings.TrimPrefix(name, "-e")) && !strings.HasPrefix(name, "--") {
+		return name + "=" + redactedUnlessEmpty(value)
+	}
+	return name + "=" + hs.in(value)
+}
+
+func redactedUnlessEmpty(s string) string {
+	if s == "" {
+		return ""
+	}
+	return Redacted
+}
+
+// in hides the values in s, and whatever looks like a secret.
+func (hs hidden) in(s string) string {
+	s = hideInValue(s)
+	for _, v := range hs {
+		s = strings.ReplaceAll(s, v, Redacted)
+	}
+	return s
+}
+
+var (
+	userinfo   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@"']+@`)
+	query      = regexp.MustCompile(`(?i)([?&][^=&\s]*(?:key|token|secret|passw|credential|signature|sig)[^=&\s]*=)[^&\s"']+`)
+	assignment = regexp.MustCompile(`(?i)\b([a-z0-9_-]*(?:api[_-]?key|token|secret|passw(?:or)?d|credentials?|access[_-]?key)\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s;&|'"]+)`)
+	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{6,}`)
+	shape      = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{16,})`)
+)
+
+// hideInValue replaces what looks like a secret within a value.
+func hideInValue(s string) string {
+	if trimmed := strings.TrimSpace(s); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+		if v, ok := decodeJSON(trimmed); ok {
+			if redactJSON(v) {
+				return hideShapes(encodeJSON(v))
+			}
+			return hideShapes(s)
+		}
+	}
+	return hideInText(s)
+}
+
+func hideShapes(s string) string {
+	s = userinfo.ReplaceAllString(s, "${1}"+Redacted+"@")
+	s = query.ReplaceAllString(s, "${1}"+Redacted)
+	s = bearer.ReplaceAllString(s, "${1} "+Redacted)
+	return shape.ReplaceAllString(s, Redacted)
+}
+
+// hideInText is hideInValue for prose and scripts.
+func hideInText(s string) string {
+	s = hideShapes(s)
+	return assignment.ReplaceAllStringFunc(s, func(m string) string {
+		g := assignment.FindStringSubmatch(m)
+		name := strings.TrimRight(g[1], " \t=:")
+		if !secretName(strings.TrimLeft(name, "-"), g[2]) && !secretVariable(name) {
+			return m
+		}
+		return g[1] + Redacted
+	})
+}
+
+// redactJSON replaces the values of secret keys and reports whether it did.
+func redactJSON(v any) bool {
+	changed := false
+	switch t := v.(type) {
+	case map[string]any:
+		for key, e := range t {
+			if text, isText := e.(string); isText && secretName(key, text) {
+				t[key] = Redacted
+				changed = true
+				continue
+			}
+			changed = redactJSON(e) || changed
+		}
+	case []any:
+		for _, e := range t {
+			changed = redactJSON(e) || changed
+		}
+	}
+	return changed
+}
+
+var numeric = regexp.MustCompile(`^[-+]?[0-9._]+[kKmMgGtT]?$`)
+
+// secretName tells whether a flag or key of that name, with that value, holds a
+// secret. "token" is also what a language model counts: a number is no secret
+// there, and what is about tokenizers, thresholds or ids is none either.
+func secretName(name, value string) bool {
+	if k := kindOf(canonical(name)); k == kindBool || k == kindTrue {
+		return false
+	}
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	for i, part := range parts {
+		switch {
+		case strings.Contains(part, "secret"), strings.Contains(part, "passw"), strings.Contains(part, "passphrase"), strings.Contains(part, "credential"):
+			return true
+		case strings.HasSuffix(part, "key"), strings.HasSuffix(part, "keys"), strings.HasPrefix(part, "keyfile"):
+			return true
+		case strings.HasSuffix(part, "token"), strings.HasSuffix(part, "tokens"):
+			if i+1 < len(parts) && slices.Contains(counted, parts[i+1]) {
+				continue
+			}
+			if !numeric.MatchString(strings.TrimSpace(value)) && value != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// counted are words after "token" that make it a thing to count.
+var counted = []string{"threshold", "id", "ids", "count", "limit", "budget", "len", "per"}
+
+// secretVariable tells whether an environment variable of that name holds a
+// secret.
+func secretVariable(name string) bool {
+	upper := strings.ToUpper(name)
+	if slices.ContainsFunc([]string{"SECRET", "PASSW", "CREDENTIAL", "AUTH"}, func(s string) bool { return strings.Contains(upper, s) }) {
+		return true
+	}
+	parts := strings.Split(upper, "_")
+	for i, part := range parts {
+		if strings.HasSuffix(part, "KEY") || strings.HasSuffix(part, "KEYS") {
+			return true
+		}
+		if strings.HasSuffix(part, "TOKEN") && (i+1 == len(parts) || !slices.Contains(counted, strings.ToLower(parts[i+1]))) {
+			return true
+		}
+	}
+	return false
+}
+
+// SecretVariable tells whether an environment variable of that name holds a
+// secret: *_API_KEY, HF_TOKEN, *_SECRET, *PASSWORD* and their like.
+func SecretVariable(name string) bool { return secretVariable(name) }
