@@ -1,0 +1,266 @@
+package promtext
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+)
+
+// Limits of one page, far above anything a server was seen to send (441 samples
+// of one engine, labels of 1.2 kB): they bound memory against a hostile page.
+const (
+	maxSamples   = 1 << 16
+	maxLineBytes = 1 << 16
+)
+
+// Errors of a page. They arrive wrapped in a sentence that says more.
+var (
+	// ErrNotMetrics says that the answer is no exposition text at all.
+	ErrNotMetrics = errors.New("not a metrics page")
+	// ErrTruncated says that the page stops in the middle of a line.
+	ErrTruncated = errors.New("page truncated")
+	// ErrMalformed says that a line that passed the filter does not parse.
+	ErrMalformed = errors.New("malformed metrics page")
+)
+
+// Parse reads the samples of a page that pass the filter into f, replacing what
+// it held. Comments, unwanted families, timestamps and exemplars are skipped
+// unread; series seen on an earlier page are recognised by their text, so that
+// only their values are parsed again; new ones go through expfmt. After an error
+// f is empty.
+func Parse(page []byte, filter *Filter, f *Families) error {
+	f.forget()
+	f.Reset()
+	f.page++
+	err := parse(page, filter, f)
+	if err != nil {
+		f.Reset()
+	}
+	return err
+}
+
+func parse(page []byte, filter *Filter, f *Families) error {
+	if err := sniff(page); err != nil {
+		return err
+	}
+	if f.Samples == nil {
+		// A sample takes about 100 bytes of a page, and half of them are wanted.
+		f.Samples = make([]Sample, 0, min(len(page)/128, maxSamples))
+		f.unseen = make([]unseen, 0, cap(f.Samples))
+	}
+	for line, rest := 1, page; len(rest) > 0; line++ {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			if string(bytes.TrimSpace(rest)) == "# EOF" {
+				break
+			}
+			return fmt.Errorf("%w: it ends in the middle of line %d", ErrTruncated, line)
+		}
+		text := bytes.TrimLeft(rest[:end], " \t")
+		rest = rest[end+1:]
+		if len(text) == 0 || text[0] == '#' {
+			continue
+		}
+		if err := f.sample(text, line, filter); err != nil {
+			return err
+		}
+	}
+	if err := f.learn(); err != nil {
+		f.known = nil // half learned: start afresh
+		return err
+	}
+	f.dedupe()
+	return nil
+}
+
+// sniff recognises what is certainly not exposition text.
+func sniff(page []byte) error {
+	start := bytes.TrimLeft(bytes.TrimPrefix(page, []byte("\ufeff")), " \t\r\n")
+	switch {
+	case len(start) == 0:
+		return fmt.Errorf("%w: it is empty", ErrNotMetrics)
+	case start[0] == '<':
+		return fmt.Errorf("%w: it answered with HTML", ErrNotMetrics)
+	case start[0] == '[', start[0] == '{' && json.Valid(start):
+		return fmt.Errorf("%w: it answered with JSON", ErrNotMetrics)
+	case bytes.IndexByte(start[:min(len(start), 1024)], 0) >= 0:
+		return fmt.Errorf("%w: it answered with binary data", ErrNotMetrics)
+	}
+	return nil
+}
+
+// sample takes in one line, if it passes the filter.
+func (f *Families) sample(text []byte, line int, filter *Filter) error {
+	if !filter.wants(nameOf(text)) {
+		return nil
+	}
+	malformed := func(why string) error {
+		return fmt.Errorf("%w: line %d: %s in %q", ErrMalformed, line, why, excerpt(text))
+	}
+	if len(text) > maxLineBytes {
+		return malformed(fmt.Sprintf("more than %d bytes", maxLineBytes))
+	}
+	if len(f.Samples) == maxSamples {
+		return fmt.Errorf("%w: more than %d samples", ErrMalformed, maxSamples)
+	}
+	end := seriesEnd(text)
+	if end < 0 {
+		return malformed("labels without an end")
+	}
+	value, why := valueOf(text[end:])
+	if why != "" {
+		return malformed(why)
+	}
+	series := f.known[string(text[:end])]
+	if series == nil {
+		u := unseen{at: int32(len(f.Samples)), line: int32(line), text: text[:end]}
+		if text[0] != '{' {
+			u.nameLength = int32(len(nameOf(text)))
+		}
+		f.unseen = append(f.unseen, u)
+	}
+	f.Samples = append(f.Samples, Sample{Series: series, Value: value})
+	return nil
+}
+
+// nameOf returns the wire name in front of a sample, also the quoted one of
+// {"name",label="value"}.
+func nameOf(text []byte) []byte {
+	if len(text) > 0 && text[0] == '{' {
+		if len(text) > 1 && text[1] == '"' {
+			if end := bytes.IndexByte(text[2:], '"'); end >= 0 {
+				return text[2 : 2+end]
+			}
+		}
+		return nil
+	}
+	for i, c := range text {
+		if c == '{' || c == ' ' || c == '\t' {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// seriesEnd returns the index behind name and labels, -1 where the labels have
+// no end. Braces within quotes are no end.
+func seriesEnd(text []byte) int {
+	i := len(nameOf(text))
+	if text[0] == '{' {
+		i = 0
+	}
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
+		i++
+	}
+	if i == len(text) || text[i] != '{' {
+		return i
+	}
+	quoted := false
+	for ; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '}' && !quoted:
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// valueOf parses what follows a series: a value, then a timestamp and an
+// exemplar that may follow and are dropped. It returns why it cannot.
+func valueOf(rest []byte) (value float64, why string) {
+	token, rest := word(rest)
+	value, ok := number(token)
+	if !ok {
+		return 0, fmt.Sprintf("value %q", excerpt(token))
+	}
+	token, _ = word(rest)
+	if len(token) > 0 && token[0] != '#' {
+		if _, ok := number(token); !ok {
+			return 0, fmt.Sprintf("timestamp %q", excerpt(token))
+		}
+	}
+	return value, ""
+}
+
+// word splits off the next blank-separated token. A carriage return is blank.
+func word(text []byte) (token, rest []byte) {
+	text = bytes.TrimLeft(text, " \t\r")
+	if end := bytes.IndexAny(text, " \t\r"); end >= 0 {
+		return text[:end], text[end:]
+	}
+	return text, nil
+}
+
+// number parses a float as expfmt does: Go's syntax without hexadecimal digits
+// and underscores.
+func number(token []byte) (float64, bool) {
+	if bytes.ContainsAny(token, "pP_") {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(token), 64)
+	if errors.Is(err, strconv.ErrRange) && !math.IsInf(v, 0) {
+		err = nil // too small to represent: zero is right
+	}
+	return v, err == nil
+}
+
+// Names returns the first wire names of a page, each once, at most n: what to
+// call a page on which nothing was wanted. Types that are declared count too,
+// since a young page may have no samples yet.
+func Names(page []byte, n int) []string {
+	var names []string
+	seen := map[string]bool{}
+	for line := range bytes.Lines(page) {
+		text := bytes.TrimSpace(line)
+		if declared, found := bytes.CutPrefix(text, []byte("# TYPE ")); found {
+			text, _ = word(declared)
+		} else if !isSample(text) {
+			continue
+		}
+		name := string(excerpt(nameOf(text)))
+		if seen[name] || !model.UTF8Validation.IsValidMetricName(name) {
+			continue
+		}
+		seen[name] = true
+		if names = append(names, name); len(names) >= n {
+			break
+		}
+	}
+	return names
+}
+
+// isSample reports whether a line has a series and a value.
+func isSample(text []byte) bool {
+	if len(text) == 0 || text[0] == '#' {
+		return false
+	}
+	end := seriesEnd(text)
+	if end < 0 {
+		return false
+	}
+	_, why := valueOf(text[end:])
+	return why == ""
+}
+
+// excerpt bounds what is quoted of foreign text.
+func excerpt(text []byte) []byte {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	text = text[:most]
+	for len(text) > 0 && !utf8.Valid(text[len(text)-1:]) && !utf8.RuneStart(text[len(text)-1]) {
+		text = text[:len(text)-1]
+	}
+	return text
+}

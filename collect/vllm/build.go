@@ -1,0 +1,339 @@
+package vllm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// sum is a total over series. One value that is none makes the total absent: a
+// part of it would look like a fall.
+type sum struct {
+	v   float64
+	n   int
+	bad bool
+}
+
+func (s *sum) add(v float64) {
+	if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		s.bad = true
+		return
+	}
+	s.v += v
+	s.n++
+}
+
+func (s *sum) max(v float64) {
+	before := s.v
+	if s.add(v); !s.bad && s.n > 1 {
+		s.v = max(before, v)
+	}
+}
+
+func (s *sum) opt() stat.Opt {
+	if s.bad || s.n == 0 {
+		return stat.None
+	}
+	return stat.Some(s.v)
+}
+
+// rank gathers what one engine reports.
+type rank struct {
+	replica, engine string // of Ray, and of data parallelism
+	gauges          [engine.NumGauges]sum
+	generation      sum
+	prompt          sum
+	steps           sum
+	cache           engine.CacheConfig
+	cached          bool // cache is set
+}
+
+func (r *rank) name() string {
+	if r.replica == "" {
+		return r.engine
+	}
+	return r.replica + "/" + r.engine
+}
+
+// modelCount counts the series of a model.
+type modelCount struct {
+	name   string
+	series int
+}
+
+// build is the memory in which a page is put together.
+type build struct {
+	best     []int // by slot: the preference that the page has
+	models   []modelCount
+	ranks    []rank
+	last     int // index of the rank found last
+	counters [engine.NumCounters]sum
+	hists    [engine.NumHists]histogram
+	start    stat.Opt
+	created  stat.Opt
+	loose    engine.CacheConfig // cache configuration without an engine label
+	hasLoose bool
+	pids     bool
+	notes    []string
+}
+
+func (b *build) reset(slots int) {
+	b.best = b.best[:0]
+	for range slots {
+		b.best = append(b.best, math.MaxInt)
+	}
+	b.models, b.ranks, b.notes = b.models[:0], b.ranks[:0], b.notes[:0]
+	b.counters = [engine.NumCounters]sum{}
+	for i := range b.hists {
+		b.hists[i].reset()
+	}
+	b.start, b.created = stat.None, stat.None
+	b.loose, b.hasLoose, b.pids = engine.CacheConfig{}, false, false
+}
+
+func (b *build) note(s string) {
+	if !slices.Contains(b.notes, s) {
+		b.notes = append(b.notes, s)
+	}
+}
+
+func (b *build) count(model string) {
+	for i := range b.models {
+		if b.models[i].name == model {
+			b.models[i].series++
+			return
+		}
+	}
+	b.models = append(b.models, modelCount{name: model, series: 1})
+}
+
+// pick returns the model asked for, else the one with the most series, the
+// first by name among equals; "" where no series names one.
+func (b *build) pick(wanted string) string {
+	best := modelCount{}
+	for _, m := range b.models {
+		if m.name == wanted {
+			return wanted
+		}
+		if m.series > best.series || (m.series == best.series && m.name < best.name) {
+			best = m
+		}
+	}
+	return best.name
+}
+
+// rank returns the rank that a series belongs to.
+func (b *build) rank(s promtext.Sample) *rank {
+	name, replica := s.Label("engine"), s.Label("ReplicaId")
+	is := func(r *rank) bool { return r.engine == name && r.replica == replica }
+	if b.last < len(b.ranks) && is(&b.ranks[b.last]) {
+		return &b.ranks[b.last]
+	}
+	for i := range b.ranks {
+		if is(&b.ranks[i]) {
+			b.last = i
+			return &b.ranks[i]
+		}
+	}
+	b.ranks = append(b.ranks, rank{replica: replica, engine: name})
+	b.last = len(b.ranks) - 1
+	return &b.ranks[b.last]
+}
+
+// take adds one sample to what its role feeds.
+func (b *build) take(role *role, s promtext.Sample) {
+	switch role.reading {
+	case readGauge:
+		b.takeGauge(engine.Gauge(role.index), role, s)
+	case readCounter:
+		c := engine.Counter(role.index)
+		b.counters[c].add(s.Value)
+		switch c {
+		case engine.CounterGenerationTokens:
+			b.rank(s).generation.add(s.Value)
+		case engine.CounterPromptTokens:
+			b.rank(s).prompt.add(s.Value)
+		}
+	case readHist:
+		b.hists[role.index].take(role, s)
+		if engine.Hist(role.index) == engine.HistIterationTokens && role.part == partCount {
+			b.rank(s).steps.add(s.Value)
+		}
+	case readCreated:
+		b.created = later(b.created, s.Value)
+	case readStart:
+		b.start = later(b.start, s.Value)
+	case readHTTP:
+		b.takeHTTP(s)
+	case readCache:
+		b.takeCache(s)
+	}
+}
+
+// takeGauge adds a gauge to its rank. With a pid label (0.9.2 to 0.11 with
+// several API servers) every process shows its own copy and all but one are
+// stale zeros: the largest is true. Other unknown labels are summed over, except
+// where a sum means nothing.
+func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
+	v, r := s.Value, b.rank(s)
+	switch g {
+	case engine.GaugeKVUsage, engine.GaugeCPUKVUsage, engine.GaugePrefixHitRate:
+		if g == engine.GaugePrefixHitRate && v == -1 {
+			return // V0's "not available"
+		}
+		o, ok := ratio(v)
+		if !ok {
+			b.note(fmt.Sprintf("%s is %g, which is no ratio between 0 and 1: ignored", role.wire, v))
+			v = math.NaN()
+		} else {
+			v = o.V
+		}
+		r.gauges[g].max(v)
+	case engine.GaugeAsleep:
+		// One series for each state, one of them 1.
+		asleep := (s.Label("sleep_state") == "awake") == (v == 0)
+		if asleep {
+			v = 1
+		} else {
+			v = 0
+		}
+		r.gauges[g].max(v)
+	case engine.GaugeMaxNumSeqs:
+		r.gauges[g].max(v)
+	default:
+		if s.Label("pid") != "" {
+			r.gauges[g].max(v)
+		} else {
+			r.gauges[g].add(v)
+		}
+		if r.gauges[g].bad {
+			b.note(fmt.Sprintf("%s is %g: ignored", role.wire, s.Value))
+		}
+	}
+	b.pids = b.pids || s.Label("pid") != ""
+}
+
+// takeHTTP adds answered requests by status class. Once the family exists, a
+// class without a series has had no request.
+func (b *build) takeHTTP(s promtext.Sample) {
+	classes := [...]struct {
+		digit   byte
+		counter engine.Counter
+	}{{'2', engine.CounterHTTP2xx}, {'4', engine.CounterHTTP4xx}, {'5', engine.CounterHTTP5xx}}
+	status := s.Label("status")
+	for _, c := range classes {
+		v := 0.0
+		if status != "" && status[0] == c.digit {
+			v = s.Value
+		}
+		b.counters[c.counter].add(v)
+	}
+}
+
+func later(o stat.Opt, v float64) stat.Opt {
+	if !(v > 0) || math.IsInf(v, 0) {
+		return o
+	}
+	return o.Max(stat.Some(v))
+}
+
+// takeCache keeps the labels of the cache configuration, the constant 1 of
+// which says nothing.
+func (b *build) takeCache(s promtext.Sample) {
+	c := cacheConfig(s.Series)
+	if s.Label("engine") == "" && s.Label("ReplicaId") == "" {
+		b.loose, b.hasLoose = c, true
+		return
+	}
+	r := b.rank(s)
+	r.cache, r.cached = c, true
+}
+
+// cacheConfig picks the labels that rooftop uses; None and absent are "".
+func cacheConfig(s *promtext.Series) engine.CacheConfig {
+	get := func(names ...string) string {
+		for _, name := range names {
+			if v := s.Label(name); v != "" && v != "None" {
+				return v
+			}
+		}
+		return ""
+	}
+	return engine.CacheConfig{
+		BlockSize:             get("block_size"),
+		NumGPUBlocks:          get("num_gpu_blocks"),
+		NumGPUBlocksOverride:  get("num_gpu_blocks_override"),
+		GPUMemoryUtilization:  get("gpu_memory_utilization"),
+		CacheDType:            get("cache_dtype"),
+		EnablePrefixCaching:   get("enable_prefix_caching"),
+		ChunkedPrefill:        get("enable_chunked_prefill", "chunked_prefill_enabled", "chunked_prefill"),
+		KVCacheSizeTokens:     get("kv_cache_size_tokens"),
+		KVCacheMaxConcurrency: get("kv_cache_max_concurrency"),
+		SlidingWindow:         get("sliding_window"),
+		SwapSpaceBytes:        get("swap_space_bytes"),
+		NumCPUBlocks:          get("num_cpu_blocks"),
+	}
+}
+
+// finishRanks writes the ranks in order and the page's gauges over them.
+func (b *build) finishRanks(p *engine.Page) {
+	if b.hasLoose && len(b.ranks) == 0 {
+		b.ranks = append(b.ranks, rank{})
+	}
+	slices.SortFunc(b.ranks, func(x, y rank) int {
+		if c := rankOrder(x.replica, y.replica); c != 0 {
+			return c
+		}
+		return rankOrder(x.engine, y.engine)
+	})
+	p.Ranks = make([]engine.Rank, len(b.ranks))
+	for i := range b.ranks {
+		from, to := &b.ranks[i], &p.Ranks[i]
+		to.Name = from.name()
+		to.Generation, to.Prompt, to.Steps = from.generation.opt(), from.prompt.opt(), from.steps.opt()
+		if to.Cache = from.cache; !from.cached && b.hasLoose {
+			to.Cache = b.loose
+		}
+		for g := range from.gauges {
+			to.Gauges[g] = from.gauges[g].opt()
+		}
+		if !to.Gauges[engine.GaugeWaiting].OK {
+			to.Gauges[engine.GaugeWaiting] = to.Gauges[engine.GaugeWaitingCapacity].Plus(to.Gauges[engine.GaugeWaitingDeferred])
+		}
+		p.KVUsageMax = p.KVUsageMax.Max(to.Gauges[engine.GaugeKVUsage])
+	}
+	for g := range p.Gauges {
+		p.Gauges[g] = b.overRanks(engine.Gauge(g), p.Ranks)
+	}
+	if b.pids {
+		b.note("gauges come once for each process (pid label): the largest is used")
+	}
+}
+
+// overRanks merges a gauge over ranks: the mean of usages, the sum of counts,
+// asleep if any is. A rank whose value is bad makes it absent; one that never
+// had it (a rank that only a counter names) does not.
+func (b *build) overRanks(g engine.Gauge, ranks []engine.Rank) stat.Opt {
+	total, n, most := 0.0, 0, stat.None
+	for i := range ranks {
+		if b.ranks[i].gauges[g].bad {
+			return stat.None
+		}
+		if o := ranks[i].Gauges[g]; o.OK {
+			total, n, most = total+o.V, n+1, most.Max(o)
+		}
+	}
+	switch {
+	case n == 0:
+		return stat.None
+	case g == engine.GaugeAsleep:
+		return most
+	case g == engine.GaugeKVUsage, g == engine.GaugeCPUKVUsage, g == engine.GaugePrefixHitRate:
+		return stat.Some(total / float64(n))
+	}
+	return stat.Some(total)
+}

@@ -1,0 +1,188 @@
+package vllm
+
+import (
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// reading is the kind of value that a series feeds.
+type reading uint8
+
+const (
+	readGauge   reading = iota
+	readCounter         // sum over all series
+	readHist
+	readCreated // when a core counter was created, Unix time
+	readStart   // when the process started, Unix time
+	readHTTP    // answered requests by status
+	readCache   // labels of the cache configuration
+)
+
+// part says what a series of a histogram holds.
+type part uint8
+
+const (
+	partNone part = iota
+	partBucket
+	partSum
+	partCount
+)
+
+func (p part) suffix() string { return [...]string{"", "_bucket", "_sum", "_count"}[p] }
+
+// target is what a metric of the catalog feeds: a gauge, counter or histogram
+// of the page, from all its series or from those with one label value.
+type target struct {
+	reading      reading
+	index        uint8 // engine.Gauge, engine.Counter or engine.Hist
+	label, value string
+}
+
+func gauge(g engine.Gauge) target     { return target{reading: readGauge, index: uint8(g)} }
+func counter(c engine.Counter) target { return target{reading: readCounter, index: uint8(c)} }
+func hist(h engine.Hist) target       { return target{reading: readHist, index: uint8(h)} }
+
+func (t target) where(label, value string) target {
+	t.label, t.value = label, value
+	return t
+}
+
+// targets returns what each metric key of the catalog feeds.
+func targets() map[string][]target {
+	return map[string][]target{
+		"running":            {gauge(engine.GaugeRunning)},
+		"waiting":            {gauge(engine.GaugeWaiting)},
+		"waiting_capacity":   {gauge(engine.GaugeWaitingCapacity).where("reason", "capacity")},
+		"waiting_deferred":   {gauge(engine.GaugeWaitingDeferred).where("reason", "deferred")},
+		"swapped":            {gauge(engine.GaugeSwapped)},
+		"kv_usage":           {gauge(engine.GaugeKVUsage)},
+		"cpu_kv_usage":       {gauge(engine.GaugeCPUKVUsage)},
+		"engine_sleep_state": {gauge(engine.GaugeAsleep)},
+		"max_num_seqs":       {gauge(engine.GaugeMaxNumSeqs)},
+		"prefix_hit_rate":    {gauge(engine.GaugePrefixHitRate)},
+
+		"prompt_tokens":        {counter(engine.CounterPromptTokens)},
+		"prompt_tokens_cached": {counter(engine.CounterPromptTokensCached)},
+		"prompt_tokens_by_source": {
+			counter(engine.CounterPromptTokensComputed).where("source", "local_compute"),
+			counter(engine.CounterPromptTokensExternal).where("source", "external_kv_transfer"),
+		},
+		"generation_tokens":    {counter(engine.CounterGenerationTokens)},
+		"request_success":      {counter(engine.CounterRequestSuccess)},
+		"preemptions":          {counter(engine.CounterPreemptions)},
+		"prefix_queries":       {counter(engine.CounterPrefixQueries)},
+		"prefix_hits":          {counter(engine.CounterPrefixHits)},
+		"external_queries":     {counter(engine.CounterExternalQueries)},
+		"external_hits":        {counter(engine.CounterExternalHits)},
+		"spec_drafts":          {counter(engine.CounterSpecDrafts)},
+		"spec_draft_tokens":    {counter(engine.CounterSpecDraftTokens)},
+		"spec_accepted":        {counter(engine.CounterSpecAccepted)},
+		"admission_rejections": {counter(engine.CounterAdmissionRejections)},
+
+		"ttft":             {hist(engine.HistTTFT)},
+		"itl":              {hist(engine.HistITL)},
+		"tpot":             {hist(engine.HistTPOT)},
+		"e2e":              {hist(engine.HistE2E)},
+		"queue":            {hist(engine.HistQueue)},
+		"prefill":          {hist(engine.HistPrefill)},
+		"decode":           {hist(engine.HistDecode)},
+		"inference":        {hist(engine.HistInference)},
+		"prompt_len":       {hist(engine.HistPromptTokens)},
+		"output_len":       {hist(engine.HistGenerationTokens)},
+		"iteration_tokens": {hist(engine.HistIterationTokens)},
+	}
+}
+
+// core are the counters that exist from the first page of a server's life:
+// their creation times tell a restart, while those of a series that appears
+// with its first event would feign one.
+var core = map[string]bool{"prompt_tokens": true, "generation_tokens": true, "preemptions": true}
+
+// spellings of a vLLM family: Prometheus' own, and Ray's, which has no colons.
+var spellings = []string{"vllm:", "vllm_", "ray_vllm_"}
+
+// role is one use of a wire name. A name may have several: the old per-token
+// histogram stands in for two newer ones.
+type role struct {
+	target
+	part part
+	slot int    // of the preference; all names that feed one target share it
+	pref int    // position in the list of names, the best is 0
+	wire string // family name on the wire
+	vllm bool   // a family of vLLM, not of the process or its HTTP server
+}
+
+// table leads from wire names to roles.
+type table struct {
+	roles map[string][]role
+	slots int
+	names []string // all families, for the filter
+}
+
+// metric is what the table needs of a catalog entry.
+type metric struct {
+	key   string
+	names []string // without prefix, preferred first
+}
+
+// newTable builds the table for the catalog's metrics.
+func newTable(metrics []metric) *table {
+	t := &table{roles: map[string][]role{}}
+	known := targets()
+	for _, m := range metrics {
+		for _, to := range known[m.key] {
+			t.add(m, to)
+		}
+	}
+	for _, prefix := range spellings {
+		t.put(prefix+"cache_config_info", role{target: target{reading: readCache}, slot: t.slots, vllm: true})
+	}
+	t.put("process_start_time_seconds", role{target: target{reading: readStart}, slot: t.slots})
+	t.put("process_cpu_seconds_total", role{target: counter(engine.CounterProcessCPUSeconds), slot: t.slots + 1})
+	t.put("http_requests_total", role{target: target{reading: readHTTP}, slot: t.slots + 2})
+	t.slots += 3
+	return t
+}
+
+// add gives a metric's names, in every spelling, the roles of one target.
+func (t *table) add(m metric, to target) {
+	pref := 0
+	for _, name := range m.names {
+		for _, prefix := range spellings {
+			r := role{target: to, slot: t.slots, pref: pref, wire: prefix + name, vllm: true}
+			switch to.reading {
+			case readHist:
+				for _, p := range []part{partBucket, partSum, partCount} {
+					r.part = p
+					t.put(r.wire+p.suffix(), r)
+				}
+			case readCounter:
+				base := prefix + strings.TrimSuffix(name, "_total")
+				r.wire = base + "_total"
+				t.put(r.wire, r)
+				pref++
+				r.wire, r.pref = base, pref
+				t.put(r.wire, r)
+				if core[m.key] {
+					t.put(base+"_created", role{target: target{reading: readCreated}, slot: t.slots, vllm: true})
+				}
+			default:
+				t.put(r.wire, r)
+			}
+			pref++
+		}
+	}
+	t.slots++
+}
+
+func (t *table) put(wire string, r role) {
+	if len(t.roles[wire]) == 0 {
+		t.names = append(t.names, wire)
+	}
+	t.roles[wire] = append(t.roles[wire], r)
+}
+
+// filter passes the families of the table.
+func (t *table) filter() *promtext.Filter { return promtext.NewExactFilter(t.names...) }

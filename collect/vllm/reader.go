@@ -1,0 +1,186 @@
+package vllm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Errors of a page that callers branch on.
+var (
+	// ErrNotVLLM says that the answer is no vLLM metrics page.
+	ErrNotVLLM = errors.New("not a vLLM metrics page")
+	// ErrStatsOff says that a vLLM server (as far as one can tell) answered with
+	// its statistics switched off.
+	ErrStatsOff = errors.New("no vLLM statistics on the page")
+)
+
+// Reader turns metrics pages of one server into engine pages. It keeps what it
+// learned of one page's series for the next, so it must not be used
+// concurrently; the pages it fills share nothing that it changes later.
+type Reader struct {
+	model    string
+	table    *table
+	filter   *promtext.Filter
+	families promtext.Families
+	bounds   [engine.NumHists][]float64 // of the last page: pages share them while equal
+	build    build
+}
+
+// NewReader returns a reader for the series of one served model. With "" it is
+// the model with the most series.
+func NewReader(model string) *Reader {
+	t := newTable(metrics())
+	return &Reader{model: model, table: t, filter: t.filter()}
+}
+
+// Parse reads a page into p, which it overwrites except for T, Took and Bytes.
+// A page that is no vLLM page wraps ErrNotVLLM or ErrStatsOff; any error means
+// that nothing of the page is to be used.
+func (r *Reader) Parse(body []byte, p *engine.Page) error {
+	*p = engine.Page{T: p.T, Took: p.Took, Bytes: p.Bytes}
+	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
+		if errors.Is(err, promtext.ErrNotMetrics) {
+			return fmt.Errorf("%w: %w; check --url", ErrNotVLLM, err)
+		}
+		return err
+	}
+	samples := r.families.Samples
+	if n := len(samples); n > 0 && strings.HasSuffix(samples[n-1].Name, "_bucket") {
+		// Every writer puts _count behind the buckets.
+		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, strings.TrimSuffix(samples[n-1].Name, "_bucket"))
+	}
+	b := &r.build
+	b.reset(r.table.slots)
+	if !r.choose(p) {
+		if err := identify(body); err != nil {
+			return err
+		}
+		b.note("vLLM lists its metrics but has no values yet: the server is young or was never asked anything")
+	}
+	r.collect(p)
+	r.finish(p)
+	for i, s := range r.families.Duplicates {
+		if i == maxNoted {
+			b.note(fmt.Sprintf("%d more series occur twice", len(r.families.Duplicates)-i))
+			break
+		}
+		b.note(fmt.Sprintf("%s occurs twice: the first value is used", s))
+	}
+	p.Notes = slices.Clone(b.notes)
+	return nil
+}
+
+// maxNoted bounds the notes of one kind.
+const maxNoted = 3
+
+// choose fixes the model and, for each metric, the best of its names that the
+// page has. It reports whether there is any vLLM series.
+func (r *Reader) choose(p *engine.Page) bool {
+	b, found := &r.build, false
+	for _, s := range r.families.Samples {
+		if name := s.Label("model_name"); name != "" {
+			b.count(name)
+		}
+	}
+	p.Model = b.pick(r.model)
+	for _, m := range b.models {
+		p.Models = append(p.Models, m.name)
+	}
+	slices.Sort(p.Models)
+	if len(p.Models) > 1 {
+		others := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == p.Model })
+		b.note(fmt.Sprintf("the page has several models: %s is read, not %s", p.Model, strings.Join(others, ", ")))
+	}
+	for _, s := range r.families.Samples {
+		if !r.mine(s, p.Model) {
+			continue
+		}
+		for _, role := range r.table.roles[s.Name] {
+			found = found || role.vllm
+			if role.label == "" || s.Label(role.label) == role.value {
+				b.best[role.slot] = min(b.best[role.slot], role.pref)
+			}
+		}
+	}
+	return found
+}
+
+// mine reports whether a sample belongs to the chosen model or to no model.
+func (r *Reader) mine(s promtext.Sample, model string) bool {
+	name := s.Label("model_name")
+	return name == "" || name == model
+}
+
+// collect gathers the values of the chosen names.
+func (r *Reader) collect(p *engine.Page) {
+	b := &r.build
+	for _, s := range r.families.Samples {
+		if !r.mine(s, p.Model) {
+			continue
+		}
+		for i := range r.table.roles[s.Name] {
+			role := &r.table.roles[s.Name][i]
+			if role.pref != b.best[role.slot] || (role.label != "" && s.Label(role.label) != role.value) {
+				continue
+			}
+			b.take(role, s)
+		}
+	}
+}
+
+// finish turns what was gathered into the page's readings.
+func (r *Reader) finish(p *engine.Page) {
+	b := &r.build
+	p.StartTime, p.Created = b.start, b.created
+	for c := range b.counters {
+		p.Counters[c] = b.counters[c].opt()
+	}
+	// Cumulative counts of all histograms share one fresh array: pages are
+	// immutable once published.
+	n := 0
+	for h := range b.hists {
+		n += len(b.hists[h].buckets) + 1
+	}
+	counts := make([]float64, 0, n)
+	for h := range b.hists {
+		acc := &b.hists[h]
+		p.Hists[h], counts = acc.finish(&r.bounds[h], counts)
+		if p.Hists[h].OK {
+			p.HistNames[h] = acc.wire
+		}
+		if acc.odd != "" {
+			b.note(acc.wire + ": " + acc.odd)
+		}
+	}
+	b.finishRanks(p)
+}
+
+// rankOrder sorts rank names as numbers where they are numbers.
+func rankOrder(a, b string) int {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	if errX == nil && errY == nil {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(a, b)
+}
+
+// ratio returns a usage or rate as it is valid, 0..1. Rounding may exceed 1 by a
+// little; anything else has another unit, which is not ours to guess.
+func ratio(v float64) (stat.Opt, bool) {
+	switch {
+	case v >= 0 && v <= 1:
+		return stat.Some(v), true
+	case v > 1 && v <= 1.01:
+		return stat.Some(1), true
+	}
+	return stat.None, false
+}

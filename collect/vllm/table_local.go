@@ -1,0 +1,42 @@
+package vllm
+
+// metrics is the list of names until the catalog has it.
+func metrics() []metric {
+	return []metric{
+		{"running", []string{"num_requests_running"}},
+		{"waiting", []string{"num_requests_waiting"}},
+		{"waiting_capacity", []string{"num_requests_waiting_by_reason"}},
+		{"waiting_deferred", []string{"num_requests_waiting_by_reason"}},
+		{"swapped", []string{"num_requests_swapped"}},
+		{"kv_usage", []string{"kv_cache_usage_perc", "gpu_cache_usage_perc"}},
+		{"cpu_kv_usage", []string{"cpu_cache_usage_perc"}},
+		{"engine_sleep_state", []string{"engine_sleep_state"}},
+		{"max_num_seqs", []string{"max_num_seqs"}},
+		{"prefix_hit_rate", []string{"gpu_prefix_cache_hit_rate"}},
+		{"prompt_tokens", []string{"prompt_tokens"}},
+		{"prompt_tokens_cached", []string{"prompt_tokens_cached"}},
+		{"prompt_tokens_by_source", []string{"prompt_tokens_by_source"}},
+		{"generation_tokens", []string{"generation_tokens"}},
+		{"request_success", []string{"request_success"}},
+		{"preemptions", []string{"num_preemptions"}},
+		{"prefix_queries", []string{"prefix_cache_queries", "gpu_prefix_cache_queries"}},
+		{"prefix_hits", []string{"prefix_cache_hits", "gpu_prefix_cache_hits"}},
+		{"external_queries", []string{"external_prefix_cache_queries"}},
+		{"external_hits", []string{"external_prefix_cache_hits"}},
+		{"spec_drafts", []string{"spec_decode_num_drafts"}},
+		{"spec_draft_tokens", []string{"spec_decode_num_draft_tokens"}},
+		{"spec_accepted", []string{"spec_decode_num_accepted_tokens"}},
+		{"admission_rejections", []string{"admission_rejections"}},
+		{"ttft", []string{"time_to_first_token_seconds"}},
+		{"itl", []string{"inter_token_latency_seconds", "time_per_output_token_seconds"}},
+		{"tpot", []string{"request_time_per_output_token_seconds", "time_per_output_token_seconds"}},
+		{"e2e", []string{"e2e_request_latency_seconds"}},
+		{"queue", []string{"request_queue_time_seconds", "time_in_queue_requests"}},
+		{"prefill", []string{"request_prefill_time_seconds"}},
+		{"decode", []string{"request_decode_time_seconds"}},
+		{"inference", []string{"request_inference_time_seconds"}},
+		{"prompt_len", []string{"request_prompt_tokens"}},
+		{"output_len", []string{"request_generation_tokens"}},
+		{"iteration_tokens", []string{"iteration_tokens_total"}},
+	}
+}
