@@ -97,6 +97,7 @@ type Measured struct {
 	Waiting       stat.Opt // queued requests
 	KVCapacity    stat.Opt // tokens of the pool
 	MaxNumSeqs    stat.Opt
+	TokenBudget   stat.Opt // max_num_batched_tokens
 	TTFTSeconds   stat.Opt
 	QueueSeconds  stat.Opt
 	PreemptsPerS  stat.Opt
@@ -165,5 +166,15 @@ type Performance struct {
 	Scale    float64 // Raw clipped to 0.8..3
 }
 
-// Range is a predicted relative change: 0.25 is +25 %. Absent ends are unknown.
+// Range is a predicted relative change: 0.25 is +25 %, and Low <= Mid <= High
+// as numbers, so that for a latency the pessimistic end is High. Absent ends are
+// unknown.
 type Range struct{ Low, Mid, High stat.Opt }
+
+// Gain is what a change is predicted to do to output tokens per second, to the
+// time to the first token and to the time between tokens, with what a reader
+// must know of it in one sentence.
+type Gain struct {
+	Throughput, TTFT, ITL Range
+	Note                  string
+}

@@ -103,7 +103,7 @@ func (m *Measured) complete(c *Config) []string {
 			m.PrefillContext = max(0, m.Workload.Prompt-m.Workload.Computed) + m.Workload.Computed/2
 		}
 		if m.Chunk == 0 {
-			m.Chunk = min(defaultChunk, m.Workload.Computed)
+			m.Chunk = min(m.TokenBudget.Or(defaultChunk), m.Workload.Computed)
 		}
 	}
 	if m.Tokens > decode && m.PrefillContext == 0 {

@@ -1,0 +1,413 @@
+package roofline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Every prediction is a ratio of two modelled steps, so that whatever scales
+// both, the model's own bias included, cancels (physics.md section 10).
+
+// Throughput returns the calibrated output tokens per second of this replica
+// with batch running sequences of the measured context and prefill mix.
+func (p *Performance) Throughput(batch float64) float64 {
+	if batch <= 0 {
+		return 0
+	}
+	return batch * max(1, p.Measured.PerSequence) / (p.Scale * p.seconds(p.Config, p.Measured.at(batch)))
+}
+
+// seconds returns the achievable step of a configuration at a point.
+func (p *Performance) seconds(c Config, at Point) float64 {
+	pl := c.plan()
+	l := pl.load(at)
+	return pl.achievable(&l).Total()
+}
+
+// change is one thing done to the server, as the model sees it.
+type change struct {
+	config  Config
+	at      Point   // where the engine then runs
+	relief  float64 // factor of throughput beside the step's: work that is no longer repeated
+	prefill float64 // factor of a prompt's own processing beside the step's
+	cap     float64 // throughput cannot grow by more than this factor; 0: no cap
+	note    string
+}
+
+func (p *Performance) unchanged() change {
+	return change{config: p.Config, at: p.Measured.Point, relief: 1, prefill: 1}
+}
+
+// beyond reports that the measured step is not the modelled one: something else
+// sets the pace, and a ratio of modelled steps says little about it.
+func (p *Performance) beyond() bool { return p.Raw > scaleMost }
+
+// Fractions of a predicted benefit at the ends of a range. The lower half is
+// physics.md section 10's; the upper is the achievable ceiling's own band.
+const (
+	benefitLeast = 0.5
+	benefitMost  = 1.25
+)
+
+// predict turns a change into ranges.
+func (p *Performance) predict(ch change) Gain {
+	m := &p.Measured
+	was, is := p.Now.Achievable.Total(), p.seconds(ch.config, ch.at)
+	batch := ch.at.Batch / m.Batch
+	mid := batch * was / is * ch.relief
+	high := mid
+	if p.Raw > 1 {
+		// What the model does not explain may be a fixed time per step (the host)
+		// instead of a factor: then a fuller step hides more of it.
+		extra := (p.Raw - 1) * was
+		high = max(high, batch*(was+extra)/(is+extra)*ch.relief)
+	}
+	x := spread(mid-1, high-1)
+	if ch.cap > 0 {
+		x.High = stat.Some(min(x.High.V, max(x.Mid.V, ch.cap-1)))
+	}
+	g := Gain{Throughput: x, Note: ch.note}
+	itl := func(throughput stat.Opt) stat.Opt {
+		return stat.Some(batch/max(1e-9, 1+throughput.V) - 1)
+	}
+	g.ITL = Range{itl(x.High), itl(x.Mid), itl(x.Low)}
+	g.TTFT = p.firstToken(ch, mid, is/was)
+	if p.beyond() {
+		g.Throughput.Mid, g.ITL.Mid, g.TTFT.Mid = stat.None, stat.None, stat.None
+		g.Note = join(g.Note, fmt.Sprintf("steps are %.0f times slower than modelled: whatever causes that comes first", p.Raw))
+	}
+	return g
+}
+
+// spread makes the range of a relative change with its ends.
+func spread(mid, high float64) Range {
+	if mid < 0 {
+		return Range{stat.Some(max(-1, mid*(2-benefitLeast))), stat.Some(mid), stat.Some(max(high, mid*benefitLeast))}
+	}
+	return Range{stat.Some(mid * benefitLeast), stat.Some(mid), stat.Some(max(high, mid*benefitMost))}
+}
+
+// firstToken predicts the time to the first token: what it waits in the queue
+// follows Little's law at the new rate, the rest follows the step.
+func (p *Performance) firstToken(ch change, rate, step float64) Range {
+	m := &p.Measured
+	if !positive(m.TTFTSeconds) {
+		return Range{}
+	}
+	ttft := m.TTFTSeconds.V
+	queue := m.queue()
+	if !queue.OK {
+		return Range{}
+	}
+	own := ttft - queue.V
+	after := 0.0
+	if q := m.Waiting.Or(0); q > 0 && rate > 0 {
+		left := max(0, m.Batch+q-ch.at.Batch)
+		after = queue.V * left / q / rate
+	} else if q == 0 && ch.at.Batch < m.Batch && rate > 0 && m.WorkloadKnown && positive(m.OutputPerS) {
+		// Sequences sent back to a queue that was empty.
+		after = (m.Batch - ch.at.Batch) * m.Workload.Output / (m.OutputPerS.V * rate)
+	}
+	mid := (after+own*ch.prefill*step)/ttft - 1
+	best := (min(after, queue.V)+own*min(1, ch.prefill*step))/ttft - 1
+	r := spread(mid, mid)
+	if mid <= 0 {
+		return Range{stat.Some(max(-1, min(best, mid))), stat.Some(mid), stat.Some(mid * benefitLeast)}
+	}
+	return Range{stat.Some(min(best, mid*benefitLeast)), stat.Some(mid), r.High}
+}
+
+// queue returns the mean wait before scheduling, at most the whole time to the
+// first token; from Little's law where it was not measured.
+func (m *Measured) queue() stat.Opt {
+	q := m.QueueSeconds
+	if !q.OK && m.Waiting.OK && m.WorkloadKnown && positive(m.OutputPerS) {
+		q = stat.Some(m.Waiting.V * m.Workload.Output / m.OutputPerS.V)
+	}
+	if !q.OK && m.Waiting.OK && m.Waiting.V == 0 {
+		q = stat.Some(0)
+	}
+	if q.OK {
+		q.V = min(q.V, m.TTFTSeconds.Or(q.V))
+	}
+	return q
+}
+
+// finalContext is the resident context of a sequence at its end: a pool that
+// holds fewer of these preempts.
+func (m *Measured) finalContext() float64 {
+	if m.WorkloadKnown {
+		return m.Context + m.Workload.Output/2
+	}
+	return m.Context
+}
+
+// holds returns how many sequences a pool of tokens holds to their end; absent
+// where the pool or the context is unknown.
+func (m *Measured) holds(pool stat.Opt) stat.Opt {
+	return pool.Div(stat.Some(m.finalContext()))
+}
+
+// reach returns the batch that waiting requests, seats and pool allow.
+func (m *Measured) reach(seats, pool stat.Opt) float64 {
+	b := m.Batch + m.Waiting.Or(0)
+	if positive(seats) {
+		b = min(b, seats.V)
+	}
+	if h := m.holds(pool); h.OK {
+		b = min(b, h.V)
+	}
+	return max(b, m.Batch)
+}
+
+// none is a change that would change nothing, with the reason.
+func none(why string) Gain {
+	zero := Range{stat.Some(0), stat.Some(0), stat.Some(0)}
+	return Gain{Throughput: zero, TTFT: zero, ITL: zero, Note: why}
+}
+
+// noticeable is the relative change of the batch below which nothing happens
+// that could be measured.
+const noticeable = 0.01
+
+// RaiseSeats predicts --max-num-seqs at to.
+func (p *Performance) RaiseSeats(to int) Gain {
+	m := &p.Measured
+	if !m.Waiting.OK {
+		return Gain{Throughput: Range{Low: stat.Some(0)}, Note: "how many requests wait is unknown"}
+	}
+	if m.Waiting.V == 0 {
+		return none("no request waits for a seat")
+	}
+	if h := m.holds(m.KVCapacity); h.OK && h.V <= m.Batch*(1+noticeable) {
+		return none(fmt.Sprintf("the KV pool holds %.0f sequences of this length: more seats would stay empty", math.Floor(h.V)))
+	}
+	b := m.reach(stat.Some(float64(to)), m.KVCapacity)
+	if b <= m.Batch*(1+noticeable) {
+		return none("that many requests already run")
+	}
+	ch := p.unchanged()
+	ch.at = m.at(b)
+	ch.cap = b / m.Batch
+	return p.predict(ch)
+}
+
+// MoreKV predicts a KV pool of tokens for this replica: more sequences where
+// requests wait and seats are free, and no preemptions where all fit.
+func (p *Performance) MoreKV(tokens float64) Gain {
+	m := &p.Measured
+	if !m.Waiting.OK && !m.PreemptsPerS.OK {
+		return Gain{Throughput: Range{Low: stat.Some(0)}, Note: "how many requests wait is unknown"}
+	}
+	b := m.reach(m.MaxNumSeqs, stat.Some(tokens))
+	lost := p.preempted()
+	if b <= m.Batch*(1+noticeable) && lost == 0 {
+		return none("no request waits for cache and none is preempted")
+	}
+	ch := p.unchanged()
+	ch.at = m.at(b)
+	ch.relief = 1 / (1 - lost*fits(b*m.finalContext(), tokens))
+	ch.cap = b / m.Batch * ch.relief
+	return p.predict(ch)
+}
+
+// fits returns the part of preemptions that a pool avoids: all of them where the
+// demand fits, fewer the more it exceeds the pool.
+func fits(demand, pool float64) float64 {
+	if demand <= pool {
+		return 1
+	}
+	return max(0, 2-demand/pool)
+}
+
+// preempted returns the share of engine time, 0..0.9, that goes into prefilling
+// preempted sequences again.
+func (p *Performance) preempted() float64 {
+	m := &p.Measured
+	if !positive(m.PreemptsPerS) {
+		return 0
+	}
+	_, again := p.Config.Prefill(m.Context, 0, m.TokenBudget.Or(defaultChunk))
+	return min(0.9, m.PreemptsPerS.V*again)
+}
+
+// LowerSeats predicts --max-num-seqs at to, below what runs now: shorter steps,
+// a longer queue, and no preemptions where the rest fits the pool.
+func (p *Performance) LowerSeats(to int) Gain {
+	m := &p.Measured
+	b := float64(to)
+	if b <= 0 || b >= m.Batch*(1-noticeable) {
+		return none("no more than that run now")
+	}
+	ch := p.unchanged()
+	ch.at = m.at(b)
+	if lost := p.preempted(); lost > 0 && m.KVCapacity.OK {
+		ch.relief = 1 / (1 - lost*fits(b*m.finalContext(), m.KVCapacity.V))
+	}
+	return p.predict(ch)
+}
+
+// MoreConcurrency predicts clients that keep to requests in the system.
+func (p *Performance) MoreConcurrency(to float64) Gain {
+	m := &p.Measured
+	if m.Waiting.Or(0) >= 1 {
+		return none("requests already wait: more of them would only wait longer")
+	}
+	b := to
+	if positive(m.MaxNumSeqs) {
+		b = min(b, m.MaxNumSeqs.V)
+	}
+	if h := m.holds(m.KVCapacity); h.OK {
+		b = min(b, h.V)
+	}
+	if b <= m.Batch*(1+noticeable) {
+		return none("seats and KV pool hold no more than run now")
+	}
+	ch := p.unchanged()
+	ch.at = m.at(b)
+	ch.cap = b / m.Batch
+	return p.predict(ch)
+}
+
+// FP8KV predicts an 8-bit KV cache: half the bytes of a 16-bit one to read, and
+// twice the tokens in the pool.
+func (p *Performance) FP8KV() Gain {
+	m := &p.Measured
+	was := p.Config.KV.Bytes()
+	if was <= catalog.FP8.Bytes() {
+		return none("the KV cache is 8 bit already")
+	}
+	ch := p.unchanged()
+	ch.config.KV = catalog.FP8
+	ch.at = m.at(m.reach(m.MaxNumSeqs, m.KVCapacity.Times(was/catalog.FP8.Bytes())))
+	return p.predict(ch)
+}
+
+// FP8Weights predicts 8-bit weights with 8-bit products. Without fp8 units the
+// weights are widened on the fly, and published runs lost up to 15 %.
+func (p *Performance) FP8Weights() Gain {
+	m := &p.Measured
+	c := p.Config
+	if c.Weight.Bytes() <= catalog.FP8.Bytes() {
+		return none("the weights are 8 bit or narrower already")
+	}
+	ch := p.unchanged()
+	ch.config.Weight = catalog.FP8
+	pool := m.KVCapacity
+	if perToken := c.KVBytesPerToken() * c.tp() / c.shards(); perToken > 0 {
+		pool.V += (c.TotalWeightBytes() - ch.config.TotalWeightBytes()) / perToken
+	}
+	ch.at = m.at(m.reach(m.MaxNumSeqs, pool))
+	g := p.predict(ch)
+	if eightBit(&c.GPU) == 0 {
+		g.Throughput.Low, g.Throughput.Mid = stat.Some(-0.15), stat.None
+		g.ITL.Mid, g.ITL.High, g.TTFT.Mid = stat.None, stat.Some(0.15), stat.None
+		g.Note = join(g.Note, "no fp8 units: weights are widened in every product")
+		return g
+	}
+	// Fp8 kernels are slow at some shapes: published gains start at nothing.
+	g.Throughput.Low = stat.Some(min(0, g.Throughput.Low.V))
+	return g
+}
+
+// NoEager predicts CUDA graphs instead of --enforce-eager.
+func (p *Performance) NoEager() Gain {
+	if !p.Config.Eager {
+		return none("CUDA graphs are in use")
+	}
+	ch := p.unchanged()
+	ch.config.Eager = false
+	return p.predict(ch)
+}
+
+// TensorParallel predicts the degree to on as many GPUs of this kind.
+func (p *Performance) TensorParallel(to int) Gain {
+	m := &p.Measured
+	c := p.Config
+	if !headsAllow(&c.Model, to) {
+		return Gain{Note: fmt.Sprintf("%d ranks cannot share the model's heads evenly", to)}
+	}
+	ch := p.unchanged()
+	ch.config.TP = to
+	pool := m.KVCapacity
+	now, _, _ := c.Capacity(capacityUtil)
+	then, _, _ := ch.config.Capacity(capacityUtil)
+	if pool.OK && now > 0 {
+		pool.V *= then / now
+	}
+	ch.at = m.at(m.reach(m.MaxNumSeqs, pool))
+	ch.cap = float64(to) / c.tp() * ch.at.Batch / m.Batch
+	g := p.predict(ch)
+	if to > 1 && ch.config.linkOf(to).pcie {
+		g.Throughput.Mid, g.ITL.Mid, g.TTFT.Mid = stat.None, stat.None, stat.None
+		g.Throughput.Low, g.ITL.High = stat.Some(min(0, g.Throughput.Low.V)), stat.None
+		g.Note = join(g.Note, "over PCIe the all-reduce depends on the board, and can cost more than it saves")
+	}
+	return g
+}
+
+// capacityUtil is the memory fraction at which pools of two degrees are
+// compared; their ratio hardly depends on it.
+const capacityUtil = 0.9
+
+// PrefixCaching predicts the share hit, 0..1, of prompt tokens served from the
+// cache instead of computed.
+func (p *Performance) PrefixCaching(hit float64) Gain {
+	m := &p.Measured
+	decode := m.Batch * m.PerSequence
+	bare := m.Point
+	bare.Tokens = decode
+	most := p.Now.Achievable.Total()/p.seconds(p.Config, bare) - 1
+	if !m.WorkloadKnown || m.Workload.Computed <= 0 || m.Tokens <= decode {
+		g := Gain{Throughput: Range{Low: stat.Some(0)}, Note: "how much prefill is computed is unknown"}
+		if m.Tokens > decode {
+			g.Throughput.High = stat.Some(most)
+		}
+		return g
+	}
+	computed := m.Workload.Prompt * (1 - min(1, max(0, hit)))
+	share := computed / m.Workload.Computed
+	if share >= 1-noticeable {
+		return none("that much of the prompts is cached already")
+	}
+	ch := p.unchanged()
+	ch.at.Tokens = decode + (m.Tokens-decode)*share
+	ch.at.PrefillContext = m.Workload.Prompt - computed/2
+	ch.at.Chunk = max(1, min(m.Chunk, computed))
+	ch.cap = 1 + most
+	_, before := p.Config.Prefill(m.Workload.Computed, m.Workload.Prompt-m.Workload.Computed, m.Chunk)
+	_, after := p.Config.Prefill(computed, m.Workload.Prompt-computed, m.Chunk)
+	ch.prefill = over(after, before)
+	return p.predict(ch)
+}
+
+// TokenBudget predicts --max-num-batched-tokens at to: about the same tokens per
+// second in other portions. The note names the longest step.
+func (p *Performance) TokenBudget(to int) Gain {
+	m := &p.Measured
+	if !m.WorkloadKnown || m.Workload.Computed <= 0 {
+		return Gain{Note: "prompt lengths are unknown"}
+	}
+	old := m.TokenBudget.Or(max(defaultChunk, m.Chunk))
+	cached := max(0, m.Workload.Prompt-m.Workload.Computed)
+	ch := p.unchanged()
+	ch.at.Chunk = min(float64(to), m.Workload.Computed)
+	_, before := p.Config.Prefill(m.Workload.Computed, cached, old)
+	_, after := p.Config.Prefill(m.Workload.Computed, cached, float64(to))
+	ch.prefill = over(after, before)
+	full := m.Point
+	full.Tokens = max(float64(to), m.Batch*m.PerSequence)
+	full.Chunk = full.Tokens
+	ch.note = fmt.Sprintf("a full step takes about %.0f ms", 1000*p.Scale*p.seconds(p.Config, full))
+	return p.predict(ch)
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
