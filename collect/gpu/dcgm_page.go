@@ -1,0 +1,262 @@
+package gpu
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Series is one sample of an exposition page.
+type Series struct {
+	Name   string
+	Labels map[string]string
+	Value  float64
+}
+
+// Label returns the value of a label, "" where the series lacks it.
+func (s Series) Label(name string) string { return s.Labels[name] }
+
+// Fetch gets a page and returns its samples.
+type Fetch func(ctx context.Context) ([]Series, error)
+
+// scope says for which devices a DCGM field is true.
+type scope uint8
+
+const (
+	perDevice  scope = iota // of a slice too: measured for it
+	sharedGPU               // of the whole GPU, and as true of its slices
+	wholeOnly               // of the whole GPU only (DCGM prints 0 for slices)
+)
+
+type dcgmMetric struct {
+	name  string
+	field engine.GPUField
+	scale float64
+	scope scope
+}
+
+const (
+	dcgmXID      = "DCGM_FI_DEV_XID_ERRORS"
+	dcgmFree     = "DCGM_FI_DEV_FB_FREE"
+	dcgmReserved = "DCGM_FI_DEV_FB_RESERVED"
+)
+
+// dcgmMetrics lists the fields of DCGM (its field identifiers give the units),
+// the preferred one first where two tell the same. Traffic is a rate, though
+// exporters before 2022 announce it as a counter (dcgm-exporter #87).
+func dcgmMetrics() []dcgmMetric {
+	const percent, mib, milli = 0.01, 1 << 20, 1e-3
+	return []dcgmMetric{
+		{"DCGM_FI_DEV_GPU_UTIL", engine.GPUUtil, percent, wholeOnly},
+		{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", engine.GPUUtil, 1, perDevice},
+		{"DCGM_FI_DEV_MEM_COPY_UTIL", engine.GPUMemUtil, percent, wholeOnly},
+		{"DCGM_FI_DEV_POWER_USAGE", engine.GPUPowerW, 1, wholeOnly},
+		{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", engine.GPUPowerLimitW, 1, wholeOnly},
+		{"DCGM_FI_DEV_POWER_MGMT_LIMIT", engine.GPUPowerLimitW, 1, wholeOnly},
+		{"DCGM_FI_DEV_FB_TOTAL", engine.GPUVRAMTotal, mib, perDevice},
+		{"DCGM_FI_DEV_FB_USED", engine.GPUVRAMUsed, mib, perDevice},
+		{"DCGM_FI_DEV_GPU_TEMP", engine.GPUTemperatureC, 1, sharedGPU},
+		{"DCGM_FI_DEV_SM_CLOCK", engine.GPUSMClockMHz, 1, sharedGPU},
+		{"DCGM_FI_DEV_MEM_CLOCK", engine.GPUMemClockMHz, 1, sharedGPU},
+		{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", engine.GPUEnergyJ, milli, wholeOnly},
+		{"DCGM_FI_PROF_DRAM_ACTIVE", engine.GPUDRAMActive, 1, perDevice},
+		{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", engine.GPUTensorUtil, 1, perDevice},
+		{"DCGM_FI_PROF_SM_ACTIVE", engine.GPUSMActive, 1, perDevice},
+		{"DCGM_FI_PROF_PCIE_TX_BYTES", engine.GPUPCIeTxBps, 1, wholeOnly},
+		{"DCGM_FI_PROF_PCIE_RX_BYTES", engine.GPUPCIeRxBps, 1, wholeOnly},
+		{"DCGM_FI_PROF_NVLINK_TX_BYTES", engine.GPUNVLinkTxBps, 1, wholeOnly},
+		{"DCGM_FI_PROF_NVLINK_RX_BYTES", engine.GPUNVLinkRxBps, 1, wholeOnly},
+		{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", clockEvents, 1, sharedGPU},
+		{"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", clockEvents, 1, sharedGPU},
+	}
+}
+
+// dcgmTable is the metrics with an index of the families that are read.
+type dcgmTable struct {
+	metrics []dcgmMetric
+	wanted  map[string]bool
+}
+
+func newDCGMTable() dcgmTable {
+	t := dcgmTable{dcgmMetrics(), map[string]bool{dcgmXID: true, dcgmFree: true, dcgmReserved: true}}
+	for _, m := range t.metrics {
+		t.wanted[m.name] = true
+	}
+	return t
+}
+
+// DCGMFamilies lists the families of an exporter's page that are read; the rest
+// need not be parsed.
+func DCGMFamilies() []string {
+	return slices.Sorted(maps.Keys(newDCGMTable().wanted))
+}
+
+// dcgmRow is what a page says of one device.
+type dcgmRow struct {
+	device Device
+	gpu    engine.GPU
+	why    why
+	xid    stat.Opt // the last XID error, 0 none
+	values map[string]Series
+}
+
+type dcgmKey struct {
+	host, uuid string
+	gi         int // -1 for a whole GPU
+}
+
+// rows reads the devices of a page, in order of node, index and slice. A GPU
+// in MIG mode is listed by its slices.
+func (t *dcgmTable) rows(page []Series) []dcgmRow {
+	byKey := map[dcgmKey]*dcgmRow{}
+	for _, s := range page {
+		if !t.wanted[s.Name] || dcgmBlank(s.Value) {
+			continue
+		}
+		d, ok := dcgmDevice(s)
+		if !ok {
+			continue
+		}
+		key := dcgmKey{d.Host, cmp.Or(d.Parent, d.UUID), d.GI}
+		row := byKey[key]
+		if row == nil {
+			row = &dcgmRow{device: d, values: map[string]Series{}}
+			byKey[key] = row
+		}
+		// One device appears once per pod that shares it, with the same values.
+		if _, twice := row.values[s.Name]; !twice {
+			row.values[s.Name] = s
+		}
+	}
+	sliced := map[dcgmKey]bool{}
+	for key := range byKey {
+		if key.gi >= 0 {
+			sliced[dcgmKey{key.host, key.uuid, -1}] = true
+		}
+	}
+	var rows []dcgmRow
+	for key, row := range byKey {
+		if sliced[key] {
+			continue
+		}
+		var whole *dcgmRow
+		if key.gi >= 0 {
+			whole = byKey[dcgmKey{key.host, key.uuid, -1}]
+		}
+		row.read(t.metrics, whole)
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b dcgmRow) int {
+		return cmp.Or(cmp.Compare(a.device.Host, b.device.Host), cmp.Compare(a.device.Index, b.device.Index),
+			cmp.Compare(a.device.GI, b.device.GI), cmp.Compare(a.device.UUID, b.device.UUID))
+	})
+	return rows
+}
+
+// dcgmDevice reads the labels that say which device a series is about.
+func dcgmDevice(s Series) (Device, bool) {
+	d := Device{
+		GI: -1, CI: -1, Minor: -1,
+		UUID:   cmp.Or(s.Label("UUID"), s.Label("uuid")),
+		Name:   s.Label("modelName"),
+		BusID:  strings.ToLower(s.Label("pci_bus_id")),
+		Host:   cmp.Or(s.Label("Hostname"), s.Label("hostname")),
+		Driver: s.Label("DCGM_FI_DRIVER_VERSION"),
+	}
+	index, err := strconv.Atoi(s.Label("gpu"))
+	if err != nil || index < 0 || d.UUID == "" {
+		return d, false
+	}
+	d.Index = index
+	if minor, err := strconv.Atoi(strings.TrimPrefix(s.Label("device"), "nvidia")); err == nil && minor >= 0 {
+		d.Minor = minor
+	}
+	instance := s.Label("GPU_I_ID")
+	if instance == "" {
+		return d, true
+	}
+	gi, err := strconv.Atoi(instance)
+	if err != nil || gi < 0 {
+		return d, false
+	}
+	// The page has no UUID of a slice; this is its older spelling without the
+	// compute instance.
+	d.GI, d.Parent = gi, d.UUID
+	d.UUID = "MIG-" + d.UUID + "/" + instance
+	d.Name = strings.TrimSpace(d.Name + " MIG " + s.Label("GPU_I_PROFILE"))
+	return d, true
+}
+
+// dcgmBlank recognises what DCGM stores for "no value" (dcgm_structs.h:
+// DCGM_INT32_BLANK, DCGM_INT64_BLANK and DCGM_FP64_BLANK with their kin).
+func dcgmBlank(v float64) bool {
+	const fp64Blank, int32Blank = 1 << 47, math.MaxInt32 - 15
+	return math.IsNaN(v) || v < 0 || v >= fp64Blank || (v >= int32Blank && v <= int32Blank+15)
+}
+
+// read fills the readings from the values, and for a slice those that are as
+// true of its whole GPU from that.
+func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
+	r.gpu.Index, r.gpu.Name, r.gpu.UUID = r.device.Index, r.device.Name, r.device.UUID
+	slice := r.device.MIG()
+	for _, m := range metrics {
+		if r.has(m.field) {
+			continue
+		}
+		s, found := r.values[m.name]
+		if !found && whole != nil && m.scope == sharedGPU {
+			s, found = whole.values[m.name]
+		}
+		switch {
+		case slice && m.scope == wholeOnly:
+			r.why[m.field] = "DCGM measures the whole GPU only, and this is a MIG slice of it"
+		case !found:
+			if r.why[m.field] == "" {
+				r.why[m.field] = "the page has no " + m.name + ": add it to the exporter's counters file"
+			}
+		default:
+			r.put(m, s.Value)
+		}
+	}
+	if total := r.total(); !r.has(engine.GPUVRAMTotal) && total.OK {
+		r.gpu.Fields[engine.GPUVRAMTotal], r.why[engine.GPUVRAMTotal] = total, ""
+	}
+	r.device.VRAMBytes = r.gpu.Fields[engine.GPUVRAMTotal]
+	if s, ok := r.values[dcgmXID]; ok {
+		r.xid = stat.Some(s.Value)
+	}
+}
+
+func (r *dcgmRow) has(f engine.GPUField) bool {
+	if f == clockEvents {
+		return r.gpu.ThrottleOK
+	}
+	return r.gpu.Fields[f].OK
+}
+
+func (r *dcgmRow) put(m dcgmMetric, v float64) {
+	r.why[m.field] = ""
+	if m.field == clockEvents {
+		r.gpu.Throttle, r.gpu.ThrottleOK = uint64(v), true
+		return
+	}
+	r.gpu.Fields[m.field] = stat.Some(v * m.scale)
+}
+
+// total adds up the memory of an exporter that does not print it.
+func (r *dcgmRow) total() stat.Opt {
+	const mib = 1 << 20
+	free, found := r.values[dcgmFree]
+	used := r.gpu.Fields[engine.GPUVRAMUsed]
+	if !found || !used.OK {
+		return stat.None
+	}
+	return stat.Some(used.V + (free.Value+r.values[dcgmReserved].Value)*mib)
+}

@@ -1,0 +1,170 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Holder is what is known about the GPUs that a server holds.
+type Holder struct {
+	PIDs       []int  // of the server's process tree, as this machine numbers them
+	Visible    string // value of CUDA_VISIBLE_DEVICES in the server's environment
+	VisibleSet bool   // whether the variable is set: set and empty hides every GPU
+	Minors     []int  // N of each /dev/nvidiaN that the tree has open
+}
+
+// Selection is the part of a machine's GPUs that is the server's.
+type Selection struct {
+	Positions []int  // in the list of devices, ascending; empty where the server uses no GPU
+	How       string // what it was taken from, for the reader
+	// Assumed says that nothing tells the server's GPUs from its neighbours':
+	// the selection may hold more than the server's.
+	Assumed bool
+}
+
+// Select finds the server's devices, by the first of: the driver's process
+// list (by device UUID) joined with the server's PIDs; CUDA_VISIBLE_DEVICES;
+// the /dev/nvidia* files that the server holds open; all of them. The process
+// list says nothing in a container, where the driver's PIDs are the host's or
+// absent.
+func Select(devices []Device, processes map[string][]int, h Holder) Selection {
+	if len(devices) == 0 {
+		return Selection{How: "no GPU is readable"}
+	}
+	if s, ok := byProcess(devices, processes, h.PIDs); ok {
+		return s
+	}
+	if h.VisibleSet {
+		return byVisible(devices, h.Visible)
+	}
+	if s, ok := byMinor(devices, h.Minors); ok {
+		return s
+	}
+	all := Selection{Positions: positionsWhere(devices, func(Device) bool { return true }), How: "the only GPU of this machine"}
+	if len(devices) > 1 {
+		all.Assumed = true
+		all.How = fmt.Sprintf("all %d GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's", len(devices))
+	}
+	return all
+}
+
+func positionsWhere(devices []Device, is func(Device) bool) []int {
+	positions := []int{}
+	for i, d := range devices {
+		if is(d) {
+			positions = append(positions, i)
+		}
+	}
+	return positions
+}
+
+func byProcess(devices []Device, processes map[string][]int, tree []int) (Selection, bool) {
+	positions := positionsWhere(devices, func(d Device) bool {
+		return slices.ContainsFunc(processes[d.UUID], func(pid int) bool { return slices.Contains(tree, pid) })
+	})
+	return Selection{Positions: positions, How: "the driver's process list"}, len(positions) > 0
+}
+
+func byMinor(devices []Device, minors []int) (Selection, bool) {
+	positions := positionsWhere(devices, func(d Device) bool { return d.Minor >= 0 && slices.Contains(minors, d.Minor) })
+	s := Selection{Positions: positions, How: "the /dev/nvidia* files that the server holds open"}
+	if slices.ContainsFunc(positions, func(i int) bool { return devices[i].MIG() }) && len(positions) > 1 {
+		// All slices of a GPU share its device file.
+		s.Assumed = true
+	}
+	return s, len(positions) > 0
+}
+
+// byVisible reads a CUDA_VISIBLE_DEVICES value as the CUDA runtime does: the
+// list ends at the first entry that names no device, a UUID may be cut short as
+// long as it stays unique, and a device named twice hides every device.
+func byVisible(devices []Device, value string) Selection {
+	s := Selection{Positions: []int{}, How: "CUDA_VISIBLE_DEVICES=" + value}
+	if strings.TrimSpace(value) == "" {
+		s.How = "CUDA_VISIBLE_DEVICES is set and empty: no GPU"
+		return s
+	}
+	for entry := range strings.SplitSeq(value, ",") {
+		i, ok := visible(devices, strings.TrimSpace(entry))
+		if !ok {
+			break
+		}
+		if slices.Contains(s.Positions, i) {
+			s.Positions = []int{}
+			s.How += " names a device twice: no GPU"
+			return s
+		}
+		s.Positions = append(s.Positions, i)
+	}
+	slices.Sort(s.Positions)
+	if len(s.Positions) == 0 {
+		s.How += ": no GPU of that name here"
+	}
+	return s
+}
+
+// visible finds the device that one entry names. Numbers count GPUs in PCI bus
+// order, which is CUDA's order too unless the models differ; CUDA shows one
+// slice of a GPU in MIG mode, the first.
+func visible(devices []Device, entry string) (int, bool) {
+	if n, err := strconv.Atoi(entry); err == nil {
+		return nth(devices, n)
+	}
+	if parent, gi, ci, ok := legacyMIG(entry); ok {
+		i := slices.IndexFunc(devices, func(d Device) bool {
+			return d.Parent == parent && d.GI == gi && (d.CI == ci || d.CI < 0)
+		})
+		return i, i >= 0
+	}
+	if !strings.HasPrefix(entry, "GPU-") && !strings.HasPrefix(entry, "MIG-") {
+		return 0, false
+	}
+	matches := positionsWhere(devices, func(d Device) bool { return strings.HasPrefix(d.UUID, entry) })
+	if len(matches) == 1 {
+		return matches[0], true
+	}
+	// A GPU in MIG mode is named, and listed here by its slices.
+	parts := positionsWhere(devices, func(d Device) bool { return strings.HasPrefix(d.Parent, entry) })
+	if len(matches) == 0 && len(parts) > 0 && oneParent(devices, parts) {
+		return parts[0], true
+	}
+	return 0, false
+}
+
+func oneParent(devices []Device, positions []int) bool {
+	first := devices[positions[0]].Parent
+	return !slices.ContainsFunc(positions, func(i int) bool { return devices[i].Parent != first })
+}
+
+// nth returns the first device of the n-th GPU.
+func nth(devices []Device, n int) (int, bool) {
+	if n < 0 {
+		return 0, false
+	}
+	var seen []int
+	for i, d := range devices {
+		if slices.Contains(seen, d.Index) {
+			continue
+		}
+		if len(seen) == n {
+			return i, true
+		}
+		seen = append(seen, d.Index)
+	}
+	return 0, false
+}
+
+// legacyMIG reads the name of a slice before driver 470:
+// MIG-<GPU UUID>/<GPU instance>/<compute instance>.
+func legacyMIG(entry string) (parent string, gi, ci int, ok bool) {
+	rest, found := strings.CutPrefix(entry, "MIG-GPU-")
+	parts := strings.Split(rest, "/")
+	if !found || len(parts) != 3 {
+		return "", 0, 0, false
+	}
+	gi, errGI := strconv.Atoi(parts[1])
+	ci, errCI := strconv.Atoi(parts[2])
+	return "GPU-" + parts[0], gi, ci, errGI == nil && errCI == nil
+}

@@ -1,0 +1,382 @@
+package gpu
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+const (
+	smiPeriod = 250 * time.Millisecond
+	// A row older than this is no reading any more: nvidia-smi is stuck.
+	smiStale = 2 * time.Second
+	// A stream that ends is started again after a pause that doubles.
+	smiFirstPause, smiLastPause = time.Second, 30 * time.Second
+	// An answer to a query is a few hundred bytes per GPU.
+	smiMaxAnswer, smiMaxLine = 1 << 20, 16 << 10
+)
+
+// child is a running nvidia-smi. It ends with the context that it was started
+// with.
+type child struct {
+	out  io.Reader
+	wait func() error // after out was read to its end
+}
+
+// starter starts nvidia-smi with arguments.
+type starter func(ctx context.Context, args ...string) (*child, error)
+
+// smiSource reads the rows of one nvidia-smi that runs for as long as the
+// source is open.
+type smiSource struct {
+	start   starter
+	clock   func() time.Duration
+	columns []column
+	devices []Device
+	notes   []string
+	listing slot[string]
+	stop    context.CancelFunc
+	ended   chan struct{} // closed when the stream's goroutine is gone
+
+	mu     sync.Mutex
+	closed bool
+	keep   []int
+	rows   []smiRow
+	at     []time.Duration // of each row
+	seen   []bool
+	fresh  chan struct{} // closed and replaced with every row
+	failed error         // why the stream ended last
+}
+
+func openLocalSMI(ctx context.Context, o Options) (Source, error) {
+	program, err := findSMI(o.SMIPath)
+	if err != nil {
+		return nil, err
+	}
+	source, err := openSMI(ctx, o.Clock, runner(program), os.DirFS("/proc/driver/nvidia/gpus"))
+	if err != nil {
+		return nil, err
+	}
+	return source, nil
+}
+
+// openSMI lists the GPUs, which also finds out which columns this nvidia-smi
+// knows, and starts the stream. The driver's directory of GPUs gives the
+// numbers of the device files.
+func openSMI(ctx context.Context, clock func() time.Duration, start starter, driver fs.FS) (*smiSource, error) {
+	s := &smiSource{start: start, clock: clock, listing: newSlot[string](), ended: make(chan struct{}), fresh: make(chan struct{})}
+	columns := smiColumns()
+	for {
+		output, err := s.query(ctx, "--query-gpu="+columnNames(columns), csvFormat)
+		if i, ok := refusedColumn(output, columns); ok {
+			columns = withoutSpelling(columns, i)
+			continue
+		}
+		s.columns = columns
+		s.enumerate(output, driver)
+		if len(s.devices) > 0 {
+			break
+		}
+		if first := printable(firstLine(output)); err == nil || first != "nothing" {
+			return nil, fmt.Errorf("nvidia-smi says %s", first)
+		}
+		return nil, err
+	}
+	s.keep = kept(nil, len(s.devices))
+	s.rows = make([]smiRow, len(s.devices))
+	s.at = make([]time.Duration, len(s.devices))
+	s.seen = make([]bool, len(s.devices))
+	streaming, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	go s.run(streaming)
+	return s, nil
+}
+
+const csvFormat = "--format=csv,noheader,nounits"
+
+func columnNames(columns []column) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.names[0]
+	}
+	return strings.Join(names, ",")
+}
+
+func firstLine(output string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
+	return line
+}
+
+func (s *smiSource) enumerate(output string, driver fs.FS) {
+	for line := range strings.Lines(output) {
+		row, ok := parseSMIRow(line, s.columns)
+		if !ok {
+			if strings.TrimSpace(line) != "" {
+				s.notes = append(s.notes, "nvidia-smi says "+printable(line))
+			}
+			continue
+		}
+		row.device.Minor = minorOf(driver, row.device.BusID)
+		if row.mig {
+			s.notes = append(s.notes, label(row.device)+" is in MIG mode, and nvidia-smi reads the whole GPU only")
+		}
+		s.devices = append(s.devices, row.device)
+	}
+}
+
+// minorOf reads the number of a GPU's device file where the driver tells it.
+func minorOf(driver fs.FS, busID string) int {
+	if len(busID) < 8 {
+		return -1
+	}
+	// nvidia-smi writes the PCI domain with eight digits, the kernel with four.
+	text, err := fs.ReadFile(driver, path.Join(path.Base(busID[4:]), "information"))
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "Device Minor:"); ok {
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+// query runs nvidia-smi to its end and returns what it printed, an error of its
+// own included.
+func (s *smiSource) query(ctx context.Context, args ...string) (string, error) {
+	return wait(ctx, s.listing.start(func() (string, error) {
+		c, err := s.start(ctx, args...)
+		if err != nil {
+			return "", err
+		}
+		output, err := io.ReadAll(io.LimitReader(c.out, smiMaxAnswer))
+		return string(output), errors.Join(err, c.wait())
+	}))
+}
+
+// run keeps one nvidia-smi streaming until ctx ends.
+func (s *smiSource) run(ctx context.Context) {
+	defer close(s.ended)
+	pause := smiFirstPause
+	for {
+		began := s.clock()
+		err := s.stream(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.mu.Lock()
+		s.failed = err
+		s.mu.Unlock()
+		if s.clock()-began > smiLastPause {
+			pause = smiFirstPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = min(2*pause, smiLastPause)
+	}
+}
+
+// stream reads rows until nvidia-smi ends, and says why it did.
+func (s *smiSource) stream(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic while reading nvidia-smi: %v", p)
+		}
+	}()
+	c, err := s.start(ctx, "--query-gpu="+columnNames(s.columns), csvFormat, "-lms", strconv.Itoa(int(smiPeriod.Milliseconds())))
+	if err != nil {
+		return err
+	}
+	said := "nvidia-smi ended"
+	lines := bufio.NewScanner(c.out)
+	lines.Buffer(nil, smiMaxLine)
+	for lines.Scan() {
+		row, ok := parseSMIRow(lines.Text(), s.columns)
+		if ok {
+			s.store(row)
+		} else if strings.TrimSpace(lines.Text()) != "" {
+			said = "nvidia-smi says " + printable(lines.Text())
+		}
+	}
+	cancel() // a line that is too long leaves the child running
+	if waited := c.wait(); waited != nil {
+		said += " (" + printable(waited.Error()) + ")"
+	}
+	return errors.New(said)
+}
+
+func (s *smiSource) store(row smiRow) {
+	i := slices.IndexFunc(s.devices, func(d Device) bool { return d.UUID == row.device.UUID })
+	if i < 0 {
+		return // a GPU that came later: it was not listed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows[i], s.at[i], s.seen[i] = row, s.clock(), true
+	close(s.fresh)
+	s.fresh = make(chan struct{})
+}
+
+// Name implements [Source].
+func (s *smiSource) Name() string { return "nvidia-smi" }
+
+// Devices implements [Source].
+func (s *smiSource) Devices() []Device { return slices.Clone(s.devices) }
+
+// Keep implements [Source].
+func (s *smiSource) Keep(positions []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep = kept(positions, len(s.devices))
+}
+
+// Read implements [Source]: the last row of each device, stamped with the
+// oldest of them. Only the first read waits for rows.
+func (s *smiSource) Read(ctx context.Context) (engine.GPUReading, error) {
+	for {
+		s.mu.Lock()
+		reading, present, waiting, err := s.latest()
+		fresh := s.fresh
+		s.mu.Unlock()
+		if err != nil || !waiting {
+			return reading, err
+		}
+		select {
+		case <-fresh:
+		case <-ctx.Done():
+			if present > 0 {
+				return reading, nil
+			}
+			return engine.GPUReading{}, fmt.Errorf("read GPUs through nvidia-smi: %w: %w", errStillReading, ctx.Err())
+		}
+	}
+}
+
+// latest collects the rows that are young enough. It waits for devices that
+// never had one only while the stream is on its first attempt.
+func (s *smiSource) latest() (reading engine.GPUReading, present int, waiting bool, err error) {
+	switch {
+	case s.closed:
+		return reading, 0, false, ErrClosed
+	case len(s.keep) == 0:
+		return reading, 0, false, fmt.Errorf("no GPU is kept: %w", collect.ErrNoData)
+	}
+	now := s.clock()
+	reading = engine.GPUReading{T: now, Devices: make([]engine.GPU, len(s.keep))}
+	started := false
+	for i, p := range s.keep {
+		d := &s.devices[p]
+		started = started || s.seen[p]
+		if s.seen[p] && now-s.at[p] <= smiStale {
+			reading.Devices[i] = s.rows[p].gpu
+			reading.T = min(reading.T, s.at[p])
+			present++
+		}
+		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
+	}
+	unseen := slices.ContainsFunc(s.keep, func(p int) bool { return !s.seen[p] })
+	waiting = unseen && s.failed == nil && now < s.firstRow()+smiStale
+	if present == 0 && !waiting {
+		reason := s.failed
+		if reason == nil {
+			reason = fmt.Errorf("nvidia-smi has printed nothing for %v", smiStale)
+		}
+		return engine.GPUReading{}, 0, false, fmt.Errorf("read GPUs through nvidia-smi: %w", reason)
+	}
+	return reading, present, waiting, nil
+}
+
+// firstRow returns when any kept device was first heard of; now, while none was.
+func (s *smiSource) firstRow() time.Duration {
+	first := s.clock()
+	for _, p := range s.keep {
+		if s.seen[p] {
+			first = min(first, s.at[p])
+		}
+	}
+	return first
+}
+
+// Processes implements [Source].
+func (s *smiSource) Processes(ctx context.Context) (map[string][]int, error) {
+	output, err := s.query(ctx, "--query-compute-apps=gpu_uuid,pid", csvFormat)
+	held := map[string][]int{}
+	for line := range strings.Lines(output) {
+		uuid, pid, found := strings.Cut(strings.TrimSpace(line), ", ")
+		if n, bad := strconv.Atoi(pid); found && bad == nil {
+			held[uuid] = append(held[uuid], n)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the processes on the GPUs: %w", err)
+	}
+	return held, nil
+}
+
+// Missing implements [Source].
+func (s *smiSource) Missing() []engine.Missing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var labels []string
+	var reasons []why
+	for _, p := range s.keep {
+		if s.seen[p] {
+			labels = append(labels, label(s.devices[p]))
+			reasons = append(reasons, s.rows[p].why)
+		}
+	}
+	return gaps(labels, reasons)
+}
+
+// Notes implements [Source].
+func (s *smiSource) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	notes := slices.Clone(s.notes)
+	now := s.clock()
+	for _, p := range s.keep {
+		if s.seen[p] && now-s.at[p] > smiStale {
+			notes = append(notes, fmt.Sprintf("%s: nvidia-smi has not shown it for %v", label(s.devices[p]), (now-s.at[p]).Round(time.Second)))
+		}
+	}
+	return notes
+}
+
+// Close implements [Source]: it ends nvidia-smi.
+func (s *smiSource) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-s.ended:
+		return nil
+	case <-timer.C:
+		return errors.New("close nvidia-smi: it did not end when it was killed")
+	}
+}
