@@ -26,7 +26,7 @@ type Model struct {
 	Heads        int `yaml:"heads,omitempty"`
 	KVHeads      int `yaml:"kv_heads,omitempty"`
 	HeadDim      int `yaml:"head_dim,omitempty"`
-	Intermediate int `yaml:"intermediate,omitempty"` // width of the FFN; of one expert for MoE where ExpertWidth is 0
+	Intermediate int `yaml:"intermediate,omitempty"` // FFN width of layers without routed experts; of one expert for MoE where ExpertWidth is 0
 	Vocab        int `yaml:"vocab,omitempty"`
 	// TiedEmbeddings says that the input table is also the output layer: it is
 	// then read in every step.
@@ -39,17 +39,52 @@ type Model struct {
 	DenseLayers     int `yaml:"dense_layers,omitempty"`      // layers without routed experts
 
 	Attention     Attention `yaml:"attention,omitempty"`
+	QLoraRank     int       `yaml:"q_lora_rank,omitempty"` // of latent attention; 0: queries are not compressed
 	KVLoraRank    int       `yaml:"kv_lora_rank,omitempty"`
 	QKRopeHeadDim int       `yaml:"qk_rope_head_dim,omitempty"`
+	QKNopeHeadDim int       `yaml:"qk_nope_head_dim,omitempty"`
+	VHeadDim      int       `yaml:"v_head_dim,omitempty"`
 	SlidingWindow int       `yaml:"sliding_window,omitempty"` // tokens that a windowed layer keeps
-	FullLayers    int       `yaml:"full_layers,omitempty"`    // layers whose cache grows with the context; 0: all
+	FullLayers    int       `yaml:"full_layers,omitempty"`    // layers whose cache grows with the context; see CacheLayers
 	WindowLayers  int       `yaml:"window_layers,omitempty"`  // layers that keep SlidingWindow tokens
 	LinearLayers  int       `yaml:"linear_layers,omitempty"`  // layers with a constant state
 	SparseTopK    int       `yaml:"sparse_top_k,omitempty"`   // cached tokens a sparse-attention step reads
+	// FullKVHeads and FullHeadDim are the cache shape of the full layers where
+	// it differs from KVHeads and HeadDim (Gemma 4).
+	FullKVHeads int `yaml:"full_kv_heads,omitempty"`
+	FullHeadDim int `yaml:"full_head_dim,omitempty"`
+	// StateElements is what one linear layer keeps per sequence, in elements:
+	// recurrent state and convolution tail.
+	StateElements int `yaml:"state_elements,omitempty"`
 
-	MaxPositions int    `yaml:"max_positions,omitempty"`
-	NativeDType  DType  `yaml:"native_dtype,omitempty"` // of the weights as published
-	Source       string `yaml:"source"`
+	// VisionParams are parameters of towers that only images or sound pass:
+	// part of TotalParams, resident, not read in a text step.
+	VisionParams float64 `yaml:"vision_params,omitempty"`
+
+	MaxPositions int   `yaml:"max_positions,omitempty"`
+	NativeDType  DType `yaml:"native_dtype,omitempty"` // of the weights as published
+	// NonExpertDType is the type of everything but the routed experts where it
+	// differs from NativeDType (gpt-oss: four-bit experts, the rest bf16).
+	NonExpertDType DType  `yaml:"non_expert_dtype,omitempty"`
+	Source         string `yaml:"source"`
+}
+
+// CacheLayers splits the layers by what they keep of the context: full ones
+// grow with it, windowed ones keep SlidingWindow tokens, linear ones a constant
+// state. A model that names none of the three has full layers only.
+func (m Model) CacheLayers() (full, window, linear int) {
+	if m.FullLayers == 0 && m.WindowLayers == 0 && m.LinearLayers == 0 {
+		return m.Layers, 0, 0
+	}
+	return m.FullLayers, m.WindowLayers, m.LinearLayers
+}
+
+// MoELayers returns the layers with routed experts, 0 for a dense model.
+func (m Model) MoELayers() int {
+	if m.Experts == 0 {
+		return 0
+	}
+	return m.Layers - m.DenseLayers
 }
 
 // DType names how a number is stored.

@@ -1,0 +1,60 @@
+package catalog
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"slices"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+)
+
+//go:embed data/*.yaml
+var data embed.FS
+
+// Catalog is what is known of GPUs, models, flags and metrics. It is immutable
+// and safe for concurrent use; With returns a new one. Each part is read when
+// it is first asked for.
+type Catalog struct {
+	gpus    func() gpuIndex
+	models  func() modelIndex
+	metrics func() []Metric
+}
+
+// embedded reads the files that are part of the program. That they are valid
+// is a property of the build, checked by tests, so an error panics.
+var embedded = Catalog{
+	gpus:    sync.OnceValue(func() gpuIndex { return newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }),
+	models:  sync.OnceValue(func() modelIndex { return newModelIndex(load[struct{ Models []Model }]("models").Models) }),
+	metrics: sync.OnceValue(func() []Metric { return load[struct{ Metrics []Metric }]("vllm-metrics").Metrics }),
+}
+
+// Default returns the embedded catalog.
+func Default() *Catalog { return &embedded }
+
+// GPUs returns all GPUs: embedded ones in file order, a user's before them.
+func (c *Catalog) GPUs() []GPU { return slices.Clone(c.gpus().entries) }
+
+// Models returns all models: embedded ones in file order, a user's before them.
+func (c *Catalog) Models() []Model { return slices.Clone(c.models().entries) }
+
+func load[T any](name string) T {
+	raw, err := data.ReadFile("data/" + name + ".yaml")
+	if err != nil {
+		panic(fmt.Sprintf("catalog: %v", err))
+	}
+	v, err := decode[T](raw)
+	if err != nil {
+		panic(fmt.Sprintf("catalog: %s.yaml: %v", name, err))
+	}
+	return v
+}
+
+func decode[T any](raw []byte) (T, error) {
+	var v T
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	err := dec.Decode(&v)
+	return v, err
+}
