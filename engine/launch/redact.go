@@ -265,3 +265,12 @@ func secretVariable(name string) bool {
 // SecretVariable tells whether an environment variable of that name holds a
 // secret: *_API_KEY, HF_TOKEN, *_SECRET, *PASSWORD* and their like.
 func SecretVariable(name string) bool { return secretVariable(name) }
+
+// RedactVariable returns an environment variable's value as it may be shown:
+// [Redacted] for a secret one, else without what looks like a secret.
+func RedactVariable(name, value string) string {
+	if value != "" && secretVariable(name) {
+		return Redacted
+	}
+	return hideInValue(value)
+}

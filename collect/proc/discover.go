@@ -1,0 +1,276 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Discover finds the server that listens on a port at one of the given addresses
+// of this machine. Resolving a name is the caller's business (see [Addresses]);
+// own are the addresses of this machine's interfaces beside loopback. The error
+// wraps [ErrNotLocal], [ErrNotFound] or [ErrPermission].
+//
+// Where the socket's owner may not be read, a vLLM command line that any user
+// can read and that names the port still tells the launch: the Server then says
+// so in Missing.
+func (f FS) Discover(ips, own []netip.Addr, port uint16) (*Server, error) {
+	ips = unmapped(ips)
+	if !slices.ContainsFunc(ips, func(ip netip.Addr) bool { return IsLocal(ip, own) }) {
+		return nil, fmt.Errorf("%w: %s is not an address of this machine; run rooftop where the server runs, or give -m and --model", ErrNotLocal, join(ips))
+	}
+	pid, at, err := f.listener(ips, port)
+	switch {
+	case err == nil:
+		if inner, ok := f.forwarded(pid, port); ok {
+			return inner, nil
+		}
+		return f.server(pid, at.addr), nil
+	case errors.Is(err, ErrPermission):
+		if pid, ok := f.byCommandLine(port, at.uid); ok {
+			s := f.server(pid, at.addr)
+			s.Missing = append(s.Missing, Gap{
+				What:   "owner of the listening socket",
+				Reason: err.Error(),
+				Effect: fmt.Sprintf("the server was taken from the command line of process %d, which names port %d", pid, port),
+			})
+			return s, nil
+		}
+	case errors.Is(err, ErrNotFound):
+		if s, ok := f.elsewhere(port); ok {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+func join(ips []netip.Addr) string {
+	var names []string
+	for _, ip := range ips {
+		names = append(names, ip.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Servers finds the vLLM servers of this machine: each process tree with a vLLM
+// command line or vLLM's process titles that listens on a port, ordered by port.
+// Servers in containers are among them, with the address that they have inside.
+func (f FS) Servers() ([]*Server, error) {
+	pids, err := f.pids()
+	if err != nil {
+		return nil, err
+	}
+	roots := map[int]bool{}
+	for _, pid := range pids {
+		if root, ok := f.rootOf(pid); ok {
+			roots[root] = true
+		}
+	}
+	var servers []*Server
+	for _, root := range slices.Sorted(maps.Keys(roots)) {
+		if pid, addr, ok := f.serves(root); ok {
+			servers = append(servers, f.server(pid, addr))
+		}
+	}
+	slices.SortStableFunc(servers, func(a, b *Server) int { return int(a.Addr.Port()) - int(b.Addr.Port()) })
+	return servers, nil
+}
+
+// rootOf finds the launch process of the vLLM tree that a process belongs to.
+func (f FS) rootOf(pid int) (int, bool) {
+	argv, err := f.argv(pid)
+	if err != nil || len(argv) == 0 || !strings.Contains(strings.ToLower(strings.Join(argv, " ")), "vllm") {
+		return 0, false
+	}
+	if cfg, err := launch.Parse(argv, nil, nil); err == nil {
+		if !cfg.Direct() {
+			return 0, false
+		}
+		_, root := f.launchOf(pid)
+		return root, true
+	}
+	if !strings.HasPrefix(title(argv), "VLLM::") {
+		return 0, false
+	}
+	if _, root := f.launchOf(pid); root != 0 {
+		return root, true
+	}
+	// vLLM inside another program: its first parent that is not vLLM's own.
+	for _, p := range f.ancestors(pid) {
+		if line, err := f.argv(p); err != nil || !strings.HasPrefix(title(line), "VLLM::") {
+			return p, err == nil && p > 1
+		}
+	}
+	return 0, false
+}
+
+// serves finds the socket on which a tree answers HTTP: the port that its
+// command line names, else the lowest one of the process on top. A tree has
+// other sockets too, for its own ranks.
+func (f FS) serves(root int) (pid int, addr netip.AddrPort, ok bool) {
+	socks, err := f.listening(root)
+	if err != nil || len(socks) == 0 {
+		return 0, netip.AddrPort{}, false
+	}
+	want := uint16(8000) // vLLM's default
+	known := false
+	if argv, _ := f.launchOf(root); argv != nil {
+		if cfg, err := launch.Parse(argv, nil, nil); err == nil {
+			known = true
+			want = portOf(f.configured(root, argv, cfg))
+		}
+	}
+	tree, err := f.Tree(root)
+	if err != nil {
+		return 0, netip.AddrPort{}, false
+	}
+	var held []socket
+	readable := false
+	for _, p := range tree {
+		own := f.sockets(p.PID, socks)
+		readable = readable || own != nil
+		for _, s := range own {
+			if s.addr.Port() == want {
+				return p.PID, s.addr, true
+			}
+			if p.PID == root || p.Role == APIServer {
+				held = append(held, s)
+			}
+		}
+	}
+	if len(held) > 0 {
+		s := slices.MinFunc(held, func(a, b socket) int { return int(a.addr.Port()) - int(b.addr.Port()) })
+		return root, s.addr, true
+	}
+	if !readable && known {
+		// Descriptors of another user: the socket table still shows the port.
+		uid := f.uid(root)
+		if i := slices.IndexFunc(socks, func(s socket) bool { return s.addr.Port() == want && s.uid == uid }); i >= 0 {
+			return root, socks[i].addr, true
+		}
+	}
+	return 0, netip.AddrPort{}, false
+}
+
+// configured adds the config file to a parsed command line, where it can be
+// read.
+func (f FS) configured(pid int, argv []string, cfg *launch.Config) *launch.Config {
+	path := cfg.ConfigPath()
+	if path == "" {
+		return cfg
+	}
+	cwd, _ := os.Readlink(f.path(pid, "cwd"))
+	text, _, err := f.serverFile(pid, cwd, path, launch.MaxConfigBytes)
+	if err != nil {
+		return cfg
+	}
+	if full, err := launch.Parse(argv, nil, text); err == nil {
+		return full
+	}
+	return cfg
+}
+
+func portOf(cfg *launch.Config) uint16 {
+	if n, _, ok := cfg.Int("port"); ok && n > 0 && n < 1<<16 {
+		return uint16(n)
+	}
+	return 8000
+}
+
+// sockets lists those of socks that a process holds; nil where its descriptors
+// may not be read.
+func (f FS) sockets(pid int, socks []socket) []socket {
+	dir := f.path(pid, "fd")
+	names, err := readDir(dir)
+	if err != nil {
+		return nil
+	}
+	held := []socket{}
+	for _, name := range names {
+		target, err := os.Readlink(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		inode, ok := socketInode(target)
+		if !ok {
+			continue
+		}
+		if i := slices.IndexFunc(socks, func(s socket) bool { return s.inode == inode }); i >= 0 {
+			held = append(held, socks[i])
+		}
+	}
+	return held
+}
+
+// byCommandLine finds the one vLLM server of a user whose command line names the
+// port.
+func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
+	pids, err := f.pids()
+	if err != nil {
+		return 0, false
+	}
+	var found []int
+	for _, pid := range pids {
+		root, ok := f.rootOf(pid)
+		if !ok || root != pid || f.uid(pid) != uid {
+			continue
+		}
+		argv, _ := f.launchOf(root)
+		cfg, err := launch.Parse(argv, nil, nil)
+		if err == nil && portOf(f.configured(root, argv, cfg)) == port {
+			found = append(found, root)
+		}
+	}
+	if len(found) != 1 {
+		return 0, false
+	}
+	return found[0], true
+}
+
+// forwarded follows a container runtime's port proxy to the server behind it.
+func (f FS) forwarded(pid int, port uint16) (*Server, bool) {
+	argv, err := f.argv(pid)
+	if err != nil || len(argv) == 0 {
+		return nil, false
+	}
+	switch base := filepath.Base(argv[0]); {
+	case base == "docker-proxy":
+		if i := slices.Index(argv, "-container-port"); i >= 0 && i+1 < len(argv) {
+			if n, err := strconv.ParseUint(argv[i+1], 10, 16); err == nil {
+				port = uint16(n)
+			}
+		}
+	case base == "rootlessport", base == "rootlesskit", base == "slirp4netns", base == "pasta", base == "pasta.avx2", base == "conmon":
+	default:
+		return nil, false
+	}
+	return f.elsewhere(port)
+}
+
+// elsewhere finds the one vLLM server that listens on the port in another
+// network namespace, which is a container.
+func (f FS) elsewhere(port uint16) (*Server, bool) {
+	servers, err := f.Servers()
+	if err != nil {
+		return nil, false
+	}
+	ours := f.namespace(f.self, "net")
+	servers = slices.DeleteFunc(servers, func(s *Server) bool {
+		theirs := f.namespace(s.ListenerPID, "net")
+		return s.Addr.Port() != port || theirs == "" || theirs == ours
+	})
+	if len(servers) != 1 {
+		return nil, false
+	}
+	s := servers[0]
+	s.Notes = append(s.Notes, fmt.Sprintf("the server runs in a container; it was found by its port there, %d", port))
+	return s, true
+}

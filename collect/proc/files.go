@@ -1,0 +1,152 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// maxModelConfigBytes is the largest config.json that is read: the largest real
+// ones list a hundred thousand labels.
+const maxModelConfigBytes = 8 << 20
+
+// ModelConfig reads the config.json of a server's model: from the model's
+// directory, else from the Hugging Face cache that the server uses. path is where
+// it was found, as the server names it. Nothing is downloaded. The error wraps
+// [ErrNotFound] or [ErrPermission].
+func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
+	if s.Launch != nil {
+		if dir, _, ok := s.Launch.Value("hf_config_path"); ok {
+			model = dir
+		}
+	}
+	if model == "" {
+		return nil, "", fmt.Errorf("%w: the server's model is unknown; give --model-config FILE", ErrNotFound)
+	}
+	var tried []string
+	unreadable := false
+	for _, candidate := range s.modelConfigs(model) {
+		text, _, err := s.fs.serverFile(s.LaunchPID, s.Cwd, candidate, maxModelConfigBytes)
+		if err == nil {
+			return text, candidate, nil
+		}
+		unreadable = unreadable || denied(err)
+		tried = append(tried, candidate)
+	}
+	if unreadable {
+		return nil, "", fmt.Errorf("%w: config.json of %s belongs to user %d; run rooftop as that user or give --model-config FILE", ErrPermission, model, s.fs.uid(s.LaunchPID))
+	}
+	return nil, "", fmt.Errorf("%w: config.json of %s is at none of %s; give --model-config FILE", ErrNotFound, model, strings.Join(tried, ", "))
+}
+
+// modelConfigs lists where the config.json of a model may be, the likeliest
+// first.
+func (s *Server) modelConfigs(model string) []string {
+	candidates := []string{path.Join(model, "config.json")}
+	if strings.HasPrefix(model, "/") || strings.Count(model, "/") > 1 {
+		return candidates
+	}
+	revision := "main"
+	if s.Launch != nil {
+		if r, _, ok := s.Launch.Value("revision"); ok {
+			revision = r
+		}
+	}
+	for _, hub := range s.hubs() {
+		dir := path.Join(hub, "models--"+strings.ReplaceAll(model, "/", "--"))
+		// The cache names a snapshot by its commit; refs map names to commits.
+		if commit, _, err := s.fs.serverFile(s.LaunchPID, s.Cwd, path.Join(dir, "refs", revision), 256); err == nil {
+			candidates = append(candidates, path.Join(dir, "snapshots", strings.TrimSpace(string(commit)), "config.json"))
+		}
+		candidates = append(candidates, path.Join(dir, "snapshots", revision, "config.json"))
+	}
+	return candidates
+}
+
+// hubs lists the Hugging Face caches that the server's environment leads to, in
+// the order of huggingface_hub: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE,
+// HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub.
+func (s *Server) hubs() []string {
+	switch {
+	case s.Env["HF_HUB_CACHE"] != "":
+		return []string{s.Env["HF_HUB_CACHE"]}
+	case s.Env["HUGGINGFACE_HUB_CACHE"] != "":
+		return []string{s.Env["HUGGINGFACE_HUB_CACHE"]}
+	case s.Env["HF_HOME"] != "":
+		return []string{path.Join(s.Env["HF_HOME"], "hub")}
+	case s.Env["XDG_CACHE_HOME"] != "":
+		return []string{path.Join(s.Env["XDG_CACHE_HOME"], "huggingface", "hub")}
+	case s.Env["HOME"] != "":
+		return []string{path.Join(s.Env["HOME"], ".cache", "huggingface", "hub")}
+	}
+	return []string{"/root/.cache/huggingface/hub"}
+}
+
+// serverFile reads a file by the name that a process has for it, and tells when
+// it was last changed. Relative names start at cwd. In another mount namespace
+// the name is followed below the process's own root and cannot lead out of it.
+func (f FS) serverFile(pid int, cwd, name string, limit int64) (text []byte, changed time.Time, err error) {
+	if strings.HasPrefix(name, "~/") {
+		return nil, time.Time{}, fmt.Errorf("%s: a shell has not expanded it", name)
+	}
+	if !path.IsAbs(name) {
+		if cwd == "" {
+			return nil, time.Time{}, fmt.Errorf("%s: the working directory of process %d is unknown: %w", name, pid, fs.ErrPermission)
+		}
+		name = path.Join(cwd, name)
+	}
+	file, err := f.openAs(pid, name)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, time.Time{}, fmt.Errorf("%s is not a regular file", name)
+	}
+	if info.Size() > limit {
+		return nil, time.Time{}, fmt.Errorf("%s has %d bytes, more than the %d that are read", name, info.Size(), limit)
+	}
+	text, err = io.ReadAll(io.LimitReader(file, limit))
+	return text, info.ModTime(), err
+}
+
+func (f FS) openAs(pid int, name string) (*os.File, error) {
+	theirs, ours := f.namespace(pid, "mnt"), f.namespace(f.self, "mnt")
+	if theirs != "" && theirs == ours {
+		if err := regular(name); err != nil {
+			return nil, err
+		}
+		return os.Open(name)
+	}
+	root, err := os.OpenRoot(f.path(pid, "root"))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer root.Close()
+	return root.Open(filepath.FromSlash(strings.TrimPrefix(path.Clean(name), "/")))
+}
+
+// regular refuses what blocks or streams for ever when opened.
+func regular(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", name)
+	}
+	return nil
+}
