@@ -57,6 +57,9 @@ type Aggregate struct {
 
 	StepTime     stat.Opt // s, mean engine step while busy, per rank
 	StepTimeFrom string
+	// CountedStep is the mean step from the engine's own step counter, in
+	// seconds; it does not stretch when a request waits after a preemption.
+	CountedStep stat.Opt
 
 	// All windows.
 	Totals       [NumCounters]stat.Opt // at the last collected window

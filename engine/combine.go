@@ -31,8 +31,8 @@ func (m *weighted) mean() stat.Opt {
 func Combine(windows []Window, f *Facts) Aggregate {
 	var a Aggregate
 	var active struct {
-		running, waiting, deferred, util, mem, dram, power, step weighted
-		rate                                                     [NumCounters]weighted
+		running, waiting, deferred, util, mem, dram, power, step, counted weighted
+		rate                                                              [NumCounters]weighted
 	}
 	var kv weighted
 	var evaluable [NumCounters]stat.Opt // summed deltas
@@ -93,6 +93,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 			a.Hist[h].Merge(&w.Hist[h])
 		}
 		active.step.add(w.StepTime, seconds)
+		active.counted.add(w.CountedStep, seconds)
 		if w.StepTimeFrom != "" {
 			a.StepTimeFrom = w.StepTimeFrom
 		}
@@ -106,6 +107,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	a.KVPeak = a.KVPeak.Max(lastKV(windows))
 	a.PromptLen, a.OutputLen = prompt.Mean(), output.Mean()
 	a.GPUs = combineGPUs(windows)
+	a.CountedStep = active.counted.mean()
 	a.combineStep(active.step.mean())
 	a.combineReuse(&evaluable, gauge)
 	a.combinePrefill(f)

@@ -15,6 +15,10 @@ type Check struct {
 	// Figure is the value that decided, Limit what it was held against.
 	Figure stat.Opt
 	Limit  stat.Opt
+	// Op and Unit complete the sentence "Why Figure Op Limit": ">=" and "ratio",
+	// "req", "s", ... Constant strings; "" where there is no figure.
+	Op   string
+	Unit string
 	// Why names the deciding condition, or the input that was missing. A
 	// constant string.
 	Why string
@@ -34,7 +38,9 @@ type Tally struct {
 	LastLimit   stat.Opt
 	SuppressWhy string
 	SuppressFig stat.Opt
-	ConsecFired int // longest run of consecutive firings
+	Last        Check // the last one that did not fire
+	Suppress    Check // the last one that was suppressed
+	ConsecFired int   // longest run of consecutive firings
 }
 
 // Significant is the standard gate: fired in at least 3 windows and in at least
@@ -60,6 +66,9 @@ type Rule struct {
 	// and fix, from the whole run. It may set State to Suppressed or NotFired
 	// where the run as a whole says so.
 	Conclude func(r *Run, t Tally, f *Finding)
+	// Unjudged, where set, is called when no window could be judged: it adds what
+	// can still be said (an estimate of the missing input), never a fix.
+	Unjudged func(r *Run, f *Finding)
 	// Suppresses names findings that are this one seen from another side: where
 	// both are significant they become Suppressed.
 	Suppresses []FindingID

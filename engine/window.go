@@ -94,6 +94,7 @@ type Window struct {
 	// taken from: "steps" (iteration count), "itl" or "rate" (running/generation).
 	StepTime     stat.Opt
 	StepTimeFrom string
+	CountedStep  stat.Opt // from the step counter alone, while a batch ran throughout
 }
 
 // Seconds returns the window's duration in seconds.

@@ -33,6 +33,7 @@ type Windower struct {
 	win    Window
 	open   bool
 	start  time.Duration // tick at which the window began
+	edge   Sample        // the poll that closed the last window; it opens the next
 	first  *Page
 	last   *Page
 	sums   [numMeans]meanSum
@@ -88,7 +89,8 @@ type gpuSums struct{ mean [NumGPUFields]meanSum }
 // The window is reused: it is valid until the next call, Clone keeps it.
 func (w *Windower) Add(s *Sample) *Window {
 	if !w.open {
-		w.begin(s.T)
+		w.open = true
+		w.carry(s.T)
 	}
 	w.win.Missed += s.Missed
 	w.addPage(s)
@@ -96,9 +98,8 @@ func (w *Windower) Add(s *Sample) *Window {
 	if s.T-w.start < WindowLength-windowSlack || w.win.Polls+w.win.Failed < WindowMinPolls {
 		return nil
 	}
-	closed := w.close()
-	w.carry(s)
-	return closed
+	w.edge, w.edge.Missed = *s, 0
+	return w.close()
 }
 
 // Flush closes what is left at the end of a run. It returns nil where that is
@@ -107,9 +108,8 @@ func (w *Windower) Flush() *Window {
 	if !w.open || w.first == nil || w.last.T-w.first.T < WindowLength/2 || w.win.Polls < WindowMinPolls {
 		return nil
 	}
-	closed := w.close()
-	w.open = false
-	return closed
+	w.edge = Sample{}
+	return w.close()
 }
 
 // begin empties the window and keeps its buffers.
@@ -122,21 +122,19 @@ func (w *Windower) begin(at time.Duration) {
 	w.ranks, w.gpus = w.ranks[:0], w.gpus[:0]
 	w.sums = [numMeans]meanSum{}
 	w.first, w.last, w.skewed = nil, nil, false
-	w.open, w.start = true, at
+	w.start = at
 }
 
-// carry starts the next window with the poll that closed this one.
-func (w *Windower) carry(s *Sample) {
-	w.index++
-	edge := *s
-	edge.Missed = 0
-	w.open = false
-	if edge.Page == nil {
+// carry begins a window with the poll that closed the one before it, or afresh
+// where there was none or it failed.
+func (w *Windower) carry(now time.Duration) {
+	if w.edge.Page == nil {
+		w.begin(now)
 		return
 	}
-	w.begin(s.T)
-	w.addPage(&edge)
-	w.addGPU(&edge)
+	w.begin(w.edge.T)
+	w.addPage(&w.edge)
+	w.addGPU(&w.edge)
 }
 
 func (w *Windower) addPage(s *Sample) {
@@ -255,6 +253,8 @@ func (w *Windower) addGPU(s *Sample) {
 // close computes everything that needs the whole window.
 func (w *Windower) close() *Window {
 	win := &w.win
+	w.open = false
+	w.index++
 	win.LongestStep = w.longest
 	w.closeGPU()
 	if w.first == nil {
@@ -276,6 +276,7 @@ func (w *Windower) close() *Window {
 	win.Last = w.last.Counters
 	w.closeDeltas()
 	w.closeRanks()
+	win.CountedStep = countedStep(win)
 	win.StepTime, win.StepTimeFrom = stepTime(win)
 	switch {
 	case win.Restarted:
@@ -373,22 +374,32 @@ func stepTime(w *Window) (stat.Opt, string) {
 	if itl := w.Hist[HistITL].Mean(); itl.OK && itl.V > 0 {
 		return itl, "itl"
 	}
-	if w.RunningMin.Or(0) > 0 {
-		steps, ranks := 0.0, 0
-		for i := range w.Ranks {
-			if s := w.Ranks[i].StepsPerS; s.OK && s.V > 0 {
-				steps += s.V
-				ranks++
-			}
-		}
-		if ranks > 0 {
-			return stat.Some(float64(ranks) / steps), "steps"
-		}
+	if w.CountedStep.OK {
+		return w.CountedStep, "steps"
 	}
 	if g := w.Rate[CounterGenerationTokens]; g.OK && g.V > 0 && w.Running.Or(0) > 0 {
 		return stat.Some(w.Running.V / g.V), "rate"
 	}
 	return stat.None, ""
+}
+
+// countedStep is ranks over steps per second, absent where any poll saw nothing
+// running: steps of an idle moment are not there to be counted.
+func countedStep(w *Window) stat.Opt {
+	if w.RunningMin.Or(0) <= 0 {
+		return stat.None
+	}
+	steps, ranks := 0.0, 0
+	for i := range w.Ranks {
+		if s := w.Ranks[i].StepsPerS; s.OK && s.V > 0 {
+			steps += s.V
+			ranks++
+		}
+	}
+	if ranks == 0 {
+		return stat.None
+	}
+	return stat.Some(float64(ranks) / steps)
 }
 
 // active is the second tier of the gate. Where a GPU is readable it is the

@@ -29,8 +29,8 @@ func (c Config) TotalWeightBytes() float64 {
 }
 
 func (c *Config) weightBytes(s *shape, p *precision) float64 {
-	extra := max(0, c.Model.TotalParams-s.stored()) // a vision tower is loaded, too
-	return s.table*p.table + s.head*p.head + s.dense*p.dense + extra*p.table + s.routed()*p.expert/c.dp()
+	towers := max(0, c.Model.TotalParams-s.stored()) // not read for text, but loaded
+	return (s.table+towers)*p.table + s.head*p.head + s.dense*p.dense + s.routed()*p.expert/c.dp()
 }
 
 // WeightBytes returns the bytes of weights that a step of n tokens is expected
@@ -48,7 +48,7 @@ func (c Config) WeightBytes(n float64) float64 {
 // out: they depend on the number of sequences. A pool size read from the server
 // beats it.
 func (c Config) Capacity(util float64) (tokens, low, high float64) {
-	perToken := c.KVBytesPerToken() * c.tp() / c.shards()
+	perToken := c.poolPerToken()
 	if perToken <= 0 {
 		return 0, 0, 0
 	}
@@ -73,7 +73,7 @@ func (c *Config) poolBytes(util, overhead float64) float64 {
 // MaxSequences estimates how many sequences of context tokens the KV pool of
 // Capacity holds at once, windows and states included; 0 where nothing fits.
 func (c Config) MaxSequences(context, util float64) float64 {
-	stored := c.StoredPerSequence(context) * c.tp() / c.shards()
+	stored := c.poolPerSequence(context)
 	if stored <= 0 {
 		return 0
 	}

@@ -198,9 +198,9 @@ func (c *Config) peaksOf(w catalog.DType) peaks {
 		}
 	case catalog.MXFP4:
 		switch {
-		case fp4 > 0 && !c.expertsOnly():
+		case fp4 > 0 && c.bodyDType() == c.Weight:
 			p = peaks{fp4, fp4, true}
-		case fp4 > 0: // mxfp4 weights with mxfp8 activations
+		case fp4 > 0: // gpt-oss: mxfp4 weights with mxfp8 activations
 			p = peaks{fp8, fp8, true}
 		}
 	}

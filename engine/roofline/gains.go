@@ -45,6 +45,23 @@ func (p *Performance) unchanged() change {
 // sets the pace, and a ratio of modelled steps says little about it.
 func (p *Performance) beyond() bool { return p.Raw > scaleMost }
 
+// Limits of TooSlow. Healthy vLLM servers measured up to 2.4 times the
+// achievable step (nvfp4 on B200, 2026), DeepSeek on eight H200 2.0 times; twice
+// the worst of these leaves room for kernels that nobody timed. A small model's
+// step is all host time, where a factor says little: there the excess must be
+// one that a user feels, too.
+const (
+	slowFactor = 5.0
+	slowExcess = 10e-3 // s
+)
+
+// TooSlow reports that the measured steps are slower than this hardware, these
+// gauges and a poor but honest software stack explain.
+func (p *Performance) TooSlow() bool {
+	excess := p.Measured.StepSeconds.V - p.Now.Achievable.Total()
+	return p.Raw >= slowFactor && excess >= slowExcess
+}
+
 // Fractions of a predicted benefit at the ends of a range. The lower half is
 // physics.md section 10's; the upper is the achievable ceiling's own band.
 const (
@@ -52,29 +69,31 @@ const (
 	benefitMost  = 1.25
 )
 
-// predict turns a change into ranges.
+// predict turns a change into ranges. What the model does not explain of the
+// measured step may be a factor of everything (slower kernels) or a fixed time
+// (the host); the two are the ends and half of each is the middle.
 func (p *Performance) predict(ch change) Gain {
 	m := &p.Measured
 	was, is := p.Now.Achievable.Total(), p.seconds(ch.config, ch.at)
 	batch := ch.at.Batch / m.Batch
-	mid := batch * was / is * ch.relief
-	high := mid
-	if p.Raw > 1 {
-		// What the model does not explain may be a fixed time per step (the host)
-		// instead of a factor: then a fuller step hides more of it.
-		extra := (p.Raw - 1) * was
-		high = max(high, batch*(was+extra)/(is+extra)*ch.relief)
+	excess := max(0, min(p.Raw, scaleMost)-1) * was
+	step := func(fixed float64) float64 {
+		factor := 1 + (1-fixed)*excess/was
+		return (is*factor + fixed*excess) / (was + excess)
 	}
-	x := spread(mid-1, high-1)
+	rate := func(fixed float64) float64 { return batch / step(fixed) * ch.relief }
+	mid := rate(0.5)
+	low, high := min(rate(0), rate(1)), max(rate(0), rate(1))
+	g := Gain{Throughput: spread(low-1, mid-1, high-1), Note: ch.note}
+	g.Throughput.Low.V = max(-1, g.Throughput.Low.V)
 	if ch.cap > 0 {
-		x.High = stat.Some(min(x.High.V, max(x.Mid.V, ch.cap-1)))
+		g.Throughput.High.V = min(g.Throughput.High.V, max(mid, ch.cap)-1)
 	}
-	g := Gain{Throughput: x, Note: ch.note}
 	itl := func(throughput stat.Opt) stat.Opt {
 		return stat.Some(batch/max(1e-9, 1+throughput.V) - 1)
 	}
-	g.ITL = Range{itl(x.High), itl(x.Mid), itl(x.Low)}
-	g.TTFT = p.firstToken(ch, mid, is/was)
+	g.ITL = Range{itl(g.Throughput.High), itl(g.Throughput.Mid), itl(g.Throughput.Low)}
+	g.TTFT = p.firstToken(ch, mid, step(0.5))
 	if p.beyond() {
 		g.Throughput.Mid, g.ITL.Mid, g.TTFT.Mid = stat.None, stat.None, stat.None
 		g.Note = join(g.Note, fmt.Sprintf("steps are %.0f times slower than modelled: whatever causes that comes first", p.Raw))
@@ -82,12 +101,13 @@ func (p *Performance) predict(ch change) Gain {
 	return g
 }
 
-// spread makes the range of a relative change with its ends.
-func spread(mid, high float64) Range {
+// spread makes the range of a relative change: of a benefit, half of its low end
+// to at least a quarter above the middle; of a loss the mirror image.
+func spread(low, mid, high float64) Range {
 	if mid < 0 {
-		return Range{stat.Some(max(-1, mid*(2-benefitLeast))), stat.Some(mid), stat.Some(max(high, mid*benefitLeast))}
+		return Range{stat.Some(min(low, mid*benefitMost)), stat.Some(mid), stat.Some(max(mid, high*benefitLeast))}
 	}
-	return Range{stat.Some(mid * benefitLeast), stat.Some(mid), stat.Some(max(high, mid*benefitMost))}
+	return Range{stat.Some(min(mid, low*benefitLeast)), stat.Some(mid), stat.Some(max(high, mid*benefitMost))}
 }
 
 // firstToken predicts the time to the first token: what it waits in the queue
@@ -112,12 +132,18 @@ func (p *Performance) firstToken(ch change, rate, step float64) Range {
 		after = (m.Batch - ch.at.Batch) * m.Workload.Output / (m.OutputPerS.V * rate)
 	}
 	mid := (after+own*ch.prefill*step)/ttft - 1
-	best := (min(after, queue.V)+own*min(1, ch.prefill*step))/ttft - 1
-	r := spread(mid, mid)
-	if mid <= 0 {
-		return Range{stat.Some(max(-1, min(best, mid))), stat.Some(mid), stat.Some(mid * benefitLeast)}
-	}
-	return Range{stat.Some(min(best, mid*benefitLeast)), stat.Some(mid), r.High}
+	// The ends: the own part does not follow the step, or half of the change
+	// (of a loss, a quarter more) comes true.
+	other := (after+own*ch.prefill)/ttft - 1
+	return latency(spread(-max(mid, other), -mid, -min(mid, other)))
+}
+
+// latency mirrors the range of a benefit into that of a time, which cannot fall
+// below zero.
+func latency(r Range) Range {
+	r = Range{r.High.Times(-1), r.Mid.Times(-1), r.Low.Times(-1)}
+	r.Low.V = max(-1, r.Low.V)
+	return r
 }
 
 // queue returns the mean wait before scheduling, at most the whole time to the
@@ -297,7 +323,7 @@ func (p *Performance) FP8Weights() Gain {
 	ch := p.unchanged()
 	ch.config.Weight = catalog.FP8
 	pool := m.KVCapacity
-	if perToken := c.KVBytesPerToken() * c.tp() / c.shards(); perToken > 0 {
+	if perToken := c.poolPerToken(); perToken > 0 {
 		pool.V += (c.TotalWeightBytes() - ch.config.TotalWeightBytes()) / perToken
 	}
 	ch.at = m.at(m.reach(m.MaxNumSeqs, pool))

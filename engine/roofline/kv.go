@@ -10,13 +10,28 @@ import (
 // every token beside the cache itself: 128 fp8 values and a scale.
 const indexerBytes = 132
 
-// layerKV returns the bytes one layer keeps of one token, without the indexer.
-func (c *Config) layerKV() float64 {
-	m := &c.Model
+// cache is what one layer keeps of one token, and over how many ranks the heads
+// of one sequence are spread: heads are split, and replicated beyond their
+// number; a latent cache has one head for all.
+type cache struct{ bytes, shards float64 }
+
+// caches returns the cache of layers that keep the whole context and of windowed
+// ones; some models give the two different heads.
+func (c *Config) caches() (full, window cache) {
+	m, t, b := &c.Model, c.tp(), c.KV.Bytes()
 	if m.Attention == catalog.AttentionMLA {
-		return float64(m.KVLoraRank+m.QKRopeHeadDim) * c.KV.Bytes()
+		latent := cache{float64(m.KVLoraRank+m.QKRopeHeadDim) * b, 1}
+		return latent, latent
 	}
-	return 2 * float64(m.KVHeads) * float64(m.HeadDim) * c.KV.Bytes()
+	heads := func(k, d int) cache {
+		return cache{2 * float64(k) * float64(d) * b, max(1, min(t, float64(k)))}
+	}
+	window = heads(m.KVHeads, m.HeadDim)
+	full = window
+	if m.FullKVHeads > 0 && m.FullHeadDim > 0 {
+		full = heads(m.FullKVHeads, m.FullHeadDim)
+	}
+	return full, window
 }
 
 // indexer returns the bytes one layer's sparse indexer keeps of one token.
@@ -50,17 +65,29 @@ func (c *Config) visible(s float64) float64 {
 }
 
 // stateBytes returns the constant state of one linear-attention or state-space
-// layer, in bytes: an expansion of 2 with 128 states per channel in 16 bit,
-// which is what Mamba 2 and Gated DeltaNet layers have (Qwen3-Next: 32 heads of
-// 128 x 128 for a width of 2,048).
-func (c *Config) stateBytes() float64 { return 256 * float64(c.Model.Hidden) * 2 }
+// layer in bytes, kept in 16 bit. Without a count it is an expansion of 2 with
+// 128 states per channel, which is what Mamba 2 and Gated DeltaNet layers have
+// (Qwen3-Next: 32 heads of 128 x 128 for a width of 2,048).
+func (c *Config) stateBytes() float64 {
+	if c.Model.StateElements > 0 {
+		return 2 * float64(c.Model.StateElements)
+	}
+	return 256 * float64(c.Model.Hidden) * 2
+}
 
 // KVBytesPerToken returns the bytes that one more token of context adds to the
 // cache, over all layers and without replication between ranks (physics.md
 // section 4). 0 where the model's dimensions are unknown.
 func (c Config) KVBytesPerToken() float64 {
 	s := shapeOf(&c.Model)
-	return s.full * (c.layerKV() + c.indexer())
+	full, _ := c.caches()
+	return s.full * (full.bytes + c.indexer())
+}
+
+// poolPerToken returns KVBytesPerToken with the replicas that ranks keep.
+func (c *Config) poolPerToken() float64 {
+	full, _ := c.caches()
+	return c.KVBytesPerToken() * c.tp() / full.shards
 }
 
 // StoredPerSequence returns the bytes that a sequence of context tokens keeps,
@@ -68,15 +95,16 @@ func (c Config) KVBytesPerToken() float64 {
 // and the constant states.
 func (c Config) StoredPerSequence(context float64) float64 {
 	s := shapeOf(&c.Model)
-	return c.stored(&s, context)
+	full, window := c.caches()
+	return s.full*(full.bytes+c.indexer())*context + s.window*window.bytes*c.kept(context) + s.linear*c.stateBytes()
 }
 
-func (c *Config) stored(s *shape, context float64) float64 {
-	window := context
+// kept returns the tokens that a windowed layer keeps of a context.
+func (c *Config) kept(context float64) float64 {
 	if w := float64(c.Model.SlidingWindow); w > 0 {
-		window = min(context, w)
+		return min(context, w)
 	}
-	return s.full*(c.layerKV()+c.indexer())*context + s.window*c.layerKV()*window + s.linear*c.stateBytes()
+	return context
 }
 
 // KVRead returns the bytes of cache that one decoded token of a sequence with
@@ -85,26 +113,35 @@ func (c *Config) stored(s *shape, context float64) float64 {
 // are also written.
 func (c Config) KVRead(context float64) float64 {
 	s := shapeOf(&c.Model)
-	return c.read(&s, context) + s.linear*2*c.stateBytes()
+	full, window := c.caches()
+	return s.full*(full.bytes*c.top(context)+c.indexer()*context) +
+		s.window*window.bytes*c.visible(context) + s.linear*2*c.stateBytes()
 }
 
-// read returns the bytes of token caches read, without states.
-func (c *Config) read(s *shape, context float64) float64 {
-	top := context
+// top returns the tokens that a full layer reads of a context: all, or the top
+// ones of sparse attention.
+func (c *Config) top(context float64) float64 {
 	if k := float64(c.Model.SparseTopK); k > 0 {
-		top = min(context, k)
+		return min(context, k)
 	}
-	return s.full*(c.layerKV()*top+c.indexer()*context) + s.window*c.layerKV()*c.visible(context)
+	return context
 }
 
-// shards returns over how many ranks the cache of one sequence is spread: heads
-// are split, and replicated beyond their number; a latent cache has one head.
-func (c *Config) shards() float64 {
-	t := c.tp()
-	if c.Model.Attention == catalog.AttentionMLA || c.Model.KVHeads == 0 {
-		return 1
-	}
-	return min(t, float64(c.Model.KVHeads))
+// rankRead returns the token caches that one rank reads for one sequence, in
+// bytes, without states.
+func (c *Config) rankRead(s *shape, context float64) float64 {
+	full, window := c.caches()
+	return s.full*(full.bytes*c.top(context)+c.indexer()*context)/full.shards +
+		s.window*window.bytes*c.visible(context)/window.shards
+}
+
+// poolPerSequence returns what a sequence of context tokens takes of the pool
+// over all ranks, replicas included.
+func (c *Config) poolPerSequence(context float64) float64 {
+	s := shapeOf(&c.Model)
+	full, window := c.caches()
+	return c.tp() * (s.full*(full.bytes+c.indexer())*context/full.shards +
+		s.window*window.bytes*c.kept(context)/window.shards + s.linear*c.stateBytes()/c.tp())
 }
 
 func (c *Config) tp() float64 { return float64(max(1, c.TP)) }

@@ -164,11 +164,11 @@ func (m *Measured) limit() stat.Opt {
 }
 
 // best returns the batch with the highest calibrated rate among those that
-// seats and pool allow, and that rate; 0 where the limit is unknown. The
-// measured batch is always allowed.
+// seats and pool allow, and that rate; 0 where the limit is unknown or the
+// measured step is beyond calibration. The measured batch is always allowed.
 func (p *Performance) best() (batch, rate float64) {
 	limit := p.Measured.limit()
-	if !limit.OK {
+	if !limit.OK || p.beyond() {
 		return 0, 0
 	}
 	pl := p.Config.plan()

@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -39,22 +40,16 @@ func shapeOf(m *catalog.Model) shape {
 	if s.table+s.head >= m.TotalParams {
 		s.table, s.head = 0, 0
 	}
-	body := m.TotalParams - s.table - s.head
-
-	s.window, s.linear = float64(m.WindowLayers), float64(m.LinearLayers)
-	s.full = float64(m.FullLayers)
-	if m.FullLayers == 0 {
-		s.full = max(0, s.layers-s.window-s.linear)
-	}
-	if m.Attention != catalog.AttentionMLA && m.LinearLayers == 0 {
-		s.attn = s.layers * 2 * h * float64(m.HeadDim) * float64(m.Heads+m.KVHeads)
-	}
+	body := max(0, m.TotalParams-m.VisionParams-s.table-s.head)
+	full, window, linear := m.CacheLayers()
+	s.full, s.window, s.linear = float64(full), float64(window), float64(linear)
+	s.attn = min(body, attention(m))
 
 	if m.Experts == 0 {
 		s.dense = body
-		// A total may count a vision tower, which text steps never read. The
-		// gated FFN has three matrices; a model with two has fewer parameters
-		// than this and keeps its total.
+		// A total may count towers that text never passes. The gated FFN has
+		// three matrices; a model with two has fewer parameters than this and
+		// keeps its total.
 		if ffn := 3 * h * float64(m.Intermediate) * s.layers; s.attn > 0 && ffn > 0 && s.attn+ffn > body/2 {
 			s.dense = min(body, s.attn+ffn)
 		}
@@ -62,27 +57,50 @@ func shapeOf(m *catalog.Model) shape {
 	}
 
 	s.experts, s.perToken = float64(m.Experts), float64(m.ExpertsPerToken)
-	s.moeLayers = max(1, float64(m.Layers-m.DenseLayers))
-	width := m.ExpertWidth
-	if width == 0 {
-		width = m.Intermediate
-	}
-	s.expert = 3 * h * float64(width)
+	s.moeLayers = max(1, float64(m.MoELayers()))
+	s.expert = 3 * h * float64(cmp.Or(m.ExpertWidth, m.Intermediate))
 	if s.perToken == 0 && s.expert > 0 {
 		active := m.ActiveParams - (m.TotalParams - s.routed())
 		s.perToken = min(s.experts, max(1, math.Round(active/(s.moeLayers*s.expert))))
 	}
 	if s.expert == 0 || s.routed() > body {
 		// Total = N + R and Active = N + R k/E give R.
-		share := 1 - s.perToken/s.experts
 		r := body
-		if share > 0 {
-			r = min(body, (m.TotalParams-m.ActiveParams)/share)
+		if idle := 1 - s.perToken/s.experts; idle > 0 {
+			r = min(body, (m.TotalParams-m.ActiveParams)/idle)
 		}
 		s.expert = max(0, r) / (s.moeLayers * s.experts)
 	}
 	s.dense = body - s.routed()
+	s.attn = min(s.attn, s.dense)
 	return s
+}
+
+// attention returns the parameters of all attention projections; 0 where the
+// dimensions do not tell (linear attention).
+func attention(m *catalog.Model) float64 {
+	h, heads := float64(m.Hidden), float64(m.Heads)
+	if heads == 0 {
+		return 0
+	}
+	if m.Attention == catalog.AttentionMLA {
+		rope, nope, v := float64(m.QKRopeHeadDim), float64(cmp.Or(m.QKNopeHeadDim, 128)), float64(cmp.Or(m.VHeadDim, 128))
+		q := h * heads * (nope + rope)
+		if r := float64(m.QLoraRank); r > 0 {
+			q = r * (h + heads*(nope+rope))
+		}
+		kv := float64(m.KVLoraRank)
+		return float64(m.Layers) * (q + h*(kv+rope) + kv*heads*(nope+v) + heads*v*h)
+	}
+	full, window, linear := m.CacheLayers()
+	if linear > 0 {
+		return 0
+	}
+	per := func(kvHeads, d int) float64 { return 2 * h * float64(d) * (heads + float64(kvHeads)) }
+	if m.FullHeadDim > 0 && m.FullKVHeads > 0 {
+		return float64(window)*per(m.KVHeads, m.HeadDim) + float64(full)*per(m.FullKVHeads, m.FullHeadDim)
+	}
+	return float64(m.Layers) * per(m.KVHeads, m.HeadDim)
 }
 
 // distinct returns the expected number of distinct routed experts that n tokens
@@ -112,11 +130,14 @@ type precision struct {
 	leanDense float64
 }
 
-// expertsOnly reports whether only the routed experts carry the weight dtype:
-// models that were trained so (gpt-oss in mxfp4, Kimi-K2-Thinking in int4).
-func (c *Config) expertsOnly() bool {
-	return c.Model.Experts > 0 && c.Weight == c.Model.NativeDType &&
-		(c.Weight == catalog.MXFP4 || c.Weight == catalog.INT4)
+// bodyDType returns the dtype of everything but routed experts, embeddings and
+// output layer. Models that were trained so keep it wide (gpt-oss in mxfp4,
+// Kimi-K2-Thinking in int4).
+func (c *Config) bodyDType() catalog.DType {
+	if c.Model.Experts > 0 && c.Model.NonExpertDType != "" && c.Weight == c.Model.NativeDType {
+		return c.Model.NonExpertDType
+	}
+	return c.Weight
 }
 
 // precisionOf says what each part of a checkpoint weighs. Quantized checkpoints
@@ -124,23 +145,14 @@ func (c *Config) expertsOnly() bool {
 // models keep attention there too: DeepSeek-R1-0528-FP4 loads as 4 x 94.1 GiB,
 // 404 GB, where quantized attention would leave 381.
 func (c *Config) precisionOf(s *shape) precision {
-	w := c.Weight.Bytes()
-	p := precision{table: w, head: w, dense: w, leanDense: w, expert: w}
+	w, body := c.Weight.Bytes(), c.bodyDType().Bytes()
+	p := precision{table: w, head: w, dense: body, leanDense: body, expert: w}
 	if w >= 2 {
 		return p
 	}
 	p.table, p.head = 2, 2
-	if c.expertsOnly() {
-		p.dense, p.leanDense = 2, 2
-	}
-	if c.Weight == catalog.NVFP4 && c.Model.Attention == catalog.AttentionMLA {
-		// All of an MLA model's dense part but its shared experts and dense FFNs
-		// is attention; without their widths the whole part is taken for it.
-		ffn := s.moeLayers * 3 * float64(c.Model.Hidden) * float64(c.Model.SharedWidth)
-		attn := max(0, s.dense-ffn)
-		if s.dense > 0 {
-			p.dense = (attn*2 + (s.dense-attn)*w) / s.dense
-		}
+	if c.Weight == catalog.NVFP4 && c.Model.Attention == catalog.AttentionMLA && s.dense > 0 {
+		p.dense = (s.attn*2 + (s.dense-s.attn)*w) / s.dense
 	}
 	return p
 }

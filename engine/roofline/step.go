@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -71,10 +72,7 @@ func (c *Config) plan() plan {
 	p.bw = c.GPU.MemBandwidthGBs * 1e9
 	p.sixteen, _ = sixteenBit(&c.GPU)
 
-	body := c.Weight
-	if c.expertsOnly() {
-		body = catalog.BF16
-	}
+	body := c.bodyDType()
 	out := catalog.BF16
 	if c.Weight == catalog.FP32 {
 		out = catalog.FP32
@@ -271,24 +269,35 @@ func (pl *plan) linear(t *Terms, n, out, share float64) {
 	add(s.dense*pr.dense/pl.tp, 2*s.dense*n/pl.tp, pl.dense, pr.dense < 2)
 	add(s.head*pr.head/pl.tp, 2*s.head*out/pl.tp, pl.head, false)
 	if s.experts > 0 {
-		hot := pl.imbalance(n)
-		add(hot*s.moeLayers*s.expert*pr.expert*s.distinct(n*pl.c.dp())/pl.ep,
-			hot*2*s.moeLayers*s.perToken*s.expert*n/pl.tp, pl.moe, pr.expert < 2)
+		add(s.moeLayers*s.expert*pr.expert*pl.busiestExperts(n),
+			2*s.moeLayers*s.expert*pl.busiestTokens(n), pl.moe, pr.expert < 2)
 	}
 }
 
-// imbalance is the expected load of the busiest rank over the mean where whole
-// experts are spread over ranks: the touched experts fall on them at random,
-// and the largest of r such counts lies about sqrt(2 ln r) deviations above the
-// mean.
-func (pl *plan) imbalance(n float64) float64 {
-	if !pl.c.ExpertParallel || pl.ep <= 1 {
-		return 1
-	}
+// busiestExperts returns the distinct experts that the busiest rank reads in a
+// layer, as whole experts' worth of weights. Where experts are sliced, every
+// rank reads a slice of all that are touched. Where whole experts are spread,
+// the touched ones fall on ranks at random: the largest of r such counts lies
+// about sqrt(2 ln r) deviations above the mean, and is all of a rank's at most.
+func (pl *plan) busiestExperts(n float64) float64 {
 	touched := pl.s.distinct(n * pl.c.dp())
 	mean := touched / pl.ep
-	spread := math.Sqrt(mean * max(0, 1-touched/pl.s.experts))
-	return min(pl.ep, 1+spread*math.Sqrt(2*math.Log(pl.ep))/mean)
+	if !pl.c.ExpertParallel || pl.ep <= 1 {
+		return mean
+	}
+	deviation := math.Sqrt(mean * max(0, 1-touched/pl.s.experts))
+	return min(pl.s.experts/pl.ep, mean+deviation*math.Sqrt(2*math.Log(pl.ep)))
+}
+
+// busiestTokens returns the pairs of tokens and experts that the busiest rank
+// computes in a layer, by the same argument.
+func (pl *plan) busiestTokens(n float64) float64 {
+	all := n * pl.c.dp() * pl.s.perToken
+	mean := all / pl.ep
+	if !pl.c.ExpertParallel || pl.ep <= 1 {
+		return mean
+	}
+	return min(all, mean+math.Sqrt(mean*2*math.Log(pl.ep)))
 }
 
 // kv returns the seconds of reading the batch's caches in decode attention, and
@@ -297,14 +306,10 @@ func (pl *plan) imbalance(n float64) float64 {
 // tensor cores can be what binds.
 func (pl *plan) kv(l *load, bw, stateBW, flops, passes float64) float64 {
 	c, s := &pl.c, &pl.s
-	t := l.batch * c.read(s, l.context) / (c.shards() * bw)
+	t := l.batch * c.rankRead(s, l.context) / bw
 	if m := &c.Model; m.Attention == catalog.AttentionMLA {
-		top := l.context
-		if k := float64(m.SparseTopK); k > 0 {
-			top = min(top, k)
-		}
 		width := float64(2*m.KVLoraRank + m.QKRopeHeadDim)
-		t = max(t, over(l.batch*s.full*2*float64(m.Heads)*width*top, pl.tp*flops))
+		t = max(t, over(l.batch*s.full*2*float64(m.Heads)*width*c.top(l.context), pl.tp*flops))
 	}
 	if s.linear > 0 {
 		t += passes * l.batch * s.linear * c.stateBytes() / (pl.tp * stateBW)
@@ -327,18 +332,18 @@ func (pl *plan) prefillFLOPs(l *load) float64 {
 	if l.prefill == 0 {
 		return 0
 	}
-	m, s := &pl.c.Model, &pl.s
-	d := 2 * float64(m.HeadDim)
-	if m.Attention == catalog.AttentionMLA {
-		// Decompressed heads: 128 without position and as many values, and the
-		// rotary part.
-		d = 256 + float64(m.QKRopeHeadDim)
+	c, s := &pl.c, &pl.s
+	m := &c.Model
+	window := 2 * float64(m.HeadDim) // of keys and values
+	full := window
+	switch {
+	case m.Attention == catalog.AttentionMLA:
+		// Decompressed heads; 128 each where the model does not say.
+		full = float64(cmp.Or(m.QKNopeHeadDim, 128) + m.QKRopeHeadDim + cmp.Or(m.VHeadDim, 128))
+	case m.FullHeadDim > 0:
+		full = 2 * float64(m.FullHeadDim)
 	}
-	top := l.ctx
-	if k := float64(m.SparseTopK); k > 0 {
-		top = min(top, k)
-	}
-	return 2 * float64(m.Heads) * d * l.prefill * (s.full*top + s.window*pl.c.visible(l.ctx))
+	return 2 * float64(m.Heads) * l.prefill * (s.full*full*c.top(l.ctx) + s.window*window*c.visible(l.ctx))
 }
 
 // assumptions says what the model took from elsewhere than this device and this
@@ -364,7 +369,7 @@ func (pl *plan) assumptions() []string {
 	if pl.tp > 8 || pl.c.dp() > 8 {
 		a = append(a, "more than 8 ranks are taken to share one node's links")
 	}
-	if pl.s.linear > 0 {
+	if pl.s.linear > 0 && pl.c.Model.StateElements == 0 {
 		a = append(a, "state of a linear-attention layer taken as 256 values per hidden channel in 16 bit")
 	}
 	if pl.s.experts > 0 {

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rooftop-dev/rooftop/"
+
+// mayImport says which rooms of this module each room may import: imports run
+// one way. The longest matching prefix decides.
+var mayImport = map[string][]string{
+	"catalog":          {},
+	"engine":           {"engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
+	"engine/stat":      {},
+	"engine/launch":    {},
+	"engine/roofline":  {"engine/stat", "catalog"},
+	"engine/verdict":   {"engine/stat", "catalog"},
+	"engine/optrace":   {"engine/stat", "catalog"},
+	"rules":            {"engine", "engine/roofline", "engine/stat", "catalog"},
+	"collect":          {},
+	"collect/promtext": {"collect", "engine", "engine/stat", "engine/launch", "catalog"},
+	"collect/":         {"collect", "collect/promtext", "engine", "engine/stat", "engine/launch", "catalog"},
+	"tui":              {"engine", "engine/roofline", "engine/verdict", "engine/stat"},
+	"cmd":              {"tui", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
+	// The simulator shares no code with the model that is scored on it.
+	"cmd/internal/vllmsim": {"catalog"},
+}
+
+// pure rooms reach no clock, file, socket, environment or global random source.
+var pure = []string{"catalog", "engine", "rules"}
+
+// effects are the packages, and the names of otherwise harmless ones, that a
+// pure room must not use.
+var effects = map[string][]string{
+	"os": nil, "net": nil, "net/http": nil, "os/exec": nil, "os/signal": nil, "syscall": nil,
+	"math/rand": nil, "math/rand/v2": {"Int", "IntN", "Float64", "Perm", "Shuffle", "N", "NormFloat64", "ExpFloat64", "Uint64"},
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"log":  nil, "crypto/rand": nil,
+}
+
+// only names packages that one room alone may import.
+var only = map[string][]string{
+	"github.com/prometheus/common/expfmt": {"collect/promtext"},
+	"github.com/NVIDIA/go-nvml/pkg/nvml":  {"collect/gpu"},
+	"github.com/prometheus/procfs":        {"collect/proc"},
+	"charm.land/bubbletea/v2":             {"tui", "cmd/rooftop"},
+	"charm.land/lipgloss/v2":              {"tui", "cmd/rooftop"},
+	"github.com/spf13/cobra":              {"cmd/rooftop"},
+}
+
+func TestRoomsKeepTheirWalls(t *testing.T) {
+	root := ".."
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files++
+		room := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, "../")))
+		checkFile(t, path, room)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 20 {
+		t.Fatalf("only %d files were looked at: the walk is broken", files)
+	}
+}
+
+func checkFile(t *testing.T, path, room string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, nil, 0)
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+		return
+	}
+	imported := map[string]string{} // local name to path
+	for _, spec := range f.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		local := name[strings.LastIndex(name, "/")+1:]
+		if local == "v2" {
+			local = "rand"
+		}
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		imported[local] = name
+		if inside, ok := strings.CutPrefix(name, module); ok && !allowed(room, inside) {
+			t.Errorf("%s: %s must not import %s", path, room, inside)
+		}
+		for guarded, rooms := range only {
+			if (name == guarded || strings.HasPrefix(name, guarded+"/")) && !inAny(room, rooms) {
+				t.Errorf("%s: only %s may import %s", path, strings.Join(rooms, " and "), guarded)
+			}
+		}
+		if names, forbidden := effects[name]; forbidden && names == nil && inAny(room, pure) {
+			t.Errorf("%s: %s is pure and must not import %s", path, room, name)
+		}
+	}
+	if !inAny(room, pure) {
+		return
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		id, ok := sel.X.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		for _, name := range effects[imported[id.Name]] {
+			if sel.Sel.Name == name {
+				t.Errorf("%s: %s is pure and must not use %s.%s", fset.Position(sel.Pos()), room, id.Name, name)
+			}
+		}
+		return true
+	})
+}
+
+// inAny says whether a room is one of these or lies below one.
+func inAny(room string, rooms []string) bool {
+	for _, r := range rooms {
+		if room == r || strings.HasPrefix(room, r+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func allowed(room, imported string) bool {
+	longest, rules := -1, []string(nil)
+	for prefix, list := range mayImport {
+		match := room == prefix || strings.HasPrefix(room, strings.TrimSuffix(prefix, "/")+"/")
+		if match && len(prefix) > longest {
+			longest, rules = len(prefix), list
+		}
+	}
+	for _, r := range rules {
+		if imported == r || strings.HasSuffix(r, "/") && strings.HasPrefix(imported, r) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTheWallsStopABreach(t *testing.T) {
+	for _, c := range []struct {
+		room, imported string
+		want           bool
+	}{
+		{"engine", "collect/vllm", false},
+		{"engine", "rules", false},
+		{"engine/roofline", "engine", false},
+		{"collect/gpu", "collect/vllm", false},
+		{"collect/gpu", "collect/promtext", true},
+		{"cmd/internal/vllmsim", "engine/roofline", false},
+		{"cmd/rooftop", "cmd/internal/report", true},
+		{"tui", "collect/vllm", false},
+		{"rules", "engine/roofline", true},
+	} {
+		if got := allowed(c.room, c.imported); got != c.want {
+			t.Errorf("%s importing %s: allowed = %v, want %v", c.room, c.imported, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// ceilings fills the run's classic and physical ceilings from its facts and
+// aggregates. Whatever is absent keeps its reason.
+func ceilings(r *Run) {
+	r.Ceiling = &Ceiling{}
+	r.classic()
+	r.physical()
+}
+
+func (r *Run) classic() {
+	a, f, c := &r.Agg, r.Facts, r.Ceiling
+	if !f.GPUKnown || !f.ModelKnown {
+		c.ClassicReason = "needs " + strings.Join(absentHardware(f), " and ")
+		return
+	}
+	in := roofline.ClassicInput{
+		GPU:               f.GPU,
+		TotalParams:       f.ModelSpec.TotalParams,
+		ActiveParams:      f.ModelSpec.ActiveParams,
+		BytesPerParam:     f.ClassicBytes,
+		BytesPerParamFrom: f.ClassicBytesFrom,
+		TP:                max(1, f.TensorParallel.Value),
+		PromptTokens:      a.PromptLen,
+		Running:           a.Running,
+		GenerationPerS:    a.Rate[CounterGenerationTokens],
+		PrefillShare:      a.PrefillShare,
+	}
+	if f.MaxModelLen.Known {
+		in.MaxModelLen = stat.Some(float64(f.MaxModelLen.Value))
+	}
+	if f.CostPerHour.Known {
+		in.CostPerHour = stat.Some(f.CostPerHour.Value)
+	}
+	if len(a.GPUs) > 0 {
+		in.VRAMTotalBytes = a.GPUs[0].Last[GPUVRAMTotal]
+	}
+	classic := roofline.NewClassic(in)
+	c.Classic = &classic
+}
+
+func absentHardware(f *Facts) []string {
+	var out []string
+	if !f.GPUKnown {
+		out = append(out, "a GPU of the catalog ("+f.GPUName.Note+")")
+	}
+	if !f.ModelKnown {
+		out = append(out, "a model of the catalog ("+f.ParamsTotal.Note+")")
+	}
+	return out
+}
+
+// physical puts the measured operating point into the physical model. One
+// replica is one data-parallel rank; the ceilings are those of all together.
+func (r *Run) physical() {
+	a, f, c := &r.Agg, r.Facts, r.Ceiling
+	why := func(text string) { c.PhysicalReason, r.PerfReason = text, text }
+	config, missing := ReplicaConfig(f)
+	if len(missing) > 0 {
+		why("needs " + strings.Join(missing, ", ") + notes(f))
+		return
+	}
+	if !a.Running.OK || a.Running.V <= 0 {
+		why("no request was running")
+		return
+	}
+	ranks := float64(max(1, f.DataParallel.Value))
+	m := roofline.Measured{
+		StepSeconds:  a.StepTime,
+		OutputPerS:   a.Rate[CounterGenerationTokens].Times(1 / ranks),
+		PrefillPerS:  a.PrefillPerS.Times(1 / ranks),
+		Waiting:      a.Waiting.Times(1 / ranks),
+		TTFTSeconds:  a.Mean(HistTTFT),
+		QueueSeconds: a.Mean(HistQueue),
+		PreemptsPerS: a.Rate[CounterPreemptions].Times(1 / ranks),
+	}
+	m.Batch = a.Running.V / ranks
+	m.PerSequence = 1
+	if drafts := a.Rate[CounterSpecDrafts]; drafts.OK && drafts.V > 0 {
+		m.PerSequence = 1 + a.Rate[CounterSpecAccepted].Or(0)/drafts.V
+	}
+	if f.KVCapacityTokens.Known {
+		m.KVCapacity = stat.Some(f.KVCapacityTokens.Value)
+	}
+	if f.MaxNumSeqs.Known {
+		m.MaxNumSeqs = stat.Some(float64(f.MaxNumSeqs.Value))
+	}
+	context := r.context(m.Batch)
+	if !context.OK {
+		why("the mean context of a running request is not known: no KV usage and no prompt lengths")
+		return
+	}
+	m.Context = context.V
+	if a.PromptLen.OK && a.OutputLen.OK {
+		m.Workload = roofline.Workload{Prompt: a.PromptLen.V, Computed: a.PromptLen.V * (1 - a.HitRate.Or(0)), Output: a.OutputLen.V}
+		m.WorkloadKnown = true
+	} else if p, n := a.Rate[CounterPromptTokens], a.Rate[CounterRequestSuccess]; p.OK && n.OK && n.V > 0 && a.Rate[CounterGenerationTokens].OK {
+		prompt := p.V / n.V
+		m.Workload = roofline.Workload{Prompt: prompt, Computed: prompt * (1 - a.HitRate.Or(0)), Output: a.Rate[CounterGenerationTokens].V / n.V}
+		m.WorkloadKnown = true
+	}
+	operating, perf, err := config.Operate(m, int(ranks))
+	if err != nil {
+		why(err.Error())
+		return
+	}
+	c.Physical, r.Perf = &operating, perf
+	if g := a.Rate[CounterGenerationTokens]; g.OK && operating.Impossible(g.V) {
+		c.Impossible = fmt.Sprintf("measured %.0f tok/s is above the ideal ceiling of %.0f tok/s: model, GPU, dtype or tensor parallelism is misread (%s, %s weights, %s, TP %d)",
+			g.V, operating.IdealTokensPerS.V, f.ModelSpec.ID, f.WeightDType.Value, f.GPU.Name, config.TP)
+		r.Perf = nil
+		r.PerfReason = c.Impossible
+	}
+}
+
+// context is the mean resident context of a running request in tokens: what the
+// pool holds over the running ones. Shared prefix blocks count once, so it is a
+// lower bound; without a pool it is the mean prompt and half the output.
+func (r *Run) context(batch float64) stat.Opt {
+	a, f := &r.Agg, r.Facts
+	var lengths stat.Opt
+	if a.PromptLen.OK {
+		lengths = stat.Some(a.PromptLen.V + a.OutputLen.Or(0)/2)
+	}
+	if f.KVCapacityTokens.Known && a.KV.OK && batch > 0 && a.KV.V > 0 {
+		return stat.Some(a.KV.V * f.KVCapacityTokens.Value / batch).Max(stat.None)
+	}
+	return lengths
+}
+
+func notes(f *Facts) string {
+	var out []string
+	if !f.GPUKnown && f.GPUName.Note != "" {
+		out = append(out, f.GPUName.Note)
+	}
+	if !f.ModelKnown && f.ParamsTotal.Note != "" {
+		out = append(out, f.ParamsTotal.Note)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, "; ") + ")"
+}

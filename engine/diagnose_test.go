@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// busy makes n evaluable, active windows.
+func busy(n int) []Window {
+	out := make([]Window, n)
+	for i := range out {
+		out[i] = Window{
+			Index: i, Duration: 2 * time.Second, Polls: 9, Evaluable: true, Active: true,
+			Running: stat.Some(4), RunningPeak: stat.Some(4), Waiting: stat.Some(1), WaitingPeak: stat.Some(1),
+		}
+	}
+	return out
+}
+
+// firing is a rule that fires in the first n windows.
+func firing(id FindingID, group Group, n int, impact, confidence float64, fix *Fix) Rule {
+	return Rule{
+		ID: id, Code: "beyond", Title: string(id), Group: group, Impact: impact,
+		Check: func(w *Window, _ *Facts) Check {
+			if w.Index < n {
+				return Check{State: Fired}
+			}
+			return Check{State: NotFired, Why: "quiet", Figure: stat.Some(1), Limit: stat.Some(2)}
+		},
+		Conclude: func(_ *Run, _ Tally, f *Finding) {
+			f.Confidence = confidence
+			if fix != nil {
+				copied := *fix
+				f.Fix = &copied
+			}
+		},
+	}
+}
+
+func TestGate(t *testing.T) {
+	for _, c := range []struct {
+		fired, evaluable int
+		want             bool
+	}{
+		{2, 2, false}, {3, 12, true}, {3, 13, false}, {1, 1, false}, {4, 15, true}, {3, 3, true}, {0, 10, false},
+	} {
+		if got := (Tally{Fired: c.fired, Evaluable: c.evaluable}).Significant(); got != c.want {
+			t.Errorf("fired %d of %d: significant = %v, want %v", c.fired, c.evaluable, got, c.want)
+		}
+	}
+}
+
+func TestOneRecommendationByScore(t *testing.T) {
+	flag := &Fix{Kind: KindFlag, Flag: "--a", Command: "a"}
+	client := &Fix{Kind: KindClient, Command: "b"}
+	rules := []Rule{
+		firing(UnderBatching, GroupLoad, 10, 3, 0.8, client),
+		firing(SeatSaturation, GroupSeats, 10, 4, 0.9, flag),
+		firing(KVPressure, GroupMemory, 2, 5, 0.95, flag), // not significant
+	}
+	d := Diagnose(Request{Windows: busy(10), Rules: rules})
+	if d.Outcome != OutcomeRecommendation || d.Recommendation == nil || d.Recommendation.Finding != SeatSaturation {
+		t.Fatalf("outcome %s, recommendation %+v", d.Outcome, d.Recommendation)
+	}
+	if len(d.Runners) != 1 || d.Runners[0] != UnderBatching {
+		t.Errorf("runners %v, want the best of the other group", d.Runners)
+	}
+	if got := d.Findings[2]; got.ID != KVPressure || got.Significant || got.Fired != 2 {
+		t.Errorf("a rule that fired twice is noise, got %+v", got)
+	}
+}
+
+func TestWithheldRemedyIsListedAndNotRecommended(t *testing.T) {
+	rules := []Rule{firing(UnderBatching, GroupLoad, 10, 3, 0.8, &Fix{Kind: KindClient, Command: "more clients", Withheld: "the GPU is full"})}
+	d := Diagnose(Request{Windows: busy(10), Rules: rules})
+	if d.Recommendation != nil || d.Outcome != OutcomeHealthy {
+		t.Fatalf("outcome %s, recommendation %+v", d.Outcome, d.Recommendation)
+	}
+	if d.Findings[0].State != Fired || !d.Findings[0].Significant {
+		t.Errorf("the finding is not listed: %+v", d.Findings[0])
+	}
+}
+
+func TestSuppressionAndOverride(t *testing.T) {
+	main := firing(KVPressure, GroupMemory, 10, 5, 0.95, &Fix{Kind: KindFlag, Flag: "--x"})
+	main.Suppresses = []FindingID{KVAdmission}
+	stuck := firing(Stuck, GroupHost, 10, 5, 1, &Fix{Kind: KindHost, Command: "look at the engine"})
+	stuck.Overrides = []FindingID{KVPressure}
+	d := Diagnose(Request{Windows: busy(10), Rules: []Rule{
+		main, firing(KVAdmission, GroupMemory, 10, 4, 0.85, &Fix{Kind: KindFlag, Flag: "--y"}), stuck,
+	}})
+	if d.Recommendation == nil || d.Recommendation.Finding != Stuck {
+		t.Fatalf("recommendation %+v, want stuck", d.Recommendation)
+	}
+	for _, f := range d.Findings {
+		if f.ID == KVAdmission && (f.State != Suppressed || f.SuppressedBy != string(KVPressure)) {
+			t.Errorf("kv-admission is %s by %q, want suppressed by kv-pressure", f.State, f.SuppressedBy)
+		}
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	idle := busy(5)
+	for i := range idle {
+		idle[i].Running, idle[i].RunningPeak, idle[i].Waiting, idle[i].WaitingPeak = stat.Some(0), stat.Some(0), stat.Some(0), stat.Some(0)
+		idle[i].Active = false
+	}
+	asleep := busy(5)
+	for i := range asleep {
+		asleep[i].Asleep, asleep[i].Active = true, false
+	}
+	dead := make([]Window, 5)
+	flag := []Rule{firing(SeatSaturation, GroupSeats, 10, 4, 0.9, &Fix{Kind: KindFlag})}
+	for _, c := range []struct {
+		name    string
+		windows []Window
+		rules   []Rule
+		want    Outcome
+	}{
+		{"healthy", busy(5), nil, OutcomeHealthy},
+		{"idle never gets a recommendation", idle, flag, OutcomeNoLoad},
+		{"asleep is no load", asleep, flag, OutcomeNoLoad},
+		{"nothing evaluable", dead, flag, OutcomeNotEvaluable},
+		{"no windows", nil, flag, OutcomeNotEvaluable},
+		{"recommendation", busy(5), flag, OutcomeRecommendation},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Diagnose(Request{Windows: c.windows, Rules: c.rules})
+			if d.Outcome != c.want {
+				t.Errorf("outcome %s, want %s", d.Outcome, c.want)
+			}
+			if d.Outcome != OutcomeRecommendation && d.Recommendation != nil {
+				t.Errorf("a recommendation with outcome %s", d.Outcome)
+			}
+		})
+	}
+}
+
+func TestEveryQuantityIsListedInOrderWithAReason(t *testing.T) {
+	for name, windows := range map[string][]Window{"nothing": nil, "busy": busy(5)} {
+		d := Diagnose(Request{Windows: windows})
+		if len(d.Measured) != len(MeasuredNames) {
+			t.Fatalf("%s: %d quantities, want %d", name, len(d.Measured), len(MeasuredNames))
+		}
+		for i, q := range d.Measured {
+			if q.Name != MeasuredNames[i] {
+				t.Errorf("%s: quantity %d is %s, want %s", name, i, q.Name, MeasuredNames[i])
+			}
+			if !q.Value.OK && q.Reason == "" {
+				t.Errorf("%s: %s is absent without a reason", name, q.Name)
+			}
+		}
+	}
+}
+
+func TestAggregationWeightsByTimeAndPoolsByObservation(t *testing.T) {
+	windows := busy(3)
+	windows[0].Running, windows[0].Duration = stat.Some(10), 2*time.Second
+	windows[1].Running, windows[1].Duration = stat.Some(40), 6*time.Second
+	windows[2].Active, windows[2].Running = false, stat.Some(1000) // idle tail: not in active means
+	set := func(w *Window, sum, count float64) {
+		w.Hist[HistTTFT] = stat.Delta{Bounds: []float64{1, 10}, Counts: []float64{count, 0}, Sum: sum, Count: count, OK: true}
+	}
+	set(&windows[0], 10, 1)  // one slow request
+	set(&windows[1], 99, 99) // many fast ones
+	windows[0].KVPeak, windows[1].KVPeak, windows[2].KVLast = stat.Some(0.5), stat.Some(0.6), stat.Some(0.9)
+	a := Combine(windows, &Facts{})
+	if want := (10*2 + 40*6) / 8.0; !near(a.Running.V, want) {
+		t.Errorf("running %v, want the time-weighted %v", a.Running, want)
+	}
+	if want := 109.0 / 100; !near(a.Mean(HistTTFT).V, want) {
+		t.Errorf("TTFT %v, want the pooled %v", a.Mean(HistTTFT), want)
+	}
+	if a.KVPeak.V != 0.9 {
+		t.Errorf("KV peak %v is below the landing value 0.9", a.KVPeak)
+	}
+}
+
+func TestHitRate(t *testing.T) {
+	for _, c := range []struct {
+		name                          string
+		prompt, cached, queries, hits stat.Opt
+		want                          stat.Opt
+	}{
+		{"cached tokens where the page has them", stat.Some(100), stat.Some(40), stat.Some(100), stat.Some(10), stat.Some(0.4)},
+		{"hits per query on older pages", stat.Some(100), stat.None, stat.Some(100), stat.Some(10), stat.Some(0.1)},
+		{"blocked admissions inflate lookups", stat.Some(100), stat.None, stat.Some(443), stat.Some(10), stat.None},
+		{"caching off is absent, not zero", stat.Some(100), stat.Some(0), stat.Some(0), stat.Some(0), stat.None},
+		{"no counters", stat.Some(100), stat.None, stat.None, stat.None, stat.None},
+		{"no query in the run", stat.Some(0), stat.None, stat.Some(0), stat.Some(0), stat.None},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := busy(1)
+			w[0].Delta[CounterPromptTokens], w[0].Delta[CounterPromptTokensCached] = c.prompt, c.cached
+			w[0].Delta[CounterPrefixQueries], w[0].Delta[CounterPrefixHits] = c.queries, c.hits
+			a := Combine(w, &Facts{})
+			if a.HitRate != c.want {
+				t.Errorf("hit rate %v, want %v", a.HitRate, c.want)
+			}
+			if !a.HitRate.OK && a.HitRateReason == "" {
+				t.Error("absent without a reason")
+			}
+		})
+	}
+}

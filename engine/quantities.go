@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// MeasuredNames are the quantities of a diagnosis, in the order of its
+// document (interfaces.md section 3).
+var MeasuredNames = [...]string{
+	"generation_tokens_per_s", "prompt_tokens_per_s", "requests_per_s",
+	"running_mean", "waiting_mean", "kv_usage_mean", "kv_usage_peak", "preemptions_per_s",
+	"prefix_hit_rate", "prompt_tokens_mean",
+	"ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "itl_mean_s", "itl_p99_s", "e2e_mean_s",
+	"queue_mean_s", "prefill_mean_s", "decode_mean_s", "front_end_mean_s", "preemption_lost_s",
+	"step_time_s", "missed_ticks",
+	"gpu_util", "mem_util", "dram_util", "power_w", "power_limit_w", "throttled",
+	"vram_total_bytes", "vram_used_bytes", "vram_peak_bytes", "temperature_c", "sm_clock_mhz",
+	"tokens_per_watt", "joules_per_token", "usd_per_million_tokens", "recoverable_usd_per_hour",
+	// Beyond the named interface.
+	"output_tokens_mean", "waiting_deferred_mean", "swapped_mean", "cpu_kv_usage_mean",
+	"external_hit_rate", "lookup_ratio", "prefill_tokens_per_s", "prefill_share",
+	"total_generation_tokens", "total_requests", "temperature_peak_c", "api_server_cpu",
+	"http_5xx_per_s", "spec_acceptance",
+}
+
+// quantities collects a diagnosis' numbers under their names, each with its
+// unit and the reason of its absence.
+type quantities struct{ list []NamedQuantity }
+
+func (q *quantities) put(name, unit string, v stat.Opt, from Origin, reason string) {
+	n := NamedQuantity{Name: name, Quantity: Quantity{Value: v, Unit: unit, Source: from}}
+	if !v.OK {
+		n.Reason = reason
+		if reason == "" {
+			n.Reason = "not on the page"
+		}
+	}
+	q.list = append(q.list, n)
+}
+
+func (q *quantities) note(text string) {
+	q.list[len(q.list)-1].Note = text
+}
+
+// Reasons that several quantities share.
+const (
+	whyNoActive = "no window in which the server was working"
+	whyNoPage   = "the page does not have it"
+	whyNoGPU    = "no GPU is readable"
+	whyNoFinish = "no request finished while it was measured"
+	whyFell     = "the counter fell or is not on the page"
+)
+
+// measure lists every quantity of a run in the order of MeasuredNames.
+func measure(r *Run, windows []Window, gpuWhy string) []NamedQuantity {
+	a, f := &r.Agg, r.Facts
+	var q quantities
+	rate := func(name, unit string, c Counter) {
+		why := whyFell
+		if a.Windows.Active == 0 {
+			why = whyNoActive
+		}
+		q.put(name, unit, a.Rate[c], Measured, why)
+	}
+	rate("generation_tokens_per_s", "tok/s", CounterGenerationTokens)
+	rate("prompt_tokens_per_s", "tok/s", CounterPromptTokens)
+	rate("requests_per_s", "req/s", CounterRequestSuccess)
+
+	activeWhy := whyNoPage
+	if a.Windows.Active == 0 {
+		activeWhy = whyNoActive
+	}
+	q.put("running_mean", "req", a.Running, Measured, activeWhy)
+	q.put("waiting_mean", "req", a.Waiting, Measured, activeWhy)
+	q.put("kv_usage_mean", "ratio", a.KV, Measured, whyNoPage)
+	q.put("kv_usage_peak", "ratio", a.KVPeak, Measured, whyNoPage)
+	rate("preemptions_per_s", "1/s", CounterPreemptions)
+	q.put("prefix_hit_rate", "ratio", a.HitRate, Measured, a.HitRateReason)
+	if a.HitRate.OK {
+		q.note(a.HitRateFrom)
+	}
+	q.put("prompt_tokens_mean", "tok", a.PromptLen, Measured, whyNoFinish)
+
+	a.latencies(&q)
+	q.put("step_time_s", "s", a.StepTime, stepOrigin(a.StepTimeFrom), "no step was seen")
+	if a.StepTime.OK {
+		q.note(map[string]string{"itl": "mean inter-token latency", "steps": "counted engine steps", "rate": "running / generated tokens per s"}[a.StepTimeFrom])
+	}
+	q.put("missed_ticks", "", stat.Some(float64(a.Missed)), Measured, "")
+
+	a.hardware(&q, gpuWhy)
+	a.economy(&q, r, f)
+	a.extra(&q, windows)
+	return q.list
+}
+
+func stepOrigin(from string) Origin {
+	if from == "itl" {
+		return Measured
+	}
+	return Derived
+}
+
+// latencies are pooled over active windows. Where nothing was observed in any
+// of them, a mean falls back to the server's lifetime and says "since start";
+// a quantile has no fallback: a stale p99 is worse than none.
+func (a *Aggregate) latencies(q *quantities) {
+	mean := func(name string, h Hist) {
+		v := a.Mean(h)
+		if v.OK || !a.Lifetime[h].OK || a.Windows.Evaluable == 0 {
+			q.put(name, "s", v, Measured, whyNoFinish)
+			return
+		}
+		q.put(name, "s", a.Lifetime[h], Measured, "")
+		q.note("since start: nothing was observed in the run")
+	}
+	p99 := func(name string, h Hist) {
+		q.put(name, "s", a.P99(h), Measured, whyNoFinish)
+		if res := a.Hist[h].Resolution(0.99); res.OK {
+			q.note("bucket width " + formatSeconds(res.V))
+		}
+	}
+	mean("ttft_mean_s", HistTTFT)
+	p99("ttft_p99_s", HistTTFT)
+	mean("tpot_mean_s", HistTPOT)
+	p99("tpot_p99_s", HistTPOT)
+	mean("itl_mean_s", HistITL)
+	p99("itl_p99_s", HistITL)
+	mean("e2e_mean_s", HistE2E)
+	mean("queue_mean_s", HistQueue)
+	mean("prefill_mean_s", HistPrefill)
+	mean("decode_mean_s", HistDecode)
+	front, why := a.FrontEnd()
+	q.put("front_end_mean_s", "s", front, Derived, why)
+	lost, why := a.PreemptionLost()
+	q.put("preemption_lost_s", "s", lost, Derived, why)
+}
+
+// FrontEnd is what the API server itself took of a request before its first
+// token: TTFT less queue and prefill, in seconds. TTFT is observed at the first
+// token and the others at the end, so in a short run they may be of different
+// requests; a negative difference is no answer.
+func (a *Aggregate) FrontEnd() (stat.Opt, string) {
+	ttft, queue, prefill := a.Mean(HistTTFT), a.Mean(HistQueue), a.Mean(HistPrefill)
+	if !ttft.OK || !queue.OK || !prefill.OK {
+		return stat.None, "needs TTFT, queue and prefill times of finished requests"
+	}
+	d := ttft.V - queue.V - prefill.V
+	if d < 0 {
+		return stat.None, "TTFT and queue time are of different requests in so short a run"
+	}
+	return stat.Some(d), ""
+}
+
+// PreemptionLost is the time a mean request lost to preemption, in seconds:
+// its decode time less one engine step for each token after the first. It is 0
+// where nothing was preempted, and absent where steps are not counted.
+func (a *Aggregate) PreemptionLost() (stat.Opt, string) {
+	preempted := a.Rate[CounterPreemptions]
+	if !preempted.OK {
+		return stat.None, "the page has no preemption counter"
+	}
+	if preempted.V == 0 {
+		return stat.Some(0), ""
+	}
+	decode, out, steps := a.Mean(HistDecode), a.Mean(HistGenerationTokens), a.CountedStep
+	if !decode.OK || !out.OK || !steps.OK || out.V <= 1 {
+		return stat.None, "needs decode times, output lengths and counted steps"
+	}
+	return stat.Some(max(0, decode.V-(out.V-1)*steps.V)), ""
+}
+
+func (a *Aggregate) hardware(q *quantities, why string) {
+	if why == "" {
+		why = whyNoGPU
+	}
+	fullest, limit, throttled := -1, stat.None, stat.None
+	var peak, clock stat.Opt
+	for i := range a.GPUs {
+		g := &a.GPUs[i]
+		limit = limit.Plus(g.Last[GPUPowerLimitW])
+		peak = peak.Max(g.Peak[GPUTemperatureC])
+		if c := g.Last[GPUSMClockMHz]; c.OK && (!clock.OK || c.V < clock.V) {
+			clock = c
+		}
+		if g.ThrottleOK {
+			throttled = stat.Some(throttled.Or(0))
+			if g.Throttle&throttleHarmful != 0 {
+				throttled = stat.Some(1)
+			}
+		}
+		u, t := g.Last[GPUVRAMUsed], g.Last[GPUVRAMTotal]
+		if u.OK && t.OK && t.V > 0 && (fullest < 0 || u.V/t.V > a.GPUs[fullest].Last[GPUVRAMUsed].V/a.GPUs[fullest].Last[GPUVRAMTotal].V) {
+			fullest = i
+		}
+	}
+	var total, used, top, temperature stat.Opt
+	if fullest >= 0 {
+		g := &a.GPUs[fullest]
+		total, used, top = g.Last[GPUVRAMTotal], g.Last[GPUVRAMUsed], g.Peak[GPUVRAMUsed]
+	}
+	for i := range a.GPUs {
+		temperature = temperature.Max(a.GPUs[i].Last[GPUTemperatureC])
+	}
+	all := func(text string) {
+		if len(a.GPUs) > 1 {
+			q.note(text)
+		}
+	}
+	q.put("gpu_util", "ratio", a.GPUUtil, Measured, why)
+	all("mean of all GPUs")
+	q.put("mem_util", "ratio", a.MemUtil, Measured, why)
+	all("mean of all GPUs")
+	q.put("dram_util", "ratio", a.DRAMUtil, Measured, why)
+	all("mean of all GPUs")
+	q.put("power_w", "W", a.Power, Measured, why)
+	all("sum of all GPUs")
+	q.put("power_limit_w", "W", limit, Measured, why)
+	all("sum of all GPUs")
+	q.put("throttled", "bool", throttled, Measured, why)
+	all("any GPU, at any poll")
+	q.put("vram_total_bytes", "B", total, Measured, why)
+	all("the fullest GPU")
+	q.put("vram_used_bytes", "B", used, Measured, why)
+	all("the fullest GPU")
+	q.put("vram_peak_bytes", "B", top, Measured, why)
+	all("the fullest GPU")
+	q.put("temperature_c", "C", temperature, Measured, why)
+	all("the hottest GPU")
+	q.put("sm_clock_mhz", "MHz", clock, Measured, why)
+	all("the slowest GPU")
+}
+
+// throttleHarmful is the part of NVML's clock-event mask that costs speed:
+// software power cap 0x4, hardware slowdown 0x8, software thermal 0x20,
+// hardware thermal 0x40, hardware power brake 0x80 (nvml.h,
+// nvmlClocksEventReason*). Idle and application clocks are not among them.
+const throttleHarmful = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+
+func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
+	g := a.Rate[CounterGenerationTokens]
+	power := a.Power
+	powerWhy := "needs generated tokens and the power of every GPU"
+	var cost stat.Opt
+	from, why := Derived, "no price is known: give --cost-per-hour"
+	if f.CostPerHour.Known {
+		cost, why = stat.Some(f.CostPerHour.Value), "no token was generated"
+		if f.CostEst {
+			from = Estimate
+		}
+	}
+	e := roofline.NewEconomics(g, power, cost)
+	q.put("tokens_per_watt", "tok/s/W", e.TokensPerWatt, Derived, powerWhy)
+	q.put("joules_per_token", "J", e.JoulesPerToken, Derived, powerWhy)
+	q.put("usd_per_million_tokens", "USD", e.USDPerMillionTokens, from, why)
+	var recoverable stat.Opt
+	why = "needs a price and the classic efficiency"
+	if r.Ceiling != nil && r.Ceiling.Classic != nil {
+		recoverable = r.Ceiling.Classic.RecoverableUSDPerHour
+	}
+	q.put("recoverable_usd_per_hour", "USD/h", recoverable, Estimate, why)
+	if recoverable.OK {
+		q.note("classic formula: cost x (1 - classic efficiency); see the recommendation for what a change would save")
+	}
+}
+
+// extra lists what the interface does not name.
+func (a *Aggregate) extra(q *quantities, windows []Window) {
+	q.put("output_tokens_mean", "tok", a.OutputLen, Measured, whyNoFinish)
+	q.put("waiting_deferred_mean", "req", a.Deferred, Measured, whyNoPage)
+	var swapped, cpuKV weighted
+	for i := range windows {
+		if w := &windows[i]; w.Active {
+			swapped.add(w.Swapped, w.Seconds())
+			cpuKV.add(w.CPUKV, w.Seconds())
+		}
+	}
+	q.put("swapped_mean", "req", swapped.mean(), Measured, "only the V0 engine swaps")
+	q.put("cpu_kv_usage_mean", "ratio", cpuKV.mean(), Measured, "only the V0 engine has it")
+	q.put("external_hit_rate", "ratio", a.ExternalHit, Measured, "no KV connector in use")
+	q.put("lookup_ratio", "ratio", a.LookupRatio, Derived, "needs prefix-cache lookups and prompt tokens")
+	q.put("prefill_tokens_per_s", "tok/s", a.PrefillPerS, Derived, "which prompt tokens were cached is not known")
+	q.put("prefill_share", "ratio", a.PrefillShare, Derived, whyNoFinish)
+	q.put("total_generation_tokens", "tok", a.Totals[CounterGenerationTokens], Measured, whyNoPage)
+	q.put("total_requests", "req", a.Totals[CounterRequestSuccess], Measured, whyNoPage)
+	var hottest stat.Opt
+	for i := range a.GPUs {
+		hottest = hottest.Max(a.GPUs[i].Peak[GPUTemperatureC])
+	}
+	q.put("temperature_peak_c", "C", hottest, Measured, whyNoGPU)
+	q.put("api_server_cpu", "cores", a.Rate[CounterProcessCPUSeconds], Measured, "the page has no process_cpu_seconds_total (several API servers)")
+	q.put("http_5xx_per_s", "1/s", a.Rate[CounterHTTP5xx], Measured, whyNoPage)
+	q.put("spec_acceptance", "ratio", a.Rate[CounterSpecAccepted].Div(a.Rate[CounterSpecDraftTokens]), Derived, "no speculative decoding")
+}
