@@ -19,6 +19,7 @@ var data embed.FS
 type Catalog struct {
 	gpus    func() gpuIndex
 	models  func() modelIndex
+	flags   func() flagTable
 	metrics func() []Metric
 }
 
@@ -27,6 +28,7 @@ type Catalog struct {
 var embedded = Catalog{
 	gpus:    sync.OnceValue(func() gpuIndex { return newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }),
 	models:  sync.OnceValue(func() modelIndex { return newModelIndex(load[struct{ Models []Model }]("models").Models) }),
+	flags:   sync.OnceValue(func() flagTable { return newFlagTable(load[flagFile]("vllm-flags")) }),
 	metrics: sync.OnceValue(func() []Metric { return load[struct{ Metrics []Metric }]("vllm-metrics").Metrics }),
 }
 

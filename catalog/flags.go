@@ -1,0 +1,243 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Hardware is what a hardware-dependent default depends on. A zero field is
+// unknown.
+type Hardware struct {
+	Device    string  // "cuda", "rocm" or "cpu"
+	VRAMGiB   float64 // memory of one GPU
+	GPUName   string
+	WorldSize int  // tensor- times pipeline-parallel ranks
+	V0        bool // the V0 engine, removed in 0.11
+	APIServer bool // an OpenAI-compatible server rather than the offline LLM class
+}
+
+// Flag is one engine argument of vLLM.
+type Flag struct {
+	Name string // "max_num_seqs"
+	// Since and Until are the first and last minor release that has it; "" is
+	// the first, or the newest, that the catalog was read from.
+	Since, Until string
+	Note         string
+}
+
+type flagFile struct {
+	First  release     `yaml:"first"`
+	Newest release     `yaml:"newest"`
+	Flags  []flagEntry `yaml:"flags"`
+}
+
+type flagEntry struct {
+	Name     string        `yaml:"name"`
+	Since    *release      `yaml:"since"`
+	Until    *release      `yaml:"until"`
+	Defaults []flagDefault `yaml:"defaults"`
+	Note     string        `yaml:"note"`
+	Rules    []flagRule    `yaml:"rules"`
+}
+
+// flagDefault is a literal default from a release on; "" is unset, an object or
+// decided at start.
+type flagDefault struct {
+	From  release `yaml:"from"`
+	Value string  `yaml:"value"`
+}
+
+// flagRule is one case of a default that is decided at start. Conditions that
+// are absent always hold; the first rule whose conditions hold decides.
+type flagRule struct {
+	Engine     string   `yaml:"engine"` // v0
+	Device     string   `yaml:"device"` // cpu, gpu
+	MinVRAMGiB float64  `yaml:"min_vram_gib"`
+	ExceptGPU  string   `yaml:"except_gpu"` // part of a lower-case device name
+	APIServer  bool     `yaml:"api_server"`
+	From       *release `yaml:"from"`
+	Until      *release `yaml:"until"`
+
+	Value    string `yaml:"value"` // "" where no number can be told
+	PerWorld bool   `yaml:"per_world"`
+	Note     string `yaml:"note"`
+}
+
+type flagTable struct {
+	flagFile
+	byName map[string]int
+}
+
+func newFlagTable(f flagFile) flagTable {
+	t := flagTable{f, make(map[string]int, len(f.Flags))}
+	for i, e := range f.Flags {
+		t.byName[e.Name] = i
+	}
+	return t
+}
+
+// Flags returns every engine argument in order of name.
+func (c *Catalog) Flags() []Flag {
+	t := c.flags()
+	out := make([]Flag, 0, len(t.Flags))
+	for _, e := range t.Flags {
+		f := Flag{Name: e.Name, Note: e.Note}
+		if e.Since != nil {
+			f.Since = e.Since.String()
+		}
+		if e.Until != nil {
+			f.Until = e.Until.String()
+		}
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b Flag) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// find accepts an argument's name with underscores or as it is typed, the
+// negative form of a switch included.
+func (t flagTable) find(flag string) (flagEntry, bool) {
+	name := strings.ReplaceAll(strings.ToLower(strings.TrimLeft(flag, "-")), "-", "_")
+	i, ok := t.byName[name]
+	if !ok {
+		i, ok = t.byName[strings.TrimPrefix(name, "no_")]
+	}
+	if !ok {
+		return flagEntry{}, false
+	}
+	return t.Flags[i], true
+}
+
+// at resolves a version to a release that the table covers, and says so where
+// it had to take another.
+func (t flagTable) at(version string) (release, string) {
+	r, ok := parseRelease(version)
+	switch {
+	case !ok:
+		return t.Newest, fmt.Sprintf("version %q unknown: as in %s", version, t.Newest)
+	case r.compare(t.Newest) > 0:
+		return t.Newest, fmt.Sprintf("as in %s, the newest release read", t.Newest)
+	case r.compare(t.First) < 0:
+		return r, fmt.Sprintf("as in %s, the oldest release read", t.First)
+	}
+	return r, ""
+}
+
+// FlagKnown reports whether a release of vLLM has the engine argument
+// ("max_num_seqs"); note says since when, until when, or which release stands
+// in for an unknown one. The front end's own arguments (host, API key) are not
+// in the catalog and not known.
+func (c *Catalog) FlagKnown(flag, version string) (known bool, note string) {
+	t := c.flags()
+	e, ok := t.find(flag)
+	if !ok {
+		return false, "not an engine argument of vLLM 0.8 to " + t.Newest.String()
+	}
+	r, note := t.at(version)
+	if e.Since != nil && r.compare(*e.Since) < 0 {
+		return false, join(note, "since "+e.Since.String())
+	}
+	if e.Until != nil && r.compare(*e.Until) > 0 {
+		return false, join(note, "removed after "+e.Until.String())
+	}
+	return true, note
+}
+
+func join(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
+}
+
+// FlagDefault returns the default of an engine argument in a release of vLLM on
+// some hardware, as text ("256", "0.92", "true", "auto"). It is not ok where
+// the release lacks the argument, where the default is unset, or where it
+// depends on something that hw leaves open; note then says which.
+func (c *Catalog) FlagDefault(flag, version string, hw Hardware) (value, note string, ok bool) {
+	t := c.flags()
+	e, found := t.find(flag)
+	known, note := c.FlagKnown(flag, version)
+	if !found || !known {
+		return "", note, false
+	}
+	r, _ := t.at(version)
+	for _, rule := range e.Rules {
+		applies, missing := rule.applies(r, t.First, hw)
+		if missing != "" {
+			return "", join(note, "the default depends on "+missing+", which is unknown"), false
+		}
+		if !applies {
+			continue
+		}
+		return rule.result(hw, join(note, rule.Note, e.Note))
+	}
+	for _, d := range slices.Backward(e.Defaults) {
+		if r.compare(d.From) >= 0 || d.From == t.First {
+			value = d.Value
+			break
+		}
+	}
+	if value == "" {
+		return "", join(note, orElse(e.Note, "unset by default")), false
+	}
+	return value, join(note, e.Note), true
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// applies reports whether the rule's conditions hold; missing names the piece
+// of hardware that would have to be known to tell.
+func (rule flagRule) applies(r, first release, hw Hardware) (ok bool, missing string) {
+	// V1 became the default engine in 0.8.
+	v0 := hw.V0 && r.compare(release{0, 11}) < 0 || r.compare(first) < 0
+	cpu := hw.Device == "cpu"
+	gpu := hw.Device == "cuda" || hw.Device == "rocm" || hw.Device == "" && hw.VRAMGiB > 0
+	switch {
+	case rule.Engine == "v0" && !v0,
+		rule.From != nil && r.compare(*rule.From) < 0,
+		rule.Until != nil && r.compare(*rule.Until) > 0,
+		rule.APIServer && !hw.APIServer:
+		return false, ""
+	case rule.Device == "":
+		return true, ""
+	case !cpu && !gpu && hw.Device != "":
+		return false, fmt.Sprintf("the device, and %q has no rule here", hw.Device)
+	case !cpu && !gpu:
+		return false, "the device"
+	case rule.Device == "cpu":
+		return cpu, ""
+	case !gpu:
+		return false, ""
+	case rule.MinVRAMGiB == 0:
+		return true, ""
+	case hw.VRAMGiB <= 0:
+		return false, "the memory of the GPU"
+	case hw.VRAMGiB < rule.MinVRAMGiB:
+		return false, ""
+	case rule.ExceptGPU == "":
+		return true, ""
+	// No A100 has more than 80 GiB, so a name is not needed above that.
+	case hw.GPUName == "" && hw.VRAMGiB < 85:
+		return false, "the name of the GPU"
+	}
+	return !strings.Contains(strings.ToLower(hw.GPUName), rule.ExceptGPU), ""
+}
+
+func (rule flagRule) result(hw Hardware, note string) (string, string, bool) {
+	if rule.Value == "" {
+		return "", note, false
+	}
+	if !rule.PerWorld {
+		return rule.Value, note, true
+	}
+	each, err := strconv.Atoi(rule.Value)
+	if err != nil || hw.WorldSize < 1 {
+		return "", join("the default depends on the number of ranks, which is unknown", note), false
+	}
+	return strconv.Itoa(each * hw.WorldSize), note, true
+}

@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMetricKeys pins the keys: collect/vllm maps them to its readings.
+func TestMetricKeys(t *testing.T) {
+	want := map[MetricKind]string{
+		KindGauge: "running waiting waiting_capacity waiting_deferred swapped kv_usage cpu_kv_usage engine_sleep_state max_num_seqs prefix_hit_rate",
+		KindCounter: "prompt_tokens prompt_tokens_cached prompt_tokens_by_source generation_tokens request_success preemptions prefix_queries prefix_hits " +
+			"external_queries external_hits spec_drafts spec_draft_tokens spec_accepted admission_rejections",
+		KindHistogram: "ttft itl tpot e2e queue prefill decode inference prompt_len output_len iteration_tokens",
+	}
+	got := make(map[MetricKind][]string)
+	for _, m := range Default().Metrics() {
+		got[m.Kind] = append(got[m.Kind], m.Key)
+	}
+	for kind, keys := range want {
+		if diff := cmp.Diff(strings.Fields(keys), got[kind]); diff != "" {
+			t.Errorf("%ss (-want +got):\n%s", kind, diff)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("kinds %v", got)
+	}
+}
+
+func TestMetricsAreComplete(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, m := range Default().Metrics() {
+		if m.Unit == "" || !strings.HasSuffix(m.Meaning, ".") || len(m.Names) == 0 || seen[m.Key] {
+			t.Errorf("%s: incomplete or twice: %+v", m.Key, m)
+		}
+		seen[m.Key] = true
+		for _, name := range m.Names {
+			if strings.Contains(name, ":") || name != strings.ToLower(name) {
+				t.Errorf("%s: %q is no wire name without prefix", m.Key, name)
+			}
+		}
+		// Python's client appends _total to every counter; the name without it
+		// is how some pages (OpenMetrics, early ones) spell it.
+		if m.Kind == KindCounter && !strings.HasSuffix(m.Names[0], "_total") {
+			t.Errorf("%s: the first name of a counter ends in _total, not %q", m.Key, m.Names[0])
+		}
+		if m.Kind == KindHistogram && m.Unit == "seconds" && !strings.HasSuffix(m.Names[0], "_seconds") {
+			t.Errorf("%s: %q is not in seconds", m.Key, m.Names[0])
+		}
+		for _, v := range []string{m.Since, m.Until} {
+			if _, ok := parseRelease(v); v != "" && !ok {
+				t.Errorf("%s: release %q", m.Key, v)
+			}
+		}
+	}
+}
+
+// TestMetricsAreImmutable: a caller's change does not reach the next caller.
+func TestMetricsAreImmutable(t *testing.T) {
+	first := Default().Metrics()
+	i := slices.IndexFunc(first, func(m Metric) bool { return len(m.Labels) > 0 })
+	first[i].Names[0], first[i].Labels["reason"] = "x", "x"
+	if again := Default().Metrics()[i]; again.Names[0] == "x" || again.Labels["reason"] == "x" {
+		t.Errorf("Metrics shares memory with its callers: %+v", again)
+	}
+}
+
+// TestMetricsAgreeWithThePackages: each name is a family of some release, of
+// the same type, and since and until are where those families begin and end.
+func TestMetricsAgreeWithThePackages(t *testing.T) {
+	type span struct {
+		kind        string
+		first, last release
+	}
+	families := make(map[string]span)
+	for _, row := range fieldData(t, "vllm-families.csv") {
+		name := strings.TrimPrefix(row["family_as_in_source"], "vllm:")
+		if row["type"] == "counter" {
+			name = strings.TrimSuffix(name, "_total")
+		}
+		first, ok1 := parseRelease(row["first_seen"])
+		last, ok2 := parseRelease(row["last_seen"])
+		if !ok1 || !ok2 {
+			t.Fatalf("%v", row)
+		}
+		if s, ok := families[name]; ok {
+			if s.first.compare(first) < 0 {
+				first = s.first
+			}
+			if s.last.compare(last) > 0 {
+				last = s.last
+			}
+		}
+		families[name] = span{row["type"], first, last}
+	}
+	oldest, newest := release{0, 8}, release{0, 32}
+	for _, m := range Default().Metrics() {
+		if m.Key == "max_num_seqs" {
+			continue // proposed, in no release so far
+		}
+		var all span
+		for _, name := range m.Names {
+			if m.Kind == KindCounter {
+				name = strings.TrimSuffix(name, "_total")
+			}
+			s, ok := families[name]
+			if !ok || s.kind != string(m.Kind) {
+				t.Errorf("%s: the packages have no %s %q", m.Key, m.Kind, name)
+				continue
+			}
+			if all.kind == "" || s.first.compare(all.first) < 0 {
+				all.first = s.first
+			}
+			if all.kind == "" || s.last.compare(all.last) > 0 {
+				all.last = s.last
+			}
+			all.kind = s.kind
+		}
+		since, until := "", ""
+		if all.first != oldest {
+			since = all.first.String()
+		}
+		// Built at run time since 0.24, so the packages' text does not show them.
+		if all.last != newest && !strings.HasPrefix(m.Key, "spec_") {
+			until = all.last.String()
+		}
+		if m.Since != since || m.Until != until {
+			t.Errorf("%s: since %q until %q, the packages say %q and %q", m.Key, m.Since, m.Until, since, until)
+		}
+	}
+}

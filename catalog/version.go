@@ -1,0 +1,44 @@
+package catalog
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// release is a minor release of vLLM: 0.11 of "0.11.2". Patches do not change
+// flags or metrics in a way that the catalog tells apart.
+type release struct{ major, minor int }
+
+// parseRelease reads "0.11.0", "v0.11.1rc1", "0.32.0+cpu". A development build
+// without a tag ("0.1.dev123+g0abc", "dev") is not ok.
+func parseRelease(s string) (release, bool) {
+	s = strings.TrimPrefix(strings.TrimSpace(s), "v")
+	major, rest, _ := strings.Cut(s, ".")
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	tail := ""
+	if end >= 0 {
+		rest, tail = rest[:end], rest[end:]
+	}
+	a, err1 := strconv.Atoi(major)
+	b, err2 := strconv.Atoi(rest)
+	if err1 != nil || err2 != nil || a < 0 || a == 0 && b <= 1 && strings.Contains(tail, "dev") {
+		return release{}, false
+	}
+	return release{a, b}, true
+}
+
+func (r release) compare(o release) int {
+	return cmp.Or(cmp.Compare(r.major, o.major), cmp.Compare(r.minor, o.minor))
+}
+func (r release) String() string { return strconv.Itoa(r.major) + "." + strconv.Itoa(r.minor) }
+
+// UnmarshalText reads a release of the catalog's own files.
+func (r *release) UnmarshalText(text []byte) error {
+	v, ok := parseRelease(string(text))
+	if !ok {
+		return strconv.ErrSyntax
+	}
+	*r = v
+	return nil
+}
