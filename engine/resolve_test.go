@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// pageWith is a page of one rank with the given cache labels.
+func pageWith(c CacheConfig) *Page {
+	p := pageAt(0, 1, 0, 0.1, 10)
+	p.Model = "meta-llama/Llama-3.1-8B-Instruct"
+	p.Ranks[0].Cache = c
+	return p
+}
+
+func TestPrecedence(t *testing.T) {
+	cmdline := map[string]Setting{"max_num_seqs": {Value: "4", Source: FromCmdline}}
+	for _, c := range []struct {
+		name      string
+		in        Inputs
+		want      int
+		from      Source
+		conflicts int
+	}{
+		{"command line", Inputs{Launch: cmdline}, 4, FromCmdline, 0},
+		{"a flag beats discovery and the contradiction is reported", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 8}}, 8, FromFlag, 1},
+		{"environment beats discovery", Inputs{Launch: cmdline, Env: Given{MaxNumSeqs: 8}}, 8, FromEnv, 1},
+		{"a flag beats the environment", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 16}, Env: Given{MaxNumSeqs: 8}}, 16, FromFlag, 1},
+		{"agreement is no conflict", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 4}}, 4, FromFlag, 0},
+		{"server_info", Inputs{Server: ServerFacts{Args: map[string]string{"max_num_seqs": "64"}}}, 64, FromServer, 0},
+		{"default where the launch says nothing", Inputs{Launch: map[string]Setting{}, Server: ServerFacts{Version: "0.11.0"}, Flags: Given{GPU: "NVIDIA L4"}}, 256, FromDefault, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := Resolve(c.in)
+			if f.MaxNumSeqs.Value != c.want || f.MaxNumSeqs.Source != c.from {
+				t.Errorf("max_num_seqs %d from %s, want %d from %s", f.MaxNumSeqs.Value, f.MaxNumSeqs.Source, c.want, c.from)
+			}
+			if len(f.Conflicts) != c.conflicts {
+				t.Errorf("conflicts %q, want %d", f.Conflicts, c.conflicts)
+			}
+		})
+	}
+}
+
+func TestUnknownSeatsStayUnknown(t *testing.T) {
+	// Without the launch a default is a guess; rules that compare with the seats
+	// must not rest on it.
+	f := Resolve(Inputs{Server: ServerFacts{Version: "0.11.0"}, Flags: Given{GPU: "NVIDIA H200"}})
+	if f.MaxNumSeqs.Known || !strings.Contains(f.MaxNumSeqs.Note, "-m") {
+		t.Errorf("max_num_seqs %+v, want unknown with the advice to give -m", f.MaxNumSeqs)
+	}
+}
+
+func TestTheSeatsGaugeIsReadAndADisagreementReported(t *testing.T) {
+	p := pageWith(CacheConfig{})
+	p.Ranks[0].Gauges[GaugeMaxNumSeqs] = stat.Some(64)
+	f := Resolve(Inputs{Page: p, Launch: map[string]Setting{"max_num_seqs": {Value: "32", Source: FromCmdline}}})
+	if f.MaxNumSeqs.Value != 64 || f.MaxNumSeqs.Source != FromMetrics || len(f.Conflicts) != 1 {
+		t.Errorf("%+v, conflicts %q", f.MaxNumSeqs, f.Conflicts)
+	}
+}
+
+func TestPoolPrefersWhatTheServerSays(t *testing.T) {
+	// The real 0.30 page of a hybrid model: blocks x size says 37,632 tokens, the
+	// truth is 29,127.
+	hybrid := CacheConfig{BlockSize: "784", NumGPUBlocks: "48", KVCacheSizeTokens: "29127", KVCacheMaxConcurrency: "1.7777709960937500"}
+	f := Resolve(Inputs{Page: pageWith(hybrid)})
+	if f.KVCapacityTokens.Value != 29127 || f.MaxModelLen.Value != 16384 {
+		t.Errorf("capacity %v, max_model_len %v; want 29127 and 16384", f.KVCapacityTokens, f.MaxModelLen)
+	}
+	f = Resolve(Inputs{Page: pageWith(CacheConfig{BlockSize: "16", NumGPUBlocks: "4574"})})
+	if f.KVCapacityTokens.Value != 16*4574 || f.KVCapacityTokens.Source != FromDerived {
+		t.Errorf("capacity %+v, want blocks x size", f.KVCapacityTokens)
+	}
+	f = Resolve(Inputs{Page: pageWith(CacheConfig{})})
+	if f.KVCapacityTokens.Known {
+		t.Errorf("capacity %+v from nothing", f.KVCapacityTokens)
+	}
+}
+
+func TestWeightTypeIsNeverTheCachesType(t *testing.T) {
+	launch := func(kv ...string) map[string]Setting {
+		m := map[string]Setting{"kv_cache_dtype": {Value: kv[0], Source: FromCmdline}}
+		for i := 1; i+1 < len(kv); i += 2 {
+			m[kv[i]] = Setting{Value: kv[i+1], Source: FromCmdline}
+		}
+		return m
+	}
+	for _, c := range []struct {
+		name               string
+		model              string
+		launch             map[string]Setting
+		weight, cache      catalog.DType
+		classic            float64
+		classicFrom, given string
+	}{
+		{"bf16 weights, fp8 cache", "meta-llama/Llama-3.1-8B-Instruct", launch("fp8"), catalog.BF16, catalog.FP8, 1, "kv_cache_dtype", ""},
+		{"nvfp4 weights by name, fp8 cache", "nvidia/Llama-3.3-70B-Instruct-FP4", launch("fp8"), catalog.NVFP4, catalog.FP8, 1, "kv_cache_dtype", ""},
+		{"auto cache follows the model", "meta-llama/Llama-3.1-8B-Instruct", launch("auto"), catalog.BF16, catalog.BF16, 2, "catalog", ""},
+		{"awq by flag", "my-org/llama-3.1-8b", launch("auto", "quantization", "awq"), catalog.INT4, catalog.BF16, catalog.INT4.Bytes(), "cmdline", ""},
+		{"DTYPE comes first in the classic order", "meta-llama/Llama-3.1-8B-Instruct", launch("fp8"), catalog.BF16, catalog.FP8, 4, "env", "float32"},
+		{"unknown model falls back, and says so", "my-company/support-bot", launch("auto"), catalog.BF16, catalog.BF16, 2, "bf16 fallback", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := Resolve(Inputs{Launch: c.launch, LaunchModel: c.model, Env: Given{DType: c.given}})
+			if f.WeightDType.Value != string(c.weight) || f.KVCacheDType.Value != string(c.cache) {
+				t.Errorf("weights %s (%s), cache %s; want %s and %s", f.WeightDType.Value, f.WeightDType.Note, f.KVCacheDType.Value, c.weight, c.cache)
+			}
+			if f.ClassicBytes != c.classic || f.ClassicBytesFrom != c.classicFrom {
+				t.Errorf("classic %v bytes from %s, want %v from %s", f.ClassicBytes, f.ClassicBytesFrom, c.classic, c.classicFrom)
+			}
+		})
+	}
+}
+
+func TestMoney(t *testing.T) {
+	f := Resolve(Inputs{Flags: Given{GPU: "NVIDIA H100 80GB HBM3", TensorParallel: 4}})
+	if !f.CostEst || !near(f.CostPerHour.Value, 4*3.45) || !strings.Contains(f.CostPerHour.Note, "(est)") {
+		t.Errorf("cost %+v: want the catalog's price times the GPUs, marked", f.CostPerHour)
+	}
+	f = Resolve(Inputs{Flags: Given{GPU: "NVIDIA H100 80GB HBM3", TensorParallel: 4, CostPerHour: stat.Some(10)}})
+	if f.CostEst || f.CostPerHour.Value != 10 {
+		t.Errorf("cost %+v: a person's figure is the whole server's, unmarked", f.CostPerHour)
+	}
+	if f := Resolve(Inputs{}); f.CostPerHour.Known || f.CostPerHour.Note == "" {
+		t.Errorf("cost %+v from nothing", f.CostPerHour)
+	}
+}
+
+func TestAnAmbiguousGPUIsNotGuessed(t *testing.T) {
+	f := Resolve(Inputs{Flags: Given{GPU: "A100"}})
+	if f.GPUKnown || !f.GPUName.Known || f.GPUName.Note == "" {
+		t.Errorf("GPU %+v known %v: want the candidates listed", f.GPUName, f.GPUKnown)
+	}
+	d := GPU{Name: "NVIDIA A100-SXM4-80GB"}
+	d.Fields[GPUVRAMTotal] = stat.Some(80 * (1 << 30))
+	f = Resolve(Inputs{Devices: []GPU{d}})
+	if !f.GPUKnown || f.GPU.Name != "NVIDIA A100-SXM4-80GB" || f.GPUName.Source != FromGPU {
+		t.Errorf("GPU %+v", f.GPU)
+	}
+}
