@@ -30,15 +30,15 @@ type Fetch func(ctx context.Context) ([]Series, error)
 type scope uint8
 
 const (
-	perDevice  scope = iota // of a slice too: measured for it
-	sharedGPU               // of the whole GPU, and as true of its slices
-	wholeOnly               // of the whole GPU only (DCGM prints 0 for slices)
+	perDevice scope = iota // of a slice too: measured for it
+	sharedGPU              // of the whole GPU, and as true of its slices
+	wholeOnly              // of the whole GPU only (DCGM prints 0 for slices)
 )
 
 type dcgmMetric struct {
 	name  string
 	field engine.GPUField
-	scale float64
+	unit  float64 // how many of DCGM's units make one of the field's
 	scope scope
 }
 
@@ -52,7 +52,7 @@ const (
 // the preferred one first where two tell the same. Traffic is a rate, though
 // exporters before 2022 announce it as a counter (dcgm-exporter #87).
 func dcgmMetrics() []dcgmMetric {
-	const percent, mib, milli = 0.01, 1 << 20, 1e-3
+	const percent, mib, milli = 100, 1.0 / (1 << 20), 1000
 	return []dcgmMetric{
 		{"DCGM_FI_DEV_GPU_UTIL", engine.GPUUtil, percent, wholeOnly},
 		{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", engine.GPUUtil, 1, perDevice},
@@ -247,7 +247,7 @@ func (r *dcgmRow) put(m dcgmMetric, v float64) {
 		r.gpu.Throttle, r.gpu.ThrottleOK = uint64(v), true
 		return
 	}
-	r.gpu.Fields[m.field] = stat.Some(v * m.scale)
+	r.gpu.Fields[m.field] = stat.Some(v / m.unit)
 }
 
 // total adds up the memory of an exporter that does not print it.

@@ -25,18 +25,18 @@ const (
 	numGPM
 )
 
-// gpmMetrics says what each metric is called and what makes it the field's
-// unit: NVML gives percent and MiB/s (nvml.h, nvmlGpmMetricId_t).
+// gpmMetrics says what each metric is called and how many of its units make one
+// of the field's: NVML gives percent and MiB/s (nvml.h, nvmlGpmMetricId_t).
 func gpmMetrics() [numGPM]struct {
 	id    nvml.GpmMetricId
 	field engine.GPUField
-	scale float64
+	unit  float64
 } {
-	const percent, mib = 0.01, 1 << 20
+	const percent, mib = 100, 1.0 / (1 << 20)
 	return [numGPM]struct {
 		id    nvml.GpmMetricId
 		field engine.GPUField
-		scale float64
+		unit  float64
 	}{
 		gpmDRAM:     {nvml.GPM_METRIC_DRAM_BW_UTIL, engine.GPUDRAMActive, percent},
 		gpmTensor:   {nvml.GPM_METRIC_ANY_TENSOR_UTIL, engine.GPUTensorUtil, percent},
@@ -59,11 +59,19 @@ const (
 // gpmSamples holds the samples of the last two reads: a metric is the mean
 // between them.
 type gpmSamples struct {
-	buffers  [2]nvml.GpmSample // the older one is overwritten
-	at       time.Duration     // of buffers[0]
-	taken    bool              // buffers[0] holds a sample
-	delivers [numGPM]bool      // the last pair gave this metric
-	request  nvml.GpmMetricsGetType
+	buffers [2]nvml.GpmSample // the older one is overwritten
+	at      time.Duration     // of buffers[0]
+	taken   bool              // buffers[0] holds a sample
+	lacks   [numGPM]bool      // the last pair did not give this metric: other questions stand in
+	request nvml.GpmMetricsGetType
+}
+
+// fail drops the pair: no metric comes from GPM until one is complete again.
+func (g *gpmSamples) fail() {
+	g.taken = false
+	for i := range g.lacks {
+		g.lacks[i] = true
+	}
 }
 
 // open checks the device and takes the two buffers.
@@ -112,7 +120,6 @@ func (u *unit) askGPM(out *outcome) nvml.Return {
 		return nvml.SUCCESS
 	}
 	if ret := u.sampleGPM(g.buffers[1]); ret != nvml.SUCCESS {
-		g.taken, g.delivers = false, [numGPM]bool{}
 		return ret
 	}
 	paired := g.taken && gap <= gpmMaxGap
@@ -139,7 +146,6 @@ func (u *unit) evaluateGPM(out *outcome) nvml.Return {
 	for i, m := range metrics {
 		g.request.Metrics[i].MetricId = uint32(m.id)
 	}
-	g.delivers = [numGPM]bool{}
 	if ret := u.lib.GpmMetricsGet(&g.request); ret != nvml.SUCCESS {
 		return ret
 	}
@@ -150,9 +156,9 @@ func (u *unit) evaluateGPM(out *outcome) nvml.Return {
 			ret = nvml.ERROR_NO_DATA
 		}
 		u.why[m.field] = reasonText(ret)
+		g.lacks[i] = ret != nvml.SUCCESS
 		if ret == nvml.SUCCESS {
-			g.delivers[i] = true
-			out.set(m.field, got.Value*m.scale)
+			out.set(m.field, got.Value/m.unit)
 		}
 	}
 	return nvml.SUCCESS

@@ -114,7 +114,6 @@ type unit struct {
 
 	why        why
 	rest       [numProbes]int // reads to leave out
-	lost       bool
 	powerLimit stat.Opt
 	gpm        gpmSamples
 	link       linkCounters
@@ -147,8 +146,8 @@ func turnOf(read, device, devices int) pcieTurn {
 	return pcieTx + pcieTurn(turn%2)
 }
 
-// read asks every probe that is due. A lost device is asked one question until
-// it answers again.
+// read asks every probe that is due, and stops at the first answer that the
+// device is lost: it costs one question a read until it is back.
 func (u *unit) read(pcie pcieTurn) outcome {
 	var out outcome
 	u.pcie = pcie
@@ -160,10 +159,8 @@ func (u *unit) read(pcie pcieTurn) outcome {
 		}
 		u.settle(p, q, ret)
 		if ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED {
-			u.lost = true
 			return outcome{lost: ret}
 		}
-		u.lost = false
 	}
 	out.gpu.Fields[engine.GPUPowerLimitW] = u.powerLimit
 	out.why = u.why
@@ -196,6 +193,9 @@ func (u *unit) settle(p probe, q *question, ret nvml.Return) {
 		if p == probeGPM {
 			return // its metrics fail one by one
 		}
+	}
+	if p == probeGPM {
+		u.gpm.fail()
 	}
 	for _, f := range q.fields {
 		u.why[f] = u.reason(p, ret)
@@ -312,7 +312,7 @@ func (u *unit) askEvents(out *outcome) nvml.Return {
 func (u *unit) askPCIe(out *outcome) nvml.Return {
 	counter, f := nvml.PCIE_UTIL_TX_BYTES, engine.GPUPCIeTxBps
 	switch {
-	case out.gpu.Fields[engine.GPUPCIeTxBps].OK || u.gpm.delivers[gpmPCIeTx] || u.pcie == pcieNone:
+	case !u.gpm.lacks[gpmPCIeTx] || u.pcie == pcieNone:
 		return nvml.SUCCESS
 	case u.pcie == pcieRx:
 		counter, f = nvml.PCIE_UTIL_RX_BYTES, engine.GPUPCIeRxBps
@@ -336,7 +336,7 @@ const allLinks = math.MaxUint32
 
 // askNVLink is for GPUs whose traffic GPM does not tell.
 func (u *unit) askNVLink(out *outcome) nvml.Return {
-	if u.gpm.delivers[gpmNVLinkTx] {
+	if !u.gpm.lacks[gpmNVLinkTx] {
 		return nvml.SUCCESS
 	}
 	values := [2]nvml.FieldValue{

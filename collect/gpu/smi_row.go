@@ -30,16 +30,17 @@ type smiRow struct {
 
 // smiColumns are asked for in this order.
 func smiColumns() []column {
-	reading := func(f engine.GPUField, scale float64, names ...string) column {
+	reading := func(f engine.GPUField, unit float64, names ...string) column {
 		return column{names, func(r *smiRow, text string) bool {
 			v, ok := smiNumber(text)
 			if ok {
-				r.gpu.Fields[f] = stat.Some(v * scale)
+				r.gpu.Fields[f] = stat.Some(v / unit)
 			}
 			return ok
 		}, f}
 	}
-	const percent, mib = 0.01, 1 << 20
+	// How many of nvidia-smi's units make one of the field's.
+	const percent, mib = 100, 1.0 / (1 << 20)
 	return []column{
 		{[]string{"index"}, func(r *smiRow, text string) bool {
 			n, err := strconv.Atoi(text)

@@ -1,0 +1,520 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+const tick = 250 * time.Millisecond
+
+// h100Fields are the readings of a fake H100, without the two that GPM gives.
+func h100Fields() map[engine.GPUField]float64 {
+	const mib = 1 << 20
+	return map[engine.GPUField]float64{
+		engine.GPUUtil: 0.97, engine.GPUMemUtil: 0.61, engine.GPUPowerW: 612.345, engine.GPUPowerLimitW: 700,
+		engine.GPUVRAMTotal: 80 << 30, engine.GPUVRAMUsed: 70 << 30, engine.GPUTemperatureC: 64,
+		engine.GPUSMClockMHz: 1755, engine.GPUMemClockMHz: 2619, engine.GPUEnergyJ: 123_456.789,
+		engine.GPUDRAMActive: 0.715, engine.GPUTensorUtil: 0.1225, engine.GPUSMActive: 0.93,
+		engine.GPUPCIeTxBps: 3 * mib, engine.GPUPCIeRxBps: 2 * mib,
+		engine.GPUNVLinkTxBps: 40 * mib, engine.GPUNVLinkRxBps: 41 * mib,
+	}
+}
+
+func fieldsOf(g engine.GPU) map[engine.GPUField]float64 {
+	present := map[engine.GPUField]float64{}
+	for f, v := range g.Fields {
+		if v.OK {
+			present[engine.GPUField(f)] = v.V
+		}
+	}
+	return present
+}
+
+var near = cmpopts.EquateApprox(1e-9, 0)
+
+// readTwice reads, waits a tick and reads again: GPM and the link counters need
+// a pair.
+func readTwice(t *testing.T, s *nvmlSource, clock *ticker) engine.GPUReading {
+	t.Helper()
+	var reading engine.GPUReading
+	for range 2 {
+		clock.add(tick)
+		var err error
+		if reading, err = s.Read(t.Context()); err != nil {
+			t.Fatalf("read: %v", err)
+		}
+	}
+	return reading
+}
+
+func TestNVMLReadsEveryField(t *testing.T) {
+	clock := newTicker(time.Second)
+	s := openFake(t, driver([]*mock.Device{h100(0)}), clock.now)
+	got := readTwice(t, s, clock)
+	if diff := cmp.Diff(h100Fields(), fieldsOf(got.Devices[0]), near); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	if g := got.Devices[0]; !g.ThrottleOK || g.Throttle != 0x4 {
+		t.Errorf("clocks-event reasons: got %#x, %v; want 0x4", g.Throttle, g.ThrottleOK)
+	}
+	if got.T != clock.now() {
+		t.Errorf("stamp: got %v, want the completion %v", got.T, clock.now())
+	}
+	if missing := s.Missing(); len(missing) > 0 {
+		t.Errorf("missing: got %v, want nothing", missing)
+	}
+	want := []Device{{
+		Index: 0, Name: "NVIDIA H100 80GB HBM3", UUID: "GPU-a0000000-1111-2222-3333-444444444444",
+		GI: -1, CI: -1, VRAMBytes: stat.Some(80 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20",
+	}}
+	if diff := cmp.Diff(want, s.Devices()); diff != "" {
+		t.Errorf("devices (-want +got):\n%s", diff)
+	}
+}
+
+// An A100 has no GPM. Its PCIe traffic comes one direction at a time.
+func TestNVMLWithoutGPM(t *testing.T) {
+	clock := newTicker(time.Second)
+	s := openFake(t, driver([]*mock.Device{a100(0, clock.now, 4096)}), clock.now)
+	got := fieldsOf(readTwice(t, s, clock).Devices[0])
+	want := h100Fields()
+	for _, f := range []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps} {
+		delete(want, f)
+	}
+	want[engine.GPUPCIeRxBps] = 500 * 1024
+	want[engine.GPUNVLinkTxBps] = 4096 * 1024
+	want[engine.GPUNVLinkRxBps] = 2048 * 1024
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Errorf("second read (-want +got):\n%s", diff)
+	}
+	missing := s.Missing()
+	if len(missing) != 1 || missing[0].What != "DRAM and tensor-core use" || missing[0].Reason != "the GPU has no GPM: Hopper and newer have" {
+		t.Errorf("missing: got %v, want the GPM readings alone", missing)
+	}
+}
+
+// With several GPUs a read asks for one direction of one device at most.
+func TestNVMLAsksForPCIeSparingly(t *testing.T) {
+	clock := newTicker(0)
+	devices := []*mock.Device{a100(0, clock.now, 0), a100(1, clock.now, 0), a100(2, clock.now, 0)}
+	s := openFake(t, driver(devices), clock.now)
+	seen := map[string]int{}
+	for range 6 {
+		clock.add(tick)
+		r, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inRead := 0
+		for i, d := range r.Devices {
+			for _, f := range []engine.GPUField{engine.GPUPCIeTxBps, engine.GPUPCIeRxBps} {
+				if d.Fields[f].OK {
+					inRead++
+					seen[fmt.Sprint(i, f)]++
+				}
+			}
+		}
+		if inRead != 1 {
+			t.Errorf("PCIe readings in one read: got %d, want 1", inRead)
+		}
+	}
+	if len(seen) != 6 {
+		t.Errorf("directions seen over six reads: got %v, want each of three devices in both", seen)
+	}
+}
+
+// Each question fails on its own.
+func TestNVMLFieldFailsAlone(t *testing.T) {
+	tests := []struct {
+		name    string
+		refuse  func(d *mock.Device, r nvml.Return)
+		without []engine.GPUField
+		topic   string
+	}{
+		{"utilisation", func(d *mock.Device, r nvml.Return) { d.GetUtilizationRatesFunc = fails[nvml.Utilization](r) },
+			[]engine.GPUField{engine.GPUUtil, engine.GPUMemUtil}, "GPU utilisation"},
+		{"memory", func(d *mock.Device, r nvml.Return) {
+			d.GetMemoryInfo_v2Func, d.GetMemoryInfoFunc = fails[nvml.Memory_v2](r), fails[nvml.Memory](r)
+		}, []engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, "VRAM"},
+		{"power", func(d *mock.Device, r nvml.Return) { d.GetPowerUsageFunc = fails[uint32](r) },
+			[]engine.GPUField{engine.GPUPowerW}, "GPU power"},
+		{"power limit", func(d *mock.Device, r nvml.Return) { d.GetEnforcedPowerLimitFunc = fails[uint32](r) },
+			[]engine.GPUField{engine.GPUPowerLimitW}, "GPU power limit"},
+		{"temperature", func(d *mock.Device, r nvml.Return) {
+			d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 0, r }
+		}, []engine.GPUField{engine.GPUTemperatureC}, "GPU temperature"},
+		{"clocks", func(d *mock.Device, r nvml.Return) {
+			d.GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 0, r }
+		}, []engine.GPUField{engine.GPUSMClockMHz, engine.GPUMemClockMHz}, "GPU clocks"},
+		{"energy", func(d *mock.Device, r nvml.Return) { d.GetTotalEnergyConsumptionFunc = fails[uint64](r) },
+			[]engine.GPUField{engine.GPUEnergyJ}, "GPU energy counter"},
+		{"clock events", func(d *mock.Device, r nvml.Return) { d.GetCurrentClocksEventReasonsFunc = fails[uint64](r) },
+			nil, "reasons for lower clocks"},
+		{"GPM", func(d *mock.Device, r nvml.Return) {
+			d.GpmSampleGetFunc = func(nvml.GpmSample) nvml.Return { return r }
+			d.GetFieldValuesFunc = func([]nvml.FieldValue) nvml.Return { return r }
+			d.GetPcieThroughputFunc = func(nvml.PcieUtilCounter) (uint32, nvml.Return) { return 0, r }
+		}, []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps, engine.GPUPCIeRxBps,
+			engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps}, "DRAM and tensor-core use"},
+	}
+	for _, tt := range tests {
+		for _, ret := range []nvml.Return{nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_NO_PERMISSION, nvml.ERROR_UNKNOWN, nvml.ERROR_TIMEOUT} {
+			t.Run(fmt.Sprintf("%s/%v", tt.name, ret), func(t *testing.T) {
+				clock := newTicker(0)
+				d := h100(0)
+				tt.refuse(d, ret)
+				s := openFake(t, driver([]*mock.Device{d}), clock.now)
+				got := readTwice(t, s, clock).Devices[0]
+				want := h100Fields()
+				for _, f := range tt.without {
+					delete(want, f)
+				}
+				if diff := cmp.Diff(want, fieldsOf(got), near); diff != "" {
+					t.Errorf("fields (-want +got):\n%s", diff)
+				}
+				if tt.without == nil && got.ThrottleOK {
+					t.Error("clocks-event reasons are present")
+				}
+				if !slices.ContainsFunc(s.Missing(), func(m engine.Missing) bool { return m.What == tt.topic && m.Reason != "" && m.Effect != "" }) {
+					t.Errorf("missing: got %v, want one about %q", s.Missing(), tt.topic)
+				}
+			})
+		}
+	}
+}
+
+// What a device does not offer is asked again once a minute; what failed for a
+// moment is asked again at once; the power limit is read once a minute.
+func TestNVMLAsksAgain(t *testing.T) {
+	clock := newTicker(0)
+	d := h100(0)
+	d.GetPowerUsageFunc = fails[uint32](nvml.ERROR_NOT_SUPPORTED)
+	d.GetTotalEnergyConsumptionFunc = fails[uint64](nvml.ERROR_UNKNOWN)
+	s := openFake(t, driver([]*mock.Device{d}), clock.now)
+	const reads = restReads + 2
+	for i := range reads {
+		clock.add(tick)
+		r, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if limit := r.Devices[0].Fields[engine.GPUPowerLimitW]; limit != stat.Some(700) {
+			t.Fatalf("power limit of read %d: got %v, want 700 W", i, limit)
+		}
+	}
+	got := []int{len(d.GetPowerUsageCalls()), len(d.GetEnforcedPowerLimitCalls()), len(d.GetTotalEnergyConsumptionCalls())}
+	if diff := cmp.Diff([]int{2, 2, reads}, got); diff != "" {
+		t.Errorf("calls for power (not supported), power limit, energy (failing) in %d reads (-want +got):\n%s", reads, diff)
+	}
+}
+
+// After an Init that failed, any other call would end the process. The fakes
+// here have no other function: a call would panic and show in the error.
+func TestNVMLInitFails(t *testing.T) {
+	refusing := func(r nvml.Return) *mock.Interface {
+		return &mock.Interface{InitFunc: func() nvml.Return { return r }}
+	}
+	tests := []struct {
+		name string
+		libs []*mock.Interface
+		want string
+		used []int // Init calls of each
+	}{
+		{"no library", []*mock.Interface{refusing(nvml.ERROR_LIBRARY_NOT_FOUND), refusing(nvml.ERROR_LIBRARY_NOT_FOUND)},
+			"libnvidia-ml.so.1 was not found", []int{1, 1}},
+		{"no driver", []*mock.Interface{refusing(nvml.ERROR_DRIVER_NOT_LOADED), refusing(nvml.SUCCESS)}, "driver is not loaded", []int{1, 0}},
+		{"library and module differ", []*mock.Interface{refusing(nvml.ERROR_LIB_RM_VERSION_MISMATCH)}, "reboot", []int{1}},
+		{"no permission", []*mock.Interface{refusing(nvml.ERROR_NO_PERMISSION)}, "/dev/nvidiactl", []int{1}},
+		{"anything else", []*mock.Interface{refusing(nvml.ERROR_UNKNOWN)}, "NVML error 999", []int{1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var libs []library
+			for _, l := range tt.libs {
+				libs = append(libs, l)
+			}
+			s, err := openNVML(t.Context(), newTicker(0).now, libs...)
+			if s != nil || err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "panic") {
+				t.Errorf("open: got %v, %v; want an error with %q", s, err, tt.want)
+			}
+			for i, l := range tt.libs {
+				if got := len(l.InitCalls()); got != tt.used[i] {
+					t.Errorf("library %d: Init was called %d times, want %d", i, got, tt.used[i])
+				}
+			}
+		})
+	}
+}
+
+// A driver of 2020 lacks half of the symbols, and calling one of these ends the
+// process. The fake lacks the functions too, so that a call panics.
+func TestNVMLOldDriver(t *testing.T) {
+	clock := newTicker(0)
+	d := h100(0)
+	d.GetMemoryInfo_v2Func, d.GetCurrentClocksEventReasonsFunc = nil, nil
+	d.GpmQueryDeviceSupportFunc, d.GpmSampleGetFunc, d.GetMPSComputeRunningProcessesFunc = nil, nil, nil
+	d.GetMigModeFunc, d.GetFieldValuesFunc, d.GetPcieThroughputFunc = nil, nil, nil
+	d.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) { return ok(uint64(0x20)) }
+	s := openFake(t, driver([]*mock.Device{d},
+		"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit",
+		"nvmlDeviceGetTemperature", "nvmlDeviceGetClockInfo", "nvmlDeviceGetTotalEnergyConsumption",
+		"nvmlDeviceGetCurrentClocksThrottleReasons"), clock.now)
+	got := readTwice(t, s, clock).Devices[0]
+	want := h100Fields()
+	want[engine.GPUVRAMUsed] = 71 << 30 // the first version counts what the driver reserves
+	for _, f := range []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive,
+		engine.GPUPCIeTxBps, engine.GPUPCIeRxBps, engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps} {
+		delete(want, f)
+	}
+	if diff := cmp.Diff(want, fieldsOf(got), near); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	if !got.ThrottleOK || got.Throttle != 0x20 {
+		t.Errorf("reasons: got %#x, want 0x20", got.Throttle)
+	}
+	held, err := s.Processes(t.Context())
+	if diff := cmp.Diff(map[string][]int{s.Devices()[0].UUID: {1000}}, held); diff != "" || err != nil {
+		t.Errorf("processes: %v (-want +got):\n%s", err, diff)
+	}
+	for _, m := range s.Missing() {
+		if m.Reason != "this driver is too old for it" {
+			t.Errorf("missing: got %v, want the age of the driver as the reason", m)
+		}
+	}
+	if len(s.Missing()) != 3 {
+		t.Errorf("missing: got %v, want GPM, PCIe and NVLink", s.Missing())
+	}
+}
+
+// The generated fake of a DGX A100 has eight devices.
+func TestNVMLEightGPUs(t *testing.T) {
+	server := dgxa100.New()
+	offered := []string{"nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMigMode", "nvmlDeviceGetUtilizationRates"}
+	server.LookupSymbolFunc = func(symbol string) error {
+		if !slices.Contains(offered, symbol) {
+			return errors.New("undefined symbol")
+		}
+		return nil
+	}
+	for i, d := range server.Devices {
+		d.(*dgxa100.Device).GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
+			if i == 5 {
+				return nvml.Utilization{}, nvml.ERROR_GPU_IS_LOST
+			}
+			return ok(nvml.Utilization{Gpu: uint32(10 * i), Memory: 1})
+		}
+	}
+	clock := newTicker(0)
+	s, err := openNVML(t.Context(), clock.now, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.Devices()); got != 8 {
+		t.Fatalf("devices: got %d, want 8", got)
+	}
+	r, err := s.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range r.Devices {
+		want := stat.Some(float64(i) / 10)
+		if i == 5 {
+			want = stat.None
+		}
+		if d.Index != i || d.UUID != s.Devices()[i].UUID || d.Fields[engine.GPUUtil] != want {
+			t.Errorf("device %d: got index %d, %v; want %v", i, d.Index, d.Fields[engine.GPUUtil], want)
+		}
+	}
+	if diff := cmp.Diff([]string{"GPU 5: the GPU is lost: it fell off the bus"}, s.Notes()); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+
+	s.Keep([]int{6, 2})
+	if r, err = s.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Devices) != 2 || r.Devices[0].Index != 6 || r.Devices[1].Index != 2 {
+		t.Errorf("kept devices: got %v, want 6 and 2 in this order", r.Devices)
+	}
+	if len(s.Notes()) != 0 {
+		t.Errorf("notes about kept devices: got %v, want none", s.Notes())
+	}
+	s.Keep([]int{5})
+	if _, err = s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "GPU 5: the GPU is lost") {
+		t.Errorf("every kept device is lost: got %v, want an error that says so", err)
+	}
+	s.Keep([]int{})
+	if _, err = s.Read(t.Context()); !errors.Is(err, collect.ErrNoData) {
+		t.Errorf("no device is kept: got %v, want no data", err)
+	}
+}
+
+// A lost device is asked one question a read, and is back when it answers.
+func TestNVMLLostDevice(t *testing.T) {
+	clock := newTicker(0)
+	d := h100(0)
+	s := openFake(t, driver([]*mock.Device{d}), clock.now)
+	readTwice(t, s, clock)
+	whole := d.GetUtilizationRatesFunc
+	d.GetUtilizationRatesFunc = fails[nvml.Utilization](nvml.ERROR_GPU_IS_LOST)
+	asked := len(d.GetPowerUsageCalls())
+	for range 3 {
+		clock.add(tick)
+		if _, err := s.Read(t.Context()); err == nil {
+			t.Error("read of a lost device succeeded")
+		}
+	}
+	if got := len(d.GetPowerUsageCalls()); got != asked {
+		t.Errorf("a lost device was asked for its power %d times", got-asked)
+	}
+	d.GetUtilizationRatesFunc = whole
+	got := readTwice(t, s, clock)
+	if diff := cmp.Diff(h100Fields(), fieldsOf(got.Devices[0]), near); diff != "" {
+		t.Errorf("after it came back (-want +got):\n%s", diff)
+	}
+	if len(s.Notes()) != 0 {
+		t.Errorf("notes after it came back: %v", s.Notes())
+	}
+}
+
+// A device whose driver call hangs costs a read its deadline, keeps its place
+// and is not asked again before it answered.
+func TestNVMLStuckDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		clock := func() time.Duration { return time.Since(start) }
+		stuck := make(chan struct{})
+		devices := []*mock.Device{h100(0), h100(1)}
+		defer close(stuck)
+		devices[1].GetPowerUsageFunc = func() (uint32, nvml.Return) { <-stuck; return ok(uint32(1000)) }
+		lib := driver(devices)
+		s := openFake(t, lib, clock)
+		read := func() (engine.GPUReading, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			return s.Read(ctx)
+		}
+		for range 3 {
+			r, err := read()
+			if err != nil {
+				t.Fatalf("one of two devices answers: %v", err)
+			}
+			if r.Took > 200*time.Millisecond {
+				t.Errorf("took %v, want at most the deadline", r.Took)
+			}
+			if r.Devices[0].Fields[engine.GPUUtil] != stat.Some(0.97) || len(fieldsOf(r.Devices[1])) > 0 || r.Devices[1].Index != 1 {
+				t.Errorf("got %v; want readings of the first device and an empty place for the second", r.Devices)
+			}
+			if notes := s.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "GPU 1: the driver has not answered yet") {
+				t.Errorf("notes: got %v, want that GPU 1 does not answer", notes)
+			}
+		}
+		if got := len(devices[1].GetPowerUsageCalls()); got != 1 {
+			t.Errorf("the stuck call was made %d times, want once", got)
+		}
+		s.Keep([]int{1})
+		if _, err := read(); !errors.Is(err, errStillReading) {
+			t.Errorf("the only kept device is stuck: got %v", err)
+		}
+		s.Keep(nil)
+		if err := s.Close(); !errors.Is(err, errStillReading) || len(lib.ShutdownCalls()) > 0 {
+			t.Errorf("close while a call hangs: got %v and %d shutdowns, want a refusal and none", err, len(lib.ShutdownCalls()))
+		}
+	})
+}
+
+func TestNVMLStuckOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		lib := &mock.Interface{InitFunc: func() nvml.Return { <-stuck; return nvml.ERROR_UNKNOWN }}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := openNVML(ctx, newTicker(0).now, lib); !errors.Is(err, errStillReading) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("open while Init hangs: got %v", err)
+		}
+		close(stuck)
+		synctest.Wait()
+	})
+}
+
+func TestNVMLClose(t *testing.T) {
+	clock := newTicker(0)
+	freed := 0
+	lib := driver([]*mock.Device{h100(0)})
+	lib.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) {
+		return &mock.GpmSample{FreeFunc: func() nvml.Return { freed++; return nvml.SUCCESS }}, nvml.SUCCESS
+	}
+	s := openFake(t, lib, clock.now)
+	readTwice(t, s, clock)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lib.ShutdownCalls()) != 1 || freed != 2 {
+		t.Errorf("got %d shutdowns and %d freed samples, want 1 and 2", len(lib.ShutdownCalls()), freed)
+	}
+	if _, err := s.Read(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("read after close: got %v", err)
+	}
+	if _, err := s.Processes(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("processes after close: got %v", err)
+	}
+}
+
+// A panic below a read is an error of that read.
+func TestNVMLPanicIsAnError(t *testing.T) {
+	d := h100(0)
+	d.GetPowerUsageFunc = nil
+	s := openFake(t, driver([]*mock.Device{d}), newTicker(0).now)
+	for range 2 {
+		if _, err := s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "panic") {
+			t.Errorf("got %v, want the panic as an error", err)
+		}
+	}
+}
+
+func TestNVMLDevicesThatCannotBeOpened(t *testing.T) {
+	tests := []struct {
+		name    string
+		lib     *mock.Interface
+		devices int
+		want    string
+	}{
+		{"none", driver(nil), 0, "shows no GPU"},
+		{"one of two", driver([]*mock.Device{nil, h100(1)}), 1, ""},
+		{"all", driver([]*mock.Device{nil}), 0, "GPU 0 cannot be opened: the GPU is lost"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := openNVML(t.Context(), newTicker(0).now, tt.lib)
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || len(tt.lib.ShutdownCalls()) != 1 {
+					t.Errorf("got %v and %d shutdowns; want an error with %q and one", err, len(tt.lib.ShutdownCalls()), tt.want)
+				}
+				return
+			}
+			if err != nil || len(s.Devices()) != tt.devices || s.Devices()[0].Index != 1 || len(s.Notes()) != 1 {
+				t.Errorf("got %v, devices %v, notes %v", err, s.Devices(), s.Notes())
+			}
+		})
+	}
+}
