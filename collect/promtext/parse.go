@@ -232,6 +232,9 @@ func Names(page []byte, n int) []string {
 			continue
 		}
 		seen[name] = true
+		if !model.LegacyValidation.IsValidMetricName(name) {
+			name = strconv.QuoteToGraphic(name) // it will be printed
+		}
 		if names = append(names, name); len(names) >= n {
 			break
 		}

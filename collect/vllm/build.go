@@ -69,6 +69,7 @@ type modelCount struct {
 type build struct {
 	best     []int // by slot: the preference that the page has
 	models   []modelCount
+	model    string // the chosen one
 	ranks    []rank
 	last     int // index of the rank found last
 	counters [engine.NumCounters]sum
@@ -124,6 +125,12 @@ func (b *build) pick(wanted string) string {
 		}
 	}
 	return best.name
+}
+
+// mine reports whether a sample belongs to the chosen model or to no model.
+func (b *build) mine(s promtext.Sample) bool {
+	name := s.Label("model_name")
+	return name == "" || name == b.model
 }
 
 // rank returns the rank that a series belongs to.
@@ -194,14 +201,16 @@ func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
 		}
 		r.gauges[g].max(v)
 	case engine.GaugeAsleep:
-		// One series for each state, one of them 1.
-		asleep := (s.Label("sleep_state") == "awake") == (v == 0)
-		if asleep {
-			v = 1
-		} else {
-			v = 0
+		// One series for each state, and the one that holds is 1. A state
+		// without the label is not ours to read.
+		switch state := s.Label("sleep_state"); {
+		case state == "" || (v != 0 && v != 1):
+			r.gauges[g].bad = true
+		case state == "awake":
+			r.gauges[g].max(1 - v)
+		default:
+			r.gauges[g].max(v)
 		}
-		r.gauges[g].max(v)
 	case engine.GaugeMaxNumSeqs:
 		r.gauges[g].max(v)
 	default:
@@ -258,7 +267,7 @@ func cacheConfig(s *promtext.Series) engine.CacheConfig {
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v := s.Label(name); v != "" && v != "None" {
-				return v
+				return clip(v)
 			}
 		}
 		return ""
@@ -293,7 +302,7 @@ func (b *build) finishRanks(p *engine.Page) {
 	p.Ranks = make([]engine.Rank, len(b.ranks))
 	for i := range b.ranks {
 		from, to := &b.ranks[i], &p.Ranks[i]
-		to.Name = from.name()
+		to.Name = clip(from.name())
 		to.Generation, to.Prompt, to.Steps = from.generation.opt(), from.prompt.opt(), from.steps.opt()
 		if to.Cache = from.cache; !from.cached && b.hasLoose {
 			to.Cache = b.loose

@@ -1,8 +1,11 @@
 package vllm
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -49,13 +52,14 @@ func (t target) where(label, value string) target {
 	return t
 }
 
-// targets returns what each metric key of the catalog feeds.
+// targets returns what each metric key of the catalog feeds. The labels that a
+// whole metric needs stand in the catalog; here are those that split one.
 func targets() map[string][]target {
 	return map[string][]target{
 		"running":            {gauge(engine.GaugeRunning)},
 		"waiting":            {gauge(engine.GaugeWaiting)},
-		"waiting_capacity":   {gauge(engine.GaugeWaitingCapacity).where("reason", "capacity")},
-		"waiting_deferred":   {gauge(engine.GaugeWaitingDeferred).where("reason", "deferred")},
+		"waiting_capacity":   {gauge(engine.GaugeWaitingCapacity)},
+		"waiting_deferred":   {gauge(engine.GaugeWaitingDeferred)},
 		"swapped":            {gauge(engine.GaugeSwapped)},
 		"kv_usage":           {gauge(engine.GaugeKVUsage)},
 		"cpu_kv_usage":       {gauge(engine.GaugeCPUKVUsage)},
@@ -121,60 +125,67 @@ type table struct {
 	names []string // all families, for the filter
 }
 
-// metric is what the table needs of a catalog entry.
-type metric struct {
-	key   string
-	names []string // without prefix, preferred first
-}
-
 // newTable builds the table for the catalog's metrics.
-func newTable(metrics []metric) *table {
+func newTable(metrics []catalog.Metric) *table {
 	t := &table{roles: map[string][]role{}}
 	known := targets()
 	for _, m := range metrics {
-		for _, to := range known[m.key] {
+		for _, to := range known[m.Key] {
+			for _, label := range slices.Sorted(maps.Keys(m.Labels)) {
+				to = to.where(label, m.Labels[label])
+			}
 			t.add(m, to)
 		}
 	}
 	for _, prefix := range spellings {
 		t.put(prefix+"cache_config_info", role{target: target{reading: readCache}, slot: t.slots, vllm: true})
 	}
-	t.put("process_start_time_seconds", role{target: target{reading: readStart}, slot: t.slots})
-	t.put("process_cpu_seconds_total", role{target: counter(engine.CounterProcessCPUSeconds), slot: t.slots + 1})
-	t.put("http_requests_total", role{target: target{reading: readHTTP}, slot: t.slots + 2})
-	t.slots += 3
+	t.put("process_start_time_seconds", role{target: target{reading: readStart}, slot: t.slots + 1})
+	t.put("process_cpu_seconds_total", role{target: counter(engine.CounterProcessCPUSeconds), slot: t.slots + 2})
+	t.put("http_requests_total", role{target: target{reading: readHTTP}, slot: t.slots + 3})
+	t.slots += 4
 	return t
 }
 
 // add gives a metric's names, in every spelling, the roles of one target.
-func (t *table) add(m metric, to target) {
+func (t *table) add(m catalog.Metric, to target) {
 	pref := 0
-	for _, name := range m.names {
+	for _, name := range wireNames(m) {
 		for _, prefix := range spellings {
 			r := role{target: to, slot: t.slots, pref: pref, wire: prefix + name, vllm: true}
-			switch to.reading {
-			case readHist:
-				for _, p := range []part{partBucket, partSum, partCount} {
-					r.part = p
-					t.put(r.wire+p.suffix(), r)
-				}
-			case readCounter:
-				base := prefix + strings.TrimSuffix(name, "_total")
-				r.wire = base + "_total"
-				t.put(r.wire, r)
-				pref++
-				r.wire, r.pref = base, pref
-				t.put(r.wire, r)
-				if core[m.key] {
-					t.put(base+"_created", role{target: target{reading: readCreated}, slot: t.slots, vllm: true})
-				}
-			default:
-				t.put(r.wire, r)
-			}
 			pref++
+			if to.reading != readHist {
+				t.put(r.wire, r)
+				continue
+			}
+			for _, p := range []part{partBucket, partSum, partCount} {
+				r.part = p
+				t.put(r.wire+p.suffix(), r)
+			}
 		}
 	}
 	t.slots++
+	if !core[m.Key] {
+		return
+	}
+	for _, prefix := range spellings {
+		t.put(prefix+strings.TrimSuffix(m.Names[0], "_total")+"_created", role{target: target{reading: readCreated}, slot: t.slots, vllm: true})
+	}
+	t.slots++
+}
+
+// wireNames returns a metric's names, a counter's also without the _total that
+// some exporters (Ray among them) leave out, after all others.
+func wireNames(m catalog.Metric) []string {
+	names := slices.Clone(m.Names)
+	if m.Kind == catalog.KindCounter {
+		for _, name := range m.Names {
+			if bare := strings.TrimSuffix(name, "_total"); !slices.Contains(names, bare) {
+				names = append(names, bare)
+			}
+		}
+	}
+	return names
 }
 
 func (t *table) put(wire string, r role) {

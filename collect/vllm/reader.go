@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -37,7 +38,7 @@ type Reader struct {
 // NewReader returns a reader for the series of one served model. With "" it is
 // the model with the most series.
 func NewReader(model string) *Reader {
-	t := newTable(metrics())
+	t := newTable(catalog.Default().Metrics())
 	return &Reader{model: model, table: t, filter: t.filter()}
 }
 
@@ -65,7 +66,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 		}
 		b.note("vLLM lists its metrics but has no values yet: the server is young or was never asked anything")
 	}
-	r.collect(p)
+	r.collect()
 	r.finish(p)
 	for i, s := range r.families.Duplicates {
 		if i == maxNoted {
@@ -90,17 +91,19 @@ func (r *Reader) choose(p *engine.Page) bool {
 			b.count(name)
 		}
 	}
-	p.Model = b.pick(r.model)
+	wanted := b.pick(r.model)
+	p.Model = clip(wanted)
 	for _, m := range b.models {
-		p.Models = append(p.Models, m.name)
+		p.Models = append(p.Models, clip(m.name))
 	}
 	slices.Sort(p.Models)
 	if len(p.Models) > 1 {
 		others := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == p.Model })
 		b.note(fmt.Sprintf("the page has several models: %s is read, not %s", p.Model, strings.Join(others, ", ")))
 	}
+	b.model = wanted
 	for _, s := range r.families.Samples {
-		if !r.mine(s, p.Model) {
+		if !b.mine(s) {
 			continue
 		}
 		for _, role := range r.table.roles[s.Name] {
@@ -113,17 +116,11 @@ func (r *Reader) choose(p *engine.Page) bool {
 	return found
 }
 
-// mine reports whether a sample belongs to the chosen model or to no model.
-func (r *Reader) mine(s promtext.Sample, model string) bool {
-	name := s.Label("model_name")
-	return name == "" || name == model
-}
-
 // collect gathers the values of the chosen names.
-func (r *Reader) collect(p *engine.Page) {
+func (r *Reader) collect() {
 	b := &r.build
 	for _, s := range r.families.Samples {
-		if !r.mine(s, p.Model) {
+		if !b.mine(s) {
 			continue
 		}
 		for i := range r.table.roles[s.Name] {

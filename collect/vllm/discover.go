@@ -1,0 +1,259 @@
+package vllm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// The endpoints asked at attach, once each and only with GET. /server_info
+// exists in vLLM's development mode alone; asking for it changes nothing.
+const (
+	pathModels     = "/v1/models"
+	pathVersion    = "/version"
+	pathServerInfo = "/server_info?config_format=json"
+)
+
+const acceptJSON = "application/json"
+
+// Discover asks a server what it says of itself. What it does not tell is
+// listed with the reason and what to do; a server that tells nothing is no
+// error. An error means that the context ended.
+func Discover(ctx context.Context, client *collect.Client) (engine.ServerFacts, []engine.Missing, error) {
+	var facts engine.ServerFacts
+	var missing []engine.Missing
+	ask := func(path string, read func([]byte) error) error {
+		body, err := client.Get(ctx, path, acceptJSON, nil)
+		if err != nil {
+			return err
+		}
+		return read(body)
+	}
+	gap := func(what string, err error, effect string) {
+		missing = append(missing, engine.Missing{What: what, Reason: err.Error(), Effect: effect})
+	}
+	if err := ask(pathVersion, told{&facts}.version); err != nil {
+		gap("/version", err, "defaults of the launch flags are not known for this release")
+	}
+	if err := ask(pathModels, told{&facts}.models); err != nil {
+		gap("/v1/models", err, "the model's path and max_model_len are not known from the server")
+	}
+	if err := ask(pathServerInfo, told{&facts}.serverInfo); err != nil {
+		var status *collect.StatusError
+		if errors.As(err, &status) && status.Code == http.StatusNotFound {
+			err = errors.New("the server is not in development mode (VLLM_SERVER_DEV_MODE=1), which is as it should be")
+		}
+		gap("/server_info", err, "launch flags come from the process, from rooftop's flags or from defaults")
+	}
+	return facts, missing, ctx.Err()
+}
+
+// told fills facts from answers.
+type told struct{ *engine.ServerFacts }
+
+func (t told) version(body []byte) error {
+	var answer struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Version == "" {
+		return errors.New("/version answered without a version")
+	}
+	t.Version = clip(answer.Version)
+	return nil
+}
+
+// models takes the first base model; the others are its LoRA adapters, which
+// name it as their parent, or further names of the same one.
+func (t told) models(body []byte) error {
+	var answer struct {
+		Data []struct {
+			ID          string  `json:"id"`
+			Root        string  `json:"root"`
+			Parent      *string `json:"parent"`
+			MaxModelLen *int    `json:"max_model_len"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return errors.New("/v1/models answered with something else than a list of models")
+	}
+	for _, m := range answer.Data {
+		if m.ID == "" || (m.Parent != nil && *m.Parent != "") {
+			continue
+		}
+		t.Model, t.Root = clip(m.ID), clip(m.Root)
+		if m.MaxModelLen != nil && *m.MaxModelLen > 0 {
+			t.MaxModelLen = *m.MaxModelLen
+		}
+		return nil
+	}
+	return errors.New("/v1/models lists no model")
+}
+
+// serverInfo takes the few settings that rooftop uses. The document also holds
+// the server's environment: nothing that is not named here is ever read.
+func (t told) serverInfo(body []byte) error {
+	var answer struct {
+		Config json.RawMessage `json:"vllm_config"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || len(answer.Config) == 0 {
+		return errors.New("/server_info answered without vllm_config")
+	}
+	var text string
+	if err := json.Unmarshal(answer.Config, &text); err == nil {
+		t.Args = argsOfText(text)
+	} else {
+		var config map[string]json.RawMessage
+		if err := json.Unmarshal(answer.Config, &config); err != nil {
+			return errors.New("/server_info answered with a vllm_config of unknown form")
+		}
+		t.Args = argsOfJSON(config)
+	}
+	if len(t.Args) == 0 {
+		return errors.New("/server_info names none of the settings that are looked for")
+	}
+	return nil
+}
+
+// setting says where /server_info has an engine argument: in a section of the
+// JSON form, and under a key of the text form (older releases), "" nowhere.
+type setting struct {
+	name, section, key string
+	text               []string
+}
+
+// settings returns the engine arguments that are read, each where any release
+// was seen to put it.
+func settings() []setting {
+	return []setting{
+		{"model", "model_config", "model", []string{"model"}},
+		{"max_num_seqs", "scheduler_config", "max_num_seqs", []string{"max_num_seqs"}},
+		{"max_num_batched_tokens", "scheduler_config", "max_num_batched_tokens", []string{"max_num_batched_tokens"}},
+		{"enable_chunked_prefill", "scheduler_config", "enable_chunked_prefill", []string{"enable_chunked_prefill", "chunked_prefill_enabled"}},
+		{"enable_chunked_prefill", "scheduler_config", "chunked_prefill_enabled", nil},
+		{"async_scheduling", "scheduler_config", "async_scheduling", nil},
+		{"max_model_len", "model_config", "max_model_len", []string{"max_seq_len"}},
+		{"dtype", "model_config", "dtype", []string{"dtype"}},
+		{"quantization", "model_config", "quantization", []string{"quantization"}},
+		{"enforce_eager", "model_config", "enforce_eager", []string{"enforce_eager"}},
+		{"tensor_parallel_size", "parallel_config", "tensor_parallel_size", []string{"tensor_parallel_size"}},
+		{"pipeline_parallel_size", "parallel_config", "pipeline_parallel_size", []string{"pipeline_parallel_size"}},
+		{"data_parallel_size", "parallel_config", "data_parallel_size", []string{"data_parallel_size"}},
+		{"enable_expert_parallel", "parallel_config", "enable_expert_parallel", nil},
+		{"api_server_count", "parallel_config", "_api_process_count", nil},
+		{"gpu_memory_utilization", "cache_config", "gpu_memory_utilization", nil},
+		{"block_size", "cache_config", "block_size", nil},
+		{"num_gpu_blocks_override", "cache_config", "num_gpu_blocks_override", nil},
+		{"kv_cache_dtype", "cache_config", "cache_dtype", []string{"kv_cache_dtype"}},
+		{"enable_prefix_caching", "cache_config", "enable_prefix_caching", []string{"enable_prefix_caching"}},
+		{"device", "device_config", "device", []string{"device_config"}},
+		{"device", "device_config", "device_type", nil},
+		{"speculative_config", "speculative_config", "method", []string{"speculative_config"}},
+	}
+}
+
+// argsOfJSON reads the sections of the JSON form. Numbers, strings and booleans
+// are kept as the command line would have them; null is untold.
+func argsOfJSON(config map[string]json.RawMessage) map[string]string {
+	args := map[string]string{}
+	for _, s := range settings() {
+		var section map[string]json.RawMessage
+		if json.Unmarshal(config[s.section], &section) != nil {
+			continue
+		}
+		var value any
+		if json.Unmarshal(section[s.key], &value) != nil {
+			continue
+		}
+		text := ""
+		switch v := value.(type) {
+		case string:
+			text = v
+		case bool:
+			text = fmt.Sprint(v)
+		case float64:
+			text = strings.TrimSpace(string(section[s.key]))
+		}
+		put(args, s.name, text)
+	}
+	return args
+}
+
+// argsOfText reads key=value pairs of the text form, which is Python's idea of
+// the configuration: pairs within brackets belong to something else.
+func argsOfText(text string) map[string]string {
+	pairs := map[string]string{}
+	for _, field := range topLevel(text) {
+		if key, value, found := strings.Cut(field, "="); found {
+			pairs[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	args := map[string]string{}
+	for _, s := range settings() {
+		for _, key := range s.text {
+			value := pairs[key]
+			if s.name == "speculative_config" && value != "" && value != "None" {
+				value = "set" // its repr is long and may name paths
+			}
+			put(args, s.name, strings.Trim(value, `'"`))
+		}
+	}
+	return args
+}
+
+// put keeps the first value found.
+func put(args map[string]string, name, value string) {
+	if _, found := args[name]; found || value == "" || value == "None" {
+		return
+	}
+	args[name] = clip(strings.TrimPrefix(value, "torch."))
+}
+
+// topLevel splits at commas outside of brackets and quotes.
+func topLevel(text string) []string {
+	var fields []string
+	depth, start, quote := 0, 0, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '(' || c == '[' || c == '{' || c == '<':
+			depth++
+		case c == ')' || c == ']' || c == '}' || c == '>':
+			depth--
+		case c == ',' && depth <= 0:
+			fields = append(fields, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(fields, text[start:])
+}
+
+// clip bounds a foreign string that will be shown and recorded.
+func clip(s string) string {
+	const most = 512
+	s = strings.ToValidUTF8(strings.Map(printable, s), "")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// printable drops control characters: a terminal would obey them.
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+		return -1
+	}
+	return r
+}
