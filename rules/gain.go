@@ -1,0 +1,128 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Metrics that a prediction can be about (engine.Prediction).
+const (
+	metricThroughput = "generation_tokens_per_s"
+	metricTTFT       = "ttft_mean_s"
+	metricITL        = "itl_mean_s"
+	metricCost       = "usd_per_million_tokens"
+)
+
+// gain is what a change is expected to do, from the physical model where the
+// run has one.
+type gain struct {
+	roofline.Gain
+	known bool // from the physical model, not from bounds
+}
+
+// predictions lists the parts that are known.
+func (g gain) predictions() []engine.Prediction {
+	var out []engine.Prediction
+	for _, m := range []struct {
+		name string
+		r    roofline.Range
+	}{{metricThroughput, g.Throughput}, {metricTTFT, g.TTFT}, {metricITL, g.ITL}, {metricCost, cost(g.Throughput)}} {
+		if m.r.Low.OK || m.r.Mid.OK || m.r.High.OK {
+			out = append(out, engine.Prediction{Metric: m.name, Unit: "ratio", Low: m.r.Low, Mid: m.r.Mid, High: m.r.High})
+		}
+	}
+	return out
+}
+
+// cost turns a gain in throughput on the same hardware into the change of the
+// price of a token: the more tokens, the cheaper each.
+func cost(x roofline.Range) roofline.Range {
+	invert := func(v stat.Opt) stat.Opt {
+		if !v.OK || v.V <= -1 {
+			return stat.None
+		}
+		return stat.Some(1/(1+v.V) - 1)
+	}
+	return roofline.Range{Low: invert(x.High), Mid: invert(x.Mid), High: invert(x.Low)}
+}
+
+// worthless says that the physical model expects next to nothing.
+func (g gain) worthless() bool {
+	return g.known && g.Throughput.Mid.OK && g.Throughput.Mid.V < gainFloor
+}
+
+// because gives the model's own reason in front of a fallback.
+func (g gain) because(fallback string) string {
+	if g.Note != "" {
+		return g.Note
+	}
+	return fallback
+}
+
+// sentence writes the note as a sentence of its own, "" without one.
+func (g gain) sentence() string {
+	if g.Note == "" {
+		return ""
+	}
+	return " " + strings.ToUpper(g.Note[:1]) + g.Note[1:] + "."
+}
+
+// modelled is what the physical model predicts of a change; blind where the run
+// has none.
+func modelled(r *engine.Run, change func(*roofline.Performance) roofline.Gain) gain {
+	if r.Perf == nil {
+		return gain{}
+	}
+	return gain{Gain: change(r.Perf), known: true}
+}
+
+func raiseSeats(r *engine.Run, p *pool, to int) gain {
+	if r.Perf == nil {
+		queueShare := r.Agg.Mean(engine.HistQueue).Div(r.Agg.Mean(engine.HistTTFT))
+		return gain{Gain: roofline.RaiseSeatsBlind(p.running, p.queued, to, p.holds, queueShare)}
+	}
+	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.RaiseSeats(to) })
+}
+
+func lowerSeats(r *engine.Run, to int) gain {
+	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.LowerSeats(to) })
+}
+
+// moreConcurrency predicts to requests at once in each rank. Where the seats
+// are raised with it, they are no limit.
+func moreConcurrency(r *engine.Run, p *pool, to float64, raised bool) gain {
+	if r.Perf == nil {
+		return gain{Gain: roofline.MoreConcurrencyBlind(p.running, to)}
+	}
+	return modelled(r, func(m *roofline.Performance) roofline.Gain {
+		if !raised {
+			return m.MoreConcurrency(to)
+		}
+		open := *m
+		open.Measured.MaxNumSeqs = stat.None
+		return open.MoreConcurrency(to)
+	})
+}
+
+func moreCapacity(r *engine.Run, tokens float64) gain {
+	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.MoreKV(tokens) })
+}
+
+func fp8KV(r *engine.Run) gain {
+	return modelled(r, (*roofline.Performance).FP8KV)
+}
+
+func tensorParallel(r *engine.Run, to int) gain {
+	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.TensorParallel(to) })
+}
+
+func biggerBudget(r *engine.Run, to int) gain {
+	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.TokenBudget(to) })
+}
+
+func withGraphs(r *engine.Run) gain {
+	return modelled(r, (*roofline.Performance).NoEager)
+}

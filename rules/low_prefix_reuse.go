@@ -1,0 +1,230 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Limits of R3.
+const (
+	reuseHitRate    = 0.35 // prefix-cache hit rate, below
+	reusePromptLen  = 20   // mean prompt tokens, at least
+	reuseRequests   = 5    // finished requests per second, at least
+	reuseRunning    = 0.75 // running requests, above
+	reuseConfidence = 0.90
+
+	reuseBlocks       = 2    // blocks that a mean prompt must have for reuse to be recommended
+	reusePrefillShare = 0.10 // share of prefill in engine time, at least, likewise
+
+	// reuseInflated is the ratio of lookups to prompt tokens from which hit
+	// counters cannot be trusted (vllm.md section 5.3).
+	reuseInflated = 1.2
+)
+
+func lowPrefixReuse() definition {
+	return definition{
+		rule: engine.Rule{
+			ID: engine.LowPrefixReuse, Code: "R3", Title: "Low prefix reuse", Group: engine.GroupReuse, Impact: 2,
+			Check: checkLowPrefixReuse, Conclude: concludeLowPrefixReuse,
+		},
+		explain: Explanation{
+			Condition: []string{
+				"the prefix-cache hit rate is below 35 %; with caching off there is no rate, and the other conditions decide",
+				"prompts have 20 tokens and more on average",
+				"5 requests per second and more finish",
+				"more than 0.75 requests run",
+			},
+			Thresholds: []Threshold{
+				{"prefix_hit_rate", "<", reuseHitRate, "ratio", fromSeed},
+				{"prompt_tokens_mean", ">=", reusePromptLen, "tok", fromSeed},
+				{"requests_per_s", ">=", reuseRequests, "1/s", fromSeed},
+				{"running", ">", reuseRunning, "req", fromSeed},
+				{"recommended with caching on: mean prompt / block size", ">=", reuseBlocks, "", fromDecisions},
+				{"recommended with caching on: prefill share of engine time", ">=", reusePrefillShare, "ratio", fromDecisions},
+			},
+			Formula: []string{
+				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (1.2 per prompt token and more)",
+				"gain = unknown until tried, at most 1 / (1 - prefill share) - 1",
+			},
+			Confidence: []string{"0.90 fixed"},
+			Remedy: []string{
+				"caching off: --enable-prefix-caching, then restructure the prompts",
+				"caching on: shared instructions first, standard templates, nothing unique at the beginning",
+			},
+			Limits: []string{"whether prompts share a beginning cannot be seen while caching is off", "only whole blocks are reused"},
+		},
+	}
+}
+
+// cachingOff says whether prefix caching is off: by the facts, else by lookups
+// that stay at zero while prompts come in.
+func cachingOff(w *engine.Window, f *engine.Facts) bool {
+	if f.PrefixCaching.Known {
+		return !f.PrefixCaching.Value
+	}
+	q := w.Delta[engine.CounterPrefixQueries]
+	return q.OK && q.V == 0 && w.Delta[engine.CounterPromptTokens].Or(0) > 0
+}
+
+// hitRate returns the share of prompt tokens that the local cache served.
+// Absent where the counters are missing or inflated; why names the reason.
+func hitRate(w *engine.Window) (rate stat.Opt, why string) {
+	prompt := w.Delta[engine.CounterPromptTokens]
+	cached := w.Delta[engine.CounterPromptTokensCached]
+	queries, hits := w.Delta[engine.CounterPrefixQueries], w.Delta[engine.CounterPrefixHits]
+	switch {
+	case cached.OK && prompt.Or(0) > 0:
+		return stat.Some(min(1, cached.V/prompt.V)), ""
+	case queries.Or(0) > 0 && prompt.Or(0) > 0 && queries.V/prompt.V >= reuseInflated:
+		return stat.None, "reliable prefix-cache counters (blocked admissions were counted again)"
+	case queries.Or(0) > 0 && hits.OK:
+		return stat.Some(min(1, hits.V/queries.V)), ""
+	case !queries.OK && w.PrefixGauge.OK:
+		return w.PrefixGauge, ""
+	case queries.OK:
+		return stat.None, "a prompt that was looked up"
+	}
+	return stat.None, inputHits
+}
+
+func checkLowPrefixReuse(w *engine.Window, f *engine.Facts) engine.Check {
+	if !w.Evaluable {
+		return lacks(inputWindow)
+	}
+	if !working(w) {
+		return idle()
+	}
+	if w.Running.V <= reuseRunning {
+		return quiet("running", figure{w.Running, "<=", reuseRunning, "req"})
+	}
+	rate := w.Rate[engine.CounterRequestSuccess]
+	if !rate.OK {
+		return lacks(inputFinished)
+	}
+	if rate.V < reuseRequests {
+		return quiet("requests per second", figure{rate, "<", reuseRequests, "1/s"})
+	}
+	prompt := meanOf(w, engine.HistPromptTokens)
+	if !prompt.OK {
+		prompt = w.Delta[engine.CounterPromptTokens].Div(w.Delta[engine.CounterRequestSuccess])
+	}
+	if !prompt.OK {
+		return lacks(inputPromptLen)
+	}
+	if prompt.V < reusePromptLen {
+		return quiet("mean prompt", figure{prompt, "<", reusePromptLen, "tok"})
+	}
+	if cachingOff(w, f) {
+		return fired("prefix caching is off; mean prompt", figure{prompt, ">=", reusePromptLen, "tok"})
+	}
+	hit, why := hitRate(w)
+	if !hit.OK {
+		return lacks(why)
+	}
+	if hit.V >= reuseHitRate {
+		return quiet("hit rate", figure{hit, ">=", reuseHitRate, "ratio"})
+	}
+	return fired("hit rate", figure{hit, "<", reuseHitRate, "ratio"})
+}
+
+func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
+	facts := r.Facts
+	f.Confidence = reuseConfidence
+	off := false
+	for i := range r.Windows {
+		if w := &r.Windows[i]; w.Evaluable && checkLowPrefixReuse(w, facts).State == engine.Fired {
+			off = off || cachingOff(w, facts)
+		}
+	}
+	prompt, _ := lengths(r)
+	share := r.Agg.PrefillShare
+	if off {
+		f.Evidence = append(f.Evidence, evidence("prefix_hit_rate", stat.None, "ratio", "", stat.None, facts.PrefixCaching.Source,
+			"prefix caching is off, so there is no hit rate"))
+		f.Reason = "prefix caching is off"
+	} else {
+		f.Evidence = append(f.Evidence, evidence("prefix_hit_rate", r.Agg.HitRate, "ratio", "<", stat.Some(reuseHitRate), engine.FromMeasured,
+			percent(r.Agg.HitRate.Or(0))+" of the prompt tokens were served from the prefix cache"))
+		f.Reason = "hit rate " + percent(r.Agg.HitRate.Or(0))
+	}
+	if prompt.OK {
+		f.Evidence = append(f.Evidence, evidence("prompt_tokens_mean", prompt, "tok", ">=", stat.Some(reusePromptLen), engine.FromMeasured,
+			"a prompt has "+number(prompt.V)+" tokens on average"))
+	}
+	f.Evidence = append(f.Evidence, evidence("requests_per_s", r.Agg.Rate[engine.CounterRequestSuccess], "req/s", ">=", stat.Some(reuseRequests), engine.FromMeasured,
+		number(r.Agg.Rate[engine.CounterRequestSuccess].Or(0))+" requests finished per second"))
+	if share.OK {
+		f.Evidence = append(f.Evidence, measured("prefill_share", share, "ratio", "prefill is "+percent(share.V)+" of the requests' engine time"))
+	} else {
+		f.Missing = append(f.Missing, inputPrefill)
+	}
+	if e := r.Agg.ExternalHit; e.OK {
+		f.Evidence = append(f.Evidence, measured("external_hit_rate", e, "ratio",
+			percent(e.V)+" of the lookups in the external cache (KV connector) hit; they are not in the rate above"))
+	}
+	if off {
+		f.Fix = enableCaching(r, prompt, share)
+	} else {
+		f.Fix = reshapePrompts(r, prompt, share)
+	}
+	setImpact(f, 2)
+}
+
+// reuseBound is the gain that reuse cannot exceed: all prefill saved.
+func reuseBound(share stat.Opt) []engine.Prediction {
+	if !share.OK || share.V >= 1 {
+		return nil
+	}
+	return []engine.Prediction{{Metric: metricThroughput, Unit: "ratio", High: stat.Some(1/(1-share.V) - 1)}}
+}
+
+func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
+	facts := r.Facts
+	fix := &engine.Fix{
+		Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: "off", To: "on",
+		Command: setFlag(facts, "--enable-prefix-caching", "", "", facts.PrefixCaching.Source),
+		Why:     "Prefix caching is off: a beginning that prompts share is computed again for each. Whether they share one cannot be seen before it is on.",
+		Price:   []string{priceRestart, "no memory: cached blocks are given up when they are needed"},
+		Risk:    1,
+	}
+	if mentions(facts.Launch, "--no-enable-prefix-caching") {
+		fix.Command = "in the launch command replace --no-enable-prefix-caching by --enable-prefix-caching, and restart"
+	}
+	fix.Predicted = reuseBound(share)
+	if len(fix.Predicted) > 0 {
+		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(fix.Predicted[0].High.V))
+	} else {
+		fix.Why += " The gain is unknown until tried, and its bound too: the prefill share was not measured."
+	}
+	fix.Rejected = append(fix.Rejected, engine.Rejected{
+		What: "restructuring the prompts first", Why: "has no effect while caching is off; it is the step after",
+	})
+	if b := facts.BlockSize; b.Known && prompt.OK && prompt.V < float64(b.Value) {
+		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens does not fill one block of %d: it can never hit", number(prompt.V), b.Value)
+	}
+	return fix
+}
+
+func reshapePrompts(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
+	fix := &engine.Fix{
+		Kind:    engine.KindClient,
+		Command: "in the prompts: shared instructions first, standard templates, nothing unique at the beginning",
+		Why:     fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused: the prompts differ from their beginning on. No flag of the server helps.", percent(r.Agg.HitRate.Or(0))),
+		Price:   []string{"a change of the clients' prompts"},
+	}
+	fix.Predicted = reuseBound(share)
+	b := r.Facts.BlockSize
+	switch {
+	case !prompt.OK || !b.Known:
+		fix.Withheld = "mean prompt or block size is not known: whether a prompt fills two blocks cannot be told"
+	case prompt.V < reuseBlocks*float64(b.Value):
+		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens is less than %d blocks of %d: there is next to nothing to reuse", number(prompt.V), reuseBlocks, b.Value)
+	case !share.OK:
+		fix.Withheld = "the prefill share was not measured: what reuse could gain is not known"
+	case share.V < reusePrefillShare:
+		fix.Withheld = fmt.Sprintf("prefill is only %s of the engine time: reuse would gain next to nothing", percent(share.V))
+	}
+	return fix
+}

@@ -1,0 +1,188 @@
+package rules
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Limits of R5.
+const (
+	seatQueueRatio = 0.30 // queued / (running + queued), at least
+	seatKVHeadroom = 0.80 // peak KV usage below which more seats have room
+
+	seatConfidence      = 0.90 // TTFT and KV usage both present
+	seatBlindConfidence = 0.60 // one or both absent
+)
+
+func seatSaturation() definition {
+	return definition{
+		rule: engine.Rule{
+			ID: engine.SeatSaturation, Code: "R5", Title: "Seat saturation", Group: engine.GroupSeats, Impact: 4,
+			Check: checkSeatSaturation, Conclude: concludeSeatSaturation, Unjudged: offerSeats,
+		},
+		explain: Explanation{
+			Condition: []string{
+				"running lies within half a request of the seats, in every data-parallel rank; a window whose peak reached them may lie 5 % below on average, because vLLM counts running after it removed what finished in the step",
+				"at least 30 % of the requests in the server wait for capacity",
+				"running above the seats skips the rule: the cap is not the constraint then",
+			},
+			Thresholds: []Threshold{
+				{"|running - max_num_seqs|", "<=", seatMargin, "req", fromSeed},
+				{"1 - running / max_num_seqs, where the peak reached the seats", "<=", seatSlack, "ratio", fromVLLM},
+				{"queued / (running + queued)", ">=", seatQueueRatio, "ratio", fromSeed},
+				{"kv_usage_peak: raise the seats", "<", seatKVHeadroom, "ratio", fromSeed},
+			},
+			Formula: []string{
+				"seats needed = running + queued, rounded up to a size of which vLLM captures a CUDA graph (1, 2, 4, steps of 8 to 256, of 16 above), per rank",
+				"never more than the KV pool holds at the measured context, nor than max_num_batched_tokens",
+				"gain = X(min(seats, running + queued, pool)) / X(running) - 1 of the physical model",
+			},
+			Confidence: []string{"0.90 where time to first token and KV usage are both present", "0.60 where one is absent"},
+			Remedy: []string{
+				"KV peak below 80 %: raise --max-num-seqs",
+				"KV peak from 80 %: do not raise the seats; more KV or a replica",
+				"not recommended where the physical model shows that more seats gain nothing",
+			},
+			Limits: []string{"no vLLM release exports max_num_seqs: where the launch command cannot be read, give -m"},
+		},
+	}
+}
+
+func checkSeatSaturation(w *engine.Window, f *engine.Facts) engine.Check {
+	if !w.Evaluable {
+		return lacks(inputWindow)
+	}
+	if !loaded(w) {
+		return idle()
+	}
+	seats := seatsOf(w, f)
+	if !seats.OK {
+		return lacks(inputSeats)
+	}
+	if !queued(w).OK {
+		return lacks(inputWaiting)
+	}
+	if aboveSeats(w, seats.V) {
+		return quiet("running is above max_num_seqs, so the cap is not the constraint: running", figure{stat.Some(fullest(w)), ">", seats.V, "req"})
+	}
+	if !seatsTaken(w, seats.V) {
+		return quiet("running", figure{stat.Some(emptiest(w)), "<", seats.V, "req"})
+	}
+	ratio := figure{queueRatio(w), ">=", seatQueueRatio, "ratio"}
+	if ratio.value.Or(0) < seatQueueRatio {
+		ratio.op = "<"
+		if w.Deferred.Or(0) > 0 {
+			return quiet("queue ratio without requests deferred for another reason", ratio)
+		}
+		return quiet("queue ratio", ratio)
+	}
+	return fired("queue ratio with all seats taken", ratio)
+}
+
+func concludeSeatSaturation(r *engine.Run, t engine.Tally, f *engine.Finding) {
+	facts := r.Facts
+	in := func(w *engine.Window) bool { return checkSeatSaturation(w, facts).State == engine.Fired }
+	p := poolOf(r, in)
+	seats := runSeats(r).V
+	peak := stat.None
+	for i := range r.Windows {
+		if w := &r.Windows[i]; w.Evaluable && in(w) {
+			peak = peak.Max(kvPeak(w))
+		}
+	}
+	ttft := r.Agg.Mean(engine.HistTTFT).Max(r.Agg.P99(engine.HistTTFT)).Max(r.Agg.Lifetime[engine.HistTTFT])
+	f.Confidence = seatBlindConfidence
+	if ttft.OK && peak.OK {
+		f.Confidence = seatConfidence
+	}
+	ratio := stat.Some(p.queued).Div(stat.Some(p.running + p.queued))
+	f.Reason = fmt.Sprintf("all %s seats taken, queue ratio %s", number(seats), percent(ratio.Or(0)))
+	f.Evidence = append(f.Evidence,
+		evidence("running_mean", stat.Some(p.running), "req", ">=", stat.Some(seats-seatMargin), engine.FromMeasured,
+			fmt.Sprintf("%s ran at once on %s seats%s", number(p.running), number(seats), perRank(int(p.ranks)))),
+		evidence("queue_ratio", ratio, "ratio", ">=", stat.Some(seatQueueRatio), engine.FromMeasured,
+			fmt.Sprintf("%s waited, %s of all requests in the server", number(p.queued*p.ranks), percent(ratio.Or(0)))))
+	if peak.OK {
+		f.Evidence = append(f.Evidence, evidence("kv_usage_peak", peak, "ratio", "<", stat.Some(seatKVHeadroom), engine.FromMeasured,
+			"the KV pool was "+percent(peak.V)+" full at its peak"))
+	} else {
+		f.Missing = append(f.Missing, inputKV)
+	}
+	if q := r.Agg.Mean(engine.HistQueue); q.OK {
+		f.Evidence = append(f.Evidence, measured("queue_mean_s", q, "s", "a request waited "+seconds(q.V)+" for its seat"))
+	}
+	f.Evidence = append(f.Evidence, poolEvidence(&p)...)
+	if !ttft.OK {
+		f.Missing = append(f.Missing, inputTTFT)
+	}
+	f.Fix = moreSeats(r, &p, int(seats), peak)
+	setImpact(f, 4)
+}
+
+// moreSeats chooses between more seats and more KV, and computes the number.
+func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
+	need := seatsFor(p.running + p.queued)
+	to, limits := need, []string(nil)
+	held := p.whole()
+	if held.OK && float64(to) > held.V {
+		to = seatsWithin(held.V)
+		limits = append(limits, fmt.Sprintf("the KV pool holds %s sequences at the measured context", number(held.V)))
+	}
+	if b := r.Facts.MaxNumBatchedTokens; b.Known && to > b.Value {
+		to = seatsWithin(float64(b.Value))
+		limits = append(limits, fmt.Sprintf("--max-num-batched-tokens is %d and must not be below the seats", b.Value))
+	}
+	noRoom := ""
+	switch {
+	case peak.OK && peak.V >= seatKVHeadroom:
+		noRoom = fmt.Sprintf("the KV pool is %s full at its peak: more seats would only preempt each other", percent(peak.V))
+	case to <= seats && held.OK && held.V < float64(need):
+		noRoom = fmt.Sprintf("the KV pool holds no more than %s sequences at the context they reach", number(held.V))
+	}
+	if noRoom != "" {
+		fix := moreKV(r, p, p.running+p.queued, false, "Do not raise the seats: "+noRoom+".")
+		fix.Rejected = append([]engine.Rejected{{What: fmt.Sprintf("--max-num-seqs %d", need), Why: noRoom}}, fix.Rejected...)
+		return fix
+	}
+	fix := &engine.Fix{
+		Kind: engine.KindFlag, Flag: "--max-num-seqs",
+		From: strconv.Itoa(seats), To: strconv.Itoa(to),
+		Command: setFlag(r.Facts, "--max-num-seqs", strconv.Itoa(seats), strconv.Itoa(to), r.Facts.MaxNumSeqs.Source),
+		Risk:    1,
+	}
+	fix.Why = fmt.Sprintf("All %d seats%s are taken while %s requests wait; %d seats hold those that run and wait.",
+		seats, perRank(int(p.ranks)), number(p.queued*p.ranks), to)
+	if to < need {
+		fix.Why = fmt.Sprintf("All %d seats%s are taken while %s requests wait; %d is what can be held of them: %s.",
+			seats, perRank(int(p.ranks)), number(p.queued*p.ranks), to, joinAnd(limits))
+	}
+	if to <= seats {
+		fix.To, fix.Withheld = fix.From, joinAnd(limits)
+		return fix
+	}
+	g := raiseSeats(r, p, to)
+	fix.Predicted = g.predictions()
+	fix.Why += g.sentence()
+	fix.Price = append(fix.Price, priceRestart)
+	if g.ITL.Mid.OK {
+		fix.Price = append(fix.Price, "each request's tokens come slower: inter-token latency "+change(g.ITL.Mid.V))
+	} else {
+		fix.Price = append(fix.Price, "each request's tokens come slower as more share a step")
+	}
+	if p.usage.OK {
+		then := min(1, p.usage.V*min(float64(to), p.running+p.queued)/max(p.running, 1))
+		fix.Price = append(fix.Price, fmt.Sprintf("KV usage rises from %s to about %s", percent(p.usage.V), percent(then)))
+	} else {
+		fix.Price = append(fix.Price, "how full the KV pool gets is not known: its usage could not be read")
+	}
+	if g.worthless() {
+		fix.Withheld = g.because(fmt.Sprintf("more seats gain nothing here: the physical model expects %s tokens per second from %d seats", change(g.Throughput.Mid.V), to))
+	}
+	fix.Rejected = append(fix.Rejected, engine.Rejected{
+		What: "a replica", Why: "this one has room left: seats cost a restart, not a GPU",
+	})
+	return fix
+}

@@ -1,0 +1,264 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Limits of R1.
+const (
+	underOccupancy    = 0.25 // share of the seats taken, below
+	underBacklog      = 2    // requests waiting, below
+	underPrefillShare = 0.40 // seconds of prefill per second of window, below
+	underPrefillSum   = 4.0  // seconds of prefill in a window, below
+	underConfidence   = 0.80
+)
+
+func underBatching() definition {
+	return definition{
+		rule: engine.Rule{
+			ID: engine.UnderBatching, Code: "R1", Title: "Under-batching", Group: engine.GroupLoad, Impact: 3,
+			Check: checkUnderBatching, Conclude: concludeUnderBatching, Unjudged: offerSeats,
+		},
+		explain: Explanation{
+			Condition: []string{
+				"requests run, and in the fullest data-parallel rank they take less than a quarter of the seats",
+				"fewer than two requests wait",
+				"prefill does not fill the time: neither 40 % of the window nor 4 s, per rank",
+				"or, beyond the documented rule: the seats are all taken, nobody waits, and running is below a quarter of what the KV pool and the ridge batch would hold",
+			},
+			Thresholds: []Threshold{
+				{"running / max_num_seqs", "<", underOccupancy, "ratio", fromSeed},
+				{"waiting", "<", underBacklog, "req", fromSeed},
+				{"prefill seconds / window seconds", "<", underPrefillShare, "ratio", fromSeed},
+				{"prefill seconds in a window", "<", underPrefillSum, "s", fromSeed},
+				{"running / what pool and ridge hold", "<", underOccupancy, "ratio", fromDecisions},
+			},
+			Formula: []string{
+				"concurrency to reach = the least of the seats, the sequences that the KV pool holds at the measured context, and the ridge batch",
+				"ridge batch = peak FLOP/s x bytes per weight / (2 x memory bandwidth), for MoE times experts / experts per token",
+				"gain from the physical model as a closed loop: X(B) at the new concurrency over X(B) now",
+			},
+			Confidence: []string{"0.80 fixed"},
+			Remedy: []string{
+				"raise client concurrency: no flag of the server helps",
+				"not recommended where the physical model shows that the GPU is full at this batch already, or the KV pool holds no more",
+			},
+			Limits: []string{"needs the seats (max_num_seqs) and, for the documented condition, the prefill histogram"},
+		},
+	}
+}
+
+func checkUnderBatching(w *engine.Window, f *engine.Facts) engine.Check {
+	if !w.Evaluable {
+		return lacks(inputWindow)
+	}
+	if !working(w) {
+		return idle()
+	}
+	seats := seatsOf(w, f)
+	if !seats.OK {
+		return lacks(inputSeats)
+	}
+	if !w.Waiting.OK {
+		return lacks(inputWaiting)
+	}
+	if w.Waiting.V >= underBacklog {
+		return quiet("requests wait", figure{w.Waiting, ">=", underBacklog, "req"})
+	}
+	busiest := fullest(w)
+	occupancy := figure{stat.Some(busiest / seats.V), "<", underOccupancy, "ratio"}
+	if occupancy.value.V >= underOccupancy {
+		if !seatsTaken(w, seats.V) {
+			occupancy.op = ">="
+			return quiet("seats taken", occupancy)
+		}
+		room := roomBeyondSeats(w, f)
+		if !room.OK {
+			occupancy.op = ">="
+			return quiet("seats taken, and what pool and ridge would hold is not known", occupancy)
+		}
+		occupancy = figure{stat.Some(busiest / room.V), "<", underOccupancy, "ratio"}
+		if occupancy.value.V >= underOccupancy {
+			occupancy.op = ">="
+			return quiet("share taken of what pool and ridge would hold", occupancy)
+		}
+		if c := prefillGate(w); c.State == engine.Suppressed {
+			return c
+		}
+		return fired("share taken of what pool and ridge would hold", occupancy)
+	}
+	if c := prefillGate(w); c.State != engine.Fired {
+		return c
+	}
+	return fired("seats taken", occupancy)
+}
+
+// prefillGate keeps R1 silent where prefill fills the time of a rank. The
+// histogram counts finished requests, so the sum is the window's mass.
+func prefillGate(w *engine.Window) engine.Check {
+	h := &w.Hist[engine.HistPrefill]
+	if !h.OK {
+		return lacks(inputPrefill)
+	}
+	sum := h.Sum / float64(ranks(w))
+	share := figure{stat.Some(sum / w.Seconds()), ">=", underPrefillShare, "ratio"}
+	switch {
+	case share.value.V >= underPrefillShare:
+		return suppressed("prefill saturated at", share)
+	case sum >= underPrefillSum:
+		return suppressed("prefill took, in one window,", figure{stat.Some(sum), ">=", underPrefillSum, "s"})
+	}
+	return engine.Check{State: engine.Fired}
+}
+
+// roomBeyondSeats returns the requests of one rank that the KV pool and the
+// ridge batch would both hold; absent where either is unknown.
+func roomBeyondSeats(w *engine.Window, f *engine.Facts) stat.Opt {
+	ridge := ridgeBatch(f)
+	if !ridge.OK || !w.KV.OK || w.KV.V <= 0 {
+		return stat.None
+	}
+	held := w.Running.V / float64(ranks(w)) / w.KV.V
+	return stat.Some(min(held, ridge.V))
+}
+
+// ridgeBatch returns the tokens per step at which the linear layers of this
+// model become compute bound (physics.md section 2): below it, one more
+// sequence costs next to no time. Absent where GPU or weights are not known.
+func ridgeBatch(f *engine.Facts) stat.Opt {
+	if !f.GPUKnown || f.GPU.MemBandwidthGBs <= 0 || !f.WeightDType.Known {
+		return stat.None
+	}
+	weight := catalog.DType(f.WeightDType.Value)
+	peak := computePeak(&f.GPU, weight)
+	if peak <= 0 || weight.Bytes() <= 0 {
+		return stat.None
+	}
+	ridge := peak * 1e12 * weight.Bytes() / (2 * f.GPU.MemBandwidthGBs * 1e9)
+	if m := &f.ModelSpec; f.ModelKnown && m.Experts > 0 && m.ExpertsPerToken > 0 {
+		ridge *= float64(m.Experts) / float64(m.ExpertsPerToken)
+	}
+	return stat.Some(ridge)
+}
+
+// computePeak returns the dense TFLOP/s that weights of a type run at: their
+// own where the GPU has them, else those of 16 bit, to which they are widened.
+func computePeak(g *catalog.GPU, weight catalog.DType) float64 {
+	own := 0.0
+	switch weight {
+	case catalog.FP8:
+		own = g.FP8TFLOPS
+	case catalog.INT8:
+		own = g.INT8TOPS
+	case catalog.NVFP4, catalog.MXFP4:
+		own = g.FP4TFLOPS
+	case catalog.FP32:
+		own = max(g.TF32TFLOPS, g.FP32TFLOPS)
+	}
+	if own > 0 {
+		return own
+	}
+	if g.BF16TFLOPS > 0 {
+		return g.BF16TFLOPS
+	}
+	return g.FP32TFLOPS
+}
+
+func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
+	facts := r.Facts
+	f.Confidence = underConfidence
+	in := func(w *engine.Window) bool { return checkUnderBatching(w, facts).State == engine.Fired }
+	p := poolOf(r, in)
+	seats := runSeats(r)
+	full := seats.OK && p.running >= seats.V*(1-seatSlack)-seatMargin
+
+	f.Evidence = append(f.Evidence,
+		evidence("running_mean", stat.Some(p.running), "req", "", seats, engine.FromMeasured,
+			fmt.Sprintf("%s ran at once%s; there are %s seats", number(p.running), perRank(int(p.ranks)), number(seats.V))),
+		evidence("waiting_mean", stat.Some(p.queued*p.ranks), "req", "<", stat.Some(underBacklog), engine.FromMeasured,
+			"nobody to speak of waited: the clients do not offer more"))
+	f.Reason = fmt.Sprintf("%s of the seats taken (limit %s)", percent(p.running/seats.V), percent(underOccupancy))
+
+	room, bound := seats, "the seats"
+	if full {
+		room = stat.None
+		f.Reason = "all seats are taken, and they are fewer than a quarter of what pool and ridge would hold"
+	}
+	if held := p.whole(); held.OK && (!room.OK || held.V < room.V) {
+		room, bound = held, "the KV pool"
+	}
+	if ridge := ridgeBatch(facts); ridge.OK && (!room.OK || ridge.V < room.V) {
+		room, bound = stat.Some(math.Floor(ridge.V)), "the ridge batch"
+	}
+	if !room.OK {
+		room, bound = seats, "the seats"
+	}
+	if u := p.usage; u.OK {
+		f.Evidence = append(f.Evidence, measured("kv_usage_mean", u, "ratio", "the KV pool is "+percent(u.V)+" full"))
+	}
+	f.Fix = moreClients(r, &p, room.V, bound, full)
+	setImpact(f, 3)
+}
+
+// moreClients is the fix of R1: nothing on the server, except that clients who
+// fill every seat find no more of them.
+func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) *engine.Fix {
+	now, to := p.running*p.ranks, float64(seatsWithin(room))*p.ranks
+	fix := &engine.Fix{
+		Kind: engine.KindClient,
+		From: number(math.Round(now)), To: number(to),
+		Command: fmt.Sprintf("send more requests at once: about %s run now, up to %s fit", number(now), number(to)),
+		Why: fmt.Sprintf("The server has room that nobody uses: %s would hold %s requests at once and %s run. No flag of the server helps.",
+			bound, number(to), number(now)),
+		Price: []string{"each request's tokens come a little slower as more share a step"},
+	}
+	if full {
+		fix.Command += fmt.Sprintf("; raise --max-num-seqs to %d with it", seatsWithin(room))
+		fix.Rejected = append(fix.Rejected, engine.Rejected{
+			What: fmt.Sprintf("--max-num-seqs %d alone", seatsWithin(room)),
+			Why:  "nobody waits for a seat: more of them stay empty until the clients send more at once",
+		})
+	}
+	if to <= now*(1+gainFloor) {
+		fix.Withheld = fmt.Sprintf("%s holds no more than the %s requests that run already", bound, number(now))
+		return fix
+	}
+	g := moreConcurrency(r, p, to/p.ranks, full)
+	fix.Predicted = g.predictions()
+	if g.worthless() {
+		fix.Withheld = g.because(fmt.Sprintf("the GPU is full at low seat occupancy: the physical model expects %s tokens per second from %s requests at once",
+			change(g.Throughput.Mid.V), number(to)))
+	}
+	return fix
+}
+
+// runSeats returns the seats of one rank over a run.
+func runSeats(r *engine.Run) stat.Opt {
+	for i := range r.Windows {
+		if s := seatsOf(&r.Windows[i], r.Facts); s.OK {
+			return s
+		}
+	}
+	return stat.None
+}
+
+// offerSeats says, where the seats are unknown, what they look like.
+func offerSeats(r *engine.Run, f *engine.Finding) {
+	if runSeats(r).OK {
+		return
+	}
+	f.Reason = "max_num_seqs is not known: give -m"
+	n := flatRunning(r)
+	if n == 0 {
+		return
+	}
+	f.Evidence = append(f.Evidence, engine.Evidence{
+		Name: "max_num_seqs", Value: stat.Some(float64(n)), Unit: "req", Source: engine.FromDerived,
+		Text: fmt.Sprintf("(est) running stays at %d while requests wait: that may be the seats; give -m %d to have it judged", n, n),
+	})
+}
