@@ -110,7 +110,7 @@ func (c Config) MinTP(util float64) (physical, seed int, ok bool) {
 	for t := 1; t <= mostTP; t++ {
 		d := c
 		d.TP = t
-		if headsAllow(&c.Model, t) && d.poolBytes(util, overheadLeast) > 0 {
+		if headsAllow(&c.Model, t) && d.poolBytes(util, c.overhead()) > 0 {
 			return t, seed, true
 		}
 	}

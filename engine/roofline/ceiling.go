@@ -81,7 +81,7 @@ func (c Config) Ceiling(in CeilingInput) (CeilingResult, error) {
 		if context > 0 {
 			r.MaxSequences = stat.Some(c.MaxSequences(context, util))
 		}
-		r.Fits = c.poolBytes(util, overheadLeast) > 0
+		r.Fits = tokens > 0
 		if tp, _, ok := c.MinTP(util); ok {
 			r.MinTP = stat.Some(float64(tp))
 		}

@@ -151,6 +151,11 @@ func (c *Config) precisionOf(s *shape) precision {
 		return p
 	}
 	p.table, p.head = 2, 2
+	if c.Weight == catalog.INT4 && body >= 2 {
+		// Trained in groups of 32, not of 128: 4.5 bit with its scales
+		// (Kimi-K2-Thinking, 594 GB).
+		p.expert = catalog.NVFP4.Bytes()
+	}
 	if c.Weight == catalog.NVFP4 && c.Model.Attention == catalog.AttentionMLA && s.dense > 0 {
 		p.dense = (s.attn*2 + (s.dense-s.attn)*w) / s.dense
 	}

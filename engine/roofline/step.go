@@ -358,7 +358,7 @@ func (pl *plan) assumptions() []string {
 	case flops == 0:
 		a = append(a, "compute peak of "+g.Name+" unknown: only memory bounds the ceiling")
 	case derived:
-		a = append(a, "16-bit peak of "+g.Name+" derived from a narrower type's")
+		a = append(a, "16-bit peak of "+g.Name+" derived from another type's")
 	}
 	if pl.tp > 1 && pl.link.pcie {
 		a = append(a, "all-reduce over PCIe depends on the board: the time of an RTX PRO 6000 host is assumed")

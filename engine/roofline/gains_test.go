@@ -1,0 +1,253 @@
+package roofline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+func operate(t *testing.T, c Config, m Measured) *Performance {
+	t.Helper()
+	_, p, err := c.Operate(m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func holds(t *testing.T, what string, r Range, measured float64) {
+	t.Helper()
+	if !r.Low.OK || !r.High.OK || measured < r.Low.V || measured > r.High.V {
+		t.Errorf("%s: measured %+.3f lies outside the prediction %+.3f to %+.3f", what, measured, r.Low.V, r.High.V)
+	}
+}
+
+// Pairs that others measured, predicted from the first of each alone. Sources:
+// vLLM's fp8 KV post of 2026-04-22 (H100, 8 sequences of 20,000 tokens), and
+// gpt-fast's table (A100, batch 1).
+func TestGainsAgainstPublishedPairs(t *testing.T) {
+	t.Run("fp8 KV", func(t *testing.T) {
+		p := operate(t, bf16(h100sxm(), llama8b(), 1), Measured{
+			Point: Point{Batch: 8, Context: 21000}, StepSeconds: stat.Some(15.18e-3), Waiting: stat.Some(0),
+		})
+		g := p.FP8KV()
+		holds(t, "throughput", g.Throughput, 517.5/450.3-1)
+		holds(t, "time between tokens", g.ITL, 12.93/15.18-1)
+	})
+	t.Run("fp8 KV at a short context", func(t *testing.T) {
+		p := operate(t, bf16(h100sxm(), llama8b(), 1), Measured{
+			Point: Point{Batch: 1, Context: 1}, StepSeconds: stat.Some(6.44e-3), Waiting: stat.Some(0),
+		})
+		if g := p.FP8KV().Throughput; g.High.V > 0.01 {
+			t.Errorf("throughput = %+v, want nothing to gain", g)
+		}
+	})
+	for _, tc := range []struct {
+		to   int
+		want float64
+	}{{2, 149.1/93.89 - 1}, {4, 217.21/93.89 - 1}, {8, 276.01/93.89 - 1}} {
+		t.Run("tensor parallel", func(t *testing.T) {
+			p := operate(t, bf16(a100sxm(), llama8b(), 1), Measured{
+				Point: Point{Batch: 1, Context: 100}, StepSeconds: stat.Some(10.65e-3), Waiting: stat.Some(0),
+			})
+			holds(t, "throughput", p.TensorParallel(tc.to).Throughput, tc.want)
+		})
+	}
+}
+
+// queued is a server at its cap of 16 seats with 40 requests waiting.
+func queued() Measured {
+	return Measured{
+		Point: Point{Batch: 16, Context: 1000}, StepSeconds: stat.Some(9e-3), OutputPerS: stat.Some(16 / 9e-3), PrefillPerS: stat.Some(3000),
+		Waiting: stat.Some(40), KVCapacity: stat.Some(400000), MaxNumSeqs: stat.Some(16),
+		TTFTSeconds: stat.Some(5.1), QueueSeconds: stat.Some(5),
+		Workload: Workload{Prompt: 900, Computed: 340, Output: 200}, WorkloadKnown: true,
+	}
+}
+
+func TestRaiseSeats(t *testing.T) {
+	c := bf16(h100sxm(), llama8b(), 1)
+	t.Run("all waiting fit", func(t *testing.T) {
+		g := operate(t, c, queued()).RaiseSeats(64)
+		if g.Throughput.Mid.V < 0.5 || g.Throughput.High.V > 56.0/16-1 {
+			t.Errorf("throughput = %+v, want a large gain below the batch's growth of 2.5", g.Throughput)
+		}
+		if g.TTFT.Mid.V > -0.9 {
+			t.Errorf("time to first token = %+v, want the queue gone", g.TTFT)
+		}
+		if g.ITL.Mid.V <= 0 {
+			t.Errorf("time between tokens = %+v, want a price", g.ITL)
+		}
+	})
+	t.Run("half of the waiting fit", func(t *testing.T) {
+		all, half := operate(t, c, queued()).RaiseSeats(56), operate(t, c, queued()).RaiseSeats(36)
+		if half.Throughput.Mid.V >= all.Throughput.Mid.V || half.TTFT.Mid.V <= all.TTFT.Mid.V {
+			t.Errorf("half: %+v, all: %+v", half, all)
+		}
+	})
+	t.Run("pool full", func(t *testing.T) {
+		m := queued()
+		m.KVCapacity = stat.Some(16500)
+		g := operate(t, c, m).RaiseSeats(64)
+		if g.Throughput.High.V != 0 || !strings.Contains(g.Note, "KV pool") {
+			t.Errorf("gain = %+v, want nothing and the pool named", g)
+		}
+	})
+	t.Run("nothing waits", func(t *testing.T) {
+		m := queued()
+		m.Waiting = stat.Some(0)
+		if g := operate(t, c, m).RaiseSeats(64); g.Throughput.High.V != 0 {
+			t.Errorf("gain = %+v, want nothing", g)
+		}
+	})
+	t.Run("queue unknown", func(t *testing.T) {
+		m := queued()
+		m.Waiting = stat.None
+		if g := operate(t, c, m).RaiseSeats(64); g.Throughput.Mid.OK || g.Throughput.High.OK {
+			t.Errorf("gain = %+v, want unknown", g)
+		}
+	})
+	t.Run("steps beyond the model", func(t *testing.T) {
+		m := queued()
+		m.StepSeconds = stat.Some(0.2)
+		g := operate(t, c, m).RaiseSeats(64)
+		if g.Throughput.Mid.OK || g.Note == "" {
+			t.Errorf("gain = %+v, want no middle, and why", g)
+		}
+	})
+}
+
+func TestLowerSeatsAndMoreKV(t *testing.T) {
+	c := bf16(h100sxm(), llama8b(), 1)
+	m := queued()
+	m.Point.Batch, m.MaxNumSeqs, m.KVCapacity = 64, stat.Some(64), stat.Some(60000)
+	m.StepSeconds, m.OutputPerS = stat.Some(20e-3), stat.Some(64/20e-3)
+	calm := operate(t, c, m).LowerSeats(48)
+	if calm.Throughput.Mid.V >= 0 || calm.ITL.Mid.V >= 0 {
+		t.Errorf("lower seats without preemptions: %+v, want less throughput and shorter steps", calm)
+	}
+	m.PreemptsPerS = stat.Some(4)
+	p := operate(t, c, m)
+	if g := p.LowerSeats(48); g.Throughput.Mid.V <= calm.Throughput.Mid.V {
+		t.Errorf("lower seats with preemptions: %+v, want more than %+v", g.Throughput, calm.Throughput)
+	}
+	if g := p.MoreKV(200000); g.Throughput.Mid.V <= 0 {
+		t.Errorf("more KV: %+v, want a gain", g.Throughput)
+	}
+	m.PreemptsPerS, m.Waiting = stat.Some(0), stat.Some(0)
+	if g := operate(t, c, m).MoreKV(200000); g.Throughput.High.V != 0 {
+		t.Errorf("more KV that nothing asks for: %+v", g)
+	}
+}
+
+func TestPrefixCaching(t *testing.T) {
+	c := bf16(h100sxm(), llama8b(), 1)
+	m := queued()
+	m.PrefillPerS, m.Workload = stat.Some(16000), Workload{Prompt: 2000, Computed: 2000, Output: 220}
+	m.StepSeconds, m.OutputPerS = stat.Some(16/1760.0), stat.Some(1760)
+	p := operate(t, c, m)
+	some, most := p.PrefixCaching(0.4), p.PrefixCaching(0.95)
+	if some.Throughput.Mid.V <= 0 || most.Throughput.Mid.V <= some.Throughput.Mid.V {
+		t.Errorf("gains at 40 %%: %+v, at 95 %%: %+v", some.Throughput, most.Throughput)
+	}
+	if most.TTFT.Mid.V >= 0 {
+		t.Errorf("time to first token = %+v, want shorter", most.TTFT)
+	}
+	if g := p.PrefixCaching(0); g.Throughput.High.V != 0 {
+		t.Errorf("no hits: %+v", g)
+	}
+	m.WorkloadKnown = false
+	if g := operate(t, c, m).PrefixCaching(0.5); g.Throughput.Mid.OK || !g.Throughput.High.OK {
+		t.Errorf("unknown workload: %+v, want an upper end only", g.Throughput)
+	}
+}
+
+func TestHardwareGains(t *testing.T) {
+	m := Measured{Point: Point{Batch: 8, Context: 2000}, StepSeconds: stat.Some(11e-3), Waiting: stat.Some(0)}
+	t.Run("fp8 weights on fp8 units", func(t *testing.T) {
+		g := operate(t, bf16(h100sxm(), llama8b(), 1), m).FP8Weights().Throughput
+		holds(t, "published gain", g, 0.15) // Qwen3-8B, dynamic
+		if !g.Mid.OK || g.Low.V != 0 {
+			t.Errorf("gain = %+v, want a middle, and an end at nothing", g)
+		}
+	})
+	t.Run("fp8 weights without them", func(t *testing.T) {
+		g := operate(t, bf16(a100sxm(), llama8b(), 1), m).FP8Weights().Throughput
+		holds(t, "published loss", g, 1605.0/1887-1) // Qwen3-14B on an A100
+		if g.Mid.OK {
+			t.Errorf("gain = %+v, want no middle", g)
+		}
+	})
+	t.Run("over PCIe nothing is promised", func(t *testing.T) {
+		gpu := h100sxm()
+		gpu.NVLinkGBs = nvlink(0)
+		g := operate(t, bf16(gpu, llama8b(), 1), m).TensorParallel(2)
+		if g.Throughput.Mid.OK || g.Throughput.Low.V > 0 || g.Note == "" {
+			t.Errorf("gain = %+v", g)
+		}
+	})
+	t.Run("heads do not split", func(t *testing.T) {
+		if g := operate(t, bf16(h100sxm(), llama8b(), 1), m).TensorParallel(3); g.Throughput.High.OK || g.Note == "" {
+			t.Errorf("gain = %+v", g)
+		}
+	})
+	t.Run("graphs", func(t *testing.T) {
+		c := bf16(h100sxm(), llama8b(), 8)
+		c.Eager = true
+		m := m
+		m.StepSeconds = stat.Some(3e-3)
+		if g := operate(t, c, m).NoEager().Throughput; g.Mid.V <= 0.05 {
+			t.Errorf("gain of graphs at TP 8 = %+v", g)
+		}
+		c.Eager = false
+		if g := operate(t, c, m).NoEager().Throughput; g.High.V != 0 {
+			t.Errorf("gain of graphs that are in use = %+v", g)
+		}
+	})
+	t.Run("8-bit cache already", func(t *testing.T) {
+		c := bf16(h100sxm(), llama8b(), 1)
+		c.KV = catalog.FP8
+		if g := operate(t, c, m).FP8KV(); g.Throughput.High.V != 0 {
+			t.Errorf("gain = %+v", g)
+		}
+	})
+}
+
+func TestThroughputCurve(t *testing.T) {
+	m := queued()
+	p := operate(t, bf16(h100sxm(), llama8b(), 1), m)
+	near(t, "at the measured batch", p.Throughput(16), m.OutputPerS.V, 1e-9)
+	previous := 0.0
+	for b := 1.0; b < 600; b *= 1.5 {
+		x := p.Throughput(b)
+		if x < previous {
+			t.Errorf("throughput falls to %g at %g", x, b)
+		}
+		if previous > 0 && x > previous*1.5 {
+			t.Errorf("throughput grows faster than the batch at %g", b)
+		}
+		previous = x
+	}
+	if p.Throughput(0) != 0 {
+		t.Error("throughput of nothing")
+	}
+}
+
+func TestBlind(t *testing.T) {
+	g := RaiseSeatsBlind(4, 28, 64, stat.None, stat.Some(0.9))
+	wantOpt(t, "high", g.Throughput.High, 7)
+	wantOpt(t, "low", g.Throughput.Low, 0)
+	wantNone(t, "mid", g.Throughput.Mid)
+	wantOpt(t, "time to first token", g.TTFT.Low, -0.9)
+	g = RaiseSeatsBlind(4, 28, 64, stat.Some(18), stat.Some(0.9))
+	wantOpt(t, "high with a pool", g.Throughput.High, 3.5)
+	wantOpt(t, "half the queue", g.TTFT.Low, -0.45)
+	if g := RaiseSeatsBlind(4, 0, 64, stat.None, stat.None); g.Throughput.High.V != 0 || !g.Throughput.High.OK {
+		t.Errorf("nothing waits: %+v", g)
+	}
+	wantOpt(t, "prefix", PrefixCachingBlind(stat.Some(0.5)).Throughput.High, 1)
+	wantNone(t, "prefix unknown", PrefixCachingBlind(stat.None).Throughput.High)
+	wantOpt(t, "clients", MoreConcurrencyBlind(4, 16).Throughput.High, 3)
+}
