@@ -14,8 +14,10 @@ type Config struct {
 	ExpertParallel bool // experts spread over the ranks instead of sliced
 	Weight         catalog.DType
 	KV             catalog.DType
-	Compute        catalog.DType // of activations; decides the tensor-core peak
-	Eager          bool          // no CUDA graphs
+	// Compute is the dtype of activations. Narrow weights decide the tensor-core
+	// peak by themselves, but for int8: there INT8 here means W8A8, all else W8A16.
+	Compute catalog.DType
+	Eager   bool // no CUDA graphs
 	// DP is the data-parallel ranks that share the routed experts (expert
 	// parallelism across replicas); 0 or 1: this replica holds them all.
 	DP int
@@ -145,7 +147,7 @@ type Operating struct {
 	// predictions; CalibrationRaw is not clipped.
 	Calibration    stat.Opt `json:"calibration"`
 	CalibrationRaw stat.Opt `json:"calibration_raw"`
-	Batch          float64  `json:"batch"`
+	Batch          float64  `json:"batch"` // of one replica, as are the steps
 	Context        float64  `json:"context_tokens"`
 	StepTokens     float64  `json:"step_tokens"`
 	RidgeTokens    float64  `json:"ridge_tokens"`

@@ -49,19 +49,29 @@ func (c *Config) chunked() bool {
 	return strings.EqualFold(f, "Llama 4") || strings.EqualFold(f, "llama4")
 }
 
-// visible returns the tokens a windowed layer sees of a context of s tokens. A
-// chunk is half full on average, and full contexts are spread: the chunked form
-// rises to half the window and stays there.
-func (c *Config) visible(s float64) float64 {
+// atMost returns the mean of min(c, limit) over contexts c with mean s. Contexts
+// that are all alike give min(s, limit); spread evenly from 0 to 2s they give
+// less, which is what a bound has to assume.
+func atMost(s, limit float64, spread bool) float64 {
+	if !spread || 2*s <= limit {
+		return min(s, limit)
+	}
+	return limit - limit*limit/(4*s)
+}
+
+// visible returns the tokens a windowed layer sees of contexts of mean s. A
+// chunk is half full on average, and contexts are spread: the chunked form rises
+// to half the window and stays there.
+func (c *Config) visible(s float64, spread bool) float64 {
 	w := float64(c.Model.SlidingWindow)
 	if w <= 0 {
 		return s
 	}
-	s = min(s, w)
 	if c.chunked() {
+		s = min(s, w)
 		return s * (1 - s/(2*w))
 	}
-	return s
+	return atMost(s, w, spread)
 }
 
 // stateBytes returns the constant state of one linear-attention or state-space
@@ -114,25 +124,25 @@ func (c *Config) kept(context float64) float64 {
 func (c Config) KVRead(context float64) float64 {
 	s := shapeOf(&c.Model)
 	full, window := c.caches()
-	return s.full*(full.bytes*c.top(context)+c.indexer()*context) +
-		s.window*window.bytes*c.visible(context) + s.linear*2*c.stateBytes()
+	return s.full*(full.bytes*c.top(context, false)+c.indexer()*context) +
+		s.window*window.bytes*c.visible(context, false) + s.linear*2*c.stateBytes()
 }
 
-// top returns the tokens that a full layer reads of a context: all, or the top
-// ones of sparse attention.
-func (c *Config) top(context float64) float64 {
+// top returns the tokens that a full layer reads of contexts of mean s: all, or
+// the top ones of sparse attention.
+func (c *Config) top(s float64, spread bool) float64 {
 	if k := float64(c.Model.SparseTopK); k > 0 {
-		return min(context, k)
+		return atMost(s, k, spread)
 	}
-	return context
+	return s
 }
 
 // rankRead returns the token caches that one rank reads for one sequence, in
 // bytes, without states.
-func (c *Config) rankRead(s *shape, context float64) float64 {
+func (c *Config) rankRead(s *shape, context float64, spread bool) float64 {
 	full, window := c.caches()
-	return s.full*(full.bytes*c.top(context)+c.indexer()*context)/full.shards +
-		s.window*window.bytes*c.visible(context)/window.shards
+	return s.full*(full.bytes*c.top(context, spread)+c.indexer()*context)/full.shards +
+		s.window*window.bytes*c.visible(context, spread)/window.shards
 }
 
 // poolPerSequence returns what a sequence of context tokens takes of the pool

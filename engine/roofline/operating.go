@@ -74,6 +74,9 @@ func (m *Measured) complete(c *Config) []string {
 	var notes []string
 	m.PerSequence = max(1, m.PerSequence)
 	decode := m.Batch * m.PerSequence
+	if m.PerSequence > 1 {
+		notes = append(notes, "speculation: the time to draft tokens is not counted")
+	}
 	// A step is what advances every running sequence. The stages of a pipeline
 	// each count steps of their own share.
 	if pp := c.pp(); pp > 1 {

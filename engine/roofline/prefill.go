@@ -38,7 +38,7 @@ func (pl *plan) prefillSeconds(tokens, cached, chunk float64) (ideal, achievable
 		s.moeLayers*s.expert*pr.expert*s.fewest(tokens*pl.c.dp())/pl.ep) / pl.bw
 	work := over(2*s.dense*tokens, pl.tp*pl.dense.ideal) + over(2*s.head, pl.tp*pl.head.ideal) +
 		over(2*s.moeLayers*s.perToken*s.expert*tokens, pl.tp*pl.moe.ideal)
-	ideal = max(read, work) + over(pl.prefillFLOPs(&whole), pl.tp*pl.kvPeak(true))
+	ideal = max(read, work) + over(pl.prefillFLOPs(&whole, true), pl.tp*pl.kvPeak(true))
 
 	part := load{prefill: tokens / chunks, ctx: whole.ctx, chunk: tokens / chunks}
 	achievable = chunks * pl.achievable(&part).Total()

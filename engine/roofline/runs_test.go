@@ -144,15 +144,15 @@ func TestRecordedRuns(t *testing.T) {
 			if o.Impossible(r.output) {
 				t.Errorf("%.0f tok/s measured is called impossible", r.output)
 			}
-			if got := perf.TooSlow(); got != tc.slow {
-				t.Errorf("too slow = %v at %.2f times the achievable step, want %v", got, perf.Raw, tc.slow)
+			// The honest runs stay within the calibration that predictions use; the
+			// disturbed one is nowhere near it.
+			if tc.slow && perf.Raw < 10 || !tc.slow && (perf.Raw < scaleLeast || perf.Raw > scaleMost) {
+				t.Errorf("step at %.2f times the achievable one, slow = %v", perf.Raw, tc.slow)
 			}
-			t.Logf("best %.0f tok/s at %.0f", o.BestTokensPerS.V, o.BestBatch)
-			for _, seats := range []int{256, 512} {
-				t.Logf("seats %d: %+v", seats, perf.RaiseSeats(seats))
+			if tc.seats == 128 {
+				// The same server was measured with 256 seats, too: 4,863 tok/s.
+				holds(t, "throughput with 256 seats", perf.RaiseSeats(256).Throughput, 4863/r.output-1)
 			}
-			t.Logf("more kv: %+v", perf.MoreKV(pool*2))
-			t.Logf("lower: %+v", perf.LowerSeats(int(r.running*0.6)))
 		})
 	}
 }

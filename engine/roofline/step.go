@@ -194,8 +194,8 @@ func (pl *plan) ideal(l *load) Terms {
 	if t.Weights = weights / pl.bw; t.Weights < compute {
 		t.Weights, t.Compute = 0, compute
 	}
-	t.KV = pl.kv(l, pl.bw, pl.bw, pl.kvPeak(true), 1)
-	t.Attention = over(pl.prefillFLOPs(l), pl.tp*pl.kvPeak(true))
+	t.KV = pl.kv(l, pl.bw, pl.bw, pl.kvPeak(true), true)
+	t.Attention = over(pl.prefillFLOPs(l, true), pl.tp*pl.kvPeak(true))
 	return t
 }
 
@@ -219,8 +219,8 @@ func (pl *plan) achievable(l *load) Terms {
 	if pl.narrowKV {
 		attn = pl.f.attnBWq
 	}
-	t.KV = pl.kv(l, pl.bw*attn, pl.bw*pl.f.gemmBW, pl.kvPeak(false)*pl.f.gemm, 2)
-	t.Attention = over(pl.prefillFLOPs(l), pl.tp*pl.sixteen*pl.f.attentionFraction(l.ctx))
+	t.KV = pl.kv(l, pl.bw*attn, pl.bw*pl.f.gemmBW, pl.kvPeak(false)*pl.f.gemm, false)
+	t.Attention = over(pl.prefillFLOPs(l, false), pl.tp*pl.sixteen*pl.f.attentionFraction(l.ctx))
 
 	n := l.decode + l.prefill
 	message := n * float64(pl.c.Model.Hidden) * 2
@@ -301,17 +301,21 @@ func (pl *plan) busiestTokens(n float64) float64 {
 }
 
 // kv returns the seconds of reading the batch's caches in decode attention, and
-// of touching the constant states (passes: 1 read, 2 read and written). A
-// latent cache is shared by all heads, so much is computed per byte that the
-// tensor cores can be what binds.
-func (pl *plan) kv(l *load, bw, stateBW, flops, passes float64) float64 {
+// of touching the constant states: a bound counts them once, good software
+// reads and writes them. A latent cache is shared by all heads, so much is
+// computed per byte that the tensor cores can be what binds.
+func (pl *plan) kv(l *load, bw, stateBW, flops float64, bound bool) float64 {
 	c, s := &pl.c, &pl.s
-	t := l.batch * c.rankRead(s, l.context) / bw
+	t := l.batch * c.rankRead(s, l.context, bound) / bw
 	if m := &c.Model; m.Attention == catalog.AttentionMLA {
 		width := float64(2*m.KVLoraRank + m.QKRopeHeadDim)
-		t = max(t, over(l.batch*s.full*2*float64(m.Heads)*width*c.top(l.context), pl.tp*flops))
+		t = max(t, over(l.batch*s.full*2*float64(m.Heads)*width*c.top(l.context, bound), pl.tp*flops))
 	}
 	if s.linear > 0 {
+		passes := 2.0
+		if bound {
+			passes = 1
+		}
 		t += passes * l.batch * s.linear * c.stateBytes() / (pl.tp * stateBW)
 	}
 	return t
@@ -328,7 +332,7 @@ func (pl *plan) kvPeak(best bool) float64 {
 
 // prefillFLOPs returns the attention work of the point's prefill tokens: 4 H d
 // per layer and pair of tokens for QK and AV (physics.md section 2).
-func (pl *plan) prefillFLOPs(l *load) float64 {
+func (pl *plan) prefillFLOPs(l *load, bound bool) float64 {
 	if l.prefill == 0 {
 		return 0
 	}
@@ -343,7 +347,7 @@ func (pl *plan) prefillFLOPs(l *load) float64 {
 	case m.FullHeadDim > 0:
 		full = 2 * float64(m.FullHeadDim)
 	}
-	return 2 * float64(m.Heads) * l.prefill * (s.full*full*c.top(l.ctx) + s.window*window*c.visible(l.ctx))
+	return 2 * float64(m.Heads) * l.prefill * (s.full*full*c.top(l.ctx, bound) + s.window*window*c.visible(l.ctx, bound))
 }
 
 // assumptions says what the model took from elsewhere than this device and this

@@ -1,0 +1,152 @@
+package roofline
+
+import (
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// change is one thing done to the server, as the model sees it.
+type change struct {
+	config  Config
+	at      Point   // where the engine then runs
+	relief  float64 // factor of throughput beside the step's: work that is no longer repeated
+	prefill float64 // factor of a prompt's own processing beside the step's
+	cap     float64 // throughput cannot grow by more than this factor; 0: no cap
+	note    string
+}
+
+func (p *Performance) unchanged() change {
+	return change{config: p.Config, at: p.Measured.Point, relief: 1, prefill: 1}
+}
+
+// beyond reports that the measured step is not the modelled one: something else
+// sets the pace, and a ratio of modelled steps says little about it.
+func (p *Performance) beyond() bool { return p.Raw > scaleMost }
+
+// Fractions of a predicted benefit at the ends of a range. The lower half is
+// physics.md section 10's; the upper is the achievable ceiling's own band.
+const (
+	benefitLeast = 0.5
+	benefitMost  = 1.25
+)
+
+// predict turns a change into ranges. What the model does not explain of the
+// measured step may be a factor of everything (slower kernels) or a fixed time
+// (the host); the two are the ends and half of each is the middle.
+func (p *Performance) predict(ch change) Gain {
+	m := &p.Measured
+	was, is := p.Now.Achievable.Total(), p.seconds(ch.config, ch.at)
+	batch := ch.at.Batch / m.Batch
+	excess := max(0, min(p.Raw, scaleMost)-1) * was
+	step := func(fixed float64) float64 {
+		factor := 1 + (1-fixed)*excess/was
+		return (is*factor + fixed*excess) / (was + excess)
+	}
+	rate := func(fixed float64) float64 { return batch / step(fixed) * ch.relief }
+	mid := rate(0.5)
+	low, high := min(rate(0), rate(1)), max(rate(0), rate(1))
+	g := Gain{Throughput: spread(low-1, mid-1, high-1), Note: ch.note}
+	g.Throughput.Low.V = max(-1, g.Throughput.Low.V)
+	if ch.cap > 0 {
+		g.Throughput.High.V = min(g.Throughput.High.V, max(mid, ch.cap)-1)
+	}
+	itl := func(throughput stat.Opt) stat.Opt {
+		return stat.Some(batch/max(1e-9, 1+throughput.V) - 1)
+	}
+	g.ITL = Range{itl(g.Throughput.High), itl(g.Throughput.Mid), itl(g.Throughput.Low)}
+	g.TTFT = p.firstToken(ch, mid, step(0.5))
+	if p.beyond() {
+		g.Throughput.Mid, g.ITL.Mid, g.TTFT.Mid = stat.None, stat.None, stat.None
+		g.Note = join(g.Note, fmt.Sprintf("steps are %.0f times slower than modelled: whatever causes that comes first", p.Raw))
+	}
+	return g
+}
+
+// spread makes the range of a relative change: of a benefit, half of its low end
+// to at least a quarter above the middle; of a loss the mirror image.
+func spread(low, mid, high float64) Range {
+	if mid < 0 {
+		return Range{stat.Some(min(low, mid*benefitMost)), stat.Some(mid), stat.Some(max(mid, high*benefitLeast))}
+	}
+	return Range{stat.Some(min(mid, low*benefitLeast)), stat.Some(mid), stat.Some(max(high, mid*benefitMost))}
+}
+
+// firstToken predicts the time to the first token: what it waits in the queue
+// follows Little's law at the new rate, the rest follows the step.
+func (p *Performance) firstToken(ch change, rate, step float64) Range {
+	m := &p.Measured
+	if !positive(m.TTFTSeconds) {
+		return Range{}
+	}
+	ttft := m.TTFTSeconds.V
+	queue := m.queue()
+	if !queue.OK {
+		return Range{}
+	}
+	own := ttft - queue.V
+	after := 0.0
+	if q := m.Waiting.Or(0); q > 0 && rate > 0 {
+		left := max(0, m.Batch+q-ch.at.Batch)
+		after = queue.V * left / q / rate
+	} else if q == 0 && ch.at.Batch < m.Batch && rate > 0 && m.WorkloadKnown && positive(m.OutputPerS) {
+		// Sequences sent back to a queue that was empty.
+		after = (m.Batch - ch.at.Batch) * m.Workload.Output / (m.OutputPerS.V * rate)
+	}
+	mid := (after+own*ch.prefill*step)/ttft - 1
+	// The ends: the own part does not follow the step, or half of the change
+	// (of a loss, a quarter more) comes true.
+	other := (after+own*ch.prefill)/ttft - 1
+	return latency(spread(-max(mid, other), -mid, -min(mid, other)))
+}
+
+// latency mirrors the range of a benefit into that of a time, which cannot fall
+// below zero.
+func latency(r Range) Range {
+	r = Range{r.High.Times(-1), r.Mid.Times(-1), r.Low.Times(-1)}
+	r.Low.V = max(-1, r.Low.V)
+	return r
+}
+
+// queue returns the mean wait before scheduling, at most the whole time to the
+// first token; from Little's law where it was not measured.
+func (m *Measured) queue() stat.Opt {
+	q := m.QueueSeconds
+	if !q.OK && m.Waiting.OK && m.WorkloadKnown && positive(m.OutputPerS) {
+		q = stat.Some(m.Waiting.V * m.Workload.Output / m.OutputPerS.V)
+	}
+	if !q.OK && m.Waiting.OK && m.Waiting.V == 0 {
+		q = stat.Some(0)
+	}
+	if q.OK {
+		q.V = min(q.V, m.TTFTSeconds.Or(q.V))
+	}
+	return q
+}
+
+// finalContext is the resident context of a sequence at its end: a pool that
+// holds fewer of these preempts.
+func (m *Measured) finalContext() float64 {
+	if m.WorkloadKnown {
+		return m.Context + m.Workload.Output/2
+	}
+	return m.Context
+}
+
+// holds returns how many sequences a pool of tokens holds to their end; absent
+// where the pool or the context is unknown.
+func (m *Measured) holds(pool stat.Opt) stat.Opt {
+	return pool.Div(stat.Some(m.finalContext()))
+}
+
+// reach returns the batch that waiting requests, seats and pool allow.
+func (m *Measured) reach(seats, pool stat.Opt) float64 {
+	b := m.Batch + m.Waiting.Or(0)
+	if positive(seats) {
+		b = min(b, seats.V)
+	}
+	if h := m.holds(pool); h.OK {
+		b = min(b, h.V)
+	}
+	return max(b, m.Batch)
+}
