@@ -20,14 +20,14 @@ import (
 // Scenarios are small text files under testdata: what a server is, what its
 // windows showed, what the rules must say. testdata/README.md has the language.
 
-// TestScenarios runs every case of every testdata/*.test file.
+// TestScenarios runs every case of every testdata/*.scenario file.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "*.test"))
+	files, err := filepath.Glob(filepath.Join("testdata", "*.scenario"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenario files: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".test"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".scenario"), func(t *testing.T) {
 			cases, err := readScenarios(file)
 			if err != nil {
 				t.Fatal(err)
