@@ -101,6 +101,7 @@ type gpuIndex struct {
 	names   [][]gpuName // name and aliases of an entry
 	all     []words     // every token of an entry's names
 	arch    []words
+	users   int // the first entries are a user's
 }
 
 func newGPUIndex(gpus []GPU) gpuIndex {
@@ -142,6 +143,7 @@ func (c *Catalog) FindGPU(name string, vramBytes float64) (GPU, error) {
 				found = append(found, i)
 			}
 		}
+		found = preferUsers(found, x.users)
 		if len(found) > 1 && vramBytes > 0 {
 			if near := slices.DeleteFunc(slices.Clone(found), func(i int) bool { return !x.memoryNear(i, vramBytes) }); len(near) > 0 {
 				found = near

@@ -39,6 +39,16 @@ func unknown(kind, name string, nearest []string) error {
 		kind, name, ErrUnknown, strings.Join(nearest, ", "), flag)
 }
 
+// preferUsers leaves only a user's entries where any are among the hits,
+// which are in order.
+func preferUsers(hits []int, users int) []int {
+	n, _ := slices.BinarySearch(hits, users)
+	if n > 0 {
+		return hits[:n]
+	}
+	return hits
+}
+
 // words is a sorted set of tokens.
 type words []string
 

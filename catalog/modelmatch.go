@@ -14,6 +14,7 @@ type modelIndex struct {
 	names   [][]modelName // id and aliases of an entry
 	lower   [][]string    // the same as they are written, without publisher
 	all     []words       // every token of an entry's names
+	users   int           // the first entries are a user's
 }
 
 func newModelIndex(models []Model) modelIndex {
@@ -52,30 +53,30 @@ func (c *Catalog) FindModel(name string) (Model, error) {
 		}
 	}
 	for _, fits := range []func(m Model, n modelName) (extra int, ok bool){q.equals, q.saysLess, q.saysMore} {
-		type hit struct{ extra, i int }
-		var hits []hit
+		var hits []int
+		extra := make([]int, len(x.entries)) // how far the best of an entry's names is off
 		for i, m := range x.entries {
-			best := hit{math.MaxInt, i}
+			extra[i] = math.MaxInt
 			for _, n := range x.names[i] {
-				if extra, ok := fits(m, n); ok {
-					extra = 2*extra + pick(slices.Equal(q.context, n.context), 0, 1)
-					best.extra = min(best.extra, extra)
+				if more, ok := fits(m, n); ok {
+					extra[i] = min(extra[i], 2*more+pick(slices.Equal(q.context, n.context), 0, 1))
 				}
 			}
-			if best.extra < math.MaxInt {
-				hits = append(hits, best)
+			if extra[i] < math.MaxInt {
+				hits = append(hits, i)
 			}
 		}
 		if len(hits) == 0 {
 			continue
 		}
-		slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(a.extra, b.extra) })
-		first := x.entries[hits[0].i]
+		hits = preferUsers(hits, x.users)
+		slices.SortStableFunc(hits, func(a, b int) int { return cmp.Compare(extra[a], extra[b]) })
+		first := x.entries[hits[0]]
 		err := &AmbiguousError{Kind: "model", Name: name}
 		same := true
-		for _, h := range hits {
-			same = same && sameShape(first, x.entries[h.i])
-			err.Candidates = append(err.Candidates, x.entries[h.i].ID)
+		for _, i := range hits {
+			same = same && sameShape(first, x.entries[i])
+			err.Candidates = append(err.Candidates, x.entries[i].ID)
 		}
 		if same {
 			return first, nil
