@@ -240,3 +240,31 @@ func TestAchievedOverrides(t *testing.T) {
 		t.Errorf("assumptions %q on a measured device", s.Assumptions)
 	}
 }
+
+// Mixture-of-experts decode that physics.md section 7 lists, at batch 4: the
+// band that Operate prints holds the measured step.
+func TestMoEWithinBand(t *testing.T) {
+	for _, tc := range []struct {
+		model    string
+		gpu      string
+		tp       int
+		weight   catalog.DType
+		measured float64 // ms
+	}{
+		{"openai/gpt-oss-120b", "NVIDIA H100 80GB HBM3", 2, catalog.MXFP4, 5.75},
+		{"openai/gpt-oss-120b", "NVIDIA H100 80GB HBM3", 1, catalog.MXFP4, 8.31},
+		{"openai/gpt-oss-120b", "NVIDIA A100-SXM4-80GB", 1, catalog.MXFP4, 11.67},
+		{"zai-org/GLM-4.6", "NVIDIA H200", 8, catalog.BF16, 18.1},
+		{"deepseek-ai/DeepSeek-R1", "NVIDIA H200", 8, catalog.FP8, 19.4},
+	} {
+		c := bf16(mustGPU(t, tc.gpu), mustModel(t, tc.model), tc.tp)
+		c.Weight = tc.weight
+		s := c.Step(Point{Batch: 4, Context: 500, Tokens: 4})
+		lower, upper := c.band()
+		fast, slow := 1e3*s.Achievable.Total()/upper, 1e3*s.Achievable.Total()/lower
+		t.Logf("%s %s TP %d: measured %.1f ms, achievable %.1f (%.1f to %.1f), ideal %.1f", tc.model, tc.gpu, tc.tp, tc.measured, 1e3*s.Achievable.Total(), fast, slow, 1e3*s.Ideal.Total())
+		if tc.measured < fast || tc.measured > slow {
+			t.Errorf("%s TP %d: measured %.1f ms lies outside %.1f to %.1f", tc.model, tc.tp, tc.measured, fast, slow)
+		}
+	}
+}
