@@ -1,0 +1,208 @@
+package report
+
+import (
+	"cmp"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// CeilingSchema names the document that WriteCeilingJSON writes.
+const CeilingSchema = "rooftop.ceiling/v1"
+
+// Input is one input of a ceiling with where it came from.
+type Input struct {
+	Name   string
+	Value  any // string, bool, int or float64
+	Unit   string
+	Source engine.Source
+}
+
+// Ceiling is the answer to what hardware allows, without a server.
+type Ceiling struct {
+	Inputs        []Input
+	Classic       *roofline.Classic // nil where it could not be computed
+	ClassicReason string
+	ClassicMinTP  stat.Opt // the documented rule's least TP
+	Physical      roofline.CeilingResult
+}
+
+// CeilingInputs lists the inputs of a ceiling in a fixed order. sources says
+// where each came from by its name (model, gpu, tensor_parallel_size,
+// weight_dtype, kv_cache_dtype, batch, context_tokens, prompt_tokens,
+// gpu_memory_utilization, enforce_eager); one that it lacks is a default.
+func CeilingInputs(c roofline.Config, in roofline.CeilingInput, sources map[string]engine.Source) []Input {
+	list := []Input{
+		{"model", c.Model.ID, "", ""},
+		{"gpu", c.GPU.Name, "", ""},
+		{"tensor_parallel_size", c.TP, "GPUs", ""},
+		{"pipeline_parallel_size", c.PP, "GPUs", ""},
+		{"weight_dtype", string(c.Weight), "", ""},
+		{"kv_cache_dtype", string(c.KV), "", ""},
+		{"compute_dtype", string(c.Compute), "", ""},
+		{"batch", in.Batch, "req", ""},
+		{"context_tokens", in.Context, "tok", ""},
+		{"prompt_tokens", in.Prompt, "tok", ""},
+		{"gpu_memory_utilization", in.Utilization, "ratio", ""},
+		{"enforce_eager", c.Eager, "", ""},
+	}
+	for i := range list {
+		list[i].Source = cmp.Or(sources[list[i].Name], engine.FromDefault)
+	}
+	return list
+}
+
+// fact gives an input the shape of a fact.
+func (i Input) fact() fact {
+	return row(i.Name, i.Unit, engine.Know(i.Value, i.Source, ""))
+}
+
+// WriteCeilingJSON writes c as one rooftop.ceiling/v1 object, indented, with a
+// trailing newline.
+func WriteCeilingJSON(w io.Writer, c *Ceiling) error {
+	var inputs object
+	for _, in := range c.Inputs {
+		f := in.fact()
+		source, note := wireSource(f.source, f.note)
+		inputs = append(inputs, member{in.Name, object{{"value", cleanNumber(f.value)}, {"unit", f.unit}, {"source", source}, {"note", note}}})
+	}
+	doc := object{{"schema", CeilingSchema}, {"inputs", inputs}}
+	if c.Classic != nil {
+		classic, _ := clean(c.Classic).(object)
+		doc = append(doc, member{"classic", append(classic, member{"min_tp", number(c.ClassicMinTP)})})
+	} else {
+		doc = append(doc, member{"classic", nil}, member{"classic_reason", cmp.Or(c.ClassicReason, "not computed")})
+	}
+	return encode(w, append(doc, member{"physical", clean(c.Physical)}), "  ")
+}
+
+// cleanNumber makes a value that is no number absent.
+func cleanNumber(v any) any {
+	if f, ok := v.(float64); ok {
+		return number(stat.Some(f))
+	}
+	return v
+}
+
+// WriteCeilingPlain writes c as text: whether it fits, what decode and prefill
+// can reach and what binds; the documented formulas beside it.
+func WriteCeilingPlain(w io.Writer, c *Ceiling, o Options) error {
+	r := &ceilingPage{page: newPage(w, o), c: c}
+	r.head()
+	r.fits()
+	r.rates()
+	r.classic()
+	if o.Verbose {
+		r.inputs()
+	}
+	return r.flush()
+}
+
+type ceilingPage struct {
+	*page
+	c *Ceiling
+}
+
+// input is an input as text, "" where it is not there.
+func (r *ceilingPage) input(name string) string {
+	for _, in := range r.c.Inputs {
+		if in.Name == name && in.Value != nil {
+			return factValue(in.fact())
+		}
+	}
+	return ""
+}
+
+func (r *ceilingPage) head() {
+	r.title(r.input("model")+" on "+r.input("tensor_parallel_size")+nbsp+"×"+nbsp+r.input("gpu"), "all figures (est)")
+	parts := []string{
+		"weights" + nbsp + r.input("weight_dtype"), "KV" + nbsp + r.input("kv_cache_dtype"),
+		r.input("batch") + nbsp + "sequences of" + nbsp + r.input("context_tokens") + nbsp + "tokens",
+		"prompts of" + nbsp + r.input("prompt_tokens") + nbsp + "tokens",
+	}
+	r.para(0, 2, r.text(muted, strings.Join(parts, nbsp+"· ")))
+}
+
+// fits says whether the weights leave room for a cache, and for how much.
+func (r *ceilingPage) fits() {
+	p := &r.c.Physical
+	weights := show(finite(stat.Some(p.WeightBytes/1e9)), "GB")
+	r.blank()
+	capacity := finite(p.KVCapacityTokens)
+	tp := ""
+	if p.MinTP.OK && count(p.MinTP.V) != r.input("tensor_parallel_size") {
+		tp = "; the least that fits is TP " + count(p.MinTP.V)
+	}
+	if r.c.ClassicMinTP.OK && p.MinTP.OK && r.c.ClassicMinTP != p.MinTP {
+		tp += " (the documented rule says " + count(r.c.ClassicMinTP.V) + ")"
+	}
+	switch {
+	case !capacity.OK:
+		r.para(0, 2, text{r.mark(muted, "not known"), r.span(body, " whether it fits: the GPU's memory is not in the catalog. Weights take "+weights)})
+	case !p.Fits:
+		r.para(0, 2, text{r.mark(bad, "does not fit:"), r.span(body, " the weights take "+weights+" and leave no room for a KV cache"+tp)})
+	default:
+		s := " the weights take " + weights + tp
+		r.para(0, 2, text{r.mark(ok, "fits:"), r.span(body, s)})
+		s = "the KV pool holds about " + significant(capacity.V) + nbsp + "tokens"
+		if p.KVCapacityLow.OK && p.KVCapacityHigh.OK {
+			s += " (" + significant(p.KVCapacityLow.V) + " to " + significant(p.KVCapacityHigh.V) + ")"
+		}
+		if n := finite(p.MaxSequences); n.OK {
+			s += ": " + strconv.Itoa(int(min(n.V, 1<<40))) + " sequences of that context"
+		}
+		each, eachUnit := memory(p.KVBytesPerToken)
+		r.para(2, 2, r.text(body, s+"; "+each+nbsp+eachUnit+" a token"))
+	}
+}
+
+// rates holds the ideal against the achievable.
+func (r *ceilingPage) rates() {
+	p := &r.c.Physical
+	r.blank()
+	t := &table{}
+	head := func(s string) cell { return cell{t: r.text(muted, s), right: true} }
+	t.add(cell{t: r.text(strong, "Ceiling")}, head("ideal"), head("achievable"), cell{})
+	add := func(label, unit string, ideal, reach stat.Opt, note string) {
+		t.add(cell{t: r.text(body, nbsp+nbsp+label)}, cell{t: r.text(strong, show(finite(ideal), unit)), right: true},
+			cell{t: r.text(strong, show(finite(reach), unit)), right: true}, cell{t: r.text(muted, note)})
+	}
+	band := ""
+	if p.DecodeAchievableUpper > 0 {
+		band = significant(p.DecodeAchievableLower) + " to " + significant(p.DecodeAchievableUpper)
+	}
+	add("decode", "tok/s", stat.Some(p.DecodeIdealTokensPerS), stat.Some(p.DecodeAchievableTokensPerS), band)
+	add("decode step", "s", stat.Some(p.StepIdealS), stat.Some(p.StepAchievableS), "= ITL")
+	add("prefill", "tok/s", p.PrefillIdealTokensPerS, p.PrefillAchievableTokensS, "")
+	r.table(0, t)
+	r.bindings(p.Binding, p.TermsS)
+	if p.RidgeTokens.OK {
+		r.line(indent, r.text(body, "compute binds above "+count(p.RidgeTokens.V)+" tokens a step"))
+	}
+}
+
+func (r *ceilingPage) classic() {
+	r.heading("Classic", "the documented formulas, for comparison")
+	if r.c.Classic == nil {
+		r.para(indent, indent+2, r.text(muted, absent+" "+cmp.Or(r.c.ClassicReason, "not computed")))
+		return
+	}
+	r.pairs(classicPairs(r.c.Classic, true))
+}
+
+func (r *ceilingPage) inputs() {
+	r.heading("Inputs", "")
+	t := &table{}
+	for _, in := range r.c.Inputs {
+		t.add(cell{t: r.text(body, in.Name)}, cell{t: r.text(muted, string(in.Source))}, cell{t: r.text(strong, r.input(in.Name))})
+	}
+	r.table(indent, t)
+	r.terms(r.c.Physical.TermsS, r.c.Physical.IdealTermsS)
+	for _, a := range r.c.Physical.Assumptions {
+		r.para(indent, indent+2, r.text(muted, "assumed: "+a))
+	}
+}

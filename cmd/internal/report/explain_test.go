@@ -1,0 +1,70 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/rules"
+)
+
+func TestExplainEverything(t *testing.T) {
+	var index bytes.Buffer
+	if err := WriteIndex(&index, rules.Explanations(), catalog.Default().Metrics(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	checkWidth(t, index.String(), 80)
+	for _, e := range rules.Explanations() {
+		t.Run(string(e.ID), func(t *testing.T) {
+			if !strings.Contains(index.String(), string(e.ID)) {
+				t.Error("it is not in the index")
+			}
+			for _, columns := range []int{40, 80} {
+				var b bytes.Buffer
+				if err := WriteExplanation(&b, e, Options{Width: columns, ASCII: true}); err != nil {
+					t.Fatal(err)
+				}
+				checkWidth(t, b.String(), columns)
+				flat := strings.Join(strings.Fields(b.String()), "")
+				for _, s := range append(append([]string{string(e.ID), e.Rule}, e.Condition...), e.Remedy...) {
+					if !strings.Contains(flat, strings.Join(strings.Fields(sevenBit(s)), "")) {
+						t.Errorf("at %d columns the page lost %q", columns, s)
+					}
+				}
+			}
+		})
+	}
+	for _, m := range catalog.Default().Metrics() {
+		t.Run(m.Key, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := WriteMetric(&b, m, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			checkWidth(t, b.String(), 80)
+			for _, n := range m.Names {
+				if !strings.Contains(b.String(), "vllm:"+n) {
+					t.Errorf("the page lacks the name %s", n)
+				}
+			}
+		})
+	}
+}
+
+func TestExplanationGolden(t *testing.T) {
+	e := rules.Explanation{
+		ID: "seat-saturation", Rule: "R5", Title: "Seat saturation", Group: "seats", Impact: 4,
+		Condition:  []string{"running lies within half a request of the seats", "at least 30 % of the requests in the server wait for capacity"},
+		Thresholds: []rules.Threshold{{Name: "|running − max_num_seqs|", Op: "<=", Value: .5, Unit: "req", Source: "documented rules"}, {Name: "queued / (running + queued)", Op: ">=", Value: .3, Unit: "ratio", Source: "documented rules"}},
+		Formula:    []string{"seats needed = running + queued, rounded up to a size of which vLLM captures a CUDA graph"},
+		Gate:       "fired in at least 3 windows and in at least 25 % of those that could be judged",
+		Confidence: []string{"0.90 where time to first token and KV usage are both present", "0.60 where one is absent"},
+		Remedy:     []string{"KV peak below 80 %: raise --max-num-seqs", "KV peak from 80 %: more KV or a replica"},
+		Limits:     []string{"no vLLM release exports max_num_seqs: where the launch command cannot be read, give -m"},
+	}
+	var b bytes.Buffer
+	if err := WriteExplanation(&b, e, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "explanation-80", b.Bytes())
+}

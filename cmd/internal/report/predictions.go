@@ -1,0 +1,104 @@
+package report
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// predicted names the metrics of predictions as a person knows them.
+func predicted(metric string) string {
+	labels := map[string]string{
+		"generation_tokens_per_s": "output",
+		"prompt_tokens_per_s":     "prompt",
+		"requests_per_s":          "requests",
+		"ttft_mean_s":             "TTFT",
+		"ttft_p99_s":              "TTFT p99",
+		"itl_mean_s":              "ITL",
+		"itl_p99_s":               "ITL p99",
+		"tpot_mean_s":             "TPOT",
+		"e2e_mean_s":              "end to end",
+		"queue_mean_s":            "queue",
+		"usd_per_million_tokens":  "$/1M tok",
+	}
+	return cmp.Or(labels[metric], metric)
+}
+
+// expectation is the predicted effect: from, to, the change and its range.
+func (r *plain) expectation(list []engine.Prediction) *table {
+	t := &table{}
+	for _, p := range list {
+		now := r.value(p.Metric)
+		relative := p.Unit == "ratio" || p.Unit == ""
+		mid, low, high := finite(p.Mid), finite(p.Low), finite(p.High)
+		change := predictedChange(low, mid, high, p.Unit)
+		then := mid
+		if relative {
+			then = stat.None
+			if now.Value.OK && mid.OK {
+				then = stat.Some(now.Value.V * (1 + mid.V))
+			}
+		}
+		t.add(
+			cell{t: r.text(body, predicted(p.Metric))},
+			cell{t: r.text(body, fromTo(now, then)), right: true},
+			cell{t: r.text(accent, change[0]), right: true},
+			cell{t: r.text(muted, strings.TrimSpace(change[1]+" "+est(now.Source)))},
+		)
+	}
+	return t
+}
+
+func finite(o stat.Opt) stat.Opt {
+	if number(o) == nil {
+		return stat.None
+	}
+	return o
+}
+
+// fromTo writes a value and what it becomes, the unit once where it is the same.
+func fromTo(now engine.Quantity, then stat.Opt) string {
+	switch {
+	case !now.Value.OK && !then.OK:
+		return ""
+	case !then.OK:
+		return show(now.Value, now.Unit)
+	case !now.Value.OK:
+		return "→ " + show(then, now.Unit)
+	}
+	a, unitA := amount(now.Value.V, now.Unit)
+	b, unitB := amount(then.V, now.Unit)
+	if unitA == unitB {
+		return strings.TrimSpace(a + nbsp + "→" + nbsp + b + nbsp + unitA)
+	}
+	return a + nbsp + unitA + nbsp + "→" + nbsp + b + nbsp + unitB
+}
+
+// predictedChange splits a prediction into its middle and its range.
+func predictedChange(low, mid, high stat.Opt, unit string) [2]string {
+	one := func(o stat.Opt) string { return change(o.V) + nbsp + "%" }
+	span := func(a, b stat.Opt) string { return "(" + change(a.V) + " to " + change(b.V) + nbsp + "%)" }
+	if unit != "ratio" && unit != "" {
+		one = func(o stat.Opt) string { return show(o, unit) }
+		span = func(a, b stat.Opt) string { return "(" + show(a, unit) + " to " + show(b, unit) + ")" }
+	}
+	switch {
+	case mid.OK && low.OK && high.OK:
+		return [2]string{one(mid), span(low, high)}
+	case mid.OK && high.OK:
+		return [2]string{one(mid), "(at most " + one(high) + ")"}
+	case mid.OK && low.OK:
+		return [2]string{one(mid), "(at least " + one(low) + ")"}
+	case mid.OK:
+		return [2]string{one(mid), ""}
+	case low.OK && high.OK:
+		return [2]string{"", one(low) + " to " + one(high)}
+	case high.OK:
+		return [2]string{"", "unknown until tried, up to " + one(high)}
+	case low.OK:
+		return [2]string{"", "unknown until tried, at least " + one(low)}
+	}
+	return [2]string{"", "unknown until tried"}
+}

@@ -1,0 +1,66 @@
+package report
+
+import "strings"
+
+// tone is what a piece of text means. Colour only repeats what the words and
+// symbols say.
+type tone uint8
+
+const (
+	body tone = iota
+	strong
+	muted
+	accent
+	ok
+	warn
+	bad
+)
+
+// sgr returns the ANSI-16 sequence of a tone: the terminal's own theme decides
+// how it looks. "" is plain.
+func (t tone) sgr() string {
+	switch t {
+	case strong:
+		return "\x1b[1m"
+	case muted:
+		return "\x1b[90m"
+	case accent:
+		return "\x1b[1;36m"
+	case ok:
+		return "\x1b[32m"
+	case warn:
+		return "\x1b[33m"
+	case bad:
+		return "\x1b[31m"
+	}
+	return ""
+}
+
+const sgrReset = "\x1b[0m"
+
+// symbol returns the mark of a tone that stands before its word.
+func (t tone) symbol() string {
+	switch t {
+	case ok:
+		return "●"
+	case warn:
+		return "▲"
+	case bad:
+		return "✖"
+	}
+	return absent
+}
+
+// absent stands for a value that is not there.
+const absent = "–"
+
+// nbsp holds a number and its unit together in a wrapped line.
+const nbsp = "\u00a0"
+
+// asciiOf spells what the report itself draws, and the commonest other signs,
+// in seven bits.
+var asciiOf = strings.NewReplacer(
+	"●", "*", "▲", "!", "✖", "x", "–", "-", "—", "-", "−", "-", "→", "->", "←", "<-", "×", "x", "·", "|",
+	"█", "#", "░", "=", "╌", ".", "▏", "|", "…", "...", "≥", ">=", "≤", "<=", "≈", "~", "±", "+-", "µ", "u", "μ", "u", "°", "", "∞", "inf",
+	"“", `"`, "”", `"`, "‘", "'", "’", "'", "²", "2", "³", "3", "¹", "1", "½", "1/2", "Δ", "delta", "†", "^", "÷", "/", "é", "e", "ü", "u", "ö", "o", "ä", "a",
+)
