@@ -80,8 +80,8 @@ type Client struct {
 	timeout   time.Duration
 	maxBytes  int64
 	userAgent string
-	http      http.Client
-	turn      chan struct{} // holds one value while a request is in flight
+	transport *http.Transport // used bare: nothing here follows a redirect by itself
+	turn      chan struct{}   // holds one value while a request is in flight
 
 	mu    sync.Mutex
 	moved map[string]string // endpoint to the path on the same server that it redirects to
@@ -126,19 +126,16 @@ func NewClient(o Options) (*Client, error) {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	}
-	c.http = http.Client{
-		Transport: &http.Transport{
-			Proxy:                  nil,
-			DialContext:            dial,
-			TLSClientConfig:        tlsConfig,
-			MaxConnsPerHost:        1,
-			MaxIdleConnsPerHost:    1,
-			IdleConnTimeout:        time.Minute,
-			MaxResponseHeaderBytes: 64 << 10,
-			// Compressing costs the server, on the event loop that streams tokens.
-			DisableCompression: true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	c.transport = &http.Transport{
+		Proxy:                  nil,
+		DialContext:            dial,
+		TLSClientConfig:        tlsConfig,
+		MaxConnsPerHost:        1,
+		MaxIdleConnsPerHost:    1,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+		// Compressing costs the server, on the event loop that streams tokens.
+		DisableCompression: true,
 	}
 	return c, nil
 }
@@ -147,7 +144,7 @@ func NewClient(o Options) (*Client, error) {
 func (c *Client) Target() Target { return c.target }
 
 // Close drops the idle connection.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // maxRedirects bounds a chain of redirects within the same server.
 const maxRedirects = 3
@@ -228,7 +225,7 @@ func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (bod
 	if !c.token.IsZero() {
 		req.Header.Set("Authorization", "Bearer "+c.token.value)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
 		return buf, "", err
 	}
@@ -309,6 +306,8 @@ func hint(code int, withToken bool) string {
 		return "the API key was not accepted"
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return "it wants a key; give --api-key-file"
+	case code == http.StatusBadRequest:
+		return "does it speak TLS? try --url https://"
 	case code == http.StatusNotFound:
 		return "is this the port of a vLLM server? check --url"
 	case code == http.StatusTooManyRequests:
@@ -329,7 +328,6 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 		return fmt.Errorf("%w: %s", ErrUnreachable, fmt.Sprintf(format, a...))
 	}
 	var (
-		urlErr    *url.Error
 		dns       *net.DNSError
 		authority x509.UnknownAuthorityError
 		hostname  x509.HostnameError
@@ -337,9 +335,6 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 		record    tls.RecordHeaderError
 		timeout   interface{ Timeout() bool }
 	)
-	if errors.As(err, &urlErr) {
-		err = urlErr.Err // the outer error repeats the URL with its query
-	}
 	switch {
 	case errors.As(err, &dns):
 		return wrap("no host is called %s: check --url", dns.Name)
