@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -80,11 +81,7 @@ func (r *plain) distance() {
 		t.add(cell{t: r.text(accent, glyph)}, cell{t: r.text(body, label)}, cell{t: r.text(strong, value), right: true},
 			cell{t: r.text(body, "tok/s")}, cell{t: r.text(body, percentage), right: true}, cell{t: r.text(muted, note)})
 	}
-	efficiency := finite(p.Efficiency)
-	if !efficiency.OK {
-		efficiency = shareOf(out.Value, ideal)
-	}
-	level("█", "measured", out.Value, efficiency, "")
+	level("█", "measured", out.Value, shareOf(out.Value, ideal), r.byStep(p, ideal))
 	level("░", "achievable", reach, shareOf(reach, ideal), "good software at this load (est)")
 	level("╌", "ideal", ideal, shareOf(ideal, ideal), "this GPU at this load, nothing lost (est)")
 	r.table(indent, t)
@@ -93,6 +90,17 @@ func (r *plain) distance() {
 		r.line(indent, text{r.span(body, "best "), r.span(strong, significant(p.BestTokensPerS.V)+nbsp+"tok/s"),
 			r.span(body, " at "+count(p.BestBatch)+" running, within these seats and this KV pool (est)")})
 	}
+}
+
+// byStep says how far the measured step is from the ideal one where that is
+// another distance than the rate's: steps that wait or stand still.
+func (r *plain) byStep(p *roofline.Operating, ideal stat.Opt) string {
+	const notable = 0.03
+	rate, step := shareOf(r.value("generation_tokens_per_s").Value, ideal), finite(p.Efficiency)
+	if !rate.OK || !step.OK || math.Abs(rate.V-step.V) < notable {
+		return ""
+	}
+	return "by the measured step " + percent(step.V) + " %"
 }
 
 // bindings names what the step's time goes to.

@@ -55,14 +55,10 @@ func (r *plain) grouped(t tone, state string, ids []string) {
 // fired writes one finding that fired: where it stands and what decided.
 func (r *plain) fired(f *engine.Finding) {
 	state, t := "fired", severity(f)
-	windows := fmt.Sprintf("%d of %s", f.Fired, plural(f.Evaluable, "window"))
-	if f.Evaluable == 0 {
-		windows = "as a fact of the run"
-	}
 	if !f.Significant {
 		state, t = "seen", muted
 	}
-	line := text{r.span(strong, string(f.ID)), r.span(muted, " ("+f.Rule+"), "+windows)}
+	line := text{r.span(strong, string(f.ID)), r.span(muted, " ("+f.Rule+"), "+firedIn(f))}
 	switch {
 	case r.d.Recommendation != nil && r.d.Recommendation.Finding == f.ID:
 		line = append(line, r.span(accent, " → recommended"))
@@ -76,6 +72,14 @@ func (r *plain) fired(f *engine.Finding) {
 	if f.Fix != nil && f.Fix.Withheld != "" {
 		r.para(stateColumn, stateColumn, r.text(muted, "listed, not recommended: "+f.Fix.Withheld))
 	}
+}
+
+// firedIn says in how many of the windows that could be judged a rule fired.
+func firedIn(f *engine.Finding) string {
+	if f.Evaluable == 0 {
+		return "judged once for the whole run"
+	}
+	return fmt.Sprintf("fired in %d of %s", f.Fired, plural(f.Evaluable, "window"))
 }
 
 // rejected lists what was considered and not taken. Findings whose remedy is

@@ -286,7 +286,6 @@ func client() *engine.Diagnosis {
 		ID: engine.UnderBatching, Rule: "R1", Title: "Under-batching", State: engine.Fired, Significant: true, Fired: 15, Evaluable: 15,
 		Confidence: .8, Impact: 5, Score: 4, Group: engine.GroupLoad, Reason: "15.9 running, less than 25 % of the 180 that the pool holds; 0 waiting", Fix: &fix,
 	}}, append(quiet(engine.KVPressure, engine.KVAdmission, engine.OOMRisk, engine.SeatSaturation), blind()...)...)
-	d.Findings[0].Impact = 3
 	d.Recommendation = &engine.Recommendation{Finding: engine.UnderBatching, Fix: fix}
 	d.Outcome = engine.OutcomeRecommendation
 	return d

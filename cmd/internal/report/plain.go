@@ -196,9 +196,10 @@ func (r *plain) title(id engine.FindingID) string {
 	return string(id)
 }
 
-// severity is the tone of a fired finding: impact 5 of 5 is bad.
+// severity is the tone of a fired finding: impact 5 of 5 is bad, except where
+// nothing is wrong with the server and its clients could ask more of it.
 func severity(f *engine.Finding) tone {
-	if f != nil && f.Impact >= 5 {
+	if f != nil && f.Impact >= 5 && (f.Fix == nil || f.Fix.Kind != engine.KindClient) {
 		return bad
 	}
 	return warn

@@ -58,6 +58,7 @@ func TestPlainGoldens(t *testing.T) {
 		{"-80-ascii", Options{Width: 80, ASCII: true}},
 		{"-80-v", Options{Width: 80, Verbose: true}},
 		{"-80-color", Options{Width: 80, Color: true}},
+		{"-80-classic", Options{Width: 80, Classic: true}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(states())) {
 		list := variants
@@ -92,6 +93,14 @@ func TestNumbers(t *testing.T) {
 				t.Errorf("significant(%v) = %q, want %q", c.v, got, c.want)
 			}
 		})
+	}
+}
+
+func TestWidth(t *testing.T) {
+	for s, want := range map[string]int{"": 0, "plain": 5, "– · × → █ ░ ╌ ● ▲ ✖": 19, "通义千问": 8, "ｆｕｌｌ": 8, "한국어": 6, "🚀": 2, safe("Zu\u0308rich"): 6, safe("\x1b[31m"): 5} {
+		if got := width(s); got != want {
+			t.Errorf("width(%q) = %d, want %d", s, got, want)
+		}
 	}
 }
 

@@ -100,7 +100,11 @@ func settings(f *engine.Facts) []string {
 	word("KV", f.KVCacheDType)
 	number("max"+nbsp+"len", f.MaxModelLen, 1)
 	if f.KVCapacityTokens.Known {
-		s = append(s, "KV"+nbsp+"pool"+nbsp+significant(f.KVCapacityTokens.Value)+nbsp+"tok")
+		pool := "KV" + nbsp + "pool" + nbsp + significant(f.KVCapacityTokens.Value) + nbsp + "tok"
+		if strings.Contains(f.KVCapacityTokens.Note, "(est)") {
+			pool += nbsp + "(est)"
+		}
+		s = append(s, pool)
 	}
 	if f.PrefixCaching.Known {
 		s = append(s, "prefix"+nbsp+"caching"+nbsp+map[bool]string{true: "on", false: "off"}[f.PrefixCaching.Value])

@@ -17,16 +17,12 @@ func (r *plain) rules() {
 	for i := range r.d.Findings {
 		f := &r.d.Findings[i]
 		t, state := stateOf(f)
-		head := text{r.span(strong, string(f.ID)), r.span(muted, " ("+f.Rule+", "+string(f.Group)+")")}
-		if f.Evaluable > 0 {
-			head = append(head, r.span(body, fmt.Sprintf(" fired in %d of %s", f.Fired, plural(f.Evaluable, "window"))))
-		}
-		if f.State == engine.Fired {
-			head = append(head, r.span(muted, fmt.Sprintf(", confidence %.2f × impact %.1f = %.2f", f.Confidence, f.Impact, f.Score)))
-		}
+		head := text{r.span(strong, string(f.ID)), r.span(muted, " ("+f.Rule+", "+string(f.Group)+") "), r.span(body, f.Title)}
 		r.define(indent, stateColumn, text{r.mark(t, state)}, head)
-		if f.Title != "" {
-			r.para(stateColumn, stateColumn, r.text(body, f.Title))
+		if f.State == engine.Fired {
+			r.para(stateColumn, stateColumn, r.text(muted, fmt.Sprintf("%s, confidence %.2f × impact %.0f = score %.2f", firedIn(f), f.Confidence, f.Impact, f.Score)))
+		} else if f.Evaluable > 0 {
+			r.para(stateColumn, stateColumn, r.text(muted, firedIn(f)))
 		}
 		if f.Reason != "" {
 			r.para(stateColumn, stateColumn, r.text(body, f.Reason))
@@ -34,8 +30,8 @@ func (r *plain) rules() {
 		for _, e := range f.Evidence {
 			r.para(stateColumn, stateColumn+2, r.evidence(e))
 		}
-		if len(f.Missing) > 0 {
-			r.para(stateColumn, stateColumn+2, r.text(muted, "lacked "+strings.Join(f.Missing, ", ")))
+		if lacked := strings.Join(f.Missing, ", "); lacked != "" && !strings.Contains(f.Reason, lacked) {
+			r.para(stateColumn, stateColumn+2, r.text(muted, "lacked "+lacked))
 		}
 		if f.SuppressedBy != "" {
 			r.para(stateColumn, stateColumn+2, r.text(muted, "suppressed by "+f.SuppressedBy))
