@@ -20,7 +20,7 @@ func (r *plain) rules() {
 		head := text{r.span(strong, string(f.ID)), r.span(muted, " ("+f.Rule+", "+string(f.Group)+") "), r.span(body, f.Title)}
 		r.define(indent, stateColumn, text{r.mark(t, state)}, head)
 		if f.State == engine.Fired {
-			r.para(stateColumn, stateColumn, r.text(muted, fmt.Sprintf("%s, confidence %.2f × impact %.0f = score %.2f", firedIn(f), f.Confidence, f.Impact, f.Score)))
+			r.para(stateColumn, stateColumn, r.text(muted, fmt.Sprintf("%s, confidence %.2f × impact %.0f = %.2f", firedIn(f), f.Confidence, f.Impact, f.Score)))
 		} else if f.Evaluable > 0 {
 			r.para(stateColumn, stateColumn, r.text(muted, firedIn(f)))
 		}
