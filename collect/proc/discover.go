@@ -40,7 +40,7 @@ func (f FS) Discover(ips, own []netip.Addr, port uint16) (*Server, error) {
 			s.Missing = append(s.Missing, Gap{
 				What:   "owner of the listening socket",
 				Reason: err.Error(),
-				Effect: fmt.Sprintf("the server was taken from the command line of process %d, which names port %d", pid, port),
+				Effect: fmt.Sprintf("the server on port %d was told by the command lines: process %d", port, pid),
 			})
 			return s, nil
 		}
@@ -211,13 +211,14 @@ func (f FS) sockets(pid int, socks []socket) []socket {
 }
 
 // byCommandLine finds the one vLLM server of a user whose command line names the
-// port.
+// port; failing that, the one whose port stands in a config file that cannot be
+// read.
 func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
 	pids, err := f.pids()
 	if err != nil {
 		return 0, false
 	}
-	var found []int
+	var named, unknown []int
 	for _, pid := range pids {
 		root, ok := f.rootOf(pid)
 		if !ok || root != pid || f.uid(pid) != uid {
@@ -225,14 +226,24 @@ func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
 		}
 		argv, _ := f.launchOf(root)
 		cfg, err := launch.Parse(argv, nil, nil)
-		if err == nil && portOf(f.configured(root, argv, cfg)) == port {
-			found = append(found, root)
+		if err != nil {
+			continue
+		}
+		full := f.configured(root, argv, cfg)
+		_, _, given := full.Value("port")
+		switch {
+		case !given && cfg.ConfigPath() != "" && full == cfg:
+			unknown = append(unknown, root)
+		case portOf(full) == port:
+			named = append(named, root)
 		}
 	}
-	if len(found) != 1 {
-		return 0, false
+	for _, found := range [][]int{named, unknown} {
+		if len(found) > 0 {
+			return found[0], len(found) == 1
+		}
 	}
-	return found[0], true
+	return 0, false
 }
 
 // forwarded follows a container runtime's port proxy to the server behind it.

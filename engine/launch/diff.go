@@ -19,7 +19,8 @@ type Change struct {
 func (c Change) String() string {
 	name := c.Name
 	if !c.Variable {
-		name = "--" + dashes(name)
+		head, rest, _ := strings.Cut(name, ".")
+		name = strings.TrimSuffix("--"+dashes(head)+"."+rest, ".")
 	}
 	side := func(s string) string {
 		if s == "" {
@@ -30,8 +31,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s → %s", name, side(c.From), side(c.To))
 }
 
-// Diff lists what a and b set differently, flags before variables, each by name.
-// Spelling, order and where a flag stands make no difference.
+// Diff lists what a and b set differently, flags before variables, each by name;
+// of JSON objects, each key. Spelling, order and where a flag stands make no
+// difference.
 func Diff(a, b *Config) []Change {
 	var changes []Change
 	for _, name := range union(a.names(), b.names()) {
@@ -42,6 +44,12 @@ func Diff(a, b *Config) []Change {
 		}
 		from, _, _ := a.Value(name)
 		to, _, _ := b.Value(name)
+		if oldObject, ok := object(from); ok {
+			if newObject, ok := object(to); ok {
+				changes = append(changes, diffObjects(name, oldObject, newObject)...)
+				continue
+			}
+		}
 		changes = append(changes, Change{Name: name, From: from, To: to})
 	}
 	for _, name := range union(slices.Collect(maps.Keys(a.env)), slices.Collect(maps.Keys(b.env))) {
@@ -53,6 +61,42 @@ func Diff(a, b *Config) []Change {
 		changes = append(changes, Change{Name: name, From: from, To: to, Variable: true})
 	}
 	return changes
+}
+
+func object(text string) (map[string]any, bool) {
+	v, ok := decodeJSON(text)
+	m, isMap := v.(map[string]any)
+	return m, ok && isMap
+}
+
+func diffObjects(name string, a, b map[string]any) []Change {
+	var changes []Change
+	for _, key := range union(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b))) {
+		va, inA := a[key]
+		vb, inB := b[key]
+		ma, isMapA := va.(map[string]any)
+		mb, isMapB := vb.(map[string]any)
+		if isMapA && isMapB {
+			changes = append(changes, diffObjects(name+"."+key, ma, mb)...)
+			continue
+		}
+		from, to := text(va, inA), text(vb, inB)
+		if from != to {
+			changes = append(changes, Change{Name: name + "." + key, From: from, To: to})
+		}
+	}
+	return changes
+}
+
+// text is a JSON value as it would be given as a sub-key.
+func text(v any, present bool) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	if !present {
+		return ""
+	}
+	return encodeJSON(v)
 }
 
 // names lists the flags that are given, canonical.

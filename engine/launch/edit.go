@@ -17,7 +17,8 @@ func (c *Config) With(flag, value string) *Config { return c.set(flag, value, fa
 
 // Override is [Config.With], but leaves the config file alone: what stands there
 // is overridden on the command line. A caller who must not write the user's file
-// wants this.
+// wants this. Sub-keys of a JSON flag in the file ("compilation-config.mode: 3")
+// cannot be overridden by a whole object; they go on to win.
 func (c *Config) Override(flag, value string) *Config { return c.set(flag, value, true) }
 
 func (c *Config) set(flag, value string, keepFile bool) *Config {
@@ -35,7 +36,7 @@ func (c *Config) set(flag, value string, keepFile bool) *Config {
 	if off := truth(value); kindOf(name) == kindTrue && off.known && !off.value {
 		return c.Without(name)
 	}
-	d := c.withoutKeys(name) // sub-keys would win over a whole object
+	d := c.withoutKeys(name, keepFile) // sub-keys would win over a whole object
 	if it := d.last(name); it != nil {
 		if it.source == Cmdline {
 			return d.replace(*it, value)
@@ -103,12 +104,13 @@ func (c *Config) drop(it item) *Config {
 	return d
 }
 
-// withoutKeys returns a copy without the sub-keys of a JSON flag on the command
-// line.
-func (c *Config) withoutKeys(name string) *Config {
+// withoutKeys returns a copy without the sub-keys of a JSON flag.
+func (c *Config) withoutKeys(name string, keepFile bool) *Config {
 	d := c.clone()
 	for {
-		i := slices.IndexFunc(d.items, func(it item) bool { return it.source == Cmdline && it.name == name && len(it.path) > 0 })
+		i := slices.IndexFunc(d.items, func(it item) bool {
+			return it.name == name && len(it.path) > 0 && (it.source == Cmdline || !keepFile && it.node >= 0)
+		})
 		if i < 0 {
 			return d
 		}
@@ -194,8 +196,8 @@ func (c *Config) appendFlag(name, value string) *Config {
 	return c.insert(spell(flag, values, inline))
 }
 
-// insert puts words behind the last flag. A lone "--" ends the flags, so they go
-// before it.
+// insert puts words behind the last flag. A lone "--" ends the flags, and a
+// sub-key without a value would swallow what follows, so they go before those.
 func (c *Config) insert(texts []string) *Config {
 	d := c.clone()
 	l := c.cmd.launch()
@@ -203,11 +205,19 @@ func (c *Config) insert(texts []string) *Config {
 		at := len(ws)
 		if i := slices.IndexFunc(ws[l.args:], func(w word) bool { return w.text == "--" }); i >= 0 {
 			at = l.args + i
+		} else if last := len(c.items) - 1; last >= 0 && c.items[last].dangling() {
+			at = c.items[last].at
 		}
 		return slices.Insert(ws, at, c.newWords(texts, "")...)
 	})
 	d.scan()
 	return d
+}
+
+// dangling tells whether the item takes the next word, whatever it is, and there
+// is none.
+func (it *item) dangling() bool {
+	return it.source == Cmdline && len(it.path) > 0 && !it.inline && it.n == 1
 }
 
 // style spells a name as most flags of the command line are spelled: with
@@ -349,6 +359,9 @@ func (c *Config) Argv() []string { return c.cmd.argv() }
 
 // Shell is [Config.Argv] as one line for a POSIX shell. It may hold secrets.
 func (c *Config) Shell() string {
+	if c.typed {
+		return c.cmd.child.text()
+	}
 	quoted := c.cmd.argv()
 	for i, arg := range quoted {
 		quoted[i] = Quote(arg)

@@ -2,8 +2,10 @@ package launch
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -122,11 +124,9 @@ func fileItem(key string, value *yaml.Node, call form) item {
 		}
 		it.ignored = len(it.values) == 0
 	case yaml.MappingNode:
-		var object any
-		if err := value.Decode(&object); err != nil {
-			it.opaque = true
-		}
-		it.values = []string{encodeJSON(stringKeys(object, 0))}
+		budget := maxNodes
+		it.values = []string{encodeJSON(plain(value, &budget))}
+		it.opaque = budget < 0
 	case yaml.ScalarNode:
 		if value.Style&quotedStyles == 0 && plainBool.MatchString(value.Value) {
 			it.boolean(key, truth(value.Value).value, call)
@@ -168,39 +168,64 @@ func (it *item) boolean(key string, value bool, call form) {
 func scalar(n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		var v any
-		if n.Decode(&v) != nil {
-			return ""
-		}
-		return encodeJSON(stringKeys(v, 0))
+		budget := maxNodes
+		return encodeJSON(plain(n, &budget))
 	case isNull(n):
 		return "None"
 	}
 	return n.Value
 }
 
-// stringKeys makes a decoded YAML value fit for JSON.
-func stringKeys(v any, depth int) any {
-	if depth > 50 {
+// maxNodes bounds what one setting may hold: aliases can make a short file
+// expand without end.
+const maxNodes = 10_000
+
+// plain turns YAML into what JSON can say, by the rules of YAML 1.1, where yes
+// and on are booleans. budget counts down and is negative where it ran out.
+func plain(n *yaml.Node, budget *int) any {
+	if *budget--; *budget < 0 {
 		return nil
 	}
-	switch t := v.(type) {
-	case map[string]any:
-		for k, e := range t {
-			t[k] = stringKeys(e, depth+1)
+	switch n = resolved(n); n.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		for _, base := range merges(n) {
+			if base, ok := plain(base, budget).(map[string]any); ok {
+				maps.Copy(m, base)
+			}
 		}
-	case map[any]any:
-		m := make(map[string]any, len(t))
-		for k, e := range t {
-			m[fmt.Sprint(k)] = stringKeys(e, depth+1)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if key := n.Content[i]; key.Value != "<<" {
+				m[key.Value] = plain(n.Content[i+1], budget)
+			}
 		}
 		return m
-	case []any:
-		for i, e := range t {
-			t[i] = stringKeys(e, depth+1)
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, e := range n.Content {
+			list = append(list, plain(e, budget))
+		}
+		return list
+	case yaml.ScalarNode:
+		return plainScalar(n)
+	}
+	return nil
+}
+
+func plainScalar(n *yaml.Node) any {
+	switch {
+	case n.Style&quotedStyles != 0:
+		return n.Value
+	case plainBool.MatchString(n.Value):
+		return truth(n.Value).value
+	case isNull(n):
+		return nil
+	case n.Tag == "!!int" || n.Tag == "!!float":
+		if text := digits(n.Value); json.Valid([]byte(text)) {
+			return json.Number(text)
 		}
 	}
-	return v
+	return n.Value
 }
 
 // set returns the file with a key's value replaced, or the key appended.

@@ -32,6 +32,7 @@ type Config struct {
 	env   map[string]string
 	file  file
 	items []item // of the config file, then of the command line
+	typed bool   // from one line as a person types it
 }
 
 // Parse reads a launch configuration. argv is the argument vector of the
@@ -63,10 +64,16 @@ func Parse(argv []string, env map[string]string, config []byte) (*Config, error)
 	return c, nil
 }
 
-// ParseCommand is [Parse] for a command line as a person writes it: it is cut
-// into words as a POSIX shell would.
+// ParseCommand is [Parse] for a command line as a person writes it, cut into
+// words as a POSIX shell would. [Config.Shell] gives it back as written; its
+// [Config.Argv] runs it in a shell.
 func ParseCommand(command string, env map[string]string, config []byte) (*Config, error) {
-	return Parse([]string{"sh", "-c", command}, env, config)
+	c, err := Parse([]string{"sh", "-c", command}, env, config)
+	if err != nil {
+		return nil, err
+	}
+	c.typed = true
+	return c, nil
 }
 
 func firstWord(argv []string) string {

@@ -30,6 +30,9 @@ func (c Config) String() string {
 		return ""
 	}
 	quoted := c.Redacted()
+	if c.typed {
+		return quoted[c.cmd.childAt]
+	}
 	for i, arg := range quoted {
 		quoted[i] = quoteRedacted(arg)
 	}
@@ -118,11 +121,14 @@ func (c *Config) secrets() hidden {
 	return hs
 }
 
+// assignable is what may stand before an equals sign: a flag or a variable.
+var assignable = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
 // word hides within one argument: the value behind an equals sign by its name,
 // or as a value of its own.
 func (hs hidden) word(s string) string {
 	name, value, ok := strings.Cut(s, "=")
-	if !ok || strings.ContainsAny(name, " {\"'") {
+	if !ok || !assignable.MatchString(name) {
 		return hs.in(s)
 	}
 	if variable, inner, ok := strings.Cut(value, "="); ok && secretVariable(variable) { // --env=NAME=value
