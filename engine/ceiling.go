@@ -82,6 +82,13 @@ func (r *Run) physical() {
 		QueueSeconds: a.Mean(HistQueue),
 		PreemptsPerS: a.Rate[CounterPreemptions].Times(1 / ranks),
 	}
+	var assumed []string
+	if prompt := a.Rate[CounterPromptTokens]; !m.PrefillPerS.OK && prompt.OK {
+		// Too much work rather than too little: a ceiling that ignored prefill
+		// would call a server slow that is only computing prompts.
+		m.PrefillPerS = prompt.Times(1 / ranks)
+		assumed = append(assumed, "every prompt token is taken as computed: which of them were cached is not known")
+	}
 	m.Batch = a.Running.V / ranks
 	m.PerSequence = 1
 	if drafts := a.Rate[CounterSpecDrafts]; drafts.OK && drafts.V > 0 {
@@ -92,6 +99,9 @@ func (r *Run) physical() {
 	}
 	if f.MaxNumSeqs.Known {
 		m.MaxNumSeqs = stat.Some(float64(f.MaxNumSeqs.Value))
+	}
+	if f.MaxNumBatchedTokens.Known {
+		m.TokenBudget = stat.Some(float64(f.MaxNumBatchedTokens.Value))
 	}
 	context := r.context(m.Batch)
 	if !context.OK {
@@ -112,6 +122,7 @@ func (r *Run) physical() {
 		why(err.Error())
 		return
 	}
+	operating.Assumptions = append(operating.Assumptions, assumed...)
 	c.Physical, r.Perf = &operating, perf
 	if g := a.Rate[CounterGenerationTokens]; g.OK && operating.Impossible(g.V) {
 		c.Impossible = fmt.Sprintf("measured %.0f tok/s is above the ideal ceiling of %.0f tok/s: model, GPU, dtype or tensor parallelism is misread (%s, %s weights, %s, TP %d)",

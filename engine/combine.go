@@ -31,8 +31,8 @@ func (m *weighted) mean() stat.Opt {
 func Combine(windows []Window, f *Facts) Aggregate {
 	var a Aggregate
 	var active struct {
-		running, waiting, deferred, util, mem, dram, power, step, counted weighted
-		rate                                                              [NumCounters]weighted
+		running, waiting, deferred, util, mem, dram, power, steps weighted
+		rate                                                      [NumCounters]weighted
 	}
 	var kv weighted
 	var evaluable [NumCounters]stat.Opt // summed deltas
@@ -92,10 +92,8 @@ func Combine(windows []Window, f *Facts) Aggregate {
 		for h := range w.Hist {
 			a.Hist[h].Merge(&w.Hist[h])
 		}
-		active.step.add(w.StepTime, seconds)
-		active.counted.add(w.CountedStep, seconds)
-		if w.StepTimeFrom != "" {
-			a.StepTimeFrom = w.StepTimeFrom
+		if w.CountedStep.OK && w.CountedStep.V > 0 {
+			active.steps.add(stat.Some(1/w.CountedStep.V), seconds)
 		}
 	}
 	a.Running, a.Waiting, a.Deferred = active.running.mean(), active.waiting.mean(), active.deferred.mean()
@@ -107,21 +105,30 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	a.KVPeak = a.KVPeak.Max(lastKV(windows))
 	a.PromptLen, a.OutputLen = prompt.Mean(), output.Mean()
 	a.GPUs = combineGPUs(windows)
-	a.CountedStep = active.counted.mean()
-	a.combineStep(active.step.mean())
+	a.combineStep(active.steps.mean())
 	a.combineReuse(&evaluable, gauge)
 	a.combinePrefill(f)
 	return a
 }
 
-// combineStep pools inter-token latencies by observation where there are any;
-// other step times are time-weighted.
-func (a *Aggregate) combineStep(mean stat.Opt) {
+// combineStep settles the run's step time. Inter-token latencies are pooled by
+// observation. The others are ratios of sums, not means of ratios: a window in
+// which hardly a token came out would otherwise outweigh all others.
+func (a *Aggregate) combineStep(stepsPerS stat.Opt) {
+	if stepsPerS.OK && stepsPerS.V > 0 {
+		a.CountedStep = stat.Some(1 / stepsPerS.V)
+	}
 	if itl := a.Mean(HistITL); itl.OK && itl.V > 0 {
 		a.StepTime, a.StepTimeFrom = itl, "itl"
 		return
 	}
-	a.StepTime = mean
+	if a.CountedStep.OK {
+		a.StepTime, a.StepTimeFrom = a.CountedStep, "steps"
+		return
+	}
+	if step := a.Running.Div(a.Rate[CounterGenerationTokens]); step.OK && step.V > 0 {
+		a.StepTime, a.StepTimeFrom = step, "rate"
+	}
 }
 
 // combineReuse works out the prefix-cache hit rate, or why there is none.

@@ -106,17 +106,23 @@ func stepOrigin(from string) Origin {
 // of them, a mean falls back to the server's lifetime and says "since start";
 // a quantile has no fallback: a stale p99 is worse than none.
 func (a *Aggregate) latencies(q *quantities) {
+	why := func(h Hist) string {
+		if a.Windows.Active > 0 && !a.Hist[h].OK && !a.Lifetime[h].OK {
+			return whyNoPage
+		}
+		return whyNoFinish
+	}
 	mean := func(name string, h Hist) {
 		v := a.Mean(h)
 		if v.OK || !a.Lifetime[h].OK || a.Windows.Evaluable == 0 {
-			q.put(name, "s", v, Measured, whyNoFinish)
+			q.put(name, "s", v, Measured, why(h))
 			return
 		}
 		q.put(name, "s", a.Lifetime[h], Measured, "")
 		q.note("since start: nothing was observed in the run")
 	}
 	p99 := func(name string, h Hist) {
-		q.put(name, "s", a.P99(h), Measured, whyNoFinish)
+		q.put(name, "s", a.P99(h), Measured, why(h))
 		if res := a.Hist[h].Resolution(0.99); res.OK {
 			q.note("bucket width " + formatSeconds(res.V))
 		}
@@ -131,10 +137,16 @@ func (a *Aggregate) latencies(q *quantities) {
 	mean("queue_mean_s", HistQueue)
 	mean("prefill_mean_s", HistPrefill)
 	mean("decode_mean_s", HistDecode)
-	front, why := a.FrontEnd()
-	q.put("front_end_mean_s", "s", front, Derived, why)
-	lost, why := a.PreemptionLost()
-	q.put("preemption_lost_s", "s", lost, Derived, why)
+	front, absent := a.FrontEnd()
+	if a.Windows.Active == 0 {
+		absent = whyNoActive
+	}
+	q.put("front_end_mean_s", "s", front, Derived, absent)
+	lost, absent := a.PreemptionLost()
+	if a.Windows.Active == 0 {
+		absent = whyNoActive
+	}
+	q.put("preemption_lost_s", "s", lost, Derived, absent)
 }
 
 // FrontEnd is what the API server itself took of a request before its first
@@ -242,6 +254,9 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 	g := a.Rate[CounterGenerationTokens]
 	power := a.Power
 	powerWhy := "needs generated tokens and the power of every GPU"
+	if len(a.GPUs) == 0 {
+		powerWhy = whyNoGPU
+	}
 	var cost stat.Opt
 	from, why := Derived, "no price is known: give --cost-per-hour"
 	if f.CostPerHour.Known {
@@ -267,8 +282,12 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 
 // extra lists what the interface does not name.
 func (a *Aggregate) extra(q *quantities, windows []Window) {
+	page, cached := whyNoPage, "which prompt tokens were cached is not known"
+	if a.Windows.Active == 0 {
+		page, cached = whyNoActive, whyNoActive
+	}
 	q.put("output_tokens_mean", "tok", a.OutputLen, Measured, whyNoFinish)
-	q.put("waiting_deferred_mean", "req", a.Deferred, Measured, whyNoPage)
+	q.put("waiting_deferred_mean", "req", a.Deferred, Measured, page)
 	var swapped, cpuKV weighted
 	for i := range windows {
 		if w := &windows[i]; w.Active {
@@ -280,7 +299,7 @@ func (a *Aggregate) extra(q *quantities, windows []Window) {
 	q.put("cpu_kv_usage_mean", "ratio", cpuKV.mean(), Measured, "only the V0 engine has it")
 	q.put("external_hit_rate", "ratio", a.ExternalHit, Measured, "no KV connector in use")
 	q.put("lookup_ratio", "ratio", a.LookupRatio, Derived, "needs prefix-cache lookups and prompt tokens")
-	q.put("prefill_tokens_per_s", "tok/s", a.PrefillPerS, Derived, "which prompt tokens were cached is not known")
+	q.put("prefill_tokens_per_s", "tok/s", a.PrefillPerS, Derived, cached)
 	q.put("prefill_share", "ratio", a.PrefillShare, Derived, whyNoFinish)
 	q.put("total_generation_tokens", "tok", a.Totals[CounterGenerationTokens], Measured, whyNoPage)
 	q.put("total_requests", "req", a.Totals[CounterRequestSuccess], Measured, whyNoPage)
@@ -289,7 +308,7 @@ func (a *Aggregate) extra(q *quantities, windows []Window) {
 		hottest = hottest.Max(a.GPUs[i].Peak[GPUTemperatureC])
 	}
 	q.put("temperature_peak_c", "C", hottest, Measured, whyNoGPU)
-	q.put("api_server_cpu", "cores", a.Rate[CounterProcessCPUSeconds], Measured, "the page has no process_cpu_seconds_total (several API servers)")
-	q.put("http_5xx_per_s", "1/s", a.Rate[CounterHTTP5xx], Measured, whyNoPage)
+	q.put("api_server_cpu", "cores", a.Rate[CounterProcessCPUSeconds], Measured, page)
+	q.put("http_5xx_per_s", "1/s", a.Rate[CounterHTTP5xx], Measured, page)
 	q.put("spec_acceptance", "ratio", a.Rate[CounterSpecAccepted].Div(a.Rate[CounterSpecDraftTokens]), Derived, "no speculative decoding")
 }

@@ -635,6 +635,12 @@ func ReplicaConfig(f *Facts) (roofline.Config, []string) {
 		Compute:        catalog.DType(f.ComputeDType.Value),
 		Eager:          f.EnforceEager.Value,
 	}
+	if c.ExpertParallel {
+		c.DP = max(1, f.DataParallel.Value)
+	}
+	if c.Weight == catalog.INT8 && f.Quantization.Value == "compressed-tensors" {
+		c.Compute = catalog.INT8 // W8A8; other int8 weights are unpacked to 16 bit
+	}
 	if len(missing) == 0 {
 		missing = append(missing, c.Check()...)
 	}

@@ -1,0 +1,263 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// server is a fake vLLM: a page that advances with virtual time.
+type server struct {
+	began   time.Time
+	took    time.Duration
+	running int
+	waiting int
+	rate    float64 // tokens per second
+	fault   func(at time.Duration) error
+	boot    func(at time.Duration) float64 // process start time
+	asked   int
+}
+
+func newServer() *server {
+	return &server{began: time.Now(), took: 5 * time.Millisecond, running: 4, waiting: 28, rate: 900}
+}
+
+func (s *server) Page(ctx context.Context, buf []byte) ([]byte, error) {
+	s.asked++
+	select {
+	case <-time.After(s.took):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	at := time.Since(s.began)
+	if s.fault != nil {
+		if err := s.fault(at); err != nil {
+			return nil, err
+		}
+	}
+	boot := 1000.0
+	if s.boot != nil {
+		boot = s.boot(at)
+	}
+	tokens := s.rate * at.Seconds()
+	return fmt.Appendf(buf, `# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} %d
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0",model_name="m"} %d
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.1
+# TYPE vllm:generation_tokens_total counter
+vllm:generation_tokens_total{engine="0",model_name="m"} %g
+# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total{engine="0",model_name="m"} %g
+# TYPE process_start_time_seconds gauge
+process_start_time_seconds %g
+`, s.running, s.waiting, tokens, tokens, boot), nil
+}
+
+// card is a fake GPU.
+type card struct {
+	clock func() time.Duration
+	fault error
+}
+
+func (c *card) Read(context.Context) (engine.GPUReading, error) {
+	if c.fault != nil {
+		return engine.GPUReading{}, c.fault
+	}
+	d := engine.GPU{Name: "NVIDIA L4", UUID: "GPU-1"}
+	d.Fields[engine.GPUUtil], d.Fields[engine.GPUPowerW] = stat.Some(0.9), stat.Some(70)
+	return engine.GPUReading{T: c.clock(), Devices: []engine.GPU{d}}, nil
+}
+
+func seats(n string) engine.Inputs {
+	return engine.Inputs{Launch: map[string]engine.Setting{"max_num_seqs": {Value: n, Source: engine.FromCmdline}}}
+}
+
+// measure runs a plan in a bubble of virtual time.
+func measure(t *testing.T, ctx context.Context, p Plan) engine.Diagnosis {
+	t.Helper()
+	began := time.Now()
+	p.Clock = func() time.Duration { return time.Since(began) }
+	if c, ok := p.GPUs.(*card); ok {
+		c.clock = p.Clock
+	}
+	p.Version = "test"
+	d, err := Measure(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestMeasureFindsTheSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s, GPUs: &card{}})
+		if d.Recommendation == nil || d.Recommendation.Flag != "--max-num-seqs" || d.Recommendation.To != "32" {
+			t.Fatalf("recommendation %+v, want --max-num-seqs 32", d.Recommendation)
+		}
+		if s.asked != 121 || d.Windows.Collected != 15 || d.Windows.Active != 15 {
+			t.Errorf("%d scrapes, windows %+v; want 121 and 15", s.asked, d.Windows)
+		}
+		if got := d.Quantity("generation_tokens_per_s").Value; got.V < 899.9 || got.V > 900.1 {
+			t.Errorf("%v tok/s, want 900", got)
+		}
+		if got := d.Quantity("power_w").Value; got.V != 70 {
+			t.Errorf("power %v, want 70", got)
+		}
+	})
+}
+
+func TestASlowPageIsPolledLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.took = 100 * time.Millisecond // 20 x 100 ms = 2 s apart
+		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
+		if s.asked > 18 {
+			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked)
+		}
+		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "polled every") {
+			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)
+		}
+		if q := d.Quantity("missed_ticks").Value; q.V != 0 {
+			t.Errorf("%v missed ticks: a slow page is not a starved host", q)
+		}
+	})
+}
+
+func TestAnInterruptedRunIsDiagnosedAsFarAsItWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+		defer cancel()
+		d := measure(t, ctx, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: newServer()})
+		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "interrupted after") {
+			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)
+		}
+	})
+}
+
+func TestADeadServerIsAMarkedGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.fault = func(at time.Duration) error {
+			if at > 8*time.Second && at < 15*time.Second {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		s.boot = func(at time.Duration) float64 { return 1000 + 100*float64(at/(10*time.Second)) }
+		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
+		notes := strings.Join(d.Notes, "; ")
+		if !strings.Contains(notes, "scrapes failed") || !strings.Contains(notes, "restarted") {
+			t.Errorf("notes %q: want the failed scrapes and the restart", notes)
+		}
+		if d.Windows.Evaluable < 8 || d.Recommendation == nil {
+			t.Errorf("windows %+v, recommendation %+v: what was measured must still count", d.Windows, d.Recommendation)
+		}
+	})
+}
+
+func TestAFailingGPUDoesNotStopTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 10 * time.Second, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}})
+		if d.Recommendation == nil || d.Quantity("power_w").Value.OK {
+			t.Errorf("recommendation %+v, power %+v", d.Recommendation, d.Quantity("power_w"))
+		}
+	})
+}
+
+func TestReplayIsTheSameByteForByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.fault = func(at time.Duration) error {
+			if at > 12*time.Second && at < 13*time.Second {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		var file bytes.Buffer
+		rec := NewRecorder(&file)
+		header := Header{
+			Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: seats("4"),
+			Missing: []engine.Missing{{What: "x", Reason: "y", Effect: "z"}}, Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"},
+		}
+		live := measure(t, t.Context(), Plan{Header: header, Duration: 20 * time.Second, Pages: s, GPUs: &card{}, Record: rec})
+		if err := rec.Close(); err != nil {
+			t.Fatal(err)
+		}
+		whole := file.Bytes()
+		again, err := replayBytes(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(document(t, &live), document(t, &again)); diff != "" {
+			t.Errorf("replay differs (-live +replay):\n%s", diff)
+		}
+		// A recording that was cut off is diagnosed as far as it goes.
+		cut, err := replayBytes(whole[:len(whole)/2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(cut.Notes, " "), "cut off") {
+			t.Errorf("notes %q of a recording that was cut off", cut.Notes)
+		}
+	})
+}
+
+func replayBytes(b []byte) (engine.Diagnosis, error) {
+	rec, err := OpenRecording(bytes.NewReader(b))
+	if err != nil {
+		return engine.Diagnosis{}, err
+	}
+	return Replay(rec, "test")
+}
+
+func document(t *testing.T, d *engine.Diagnosis) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := report.WriteJSON(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestWhatIsNoRecordingIsRefused(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "text": "hello", "json": `{"schema":"x"}`} {
+		if _, err := OpenRecording(strings.NewReader(text)); !errors.Is(err, ErrRecording) {
+			t.Errorf("%s: %v, want ErrRecording", name, err)
+		}
+	}
+}
+
+func FuzzRecording(f *testing.F) {
+	var b bytes.Buffer
+	r := NewRecorder(&b)
+	r.write(line{Header: &Header{Schema: RecordingSchema}})
+	r.write(line{Poll: &Poll{T: 1, Body: "vllm:num_requests_running 1\n"}})
+	r.write(line{End: &End{Duration: 2}})
+	_ = r.Close()
+	f.Add(b.Bytes())
+	f.Add([]byte("x"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := replayBytes(data)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(d.Measured); err != nil {
+			t.Errorf("a diagnosis that cannot be written: %v", err)
+		}
+	})
+}
