@@ -46,6 +46,7 @@ func Parse(page []byte, filter *Filter, f *Families) error {
 }
 
 func parse(page []byte, filter *Filter, f *Families) error {
+	page = bytes.TrimPrefix(page, []byte("\ufeff"))
 	if err := sniff(page); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func parse(page []byte, filter *Filter, f *Families) error {
 
 // sniff recognises what is certainly not exposition text.
 func sniff(page []byte) error {
-	start := bytes.TrimLeft(bytes.TrimPrefix(page, []byte("\ufeff")), " \t\r\n")
+	start := bytes.TrimLeft(page, " \t\r\n")
 	switch {
 	case len(start) == 0:
 		return fmt.Errorf("%w: it is empty", ErrNotMetrics)
