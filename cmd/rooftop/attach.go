@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/gpu"
+	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// procRoot is where this machine's processes are read.
+const procRoot = "/proc"
+
+// attached is a server that answered, with everything found out about it before
+// measuring.
+type attached struct {
+	target  collect.Target
+	client  *collect.Client
+	process *proc.Server // nil where the server is elsewhere or unreadable
+	pages   session.Pages
+	gpus    gpu.Source // nil where none is readable
+	how     string     // how the server's GPUs were told from others
+	clock   func() time.Duration
+	header  session.Header
+}
+
+func (a *attached) close() {
+	a.client.Close()
+	if a.gpus != nil {
+		_ = a.gpus.Close()
+	}
+}
+
+// metricsPage fetches the page over the shared client.
+type metricsPage struct{ client *collect.Client }
+
+func (p metricsPage) Page(ctx context.Context, buf []byte) ([]byte, error) {
+	return p.client.Get(ctx, "/metrics", collect.MetricsAccept, buf)
+}
+
+// attach finds the server, makes sure that it is one, and learns what can be
+// known of it without measuring.
+func attach(ctx context.Context, o *options) (*attached, error) {
+	target, found, err := findTarget(o)
+	if err != nil {
+		return nil, err
+	}
+	token, err := o.token()
+	if err != nil {
+		return nil, err
+	}
+	client, err := collect.NewClient(collect.Options{
+		Target: target, Token: token, CAFile: o.caFile, UserAgent: "rooftop/" + buildVersion(),
+	})
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	start := time.Now()
+	a := &attached{
+		target: target, client: client, pages: metricsPage{client}, process: found,
+		clock: func() time.Duration { return time.Since(start) },
+	}
+	if err := a.firstPage(ctx, o.model); err != nil {
+		client.Close()
+		return nil, err
+	}
+	if err := a.learn(ctx, o); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// parseTarget reads an address as a person typed it.
+func parseTarget(text string) (collect.Target, error) {
+	target, err := collect.ParseTarget(text)
+	if err != nil {
+		return target, usage("--url: %w", err)
+	}
+	return target, nil
+}
+
+// findTarget is the address to attach to: the one given, else the one vLLM of
+// this machine, else vLLM's default port.
+func findTarget(o *options) (collect.Target, *proc.Server, error) {
+	if o.url != "" {
+		target, err := parseTarget(o.url)
+		return target, nil, err
+	}
+	servers := localServers()
+	switch len(servers) {
+	case 0:
+		target, err := parseTarget("http://localhost:" + collect.DefaultPort)
+		return target, nil, err
+	case 1:
+		target, err := parseTarget("http://" + reachable(servers[0].Addr))
+		return target, servers[0], err
+	}
+	var list []string
+	for _, s := range servers {
+		list = append(list, "  --url http://"+reachable(s.Addr)+"   "+s.String())
+	}
+	return collect.Target{}, nil, usage("%d vLLM servers run on this machine; say which:\n%s", len(servers), strings.Join(list, "\n"))
+}
+
+func localServers() []*proc.Server {
+	fs, err := proc.Open(procRoot)
+	if err != nil {
+		return nil
+	}
+	servers, err := fs.Servers()
+	if err != nil {
+		return nil
+	}
+	return servers
+}
+
+// reachable turns a listening address into one to connect to.
+func reachable(at netip.AddrPort) string {
+	if at.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
+	}
+	return at.String()
+}
+
+// firstPage makes sure that a vLLM answers, with one sentence where it does not.
+func (a *attached) firstPage(ctx context.Context, model string) error {
+	body, err := a.pages.Page(ctx, nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			return exit(signalOf(ctx))
+		}
+		return fail(exitUnreachable, err)
+	}
+	var page engine.Page
+	if err := vllm.NewReader(model).Parse(body, &page); err != nil {
+		return fail(exitUnreachable, fmt.Errorf("%s: %w", a.target.Metrics(), err))
+	}
+	if model != "" && !slices.Contains(page.Models, model) {
+		return nil // the name is for the catalog; the page's own model is measured
+	}
+	a.header.Model = model
+	return nil
+}
+
+// learn asks the process, the server's endpoints and the GPUs, and settles the
+// header that a recording begins with.
+func (a *attached) learn(ctx context.Context, o *options) error {
+	_, text, err := userCatalog(o.catalogFile)
+	if err != nil {
+		return err
+	}
+	flags, env := o.given()
+	h := &a.header
+	h.Schema, h.Version, h.Started = session.RecordingSchema, buildVersion(), time.Now().UTC().Round(time.Millisecond)
+	h.Catalog, h.CatalogName = text, o.catalogFile
+	h.Target.URL = a.target.Metrics()
+	in := &h.Inputs
+	in.Flags, in.Env, in.Spot = flags, env, o.spot
+	if h.Catalog == "" {
+		h.CatalogName = ""
+	}
+	a.learnProcess(in)
+	if err := a.learnModelConfig(in, o); err != nil {
+		return err
+	}
+	if err := a.learnServer(ctx, in); err != nil {
+		return exit(signalOf(ctx))
+	}
+	return a.learnGPUs(ctx, o)
+}
+
+func (a *attached) miss(what, reason, effect string) {
+	a.header.Missing = append(a.header.Missing, engine.Missing{What: what, Reason: reason, Effect: effect})
+}
+
+// learnProcess finds the server among this machine's processes.
+func (a *attached) learnProcess(in *engine.Inputs) {
+	if a.process == nil {
+		s, err := a.discover()
+		if err != nil {
+			a.miss("launch command", err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+			return
+		}
+		a.process = s
+	}
+	s := a.process
+	for _, gap := range s.Missing {
+		a.header.Missing = append(a.header.Missing, engine.Missing(gap))
+	}
+	in.Local, in.PID = true, s.ListenerPID
+	if s.Launch == nil {
+		return
+	}
+	in.Launch = session.Settings(s.Launch)
+	in.LaunchModel, _, _ = s.Launch.Model()
+	in.LaunchText = s.Launch.String()
+	_, in.OnCPU = s.Env["VLLM_CPU_KVCACHE_SPACE"]
+}
+
+func (a *attached) discover() (*proc.Server, error) {
+	host, port := splitHostPort(a.target)
+	ips, ok := proc.Addresses(host)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s may be another machine; run rooftop where the server runs and name it by address, or give -m and --model", proc.ErrNotLocal, host)
+	}
+	fs, err := proc.Open(procRoot)
+	if err != nil {
+		return nil, err
+	}
+	own, err := proc.OwnAddresses()
+	if err != nil {
+		return nil, err
+	}
+	return fs.Discover(ips, own, port)
+}
+
+// learnModelConfig reads the model's own config.json where it can be had.
+func (a *attached) learnModelConfig(in *engine.Inputs, o *options) error {
+	read := func(text []byte, from engine.Source, note string) error {
+		m, err := catalog.ParseModelConfig(bytes.NewReader(text))
+		if err != nil {
+			return fmt.Errorf("%s: %w", note, err)
+		}
+		in.ModelConfig, in.ModelConfigFrom, in.ModelConfigNote = &m, from, note
+		return nil
+	}
+	if o.modelConfig != "" {
+		text, err := readFile(o.modelConfig, 8<<20)
+		if err == nil {
+			err = read(text, engine.FromFlag, o.modelConfig)
+		}
+		if err != nil {
+			return usage("--model-config: %w", err)
+		}
+		return nil
+	}
+	if a.process == nil || o.model != "" {
+		return nil
+	}
+	text, at, err := a.process.ModelConfig(in.LaunchModel)
+	if err == nil {
+		err = read(text, engine.FromConfig, at)
+	}
+	if err != nil && in.LaunchModel != "" {
+		a.miss("config.json of the model", err.Error(), "the model's shape comes from the catalog, by its name")
+	}
+	return nil
+}
+
+// learnServer asks the server's own endpoints, over the same connection.
+func (a *attached) learnServer(ctx context.Context, in *engine.Inputs) error {
+	facts, missing, err := vllm.Discover(ctx, a.client)
+	in.Server = facts
+	a.header.Missing = append(a.header.Missing, missing...)
+	return err
+}
+
+// learnGPUs opens whatever can read the server's GPUs and keeps those that are
+// the server's. None readable is a state, not an error.
+func (a *attached) learnGPUs(ctx context.Context, o *options) error {
+	opts := gpu.Options{Clock: a.clock}
+	if a.process == nil && !a.local() {
+		opts.Remote, _ = splitHostPort(a.target)
+	}
+	if o.dcgmURL != "" {
+		fetch, err := dcgmPage(o)
+		if err != nil {
+			return err
+		}
+		opts.DCGM, opts.DCGMURL = fetch, o.dcgmURL
+	}
+	source, missing := gpu.Open(ctx, opts)
+	a.header.Missing = append(a.header.Missing, missing...)
+	if source == nil {
+		a.header.GPUWhy = "no GPU is readable"
+		return nil
+	}
+	var holder gpu.Holder
+	if a.process != nil {
+		holder = gpu.Holder(a.process.GPUHints())
+	}
+	processes, err := source.Processes(ctx)
+	if err != nil && !errors.Is(err, collect.ErrNoData) {
+		a.miss("processes of the GPUs", err.Error(), "which GPUs are the server's is told by other signs")
+	}
+	chosen := gpu.Select(source.Devices(), processes, holder)
+	if len(chosen.Positions) == 0 {
+		a.header.GPUWhy = "the server uses no GPU: " + chosen.How
+		_ = source.Close()
+		return nil
+	}
+	source.Keep(chosen.Positions)
+	a.gpus, a.how = source, chosen.How
+	if chosen.Assumed {
+		a.miss("the server's own GPUs", chosen.How, "GPU readings may include other programs' GPUs")
+	}
+	return nil
+}
+
+// local says whether the target is an address of this machine.
+func (a *attached) local() bool {
+	host, _ := splitHostPort(a.target)
+	ips, ok := proc.Addresses(host)
+	if !ok {
+		return false
+	}
+	own, _ := proc.OwnAddresses()
+	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return proc.IsLocal(ip, own) })
+}
+
+// splitHostPort takes a target's address apart; a port outside 1..65535 does not
+// get past ParseTarget.
+func splitHostPort(t collect.Target) (host string, port uint16) {
+	host, text, err := net.SplitHostPort(t.HostPort())
+	if err != nil {
+		return t.HostPort(), 0
+	}
+	n, _ := strconv.ParseUint(text, 10, 16)
+	return host, uint16(n)
+}
+
+// dcgmPage fetches a DCGM exporter's page with a client of its own: it is
+// another address that the person gave. The server's token is not for it.
+func dcgmPage(o *options) (gpu.Fetch, error) {
+	target, err := collect.ParseTarget(o.dcgmURL)
+	if err != nil {
+		return nil, usage("--dcgm-url: %w", err)
+	}
+	client, err := collect.NewClient(collect.Options{Target: target, CAFile: o.caFile})
+	if err != nil {
+		return nil, usage("--dcgm-url: %w", err)
+	}
+	return func(ctx context.Context) ([]byte, error) {
+		return client.Get(ctx, "/metrics", collect.MetricsAccept, nil)
+	}, nil
+}

@@ -1,0 +1,297 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startTimeout = 180 * time.Second
+	stopTimeout  = 15 * time.Second
+	// cleanupTime is kept of the test's own deadline, so that servers are
+	// stopped by us and not orphaned by a panic of the test binary.
+	cleanupTime = 45 * time.Second
+)
+
+// vllm is a real vLLM server in a process group of its own.
+type vllm struct {
+	port int
+	args []string
+	env  []string // added to its environment
+	log  string   // file with its output
+	pid  int      // of the listening process, which leads the group
+	gone chan struct{}
+
+	stopped bool // its process group is gone, and the number may be another's
+}
+
+// installation returns the directory that .ci/install-vllm printed.
+func installation(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("ROOFTOP_E2E_VLLM")
+	if dir == "" {
+		t.Skip("ROOFTOP_E2E_VLLM is not set: run .ci/install-vllm and give its last line")
+	}
+	return dir
+}
+
+// testContext ends early enough before the test's deadline to clean up.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	deadline, ok := t.Deadline()
+	if !ok {
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), deadline.Add(-cleanupTime))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// startServer starts vLLM with the given flags, waits until it is healthy and
+// stops it at the end of the test.
+func startServer(t *testing.T, port int, args ...string) *vllm {
+	t.Helper()
+	s := launch(t, port, nil, args...)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// launch starts vLLM and leaves stopping it to the caller. Variables of the
+// form NAME=value are added to its environment.
+func launch(t *testing.T, port int, env []string, args ...string) *vllm {
+	t.Helper()
+	dir := installation(t)
+	s := &vllm{port: port, args: args, env: env, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
+	output, err := os.Create(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append([]string{
+		"-m", "vllm.entrypoints.openai.api_server",
+		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
+		"--host", "127.0.0.1", "--port", strconv.Itoa(port),
+	}, args...)
+	cmd := exec.Command(filepath.Join(dir, "venv", "bin", "python"), all...)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.Env = append(serverEnvironment(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	started := make(chan error)
+	go func() {
+		// The death signal comes when the starting thread ends, so it has to
+		// live as long as the server.
+		runtime.LockOSThread()
+		defer close(s.gone)
+		defer output.Close()
+		err := cmd.Start()
+		if err == nil {
+			s.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("start vLLM: %v", err)
+	}
+	begin := time.Now()
+	if why := s.awaitHealth(testContext(t)); why != "" {
+		s.stop()
+		t.Fatalf("vLLM %s:\n%s", why, s.tail())
+	}
+	t.Logf("vLLM %s: healthy after %.0f s (pid %d)", strings.Join(args, " "), time.Since(begin).Seconds(), s.pid)
+	return s
+}
+
+// serverEnvironment is that of vllm.md section 7.1, without anything of ours
+// that rooftop or vLLM would take as a setting.
+func serverEnvironment() []string {
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return slices.ContainsFunc([]string{"VLLM_", "ROOFTOP_", "HF_", "PYTHONDONTWRITEBYTECODE="}, func(p string) bool { return strings.HasPrefix(v, p) })
+	})
+	return append(own, "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1", "VLLM_CPU_KVCACHE_SPACE=1")
+}
+
+func (s *vllm) url() string { return "http://127.0.0.1:" + strconv.Itoa(s.port) }
+
+// awaitHealth returns "" once the server answers, else why it never will.
+func (s *vllm) awaitHealth(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for !s.answers(ctx, "/health") {
+		select {
+		case <-s.gone:
+			return "ended while starting"
+		case <-ctx.Done():
+			return "is not healthy after " + startTimeout.String()
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+	return ""
+}
+
+func (s *vllm) answers(ctx context.Context, path string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+path, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// stop ends the server and its children, by force where it does not listen.
+func (s *vllm) stop() {
+	if s.stopped {
+		return
+	}
+	_ = syscall.Kill(-s.pid, syscall.SIGTERM)
+	select {
+	case <-s.gone:
+	case <-time.After(stopTimeout):
+	}
+	s.kill()
+}
+
+// kill ends the whole process group at once and waits until nothing is left.
+func (s *vllm) kill() {
+	s.stopped = true
+	deadline := time.Now().Add(stopTimeout)
+	for syscall.Kill(-s.pid, syscall.SIGKILL) == nil && time.Now().Before(deadline) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	<-s.gone
+}
+
+// tail returns the end of the server's output.
+func (s *vllm) tail() string {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-25):], "\n")
+}
+
+// reading is the page read by a few lines of our own: what rooftop says is held
+// against it.
+type reading struct {
+	at                                       time.Time
+	running, waiting                         float64
+	generated, finished, preempted, prompted float64
+}
+
+func (s *vllm) read(t *testing.T) reading {
+	t.Helper()
+	response, err := http.Get(s.url() + "/metrics")
+	if err != nil {
+		t.Fatalf("read the page: %v", err)
+	}
+	defer response.Body.Close()
+	r := reading{at: time.Now()}
+	into := map[string]*float64{
+		"vllm:num_requests_running":    &r.running,
+		"vllm:num_requests_waiting":    &r.waiting,
+		"vllm:generation_tokens_total": &r.generated,
+		"vllm:request_success_total":   &r.finished,
+		"vllm:num_preemptions_total":   &r.preempted,
+		"vllm:prompt_tokens_total":     &r.prompted,
+	}
+	for lines := bufio.NewScanner(io.LimitReader(response.Body, 8<<20)); lines.Scan(); {
+		series, value, _ := strings.Cut(lines.Text(), " ")
+		name, _, _ := strings.Cut(series, "{")
+		if sum := into[name]; sum != nil {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatalf("page: %s: %v", lines.Text(), err)
+			}
+			*sum += v
+		}
+	}
+	return r
+}
+
+// since returns rates per second between two readings.
+func (r reading) since(first reading) (rates reading) {
+	seconds := r.at.Sub(first.at).Seconds()
+	return reading{
+		generated: (r.generated - first.generated) / seconds,
+		finished:  (r.finished - first.finished) / seconds,
+		preempted: (r.preempted - first.preempted) / seconds,
+		prompted:  (r.prompted - first.prompted) / seconds,
+	}
+}
+
+// observe reads the page for a while and returns its rates, with the means of
+// running and waiting.
+func (s *vllm) observe(t *testing.T, d time.Duration) reading {
+	t.Helper()
+	first := s.read(t)
+	last, polls, running, waiting := first, 0.0, 0.0, 0.0
+	for last.at.Sub(first.at) < d {
+		time.Sleep(250 * time.Millisecond)
+		last = s.read(t)
+		polls++
+		running += last.running
+		waiting += last.waiting
+	}
+	r := last.since(first)
+	r.running, r.waiting = running/polls, waiting/polls
+	t.Logf("page: %.0f tok/s, %.2f req/s, %.2f preemptions/s, running %.1f, waiting %.1f", r.generated, r.finished, r.preempted, r.running, r.waiting)
+	return r
+}
+
+// settle waits until the load has filled the server as far as it will: the
+// first requests may compile kernels for seconds in which nothing moves.
+func (s *vllm) settle(t *testing.T, d time.Duration) {
+	t.Helper()
+	first := s.read(t)
+	for begin := time.Now(); s.read(t).generated < first.generated+50; time.Sleep(250 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("no tokens within a minute of load:\n%s", s.tail())
+		}
+	}
+	time.Sleep(d)
+}
+
+// realTime returns a command under the round-robin scheduler where the machine
+// allows it. vLLM's engine spins while it waits and starves others of normal
+// priority on two cores (vllm.md section 7.2), so that a load generator or
+// scraper beside it stands for one on another machine only this way.
+func realTime(ctx context.Context, program string, args ...string) *exec.Cmd {
+	chrt, err := exec.LookPath("chrt")
+	if err == nil && exec.Command(chrt, "-r", "2", "true").Run() == nil {
+		return exec.CommandContext(ctx, chrt, append([]string{"-r", "2", program}, args...)...)
+	}
+	return exec.CommandContext(ctx, program, args...)
+}

@@ -1,0 +1,456 @@
+//go:build e2e && linux
+
+// End-to-end tests against a real vLLM on the CPU of this machine. They need
+// ROOFTOP_E2E_VLLM, the directory that .ci/install-vllm prints, and take about
+// ten minutes on two cores:
+//
+//	go test -tags e2e -run E2E ./cmd/rooftop -v -timeout 30m
+//
+// Each states a load and a wrong setting, and what rooftop must say of it. Where
+// it recommends a flag, the server is started again with that flag: the server
+// decides whether the advice was good.
+package main_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rooftop-dev/rooftop/collect/probe"
+)
+
+// chat is short chat: 100 tokens in, 64 out. Clients start apart, so that they
+// do not move in waves.
+func chat(clients int) probe.Load {
+	return probe.Load{Clients: clients, PromptTokens: probe.Fixed(100), OutputTokens: probe.Fixed(64), Stagger: 2 * time.Second, Seed: 1}
+}
+
+// agrees holds rooftop's rates against the page's own counters around its run.
+func agrees(t *testing.T, d *diagnosis, before, after reading) {
+	t.Helper()
+	rates := after.since(before)
+	for _, q := range []struct {
+		name      string
+		want, off float64
+	}{
+		{"generation_tokens_per_s", rates.generated, 0.10},
+		// Prompts and ends of requests come in lumps.
+		{"requests_per_s", rates.finished, 0.25},
+		{"prompt_tokens_per_s", rates.prompted, 0.25},
+	} {
+		if got := d.measured(t, q.name); math.Abs(got-q.want) > q.off*q.want {
+			t.Errorf("measured.%s is %.2f, the counters say %.2f", q.name, got, q.want)
+		}
+	}
+}
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("the recommended value is %q, want a number", text)
+	}
+	return n
+}
+
+// judge compares throughput before and after a recommended change with what was
+// predicted, and returns the gain.
+func judge(t *testing.T, r recommendation, before, after reading) float64 {
+	t.Helper()
+	gain := after.generated/before.generated - 1
+	low, high, ok := r.predicted()
+	if !ok {
+		t.Errorf("no prediction for the throughput")
+		return gain
+	}
+	text := func(v *float64) string {
+		if v == nil {
+			return "unknown"
+		}
+		return fmt.Sprintf("%+.0f %%", 100**v)
+	}
+	t.Logf("%s %s -> %s: throughput %+.0f %%, predicted %s to %s", r.Flag, r.From, r.To, 100*gain, text(low), text(high))
+	return gain
+}
+
+func TestE2ESeatSaturation(t *testing.T) {
+	load := chat(32)
+	port := freePort(t)
+	s := startServer(t, port, "--max-num-seqs", "4")
+	warmUp(t, s.url(), "", load)
+	g := offer(t, s.url(), "", load)
+	s.settle(t, 3*time.Second)
+
+	record := filepath.Join(t.TempDir(), "seats.rooftop")
+	first := s.read(t)
+	a := rooftop(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "20s", "--json", "--record", record)
+	last := s.read(t)
+	d := parse(t, a)
+	if g.end(t).Errors > 0 {
+		t.Error("requests failed while rooftop looked on")
+	}
+	if a.code != 3 {
+		t.Errorf("exit code %d, want 3", a.code)
+	}
+	agrees(t, &d, first, last)
+	d.fact(t, "max_num_seqs", 4.0, "cmdline")
+	d.between(t, "running_mean", 3.5, 4)
+	d.between(t, "waiting_mean", 26, 30)
+	d.fired(t, "seat-saturation")
+	r := d.recommends(t, "seat-saturation", "flag", "--max-num-seqs")
+	to := number(t, r.To)
+	if r.From != "4" || to < 32 || to > 64 {
+		t.Errorf("recommended seats %s -> %s, want 4 -> 32 to 64: those that run and those that wait", r.From, r.To)
+	}
+
+	t.Run("replay", func(t *testing.T) {
+		again := rooftop(t, "replay", record, "--json")
+		if !bytes.Equal(again.stdout, a.stdout) {
+			t.Errorf("the recording gives another document:\n%s", firstDifference(a.stdout, again.stdout))
+		}
+		if again.code != a.code {
+			t.Errorf("exit code %d, want %d", again.code, a.code)
+		}
+		if again.took > 5*time.Second {
+			t.Errorf("replay took %v", again.took)
+		}
+		report := rooftop(t, "replay", record)
+		if !strings.Contains(string(report.stdout), "--max-num-seqs") {
+			t.Errorf("the report does not name the flag:\n%s", report.stdout)
+		}
+		for line := range strings.Lines(string(report.stdout)) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+				t.Errorf("line of %d columns in the report: %s", n, line)
+			}
+		}
+	})
+	t.Run("applied", func(t *testing.T) {
+		before := last.since(first)
+		s.stop()
+		s := startServer(t, port, "--max-num-seqs", r.To)
+		warmUp(t, s.url(), "", load)
+		g := offer(t, s.url(), "", load)
+		s.settle(t, 4*time.Second)
+		after := s.observe(t, 12*time.Second)
+		g.end(t)
+		if after.waiting > 1 {
+			t.Errorf("%.1f still wait with the recommended seats", after.waiting)
+		}
+		if gain := judge(t, r, before, after); gain < 0.2 {
+			t.Errorf("throughput changed by %+.0f %%, so the seats were not the limit", 100*gain)
+		}
+	})
+}
+
+func TestE2EKVPressure(t *testing.T) {
+	load := probe.Load{Clients: 32, PromptTokens: probe.Fixed(200), OutputTokens: probe.Fixed(400), Stagger: 2 * time.Second, Seed: 2}
+	port := freePort(t)
+	s := startServer(t, port, "--num-gpu-blocks-override", "64")
+	warmUp(t, s.url(), "", load)
+	g := offer(t, s.url(), "", load)
+	s.settle(t, 5*time.Second)
+	first := s.read(t)
+	d := diagnose(t, s, 3)
+	last := s.read(t)
+	g.end(t)
+	agrees(t, &d, first, last)
+	if d.measured(t, "preemptions_per_s") <= 0 {
+		t.Error("no preemptions measured")
+	}
+	d.between(t, "kv_usage_peak", 0.95, 1)
+	d.fact(t, "kv_capacity_tokens", 8192.0, "metrics")
+	d.fired(t, "kv-pressure")
+	r := d.recommends(t, "kv-pressure", "flag", "--num-gpu-blocks-override")
+	// 32 requests of 200 to 600 tokens hold 3.6 blocks of 128 on average, 115 in
+	// all, and never more than 160.
+	if to := number(t, r.To); r.From != "64" || to < 100 || to > 256 {
+		t.Errorf("recommended pool %s -> %s blocks, want 64 -> 100 to 256", r.From, r.To)
+	}
+
+	t.Run("applied", func(t *testing.T) {
+		before := last.since(first)
+		s.stop()
+		s := startServer(t, port, "--num-gpu-blocks-override", r.To)
+		warmUp(t, s.url(), "", load)
+		g := offer(t, s.url(), "", load)
+		s.settle(t, 8*time.Second)
+		after := s.observe(t, 16*time.Second)
+		g.end(t)
+		if after.preempted > 0.2*before.preempted {
+			t.Errorf("%.2f preemptions/s with the recommended pool, %.2f before", after.preempted, before.preempted)
+		}
+		if gain := judge(t, r, before, after); gain < 0 {
+			t.Errorf("throughput changed by %+.0f %%", 100*gain)
+		}
+	})
+}
+
+func TestE2EPrefixCachingOff(t *testing.T) {
+	load := probe.Load{
+		Clients: 12, PromptTokens: probe.Fixed(600), OutputTokens: probe.Fixed(8), SharedPrefixTokens: 512,
+		Stagger: time.Second, Seed: 3,
+	}
+	port := freePort(t)
+	s := startServer(t, port, "--max-num-seqs", "16", "--no-enable-prefix-caching")
+	warmUp(t, s.url(), "", load)
+	g := offer(t, s.url(), "", load)
+	s.settle(t, 3*time.Second)
+	first := s.read(t)
+	d := diagnose(t, s, 3)
+	last := s.read(t)
+	g.end(t)
+	before := last.since(first)
+	if before.finished < 5 {
+		t.Fatalf("this machine finishes %.1f req/s; the case needs 5", before.finished)
+	}
+	agrees(t, &d, first, last)
+	d.fact(t, "enable_prefix_caching", false, "cmdline")
+	if q := d.Measured["prefix_hit_rate"]; q.Value != nil || q.Reason == "" {
+		t.Errorf("measured.prefix_hit_rate is %v (%q), want absent with a reason", q.Value, q.Reason)
+	}
+	d.fired(t, "low-prefix-reuse")
+	r := d.recommends(t, "low-prefix-reuse", "flag", "--enable-prefix-caching")
+	low, high, ok := r.predicted()
+	if !ok || low != nil || high == nil || *high <= 0 {
+		t.Errorf("predicted %+v, want no lower bound and an upper one", r.Predicted)
+	}
+
+	t.Run("applied", func(t *testing.T) {
+		s.stop()
+		s := startServer(t, port, "--max-num-seqs", "16", "--enable-prefix-caching")
+		warmUp(t, s.url(), "", load)
+		g := offer(t, s.url(), "", load)
+		s.settle(t, 4*time.Second)
+		after := s.observe(t, 12*time.Second)
+		g.end(t)
+		gain := judge(t, r, before, after)
+		if gain < 0.2 {
+			t.Errorf("throughput changed by %+.0f %% though 85 %% of each prompt is shared", 100*gain)
+		}
+		// "At most" is a promise: repeats of one configuration differ by up to 8 %.
+		if high != nil && 1+gain > 1.1*(1+*high) {
+			t.Errorf("throughput changed by %+.0f %%, above the %+.0f %% said to be the most", 100*gain, 100**high)
+		}
+	})
+}
+
+func TestE2EOrdinaryServer(t *testing.T) {
+	port := freePort(t)
+	flags := []string{"--max-num-seqs", "32"}
+	s := launch(t, port, nil, flags...)
+	// One of the cases below starts the server again.
+	t.Cleanup(func() { s.stop() })
+
+	t.Run("idle", func(t *testing.T) {
+		d := diagnose(t, s, 4)
+		if d.Outcome != "no-load" || d.Recommendation != nil {
+			t.Errorf("outcome %s, recommendation %+v, want no-load and none", d.Outcome, d.Recommendation)
+		}
+	})
+
+	warmUp(t, s.url(), "", chat(16))
+	t.Run("trickle", func(t *testing.T) {
+		load := chat(2)
+		load.Think, load.Seed = 500*time.Millisecond, 4
+		g := offer(t, s.url(), "", load)
+		s.settle(t, 2*time.Second)
+		d := diagnose(t, s, 0)
+		g.end(t)
+		d.between(t, "running_mean", 0.1, 2)
+		d.fired(t, "under-batching")
+		d.recommends(t, "under-batching", "client", "")
+	})
+	t.Run("healthy", func(t *testing.T) {
+		load := chat(16)
+		load.Seed = 5
+		g := offer(t, s.url(), "", load)
+		s.settle(t, 3*time.Second)
+		first := s.read(t)
+		d := diagnose(t, s, 0)
+		last := s.read(t)
+		g.end(t)
+		agrees(t, &d, first, last)
+		d.fact(t, "max_num_seqs", 32.0, "cmdline")
+		d.between(t, "running_mean", 8, 29)
+		if d.Outcome != "healthy" || d.Recommendation != nil {
+			t.Errorf("outcome %s, recommendation %+v, want healthy and none", d.Outcome, d.Recommendation)
+		}
+	})
+
+	key, token := "e2e-key-"+rand.Text(), "hf_"+rand.Text()
+	secrets := []string{"VLLM_API_KEY=" + key, "HF_TOKEN=" + token}
+	t.Run("killed and back", func(t *testing.T) {
+		load := chat(16)
+		load.Seed = 6
+		// The first server takes any key, the second only this one.
+		g := offer(t, s.url(), key, load)
+		s.settle(t, 3*time.Second)
+		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "100s", "--json")
+		time.Sleep(12 * time.Second)
+		s.kill()
+		s = launch(t, port, secrets, flags...)
+		a := wait()
+		r := g.end(t)
+		d := parse(t, a)
+		if a.code != 0 {
+			t.Errorf("exit code %d, want 0", a.code)
+		}
+		if r.Errors == 0 || r.Requests == 0 {
+			t.Errorf("the load saw %d errors and %d answers, so the server was not away", r.Errors, r.Requests)
+		}
+		if a.took < 99*time.Second {
+			t.Errorf("the run ended after %v, want its 100 s", a.took)
+		}
+		if d.Windows.Evaluable >= d.Windows.Collected || d.Windows.Active < 10 {
+			t.Errorf("windows %+v, want some lost and 10 active", d.Windows)
+		}
+		if !strings.Contains(strings.ToLower(strings.Join(d.Notes, "\n")), "restart") {
+			t.Errorf("the notes do not tell of the restart: %q", d.Notes)
+		}
+		if q := d.Measured["generation_tokens_per_s"]; q.Value == nil || *q.Value <= 0 {
+			t.Errorf("measured.generation_tokens_per_s is %v (%s)", q.Value, q.Reason)
+		}
+		if d.Outcome != "healthy" {
+			t.Errorf("outcome %s, want healthy as before", d.Outcome)
+		}
+	})
+	t.Run("secrets", func(t *testing.T) {
+		if !slices.Equal(s.env, secrets) {
+			s.stop()
+			s = launch(t, port, secrets, flags...)
+		}
+		keepsSecrets(t, s, key, token)
+	})
+}
+
+// keepsSecrets runs every command that looks at a server whose environment
+// holds secrets, and searches all that comes out.
+func keepsSecrets(t *testing.T, s *vllm, key, token string) {
+	dir := t.TempDir()
+	keyFile, record := filepath.Join(dir, "key"), filepath.Join(dir, "run.rooftop")
+	if err := os.WriteFile(keyFile, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := chat(8)
+	load.Seed = 7
+	g := offer(t, s.url(), key, load)
+	s.settle(t, time.Second)
+	defer g.end(t)
+
+	clean := func(what string, text []byte) {
+		t.Helper()
+		for name, secret := range map[string]string{"VLLM_API_KEY": key, "HF_TOKEN": token} {
+			if bytes.Contains(text, []byte(secret)) {
+				t.Errorf("%s shows %s", what, name)
+			}
+		}
+	}
+	metrics := s.url() + "/metrics"
+	for _, args := range [][]string{
+		{"diagnose", "--url", metrics, "--duration", "8s", "--json", "-v", "--api-key-file", keyFile, "--record", record},
+		{"diagnose", "--url", metrics, "--duration", "8s", "-v"},
+		{"replay", record, "-v"},
+		{"replay", record, "--json", "-v"},
+		{"doctor", "--url", metrics},
+	} {
+		a := rooftop(t, args...)
+		if len(a.stdout) == 0 {
+			t.Errorf("%s prints nothing: %s", describe(args), a.stderr)
+		}
+		clean(describe(args)+" on stdout", a.stdout)
+		clean(describe(args)+" on stderr", a.stderr)
+		if args[0] == "diagnose" && args[5] == "--json" {
+			// Without its process found there would be no secret to keep.
+			d := parse(t, a)
+			d.fact(t, "max_num_seqs", 32.0, "cmdline")
+		}
+	}
+	clean("the recording", unzip(t, record))
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 2 {
+		t.Errorf("rooftop left %d files, want the recording alone beside the key", len(files)-1)
+	}
+}
+
+func unzip(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatalf("the recording is no gzip file: %v", err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatalf("the recording is damaged: %v", err)
+	}
+	if !bytes.Contains(text, []byte("vllm:num_requests_running")) {
+		t.Error("the recording holds no page")
+	}
+	return text
+}
+
+func TestE2EUnreachable(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, `# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.
+# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="idle"} 1.28e+06
+# HELP node_load1 1m load average.
+# TYPE node_load1 gauge
+node_load1 0.21
+`)
+	}))
+	defer other.Close()
+	for _, tc := range []struct{ name, url, says string }{
+		{"wrong port", fmt.Sprintf("http://127.0.0.1:%d/metrics", freePort(t)), ""},
+		{"another exporter", other.URL + "/metrics", "vLLM"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := rooftop(t, "diagnose", "--url", tc.url, "--duration", "20s", "--json")
+			if a.code != 5 {
+				t.Errorf("exit code %d, want 5", a.code)
+			}
+			message := strings.TrimSpace(string(a.stderr))
+			if message == "" || strings.Contains(message, "\n") || !strings.Contains(message, tc.says) {
+				t.Errorf("stderr is %q, want one line that says what to do", message)
+			}
+			if len(a.stdout) > 0 {
+				t.Errorf("stdout is %q, want nothing", a.stdout)
+			}
+			if a.took > 10*time.Second {
+				t.Errorf("it took %v to say so", a.took)
+			}
+		})
+	}
+}
+
+// firstDifference shows where two documents part.
+func firstDifference(want, got []byte) string {
+	a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d: %s\n    then: %s", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, then %d", len(a), len(b))
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/rules"
+)
+
+func newExplain(w *world) *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "explain [FINDING or METRIC]",
+		Short: "A finding's condition, thresholds, formula and remedy; a metric's names and meaning",
+		Long: `Explains a finding (its condition, thresholds with their source, the formula of its
+number, the remedy) or a metric (its names by vLLM version, unit, meaning). Without
+a name it lists both.`,
+		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain vllm:kv_cache_usage_perc",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("explain takes one name, not %d", len(args))
+			}
+			if len(args) == 0 {
+				return explainAll(w, &out)
+			}
+			return explainOne(w, &out, args[0])
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&out.json, "json", false, "print JSON")
+	f.StringVar(&out.color, "color", "auto", "colour: `auto`, always or never")
+	f.BoolVar(&out.ascii, "ascii", false, "only ASCII characters")
+	return c
+}
+
+func explainAll(w *world, o *output) error {
+	if o.json {
+		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "metrics": catalog.Default().Metrics()})
+	}
+	return report.WriteIndex(w.stdout, rules.Explanations(), catalog.Default().Metrics(), o.style(w))
+}
+
+func explainOne(w *world, o *output, name string) error {
+	for _, e := range rules.Explanations() {
+		if strings.EqualFold(name, string(e.ID)) || strings.EqualFold(name, e.Rule) && e.Rule != "beyond" {
+			if o.json {
+				return writeJSON(w, e)
+			}
+			if err := report.WriteExplanation(w.stdout, e, o.style(w)); err != nil {
+				return fail(exitError, err)
+			}
+			if strings.EqualFold(name, string(e.ID)) {
+				return nil
+			}
+			// R2 has two findings; both are meant.
+			return explainRest(w, o, name, e.ID)
+		}
+	}
+	if m, ok := findMetric(name); ok {
+		if o.json {
+			return writeJSON(w, m)
+		}
+		return report.WriteMetric(w.stdout, m, o.style(w))
+	}
+	return usage("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
+}
+
+func explainRest(w *world, o *output, code string, done engine.FindingID) error {
+	for _, e := range rules.Explanations() {
+		if strings.EqualFold(code, e.Rule) && e.ID != done {
+			fmt.Fprintln(w.stdout)
+			if err := report.WriteExplanation(w.stdout, e, o.style(w)); err != nil {
+				return fail(exitError, err)
+			}
+		}
+	}
+	return nil
+}
+
+// findMetric finds a metric by its key or by any wire name it ever had.
+func findMetric(name string) (catalog.Metric, bool) {
+	bare := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(name), "vllm:"), "vllm_")
+	for _, m := range catalog.Default().Metrics() {
+		if bare == m.Key || slices.Contains(m.Names, bare) || slices.Contains(m.Names, bare+"_total") ||
+			slices.Contains(m.Names, strings.TrimSuffix(bare, "_total")) {
+			return m, true
+		}
+	}
+	return catalog.Metric{}, false
+}
+
+// closest suggests names that contain what was typed.
+func closest(name string) string {
+	var near []string
+	for _, e := range rules.Explanations() {
+		if strings.Contains(string(e.ID), strings.ToLower(name)) {
+			near = append(near, string(e.ID))
+		}
+	}
+	for _, m := range catalog.Default().Metrics() {
+		if strings.Contains(m.Key, strings.ToLower(name)) {
+			near = append(near, m.Key)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near[:min(4, len(near))], ", ") + "?"
+}
+
+func writeJSON(w *world, v any) error {
+	enc := json.NewEncoder(w.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fail(exitError, err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// Command rooftop tunes vLLM inference servers: it measures a running server,
+// compares it with what its hardware allows, and names the one change to make.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func main() {
+	os.Exit(int(run(world{
+		args:   os.Args[1:],
+		env:    os.LookupEnv,
+		stdout: os.Stdout,
+		stderr: os.Stderr,
+	})))
+}
+
+// world is everything outside that a command touches, so that tests can replace
+// it.
+type world struct {
+	args   []string
+	env    func(string) (string, bool)
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// terminal says whether a writer is a terminal, and how wide.
+func terminal(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 80
+	}
+	return width, true
+}
+
+// run executes one command line and returns its exit code. Every failure is one
+// sentence on stderr.
+func run(w world) (code exitCode) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(w.stderr, "rooftop: internal error: %v; please report this with the command line\n", p)
+			code = exitError
+		}
+	}()
+	ctx, stop := signalContext()
+	defer stop()
+	root := newRoot(&w)
+	root.SetArgs(w.args)
+	root.SetOut(w.stdout)
+	root.SetErr(w.stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var coded *codedError
+	if errors.As(err, &coded) {
+		if coded.err != nil {
+			fmt.Fprintln(w.stderr, "rooftop:", coded.err)
+		}
+		return coded.code
+	}
+	fmt.Fprintln(w.stderr, "rooftop:", err)
+	return exitUsage
+}
+
+// signalContext ends with the first signal; its cause is a *signalError. The
+// second signal ends the process at once, as if nobody caught it.
+func signalContext() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		s, ok := <-ch
+		if !ok {
+			return
+		}
+		signal.Stop(ch)
+		cancel(&signalError{signal: s.(syscall.Signal)})
+	}()
+	return ctx, func() { signal.Stop(ch); cancel(nil) }
+}
+
+// newRoot is the command tree.
+func newRoot(w *world) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rooftop",
+		Short: "The closed-loop tuner for vLLM inference servers",
+		Long: `rooftop measures a running vLLM server, compares what it does with what its
+hardware allows, and names one bottleneck and one change to make.
+
+It only reads: the metrics page, the GPU, the server's process. Nothing on the
+server is changed, and no address is contacted but the ones you give.`,
+		Example: `  rooftop diagnose --url http://localhost:8000/metrics
+  rooftop diagnose --json --duration 2m > diagnosis.json
+  rooftop ceiling --model Llama-3.1-70B-Instruct --gpu "H100 SXM" --tp 4 --batch 64
+  rooftop explain seat-saturation`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		newDiagnose(w), newReplay(w), newCeiling(w), newDoctor(w), newExplain(w),
+		newCatalog(w), newLoad(w), newVersion(w), newMan(w),
+	)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%s: %w; see 'rooftop %s --help'", c.Name(), err, strings.TrimPrefix(c.CommandPath(), "rooftop "))
+	})
+	return root
+}

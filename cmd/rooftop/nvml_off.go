@@ -1,0 +1,6 @@
+//go:build !linux || !cgo
+
+package main
+
+// nvmlBuilt says whether this build can load NVML.
+const nvmlBuilt = false

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// minDuration is the least that a run may measure: the gate needs three windows
+// and a quarter of all, and the first of a run is often cut short.
+const minDuration = 8 * time.Second
+
+// options are the flags of every command that measures a server.
+type options struct {
+	url         string
+	duration    time.Duration
+	maxNumSeqs  int
+	tp          int
+	cost        float64
+	spot        bool
+	gpu         string
+	model       string
+	modelConfig string
+	catalogFile string
+	ceiling     string
+	apiKeyFile  string
+	caFile      string
+	dcgmURL     string
+	record      string
+	output
+
+	flags *pflag.FlagSet
+	env   func(string) (string, bool)
+}
+
+// output says how a command prints.
+type output struct {
+	verbose bool
+	json    bool
+	plain   bool
+	color   string
+	ascii   bool
+}
+
+func (o *output) register(f *pflag.FlagSet) {
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print every rule, every fact with its source, and all readings")
+	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the report")
+	f.BoolVar(&o.plain, "plain", false, "no colour, no cursor movement, no progress line")
+	f.StringVar(&o.color, "color", "auto", "colour: `auto`, always or never (NO_COLOR is honoured)")
+	f.BoolVar(&o.ascii, "ascii", false, "only ASCII characters (also with TERM=linux or LC_ALL=C)")
+}
+
+func (o *options) register(c *cobra.Command, w *world) {
+	f := c.Flags()
+	o.flags, o.env = f, w.env
+	f.StringVarP(&o.url, "url", "u", "", "the server: base `URL`, metrics URL or host:port (default: the vLLM found on this machine, else http://localhost:8000)")
+	f.DurationVar(&o.duration, "duration", 30*time.Second, "how long to measure, at least 8s")
+	f.IntVarP(&o.maxNumSeqs, "max-num-seqs", "m", 0, "the server's --max-num-seqs, where it cannot be read")
+	f.IntVar(&o.tp, "tensor-parallel-size", 0, "the server's tensor-parallel degree, where it cannot be read")
+	f.Float64Var(&o.cost, "cost-per-hour", 0, "what the whole server costs in `USD` per hour")
+	f.BoolVar(&o.spot, "spot", false, "use the catalog's spot prices where no cost is given")
+	f.StringVar(&o.gpu, "gpu", "", "the GPU's `NAME`, where it cannot be read (\"H100 SXM\", \"L4\", …)")
+	f.StringVar(&o.model, "model", "", "the model's `NAME`, where the served one says too little")
+	f.StringVar(&o.modelConfig, "model-config", "", "the model's config.json `FILE`")
+	f.StringVar(&o.catalogFile, "catalog", "", "a YAML `FILE` with further GPUs and models")
+	f.StringVar(&o.ceiling, "ceiling", "physical", "which ceiling to show first: `physical` or classic")
+	f.StringVar(&o.apiKeyFile, "api-key-file", "", "a `FILE` that holds the server's API key (or the variable ROOFTOP_API_KEY)")
+	f.StringVar(&o.caFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
+	f.StringVar(&o.dcgmURL, "dcgm-url", "", "`URL` of a DCGM exporter's page to read the GPUs from")
+	f.StringVar(&o.record, "record", "", "write the raw pages and readings to `FILE` (gzip JSON lines)")
+	o.output.register(f)
+}
+
+// fromEnvironment gives flags that were not on the command line the value of
+// ROOFTOP_<NAME>, and remembers which: a variable is a source of its own.
+func fromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
+	var first error
+	f.VisitAll(func(flag *pflag.Flag) {
+		name := "ROOFTOP_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		text, ok := env(name)
+		if !ok || text == "" || flag.Changed || flag.Name == "help" || first != nil {
+			return
+		}
+		if err := f.Set(flag.Name, text); err != nil {
+			first = usage("the variable %s: %w", name, err)
+			return
+		}
+		flag.Annotations = map[string][]string{fromVariable: {name}}
+	})
+	return first
+}
+
+// fromVariable marks a flag whose value came from the environment.
+const fromVariable = "rooftop_variable"
+
+// check reads the environment and refuses what cannot be meant.
+func (o *options) check() error {
+	if err := fromEnvironment(o.flags, o.env); err != nil {
+		return err
+	}
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	switch {
+	case o.duration < minDuration:
+		return usage("--duration %v is too short: at least %v are needed for a verdict that is not noise", o.duration, minDuration)
+	case o.duration > 24*time.Hour:
+		return usage("--duration %v is too long: at most 24h", o.duration)
+	case o.flags.Changed("max-num-seqs") && o.maxNumSeqs < 1:
+		return usage("--max-num-seqs must be at least 1, not %d", o.maxNumSeqs)
+	case o.flags.Changed("tensor-parallel-size") && o.tp < 1:
+		return usage("--tensor-parallel-size must be at least 1, not %d", o.tp)
+	case o.flags.Changed("cost-per-hour") && !(o.cost > 0 && o.cost < 1e6):
+		return usage("--cost-per-hour must be a positive number of USD, not %v", o.cost)
+	case o.ceiling != "physical" && o.ceiling != "classic":
+		return usage("--ceiling is physical or classic, not %q", o.ceiling)
+	}
+	return nil
+}
+
+func (o *output) check() error {
+	switch o.color {
+	case "auto", "always", "never":
+	default:
+		return usage("--color is auto, always or never, not %q", o.color)
+	}
+	return nil
+}
+
+// given splits what the person said into flags and environment.
+func (o *options) given() (flags, env engine.Given) {
+	put := func(name string, set func(*engine.Given)) {
+		flag := o.flags.Lookup(name)
+		if flag == nil || !flag.Changed {
+			return
+		}
+		if flag.Annotations[fromVariable] != nil {
+			set(&env)
+			return
+		}
+		set(&flags)
+	}
+	put("max-num-seqs", func(g *engine.Given) { g.MaxNumSeqs = o.maxNumSeqs })
+	put("tensor-parallel-size", func(g *engine.Given) { g.TensorParallel = o.tp })
+	put("cost-per-hour", func(g *engine.Given) { g.CostPerHour = stat.Some(o.cost) })
+	put("gpu", func(g *engine.Given) { g.GPU = o.gpu })
+	put("model", func(g *engine.Given) { g.Model = o.model })
+	// The documented variables of the classic formulas.
+	for _, name := range []string{"DTYPE", "VLLM_DTYPE"} {
+		if v, ok := o.env(name); ok && v != "" && env.DType == "" {
+			env.DType = v
+		}
+	}
+	for _, name := range []string{"TENSOR_PARALLEL_SIZE", "VLLM_TENSOR_PARALLEL_SIZE"} {
+		if v, ok := o.env(name); ok && env.TensorParallel == 0 {
+			var n int
+			if _, err := fmt.Sscanf(v, "%d", &n); err == nil && n > 0 {
+				env.TensorParallel = n
+			}
+		}
+	}
+	return flags, env
+}
+
+// token is the server's API key, from a file or a variable, never from a flag:
+// command lines are public on a machine.
+func (o *options) token() (collect.Secret, error) {
+	if o.apiKeyFile != "" {
+		s, err := collect.ReadSecret(o.apiKeyFile)
+		if err != nil {
+			return s, usage("--api-key-file: %w", err)
+		}
+		return s, nil
+	}
+	v, _ := o.env("ROOFTOP_API_KEY")
+	s, err := collect.NewSecret(v)
+	if err != nil {
+		return s, usage("the variable ROOFTOP_API_KEY: %w", err)
+	}
+	return s, nil
+}
+
+// userCatalog returns the embedded catalog, with the person's file where one is
+// given, and that file's text for the recording.
+func userCatalog(path string) (*catalog.Catalog, string, error) {
+	c := catalog.Default()
+	if path == "" {
+		return c, "", nil
+	}
+	text, err := readFile(path, 1<<20)
+	if err != nil {
+		return nil, "", usage("--catalog: %w", err)
+	}
+	c, err = c.With(strings.NewReader(string(text)), path)
+	if err != nil {
+		return nil, "", usage("--catalog: %w", err)
+	}
+	return c, string(text), nil
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", path)
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s is larger than %d KiB", path, limit>>10)
+	}
+	return os.ReadFile(path)
+}
+
+// style settles how to print on a writer.
+func (o *output) style(w *world) report.Options {
+	width, tty := terminal(w.stdout)
+	if !tty {
+		width = 80
+	}
+	noColor, set := w.env("NO_COLOR")
+	term, _ := w.env("TERM")
+	locale, _ := w.env("LC_ALL")
+	colour := tty && term != "dumb" && !(set && noColor != "")
+	switch o.color {
+	case "always":
+		colour = true
+	case "never":
+		colour = false
+	}
+	return report.Options{
+		Width:   min(width, 120),
+		Color:   colour && !o.plain,
+		ASCII:   o.ascii || term == "linux" || locale == "C" || locale == "POSIX",
+		Verbose: o.verbose,
+	}
+}
