@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -25,9 +26,11 @@ type dcgmSource struct {
 	fetch   Fetch
 	clock   func() time.Duration
 	node    string
-	table   dcgmTable
 	devices []Device
 	notes   []string
+
+	parsing sync.Mutex // one page at a time, guards reader
+	reader  *dcgmReader
 
 	mu     sync.Mutex
 	closed bool
@@ -38,7 +41,7 @@ type dcgmSource struct {
 }
 
 func openDCGM(ctx context.Context, o Options) (Source, error) {
-	s := &dcgmSource{fetch: o.DCGM, clock: o.Clock, node: o.NodeName, table: newDCGMTable()}
+	s := &dcgmSource{fetch: o.DCGM, clock: o.Clock, node: cmp.Or(o.NodeName, o.Remote), reader: newDCGMReader()}
 	rows, err := s.page(ctx)
 	if err != nil {
 		return nil, err
@@ -64,11 +67,16 @@ func openDCGM(ctx context.Context, o Options) (Source, error) {
 
 // page fetches the rows, of one node where it is named and known.
 func (s *dcgmSource) page(ctx context.Context) ([]dcgmRow, error) {
-	series, err := s.fetch(ctx)
+	body, err := s.fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows := s.table.rows(series)
+	s.parsing.Lock()
+	rows, err := s.reader.rows(body)
+	s.parsing.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	if hosts := nodes(rows); len(hosts) > 1 {
 		ours := slices.IndexFunc(hosts, func(h string) bool { return sameHost(h, s.node) })
 		if ours >= 0 {
@@ -89,8 +97,14 @@ func nodes(rows []dcgmRow) []string {
 
 // sameHost compares host names, with or without their domain.
 func sameHost(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	if _, err := netip.ParseAddr(b); err == nil {
+		return a == b // an address has no domain
+	}
 	short := func(name string) string { first, _, _ := strings.Cut(strings.ToLower(name), "."); return first }
-	return b != "" && (strings.EqualFold(a, b) || short(a) == short(b))
+	return short(a) == short(b)
 }
 
 // remember keeps the rows of a page, in the order of devices, and notes whether

@@ -3,28 +3,27 @@ package gpu
 import (
 	"cmp"
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Series is one sample of an exposition page.
-type Series struct {
-	Name   string
-	Labels map[string]string
-	Value  float64
+// Fetch gets the body of an exporter's page; each call returns memory of its own
+// where calls overlap.
+type Fetch func(ctx context.Context) ([]byte, error)
+
+// FromClient fetches the page of the exporter that a client talks to.
+func FromClient(c *collect.Client) Fetch {
+	return func(ctx context.Context) ([]byte, error) {
+		return c.Get(ctx, "/metrics", collect.MetricsAccept, nil)
+	}
 }
-
-// Label returns the value of a label, "" where the series lacks it.
-func (s Series) Label(name string) string { return s.Labels[name] }
-
-// Fetch gets a page and returns its samples.
-type Fetch func(ctx context.Context) ([]Series, error)
 
 // scope says for which devices a DCGM field is true.
 type scope uint8
@@ -78,24 +77,21 @@ func dcgmMetrics() []dcgmMetric {
 	}
 }
 
-// dcgmTable is the metrics with an index of the families that are read.
-type dcgmTable struct {
-	metrics []dcgmMetric
-	wanted  map[string]bool
+// dcgmReader reads pages. It is not safe for concurrent use.
+type dcgmReader struct {
+	metrics  []dcgmMetric
+	filter   *promtext.Filter
+	families promtext.Families
 }
 
-func newDCGMTable() dcgmTable {
-	t := dcgmTable{dcgmMetrics(), map[string]bool{dcgmXID: true, dcgmFree: true, dcgmReserved: true}}
-	for _, m := range t.metrics {
-		t.wanted[m.name] = true
+func newDCGMReader() *dcgmReader {
+	r := &dcgmReader{metrics: dcgmMetrics()}
+	names := []string{dcgmXID, dcgmFree, dcgmReserved}
+	for _, m := range r.metrics {
+		names = append(names, m.name)
 	}
-	return t
-}
-
-// DCGMFamilies lists the families of an exporter's page that are read; the rest
-// need not be parsed.
-func DCGMFamilies() []string {
-	return slices.Sorted(maps.Keys(newDCGMTable().wanted))
+	r.filter = promtext.NewExactFilter(names...)
+	return r
 }
 
 // dcgmRow is what a page says of one device.
@@ -104,7 +100,7 @@ type dcgmRow struct {
 	gpu    engine.GPU
 	why    why
 	xid    stat.Opt // the last XID error, 0 none
-	values map[string]Series
+	values map[string]float64
 }
 
 type dcgmKey struct {
@@ -114,25 +110,25 @@ type dcgmKey struct {
 
 // rows reads the devices of a page, in order of node, index and slice. A GPU
 // in MIG mode is listed by its slices.
-func (t *dcgmTable) rows(page []Series) []dcgmRow {
+func (r *dcgmReader) rows(page []byte) ([]dcgmRow, error) {
+	if err := promtext.Parse(page, r.filter, &r.families); err != nil {
+		return nil, err
+	}
 	byKey := map[dcgmKey]*dcgmRow{}
-	for _, s := range page {
-		if !t.wanted[s.Name] || dcgmBlank(s.Value) {
-			continue
-		}
-		d, ok := dcgmDevice(s)
-		if !ok {
+	for _, s := range r.families.Samples {
+		d, ok := dcgmDevice(s.Series)
+		if !ok || dcgmBlank(s.Value) {
 			continue
 		}
 		key := dcgmKey{d.Host, cmp.Or(d.Parent, d.UUID), d.GI}
 		row := byKey[key]
 		if row == nil {
-			row = &dcgmRow{device: d, values: map[string]Series{}}
+			row = &dcgmRow{device: d, values: map[string]float64{}}
 			byKey[key] = row
 		}
 		// One device appears once per pod that shares it, with the same values.
 		if _, twice := row.values[s.Name]; !twice {
-			row.values[s.Name] = s
+			row.values[s.Name] = s.Value
 		}
 	}
 	sliced := map[dcgmKey]bool{}
@@ -150,18 +146,18 @@ func (t *dcgmTable) rows(page []Series) []dcgmRow {
 		if key.gi >= 0 {
 			whole = byKey[dcgmKey{key.host, key.uuid, -1}]
 		}
-		row.read(t.metrics, whole)
+		row.read(r.metrics, whole)
 		rows = append(rows, *row)
 	}
 	slices.SortFunc(rows, func(a, b dcgmRow) int {
 		return cmp.Or(cmp.Compare(a.device.Host, b.device.Host), cmp.Compare(a.device.Index, b.device.Index),
 			cmp.Compare(a.device.GI, b.device.GI), cmp.Compare(a.device.UUID, b.device.UUID))
 	})
-	return rows
+	return rows, nil
 }
 
 // dcgmDevice reads the labels that say which device a series is about.
-func dcgmDevice(s Series) (Device, bool) {
+func dcgmDevice(s *promtext.Series) (Device, bool) {
 	d := Device{
 		GI: -1, CI: -1, Minor: -1,
 		UUID:   cmp.Or(s.Label("UUID"), s.Label("uuid")),
@@ -210,9 +206,9 @@ func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 		if r.has(m.field) {
 			continue
 		}
-		s, found := r.values[m.name]
+		v, found := r.values[m.name]
 		if !found && whole != nil && m.scope == sharedGPU {
-			s, found = whole.values[m.name]
+			v, found = whole.values[m.name]
 		}
 		switch {
 		case slice && m.scope == wholeOnly:
@@ -222,15 +218,15 @@ func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 				r.why[m.field] = "the page has no " + m.name + ": add it to the exporter's counters file"
 			}
 		default:
-			r.put(m, s.Value)
+			r.put(m, v)
 		}
 	}
 	if total := r.total(); !r.has(engine.GPUVRAMTotal) && total.OK {
 		r.gpu.Fields[engine.GPUVRAMTotal], r.why[engine.GPUVRAMTotal] = total, ""
 	}
 	r.device.VRAMBytes = r.gpu.Fields[engine.GPUVRAMTotal]
-	if s, ok := r.values[dcgmXID]; ok {
-		r.xid = stat.Some(s.Value)
+	if xid, ok := r.values[dcgmXID]; ok {
+		r.xid = stat.Some(xid)
 	}
 }
 
@@ -258,5 +254,5 @@ func (r *dcgmRow) total() stat.Opt {
 	if !found || !used.OK {
 		return stat.None
 	}
-	return stat.Some(used.V + (free.Value+r.values[dcgmReserved].Value)*mib)
+	return stat.Some(used.V + (free+r.values[dcgmReserved])*mib)
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// ticker is a session clock that a test moves.
+// ticker is a session clock that a test moves while devices read it.
 type ticker struct{ at atomic.Int64 }
 
 func (t *ticker) now() time.Duration     { return time.Duration(t.at.Load()) }
 func (t *ticker) add(d time.Duration)    { t.at.Add(int64(d)) }
-func (t *ticker) clock() time.Duration   { return t.now() }
 func newTicker(at time.Duration) *ticker { t := &ticker{}; t.add(at); return t }
 func ok[T any](v T) (T, nvml.Return)     { return v, nvml.SUCCESS }
 func fails[T any](r nvml.Return) func() (T, nvml.Return) {

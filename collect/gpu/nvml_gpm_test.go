@@ -119,7 +119,7 @@ func TestNVMLMIG(t *testing.T) {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}
 	s.Keep([]int{1})
-	got := fieldsOf(readTwice(t, s, clock).Devices[0])
+	got := presentFields(readTwice(t, s, clock).Devices[0])
 	const mib = 1 << 20
 	wantFields := map[engine.GPUField]float64{
 		engine.GPUVRAMTotal: 40 << 30, engine.GPUVRAMUsed: 30 << 30, engine.GPUTemperatureC: 64, engine.GPUSMClockMHz: 1755, engine.GPUMemClockMHz: 2619,

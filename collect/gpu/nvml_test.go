@@ -38,16 +38,6 @@ func h100Fields() map[engine.GPUField]float64 {
 	}
 }
 
-func fieldsOf(g engine.GPU) map[engine.GPUField]float64 {
-	present := map[engine.GPUField]float64{}
-	for f, v := range g.Fields {
-		if v.OK {
-			present[engine.GPUField(f)] = v.V
-		}
-	}
-	return present
-}
-
 var near = cmpopts.EquateApprox(1e-9, 0)
 
 // readTwice reads, waits a tick and reads again: GPM and the link counters need
@@ -69,7 +59,7 @@ func TestNVMLReadsEveryField(t *testing.T) {
 	clock := newTicker(time.Second)
 	s := openFake(t, driver([]*mock.Device{h100(0)}), clock.now)
 	got := readTwice(t, s, clock)
-	if diff := cmp.Diff(h100Fields(), fieldsOf(got.Devices[0]), near); diff != "" {
+	if diff := cmp.Diff(h100Fields(), presentFields(got.Devices[0]), near); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	if g := got.Devices[0]; !g.ThrottleOK || g.Throttle != 0x4 {
@@ -94,7 +84,7 @@ func TestNVMLReadsEveryField(t *testing.T) {
 func TestNVMLWithoutGPM(t *testing.T) {
 	clock := newTicker(time.Second)
 	s := openFake(t, driver([]*mock.Device{a100(0, clock.now, 4096)}), clock.now)
-	got := fieldsOf(readTwice(t, s, clock).Devices[0])
+	got := presentFields(readTwice(t, s, clock).Devices[0])
 	want := h100Fields()
 	for _, f := range []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps} {
 		delete(want, f)
@@ -187,7 +177,7 @@ func TestNVMLFieldFailsAlone(t *testing.T) {
 				for _, f := range tt.without {
 					delete(want, f)
 				}
-				if diff := cmp.Diff(want, fieldsOf(got), near); diff != "" {
+				if diff := cmp.Diff(want, presentFields(got), near); diff != "" {
 					t.Errorf("fields (-want +got):\n%s", diff)
 				}
 				if tt.without == nil && got.ThrottleOK {
@@ -226,44 +216,6 @@ func TestNVMLAsksAgain(t *testing.T) {
 	}
 }
 
-// After an Init that failed, any other call would end the process. The fakes
-// here have no other function: a call would panic and show in the error.
-func TestNVMLInitFails(t *testing.T) {
-	refusing := func(r nvml.Return) *mock.Interface {
-		return &mock.Interface{InitFunc: func() nvml.Return { return r }}
-	}
-	tests := []struct {
-		name string
-		libs []*mock.Interface
-		want string
-		used []int // Init calls of each
-	}{
-		{"no library", []*mock.Interface{refusing(nvml.ERROR_LIBRARY_NOT_FOUND), refusing(nvml.ERROR_LIBRARY_NOT_FOUND)},
-			"libnvidia-ml.so.1 was not found", []int{1, 1}},
-		{"no driver", []*mock.Interface{refusing(nvml.ERROR_DRIVER_NOT_LOADED), refusing(nvml.SUCCESS)}, "driver is not loaded", []int{1, 0}},
-		{"library and module differ", []*mock.Interface{refusing(nvml.ERROR_LIB_RM_VERSION_MISMATCH)}, "reboot", []int{1}},
-		{"no permission", []*mock.Interface{refusing(nvml.ERROR_NO_PERMISSION)}, "/dev/nvidiactl", []int{1}},
-		{"anything else", []*mock.Interface{refusing(nvml.ERROR_UNKNOWN)}, "NVML error 999", []int{1}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var libs []library
-			for _, l := range tt.libs {
-				libs = append(libs, l)
-			}
-			s, err := openNVML(t.Context(), newTicker(0).now, libs...)
-			if s != nil || err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "panic") {
-				t.Errorf("open: got %v, %v; want an error with %q", s, err, tt.want)
-			}
-			for i, l := range tt.libs {
-				if got := len(l.InitCalls()); got != tt.used[i] {
-					t.Errorf("library %d: Init was called %d times, want %d", i, got, tt.used[i])
-				}
-			}
-		})
-	}
-}
-
 // A driver of 2020 lacks half of the symbols, and calling one of these ends the
 // process. The fake lacks the functions too, so that a call panics.
 func TestNVMLOldDriver(t *testing.T) {
@@ -284,7 +236,7 @@ func TestNVMLOldDriver(t *testing.T) {
 		engine.GPUPCIeTxBps, engine.GPUPCIeRxBps, engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps} {
 		delete(want, f)
 	}
-	if diff := cmp.Diff(want, fieldsOf(got), near); diff != "" {
+	if diff := cmp.Diff(want, presentFields(got), near); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	if !got.ThrottleOK || got.Throttle != 0x20 {
@@ -387,7 +339,7 @@ func TestNVMLLostDevice(t *testing.T) {
 	}
 	d.GetUtilizationRatesFunc = whole
 	got := readTwice(t, s, clock)
-	if diff := cmp.Diff(h100Fields(), fieldsOf(got.Devices[0]), near); diff != "" {
+	if diff := cmp.Diff(h100Fields(), presentFields(got.Devices[0]), near); diff != "" {
 		t.Errorf("after it came back (-want +got):\n%s", diff)
 	}
 	if len(s.Notes()) != 0 {
@@ -420,7 +372,7 @@ func TestNVMLStuckDevice(t *testing.T) {
 			if r.Took > 200*time.Millisecond {
 				t.Errorf("took %v, want at most the deadline", r.Took)
 			}
-			if r.Devices[0].Fields[engine.GPUUtil] != stat.Some(0.97) || len(fieldsOf(r.Devices[1])) > 0 || r.Devices[1].Index != 1 {
+			if r.Devices[0].Fields[engine.GPUUtil] != stat.Some(0.97) || len(presentFields(r.Devices[1])) > 0 || r.Devices[1].Index != 1 {
 				t.Errorf("got %v; want readings of the first device and an empty place for the second", r.Devices)
 			}
 			if notes := s.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "GPU 1: the driver has not answered yet") {
@@ -438,20 +390,6 @@ func TestNVMLStuckDevice(t *testing.T) {
 		if err := s.Close(); !errors.Is(err, errStillReading) || len(lib.ShutdownCalls()) > 0 {
 			t.Errorf("close while a call hangs: got %v and %d shutdowns, want a refusal and none", err, len(lib.ShutdownCalls()))
 		}
-	})
-}
-
-func TestNVMLStuckOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		lib := &mock.Interface{InitFunc: func() nvml.Return { <-stuck; return nvml.ERROR_UNKNOWN }}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := openNVML(ctx, newTicker(0).now, lib); !errors.Is(err, errStillReading) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("open while Init hangs: got %v", err)
-		}
-		close(stuck)
-		synctest.Wait()
 	})
 }
 
@@ -489,32 +427,5 @@ func TestNVMLPanicIsAnError(t *testing.T) {
 		if _, err := s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "panic") {
 			t.Errorf("got %v, want the panic as an error", err)
 		}
-	}
-}
-
-func TestNVMLDevicesThatCannotBeOpened(t *testing.T) {
-	tests := []struct {
-		name    string
-		lib     *mock.Interface
-		devices int
-		want    string
-	}{
-		{"none", driver(nil), 0, "shows no GPU"},
-		{"one of two", driver([]*mock.Device{nil, h100(1)}), 1, ""},
-		{"all", driver([]*mock.Device{nil}), 0, "GPU 0 cannot be opened: the GPU is lost"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s, err := openNVML(t.Context(), newTicker(0).now, tt.lib)
-			if tt.want != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.want) || len(tt.lib.ShutdownCalls()) != 1 {
-					t.Errorf("got %v and %d shutdowns; want an error with %q and one", err, len(tt.lib.ShutdownCalls()), tt.want)
-				}
-				return
-			}
-			if err != nil || len(s.Devices()) != tt.devices || s.Devices()[0].Index != 1 || len(s.Notes()) != 1 {
-				t.Errorf("got %v, devices %v, notes %v", err, s.Devices(), s.Notes())
-			}
-		})
 	}
 }

@@ -58,7 +58,7 @@ type smiSource struct {
 	at     []time.Duration // of each row
 	seen   []bool
 	fresh  chan struct{} // closed and replaced with every row
-	failed error         // why the stream ended last
+	failed error         // why the stream ended, until rows come again
 }
 
 func openLocalSMI(ctx context.Context, o Options) (Source, error) {
@@ -236,6 +236,7 @@ func (s *smiSource) store(row smiRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows[i], s.at[i], s.seen[i] = row, s.clock(), true
+	s.failed = nil
 	close(s.fresh)
 	s.fresh = make(chan struct{})
 }

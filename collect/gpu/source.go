@@ -67,10 +67,12 @@ type Options struct {
 	// Remote names the server's host where that is not this machine: its GPUs
 	// are not the ones that a local driver shows.
 	Remote string
-	// DCGM, where set, fetches a DCGM exporter's page; DCGMURL names it.
+	// DCGM, where set, fetches a DCGM exporter's page; DCGMURL names it in
+	// messages.
 	DCGM    Fetch
 	DCGMURL string
-	// NodeName picks the rows of one node where the page covers several.
+	// NodeName picks the rows of one node where the page covers several; it is
+	// Remote unless set.
 	NodeName string
 	// SMIPath is the nvidia-smi to run; "" looks in PATH and the usual places.
 	SMIPath string

@@ -1,0 +1,94 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+)
+
+// After an Init that failed, any other call would end the process. The fakes
+// here have no other function: a call would panic and show in the error.
+func TestNVMLInitFails(t *testing.T) {
+	refusing := func(r nvml.Return) *mock.Interface {
+		return &mock.Interface{InitFunc: func() nvml.Return { return r }}
+	}
+	tests := []struct {
+		name string
+		libs []*mock.Interface
+		want string
+		used []int // Init calls of each
+	}{
+		{"no library", []*mock.Interface{refusing(nvml.ERROR_LIBRARY_NOT_FOUND), refusing(nvml.ERROR_LIBRARY_NOT_FOUND)},
+			"libnvidia-ml.so.1 was not found", []int{1, 1}},
+		{"no driver", []*mock.Interface{refusing(nvml.ERROR_DRIVER_NOT_LOADED), refusing(nvml.SUCCESS)}, "driver is not loaded", []int{1, 0}},
+		{"library and module differ", []*mock.Interface{refusing(nvml.ERROR_LIB_RM_VERSION_MISMATCH)}, "reboot", []int{1}},
+		{"no permission", []*mock.Interface{refusing(nvml.ERROR_NO_PERMISSION)}, "/dev/nvidiactl", []int{1}},
+		{"anything else", []*mock.Interface{refusing(nvml.ERROR_UNKNOWN)}, "NVML error 999", []int{1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var libs []library
+			for _, l := range tt.libs {
+				libs = append(libs, l)
+			}
+			s, err := openNVML(t.Context(), newTicker(0).now, libs...)
+			if s != nil || err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "panic") {
+				t.Errorf("open: got %v, %v; want an error with %q", s, err, tt.want)
+			}
+			for i, l := range tt.libs {
+				if got := len(l.InitCalls()); got != tt.used[i] {
+					t.Errorf("library %d: Init was called %d times, want %d", i, got, tt.used[i])
+				}
+			}
+		})
+	}
+}
+
+func TestNVMLStuckOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		lib := &mock.Interface{InitFunc: func() nvml.Return { <-stuck; return nvml.ERROR_UNKNOWN }}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := openNVML(ctx, newTicker(0).now, lib); !errors.Is(err, errStillReading) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("open while Init hangs: got %v", err)
+		}
+		close(stuck)
+		synctest.Wait()
+	})
+}
+
+func TestNVMLDevicesThatCannotBeOpened(t *testing.T) {
+	tests := []struct {
+		name    string
+		lib     *mock.Interface
+		devices int
+		want    string
+	}{
+		{"none", driver(nil), 0, "shows no GPU"},
+		{"one of two", driver([]*mock.Device{nil, h100(1)}), 1, ""},
+		{"all", driver([]*mock.Device{nil}), 0, "GPU 0 cannot be opened: the GPU is lost"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := openNVML(t.Context(), newTicker(0).now, tt.lib)
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || len(tt.lib.ShutdownCalls()) != 1 {
+					t.Errorf("got %v and %d shutdowns; want an error with %q and one", err, len(tt.lib.ShutdownCalls()), tt.want)
+				}
+				return
+			}
+			if err != nil || len(s.Devices()) != tt.devices || s.Devices()[0].Index != 1 || len(s.Notes()) != 1 {
+				t.Errorf("got %v, devices %v, notes %v", err, s.Devices(), s.Notes())
+			}
+		})
+	}
+}
