@@ -42,10 +42,24 @@ func Select(devices []Device, processes map[string][]int, h Holder) Selection {
 	if s, ok := byMinor(devices, h.Minors); ok {
 		return s
 	}
-	all := Selection{Positions: positionsWhere(devices, func(Device) bool { return true }), How: "the only GPU of this machine"}
-	if len(devices) > 1 {
+	return everything(devices, len(h.PIDs) > 0)
+}
+
+// everything is the selection where nothing names the server's devices. That
+// the server's processes are known and none of them shows a GPU may also mean
+// that it runs without one.
+func everything(devices []Device, processesKnown bool) Selection {
+	const untied = "neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files"
+	all := Selection{Positions: positionsWhere(devices, func(Device) bool { return true })}
+	switch {
+	case len(devices) > 1:
 		all.Assumed = true
-		all.How = fmt.Sprintf("all %d GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's", len(devices))
+		all.How = fmt.Sprintf("all %d GPUs: %s tell the server's", len(devices), untied)
+	case processesKnown:
+		all.Assumed = true
+		all.How = "the only GPU of this machine, though " + untied + " tie the server to it"
+	default:
+		all.How = "the only GPU of this machine"
 	}
 	return all
 }

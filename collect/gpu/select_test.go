@@ -69,6 +69,8 @@ func TestSelect(t *testing.T) {
 		{"open files of GPUs that are not here", eight(), nil, Holder{Minors: []int{12}}, Selection{Positions: all8, Assumed: true,
 			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
 		{"nothing known, one GPU", eight()[:1], nil, Holder{}, Selection{Positions: []int{0}, How: "the only GPU of this machine"}},
+		{"one GPU, and a server that shows no sign of it", eight()[:1], map[string][]int{}, Holder{PIDs: []int{5}}, Selection{Positions: []int{0}, Assumed: true,
+			How: "the only GPU of this machine, though neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tie the server to it"}},
 		{"nothing known", eight(), map[string][]int{}, Holder{PIDs: []int{5}}, Selection{Positions: all8, Assumed: true,
 			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
 	}
