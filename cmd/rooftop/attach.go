@@ -333,10 +333,17 @@ func splitHostPort(t collect.Target) (host string, port uint16) {
 	return host, uint16(n)
 }
 
+// dcgmPort is where a DCGM exporter listens unless told otherwise.
+const dcgmPort = "9400"
+
 // dcgmPage fetches a DCGM exporter's page with a client of its own: it is
 // another address that the person gave. The server's token is not for it.
 func dcgmPage(o *options) (gpu.Fetch, error) {
-	target, err := collect.ParseTarget(o.dcgmURL)
+	at := o.dcgmURL
+	if !strings.ContainsAny(at, "/:") {
+		at = net.JoinHostPort(at, dcgmPort)
+	}
+	target, err := collect.ParseTarget(at)
 	if err != nil {
 		return nil, usage("--dcgm-url: %w", err)
 	}
@@ -344,7 +351,5 @@ func dcgmPage(o *options) (gpu.Fetch, error) {
 	if err != nil {
 		return nil, usage("--dcgm-url: %w", err)
 	}
-	return func(ctx context.Context) ([]byte, error) {
-		return client.Get(ctx, "/metrics", collect.MetricsAccept, nil)
-	}, nil
+	return gpu.FromClient(client), nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 	return engine.Diagnose(engine.Request{
 		Started: a.header.Started, Duration: end.Duration, Version: version,
 		Target: target, Facts: facts, Windows: a.windows, Rules: rules.All(),
-		Missing: a.header.Missing, GPUWhy: a.header.GPUWhy,
-		Notes: append(append([]string(nil), end.Notes...), a.ordered...),
+		Missing: slices.Concat(a.header.Missing, end.Missing), GPUWhy: a.header.GPUWhy,
+		Notes: slices.Concat(end.Notes, a.ordered),
 	})
 }

@@ -14,11 +14,19 @@ type Pages interface {
 	Page(ctx context.Context, buf []byte) ([]byte, error)
 }
 
-// GPUs reads the server's devices. Read returns within a second or so, whatever
-// the driver does.
+// GPUs reads the server's devices.
 type GPUs interface {
+	// Read returns one reading, at the latest when ctx ends.
 	Read(ctx context.Context) (engine.GPUReading, error)
+	// Missing says what the devices could not tell so far, and what that
+	// switches off.
+	Missing() []engine.Missing
+	// Notes says what a reader must know about the devices.
+	Notes() []string
 }
+
+// gpuDeadline bounds one reading: a stuck driver must not hold up the page.
+const gpuDeadline = 800 * time.Millisecond
 
 // Plan is one measurement.
 type Plan struct {
@@ -54,6 +62,10 @@ func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 	m := measurer{Plan: p, began: p.Clock(), interval: engine.PollInterval}
 	m.run(ctx, a)
 	end := End{Duration: m.now().Round(time.Millisecond), Notes: m.notes(ctx)}
+	if p.GPUs != nil {
+		end.Missing = p.GPUs.Missing()
+		end.Notes = append(end.Notes, p.GPUs.Notes()...)
+	}
 	p.Record.write(line{End: &end})
 	return a.Diagnose(end, p.Version), nil
 }
@@ -123,6 +135,8 @@ func (m *measurer) poll(ctx context.Context, tick time.Duration) *Poll {
 		if m.GPUs == nil {
 			return
 		}
+		ctx, cancel := context.WithTimeout(ctx, gpuDeadline)
+		defer cancel()
 		reading, err := m.GPUs.Read(ctx)
 		if err != nil {
 			p.GPUErr = err.Error()

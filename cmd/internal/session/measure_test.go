@@ -82,6 +82,12 @@ func (c *card) Read(context.Context) (engine.GPUReading, error) {
 	return engine.GPUReading{T: c.clock(), Devices: []engine.GPU{d}}, nil
 }
 
+func (c *card) Missing() []engine.Missing {
+	return []engine.Missing{{What: "GPU energy", Reason: "not supported", Effect: "power is averaged"}}
+}
+
+func (c *card) Notes() []string { return []string{"a fake card"} }
+
 func seats(n string) engine.Inputs {
 	return engine.Inputs{Launch: map[string]engine.Setting{"max_num_seqs": {Value: n, Source: engine.FromCmdline}}}
 }

@@ -55,8 +55,9 @@ type Poll struct {
 
 // End closes a recording.
 type End struct {
-	Duration time.Duration `json:"duration"`
-	Notes    []string      `json:"notes"`
+	Duration time.Duration    `json:"duration"`
+	Notes    []string         `json:"notes"`
+	Missing  []engine.Missing `json:"missing"` // what the GPUs could not tell
 }
 
 // line is one line of a recording: exactly one part is set.
