@@ -70,6 +70,17 @@ func working(w *engine.Window) bool {
 // loaded says whether requests were in the server at all, running or queued.
 func loaded(w *engine.Window) bool { return working(w) || w.Waiting.Or(0) > 0 }
 
+// frozen says whether requests were in and no counter moved in the whole window:
+// its gauges say nothing of load then, the engine may be stuck.
+func frozen(w *engine.Window) bool {
+	return !w.Progress && w.Duration > 0 && w.Stall >= w.Duration
+}
+
+// still is the answer of rules about load to a frozen window.
+func still(w *engine.Window) engine.Check {
+	return quiet("no token and no step moved: standstill", figure{stat.Some(w.Stall.Seconds()), "<", stuckLeast.Seconds(), "s"})
+}
+
 // preempting says whether a request was preempted in the window.
 func preempting(w *engine.Window) bool { return w.Delta[engine.CounterPreemptions].Or(0) > 0 }
 

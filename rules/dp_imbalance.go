@@ -22,7 +22,7 @@ func dpImbalance() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"the server has several data-parallel ranks, and the busiest runs or holds more than 1.5 times the mean",
+				fmt.Sprintf("the server has several data-parallel ranks, and the busiest runs or holds more than %s times the mean", number(imbalanceRatio)),
 				"requests wait at one rank while another has a free seat and room in its pool",
 			},
 			Thresholds: []Threshold{
@@ -31,7 +31,7 @@ func dpImbalance() definition {
 				{"KV peak of the rank with room", "<", kvPressureUsage, "ratio", fromJudgement},
 			},
 			Formula:    []string{"requests that would move = waiting at the full rank, to the ranks with free seats"},
-			Confidence: []string{"0.80 fixed"},
+			Confidence: []string{number(imbalanceConfidence) + " fixed"},
 			Remedy:     []string{"spread the requests: no pinning to a rank, a balancer that sees running and waiting requests"},
 			Limits:     []string{"ranks behind other ports are not on this page"},
 		},

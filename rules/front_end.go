@@ -15,6 +15,7 @@ const (
 	frontShare      = 0.50 // share of the time to first token spent outside queue and prefill, at least
 	frontSeconds    = 0.10 // and at least so many seconds of it
 	frontCPU        = 0.90 // cores used by the one API-server process, at least
+	frontQueue      = 1.0  // requests waiting in the engine, below: else it is the engine that is behind
 	frontRelief     = 0.5  // CPU share that each API server should come down to
 	frontConfidence = 0.80 // both signs
 	frontOneSign    = 0.60
@@ -29,17 +30,19 @@ func frontEnd() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"half of the time to first token and at least 0.1 s of it pass outside queue and prefill: in HTTP, tokeniser and scheduling of the API server",
-				"or the one API-server process uses 0.9 of a core and more",
+				fmt.Sprintf("%s of the time to first token and at least %s of it pass outside queue and prefill: in HTTP, tokeniser and scheduling of the API server", percent(frontShare), seconds(frontSeconds)),
+				fmt.Sprintf("or the one API-server process uses %s of a core and more", number(frontCPU)),
+				fmt.Sprintf("fewer than %s requests wait in the engine: else the engine is behind, not its front end", number(frontQueue)),
 				"not judged where the model itself runs on the CPU, nor on the V0 engine: front end and model share cores or a process there",
 			},
 			Thresholds: []Threshold{
 				{"(ttft - queue - prefill) / ttft", ">=", frontShare, "ratio", fromJudgement},
 				{"ttft - queue - prefill", ">=", frontSeconds, "s", fromJudgement},
+				{"waiting in the engine", "<", frontQueue, "req", fromJudgement},
 				{"CPU of the API server, cores", ">=", frontCPU, "", fromVLLM},
 			},
-			Formula:    []string{"API servers = present ones x CPU per server / 0.5, rounded up, at least twice as many, at most 8"},
-			Confidence: []string{"0.80 with both signs", "0.60 with one"},
+			Formula:    []string{fmt.Sprintf("API servers = present ones x CPU per server / %s, rounded up, at least twice as many, at most %d", number(frontRelief), frontMost)},
+			Confidence: []string{number(frontConfidence) + " with both signs", number(frontOneSign) + " with one"},
 			Remedy:     []string{"--api-server-count; with `python -m vllm.entrypoints…` the flag is ignored: launch with `vllm serve`"},
 			Limits:     []string{"with several API servers the page has no process CPU; queue and prefill are observed when requests finish, so they lag by one request length"},
 		},
@@ -78,6 +81,9 @@ func checkFrontEnd(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if !loaded(w) {
 		return idle()
+	}
+	if q := queued(w); q.Or(0) >= frontQueue {
+		return quiet("requests queue in the engine, which the front end fills fast enough:", figure{q, ">=", frontQueue, "req"})
 	}
 	if cores := frontCores(w, f); cores.OK && cores.V >= frontCPU {
 		return fired("CPU cores of the API server", figure{cores, ">=", frontCPU, ""})
@@ -156,10 +162,10 @@ func moreAPIServers(r *engine.Run, cores float64, share stat.Opt) *engine.Fix {
 		fix.Command = fmt.Sprintf("launch with `vllm serve` and --api-server-count %d: python -m … ignores the flag", to)
 	}
 	fix.Rejected = append(fix.Rejected, engine.Rejected{What: "--stream-interval", Why: "fewer, larger messages per stream: less CPU, but choppier answers"})
-	if share.OK {
+	if share.OK && share.V > 0 {
 		// The front end's part of the time to first token shrinks by what the
 		// added servers take over, at best; none of it is certain.
-		most := -share.V * (1 - float64(now)/float64(to))
+		most := -min(1, share.V) * (1 - float64(now)/float64(to))
 		fix.Predicted = []engine.Prediction{{Metric: metricTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
 	}
 	return fix

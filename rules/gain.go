@@ -16,6 +16,10 @@ const (
 	metricCost       = "usd_per_million_tokens"
 )
 
+// mostBound is the bound above which a gain is called unknown: that a server
+// could be a hundred times faster says nothing.
+const mostBound = 10.0
+
 // gain is what a change is expected to do, from the physical model where the
 // run has one.
 type gain struct {
@@ -26,10 +30,14 @@ type gain struct {
 // predictions lists the parts that are known.
 func (g gain) predictions() []engine.Prediction {
 	var out []engine.Prediction
+	x := g.Throughput
+	if !g.known && x.High.Or(0) > mostBound {
+		x.High = stat.None
+	}
 	for _, m := range []struct {
 		name string
 		r    roofline.Range
-	}{{metricThroughput, g.Throughput}, {metricTTFT, g.TTFT}, {metricITL, g.ITL}, {metricCost, cost(g.Throughput)}} {
+	}{{metricThroughput, x}, {metricTTFT, g.TTFT}, {metricITL, g.ITL}, {metricCost, cost(x)}} {
 		if m.r.Low.OK || m.r.Mid.OK || m.r.High.OK {
 			out = append(out, engine.Prediction{Metric: m.name, Unit: "ratio", Low: m.r.Low, Mid: m.r.Mid, High: m.r.High})
 		}

@@ -25,6 +25,20 @@ func impactOf(gain float64) float64 {
 	return 1
 }
 
+// setLatencyImpact is setImpact for remedies that serve the time to the first
+// token: the larger of both gains counts.
+func setLatencyImpact(f *engine.Finding, fallback float64) {
+	setImpact(f, fallback)
+	if f.Fix == nil {
+		return
+	}
+	for _, p := range f.Fix.Predicted {
+		if p.Metric == metricTTFT && p.Mid.OK {
+			f.Impact = max(f.Impact, impactOf(-p.Mid.V))
+		}
+	}
+}
+
 // setImpact gives a finding its impact: that of the predicted gain where the
 // fix has one, else the rule's default. Where only an upper bound is known the
 // default stands, but not above what the bound is worth.

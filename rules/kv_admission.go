@@ -22,7 +22,7 @@ func kvAdmission() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"at least 30 % of the requests in the server wait for capacity",
+				"at least " + percent(admissionQueueRatio) + " of the requests in the server wait for capacity",
 				"the free KV tokens are fewer than the queued prompts need",
 				"a seat is free: the scheduler is not at its cap",
 				"page and GPU were read within a second of each other, where a GPU is readable",
@@ -33,7 +33,7 @@ func kvAdmission() definition {
 			Formula: []string{
 				"free KV tokens = (1 - peak usage) x capacity, summed over the ranks; demand = queued x mean prompt tokens",
 			},
-			Confidence: []string{"0.85 fixed"},
+			Confidence: []string{number(admissionConfidence) + " fixed"},
 			Remedy:     append(moreKVRemedies(), "not fewer seats: the pool is too small for what waits"),
 			Limits:     []string{"suppressed while kv-pressure is significant: it is the same pool"},
 		},
@@ -49,6 +49,9 @@ func checkKVAdmission(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if !loaded(w) {
 		return idle()
+	}
+	if frozen(w) {
+		return still(w)
 	}
 	queue := queued(w)
 	if !queue.OK {

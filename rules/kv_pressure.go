@@ -30,7 +30,7 @@ func kvPressure() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"the peak KV usage of the window reaches 88 %, or a request was preempted (alone enough: a V0 server on a CPU shows 0 % for ever)",
+				"the peak KV usage of the window reaches " + percent(kvPressureUsage) + ", or a request was preempted (alone enough: a V0 server on a CPU shows 0 % for ever)",
 				"page and GPU were read within a second of each other, where a GPU is readable",
 			},
 			Thresholds: []Threshold{
@@ -41,11 +41,13 @@ func kvPressure() definition {
 			Formula: []string{
 				"context of a sequence = the larger of usage x capacity / running and mean prompt + mean output",
 				"sequences the pool holds = capacity / context",
-				"blocks needed = sequences x blocks of one context / 88 %, one null block added",
+				"blocks needed = sequences x blocks of one context / " + percent(kvPressureUsage) + ", one null block added",
 			},
-			Gate: "one window with preemptions; or two windows at 95 % and more; else " + standardGate,
+			Gate: fmt.Sprintf("one window with preemptions; or %d windows at %s and more; else %s", kvCriticalWindows, percent(kvCriticalUsage), standardGate),
 			Confidence: []string{
-				"0.95 with preemptions", "0.85 from 95 % usage", "0.70 from 88 % usage",
+				number(kvPreemptingConfidence) + " with preemptions",
+				number(kvCriticalConfidence) + " from " + percent(kvCriticalUsage) + " usage",
+				number(kvPressureConfidence) + " from " + percent(kvPressureUsage) + " usage",
 			},
 			Remedy: append(moreKVRemedies(),
 				"fewer seats, as many as the pool holds: a latency fix, recommended only where no more KV can be had and requests are preempted",
@@ -132,7 +134,8 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 
 	f.Fix = moreKV(r, &p, p.wanted(facts), preempted.Or(0) > 0, "")
-	if p.queued*p.ranks < nobodyWaits && preempted.Or(0) == 0 && f.Fix.Withheld == "" {
+	blocked := r.Agg.LookupRatio.Or(0) >= lookupsBlocked
+	if p.queued*p.ranks < nobodyWaits && preempted.Or(0) == 0 && !blocked && f.Fix.Withheld == "" {
 		f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger one would hold the same requests"
 	}
 	setImpact(f, 5)

@@ -31,10 +31,10 @@ func lowPrefixReuse() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"the prefix-cache hit rate is below 35 %; with caching off there is no rate, and the other conditions decide",
-				"prompts have 20 tokens and more on average",
-				"5 requests per second and more finish",
-				"more than 0.75 requests run",
+				"the prefix-cache hit rate is below " + percent(reuseHitRate) + "; with caching off there is no rate, and the other conditions decide",
+				fmt.Sprintf("prompts have %d tokens and more on average", reusePromptLen),
+				fmt.Sprintf("%d requests per second and more finish", reuseRequests),
+				fmt.Sprintf("more than %s requests run", number(reuseRunning)),
 			},
 			Thresholds: []Threshold{
 				{"prefix_hit_rate", "<", reuseHitRate, "ratio", fromSeed},
@@ -45,10 +45,10 @@ func lowPrefixReuse() definition {
 				{"recommended with caching on: prefill share of engine time", ">=", reusePrefillShare, "ratio", fromDecisions},
 			},
 			Formula: []string{
-				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (1.2 per prompt token and more)",
+				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (" + number(reuseInflated) + " per prompt token and more)",
 				"gain = unknown until tried, at most 1 / (1 - prefill share) - 1",
 			},
-			Confidence: []string{"0.90 fixed"},
+			Confidence: []string{number(reuseConfidence) + " fixed"},
 			Remedy: []string{
 				"caching off: --enable-prefix-caching, then restructure the prompts",
 				"caching on: shared instructions first, standard templates, nothing unique at the beginning",

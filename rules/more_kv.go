@@ -176,6 +176,11 @@ func highUtil(n *kvNeed) remedy {
 	if onCPU(n.run.Facts) || !u.Known || u.Value < lowUtilization || u.Value >= highUtilization-utilizationStep/2 || n.run.Facts.NumGPUBlocksOverride.Known {
 		return remedy{}
 	}
+	if !n.run.Facts.Device.Known && !n.run.Facts.GPUKnown {
+		return remedy{rejected: &engine.Rejected{
+			What: fmt.Sprintf("--gpu-memory-utilization above %s", number(u.Value)), Why: "what the server runs on is not known: give --gpu",
+		}}
+	}
 	return raiseUtil(n, u, u.Value+utilizationStep)
 }
 

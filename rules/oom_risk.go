@@ -40,13 +40,13 @@ func oomRisk() definition {
 			},
 			Formula: []string{
 				"weight_gb = parameters x bytes per parameter / 1e9",
-				"usable_vram = vram_total_gb x gpu_memory_utilization - 3.0 GB",
+				fmt.Sprintf("usable_vram = vram_total_gb x gpu_memory_utilization - %s GB", number(oomReserveGB)),
 				"min_tp = ceil(weight_gb / usable_vram), then the next degree that the model's heads allow",
 			},
 			Confidence: []string{
-				"0.95 with the dtype from the environment, the command line or config.json",
-				"0.90 with the dtype from kv_cache_dtype or the catalog",
-				"0.60 with bf16 assumed",
+				number(oomKnownConfidence) + " with the dtype from the environment, the command line or config.json",
+				number(oomCatalogConfidence) + " with the dtype from kv_cache_dtype or the catalog",
+				number(oomFallbackConfidence) + " with bf16 assumed",
 			},
 			Remedy: []string{"--tensor-parallel-size of the degree that fits", "`rooftop ceiling` answers it before a start"},
 			Limits: []string{"counts every parameter of the catalog as loaded"},
@@ -147,13 +147,14 @@ func vramGB(r *engine.Run) (stat.Opt, engine.Source) {
 	return stat.None, ""
 }
 
-// loadedWeights says whether something proves that the weights fit.
+// loadedWeights says whether something proves that the weights fit: a KV pool,
+// or requests in the server.
 func loadedWeights(r *engine.Run) bool {
 	if r.Facts.NumGPUBlocks.Known || r.Facts.KVCapacityTokens.Known && r.Facts.KVCapacityTokens.Source == engine.FromMetrics {
 		return true
 	}
 	for i := range r.Windows {
-		if w := &r.Windows[i]; working(w) || w.Last[engine.CounterGenerationTokens].Or(0) > 0 {
+		if w := &r.Windows[i]; loaded(w) || w.Last[engine.CounterGenerationTokens].Or(0) > 0 {
 			return true
 		}
 	}

@@ -37,14 +37,14 @@ func powerLimit() definition {
 		explain: Explanation{
 			Condition: []string{
 				"requests run, and a GPU reports that its clocks are held down",
-				"for a power reason, the card also draws 95 % of its limit and more; a thermal or hardware slowdown needs no more than itself",
+				"for a power reason, the card also draws " + percent(powerAtLimit) + " of its limit and more; a thermal or hardware slowdown needs no more than itself",
 			},
 			Thresholds: []Threshold{
 				{"power / power limit", ">=", powerAtLimit, "ratio", fromJudgement},
 				{"power limit / rated power (remedy)", "<", powerBelowRated, "ratio", fromJudgement},
 			},
 			Formula:    []string{"gain = at most the ratio of the clocks, unknown until tried; nothing where memory bandwidth binds the step, which the limit does not lower"},
-			Confidence: []string{"0.80 for power", "0.85 for temperature"},
+			Confidence: []string{number(powerConfidence) + " for power", number(thermalConfidence) + " for temperature"},
 			Remedy: []string{
 				"a limit below the card's rated power: raise it",
 				"at the rated power, or with memory bandwidth binding: listed only",

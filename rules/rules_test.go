@@ -330,7 +330,8 @@ func TestEveryRuleIsThere(t *testing.T) {
 func TestCheckAllocatesNothing(t *testing.T) {
 	f := knownFacts()
 	f.GPU, _ = catalog.Default().FindGPU("NVIDIA B200", 0)
-	f.GPUKnown, f.WeightDType = true, know("nvfp4")
+	f.ModelSpec, _ = catalog.Default().FindModel("meta-llama/Llama-3.3-70B-Instruct")
+	f.GPUKnown, f.ModelKnown, f.WeightDType = true, true, know("nvfp4")
 	full := quietWindow()
 	setRunning(&full, 64)
 	taken := full.Clone()

@@ -25,8 +25,8 @@ func seatSaturation() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"running lies within half a request of the seats, in every data-parallel rank; a window whose peak reached them may lie 5 % below on average, because vLLM counts running after it removed what finished in the step",
-				"at least 30 % of the requests in the server wait for capacity",
+				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below on average, because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack)),
+				"at least " + percent(seatQueueRatio) + " of the requests in the server wait for capacity",
 				"running above the seats skips the rule: the cap is not the constraint then",
 			},
 			Thresholds: []Threshold{
@@ -40,10 +40,13 @@ func seatSaturation() definition {
 				"never more than the KV pool holds at the measured context, nor than max_num_batched_tokens",
 				"gain = X(min(seats, running + queued, pool)) / X(running) - 1 of the physical model",
 			},
-			Confidence: []string{"0.90 where time to first token and KV usage are both present", "0.60 where one is absent"},
+			Confidence: []string{
+				number(seatConfidence) + " where time to first token and KV usage are both present",
+				number(seatBlindConfidence) + " where one is absent",
+			},
 			Remedy: []string{
-				"KV peak below 80 %: raise --max-num-seqs",
-				"KV peak from 80 %: do not raise the seats; more KV or a replica",
+				"KV peak below " + percent(seatKVHeadroom) + ": raise --max-num-seqs",
+				"KV peak from " + percent(seatKVHeadroom) + ": do not raise the seats; more KV or a replica",
 				"not recommended where the physical model shows that more seats gain nothing",
 			},
 			Limits: []string{"no vLLM release exports max_num_seqs: where the launch command cannot be read, give -m"},
@@ -57,6 +60,9 @@ func checkSeatSaturation(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if !loaded(w) {
 		return idle()
+	}
+	if frozen(w) {
+		return still(w)
 	}
 	seats := seatsOf(w, f)
 	if !seats.OK {
@@ -124,22 +130,13 @@ func concludeSeatSaturation(r *engine.Run, t engine.Tally, f *engine.Finding) {
 
 // moreSeats chooses between more seats and more KV, and computes the number.
 func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
-	need := seatsFor(p.running + p.queued)
-	to, limits := need, []string(nil)
-	held := p.whole()
-	if held.OK && float64(to) > held.V {
-		to = seatsWithin(held.V)
-		limits = append(limits, fmt.Sprintf("the KV pool holds %s sequences at the measured context", number(held.V)))
-	}
-	if b := r.Facts.MaxNumBatchedTokens; b.Known && to > b.Value {
-		to = seatsWithin(float64(b.Value))
-		limits = append(limits, fmt.Sprintf("--max-num-batched-tokens is %d and must not be below the seats", b.Value))
-	}
-	noRoom := ""
+	need := max(seatsFor(p.running+p.queued), seatsFor(float64(seats)+1))
+	to, limits := seatLimits(r.Facts, p, need)
+	noRoom, held := "", p.whole()
 	switch {
 	case peak.OK && peak.V >= seatKVHeadroom:
 		noRoom = fmt.Sprintf("the KV pool is %s full at its peak: more seats would only preempt each other", percent(peak.V))
-	case to <= seats && held.OK && held.V < float64(need):
+	case held.OK && seatsWithin(held.V) <= seats:
 		noRoom = fmt.Sprintf("the KV pool holds no more than %s sequences at the context they reach", number(held.V))
 	}
 	if noRoom != "" {
@@ -147,37 +144,29 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 		fix.Rejected = append([]engine.Rejected{{What: fmt.Sprintf("--max-num-seqs %d", need), Why: noRoom}}, fix.Rejected...)
 		return fix
 	}
+	taken := fmt.Sprintf("All %s%s are taken while %s requests wait", counted(float64(seats), "seat", "seats"), perRank(int(p.ranks)), number(p.queued*p.ranks))
+	from := strconv.Itoa(seats)
 	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--max-num-seqs",
-		From: strconv.Itoa(seats), To: strconv.Itoa(to),
-		Command: setFlag(r.Facts, "--max-num-seqs", strconv.Itoa(seats), strconv.Itoa(to), r.Facts.MaxNumSeqs.Source),
+		Kind: engine.KindFlag, Flag: "--max-num-seqs", From: from, To: strconv.Itoa(to),
+		Command: setFlag(r.Facts, "--max-num-seqs", from, strconv.Itoa(to), r.Facts.MaxNumSeqs.Source),
+		Price:   []string{priceRestart},
 		Risk:    1,
 	}
-	fix.Why = fmt.Sprintf("All %d seats%s are taken while %s requests wait; %d seats hold those that run and wait.",
-		seats, perRank(int(p.ranks)), number(p.queued*p.ranks), to)
-	if to < need {
-		fix.Why = fmt.Sprintf("All %d seats%s are taken while %s requests wait; %d is what can be held of them: %s.",
-			seats, perRank(int(p.ranks)), number(p.queued*p.ranks), to, joinAnd(limits))
-	}
-	if to <= seats {
-		fix.To, fix.Withheld = fix.From, joinAnd(limits)
+	switch {
+	case to <= seats:
+		fix.To, fix.Withheld = from, joinAnd(limits)
+		fix.Command = "raise --max-num-batched-tokens before --max-num-seqs"
+		fix.Why = taken + ", but they cannot be raised: " + joinAnd(limits) + "."
 		return fix
+	case to < need:
+		fix.Why = fmt.Sprintf("%s; %d is what can be held of them: %s.", taken, to, joinAnd(limits))
+	default:
+		fix.Why = fmt.Sprintf("%s; %d seats hold those that run and wait.", taken, to)
 	}
 	g := raiseSeats(r, p, to)
 	fix.Predicted = g.predictions()
 	fix.Why += g.sentence()
-	fix.Price = append(fix.Price, priceRestart)
-	if g.ITL.Mid.OK {
-		fix.Price = append(fix.Price, "each request's tokens come slower: inter-token latency "+change(g.ITL.Mid.V))
-	} else {
-		fix.Price = append(fix.Price, "each request's tokens come slower as more share a step")
-	}
-	if p.usage.OK {
-		then := min(1, p.usage.V*min(float64(to), p.running+p.queued)/max(p.running, 1))
-		fix.Price = append(fix.Price, fmt.Sprintf("KV usage rises from %s to about %s", percent(p.usage.V), percent(then)))
-	} else {
-		fix.Price = append(fix.Price, "how full the KV pool gets is not known: its usage could not be read")
-	}
+	fix.Price = append(fix.Price, seatPrice(p, g, to)...)
 	if g.worthless() {
 		fix.Withheld = g.because(fmt.Sprintf("more seats gain nothing here: the physical model expects %s tokens per second from %d seats", change(g.Throughput.Mid.V), to))
 	}
@@ -185,4 +174,32 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 		What: "a replica", Why: "this one has room left: seats cost a restart, not a GPU",
 	})
 	return fix
+}
+
+// seatLimits bounds the seats needed by what the server can take, with the
+// reasons of each bound that holds.
+func seatLimits(f *engine.Facts, p *pool, need int) (to int, limits []string) {
+	to = need
+	if held := p.whole(); held.OK && float64(to) > held.V {
+		to = seatsWithin(held.V)
+		limits = append(limits, fmt.Sprintf("the KV pool holds %s sequences at the measured context", number(held.V)))
+	}
+	if b := f.MaxNumBatchedTokens; b.Known && to > b.Value {
+		to = seatsWithin(float64(b.Value))
+		limits = append(limits, fmt.Sprintf("--max-num-batched-tokens is %d and must not be below the seats", b.Value))
+	}
+	return to, limits
+}
+
+// seatPrice says what fuller steps cost.
+func seatPrice(p *pool, g gain, to int) []string {
+	slower := "each request's tokens come slower as more share a step"
+	if g.ITL.Mid.OK {
+		slower = "each request's tokens come slower: inter-token latency " + change(g.ITL.Mid.V)
+	}
+	if !p.usage.OK {
+		return []string{slower, "how full the KV pool gets is not known: its usage could not be read"}
+	}
+	then := min(1, p.usage.V*min(float64(to), p.running+p.queued)/max(p.running, 1))
+	return []string{slower, fmt.Sprintf("KV usage rises from %s to about %s", percent(p.usage.V), percent(then))}
 }

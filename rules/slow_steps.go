@@ -13,9 +13,10 @@ const (
 	// engines measure 0.8 to 3 (MoE with a latent cache 2, physics.md section 7);
 	// the disturbed run among the recorded ones is far above 10.
 	slowFactor = 5.0
-	// slowKV leaves out windows whose pool was full: preemption and recomputation
-	// lengthen steps by themselves.
-	slowKV         = 0.95
+	// slowFactorFull stands in its place while kv-pressure is significant:
+	// recomputation and prompts that are admitted in bursts lengthen steps by
+	// themselves (up to 8 times in the recorded run that is bound by its pool).
+	slowFactorFull = 15.0
 	slowConfidence = 0.90
 	// eagerGain is the predicted gain from which --enforce-eager alone is called
 	// the cause of slow steps.
@@ -36,20 +37,20 @@ func slowSteps() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"the measured step takes five times as long as the physical model finds achievable at these gauges on this hardware",
-				"windows with preemptions or a pool 95 % full are left out: recomputation explains long steps there",
-				"or --enforce-eager is set on a GPU, and the physical model expects 20 % and more from CUDA graphs",
+				fmt.Sprintf("the measured step takes %s times as long as the physical model finds achievable at these gauges on this hardware, over the run and in the windows that count", number(slowFactor)),
+				fmt.Sprintf("while kv-pressure is significant, %s times: recomputation explains shorter ones", number(slowFactorFull)),
+				fmt.Sprintf("or --enforce-eager is set on a GPU, and the physical model expects %s and more from CUDA graphs", percent(eagerGain)),
 			},
 			Thresholds: []Threshold{
 				{"measured step / achievable step", ">=", slowFactor, "", fromJudgement},
-				{"kv_usage_peak of a judged window", "<", slowKV, "ratio", fromJudgement},
+				{"the same while kv-pressure is significant", ">=", slowFactorFull, "", fromJudgement},
 				{"predicted gain of CUDA graphs", ">=", eagerGain, "ratio", fromDecisions},
 			},
 			Formula: []string{
 				"achievable step = weights + KV + compute + attention + collectives + fixed, physics.md sections 2 to 6, at the run's batch, context and tokens per step",
 			},
 			Gate:       standardGate,
-			Confidence: []string{"0.90", "0.80 for --enforce-eager alone"},
+			Confidence: []string{number(slowConfidence), number(eagerConfidence) + " for --enforce-eager alone"},
 			Remedy: []string{
 				"--enforce-eager set: drop it",
 				"else no flag: look for a neighbour on the GPU or its host, throttling, a lost NVLink, wrong kernels, weight or KV offloading",
@@ -66,38 +67,40 @@ func judgeSlowSteps(r *engine.Run, f *engine.Finding) {
 		f.Reason = "needs the physical ceiling: " + r.PerfReason
 		return
 	}
-	achievable := r.Perf.Now.Achievable.Total()
-	var steps []float64
+	achievable, factor := r.Perf.Now.Achievable.Total(), slowFactor
+	kv := kvPressure().rule
+	if kvSignificant(engine.Count(&kv, r)) {
+		factor = slowFactorFull
+	}
 	for i := range r.Windows {
 		w := &r.Windows[i]
-		if !w.Active || !w.StepTime.OK || preempting(w) || kvPeak(w).Or(0) >= slowKV {
+		if !w.Active || !w.StepTime.OK {
 			continue
 		}
 		f.Evaluable++
-		if w.StepTime.V >= slowFactor*achievable {
+		if w.StepTime.V >= factor*achievable {
 			f.Fired++
-			steps = append(steps, w.StepTime.V)
 		}
 	}
-	if f.Evaluable == 0 {
-		f.Missing = append(f.Missing, "an active window without preemptions and with room in the KV pool")
+	ratio := r.Perf.Raw
+	if f.Evaluable == 0 || ratio <= 0 {
+		f.Missing = append(f.Missing, "an active window with a step time")
 		f.Reason = "needs " + f.Missing[0]
 		return
 	}
-	ratio := r.Perf.Raw
 	f.State = engine.NotFired
-	f.Reason = fmt.Sprintf("a step takes %s times the achievable %s (limit %s)", number(ratio), seconds(achievable), number(slowFactor))
-	slow := engine.Tally{Fired: f.Fired, Evaluable: f.Evaluable}
-	if f.Fired == 0 || ratio < slowFactor {
+	f.Reason = fmt.Sprintf("a step takes %s times the achievable %s (limit %s)", number(ratio), seconds(achievable), number(factor))
+	if f.Fired == 0 || ratio < factor {
 		f.Fired = 0
 		judgeEager(r, f)
 		return
 	}
-	mean := average(steps)
+	slow := engine.Tally{Fired: f.Fired, Evaluable: f.Evaluable}
 	f.State, f.Significant, f.Confidence = engine.Fired, slow.Significant(), slowConfidence
+	step := ratio * achievable
 	f.Evidence = append(f.Evidence,
-		evidence("step_time_s", stat.Some(mean), "s", ">=", stat.Some(slowFactor*achievable), engine.FromMeasured,
-			fmt.Sprintf("a step took %s; at this batch, context and hardware about %s is achievable", seconds(mean), seconds(achievable))),
+		evidence("step_time_s", stat.Some(step), "s", ">=", stat.Some(factor*achievable), engine.FromMeasured,
+			fmt.Sprintf("a step took %s; at this batch, context and hardware about %s is achievable", seconds(step), seconds(achievable))),
 		measured("running_mean", r.Agg.Running, "req", number(r.Agg.Running.Or(0))+" requests ran at once"))
 	if r.Agg.KV.OK {
 		f.Evidence = append(f.Evidence, measured("kv_usage_mean", r.Agg.KV, "ratio", "the KV pool was "+percent(r.Agg.KV.V)+" full: it does not explain it"))
@@ -105,7 +108,7 @@ func judgeSlowSteps(r *engine.Run, f *engine.Finding) {
 	if u := r.Agg.GPUUtil; u.OK {
 		f.Evidence = append(f.Evidence, measured("gpu_util", u, "ratio", "some kernel ran "+percent(u.V)+" of the time"))
 	}
-	f.Fix = findNeighbour(mean / achievable)
+	f.Fix = findNeighbour(ratio)
 	if eager := r.Facts.EnforceEager; eager.Known && eager.Value && !onCPU(r.Facts) {
 		f.Fix.Rejected = append(f.Fix.Rejected, engine.Rejected{What: "removing --enforce-eager", Why: "worth doing, but eager launches alone do not make steps this slow"})
 	}

@@ -34,7 +34,7 @@ func stuck() definition {
 		explain: Explanation{
 			Condition: []string{
 				"requests run or wait",
-				"no token, step, preemption or request counter moves for 10 s and for five of the longest steps seen",
+				fmt.Sprintf("no token, step, preemption or request counter moves for %s and for %d of the longest steps seen", seconds(stuckLeast.Seconds()), stuckSteps),
 				"the engine is not asleep or paused, and the page was read all along: a missed or failed scrape is no standstill",
 			},
 			Thresholds: []Threshold{
@@ -43,8 +43,8 @@ func stuck() definition {
 			},
 			Formula: []string{"longest step = the longest time between two moves of the counters while requests were in, or the p99 of inter-token latency where that is longer"},
 			Confidence: []string{
-				"0.95",
-				"0.50 where nothing waits and the version is before 0.13, whose gauges can stay at their last value after aborts",
+				number(stuckConfidence),
+				fmt.Sprintf("%s where nothing waits and the version is before %s, whose gauges can stay at their last value after aborts", number(stuckStaleConfidence), stuckStaleBefore),
 			},
 			Remedy: []string{"no flag: look at the states of the server's processes (T stopped, Z dead, D waiting for a device) and at its log, then restart it"},
 			Limits: []string{"/health and /metrics go on answering with frozen numbers when the engine process is stopped or dead"},

@@ -30,8 +30,8 @@ func tokenBudget() definition {
 		explain: Explanation{
 			Condition: []string{
 				"at least one request waits for capacity (deferred ones do not count: no flag of capacity helps them)",
-				"seats are free, the KV peak is below 80 % and nothing was preempted",
-				"the steps are full: 70 % of max_num_batched_tokens and more on average",
+				"seats are free, the KV peak is below " + percent(budgetKV) + " and nothing was preempted",
+				"the steps are full: " + percent(budgetFull) + " of max_num_batched_tokens and more on average",
 			},
 			Thresholds: []Threshold{
 				{"queued", ">=", budgetQueue, "req", fromDecisions},
@@ -40,9 +40,9 @@ func tokenBudget() definition {
 				{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
 			},
 			Formula: []string{
-				"budget = the next power of two above running + queued x mean prompt tokens, at least twice the present one, at most 16384",
+				fmt.Sprintf("budget = the next power of two above running + queued x mean prompt tokens, at least twice the present one, at most %d", budgetMost),
 			},
-			Confidence: []string{"0.80 where the prompt rate is flat", "0.60 otherwise"},
+			Confidence: []string{number(budgetSure) + " where the prompt rate is flat", number(budgetLessSure) + " otherwise"},
 			Remedy: []string{
 				"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
 				"not recommended where the physical model shows that prefill is compute bound: a larger step takes longer in proportion",
@@ -58,6 +58,9 @@ func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if !loaded(w) {
 		return idle()
+	}
+	if frozen(w) {
+		return still(w)
 	}
 	queue := queued(w)
 	if !queue.OK {
@@ -151,7 +154,7 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	f.Reason = fmt.Sprintf("steps use %s of the token budget while %s requests wait", percent(mean/float64(budget)), number(p.queued*p.ranks))
 	f.Fix = raiseBudget(r, &p, budget)
-	setImpact(f, 3)
+	setLatencyImpact(f, 3)
 }
 
 func raiseBudget(r *engine.Run, p *pool, budget int) *engine.Fix {
@@ -175,7 +178,7 @@ func raiseBudget(r *engine.Run, p *pool, budget int) *engine.Fix {
 	}
 	g := biggerBudget(r, to)
 	fix.Predicted = g.predictions()
-	if g.worthless() && -g.TTFT.Mid.Or(0) < gainFloor {
+	if g.worthless() && g.TTFT.Mid.OK && -g.TTFT.Mid.V < gainFloor {
 		fix.Withheld = "prefill is compute bound: the physical model expects that a larger step takes longer in proportion"
 	}
 	return fix

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -26,10 +27,10 @@ func underBatching() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				"requests run, and in the fullest data-parallel rank they take less than a quarter of the seats",
-				"fewer than two requests wait",
-				"prefill does not fill the time: neither 40 % of the window nor 4 s, per rank",
-				"or, beyond the documented rule: the seats are all taken, nobody waits, and running is below a quarter of what the KV pool and the ridge batch would hold",
+				fmt.Sprintf("requests run, and in the fullest data-parallel rank they take less than %s of the seats", percent(underOccupancy)),
+				fmt.Sprintf("fewer than %d requests wait", underBacklog),
+				fmt.Sprintf("prefill does not fill the time: neither %s of the window nor %s, per rank", percent(underPrefillShare), seconds(underPrefillSum)),
+				fmt.Sprintf("or, beyond the documented rule: the seats are all taken, as few wait, and running is below %s of what the KV pool and the ridge batch would hold", percent(underOccupancy)),
 			},
 			Thresholds: []Threshold{
 				{"running / max_num_seqs", "<", underOccupancy, "ratio", fromSeed},
@@ -40,10 +41,10 @@ func underBatching() definition {
 			},
 			Formula: []string{
 				"concurrency to reach = the least of the seats, the sequences that the KV pool holds at the measured context, and the ridge batch",
-				"ridge batch = peak FLOP/s x bytes per weight / (2 x memory bandwidth), for MoE times experts / experts per token",
+				"ridge batch = tokens per step at which the linear layers take as long to compute as their weights to read; dense: peak FLOP/s x bytes per weight / (2 x memory bandwidth)",
 				"gain from the physical model as a closed loop: X(B) at the new concurrency over X(B) now",
 			},
-			Confidence: []string{"0.80 fixed"},
+			Confidence: []string{number(underConfidence) + " fixed"},
 			Remedy: []string{
 				"raise client concurrency: no flag of the server helps",
 				"not recommended where the physical model shows that the GPU is full at this batch already, or the KV pool holds no more",
@@ -59,6 +60,9 @@ func checkUnderBatching(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if !working(w) {
 		return idle()
+	}
+	if frozen(w) {
+		return still(w)
 	}
 	seats := seatsOf(w, f)
 	if !seats.OK {
@@ -129,44 +133,21 @@ func roomBeyondSeats(w *engine.Window, f *engine.Facts) stat.Opt {
 
 // ridgeBatch returns the tokens per step at which the linear layers of this
 // model become compute bound (physics.md section 2): below it, one more
-// sequence costs next to no time. Absent where GPU or weights are not known.
+// sequence costs next to no time. Absent where GPU or model are not known. It
+// builds the replica itself because engine.ReplicaConfig allocates where
+// something is missing.
 func ridgeBatch(f *engine.Facts) stat.Opt {
-	if !f.GPUKnown || f.GPU.MemBandwidthGBs <= 0 || !f.WeightDType.Known {
+	if !f.GPUKnown || !f.ModelKnown || !f.WeightDType.Known {
 		return stat.None
 	}
-	weight := catalog.DType(f.WeightDType.Value)
-	peak := computePeak(&f.GPU, weight)
-	if peak <= 0 || weight.Bytes() <= 0 {
+	ridge := roofline.Config{
+		GPU: f.GPU, Model: f.ModelSpec, TP: max(1, f.TensorParallel.Value), PP: 1, ExpertParallel: f.ExpertParallel.Value,
+		Weight: catalog.DType(f.WeightDType.Value), KV: catalog.DType(f.KVCacheDType.Value), Compute: catalog.DType(f.ComputeDType.Value),
+	}.RidgeTokens()
+	if ridge <= 0 {
 		return stat.None
-	}
-	ridge := peak * 1e12 * weight.Bytes() / (2 * f.GPU.MemBandwidthGBs * 1e9)
-	if m := &f.ModelSpec; f.ModelKnown && m.Experts > 0 && m.ExpertsPerToken > 0 {
-		ridge *= float64(m.Experts) / float64(m.ExpertsPerToken)
 	}
 	return stat.Some(ridge)
-}
-
-// computePeak returns the dense TFLOP/s that weights of a type run at: their
-// own where the GPU has them, else those of 16 bit, to which they are widened.
-func computePeak(g *catalog.GPU, weight catalog.DType) float64 {
-	own := 0.0
-	switch weight {
-	case catalog.FP8:
-		own = g.FP8TFLOPS
-	case catalog.INT8:
-		own = g.INT8TOPS
-	case catalog.NVFP4, catalog.MXFP4:
-		own = g.FP4TFLOPS
-	case catalog.FP32:
-		own = max(g.TF32TFLOPS, g.FP32TFLOPS)
-	}
-	if own > 0 {
-		return own
-	}
-	if g.BF16TFLOPS > 0 {
-		return g.BF16TFLOPS
-	}
-	return g.FP32TFLOPS
 }
 
 func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
@@ -230,6 +211,7 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 	}
 	g := moreConcurrency(r, p, to/p.ranks, full)
 	fix.Predicted = g.predictions()
+	fix.Why += g.sentence()
 	if g.worthless() {
 		fix.Withheld = g.because(fmt.Sprintf("the GPU is full at low seat occupancy: the physical model expects %s tokens per second from %s requests at once",
 			change(g.Throughput.Mid.V), number(to)))

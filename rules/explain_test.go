@@ -1,0 +1,98 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+func TestEveryRuleIsExplained(t *testing.T) {
+	all := All()
+	explained := Explanations()
+	if len(all) != len(explained) {
+		t.Fatalf("%d rules, %d explanations", len(all), len(explained))
+	}
+	for i, r := range all {
+		e, ok := Explain(r.ID)
+		if !ok {
+			t.Errorf("%s is not explained", r.ID)
+			continue
+		}
+		if e.ID != r.ID || explained[i].ID != r.ID || e.Rule != r.Code || e.Title != r.Title || e.Group != r.Group || e.Impact != r.Impact {
+			t.Errorf("%s: the explanation is of another rule: %+v", r.ID, e)
+		}
+		for part, n := range map[string]int{
+			"condition": len(e.Condition), "thresholds": len(e.Thresholds), "formula": len(e.Formula), "gate": len(e.Gate),
+			"confidence": len(e.Confidence), "remedy": len(e.Remedy), "limits": len(e.Limits),
+		} {
+			if n == 0 {
+				t.Errorf("%s: no %s", r.ID, part)
+			}
+		}
+		for _, x := range e.Thresholds {
+			if x.Name == "" || x.Source == "" {
+				t.Errorf("%s: a threshold without name or source: %+v", r.ID, x)
+			}
+		}
+	}
+	if _, ok := Explain("no-such-finding"); ok {
+		t.Error("an unknown finding is explained")
+	}
+}
+
+// TestDocumentedLimits pins the limits of R1 to R5 to those of the document
+// that rooftop implements: they are not ours to move.
+func TestDocumentedLimits(t *testing.T) {
+	want := map[engine.FindingID]map[string]float64{
+		engine.UnderBatching:  {"running / max_num_seqs": 0.25, "waiting": 2, "prefill seconds / window seconds": 0.40, "prefill seconds in a window": 4},
+		engine.KVPressure:     {"kv_usage_peak": 0.88, "preemptions": 0, "vram_peak / vram_total (support only)": 0.78},
+		engine.KVAdmission:    {"queued / (running + queued)": 0.30},
+		engine.LowPrefixReuse: {"prefix_hit_rate": 0.35, "prompt_tokens_mean": 20, "requests_per_s": 5, "running": 0.75},
+		engine.OOMRisk:        {"kv_headroom_gb = vram_total_gb - weight_gb / tp": 0, "reserve per GPU": 3, "gpu_memory_utilization where unknown": 0.9},
+		engine.SeatSaturation: {"|running - max_num_seqs|": 0.5, "queued / (running + queued)": 0.30, "kv_usage_peak: raise the seats": 0.80},
+	}
+	for id, limits := range want {
+		e, _ := Explain(id)
+		got := map[string]float64{}
+		for _, x := range e.Thresholds {
+			if x.Source == fromSeed {
+				got[x.Name] = x.Value
+			}
+		}
+		for name, v := range limits {
+			if g, ok := got[name]; !ok || g != v {
+				t.Errorf("%s: %s is %v (known %t), want %v", id, name, g, ok, v)
+			}
+		}
+		for name := range got {
+			if _, ok := limits[name]; !ok {
+				t.Errorf("%s: %s is called documented and is not", id, name)
+			}
+		}
+	}
+	confidence := map[engine.FindingID][]string{
+		engine.UnderBatching: {"0.8"}, engine.KVPressure: {"0.95", "0.85", "0.7"}, engine.KVAdmission: {"0.85"},
+		engine.LowPrefixReuse: {"0.9"}, engine.OOMRisk: {"0.95", "0.9", "0.6"}, engine.SeatSaturation: {"0.9", "0.6"},
+	}
+	for id, values := range confidence {
+		e, _ := Explain(id)
+		if len(e.Confidence) != len(values) {
+			t.Errorf("%s: %d confidences, want %d", id, len(e.Confidence), len(values))
+			continue
+		}
+		for i, v := range values {
+			if got, _, _ := strings.Cut(e.Confidence[i], " "); got != v {
+				t.Errorf("%s: confidence %q, want %s", id, e.Confidence[i], v)
+			}
+		}
+	}
+	if !strings.Contains(standardGate, "3 windows") || !strings.Contains(standardGate, "25 %") {
+		t.Errorf("the standard gate reads %q", standardGate)
+	}
+	for fired, significant := range map[int]bool{2: false, 3: true} {
+		if got := (engine.Tally{Fired: fired, Evaluable: 12}).Significant(); got != significant {
+			t.Errorf("%d of 12 windows: significant %t", fired, got)
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package rules
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+func readScenarios(path string) ([]*scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var cases []*scenario
+	var now *scenario
+	var block []int // windows that rank lines apply to
+	scanner := bufio.NewScanner(f)
+	for line := 1; scanner.Scan(); line++ {
+		words, err := split(scanner.Text())
+		if err == nil && len(words) > 0 {
+			switch {
+			case words[0] == "case":
+				now = &scenario{name: strings.Join(words[1:], " "), facts: engine.Facts{Engine: engine.Know("vllm", engine.FromMetrics, "")}}
+				cases = append(cases, now)
+			case now == nil:
+				err = fmt.Errorf("%q before the first case", words[0])
+			case words[0] == "facts":
+				err = now.setFacts(words[1:])
+			case words[0] == "window":
+				block, err = now.addWindows(words[1:])
+			case words[0] == "rank":
+				err = now.addRank(block, words[1:])
+			case words[0] == "gpu":
+				err = now.addGPU(block, words[1:])
+			default:
+				now.expects = append(now.expects, expectation{line, words})
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, line, err)
+		}
+	}
+	return cases, scanner.Err()
+}
+
+// split cuts a line into words; double quotes keep spaces, # starts a comment.
+func split(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	quoted, any := false, false
+	flush := func() {
+		if any {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		any = false
+	}
+	for _, r := range line {
+		switch {
+		case r == '"':
+			quoted, any = !quoted, true
+		case quoted:
+			word.WriteRune(r)
+		case r == '#':
+			flush()
+			return words, nil
+		case r == ' ' || r == '\t':
+			flush()
+		default:
+			any = true
+			word.WriteRune(r)
+		}
+	}
+	if quoted {
+		return nil, fmt.Errorf("quote not closed")
+	}
+	flush()
+	return words, nil
+}
+
+// pairs reads key=value words.
+func pairs(words []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, w := range words {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not key=value", w)
+		}
+		out[k] = v
+	}
+	return out, nil
+}
+
+func know[T any](v T) engine.Fact[T] { return engine.Know(v, engine.FromCmdline, "") }
+
+func (c *scenario) setFacts(words []string) error {
+	kv, err := pairs(words)
+	if err != nil {
+		return err
+	}
+	f := &c.facts
+	for _, k := range slices.Sorted(maps.Keys(kv)) {
+		v := kv[k]
+		n, _ := strconv.ParseFloat(v, 64)
+		on := v == "on"
+		switch k {
+		case "seats":
+			f.MaxNumSeqs = know(int(n))
+		case "default_seats":
+			f.MaxNumSeqs = engine.Know(int(n), engine.FromDefault, "")
+		case "budget":
+			f.MaxNumBatchedTokens = know(int(n))
+		case "tp":
+			f.TensorParallel = know(int(n))
+		case "dp":
+			f.DataParallel = know(int(n))
+		case "util":
+			f.GPUMemoryUtilization = know(n)
+		case "kv_dtype":
+			f.KVCacheDType = know(v)
+		case "weights":
+			f.WeightDType = know(v)
+		case "bytes":
+			f.ClassicBytes = n
+		case "bytes_from":
+			f.ClassicBytesFrom = v
+		case "caching":
+			f.PrefixCaching = know(on)
+		case "eager":
+			f.EnforceEager = know(on)
+		case "v0":
+			f.V0 = know(on)
+		case "block":
+			f.BlockSize = know(int(n))
+		case "blocks":
+			f.NumGPUBlocks = know(int(n))
+		case "override":
+			f.NumGPUBlocksOverride = know(int(n))
+		case "capacity":
+			f.KVCapacityTokens = engine.Know(n, engine.FromMetrics, "")
+		case "api_servers":
+			f.APIServerCount = know(int(n))
+		case "version":
+			f.EngineVersion = engine.Know(v, engine.FromServer, "")
+		case "device":
+			f.Device = know(v)
+		case "launch":
+			f.Launch = v
+		case "pid":
+			f.PID = int(n)
+		case "params":
+			f.ParamsTotal = know(n * 1e9)
+		case "gpu":
+			g, err := catalog.Default().FindGPU(v, 0)
+			if err != nil {
+				return err
+			}
+			f.GPU, f.GPUKnown, f.GPUName = g, true, know(g.Name)
+			f.Device = know("cuda")
+		case "model":
+			m, err := catalog.Default().FindModel(v)
+			if err != nil {
+				return err
+			}
+			f.ModelSpec, f.ModelKnown, f.ModelFrom = m, true, engine.FromCatalog
+			f.ParamsTotal, f.ParamsActive = know(m.TotalParams), know(m.ActiveParams)
+			if !f.WeightDType.Known {
+				f.WeightDType = engine.Know(string(m.NativeDType), engine.FromCatalog, "")
+			}
+			f.ComputeDType = know(string(catalog.BF16))
+		default:
+			return fmt.Errorf("unknown fact %q", k)
+		}
+	}
+	return nil
+}
+
+// counters and histograms by their scenario names.
+var (
+	scenarioCounters = map[string]engine.Counter{
+		"gen": engine.CounterGenerationTokens, "prompt": engine.CounterPromptTokens, "cached": engine.CounterPromptTokensCached,
+		"req": engine.CounterRequestSuccess, "preempt": engine.CounterPreemptions,
+		"queries": engine.CounterPrefixQueries, "hits": engine.CounterPrefixHits, "cpu": engine.CounterProcessCPUSeconds,
+	}
+	scenarioHists = map[string]engine.Hist{
+		"ttft": engine.HistTTFT, "queue": engine.HistQueue, "prefill": engine.HistPrefill, "decode": engine.HistDecode,
+		"itl": engine.HistITL, "prompt_len": engine.HistPromptTokens, "output_len": engine.HistGenerationTokens,
+		"step_tokens": engine.HistIterationTokens,
+	}
+)
+
+const scenarioWindow = 2 * time.Second
+
+// addWindows reads "window x10 running=4 waiting=28 ...". Counters are per
+// second, histograms are means over as many requests as finished (at least one).
+func (c *scenario) addWindows(words []string) ([]int, error) {
+	n := 1
+	if len(words) > 0 && strings.HasPrefix(words[0], "x") {
+		var err error
+		if n, err = strconv.Atoi(words[0][1:]); err != nil {
+			return nil, err
+		}
+		words = words[1:]
+	}
+	kv, err := pairs(words)
+	if err != nil {
+		return nil, err
+	}
+	w := engine.Window{Duration: scenarioWindow, Polls: 9, Evaluable: true, Progress: true, LongestStep: 250 * time.Millisecond}
+	finished := 1.0
+	if v, ok := kv["req"]; ok {
+		r, _ := strconv.ParseFloat(v, 64)
+		finished = max(1, r*scenarioWindow.Seconds())
+	}
+	for _, k := range slices.Sorted(maps.Keys(kv)) {
+		v, err := strconv.ParseFloat(kv[k], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+		if counter, ok := scenarioCounters[k]; ok {
+			w.Rate[counter], w.Delta[counter] = stat.Some(v), stat.Some(v*scenarioWindow.Seconds())
+			continue
+		}
+		if h, ok := scenarioHists[k]; ok {
+			w.Hist[h] = stat.Delta{Sum: v * finished, Count: finished, OK: true}
+			continue
+		}
+		switch k {
+		case "running":
+			w.Running = stat.Some(v)
+			w.RunningPeak = w.RunningPeak.Max(stat.Some(v))
+		case "running_peak":
+			w.RunningPeak = stat.Some(v)
+		case "waiting":
+			w.Waiting, w.WaitingPeak = stat.Some(v), stat.Some(v)
+		case "deferred":
+			w.Deferred = stat.Some(v)
+		case "kv":
+			w.KV, w.KVLast = stat.Some(v), stat.Some(v)
+			w.KVPeak = w.KVPeak.Max(stat.Some(v))
+		case "kv_peak":
+			w.KVPeak = stat.Some(v)
+		case "prefill_sum":
+			w.Hist[engine.HistPrefill] = stat.Delta{Sum: v, Count: finished, OK: true}
+		case "step":
+			w.StepTime, w.StepTimeFrom = stat.Some(v), "itl"
+		case "stall":
+			w.Stall, w.Progress = time.Duration(v*float64(time.Second)), false
+		case "asleep":
+			w.Asleep = v > 0
+		case "skewed":
+			w.Skewed = v > 0
+		case "evaluable":
+			w.Evaluable = v > 0
+		default:
+			return nil, fmt.Errorf("unknown reading %q", k)
+		}
+	}
+	if g := w.Rate[engine.CounterGenerationTokens]; !w.StepTime.OK && g.Or(0) > 0 {
+		w.StepTime, w.StepTimeFrom = w.Running.Div(g), "rate"
+	}
+	w.Active = w.Evaluable && w.Running.Or(0) > 0
+	var block []int
+	for range n {
+		one := w.Clone()
+		one.Index = len(c.windows)
+		one.Start = time.Duration(one.Index) * scenarioWindow
+		block = append(block, one.Index)
+		c.windows = append(c.windows, one)
+	}
+	return block, nil
+}
+
+// addRank reads "rank 0 running=4 waiting=2 kv=0.5" for the windows above it.
+func (c *scenario) addRank(block []int, words []string) error {
+	if len(words) == 0 {
+		return fmt.Errorf("rank needs a name")
+	}
+	kv, err := pairs(words[1:])
+	if err != nil {
+		return err
+	}
+	r := engine.RankWindow{Name: words[0]}
+	for _, k := range slices.Sorted(maps.Keys(kv)) {
+		v, err := strconv.ParseFloat(kv[k], 64)
+		if err != nil {
+			return err
+		}
+		switch k {
+		case "running":
+			r.Running = stat.Some(v)
+		case "waiting":
+			r.Waiting = stat.Some(v)
+		case "kv":
+			r.KVPeak = stat.Some(v)
+		case "seats":
+			r.MaxNumSeqs = stat.Some(v)
+		default:
+			return fmt.Errorf("unknown reading %q of a rank", k)
+		}
+	}
+	for _, i := range block {
+		c.windows[i].Ranks = append(c.windows[i].Ranks, r)
+	}
+	return nil
+}
+
+// addGPU reads "gpu power=700 limit=700 clock=1400 reasons=0x4" for the windows
+// above it.
+func (c *scenario) addGPU(block []int, words []string) error {
+	kv, err := pairs(words)
+	if err != nil {
+		return err
+	}
+	g := engine.GPUWindow{Name: "GPU"}
+	fields := map[string]engine.GPUField{
+		"power": engine.GPUPowerW, "limit": engine.GPUPowerLimitW, "clock": engine.GPUSMClockMHz,
+		"temperature": engine.GPUTemperatureC, "vram_used": engine.GPUVRAMUsed, "vram_total": engine.GPUVRAMTotal, "util": engine.GPUUtil,
+	}
+	for _, k := range slices.Sorted(maps.Keys(kv)) {
+		if k == "reasons" {
+			mask, err := strconv.ParseUint(kv[k], 0, 64)
+			if err != nil {
+				return err
+			}
+			g.Throttle, g.ThrottleOK = mask, true
+			continue
+		}
+		field, ok := fields[k]
+		v, err := strconv.ParseFloat(kv[k], 64)
+		if !ok || err != nil {
+			return fmt.Errorf("unknown reading %q of a GPU", k)
+		}
+		g.Mean[field], g.Last[field], g.Peak[field] = stat.Some(v), stat.Some(v), stat.Some(v)
+	}
+	for _, i := range block {
+		w := &c.windows[i]
+		g.Index = len(w.GPUs)
+		w.GPUs = append(w.GPUs, g)
+		w.GPUUtil = g.Mean[engine.GPUUtil]
+	}
+	return nil
+}
