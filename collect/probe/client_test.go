@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -339,6 +342,66 @@ func TestCompleteStopsWithContext(t *testing.T) {
 			t.Errorf("got %+v, %v, want one chunk and the deadline", got, err)
 		}
 	})
+}
+
+// ended is a body that notes whether it was read to its end.
+type ended struct {
+	io.Reader
+	eof bool
+}
+
+func (e *ended) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	e.eof = e.eof || err == io.EOF
+	return n, err
+}
+
+func (e *ended) Close() error { return nil }
+
+// A connection is used again only if its response was read to the end, which
+// comes after [DONE].
+func TestCompleteReadsToTheEnd(t *testing.T) {
+	body := &ended{Reader: strings.NewReader(token + done)}
+	c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
+		return answer(http.StatusOK, "text/event-stream", body), nil
+	})
+	if _, err := c.Complete(t.Context(), Request{MaxTokens: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if !body.eof {
+		t.Error("the end of the response was not read")
+	}
+}
+
+// Requests one after another share a connection: setting one up each time would
+// be measured as latency of the server.
+func TestClientKeepsItsConnection(t *testing.T) {
+	var connections atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, token+done)
+		_ = http.NewResponseController(w).Flush()
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c, err := NewClient(s.URL, Options{Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 5 {
+		if _, err := c.Complete(t.Context(), Request{MaxTokens: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("5 requests made %d connections, want 1", n)
+	}
 }
 
 func FuzzComplete(f *testing.F) {
