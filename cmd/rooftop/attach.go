@@ -180,6 +180,10 @@ func (a *attached) learn(ctx context.Context, o *options) error {
 	if err := a.learnServer(ctx, in); err != nil {
 		return exit(signalOf(ctx))
 	}
+	if in.OnCPU && o.dcgmURL == "" {
+		h.GPUWhy = "the server runs on a CPU"
+		return nil
+	}
 	return a.learnGPUs(ctx, o)
 }
 
@@ -265,7 +269,16 @@ func (a *attached) learnModelConfig(in *engine.Inputs, o *options) error {
 func (a *attached) learnServer(ctx context.Context, in *engine.Inputs) error {
 	facts, missing, err := vllm.Discover(ctx, a.client)
 	in.Server = facts
-	a.header.Missing = append(a.header.Missing, missing...)
+	for _, m := range missing {
+		// The launch command says all that /server_info would.
+		if m.What == "/server_info" && in.Launch != nil {
+			continue
+		}
+		a.header.Missing = append(a.header.Missing, m)
+	}
+	if strings.Contains(facts.Version, "cpu") {
+		in.OnCPU = true
+	}
 	return err
 }
 

@@ -166,6 +166,9 @@ func (a *attached) gpuChecks(r *engine.GPUReading, err error, f *engine.Facts) [
 			}
 		}
 		c.Effect = "no power, utilisation, memory or clocks; R2 goes by KV usage alone"
+		if f.Device.Value == "cpu" {
+			return []report.Check{c}
+		}
 		c.Next = "run rooftop on the GPU's machine, or give --dcgm-url; --gpu NAME is enough for the ceilings"
 		return []report.Check{c}
 	case err != nil:
