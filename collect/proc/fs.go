@@ -33,9 +33,9 @@ const maxRead = 1 << 20
 
 // FS is a mounted procfs.
 type FS struct {
-	procfs.FS
-	root string
-	self int // the reading process, left out of searches
+	mount procfs.FS
+	root  string
+	self  int // the reading process, left out of searches
 }
 
 // Open returns the procfs mounted at root, "/proc" on a live system. The error
@@ -48,7 +48,7 @@ func Open(root string) (FS, error) {
 	if err != nil {
 		return FS{}, fmt.Errorf("open %s: %w", root, err)
 	}
-	return FS{FS: p, root: root, self: os.Getpid()}, nil
+	return FS{mount: p, root: root, self: os.Getpid()}, nil
 }
 
 func (f FS) path(pid int, parts ...string) string {
@@ -57,7 +57,7 @@ func (f FS) path(pid int, parts ...string) string {
 
 // pids lists the processes, in ascending order.
 func (f FS) pids() ([]int, error) {
-	procs, err := f.AllProcs()
+	procs, err := f.mount.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
@@ -98,7 +98,7 @@ func (f FS) environ(pid int) ([]string, error) {
 
 // stat reads /proc/PID/stat.
 func (f FS) stat(pid int) (procfs.ProcStat, error) {
-	p, err := f.Proc(pid)
+	p, err := f.mount.Proc(pid)
 	if err != nil {
 		return procfs.ProcStat{}, err
 	}
@@ -127,7 +127,7 @@ func (f FS) namespace(pid int, kind string) string {
 
 // uid is the real user of a process, -1 where it cannot be read.
 func (f FS) uid(pid int) int {
-	p, err := f.Proc(pid)
+	p, err := f.mount.Proc(pid)
 	if err != nil {
 		return -1
 	}

@@ -25,7 +25,7 @@ type socket struct {
 // listening lists the listening TCP sockets of a network namespace: of the
 // process with the given PID, or our own for 0.
 func (f FS) listening(pid int) ([]socket, error) {
-	ns := f.FS
+	ns := f.mount
 	if pid != 0 {
 		var err error
 		if ns, err = procfs.NewFS(f.path(pid)); err != nil {

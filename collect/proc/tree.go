@@ -81,7 +81,7 @@ func (f FS) Tree(pid int) ([]Process, error) {
 }
 
 func (f FS) bootTime() time.Time {
-	st, err := f.FS.Stat()
+	st, err := f.mount.Stat()
 	if err != nil {
 		return time.Time{}
 	}
@@ -177,7 +177,7 @@ func (f FS) role(p Process, top bool, parent Role) Role {
 			prefix string
 			role   Role
 		}{
-			{"APIServer", APIServer}, {"EngineCor", EngineCore}, {"Worker", Worker}, {"DPCoordinat", Coordinator},
+			{"APIServer", APIServer}, {"EngineCor", EngineCore}, {"Worker", Worker}, {"DPCoord", Coordinator},
 		} {
 			if strings.HasPrefix(after, known.prefix) {
 				return known.role

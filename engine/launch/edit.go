@@ -42,7 +42,7 @@ func (c *Config) set(flag, value string, keepFile bool) *Config {
 			return d.replace(*it, value)
 		}
 		if !keepFile && it.node >= 0 && d.fileCan(it, value) {
-			if f, err := d.file.set(it.node, "", value); err == nil {
+			if f, err := d.file.set(it.node, value); err == nil {
 				d.file = f
 				d.scan()
 				return d
@@ -264,7 +264,7 @@ func (c *Config) setModel(value string, keepFile bool) *Config {
 	case it != nil && it.source == Cmdline:
 		return c.replace(*it, value)
 	case it != nil && it.node >= 0 && !keepFile:
-		if f, err := c.file.set(it.node, "", value); err == nil {
+		if f, err := c.file.set(it.node, value); err == nil {
 			d := c.clone()
 			d.file = f
 			d.scan()

@@ -198,6 +198,9 @@ kv-cache-dtype: "fp8"
 	if got := string(flow.Without("port").File()); got != "{max-num-seqs: 8}\n" {
 		t.Errorf("flow mapping: %q", got)
 	}
+	if got := string(flow.Without("port").Without("max-num-seqs").File()); got != "{}\n" {
+		t.Errorf("the last key removed leaves %q, of which vLLM must not die", got)
+	}
 	if got := string(flow.With("max-num-seqs", "9").File()); got != "{max-num-seqs: 9, port: 1}\n" {
 		t.Errorf("flow mapping: %q", got)
 	}

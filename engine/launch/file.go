@@ -228,26 +228,19 @@ func plainScalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// set returns the file with a key's value replaced, or the key appended.
-// value is a flag's value as text: "true" and "false" are written as booleans.
-func (f *file) set(at int, key, value string) (file, error) {
-	if f.root != nil && at >= 0 && at+1 < len(f.root.Content) {
-		if text, ok := f.splice(f.root.Content[at+1], yamlScalar(value)); ok {
-			return parseFile(text)
+// set returns the file with the value of the key at the given index of its root
+// replaced: in place where it stands on one line, else the file is written anew.
+func (f *file) set(at int, value string) (file, error) {
+	if text, ok := f.splice(f.root.Content[at+1], yamlScalar(value)); ok {
+		return parseFile(text)
+	}
+	return f.reencode(func(root *yaml.Node) {
+		var v yaml.Node
+		if err := yaml.Unmarshal([]byte(yamlScalar(value)), &v); err == nil && len(v.Content) == 1 {
+			v.Content[0].LineComment = root.Content[at+1].LineComment
+			root.Content[at+1] = v.Content[0]
 		}
-		return f.reencode(func(root *yaml.Node) {
-			var v yaml.Node
-			if err := yaml.Unmarshal([]byte(yamlScalar(value)), &v); err == nil && len(v.Content) == 1 {
-				v.Content[0].LineComment = root.Content[at+1].LineComment
-				root.Content[at+1] = v.Content[0]
-			}
-		})
-	}
-	text := f.text
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		text = append(bytes.Clone(text), '\n')
-	}
-	return parseFile(append(bytes.Clone(text), []byte(key+": "+yamlScalar(value)+"\n")...))
+	})
 }
 
 // splice replaces a scalar that stands on one line, in place.
@@ -321,8 +314,12 @@ func scalarLen(text []byte, n *yaml.Node) int {
 	return -1
 }
 
-// remove returns the file without the key at the given index of its root.
+// remove returns the file without the key at the given index of its root. vLLM
+// dies of a file without any key, but not of an empty mapping.
 func (f *file) remove(at int) (file, error) {
+	if f.keys() == 1 {
+		return parseFile([]byte("{}\n"))
+	}
 	if f.root.Style&yaml.FlowStyle == 0 {
 		first := f.root.Content[at].Line
 		last := bytes.Count(f.text, []byte("\n")) + 1

@@ -38,7 +38,7 @@ type Config struct {
 // Parse reads a launch configuration. argv is the argument vector of the
 // server, of a wrapper around it, or of a shell that runs it in a script; env
 // its environment, config the contents of the file that [Config.ConfigPath]
-// names. Both may be nil. The error wraps [ErrNotVLLM] where argv starts no
+// names, not looked at where it names none. Both may be nil. The error wraps [ErrNotVLLM] where argv starts no
 // vLLM server, and tells of a config file that vLLM could not read either.
 func Parse(argv []string, env map[string]string, config []byte) (*Config, error) {
 	cmd, ok := find(words(argv), env, 0)
@@ -53,10 +53,10 @@ func Parse(argv []string, env map[string]string, config []byte) (*Config, error)
 		maps.Copy(all, vars)
 	}
 	c := &Config{cmd: cmd, env: all}
-	if config != nil {
+	if config != nil && c.ConfigPath() != "" {
 		f, err := parseFile(config)
 		if err != nil {
-			return nil, fmt.Errorf("read config file %s: %w", c.pathOrName(), err)
+			return nil, fmt.Errorf("read config file %s: %w", c.ConfigPath(), err)
 		}
 		c.file = f
 	}
@@ -81,13 +81,6 @@ func firstWord(argv []string) string {
 		return ""
 	}
 	return argv[0]
-}
-
-func (c *Config) pathOrName() string {
-	if path := c.ConfigPath(); path != "" {
-		return path
-	}
-	return "of --config"
 }
 
 // scan rebuilds the items from the command line and the file.

@@ -42,7 +42,7 @@ func scan(ws []word, from int, f form) []item {
 	for i := range items {
 		if items[i].name == "" && f == formModule {
 			items[i].ignored = true
-			items[i].note = "the api_server module takes its model from --model only: " + items[i].values[0] + " has no effect"
+			items[i].note = "the api_server module takes its model from --model only: a word without a flag has no effect"
 		}
 	}
 	return items
