@@ -147,7 +147,7 @@ func (v *checker) fields(n *yaml.Node, prefix string, typ reflect.Type) map[stri
 func suggestion(name string, known map[string]reflect.Type) string {
 	best, distant := "", 4
 	for _, k := range slices.Sorted(keysOf(known)) {
-		if len(name) < 64 {
+		if len(name) <= maxToken {
 			if d := distance(name, k); d < distant {
 				best, distant = k, d
 			}

@@ -121,6 +121,9 @@ func nearest(query words, n int, tokens func(i int) words, name func(i int) stri
 	return out
 }
 
+// maxToken bounds what is compared letter by letter.
+const maxToken = 32
+
 // likeness weighs two tokens: a product or a family (h100, qwen) says much, a
 // version or a size (3.1, 70b) little.
 func likeness(a, b string) int {
@@ -129,6 +132,8 @@ func likeness(a, b string) int {
 		return 3
 	case a == b:
 		return 8
+	case len(a) > maxToken || len(b) > maxToken:
+		return 0
 	case sizeToken(a) && sizeToken(b):
 		if within(sizeParams(a), sizeParams(b), 0.2) && sizeParams(a) > 0 {
 			return 2

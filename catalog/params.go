@@ -4,7 +4,8 @@ package catalog
 type shape struct {
 	Model
 
-	plainFFN bool // two matrices instead of the three of a gated FFN
+	plainFFN  bool // two matrices instead of the three of a gated FFN
+	positions bool // a table of learned positions
 	// queryGate doubles the query projection of full layers (Qwen3-Next).
 	queryGate bool
 	// keysAsValues: full layers have no value projection (Gemma 4).
@@ -57,7 +58,7 @@ func (s shape) count() params {
 	if s.TiedEmbeddings {
 		tables = 1
 	}
-	total := attention + ffn + tables*float64(s.Vocab)*h
+	total := attention + ffn + (tables*float64(s.Vocab)+pick(s.positions, float64(s.MaxPositions), 0))*h
 	return params{total: total, active: total - moe*float64(s.Experts-s.ExpertsPerToken)*expert}
 }
 
@@ -73,7 +74,7 @@ func (s shape) fullAttention() float64 {
 	if s.FullHeadDim > 0 {
 		dim = s.FullHeadDim
 	}
-	return s.attention(kv, dim, s.keysAsValues) + pick(s.queryGate, float64(s.Hidden*s.Heads*s.HeadDim), 0)
+	return s.attention(kv, dim, s.keysAsValues) + pick(s.queryGate, float64(s.Hidden)*float64(s.Heads)*float64(s.HeadDim), 0)
 }
 
 func (s shape) attention(kvHeads, headDim int, keysAsValues bool) float64 {

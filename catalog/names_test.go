@@ -1,0 +1,84 @@
+package catalog
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// FuzzNames: whatever a driver or a server calls itself, a lookup ends in an
+// entry, in candidates, or in an error that says so, and always in the same.
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"NVIDIA H100 80GB HBM3", "h100sxm5-80gb", "A100 80 GB (330 W cap)", "meta-llama/Llama-3_1-8B-Instruct-FP8-dynamic",
+		"/models--a--b/snapshots/0123", "Q4_K_M.gguf", "8x7b", "…/☃", "\x00\xff", "...", "1.2.3.4", "İ"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		g, err := Default().FindGPU(name, 0)
+		checkLookup(t, "GPU", name, g.Name, err)
+		m, err := Default().FindModel(name)
+		checkLookup(t, "model", name, m.ID, err)
+		if again, _ := Default().FindModel(strings.ToUpper(strings.ToLower(name))); strings.ToLower(name) == name && isASCII(name) && again.ID != m.ID {
+			t.Errorf("FindModel(%q) = %q, in capitals %q", name, m.ID, again.ID)
+		}
+		if d, _, ok := DTypeOfName(name); ok != (d.Bytes() > 0) {
+			t.Errorf("DTypeOfName(%q) = %q, %v", name, d, ok)
+		}
+		if d, ok := ParseDType(name); ok != (d.Bytes() > 0) {
+			t.Errorf("ParseDType(%q) = %q, %v", name, d, ok)
+		}
+	})
+}
+
+func checkLookup(t *testing.T, kind, name, found string, err error) {
+	t.Helper()
+	var ambiguous *AmbiguousError
+	switch {
+	case err == nil && found != "":
+	case errors.As(err, &ambiguous) && len(ambiguous.Candidates) > 1 && found == "":
+	case errors.Is(err, ErrUnknown) && found == "":
+	default:
+		t.Errorf("%s %q: %q, %v", kind, name, found, err)
+	}
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > 0x7e })
+}
+
+func BenchmarkFindGPU(b *testing.B) {
+	c := Default()
+	for b.Loop() {
+		if _, err := c.FindGPU("NVIDIA H100 80GB HBM3", 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFindModel(b *testing.B) {
+	c := Default()
+	for b.Loop() {
+		if _, err := c.FindModel("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The cost of the first use of each part of the catalog.
+func BenchmarkLoad(b *testing.B) {
+	for _, part := range []struct {
+		name string
+		load func()
+	}{
+		{"gpus", func() { newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }},
+		{"models", func() { newModelIndex(load[struct{ Models []Model }]("models").Models) }},
+		{"flags", func() { newFlagTable(load[flagFile]("vllm-flags")) }},
+		{"metrics", func() { load[struct{ Metrics []Metric }]("vllm-metrics") }},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			for b.Loop() {
+				part.load()
+			}
+		})
+	}
+}
