@@ -155,7 +155,7 @@ func moreAPIServers(r *engine.Run, cores float64, share stat.Opt) *engine.Fix {
 		Kind: engine.KindFlag, Flag: "--api-server-count", From: from, To: strconv.Itoa(to),
 		Command: setFlag(facts, "--api-server-count", from, strconv.Itoa(to), facts.APIServerCount.Source),
 		Why:     fmt.Sprintf("HTTP and tokeniser of %s set the pace, not the GPU; %d share the work.", counted(float64(now), "API server", "API servers"), to),
-		Price:   []string{priceRestart, fmt.Sprintf("a CPU core and about 1 GB of host memory for each of the %d more", to-now), "the page loses its process_* metrics"},
+		Price:   []string{priceRestart, "a CPU core and about 1 GB of host memory for each server added", "the page loses its process_* metrics"},
 		Risk:    1,
 	}
 	if strings.Contains(facts.Launch, "api_server") {

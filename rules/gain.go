@@ -30,14 +30,14 @@ type gain struct {
 // predictions lists the parts that are known.
 func (g gain) predictions() []engine.Prediction {
 	var out []engine.Prediction
-	x := g.Throughput
+	x, itl := g.Throughput, g.ITL
 	if !g.known && x.High.Or(0) > mostBound {
-		x.High = stat.None
+		x.High, itl.High = stat.None, stat.None
 	}
 	for _, m := range []struct {
 		name string
 		r    roofline.Range
-	}{{metricThroughput, x}, {metricTTFT, g.TTFT}, {metricITL, g.ITL}, {metricCost, cost(x)}} {
+	}{{metricThroughput, x}, {metricTTFT, g.TTFT}, {metricITL, itl}, {metricCost, cost(x)}} {
 		if m.r.Low.OK || m.r.Mid.OK || m.r.High.OK {
 			out = append(out, engine.Prediction{Metric: m.name, Unit: "ratio", Low: m.r.Low, Mid: m.r.Mid, High: m.r.High})
 		}
@@ -60,6 +60,12 @@ func cost(x roofline.Range) roofline.Range {
 // worthless says that the physical model expects next to nothing.
 func (g gain) worthless() bool {
 	return g.known && g.Throughput.Mid.OK && g.Throughput.Mid.V < gainFloor
+}
+
+// pointless says that neither throughput nor the time to the first token is
+// expected to gain; false where either is not known.
+func (g gain) pointless() bool {
+	return g.worthless() && g.TTFT.Mid.OK && -g.TTFT.Mid.V < gainFloor
 }
 
 // because gives the model's own reason in front of a fallback.

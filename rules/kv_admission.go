@@ -115,6 +115,6 @@ func concludeKVAdmission(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	f.Evidence = append(f.Evidence, poolEvidence(&p)...)
 	f.Reason = "queue ratio " + percent(ratio.Or(0)) + " with too few free KV tokens for what waits"
-	f.Fix = moreKV(r, &p, p.wanted(facts), false, "")
+	f.Fix = moreKV(r, &p, p.wanted(facts), false, "").withheldIfPointless()
 	setImpact(f, 4)
 }

@@ -119,7 +119,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	if preempted.Or(0) > 0 {
 		f.Evidence = append(f.Evidence, evidence("preemptions", preempted, "req", ">", stat.Some(0), engine.FromMeasured,
-			counted(preempted.V, "request was", "requests were")+" preempted: their blocks were taken and their context is computed again"))
+			counted(preempted.V, "preemption", "preemptions")+": blocks were taken from running requests, whose context is computed again"))
 		f.Reason = counted(preempted.V, "preemption", "preemptions")
 	}
 	f.Evidence = append(f.Evidence, measured("running_mean", stat.Some(p.running*p.ranks), "req",
@@ -133,10 +133,14 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			"each prompt token was looked up "+number(l.V)+" times: waiting requests failed to get blocks step after step"))
 	}
 
-	f.Fix = moreKV(r, &p, p.wanted(facts), preempted.Or(0) > 0, "")
-	blocked := r.Agg.LookupRatio.Or(0) >= lookupsBlocked
-	if p.queued*p.ranks < nobodyWaits && preempted.Or(0) == 0 && !blocked && f.Fix.Withheld == "" {
-		f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger one would hold the same requests"
+	m := moreKV(r, &p, p.wanted(facts), preempted.Or(0) > 0, "")
+	f.Fix = m.fix
+	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
+		// Nothing was lost to the pool and nothing is known to have been held back.
+		f.Fix = m.withheldIfPointless()
+		if p.queued*p.ranks < nobodyWaits {
+			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger one would hold the same requests"
+		}
 	}
 	setImpact(f, 5)
 }
@@ -154,7 +158,7 @@ func poolEvidence(p *pool) []engine.Evidence {
 	var out []engine.Evidence
 	if p.capacity.OK {
 		out = append(out, evidence("kv_capacity_tokens", p.capacity, "tok", "", stat.None, engine.FromMetrics,
-			"the pool holds "+number(p.capacity.V)+" tokens"+perRank(int(p.ranks))))
+			"the pool has room for "+number(p.capacity.V)+" tokens"+perRank(int(p.ranks))))
 	}
 	if p.context.OK {
 		text := fmt.Sprintf("one sequence takes %s tokens by its end", number(p.context.V))
@@ -165,7 +169,7 @@ func poolEvidence(p *pool) []engine.Evidence {
 	}
 	if n := p.whole(); n.OK {
 		out = append(out, evidence("sequences_held", n, "req", "", stat.None, engine.FromDerived,
-			fmt.Sprintf("so %s fit at once%s", number(n.V), perRank(int(p.ranks)))))
+			fmt.Sprintf("the pool holds %s at the context they reach%s", counted(n.V, "sequence", "sequences"), perRank(int(p.ranks)))))
 	}
 	return out
 }

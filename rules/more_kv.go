@@ -47,9 +47,12 @@ func moreKVRemedies() []string {
 	}
 }
 
-// remedy is one way to a larger pool: a fix, or why it is none here.
+// remedy is one way to a larger pool: a fix with what it does, or why it is
+// none here.
 type remedy struct {
 	fix      *engine.Fix
+	gain     gain
+	growth   stat.Opt // how many times larger the pool gets
 	rejected *engine.Rejected
 }
 
@@ -65,7 +68,7 @@ type kvNeed struct {
 // moreKV proposes how the pool gets room for wanted sequences of one rank: the
 // first remedy that this server has; the others are listed. why says in a
 // sentence what the pool lacks, "" the usual one.
-func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string) *engine.Fix {
+func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string) remedy {
 	n := kvNeed{run: r, pool: p, wanted: wanted, why: why}
 	if why == "" {
 		n.why = p.lack(wanted)
@@ -74,12 +77,12 @@ func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string)
 	if n.factor.OK {
 		n.factor.V = max(n.factor.V, leastGrowth)
 	}
-	var chosen *engine.Fix
+	var best remedy
 	var rejected []engine.Rejected
 	for _, try := range []func(*kvNeed) remedy{blocksOverride, lowUtil, cpuSpace, fp8Cache, highUtil} {
 		switch m := try(&n); {
-		case m.fix != nil && chosen == nil:
-			chosen = m.fix
+		case m.fix != nil && best.fix == nil:
+			best = m
 		case m.fix != nil:
 			rejected = append(rejected, engine.Rejected{What: shortly(m.fix), Why: "also gives the pool room; one change at a time, and the other comes first"})
 		case m.rejected != nil:
@@ -89,12 +92,12 @@ func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string)
 	seats, costly := fewerSeats(&n)
 	hardware := moreHardware(&n)
 	switch {
-	case chosen != nil:
+	case best.fix != nil:
 	case seats != nil && preempting && !costly:
-		chosen, seats = seats, nil
-		rejected = append(rejected, engine.Rejected{What: hardware.Command, Why: "would carry the whole load; fewer seats end the preemptions on this hardware"})
+		best.fix, seats = seats, nil
+		rejected = append(rejected, engine.Rejected{What: hardware.fix.Command, Why: "would carry the whole load; fewer seats end the preemptions on this hardware"})
 	default:
-		chosen = hardware
+		best = hardware
 	}
 	if seats != nil {
 		rejected = append(rejected, engine.Rejected{
@@ -108,8 +111,18 @@ func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string)
 	if offloads(r.Facts) {
 		rejected = append(rejected, engine.Rejected{What: "--kv-offloading-size", Why: "keeps evicted prefixes in host memory; running sequences still need blocks on the GPU"})
 	}
-	chosen.Rejected = append(chosen.Rejected, rejected...)
-	return chosen
+	best.fix.Rejected = append(best.fix.Rejected, rejected...)
+	best.fix.Predicted = append(best.fix.Predicted, best.gain.predictions()...)
+	return best
+}
+
+// withheldIfPointless returns the fix, withheld where the physical model
+// expects nothing of it.
+func (m remedy) withheldIfPointless() *engine.Fix {
+	if m.gain.pointless() {
+		m.fix.Withheld = m.gain.because(fmt.Sprintf("a larger pool gains nothing here: the physical model expects %s tokens per second", change(m.gain.Throughput.Mid.V)))
+	}
+	return m.fix
 }
 
 // shortly writes a fix's change in short.
@@ -117,19 +130,25 @@ func shortly(fix *engine.Fix) string { return strings.TrimSpace(fix.Flag + " " +
 
 // lack says what the pool lacks for wanted sequences, in one sentence.
 func (p *pool) lack(wanted float64) string {
-	if held := p.whole(); held.OK {
+	held := p.whole()
+	if held.OK && held.V >= math.Round(wanted) {
+		return fmt.Sprintf("The KV pool holds the %s that want to run at their mean context%s, but not when long ones or a burst come together.",
+			counted(math.Round(wanted), "sequence", "sequences"), perRank(int(p.ranks)))
+	}
+	if held.OK {
 		return fmt.Sprintf("The KV pool holds %s sequences at the context they reach, and %s want to run%s.",
 			number(held.V), number(math.Round(wanted)), perRank(int(p.ranks)))
 	}
 	return "The KV pool fills up before all that want to run are in."
 }
 
-// predict fills in what a pool of factor times the present size gains.
-func (n *kvNeed) predict(fix *engine.Fix, factor stat.Opt) {
-	if !n.pool.capacity.OK || !factor.OK {
-		return
+// grown is a fix that makes the pool growth times as large.
+func (n *kvNeed) grown(fix *engine.Fix, growth stat.Opt) remedy {
+	m := remedy{fix: fix, growth: growth}
+	if n.pool.capacity.OK && growth.OK {
+		m.gain = moreCapacity(n.run, n.pool.capacity.V*growth.V)
 	}
-	fix.Predicted = moreCapacity(n.run, n.pool.capacity.V*factor.V).predictions()
+	return m
 }
 
 // blocksOverride undoes a pool that was made small by hand.
@@ -157,8 +176,7 @@ func blocksOverride(n *kvNeed) remedy {
 	if !onCPU(n.run.Facts) {
 		fix.Rejected = []engine.Rejected{{What: "removing --num-gpu-blocks-override", Why: "lets vLLM size the pool by GPU memory, usually larger still; its size is not known from here"}}
 	}
-	n.predict(fix, stat.Some(float64(to)/float64(over.Value)))
-	return remedy{fix: fix}
+	return n.grown(fix, stat.Some(float64(to)/float64(over.Value)))
 }
 
 // lowUtil raises a utilisation below the default.
@@ -208,8 +226,7 @@ func raiseUtil(n *kvNeed, u engine.Fact[float64], least float64) remedy {
 	if !growth.OK {
 		fix.Price = append(fix.Price, "by how much the pool grows is not known: model or GPU are not in the catalog")
 	}
-	n.predict(fix, growth)
-	return remedy{fix: fix}
+	return n.grown(fix, growth)
 }
 
 // utilFor returns the utilisation to propose and by what factor the pool grows;
@@ -258,8 +275,7 @@ func cpuSpace(n *kvNeed) remedy {
 		Price:   []string{priceRestart, "host memory"},
 		Risk:    1,
 	}
-	n.predict(fix, stat.Some(times))
-	return remedy{fix: fix}
+	return n.grown(fix, stat.Some(times))
 }
 
 // fp8Cache halves the bytes of a token.
@@ -285,8 +301,7 @@ func fp8Cache(n *kvNeed) remedy {
 		Price:   []string{priceRestart, "a small accuracy risk: check the model's answers"},
 		Risk:    2,
 	}
-	fix.Predicted = fp8KV(n.run).predictions()
-	return remedy{fix: fix}
+	return remedy{fix: fix, gain: fp8KV(n.run), growth: stat.Some(bytes)}
 }
 
 // fewerSeats is the latency fix: as many seats as the pool holds; nil where it
@@ -302,7 +317,7 @@ func fewerSeats(n *kvNeed) (fix *engine.Fix, costly bool) {
 	if to >= exactSeats {
 		to = seatsWithin(held.V)
 	}
-	if to < 1 || to >= seats.Value || float64(to) >= n.pool.running+n.pool.queued {
+	if to < 1 || to >= seats.Value || float64(to) >= max(n.pool.peak, n.pool.running+n.pool.queued) {
 		return nil, false
 	}
 	from := strconv.Itoa(seats.Value)
@@ -314,12 +329,16 @@ func fewerSeats(n *kvNeed) (fix *engine.Fix, costly bool) {
 		Risk:    1,
 	}
 	g := lowerSeats(n.run, to)
-	fix.Predicted = g.predictions()
+	if float64(to) < n.pool.running {
+		// At or above what runs on average the model sees no change: what is saved,
+		// the preemptions of its peaks, is not in it.
+		fix.Predicted = g.predictions()
+	}
 	return fix, g.Throughput.Mid.Or(0) < -gainFloor
 }
 
 // moreHardware is what is left: another GPU.
-func moreHardware(n *kvNeed) *engine.Fix {
+func moreHardware(n *kvNeed) remedy {
 	fix := &engine.Fix{
 		Kind: engine.KindHardware, Risk: 2,
 		Command: "add a replica, or raise --tensor-parallel-size with more GPUs",
@@ -331,10 +350,10 @@ func moreHardware(n *kvNeed) *engine.Fix {
 		fix.Command = fmt.Sprintf("serve the load from %s replicas, or raise --tensor-parallel-size with more GPUs", number(math.Ceil(n.factor.V)))
 	}
 	if tp := n.run.Facts.TensorParallel; tp.Known {
-		fix.Predicted = tensorParallel(n.run, 2*tp.Value).predictions()
 		fix.Price = []string{fmt.Sprintf("%d GPUs instead of %d for tensor parallelism, or as many again for each replica", 2*tp.Value, tp.Value)}
+		return remedy{fix: fix, gain: tensorParallel(n.run, 2*tp.Value)}
 	}
-	return fix
+	return remedy{fix: fix}
 }
 
 // offloads says whether this vLLM has --kv-offloading-size.

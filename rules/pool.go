@@ -13,6 +13,7 @@ type pool struct {
 	ranks    float64
 	running  float64  // requests of one rank, mean
 	queued   float64  // requests of one rank waiting for capacity, mean
+	peak     float64  // most requests of one rank that ran at once
 	usage    stat.Opt // share of the pool in use, mean
 	capacity stat.Opt // tokens of one rank
 	prompt   stat.Opt // mean prompt, tokens
@@ -45,6 +46,7 @@ func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
 		s := w.Seconds()
 		p.ranks = float64(ranks(w))
 		running += w.Running.V * s
+		p.peak = max(p.peak, w.RunningPeak.Or(w.Running.V)/p.ranks)
 		queue += queued(w).Or(0) * s
 		usage += w.KV.Or(0) * s
 		usageOK = usageOK || w.KV.OK

@@ -140,9 +140,7 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 		noRoom = fmt.Sprintf("the KV pool holds no more than %s sequences at the context they reach", number(held.V))
 	}
 	if noRoom != "" {
-		fix := moreKV(r, p, p.running+p.queued, false, "Do not raise the seats: "+noRoom+".")
-		fix.Rejected = append([]engine.Rejected{{What: fmt.Sprintf("--max-num-seqs %d", need), Why: noRoom}}, fix.Rejected...)
-		return fix
+		return poolBeforeSeats(r, p, seats, need, noRoom)
 	}
 	taken := fmt.Sprintf("All %s%s are taken while %s requests wait", counted(float64(seats), "seat", "seats"), perRank(int(p.ranks)), number(p.queued*p.ranks))
 	from := strconv.Itoa(seats)
@@ -173,6 +171,27 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 	fix.Rejected = append(fix.Rejected, engine.Rejected{
 		What: "a replica", Why: "this one has room left: seats cost a restart, not a GPU",
 	})
+	return fix
+}
+
+// poolBeforeSeats is the fix where the pool has no room for more seats: more KV
+// first, and seats with it as far as it then reaches.
+func poolBeforeSeats(r *engine.Run, p *pool, seats, need int, noRoom string) *engine.Fix {
+	open := *r
+	if r.Perf != nil {
+		// With the seats as they are a larger pool would stay empty.
+		perf := *r.Perf
+		perf.Measured.MaxNumSeqs = stat.None
+		open.Perf = &perf
+	}
+	m := moreKV(&open, p, p.running+p.queued, false, "Do not raise the seats: "+noRoom+".")
+	fix, growth := m.withheldIfPointless(), m.growth
+	if held := p.whole(); fix.Kind == engine.KindFlag && held.OK && growth.OK {
+		if with := min(need, seatsWithin(held.V*growth.V)); with > seats {
+			fix.Command += fmt.Sprintf("; with the larger pool, and only then, --max-num-seqs %d", with)
+		}
+	}
+	fix.Rejected = append([]engine.Rejected{{What: fmt.Sprintf("--max-num-seqs %d alone", need), Why: noRoom}}, fix.Rejected...)
 	return fix
 }
 

@@ -15,7 +15,7 @@ const (
 	slowFactor = 5.0
 	// slowFactorFull stands in its place while kv-pressure is significant:
 	// recomputation and prompts that are admitted in bursts lengthen steps by
-	// themselves (up to 8 times in the recorded run that is bound by its pool).
+	// themselves, several times over where the page counts no engine steps.
 	slowFactorFull = 15.0
 	slowConfidence = 0.90
 	// eagerGain is the predicted gain from which --enforce-eager alone is called

@@ -91,8 +91,8 @@ func judgeStuck(r *engine.Run, f *engine.Finding) {
 	f.Evidence = append(f.Evidence,
 		evidence("standstill", stat.Some(still.Seconds()), "s", ">=", stat.Some(limit.Seconds()), engine.FromMeasured,
 			"no token and no step was counted for "+seconds(still.Seconds())+" while requests were in"),
-		measured("running", stat.Some(running), "req", number(running)+" requests were running"),
-		measured("waiting", stat.Some(waiting), "req", number(waiting)+" requests were waiting"))
+		measured("running", stat.Some(running), "req", counted(running, "request was", "requests were")+" running"),
+		measured("waiting", stat.Some(waiting), "req", counted(waiting, "request was", "requests were")+" waiting"))
 	if staleGauge(r, waiting) {
 		f.Confidence = stuckStaleConfidence
 		f.Evidence = append(f.Evidence, evidence("engine_version", stat.None, "", "", stat.None, r.Facts.EngineVersion.Source,

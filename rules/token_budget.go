@@ -11,12 +11,13 @@ import (
 
 // Limits of token-budget: prefill queues while seats and KV are free.
 const (
-	budgetQueue     = 1.0  // requests waiting for capacity, at least
-	budgetKV        = 0.80 // peak KV usage, below
-	budgetFull      = 0.70 // mean tokens of a step over the budget, at least
-	budgetFlat      = 0.35 // coefficient of variation of the prompt rate up to which it is called flat
-	budgetMost      = 16384
-	budgetSure      = 0.80 // confidence where the prompt rate is flat
+	budgetQueue     = 1.0   // requests waiting for capacity, at least
+	budgetKV        = 0.80  // peak KV usage, below
+	budgetFull      = 0.70  // mean tokens of a step over the budget, at least
+	budgetFlat      = 0.35  // coefficient of variation of the prompt rate up to which it is called flat
+	budgetAdvised   = 8192  // vLLM's own advice for throughput; beyond it only where it is reached already
+	budgetMost      = 16384 // the largest default of any release
+	budgetSure      = 0.80  // confidence where the prompt rate is flat
 	budgetLessSure  = 0.60
 	budgetLeastFlat = 3 // windows needed to judge flatness
 )
@@ -40,7 +41,7 @@ func tokenBudget() definition {
 				{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
 			},
 			Formula: []string{
-				fmt.Sprintf("budget = the next power of two above running + queued x mean prompt tokens, at least twice the present one, at most %d", budgetMost),
+				fmt.Sprintf("budget = the next power of two above running + queued x mean prompt tokens, at least twice the present one, at most %d, or %d where that is reached already", budgetAdvised, budgetMost),
 			},
 			Confidence: []string{number(budgetSure) + " where the prompt rate is flat", number(budgetLessSure) + " otherwise"},
 			Remedy: []string{
@@ -162,12 +163,16 @@ func raiseBudget(r *engine.Run, p *pool, budget int) *engine.Fix {
 	if p.prompt.OK {
 		want = max(want, p.running+p.queued*p.prompt.V)
 	}
-	to := min(budgetMost, int(math.Exp2(math.Ceil(math.Log2(want)))))
+	most := budgetAdvised
+	if budget >= budgetAdvised {
+		most = budgetMost
+	}
+	to := min(most, int(math.Exp2(math.Ceil(math.Log2(want)))))
 	from := strconv.Itoa(budget)
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--max-num-batched-tokens", From: from, To: strconv.Itoa(to),
 		Command: setFlag(r.Facts, "--max-num-batched-tokens", from, strconv.Itoa(to), r.Facts.MaxNumBatchedTokens.Source),
-		Why: fmt.Sprintf("Prompts queue for the %d tokens of a step while seats and KV blocks are free; %d take %s waiting prompts in at once.",
+		Why: fmt.Sprintf("Prompts queue for the %d tokens of a step while seats and KV blocks are free; a step of %d takes in more of the %s waiting prompts at once.",
 			budget, to, number(p.queued)),
 		Price: []string{priceRestart, "higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool"},
 		Risk:  1,
@@ -178,7 +183,7 @@ func raiseBudget(r *engine.Run, p *pool, budget int) *engine.Fix {
 	}
 	g := biggerBudget(r, to)
 	fix.Predicted = g.predictions()
-	if g.worthless() && g.TTFT.Mid.OK && -g.TTFT.Mid.V < gainFloor {
+	if g.pointless() {
 		fix.Withheld = "prefill is compute bound: the physical model expects that a larger step takes longer in proportion"
 	}
 	return fix

@@ -162,7 +162,7 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		evidence("running_mean", stat.Some(p.running), "req", "", seats, engine.FromMeasured,
 			fmt.Sprintf("%s ran at once%s; there are %s seats", number(p.running), perRank(int(p.ranks)), number(seats.V))),
 		evidence("waiting_mean", stat.Some(p.queued*p.ranks), "req", "<", stat.Some(underBacklog), engine.FromMeasured,
-			"nobody to speak of waited: the clients do not offer more"))
+			fmt.Sprintf("fewer than %d waited: the clients do not offer more", underBacklog)))
 	f.Reason = fmt.Sprintf("%s of the seats taken (limit %s)", percent(p.running/seats.V), percent(underOccupancy))
 
 	room, bound := seats, "the seats"
@@ -206,6 +206,8 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 		})
 	}
 	if to <= now*(1+gainFloor) {
+		fix.To, fix.Command = fix.From, "send more requests at once"
+		fix.Why = fmt.Sprintf("Seats stand empty, but %s is full with the %s requests that run.", bound, number(now))
 		fix.Withheld = fmt.Sprintf("%s holds no more than the %s requests that run already", bound, number(now))
 		return fix
 	}
