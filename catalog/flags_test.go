@@ -89,7 +89,8 @@ func TestFlagDefault(t *testing.T) {
 		{"enable_chunked_prefill", "0.11.0", Hardware{}, "true", ""},
 		{"enable_chunked_prefill", "0.9.2", v0, "", "32768"},
 		{"async_scheduling", "0.13.0", Hardware{}, "false", ""},
-		{"async_scheduling", "0.14.0", Hardware{}, "true", "EAGLE"},
+		{"async_scheduling", "0.14.0", h100, "true", "speculation"},
+		{"async_scheduling", "0.14.0", Hardware{}, "", "the device, which is unknown"},
 		{"async_scheduling", "0.9.2", Hardware{}, "", "since 0.10"},
 		{"swap_space", "0.10.2", Hardware{}, "4", "V0"},
 		{"swap_space", "0.18.0", Hardware{}, "", "removed after 0.17"},
@@ -111,6 +112,29 @@ func TestFlagDefault(t *testing.T) {
 		got, note, ok := Default().FlagDefault(tt.flag, tt.version, tt.hw)
 		if got != tt.want || ok != (tt.want != "") || !strings.Contains(note, tt.note) {
 			t.Errorf("FlagDefault(%q, %q, %+v) = %q, %q, %v, want %q and a note with %q", tt.flag, tt.version, tt.hw, got, note, ok, tt.want, tt.note)
+		}
+	}
+}
+
+// TestFlagDefaultsOnCPU: what vLLM 0.32.0 itself makes of no flags on a CPU (its
+// create_engine_config for an API server), on one rank and on two.
+func TestFlagDefaultsOnCPU(t *testing.T) {
+	for flag, want := range map[string][2]string{
+		"max_num_seqs":           {"128", "256"},
+		"max_num_batched_tokens": {"2048", "4096"},
+		"block_size":             {"128", "128"},
+		"gpu_memory_utilization": {"0.92", "0.92"},
+		"enable_prefix_caching":  {"true", "true"},
+		"enable_chunked_prefill": {"true", "true"},
+		"async_scheduling":       {"false", "false"},
+		"kv_cache_dtype":         {"auto", "auto"},
+		"enforce_eager":          {"false", "false"},
+	} {
+		for ranks := 1; ranks <= 2; ranks++ {
+			hw := Hardware{Device: "cpu", WorldSize: ranks, APIServer: true}
+			if got, note, ok := Default().FlagDefault(flag, "0.32.0+cpu", hw); !ok || got != want[ranks-1] {
+				t.Errorf("%s on %d ranks: %q, %v (%s), want %q", flag, ranks, got, ok, note, want[ranks-1])
+			}
 		}
 	}
 }

@@ -5,7 +5,7 @@ package catalog
 type GPU struct {
 	Name    string   `yaml:"name"` // as NVML (or amd-smi) reports it
 	Aliases []string `yaml:"aliases,omitempty"`
-	Vendor  string   `yaml:"vendor"` // nvidia, amd, cpu
+	Vendor  string   `yaml:"vendor"` // nvidia, amd, intel, cpu, other
 	Arch    string   `yaml:"arch"`   // "Hopper sm90"
 
 	VRAMGiB         float64 `yaml:"vram_gib,omitempty"`
