@@ -119,10 +119,10 @@ func Count(rule *Rule, r *Run) Tally {
 		case Suppressed:
 			t.Evaluable++
 			t.Suppressed++
-			t.SuppressWhy, t.SuppressFig, t.Suppress = c.Why, c.Figure, c
+			t.Suppress = c
 		case NotFired:
 			t.Evaluable++
-			t.LastWhy, t.LastFigure, t.LastLimit, t.Last = c.Why, c.Figure, c.Limit, c
+			t.Last = c
 		default:
 			if !slices.Contains(t.Missing, c.Why) {
 				t.Missing = append(t.Missing, c.Why)
@@ -162,7 +162,7 @@ func suppress(findings []Finding, rules []Rule) {
 		for _, id := range rules[i].Suppresses {
 			if f := at(id); f != nil && f.State == Fired {
 				f.State, f.SuppressedBy, f.Significant, f.Score = Suppressed, string(by.ID), false, 0
-				f.Reason = "the same cause as " + string(by.ID)
+				f.Reason = "explained by " + string(by.ID)
 				f.Fix = nil
 			}
 		}

@@ -33,14 +33,9 @@ type Tally struct {
 	Critical1   int      // firings with Critical 1
 	Critical2   int      // firings with Critical 2
 	Missing     []string // inputs that were missing, each once, in order of appearance
-	LastWhy     string   // why it did not fire, in the last window that did not
-	LastFigure  stat.Opt
-	LastLimit   stat.Opt
-	SuppressWhy string
-	SuppressFig stat.Opt
-	Last        Check // the last one that did not fire
-	Suppress    Check // the last one that was suppressed
-	ConsecFired int   // longest run of consecutive firings
+	Last        Check    // the last one that did not fire
+	Suppress    Check    // the last one that was suppressed
+	ConsecFired int      // longest run of consecutive firings
 }
 
 // Significant is the standard gate: fired in at least 3 windows and in at least

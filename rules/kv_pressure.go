@@ -24,9 +24,8 @@ func kvPressure() definition {
 		rule: engine.Rule{
 			ID: engine.KVPressure, Code: "R2", Title: "KV cache pressure", Group: engine.GroupMemory, Impact: 5,
 			Check: checkKVPressure, Significant: kvSignificant, Conclude: concludeKVPressure,
-			Suppresses: []engine.FindingID{engine.KVAdmission},
-			// A pool that is full has no room for what more clients would send.
-			Overrides: []engine.FindingID{engine.UnderBatching},
+			// Seats that stay empty because the pool is full are no lack of load.
+			Suppresses: []engine.FindingID{engine.KVAdmission, engine.UnderBatching},
 		},
 		explain: Explanation{
 			Condition: []string{

@@ -29,7 +29,7 @@ func underBatching() definition {
 			Condition: []string{
 				fmt.Sprintf("requests run, and in the fullest data-parallel rank they take less than %s of the seats", percent(underOccupancy)),
 				fmt.Sprintf("fewer than %d requests wait", underBacklog),
-				fmt.Sprintf("prefill does not fill the time: neither %s of the window nor %s, per rank", percent(underPrefillShare), seconds(underPrefillSum)),
+				fmt.Sprintf("prefill does not fill the time: neither %s of the window nor %s, per rank; on pages without its histogram, time to first token or the prompt tokens at this hardware's pace bound it from above", percent(underPrefillShare), seconds(underPrefillSum)),
 				fmt.Sprintf("or, beyond the documented rule: the seats are all taken, as few wait, and running is below %s of what the KV pool and the ridge batch would hold", percent(underOccupancy)),
 			},
 			Thresholds: []Threshold{
@@ -91,22 +91,27 @@ func checkUnderBatching(w *engine.Window, f *engine.Facts) engine.Check {
 			occupancy.op = ">="
 			return quiet("share taken of what pool and ridge would hold", occupancy)
 		}
-		if c := prefillGate(w); c.State == engine.Suppressed {
+		if c := prefillGate(w, f); c.State == engine.Suppressed {
 			return c
 		}
 		return fired("share taken of what pool and ridge would hold", occupancy)
 	}
-	if c := prefillGate(w); c.State != engine.Fired {
+	if c := prefillGate(w, f); c.State != engine.Fired {
 		return c
 	}
 	return fired("seats taken", occupancy)
 }
 
 // prefillGate keeps R1 silent where prefill fills the time of a rank. The
-// histogram counts finished requests, so the sum is the window's mass.
-func prefillGate(w *engine.Window) engine.Check {
+// histogram counts finished requests, so the sum is the window's mass. Pages
+// without it are judged by what bounds prefill from above; where no bound is
+// below the limits, the histogram is missing and nothing is guessed.
+func prefillGate(w *engine.Window, f *engine.Facts) engine.Check {
 	h := &w.Hist[engine.HistPrefill]
 	if !h.OK {
+		if prefillBounded(w, f) {
+			return engine.Check{State: engine.Fired}
+		}
 		return lacks(inputPrefill)
 	}
 	sum := h.Sum / float64(ranks(w))
@@ -119,6 +124,33 @@ func prefillGate(w *engine.Window) engine.Check {
 	}
 	return engine.Check{State: engine.Fired}
 }
+
+// prefillBounded says whether prefill certainly stays below R1's limits on a
+// page without its histogram: time to first token contains it, and all prompt
+// tokens at the pace that this hardware reaches take at least as long as those
+// that were computed.
+func prefillBounded(w *engine.Window, f *engine.Facts) bool {
+	below := func(sum float64) bool {
+		return sum < underPrefillShare*w.Seconds() && sum < underPrefillSum
+	}
+	if h := &w.Hist[engine.HistTTFT]; h.OK && below(h.Sum/float64(ranks(w))) {
+		return true
+	}
+	prompt := w.Delta[engine.CounterPromptTokens]
+	if !prompt.OK || !f.GPUKnown || !f.ModelKnown {
+		return false
+	}
+	budget := prefillChunk
+	if f.MaxNumBatchedTokens.Known {
+		budget = float64(f.MaxNumBatchedTokens.Value)
+	}
+	_, pace := replica(f).PrefillRate(budget, 0, budget)
+	return pace > 0 && below(prompt.V/float64(ranks(w))/pace)
+}
+
+// prefillChunk is the prompt tokens of a step where the token budget is not
+// known: vLLM's default for most hardware.
+const prefillChunk = 2048.0
 
 // roomBeyondSeats returns the requests of one rank that the KV pool and the
 // ridge batch would both hold; absent where either is unknown.
@@ -133,21 +165,25 @@ func roomBeyondSeats(w *engine.Window, f *engine.Facts) stat.Opt {
 
 // ridgeBatch returns the tokens per step at which the linear layers of this
 // model become compute bound (physics.md section 2): below it, one more
-// sequence costs next to no time. Absent where GPU or model are not known. It
-// builds the replica itself because engine.ReplicaConfig allocates where
-// something is missing.
+// sequence costs next to no time. Absent where GPU or model are not known.
 func ridgeBatch(f *engine.Facts) stat.Opt {
 	if !f.GPUKnown || !f.ModelKnown || !f.WeightDType.Known {
 		return stat.None
 	}
-	ridge := roofline.Config{
-		GPU: f.GPU, Model: f.ModelSpec, TP: max(1, f.TensorParallel.Value), PP: 1, ExpertParallel: f.ExpertParallel.Value,
-		Weight: catalog.DType(f.WeightDType.Value), KV: catalog.DType(f.KVCacheDType.Value), Compute: catalog.DType(f.ComputeDType.Value),
-	}.RidgeTokens()
+	ridge := replica(f).RidgeTokens()
 	if ridge <= 0 {
 		return stat.None
 	}
 	return stat.Some(ridge)
+}
+
+// replica is engine.ReplicaConfig without its list of what is missing, which
+// allocates.
+func replica(f *engine.Facts) roofline.Config {
+	return roofline.Config{
+		GPU: f.GPU, Model: f.ModelSpec, TP: max(1, f.TensorParallel.Value), PP: 1, ExpertParallel: f.ExpertParallel.Value,
+		Weight: catalog.DType(f.WeightDType.Value), KV: catalog.DType(f.KVCacheDType.Value), Compute: catalog.DType(f.ComputeDType.Value),
+	}
 }
 
 func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
