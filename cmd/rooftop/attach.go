@@ -19,6 +19,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // procRoot is where this machine's processes are read.
@@ -205,6 +206,7 @@ func (a *attached) learnProcess(in *engine.Inputs) {
 	for _, gap := range s.Missing {
 		a.header.Missing = append(a.header.Missing, engine.Missing(gap))
 	}
+	a.header.Notes = append(a.header.Notes, s.Notes...)
 	in.Local, in.PID = true, s.ListenerPID
 	if s.Launch == nil {
 		return
@@ -213,6 +215,35 @@ func (a *attached) learnProcess(in *engine.Inputs) {
 	in.LaunchModel, _, _ = s.Launch.Model()
 	in.LaunchText = s.Launch.String()
 	_, in.OnCPU = s.Env["VLLM_CPU_KVCACHE_SPACE"]
+}
+
+// closing says, at the end of a run, what became of the server's processes:
+// which of them no longer work (the page goes on answering with frozen numbers
+// then), and whether the server was started anew with other settings.
+func (a *attached) closing() []string {
+	if a.process == nil {
+		return nil
+	}
+	if a.process.Alive() {
+		var out []string
+		for _, p := range a.process.Health() {
+			out = append(out, p.String()+": the page may answer with frozen numbers")
+		}
+		return out
+	}
+	now, err := a.discover()
+	if err != nil || now.Launch == nil || a.process.Launch == nil {
+		return []string{"the server's process ended during the run; the facts are those from before"}
+	}
+	changes := launch.Diff(a.process.Launch, now.Launch)
+	if len(changes) == 0 {
+		return []string{"the server was started anew during the run, with the same settings"}
+	}
+	var list []string
+	for _, c := range changes {
+		list = append(list, c.String())
+	}
+	return []string{"the server was started anew during the run with other settings (" + strings.Join(list, ", ") + "); the facts are those from before: measure again"}
 }
 
 func (a *attached) discover() (*proc.Server, error) {

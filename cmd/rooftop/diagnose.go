@@ -83,7 +83,7 @@ func diagnose(ctx context.Context, w *world, o *options) error {
 	show := newProgress(w, &o.output)
 	plan := session.Plan{
 		Header: server.header, Version: buildVersion(), Duration: o.duration,
-		Pages: server.pages, Clock: server.clock, Record: recorder, Progress: show.update,
+		Pages: server.pages, Clock: server.clock, Closing: server.closing, Record: recorder, Progress: show.update,
 	}
 	if server.gpus != nil {
 		plan.GPUs = server.gpus

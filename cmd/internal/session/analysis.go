@@ -98,6 +98,6 @@ func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 		Started: a.header.Started, Duration: end.Duration, Version: version,
 		Target: target, Facts: facts, Windows: a.windows, Rules: rules.All(),
 		Missing: slices.Concat(a.header.Missing, end.Missing), GPUWhy: a.header.GPUWhy,
-		Notes: slices.Concat(end.Notes, a.ordered),
+		Notes: slices.Concat(end.Notes, a.header.Notes, a.ordered),
 	})
 }

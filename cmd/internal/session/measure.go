@@ -37,8 +37,11 @@ type Plan struct {
 	GPUs     GPUs // nil where none is readable
 	// Clock is the monotonic clock that GPU readings are stamped with; the run
 	// begins at whatever it shows then.
-	Clock    func() time.Duration
-	Record   *Recorder       // nil records nothing
+	Clock  func() time.Duration
+	Record *Recorder // nil records nothing
+	// Closing adds what is known of the server's processes at the end; nil adds
+	// nothing.
+	Closing  func() []string
 	Progress func(*Progress) // nil is silent; called from the measuring goroutine
 }
 
@@ -65,6 +68,9 @@ func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 	if p.GPUs != nil {
 		end.Missing = p.GPUs.Missing()
 		end.Notes = append(end.Notes, p.GPUs.Notes()...)
+	}
+	if p.Closing != nil {
+		end.Notes = append(end.Notes, p.Closing()...)
 	}
 	p.Record.write(line{End: &end})
 	return a.Diagnose(end, p.Version), nil

@@ -32,6 +32,7 @@ type Header struct {
 	Target  engine.Target    `json:"target"`
 	Inputs  engine.Inputs    `json:"inputs"`
 	Missing []engine.Missing `json:"missing"`
+	Notes   []string         `json:"notes"` // about the launch, before measuring
 	GPUWhy  string           `json:"gpu_why"`
 	Model   string           `json:"model"` // model_name asked for, "" the page's own
 	// Catalog is the text of the user's catalog file, "" where none was given.
