@@ -275,7 +275,7 @@ func (c *Client) read(buf []byte, resp *http.Response) ([]byte, error) {
 }
 
 func (c *Client) tooLarge(where string) error {
-	return fmt.Errorf("%w: %s sends more than %d MiB: is that a metrics page?", ErrTooLarge, where, c.maxBytes>>20)
+	return fmt.Errorf("%w: %s sends more than %d MiB: is that a metrics page? check --url", ErrTooLarge, where, c.maxBytes>>20)
 }
 
 // within returns the path that a redirect leads to, if it stays on the server.

@@ -1,6 +1,7 @@
 package promtext
 
 import (
+	"bytes"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ type Families struct {
 	known  map[string]*Series // by the text in front of the value
 	same   map[uint64]*Series // by hash of name and labels: label order is no identity
 	seed   maphash.Seed
-	blocks map[string]block // by the text between braces: most series share theirs with others
+	blocks map[string]*block // by the text between braces: most series share theirs with others
 
 	unseen  []unseen
 	scratch []byte
@@ -78,9 +79,13 @@ type unseen struct {
 	nameLength int32 // of the text; 0 where the name stands within the braces
 }
 
+// block returns the braces with what is between them.
+func (u *unseen) block() []byte { return bytes.TrimLeft(u.text[u.nameLength:], " \t") }
+
 // block is what expfmt read of the text between braces.
 type block struct {
 	labels []Label
+	sorted bool   // labels are in order and distinct
 	name   string // where it stands within the braces
 }
 
@@ -93,7 +98,7 @@ func (f *Families) Reset() {
 // labels change for ever takes bounded memory.
 func (f *Families) forget() {
 	if f.known == nil || len(f.known) > 2*len(f.Samples)+256 {
-		f.known, f.same, f.blocks = map[string]*Series{}, map[uint64]*Series{}, map[string]block{}
+		f.known, f.same, f.blocks = map[string]*Series{}, map[uint64]*Series{}, map[string]*block{}
 		f.seed = maphash.MakeSeed()
 	}
 }

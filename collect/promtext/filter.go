@@ -6,30 +6,14 @@
 // never a part of its values.
 package promtext
 
-import "strings"
-
 // Filter is the set of wire names that pass. It is immutable once built.
 type Filter struct {
 	names map[string]struct{}
 }
 
-// suffixes that a family's samples carry on the wire.
-var suffixes = []string{"", "_total", "_bucket", "_sum", "_count", "_created"}
-
-// NewFilter returns a filter that passes the samples of the named families with
-// their suffixes: a counter may be named with or without its _total.
-func NewFilter(families ...string) *Filter {
-	f := &Filter{names: make(map[string]struct{}, len(families)*len(suffixes))}
-	for _, family := range families {
-		for _, suffix := range suffixes {
-			f.names[family+suffix] = struct{}{}
-			f.names[strings.TrimSuffix(family, "_total")+suffix] = struct{}{}
-		}
-	}
-	return f
-}
-
-// NewExactFilter returns a filter that passes these wire names and no others.
+// NewExactFilter returns a filter that passes the samples with these names as
+// they stand on the page (a counter's with _total, a histogram's with _bucket,
+// _sum and _count), and no others.
 func NewExactFilter(names ...string) *Filter {
 	f := &Filter{names: make(map[string]struct{}, len(names))}
 	for _, name := range names {

@@ -13,9 +13,14 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// batch is how many label blocks go to expfmt at once: its intermediate form
-// takes about a kilobyte each.
-const batch = 512
+const (
+	// batch is how many lines go to expfmt at once: its intermediate form takes
+	// about a kilobyte each.
+	batch = 512
+	// labelsAtOnce is how many labels of a block go into one line: expfmt's work
+	// grows with their square.
+	labelsAtOnce = 8
+)
 
 // learn identifies the unseen series. Their label blocks go through expfmt, each
 // distinct one once; a histogram's buckets are the bulk of a page, and families
@@ -27,81 +32,133 @@ func (f *Families) learn() error {
 	if len(f.known) == 0 {
 		f.known = make(map[string]*Series, len(f.unseen))
 		f.same = make(map[uint64]*Series, len(f.unseen))
-		f.blocks = make(map[string]block, len(f.unseen)/2)
+		f.blocks = make(map[string]*block, len(f.unseen)/2)
 	}
-	if err := f.learnBlocks(); err != nil {
-		return err
-	}
-	for _, u := range f.unseen {
-		text := string(u.text)
-		b := f.blocks[string(u.block())]
-		name := text[:u.nameLength]
-		if u.nameLength == 0 {
-			name = b.name
-		} else if !model.LegacyValidation.IsValidMetricName(name) {
-			return fmt.Errorf("%w: line %d: invalid metric name %q", ErrMalformed, u.line, excerpt(u.text))
-		}
-		s := f.intern(name, b.labels)
-		f.known[text] = s
-		f.Samples[u.at].Series = s
-	}
-	return nil
-}
-
-// block returns the braces with what is between them.
-func (u *unseen) block() []byte { return bytes.TrimLeft(u.text[u.nameLength:], " \t") }
-
-// learnBlocks reads the blocks of the unseen series that are new.
-func (f *Families) learnBlocks() error {
-	var parser expfmt.TextParser
-	var lines []int // of the page, by line of the batch
-	text := slices.Grow(f.scratch[:0], 16*min(len(f.unseen), batch))
-	flush := func() error {
-		err := f.readBlocks(&parser, text, lines)
-		text, lines = text[:0], lines[:0]
-		return err
-	}
+	l := learner{text: f.scratch[:0]}
 	for i := range f.unseen {
 		b := f.unseen[i].block()
 		if _, found := f.blocks[string(b)]; found {
 			continue
 		}
-		f.blocks[string(b)] = block{} // pending, so that it is read once
-		if len(b) == 0 {
-			continue
+		fresh := &block{}
+		f.blocks[string(b)] = fresh
+		if err := l.add(&f.unseen[i], b, fresh); err != nil {
+			return err
 		}
-		if len(lines) == 0 {
-			parser = expfmt.NewTextParser(model.UTF8Validation)
+	}
+	if err := l.flush(); err != nil {
+		return err
+	}
+	f.scratch = l.text
+	for _, u := range f.unseen {
+		if err := f.identify(&u); err != nil {
+			return err
 		}
-		if f.unseen[i].nameLength > 0 {
-			text = append(text, 'x') // a name is needed; one in braces is part of the block
-		}
-		text = append(text, b...)
-		text = append(text, ' ')
-		text = strconv.AppendInt(text, int64(i), 10)
-		text = append(text, '\n')
-		if lines = append(lines, int(f.unseen[i].line)); len(lines) == batch {
-			if err := flush(); err != nil {
-				return err
+	}
+	return nil
+}
+
+// identify gives a sample its series.
+func (f *Families) identify(u *unseen) error {
+	text := string(u.text)
+	b := f.blocks[string(u.block())]
+	name := text[:u.nameLength]
+	switch {
+	case u.nameLength == 0:
+		name = b.name
+	case !model.LegacyValidation.IsValidMetricName(name):
+		return fmt.Errorf("%w: line %d: invalid metric name in %q", ErrMalformed, u.line, excerpt(u.text))
+	}
+	if !b.sorted {
+		slices.SortStableFunc(b.labels, func(x, y Label) int { return cmp.Compare(x.Name, y.Name) })
+		b.sorted = true
+		for i := 1; i < len(b.labels); i++ {
+			if b.labels[i].Name == b.labels[i-1].Name {
+				return fmt.Errorf("%w: line %d: duplicate label %q", ErrMalformed, u.line, b.labels[i].Name)
 			}
 		}
 	}
-	err := flush()
-	f.scratch = text
-	return err
+	s := f.intern(name, b.labels)
+	f.known[text] = s
+	f.Samples[u.at].Series = s
+	return nil
 }
 
-// readBlocks hands blocks to expfmt as untyped samples whose value is the index
-// of the unseen series they came from.
-func (f *Families) readBlocks(parser *expfmt.TextParser, text []byte, lines []int) error {
-	if len(lines) == 0 {
+// learner hands label blocks to expfmt as untyped samples whose value is the
+// number of the line, which leads back to the block.
+type learner struct {
+	parser *expfmt.TextParser
+	text   []byte
+	blocks []*block // by line of the batch
+	lines  []int32  // of the page, by line of the batch
+}
+
+// add queues a block, in pieces where it has many labels.
+func (l *learner) add(u *unseen, text []byte, to *block) error {
+	switch {
+	case len(text) == 0:
+		return nil
+	case u.nameLength == 0:
+		return l.line(u.line, to, text) // the name is one of the entries
+	}
+	inner := text[1 : len(text)-1]
+	for len(inner) > 0 {
+		var piece []byte
+		piece, inner = pieceOf(inner)
+		if err := l.line(u.line, to, []byte("x{"), piece, []byte("}")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieceOf splits the first few labels off what stands between braces.
+func pieceOf(inner []byte) (piece, rest []byte) {
+	quoted, labels := false, 0
+	for i := 0; i < len(inner); i++ {
+		switch c := inner[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			if labels++; labels == labelsAtOnce {
+				return inner[:i], inner[i+1:]
+			}
+		}
+	}
+	return inner, nil
+}
+
+// line adds one line to the batch, made of parts.
+func (l *learner) line(of int32, to *block, parts ...[]byte) error {
+	for _, part := range parts {
+		l.text = append(l.text, part...)
+	}
+	l.text = append(l.text, ' ')
+	l.text = strconv.AppendInt(l.text, int64(len(l.blocks)), 10)
+	l.text = append(l.text, '\n')
+	l.blocks, l.lines = append(l.blocks, to), append(l.lines, of)
+	if len(l.blocks) < batch {
 		return nil
 	}
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	return l.flush()
+}
+
+// flush reads the batch.
+func (l *learner) flush() error {
+	if len(l.blocks) == 0 {
+		return nil
+	}
+	if l.parser == nil {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		l.parser = &parser
+	}
+	families, err := l.parser.TextToMetricFamilies(bytes.NewReader(l.text))
 	if err != nil {
 		var parse expfmt.ParseError
-		if errors.As(err, &parse) && parse.Line >= 1 && parse.Line <= len(lines) {
-			return fmt.Errorf("%w: line %d: %s", ErrMalformed, lines[parse.Line-1], parse.Msg)
+		if errors.As(err, &parse) && parse.Line >= 1 && parse.Line <= len(l.lines) {
+			return fmt.Errorf("%w: line %d: %s", ErrMalformed, l.lines[parse.Line-1], parse.Msg)
 		}
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -109,21 +166,22 @@ func (f *Families) readBlocks(parser *expfmt.TextParser, text []byte, lines []in
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		for _, m := range families[name].GetMetric() {
 			i := int(m.GetUntyped().GetValue())
-			if m.GetUntyped() == nil || i < 0 || i >= len(f.unseen) {
+			if m.GetUntyped() == nil || i < 0 || i >= len(l.blocks) {
 				return fmt.Errorf("%w: %q is read as another type", ErrMalformed, name)
 			}
-			b := block{labels: make([]Label, 0, len(m.GetLabel())), name: name}
-			for _, l := range m.GetLabel() {
-				b.labels = append(b.labels, Label{Name: l.GetName(), Value: l.GetValue()})
+			to := l.blocks[i]
+			to.name = name
+			to.labels = slices.Grow(to.labels, len(m.GetLabel()))
+			for _, label := range m.GetLabel() {
+				to.labels = append(to.labels, Label{Name: label.GetName(), Value: label.GetValue()})
 			}
-			slices.SortStableFunc(b.labels, func(x, y Label) int { return cmp.Compare(x.Name, y.Name) })
-			f.blocks[string(f.unseen[i].block())] = b
 			read++
 		}
 	}
-	if read != len(lines) {
-		return fmt.Errorf("%w: %d of %d label sets could not be read", ErrMalformed, len(lines)-read, len(lines))
+	if read != len(l.blocks) {
+		return fmt.Errorf("%w: %d of %d label sets could not be read", ErrMalformed, len(l.blocks)-read, len(l.blocks))
 	}
+	l.text, l.blocks, l.lines = l.text[:0], l.blocks[:0], l.lines[:0]
 	return nil
 }
 

@@ -51,8 +51,9 @@ func parse(page []byte, filter *Filter, f *Families) error {
 		return err
 	}
 	if f.Samples == nil {
-		// A sample takes about 100 bytes of a page, and half of them are wanted.
-		f.Samples = make([]Sample, 0, min(len(page)/128, maxSamples))
+		// A sample takes about 100 bytes of a page with its comments, and most of
+		// them are wanted.
+		f.Samples = make([]Sample, 0, min(len(page)/160, maxSamples))
 		f.unseen = make([]unseen, 0, cap(f.Samples))
 	}
 	for line, rest := 1, page; len(rest) > 0; line++ {

@@ -51,6 +51,17 @@ func recording(t testing.TB) []byte {
 	return page
 }
 
+// familyFilter passes what the families may have on a page.
+func familyFilter(families ...string) *Filter {
+	var names []string
+	for _, family := range families {
+		for _, suffix := range []string{"", "_total", "_bucket", "_sum", "_count", "_created"} {
+			names = append(names, family+suffix)
+		}
+	}
+	return NewExactFilter(names...)
+}
+
 func TestParse(t *testing.T) {
 	tests := []struct {
 		name, page string
@@ -81,7 +92,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var f Families
-			filter := NewFilter("a")
+			filter := familyFilter("a")
 			for _, round := range []string{"first", "second"} { // the second finds every series known
 				if err := Parse([]byte(tt.page), filter, &f); err != nil {
 					t.Fatalf("%s: %v", round, err)
@@ -133,7 +144,7 @@ func TestParseRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var f Families
-			filter := NewFilter("a")
+			filter := familyFilter("a")
 			if err := Parse([]byte("a{old=\"1\"} 1\n"), filter, &f); err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +164,7 @@ func TestParseRefuses(t *testing.T) {
 
 func TestEveryCutOfAPageIsAnErrorOrWhole(t *testing.T) {
 	page := "# TYPE a counter\na_total{e=\"0\"} 41.0\na_total{e=\"1\"} 7.5\n"
-	filter := NewFilter("a")
+	filter := familyFilter("a")
 	for n := range page {
 		var f Families
 		err := Parse([]byte(page[:n]), filter, &f)
@@ -167,7 +178,7 @@ func TestDuplicatesKeepTheFirst(t *testing.T) {
 	page := "a{x=\"1\",y=\"2\"} 1\na{x=\"3\"} 5\na{y=\"2\",x=\"1\"} 2\na{x=\"1\",y=\"2\"} 3\n"
 	var f Families
 	for range 2 {
-		if err := Parse([]byte(page), NewFilter("a"), &f); err != nil {
+		if err := Parse([]byte(page), familyFilter("a"), &f); err != nil {
 			t.Fatal(err)
 		}
 		want := []flat{{`a{x="1",y="2"}`, 1}, {`a{x="3"}`, 5}}
@@ -182,7 +193,7 @@ func TestDuplicatesKeepTheFirst(t *testing.T) {
 
 func TestSeriesKeepTheirIdentity(t *testing.T) {
 	var f Families
-	filter := NewFilter("a")
+	filter := familyFilter("a")
 	if err := Parse([]byte("a{x=\"1\"} 1\n"), filter, &f); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +210,7 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 // on every page.
 func TestMemoryIsBoundedWhereLabelsChangeForEver(t *testing.T) {
 	var f Families
-	filter := NewFilter("a")
+	filter := familyFilter("a")
 	most := 0
 	for page := range 2000 {
 		text := fmt.Sprintf("a{p=\"%d\"} 1\na{q=\"%d\"} 1\n", page, page)
@@ -220,7 +231,7 @@ func TestBatchesOfUnseenSeries(t *testing.T) {
 		fmt.Fprintf(&page, "a{i=\"%d\"} %d\n", i, i)
 	}
 	var f Families
-	if err := Parse([]byte(page.String()), NewFilter("a"), &f); err != nil {
+	if err := Parse([]byte(page.String()), familyFilter("a"), &f); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range f.Samples {
@@ -230,6 +241,31 @@ func TestBatchesOfUnseenSeries(t *testing.T) {
 	}
 	if len(f.Samples) != n {
 		t.Errorf("%d samples, want %d", len(f.Samples), n)
+	}
+}
+
+func TestManyLabels(t *testing.T) {
+	var text strings.Builder
+	const n = 1000
+	text.WriteString("a{")
+	for i := range n {
+		fmt.Fprintf(&text, `l%03d=",}\\\"%d",`, i, i)
+	}
+	inner := text.String()
+	var f Families
+	if err := Parse([]byte(inner+"} 1\n"), familyFilter("a"), &f); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(f.Samples[0].Labels); got != n {
+		t.Fatalf("%d labels, want %d", got, n)
+	}
+	for i, l := range f.Samples[0].Labels {
+		if want := (Label{fmt.Sprintf("l%03d", i), fmt.Sprintf(`,}\"%d`, i)}); l != want {
+			t.Fatalf("label %d is %q, want %q", i, l, want)
+		}
+	}
+	if err := Parse([]byte(inner+"l000=\"again\"} 1\n"), familyFilter("a"), &f); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "l000") {
+		t.Errorf("error %v, want ErrMalformed about the label that comes twice", err)
 	}
 }
 
@@ -332,7 +368,7 @@ func FuzzParse(f *testing.F) {
 			f.Add(page)
 		}
 	}
-	filter := NewFilter("a", "vllm:num_requests_running", "vllm:e2e_request_latency_seconds")
+	filter := familyFilter("a", "vllm:num_requests_running", "vllm:e2e_request_latency_seconds")
 	f.Fuzz(func(t *testing.T, page []byte) {
 		Names(page, 100)
 		for _, use := range []*Filter{filter, nil} {

@@ -219,6 +219,9 @@ func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
 		} else {
 			r.gauges[g].add(v)
 		}
+		if g == engine.GaugeRunning && s.Label("server") != "" && s.Label("model_name") == "" {
+			b.note("the page tells of several servers: it is a router's; give --url of one server to have it diagnosed")
+		}
 		if r.gauges[g].bad {
 			b.note(fmt.Sprintf("%s is %g: ignored", role.wire, s.Value))
 		}

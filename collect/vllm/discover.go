@@ -115,6 +115,7 @@ func (t told) serverInfo(body []byte) error {
 		t.Args = argsOfJSON(config)
 	}
 	if len(t.Args) == 0 {
+		t.Args = nil
 		return errors.New("/server_info names none of the settings that are looked for")
 	}
 	return nil

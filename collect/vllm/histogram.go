@@ -43,6 +43,9 @@ func (h *histogram) take(role *role, s promtext.Sample) {
 			h.odd = "a bucket has no bound: quantiles are absent"
 			return
 		}
+		if h.buckets == nil {
+			h.buckets = make([]bucket, 0, 24) // most families have no more
+		}
 		h.buckets = append(h.buckets, bucket{le: le, count: s.Value, n: 1})
 	}
 }
@@ -71,7 +74,7 @@ func (h *histogram) finish(bounds *[]float64, counts []float64) (stat.Histogram,
 		h.odd = check(merged, h.count.n)
 	}
 	out := stat.Histogram{Sum: h.sum.opt().Or(math.NaN()), Count: count.V, OK: true}
-	if h.odd != "" {
+	if h.odd != "" || len(merged) == 0 {
 		return out, counts
 	}
 	start, same := len(counts), len(*bounds) == len(merged)

@@ -1,14 +1,15 @@
 package vllm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 )
 
-// engines are pages that people point a vLLM tool at, by the prefix of their
-// families.
+// others are pages that people point a vLLM tool at, by the prefix of their
+// families, each with what to do where it is not the usual.
 var others = []struct{ prefix, name, next string }{
 	{"sglang:", "an SGLang server", ""},
 	{"sglang_", "an SGLang server", ""},
@@ -18,7 +19,7 @@ var others = []struct{ prefix, name, next string }{
 	{"llamacpp:", "a llama.cpp server", ""},
 	{"lmdeploy:", "an LMDeploy server", ""},
 	{"nv_inference_", "a Triton server", ""},
-	{"DCGM_", "a DCGM exporter", "; give it as --dcgm-url"},
+	{"DCGM_", "a DCGM exporter", "give it as --dcgm-url, and a vLLM server as --url"},
 	{"node_", "a node exporter", ""},
 	{"prometheus_", "a Prometheus server", ""},
 }
@@ -51,7 +52,7 @@ func identify(body []byte) error {
 	for _, other := range others {
 		for _, name := range names {
 			if strings.HasPrefix(name, other.prefix) {
-				return fmt.Errorf("%w: it is the page of %s (%s)%s", ErrNotVLLM, other.name, name, other.next)
+				return fmt.Errorf("%w: it is the page of %s (%s); %s", ErrNotVLLM, other.name, name, cmp.Or(other.next, "give the address of a vLLM server with --url"))
 			}
 		}
 	}

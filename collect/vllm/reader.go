@@ -73,7 +73,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 			b.note(fmt.Sprintf("%d more series occur twice", len(r.families.Duplicates)-i))
 			break
 		}
-		b.note(fmt.Sprintf("%s occurs twice: the first value is used", s))
+		b.note(clip(s.String()) + " occurs twice: the first value is used")
 	}
 	p.Notes = slices.Clone(b.notes)
 	return nil

@@ -1,0 +1,44 @@
+package vllm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPacer(t *testing.T) {
+	const ms = time.Millisecond
+	repeat := func(d time.Duration, n int) []time.Duration { return slices.Repeat([]time.Duration{d}, n) }
+	tests := []struct {
+		name string
+		base time.Duration
+		took []time.Duration
+		want time.Duration
+	}{
+		{"before the first page", 0, nil, 250 * ms},
+		{"fast pages", 0, repeat(5*ms, 20), 250 * ms},
+		{"at the limit", 0, repeat(12500*time.Microsecond, 9), 250 * ms},
+		{"slow pages", 0, repeat(30*ms, 9), 600 * ms},
+		{"the first page is slow", 0, []time.Duration{40 * ms}, 800 * ms},
+		{"one slow page among nine", 0, append(repeat(5*ms, 8), time.Second), 250 * ms},
+		{"five slow pages among nine", 0, append(repeat(5*ms, 4), repeat(50*ms, 5)...), time.Second},
+		{"only the last nine count", 0, append(repeat(time.Second, 50), repeat(5*ms, 9)...), 250 * ms},
+		{"another base", 50 * ms, repeat(2*ms, 9), 50 * ms},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := Pacer{Base: tt.base}
+			for _, took := range tt.took {
+				p.Observe(took)
+			}
+			if got := p.Interval(); got != tt.want {
+				t.Errorf("interval %s, want %s", got, tt.want)
+			}
+			why, slowed := p.Slowed()
+			if base := max(tt.base, 50*ms); slowed != (tt.want > base && tt.want > 250*ms) || slowed != strings.Contains(why, tt.want.String()) {
+				t.Errorf("slowed %v, %q", slowed, why)
+			}
+		})
+	}
+}

@@ -1,0 +1,637 @@
+package vllm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// TestPages reads pages of every age. The expected values were read off the
+// pages by eye.
+func TestPages(t *testing.T) {
+	tests := []struct {
+		name string
+		body func(testing.TB) []byte
+		want values
+	}{
+		{"0.32.0 under load", func(t testing.TB) []byte { return ours(t, loadedPage) }, values{
+			model: "rooftop-tiny",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 4, engine.GaugeWaiting: 8, engine.GaugeWaitingCapacity: 8, engine.GaugeWaitingDeferred: 0,
+				engine.GaugeKVUsage: 0.01564027370478982, engine.GaugeAsleep: 0,
+			},
+			kvMax: stat.Some(0.01564027370478982),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 2800, engine.CounterPromptTokensCached: 512, engine.CounterPromptTokensComputed: 2288,
+				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 829, engine.CounterRequestSuccess: 6,
+				engine.CounterPreemptions: 0, engine.CounterPrefixQueries: 2800, engine.CounterPrefixHits: 512,
+				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0, engine.CounterAdmissionRejections: 0,
+				engine.CounterHTTP2xx: 6, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 7.4,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 1.2250099182128906, 10},
+				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 12.439231649999783, 819},
+				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 0.10307885625809744, 6},
+				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 3.8862361907958984, 6},
+				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0.2081040939997365, 6},
+				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 0.3270980479996979, 6},
+				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 3.1954445440010204, 6},
+				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 3.5225425920007183, 6},
+				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 12, 2000, 1680, 6},
+				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 12, 2000, 192, 6},
+				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 3117, 242},
+			},
+			start: stat.Some(1.79522351493e+09), created: stat.Some(1.7952236157866588e+09),
+		}},
+		{"0.32.0 with two data-parallel ranks", func(t testing.TB) []byte { return ours(t, "vllm-0.32.0-cpu-dp2.txt.gz") }, values{
+			model: "rooftop-tiny",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 8, engine.GaugeWaiting: 4, engine.GaugeWaitingCapacity: 4, engine.GaugeWaitingDeferred: 0,
+				engine.GaugeKVUsage: 0.011730205278592365, engine.GaugeAsleep: 0,
+			},
+			kvMax: stat.Some(0.011730205278592365),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 3920, engine.CounterPromptTokensCached: 512, engine.CounterPromptTokensComputed: 3408,
+				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 846, engine.CounterRequestSuccess: 6,
+				engine.CounterPreemptions: 0, engine.CounterPrefixQueries: 3920, engine.CounterPrefixHits: 512,
+				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0, engine.CounterAdmissionRejections: 0,
+				engine.CounterHTTP2xx: 6, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 6.380000000000001,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 2.302077054977417 + 1.8298473358154297, 14},
+				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 12.000425276000442 + 12.429684406999513, 832},
+				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 0.10455659906668491 + 0.10732657519996186, 6},
+				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 2.466789960861206 + 2.503300189971924, 6},
+				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0.0001474310001867707 + 0.0001548539999021159, 6},
+				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 0.5549239599995417 + 0.5586783480007398, 6},
+				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 1.5683489860002737 + 1.6098986279994278, 6},
+				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 2.1232729459998154 + 2.1685769760001676, 6},
+				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 12, 2000, 1680, 6},
+				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 12, 2000, 96, 6},
+				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 4254, 223},
+			},
+			start: stat.Some(1.79522373454e+09), created: stat.Some(1.795223775857037e+09),
+		}},
+		{"V0 0.6.6", func(t testing.TB) []byte { return ours(t, "v0-0.6.6.txt") }, values{
+			model: "old/model",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 7, engine.GaugeWaiting: 3, engine.GaugeSwapped: 2, engine.GaugeKVUsage: 0.93, engine.GaugeCPUKVUsage: 0.25,
+			},
+			kvMax: stat.Some(0.93),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 5000, engine.CounterGenerationTokens: 2500, engine.CounterRequestSuccess: 25, engine.CounterPreemptions: 12,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:  {"vllm:time_to_first_token_seconds", 3, 1, 3.5, 27},
+				engine.HistITL:   {"vllm:time_per_output_token_seconds", 2, 0.05, 90, 2473},
+				engine.HistTPOT:  {"vllm:time_per_output_token_seconds", 2, 0.05, 90, 2473},
+				engine.HistQueue: {"vllm:time_in_queue_requests", 2, 1, 1.25, 25},
+			},
+		}},
+		{"0.9.2 in several processes", func(t testing.TB) []byte { return ours(t, "v1-0.9.2-multiprocess.txt") }, values{
+			model: "m",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 28, engine.GaugeWaiting: 6, engine.GaugeKVUsage: 0.4,
+			},
+			kvMax: stat.Some(0.6),
+			counters: map[engine.Counter]float64{
+				engine.CounterGenerationTokens: 200, engine.CounterPrefixQueries: 1900, engine.CounterPrefixHits: 500,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistITL:  {"vllm:time_per_output_token_seconds", 2, 0.05, 7, 160},
+				engine.HistTPOT: {"vllm:time_per_output_token_seconds", 2, 0.05, 7, 160},
+			},
+		}},
+		{"0.11 with old and new names", func(t testing.TB) []byte { return ours(t, "v1-0.11-both-names.txt") }, values{
+			model:  "m",
+			gauges: map[engine.Gauge]float64{engine.GaugeRunning: 5, engine.GaugeKVUsage: 0.4},
+			kvMax:  stat.Some(0.4),
+			hists: map[engine.Hist]brief{
+				engine.HistITL:  {"vllm:inter_token_latency_seconds", 2, 0.05, 4.1, 101},
+				engine.HistTPOT: {"vllm:request_time_per_output_token_seconds", 2, 0.05, 0.36, 9},
+			},
+		}},
+		{"Rust front end, OpenMetrics", func(t testing.TB) []byte { return ours(t, "rust-front-end.txt") }, values{
+			model:    "m",
+			gauges:   map[engine.Gauge]float64{engine.GaugeRunning: 3, engine.GaugeKVUsage: 0.125},
+			kvMax:    stat.Some(0.125),
+			counters: map[engine.Counter]float64{engine.CounterGenerationTokens: 640},
+			hists:    map[engine.Hist]brief{engine.HistTTFT: {"vllm:time_to_first_token_seconds", 2, 0.1, 0.5, 4}},
+			created:  stat.Some(1790824300.5),
+		}},
+		{"Ray Serve with two replicas", func(t testing.TB) []byte { return ours(t, "ray.txt") }, values{
+			model:    "m",
+			gauges:   map[engine.Gauge]float64{engine.GaugeRunning: 10, engine.GaugeWaiting: 1, engine.GaugeKVUsage: (0.9 + 0.3) / 2},
+			kvMax:    stat.Some(0.9),
+			counters: map[engine.Counter]float64{engine.CounterGenerationTokens: 150, engine.CounterPromptTokens: 10, engine.CounterRequestSuccess: 7},
+			hists:    map[engine.Hist]brief{engine.HistIterationTokens: {"ray_vllm_iteration_tokens_total", 2, 8, 110, 31}},
+		}},
+		{"field 0.30.0", field("vllm-0.30.0-inferlint-live-qwen3.8-27b-after-load.txt"), values{
+			model: "qwen38",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeWaitingCapacity: 0, engine.GaugeWaitingDeferred: 0,
+				engine.GaugeKVUsage: 0, engine.GaugeAsleep: 0,
+			},
+			kvMax: stat.Some(0),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 2879, engine.CounterPromptTokensCached: 0, engine.CounterPromptTokensComputed: 2879,
+				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 32144, engine.CounterRequestSuccess: 41,
+				engine.CounterPreemptions: 22, engine.CounterPrefixQueries: 2879, engine.CounterPrefixHits: 0,
+				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0,
+				engine.CounterHTTP2xx: 41, engine.CounterHTTP4xx: 1, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 36.96,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 917.264143705368, 41},
+				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 902.7895541040027, 32103},
+				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 1.1079995243307847, 41},
+				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 1820.0529220104218, 41},
+				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 900.1956753260004, 41},
+				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 10.671576476999235, 41},
+				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 902.7895541040027, 41},
+				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 913.461130581002, 41},
+				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 14, 10000, 2879, 41},
+				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 14, 10000, 32144, 41},
+				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 35023, 3947},
+			},
+			start: stat.Some(1.79082420044e+09), created: stat.Some(1.7908243272217329e+09),
+		}},
+		{"field 0.11.0", field("vllm-0.11.0-hardware-aware-router-idle.txt"), values{
+			model:  "Qwen/Qwen1.5-0.5B-Chat",
+			gauges: map[engine.Gauge]float64{engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0},
+			kvMax:  stat.Some(0),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 0, engine.CounterGenerationTokens: 0, engine.CounterRequestSuccess: 0, engine.CounterPreemptions: 0,
+				engine.CounterPrefixQueries: 0, engine.CounterPrefixHits: 0, engine.CounterProcessCPUSeconds: 11.24,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 0, 0},
+				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 0, 0},
+				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 0, 0},
+				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 0, 0},
+				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0, 0},
+				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 0, 0},
+				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 0, 0},
+				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 0, 0},
+				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 15, 20000, 0, 0},
+				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 15, 20000, 0, 0},
+				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 0, 0},
+			},
+			start: stat.Some(1.76243836732e+09), created: stat.Some(1.7624384230435507e+09),
+		}},
+		{"field 0.9 V0", field("vllm-0.9-v0-cpu-qwen3-0.6b-loaded.txt"), values{
+			model:  "Qwen/Qwen3-0.6B",
+			gauges: map[engine.Gauge]float64{engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0},
+			kvMax:  stat.Some(0),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 43952, engine.CounterGenerationTokens: 4874, engine.CounterRequestSuccess: 38, engine.CounterPreemptions: 0,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 4941.843970537186, 69},
+				engine.HistITL:              {"vllm:time_per_output_token_seconds", 20, 80, 662.8116002082825, 4805},
+				engine.HistTPOT:             {"vllm:time_per_output_token_seconds", 20, 80, 662.8116002082825, 4805},
+				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 902.0056705474854, 38},
+				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0.017765522003173828, 38},
+				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 239.16777801513672, 38},
+				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 662.8201270103455, 38},
+				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 901.9879050254822, 38},
+				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 13, 5000, 12952, 38},
+				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 13, 5000, 4843, 38},
+				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 48826, 1325},
+			},
+		}},
+		{"field 0.5.4 V0", field("vllm-0.5.4-kubeai-llama31-8b-fp8.txt"), values{
+			model: "neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 3, engine.GaugeWaiting: 2, engine.GaugeSwapped: 0,
+				engine.GaugeKVUsage: 0.0026235242675994863, engine.GaugeCPUKVUsage: 0,
+			},
+			kvMax: stat.Some(0.0026235242675994863),
+			counters: map[engine.Counter]float64{
+				engine.CounterPromptTokens: 90, engine.CounterGenerationTokens: 2546, engine.CounterRequestSuccess: 6,
+				engine.CounterPreemptions: 0, engine.CounterProcessCPUSeconds: 78.41,
+			},
+			hists: map[engine.Hist]brief{
+				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 17, 10, 0.5106480121612549, 9},
+				engine.HistITL:              {"vllm:time_per_output_token_seconds", 14, 2.5, 98.35070300102234, 2537},
+				engine.HistTPOT:             {"vllm:time_per_output_token_seconds", 14, 2.5, 98.35070300102234, 2537},
+				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 11, 60, 93.24844908714294, 6},
+				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 14, 10000, 60, 6},
+				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 14, 10000, 2400, 6},
+			},
+			start: stat.Some(1.72365683894e+09),
+		}},
+		{"field 0.11, gauge once for each pid", field("vllm-0.11-multiproc-pid-label-partial.txt"), values{
+			model:  "Qwen/Qwen3-VL-8B-Instruct",
+			gauges: map[engine.Gauge]float64{engine.GaugeKVUsage: 0.6530455880475035},
+			kvMax:  stat.Some(0.6530455880475035),
+		}},
+		{"field 0.8, early V1", field("vllm-0.8-v1-production-stack-318-partial.txt"), values{
+			model:    "Qwen/Qwen2.5-Coder-32B-Instruct",
+			gauges:   map[engine.Gauge]float64{engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0},
+			kvMax:    stat.Some(0),
+			counters: map[engine.Counter]float64{engine.CounterProcessCPUSeconds: 439.71999999999997},
+			start:    stat.Some(1.74262400557e+09),
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.want.check(t, read(t, tt.body(t)))
+		})
+	}
+}
+
+func field(name string) func(testing.TB) []byte {
+	return func(t testing.TB) []byte { return shared(t, "vllm-metrics", name) }
+}
+
+func TestRanks(t *testing.T) {
+	type short struct {
+		Name                              string
+		Running, Waiting, KV, Tokens, Run stat.Opt
+	}
+	some := stat.Some
+	tests := []struct {
+		page string
+		want []short
+	}{
+		{"vllm-0.32.0-cpu-dp2.txt.gz", []short{
+			{"0", some(4), some(2), some(0.011730205278592365), some(409), some(108)},
+			{"1", some(4), some(2), some(0.011730205278592365), some(437), some(115)},
+		}},
+		{"v1-0.9.2-multiprocess.txt", []short{
+			{"0", some(16), some(4), some(0.6), some(140), stat.None},
+			{"1", some(12), some(2), some(0.2), some(60), stat.None},
+		}},
+		{"ray.txt", []short{
+			{"app#a/0", some(6), some(1), some(0.9), some(100), some(31)},
+			{"app#b/0", some(4), stat.None, some(0.3), some(50), stat.None},
+		}},
+		{"v0-0.6.6.txt", []short{{"", some(7), some(3), some(0.93), some(2500), stat.None}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.page, func(t *testing.T) {
+			var got []short
+			for _, r := range read(t, ours(t, tt.page)).Ranks {
+				got = append(got, short{r.Name, r.Gauges[engine.GaugeRunning], r.Gauges[engine.GaugeWaiting], r.Gauges[engine.GaugeKVUsage], r.Generation, r.Steps})
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRanksAreInNumericOrder(t *testing.T) {
+	var page strings.Builder
+	for i := 11; i >= 0; i-- {
+		fmt.Fprintf(&page, "vllm:num_requests_running{engine=\"%d\",model_name=\"m\"} %d\n", i, i)
+	}
+	p := read(t, []byte(page.String()))
+	for i, r := range p.Ranks {
+		if r.Name != fmt.Sprint(i) || r.Gauges[engine.GaugeRunning].V != float64(i) {
+			t.Fatalf("rank %d is %q with %v running", i, r.Name, r.Gauges[engine.GaugeRunning])
+		}
+	}
+}
+
+func TestCacheConfig(t *testing.T) {
+	tests := []struct {
+		name string
+		body []byte
+		want []engine.CacheConfig
+	}{
+		{"newest", ours(t, loadedPage), []engine.CacheConfig{{
+			BlockSize: "128", NumGPUBlocks: "1024", GPUMemoryUtilization: "0.92", CacheDType: "auto", EnablePrefixCaching: "True",
+			KVCacheSizeTokens: "131072", KVCacheMaxConcurrency: "32.0",
+		}}},
+		{"V0 without an engine label", ours(t, "v0-0.6.6.txt"), []engine.CacheConfig{{
+			BlockSize: "16", NumGPUBlocks: "1000", GPUMemoryUtilization: "0.9", CacheDType: "auto", EnablePrefixCaching: "False",
+			SwapSpaceBytes: "4294967296", NumCPUBlocks: "2048",
+		}}},
+		{"one for each engine", []byte(`vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1
+vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="90",num_gpu_blocks_override="90"} 1
+vllm:num_requests_running{engine="1",model_name="m"} 1
+vllm:num_requests_running{engine="0",model_name="m"} 1
+`), []engine.CacheConfig{{BlockSize: "16", NumGPUBlocks: "100"}, {BlockSize: "16", NumGPUBlocks: "90", NumGPUBlocksOverride: "90"}}},
+		{"one for all engines", []byte(`vllm:num_requests_running{engine="0",model_name="m"} 1
+vllm:num_requests_running{engine="1",model_name="m"} 1
+vllm:cache_config_info{block_size="16"} 1
+`), []engine.CacheConfig{{BlockSize: "16"}, {BlockSize: "16"}}},
+		{"alone", []byte("vllm:cache_config_info{block_size=\"16\"} 1\n"), []engine.CacheConfig{{BlockSize: "16"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []engine.CacheConfig
+			for _, r := range read(t, tt.body).Ranks {
+				got = append(got, r.Cache)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGauges pins what single gauges mean, odd values first of all.
+func TestGauges(t *testing.T) {
+	some := stat.Some
+	tests := []struct {
+		name, page string
+		gauge      engine.Gauge
+		want       stat.Opt
+		note       string
+	}{
+		{"unknown labels are summed over", "vllm:num_requests_waiting{model_name=\"m\",priority=\"0\"} 2\nvllm:num_requests_waiting{model_name=\"m\",priority=\"1\"} 3\n", engine.GaugeWaiting, some(5), ""},
+		{"waiting from its reasons", "vllm:num_requests_waiting_by_reason{reason=\"capacity\"} 2\nvllm:num_requests_waiting_by_reason{reason=\"deferred\"} 1\n", engine.GaugeWaiting, some(3), ""},
+		{"an unknown reason is neither", "vllm:num_requests_waiting 4\nvllm:num_requests_waiting_by_reason{reason=\"new\"} 4\n", engine.GaugeWaitingCapacity, stat.None, ""},
+		{"NaN is absent", "vllm:num_requests_running NaN\n", engine.GaugeRunning, stat.None, "is NaN"},
+		{"infinite is absent", "vllm:num_requests_running +Inf\n", engine.GaugeRunning, stat.None, "is +Inf"},
+		{"negative is absent", "vllm:num_requests_running -1\n", engine.GaugeRunning, stat.None, "is -1"},
+		{"one bad rank makes the sum absent", "vllm:num_requests_running{engine=\"0\"} 3\nvllm:num_requests_running{engine=\"1\"} NaN\n", engine.GaugeRunning, stat.None, "is NaN"},
+		{"zero is a value", "vllm:num_requests_running 0\n", engine.GaugeRunning, some(0), ""},
+		{"seats", "vllm:max_num_seqs{engine=\"0\",model_name=\"m\"} 256\n", engine.GaugeMaxNumSeqs, some(256), ""},
+		{"usage in percent is not guessed at", "vllm:kv_cache_usage_perc 65.3\n", engine.GaugeKVUsage, stat.None, "no ratio"},
+		{"usage is rounded down to 1", "vllm:kv_cache_usage_perc 1.0000001\n", engine.GaugeKVUsage, some(1), ""},
+		{"usage NaN", "vllm:kv_cache_usage_perc NaN\n", engine.GaugeKVUsage, stat.None, "no ratio"},
+		{"hit rate of V0", "vllm:gpu_prefix_cache_hit_rate{model_name=\"m\"} 0.25\n", engine.GaugePrefixHitRate, some(0.25), ""},
+		{"hit rate not available", "vllm:gpu_prefix_cache_hit_rate{model_name=\"m\"} -1.0\n", engine.GaugePrefixHitRate, stat.None, ""},
+		{"awake", "vllm:engine_sleep_state{sleep_state=\"awake\"} 1\nvllm:engine_sleep_state{sleep_state=\"discard_all\"} 0\n", engine.GaugeAsleep, some(0), ""},
+		{"asleep", "vllm:engine_sleep_state{sleep_state=\"awake\"} 0\nvllm:engine_sleep_state{sleep_state=\"weights_offloaded\"} 1\n", engine.GaugeAsleep, some(1), ""},
+		{"asleep by the state alone", "vllm:engine_sleep_state{sleep_state=\"weights_offloaded\"} 1\n", engine.GaugeAsleep, some(1), ""},
+		{"one of two engines asleep", "vllm:engine_sleep_state{engine=\"0\",sleep_state=\"awake\"} 1\nvllm:engine_sleep_state{engine=\"1\",sleep_state=\"awake\"} 0\n", engine.GaugeAsleep, some(1), ""},
+		{"sleep state without a state", "vllm:engine_sleep_state 1\n", engine.GaugeAsleep, stat.None, ""},
+		{"the first of duplicates", "vllm:num_requests_running 3\nvllm:num_requests_running 5\n", engine.GaugeRunning, some(3), "occurs twice"},
+		{"Ray without its prefix", "vllm_num_requests_running 3\n", engine.GaugeRunning, some(3), ""},
+		{"a router's page", "vllm:num_requests_running{server=\"http://a\"} 3\nvllm:num_requests_running{server=\"http://b\"} 4\n", engine.GaugeRunning, some(7), "router"},
+		{"two spellings are not added", "vllm:num_requests_running 3\nray_vllm_num_requests_running 3\n", engine.GaugeRunning, some(3), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := read(t, []byte(tt.page))
+			if got := p.Gauges[tt.gauge]; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			if notes := strings.Join(p.Notes, "\n"); (tt.note == "") != (notes == "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("notes %q, want %q", notes, tt.note)
+			}
+		})
+	}
+}
+
+func TestCounters(t *testing.T) {
+	some := stat.Some
+	tests := []struct {
+		name, page string
+		counter    engine.Counter
+		want       stat.Opt
+	}{
+		{"negative is absent", "vllm:generation_tokens_total -5\n", engine.CounterGenerationTokens, stat.None},
+		{"NaN is absent", "vllm:generation_tokens_total NaN\n", engine.CounterGenerationTokens, stat.None},
+		{"infinite is absent", "vllm:generation_tokens_total +Inf\n", engine.CounterGenerationTokens, stat.None},
+		{"a part of a sum is not a sum", "vllm:generation_tokens_total{engine=\"0\"} 5\nvllm:generation_tokens_total{engine=\"1\"} NaN\n", engine.CounterGenerationTokens, stat.None},
+		{"tokens are not taken from steps", "vllm:iteration_tokens_total_sum 500\nvllm:iteration_tokens_total_count 5\n", engine.CounterGenerationTokens, stat.None},
+		{"without _total", "vllm:request_success{finished_reason=\"stop\"} 4\n", engine.CounterRequestSuccess, some(4)},
+		{"with and without _total", "vllm:request_success 4\nvllm:request_success_total 5\n", engine.CounterRequestSuccess, some(5)},
+		{"finished reasons", "vllm:request_success_total{finished_reason=\"stop\"} 4\nvllm:request_success_total{finished_reason=\"brand_new\"} 2\n", engine.CounterRequestSuccess, some(6)},
+		{"pids of one counter", "vllm:generation_tokens_total{pid=\"1\"} 4\nvllm:generation_tokens_total{pid=\"2\"} 6\n", engine.CounterGenerationTokens, some(10)},
+		{"early prefix counters", "vllm:gpu_prefix_cache_hits_total 3\n", engine.CounterPrefixHits, some(3)},
+		{"newer prefix counters win", "vllm:gpu_prefix_cache_hits_total 3\nvllm:prefix_cache_hits_total 48\n", engine.CounterPrefixHits, some(48)},
+		{"refused admissions carry no engine", "vllm:admission_rejections_total{model_name=\"m\",reason=\"max_num_queued_reqs\"} 2\nvllm:admission_rejections_total{model_name=\"m\",reason=\"max_num_queued_tokens\"} 1\n", engine.CounterAdmissionRejections, some(3)},
+		{"speculation", "vllm:spec_decode_num_accepted_tokens_total{engine=\"0\"} 7\n", engine.CounterSpecAccepted, some(7)},
+		{"HTTP 2xx", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/a\",status=\"2xx\"} 7\nhttp_requests_total{handler=\"/b\",status=\"200\"} 1\n", engine.CounterHTTP2xx, some(8)},
+		{"HTTP 5xx not yet seen", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/a\",status=\"2xx\"} 7\n", engine.CounterHTTP5xx, some(0)},
+		{"HTTP not counted at all", "vllm:num_requests_running 0\n", engine.CounterHTTP5xx, stat.None},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := read(t, []byte(tt.page)).Counters[tt.counter]; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHistograms(t *testing.T) {
+	inf := math.Inf(1)
+	const name = "vllm:time_to_first_token_seconds"
+	tests := []struct {
+		name, page string
+		want       stat.Histogram
+		note       string
+	}{
+		{"plain", "@_bucket{le=\"1\"} 2\n@_bucket{le=\"+Inf\"} 3\n@_sum 4\n@_count 3\n",
+			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"buckets in disorder", "@_bucket{le=\"+Inf\"} 3\n@_bucket{le=\"2\"} 2\n@_bucket{le=\"1\"} 1\n@_sum 4\n@_count 3\n",
+			stat.Histogram{Bounds: []float64{1, 2, inf}, Cumulative: []float64{1, 2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"no +Inf", "@_bucket{le=\"1\"} 2\n@_sum 4\n@_count 3\n",
+			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"no count but +Inf", "@_bucket{le=\"1\"} 2\n@_bucket{le=\"+Inf\"} 3\n@_sum 4\n",
+			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"no buckets", "@_sum 4\n@_count 3\n", stat.Histogram{Sum: 4, Count: 3, OK: true}, ""},
+		{"no sum", "@_bucket{le=\"+Inf\"} 3\n@_count 3\n",
+			stat.Histogram{Bounds: []float64{inf}, Cumulative: []float64{3}, Sum: math.NaN(), Count: 3, OK: true}, ""},
+		{"sum alone", "@_sum 4\n", stat.Histogram{}, "no count"},
+		{"count NaN", "@_sum 4\n@_count NaN\n", stat.Histogram{}, "no count"},
+		{"buckets fall", "@_bucket{le=\"1\"} 5\n@_bucket{le=\"2\"} 4\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n",
+			stat.Histogram{Sum: 4, Count: 6, OK: true}, "fall"},
+		{"bucket NaN", "@_bucket{le=\"1\"} NaN\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "fall"},
+		{"bound NaN", "@_bucket{le=\"NaN\"} 1\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "no bound"},
+		{"bound missing", "@_bucket 1\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "no bound"},
+		{"two engines", "@_bucket{engine=\"0\",le=\"1\"} 2\n@_bucket{engine=\"0\",le=\"+Inf\"} 3\n@_sum{engine=\"0\"} 4\n@_count{engine=\"0\"} 3\n" +
+			"@_bucket{engine=\"1\",le=\"1\"} 5\n@_bucket{engine=\"1\",le=\"+Inf\"} 5\n@_sum{engine=\"1\"} 1\n@_count{engine=\"1\"} 5\n",
+			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{7, 8}, Sum: 5, Count: 8, OK: true}, ""},
+		{"engines with different buckets", "@_bucket{engine=\"0\",le=\"1\"} 2\n@_bucket{engine=\"0\",le=\"+Inf\"} 3\n@_sum{engine=\"0\"} 4\n@_count{engine=\"0\"} 3\n" +
+			"@_bucket{engine=\"1\",le=\"2\"} 5\n@_bucket{engine=\"1\",le=\"+Inf\"} 5\n@_sum{engine=\"1\"} 1\n@_count{engine=\"1\"} 5\n",
+			stat.Histogram{Sum: 5, Count: 8, OK: true}, "different buckets"},
+		{"one engine without a count", "@_bucket{engine=\"0\",le=\"+Inf\"} 3\n@_sum{engine=\"0\"} 4\n@_count{engine=\"0\"} 3\n@_bucket{engine=\"1\",le=\"+Inf\"} 5\n@_sum{engine=\"1\"} 1\n",
+			stat.Histogram{Sum: 5, Count: 3, OK: true}, "different buckets"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := read(t, []byte(strings.ReplaceAll(tt.page, "@", name)+"vllm:num_requests_running 0\n"))
+			if diff := cmp.Diff(tt.want, p.Hists[engine.HistTTFT], cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if notes := strings.Join(p.Notes, "\n"); (tt.note == "") != (notes == "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("notes %q, want %q", notes, tt.note)
+			}
+		})
+	}
+}
+
+func TestSeveralModels(t *testing.T) {
+	page := []byte(`vllm:num_requests_running{engine="0",model_name="a"} 1
+vllm:num_requests_running{engine="0",model_name="b"} 2
+vllm:num_requests_waiting{engine="0",model_name="b"} 3
+vllm:cache_config_info{engine="0",block_size="16"} 1
+`)
+	tests := []struct {
+		wanted, model string
+		running       float64
+	}{
+		{"", "b", 2}, {"a", "a", 1}, {"b", "b", 2}, {"meta-llama/a-long-name-for-the-catalog", "b", 2},
+	}
+	for _, tt := range tests {
+		t.Run("asked for "+tt.wanted, func(t *testing.T) {
+			var p engine.Page
+			if err := NewReader(tt.wanted).Parse(page, &p); err != nil {
+				t.Fatal(err)
+			}
+			if p.Model != tt.model || p.Gauges[engine.GaugeRunning] != stat.Some(tt.running) || !slices.Equal(p.Models, []string{"a", "b"}) {
+				t.Errorf("model %q of %q with %v running, want %q with %g", p.Model, p.Models, p.Gauges[engine.GaugeRunning], tt.model, tt.running)
+			}
+			if p.Ranks[0].Cache.BlockSize != "16" {
+				t.Error("series without a model belong to every model")
+			}
+			if len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "several models") {
+				t.Errorf("notes %q", p.Notes)
+			}
+		})
+	}
+}
+
+func TestControlCharactersReachNoTerminal(t *testing.T) {
+	p := read(t, []byte("vllm:num_requests_running{engine=\"\x1b[2J0\",model_name=\"\x1b]0;x\am\"} 1\nvllm:num_requests_running{engine=\"\x1b[2J0\",model_name=\"\x1b]0;x\am\"} 1\n"))
+	for _, s := range append([]string{p.Model, p.Models[0], p.Ranks[0].Name}, p.Notes...) {
+		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
+			t.Errorf("%q holds a control character", s)
+		}
+	}
+	if p.Gauges[engine.GaugeRunning] != stat.Some(1) {
+		t.Errorf("running is %v", p.Gauges[engine.GaugeRunning])
+	}
+}
+
+func TestNotVLLM(t *testing.T) {
+	tests := []struct {
+		name string
+		body []byte
+		is   error
+		says string
+	}{
+		{"statistics off", ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"), ErrStatsOff, "--disable-log-stats"},
+		{"node exporter", ours(t, "node-exporter.txt"), ErrNotVLLM, "a node exporter"},
+		{"SGLang", []byte("# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs{model_name=\"m\"} 1\n"), ErrNotVLLM, "SGLang"},
+		{"DCGM exporter", []byte("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 5\n"), ErrNotVLLM, "--dcgm-url"},
+		{"unknown exporter", []byte("foo_total 1\nbar 2\n"), ErrNotVLLM, "foo_total, bar"},
+		{"prose", []byte("OK\n"), ErrNotVLLM, "holds no metrics"},
+		{"empty", nil, ErrNotVLLM, "empty"},
+		{"HTML", []byte("<html></html>\n"), ErrNotVLLM, "HTML"},
+		{"JSON", []byte(`{"detail":"Not Found"}`), ErrNotVLLM, "JSON"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var p engine.Page
+			err := NewReader("").Parse(tt.body, &p)
+			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want %v that says %q", err, tt.is, tt.says)
+			}
+			if diff := cmp.Diff(engine.Page{}, p, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("values in spite of the error:\n%s", diff)
+			}
+		})
+	}
+	t.Run("field SGLang", func(t *testing.T) {
+		var p engine.Page
+		if err := NewReader("").Parse(shared(t, "vllm-metrics", "sglang-0.5.19-a10-live-excerpt.txt"), &p); !errors.Is(err, ErrNotVLLM) || !strings.Contains(err.Error(), "SGLang") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestYoungPages are pages of servers that were never asked anything.
+func TestYoungPages(t *testing.T) {
+	p := read(t, ours(t, "vllm-0.32.0-cpu-young.txt.gz"))
+	if p.Counters[engine.CounterGenerationTokens] != stat.Some(0) || p.Counters[engine.CounterHTTP2xx].OK {
+		t.Errorf("tokens %v, 2xx %v; want a measured 0 and absent", p.Counters[engine.CounterGenerationTokens], p.Counters[engine.CounterHTTP2xx])
+	}
+	p = read(t, []byte("# TYPE vllm:num_requests_running gauge\n# EOF\n"))
+	if p.Gauges[engine.GaugeRunning].OK || len(p.Notes) != 1 {
+		t.Errorf("running %v, notes %q", p.Gauges[engine.GaugeRunning], p.Notes)
+	}
+}
+
+// TestEveryCutOfAPage cuts a real page at every byte of its last kilobytes and
+// at every line: what is left is an error, or lacks whole families at its end.
+func TestEveryCutOfAPage(t *testing.T) {
+	body := ours(t, loadedPage)
+	whole := read(t, body)
+	reader := NewReader("")
+	for n := range body {
+		if n < len(body)-2000 && body[n] != '\n' && n%97 != 0 {
+			continue
+		}
+		var p engine.Page
+		err := reader.Parse(body[:n], &p)
+		if n > 0 && body[n-1] != '\n' {
+			if err == nil {
+				t.Fatalf("%d of %d bytes end within a line and were read", n, len(body))
+			}
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		for h := range p.Hists {
+			if p.Hists[h].OK && !math.IsNaN(p.Hists[h].Sum) {
+				if diff := cmp.Diff(whole.Hists[h], p.Hists[h]); diff != "" {
+					t.Fatalf("%d bytes give another histogram %s:\n%s", n, histNames[h], diff)
+				}
+			}
+		}
+	}
+	if err := reader.Parse(body[:strings.Index(string(body), `request_prefill_time_seconds_bucket{engine="0",le="60.0"`)], new(engine.Page)); !errors.Is(err, promtext.ErrTruncated) {
+		t.Errorf("a page that ends within a histogram: error %v, want ErrTruncated", err)
+	}
+}
+
+// TestPagesAreImmutable reads pages one after the other: what was published
+// does not change any more.
+func TestPagesAreImmutable(t *testing.T) {
+	reader := NewReader("")
+	var first, again, second engine.Page
+	body := ours(t, loadedPage)
+	if err := errors.Join(reader.Parse(body, &first), reader.Parse(body, &again), reader.Parse(ours(t, "vllm-0.32.0-cpu-young.txt.gz"), &second)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := reader.Parse(ours(t, "v0-0.6.6.txt"), new(engine.Page)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := read(t, body)
+	for name, p := range map[string]*engine.Page{"first": &first, "second reading": &again} {
+		if diff := cmp.Diff(want, p); diff != "" {
+			t.Errorf("%s (-fresh +kept):\n%s", name, diff)
+		}
+	}
+	if second.Counters[engine.CounterGenerationTokens] != stat.Some(0) {
+		t.Error("the page of another moment was changed")
+	}
+}
+
+// TestRestartShows compares the recordings of one server's life with a page of
+// the next one's: start and creation times grow, counters fall.
+func TestRestartShows(t *testing.T) {
+	before := read(t, ours(t, loadedPage))
+	after := read(t, ours(t, "vllm-0.32.0-cpu-dp2.txt.gz"))
+	if !(after.StartTime.V > before.StartTime.V) || !(after.Created.V > before.Created.V) {
+		t.Errorf("start %v then %v, created %v then %v", before.StartTime, after.StartTime, before.Created, after.Created)
+	}
+	// A series that appears with its first event is created late in a server's
+	// life: it is no restart.
+	late := append(slices.Clone(ours(t, loadedPage)), "vllm:admission_rejections_created{reason=\"x\"} 9e+09\nvllm:tool_call_parser_invocations_created 9e+09\n"...)
+	if p := read(t, late); p.Created != before.Created {
+		t.Errorf("created %v, want %v", p.Created, before.Created)
+	}
+}
