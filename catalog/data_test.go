@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -195,7 +196,8 @@ func TestSeedGPURowsResolve(t *testing.T) {
 func resolve(t *testing.T, name string) []string {
 	t.Helper()
 	g, err := Default().FindGPU(name, 0)
-	if ambiguous, ok := err.(*AmbiguousError); ok {
+	var ambiguous *AmbiguousError
+	if errors.As(err, &ambiguous) {
 		return ambiguous.Candidates
 	}
 	if err != nil {

@@ -168,8 +168,6 @@ func asBool(s string) (bool, bool) {
 	return false, false
 }
 
-func asText(s string) (string, bool) { return s, s != "" && s != "None" }
-
 // lookup resolves one engine argument: discovered, then a label of the page,
 // then the default of the version.
 func lookup[T any](r *resolver, name, label string, parse parsed[T]) Fact[T] {

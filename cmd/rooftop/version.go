@@ -48,7 +48,7 @@ func newVersion(w *world) *cobra.Command {
 }
 
 // newMan writes the man pages, for packagers.
-func newMan(w *world) *cobra.Command {
+func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write man pages into a directory",

@@ -153,7 +153,6 @@ type fakeSMI struct {
 	mu      sync.Mutex
 	streams []*io.PipeWriter
 	args    [][]string
-	stuck   bool
 }
 
 func (f *fakeSMI) start(ctx context.Context, args ...string) (*child, error) {

@@ -173,7 +173,7 @@ func (r *Result) read(body io.Reader, request Request) error {
 	for {
 		name, data, err := events.next()
 		since := time.Since(r.Sent)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return ErrTruncated
 		}
 		if err != nil {

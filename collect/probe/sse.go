@@ -42,7 +42,7 @@ func (e *eventReader) next() (name, data []byte, err error) {
 	e.name, e.data, e.seen = e.name[:0], e.data[:0], false
 	for {
 		line, err := e.readLine()
-		if err == io.EOF && len(line) == 0 && e.seen {
+		if errors.Is(err, io.EOF) && len(line) == 0 && e.seen {
 			return e.name, e.data, nil
 		}
 		if err != nil {

@@ -16,7 +16,7 @@ func readEvents(r io.Reader) ([]event, error) {
 	var got []event
 	for e := newEventReader(r); ; {
 		name, data, err := e.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return got, nil
 		}
 		if err != nil {

@@ -70,7 +70,7 @@ func scanOne(ws []word, i int) item {
 	}
 	if len(it.path) > 0 {
 		if !hasValue && i+1 < len(ws) {
-			value, hasValue = ws[i+1].text, true
+			value = ws[i+1].text
 			it.opaque = it.opaque || ws[i+1].opaque
 			it.n = 2
 			it.values = []string{value}

@@ -28,14 +28,6 @@ func llama8b() catalog.Model {
 	}
 }
 
-func llama2() catalog.Model {
-	return catalog.Model{
-		ID: "meta-llama/Llama-2-7b-hf", Family: "Llama 2", TotalParams: 6.738e9, ActiveParams: 6.738e9,
-		Layers: 32, Hidden: 4096, Heads: 32, KVHeads: 32, HeadDim: 128, Intermediate: 11008, Vocab: 32000,
-		Attention: catalog.AttentionMHA, NativeDType: catalog.FP16,
-	}
-}
-
 func bf16(g catalog.GPU, m catalog.Model, tp int) Config {
 	return Config{GPU: g, Model: m, TP: tp, PP: 1, Weight: catalog.BF16, KV: catalog.BF16, Compute: catalog.BF16}
 }

@@ -362,8 +362,7 @@ func cpu() *engine.Diagnosis {
 		"e2e_mean_s": 1.27, "queue_mean_s": 1.1, "prefill_mean_s": .0041, "decode_mean_s": .15, "front_end_mean_s": .0159, "preemption_lost_s": 0,
 		"step_time_s": .0032, "missed_ticks": 2,
 	}, nil, func(name string) string {
-		switch name {
-		case "usd_per_million_tokens":
+		if name == "usd_per_million_tokens" {
 			return "no price is known: give --cost-per-hour"
 		}
 		return noGPU(name)

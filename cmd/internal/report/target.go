@@ -43,7 +43,7 @@ func windowCounts(w engine.WindowCounts) string {
 	switch {
 	case w.Collected == 0:
 		return s
-	case w.Active == w.Collected && w.Active == 1:
+	case w.Collected == 1 && w.Active == 1:
 		return s + " with load"
 	case w.Active == w.Collected:
 		return s + ", all with load"

@@ -93,7 +93,7 @@ func seats(n string) engine.Inputs {
 }
 
 // measure runs a plan in a bubble of virtual time.
-func measure(t *testing.T, ctx context.Context, p Plan) engine.Diagnosis {
+func measure(ctx context.Context, t *testing.T, p Plan) engine.Diagnosis {
 	t.Helper()
 	began := time.Now()
 	p.Clock = func() time.Duration { return time.Since(began) }
@@ -111,7 +111,7 @@ func measure(t *testing.T, ctx context.Context, p Plan) engine.Diagnosis {
 func TestMeasureFindsTheSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s, GPUs: &card{}})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s, GPUs: &card{}})
 		if d.Recommendation == nil || d.Recommendation.Flag != "--max-num-seqs" || d.Recommendation.To != "32" {
 			t.Fatalf("recommendation %+v, want --max-num-seqs 32", d.Recommendation)
 		}
@@ -131,7 +131,7 @@ func TestASlowPageIsPolledLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.took = 100 * time.Millisecond // 20 x 100 ms = 2 s apart
-		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
 		if s.asked > 18 {
 			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked)
 		}
@@ -148,7 +148,7 @@ func TestAnInterruptedRunIsDiagnosedAsFarAsItWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 		defer cancel()
-		d := measure(t, ctx, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: newServer()})
+		d := measure(ctx, t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: newServer()})
 		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "interrupted after") {
 			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)
 		}
@@ -165,7 +165,7 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 			return nil
 		}
 		s.boot = func(at time.Duration) float64 { return 1000 + 100*float64(at/(10*time.Second)) }
-		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
 		notes := strings.Join(d.Notes, "; ")
 		if !strings.Contains(notes, "scrapes failed") || !strings.Contains(notes, "restarted") {
 			t.Errorf("notes %q: want the failed scrapes and the restart", notes)
@@ -178,7 +178,7 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 
 func TestAFailingGPUDoesNotStopTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := measure(t, t.Context(), Plan{Header: Header{Inputs: seats("4")}, Duration: 10 * time.Second, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 10 * time.Second, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}})
 		if d.Recommendation == nil || d.Quantity("power_w").Value.OK {
 			t.Errorf("recommendation %+v, power %+v", d.Recommendation, d.Quantity("power_w"))
 		}
@@ -200,7 +200,7 @@ func TestReplayIsTheSameByteForByte(t *testing.T) {
 			Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: seats("4"),
 			Missing: []engine.Missing{{What: "x", Reason: "y", Effect: "z"}}, Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"},
 		}
-		live := measure(t, t.Context(), Plan{Header: header, Duration: 20 * time.Second, Pages: s, GPUs: &card{}, Record: rec})
+		live := measure(t.Context(), t, Plan{Header: header, Duration: 20 * time.Second, Pages: s, GPUs: &card{}, Record: rec})
 		if err := rec.Close(); err != nil {
 			t.Fatal(err)
 		}
