@@ -231,12 +231,13 @@ func (d *diagnosis) fact(t *testing.T, name string, value any, source string) {
 	}
 }
 
-// predicted returns the prediction for the throughput as ratios, low and high.
-func (r *recommendation) predicted() (low, high *float64, ok bool) {
+// predicted returns the bounds of the predicted throughput, as ratios of the
+// present one minus one; nil is unknown.
+func (r *recommendation) predicted() (low, high *float64) {
 	for _, p := range r.Predicted {
 		if p.Metric == "generation_tokens_per_s" {
-			return p.Low, p.High, true
+			return p.Low, p.High
 		}
 	}
-	return nil, nil, false
+	return nil, nil
 }

@@ -32,9 +32,8 @@ const (
 type vllm struct {
 	port int
 	args []string
-	env  []string // added to its environment
-	log  string   // file with its output
-	pid  int      // of the listening process, which leads the group
+	log  string // file with its output
+	pid  int    // of the listening process, which leads the group
 	gone chan struct{}
 
 	stopped bool // its process group is gone, and the number may be another's
@@ -86,7 +85,10 @@ func startServer(t *testing.T, port int, args ...string) *vllm {
 func launch(t *testing.T, port int, env []string, args ...string) *vllm {
 	t.Helper()
 	dir := installation(t)
-	s := &vllm{port: port, args: args, env: env, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
+	if _, err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	s := &vllm{port: port, args: args, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
 	output, err := os.Create(s.log)
 	if err != nil {
 		t.Fatal(err)

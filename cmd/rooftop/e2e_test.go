@@ -22,7 +22,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,23 +65,29 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// judge compares throughput before and after a recommended change with what was
-// predicted, and returns the gain.
+// noise is how far repeats of one configuration may lie apart: starts of the
+// same server differ by up to 8 % (vllm.md section 7.2).
+const noise = 0.10
+
+// judge holds the throughput before and after a recommended change against what
+// was predicted, and returns the gain. A bound that was given has to hold.
 func judge(t *testing.T, r recommendation, before, after reading) float64 {
 	t.Helper()
 	gain := after.generated/before.generated - 1
-	low, high, ok := r.predicted()
-	if !ok {
-		t.Errorf("no prediction for the throughput")
-		return gain
-	}
 	text := func(v *float64) string {
 		if v == nil {
 			return "unknown"
 		}
 		return fmt.Sprintf("%+.0f %%", 100**v)
 	}
+	low, high := r.predicted()
 	t.Logf("%s %s -> %s: throughput %+.0f %%, predicted %s to %s", r.Flag, r.From, r.To, 100*gain, text(low), text(high))
+	if low != nil && 1+gain < (1-noise)*(1+*low) {
+		t.Errorf("throughput changed by %+.0f %%, below the %s said to be the least", 100*gain, text(low))
+	}
+	if high != nil && 1+gain > (1+noise)*(1+*high) {
+		t.Errorf("throughput changed by %+.0f %%, above the %s said to be the most", 100*gain, text(high))
+	}
 	return gain
 }
 
@@ -192,7 +197,7 @@ func TestE2EKVPressure(t *testing.T) {
 		if after.preempted > 0.2*before.preempted {
 			t.Errorf("%.2f preemptions/s with the recommended pool, %.2f before", after.preempted, before.preempted)
 		}
-		if gain := judge(t, r, before, after); gain < 0 {
+		if gain := judge(t, r, before, after); gain < -noise {
 			t.Errorf("throughput changed by %+.0f %%", 100*gain)
 		}
 	})
@@ -223,9 +228,9 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 	}
 	d.fired(t, "low-prefix-reuse")
 	r := d.recommends(t, "low-prefix-reuse", "flag", "--enable-prefix-caching")
-	low, high, ok := r.predicted()
-	if !ok || low != nil || high == nil || *high <= 0 {
-		t.Errorf("predicted %+v, want no lower bound and an upper one", r.Predicted)
+	// Whether prompts share a beginning cannot be seen while caching is off.
+	if low, _ := r.predicted(); low != nil {
+		t.Errorf("predicted %+v, want the gain unknown until tried", r.Predicted)
 	}
 
 	t.Run("applied", func(t *testing.T) {
@@ -236,13 +241,8 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 		s.settle(t, 4*time.Second)
 		after := s.observe(t, 12*time.Second)
 		g.end(t)
-		gain := judge(t, r, before, after)
-		if gain < 0.2 {
+		if gain := judge(t, r, before, after); gain < 0.2 {
 			t.Errorf("throughput changed by %+.0f %% though 85 %% of each prompt is shared", 100*gain)
-		}
-		// "At most" is a promise: repeats of one configuration differ by up to 8 %.
-		if high != nil && 1+gain > 1.1*(1+*high) {
-			t.Errorf("throughput changed by %+.0f %%, above the %+.0f %% said to be the most", 100*gain, 100**high)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	port := freePort(t)
 	flags := []string{"--max-num-seqs", "32"}
 	s := launch(t, port, nil, flags...)
-	// One of the cases below starts the server again.
+	// Two of the cases below start the server again.
 	t.Cleanup(func() { s.stop() })
 
 	t.Run("idle", func(t *testing.T) {
@@ -290,19 +290,18 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		}
 	})
 
-	key, token := "e2e-key-"+rand.Text(), "hf_"+rand.Text()
-	secrets := []string{"VLLM_API_KEY=" + key, "HF_TOKEN=" + token}
 	t.Run("killed and back", func(t *testing.T) {
 		load := chat(16)
 		load.Seed = 6
-		// The first server takes any key, the second only this one.
-		g := offer(t, s.url(), key, load)
+		g := offer(t, s.url(), "", load)
 		s.settle(t, 3*time.Second)
-		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "100s", "--json")
+		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "120s", "--json")
 		time.Sleep(12 * time.Second)
 		s.kill()
-		s = launch(t, port, secrets, flags...)
+		s = launch(t, port, nil, flags...)
+		back := time.Now()
 		a := wait()
+		after := int((time.Since(back) - 8*time.Second) / (2 * time.Second))
 		r := g.end(t)
 		d := parse(t, a)
 		if a.code != 0 {
@@ -311,27 +310,27 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		if r.Errors == 0 || r.Requests == 0 {
 			t.Errorf("the load saw %d errors and %d answers, so the server was not away", r.Errors, r.Requests)
 		}
-		if a.took < 99*time.Second {
-			t.Errorf("the run ended after %v, want its 100 s", a.took)
+		if a.took < 119*time.Second {
+			t.Errorf("the run ended after %v, want its 120 s", a.took)
 		}
-		if d.Windows.Evaluable >= d.Windows.Collected || d.Windows.Active < 10 {
-			t.Errorf("windows %+v, want some lost and 10 active", d.Windows)
+		// Six windows of 2 s before, and all but the first few seconds after.
+		if d.Windows.Evaluable >= d.Windows.Collected || after < 3 || d.Windows.Active < 5+after {
+			t.Errorf("windows %+v, want some lost, 5 active before and %d after", d.Windows, after)
 		}
-		if !strings.Contains(strings.ToLower(strings.Join(d.Notes, "\n")), "restart") {
-			t.Errorf("the notes do not tell of the restart: %q", d.Notes)
+		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "restarted once") {
+			t.Errorf("the notes do not count the restart: %q", d.Notes)
 		}
-		if q := d.Measured["generation_tokens_per_s"]; q.Value == nil || *q.Value <= 0 {
-			t.Errorf("measured.generation_tokens_per_s is %v (%s)", q.Value, q.Reason)
+		if v := d.measured(t, "generation_tokens_per_s"); v <= 0 {
+			t.Errorf("measured.generation_tokens_per_s is %v", v)
 		}
 		if d.Outcome != "healthy" {
 			t.Errorf("outcome %s, want healthy as before", d.Outcome)
 		}
 	})
 	t.Run("secrets", func(t *testing.T) {
-		if !slices.Equal(s.env, secrets) {
-			s.stop()
-			s = launch(t, port, secrets, flags...)
-		}
+		key, token := "e2e-key-"+rand.Text(), "hf_"+rand.Text()
+		s.stop()
+		s = launch(t, port, []string{"VLLM_API_KEY=" + key, "HF_TOKEN=" + token}, flags...)
 		keepsSecrets(t, s, key, token)
 	})
 }
