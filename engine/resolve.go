@@ -309,7 +309,16 @@ func (r *resolver) parallel() {
 		f.DataParallel = Know(1, FromDefault, "assumed")
 	}
 	f.ExpertParallel = lookup(r, "enable_expert_parallel", "", asBool)
-	f.APIServerCount = lookup(r, "api_server_count", "", asInt)
+	if text, from, ok := r.discovered("api_server_count"); ok {
+		if n, good := asInt(text); good && n > 0 {
+			f.APIServerCount = Know(n, from, "")
+		}
+	} else if r.launched() {
+		// vLLM starts as many front ends as it has data-parallel ranks.
+		f.APIServerCount = Know(f.DataParallel.Value, FromDefault, "")
+	} else {
+		f.APIServerCount = Fact[int]{Note: "the launch command is not readable"}
+	}
 	n := f.TensorParallel.Value * f.PipelineParallel.Value * f.DataParallel.Value
 	f.GPUCount = Know(n, FromDerived, "tensor x pipeline x data parallel")
 	if d := len(r.in.Devices); d > 0 && d != n {

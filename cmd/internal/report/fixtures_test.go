@@ -239,7 +239,7 @@ func kvBound() *engine.Diagnosis {
 		Predicted: []engine.Prediction{
 			predict("generation_tokens_per_s", -.01, .12, .19),
 			{Metric: "ttft_mean_s", Unit: "ratio"},
-			{Metric: "itl_mean_s", Unit: "ratio", High: some(-.2)},
+			{Metric: "itl_mean_s", Unit: "ratio", Low: some(-.2)},
 			predict("usd_per_million_tokens", -.16, -.11, .01),
 		},
 		Price:    []string{"one restart: no request is served while the model loads and warms up", "80 more requests wait in the queue instead of in the batch"},
@@ -371,7 +371,7 @@ func cpu() *engine.Diagnosis {
 	fix := engine.Fix{
 		Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "4", To: "32", Command: "in the launch command change --max-num-seqs 4 to 32, and restart",
 		Why:       "All 4 seats were taken in 14 of 15 windows while 28 requests waited, and the KV pool is empty. 32 seats hold those that run and those that wait.",
-		Predicted: []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio"}, {Metric: "ttft_mean_s", Unit: "ratio", High: some(-.5)}},
+		Predicted: []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio"}, {Metric: "ttft_mean_s", Unit: "ratio", Low: some(-.5)}},
 		Price:     []string{"one restart: no request is served while the model loads and warms up"},
 	}
 	d.Findings = append([]engine.Finding{{

@@ -33,7 +33,7 @@ func (r *plain) expectation(list []engine.Prediction) *table {
 		now := r.value(p.Metric)
 		relative := p.Unit == "ratio" || p.Unit == ""
 		mid, low, high := finite(p.Mid), finite(p.Low), finite(p.High)
-		change := predictedChange(low, mid, high, p.Unit)
+		change := predictedChange(p.Metric, low, mid, high, p.Unit)
 		then := mid
 		if relative {
 			then = stat.None
@@ -76,8 +76,14 @@ func fromTo(now engine.Quantity, then stat.Opt) string {
 	return a + nbsp + unitA + nbsp + "→" + nbsp + b + nbsp + unitB
 }
 
-// predictedChange splits a prediction into its middle and its range.
-func predictedChange(low, mid, high stat.Opt, unit string) [2]string {
+// rising are the metrics of which more is better; of the others, latencies and
+// costs, less is.
+var rising = map[string]bool{"generation_tokens_per_s": true, "prompt_tokens_per_s": true, "requests_per_s": true}
+
+// predictedChange splits a prediction into its middle and its range. Without a
+// middle only bounds are known: the good one is what the change may bring at
+// best, the bad one what it may cost at worst, and no change is not worth a word.
+func predictedChange(metric string, low, mid, high stat.Opt, unit string) [2]string {
 	one := func(o stat.Opt) string { return change(o.V) + nbsp + "%" }
 	span := func(a, b stat.Opt) string { return "(" + change(a.V) + " to " + change(b.V) + nbsp + "%)" }
 	if unit != "ratio" && unit != "" {
@@ -93,12 +99,17 @@ func predictedChange(low, mid, high stat.Opt, unit string) [2]string {
 		return [2]string{one(mid), "(at least " + one(low) + ")"}
 	case mid.OK:
 		return [2]string{one(mid), ""}
-	case low.OK && high.OK:
-		return [2]string{"", one(low) + " to " + one(high)}
-	case high.OK:
-		return [2]string{"", "unknown until tried, up to " + one(high)}
-	case low.OK:
-		return [2]string{"", "unknown until tried, at least " + one(low)}
 	}
-	return [2]string{"", "unknown until tried"}
+	best, worst := low, high
+	if rising[metric] {
+		best, worst = high, low
+	}
+	var bounds []string
+	if best.OK && best.V != 0 {
+		bounds = append(bounds, "at best "+one(best))
+	}
+	if worst.OK && worst.V != 0 {
+		bounds = append(bounds, "at worst "+one(worst))
+	}
+	return [2]string{"", strings.Join(append([]string{"unknown until tried"}, bounds...), ", ")}
 }
