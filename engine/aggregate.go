@@ -66,6 +66,7 @@ type Aggregate struct {
 	Missed       int                   // ticks rooftop itself missed
 	Ticks        int                   // ticks due
 	Failed       int                   // scrapes that failed
+	LastErr      string                // why the last of them did
 	Restarts     int
 	LongestStall time.Duration // longest time in which requests were in and nothing moved
 }

@@ -43,6 +43,9 @@ func Combine(windows []Window, f *Facts) Aggregate {
 		a.Windows.Collected++
 		a.Missed += w.Missed
 		a.Failed += w.Failed
+		if w.LastErr != "" {
+			a.LastErr = w.LastErr
+		}
 		a.Ticks += w.Polls + w.Failed + w.Missed
 		if w.Restarted {
 			a.Restarts++

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func Diagnose(q Request) Diagnosis {
 	if load {
 		d.recommend()
 	}
-	d.Outcome = outcome(&d, load)
+	d.Outcome, d.Doubt = outcome(&d, &r.Agg, load)
 	if d.Outcome == OutcomeNotEvaluable && len(q.Windows) > 0 {
 		last := q.Windows[len(q.Windows)-1].Clone()
 		d.LastRaw = &last
@@ -253,18 +254,56 @@ func loaded(windows []Window) bool {
 	return false
 }
 
-func outcome(d *Diagnosis, load bool) Outcome {
+// outcome is the answer in one word, and what it leaves open.
+func outcome(d *Diagnosis, a *Aggregate, load bool) (Outcome, string) {
 	switch {
 	case d.Windows.Evaluable == 0:
-		return OutcomeNotEvaluable
+		return OutcomeNotEvaluable, ""
 	case d.Recommendation != nil:
-		return OutcomeRecommendation
+		return OutcomeRecommendation, ""
 	case !load:
-		return OutcomeNoLoad
+		return OutcomeNoLoad, ""
 	case d.Windows.Active == 0:
-		return OutcomeNotEvaluable
+		return OutcomeNotEvaluable, "requests were in, and in no window was the server seen working"
+	case d.Windows.Evaluable < leastWindows:
+		return OutcomeNotEvaluable, fmt.Sprintf("only %d of %d windows could be judged: too few to call the server healthy", d.Windows.Evaluable, d.Windows.Collected)
 	}
-	return OutcomeHealthy
+	seats := d.finding(SeatSaturation)
+	if queue := a.Waiting.Div(a.Running.Plus(a.Waiting)); seats != nil && seats.State == NotEvaluable && queue.Or(0) >= doubtfulQueue {
+		why := fmt.Sprintf("%.0f %% of the requests wait, and whether the seats are the limit cannot be told: %s", 100*queue.V, seats.Reason)
+		for _, e := range seats.Evidence {
+			why += "; " + e.Text
+		}
+		return OutcomeNotEvaluable, why
+	}
+	var open []string
+	for _, id := range [...]FindingID{UnderBatching, KVPressure, SeatSaturation} {
+		if f := d.finding(id); f != nil && f.State == NotEvaluable {
+			open = append(open, fmt.Sprintf("%s (%s)", id, f.Reason))
+		}
+	}
+	if len(open) > 0 {
+		return OutcomeHealthy, "not judged: " + strings.Join(open, ", ")
+	}
+	return OutcomeHealthy, ""
+}
+
+const (
+	// leastWindows is how many evaluable windows "healthy" needs: as many as a
+	// rule needs to count.
+	leastWindows = 3
+	// doubtfulQueue is the share of waiting requests, R5's own, from which a
+	// server whose seats are unknown cannot be called healthy.
+	doubtfulQueue = 0.30
+)
+
+func (d *Diagnosis) finding(id FindingID) *Finding {
+	for i := range d.Findings {
+		if d.Findings[i].ID == id {
+			return &d.Findings[i]
+		}
+	}
+	return nil
 }
 
 // runNotes says what a reader must know of how the run was measured.
@@ -275,7 +314,11 @@ func runNotes(r *Run) []string {
 		out = append(out, fmt.Sprintf("the server restarted %s during the run; windows across a restart are left out", times(a.Restarts)))
 	}
 	if a.Failed > 0 {
-		out = append(out, fmt.Sprintf("%d of %d scrapes failed; the gaps are marked, not filled", a.Failed, a.Ticks))
+		text := fmt.Sprintf("%d of %d scrapes failed; the gaps are marked, not filled", a.Failed, a.Ticks)
+		if a.LastErr != "" {
+			text += " (the last: " + a.LastErr + ")"
+		}
+		out = append(out, text)
 	}
 	if a.Missed > 0 {
 		text := fmt.Sprintf("rooftop missed %d of %d ticks: this host is short of CPU", a.Missed, a.Ticks)

@@ -123,6 +123,7 @@ func TestOutcomes(t *testing.T) {
 		{"idle never gets a recommendation", idle, flag, OutcomeNoLoad},
 		{"asleep is no load", asleep, flag, OutcomeNoLoad},
 		{"nothing evaluable", dead, flag, OutcomeNotEvaluable},
+		{"two quiet windows are not enough to call it healthy", busy(2), nil, OutcomeNotEvaluable},
 		{"no windows", nil, flag, OutcomeNotEvaluable},
 		{"recommendation", busy(5), flag, OutcomeRecommendation},
 	} {

@@ -109,6 +109,9 @@ type Diagnosis struct {
 	// Runners are the best of the other groups, in rank order.
 	Runners []FindingID
 	Outcome Outcome
+	// Doubt is what an outcome without a recommendation leaves open: why nothing
+	// could be judged, or what "healthy" does not cover. "" where nothing is.
+	Doubt   string
 	GPUs    []GPUSummary
 	Missing []Missing
 	Notes   []string // what else a reader must know: interrupted, starved, mixed models

@@ -37,6 +37,7 @@ type Window struct {
 	Duration time.Duration // first to last good page; 0 where there are not two
 	Polls    int           // good pages
 	Failed   int           // scrapes that failed in it
+	LastErr  string        // why the last of them did
 	Missed   int           // ticks that rooftop itself missed
 
 	Evaluable bool   // tier 1: positive duration and a running gauge

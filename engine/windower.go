@@ -141,6 +141,7 @@ func (w *Windower) addPage(s *Sample) {
 	p := s.Page
 	if p == nil {
 		w.win.Failed++
+		w.win.LastErr = s.PageErr
 		w.broken = true
 		return
 	}

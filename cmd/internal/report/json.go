@@ -39,6 +39,7 @@ func Document(d *engine.Diagnosis) json.Marshaler {
 		{"recommendation", clean(d.Recommendation)},
 		{"runners", clean(d.Runners)},
 		{"outcome", d.Outcome},
+		{"doubt", d.Doubt},
 		{"gpus", gpuObjects(d.GPUs)},
 		{"missing", clean(d.Missing)},
 		{"notes", clean(d.Notes)},

@@ -80,6 +80,12 @@ func (r *plain) verdict() {
 		r.blank()
 		r.field("do", r.text(accent, "send requests, then measure again; --duration 2m looks for longer"))
 	case d.Outcome == engine.OutcomeNotEvaluable:
+		if d.Doubt != "" {
+			r.headlineVerdict(warn, "Not evaluable")
+			r.blank()
+			r.field("why", r.text(body, d.Doubt))
+			break
+		}
 		r.headlineVerdict(bad, "Not evaluable: no window had what a judgement needs")
 		r.blank()
 		if d.LastRaw != nil && d.LastRaw.Why != "" {
@@ -94,6 +100,9 @@ func (r *plain) verdict() {
 		r.headlineVerdict(ok, "Nothing to change")
 		r.blank()
 		r.field("why", r.text(body, r.healthyWhy()))
+		if d.Doubt != "" {
+			r.field("but", append(text{r.mark(warn, "open:")}, r.span(body, " "+d.Doubt)))
+		}
 	}
 	if d.Ceiling.Impossible != "" {
 		r.field("but", append(text{r.mark(warn, "misread:")}, r.span(body, " "+d.Ceiling.Impossible)))

@@ -81,7 +81,9 @@ type measurer struct {
 	began    time.Duration // by the plan's clock
 	interval time.Duration
 	pacer    vllm.Pacer
-	slow     string // why polling was slower, the last time it was
+	polls    int    // pages that answered
+	slowed   int    // of them, after how many the interval was longer than asked for
+	slow     string // why, the last time
 	body     []byte
 }
 
@@ -116,9 +118,9 @@ func (m *measurer) run(ctx context.Context, a *Analysis) {
 			m.Progress(&Progress{Elapsed: tick, Duration: m.Duration, Sample: s, Window: w, Interval: m.interval, Slow: m.slow})
 		}
 		due += time.Duration(missed+1) * m.interval
-		if soonest := tick + m.interval; due < soonest {
-			due = soonest
-		}
+		// Neither sooner than the interval nor in the past: time that the server
+		// took to answer is no tick lost.
+		due = max(due, tick+m.interval, m.now())
 	}
 }
 
@@ -126,8 +128,10 @@ func (m *measurer) run(ctx context.Context, a *Analysis) {
 func (m *measurer) pace(took time.Duration) {
 	m.pacer.Observe(took)
 	m.interval = m.pacer.Interval()
+	m.polls++
 	if why, slowed := m.pacer.Slowed(); slowed {
 		m.slow = why
+		m.slowed++
 	}
 }
 
@@ -169,7 +173,7 @@ func (m *measurer) notes(ctx context.Context) []string {
 	if ctx.Err() != nil {
 		out = append(out, fmt.Sprintf("interrupted after %.1f s of %v", m.now().Seconds(), m.Duration))
 	}
-	if m.slow != "" {
+	if 2*m.slowed >= m.polls && m.slow != "" {
 		out = append(out, m.slow)
 	}
 	return out
