@@ -17,6 +17,9 @@ const (
 	// recomputation and prompts that are admitted in bursts lengthen steps by
 	// themselves, several times over where the page counts no engine steps.
 	slowFactorFull = 15.0
+	// slowExcess is what a slow step must lose at least, in seconds: of a small
+	// model on a fast GPU, milliseconds of host time are several achievable steps.
+	slowExcess     = 0.010
 	slowConfidence = 0.90
 	// eagerGain is the predicted gain from which --enforce-eager alone is called
 	// the cause of slow steps.
@@ -37,13 +40,14 @@ func slowSteps() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				fmt.Sprintf("the measured step takes %s times as long as the physical model finds achievable at these gauges on this hardware, over the run and in the windows that count", number(slowFactor)),
+				fmt.Sprintf("the measured step takes %s times as long as the physical model finds achievable at these gauges on this hardware and at least %s longer, over the run and in the windows that count", number(slowFactor), seconds(slowExcess)),
 				fmt.Sprintf("while kv-pressure is significant, %s times: recomputation explains shorter ones", number(slowFactorFull)),
 				fmt.Sprintf("or --enforce-eager is set on a GPU, and the physical model expects %s and more from CUDA graphs", percent(eagerGain)),
 			},
 			Thresholds: []Threshold{
 				{"measured step / achievable step", ">=", slowFactor, "", fromJudgement},
 				{"the same while kv-pressure is significant", ">=", slowFactorFull, "", fromJudgement},
+				{"measured step - achievable step", ">=", slowExcess, "s", fromJudgement},
 				{"predicted gain of CUDA graphs", ">=", eagerGain, "ratio", fromDecisions},
 			},
 			Formula: []string{
@@ -78,7 +82,7 @@ func judgeSlowSteps(r *engine.Run, f *engine.Finding) {
 			continue
 		}
 		f.Evaluable++
-		if w.StepTime.V >= factor*achievable {
+		if w.StepTime.V >= max(factor*achievable, achievable+slowExcess) {
 			f.Fired++
 		}
 	}
@@ -90,7 +94,7 @@ func judgeSlowSteps(r *engine.Run, f *engine.Finding) {
 	}
 	f.State = engine.NotFired
 	f.Reason = fmt.Sprintf("a step takes %s times the achievable %s (limit %s)", number(ratio), seconds(achievable), number(factor))
-	if f.Fired == 0 || ratio < factor {
+	if f.Fired == 0 || ratio < factor || (ratio-1)*achievable < slowExcess {
 		f.Fired = 0
 		judgeEager(r, f)
 		return
