@@ -54,6 +54,10 @@ type Aggregate struct {
 	// PrefillShare is prefill seconds of finished requests over prefill plus
 	// decode seconds, 0..1.
 	PrefillShare stat.Opt
+	// PrefillBusy is prefill seconds of finished requests per second and rank: at
+	// most that share of the time has a prefill in it. Prefills overlap, so it may
+	// be above 1, and bounds nothing then.
+	PrefillBusy stat.Opt
 
 	StepTime     stat.Opt // s, mean engine step while busy, per rank
 	StepTimeFrom string

@@ -37,6 +37,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	var kv weighted
 	var evaluable [NumCounters]stat.Opt // summed deltas
 	var prompt, output stat.Delta
+	ranks := 1
 	var gauge stat.Opt
 	for i := range windows {
 		w := &windows[i]
@@ -47,7 +48,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 			a.LastErr = w.LastErr
 		}
 		a.Ticks += w.Polls + w.Failed + w.Missed
-		if w.Restarted {
+		if w.Restarted || w.AfterRestart {
 			a.Restarts++
 		}
 		a.LongestStall = max(a.LongestStall, w.Stall)
@@ -60,6 +61,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 			continue
 		}
 		a.Windows.Evaluable++
+		ranks = max(ranks, len(w.Ranks))
 		seconds := w.Seconds()
 		kv.add(w.KV, seconds)
 		a.KVPeak = a.KVPeak.Max(w.KVPeak)
@@ -110,7 +112,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	a.GPUs = combineGPUs(windows)
 	a.combineStep(active.steps.mean())
 	a.combineReuse(&evaluable, gauge)
-	a.combinePrefill(f)
+	a.combinePrefill(f, ranks)
 	return a
 }
 
@@ -162,7 +164,7 @@ func (a *Aggregate) combineReuse(d *[NumCounters]stat.Opt, gauge stat.Opt) {
 
 // combinePrefill works out how fast prompts are computed (cached tokens left
 // out) and which share of a request's engine time that is.
-func (a *Aggregate) combinePrefill(f *Facts) {
+func (a *Aggregate) combinePrefill(f *Facts, ranks int) {
 	prompt, queries := a.Rate[CounterPromptTokens], a.Rate[CounterPrefixQueries]
 	switch {
 	case a.Rate[CounterPromptTokensComputed].OK:
@@ -178,6 +180,9 @@ func (a *Aggregate) combinePrefill(f *Facts) {
 	prefill, decode := &a.Hist[HistPrefill], &a.Hist[HistDecode]
 	if prefill.OK && decode.OK && prefill.Sum+decode.Sum > 0 {
 		a.PrefillShare = stat.Some(prefill.Sum / (prefill.Sum + decode.Sum))
+	}
+	if prefill.OK && a.Seconds > 0 {
+		a.PrefillBusy = stat.Some(prefill.Sum / a.Seconds / float64(ranks))
 	}
 }
 

@@ -40,10 +40,12 @@ type Window struct {
 	LastErr  string        // why the last of them did
 	Missed   int           // ticks that rooftop itself missed
 
-	Evaluable bool   // tier 1: positive duration and a running gauge
-	Active    bool   // tier 2: the server was doing real work
-	Restarted bool   // the server restarted inside it: every delta is absent
-	Why       string // why it is not evaluable
+	Evaluable bool // tier 1: positive duration and a running gauge
+	Active    bool // tier 2: the server was doing real work
+	Restarted bool // the server restarted inside it: every delta is absent
+	// AfterRestart says that the server restarted in a gap just before it.
+	AfterRestart bool
+	Why          string // why it is not evaluable
 
 	Running     stat.Opt // requests, mean over the polls, all ranks
 	RunningPeak stat.Opt

@@ -145,10 +145,16 @@ func (w *Windower) addPage(s *Sample) {
 		w.broken = true
 		return
 	}
-	w.progress(p)
-	if w.last != nil && Restarted(w.last, p) {
-		w.win.Restarted = true
+	if w.previous != nil && Restarted(w.previous, p) {
+		// Inside the window its deltas are lost; in a gap before its first page
+		// they are whole.
+		if w.last != nil {
+			w.win.Restarted = true
+		} else {
+			w.win.AfterRestart = true
+		}
 	}
+	w.progress(p)
 	if w.first == nil {
 		w.first = p
 	}

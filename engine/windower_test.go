@@ -190,6 +190,27 @@ func TestADeadServerLeavesMarkedGaps(t *testing.T) {
 	}
 }
 
+func TestARestartInAGapIsCountedAndCostsNoWindow(t *testing.T) {
+	samples := ticks(60, poll, func(i int, at time.Duration) *Page {
+		generated := 5000 + 10*float64(i)
+		if i > 20 {
+			generated = 10 * float64(i-20)
+		}
+		p := pageAt(at, 1, 0, 0.5, generated)
+		p.Counters[CounterPromptTokens] = stat.Some(generated)
+		return p
+	})
+	for i := 9; i < 40; i++ { // longer than a window
+		samples[i].Page, samples[i].PageErr = nil, "connection refused"
+	}
+	windows := feed(samples...)
+	a := Combine(windows, &Facts{})
+	last := windows[len(windows)-1]
+	if a.Restarts != 1 || !last.Evaluable || !near(last.Rate[CounterGenerationTokens].V, 40) {
+		t.Errorf("%d restarts, last window evaluable %v at %v tok/s; want 1, true and 40", a.Restarts, last.Evaluable, last.Rate[CounterGenerationTokens])
+	}
+}
+
 func TestActiveGate(t *testing.T) {
 	for _, c := range []struct {
 		name    string

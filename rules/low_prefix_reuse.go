@@ -46,7 +46,7 @@ func lowPrefixReuse() definition {
 			},
 			Formula: []string{
 				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (" + number(reuseInflated) + " per prompt token and more)",
-				"gain = unknown until tried, at most 1 / (1 - prefill share) - 1",
+				"gain = unknown until tried, at most 1 / (1 - busy) - 1 with busy = prefill seconds per second and rank; where that reaches 1, the physical model's bound",
 			},
 			Confidence: []string{number(reuseConfidence) + " fixed"},
 			Remedy: []string{
@@ -165,22 +165,33 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			percent(e.V)+" of the lookups in the external cache (KV connector) hit; they are not in the rate above"))
 	}
 	if off {
-		f.Fix = enableCaching(r, prompt, share)
+		f.Fix = enableCaching(r, prompt)
 	} else {
 		f.Fix = reshapePrompts(r, prompt, share)
 	}
 	setImpact(f, 2)
 }
 
-// reuseBound is the gain that reuse cannot exceed: all prefill saved.
-func reuseBound(share stat.Opt) []engine.Prediction {
-	if !share.OK || share.V >= 1 {
-		return nil
+// reuseBound is the gain that reuse cannot exceed: all the time saved that has a
+// prefill in it. The share of a request's own time is no bound: its decode
+// seconds include waiting behind the prefills of others. Where prefills overlap
+// so much that they may fill all the time, only the physical model bounds it;
+// without one the gain is unknown until tried.
+func reuseBound(r *engine.Run) []engine.Prediction {
+	p := engine.Prediction{Metric: metricThroughput, Unit: "ratio"}
+	switch busy := r.Agg.PrefillBusy; {
+	case busy.OK && busy.V < 1:
+		p.High = stat.Some(1/(1-busy.V) - 1)
+	case r.Perf != nil:
+		p.High = r.Perf.PrefixCaching(1).Throughput.High
 	}
-	return []engine.Prediction{{Metric: metricThroughput, Unit: "ratio", High: stat.Some(1/(1-share.V) - 1)}}
+	if p.High.OK && p.High.V > mostBound {
+		p.High = stat.None
+	}
+	return []engine.Prediction{p}
 }
 
-func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
+func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 	facts := r.Facts
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: "off", To: "on",
@@ -192,11 +203,11 @@ func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	if mentions(facts.Launch, "--no-enable-prefix-caching") {
 		fix.Command = "in the launch command replace --no-enable-prefix-caching by --enable-prefix-caching, and restart"
 	}
-	fix.Predicted = reuseBound(share)
-	if len(fix.Predicted) > 0 {
-		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(fix.Predicted[0].High.V))
+	fix.Predicted = reuseBound(r)
+	if high := fix.Predicted[0].High; high.OK {
+		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(high.V))
 	} else {
-		fix.Why += " The gain is unknown until tried, and its bound too: the prefill share was not measured."
+		fix.Why += " The gain is unknown until tried, and so is its bound: prefills overlap all the time, or were not measured."
 	}
 	fix.Rejected = append(fix.Rejected, engine.Rejected{
 		What: "restructuring the prompts first", Why: "has no effect while caching is off; it is the step after",
@@ -214,7 +225,7 @@ func reshapePrompts(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 		Why:     fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused: the prompts differ from their beginning on. No flag of the server helps.", percent(r.Agg.HitRate.Or(0))),
 		Price:   []string{"a change of the clients' prompts"},
 	}
-	fix.Predicted = reuseBound(share)
+	fix.Predicted = reuseBound(r)
 	b := r.Facts.BlockSize
 	switch {
 	case !prompt.OK || !b.Known:
