@@ -116,7 +116,7 @@ type Page struct {
 	Ranks     []Rank // in order of rank name
 
 	StartTime stat.Opt // process_start_time_seconds, Unix
-	Created   stat.Opt // newest *_created of the vllm families, Unix
+	Created   stat.Opt // newest *_created of the counters that exist from the start, Unix
 
 	Model  string   // model_name of the series used
 	Models []string // every model_name on the page, sorted

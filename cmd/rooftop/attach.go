@@ -17,6 +17,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
 	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -44,6 +45,9 @@ func (a *attached) close() {
 		_ = a.gpus.Close()
 	}
 }
+
+// firstPageTries is how often a damaged first page is asked for.
+const firstPageTries = 3
 
 // metricsPage fetches the page over the shared client.
 type metricsPage struct{ client *collect.Client }
@@ -138,17 +142,25 @@ func reachable(at netip.AddrPort) string {
 }
 
 // firstPage makes sure that a vLLM answers, with one sentence where it does not.
+// A page that came damaged is asked for again: a run treats it as a gap too.
 func (a *attached) firstPage(ctx context.Context, model string) error {
-	body, err := a.pages.Page(ctx, nil)
-	if err != nil {
+	var page engine.Page
+	for try := 1; ; try++ {
+		body, err := a.pages.Page(ctx, nil)
 		if ctx.Err() != nil {
 			return exit(signalOf(ctx))
 		}
-		return fail(exitUnreachable, err)
-	}
-	var page engine.Page
-	if err := vllm.NewReader(model).Parse(body, &page); err != nil {
-		return fail(exitUnreachable, fmt.Errorf("%s: %w", a.target.Metrics(), err))
+		if err != nil {
+			return fail(exitUnreachable, err)
+		}
+		err = vllm.NewReader(model).Parse(body, &page)
+		if err == nil {
+			break
+		}
+		damaged := errors.Is(err, promtext.ErrTruncated) || errors.Is(err, promtext.ErrMalformed)
+		if !damaged || try == firstPageTries {
+			return fail(exitUnreachable, fmt.Errorf("%s: %w", a.target.Metrics(), err))
+		}
 	}
 	if model != "" && !slices.Contains(page.Models, model) {
 		return nil // the name is for the catalog; the page's own model is measured

@@ -212,7 +212,9 @@ func put(args map[string]string, name, value string) {
 	if _, found := args[name]; found || value == "" || value == "None" {
 		return
 	}
-	args[name] = clip(strings.TrimPrefix(value, "torch."))
+	if v := clip(strings.TrimPrefix(value, "torch.")); v != "" {
+		args[name] = v
+	}
 }
 
 // topLevel splits at commas outside of brackets and quotes.
