@@ -24,7 +24,8 @@ type Aggregate struct {
 	Power    stat.Opt // W, all GPUs
 
 	// Active windows, pooled by observation.
-	Hist [NumHists]stat.Delta
+	Hist      [NumHists]stat.Delta
+	HistNames [NumHists]string // wire names, of the last evaluable window
 	// Lifetime is the mean since the server's start at the last page, used and
 	// labelled only where no window saw an observation.
 	Lifetime [NumHists]stat.Opt

@@ -61,6 +61,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 			continue
 		}
 		a.Windows.Evaluable++
+		a.HistNames = w.HistNames
 		ranks = max(ranks, len(w.Ranks))
 		seconds := w.Seconds()
 		kv.add(w.KV, seconds)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -176,6 +177,20 @@ func TestAggregationWeightsByTimeAndPoolsByObservation(t *testing.T) {
 	}
 	if a.KVPeak.V != 0.9 {
 		t.Errorf("KV peak %v is below the landing value 0.9", a.KVPeak)
+	}
+}
+
+func TestAnInterTokenLatencyThatStandsInForTPOTSaysSo(t *testing.T) {
+	for name, want := range map[string]bool{"vllm:time_per_output_token_seconds": true, "vllm:request_time_per_output_token_seconds": false, "": false} {
+		windows := busy(3)
+		for i := range windows {
+			windows[i].HistNames[HistTPOT] = name
+			windows[i].Hist[HistTPOT] = stat.Delta{Bounds: []float64{1, 10}, Counts: []float64{4, 0}, Sum: 1, Count: 4, OK: true}
+		}
+		d := Diagnose(Request{Windows: windows})
+		if got := strings.Contains(d.Quantity("tpot_mean_s").Note, "inter-token latency"); got != want {
+			t.Errorf("%q: labelled = %v, want %v", name, got, want)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -39,8 +41,13 @@ func (q *quantities) put(name, unit string, v stat.Opt, from Origin, reason stri
 	q.list = append(q.list, n)
 }
 
+// note adds a remark to the quantity put last.
 func (q *quantities) note(text string) {
-	q.list[len(q.list)-1].Note = text
+	last := &q.list[len(q.list)-1]
+	if last.Note != "" {
+		text = last.Note + "; " + text
+	}
+	last.Note = text
 }
 
 // Reasons that several quantities share.
@@ -127,10 +134,19 @@ func (a *Aggregate) latencies(q *quantities) {
 			q.note("bucket width " + formatSeconds(res.V))
 		}
 	}
+	// Before 0.11 a page has no time per output token of whole requests; what
+	// stands in is an inter-token latency, and says so.
+	fallback := func() {
+		if name := a.HistNames[HistTPOT]; name != "" && !strings.Contains(name, "request_time_per_output_token") {
+			q.note("from time_per_output_token_seconds, which is an inter-token latency")
+		}
+	}
 	mean("ttft_mean_s", HistTTFT)
 	p99("ttft_p99_s", HistTTFT)
 	mean("tpot_mean_s", HistTPOT)
+	fallback()
 	p99("tpot_p99_s", HistTPOT)
+	fallback()
 	mean("itl_mean_s", HistITL)
 	p99("itl_p99_s", HistITL)
 	mean("e2e_mean_s", HistE2E)

@@ -60,9 +60,10 @@ type Window struct {
 	CPUKV       stat.Opt
 	Asleep      bool // asleep or paused at any poll
 
-	Rate  [NumCounters]stat.Opt // per second; absent on a fall
-	Delta [NumCounters]stat.Opt // gained in the window; absent on a fall
-	Hist  [NumHists]stat.Delta  // gained in the window
+	Rate      [NumCounters]stat.Opt // per second; absent on a fall
+	Delta     [NumCounters]stat.Opt // gained in the window; absent on a fall
+	Hist      [NumHists]stat.Delta  // gained in the window
+	HistNames [NumHists]string      // wire names they came from: a fallback has another meaning
 	// Lifetime is the cumulative mean at the last page, the documented fallback
 	// where nothing completed in the window. It is "since start": it is never
 	// pooled with window means.

@@ -281,6 +281,7 @@ func (w *Windower) close() *Window {
 	win.PrefixGauge = w.last.Gauges[GaugePrefixHitRate]
 	win.Stall = w.last.T - w.moved
 	win.Last = w.last.Counters
+	win.HistNames = w.last.HistNames
 	w.closeDeltas()
 	w.closeRanks()
 	win.CountedStep = countedStep(win)
