@@ -11,7 +11,13 @@ import (
 // answered) or all.
 type Aggregate struct {
 	Windows WindowCounts
-	Seconds float64 // of active windows
+	// Working is how many windows the figures of "active" windows are over. It is
+	// Windows.Active, or with Light those in which tokens moved: at a load so
+	// light that no window passes the documented gate.
+	Working int
+	Light   bool
+	Seconds float64 // of these windows
+	Ranks   int     // data-parallel ranks on the page, at least 1
 
 	// Active windows, time-weighted.
 	Running  stat.Opt // requests
@@ -31,12 +37,15 @@ type Aggregate struct {
 	Lifetime [NumHists]stat.Opt
 
 	// Evaluable windows.
-	KV        stat.Opt // time-weighted mean, ratio
-	KVPeak    stat.Opt // at least the last landing value
-	PromptLen stat.Opt // mean prompt tokens of requests finished in any evaluable window
-	OutputLen stat.Opt // mean generated tokens, likewise
-	VRAMPeak  stat.Opt
-	GPUs      []GPUSummary
+	KV     stat.Opt // time-weighted mean, ratio
+	KVPeak stat.Opt // at least the last landing value
+	// KVPerRequest is the share of one rank's pool that a running request holds,
+	// 0..1, over the same windows for both.
+	KVPerRequest stat.Opt
+	PromptLen    stat.Opt // mean prompt tokens of requests finished in any evaluable window
+	OutputLen    stat.Opt // mean generated tokens, likewise
+	VRAMPeak     stat.Opt
+	GPUs         []GPUSummary
 
 	// HitRate is the prefix-cache hit rate 0..1 over evaluable windows; absent
 	// with HitRateReason where there were no queries or the counters are

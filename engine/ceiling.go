@@ -68,11 +68,11 @@ func (r *Run) physical() {
 		why("needs " + strings.Join(missing, ", ") + notes(f))
 		return
 	}
-	if !a.Running.OK || a.Running.V <= 0 {
-		why("no request was running")
+	if a.Running.Or(0) <= 0 {
+		why("no request was seen running while tokens moved")
 		return
 	}
-	ranks := float64(max(1, f.DataParallel.Value))
+	ranks := float64(max(1, a.Ranks)) // those measured: a page may show fewer than the server has
 	m := roofline.Measured{
 		StepSeconds:  a.StepTime,
 		OutputPerS:   a.Rate[CounterGenerationTokens].Times(1 / ranks),
@@ -103,12 +103,12 @@ func (r *Run) physical() {
 	if f.MaxNumBatchedTokens.Known {
 		m.TokenBudget = stat.Some(float64(f.MaxNumBatchedTokens.Value))
 	}
-	context := r.context(m.Batch)
-	if !context.OK {
+	read, resident := r.context()
+	if !read.OK {
 		why("the mean context of a running request is not known: no KV usage and no prompt lengths")
 		return
 	}
-	m.Context = context.V
+	m.Context, m.Resident = read.V, resident
 	if a.PromptLen.OK && a.OutputLen.OK {
 		m.Workload = roofline.Workload{Prompt: a.PromptLen.V, Computed: a.PromptLen.V * (1 - a.HitRate.Or(0)), Output: a.OutputLen.V}
 		m.WorkloadKnown = true
@@ -124,7 +124,7 @@ func (r *Run) physical() {
 	}
 	operating.Assumptions = append(operating.Assumptions, assumed...)
 	c.Physical, r.Perf = &operating, perf
-	if g := a.Rate[CounterGenerationTokens]; g.OK && operating.Impossible(g.V) {
+	if g := a.Rate[CounterGenerationTokens]; g.OK && impossible(config, m, resident, int(ranks), g.V) {
 		c.Impossible = fmt.Sprintf("measured %.0f tok/s is above the ideal ceiling of %.0f tok/s: model, GPU, dtype or tensor parallelism is misread (%s, %s weights, %s, TP %d)",
 			g.V, operating.IdealTokensPerS.V, f.ModelSpec.ID, f.WeightDType.Value, f.GPU.Name, config.TP)
 		r.Perf = nil
@@ -132,19 +132,27 @@ func (r *Run) physical() {
 	}
 }
 
-// context is the mean resident context of a running request in tokens: what the
-// pool holds over the running ones. Shared prefix blocks count once, so it is a
-// lower bound; without a pool it is the mean prompt and half the output.
-func (r *Run) context(batch float64) stat.Opt {
+// impossible says whether a rate lies above the ideal ceiling whatever the
+// sequences read: the ceiling is taken at the shorter of both contexts.
+func impossible(c roofline.Config, m roofline.Measured, resident stat.Opt, ranks int, perS float64) bool {
+	m.Context = min(m.Context, resident.Or(m.Context))
+	o, _, err := c.Operate(m, ranks)
+	return err == nil && o.Impossible(perS)
+}
+
+// context is what a running request reads of the cache in a step, and what it
+// holds of the pool, in tokens. The pool counts shared prefix blocks once, so
+// what is held is a lower bound of what is read: each sequence reads its whole
+// context. Without a pool both are the mean prompt and half the output.
+func (r *Run) context() (read, resident stat.Opt) {
 	a, f := &r.Agg, r.Facts
-	var lengths stat.Opt
 	if a.PromptLen.OK {
-		lengths = stat.Some(a.PromptLen.V + a.OutputLen.Or(0)/2)
+		read = stat.Some(a.PromptLen.V + a.OutputLen.Or(0)/2)
 	}
-	if f.KVCapacityTokens.Known && a.KV.OK && batch > 0 && a.KV.V > 0 {
-		return stat.Some(a.KV.V * f.KVCapacityTokens.Value / batch).Max(stat.None)
+	if f.KVCapacityTokens.Known && a.KVPerRequest.Or(0) > 0 {
+		resident = a.KVPerRequest.Times(f.KVCapacityTokens.Value)
 	}
-	return lengths
+	return read.Max(resident), resident
 }
 
 func notes(f *Facts) string {

@@ -36,8 +36,11 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	}
 	var kv weighted
 	var evaluable [NumCounters]stat.Opt // summed deltas
+	var held, ran weighted              // KV usage and running where both were read
 	var prompt, output stat.Delta
-	ranks := 1
+	works := working(windows)
+	a.Light = works != nil
+	a.Ranks = 1
 	var gauge stat.Opt
 	for i := range windows {
 		w := &windows[i]
@@ -62,7 +65,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 		}
 		a.Windows.Evaluable++
 		a.HistNames = w.HistNames
-		ranks = max(ranks, len(w.Ranks))
+		a.Ranks = max(a.Ranks, len(w.Ranks))
 		seconds := w.Seconds()
 		kv.add(w.KV, seconds)
 		a.KVPeak = a.KVPeak.Max(w.KVPeak)
@@ -80,11 +83,17 @@ func Combine(windows []Window, f *Facts) Aggregate {
 				a.Lifetime[h] = w.Lifetime[h]
 			}
 		}
-		if !w.Active {
+		if w.Active {
+			a.Windows.Active++
+		} else if !a.Light || !works(w) {
 			continue
 		}
-		a.Windows.Active++
+		a.Working++
 		a.Seconds += seconds
+		if w.KV.OK && w.Running.OK {
+			held.add(w.KV, seconds)
+			ran.add(w.Running, seconds)
+		}
 		active.running.add(w.Running, seconds)
 		active.waiting.add(w.Waiting, seconds)
 		active.deferred.add(w.Deferred, seconds)
@@ -113,8 +122,31 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	a.GPUs = combineGPUs(windows)
 	a.combineStep(active.steps.mean())
 	a.combineReuse(&evaluable, gauge)
-	a.combinePrefill(f, ranks)
+	a.combinePrefill(f)
+	a.KVPerRequest = held.mean().Times(float64(a.Ranks)).Div(ran.mean())
 	return a
+}
+
+// working returns which windows count as work where none is active by the
+// documented gate (a light load: KV and GPU both below their limits): those in
+// which requests ran and tokens moved. Nil where a window is active, or where
+// nothing moved in any.
+func working(windows []Window) func(*Window) bool {
+	moved := func(w *Window) bool {
+		return w.Evaluable && w.Running.Or(0) > 0 && !w.Asleep &&
+			(w.Delta[CounterGenerationTokens].Or(0) > 0 || w.Delta[CounterPromptTokens].Or(0) > 0)
+	}
+	any := false
+	for i := range windows {
+		if windows[i].Active {
+			return nil
+		}
+		any = any || moved(&windows[i])
+	}
+	if !any {
+		return nil
+	}
+	return moved
 }
 
 // combineStep settles the run's step time. Inter-token latencies are pooled by
@@ -165,7 +197,7 @@ func (a *Aggregate) combineReuse(d *[NumCounters]stat.Opt, gauge stat.Opt) {
 
 // combinePrefill works out how fast prompts are computed (cached tokens left
 // out) and which share of a request's engine time that is.
-func (a *Aggregate) combinePrefill(f *Facts, ranks int) {
+func (a *Aggregate) combinePrefill(f *Facts) {
 	prompt, queries := a.Rate[CounterPromptTokens], a.Rate[CounterPrefixQueries]
 	switch {
 	case a.Rate[CounterPromptTokensComputed].OK:
@@ -183,7 +215,7 @@ func (a *Aggregate) combinePrefill(f *Facts, ranks int) {
 		a.PrefillShare = stat.Some(prefill.Sum / (prefill.Sum + decode.Sum))
 	}
 	if prefill.OK && a.Seconds > 0 {
-		a.PrefillBusy = stat.Some(prefill.Sum / a.Seconds / float64(ranks))
+		a.PrefillBusy = stat.Some(prefill.Sum / a.Seconds / float64(a.Ranks))
 	}
 }
 

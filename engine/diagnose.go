@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -42,7 +41,7 @@ func Diagnose(q Request) Diagnosis {
 	if load {
 		d.recommend()
 	}
-	d.Outcome, d.Doubt = outcome(&d, &r.Agg, load)
+	d.Outcome, d.Doubt = outcome(&d, &r, load)
 	if d.Outcome == OutcomeNotEvaluable && len(q.Windows) > 0 {
 		last := q.Windows[len(q.Windows)-1].Clone()
 		d.LastRaw = &last
@@ -224,6 +223,9 @@ func (d *Diagnosis) recommend() {
 			d.Recommendation = &Recommendation{Finding: f.ID, Fix: *f.Fix}
 			continue
 		}
+		if same(&d.Recommendation.Fix, f.Fix) {
+			continue // another cause, the same change
+		}
 		d.Runners = append(d.Runners, f.ID)
 	}
 	if d.Recommendation == nil {
@@ -237,6 +239,9 @@ func (d *Diagnosis) recommend() {
 		}
 	}
 }
+
+// same says whether two remedies are one change.
+func same(a, b *Fix) bool { return a.Flag != "" && a.Flag == b.Flag && a.To == b.To }
 
 // loaded says whether anything was asked of the server while it was watched.
 // Gauges of a sleeping engine do not count.
@@ -254,49 +259,6 @@ func loaded(windows []Window) bool {
 	return false
 }
 
-// outcome is the answer in one word, and what it leaves open.
-func outcome(d *Diagnosis, a *Aggregate, load bool) (Outcome, string) {
-	switch {
-	case d.Windows.Evaluable == 0:
-		return OutcomeNotEvaluable, ""
-	case d.Recommendation != nil:
-		return OutcomeRecommendation, ""
-	case !load:
-		return OutcomeNoLoad, ""
-	case d.Windows.Active == 0:
-		return OutcomeNotEvaluable, "requests were in, and in no window was the server seen working"
-	case d.Windows.Evaluable < leastWindows:
-		return OutcomeNotEvaluable, fmt.Sprintf("only %d of %d windows could be judged: too few to call the server healthy", d.Windows.Evaluable, d.Windows.Collected)
-	}
-	seats := d.finding(SeatSaturation)
-	if queue := a.Waiting.Div(a.Running.Plus(a.Waiting)); seats != nil && seats.State == NotEvaluable && queue.Or(0) >= doubtfulQueue {
-		why := fmt.Sprintf("%.0f %% of the requests wait, and whether the seats are the limit cannot be told: %s", 100*queue.V, seats.Reason)
-		for _, e := range seats.Evidence {
-			why += "; " + e.Text
-		}
-		return OutcomeNotEvaluable, why
-	}
-	var open []string
-	for _, id := range [...]FindingID{UnderBatching, KVPressure, SeatSaturation} {
-		if f := d.finding(id); f != nil && f.State == NotEvaluable {
-			open = append(open, fmt.Sprintf("%s (%s)", id, f.Reason))
-		}
-	}
-	if len(open) > 0 {
-		return OutcomeHealthy, "not judged: " + strings.Join(open, ", ")
-	}
-	return OutcomeHealthy, ""
-}
-
-const (
-	// leastWindows is how many evaluable windows "healthy" needs: as many as a
-	// rule needs to count.
-	leastWindows = 3
-	// doubtfulQueue is the share of waiting requests, R5's own, from which a
-	// server whose seats are unknown cannot be called healthy.
-	doubtfulQueue = 0.30
-)
-
 func (d *Diagnosis) finding(id FindingID) *Finding {
 	for i := range d.Findings {
 		if d.Findings[i].ID == id {
@@ -310,7 +272,18 @@ func (d *Diagnosis) finding(id FindingID) *Finding {
 func runNotes(r *Run) []string {
 	var out []string
 	a := &r.Agg
-	if a.Restarts > 0 {
+	if a.Light {
+		out = append(out, "light load: no window passes the documented gate (KV above 30 % or GPU above 20 %); the figures are over those in which tokens moved")
+	}
+	if refused := a.Rate[CounterAdmissionRejections]; refused.Or(0) > 0 {
+		out = append(out, fmt.Sprintf("the server refused %.2g requests a second by its admission limits (--max-num-queued-reqs, --max-num-queued-tokens): the queue on the page is shorter than the demand", refused.V))
+	}
+	if failing := a.Rate[CounterHTTP5xx]; failing.Or(0) > 0 {
+		out = append(out, fmt.Sprintf("the server answered %.2g requests a second with a 5xx error", failing.V))
+	}
+	if a.Restarts >= manyRestarts {
+		out = append(out, fmt.Sprintf("%d restarts were seen: if none happened, several servers answer behind this address; give each one's own", a.Restarts))
+	} else if a.Restarts > 0 {
 		out = append(out, fmt.Sprintf("the server restarted %s during the run; windows across a restart are left out", times(a.Restarts)))
 	}
 	if a.Failed > 0 {
@@ -329,6 +302,9 @@ func runNotes(r *Run) []string {
 	}
 	return out
 }
+
+// manyRestarts is how many restarts in one run make a load balancer likelier.
+const manyRestarts = 3
 
 // starved is the share of missed ticks above which a run's peaks are in doubt.
 const starved = 0.10

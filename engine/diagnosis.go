@@ -36,6 +36,9 @@ type Quantity struct {
 	Source Origin   `json:"source"`
 	Reason string   `json:"reason,omitempty"`
 	Note   string   `json:"note,omitempty"`
+	// AtLeast says that the value is a lower limit: the quantile lies above the
+	// page's last bucket.
+	AtLeast bool `json:"at_least,omitempty"`
 }
 
 // NamedQuantity is a quantity under its stable name (interfaces.md section 3).
@@ -115,7 +118,7 @@ type Diagnosis struct {
 	GPUs    []GPUSummary
 	Missing []Missing
 	Notes   []string // what else a reader must know: interrupted, starved, mixed models
-	// Last is set where no window was evaluable: the last raw window, so marked.
+	// LastRaw is set where no window was evaluable: the last raw window, so marked.
 	LastRaw *Window
 }
 

@@ -69,8 +69,9 @@ type Facts struct {
 	APIServerCount       Fact[int]
 	Speculative          Fact[bool]
 
+	Ranks       int // data-parallel ranks on the page, at least 1
 	GPUName     Fact[string]
-	GPUCount    Fact[int]     // GPUs of this server, all ranks
+	GPUCount    Fact[int]     // GPUs of the ranks that are measured
 	CostPerHour Fact[float64] // USD for the whole server
 	CostEst     bool          // cost is a catalog price
 
@@ -91,8 +92,6 @@ type Facts struct {
 	ClassicBytes     float64
 	ClassicBytesFrom string
 
-	// LoadedVRAM is true where a KV pool or a running request proves that the
-	// weights fit.
 	Local     bool   // the server's process was found on this machine
 	PID       int    // of the listening process, 0 unknown
 	Launch    string // the redacted command line as one string, "" unknown

@@ -23,7 +23,7 @@ var MeasuredNames = [...]string{
 	"output_tokens_mean", "waiting_deferred_mean", "swapped_mean", "cpu_kv_usage_mean",
 	"external_hit_rate", "lookup_ratio", "prefill_tokens_per_s", "prefill_share",
 	"total_generation_tokens", "total_requests", "temperature_peak_c", "api_server_cpu",
-	"http_5xx_per_s", "spec_acceptance",
+	"http_4xx_per_s", "rejections_per_s", "http_5xx_per_s", "spec_acceptance",
 }
 
 // quantities collects a diagnosis' numbers under their names, each with its
@@ -65,7 +65,7 @@ func measure(r *Run, windows []Window, gpuWhy string) []NamedQuantity {
 	var q quantities
 	rate := func(name, unit string, c Counter) {
 		why := whyFell
-		if a.Windows.Active == 0 {
+		if a.Working == 0 {
 			why = whyNoActive
 		}
 		q.put(name, unit, a.Rate[c], Measured, why)
@@ -75,7 +75,7 @@ func measure(r *Run, windows []Window, gpuWhy string) []NamedQuantity {
 	rate("requests_per_s", "req/s", CounterRequestSuccess)
 
 	activeWhy := whyNoPage
-	if a.Windows.Active == 0 {
+	if a.Working == 0 {
 		activeWhy = whyNoActive
 	}
 	q.put("running_mean", "req", a.Running, Measured, activeWhy)
@@ -114,7 +114,7 @@ func stepOrigin(from string) Origin {
 // a quantile has no fallback: a stale p99 is worse than none.
 func (a *Aggregate) latencies(q *quantities) {
 	why := func(h Hist) string {
-		if a.Windows.Active > 0 && !a.Hist[h].OK && !a.Lifetime[h].OK {
+		if a.Working > 0 && !a.Hist[h].OK && !a.Lifetime[h].OK {
 			return whyNoPage
 		}
 		return whyNoFinish
@@ -130,7 +130,11 @@ func (a *Aggregate) latencies(q *quantities) {
 	}
 	p99 := func(name string, h Hist) {
 		q.put(name, "s", a.P99(h), Measured, why(h))
-		if res := a.Hist[h].Resolution(0.99); res.OK {
+		switch res := a.Hist[h].Resolution(0.99); {
+		case a.Hist[h].Overflows(0.99):
+			q.list[len(q.list)-1].AtLeast = true
+			q.note("in the overflow bucket: above the page's last bound")
+		case res.OK:
 			q.note("bucket width " + formatSeconds(res.V))
 		}
 	}
@@ -154,12 +158,12 @@ func (a *Aggregate) latencies(q *quantities) {
 	mean("prefill_mean_s", HistPrefill)
 	mean("decode_mean_s", HistDecode)
 	front, absent := a.FrontEnd()
-	if a.Windows.Active == 0 {
+	if a.Working == 0 {
 		absent = whyNoActive
 	}
 	q.put("front_end_mean_s", "s", front, Derived, absent)
 	lost, absent := a.PreemptionLost()
-	if a.Windows.Active == 0 {
+	if a.Working == 0 {
 		absent = whyNoActive
 	}
 	q.put("preemption_lost_s", "s", lost, Derived, absent)
@@ -196,7 +200,11 @@ func (a *Aggregate) PreemptionLost() (stat.Opt, string) {
 	if !decode.OK || !out.OK || !steps.OK || out.V <= 1 {
 		return stat.None, "needs decode times, output lengths and counted steps"
 	}
-	return stat.Some(max(0, decode.V-(out.V-1)*steps.V)), ""
+	lost := decode.V - (out.V-1)*steps.V
+	if lost < 0 {
+		return stat.None, "too small to tell from noise"
+	}
+	return stat.Some(lost), ""
 }
 
 func (a *Aggregate) hardware(q *quantities, why string) {
@@ -299,7 +307,7 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 // extra lists what the interface does not name.
 func (a *Aggregate) extra(q *quantities, windows []Window) {
 	page, cached := whyNoPage, "which prompt tokens were cached is not known"
-	if a.Windows.Active == 0 {
+	if a.Working == 0 {
 		page, cached = whyNoActive, whyNoActive
 	}
 	q.put("output_tokens_mean", "tok", a.OutputLen, Measured, whyNoFinish)
@@ -325,6 +333,8 @@ func (a *Aggregate) extra(q *quantities, windows []Window) {
 	}
 	q.put("temperature_peak_c", "C", hottest, Measured, whyNoGPU)
 	q.put("api_server_cpu", "cores", a.Rate[CounterProcessCPUSeconds], Measured, page)
+	q.put("http_4xx_per_s", "1/s", a.Rate[CounterHTTP4xx], Measured, page)
+	q.put("rejections_per_s", "1/s", a.Rate[CounterAdmissionRejections], Measured, "no admission limit refused anything, or this release has none")
 	q.put("http_5xx_per_s", "1/s", a.Rate[CounterHTTP5xx], Measured, page)
 	q.put("spec_acceptance", "ratio", a.Rate[CounterSpecAccepted].Div(a.Rate[CounterSpecDraftTokens]), Derived, "no speculative decoding")
 }

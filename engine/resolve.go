@@ -43,7 +43,7 @@ var LaunchNames = [...]string{
 	"api_server_count", "async_scheduling", "block_size", "data_parallel_size", "device", "dtype",
 	"enable_chunked_prefill", "enable_expert_parallel", "enable_prefix_caching", "enforce_eager",
 	"gpu_memory_utilization", "kv_cache_dtype", "max_model_len", "max_num_batched_tokens",
-	"max_num_seqs", "num_gpu_blocks_override", "pipeline_parallel_size", "quantization",
+	"max_num_seqs", "num_gpu_blocks_override", "performance_mode", "pipeline_parallel_size", "quantization",
 	"speculative_config", "tensor_parallel_size",
 }
 
@@ -63,6 +63,7 @@ type Inputs struct {
 	Server      ServerFacts
 	Page        *Page // the latest, nil before the first
 	Devices     []GPU // of the server; nil where none is readable
+	GPUsAssumed bool  // nothing told the server's GPUs from others of its machine
 	ModelConfig *catalog.Model
 	// ModelConfigFrom says where config.json was read; a flag or a file.
 	ModelConfigFrom Source
@@ -172,9 +173,12 @@ func asBool(s string) (bool, bool) {
 // then the default of the version.
 func lookup[T any](r *resolver, name, label string, parse parsed[T]) Fact[T] {
 	if text, from, ok := r.discovered(name); ok {
-		if v, good := parse(text); good {
-			return Know(v, from, "")
+		v, good := parse(text)
+		if !good {
+			// A value that is there and not understood is no reason for a default.
+			return Fact[T]{Note: fmt.Sprintf("%q of the server's %s is not understood", text, from)}
 		}
+		return Know(v, from, "")
 	}
 	if label != "" && label != "None" {
 		if v, good := parse(label); good {
@@ -203,7 +207,8 @@ func override[T comparable](r *resolver, name string, fact Fact[T], flag, env T)
 	if said == zero {
 		return fact
 	}
-	if fact.Known && fact.Source != FromDefault && fact.Source != FromCatalog && fact.Value != said {
+	certain := fact.Source != FromDefault && fact.Source != FromCatalog || r.launched()
+	if fact.Known && certain && fact.Value != said {
 		r.conflict("%s: %v from rooftop's %s contradicts %v from the server's %s; %v is used",
 			name, said, from, fact.Value, fact.Source, said)
 	}
@@ -319,16 +324,21 @@ func (r *resolver) parallel() {
 	} else {
 		f.APIServerCount = Fact[int]{Note: "the launch command is not readable"}
 	}
-	n := f.TensorParallel.Value * f.PipelineParallel.Value * f.DataParallel.Value
-	f.GPUCount = Know(n, FromDerived, "tensor x pipeline x data parallel")
+	f.Ranks = ranks
+	if d := len(r.in.Devices); d > 1 && !r.in.GPUsAssumed && !r.launched() && f.TensorParallel.Source == FromDefault && f.PipelineParallel.Source == FromDefault && d%ranks == 0 {
+		f.TensorParallel = Know(d/ranks, FromDerived, fmt.Sprintf("the server's processes hold %d GPUs", d))
+	}
+	// GPUs, price and ceilings are those of the ranks that are measured.
+	n := f.TensorParallel.Value * f.PipelineParallel.Value * ranks
+	f.GPUCount = Know(n, FromDerived, "tensor x pipeline parallel x ranks on the page")
 	if d := len(r.in.Devices); d > 0 && d != n {
-		f.GPUCount.Note = fmt.Sprintf("tensor x pipeline x data parallel; %d GPUs are read", d)
+		f.GPUCount.Note += fmt.Sprintf("; %d GPUs are read", d)
 	}
 }
 
 func (r *resolver) scheduler() {
 	f := &r.f
-	fact := lookup(r, "max_num_seqs", "", asInt)
+	fact := r.doubled(lookup(r, "max_num_seqs", "", asInt))
 	if p := r.in.Page; p != nil && len(p.Ranks) > 0 {
 		if g := p.Ranks[0].Gauges[GaugeMaxNumSeqs]; g.OK && g.V >= 1 {
 			if fact.Known && fact.Source != FromDefault && fact.Value != int(g.V) {
@@ -345,7 +355,7 @@ func (r *resolver) scheduler() {
 	} else if !f.MaxNumSeqs.Known {
 		f.MaxNumSeqs.Note = strings.TrimPrefix(f.MaxNumSeqs.Note+"; give -m", "; ")
 	}
-	f.MaxNumBatchedTokens = lookup(r, "max_num_batched_tokens", "", asInt)
+	f.MaxNumBatchedTokens = r.doubled(lookup(r, "max_num_batched_tokens", "", asInt))
 	f.PrefixCaching = lookup(r, "enable_prefix_caching", r.cache.EnablePrefixCaching, asBool)
 	f.ChunkedPrefill = lookup(r, "enable_chunked_prefill", r.cache.ChunkedPrefill, asBool)
 	f.EnforceEager = lookup(r, "enforce_eager", "", asBool)
@@ -369,6 +379,15 @@ func (r *resolver) scheduler() {
 			f.MaxNumBatchedTokens.Note = strings.TrimSuffix("assumed: the launch command is not readable; "+f.MaxNumBatchedTokens.Note, "; ")
 		}
 	}
+}
+
+// doubled applies --performance-mode throughput to a default: it doubles seats
+// and token budget where they are unset (vLLM 0.17 and newer).
+func (r *resolver) doubled(fact Fact[int]) Fact[int] {
+	if mode, _, ok := r.discovered("performance_mode"); ok && mode == "throughput" && fact.Source == FromDefault {
+		return Know(2*fact.Value, FromDefault, "doubled by --performance-mode throughput")
+	}
+	return fact
 }
 
 func (r *resolver) launched() bool { return r.in.Launch != nil || len(r.in.Server.Args) > 0 }

@@ -142,3 +142,53 @@ func TestAnAmbiguousGPUIsNotGuessed(t *testing.T) {
 		t.Errorf("GPU %+v", f.GPU)
 	}
 }
+
+func TestAValueThatIsNotUnderstoodIsNoReasonForADefault(t *testing.T) {
+	f := Resolve(Inputs{
+		Server: ServerFacts{Version: "0.20.0"}, Flags: Given{GPU: "NVIDIA L4"},
+		Launch: map[string]Setting{"max_num_batched_tokens": {Value: "many", Source: FromCmdline}},
+	})
+	if f.MaxNumBatchedTokens.Known || !strings.Contains(f.MaxNumBatchedTokens.Note, "many") {
+		t.Errorf("%+v: want unknown, with the value named", f.MaxNumBatchedTokens)
+	}
+}
+
+func TestPerformanceModeDoublesDefaults(t *testing.T) {
+	in := Inputs{Server: ServerFacts{Version: "0.20.0"}, Flags: Given{GPU: "NVIDIA L4"}, Launch: map[string]Setting{}}
+	plain := Resolve(in)
+	in.Launch = map[string]Setting{"performance_mode": {Value: "throughput", Source: FromCmdline}}
+	doubled := Resolve(in)
+	if doubled.MaxNumSeqs.Value != 2*plain.MaxNumSeqs.Value || doubled.MaxNumBatchedTokens.Value != 2*plain.MaxNumBatchedTokens.Value {
+		t.Errorf("seats %d and budget %d, want twice %d and %d", doubled.MaxNumSeqs.Value, doubled.MaxNumBatchedTokens.Value, plain.MaxNumSeqs.Value, plain.MaxNumBatchedTokens.Value)
+	}
+}
+
+func TestOneRankOfManyIsMeasuredAsOne(t *testing.T) {
+	f := Resolve(Inputs{
+		Page: pageWith(CacheConfig{}), Flags: Given{GPU: "NVIDIA H100 80GB HBM3"},
+		Launch: map[string]Setting{"data_parallel_size": {Value: "8", Source: FromCmdline}},
+	})
+	if f.DataParallel.Value != 8 || f.Ranks != 1 || f.GPUCount.Value != 1 {
+		t.Errorf("data parallel %d, ranks %d, GPUs %d; want 8, 1 and 1", f.DataParallel.Value, f.Ranks, f.GPUCount.Value)
+	}
+}
+
+func TestTensorParallelismFromTheServersOwnGPUs(t *testing.T) {
+	devices := make([]GPU, 4)
+	for i := range devices {
+		devices[i].Name = "NVIDIA H100 80GB HBM3"
+	}
+	if f := Resolve(Inputs{Devices: devices}); f.TensorParallel.Value != 4 || f.TensorParallel.Source != FromDerived {
+		t.Errorf("%+v: want 4, derived", f.TensorParallel)
+	}
+	if f := Resolve(Inputs{Devices: devices, GPUsAssumed: true}); f.TensorParallel.Value != 1 {
+		t.Errorf("%+v from GPUs that may be others'", f.TensorParallel)
+	}
+}
+
+func TestAFlagThatContradictsTheDefaultOfAKnownLaunchIsReported(t *testing.T) {
+	f := Resolve(Inputs{Launch: map[string]Setting{}, Flags: Given{TensorParallel: 4}})
+	if len(f.Conflicts) != 1 {
+		t.Errorf("conflicts %q, want the degree", f.Conflicts)
+	}
+}

@@ -83,7 +83,8 @@ type Window struct {
 	GPUs  []GPUWindow
 
 	// Scalars over GPUs: power summed, utilisation mean, VRAM the fullest GPU.
-	GPUUtil   stat.Opt
+	GPUUtil   stat.Opt // mean over GPUs
+	GPUBusy   stat.Opt // the busiest GPU's, which decides whether the server works
 	MemUtil   stat.Opt
 	DRAMUtil  stat.Opt
 	Power     stat.Opt // W, all GPUs

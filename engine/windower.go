@@ -103,9 +103,11 @@ func (w *Windower) Add(s *Sample) *Window {
 }
 
 // Flush closes what is left at the end of a run. It returns nil where that is
-// less than half a window: too little to weigh like the others.
+// less than half a window, too little to weigh like the others, and no scrape
+// failed in it.
 func (w *Windower) Flush() *Window {
-	if !w.open || w.first == nil || w.last.T-w.first.T < WindowLength/2 || w.win.Polls < WindowMinPolls {
+	failed := w.win.Failed > 0 // a server that died must not drop out of the record
+	if !w.open || !failed && (w.first == nil || w.last.T-w.first.T < WindowLength/2 || w.win.Polls < WindowMinPolls) {
 		return nil
 	}
 	w.edge = Sample{}
@@ -357,6 +359,7 @@ func (w *Windower) closeGPU() {
 			g.Mean[f] = w.gpus[i].mean[f].mean()
 		}
 		util.add(g.Mean[GPUUtil])
+		win.GPUBusy = win.GPUBusy.Max(g.Mean[GPUUtil])
 		mem.add(g.Mean[GPUMemUtil])
 		dram.add(g.Mean[GPUDRAMActive])
 		power.add(g.Mean[GPUPowerW])
@@ -418,14 +421,14 @@ func active(w *Window) bool {
 	if w.Running.Or(0) <= 0 || w.Asleep {
 		return false
 	}
-	if len(w.GPUs) == 0 || !w.GPUUtil.OK {
+	if len(w.GPUs) == 0 || !w.GPUBusy.OK {
 		generated, prompt := w.Delta[CounterGenerationTokens], w.Delta[CounterPromptTokens]
 		if !generated.OK && !prompt.OK {
 			return !w.KV.OK || w.KV.V > activeKV
 		}
 		return generated.Or(0) > 0 || prompt.Or(0) > 0
 	}
-	return w.GPUUtil.V > activeGPUUtil || w.KV.Or(0) > activeKV
+	return w.GPUBusy.V > activeGPUUtil || w.KV.Or(0) > activeKV
 }
 
 // Restarted says whether the server was restarted between two pages: its start

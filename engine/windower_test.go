@@ -10,6 +10,8 @@ import (
 
 const poll = PollInterval
 
+var inf = math.Inf(1)
+
 // pageAt is a page of one rank with the readings that most tests need.
 func pageAt(t time.Duration, running, waiting, kv, generated float64) *Page {
 	p := &Page{T: t, KVUsageMax: stat.Some(kv)}

@@ -361,6 +361,7 @@ func (a *attached) learnGPUs(ctx context.Context, o *options) error {
 	}
 	source.Keep(chosen.Positions)
 	a.gpus, a.how = source, chosen.How
+	a.header.Inputs.GPUsAssumed = chosen.Assumed
 	if chosen.Assumed {
 		a.miss("the server's own GPUs", chosen.How, "GPU readings may include other programs' GPUs")
 	}

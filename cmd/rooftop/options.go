@@ -20,6 +20,9 @@ import (
 // and a quarter of all, and the first of a run is often cut short.
 const minDuration = 8 * time.Second
 
+// maxDuration bounds what a run keeps: about 6 KB for each window of 2 s.
+const maxDuration = time.Hour
+
 // options are the flags of every command that measures a server.
 type options struct {
 	url         string
@@ -114,8 +117,8 @@ func (o *options) check() error {
 	switch {
 	case o.duration < minDuration:
 		return usage("--duration %v is too short: at least %v are needed for a verdict that is not noise", o.duration, minDuration)
-	case o.duration > 24*time.Hour:
-		return usage("--duration %v is too long: at most 24h", o.duration)
+	case o.duration > maxDuration:
+		return usage("--duration %v is too long: at most %v, which one diagnosis holds in memory; for longer, measure again", o.duration, maxDuration)
 	case o.flags.Changed("max-num-seqs") && o.maxNumSeqs < 1:
 		return usage("--max-num-seqs must be at least 1, not %d", o.maxNumSeqs)
 	case o.flags.Changed("tensor-parallel-size") && o.tp < 1:

@@ -93,6 +93,9 @@ type Workload struct {
 // Measured is what a run says of one replica; absent parts were not readable.
 type Measured struct {
 	Point
+	// Resident is what a sequence holds of the pool, tokens: shared prefix blocks
+	// count once. Absent, it is Context, what a sequence reads.
+	Resident      stat.Opt
 	StepSeconds   stat.Opt // mean step while busy
 	OutputPerS    stat.Opt // generated tokens per second
 	PrefillPerS   stat.Opt // computed prompt tokens per second

@@ -127,6 +127,13 @@ func (d *Delta) Quantile(q float64) Opt {
 	return None
 }
 
+// Overflows says whether the q-quantile lies above the last finite bound: its
+// Quantile is then a lower limit.
+func (d *Delta) Overflows(q float64) bool {
+	r := d.Resolution(q)
+	return r.OK && math.IsInf(r.V, 1)
+}
+
 // Resolution returns the width of the bucket that holds the q-quantile: how
 // far the true quantile may lie from Quantile. +Inf in the overflow bucket,
 // absent where the quantile is.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strconv"
+
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
@@ -14,6 +16,9 @@ func Settings(c *launch.Config) map[string]engine.Setting {
 		value, from, ok := c.Value(name)
 		if !ok {
 			continue
+		}
+		if n, _, ok := c.Int(name); ok {
+			value = strconv.Itoa(n) // vLLM reads 16K and 32k too
 		}
 		out[name] = engine.Setting{Value: value, Source: sources[from]}
 	}

@@ -164,7 +164,12 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 			}
 			return nil
 		}
-		s.boot = func(at time.Duration) float64 { return 1000 + 100*float64(at/(10*time.Second)) }
+		s.boot = func(at time.Duration) float64 {
+			if at > 10*time.Second {
+				return 1100
+			}
+			return 1000
+		}
 		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
 		notes := strings.Join(d.Notes, "; ")
 		if !strings.Contains(notes, "scrapes failed") || !strings.Contains(notes, "restarted") {

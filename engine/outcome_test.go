@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// queueing makes n windows in which a third of the requests wait.
+func queueing(n int) []Window {
+	w := busy(n)
+	for i := range w {
+		w[i].Running, w[i].Waiting = stat.Some(60), stat.Some(30)
+		w[i].Delta[CounterGenerationTokens] = stat.Some(100)
+	}
+	return w
+}
+
+func TestHealthyHasToBeEarned(t *testing.T) {
+	silent := busy(3)
+	for i := 0; i < 10; i++ {
+		silent = append(silent, Window{Failed: 8, LastErr: "connection refused"})
+	}
+	patchy := busy(6)
+	for i := range patchy {
+		patchy[i].Failed, patchy[i].Start = 5, 2*time.Second*time.Duration(i)
+	}
+	asleep := busy(5)
+	for i := range asleep {
+		asleep[i].Asleep, asleep[i].Active = true, false
+	}
+	short := append(busy(1), busy(9)...)
+	for i := range short[1:] {
+		short[1+i].Active, short[1+i].Running, short[1+i].RunningPeak = false, stat.Some(0), stat.Some(0)
+	}
+	deferred := queueing(5)
+	for i := range deferred {
+		deferred[i].Deferred = stat.Some(30)
+	}
+	for _, c := range []struct {
+		name    string
+		windows []Window
+		outcome Outcome
+		doubt   string
+	}{
+		{"a queue that nothing explains", queueing(5), OutcomeNotEvaluable, "33 % of the requests wait although"},
+		{"a deferred queue", deferred, OutcomeNotEvaluable, "no flag of capacity"},
+		{"a server that stopped answering", silent, OutcomeNotEvaluable, "stopped answering"},
+		{"a server that answers now and then", patchy, OutcomeNotEvaluable, "scrapes failed"},
+		{"two seconds of load", short, OutcomeNotEvaluable, "worked in only 1 of 10"},
+		{"an engine that sleeps", asleep, OutcomeNoLoad, "sleeps"},
+		{"enough quiet windows under load", busy(5), OutcomeHealthy, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Diagnose(Request{Windows: c.windows, Duration: 2 * time.Second * time.Duration(len(c.windows))})
+			if d.Outcome != c.outcome || !strings.Contains(d.Doubt, c.doubt) {
+				t.Errorf("%s, doubt %q; want %s with %q", d.Outcome, d.Doubt, c.outcome, c.doubt)
+			}
+		})
+	}
+}
+
+func TestIdleGapsDoNotChangeTheContext(t *testing.T) {
+	load := busy(4)
+	for i := range load {
+		load[i].Running, load[i].KV = stat.Some(10), stat.Some(0.5)
+	}
+	idle := busy(20)
+	for i := range idle {
+		idle[i].Active, idle[i].Running, idle[i].KV = false, stat.Some(0), stat.Some(0)
+	}
+	steady, gaps := Combine(load, &Facts{}), Combine(append(load, idle...), &Facts{})
+	if !near(steady.KVPerRequest.V, 0.05) || !near(gaps.KVPerRequest.V, 0.05) {
+		t.Errorf("share of the pool per request %v under load, %v with gaps; want 0.05 both", steady.KVPerRequest, gaps.KVPerRequest)
+	}
+}
+
+func TestALightLoadIsStillMeasured(t *testing.T) {
+	w := busy(5)
+	for i := range w {
+		w[i].Active = false // KV 5 %, GPU 10 %: the documented gate says no
+		w[i].Rate[CounterGenerationTokens], w[i].Delta[CounterGenerationTokens] = stat.Some(50), stat.Some(100)
+	}
+	d := Diagnose(Request{Windows: w})
+	if got := d.Quantity("generation_tokens_per_s").Value; got.V != 50 || d.Windows.Active != 0 || d.Outcome != OutcomeHealthy {
+		t.Errorf("%v tok/s, %d active, %s; want 50, 0 and healthy", got, d.Windows.Active, d.Outcome)
+	}
+	if !strings.Contains(strings.Join(d.Notes, " "), "light load") {
+		t.Errorf("notes %q do not say so", d.Notes)
+	}
+}
+
+func TestTheBusiestGPUDecidesWhetherTheServerWorks(t *testing.T) {
+	samples := ticks(9, poll, func(i int, at time.Duration) *Page { return pageAt(at, 4, 0, 0.1, float64(i)) })
+	for _, s := range samples {
+		devices := make([]GPU, 8)
+		for i := range devices {
+			devices[i].Index, devices[i].Fields[GPUUtil] = i, stat.Some(0)
+		}
+		devices[3].Fields[GPUUtil] = stat.Some(0.95)
+		s.GPU = &GPUReading{T: s.T, Devices: devices}
+	}
+	if !feed(samples...)[0].Active {
+		t.Error("one of eight GPUs at 95 % is not called active")
+	}
+}
+
+func TestAQuantileAboveTheLastBucketIsALowerLimit(t *testing.T) {
+	w := busy(3)
+	for i := range w {
+		w[i].Hist[HistTTFT] = stat.Delta{Bounds: []float64{5, 10, inf}, Counts: []float64{0, 0, 9}, Sum: 900, Count: 9, OK: true}
+	}
+	q := Diagnose(Request{Windows: w})
+	got := q.Quantity("ttft_p99_s")
+	if got.Value.V != 10 || !got.AtLeast || !strings.Contains(got.Note, "overflow") {
+		t.Errorf("p99 %+v: want at least 10 s", got)
+	}
+}
+
+func TestOneChangeIsNotProposedTwice(t *testing.T) {
+	fix := &Fix{Kind: KindFlag, Flag: "--kv-cache-dtype", To: "fp8"}
+	d := Diagnose(Request{Windows: busy(5), Rules: []Rule{
+		firing(SeatSaturation, GroupSeats, 5, 5, 0.9, fix), firing(KVPressure, GroupMemory, 5, 4, 0.9, fix),
+	}})
+	if len(d.Runners) != 0 {
+		t.Errorf("runners %v repeat the recommendation", d.Runners)
+	}
+}
