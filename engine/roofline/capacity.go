@@ -80,9 +80,9 @@ func (c Config) MaxSequences(context, util float64) float64 {
 	return math.Floor(c.poolBytes(util, c.overhead()) / stored)
 }
 
-// headsAllow reports whether vLLM can split the model's attention over t ranks:
+// HeadsAllow reports whether vLLM can split the model's attention over t ranks:
 // query heads divide, KV heads divide or are replicated evenly.
-func headsAllow(m *catalog.Model, t int) bool {
+func HeadsAllow(m *catalog.Model, t int) bool {
 	if t < 1 || m.Heads > 0 && m.Heads%t != 0 {
 		return false
 	}
@@ -110,7 +110,7 @@ func (c Config) MinTP(util float64) (physical, seed int, ok bool) {
 	for t := 1; t <= mostTP; t++ {
 		d := c
 		d.TP = t
-		if headsAllow(&c.Model, t) && d.poolBytes(util, c.overhead()) > 0 {
+		if HeadsAllow(&c.Model, t) && d.poolBytes(util, c.overhead()) > 0 {
 			return t, seed, true
 		}
 	}

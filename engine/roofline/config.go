@@ -155,7 +155,7 @@ type Operating struct {
 	StepTokens     float64  `json:"step_tokens"`
 	RidgeTokens    float64  `json:"ridge_tokens"`
 	// BestTokensPerS is the calibrated maximum over the batch sizes that seats
-	// and KV pool allow, at BestBatch.
+	// and KV pool allow, at BestBatch running requests; both of all replicas.
 	BestTokensPerS stat.Opt `json:"best_tokens_per_s"`
 	BestBatch      float64  `json:"best_batch"`
 	Assumptions    []string `json:"assumptions"`

@@ -53,10 +53,16 @@ func (p *Performance) RaiseSeats(to int) Gain {
 	if b <= m.Batch*(1+noticeable) {
 		return none("that many requests already run")
 	}
+	return p.predict(p.fuller(b))
+}
+
+// fuller is the change to a larger batch on the same pool.
+func (p *Performance) fuller(batch float64) change {
 	ch := p.unchanged()
-	ch.at = m.at(b)
-	ch.cap = b / m.Batch
-	return p.predict(ch)
+	ch.at = p.Measured.at(batch)
+	ch.worst = p.crowded(ch.at)
+	ch.cap = batch / p.Measured.Batch
+	return ch
 }
 
 // MoreKV predicts a KV pool of tokens for this replica: more sequences where
@@ -130,10 +136,7 @@ func (p *Performance) MoreConcurrency(to float64) Gain {
 	if b <= m.Batch*(1+noticeable) {
 		return none("seats and KV pool hold no more than run now")
 	}
-	ch := p.unchanged()
-	ch.at = m.at(b)
-	ch.cap = b / m.Batch
-	return p.predict(ch)
+	return p.predict(p.fuller(b))
 }
 
 // FP8KV predicts an 8-bit KV cache: half the bytes of a 16-bit one to read, and
@@ -150,33 +153,6 @@ func (p *Performance) FP8KV() Gain {
 	return p.predict(ch)
 }
 
-// FP8Weights predicts 8-bit weights with 8-bit products. Without fp8 units the
-// weights are widened on the fly, and published runs lost up to 15 %.
-func (p *Performance) FP8Weights() Gain {
-	m := &p.Measured
-	c := p.Config
-	if c.Weight.Bytes() <= catalog.FP8.Bytes() {
-		return none("the weights are 8 bit or narrower already")
-	}
-	ch := p.unchanged()
-	ch.config.Weight = catalog.FP8
-	pool := m.KVCapacity
-	if perToken := c.poolPerToken(); perToken > 0 {
-		pool.V += (c.TotalWeightBytes() - ch.config.TotalWeightBytes()) / perToken
-	}
-	ch.at = m.at(m.reach(m.MaxNumSeqs, pool))
-	g := p.predict(ch)
-	if eightBit(&c.GPU) == 0 {
-		g.Throughput.Low, g.Throughput.Mid = stat.Some(-0.15), stat.None
-		g.ITL.Mid, g.ITL.High, g.TTFT.Mid = stat.None, stat.Some(0.15), stat.None
-		g.Note = join(g.Note, "no fp8 units: weights are widened in every product")
-		return g
-	}
-	// Fp8 kernels are slow at some shapes: published gains start at nothing.
-	g.Throughput.Low = stat.Some(min(0, g.Throughput.Low.V))
-	return g
-}
-
 // NoEager predicts CUDA graphs instead of --enforce-eager.
 func (p *Performance) NoEager() Gain {
 	if !p.Config.Eager {
@@ -191,7 +167,7 @@ func (p *Performance) NoEager() Gain {
 func (p *Performance) TensorParallel(to int) Gain {
 	m := &p.Measured
 	c := p.Config
-	if !headsAllow(&c.Model, to) {
+	if !HeadsAllow(&c.Model, to) {
 		return Gain{Note: fmt.Sprintf("%d ranks cannot share the model's heads evenly", to)}
 	}
 	ch := p.unchanged()
@@ -216,6 +192,20 @@ func (p *Performance) TensorParallel(to int) Gain {
 // capacityUtil is the memory fraction at which pools of two degrees are
 // compared; their ratio hardly depends on it.
 const capacityUtil = 0.9
+
+// PrefillShare is the part of the modelled step's time, 0..1, that goes into
+// prefill: what would be saved if no prompt were computed. Absent where it is
+// not known how much prefill is computed.
+func (p *Performance) PrefillShare() stat.Opt {
+	m := &p.Measured
+	decode := m.Batch * m.PerSequence
+	if !m.PrefillPerS.OK && m.Tokens <= decode {
+		return stat.None
+	}
+	bare := m.Point
+	bare.Tokens = decode
+	return stat.Some(max(0, 1-p.seconds(p.Config, bare)/p.Now.Achievable.Total()))
+}
 
 // PrefixCaching predicts the share hit, 0..1, of prompt tokens served from the
 // cache instead of computed.

@@ -63,7 +63,7 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 		notes = append(notes, "step time not measured: predictions are not calibrated")
 	}
 	if best, rate := perf.best(); best > 0 {
-		o.BestBatch, o.BestTokensPerS = best, stat.Some(n*rate)
+		o.BestBatch, o.BestTokensPerS = n*best, stat.Some(n*rate)
 	}
 	o.Assumptions = notes
 	return o, perf, nil
@@ -153,14 +153,14 @@ func (m *Measured) at(batch float64) Point {
 	return p
 }
 
-// limit returns the batch that seats and KV pool allow at the measured context;
+// limit returns the batch that seats and KV pool allow at what a sequence holds;
 // absent where neither is known.
 func (m *Measured) limit() stat.Opt {
 	l := stat.None
 	if positive(m.MaxNumSeqs) {
 		l = m.MaxNumSeqs
 	}
-	if kv := m.KVCapacity.Div(stat.Some(m.Context)); positive(kv) && (!l.OK || kv.V < l.V) {
+	if kv := m.KVCapacity.Div(stat.Some(m.resident())); positive(kv) && (!l.OK || kv.V < l.V) {
 		l = kv
 	}
 	return l

@@ -13,6 +13,7 @@ type change struct {
 	relief  float64 // factor of throughput beside the step's: work that is no longer repeated
 	prefill float64 // factor of a prompt's own processing beside the step's
 	cap     float64 // throughput cannot grow by more than this factor; 0: no cap
+	worst   Point   // a slower point where the engine may run instead; Batch 0: none
 	note    string
 }
 
@@ -33,19 +34,23 @@ const (
 
 // predict turns a change into ranges. What the model does not explain of the
 // measured step may be a factor of everything (slower kernels) or a fixed time
-// (the host); the two are the ends and half of each is the middle.
+// (the host); the two are the ends and fixedShare is the middle.
 func (p *Performance) predict(ch change) Gain {
 	m := &p.Measured
 	was, is := p.Now.Achievable.Total(), p.seconds(ch.config, ch.at)
 	batch := ch.at.Batch / m.Batch
 	excess := max(0, min(p.Raw, scaleMost)-1) * was
-	step := func(fixed float64) float64 {
+	step := func(is, fixed float64) float64 {
 		factor := 1 + (1-fixed)*excess/was
 		return (is*factor + fixed*excess) / (was + excess)
 	}
-	rate := func(fixed float64) float64 { return batch / step(fixed) * ch.relief }
-	mid := rate(0.5)
+	rate := func(fixed float64) float64 { return batch / step(is, fixed) * ch.relief }
+	middle := p.fixedShare()
+	mid := rate(middle)
 	low, high := min(rate(0), rate(1)), max(rate(0), rate(1))
+	if ch.worst.Batch > 0 {
+		low = min(low, batch/step(p.seconds(ch.config, ch.worst), middle)*ch.relief)
+	}
 	g := Gain{Throughput: spread(low-1, mid-1, high-1), Note: ch.note}
 	g.Throughput.Low.V = max(-1, g.Throughput.Low.V)
 	if ch.cap > 0 {
@@ -55,12 +60,44 @@ func (p *Performance) predict(ch change) Gain {
 		return stat.Some(batch/max(1e-9, 1+throughput.V) - 1)
 	}
 	g.ITL = Range{itl(g.Throughput.High), itl(g.Throughput.Mid), itl(g.Throughput.Low)}
-	g.TTFT = p.firstToken(ch, mid, step(0.5))
+	g.TTFT = p.firstToken(ch, mid, step(is, middle))
 	if p.beyond() {
 		g.Throughput.Mid, g.ITL.Mid, g.TTFT.Mid = stat.None, stat.None, stat.None
 		g.Note = join(g.Note, fmt.Sprintf("steps are %.0f times slower than modelled: whatever causes that comes first", p.Raw))
 	}
 	return g
+}
+
+// fixedShare is how much of the unexplained time of a step the middle of a
+// prediction takes as fixed: half, less by the share of the step that computes.
+// A busy tensor core hides the host's work behind its own, and kernels slower
+// than modelled stay so at any batch.
+func (p *Performance) fixedShare() float64 {
+	a := &p.Now.Achievable
+	return 0.5 * (1 - over(a.Compute+a.Attention, a.Total()))
+}
+
+// crowded returns the point with the cache hits that a pool so much fuller would
+// still serve: cached prefixes live in what the running sequences leave free. A
+// point without a batch where pool or hits are unknown, or nothing would be lost.
+// A B200 server (Llama 70B, 16 seats, 88 % hits) gained 113 % with 223 running
+// instead of 16, where unchanged hits would have given three times that.
+func (p *Performance) crowded(at Point) Point {
+	m := &p.Measured
+	if !positive(m.KVCapacity) || !m.WorkloadKnown || m.Workload.Computed <= 0 || m.Workload.Prompt <= m.Workload.Computed {
+		return Point{}
+	}
+	free := func(batch float64) float64 { return max(0, 1-batch*m.resident()/m.KVCapacity.V) }
+	now, then := free(m.Batch), free(at.Batch)
+	if then >= now {
+		return Point{}
+	}
+	computed := m.Workload.Prompt - (m.Workload.Prompt-m.Workload.Computed)*then/now
+	decode := at.Batch * m.PerSequence
+	at.Tokens = decode + (at.Tokens-decode)*computed/m.Workload.Computed
+	at.PrefillContext = m.Workload.Prompt - computed/2
+	at.Chunk = min(m.TokenBudget.Or(defaultChunk), computed)
+	return at
 }
 
 // spread makes the range of a relative change: of a benefit, half of its low end
@@ -124,17 +161,20 @@ func (m *Measured) queue() stat.Opt {
 	return q
 }
 
-// finalContext is the resident context of a sequence at its end: a pool that
+// resident is what a sequence holds of the pool, in tokens.
+func (m *Measured) resident() float64 { return m.Resident.Or(m.Context) }
+
+// finalContext is what a sequence holds of the pool at its end: a pool that
 // holds fewer of these preempts.
 func (m *Measured) finalContext() float64 {
 	if m.WorkloadKnown {
-		return m.Context + m.Workload.Output/2
+		return m.resident() + m.Workload.Output/2
 	}
-	return m.Context
+	return m.resident()
 }
 
 // holds returns how many sequences a pool of tokens holds to their end; absent
-// where the pool or the context is unknown.
+// where the pool is.
 func (m *Measured) holds(pool stat.Opt) stat.Opt {
 	return pool.Div(stat.Some(m.finalContext()))
 }
