@@ -93,10 +93,19 @@ func modelled(r *engine.Run, change func(*roofline.Performance) roofline.Gain) g
 	return gain{Gain: change(r.Perf), known: true}
 }
 
+// unmodelled says in short why the run has no physical model.
+func unmodelled(r *engine.Run) string {
+	why, _, _ := strings.Cut(r.PerfReason, " (")
+	if why == "" {
+		return "no physical model of this run"
+	}
+	return "no physical model of this run, " + why
+}
+
 func raiseSeats(r *engine.Run, p *pool, to int) gain {
 	if r.Perf == nil {
 		queueShare := r.Agg.Mean(engine.HistQueue).Div(r.Agg.Mean(engine.HistTTFT))
-		return gain{Gain: roofline.RaiseSeatsBlind(p.running, p.queued, to, p.holds, queueShare)}
+		return gain{Gain: roofline.RaiseSeatsBlind(p.running, p.queued, to, p.holds, queueShare, unmodelled(r))}
 	}
 	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.RaiseSeats(to) })
 }
@@ -109,7 +118,7 @@ func lowerSeats(r *engine.Run, to int) gain {
 // are raised with it, they are no limit.
 func moreConcurrency(r *engine.Run, p *pool, to float64, raised bool) gain {
 	if r.Perf == nil {
-		return gain{Gain: roofline.MoreConcurrencyBlind(p.running, to)}
+		return gain{Gain: roofline.MoreConcurrencyBlind(p.running, to, unmodelled(r))}
 	}
 	return modelled(r, func(m *roofline.Performance) roofline.Gain {
 		if !raised {

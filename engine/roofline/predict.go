@@ -69,25 +69,26 @@ func (p *Performance) predict(ch change) Gain {
 }
 
 // fixedShare is how much of the unexplained time of a step the middle of a
-// prediction takes as fixed: half, less by the share of the step that computes.
-// A busy tensor core hides the host's work behind its own, and kernels slower
-// than modelled stay so at any batch.
+// prediction takes as fixed: half where the step reads memory, falling to none
+// where at least half of it computes. A busy tensor core hides the host's work
+// behind its own, and kernels slower than modelled stay so at any batch.
 func (p *Performance) fixedShare() float64 {
 	a := &p.Now.Achievable
-	return 0.5 * (1 - over(a.Compute+a.Attention, a.Total()))
+	return max(0, 0.5-over(a.Compute+a.Attention, a.Total()))
 }
 
-// crowded returns the point with the cache hits that a pool so much fuller would
-// still serve: cached prefixes live in what the running sequences leave free. A
-// point without a batch where pool or hits are unknown, or nothing would be lost.
-// A B200 server (Llama 70B, 16 seats, 88 % hits) gained 113 % with 223 running
-// instead of 16, where unchanged hits would have given three times that.
+// crowded returns the point with the cache hits that it keeps at worst: cached
+// prefixes live in what running sequences leave free of the pool, and are lost
+// in proportion as less of it is left for each request. A point without a batch
+// where pool or hits are unknown, or nothing would be lost. On a B200 server
+// (Llama 70B) 88 % hits with 16 running had become 1 % with 223, and throughput
+// grew by 113 % where the same hits would have let it grow by 400 %.
 func (p *Performance) crowded(at Point) Point {
 	m := &p.Measured
 	if !positive(m.KVCapacity) || !m.WorkloadKnown || m.Workload.Computed <= 0 || m.Workload.Prompt <= m.Workload.Computed {
 		return Point{}
 	}
-	free := func(batch float64) float64 { return max(0, 1-batch*m.resident()/m.KVCapacity.V) }
+	free := func(batch float64) float64 { return max(0, m.KVCapacity.V/batch-m.resident()) }
 	now, then := free(m.Batch), free(at.Batch)
 	if then >= now {
 		return Point{}
