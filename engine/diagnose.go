@@ -47,6 +47,9 @@ func Diagnose(q Request) Diagnosis {
 		d.LastRaw = &last
 	}
 	d.Notes = append(d.Notes, runNotes(&r)...)
+	if why := aboveSeats(&r); why != "" {
+		d.Facts.Conflicts = append(d.Facts.Conflicts, why)
+	}
 	return d
 }
 
@@ -302,6 +305,27 @@ func runNotes(r *Run) []string {
 	}
 	return out
 }
+
+// aboveSeats says where more requests ran at once than there are seats: proof
+// that max_num_seqs is misread. A request or two above it is chunked prefill.
+func aboveSeats(r *Run) string {
+	seats := r.Facts.MaxNumSeqs
+	if !seats.Known {
+		return ""
+	}
+	most := 0.0
+	for i := range r.Windows {
+		w := &r.Windows[i]
+		most = max(most, w.RunningPeak.Or(0)/float64(max(1, len(w.Ranks))))
+	}
+	if most <= float64(seats.Value)+seatsTolerance {
+		return ""
+	}
+	return fmt.Sprintf("max_num_seqs: %.0f requests ran at once, more than the %d seats of the %s: that number is wrong", most, seats.Value, seats.Source)
+}
+
+// seatsTolerance is how many requests above the seats are no contradiction.
+const seatsTolerance = 2
 
 // manyRestarts is how many restarts in one run make a load balancer likelier.
 const manyRestarts = 3

@@ -221,3 +221,14 @@ func TestHitRate(t *testing.T) {
 		})
 	}
 }
+
+func TestMoreRunningThanSeatsIsAContradiction(t *testing.T) {
+	w := busy(5)
+	for i := range w {
+		w[i].RunningPeak = stat.Some(30)
+	}
+	d := Diagnose(Request{Windows: w, Facts: Facts{MaxNumSeqs: Know(16, FromFlag, "")}})
+	if len(d.Facts.Conflicts) != 1 {
+		t.Errorf("conflicts %q, want the seats", d.Facts.Conflicts)
+	}
+}

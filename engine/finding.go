@@ -128,4 +128,7 @@ type Finding struct {
 type Recommendation struct {
 	Finding FindingID `json:"finding"`
 	Fix
+	// Launch is the server's whole launch command with the change made, secrets
+	// redacted; "" where the launch is not known or no flag is the remedy.
+	Launch string `json:"launch"`
 }

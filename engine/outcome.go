@@ -30,7 +30,7 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	case d.Windows.Evaluable == 0:
 		return OutcomeNotEvaluable, ""
 	case d.Recommendation != nil:
-		return OutcomeRecommendation, ""
+		return OutcomeRecommendation, silence(d, r)
 	}
 	if why := silence(d, r); why != "" {
 		return OutcomeNotEvaluable, why

@@ -76,8 +76,11 @@ func (r *resolver) hardware() {
 		return
 	}
 	f.GPU, f.GPUKnown = g, true
-	if g.Vendor == "cpu" {
+	switch {
+	case g.Vendor == "cpu":
 		f.Device = Know("cpu", from, "")
+	case r.in.OnCPU:
+		r.conflict("gpu: %s from rooftop's %s, but the server says that it runs on a CPU: ceilings are those of %s all the same", g.Name, from, g.Name)
 	}
 	if len(r.in.Devices) > 0 && from != FromGPU {
 		if seen, err := r.cat.FindGPU(r.in.Devices[0].Name, vram); err == nil && seen.Name != g.Name {

@@ -51,7 +51,7 @@ func (r *resolver) model() {
 // path behind the served name beats the name.
 func (r *resolver) modelSpec(said string) {
 	f := &r.f
-	if r.in.ModelConfig != nil {
+	if r.in.ModelConfig != nil && (said == "" || r.in.ModelConfigFrom == FromFlag) {
 		f.ModelSpec, f.ModelKnown, f.ModelFrom = *r.in.ModelConfig, true, r.in.ModelConfigFrom
 		if f.ModelSpec.ID == "" {
 			f.ModelSpec.ID = f.ModelPath.Value
@@ -70,6 +70,7 @@ func (r *resolver) modelSpec(said string) {
 		spec, err := r.cat.FindModel(name)
 		if err == nil {
 			f.ModelSpec, f.ModelKnown, f.ModelFrom = spec, true, FromCatalog
+			r.compareModels(spec)
 			return
 		}
 		if first == nil {
@@ -81,6 +82,20 @@ func (r *resolver) modelSpec(said string) {
 		note = first.Error()
 	}
 	f.ParamsTotal.Note, f.ParamsActive.Note = note, note
+}
+
+// sameModel is how far two counts of one model's parameters may lie apart.
+const sameModel = 0.10
+
+// compareModels reports a model that was named and is not the one served.
+func (r *resolver) compareModels(named catalog.Model) {
+	own := r.in.ModelConfig
+	if own == nil || own.TotalParams <= 0 || named.TotalParams <= 0 {
+		return
+	}
+	if ratio := named.TotalParams / own.TotalParams; ratio > 1+sameModel || ratio < 1/(1+sameModel) {
+		r.conflict("model: %s has %.3g B parameters, the served model's config.json %.3g B; %s is used", named.ID, named.TotalParams/1e9, own.TotalParams/1e9, named.ID)
+	}
 }
 
 func (r *resolver) maxModelLen() Fact[int] {

@@ -192,3 +192,19 @@ func TestAFlagThatContradictsTheDefaultOfAKnownLaunchIsReported(t *testing.T) {
 		t.Errorf("conflicts %q, want the degree", f.Conflicts)
 	}
 }
+
+func TestWhatCannotBeTogetherIsReported(t *testing.T) {
+	own := catalog.Model{ID: "tiny", TotalParams: 25e6, NativeDType: catalog.BF16}
+	for _, c := range []struct {
+		name string
+		in   Inputs
+		want string
+	}{
+		{"a GPU for a server on a CPU", Inputs{OnCPU: true, Flags: Given{GPU: "NVIDIA L4"}}, "runs on a CPU"},
+		{"a model that is not the served one", Inputs{ModelConfig: &own, ModelConfigFrom: FromConfig, Flags: Given{Model: "meta-llama/Llama-3.1-8B-Instruct"}}, "config.json"},
+	} {
+		if f := Resolve(c.in); len(f.Conflicts) != 1 || !strings.Contains(f.Conflicts[0], c.want) {
+			t.Errorf("%s: conflicts %q, want one with %q", c.name, f.Conflicts, c.want)
+		}
+	}
+}

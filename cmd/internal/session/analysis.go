@@ -94,10 +94,14 @@ func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 	facts := a.Facts()
 	target := a.header.Target
 	target.Engine, target.EngineVersion, target.Model = facts.Engine.Value, facts.EngineVersion.Value, facts.Model.Value
-	return engine.Diagnose(engine.Request{
+	d := engine.Diagnose(engine.Request{
 		Started: a.header.Started, Duration: end.Duration, Version: version,
 		Target: target, Facts: facts, Windows: a.windows, Rules: rules.All(),
 		Missing: slices.Concat(a.header.Missing, end.Missing), GPUWhy: a.header.GPUWhy,
 		Notes: slices.Concat(end.Notes, a.header.Notes, a.ordered),
 	})
+	if r := d.Recommendation; r != nil && r.Kind == engine.KindFlag {
+		r.Launch = changedLaunch(a.header.Inputs.LaunchText, r.Flag, r.To)
+	}
+	return d
 }

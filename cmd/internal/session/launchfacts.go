@@ -30,3 +30,25 @@ var sources = map[launch.Source]engine.Source{
 	launch.ConfigFile: engine.FromConfig,
 	launch.Env:        engine.FromEnv,
 }
+
+// changedLaunch writes a launch command with one flag set to a value ("on" and
+// "off" for switches); "" where the command is unknown or would not be read
+// back. A flag of a config file is overridden on the command line.
+func changedLaunch(command, flag, value string) string {
+	if command == "" || flag == "" || value == "" {
+		return ""
+	}
+	c, err := launch.ParseCommand(command, nil, nil)
+	if err != nil {
+		return ""
+	}
+	switch value {
+	case "on":
+		c = c.With(flag, "true")
+	case "off":
+		c = c.Without(flag)
+	default:
+		c = c.With(flag, value)
+	}
+	return c.Shell()
+}
