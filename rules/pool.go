@@ -15,6 +15,7 @@ type pool struct {
 	queued   float64  // requests of one rank waiting for capacity, mean
 	peak     float64  // most requests of one rank that ran at once
 	usage    stat.Opt // share of the pool in use, mean
+	full     stat.Opt // the same at its peak
 	capacity stat.Opt // tokens of one rank
 	prompt   stat.Opt // mean prompt, tokens
 	output   stat.Opt // mean output, tokens
@@ -49,6 +50,7 @@ func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
 		p.peak = max(p.peak, w.RunningPeak.Or(w.Running.V)/p.ranks)
 		queue += queued(w).Or(0) * s
 		usage += w.KV.Or(0) * s
+		p.full = p.full.Max(kvPeak(w))
 		usageOK = usageOK || w.KV.OK
 		secs += s
 	}
@@ -131,6 +133,25 @@ func (p *pool) budget(hit stat.Opt) {
 		}
 		p.holds = stat.Some(p.running / p.usage.V / grow)
 	}
+	p.shown()
+}
+
+// shown corrects what the pool holds by what it was seen to hold: what ran at its
+// peak usage is proof, where mean lengths may be of other requests than those
+// that run, or share prefixes that nobody counts. A full pool proves nothing: it
+// runs so many because it refuses the others.
+func (p *pool) shown() {
+	if p.full.Or(0) <= 0 || p.full.V >= kvPressureUsage {
+		return
+	}
+	seen := p.running / p.full.V
+	if seen <= p.holds.Or(0) {
+		return
+	}
+	p.holds = stat.Some(seen)
+	if p.capacity.OK {
+		p.context = p.capacity.Div(p.holds)
+	}
 }
 
 // wanted returns the sequences of one rank that want to run at once: running
@@ -159,6 +180,16 @@ func (p *pool) whole() stat.Opt {
 		return stat.None
 	}
 	return stat.Some(math.Floor(p.holds.V + 1e-9))
+}
+
+// room returns the sequences, rounded down, with which the pool stays below
+// seatKVHeadroom: above it sweeps of real servers lose. Prefixes find no room to
+// stay cached, time to first token grows, and a burst preempts.
+func (p *pool) room() stat.Opt {
+	if !p.holds.OK {
+		return stat.None
+	}
+	return stat.Some(math.Floor(p.holds.V*seatKVHeadroom + 1e-9))
 }
 
 // always counts every window.

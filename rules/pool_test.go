@@ -40,12 +40,30 @@ func TestPool(t *testing.T) {
 		holds   stat.Opt
 	}{
 		{
-			"the end is longer than the resident mean", // 0.4 x 200,000 / 40 = 2,000; 3,000 + 250
+			"the end is longer than the resident mean", // 0.4 x 200,000 / 40 = 2,000; 2,000 + 250, at 45 % at most
+			func(w *engine.Window, _ *engine.Facts) {
+				setMean(w, engine.HistPromptTokens, 2000)
+				setCounter(w, engine.CounterPromptTokensCached, 0)
+				setKV(w, 0.4, 0.48)
+			},
+			stat.Some(2250), stat.Some(200000.0 / 2250),
+		},
+		{
+			"what ran is proof against lengths", // 40 at 45 % at most, whatever the prompts were
 			func(w *engine.Window, _ *engine.Facts) {
 				setMean(w, engine.HistPromptTokens, 3000)
 				setCounter(w, engine.CounterPromptTokensCached, 0)
 			},
-			stat.Some(3250), stat.Some(200000.0 / 3250),
+			stat.Some(2250), stat.Some(40 / 0.45),
+		},
+		{
+			"a full pool proves nothing", // 40 at 90 % of 200,000 x 0.9
+			func(w *engine.Window, _ *engine.Facts) {
+				setMean(w, engine.HistPromptTokens, 6000)
+				setCounter(w, engine.CounterPromptTokensCached, 0)
+				setKV(w, 0.9, 0.9)
+			},
+			stat.Some(6250), stat.Some(32),
 		},
 		{"the resident mean is longer than the end", func(*engine.Window, *engine.Facts) {}, stat.Some(2000), stat.Some(100)},
 		{
@@ -58,7 +76,7 @@ func TestPool(t *testing.T) {
 			func(w *engine.Window, _ *engine.Facts) {
 				w.Hist[engine.HistPromptTokens], w.Hist[engine.HistGenerationTokens] = stat.Delta{}, stat.Delta{}
 				setCounter(w, engine.CounterPromptTokensCached, 0)
-				setKV(w, 0.1, 0.1)
+				setKV(w, 0.24, 0.25)
 			},
 			stat.Some(1250), stat.Some(160),
 		},

@@ -279,8 +279,8 @@ func recommendable(d *engine.Diagnosis, windows []engine.Window) error {
 	}
 	run := engine.Run{Windows: windows, Agg: engine.Combine(windows, &d.Facts), Facts: &d.Facts}
 	p := poolOf(&run, func(w *engine.Window) bool { return checkSeatSaturation(w, &d.Facts).State == engine.Fired })
-	if p.holds.OK && float64(to) > p.holds.V+1e-9 {
-		return fmt.Errorf("%d seats where the pool holds %.1f", to, p.holds.V)
+	if p.holds.OK && float64(to) > 0.8*p.holds.V+1e-9 {
+		return fmt.Errorf("%d seats fill a pool of %.1f sequences above 80 %%", to, p.holds.V)
 	}
 	if float64(to) >= p.running+p.queued+coarseSeats {
 		return fmt.Errorf("%d seats for %.1f requests", to, p.running+p.queued)

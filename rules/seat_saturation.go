@@ -37,7 +37,7 @@ func seatSaturation() definition {
 			},
 			Formula: []string{
 				"seats needed = running + queued, rounded up to a size of which vLLM captures a CUDA graph (1, 2, 4, steps of 8 to 256, of 16 above), per rank",
-				"never more than the KV pool holds at the measured context, nor than max_num_batched_tokens",
+				"never more than fill the KV pool to " + percent(seatKVHeadroom) + " at the context they reach, nor than max_num_batched_tokens",
 				"gain = X(min(seats, running + queued, pool)) / X(running) - 1 of the physical model",
 			},
 			Confidence: []string{
@@ -132,12 +132,12 @@ func concludeSeatSaturation(r *engine.Run, t engine.Tally, f *engine.Finding) {
 func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 	need := max(seatsFor(p.running+p.queued), seatsFor(float64(seats)+1))
 	to, limits := seatLimits(r.Facts, p, need)
-	noRoom, held := "", p.whole()
+	noRoom, room := "", p.room()
 	switch {
 	case peak.OK && peak.V >= seatKVHeadroom:
 		noRoom = fmt.Sprintf("the KV pool is %s full at its peak: more seats would only preempt each other", percent(peak.V))
-	case held.OK && seatsWithin(held.V) <= seats:
-		noRoom = fmt.Sprintf("the KV pool holds no more than %s sequences at the context they reach", number(held.V))
+	case room.OK && seatsWithin(room.V) <= seats:
+		noRoom = fmt.Sprintf("%s fill the KV pool to %s at the context they reach", counted(room.V, "sequence", "sequences"), percent(seatKVHeadroom))
 	}
 	if noRoom != "" {
 		return poolBeforeSeats(r, p, seats, need, noRoom)
@@ -199,9 +199,9 @@ func poolBeforeSeats(r *engine.Run, p *pool, seats, need int, noRoom string) *en
 // reasons of each bound that holds.
 func seatLimits(f *engine.Facts, p *pool, need int) (to int, limits []string) {
 	to = need
-	if held := p.whole(); held.OK && float64(to) > held.V {
-		to = seatsWithin(held.V)
-		limits = append(limits, fmt.Sprintf("the KV pool holds %s sequences at the measured context", number(held.V)))
+	if room := p.room(); room.OK && float64(to) > room.V {
+		to = seatsWithin(room.V)
+		limits = append(limits, fmt.Sprintf("%s fill the KV pool to %s at the context they reach", counted(room.V, "sequence", "sequences"), percent(seatKVHeadroom)))
 	}
 	if b := f.MaxNumBatchedTokens; b.Known && to > b.Value {
 		to = seatsWithin(float64(b.Value))
@@ -210,12 +210,17 @@ func seatLimits(f *engine.Facts, p *pool, need int) (to int, limits []string) {
 	return to, limits
 }
 
+// slowerTokens says what a larger batch costs each request.
+func slowerTokens(g gain) string {
+	if g.ITL.Mid.OK && g.ITL.Mid.V > 0 {
+		return "each request's tokens come slower: inter-token latency " + change(g.ITL.Mid.V)
+	}
+	return "each request's tokens come slower as more share a step"
+}
+
 // seatPrice says what fuller steps cost.
 func seatPrice(p *pool, g gain, to int) []string {
-	slower := "each request's tokens come slower as more share a step"
-	if g.ITL.Mid.OK {
-		slower = "each request's tokens come slower: inter-token latency " + change(g.ITL.Mid.V)
-	}
+	slower := slowerTokens(g)
 	if !p.usage.OK {
 		return []string{slower, "how full the KV pool gets is not known: its usage could not be read"}
 	}

@@ -40,7 +40,7 @@ func underBatching() definition {
 				{"running / what pool and ridge hold", "<", underOccupancy, "ratio", fromDecisions},
 			},
 			Formula: []string{
-				"concurrency to reach = the least of the seats, the sequences that the KV pool holds at the measured context, and the ridge batch",
+				"concurrency to reach = the least of the seats, the sequences that fill the KV pool to " + percent(seatKVHeadroom) + " at the context they reach, and the ridge batch",
 				"ridge batch = tokens per step at which the linear layers take as long to compute as their weights to read; dense: peak FLOP/s x bytes per weight / (2 x memory bandwidth)",
 				"gain from the physical model as a closed loop: X(B) at the new concurrency over X(B) now",
 			},
@@ -152,14 +152,14 @@ func prefillBounded(w *engine.Window, f *engine.Facts) bool {
 // known: vLLM's default for most hardware.
 const prefillChunk = 2048.0
 
-// roomBeyondSeats returns the requests of one rank that the KV pool and the
-// ridge batch would both hold; absent where either is unknown.
+// roomBeyondSeats returns the requests of one rank that seatKVHeadroom of the KV
+// pool and the ridge batch would both hold; absent where either is unknown.
 func roomBeyondSeats(w *engine.Window, f *engine.Facts) stat.Opt {
 	ridge := ridgeBatch(f)
 	if !ridge.OK || !w.KV.OK || w.KV.V <= 0 {
 		return stat.None
 	}
-	held := w.Running.V / float64(ranks(w)) / w.KV.V
+	held := seatKVHeadroom * w.Running.V / float64(ranks(w)) / w.KV.V
 	return stat.Some(min(held, ridge.V))
 }
 
@@ -206,8 +206,8 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		room = stat.None
 		f.Reason = "all seats are taken, and they are fewer than a quarter of what pool and ridge would hold"
 	}
-	if held := p.whole(); held.OK && (!room.OK || held.V < room.V) {
-		room, bound = held, "the KV pool"
+	if held := p.room(); held.OK && (!room.OK || held.V < room.V) {
+		room, bound = held, percent(seatKVHeadroom)+" of the KV pool"
 	}
 	if ridge := ridgeBatch(facts); ridge.OK && (!room.OK || ridge.V < room.V) {
 		room, bound = stat.Some(math.Floor(ridge.V)), "the ridge batch"
@@ -232,7 +232,6 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 		Command: fmt.Sprintf("send more requests at once: about %s run now, up to %s fit", number(now), number(to)),
 		Why: fmt.Sprintf("The server has room that nobody uses: %s would hold %s requests at once and %s run. No flag of the server helps.",
 			bound, number(to), number(now)),
-		Price: []string{"each request's tokens come a little slower as more share a step"},
 	}
 	if full {
 		fix.Command += fmt.Sprintf("; raise --max-num-seqs to %d with it", seatsWithin(room))
@@ -243,11 +242,13 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 	}
 	if to <= now*(1+gainFloor) {
 		fix.To, fix.Command = fix.From, "send more requests at once"
-		fix.Why = fmt.Sprintf("Seats stand empty, but %s is full with the %s requests that run.", bound, number(now))
+		fix.Why = fmt.Sprintf("Seats stand empty, but %s takes no more than the %s requests that run.", bound, number(now))
+		fix.Price = []string{slowerTokens(gain{})}
 		fix.Withheld = fmt.Sprintf("%s holds no more than the %s requests that run already", bound, number(now))
 		return fix
 	}
 	g := moreConcurrency(r, p, to/p.ranks, full)
+	fix.Price = []string{slowerTokens(g)}
 	fix.Predicted = g.predictions()
 	fix.Why += g.sentence()
 	if g.worthless() {
