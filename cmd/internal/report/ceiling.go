@@ -2,8 +2,8 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -121,10 +121,38 @@ func (r *ceilingPage) head() {
 	r.title(r.input("model")+" on "+r.input("tensor_parallel_size")+nbsp+"×"+nbsp+r.input("gpu"), "all figures (est)")
 	parts := []string{
 		"weights" + nbsp + r.input("weight_dtype"), "KV" + nbsp + r.input("kv_cache_dtype"),
-		r.input("batch") + nbsp + "sequences of" + nbsp + r.input("context_tokens") + nbsp + "tokens",
+		sequences(r.input("batch")) + nbsp + "of" + nbsp + r.input("context_tokens") + nbsp + "tokens",
 		"prompts of" + nbsp + r.input("prompt_tokens") + nbsp + "tokens",
 	}
 	r.para(0, 2, r.text(muted, strings.Join(parts, nbsp+"· ")))
+}
+
+// sequences names a number of them.
+func sequences(n string) string {
+	if n == "1" {
+		return n + nbsp + "sequence"
+	}
+	return n + nbsp + "sequences"
+}
+
+// mostTP is the largest degree that roofline.Config.MinTP tries: two nodes of
+// eight GPUs.
+const mostTP = 16
+
+// leastTP says which tensor parallelism fits, where that is another than was
+// asked for, with the documented rule's answer where it differs.
+func (r *ceilingPage) leastTP() string {
+	p, s := &r.c.Physical, ""
+	switch {
+	case p.MinTP.OK && count(p.MinTP.V) != r.input("tensor_parallel_size"):
+		s = "; the least that fits is TP " + count(p.MinTP.V)
+	case !p.MinTP.OK:
+		s = fmt.Sprintf("; no tensor parallelism up to %d fits", mostTP)
+	}
+	if r.c.ClassicMinTP.OK && r.c.ClassicMinTP != p.MinTP {
+		s += " (the documented rule says " + count(r.c.ClassicMinTP.V) + ")"
+	}
+	return s
 }
 
 // fits says whether the weights leave room for a cache, and for how much.
@@ -133,27 +161,20 @@ func (r *ceilingPage) fits() {
 	weights := show(finite(stat.Some(p.WeightBytes/1e9)), "GB")
 	r.blank()
 	capacity := finite(p.KVCapacityTokens)
-	tp := ""
-	if p.MinTP.OK && count(p.MinTP.V) != r.input("tensor_parallel_size") {
-		tp = "; the least that fits is TP " + count(p.MinTP.V)
-	}
-	if r.c.ClassicMinTP.OK && p.MinTP.OK && r.c.ClassicMinTP != p.MinTP {
-		tp += " (the documented rule says " + count(r.c.ClassicMinTP.V) + ")"
-	}
 	switch {
 	case !capacity.OK:
 		r.para(0, 2, text{r.mark(muted, "not known"), r.span(body, " whether it fits: the GPU's memory is not in the catalog. Weights take "+weights)})
 	case !p.Fits:
-		r.para(0, 2, text{r.mark(bad, "does not fit:"), r.span(body, " the weights take "+weights+" and leave no room for a KV cache"+tp)})
+		r.para(0, 2, text{r.mark(bad, "does not fit:"), r.span(body, " the weights take "+weights+" and leave no room for a KV cache"+r.leastTP())})
 	default:
-		s := " the weights take " + weights + tp
+		s := " the weights take " + weights + r.leastTP()
 		r.para(0, 2, text{r.mark(ok, "fits:"), r.span(body, s)})
 		s = "the KV pool holds about " + significant(capacity.V) + nbsp + "tokens"
 		if p.KVCapacityLow.OK && p.KVCapacityHigh.OK {
 			s += " (" + significant(p.KVCapacityLow.V) + " to " + significant(p.KVCapacityHigh.V) + ")"
 		}
 		if n := finite(p.MaxSequences); n.OK {
-			s += ": " + strconv.Itoa(int(min(n.V, 1<<40))) + " sequences of that context"
+			s += ": " + sequences(whole(min(n.V, 1<<40))) + " of that context"
 		}
 		each, eachUnit := memory(p.KVBytesPerToken)
 		r.para(2, 2, r.text(body, s+"; "+each+nbsp+eachUnit+" a token"))
@@ -181,7 +202,7 @@ func (r *ceilingPage) rates() {
 	r.table(0, t)
 	r.bindings(p.Binding, p.TermsS)
 	if p.RidgeTokens.OK {
-		r.line(indent, r.text(body, "compute binds above "+count(p.RidgeTokens.V)+" tokens a step"))
+		r.line(indent, r.text(body, "bound by compute above "+count(p.RidgeTokens.V)+" tokens a step"))
 	}
 }
 

@@ -112,7 +112,7 @@ func (p *page) bindings(name string, terms roofline.Terms) {
 			shares = append(shares, t.name+nbsp+percent(share.V)+nbsp+"%")
 		}
 	}
-	t := text{p.span(body, "binds "), p.span(strong, binding(name))}
+	t := text{p.span(body, "bound by "), p.span(strong, binding(name))}
 	if len(shares) > 0 {
 		t = append(t, p.span(body, ": "+strings.Join(shares, ", ")+" of a step"))
 	}

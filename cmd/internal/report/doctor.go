@@ -47,9 +47,12 @@ func WriteDoctor(w io.Writer, checks []Check, o Options) error {
 		names = max(names, width(p.span(body, c.Name).s))
 	}
 	column := nameAt + min(names, p.width/4) + 2
-	gaps := 0
+	faults, gaps := 0, 0
 	for _, c := range checks {
-		if c.State == CheckWarn || c.State == CheckBad {
+		switch c.State {
+		case CheckBad:
+			faults++
+		case CheckWarn:
 			gaps++
 		}
 		t := c.State.tone()
@@ -64,10 +67,31 @@ func WriteDoctor(w io.Writer, checks []Check, o Options) error {
 		}
 	}
 	p.blank()
-	if gaps == 0 {
-		p.line(0, text{p.mark(ok, "everything that is there can be read")})
-	} else {
-		p.line(0, p.text(body, plural(gaps, "gap")+" of "+plural(len(checks), "check")+": rooftop works without, and says what is absent"))
-	}
+	p.line(0, p.checked(faults, gaps))
 	return p.flush()
+}
+
+// checked sums up: what is broken has to be seen to, a gap is lived with.
+func (p *page) checked(faults, gaps int) text {
+	const lived = "rooftop works without, and says what is absent"
+	switch {
+	case faults == 0 && gaps == 0:
+		return text{p.mark(ok, "everything that is there can be read")}
+	case faults == 0:
+		return p.text(body, plural(gaps, "gap")+": "+lived)
+	}
+	t := text{p.mark(bad, plural(faults, "fault")+":"), p.span(body, " see to that first")}
+	if gaps > 0 {
+		t = append(t, p.span(body, "; "+plural(gaps, "gap")+": "+lived))
+	}
+	return t
+}
+
+// DoctorSchema names the document that WriteDoctorJSON writes.
+const DoctorSchema = "rooftop.doctor/v1"
+
+// WriteDoctorJSON writes checks as one rooftop.doctor/v1 object, indented, with a
+// trailing newline.
+func WriteDoctorJSON(w io.Writer, checks []Check) error {
+	return encode(w, object{{"schema", DoctorSchema}, {"checks", clean(checks)}}, "  ")
 }

@@ -66,7 +66,8 @@ func (r *plain) fired(f *engine.Finding) {
 		line = append(line, r.span(muted, " → next in line"))
 	}
 	r.define(indent, stateColumn, text{r.mark(t, state)}, line)
-	if s := cmp.Or(f.Reason, f.Title); s != "" {
+	reason := strings.TrimPrefix(f.Reason, firedIn(f)+": ") // said in the line above
+	if s := cmp.Or(reason, f.Title); s != "" {
 		r.para(stateColumn, stateColumn, r.text(body, s))
 	}
 	if f.Fix != nil && f.Fix.Withheld != "" {
@@ -102,11 +103,17 @@ func (r *plain) rejected() {
 	}
 }
 
+// lastRaw is the window to show as it was read: the last one of a run without
+// any evaluable one, else nil.
+func lastRaw(d *engine.Diagnosis) *engine.Window {
+	if d.Windows.Evaluable > 0 {
+		return nil
+	}
+	return d.LastRaw
+}
+
 // missing lists what could not be read and what that switches off.
 func (r *plain) missing() {
-	if len(r.d.Missing) == 0 && r.d.LastRaw == nil {
-		return
-	}
 	if len(r.d.Missing) > 0 {
 		r.heading("Not read", "")
 		for _, m := range r.d.Missing {
@@ -117,7 +124,7 @@ func (r *plain) missing() {
 			r.para(indent, indent+2, t)
 		}
 	}
-	if w := r.d.LastRaw; w != nil {
+	if w := lastRaw(r.d); w != nil {
 		r.heading("Last raw window", "not evaluable, shown as it was read")
 		t := &table{}
 		for _, q := range []struct {

@@ -122,10 +122,20 @@ func (r *plain) put(b *block, g *gaps, label, name, tail string) {
 	if strings.HasPrefix(unit, "/") && unit != "/s" {
 		figure, unit = figure+unit, ""
 	}
-	rest := strings.Join([]string{unit, tail, est(q.Source), sinceStart(q)}, " ")
+	rest := strings.Join([]string{unit, tail, r.estimated(q), sinceStart(q)}, " ")
 	rest = strings.ReplaceAll(strings.Join(strings.Fields(rest), " "), " ,", ",")
 	b.figures++
-	b.add(r.label(body, label), cell{t: r.text(strong, figure), right: true}, cell{t: r.text(body, rest)})
+	b.add(r.label(body, label), cell{t: r.text(strong, atLeast(q)+figure), right: true}, cell{t: r.text(body, rest)})
+}
+
+// estimated is the mark of an estimate; one that rests on a catalog price has
+// the price's date.
+func (r *plain) estimated(q engine.Quantity) string {
+	f := &r.d.Facts
+	if q.Source == engine.Estimate && strings.HasPrefix(q.Unit, "USD") && f.CostEst && f.GPU.Price != nil && f.GPU.Price.AsOf != "" {
+		return "(est," + nbsp + f.GPU.Price.AsOf + ")"
+	}
+	return est(q.Source)
 }
 
 // sinceStart labels a cumulative mean that stands in for a run without an
@@ -201,7 +211,7 @@ func (r *plain) figure(b *block, g *gaps, label string, q engine.Quantity) cell 
 		return cell{t: r.text(muted, absent), right: true}
 	}
 	b.figures++
-	return cell{t: r.text(strong, nbsp+show(q.Value, q.Unit)), right: true}
+	return cell{t: r.text(strong, nbsp+shown(q)), right: true}
 }
 
 func (r *plain) machine(g *gaps) *block {

@@ -43,7 +43,7 @@ func Document(d *engine.Diagnosis) json.Marshaler {
 		{"gpus", gpuObjects(d.GPUs)},
 		{"missing", clean(d.Missing)},
 		{"notes", clean(d.Notes)},
-		{"last_raw_window", rawWindow(d.LastRaw)},
+		{"last_raw_window", rawWindow(lastRaw(d))},
 	}
 }
 
@@ -60,6 +60,9 @@ func measuredObject(d *engine.Diagnosis) object {
 	var o object
 	for _, q := range quantities(d) {
 		v := object{{"value", number(q.Value)}, {"unit", q.Unit}, {"source", q.Source}}
+		if q.AtLeast {
+			v = append(v, member{"at_least", true})
+		}
 		if q.Reason != "" {
 			v = append(v, member{"reason", q.Reason})
 		}

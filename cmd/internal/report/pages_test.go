@@ -59,6 +59,11 @@ func TestCeilingPlain(t *testing.T) {
 		c.Physical.Fits, c.Physical.KVCapacityTokens, c.Physical.MinTP = false, some(0), some(2)
 		return c
 	}
+	never := func() *Ceiling {
+		c := tight()
+		c.Physical.MinTP, c.ClassicMinTP = stat.None, some(42)
+		return c
+	}
 	unknown := func() *Ceiling {
 		c := l4(1)
 		c.Physical.KVCapacityTokens, c.Physical.MinTP, c.ClassicMinTP = stat.None, stat.None, stat.None
@@ -73,6 +78,7 @@ func TestCeilingPlain(t *testing.T) {
 		{"ceiling-80", func() *Ceiling { return l4(1) }, Options{Width: 80}},
 		{"ceiling-60-ascii-v", func() *Ceiling { return l4(2) }, Options{Width: 60, ASCII: true, Verbose: true}},
 		{"ceiling-tight-80", tight, Options{Width: 80}},
+		{"ceiling-never-80", never, Options{Width: 80}},
 		{"ceiling-unknown-80", unknown, Options{Width: 80}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,6 +142,8 @@ func TestDoctor(t *testing.T) {
 		"doctor-80":       {checks, Options{Width: 80}},
 		"doctor-60-ascii": {checks, Options{Width: 60, ASCII: true}},
 		"doctor-ok-80":    {checks[:1], Options{Width: 80}},
+		"doctor-gap-80":   {checks[:2], Options{Width: 80}},
+		"doctor-fault-80": {checks[2:3], Options{Width: 80}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -145,6 +153,36 @@ func TestDoctor(t *testing.T) {
 			checkWidth(t, b.String(), c.o.Width)
 			golden(t, name, b.Bytes())
 		})
+	}
+}
+
+func TestDoctorJSON(t *testing.T) {
+	s := schema(t, "doctor.v1.schema.json")
+	write := func(checks []Check) string {
+		var b bytes.Buffer
+		if err := WriteDoctorJSON(&b, checks); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	full := write([]Check{
+		{Name: "endpoint", State: CheckOK, Found: "answers <quickly>"},
+		{Name: "NVML", State: CheckBad, Found: "fails", Effect: "no GPU reading", Next: "reboot"},
+	})
+	for name, doc := range map[string]string{"checks": full, "none": write(nil)} {
+		if err := s.Validate(decoded(t, []byte(doc))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, key := range []string{`"name": "NVML"`, `"state": "bad"`, `"found": "fails"`, `"effect": "no GPU reading"`, `"next": "reboot"`, `"found": "answers <quickly>"`} {
+		if !strings.Contains(full, key) {
+			t.Errorf("the document lacks %s:\n%s", key, full)
+		}
+	}
+	for from, to := range map[string]string{"rooftop.doctor/v1": "rooftop.doctor/v0", `"state": "bad"`: `"state": "red"`, `"next"`: `"then"`} {
+		if s.Validate(decoded(t, []byte(strings.ReplaceAll(full, from, to)))) == nil {
+			t.Errorf("the schema accepts %s", to)
+		}
 	}
 }
 

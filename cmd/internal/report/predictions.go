@@ -64,16 +64,16 @@ func fromTo(now engine.Quantity, then stat.Opt) string {
 	case !now.Value.OK && !then.OK:
 		return ""
 	case !then.OK:
-		return show(now.Value, now.Unit)
+		return shown(now)
 	case !now.Value.OK:
 		return "→ " + show(then, now.Unit)
 	}
 	a, unitA := amount(now.Value.V, now.Unit)
 	b, unitB := amount(then.V, now.Unit)
 	if unitA == unitB {
-		return strings.TrimSpace(a + nbsp + "→" + nbsp + b + nbsp + unitA)
+		return strings.TrimSpace(atLeast(now) + a + nbsp + "→" + nbsp + b + nbsp + unitA)
 	}
-	return a + nbsp + unitA + nbsp + "→" + nbsp + b + nbsp + unitB
+	return atLeast(now) + a + nbsp + unitA + nbsp + "→" + nbsp + b + nbsp + unitB
 }
 
 // rising are the metrics of which more is better; of the others, latencies and

@@ -35,11 +35,23 @@ func finiteQuantity(q engine.Quantity) engine.Quantity {
 	case number(q.Value) != nil:
 		q.Reason = ""
 	case q.Value.OK:
-		q.Value, q.Reason = stat.None, "not a finite number"
+		q.Value, q.AtLeast, q.Reason = stat.None, false, "not a finite number"
 	default:
-		q.Reason = cmp.Or(q.Reason, "not measured")
+		q.AtLeast, q.Reason = false, cmp.Or(q.Reason, "not measured")
 	}
 	return q
+}
+
+// shown formats a quantity with its unit; a lower limit is marked as one.
+func shown(q engine.Quantity) string { return atLeast(q) + show(q.Value, q.Unit) }
+
+// atLeast is the sign before a value that is known to be larger, "" before
+// others.
+func atLeast(q engine.Quantity) string {
+	if q.AtLeast {
+		return ">" + nbsp
+	}
+	return ""
 }
 
 // unitOf is the unit of a name that was not measured, as its ending says.

@@ -60,7 +60,7 @@ func (r *plain) requestTime() {
 func (r *plain) timeRow(label string, q engine.Quantity, total float64, bar string) []cell {
 	return []cell{
 		{t: r.text(body, label)},
-		{t: r.text(strong, show(q.Value, q.Unit)), right: true},
+		{t: r.text(strong, shown(q)), right: true},
 		{t: r.text(body, strings.TrimSpace(percent(q.Value.V/total)+nbsp+"%")), right: true},
 		{t: text{r.span(accent, bar), r.span(muted, " "+sinceStart(q))}},
 	}

@@ -79,35 +79,55 @@ func hardware(f *engine.Facts) string {
 	return ""
 }
 
-// settings is the launch configuration in one line; -v has its sources.
+// assumed says that a fact is a fallback, which nothing that was read supports;
+// its note then begins so and names the remedy.
+func assumed[T any](f engine.Fact[T]) bool {
+	return f.Known && f.Source == engine.FromDefault && strings.HasPrefix(f.Note, "assumed")
+}
+
+// cacheAssumed says that the cache's type is a fallback: its own, or that of the
+// arithmetic which an "auto" follows where neither launch nor model tells it.
+func cacheAssumed(f *engine.Facts) bool {
+	follows := f.KVCacheDType.Known && strings.HasPrefix(f.KVCacheDType.Note, "auto")
+	return assumed(f.KVCacheDType) || follows && f.ComputeDType.Source == engine.FromDefault && !f.ModelKnown
+}
+
+// settings is the launch configuration in one line, fallbacks marked; -v has
+// its sources.
 func settings(f *engine.Facts) []string {
 	var s []string
+	put := func(text string, fallback bool) {
+		if fallback {
+			text += nbsp + "(assumed)"
+		}
+		s = append(s, text)
+	}
 	number := func(label string, v engine.Fact[int], worth int) {
 		if v.Known && v.Value >= worth {
-			s = append(s, label+nbsp+whole(float64(v.Value)))
+			put(label+nbsp+whole(float64(v.Value)), assumed(v))
 		}
 	}
-	word := func(label string, v engine.Fact[string]) {
+	word := func(label string, v engine.Fact[string], fallback bool) {
 		if v.Known && v.Value != "" {
-			s = append(s, label+nbsp+v.Value)
+			put(label+nbsp+v.Value, fallback)
 		}
 	}
 	number("seats", f.MaxNumSeqs, 1)
 	number("TP", f.TensorParallel, 1)
 	number("PP", f.PipelineParallel, 2)
 	number("DP", f.DataParallel, 2)
-	word("weights", f.WeightDType)
-	word("KV", f.KVCacheDType)
+	word("weights", f.WeightDType, assumed(f.WeightDType))
+	word("KV", f.KVCacheDType, cacheAssumed(f))
 	number("max"+nbsp+"len", f.MaxModelLen, 1)
 	if f.KVCapacityTokens.Known {
 		pool := "KV" + nbsp + "pool" + nbsp + significant(f.KVCapacityTokens.Value) + nbsp + "tok"
 		if strings.Contains(f.KVCapacityTokens.Note, "(est)") {
 			pool += nbsp + "(est)"
 		}
-		s = append(s, pool)
+		put(pool, assumed(f.KVCapacityTokens))
 	}
 	if f.PrefixCaching.Known {
-		s = append(s, "prefix"+nbsp+"caching"+nbsp+map[bool]string{true: "on", false: "off"}[f.PrefixCaching.Value])
+		put("prefix"+nbsp+"caching"+nbsp+map[bool]string{true: "on", false: "off"}[f.PrefixCaching.Value], assumed(f.PrefixCaching))
 	}
 	return s
 }

@@ -200,7 +200,7 @@ func (r *plain) physical() {
 		{"achievable", "s", stat.Some(p.StepAchievableS), ""},
 		{"measured", "s", r.value("step_time_s").Value, ""},
 		{"measured/achievable", "x", p.CalibrationRaw, "predictions use it within 0.8 to 3"},
-		{"tokens of a step", "tok", stat.Some(p.StepTokens), "compute binds above " + count(p.RidgeTokens)},
+		{"tokens of a step", "tok", stat.Some(p.StepTokens), "bound by compute above " + count(p.RidgeTokens)},
 	})
 	r.terms(p.TermsS, p.IdealTermsS)
 	for _, a := range p.Assumptions {
@@ -239,7 +239,7 @@ func (r *plain) measured() {
 		if !q.Value.OK {
 			figure, origin, note = muted, "", q.Reason
 		}
-		t.add(cell{t: r.text(body, q.Name)}, cell{t: r.text(figure, show(q.Value, q.Unit)), right: true},
+		t.add(cell{t: r.text(body, q.Name)}, cell{t: r.text(figure, shown(q.Quantity)), right: true},
 			cell{t: r.text(body, origin)}, cell{t: r.text(muted, note)})
 	}
 	r.table(indent, t)
