@@ -347,7 +347,7 @@ func (c *scenario) addGPU(block []int, words []string) error {
 		w := &c.windows[i]
 		g.Index = len(w.GPUs)
 		w.GPUs = append(w.GPUs, g)
-		w.GPUUtil = g.Mean[engine.GPUUtil]
+		w.GPUUtil, w.GPUBusy = g.Mean[engine.GPUUtil], w.GPUBusy.Max(g.Mean[engine.GPUUtil])
 	}
 	return nil
 }

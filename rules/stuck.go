@@ -14,11 +14,16 @@ const (
 	stuckSteps = 5                // and at least so many of the longest steps
 
 	stuckConfidence = 0.95
-	// stuckStaleConfidence stands where the gauge itself may be stale: before
+	// stuckDoubtConfidence stands where the gauge itself may be stale: before
 	// 0.13 vLLM refreshed gauges only when the engine stepped, so that a request
 	// aborted last stays on the page as running (issues 22545, 29928).
-	stuckStaleConfidence = 0.50
+	stuckDoubtConfidence = 0.30
 	stuckStaleBefore     = "0.13.0"
+
+	stuckKVInUse  = 0.03 // share of the KV pool from which requests certainly hold it
+	stuckKVEmpty  = 1e-6 // and below which none does: one request holds a block at least
+	stuckGPUIdle  = 0.05 // share of the time that the busiest GPU works, below
+	stuckDrainage = 0.5  // share of the earlier running requests below which the load has ended
 )
 
 func stuck() definition {
@@ -44,29 +49,75 @@ func stuck() definition {
 			Formula: []string{"longest step = the longest time between two moves of the counters while requests were in, or the p99 of inter-token latency where that is longer"},
 			Confidence: []string{
 				number(stuckConfidence),
-				fmt.Sprintf("%s where nothing waits and the version is before %s, whose gauges can stay at their last value after aborts", number(stuckStaleConfidence), stuckStaleBefore),
+				fmt.Sprintf("%s where it may be an idle server whose running gauge is stale: nothing waits, and the version is before %s or not known, or the KV pool reads empty, or the GPU is idle with less than %s of the pool in use", number(stuckDoubtConfidence), stuckStaleBefore, percent(stuckKVInUse)),
+				fmt.Sprintf("in that doubt not significant where less than %s of the earlier load is left: the load has ended", percent(stuckDrainage)),
 			},
-			Remedy: []string{"no flag: look at the states of the server's processes (T stopped, Z dead, D waiting for a device) and at its log, then restart it"},
+			Remedy: []string{
+				"no flag: look at the states of the server's processes (T stopped, Z dead, D waiting for a device) and at its log, then restart it",
+				"in doubt: send one request; a server that answers it was idle",
+			},
 			Limits: []string{"/health and /metrics go on answering with frozen numbers when the engine process is stopped or dead"},
 		},
 	}
 }
 
-// standstill returns the longest time in which requests were in and nothing
-// moved, the wait that it is held against, and what was in then.
-func standstill(r *engine.Run) (still, limit time.Duration, running, waiting float64) {
+// standstill is the longest time in which requests were in and nothing moved,
+// with what the page showed then.
+type standstill struct {
+	still            time.Duration
+	limit            time.Duration // from which it counts
+	running, waiting float64       // requests
+	kv               stat.Opt      // share of the pool
+	gpu              stat.Opt      // share of the time that the busiest GPU worked
+}
+
+func standstillOf(r *engine.Run) standstill {
+	var s standstill
 	longest := time.Duration(0)
 	for i := range r.Windows {
 		w := &r.Windows[i]
 		longest = max(longest, w.LongestStep)
-		if w.Stall > still && !w.Asleep {
-			still, running, waiting = w.Stall, w.Running.Or(0), w.Waiting.Or(0)
+		if w.Stall > s.still && !w.Asleep {
+			s.still, s.running, s.waiting, s.kv, s.gpu = w.Stall, w.Running.Or(0), w.Waiting.Or(0), w.KV, w.GPUBusy
 		}
 	}
 	if itl := r.Agg.P99(engine.HistITL); itl.OK {
 		longest = max(longest, time.Duration(itl.V*float64(time.Second)))
 	}
-	return still, max(stuckLeast, stuckSteps*longest), running, waiting
+	s.limit = max(stuckLeast, stuckSteps*longest)
+	return s
+}
+
+// doubt says why the standstill may be that of an idle server whose running
+// gauge is stale; "" where it cannot be.
+func (s *standstill) doubt(f *engine.Facts) string {
+	v := f.EngineVersion
+	switch {
+	case s.waiting > 0:
+		return ""
+	case !v.Known:
+		return "the version is not known, and releases before " + stuckStaleBefore + " can leave their running gauge behind"
+	case olderThan(v.Value, stuckStaleBefore):
+		return "vLLM " + v.Value + " can leave its running gauge behind"
+	case s.kv.OK && s.kv.V < stuckKVEmpty:
+		return "the KV pool reads empty, and a running request holds a block of it"
+	case s.kv.Or(0) < stuckKVInUse && s.gpu.OK && s.gpu.V < stuckGPUIdle:
+		return "the GPU is idle, and next to nothing is held of the KV pool"
+	}
+	return ""
+}
+
+// drained says whether only a rest of the load was left at the standstill: less
+// than half of what ran while the run still moved.
+func (s *standstill) drained(r *engine.Run) bool {
+	running, seconds := 0.0, 0.0
+	for i := range r.Windows {
+		if w := &r.Windows[i]; w.Evaluable && w.Progress && w.Running.Or(0) > 0 {
+			running += w.Running.V * w.Seconds()
+			seconds += w.Seconds()
+		}
+	}
+	return seconds > 0 && s.running < stuckDrainage*running/seconds
 }
 
 func judgeStuck(r *engine.Run, f *engine.Finding) {
@@ -74,11 +125,11 @@ func judgeStuck(r *engine.Run, f *engine.Finding) {
 		f.State, f.Reason, f.Missing = engine.NotEvaluable, inputWindow, []string{inputWindow}
 		return
 	}
-	still, limit, running, waiting := standstill(r)
+	s := standstillOf(r)
 	f.Evaluable = r.Agg.Windows.Evaluable
 	f.State = engine.NotFired
-	f.Reason = fmt.Sprintf("nothing moved for %s at most (limit %s)", seconds(still.Seconds()), seconds(limit.Seconds()))
-	if still < limit {
+	f.Reason = fmt.Sprintf("nothing moved for %s at most (limit %s)", seconds(s.still.Seconds()), seconds(s.limit.Seconds()))
+	if s.still < s.limit {
 		return
 	}
 	for i := range r.Windows {
@@ -87,33 +138,31 @@ func judgeStuck(r *engine.Run, f *engine.Finding) {
 		}
 	}
 	f.State, f.Significant, f.Confidence = engine.Fired, true, stuckConfidence
-	f.Reason = fmt.Sprintf("nothing moved for %s with %s running and %s waiting", seconds(still.Seconds()), number(running), number(waiting))
+	f.Reason = fmt.Sprintf("nothing moved for %s with %s running and %s waiting", seconds(s.still.Seconds()), number(s.running), number(s.waiting))
 	f.Evidence = append(f.Evidence,
-		evidence("standstill", stat.Some(still.Seconds()), "s", ">=", stat.Some(limit.Seconds()), engine.FromMeasured,
-			"no token and no step was counted for "+seconds(still.Seconds())+" while requests were in"),
-		measured("running", stat.Some(running), "req", counted(running, "request was", "requests were")+" running"),
-		measured("waiting", stat.Some(waiting), "req", counted(waiting, "request was", "requests were")+" waiting"))
-	if staleGauge(r, waiting) {
-		f.Confidence = stuckStaleConfidence
-		f.Evidence = append(f.Evidence, evidence("engine_version", stat.None, "", "", stat.None, r.Facts.EngineVersion.Source,
-			"vLLM "+r.Facts.EngineVersion.Value+" can leave its running gauge behind after an abort: send one request; if it is answered, the server is idle, not stuck"))
-	}
+		evidence("standstill", stat.Some(s.still.Seconds()), "s", ">=", stat.Some(s.limit.Seconds()), engine.FromMeasured,
+			"no token and no step was counted for "+seconds(s.still.Seconds())+" while requests were in"),
+		measured("running", stat.Some(s.running), "req", counted(s.running, "request was", "requests were")+" running"),
+		measured("waiting", stat.Some(s.waiting), "req", counted(s.waiting, "request was", "requests were")+" waiting"))
 	f.Fix = lookAtProcesses(r)
+	if why := s.doubt(r.Facts); why != "" {
+		f.Title = "Stuck engine, or idle with a stale gauge"
+		f.Confidence, f.Significant = stuckDoubtConfidence, !s.drained(r)
+		f.Reason += "; idle with a stale gauge, or stuck: send one request to tell"
+		f.Evidence = append(f.Evidence, measured("stale_gauge", stat.None, "", "nothing waits, and "+why+": the server may be idle"))
+		f.Fix = sendOne(&s)
+	}
 	setImpact(f, 5)
 }
 
-// staleGauge says whether the running gauge alone may be wrong.
-func staleGauge(r *engine.Run, waiting float64) bool {
-	v := r.Facts.EngineVersion
-	if waiting > 0 || !v.Known || !olderThan(v.Value, stuckStaleBefore) {
-		return false
+// sendOne is the fix in doubt: the one request that tells.
+func sendOne(s *standstill) *engine.Fix {
+	return &engine.Fix{
+		Kind:    engine.KindHost,
+		Command: "send one request: if it is answered, the server was idle and its running gauge stale; if not, the engine is stuck",
+		Why:     fmt.Sprintf("The page shows %s running and no movement. Whether the engine is stuck or idle cannot be told from it.", counted(s.running, "request", "requests")),
+		Price:   []string{"one request"},
 	}
-	for i := range r.Windows {
-		if r.Windows[i].Progress {
-			return false
-		}
-	}
-	return true
 }
 
 func lookAtProcesses(r *engine.Run) *engine.Fix {
