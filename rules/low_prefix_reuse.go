@@ -43,10 +43,12 @@ func lowPrefixReuse() definition {
 				{"running", ">", reuseRunning, "req", fromSeed},
 				{"recommended with caching on: mean prompt / block size", ">=", reuseBlocks, "", fromDecisions},
 				{"recommended with caching on: prefill share of engine time", ">=", reusePrefillShare, "ratio", fromDecisions},
+				{"recommended: gain at most", ">=", gainFloor, "ratio", fromDecisions},
 			},
 			Formula: []string{
 				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (" + number(reuseInflated) + " per prompt token and more)",
-				"gain = unknown until tried, at most 1 / (1 - busy) - 1 with busy = prefill seconds per second and rank; where that reaches 1, the physical model's bound",
+				"prefill share of engine time = the smaller of prefill seconds per second and rank (prefills overlap, so it may be all the time) and, of the physical model, 1 - step without prefill / step",
+				"gain = unknown until tried, at most 1 / (1 - share) - 1",
 			},
 			Confidence: []string{number(reuseConfidence) + " fixed"},
 			Remedy: []string{
@@ -139,7 +141,7 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		}
 	}
 	prompt, _ := lengths(r)
-	share := r.Agg.PrefillShare
+	share := prefillShare(r)
 	if off {
 		f.Evidence = append(f.Evidence, evidence("prefix_hit_rate", stat.None, "ratio", "", stat.None, facts.PrefixCaching.Source,
 			"prefix caching is off, so there is no hit rate"))
@@ -156,7 +158,7 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Evidence = append(f.Evidence, evidence("requests_per_s", r.Agg.Rate[engine.CounterRequestSuccess], "req/s", ">=", stat.Some(reuseRequests), engine.FromMeasured,
 		number(r.Agg.Rate[engine.CounterRequestSuccess].Or(0))+" requests finished per second"))
 	if share.OK {
-		f.Evidence = append(f.Evidence, measured("prefill_share", share, "ratio", "prefill is "+percent(share.V)+" of the requests' engine time"))
+		f.Evidence = append(f.Evidence, evidence("prefill_time_share", share, "ratio", "", stat.None, engine.FromDerived, "the engine spends "+percent(share.V)+" of its time on prefill at most"))
 	} else {
 		f.Missing = append(f.Missing, inputPrefill)
 	}
@@ -165,33 +167,52 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			percent(e.V)+" of the lookups in the external cache (KV connector) hit; they are not in the rate above"))
 	}
 	if off {
-		f.Fix = enableCaching(r, prompt)
+		f.Fix = enableCaching(r, prompt, share)
 	} else {
 		f.Fix = reshapePrompts(r, prompt, share)
 	}
 	setImpact(f, 2)
 }
 
-// reuseBound is the gain that reuse cannot exceed: all the time saved that has a
-// prefill in it. The share of a request's own time is no bound: its decode
-// seconds include waiting behind the prefills of others. Where prefills overlap
-// so much that they may fill all the time, only the physical model bounds it;
-// without one the gain is unknown until tried.
-func reuseBound(r *engine.Run) []engine.Prediction {
-	p := engine.Prediction{Metric: metricThroughput, Unit: "ratio"}
-	switch busy := r.Agg.PrefillBusy; {
-	case busy.OK && busy.V < 1:
-		p.High = stat.Some(1/(1-busy.V) - 1)
-	case r.Perf != nil:
-		p.High = r.Perf.PrefixCaching(1).Throughput.High
+// prefillShare is the part of the engine's time, 0..1, that prefill takes at
+// most: the seconds with a prefill in them, and what the physical model says of
+// the step. Seconds of requests are no such share: their decode seconds run side
+// by side and contain the prefills of others. Absent without either.
+func prefillShare(r *engine.Run) stat.Opt {
+	share := stat.None
+	if busy := r.Agg.PrefillBusy; busy.OK {
+		share = stat.Some(min(1, busy.V))
 	}
-	if p.High.OK && p.High.V > mostBound {
+	if r.Perf == nil {
+		return share
+	}
+	if model := r.Perf.PrefillShare(); model.OK && (!share.OK || model.V < share.V) {
+		share = model
+	}
+	return share
+}
+
+// reuseBound is the gain that reuse cannot exceed: all prefill saved. Without a
+// bound, or with one that says nothing, the gain is unknown until tried.
+func reuseBound(share stat.Opt) []engine.Prediction {
+	p := engine.Prediction{Metric: metricThroughput, Unit: "ratio"}
+	if share.OK && share.V < 1 {
+		p.High = stat.Some(1/(1-share.V) - 1)
+	}
+	if p.High.V > mostBound {
 		p.High = stat.None
 	}
 	return []engine.Prediction{p}
 }
 
-func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
+// atMost withholds a fix whose bound is not worth a change.
+func atMost(fix *engine.Fix) {
+	if high := fix.Predicted[0].High; high.OK && high.V < gainFloor && fix.Withheld == "" {
+		fix.Withheld = fmt.Sprintf("so little of the engine's time is prefill that reuse gains %s at most", change(high.V))
+	}
+}
+
+func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	facts := r.Facts
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: "off", To: "on",
@@ -203,7 +224,7 @@ func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 	if mentions(facts.Launch, "--no-enable-prefix-caching") {
 		fix.Command = "in the launch command replace --no-enable-prefix-caching by --enable-prefix-caching, and restart"
 	}
-	fix.Predicted = reuseBound(r)
+	fix.Predicted = reuseBound(share)
 	if high := fix.Predicted[0].High; high.OK {
 		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(high.V))
 	} else {
@@ -215,6 +236,7 @@ func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 	if b := facts.BlockSize; b.Known && prompt.OK && prompt.V < float64(b.Value) {
 		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens does not fill one block of %d: it can never hit", number(prompt.V), b.Value)
 	}
+	atMost(fix)
 	return fix
 }
 
@@ -225,7 +247,7 @@ func reshapePrompts(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 		Why:     fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused: the prompts differ from their beginning on. No flag of the server helps.", percent(r.Agg.HitRate.Or(0))),
 		Price:   []string{"a change of the clients' prompts"},
 	}
-	fix.Predicted = reuseBound(r)
+	fix.Predicted = reuseBound(share)
 	b := r.Facts.BlockSize
 	switch {
 	case !prompt.OK || !b.Known:
@@ -237,5 +259,6 @@ func reshapePrompts(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	case share.V < reusePrefillShare:
 		fix.Withheld = fmt.Sprintf("prefill is only %s of the engine time: reuse would gain next to nothing", percent(share.V))
 	}
+	atMost(fix)
 	return fix
 }
