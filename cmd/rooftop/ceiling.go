@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,13 +28,14 @@ func newCeiling(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ceiling",
 		Short: "What a GPU allows for a model, without a server",
-		Long: `Computes what hardware allows: the ideal step (every byte at full bandwidth, every
-FLOP at full rate, nothing else) and the achievable one (fractions that measured
-kernels reach), for decode at a batch and context and for prefill; whether the
-weights fit, the least tensor parallelism, how many tokens the KV pool holds. The
-documented formulas stand beside it as classic. All of it is an estimate.`,
+		Long: `Computes what hardware allows: the ideal step (every byte at full bandwidth,
+every FLOP at full rate, nothing else) and the achievable one (fractions that
+measured kernels reach), for decode at a batch and context and for prefill;
+whether the weights fit, the least tensor parallelism, how many tokens the KV
+pool holds. The documented formulas stand beside it as classic; the variables
+DTYPE and VLLM_DTYPE set their bytes per parameter. All of it is an estimate.`,
 		Example: `  rooftop ceiling --model Llama-3.1-8B-Instruct --gpu L4
-  rooftop ceiling --model Qwen3-32B --gpu "H100 SXM" --tp 2 --batch 64 --context 4096 --json`,
+  rooftop ceiling --model Qwen3-32B --gpu "H100 SXM" --tp 2 --batch 64 --json`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := fromEnvironment(c.Flags(), w.env); err != nil {
@@ -61,6 +62,9 @@ documented formulas stand beside it as classic. All of it is an estimate.`,
 			if err != nil {
 				return err
 			}
+			if err := checkDegree(&m, tp); err != nil {
+				return err
+			}
 			config := roofline.Config{GPU: g, Model: m, TP: tp, PP: 1, Eager: eager}
 			if err := dtypes(&config, model, weight, kv); err != nil {
 				return err
@@ -77,7 +81,8 @@ documented formulas stand beside it as classic. All of it is an estimate.`,
 				Inputs:   report.CeilingInputs(config, in, ceilingSources(c.Flags(), modelConfig)),
 				Physical: result,
 			}
-			classicCeiling(&answer, config, prompt, util)
+			bytes, from := classicBytes(config.Weight, kv, w.env)
+			putClassic(&answer, config, prompt, util, bytes, from)
 			if out.json {
 				err = report.WriteCeilingJSON(w.stdout, &answer)
 			} else {
@@ -89,23 +94,23 @@ documented formulas stand beside it as classic. All of it is an estimate.`,
 			return nil
 		},
 	}
-	f := c.Flags()
-	f.StringVar(&model, "model", "", "the model's `NAME` (a Hugging Face id or part of one)")
-	f.StringVar(&modelConfig, "model-config", "", "the model's config.json `FILE`, instead of the catalog")
-	f.StringVar(&gpu, "gpu", "", "the GPU's `NAME`")
-	f.StringVar(&file, "catalog", "", "a YAML `FILE` with further GPUs and models")
-	f.IntVar(&tp, "tp", 1, "tensor-parallel degree")
-	f.IntVar(&batch, "batch", 1, "sequences that decode at once")
-	f.Float64Var(&context, "context", 1024, "mean context of a sequence, in tokens")
-	f.Float64Var(&prompt, "prompt", 1024, "prompt length, in tokens")
-	f.StringVar(&weight, "weight-dtype", "", "how weights are stored: bf16, fp8, int4, nvfp4, mxfp4, … (default: the model's own)")
-	f.StringVar(&kv, "kv-dtype", "", "how the KV cache is stored (default: bf16)")
-	f.Float64Var(&util, "gpu-memory-utilization", 0.92, "share of GPU memory that vLLM may use")
+	g := groupFlags(c)
+	f := g.group("Hardware and model")
+	f.StringVar(&model, "model", "", "`NAME` of the model: a Hugging Face id or part of one")
+	f.StringVar(&modelConfig, "model-config", "", "config.json `FILE` of the model, instead of the catalog")
+	f.StringVar(&gpu, "gpu", "", "`NAME` of the GPU")
+	f.StringVar(&file, "catalog", "", "YAML `FILE` with further GPUs and models")
+	f.IntVar(&tp, "tp", 1, "`N` GPUs: the tensor-parallel degree")
+	f.StringVar(&weight, "weight-dtype", "", "`TYPE` of the weights: bf16, fp8, int4, nvfp4, mxfp4, … (default: the model's own)")
+	f.StringVar(&kv, "kv-dtype", "", "`TYPE` of the KV cache (default: the model's 16-bit type)")
+	f.Float64Var(&util, "gpu-memory-utilization", 0.92, "`SHARE` of GPU memory that vLLM may use, 0 to 1")
 	f.BoolVar(&eager, "enforce-eager", false, "without CUDA graphs")
-	f.BoolVar(&out.json, "json", false, "print one JSON document (rooftop.ceiling/v1)")
-	f.BoolVarP(&out.verbose, "verbose", "v", false, "also print inputs and assumptions")
-	f.StringVar(&out.color, "color", "auto", "colour: `auto`, always or never")
-	f.BoolVar(&out.ascii, "ascii", false, "only ASCII characters")
+	f = g.group("Load")
+	f.IntVar(&batch, "batch", 1, "`N` sequences that decode at once")
+	f.Float64Var(&context, "context", 1024, "`TOKENS` of a sequence's context, the mean")
+	f.Float64Var(&prompt, "prompt", 1024, "`TOKENS` of a prompt")
+	out.register(g, "inputs, terms and assumptions")
+	g.done()
 	return c
 }
 
@@ -135,14 +140,57 @@ func ceilingSources(f *pflag.FlagSet, modelConfig string) map[string]engine.Sour
 	return sources
 }
 
-// classicCeiling puts the documented formulas beside the physical answer.
-func classicCeiling(c *report.Ceiling, config roofline.Config, prompt, util float64) {
+// checkDegree refuses a tensor-parallel degree that vLLM refuses: the query heads
+// must divide (ModelConfig.verify_with_parallel_config), the KV heads divide or
+// be replicated evenly (the assertions of its attention layers).
+func checkDegree(m *catalog.Model, tp int) error {
+	splits := func(t int) bool {
+		kv := m.KVHeads
+		if m.Attention == catalog.AttentionMLA {
+			kv = 0 // one latent, replicated
+		}
+		return m.Heads%t == 0 && (kv == 0 || kv%t == 0 || t%kv == 0)
+	}
+	if m.Heads == 0 || splits(tp) {
+		return nil
+	}
+	var near []string
+	for t := min(tp-1, m.Heads); t >= 1; t-- {
+		if splits(t) {
+			near = append(near, strconv.Itoa(t))
+			break
+		}
+	}
+	for t := tp + 1; t <= m.Heads; t++ {
+		if splits(t) {
+			near = append(near, strconv.Itoa(t))
+			break
+		}
+	}
+	return usage("--tp %d: vLLM cannot split the %d attention heads (%d KV heads) of %s over %d GPUs; nearest that it can: %s",
+		tp, m.Heads, m.KVHeads, m.ID, tp, strings.Join(near, " and "))
+}
+
+// classicBytes is bytes per parameter in the documented order of the classic
+// formulas: the environment, the cache's type where it was given, the weights'.
+func classicBytes(weight catalog.DType, kv string, env func(string) (string, bool)) (bytes float64, from string) {
+	if d, ok := catalog.ParseDType(documentedDType(env)); ok {
+		return d.Bytes(), "env"
+	}
+	if d, ok := catalog.ParseDType(kv); ok {
+		return d.Bytes(), "kv_cache_dtype"
+	}
+	return weight.Bytes(), "the weights' type"
+}
+
+// putClassic puts the documented formulas beside the physical answer.
+func putClassic(c *report.Ceiling, config roofline.Config, prompt, util, bytes float64, from string) {
 	if config.GPU.FP32TFLOPS == 0 {
 		c.ClassicReason = "the catalog has no FP32 peak for " + config.GPU.Name
 	}
 	classic := roofline.NewClassic(roofline.ClassicInput{
 		GPU: config.GPU, TotalParams: config.Model.TotalParams, ActiveParams: config.Model.ActiveParams,
-		BytesPerParam: config.Weight.Bytes(), BytesPerParamFrom: "weight dtype", TP: config.TP,
+		BytesPerParam: bytes, BytesPerParamFrom: from, TP: config.TP,
 		PromptTokens: stat.Some(prompt),
 	})
 	c.Classic = &classic
@@ -161,14 +209,9 @@ func modelShape(cat *catalog.Catalog, name, path string) (catalog.Model, error) 
 		}
 		return m, nil
 	}
-	f, err := os.Open(path)
+	m, err := readModelConfig(path)
 	if err != nil {
-		return catalog.Model{}, usage("--model-config: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	m, err := catalog.ParseModelConfig(f)
-	if err != nil {
-		return m, usage("--model-config %s: %w", path, err)
+		return m, err
 	}
 	if m.ID == "" {
 		m.ID = path

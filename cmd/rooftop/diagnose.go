@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,44 +19,69 @@ func newDiagnose(w *world) *cobra.Command {
 		Use:   "diagnose",
 		Short: "Measure a running vLLM server once: what limits it, and the one change to make",
 		Long: `Measures a running vLLM server for half a minute and prints what limits it, how
-far it is from what its hardware allows, and the one change to make.
+far it is from what its hardware allows, and the one change to make. A server
+without load cannot be judged: measure under the load you care about.
 
 WHAT IT READS
-  the metrics page   every 250 ms over one connection, slower where the page is
-                     slow to render (the interval is at least 20 times that)
-  the GPUs           NVML, else nvidia-smi, else --dcgm-url; none is no error
-  the launch         of a server on this machine: the process that listens on the
-                     port, its command line, config file and environment;
-                     else /v1/models, /version and the metrics page
-  What cannot be read is said, with what that switches off. Give it by flag: -m,
-  --tensor-parallel-size, --gpu, --model, --model-config, --cost-per-hour.
+  metrics page  every 250 ms over one connection, slower where the page is slow
+                to render (the interval is at least 20 times that)
+  GPUs          NVML, else nvidia-smi, else --dcgm-url; none is no error
+  launch        of a server on this machine: the process that listens on the
+                port, its command line, config file and environment; else
+                /v1/models, /version and the metrics page
+  What cannot be read is said, with what that switches off; flags can give it
+  (below). 'rooftop doctor' tries all of it once, without measuring.
 
 WHAT IT NEVER DOES
   It changes nothing on the server, calls no endpoint that does, contacts no
   address that you did not give, and prints no key or token.
 
-A server without load cannot be judged: measure under the load you care about.
-Each flag can be set as a variable, ROOFTOP_<NAME>: ROOFTOP_MAX_NUM_SEQS=256.
-Ctrl-C ends early, with the report of what was measured so far.
+INTERRUPTING
+  Ctrl-C (or SIGTERM, SIGHUP) ends the run early, with the report of what was
+  measured so far and exit code 128+n. A second one ends rooftop at once.
+
+RECORDINGS
+  --record FILE keeps every page and reading as it came, without keys or tokens,
+  in a file that only you can read; it never overwrites. 'rooftop replay FILE'
+  gives the same report again: later, elsewhere, with -v or as --json.
+
+ENVIRONMENT
+  ROOFTOP_API_KEY     the server's API key; there is no flag for the key itself,
+                      since command lines are public on a machine
+  ROOFTOP_<NAME>      any flag: ROOFTOP_MAX_NUM_SEQS=256 is --max-num-seqs 256;
+                      the command line wins
+  DTYPE, VLLM_DTYPE   type of a parameter in the classic formulas
+  TENSOR_PARALLEL_SIZE, VLLM_TENSOR_PARALLEL_SIZE
+                      as --tensor-parallel-size
+  NO_COLOR            no colour, where it is not empty
 
 EXIT CODES
-  0  healthy, or what helps is not a flag of this server
-  1  any other error
-  2  the command line is off
-  3  a flag of this server should be changed
-  4  reached, but no load or nothing evaluable
-  5  unreachable, or not a vLLM metrics page
+  0      healthy, or what helps is not a flag of this server
+  1      any other error
+  2      the command line is off
+  3      a flag of this server should be changed
+  4      reached, but no load or nothing evaluable
+  5      unreachable, or not a vLLM metrics page
   128+n  ended by signal n`,
-		Example: `  rooftop diagnose --url http://gpu-7:8000/metrics
-  rooftop diagnose -m 256 --gpu "H100 SXM" --tensor-parallel-size 4 --duration 2m
+		Example: `  rooftop diagnose --url http://gpu-7:8000
+  rooftop diagnose -m 256 --gpu "H100 SXM" --cost-per-hour 12 --duration 2m
   rooftop diagnose --json | jq .recommendation
-  rooftop diagnose --record run.gz && rooftop replay run.gz -v`,
+  rooftop diagnose --record run.gz; rooftop replay run.gz -v`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return diagnose(c.Context(), w, &o) },
 	}
-	o.register(c, w)
+	o.env = w.env
+	g := groupFlags(c)
+	o.registerServer(g)
+	o.registerRun(g)
+	o.registerUnread(g)
+	o.output.register(g, everything)
+	g.done()
 	return c
 }
+
+// everything is what -v adds to a report.
+const everything = "every rule, every fact with its source, and all readings"
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -71,29 +94,26 @@ func diagnose(ctx context.Context, w *world, o *options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	// The file is made before anything is asked of the server: a name that cannot
+	// be is told at once, not after the run.
+	file, err := createRecord(o.record)
+	if err != nil {
+		return err
+	}
 	server, err := attach(ctx, o)
 	if err != nil {
+		file.discard()
 		return err
 	}
 	defer server.close()
-	recorder, finish, err := openRecord(o.record)
-	if err != nil {
-		return err
-	}
 	show := newProgress(w, &o.output)
-	plan := session.Plan{
-		Header: server.header, Version: buildVersion(), Duration: o.duration,
-		Pages: server.pages, Clock: server.clock, Closing: server.closing, Record: recorder, Progress: show.update,
-	}
-	if server.gpus != nil {
-		plan.GPUs = server.gpus
-	}
-	d, err := session.Measure(ctx, plan)
+	d, err := session.Measure(ctx, plan(server, o, file.recorder(), show.update))
 	show.done()
 	if err != nil {
+		file.discard()
 		return fail(exitError, err)
 	}
-	recordErr := finish()
+	recordErr := file.close()
 	if err := write(w, &o.output, &d, o.ceiling); err != nil {
 		return fail(exitError, err)
 	}
@@ -106,6 +126,19 @@ func diagnose(ctx context.Context, w *world, o *options) error {
 	return exit(outcomeCode(&d))
 }
 
+// plan is the measurement of an attached server.
+func plan(server *attached, o *options, r *session.Recorder, show func(*session.Progress)) session.Plan {
+	server.header.Ceiling = o.ceiling
+	p := session.Plan{
+		Header: server.header, Version: buildVersion(), Duration: o.duration,
+		Pages: server.pages, Clock: server.clock, Closing: server.closing, Record: r, Progress: show,
+	}
+	if server.gpus != nil {
+		p.GPUs = server.gpus
+	}
+	return p
+}
+
 // write prints a diagnosis as asked for.
 func write(w *world, o *output, d *engine.Diagnosis, ceiling string) error {
 	var buf bytes.Buffer
@@ -114,7 +147,7 @@ func write(w *world, o *output, d *engine.Diagnosis, ceiling string) error {
 		err = report.WriteJSON(&buf, d)
 	} else {
 		style := o.style(w)
-		style.Classic = ceiling == "classic"
+		style.Classic = ceiling == classicCeiling
 		err = report.WritePlain(&buf, d, style)
 	}
 	if err != nil {
@@ -131,72 +164,4 @@ func signalOf(ctx context.Context) exitCode {
 		return exitCode(128 + int(s.signal))
 	}
 	return 0
-}
-
-// openRecord creates the file of a recording, readable by its owner alone: a
-// page may name what a company does not publish. It never overwrites.
-func openRecord(path string) (*session.Recorder, func() error, error) {
-	if path == "" {
-		return nil, func() error { return nil }, nil
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		return nil, nil, usage("--record: %s exists already; choose another name or remove it", path)
-	}
-	if err != nil {
-		return nil, nil, usage("--record: %w", err)
-	}
-	r := session.NewRecorder(f)
-	return r, func() error { return errors.Join(r.Close(), f.Close()) }, nil
-}
-
-func newReplay(w *world) *cobra.Command {
-	var out output
-	var ceiling string
-	c := &cobra.Command{
-		Use:   "replay FILE",
-		Short: "Diagnose a recording again",
-		Long: `Reads what 'rooftop diagnose --record FILE' wrote and gives the same diagnosis at
-once: for a second look with -v or --json, for a colleague, or for a newer rooftop.
-A recording holds raw metrics pages and readings, and no key or token.`,
-		Example: "  rooftop replay run.gz -v\n  rooftop replay run.gz --json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("replay needs one FILE; 'rooftop diagnose --record FILE' makes one")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := fromEnvironment(c.Flags(), w.env); err != nil {
-				return err
-			}
-			if err := out.check(); err != nil {
-				return err
-			}
-			f, err := os.Open(args[0])
-			if err != nil {
-				return usage("replay: %w", err)
-			}
-			defer func() { _ = f.Close() }()
-			d, err := replay(f)
-			if err != nil {
-				return fail(exitError, fmt.Errorf("replay %s: %w", args[0], err))
-			}
-			if err := write(w, &out, &d, ceiling); err != nil {
-				return fail(exitError, err)
-			}
-			return exit(outcomeCode(&d))
-		},
-	}
-	out.register(c.Flags())
-	c.Flags().StringVar(&ceiling, "ceiling", "physical", "which ceiling to show first: `physical` or classic")
-	return c
-}
-
-func replay(r io.Reader) (engine.Diagnosis, error) {
-	recording, err := session.OpenRecording(r)
-	if err != nil {
-		return engine.Diagnosis{}, err
-	}
-	return session.Replay(recording, buildVersion())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,16 +20,24 @@ func newDoctor(w *world) *cobra.Command {
 		Use:   "doctor",
 		Short: "What can be read here, what each gap switches off, and what to do about it",
 		Long: `Tries everything that a diagnosis reads, once: the metrics page, the launch, the
-model's shape, the GPUs, the price. For each it says what was found or why not, what
-the gap switches off, and the one thing to do about it.`,
-		Example: "  rooftop doctor\n  rooftop doctor --url http://gpu-7:8000 --gpu L40S",
+model's shape, the GPUs, the price. For each it says what was found or why not,
+what the gap switches off, and the one thing to do about it.
+
+EXIT CODES
+  0  reached; the report says how each check went
+  1  any other error
+  2  the command line is off
+  5  unreachable, or not a vLLM metrics page`,
+		Example: "  rooftop doctor\n  rooftop doctor --url http://gpu-7:8000 --gpu L40S\n  rooftop doctor --json | jq '.checks[] | select(.state == \"bad\")'",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return doctor(c.Context(), w, &o) },
 	}
-	o.register(c, w)
-	for _, name := range []string{"duration", "record", "json", "ceiling"} {
-		_ = c.Flags().MarkHidden(name)
-	}
+	o.env = w.env
+	g := groupFlags(c)
+	o.registerServer(g)
+	o.registerUnread(g)
+	o.output.register(g, "the gaps that matter little")
+	g.done()
 	return c
 }
 
@@ -36,7 +45,6 @@ func doctor(ctx context.Context, w *world, o *options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	style := o.style(w)
 	server, err := attach(ctx, o)
 	var coded *codedError
 	if errors.As(err, &coded) && coded.code == exitUnreachable {
@@ -44,8 +52,8 @@ func doctor(ctx context.Context, w *world, o *options) error {
 			Name: "metrics page", State: report.CheckBad, Found: coded.err.Error(),
 			Effect: "nothing can be measured", Next: "start the server, or say where it is with --url",
 		}
-		if err := report.WriteDoctor(w.stdout, []report.Check{check}, style); err != nil {
-			return fail(exitError, err)
+		if err := writeChecks(w, o, []report.Check{check}); err != nil {
+			return err
 		}
 		return exit(exitUnreachable)
 	}
@@ -57,10 +65,34 @@ func doctor(ctx context.Context, w *world, o *options) error {
 	if err != nil {
 		return fail(exitError, err)
 	}
-	if err := report.WriteDoctor(w.stdout, checks, style); err != nil {
+	if o.verbose {
+		checks = append(checks, server.unread(checks)...)
+	}
+	return writeChecks(w, o, checks)
+}
+
+// writeChecks prints checks as asked for.
+func writeChecks(w *world, o *options, checks []report.Check) error {
+	show := func() error { return report.WriteDoctor(w.stdout, checks, o.style(w)) }
+	if o.json {
+		show = func() error { return report.WriteDoctorJSON(w.stdout, checks) }
+	}
+	if err := show(); err != nil {
 		return fail(exitError, err)
 	}
 	return nil
+}
+
+// unread are the gaps that no check of its own has told.
+func (a *attached) unread(told []report.Check) []report.Check {
+	var list []report.Check
+	for _, m := range a.header.Missing {
+		said := func(c report.Check) bool { return c.Name == m.What || c.Found == m.Reason }
+		if !slices.ContainsFunc(told, said) {
+			list = append(list, report.Check{Name: m.What, State: report.CheckAbsent, Found: m.Reason, Effect: m.Effect})
+		}
+	}
+	return list
 }
 
 // examine polls once and says what was found.

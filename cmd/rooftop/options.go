@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -23,7 +23,7 @@ const minDuration = 8 * time.Second
 // maxDuration bounds what a run keeps: about 6 KB for each window of 2 s.
 const maxDuration = time.Hour
 
-// options are the flags of every command that measures a server.
+// options are the flags of every command that reads a server.
 type options struct {
 	url         string
 	duration    time.Duration
@@ -55,33 +55,46 @@ type output struct {
 	ascii   bool
 }
 
-func (o *output) register(f *pflag.FlagSet) {
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print every rule, every fact with its source, and all readings")
-	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the report")
+// register adds the flags of what a command prints; more is what -v adds.
+func (o *output) register(g *flagGroups, more string) {
+	f := g.group("Output")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print "+more)
+	f.BoolVar(&o.json, "json", false, "one JSON document instead of text")
 	f.BoolVar(&o.plain, "plain", false, "no colour, no cursor movement, no progress line")
-	f.StringVar(&o.color, "color", "auto", "colour: `auto`, always or never (NO_COLOR is honoured)")
-	f.BoolVar(&o.ascii, "ascii", false, "only ASCII characters (also with TERM=linux or LC_ALL=C)")
+	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never; NO_COLOR is honoured")
+	f.BoolVar(&o.ascii, "ascii", false, "ASCII characters alone; also with TERM=linux or LC_ALL=C")
 }
 
-func (o *options) register(c *cobra.Command, w *world) {
-	f := c.Flags()
-	o.flags, o.env = f, w.env
-	f.StringVarP(&o.url, "url", "u", "", "the server: base `URL`, metrics URL or host:port (default: the vLLM found on this machine, else http://localhost:8000)")
-	f.DurationVar(&o.duration, "duration", 30*time.Second, "how long to measure, at least 8s")
-	f.IntVarP(&o.maxNumSeqs, "max-num-seqs", "m", 0, "the server's --max-num-seqs, where it cannot be read")
-	f.IntVar(&o.tp, "tensor-parallel-size", 0, "the server's tensor-parallel degree, where it cannot be read")
-	f.Float64Var(&o.cost, "cost-per-hour", 0, "what the whole server costs in `USD` per hour")
-	f.BoolVar(&o.spot, "spot", false, "use the catalog's spot prices where no cost is given")
-	f.StringVar(&o.gpu, "gpu", "", "the GPU's `NAME`, where it cannot be read (\"H100 SXM\", \"L4\", …)")
-	f.StringVar(&o.model, "model", "", "the model's `NAME`, where the served one says too little")
-	f.StringVar(&o.modelConfig, "model-config", "", "the model's config.json `FILE`")
-	f.StringVar(&o.catalogFile, "catalog", "", "a YAML `FILE` with further GPUs and models")
-	f.StringVar(&o.ceiling, "ceiling", "physical", "which ceiling to show first: `physical` or classic")
-	f.StringVar(&o.apiKeyFile, "api-key-file", "", "a `FILE` that holds the server's API key (or the variable ROOFTOP_API_KEY)")
+// registerServer are the flags that say where a server is and how to reach it.
+func (o *options) registerServer(g *flagGroups) {
+	o.flags = g.command.Flags()
+	f := g.group("The server")
+	f.StringVarP(&o.url, "url", "u", "", "base `URL`, metrics URL or host:port (default: the vLLM found on this machine, else http://localhost:8000)")
+	f.StringVar(&o.apiKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 	f.StringVar(&o.dcgmURL, "dcgm-url", "", "`URL` of a DCGM exporter's page to read the GPUs from")
-	f.StringVar(&o.record, "record", "", "write the raw pages and readings to `FILE` (gzip JSON lines)")
-	o.output.register(f)
+}
+
+// registerUnread are the flags for what cannot be read of a server. They beat
+// what was read.
+func (o *options) registerUnread(g *flagGroups) {
+	f := g.group("What cannot be read")
+	f.IntVarP(&o.maxNumSeqs, "max-num-seqs", "m", 0, "`N` seats: the server's own --max-num-seqs")
+	f.IntVar(&o.tp, "tensor-parallel-size", 0, "`N` GPUs: the server's own tensor-parallel degree")
+	f.StringVar(&o.gpu, "gpu", "", "`NAME` of the GPU: \"H100 SXM\", L4, …")
+	f.StringVar(&o.model, "model", "", "`NAME` of the model, where the served one says too little")
+	f.StringVar(&o.modelConfig, "model-config", "", "config.json `FILE` of the model")
+	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further GPUs and models")
+	f.Float64Var(&o.cost, "cost-per-hour", 0, "`USD` per hour for the whole server")
+	f.BoolVar(&o.spot, "spot", false, "take the catalog's spot prices, where no cost is given")
+}
+
+// registerRun are the flags of a measurement.
+func (o *options) registerRun(g *flagGroups) {
+	f := g.group("The run")
+	f.DurationVar(&o.duration, "duration", 30*time.Second, "`TIME` to measure, at least 8s")
+	f.StringVar(&o.record, "record", "", "new `FILE` for the raw pages and readings, to replay")
+	f.StringVar(&o.ceiling, "ceiling", "physical", "`WHICH` ceiling to show: physical or classic")
 }
 
 // fromEnvironment gives flags that were not on the command line the value of
@@ -98,7 +111,10 @@ func fromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
 			first = usage("the variable %s: %w", name, err)
 			return
 		}
-		flag.Annotations = map[string][]string{fromVariable: {name}}
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{}
+		}
+		flag.Annotations[fromVariable] = []string{name}
 	})
 	return first
 }
@@ -106,7 +122,8 @@ func fromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
 // fromVariable marks a flag whose value came from the environment.
 const fromVariable = "rooftop_variable"
 
-// check reads the environment and refuses what cannot be meant.
+// check reads the environment and the files of this machine, and refuses what
+// cannot be meant: all of it before anything is asked of a server.
 func (o *options) check() error {
 	if err := fromEnvironment(o.flags, o.env); err != nil {
 		return err
@@ -115,21 +132,55 @@ func (o *options) check() error {
 		return err
 	}
 	switch {
+	case o.flags.Lookup("duration") == nil:
 	case o.duration < minDuration:
 		return usage("--duration %v is too short: at least %v are needed for a verdict that is not noise", o.duration, minDuration)
-	case o.duration > maxDuration:
-		return usage("--duration %v is too long: at most %v, which one diagnosis holds in memory; for longer, measure again", o.duration, maxDuration)
+	case o.duration > 24*time.Hour:
+		return usage("--duration %v is too long: at most 24h", o.duration)
+	}
+	switch {
 	case o.flags.Changed("max-num-seqs") && o.maxNumSeqs < 1:
 		return usage("--max-num-seqs must be at least 1, not %d", o.maxNumSeqs)
 	case o.flags.Changed("tensor-parallel-size") && o.tp < 1:
 		return usage("--tensor-parallel-size must be at least 1, not %d", o.tp)
 	case o.flags.Changed("cost-per-hour") && !(o.cost > 0 && o.cost < 1e6):
 		return usage("--cost-per-hour must be a positive number of USD, not %v", o.cost)
-	case o.ceiling != "physical" && o.ceiling != "classic":
-		return usage("--ceiling is physical or classic, not %q", o.ceiling)
+	}
+	if o.flags.Lookup("ceiling") != nil {
+		if err := checkCeiling(o.ceiling); err != nil {
+			return err
+		}
+	}
+	return o.checkFiles()
+}
+
+// checkFiles reads every file that was named.
+func (o *options) checkFiles() error {
+	if _, _, err := userCatalog(o.catalogFile); err != nil {
+		return err
+	}
+	if o.modelConfig != "" {
+		if _, err := readModelConfig(o.modelConfig); err != nil {
+			return err
+		}
+	}
+	_, err := o.token()
+	return err
+}
+
+// checkCeiling refuses a ceiling that there is not.
+func checkCeiling(which string) error {
+	if which != physicalCeiling && which != classicCeiling {
+		return usage("--ceiling is physical or classic, not %q", which)
 	}
 	return nil
 }
+
+// Ceilings that a report can show.
+const (
+	physicalCeiling = "physical"
+	classicCeiling  = "classic"
+)
 
 func (o *output) check() error {
 	switch o.color {
@@ -158,12 +209,7 @@ func (o *options) given() (flags, env engine.Given) {
 	put("cost-per-hour", func(g *engine.Given) { g.CostPerHour = stat.Some(o.cost) })
 	put("gpu", func(g *engine.Given) { g.GPU = o.gpu })
 	put("model", func(g *engine.Given) { g.Model = o.model })
-	// The documented variables of the classic formulas.
-	for _, name := range []string{"DTYPE", "VLLM_DTYPE"} {
-		if v, ok := o.env(name); ok && v != "" && env.DType == "" {
-			env.DType = v
-		}
-	}
+	env.DType = documentedDType(o.env)
 	for _, name := range []string{"TENSOR_PARALLEL_SIZE", "VLLM_TENSOR_PARALLEL_SIZE"} {
 		if v, ok := o.env(name); ok && env.TensorParallel == 0 {
 			var n int
@@ -173,6 +219,17 @@ func (o *options) given() (flags, env engine.Given) {
 		}
 	}
 	return flags, env
+}
+
+// documentedDType is what the variables of the classic formulas say of the bytes
+// of a parameter, "" where neither is set.
+func documentedDType(env func(string) (string, bool)) string {
+	for _, name := range []string{"DTYPE", "VLLM_DTYPE"} {
+		if v, ok := env(name); ok && v != "" {
+			return v
+		}
+	}
+	return ""
 }
 
 // token is the server's API key, from a file or a variable, never from a flag:
@@ -209,6 +266,19 @@ func userCatalog(path string) (*catalog.Catalog, string, error) {
 		return nil, "", usage("--catalog: %w", err)
 	}
 	return c, string(text), nil
+}
+
+// readModelConfig reads a model's config.json.
+func readModelConfig(path string) (catalog.Model, error) {
+	text, err := readFile(path, 8<<20)
+	if err != nil {
+		return catalog.Model{}, usage("--model-config: %w", err)
+	}
+	m, err := catalog.ParseModelConfig(bytes.NewReader(text))
+	if err != nil {
+		return m, usage("--model-config %s: %w", path, err)
+	}
+	return m, nil
 }
 
 // readFile reads a file of at most limit bytes.

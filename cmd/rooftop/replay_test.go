@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+)
+
+// recordedWith copies a recording as if its run had been told --ceiling which.
+func recordedWith(t *testing.T, path, which string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(z)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head struct {
+		Header session.Header `json:"header"`
+	}
+	if err := json.Unmarshal(first, &head); err != nil {
+		t.Fatal(err)
+	}
+	head.Header.Ceiling = which
+	if first, err = json.Marshal(head); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(append(first, '\n')); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(w, lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run.gz")
+	if err := os.WriteFile(out, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestReplayShowsTheRecordedCeiling(t *testing.T) {
+	plain := filepath.Join("..", "..", "testdata", "recordings", "seats4-cpu.gz")
+	classic := recordedWith(t, plain, "classic")
+	page := func(env []string, args ...string) string {
+		out, errs, code := call(t, env, append([]string{"replay"}, args...)...)
+		if code != exitRecommendation {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+		}
+		return out
+	}
+	wantPhysical, wantClassic := page(nil, plain, "--ceiling", "physical"), page(nil, plain, "--ceiling", "classic")
+	if wantPhysical == wantClassic {
+		t.Fatal("both ceilings give the same page")
+	}
+	for _, c := range []struct {
+		name, got, want string
+	}{
+		{"recorded as classic", page(nil, classic), wantClassic},
+		{"the flag wins", page(nil, classic, "--ceiling", "physical"), wantPhysical},
+		{"the variable wins", page([]string{"ROOFTOP_CEILING=physical"}, classic), wantPhysical},
+		{"recorded before it was kept", page(nil, plain), wantPhysical},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got\n%s", c.name, c.got)
+		}
+	}
+}
+
+func TestTheRecordingKeepsTheCeiling(t *testing.T) {
+	for _, which := range []string{physicalCeiling, classicCeiling} {
+		p := plan(&attached{}, &options{ceiling: which}, nil, nil)
+		if p.Header.Ceiling != which {
+			t.Errorf("the header says %q, want %q", p.Header.Ceiling, which)
+		}
+		if p.GPUs != nil {
+			t.Error("a server without GPUs has a source of GPUs")
+		}
+	}
+}
