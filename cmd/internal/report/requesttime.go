@@ -28,7 +28,7 @@ func (r *plain) requestTime() {
 	lost := r.value("preemption_lost_s")
 	if !known || total <= 0 {
 		r.heading("Where a request's time goes", "")
-		r.line(indent, r.text(muted, absent+" "+cmp.Or(r.value("decode_mean_s").Reason, "no request finished during the run")))
+		r.line(indent, r.text(muted, absent+" request times: "+cmp.Or(r.value("decode_mean_s").Reason, "no request finished during the run")))
 		return
 	}
 	figure, unit := seconds(total)

@@ -104,7 +104,7 @@ func (r *plain) action(rec *engine.Recommendation) text {
 // who says who has to act where it is not the one who starts the server.
 func who(kind engine.Kind) string {
 	return map[engine.Kind]string{
-		engine.KindClient:   "the clients of this server: none of its flags helps",
+		engine.KindClient:   "the clients of this server: no flag of it helps by itself",
 		engine.KindHost:     "whoever runs this host: no flag of the server helps",
 		engine.KindHardware: "whoever chooses the hardware: no flag of the server helps",
 	}[kind]
