@@ -150,13 +150,19 @@ func moreAPIServers(r *engine.Run, cores float64, share stat.Opt) *engine.Fix {
 	facts := r.Facts
 	now := max(1, facts.APIServerCount.Value)
 	to := min(frontMost, max(2*now, int(math.Ceil(float64(now)*cores/frontRelief))))
-	from := strconv.Itoa(now)
+	from, who := "", "the API server"
+	if facts.APIServerCount.Known {
+		from, who = strconv.Itoa(now), counted(float64(now), "API server", "API servers")
+	}
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--api-server-count", From: from, To: strconv.Itoa(to),
 		Command: setFlag(facts, "--api-server-count", from, strconv.Itoa(to), facts.APIServerCount.Source),
-		Why:     fmt.Sprintf("HTTP and tokeniser of %s set the pace, not the GPU; %d share the work.", counted(float64(now), "API server", "API servers"), to),
+		Why:     fmt.Sprintf("HTTP and tokeniser of %s set the pace, not the GPU; %d share the work.", who, to),
 		Price:   []string{priceRestart, "a CPU core and about 1 GB of host memory for each server added", "the page loses its process_* metrics"},
 		Risk:    1,
+	}
+	if from == "" {
+		fix.Why += " How many there are is not known; one is the default."
 	}
 	if strings.Contains(facts.Launch, "api_server") {
 		fix.Command = fmt.Sprintf("launch with `vllm serve` and --api-server-count %d: python -m … ignores the flag", to)

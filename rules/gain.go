@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -99,7 +100,7 @@ func unmodelled(r *engine.Run) string {
 	if why == "" {
 		return "no physical model of this run"
 	}
-	return "no physical model of this run, " + why
+	return "no physical model of this run (" + why + ")"
 }
 
 func raiseSeats(r *engine.Run, p *pool, to int) gain {
@@ -148,4 +149,21 @@ func biggerBudget(r *engine.Run, to int) gain {
 
 func withGraphs(r *engine.Run) gain {
 	return modelled(r, (*roofline.Performance).NoEager)
+}
+
+// gainSteps is how finely predicted ratios are written: far below anything that can
+// be measured, far above the noise of float64.
+const gainSteps = 1e6
+
+// roundPredictions rounds what a fix is predicted to do.
+func roundPredictions(fix *engine.Fix) {
+	if fix == nil {
+		return
+	}
+	for i := range fix.Predicted {
+		p := &fix.Predicted[i]
+		for _, end := range []*stat.Opt{&p.Low, &p.Mid, &p.High} {
+			end.V = math.Round(end.V*gainSteps)/gainSteps + 0 // never -0
+		}
+	}
 }

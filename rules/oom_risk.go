@@ -187,15 +187,11 @@ func moreTensorParallel(r *engine.Run, weights, vram float64, tp int) *engine.Fi
 	return fix
 }
 
-// allowedDegree rounds a tensor-parallel degree up to one over which the heads
-// can be split: query heads divide, KV heads divide or are replicated.
+// allowedDegree rounds a tensor-parallel degree up to one over which the model's
+// heads can be split.
 func allowedDegree(m *catalog.Model, least int) int {
-	if m.Heads <= 0 {
-		return least
-	}
 	for t := least; t <= m.Heads; t++ {
-		kv := m.Attention == catalog.AttentionMLA || m.KVHeads <= 0 || m.KVHeads%t == 0 || t%m.KVHeads == 0
-		if m.Heads%t == 0 && kv {
+		if roofline.HeadsAllow(m, t) {
 			return t
 		}
 	}

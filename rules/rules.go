@@ -39,18 +39,21 @@ func All() []engine.Rule {
 }
 
 // guarded adds to a rule what holds for every one: no flag is recommended that
-// this server's release does not have.
+// this server's release does not have, and no prediction shows the noise of its
+// arithmetic.
 func guarded(rule engine.Rule) engine.Rule {
 	if conclude := rule.Conclude; conclude != nil {
 		rule.Conclude = func(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			conclude(r, t, f)
 			withholdUnknownFlag(r.Facts, f.Fix)
+			roundPredictions(f.Fix)
 		}
 	}
 	if once := rule.Once; once != nil {
 		rule.Once = func(r *engine.Run, f *engine.Finding) {
 			once(r, f)
 			withholdUnknownFlag(r.Facts, f.Fix)
+			roundPredictions(f.Fix)
 		}
 	}
 	return rule

@@ -47,7 +47,7 @@ func seatSaturation() definition {
 			Remedy: []string{
 				"KV peak below " + percent(seatKVHeadroom) + ": raise --max-num-seqs",
 				"KV peak from " + percent(seatKVHeadroom) + ": do not raise the seats; more KV or a replica",
-				"not recommended where the physical model shows that more seats gain nothing",
+				"not recommended where the physical model shows that more seats gain nothing, or where the steps are compute bound and the low end of the gain is below " + percent(gainFloor),
 			},
 			Limits: []string{"no vLLM release exports max_num_seqs: where the launch command cannot be read, give -m"},
 		},
@@ -167,6 +167,8 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 	fix.Price = append(fix.Price, seatPrice(p, g, to)...)
 	if g.worthless() {
 		fix.Withheld = g.because(fmt.Sprintf("more seats gain nothing here: the physical model expects %s tokens per second from %d seats", change(g.Throughput.Mid.V), to))
+	} else if computes(r) && g.Throughput.Low.V < gainFloor {
+		fix.Withheld = fmt.Sprintf("the steps compute most of their time: %d seats are sure of no more than %s tokens per second, and %s", to, change(max(0, g.Throughput.Low.V)), slowerTokens(g))
 	}
 	fix.Rejected = append(fix.Rejected, engine.Rejected{
 		What: "a replica", Why: "this one has room left: seats cost a restart, not a GPU",
@@ -174,22 +176,40 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 	return fix
 }
 
+// computes says whether the tensor cores set the pace of the run's steps: a
+// larger batch then takes longer in proportion, and only the rest of the step is
+// left to share.
+func computes(r *engine.Run) bool {
+	return r.Perf != nil && r.Perf.Now.Achievable.Binding() == "compute"
+}
+
 // poolBeforeSeats is the fix where the pool has no room for more seats: more KV
-// first, and seats with it as far as it then reaches.
+// first. Seats follow as far as it then reaches, in a change of their own: what is
+// predicted is the first alone, and both together only decide whether it is worth
+// to begin.
 func poolBeforeSeats(r *engine.Run, p *pool, seats, need int, noRoom string) *engine.Fix {
-	open := *r
-	if r.Perf != nil {
-		// With the seats as they are a larger pool would stay empty.
-		perf := *r.Perf
-		perf.Measured.MaxNumSeqs = stat.None
-		open.Perf = &perf
+	why := "Do not raise the seats: " + noRoom + "."
+	alone := moreKV(r, p, p.running+p.queued, false, why)
+	fix := alone.fix
+	with := 0
+	if room := p.room(); fix.Kind == engine.KindFlag && room.OK && alone.growth.OK {
+		with = min(need, seatsWithin(room.V*alone.growth.V))
 	}
-	m := moreKV(&open, p, p.running+p.queued, false, "Do not raise the seats: "+noRoom+".")
-	fix, growth := m.withheldIfPointless(), m.growth
-	if held := p.whole(); fix.Kind == engine.KindFlag && held.OK && growth.OK {
-		if with := min(need, seatsWithin(held.V*growth.V)); with > seats {
-			fix.Command += fmt.Sprintf("; with the larger pool, and only then, --max-num-seqs %d", with)
+	if with > seats {
+		fix.Command += fmt.Sprintf("; with the larger pool, and only then, --max-num-seqs %d", with)
+		open := *r
+		if r.Perf != nil {
+			perf := *r.Perf
+			perf.Measured.MaxNumSeqs = stat.Some(float64(with))
+			open.Perf = &perf
 		}
+		if both := moreKV(&open, p, p.running+p.queued, false, why); both.gain.pointless() {
+			fix.Withheld = both.gain.because(fmt.Sprintf("a larger pool gains nothing here, not even with %d seats", with))
+		} else {
+			fix.Why += fmt.Sprintf(" Alone it ends no queue: %d seats are the change after it.", with)
+		}
+	} else {
+		fix = alone.withheldIfPointless()
 	}
 	fix.Rejected = append([]engine.Rejected{{What: fmt.Sprintf("--max-num-seqs %d alone", need), Why: noRoom}}, fix.Rejected...)
 	return fix
