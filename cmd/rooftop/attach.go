@@ -59,6 +59,9 @@ func (p metricsPage) Page(ctx context.Context, buf []byte) ([]byte, error) {
 // attach finds the server, makes sure that it is one, and learns what can be
 // known of it without measuring.
 func attach(ctx context.Context, o *options) (*attached, error) {
+	if err := o.knownGPU(); err != nil {
+		return nil, err
+	}
 	target, found, err := findTarget(o)
 	if err != nil {
 		return nil, err
@@ -87,6 +90,22 @@ func attach(ctx context.Context, o *options) (*attached, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// knownGPU refuses a --gpu that no catalog has, before anything is contacted. An
+// ambiguous name may still be decided by the device's memory.
+func (o *options) knownGPU() error {
+	if o.gpu == "" {
+		return nil
+	}
+	c, _, err := userCatalog(o.catalogFile)
+	if err != nil {
+		return err
+	}
+	if _, err := c.FindGPU(o.gpu, 0); errors.Is(err, catalog.ErrUnknown) {
+		return usage("--gpu: %w", err)
+	}
+	return nil
 }
 
 // parseTarget reads an address as a person typed it.
@@ -295,7 +314,7 @@ func (a *attached) learnModelConfig(in *engine.Inputs, o *options) error {
 		}
 		return nil
 	}
-	if a.process == nil || o.model != "" {
+	if a.process == nil {
 		return nil
 	}
 	text, at, err := a.process.ModelConfig(in.LaunchModel)

@@ -60,11 +60,18 @@ sends real requests, so do not point it at a server that others use.`,
 			if err := load.Validate(); err != nil {
 				return usage("load: %w", err)
 			}
-			s, err := probe.Run(c.Context(), client, load, nil)
-			if err != nil {
+			if _, err := client.Model(c.Context()); err != nil {
 				return fail(exitUnreachable, fmt.Errorf("load %s: %w", target, err))
 			}
-			return writeLoad(w, &o.output, &s)
+			s, err := probe.Run(c.Context(), client, load, loadProgress(w))
+			ended := signalOf(c.Context())
+			if err != nil && ended == 0 {
+				return fail(exitUnreachable, fmt.Errorf("load %s: %w", target, err))
+			}
+			if err := writeLoad(w, &o.output, &s); err != nil {
+				return fail(exitError, err)
+			}
+			return exit(ended)
 		},
 	}
 	f := c.Flags()
@@ -83,18 +90,35 @@ sends real requests, so do not point it at a server that others use.`,
 	return c
 }
 
+// loadProgress is the line that a person who waits sees on stderr, nil where
+// that is no terminal.
+func loadProgress(w *world) func(probe.Progress) {
+	p := newProgress(w, &output{})
+	if !p.on {
+		return nil
+	}
+	return func(s probe.Progress) {
+		p.put(fmt.Sprintf("%3.0f s  %d in flight  %d answered  %d failed  %d tokens  %s", s.Elapsed.Seconds(), s.InFlight, s.Requests, s.Errors, s.OutputTokens, s.LastError))
+	}
+}
+
 func writeLoad(w *world, o *output, s *probe.Summary) error {
 	if o.json {
 		enc := json.NewEncoder(w.stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)
 	}
-	fmt.Fprintf(w.stdout, "%d requests in %.1f s, %d failed, %d cut off at the end\n", s.Requests, s.Elapsed.Seconds(), s.Errors, s.Unfinished)
+	newProgress(w, o).done()
+	fmt.Fprintf(w.stdout, "%d requests answered, %d failed, %d cut off at the end, in %.1f s\n", s.Requests, s.Errors, s.Unfinished, s.Elapsed.Seconds())
 	fmt.Fprintf(w.stdout, "%.0f output tok/s, %.1f req/s\n", s.OutputPerSecond, s.RequestsPerSecond)
 	for _, l := range []struct {
 		name string
 		probe.Latency
 	}{{"TTFT", s.TTFT}, {"ITL", s.ITL}, {"TPOT", s.TPOT}, {"E2E", s.E2E}} {
+		if l.Count == 0 {
+			fmt.Fprintf(w.stdout, "%-5s -\n", l.name)
+			continue
+		}
 		fmt.Fprintf(w.stdout, "%-5s mean %v  p50 %v  p95 %v  p99 %v\n", l.name,
 			l.Mean.Round(time.Millisecond/10), l.P50.Round(time.Millisecond/10), l.P95.Round(time.Millisecond/10), l.P99.Round(time.Millisecond/10))
 	}
