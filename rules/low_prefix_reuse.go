@@ -228,7 +228,7 @@ func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	if high := fix.Predicted[0].High; high.OK {
 		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(high.V))
 	} else {
-		fix.Why += " The gain is unknown until tried, and so is its bound: prefills overlap all the time, or were not measured."
+		fix.Why += " The gain is unknown until tried, and nothing bounds it: some prefill runs at every moment, or prefill was not measured."
 	}
 	fix.Rejected = append(fix.Rejected, engine.Rejected{
 		What: "restructuring the prompts first", Why: "has no effect while caching is off; it is the step after",

@@ -112,18 +112,23 @@ func judgeSlowSteps(r *engine.Run, f *engine.Finding) {
 	if u := r.Agg.GPUUtil; u.OK {
 		f.Evidence = append(f.Evidence, measured("gpu_util", u, "ratio", "some kernel ran "+percent(u.V)+" of the time"))
 	}
-	f.Fix = findNeighbour(ratio)
+	f.Fix = findNeighbour(ratio, factor == slowFactorFull)
 	if eager := r.Facts.EnforceEager; eager.Known && eager.Value && !onCPU(r.Facts) {
 		f.Fix.Rejected = append(f.Fix.Rejected, engine.Rejected{What: "removing --enforce-eager", Why: "worth doing, but eager launches alone do not make steps this slow"})
 	}
 	setImpact(f, 4)
 }
 
-func findNeighbour(times float64) *engine.Fix {
+// findNeighbour sends to the host; full says that the KV pool is full too.
+func findNeighbour(times float64, full bool) *engine.Fix {
+	rest := "Seats, KV pool and load are ordinary: no flag of this server explains it."
+	if full {
+		rest = "The KV pool is full as well, which explains far shorter ones: look at the host first, then at the pool."
+	}
 	return &engine.Fix{
 		Kind:    engine.KindHost,
 		Command: "look for what slows the steps: another process on the GPU or on its host (nvidia-smi, top), throttling, a lost NVLink, wrong kernels, weights or KV offloaded to host memory",
-		Why:     fmt.Sprintf("Steps are %s times as slow as this hardware allows at these gauges. Seats, KV pool and load are ordinary: no flag of R1 to R5 helps.", number(times)),
+		Why:     fmt.Sprintf("Steps are %s times as slow as this hardware allows at this batch and context. %s", number(times), rest),
 		Price:   []string{"none: nothing on the server changes"},
 	}
 }

@@ -95,7 +95,9 @@ func WriteCeilingPlain(w io.Writer, c *Ceiling, o Options) error {
 	r.head()
 	r.fits()
 	r.rates()
-	r.classic()
+	if o.Verbose || o.Classic {
+		r.classic()
+	}
 	if o.Verbose {
 		r.inputs()
 	}
@@ -150,7 +152,7 @@ func (r *ceilingPage) leastTP() string {
 		s = fmt.Sprintf("; no tensor parallelism up to %d fits", mostTP)
 	}
 	if r.c.ClassicMinTP.OK && r.c.ClassicMinTP != p.MinTP {
-		s += " (the documented rule says " + count(r.c.ClassicMinTP.V) + ")"
+		s += " (the documented rule says TP " + count(r.c.ClassicMinTP.V) + ")"
 	}
 	return s
 }
@@ -178,7 +180,20 @@ func (r *ceilingPage) fits() {
 		}
 		each, eachUnit := memory(p.KVBytesPerToken)
 		r.para(2, 2, r.text(body, s+"; "+each+nbsp+eachUnit+" a token"))
+		if n := finite(p.MaxSequences); n.OK && n.V < r.batch() {
+			r.para(0, 2, text{r.mark(warn, "too many:"), r.span(body, " the figures below are for "+sequences(r.input("batch"))+", which the pool does not hold at that context: the server would preempt")})
+		}
 	}
+}
+
+// batch is the batch that was asked for.
+func (r *ceilingPage) batch() float64 {
+	for _, in := range r.c.Inputs {
+		if v, ok := in.Value.(float64); ok && in.Name == "batch" {
+			return v
+		}
+	}
+	return 0
 }
 
 // rates holds the ideal against the achievable.

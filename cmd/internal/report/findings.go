@@ -23,14 +23,11 @@ func (r *plain) findings() {
 		case engine.Fired:
 			r.fired(f)
 		case engine.Suppressed:
-			s := string(f.ID)
-			if f.SuppressedBy != "" {
-				s += " (by " + f.SuppressedBy + ")"
-			}
-			suppressed = append(suppressed, s)
+			suppressed = append(suppressed, string(f.ID)+" ("+cmp.Or(f.Reason, "by "+f.SuppressedBy)+")")
 		case engine.NotEvaluable:
 			s := string(f.ID)
-			if len(f.Missing) > 0 {
+			// What a rule lacks is worth a line where it can be given; -v says the rest.
+			if len(f.Missing) > 0 && f.Rule != "beyond" && f.ID != engine.OOMRisk {
 				s += " (needs " + strings.Join(f.Missing, ", ") + ")"
 			}
 			blind = append(blind, s)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -79,6 +80,8 @@ func (r *plain) footer() {
 		more = "--json has the same as a document"
 	}
 	if rec := r.d.Recommendation; rec != nil {
+		// A report is longer than a small screen: the answer stands at both ends.
+		r.para(0, 2, slices.Concat(text{r.span(strong, "do ")}, r.action(rec)))
 		more = "rooftop explain " + string(rec.Finding) + ": how it is judged; " + more
 	}
 	r.para(0, 0, r.text(muted, more))

@@ -100,6 +100,9 @@ func predictedChange(metric string, low, mid, high stat.Opt, unit string) [2]str
 	case mid.OK:
 		return [2]string{one(mid), ""}
 	}
+	if low.OK && high.OK && low.V*high.V > 0 {
+		return [2]string{"", span(low, high)}
+	}
 	best, worst := low, high
 	if rising[metric] {
 		best, worst = high, low

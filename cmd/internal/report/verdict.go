@@ -93,7 +93,12 @@ func (r *plain) recommendation(rec *engine.Recommendation) {
 // no flag is the remedy or a number would not say it.
 func (r *plain) action(rec *engine.Recommendation) text {
 	if rec.Kind == engine.KindFlag && rec.Flag != "" && rec.To != "" {
-		if rec.From != "" {
+		switch {
+		case rec.To == "on":
+			return r.text(accent, rec.Flag)
+		case rec.To == "off":
+			return r.text(accent, "without "+rec.Flag)
+		case rec.From != "":
 			return r.text(accent, rec.Flag+" "+rec.From+nbsp+"→"+nbsp+rec.To)
 		}
 		return r.text(accent, rec.Flag+" "+rec.To)
