@@ -135,8 +135,8 @@ func (o *options) check() error {
 	case o.flags.Lookup("duration") == nil:
 	case o.duration < minDuration:
 		return usage("--duration %v is too short: at least %v are needed for a verdict that is not noise", o.duration, minDuration)
-	case o.duration > 24*time.Hour:
-		return usage("--duration %v is too long: at most 24h", o.duration)
+	case o.duration > maxDuration:
+		return usage("--duration %v is too long: at most %v, which one diagnosis holds in memory; for longer, measure again", o.duration, maxDuration)
 	}
 	switch {
 	case o.flags.Changed("max-num-seqs") && o.maxNumSeqs < 1:

@@ -57,7 +57,10 @@ func find(ws []word, env map[string]string, depth int) (*command, bool) {
 
 // findScript locates the vLLM call in a shell script.
 func findScript(script string, env map[string]string, depth int) (*command, bool) {
-	segs := split(script, env)
+	segs, whole := split(script, env)
+	if !whole {
+		return nil, false
+	}
 	for i, seg := range segs {
 		c, ok := find(seg.ws, env, depth)
 		if !ok {

@@ -203,8 +203,8 @@ func (c *Config) insert(texts []string) *Config {
 	l := c.cmd.launch()
 	d.cmd = c.cmd.edited(func(ws []word) []word {
 		at := len(ws)
-		if i := slices.IndexFunc(ws[l.args:], func(w word) bool { return w.text == "--" }); i >= 0 {
-			at = l.args + i
+		if i := c.terminator(ws, l.args); i >= 0 {
+			at = i
 		} else if last := len(c.items) - 1; last >= 0 && c.items[last].dangling() {
 			at = c.items[last].at
 		}
@@ -212,6 +212,20 @@ func (c *Config) insert(texts []string) *Config {
 	})
 	d.scan()
 	return d
+}
+
+// terminator is the position of the lone "--" that ends the flags, -1 without
+// one. A sub-key takes the next word as its value, even that one.
+func (c *Config) terminator(ws []word, from int) int {
+	for i := from; i < len(ws); i++ {
+		taken := func(it item) bool {
+			return it.source == Cmdline && (it.name != "" || len(it.path) > 0) && it.at <= i && i < it.at+it.n
+		}
+		if ws[i].text == "--" && !slices.ContainsFunc(c.items, taken) {
+			return i
+		}
+	}
+	return -1
 }
 
 // dangling tells whether the item takes the next word, whatever it is, and there

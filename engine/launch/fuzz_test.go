@@ -82,6 +82,13 @@ func checkEdit(t *testing.T, c *Config, flag, value string) {
 			t.Fatalf("%s set to %s is %q when parsed again:\n%q", flag, value, got, d.Argv())
 		}
 		for _, change := range Diff(c, again) {
+			head, _, _ := strings.Cut(change.Name, ".")
+			if kindOf(head) == kindUnknown {
+				continue // how many words it takes is a guess, which its neighbours change
+			}
+			if kindOf(head) == kindValue && change.From == "true" {
+				continue // it lacked its value, a line that vLLM refuses, and took a neighbour's
+			}
 			if change.Name != flag && !strings.HasPrefix(change.Name, flag+".") {
 				t.Fatalf("setting %s changed %v:\n%q\n%q", flag, change, c.Argv(), d.Argv())
 			}
@@ -99,10 +106,11 @@ func FuzzSplit(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := join(split(s, nil)); got != s {
+		cut, _ := split(s, nil)
+		if got := join(cut); got != s {
 			t.Fatalf("%q came back as %q", s, got)
 		}
-		segs := split("x "+Quote(s), nil)
+		segs, _ := split("x "+Quote(s), nil)
 		if last := segs[len(segs)-1].ws; len(last) != 2 || last[1].text != s || last[1].opaque {
 			t.Fatalf("%q quoted as %s is split into %v", s, Quote(s), last)
 		}

@@ -29,10 +29,13 @@ type segment struct {
 // split cuts a POSIX shell script into simple commands. Joining head, gap+raw
 // of each word and tail of every segment gives the script back byte for byte.
 // Expansions of single variables are looked up in env; whatever else would be
-// expanded (commands, patterns, globs) makes its word opaque.
-func split(script string, env map[string]string) []segment {
+// expanded (commands, patterns, globs) makes its word opaque. whole is false
+// where the script ends within a quote or behind a backslash: a shell refuses
+// or waits, and nothing can be appended to it.
+func split(script string, env map[string]string) (segs []segment, whole bool) {
 	lx := lexer{in: script, env: env}
-	return lx.run()
+	segs = lx.run()
+	return segs, !lx.open
 }
 
 type lexer struct {
@@ -42,6 +45,7 @@ type lexer struct {
 	segs []segment
 	cur  segment
 	gap  strings.Builder
+	open bool // the script ends within a quote or behind a backslash
 }
 
 func (lx *lexer) run() []segment {
@@ -145,7 +149,7 @@ func (lx *lexer) scan() (text string, opaque bool) {
 			end := strings.IndexByte(lx.in[lx.at+1:], '\'')
 			if end < 0 {
 				end = len(lx.in) - lx.at - 1
-				opaque = true
+				opaque, lx.open = true, true
 			}
 			b.WriteString(lx.in[lx.at+1 : lx.at+1+end])
 			lx.at = min(lx.at+end+2, len(lx.in))
@@ -154,6 +158,7 @@ func (lx *lexer) scan() (text string, opaque bool) {
 			opaque = lx.quoted(&b) || opaque
 		case c == '\\':
 			lx.at++
+			lx.open = lx.open || lx.at == len(lx.in)
 			if lx.at < len(lx.in) {
 				if lx.in[lx.at] != '\n' {
 					b.WriteByte(lx.in[lx.at])
@@ -199,6 +204,7 @@ func (lx *lexer) quoted(b *strings.Builder) (opaque bool) {
 			lx.at++
 		}
 	}
+	lx.open = true
 	return true
 }
 
@@ -220,17 +226,19 @@ func (lx *lexer) expand() (string, bool) {
 				lx.at += end + 1
 				return lx.braced(s[:end+1])
 			}
+			lx.open = true
 		}
 		if s[1] == '(' {
 			n := balanced(s[1:])
 			lx.at += 1 + n
+			lx.open = lx.open || s[n] != ')'
 			return s[:1+n], false
 		}
 	}
 	if s[0] == '`' {
 		n := strings.IndexByte(s[1:], '`') + 2
 		if n < 2 {
-			n = len(s)
+			n, lx.open = len(s), true
 		}
 		lx.at += n
 		return s[:n], false
