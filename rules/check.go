@@ -81,6 +81,20 @@ func still(w *engine.Window) engine.Check {
 	return quiet("no token and no step moved: standstill", figure{stat.Some(w.Stall.Seconds()), "<", stuckLeast.Seconds(), "s"})
 }
 
+// underLoad says whether a window tells of load; where it does not (nothing was
+// read, nothing was asked, nothing moved), answer is what a rule about load says.
+func underLoad(w *engine.Window) (answer engine.Check, ok bool) {
+	switch {
+	case !w.Evaluable:
+		return lacks(inputWindow), false
+	case !loaded(w):
+		return idle(), false
+	case frozen(w):
+		return still(w), false
+	}
+	return engine.Check{}, true
+}
+
 // preempting says whether a request was preempted in the window.
 func preempting(w *engine.Window) bool { return w.Delta[engine.CounterPreemptions].Or(0) > 0 }
 

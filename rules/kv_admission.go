@@ -41,17 +41,11 @@ func kvAdmission() definition {
 }
 
 func checkKVAdmission(w *engine.Window, f *engine.Facts) engine.Check {
-	if !w.Evaluable {
-		return lacks(inputWindow)
-	}
-	if w.Skewed {
+	if w.Evaluable && w.Skewed {
 		return lacks(inputOneClock)
 	}
-	if !loaded(w) {
-		return idle()
-	}
-	if frozen(w) {
-		return still(w)
+	if c, ok := underLoad(w); !ok {
+		return c
 	}
 	queue := queued(w)
 	if !queue.OK {

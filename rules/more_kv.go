@@ -301,6 +301,10 @@ func fp8Cache(n *kvNeed) remedy {
 		Price:   []string{priceRestart, "a small accuracy risk: check the model's answers"},
 		Risk:    2,
 	}
+	if f.KVCacheDType.Source == engine.FromDefault && f.Launch == "" {
+		fix.From = ""
+		fix.Why += " That the cache is 16 bit now is assumed: neither the page nor the launch tells."
+	}
 	return remedy{fix: fix, gain: fp8KV(n.run), growth: stat.Some(bytes)}
 }
 

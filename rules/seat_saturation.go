@@ -55,14 +55,8 @@ func seatSaturation() definition {
 }
 
 func checkSeatSaturation(w *engine.Window, f *engine.Facts) engine.Check {
-	if !w.Evaluable {
-		return lacks(inputWindow)
-	}
-	if !loaded(w) {
-		return idle()
-	}
-	if frozen(w) {
-		return still(w)
+	if c, ok := underLoad(w); !ok {
+		return c
 	}
 	seats := seatsOf(w, f)
 	if !seats.OK {

@@ -54,14 +54,8 @@ func tokenBudget() definition {
 }
 
 func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
-	if !w.Evaluable {
-		return lacks(inputWindow)
-	}
-	if !loaded(w) {
-		return idle()
-	}
-	if frozen(w) {
-		return still(w)
+	if c, ok := underLoad(w); !ok {
+		return c
 	}
 	queue := queued(w)
 	if !queue.OK {

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +19,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
-
-// procRoot is where this machine's processes are read.
-const procRoot = "/proc"
 
 // attached is a server that answered, with everything found out about it before
 // measuring.
@@ -90,74 +84,6 @@ func attach(ctx context.Context, o *options) (*attached, error) {
 		return nil, err
 	}
 	return a, nil
-}
-
-// knownGPU refuses a --gpu that no catalog has, before anything is contacted. An
-// ambiguous name may still be decided by the device's memory.
-func (o *options) knownGPU() error {
-	if o.gpu == "" {
-		return nil
-	}
-	c, _, err := userCatalog(o.catalogFile)
-	if err != nil {
-		return err
-	}
-	if _, err := c.FindGPU(o.gpu, 0); errors.Is(err, catalog.ErrUnknown) {
-		return usage("--gpu: %w", err)
-	}
-	return nil
-}
-
-// parseTarget reads an address as a person typed it.
-func parseTarget(text string) (collect.Target, error) {
-	target, err := collect.ParseTarget(text)
-	if err != nil {
-		return target, usage("--url: %w", err)
-	}
-	return target, nil
-}
-
-// findTarget is the address to attach to: the one given, else the one vLLM of
-// this machine, else vLLM's default port.
-func findTarget(o *options) (collect.Target, *proc.Server, error) {
-	if o.url != "" {
-		target, err := parseTarget(o.url)
-		return target, nil, err
-	}
-	servers := localServers()
-	switch len(servers) {
-	case 0:
-		target, err := parseTarget("http://localhost:" + collect.DefaultPort)
-		return target, nil, err
-	case 1:
-		target, err := parseTarget("http://" + reachable(servers[0].Addr))
-		return target, servers[0], err
-	}
-	var list []string
-	for _, s := range servers {
-		list = append(list, "  --url http://"+reachable(s.Addr)+"   "+s.String())
-	}
-	return collect.Target{}, nil, usage("%d vLLM servers run on this machine; say which:\n%s", len(servers), strings.Join(list, "\n"))
-}
-
-func localServers() []*proc.Server {
-	fs, err := proc.Open(procRoot)
-	if err != nil {
-		return nil
-	}
-	servers, err := fs.Servers()
-	if err != nil {
-		return nil
-	}
-	return servers
-}
-
-// reachable turns a listening address into one to connect to.
-func reachable(at netip.AddrPort) string {
-	if at.Addr().IsUnspecified() {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
-	}
-	return at.String()
 }
 
 // firstPage makes sure that a vLLM answers, with one sentence where it does not.
@@ -342,90 +268,4 @@ func (a *attached) learnServer(ctx context.Context, in *engine.Inputs) error {
 		in.OnCPU = true
 	}
 	return err
-}
-
-// learnGPUs opens whatever can read the server's GPUs and keeps those that are
-// the server's. None readable is a state, not an error.
-func (a *attached) learnGPUs(ctx context.Context, o *options) error {
-	opts := gpu.Options{Clock: a.clock}
-	if a.process == nil && !a.local() {
-		opts.Remote, _ = splitHostPort(a.target)
-	}
-	if o.dcgmURL != "" {
-		fetch, err := dcgmPage(o)
-		if err != nil {
-			return err
-		}
-		opts.DCGM, opts.DCGMURL = fetch, o.dcgmURL
-	}
-	source, missing := gpu.Open(ctx, opts)
-	a.header.Missing = append(a.header.Missing, missing...)
-	if source == nil {
-		a.header.GPUWhy = "no GPU is readable"
-		return nil
-	}
-	var holder gpu.Holder
-	if a.process != nil {
-		holder = gpu.Holder(a.process.GPUHints())
-	}
-	processes, err := source.Processes(ctx)
-	if err != nil && !errors.Is(err, collect.ErrNoData) {
-		a.miss("processes of the GPUs", err.Error(), "which GPUs are the server's is told by other signs")
-	}
-	chosen := gpu.Select(source.Devices(), processes, holder)
-	if len(chosen.Positions) == 0 {
-		a.header.GPUWhy = "the server uses no GPU: " + chosen.How
-		_ = source.Close()
-		return nil
-	}
-	source.Keep(chosen.Positions)
-	a.gpus, a.how = source, chosen.How
-	a.header.Inputs.GPUsAssumed = chosen.Assumed
-	if chosen.Assumed {
-		a.miss("the server's own GPUs", chosen.How, "GPU readings may include other programs' GPUs")
-	}
-	return nil
-}
-
-// local says whether the target is an address of this machine.
-func (a *attached) local() bool {
-	host, _ := splitHostPort(a.target)
-	ips, ok := proc.Addresses(host)
-	if !ok {
-		return false
-	}
-	own, _ := proc.OwnAddresses()
-	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return proc.IsLocal(ip, own) })
-}
-
-// splitHostPort takes a target's address apart; a port outside 1..65535 does not
-// get past ParseTarget.
-func splitHostPort(t collect.Target) (host string, port uint16) {
-	host, text, err := net.SplitHostPort(t.HostPort())
-	if err != nil {
-		return t.HostPort(), 0
-	}
-	n, _ := strconv.ParseUint(text, 10, 16)
-	return host, uint16(n)
-}
-
-// dcgmPort is where a DCGM exporter listens unless told otherwise.
-const dcgmPort = "9400"
-
-// dcgmPage fetches a DCGM exporter's page with a client of its own: it is
-// another address that the person gave. The server's token is not for it.
-func dcgmPage(o *options) (gpu.Fetch, error) {
-	at := o.dcgmURL
-	if !strings.ContainsAny(at, "/:") {
-		at = net.JoinHostPort(at, dcgmPort)
-	}
-	target, err := collect.ParseTarget(at)
-	if err != nil {
-		return nil, usage("--dcgm-url: %w", err)
-	}
-	client, err := collect.NewClient(collect.Options{Target: target, CAFile: o.caFile})
-	if err != nil {
-		return nil, usage("--dcgm-url: %w", err)
-	}
-	return gpu.FromClient(client), nil
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/gpu"
+)
+
+// dcgmPort is where a DCGM exporter listens unless told otherwise.
+const dcgmPort = "9400"
+
+// knownGPU refuses a --gpu that no catalog has, before anything is contacted. An
+// ambiguous name may still be decided by the device's memory.
+func (o *options) knownGPU() error {
+	if o.gpu == "" {
+		return nil
+	}
+	c, _, err := userCatalog(o.catalogFile)
+	if err != nil {
+		return err
+	}
+	if _, err := c.FindGPU(o.gpu, 0); errors.Is(err, catalog.ErrUnknown) {
+		return usage("--gpu: %w", err)
+	}
+	return nil
+}
+
+// learnGPUs opens whatever can read the server's GPUs and keeps those that are
+// the server's. None readable is a state, not an error.
+func (a *attached) learnGPUs(ctx context.Context, o *options) error {
+	opts := gpu.Options{Clock: a.clock}
+	if a.process == nil && !a.local() {
+		opts.Remote, _ = splitHostPort(a.target)
+	}
+	if o.dcgmURL != "" {
+		fetch, err := dcgmPage(o)
+		if err != nil {
+			return err
+		}
+		opts.DCGM, opts.DCGMURL = fetch, o.dcgmURL
+	}
+	source, missing := gpu.Open(ctx, opts)
+	a.header.Missing = append(a.header.Missing, missing...)
+	if source == nil {
+		a.header.GPUWhy = "no GPU is readable"
+		return nil
+	}
+	var holder gpu.Holder
+	if a.process != nil {
+		holder = gpu.Holder(a.process.GPUHints())
+	}
+	processes, err := source.Processes(ctx)
+	if err != nil && !errors.Is(err, collect.ErrNoData) {
+		a.miss("processes of the GPUs", err.Error(), "which GPUs are the server's is told by other signs")
+	}
+	chosen := gpu.Select(source.Devices(), processes, holder)
+	if len(chosen.Positions) == 0 {
+		a.header.GPUWhy = "the server uses no GPU: " + chosen.How
+		_ = source.Close()
+		return nil
+	}
+	source.Keep(chosen.Positions)
+	a.gpus, a.how = source, chosen.How
+	a.header.Inputs.GPUsAssumed = chosen.Assumed
+	if chosen.Assumed {
+		a.miss("the server's own GPUs", chosen.How, "GPU readings may include other programs' GPUs")
+	}
+	return nil
+}
+
+// dcgmPage fetches a DCGM exporter's page with a client of its own: it is
+// another address that the person gave. The server's token is not for it.
+func dcgmPage(o *options) (gpu.Fetch, error) {
+	at := o.dcgmURL
+	if !strings.ContainsAny(at, "/:") {
+		at = net.JoinHostPort(at, dcgmPort)
+	}
+	target, err := collect.ParseTarget(at)
+	if err != nil {
+		return nil, usage("--dcgm-url: %w", err)
+	}
+	client, err := collect.NewClient(collect.Options{Target: target, CAFile: o.caFile})
+	if err != nil {
+		return nil, usage("--dcgm-url: %w", err)
+	}
+	return gpu.FromClient(client), nil
+}
