@@ -234,6 +234,7 @@ func (c *command) edited(edit func([]word) []word) *command {
 	d := *c
 	if c.child == nil {
 		d.ws = edit(slices.Clone(c.ws))
+		d.separate()
 		return &d
 	}
 	d.child = c.child.edited(edit)
@@ -247,6 +248,25 @@ func (c *command) edited(edit func([]word) []word) *command {
 		w.raw = script
 	}
 	return &d
+}
+
+// separate keeps a number that an edit put in front of a redirection a word of
+// its own: a shell reads "32>log" as descriptor 32.
+func (c *command) separate() {
+	if !c.shell {
+		return
+	}
+	redirects := func(s string) bool { return s != "" && (s[0] == '<' || s[0] == '>') }
+	number := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	for i, w := range c.ws {
+		switch {
+		case !number(w.raw):
+		case i+1 < len(c.ws) && redirects(c.ws[i+1].gap):
+			c.ws[i+1].gap = " " + c.ws[i+1].gap
+		case i+1 == len(c.ws) && redirects(c.after):
+			c.after = " " + c.after
+		}
+	}
 }
 
 // text is the script that holds the command.
