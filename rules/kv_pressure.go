@@ -156,8 +156,11 @@ const lookupsBlocked = 1.5
 func poolEvidence(p *pool) []engine.Evidence {
 	var out []engine.Evidence
 	if p.capacity.OK {
-		out = append(out, evidence("kv_capacity_tokens", p.capacity, "tok", "", stat.None, engine.FromMetrics,
-			"the pool has room for "+number(p.capacity.V)+" tokens"+perRank(int(p.ranks))))
+		text := "the pool has room for " + number(p.capacity.V) + " tokens" + perRank(int(p.ranks))
+		if p.est {
+			text = "(est) " + text
+		}
+		out = append(out, evidence("kv_capacity_tokens", p.capacity, "tok", "", stat.None, p.from, text))
 	}
 	if p.context.OK {
 		text := fmt.Sprintf("one sequence takes %s tokens by its end", number(p.context.V))

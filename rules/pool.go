@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -11,19 +12,21 @@ import (
 // sequences it holds at the context they reach.
 type pool struct {
 	ranks    float64
-	running  float64  // requests of one rank, mean
-	queued   float64  // requests of one rank waiting for capacity, mean
-	peak     float64  // most requests of one rank that ran at once
-	usage    stat.Opt // share of the pool in use, mean
-	full     stat.Opt // the same at its peak
-	capacity stat.Opt // tokens of one rank
-	prompt   stat.Opt // mean prompt, tokens
-	output   stat.Opt // mean output, tokens
-	resident stat.Opt // mean tokens that a running sequence holds
-	end      stat.Opt // tokens it is expected to hold when it ends
-	context  stat.Opt // the larger of both: what one sequence is budgeted at
-	holds    stat.Opt // sequences that the pool holds at that context
-	shared   bool     // sequences hold fewer tokens than their prompts have: they share prefixes
+	running  float64       // requests of one rank, mean
+	queued   float64       // requests of one rank waiting for capacity, mean
+	peak     float64       // most requests of one rank that ran at once
+	usage    stat.Opt      // share of the pool in use, mean
+	full     stat.Opt      // the same at its peak
+	capacity stat.Opt      // tokens of one rank
+	from     engine.Source // of capacity
+	est      bool          // capacity is computed from the catalog, not told by the server
+	prompt   stat.Opt      // mean prompt, tokens
+	output   stat.Opt      // mean output, tokens
+	resident stat.Opt      // mean tokens that a running sequence holds
+	end      stat.Opt      // tokens it is expected to hold when it ends
+	context  stat.Opt      // the larger of both: what one sequence is budgeted at
+	holds    stat.Opt      // sequences that the pool holds at that context
+	shared   bool          // sequences hold fewer tokens than their prompts have: they share prefixes
 }
 
 // minFinished is how many requests must have finished to take mean lengths from
@@ -64,7 +67,7 @@ func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
 		p.usage = stat.Some(usage / secs)
 	}
 	if c := r.Facts.KVCapacityTokens; c.Known && c.Value > 0 {
-		p.capacity = stat.Some(c.Value)
+		p.capacity, p.from, p.est = stat.Some(c.Value), c.Source, strings.Contains(c.Note, "(est)")
 	}
 	p.prompt, p.output = lengths(r)
 	p.budget(r.Agg.HitRate)

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,5 +236,22 @@ func TestNumbersInSentences(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
 		}
+	}
+}
+
+func TestAnEstimatedPoolIsNotShownAsRead(t *testing.T) {
+	run := func(fact engine.Fact[float64]) engine.Evidence {
+		w := engine.Window{Duration: 2e9, Evaluable: true, Running: stat.Some(4), KV: stat.Some(0.5)}
+		r := engine.Run{Windows: []engine.Window{w}, Facts: &engine.Facts{KVCapacityTokens: fact}}
+		p := poolOf(&r, always)
+		return poolEvidence(&p)[0]
+	}
+	read := run(engine.Know(1000.0, engine.FromMetrics, "kv_cache_size_tokens"))
+	computed := run(engine.Know(1000.0, engine.FromDerived, "(est) from GPU memory, weights and utilisation, +-20 %"))
+	if read.Source != engine.FromMetrics || strings.Contains(read.Text, "(est)") {
+		t.Errorf("a pool that the page tells: %+v", read)
+	}
+	if computed.Source != engine.FromDerived || !strings.HasPrefix(computed.Text, "(est)") {
+		t.Errorf("a pool from the catalog: %+v", computed)
 	}
 }

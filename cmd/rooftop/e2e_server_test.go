@@ -44,7 +44,7 @@ func installation(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("ROOFTOP_E2E_VLLM")
 	if dir == "" {
-		t.Skip("ROOFTOP_E2E_VLLM is not set: run .ci/install-vllm and give its last line")
+		t.Fatal("ROOFTOP_E2E_VLLM is not set: run .ci/install-vllm and give its last line")
 	}
 	return dir
 }
