@@ -1,0 +1,29 @@
+package probe
+
+import "time"
+
+// Intent is one request as the load wants it sent. It is a function of the load
+// and its seed alone, and of nothing the server did, except that a closed loop's
+// At follows the previous answer and a session's prompt contains it.
+type Intent struct {
+	ID           int           // counts from 0 in order of At
+	At           time.Duration // intended send time, since the start of the run
+	Prompt       string
+	PromptTokens int // length aimed at; the server's count is in Result
+	MaxTokens    int
+	IgnoreEOS    bool
+	Model        string // served name or adapter to ask for; "" is the client's own
+	Session      int    // conversation it belongs to, -1 none
+	Turn         int    // within the session, from 0
+	// CancelAfter is the number of output tokens after which the client goes
+	// away; 0 is never.
+	CancelAfter int
+	Deadline    time.Duration // since At, after which the client goes away; 0 is none
+}
+
+// Outcome is how an intended request ended.
+type Outcome struct {
+	At   time.Duration // since the start of the run
+	OK   bool          // answered in full
+	Text string        // what was generated, for the next turn of a session
+}
