@@ -68,6 +68,16 @@ type Prediction struct {
 	High   stat.Opt `json:"high"`
 }
 
+// Held says whether a measured change lies within the prediction. Nothing is
+// known of one without a change, of a prediction in another unit, or of one
+// without any end.
+func (p Prediction) Held(change stat.Opt) (held, known bool) {
+	if p.Unit != "ratio" && p.Unit != "" || !change.OK || !p.Low.OK && !p.High.OK {
+		return false, false
+	}
+	return (!p.Low.OK || change.V >= p.Low.V) && (!p.High.OK || change.V <= p.High.V), true
+}
+
 // Kind says who can act on a recommendation.
 type Kind string
 
