@@ -1,0 +1,277 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// body is what a case says for all its pairs and a pair may say otherwise.
+type body struct {
+	Story    string          `yaml:"story"`
+	Note     string          `yaml:"note"`
+	Server   string          `yaml:"server"`
+	GPU      string          `yaml:"gpu"`
+	Startup  *time.Duration  `yaml:"startup"`
+	Load     []Stream        `yaml:"load"`
+	Faults   []fault         `yaml:"faults"`
+	Restarts []time.Duration `yaml:"restarts"`
+	Measure  Measure         `yaml:"measure"`
+	Truth    Truth           `yaml:"truth"`
+	Remedy   Change          `yaml:"remedy"`
+	Wrong    Change          `yaml:"wrong"`
+	Gap      string          `yaml:"gap"`
+}
+
+type caseFile struct {
+	Case string `yaml:"case"`
+	Name string `yaml:"name"`
+	body
+	On pairNodes `yaml:"on"`
+}
+
+// pairNodes keeps the pairs until the case is complete.
+type pairNodes struct{ node *yaml.Node }
+
+type pair struct {
+	Pair string `yaml:"pair"`
+	body
+}
+
+// fault is settings.Fault as a file spells it.
+type fault struct {
+	Kind   string        `yaml:"kind"`
+	At     time.Duration `yaml:"at"`
+	For    time.Duration `yaml:"for"`
+	Factor float64       `yaml:"factor"`
+	Rank   *int          `yaml:"rank"`
+	Delay  time.Duration `yaml:"delay"`
+}
+
+// maxBytes bounds a scenario file: the largest of the library has 8 KB.
+const maxBytes = 1 << 20
+
+// Parse reads the scenarios of one file. file is its name in errors, each one
+// line of the form "FILE:LINE: FIELD: what is wrong".
+func Parse(file string, data []byte) ([]Scenario, error) {
+	d := decoder{file}
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%s: larger than %d KiB: this is no scenario file", file, maxBytes>>10)
+	}
+	var doc yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: empty", file)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %s", file, oneLine(err))
+	}
+	if dec.Decode(new(yaml.Node)) != io.EOF {
+		return nil, fmt.Errorf("%s: more than one document: a file is one case", file)
+	}
+	root := doc.Content[0]
+	var c caseFile
+	if err := d.caseOf(root, &c); err != nil {
+		return nil, err
+	}
+	var out []Scenario
+	for i, n := range c.On.node.Content {
+		path := fmt.Sprintf("on[%d]", i)
+		p := pair{body: c.body}
+		if err := d.value(n, reflect.ValueOf(&p).Elem(), path); err != nil {
+			return nil, err
+		}
+		s := p.scenario(&c)
+		s.File, s.Line = file, n.Line
+		if field, err := s.check(); err != nil {
+			return nil, d.fail(n, join(path, field), "%w", err)
+		}
+		for _, earlier := range out {
+			if earlier.Name == s.Name {
+				return nil, d.fail(n, path+".pair", "%q is there twice", p.Pair)
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// caseOf decodes all but the pairs.
+func (d decoder) caseOf(root *yaml.Node, c *caseFile) error {
+	rest := *root
+	rest.Content = nil
+	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "on" && c.On.node == nil {
+			c.On.node = root.Content[i+1]
+			continue
+		}
+		rest.Content = append(rest.Content, root.Content[i], root.Content[i+1])
+	}
+	if err := d.value(&rest, reflect.ValueOf(c).Elem(), ""); err != nil {
+		return err
+	}
+	switch {
+	case !caseID.MatchString(c.Case):
+		return d.fail(root, "case", "%q is none of S1 to S21", c.Case)
+	case !nameID.MatchString(c.Name):
+		return d.fail(root, "name", "%q is no name of lower-case words joined by dashes", c.Name)
+	case c.On.node == nil:
+		return d.fail(root, "on", "missing: the pairs of model and hardware")
+	case c.On.node.Kind != yaml.SequenceNode || len(c.On.node.Content) == 0:
+		return d.fail(c.On.node, "on", "a list of pairs is expected")
+	}
+	return nil
+}
+
+var (
+	caseID = regexp.MustCompile(`^S([1-9]|1[0-9]|2[01])$`)
+	nameID = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+)
+
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+}
+
+func (p *pair) scenario(c *caseFile) Scenario {
+	s := Scenario{
+		Name: c.Name + "/" + p.Pair, Case: c.Case, Story: p.Story, Note: p.Note,
+		Server: strings.Join(strings.Fields(p.Server), " "), GPU: p.GPU, Startup: -1,
+		Load: p.Load, Restarts: p.Restarts, Measure: p.Measure,
+		Truth: p.Truth, Remedy: p.Remedy, Wrong: p.Wrong, Gap: p.Gap,
+	}
+	if p.Startup != nil {
+		s.Startup = *p.Startup
+	}
+	for _, f := range p.Faults {
+		rank := -1
+		if f.Rank != nil {
+			rank = *f.Rank
+		}
+		s.Faults = append(s.Faults, settings.Fault{Kind: f.Kind, At: f.At, For: f.For, Factor: f.Factor, Rank: rank, Delay: f.Delay})
+	}
+	return s
+}
+
+// leastMeasure is the shortest run that rooftop diagnoses.
+const leastMeasure = 8 * time.Second
+
+// Words that a truth may use: the outcomes and kinds of rooftop.diagnosis/v1.
+var (
+	outcomes = []string{"recommendation", "healthy", "no-load", "not-evaluable"}
+	kinds    = []string{"flag", "client", "host", "hardware"}
+)
+
+// check finds what does not make sense; field names where.
+func (s *Scenario) check() (field string, err error) {
+	if _, pair, _ := strings.Cut(s.Name, "/"); !nameID.MatchString(pair) {
+		return "pair", fmt.Errorf("%q is no name of lower-case words joined by dashes", pair)
+	}
+	if s.Story == "" {
+		return "story", errors.New("missing: what happened, in a sentence or two")
+	}
+	if _, err := launch.ParseCommand(s.Server, nil, nil); err != nil {
+		return "server", fmt.Errorf("%q is no vLLM command line: %w", s.Server, err)
+	}
+	if _, err := catalog.Default().FindGPU(s.GPU, 0); err != nil {
+		return "gpu", err
+	}
+	if s.Measure.For < leastMeasure {
+		return "measure.for", fmt.Errorf("%v is shorter than %v", s.Measure.For, leastMeasure)
+	}
+	for i, f := range s.Faults {
+		if f.Kind == "" {
+			return fmt.Sprintf("faults[%d].kind", i), errors.New("missing")
+		}
+	}
+	if field, err := s.Truth.check(); err != nil {
+		return field, err
+	}
+	if field, err := checkLoad(s.Load); err != nil {
+		return field, err
+	}
+	for _, c := range []struct {
+		name string
+		*Change
+	}{{"remedy", &s.Remedy}, {"wrong", &s.Wrong}} {
+		if c.Empty() && c.name == "remedy" && len(c.Expect) == 0 {
+			continue // nothing is wrong, or nothing helps
+		}
+		if c.Empty() {
+			return c.name, errors.New("changes nothing: give set, drop, load or mend")
+		}
+		if len(c.Expect) == 0 {
+			return c.name + ".expect", errors.New("missing: what must come of the change")
+		}
+		if field, err := checkLoad(c.Load); err != nil {
+			return c.name + "." + field, err
+		}
+	}
+	return "", nil
+}
+
+func (t *Truth) check() (field string, err error) {
+	if len(t.Outcomes) == 0 {
+		return "truth.outcome", fmt.Errorf("missing: one of %s", strings.Join(outcomes, ", "))
+	}
+	for _, o := range t.Outcomes {
+		if !slices.Contains(outcomes, o) {
+			return "truth.outcome", fmt.Errorf("%q is none of %s", o, strings.Join(outcomes, ", "))
+		}
+	}
+	for _, k := range t.Kinds {
+		if !slices.Contains(kinds, k) {
+			return "truth.kind", fmt.Errorf("%q is none of %s", k, strings.Join(kinds, ", "))
+		}
+	}
+	for _, f := range t.Flags {
+		if !strings.HasPrefix(f, "--") {
+			return "truth.flag", fmt.Errorf("%q: a flag begins with --", f)
+		}
+	}
+	return "", nil
+}
+
+func checkLoad(load []Stream) (field string, err error) {
+	names := map[string]bool{}
+	for i := range load {
+		at, st := fmt.Sprintf("load[%d]", i), &load[i]
+		if len(load) > 1 && (st.Name == "" || names[st.Name]) {
+			return at + ".name", errors.New("several streams need a name each")
+		}
+		names[st.Name] = true
+		switch {
+		case len(st.Phases) == 0:
+			return at + ".phases", errors.New("missing")
+		case !st.Prompt.Set():
+			return at + ".prompt", errors.New("missing: the tokens of a prompt")
+		case !st.Output.Set():
+			return at + ".output", errors.New("missing: the tokens of an answer")
+		case st.Cancel.Share < 0 || st.Cancel.Share > 1:
+			return at + ".cancel.share", fmt.Errorf("%v does not lie in 0..1", st.Cancel.Share)
+		}
+		for j, p := range st.Phases {
+			at := fmt.Sprintf("%s.phases[%d]", at, j)
+			switch {
+			case p.Rate > 0 && p.Users > 0:
+				return at, errors.New("either rate or users")
+			case p.Rate < 0 || p.Users < 0 || p.Burstiness < 0:
+				return at, errors.New("below zero")
+			case p.For == 0 && j < len(st.Phases)-1:
+				return at + ".for", errors.New("missing: only the last phase goes on to the end")
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,116 @@
+package scenarios
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
+)
+
+// Scenario is one case on one pair of model and hardware.
+type Scenario struct {
+	Name  string // "seat-capped/8b-a100": the case's name and the pair's
+	Case  string // "S2"
+	Story string // what happened, for a person
+	Note  string // what is special on this pair, "" nothing
+	// Server is the whole launch command as an operator would write it.
+	Server string
+	GPU    string // catalog name of the hardware
+	// Startup is the time from the start to health; negative is the simulator's
+	// own, from weights and graph capture.
+	Startup time.Duration
+	Load    []Stream
+	Faults  []settings.Fault
+	// Restarts are restarts of the server with unchanged flags, since it became
+	// healthy.
+	Restarts []time.Duration
+	Measure  Measure
+	Truth    Truth
+	Remedy   Change
+	Wrong    Change
+	// Gap says why rooftop is known to answer this scenario wrongly; "" where it
+	// is not. A known miss is a miss.
+	Gap string
+
+	File string // it was read from
+	Line int    // of its pair
+}
+
+// Measure says when rooftop measures, since the server became healthy.
+type Measure struct {
+	After time.Duration `yaml:"after"` // the load's warm-up
+	For   time.Duration `yaml:"for"`   // at least 8 s
+}
+
+// Stream is one kind of client. Streams run side by side.
+type Stream struct {
+	Name     string        `yaml:"name"` // in metrics "name.ttft_p99_s"; "" where there is one
+	Phases   []Phase       `yaml:"phases"`
+	Prompt   Lengths       `yaml:"prompt"` // tokens, without the shared prefix
+	Output   Lengths       `yaml:"output"` // tokens
+	Prefix   Prefix        `yaml:"prefix"`
+	Sessions Sessions      `yaml:"sessions"`
+	Cancel   Cancel        `yaml:"cancel"`
+	Deadline time.Duration `yaml:"deadline"` // after which a client goes away; 0 never
+	Adapters []string      `yaml:"adapters"` // LoRA adapters asked for in turn; none is the base model
+	// Rank pins the stream to a data-parallel rank (X-data-parallel-rank); absent
+	// leaves the choice to the server.
+	Rank *int `yaml:"rank"`
+}
+
+// Phase is a stretch of time with one way to offer requests: Rate or Users.
+type Phase struct {
+	For        time.Duration `yaml:"for"`        // 0: to the end of the run
+	Rate       float64       `yaml:"rate"`       // open loop: requests per second
+	Burstiness float64       `yaml:"burstiness"` // variation of the gaps: 1 is Poisson (default), 0 < x < 1 is steadier, above 1 burstier
+	Users      int           `yaml:"users"`      // closed loop: requests in flight
+	Think      time.Duration `yaml:"think"`      // closed loop: pause of a user between answer and next request
+}
+
+// Prefix is the beginning that prompts share.
+type Prefix struct {
+	Tokens int `yaml:"tokens"`
+	Groups int `yaml:"groups"` // different ones; 0 is 1
+}
+
+// Sessions makes conversations: each turn's prompt holds all before it.
+type Sessions struct {
+	Turns int           `yaml:"turns"` // of one conversation; 0 is 1
+	Think time.Duration `yaml:"think"` // between answer and next turn, in an open loop
+}
+
+// Cancel is clients that go away in the middle of an answer.
+type Cancel struct {
+	Share float64 `yaml:"share"` // of the requests, 0..1
+	After int     `yaml:"after"` // output tokens
+}
+
+// Truth is the diagnosis that is right, known from how the scenario was made.
+type Truth struct {
+	// Outcomes that are right, in the words of the diagnosis.
+	Outcomes []string `yaml:"outcome"`
+	// Findings of which one must be ranked first among those that fired; none
+	// where nothing needs to fire.
+	Findings []string `yaml:"finding"`
+	// Kinds of recommendation that are right; none where none is asked for.
+	Kinds []string `yaml:"kind"`
+	Flags []string `yaml:"flag"`  // flags of which one is right; none where no flag is
+	Doubt string   `yaml:"doubt"` // a word that the doubt of the outcome must contain
+}
+
+// Change is a variant of the scenario and what must come of it.
+type Change struct {
+	Set    []Flag   `yaml:"set"`    // flags with their new values
+	Drop   []string `yaml:"drop"`   // flags taken away
+	Load   []Stream `yaml:"load"`   // another load; none is the same
+	Mend   bool     `yaml:"mend"`   // without the faults and restarts
+	Expect []Expect `yaml:"expect"` // every one must hold
+	Why    string   `yaml:"why"`    // by which mechanism
+}
+
+// Flag is one engine argument.
+type Flag struct{ Name, Value string }
+
+// Empty says that a change changes nothing.
+func (c *Change) Empty() bool {
+	return len(c.Set) == 0 && len(c.Drop) == 0 && len(c.Load) == 0 && !c.Mend
+}
