@@ -50,15 +50,19 @@ type Window struct {
 	Running     stat.Opt // requests, mean over the polls, all ranks
 	RunningPeak stat.Opt
 	RunningMin  stat.Opt
-	Waiting     stat.Opt // mean over the polls
-	WaitingPeak stat.Opt
-	Deferred    stat.Opt // of the waiting, not for capacity; mean
-	Swapped     stat.Opt
-	KV          stat.Opt // ratio, mean over the polls (and over ranks)
-	KVPeak      stat.Opt // ratio, maximum over the polls, fullest rank
-	KVLast      stat.Opt // ratio, last poll
-	CPUKV       stat.Opt
-	Asleep      bool // asleep or paused at any poll
+	// RunningMedian is the middle poll's value. Requests of equal length that
+	// started together end together: a poll right after sees an almost empty
+	// batch, which moves the mean and says nothing about the seats.
+	RunningMedian stat.Opt
+	Waiting       stat.Opt // mean over the polls
+	WaitingPeak   stat.Opt
+	Deferred      stat.Opt // of the waiting, not for capacity; mean
+	Swapped       stat.Opt
+	KV            stat.Opt // ratio, mean over the polls (and over ranks)
+	KVPeak        stat.Opt // ratio, maximum over the polls, fullest rank
+	KVLast        stat.Opt // ratio, last poll
+	CPUKV         stat.Opt
+	Asleep        bool // asleep or paused at any poll
 
 	Rate      [NumCounters]stat.Opt // per second; absent on a fall
 	Delta     [NumCounters]stat.Opt // gained in the window; absent on a fall

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -24,16 +25,17 @@ const (
 // allocates only while its buffers grow: at a steady number of ranks, GPUs and
 // buckets a sample costs no memory.
 type Windower struct {
-	win    Window
-	open   bool
-	start  time.Duration // tick at which the window began
-	edge   Sample        // the poll that closed the last window; it opens the next
-	first  *Page
-	last   *Page
-	sums   [numMeans]meanSum
-	ranks  []rankSums
-	gpus   []gpuSums
-	skewed bool
+	win     Window
+	open    bool
+	start   time.Duration // tick at which the window began
+	edge    Sample        // the poll that closed the last window; it opens the next
+	first   *Page
+	last    *Page
+	sums    [numMeans]meanSum
+	running []float64 // of the polls of the window
+	ranks   []rankSums
+	gpus    []gpuSums
+	skewed  bool
 
 	// Reaching over windows: when requests were last seen to move.
 	previous *Page
@@ -71,6 +73,15 @@ const (
 	meanCPUKV
 	numMeans
 )
+
+// median returns the middle of values, the lower one of two; it sorts them.
+func median(values []float64) stat.Opt {
+	if len(values) == 0 {
+		return stat.None
+	}
+	slices.Sort(values)
+	return stat.Some(values[(len(values)-1)/2])
+}
 
 type rankSums struct {
 	running, waiting meanSum
@@ -117,6 +128,7 @@ func (w *Windower) begin(at time.Duration) {
 	w.win = Window{Index: w.index, Ranks: ranks, GPUs: gpus, Hist: hist}
 	w.ranks, w.gpus = w.ranks[:0], w.gpus[:0]
 	w.sums = [numMeans]meanSum{}
+	w.running = w.running[:0]
 	w.first, w.last, w.skewed = nil, nil, false
 	w.start = at
 }
@@ -159,6 +171,9 @@ func (w *Windower) addPage(s *Sample) {
 	win.Polls++
 	running, waiting := p.Gauges[GaugeRunning], p.Gauges[GaugeWaiting]
 	w.sums[meanRunning].add(running)
+	if running.OK {
+		w.running = append(w.running, running.V)
+	}
 	w.sums[meanWaiting].add(waiting)
 	w.sums[meanDeferred].add(p.Gauges[GaugeWaitingDeferred])
 	w.sums[meanSwapped].add(p.Gauges[GaugeSwapped])
@@ -268,6 +283,7 @@ func (w *Windower) close() *Window {
 	win.Start = w.first.T
 	win.Duration = w.last.T - w.first.T
 	win.Running = w.sums[meanRunning].mean()
+	win.RunningMedian = median(w.running)
 	win.Waiting = w.sums[meanWaiting].mean()
 	win.Deferred = w.sums[meanDeferred].mean()
 	win.Swapped = w.sums[meanSwapped].mean()

@@ -93,6 +93,21 @@ func TestKVPeakIsTheHighestPollNotTheLast(t *testing.T) {
 	}
 }
 
+func TestRunningMedianIgnoresOneEmptyPoll(t *testing.T) {
+	windows := feed(ticks(17, poll, func(i int, at time.Duration) *Page {
+		running := 12.0
+		if i == 4 || i == 12 || i == 14 {
+			running = 1
+		}
+		return pageAt(at, running, 20, 0.1, float64(i))
+	})...)
+	for i, mean := range []float64{(8*12 + 1) / 9.0, (7*12 + 2) / 9.0} {
+		if w := windows[i]; w.RunningMedian.V != 12 || !near(w.Running.V, mean) || w.RunningMin.V != 1 {
+			t.Errorf("window %d: median %v, mean %v, least %v; want 12, %v, 1", i, w.RunningMedian, w.Running, w.RunningMin, mean)
+		}
+	}
+}
+
 func TestCounterDeltas(t *testing.T) {
 	for _, c := range []struct {
 		name        string

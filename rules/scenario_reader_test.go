@@ -241,6 +241,8 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.RunningPeak = w.RunningPeak.Max(stat.Some(v))
 		case "running_peak":
 			w.RunningPeak = stat.Some(v)
+		case "running_median":
+			w.RunningMedian = stat.Some(v)
 		case "waiting":
 			w.Waiting, w.WaitingPeak = stat.Some(v), stat.Some(v)
 		case "deferred":

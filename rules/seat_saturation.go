@@ -25,7 +25,7 @@ func seatSaturation() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below on average, because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack)),
+				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below in the mean or median of its polls, because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack)),
 				"at least " + percent(seatQueueRatio) + " of the requests in the server wait for capacity",
 				"running above the seats skips the rule: the cap is not the constraint then",
 			},
