@@ -7,63 +7,46 @@ import (
 	"strings"
 )
 
-// Shape is the kind of a distribution of lengths.
-type Shape uint8
-
-// Shapes, as they are spelled.
-const (
-	Fixed     Shape = iota // "512"
-	Uniform                // "uniform 128 512": least and most
-	Lognormal              // "lognormal 600 0.8 4000": median, sigma of the logarithm, most
-)
-
-// Lengths is a distribution of token counts.
+// Lengths is a distribution of token counts, spelled as `rooftop load` spells it:
+// "512", "100-800" or "lognormal:MEAN,SIGMA,MAX".
 type Lengths struct {
-	Shape       Shape
-	Least, Most int     // of Uniform; Most of Lognormal; both the value of Fixed
-	Median      float64 // of Lognormal
-	Sigma       float64 // of Lognormal
+	Least, Most int     // both included; Least is 0 for lognormal
+	Mean        float64 // of lognormal, before it is cut at Most; 0 is uniform
+	Sigma       float64 // of lognormal: standard deviation of the logarithm
 }
 
-var errLengths = errors.New(`a length is "512", "uniform 128 512" (least, most) or "lognormal 600 0.8 4000" (median, sigma, most)`)
+var errLengths = errors.New(`a length is "512", "100-800" or "lognormal:600,0.8,4000" (mean, sigma, most)`)
 
 func (l *Lengths) parse(text string) error {
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		return errLengths
-	}
-	shape, args := Fixed, words
-	switch words[0] {
-	case "uniform":
-		shape, args = Uniform, words[1:]
-	case "lognormal":
-		shape, args = Lognormal, words[1:]
-	}
-	if want := [...]int{Fixed: 1, Uniform: 2, Lognormal: 3}[shape]; len(args) != want {
-		return errLengths
-	}
-	var v [3]float64
-	for i, a := range args {
-		x, err := strconv.ParseFloat(a, 64)
-		whole := shape != Lognormal || i == 2
-		if err != nil || x <= 0 || x > 1e7 || whole && x != float64(int(x)) {
-			return fmt.Errorf("%q is no length: %w", a, errLengths)
+	if rest, ok := strings.CutPrefix(text, "lognormal:"); ok {
+		words := strings.Split(rest, ",")
+		if len(words) != 3 {
+			return errLengths
 		}
-		v[i] = x
-	}
-	switch shape {
-	case Fixed:
-		*l = Lengths{Least: int(v[0]), Most: int(v[0])}
-	case Uniform:
-		*l = Lengths{Shape: Uniform, Least: int(v[0]), Most: int(v[1])}
-		if l.Least > l.Most {
-			return fmt.Errorf("the least of %q is above its most", text)
+		mean, err1 := strconv.ParseFloat(words[0], 64)
+		sigma, err2 := strconv.ParseFloat(words[1], 64)
+		most, err3 := strconv.Atoi(words[2])
+		if errors.Join(err1, err2, err3) != nil || !(mean >= 1 && sigma >= 0 && sigma <= 10 && float64(most) >= mean && most <= maxTokens) {
+			return fmt.Errorf("%q is no length: %w", text, errLengths)
 		}
-	case Lognormal:
-		*l = Lengths{Shape: Lognormal, Least: 1, Median: v[0], Sigma: v[1], Most: int(v[2])}
+		*l = Lengths{Mean: mean, Sigma: sigma, Most: most}
+		return nil
 	}
+	low, high, isRange := strings.Cut(text, "-")
+	if !isRange {
+		high = low
+	}
+	least, err1 := strconv.Atoi(low)
+	most, err2 := strconv.Atoi(high)
+	if errors.Join(err1, err2) != nil || least < 1 || most < least || most > maxTokens {
+		return fmt.Errorf("%q is no length: %w", text, errLengths)
+	}
+	*l = Lengths{Least: least, Most: most}
 	return nil
 }
+
+// maxTokens bounds what a mistyped number can ask for.
+const maxTokens = 1 << 22
 
 // Set says whether the distribution was given.
 func (l Lengths) Set() bool { return l.Most > 0 }

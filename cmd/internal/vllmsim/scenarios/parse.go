@@ -258,15 +258,17 @@ func checkLoad(load []Stream) (field string, err error) {
 			return at + ".prompt", errors.New("missing: the tokens of a prompt")
 		case !st.Output.Set():
 			return at + ".output", errors.New("missing: the tokens of an answer")
-		case st.Cancel.Share < 0 || st.Cancel.Share > 1:
-			return at + ".cancel.share", fmt.Errorf("%v does not lie in 0..1", st.Cancel.Share)
+		case !(st.Cancel >= 0 && st.Cancel <= 1):
+			return at + ".cancel", fmt.Errorf("%v does not lie in 0..1", st.Cancel)
+		case !(st.CV >= 0 && st.CV <= 100):
+			return at + ".cv", fmt.Errorf("%v does not lie in 0..100", st.CV)
 		}
 		for j, p := range st.Phases {
 			at := fmt.Sprintf("%s.phases[%d]", at, j)
 			switch {
-			case p.Rate > 0 && p.Users > 0:
-				return at, errors.New("either rate or users")
-			case p.Rate < 0 || p.Users < 0 || p.Burstiness < 0:
+			case p.Rate > 0 && st.Closed():
+				return at, errors.New("either rate or users, in all phases")
+			case p.Rate < 0 || p.Users < 0 || p.To < 0:
 				return at, errors.New("below zero")
 			case p.For == 0 && j < len(st.Phases)-1:
 				return at + ".for", errors.New("missing: only the last phase goes on to the end")

@@ -14,9 +14,10 @@ story: too few seats
 server: vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 16
 gpu: NVIDIA L4
 load:
-  - phases: [{for: 10s, rate: 2.5, burstiness: 2}, {users: 64, think: 100ms}]
-    prompt: lognormal 300 0.6 2000
-    output: uniform 10 20
+  - phases: [{for: 10s, rate: 2.5, to: 4}, {rate: 4}]
+    cv: 2
+    prompt: lognormal:300,0.6,2000
+    output: 10-20
 measure: {after: 5s, for: 10s}
 truth: {outcome: [recommendation, healthy], finding: seat-saturation, kind: flag, flag: --max-num-seqs}
 remedy:
@@ -41,9 +42,10 @@ func TestParse(t *testing.T) {
 		t.Fatalf("got %d scenarios: %+v", len(list), list)
 	}
 	want := []Stream{{
-		Phases: []Phase{{For: 10 * time.Second, Rate: 2.5, Burstiness: 2}, {Users: 64, Think: 100 * time.Millisecond}},
-		Prompt: Lengths{Shape: Lognormal, Least: 1, Median: 300, Sigma: 0.6, Most: 2000},
-		Output: Lengths{Shape: Uniform, Least: 10, Most: 20},
+		Phases: []Phase{{For: 10 * time.Second, Rate: 2.5, To: 4}, {Rate: 4}},
+		CV:     2,
+		Prompt: Lengths{Mean: 300, Sigma: 0.6, Most: 2000},
+		Output: Lengths{Least: 10, Most: 20},
 	}}
 	if diff := cmp.Diff(want, list[0].Load); diff != "" {
 		t.Errorf("load (-want +got):\n%s", diff)
@@ -63,29 +65,29 @@ func TestParse(t *testing.T) {
 // TestTypos: each is one line with file, line and field.
 func TestTypos(t *testing.T) {
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"unknown field":        {"prompt: lognormal", "promt: lognormal", `f.yaml:8: load[0]: "promt" is no field here`},
+		"unknown field":        {"prompt: lognormal", "promt: lognormal", `f.yaml:9: load[0]: "promt" is no field here`},
 		"unknown top field":    {"story:", "storey:", `f.yaml:3: "storey" is no field here`},
-		"in a pair":            {"note: shorter", "nite: shorter", `f.yaml:21: on[1]: "nite" is no field here`},
+		"in a pair":            {"note: shorter", "nite: shorter", `f.yaml:22: on[1]: "nite" is no field here`},
 		"twice":                {"gpu: NVIDIA L4", "gpu: NVIDIA L4\ngpu: NVIDIA L4", `f.yaml:6: "gpu" is there twice`},
-		"duration":             {"after: 5s", "after: 5", `f.yaml:10: measure.after: "5" is no duration`},
+		"duration":             {"after: 5s", "after: 5", `f.yaml:11: measure.after: "5" is no duration`},
 		"number":               {"rate: 2.5", "rate: fast", `f.yaml:7: load[0].phases[0].rate: "fast" is no number`},
-		"length":               {"uniform 10 20", "uniform 10", `f.yaml:9: load[0].output: a length is`},
-		"length upside down":   {"uniform 10 20", "uniform 20 10", `f.yaml:9: load[0].output: the least of`},
-		"expectation":          {"tokens_per_s >= 1.5x", "tokens_per_s up", `f.yaml:14: remedy.expect[0]: "tokens_per_s up" is no expectation`},
+		"length":               {"10-20", "10-", `f.yaml:10: load[0].output: "10-" is no length`},
+		"length upside down":   {"10-20", "20-10", `f.yaml:10: load[0].output: "20-10" is no length`},
+		"expectation":          {"tokens_per_s >= 1.5x", "tokens_per_s up", `f.yaml:15: remedy.expect[0]: "tokens_per_s up" is no expectation`},
 		"operator":             {"tokens_per_s >= 1.5x", "tokens_per_s = 1.5x", `compares with none of`},
 		"outcome":              {"recommendation, healthy", "sick", `truth.outcome: "sick" is none of`},
 		"kind":                 {"kind: flag", "kind: flags", `truth.kind: "flags" is none of`},
 		"gpu":                  {"NVIDIA L4", "NVIDIA L5", `on[0].gpu: `},
 		"server":               {"vllm serve", "vlm serve", `on[0].server: `},
 		"both loops":           {"rate: 2.5", "rate: 2.5, users: 3", `load[0].phases[0]: either rate or users`},
-		"open end":             {"for: 10s, rate", "rate", `load[0].phases[0].for: missing`},
-		"short":                {"for: 9s", "for: 7s", `f.yaml:20: on[1].measure.for: 7s is shorter than 8s`},
+		"open end":             {"{for: 10s, rate", "{rate", `load[0].phases[0].for: missing`},
+		"short":                {"for: 9s", "for: 7s", `f.yaml:21: on[1].measure.for: 7s is shorter than 8s`},
 		"pair twice":           {"pair: b", "pair: a", `on[1].pair: "a" is there twice`},
 		"no change":            {"set: {max-num-seqs: 64}", "why: nothing", `remedy: changes nothing`},
-		"flag with dashes":     {"{max-num-seqs: 64}", "{--max-num-seqs: 64}", `f.yaml:13: remedy.set: a flag is its bare name`},
+		"flag with dashes":     {"{max-num-seqs: 64}", "{--max-num-seqs: 64}", `f.yaml:14: remedy.set: a flag is its bare name`},
 		"case":                 {"case: S2", "case: S22", `case: "S22" is none of S1 to S21`},
 		"broken":               {"case: S2", "case: [", `f.yaml: line `},
-		"anchor":               {"prompt: lognormal 300 0.6 2000", "prompt: &a 300", `anchors and aliases are not read`},
+		"anchor":               {"prompt: lognormal:300,0.6,2000", "prompt: &a 300", `anchors and aliases are not read`},
 		"second document":      {"  - pair: a\n", "  - pair: a\n---\n", `more than one document`},
 		"structure for a word": {"gpu: NVIDIA L4", "gpu: [NVIDIA L4]", `gpu: one value is expected`},
 		"word for a structure": {"measure: {after: 5s, for: 10s}", "measure: 10s", `measure: fields are expected`},

@@ -41,47 +41,50 @@ type Measure struct {
 	For   time.Duration `yaml:"for"`   // at least 8 s
 }
 
-// Stream is one kind of client. Streams run side by side.
+// Stream is one kind of client, in the terms of `rooftop load`. Streams run side
+// by side.
 type Stream struct {
-	Name     string        `yaml:"name"` // in metrics "name.ttft_p99_s"; "" where there is one
-	Phases   []Phase       `yaml:"phases"`
-	Prompt   Lengths       `yaml:"prompt"` // tokens, without the shared prefix
+	Name   string  `yaml:"name"`   // in metrics "name.ttft_p99_s"; "" where there is one
+	Phases []Phase `yaml:"phases"` // all open (rate) or all closed (users)
+	// CV is the variation of the gaps of an open loop: 1, the default, is Poisson.
+	CV       float64       `yaml:"cv"`
+	Prompt   Lengths       `yaml:"prompt"` // tokens, the shared prefix included; of a session, its first turn
 	Output   Lengths       `yaml:"output"` // tokens
 	Prefix   Prefix        `yaml:"prefix"`
-	Sessions Sessions      `yaml:"sessions"`
-	Cancel   Cancel        `yaml:"cancel"`
+	Turns    int           `yaml:"turns"`    // of one conversation; 0 is 1
+	Turn     Lengths       `yaml:"turn"`     // tokens that a later turn adds; absent: as the first
+	Think    time.Duration `yaml:"think"`    // between an answer and the next request of a user or conversation
+	Cancel   float64       `yaml:"cancel"`   // share of requests whose client goes away in the middle, 0..1
 	Deadline time.Duration `yaml:"deadline"` // after which a client goes away; 0 never
-	Adapters []string      `yaml:"adapters"` // LoRA adapters asked for in turn; none is the base model
+	Adapters []string      `yaml:"adapters"` // LoRA adapters asked for, equally; none is the base model
 	// Rank pins the stream to a data-parallel rank (X-data-parallel-rank); absent
 	// leaves the choice to the server.
 	Rank *int `yaml:"rank"`
 }
 
-// Phase is a stretch of time with one way to offer requests: Rate or Users.
+// Phase is a stretch of time at one level, or on the way from one to another.
 type Phase struct {
-	For        time.Duration `yaml:"for"`        // 0: to the end of the run
-	Rate       float64       `yaml:"rate"`       // open loop: requests per second
-	Burstiness float64       `yaml:"burstiness"` // variation of the gaps: 1 is Poisson (default), 0 < x < 1 is steadier, above 1 burstier
-	Users      int           `yaml:"users"`      // closed loop: requests in flight
-	Think      time.Duration `yaml:"think"`      // closed loop: pause of a user between answer and next request
+	For   time.Duration `yaml:"for"`   // 0: to the end of the run
+	Rate  float64       `yaml:"rate"`  // open loop: requests per second
+	Users int           `yaml:"users"` // closed loop: requests in flight
+	To    float64       `yaml:"to"`    // level at the end of the phase; absent: the same
+}
+
+// Closed says that the stream is a closed loop of users.
+func (s *Stream) Closed() bool {
+	for _, p := range s.Phases {
+		if p.Users > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Prefix is the beginning that prompts share.
 type Prefix struct {
-	Tokens int `yaml:"tokens"`
-	Groups int `yaml:"groups"` // different ones; 0 is 1
-}
-
-// Sessions makes conversations: each turn's prompt holds all before it.
-type Sessions struct {
-	Turns int           `yaml:"turns"` // of one conversation; 0 is 1
-	Think time.Duration `yaml:"think"` // between answer and next turn, in an open loop
-}
-
-// Cancel is clients that go away in the middle of an answer.
-type Cancel struct {
-	Share float64 `yaml:"share"` // of the requests, 0..1
-	After int     `yaml:"after"` // output tokens
+	Tokens int     `yaml:"tokens"`
+	Groups int     `yaml:"groups"` // different ones; 0 is 1
+	Zipf   float64 `yaml:"zipf"`   // the i-th is as likely as 1/i^zipf; 0 is equally
 }
 
 // Truth is the diagnosis that is right, known from how the scenario was made.
