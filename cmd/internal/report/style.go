@@ -64,3 +64,6 @@ var asciiOf = strings.NewReplacer(
 	"█", "#", "░", "=", "╌", ".", "▏", "|", "…", "...", "≥", ">=", "≤", "<=", "≈", "~", "±", "+-", "µ", "u", "μ", "u", "°", "", "∞", "inf",
 	"“", `"`, "”", `"`, "‘", "'", "’", "'", "²", "2", "³", "3", "¹", "1", "½", "1/2", "Δ", "delta", "†", "^", "÷", "/", "é", "e", "ü", "u", "ö", "o", "ä", "a",
 )
+
+// ASCII spells text in seven bits, as the report does where it is asked to.
+func ASCII(s string) string { return sevenBit(s) }

@@ -31,9 +31,8 @@ var sources = map[launch.Source]engine.Source{
 	launch.Env:        engine.FromEnv,
 }
 
-// changedLaunch writes a launch command with one flag set to a value ("on" and
-// "off" for switches); "" where the command is unknown or would not be read
-// back. A flag of a config file is overridden on the command line.
+// changedLaunch writes a launch command with one flag set to a value; "" where
+// the command is unknown or would not be read back.
 func changedLaunch(command, flag, value string) string {
 	if command == "" || flag == "" || value == "" {
 		return ""
@@ -42,13 +41,18 @@ func changedLaunch(command, flag, value string) string {
 	if err != nil {
 		return ""
 	}
+	return Apply(c, flag, value).Shell()
+}
+
+// Apply returns the launch with a recommended value in place: "on" and "off" are
+// those of switches. A flag of a config file is changed there or overridden on
+// the command line.
+func Apply(c *launch.Config, flag, value string) *launch.Config {
 	switch value {
 	case "on":
-		c = c.With(flag, "true")
+		return c.With(flag, "true")
 	case "off":
-		c = c.Without(flag)
-	default:
-		c = c.With(flag, value)
+		return c.Without(flag)
 	}
-	return c.Shell()
+	return c.With(flag, value)
 }
