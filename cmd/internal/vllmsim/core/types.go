@@ -5,6 +5,10 @@ import "time"
 // Token is one token id.
 type Token int32
 
+// VocabWords is the number of distinct generated tokens: they are ids in
+// [0, VocabWords), each of which is one word of the simulator's tokenizer.
+const VocabWords = 1 << 15
+
 // ID names a request within one engine; the driver chooses it and never uses
 // one twice.
 type ID uint64
@@ -48,6 +52,7 @@ type Config struct {
 	AsyncScheduling           bool
 	MaxLoras                  int // adapters of one step at most; 0 where LoRA is off
 	Generation                Generation
+	Seed                      uint64 // of the generated tokens
 }
 
 // Request is one sequence to generate.
@@ -84,7 +89,7 @@ const (
 type Life struct {
 	ID           ID
 	Arrival      time.Duration // at the front end
-	Queued       time.Duration // submitted to the engine
+	Queued       time.Duration // taken into the engine's queue, at the first step boundary after its submission
 	Scheduled    time.Duration // first scheduled
 	FirstToken   time.Duration
 	LastToken    time.Duration
@@ -107,12 +112,17 @@ type Work struct {
 }
 
 // Batch is one step as scheduled. It is valid until the engine's next call.
+//
+// A batch without Work computes nothing and should take no time: it only
+// preempted, or its report only tells of requests that ended without a step.
+// Under asynchronous scheduling a batch may hold work of requests whose end was
+// reported by the step before; the work is done and its token thrown away.
 type Batch struct {
 	Step      uint64 // counts from 1
 	Work      []Work // running requests in the engine's order
 	Tokens    int    // sum of New
-	Preempted []ID   // in order of preemption
-	Admitted  []ID   // that left the queue in this step, resumed ones included
+	Preempted []ID   // when this batch was scheduled, in order of preemption
+	Admitted  []ID   // that left the queue for this batch, resumed ones included
 }
 
 // Output is one token of one request, or its end without a token (Aborted,
@@ -135,7 +145,7 @@ type Report struct {
 	Step         uint64
 	Began, Ended time.Duration
 	Outputs      []Output
-	Preemptions  int // events in this step
+	Preemptions  int // events since the previous report
 	// ComputedPrompt is the prompt tokens of requests that got their first token
 	// in this step, without cached ones (New) or with them (Old): fact 25.
 	ComputedPrompt int
