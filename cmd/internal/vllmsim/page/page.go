@@ -1,5 +1,35 @@
 // Package page writes the metrics page of a simulated server in the words of the
 // vLLM release it imitates: names, order, le spelling, _created series.
+//
+// A [Book] keeps the counters of one life of a server process and renders the
+// page as Python's prometheus_client does (0.26, exposition.py and utils.py):
+// families in order of their creation, labels in alphabetical order, counters
+// ending in _total, buckets, _count, _sum, and a gauge _created behind each
+// counter and histogram; with several API servers, its multiprocess form.
+//
+// What is recorded and what is inferred:
+//
+//   - 0.32: from pages of a real 0.32.0 (one engine, two engines, young, loaded,
+//     statistics off) and its sources, vllm/v1/metrics/loggers.py and stats.py.
+//   - 0.11: from an idle page of a real 0.11.0.
+//   - 0.20: inferred. Families and their order from a real page of 0.30.0, the
+//     list of families by release read out of the packages, and a source of 0.20;
+//     the labels of cache_config_info from the releases on either side.
+//   - 0.10: inferred. From sources before and after 0.10.0, with the names that
+//     0.11 hides; the labels of cache_config_info likewise.
+//   - Several API servers: the form is prometheus_client's own, the order of
+//     kinds there is that of a directory listing and has no truth; here it is
+//     counters, gauges, histograms, summaries.
+//
+// Where it knowingly differs from a server:
+//
+//   - vLLM tells of a preemption with the next output of its victim; here it
+//     counts at the step's end.
+//   - process_* (CPU seconds and start time apart), python_* are constants of a
+//     real API server: there is no such process here.
+//   - _created of the engine's families is the start of the process, and that of an
+//     http_* series is the time of the first page that has it.
+//   - sim_info is on no real page: it marks this one as simulated.
 package page
 
 import (
@@ -9,8 +39,21 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
 )
 
-// Book keeps the counters of one life of a server process, all ranks.
-type Book struct{}
+// Book keeps the counters of one life of a server process, all ranks. Its methods
+// are not safe for concurrent use.
+type Book struct {
+	settings *settings.Settings
+	cache    Cache
+	start    time.Time
+	release  int // minor release imitated, as in 0.32
+	ranks    []rank
+	process  process
+	http     frontend
+	adapters []adapterSeries
+	layout   layout
+	stale    bool          // the layout lacks a series
+	now      time.Duration // of the page being written, since start
+}
 
 // Cache is what cache_config_info says of a rank's pool.
 type Cache struct {
@@ -21,25 +64,68 @@ type Cache struct {
 
 // NewBook returns a book with every family at zero. start is the process's start
 // on the wall, which _created and process_start_time_seconds show.
-func NewBook(s *settings.Settings, c Cache, start time.Time) *Book { return nil }
-
-// Observe takes in a completed step of a rank.
-func (b *Book) Observe(rank int, r *core.Report) {}
-
-// HTTP counts an answered request of the front end (http_* families).
-func (b *Book) HTTP(method, handler string, status int, took time.Duration, requestBytes, responseBytes int) {
+func NewBook(s *settings.Settings, c Cache, start time.Time) *Book {
+	b := &Book{settings: s, cache: c, start: start, release: minor(s.Release), stale: true}
+	ladders := newLadders(s.MaxModelLen)
+	b.ranks = make([]rank, max(1, s.DataParallel))
+	for i := range b.ranks {
+		b.ranks[i].init(ladders)
+	}
+	b.process.init(start)
+	b.http.init()
+	return b
 }
 
 // CPU adds to process_cpu_seconds_total of the API server.
-func (b *Book) CPU(d time.Duration) {}
+func (b *Book) CPU(d time.Duration) { b.process.spend(d) }
 
 // Append writes the page as it stands to buf. now is the time since start.
-func (b *Book) Append(buf []byte, now time.Duration) []byte { return nil }
+func (b *Book) Append(buf []byte, now time.Duration) []byte {
+	b.now = max(b.now, now)
+	if b.stale {
+		b.layout = b.build()
+		b.stale = false
+	}
+	open := 0.0
+	for i := range b.ranks {
+		open += b.ranks[i].cells[cellRunning] + b.ranks[i].cells[cellWaiting]
+	}
+	b.process.openFDs = idleFDs + open
+	return b.layout.append(buf)
+}
 
 // Totals are sums over ranks, for checks of conservation.
 type Totals struct {
 	PromptTokens, GenerationTokens, Preemptions, Finished, PrefixQueries, PrefixHits float64
 }
 
-// Totals returns the counters as they stand.
-func (b *Book) Totals() Totals { return Totals{} }
+// Totals returns the counters as they stand, also where the page has none.
+// Finished leaves out aborted requests, as request_success does.
+func (b *Book) Totals() Totals {
+	var t Totals
+	for i := range b.ranks {
+		c := &b.ranks[i].cells
+		t.PromptTokens += c[cellPrompt]
+		t.GenerationTokens += c[cellGeneration]
+		t.Preemptions += c[cellPreemptions]
+		t.Finished += c[cellStop] + c[cellLength] + c[cellError]
+		t.PrefixQueries += c[cellQueries]
+		t.PrefixHits += c[cellHits]
+	}
+	return t
+}
+
+// Observe takes in a completed step of a rank.
+func (b *Book) Observe(rank int, r *core.Report) {
+	k := &b.ranks[rank]
+	if !k.seen {
+		k.seen = true
+		// Gauges of a multiprocess page appear with their first value.
+		b.stale = b.stale || b.multiprocess()
+	}
+	k.observe(r)
+}
+
+// multiprocess says whether the page is prometheus_client's multiprocess form,
+// which vLLM uses as soon as it has two API servers.
+func (b *Book) multiprocess() bool { return b.settings.APIServers > 1 }
