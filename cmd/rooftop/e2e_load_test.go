@@ -136,7 +136,7 @@ func (g *generator) await(t *testing.T) loadResult {
 func warmUp(t *testing.T, url, key string, load probe.Load) {
 	t.Helper()
 	load.Seed += 1 << 32
-	load.Requests, load.Duration, load.Think = 2*min(load.Clients, 8), 0, 0
+	load.Requests, load.Duration, load.Think = 2*min(load.Clients, 8), 0, probe.Delay{}
 	load.Clients = min(load.Clients, 8)
 	load.OutputTokens = probe.Fixed(min(load.OutputTokens.Min, 16))
 	if r := offer(t, url, key, load).await(t); r.Errors > 0 {

@@ -34,7 +34,7 @@ import (
 // chat is short chat: 100 tokens in, 64 out. Clients start apart, so that they
 // do not move in waves.
 func chat(clients int) probe.Load {
-	return probe.Load{Clients: clients, PromptTokens: probe.Fixed(100), OutputTokens: probe.Fixed(64), Stagger: 2 * time.Second, Seed: 1}
+	return probe.Load{Clients: clients, PromptTokens: probe.Fixed(100), OutputTokens: probe.Fixed(64), Style: probe.Characters, Stagger: 2 * time.Second, Seed: 1}
 }
 
 // agrees holds rooftop's rates against the page's own counters around its run.
@@ -161,7 +161,7 @@ func TestE2ESeatSaturation(t *testing.T) {
 }
 
 func TestE2EKVPressure(t *testing.T) {
-	load := probe.Load{Clients: 32, PromptTokens: probe.Fixed(200), OutputTokens: probe.Fixed(400), Stagger: 2 * time.Second, Seed: 2}
+	load := probe.Load{Clients: 32, PromptTokens: probe.Fixed(200), OutputTokens: probe.Fixed(400), Style: probe.Characters, Stagger: 2 * time.Second, Seed: 2}
 	port := freePort(t)
 	s := startServer(t, port, "--num-gpu-blocks-override", "64")
 	warmUp(t, s.url(), "", load)
@@ -206,7 +206,7 @@ func TestE2EKVPressure(t *testing.T) {
 func TestE2EPrefixCachingOff(t *testing.T) {
 	load := probe.Load{
 		Clients: 12, PromptTokens: probe.Fixed(600), OutputTokens: probe.Fixed(8), SharedPrefixTokens: 512,
-		Stagger: time.Second, Seed: 3,
+		Style: probe.Characters, Stagger: time.Second, Seed: 3,
 	}
 	port := freePort(t)
 	s := startServer(t, port, "--max-num-seqs", "16", "--no-enable-prefix-caching")
@@ -264,7 +264,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	warmUp(t, s.url(), "", chat(16))
 	t.Run("trickle", func(t *testing.T) {
 		load := chat(2)
-		load.Think, load.Seed = 500*time.Millisecond, 4
+		load.Think, load.Seed = probe.Always(500*time.Millisecond), 4
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 2*time.Second)
 		d := diagnose(t, s, 0)

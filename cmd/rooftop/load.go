@@ -55,7 +55,7 @@ sends real requests, so do not point it at a server that others use.`,
 			defer client.Close()
 			load := probe.Load{
 				Clients: clients, PromptTokens: probe.Fixed(prompt), OutputTokens: probe.Fixed(output),
-				SharedPrefixTokens: shared, Think: think, Stagger: stagger, Seed: seed, IgnoreEOS: true, Duration: o.duration,
+				SharedPrefixTokens: shared, Style: probe.Characters, Think: probe.Always(think), Stagger: stagger, Seed: seed, IgnoreEOS: true, Duration: o.duration,
 			}
 			if err := load.Validate(); err != nil {
 				return usage("load: %w", err)

@@ -16,10 +16,16 @@ import (
 // Request is one completion to ask for.
 type Request struct {
 	Prompt    string
-	MaxTokens int // output tokens at most; at least 1
+	Messages  []Message // ask the chat endpoint instead, where set
+	Model     string    // "" is the client's own
+	MaxTokens int       // output tokens at most; at least 1
 	// IgnoreEOS makes vLLM generate MaxTokens tokens whatever the model says.
 	// Servers that do not know it either ignore or refuse it.
 	IgnoreEOS bool
+	// CancelAfter, where above 0, is the number of chunks after which the client
+	// closes the stream; the error is then ErrCancelled.
+	CancelAfter int
+	KeepText    bool // Result.Text is wanted
 	// OnChunk, where set, is called as each chunk of output arrives, with the
 	// time since the send.
 	OnChunk func(sinceSend time.Duration)
@@ -38,6 +44,7 @@ type Result struct {
 	CachedTokens int // of the prompt, where the server tells; else 0
 	Counted      bool
 	FinishReason string // "length", "stop", ...; "" where the server gave none
+	Text         string // what was generated, where Request.KeepText
 }
 
 // TTFT returns the time from send to the first chunk; false where none came.
@@ -72,6 +79,8 @@ var (
 	ErrTruncated = errors.New("stream ended before [DONE]")
 	// ErrOverrun says that a server went on after the tokens it was asked for.
 	ErrOverrun = errors.New("stream has more chunks than tokens were asked for")
+	// ErrCancelled says that the client closed a stream as its request asks.
+	ErrCancelled = errors.New("cancelled by the client")
 )
 
 // StreamError is an error that the server reported inside a stream it had
@@ -89,7 +98,8 @@ const overrun = 8
 
 type completionBody struct {
 	Model         string        `json:"model"`
-	Prompt        string        `json:"prompt"`
+	Prompt        *string       `json:"prompt,omitempty"`
+	Messages      []Message     `json:"messages,omitempty"`
 	MaxTokens     int           `json:"max_tokens"`
 	Stream        bool          `json:"stream"`
 	StreamOptions streamOptions `json:"stream_options"`
@@ -101,25 +111,36 @@ type streamOptions struct {
 }
 
 // Complete sends one streaming completion and reads it to its end. The error
-// is a *StatusError, a *StreamError, ErrTruncated, ErrOverrun, or that of the
-// connection or context; the result is valid as far as it got. The request
+// is a *StatusError, a *StreamError, ErrTruncated, ErrOverrun, ErrCancelled, or
+// that of the connection or context; the result is valid as far as it got. The request
 // carries no seed: a request's own seed stops the CPU engine of vLLM 0.32.0.
 func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
 	if r.MaxTokens < 1 {
 		return Result{}, fmt.Errorf("completion of %d tokens: ask for at least 1", r.MaxTokens)
 	}
-	model, err := c.Model(ctx)
-	if err != nil {
-		return Result{Sent: time.Now()}, err
+	model := r.Model
+	if model == "" {
+		own, err := c.Model(ctx)
+		if err != nil {
+			return Result{Sent: time.Now()}, err
+		}
+		model = own
 	}
-	body, err := json.Marshal(completionBody{
-		Model: model, Prompt: r.Prompt, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS,
+	content := completionBody{
+		Model: model, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS,
 		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
-	})
+	}
+	at := c.base.JoinPath("v1", "completions")
+	if r.Messages != nil {
+		at, content.Messages = c.base.JoinPath("v1", "chat", "completions"), r.Messages
+	} else {
+		content.Prompt = &r.Prompt
+	}
+	body, err := json.Marshal(content)
 	if err != nil {
 		return Result{}, err
 	}
-	request, err := c.request(ctx, http.MethodPost, c.base.JoinPath("v1", "completions"), body)
+	request, err := c.request(ctx, http.MethodPost, at, body)
 	if err != nil {
 		return Result{}, err
 	}
@@ -154,7 +175,12 @@ func drain(body io.ReadCloser) {
 // chunk is the part of a streamed message that is of interest.
 type chunk struct {
 	Choices []struct {
+		Text         string `json:"text"`
 		FinishReason string `json:"finish_reason"`
+		Delta        struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"delta"`
 	} `json:"choices"`
 	Usage *struct {
 		Prompt     int `json:"prompt_tokens"`
@@ -170,6 +196,10 @@ type chunk struct {
 // read takes in the stream of one completion.
 func (r *Result) read(body io.Reader, request Request) error {
 	events := newEventReader(body)
+	var text []byte
+	if request.KeepText {
+		defer func() { r.Text = string(text) }()
+	}
 	for {
 		name, data, err := events.next()
 		since := time.Since(r.Sent)
@@ -196,8 +226,11 @@ func (r *Result) read(body io.Reader, request Request) error {
 			r.PromptTokens, r.OutputTokens = c.Usage.Prompt, c.Usage.Completion
 			r.CachedTokens, r.Counted = c.Usage.Details.Cached, true
 		}
-		if len(c.Choices) == 0 {
+		if len(c.Choices) == 0 || c.opens() {
 			continue
+		}
+		if request.KeepText {
+			text = append(append(text, c.Choices[0].Text...), c.Choices[0].Delta.Content...)
 		}
 		if len(r.Chunks) >= request.MaxTokens+overrun {
 			return ErrOverrun
@@ -212,7 +245,17 @@ func (r *Result) read(body io.Reader, request Request) error {
 		if request.OnChunk != nil {
 			request.OnChunk(since)
 		}
+		if request.CancelAfter > 0 && len(r.Chunks) >= request.CancelAfter {
+			return ErrCancelled
+		}
 	}
+}
+
+// opens says whether a message of a chat only names who speaks: vLLM sends one
+// with the first token's time and without a token.
+func (c *chunk) opens() bool {
+	first := &c.Choices[0]
+	return first.Delta.Role != "" && first.Delta.Content == "" && first.FinishReason == ""
 }
 
 // failed says whether a message is an error: {"error": ...}, or vLLM's older

@@ -16,9 +16,10 @@ const (
 
 // recorder keeps a distribution of durations in bounded memory: log-linear
 // buckets, exact up to 4 µs and within 0.025 % beyond, so that an hour of load
-// costs no more than a minute. The zero recorder is empty.
+// costs no more than a minute. Buckets are held for each doubling that occurs,
+// 16 KiB each. The zero recorder is empty.
 type recorder struct {
-	counts []uint64
+	pages  [64 - subBits]*[subs]uint64
 	count  uint64
 	sum    float64 // nanoseconds; a float, since ten thousand streams overflow an int64 in a month
 	lowest time.Duration
@@ -28,16 +29,41 @@ type recorder struct {
 func (r *recorder) add(d time.Duration) {
 	d = max(d, 0)
 	at := bucketOf(d)
-	if at >= len(r.counts) {
-		r.counts = append(r.counts, make([]uint64, at+1-len(r.counts))...)
+	page := &r.pages[at/subs]
+	if *page == nil {
+		*page = new([subs]uint64)
 	}
-	r.counts[at]++
+	(*page)[at%subs]++
 	if r.count == 0 || d < r.lowest {
 		r.lowest = d
 	}
 	r.most = max(r.most, d)
 	r.count++
 	r.sum += float64(d)
+}
+
+// merge adds what another recorder holds.
+func (r *recorder) merge(o *recorder) {
+	if o.count == 0 {
+		return
+	}
+	for i, page := range o.pages {
+		if page == nil {
+			continue
+		}
+		if r.pages[i] == nil {
+			r.pages[i] = new([subs]uint64)
+		}
+		for j, n := range page {
+			r.pages[i][j] += n
+		}
+	}
+	if r.count == 0 || o.lowest < r.lowest {
+		r.lowest = o.lowest
+	}
+	r.most = max(r.most, o.most)
+	r.count += o.count
+	r.sum += o.sum
 }
 
 // bucketOf maps 0..2*subs-1 to itself, and each doubling beyond to subs buckets.
@@ -58,10 +84,15 @@ func middleOf(bucket int) time.Duration {
 func (r *recorder) quantile(q float64) time.Duration {
 	rank := max(1, uint64(math.Ceil(q*float64(r.count))))
 	seen := uint64(0)
-	for bucket, n := range r.counts {
-		seen += n
-		if seen >= rank {
-			return min(max(middleOf(bucket), r.lowest), r.most)
+	for i, page := range r.pages {
+		if page == nil {
+			continue
+		}
+		for j, n := range page {
+			seen += n
+			if seen >= rank {
+				return min(max(middleOf(i*subs+j), r.lowest), r.most)
+			}
 		}
 	}
 	return r.most

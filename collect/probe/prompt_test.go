@@ -1,86 +1,124 @@
 package probe
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// write returns the first n requests of each client of a load.
-func write(load Load, n int) [][]Request {
-	all := make([][]Request, load.Clients)
-	for i := range all {
-		author := load.author(i, load.sharedPrefix())
-		for range n {
-			all[i] = append(all[i], author.next())
+// take drives an offer without a server: each request takes a second. It
+// returns the first n requests, or all there are.
+func take(t *testing.T, load Load, n int) []Intent {
+	t.Helper()
+	o, err := NewOffer(load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Intent
+	for range n {
+		if _, ok := o.Due(); !ok {
+			break
 		}
+		i := o.Next()
+		all = append(all, i)
+		o.Done(i.ID, Outcome{At: i.At + sec, OK: true, Text: fmt.Sprintf(" answer %d", i.ID)})
 	}
 	return all
 }
 
 func TestPromptsFollowTheSeed(t *testing.T) {
-	load := Load{Clients: 3, PromptTokens: Range{40, 80}, OutputTokens: Range{1, 9}, SharedPrefixTokens: 16, Seed: 7}
-	want := write(load, 5)
-	ignore := cmpopts.IgnoreFields(Request{}, "OnChunk")
-	if diff := cmp.Diff(want, write(load, 5), ignore); diff != "" {
+	load := Load{Clients: 3, PromptTokens: Between(40, 80), OutputTokens: Between(1, 9), SharedPrefixTokens: 16, Seed: 7, Together: true}
+	want := take(t, load, 15)
+	if diff := cmp.Diff(want, take(t, load, 15)); diff != "" {
 		t.Error("the same seed gives other requests:", diff)
 	}
 	more := load
 	more.Clients = 5
-	if diff := cmp.Diff(want, write(more, 5)[:3], ignore); diff != "" {
-		t.Error("more clients change the requests of the others:", diff)
+	prompts := map[string]bool{}
+	for _, i := range take(t, more, 25) {
+		prompts[i.Prompt] = true
+	}
+	for _, i := range want {
+		if !prompts[i.Prompt] {
+			t.Errorf("more clients change the requests of the others: %q is gone", i.Prompt)
+		}
 	}
 	other := load
 	other.Seed = 8
-	if write(other, 1)[0][0].Prompt == want[0][0].Prompt {
+	if take(t, other, 1)[0].Prompt == want[0].Prompt {
 		t.Error("another seed gives the same prompt")
 	}
 }
 
 func TestPromptLengths(t *testing.T) {
-	load := Load{Clients: 2, PromptTokens: Range{100, 103}, OutputTokens: Range{5, 6}, SharedPrefixTokens: 64, IgnoreEOS: true}
-	prompts, outputs := map[int]bool{}, map[int]bool{}
-	for _, requests := range write(load, 200) {
-		for _, r := range requests {
-			prompts[len(r.Prompt)], outputs[r.MaxTokens] = true, true
-			if !r.IgnoreEOS {
+	for _, style := range []Style{Words, Characters} {
+		load := Load{
+			Clients: 2, PromptTokens: Between(100, 103), OutputTokens: Between(5, 6), SharedPrefixTokens: 64,
+			IgnoreEOS: true, Style: style, Together: true,
+		}
+		prompts, outputs := map[int]bool{}, map[int]bool{}
+		for _, i := range take(t, load, 400) {
+			n := len(i.Prompt)
+			if style == Words {
+				n = len(strings.Split(i.Prompt, " "))
+			}
+			if n != i.PromptTokens {
+				t.Fatalf("style %d: prompt of %d tokens, said to have %d", style, n, i.PromptTokens)
+			}
+			prompts[n], outputs[i.MaxTokens] = true, true
+			if !i.IgnoreEOS {
 				t.Fatal("IgnoreEOS is lost")
 			}
 		}
-	}
-	if diff := cmp.Diff(map[int]bool{100: true, 101: true, 102: true, 103: true}, prompts); diff != "" {
-		t.Error("prompt lengths:", diff)
-	}
-	if diff := cmp.Diff(map[int]bool{5: true, 6: true}, outputs); diff != "" {
-		t.Error("output lengths:", diff)
+		if diff := cmp.Diff(map[int]bool{100: true, 101: true, 102: true, 103: true}, prompts); diff != "" {
+			t.Error("prompt lengths:", diff)
+		}
+		if diff := cmp.Diff(map[int]bool{5: true, 6: true}, outputs); diff != "" {
+			t.Error("output lengths:", diff)
+		}
 	}
 }
 
+// A block of a prefix cache, of 16 tokens where it is smallest, must not be
+// found twice unless it lies in the shared prefix.
 func TestPromptsShareOnlyThePrefix(t *testing.T) {
-	load := Load{Clients: 20, PromptTokens: Fixed(128), OutputTokens: Fixed(1), SharedPrefixTokens: 64, Seed: 3}
-	prefix := load.sharedPrefix()
-	if len(prefix) != 64 {
-		t.Fatalf("prefix of %d characters, want 64", len(prefix))
-	}
-	begun := map[string]bool{}
-	for _, requests := range write(load, 50) {
-		for _, r := range requests {
-			rest, found := strings.CutPrefix(r.Prompt, prefix)
+	for _, style := range []Style{Words, Characters} {
+		load := Load{Clients: 20, PromptTokens: Fixed(128), OutputTokens: Fixed(1), SharedPrefixTokens: 64, Seed: 3, Style: style, Together: true}
+		prefix := string(load.prefix(nil, 0))
+		begun := map[string]bool{}
+		for _, i := range take(t, load, 1000) {
+			rest, found := strings.CutPrefix(i.Prompt, prefix)
 			if !found {
-				t.Fatalf("prompt begins %q", r.Prompt[:64])
+				t.Fatalf("prompt begins %q", i.Prompt[:64])
 			}
-			// A cache block of 16 tokens, the smallest in use, is already unique.
-			if begun[rest[:16]] {
-				t.Fatalf("two prompts go on with %q", rest[:16])
+			block := rest[:16]
+			if style == Words {
+				block = strings.Join(strings.Fields(rest)[:16], " ")
 			}
-			begun[rest[:16]] = true
-			for _, c := range r.Prompt {
+			if begun[block] {
+				t.Fatalf("two prompts go on with %q", block)
+			}
+			begun[block] = true
+			for _, c := range i.Prompt {
 				if c < ' ' || c > '~' {
 					t.Fatalf("character %q is no printable ASCII", c)
 				}
 			}
 		}
+	}
+}
+
+func TestVocabulary(t *testing.T) {
+	if len(vocabulary) != 1<<vocabularyBits {
+		t.Fatalf("%d words, want %d", len(vocabulary), 1<<vocabularyBits)
+	}
+	seen := map[string]bool{}
+	for _, word := range vocabulary {
+		if seen[word] || len(word) > 6 || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" {
+			t.Errorf("%q is there twice, too long or not of lower-case letters", word)
+		}
+		seen[word] = true
 	}
 }

@@ -10,11 +10,7 @@ import (
 	"time"
 )
 
-const (
-	progressInterval = time.Second
-	backoffFirst     = 100 * time.Millisecond
-	backoffMost      = 2 * time.Second
-)
+const progressInterval = time.Second
 
 // Completer answers one request; *Client is one.
 type Completer interface {
@@ -24,28 +20,31 @@ type Completer interface {
 // Run offers a load until its limit or the end of ctx. Progress, where not nil,
 // is called about once a second, never twice at a time.
 //
-// A failed request is counted and its client waits 100 ms before the next,
-// twice as long after each further failure in a row up to 2 s, so that a run
-// survives a restart of the server. It gives up only where the server refuses
-// the very first requests as such (status 400, 401, 403, 404, 422): no later
-// one would fare better.
+// A failed request is counted. A client of a closed loop waits 100 ms before its
+// next, twice as long after each further failure in a row up to 2 s, so that a
+// run survives a restart of the server; an open loop goes on by its schedule. The
+// run gives up only where the server refuses the very first requests as such
+// (status 400, 401, 403, 404, 422): no later one would fare better.
 //
 // The summary is valid with every error; the error is that of the load, of the
 // refusal, or of ctx where ctx ended before the limit. A load without a limit
 // ends with ctx, and that is no error.
 func Run(ctx context.Context, client Completer, load Load, progress func(Progress)) (Summary, error) {
-	if err := load.Validate(); err != nil {
+	offer, err := NewOffer(load)
+	if err != nil {
 		return Summary{}, err
 	}
 	started := time.Now()
-	t := &tally{kinds: map[string]*Failure{}, sum: Summary{Started: started, Clients: load.Clients}}
-	loop := closedLoop{load: load, client: client, tally: t}
-
+	r := runner{
+		client: client, offer: offer, started: started, wake: make(chan struct{}, 1),
+		tally: newTally(&load, started),
+	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	loop.stop = stop
-	if load.Duration > 0 {
-		limit := time.AfterFunc(load.Duration, func() { stop(errLimit) })
+	r.stop = stop
+	end, ends := load.End()
+	if ends {
+		limit := time.AfterFunc(end, func() { stop(errLimit) })
 		defer limit.Stop()
 	}
 
@@ -53,21 +52,21 @@ func Run(ctx context.Context, client Completer, load Load, progress func(Progres
 	watch, unwatch := context.WithCancel(context.Background())
 	go func() {
 		defer close(watched)
-		t.watch(watch, started, progress)
+		r.tally.watch(watch, progress)
 	}()
-	loop.run(limited)
+	r.run(limited)
 	elapsed := time.Since(started)
 	unwatch()
 	<-watched
 
-	summary := t.summary(elapsed)
+	summary := r.tally.summary(elapsed)
 	cause := context.Cause(limited)
 	switch {
 	case cause == nil, errors.Is(cause, errLimit):
 		return summary, nil
 	case ctx.Err() == nil:
 		return summary, cause
-	case load.Duration == 0 && load.Requests == 0:
+	case !ends && load.Requests == 0 && load.Arrival != Replay:
 		return summary, nil
 	}
 	return summary, ctx.Err()
@@ -76,69 +75,113 @@ func Run(ctx context.Context, client Completer, load Load, progress func(Progres
 // errLimit ends a run that did what was asked.
 var errLimit = errors.New("limit of the load")
 
-// watch reports progress until ctx ends.
-func (t *tally) watch(ctx context.Context, started time.Time, progress func(Progress)) {
-	if progress == nil {
-		return
-	}
-	tick := time.NewTicker(progressInterval)
-	defer tick.Stop()
+// errDeadline ends a request whose deadline passed.
+var errDeadline = errors.New("deadline of the request")
+
+// runner drives an Offer by the wall clock: one goroutine keeps the schedule,
+// and each request in flight has one.
+type runner struct {
+	client  Completer
+	started time.Time
+	tally   *tally
+	stop    context.CancelCauseFunc
+	success atomic.Bool // any request was answered in full
+
+	mu    sync.Mutex // guards offer
+	offer *Offer
+	// wake holds at most one message: an answer may have made a request due.
+	wake chan struct{}
+}
+
+func (r *runner) run(ctx context.Context) {
+	var flying sync.WaitGroup
+	defer flying.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		intent, wait, over := r.next()
+		switch {
+		case over || ctx.Err() != nil:
+			return
+		case wait == 0:
+			flying.Go(func() { r.send(ctx, &intent) })
+			continue
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-			progress(t.progress(time.Since(started)))
+		case <-timer.C:
+		case <-r.wake:
 		}
 	}
 }
 
-// closedLoop drives the clients of one run.
-type closedLoop struct {
-	load    Load
-	client  Completer
-	tally   *tally
-	stop    context.CancelCauseFunc
-	sent    atomic.Int64
-	success atomic.Bool // any request was answered in full
-}
-
-func (l *closedLoop) run(ctx context.Context) {
-	prefix := l.load.sharedPrefix()
-	var clients sync.WaitGroup
-	for i := range l.load.Clients {
-		author := l.load.author(i, prefix)
-		delay := l.load.Stagger * time.Duration(i) / time.Duration(l.load.Clients)
-		clients.Go(func() { l.converse(ctx, author, delay) })
+// next returns the request that is due, or how long to wait for the next.
+func (r *runner) next() (intent Intent, wait time.Duration, over bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.offer.Over() {
+		return Intent{}, 0, true
 	}
-	clients.Wait()
+	at, ok := r.offer.Due()
+	if !ok {
+		return Intent{}, endless, false
+	}
+	if wait := at - time.Since(r.started); wait > 0 {
+		return Intent{}, wait, false
+	}
+	return r.offer.Next(), 0, false
 }
 
-// converse is one client from its first request to the end of the run.
-func (l *closedLoop) converse(ctx context.Context, author *author, delay time.Duration) {
-	backoff := backoffFirst
-	for pause(ctx, delay) && l.takeTurn() {
-		request := author.next()
-		request.OnChunk = l.tally.chunk
-		l.tally.begin()
-		result, err := l.client.Complete(ctx, request)
-		l.tally.end(&result, err, ctx.Err() != nil)
-		if err == nil {
-			l.success.Store(true)
-			delay, backoff = l.load.Think, backoffFirst
-			continue
-		}
-		if refused(err) && !l.success.Load() {
-			l.stop(fmt.Errorf("the server refuses these requests: %w", err))
-			return
-		}
-		delay, backoff = backoff, min(2*backoff, backoffMost)
+// send sees one request through.
+func (r *runner) send(ctx context.Context, i *Intent) {
+	own := ctx
+	intended := r.started.Add(i.At)
+	if i.Deadline > 0 {
+		limited, cancel := context.WithDeadlineCause(ctx, intended.Add(i.Deadline), errDeadline)
+		defer cancel()
+		own = limited
+	}
+	phase := r.tally.phase(i)
+	r.tally.begin(phase, i)
+	result, err := r.client.Complete(own, Request{
+		Prompt: i.Prompt, Messages: i.Messages, Model: i.Model, MaxTokens: i.MaxTokens, IgnoreEOS: i.IgnoreEOS,
+		CancelAfter: i.CancelAfter, KeepText: i.Session >= 0, OnChunk: r.tally.chunk,
+	})
+	how := ending(ctx, own, err)
+	if how == answered {
+		r.success.Store(true)
+	}
+	r.mu.Lock()
+	again := r.offer.Done(i.ID, Outcome{At: time.Since(r.started), OK: how != failed && how != unfinished, Text: result.Text})
+	r.mu.Unlock()
+	if again && how == failed {
+		how = retried
+	}
+	r.tally.end(phase, i, intended, &result, err, how)
+	if how == failed && refused(err) && !r.success.Load() {
+		r.stop(fmt.Errorf("the server refuses these requests: %w", err))
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 
-// takeTurn says whether another request may be sent.
-func (l *closedLoop) takeTurn() bool {
-	return l.load.Requests == 0 || l.sent.Add(1) <= int64(l.load.Requests)
+// ending says how a request of a run ended; own is its context.
+func ending(run, own context.Context, err error) how {
+	switch {
+	case err == nil:
+		return answered
+	case errors.Is(err, ErrCancelled):
+		return cancelled
+	case run.Err() != nil:
+		return unfinished
+	case own.Err() != nil:
+		return expired
+	}
+	return failed
 }
 
 // refused says whether an answer is about the request itself, so that the same
@@ -153,19 +196,4 @@ func refused(err error) bool {
 		return true
 	}
 	return false
-}
-
-// pause waits and says whether the run goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -14,7 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const ms = time.Millisecond
+const (
+	ms  = time.Millisecond
+	sec = time.Second
+)
 
 // server answers in process: first token after wait, then one every gap. It
 // fails requests where fail says so.
@@ -53,20 +55,28 @@ func (s *server) Complete(ctx context.Context, r Request) (Result, error) {
 	}
 	delay := s.wait
 	for range r.MaxTokens {
-		if !pause(ctx, delay) {
+		select {
+		case <-ctx.Done():
 			return result, ctx.Err()
+		case <-time.After(delay):
 		}
 		delay = s.gap
 		result.Chunks = append(result.Chunks, time.Since(result.Sent))
 		result.OutputTokens++
+		if r.KeepText {
+			result.Text += " token"
+		}
 		r.OnChunk(time.Since(result.Sent))
+		if r.CancelAfter == len(result.Chunks) {
+			return result, ErrCancelled
+		}
 	}
 	result.PromptTokens, result.Counted, result.Status = len(r.Prompt), true, 200
 	return result, nil
 }
 
 func chat(clients int) Load {
-	return Load{Clients: clients, PromptTokens: Fixed(20), OutputTokens: Fixed(11), Seed: 1}
+	return Load{Clients: clients, PromptTokens: Fixed(20), OutputTokens: Fixed(11), Style: Characters, Together: true, Seed: 1}
 }
 
 func TestRunMeasures(t *testing.T) {
@@ -83,9 +93,13 @@ func TestRunMeasures(t *testing.T) {
 			return Latency{Count: n, Mean: d, P50: d, P95: d, P99: d, Max: d}
 		}
 		want := Summary{
-			Started: s.began, Elapsed: 2 * time.Second, Clients: 4, Requests: 40,
-			PromptTokens: 800, OutputTokens: 440, OutputPerSecond: 220, RequestsPerSecond: 20,
-			TTFT: flat(40, 100*ms), ITL: flat(400, 10*ms), TPOT: flat(40, 10*ms), E2E: flat(40, 200*ms),
+			Started: s.began, Elapsed: 2 * time.Second, Clients: 4,
+			Score: Score{
+				Sent: 40, Requests: 40,
+				PromptTokens: 800, OutputTokens: 440, OutputPerSecond: 220, RequestsPerSecond: 20, OfferedPerSecond: 20,
+				TTFT: flat(40, 100*ms), ITL: flat(400, 10*ms), TPOT: flat(40, 10*ms), E2E: flat(40, 200*ms),
+				TTFTSent: flat(40, 100*ms), E2ESent: flat(40, 200*ms), SendLag: flat(40, 0),
+			},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -122,13 +136,17 @@ func TestRunThinksAndStaggers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		load := chat(2)
-		load.Think, load.Stagger, load.Requests = 300*ms, 100*ms, 6
+		load.Think, load.Stagger, load.Together, load.Requests = Always(300*ms), 100*ms, false, 6
 		if _, err := Run(t.Context(), s, load, nil); err != nil {
 			t.Fatal(err)
 		}
-		want := []time.Duration{0, 50 * ms, 500 * ms, 550 * ms, 1000 * ms, 1050 * ms}
-		if diff := cmp.Diff(want, s.at); diff != "" {
-			t.Error(diff)
+		if first, second := s.at[0], s.at[1]; first > 50*ms || second < 50*ms || second > 100*ms {
+			t.Errorf("the clients start at %v and %v, want one in each half of 100 ms", first, second)
+		}
+		for i := 2; i < len(s.at); i++ {
+			if gap := s.at[i] - s.at[i-2]; gap != 500*ms {
+				t.Errorf("request %d follows its client's last after %v, want 200 ms of answer and 300 ms of thought", i, gap)
+			}
 		}
 	})
 }
@@ -236,7 +254,7 @@ func TestRunStopsWithContext(t *testing.T) {
 		{"before its limit", func(l *Load) { l.Duration = time.Hour }, context.Canceled},
 		{"before its last request", func(l *Load) { l.Requests = 1 << 30 }, context.Canceled},
 		{"without a limit", func(*Load) {}, nil},
-		{"while thinking", func(l *Load) { l.Think = time.Hour }, nil},
+		{"while thinking", func(l *Load) { l.Think = Always(time.Hour) }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -269,8 +287,8 @@ func TestRunReportsProgress(t *testing.T) {
 		}
 		// First tokens at 1.205 s, so 80 of each client by 2 s.
 		want := []Progress{
-			{Elapsed: time.Second, InFlight: 2},
-			{Elapsed: 2 * time.Second, InFlight: 2, OutputTokens: 160},
+			{Elapsed: time.Second, InFlight: 2, Sent: 2},
+			{Elapsed: 2 * time.Second, InFlight: 2, Sent: 2, OutputTokens: 160},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -287,13 +305,13 @@ func TestRunRefusesBadLoads(t *testing.T) {
 		want  string
 	}{
 		{"no clients", func(l *Load) { l.Clients = 0 }, "clients is 0"},
-		{"no output", func(l *Load) { l.OutputTokens = Range{} }, "output tokens start at 0"},
-		{"output backwards", func(l *Load) { l.OutputTokens = Range{5, 4} }, "output tokens end at 4, below their start 5"},
-		{"prompt backwards", func(l *Load) { l.PromptTokens = Range{5, 4} }, "prompt tokens end at 4"},
+		{"no output", func(l *Load) { l.OutputTokens = Lengths{} }, "output tokens start at 0"},
+		{"output backwards", func(l *Load) { l.OutputTokens = Between(5, 4) }, "output tokens end at 4, below their start 5"},
+		{"prompt backwards", func(l *Load) { l.PromptTokens = Between(5, 4) }, "prompt tokens end at 4"},
 		{"no prompt", func(l *Load) { l.PromptTokens = Fixed(0) }, "prompt tokens start at 0"},
 		{"all prefix", func(l *Load) { l.SharedPrefixTokens = 20 }, "leaves nothing of a prompt of 20"},
 		{"negative prefix", func(l *Load) { l.SharedPrefixTokens = -1 }, "shared prefix is -1"},
-		{"negative time", func(l *Load) { l.Think = -1 }, "negative"},
+		{"negative time", func(l *Load) { l.Stagger = -1 }, "negative"},
 		{"negative requests", func(l *Load) { l.Requests = -1 }, "requests is -1"},
 	} {
 		load := good
@@ -329,29 +347,13 @@ func TestKindOf(t *testing.T) {
 }
 
 func TestTallyBoundsKinds(t *testing.T) {
-	tally := tally{kinds: map[string]*Failure{}}
+	load := chat(1)
+	tally := newTally(&load, time.Time{})
 	for code := range 1000 {
-		tally.end(&Result{}, &StatusError{Code: code}, false)
+		tally.end(0, &Intent{}, time.Time{}, &Result{}, &StatusError{Code: code}, failed)
 	}
 	s := tally.summary(time.Second)
 	if len(s.Failures) != maxKinds+1 || s.Failures[0].Kind != "other" || s.Failures[0].Count != 1000-maxKinds || s.Errors != 1000 {
 		t.Errorf("got %d kinds, first %+v", len(s.Failures), s.Failures[0])
-	}
-}
-
-func TestSummaryJSON(t *testing.T) {
-	s := Summary{
-		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Elapsed: 2 * time.Second, Clients: 3, Requests: 4, OutputTokens: 8,
-		OutputPerSecond: 4, RequestsPerSecond: 2,
-	}
-	got, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"started":"2026-01-02T03:04:05Z","elapsed_s":2,"clients":3,"requests":4,"errors":0,"unfinished":0,` +
-		`"prompt_tokens":0,"cached_tokens":0,"output_tokens":8,"output_tokens_per_s":4,"requests_per_s":2,` +
-		`"ttft":null,"itl":null,"tpot":null,"e2e":null,"failures":[]}`
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -1,27 +1,24 @@
 package probe
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"slices"
-	"sync"
-	"syscall"
 	"time"
 )
 
-// Summary is what a run offered and got. Rates are over Elapsed and count
-// whatever arrived in it, also of requests that the end cut off; the latencies
-// of such requests are left out, except the TTFT and ITL they had.
-type Summary struct {
-	Started    time.Time
-	Elapsed    time.Duration
-	Clients    int
+// Schema names the document that a Summary is marshalled to.
+const Schema = "rooftop.load/v1"
+
+// Score is what the requests of a run or phase came to. Requests belong to the
+// phase of their intended time, output tokens to the one in which they arrived.
+// The latencies of requests that were cut off are left out, except the TTFT and
+// ITL they had.
+type Score struct {
+	Sent       int // first attempts
 	Requests   int // answered in full
-	Errors     int // failed
+	Errors     int // failed for good
+	Retries    int // failed attempts that were followed by another
+	Cancelled  int // by their client, as the load says
+	Expired    int // given up at their deadline
 	Unfinished int // cut by the end of the run
 
 	PromptTokens int // of requests answered in full, by the server's count
@@ -30,11 +27,35 @@ type Summary struct {
 
 	OutputPerSecond   float64 // output tokens
 	RequestsPerSecond float64 // answered in full
+	OfferedPerSecond  float64 // sent
 
+	// TTFT and E2E are from the intended send time, so that what a request waited
+	// for its turn is in them; TTFTSent and E2ESent are from the actual one.
 	TTFT, ITL, TPOT, E2E Latency
+	TTFTSent, E2ESent    Latency
+	// SendLag is how much later than intended first attempts went out.
+	SendLag Latency
+	Goodput *Goodput // nil without objectives
+}
 
+// Summary is what a run offered and got. Rates are over Elapsed and count
+// whatever arrived in it, also of requests that the end cut off.
+type Summary struct {
+	Started time.Time
+	Elapsed time.Duration
+	Clients int // of a closed loop, at most; else 0
+	Score
+	Phases []PhaseSummary // of a load with several; else nil
 	// Failures tells the errors apart, most frequent first.
 	Failures []Failure
+}
+
+// PhaseSummary is what one phase of a run came to.
+type PhaseSummary struct {
+	Name               string
+	From, To           time.Duration // since the start of the run
+	FromLevel, ToLevel float64       // clients, or requests a second
+	Score
 }
 
 // Failure is one kind of error of a run.
@@ -47,161 +68,72 @@ type Failure struct {
 // Progress is a run so far.
 type Progress struct {
 	Elapsed      time.Duration
+	Phase        int // from 0
 	InFlight     int
+	Sent         int // first attempts
 	Requests     int // answered in full
-	Errors       int
+	Errors       int // failed attempts
 	OutputTokens int // chunks of requests in flight count as one token each
 	LastError    string
 }
 
-// MarshalJSON writes the summary with units in its names.
+// scoreJSON is a Score with units in its names.
+type scoreJSON struct {
+	Sent              int      `json:"sent"`
+	Requests          int      `json:"requests"`
+	Errors            int      `json:"errors"`
+	Retries           int      `json:"retries"`
+	Cancelled         int      `json:"cancelled"`
+	Expired           int      `json:"expired"`
+	Unfinished        int      `json:"unfinished"`
+	PromptTokens      int      `json:"prompt_tokens"`
+	CachedTokens      int      `json:"cached_tokens"`
+	OutputTokens      int      `json:"output_tokens"`
+	OutputPerSecond   float64  `json:"output_tokens_per_s"`
+	RequestsPerSecond float64  `json:"requests_per_s"`
+	OfferedPerSecond  float64  `json:"offered_per_s"`
+	TTFT              Latency  `json:"ttft"`
+	ITL               Latency  `json:"itl"`
+	TPOT              Latency  `json:"tpot"`
+	E2E               Latency  `json:"e2e"`
+	TTFTSent          Latency  `json:"ttft_from_send"`
+	E2ESent           Latency  `json:"e2e_from_send"`
+	SendLag           Latency  `json:"send_lag"`
+	Goodput           *Goodput `json:"goodput"`
+}
+
+func (s *Score) spelled() scoreJSON {
+	return scoreJSON{
+		s.Sent, s.Requests, s.Errors, s.Retries, s.Cancelled, s.Expired, s.Unfinished,
+		s.PromptTokens, s.CachedTokens, s.OutputTokens, s.OutputPerSecond, s.RequestsPerSecond, s.OfferedPerSecond,
+		s.TTFT, s.ITL, s.TPOT, s.E2E, s.TTFTSent, s.E2ESent, s.SendLag, s.Goodput,
+	}
+}
+
+// MarshalJSON writes the summary as rooftop.load/v1, with units in its names.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Started           time.Time `json:"started"`
-		Elapsed           float64   `json:"elapsed_s"`
-		Clients           int       `json:"clients"`
-		Requests          int       `json:"requests"`
-		Errors            int       `json:"errors"`
-		Unfinished        int       `json:"unfinished"`
-		PromptTokens      int       `json:"prompt_tokens"`
-		CachedTokens      int       `json:"cached_tokens"`
-		OutputTokens      int       `json:"output_tokens"`
-		OutputPerSecond   float64   `json:"output_tokens_per_s"`
-		RequestsPerSecond float64   `json:"requests_per_s"`
-		TTFT              Latency   `json:"ttft"`
-		ITL               Latency   `json:"itl"`
-		TPOT              Latency   `json:"tpot"`
-		E2E               Latency   `json:"e2e"`
-		Failures          []Failure `json:"failures"`
+		Schema  string    `json:"schema"`
+		Started time.Time `json:"started"`
+		Elapsed float64   `json:"elapsed_s"`
+		Clients int       `json:"clients"`
+		scoreJSON
+		Phases   []PhaseSummary `json:"phases"`
+		Failures []Failure      `json:"failures"`
 	}{
-		s.Started, s.Elapsed.Seconds(), s.Clients, s.Requests, s.Errors, s.Unfinished,
-		s.PromptTokens, s.CachedTokens, s.OutputTokens, s.OutputPerSecond, s.RequestsPerSecond,
-		s.TTFT, s.ITL, s.TPOT, s.E2E, append([]Failure{}, s.Failures...),
+		Schema, s.Started, s.Elapsed.Seconds(), s.Clients, s.spelled(),
+		append([]PhaseSummary{}, s.Phases...), append([]Failure{}, s.Failures...),
 	})
 }
 
-// maxKinds bounds the kinds of errors that a run tells apart.
-const maxKinds = 32
-
-// tally adds up results from all clients.
-type tally struct {
-	mu                   sync.Mutex
-	sum                  Summary
-	inFlight             int
-	lastError            string
-	kinds                map[string]*Failure
-	ttft, itl, tpot, e2e recorder
-}
-
-func (t *tally) begin() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.inFlight++
-}
-
-// chunk counts output as it arrives.
-func (t *tally) chunk(time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sum.OutputTokens++
-}
-
-// end takes in a finished request. Ended says that the run was over, so that
-// an error is the run's own doing.
-func (t *tally) end(r *Result, err error, ended bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.inFlight--
-	t.sum.OutputTokens += r.OutputTokens - len(r.Chunks)
-	if first, ok := r.TTFT(); ok {
-		t.ttft.add(first)
-	}
-	for i := 1; i < len(r.Chunks); i++ {
-		t.itl.add(r.Chunks[i] - r.Chunks[i-1])
-	}
-	switch {
-	case err == nil:
-		t.sum.Requests++
-		t.sum.PromptTokens += r.PromptTokens
-		t.sum.CachedTokens += r.CachedTokens
-		if d, ok := r.E2E(); ok {
-			t.e2e.add(d)
-		}
-		if d, ok := r.TPOT(); ok {
-			t.tpot.add(d)
-		}
-	case ended:
-		t.sum.Unfinished++
-	default:
-		t.fail(err)
-	}
-}
-
-func (t *tally) fail(err error) {
-	t.sum.Errors++
-	t.lastError = err.Error()
-	kind := kindOf(err)
-	if t.kinds[kind] == nil && len(t.kinds) >= maxKinds {
-		kind = "other"
-	}
-	if t.kinds[kind] == nil {
-		t.kinds[kind] = &Failure{Kind: kind, Example: err.Error()}
-	}
-	t.kinds[kind].Count++
-}
-
-// kindOf names an error by what a reader would do about it.
-func kindOf(err error) string {
-	var status *StatusError
-	var stream *StreamError
-	var network net.Error
-	switch {
-	case errors.As(err, &status):
-		return fmt.Sprintf("status %d", status.Code)
-	case errors.As(err, &stream):
-		return "error in the stream"
-	case errors.Is(err, ErrTruncated):
-		return "truncated stream"
-	case errors.Is(err, ErrOverrun):
-		return "overlong stream"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.As(err, &network) && network.Timeout():
-		return "timeout"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return "connection broken"
-	}
-	return "other"
-}
-
-func (t *tally) progress(elapsed time.Duration) Progress {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return Progress{
-		Elapsed:      elapsed,
-		InFlight:     t.inFlight,
-		Requests:     t.sum.Requests,
-		Errors:       t.sum.Errors,
-		OutputTokens: t.sum.OutputTokens,
-		LastError:    t.lastError,
-	}
-}
-
-func (t *tally) summary(elapsed time.Duration) Summary {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.sum
-	s.Elapsed = elapsed
-	if seconds := elapsed.Seconds(); seconds > 0 {
-		s.OutputPerSecond = float64(s.OutputTokens) / seconds
-		s.RequestsPerSecond = float64(s.Requests) / seconds
-	}
-	s.TTFT, s.ITL, s.TPOT, s.E2E = t.ttft.latency(), t.itl.latency(), t.tpot.latency(), t.e2e.latency()
-	for _, failure := range t.kinds {
-		s.Failures = append(s.Failures, *failure)
-	}
-	slices.SortFunc(s.Failures, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind))
-	})
-	return s
+// MarshalJSON writes the phase with units in its names.
+func (p PhaseSummary) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name      string  `json:"name"`
+		From      float64 `json:"from_s"`
+		To        float64 `json:"to_s"`
+		FromLevel float64 `json:"from_level"`
+		ToLevel   float64 `json:"to_level"`
+		scoreJSON
+	}{p.Name, p.From.Seconds(), p.To.Seconds(), p.FromLevel, p.ToLevel, p.spelled()})
 }

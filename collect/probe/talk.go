@@ -1,0 +1,163 @@
+package probe
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// key is what a conversation's draws depend on beside the seed.
+func (t *talk) key() [2]uint64 { return [2]uint64{uint64(t.client + 1), t.number} }
+
+// begin settles what holds for a whole conversation.
+func (o *Offer) begin(t *talk) {
+	l, key := &o.load, t.key()
+	t.session, t.turns = -1, 1
+	if l.Trace != nil {
+		t.traced = o.traced(t)
+		t.turns = max(1, len(t.traced.Turns))
+	} else if turns := l.turns(); turns.most() > 1 {
+		t.turns = turns.draw(stream(l.Seed, forTurns, key[:]...))
+	}
+	if t.turns > 1 {
+		t.session = o.sessions
+		o.sessions++
+	}
+	if len(l.Adapters) > 0 {
+		t.model = l.Adapters[pick(stream(l.Seed, forModel, key[:]...), o.models)].Model
+	}
+}
+
+// traced is the trace's request for a conversation: each client of a closed loop
+// takes every n-th, so that which it gets does not depend on the others.
+func (o *Offer) traced(t *talk) *Traced {
+	at := t.number
+	if t.client >= 0 {
+		at = t.number*uint64(clientsOf(o.schedule.most())) + uint64(t.client)
+	}
+	all := o.load.Trace.Requests
+	return &all[at%uint64(len(all))]
+}
+
+// write makes the next request of a conversation.
+func (o *Offer) write(t *talk, at time.Duration) Intent {
+	l, key := &o.load, t.key()
+	draw := func(p purpose) *rand.Rand { return stream(l.Seed, p, key[0], key[1], uint64(t.turn)) }
+	i := Intent{
+		At: at, IgnoreEOS: l.IgnoreEOS, Model: t.model, Session: t.session, Turn: t.turn, Deadline: l.Deadline,
+	}
+	var system, user string
+	switch {
+	case t.traced != nil && len(t.traced.Turns) > 0:
+		turn := &t.traced.Turns[t.turn]
+		user, i.MaxTokens = turn.Text, max(1, turn.OutputTokens)
+		i.PromptTokens = t.tokens + l.tokensIn(user)
+	case t.traced != nil:
+		i.MaxTokens, i.PromptTokens = max(1, t.traced.OutputTokens), max(1, t.traced.PromptTokens)
+		user = l.blocks(t.traced, draw(forText))
+	default:
+		i.MaxTokens = l.OutputTokens.draw(draw(forOutputLength))
+		system, user, i.PromptTokens = o.say(t, draw)
+	}
+	t.put(l, &i, system, user)
+	if l.Cancel > 0 && i.MaxTokens > 1 {
+		if cancel := draw(forCancel); cancel.Float64() < l.Cancel {
+			i.CancelAfter = 1 + cancel.IntN(i.MaxTokens-1)
+		}
+	}
+	return i
+}
+
+// say invents what a turn says: the shared prefix, of the first turn, and what
+// is unique to it. Tokens is the prompt's length with all that was said before.
+func (o *Offer) say(t *talk, draw func(purpose) *rand.Rand) (prefix, text string, tokens int) {
+	l := &o.load
+	if t.turn > 0 {
+		lengths, less := l.TurnTokens, 0
+		if lengths.zero() {
+			lengths, less = l.PromptTokens, l.SharedPrefixTokens
+		}
+		n := max(1, lengths.draw(draw(forPromptLength))-less)
+		units := max(1, l.units(n))
+		return "", string(l.write(make([]byte, 0, units*l.bytesPerUnit()), draw(forText), units)), t.tokens + n
+	}
+	n := max(l.SharedPrefixTokens+1, l.PromptTokens.draw(draw(forPromptLength)))
+	shared := l.units(l.SharedPrefixTokens)
+	units := max(1, l.units(n)-shared)
+	if shared > 0 {
+		group := l.group(draw(forGroup), o.zipf)
+		prefix = string(l.prefix(make([]byte, 0, shared*l.bytesPerUnit()), group))
+	}
+	return prefix, string(l.write(make([]byte, 0, units*l.bytesPerUnit()), draw(forText), units)), n
+}
+
+// blocks writes the prompt of a traced request: the text of each of its blocks,
+// which is the same wherever the block is, or text of its own.
+func (l *Load) blocks(r *Traced, own *rand.Rand) string {
+	tokens := max(1, r.PromptTokens)
+	text := make([]byte, 0, l.units(tokens)*l.bytesPerUnit())
+	if len(r.Blocks) == 0 {
+		return string(l.write(text, own, max(1, l.units(tokens))))
+	}
+	for i, block := range r.Blocks {
+		from, to := i*BlockTokens, min((i+1)*BlockTokens, tokens)
+		if i == len(r.Blocks)-1 {
+			to = tokens
+		}
+		text = l.write(text, stream(l.Seed, forBlockText, block), l.units(to)-l.units(from))
+	}
+	if len(text) == 0 {
+		return string(l.write(text, own, 1))
+	}
+	return string(text)
+}
+
+// put adds a turn to what was said before and hands all of it to the intent.
+func (t *talk) put(l *Load, i *Intent, system, user string) {
+	if l.Chat {
+		messages := append([]Message{}, t.messages...)
+		if system != "" {
+			messages = append(messages, Message{"system", system})
+		}
+		i.Messages = append(messages, Message{"user", user})
+		return
+	}
+	for _, part := range []string{t.text, system, user} {
+		if i.Prompt != "" && part != "" && l.Style == Words {
+			i.Prompt += " "
+		}
+		i.Prompt += part
+	}
+}
+
+// hear takes a turn and its answer into what was said.
+func (t *talk) hear(i *Intent, answer string, tokens int) {
+	t.tokens = i.PromptTokens + tokens
+	if i.Messages != nil {
+		t.messages = append(i.Messages, Message{"assistant", answer})
+		return
+	}
+	t.text = i.Prompt + answer
+}
+
+// gamma draws from the gamma distribution of a shape and scale 1 (Marsaglia and
+// Tsang, A simple method for generating gamma variables, 2000).
+func gamma(from *rand.Rand, shape float64) float64 {
+	if shape < 1 {
+		return gamma(from, shape+1) * math.Pow(1-from.Float64(), 1/shape)
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(9*d)
+	for {
+		x := from.NormFloat64()
+		v := 1 + c*x
+		if v <= 0 {
+			continue
+		}
+		v *= v * v
+		u := 1 - from.Float64()
+		if math.Log(u) < x*x/2+d*(1-v+math.Log(v)) {
+			return d * v
+		}
+	}
+}
