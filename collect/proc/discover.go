@@ -87,7 +87,7 @@ func (f FS) Servers() ([]*Server, error) {
 // rootOf finds the launch process of the vLLM tree that a process belongs to.
 func (f FS) rootOf(pid int) (int, bool) {
 	argv, err := f.argv(pid)
-	if err != nil || len(argv) == 0 || !strings.Contains(strings.ToLower(strings.Join(argv, " ")), "vllm") {
+	if err != nil || !mayServe(argv) {
 		return 0, false
 	}
 	if cfg, err := launch.Parse(argv, nil, nil); err == nil {
@@ -110,6 +110,13 @@ func (f FS) rootOf(pid int) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// mayServe is a cheap look at a command line, before it is parsed: whether it
+// names vLLM, or a simulated server of rooftop's.
+func mayServe(argv []string) bool {
+	line := strings.ToLower(strings.Join(argv, " "))
+	return strings.Contains(line, "vllm") || strings.Contains(line, "rooftop") && slices.Contains(argv, "sim")
 }
 
 // serves finds the socket on which a tree answers HTTP: the port that its

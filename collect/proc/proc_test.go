@@ -187,6 +187,29 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+func TestDiscoverASimulatedServer(t *testing.T) {
+	f := mount(t, fake{
+		pid: 40, ppid: 1, argv: []string{"/home/u/bin/rooftop", "sim", "Qwen/Qwen3-8B", "--max-num-seqs", "16", "--port", "8300"},
+		listens: []string{"127.0.0.1:8300"},
+	})
+	s, err := f.Discover(addrs(t, "localhost"), nil, 8300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Launch == nil || len(s.Missing) > 0 {
+		t.Fatalf("launch %v, missing %v; want a command that was read", s.Launch, s.Missing)
+	}
+	if n, from, _ := s.Launch.Int("max_num_seqs"); n != 16 || from != launch.Cmdline {
+		t.Errorf("max_num_seqs = %d from %s", n, from)
+	}
+	if got, want := s.Launch.With("max_num_seqs", "64").Shell(), "/home/u/bin/rooftop sim Qwen/Qwen3-8B --max-num-seqs 64 --port 8300"; got != want {
+		t.Errorf("changed launch is %q, want %q", got, want)
+	}
+	if len(s.Tree) != 1 || s.Tree[0].Role != APIServer {
+		t.Errorf("tree %v, want one process that answers HTTP", s.Tree)
+	}
+}
+
 func TestLaunchProcess(t *testing.T) {
 	vllm := []string{"/venv/bin/python3", "/venv/bin/vllm", "serve", "M", "--max-num-seqs", "5"}
 	tests := []struct {
@@ -308,6 +331,10 @@ func TestServers(t *testing.T) {
 		fake{pid: 502, ppid: 1, argv: []string{"vllm", "serve", "starting"}},
 		fake{pid: 600, ppid: 1, argv: []string{"python3", "app.py"}, listens: []string{"0.0.0.0:7000", "0.0.0.0:7001"}},
 		fake{pid: 601, ppid: 600, argv: []string{"VLLM::EngineCore"}, listens: []string{"127.0.0.1:6000"}},
+		fake{pid: 700, ppid: 1, argv: []string{"go", "run", "./cmd/rooftop", "sim", "M", "--port", "8300"}},
+		fake{pid: 701, ppid: 700, argv: []string{"/tmp/go-build1/b001/exe/rooftop", "sim", "M", "--port", "8300"}, listens: []string{"127.0.0.1:8300"}},
+		fake{pid: 702, ppid: 1, argv: []string{"/usr/bin/rooftop", "sim", "bench"}, listens: []string{"127.0.0.1:8400"}},
+		fake{pid: 703, ppid: 1, argv: []string{"rooftop", "load", "--url", "http://127.0.0.1:8300"}, listens: []string{"127.0.0.1:8500"}},
 	)
 	servers, err := mount(t, procs...).Servers()
 	if err != nil {
@@ -317,7 +344,7 @@ func TestServers(t *testing.T) {
 	for _, s := range servers {
 		got = append(got, fmt.Sprintf("%s %d", s.Addr, s.LaunchPID))
 	}
-	if diff := cmp.Diff([]string{"0.0.0.0:7000 600", "127.0.0.1:8000 100", "0.0.0.0:9000 200"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"0.0.0.0:7000 600", "127.0.0.1:8000 100", "127.0.0.1:8300 701", "0.0.0.0:9000 200"}, got); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
 }

@@ -25,7 +25,8 @@ var others = []struct{ prefix, name, next string }{
 }
 
 // own are families that any page of vLLM's HTTP server has, statistics or not.
-var own = []string{"http_", "process_", "python_"}
+// A simulated server's says so in sim_info.
+var own = []string{"http_", "process_", "python_", "sim_"}
 
 // identify returns nil for a vLLM page, and otherwise an error that says what
 // the page is.

@@ -17,6 +17,10 @@ const (
 	formArgs        // flags only, as a container image's arguments
 )
 
+// simulator is the program that `rooftop sim MODEL …` starts: a simulated server
+// with vLLM's command line.
+const simulator = "rooftop"
+
 // maxDepth bounds scripts within scripts.
 const maxDepth = 4
 
@@ -115,6 +119,8 @@ func call(ws []word) (f form, args int, direct bool) {
 			continue
 		case isVLLM(w.text) && at(ws, i+1) == "serve":
 			return formServe, i + 2, interpreted(ws[:i])
+		case isSimulator(w.text) && at(ws, i+1) == "sim" && at(ws, i+2) != "bench":
+			return formServe, i + 2, interpreted(ws[:i])
 		case w.text == "-m":
 			if f, n := module(at(ws, i+1), at(ws, i+2)); f != formNone {
 				return f, i + 2 + n, interpreted(ws[:i])
@@ -145,6 +151,8 @@ func at(ws []word, i int) string {
 }
 
 func isVLLM(s string) bool { return path.Base(s) == "vllm" && s != "" }
+
+func isSimulator(s string) bool { return strings.TrimSuffix(path.Base(s), ".exe") == simulator }
 
 // module tells how `python -m NAME next` calls vLLM, and how many words after
 // the name belong to the call.

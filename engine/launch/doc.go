@@ -7,7 +7,8 @@
 // JSON and dotted sub-flags, abbreviations, a config file whose settings the
 // command line overrides. [Config.With] and its kin return an edited copy that
 // differs from the original in the one place that had to change; an unedited
-// configuration renders byte for byte as it came in.
+// configuration renders byte for byte as it came in. `rooftop sim MODEL …`, a
+// simulated server, is read as `vllm serve MODEL …` is.
 //
 // Secrets (API keys, tokens, passwords) stay in a configuration, because an
 // exact restart needs them, but nothing that formats or looks up a value shows

@@ -42,6 +42,8 @@ func TestWith(t *testing.T) {
 		{"model of the module", "python -m vllm.entrypoints.openai.api_server --model=M", "model", "N", "python -m vllm.entrypoints.openai.api_server --model=N"},
 		{"model where none was", "vllm serve --port 1", "model", "N", "vllm serve N --port 1"},
 		{"behind wrappers", "numactl -N 0 uv run vllm serve M", "port", "2", "numactl -N 0 uv run vllm serve M --port 2"},
+		{"a simulated server", "rooftop sim M --max-num-seqs 16 --sim-gpu H100", "max_num_seqs", "64", "rooftop sim M --max-num-seqs 64 --sim-gpu H100"},
+		{"appended to a simulated server", "rooftop sim M --sim-gpu=H100", "max_num_seqs", "64", "rooftop sim M --sim-gpu=H100 --max-num-seqs=64"},
 		{"in a script", "bash -c exec·vllm·serve·M·--port·1··>·log·&", "port", "2", "bash -c exec·vllm·serve·M·--port·2··>·log·&"},
 		{"appended in a script", "bash -c exec·vllm·serve·M··>·log·&&·echo·'done·$x'", "hf_overrides", `{"a":"b c"}`, `bash -c exec·vllm·serve·M·--hf-overrides·'{"a":"b·c"}'··>·log·&&·echo·'done·$x'`},
 		{"in a script within a script", "sh -c bash·-c·'vllm·serve·M'", "port", "2", "sh -c bash·-c·'vllm·serve·M·--port·2'"},

@@ -72,6 +72,23 @@ func TestParse(t *testing.T) {
 			direct: true,
 		},
 		{
+			name:   "simulated server",
+			argv:   "/usr/local/bin/rooftop sim Qwen/Qwen3-8B --max-num-seqs 16 --sim-gpu H100·SXM --port=8001 --sim-scale=2 -tp 2",
+			want:   map[string]string{"model": "Qwen/Qwen3-8B cmdline", "max_num_seqs": "16 cmdline", "port": "8001 cmdline", "sim_gpu": "H100 SXM cmdline", "sim_scale": "2 cmdline", "tensor_parallel_size": "2 cmdline"},
+			direct: true,
+		},
+		{
+			name:   "simulated server as go run builds it, the model behind the flags",
+			argv:   "/tmp/go-build123/b001/exe/rooftop sim --sim-seed 7 --enforce-eager Qwen/Qwen3-8B",
+			want:   map[string]string{"model": "Qwen/Qwen3-8B cmdline", "sim_seed": "7 cmdline", "enforce_eager": "true cmdline"},
+			direct: true,
+		},
+		{
+			name: "simulated server behind go run",
+			argv: "go run ./cmd/rooftop sim M --max-num-seqs 8",
+			want: map[string]string{"model": "M cmdline", "max_num_seqs": "8 cmdline"},
+		},
+		{
 			name: "uv",
 			argv: "uv run --with vllm vllm serve M --max-num-seqs 8",
 			want: map[string]string{"model": "M cmdline", "max_num_seqs": "8 cmdline"},
@@ -195,7 +212,7 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, line := range []string{
 		"", "python3 server.py --model M", "grep -r vllm serve .", "vllm bench serve --model M", "vllm chat --url x", "python -m sglang.launch_server --model M",
-		"bash -c python·x.py", "docker run vllm/vllm-openai:latest bash", "tail -f vllm serve", "/bin/sh -c", "VLLM::EngineCore",
+		"bash -c python·x.py", "docker run vllm/vllm-openai:latest bash", "tail -f vllm serve", "/bin/sh -c", "VLLM::EngineCore", "rooftop sim bench", "rooftop diagnose --url h", "rooftop", "grep rooftop sim",
 	} {
 		if _, err := Parse(argv(line), nil, nil); !errors.Is(err, ErrNotVLLM) {
 			t.Errorf("Parse(%q): error %v, want ErrNotVLLM", line, err)
