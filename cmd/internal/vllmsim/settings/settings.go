@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/core"
 )
+
+// Releases are the releases of vLLM that can be simulated, as --sim-dialect
+// names them, the newest last.
+var Releases = []string{"0.10", "0.11", "0.20", "0.32"}
 
 // Settings is a server as its command line, model and hardware make it. Every
 // field has its value; none is "unset".
@@ -21,7 +26,7 @@ type Settings struct {
 	GPU       catalog.GPU
 	Host      string
 	Port      int
-	APIKey    string
+	APIKey    string // "" is none
 
 	MaxModelLen         int
 	MaxNumSeqs          int
@@ -33,10 +38,13 @@ type Settings struct {
 	BlockSize            int
 	WeightDType          catalog.DType // of the linear layers
 	ComputeDType         catalog.DType // of activations
-	KVDType              catalog.DType
-	Quantization         string // "" is none
-	TensorParallel       int
-	DataParallel         int
+	// LinearDType is what the linear layers multiply in: ComputeDType where
+	// quantisation saves bytes only, else the type of the weights.
+	LinearDType    catalog.DType
+	KVDType        catalog.DType
+	Quantization   string // "" is none
+	TensorParallel int
+	DataParallel   int
 
 	PrefixCaching             bool
 	ChunkedPrefill            bool
@@ -46,18 +54,22 @@ type Settings struct {
 	Watermark                 float64
 	AsyncScheduling           bool
 	EnforceEager              bool
-	StreamInterval            int
-	LoRA                      bool
-	MaxLoras                  int
-	LoRAModules               []string // adapter names
-	LogStats                  bool
-	APIServers                int // front-end processes
+	// MaxCaptureSize is the largest step, in tokens, for which a CUDA graph is
+	// captured; 0 is none.
+	MaxCaptureSize int
+	StreamInterval int
+	LoRA           bool
+	MaxLoras       int
+	LoRAModules    []string // adapter names
+	LogStats       bool
+	APIServers     int // front-end processes
 
 	// What only a simulation has.
 	Seed        uint64
 	Scale       float64       // simulated seconds per wall second; 1 is live
 	StartupTime time.Duration // <0: from weights, disk and graph capture
 	PerfFile    string        // path of a device description; "" is none
+	Device      []byte        // its content; nil without one
 	Scenario    string        // name; "" is none
 	Faults      []Fault
 
@@ -75,10 +87,28 @@ type Fault struct {
 	Delay  time.Duration // of "network": added to every answer, outside the server
 }
 
-// Parse reads vLLM's arguments (flags, and a model as the first lone word). read
-// opens the files that --config, --model DIR and --sim-perf-file name. The error
-// is one sentence in the words vLLM would use where it refuses the same, else
-// naming flag, value and what would be accepted.
-func Parse(argv []string, read func(path string) ([]byte, error)) (*Settings, error) {
-	return nil, nil
+// Core returns the scheduler's configuration of one data-parallel rank whose
+// pool has that many blocks, the null block included.
+func (s *Settings) Core(numBlocks int) core.Config {
+	c := core.Config{
+		MaxNumSeqs: s.MaxNumSeqs, MaxNumBatchedTokens: s.MaxNumBatchedTokens, MaxModelLen: s.MaxModelLen,
+		BlockSize: s.BlockSize, NumBlocks: numBlocks,
+		PrefixCaching: s.PrefixCaching, ChunkedPrefill: s.ChunkedPrefill,
+		LongPrefillTokenThreshold: s.LongPrefillTokenThreshold,
+		ReserveFullISL:            s.ReserveFullISL, Watermark: s.Watermark,
+		AsyncScheduling: s.AsyncScheduling,
+		Generation:      core.New,
+	}
+	if s.PriorityPolicy {
+		c.Policy = core.Priority
+	}
+	if s.LoRA {
+		c.MaxLoras = s.MaxLoras
+	}
+	// Whole-sequence admission came with 0.19, the rest of the newer scheduler
+	// around it (simulator.md facts 9, 21, 29).
+	if s.Release == "0.10" || s.Release == "0.11" {
+		c.Generation = core.Old
+	}
+	return c
 }

@@ -1,0 +1,230 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/perf/device"
+)
+
+// What is simulated where nothing is named: a server that many run.
+const (
+	defaultModel  = "meta-llama/Llama-3.1-8B-Instruct"
+	defaultGPU    = "NVIDIA L4"
+	defaultLength = 8192
+)
+
+// hardware resolves the GPU: the device file's, the named one, or the default.
+func (p *parser) hardware() {
+	s := p.s
+	if s.PerfFile != "" {
+		text, err := p.read(s.PerfFile)
+		if err != nil {
+			p.refuse("argument --sim-perf-file: %w", err)
+			return
+		}
+		if p.device, err = device.Parse(text, s.PerfFile); err != nil {
+			p.refuse("argument --sim-perf-file: %w", err)
+			return
+		}
+		s.Device = text
+	}
+	switch named := s.GPU.Name; {
+	case p.device.GPU != nil && named != "":
+		p.refuse("argument --sim-gpu: %s describes a GPU too; give one of the two", s.PerfFile)
+		return
+	case p.device.GPU != nil:
+		s.GPU = *p.device.GPU
+	default:
+		if named == "" {
+			named = defaultGPU
+			p.note("no --sim-gpu given: one %s is simulated", named)
+		}
+		gpu, err := p.catalog.FindGPU(named, 0)
+		if err != nil {
+			p.refuse("argument --sim-gpu: %w", err)
+			return
+		}
+		s.GPU = gpu
+	}
+	if s.GPU.VRAMGiB <= 0 || s.GPU.MemBandwidthGBs <= 0 || s.GPU.BF16TFLOPS <= 0 && s.GPU.FP32TFLOPS <= 0 {
+		p.refuse("argument --sim-gpu: memory, bandwidth or peak of %s is not known; describe it with --sim-perf-file", s.GPU.Name)
+	}
+	p.hw = catalog.Hardware{Device: gpuWord(s.GPU), VRAMGiB: s.GPU.VRAMGiB, GPUName: s.GPU.Name, WorldSize: 1, APIServer: true}
+}
+
+// model resolves the model: a directory with a config.json, else the catalog.
+func (p *parser) model() {
+	s := p.s
+	s.ModelName, _, p.modelGiven = p.cfg.Model()
+	if !p.modelGiven {
+		s.ModelName = defaultModel
+		p.note("no model given: %s is simulated, with a length of %d unless --max-model-len says otherwise", defaultModel, defaultLength)
+	}
+	s.Served = p.cfg.ServedModelNames()
+	if len(s.Served) == 0 {
+		s.Served = []string{s.ModelName}
+	}
+	if text, err := p.read(path.Join(s.ModelName, "config.json")); err == nil && p.modelGiven {
+		s.Model, err = catalog.ParseModelConfig(bytes.NewReader(text))
+		if err != nil {
+			p.refuse("model %s: %w", s.ModelName, err)
+			return
+		}
+		s.Model.ID = s.ModelName
+	} else {
+		m, err := p.catalog.FindModel(s.ModelName)
+		if err != nil {
+			if errors.Is(err, catalog.ErrUnknown) {
+				p.refuse("model %s is not in the catalog; name a directory with its config.json, or a model that `rooftop catalog models` lists", s.ModelName)
+				return
+			}
+			p.refuse("model %s: %w", s.ModelName, err)
+			return
+		}
+		s.Model = m
+	}
+	p.simulable(s.Model)
+}
+
+// simulable refuses models whose KV cache is no plain one (simulator.md fact
+// 22), and shapes that a step's time cannot be computed from.
+func (p *parser) simulable(m catalog.Model) {
+	full, window, linear := m.CacheLayers()
+	model := "model " + p.s.ModelName
+	switch {
+	case m.TotalParams <= 0 || m.Layers <= 0 || m.Hidden <= 0 || m.Heads <= 0 || m.Vocab <= 0 || m.MaxPositions <= 0:
+		p.refuse("%s: its shape is not fully known (parameters, layers, width, heads, vocabulary, length); name a directory with its config.json", model)
+	case linear > 0:
+		p.refuse("not simulated: %s: %d layers of linear attention keep a state instead of a KV cache", model, linear)
+	case window > 0:
+		p.refuse("not simulated: %s: %d layers with a sliding window, which recycle their KV blocks", model, window)
+	case full != m.Layers || m.Attention == catalog.AttentionHybrid:
+		p.refuse("not simulated: %s: layers that share or vary their KV cache", model)
+	case m.SparseTopK > 0:
+		p.refuse("not simulated: %s: sparse attention", model)
+	case m.Attention == catalog.AttentionMLA:
+		if m.KVLoraRank <= 0 || m.QKRopeHeadDim <= 0 || m.VHeadDim <= 0 {
+			p.refuse("%s: the shape of its latent attention is not known", model)
+		}
+	case m.KVHeads <= 0 || m.HeadDim <= 0:
+		p.refuse("%s: the shape of its KV cache is not known", model)
+	}
+}
+
+// parallel reads the degrees of parallelism.
+func (p *parser) parallel() {
+	s := p.s
+	s.TensorParallel, s.DataParallel = 1, 1
+	if n, ok := p.whole("tensor_parallel_size", 1); ok {
+		s.TensorParallel = n
+	}
+	if n, ok := p.whole("data_parallel_size", 1); ok {
+		s.DataParallel = n
+	}
+	m := s.Model
+	switch {
+	case s.TensorParallel > 8:
+		p.limitation("--tensor-parallel-size "+strconv.Itoa(s.TensorParallel), "more than one node of 8 GPUs")
+	case s.DataParallel > 64:
+		p.limitation("--data-parallel-size "+strconv.Itoa(s.DataParallel), "more than 64 ranks")
+	case s.DataParallel > 1 && m.MoELayers() > 0:
+		p.limitation("--data-parallel-size with a mixture of experts", "vLLM shares the experts between the ranks, which then step together")
+	case m.Heads%s.TensorParallel != 0:
+		p.refuse("Total number of attention heads (%d) must be divisible by tensor parallel size (%d).", m.Heads, s.TensorParallel)
+	case m.Attention != catalog.AttentionMLA && m.KVHeads%s.TensorParallel != 0 && s.TensorParallel%m.KVHeads != 0:
+		p.refuse("%d KV heads cannot be split over or copied to %d tensor parallel ranks.", m.KVHeads, s.TensorParallel)
+	}
+	p.hw.WorldSize = s.TensorParallel
+}
+
+// length reads max_model_len.
+func (p *parser) length() {
+	s := p.s
+	s.MaxModelLen = s.Model.MaxPositions
+	if !p.modelGiven {
+		s.MaxModelLen = min(defaultLength, s.MaxModelLen)
+	}
+	value, _, given := p.cfg.Value("max_model_len")
+	if !given {
+		return
+	}
+	n, _, ok := p.cfg.Int("max_model_len")
+	switch {
+	case !ok:
+		p.refuse("argument --max-model-len: invalid human_readable_int_or_auto value: %s", quoted(value))
+	case n == -1:
+		p.limitation("--max-model-len "+value, "a length fitted to the memory; give a number")
+	case n < 1:
+		p.refuse("max_model_len: Input should be greater than 0 (got %s)", value)
+	case n > s.Model.MaxPositions:
+		p.refuse("User-specified max_model_len (%d) is greater than the derived max_model_len (max_position_embeddings=%d or model_max_length=None in model's config.json).",
+			n, s.Model.MaxPositions)
+	}
+	s.MaxModelLen = n
+}
+
+// lora reads the adapters.
+func (p *parser) lora() {
+	s := p.s
+	s.LoRA = p.truth("enable_lora", false)
+	s.MaxLoras = p.fallbackInt("max_loras", 1)
+	if n, ok := p.whole("max_loras", 1); ok {
+		s.MaxLoras = n
+	}
+	s.LoRAModules = p.adapters()
+	if len(s.LoRAModules) > 0 && !s.LoRA {
+		p.refuse("--lora-modules needs --enable-lora: LoRA is not enabled")
+	}
+}
+
+// frontEnd reads what the API server itself takes.
+func (p *parser) frontEnd() {
+	s := p.s
+	// vLLM listens on every address; a simulation on this machine's own.
+	s.Host, s.Port = "127.0.0.1", 8000
+	if host, _, ok := p.cfg.Value("host"); ok {
+		s.Host = host
+	}
+	if port, ok := p.whole("port", 0); ok {
+		s.Port = port
+		if port > 65535 {
+			p.refuse("argument --port: port must be 0-65535 (got %d)", port)
+		}
+	}
+	s.StreamInterval = 1
+	if n, ok := p.whole("stream_interval", 1); ok {
+		s.StreamInterval = n
+	}
+	s.LogStats = !p.truth("disable_log_stats", false)
+	// With the internal balancer there are as many front ends as ranks (vllm.md 1.6).
+	s.APIServers = s.DataParallel
+	if n, ok := p.whole("api_server_count", 1); ok {
+		s.APIServers = n
+		if n > 64 {
+			p.limitation("--api-server-count "+strconv.Itoa(n), "more than 64 processes")
+		}
+	}
+}
+
+func jsonName(text string) (string, bool) {
+	var v struct {
+		Name string `json:"name"`
+	}
+	err := json.Unmarshal([]byte(text), &v)
+	return v.Name, err == nil
+}
+
+// has says whether a word is among those that a name is made of.
+func has(name string, words ...string) bool {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9' && r < 'a' || r > 'z')
+	})
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(parts, w) })
+}

@@ -1,0 +1,123 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/perf/device"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Parse reads vLLM's arguments (flags, and a model as the first lone word). read
+// opens the files that --config, --model DIR and --sim-perf-file name. The error
+// is one sentence in the words vLLM would use where it refuses the same, else
+// naming flag, value and what would be accepted.
+func Parse(argv []string, read func(path string) ([]byte, error)) (*Settings, error) {
+	if read == nil {
+		read = func(path string) ([]byte, error) { return nil, errors.New("no files here") }
+	}
+	own, rest, err := splitOwn(argv)
+	if err != nil {
+		return nil, err
+	}
+	s := &Settings{Argv: slices.Clone(argv), Release: Releases[len(Releases)-1], Scale: 1, StartupTime: -1}
+	if err := own.apply(s); err != nil {
+		return nil, err
+	}
+	cfg, err := command(rest, read)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{cfg: cfg, s: s, read: read, catalog: catalog.Default()}
+	for _, step := range []func(){
+		p.arguments, p.hardware, p.model, p.parallel, p.dtypes, p.length,
+		p.cache, p.scheduler, p.batch, p.graphs, p.lora, p.frontEnd,
+	} {
+		if step(); p.err != nil {
+			return nil, p.err
+		}
+	}
+	if s.APIKey, err = apiKey(cfg, rest); err != nil {
+		return nil, err
+	}
+	s.Notes = append(s.Notes, p.unsimulated()...)
+	return s, nil
+}
+
+// command reads the arguments as those of `vllm serve`, with the config file
+// they name.
+func command(args []string, read func(string) ([]byte, error)) (*launch.Config, error) {
+	argv := append([]string{"vllm", "serve"}, args...)
+	cfg, err := launch.Parse(argv, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	path := cfg.ConfigPath()
+	if path == "" {
+		return cfg, nil
+	}
+	text, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("argument --config: %w", err)
+	}
+	return launch.Parse(argv, nil, text)
+}
+
+// parser fills in settings step by step; the first refusal is kept.
+type parser struct {
+	cfg     *launch.Config
+	s       *Settings
+	read    func(string) ([]byte, error)
+	catalog *catalog.Catalog
+	hw      catalog.Hardware
+	device  device.Description
+	err     error
+
+	modelGiven bool
+}
+
+func (p *parser) refuse(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+// limitation refuses what vLLM can do and the simulator does not: never
+// approximated in silence.
+func (p *parser) limitation(what, why string) {
+	p.refuse("not simulated: %s (%s); leave it out", what, why)
+}
+
+func (p *parser) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(p.s.Notes, text) {
+		p.s.Notes = append(p.s.Notes, text)
+	}
+}
+
+// apiKey is the key of the command line: package launch shows no secret.
+func apiKey(cfg *launch.Config, args []string) (string, error) {
+	if _, _, given := cfg.Value("api_key"); !given {
+		return "", nil
+	}
+	key, found := "", false
+	for i, word := range args {
+		head, value, inline := strings.Cut(word, "=")
+		if strings.ReplaceAll(head, "_", "-") != "--api-key" {
+			continue
+		}
+		switch {
+		case inline:
+			key, found = value, true
+		case i+1 < len(args):
+			key, found = args[i+1], true
+		}
+	}
+	if !found {
+		return "", errors.New("not simulated: --api-key in a config file; give it on the command line")
+	}
+	return key, nil
+}

@@ -1,0 +1,40 @@
+package launch
+
+import "slices"
+
+// Argument is one argument as it was given, for a reader that refuses what
+// vLLM's own parser refuses.
+type Argument struct {
+	Name   string   // canonical; "" for a lone word
+	Words  []string // as they stand, the value of a secret redacted
+	From   Source
+	Known  bool // some release of vLLM has the flag
+	Lacks  bool // it takes a value and has none
+	Silent bool // vLLM accepts it and does not act on it
+}
+
+// Arguments lists the arguments in the order in which vLLM reads them: the
+// config file's, then the command line's.
+func (c *Config) Arguments() []Argument {
+	all := make([]Argument, 0, len(c.items))
+	for i := range c.items {
+		it := &c.items[i]
+		a := Argument{Name: it.name, From: it.source, Known: kindOf(it.name) != kindUnknown, Silent: it.ignored}
+		a.Lacks = len(it.values) == 0 && !it.negated && slices.Contains([]kind{kindValue, kindList, kindRepeat}, kindOf(it.name))
+		switch {
+		case it.name == "":
+		case it.spelled != "":
+			a.Words = append(a.Words, it.spelled)
+		default:
+			a.Words = append(a.Words, it.label())
+		}
+		for _, v := range it.values {
+			if it.name != "" && secretName(it.name, v) {
+				v = Redacted
+			}
+			a.Words = append(a.Words, hideInValue(v))
+		}
+		all = append(all, a)
+	}
+	return all
+}
