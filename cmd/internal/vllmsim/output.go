@@ -1,0 +1,272 @@
+package vllmsim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/token"
+)
+
+// chunkOutputs is how many outputs of a step an API server handles before their
+// messages leave. vLLM takes 128 at a time (VLLM_V1_OUTPUT_PROC_CHUNK_SIZE) and lets
+// each client's task write between them; smaller chunks come nearer to that than
+// 128 messages at one instant.
+const chunkOutputs = 32
+
+// delivery is the report of one step on its way through the API servers. It owns
+// its memory and is used again.
+type delivery struct {
+	rank     *rank
+	report   core.Report
+	outputs  []core.Output
+	lives    []core.Life
+	requests []*request // of the outputs; nil where the client was gone
+	sends    []bool     // the output makes a message
+	order    []int32    // outputs by API server
+	chunks   int        // still to be handled
+}
+
+// chunk is what one API server handles at once of a delivery: order[from:to].
+type chunk struct {
+	at       time.Duration
+	d        *delivery
+	from, to int
+}
+
+// chunkQueue is a ring of chunks in order of time.
+type chunkQueue struct {
+	ring []chunk // length is a power of two
+	head int
+	len  int
+}
+
+func (q *chunkQueue) next() time.Duration {
+	if q.len == 0 {
+		return never
+	}
+	return q.ring[q.head].at
+}
+
+func (q *chunkQueue) push(c chunk) {
+	if q.len == len(q.ring) {
+		grown := make([]chunk, max(16, 2*q.len))
+		for i := range q.len {
+			grown[i] = q.ring[(q.head+i)&(q.len-1)]
+		}
+		q.ring, q.head = grown, 0
+	}
+	q.ring[(q.head+q.len)&(len(q.ring)-1)] = c
+	q.len++
+}
+
+func (q *chunkQueue) pop() chunk {
+	c := q.ring[q.head]
+	q.ring[q.head] = chunk{}
+	q.head = (q.head + 1) & (len(q.ring) - 1)
+	q.len--
+	return c
+}
+
+// take gives a step's report to the API servers.
+func (v *Server) take(r *rank, report *core.Report, now time.Duration) {
+	d := v.fresh()
+	d.rank = r
+	d.report = *report
+	d.outputs = append(d.outputs, report.Outputs...)
+	d.lives = slices.Grow(d.lives, len(d.outputs)) // pointers into it must hold
+	for i := range d.outputs {
+		o := &d.outputs[i]
+		q := v.requests[o.ID]
+		if o.First || o.Finish != core.NotFinished {
+			d.lives = append(d.lives, *o.Life)
+			o.Life = &d.lives[len(d.lives)-1]
+		} else {
+			o.Life = nil // the page reads it of first and last outputs alone
+		}
+		if o.Finish != core.NotFinished {
+			q.ended = true
+			r.inFlight--
+			v.balancer.fronts[q.front].inFlight[r.index]--
+			if q.gone {
+				v.forget(q)
+			}
+		}
+		send := false
+		if q.gone {
+			q = nil
+		} else {
+			send = q.makes(o, v.settings.StreamInterval)
+		}
+		d.requests, d.sends = append(d.requests, q), append(d.sends, send)
+	}
+	r.reports = append(r.reports, d)
+	for i, f := range v.fronts {
+		v.share(d, i, f, now)
+	}
+	if d.chunks == 0 {
+		// No client waits for it, but the gauges pass the same loop.
+		f := v.fronts[0]
+		at := f.loop.take(now, v.costs.step)
+		f.deliveries.push(chunk{at: at, d: d})
+		d.chunks, d.report.Ended = 1, at
+	}
+}
+
+// share gives one API server its outputs of a delivery.
+func (v *Server) share(d *delivery, front int, f *front, now time.Duration) {
+	var work time.Duration
+	from := len(d.order)
+	for i, q := range d.requests {
+		if q == nil || q.front != front {
+			continue
+		}
+		if len(d.order) == from {
+			// vLLM takes the time of an iteration before it handles its outputs.
+			d.report.Ended = max(d.report.Ended, f.loop.free)
+			work += v.costs.step
+		}
+		d.order = append(d.order, int32(i))
+		work += v.costs.token
+		if d.sends[i] {
+			work += v.costs.message
+		}
+		if len(d.order)-from == chunkOutputs {
+			f.deliveries.push(chunk{at: f.loop.take(now, work), d: d, from: from, to: len(d.order)})
+			d.chunks++
+			from, work = len(d.order), 0
+		}
+	}
+	if len(d.order) > from {
+		f.deliveries.push(chunk{at: f.loop.take(now, work), d: d, from: from, to: len(d.order)})
+		d.chunks++
+	}
+}
+
+// makes says whether an output makes a message to the client (vLLM
+// v1/engine/output_processor.py, make_request_output).
+func (q *request) makes(o *core.Output, interval int) bool {
+	if o.HasToken {
+		q.made++
+	}
+	switch {
+	case o.Finish != core.NotFinished:
+	case q.call.Once, q.sent > 0 && q.made-q.sent < interval:
+		return false
+	}
+	q.sent = q.made
+	q.messages++
+	return true
+}
+
+// deliver lets the messages of a chunk leave.
+func (v *Server) deliver(c chunk) {
+	d := c.d
+	for _, i := range d.order[c.from:c.to] {
+		q := d.requests[i]
+		if q.gone {
+			d.requests[i] = nil // left while the loop was behind: not counted
+			continue
+		}
+		o := &d.outputs[i]
+		if o.HasToken {
+			q.out = append(q.out, o.Token)
+		}
+		if d.sends[i] {
+			v.update(q, o, c.at)
+		}
+	}
+	d.chunks--
+	for r := d.rank; len(r.reports) > 0 && r.reports[0].chunks == 0; {
+		v.observe(r.reports[0])
+		r.reports = slices.Delete(r.reports, 0, 1)
+	}
+}
+
+// update sends a request's new tokens to its client.
+func (v *Server) update(q *request, o *core.Output, now time.Duration) {
+	u := Update{At: now, Tokens: q.out, Finish: o.Finish}
+	if !q.call.Quiet && q.sink != nil {
+		u.Text = token.Join(q.out)
+	}
+	if o.Finish != core.NotFinished {
+		u.Life = o.Life
+		status := 200
+		if o.Finish == core.Error {
+			u.Err, status = errFailed, errFailed.Status
+		}
+		v.close(q, status, now)
+	}
+	if delay := v.delay(now); delay > 0 || q.outside > 0 {
+		v.detain(q, u, now+delay)
+	} else {
+		v.send(q, u)
+	}
+	q.out = q.out[:0]
+}
+
+// send hands an update to the client.
+func (v *Server) send(q *request, u Update) {
+	if u.Finish != core.NotFinished {
+		v.forget(q)
+	}
+	if q.sink != nil {
+		q.sink(u)
+	}
+}
+
+// detain sends an update through a slow network. Those of one request stay in
+// order.
+func (v *Server) detain(q *request, u Update, at time.Duration) {
+	q.last = max(q.last, at)
+	u.At = q.last
+	u.Tokens = slices.Clone(u.Tokens)
+	if u.Life != nil {
+		life := *u.Life
+		u.Life = &life
+	}
+	q.outside++
+	v.events.push(event{at: u.At, kind: reaches, request: q, update: u})
+}
+
+// observe puts a delivery on the page, without the outputs of clients that were
+// gone before it was handled.
+func (v *Server) observe(d *delivery) {
+	kept := d.outputs[:0]
+	for i, q := range d.requests {
+		o := d.outputs[i]
+		if q != nil {
+			kept = append(kept, o)
+			continue
+		}
+		if o.First {
+			prompt := o.Life.PromptTokens
+			if d.report.ComputedPrompt >= prompt-o.Life.CachedTokens && generation(v.settings.Release) == core.New {
+				prompt -= o.Life.CachedTokens
+			}
+			d.report.ComputedPrompt -= min(prompt, d.report.ComputedPrompt)
+		}
+	}
+	d.report.Outputs = kept
+	v.book.Observe(d.rank.index, &d.report)
+	v.recycle(d)
+}
+
+func (v *Server) fresh() *delivery {
+	n := len(v.spare)
+	if n == 0 {
+		return &delivery{}
+	}
+	d := v.spare[n-1]
+	v.spare = v.spare[:n-1]
+	return d
+}
+
+func (v *Server) recycle(d *delivery) {
+	clear(d.requests)
+	*d = delivery{
+		outputs: d.outputs[:0], lives: d.lives[:0], requests: d.requests[:0],
+		sends: d.sends[:0], order: d.order[:0],
+	}
+	v.spare = append(v.spare, d)
+}
