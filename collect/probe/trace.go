@@ -1,6 +1,15 @@
 package probe
 
-import "time"
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
 
 // Trace is recorded load.
 type Trace struct {
@@ -14,7 +23,7 @@ type Traced struct {
 	PromptTokens int
 	OutputTokens int
 	// Blocks identify the content of each BlockTokens tokens of the prompt: equal
-	// ones have equal text, and so do what stands before them.
+	// ones have equal text.
 	Blocks []uint64
 	// Turns are the texts of a conversation, in place of the lengths.
 	Turns []TracedTurn
@@ -29,3 +38,93 @@ type TracedTurn struct {
 // BlockTokens is how many tokens a block of a trace stands for: those of the
 // Mooncake traces (Qin et al., FAST 2025).
 const BlockTokens = 512
+
+// maxLineBytes bounds one line of a trace.
+const maxLineBytes = 64 << 20
+
+// ParseTrace reads recorded load in one of the public forms, told apart by what
+// the file begins with:
+//
+//   - CSV with a header: TIMESTAMP, ContextTokens, GeneratedTokens (Azure LLM
+//     inference traces), or the columns of BurstGPT and of Vidur. Times are dates
+//     or seconds; without a column of times the trace has none.
+//   - JSON lines with timestamp in milliseconds, input_length, output_length and
+//     hash_ids (Mooncake); timestamp and hash_ids may be missing from all.
+//   - conversations with their texts (ShareGPT): {"conversations": [{"from",
+//     "value"}]} or {"messages": [{"role", "content"}]}, as a list or as lines.
+//     Output lengths are estimated from the answers; there are no times.
+//
+// Name is the file's, for errors, which name the line and the field.
+func ParseTrace(name string, r io.Reader) (*Trace, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	first, err := firstByte(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var t *Trace
+	switch first {
+	case '[':
+		t, err = parseConversations(in)
+	case '{':
+		t, err = parseLines(in)
+	default:
+		t, err = parseCSV(in)
+	}
+	var at *lineError
+	switch {
+	case errors.As(err, &at):
+		return nil, fmt.Errorf("%s:%d: %w", name, at.line, at.err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(t.Requests) == 0:
+		return nil, fmt.Errorf("%s: the trace holds no request", name)
+	}
+	slices.SortStableFunc(t.Requests, func(a, b Traced) int { return cmp.Compare(a.At, b.At) })
+	begin := t.Requests[0].At
+	for i := range t.Requests {
+		t.Requests[i].At -= begin
+	}
+	return t, nil
+}
+
+// firstByte looks for the first byte that is no white space, and leaves it
+// unread.
+func firstByte(in *bufio.Reader) (byte, error) {
+	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\ufeff")) {
+		_, _ = in.Discard(3)
+	}
+	for {
+		b, err := in.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0, errors.New("the trace is empty")
+		case err != nil:
+			return 0, err
+		case b > ' ':
+			return b, in.UnreadByte()
+		}
+	}
+}
+
+// lineError is what is wrong with a line, counted from 1.
+type lineError struct {
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
+
+func (e *lineError) Unwrap() error { return e.err }
+
+func wrongAt(line int, format string, values ...any) error {
+	return &lineError{line, fmt.Errorf(format, values...)}
+}
+
+// checkTokens refuses a length that cannot be meant. A request that generated
+// nothing is asked for one token.
+func checkTokens(line int, field string, n int) error {
+	if n < 0 || n > MaxTokens {
+		return wrongAt(line, "%s is %d: 0 to %d", field, n, MaxTokens)
+	}
+	return nil
+}
