@@ -25,10 +25,12 @@ const (
 	network = "network"
 	// skew: every request goes to one rank.
 	skew = "skew"
-	// hiccup: Factor times a second of computing, on average, a step takes Delay
-	// longer.
+	// hiccup: now and then, at random, a step takes Delay longer.
 	hiccup = "hiccup"
 )
+
+// hiccupEvery is the computing time between two hiccups on average.
+const hiccupEvery = 10 * time.Second
 
 // window is a fault and when it holds: from its start until before its end.
 type window struct {
@@ -109,7 +111,7 @@ func (v *Server) pace(rank int, now time.Duration) (speed float64, until time.Du
 			continue
 		case w.kind == stall:
 			speed = 0
-		case w.factor > 1:
+		case w.factor > 0:
 			speed /= w.factor
 		}
 		until = min(until, w.to)

@@ -87,9 +87,9 @@ func (r *rank) extra(now time.Duration) time.Duration {
 	}
 	r.steps++
 	if w := r.server.active(hiccup, r.index, now); w != nil {
-		// A step of a length that lets hiccups come at the wanted rate on average.
+		// The longer the step, the likelier.
 		const unit = 1 << 53
-		if float64(r.hiccups.Uint64()>>11)/unit < w.factor*r.cost.Total {
+		if float64(r.hiccups.Uint64()>>11)/unit < r.cost.Total/hiccupEvery.Seconds() {
 			d += w.delay
 		}
 	}

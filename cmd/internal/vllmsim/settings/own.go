@@ -121,9 +121,9 @@ func (o own) apply(s *Settings) error {
 }
 
 // faultKinds are the kinds of faults, with what stands after their x.
-var faultKinds = map[string]string{"stall": "", "slow": "factor", "die": "", "reset": "", "network": "delay"}
+var faultKinds = map[string]string{"stall": "", "slow": "factor", "die": "", "reset": "", "network": "delay", "skew": "", "hiccup": "delay"}
 
-const faultForm = `kind@at[+for][xfactor][#rank] is expected, kind one of stall, slow, die, reset, network, as in slow@60s+30sx1.3#0 or network@10sx200ms`
+const faultForm = `kind@at[+for][xfactor][#rank] is expected, kind one of stall, slow, die, reset, network, skew, hiccup, as in slow@60s+30sx1.3#0 or network@10sx200ms`
 
 // ParseFault reads a fault as --sim-fault spells it: "stall@60s+10s",
 // "slow@1m+30sx1.4", "die@90s#1", "network@10sx200ms". Bare numbers are seconds.

@@ -79,12 +79,12 @@ type Settings struct {
 
 // Fault is something that goes wrong at a time.
 type Fault struct {
-	Kind   string        // "stall", "slow", "die", "reset", "network"
+	Kind   string        // "stall", "slow", "die", "reset", "network", "skew" (all requests to one rank), "hiccup" (rare long steps)
 	At     time.Duration // after the server is healthy
 	For    time.Duration // 0: for good
 	Factor float64       // of "slow": step time is multiplied by it
 	Rank   int           // data-parallel rank; -1 all
-	Delay  time.Duration // of "network": added to every answer, outside the server
+	Delay  time.Duration // of "network": added to every answer, outside the server; of "hiccup": added to a step
 }
 
 // Core returns the scheduler's configuration of one data-parallel rank whose
