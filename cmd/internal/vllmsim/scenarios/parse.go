@@ -50,14 +50,13 @@ type pair struct {
 	body
 }
 
-// fault is settings.Fault as a file spells it.
-type fault struct {
-	Kind   string        `yaml:"kind"`
-	At     time.Duration `yaml:"at"`
-	For    time.Duration `yaml:"for"`
-	Factor float64       `yaml:"factor"`
-	Rank   *int          `yaml:"rank"`
-	Delay  time.Duration `yaml:"delay"`
+// fault is settings.Fault as --sim-fault spells it: "stall@40s", "slow@1mx1.4".
+type fault settings.Fault
+
+func (f *fault) parse(text string) error {
+	parsed, err := settings.ParseFault(text)
+	*f = fault(parsed)
+	return err
 }
 
 // maxBytes bounds a scenario file: the largest of the library has 8 KB.
@@ -155,11 +154,7 @@ func (p *pair) scenario(c *caseFile) Scenario {
 		s.Startup = *p.Startup
 	}
 	for _, f := range p.Faults {
-		rank := -1
-		if f.Rank != nil {
-			rank = *f.Rank
-		}
-		s.Faults = append(s.Faults, settings.Fault{Kind: f.Kind, At: f.At, For: f.For, Factor: f.Factor, Rank: rank, Delay: f.Delay})
+		s.Faults = append(s.Faults, settings.Fault(f))
 	}
 	return s
 }
@@ -189,11 +184,6 @@ func (s *Scenario) check() (field string, err error) {
 	}
 	if s.Measure.For < leastMeasure {
 		return "measure.for", fmt.Errorf("%v is shorter than %v", s.Measure.For, leastMeasure)
-	}
-	for i, f := range s.Faults {
-		if f.Kind == "" {
-			return fmt.Sprintf("faults[%d].kind", i), errors.New("missing")
-		}
 	}
 	if field, err := s.Truth.check(); err != nil {
 		return field, err

@@ -57,9 +57,6 @@ type Stream struct {
 	Cancel   float64       `yaml:"cancel"`   // share of requests whose client goes away in the middle, 0..1
 	Deadline time.Duration `yaml:"deadline"` // after which a client goes away; 0 never
 	Adapters []string      `yaml:"adapters"` // LoRA adapters asked for, equally; none is the base model
-	// Rank pins the stream to a data-parallel rank (X-data-parallel-rank); absent
-	// leaves the choice to the server.
-	Rank *int `yaml:"rank"`
 }
 
 // Phase is a stretch of time at one level, or on the way from one to another.

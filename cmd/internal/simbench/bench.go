@@ -1,0 +1,283 @@
+package simbench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Row is what a bench says of one scenario.
+type Row struct {
+	Scenario scenarios.Scenario
+	Base     *Outcome
+	// Answer is the diagnosis held against the truth.
+	Answer Answer
+	Remedy Trial // the change that must help
+	Wrong  Trial // the change that must not
+	Own    Trial // what the diagnosis recommends, where that is a flag
+	// Err is why the scenario could not be run; nothing else is set then.
+	Err           error
+	Virtual, Wall time.Duration // of all its runs
+}
+
+// Answer is a diagnosis in short, with what is wrong about it.
+type Answer struct {
+	Finding string   // ranked first of those that fired and count; "" none
+	Advice  string   // the recommendation in short; "" none
+	Faults  []string // what does not agree with the truth
+}
+
+// Right says that nothing is wrong with the answer.
+func (a *Answer) Right() bool { return len(a.Faults) == 0 }
+
+// Trial is a changed run beside the unchanged one.
+type Trial struct {
+	Made    bool // a change was tried
+	Change  string
+	Outcome *Outcome
+	// Throughput and TTFT are the changes of tokens_per_s and ttft_p99_s, as
+	// ratios minus one; NaN where either side has none.
+	Throughput, TTFT float64
+	Checks           []Check
+}
+
+// Check is one expectation with its figures.
+type Check struct {
+	scenarios.Expect
+	Before, After float64 // NaN where not measured
+	Holds         bool
+}
+
+// Held says that all expectations of the trial hold.
+func (t *Trial) Held() bool {
+	return !slices.ContainsFunc(t.Checks, func(c Check) bool { return !c.Holds })
+}
+
+// Limits of what counts as a change that helps: more tokens without a longer
+// wait, or a shorter wait without fewer tokens.
+const (
+	helpTokens = 0.03
+	helpTTFT   = 0.10
+)
+
+// Helps says that clients are better off.
+func (t *Trial) Helps() bool {
+	if t.Outcome == nil || t.Outcome.Refused != nil {
+		return false
+	}
+	return t.Throughput >= helpTokens && !(t.TTFT > helpTTFT) || t.TTFT <= -helpTTFT && t.Throughput > -helpTokens
+}
+
+// Missed says that the answer is wrong, or what rooftop recommends does not help.
+func (r *Row) Missed() bool {
+	return r.Err == nil && (!r.Answer.Right() || r.Own.Made && !r.Own.Helps())
+}
+
+// Untrue says that the scenario does not do what it says: a remedy that does not
+// help, or a wrong one that does.
+func (r *Row) Untrue() bool { return r.Err == nil && !(r.Remedy.Held() && r.Wrong.Held()) }
+
+// Surprising says that a row is not as the library describes it: it failed, is
+// untrue, misses without a known gap, or no longer misses although one is noted.
+func (r *Row) Surprising() bool {
+	return r.Err != nil || r.Untrue() || r.Missed() != (r.Scenario.Gap != "")
+}
+
+// Bench runs scenarios side by side and returns their rows in order. done, where
+// it is not nil, is called with each row when it is there, one at a time. It ends
+// early with the context's error.
+func Bench(ctx context.Context, list []scenarios.Scenario, o Options, done func(*Row)) ([]Row, error) {
+	rows := make([]Row, len(list))
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	work := make(chan int)
+	for range min(runtime.GOMAXPROCS(0), len(list)) {
+		wg.Go(func() {
+			for i := range work {
+				rows[i] = bench(ctx, &list[i], o)
+				if done != nil {
+					mu.Lock()
+					done(&rows[i])
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range list {
+		select {
+		case work <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(work)
+	wg.Wait()
+	return rows, context.Cause(ctx)
+}
+
+// bench runs one scenario with its changes.
+func bench(ctx context.Context, sc *scenarios.Scenario, o Options) Row {
+	r := Row{Scenario: *sc}
+	began := time.Now()
+	r.Err = r.run(ctx, o)
+	r.Wall = time.Since(began)
+	return r
+}
+
+func (r *Row) run(ctx context.Context, o Options) error {
+	sc := &r.Scenario
+	var err error
+	if r.Base, err = r.once(ctx, nil, o); err != nil {
+		return err
+	}
+	if r.Base.Refused != nil {
+		return fmt.Errorf("%s:%d: %s: the server does not start: %w", sc.File, sc.Line, sc.Name, r.Base.Refused)
+	}
+	r.Answer = answer(&sc.Truth, &r.Base.Diagnosis)
+	for _, v := range []struct {
+		change *scenarios.Change
+		trial  *Trial
+	}{{&sc.Remedy, &r.Remedy}, {&sc.Wrong, &r.Wrong}} {
+		if v.change.Empty() {
+			continue
+		}
+		out, err := r.once(ctx, v.change, o)
+		if err != nil {
+			return err
+		}
+		*v.trial = try(r.Base, out, describe(v.change), v.change.Expect)
+	}
+	if change, ok := recommended(sc, &r.Base.Diagnosis); ok {
+		out, err := r.once(ctx, change, o)
+		if err != nil {
+			return err
+		}
+		r.Own = try(r.Base, out, describe(change), nil)
+	}
+	return nil
+}
+
+func (r *Row) once(ctx context.Context, change *scenarios.Change, o Options) (*Outcome, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	out, err := Run(&r.Scenario, change, o)
+	if err == nil {
+		r.Virtual += out.Virtual
+	}
+	return out, err
+}
+
+// recommended is the diagnosis's recommendation as a change, where it is a flag.
+func recommended(sc *scenarios.Scenario, d *engine.Diagnosis) (*scenarios.Change, bool) {
+	rec := d.Recommendation
+	if rec == nil || rec.Kind != engine.KindFlag || rec.Launch == "" {
+		return nil, false
+	}
+	before, err1 := launch.Parse(strings.Fields(sc.Server), nil, nil)
+	after, err2 := launch.ParseCommand(rec.Launch, nil, nil)
+	if err1 != nil || err2 != nil {
+		return nil, false
+	}
+	c := &scenarios.Change{}
+	for _, d := range launch.Diff(before, after) {
+		name := strings.ReplaceAll(d.Name, "_", "-")
+		switch {
+		case d.Variable:
+		case d.To != "":
+			c.Set = append(c.Set, scenarios.Flag{Name: name, Value: d.To})
+		default:
+			c.Drop = append(c.Drop, name)
+		}
+	}
+	return c, !c.Empty()
+}
+
+// try compares a changed run with the unchanged one.
+func try(base, changed *Outcome, what string, expect []scenarios.Expect) Trial {
+	t := Trial{Made: true, Change: what, Outcome: changed, Throughput: math.NaN(), TTFT: math.NaN()}
+	if changed.Refused == nil {
+		t.Throughput = ratio(base, changed, "tokens_per_s") - 1
+		t.TTFT = ratio(base, changed, "ttft_p99_s") - 1
+	}
+	for _, e := range expect {
+		before, after := metric(base, e.Metric), metric(changed, e.Metric)
+		t.Checks = append(t.Checks, Check{Expect: e, Before: before, After: after, Holds: e.Holds(before, after)})
+	}
+	return t
+}
+
+func metric(o *Outcome, name string) float64 {
+	if v, ok := o.Metrics[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+func ratio(base, changed *Outcome, name string) float64 {
+	return metric(changed, name) / metric(base, name)
+}
+
+func describe(c *scenarios.Change) string {
+	var parts []string
+	for _, f := range c.Set {
+		parts = append(parts, f.Name+" "+f.Value)
+	}
+	for _, name := range c.Drop {
+		parts = append(parts, "no "+name)
+	}
+	if len(c.Load) > 0 {
+		parts = append(parts, "other load")
+	}
+	if c.Mend {
+		parts = append(parts, "mended")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// answer holds a diagnosis against the truth.
+func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
+	var a Answer
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.State == engine.Fired && f.Significant {
+			a.Finding = string(f.ID)
+			break
+		}
+	}
+	wrong := func(format string, args ...any) { a.Faults = append(a.Faults, fmt.Sprintf(format, args...)) }
+	if !slices.Contains(truth.Outcomes, string(d.Outcome)) {
+		wrong("outcome %s, not %s", d.Outcome, strings.Join(truth.Outcomes, " or "))
+	}
+	if len(truth.Findings) > 0 && !slices.Contains(truth.Findings, a.Finding) {
+		wrong("%s ranked first, not %s", cmp.Or(a.Finding, "nothing"), strings.Join(truth.Findings, " or "))
+	}
+	if truth.Doubt != "" && !strings.Contains(d.Doubt, truth.Doubt) {
+		wrong("%q is not said", truth.Doubt)
+	}
+	rec := d.Recommendation
+	if rec == nil {
+		return a
+	}
+	a.Advice = string(rec.Kind)
+	if rec.Kind == engine.KindFlag {
+		a.Advice = fmt.Sprintf("%s %s -> %s", rec.Flag, cmp.Or(rec.From, "?"), rec.To)
+	}
+	switch {
+	case len(truth.Kinds) == 0:
+		wrong("recommends %s, and there is nothing to recommend", a.Advice)
+	case !slices.Contains(truth.Kinds, string(rec.Kind)):
+		wrong("recommends %s, not kind %s", a.Advice, strings.Join(truth.Kinds, " or "))
+	case rec.Kind == engine.KindFlag && !slices.Contains(truth.Flags, rec.Flag):
+		wrong("recommends %s, not %s", rec.Flag, strings.Join(truth.Flags, " or "))
+	}
+	return a
+}

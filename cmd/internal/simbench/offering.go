@@ -1,0 +1,46 @@
+package simbench
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/collect/probe"
+)
+
+// Offering says how a stream of requests meets the world.
+type Offering struct {
+	Origin   time.Duration // beginning of the stream's times
+	Seed     uint64
+	From, To time.Duration // what is tallied
+}
+
+// Offer has a stream of clients send requests to whatever server the world has.
+func (w *World) Offer(s *scenarios.Stream, o Offering) error {
+	schedule, err := probe.NewOffer(Load(s, o.Seed))
+	if err != nil {
+		return err
+	}
+	c := &clients{
+		name: s.Name, world: w, offer: schedule, origin: o.Origin, quiet: s.Turns <= 1,
+		tally: &Tally{From: o.From, To: o.To},
+	}
+	w.clients = append(w.clients, c)
+	return nil
+}
+
+// metrics is what the clients saw, all together and by stream.
+func (w *World) metrics() map[string]float64 {
+	out := map[string]float64{}
+	if len(w.clients) == 0 {
+		return out
+	}
+	all := Tally{From: w.clients[0].tally.From, To: w.clients[0].tally.To}
+	for _, c := range w.clients {
+		if c.name != "" {
+			c.tally.metrics(c.name+".", out)
+		}
+		all.add(c.tally)
+	}
+	all.metrics("", out)
+	return out
+}

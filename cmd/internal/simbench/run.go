@@ -1,0 +1,150 @@
+package simbench
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Options are what a run can be varied by.
+type Options struct {
+	Seed uint64
+	// Hours lengthens the measurement; 0 is the scenario's own.
+	Hours float64
+	Log   io.Writer // the world's events, one JSON object a line; nil is none
+	// Pages sees every metrics page that is polled, valid during the call.
+	Pages func(at time.Duration, body []byte)
+}
+
+// Outcome is what one run came to.
+type Outcome struct {
+	Command string // the server's
+	// Refused is why the server did not start; nothing else is set then.
+	Refused   error
+	Diagnosis engine.Diagnosis
+	// Metrics are what clients saw in the measured window (tokens_per_s,
+	// ttft_p99_s, …), by stream where there are several (chat.ttft_p99_s), and
+	// behind "page." what the diagnosis measured. Absent is not measured.
+	Metrics map[string]float64
+	Virtual time.Duration
+	Events  int
+}
+
+// Run lets a scenario happen, with one change of it; nil is none. An error is of
+// the scenario: a server that refuses to start is an outcome.
+func Run(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*Outcome, error) {
+	r, err := prepare(sc, change, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: %s: %w", sc.File, sc.Line, sc.Name, err)
+	}
+	return r.happen()
+}
+
+// run is one run that is set up.
+type run struct {
+	Options
+	sc       *scenarios.Scenario
+	command  *launch.Config
+	settings *settings.Settings
+	load     []scenarios.Stream
+	faults   []settings.Fault
+	restarts []time.Duration
+	measure  scenarios.Measure
+	refused  error
+}
+
+func prepare(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*run, error) {
+	command, err := launch.Parse(strings.Fields(sc.Server), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Options: o, sc: sc, load: sc.Load, faults: sc.Faults, restarts: sc.Restarts, measure: sc.Measure}
+	if change != nil {
+		for _, name := range change.Drop {
+			command = command.Without(name)
+		}
+		for _, f := range change.Set {
+			command = command.With(f.Name, f.Value)
+		}
+		if len(change.Load) > 0 {
+			r.load = change.Load
+		}
+		if change.Mend {
+			r.faults, r.restarts = nil, nil
+		}
+	}
+	if o.Hours > 0 {
+		r.measure.For = time.Duration(o.Hours * float64(time.Hour))
+	}
+	r.command = command
+	r.settings, r.refused = settingsOf(command, sc, o.Seed)
+	if r.refused != nil && change == nil {
+		return nil, r.refused
+	}
+	return r, nil
+}
+
+// settingsOf reads the command line as the simulated server does; what only a
+// simulation has is added behind it.
+func settingsOf(command *launch.Config, sc *scenarios.Scenario, seed uint64) (*settings.Settings, error) {
+	words := command.Argv()
+	args := append(words[2:len(words):len(words)], "--sim-gpu", sc.GPU, "--sim-seed", strconv.FormatUint(seed, 10))
+	if sc.Startup >= 0 {
+		args = append(args, "--sim-startup-time", sc.Startup.String())
+	}
+	return settings.Parse(args, func(path string) ([]byte, error) {
+		return nil, fmt.Errorf("%s: a scenario reads no file", path)
+	})
+}
+
+func (r *run) happen() (*Outcome, error) {
+	out := &Outcome{Command: r.command.Shell(), Refused: r.refused}
+	if r.refused != nil {
+		return out, nil
+	}
+	w := NewWorld(r.Log)
+	s := *r.settings
+	s.Faults = r.faults
+	if err := w.Launch(&s); err != nil {
+		out.Refused = err
+		return out, nil
+	}
+	healthy, _ := w.Healthy()
+	began := healthy + r.measure.After
+	end := began + r.measure.For
+	for i := range r.load {
+		if err := w.Offer(&r.load[i], Offering{
+			Origin: healthy, Seed: r.Seed*31 + uint64(i), From: began, To: end,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for _, at := range r.restarts {
+		again := s
+		again.Faults = nil
+		w.At(healthy+at, func() { out.Refused = w.Restart(&again) })
+	}
+	w.Until(began)
+	o, err := w.observe(header(&s, r.command, began), r.measure.For)
+	if err != nil {
+		return nil, err
+	}
+	o.pages = r.Pages
+	w.Until(end)
+	out.Diagnosis = o.diagnose()
+	out.Metrics = w.metrics()
+	for _, q := range out.Diagnosis.Measured {
+		if q.Value.OK {
+			out.Metrics["page."+q.Name] = q.Value.V
+		}
+	}
+	out.Virtual, out.Events = w.Now(), w.events
+	return out, w.log.failed()
+}
