@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -47,6 +48,9 @@ type Client struct {
 	key   string
 	http  http.Client
 	model string
+	// Where requests go.
+	models, completions, chats, tokenize *url.URL
+	readers                              sync.Pool // of *eventReader
 	// lock guards model. It is a channel so that waiting for it ends with the
 	// context.
 	lock chan struct{}
@@ -68,6 +72,11 @@ func NewClient(base string, o Options) (*Client, error) {
 		key:   o.APIKey,
 		model: o.Model,
 		lock:  make(chan struct{}, 1),
+
+		models:      u.JoinPath("v1", "models"),
+		completions: u.JoinPath("v1", "completions"),
+		chats:       u.JoinPath("v1", "chat", "completions"),
+		tokenize:    u.JoinPath("tokenize"),
 		http: http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -148,7 +157,7 @@ func (c *Client) Model(ctx context.Context) (string, error) {
 }
 
 func (c *Client) firstModel(ctx context.Context) (string, error) {
-	at := c.base.JoinPath("v1", "models")
+	at := c.models
 	request, err := c.request(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return "", err

@@ -44,6 +44,7 @@ type Result struct {
 	CachedTokens int // of the prompt, where the server tells; else 0
 	Counted      bool
 	FinishReason string // "length", "stop", ...; "" where the server gave none
+	Simulated    bool   // the server says that it is a simulation
 	Text         string // what was generated, where Request.KeepText
 }
 
@@ -118,31 +119,9 @@ func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
 	if r.MaxTokens < 1 {
 		return Result{}, fmt.Errorf("completion of %d tokens: ask for at least 1", r.MaxTokens)
 	}
-	model := r.Model
-	if model == "" {
-		own, err := c.Model(ctx)
-		if err != nil {
-			return Result{Sent: time.Now()}, err
-		}
-		model = own
-	}
-	content := completionBody{
-		Model: model, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS,
-		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
-	}
-	at := c.base.JoinPath("v1", "completions")
-	if r.Messages != nil {
-		at, content.Messages = c.base.JoinPath("v1", "chat", "completions"), r.Messages
-	} else {
-		content.Prompt = &r.Prompt
-	}
-	body, err := json.Marshal(content)
+	request, err := c.completion(ctx, &r)
 	if err != nil {
-		return Result{}, err
-	}
-	request, err := c.request(ctx, http.MethodPost, at, body)
-	if err != nil {
-		return Result{}, err
+		return Result{Sent: time.Now()}, err
 	}
 	result := Result{Sent: time.Now()}
 	response, err := c.http.Do(request)
@@ -150,18 +129,53 @@ func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
 		return result, err
 	}
 	defer response.Body.Close()
-	result.Status = response.StatusCode
+	result.Status, result.Simulated = response.StatusCode, response.Header.Get("X-Simulated") != ""
 	if response.StatusCode != http.StatusOK {
 		return result, readStatus(response)
 	}
 	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return result, fmt.Errorf("answer is %q, not an event stream", kind)
 	}
-	err = result.read(response.Body, r)
+	events := c.eventReader(response.Body)
+	err = result.read(events, &r)
+	c.readers.Put(events)
 	if err == nil {
 		drain(response.Body)
 	}
 	return result, err
+}
+
+// completion is a request as it goes to the connection.
+func (c *Client) completion(ctx context.Context, r *Request) (*http.Request, error) {
+	content := completionBody{
+		Model: r.Model, Messages: r.Messages, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS,
+		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+	}
+	at := c.chats
+	if r.Messages == nil {
+		at, content.Prompt = c.completions, &r.Prompt
+	}
+	if content.Model == "" {
+		own, err := c.Model(ctx)
+		if err != nil {
+			return nil, err
+		}
+		content.Model = own
+	}
+	body, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	return c.request(ctx, http.MethodPost, at, body)
+}
+
+// eventReader is one that is at hand, or a new one: each has a buffer.
+func (c *Client) eventReader(body io.Reader) *eventReader {
+	if e, ok := c.readers.Get().(*eventReader); ok {
+		e.reset(body)
+		return e
+	}
+	return newEventReader(body)
 }
 
 // drain reads a response to its end, so that the connection is used again, but
@@ -172,30 +186,8 @@ func drain(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, maxErrorBytes)
 }
 
-// chunk is the part of a streamed message that is of interest.
-type chunk struct {
-	Choices []struct {
-		Text         string `json:"text"`
-		FinishReason string `json:"finish_reason"`
-		Delta        struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-		} `json:"delta"`
-	} `json:"choices"`
-	Usage *struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Details    struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
-	Error  json.RawMessage `json:"error"`
-	Object string          `json:"object"`
-}
-
 // read takes in the stream of one completion.
-func (r *Result) read(body io.Reader, request Request) error {
-	events := newEventReader(body)
+func (r *Result) read(events *eventReader, request *Request) error {
 	var text []byte
 	if request.KeepText {
 		defer func() { r.Text = string(text) }()
@@ -215,53 +207,45 @@ func (r *Result) read(body io.Reader, request Request) error {
 		if string(name) == "error" {
 			return &StreamError{Message: serverMessage(data)}
 		}
-		var c chunk
-		if err := json.Unmarshal(data, &c); err != nil {
+		c, err := parseChunk(data, request.KeepText)
+		if err != nil {
 			return fmt.Errorf("read stream: %w", err)
 		}
-		if c.failed() {
+		if c.failed {
 			return &StreamError{Message: serverMessage(data)}
 		}
-		if c.Usage != nil && c.Usage.Completion >= 0 && c.Usage.Prompt >= 0 {
-			r.PromptTokens, r.OutputTokens = c.Usage.Prompt, c.Usage.Completion
-			r.CachedTokens, r.Counted = c.Usage.Details.Cached, true
+		if c.counted {
+			r.PromptTokens, r.OutputTokens, r.CachedTokens, r.Counted = c.prompt, c.output, c.cached, true
 		}
-		if len(c.Choices) == 0 || c.opens() {
+		if !c.choice || c.opens {
 			continue
-		}
-		if request.KeepText {
-			text = append(append(text, c.Choices[0].Text...), c.Choices[0].Delta.Content...)
 		}
 		if len(r.Chunks) >= request.MaxTokens+overrun {
 			return ErrOverrun
 		}
-		r.Chunks = append(r.Chunks, since)
-		if !r.Counted {
-			r.OutputTokens = len(r.Chunks)
-		}
-		if reason := c.Choices[0].FinishReason; reason != "" {
-			r.FinishReason = reason
-		}
-		if request.OnChunk != nil {
-			request.OnChunk(since)
-		}
-		if request.CancelAfter > 0 && len(r.Chunks) >= request.CancelAfter {
-			return ErrCancelled
+		text = append(text, c.text...)
+		if err := r.take(since, &c, request); err != nil {
+			return err
 		}
 	}
 }
 
-// opens says whether a message of a chat only names who speaks: vLLM sends one
-// with the first token's time and without a token.
-func (c *chunk) opens() bool {
-	first := &c.Choices[0]
-	return first.Delta.Role != "" && first.Delta.Content == "" && first.FinishReason == ""
-}
-
-// failed says whether a message is an error: {"error": ...}, or vLLM's older
-// {"object": "error", ...}.
-func (c *chunk) failed() bool {
-	return c.Object == "error" || (len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")))
+// take notes a chunk of output.
+func (r *Result) take(since time.Duration, c *chunk, request *Request) error {
+	r.Chunks = append(r.Chunks, since)
+	if !r.Counted {
+		r.OutputTokens = len(r.Chunks)
+	}
+	if c.finish != "" {
+		r.FinishReason = c.finish
+	}
+	if request.OnChunk != nil {
+		request.OnChunk(since)
+	}
+	if request.CancelAfter > 0 && len(r.Chunks) >= request.CancelAfter {
+		return ErrCancelled
+	}
+	return nil
 }
 
 const maxMessageRunes = 300

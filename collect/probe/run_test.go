@@ -93,7 +93,7 @@ func TestRunMeasures(t *testing.T) {
 			return Latency{Count: n, Mean: d, P50: d, P95: d, P99: d, Max: d}
 		}
 		want := Summary{
-			Started: s.began, Elapsed: 2 * time.Second, Clients: 4,
+			Started: s.began, Elapsed: 2 * time.Second, Clients: 4, Seed: 1,
 			Score: Score{
 				Sent: 40, Requests: 40,
 				PromptTokens: 800, OutputTokens: 440, OutputPerSecond: 220, RequestsPerSecond: 20, OfferedPerSecond: 20,

@@ -34,12 +34,45 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{in: bufio.NewReaderSize(r, eventBufferBytes)}
 }
 
+// reset begins another stream.
+func (e *eventReader) reset(r io.Reader) {
+	e.in.Reset(r)
+	e.skipLF, e.begun = false, false
+}
+
+// plain returns the data of an event of a single data line that lies in the
+// buffer as a whole, as servers send one for each token; false, and nothing is
+// read, where the next event is of another form.
+func (e *eventReader) plain() (data []byte, ok bool) {
+	if !e.begun || e.skipLF {
+		return nil, false
+	}
+	have, _ := e.in.Peek(e.in.Buffered())
+	line, rest, whole := bytes.Cut(have, []byte("\n"))
+	if !whole || len(rest) == 0 || rest[0] != '\n' || bytes.IndexByte(line, '\r') >= 0 {
+		return nil, false
+	}
+	data, ok = bytes.CutPrefix(line, []byte("data: "))
+	if ok {
+		e.discard(len(line) + 2)
+	}
+	return data, ok
+}
+
 // next returns the name and data of the next event that has data; both are
 // valid until the call after. At the end of the stream it returns io.EOF. An
 // event that the end of the stream cuts off counts if its lines are whole,
 // since servers leave out the last empty line.
 func (e *eventReader) next() (name, data []byte, err error) {
 	e.name, e.data, e.seen = e.name[:0], e.data[:0], false
+	if e.in.Buffered() == 0 {
+		if _, err := e.in.Peek(1); err != nil {
+			return nil, nil, err
+		}
+	}
+	if data, ok := e.plain(); ok {
+		return e.name, data, nil
+	}
 	for {
 		line, err := e.readLine()
 		if errors.Is(err, io.EOF) && len(line) == 0 && e.seen {

@@ -44,6 +44,12 @@ type Summary struct {
 	Started time.Time
 	Elapsed time.Duration
 	Clients int // of a closed loop, at most; else 0
+	Arrival Arrival
+	Seed    uint64
+	// TokensPerWord is what prompts were written for; 0 where a character is
+	// taken as a token.
+	TokensPerWord float64
+	Simulated     bool // the server says that it is a simulation
 	Score
 	Phases []PhaseSummary // of a load with several; else nil
 	// Failures tells the errors apart, most frequent first.
@@ -112,16 +118,24 @@ func (s *Score) spelled() scoreJSON {
 
 // MarshalJSON writes the summary as rooftop.load/v1, with units in its names.
 func (s Summary) MarshalJSON() ([]byte, error) {
+	var perWord *float64
+	if s.TokensPerWord > 0 {
+		perWord = &s.TokensPerWord
+	}
 	return json.Marshal(struct {
 		Schema  string    `json:"schema"`
 		Started time.Time `json:"started"`
 		Elapsed float64   `json:"elapsed_s"`
 		Clients int       `json:"clients"`
+		Arrival string    `json:"arrival"`
+		Seed    uint64    `json:"seed"`
+		PerWord *float64  `json:"tokens_per_word"`
+		Sim     bool      `json:"simulated"`
 		scoreJSON
 		Phases   []PhaseSummary `json:"phases"`
 		Failures []Failure      `json:"failures"`
 	}{
-		Schema, s.Started, s.Elapsed.Seconds(), s.Clients, s.spelled(),
+		Schema, s.Started, s.Elapsed.Seconds(), s.Clients, s.Arrival.String(), s.Seed, perWord, s.Simulated, s.spelled(),
 		append([]PhaseSummary{}, s.Phases...), append([]Failure{}, s.Failures...),
 	})
 }

@@ -38,6 +38,7 @@ type tally struct {
 	inFlight  int
 	lastError string
 	kinds     map[string]*Failure
+	simulated bool
 }
 
 // score adds up one phase.
@@ -100,6 +101,7 @@ func (t *tally) end(phase int, i *Intent, intended time.Time, r *Result, err err
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight--
+	t.simulated = t.simulated || r.Simulated
 	s := &t.phases[phase]
 	if i.Attempt == 0 && !r.Sent.IsZero() {
 		s.lag.add(lag)
@@ -216,7 +218,10 @@ func (t *tally) summary(elapsed time.Duration) Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all score
-	s := Summary{Started: t.started, Elapsed: elapsed}
+	s := Summary{Started: t.started, Elapsed: elapsed, Arrival: t.load.Arrival, Seed: t.load.Seed, Simulated: t.simulated}
+	if t.load.Style == Words {
+		s.TokensPerWord = t.load.tokensPerWord()
+	}
 	if !t.load.open() {
 		s.Clients = clientsOf(t.schedule.most())
 	}

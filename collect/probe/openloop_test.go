@@ -1,0 +1,314 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A server that answers one request at a time and stands still for five seconds
+// makes all that come meanwhile wait. A client that waited for its answer before
+// it sent the next would have measured one slow request.
+func TestNoCoordinatedOmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		load := Load{
+			Arrival: Constant, Rate: 10, PromptTokens: Fixed(4), OutputTokens: Fixed(1), Seed: 1, Duration: 100 * sec, SLO: SLO{TTFT: sec},
+		}
+		// Sending itself is held up as well: the send lag shows it, and the
+		// latency from the actual send does not.
+		seat := make(chan struct{}, 1)
+		began := time.Now()
+		stall := completer(func(ctx context.Context, r Request) (Result, error) {
+			seat <- struct{}{}
+			defer func() { <-seat }()
+			result := Result{Sent: time.Now()}
+			if since := time.Since(began); since >= 10*sec && since < 11*sec {
+				time.Sleep(5 * sec)
+			}
+			time.Sleep(20 * ms)
+			result.Chunks, result.OutputTokens = []time.Duration{time.Since(result.Sent)}, 1
+			r.OnChunk(result.Chunks[0])
+			return result, nil
+		})
+		got, err := Run(t.Context(), stall, load, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Sent != 1000 || got.Requests != 1000 {
+			t.Errorf("%d sent, %d answered, want 1000", got.Sent, got.Requests)
+		}
+		// The backlog of 50 requests melts by 80 ms a request: about 62 requests
+		// wait, the first 5 s, the last 0, so that 1 % of all waits 4.2 s or more.
+		if p := got.TTFT.P99; p < 4*sec || p > 5*sec {
+			t.Errorf("TTFT p99 is %v from the intended time, want 4 to 5 s", p)
+		}
+		if p := got.TTFTSent.P99; p > 30*ms {
+			t.Errorf("TTFT p99 is %v from the actual send, want 20 ms: this is what omission hides", p)
+		}
+		if p := got.SendLag.P99; p < 4*sec {
+			t.Errorf("send lag p99 is %v, want it to tell that requests went out late", p)
+		}
+		// Requests that waited more than 980 ms: those of the first 4.1 s.
+		if g := got.Goodput; g.Judged != 1000 || g.Good < 945 || g.Good > 955 {
+			t.Errorf("%d of %d are good, want about 950 of 1000", g.Good, g.Judged)
+		}
+	})
+}
+
+// completer answers requests in process.
+type completer func(context.Context, Request) (Result, error)
+
+func (f completer) Complete(ctx context.Context, r Request) (Result, error) { return f(ctx, r) }
+
+// An open loop goes on by its schedule while a server is away, and what it sends
+// before and after is what it would have sent.
+func TestOpenLoopSurvivesRestart(t *testing.T) {
+	for _, retry := range []bool{false, true} {
+		t.Run(fmt.Sprint("retry ", retry), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				load := open(Poisson, 20)
+				load.Duration, load.Retry = 60*sec, retry
+				if retry {
+					load.Deadline = 15 * sec
+				}
+				up := newServer()
+				steady, err := Run(t.Context(), up, load, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				down := newServer()
+				down.fail = func(_ int, since time.Duration) error {
+					if since >= 20*sec && since < 30*sec {
+						return syscall.ECONNREFUSED
+					}
+					return nil
+				}
+				got, err := Run(t.Context(), down, load, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Sent != steady.Sent || got.SendLag.Max != 0 {
+					t.Errorf("%d sent with a lag of %v, want the %d of a server that stays up", got.Sent, got.SendLag.Max, steady.Sent)
+				}
+				if !retry {
+					// The offer is the same, text by text and time by time.
+					if diff := cmp.Diff(up.at, down.at); diff != "" {
+						t.Error(diff)
+					}
+					if got.Errors < 150 || got.Errors > 250 || got.Retries != 0 || got.Requests+got.Errors+got.Unfinished != got.Sent {
+						t.Errorf("%d errors, %d answered, want those of ten seconds to fail: %d sent", got.Errors, got.Requests, got.Sent)
+					}
+					return
+				}
+				if got.Errors != 0 || got.Retries < 200 || got.Requests+got.Unfinished != got.Sent {
+					t.Errorf("%d errors, %d retries, %d of %d answered, want all answered", got.Errors, got.Retries, got.Requests, got.Sent)
+				}
+				// What waited for the server has that in its latency.
+				if got.TTFT.Max < 9*sec || got.TTFT.Max > 13*sec {
+					t.Errorf("TTFT of up to %v, want about 10 s", got.TTFT.Max)
+				}
+			})
+		})
+	}
+}
+
+func TestRunCancelsAndGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		load := open(Constant, 10)
+		load.OutputTokens, load.Cancel, load.Deadline, load.Requests = Fixed(50), 0.5, 400*ms, 200
+		load.SLO = SLO{E2E: sec}
+		got, err := Run(t.Context(), s, load, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// First token after 100 ms, 30 more by 400 ms: what is not cancelled by
+		// then runs into its deadline.
+		if got.Requests != 0 || got.Errors != 0 || got.Cancelled+got.Expired != 200 || got.Cancelled < 40 || got.Expired < 100 {
+			t.Errorf("%d answered, %d failed, %d cancelled, %d given up", got.Requests, got.Errors, got.Cancelled, got.Expired)
+		}
+		if got.Goodput.Judged != got.Expired || got.Goodput.Good != 0 {
+			t.Errorf("%+v, want the %d given up to count as missed", got.Goodput, got.Expired)
+		}
+		if got.Elapsed < 19900*ms || got.Elapsed > 20300*ms {
+			t.Errorf("took %v, want the last request of 19.9 s to be given up after 400 ms at most", got.Elapsed)
+		}
+	})
+}
+
+func TestRunSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		load := open(Constant, 2)
+		load.Turns, load.Think, load.Requests = Fixed(2), Always(sec), 4
+		if _, err := Run(t.Context(), s, load, nil); err != nil {
+			t.Fatal(err)
+		}
+		// Sessions at 0 and 1 s; second turns after 110 ms of answer and 1 s.
+		if diff := cmp.Diff([]time.Duration{0, sec, 1110 * ms, 2 * sec}, s.at); diff != "" {
+			t.Error(diff)
+		}
+		if !strings.HasPrefix(s.requests[2].Prompt, s.requests[0].Prompt+" token token ") {
+			t.Errorf("second turn %q does not contain the first %q and its answer", s.requests[2].Prompt, s.requests[0].Prompt)
+		}
+	})
+}
+
+func TestRunScoresPhases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		load := open(Constant, 0)
+		load.Phases = []Phase{{Name: "low", Duration: 10 * sec, From: 5, To: 5}, {Name: "high", Duration: 10 * sec, From: 20, To: 20}}
+		s.fail = func(n int, _ time.Duration) error {
+			if n >= 100 && n < 110 {
+				return &StatusError{Code: 500}
+			}
+			return nil
+		}
+		got, err := Run(t.Context(), s, load, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Phases) != 2 {
+			t.Fatalf("%d phases", len(got.Phases))
+		}
+		low, high := got.Phases[0], got.Phases[1]
+		if low.Sent != 50 || low.Requests != 50 || low.OfferedPerSecond != 5 || low.OutputTokens != 100 || low.To != 10*sec || low.Name != "low" {
+			t.Errorf("got %+v", low)
+		}
+		// Two tokens after 110 ms: the last three requests are cut.
+		if high.Sent != 200 || high.Errors != 10 || high.Unfinished != 2 || high.Requests != 188 || high.From != 10*sec || high.FromLevel != 20 {
+			t.Errorf("got %+v", high)
+		}
+		if got.Sent != 250 || got.TTFT.Count != low.TTFT.Count+high.TTFT.Count || got.Elapsed != 20*sec {
+			t.Errorf("got %+v", got.Score)
+		}
+	})
+}
+
+// The send times do not depend on how long answers take, in particular not of
+// one that never comes.
+func TestOpenLoopNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		load := open(Constant, 100)
+		load.Duration = 30 * sec
+		got, err := Run(t.Context(), completer(func(ctx context.Context, _ Request) (Result, error) {
+			sent.Add(1)
+			<-ctx.Done()
+			return Result{Sent: time.Now()}, context.Cause(ctx)
+		}), load, nil)
+		if err != nil || sent.Load() != 3000 || got.Unfinished != 3000 {
+			t.Errorf("%d sent, %d unfinished, %v, want 3000", sent.Load(), got.Unfinished, err)
+		}
+	})
+}
+
+func TestSLO(t *testing.T) {
+	chunks := func(gaps ...time.Duration) *Result {
+		r := &Result{}
+		at := time.Duration(0)
+		for _, g := range gaps {
+			at += g
+			r.Chunks = append(r.Chunks, at)
+		}
+		r.OutputTokens = len(gaps)
+		return r
+	}
+	hundred := []time.Duration{100 * ms}
+	for range 99 {
+		hundred = append(hundred, 10*ms)
+	}
+	hiccup := append(append([]time.Duration{}, hundred...), 500*ms)
+	for _, tc := range []struct {
+		name string
+		slo  SLO
+		lag  time.Duration
+		r    *Result
+		want bool
+	}{
+		{"nothing asked", SLO{}, 0, chunks(100 * ms), true},
+		{"nothing came", SLO{TTFT: sec}, 0, chunks(), false},
+		{"first token in time", SLO{TTFT: 100 * ms}, 0, chunks(100*ms, sec), true},
+		{"first token late", SLO{TTFT: 99 * ms}, 0, chunks(100 * ms), false},
+		{"first token late as it was sent late", SLO{TTFT: 100 * ms}, ms, chunks(100 * ms), false},
+		{"end to end", SLO{E2E: 109 * ms}, 0, chunks(100*ms, 10*ms), false},
+		{"time per token", SLO{TPOT: 55 * ms}, 0, chunks(100*ms, 10*ms, 100*ms), true},
+		{"time per token too long", SLO{TPOT: 54 * ms}, 0, chunks(100*ms, 10*ms, 100*ms), false},
+		{"one token has no time per token", SLO{TPOT: ms, ITL: ms}, 0, chunks(100 * ms), true},
+		{"one long gap of two", SLO{ITL: 50 * ms}, 0, chunks(100*ms, 10*ms, 100*ms), false},
+		{"one long gap of a hundred", SLO{ITL: 50 * ms}, 0, chunks(hiccup...), true},
+		{"one of two objectives", SLO{TTFT: sec, E2E: 99 * ms}, 0, chunks(100 * ms), false},
+	} {
+		if got := tc.slo.met(tc.lag, tc.r); got != tc.want {
+			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+// A request that the end of the run cut counts where it had missed already.
+func TestGoodputOfUnfinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		load := Load{Clients: 3, PromptTokens: Fixed(4), OutputTokens: Fixed(1), Together: true, Duration: 10 * sec, SLO: SLO{TTFT: 5 * sec}}
+		var n atomic.Int64
+		got, err := Run(t.Context(), completer(func(ctx context.Context, r Request) (Result, error) {
+			result := Result{Sent: time.Now()}
+			if n.Add(1) == 1 {
+				<-ctx.Done() // never answered
+				return result, context.Cause(ctx)
+			}
+			select {
+			case <-time.After(4 * sec):
+			case <-ctx.Done():
+				return result, context.Cause(ctx)
+			}
+			result.Chunks, result.OutputTokens = []time.Duration{4 * sec}, 1
+			r.OnChunk(4 * sec)
+			return result, nil
+		}), load, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Two clients have answers at 4 and 8 s, and a request of 2 s in flight.
+		if got.Goodput.Good != 4 || got.Goodput.Judged != 5 || got.Unfinished != 3 {
+			t.Errorf("%+v with %d unfinished, want 4 of 5: one waits for ten seconds", got.Goodput, got.Unfinished)
+		}
+		if share, ok := got.Goodput.Share(); !ok || share != 0.8 || got.Goodput.PerSecond != 0.4 {
+			t.Errorf("share %v, %v a second", share, got.Goodput.PerSecond)
+		}
+	})
+}
+
+func TestParseSLO(t *testing.T) {
+	got, err := ParseSLO("ttft=500ms,itl=60ms,e2e=10s,tpot=50ms")
+	if err != nil || got != (SLO{TTFT: 500 * ms, ITL: 60 * ms, TPOT: 50 * ms, E2E: 10 * sec}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if back, err := ParseSLO(got.String()); err != nil || back != got {
+		t.Errorf("%s: got %+v, %v", got, back, err)
+	}
+	for _, in := range []string{"", "ttft", "ttft=5", "ttft=-1s", "rate=1s", "ttft=1s,ttft=2s"} {
+		if _, err := ParseSLO(in); err == nil {
+			t.Errorf("%q: got no error", in)
+		}
+	}
+}
+
+func TestOpenLoopGivesUpWhenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.fail = func(int, time.Duration) error { return &StatusError{Code: 404, Message: "no such model"} }
+		got, err := Run(t.Context(), s, open(Poisson, 5), nil)
+		if err == nil || !strings.Contains(err.Error(), "no such model") || errors.Is(err, context.Canceled) || got.Errors != 1 {
+			t.Errorf("got %v and %d errors", err, got.Errors)
+		}
+	})
+}
