@@ -131,7 +131,12 @@ func (a *attached) learn(ctx context.Context, o *options) error {
 	if h.Catalog == "" {
 		h.CatalogName = ""
 	}
-	a.learnProcess(in)
+	if o.launch != nil {
+		in.Local = true
+		knownLaunch(in, o.launch)
+	} else {
+		a.learnProcess(in)
+	}
 	if err := a.learnModelConfig(in, o); err != nil {
 		return err
 	}
@@ -168,10 +173,15 @@ func (a *attached) learnProcess(in *engine.Inputs) {
 	if s.Launch == nil {
 		return
 	}
-	in.Launch = session.Settings(s.Launch)
-	in.LaunchModel, _, _ = s.Launch.Model()
-	in.LaunchText = s.Launch.String()
+	knownLaunch(in, s.Launch)
 	_, in.OnCPU = s.Env["VLLM_CPU_KVCACHE_SPACE"]
+}
+
+// knownLaunch takes in what a launch says.
+func knownLaunch(in *engine.Inputs, c *launch.Config) {
+	in.Launch = session.Settings(c)
+	in.LaunchModel, _, _ = c.Model()
+	in.LaunchText = c.String()
 }
 
 // closing says, at the end of a run, what became of the server's processes:

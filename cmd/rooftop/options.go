@@ -13,6 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -40,6 +41,9 @@ type options struct {
 	caFile      string
 	dcgmURL     string
 	record      string
+	// launch is the server's own launch where rooftop started it; nil is looked
+	// for among this machine's processes.
+	launch *launch.Config
 	output
 
 	flags *pflag.FlagSet
