@@ -6,84 +6,105 @@
 package perf
 
 import (
-	"time"
+	"fmt"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/perf/device"
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
 )
 
-// Machine is a model on a number of simulated GPUs.
-type Machine struct{}
+// Machine is a model on a number of simulated GPUs. It is immutable and safe for
+// concurrent use.
+type Machine struct {
+	s     *settings.Settings
+	c     constants
+	given []device.Constant
+	table device.Table
+	cpu   bool
+
+	peak       float64 // FLOP/s of the units that multiply activations
+	lowPeak    float64 // FLOP/s of the units of the linear layers
+	bandwidth  float64 // bytes per second
+	processors float64 // multiprocessors
+	powerW     float64 // the GPU's own power limit
+	limitW     float64 // the limit in force
+	tp         float64
+
+	layers []kernel // of all layers together
+	head   kernel   // output layer, sampled rows only
+	moe    experts
+
+	kvBytes float64 // of one token, on one GPU
+
+	decodeMemory  float64 // seconds for one token of context
+	decodeCompute float64 // seconds for one token of context
+	decodeFLOPs   float64 // of one token of context
+	decodeRamp    float64 // seconds of a step
+	prefill       float64 // seconds of one new token on one token of context
+	prefillFLOPs  float64 // of the same
+
+	reduce     float64 // seconds for one row of a step's all-reduces
+	reduceBase float64 // seconds of a step's all-reduces
+	reduceRow  float64 // bytes over the link for one row
+	sampler    float64 // seconds for one sampled row
+}
 
 // New prepares the step-time model of one data-parallel rank. device is the
-// content of --sim-perf-file, nil without one; the error names what in it is
-// wrong.
-func New(s *settings.Settings, device []byte) (*Machine, error) { return nil, nil }
-
-// Breakdown is where a step's time goes, in seconds.
-type Breakdown struct {
-	Linear        float64 // GEMMs of attention projections, MLP or experts, and the head
-	DecodeAttn    float64 // reading KV
-	PrefillAttn   float64
-	Communication float64 // all-reduces of tensor parallelism
-	Fixed         float64 // launch, scheduling, sampling
-	Total         float64 // what passes: overlap and hidden time are taken off
-	Bytes         float64 // moved from and to memory on one GPU
-	FLOPs         float64 // computed on one GPU
+// content of --sim-perf-file; nil takes the one of the settings. The error names
+// what in it is wrong.
+func New(s *settings.Settings, file []byte) (*Machine, error) {
+	if file == nil {
+		file = s.Device
+	}
+	m := &Machine{s: s, tp: float64(s.TensorParallel), cpu: s.GPU.Vendor == "cpu"}
+	m.c = defaults(m.cpu)
+	if file != nil {
+		name := s.PerfFile
+		if name == "" {
+			name = "device file"
+		}
+		d, err := device.Parse(file, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.c.override(name, d.Constants); err != nil {
+			return nil, err
+		}
+		m.given, m.table = d.Constants, d.Table
+	}
+	m.peak = peak(s.GPU, s.ComputeDType)
+	m.lowPeak = peak(s.GPU, s.LinearDType)
+	m.bandwidth = s.GPU.MemBandwidthGBs * 1e9
+	if m.peak <= 0 || m.lowPeak <= 0 || m.bandwidth <= 0 {
+		return nil, fmt.Errorf("the peak of %s in %s or %s is not known", s.GPU.Name, s.ComputeDType, s.LinearDType)
+	}
+	m.processors = chipOf(s.GPU).processors
+	m.powerW = s.GPU.TDPW
+	if m.powerW == 0 {
+		m.powerW = 300
+	}
+	m.limitW = m.powerW
+	if m.c.powerLimit > 0 {
+		m.limitW = m.c.powerLimit
+	}
+	m.linearLayers()
+	m.attention()
+	m.link()
+	return m, nil
 }
 
-// Step returns the time of one step without noise.
-func (m *Machine) Step(b *core.Batch) Breakdown { return Breakdown{} }
-
-// Sizing is the KV pool of one rank.
-type Sizing struct {
-	WeightBytes     float64 // on one GPU
-	ActivationBytes float64 // peak of the profile run, on one GPU
-	OtherBytes      float64 // not PyTorch's, on one GPU
-	GraphBytes      float64 // estimate for CUDA graphs, on one GPU
-	KVBytes         float64 // pool, on one GPU
-	BytesPerToken   float64 // of KV, on one GPU
-	NumBlocks       int     // the null block included
-	MaxConcurrency  float64 // pool tokens / max_model_len
+// peak is a GPU's dense peak in a type, in FLOP/s.
+func peak(g catalog.GPU, d catalog.DType) float64 {
+	t := g.BF16TFLOPS
+	switch d {
+	case catalog.FP32:
+		t = g.FP32TFLOPS
+	case catalog.FP8:
+		t = g.FP8TFLOPS
+	case catalog.INT8:
+		t = g.INT8TOPS
+	case catalog.NVFP4, catalog.MXFP4:
+		t = g.FP4TFLOPS
+	}
+	return t * 1e12
 }
-
-// Size sizes the pool. The error is vLLM's refusal to start: weights that do not
-// fit, or a pool too small for one request of max_model_len, naming the largest
-// length that would fit.
-func (m *Machine) Size() (Sizing, error) { return Sizing{}, nil }
-
-// Startup returns how long the server takes from its start to health.
-func (m *Machine) Startup() time.Duration { return 0 }
-
-// Reading is one simulated GPU at an instant, with the meanings NVML gives.
-type Reading struct {
-	Index            int
-	Name, UUID       string
-	Util, MemUtil    float64 // 0..1
-	DRAMActive       float64 // 0..1
-	TensorActive     float64 // 0..1
-	SMActive         float64 // 0..1
-	PowerW, LimitW   float64
-	VRAMTotal, VRAM  float64 // bytes
-	TemperatureC     float64
-	SMClockMHz       float64
-	MemClockMHz      float64
-	EnergyJ          float64 // since the start of the machine
-	Throttle         uint64  // NVML's mask of clock-event reasons
-	NVLinkTx, PCIeTx float64 // bytes per second
-}
-
-// Meter accumulates steps into readings of one rank's GPUs.
-type Meter struct{}
-
-// NewMeter returns the meter of the GPUs of one rank; first is the index of its
-// first GPU.
-func (m *Machine) NewMeter(first int, sizing Sizing) *Meter { return nil }
-
-// Step tells that a step ran; slow is the factor by which a fault lengthened it
-// (1 without one).
-func (t *Meter) Step(began, ended time.Duration, b Breakdown, slow float64) {}
-
-// Read returns the GPUs as NVML would show them at now; utilisation is over the
-// driver's own period before it (1/6 s to 1 s).
-func (t *Meter) Read(now time.Duration) []Reading { return nil }

@@ -1,0 +1,185 @@
+package perf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/perf/device"
+)
+
+// Origin says where a constant's value comes from.
+type Origin string
+
+// Origins.
+const (
+	Published  Origin = "published"   // a datasheet, a paper, vLLM's source
+	Fitted     Origin = "fitted here" // to the real runs that the test names
+	Assumed    Origin = "assumed"     // a plausible order of size, unchecked
+	DeviceFile Origin = "device file" // overridden
+)
+
+// Constant is one number of the model, as a machine uses it.
+type Constant struct {
+	Name   string
+	Value  float64
+	Unit   string // "1" for a ratio
+	Origin Origin
+	Note   string
+}
+
+// constants are the numbers that are no property of model or GPU.
+type constants struct {
+	gemmMFU, gemmMFULow, waveLoss, expertPad, gemmMBU, kernelRamp, unpack float64
+	attnMBU, attnRamp, attnMFU, attnHalfTokens, attnDecodeMFU             float64
+	layer, eagerLayer, step, hostStep, sequence, hostSequence             float64
+	prefillToken, elementPasses, samplerPasses                            float64
+	linkUse, nvlinkLatency, pcieLatency                                   float64
+	activationCopies, logitBytes, otherBytes, linkBytes                   float64
+	contextBytes, graphLayerBytes                                         float64
+	boot, loadRate, compileLayer, capture                                 float64
+	noise                                                                 float64
+	idlePower, busyPower, memoryPower, tensorPower, powerLimit            float64
+}
+
+// spec is one constant: its defaults on a GPU and on a CPU, the range that an
+// override may have, where it comes from.
+type spec struct {
+	name     string
+	field    func(*constants) *float64
+	gpu, cpu float64
+	low      float64
+	high     float64
+	unit     string
+	origin   Origin
+	note     string
+}
+
+const mib, gib = 1 << 20, 1 << 30
+
+// specs lists every constant in the order in which it acts. The origins are of
+// the GPU's values; those of a CPU are all assumed until a device file fits them.
+//
+// Fitted: to the c=1 and c=64 rows of simulator.md section 6.1 (Qwen3-32B, H100)
+// and the pool sizes of section 5.5; the other two rows are predictions.
+var specs = []spec{
+	{"gemm_mfu", func(c *constants) *float64 { return &c.gemmMFU }, 0.68, 0.5, 0.001, 1, "1", Fitted, "share of the dense peak in a GEMM with very many rows"},
+	{"gemm_mfu_low", func(c *constants) *float64 { return &c.gemmMFULow }, 0.58, 0.5, 0.001, 1, "1", Assumed, "the same of eight- and four-bit units"},
+	{"wave_loss", func(c *constants) *float64 { return &c.waveLoss }, 0.5, 0, 0, 10, "waves", Assumed, "part of the last wave of tiles in which a GEMM leaves the GPU idle, on average"},
+	{"expert_pad_rows", func(c *constants) *float64 { return &c.expertPad }, 8, 0, 0, 1e4, "rows", Assumed, "rows that each touched expert computes in vain, to fill its tiles"},
+	{"gemm_mbu", func(c *constants) *float64 { return &c.gemmMBU }, 0.85, 0.6, 0.001, 1, "1", Fitted, "share of the memory bandwidth with which large weights are read"},
+	{"kernel_ramp_seconds", func(c *constants) *float64 { return &c.kernelRamp }, 1.5e-6, 0, 0, 1, "s", Assumed, "time before a kernel's reads flow: small matrices do not reach the bandwidth"},
+	{"unpack_mfu", func(c *constants) *float64 { return &c.unpack }, 0.85, 0.85, 0.001, 1, "1", Assumed, "compute share left where weights are unpacked before they are multiplied"},
+
+	{"attn_mbu", func(c *constants) *float64 { return &c.attnMBU }, 0.75, 0.5, 0.001, 1, "1", Assumed, "share of the memory bandwidth with which decode attention reads KV"},
+	{"attn_ramp_seconds", func(c *constants) *float64 { return &c.attnRamp }, 4e-6, 0, 0, 1, "s", Assumed, "time of a layer's decode attention before its reads flow"},
+	{"attn_mfu", func(c *constants) *float64 { return &c.attnMFU }, 0.35, 0.3, 0.001, 1, "1", Assumed, "share of the dense peak in causal prefill attention over long chunks"},
+	{"attn_half_tokens", func(c *constants) *float64 { return &c.attnHalfTokens }, 64, 0, 0, 1e6, "tokens", Assumed, "new tokens with which prefill attention reaches half of that share"},
+	{"attn_decode_mfu", func(c *constants) *float64 { return &c.attnDecodeMFU }, 0.4, 0.3, 0.001, 1, "1", Assumed, "share of the dense peak in decode attention, which binds latent attention only"},
+
+	{"layer_seconds", func(c *constants) *float64 { return &c.layer }, 9e-6, 30e-6, 0, 10, "s", Assumed, "small kernels of a layer (norms, rotary, cache write)"},
+	{"eager_layer_seconds", func(c *constants) *float64 { return &c.eagerLayer }, 90e-6, 0, 0, 10, "s", Assumed, "host time to launch a layer's kernels without a CUDA graph"},
+	{"step_seconds", func(c *constants) *float64 { return &c.step }, 250e-6, 2e-3, 0, 10, "s", Assumed, "time of a step that nothing hides: hand-over, copying tokens back"},
+	{"host_step_seconds", func(c *constants) *float64 { return &c.hostStep }, 900e-6, 0, 0, 10, "s", Assumed, "host time of a step (scheduling, inputs), hidden by async scheduling"},
+	{"sequence_seconds", func(c *constants) *float64 { return &c.sequence }, 1e-6, 50e-6, 0, 10, "s", Assumed, "time of a step for each sequence that nothing hides"},
+	{"host_sequence_seconds", func(c *constants) *float64 { return &c.hostSequence }, 8e-6, 0, 0, 10, "s", Assumed, "host time of a step for each sequence, hidden by async scheduling"},
+	{"prefill_token_seconds", func(c *constants) *float64 { return &c.prefillToken }, 0, 0, 0, 10, "s", Assumed, "extra time for each token of a prompt"},
+	{"element_passes", func(c *constants) *float64 { return &c.elementPasses }, 8, 4, 0, 1e3, "passes", Assumed, "times a layer moves the hidden state through memory outside its GEMMs"},
+	{"sampler_passes", func(c *constants) *float64 { return &c.samplerPasses }, 4, 4, 0, 1e3, "passes", Assumed, "times sampling moves the logits (four bytes each) through memory"},
+
+	{"link_use", func(c *constants) *float64 { return &c.linkUse }, 0.7, 0.7, 0.001, 1, "1", Assumed, "share of the link's bandwidth in an all-reduce"},
+	{"nvlink_latency_seconds", func(c *constants) *float64 { return &c.nvlinkLatency }, 8e-6, 8e-6, 0, 1, "s", Assumed, "of an all-reduce over NVLink"},
+	{"pcie_latency_seconds", func(c *constants) *float64 { return &c.pcieLatency }, 30e-6, 30e-6, 0, 1, "s", Assumed, "of an all-reduce over PCIe"},
+
+	{"activation_copies", func(c *constants) *float64 { return &c.activationCopies }, 4, 4, 0, 1e3, "copies", Assumed, "hidden states alive at the peak of the profile run, beside the widest layer"},
+	{"logit_bytes", func(c *constants) *float64 { return &c.logitBytes }, 12, 12, 0, 1e3, "B", Fitted, "bytes for each logit of max_num_seqs rows in the profile run: logits, their float copies, sorting"},
+	{"other_bytes", func(c *constants) *float64 { return &c.otherBytes }, 1.0 * gib, 0, 0, 1e12, "B", Fitted, "memory of the process that is not PyTorch's: context, libraries, workspaces"},
+	{"link_bytes", func(c *constants) *float64 { return &c.linkBytes }, 0.6 * gib, 0, 0, 1e12, "B", Assumed, "buffers of the collectives, with tensor parallelism"},
+	{"context_bytes", func(c *constants) *float64 { return &c.contextBytes }, 0.5 * gib, 0, 0, 1e12, "B", Assumed, "memory in use on the GPU before the server allocates anything"},
+	{"graph_layer_bytes", func(c *constants) *float64 { return &c.graphLayerBytes }, 0.2 * mib, 0, 0, 1e12, "B", Assumed, "memory of one layer in one CUDA graph"},
+
+	{"boot_seconds", func(c *constants) *float64 { return &c.boot }, 18, 16, 0, 1e5, "s", Assumed, "start of the processes"},
+	{"load_bytes_per_second", func(c *constants) *float64 { return &c.loadRate }, 2e9, 2e9, 1, 1e15, "B/s", Assumed, "weights from disk to the GPUs, all together"},
+	{"compile_layer_seconds", func(c *constants) *float64 { return &c.compileLayer }, 0.35, 0.35, 0, 1e3, "s", Assumed, "compilation, a layer, where not eager"},
+	{"capture_seconds", func(c *constants) *float64 { return &c.capture }, 0.15, 0.15, 0, 1e3, "s", Assumed, "capture of one CUDA graph"},
+
+	{"noise", func(c *constants) *float64 { return &c.noise }, 0.02, 0.02, 0, 0.2, "1", Assumed, "standard deviation of a step's time, relative"},
+
+	{"idle_power", func(c *constants) *float64 { return &c.idlePower }, 0.12, 0.3, 0, 1, "1", Assumed, "share of the power limit while idle with a context open"},
+	{"busy_power", func(c *constants) *float64 { return &c.busyPower }, 0.18, 0.5, 0, 2, "1", Assumed, "share of the rest that any running kernel takes"},
+	{"memory_power", func(c *constants) *float64 { return &c.memoryPower }, 0.45, 0.2, 0, 2, "1", Assumed, "share of the rest at the full memory bandwidth"},
+	{"tensor_power", func(c *constants) *float64 { return &c.tensorPower }, 1.05, 0.3, 0, 2, "1", Assumed, "share of the rest at the full dense peak"},
+	{"power_limit_w", func(c *constants) *float64 { return &c.powerLimit }, 0, 0, 0, 1e5, "W", Published, "power limit; 0 is the GPU's own"},
+}
+
+// defaults returns the constants of a kind of device.
+func defaults(cpu bool) constants {
+	var c constants
+	for _, s := range specs {
+		*s.field(&c) = s.gpu
+		if cpu {
+			*s.field(&c) = s.cpu
+		}
+	}
+	return c
+}
+
+// override sets what a device file says; file stands for it in errors.
+func (c *constants) override(file string, given []device.Constant) error {
+	for _, g := range given {
+		s := find(g.Name)
+		switch {
+		case s == nil:
+			return fmt.Errorf("%s:%d: constants: unknown name %q; %s", file, g.Line, g.Name, suggestion(g.Name))
+		case g.Value < s.low || g.Value > s.high:
+			return fmt.Errorf("%s:%d: constants: %s: %v is out of range: %v to %v (%s) is expected", file, g.Line, g.Name, g.Value, s.low, s.high, s.unit)
+		}
+		*s.field(c) = g.Value
+	}
+	return nil
+}
+
+func find(name string) *spec {
+	for i := range specs {
+		if specs[i].name == name {
+			return &specs[i]
+		}
+	}
+	return nil
+}
+
+// suggestion names the constants that share a word with a name, else all.
+func suggestion(name string) string {
+	words := strings.Split(name, "_")
+	var like, all []string
+	for _, s := range specs {
+		all = append(all, s.name)
+		for _, w := range words {
+			if len(w) > 2 && strings.Contains(s.name, w) {
+				like = append(like, s.name)
+				break
+			}
+		}
+	}
+	if len(like) == 0 {
+		like = all
+	}
+	return "known: " + strings.Join(like, ", ")
+}
+
+// Constants lists every constant of the machine with its origin.
+func (m *Machine) Constants() []Constant {
+	out := make([]Constant, 0, len(specs))
+	for _, s := range specs {
+		k := Constant{Name: s.name, Value: *s.field(&m.c), Unit: s.unit, Origin: s.origin, Note: s.note}
+		if m.cpu {
+			k.Origin = Assumed
+		}
+		for _, g := range m.given {
+			if g.Name == s.name {
+				k.Origin = DeviceFile
+			}
+		}
+		out = append(out, k)
+	}
+	return out
+}
