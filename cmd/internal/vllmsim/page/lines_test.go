@@ -1,12 +1,15 @@
 package page_test
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
 )
@@ -83,4 +86,47 @@ func TestPageIsTheRealOneLineByLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMultiprocessPageLineByLine compares with pages that the logger of 0.32.0 and
+// prometheus_client wrote in multiprocess mode, without a server, for two engines
+// of which one had a step.
+func TestMultiprocessPageLineByLine(t *testing.T) {
+	for _, name := range []string{"young", "used"} {
+		t.Run(name, func(t *testing.T) {
+			real := byKind(shape(unzip(t, filepath.Join("testdata", "vllm-0.32.0-multiprocess-"+name+".txt.gz"))))
+			b := page.NewBook(tiny(func(s *settings.Settings) {
+				s.DataParallel, s.APIServers, s.Argv = 2, 2, []string{"--block-size=128"}
+			}), page.Cache{NumBlocks: 1024, SizeTokens: 131072, MaxConcurrency: 32}, start)
+			write(b)
+			if name == "used" {
+				b.Observe(0, &core.Report{State: core.State{Running: 3}})
+				b.HTTP("POST", "/v1/completions", 200, time.Second, 0, 2)
+			}
+			want := []string{
+				mark[0], mark[1],
+				`+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`,
+			}
+			if d := cmp.Diff(want, differences(real, byKind(shape(write(b))))); d != "" {
+				t.Errorf("differences from the real page (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// byKind brings the families of a multiprocess page into order of their kinds and
+// leaves each kind's as they are: which kind comes first is the order of a
+// directory, another one each time.
+func byKind(lines []string) []string {
+	var families [][]string
+	for _, l := range lines {
+		if strings.HasPrefix(l, "# HELP ") {
+			families = append(families, nil)
+		}
+		last := len(families) - 1
+		families[last] = append(families[last], l)
+	}
+	kind := func(f []string) string { return f[1][strings.LastIndexByte(f[1], ' '):] }
+	slices.SortStableFunc(families, func(a, b []string) int { return strings.Compare(kind(a), kind(b)) })
+	return slices.Concat(families...)
 }

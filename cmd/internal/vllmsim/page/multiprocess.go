@@ -5,8 +5,8 @@ import "strconv"
 // buildMultiprocess lays out the page of several API servers, which
 // prometheus_client gathers from the files of the processes (multiprocess.py):
 // families stand in order of the files' kinds, a histogram begins with its sum,
-// and there is neither _created nor anything of a single process. A family without
-// a series is not there; a gauge appears with its first value.
+// and there is neither _created nor anything of a single process. A family that
+// never had a series is not there.
 func (b *Book) buildMultiprocess() layout {
 	w := &builder{}
 	var counters, perProcess, gauges, histograms []family
@@ -25,12 +25,14 @@ func (b *Book) buildMultiprocess() layout {
 			}
 		}
 	}
-	for i := range counters {
-		w.head(counters[i].wire(), counters[i].help, counter.String())
-		b.samples(w, &counters[i], true)
+	for i := range histograms {
+		w.head(histograms[i].name, histograms[i].help, histo.String())
+		b.samples(w, &histograms[i], true)
 	}
-	if len(b.http.requests) > 0 {
-		b.http.writeRequests(w)
+	w.head(httpAll, helpAll, histo.String())
+	w.histogram(&b.http.all, true, httpAll)
+	if len(b.http.durations) > 0 {
+		b.http.writeDurations(w, true)
 	}
 	for i := range perProcess {
 		b.perProcess(w, &perProcess[i])
@@ -44,34 +46,29 @@ func (b *Book) buildMultiprocess() layout {
 		}
 		b.cacheConfig(w)
 	}
-	for i := range histograms {
-		w.head(histograms[i].name, histograms[i].help, histo.String())
-		b.samples(w, &histograms[i], true)
-	}
-	w.head(httpAll, helpAll, histo.String())
-	w.histogram(&b.http.all, true, httpAll)
-	if len(b.http.durations) > 0 {
-		b.http.writeDurations(w, true)
+	if len(b.http.sent) > 0 {
 		writeSizes(w, b.http.sent, httpSent, helpSent)
 		writeSizes(w, b.http.answered, httpAnswered, helpAnswered)
+	}
+	for i := range counters {
+		w.head(counters[i].wire(), counters[i].help, counter.String())
+		b.samples(w, &counters[i], true)
+	}
+	if len(b.http.requests) > 0 {
+		b.http.writeRequests(w)
 	}
 	b.simulated(w)
 	return w.layout()
 }
 
-// latest writes a gauge that shows the newest value any process set. Those set at
-// start are there from the start.
+// latest writes a gauge that shows the newest value any process set: none before
+// the first. Those of the sleep state are set at start.
 func (b *Book) latest(w *builder, f *family) {
-	headed := false
+	w.head(f.name, f.help, gauge.String())
 	b.each(f, func(engine int, c cell, labels []label) {
-		if !b.ranks[engine].seen && f.label != "sleep_state" {
-			return
+		if b.ranks[engine].seen || f.label == "sleep_state" {
+			w.sample(&b.ranks[engine].cells[c], formValue, f.name, labels...)
 		}
-		if !headed {
-			w.head(f.name, f.help, gauge.String())
-			headed = true
-		}
-		w.sample(&b.ranks[engine].cells[c], formValue, f.name, labels...)
 	})
 }
 

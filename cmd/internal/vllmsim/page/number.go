@@ -9,7 +9,7 @@ import (
 // appendValue writes v as prometheus_client's floatToGoString does: Python's
 // shortest form, with an exponent from a million on.
 func appendValue(buf []byte, v float64) []byte {
-	if v >= 0 && v < 1e6 && v == math.Trunc(v) {
+	if v >= 0 && v < 1e6 && v == math.Trunc(v) && !math.Signbit(v) {
 		buf = strconv.AppendUint(buf, uint64(v), 10)
 		return append(buf, '.', '0')
 	}

@@ -10,25 +10,31 @@
 // What is recorded and what is inferred:
 //
 //   - 0.32: from pages of a real 0.32.0 (one engine, two engines, young, loaded,
-//     statistics off) and its sources, vllm/v1/metrics/loggers.py and stats.py.
-//   - 0.11: from an idle page of a real 0.11.0.
-//   - 0.20: inferred. Families and their order from a real page of 0.30.0, the
-//     list of families by release read out of the packages, and a source of 0.20;
-//     the labels of cache_config_info from the releases on either side.
-//   - 0.10: inferred. From sources before and after 0.10.0, with the names that
-//     0.11 hides; the labels of cache_config_info likewise.
-//   - Several API servers: the form is prometheus_client's own, the order of
-//     kinds there is that of a directory listing and has no truth; here it is
-//     counters, gauges, histograms, summaries.
+//     statistics off) and its sources, vllm/v1/metrics/loggers.py and stats.py. The
+//     multiprocess form is from pages that its logger wrote without a server.
+//   - 0.11: from an idle page of a real 0.11.0; its multiprocess form from a part of
+//     one (vLLM PR 28792: a KV gauge for each process, stale but for one).
+//   - 0.20: inferred. Families, their order and help from a real page of 0.30.0, the
+//     list of families by release read out of the packages, and a source of that
+//     time; the labels of cache_config_info from the flags and from sources before
+//     and after. Whether finished_reason has "repetition" yet is a guess.
+//   - 0.10: inferred: 0.10.0. From sources before and after it, with the names that
+//     0.11 hides; it has neither inter_token_latency_seconds (0.10.2) nor
+//     request_time_per_output_token_seconds. The labels of cache_config_info likewise.
+//   - Releases between these have the families of their own, by the same list.
 //
 // Where it knowingly differs from a server:
 //
 //   - vLLM tells of a preemption with the next output of its victim; here it
-//     counts at the step's end.
-//   - process_* (CPU seconds and start time apart), python_* are constants of a
-//     real API server: there is no such process here.
-//   - _created of the engine's families is the start of the process, and that of an
-//     http_* series is the time of the first page that has it.
+//     counts with the report that has it.
+//   - process_* are constants of a real API server but for CPU seconds, start time
+//     and open files, and so are python_*: there is no such process here.
+//   - _created of the engine's families is the start of the process (a real engine
+//     creates them when it has its model), and that of an http_* series is the time
+//     of the first page that has it.
+//   - Which API server shows an engine's KV usage varies on a server; here it is
+//     always the same. The order of kinds on a multiprocess page is that of a
+//     directory; here it is histograms, gauges, summaries, counters.
 //   - sim_info is on no real page: it marks this one as simulated.
 package page
 

@@ -34,7 +34,7 @@ const (
 	maxFDs        = 65535
 )
 
-// collections of Python's garbage collector, by generation, of the same server.
+// The Python of vLLM's container image of 0.30.0.
 const (
 	pythonVersion = "3.12.14"
 	pythonPatch   = "14"
@@ -42,7 +42,7 @@ const (
 )
 
 func (p *process) write(w *builder) {
-	generations := []string{"0", "1", "2"}
+	generations := []string{"0", "1", "2"} // of the garbage collector
 	for _, f := range []struct {
 		name, help string
 		values     [3]float64
