@@ -28,13 +28,10 @@ func (w *World) Offer(s *scenarios.Stream, o Offering) error {
 	return nil
 }
 
-// metrics is what the clients saw, all together and by stream.
-func (w *World) metrics() map[string]float64 {
+// metrics is what the clients saw between two times, all together and by stream.
+func (w *World) metrics(from, to time.Duration) map[string]float64 {
 	out := map[string]float64{}
-	if len(w.clients) == 0 {
-		return out
-	}
-	all := Tally{From: w.clients[0].tally.From, To: w.clients[0].tally.To}
+	all := Tally{From: from, To: to}
 	for _, c := range w.clients {
 		if c.name != "" {
 			c.tally.metrics(c.name+".", out)

@@ -139,12 +139,12 @@ func (r *run) happen() (*Outcome, error) {
 	o.pages = r.Pages
 	w.Until(end)
 	out.Diagnosis = o.diagnose()
-	out.Metrics = w.metrics()
+	out.Metrics = w.metrics(began, end)
 	for _, q := range out.Diagnosis.Measured {
 		if q.Value.OK {
 			out.Metrics["page."+q.Name] = q.Value.V
 		}
 	}
-	out.Virtual, out.Events = w.Now(), w.events
+	out.Virtual, out.Events = w.Now()-healthy, w.events
 	return out, w.log.failed()
 }

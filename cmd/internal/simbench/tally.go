@@ -98,6 +98,7 @@ func (t *Tally) metrics(prefix string, into map[string]float64) {
 		put(l.name+"_mean_s", mean(l.v))
 		put(l.name+"_p50_s", quantile(l.v, 0.50))
 		put(l.name+"_p99_s", quantile(l.v, 0.99))
+		put(l.name+"_p999_s", quantile(l.v, 0.999))
 		put(l.name+"_max_s", quantile(l.v, 1))
 	}
 }

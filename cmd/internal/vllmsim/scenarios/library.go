@@ -56,15 +56,24 @@ func All() ([]Scenario, error) {
 // ("seat-capped/8b-l4"). Without a word it is all of them.
 func Select(words ...string) ([]Scenario, error) {
 	list, err := All()
-	if err != nil || len(words) == 0 {
-		return list, err
+	if err != nil {
+		return nil, err
 	}
-	var out []Scenario
+	return Among(list, words...)
+}
+
+// Among is [Select] from a list.
+func Among(list []Scenario, words ...string) ([]Scenario, error) {
+	if len(words) == 0 {
+		return list, nil
+	}
 	for _, w := range words {
 		if !slices.ContainsFunc(list, func(s Scenario) bool { return s.named(w) }) {
-			return nil, fmt.Errorf("no scenario is called %q: give a case (S5), its name (%s), a pair or both (%s)", w, list[0].CaseName(), list[0].Name)
+			return nil, fmt.Errorf("no scenario is called %q: give a case (%s), its name (%s), a pair of model and hardware (%s) or one scenario (%s)",
+				w, list[0].Case, list[0].CaseName(), list[0].Pair(), list[0].Name)
 		}
 	}
+	var out []Scenario
 	for _, s := range list {
 		if slices.ContainsFunc(words, s.named) {
 			out = append(out, s)
