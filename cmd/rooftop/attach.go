@@ -33,6 +33,10 @@ type attached struct {
 	header  session.Header
 }
 
+// simulated says that the server is one of rooftop's own simulated ones: nothing
+// of it is hardware.
+func (a *attached) simulated() bool { return a.header.Target.Simulated }
+
 func (a *attached) close() {
 	a.client.Close()
 	if a.gpus != nil {
@@ -98,6 +102,7 @@ func (a *attached) firstPage(ctx context.Context, model string) error {
 		if err != nil {
 			return fail(exitUnreachable, err)
 		}
+		a.header.Target.Simulated = vllm.Simulated(body)
 		err = vllm.NewReader(model).Parse(body, &page)
 		if err == nil {
 			break
@@ -143,6 +148,9 @@ func (a *attached) learn(ctx context.Context, o *options) error {
 	if err := a.learnServer(ctx, in); err != nil {
 		return exit(signalOf(ctx))
 	}
+	if a.simulated() {
+		return a.learnSimulatedGPUs(ctx, o)
+	}
 	if in.OnCPU && o.dcgmURL == "" {
 		h.GPUWhy = "the server runs on a CPU"
 		return nil
@@ -175,6 +183,7 @@ func (a *attached) learnProcess(in *engine.Inputs) {
 	}
 	knownLaunch(in, s.Launch)
 	_, in.OnCPU = s.Env["VLLM_CPU_KVCACHE_SPACE"]
+	in.OnCPU = in.OnCPU && !a.simulated()
 }
 
 // knownLaunch takes in what a launch says.

@@ -73,6 +73,37 @@ func (a *attached) learnGPUs(ctx context.Context, o *options) error {
 	return nil
 }
 
+// learnSimulatedGPUs reads a simulated server's devices from the server itself,
+// never from a driver: whatever GPUs this machine has are not its own.
+func (a *attached) learnSimulatedGPUs(ctx context.Context, o *options) error {
+	if o.dcgmURL != "" {
+		return usage("--dcgm-url: the server at %s is simulated, its GPUs are read from it; leave the flag out", a.target)
+	}
+	client, err := collect.NewClient(collect.Options{Target: a.target, CAFile: o.caFile, UserAgent: "rooftop/" + buildVersion()})
+	if err != nil {
+		return usage("%w", err)
+	}
+	page := a.target.Base() + simulatedGPUs
+	source, missing := gpu.Open(ctx, gpu.Options{
+		Clock: a.clock, Remote: "the simulated server", DCGMURL: page,
+		DCGM: func(ctx context.Context) ([]byte, error) { return client.Get(ctx, simulatedGPUs, collect.MetricsAccept, nil) },
+	})
+	if ctx.Err() != nil {
+		return exit(signalOf(ctx))
+	}
+	a.header.Missing = append(a.header.Missing, missing...)
+	if source == nil {
+		a.header.GPUWhy = "the simulated server's GPUs could not be read"
+		return nil
+	}
+	a.gpus, a.how = source, "simulated, as "+page+" tells them"
+	return nil
+}
+
+// simulatedGPUs is where a simulated server shows its devices, as a DCGM
+// exporter would.
+const simulatedGPUs = "/sim/gpu"
+
 // dcgmPage fetches a DCGM exporter's page with a client of its own: it is
 // another address that the person gave. The server's token is not for it.
 func dcgmPage(o *options) (gpu.Fetch, error) {

@@ -114,7 +114,7 @@ server is changed, and no address is contacted but the ones you give.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newDiagnose(w), newReplay(w), newCeiling(w), newDoctor(w), newExplain(w),
-		newCatalog(w), newDemo(w), newLoad(w), newVersion(w), newMan(),
+		newCatalog(w), newDemo(w), newSim(w), newLoad(w), newVersion(w), newMan(),
 	)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%s: %w; see 'rooftop %s --help'", c.Name(), err, strings.TrimPrefix(c.CommandPath(), "rooftop "))

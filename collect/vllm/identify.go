@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"strings"
@@ -62,4 +63,11 @@ func identify(body []byte) error {
 		return fmt.Errorf("%w: only %s and the like; if this is vLLM, it runs with --disable-log-stats: restart it without", ErrStatsOff, first)
 	}
 	return fmt.Errorf("%w: its families begin with %s; check --url", ErrNotVLLM, first)
+}
+
+// Simulated says whether a page is that of one of rooftop's own simulated
+// servers, which mark theirs with the family sim_info.
+func Simulated(body []byte) bool {
+	const mark = "sim_info{"
+	return bytes.HasPrefix(body, []byte(mark)) || bytes.Contains(body, []byte("\n"+mark))
 }

@@ -155,6 +155,8 @@ func (m *fakeMachine) GPUs(now time.Duration) []perf.Reading {
 	}, {Index: 1, Name: "H100 SXM", UUID: "GPU-5252", LimitW: 700, VRAMTotal: 80 << 30}}
 }
 
+func (m *fakeMachine) Sizing() perf.Sizing { return perf.Sizing{NumBlocks: 100} }
+
 func (m *fakeMachine) Inject(_ time.Duration, f settings.Fault) { m.injected <- f }
 func (m *fakeMachine) Dead() bool                               { return m.dead }
 func (m *fakeMachine) Totals() page.Totals                      { return page.Totals{GenerationTokens: 42} }

@@ -34,6 +34,10 @@ func (f *life) served(name string) string {
 // generate submits a request's prompts, each a call of its own, and writes the
 // answer.
 func (f *life) generate(w http.ResponseWriter, r *http.Request, p *params, chat bool, calls []vllmsim.Call) {
+	if refused := f.lookup(p.model); refused != nil {
+		f.refuse(w, r, refused)
+		return
+	}
 	f.inFlight.Add(1)
 	defer f.inFlight.Add(-1)
 	id := f.name(r, p, chat)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
 )
 
@@ -66,18 +67,20 @@ func portError(address string, err error) error {
 
 // start begins a life. The caller holds mu, or nobody else knows h.
 func (h *Host) start(s *settings.Settings) error {
-	server, err := vllmsim.Start(s, s.Device, h.clock.now(), time.Now())
+	// A copy: the life's scale may change, and its page shows it.
+	own := *s
+	server, err := vllmsim.Start(&own, own.Device, h.clock.now(), time.Now())
 	if err != nil {
 		return err
 	}
-	h.begin(server, s)
+	h.begin(server, &own)
 	return nil
 }
 
 func (h *Host) begin(m machine, s *settings.Settings) {
 	f := newLife(m, s, h.clock, h.log)
 	h.life = f
-	h.log.add(h.clock.now(), "start", f.started, entry{Argv: s.Argv})
+	h.log.add(h.clock.now(), "start", f.started, entry{Command: f.command})
 	go f.serve(h.address)
 }
 
@@ -99,8 +102,11 @@ func (h *Host) URL() string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// Settings is the configuration of the present life.
-func (h *Host) Settings() *settings.Settings { return h.current().settings }
+// Settings is the configuration that the present life was started with.
+func (h *Host) Settings() settings.Settings { return h.current().given }
+
+// Sizing is the KV pool of one rank of the present life.
+func (h *Host) Sizing() perf.Sizing { return h.current().m.Sizing() }
 
 // Ready waits until the present life answers. The error is that of ctx, or says
 // why the life never will.

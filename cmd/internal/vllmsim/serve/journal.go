@@ -13,21 +13,21 @@ const journalLines = 1 << 14
 // entry is one line of the journal beside its time and kind. What does not
 // belong to a kind is left out.
 type entry struct {
-	Request  string   `json:"request,omitempty"`
-	Endpoint string   `json:"endpoint,omitempty"`
-	Status   int      `json:"status,omitempty"`
-	Message  string   `json:"message,omitempty"`
-	Prompt   int      `json:"prompt_tokens,omitempty"`
-	Output   int      `json:"output_tokens,omitempty"`
-	Cached   int      `json:"cached_tokens,omitempty"`
-	Preempts int      `json:"preemptions,omitempty"`
-	TTFT     float64  `json:"ttft_s,omitempty"` // simulated seconds
-	E2E      float64  `json:"e2e_s,omitempty"`
-	Finish   string   `json:"finish_reason,omitempty"`
-	Fault    string   `json:"fault,omitempty"`
-	Scale    float64  `json:"scale,omitempty"`
-	Address  string   `json:"address,omitempty"`
-	Argv     []string `json:"argv,omitempty"`
+	Request  string  `json:"request,omitempty"`
+	Endpoint string  `json:"endpoint,omitempty"`
+	Status   int     `json:"status,omitempty"`
+	Message  string  `json:"message,omitempty"`
+	Prompt   int     `json:"prompt_tokens,omitempty"`
+	Output   int     `json:"output_tokens,omitempty"`
+	Cached   int     `json:"cached_tokens,omitempty"`
+	Preempts int     `json:"preemptions,omitempty"`
+	TTFT     float64 `json:"ttft_s,omitempty"` // simulated seconds
+	E2E      float64 `json:"e2e_s,omitempty"`
+	Finish   string  `json:"finish_reason,omitempty"`
+	Fault    string  `json:"fault,omitempty"`
+	Scale    float64 `json:"scale,omitempty"`
+	Address  string  `json:"address,omitempty"`
+	Command  string  `json:"command,omitempty"`
 }
 
 // line is one line of the journal. T is simulated seconds of the host's clock.

@@ -26,9 +26,11 @@ const (
 // life is one life of a server: from its start to its end.
 type life struct {
 	*loop
-	settings *settings.Settings
+	given    settings.Settings  // as it was started
+	settings *settings.Settings // the machine's own; Scale belongs to the loop's goroutine
 	log      *journal
 
+	command     string // what started it, without secrets
 	version     string
 	fingerprint string
 	details     bool // --enable-prompt-tokens-details
@@ -47,12 +49,13 @@ type life struct {
 
 func newLife(m machine, s *settings.Settings, c *clock, j *journal) *life {
 	f := &life{
-		loop: newLoop(m, c), settings: s, log: j,
+		loop: newLoop(m, c), given: *s, settings: s, log: j,
 		ready: make(chan struct{}), failed: make(chan struct{}), started: time.Now(),
 	}
 	f.version = version(s.Release)
 	f.fingerprint = fingerprint(f.version, s)
 	if cfg, err := launch.Parse(append([]string{"vllm", "serve"}, s.Argv...), nil, nil); err == nil {
+		f.command = cfg.String()
 		on := func(flag string) bool { v, _, _ := cfg.Value(flag); return v == "true" }
 		f.details = on("enable_prompt_tokens_details")
 		f.forceUsage = on("enable_force_include_usage")

@@ -158,8 +158,8 @@ func TestRestart(t *testing.T) {
 	if err := h.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if h.URL() != url || h.Settings() != s {
-		t.Errorf("the next life is at %s, want %s", h.URL(), url)
+	if h.URL() != url || h.Settings().Served[0] != "next" || h.Sizing().NumBlocks != 100 {
+		t.Errorf("the next life is at %s, want %s, and serves %v", h.URL(), url, h.Settings().Served)
 	}
 	got := ask(t, h, "POST", "/v1/completions", `{"prompt":"x"}`)
 	if got.status != 200 || !strings.Contains(got.body, `"model":"next"`) {
@@ -242,18 +242,18 @@ func TestClock(t *testing.T) {
 
 func TestAdmin(t *testing.T) {
 	m := newFake()
-	h := host(t, m, fakeSettings())
+	s := fakeSettings()
+	s.Argv = []string{"org/model", "--api-key", "sesame"}
+	h := host(t, m, s)
 	tests := []struct {
 		name, path, body string
 		status           int
 		want             string
 	}{
 		{"state", "/sim/state", "", 200, `"GenerationTokens":42`},
-		{"fault", "/sim/fault", `{"kind":"slow","factor":1.5,"for":"30s","rank":1}`, 200, `{"injected":"slow"}`},
-		{"unknown fault", "/sim/fault", `{"kind":"fire"}`, 400, `kind is stall, slow, die, reset, network, not \"fire\"`},
-		{"fault with a typo", "/sim/fault", `{"kind":"stall","fro":"3s"}`, 400, `a fault has no \"fro\"`},
-		{"fault of no length", "/sim/fault", `{"kind":"stall","for":"soon"}`, 400, `for is a duration such as \"30s\", not \"soon\"`},
-		{"slower than slow", "/sim/fault", `{"kind":"slow","factor":0}`, 400, `factor multiplies the step time`},
+		{"fault", "/sim/fault", `{"fault":"slow@0s+30sx1.5#1"}`, 200, `{"injected":"slow@0s+30sx1.5#1"}`},
+		{"unknown fault", "/sim/fault", `{"fault":"fire@0s"}`, 400, `kind one of stall, slow, die`},
+		{"no fault", "/sim/fault", `{}`, 400, `kind one of stall, slow, die`},
 		{"scale", "/sim/scale", `{"scale":2}`, 200, `{"scale":2}`},
 		{"no scale", "/sim/scale", `{"scale":0}`, 400, `above 0 and at most 1000, not 0`},
 	}
@@ -282,6 +282,9 @@ func TestAdmin(t *testing.T) {
 		_, rest, _ := strings.Cut(scan.Text(), `"kind":"`)
 		kind, _, _ := strings.Cut(rest, `"`)
 		kinds = append(kinds, kind)
+	}
+	if state := ask(t, h, "GET", "/sim/state", ""); strings.Contains(log.body+state.body, "sesame") || !strings.Contains(state.body, `"command":"vllm serve org/model`) {
+		t.Errorf("a secret is told, or the command is not:\n%s\n%s", log.body, state.body)
 	}
 	if diff := cmp.Diff([]string{"start", "ready", "fault", "scale", "request", "finished"}, kinds); diff != "" {
 		t.Errorf("kinds of the log (-want +got):\n%s\n%s", diff, log.body)

@@ -24,6 +24,7 @@ type machine interface {
 	Inject(now time.Duration, f settings.Fault)
 	Dead() bool
 	Totals() page.Totals
+	Sizing() perf.Sizing
 	HTTP(method, handler string, status int, took time.Duration, requestBytes, responseBytes int)
 }
 
