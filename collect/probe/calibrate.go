@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 )
@@ -64,6 +65,17 @@ func calibration(tokens int, words []string, bare int, source string) (Calibrati
 		Characters:    tokens >= characters && tokens <= characters+bare,
 		Source:        source,
 	}, nil
+}
+
+// Unreachable says whether an error is of a connection that could not be made or
+// broke before an answer, or of a server that wants another key.
+func Unreachable(err error) bool {
+	var status *StatusError
+	if errors.As(err, &status) {
+		return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden
+	}
+	var network net.Error
+	return errors.As(err, &network)
 }
 
 // countTokens asks vLLM's /tokenize.

@@ -58,7 +58,8 @@ func LognormalMedian(median, sigma float64, most int) Lengths {
 // OneOf returns the distribution of a list in which each entry is as likely.
 func OneOf(values []int) Lengths { return Lengths{Shape: Listed, Values: values} }
 
-func (l *Lengths) zero() bool {
+// IsZero says that no distribution was given.
+func (l Lengths) IsZero() bool {
 	return l.Shape == Uniform && l.Min == 0 && l.Max == 0
 }
 

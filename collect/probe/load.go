@@ -204,7 +204,7 @@ func (l *Load) traceSpeed() float64    { return cmp.Or(l.TraceSpeed, 1) }
 
 // turns returns the distribution of turns.
 func (l *Load) turns() Lengths {
-	if l.Turns.zero() {
+	if l.Turns.IsZero() {
 		return Fixed(1)
 	}
 	return l.Turns
@@ -292,13 +292,13 @@ func (l *Load) checkLengths(p *problems) {
 		p.refuse(len(l.Trace.Requests) == 0, "the trace holds no request")
 		p.refuse(l.SharedPrefixTokens > 0, "a trace has prompts of its own: no shared prefix")
 	}
-	if !l.Turns.zero() {
+	if !l.Turns.IsZero() {
 		if err := l.Turns.check(); err != nil {
 			*p = append(*p, fmt.Errorf("turns %w", err))
 		}
 		p.refuse(l.Trace != nil && l.Turns.most() > 1, "a trace has turns of its own: no further ones")
 	}
-	if !l.TurnTokens.zero() {
+	if !l.TurnTokens.IsZero() {
 		named("turn", l.TurnTokens)
 	}
 	p.refuse(l.SharedPrefixTokens < 0, "shared prefix is %d tokens: at least 0", l.SharedPrefixTokens)

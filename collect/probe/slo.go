@@ -19,7 +19,8 @@ type SLO struct {
 	E2E  time.Duration
 }
 
-func (s SLO) zero() bool { return s == SLO{} }
+// IsZero says that there is no objective.
+func (s SLO) IsZero() bool { return s == SLO{} }
 
 // met says whether a request that was answered meets all objectives. An objective
 // that a request has no value for, the TPOT of a single token, is met.

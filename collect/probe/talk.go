@@ -74,7 +74,7 @@ func (o *Offer) say(t *talk, draw func(purpose) *rand.Rand) (prefix, text string
 	l := &o.load
 	if t.turn > 0 {
 		lengths, less := l.TurnTokens, 0
-		if lengths.zero() {
+		if lengths.IsZero() {
 			lengths, less = l.PromptTokens, l.SharedPrefixTokens
 		}
 		n := max(1, lengths.draw(draw(forPromptLength))-less)

@@ -146,7 +146,7 @@ func (t *tally) end(phase int, i *Intent, intended time.Time, r *Result, err err
 // cancelled says nothing; one that the end of the run cut counts only where it
 // had missed already, so that a server in arrears is not flattered.
 func (t *tally) judge(s *score, lag time.Duration, r *Result, how how) {
-	if t.load.SLO.zero() || how == cancelled || how == retried {
+	if t.load.SLO.IsZero() || how == cancelled || how == retried {
 		return
 	}
 	met := t.load.SLO.met(lag, r)
@@ -282,7 +282,7 @@ func (s *score) score(l *Load, length time.Duration) Score {
 		out.RequestsPerSecond = float64(s.requests) / seconds
 		out.OfferedPerSecond = float64(s.sent) / seconds
 	}
-	if !l.SLO.zero() {
+	if !l.SLO.IsZero() {
 		out.Goodput = &Goodput{SLO: l.SLO, Good: s.good, Judged: s.judged}
 		if seconds > 0 {
 			out.Goodput.PerSecond = float64(s.good) / seconds

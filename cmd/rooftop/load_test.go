@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// completions is an OpenAI-compatible server of which a word is two tokens.
+type completions struct {
+	*httptest.Server
+	mu    sync.Mutex
+	paths map[string]int
+	words []int // of the prompts
+	keys  map[string]bool
+}
+
+func newCompletions(t *testing.T) *completions {
+	s := &completions{paths: map[string]int{}, keys: map[string]bool{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.answer))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *completions) answer(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Prompt    string
+		Messages  []struct{ Content string }
+		MaxTokens int `json:"max_tokens"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	for _, m := range body.Messages {
+		body.Prompt += " " + m.Content
+	}
+	words := len(strings.Fields(body.Prompt))
+	s.mu.Lock()
+	s.paths[r.URL.Path]++
+	s.keys[r.Header.Get("Authorization")] = true
+	if r.URL.Path == "/v1/completions" || r.URL.Path == "/v1/chat/completions" {
+		s.words = append(s.words, words)
+	}
+	s.mu.Unlock()
+	w.Header().Set("X-Simulated", "1")
+	switch r.URL.Path {
+	case "/v1/models":
+		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
+	case "/tokenize":
+		fmt.Fprintf(w, `{"count":%d}`, 2*words)
+	case "/v1/completions", "/v1/chat/completions":
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range body.MaxTokens {
+			fmt.Fprint(w, `data: {"choices":[{"text":" a","delta":{"content":" a"}}]}`+"\n\n")
+		}
+		fmt.Fprintf(w, `data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`+"\n\ndata: [DONE]\n\n", 2*words, body.MaxTokens)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func TestLoadDocumentFollowsItsSchema(t *testing.T) {
+	s := newCompletions(t)
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "testdata", "schema", "load.v1.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		args []string
+		sent float64
+	}{
+		{"closed loop", []string{"--clients", "3", "--requests", "12", "--output-tokens", "4", "--stagger", "1ms"}, 12},
+		{"open loop with objectives", []string{"--rate", "1000", "--requests", "20", "--output-tokens", "2-4", "--slo", "ttft=10s,itl=5s", "--cancel", "0.5"}, 20},
+		{"steps", []string{"--arrival", "constant", "--steps", "500:20ms,1000:10ms", "--output-tokens", "1"}, 20},
+		{"chat sessions", []string{"--clients", "2", "--requests", "6", "--turns", "3", "--chat", "--output-tokens", "3", "--stagger", "1ms"}, 6},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			stdout, stderr, code := call(t, nil, append([]string{"load", "--json", "--url", s.URL}, tc.args...)...)
+			if code != exitDone || stderr != "" {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+			document, err := jsonschema.UnmarshalJSON(strings.NewReader(stdout))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(document); err != nil {
+				t.Error(err)
+			}
+			var got struct {
+				Sent, Requests, Cancelled, Errors, Unfinished float64
+				Simulated                                     bool
+				PerWord                                       float64 `json:"tokens_per_word"`
+			}
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Sent != tc.sent || got.Errors != 0 || got.Requests+got.Cancelled+got.Unfinished != got.Sent || !got.Simulated || got.PerWord != 2 {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	if s.paths["/v1/chat/completions"] != 6 {
+		t.Errorf("%d chats, want 6", s.paths["/v1/chat/completions"])
+	}
+}
+
+func TestLoadWritesPromptsForTheTokenizer(t *testing.T) {
+	s := newCompletions(t)
+	stdout, stderr, code := call(t, nil, "load", "--url", s.URL, "--requests", "5", "--clients", "1", "--prompt-tokens", "100", "--output-tokens", "1")
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, n := range s.words {
+		if n != 50 {
+			t.Errorf("a prompt of %d words, want 50: a word is two tokens", n)
+		}
+	}
+	for _, want := range []string{"SIMULATED", "closed loop of 1 clients, seed 1", "2 tokens a word, says /tokenize", "100 prompt tokens on average", "0 failed", "TTFT", "send lag", "p99"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the summary lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+func TestLoadKeepsItsKey(t *testing.T) {
+	s := newCompletions(t)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("sk-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		env  []string
+		args []string
+		want string
+	}{
+		{[]string{"ROOFTOP_API_KEY=sk-variable"}, nil, "Bearer sk-variable"},
+		{[]string{"ROOFTOP_API_KEY=sk-variable"}, []string{"--api-key-file", key}, "Bearer sk-file"},
+	} {
+		clear(s.keys)
+		stdout, stderr, code := call(t, tc.env, append([]string{"load", "--url", s.URL, "--requests", "1", "--json"}, tc.args...)...)
+		if code != exitDone || len(s.keys) != 1 || !s.keys[tc.want] {
+			t.Errorf("exit code %d, sent %v, want %q", code, s.keys, tc.want)
+		}
+		if strings.Contains(stdout+stderr, "sk-") {
+			t.Error("the key is printed")
+		}
+	}
+}
+
+func TestLoadHelpIsGroupedAndFits(t *testing.T) {
+	page, _, code := call(t, nil, "load", "--help")
+	if code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	for i, line := range strings.Split(page, "\n") {
+		if n := utf8.RuneCountInString(line); n > helpWidth {
+			t.Errorf("line %d is %d cells wide: %s", i+1, n, line)
+		}
+	}
+	rest := page
+	for _, s := range []string{
+		"THE OFFER", "LENGTHS", "TRACES", "INTERRUPTING", "ENVIRONMENT", "EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url",
+		"WHEN REQUESTS COME", "--clients", "WHAT THEY ASK", "--prompt-tokens", "WHEN CLIENTS LEAVE", "RECORDED LOAD", "OUTPUT", "--slo",
+	} {
+		_, after, ok := strings.Cut(rest, s)
+		if !ok {
+			t.Fatalf("%q is not there, or not after those before it:\n%s", s, page)
+		}
+		rest = after
+	}
+	w := &world{env: func(string) (string, bool) { return "", false }}
+	c := newLoad(w)
+	for _, name := range flagNames(c.Flags()) {
+		if name != "shared-prefix" && !strings.Contains(page, " --"+name+" ") {
+			t.Errorf("--%s is not in its help", name)
+		}
+	}
+}
