@@ -16,12 +16,16 @@ type Offering struct {
 
 // Offer has a stream of clients send requests to whatever server the world has.
 func (w *World) Offer(s *scenarios.Stream, o Offering) error {
-	schedule, err := probe.NewOffer(Load(s, o.Seed))
+	return w.offer(s.Name, Load(s, o.Seed), o)
+}
+
+func (w *World) offer(name string, load probe.Load, o Offering) error {
+	schedule, err := probe.NewOffer(load)
 	if err != nil {
 		return err
 	}
 	c := &clients{
-		name: s.Name, world: w, offer: schedule, origin: o.Origin, quiet: s.Turns <= 1,
+		name: name, world: w, offer: schedule, origin: o.Origin, quiet: load.Turns.Max <= 1,
 		tally: &Tally{From: o.From, To: o.To},
 	}
 	w.clients = append(w.clients, c)
