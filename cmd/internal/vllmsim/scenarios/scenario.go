@@ -93,8 +93,10 @@ type Truth struct {
 	Findings []string `yaml:"finding"`
 	// Kinds of recommendation that are right; none where none is asked for.
 	Kinds []string `yaml:"kind"`
-	Flags []string `yaml:"flag"`  // flags of which one is right; none where no flag is
-	Doubt string   `yaml:"doubt"` // a word that the doubt of the outcome must contain
+	Flags []string `yaml:"flag"` // flags of which one is right; none where no flag is
+	// Doubt is what the doubt of the outcome not-evaluable has to name, where that
+	// outcome is right.
+	Doubt string `yaml:"doubt"`
 }
 
 // Change is a variant of the scenario and what must come of it.
