@@ -266,7 +266,9 @@ func (a *attached) learnModelConfig(in *engine.Inputs, o *options) error {
 	if err == nil {
 		err = read(text, engine.FromConfig, at)
 	}
-	if err != nil && in.LaunchModel != "" {
+	// A simulated server's model is the catalog's, unless it was a directory.
+	expected := a.simulated() && errors.Is(err, proc.ErrNotFound)
+	if err != nil && in.LaunchModel != "" && !expected {
 		a.miss("config.json of the model", err.Error(), "the model's shape comes from the catalog, by its name")
 	}
 	return nil

@@ -215,7 +215,11 @@ func (r *plain) figure(b *block, g *gaps, label string, q engine.Quantity) cell 
 }
 
 func (r *plain) machine(g *gaps) *block {
-	b := r.titled("GPU, cost")
+	title := "GPU, cost"
+	if r.d.Target.Simulated {
+		title = "GPU (simulated), cost"
+	}
+	b := r.titled(title)
 	if r.anyGPU() {
 		r.put(b, g, "GPU busy", "gpu_util", "")
 		if r.value("dram_util").Value.OK {

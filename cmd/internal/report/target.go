@@ -14,6 +14,9 @@ func (r *plain) target() {
 	r.blank()
 	head := []string{cmp.Or(t.Model, f.Model.Value, "model not known")}
 	if gpu := hardware(f); gpu != "" {
+		if t.Simulated {
+			gpu += nbsp + "(simulated)"
+		}
 		head = append(head, gpu)
 	}
 	if e := strings.TrimSpace(engineName(t.Engine) + " " + t.EngineVersion); e != "" {

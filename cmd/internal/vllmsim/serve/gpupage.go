@@ -33,8 +33,12 @@ var dcgmFields = []dcgmField{
 	{"DCGM_FI_PROF_SM_ACTIVE", "gauge", func(r *perf.Reading) float64 { return r.SMActive }},
 	{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", func(r *perf.Reading) float64 { return r.TensorActive }},
 	{"DCGM_FI_PROF_DRAM_ACTIVE", "gauge", func(r *perf.Reading) float64 { return r.DRAMActive }},
+	// What crosses links is all-reduces alone, in which a GPU receives as much as
+	// it sends.
 	{"DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", func(r *perf.Reading) float64 { return r.PCIeTx }},
+	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", func(r *perf.Reading) float64 { return r.PCIeTx }},
 	{"DCGM_FI_PROF_NVLINK_TX_BYTES", "gauge", func(r *perf.Reading) float64 { return r.NVLinkTx }},
+	{"DCGM_FI_PROF_NVLINK_RX_BYTES", "gauge", func(r *perf.Reading) float64 { return r.NVLinkTx }},
 }
 
 // simulatedHost is the Hostname label of every series.
