@@ -2,6 +2,7 @@ package perf_test
 
 import (
 	"container/heap"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 type bench struct {
 	clients, requests, in, out int
 	overhead                   time.Duration // between client and engine, for each request
-	sameStart                  core.Token    // prompts are made from this on
+	spread                     int           // outputs are out-spread to out+spread tokens
 }
 
 // result is what the client of a bench reports.
@@ -80,19 +81,25 @@ func newSimulated(t testing.TB, argv string, blocks int) *simulated {
 func (v *simulated) run(b bench) result {
 	var queue sends
 	sent := map[core.ID]time.Duration{}
-	started, issued := v.now, 0
+	started, issued, tokens := v.now, 0, 0
+	lengths := rand.New(rand.NewPCG(1, 2))
 	issue := func(at time.Duration) {
 		if issued == b.requests {
 			return
 		}
 		prompt := make([]core.Token, b.in)
 		for i := range prompt {
-			prompt[i] = b.sameStart + core.Token(issued*8192+i)
+			prompt[i] = core.Token(issued*8192 + i) // the same in every run, as of one seed
 		}
+		out := b.out
+		if b.spread > 0 {
+			out += lengths.IntN(2*b.spread+1) - b.spread
+		}
+		tokens += out
 		issued++
 		v.nextID++
 		sent[v.nextID] = at
-		heap.Push(&queue, send{at + b.overhead, core.Request{ID: v.nextID, Arrival: at + b.overhead, Prompt: prompt, MaxTokens: b.out}})
+		heap.Push(&queue, send{at + b.overhead, core.Request{ID: v.nextID, Arrival: at + b.overhead, Prompt: prompt, MaxTokens: out}})
 	}
 	for range b.clients {
 		issue(v.now)
@@ -129,7 +136,7 @@ func (v *simulated) run(b bench) result {
 	}
 	r.elapsed = v.now - started
 	r.perSecond = float64(b.requests) / r.elapsed.Seconds()
-	r.outputPerSecond = r.perSecond * float64(b.out)
+	r.outputPerSecond = float64(tokens) / r.elapsed.Seconds()
 	r.ttft = ttft / time.Duration(b.requests)
 	r.itl = gaps / time.Duration(gapCount)
 	return r
@@ -175,4 +182,38 @@ func within(t *testing.T, what string, got, want, by float64) {
 	if d := got/want - 1; d < -by || d > by {
 		t.Errorf("%s is %.4g, real %.4g: %+.1f %%, at most %.0f %% allowed", what, got, want, 100*d, 100*by)
 	}
+}
+
+// TestThroughputFollowsThePool has the shape of simulator.md section 6.2: a larger
+// pool serves more until it holds everyone, and preemptions end there.
+func TestThroughputFollowsThePool(t *testing.T) {
+	pools := []int{600, 1200, 2400, 26312}
+	var results []result
+	for _, blocks := range pools {
+		v := newSimulated(t, "meta-llama/Llama-3.1-8B-Instruct --sim-gpu H100-SXM5-80GB --max-model-len 8192", blocks)
+		r := v.run(bench{clients: 64, requests: 256, in: 256, out: 1024, spread: 256, overhead: time.Millisecond})
+		t.Logf("%5d blocks: %.0f tok/s, ITL %v, %d preemptions, running at most %d", blocks, r.outputPerSecond, r.itl.Round(10*time.Microsecond), r.preemptions, r.peakRunning)
+		results = append(results, r)
+	}
+	for i := 1; i < len(results); i++ {
+		if results[i].outputPerSecond <= results[i-1].outputPerSecond {
+			t.Errorf("%d blocks give %.0f tok/s, %d give %.0f: more memory has to help", pools[i], results[i].outputPerSecond, pools[i-1], results[i-1].outputPerSecond)
+		}
+		if results[i].preemptions > results[i-1].preemptions {
+			t.Errorf("%d blocks preempt %d times, %d blocks %d times", pools[i], results[i].preemptions, pools[i-1], results[i-1].preemptions)
+		}
+	}
+	if last := results[len(results)-1]; last.preemptions != 0 || results[0].preemptions == 0 {
+		t.Errorf("%d preemptions with the largest pool and %d with the smallest; want none, and some", last.preemptions, results[0].preemptions)
+	}
+	// Saturation: per block, the last step gains less than the first.
+	gain := func(i int) float64 {
+		return (results[i].outputPerSecond - results[i-1].outputPerSecond) / float64(pools[i]-pools[i-1])
+	}
+	if gain(3) >= gain(1)/5 {
+		t.Errorf("tok/s for each block: %.3f at the start, %.3f at the end; the end has to be flat", gain(1), gain(3))
+	}
+	more := newSimulated(t, "meta-llama/Llama-3.1-8B-Instruct --sim-gpu H100-SXM5-80GB --max-model-len 8192", 2*pools[3]).
+		run(bench{clients: 64, requests: 256, in: 256, out: 1024, spread: 256, overhead: time.Millisecond})
+	within(t, "tok/s with a pool twice as large as everyone needs", more.outputPerSecond, results[3].outputPerSecond, 0.01)
 }

@@ -82,11 +82,11 @@ func (m *Machine) NewMeter(first int, z Sizing) *Meter {
 // of one told after a later Read, the time before that Read counts as spent just
 // after it.
 func (t *Meter) Step(began, ended time.Duration, b Breakdown, slow float64) {
-	t.advance(began)
 	seconds := (ended - began).Seconds()
 	if seconds <= 0 {
 		return
 	}
+	t.advance(began)
 	late := max(t.at-began, 0)
 	a := activity{
 		busy:   min(b.Busy*slow/seconds, 1),
@@ -172,7 +172,8 @@ func (t *Meter) close() {
 // Read returns the GPUs as NVML would show them at now; utilisation is over the
 // last full period of 1/6 s.
 func (t *Meter) Read(now time.Duration) []Reading {
-	t.advance(now)
+	// Not beyond the last full period, so that reading changes nothing.
+	t.advance(now - now%period)
 	g, s := t.m.s.GPU, &t.shown
 	out := make([]Reading, t.m.s.TensorParallel)
 	for i := range out {
