@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/demo"
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
@@ -200,7 +201,11 @@ type windowTeller interface{ Window(w *engine.Window) }
 
 // Measure implements demo.Server.
 func (m *measuredHost) Measure(ctx context.Context, c *launch.Config) (engine.Diagnosis, error) {
-	o := &options{url: m.URL(), duration: m.o.measure, launch: c, ceiling: physicalCeiling}
+	o := &options{
+		url: m.URL(), duration: m.o.measure, launch: c, ceiling: physicalCeiling,
+		flags: pflag.NewFlagSet("demo", pflag.ContinueOnError), // nothing given, and no variable meant for another server
+		env:   func(string) (string, bool) { return "", false },
+	}
 	server, err := attach(ctx, o)
 	if err != nil {
 		return engine.Diagnosis{}, err

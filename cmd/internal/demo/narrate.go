@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -27,19 +28,21 @@ type Narrator struct {
 // Err returns the first write error.
 func (n *Narrator) Err() error { return n.err }
 
-// say writes one marked line with the time since the start, and lines under it.
+// say writes a marked paragraph with the time since the start, and others under
+// it.
 func (n *Narrator) say(text string, under ...string) {
 	at := n.Clock().Round(time.Second)
-	n.write(fmt.Sprintf("%s %2d:%02d  %s\n", Mark, int(at.Minutes()), int(at.Seconds())%60, text))
-	for _, u := range under {
-		n.write("                 " + u + "\n")
+	head := fmt.Sprintf("%s %2d:%02d  ", Mark, int(at.Minutes()), int(at.Seconds())%60)
+	width := max(cmp.Or(n.Options.Width, 80), 40) - len(head)
+	for _, paragraph := range append([]string{text}, under...) {
+		for _, line := range report.Lines(paragraph, width, n.Options.ASCII) {
+			n.write(head + line + "\n")
+			head = strings.Repeat(" ", len(head))
+		}
 	}
 }
 
 func (n *Narrator) write(text string) {
-	if n.Options.ASCII {
-		text = report.ASCII(text)
-	}
 	if n.err == nil {
 		_, n.err = io.WriteString(n.W, text)
 	}
@@ -104,22 +107,15 @@ func (n *Narrator) Recommendation(iteration int, r *engine.Recommendation) {
 	case r == nil:
 		n.say("nothing more to change")
 	case r.Kind != engine.KindFlag:
-		n.say("next: no flag of this server; "+lower(r.Why), r.Command)
+		n.say("next, but for the "+string(r.Kind)+" and no flag of this server: "+r.Why)
 	default:
 		n.say("next: "+r.Command, r.Why)
 	}
 }
 
-func lower(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToLower(s[:1]) + s[1:]
-}
-
 // Applying implements Teller.
 func (n *Narrator) Applying(iteration int, c report.Change) {
-	n.say(fmt.Sprintf("change %d: %s; the server is restarted with it", iteration, words(c)))
+	n.say(fmt.Sprintf("change %d: %s; restarting the server with it", iteration, words(c)))
 }
 
 // words spells a change.

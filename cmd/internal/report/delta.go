@@ -43,7 +43,7 @@ func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o
 	p.blank()
 	t := &table{}
 	head := func(s string) cell { return cell{t: p.text(muted, s), right: true} }
-	t.add(cell{}, head("before"), head("after"), head("change"))
+	t.add(cell{}, head("before"), head("after"), cell{}, head("change"))
 	if len(predictions) > 0 {
 		t.rows[0] = append(t.rows[0], cell{t: p.text(muted, "predicted")})
 	}
@@ -52,21 +52,22 @@ func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o
 		if !ok || !m.Before.Value.OK && !m.After.Value.OK {
 			continue
 		}
-		t.add(
-			cell{t: p.text(body, row.label)},
-			cell{t: p.text(body, shown(finiteQuantity(m.Before))), right: true},
-			cell{t: p.text(strong, shown(finiteQuantity(m.After))), right: true},
-			cell{t: p.text(accent, changed(m.Change)), right: true},
-			cell{t: p.prediction(predictions, m)},
-		)
-		if len(predictions) == 0 {
-			last := &t.rows[len(t.rows)-1]
-			*last = (*last)[:len(*last)-1]
+		before, after, unit := bothShown(finiteQuantity(m.Before), finiteQuantity(m.After))
+		cells := []cell{
+			{t: p.text(body, row.label)},
+			{t: p.text(body, before), right: true},
+			{t: p.text(strong, after), right: true},
+			{t: p.text(muted, unit)},
+			{t: p.text(accent, changed(m.Change)), right: true},
 		}
+		if len(predictions) > 0 {
+			cells = append(cells, cell{t: p.prediction(predictions, m)})
+		}
+		t.add(cells...)
 	}
 	if d.Efficiency.OK {
 		t.add(
-			cell{t: p.text(body, "efficiency")}, cell{}, cell{},
+			cell{t: p.text(body, "efficiency")}, cell{}, cell{}, cell{},
 			cell{t: p.text(accent, points(d.Efficiency.V)), right: true},
 		)
 	}
@@ -97,9 +98,23 @@ func changed(ratio stat.Opt) string {
 	return change(ratio.V) + nbsp + "%"
 }
 
+// bothShown writes two values of one unit, which stands behind them once where
+// both are shown in it.
+func bothShown(before, after engine.Quantity) (a, b, unit string) {
+	if !before.Value.OK || !after.Value.OK {
+		return shown(before), shown(after), ""
+	}
+	a, unitA := amount(before.Value.V, before.Unit)
+	b, unitB := amount(after.Value.V, after.Unit)
+	if unitA != unitB {
+		return shown(before), shown(after), ""
+	}
+	return atLeast(before) + a, atLeast(after) + b, unitA
+}
+
 // points formats a difference of two ratios in percentage points.
 func points(difference float64) string {
-	s := minus(group(strings.TrimSuffix(significant(difference*100), ".0")))
+	s := strings.TrimSuffix(significant(difference*100), ".0")
 	if difference > 0 {
 		s = "+" + s
 	}

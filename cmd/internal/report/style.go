@@ -65,5 +65,21 @@ var asciiOf = strings.NewReplacer(
 	"“", `"`, "”", `"`, "‘", "'", "’", "'", "²", "2", "³", "3", "¹", "1", "½", "1/2", "Δ", "delta", "†", "^", "÷", "/", "é", "e", "ü", "u", "ö", "o", "ä", "a",
 )
 
-// ASCII spells text in seven bits, as the report does where it is asked to.
-func ASCII(s string) string { return sevenBit(s) }
+// Lines sets a paragraph in lines of at most width cells, as the report does:
+// control characters are made harmless, and with ascii it is spelled in seven
+// bits. Nothing is cut off.
+func Lines(s string, width int, ascii bool) []string {
+	s = safe(s)
+	if ascii {
+		s = sevenBit(s)
+	}
+	var out []string
+	for _, l := range wrap(text{{s, body}}, width, width) {
+		var b strings.Builder
+		for _, part := range l {
+			b.WriteString(strings.ReplaceAll(part.s, nbsp, " "))
+		}
+		out = append(out, strings.TrimRight(b.String(), " "))
+	}
+	return out
+}
