@@ -143,7 +143,7 @@ func (c *clients) end(f *flight, at time.Duration, err error) {
 		c.tally.failed(at)
 		c.world.log.write(at, "fail", "stream", c.name, "request", f.intent.ID, "error", err.Error())
 	} else {
-		c.tally.finished(at, at-c.origin-f.intent.At, f.tokens)
+		c.tally.finished(at, at-c.origin-f.intent.At)
 		c.world.log.write(at, "end", "stream", c.name, "request", f.intent.ID, "tokens", f.tokens)
 	}
 	c.finish(f, o)

@@ -45,7 +45,7 @@ func (t *Tally) tokens(at time.Duration, n int) {
 	}
 }
 
-func (t *Tally) finished(at, took time.Duration, tokens int) {
+func (t *Tally) finished(at, took time.Duration) {
 	if t.in(at) {
 		t.Finished++
 		t.e2e = append(t.e2e, took.Seconds())
