@@ -107,7 +107,7 @@ func (n *Narrator) Recommendation(iteration int, r *engine.Recommendation) {
 	case r == nil:
 		n.say("nothing more to change")
 	case r.Kind != engine.KindFlag:
-		n.say("next, but for the "+string(r.Kind)+" and no flag of this server: "+r.Why)
+		n.say("next, but for the " + string(r.Kind) + " and no flag of this server: " + r.Why)
 	default:
 		n.say("next: "+r.Command, r.Why)
 	}
