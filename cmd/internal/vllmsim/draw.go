@@ -5,20 +5,6 @@ import (
 	"math/rand/v2"
 )
 
-// noise draws how much longer or shorter than the model says a step takes: a
-// ratio with a deviation of 2 %, never beyond 7 %. It sums four uniform draws of 16
-// bits, in integers, so that it is the same on every machine.
-func noise(source *rand.PCG) float64 {
-	const (
-		deviation = 0.02
-		mean      = 4 * 65535 / 2
-		unit      = 37837.2 // deviation of the sum: sqrt(4 (2^32 - 1) / 12)
-	)
-	bits := source.Uint64()
-	sum := int64(bits&0xffff) + int64(bits>>16&0xffff) + int64(bits>>32&0xffff) + int64(bits>>48)
-	return 1 + deviation*float64(sum-mean)/unit
-}
-
 // lognormal is a distribution of output lengths.
 type lognormal struct {
 	median, sigma float64

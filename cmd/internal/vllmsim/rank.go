@@ -26,7 +26,8 @@ type rank struct {
 	engine *core.Engine
 	meter  *perf.Meter
 
-	noise, hiccups *rand.PCG
+	noise   *perf.Noise
+	hiccups *rand.PCG
 
 	busy  bool
 	began time.Duration
@@ -48,7 +49,7 @@ func newRank(v *Server, index int) *rank {
 		index:   index,
 		engine:  core.NewEngine(coreConfig(s, v.sizing.NumBlocks, index)),
 		meter:   v.machine.NewMeter(index*max(1, s.TensorParallel), v.sizing),
-		noise:   stream(s.Seed, forNoise, uint64(index)),
+		noise:   v.machine.NewNoise(index),
 		hiccups: stream(s.Seed, forHiccups, uint64(index)),
 		ends:    never,
 		wakes:   never,
@@ -73,9 +74,13 @@ func (r *rank) begin(now time.Duration) {
 	r.cost, r.work = perf.Breakdown{}, emptyStep
 	if len(batch.Work) > 0 {
 		r.cost = v.machine.Step(&batch)
-		r.work = seconds(r.cost.Total*noise(r.noise)) + r.extra(now)
+		r.work = r.noise.Apply(r.cost.Total) + r.extra(now)
 	}
 	r.schedule()
+	// The GPUs are busy for the work alone, however long a frozen engine takes. A
+	// fault that is injected during the step shows on them from the next one on.
+	slow := v.slowdown(r.index, now, r.ends)
+	r.meter.Step(now, min(r.ends, now+time.Duration(float64(r.work)*slow)), r.cost, slow)
 }
 
 // extra is what the step that begins now takes beyond its work: of a young
@@ -106,17 +111,9 @@ func (r *rank) complete(now time.Duration) {
 	v := r.server
 	r.busy, r.ends = false, never
 	report := r.engine.Complete(now)
-	// The GPUs are busy for the work alone, however long a frozen engine takes.
-	slow := v.slowdown(r.index, r.began, now)
-	took := time.Duration(float64(r.work) * slow)
-	r.meter.Step(r.began, min(now, r.began+took), r.cost, slow)
 	r.state = report.State
 	v.balancer.changed = true
 	v.publish(now)
 	v.take(r, &report, now)
 	r.begin(now)
-}
-
-func seconds(s float64) time.Duration {
-	return max(time.Microsecond, time.Duration(s*float64(time.Second)))
 }

@@ -272,8 +272,7 @@ func (v *Server) Observe(f func(rank int, e core.Event)) {
 // purposes keep the random streams of a server apart, so that drawing more of
 // one moves none of the others.
 const (
-	forNoise uint64 = iota + 1
-	forHiccups
+	forHiccups uint64 = iota + 1
 	forLengths
 )
 
