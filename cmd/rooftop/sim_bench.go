@@ -83,13 +83,16 @@ EXIT CODES
 			return nil
 		},
 	}
-	f := c.Flags()
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.BoolVarP(&verbose, "verbose", "v", false, "every finding, and every expectation with its figures")
+	g := groupFlags(c)
+	f := g.group("What is run")
 	f.BoolVar(&list, "list", false, "list the scenarios with their stories, and run nothing")
+	f.StringArrayVar(&files, "file", nil, "take the scenarios of a YAML `FILE` instead of the library's (repeatable)")
 	f.Uint64Var(&seed, "seed", 1, "the `SEED` of server and load")
 	f.Float64Var(&hours, "hours", 0, "measure for `H` hours of the server's time instead of the scenario's own")
-	f.StringArrayVar(&files, "file", nil, "take the scenarios of a YAML `FILE` instead of the library's (repeatable)")
+	f = g.group("The report")
+	f.BoolVarP(&verbose, "verbose", "v", false, "every finding, and every expectation with its figures")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	g.done()
 	return c
 }
 
