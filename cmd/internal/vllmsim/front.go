@@ -7,34 +7,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/core"
 )
 
-// costs is what requests and tokens cost an API server process, in CPU time.
-// One such process is Python: one event loop that takes requests in and sends
-// tokens out, and one tokenizer thread beside it (vLLM renderers/base.py:
-// renderer_num_workers is 1), which works outside the interpreter lock.
-type costs struct {
-	request  time.Duration // of the loop: HTTP, validation, template, answer
-	tokenize time.Duration // of the tokenizer thread, for each request
-	char     time.Duration // of the tokenizer thread, for each character
-	handover time.Duration // to the engine's process; passes, costs nothing
-	step     time.Duration // of the loop, for each step's outputs
-	token    time.Duration // of the loop, for each token: statistics and text
-	message  time.Duration // of the loop, for each message to a client
-}
-
-// defaultCosts: a streamed token costs 46 us in all (BLIS, fitted on traces of
-// vLLM; it agrees with the 16,000 to 25,000 tokens a second at which one API
-// server tops out on Qwen3-0.6B). How it splits between token and message, and
-// all the other figures, are assumed.
-var defaultCosts = costs{
-	request:  2500 * time.Microsecond,
-	tokenize: 500 * time.Microsecond,
-	char:     300 * time.Nanosecond,
-	handover: 500 * time.Microsecond,
-	step:     100 * time.Microsecond,
-	token:    15 * time.Microsecond,
-	message:  31 * time.Microsecond,
-}
-
 // server does one thing after another, in the order of arrival.
 type server struct {
 	free time.Duration // when it is done with what it has
@@ -54,7 +26,7 @@ func (s *server) done(now time.Duration) time.Duration {
 	return s.work - max(0, s.free-now)
 }
 
-// front is one API server process.
+// front is one API server process, whose costs perf.FrontEnd names.
 type front struct {
 	loop, tokenizer server
 	deliveries      chunkQueue
@@ -72,13 +44,13 @@ func (f *front) spent(now time.Duration) time.Duration {
 // arrive is a request reaching the socket of its API server.
 func (v *Server) arrive(q *request, now time.Duration) {
 	f := v.fronts[q.front]
-	done := f.loop.take(now, v.costs.request)
-	q.handled = done - v.costs.request
+	done := f.loop.take(now, v.costs.Request)
+	q.handled = done - v.costs.Request
 	if n := q.characters(); n > 0 {
 		// The tokenizer sees requests in the order in which the loop hands them on.
-		done = f.tokenizer.take(done, v.costs.tokenize+time.Duration(n)*v.costs.char)
+		done = f.tokenizer.take(done, v.costs.Tokenize+time.Duration(n)*v.costs.Character)
 	}
-	v.events.push(event{at: done + v.costs.handover, kind: queues, request: q})
+	v.events.push(event{at: done + v.costs.HandOver, kind: queues, request: q})
 }
 
 // queue hands a tokenized request to an engine.

@@ -107,7 +107,7 @@ func (v *Server) take(r *rank, report *core.Report, now time.Duration) {
 	if d.chunks == 0 {
 		// No client waits for it, but the gauges pass the same loop.
 		f := v.fronts[0]
-		at := f.loop.take(now, v.costs.step)
+		at := f.loop.take(now, v.costs.Delivery)
 		f.deliveries.push(chunk{at: at, d: d})
 		d.chunks, d.report.Ended = 1, at
 	}
@@ -124,12 +124,12 @@ func (v *Server) share(d *delivery, front int, f *front, now time.Duration) {
 		if len(d.order) == from {
 			// vLLM takes the time of an iteration before it handles its outputs.
 			d.report.Ended = max(d.report.Ended, f.loop.free)
-			work += v.costs.step
+			work += v.costs.Delivery
 		}
 		d.order = append(d.order, int32(i))
-		work += v.costs.token
+		work += v.costs.Token
 		if d.sends[i] {
-			work += v.costs.message
+			work += v.costs.Message
 		}
 		if len(d.order)-from == chunkOutputs {
 			f.deliveries.push(chunk{at: f.loop.take(now, work), d: d, from: from, to: len(d.order)})

@@ -47,7 +47,7 @@ type Server struct {
 	balancer balancer
 	faults   []*window
 	events   eventQueue
-	costs    costs
+	costs    perf.FrontEnd
 
 	requests map[core.ID]*request // that have not been answered to their end
 	lastID   core.ID
@@ -73,7 +73,7 @@ func Start(s *settings.Settings, device []byte, now time.Duration, start time.Ti
 		started:  now,
 		healthy:  now + machine.Startup(),
 		now:      now,
-		costs:    defaultCosts,
+		costs:    machine.FrontEnd(),
 		requests: map[core.ID]*request{},
 		lengths:  defaultLengths,
 	}

@@ -38,6 +38,7 @@ type constants struct {
 	contextBytes, graphLayerBytes                                         float64
 	boot, loadRate, compileLayer, capture                                 float64
 	noise                                                                 float64
+	request, tokenize, character, handOver, delivery, token, message      float64
 	idlePower, busyPower, memoryPower, tensorPower, powerLimit            float64
 }
 
@@ -106,6 +107,14 @@ var specs = []spec{
 	{"capture_seconds", func(c *constants) *float64 { return &c.capture }, 0.15, 0.15, 0, 1e3, "s", Assumed, "capture of one CUDA graph"},
 
 	{"noise", func(c *constants) *float64 { return &c.noise }, 0.02, 0.02, 0, 0.2, "1", Assumed, "standard deviation of a step's time, relative"},
+
+	{"request_seconds", func(c *constants) *float64 { return &c.request }, 2.5e-3, 2.5e-3, 0, 10, "s", Assumed, "an API server's event loop for each request: HTTP, validation, template, answer"},
+	{"tokenize_seconds", func(c *constants) *float64 { return &c.tokenize }, 0.5e-3, 0.5e-3, 0, 10, "s", Assumed, "its tokenizer thread for each request"},
+	{"character_seconds", func(c *constants) *float64 { return &c.character }, 0.3e-6, 0.3e-6, 0, 1, "s", Assumed, "its tokenizer thread for each character"},
+	{"hand_over_seconds", func(c *constants) *float64 { return &c.handOver }, 0.5e-3, 0.5e-3, 0, 10, "s", Assumed, "a request's way to the engine's process; costs nobody anything"},
+	{"delivery_seconds", func(c *constants) *float64 { return &c.delivery }, 100e-6, 100e-6, 0, 10, "s", Assumed, "an API server's event loop for each step's outputs"},
+	{"token_seconds", func(c *constants) *float64 { return &c.token }, 15e-6, 15e-6, 0, 1, "s", Assumed, "the same for each token: statistics, text"},
+	{"message_seconds", func(c *constants) *float64 { return &c.message }, 31e-6, 31e-6, 0, 1, "s", Published, "the same for each message to a client; with token_seconds 46 us, as BLIS fitted on traces of vLLM"},
 
 	{"idle_power", func(c *constants) *float64 { return &c.idlePower }, 0.12, 0.3, 0, 1, "1", Assumed, "share of the power limit while idle with a context open"},
 	{"busy_power", func(c *constants) *float64 { return &c.busyPower }, 0.18, 0.5, 0, 2, "1", Assumed, "share of the rest that any running kernel takes"},

@@ -61,7 +61,7 @@ func TestEveryConstantActs(t *testing.T) {
 		meter.Step(0, 1e9, d, 1)
 		mixed := prompt(3000, 50)
 		mixed.Work = append(mixed.Work, one.Work...)
-		all = append(all, m.Step(&one), d, m.Step(&four), m.Step(&mixed), z, err, noise.Apply(1), m.Startup(), meter.Read(9e8))
+		all = append(all, m.Step(&one), d, m.Step(&four), m.Step(&mixed), z, err, noise.Apply(1), m.Startup(), meter.Read(9e8), m.FrontEnd())
 		return sprint(all)
 	}
 	others := []string{
