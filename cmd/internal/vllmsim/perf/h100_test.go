@@ -75,7 +75,7 @@ func newSimulated(t testing.TB, argv string, blocks int) *simulated {
 	if blocks == 0 {
 		blocks = z.NumBlocks
 	}
-	return &simulated{engine: core.NewEngine(s.Core(blocks)), machine: m, noise: m.NewNoise(0)}
+	return &simulated{engine: core.NewEngine(s.Core(blocks, 0)), machine: m, noise: m.NewNoise(0)}
 }
 
 func (v *simulated) run(b bench) result {

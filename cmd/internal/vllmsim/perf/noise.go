@@ -19,6 +19,10 @@ func (m *Machine) NewNoise(rank int) *Noise {
 	return &Noise{rand.NewPCG(m.s.Seed, noiseStream+uint64(rank)), m.c.noise}
 }
 
+// longest keeps the clock of a simulation within its range, whatever a device
+// file describes.
+const longest = 1000 * time.Hour
+
 // Apply returns a step's time with its share of noise, in whole nanoseconds, at
 // least one. The deviate is the sum of four uniform ones, which differs from a
 // normal one beyond three standard deviations only (it ends at 3.46), and which
@@ -30,5 +34,6 @@ func (n *Noise) Apply(seconds float64) time.Duration {
 		bits >>= 16
 	}
 	const mean, scale = 4 * 65535.0 / 2, 1.7320508075688772 / 65535 // sd of the sum is 65535/sqrt(3)
-	return max(1, time.Duration(seconds*(1+n.sd*(sum-mean)*scale)*1e9))
+	seconds = min(seconds*(1+n.sd*(sum-mean)*scale), longest.Seconds())
+	return max(1, time.Duration(seconds*1e9))
 }

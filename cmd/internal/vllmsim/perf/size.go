@@ -16,7 +16,9 @@ type Sizing struct {
 	BytesPerToken   float64 // of KV, on one GPU
 	NumBlocks       int     // the null block included
 	MaxConcurrency  float64 // requests of max_model_len that the pool holds
-	TokenCapacity   int     // kv_cache_size_tokens: MaxConcurrency times max_model_len
+	// TokenCapacity is kv_cache_size_tokens, max_model_len times MaxConcurrency
+	// (vllm/v1/core/kv_cache_utils.py, get_kv_cache_capacity, 0.32.0).
+	TokenCapacity int
 }
 
 // Size sizes the pool. The error is vLLM's refusal to start: weights that do not
@@ -51,6 +53,8 @@ func (m *Machine) Size() (Sizing, error) {
 	}
 	block := float64(s.BlockSize) * m.kvBytes
 	switch {
+	case s.NumGPUBlocksOverride > maxBlocks:
+		return z, fmt.Errorf("not simulated: --num-gpu-blocks-override %d, more than %d blocks", s.NumGPUBlocksOverride, maxBlocks)
 	case s.NumGPUBlocksOverride > 0:
 		z.NumBlocks = s.NumGPUBlocksOverride
 		z.KVBytes = float64(z.NumBlocks) * block
@@ -66,6 +70,9 @@ func (m *Machine) Size() (Sizing, error) {
 		if err := m.enough(z.KVBytes); err != nil {
 			return z, err
 		}
+		if z.KVBytes/block > maxBlocks {
+			return z, fmt.Errorf("not simulated: a pool of %.0f blocks, more than %d; give one with --num-gpu-blocks-override", z.KVBytes/block, maxBlocks)
+		}
 		z.NumBlocks = int(z.KVBytes / block)
 		z.KVBytes = float64(z.NumBlocks) * block
 	}
@@ -76,6 +83,9 @@ func (m *Machine) Size() (Sizing, error) {
 	z.TokenCapacity = int(z.MaxConcurrency * float64(s.MaxModelLen))
 	return z, nil
 }
+
+// maxBlocks bounds the pool that is kept account of, block by block.
+const maxBlocks = 1 << 22
 
 // graphsCounted says whether a release takes the graphs off the pool: since 0.21
 // (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS).

@@ -46,9 +46,14 @@ func (p *parser) hardware() {
 			named = defaultGPU
 			p.note("no --sim-gpu given: one %s is simulated", named)
 		}
-		gpu, err := p.catalog.FindGPU(named, 0)
-		if err != nil {
-			p.refuse("argument --sim-gpu: %w", err)
+		gpu, err := p.gpu(named)
+		var several *catalog.AmbiguousError
+		switch {
+		case errors.As(err, &several):
+			p.refuse("argument --sim-gpu: %q fits several: %s; give one of them", named, strings.Join(several.Candidates, ", "))
+			return
+		case err != nil:
+			p.refuse("argument --sim-gpu: %q is not in the catalog; `rooftop catalog list gpus` lists what is, and --sim-perf-file can describe another", named)
 			return
 		}
 		s.GPU = gpu
@@ -57,6 +62,16 @@ func (p *parser) hardware() {
 		p.refuse("argument --sim-gpu: memory, bandwidth or peak of %s is not known; describe it with --sim-perf-file", s.GPU.Name)
 	}
 	p.hw = catalog.Hardware{Device: gpuWord(s.GPU), VRAMGiB: s.GPU.VRAMGiB, GPUName: s.GPU.Name, WorldSize: 1, APIServer: true}
+}
+
+// gpu finds a GPU. Of several that a name fits, the one of exactly that name is
+// meant: there is no device here whose memory could decide.
+func (p *parser) gpu(name string) (catalog.GPU, error) {
+	all := p.catalog.GPUs()
+	if i := slices.IndexFunc(all, func(g catalog.GPU) bool { return strings.EqualFold(g.Name, name) }); i >= 0 {
+		return all[i], nil
+	}
+	return p.catalog.FindGPU(name, 0)
 }
 
 // model resolves the model: a directory with a config.json, else the catalog.
@@ -80,12 +95,13 @@ func (p *parser) model() {
 		s.Model.ID = s.ModelName
 	} else {
 		m, err := p.catalog.FindModel(s.ModelName)
-		if err != nil {
-			if errors.Is(err, catalog.ErrUnknown) {
-				p.refuse("model %s is not in the catalog; name a directory with its config.json, or a model that `rooftop catalog models` lists", s.ModelName)
-				return
-			}
-			p.refuse("model %s: %w", s.ModelName, err)
+		var several *catalog.AmbiguousError
+		switch {
+		case errors.As(err, &several):
+			p.refuse("model %s fits several: %s; name one of them", s.ModelName, strings.Join(several.Candidates, ", "))
+			return
+		case err != nil:
+			p.refuse("model %s is not in the catalog; name a directory with its config.json, or a model that `rooftop catalog list models` lists", s.ModelName)
 			return
 		}
 		s.Model = m
@@ -147,7 +163,7 @@ func (p *parser) parallel() {
 // length reads max_model_len.
 func (p *parser) length() {
 	s := p.s
-	s.MaxModelLen = s.Model.MaxPositions
+	s.MaxModelLen = min(s.Model.MaxPositions, maxWhole)
 	if !p.modelGiven {
 		s.MaxModelLen = min(defaultLength, s.MaxModelLen)
 	}
@@ -163,7 +179,7 @@ func (p *parser) length() {
 		p.limitation("--max-model-len "+value, "a length fitted to the memory; give a number")
 	case n < 1:
 		p.refuse("max_model_len: Input should be greater than 0 (got %s)", value)
-	case n > s.Model.MaxPositions:
+	case n > s.MaxModelLen && p.modelGiven || n > s.Model.MaxPositions:
 		p.refuse("User-specified max_model_len (%d) is greater than the derived max_model_len (max_position_embeddings=%d or model_max_length=None in model's config.json).",
 			n, s.Model.MaxPositions)
 	}

@@ -87,9 +87,9 @@ type Fault struct {
 	Delay  time.Duration // of "network": added to every answer, outside the server; of "hiccup": added to a step
 }
 
-// Core returns the scheduler's configuration of one data-parallel rank whose
-// pool has that many blocks, the null block included.
-func (s *Settings) Core(numBlocks int) core.Config {
+// Core returns the scheduler's configuration of a data-parallel rank whose pool
+// has that many blocks, the null block included.
+func (s *Settings) Core(numBlocks, rank int) core.Config {
 	c := core.Config{
 		MaxNumSeqs: s.MaxNumSeqs, MaxNumBatchedTokens: s.MaxNumBatchedTokens, MaxModelLen: s.MaxModelLen,
 		BlockSize: s.BlockSize, NumBlocks: numBlocks,
@@ -98,6 +98,7 @@ func (s *Settings) Core(numBlocks int) core.Config {
 		ReserveFullISL:            s.ReserveFullISL, Watermark: s.Watermark,
 		AsyncScheduling: s.AsyncScheduling,
 		Generation:      core.New,
+		Seed:            s.Seed + uint64(rank)<<32,
 	}
 	if s.PriorityPolicy {
 		c.Policy = core.Priority

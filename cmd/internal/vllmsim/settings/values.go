@@ -38,8 +38,8 @@ func (p *parser) whole(name string, min int) (n int, given bool) {
 	return n, true
 }
 
-// maxWhole bounds whole numbers so that products of two stay exact.
-const maxWhole = 1 << 31
+// maxWhole bounds whole numbers, so that the product of two stays one.
+const maxWhole = 1 << 30
 
 // real reads a number within [low, high].
 func (p *parser) real(name string, low, high float64) (f float64, given bool) {

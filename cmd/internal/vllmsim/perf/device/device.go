@@ -129,7 +129,7 @@ func (g *gpu) checked() (*catalog.GPU, error) {
 		{"tdp_w", g.TDPW, false},
 	} {
 		switch {
-		case math.IsNaN(v.value) || math.IsInf(v.value, 0) || v.value < 0 || v.value > 1e9:
+		case math.IsNaN(v.value) || v.value < 0 || v.value > 1e9 || v.value > 0 && v.value < 1e-6:
 			return nil, fmt.Errorf("gpu: %s: %v is out of range", v.field, v.value)
 		case v.need && v.value == 0:
 			return nil, fmt.Errorf("gpu: %s is missing", v.field)
