@@ -236,6 +236,20 @@ func TestNetworkThatRecoversKeepsOrder(t *testing.T) {
 	}
 }
 
+func TestCancelOfAnAnswerUnderWay(t *testing.T) {
+	v := start(t, parsed(t, "--sim-fault", "network@0x5s"))
+	got, id := submit(t, v, v.Healthy(), Call{Prompt: "hello", MaxTokens: 2, IgnoreEOS: true})
+	run(v, v.Healthy()+2*time.Second)
+	if v.InFlight() != 1 {
+		t.Errorf("%d in flight while the answer is under way", v.InFlight())
+	}
+	v.Cancel(v.Healthy()+2*time.Second, id)
+	drain(t, v)
+	if n := scrape(t, v, v.now)["http_requests_total"]; got.updates != 0 || v.InFlight() != 0 || n != 1 {
+		t.Errorf("%d updates, %d in flight, %v HTTP answers, want 0, 0, 1", got.updates, v.InFlight(), n)
+	}
+}
+
 func TestStallOfAnIdleEngine(t *testing.T) {
 	v := start(t, parsed(t, "--sim-fault", "stall@1s+5s"))
 	h := v.Healthy()

@@ -79,7 +79,7 @@ func Start(s *settings.Settings, device []byte, now time.Duration, start time.Ti
 	}
 	v.book = page.NewBook(s, page.Cache{
 		NumBlocks:      sizing.NumBlocks,
-		SizeTokens:     (sizing.NumBlocks - 1) * s.BlockSize,
+		SizeTokens:     sizing.TokenCapacity,
 		MaxConcurrency: sizing.MaxConcurrency,
 	}, start)
 	for i := range max(1, s.DataParallel) {
