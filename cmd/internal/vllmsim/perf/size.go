@@ -45,11 +45,10 @@ func (m *Machine) Size() (Sizing, error) {
 	free := total - m.c.contextBytes
 	asked := s.GPUMemoryUtilization * total
 	if s.KVCacheMemoryBytes == 0 && asked > free {
-		return z, fmt.Errorf("Free memory on device cuda:0 (%.2f/%.2f GiB) on startup is less than desired GPU memory utilization (%v, %.2f GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.", //nolint:staticcheck // vLLM's words
-			free/gib, total/gib, s.GPUMemoryUtilization, asked/gib)
+		return z, refusal(fmt.Sprintf(notFree, free/gib, total/gib, s.GPUMemoryUtilization, asked/gib))
 	}
 	if need := z.WeightBytes + z.OtherBytes; need > free {
-		return z, m.outOfMemory("the weights", need)
+		return z, m.outOfMemory("Loading the weights", need)
 	}
 	block := float64(s.BlockSize) * m.kvBytes
 	switch {
@@ -77,7 +76,7 @@ func (m *Machine) Size() (Sizing, error) {
 		z.KVBytes = float64(z.NumBlocks) * block
 	}
 	if need := z.WeightBytes + z.OtherBytes + z.KVBytes; need > free {
-		return z, m.outOfMemory("the KV cache", need)
+		return z, m.outOfMemory("The KV cache", need)
 	}
 	z.MaxConcurrency = float64(z.NumBlocks) / math.Ceil(float64(s.MaxModelLen)/float64(s.BlockSize))
 	z.TokenCapacity = int(z.MaxConcurrency * float64(s.MaxModelLen))
@@ -87,13 +86,30 @@ func (m *Machine) Size() (Sizing, error) {
 // maxBlocks bounds the pool that is kept account of, block by block.
 const maxBlocks = 1 << 22
 
+// refusal is an error in vLLM's own words, full stops included.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// What vLLM says when it refuses to start (vllm/v1/worker/utils.py and
+// vllm/v1/core/kv_cache_utils.py, 0.32.0).
+const (
+	notFree = "Free memory on device cuda:0 (%.2f/%.2f GiB) on startup is less than desired GPU memory utilization (%v, %.2f GiB). " +
+		"Decrease GPU memory utilization or reduce GPU memory used by other processes."
+	noBlocks = "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
+	tooLong  = "To serve at least one request with the model's max seq len (%d), (%.2f GiB KV cache is needed, " +
+		"which is larger than the available KV cache memory (%.2f GiB). Based on the available memory, " +
+		"the estimated maximum model length is %d. " +
+		"Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+)
+
 // graphsCounted says whether a release takes the graphs off the pool: since 0.21
 // (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS).
 func graphsCounted(release string) bool { return release == "0.32" }
 
 func (m *Machine) outOfMemory(what string, need float64) error {
 	s := m.s
-	return fmt.Errorf("torch.OutOfMemoryError: CUDA out of memory. %s of %s need %.2f GiB on each of %d GPUs; GPU 0 (%s) has a total capacity of %.2f GiB", //nolint:revive // vLLM's words
+	return fmt.Errorf("torch.OutOfMemoryError: CUDA out of memory. %s of %s takes memory to %.2f GiB on each of %d GPUs; GPU 0 (%s) has a total capacity of %.2f GiB",
 		what, s.ModelName, need/gib, s.TensorParallel, s.GPU.Name, s.GPU.VRAMGiB)
 }
 
@@ -102,15 +118,14 @@ func (m *Machine) enough(available float64) error {
 	s := m.s
 	block := float64(s.BlockSize) * m.kvBytes
 	if available <= 0 || available < 2*block {
-		return fmt.Errorf("No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.") //nolint:staticcheck,revive // vLLM's words
+		return refusal(noBlocks)
 	}
 	need := math.Ceil(float64(s.MaxModelLen)/float64(s.BlockSize)) * block
 	if need <= available {
 		return nil
 	}
 	fits := int(available/block) * s.BlockSize
-	return fmt.Errorf("To serve at least one request with the model's max seq len (%d), (%.2f GiB KV cache is needed, which is larger than the available KV cache memory (%.2f GiB). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.", //nolint:staticcheck // vLLM's words
-		s.MaxModelLen, need/gib, available/gib, fits)
+	return refusal(fmt.Sprintf(tooLong, s.MaxModelLen, need/gib, available/gib, fits))
 }
 
 // weights is the bytes of the model on one GPU. Tables stay unquantised.

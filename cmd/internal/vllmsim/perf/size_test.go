@@ -11,7 +11,7 @@ import (
 func TestRefusalsToStart(t *testing.T) {
 	tests := []struct{ name, argv, want string }{
 		{"weights do not fit", "meta-llama/Llama-3.3-70B-Instruct --sim-gpu H100-SXM5-80GB",
-			"torch.OutOfMemoryError: CUDA out of memory. the weights of meta-llama/Llama-3.3-70B-Instruct need 132.42 GiB"},
+			"torch.OutOfMemoryError: CUDA out of memory. Loading the weights of meta-llama/Llama-3.3-70B-Instruct takes memory to 132.42 GiB"},
 		{"no room for a block", "Qwen/Qwen3-32B --sim-gpu H100-SXM5-80GB --gpu-memory-utilization 0.8",
 			"No available memory for the cache blocks. Try increasing `gpu_memory_utilization`"},
 		{"one request does not fit", "Qwen/Qwen3-32B --sim-gpu H100-SXM5-80GB --gpu-memory-utilization 0.9",

@@ -181,8 +181,8 @@ func constants(node *yaml.Node) ([]Constant, error) {
 func table(points []point) (Table, error) {
 	var t Table
 	for i, p := range points {
-		if p.Context < 1 || p.Batch < 1 || !(p.Ms > 0) || math.IsInf(p.Ms, 0) {
-			return Table{}, fmt.Errorf("table: entry %d needs context, batch and ms above 0", i+1)
+		if p.Context < 1 || p.Batch < 1 || !(p.Ms >= 1e-6 && p.Ms <= 1e9) {
+			return Table{}, fmt.Errorf("table: entry %d needs context and batch of at least 1, and ms from 1e-6 to 1e9", i+1)
 		}
 		t.Contexts = append(t.Contexts, p.Context)
 		t.Batches = append(t.Batches, p.Batch)
