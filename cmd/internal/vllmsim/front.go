@@ -7,28 +7,29 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/core"
 )
 
-// server does one thing after another, in the order of arrival.
-type server struct {
+// worker does one thing after another, in the order of arrival.
+type worker struct {
 	free time.Duration // when it is done with what it has
 	work time.Duration // given to it so far
 }
 
 // take gives it work at a time and returns when it is done. Times do not go
 // back.
-func (s *server) take(at, work time.Duration) time.Duration {
-	s.free = max(s.free, at) + work
-	s.work += work
-	return s.free
+func (w *worker) take(at, work time.Duration) time.Duration {
+	w.free = max(w.free, at) + work
+	w.work += work
+	return w.free
 }
 
-// done returns the work done by now. What it has is done without a break.
-func (s *server) done(now time.Duration) time.Duration {
-	return s.work - max(0, s.free-now)
+// done returns the work done by now, taking what it has as done without a break:
+// too little by the time before work that was given to it ahead.
+func (w *worker) done(now time.Duration) time.Duration {
+	return w.work - max(0, w.free-now)
 }
 
 // front is one API server process, whose costs perf.FrontEnd names.
 type front struct {
-	loop, tokenizer server
+	loop, tokenizer worker
 	deliveries      chunkQueue
 	counted         time.Duration // of CPU, already on the page
 }
@@ -36,8 +37,8 @@ type front struct {
 // spent returns the CPU time used since the last call.
 func (f *front) spent(now time.Duration) time.Duration {
 	total := f.loop.done(now) + f.tokenizer.done(now)
-	d := total - f.counted
-	f.counted = total
+	d := max(0, total-f.counted)
+	f.counted += d
 	return d
 }
 

@@ -92,6 +92,15 @@ func randomWorld(seed uint64) world {
 		add("--stream-interval", strconv.Itoa(2+r.IntN(6)))
 	}
 	w.cancels = r.IntN(2) == 0
+	switch r.IntN(6) {
+	case 0:
+		add("--sim-fault", "slow@2+5x1.7,stall@4+3,hiccup@0x300ms")
+	case 1:
+		// Of a cancelled answer that is under way client and page know different ends.
+		if !w.cancels {
+			add("--sim-fault", "network@3+4x250ms,stall@6+1#0")
+		}
+	}
 	w.pages = time.Duration(200+r.IntN(2000)) * time.Millisecond
 	at := time.Duration(0)
 	shared := prompt(200, seed)
