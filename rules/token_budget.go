@@ -41,12 +41,14 @@ func tokenBudget() definition {
 				{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
 			},
 			Formula: []string{
-				fmt.Sprintf("budget = the next power of two above running + queued x mean prompt tokens, at least twice the present one, at most %d, or %d where that is reached already", budgetAdvised, budgetMost),
+				fmt.Sprintf("budget = the next power of two in which steps are %s full at most once the waiting requests run too, each with as many tokens a step as now; at least twice the present one, at most %d, or %d where that is reached already",
+					percent(budgetFull), budgetAdvised, budgetMost),
+				"gain: running grows with the budget until waiting requests, seats or pool are used up; tokens of that step over its modelled time, against the present one's",
 			},
 			Confidence: []string{number(budgetSure) + " where the prompt rate is flat", number(budgetLessSure) + " otherwise"},
 			Remedy: []string{
 				"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
-				"not recommended where the physical model shows that prefill is compute bound: a larger step takes longer in proportion",
+				"not recommended where the physical model shows that prefill is compute bound: a larger step takes longer in proportion, requests leave at the same rate, and by Little's law what they no longer wait before the first token they wait after it",
 			},
 			Limits: []string{"iteration_tokens_total credits a chunked prompt when its last chunk is done: single values can exceed the budget"},
 		},
@@ -148,37 +150,44 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		f.Evidence = append(f.Evidence, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+percent(p.usage.V)+" full"))
 	}
 	f.Reason = fmt.Sprintf("steps use %s of the token budget while %s requests wait", percent(mean/float64(budget)), number(p.queued*p.ranks))
-	f.Fix = raiseBudget(r, &p, budget)
+	f.Fix = raiseBudget(r, &p, budget, mean)
+	if f.Fix.Withheld != "" {
+		setImpact(f, 3)
+		return
+	}
 	setLatencyImpact(f, 3)
 }
 
-func raiseBudget(r *engine.Run, p *pool, budget int) *engine.Fix {
-	want := 2 * float64(budget)
-	if p.prompt.OK {
-		want = max(want, p.running+p.queued*p.prompt.V)
-	}
+// raiseBudget proposes the budget in which steps have room again once the waiting
+// requests run: each running one brings as many tokens to a step as now.
+func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64) *engine.Fix {
 	most := budgetAdvised
 	if budget >= budgetAdvised {
 		most = budgetMost
 	}
+	demand := tokens
+	if p.running > 0 {
+		demand *= max(p.running, min(p.wanted(r.Facts), p.holds.Or(math.Inf(1)))) / p.running
+	}
+	want := max(2*float64(budget), demand/budgetFull)
 	to := min(most, int(math.Exp2(math.Ceil(math.Log2(want)))))
 	from := strconv.Itoa(budget)
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--max-num-batched-tokens", From: from, To: strconv.Itoa(to),
 		Command: setFlag(r.Facts, "--max-num-batched-tokens", from, strconv.Itoa(to), r.Facts.MaxNumBatchedTokens.Source),
-		Why: fmt.Sprintf("Prompts queue for the %d tokens of a step while seats and KV blocks are free; a step of %d takes in more of the %s waiting prompts at once.",
-			budget, to, number(p.queued)),
-		Price: []string{priceRestart, "higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool"},
-		Risk:  1,
+		Price:   []string{priceRestart, "higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool"},
+		Risk:    1,
 	}
 	if to <= budget {
 		fix.To, fix.Withheld = from, fmt.Sprintf("the budget is at %d already: prompts arrive faster than this hardware computes them", budget)
 		return fix
 	}
 	g := biggerBudget(r, to)
+	fix.Why = fmt.Sprintf("Prompts queue for the %d tokens of a step while seats and KV blocks are free; with the %s waiting requests running as well, a step would have about %s.",
+		budget, number(p.queued), number(demand)) + g.sentence()
 	fix.Predicted = g.predictions()
-	if g.pointless() {
-		fix.Withheld = "prefill is compute bound: the physical model expects that a larger step takes longer in proportion"
+	if g.worthless() {
+		fix.Withheld = "prefill is compute bound: the physical model expects that a larger step takes longer in proportion, so that requests would wait between their tokens instead of before the first"
 	}
 	return fix
 }

@@ -238,8 +238,13 @@ func (p *Performance) PrefixCaching(hit float64) Gain {
 	return p.predict(ch)
 }
 
-// TokenBudget predicts --max-num-batched-tokens at to: about the same tokens per
-// second in other portions. The note names the longest step.
+// TokenBudget predicts --max-num-batched-tokens at to. Where the budget holds
+// requests back, the same mix of prompt and output tokens comes in larger steps:
+// running grows with the budget until the waiting requests, the seats or the pool
+// are used up, and each reading of the weights serves more tokens, for nothing
+// while the step is memory bound and in proportion once it computes. Where no
+// request is held back by it, the same tokens come in other portions. The note
+// names the longest step.
 func (p *Performance) TokenBudget(to int) Gain {
 	m := &p.Measured
 	if !m.WorkloadKnown || m.Workload.Computed <= 0 {
@@ -247,16 +252,35 @@ func (p *Performance) TokenBudget(to int) Gain {
 	}
 	old := m.TokenBudget.Or(max(defaultChunk, m.Chunk))
 	cached := max(0, m.Workload.Prompt-m.Workload.Computed)
+	batch := m.Batch
+	if positive(m.Waiting) && float64(to) > old {
+		batch = min(m.reach(m.MaxNumSeqs, m.KVCapacity), m.Batch*float64(to)/old)
+	}
 	ch := p.unchanged()
-	ch.at.Chunk = min(float64(to), m.Workload.Computed)
+	if batch > m.Batch*(1+noticeable) {
+		ch = p.fuller(batch)
+	}
+	chunk := min(float64(to), m.Workload.Computed)
+	ch.at.Chunk = chunk
+	if ch.worst.Batch > 0 {
+		ch.worst.Chunk = max(ch.worst.Chunk, chunk)
+	}
 	_, before := p.Config.Prefill(m.Workload.Computed, cached, old)
 	_, after := p.Config.Prefill(m.Workload.Computed, cached, float64(to))
 	ch.prefill = over(after, before)
-	full := m.Point
-	full.Tokens = max(float64(to), m.Batch*m.PerSequence)
-	full.Chunk = full.Tokens
-	ch.note = fmt.Sprintf("a full step takes about %.0f ms", 1000*p.Scale*p.seconds(p.Config, full))
+	ch.note = fmt.Sprintf("a full step takes about %.0f ms", 1000*p.FullStep(float64(to)))
 	return p.predict(ch)
+}
+
+// FullStep returns the calibrated seconds of a step of the measured batch that
+// is filled up to tokens with one prompt's: what every running sequence waits for
+// its next token while a long prompt is computed.
+func (p *Performance) FullStep(tokens float64) float64 {
+	m := &p.Measured
+	full := m.Point
+	full.Tokens = max(tokens, m.Batch*m.PerSequence)
+	full.Chunk = full.Tokens
+	return p.Scale * p.seconds(p.Config, full)
 }
 
 func join(a, b string) string {

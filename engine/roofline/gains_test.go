@@ -233,6 +233,65 @@ func TestPrefixCaching(t *testing.T) {
 	}
 }
 
+// trickling is a server whose steps are full with 64 tokens: 6 decoding sequences
+// and the tenth part of a prompt, while 25 requests wait.
+func trickling() Measured {
+	return Measured{
+		Point: Point{Batch: 6, Context: 640}, StepSeconds: stat.Some(6.5e-3), OutputPerS: stat.Some(6 / 6.5e-3), PrefillPerS: stat.Some(58 / 6.5e-3),
+		Waiting: stat.Some(25), KVCapacity: stat.Some(400000), MaxNumSeqs: stat.Some(64), TokenBudget: stat.Some(64),
+		TTFTSeconds: stat.Some(1.8), QueueSeconds: stat.Some(1.7),
+		Workload: Workload{Prompt: 580, Computed: 580, Output: 60}, WorkloadKnown: true,
+	}
+}
+
+func TestTokenBudget(t *testing.T) {
+	c := bf16(h100sxm(), llama8b(), 1)
+	t.Run("weights are read for few tokens", func(t *testing.T) {
+		p := operate(t, c, trickling())
+		// 64 tokens and 128 take the same reading of the weights: twice the rate.
+		g := p.TokenBudget(128)
+		if x := g.Throughput; x.Mid.V < 0.7 || x.Mid.V > 1 || x.High.V > 1 {
+			t.Errorf("throughput of twice the budget = %+v, want nearly and at most twice the rate", x)
+		}
+		// All who wait run with 512: the queue is gone, and a larger budget adds nothing.
+		g = p.TokenBudget(512)
+		if g.Throughput.Mid.V < 1.5 || g.Throughput.High.V > 31.0/6-1 {
+			t.Errorf("throughput = %+v, want a large gain below the batch's growth", g.Throughput)
+		}
+		if g.TTFT.Mid.V > -0.9 {
+			t.Errorf("time to first token = %+v, want the queue gone", g.TTFT)
+		}
+		if more := p.TokenBudget(8192).Throughput.Mid.V; more > g.Throughput.Mid.V*1.05 {
+			t.Errorf("a budget of 8192 gains %+.2f, one of 512 %+.2f: nobody is left to fill it", more, g.Throughput.Mid.V)
+		}
+	})
+	t.Run("seats bound what a larger budget lets run", func(t *testing.T) {
+		m := trickling()
+		m.MaxNumSeqs = stat.Some(8)
+		if x := operate(t, c, m).TokenBudget(512).Throughput; x.Mid.V > 8.0/6-1 {
+			t.Errorf("throughput = %+v, want at most that of 8 seats", x)
+		}
+	})
+	t.Run("compute bound", func(t *testing.T) {
+		m := Measured{
+			Point: Point{Batch: 20, Context: 5000}, StepSeconds: stat.Some(0.21), OutputPerS: stat.Some(20 / 0.21), PrefillPerS: stat.Some(8170 / 0.21),
+			Waiting: stat.Some(24), KVCapacity: stat.Some(400000), MaxNumSeqs: stat.Some(256), TokenBudget: stat.Some(8192),
+			TTFTSeconds: stat.Some(4), QueueSeconds: stat.Some(3.4),
+			Workload: Workload{Prompt: 5000, Computed: 5000, Output: 12}, WorkloadKnown: true,
+		}
+		if x := operate(t, c, m).TokenBudget(16384).Throughput; x.Mid.V > 0.03 {
+			t.Errorf("throughput = %+v, want next to nothing: a step of twice the tokens takes twice as long", x)
+		}
+	})
+	t.Run("nobody waits", func(t *testing.T) {
+		m := trickling()
+		m.Waiting, m.QueueSeconds = stat.Some(0), stat.Some(0)
+		if x := operate(t, c, m).TokenBudget(512).Throughput; x.Mid.V > 0.35 {
+			t.Errorf("throughput = %+v, want only what fewer pieces of a prompt save", x)
+		}
+	})
+}
+
 func TestHardwareGains(t *testing.T) {
 	m := Measured{Point: Point{Batch: 8, Context: 2000}, StepSeconds: stat.Some(11e-3), Waiting: stat.Some(0)}
 	t.Run("over PCIe nothing is promised", func(t *testing.T) {
