@@ -11,9 +11,12 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/probe"
 )
 
-// lagWorthTelling is the send lag from which latencies from the actual send are
-// shown beside those from the intended one.
-const lagWorthTelling = 5 * time.Millisecond
+// Send lag from which latencies from the actual send are shown beside those from
+// the intended one: where it is long, and not small beside what is measured.
+const (
+	lagWorthTelling = 5 * time.Millisecond
+	lagShare        = 20 // of the median time to first token
+)
 
 // printLoad writes what a load came to.
 func printLoad(w io.Writer, s *probe.Summary, l *probe.Load, how string) error {
@@ -99,7 +102,7 @@ func printLatencies(b *bytes.Buffer, s *probe.Summary) {
 	row("TPOT", s.TPOT)
 	row("E2E", s.E2E)
 	row("send lag", s.SendLag)
-	if s.SendLag.P99 >= lagWorthTelling {
+	if s.SendLag.P99 >= max(lagWorthTelling, s.TTFT.P50/lagShare) {
 		fmt.Fprintf(b, "\nRequests went out late: this machine or its connections did not keep the schedule.\nTTFT and E2E are from the intended time; from the actual send they are\n")
 		row("TTFT", s.TTFTSent)
 		row("E2E", s.E2ESent)

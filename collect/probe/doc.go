@@ -1,6 +1,6 @@
 // Package probe is a client of OpenAI-compatible servers that keeps time: it
-// streams completions, notes when each piece of output arrived, and offers load
-// as a closed loop of clients.
+// streams completions, notes when each piece of output arrived, and offers load,
+// open or closed loop, drawn or recorded.
 //
 // It promises that the offered load is a function of its seed, that the
 // measuring costs bounded memory whatever the server sends, and that a server
@@ -8,12 +8,14 @@
 // It talks to the address it was given and to no other, follows no redirect and
 // uses no proxy.
 //
+// What to send and when is decided by an [Offer], which has no clock: [Run] drives
+// one by the wall clock, a simulation by its own.
+//
 // # What the latencies mean
 //
-// All are client truth, measured from the moment just before a request is
-// handed to the connection; where a new connection has to be made, that is in
-// it too. A chunk is one streamed message that carries output. Servers send one
-// token a chunk unless they speculate, batch their messages or fall behind.
+// All are client truth. A chunk is one streamed message that carries output.
+// Servers send one token a chunk unless they speculate, batch their messages or
+// fall behind.
 //
 //   - TTFT, time to first token: from send to the first chunk.
 //   - ITL, inter-token latency: every gap between two neighbouring chunks of a
@@ -21,6 +23,13 @@
 //   - E2E, end to end: from send to the last chunk.
 //   - TPOT, time per output token: (E2E-TTFT)/(n-1) with n output tokens, one
 //     value a request; a request of one token has none.
+//
+// A [Result] counts from the moment just before the request is handed to the
+// connection; where a new connection has to be made, that is in it too. A
+// [Summary] counts TTFT and E2E from the time at which the schedule wanted the
+// request sent. Where a client measures from the actual send and sends late
+// because it was held up, the delays that a person would have seen vanish from its
+// figures (coordinated omission); both and the lag between them are told.
 //
 // Tokens are those of the server's own usage report, or one a chunk where it
 // sends none.

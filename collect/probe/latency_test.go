@@ -52,6 +52,44 @@ func TestRecorderResolution(t *testing.T) {
 	}
 }
 
+// Phases are recorded apart and added up: the sum is what one recorder would
+// have held.
+func TestRecorderMerges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var whole, sum recorder
+	for range 10 {
+		var part recorder
+		for range rng.IntN(100) {
+			d := time.Duration(math.Exp(rng.Float64() * 30))
+			whole.add(d)
+			part.add(d)
+		}
+		sum.merge(&part)
+	}
+	got, want := sum.latency(), whole.latency()
+	got.Mean, want.Mean = got.Mean.Round(time.Microsecond), want.Mean.Round(time.Microsecond) // sums in another order
+	if got != want || sum.quantile(0) != whole.quantile(0) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRecorderMemory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var r recorder
+	for range 1 << 20 {
+		r.add(time.Duration((0.001 + rng.Float64()) * float64(time.Second))) // 1 ms to 1 s
+	}
+	pages := 0
+	for _, page := range r.pages {
+		if page != nil {
+			pages++
+		}
+	}
+	if pages > 11 {
+		t.Errorf("a million latencies of ten doublings hold %d pages", pages)
+	}
+}
+
 func TestBucketsAreInOrderAndBounded(t *testing.T) {
 	previous := -1
 	for d := time.Duration(1); d > 0; d *= 2 {

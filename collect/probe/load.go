@@ -263,17 +263,17 @@ func (l *Load) checkPhases(p *problems) {
 	if l.Arrival == Closed {
 		most, unit = maxClients, "clients"
 	}
-	any := false
+	some := false
 	for i, phase := range l.Phases {
 		last := i == len(l.Phases)-1
 		p.refuse(phase.Duration < 0 || phase.Duration == 0 && !last, "phase %d lasts %v: above 0", i+1, phase.Duration)
 		p.refuse(phase.Duration == 0 && phase.From != phase.To, "phase %d is a ramp without end", i+1)
 		for _, level := range []float64{phase.From, phase.To} {
 			p.refuse(!(level >= 0 && level <= most), "phase %d has %v %s: 0 to %.0f", i+1, level, unit, most)
-			any = any || level > 0
+			some = some || level > 0
 		}
 	}
-	p.refuse(!any, "no phase has a level above 0")
+	p.refuse(!some, "no phase has a level above 0")
 }
 
 func (l *Load) checkLengths(p *problems) {

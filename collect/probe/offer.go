@@ -242,7 +242,7 @@ func (o *Offer) stagger(client, rank, begun int, start time.Duration) time.Durat
 // arrive finds the next arrival of an open loop.
 func (o *Offer) arrive() {
 	var at time.Duration
-	ok := true
+	var ok bool
 	switch {
 	case o.load.Arrival == Replay:
 		if ok = o.arrivals < uint64(len(o.load.Trace.Requests)); ok {

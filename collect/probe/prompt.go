@@ -44,8 +44,8 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// units returns how many words or characters make a length in tokens. A length
-// that is the sum of two has their units together, whatever the rounding.
+// units returns how many words or characters make a length in tokens. Parts of a
+// prompt take the difference of two, so that their rounding does not add up.
 func (l *Load) units(tokens int) int {
 	if l.Style == Characters {
 		return tokens

@@ -3,6 +3,7 @@ package probe
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -115,11 +116,11 @@ func (l *Load) blocks(r *Traced, own *rand.Rand) string {
 // put adds a turn to what was said before and hands all of it to the intent.
 func (t *talk) put(l *Load, i *Intent, system, user string) {
 	if l.Chat {
-		messages := append([]Message{}, t.messages...)
+		i.Messages = slices.Clone(t.messages)
 		if system != "" {
-			messages = append(messages, Message{"system", system})
+			i.Messages = append(i.Messages, Message{"system", system})
 		}
-		i.Messages = append(messages, Message{"user", user})
+		i.Messages = append(i.Messages, Message{"user", user})
 		return
 	}
 	for _, part := range []string{t.text, system, user} {
@@ -134,7 +135,7 @@ func (t *talk) put(l *Load, i *Intent, system, user string) {
 func (t *talk) hear(i *Intent, answer string, tokens int) {
 	t.tokens = i.PromptTokens + tokens
 	if i.Messages != nil {
-		t.messages = append(i.Messages, Message{"assistant", answer})
+		t.messages = append(slices.Clone(i.Messages), Message{"assistant", answer})
 		return
 	}
 	t.text = i.Prompt + answer
