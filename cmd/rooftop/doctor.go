@@ -131,6 +131,9 @@ func (a *attached) pageCheck(s *engine.Sample, p *session.Poll, f *engine.Facts)
 	}
 	c.Found = fmt.Sprintf("%s: vLLM %s, model %s, %d KB in %.1f ms", a.target.Metrics(), or(f.EngineVersion.Value, "of unknown version"),
 		or(s.Page.Model, "unknown"), len(p.Body)>>10, float64(p.Took.Microseconds())/1000)
+	if a.simulated() {
+		c.Found += "; SIMULATED: nothing here is hardware"
+	}
 	if len(s.Page.Notes) > 0 {
 		c.State, c.Found = report.CheckWarn, c.Found+"; "+strings.Join(s.Page.Notes, "; ")
 	}

@@ -86,7 +86,9 @@ func (a *attached) learnSimulatedGPUs(ctx context.Context, o *options) error {
 	page := a.target.Base() + simulatedGPUs
 	source, missing := gpu.Open(ctx, gpu.Options{
 		Clock: a.clock, Remote: "the simulated server", DCGMURL: page,
-		DCGM: func(ctx context.Context) ([]byte, error) { return client.Get(ctx, simulatedGPUs, collect.MetricsAccept, nil) },
+		DCGM: func(ctx context.Context) ([]byte, error) {
+			return client.Get(ctx, simulatedGPUs, collect.MetricsAccept, nil)
+		},
 	})
 	if ctx.Err() != nil {
 		return exit(signalOf(ctx))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -18,6 +19,8 @@ import (
 //
 //	rooftop CODE ARGS...   runs it, expects the exit code; output in stdout and stderr
 //	serve FILE [STATUS]    serves a file as the metrics page; $URL is its address
+//	sim ARGS...            runs rooftop sim to the script's end; $URL is its address
+//	oneline                the file stderr has one line
 func TestScripts(t *testing.T) {
 	recordings, err := filepath.Abs(filepath.Join("..", "..", "testdata", "recordings"))
 	if err != nil {
@@ -38,6 +41,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"rooftop": scriptRooftop,
 			"serve":   scriptServe,
+			"sim":     scriptSim,
+			"oneline": scriptOneLine,
 		},
 	})
 }
@@ -94,4 +99,33 @@ func scriptServe(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 	ts.Defer(s.Close)
 	ts.Setenv("URL", s.URL)
+}
+
+// scriptSim runs a simulated server beside the script, until a signal would end
+// it.
+func scriptSim(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: sim ARGS...")
+	}
+	s := startSim(args...)
+	ts.Defer(func() {
+		if code := s.stop(); code != 128+exitCode(syscall.SIGTERM) {
+			ts.Logf("rooftop sim ended with exit code %d", code)
+		}
+	})
+	url, err := s.ready()
+	ts.Check(os.WriteFile(ts.MkAbs("stderr"), []byte(s.told()), 0o600))
+	ts.Check(err)
+	ts.Setenv("URL", url)
+}
+
+func scriptOneLine(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: oneline")
+	}
+	text, err := os.ReadFile(ts.MkAbs("stderr"))
+	ts.Check(err)
+	if bytes.Count(text, []byte("\n")) != 1 {
+		ts.Fatalf("not one line:\n%s", text)
+	}
 }

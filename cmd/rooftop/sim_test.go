@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// simulation is a `rooftop sim` that runs beside a test.
+type simulation struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	err    error // once done is closed
+
+	mu    sync.Mutex
+	text  bytes.Buffer // of stderr
+	wrote chan struct{}
+}
+
+// startSim starts a simulated server with a command line of its own.
+func startSim(args ...string) *simulation {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s := &simulation{cancel: cancel, done: make(chan struct{}), wrote: make(chan struct{}, 1)}
+	go func() {
+		defer close(s.done)
+		s.err = sim(ctx, &world{stderr: s, stdout: s, env: func(string) (string, bool) { return "", false }}, args)
+	}()
+	return s
+}
+
+// Write implements io.Writer for what the server tells.
+func (s *simulation) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.wrote <- struct{}{}:
+	default:
+	}
+	return s.text.Write(p)
+}
+
+func (s *simulation) told() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// ready waits until the server says where it answers.
+func (s *simulation) ready() (url string, err error) {
+	for {
+		if _, after, ok := strings.Cut(s.told(), "ready on "); ok {
+			return strings.TrimSpace(after), nil
+		}
+		select {
+		case <-s.wrote:
+		case <-s.done:
+			return "", fmt.Errorf("rooftop sim ended: %w", s.err)
+		}
+	}
+}
+
+// stop ends the server as SIGTERM does and returns its exit code.
+func (s *simulation) stop() exitCode {
+	s.cancel(&signalError{signal: syscall.SIGTERM})
+	<-s.done
+	var coded *codedError
+	if errors.As(s.err, &coded) {
+		return coded.code
+	}
+	return exitDone
+}
+
+func TestSimEndsByASignal(t *testing.T) {
+	s := startSim("Qwen/Qwen3-8B", "--max-model-len", "4096", "--port", "0", "--sim-startup-time", "1h")
+	select {
+	case <-s.wrote: // it was described, and starts
+	case <-s.done:
+		t.Fatal(s.err)
+	}
+	if code := s.stop(); code != 128+exitCode(syscall.SIGTERM) {
+		t.Errorf("exit code %d of a server that was starting", code)
+	}
+	s = startSim("Qwen/Qwen3-8B", "--max-model-len", "4096", "--port", "0", "--sim-startup-time", "0")
+	url, err := s.ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := s.stop(); code != 128+exitCode(syscall.SIGTERM) || !strings.Contains(s.told(), "a second signal ends them") {
+		t.Errorf("exit code %d, told:\n%s", code, s.told())
+	}
+	if w, err := http.Get(url + "/health"); err == nil {
+		w.Body.Close()
+		t.Error("a server that was stopped answers")
+	}
+}
+
+func TestSimOnATakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, stderr, code := call(t, nil, "sim", "Qwen/Qwen3-8B", "--port", port)
+	want := fmt.Sprintf("rooftop: address already in use: %s; stop what listens there, or give another --port\n", l.Addr())
+	if code != exitError || stderr != want {
+		t.Errorf("exit code %d, %q; want %d, %q", code, stderr, exitError, want)
+	}
+}
+
+// What is learned of a simulated server is marked, wherever its GPUs stand, and
+// nothing of this machine is taken for its hardware.
+func TestAttachToASimulatedServer(t *testing.T) {
+	s := startSim("Qwen/Qwen3-8B", "--sim-gpu", "H100 SXM", "-tp", "2", "--max-num-seqs", "12", "--max-model-len", "4096", "--port", "0", "--sim-startup-time", "0")
+	defer s.stop()
+	url, err := s.ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{env: func(string) (string, bool) { return "", false }}
+	g := groupFlags(&cobra.Command{})
+	o.registerServer(g)
+	o.registerUnread(g)
+	g.done()
+	o.url = url
+	a, err := attach(t.Context(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	var recorded bytes.Buffer
+	rec := session.NewRecorder(&recorded)
+	d, err := session.Measure(t.Context(), session.Plan{
+		Header: a.header, Pages: a.pages, GPUs: a.gpus, Clock: a.clock, Record: rec, Duration: time.Millisecond,
+	})
+	if err == nil {
+		err = rec.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSimulated(t, "measured", &d)
+	for _, m := range d.Missing {
+		if strings.Contains(m.What, "GPU") || strings.Contains(m.What, "config.json") {
+			t.Errorf("missing %+v", m)
+		}
+	}
+	opened, err := session.OpenRecording(&recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := session.Replay(opened, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSimulated(t, "replayed", &again)
+}
+
+func checkSimulated(t *testing.T, how string, d *engine.Diagnosis) {
+	t.Helper()
+	var page bytes.Buffer
+	if err := report.WriteJSON(&page, d); err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Target struct {
+			Simulated bool   `json:"simulated"`
+			Version   string `json:"engine_version"`
+		} `json:"target"`
+		GPUs []struct {
+			Name string `json:"name"`
+		} `json:"gpus"`
+	}
+	if err := json.Unmarshal(page.Bytes(), &document); err != nil {
+		t.Fatal(err)
+	}
+	f := &d.Facts
+	switch {
+	case !document.Target.Simulated:
+		t.Errorf("%s: the document does not say that the server is simulated", how)
+	case f.GPUName.Value != "NVIDIA H100 80GB HBM3" || f.GPUCount.Value != 2:
+		t.Errorf("%s: %d × %q, want two H100", how, f.GPUCount.Value, f.GPUName.Value)
+	case f.ModelSpec.ID != "Qwen/Qwen3-8B" || f.WeightDType.Value != "bf16" || f.MaxModelLen.Value != 4096:
+		t.Errorf("%s: model %q, weights %q, length %d", how, f.ModelSpec.ID, f.WeightDType.Value, f.MaxModelLen.Value)
+	case f.Device.Value == "cpu":
+		t.Errorf("%s: taken for a CPU", how)
+	}
+	page.Reset()
+	if err := report.WritePlain(&page, d, report.Options{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"simulated server:", "HBM3 (simulated)"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("%s: the report lacks %q:\n%s", how, want, page.String())
+		}
+	}
+}
