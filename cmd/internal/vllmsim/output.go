@@ -241,7 +241,7 @@ func (v *Server) observe(d *delivery) {
 		}
 		if o.First {
 			prompt := o.Life.PromptTokens
-			if d.report.ComputedPrompt >= prompt-o.Life.CachedTokens && generation(v.settings.Release) == core.New {
+			if d.report.ComputedPrompt >= prompt-o.Life.CachedTokens && v.settings.Generation() == core.New {
 				prompt -= o.Life.CachedTokens
 			}
 			d.report.ComputedPrompt -= min(prompt, d.report.ComputedPrompt)

@@ -47,7 +47,7 @@ func newRank(v *Server, index int) *rank {
 	return &rank{
 		server:  v,
 		index:   index,
-		engine:  core.NewEngine(coreConfig(s, v.sizing.NumBlocks, index)),
+		engine:  core.NewEngine(s.Core(v.sizing.NumBlocks, index)),
 		meter:   v.machine.NewMeter(index*max(1, s.TensorParallel), v.sizing),
 		noise:   v.machine.NewNoise(index),
 		hiccups: stream(s.Seed, forHiccups, uint64(index)),

@@ -95,41 +95,6 @@ func Start(s *settings.Settings, device []byte, now time.Duration, start time.Ti
 	return v, nil
 }
 
-// coreConfig is one rank's scheduler as the settings and the pool make it.
-func coreConfig(s *settings.Settings, blocks, rank int) core.Config {
-	c := core.Config{
-		MaxNumSeqs:                s.MaxNumSeqs,
-		MaxNumBatchedTokens:       s.MaxNumBatchedTokens,
-		MaxModelLen:               s.MaxModelLen,
-		BlockSize:                 s.BlockSize,
-		NumBlocks:                 blocks,
-		PrefixCaching:             s.PrefixCaching,
-		ChunkedPrefill:            s.ChunkedPrefill,
-		LongPrefillTokenThreshold: s.LongPrefillTokenThreshold,
-		ReserveFullISL:            s.ReserveFullISL,
-		Watermark:                 s.Watermark,
-		AsyncScheduling:           s.AsyncScheduling,
-		Generation:                generation(s.Release),
-		Seed:                      s.Seed + uint64(rank)<<32,
-	}
-	if s.PriorityPolicy {
-		c.Policy = core.Priority
-	}
-	if s.LoRA {
-		c.MaxLoras = max(1, s.MaxLoras)
-	}
-	return c
-}
-
-// generation tells which scheduler a release has. Pages of 0.15 and 0.19.1 still
-// count the lookups of a blocked request again with every step.
-func generation(release string) core.Generation {
-	if minor(release) < 20 {
-		return core.Old
-	}
-	return core.New
-}
-
 // minor returns the minor release of "0.32" or "0.32.0".
 func minor(release string) int {
 	_, rest, _ := strings.Cut(release, ".")

@@ -97,7 +97,7 @@ func (s *Settings) Core(numBlocks, rank int) core.Config {
 		LongPrefillTokenThreshold: s.LongPrefillTokenThreshold,
 		ReserveFullISL:            s.ReserveFullISL, Watermark: s.Watermark,
 		AsyncScheduling: s.AsyncScheduling,
-		Generation:      core.New,
+		Generation:      s.Generation(),
 		Seed:            s.Seed + uint64(rank)<<32,
 	}
 	if s.PriorityPolicy {
@@ -106,10 +106,16 @@ func (s *Settings) Core(numBlocks, rank int) core.Config {
 	if s.LoRA {
 		c.MaxLoras = s.MaxLoras
 	}
-	// Whole-sequence admission came with 0.19, the rest of the newer scheduler
-	// around it (simulator.md facts 9, 21, 29).
-	if s.Release == "0.10" || s.Release == "0.11" {
-		c.Generation = core.Old
-	}
 	return c
+}
+
+// Generation returns the scheduler that the release has. Whole-sequence admission
+// came with 0.19, the rest of the newer scheduler around it (simulator.md facts 9,
+// 21, 29); pages of 0.15 and 0.19.1 still count the lookups of a blocked request
+// again with every step.
+func (s *Settings) Generation() core.Generation {
+	if s.Release == "0.10" || s.Release == "0.11" {
+		return core.Old
+	}
+	return core.New
 }
