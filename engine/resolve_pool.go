@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -16,7 +17,7 @@ func (r *resolver) pool() {
 		f.BlockSize = Know(n, FromMetrics, "") // what the engine resolved, whatever was asked for
 	}
 	if n, ok := asInt(r.cache.NumGPUBlocks); ok && n > 0 {
-		f.NumGPUBlocks = Know(n, FromMetrics, "")
+		f.NumGPUBlocks = r.rankBlocks(n)
 	} else {
 		f.NumGPUBlocks = Fact[int]{Note: "the page has no num_gpu_blocks label"}
 	}
@@ -39,6 +40,27 @@ func (r *resolver) pool() {
 	default:
 		f.KVCapacityTokens = r.estimatedPool()
 	}
+}
+
+// rankBlocks turns the page's num_gpu_blocks into one rank's. vLLM's front end
+// adds up the blocks of all its engines and shows the sum with each of them
+// (v1/engine/core_client.py, 0.10 to 0.32), while kv_cache_size_tokens is one
+// engine's; a recorded page of two ranks says 2048 blocks of 128 and 131,072
+// tokens.
+func (r *resolver) rankBlocks(n int) Fact[int] {
+	ranks := r.in.Page.Ranks
+	frontEnd := func(name string) string { return name[:strings.LastIndex(name, "/")+1] } // Ray's replica
+	sharing := 0
+	for i := range ranks {
+		if frontEnd(ranks[i].Name) == frontEnd(ranks[0].Name) && ranks[i].Cache.NumGPUBlocks == r.cache.NumGPUBlocks {
+			sharing++
+		}
+	}
+	tokens, told := asFloat(r.cache.KVCacheSizeTokens)
+	if sharing < 2 || told && tokens == float64(n*r.f.BlockSize.Value) {
+		return Know(n, FromMetrics, "")
+	}
+	return Know(max(1, n/sharing), FromMetrics, fmt.Sprintf("num_gpu_blocks %d is the sum of %d ranks", n, sharing))
 }
 
 func (r *resolver) estimatedPool() Fact[float64] {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +152,38 @@ func TestAValueThatIsNotUnderstoodIsNoReasonForADefault(t *testing.T) {
 	})
 	if f.MaxNumBatchedTokens.Known || !strings.Contains(f.MaxNumBatchedTokens.Note, "many") {
 		t.Errorf("%+v: want unknown, with the value named", f.MaxNumBatchedTokens)
+	}
+}
+
+func TestBlocksOfOneRank(t *testing.T) {
+	summed := CacheConfig{BlockSize: "128", NumGPUBlocks: "2048"}
+	told := CacheConfig{BlockSize: "128", NumGPUBlocks: "2048", KVCacheSizeTokens: "131072"}
+	own := CacheConfig{BlockSize: "128", NumGPUBlocks: "1024", KVCacheSizeTokens: "131072"}
+	for _, c := range []struct {
+		name   string
+		ranks  map[string]CacheConfig
+		blocks int
+		tokens float64
+	}{
+		{"one rank", map[string]CacheConfig{"0": own}, 1024, 131072},
+		{"two ranks share a front end, which shows their sum", map[string]CacheConfig{"0": summed, "1": summed}, 1024, 131072},
+		{"0.23 and newer tell one rank's tokens beside it", map[string]CacheConfig{"0": told, "1": told}, 1024, 131072},
+		{"a sum of unequal pools", map[string]CacheConfig{"0": {BlockSize: "16", NumGPUBlocks: "201"}, "1": {BlockSize: "16", NumGPUBlocks: "201"}}, 100, 1600},
+		{"tokens that match say that the blocks are one rank's", map[string]CacheConfig{"0": own, "1": own}, 1024, 131072},
+		{"replicas of Ray have front ends of their own", map[string]CacheConfig{"app#a/0": summed, "app#b/0": summed}, 2048, 262144},
+		{"blocks that differ are each rank's own", map[string]CacheConfig{"0": {BlockSize: "16", NumGPUBlocks: "100"}, "1": {BlockSize: "16", NumGPUBlocks: "90"}}, 100, 1600},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pageWith(CacheConfig{})
+			p.Ranks = nil
+			for _, name := range slices.Sorted(maps.Keys(c.ranks)) {
+				p.Ranks = append(p.Ranks, Rank{Name: name, Cache: c.ranks[name]})
+			}
+			f := Resolve(Inputs{Page: p})
+			if f.NumGPUBlocks.Value != c.blocks || f.KVCapacityTokens.Value != c.tokens {
+				t.Errorf("%d blocks and %.0f tokens (%q), want %d and %.0f", f.NumGPUBlocks.Value, f.KVCapacityTokens.Value, f.NumGPUBlocks.Note, c.blocks, c.tokens)
+			}
+		})
 	}
 }
 
