@@ -42,6 +42,7 @@ func TestHelpIsGroupedAndFits(t *testing.T) {
 		},
 		"doctor":  {"EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url", "WHAT CANNOT BE READ", "OUTPUT", "--json"},
 		"replay":  {"USAGE", "EXAMPLES", "THE REPORT", "--ceiling", "OUTPUT"},
+		"sim":     {"MODEL", "FLAGS OF VLLM", "--max-num-seqs", "FLAGS OF THE SIMULATION", "--sim-gpu", "EXIT CODES", "USAGE", "EXAMPLES"},
 		"ceiling": {"USAGE", "EXAMPLES", "HARDWARE AND MODEL", "--gpu", "LOAD", "--batch", "OUTPUT"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,25 +23,26 @@ func newSim(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim [MODEL] [FLAG...]",
 		Short: "A simulated vLLM server, started with vLLM's own flags",
-		Long: `Starts a server that answers like one vLLM server: its scheduler, KV cache, prefix
-cache, metrics and errors are imitated step by step, and the time of a step comes
-from a model of the hardware. No model is loaded, no GPU computes, and the words
-it generates mean nothing. Use it to try rooftop, dashboards and clients without
-hardware; what it measures shows how settings act, not what hardware does.
+		Long: `Starts a server that answers like one vLLM server: its scheduler, KV cache,
+prefix cache, metrics and errors are imitated step by step, and the time of a
+step comes from a model of the hardware. No model is loaded, no GPU computes,
+and the words it generates mean nothing. Use it to try rooftop, dashboards and
+clients without hardware; what it measures shows how settings act, not what
+hardware does.
 
-It is SIMULATED and says so: on stderr, in /version, in the family sim_info of its
-metrics page and in the header x-simulated of every answer. rooftop's reports mark
-it. Like a real server it is found by 'rooftop diagnose' without a flag, and its
-launch command is read from its process.
+It is SIMULATED and says so: on stderr, in /version, in the family sim_info of
+its metrics page and in the header x-simulated of every answer. rooftop's
+reports mark it. Like a real server it is found by 'rooftop diagnose' without a
+flag, and its launch command is read from its process.
 
 MODEL
   A name that 'rooftop catalog models' lists, or a directory with a config.json.
 
 FLAGS OF VLLM
-  Each acts through what it changes in vLLM, with vLLM's defaults for the release
-  and the hardware. Others are accepted, have no effect, and are listed at start;
-  what cannot be imitated (speculative decoding, multi-modal input, several nodes)
-  is refused.
+  Each acts through what it changes in vLLM, with vLLM's defaults for the
+  release and the hardware. Others are accepted, have no effect, and are listed
+  at start; what cannot be imitated (speculative decoding, multi-modal input,
+  several nodes) is refused.
   the server   --host, --port, --served-model-name, --api-key, --config,
                --api-server-count, --stream-interval, --disable-log-stats,
                --enable-prompt-tokens-details, --enable-force-include-usage,
@@ -58,22 +59,24 @@ FLAGS OF VLLM
                --[no-]async-scheduling, --performance-mode
 
 FLAGS OF THE SIMULATION
-  --sim-gpu NAME           the GPU to simulate: "H100 SXM", A100, B200, …
-                           (default L4; 'rooftop catalog gpus' lists them)
-  --sim-dialect RELEASE    the release of vLLM to imitate on the metrics page and
-                           in the scheduler: 0.10, 0.11, 0.20, 0.32 (default)
+  --sim-gpu NAME           the GPU to simulate: "H100 SXM", L40S, B200, …
+                           (default L4; 'rooftop catalog list' has them)
+  --sim-dialect RELEASE    the release of vLLM to imitate on the metrics page
+                           and in the scheduler: 0.10, 0.11, 0.20, 0.32
+                           (default)
   --sim-startup-time TIME  from start to health (default: what weights, disk and
                            graph capture take)
-  --sim-scale N            simulated seconds per second (default 1); rates that are
-                           read by the wall clock are N times too high then
+  --sim-scale N            simulated seconds per second (default 1); rates by
+                           the wall clock are N times too high then
   --sim-seed N             seed of noise and of output lengths
   --sim-perf-file FILE     a description of the device, in place of --sim-gpu
-  --sim-fault FAULT,…      what goes wrong, KIND@AT[+FOR][xFACTOR][#RANK], AT after
-                           health: stall@60s+10s, slow@1m+30sx1.4, die@90s#1,
-                           reset@2m, network@10sx200ms, skew@10s, hiccup@0sx300ms
+  --sim-fault FAULT,…      what goes wrong, KIND@AT[+FOR][xFACTOR][#RANK], AT
+                           after health: stall@60s+10s, slow@1m+30sx1.4,
+                           die@90s#1, reset@2m, network@10sx200ms, skew@10s,
+                           hiccup@0sx300ms
   --sim-scenario NAME      the server of a scenario ('rooftop demo --list');
                            further flags are put behind its own
-  --sim-clock wall         the only clock here; 'rooftop sim bench' has the other
+  --sim-clock wall         the only clock here; 'rooftop sim bench' has another
 
 WHILE IT RUNS
   /v1/completions, /v1/chat/completions, /v1/models, /tokenize, /detokenize,
@@ -87,21 +90,21 @@ WHILE IT RUNS
   unless --host says otherwise.
 
 STOPPING
-  The first SIGINT or SIGTERM lets requests end and takes no new ones; the second
-  ends it at once.
+  The first SIGINT or SIGTERM lets requests end and takes no new ones; the
+  second ends it at once.
 
 EXIT CODES
   1      the server refuses to start, in vLLM's words
   2      the command line is off
   128+n  ended by signal n`,
-		Example: `  rooftop sim Qwen/Qwen3-8B --sim-gpu A100 --max-num-seqs 16
+		Example: `  rooftop sim Qwen/Qwen3-8B --sim-gpu "H100 SXM" --max-num-seqs 16
   rooftop sim meta-llama/Llama-3.1-70B-Instruct --sim-gpu "H100 SXM" -tp 4
   rooftop sim --sim-scenario seat-capped/8b-a100 --port 8001
   curl -d '{"fault": "slow@0s+1mx1.5"}' -H 'Content-Type: application/json' \
     localhost:8000/sim/fault`,
 		// The flags are vLLM's, and read as vLLM reads them.
-		DisableFlagParsing: true,
-		Args:               cobra.ArbitraryArgs,
+		DisableFlagParsing: true, DisableFlagsInUseLine: true,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 				return c.Help()
