@@ -79,7 +79,7 @@ func TestLoadDocumentFollowsItsSchema(t *testing.T) {
 	}{
 		{"closed loop", []string{"--clients", "3", "--requests", "12", "--output-tokens", "4", "--stagger", "1ms"}, 12},
 		{"open loop with objectives", []string{"--rate", "1000", "--requests", "20", "--output-tokens", "2-4", "--slo", "ttft=10s,itl=5s", "--cancel", "0.5"}, 20},
-		{"steps", []string{"--arrival", "constant", "--steps", "500:20ms,1000:10ms", "--output-tokens", "1"}, 20},
+		{"steps", []string{"--arrival", "constant", "--steps", "500:20ms,1000:1h", "--requests", "25", "--output-tokens", "1"}, 25},
 		{"chat sessions", []string{"--clients", "2", "--requests", "6", "--turns", "3", "--chat", "--output-tokens", "3", "--stagger", "1ms"}, 6},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
