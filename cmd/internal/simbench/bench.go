@@ -13,7 +13,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Row is what a bench says of one scenario.
@@ -24,7 +23,7 @@ type Row struct {
 	Answer Answer
 	Remedy Trial // the change that must help
 	Wrong  Trial // the change that must not
-	Own    Trial // what the diagnosis recommends, where that is a flag
+	Own    Trial // what the diagnosis recommends, where it can be tried
 	// Err is why the scenario could not be run; nothing else is set then.
 	Err           error
 	Virtual, Wall time.Duration // of all its runs
@@ -43,12 +42,13 @@ func (a *Answer) Right() bool { return len(a.Faults) == 0 }
 // Trial is a changed run beside the unchanged one.
 type Trial struct {
 	Made    bool // a change was tried
+	Load    bool // it is one of the load
 	Change  string
 	Outcome *Outcome
-	// Throughput and TTFT are the changes of tokens_per_s and ttft_p99_s, as
-	// ratios minus one; NaN where either side has none.
-	Throughput, TTFT float64
-	Checks           []Check
+	// Throughput, TTFT and ITL are the changes of tokens_per_s, ttft_p99_s and
+	// itl_mean_s, as ratios minus one; NaN where either side has none.
+	Throughput, TTFT, ITL float64
+	Checks                []Check
 }
 
 // Check is one expectation with its figures.
@@ -64,10 +64,12 @@ func (t *Trial) Held() bool {
 }
 
 // Limits of what counts as a change that helps: more tokens without a longer
-// wait, or a shorter wait without fewer tokens.
+// wait, or a shorter wait, or faster tokens, without fewer of them. More clients
+// at once wait longer each: their remedy is held to the tokens alone.
 const (
 	helpTokens = 0.03
 	helpTTFT   = 0.10
+	helpITL    = 0.10
 )
 
 // Helps says that clients are better off.
@@ -75,7 +77,14 @@ func (t *Trial) Helps() bool {
 	if t.Outcome == nil || t.Outcome.Refused != nil {
 		return false
 	}
-	return t.Throughput >= helpTokens && !(t.TTFT > helpTTFT) || t.TTFT <= -helpTTFT && t.Throughput > -helpTokens
+	waits := t.TTFT > helpTTFT && !t.Load
+	switch {
+	case t.Throughput >= helpTokens:
+		return !waits
+	case !(t.Throughput > -helpTokens):
+		return false
+	}
+	return t.TTFT <= -helpTTFT || t.ITL <= -helpITL && !waits
 }
 
 // Missed says that the answer is wrong, or what rooftop recommends does not help.
@@ -162,6 +171,7 @@ func (r *Row) run(ctx context.Context, o Options) error {
 			return err
 		}
 		r.Own = try(r.Base, out, describe(change), nil)
+		r.Own.Load = len(change.Load) > 0
 	}
 	return nil
 }
@@ -177,37 +187,13 @@ func (r *Row) once(ctx context.Context, change *scenarios.Change, o Options) (*O
 	return out, err
 }
 
-// recommended is the diagnosis's recommendation as a change, where it is a flag.
-func recommended(sc *scenarios.Scenario, d *engine.Diagnosis) (*scenarios.Change, bool) {
-	rec := d.Recommendation
-	if rec == nil || rec.Kind != engine.KindFlag || rec.Launch == "" {
-		return nil, false
-	}
-	before, err1 := launch.Parse(strings.Fields(sc.Server), nil, nil)
-	after, err2 := launch.ParseCommand(rec.Launch, nil, nil)
-	if err1 != nil || err2 != nil {
-		return nil, false
-	}
-	c := &scenarios.Change{}
-	for _, d := range launch.Diff(before, after) {
-		name := strings.ReplaceAll(d.Name, "_", "-")
-		switch {
-		case d.Variable:
-		case d.To != "":
-			c.Set = append(c.Set, scenarios.Flag{Name: name, Value: d.To})
-		default:
-			c.Drop = append(c.Drop, name)
-		}
-	}
-	return c, !c.Empty()
-}
-
 // try compares a changed run with the unchanged one.
 func try(base, changed *Outcome, what string, expect []scenarios.Expect) Trial {
-	t := Trial{Made: true, Change: what, Outcome: changed, Throughput: math.NaN(), TTFT: math.NaN()}
+	t := Trial{Made: true, Change: what, Outcome: changed, Throughput: math.NaN(), TTFT: math.NaN(), ITL: math.NaN()}
 	if changed.Refused == nil {
 		t.Throughput = ratio(base, changed, "tokens_per_s") - 1
 		t.TTFT = ratio(base, changed, "ttft_p99_s") - 1
+		t.ITL = ratio(base, changed, "itl_mean_s") - 1
 	}
 	for _, e := range expect {
 		before, after := metric(base, e.Metric), metric(changed, e.Metric)
@@ -236,7 +222,7 @@ func describe(c *scenarios.Change) string {
 		parts = append(parts, "no "+name)
 	}
 	if len(c.Load) > 0 {
-		parts = append(parts, "other load")
+		parts = append(parts, load(c.Load))
 	}
 	if c.Mend {
 		parts = append(parts, "mended")

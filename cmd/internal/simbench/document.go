@@ -13,10 +13,20 @@ const BenchSchema = "rooftop.bench/v1"
 
 // document is a bench as JSON. Absent figures are null.
 type document struct {
-	Schema    string        `json:"schema"`
-	Simulated bool          `json:"simulated"`
-	Summary   string        `json:"summary"`
-	Rows      []documentRow `json:"scenarios"`
+	Schema    string           `json:"schema"`
+	Simulated bool             `json:"simulated"`
+	Summary   string           `json:"summary"`
+	Rows      []documentRow    `json:"scenarios"`
+	Census    []documentCensus `json:"recommended"`
+}
+
+type documentCensus struct {
+	Advice  string `json:"advice"`
+	Count   int    `json:"count"`
+	Tried   int    `json:"tried"`
+	Helped  int    `json:"helped"`
+	Harmed  int    `json:"harmed"`
+	Refused int    `json:"refused"`
 }
 
 type documentRow struct {
@@ -82,6 +92,10 @@ func Document(rows []Row) json.Marshaler {
 	d := document{Schema: BenchSchema, Simulated: true, Summary: Summary(rows), Rows: []documentRow{}}
 	for i := range rows {
 		d.Rows = append(d.Rows, rows[i].document())
+	}
+	d.Census = []documentCensus{}
+	for _, c := range TakeCensus(rows) {
+		d.Census = append(d.Census, documentCensus(c))
 	}
 	return marshaler{d}
 }
