@@ -18,11 +18,20 @@ import (
 
 func main() {
 	os.Exit(int(run(world{
-		args:   os.Args[1:],
-		env:    os.LookupEnv,
-		stdout: os.Stdout,
-		stderr: os.Stderr,
+		args:    os.Args[1:],
+		env:     os.LookupEnv,
+		stdout:  os.Stdout,
+		stderr:  os.Stderr,
+		replace: replaceProcess,
 	})))
+}
+
+// replaceProcess runs rooftop with other arguments in this process. It returns
+// where the system cannot.
+func replaceProcess(args []string) {
+	if program, err := os.Executable(); err == nil {
+		_ = syscall.Exec(program, append([]string{os.Args[0]}, args...), os.Environ())
+	}
 }
 
 // world is everything outside that a command touches, so that tests can replace
@@ -32,6 +41,9 @@ type world struct {
 	env    func(string) (string, bool)
 	stdout io.Writer
 	stderr io.Writer
+	// replace runs rooftop with other arguments in place of this process; nil
+	// leaves it as it is.
+	replace func(args []string)
 }
 
 // terminal says whether a writer is a terminal, and how wide.

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/serve"
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
 )
@@ -36,7 +33,7 @@ reports mark it. Like a real server it is found by 'rooftop diagnose' without a
 flag, and its launch command is read from its process.
 
 MODEL
-  A name that 'rooftop catalog models' lists, or a directory with a config.json.
+  A name that 'rooftop catalog list' has, or a directory with a config.json.
 
 FLAGS OF VLLM
   Each acts through what it changes in vLLM, with vLLM's defaults for the
@@ -109,7 +106,15 @@ EXIT CODES
 			if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 				return c.Help()
 			}
-			return sim(c.Context(), w, args)
+			words, named, err := withScenario(args)
+			if err != nil {
+				return err
+			}
+			if named && w.replace != nil {
+				// So that the process shows the flags that it runs with.
+				w.replace(append([]string{c.Name()}, words...))
+			}
+			return sim(c.Context(), w, words)
 		},
 	}
 	groupFlags(c) // for its usage: the flags themselves are not cobra's
@@ -137,7 +142,9 @@ func sim(ctx context.Context, w *world, args []string) error {
 		return fail(exitError, err)
 	}
 	fmt.Fprintf(w.stderr, "ready on %s\n", host.URL())
-	<-ctx.Done()
+	if err := host.Wait(ctx); err != nil {
+		return fail(exitError, err)
+	}
 	fmt.Fprintln(w.stderr, "stopping: requests under way may end; a second signal ends them")
 	host.Close(context.WithoutCancel(ctx), true)
 	return exit(signalOf(ctx))
@@ -145,48 +152,14 @@ func sim(ctx context.Context, w *world, args []string) error {
 
 // simSettings reads the command line of a simulated server.
 func simSettings(w *world, args []string) (*settings.Settings, error) {
-	args, faults, err := withScenario(args)
-	if err != nil {
-		return nil, err
-	}
 	s, err := settings.Parse(args, func(path string) ([]byte, error) { return readFile(path, maxSimFile) })
 	if err != nil {
 		return nil, usage("sim: %w; see 'rooftop sim --help'", err)
 	}
-	s.Faults = append(faults, s.Faults...)
 	if key, ok := w.env("VLLM_API_KEY"); ok && s.APIKey == "" {
 		s.APIKey = key
 	}
 	return s, nil
-}
-
-// withScenario puts the flags of a scenario's server in front of a command
-// line's own, which win.
-func withScenario(args []string) ([]string, []settings.Fault, error) {
-	const flag = "--sim-scenario"
-	name := ""
-	for i, word := range args {
-		head, value, inline := strings.Cut(word, "=")
-		switch {
-		case strings.ReplaceAll(head, "_", "-") != flag:
-		case inline:
-			name = value
-		case i+1 < len(args):
-			name = args[i+1]
-		}
-	}
-	if name == "" {
-		return args, nil, nil
-	}
-	found, err := scenarios.Select(name)
-	if err != nil {
-		return nil, nil, usage("sim: %s: %w", flag, err)
-	}
-	words := strings.Fields(found[0].Server)
-	if len(words) < 2 || words[0] != "vllm" || words[1] != "serve" {
-		return nil, nil, fail(exitError, errors.New("sim: the scenario's launch command does not begin with vllm serve"))
-	}
-	return slices.Concat(words[2:], []string{"--sim-gpu", found[0].GPU}, args), found[0].Faults, nil
 }
 
 // describe says what is simulated, before the server is up.

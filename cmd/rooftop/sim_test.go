@@ -8,16 +8,21 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -38,7 +43,12 @@ func startSim(args ...string) *simulation {
 	s := &simulation{cancel: cancel, done: make(chan struct{}), wrote: make(chan struct{}, 1)}
 	go func() {
 		defer close(s.done)
-		s.err = sim(ctx, &world{stderr: s, stdout: s, env: func(string) (string, bool) { return "", false }}, args)
+		words, _, err := withScenario(args)
+		if err != nil {
+			s.err = err
+			return
+		}
+		s.err = sim(ctx, &world{stderr: s, stdout: s, env: func(string) (string, bool) { return "", false }}, words)
 	}()
 	return s
 }
@@ -106,6 +116,40 @@ func TestSimEndsByASignal(t *testing.T) {
 	if w, err := http.Get(url + "/health"); err == nil {
 		w.Body.Close()
 		t.Error("a server that was stopped answers")
+	}
+}
+
+// A scenario stands for a command line, which is what the process then shows.
+func TestSimOfAScenario(t *testing.T) {
+	list, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := 0
+	for _, sc := range list {
+		args, named, err := withScenario([]string{"--port", "0", "--sim_scenario=" + sc.Name, "--sim-seed", "3"})
+		if err != nil || !named {
+			t.Errorf("%s: %v", sc.Name, err)
+			continue
+		}
+		s, err := settings.Parse(args, nil)
+		if err != nil {
+			t.Errorf("%s: %v: %v", sc.Name, args, err)
+			continue
+		}
+		if s.Seed != 3 || s.Port != 0 || s.StartupTime != sc.Startup && sc.Startup >= 0 {
+			t.Errorf("%s: %v is read as seed %d, port %d, start-up %v", sc.Name, args, s.Seed, s.Port, s.StartupTime)
+		}
+		faults += len(s.Faults)
+		if diff := cmp.Diff(sc.Faults, s.Faults, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: faults (-want +got):\n%s", sc.Name, diff)
+		}
+		if slices.Contains(args, scenarioFlag) {
+			t.Errorf("%s: %v still names the scenario", sc.Name, args)
+		}
+	}
+	if faults == 0 {
+		t.Error("no scenario has a fault: nothing was compared")
 	}
 }
 

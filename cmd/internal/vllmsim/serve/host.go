@@ -117,8 +117,22 @@ func (h *Host) Ready(ctx context.Context) error {
 		return nil
 	case <-f.failed:
 		return f.err
+	case <-f.gone:
+		return f.why()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Wait waits until ctx ends, which is no error, or the present life ends by
+// itself.
+func (h *Host) Wait(ctx context.Context) error {
+	f := h.current()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-f.gone:
+		return f.why()
 	}
 }
 

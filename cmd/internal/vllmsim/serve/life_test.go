@@ -186,6 +186,25 @@ func TestDrain(t *testing.T) {
 	h.Close(t.Context(), true) // once more does nothing
 }
 
+// A fault of the machine breaks connections and is told, and the program lives.
+func TestAMachineThatBreaks(t *testing.T) {
+	m := &breaks{newFake()}
+	h := host(t, m, fakeSettings())
+	if _, err := http.Post(h.URL()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x"}`)); err == nil {
+		t.Error("a server that broke answered")
+	}
+	if err := h.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "internal error: out of pieces") {
+		t.Errorf("Wait returned %v", err)
+	}
+	h.Close(t.Context(), false)
+}
+
+type breaks struct{ *fakeMachine }
+
+func (m *breaks) Submit(time.Duration, vllmsim.Call, vllmsim.Sink) (core.ID, error) {
+	panic("out of pieces")
+}
+
 // Steps shorter than the quantum share a wake-up, and idle time costs none.
 func TestShortStepsShareWakeUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim"
@@ -42,6 +43,7 @@ type loop struct {
 	commands chan func(now time.Duration)
 	quit     chan struct{} // closed by end
 	gone     chan struct{} // closed when run has returned
+	broken   error         // why it returned by itself; valid once gone is closed
 
 	// Of the owning goroutine alone.
 	dirty []*stream // have chunks that their handlers were not told of
@@ -58,6 +60,12 @@ func newLoop(m machine, c *clock) *loop {
 // run lets time pass until end is called.
 func (l *loop) run() {
 	defer close(l.gone)
+	// A fault of the machine ends this server, not the program around it.
+	defer func() {
+		if p := recover(); p != nil {
+			l.broken = fmt.Errorf("simulated server: internal error: %v", p)
+		}
+	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -147,4 +155,12 @@ func (l *loop) post(ctx context.Context, f func(now time.Duration)) error {
 func (l *loop) end() {
 	close(l.quit)
 	<-l.gone
+}
+
+// why says why the loop has ended. It is called once gone is closed.
+func (l *loop) why() error {
+	if l.broken != nil {
+		return l.broken
+	}
+	return errEnded
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -99,7 +100,8 @@ func (f *life) count(w http.ResponseWriter, r *http.Request, name string, handle
 	seen := &answered{ResponseWriter: w, status: http.StatusOK}
 	handle(seen, r)
 	took := time.Since(began)
-	_ = f.post(r.Context(), func(time.Duration) {
+	// Counted even where the client went away meanwhile.
+	_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) {
 		f.m.HTTP(r.Method, name, seen.status, took, int(max(0, r.ContentLength)), seen.bytes)
 	})
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
+)
+
+// scenarioFlag names a scenario whose server is started.
+const scenarioFlag = "--sim-scenario"
+
+// withScenario replaces the flag by what it stands for: the scenario's server,
+// GPU and faults, in front of the command line's own flags, which win. named is
+// false where the flag was not given.
+func withScenario(args []string) (expanded []string, named bool, err error) {
+	name, rest := cutFlag(args, scenarioFlag)
+	if name == "" {
+		return args, false, nil
+	}
+	found, err := scenarios.Select(name)
+	if err != nil {
+		return nil, false, usage("sim: %s: %w", scenarioFlag, err)
+	}
+	s := &found[0]
+	words := strings.Fields(s.Server)
+	if len(words) < 2 || words[0] != "vllm" || words[1] != "serve" {
+		return nil, false, fail(exitError, errors.New("sim: the scenario's launch command does not begin with vllm serve"))
+	}
+	words = append(slices.Clone(words[2:]), "--sim-gpu", s.GPU)
+	if s.Startup >= 0 {
+		words = append(words, "--sim-startup-time", s.Startup.String())
+	}
+	for _, f := range s.Faults {
+		words = append(words, "--sim-fault", faultText(f))
+	}
+	return append(words, rest...), true, nil
+}
+
+// cutFlag takes a flag and its value out of a command line; value is "" where it
+// is not there.
+func cutFlag(args []string, flag string) (value string, rest []string) {
+	for i := 0; i < len(args); i++ {
+		head, inline, ok := strings.Cut(args[i], "=")
+		switch {
+		case strings.ReplaceAll(head, "_", "-") != flag:
+			rest = append(rest, args[i])
+		case ok:
+			value = inline
+		case i+1 < len(args):
+			i++
+			value = args[i]
+		}
+	}
+	return value, rest
+}
+
+// faultText spells a fault as --sim-fault takes it.
+func faultText(f settings.Fault) string {
+	text := f.Kind + "@" + f.At.String()
+	if f.For > 0 {
+		text += "+" + f.For.String()
+	}
+	switch {
+	case f.Kind == "slow":
+		text += "x" + strconv.FormatFloat(f.Factor, 'g', -1, 64)
+	case f.Delay > 0:
+		text += "x" + f.Delay.String()
+	}
+	if f.Rank >= 0 {
+		text += fmt.Sprintf("#%d", f.Rank)
+	}
+	return text
+}
