@@ -80,6 +80,43 @@ type Rank struct {
 	Cache      CacheConfig
 }
 
+// Untouched says that nothing ever ran on the rank. With several API servers
+// vLLM's page leaves out a gauge that no process has set yet (prometheus_client,
+// multiprocess mode), while counters stand at 0 from the start: without a gauge
+// and without a token the rank's gauges are known to be 0, not unknown. Another
+// rank's gauges are the proof that the page has them at all.
+func (r *Rank) Untouched(others []Rank) bool {
+	for _, g := range [...]Gauge{GaugeRunning, GaugeWaiting, GaugeKVUsage} {
+		if r.Gauges[g].OK {
+			return false
+		}
+	}
+	if !r.Generation.OK || r.Generation.V > 0 || r.Prompt.Or(0) > 0 || r.Steps.Or(0) > 0 {
+		return false
+	}
+	for i := range others {
+		if others[i].Gauges[GaugeRunning].OK {
+			return true
+		}
+	}
+	return false
+}
+
+// kvUsage is the mean KV usage over ranks, 0..1, with those that nothing ever
+// ran on at 0.
+func (p *Page) kvUsage() stat.Opt {
+	usage, untouched := p.Gauges[GaugeKVUsage], 0
+	if len(p.Ranks) < 2 || !usage.OK {
+		return usage
+	}
+	for i := range p.Ranks {
+		if p.Ranks[i].Untouched(p.Ranks) {
+			untouched++
+		}
+	}
+	return usage.Times(float64(len(p.Ranks)-untouched) / float64(len(p.Ranks)))
+}
+
 // CacheConfig holds the labels of vllm:cache_config_info that rooftop uses.
 // Strings are kept as the page has them; "" is absent.
 type CacheConfig struct {

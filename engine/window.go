@@ -15,6 +15,9 @@ type RankWindow struct {
 	MaxNumSeqs stat.Opt // the seats gauge where the page has one
 	Generation stat.Opt // output tokens gained
 	StepsPerS  stat.Opt // engine steps with output per second
+	// Untouched says that nothing ran on the rank since the server started: its
+	// gauges are not on the page and known to be 0.
+	Untouched bool
 }
 
 // GPUWindow is what a window says of one device.

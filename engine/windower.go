@@ -177,7 +177,7 @@ func (w *Windower) addPage(s *Sample) {
 	w.sums[meanWaiting].add(waiting)
 	w.sums[meanDeferred].add(p.Gauges[GaugeWaitingDeferred])
 	w.sums[meanSwapped].add(p.Gauges[GaugeSwapped])
-	w.sums[meanKV].add(p.Gauges[GaugeKVUsage])
+	w.sums[meanKV].add(p.kvUsage())
 	w.sums[meanCPUKV].add(p.Gauges[GaugeCPUKVUsage])
 	win.RunningPeak = win.RunningPeak.Max(running)
 	win.WaitingPeak = win.WaitingPeak.Max(waiting)
@@ -237,6 +237,12 @@ func (w *Windower) addRanks(p *Page) {
 		r.waiting.add(p.Ranks[i].Gauges[GaugeWaiting])
 		out := &w.win.Ranks[i]
 		out.KVPeak = out.KVPeak.Max(p.Ranks[i].Gauges[GaugeKVUsage])
+		if out.Untouched = p.Ranks[i].Untouched(p.Ranks); out.Untouched {
+			zero := stat.Some(0)
+			r.running.add(zero)
+			r.waiting.add(zero)
+			out.KVPeak = out.KVPeak.Max(zero)
+		}
 	}
 }
 
@@ -289,7 +295,7 @@ func (w *Windower) close() *Window {
 	win.Swapped = w.sums[meanSwapped].mean()
 	win.KV = w.sums[meanKV].mean()
 	win.CPUKV = w.sums[meanCPUKV].mean()
-	win.KVLast = w.last.Gauges[GaugeKVUsage]
+	win.KVLast = w.last.kvUsage()
 	win.PrefixGauge = w.last.Gauges[GaugePrefixHitRate]
 	win.Stall = w.last.T - w.moved
 	win.Last = w.last.Counters

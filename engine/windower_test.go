@@ -357,3 +357,43 @@ func BenchmarkWindow(b *testing.B) {
 		b.Fatalf("%d rounds closed %d windows", b.N, closed)
 	}
 }
+
+// A rank that nothing ran on has no gauges on the page of several API servers;
+// it is empty, not unknown. A rank whose counters moved is unknown.
+func TestUntouchedRanks(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		generation float64
+		running    stat.Opt
+		kv         float64
+	}{
+		{"nothing ever ran", 0, stat.Some(0), 0.2},
+		{"it has generated tokens", 10, stat.None, 0.4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var w Windower
+			var last *Window
+			for i := range 9 {
+				p := pageAt(time.Duration(i)*250*time.Millisecond, 8, 2, 0.4, 100*float64(i))
+				p.KVUsageMax = stat.Some(0.4)
+				p.Ranks = append(p.Ranks, Rank{Name: "1", Generation: stat.Some(c.generation), Prompt: stat.Some(c.generation)})
+				if win := w.Add(&Sample{T: p.T, Page: p}); win != nil {
+					clone := win.Clone()
+					last = &clone
+				}
+			}
+			if last == nil {
+				t.Fatal("no window")
+			}
+			if got := last.Ranks[1]; got.Running != c.running || got.Untouched != c.running.OK {
+				t.Errorf("rank 1 %+v, want running %v", got, c.running)
+			}
+			if got := last.KV.Or(-1); math.Abs(got-c.kv) > 1e-9 {
+				t.Errorf("KV usage over ranks %v, want %v", got, c.kv)
+			}
+			if got := last.KVPeak.Or(-1); got != 0.4 {
+				t.Errorf("KV peak %v, want that of the fullest rank", got)
+			}
+		})
+	}
+}

@@ -52,7 +52,9 @@ const (
 	inputGPU        = "a readable GPU"
 	inputThrottle   = "the GPU's throttle reasons"
 	inputRanks      = "several data-parallel ranks"
-	inputOneClock   = "page and GPU read within one second of each other"
+
+	inputRankRunning = "num_requests_running of each rank"
+	inputOneClock    = "page and GPU read within one second of each other"
 )
 
 // idle is the answer of rules about load to a window without any.

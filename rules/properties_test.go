@@ -111,7 +111,17 @@ func (s servers) window(i int, load bool, ranks int, f *engine.Facts) engine.Win
 	w.StepTime = s.maybe(pick(s, 0.005, 0.03, 1.5))
 	w.Active = w.Evaluable && w.Running.Or(0) > 0
 	for r := range ranks {
-		w.Ranks = append(w.Ranks, engine.RankWindow{Name: strconv.Itoa(r), Running: s.maybe(each * (0.5 + s.Float64())), Waiting: s.maybe(w.Waiting.V / float64(ranks)), KVPeak: s.maybe(w.KVPeak.V)})
+		w.Ranks = append(w.Ranks, engine.RankWindow{
+			Name: strconv.Itoa(r), Running: s.maybe(each * (0.5 + s.Float64())), Waiting: s.maybe(w.Waiting.V / float64(ranks)),
+			KVPeak: s.maybe(w.KVPeak.V), Generation: s.maybe(w.Delta[engine.CounterGenerationTokens].V / float64(ranks)),
+		})
+	}
+	if ranks > 1 && s.IntN(3) == 0 { // the first rank has it all
+		zero := stat.Some(0)
+		w.Ranks[0].Running, w.Ranks[0].Waiting = w.Running, w.Waiting
+		for r := range w.Ranks[1:] {
+			w.Ranks[r+1] = engine.RankWindow{Name: strconv.Itoa(r + 1), Running: zero, Waiting: zero, KVPeak: zero, Generation: zero, Untouched: s.IntN(2) == 0}
+		}
 	}
 	if !w.Progress && w.Running.Or(0)+w.Waiting.Or(0) > 0 {
 		w.Stall = time.Duration(s.IntN(20)) * time.Second

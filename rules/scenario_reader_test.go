@@ -283,7 +283,8 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 	return block, nil
 }
 
-// addRank reads "rank 0 running=4 waiting=2 kv=0.5" for the windows above it.
+// addRank reads "rank 0 running=4 waiting=2 kv=0.5 gen=300" for the windows above
+// it.
 func (c *scenario) addRank(block []int, words []string) error {
 	if len(words) == 0 {
 		return fmt.Errorf("rank needs a name")
@@ -305,6 +306,10 @@ func (c *scenario) addRank(block []int, words []string) error {
 			r.Waiting = stat.Some(v)
 		case "kv":
 			r.KVPeak = stat.Some(v)
+		case "gen":
+			r.Generation = stat.Some(v * scenarioWindow.Seconds())
+		case "untouched":
+			r.Untouched = v != 0
 		case "seats":
 			r.MaxNumSeqs = stat.Some(v)
 		default:
