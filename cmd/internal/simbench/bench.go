@@ -77,7 +77,10 @@ func (t *Trial) Helps() bool {
 	if t.Outcome == nil || t.Outcome.Refused != nil {
 		return false
 	}
-	waits := t.TTFT > helpTTFT && !t.Load
+	if t.Load {
+		return t.Throughput >= helpTokens
+	}
+	waits := t.TTFT > helpTTFT
 	switch {
 	case t.Throughput >= helpTokens:
 		return !waits

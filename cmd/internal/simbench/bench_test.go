@@ -161,6 +161,7 @@ func TestHelps(t *testing.T) {
 		"shorter wait, fewer tokens": {Trial{Outcome: out, Throughput: -0.2, TTFT: -0.5}, false},
 		"faster tokens":              {Trial{Outcome: out, Throughput: 0, TTFT: 0, ITL: -0.2}, true},
 		"more clients wait longer":   {Trial{Outcome: out, Throughput: 1, TTFT: 2, Load: true}, true},
+		"fewer clients wait less":    {Trial{Outcome: out, Throughput: 0, TTFT: -0.8, Load: true}, false},
 		"nothing":                    {Trial{Outcome: out, Throughput: 0.01, TTFT: -0.02}, false},
 		"more tokens, wait unknown":  {Trial{Outcome: out, Throughput: 0.10, TTFT: math.NaN()}, true},
 		"nothing known":              {Trial{Outcome: out, Throughput: math.NaN(), TTFT: math.NaN()}, false},
