@@ -87,7 +87,6 @@ func (f *life) scale(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := f.do(r.Context(), func(now time.Duration) {
 		f.clock.rescale(v)
-		f.settings.Scale = v // the page tells its readers
 		f.log.add(now, "scale", f.started, entry{Scale: v})
 	}); err != nil {
 		return

@@ -26,7 +26,7 @@ func TestEndpoints(t *testing.T) {
 		{"ping by post", "POST", "/ping", "", 200, "", ""},
 		{"version", "GET", "/version", "", 200, "application/json", `{"version":"0.32.0+sim"}`},
 		{"load", "GET", "/load", "", 200, "application/json", `{"server_load":0}`},
-		{"metrics", "GET", "/metrics", "", 200, asText, "# TYPE sim_info gauge\nsim_info 1.0\n"},
+		{"metrics", "GET", "/metrics", "", 200, asText, "# TYPE sim_info gauge\nsim_info{seed=\"1\",time_scale=\"1\"} 1.0\n"},
 		{"models", "GET", "/v1/models", "", 200, "application/json",
 			`{"object":"list","data":[` + card("model", "org/model", "null", "4096") + "," + card("alias", "org/model", "null", "4096") + "," + card("adapter", "adapter", `"model"`, "null") + `]}`},
 		{"tokenize", "POST", "/tokenize", `{"prompt":""}`, 200, "application/json", `{"count":0,"max_model_len":4096,"tokens":[],"token_strs":null}`},
@@ -194,7 +194,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		r, _ := http.NewRequest("POST", "/v1/completions", strings.NewReader(body))
+		r, _ := http.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		got, refused := readFields(nil, r)
 		if refused != nil {

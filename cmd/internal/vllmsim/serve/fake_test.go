@@ -144,7 +144,7 @@ func (m *fakeMachine) generate(q *fakeRequest, at time.Duration) bool {
 }
 
 func (m *fakeMachine) Page(buf []byte, _ time.Duration) []byte {
-	return append(buf, "# TYPE sim_info gauge\nsim_info 1.0\n"...)
+	return append(buf, "# TYPE sim_info gauge\nsim_info{seed=\"1\",time_scale=\"1\"} 1.0\n"...)
 }
 
 func (m *fakeMachine) GPUs(now time.Duration) []perf.Reading {

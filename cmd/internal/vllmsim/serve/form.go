@@ -62,11 +62,12 @@ func (f *form) chunk(b []byte, i int, c *choice, text string) []byte {
 	}
 	b = append(b, `,"logprobs":null,"finish_reason":`...)
 	b = appendReason(b, c.finish)
-	if !f.chat {
+	switch {
+	case !f.chat:
 		b = append(b, `,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]`...)
-	} else if c.finish != 0 {
+	case c.finish != 0:
 		b = append(b, `,"stop_reason":null,"token_ids":null}]`...)
-	} else {
+	default:
 		b = append(b, `,"token_ids":null}]`...)
 	}
 	if f.continuous {

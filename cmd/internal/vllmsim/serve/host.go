@@ -49,26 +49,30 @@ func Open(s *settings.Settings) (*Host, error) {
 // it: a real one binds first of all, too.
 func claim(host string, port int) (string, error) {
 	address := net.JoinHostPort(host, strconv.Itoa(port))
-	l, err := net.Listen("tcp", address)
+	l, err := listen(address)
 	if err != nil {
-		return "", portError(address, err)
+		return "", err
 	}
 	defer l.Close()
 	_, taken, err := net.SplitHostPort(l.Addr().String())
 	return net.JoinHostPort(host, taken), err
 }
 
-func portError(address string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: %s; stop what listens there, or give another --port", ErrPort, address)
+func listen(address string) (net.Listener, error) {
+	var c net.ListenConfig
+	l, err := c.Listen(context.Background(), "tcp", address)
+	if err == nil {
+		return l, nil
 	}
-	return fmt.Errorf("listen on %s: %w; give another --host or --port", address, err)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: %s; stop what listens there, or give another --port", ErrPort, address)
+	}
+	return nil, fmt.Errorf("listen on %s: %w; give another --host or --port", address, err)
 }
 
 // start begins a life. The caller holds mu, or nobody else knows h.
 func (h *Host) start(s *settings.Settings) error {
-	// A copy: the life's scale may change, and its page shows it.
-	own := *s
+	own := *s // the caller's may change
 	server, err := vllmsim.Start(&own, own.Device, h.clock.now(), time.Now())
 	if err != nil {
 		return err
@@ -103,7 +107,7 @@ func (h *Host) URL() string {
 }
 
 // Settings is the configuration that the present life was started with.
-func (h *Host) Settings() settings.Settings { return h.current().given }
+func (h *Host) Settings() settings.Settings { return *h.current().settings }
 
 // Sizing is the KV pool of one rank of the present life.
 func (h *Host) Sizing() perf.Sizing { return h.current().m.Sizing() }

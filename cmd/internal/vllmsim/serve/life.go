@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -26,8 +25,7 @@ const (
 // life is one life of a server: from its start to its end.
 type life struct {
 	*loop
-	given    settings.Settings  // as it was started
-	settings *settings.Settings // the machine's own; Scale belongs to the loop's goroutine
+	settings *settings.Settings // as it was started; nobody writes to it
 	log      *journal
 
 	command     string // what started it, without secrets
@@ -49,7 +47,7 @@ type life struct {
 
 func newLife(m machine, s *settings.Settings, c *clock, j *journal) *life {
 	f := &life{
-		loop: newLoop(m, c), given: *s, settings: s, log: j,
+		loop: newLoop(m, c), settings: s, log: j,
 		ready: make(chan struct{}), failed: make(chan struct{}), started: time.Now(),
 	}
 	f.version = version(s.Release)
@@ -117,9 +115,9 @@ func (f *life) serve(address string) {
 			return
 		}
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listen(address)
 	if err != nil {
-		f.fail(portError(address, err))
+		f.fail(err)
 		return
 	}
 	f.log.add(f.clock.now(), "ready", f.started, entry{Address: listener.Addr().String()})

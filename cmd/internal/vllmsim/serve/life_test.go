@@ -23,7 +23,7 @@ import (
 )
 
 // begin starts a request that stays open; its end comes through the channel.
-func begin(t *testing.T, h *Host, ctx context.Context, body string) chan error {
+func begin(ctx context.Context, t *testing.T, h *Host, body string) chan error {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL()+"/v1/completions", strings.NewReader(body))
 	if err != nil {
@@ -57,7 +57,7 @@ func TestDisconnect(t *testing.T) {
 			m.hold = tt.hold
 			h := host(t, m, fakeSettings())
 			ctx, cancel := context.WithCancel(t.Context())
-			done := begin(t, h, ctx, tt.body)
+			done := begin(ctx, t, h, tt.body)
 			<-m.submitted
 			if strings.Contains(tt.body, `"y"`) {
 				<-m.submitted
@@ -142,7 +142,7 @@ func TestRestart(t *testing.T) {
 	first, second := newFake(), newFake()
 	h := host(t, first, fakeSettings())
 	first.hold = true
-	done := begin(t, h, t.Context(), `{"prompt":"x","stream":true}`)
+	done := begin(t.Context(), t, h, `{"prompt":"x","stream":true}`)
 	<-first.submitted
 	url := h.URL()
 
@@ -174,7 +174,7 @@ func TestRestart(t *testing.T) {
 func TestDrain(t *testing.T) {
 	m := newFake()
 	h := host(t, m, fakeSettings())
-	done := begin(t, h, t.Context(), `{"prompt":"x","max_tokens":50,"stream":true}`)
+	done := begin(t.Context(), t, h, `{"prompt":"x","max_tokens":50,"stream":true}`)
 	<-m.submitted
 	h.Close(t.Context(), true)
 	if err := <-done; err != nil {
@@ -293,6 +293,9 @@ func TestAdmin(t *testing.T) {
 	}
 	if h.clock.rate() != 2 {
 		t.Errorf("the clock runs %v times as fast, want 2", h.clock.rate())
+	}
+	if page := ask(t, h, "GET", "/metrics", ""); !strings.Contains(page.body, `time_scale="2"`) {
+		t.Errorf("the page does not tell the scale: %s", page.body)
 	}
 	ask(t, h, "POST", "/v1/completions", `{"prompt":"x","max_tokens":2,"request_id":"a"}`)
 	var kinds []string

@@ -21,7 +21,6 @@ type params struct {
 	stream     bool
 	usage      bool // a last chunk with the usage
 	continuous bool // and the usage so far in each
-	interval   int  // tokens of a chunk; 0 the server's
 }
 
 // refusedFeatures are members that ask for something that is not simulated. Those

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 	"time"
@@ -43,9 +44,22 @@ func (f *life) metrics(w http.ResponseWriter, r *http.Request) {
 	if err := f.do(r.Context(), func(now time.Duration) { page = f.m.Page(nil, now) }); err != nil {
 		return
 	}
+	page = rescaled(page, f.settings.Scale, f.clock.rate())
 	w.Header().Set("Content-Type", metricsType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	_, _ = w.Write(page)
+}
+
+// rescaled writes the present scale into sim_info, where it was changed since
+// the start: a reader's rates by the wall clock are as many times too high.
+func rescaled(page []byte, start, now float64) []byte {
+	if start == now {
+		return page
+	}
+	label := func(v float64) []byte {
+		return append(strconv.AppendFloat([]byte(`,time_scale="`), v, 'g', -1, 64), '"')
+	}
+	return bytes.Replace(page, label(start), label(now), 1)
 }
 
 // models answers GET /v1/models: a card for each served name, and one for each

@@ -104,7 +104,8 @@ gpu_memory_utilization kv_cache_memory_bytes num_gpu_blocks_override block_size 
 tensor_parallel_size data_parallel_size enable_prefix_caching enable_chunked_prefill long_prefill_token_threshold
 scheduling_policy scheduler_reserve_full_isl watermark async_scheduling enforce_eager stream_interval
 enable_lora max_loras lora_modules disable_log_stats api_server_count performance_mode optimization_level
-max_cudagraph_capture_size pipeline_parallel_size nnodes`)
+max_cudagraph_capture_size pipeline_parallel_size nnodes
+enable_prompt_tokens_details enable_force_include_usage enable_server_load_tracking`)
 
 // unsimulated is the note on flags that were accepted and have no effect; empty
 // where there are none.
