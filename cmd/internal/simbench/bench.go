@@ -74,7 +74,7 @@ const (
 
 // Helps says that clients are better off.
 func (t *Trial) Helps() bool {
-	if t.Outcome == nil || t.Outcome.Refused != nil {
+	if t.Outcome == nil || t.Outcome.refused() {
 		return false
 	}
 	if t.Load {
@@ -151,7 +151,7 @@ func (r *Row) run(ctx context.Context, o Options) error {
 	if r.Base, err = r.once(ctx, nil, o); err != nil {
 		return err
 	}
-	if r.Base.Refused != nil {
+	if r.Base.refused() {
 		return fmt.Errorf("%s:%d: %s: the server does not start: %w", sc.File, sc.Line, sc.Name, r.Base.Refused)
 	}
 	r.Answer = answer(&sc.Truth, &r.Base.Diagnosis)
@@ -193,7 +193,7 @@ func (r *Row) once(ctx context.Context, change *scenarios.Change, o Options) (*O
 // try compares a changed run with the unchanged one.
 func try(base, changed *Outcome, what string, expect []scenarios.Expect) Trial {
 	t := Trial{Made: true, Change: what, Outcome: changed, Throughput: math.NaN(), TTFT: math.NaN(), ITL: math.NaN()}
-	if changed.Refused == nil {
+	if !changed.refused() {
 		t.Throughput = ratio(base, changed, "tokens_per_s") - 1
 		t.TTFT = ratio(base, changed, "ttft_p99_s") - 1
 		t.ITL = ratio(base, changed, "itl_mean_s") - 1

@@ -40,7 +40,7 @@ func TakeCensus(rows []Row) []Census {
 		g.Count++
 		switch t := &r.Own; {
 		case !t.Made:
-		case t.Outcome.Refused != nil:
+		case t.Outcome.refused():
 			g.Tried++
 			g.Refused++
 		default:

@@ -3,6 +3,7 @@ package simbench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ type Outcome struct {
 	Virtual time.Duration
 	Events  int
 }
+
+// refused says that the server did not start.
+func (o *Outcome) refused() bool { return o.Refused != nil }
 
 // Run lets a scenario happen, with one change of it; nil is none. An error is of
 // the scenario: a server that refuses to start is an outcome.
@@ -94,8 +98,8 @@ func prepare(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*run,
 // settingsOf reads the command line as the simulated server does; what only a
 // simulation has is added behind it.
 func settingsOf(command *launch.Config, sc *scenarios.Scenario, seed uint64) (*settings.Settings, error) {
-	words := command.Argv()
-	args := append(words[2:len(words):len(words)], "--sim-gpu", sc.GPU, "--sim-seed", strconv.FormatUint(seed, 10))
+	// Behind "vllm serve".
+	args := slices.Concat(command.Argv()[2:], []string{"--sim-gpu", sc.GPU, "--sim-seed", strconv.FormatUint(seed, 10)})
 	if sc.Startup >= 0 {
 		args = append(args, "--sim-startup-time", sc.Startup.String())
 	}
@@ -106,14 +110,13 @@ func settingsOf(command *launch.Config, sc *scenarios.Scenario, seed uint64) (*s
 
 func (r *run) happen() (*Outcome, error) {
 	out := &Outcome{Command: r.command.Shell(), Refused: r.refused}
-	if r.refused != nil {
+	if out.refused() {
 		return out, nil
 	}
 	w := NewWorld(r.Log)
 	s := *r.settings
 	s.Faults = r.faults
-	if err := w.Launch(&s); err != nil {
-		out.Refused = err
+	if out.Refused = w.Launch(&s); out.refused() {
 		return out, nil
 	}
 	healthy, _ := w.Healthy()

@@ -77,7 +77,7 @@ func (t *Trial) own() string {
 	switch {
 	case !t.Made:
 		return "-"
-	case t.Outcome.Refused != nil:
+	case t.Outcome.refused():
 		return "REFUSED"
 	case t.Helps():
 		return "helps: " + t.effect()
@@ -90,7 +90,7 @@ func (t *Trial) short() string {
 	switch {
 	case !t.Made:
 		return "-"
-	case t.Outcome.Refused != nil:
+	case t.Outcome.refused():
 		return "REFUSED"
 	case t.Held():
 		return "held: " + t.effect()
@@ -147,7 +147,7 @@ func (r *Row) remarks(b *strings.Builder) {
 }
 
 func refusal(t *Trial) string {
-	if t.Outcome != nil && t.Outcome.Refused != nil {
+	if t.Outcome != nil && t.Outcome.refused() {
 		return "the server does not start: " + oneLine(t.Outcome.Refused.Error())
 	}
 	return ""

@@ -171,7 +171,7 @@ func (w *World) next() (time.Duration, bool) {
 // Page is what a scrape of the metrics page gets now.
 func (w *World) Page(buf []byte) ([]byte, error) {
 	if !w.Listening() {
-		return nil, fmt.Errorf("Get %q: %w", metricsURL, errRefused)
+		return nil, fmt.Errorf("%s: %w", metricsURL, errRefused)
 	}
 	return w.server.Page(buf, w.now), nil
 }

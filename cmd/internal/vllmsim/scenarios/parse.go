@@ -77,7 +77,7 @@ func Parse(file string, data []byte) ([]Scenario, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %s", file, oneLine(err))
 	}
-	if dec.Decode(new(yaml.Node)) != io.EOF {
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: more than one document: a file is one case", file)
 	}
 	root := doc.Content[0]
