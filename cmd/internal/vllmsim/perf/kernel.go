@@ -20,8 +20,19 @@ type kernel struct {
 }
 
 // Tiles of the output that one multiprocessor works on (CUTLASS's usual shape
-// for large products); of fewer rows, tiles are as high as the rows.
+// for large products).
 const tileRows, tileColumns = 128, 256
+
+// Products of few rows are split along their inner dimension instead, so that
+// every multiprocessor has work: no wave is lost up to splitRows, and all of it
+// from fullRows on. LMDeploy's decode times on an A100 grow from 16 to 64
+// sequences by no more than the reading of their KV takes.
+const splitRows, fullRows = 64, 2 * tileRows
+
+// unfilled is the share of a wave's loss that a product of so many rows has.
+func unfilled(rows float64) float64 {
+	return min(max(rows-splitRows, 0)/(fullRows-splitRows), 1)
+}
 
 // time returns the seconds of a step with so many rows, and whether computing
 // binds it.
@@ -29,7 +40,7 @@ func (k *kernel) time(rows float64) (seconds float64, compute bool) {
 	if rows == 0 {
 		return 0, false
 	}
-	c := k.computeRow * (rows + k.idle*min(rows/tileRows, 1))
+	c := k.computeRow * (rows + k.idle*unfilled(rows))
 	b := k.memoryBase + k.memoryRow*rows
 	return max(c, b), c > b
 }
