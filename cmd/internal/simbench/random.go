@@ -14,7 +14,7 @@ import (
 type deployment struct {
 	name, model, gpu string
 	tp, length       int
-	utilization      float64 // least that leaves a pool; 0 only the default does
+	utilization      float64 // least that leaves a pool; 0: memory is so tight that only the default does
 }
 
 var deployments = [...]deployment{
@@ -68,7 +68,7 @@ func (d dice) server(p *deployment) string {
 	switch u := max(p.utilization, float64(d.of(50, 60, 70, 80))/100); {
 	case d.chance(0.25) && p.utilization > 0:
 		s += fmt.Sprintf(" --gpu-memory-utilization %v", u)
-	case d.chance(0.15) && p.name != "8b-l4":
+	case d.chance(0.15) && p.utilization > 0:
 		s += fmt.Sprintf(" --num-gpu-blocks-override %d", d.of(2100, 3000, 4000, 8000))
 	}
 	if d.chance(0.12) {
