@@ -44,18 +44,26 @@ func lowPrefixReuse() definition {
 				{"recommended with caching on: mean prompt / block size", ">=", reuseBlocks, "", fromDecisions},
 				{"recommended with caching on: prefill share of engine time", ">=", reusePrefillShare, "ratio", fromDecisions},
 				{"recommended: gain at most", ">=", gainFloor, "ratio", fromDecisions},
+				{"a larger pool instead: seconds that a block stays cached", "<", reuseStay, "s", fromJudgement},
+				{"a larger pool instead: spread of a request's cached tokens over windows / that of whole hits and misses", ">=", reuseUneven, "ratio", fromJudgement},
 			},
 			Formula: []string{
 				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (" + number(reuseInflated) + " per prompt token and more)",
 				"prefill share of engine time = the smaller of prefill seconds per second and rank (prefills overlap, so it may be all the time) and, of the physical model, 1 - step without prefill / step",
 				"gain = unknown until tried, at most 1 / (1 - share) - 1",
+				"a block stays cached for: tokens of the pool that no running request holds / (computed prompt + generated tokens per second)",
+				"spread = mean over windows of (cached tokens - requests x mean)^2 / requests, over mean x (mean prompt - mean), mean being a request's cached tokens",
 			},
 			Confidence: []string{number(reuseConfidence) + " fixed"},
 			Remedy: []string{
 				"caching off: --enable-prefix-caching, then restructure the prompts",
+				"caching on, blocks soon overwritten and whole prompts hit or miss: the pool that --num-gpu-blocks-override or a low --gpu-memory-utilization makes small at its full size",
 				"caching on: shared instructions first, standard templates, nothing unique at the beginning",
 			},
-			Limits: []string{"whether prompts share a beginning cannot be seen while caching is off", "only whole blocks are reused"},
+			Limits: []string{
+				"whether prompts share a beginning cannot be seen while caching is off", "only whole blocks are reused",
+				"no counter tells evicted beginnings from prompts that share none: clients of which some share and others do not look like eviction",
+			},
 		},
 	}
 }
@@ -169,7 +177,9 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	if off {
 		f.Fix = enableCaching(r, prompt, share)
 	} else {
-		f.Fix = reshapePrompts(r, prompt, share)
+		e := evictionOf(r)
+		f.Evidence = append(f.Evidence, e.evidence(r)...)
+		f.Fix = reuseMore(r, e, prompt, share)
 	}
 	setImpact(f, 2)
 }
@@ -240,14 +250,17 @@ func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	return fix
 }
 
-func reshapePrompts(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
-	fix := &engine.Fix{
-		Kind:    engine.KindClient,
-		Command: "in the prompts: shared instructions first, standard templates, nothing unique at the beginning",
-		Why:     fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused: the prompts differ from their beginning on. No flag of the server helps.", percent(r.Agg.HitRate.Or(0))),
-		Price:   []string{"a change of the clients' prompts"},
+// reuseMore is the remedy where caching is on: a pool that keeps what is shared
+// where it seems to be evicted, else prompts that share more. Where the page
+// cannot tell, the fix says so, and what would.
+func reuseMore(r *engine.Run, e eviction, prompt, share stat.Opt) *engine.Fix {
+	var fix *engine.Fix
+	if e.likely() {
+		fix = keepPrefixes(r, e, share)
 	}
-	fix.Predicted = reuseBound(share)
+	if fix == nil {
+		fix = reshapePrompts(r, e, share)
+	}
 	b := r.Facts.BlockSize
 	switch {
 	case !prompt.OK || !b.Known:
@@ -261,4 +274,31 @@ func reshapePrompts(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	}
 	atMost(fix)
 	return fix
+}
+
+func reshapePrompts(r *engine.Run, e eviction, share stat.Opt) *engine.Fix {
+	fix := &engine.Fix{
+		Kind:      engine.KindClient,
+		Command:   "in the prompts: shared instructions first, standard templates, nothing unique at the beginning",
+		Why:       fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused: the prompts differ from their beginning on. No flag of the server helps.", percent(r.Agg.HitRate.Or(0))),
+		Price:     []string{"a change of the clients' prompts"},
+		Predicted: reuseBound(share),
+	}
+	if e.possible() && !e.excluded() {
+		fix.Why = fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused. Either the prompts differ from their beginning on, or what they share is evicted before it comes again: a block stays cached for about %s after its request, and the page cannot tell the two apart.",
+			percent(r.Agg.HitRate.Or(0)), seconds(e.stay.V))
+		fix.Command += "; where they are so already, a larger KV pool or fewer different beginnings for each server"
+		fix.Rejected = append(fix.Rejected, engine.Rejected{
+			What: "a larger KV pool first", Why: "helps only where prompts that share a beginning come within the time that it stays cached: " + evictionTest(r.Facts),
+		})
+	}
+	return fix
+}
+
+// evictionTest is how to tell evicted beginnings from prompts that share none.
+func evictionTest(f *engine.Facts) string {
+	if f.EngineVersion.Known && flagMissing(f, "--kv-cache-metrics") != "" {
+		return "send one prompt twice, at once and again after that time, and compare its time to the first token"
+	}
+	return "--kv-cache-metrics shows it (vllm:kv_block_reuse_gap_seconds against vllm:kv_block_idle_before_evict_seconds)"
 }
