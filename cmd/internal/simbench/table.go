@@ -249,7 +249,7 @@ func Summary(rows []Row) string {
 		wrongsHeld += count(r.Wrong.Made && r.Wrong.Held())
 		gaps += count(r.Missed() && r.Scenario.Gap != "")
 	}
-	s := fmt.Sprintf("%d scenarios, %s of server time: diagnosis right in %d, rooftop's flag helped in %d of %d, remedy held in %d of %d, wrong remedy did not help in %d of %d; %d known gaps",
+	s := fmt.Sprintf("%d scenarios, %s of server time: diagnosis right in %d, rooftop's own change helped in %d of %d, remedy held in %d of %d, wrong remedy did not help in %d of %d; %d known gaps",
 		len(rows), virtual.Round(time.Minute), right, helped, tried, remediesHeld, remedies, wrongsHeld, wrongs, gaps)
 	if failed > 0 {
 		s += fmt.Sprintf("; %d did not run", failed)
