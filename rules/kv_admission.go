@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -12,6 +13,12 @@ import (
 const (
 	admissionQueueRatio = 0.30 // queued / (running + queued), at least
 	admissionConfidence = 0.85
+	// admissionHeads is how many of the longest prompts must find room in the pool
+	// at its fullest for it not to be what holds the queue back. vLLM admits the
+	// head of the queue alone, once its own blocks are free: what all that wait
+	// need together says how long the queue is, not what it waits for. One would
+	// do, but polls see the pool four times a second and not between.
+	admissionHeads = 8
 )
 
 func kvAdmission() definition {
@@ -29,13 +36,18 @@ func kvAdmission() definition {
 			},
 			Thresholds: []Threshold{
 				{"queued / (running + queued)", ">=", admissionQueueRatio, "ratio", fromSeed},
+				{"free KV tokens / longest prompt: suppressed", ">=", admissionHeads, "req", fromVLLM},
 			},
 			Formula: []string{
+				"longest prompt = 99th percentile of the finished ones, the mean where that is not known",
 				"free KV tokens = (1 - peak usage) x capacity, summed over the ranks; demand = queued x mean prompt tokens",
 			},
 			Confidence: []string{number(admissionConfidence) + " fixed"},
 			Remedy:     append(moreKVRemedies(), "not fewer seats: the pool is too small for what waits"),
-			Limits:     []string{"suppressed while kv-pressure is significant: it is the same pool"},
+			Limits: []string{
+				"suppressed while kv-pressure is significant: it is the same pool",
+				"suppressed where the pool has room for the next requests all the time: something else holds them back",
+			},
 		},
 	}
 }
@@ -81,6 +93,31 @@ func checkKVAdmission(w *engine.Window, f *engine.Facts) engine.Check {
 	return fired("free KV tokens", figure{stat.Some(free), "<", demand, "tok"})
 }
 
+// longPrompt is the quantile that stands for the longest prompts.
+const longPrompt = 0.99
+
+// room returns how many of the longest prompts fit into what one rank's pool had
+// free at its fullest in the windows that count says yes to; absent where it
+// cannot be told.
+func room(r *engine.Run, p *pool, count func(w *engine.Window) bool) stat.Opt {
+	least := stat.None
+	longest := p.prompt
+	for i := range r.Windows {
+		w := &r.Windows[i]
+		if !w.Evaluable || !count(w) {
+			continue
+		}
+		if free := freeTokens(w, p.capacity.Or(0)) / float64(ranks(w)); !least.OK || free < least.V {
+			least = stat.Some(free)
+		}
+		longest = longest.Max(w.Hist[engine.HistPromptTokens].Quantile(longPrompt))
+	}
+	if !p.capacity.OK || !longest.OK || longest.V <= 0 {
+		return stat.None
+	}
+	return least.Div(longest)
+}
+
 // freeTokens returns the tokens that were free in all ranks' pools at their
 // peaks; capacity is that of one rank.
 func freeTokens(w *engine.Window, capacity float64) float64 {
@@ -111,4 +148,8 @@ func concludeKVAdmission(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Reason = "queue ratio " + percent(ratio.Or(0)) + " with too few free KV tokens for what waits"
 	f.Fix = moreKV(r, &p, p.wanted(facts), false, "").withheldIfPointless()
 	setImpact(f, 4)
+	if heads := room(r, &p, in); heads.Or(0) >= admissionHeads {
+		f.State, f.Fix = engine.Suppressed, nil
+		f.Reason = fmt.Sprintf("the pool had room for %s of the longest prompts at its fullest, and vLLM admits one after the other: it is not what they wait for", number(math.Floor(heads.V)))
+	}
 }

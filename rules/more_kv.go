@@ -166,6 +166,9 @@ func blocksOverride(n *kvNeed) remedy {
 	}
 	to = roundUp(max(to, int(math.Ceil(float64(over.Value)*leastGrowth))), poolStep)
 	from := strconv.Itoa(over.Value)
+	if most := memoryBlocks(n.run.Facts); most.OK && float64(to) > most.V {
+		return withoutOverride(n, over, most)
+	}
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--num-gpu-blocks-override", From: from, To: strconv.Itoa(to),
 		Command: setFlag(n.run.Facts, "--num-gpu-blocks-override", from, strconv.Itoa(to), over.Source),
@@ -177,6 +180,45 @@ func blocksOverride(n *kvNeed) remedy {
 		fix.Rejected = []engine.Rejected{{What: "removing --num-gpu-blocks-override", Why: "lets vLLM size the pool by GPU memory, usually larger still; its size is not known from here"}}
 	}
 	return n.grown(fix, stat.Some(float64(to)/float64(over.Value)))
+}
+
+// memoryBlocks estimates the blocks that vLLM would size the pool at by itself;
+// absent where model, GPU or block size are not known, or on a CPU.
+func memoryBlocks(f *engine.Facts) stat.Opt {
+	config, missing := engine.ReplicaConfig(f)
+	if len(missing) > 0 || onCPU(f) || !f.BlockSize.Known || f.BlockSize.Value < 1 {
+		return stat.None
+	}
+	util := defaultUtilization
+	if f.GPUMemoryUtilization.Known {
+		util = f.GPUMemoryUtilization.Value
+	}
+	tokens, _, _ := config.Capacity(util)
+	if tokens <= 0 {
+		return stat.None
+	}
+	return stat.Some(math.Floor(tokens / float64(f.BlockSize.Value)))
+}
+
+// withoutOverride leaves the pool's size to vLLM, where more blocks are needed
+// than memory is estimated to hold: a larger number would fail at the start.
+func withoutOverride(n *kvNeed, over engine.Fact[int], most stat.Opt) remedy {
+	const flag = "--num-gpu-blocks-override"
+	from := strconv.Itoa(over.Value)
+	growth := most.Div(stat.Some(float64(over.Value)))
+	if growth.V < leastGrowth {
+		return remedy{rejected: &engine.Rejected{
+			What: "more blocks by " + flag, Why: fmt.Sprintf("GPU memory holds about %s blocks (est), and %s are given already", number(most.V), from),
+		}}
+	}
+	fix := &engine.Fix{
+		Kind: engine.KindFlag, Flag: flag, From: from, To: "off",
+		Command: "take " + flag + " " + from + " out of the launch command, so that vLLM sizes the pool by GPU memory",
+		Why:     fmt.Sprintf("%s The pool was made small by %s; memory holds about %s blocks (est).", n.why, flag, number(most.V)),
+		Price:   []string{priceRestart, "what memory the pool leaves free now is used by it"},
+		Risk:    1,
+	}
+	return n.grown(fix, growth)
 }
 
 // lowUtil raises a utilisation below the default.

@@ -25,13 +25,14 @@ func seatSaturation() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below in the mean or median of its polls, because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack)),
+				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below in the mean or median of its polls, with short answers %s / mean output, because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack), number(finishSlack)),
 				"at least " + percent(seatQueueRatio) + " of the requests in the server wait for capacity",
 				"running above the seats skips the rule: the cap is not the constraint then",
 			},
 			Thresholds: []Threshold{
 				{"|running - max_num_seqs|", "<=", seatMargin, "req", fromSeed},
 				{"1 - running / max_num_seqs, where the peak reached the seats", "<=", seatSlack, "ratio", fromVLLM},
+				{"the same x mean output, with short answers", "<=", finishSlack, "tok", fromVLLM},
 				{"queued / (running + queued)", ">=", seatQueueRatio, "ratio", fromSeed},
 				{"kv_usage_peak: raise the seats", "<", seatKVHeadroom, "ratio", fromSeed},
 			},

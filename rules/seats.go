@@ -21,7 +21,23 @@ const (
 	// lock-step empty the batch for an instant, and one poll in seven that sees it
 	// took the mean of 12 seats to 10.4 on a real server.
 	seatSlack = 0.05
+	// finishSlack is how often the share of a batch that ends in a step may lie
+	// below the seats: one in the mean output ends, with polls that see more.
+	finishSlack = 1.5
+	// mostSlack bounds that: below half of the seats nothing is called full.
+	mostSlack = 0.5
 )
+
+// slack is how far below its seats, as a ratio of them, running may lie in a
+// window that reached them: with answers of nine tokens a ninth of a full batch is
+// taken out in every step, before anybody can count it.
+func slack(w *engine.Window) float64 {
+	output := meanOf(w, engine.HistGenerationTokens)
+	if output.Or(0) < 1 {
+		return seatSlack
+	}
+	return min(max(seatSlack, finishSlack/output.V), mostSlack)
+}
 
 // seatsOf returns the seats of one rank: the resolved fact, else the page's
 // gauge.
@@ -72,7 +88,7 @@ func seatsTaken(w *engine.Window, seats float64) bool {
 	if w.RunningPeak.Or(0) < all-seatMargin {
 		return false
 	}
-	return usually(w) >= all*(1-seatSlack)
+	return usually(w) >= all*(1-slack(w))
 }
 
 // usually returns the running requests of all ranks as most polls saw them: the
@@ -147,7 +163,7 @@ func flatRunning(r *engine.Run) int {
 	}
 	for i := range r.Windows {
 		w := &r.Windows[i]
-		if w.Evaluable && queued(w).Or(0) >= 1 && usually(w) < peak.V-max(seatMargin, seatSlack*peak.V) {
+		if w.Evaluable && queued(w).Or(0) >= 1 && usually(w) < peak.V-max(seatMargin, slack(w)*peak.V) {
 			return 0
 		}
 	}
