@@ -19,6 +19,8 @@ const (
 	FrontEnd       FindingID = "front-end"
 	PowerLimit     FindingID = "power-limit"
 	DPImbalance    FindingID = "dp-imbalance"
+
+	PrefillInterference FindingID = "prefill-interference"
 )
 
 // Group is the root cause that findings share; one finding of a group is its

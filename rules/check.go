@@ -49,6 +49,7 @@ const (
 	inputIterations = "iteration_tokens_total"
 	inputTTFT       = "time_to_first_token_seconds"
 	inputQueue      = "request_queue_time_seconds"
+	inputITL        = "inter_token_latency_seconds"
 	inputGPU        = "a readable GPU"
 	inputThrottle   = "the GPU's throttle reasons"
 	inputRanks      = "several data-parallel ranks"

@@ -108,6 +108,17 @@ func (s servers) window(i int, load bool, ranks int, f *engine.Facts) engine.Win
 			w.Hist[h] = stat.Delta{Sum: count * pick(s, 0.001, 0.1, 3, 500) * s.Float64(), Count: count, OK: true}
 		}
 	}
+	if load && s.IntN(2) == 0 {
+		n := w.Running.V * w.Seconds()
+		w.Hist[engine.HistITL] = stat.Delta{
+			Bounds: []float64{0.025, 0.4, 0.5, 1, math.Inf(1)}, Counts: []float64{n * 30, n, n * pick(s, 0.0, 0.1, 1), n * pick(s, 0.0, 0.5), 0},
+			Sum: n, Count: n * 33, OK: true,
+		}
+		w.Hist[engine.HistIterationTokens] = stat.Delta{
+			Bounds: []float64{64, 512, 4096, math.Inf(1)}, Counts: []float64{60, 2, pick(s, 0.0, 1), pick(s, 0.0, 1)},
+			Sum: 9000, Count: 64, OK: true,
+		}
+	}
 	w.StepTime = s.maybe(pick(s, 0.005, 0.03, 1.5))
 	w.Active = w.Evaluable && w.Running.Or(0) > 0
 	for r := range ranks {

@@ -25,6 +25,7 @@ func definitions() []definition {
 		frontEnd(),
 		powerLimit(),
 		dpImbalance(),
+		prefillInterference(),
 	}
 }
 

@@ -305,6 +305,7 @@ func TestEveryRuleIsThere(t *testing.T) {
 		engine.TokenBudget: {"beyond", engine.GroupSeats, 3}, engine.Stuck: {"beyond", engine.GroupHost, 5},
 		engine.SlowSteps: {"beyond", engine.GroupHost, 4}, engine.FrontEnd: {"beyond", engine.GroupHost, 3},
 		engine.PowerLimit: {"beyond", engine.GroupHardware, 2}, engine.DPImbalance: {"beyond", engine.GroupLoad, 2},
+		engine.PrefillInterference: {"beyond", engine.GroupSeats, 1},
 	}
 	for _, r := range All() {
 		w, ok := want[r.ID]

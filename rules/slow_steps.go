@@ -35,7 +35,7 @@ func slowSteps() definition {
 			// What a step costs is the basis of every one of these remedies.
 			Overrides: []engine.FindingID{
 				engine.UnderBatching, engine.KVPressure, engine.KVAdmission, engine.LowPrefixReuse,
-				engine.SeatSaturation, engine.TokenBudget, engine.DPImbalance,
+				engine.SeatSaturation, engine.TokenBudget, engine.DPImbalance, engine.PrefillInterference,
 			},
 		},
 		explain: Explanation{

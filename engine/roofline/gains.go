@@ -268,18 +268,20 @@ func (p *Performance) TokenBudget(to int) Gain {
 	_, before := p.Config.Prefill(m.Workload.Computed, cached, old)
 	_, after := p.Config.Prefill(m.Workload.Computed, cached, float64(to))
 	ch.prefill = over(after, before)
-	ch.note = fmt.Sprintf("a full step takes about %.0f ms", 1000*p.FullStep(float64(to)))
+	ch.note = fmt.Sprintf("a full step takes about %.0f ms", 1000*p.FullStep(float64(to), m.PrefillContext))
 	return p.predict(ch)
 }
 
 // FullStep returns the calibrated seconds of a step of the measured batch that
-// is filled up to tokens with one prompt's: what every running sequence waits for
-// its next token while a long prompt is computed.
-func (p *Performance) FullStep(tokens float64) float64 {
+// is filled up to tokens with one prompt's, each of which looks back on context
+// tokens: what every running sequence waits for its next token while a long
+// prompt is computed.
+func (p *Performance) FullStep(tokens, context float64) float64 {
 	m := &p.Measured
 	full := m.Point
 	full.Tokens = max(tokens, m.Batch*m.PerSequence)
 	full.Chunk = full.Tokens
+	full.PrefillContext = context
 	return p.Scale * p.seconds(p.Config, full)
 }
 

@@ -1,0 +1,173 @@
+package rules
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// vLLM's buckets of inter-token latency and of the tokens of a step
+// (v1/metrics/loggers.py).
+var (
+	boundsITL   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
+	boundsSteps = []float64{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, math.Inf(1)}
+)
+
+// observed makes a histogram's gain from values and how often each came.
+func observed(bounds []float64, values map[float64]float64) stat.Delta {
+	d := stat.Delta{Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
+	for v, n := range values {
+		i := 0
+		for bounds[i] < v {
+			i++
+		}
+		d.Counts[i] += n
+		d.Sum += n * v
+		d.Count += n
+	}
+	return d
+}
+
+// interrupted is a server with 40 streams that come along at 20 ms a token and
+// pause once in the window for 0.7 s, while a step computes a prompt of 6,000
+// tokens.
+func interrupted() (engine.Window, engine.Facts) {
+	w, f := quietWindow(), knownFacts()
+	f.MaxNumBatchedTokens = know(16384)
+	w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.7: 40})
+	w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 65, 6000: 1})
+	w.Hist[engine.HistPromptTokens] = stat.Delta{Sum: 16 * 1000, Count: 16, OK: true}
+	return w, f
+}
+
+func TestPrefillInterferenceConditions(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(w *engine.Window, f *engine.Facts)
+		want engine.State
+		why  string
+	}{
+		{"each stream pauses for a prompt", func(*engine.Window, *engine.Facts) {}, engine.Fired, "noticeable pauses"},
+		{"half of the streams pause", func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.7: 20})
+		}, engine.Fired, "noticeable pauses"},
+		{"fewer do", func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.7: 19})
+		}, engine.NotFired, "0.237 1/s < 0.25 1/s"},
+		{"pauses that nobody notices", func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.39: 400})
+		}, engine.NotFired, "noticeable pauses"},
+		{"every step is long", func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.7: 40 * 3})
+		}, engine.NotFired, "noticeable pauses"},
+		{"no step carries a prompt: the host pauses", func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{40: 65, 120: 1})
+		}, engine.NotFired, "no prompt is the reason"},
+		{"requests wait: smaller steps would make the queue longer", func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 1) }, engine.NotFired, "requests wait"},
+		{"preempted streams pause", func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 1) }, engine.NotFired, "preempted"},
+		{"budget unknown", func(_ *engine.Window, f *engine.Facts) { f.MaxNumBatchedTokens = engine.Fact[int]{} }, engine.NotEvaluable, inputBudget},
+		{"no inter-token latency on the page", func(w *engine.Window, _ *engine.Facts) { w.Hist[engine.HistITL].Reset() }, engine.NotEvaluable, inputITL},
+		{"no tokens of steps on the page", func(w *engine.Window, _ *engine.Facts) { w.Hist[engine.HistIterationTokens].Reset() }, engine.NotEvaluable, inputIterations},
+		{"idle", func(w *engine.Window, _ *engine.Facts) {
+			setRunning(w, 0)
+			setCounter(w, engine.CounterGenerationTokens, 0)
+			setCounter(w, engine.CounterPromptTokens, 0)
+		}, engine.NotFired, "no request ran"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, f := interrupted()
+			c.edit(&w, &f)
+			got := checkPrefillInterference(&w, &f)
+			if got.State != c.want || !strings.Contains(got.Sentence(), c.why) {
+				t.Errorf("%s: %q, want %s: %q", got.State, got.Sentence(), c.want, c.why)
+			}
+		})
+	}
+}
+
+// diagnoseInterrupted runs all rules over ten windows of an interrupted server.
+func diagnoseInterrupted(t *testing.T, edit func(w *engine.Window, f *engine.Facts)) engine.Finding {
+	t.Helper()
+	w, f := interrupted()
+	edit(&w, &f)
+	var windows []engine.Window
+	for range 10 {
+		windows = append(windows, w.Clone())
+	}
+	d := engine.Diagnose(engine.Request{Facts: f, Windows: windows, Rules: All()})
+	for _, finding := range d.Findings {
+		if finding.ID == engine.PrefillInterference {
+			return finding
+		}
+	}
+	t.Fatal("no such finding")
+	return engine.Finding{}
+}
+
+func TestPrefillInterferenceBudget(t *testing.T) {
+	model := func(_ *engine.Window, f *engine.Facts) {
+		gpu, err := catalog.Default().FindGPU("NVIDIA H100 80GB HBM3", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := catalog.Default().FindModel("meta-llama/Llama-3.1-8B-Instruct")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.GPU, f.GPUKnown, f.ModelSpec, f.ModelKnown = gpu, true, spec, true
+		f.KVCacheDType, f.WeightDType, f.ComputeDType = know("bf16"), know("bf16"), know("bf16")
+	}
+	t.Run("without a model in proportion to the pause", func(t *testing.T) {
+		// 0.5 s and more for 4,096 tokens and more: 1,024 take about 0.15 s, 2,048 too long.
+		f := diagnoseInterrupted(t, func(*engine.Window, *engine.Facts) {})
+		if f.State != engine.Fired || !f.Significant || f.Fix.To != "1024" || f.Fix.Withheld != "" || f.Confidence != pauseLessConfidence {
+			t.Errorf("%s, confidence %v, fix %+v; want a budget of 1024 recommended", f.State, f.Confidence, f.Fix)
+		}
+		if f.Impact != 1 {
+			t.Errorf("impact %v: it must rank below every change that gains throughput", f.Impact)
+		}
+	})
+	t.Run("with a model", func(t *testing.T) {
+		f := diagnoseInterrupted(t, func(w *engine.Window, facts *engine.Facts) {
+			model(w, facts)
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.012: 40 * 125, 0.45: 40})
+			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 125, 15000: 1})
+			setCounter(w, engine.CounterGenerationTokens, 2500)
+		})
+		if f.State != engine.Fired || f.Confidence != pauseConfidence || f.Fix.Withheld != "" {
+			t.Fatalf("%s (%s), confidence %v, fix %+v", f.State, f.Reason, f.Confidence, f.Fix)
+		}
+		if f.Fix.To != "2048" && f.Fix.To != "4096" {
+			t.Errorf("budget %s, want what an H100 computes in about 0.2 s at most", f.Fix.To)
+		}
+	})
+	t.Run("a pause far longer than its largest step has another cause", func(t *testing.T) {
+		f := diagnoseInterrupted(t, func(w *engine.Window, facts *engine.Facts) {
+			model(w, facts)
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.006: 40 * 200, 4: 40})
+			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 65, 600: 1})
+		})
+		if f.State != engine.NotFired || !strings.Contains(f.Reason, "prompts are not the reason") {
+			t.Errorf("%s: %s", f.State, f.Reason)
+		}
+	})
+	t.Run("seats bound the budget from below", func(t *testing.T) {
+		f := diagnoseInterrupted(t, func(_ *engine.Window, f *engine.Facts) { f.MaxNumSeqs = know(16384) })
+		if f.State != engine.Fired || !strings.Contains(f.Fix.Withheld, "not seat every request") {
+			t.Errorf("%s, fix %+v; want it withheld: vLLM refuses a budget below the seats", f.State, f.Fix)
+		}
+	})
+	t.Run("prompts that come fill smaller steps", func(t *testing.T) {
+		f := diagnoseInterrupted(t, func(w *engine.Window, _ *engine.Facts) {
+			setCounter(w, engine.CounterPromptTokens, 11000)
+			setCounter(w, engine.CounterPromptTokensCached, 0)
+		})
+		if f.State != engine.Fired || f.Fix.Withheld == "" {
+			t.Errorf("%s, fix %+v; want it withheld: 11,000 tokens a second need all the time that there is", f.State, f.Fix)
+		}
+	})
+}
