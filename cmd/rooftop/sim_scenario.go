@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,14 +25,7 @@ func withScenario(args []string) (expanded []string, named bool, err error) {
 		return nil, false, usage("sim: %s: %w", scenarioFlag, err)
 	}
 	s := &found[0]
-	words := strings.Fields(s.Server)
-	if len(words) < 2 || words[0] != "vllm" || words[1] != "serve" {
-		return nil, false, fail(exitError, errors.New("sim: the scenario's launch command does not begin with vllm serve"))
-	}
-	words = append(slices.Clone(words[2:]), "--sim-gpu", s.GPU)
-	if s.Startup >= 0 {
-		words = append(words, "--sim-startup-time", s.Startup.String())
-	}
+	words := s.Arguments(strings.Fields(s.Server))
 	for _, f := range s.Faults {
 		words = append(words, "--sim-fault", faultText(f))
 	}

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,23 +55,12 @@ func (h *Host) Start(ctx context.Context, c *launch.Config) error {
 	return h.send()
 }
 
-// settings reads a launch command as the simulated server does; what only a
-// simulation has is added behind it.
 func (h *Host) settings(c *launch.Config) (*settings.Settings, error) {
-	words := c.Argv()
-	if len(words) < 2 || words[0] != "vllm" || words[1] != "serve" {
-		return nil, errors.New("a scenario's launch command begins with vllm serve")
-	}
 	port := h.Port
 	if h.host != nil { // the same for every life
 		port = h.host.Settings().Port
 	}
-	args := append(words[2:len(words):len(words)],
-		"--sim-gpu", h.Scenario.GPU, "--sim-seed", strconv.FormatUint(h.Seed, 10), "--sim-startup-time", h.Startup.String(),
-		"--port", strconv.Itoa(port))
-	s, err := settings.Parse(args, func(path string) ([]byte, error) {
-		return nil, errors.New(path + ": a scenario reads no file")
-	})
+	s, err := simbench.Settings(c, &h.Scenario, h.Seed, "--sim-startup-time", h.Startup.String(), "--port", strconv.Itoa(port))
 	if err != nil {
 		return nil, err
 	}

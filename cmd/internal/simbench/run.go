@@ -3,7 +3,6 @@ package simbench
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,22 +87,19 @@ func prepare(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*run,
 		r.measure.For = time.Duration(o.Hours * float64(time.Hour))
 	}
 	r.command = command
-	r.settings, r.refused = settingsOf(command, sc, o.Seed)
+	r.settings, r.refused = Settings(command, sc, o.Seed)
 	if r.refused != nil && change == nil {
 		return nil, r.refused
 	}
 	return r, nil
 }
 
-// settingsOf reads the command line as the simulated server does; what only a
-// simulation has is added behind it.
-func settingsOf(command *launch.Config, sc *scenarios.Scenario, seed uint64) (*settings.Settings, error) {
-	// Behind "vllm serve".
-	args := slices.Concat(command.Argv()[2:], []string{"--sim-gpu", sc.GPU, "--sim-seed", strconv.FormatUint(seed, 10)})
-	if sc.Startup >= 0 {
-		args = append(args, "--sim-startup-time", sc.Startup.String())
-	}
-	return settings.Parse(args, func(path string) ([]byte, error) {
+// Settings reads a launch command of a scenario as the simulated server does,
+// with what only a simulation has behind it; the last of several flags wins. The
+// error is the server's refusal.
+func Settings(command *launch.Config, sc *scenarios.Scenario, seed uint64, more ...string) (*settings.Settings, error) {
+	args := append(sc.Arguments(command.Argv()), "--sim-seed", strconv.FormatUint(seed, 10))
+	return settings.Parse(append(args, more...), func(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: a scenario reads no file", path)
 	})
 }

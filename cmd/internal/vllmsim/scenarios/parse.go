@@ -179,6 +179,9 @@ func (s *Scenario) check() (field string, err error) {
 	if _, err := launch.ParseCommand(s.Server, nil, nil); err != nil {
 		return "server", fmt.Errorf("%q is no vLLM command line: %w", s.Server, err)
 	}
+	if !strings.HasPrefix(s.Server, "vllm serve ") {
+		return "server", fmt.Errorf("%q does not begin with \"vllm serve MODEL\"", s.Server)
+	}
 	if _, err := catalog.Default().FindGPU(s.GPU, 0); err != nil {
 		return "gpu", err
 	}

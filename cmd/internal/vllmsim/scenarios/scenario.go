@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
@@ -115,4 +116,16 @@ type Flag struct{ Name, Value string }
 // Empty says that a change changes nothing.
 func (c *Change) Empty() bool {
 	return len(c.Set) == 0 && len(c.Drop) == 0 && len(c.Load) == 0 && !c.Mend
+}
+
+// Arguments returns what the simulated server takes for the scenario with a
+// launch command of it, a changed one perhaps: vLLM's own arguments, then the
+// hardware and the start-up time. Faults are not among them.
+func (s *Scenario) Arguments(command []string) []string {
+	const program = 2 // "vllm serve", which Parse makes sure of
+	args := append(slices.Clone(command[program:]), "--sim-gpu", s.GPU)
+	if s.Startup >= 0 {
+		args = append(args, "--sim-startup-time", s.Startup.String())
+	}
+	return args
 }
