@@ -39,8 +39,8 @@ const (
 
 	pauseConfidence     = 0.80 // with the physical model
 	pauseLessConfidence = 0.60
-	// pauseCost is what smaller steps cost at worst of the throughput
-	// (physics.md section 10: about none).
+	// pauseCost is the loss of throughput up to which smaller steps are worth it,
+	// and how far it may lie off the model's (physics.md section 10: about none).
 	pauseCost = 0.05
 )
 
@@ -64,6 +64,7 @@ func prefillInterference() definition {
 				{"largest step / running", ">=", pausePrompts, "tok", fromVLLM},
 				{"step with a part of a prompt afterwards", "<=", pauseTarget, "s", fromJudgement},
 				{"pause saved", ">=", pauseLeastGain, "ratio", fromJudgement},
+				{"loss of throughput by the physical model", "<=", pauseCost, "ratio", fromJudgement},
 			},
 			Formula: []string{
 				"time of a full step = that of the physical model, calibrated by the measured step, for the last part of a prompt of the 99th percentile; without a model, median + pause x tokens of the step / tokens of the largest",
@@ -253,20 +254,25 @@ func shorterSteps(r *engine.Run, p *pauses) *engine.Fix {
 			"a little throughput at most; a pool that is slightly larger",
 		},
 		Risk: 1,
-		Predicted: gain{Gain: roofline.Gain{Throughput: roofline.Range{
-			Low: stat.Some(-pauseCost), Mid: stat.Some(0), High: stat.Some(pauseCost),
-		}}}.predictions(),
 		Rejected: []engine.Rejected{{
 			What: "--long-prefill-token-threshold " + text,
 			Why:  "bounds one prompt's part of a step; several prompts together would still fill it",
 		}},
 	}
+	// Smaller steps gain no throughput: where the model sees any, it is the shape of
+	// its mixed step.
+	cost := min(0, modelled(r, func(m *roofline.Performance) roofline.Gain { return m.TokenBudget(to) }).Throughput.Mid.Or(0))
+	fix.Predicted = gain{Gain: roofline.Gain{Throughput: roofline.Range{
+		Low: stat.Some(cost - pauseCost), Mid: stat.Some(cost), High: stat.Some(cost + pauseCost),
+	}}}.predictions()
 	switch {
 	case to >= budget:
 		fix.To = from
 		fix.Withheld = fmt.Sprintf("steps of fewer than the present %d tokens would not take in the prompts that come, or not seat every request", budget)
 	case then > p.seconds*(1-pauseLeastGain):
 		fix.Withheld = fmt.Sprintf("steps of %s tokens still take about %s: too little is gained", text, seconds(then))
+	case cost < -pauseCost:
+		fix.Withheld = fmt.Sprintf("steps of %s tokens read the weights so often for so few tokens that the physical model expects %s tokens per second", text, change(cost))
 	}
 	return fix
 }

@@ -141,6 +141,9 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 		if f.State != engine.Fired || f.Confidence != pauseConfidence || f.Fix.Withheld != "" {
 			t.Fatalf("%s (%s), confidence %v, fix %+v", f.State, f.Reason, f.Confidence, f.Fix)
 		}
+		if p := f.Fix.Predicted[0]; p.Metric != metricThroughput || p.Mid.V > 0 || f.Impact != 1 {
+			t.Errorf("predicts %+v at impact %v: smaller steps gain no throughput", p, f.Impact)
+		}
 		if f.Fix.To != "2048" && f.Fix.To != "4096" {
 			t.Errorf("budget %s, want what an H100 computes in about 0.2 s at most", f.Fix.To)
 		}
