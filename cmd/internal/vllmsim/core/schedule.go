@@ -83,7 +83,7 @@ func (e *Engine) scheduleRunning(p *plan, now time.Duration) int {
 }
 
 // victim returns the index of the running request to preempt: the last, or by the
-// priority policy the one of largest priority value and latest arrival.
+// priority policy the one that would be admitted last.
 func (e *Engine) victim() int {
 	worst := len(e.running) - 1
 	if e.config.Policy != Priority {
@@ -94,7 +94,7 @@ func (e *Engine) victim() int {
 	}
 	worst = -1
 	for i, s := range e.running {
-		if s.status == running && (worst < 0 || s.later(e.running[worst])) {
+		if s.status == running && (worst < 0 || e.running[worst].sooner(s)) {
 			worst = i
 		}
 	}

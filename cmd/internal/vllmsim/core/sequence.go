@@ -79,7 +79,9 @@ func (e *Engine) fresh() *sequence {
 }
 
 // sooner is the order of the priority policy: priority, then arrival, then ID
-// (vLLM v1/request.py, Request.__lt__).
+// (vLLM v1/request.py, Request.__lt__). It also chooses whom to preempt, where
+// vLLM leaves the ID out: its arrivals are wall-clock times, which do not tie, and
+// with ties two requests could preempt each other for ever.
 func (s *sequence) sooner(o *sequence) bool {
 	if s.req.Priority != o.req.Priority {
 		return s.req.Priority < o.req.Priority
@@ -88,15 +90,6 @@ func (s *sequence) sooner(o *sequence) bool {
 		return s.req.Arrival < o.req.Arrival
 	}
 	return s.req.ID < o.req.ID
-}
-
-// later is the order in which the priority policy chooses a victim: it does not
-// look at IDs, so of equals the first running one is taken.
-func (s *sequence) later(o *sequence) bool {
-	if s.req.Priority != o.req.Priority {
-		return s.req.Priority > o.req.Priority
-	}
-	return s.req.Arrival > o.req.Arrival
 }
 
 // hash returns the hash of the i-th block, which is full of known tokens.
