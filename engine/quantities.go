@@ -169,20 +169,24 @@ func (a *Aggregate) latencies(q *quantities) {
 	q.put("preemption_lost_s", "s", lost, Derived, absent)
 }
 
-// FrontEnd is what the API server itself took of a request before its first
-// token: TTFT less queue and prefill, in seconds. TTFT is observed at the first
-// token and the others at the end, so in a short run they may be of different
-// requests; a negative difference is no answer.
+// FrontEnd is what a request spent outside the engine, in seconds: see
+// OutsideEngine. On pages that lack a family of it, TTFT less queue and prefill
+// stands in; TTFT is observed at the first token and the others at the end, so
+// in a short run they may be of different requests. A negative difference is no
+// answer.
 func (a *Aggregate) FrontEnd() (stat.Opt, string) {
-	ttft, queue, prefill := a.Mean(HistTTFT), a.Mean(HistQueue), a.Mean(HistPrefill)
-	if !ttft.OK || !queue.OK || !prefill.OK {
-		return stat.None, "needs TTFT, queue and prefill times of finished requests"
+	d, _ := OutsideEngine(&a.Hist)
+	if !d.OK {
+		ttft, queue, prefill := a.Mean(HistTTFT), a.Mean(HistQueue), a.Mean(HistPrefill)
+		if !ttft.OK || !queue.OK || !prefill.OK {
+			return stat.None, "needs end-to-end, queue and inference times of finished requests"
+		}
+		d = stat.Some(ttft.V - queue.V - prefill.V)
 	}
-	d := ttft.V - queue.V - prefill.V
-	if d < 0 {
-		return stat.None, "TTFT and queue time are of different requests in so short a run"
+	if d.V < 0 {
+		return stat.None, "its parts are of different requests in so short a run"
 	}
-	return stat.Some(d), ""
+	return d, ""
 }
 
 // PreemptionLost is the time a mean request lost to preemption, in seconds:

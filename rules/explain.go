@@ -33,6 +33,7 @@ const (
 	fromDecisions = "project decision"
 	fromVLLM      = "vLLM's scheduler and metrics"
 	fromJudgement = "judgement, from the recorded runs"
+	fromQueueing  = "queueing theory: below it requests seldom meet"
 )
 
 const (

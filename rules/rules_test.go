@@ -40,7 +40,7 @@ func quietWindow() engine.Window {
 		w.Rate[c], w.Delta[c] = stat.Some(perSecond), stat.Some(2*perSecond)
 	}
 	for h, mean := range map[engine.Hist]float64{
-		engine.HistTTFT: 0.1, engine.HistQueue: 0.01, engine.HistPrefill: 0.03, engine.HistDecode: 4, engine.HistITL: 0.02,
+		engine.HistTTFT: 0.1, engine.HistQueue: 0.01, engine.HistPrefill: 0.03, engine.HistDecode: 4, engine.HistITL: 0.02, engine.HistE2E: 4.1,
 		engine.HistPromptTokens: 1000, engine.HistGenerationTokens: 250, engine.HistIterationTokens: 200,
 	} {
 		w.Hist[h] = stat.Delta{Sum: 16 * mean, Count: 16, OK: true}
@@ -94,7 +94,27 @@ func TestThresholds(t *testing.T) {
 		setWaiting(w, 5)
 		setMean(w, engine.HistIterationTokens, 7000)
 	}
-	front := func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistTTFT, 0.5) }
+	// front lets requests spend so many seconds outside the engine; a step takes
+	// 20 ms of it.
+	front := func(outside float64) edit {
+		return func(w *engine.Window, _ *engine.Facts) {
+			inside := w.Mean(engine.HistQueue).V + w.Mean(engine.HistPrefill).V + w.Mean(engine.HistDecode).V
+			setMean(w, engine.HistE2E, inside+outside)
+			w.LongestStep = 20 * time.Millisecond
+		}
+	}
+	queueOf := func(seconds float64) edit {
+		return func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistQueue, seconds) }
+	}
+	// finished makes n requests of each 16 in all histograms.
+	finished := func(n float64) edit {
+		return func(w *engine.Window, _ *engine.Facts) {
+			for h := range w.Hist {
+				w.Hist[h].Sum *= n / 16
+				w.Hist[h].Count *= n / 16
+			}
+		}
+	}
 	capped := func(w *engine.Window, _ *engine.Facts) {
 		g := &w.GPUs[0]
 		g.Throttle = reasonSWPowerCap
@@ -237,17 +257,32 @@ func TestThresholds(t *testing.T) {
 		{"budget, seats taken", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64) }}, engine.NotFired},
 		{"budget, preempting", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 1) }}, engine.NotFired},
 
-		{"front end", engine.FrontEnd, []edit{front}, engine.Fired},
-		{"front end, half of the time", engine.FrontEnd, []edit{front, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistQueue, 0.22) }}, engine.Fired},
-		{"front end, less than half", engine.FrontEnd, []edit{front, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistQueue, 0.221) }}, engine.NotFired},
-		{"front end, below 0.1 s", engine.FrontEnd, []edit{front, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistTTFT, 0.139) }}, engine.NotFired},
+		{"front end", engine.FrontEnd, []edit{front(0.52)}, engine.Fired},
+		{"front end, half of the time", engine.FrontEnd, []edit{queueOf(0.429), front(0.5)}, engine.Fired},
+		{"front end, less than half", engine.FrontEnd, []edit{queueOf(0.431), front(0.5)}, engine.NotFired},
+		{"front end, 0.1 s", engine.FrontEnd, []edit{front(0.1201), finished(40)}, engine.Fired},
+		{"front end, below 0.1 s", engine.FrontEnd, []edit{front(0.1199), finished(40)}, engine.NotFired},
+		{"front end, one request at once", engine.FrontEnd, []edit{front(0.5201), finished(4)}, engine.Fired},
+		{"front end, mostly alone in it", engine.FrontEnd, []edit{front(0.5199), finished(4)}, engine.NotFired},
+		{"front end, waiting for the step at hand", engine.FrontEnd, []edit{front(0.52), func(w *engine.Window, _ *engine.Facts) { w.LongestStep = 450 * time.Millisecond }}, engine.NotFired},
+		{"front end, times of other requests", engine.FrontEnd, []edit{front(0.52), func(w *engine.Window, _ *engine.Facts) { w.Hist[engine.HistQueue].Count = 15 }}, engine.NotEvaluable},
+		{"front end, late first tokens of other requests", engine.FrontEnd, []edit{front(0.05), func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistTTFT, 9) }}, engine.NotFired},
+		{"front end, no end-to-end times", engine.FrontEnd, []edit{func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistE2E] = stat.Delta{}
+			setMean(w, engine.HistTTFT, 0.5)
+		}}, engine.NotEvaluable},
+		{"front end, no end-to-end times, short stay", engine.FrontEnd, []edit{func(w *engine.Window, _ *engine.Facts) {
+			w.Hist[engine.HistE2E] = stat.Delta{}
+			setMean(w, engine.HistTTFT, 0.6)
+			setRunning(w, 1.6)
+		}}, engine.Fired},
 		{"front end, 0.9 of a core", engine.FrontEnd, []edit{func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterProcessCPUSeconds, 0.9) }}, engine.Fired},
 		{"front end, 0.89 of a core", engine.FrontEnd, []edit{func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterProcessCPUSeconds, 0.89) }}, engine.NotFired},
 		{"front end, several servers", engine.FrontEnd, []edit{func(w *engine.Window, f *engine.Facts) {
 			setCounter(w, engine.CounterProcessCPUSeconds, 0.99)
 			f.APIServerCount = know(2)
 		}}, engine.NotFired},
-		{"front end on a CPU backend", engine.FrontEnd, []edit{front, func(w *engine.Window, f *engine.Facts) { f.Device = know("cpu") }}, engine.NotEvaluable},
+		{"front end on a CPU backend", engine.FrontEnd, []edit{front(0.52), func(w *engine.Window, f *engine.Facts) { f.Device = know("cpu") }}, engine.NotEvaluable},
 
 		{"power", engine.PowerLimit, []edit{capped}, engine.Fired},
 		{"power, 94 % of the limit", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Mean[engine.GPUPowerW] = stat.Some(658) }}, engine.NotFired},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -194,12 +195,51 @@ var (
 	}
 	scenarioHists = map[string]engine.Hist{
 		"ttft": engine.HistTTFT, "queue": engine.HistQueue, "prefill": engine.HistPrefill, "decode": engine.HistDecode,
-		"itl": engine.HistITL, "prompt_len": engine.HistPromptTokens, "output_len": engine.HistGenerationTokens,
+		"itl": engine.HistITL, "e2e": engine.HistE2E, "inference": engine.HistInference, "prompt_len": engine.HistPromptTokens, "output_len": engine.HistGenerationTokens,
 		"step_tokens": engine.HistIterationTokens,
 	}
 )
 
 const scenarioWindow = 2 * time.Second
+
+// vLLM's bucket bounds (v1/metrics/loggers.py), in seconds, of the histograms
+// whose distribution a rule looks at.
+var (
+	bucketsITL     = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
+	bucketsRequest = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680, math.Inf(1)}
+
+	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest}
+)
+
+// distribution reads "0.024" or, with weights, "0.024:98,1.5:2" as what count
+// observations gained.
+func distribution(text string, count float64, bounds []float64) (stat.Delta, error) {
+	d := stat.Delta{Count: count, Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
+	var values, weights []float64
+	total := 0.0
+	for _, part := range strings.Split(text, ",") {
+		value, weight, weighted := strings.Cut(part, ":")
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return d, err
+		}
+		n := 1.0
+		if weighted {
+			if n, err = strconv.ParseFloat(weight, 64); err != nil {
+				return d, err
+			}
+		}
+		values, weights, total = append(values, v), append(weights, n), total+n
+	}
+	for i, v := range values {
+		n := count * weights[i] / total
+		d.Sum += v * n
+		if at, _ := slices.BinarySearch(bounds, v); at < len(bounds) {
+			d.Counts[at] += n
+		}
+	}
+	return d, nil
+}
 
 // addWindows reads "window x10 running=4 waiting=28 ...". Counters are per
 // second, histograms are means over as many requests as finished (at least one).
@@ -222,17 +262,29 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		r, _ := strconv.ParseFloat(v, 64)
 		finished = max(1, r*scenarioWindow.Seconds())
 	}
+	gaps := finished // between tokens
+	if v, ok := kv["gen"]; ok {
+		g, _ := strconv.ParseFloat(v, 64)
+		gaps = max(finished, g*scenarioWindow.Seconds()-finished)
+	}
 	for _, k := range slices.Sorted(maps.Keys(kv)) {
+		if h, ok := scenarioHists[k]; ok {
+			count := finished
+			if h == engine.HistITL {
+				count = gaps
+			}
+			var err error
+			if w.Hist[h], err = distribution(kv[k], count, scenarioBuckets[h]); err != nil {
+				return nil, fmt.Errorf("%s: %w", k, err)
+			}
+			continue
+		}
 		v, err := strconv.ParseFloat(kv[k], 64)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
 		if counter, ok := scenarioCounters[k]; ok {
 			w.Rate[counter], w.Delta[counter] = stat.Some(v), stat.Some(v*scenarioWindow.Seconds())
-			continue
-		}
-		if h, ok := scenarioHists[k]; ok {
-			w.Hist[h] = stat.Delta{Sum: v * finished, Count: finished, OK: true}
 			continue
 		}
 		switch k {
@@ -256,6 +308,8 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.Hist[engine.HistPrefill] = stat.Delta{Sum: v, Count: finished, OK: true}
 		case "step":
 			w.StepTime, w.StepTimeFrom = stat.Some(v), "itl"
+		case "longest_step":
+			w.LongestStep = time.Duration(v * float64(time.Second))
 		case "stall":
 			w.Stall, w.Progress = time.Duration(v*float64(time.Second)), false
 		case "asleep":

@@ -20,8 +20,13 @@ const (
 	stuckDoubtConfidence = 0.30
 	stuckStaleBefore     = "0.13.0"
 
-	stuckKVInUse  = 0.03 // share of the KV pool from which requests certainly hold it
-	stuckKVEmpty  = 1e-6 // and below which none does: one request holds a block at least
+	// stuckBlocks is what a sequence that runs holds of the KV pool at least, in
+	// blocks: the last one is its own even where the rest is a shared prefix (vLLM
+	// computes at least the last token itself, v1/core/kv_cache_manager.py,
+	// get_computed_blocks).
+	stuckBlocks   = 1.0
+	stuckKVInUse  = 0.03 // share of the pool from which requests hold it, where its blocks are not known
+	stuckKVEmpty  = 1e-6 // and below which none does, whatever its size
 	stuckGPUIdle  = 0.05 // share of the time that the busiest GPU works, below
 	stuckDrainage = 0.5  // share of the earlier running requests below which the load has ended
 )
@@ -49,7 +54,7 @@ func stuck() definition {
 			Formula: []string{"longest step = the longest time between two moves of the counters while requests were in, or the p99 of inter-token latency where that is longer"},
 			Confidence: []string{
 				number(stuckConfidence),
-				fmt.Sprintf("%s where it may be an idle server whose running gauge is stale: nothing waits, and the version is before %s or not known, or the KV pool reads empty, or the GPU is idle with less than %s of the pool in use", number(stuckDoubtConfidence), stuckStaleBefore, percent(stuckKVInUse)),
+				fmt.Sprintf("%s where it may be an idle server whose running gauge is stale: nothing waits, and the version is before %s or not known, or the KV pool reads empty, or the GPU is idle and less of the pool is in use than what runs must hold: %s block each, or %s of a pool whose blocks are not known", number(stuckDoubtConfidence), stuckStaleBefore, number(stuckBlocks), percent(stuckKVInUse)),
 				fmt.Sprintf("in that doubt not significant where less than %s of the earlier load is left: the load has ended", percent(stuckDrainage)),
 			},
 			Remedy: []string{
@@ -67,7 +72,8 @@ type standstill struct {
 	still            time.Duration
 	limit            time.Duration // from which it counts
 	running, waiting float64       // requests
-	kv               stat.Opt      // share of the pool
+	ranks            float64       // whose pools those are
+	kv               stat.Opt      // share of the pools, mean over ranks
 	gpu              stat.Opt      // share of the time that the busiest GPU worked
 }
 
@@ -79,6 +85,7 @@ func standstillOf(r *engine.Run) standstill {
 		longest = max(longest, w.LongestStep)
 		if w.Stall > s.still && !w.Asleep {
 			s.still, s.running, s.waiting, s.kv, s.gpu = w.Stall, w.Running.Or(0), w.Waiting.Or(0), w.KV, w.GPUBusy
+			s.ranks = float64(ranks(w))
 		}
 	}
 	if itl := r.Agg.P99(engine.HistITL); itl.OK {
@@ -101,10 +108,20 @@ func (s *standstill) doubt(f *engine.Facts) string {
 		return "vLLM " + v.Value + " can leave its running gauge behind"
 	case s.kv.OK && s.kv.V < stuckKVEmpty:
 		return "the KV pool reads empty, and a running request holds a block of it"
-	case s.kv.Or(0) < stuckKVInUse && s.gpu.OK && s.gpu.V < stuckGPUIdle:
-		return "the GPU is idle, and next to nothing is held of the KV pool"
+	case s.gpu.OK && s.gpu.V < stuckGPUIdle && !s.held(f):
+		return "the GPU is idle, and less is held of the KV pool than requests that run must hold"
 	}
 	return ""
+}
+
+// held says whether what is in use of the KV pool can be that of the sequences
+// that the page shows as running.
+func (s *standstill) held(f *engine.Facts) bool {
+	if !f.NumGPUBlocks.Known || f.NumGPUBlocks.Value <= 0 {
+		return s.kv.Or(0) >= stuckKVInUse
+	}
+	blocks := s.kv.Or(0) * float64(f.NumGPUBlocks.Value) * s.ranks
+	return blocks > stuckBlocks*(s.running-0.5) // a share of the pool times its blocks, to the nearest
 }
 
 // drained says whether only a rest of the load was left at the standstill: less

@@ -49,7 +49,10 @@ func underBatching() definition {
 				"raise client concurrency: no flag of the server helps",
 				"not recommended where the physical model shows that the GPU is full at this batch already, or the KV pool holds no more",
 			},
-			Limits: []string{"needs the seats (max_num_seqs) and, for the documented condition, the prefill histogram"},
+			Limits: []string{
+				"needs the seats (max_num_seqs) and, for the documented condition, the prefill histogram",
+				"suppressed by front-end: where the API server is the limit, that few run is its consequence",
+			},
 		},
 	}
 }

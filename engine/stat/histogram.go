@@ -63,6 +63,40 @@ func (d *Delta) Mean() Opt {
 	return Some(d.Sum / d.Count)
 }
 
+// LengthBiasedMean returns the largest value that sum(x*x)/sum(x) can have with
+// these counts and this sum: where x are durations, the mean length of the one
+// that a random moment falls into, which is longer than their mean (inspection
+// paradox). Absent where nothing was observed, there are no buckets, or one
+// observation lies above the last finite bound.
+func (d *Delta) LengthBiasedMean() Opt {
+	if !d.Mean().OK || d.Sum <= 0 || len(d.Counts) == 0 {
+		return None
+	}
+	// Every observation at its bucket's lower end, then what is left of the sum
+	// put where it adds most squares: into the highest buckets.
+	squares, spare, lower := 0.0, d.Sum, 0.0
+	for i, n := range d.Counts {
+		if n > 0 && math.IsInf(d.Bounds[i], 1) {
+			return None
+		}
+		squares += n * lower * lower
+		spare -= n * lower
+		lower = d.Bounds[i]
+	}
+	for i := len(d.Counts) - 1; i >= 0 && spare > 0; i-- {
+		upper, lower := d.Bounds[i], 0.0
+		if i > 0 {
+			lower = d.Bounds[i-1]
+		}
+		if n := d.Counts[i]; n > 0 {
+			put := min(spare, n*(upper-lower))
+			squares += put * (upper + lower)
+			spare -= put
+		}
+	}
+	return Some(squares / d.Sum)
+}
+
 // Merge adds another delta: counts are summed at matching bounds. Where the
 // bounds differ, the union is kept and a bucket's count stays at its own bound,
 // which shifts no observation below its true bucket. It allocates then.

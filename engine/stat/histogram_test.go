@@ -3,6 +3,7 @@ package stat
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -71,6 +72,46 @@ func TestMergeSumsCountsAndNeverAveragesQuantiles(t *testing.T) {
 	fast.Merge(&other)
 	if fast.Count != 105 || len(fast.Bounds) != 5 {
 		t.Errorf("merge over other bounds gave %+v", fast)
+	}
+}
+
+// TestLengthBiasedMean holds the bound against what it bounds: the lengths that
+// were observed, of which the histogram keeps counts and a sum.
+func TestLengthBiasedMean(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		lengths []float64
+		want    Opt
+	}{
+		// The sum leaves no choice: each at the bound of its bucket.
+		{"equal lengths at a bound", []float64{0.5, 0.5, 0.5}, Some(0.5)},
+		// 98 short ones and two long ones. The long ones fill their bucket to its
+		// bound; the 4.9 that are left of the sum are squared at 0.1 at most.
+		{"a shelf", append(slices.Repeat([]float64{0.05}, 98), 1, 1), Some((2 + 4.9*0.1) / 6.9)},
+		{"nothing observed", nil, None},
+		{"beyond the last bound", []float64{0.2, 7}, None},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Delta{Bounds: []float64{0.1, 0.5, 1, math.Inf(1)}, Counts: make([]float64, 4), OK: true}
+			squares := 0.0
+			for _, x := range c.lengths {
+				i := 0
+				for x > d.Bounds[i] {
+					i++
+				}
+				d.Counts[i]++
+				d.Sum += x
+				d.Count++
+				squares += x * x
+			}
+			got := d.LengthBiasedMean()
+			if got.OK != c.want.OK || math.Abs(got.V-c.want.V) > 1e-9 {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+			if got.OK && got.V < squares/d.Sum-1e-9 {
+				t.Errorf("got %v, below the true %v", got.V, squares/d.Sum)
+			}
+		})
 	}
 }
 
