@@ -79,7 +79,7 @@ func (r *Run) physical() {
 		PrefillPerS:  a.PrefillPerS.Times(1 / ranks),
 		Waiting:      a.Waiting.Times(1 / ranks),
 		TTFTSeconds:  a.Mean(HistTTFT),
-		QueueSeconds: a.Mean(HistQueue),
+		QueueSeconds: a.Mean(HistQueue), PrefillSeconds: a.Mean(HistPrefill),
 		PreemptsPerS: a.Rate[CounterPreemptions].Times(1 / ranks),
 	}
 	var assumed []string

@@ -25,7 +25,7 @@ func seatSaturation() definition {
 		},
 		explain: Explanation{
 			Condition: []string{
-				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below in the mean or median of its polls, with short answers %s / mean output, because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack), number(finishSlack)),
+				fmt.Sprintf("running lies within %s requests of the seats, in every data-parallel rank; a window whose peak reached them may lie %s below in the mean or median of its polls, with short answers %s / mean output (%s at most), because vLLM counts running after it removed what finished in the step", number(seatMargin), percent(seatSlack), number(finishSlack), percent(mostSlack)),
 				"at least " + percent(seatQueueRatio) + " of the requests in the server wait for capacity",
 				"running above the seats skips the rule: the cap is not the constraint then",
 			},
@@ -69,7 +69,7 @@ func checkSeatSaturation(w *engine.Window, f *engine.Facts) engine.Check {
 	if aboveSeats(w, seats.V) {
 		return quiet("running is above max_num_seqs, so the cap is not the constraint: running", figure{stat.Some(fullest(w)), ">", seats.V, "req"})
 	}
-	if !seatsTaken(w, seats.V) {
+	if !seatsTakenWithin(w, seats.V, shortSlack(w)) {
 		return quiet("running", figure{stat.Some(emptiest(w)), "<", seats.V, "req"})
 	}
 	ratio := figure{queueRatio(w), ">=", seatQueueRatio, "ratio"}

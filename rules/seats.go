@@ -24,14 +24,15 @@ const (
 	// finishSlack is how often the share of a batch that ends in a step may lie
 	// below the seats: one in the mean output ends, with polls that see more.
 	finishSlack = 1.5
-	// mostSlack bounds that: below half of the seats nothing is called full.
-	mostSlack = 0.5
+	// mostSlack bounds that, so that a batch with a fifth of its seats free is not
+	// called full.
+	mostSlack = 0.15
 )
 
-// slack is how far below its seats, as a ratio of them, running may lie in a
+// shortSlack is how far below its seats, as a ratio of them, running may lie in a
 // window that reached them: with answers of nine tokens a ninth of a full batch is
 // taken out in every step, before anybody can count it.
-func slack(w *engine.Window) float64 {
+func shortSlack(w *engine.Window) float64 {
 	output := meanOf(w, engine.HistGenerationTokens)
 	if output.Or(0) < 1 {
 		return seatSlack
@@ -80,7 +81,10 @@ func emptiest(w *engine.Window) float64 {
 }
 
 // seatsTaken says whether every rank ran as many requests as it has seats.
-func seatsTaken(w *engine.Window, seats float64) bool {
+func seatsTaken(w *engine.Window, seats float64) bool { return seatsTakenWithin(w, seats, seatSlack) }
+
+// seatsTakenWithin is seatsTaken with another slack.
+func seatsTakenWithin(w *engine.Window, seats, slack float64) bool {
 	if emptiest(w) >= seats-seatMargin {
 		return true
 	}
@@ -88,7 +92,7 @@ func seatsTaken(w *engine.Window, seats float64) bool {
 	if w.RunningPeak.Or(0) < all-seatMargin {
 		return false
 	}
-	return usually(w) >= all*(1-slack(w))
+	return usually(w) >= all*(1-slack)
 }
 
 // usually returns the running requests of all ranks as most polls saw them: the
@@ -163,7 +167,7 @@ func flatRunning(r *engine.Run) int {
 	}
 	for i := range r.Windows {
 		w := &r.Windows[i]
-		if w.Evaluable && queued(w).Or(0) >= 1 && usually(w) < peak.V-max(seatMargin, slack(w)*peak.V) {
+		if w.Evaluable && queued(w).Or(0) >= 1 && usually(w) < peak.V-max(seatMargin, seatSlack*peak.V) {
 			return 0
 		}
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -42,7 +44,7 @@ const (
 )
 
 func newDemo(w *world) *cobra.Command {
-	o := demoOptions{settle: demoSettle, measure: demoMeasure, changes: demoChanges, seed: 1}
+	var o demoOptions
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a simulated server, load, and the loop, without a GPU",
@@ -60,6 +62,7 @@ EXIT CODES
   1      any other error
   2      the command line is off
   3      stopped with a recommendation open (--changes)
+  4      no load, or nothing could be judged
   128+n  ended by signal n`,
 		Example: `  rooftop demo
   rooftop demo --list
@@ -80,8 +83,8 @@ EXIT CODES
 	f := g.group("The demonstration")
 	f.StringVar(&o.scenario, "scenario", scenarios.Default, "`NAME` of the scenario, as --list shows it")
 	f.BoolVar(&o.list, "list", false, "list the scenarios")
-	f.DurationVar(&o.settle, "settle", demoSettle, "`TIME` for the load to become steady")
-	f.DurationVar(&o.measure, "duration", demoMeasure, "`TIME` of one measurement, at least 8s")
+	f.DurationVar(&o.settle, "settle", 0, "`TIME` for the load to become steady (default 16s; of a scenario with faults or restarts its own)")
+	f.DurationVar(&o.measure, "duration", 0, "`TIME` of one measurement, at least 8s (default 12s, likewise)")
 	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most")
 	f.IntVar(&o.port, "port", 0, "`PORT` of the simulated server on 127.0.0.1; 0 is a free one")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the load and of the server's noise")
@@ -96,7 +99,7 @@ func listScenarios(w *world) error {
 		return fail(exitError, err)
 	}
 	t := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SCENARIO\tCASE\tHARDWARE\tWHAT IS WRONG")
+	fmt.Fprintln(t, demo.Mark+" SCENARIO\tCASE\tHARDWARE\tWHAT IS WRONG")
 	for _, s := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Case, s.GPU, firstSentence(s.Story))
 	}
@@ -107,6 +110,22 @@ func firstSentence(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	first, _, _ := strings.Cut(s, ". ")
 	return strings.TrimSuffix(first, ".")
+}
+
+// times fills in the times that were not given: those of a demonstration, or the
+// scenario's own where something happens at a time of it.
+func (o *demoOptions) times(s *scenarios.Scenario) {
+	settle, measure := demoSettle, demoMeasure
+	if len(s.Faults)+len(s.Restarts) > 0 || changing(s) {
+		settle, measure = s.Measure.After, s.Measure.For
+	}
+	o.settle, o.measure = cmp.Or(o.settle, settle), cmp.Or(o.measure, measure)
+}
+
+// changing says whether the load of a scenario has phases, so that a run too
+// short sees none but the first.
+func changing(s *scenarios.Scenario) bool {
+	return slices.ContainsFunc(s.Load, func(l scenarios.Stream) bool { return len(l.Phases) > 1 })
 }
 
 func (o *demoOptions) check() error {
@@ -124,14 +143,15 @@ func (o *demoOptions) check() error {
 }
 
 func runDemo(ctx context.Context, w *world, o *demoOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	found, err := scenarios.Select(o.scenario)
 	if err != nil {
 		return usage("--scenario: %w; 'rooftop demo --list' lists them", err)
 	}
 	scenario := found[0]
+	o.times(&scenario)
+	if err := o.check(); err != nil {
+		return err
+	}
 	config, err := launch.Parse(strings.Fields(scenario.Server), nil, nil)
 	if err != nil {
 		return fail(exitError, err)
@@ -145,6 +165,7 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 	end, err := demo.Run(ctx, demo.Plan{
 		Server: &measuredHost{Host: host, w: w, o: o, show: show, tell: tell},
 		Launch: config, Settle: o.settle, Rounds: o.changes, Tell: tell, Clock: clock,
+		Interrupted: func() int { return int(signalOf(ctx)) },
 	})
 	show.done()
 	if werr := told(); werr != nil {
@@ -166,6 +187,7 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 func teller(w *world, o *demoOptions, clock func() time.Duration, s *scenarios.Scenario, show *progress) (demo.Teller, func() error) {
 	if o.json {
 		e := report.NewEvents(w.stdout, clock)
+		e.Simulated = true
 		return e, e.Err
 	}
 	n := &demo.Narrator{W: quietly{w.stdout, show}, Options: o.style(w), Clock: clock}

@@ -12,6 +12,10 @@ const (
 	DefaultInterval = 250 * time.Millisecond
 	pacerFactor     = 20
 	pacerMemory     = 9 // durations; a window of polls
+	// pacerLeast is how many pages must have been timed before they are taken for
+	// slow: the first one of a server, or of a connection, may be so by chance, and
+	// an interval drawn from it could be longer than the run.
+	pacerLeast = 3
 )
 
 // Pacer says how long to wait from one poll to the next, from how long the last
@@ -31,8 +35,12 @@ func (p *Pacer) Observe(took time.Duration) {
 }
 
 // Interval returns the time between the starts of two polls: the base interval,
-// or 20 times the median of the last nine durations where that is more.
+// or 20 times the median of the last nine durations where that is more; of the
+// first pages, the base interval alone.
 func (p *Pacer) Interval() time.Duration {
+	if p.n < pacerLeast {
+		return p.base()
+	}
 	return max(p.base(), pacerFactor*p.Median())
 }
 

@@ -95,19 +95,22 @@ type Measured struct {
 	Point
 	// Resident is what a sequence holds of the pool, tokens: shared prefix blocks
 	// count once. Absent, it is Context, what a sequence reads.
-	Resident      stat.Opt
-	StepSeconds   stat.Opt // mean step while busy
-	OutputPerS    stat.Opt // generated tokens per second
-	PrefillPerS   stat.Opt // computed prompt tokens per second
-	Waiting       stat.Opt // queued requests
-	KVCapacity    stat.Opt // tokens of the pool
-	MaxNumSeqs    stat.Opt
-	TokenBudget   stat.Opt // max_num_batched_tokens
-	TTFTSeconds   stat.Opt
-	QueueSeconds  stat.Opt
-	PreemptsPerS  stat.Opt
-	Workload      Workload
-	WorkloadKnown bool
+	Resident     stat.Opt
+	StepSeconds  stat.Opt // mean step while busy
+	OutputPerS   stat.Opt // generated tokens per second
+	PrefillPerS  stat.Opt // computed prompt tokens per second
+	Waiting      stat.Opt // queued requests
+	KVCapacity   stat.Opt // tokens of the pool
+	MaxNumSeqs   stat.Opt
+	TokenBudget  stat.Opt // max_num_batched_tokens
+	TTFTSeconds  stat.Opt
+	QueueSeconds stat.Opt
+	// PrefillSeconds is a prompt's own processing, from first scheduling to first
+	// token.
+	PrefillSeconds stat.Opt
+	PreemptsPerS   stat.Opt
+	Workload       Workload
+	WorkloadKnown  bool
 }
 
 // Classic is every figure of the documented formulas (the seed's), on the

@@ -123,8 +123,9 @@ func (p *Performance) firstToken(ch change, rate, step float64) Range {
 		return Range{}
 	}
 	// Queue times are observed when requests end, first tokens before: the
-	// difference of their means may come to nothing. A step is the least.
-	own := min(ttft, max(ttft-queue.V, m.StepSeconds.Or(0)))
+	// difference of their means may come to nothing. A prompt's own processing, or
+	// a step, is the least.
+	own := min(ttft, max(ttft-queue.V, m.PrefillSeconds.Or(m.StepSeconds.Or(0))))
 	after := 0.0
 	if q := m.Waiting.Or(0); q > 0 && rate > 0 {
 		left := max(0, m.Batch+q-ch.at.Batch)

@@ -26,6 +26,9 @@ type Host struct {
 	Startup time.Duration
 
 	host    *serve.Host
+	planned []*time.Timer // restarts of the scenario
+	mu      sync.Mutex    // held while a planned restart is under way; guards life
+	life    int           // counts starts, so that a restart planned for an older life is none
 	clients sync.WaitGroup
 	stop    context.CancelFunc
 }
@@ -40,19 +43,49 @@ func (h *Host) Start(ctx context.Context, c *launch.Config) error {
 	if err != nil {
 		return err
 	}
-	if h.host != nil {
-		if err := h.host.Restart(ctx, s, false); err != nil {
-			return err
-		}
-		return h.host.Ready(ctx)
+	h.unplan()
+	h.mu.Lock()
+	h.life++
+	h.mu.Unlock()
+	first := h.host == nil
+	if first {
+		h.host, err = serve.Open(s)
+	} else {
+		err = h.host.Restart(ctx, s, false)
 	}
-	if h.host, err = serve.Open(s); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := h.host.Ready(ctx); err != nil {
 		return err
 	}
-	return h.send()
+	h.plan(s)
+	if first {
+		return h.send()
+	}
+	return nil
+}
+
+// plan sets the restarts of the scenario, counted from now.
+func (h *Host) plan(s *settings.Settings) {
+	again, life := *s, h.life
+	again.Faults = nil
+	for _, at := range h.Scenario.Restarts {
+		h.planned = append(h.planned, time.AfterFunc(at, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if h.life == life {
+				_ = h.host.Restart(context.Background(), &again, false) // it started with these flags just now
+			}
+		}))
+	}
+}
+
+func (h *Host) unplan() {
+	for _, t := range h.planned {
+		t.Stop()
+	}
+	h.planned = nil
 }
 
 func (h *Host) settings(c *launch.Config) (*settings.Settings, error) {
@@ -96,6 +129,10 @@ const stagger = 2 * time.Second
 
 // Close ends clients and server.
 func (h *Host) Close() {
+	h.unplan()
+	h.mu.Lock()
+	h.life++
+	h.mu.Unlock()
 	if h.stop != nil {
 		h.stop()
 		h.clients.Wait()

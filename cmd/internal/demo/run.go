@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -46,6 +47,8 @@ type Plan struct {
 	Rounds int            // changes at most
 	Tell   Teller
 	Clock  func() time.Duration
+	// Interrupted returns the exit code of a run whose context ended.
+	Interrupted func() int
 }
 
 // Run goes through the loop. Its end is told in every case; the error is that of
@@ -53,7 +56,10 @@ type Plan struct {
 func Run(ctx context.Context, p Plan) (report.Finish, error) {
 	l := loop{Plan: p, kept: p.Launch, tried: map[string]bool{}}
 	end, err := l.run(ctx)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+		end.Reason, end.ExitCode = "interrupted", p.Interrupted()
+	case err != nil:
 		p.Tell.Error(err)
 	}
 	p.Tell.Finished(end)
@@ -74,10 +80,12 @@ func (l *loop) run(ctx context.Context) (report.Finish, error) {
 	}
 	best := first
 	for i := 1; i <= l.Rounds; i++ {
-		r := best.Recommendation
-		l.Tell.Recommendation(i, r)
-		if reason := l.done(best); reason != "" {
-			return l.finish(reason, exitDone, first, best), nil
+		reason, code := l.done(best)
+		if r := best.Recommendation; r == nil || !l.tried[r.Flag+"="+r.To] {
+			l.Tell.Recommendation(i, r)
+		}
+		if reason != "" {
+			return l.finish(reason, code, first, best), nil
 		}
 		next, err := l.try(ctx, i, best)
 		if err != nil {
@@ -93,25 +101,29 @@ func (l *loop) run(ctx context.Context) (report.Finish, error) {
 
 // Exit codes of a finished run, as interfaces.md section 2 settles them.
 const (
-	exitDone  = 0
-	exitError = 1
-	exitOpen  = 3
+	exitDone    = 0
+	exitError   = 1
+	exitOpen    = 3
+	exitNothing = 4 // no load, or nothing could be judged
 )
 
-// done says why a run is at its end, "" where there is a change to try.
-func (l *loop) done(d *engine.Diagnosis) string {
+// done says why a run is at its end, and with which exit code; "" where there is
+// a change to try.
+func (l *loop) done(d *engine.Diagnosis) (reason string, code int) {
 	r := d.Recommendation
 	switch {
 	case r == nil && d.Outcome == engine.OutcomeHealthy:
-		return "nothing is left to recommend"
+		return "nothing is left to recommend", exitDone
+	case r == nil && d.Outcome == engine.OutcomeNoLoad:
+		return "no request ran, so there was nothing to judge", exitNothing
 	case r == nil:
-		return "nothing could be recommended: " + string(d.Outcome)
+		return "nothing could be judged: " + cmp.Or(d.Doubt, string(d.Outcome)), exitNothing
 	case r.Kind != engine.KindFlag || r.Flag == "" || r.To == "":
-		return "what is left is no flag of this server"
+		return "what is left is no flag of this server", exitDone
 	case l.tried[r.Flag+"="+r.To]:
-		return fmt.Sprintf("%s %s was tried and not kept, and nothing else is recommended", r.Flag, r.To)
+		return fmt.Sprintf("%s %s was tried and not kept, and nothing else is recommended", r.Flag, r.To), exitDone
 	}
-	return ""
+	return "", exitDone
 }
 
 // try makes the recommended change, measures, and keeps it where it is better.
@@ -152,6 +164,10 @@ func (l *loop) undo(ctx context.Context) string {
 	return "the change could not be tried; the server runs as before"
 }
 
+// leastWindows is how many windows a measurement must have to be judged: the
+// gate of a rule needs as many.
+const leastWindows = 3
+
 // measure starts the server with a command and measures it under load.
 func (l *loop) measure(ctx context.Context, i int, c *launch.Config) (*engine.Diagnosis, error) {
 	if err := l.start(ctx, c); err != nil {
@@ -162,6 +178,10 @@ func (l *loop) measure(ctx context.Context, i int, c *launch.Config) (*engine.Di
 		return nil, err
 	}
 	d, err := l.Server.Measure(ctx, c)
+	if err == nil && ctx.Err() == nil && d.Windows.Evaluable < leastWindows {
+		// A machine short of time lost most of the polls: no basis for a verdict.
+		d, err = l.Server.Measure(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +210,9 @@ func (l *loop) finish(reason string, code int, first, best *engine.Diagnosis) re
 	if best == nil {
 		return f
 	}
-	f.Gain = engine.Compare(first, best).Throughput
+	if best != first {
+		f.Gain = engine.Compare(first, best).Throughput
+	}
 	for _, g := range best.Findings {
 		if g.State == engine.Fired && g.Significant {
 			f.Remains = append(f.Remains, g.ID)

@@ -40,6 +40,7 @@ func (s *sized) Measure(ctx context.Context, c *launch.Config) (engine.Diagnosis
 	seats, _, _ := c.Value("max_num_seqs")
 	d := engine.Diagnosis{
 		Outcome:  engine.OutcomeHealthy,
+		Windows:  engine.WindowCounts{Collected: 5, Evaluable: 5, Active: 5},
 		Measured: []engine.NamedQuantity{{Name: "generation_tokens_per_s", Quantity: engine.Quantity{Value: stat.Some(s.output[seats]), Unit: "tok/s"}}},
 	}
 	if to := s.advice[seats]; to != "" {
@@ -104,12 +105,12 @@ func TestRun(t *testing.T) {
 		{
 			name: "a change without gain is undone and not tried again", server: sized{output: steady, advice: map[string]string{"32": "64"}}, rounds: 4,
 			starts: []string{"32", "64", "32"}, seen: []string{"plateau", "reverted 64", "finished"},
-			end: report.Finish{Reason: "--max-num-seqs 64 was tried and not kept, and nothing else is recommended", Command: "vllm serve m --max-num-seqs 32", Gain: stat.Some(0), Restarts: 2, Remains: []engine.FindingID{engine.SeatSaturation}},
+			end: report.Finish{Reason: "--max-num-seqs 64 was tried and not kept, and nothing else is recommended", Command: "vllm serve m --max-num-seqs 32", Restarts: 2, Remains: []engine.FindingID{engine.SeatSaturation}},
 		},
 		{
 			name: "a change for the worse is undone", server: sized{output: steady, advice: map[string]string{"32": "4"}}, rounds: 4,
 			starts: []string{"32", "4", "32"}, seen: []string{"worse", "reverted 4", "finished"},
-			end: report.Finish{Reason: "--max-num-seqs 4 was tried and not kept, and nothing else is recommended", Command: "vllm serve m --max-num-seqs 32", Gain: stat.Some(0), Restarts: 2, Remains: []engine.FindingID{engine.SeatSaturation}},
+			end: report.Finish{Reason: "--max-num-seqs 4 was tried and not kept, and nothing else is recommended", Command: "vllm serve m --max-num-seqs 32", Restarts: 2, Remains: []engine.FindingID{engine.SeatSaturation}},
 		},
 		{
 			name: "the rounds are used up", server: sized{output: steady, advice: map[string]string{"4": "16", "16": "32"}}, rounds: 1,
@@ -119,7 +120,7 @@ func TestRun(t *testing.T) {
 		{
 			name: "the server refuses the change", server: sized{output: steady, advice: map[string]string{"4": "16"}, refuse: "16"}, rounds: 4,
 			starts: []string{"4", "16", "4"}, seen: []string{"error", "finished"},
-			end:   report.Finish{ExitCode: 1, Reason: "the change could not be tried; the server runs as before", Command: "vllm serve m --max-num-seqs 4", Gain: stat.Some(0), Restarts: 2, Remains: []engine.FindingID{engine.SeatSaturation}},
+			end:   report.Finish{ExitCode: 1, Reason: "the change could not be tried; the server runs as before", Command: "vllm serve m --max-num-seqs 4", Restarts: 2, Remains: []engine.FindingID{engine.SeatSaturation}},
 			fails: true,
 		},
 	} {
@@ -131,7 +132,7 @@ func TestRun(t *testing.T) {
 				d := &diary{Narrator: &Narrator{W: &out, Clock: clock}}
 				end, err := Run(t.Context(), Plan{
 					Server: &c.server, Launch: command(t, "vllm serve m --max-num-seqs "+c.starts[0]),
-					Settle: 5 * time.Second, Rounds: c.rounds, Tell: d, Clock: clock,
+					Settle: 5 * time.Second, Rounds: c.rounds, Tell: d, Clock: clock, Interrupted: func() int { return 130 },
 				})
 				if (err != nil) != c.fails {
 					t.Fatalf("error %v", err)
@@ -163,9 +164,12 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		var out bytes.Buffer
 		n := &Narrator{W: &out, Clock: func() time.Duration { return time.Since(began) }}
 		s := sized{output: map[string]float64{"4": 100}}
-		_, err := Run(ctx, Plan{Server: &s, Launch: command(t, "vllm serve m --max-num-seqs 4"), Settle: time.Minute, Rounds: 1, Tell: n, Clock: n.Clock})
+		end, err := Run(ctx, Plan{Server: &s, Launch: command(t, "vllm serve m --max-num-seqs 4"), Settle: time.Minute, Rounds: 1, Tell: n, Clock: n.Clock, Interrupted: func() int { return 130 }})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if end.ExitCode != 130 || end.Reason != "interrupted" {
+			t.Errorf("finished with %+v", end)
 		}
 		if strings.Contains(out.String(), "error") {
 			t.Errorf("an interruption was told as an error:\n%s", out.String())

@@ -15,6 +15,9 @@ const EventSchema = "rooftop.event/v1"
 // methods are not safe for concurrent use. The first write error ends the
 // writing and is kept.
 type Events struct {
+	// Simulated marks every event as one of a simulated server.
+	Simulated bool
+
 	w   io.Writer
 	now func() time.Duration
 	seq int
@@ -33,7 +36,8 @@ func (e *Events) emit(kind string, payload ...member) {
 		return
 	}
 	e.seq++
-	e.err = encode(e.w, append(object{{"schema", EventSchema}, {"seq", e.seq}, {"t", e.now().Round(time.Millisecond).Seconds()}, {"type", kind}}, payload...), "")
+	o := object{{"schema", EventSchema}, {"seq", e.seq}, {"t", e.now().Round(time.Millisecond).Seconds()}, {"type", kind}, {"simulated", e.Simulated}}
+	e.err = encode(e.w, append(o, payload...), "")
 }
 
 // Attached tells which server is looked at.

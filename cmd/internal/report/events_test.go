@@ -74,10 +74,11 @@ func TestEventsMatchSchema(t *testing.T) {
 func TestEventSchemaRejects(t *testing.T) {
 	s := schema(t, "event.v1.schema.json")
 	for _, line := range []string{
-		`{"schema":"rooftop.event/v1","seq":1,"t":0,"type":"guess"}`,
-		`{"schema":"rooftop.event/v1","seq":1,"t":0,"type":"verdict","iteration":1}`,
-		`{"schema":"rooftop.event/v1","seq":0,"t":0,"type":"settling","duration_s":1}`,
-		`{"schema":"rooftop.event/v1","seq":1,"t":0,"type":"applying","iteration":1,"flag":"max_num_seqs","from":"","to":"1","command":""}`,
+		`{"schema":"rooftop.event/v1","seq":1,"t":0,"type":"settling","duration_s":1}`,
+		`{"schema":"rooftop.event/v1","seq":1,"t":0,"simulated":true,"type":"guess"}`,
+		`{"schema":"rooftop.event/v1","seq":1,"t":0,"simulated":true,"type":"verdict","iteration":1}`,
+		`{"schema":"rooftop.event/v1","seq":0,"t":0,"simulated":true,"type":"settling","duration_s":1}`,
+		`{"schema":"rooftop.event/v1","seq":1,"t":0,"simulated":true,"type":"applying","iteration":1,"flag":"max_num_seqs","from":"","to":"1","command":""}`,
 	} {
 		if s.Validate(decoded(t, []byte(line))) == nil {
 			t.Errorf("accepted %s", line)
