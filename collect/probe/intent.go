@@ -36,6 +36,9 @@ type Outcome struct {
 	At time.Duration // since the start of the run
 	// OK says that it was answered in full, or that the client went away when the
 	// intent said so. A client whose request failed backs off.
-	OK   bool
-	Text string // what was generated, for the next turn of a session
+	OK bool
+	// Refused says that the server refused the request as such, so that sending
+	// it again would be answered alike; it is not retried.
+	Refused bool
+	Text    string // what was generated, for the next turn of a session
 }

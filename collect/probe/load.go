@@ -128,8 +128,11 @@ type Load struct {
 
 	Cancel   float64       // share of requests that are cancelled after a drawn number of tokens
 	Deadline time.Duration // after which a client gives a request up, from its intended time; 0 is none
-	// Retry sends a failed request of an open loop again, after 100 ms and twice
-	// as long after each further failure up to 2 s, until its deadline.
+	// Retry sends a failed request of an open loop again, after about 100 ms (half
+	// to all of it, drawn) and twice as long after each further failure up to 2 s,
+	// until its deadline and at most 99 times. It repeats none that the server
+	// refused as such (status 400, 401, 403, 404, 422), and keeps at most 16384
+	// waiting.
 	Retry    bool
 	Adapters []Weighted // models to ask for; none is the client's own
 

@@ -10,6 +10,12 @@ import (
 const (
 	backoffFirst = 100 * time.Millisecond
 	backoffMost  = 2 * time.Second
+	// maxAttempts bounds how often one request is sent: with the pauses between
+	// them about two and a half minutes, in which a server has restarted.
+	maxAttempts = 100
+	// maxRetries bounds the requests that wait to be sent again, with their
+	// prompts: what fails beyond has failed for good.
+	maxRetries = 1 << 14
 )
 
 // Offer is the schedule of a load: what to send and when, without a clock. It is
@@ -42,6 +48,7 @@ type Offer struct {
 	queue    queue
 	flights  map[int]flight
 	coming   int // flights whose end may bring another request
+	retries  int // in the queue
 	ids      int
 	sessions int
 	pushed   int
@@ -132,6 +139,7 @@ func (o *Offer) Next() Intent {
 	if len(o.queue) > 0 && (!o.arriving || o.queue[0].at < o.arrival) {
 		p := heap.Pop(&o.queue).(pending)
 		if p.again != nil {
+			o.retries--
 			return o.send(*p.again)
 		}
 		t, at = p.talk, p.at
@@ -163,10 +171,11 @@ func (o *Offer) Done(id int, outcome Outcome) (again bool) {
 	if f.coming {
 		o.coming--
 	}
-	if !outcome.OK && o.load.Retry {
+	if !outcome.OK && !outcome.Refused && o.load.Retry && f.intent.Attempt+1 < maxAttempts && o.retries < maxRetries {
 		f.intent.Attempt++
-		at := outcome.At + backoff(f.intent.Attempt)
+		at := outcome.At + o.retryPause(id, f.intent.Attempt)
 		if at < o.end && (f.intent.Deadline == 0 || at < f.intent.At+f.intent.Deadline) {
+			o.retries++
 			o.push(pending{at: at, talk: f.talk, again: &f})
 			return true
 		}
@@ -199,6 +208,14 @@ func (o *Offer) follow(t *talk, i *Intent, outcome Outcome) {
 		*t = talk{client: t.client, number: t.number + 1, failures: t.failures}
 		o.come(t, outcome.At+pause)
 	}
+}
+
+// retryPause is the pause before a request is sent again: half to all of its
+// backoff, drawn, so that requests that failed together do not come back
+// together.
+func (o *Offer) retryPause(id, attempt int) time.Duration {
+	share := 0.5 + stream(o.load.Seed, forRetry, uint64(id), uint64(attempt)).Float64()/2
+	return time.Duration(share * float64(backoff(attempt)))
 }
 
 // backoff is the pause after so many failures in a row.

@@ -362,9 +362,81 @@ func TestRetries(t *testing.T) {
 			t.Errorf("attempt %d will be repeated %v, yet over is %v", i.Attempt, again, o.Over())
 		}
 	}
-	// The next would be at 1.5 s, when the deadline has passed.
-	if diff := cmp.Diff([]time.Duration{0, 100 * ms, 300 * ms, 700 * ms}, at); diff != "" {
-		t.Error(diff)
+	var pauses []time.Duration
+	for n := 1; n < len(at); n++ {
+		pause := at[n] - at[n-1]
+		if full := backoff(n); pause < full/2 || pause > full {
+			t.Errorf("pause %d is %v, want %v to %v", n, pause, full/2, full)
+		}
+		pauses = append(pauses, pause)
+	}
+	if len(at) < 4 || at[len(at)-1] >= load.Deadline {
+		t.Errorf("sent at %v, want attempts until the deadline of %v", at, load.Deadline)
+	}
+	other, _ := NewOffer(load)
+	if got := other.retryPause(0, 1); got != pauses[0] {
+		t.Errorf("the same seed pauses %v, then %v", pauses[0], got)
+	}
+	if got := other.retryPause(1, 1); got == pauses[0] {
+		t.Errorf("two requests that failed together both pause %v", got)
+	}
+}
+
+func TestRetriesEnd(t *testing.T) {
+	load := open(Constant, 1)
+	load.Retry, load.Requests = true, 1
+	for _, tc := range []struct {
+		name    string
+		refused bool
+		want    int
+	}{
+		{"refused as such", true, 1},
+		{"never answered", false, maxAttempts},
+	} {
+		o, err := NewOffer(load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := 0
+		for !o.Over() && sent < 10*maxAttempts {
+			due, _ := o.Due()
+			i := o.Next()
+			sent++
+			o.Done(i.ID, Outcome{At: due, Refused: tc.refused})
+		}
+		if sent != tc.want {
+			t.Errorf("%s: sent %d times, want %d", tc.name, sent, tc.want)
+		}
+	}
+}
+
+func TestRetriesWaitInBoundedNumber(t *testing.T) {
+	load := open(Constant, 1000)
+	load.Retry = true
+	o, err := NewOffer(load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int
+	for range maxRetries + 10 {
+		ids = append(ids, o.Next().ID)
+	}
+	again := 0
+	for _, id := range ids {
+		if o.Done(id, Outcome{}) {
+			again++
+		}
+	}
+	if again != maxRetries {
+		t.Errorf("%d requests wait to be sent again, want at most %d", again, maxRetries)
+	}
+	// One that was sent makes room.
+	i := o.Next()
+	for i.Attempt == 0 {
+		i = o.Next()
+	}
+	if !o.Done(i.ID, Outcome{At: sec}) {
+		t.Error("a retry that failed finds no room for another")
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	forBlockText
 	forCancel
 	forModel
+	forRetry
 )
 
 // stream returns the random numbers of a purpose and what it is drawn for.

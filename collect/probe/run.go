@@ -23,8 +23,10 @@ type Completer interface {
 // A failed request is counted. A client of a closed loop waits 100 ms before its
 // next, twice as long after each further failure in a row up to 2 s, so that a
 // run survives a restart of the server; an open loop goes on by its schedule. The
-// run gives up only where the server refuses the very first requests as such
-// (status 400, 401, 403, 404, 422): no later one would fare better.
+// run gives up only before any request was served: at once where the server
+// refuses its caller or its address (status 401, 403, 404), and where it finds
+// fault with each of the first eight requests (status 400, 422), since one or
+// another may only have been too long. No later request would fare better.
 //
 // The summary is valid with every error; the error is that of the load, of the
 // refusal, or of ctx where ctx ended before the limit. A load without a limit
@@ -85,7 +87,8 @@ type runner struct {
 	started time.Time
 	tally   *tally
 	stop    context.CancelCauseFunc
-	success atomic.Bool // any request was answered in full
+	served  atomic.Bool  // output of any request arrived
+	faulty  atomic.Int64 // of the first requests, those that the server found fault with
 
 	mu    sync.Mutex // guards offer
 	offer *Offer
@@ -150,17 +153,19 @@ func (r *runner) send(ctx context.Context, i *Intent) {
 		CancelAfter: i.CancelAfter, KeepText: i.Session >= 0, OnChunk: r.tally.chunk,
 	})
 	how := ending(ctx, own, err)
-	if how == answered {
-		r.success.Store(true)
+	if how == answered || len(result.Chunks) > 0 {
+		r.served.Store(true)
 	}
 	r.mu.Lock()
-	again := r.offer.Done(i.ID, Outcome{At: time.Since(r.started), OK: how != failed && how != unfinished, Text: result.Text})
+	again := r.offer.Done(i.ID, Outcome{
+		At: time.Since(r.started), OK: how != failed && how != unfinished, Refused: refusalOf(err) != accepted, Text: result.Text,
+	})
 	r.mu.Unlock()
 	if again && how == failed {
 		how = retried
 	}
 	r.tally.end(phase, i, intended, &result, err, how)
-	if how == failed && refused(err) && !r.success.Load() {
+	if how == failed && r.hopeless(i, err) {
 		r.stop(fmt.Errorf("the server refuses these requests: %w", err))
 	}
 	select {
@@ -184,16 +189,40 @@ func ending(run, own context.Context, err error) how {
 	return failed
 }
 
-// refused says whether an answer is about the request itself, so that the same
-// kind of request will be refused again.
-func refused(err error) bool {
-	var status *StatusError
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch status.Code {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
-		return true
+// firstRequests is how many of a run's requests all have to be faulty in the
+// server's eyes for the run to be given up.
+const firstRequests = 8
+
+// hopeless says that no later request would fare better than this one.
+func (r *runner) hopeless(i *Intent, err error) bool {
+	switch refusalOf(err) {
+	case callerRefused:
+		return !r.served.Load()
+	case requestRefused:
+		return i.ID < firstRequests && r.faulty.Add(1) == firstRequests && !r.served.Load()
 	}
 	return false
+}
+
+// refusal is what a server refuses as such, so that a repetition is refused too.
+type refusal int
+
+const (
+	accepted       refusal = iota // not refused, or only for now
+	requestRefused                // this request, as one that is too long
+	callerRefused                 // the key, the model or the address, and so all requests
+)
+
+func refusalOf(err error) refusal {
+	var status *StatusError
+	if !errors.As(err, &status) {
+		return accepted
+	}
+	switch status.Code {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return requestRefused
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return callerRefused
+	}
+	return accepted
 }

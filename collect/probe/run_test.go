@@ -225,6 +225,41 @@ func TestRunGivesUpWhenRefused(t *testing.T) {
 	})
 }
 
+// A request that is too long says nothing of the others.
+func TestRunEnduresFaultyRequests(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		faulty func(n int) bool
+		errors int
+		gaveUp bool
+	}{
+		{"the first", func(n int) bool { return n == 0 }, 1, false},
+		{"seven of the first eight", func(n int) bool { return n < 8 && n != 5 }, 7, false},
+		{"each of the first eight", func(int) bool { return true }, 8, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.fail = func(n int, _ time.Duration) error {
+					if tc.faulty(n) {
+						return &StatusError{Code: 400, Message: "too long"}
+					}
+					return nil
+				}
+				load := open(Constant, 100)
+				load.Requests, load.Retry = 40, true
+				got, err := Run(t.Context(), s, load, nil)
+				if (err != nil) != tc.gaveUp || got.Errors != tc.errors || got.Retries != 0 {
+					t.Errorf("got %v, %d errors, %d retries, want %d errors", err, got.Errors, got.Retries, tc.errors)
+				}
+				if !tc.gaveUp && got.Requests != 40-tc.errors {
+					t.Errorf("%d answered of 40", got.Requests)
+				}
+			})
+		})
+	}
+}
+
 // Once requests were answered, a refusal is a fault of the server like others:
 // a proxy answers 404 while what stands behind it restarts.
 func TestRunEnduresRefusalsAfterSuccess(t *testing.T) {
