@@ -59,7 +59,7 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 		// An error is {"error": ...}, or vLLM's older {"object": "error", ...}.
 		failed: w.Object == "error" || (len(w.Error) > 0 && !bytes.Equal(w.Error, []byte("null"))),
 	}
-	if w.Usage != nil && w.Usage.Completion >= 0 && w.Usage.Prompt >= 0 {
+	if w.Usage != nil && plausible(w.Usage.Completion) && plausible(w.Usage.Prompt) && plausible(w.Usage.Details.Cached) {
 		c.counted, c.prompt, c.output, c.cached = true, w.Usage.Prompt, w.Usage.Completion, w.Usage.Details.Cached
 	}
 	if len(w.Choices) > 0 {
@@ -72,6 +72,11 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	}
 	return c, nil
 }
+
+// maxCount bounds a count that is believed, so that sums of many stay in range.
+const maxCount = 1 << 40
+
+func plausible(n int) bool { return n >= 0 && n <= maxCount }
 
 // opens says whether a message of a chat only names who speaks: vLLM sends one
 // with the first token's time and without a token.

@@ -27,7 +27,7 @@ type Request struct {
 	CancelAfter int
 	KeepText    bool // Result.Text is wanted
 	// OnChunk, where set, is called as each chunk of output arrives, with the
-	// time since the send.
+	// time since the send, by the goroutine that called Complete.
 	OnChunk func(sinceSend time.Duration)
 }
 

@@ -194,6 +194,48 @@ func TestRunScoresPhases(t *testing.T) {
 	})
 }
 
+// A stream that lasts over phases: its tokens belong to where its chunks arrived,
+// whatever a chunk holds, and add up to the server's count.
+func TestRunSpreadsTokensOverPhases(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		chunks    []time.Duration
+		count     int
+		low, high int
+	}{
+		{"several tokens a chunk", []time.Duration{5 * sec, 6 * sec, 12 * sec}, 30, 20, 10},
+		{"chunks without a token", []time.Duration{5 * sec, 6 * sec, 7 * sec, 12 * sec}, 2, 1, 1},
+		{"no token at all", []time.Duration{5 * sec, 12 * sec}, 0, 0, 0},
+		{"all in the later", []time.Duration{11 * sec, 12 * sec}, 3, 0, 3},
+		{"a count beyond products of 64 bits", []time.Duration{5 * sec, 12 * sec}, maxCount, maxCount / 2, maxCount / 2},
+		{"a count without chunks", nil, 7, 0, 7},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				load := open(Constant, 0)
+				load.Phases = []Phase{Hold(1, 10*sec), Hold(1, 10*sec)}
+				load.Requests = 1
+				got, err := Run(t.Context(), completer(func(_ context.Context, r Request) (Result, error) {
+					result := Result{Sent: time.Now(), OutputTokens: tc.count, Counted: true}
+					for _, at := range tc.chunks {
+						time.Sleep(at - time.Since(result.Sent))
+						result.Chunks = append(result.Chunks, at)
+						r.OnChunk(at)
+					}
+					time.Sleep(13*sec - time.Since(result.Sent))
+					return result, nil
+				}), load, nil)
+				if err != nil || len(got.Phases) != 2 {
+					t.Fatal(len(got.Phases), err)
+				}
+				if low, high := got.Phases[0].OutputTokens, got.Phases[1].OutputTokens; low != tc.low || high != tc.high || got.OutputTokens != tc.count {
+					t.Errorf("%d and %d tokens of %d, want %d and %d of %d", low, high, got.OutputTokens, tc.low, tc.high, tc.count)
+				}
+			})
+		})
+	}
+}
+
 // The send times do not depend on how long answers take, in particular not of
 // one that never comes.
 func TestOpenLoopNeverWaits(t *testing.T) {

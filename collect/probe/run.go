@@ -148,9 +148,10 @@ func (r *runner) send(ctx context.Context, i *Intent) {
 	}
 	phase := r.tally.phase(i)
 	r.tally.begin(phase, i)
+	var arrived arrivals
 	result, err := r.client.Complete(own, Request{
 		Prompt: i.Prompt, Messages: i.Messages, Model: i.Model, MaxTokens: i.MaxTokens, IgnoreEOS: i.IgnoreEOS,
-		CancelAfter: i.CancelAfter, KeepText: i.Session >= 0, OnChunk: r.tally.chunk,
+		CancelAfter: i.CancelAfter, KeepText: i.Session >= 0, OnChunk: func(time.Duration) { r.tally.chunk(&arrived) },
 	})
 	how := ending(ctx, own, err)
 	if how == answered || len(result.Chunks) > 0 {
@@ -164,7 +165,7 @@ func (r *runner) send(ctx context.Context, i *Intent) {
 	if again && how == failed {
 		how = retried
 	}
-	r.tally.end(phase, i, intended, &result, err, how)
+	r.tally.end(phase, i, intended, arrived, &result, err, how)
 	if how == failed && r.hopeless(i, err) {
 		r.stop(fmt.Errorf("the server refuses these requests: %w", err))
 	}

@@ -385,7 +385,7 @@ func TestTallyBoundsKinds(t *testing.T) {
 	load := chat(1)
 	tally := newTally(&load, time.Time{})
 	for code := range 1000 {
-		tally.end(0, &Intent{}, time.Time{}, &Result{}, &StatusError{Code: code}, failed)
+		tally.end(0, &Intent{}, time.Time{}, nil, &Result{}, &StatusError{Code: code}, failed)
 	}
 	s := tally.summary(time.Second)
 	if len(s.Failures) != maxKinds+1 || s.Failures[0].Kind != "other" || s.Failures[0].Count != 1000-maxKinds || s.Errors != 1000 {

@@ -157,7 +157,7 @@ func (s *scanner) count(to *int) bool {
 		s.at++
 	}
 	digits := s.at - begin
-	if digits == 0 || digits > 15 || digits > 1 && s.b[begin] == '0' {
+	if digits == 0 || digits > 15 || n > maxCount || digits > 1 && s.b[begin] == '0' {
 		return false
 	}
 	if s.at < len(s.b) && (s.b[s.at] == '.' || s.b[s.at]|0x20 == 'e') {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"slices"
 	"sync"
@@ -84,19 +85,50 @@ func (t *tally) begin(phase int, i *Intent) {
 	}
 }
 
-// chunk counts output in the phase in which it arrives.
-func (t *tally) chunk(time.Duration) {
+// arrivals is how much of a request's output arrived in which phase, in order.
+type arrivals []struct{ phase, chunks int }
+
+// chunk counts output in the phase in which it arrives, as a token until the
+// server's count is known.
+func (t *tally) chunk(a *arrivals) {
 	phase := 0
 	if len(t.phases) > 1 {
 		phase = t.schedule.at(time.Since(t.started))
 	}
+	if n := len(*a); n == 0 || (*a)[n-1].phase != phase {
+		*a = append(*a, struct{ phase, chunks int }{phase, 0})
+	}
+	(*a)[len(*a)-1].chunks++
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.phases[phase].outputTokens++
 }
 
+// settle replaces the chunks that were counted by the tokens that they were,
+// spread over the phases as the chunks were.
+func (t *tally) settle(a arrivals, tokens int) {
+	chunks := 0
+	for _, in := range a {
+		chunks += in.chunks
+	}
+	if chunks == 0 {
+		t.phases[t.schedule.at(time.Since(t.started))].outputTokens += tokens
+		return
+	}
+	seen, given := 0, 0
+	for _, in := range a {
+		seen += in.chunks
+		// Rounding sums instead of parts keeps the sum. The product may need more
+		// than 64 bits; the quotient is at most tokens.
+		high, low := bits.Mul64(uint64(tokens), uint64(seen))
+		upTo, _ := bits.Div64(high, low, uint64(chunks))
+		t.phases[in.phase].outputTokens += int(upTo) - given - in.chunks
+		given = int(upTo)
+	}
+}
+
 // end takes in a finished request, which was intended to be sent at a time.
-func (t *tally) end(phase int, i *Intent, intended time.Time, r *Result, err error, how how) {
+func (t *tally) end(phase int, i *Intent, intended time.Time, a arrivals, r *Result, err error, how how) {
 	lag := max(0, r.Sent.Sub(intended))
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +138,7 @@ func (t *tally) end(phase int, i *Intent, intended time.Time, r *Result, err err
 	if i.Attempt == 0 && !r.Sent.IsZero() {
 		s.lag.add(lag)
 	}
-	s.outputTokens += r.OutputTokens - len(r.Chunks)
+	t.settle(a, r.OutputTokens)
 	if first, ok := r.TTFT(); ok {
 		s.ttft.add(lag + first)
 		s.ttftSent.add(first)
