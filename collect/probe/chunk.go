@@ -1,43 +1,63 @@
 package probe
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
 // chunk is the part of a streamed message that is of interest.
 type chunk struct {
-	choice  bool // it has a choice: output
-	opens   bool // of a chat, it only names who speaks
+	choice  bool // it has a choice
+	role    bool // of a chat, it names who speaks
+	output  bool // the choice holds text, reasoning or a tool's call
 	finish  string
 	text    []byte // of the first choice, where asked for; valid until the next
 	counted bool   // it has the server's count
 	prompt  int
-	output  int
+	tokens  int // of output
 	cached  int
 	failed  bool // it is an error
 }
 
-// wireChunk is how a message is spelled.
+// opens says that a message of a chat only names who speaks: vLLM begins with
+// one, at the first token's time and without a token.
+func (c *chunk) opens() bool { return c.role && !c.output && c.finish == "" }
+
+// closes says that a message only tells why the output ended.
+func (c *chunk) closes() bool { return !c.output && c.finish != "" }
+
+// wireChunk is how a message is spelled. What is left raw may be of any type.
 type wireChunk struct {
-	Choices []struct {
-		Text         string `json:"text"`
-		FinishReason string `json:"finish_reason"`
-		Delta        struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-		} `json:"delta"`
-	} `json:"choices"`
-	Usage *struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Details    struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
-	Error  json.RawMessage `json:"error"`
-	Object string          `json:"object"`
+	Choices json.RawMessage `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Object  json.RawMessage `json:"object"`
+}
+
+type wireChoice struct {
+	Text         json.RawMessage `json:"text"`
+	FinishReason json.RawMessage `json:"finish_reason"`
+	Delta        json.RawMessage `json:"delta"`
+}
+
+type wireDelta struct {
+	Role      json.RawMessage `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	Reasoning json.RawMessage `json:"reasoning"`         // vLLM since 0.11
+	Reasoned  json.RawMessage `json:"reasoning_content"` // vLLM before, and others
+	ToolCalls json.RawMessage `json:"tool_calls"`
+	Call      json.RawMessage `json:"function_call"`
+	Refusal   json.RawMessage `json:"refusal"`
+}
+
+type wireUsage struct {
+	Prompt     json.Number `json:"prompt_tokens"`
+	Completion json.Number `json:"completion_tokens"`
+	Details    struct {
+		Cached json.Number `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 // parseChunk reads one message. A message as servers write them, one for each
@@ -49,7 +69,8 @@ func parseChunk(data []byte, keepText bool) (chunk, error) {
 	return decodeChunk(data, keepText)
 }
 
-// decodeChunk reads any message.
+// decodeChunk reads any message. What is of an unknown type is left out, except
+// a count: a wrong one would be a wrong measurement.
 func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	var w wireChunk
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -57,30 +78,107 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	}
 	c := chunk{
 		// An error is {"error": ...}, or vLLM's older {"object": "error", ...}.
-		failed: w.Object == "error" || (len(w.Error) > 0 && !bytes.Equal(w.Error, []byte("null"))),
+		failed: string(w.Object) == `"error"` || given(w.Error),
 	}
-	if w.Usage != nil && plausible(w.Usage.Completion) && plausible(w.Usage.Prompt) && plausible(w.Usage.Details.Cached) {
-		c.counted, c.prompt, c.output, c.cached = true, w.Usage.Prompt, w.Usage.Completion, w.Usage.Details.Cached
+	if err := c.usage(w.Usage); err != nil {
+		return chunk{}, err
 	}
-	if len(w.Choices) > 0 {
-		first := &w.Choices[0]
-		c.choice, c.finish = true, first.FinishReason
-		c.opens = opens(first.Delta.Role != "", first.Delta.Content != "", c.finish)
-		if keepText {
-			c.text = append([]byte(first.Text), first.Delta.Content...)
-		}
+	var choices []*wireChoice
+	if json.Unmarshal(w.Choices, &choices) != nil || len(choices) == 0 || choices[0] == nil {
+		return c, nil
+	}
+	first := choices[0]
+	c.choice, c.finish = true, reasonIn(first.FinishReason)
+	var delta wireDelta
+	_ = json.Unmarshal(first.Delta, &delta)
+	c.role = filled(delta.Role)
+	for _, part := range []json.RawMessage{
+		first.Text, delta.Content, delta.Reasoning, delta.Reasoned, delta.ToolCalls, delta.Call, delta.Refusal,
+	} {
+		c.output = c.output || filled(part)
+	}
+	if keepText {
+		c.text = append(textIn(first.Text), textIn(delta.Content)...)
 	}
 	return c, nil
+}
+
+// usage reads the server's counts, where there are any.
+func (c *chunk) usage(raw json.RawMessage) error {
+	if !given(raw) {
+		return nil
+	}
+	var w wireUsage
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return fmt.Errorf("usage: %w", err)
+	}
+	prompt, ok1 := countIn(w.Prompt)
+	tokens, ok2 := countIn(w.Completion)
+	cached, ok3 := countIn(w.Details.Cached)
+	if ok1 && ok2 && ok3 {
+		c.counted, c.prompt, c.tokens, c.cached = true, prompt, tokens, cached
+	}
+	return nil
 }
 
 // maxCount bounds a count that is believed, so that sums of many stay in range.
 const maxCount = 1 << 40
 
-func plausible(n int) bool { return n >= 0 && n <= maxCount }
+// countIn is a whole number from 0 to maxCount, also where it is written as 3.0;
+// 0 where none is given.
+func countIn(n json.Number) (count int, ok bool) {
+	if n == "" {
+		return 0, true
+	}
+	v, err := n.Float64()
+	if err != nil || !(v >= 0 && v <= maxCount) || v != math.Trunc(v) {
+		return 0, false
+	}
+	return int(v), true
+}
 
-// opens says whether a message of a chat only names who speaks: vLLM sends one
-// with the first token's time and without a token.
-func opens(role, content bool, finish string) bool { return role && !content && finish == "" }
+// given says that a value is there and not null.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// filled says that a value is there and not empty.
+func filled(raw json.RawMessage) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	s := scanner{b: raw}
+	some, ok := s.filled()
+	return some || !ok
+}
+
+// reasonIn is a finish reason, or what stands in its place.
+func reasonIn(raw json.RawMessage) string {
+	var reason string
+	if !given(raw) || json.Unmarshal(raw, &reason) == nil {
+		return reason
+	}
+	return string(raw)
+}
+
+// textIn is a text, or those of a list of parts.
+func textIn(raw json.RawMessage) []byte {
+	var text string
+	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
+		return []byte(text)
+	}
+	var parts []struct {
+		Text json.RawMessage `json:"text"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return nil
+	}
+	var all []byte
+	for _, part := range parts {
+		if json.Unmarshal(part.Text, &text) == nil {
+			all = append(all, text...)
+		}
+	}
+	return all
+}
 
 // scanChunk reads a message of the usual form, or returns false.
 func scanChunk(data []byte, keepText bool) (chunk, bool) {
@@ -118,35 +216,50 @@ func (s *scanner) choices(c *chunk, keepText bool) bool {
 	}
 	c.choice = true
 	var seen fields
-	var role, content bool
 	ok := s.object(func(key []byte) bool {
 		switch string(key) {
 		case "text":
-			_, read := s.kept(c, keepText)
-			return seen.first(0) && !seen.has(2) && read
+			return seen.first(0) && !seen.has(2) && s.kept(c, keepText)
 		case "finish_reason":
 			reason, read := s.nullable()
 			c.finish = reasonOf(reason)
 			return seen.first(1) && read
 		case "delta":
-			return seen.first(2) && (s.null() || s.object(func(key []byte) bool {
-				switch string(key) {
-				case "role":
-					who, read := s.nullable()
-					role = len(who) > 0
-					return seen.first(3) && read
-				case "content":
-					some, read := s.kept(c, keepText)
-					content = some
-					return seen.first(4) && read
-				}
-				return s.skip(0)
-			}))
+			return seen.first(2) && (s.null() || s.delta(c, &seen, keepText))
 		}
 		return s.skip(0)
 	})
-	c.opens = opens(role, content, c.finish)
 	return ok && s.is(']')
+}
+
+// delta reads what a message adds to a chat.
+func (s *scanner) delta(c *chunk, seen *fields, keepText bool) bool {
+	return s.object(func(key []byte) bool {
+		at := 0
+		switch string(key) {
+		case "role":
+			who, read := s.nullable()
+			c.role = len(who) > 0
+			return seen.first(3) && read
+		case "content":
+			return seen.first(4) && s.kept(c, keepText)
+		case "reasoning":
+			at = 5
+		case "reasoning_content":
+			at = 6
+		case "tool_calls":
+			at = 7
+		case "function_call":
+			at = 8
+		case "refusal":
+			at = 9
+		default:
+			return s.skip(0)
+		}
+		some, read := s.filled()
+		c.output = c.output || some
+		return seen.first(at) && read
+	})
 }
 
 // usage reads the server's counts.
@@ -158,7 +271,7 @@ func (s *scanner) usage(c *chunk) bool {
 		case "prompt_tokens":
 			return seen.first(0) && s.count(&c.prompt)
 		case "completion_tokens":
-			return seen.first(1) && s.count(&c.output)
+			return seen.first(1) && s.count(&c.tokens)
 		case "prompt_tokens_details":
 			return seen.first(2) && (s.null() || s.object(func(key []byte) bool {
 				if string(key) == "cached_tokens" {
@@ -184,26 +297,27 @@ func reasonOf(reason []byte) string {
 	return string(reason)
 }
 
-// kept reads a string or null, and adds it to the chunk's text where that is
-// asked for. Some says that it is not empty.
-func (s *scanner) kept(c *chunk, keep bool) (some, ok bool) {
+// kept reads a string or null, notes whether it is output, and adds it to the
+// chunk's text where that is asked for.
+func (s *scanner) kept(c *chunk, keep bool) bool {
 	if s.null() {
-		return false, true
+		return true
 	}
 	s.space()
 	begin := s.at
 	text, escaped, ascii, ok := s.quoted()
+	c.output = c.output || len(text) > 0
 	if !ok || !keep {
-		return len(text) > 0, ok
+		return ok
 	}
 	if escaped || (!ascii && !utf8.Valid(text)) {
 		var decoded string
 		if json.Unmarshal(s.b[begin:s.at], &decoded) != nil {
-			return false, false
+			return false
 		}
 		c.text = append(c.text, decoded...)
-		return len(text) > 0, true
+		return true
 	}
 	c.text = append(c.text, text...)
-	return len(text) > 0, true
+	return true
 }

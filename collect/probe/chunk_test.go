@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Messages as vLLM 0.32.0 sends them.
@@ -20,11 +21,13 @@ func TestScanChunk(t *testing.T) {
 		name, in string
 		want     chunk
 	}{
-		{"token", vllmToken, chunk{choice: true, text: []byte(" roof")}},
-		{"last", vllmLast, chunk{choice: true, finish: "length", text: []byte("\né")}},
-		{"usage", vllmUsage, chunk{counted: true, prompt: 11, output: 3, cached: 8}},
-		{"chat opens", vllmChatOpens, chunk{choice: true, opens: true}},
-		{"chat token", vllmChatToken, chunk{choice: true, finish: "stop", text: []byte(" héllo")}},
+		{"token", vllmToken, chunk{choice: true, output: true, text: []byte(" roof")}},
+		{"last", vllmLast, chunk{choice: true, output: true, finish: "length", text: []byte("\né")}},
+		{"usage", vllmUsage, chunk{counted: true, prompt: 11, tokens: 3, cached: 8}},
+		{"chat opens", vllmChatOpens, chunk{choice: true, role: true}},
+		{"chat token", vllmChatToken, chunk{choice: true, output: true, finish: "stop", text: []byte(" héllo")}},
+		{"reasoning", `{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"so"}}]}`, chunk{choice: true, role: true, output: true}},
+		{"empty beside the role", `{"choices":[{"delta":{"role":"assistant","reasoning":"","tool_calls":[ ],"function_call":{},"refusal":null}}]}`, chunk{choice: true, role: true}},
 	} {
 		got, ok := scanChunk([]byte(tc.in), true)
 		if !ok {
@@ -36,6 +39,36 @@ func TestScanChunk(t *testing.T) {
 	}
 	if _, ok := scanChunk([]byte(`{"error":{"message":"x"}}`), false); ok {
 		t.Error("an error is scanned")
+	}
+}
+
+// What servers other than vLLM send.
+func TestParseChunkTolerates(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     chunk
+	}{
+		{"a list of contents", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]}}]}`, chunk{choice: true, output: true, text: []byte("ab")}},
+		{"no content in the list", `{"choices":[{"delta":{"content":[]}}]}`, chunk{choice: true}},
+		{"a numeric finish reason", `{"choices":[{"text":"a","finish_reason":2}]}`, chunk{choice: true, output: true, finish: "2", text: []byte("a")}},
+		{"a numeric object", `{"object":7,"choices":[{"text":"a"}]}`, chunk{choice: true, output: true, text: []byte("a")}},
+		{"choices of another kind", `{"choices":{"text":"a"}}`, chunk{}},
+		{"a choice of another kind", `{"choices":["a"]}`, chunk{}},
+		{"a delta of another kind", `{"choices":[{"delta":"a"}]}`, chunk{choice: true}},
+		{"counts with a point", `{"usage":{"prompt_tokens":3.0,"completion_tokens":2e1}}`, chunk{counted: true, prompt: 3, tokens: 20}},
+		{"half a token", `{"usage":{"prompt_tokens":3.5,"completion_tokens":2}}`, chunk{}},
+		{"a count beyond belief", `{"usage":{"prompt_tokens":3,"completion_tokens":999999999999999}}`, chunk{}},
+	} {
+		got, err := parseChunk([]byte(tc.in), true)
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(chunk{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+	if _, err := parseChunk([]byte(`{"usage":[1]}`), false); err == nil {
+		t.Error("counts of an unknown form are taken")
 	}
 }
 
@@ -52,7 +85,7 @@ func TestScanChunkAllocates(t *testing.T) {
 func FuzzScanChunk(f *testing.F) {
 	for _, in := range []string{
 		vllmToken, vllmLast, vllmUsage, vllmChatOpens, vllmChatToken,
-		`{"choices":[{"text":"a"}],"Choices":[]}`, `{"choices":[{"delta":{"content":"b"},"text":"a"}]}`, `{"choices":null,"usage":{"prompt_tokens":-1}}`,
+		`{"choices":[{"text":"a"}],"Choices":[]}`, `{"choices":[{"delta":{"role":"a","tool_calls":[{}],"reasoning":"","refusal":{ }}}]}`, `{"usage":{"prompt_tokens":3.0}}`, `{"choices":[{"delta":{"content":[{"text":"a"}]},"finish_reason":1}]}`, `{"choices":[{"delta":{"content":"b"},"text":"a"}]}`, `{"choices":null,"usage":{"prompt_tokens":-1}}`,
 		`{"choices":[{"text":"a"},{"text":"b"}]}`, `{"choices":[{"text":"\ud800\udc00"}],"x":[1,-0.5e+3,{"y":true}]} `, `{"error":null,"object":"error"}`, `{"usage":{"completion_tokens":01}}`,
 	} {
 		f.Add([]byte(in), true)

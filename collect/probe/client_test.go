@@ -113,7 +113,7 @@ func TestCompleteTimes(t *testing.T) {
 			read, write := io.Pipe()
 			go func() {
 				defer write.Close()
-				for _, piece := range []string{": ping\n\n", token, token, last, usage, done} {
+				for _, piece := range []string{": ping\n\n", token, token, token, last, usage, done} {
 					time.Sleep(10 * time.Millisecond)
 					_, _ = io.WriteString(write, piece)
 				}
@@ -167,6 +167,11 @@ func TestResultWithoutLatencies(t *testing.T) {
 	}
 }
 
+// said is a message of a chat that names who speaks.
+func said(field string) string {
+	return `data: {"choices":[{"index":0,"delta":{"role":"assistant",` + field + `},"finish_reason":null}]}` + "\n\n"
+}
+
 func TestCompleteStreams(t *testing.T) {
 	refusal := `{"error":{"message":"engine is dead","type":"InternalServerError","code":500}}`
 	for _, tc := range []struct {
@@ -180,6 +185,15 @@ func TestCompleteStreams(t *testing.T) {
 		{name: "without usage a chunk is a token", body: token + token + done, chunks: 2, tokens: 2},
 		{name: "usage in every chunk", body: `data: {"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\n" + done, chunks: 1, tokens: 2},
 		{name: "usage null in chunks", body: `data: {"choices":[{"text":"a"}],"usage":null,"error":null}` + "\n\n" + done, chunks: 1, tokens: 1},
+		{name: "end without [DONE] after a finish reason", body: token + last, chunks: 1, tokens: 1},
+		{name: "[DONE] without an end of line", body: token + "data: [DONE]", chunks: 1, tokens: 1},
+		{name: "[DONE] cut off", body: token + "data: [DON", chunks: 1, tokens: 1, err: ErrTruncated},
+		{name: "no empty lines", body: strings.ReplaceAll(token+token+usage+done, "\n\n", "\n"), chunks: 2, tokens: 3},
+		{name: "an end without text is no token", body: token + token + last + done, chunks: 2, tokens: 2},
+		{name: "an end without text is all", body: last + done, chunks: 1, tokens: 1},
+		{name: "endless ends", body: token + strings.Repeat(last, 100), chunks: 1, tokens: 1, err: ErrOverrun},
+		{name: "role in each message", body: said(`"content":""`) + said(`"reasoning_content":"so"`) + said(`"tool_calls":[{"index":0}]`) + said(`"content":""`) + done, chunks: 3, tokens: 3},
+		{name: "role and first token in one", body: said(`"reasoning":"so"`) + done, chunks: 1, tokens: 1},
 		{name: "ends early", body: token + token, chunks: 2, tokens: 2, err: ErrTruncated},
 		{name: "empty", body: "", err: ErrTruncated},
 		{name: "never ends", body: strings.Repeat(token, 100), chunks: 4 + overrun, tokens: 4 + overrun, err: ErrOverrun},
@@ -417,8 +431,8 @@ func FuzzComplete(f *testing.F) {
 		if got.OutputTokens < 0 || got.PromptTokens < 0 || (!got.Counted && got.OutputTokens != len(got.Chunks)) {
 			t.Errorf("got %d prompt, %d output tokens in %d chunks", got.PromptTokens, got.OutputTokens, len(got.Chunks))
 		}
-		if err == nil && !strings.Contains(body, "[DONE]") {
-			t.Error("a stream without [DONE] passed for whole")
+		if err == nil && !strings.Contains(body, "[DONE]") && got.FinishReason == "" {
+			t.Error("a stream without [DONE] or a finish reason passed for whole")
 		}
 	})
 }

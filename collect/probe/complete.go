@@ -25,7 +25,7 @@ type Request struct {
 	// CancelAfter, where above 0, is the number of chunks after which the client
 	// closes the stream; the error is then ErrCancelled.
 	CancelAfter int
-	KeepText    bool // Result.Text is wanted
+	KeepText    bool // Result.Text is wanted, up to 4 MiB
 	// OnChunk, where set, is called as each chunk of output arrives, with the
 	// time since the send, by the goroutine that called Complete.
 	OnChunk func(sinceSend time.Duration)
@@ -76,7 +76,7 @@ func (r *Result) TPOT() (time.Duration, bool) {
 
 // Errors of a stream that broke its protocol.
 var (
-	// ErrTruncated says that a stream ended without [DONE].
+	// ErrTruncated says that a stream ended without [DONE] or a finish reason.
 	ErrTruncated = errors.New("stream ended before [DONE]")
 	// ErrOverrun says that a server went on after the tokens it was asked for.
 	ErrOverrun = errors.New("stream has more chunks than tokens were asked for")
@@ -96,6 +96,13 @@ func (e *StreamError) Error() string { return "server reported in the stream: " 
 // overrun is how many chunks beyond MaxTokens are tolerated: some servers open
 // with an empty chunk and close with one that only carries the finish reason.
 const overrun = 8
+
+// maxTextBytes bounds what is kept of an answer, whatever a chunk holds: about a
+// million tokens of prose.
+const maxTextBytes = 4 << 20
+
+// streamEnd is the data of the last event of a stream.
+var streamEnd = []byte("[DONE]")
 
 type completionBody struct {
 	Model         string        `json:"model"`
@@ -192,19 +199,20 @@ func (r *Result) read(events *eventReader, request *Request) error {
 	if request.KeepText {
 		defer func() { r.Text = string(text) }()
 	}
+	messages := 0
 	for {
 		name, data, err := events.next()
 		since := time.Since(r.Sent)
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && r.FinishReason != "":
+			return nil // some servers send no [DONE]
+		case errors.Is(err, io.EOF):
 			return ErrTruncated
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("read stream: %w", err)
-		}
-		if bytes.Equal(data, []byte("[DONE]")) {
+		case bytes.Equal(data, streamEnd):
 			return nil
-		}
-		if string(name) == "error" {
+		case string(name) == "error":
 			return &StreamError{Message: serverMessage(data)}
 		}
 		c, err := parseChunk(data, request.KeepText)
@@ -215,29 +223,35 @@ func (r *Result) read(events *eventReader, request *Request) error {
 			return &StreamError{Message: serverMessage(data)}
 		}
 		if c.counted {
-			r.PromptTokens, r.OutputTokens, r.CachedTokens, r.Counted = c.prompt, c.output, c.cached, true
+			r.PromptTokens, r.OutputTokens, r.CachedTokens, r.Counted = c.prompt, c.tokens, c.cached, true
 		}
-		if !c.choice || c.opens {
+		if !c.choice {
 			continue
 		}
-		if len(r.Chunks) >= request.MaxTokens+overrun {
+		if c.finish != "" {
+			r.FinishReason = c.finish
+		}
+		// Some servers name who speaks in each message of a chat.
+		first := messages == 0
+		if messages++; messages > request.MaxTokens+overrun {
 			return ErrOverrun
 		}
-		text = append(text, c.text...)
-		if err := r.take(since, &c, request); err != nil {
+		// An end without text is no token, unless it is all that came.
+		if first && c.opens() || c.closes() && len(r.Chunks) > 0 {
+			continue
+		}
+		text = append(text, c.text[:min(len(c.text), maxTextBytes-len(text))]...)
+		if err := r.take(since, request); err != nil {
 			return err
 		}
 	}
 }
 
 // take notes a chunk of output.
-func (r *Result) take(since time.Duration, c *chunk, request *Request) error {
+func (r *Result) take(since time.Duration, request *Request) error {
 	r.Chunks = append(r.Chunks, since)
 	if !r.Counted {
 		r.OutputTokens = len(r.Chunks)
-	}
-	if c.finish != "" {
-		r.FinishReason = c.finish
 	}
 	if request.OnChunk != nil {
 		request.OnChunk(since)

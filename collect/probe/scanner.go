@@ -14,7 +14,7 @@ const maxDepth = 16
 
 // fields notes which fields an object had: encoding/json merges those that come
 // twice.
-type fields uint8
+type fields uint16
 
 func (f *fields) first(i int) bool {
 	had := f.has(i)
@@ -165,6 +165,23 @@ func (s *scanner) count(to *int) bool {
 	}
 	*to = n
 	return true
+}
+
+// filled reads any value, and says whether it is more than null, "", [] or {}.
+func (s *scanner) filled() (some, ok bool) {
+	for _, empty := range []string{"null", `""`} {
+		if s.word(empty) {
+			return false, true
+		}
+	}
+	begin := s.at
+	for _, pair := range []string{"[]", "{}"} {
+		if s.is(pair[0]) && s.is(pair[1]) {
+			return false, true
+		}
+		s.at = begin
+	}
+	return true, s.skip(0)
 }
 
 // skip reads any value.

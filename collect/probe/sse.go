@@ -3,6 +3,7 @@ package probe
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 )
@@ -19,7 +20,8 @@ var errEventTooLong = errors.New("event of the stream is longer than 1 MiB")
 // eventReader splits a server-sent event stream (WHATWG HTML, 9.2) into events.
 // Lines may end in LF, CRLF or CR, data may span lines, comments and unknown
 // fields are skipped. It never waits for a byte beyond the event's end, and
-// holds at most one event.
+// holds at most one event. Beyond the standard, a data line after one that is a
+// whole JSON value begins an event: as one they would be no JSON.
 type eventReader struct {
 	in     *bufio.Reader
 	skipLF bool // the last line ended in CR: a LF that follows belongs to it
@@ -27,7 +29,10 @@ type eventReader struct {
 	line   []byte
 	name   []byte
 	data   []byte
-	seen   bool // the event has a data line, though it may be empty
+	lines  int // of data that the event has
+	// held is a data line that was read beyond the event: some servers leave out
+	// the empty line between events.
+	held []byte
 }
 
 func newEventReader(r io.Reader) *eventReader {
@@ -37,7 +42,7 @@ func newEventReader(r io.Reader) *eventReader {
 // reset begins another stream.
 func (e *eventReader) reset(r io.Reader) {
 	e.in.Reset(r)
-	e.skipLF, e.begun = false, false
+	e.skipLF, e.begun, e.held = false, false, nil
 }
 
 // plain returns the data of an event of a single data line that lies in the
@@ -64,7 +69,11 @@ func (e *eventReader) plain() (data []byte, ok bool) {
 // event that the end of the stream cuts off counts if its lines are whole,
 // since servers leave out the last empty line.
 func (e *eventReader) next() (name, data []byte, err error) {
-	e.name, e.data, e.seen = e.name[:0], e.data[:0], false
+	e.name, e.data, e.lines = e.name[:0], e.data[:0], 0
+	if e.held != nil {
+		e.data, e.lines, e.held = append(e.data, e.held...), 1, nil
+		return e.rest()
+	}
 	if e.in.Buffered() == 0 {
 		if _, err := e.in.Peek(1); err != nil {
 			return nil, nil, err
@@ -73,16 +82,30 @@ func (e *eventReader) next() (name, data []byte, err error) {
 	if data, ok := e.plain(); ok {
 		return e.name, data, nil
 	}
+	return e.rest()
+}
+
+// rest reads an event line by line.
+func (e *eventReader) rest() (name, data []byte, err error) {
 	for {
 		line, err := e.readLine()
-		if errors.Is(err, io.EOF) && len(line) == 0 && e.seen {
-			return e.name, e.data, nil
+		if errors.Is(err, io.EOF) {
+			// The word that ends a stream is whole without an end of its line.
+			if value, ok := dataOf(line); ok && bytes.Equal(value, streamEnd) {
+				err = nil
+			} else if len(line) == 0 && e.lines > 0 {
+				return e.name, e.data, nil
+			}
 		}
 		if err != nil {
 			return nil, nil, err
 		}
+		if value, ok := dataOf(line); ok && e.lines == 1 && json.Valid(e.data) {
+			e.held = append(make([]byte, 0, len(value)), value...)
+			return e.name, e.data, nil
+		}
 		if len(line) == 0 {
-			if e.seen {
+			if e.lines > 0 {
 				return e.name, e.data, nil
 			}
 			e.name = e.name[:0]
@@ -94,6 +117,12 @@ func (e *eventReader) next() (name, data []byte, err error) {
 	}
 }
 
+// dataOf returns what a data line holds.
+func dataOf(line []byte) (value []byte, ok bool) {
+	value, ok = bytes.CutPrefix(line, []byte("data:"))
+	return bytes.TrimPrefix(value, []byte(" ")), ok
+}
+
 func (e *eventReader) field(line []byte) error {
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -102,11 +131,11 @@ func (e *eventReader) field(line []byte) error {
 		if len(e.data)+len(value) >= maxEventBytes {
 			return errEventTooLong
 		}
-		if e.seen {
+		if e.lines > 0 {
 			e.data = append(e.data, '\n')
 		}
 		e.data = append(e.data, value...)
-		e.seen = true
+		e.lines++
 	case "event":
 		e.name = append(e.name[:0], value...)
 	}

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -45,6 +46,8 @@ func TestEventReader(t *testing.T) {
 		{"name without data is no event", "event: error\n\ndata: b\n\n", []event{{"", "b"}}},
 		{"byte order mark", "\ufeffdata: a\n\n", []event{{"", "a"}}},
 		{"last empty line missing", "data: a\n\ndata: [DONE]\n", []event{{"", "a"}, {"", "[DONE]"}}},
+		{"no empty lines between JSON", "data: {}\ndata: {\"a\":1}\ndata: [DONE]\n\ndata: b\n\n", []event{{"", "{}"}, {"", "{\"a\":1}"}, {"", "[DONE]"}, {"", "b"}}},
+		{"last line not ended", "data: a\n\ndata: [DONE]", []event{{"", "a"}, {"", "[DONE]"}}},
 		{"last line cut", "data: a\n\ndata: [DO", []event{{"", "a"}}},
 		{"nothing", "", nil},
 	} {
@@ -107,6 +110,9 @@ func splitEvents(in string) []event {
 	lines := strings.Split(in, "\n")
 	rest := lines[len(lines)-1]
 	lines = lines[:len(lines)-1]
+	if rest == "data: [DONE]" || rest == "data:[DONE]" {
+		lines, rest = append(lines, rest), ""
+	}
 	if len(lines) > 0 {
 		lines[0] = strings.TrimPrefix(lines[0], "\ufeff")
 	}
@@ -126,6 +132,9 @@ func splitEvents(in string) []event {
 		case line == "":
 			flush()
 		case field == "data":
+			if strings.HasPrefix(line, "data:") && len(data) == 1 && json.Valid([]byte(data[0])) {
+				flush()
+			}
 			data = append(data, value)
 		case field == "event":
 			name = value
@@ -140,7 +149,7 @@ func splitEvents(in string) []event {
 func FuzzEventReader(f *testing.F) {
 	for _, in := range []string{
 		"data: {\"choices\":[{\"text\":\"\"}]}\n\ndata: [DONE]\n\n",
-		"\ufeff: c\r\nevent: error\rdata: a\ndata\n\n", "data: a\r\n\r\n", "\r\n\r\n\r", "data:", "\n",
+		"\ufeff: c\r\nevent: error\rdata: a\ndata\n\n", "data: a\r\n\r\n", "\r\n\r\n\r", "data: {}\ndata: 1\ndata\ndata: [DONE]", "data:", "\n",
 	} {
 		f.Add([]byte(in))
 	}
