@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -182,6 +182,9 @@ func load(ctx context.Context, w *world, o *loadOptions) error {
 	}
 	defer client.Close()
 	how, err := o.calibrate(ctx, client, offered)
+	if ended := signalOf(ctx); ended != 0 {
+		return exit(ended)
+	}
 	if err != nil {
 		return fail(exitUnreachable, fmt.Errorf("load %s: %w", target, err))
 	}
@@ -192,16 +195,35 @@ func load(ctx context.Context, w *world, o *loadOptions) error {
 	s, err := probe.Run(ctx, client, *offered, loadProgress(w, o, offered))
 	newProgress(w, &o.output).done()
 	ended := signalOf(ctx)
-	if err != nil && ended == 0 {
-		return fail(exitUnreachable, fmt.Errorf("load %s: %w", target, err))
-	}
 	if err := writeLoad(w, o, &s, offered, how); err != nil {
 		return fail(exitError, err)
 	}
-	if ended == 0 && s.Requests == 0 && len(s.Failures) > 0 {
-		return fail(exitUnreachable, fmt.Errorf("load %s: no request was answered: %s", target, s.Failures[0].Example))
+	if ended != 0 {
+		return exit(ended)
 	}
-	return exit(ended)
+	if err == nil {
+		err = unanswered(&s)
+	}
+	if err != nil {
+		return fail(exitUnreachable, fmt.Errorf("load %s: %w", target, err))
+	}
+	return nil
+}
+
+// unanswered says why not one request was answered; nil where one was, or where
+// the load itself cut off what was being answered.
+func unanswered(s *probe.Summary) error {
+	switch {
+	case s.Sent == 0 || s.Requests > 0 || s.Cancelled > 0:
+		return nil
+	case len(s.Failures) > 0:
+		return fmt.Errorf("no request was answered: %s", s.Failures[0].Example)
+	case s.Expired > 0:
+		return fmt.Errorf("no request was answered: %d were given up at their deadline; give a longer --deadline", s.Expired)
+	case s.OutputTokens == 0:
+		return errors.New("no request was answered before the end of the run; give a longer --duration")
+	}
+	return nil
 }
 
 // client connects to nothing yet.
@@ -281,7 +303,7 @@ func loadProgress(w *world, o *loadOptions, l *probe.Load) func(probe.Progress) 
 			text = fmt.Sprintf("%.0f/%.0f s", s.Elapsed.Seconds(), end.Seconds())
 		}
 		if len(l.Phases) > 1 {
-			text += "  " + cmp.Or(l.Phases[s.Phase].Name, fmt.Sprintf("step %d/%d", s.Phase+1, len(l.Phases)))
+			text += fmt.Sprintf("  step %d/%d %s", s.Phase+1, len(l.Phases), l.Phases[s.Phase].Name)
 		}
 		seconds := (s.Elapsed - last.Elapsed).Seconds()
 		text += fmt.Sprintf("  %d in flight  %.1f req/s sent  %.1f answered  %.0f tok/s", s.InFlight,

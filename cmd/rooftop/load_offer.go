@@ -172,7 +172,7 @@ func (o *loadOptions) readLevels(l *probe.Load) error {
 	return nil
 }
 
-// parsePhase reads LEVEL:TIME or FROM-TO:TIME.
+// parsePhase reads LEVEL:TIME or FROM-TO:TIME, which is also the phase's name.
 func parsePhase(text string) (probe.Phase, error) {
 	wrong := fmt.Errorf("%q is no step: give LEVEL:TIME or FROM-TO:TIME, as 8:30s or 1-20:5m", text)
 	levels, length, _ := strings.Cut(text, ":")
@@ -186,7 +186,7 @@ func parsePhase(text string) (probe.Phase, error) {
 	if err1 != nil || err2 != nil || err3 != nil || d <= 0 || !(a >= 0) || !(b >= 0) {
 		return probe.Phase{}, wrong
 	}
-	return probe.Ramp(a, b, d), nil
+	return probe.Phase{Name: text, Duration: d, From: a, To: b}, nil
 }
 
 func (o *loadOptions) readAdapters(l *probe.Load) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -51,6 +50,9 @@ func printLoad(w io.Writer, s *probe.Summary, l *probe.Load, how string) error {
 	}
 	b.WriteByte('\n')
 	printLatencies(&b, s)
+	if n := s.NoFirstToken; n > 0 {
+		fmt.Fprintf(&b, "\n%d requests had no first token before they were given up; not in TTFT\n", n)
+	}
 	if len(s.Phases) > 0 {
 		b.WriteByte('\n')
 		printPhases(&b, s, l)
@@ -138,7 +140,7 @@ func printPhases(b *bytes.Buffer, s *probe.Summary, l *probe.Load) {
 		if p.FromLevel != p.ToLevel {
 			level += fmt.Sprintf("-%g", p.ToLevel)
 		}
-		fmt.Fprintf(b, "%-14s%12s%9.2f%9d%9d%10.1f%11s%11s", cmp.Or(p.Name, fmt.Sprintf("%.0f s", p.From.Seconds())), level,
+		fmt.Fprintf(b, "%-14s%12s%9.2f%9d%9d%10.1f%11s%11s", fmt.Sprintf("%.0f s", p.From.Seconds()), level,
 			p.OfferedPerSecond, p.Requests, p.Errors+p.Expired, p.OutputPerSecond,
 			milliseconds(p.TTFT.P50, p.TTFT.Count), milliseconds(p.TTFT.P99, p.TTFT.Count))
 		if p.Goodput != nil {

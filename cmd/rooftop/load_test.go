@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -127,6 +128,63 @@ func TestLoadWritesPromptsForTheTokenizer(t *testing.T) {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, stdout)
 		}
+	}
+}
+
+// Nothing answered is no success, whatever kept the answers away; what was seen
+// is printed all the same.
+func TestLoadWithoutAnAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		answer         http.HandlerFunc
+		args           []string
+		stdout, stderr string
+	}{
+		{
+			"given up at the deadline", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			[]string{"--deadline", "30ms"}, "2 requests had no first token before they were given up; not in TTFT", "2 were given up at their deadline",
+		},
+		{
+			"cut off at the end", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			[]string{"--duration", "30ms"}, "2 cut off at the end", "no request was answered before the end of the run",
+		},
+		{
+			"refused", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such model", http.StatusNotFound) },
+			nil, "x status 404: status 404 Not Found: no such model", "the server refuses these requests: status 404",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				// The server notices that a client left only once it has read the body.
+				_, _ = io.Copy(io.Discard, r.Body)
+				tc.answer(w, r)
+			}))
+			defer s.Close()
+			stdout, stderr, code := call(t, nil, append([]string{
+				"load", "--url", s.URL, "--model", "m", "--tokens-per-word", "1", "--requests", "2", "--clients", "2", "--stagger", "0s",
+			}, tc.args...)...)
+			if code != exitUnreachable {
+				t.Errorf("exit code %d, want %d", code, exitUnreachable)
+			}
+			if !strings.Contains(stdout, tc.stdout) || !strings.Contains(stderr, tc.stderr) {
+				t.Errorf("got\n%s\n%s\nwant %q and %q", stdout, stderr, tc.stdout, tc.stderr)
+			}
+		})
+	}
+}
+
+func TestLoadNamesItsSteps(t *testing.T) {
+	s := newCompletions(t)
+	stdout, stderr, code := call(t, nil, "load", "--json", "--url", s.URL, "--arrival", "constant", "--steps", "500:20ms,500-1000:1h", "--requests", "20", "--output-tokens", "1")
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var got struct{ Phases []struct{ Name string } }
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Phases) != 2 || got.Phases[0].Name != "500:20ms" || got.Phases[1].Name != "500-1000:1h" {
+		t.Errorf("got %+v, want the steps by the names they were given with", got.Phases)
 	}
 }
 

@@ -135,11 +135,41 @@ func TestRunCancelsAndGivesUp(t *testing.T) {
 		if got.Requests != 0 || got.Errors != 0 || got.Cancelled+got.Expired != 200 || got.Cancelled < 40 || got.Expired < 100 {
 			t.Errorf("%d answered, %d failed, %d cancelled, %d given up", got.Requests, got.Errors, got.Cancelled, got.Expired)
 		}
+		if got.NoFirstToken != 0 {
+			t.Errorf("%d without a first token, which all had after 100 ms", got.NoFirstToken)
+		}
 		if got.Goodput.Judged != got.Expired || got.Goodput.Good != 0 {
 			t.Errorf("%+v, want the %d given up to count as missed", got.Goodput, got.Expired)
 		}
 		if got.Elapsed < 19900*ms || got.Elapsed > 20300*ms {
 			t.Errorf("took %v, want the last request of 19.9 s to be given up after 400 ms at most", got.Elapsed)
+		}
+	})
+}
+
+// What was given up before its first token is missing from TTFT, and is told.
+func TestRunTellsOfMissingFirstTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		load := open(Constant, 10)
+		load.Deadline, load.Requests = 350*ms, 20
+		load.Phases = []Phase{Hold(10, sec), Hold(10, sec)}
+		var n atomic.Int64
+		got, err := Run(t.Context(), completer(func(ctx context.Context, r Request) (Result, error) {
+			result := Result{Sent: time.Now()}
+			if n.Add(1)%2 == 0 {
+				time.Sleep(100 * ms)
+				result.Chunks, result.OutputTokens = []time.Duration{100 * ms}, 1
+				r.OnChunk(100 * ms)
+			}
+			<-ctx.Done()
+			return result, context.Cause(ctx)
+		}), load, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The end of the run cuts the last three.
+		if got.Expired != 17 || got.NoFirstToken != 9 || got.Phases[0].NoFirstToken+got.Phases[1].NoFirstToken != 9 {
+			t.Errorf("%d given up, %d of them without a first token, want 17 and 9", got.Expired, got.NoFirstToken)
 		}
 	})
 }

@@ -13,13 +13,16 @@ const Schema = "rooftop.load/v1"
 // The latencies of requests that were cut off are left out, except the TTFT and
 // ITL they had.
 type Score struct {
-	Sent       int // first attempts
-	Requests   int // answered in full
-	Errors     int // failed for good
-	Retries    int // failed attempts that were followed by another
-	Cancelled  int // by their client, as the load says
-	Expired    int // given up at their deadline
-	Unfinished int // cut by the end of the run
+	Sent      int // first attempts
+	Requests  int // answered in full
+	Errors    int // failed for good
+	Retries   int // failed attempts that were followed by another
+	Cancelled int // by their client, as the load says
+	Expired   int // given up at their deadline
+	// NoFirstToken is how many of those given up had no output yet. They are not
+	// in TTFT, which is then of the faster requests alone.
+	NoFirstToken int
+	Unfinished   int // cut by the end of the run
 
 	PromptTokens int // of requests answered in full, by the server's count
 	CachedTokens int // of these, found in a cache; 0 where the server does not tell
@@ -91,6 +94,7 @@ type scoreJSON struct {
 	Retries           int      `json:"retries"`
 	Cancelled         int      `json:"cancelled"`
 	Expired           int      `json:"expired"`
+	NoFirstToken      int      `json:"expired_without_first_token"`
 	Unfinished        int      `json:"unfinished"`
 	PromptTokens      int      `json:"prompt_tokens"`
 	CachedTokens      int      `json:"cached_tokens"`
@@ -110,7 +114,7 @@ type scoreJSON struct {
 
 func (s *Score) spelled() scoreJSON {
 	return scoreJSON{
-		s.Sent, s.Requests, s.Errors, s.Retries, s.Cancelled, s.Expired, s.Unfinished,
+		s.Sent, s.Requests, s.Errors, s.Retries, s.Cancelled, s.Expired, s.NoFirstToken, s.Unfinished,
 		s.PromptTokens, s.CachedTokens, s.OutputTokens, s.OutputPerSecond, s.RequestsPerSecond, s.OfferedPerSecond,
 		s.TTFT, s.ITL, s.TPOT, s.E2E, s.TTFTSent, s.E2ESent, s.SendLag, s.Goodput,
 	}

@@ -44,8 +44,8 @@ type tally struct {
 
 // score adds up one phase.
 type score struct {
-	sent, requests, errors, retries, cancelled, expired, unfinished int
-	promptTokens, cachedTokens, outputTokens                        int
+	sent, requests, errors, retries, cancelled, expired, noFirst, unfinished int
+	promptTokens, cachedTokens, outputTokens                                 int
 
 	ttft, itl, tpot, e2e, ttftSent, e2eSent, lag recorder
 	good, judged                                 int
@@ -163,6 +163,9 @@ func (t *tally) end(phase int, i *Intent, intended time.Time, a arrivals, r *Res
 		s.cancelled++
 	case expired:
 		s.expired++
+		if len(r.Chunks) == 0 {
+			s.noFirst++
+		}
 	case unfinished:
 		s.unfinished++
 	case retried:
@@ -284,7 +287,7 @@ func (s *score) merge(o *score) {
 		from int
 	}{
 		{&s.sent, o.sent}, {&s.requests, o.requests}, {&s.errors, o.errors}, {&s.retries, o.retries},
-		{&s.cancelled, o.cancelled}, {&s.expired, o.expired}, {&s.unfinished, o.unfinished},
+		{&s.cancelled, o.cancelled}, {&s.expired, o.expired}, {&s.noFirst, o.noFirst}, {&s.unfinished, o.unfinished},
 		{&s.promptTokens, o.promptTokens}, {&s.cachedTokens, o.cachedTokens}, {&s.outputTokens, o.outputTokens},
 		{&s.good, o.good}, {&s.judged, o.judged},
 	} {
@@ -303,7 +306,7 @@ func (s *score) merge(o *score) {
 func (s *score) score(l *Load, length time.Duration) Score {
 	out := Score{
 		Sent: s.sent, Requests: s.requests, Errors: s.errors, Retries: s.retries,
-		Cancelled: s.cancelled, Expired: s.expired, Unfinished: s.unfinished,
+		Cancelled: s.cancelled, Expired: s.expired, NoFirstToken: s.noFirst, Unfinished: s.unfinished,
 		PromptTokens: s.promptTokens, CachedTokens: s.cachedTokens, OutputTokens: s.outputTokens,
 		TTFT: s.ttft.latency(), ITL: s.itl.latency(), TPOT: s.tpot.latency(), E2E: s.e2e.latency(),
 		TTFTSent: s.ttftSent.latency(), E2ESent: s.e2eSent.latency(), SendLag: s.lag.latency(),
