@@ -25,7 +25,8 @@ const calibrationWords = 64
 
 // Calibrate asks the server how many tokens a word is: vLLM's /tokenize, and
 // where there is none a completion of one token, which is a request like others
-// to the server. The error is the server's, or says that it does not count.
+// to the server. Each may take ten seconds. The error is the server's, or says
+// that it does not count or answer.
 func (c *Client) Calibrate(ctx context.Context) (Calibration, error) {
 	short, long := vocabulary[:calibrationWords], vocabulary[:2*calibrationWords]
 	first, err := c.countTokens(ctx, strings.Join(short, " "))
@@ -40,7 +41,11 @@ func (c *Client) Calibrate(ctx context.Context) (Calibration, error) {
 	if !errors.As(err, &status) {
 		return Calibration{}, fmt.Errorf("count tokens: %w", err)
 	}
-	result, err := c.Complete(ctx, Request{Prompt: strings.Join(short, " "), MaxTokens: 1})
+	var result Result
+	err = promptly(ctx, func(ctx context.Context) (err error) {
+		result, err = c.Complete(ctx, Request{Prompt: strings.Join(short, " "), MaxTokens: 1})
+		return err
+	})
 	switch {
 	case err != nil:
 		return Calibration{}, fmt.Errorf("count tokens: %w", err)
@@ -79,11 +84,19 @@ func Unreachable(err error) bool {
 }
 
 // countTokens asks vLLM's /tokenize.
-func (c *Client) countTokens(ctx context.Context, text string) (int, error) {
+func (c *Client) countTokens(ctx context.Context, text string) (count int, err error) {
 	model, err := c.Model(ctx)
 	if err != nil {
 		return 0, err
 	}
+	err = promptly(ctx, func(ctx context.Context) (err error) {
+		count, err = c.tokensOf(ctx, model, text)
+		return err
+	})
+	return count, err
+}
+
+func (c *Client) tokensOf(ctx context.Context, model, text string) (int, error) {
 	body, err := json.Marshal(map[string]string{"model": model, "prompt": text})
 	if err != nil {
 		return 0, err

@@ -26,6 +26,10 @@ const (
 	// that the connection can be used again.
 	closeGrace = time.Second
 
+	// askTimeout bounds what is asked beside the load: a server that is busy with
+	// completions still lists its models.
+	askTimeout = 10 * time.Second
+
 	maxModelsBytes = 4 << 20
 	maxErrorBytes  = 64 << 10
 )
@@ -136,8 +140,23 @@ func (e *StatusError) Error() string {
 	return text
 }
 
+// errSlow says that askTimeout has passed.
+var errSlow = fmt.Errorf("no answer in %v", askTimeout)
+
+// promptly calls ask with a context that ends after askTimeout, and returns
+// errSlow where that ended it.
+func promptly(ctx context.Context, ask func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := ask(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return errSlow
+	}
+	return err
+}
+
 // Model returns the name that requests carry: the one given, else the first
-// that the server lists, asked for once.
+// that the server lists, asked for once and for at most ten seconds.
 func (c *Client) Model(ctx context.Context) (string, error) {
 	select {
 	case c.lock <- struct{}{}:
@@ -148,8 +167,15 @@ func (c *Client) Model(ctx context.Context) (string, error) {
 	if c.model != "" {
 		return c.model, nil
 	}
-	model, err := c.firstModel(ctx)
-	if err != nil {
+	var model string
+	err := promptly(ctx, func(ctx context.Context) (err error) {
+		model, err = c.firstModel(ctx)
+		return err
+	})
+	switch {
+	case errors.Is(err, errSlow):
+		return "", fmt.Errorf("list models at %s: %w", c.models.Redacted(), err)
+	case err != nil:
 		return "", err
 	}
 	c.model = model

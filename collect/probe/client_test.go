@@ -322,6 +322,41 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// A server that takes a question and never answers it holds a client up for ten
+// seconds, and none whose context has ended.
+func TestAskingEnds(t *testing.T) {
+	silent := func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	for _, tc := range []struct {
+		name  string
+		model string
+		ask   func(context.Context, *Client) error
+		want  string
+	}{
+		{"model", "", func(ctx context.Context, c *Client) error { _, err := c.Model(ctx); return err }, "list models at http://server.test:8000/v1/models: no answer in 10s"},
+		{"tokens of a word", "m", func(ctx context.Context, c *Client) error { _, err := c.Calibrate(ctx); return err }, "count tokens: no answer in 10s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newTestClient(t, Options{Model: tc.model}, silent)
+				begin := time.Now()
+				err := tc.ask(t.Context(), c)
+				if err == nil || err.Error() != tc.want || time.Since(begin) != askTimeout || Unreachable(err) {
+					t.Errorf("got %v after %v, want %s after %v", err, time.Since(begin), tc.want, askTimeout)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), sec)
+				defer cancel()
+				begin = time.Now()
+				if err := tc.ask(ctx, c); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != sec {
+					t.Errorf("got %v after %v, want the end of the context after 1 s", err, time.Since(begin))
+				}
+			})
+		})
+	}
+}
+
 // A server that holds the connection open after [DONE] delays a client by no
 // more than the grace.
 func TestCompleteLeavesLingeringStream(t *testing.T) {

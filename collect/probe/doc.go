@@ -2,9 +2,13 @@
 // streams completions, notes when each piece of output arrived, and offers load,
 // open or closed loop, drawn or recorded.
 //
-// It promises that the offered load is a function of its seed, that the
-// measuring costs bounded memory whatever the server sends, and that a server
-// that fails, stalls or restarts ends no run: errors are counted and described.
+// It promises that the offered load is a function of its seed, that a server
+// that fails, stalls or restarts ends no run, errors being counted and described,
+// and that the load alone bounds the memory, whatever the server sends: a request
+// in flight keeps the times of at most its tokens and 8 more chunks, an answer in
+// a session at most 4 MiB of text, a phase its distributions, of which there are
+// at most 256. An open loop has as many requests in flight as the server leaves
+// unanswered; a deadline bounds them.
 // It talks to the address it was given and to no other, follows no redirect and
 // uses no proxy.
 //

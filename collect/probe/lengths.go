@@ -89,12 +89,11 @@ func (l *Lengths) most() int {
 	return l.Max
 }
 
-// mean is the mean of what is drawn; of a lognormal distribution, before it is
-// cut.
+// mean is the mean of what is drawn, whole numbers between the bounds.
 func (l *Lengths) mean() float64 {
 	switch l.Shape {
 	case Lognormal:
-		return l.Mean
+		return l.lognormalMean()
 	case Listed:
 		sum := 0.0
 		for _, v := range l.Values {
@@ -103,6 +102,31 @@ func (l *Lengths) mean() float64 {
 		return sum / float64(len(l.Values))
 	}
 	return float64(l.Min+l.Max) / 2
+}
+
+// lognormalMean sums the shares of what is drawn that are at least 1, 2, 3, ...,
+// which is the mean of whole numbers.
+func (l *Lengths) lognormalMean() float64 {
+	least, most := max(l.Min, 1), max(l.Min, 1, l.most())
+	mean := float64(least)
+	// The share above x of a lognormal distribution: one half of
+	// erfc((ln(x/mean)+σ²/2)/(σ√2)).
+	above := func(x float64) float64 {
+		switch {
+		case l.Sigma > 0:
+			return math.Erfc((math.Log(x/l.Mean)+l.Sigma*l.Sigma/2)/(l.Sigma*math.Sqrt2)) / 2
+		case x <= l.Mean:
+			return 1
+		}
+		return 0
+	}
+	for n, step := least+1, 1; n <= most; n += step {
+		// A number is drawn from half below it; steps that grow with the number
+		// keep the sum short, and err by less than 1e-6 of it.
+		step = min(max(1, n/2048), most-n+1)
+		mean += float64(step) * above(float64(n)-1+float64(step)/2)
+	}
+	return mean
 }
 
 // check says what is wrong, as the rest of a sentence.

@@ -130,3 +130,26 @@ func TestDraws(t *testing.T) {
 		t.Error("drew more than the bound")
 	}
 }
+
+// The mean that an open loop divides its rate by is that of what is drawn.
+func TestLognormalMeanIsOfWhatIsDrawn(t *testing.T) {
+	for _, l := range []Lengths{
+		LognormalMean(4, 1, 0), LognormalMean(4, 1, 5), LognormalMean(1.2, 0.5, 0), LognormalMean(300, 2, 400), LognormalMean(50000, 1, 0),
+		LognormalMean(8, 0, 0), LognormalMean(8.4, 0, 0), LognormalMean(8, 0, 3), {Shape: Lognormal, Mean: 4, Sigma: 1, Min: 3, Max: 6},
+	} {
+		const n = 200000
+		from := stream(1, forTurns)
+		sum, squares := 0.0, 0.0
+		for range n {
+			v := float64(l.draw(from))
+			sum += v
+			squares += v * v
+		}
+		mean := sum / n
+		// Four standard errors, and what the sum's steps err by.
+		within := 4*math.Sqrt(max(0, squares/n-mean*mean)/n) + 1e-6*mean
+		if got := l.mean(); math.Abs(got-mean) > within {
+			t.Errorf("%+v: got %v, want %v ± %v", l, got, mean, within)
+		}
+	}
+}

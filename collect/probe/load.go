@@ -171,6 +171,8 @@ const (
 	maxClients = 1 << 20
 	maxRate    = 1e6
 	maxGroups  = 1 << 20
+	// maxPhases bounds the distributions that a run keeps.
+	maxPhases = 256
 )
 
 // open says that the schedule does not wait for answers.
@@ -266,6 +268,7 @@ func (l *Load) checkPhases(p *problems) {
 	if l.Arrival == Closed {
 		most, unit = maxClients, "clients"
 	}
+	p.refuse(len(l.Phases) > maxPhases, "there are %d phases: at most %d", len(l.Phases), maxPhases)
 	some := false
 	for i, phase := range l.Phases {
 		last := i == len(l.Phases)-1
@@ -291,6 +294,10 @@ func (l *Load) checkLengths(p *problems) {
 		short := l.PromptTokens.least()
 		p.refuse(l.SharedPrefixTokens > 0 && l.SharedPrefixTokens >= short && short > 0,
 			"shared prefix of %d tokens leaves nothing of a prompt of %d", l.SharedPrefixTokens, short)
+		if l.PromptTokens.Shape == Lognormal && l.PromptTokens.check() == nil && l.SharedPrefixTokens > 0 {
+			mean := l.PromptTokens.mean()
+			p.refuse(float64(l.SharedPrefixTokens) >= mean, "shared prefix of %d tokens leaves nothing of prompts of %.0f on average", l.SharedPrefixTokens, mean)
+		}
 	} else {
 		p.refuse(len(l.Trace.Requests) == 0, "the trace holds no request")
 		p.refuse(l.SharedPrefixTokens > 0, "a trace has prompts of its own: no shared prefix")

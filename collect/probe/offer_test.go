@@ -321,6 +321,44 @@ func TestChatSessions(t *testing.T) {
 	}
 }
 
+// A session whose first turns failed begins anew, with the system message or
+// prefix that its group has.
+func TestFailedFirstTurnKeepsThePrefix(t *testing.T) {
+	load := Load{
+		Clients: 1, PromptTokens: Fixed(20), OutputTokens: Fixed(2), SharedPrefixTokens: 8, PrefixGroups: 1000,
+		Turns: Fixed(4), TurnTokens: Fixed(3), Together: true,
+	}
+	for _, chat := range []bool{false, true} {
+		load.Chat = chat
+		o, err := NewOffer(load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begins := func(i Intent) string {
+			if chat {
+				return i.Messages[0].Role + " " + i.Messages[0].Content
+			}
+			return strings.Join(strings.Fields(i.Prompt)[:8], " ")
+		}
+		first := o.Next()
+		o.Done(first.ID, Outcome{At: sec})
+		second := o.Next()
+		o.Done(second.ID, Outcome{At: 2 * sec, OK: true, Text: " yes"})
+		third := o.Next()
+		for _, i := range []Intent{second, third} {
+			if begins(i) != begins(first) {
+				t.Errorf("chat %v: turn %d begins with %q, want %q", chat, i.Turn, begins(i), begins(first))
+			}
+		}
+		if second.PromptTokens != 11 || third.PromptTokens != 15 {
+			t.Errorf("chat %v: prompts of %d and %d tokens, want 8+3, and 1+3 more", chat, second.PromptTokens, third.PromptTokens)
+		}
+		if chat && len(third.Messages) != 4 {
+			t.Errorf("the third turn has %d messages, want system, user, assistant, user", len(third.Messages))
+		}
+	}
+}
+
 // A turn that failed was not said: templates refuse two messages of one role in
 // a row.
 func TestFailedTurnIsForgotten(t *testing.T) {

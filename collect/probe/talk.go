@@ -69,8 +69,9 @@ func (o *Offer) write(t *talk, at time.Duration) Intent {
 	return i
 }
 
-// say invents what a turn says: the shared prefix, of the first turn, and what
-// is unique to it. Tokens is the prompt's length with all that was said before.
+// say invents what a turn says: the shared prefix, of the first turn and of those
+// that follow failed ones with nothing said before, and what is unique to it.
+// Tokens is the prompt's length with all that was said before.
 func (o *Offer) say(t *talk, draw func(purpose) *rand.Rand) (prefix, text string, tokens int) {
 	l := &o.load
 	if t.turn > 0 {
@@ -80,16 +81,27 @@ func (o *Offer) say(t *talk, draw func(purpose) *rand.Rand) (prefix, text string
 		}
 		n := max(1, lengths.draw(draw(forPromptLength))-less)
 		units := max(1, l.units(n))
-		return "", string(l.write(make([]byte, 0, units*l.bytesPerUnit()), draw(forText), units)), t.tokens + n
+		tokens = t.tokens + n
+		if t.tokens == 0 {
+			prefix, tokens = o.prefix(t), n+l.SharedPrefixTokens
+		}
+		return prefix, string(l.write(make([]byte, 0, units*l.bytesPerUnit()), draw(forText), units)), tokens
 	}
 	n := max(l.SharedPrefixTokens+1, l.PromptTokens.draw(draw(forPromptLength)))
-	shared := l.units(l.SharedPrefixTokens)
-	units := max(1, l.units(n)-shared)
-	if shared > 0 {
-		group := l.group(draw(forGroup), o.zipf)
-		prefix = string(l.prefix(make([]byte, 0, shared*l.bytesPerUnit()), group))
+	units := max(1, l.units(n)-l.units(l.SharedPrefixTokens))
+	return o.prefix(t), string(l.write(make([]byte, 0, units*l.bytesPerUnit()), draw(forText), units)), n
+}
+
+// prefix is the shared prefix of a conversation.
+func (o *Offer) prefix(t *talk) string {
+	l, key := &o.load, t.key()
+	units := l.units(l.SharedPrefixTokens)
+	if units == 0 {
+		return ""
 	}
-	return prefix, string(l.write(make([]byte, 0, units*l.bytesPerUnit()), draw(forText), units)), n
+	// A conversation has one group, that of its first turn.
+	group := l.group(stream(l.Seed, forGroup, key[0], key[1], 0), o.zipf)
+	return string(l.prefix(make([]byte, 0, units*l.bytesPerUnit()), group))
 }
 
 // blocks writes the prompt of a traced request: the text of each of its blocks,
