@@ -146,7 +146,7 @@ func (o *loadOptions) register(g *flagGroups) {
 	f = g.group("When clients leave")
 	f.Float64Var(&o.cancel, "cancel", 0, "`SHARE` of requests, 0 to 1, that are cancelled after a drawn number of tokens")
 	f.DurationVar(&o.deadline, "deadline", 0, "`TIME` after which a request is given up")
-	f.BoolVar(&o.retry, "retry", false, "send failed requests of an open loop again, until their deadline")
+	f.BoolVar(&o.retry, "retry", false, "send failed requests of an open loop again, until their deadline and at most 99 times; not those that the server refuses as such")
 
 	f = g.group("Recorded load")
 	f.StringVar(&o.trace, "trace", "", "`FILE` of requests")

@@ -83,11 +83,23 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	if err := c.usage(w.Usage); err != nil {
 		return chunk{}, err
 	}
-	var choices []*wireChoice
-	if json.Unmarshal(w.Choices, &choices) != nil || len(choices) == 0 || choices[0] == nil {
-		return c, nil
+	if first := firstOf(w.Choices); first != nil {
+		c.take(first, keepText)
 	}
-	first := choices[0]
+	return c, nil
+}
+
+// firstOf is the first choice; nil where there is none.
+func firstOf(raw json.RawMessage) *wireChoice {
+	var choices []*wireChoice
+	if json.Unmarshal(raw, &choices) != nil || len(choices) == 0 {
+		return nil
+	}
+	return choices[0]
+}
+
+// take notes what a choice holds.
+func (c *chunk) take(first *wireChoice, keepText bool) {
 	c.choice, c.finish = true, reasonIn(first.FinishReason)
 	var delta wireDelta
 	_ = json.Unmarshal(first.Delta, &delta)
@@ -100,7 +112,6 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	if keepText {
 		c.text = append(textIn(first.Text), textIn(delta.Content)...)
 	}
-	return c, nil
 }
 
 // usage reads the server's counts, where there are any.

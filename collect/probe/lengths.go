@@ -120,11 +120,12 @@ func (l *Lengths) lognormalMean() float64 {
 		}
 		return 0
 	}
-	for n, step := least+1, 1; n <= most; n += step {
+	for n := least + 1; n <= most; {
 		// A number is drawn from half below it; steps that grow with the number
 		// keep the sum short, and err by less than 1e-6 of it.
-		step = min(max(1, n/2048), most-n+1)
+		step := min(max(1, n/2048), most-n+1)
 		mean += float64(step) * above(float64(n)-1+float64(step)/2)
+		n += step
 	}
 	return mean
 }
