@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -65,6 +66,62 @@ func BenchmarkStep(b *testing.B) {
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
 			})
 		}
+	}
+}
+
+// TestMemory holds an engine of 30,000 blocks, all of them in use, to a tenth of the
+// 100 MB that simulator.md 5.11 allows.
+func TestMemory(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	l := loop{e: NewEngine(Config{
+		MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 16384, BlockSize: 16, NumBlocks: 30_000,
+		PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true,
+	}), prompt: make([]Token, 1024), output: 2048}
+	for range 256 {
+		l.submit()
+	}
+	var usage float64
+	for range 2000 {
+		l.step()
+		usage = max(usage, l.e.State().KVUsage)
+	}
+	used := heap() - before
+	t.Logf("%.1f MB at a usage of up to %.2f", float64(used)/1e6, usage)
+	if used > 10e6 || usage < 0.99 {
+		t.Errorf("%d bytes at a usage of up to %.2f", used, usage)
+	}
+	runtime.KeepAlive(l.e)
+}
+
+// BenchmarkHour is an hour of simulated time, by the clock of [timeOf]: 64 users who
+// starve for blocks, and 256 who do not.
+func BenchmarkHour(b *testing.B) {
+	for _, at := range []struct{ users, blocks int }{{64, 2000}, {256, 30_000}} {
+		b.Run(fmt.Sprintf("users=%d/blocks=%d", at.users, at.blocks), func(b *testing.B) {
+			for b.Loop() {
+				l := loop{e: NewEngine(starved(at.blocks)), prompt: make([]Token, 256), output: 1024}
+				for range at.users {
+					l.submit()
+				}
+				steps := 0
+				for ; l.now < time.Hour; steps++ {
+					batch, _ := l.e.Begin(l.now)
+					l.now += timeOf(&batch)
+					for _, o := range l.e.Complete(l.now).Outputs {
+						if o.Finish != NotFinished {
+							l.submit()
+						}
+					}
+				}
+				b.ReportMetric(float64(steps), "steps")
+			}
+		})
 	}
 }
 

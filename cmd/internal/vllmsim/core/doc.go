@@ -8,5 +8,13 @@
 // inputs give equal outputs, byte for byte.
 //
 // The behaviour follows vLLM v1/core/sched/scheduler.py, v1/core/kv_cache_manager.py
-// and v1/core/block_pool.py, in the two generations that [Generation] names.
+// and v1/core/block_pool.py, in the two generations that [Generation] names. Of
+// release 0.32.0, which the tests compare it with step by step, two details are
+// left out: a request that is alone may exceed the long-prefill threshold there,
+// and those that wait for a LoRA slot stay in the waiting queue, so that a preempted
+// request comes before them.
+//
+// Not simulated: sliding-window and hybrid models, whose blocks are recycled,
+// speculative decoding, multimodal input, pipeline parallelism and transfer of KV
+// between servers.
 package core

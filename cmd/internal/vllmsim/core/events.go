@@ -98,7 +98,8 @@ func (l *Log) Event(e Event) {
 		b = append(b, e.Reason.String()...)
 		b = append(b, '"')
 	}
-	l.buf = append(b, '}', '\n')
+	b = append(b, '}', '\n')
+	l.buf = b
 	if len(l.buf) >= 1<<16 {
 		l.write()
 	}

