@@ -54,6 +54,10 @@ const (
 	inputThrottle   = "the GPU's throttle reasons"
 	inputRanks      = "several data-parallel ranks"
 
+	inputV1      = "vLLM's V1 engine: V0 makes its steps otherwise"
+	inputChunked = "chunked prefill (without it vLLM refuses a budget below max_model_len)"
+
+	inputRankKV      = "kv_cache_usage_perc of each rank"
 	inputRankRunning = "num_requests_running of each rank"
 	inputOneClock    = "page and GPU read within one second of each other"
 )

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func observed(bounds []float64, values map[float64]float64) stat.Delta {
 // tokens.
 func interrupted() (engine.Window, engine.Facts) {
 	w, f := quietWindow(), knownFacts()
-	f.MaxNumBatchedTokens = know(16384)
+	f.MaxNumBatchedTokens, f.ChunkedPrefill = know(16384), know(true)
 	w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.7: 40})
 	w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 65, 6000: 1})
 	w.Hist[engine.HistPromptTokens] = stat.Delta{Sum: 16 * 1000, Count: 16, OK: true}
@@ -70,6 +71,9 @@ func TestPrefillInterferenceConditions(t *testing.T) {
 		{"requests wait: smaller steps would make the queue longer", func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 1) }, engine.NotFired, "requests wait"},
 		{"preempted streams pause", func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 1) }, engine.NotFired, "preempted"},
 		{"budget unknown", func(_ *engine.Window, f *engine.Facts) { f.MaxNumBatchedTokens = engine.Fact[int]{} }, engine.NotEvaluable, inputBudget},
+		{"V0", func(_ *engine.Window, f *engine.Facts) { f.V0 = know(true) }, engine.NotEvaluable, inputV1},
+		{"no chunked prefill: vLLM wants a budget of max_model_len", func(_ *engine.Window, f *engine.Facts) { f.ChunkedPrefill = know(false) }, engine.NotEvaluable, inputChunked},
+		{"chunked prefill not known", func(_ *engine.Window, f *engine.Facts) { f.ChunkedPrefill = engine.Fact[bool]{} }, engine.NotEvaluable, inputChunked},
 		{"no inter-token latency on the page", func(w *engine.Window, _ *engine.Facts) { w.Hist[engine.HistITL].Reset() }, engine.NotEvaluable, inputITL},
 		{"no tokens of steps on the page", func(w *engine.Window, _ *engine.Facts) { w.Hist[engine.HistIterationTokens].Reset() }, engine.NotEvaluable, inputIterations},
 		{"idle", func(w *engine.Window, _ *engine.Facts) {
@@ -108,6 +112,25 @@ func diagnoseInterrupted(t *testing.T, edit func(w *engine.Window, f *engine.Fac
 	return engine.Finding{}
 }
 
+// priceOfWait reads from a fix's price how much longer a first token takes, in
+// percent.
+func priceOfWait(t *testing.T, f *engine.Finding) float64 {
+	t.Helper()
+	var wait, tokens float64
+	for _, p := range f.Fix.Price {
+		_, figures, ok := strings.Cut(p, "which take more steps: about ")
+		if !ok {
+			continue
+		}
+		if _, err := fmt.Sscanf(figures, "%f %% for %f tokens", &wait, &tokens); err != nil || tokens <= 0 {
+			t.Fatalf("%q: %v", p, err)
+		}
+		return wait
+	}
+	t.Fatalf("no price in time to first token: %q", f.Fix.Price)
+	return 0
+}
+
 func TestPrefillInterferenceBudget(t *testing.T) {
 	model := func(_ *engine.Window, f *engine.Facts) {
 		gpu, err := catalog.Default().FindGPU("NVIDIA H100 80GB HBM3", 0)
@@ -124,8 +147,8 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 	t.Run("without a model in proportion to the pause", func(t *testing.T) {
 		// 0.5 s and more for 4,096 tokens and more: 1,024 take about 0.15 s, 2,048 too long.
 		f := diagnoseInterrupted(t, func(*engine.Window, *engine.Facts) {})
-		if f.State != engine.Fired || !f.Significant || f.Fix.To != "1024" || f.Fix.Withheld != "" || f.Confidence != pauseLessConfidence {
-			t.Errorf("%s, confidence %v, fix %+v; want a budget of 1024 recommended", f.State, f.Confidence, f.Fix)
+		if f.State != engine.Fired || !f.Significant || f.Fix.To != "1024" || !strings.Contains(f.Fix.Withheld, "a latency fix") || f.Confidence != pauseLessConfidence {
+			t.Errorf("%s, confidence %v, fix %+v; want a budget of 1024 listed: what it costs is not known", f.State, f.Confidence, f.Fix)
 		}
 		if f.Impact != 1 {
 			t.Errorf("impact %v: it must rank below every change that gains throughput", f.Impact)
@@ -138,7 +161,7 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 125, 15000: 1})
 			setCounter(w, engine.CounterGenerationTokens, 2500)
 		})
-		if f.State != engine.Fired || f.Confidence != pauseConfidence || f.Fix.Withheld != "" {
+		if f.State != engine.Fired || f.Confidence != pauseConfidence {
 			t.Fatalf("%s (%s), confidence %v, fix %+v", f.State, f.Reason, f.Confidence, f.Fix)
 		}
 		if p := f.Fix.Predicted[0]; p.Metric != metricThroughput || p.Mid.V > 0 || f.Impact != 1 {
@@ -146,6 +169,27 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 		}
 		if f.Fix.To != "2048" && f.Fix.To != "4096" {
 			t.Errorf("budget %s, want what an H100 computes in about 0.2 s at most", f.Fix.To)
+		}
+		// These steps compute: a prompt takes in parts little more than in one.
+		if wait := priceOfWait(t, &f); wait < 0 || wait > 10 || !strings.Contains(f.Fix.Withheld, "a latency fix") {
+			t.Errorf("%v %% longer, withheld %q", wait, f.Fix.Withheld)
+		}
+	})
+	t.Run("long prompts that take many more steps", func(t *testing.T) {
+		f := diagnoseInterrupted(t, func(w *engine.Window, facts *engine.Facts) {
+			model(w, facts)
+			facts.MaxNumSeqs = know(256)
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.012: 40 * 125, 2: 40})
+			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 125, 15000: 1})
+			w.Hist[engine.HistPromptTokens] = observed([]float64{1000, 50000, 100000, math.Inf(1)}, map[float64]float64{1000: 15, 90000: 1})
+			setCounter(w, engine.CounterGenerationTokens, 2500)
+		})
+		if f.State != engine.Fired || !f.Significant || f.Fix.To == f.Fix.From ||
+			!strings.Contains(f.Fix.Withheld, "a latency fix: --max-num-batched-tokens "+f.Fix.To+" costs time to first token (about +") {
+			t.Fatalf("%s, fix %+v; want it listed with number and price", f.State, f.Fix)
+		}
+		if wait := priceOfWait(t, &f); wait <= 10 || wait > 100 {
+			t.Errorf("%v %% longer to the first token", wait)
 		}
 	})
 	t.Run("a pause far longer than its largest step has another cause", func(t *testing.T) {
@@ -162,6 +206,33 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 		f := diagnoseInterrupted(t, func(_ *engine.Window, f *engine.Facts) { f.MaxNumSeqs = know(16384) })
 		if f.State != engine.Fired || !strings.Contains(f.Fix.Withheld, "not seat every request") {
 			t.Errorf("%s, fix %+v; want it withheld: vLLM refuses a budget below the seats", f.State, f.Fix)
+		}
+	})
+	t.Run("seats not known", func(t *testing.T) {
+		for _, c := range []struct {
+			name     string
+			device   string
+			memory   float64 // GiB
+			running  float64
+			to       string
+			withheld string
+			price    string
+		}{
+			{"nor hardware", "", 0, 40, "", "max_num_seqs is not known", ""},
+			{"a small GPU's default lies below", "cuda", 24, 40, "1024", "a latency fix", "256 are assumed"},
+			{"a large GPU's default", "cuda", 80, 40, "1024", "a latency fix", "1024 are assumed"},
+			{"more ran at once: what seats them pauses as long", "cuda", 24, 1500, "2048", "too little is gained", "1500 are assumed"},
+		} {
+			f := diagnoseInterrupted(t, func(w *engine.Window, f *engine.Facts) {
+				f.MaxNumSeqs, f.Device, f.GPUName = engine.Fact[int]{}, engine.Fact[string]{}, know("NVIDIA of some kind")
+				if f.GPU.VRAMGiB = c.memory; c.device != "" {
+					f.Device = know(c.device)
+				}
+				w.RunningPeak = stat.Some(c.running)
+			})
+			if f.State != engine.Fired || c.to != "" && f.Fix.To != c.to || !strings.Contains(f.Fix.Withheld, c.withheld) || !strings.Contains(strings.Join(f.Fix.Price, "; "), c.price) {
+				t.Errorf("%s: %s, fix %+v; want %q, withheld %q, price %q", c.name, f.State, f.Fix, c.to, c.withheld, c.price)
+			}
 		}
 	})
 	t.Run("prompts that come fill smaller steps", func(t *testing.T) {

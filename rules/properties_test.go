@@ -63,6 +63,9 @@ func (s servers) facts() engine.Facts {
 		f.EngineVersion = know(pick(s, "0.6.3", "0.8.5", "0.11.0", "0.15.0", "0.30.0", "0.32.0", "dev"))
 	}
 	f.EnforceEager = know(s.IntN(3) == 0)
+	if some() {
+		f.ChunkedPrefill = know(some())
+	}
 	if f.Device.Value == "cuda" && some() {
 		f.GPU, _ = catalog.Default().FindGPU(pick(s, "NVIDIA B200", "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA L40S"), 0)
 		f.GPUKnown = true
