@@ -42,6 +42,7 @@ func dpImbalance() definition {
 			Remedy:     []string{"spread the requests: no pinning to a rank, a balancer that sees running and waiting requests"},
 			Limits: []string{
 				"ranks behind other ports are not on this page",
+				"a rank whose KV usage is not known is not one with room, nor part of the mean of KV usage",
 				"a rank without gauges is idle only where its counters stand at 0 (several API servers: a gauge that was never set is left out); else it is unknown and not compared",
 			},
 		},
@@ -54,13 +55,14 @@ type spread struct {
 	waiting     float64 // most at one rank
 	known       int     // ranks whose running requests are known
 	free        int     // rank with free seat and room, -1 none
+	unsure      bool    // a rank has a free seat, and its room is not known
 }
 
 // spreadOf compares the ranks whose running requests are known: a rank without
 // the gauge may be as busy as the others.
 func spreadOf(w *engine.Window, seats stat.Opt) spread {
 	s := spread{free: -1}
-	var sumRunning, sumKV, maxRunning, maxKV float64
+	var sumRunning, sumKV, maxRunning, maxKV, knownKV float64
 	for i := range w.Ranks {
 		r := &w.Ranks[i]
 		if !r.Running.OK {
@@ -68,11 +70,19 @@ func spreadOf(w *engine.Window, seats stat.Opt) spread {
 		}
 		s.known++
 		sumRunning += r.Running.V
-		sumKV += r.KVPeak.Or(0)
-		maxRunning, maxKV = max(maxRunning, r.Running.V), max(maxKV, r.KVPeak.Or(0))
+		maxRunning = max(maxRunning, r.Running.V)
+		if r.KVPeak.OK {
+			knownKV++
+			sumKV += r.KVPeak.V
+			maxKV = max(maxKV, r.KVPeak.V)
+		}
 		s.waiting = max(s.waiting, r.Waiting.Or(0))
 		hasSeat := !seats.OK || r.Running.V < seats.V-seatMargin
-		if hasSeat && r.Waiting.OK && r.Waiting.V < imbalanceQueue && r.KVPeak.Or(0) < kvPressureUsage {
+		switch {
+		case !hasSeat || !r.Waiting.OK || r.Waiting.V >= imbalanceQueue:
+		case !r.KVPeak.OK:
+			s.unsure = true
+		case r.KVPeak.V < kvPressureUsage:
 			s.free = i
 		}
 	}
@@ -80,7 +90,7 @@ func spreadOf(w *engine.Window, seats stat.Opt) spread {
 		s.running = maxRunning * float64(s.known) / sumRunning
 	}
 	if sumKV > 0 {
-		s.kv = maxKV * float64(s.known) / sumKV
+		s.kv = maxKV * knownKV / sumKV
 	}
 	return s
 }
@@ -102,6 +112,8 @@ func checkDPImbalance(w *engine.Window, f *engine.Facts) engine.Check {
 		return lacks(inputRankRunning)
 	case s.waiting < imbalanceQueue:
 		return quiet("requests waiting at one rank", figure{stat.Some(s.waiting), "<", imbalanceQueue, "req"})
+	case s.free < 0 && s.unsure:
+		return lacks(inputRankKV)
 	case s.free < 0:
 		uneven.op = ""
 		return quiet("no rank has a free seat and room; busiest over mean", uneven)
@@ -132,7 +144,10 @@ func concludeDPImbalance(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	loads := rankLoads(r, in)
 	for i := range loads {
 		l := &loads[i]
-		text := fmt.Sprintf("rank %s: %s running, %s waiting, KV peak %s", l.name, number(l.running), number(l.waiting), percent(l.kv.Or(0)))
+		text := fmt.Sprintf("rank %s: %s running, %s waiting", l.name, number(l.running), number(l.waiting))
+		if l.kv.OK {
+			text += ", KV peak " + percent(l.kv.V)
+		}
 		from := engine.FromMeasured
 		if l.untouched {
 			text, from = fmt.Sprintf("rank %s has run nothing since the server started: its gauges were never set and its counters stand at 0", l.name), engine.FromDerived
