@@ -39,7 +39,7 @@ func kvAdmission() definition {
 				{"free KV tokens / longest prompt: suppressed", ">=", admissionHeads, "req", fromVLLM},
 			},
 			Formula: []string{
-				"longest prompt = 99th percentile of the finished ones, the mean where that is not known",
+				"longest prompt = 99th percentile of the finished ones; where only their mean is known nothing is suppressed: the head of the queue may be many times longer",
 				"free KV tokens = (1 - peak usage) x capacity, summed over the ranks; demand = queued x mean prompt tokens",
 			},
 			Confidence: []string{number(admissionConfidence) + " fixed"},
@@ -101,7 +101,7 @@ const longPrompt = 0.99
 // cannot be told.
 func room(r *engine.Run, p *pool, count func(w *engine.Window) bool) stat.Opt {
 	least := stat.None
-	longest := p.prompt
+	longest := stat.None
 	for i := range r.Windows {
 		w := &r.Windows[i]
 		if !w.Evaluable || !count(w) {
