@@ -1,6 +1,8 @@
 package simbench
 
 import (
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -9,32 +11,34 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// recommended is the diagnosis's recommendation as a change; false where it
-// cannot be tried on the scenario.
-func recommended(sc *scenarios.Scenario, d *engine.Diagnosis) (*scenarios.Change, bool) {
+// recommended is the diagnosis's recommendation as a change; nil where there is
+// none or it cannot be tried on the scenario, with the reason of the latter.
+func recommended(sc *scenarios.Scenario, d *engine.Diagnosis) (c *scenarios.Change, untried string) {
 	rec := d.Recommendation
 	switch {
 	case rec == nil:
-		return nil, false
+		return nil, ""
 	case rec.Kind == engine.KindFlag:
 		return recommendedFlag(sc, rec)
 	case rec.Finding == engine.UnderBatching && rec.Kind == engine.KindClient:
 		return moreUsers(sc, rec)
+	case rec.Kind == engine.KindClient:
+		return nil, "these clients cannot do it"
 	}
-	return nil, false
+	return nil, fmt.Sprintf("advice to the %s", rec.Kind)
 }
 
 // recommendedFlag reads the change from the launch command that rooftop wrote.
-func recommendedFlag(sc *scenarios.Scenario, rec *engine.Recommendation) (*scenarios.Change, bool) {
+func recommendedFlag(sc *scenarios.Scenario, rec *engine.Recommendation) (c *scenarios.Change, untried string) {
 	if rec.Launch == "" {
-		return nil, false
+		return nil, "no launch command"
 	}
 	before, err1 := launch.Parse(strings.Fields(sc.Server), nil, nil)
 	after, err2 := launch.ParseCommand(rec.Launch, nil, nil)
 	if err1 != nil || err2 != nil {
-		return nil, false
+		return nil, "a launch command that is not understood"
 	}
-	c := &scenarios.Change{}
+	c = &scenarios.Change{}
 	for _, d := range launch.Diff(before, after) {
 		name := strings.ReplaceAll(d.Name, "_", "-")
 		switch {
@@ -45,20 +49,37 @@ func recommendedFlag(sc *scenarios.Scenario, rec *engine.Recommendation) (*scena
 			c.Drop = append(c.Drop, name)
 		}
 	}
-	return c, !c.Empty()
+	if c.Empty() {
+		return nil, "no flag differs"
+	}
+	return c, ""
 }
 
+// flagWith is a flag that rooftop asks for together with a change of the load.
+var flagWith = regexp.MustCompile(`raise --([a-z-]+) to (\d+) with it`)
+
 // moreUsers has as many clients at once as rooftop asks for, where the load is
-// one closed loop of one phase.
-func moreUsers(sc *scenarios.Scenario, rec *engine.Recommendation) (*scenarios.Change, bool) {
+// one closed loop of one phase, and sets the flag that they need.
+func moreUsers(sc *scenarios.Scenario, rec *engine.Recommendation) (c *scenarios.Change, untried string) {
 	to, err := strconv.Atoi(rec.To)
-	if err != nil || len(sc.Load) != 1 || len(sc.Load[0].Phases) != 1 || sc.Load[0].Phases[0].Users == 0 {
-		return nil, false
+	switch {
+	case err != nil:
+		return nil, "no number of clients"
+	case len(sc.Load) != 1 || len(sc.Load[0].Phases) != 1:
+		return nil, "a load of several streams or phases"
+	case !sc.Load[0].Closed():
+		return nil, "open loop"
 	}
 	s := sc.Load[0]
 	s.Phases = []scenarios.Phase{{Users: to}}
 	s.Think = 0 // what is asked for is requests at once, not people
-	return &scenarios.Change{Load: []scenarios.Stream{s}}, true
+	c = &scenarios.Change{Load: []scenarios.Stream{s}}
+	if with := flagWith.FindStringSubmatch(rec.Command); with != nil {
+		c.Set = []scenarios.Flag{{Name: with[1], Value: with[2]}}
+	} else if strings.Contains(rec.Command, "--") {
+		return nil, "a flag with it that is not understood"
+	}
+	return c, ""
 }
 
 // load is a changed load in short.

@@ -24,6 +24,9 @@ type Row struct {
 	Remedy Trial // the change that must help
 	Wrong  Trial // the change that must not
 	Own    Trial // what the diagnosis recommends, where it can be tried
+	// Untried is why the diagnosis's recommendation was not tried; "" where it
+	// was, or where there is none.
+	Untried string
 	// Err is why the scenario could not be run; nothing else is set then.
 	Err           error
 	Virtual, Wall time.Duration // of all its runs
@@ -36,8 +39,12 @@ type Answer struct {
 	Faults  []string // what does not agree with the truth
 }
 
-// Right says that nothing is wrong with the answer.
-func (a *Answer) Right() bool { return len(a.Faults) == 0 }
+// Judged says that there is a truth to hold the answer against: of servers drawn
+// by chance there is none.
+func (r *Row) Judged() bool { return len(r.Scenario.Truth.Outcomes) > 0 }
+
+// Right says that the answer is judged and nothing is wrong with it.
+func (r *Row) Right() bool { return r.Err == nil && r.Judged() && len(r.Answer.Faults) == 0 }
 
 // Trial is a changed run beside the unchanged one.
 type Trial struct {
@@ -72,15 +79,10 @@ const (
 	helpITL    = 0.10
 )
 
-// Helps says that clients are better off, or as much so as the scenario asks of
-// its own remedy: of shorter pauses at the price of a longer wait the limits above
-// know nothing.
+// Helps says that clients are better off.
 func (t *Trial) Helps() bool {
 	if t.Outcome == nil || t.Outcome.refused() {
 		return false
-	}
-	if len(t.Checks) > 0 && t.Held() {
-		return true
 	}
 	if t.Load {
 		return t.Throughput >= helpTokens
@@ -97,7 +99,7 @@ func (t *Trial) Helps() bool {
 
 // Missed says that the answer is wrong, or what rooftop recommends does not help.
 func (r *Row) Missed() bool {
-	return r.Err == nil && (!r.Answer.Right() || r.Own.Made && !r.Own.Helps())
+	return r.Err == nil && (r.Judged() && !r.Right() || r.Own.Made && !r.Own.Helps())
 }
 
 // Untrue says that the scenario does not do what it says: a remedy that does not
@@ -106,7 +108,11 @@ func (r *Row) Untrue() bool { return r.Err == nil && !(r.Remedy.Held() && r.Wron
 
 // Surprising says that a row is not as the library describes it: it failed, is
 // untrue, misses without a known gap, or no longer misses although one is noted.
+// Nothing describes a row without a truth.
 func (r *Row) Surprising() bool {
+	if !r.Judged() {
+		return false
+	}
 	return r.Err != nil || r.Untrue() || r.Missed() != (r.Scenario.Gap != "")
 }
 
@@ -173,29 +179,17 @@ func (r *Row) run(ctx context.Context, o Options) error {
 		}
 		*v.trial = try(r.Base, out, describe(v.change), v.change.Expect)
 	}
-	if change, ok := recommended(sc, &r.Base.Diagnosis); ok {
+	change, untried := recommended(sc, &r.Base.Diagnosis)
+	r.Untried = untried
+	if change != nil {
 		out, err := r.once(ctx, change, o)
 		if err != nil {
 			return err
 		}
-		r.Own = try(r.Base, out, describe(change), sameFlags(change, &sc.Remedy))
+		r.Own = try(r.Base, out, describe(change), nil)
 		r.Own.Load = len(change.Load) > 0
 	}
 	return nil
-}
-
-// sameFlags returns what is expected of a remedy where a change sets the same
-// flags; nil where it is another.
-func sameFlags(change, remedy *scenarios.Change) []scenarios.Expect {
-	if len(change.Load) > 0 || len(change.Drop) > 0 || len(change.Set) == 0 || len(change.Set) != len(remedy.Set) || len(remedy.Drop) > 0 {
-		return nil
-	}
-	for i := range change.Set {
-		if change.Set[i].Name != remedy.Set[i].Name {
-			return nil
-		}
-	}
-	return remedy.Expect
 }
 
 func (r *Row) once(ctx context.Context, change *scenarios.Change, o Options) (*Outcome, error) {
@@ -252,7 +246,8 @@ func describe(c *scenarios.Change) string {
 	return strings.Join(parts, ", ")
 }
 
-// answer holds a diagnosis against the truth.
+// answer puts a diagnosis in short and holds it against the truth, where there is
+// one.
 func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
 	var a Answer
 	for i := range d.Findings {
@@ -260,6 +255,16 @@ func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
 			a.Finding = string(f.ID)
 			break
 		}
+	}
+	rec := d.Recommendation
+	if rec != nil {
+		a.Advice = string(rec.Kind)
+		if rec.Kind == engine.KindFlag {
+			a.Advice = fmt.Sprintf("%s %s -> %s", rec.Flag, cmp.Or(rec.From, "?"), rec.To)
+		}
+	}
+	if len(truth.Outcomes) == 0 {
+		return a
 	}
 	wrong := func(format string, args ...any) { a.Faults = append(a.Faults, fmt.Sprintf(format, args...)) }
 	if !slices.Contains(truth.Outcomes, string(d.Outcome)) {
@@ -274,13 +279,8 @@ func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
 	if len(truth.Findings) > 0 && !slices.Contains(truth.Findings, a.Finding) {
 		wrong("%s ranked first, not %s", cmp.Or(a.Finding, "nothing"), strings.Join(truth.Findings, " or "))
 	}
-	rec := d.Recommendation
 	if rec == nil {
 		return a
-	}
-	a.Advice = string(rec.Kind)
-	if rec.Kind == engine.KindFlag {
-		a.Advice = fmt.Sprintf("%s %s -> %s", rec.Flag, cmp.Or(rec.From, "?"), rec.To)
 	}
 	switch {
 	case len(truth.Kinds) == 0:

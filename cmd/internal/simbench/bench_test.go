@@ -142,7 +142,8 @@ func TestAnswer(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got.Faults); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
-			if got.Right() != (len(tt.want) == 0) {
+			r := Row{Scenario: scenarios.Scenario{Truth: tt.truth}, Answer: got}
+			if r.Right() != (len(tt.want) == 0) {
 				t.Error("right and faults disagree")
 			}
 		})
@@ -204,16 +205,17 @@ func TestTally(t *testing.T) {
 func TestTableSaysWhatIsWrong(t *testing.T) {
 	base := &Outcome{Metrics: map[string]float64{"tokens_per_s": 100}, Diagnosis: engine.Diagnosis{Outcome: "healthy"}}
 	refused := &Outcome{Refused: errRefusal}
-	gap := scenarios.Scenario{Case: "S5", Name: "shelf/a", Gap: "no rule"}
+	truth := scenarios.Truth{Outcomes: []string{"healthy"}}
+	gap := scenarios.Scenario{Case: "S5", Name: "shelf/a", Truth: truth, Gap: "no rule"}
 	rows := []Row{
-		{Scenario: scenarios.Scenario{Case: "S1", Name: "healthy/a", Truth: scenarios.Truth{Outcomes: []string{"healthy"}}}, Base: base},
+		{Scenario: scenarios.Scenario{Case: "S1", Name: "healthy/a", Truth: truth}, Base: base, Untried: "open loop"},
 		{Scenario: gap, Base: base, Answer: Answer{Faults: []string{"nothing ranked first"}}},
 		{Scenario: gap, Base: base},
-		{Scenario: scenarios.Scenario{Case: "S2", Name: "seats/a"}, Base: base, Own: Trial{Made: true, Outcome: refused}},
-		{Scenario: scenarios.Scenario{Case: "S3", Name: "kv/a"}, Base: base, Remedy: Trial{
+		{Scenario: scenarios.Scenario{Case: "S2", Name: "seats/a", Truth: truth}, Base: base, Own: Trial{Made: true, Outcome: refused}},
+		{Scenario: scenarios.Scenario{Case: "S3", Name: "kv/a", Truth: truth}, Base: base, Remedy: Trial{
 			Made: true, Outcome: base, Checks: []Check{{Expect: scenarios.Expect{Metric: "tokens_per_s", Op: ">=", Value: 1.5, Ratio: true}, Before: 100, After: 110}},
 		}},
-		{Scenario: scenarios.Scenario{Case: "S4", Name: "broken/a"}, Err: errRefusal},
+		{Scenario: scenarios.Scenario{Case: "S4", Name: "broken/a", Truth: truth}, Err: errRefusal},
 	}
 	var surprising []bool
 	for i := range rows {
@@ -227,7 +229,7 @@ func TestTableSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"SIMULATED", "known gap: no rule", "the gap that its file notes is closed", "REFUSED", "NOT HELD",
+		"SIMULATED", "not tried: open loop", "known gap: no rule", "the gap that its file notes is closed", "REFUSED", "NOT HELD",
 		"tokens_per_s >= 1.5x does not hold: 100 before, 110 after", "the maximum context length is 4",
 		"6 scenarios", "1 known gaps; 1 did not run; 4 not as their files say",
 	} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +20,8 @@ type Census struct {
 	Helped  int
 	Harmed  int // fewer tokens, or a longer wait, without helping
 	Refused int // the server does not start with it
+	// Untried counts, by reason, the rows whose advice was not tried.
+	Untried map[string]int
 }
 
 // harm is the loss from which a change that does not help counts as harmful: of
@@ -34,10 +37,13 @@ func TakeCensus(rows []Row) []Census {
 		name := r.advice()
 		g := groups[name]
 		if g == nil {
-			g = &Census{Advice: name}
+			g = &Census{Advice: name, Untried: map[string]int{}}
 			groups[name] = g
 		}
 		g.Count++
+		if r.Untried != "" {
+			g.Untried[r.Untried]++
+		}
 		switch t := &r.Own; {
 		case !t.Made:
 		case t.Outcome.refused():
@@ -57,6 +63,15 @@ func TakeCensus(rows []Row) []Census {
 	return out
 }
 
+// untried lists why advice was not tried, in the order of the reasons.
+func (g *Census) untried() string {
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(g.Untried)) {
+		parts = append(parts, fmt.Sprintf("%d: %s", g.Untried[why], why))
+	}
+	return cmp.Or(strings.Join(parts, "; "), "-")
+}
+
 func (r *Row) advice() string {
 	if r.Err != nil {
 		return "did not run"
@@ -74,9 +89,9 @@ func WriteCensus(w io.Writer, rows []Row, verbose bool) error {
 	var b strings.Builder
 	b.WriteString("SIMULATED: every figure comes from rooftop's own simulator, not from hardware.\n\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RECOMMENDED\tCOUNT\tTRIED\tHELPED\tNO EFFECT\tHARMED\tREFUSED")
+	fmt.Fprintln(t, "RECOMMENDED\tCOUNT\tTRIED\tHELPED\tNO EFFECT\tHARMED\tREFUSED\tNOT TRIED")
 	for _, g := range TakeCensus(rows) {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", g.Advice, g.Count, g.Tried, g.Helped, g.Tried-g.Helped-g.Harmed-g.Refused, g.Harmed, g.Refused)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", g.Advice, g.Count, g.Tried, g.Helped, g.Tried-g.Helped-g.Harmed-g.Refused, g.Harmed, g.Refused, g.untried())
 	}
 	_ = t.Flush() // a strings.Builder takes everything
 	b.WriteByte('\n')

@@ -21,12 +21,13 @@ type document struct {
 }
 
 type documentCensus struct {
-	Advice  string `json:"advice"`
-	Count   int    `json:"count"`
-	Tried   int    `json:"tried"`
-	Helped  int    `json:"helped"`
-	Harmed  int    `json:"harmed"`
-	Refused int    `json:"refused"`
+	Advice  string         `json:"advice"`
+	Count   int            `json:"count"`
+	Tried   int            `json:"tried"`
+	Helped  int            `json:"helped"`
+	Harmed  int            `json:"harmed"`
+	Refused int            `json:"refused"`
+	Untried map[string]int `json:"untried"` // by reason
 }
 
 type documentRow struct {
@@ -37,13 +38,14 @@ type documentRow struct {
 	GPU       string          `json:"gpu"`
 	Truth     documentTruth   `json:"truth"`
 	Error     string          `json:"error,omitempty"`
-	Right     bool            `json:"right"`
+	Right     *bool           `json:"right"` // null without a truth to hold the answer against
 	Faults    []string        `json:"faults"`
 	Gap       string          `json:"gap,omitempty"`
 	Finding   string          `json:"finding"`
 	Advice    string          `json:"advice"`
 	Metrics   map[string]num  `json:"metrics"`
 	Own       *documentTrial  `json:"own_change"`
+	Untried   string          `json:"own_change_untried,omitempty"` // why
 	Remedy    *documentTrial  `json:"remedy"`
 	Wrong     *documentTrial  `json:"wrong_remedy"`
 	Virtual   float64         `json:"virtual_s"`
@@ -118,7 +120,11 @@ func (r *Row) document() documentRow {
 		out.Error = r.Err.Error()
 		return out
 	}
-	out.Right, out.Finding, out.Advice = r.Answer.Right(), r.Answer.Finding, r.Answer.Advice
+	if r.Judged() {
+		right := r.Right()
+		out.Right = &right
+	}
+	out.Finding, out.Advice, out.Untried = r.Answer.Finding, r.Answer.Advice, r.Untried
 	out.Metrics = numbers(r.Base.Metrics)
 	out.Own, out.Remedy, out.Wrong = r.Own.document(), r.Remedy.document(), r.Wrong.document()
 	if text, err := report.Document(&r.Base.Diagnosis).MarshalJSON(); err == nil {

@@ -49,7 +49,7 @@ func (r *Row) line() string {
 		says += " (" + string(r.Base.Diagnosis.Outcome) + ")"
 	}
 	return strings.Join([]string{
-		sc.Case, sc.Name, r.truth(), says, yes(r.Answer.Right()), r.Own.own(), r.Remedy.short(), r.Wrong.short(),
+		sc.Case, sc.Name, r.truth(), says, r.right(), r.own(), r.Remedy.short(), r.Wrong.short(),
 		r.Virtual.Round(time.Second).String(), wall(r.Wall),
 	}, "\t")
 }
@@ -63,6 +63,13 @@ func (r *Row) truth() string {
 	return out
 }
 
+func (r *Row) right() string {
+	if !r.Judged() {
+		return "-"
+	}
+	return yes(r.Right())
+}
+
 func yes(ok bool) string {
 	if ok {
 		return "yes"
@@ -73,8 +80,11 @@ func yes(ok bool) string {
 func wall(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
 // own is a trial of rooftop's own recommendation.
-func (t *Trial) own() string {
+func (r *Row) own() string {
+	t := &r.Own
 	switch {
+	case r.Untried != "":
+		return "not tried: " + r.Untried
 	case !t.Made:
 		return "-"
 	case t.Outcome.refused():
@@ -228,7 +238,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Summary says in a few lines what rows came to.
 func Summary(rows []Row) string {
-	var right, helped, tried, remedies, remediesHeld, wrongs, wrongsHeld, gaps, failed, surprising int
+	var judged, right, helped, tried, remedies, remediesHeld, wrongs, wrongsHeld, gaps, failed, surprising int
 	var virtual time.Duration
 	for i := range rows {
 		r := &rows[i]
@@ -240,7 +250,8 @@ func Summary(rows []Row) string {
 			failed++
 			continue
 		}
-		right += count(r.Answer.Right())
+		judged += count(r.Judged())
+		right += count(r.Right())
 		tried += count(r.Own.Made)
 		helped += count(r.Own.Made && r.Own.Helps())
 		remedies += count(r.Remedy.Made)
@@ -249,8 +260,14 @@ func Summary(rows []Row) string {
 		wrongsHeld += count(r.Wrong.Made && r.Wrong.Held())
 		gaps += count(r.Missed() && r.Scenario.Gap != "")
 	}
-	s := fmt.Sprintf("%d scenarios, %s of server time: diagnosis right in %d, rooftop's own change helped in %d of %d, remedy held in %d of %d, wrong remedy did not help in %d of %d; %d known gaps",
-		len(rows), virtual.Round(time.Minute), right, helped, tried, remediesHeld, remedies, wrongsHeld, wrongs, gaps)
+	s := fmt.Sprintf("%d scenarios, %s of server time: ", len(rows), virtual.Round(time.Minute))
+	if judged > 0 {
+		s += fmt.Sprintf("diagnosis right in %d, ", right)
+	}
+	s += fmt.Sprintf("rooftop's own change helped in %d of %d", helped, tried)
+	if judged > 0 {
+		s += fmt.Sprintf(", remedy held in %d of %d, wrong remedy did not help in %d of %d; %d known gaps", remediesHeld, remedies, wrongsHeld, wrongs, gaps)
+	}
 	if failed > 0 {
 		s += fmt.Sprintf("; %d did not run", failed)
 	}

@@ -214,9 +214,9 @@ func TestRestartWithOtherFlags(t *testing.T) {
 		w.Until(w.Now() + 20*time.Second)
 		d := o.diagnose()
 		if rec := d.Recommendation; rec != nil && rec.Launch != "" {
-			change, ok := recommended(sc, &d)
-			if !ok {
-				t.Fatalf("the recommended launch %q is no change", rec.Launch)
+			change, untried := recommended(sc, &d)
+			if change == nil {
+				t.Fatalf("the recommended launch %q is no change: %s", rec.Launch, untried)
 			}
 			if r, err = prepare(sc, change, Options{Seed: 3}); err != nil {
 				t.Fatal(err)
