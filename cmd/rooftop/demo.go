@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -51,7 +50,8 @@ func newDemo(w *world) *cobra.Command {
 		Long: `Starts a simulated vLLM server with a wrong setting in this process, offers load,
 measures it as any server, applies the one recommended change, measures again and
 says what it gained, until nothing is left to recommend. It needs no GPU, no file
-and no network beyond 127.0.0.1, and takes one to two minutes.
+and no network beyond 127.0.0.1. The usual scenario takes a minute; others take
+the time in which what they are about happens.
 
 The server is simulated: vLLM's scheduler and KV cache are imitated step by step,
 the time of a step comes from a model of the hardware. It shows how rooftop works,
@@ -74,6 +74,9 @@ EXIT CODES
 				return err
 			}
 			if o.list {
+				if o.json {
+					return usage("demo: --list prints a table; 'rooftop sim bench --list --json' has the scenarios as JSON")
+				}
 				return listScenarios(w)
 			}
 			return runDemo(c.Context(), w, &o)
@@ -83,13 +86,14 @@ EXIT CODES
 	f := g.group("The demonstration")
 	f.StringVar(&o.scenario, "scenario", scenarios.Default, "`NAME` of the scenario, as --list shows it")
 	f.BoolVar(&o.list, "list", false, "list the scenarios")
-	f.DurationVar(&o.settle, "settle", 0, "`TIME` for the load to become steady (default 16s; of a scenario with faults or restarts its own)")
-	f.DurationVar(&o.measure, "duration", 0, "`TIME` of one measurement, at least 8s (default 12s, likewise)")
+	f.DurationVar(&o.settle, "settle", 0, "`TIME` for the load to become steady (default the scenario's own)")
+	f.DurationVar(&o.measure, "duration", 0, "`TIME` of one measurement, at least 8s (default the scenario's own)")
 	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most")
 	f.IntVar(&o.port, "port", 0, "`PORT` of the simulated server on 127.0.0.1; 0 is a free one")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the load and of the server's noise")
-	o.output.register(g, "nothing more")
+	o.output.register(g, "the whole report of every measurement")
 	g.done()
+	c.Flags().Lookup("json").Usage = "events instead of text, one JSON object a line"
 	return c
 }
 
@@ -112,20 +116,14 @@ func firstSentence(s string) string {
 	return strings.TrimSuffix(first, ".")
 }
 
-// times fills in the times that were not given: those of a demonstration, or the
-// scenario's own where something happens at a time of it.
+// times fills in the times that were not given: the scenario's own, in which what
+// it is about has happened; of the usual scenario less, so that nobody waits.
 func (o *demoOptions) times(s *scenarios.Scenario) {
-	settle, measure := demoSettle, demoMeasure
-	if len(s.Faults)+len(s.Restarts) > 0 || changing(s) {
-		settle, measure = s.Measure.After, s.Measure.For
+	settle, measure := s.Measure.After, s.Measure.For
+	if s.Name == scenarios.Default {
+		settle, measure = demoSettle, demoMeasure
 	}
 	o.settle, o.measure = cmp.Or(o.settle, settle), cmp.Or(o.measure, measure)
-}
-
-// changing says whether the load of a scenario has phases, so that a run too
-// short sees none but the first.
-func changing(s *scenarios.Scenario) bool {
-	return slices.ContainsFunc(s.Load, func(l scenarios.Stream) bool { return len(l.Phases) > 1 })
 }
 
 func (o *demoOptions) check() error {
@@ -166,6 +164,9 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 		Server: &measuredHost{Host: host, w: w, o: o, show: show, tell: tell},
 		Launch: config, Settle: o.settle, Rounds: o.changes, Tell: tell, Clock: clock,
 		Interrupted: func() int { return int(signalOf(ctx)) },
+		Waiting: func(elapsed, of time.Duration) {
+			show.say(fmt.Sprintf("settling %2.0f/%.0f s", elapsed.Seconds(), of.Seconds()))
+		},
 	})
 	show.done()
 	if werr := told(); werr != nil {
@@ -193,7 +194,8 @@ func teller(w *world, o *demoOptions, clock func() time.Duration, s *scenarios.S
 	n := &demo.Narrator{W: quietly{w.stdout, show}, Options: o.style(w), Clock: clock}
 	n.Intro("no GPU is used, nothing leaves this machine; the server imitates vLLM step by step on "+s.GPU,
 		"scenario "+s.Name+": "+strings.Join(strings.Fields(s.Story), " "),
-		demo.Clients(s))
+		demo.Clients(s),
+		fmt.Sprintf("a measurement takes %.0f s, and each change another one", (demoStartup+o.settle+o.measure).Seconds()))
 	return n, n.Err
 }
 

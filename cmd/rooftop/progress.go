@@ -49,6 +49,13 @@ func (p *progress) update(s *session.Progress) {
 	p.put(text)
 }
 
+// say puts a text in the line's place.
+func (p *progress) say(text string) {
+	if p.on {
+		p.put(text)
+	}
+}
+
 // done clears the line.
 func (p *progress) done() {
 	if p.on {

@@ -248,7 +248,7 @@ func checkSimulated(t *testing.T, how string, d *engine.Diagnosis) {
 	if err := report.WritePlain(&page, d, report.Options{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"simulated server:", "HBM3 (simulated)"} {
+	for _, want := range []string{"SIMULATED server:", "HBM3 (simulated)"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("%s: the report lacks %q:\n%s", how, want, page.String())
 		}

@@ -153,12 +153,17 @@ func Clients(s *scenarios.Scenario) string {
 		if len(stream.Phases) == 0 {
 			continue
 		}
-		p := stream.Phases[0]
-		if p.Users > 0 {
+		switch p := stream.Phases[0]; {
+		case p.Users == 1:
+			parts = append(parts, name+"one client with one request at a time")
+		case p.Users > 0:
 			parts = append(parts, name+strconv.Itoa(p.Users)+" clients, each with one request at a time")
-		} else {
+		default:
 			parts = append(parts, name+strconv.FormatFloat(p.Rate, 'g', 3, 64)+" requests a second")
 		}
+	}
+	if len(parts) == 0 {
+		return "no requests at all"
 	}
 	return strings.Join(parts, "; ")
 }

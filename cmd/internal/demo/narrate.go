@@ -93,7 +93,10 @@ func (n *Narrator) Measured(iteration int, d *engine.Diagnosis) {
 
 // Diagnosis implements Teller.
 func (n *Narrator) Diagnosis(iteration int, d *engine.Diagnosis) {
-	if iteration == 0 {
+	switch {
+	case n.Options.Verbose:
+		n.block(func(w io.Writer, o report.Options) error { return report.WritePlain(w, d, o) })
+	case iteration == 0:
 		n.block(func(w io.Writer, o report.Options) error { return report.WriteAnswer(w, d, o) })
 	}
 }
@@ -153,7 +156,10 @@ func (n *Narrator) Error(err error) { n.say("error: " + err.Error()) }
 // Finished implements Teller.
 func (n *Narrator) Finished(f report.Finish) {
 	head := "done: " + f.Reason
-	if f.Gain.OK {
+	switch {
+	case f.Restarts == 0:
+		head = "done: nothing was changed; " + f.Reason
+	case f.Gain.OK:
 		head = fmt.Sprintf("done: output %+.0f %% with %s; %s", f.Gain.V*100, restarts(f.Restarts), f.Reason)
 	}
 	n.say(head, f.Command)

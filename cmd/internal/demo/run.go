@@ -47,6 +47,8 @@ type Plan struct {
 	Rounds int            // changes at most
 	Tell   Teller
 	Clock  func() time.Duration
+	// Waiting is called about once a second while the load settles; nil is silent.
+	Waiting func(elapsed, of time.Duration)
 	// Interrupted returns the exit code of a run whose context ended.
 	Interrupted func() int
 }
@@ -174,7 +176,7 @@ func (l *loop) measure(ctx context.Context, i int, c *launch.Config) (*engine.Di
 		return nil, err
 	}
 	l.Tell.Settling(l.Settle)
-	if err := pause(ctx, l.Settle); err != nil {
+	if err := l.pause(ctx, l.Settle); err != nil {
 		return nil, err
 	}
 	d, err := l.Server.Measure(ctx, c)
@@ -228,13 +230,22 @@ func changes(n int) string {
 	return fmt.Sprintf("%d changes", n)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
+// pause waits, and says how far it is once a second.
+func (l *loop) pause(ctx context.Context, d time.Duration) error {
+	end := time.NewTimer(d)
+	defer end.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for began := l.Clock(); ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end.C:
+			return nil
+		case <-tick.C:
+			if l.Waiting != nil {
+				l.Waiting(l.Clock()-began, d)
+			}
+		}
 	}
 }

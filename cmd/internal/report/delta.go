@@ -40,6 +40,8 @@ var deltaRows = []struct{ name, label string }{
 func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o Options) error {
 	p := newPage(w, o)
 	p.para(indent, indent+valueColumn, p.direction(d))
+	p.para(indent, indent+valueColumn, p.text(muted, "classic: "+string(d.Classic)+", "+minus(d.ClassicReason)+" (the documented direction judges what each request gets of the hardware)"))
+	p.para(indent, indent+valueColumn, p.text(muted, "One run before and one after: nothing here tells the change from noise."))
 	p.blank()
 	t := &table{}
 	head := func(s string) cell { return cell{t: p.text(muted, s), right: true} }
@@ -75,11 +77,10 @@ func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o
 	return p.flush()
 }
 
-// direction is where a change led, in the words of both conventions.
+// direction is where a change led.
 func (p *page) direction(d *engine.Delta) text {
 	tones := map[engine.Direction]tone{engine.Better: ok, engine.Worse: bad, engine.Plateau: warn, engine.Inconclusive: warn, engine.NotComparable: warn}
-	t := text{p.mark(tones[d.Direction], strings.ToUpper(string(d.Direction))), p.span(body, nbsp+" "+minus(d.Reason))}
-	return append(t, p.span(muted, " · classic: "+string(d.Classic)+" ("+minus(d.ClassicReason)+")"))
+	return text{p.mark(tones[d.Direction], strings.ToUpper(string(d.Direction))), p.span(body, nbsp+" "+minus(d.Reason))}
 }
 
 func metric(d *engine.Delta, name string) (engine.MetricDelta, bool) {

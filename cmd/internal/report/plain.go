@@ -12,6 +12,10 @@ import (
 // off: long names, addresses and commands are wrapped.
 func WritePlain(w io.Writer, d *engine.Diagnosis, o Options) error {
 	r := &plain{page: newPage(w, o), d: d}
+	if d.Target.Simulated {
+		r.para(0, 2, text{r.mark(warn, "SIMULATED server:"), r.span(body, " it shows how rooftop works, not what hardware does")})
+		r.blank()
+	}
 	r.verdict()
 	r.target()
 	r.headline()

@@ -32,9 +32,6 @@ func (r *plain) target() {
 	span = append(span, figure+nbsp+unit, windowCounts(w))
 	r.dotted(muted, span)
 	r.dotted(muted, settings(f))
-	if t.Simulated {
-		r.para(0, 2, text{r.mark(warn, "simulated server:"), r.span(body, " it shows how rooftop works, not what hardware does")})
-	}
 	for _, c := range f.Conflicts {
 		r.para(0, 2, text{r.mark(warn, "conflict:"), r.span(body, " "+c)})
 	}
