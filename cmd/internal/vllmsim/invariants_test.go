@@ -264,6 +264,23 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
+// usageFamilies and gapFamilies are, by release, the families that say how much
+// of the KV cache is held, and how long tokens came after one another.
+var (
+	usageFamilies = map[string][]string{
+		"0.10": {"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"},
+		"0.11": {"vllm:kv_cache_usage_perc"},
+		"0.20": {"vllm:kv_cache_usage_perc"},
+		"0.32": {"vllm:kv_cache_usage_perc"},
+	}
+	gapFamilies = map[string][]string{
+		"0.10": {"vllm:time_per_output_token_seconds"},
+		"0.11": {"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds"},
+		"0.20": {"vllm:inter_token_latency_seconds"},
+		"0.32": {"vllm:inter_token_latency_seconds"},
+	}
+)
+
 func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, got *lived) {
 	t.Helper()
 	page, totals := got.page, v.Totals()
@@ -311,19 +328,24 @@ func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, go
 	// The page agrees with itself.
 	equal := func(name string, want float64) {
 		t.Helper()
-		if have, ok := page[name]; ok && have != want {
-			t.Errorf("%s = %v, want %v", name, have, want)
+		if have, ok := page[name]; !ok || have != want {
+			t.Errorf("%s = %v (on the page: %v), want %v", name, have, ok, want)
 		}
 	}
 	equal("vllm:num_requests_running", 0)
 	equal("vllm:num_requests_waiting", 0)
-	equal("vllm:kv_cache_usage_perc", 0)
+	if len(usageFamilies[s.Release]) == 0 || len(gapFamilies[s.Release]) == 0 {
+		t.Fatalf("no families are known of release %s", s.Release)
+	}
+	for _, name := range usageFamilies[s.Release] {
+		equal(name, 0)
+	}
 	equal("vllm:request_success_total{abort}", 0)
 	equal("vllm:generation_tokens_total", totals.GenerationTokens)
 	equal("vllm:e2e_request_latency_seconds_count", float64(finished))
 	ttft := page["vllm:time_to_first_token_seconds_count"]
-	for _, name := range []string{"vllm:inter_token_latency_seconds_count", "vllm:time_per_output_token_seconds_count"} {
-		equal(name, totals.GenerationTokens-ttft)
+	for _, name := range gapFamilies[s.Release] {
+		equal(name+"_count", totals.GenerationTokens-ttft)
 	}
 	if ttft < float64(finished) || ttft > float64(len(w.requests)) {
 		t.Errorf("%v first tokens of %d requests, %d of them finished", ttft, len(w.requests), finished)
