@@ -70,8 +70,35 @@ func randomWorld(seed uint64) world {
 		block = 32
 	}
 	add("--max-num-seqs", strconv.Itoa(seats), "--num-gpu-blocks-override", strconv.Itoa(blocks), "--block-size", strconv.Itoa(block))
-	add("--max-model-len", "2048", "--max-num-batched-tokens", strconv.Itoa(2048+r.IntN(3)*1024))
-	add("--sim-seed", strconv.FormatUint(seed, 10), "--sim-dialect", pick("0.10", "0.11", "0.20", "0.32", "0.32"))
+	release := pick("0.10", "0.11", "0.20", "0.32", "0.32")
+	add("--sim-seed", strconv.FormatUint(seed, 10), "--sim-dialect", release, "--max-model-len", "2048")
+	budget := max(seats, []int{96, 512, 2048, 3072, 4096}[r.IntN(5)])
+	if r.IntN(5) == 0 {
+		add("--no-enable-chunked-prefill")
+		budget = max(budget, 2048) // else vLLM refuses
+	}
+	add("--max-num-batched-tokens", strconv.Itoa(budget))
+	if r.IntN(3) == 0 {
+		add("--no-async-scheduling")
+	}
+	if minor(release) >= 20 && r.IntN(3) == 0 {
+		add("--no-scheduler-reserve-full-isl")
+	}
+	if minor(release) >= 32 && r.IntN(3) == 0 {
+		add("--watermark", pick("0.01", "0.05", "0.2"))
+	}
+	if r.IntN(4) == 0 {
+		add("--kv-cache-dtype", "fp8")
+	}
+	if r.IntN(4) == 0 {
+		add("--api-server-count", strconv.Itoa(2+r.IntN(3)))
+	}
+	if r.IntN(4) == 0 {
+		add("--tensor-parallel-size", "2")
+	}
+	if r.IntN(5) == 0 {
+		add("--enforce-eager")
+	}
 	if r.IntN(4) == 0 {
 		add("--no-enable-prefix-caching")
 	}
@@ -88,7 +115,7 @@ func randomWorld(seed uint64) world {
 	if adapters {
 		add("--enable-lora", "--max-loras", "1", "--lora-modules", "red=/r", "blue=/b")
 	}
-	if !slices.Contains(w.args, "0.10") && r.IntN(3) == 0 {
+	if release != "0.10" && r.IntN(3) == 0 {
 		add("--stream-interval", strconv.Itoa(2+r.IntN(6)))
 	}
 	w.cancels = r.IntN(2) == 0
@@ -142,15 +169,63 @@ type lived struct {
 	end       time.Duration
 	page      map[string]float64
 	raw       []byte
+	preempted map[core.ID]bool
+	full      bool // a step took its whole budget
+}
+
+// referee follows one engine's events and says what no scheduler may do
+// (invariants 1 to 3 of the simulator's design).
+type referee struct {
+	t      testing.TB
+	s      *settings.Settings
+	engine *core.Engine
+	moved  bool // since the last look at its bookkeeping
+	// The last steps that took blocks from a request and that admitted one; steps
+	// count from 1.
+	preempts, admits uint64
+}
+
+func (r *referee) event(e core.Event) {
+	r.t.Helper()
+	r.moved = true
+	switch e.Kind {
+	case core.StepBegan:
+		if e.Tokens > r.s.MaxNumBatchedTokens || e.Batch > r.s.MaxNumSeqs {
+			r.t.Errorf("step %d has %d tokens of %d, %d requests on %d seats", e.Step, e.Tokens, r.s.MaxNumBatchedTokens, e.Batch, r.s.MaxNumSeqs)
+		}
+	case core.StepEnded:
+		if e.Batch > r.s.MaxNumSeqs {
+			r.t.Errorf("after step %d %d requests run on %d seats", e.Step, e.Batch, r.s.MaxNumSeqs)
+		}
+	case core.Preempted:
+		r.preempts = e.Step
+	case core.Scheduled, core.Resumed:
+		r.admits = e.Step
+	}
+	if r.preempts == r.admits && r.preempts > 0 {
+		r.t.Errorf("step %d both preempts and admits", r.admits)
+	}
+}
+
+// look checks the engine's bookkeeping where something happened.
+func (r *referee) look() {
+	r.t.Helper()
+	if !r.moved {
+		return
+	}
+	r.moved = false
+	if err := r.engine.Check(); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func (w *world) live(t testing.TB, s *settings.Settings) (*Server, *lived) {
 	t.Helper()
 	v := start(t, s)
-	out := &lived{cancelled: map[int]bool{}}
-	logs := make([]*core.Log, len(v.ranks))
-	for i := range logs {
-		logs[i] = core.NewLog(&out.log)
+	out := &lived{cancelled: map[int]bool{}, preempted: map[core.ID]bool{}}
+	logs, referees := make([]*core.Log, len(v.ranks)), make([]*referee, len(v.ranks))
+	for i, r := range v.ranks {
+		logs[i], referees[i] = core.NewLog(&out.log), &referee{t: t, s: s, engine: r.engine}
 	}
 	began, batch := make([]time.Duration, len(v.ranks)), make([]int, len(v.ranks))
 	v.Observe(func(rank int, e core.Event) {
@@ -159,8 +234,12 @@ func (w *world) live(t testing.TB, s *settings.Settings) (*Server, *lived) {
 		if err := logs[rank].Flush(); err != nil {
 			t.Fatal(err)
 		}
+		referees[rank].event(e)
 		switch e.Kind {
+		case core.Preempted:
+			out.preempted[e.Request] = true
 		case core.StepBegan:
+			out.full = out.full || e.Tokens >= s.MaxNumBatchedTokens
 			began[rank], batch[rank] = e.At, e.Batch
 		case core.StepEnded:
 			out.sampled += e.Tokens
@@ -184,14 +263,29 @@ func (w *world) live(t testing.TB, s *settings.Settings) (*Server, *lived) {
 	ids := make([]core.ID, len(w.requests))
 	last, lastPage := time.Duration(0), map[string]float64{}
 	nextPage := v.Healthy()
+	look := func() {
+		t.Helper()
+		for _, r := range referees {
+			r.look()
+		}
+	}
+	advance := func(until time.Duration) {
+		t.Helper()
+		for at, ok := v.Next(); ok && at <= until; at, ok = v.Next() {
+			v.Advance(at)
+			look()
+		}
+		v.Advance(until)
+	}
 	pass := func(until time.Duration) {
+		t.Helper()
 		for ; nextPage <= until; nextPage += w.pages {
-			run(v, nextPage)
+			advance(nextPage)
 			page := scrape(t, v, nextPage)
 			compareCounters(t, lastPage, page)
 			lastPage = page
 		}
-		run(v, until)
+		advance(until)
 	}
 	for _, a := range acts {
 		pass(a.at)
@@ -219,6 +313,7 @@ func (w *world) live(t testing.TB, s *settings.Settings) (*Server, *lived) {
 		last = at
 		pass(at)
 	}
+	look()
 	out.end = v.now
 	out.page = scrape(t, v, v.now)
 	out.raw = v.Page(nil, v.now)
@@ -240,27 +335,56 @@ func compareCounters(t testing.TB, before, after map[string]float64) {
 	}
 }
 
+// worldFlags are the flags that change what a step is made of or takes: each has
+// to be drawn in some world.
+var worldFlags = []string{
+	"--no-async-scheduling", "--no-enable-chunked-prefill", "--no-enable-prefix-caching", "--watermark",
+	"--no-scheduler-reserve-full-isl", "--scheduling-policy", "--long-prefill-token-threshold", "--kv-cache-dtype",
+	"--data-parallel-size", "--tensor-parallel-size", "--api-server-count", "--enforce-eager", "--enable-lora",
+	"--stream-interval", "--sim-fault",
+}
+
 func TestInvariants(t *testing.T) {
 	worlds := uint64(60)
 	if testing.Short() {
 		worlds = 12
 	}
-	preempted, aborted := 0.0, 0
+	// In how many worlds something happened that the invariants are there for.
+	preempted, aborted, full := 0, 0, 0
+	drawn := map[string]bool{}
 	for seed := range worlds {
 		w := randomWorld(seed)
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			s := parsed(t, w.args...)
 			v, got := w.live(t, s)
-			preempted += v.Totals().Preemptions
-			aborted += len(got.cancelled)
+			if len(got.preempted) >= 3 {
+				preempted++
+			}
+			if len(got.cancelled) >= 3 {
+				aborted++
+			}
+			if got.full {
+				full++
+			}
+			for _, word := range w.args {
+				drawn[word] = true
+			}
 			checkInvariants(t, &w, s, v, got)
 			if t.Failed() {
 				t.Log("vllm serve", strings.Join(w.args, " "))
 			}
 		})
 	}
-	if preempted == 0 || aborted == 0 {
-		t.Errorf("%v preemptions and %d aborts in all worlds: the worlds are too tame", preempted, aborted)
+	t.Logf("of %d worlds, several requests were preempted in %d, cancelled in %d; the budget was used up in %d", worlds, preempted, aborted, full)
+	if least := int(worlds) / 10; preempted < least || aborted < least || full < least {
+		t.Errorf("of %d worlds, several requests were preempted in %d, cancelled in %d, and the budget was used up in %d, want each in a tenth", worlds, preempted, aborted, full)
+	}
+	if !testing.Short() {
+		for _, flag := range worldFlags {
+			if !drawn[flag] {
+				t.Errorf("no world has %s", flag)
+			}
+		}
 	}
 }
 
