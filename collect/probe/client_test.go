@@ -257,6 +257,16 @@ func TestCompleteRefusals(t *testing.T) {
 	}
 }
 
+func TestCompleteBoundsTheTextItKeeps(t *testing.T) {
+	const big = 1 << 19
+	body := strings.Repeat(`data: {"choices":[{"text":"`+strings.Repeat("x", big)+`"}]}`+"\n\n", maxTextBytes/big+2) + done
+	c := newTestClient(t, Options{Model: "m"}, streaming(body))
+	got, err := c.Complete(t.Context(), Request{MaxTokens: 16, KeepText: true})
+	if err != nil || len(got.Text) != maxTextBytes || len(got.Chunks) != maxTextBytes/big+2 {
+		t.Errorf("kept %d bytes of %d chunks, %v, want %d", len(got.Text), len(got.Chunks), err, maxTextBytes)
+	}
+}
+
 func TestCompleteRefusesNoTokens(t *testing.T) {
 	c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
 		t.Error("a request was sent")
