@@ -47,6 +47,9 @@ EXIT CODES
   rooftop sim bench --file my-case.yaml
   rooftop sim bench --random 200 --seed 7`,
 		RunE: func(c *cobra.Command, words []string) error {
+			if c.Flags().Changed("random") && random == 0 {
+				return usage("sim bench: --random 0: give 1 to %d", maxRandom)
+			}
 			chosen, err := chooseScenarios(files, words, random, seed)
 			if err != nil {
 				return usage("sim bench: %w", err)
