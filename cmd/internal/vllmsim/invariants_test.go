@@ -474,6 +474,11 @@ func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, go
 	if ttft < float64(finished) || ttft > float64(len(w.requests)) {
 		t.Errorf("%v first tokens of %d requests, %d of them finished", ttft, len(w.requests), finished)
 	}
+	computed := totals.PromptTokens
+	if s.Generation() == core.New {
+		computed -= page["vllm:prompt_tokens_cached_total"]
+	}
+	equal("vllm:iteration_tokens_total_sum", computed+totals.GenerationTokens)
 	if totals.PrefixHits > totals.PrefixQueries || math.Mod(totals.PrefixHits, float64(s.BlockSize)) != 0 {
 		t.Errorf("%v of %v looked-up tokens hit, in blocks of %d", totals.PrefixHits, totals.PrefixQueries, s.BlockSize)
 	}

@@ -232,22 +232,21 @@ func (v *Server) detain(q *request, u Update, at time.Duration) {
 // observe puts a delivery on the page, without the outputs of clients that were
 // gone before it was handled.
 func (v *Server) observe(d *delivery) {
-	kept := d.outputs[:0]
+	kept, computed := d.outputs[:0], 0
 	for i, q := range d.requests {
-		o := d.outputs[i]
-		if q != nil {
-			kept = append(kept, o)
+		if q == nil {
 			continue
 		}
+		o := d.outputs[i]
+		kept = append(kept, o)
 		if o.First {
-			prompt := o.Life.PromptTokens
-			if d.report.ComputedPrompt >= prompt-o.Life.CachedTokens && v.settings.Generation() == core.New {
-				prompt -= o.Life.CachedTokens
+			computed += o.Life.PromptTokens
+			if v.settings.Generation() == core.New {
+				computed -= o.Life.CachedTokens
 			}
-			d.report.ComputedPrompt -= min(prompt, d.report.ComputedPrompt)
 		}
 	}
-	d.report.Outputs = kept
+	d.report.Outputs, d.report.ComputedPrompt = kept, computed
 	v.book.Observe(d.rank.index, &d.report)
 	v.recycle(d)
 }
