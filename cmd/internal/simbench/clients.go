@@ -1,6 +1,7 @@
 package simbench
 
 import (
+	"errors"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim"
@@ -138,7 +139,11 @@ func (c *clients) leave(f *flight) {
 
 // end closes a request that was answered, or failed.
 func (c *clients) end(f *flight, at time.Duration, err error) {
-	o := probe.Outcome{At: at - c.origin, OK: err == nil, Text: string(f.text)}
+	var refusal *vllmsim.Refusal
+	o := probe.Outcome{
+		At: at - c.origin, OK: err == nil, Text: string(f.text),
+		Refused: errors.As(err, &refusal) && refusal.Status >= 400 && refusal.Status < 500,
+	}
 	if err != nil {
 		c.tally.failed(at)
 		c.world.log.write(at, "fail", "stream", c.name, "request", f.intent.ID, "error", err.Error())
