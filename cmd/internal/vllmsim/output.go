@@ -25,6 +25,7 @@ type delivery struct {
 	sends    []bool     // the output makes a message
 	order    []int32    // outputs by API server
 	chunks   int        // still to be handled
+	later    *delivery  // the rank's next
 }
 
 // chunk is what one API server handles at once of a delivery: order[from:to].
@@ -100,7 +101,12 @@ func (v *Server) take(r *rank, report *core.Report, now time.Duration) {
 		}
 		d.requests, d.sends = append(d.requests, q), append(d.sends, send)
 	}
-	r.reports = append(r.reports, d)
+	if r.reports == nil {
+		r.reports = d
+	} else {
+		r.latest.later = d
+	}
+	r.latest = d
 	for i, f := range v.fronts {
 		v.share(d, i, f, now)
 	}
@@ -177,9 +183,11 @@ func (v *Server) deliver(c chunk) {
 		}
 	}
 	d.chunks--
-	for r := d.rank; len(r.reports) > 0 && r.reports[0].chunks == 0; {
-		v.observe(r.reports[0])
-		r.reports = slices.Delete(r.reports, 0, 1)
+	// The page takes the steps of a rank in their order.
+	for r := d.rank; r.reports != nil && r.reports.chunks == 0; {
+		oldest := r.reports
+		r.reports = oldest.later
+		v.observe(oldest)
 	}
 }
 

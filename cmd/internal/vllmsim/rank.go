@@ -39,7 +39,9 @@ type rank struct {
 
 	state    core.State // after the last step
 	inFlight int        // requests that it has not ended
-	reports  []*delivery
+	// Deliveries that are not on the page yet, the oldest first and, where there is
+	// one, the latest: a front end that lags has thousands.
+	reports, latest *delivery
 }
 
 func newRank(v *Server, index int) *rank {
