@@ -1,6 +1,7 @@
 package page
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -35,6 +36,34 @@ func uncounted(handler string) bool {
 	return false
 }
 
+// maxHandlers is how many handlers have series of their own: more than a server
+// has routes, so that no client makes the page grow.
+const maxHandlers = 64
+
+// other stands for every method that HTTP does not define. The parser under vLLM's
+// server (llhttp) refuses those it does not know before they are counted.
+const other = "other"
+
+func method(name string) string {
+	switch name {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return name
+	}
+	return other
+}
+
+// handler is the name that a route has on the page: "none" for what matched no
+// route, and for routes beyond those that there is room for.
+func (f *frontend) handler(name string) string {
+	const unmatched = "none"
+	known := func(s *httpSeries) bool { return s.labels[0].value == name }
+	if name == "" || len(f.sent) >= maxHandlers && !slices.ContainsFunc(f.sent, known) {
+		return unmatched
+	}
+	return name
+}
+
 func (f *frontend) init() {
 	f.all = newHistogram(0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60)
 }
@@ -43,18 +72,16 @@ func newHistogram(bounds ...float64) histogram {
 	return histogram{bounds: bounds, counts: make([]float64, len(bounds)+1)}
 }
 
-// HTTP counts an answered request of the front end (http_* families). handler is
-// the route's template, "" where none matched; the bytes are those that the
+// HTTP counts an answered request of the front end (http_* families). route is the
+// template of the one that matched, "" where none did; the bytes are those that the
 // Content-Length headers tell, 0 for a stream; took runs to the end of the answer.
-func (b *Book) HTTP(method, handler string, status int, took time.Duration, requestBytes, responseBytes int) {
-	if uncounted(handler) {
+// Methods that HTTP does not define are one, "other".
+func (b *Book) HTTP(verb, route string, status int, took time.Duration, requestBytes, responseBytes int) {
+	if uncounted(route) {
 		return
 	}
-	if handler == "" {
-		handler = "none"
-	}
 	f := &b.http
-	h, m := label{"handler", handler}, label{"method", method}
+	h, m := label{"handler", f.handler(route)}, label{"method", method(verb)}
 	find := func(list *[]*httpSeries, labels ...label) *httpSeries {
 		for _, s := range *list {
 			if slices.Equal(s.labels, labels) {

@@ -1,6 +1,8 @@
 package page_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,48 @@ func TestHTTP(t *testing.T) {
 	}
 	if later := string(b.Append(nil, time.Hour)); later != body {
 		t.Error("creation times moved")
+	}
+}
+
+// TestHTTPIsBounded sends methods and handlers without end.
+func TestHTTPIsBounded(t *testing.T) {
+	b := page.NewBook(tiny(nil), page.Cache{}, start)
+	for i := range 500 {
+		b.HTTP(fmt.Sprint("VERB", i), "/v1/completions", 405, time.Millisecond, 0, 0)
+	}
+	b.HTTP("GET", "/v1/completions", 405, time.Millisecond, 0, 0)
+	body := write(b)
+	for _, want := range []string{
+		`http_requests_total{handler="/v1/completions",method="other",status="4xx"} 500.0` + "\n",
+		`http_requests_total{handler="/v1/completions",method="GET",status="4xx"} 1.0` + "\n",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks\n%s", want)
+		}
+	}
+	for i := range 500 {
+		b.HTTP("GET", fmt.Sprint("/", i), 200, time.Millisecond, 0, 0)
+	}
+	b.HTTP("GET", "/v1/completions", 405, time.Millisecond, 0, 0)
+	body = write(b)
+	if n := strings.Count(body, "\nhttp_requests_total{"); n > 70 {
+		t.Errorf("%d series after 500 handlers", n)
+	}
+	if want := `http_requests_total{handler="/v1/completions",method="GET",status="4xx"} 2.0`; !strings.Contains(body, want) {
+		t.Errorf("the page lacks %s", want)
+	}
+	requests := 0.0
+	for line := range strings.Lines(body) {
+		if series, value, _ := strings.Cut(strings.TrimSpace(line), "} "); strings.HasPrefix(series, "http_requests_total{") {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			requests += n
+		}
+	}
+	if requests != 1002 {
+		t.Errorf("%v requests are counted, want 1002", requests)
 	}
 }
 
