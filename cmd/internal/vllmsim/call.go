@@ -274,24 +274,3 @@ func (q *request) characters() int {
 	}
 	return utf8.RuneCountInString(q.call.Prompt)
 }
-
-// Card is a model as /v1/models lists it.
-type Card struct {
-	ID          string
-	Root        string
-	Parent      string // of an adapter; "" of a model
-	MaxModelLen int    // of a model; 0 of an adapter
-}
-
-// Cards returns what the server answers to: its names, then its adapters.
-func (v *Server) Cards() []Card {
-	s := v.settings
-	var cards []Card
-	for _, name := range s.Served {
-		cards = append(cards, Card{ID: name, Root: s.ModelName, MaxModelLen: s.MaxModelLen})
-	}
-	for _, name := range s.LoRAModules {
-		cards = append(cards, Card{ID: name, Root: name, Parent: s.Served[0]})
-	}
-	return cards
-}

@@ -201,18 +201,6 @@ func TestStartRefusesInVLLMsWords(t *testing.T) {
 	}
 }
 
-func TestCards(t *testing.T) {
-	v := start(t, parsed(t, "--served-model-name", "chat", "llama", "--enable-lora", "--lora-modules", "red=/r"))
-	want := []Card{
-		{ID: "chat", Root: "meta-llama/Llama-3.1-8B-Instruct", MaxModelLen: 8192},
-		{ID: "llama", Root: "meta-llama/Llama-3.1-8B-Instruct", MaxModelLen: 8192},
-		{ID: "red", Root: "red", Parent: "chat"},
-	}
-	if diff := cmp.Diff(want, v.Cards()); diff != "" {
-		t.Errorf("cards (-want +got):\n%s", diff)
-	}
-}
-
 func TestLoRASlotsLeaveSeatsFree(t *testing.T) {
 	v := start(t, parsed(t, "--enable-lora", "--max-loras", "1", "--lora-modules", "red=/r", "blue=/b"))
 	for i := range 8 {
