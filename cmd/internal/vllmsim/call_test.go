@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatalf("error %v, want %d: %s", err, tt.status, tt.want)
 			}
 			drain(t, v)
-			if v.InFlight() != 0 {
+			if len(v.requests) != 0 {
 				t.Error("a refused request is in flight")
 			}
 			if n := scrape(t, v, v.now)["http_requests_total"]; n != 1 {

@@ -201,8 +201,8 @@ func TestNetworkDelaysClientsAndNotThePage(t *testing.T) {
 	if a, b := scrape(t, clean, time.Hour), scrape(t, v, time.Hour); a["vllm:time_to_first_token_seconds_sum"] != b["vllm:time_to_first_token_seconds_sum"] {
 		t.Error("a slow network shows on the page")
 	}
-	if v.InFlight() != 0 {
-		t.Errorf("%d in flight", v.InFlight())
+	if len(v.requests) != 0 {
+		t.Errorf("%d in flight", len(v.requests))
 	}
 }
 
@@ -240,13 +240,13 @@ func TestCancelOfAnAnswerUnderWay(t *testing.T) {
 	v := start(t, parsed(t, "--sim-fault", "network@0x5s"))
 	got, id := submit(t, v, v.Healthy(), Call{Prompt: "hello", MaxTokens: 2, IgnoreEOS: true})
 	run(v, v.Healthy()+2*time.Second)
-	if v.InFlight() != 1 {
-		t.Errorf("%d in flight while the answer is under way", v.InFlight())
+	if len(v.requests) != 1 {
+		t.Errorf("%d in flight while the answer is under way", len(v.requests))
 	}
 	v.Cancel(v.Healthy()+2*time.Second, id)
 	drain(t, v)
-	if n := scrape(t, v, v.now)["http_requests_total"]; got.updates != 0 || v.InFlight() != 0 || n != 1 {
-		t.Errorf("%d updates, %d in flight, %v HTTP answers, want 0, 0, 1", got.updates, v.InFlight(), n)
+	if n := scrape(t, v, v.now)["http_requests_total"]; got.updates != 0 || len(v.requests) != 0 || n != 1 {
+		t.Errorf("%d updates, %d in flight, %v HTTP answers, want 0, 0, 1", got.updates, len(v.requests), n)
 	}
 }
 

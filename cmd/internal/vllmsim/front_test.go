@@ -192,8 +192,8 @@ func TestCancelAtEveryStage(t *testing.T) {
 			t.Errorf("cancelled at %v: %d updates afterwards", at, got.updates-seen)
 		case other.tokens != 8 || other.ends != 1:
 			t.Errorf("cancelled at %v: the other got %d tokens", at, other.tokens)
-		case v.InFlight() != 0 || page["vllm:num_requests_running"] != 0 || page["vllm:kv_cache_usage_perc"] != 0:
-			t.Errorf("cancelled at %v: %d in flight, %v running, usage %v", at, v.InFlight(), page["vllm:num_requests_running"], page["vllm:kv_cache_usage_perc"])
+		case len(v.requests) != 0 || page["vllm:num_requests_running"] != 0 || page["vllm:kv_cache_usage_perc"] != 0:
+			t.Errorf("cancelled at %v: %d in flight, %v running, usage %v", at, len(v.requests), page["vllm:num_requests_running"], page["vllm:kv_cache_usage_perc"])
 		case inTime && int(page["vllm:generation_tokens_total"]) != got.tokens+other.tokens:
 			t.Errorf("cancelled at %v: clients got %d + %d tokens, the page has %v", at, got.tokens, other.tokens, page["vllm:generation_tokens_total"])
 		case page["http_requests_total"] != 2:
@@ -229,7 +229,7 @@ func TestSinkMayUseTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	drain(t, v)
-	if chain != 50 || v.InFlight() != 0 {
-		t.Errorf("%d answers, %d in flight", chain, v.InFlight())
+	if chain != 50 || len(v.requests) != 0 {
+		t.Errorf("%d answers, %d in flight", chain, len(v.requests))
 	}
 }

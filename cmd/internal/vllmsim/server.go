@@ -109,10 +109,6 @@ func (v *Server) Healthy() time.Duration { return v.healthy }
 // Dead says that a fault ended the engine: health answers 503.
 func (v *Server) Dead() bool { return v.dead }
 
-// InFlight returns the number of requests that are not answered to their end,
-// which /load shows.
-func (v *Server) InFlight() int { return len(v.requests) }
-
 // Next returns when something will happen by itself; false while nothing will.
 func (v *Server) Next() (time.Duration, bool) {
 	at := v.next()

@@ -141,7 +141,7 @@ func TestOneRequest(t *testing.T) {
 	if n := len(strings.Fields(got.text.String())); n != 50 {
 		t.Errorf("text has %d words, want 50", n)
 	}
-	if v.InFlight() != 0 {
-		t.Errorf("%d requests in flight after the end", v.InFlight())
+	if len(v.requests) != 0 {
+		t.Errorf("%d requests in flight after the end", len(v.requests))
 	}
 }
