@@ -84,10 +84,14 @@ func (f *fake) Advance(now time.Duration) {
 	}
 }
 
-func (f *fake) Page(buf []byte, _ time.Duration) []byte      { return append(buf, "# no page\n"...) }
-func (f *fake) GPUs(time.Duration) []perf.Reading            { return nil }
-func (f *fake) Inject(_ time.Duration, fault settings.Fault) { f.injected = append(f.injected, fault) }
-func (f *fake) Dead() bool                                   { return false }
+func (f *fake) Inject(_ time.Duration, fault settings.Fault) error {
+	f.injected = append(f.injected, fault)
+	return nil
+}
+
+func (f *fake) Page(buf []byte, _ time.Duration) []byte { return append(buf, "# no page\n"...) }
+func (f *fake) GPUs(time.Duration) []perf.Reading       { return nil }
+func (f *fake) Dead() bool                              { return false }
 
 var errRefusal = errors.New("the maximum context length is 4")
 

@@ -22,7 +22,7 @@ type server interface {
 	Advance(now time.Duration)
 	Page(buf []byte, now time.Duration) []byte
 	GPUs(now time.Duration) []perf.Reading
-	Inject(now time.Duration, f settings.Fault)
+	Inject(now time.Duration, f settings.Fault) error
 	Dead() bool
 }
 

@@ -42,7 +42,8 @@ type window struct {
 	struck   bool // of die and reset: it happened
 }
 
-// addFault adds a fault that begins at a time.
+// addFault adds a fault that begins at a time and that the server's settings let
+// pass.
 func (v *Server) addFault(at time.Duration, f settings.Fault) {
 	w := &window{kind: f.Kind, from: at, to: never, rank: f.Rank, factor: f.Factor, delay: f.Delay}
 	if f.For > 0 && at < never-f.For {
@@ -50,15 +51,16 @@ func (v *Server) addFault(at time.Duration, f settings.Fault) {
 	} else if f.Kind == reset {
 		w.to = at
 	}
-	if len(v.ranks) == 1 {
-		w.rank = min(w.rank, 0)
-	}
 	v.faults = append(v.faults, w)
 	slices.SortStableFunc(v.faults, func(a, b *window) int { return cmp.Compare(a.from, b.from) })
 }
 
-// Inject adds a fault that begins at now, or f.At later.
-func (v *Server) Inject(now time.Duration, f settings.Fault) {
+// Inject adds a fault that begins at now, or f.At later. The error says why the
+// server cannot have it; nothing changes then.
+func (v *Server) Inject(now time.Duration, f settings.Fault) error {
+	if err := v.settings.CheckFault(f); err != nil {
+		return err
+	}
 	v.Advance(now)
 	v.addFault(v.now+max(0, f.At), f)
 	for _, r := range v.ranks {
@@ -66,6 +68,7 @@ func (v *Server) Inject(now time.Duration, f settings.Fault) {
 			r.schedule()
 		}
 	}
+	return nil
 }
 
 // holds says whether a fault of a kind holds for a rank; -1 asks for any.

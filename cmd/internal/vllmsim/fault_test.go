@@ -320,12 +320,36 @@ func TestInjectReachesTheStepUnderWay(t *testing.T) {
 	h := v.Healthy()
 	streams(t, v)
 	run(v, h+5*time.Second)
-	v.Inject(h+5*time.Second, settings.Fault{Kind: "stall", Rank: -1, For: 3 * time.Second})
+	if err := v.Inject(h+5*time.Second, settings.Fault{Kind: "stall", Rank: -1, For: 3 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
 	n := scrape(t, v, h+5*time.Second+100*time.Millisecond)["vllm:generation_tokens_total"]
 	if later := scrape(t, v, h+7900*time.Millisecond)["vllm:generation_tokens_total"]; later != n {
 		t.Errorf("%v tokens after the freeze, %v at its start", later, n)
 	}
 	if later := scrape(t, v, h+9*time.Second)["vllm:generation_tokens_total"]; later <= n {
 		t.Error("the engine did not go on")
+	}
+}
+
+func TestFaultsOfRanksThatAreNotThere(t *testing.T) {
+	v := start(t, parsed(t, "--data-parallel-size", "2"))
+	for _, kind := range []string{"skew", "stall", "slow", "hiccup"} {
+		if err := v.Inject(v.Healthy(), settings.Fault{Kind: kind, Rank: 2, Factor: 2}); err == nil || !strings.Contains(err.Error(), "no rank 2, only 0 to 1") {
+			t.Errorf("%s of rank 2 of 2: %v", kind, err)
+		}
+	}
+	if err := v.Inject(v.Healthy(), settings.Fault{Kind: "skew", Rank: 1}); err != nil {
+		t.Error(err)
+	}
+	got, _ := submit(t, v, v.Healthy(), Call{Prompt: "hello", MaxTokens: 3, IgnoreEOS: true})
+	drain(t, v)
+	if got.tokens != 3 {
+		t.Errorf("%d tokens from a skewed server, want 3", got.tokens)
+	}
+	s := parsed(t)
+	s.Faults = []settings.Fault{{Kind: "stall", Rank: 1}}
+	if _, err := Start(s, nil, 0, epoch); err == nil {
+		t.Error("a server of one rank starts with a fault of its second")
 	}
 }

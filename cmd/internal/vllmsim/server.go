@@ -58,6 +58,11 @@ type Server struct {
 // Start begins a life at time now, whose process starts on the wall at start. The
 // error is the server's refusal, in vLLM's words.
 func Start(s *settings.Settings, device []byte, now time.Duration, start time.Time) (*Server, error) {
+	for _, f := range s.Faults {
+		if err := s.CheckFault(f); err != nil {
+			return nil, err
+		}
+	}
 	machine, err := perf.New(s, device)
 	if err != nil {
 		return nil, err

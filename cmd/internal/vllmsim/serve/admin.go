@@ -57,10 +57,16 @@ func (f *life) fault(w http.ResponseWriter, r *http.Request) {
 		badRequest("fault", fmt.Sprintf("fault: %q: %v", text, err)).write(w)
 		return
 	}
+	var cannot error
 	if err := f.do(r.Context(), func(now time.Duration) {
-		f.m.Inject(now, fault)
-		f.log.add(now, "fault", f.started, entry{Fault: text})
+		if cannot = f.m.Inject(now, fault); cannot == nil {
+			f.log.add(now, "fault", f.started, entry{Fault: text})
+		}
 	}); err != nil {
+		return
+	}
+	if cannot != nil {
+		badRequest("fault", cannot.Error()).write(w)
 		return
 	}
 	writeJSON(w, http.StatusOK, append(appendJSON([]byte(`{"injected":`), text), '}'))

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -157,9 +158,16 @@ func (m *fakeMachine) GPUs(now time.Duration) []perf.Reading {
 
 func (m *fakeMachine) Sizing() perf.Sizing { return perf.Sizing{NumBlocks: 100} }
 
-func (m *fakeMachine) Inject(_ time.Duration, f settings.Fault) { m.injected <- f }
-func (m *fakeMachine) Dead() bool                               { return m.dead }
-func (m *fakeMachine) Totals() page.Totals                      { return page.Totals{GenerationTokens: 42} }
+func (m *fakeMachine) Inject(_ time.Duration, f settings.Fault) error {
+	if f.Rank > 1 {
+		return errors.New("there is no such rank")
+	}
+	m.injected <- f
+	return nil
+}
+
+func (m *fakeMachine) Dead() bool          { return m.dead }
+func (m *fakeMachine) Totals() page.Totals { return page.Totals{GenerationTokens: 42} }
 
 func (m *fakeMachine) HTTP(method, handler string, status int, _ time.Duration, _, _ int) {
 	m.mu.Lock()

@@ -22,7 +22,7 @@ type machine interface {
 	Advance(now time.Duration)
 	Page(buf []byte, now time.Duration) []byte
 	GPUs(now time.Duration) []perf.Reading
-	Inject(now time.Duration, f settings.Fault)
+	Inject(now time.Duration, f settings.Fault) error
 	Dead() bool
 	Totals() page.Totals
 	Sizing() perf.Sizing

@@ -171,6 +171,15 @@ func ParseFault(text string) (Fault, error) {
 	return f, nil
 }
 
+// CheckFault says whether a server of these settings can have a fault: its rank
+// is one that the server has.
+func (s *Settings) CheckFault(f Fault) error {
+	if ranks := max(1, s.DataParallel); f.Rank >= ranks {
+		return fmt.Errorf("fault %s: there is no rank %d, only 0 to %d (--data-parallel-size %d)", f.Kind, f.Rank, ranks-1, ranks)
+	}
+	return nil
+}
+
 // seconds reads a duration with a unit, or a bare number of seconds.
 func seconds(text string) (time.Duration, error) {
 	const most = 1000 * time.Hour

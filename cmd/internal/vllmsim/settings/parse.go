@@ -40,6 +40,11 @@ func Parse(argv []string, read func(path string) ([]byte, error)) (*Settings, er
 			return nil, p.err
 		}
 	}
+	for _, f := range s.Faults {
+		if err := s.CheckFault(f); err != nil {
+			return nil, fmt.Errorf("argument --sim-fault: %w", err)
+		}
+	}
 	if s.APIKey, err = apiKey(cfg, rest); err != nil {
 		return nil, err
 	}

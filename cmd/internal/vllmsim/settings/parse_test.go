@@ -117,7 +117,7 @@ func TestEveryFlagArrives(t *testing.T) {
 		{"--sim-dialect 0.11", func(s *Settings) any { return []any{s.Release, s.Core(9, 0).Generation} }, []any{"0.11", core.Old}},
 		{"--sim-scenario seat-capped", func(s *Settings) any { return s.Scenario }, "seat-capped"},
 		{"--sim-startup-time 2.5", func(s *Settings) any { return s.StartupTime }, 2500 * time.Millisecond},
-		{"--sim-fault die@9s --sim_fault stall@1m+10s,slow@5x1.5#1", func(s *Settings) any { return s.Faults }, []Fault{
+		{"-dp 2 --sim-fault die@9s --sim_fault stall@1m+10s,slow@5x1.5#1", func(s *Settings) any { return s.Faults }, []Fault{
 			{Kind: "die", At: 9 * time.Second, Factor: 1, Rank: -1},
 			{Kind: "stall", At: time.Minute, For: 10 * time.Second, Factor: 1, Rank: -1},
 			{Kind: "slow", At: 5 * time.Second, Factor: 1.5, Rank: 1},
@@ -211,6 +211,8 @@ func TestRefusals(t *testing.T) {
 		{"--sim-fault flood@3", "kind one of stall, slow, die, reset, network"},
 		{"--sim-fault slow@3", "kind@at[+for][xfactor][#rank] is expected"},
 		{"--sim-fault die@3x2", "kind@at[+for][xfactor][#rank] is expected"},
+		{"-dp 2 --sim-fault skew@0s#5", "argument --sim-fault: fault skew: there is no rank 5, only 0 to 1 (--data-parallel-size 2)"},
+		{"--sim-fault stall@0s,stall@0s#1", "there is no rank 1, only 0 to 0"},
 		{"--sim-perf-file none.yaml", "argument --sim-perf-file: open none.yaml"},
 		{"--sim-perf-file bad.yaml", "argument --sim-perf-file: bad.yaml: gpu: vram_gib is missing"},
 		{"--sim-perf-file gpu.yaml --sim-gpu L4", "gpu.yaml describes a GPU too"},
