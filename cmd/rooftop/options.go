@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -294,10 +295,17 @@ func readFile(path string, limit int64) ([]byte, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory", path)
 	}
-	if info.Size() > limit {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// A device or a pipe has no size to go by.
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
 		return nil, fmt.Errorf("%s is larger than %d KiB", path, limit>>10)
 	}
-	return os.ReadFile(path)
+	return text, err
 }
 
 // style settles how to print on a writer.

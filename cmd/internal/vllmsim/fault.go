@@ -114,8 +114,8 @@ func (v *Server) pace(rank int, now time.Duration) (speed float64, until time.Du
 			continue
 		case w.kind == stall:
 			speed = 0
-		case w.factor > 0:
-			speed /= w.factor
+		case w.factor > 0 && speed > 0:
+			speed = 1 / w.factor // the latest decides: factors that pile up would stand for no hardware
 		}
 		until = min(until, w.to)
 	}

@@ -76,6 +76,9 @@ func (f *life) fault(w http.ResponseWriter, r *http.Request) {
 // would show in what clients measure.
 const maxScale = 1000
 
+// minScale keeps durations on the wall within what a clock can count.
+const minScale = 0.001
+
 // scale answers POST /sim/scale with {"scale": simulated seconds per second}.
 func (f *life) scale(w http.ResponseWriter, r *http.Request) {
 	body, refused := readFields(w, r)
@@ -84,8 +87,8 @@ func (f *life) scale(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v, refused := body.number("scale", 0)
-	if refused == nil && !(v > 0 && v <= maxScale) {
-		refused = badRequest("scale", fmt.Sprintf("scale is simulated seconds per second, above 0 and at most %d, not %v", maxScale, v))
+	if refused == nil && !(v >= minScale && v <= maxScale) {
+		refused = badRequest("scale", fmt.Sprintf("scale is simulated seconds per second, from %v to %d, not %v", minScale, maxScale, v))
 	}
 	if refused != nil {
 		refused.write(w)

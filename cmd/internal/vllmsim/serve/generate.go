@@ -81,12 +81,18 @@ func (f *life) name(r *http.Request, p *params, chat bool) string {
 	}
 	switch own := r.Header.Get("X-Request-Id"); {
 	case own != "":
-		return prefix + own
+		return prefix + cut(own)
 	case p.id != "":
-		return prefix + p.id
+		return prefix + cut(p.id)
 	}
 	return prefix + f.requestID()
 }
+
+// longestID bounds what a client may call its request: the name stands in every
+// chunk and in the journal.
+const longestID = 256 // bytes
+
+func cut(id string) string { return strings.ToValidUTF8(id[:min(len(id), longestID)], "") }
 
 // submit hands the calls to the server, all of them or none. The error says that
 // there will be no HTTP answer.

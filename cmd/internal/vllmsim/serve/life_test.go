@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -274,7 +275,7 @@ func TestAdmin(t *testing.T) {
 		{"unknown fault", "/sim/fault", `{"fault":"fire@0s"}`, 400, `kind one of stall, slow, die`},
 		{"no fault", "/sim/fault", `{}`, 400, `kind one of stall, slow, die`},
 		{"scale", "/sim/scale", `{"scale":2}`, 200, `{"scale":2}`},
-		{"no scale", "/sim/scale", `{"scale":0}`, 400, `above 0 and at most 1000, not 0`},
+		{"no scale", "/sim/scale", `{"scale":0}`, 400, `from 0.001 to 1000, not 0`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -384,5 +385,15 @@ func BenchmarkChunk(b *testing.B) {
 				s.dirty, l.dirty = false, l.dirty[:0]
 			}
 		})
+	}
+}
+
+func TestANameOfARequestIsCut(t *testing.T) {
+	long := strings.Repeat("é", longestID)
+	if got := cut(long); len(got) > longestID || !utf8.ValidString(got) || !strings.HasPrefix(long, got) {
+		t.Errorf("cut to %d bytes: %q", len(got), got)
+	}
+	if got := cut("mine"); got != "mine" {
+		t.Errorf("a short name became %q", got)
 	}
 }

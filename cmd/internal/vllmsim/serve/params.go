@@ -164,6 +164,8 @@ func checkFeatures(f fields, interval int) *refusal {
 	for _, name := range []string{"n", "best_of"} {
 		if n, refused := f.integer(name, 1); refused != nil || n > 1 {
 			return unsupported(name, "one sequence is generated for a prompt")
+		} else if n < 1 {
+			return badRequest(name, fmt.Sprintf("%s must be at least 1, got %d.", name, n))
 		}
 	}
 	if n, refused := f.integer("stream_interval", 1); refused != nil || n > interval {

@@ -21,6 +21,9 @@ type ownKind struct {
 	set  func(s *Settings, value string) error
 }
 
+// leastScale keeps durations on the wall within what a clock can count.
+const leastScale = 0.001
+
 var ownFlags = []ownKind{
 	{"gpu", func(s *Settings, v string) error { s.GPU.Name = v; return nil }},
 	{"seed", func(s *Settings, v string) (err error) {
@@ -30,8 +33,8 @@ var ownFlags = []ownKind{
 		return nil
 	}},
 	{"scale", func(s *Settings, v string) (err error) {
-		if s.Scale, err = strconv.ParseFloat(v, 64); err != nil || !(s.Scale > 0 && s.Scale <= 1000) {
-			return errors.New("a number above 0, at most 1000, is expected (simulated seconds per second)")
+		if s.Scale, err = strconv.ParseFloat(v, 64); err != nil || !(s.Scale >= leastScale && s.Scale <= 1000) {
+			return errors.New("a number from 0.001 to 1000 is expected (simulated seconds per second)")
 		}
 		return nil
 	}},
