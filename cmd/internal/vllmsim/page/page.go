@@ -102,7 +102,12 @@ func (b *Book) Append(buf []byte, now time.Duration) []byte {
 
 // Totals are sums over ranks, for checks of conservation.
 type Totals struct {
-	PromptTokens, GenerationTokens, Preemptions, Finished, PrefixQueries, PrefixHits float64
+	PromptTokens     float64 `json:"prompt_tokens"`
+	GenerationTokens float64 `json:"generation_tokens"`
+	Preemptions      float64 `json:"preemptions"`
+	Finished         float64 `json:"finished"` // requests, aborted ones left out
+	PrefixQueries    float64 `json:"prefix_queries"`
+	PrefixHits       float64 `json:"prefix_hits"`
 }
 
 // Totals returns the counters as they stand, also where the page has none.

@@ -90,6 +90,7 @@ func TestRefusals(t *testing.T) {
 		{"top_p", "/v1/completions", `{"prompt":"a","top_p":0}`, 400, `top_p must be in (0, 1], got 0.`},
 		{"stream options without stream", "/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, 400, "Stream options can only be defined when `stream=True`."},
 		{"logprobs", "/v1/completions", `{"prompt":"a","logprobs":3}`, 400, `simulated server: logprobs is not simulated`},
+		{"logprobs of the tokens alone", "/v1/completions", `{"prompt":"a","logprobs":0}`, 400, `simulated server: logprobs is not simulated`},
 		{"several answers", "/v1/completions", `{"prompt":"a","n":2}`, 400, `simulated server: n is not simulated`},
 		{"best of", "/v1/completions", `{"prompt":"a","best_of":2}`, 400, `best_of is not simulated`},
 		{"stop that could occur", "/v1/completions", `{"prompt":"a","stop":"bada"}`, 400, `stop is not simulated`},

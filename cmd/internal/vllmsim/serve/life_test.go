@@ -270,7 +270,7 @@ func TestAdmin(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"state", "/sim/state", "", 200, `"GenerationTokens":42`},
+		{"state", "/sim/state", "", 200, `"generation_tokens":42`},
 		{"fault", "/sim/fault", `{"fault":"slow@0s+30sx1.5#1"}`, 200, `{"injected":"slow@0s+30sx1.5#1"}`},
 		{"unknown fault", "/sim/fault", `{"fault":"fire@0s"}`, 400, `kind one of stall, slow, die`},
 		{"no fault", "/sim/fault", `{}`, 400, `kind one of stall, slow, die`},

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -157,7 +158,9 @@ func checkRanges(f fields) *refusal {
 
 func checkFeatures(f fields, interval int) *refusal {
 	for _, feature := range refusedFeatures {
-		if !f.empty(feature.name) {
+		// Of log probabilities, 0 asks for those of the tokens themselves.
+		asked := !f.empty(feature.name) || strings.HasSuffix(feature.name, "logprobs") && feature.name != "top_logprobs" && string(bytes.TrimSpace(f[feature.name])) == "0"
+		if asked {
 			return unsupported(feature.name, feature.why)
 		}
 	}
