@@ -154,7 +154,7 @@ func (p *parser) parallel() {
 		p.limitation("--data-parallel-size with a mixture of experts", "vLLM shares the experts between the ranks, which then step together")
 	case m.Heads%s.TensorParallel != 0:
 		p.refuse("Total number of attention heads (%d) must be divisible by tensor parallel size (%d).", m.Heads, s.TensorParallel)
-	case m.Attention != catalog.AttentionMLA && m.KVHeads%s.TensorParallel != 0 && s.TensorParallel%m.KVHeads != 0:
+	case m.Attention != catalog.AttentionMLA && m.KVHeads > 0 && m.KVHeads%s.TensorParallel != 0 && s.TensorParallel%m.KVHeads != 0:
 		p.refuse("%d KV heads cannot be split over or copied to %d tensor parallel ranks.", m.KVHeads, s.TensorParallel)
 	}
 	p.hw.WorldSize = s.TensorParallel

@@ -21,7 +21,7 @@ func quoted(s string) string {
 
 // whole reads a whole number of at least min; given is false where the flag is
 // not set.
-func (p *parser) whole(name string, min int) (n int, given bool) {
+func (p *parser) whole(name string, least int) (n int, given bool) {
 	value, _, given := p.cfg.Value(name)
 	if !given {
 		return 0, false
@@ -30,12 +30,14 @@ func (p *parser) whole(name string, min int) (n int, given bool) {
 	switch {
 	case !ok:
 		p.refuse("argument %s: invalid int value: %s", dashes(name), quoted(value))
-	case n < min:
-		p.refuse("%s: Input should be greater than or equal to %d (got %s)", name, min, value)
+	case n < least:
+		p.refuse("%s: Input should be greater than or equal to %d (got %s)", name, least, value)
 	case n > maxWhole:
 		p.refuse("%s: %s is more than the simulator can hold", name, value)
 	}
-	return n, true
+	// What was refused comes back within its bounds: reading goes on, and others
+	// divide by it.
+	return max(least, min(n, maxWhole)), true
 }
 
 // maxWhole bounds whole numbers, so that the product of two stays one.
