@@ -12,6 +12,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,16 +54,36 @@ type streamReport struct {
 	PeakBytes  int64
 }
 
-// TestStreamServer streams as many tokens as are asked for at a pace, until its
+// TestMain makes this process the server or the client where it was started as
+// one of them.
+func TestMain(m *testing.M) {
+	role := m.Run
+	if pace, ok := os.LookupEnv(serverVariable); ok {
+		role = func() int { return outcome(serveStreams(pace)) }
+	} else if order, ok := os.LookupEnv(clientVariable); ok {
+		role = func() int { return outcome(offerStreams(order)) }
+	}
+	os.Exit(role())
+}
+
+func outcome(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// serveStreams streams as many tokens as are asked for at a pace, until its
 // standard input ends.
-func TestStreamServer(t *testing.T) {
-	pace, err := time.ParseDuration(os.Getenv(serverVariable))
+func serveStreams(text string) error {
+	pace, err := time.ParseDuration(text)
 	if err != nil {
-		t.Skip("this is the server of the end-to-end measurements")
+		return err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
@@ -89,30 +110,29 @@ func TestStreamServer(t *testing.T) {
 		_ = server.Close()
 	}()
 	fmt.Printf("listening %s\n", listener.Addr())
-	_ = server.Serve(listener)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
-// TestStreamClient offers a load and prints what it measured of it and of itself.
-func TestStreamClient(t *testing.T) {
-	text := os.Getenv(clientVariable)
-	if text == "" {
-		t.Skip("this is the client of the end-to-end measurements")
-	}
+// offerStreams offers a load and prints what it measured of it and of itself.
+func offerStreams(text string) error {
 	var order streamOrder
 	if err := json.Unmarshal([]byte(text), &order); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	client, err := NewClient(order.URL, Options{Model: "m"})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	summary, err := Run(t.Context(), client, order.Load, nil)
+	summary, err := Run(context.Background(), client, order.Load, nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	out, err := json.Marshal(map[string]any{
 		"Summary":    summary,
@@ -120,15 +140,16 @@ func TestStreamClient(t *testing.T) {
 		"PeakBytes":  usage.Maxrss << 10,
 	})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	fmt.Printf("report %s\n", out)
+	_, err = fmt.Printf("report %s\n", out)
+	return err
 }
 
 // process is this binary as one of the two, ahead of other work on the machine
 // where that is allowed.
-func process(ctx context.Context, test, variable, value string) *exec.Cmd {
-	args := []string{os.Args[0], "-test.run=^" + test + "$", "-test.timeout=0"}
+func process(ctx context.Context, variable, value string) *exec.Cmd {
+	args := []string{os.Args[0]}
 	if chrt, err := exec.LookPath("chrt"); err == nil && exec.CommandContext(ctx, chrt, "-r", "2", "true").Run() == nil {
 		args = append([]string{chrt, "-r", "2"}, args...)
 	}
@@ -141,7 +162,7 @@ func process(ctx context.Context, test, variable, value string) *exec.Cmd {
 // streams runs a load on one core against a server that sends a token at a pace.
 func streams(t *testing.T, pace time.Duration, load Load) streamReport {
 	t.Helper()
-	server := process(t.Context(), "TestStreamServer", serverVariable, pace.String())
+	server := process(t.Context(), serverVariable, pace.String())
 	hold, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +186,7 @@ func streams(t *testing.T, pace time.Duration, load Load) streamReport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := process(t.Context(), "TestStreamClient", clientVariable, string(order))
+	client := process(t.Context(), clientVariable, string(order))
 	client.Env = append(client.Env, "GOMAXPROCS=1")
 	out, err := client.Output()
 	if err != nil {

@@ -25,7 +25,7 @@ func fieldData(t *testing.T, path ...string) string {
 	name := filepath.Join(append([]string{"..", "..", "..", "..", "..", "shared", "data"}, path...)...)
 	body, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the field data is not beside this checkout")
+		t.Skipf("NOT CHECKED against %s: the field data is not beside this checkout", filepath.Join(path...))
 	}
 	if err != nil {
 		t.Fatal(err)
