@@ -17,7 +17,7 @@ const module = "github.com/rooftop-dev/rooftop/"
 // one way. The longest matching prefix decides.
 var mayImport = map[string][]string{
 	"catalog":          {},
-	"engine":           {"engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
+	"engine":           {"engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
 	"engine/stat":      {},
 	"engine/launch":    {},
 	"engine/roofline":  {"engine/stat", "catalog"},
@@ -27,7 +27,8 @@ var mayImport = map[string][]string{
 	"collect":          {},
 	"collect/promtext": {"collect", "engine", "engine/stat", "engine/launch", "catalog"},
 	"collect/":         {"collect", "collect/promtext", "engine", "engine/stat", "engine/launch", "catalog"},
-	"tui":              {"engine", "engine/roofline", "engine/verdict", "engine/stat"},
+	"engine/figure":    {"engine/stat"},
+	"tui":              {"tui", "tui/", "engine", "engine/figure", "engine/roofline", "engine/verdict", "engine/stat"},
 	"cmd":              {"tui", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
 	// The simulator shares no code with the model that is scored on it; it reads
 	// a command line with the parser that everything here reads one with.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -22,7 +23,7 @@ func (p *page) plainCell(v float64) cell {
 	if v == 0 {
 		return cell{t: p.text(muted, absent), right: true}
 	}
-	return cell{t: p.text(body, count(v)), right: true}
+	return cell{t: p.text(body, figure.Count(v)), right: true}
 }
 
 // kilo is a right-aligned number of tokens in units of 1,024.
@@ -30,7 +31,7 @@ func (p *page) kilo(tokens int) cell {
 	if tokens == 0 {
 		return cell{t: p.text(muted, absent), right: true}
 	}
-	return cell{t: p.text(body, count(float64(tokens)/1024)+"k"), right: true}
+	return cell{t: p.text(body, figure.Count(float64(tokens)/1024)+"k"), right: true}
 }
 
 func (p *page) heads(names ...string) []cell {
@@ -51,7 +52,7 @@ func WriteGPUs(w io.Writer, gpus []catalog.GPU, o Options) error {
 		g := &gpus[i]
 		price := cell{t: p.text(muted, absent), right: true}
 		if g.Price != nil && g.Price.OnDemandUSD > 0 {
-			price = cell{t: p.text(body, dollars(g.Price.OnDemandUSD)), right: true}
+			price = cell{t: p.text(body, figure.Dollars(g.Price.OnDemandUSD)), right: true}
 		}
 		t.add(p.plainCell(g.VRAMGiB), p.plainCell(g.MemBandwidthGBs), p.plainCell(g.BF16TFLOPS), p.plainCell(g.FP8TFLOPS), p.plainCell(g.TDPW),
 			price, cell{t: p.text(strong, g.Name)})

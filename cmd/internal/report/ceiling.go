@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -146,13 +147,13 @@ const mostTP = 16
 func (r *ceilingPage) leastTP() string {
 	p, s := &r.c.Physical, ""
 	switch {
-	case p.MinTP.OK && count(p.MinTP.V) != r.input("tensor_parallel_size"):
-		s = "; the least that fits is TP " + count(p.MinTP.V)
+	case p.MinTP.OK && figure.Count(p.MinTP.V) != r.input("tensor_parallel_size"):
+		s = "; the least that fits is TP " + figure.Count(p.MinTP.V)
 	case !p.MinTP.OK:
 		s = fmt.Sprintf("; no tensor parallelism up to %d fits", mostTP)
 	}
 	if r.c.ClassicMinTP.OK && r.c.ClassicMinTP != p.MinTP {
-		s += " (the documented rule says TP " + count(r.c.ClassicMinTP.V) + ")"
+		s += " (the documented rule says TP " + figure.Count(r.c.ClassicMinTP.V) + ")"
 	}
 	return s
 }
@@ -160,7 +161,7 @@ func (r *ceilingPage) leastTP() string {
 // fits says whether the weights leave room for a cache, and for how much.
 func (r *ceilingPage) fits() {
 	p := &r.c.Physical
-	weights := show(finite(stat.Some(p.WeightBytes/1e9)), "GB")
+	weights := figure.Show(finite(stat.Some(p.WeightBytes/1e9)), "GB")
 	r.blank()
 	capacity := finite(p.KVCapacityTokens)
 	switch {
@@ -171,14 +172,14 @@ func (r *ceilingPage) fits() {
 	default:
 		s := " the weights take " + weights + r.leastTP()
 		r.para(0, 2, text{r.mark(ok, "fits:"), r.span(body, s)})
-		s = "the KV pool holds about " + significant(capacity.V) + nbsp + "tokens"
+		s = "the KV pool holds about " + figure.Significant(capacity.V) + nbsp + "tokens"
 		if p.KVCapacityLow.OK && p.KVCapacityHigh.OK {
-			s += " (" + significant(p.KVCapacityLow.V) + " to " + significant(p.KVCapacityHigh.V) + ")"
+			s += " (" + figure.Significant(p.KVCapacityLow.V) + " to " + figure.Significant(p.KVCapacityHigh.V) + ")"
 		}
 		if n := finite(p.MaxSequences); n.OK {
-			s += ": " + sequences(whole(min(n.V, 1<<40))) + " of that context"
+			s += ": " + sequences(figure.Whole(min(n.V, 1<<40))) + " of that context"
 		}
-		each, eachUnit := memory(p.KVBytesPerToken)
+		each, eachUnit := figure.Memory(p.KVBytesPerToken)
 		r.para(2, 2, r.text(body, s+"; "+each+nbsp+eachUnit+" a token"))
 		if n := finite(p.MaxSequences); n.OK && n.V < r.batch() {
 			r.para(0, 2, text{r.mark(warn, "too many:"), r.span(body, " the figures below are for "+sequences(r.input("batch"))+", which the pool does not hold at that context: the server would preempt")})
@@ -204,12 +205,12 @@ func (r *ceilingPage) rates() {
 	head := func(s string) cell { return cell{t: r.text(muted, s), right: true} }
 	t.add(cell{t: r.text(strong, "Ceiling")}, head("ideal"), head("achievable"), cell{})
 	add := func(label, unit string, ideal, reach stat.Opt, note string) {
-		t.add(cell{t: r.text(body, nbsp+nbsp+label)}, cell{t: r.text(strong, show(finite(ideal), unit)), right: true},
-			cell{t: r.text(strong, show(finite(reach), unit)), right: true}, cell{t: r.text(muted, note)})
+		t.add(cell{t: r.text(body, nbsp+nbsp+label)}, cell{t: r.text(strong, figure.Show(finite(ideal), unit)), right: true},
+			cell{t: r.text(strong, figure.Show(finite(reach), unit)), right: true}, cell{t: r.text(muted, note)})
 	}
 	band := ""
 	if p.DecodeAchievableUpper > 0 {
-		band = significant(p.DecodeAchievableLower) + " to " + significant(p.DecodeAchievableUpper)
+		band = figure.Significant(p.DecodeAchievableLower) + " to " + figure.Significant(p.DecodeAchievableUpper)
 	}
 	add("decode", "tok/s", stat.Some(p.DecodeIdealTokensPerS), stat.Some(p.DecodeAchievableTokensPerS), band)
 	add("decode step", "s", stat.Some(p.StepIdealS), stat.Some(p.StepAchievableS), "= ITL")
@@ -217,7 +218,7 @@ func (r *ceilingPage) rates() {
 	r.table(0, t)
 	r.bindings(p.Binding, p.TermsS)
 	if p.RidgeTokens.OK {
-		r.line(indent, r.text(body, "bound by compute above "+count(p.RidgeTokens.V)+" tokens a step"))
+		r.line(indent, r.text(body, "bound by compute above "+figure.Count(p.RidgeTokens.V)+" tokens a step"))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -40,7 +41,7 @@ var deltaRows = []struct{ name, label string }{
 func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o Options) error {
 	p := newPage(w, o)
 	p.para(indent, indent+valueColumn, p.direction(d))
-	p.para(indent, indent+valueColumn, p.text(muted, "classic: "+string(d.Classic)+", "+minus(d.ClassicReason)+" (the documented direction judges what each request gets of the hardware)"))
+	p.para(indent, indent+valueColumn, p.text(muted, "classic: "+string(d.Classic)+", "+figure.Minus(d.ClassicReason)+" (the documented direction judges what each request gets of the hardware)"))
 	p.para(indent, indent+valueColumn, p.text(muted, "One run before and one after: nothing here tells the change from noise."))
 	p.blank()
 	t := &table{}
@@ -80,7 +81,7 @@ func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o
 // direction is where a change led.
 func (p *page) direction(d *engine.Delta) text {
 	tones := map[engine.Direction]tone{engine.Better: ok, engine.Worse: bad, engine.Plateau: warn, engine.Inconclusive: warn, engine.NotComparable: warn}
-	return text{p.mark(tones[d.Direction], strings.ToUpper(string(d.Direction))), p.span(body, nbsp+" "+minus(d.Reason))}
+	return text{p.mark(tones[d.Direction], strings.ToUpper(string(d.Direction))), p.span(body, nbsp+" "+figure.Minus(d.Reason))}
 }
 
 func metric(d *engine.Delta, name string) (engine.MetricDelta, bool) {
@@ -96,7 +97,7 @@ func changed(ratio stat.Opt) string {
 	if !finite(ratio).OK {
 		return ""
 	}
-	return change(ratio.V) + nbsp + "%"
+	return figure.Change(ratio.V) + nbsp + "%"
 }
 
 // bothShown writes two values of one unit, which stands behind them once where
@@ -105,8 +106,8 @@ func bothShown(before, after engine.Quantity) (a, b, unit string) {
 	if !before.Value.OK || !after.Value.OK {
 		return shown(before), shown(after), ""
 	}
-	a, unitA := amount(before.Value.V, before.Unit)
-	b, unitB := amount(after.Value.V, after.Unit)
+	a, unitA := figure.Amount(before.Value.V, before.Unit)
+	b, unitB := figure.Amount(after.Value.V, after.Unit)
 	if unitA != unitB {
 		return shown(before), shown(after), ""
 	}
@@ -115,7 +116,7 @@ func bothShown(before, after engine.Quantity) (a, b, unit string) {
 
 // points formats a difference of two ratios in percentage points.
 func points(difference float64) string {
-	s := strings.TrimSuffix(significant(difference*100), ".0")
+	s := strings.TrimSuffix(figure.Significant(difference*100), ".0")
 	if difference > 0 {
 		s = "+" + s
 	}

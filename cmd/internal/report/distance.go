@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -72,11 +73,11 @@ func (r *plain) distance() {
 	level := func(glyph, label string, v stat.Opt, share stat.Opt, note string) {
 		value := absent
 		if v.OK {
-			value = significant(v.V)
+			value = figure.Significant(v.V)
 		}
 		percentage := ""
 		if share.OK {
-			percentage = percent(share.V) + nbsp + "%"
+			percentage = figure.Percent(share.V) + nbsp + "%"
 		}
 		t.add(cell{t: r.text(accent, glyph)}, cell{t: r.text(body, label)}, cell{t: r.text(strong, value), right: true},
 			cell{t: r.text(body, "tok/s")}, cell{t: r.text(body, percentage), right: true}, cell{t: r.text(muted, note)})
@@ -87,8 +88,8 @@ func (r *plain) distance() {
 	r.table(indent, t)
 	r.bindings(p.Binding, p.TermsS)
 	if best := shareOf(p.BestTokensPerS, out.Value); best.OK && best.V > 1.03 {
-		r.line(indent, text{r.span(body, "best "), r.span(strong, significant(p.BestTokensPerS.V)+nbsp+"tok/s"),
-			r.span(body, " at "+count(p.BestBatch)+" running, within these seats and this KV pool (est)")})
+		r.line(indent, text{r.span(body, "best "), r.span(strong, figure.Significant(p.BestTokensPerS.V)+nbsp+"tok/s"),
+			r.span(body, " at "+figure.Count(p.BestBatch)+" running, within these seats and this KV pool (est)")})
 	}
 }
 
@@ -100,7 +101,7 @@ func (r *plain) byStep(p *roofline.Operating, ideal stat.Opt) string {
 	if !rate.OK || !step.OK || math.Abs(rate.V-step.V) < notable {
 		return ""
 	}
-	return "by the measured step " + percent(step.V) + " %"
+	return "by the measured step " + figure.Percent(step.V) + " %"
 }
 
 // bindings names what the step's time goes to.
@@ -109,7 +110,7 @@ func (p *page) bindings(name string, terms roofline.Terms) {
 	total := terms.Total()
 	for _, t := range termsOf(terms) {
 		if share := shareOf(stat.Some(t.s), stat.Some(total)); share.OK && share.V >= 0.005 {
-			shares = append(shares, t.name+nbsp+percent(share.V)+nbsp+"%")
+			shares = append(shares, t.name+nbsp+figure.Percent(share.V)+nbsp+"%")
 		}
 	}
 	t := text{p.span(body, "bound by "), p.span(strong, binding(name))}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/rules"
 )
@@ -21,7 +22,7 @@ func WriteExplanation(w io.Writer, e rules.Explanation, o Options) error {
 		p.heading("Limits", "")
 		t := &table{}
 		for _, x := range e.Thresholds {
-			t.add(cell{t: p.text(body, x.Name)}, cell{t: p.text(strong, strings.TrimSpace(x.Op+nbsp+show(stat.Some(x.Value), x.Unit)))},
+			t.add(cell{t: p.text(body, x.Name)}, cell{t: p.text(strong, strings.TrimSpace(x.Op+nbsp+figure.Show(stat.Some(x.Value), x.Unit)))},
 				cell{t: p.text(muted, x.Source)})
 		}
 		p.table(indent, t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -136,7 +137,7 @@ func (r *plain) missing() {
 			{"output", "tok/s", w.Rate[engine.CounterGenerationTokens]},
 			{"prompt", "tok/s", w.Rate[engine.CounterPromptTokens]},
 		} {
-			t.add(cell{t: r.text(body, q.label)}, cell{t: r.text(strong, show(finite(q.v), q.unit)), right: true}, cell{})
+			t.add(cell{t: r.text(body, q.label)}, cell{t: r.text(strong, figure.Show(finite(q.v), q.unit)), right: true}, cell{})
 		}
 		r.table(indent, t)
 	}

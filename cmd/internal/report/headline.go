@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // gaps collects what is absent from the headline, by reason.
@@ -115,7 +116,7 @@ func (r *plain) put(b *block, g *gaps, label, name, tail string) {
 		b.add(r.label(muted, label), cell{t: r.text(muted, absent), right: true}, cell{})
 		return
 	}
-	figure, unit := amount(q.Value.V, q.Unit)
+	figure, unit := figure.Amount(q.Value.V, q.Unit)
 	if unit == "req" { // running and waiting are requests by their label
 		unit = ""
 	}
@@ -158,7 +159,7 @@ func (r *plain) load(g *gaps) *block {
 		if dp := r.d.Facts.DataParallel; dp.Known && dp.Value > 1 {
 			ranks = dp.Value
 		}
-		seats = "of " + whole(float64(f.Value)*float64(ranks)) + " seats"
+		seats = "of " + figure.Whole(float64(f.Value)*float64(ranks)) + " seats"
 		if f.Source == engine.FromCatalog || f.Source == engine.FromDerived {
 			seats += " (est)"
 		}
@@ -168,7 +169,7 @@ func (r *plain) load(g *gaps) *block {
 	mean, peak := r.value("kv_usage_mean").Value, r.value("kv_usage_peak").Value
 	tail := "full"
 	if peak.OK && (peak.V > mean.Or(0)+0.10 || peak.V >= 0.95) {
-		tail = ", peak " + percent(peak.V) + " %"
+		tail = ", peak " + figure.Percent(peak.V) + " %"
 	}
 	r.put(b, g, "KV pool", "kv_usage_mean", tail)
 	if p := r.value("preemptions_per_s").Value; p.OK && p.V > 0 {
@@ -228,7 +229,7 @@ func (r *plain) machine(g *gaps) *block {
 		r.putOf(b, g, "power", "power_w", "power_limit_w", "")
 		tail := ""
 		if peak := r.value("vram_peak_bytes").Value.Div(r.value("vram_total_bytes").Value); peak.OK && peak.V >= 0.9 {
-			tail = ", peak " + percent(peak.V) + " %"
+			tail = ", peak " + figure.Percent(peak.V) + " %"
 		}
 		r.putOf(b, g, "VRAM", "vram_used_bytes", "vram_total_bytes", tail)
 		if c := r.value("temperature_c").Value; c.OK && c.V >= 80 {
@@ -270,12 +271,12 @@ func (r *plain) putOf(b *block, g *gaps, label, name, limit, tail string) {
 		r.put(b, g, label, name, strings.TrimPrefix(tail, ", "))
 		return
 	}
-	figure, unit := amount(q.Value.V, q.Unit)
-	whole, unitOfWhole := amount(of.Value.V, of.Unit)
+	number, unit := figure.Amount(q.Value.V, q.Unit)
+	whole, unitOfWhole := figure.Amount(of.Value.V, of.Unit)
 	rest := "of " + whole + " " + unitOfWhole + tail
 	if unit != unitOfWhole {
 		rest = unit + " " + rest
 	}
 	b.figures++
-	b.add(r.label(body, label), cell{t: r.text(strong, figure), right: true}, cell{t: r.text(body, rest)})
+	b.add(r.label(body, label), cell{t: r.text(strong, number), right: true}, cell{t: r.text(body, rest)})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // WritePlain writes d as a page of text: the verdict and the one change first,
@@ -73,7 +74,7 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return whole(float64(n)) + " " + what + "s"
+	return figure.Whole(float64(n)) + " " + what + "s"
 }
 
 // footer says where more is.

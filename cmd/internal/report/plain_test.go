@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -89,8 +91,8 @@ func TestNumbers(t *testing.T) {
 		{107432, "107,000"}, {-3297, "−3,300"}, {.00031, "3.10e−4"}, {1.234e15, "1.23e15"},
 	} {
 		t.Run(strconv.FormatFloat(c.v, 'g', -1, 64), func(t *testing.T) {
-			if got := significant(c.v); got != c.want {
-				t.Errorf("significant(%v) = %q, want %q", c.v, got, c.want)
+			if got := figure.Significant(c.v); got != c.want {
+				t.Errorf("figure.Significant(%v) = %q, want %q", c.v, got, c.want)
 			}
 		})
 	}
@@ -117,8 +119,8 @@ func TestAmounts(t *testing.T) {
 		{1, "bool", "yes"}, {0, "bool", "no"}, {71, "C", "71 °C"}, {.463, "J", "463 mJ"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			if got := strings.ReplaceAll(show(some(c.v), c.unit), nbsp, " "); got != c.want {
-				t.Errorf("show(%v, %q) = %q, want %q", c.v, c.unit, got, c.want)
+			if got := strings.ReplaceAll(figure.Show(some(c.v), c.unit), nbsp, " "); got != c.want {
+				t.Errorf("figure.Show(%v, %q) = %q, want %q", c.v, c.unit, got, c.want)
 			}
 		})
 	}

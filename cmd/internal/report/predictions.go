@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -66,10 +67,10 @@ func fromTo(now engine.Quantity, then stat.Opt) string {
 	case !then.OK:
 		return shown(now)
 	case !now.Value.OK:
-		return "→ " + show(then, now.Unit)
+		return "→ " + figure.Show(then, now.Unit)
 	}
-	a, unitA := amount(now.Value.V, now.Unit)
-	b, unitB := amount(then.V, now.Unit)
+	a, unitA := figure.Amount(now.Value.V, now.Unit)
+	b, unitB := figure.Amount(then.V, now.Unit)
 	if unitA == unitB {
 		return strings.TrimSpace(atLeast(now) + a + nbsp + "→" + nbsp + b + nbsp + unitA)
 	}
@@ -84,11 +85,13 @@ var rising = map[string]bool{"generation_tokens_per_s": true, "prompt_tokens_per
 // middle only bounds are known: the good one is what the change may bring at
 // best, the bad one what it may cost at worst, and no change is not worth a word.
 func predictedChange(metric string, low, mid, high stat.Opt, unit string) [2]string {
-	one := func(o stat.Opt) string { return change(o.V) + nbsp + "%" }
-	span := func(a, b stat.Opt) string { return "(" + change(a.V) + " to " + change(b.V) + nbsp + "%)" }
+	one := func(o stat.Opt) string { return figure.Change(o.V) + nbsp + "%" }
+	span := func(a, b stat.Opt) string {
+		return "(" + figure.Change(a.V) + " to " + figure.Change(b.V) + nbsp + "%)"
+	}
 	if unit != "ratio" && unit != "" {
-		one = func(o stat.Opt) string { return show(o, unit) }
-		span = func(a, b stat.Opt) string { return "(" + show(a, unit) + " to " + show(b, unit) + ")" }
+		one = func(o stat.Opt) string { return figure.Show(o, unit) }
+		span = func(a, b stat.Opt) string { return "(" + figure.Show(a, unit) + " to " + figure.Show(b, unit) + ")" }
 	}
 	switch {
 	case mid.OK && low.OK && high.OK:

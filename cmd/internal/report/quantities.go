@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -43,7 +44,7 @@ func finiteQuantity(q engine.Quantity) engine.Quantity {
 }
 
 // shown formats a quantity with its unit; a lower limit is marked as one.
-func shown(q engine.Quantity) string { return atLeast(q) + show(q.Value, q.Unit) }
+func shown(q engine.Quantity) string { return atLeast(q) + figure.Show(q.Value, q.Unit) }
 
 // atLeast is the sign before a value that is known to be larger, "" before
 // others.

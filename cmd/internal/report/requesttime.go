@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // requestTime shows where the mean request's time goes, as a line of time.
@@ -31,7 +32,7 @@ func (r *plain) requestTime() {
 		r.line(indent, r.text(muted, absent+" request times: "+cmp.Or(r.value("decode_mean_s").Reason, "no request finished during the run")))
 		return
 	}
-	figure, unit := seconds(total)
+	figure, unit := figure.Seconds(total)
 	r.heading("Where a request's time goes", "mean "+figure+nbsp+unit)
 	cells := max(10, min(r.width-44, 60))
 	t := &table{}
@@ -61,7 +62,7 @@ func (r *plain) timeRow(label string, q engine.Quantity, total float64, bar stri
 	return []cell{
 		{t: r.text(body, label)},
 		{t: r.text(strong, shown(q)), right: true},
-		{t: r.text(body, strings.TrimSpace(percent(q.Value.V/total)+nbsp+"%")), right: true},
+		{t: r.text(body, strings.TrimSpace(figure.Percent(q.Value.V/total)+nbsp+"%")), right: true},
 		{t: text{r.span(accent, bar), r.span(muted, " "+sinceStart(q))}},
 	}
 }

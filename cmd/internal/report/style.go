@@ -1,6 +1,10 @@
 package report
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+)
 
 // tone is what a piece of text means. Colour only repeats what the words and
 // symbols say.
@@ -52,10 +56,10 @@ func (t tone) symbol() string {
 }
 
 // absent stands for a value that is not there.
-const absent = "–"
+const absent = figure.Absent
 
 // nbsp holds a number and its unit together in a wrapped line.
-const nbsp = "\u00a0"
+const nbsp = figure.NBSP
 
 // asciiOf spells what the report itself draws, and the commonest other signs,
 // in seven bits.

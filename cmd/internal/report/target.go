@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // target says what was measured, for how long, and with which settings.
@@ -28,7 +29,7 @@ func (r *plain) target() {
 	if t.URL != "" {
 		span = append(span, t.URL)
 	}
-	figure, unit := seconds(r.d.Duration.Seconds())
+	figure, unit := figure.Seconds(r.d.Duration.Seconds())
 	span = append(span, figure+nbsp+unit, windowCounts(w))
 	r.dotted(muted, span)
 	r.dotted(muted, settings(f))
@@ -104,7 +105,7 @@ func settings(f *engine.Facts) []string {
 	}
 	number := func(label string, v engine.Fact[int], worth int) {
 		if v.Known && v.Value >= worth {
-			put(label+nbsp+whole(float64(v.Value)), assumed(v))
+			put(label+nbsp+figure.Whole(float64(v.Value)), assumed(v))
 		}
 	}
 	word := func(label string, v engine.Fact[string], fallback bool) {
@@ -120,7 +121,7 @@ func settings(f *engine.Facts) []string {
 	word("KV", f.KVCacheDType, cacheAssumed(f))
 	number("max"+nbsp+"len", f.MaxModelLen, 1)
 	if f.KVCapacityTokens.Known {
-		pool := "KV" + nbsp + "pool" + nbsp + significant(f.KVCapacityTokens.Value) + nbsp + "tok"
+		pool := "KV" + nbsp + "pool" + nbsp + figure.Significant(f.KVCapacityTokens.Value) + nbsp + "tok"
 		if strings.Contains(f.KVCapacityTokens.Note, "(est)") {
 			pool += nbsp + "(est)"
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -59,9 +60,9 @@ func stateOf(f *engine.Finding) (tone, string) {
 
 // evidence is one figure with its limit, its sentence and its source.
 func (r *plain) evidence(e engine.Evidence) text {
-	s := e.Name + " " + show(finite(e.Value), e.Unit)
+	s := e.Name + " " + figure.Show(finite(e.Value), e.Unit)
 	if e.Limit.OK {
-		s += " " + strings.TrimSpace(e.Op+nbsp+show(finite(e.Limit), e.Unit))
+		s += " " + strings.TrimSpace(e.Op+nbsp+figure.Show(finite(e.Limit), e.Unit))
 	}
 	t := text{r.span(body, "· "+s)}
 	if e.Text != "" {
@@ -111,15 +112,15 @@ func factValue(f fact) string {
 	case bool:
 		return map[bool]string{true: "on", false: "off"}[v]
 	case int:
-		return whole(float64(v))
+		return figure.Whole(float64(v))
 	case float64:
 		switch f.unit {
 		case "ratio", "USD/h":
-			return show(stat.Some(v), f.unit)
+			return figure.Show(stat.Some(v), f.unit)
 		case "1e9":
-			return significant(v) + nbsp + "B"
+			return figure.Significant(v) + nbsp + "B"
 		}
-		return count(v)
+		return figure.Count(v)
 	case string:
 		return cmp.Or(v, `""`)
 	}
@@ -134,7 +135,7 @@ func (p *page) pairs(list []pair) {
 		if !finite(q.v).OK {
 			tn, q.note = muted, ""
 		}
-		t.add(cell{t: p.text(body, q.label)}, cell{t: p.text(tn, show(finite(q.v), q.unit)), right: true}, cell{t: p.text(muted, q.note)})
+		t.add(cell{t: p.text(body, q.label)}, cell{t: p.text(tn, figure.Show(finite(q.v), q.unit)), right: true}, cell{t: p.text(muted, q.note)})
 	}
 	p.table(indent, t)
 }
@@ -166,13 +167,13 @@ func classicPairs(c *roofline.Classic, bare bool) []pair {
 		if !finite(low).OK || !finite(high).OK {
 			return ""
 		}
-		return significant(low.V) + " to " + significant(high.V)
+		return figure.Significant(low.V) + " to " + figure.Significant(high.V)
 	}
 	list := []pair{
 		{"decode, one sequence", "tok/s", c.DecodeTokensPerS, band(c.DecodeLower, c.DecodeUpper)},
 		{"prefill", "tok/s", c.PrefillTokensPerS, band(c.PrefillLower, c.PrefillUpper)},
 		{"ridge batch", "", c.RidgeBatch, ""},
-		{"weights", "GB", c.WeightGB, "at " + significant(c.BytesPerParam.Or(0)) + " bytes per parameter, from " + cmp.Or(c.BytesPerParamFrom, "nowhere")},
+		{"weights", "GB", c.WeightGB, "at " + figure.Significant(c.BytesPerParam.Or(0)) + " bytes per parameter, from " + cmp.Or(c.BytesPerParamFrom, "nowhere")},
 		{"KV headroom", "GB", c.KVHeadroomGB, "of each GPU"},
 		{"TPOT floor", "s", c.TPOTFloorS, ""},
 		{"prefill floor", "s", c.PrefillFloorS, ""},
@@ -194,13 +195,13 @@ func (r *plain) physical() {
 	if p == nil {
 		return
 	}
-	r.heading("One engine step", "physical model at "+count(p.Batch)+" running, "+count(p.Context)+" tokens each (est)")
+	r.heading("One engine step", "physical model at "+figure.Count(p.Batch)+" running, "+figure.Count(p.Context)+" tokens each (est)")
 	r.pairs([]pair{
 		{"ideal", "s", stat.Some(p.StepIdealS), ""},
 		{"achievable", "s", stat.Some(p.StepAchievableS), ""},
 		{"measured", "s", r.value("step_time_s").Value, ""},
 		{"measured/achievable", "x", p.CalibrationRaw, "predictions use it within 0.8 to 3"},
-		{"tokens of a step", "tok", stat.Some(p.StepTokens), "bound by compute above " + count(p.RidgeTokens)},
+		{"tokens of a step", "tok", stat.Some(p.StepTokens), "bound by compute above " + figure.Count(p.RidgeTokens)},
 	})
 	r.terms(p.TermsS, p.IdealTermsS)
 	for _, a := range p.Assumptions {
@@ -223,8 +224,8 @@ func (p *page) terms(reach, best roofline.Terms) {
 		{"collectives", reach.Collectives, best.Collectives},
 		{"fixed costs", reach.Fixed, best.Fixed},
 	} {
-		t.add(cell{t: p.text(body, x.label)}, cell{t: p.text(strong, show(finite(stat.Some(x.s)), "s")), right: true},
-			cell{t: p.text(strong, show(finite(stat.Some(x.least)), "s")), right: true}, cell{})
+		t.add(cell{t: p.text(body, x.label)}, cell{t: p.text(strong, figure.Show(finite(stat.Some(x.s)), "s")), right: true},
+			cell{t: p.text(strong, figure.Show(finite(stat.Some(x.least)), "s")), right: true}, cell{})
 	}
 	p.table(indent, t)
 }
@@ -263,8 +264,8 @@ func (r *plain) devices() {
 			if x.state {
 				kind = "last"
 			}
-			t.add(cell{t: r.text(body, x.name)}, cell{t: r.text(strong, show(v, x.unit)), right: true},
-				cell{t: r.text(body, show(peak, x.unit)), right: true}, cell{t: r.text(muted, kind)})
+			t.add(cell{t: r.text(body, x.name)}, cell{t: r.text(strong, figure.Show(v, x.unit)), right: true},
+				cell{t: r.text(body, figure.Show(peak, x.unit)), right: true}, cell{t: r.text(muted, kind)})
 		}
 		r.table(indent, t)
 		switch {

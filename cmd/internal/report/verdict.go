@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // verdict answers "what now?": state, the one change, what to expect of it,
@@ -176,7 +177,7 @@ func (r *plain) healthyWhy() string {
 	case share.V >= 0.995:
 		s += " The server reaches as much as good software gets out of this hardware at this load (est)."
 	default:
-		s += " The server reaches " + percent(share.V) + nbsp + "% of what good software gets out of this hardware at this load (est)."
+		s += " The server reaches " + figure.Percent(share.V) + nbsp + "% of what good software gets out of this hardware at this load (est)."
 	}
 	return s
 }

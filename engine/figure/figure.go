@@ -1,4 +1,7 @@
-package report
+// Package figure spells quantities for people: three significant digits, units
+// that fit the size, a sign that is never a hyphen. It knows no server and no
+// screen; the report and the live screen spell the same number alike.
+package figure
 
 import (
 	"cmp"
@@ -9,13 +12,19 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// significant formats v with three significant digits and thousands
+// Absent stands for what is not known.
+const Absent = "–"
+
+// NBSP holds a figure and its unit together in wrapped text.
+const NBSP = "\u00a0"
+
+// Significant formats v with three significant digits and thousands
 // separators: 3,300, 884, 12.4, 0.0310. Figures beyond 1e12 or below 1e-3 are
 // written with an exponent.
-func significant(v float64) string {
+func Significant(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return absent
+		return Absent
 	case v == 0:
 		return "0"
 	}
@@ -23,34 +32,35 @@ func significant(v float64) string {
 	mantissa, exponent, _ := strings.Cut(e, "e")
 	x, err := strconv.Atoi(exponent)
 	if err != nil || x >= 12 || x < -3 {
-		return minus(mantissa + "e" + strconv.Itoa(x))
+		return Minus(mantissa + "e" + strconv.Itoa(x))
 	}
 	rounded, err := strconv.ParseFloat(e, 64)
 	if err != nil {
-		return absent
+		return Absent
 	}
-	return minus(group(strconv.FormatFloat(rounded, 'f', max(0, 2-x), 64)))
+	return Minus(group(strconv.FormatFloat(rounded, 'f', max(0, 2-x), 64)))
 }
 
-// count formats a number of things: whole numbers exactly, means with one
+// Count formats a number of things: whole numbers exactly, means with one
 // decimal below 100, traces and what is huge with three significant digits.
-func count(v float64) string {
+func Count(v float64) string {
 	r, a := math.Round(v), math.Abs(v)
 	switch {
 	case a >= 1e12 || (a < 0.05 && v != 0):
-		return significant(v)
+		return Significant(v)
 	case math.Abs(v-r) < 0.05:
-		return whole(r)
+		return Whole(r)
 	case a < 100:
-		return minus(strconv.FormatFloat(v, 'f', 1, 64))
+		return Minus(strconv.FormatFloat(v, 'f', 1, 64))
 	}
-	return significant(v)
+	return Significant(v)
 }
 
-// whole formats a whole number exactly.
-func whole(v float64) string { return minus(group(strconv.FormatFloat(v, 'f', 0, 64))) }
+// Whole formats a whole number exactly.
+func Whole(v float64) string { return Minus(group(strconv.FormatFloat(v, 'f', 0, 64))) }
 
-func minus(s string) string { return strings.Replace(s, "-", "−", 1) }
+// Minus writes the sign of a number as a minus.
+func Minus(s string) string { return strings.Replace(s, "-", "−", 1) }
 
 // group puts a comma between thousands of the whole part.
 func group(s string) string {
@@ -68,28 +78,28 @@ func group(s string) string {
 	return sign + integer
 }
 
-// percent formats a ratio as percent without its sign: whole, with one decimal
+// Percent formats a ratio as percent without its sign: whole, with one decimal
 // below 10 and between 99 and 100, where rounding would hide what matters. A
 // trace of less than a thousandth is "<0.1", never 0.
-func percent(ratio float64) string {
+func Percent(ratio float64) string {
 	p := ratio * 100
 	a := math.Abs(p)
 	switch {
 	case math.IsNaN(p) || math.IsInf(p, 0):
-		return absent
+		return Absent
 	case a >= 1e12:
-		return significant(p)
+		return Significant(p)
 	case a > 0 && a < 0.05:
 		return "<0.1"
 	case a != 0 && a < 9.95, a > 99 && a < 99.95:
-		return minus(group(strconv.FormatFloat(p, 'f', 1, 64)))
+		return Minus(group(strconv.FormatFloat(p, 'f', 1, 64)))
 	}
-	return whole(math.Round(p))
+	return Whole(math.Round(p))
 }
 
-// change formats a relative change in percent, always signed: +43, −6.2.
-func change(ratio float64) string {
-	s := percent(ratio)
+// Change formats a relative change in percent, always signed: +43, −6.2.
+func Change(ratio float64) string {
+	s := Percent(ratio)
 	if ratio > 0 && s[0] != '<' {
 		return "+" + s
 	}
@@ -108,85 +118,85 @@ func scaled(v float64, scales ...scale) (string, string) {
 	last := scales[len(scales)-1]
 	for _, s := range scales {
 		if math.Abs(v) >= s.from*0.9995 || s == last {
-			return significant(v / s.from), s.unit
+			return Significant(v / s.from), s.unit
 		}
 	}
-	return absent, ""
+	return Absent, ""
 }
 
-// seconds formats a duration: µs, ms or s.
-func seconds(v float64) (string, string) {
+// Seconds formats a duration: µs, ms or s.
+func Seconds(v float64) (string, string) {
 	if v == 0 {
 		return "0", "s"
 	}
 	return scaled(v, scale{1, "s"}, scale{1e-3, "ms"}, scale{1e-6, "µs"})
 }
 
-// memory formats a size in binary units, as nvidia-smi does.
-func memory(v float64) (string, string) {
+// Memory formats a size in binary units, as nvidia-smi does.
+func Memory(v float64) (string, string) {
 	return scaled(v, scale{1 << 40, "TiB"}, scale{1 << 30, "GiB"}, scale{1 << 20, "MiB"}, scale{1 << 10, "KiB"}, scale{1, "B"})
 }
 
-// dollars formats an amount with cents, or three digits where it is small.
-func dollars(v float64) string {
+// Dollars formats an amount with cents, or three digits where it is small.
+func Dollars(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return absent
+		return Absent
 	case a >= 1e12 || (a < 0.1 && a > 0):
-		return "$" + significant(v)
+		return "$" + Significant(v)
 	case a >= 1000:
-		return "$" + whole(math.Round(v))
+		return "$" + Whole(math.Round(v))
 	}
-	return "$" + minus(strconv.FormatFloat(v, 'f', 2, 64))
+	return "$" + Minus(strconv.FormatFloat(v, 'f', 2, 64))
 }
 
-// amount splits a value of a unit of the contract into its figure and the unit
+// Amount splits a value of a unit of the contract into its figure and the unit
 // to print after it.
-func amount(v float64, unit string) (figure, printed string) {
+func Amount(v float64, unit string) (number, printed string) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return absent, ""
+		return Absent, ""
 	}
 	switch unit {
 	case "s":
-		return seconds(v)
+		return Seconds(v)
 	case "B":
-		return memory(v)
+		return Memory(v)
 	case "B/s":
 		return scaled(v, scale{1e12, "TB/s"}, scale{1e9, "GB/s"}, scale{1e6, "MB/s"}, scale{1e3, "kB/s"}, scale{1, "B/s"})
 	case "ratio":
-		return percent(v), "%"
+		return Percent(v), "%"
 	case "bool":
 		if v == 0 {
 			return "no", ""
 		}
 		return "yes", ""
 	case "C":
-		return count(v), "°C"
+		return Count(v), "°C"
 	case "MHz":
-		return whole(math.Round(v)), unit
+		return Whole(math.Round(v)), unit
 	case "J":
 		return scaled(v, scale{1e6, "MJ"}, scale{1e3, "kJ"}, scale{1, "J"}, scale{1e-3, "mJ"})
 	case "USD":
-		return dollars(v), ""
+		return Dollars(v), ""
 	case "USD/h":
-		return dollars(v), "/h"
+		return Dollars(v), "/h"
 	case "1/s":
-		return significant(v), "/s"
+		return Significant(v), "/s"
 	case "req", "tok", "blocks", "":
-		return count(v), unit
+		return Count(v), unit
 	}
-	return significant(v), unit
+	return Significant(v), unit
 }
 
-// show formats a value with its unit, held together in wrapped text.
-func show(o stat.Opt, unit string) string {
+// Show formats a value with its unit, held together in wrapped text.
+func Show(o stat.Opt, unit string) string {
 	if !o.OK {
-		return absent
+		return Absent
 	}
-	figure, printed := amount(o.V, unit)
+	number, printed := Amount(o.V, unit)
 	if printed == "" || strings.HasPrefix(printed, "/") {
-		return cmp.Or(figure+printed, absent)
+		return cmp.Or(number+printed, Absent)
 	}
-	return figure + nbsp + strings.ReplaceAll(printed, " ", nbsp)
+	return number + NBSP + strings.ReplaceAll(printed, " ", NBSP)
 }
