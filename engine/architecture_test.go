@@ -49,12 +49,15 @@ var effects = map[string][]string{
 
 // only names packages that one room alone may import.
 var only = map[string][]string{
-	"github.com/prometheus/common/expfmt": {"collect/promtext"},
-	"github.com/NVIDIA/go-nvml/pkg/nvml":  {"collect/gpu"},
-	"github.com/prometheus/procfs":        {"collect/proc"},
-	"charm.land/bubbletea/v2":             {"tui", "cmd/rooftop"},
-	"charm.land/lipgloss/v2":              {"tui", "cmd/rooftop"},
-	"github.com/spf13/cobra":              {"cmd/rooftop"},
+	"github.com/prometheus/common/expfmt":   {"collect/promtext"},
+	"github.com/NVIDIA/go-nvml/pkg/nvml":    {"collect/gpu"},
+	"github.com/prometheus/procfs":          {"collect/proc"},
+	"charm.land/bubbletea/v2":               {"tui", "cmd/rooftop"},
+	"charm.land/lipgloss/v2":                {"tui", "cmd/rooftop"},
+	"charm.land/bubbles/v2":                 {"tui"},
+	"github.com/charmbracelet/x":            {"tui"},
+	"github.com/charmbracelet/colorprofile": {"tui", "cmd/rooftop"},
+	"github.com/spf13/cobra":                {"cmd/rooftop"},
 	// Who may open a connection: the client that keeps to the address it was
 	// given, and the load generator. Others may name addresses (cmd/rooftop,
 	// collect/proc) or status codes (collect/vllm).

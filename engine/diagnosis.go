@@ -102,11 +102,13 @@ type Diagnosis struct {
 	Duration time.Duration
 	Version  string // of rooftop
 
-	Target         Target
-	Facts          Facts
-	Windows        WindowCounts
-	Measured       []NamedQuantity // in the order of interfaces.md section 3
-	Ceiling        Ceiling
+	Target   Target
+	Facts    Facts
+	Windows  WindowCounts
+	Measured []NamedQuantity // in the order of interfaces.md section 3
+	Ceiling  Ceiling
+	// Curve is nil where the physical model has no basis; Ceiling has the reason.
+	Curve          *Curve
 	Findings       []Finding // ranked: fired and significant first, by score
 	Recommendation *Recommendation
 	// Runners are the best of the other groups, in rank order.

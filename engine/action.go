@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Action is something to be done: one of the types of this file.
+type Action interface{ action() }
+
+// Attach asks to find the server and to learn what can be known of it, After some
+// time. Attached or AttachFailed answers.
+type Attach struct{ After time.Duration }
+
+// Apply asks to restart the server with changes made to the launch that it runs
+// with. Applied answers. It is only asked for after an explicit yes.
+type Apply struct {
+	Changes []Change
+	Revert  bool // these changes undo others
+}
+
+// Tell hands over an event for those who follow the run line by line.
+type Tell struct{ Event Event }
+
+// Finish ends the run; nothing is done after it.
+type Finish struct{ Finish Finished }
+
+func (Attach) action() {}
+func (Apply) action()  {}
+func (Tell) action()   {}
+func (Finish) action() {}
+
+// Change is one setting of a launch with another value. From is "" where it was
+// not given, To is "" where it is to be left out; "on" and "off" are those of
+// switches.
+type Change struct{ Flag, From, To string }
+
+// EventKind is the type of an event, as interfaces.md section 5 names it.
+type EventKind string
+
+// Kinds of events.
+const (
+	EventAttached       EventKind = "attached"
+	EventWindow         EventKind = "window"
+	EventSettling       EventKind = "settling"
+	EventMeasured       EventKind = "measured"
+	EventDiagnosis      EventKind = "diagnosis"
+	EventRecommendation EventKind = "recommendation"
+	EventApplying       EventKind = "applying"
+	EventServerDown     EventKind = "server-down"
+	EventServerUp       EventKind = "server-up"
+	EventVerdict        EventKind = "verdict"
+	EventKept           EventKind = "kept"
+	EventReverted       EventKind = "reverted"
+	EventContinued      EventKind = "continued"
+	EventPaused         EventKind = "paused"
+	EventError          EventKind = "error"
+	EventFinished       EventKind = "finished"
+)
+
+// Event is one step of a run, told as it happens. Which parts are set follows
+// from the kind.
+type Event struct {
+	T         time.Duration
+	Kind      EventKind
+	Iteration int    // 0 is the baseline
+	Text      string // in a sentence
+	Target    Target
+	Command   string        // launch command, redacted
+	Took      time.Duration // of a start, a settling, a measurement
+	Window    *Window
+	Diagnosis *Diagnosis
+	Advice    *Recommendation
+	Change    Change
+	Delta     *Delta
+	Finished  *Finished
+}
+
+// Finished is how a run ended.
+type Finished struct {
+	ExitCode int    // interfaces.md section 2
+	Reason   string // in a sentence
+	Command  string // launch command of the best configuration, redacted; "" unknown
+	// Gain is the change of output tokens per second from the first baseline to the
+	// best configuration, a ratio.
+	Gain     stat.Opt
+	Restarts int
+	Remains  []FindingID // significant findings of the last diagnosis
+}
