@@ -1,0 +1,268 @@
+package tmuxtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Prompt is what the shell of a terminal prints when it waits for a command.
+const Prompt = "$ "
+
+// patience bounds what takes no time on any machine: tmux itself, and its shell.
+const patience = 20 * time.Second
+
+// Options say what the terminal is like. The zero value is 80x24 in the test's
+// directory, with a bare environment.
+type Options struct {
+	Width, Height int      // in cells; 0 is 80x24
+	Dir           string   // where the shell starts; "" is a new empty directory
+	Env           []string // NAME=value, added to HOME, PATH, LANG and SHELL
+}
+
+// Terminal is a shell in a pane of a tmux server of its own. Its methods fail the
+// test where tmux itself fails.
+type Terminal struct {
+	// Dir is where the shell was started, Home its home directory.
+	Dir, Home string
+
+	t      testing.TB
+	socket string
+	server *exec.Cmd
+	ended  func() // waits until the server is gone
+}
+
+// Open starts a tmux server with one pane and a shell in it, and ends it with the
+// test. The test is skipped where there is no tmux.
+func Open(t testing.TB, o Options) *Terminal {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("NOT CHECKED: there is no tmux here")
+	}
+	// The name of a socket is at most 107 bytes long, and that of a test's own
+	// directory may be longer.
+	run, err := os.MkdirTemp("", "tmux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &Terminal{Dir: o.Dir, Home: t.TempDir(), t: t, socket: filepath.Join(run, "s")}
+	if x.Dir == "" {
+		x.Dir = t.TempDir()
+	}
+	// In the foreground, so that it is our child and cannot outlive the test.
+	x.server = exec.CommandContext(context.WithoutCancel(t.Context()), "tmux", "-D", "-S", x.socket, "-f", "/dev/null")
+	x.server.Env = append([]string{"HOME=" + x.Home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "SHELL=/bin/bash"}, o.Env...)
+	if err := x.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	x.ended = sync.OnceFunc(func() { _ = x.server.Wait() })
+	t.Cleanup(func() {
+		x.Close()
+		_ = os.RemoveAll(run)
+	})
+	x.until("a tmux server", patience, func() bool {
+		_, err := os.Stat(x.socket)
+		return err == nil
+	})
+	x.tmux("set-option", "-g", "default-terminal", "tmux-256color", ";", "set-option", "-g", "status", "off",
+		";", "set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "history-limit", "5000")
+	width, height := o.Width, o.Height
+	if width == 0 {
+		width, height = 80, 24
+	}
+	x.tmux("new-session", "-d", "-s", "s", "-c", x.Dir, "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "exec env PS1='"+Prompt+"' bash --norc --noprofile")
+	x.Await(strings.TrimSpace(Prompt), patience)
+	return x
+}
+
+// Close ends the tmux server, as if the machine behind the terminal had gone:
+// programs in the pane are hung up. It may be called again.
+func (x *Terminal) Close() {
+	_ = x.command("kill-server").Run()
+	force := time.AfterFunc(patience, func() { _ = x.server.Process.Kill() })
+	defer force.Stop()
+	x.ended()
+}
+
+// ClosePane takes the pane away and leaves the server, as a closed window does.
+func (x *Terminal) ClosePane() {
+	x.t.Helper()
+	x.tmux("set-option", "-g", "exit-empty", "off", ";", "kill-pane", "-t", "s")
+}
+
+// Type types text and enter.
+func (x *Terminal) Type(text string) {
+	x.t.Helper()
+	x.tmux("send-keys", "-t", "s", "-l", "--", text)
+	x.Press("Enter")
+}
+
+// Press presses keys as tmux names them: "q", "Tab", "C-z", "Enter".
+func (x *Terminal) Press(keys ...string) {
+	x.t.Helper()
+	x.tmux(append([]string{"send-keys", "-t", "s"}, keys...)...)
+}
+
+// Screen is what is seen now, line by line without trailing blanks.
+func (x *Terminal) Screen() string {
+	x.t.Helper()
+	return x.tmux("capture-pane", "-p", "-t", "s")
+}
+
+// Styled is the screen with the escape sequences of its colours.
+func (x *Terminal) Styled() string {
+	x.t.Helper()
+	return x.tmux("capture-pane", "-p", "-e", "-t", "s")
+}
+
+// History is everything on the normal screen, with what was scrolled away, and
+// with lines joined again that were too long.
+func (x *Terminal) History() string {
+	x.t.Helper()
+	return x.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "s")
+}
+
+// Resize gives the terminal another size.
+func (x *Terminal) Resize(width, height int) {
+	x.t.Helper()
+	x.tmux("resize-window", "-t", "s", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
+}
+
+// Alternate says whether the alternate screen is shown, which leaves the lines
+// of the shell alone.
+func (x *Terminal) Alternate() bool {
+	x.t.Helper()
+	return x.ask("alternate_on") == "1"
+}
+
+// Cursor says whether the cursor is shown.
+func (x *Terminal) Cursor() bool {
+	x.t.Helper()
+	return x.ask("cursor_flag") == "1"
+}
+
+// Mouse says whether a program takes the mouse, so that text cannot be selected.
+func (x *Terminal) Mouse() bool {
+	x.t.Helper()
+	return x.ask("mouse_any_flag") == "1"
+}
+
+// Clipboard is what programs have copied last, "" nothing.
+func (x *Terminal) Clipboard() string {
+	x.t.Helper()
+	out, _ := x.command("show-buffer").Output() // it fails while there is none
+	return string(out)
+}
+
+// ShellPID is the process of the shell.
+func (x *Terminal) ShellPID() int {
+	x.t.Helper()
+	return x.number("pane_pid")
+}
+
+// Pipe copies every byte that programs write to the terminal from now on to a
+// file.
+func (x *Terminal) Pipe(file string) {
+	x.t.Helper()
+	x.tmux("pipe-pane", "-t", "s", "exec cat > '"+file+"'")
+	x.until("the pipe's file", patience, func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+}
+
+// Await waits until the screen shows a text and returns that screen.
+func (x *Terminal) Await(text string, within time.Duration) string {
+	x.t.Helper()
+	return x.AwaitThat(fmt.Sprintf("%q", text), within, func(screen string) bool { return strings.Contains(screen, text) })
+}
+
+// AwaitThat waits until a screen is as wanted, and returns it. It fails the test
+// with the last screen where that takes longer.
+func (x *Terminal) AwaitThat(what string, within time.Duration, wanted func(screen string) bool) string {
+	x.t.Helper()
+	var last string
+	if !x.poll(within, func() bool {
+		last = x.Screen()
+		return wanted(last)
+	}) {
+		x.t.Fatalf("no %s within %v; the screen was:\n%s", what, within, Boxed(last))
+	}
+	return last
+}
+
+// AwaitNormal waits until the normal screen is shown, as programs leave it.
+func (x *Terminal) AwaitNormal(within time.Duration) {
+	x.t.Helper()
+	if !x.poll(within, func() bool { return !x.Alternate() }) {
+		x.t.Fatalf("the alternate screen is still shown after %v:\n%s", within, Boxed(x.Screen()))
+	}
+}
+
+func (x *Terminal) until(what string, within time.Duration, done func() bool) {
+	x.t.Helper()
+	if !x.poll(within, done) {
+		x.t.Fatalf("no %s within %v", what, within)
+	}
+}
+
+// poll looks every 50 ms, and once more when the time is over.
+func (x *Terminal) poll(within time.Duration, done func() bool) bool {
+	for deadline := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
+		if done() {
+			return true
+		}
+		if time.Now().After(deadline) || x.t.Context().Err() != nil {
+			return false
+		}
+	}
+}
+
+func (x *Terminal) ask(variable string) string {
+	x.t.Helper()
+	return strings.TrimSpace(x.tmux("display-message", "-p", "-t", "s", "#{"+variable+"}"))
+}
+
+func (x *Terminal) number(variable string) int {
+	x.t.Helper()
+	n, err := strconv.Atoi(x.ask(variable))
+	if err != nil {
+		x.t.Fatalf("tmux: %s: %v", variable, err)
+	}
+	return n
+}
+
+// tmux runs one command of the client and returns its output.
+func (x *Terminal) tmux(args ...string) string {
+	x.t.Helper()
+	cmd := x.command(args...)
+	var problem strings.Builder
+	cmd.Stderr = &problem
+	out, err := cmd.Output()
+	if err != nil {
+		x.t.Fatalf("tmux %s: %v: %s", strings.Join(args, " "), err, problem.String())
+	}
+	return string(out)
+}
+
+func (x *Terminal) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(context.WithoutCancel(x.t.Context()), "tmux", append([]string{"-u", "-S", x.socket}, args...)...)
+	cmd.Env = x.server.Env
+	return cmd
+}
+
+// Boxed draws a line around a screen, so that a log shows where it ends.
+func Boxed(screen string) string {
+	var b strings.Builder
+	for line := range strings.Lines(screen) {
+		b.WriteString("    | " + strings.TrimRight(line, "\n") + "\n")
+	}
+	return b.String()
+}
