@@ -1,0 +1,102 @@
+package chart
+
+import (
+	"math"
+
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// raster is a picture in dots: two by four to a cell in braille, one to a cell in
+// ASCII. A cell has the token that was drawn into it last.
+type raster struct {
+	w, h   int // dots
+	sx, sy int // dots of a cell
+	cols   int // cells of a line
+	cells  []inked
+}
+
+// inked is what was drawn into one cell: the pattern of its dots, or the sign of
+// its ASCII stroke.
+type inked struct {
+	dots  uint8
+	sign  byte
+	token cell.Token
+}
+
+func newRaster(w, h int, ascii bool) *raster {
+	r := &raster{sx: 2, sy: 4, cols: w, cells: make([]inked, w*h)}
+	if ascii {
+		r.sx, r.sy = 1, 1
+	}
+	r.w, r.h = w*r.sx, h*r.sy
+	return r
+}
+
+// braille are the bits of the dots of a cell, by line and column.
+var braille = [4][2]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
+
+// set draws a dot; outside of the picture it does nothing.
+func (r *raster) set(x, y int, s *Series) {
+	if x < 0 || y < 0 || x >= r.w || y >= r.h {
+		return
+	}
+	c := &r.cells[y/r.sy*r.cols+x/r.sx]
+	c.dots |= braille[y%r.sy][x%r.sx]
+	c.sign = s.Stroke.sign()
+	c.token = s.Token
+}
+
+// line draws from a to b, both in dots, and returns how far along its pattern the
+// stroke is then, having begun at phase.
+func (r *raster) line(ax, ay, bx, by float64, s *Series, phase int) int {
+	ax, ay, bx, by, ok := clip(ax, ay, bx, by, float64(r.w-1), float64(r.h-1))
+	if !ok {
+		return phase
+	}
+	n := int(math.Ceil(max(math.Abs(bx-ax), math.Abs(by-ay))))
+	for i := range n + 1 {
+		f := float64(i) / float64(max(1, n))
+		if r.sx == 1 || s.Stroke.inks(phase) {
+			r.set(int(math.Round(ax+f*(bx-ax))), int(math.Round(ay+f*(by-ay))), s)
+		}
+		if i < n {
+			phase++
+		}
+	}
+	return phase
+}
+
+// clip cuts a line to the rectangle from 0, 0 to w, h (Liang and Barsky); ok is
+// false where nothing of it lies inside.
+func clip(ax, ay, bx, by, w, h float64) (x0, y0, x1, y1 float64, ok bool) {
+	from, to := 0.0, 1.0
+	dx, dy := bx-ax, by-ay
+	for _, e := range [...]struct{ p, q float64 }{{-dx, ax}, {dx, w - ax}, {-dy, ay}, {dy, h - ay}} {
+		switch t := e.q / e.p; {
+		case e.p == 0 && e.q < 0:
+			return 0, 0, 0, 0, false
+		case e.p < 0:
+			from = max(from, t)
+		case e.p > 0:
+			to = min(to, t)
+		}
+	}
+	if from > to {
+		return 0, 0, 0, 0, false
+	}
+	return ax + from*dx, ay + from*dy, ax + to*dx, ay + to*dy, true
+}
+
+// draw puts the picture on the pane; cells without a dot stay as they are.
+func (r *raster) draw(p cell.Pane) {
+	for i, c := range r.cells {
+		if c.dots == 0 {
+			continue
+		}
+		sign := string(rune(0x2800 + int(c.dots)))
+		if r.sx == 1 {
+			sign = string(rune(c.sign))
+		}
+		p.Text(i%r.cols, i/r.cols, c.token, sign)
+	}
+}
