@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
@@ -28,7 +29,7 @@ func TestExplainEverything(t *testing.T) {
 				checkWidth(t, b.String(), columns)
 				flat := strings.Join(strings.Fields(b.String()), "")
 				for _, s := range append(append([]string{string(e.ID), e.Rule}, e.Condition...), e.Remedy...) {
-					if !strings.Contains(flat, strings.Join(strings.Fields(sevenBit(s)), "")) {
+					if !strings.Contains(flat, strings.Join(strings.Fields(figure.ASCII(s)), "")) {
 						t.Errorf("at %d columns the page lost %q", columns, s)
 					}
 				}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // page draws lines no wider than its width. The first write error is kept.
@@ -30,7 +32,7 @@ func (p *page) flush() error {
 func (p *page) span(t tone, s string) span {
 	s = safe(s)
 	if p.o.ASCII {
-		s = sevenBit(s)
+		s = figure.ASCII(s)
 	}
 	return span{s, t}
 }

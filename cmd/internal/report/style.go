@@ -61,21 +61,13 @@ const absent = figure.Absent
 // nbsp holds a number and its unit together in a wrapped line.
 const nbsp = figure.NBSP
 
-// asciiOf spells what the report itself draws, and the commonest other signs,
-// in seven bits.
-var asciiOf = strings.NewReplacer(
-	"●", "*", "▲", "!", "✖", "x", "–", "-", "—", "-", "−", "-", "→", "->", "←", "<-", "×", "x", "·", "|",
-	"█", "#", "░", "=", "╌", ".", "▏", "|", "…", "...", "≥", ">=", "≤", "<=", "≈", "~", "±", "+-", "µ", "u", "μ", "u", "°", "", "∞", "inf",
-	"“", `"`, "”", `"`, "‘", "'", "’", "'", "²", "2", "³", "3", "¹", "1", "½", "1/2", "Δ", "delta", "†", "^", "÷", "/", "é", "e", "ü", "u", "ö", "o", "ä", "a",
-)
-
 // Lines sets a paragraph in lines of at most width cells, as the report does:
 // control characters are made harmless, and with ascii it is spelled in seven
 // bits. Nothing is cut off.
 func Lines(s string, width int, ascii bool) []string {
 	s = safe(s)
 	if ascii {
-		s = sevenBit(s)
+		s = figure.ASCII(s)
 	}
 	var out []string
 	for _, l := range wrap(text{{s, body}}, width, width) {

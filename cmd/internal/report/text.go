@@ -69,16 +69,6 @@ func safe(s string) string {
 	}, s)
 }
 
-// sevenBit spells safe text in ASCII.
-func sevenBit(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r > unicode.MaxASCII && r != '\u00a0' {
-			return '?'
-		}
-		return r
-	}, asciiOf.Replace(s))
-}
-
 // word is a run of spans without a break between them.
 type word struct {
 	parts text
