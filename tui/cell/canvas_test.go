@@ -1,0 +1,151 @@
+package cell
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		ascii      bool
+		want       string
+		end        int
+	}{
+		{"plain", "tok/s", false, "tok/s", 5},
+		{"figure with a unit", "3.2\u00a0µs", false, "3.2 µs", 6},
+		{"seven bits", "4 → 32 …", true, "4 -> 32 ...", 11},
+		{"escape sequences", "a\x1b[2Jb", false, "a[2Jb", 5},
+		{"overrides", "a\u202eb\u200bc", false, "abc", 3},
+		{"white space", "a\tb\nc", false, "a b c", 5},
+		{"no text", "a\xff\x9bb", false, "a\ufffdb", 3},
+		{"wide", "a模型b", false, "a模型b", 6},
+		{"wide in seven bits", "a模型b", true, "a??b", 4},
+		{"terminals disagree", "a👩‍👧b", false, "a\ufffdb", 3},
+		{"accents", "e\u0301a", false, "e\u0301a", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := NewCanvas(12, 1)
+			if c.ascii {
+				s.ASCII()
+			}
+			end := s.Pane().Text(0, 0, Body, c.text)
+			if got := strings.TrimSuffix(s.Plain(), "\n"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if end != c.end || s.Pane().Cells(c.text) != c.end {
+				t.Errorf("ends at %d and takes %d cells, want %d", end, s.Pane().Cells(c.text), c.end)
+			}
+		})
+	}
+}
+
+func TestPanesKeepTheirText(t *testing.T) {
+	s := NewCanvas(10, 3)
+	s.Pane().Fill(Muted, ".")
+	p := s.Pane().Sub(2, 1, 5, 1)
+	p.Text(-2, 0, Body, "abcdefghijk")
+	p.Text(0, -1, Body, "above")
+	p.Text(0, 1, Body, "below")
+	p.Text(4, 0, Body, "模")
+	p.Sub(3, 0, 9, 9).Text(0, 0, Strong, "XYZ")
+	if got, want := s.Plain(), "..........\n..cdeXY...\n..........\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestHalfOfAWideSignIsGone(t *testing.T) {
+	s := NewCanvas(6, 1)
+	s.Pane().Text(0, 0, Body, "模型号")
+	s.Pane().Text(1, 0, Body, "x")
+	s.Pane().Text(4, 0, Body, "y")
+	if got, want := s.Plain(), " x型y\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s.Pane().Sub(3, 0, 3, 1).Clear()
+	if got, want := s.Plain(), " x\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		name, s string
+		w       int
+		want    []string
+	}{
+		{"flags stay whole", "change --max-num-seqs now", 16, []string{"change", "--max-num-seqs", "now"}},
+		{"figures hold", "takes 3.2\u00a0GiB", 9, []string{"takes", "3.2\u00a0GiB"}},
+		{"long words break", "abcdefgh ij", 3, []string{"abc", "def", "gh", "ij"}},
+		{"newlines stay", "a\n\nb", 9, []string{"a", "", "b"}},
+		{"wide signs", "模型名称", 3, []string{"模", "型", "名", "称"}},
+		{"one cell", "模a", 1, []string{"模", "a"}},
+		{"nothing", "", 5, []string{""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Wrap(c.s, c.w); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		name, s string
+		w       int
+		want    string
+	}{
+		{"fits", "abc", 3, "abc"},
+		{"cut", "abcdef", 4, "abc…"},
+		{"at a space", "ab cd", 4, "ab…"},
+		{"wide", "模型名称", 4, "模…"},
+		{"nothing", "abc", 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Cut(c.s, c.w, "…"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRenderIsAsWideAsTheSheet(t *testing.T) {
+	s := NewCanvas(7, 2)
+	s.Pane().Text(0, 0, Strong, "模a")
+	s.Pane().Text(5, 1, Bad, "zz")
+	got := s.Render(func(t Token, s string) string { return "\x1b[1m" + s + "\x1b[m" })
+	for l := range strings.SplitSeq(got, "\n") {
+		if ansi.StringWidth(l) != 7 {
+			t.Errorf("%q takes %d cells", l, ansi.StringWidth(l))
+		}
+	}
+}
+
+// FuzzText looks for text that makes a line wider than its sheet, or brings
+// control characters to the terminal.
+func FuzzText(f *testing.F) {
+	f.Add("模\u202e\x1b[2J\xff", 5)
+	f.Fuzz(func(t *testing.T, text string, w int) {
+		w = max(0, min(w, 200))
+		s := NewCanvas(w, 1)
+		s.Pane().Text(0, 0, Body, text)
+		got := strings.TrimSuffix(s.Plain(), "\n")
+		if ansi.StringWidth(got) > w || ansi.StringWidthWc(got) > w {
+			t.Errorf("%q takes %d (%d) cells of %d", got, ansi.StringWidth(got), ansi.StringWidthWc(got), w)
+		}
+		if strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
+			t.Errorf("control characters in %q", got)
+		}
+		if w > 0 {
+			for _, l := range Wrap(text, max(2, w)) {
+				if Width(l) > max(2, w) {
+					t.Errorf("line %q of %d cells, at most %d", l, Width(l), w)
+				}
+			}
+		}
+	})
+}
