@@ -31,12 +31,14 @@ func NewEvents(w io.Writer, now func() time.Duration) *Events { return &Events{w
 // Err returns the first write error.
 func (e *Events) Err() error { return e.err }
 
-func (e *Events) emit(kind string, payload ...member) {
+func (e *Events) emit(kind string, payload ...member) { e.emitAt(e.now(), kind, payload) }
+
+func (e *Events) emitAt(t time.Duration, kind string, payload object) {
 	if e.err != nil {
 		return
 	}
 	e.seq++
-	o := object{{"schema", EventSchema}, {"seq", e.seq}, {"t", e.now().Round(time.Millisecond).Seconds()}, {"type", kind}, {"simulated", e.Simulated}}
+	o := object{{"schema", EventSchema}, {"seq", e.seq}, {"t", t.Round(time.Millisecond).Seconds()}, {"type", kind}, {"simulated", e.Simulated}}
 	e.err = encode(e.w, append(o, payload...), "")
 }
 
@@ -57,14 +59,7 @@ func (e *Events) Settling(d time.Duration) { e.emit("settling", member{"duration
 
 // Window tells of about two seconds of measurement.
 func (e *Events) Window(w *engine.Window) {
-	e.emit("window",
-		member{"start_s", w.Start.Seconds()}, member{"duration_s", w.Seconds()},
-		member{"evaluable", w.Evaluable}, member{"active", w.Active},
-		member{"generation_tokens_per_s", number(w.Rate[engine.CounterGenerationTokens])},
-		member{"running", number(w.Running)}, member{"waiting", number(w.Waiting)}, member{"kv_usage", number(w.KV)},
-		member{"preemptions", number(w.Delta[engine.CounterPreemptions])},
-		member{"ttft_mean_s", number(w.Mean(engine.HistTTFT))}, member{"itl_mean_s", number(w.Mean(engine.HistITL))},
-	)
+	e.emit("window", windowPayload(w)...)
 }
 
 // Measured tells that a measurement of an iteration ended; iteration 0 is the
@@ -98,26 +93,7 @@ type Change struct {
 // Verdict tells where a change led. The statistical part is null with its
 // reason where nothing told the change apart from noise.
 func (e *Events) Verdict(iteration int, d *engine.Delta, predictions []engine.Prediction) {
-	held := []any{}
-	for _, p := range predictions {
-		m, ok := metric(d, p.Metric)
-		if !ok {
-			continue
-		}
-		o := object{{"metric", p.Metric}, {"unit", p.Unit}, {"low", number(p.Low)}, {"mid", number(p.Mid)}, {"high", number(p.High)}, {"measured", number(m.Change)}}
-		yes, known := p.Held(m.Change)
-		held = append(held, append(o, member{"held", optional(yes, known)}))
-	}
-	var rows []any
-	for _, m := range d.Metrics {
-		rows = append(rows, object{{"metric", m.Name}, {"unit", m.Before.Unit}, {"before", number(m.Before.Value)}, {"after", number(m.After.Value)}, {"change", number(m.Change)}})
-	}
-	e.emit("verdict", member{"iteration", iteration},
-		member{"direction", d.Direction}, member{"reason", d.Reason},
-		member{"classic", object{{"direction", d.Classic}, {"reason", d.ClassicReason}, {"throughput_delta_pct", percentOf(d.Throughput)}, {"efficiency_delta_pp", percentOf(d.Efficiency)}, {"ttft_p99_delta_pct", percentOf(d.TTFTP99)}}},
-		member{"statistical", nil}, member{"statistical_reason", "one run before and one after: nothing here tells a change from noise"},
-		member{"predictions", held}, member{"metrics", rows},
-	)
+	e.emit("verdict", append(object{{"iteration", iteration}}, verdictPayload(d, predictions)...)...)
 }
 
 func optional(value, known bool) any {
@@ -156,10 +132,5 @@ type Finish struct {
 
 // Finished ends a run.
 func (e *Events) Finished(f Finish) {
-	remains := []any{}
-	for _, id := range f.Remains {
-		remains = append(remains, id)
-	}
-	e.emit("finished", member{"exit_code", f.ExitCode}, member{"reason", f.Reason}, member{"command", f.Command},
-		member{"gain", number(f.Gain)}, member{"gain_interval", nil}, member{"restarts", f.Restarts}, member{"remains", remains})
+	e.emit("finished", finishedPayload(&engine.Finished{ExitCode: f.ExitCode, Reason: f.Reason, Command: f.Command, Gain: f.Gain, Restarts: f.Restarts, Remains: f.Remains})...)
 }

@@ -1,10 +1,90 @@
 package report
 
-import "github.com/rooftop-dev/rooftop/engine"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
 
 // Follower tells a run as it happens: to a person in lines, or to a script as
 // events. The first write error ends the telling and is kept.
 type Follower interface {
 	Event(e engine.Event)
 	Err() error
+}
+
+var (
+	_ Follower = (*Events)(nil)
+	_ Follower = (*Narrator)(nil)
+)
+
+// spelled writes a change as a person would say it.
+func spelled(c engine.Change) string {
+	switch {
+	case c.Flag == "":
+		return "settings that cannot be read"
+	case c.To == "on":
+		return c.Flag
+	case c.To == "off":
+		return "without " + c.Flag
+	case c.To == "" && c.From == "":
+		return c.Flag
+	case c.To == "":
+		return "without " + c.Flag + " " + c.From
+	case c.From == "":
+		return c.Flag + " " + c.To
+	}
+	return c.Flag + " " + c.From + nbsp + "→" + nbsp + c.To
+}
+
+// spelledAll writes several changes in one phrase.
+func spelledAll(list []engine.Change) string {
+	var parts []string
+	for _, c := range list {
+		parts = append(parts, spelled(c))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// clock spells a time since the start of a run as a stopwatch shows it: 0:07,
+// 12:30, 1:00:05.
+func clock(t time.Duration) string {
+	s := int(max(t, 0).Round(time.Second) / time.Second)
+	if s < 3600 {
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// lasted spells a length of time in words: 12 s, 4 min 12 s, 2 h 5 min.
+func lasted(t time.Duration) string {
+	s := int(max(t, 0).Round(time.Second) / time.Second)
+	part := func(n int, unit string) string { return fmt.Sprintf("%d%s%s", n, nbsp, unit) }
+	switch {
+	case s < 60:
+		return part(s, "s")
+	case s < 3600 && s%60 == 0:
+		return part(s/60, "min")
+	case s < 3600:
+		return part(s/60, "min") + nbsp + part(s%60, "s")
+	case s%3600 < 60:
+		return part(s/3600, "h")
+	}
+	return part(s/3600, "h") + nbsp + part(s/60%60, "min")
+}
+
+// served names a server in a few words.
+func served(t engine.Target) string {
+	engineOf := strings.TrimSpace(engineName(t.Engine) + " " + t.EngineVersion)
+	s := cmp.Or(t.Model, "a server")
+	if engineOf != "" {
+		s += " on " + engineOf
+	}
+	if t.URL != "" {
+		s += ", " + t.URL
+	}
+	return s
 }

@@ -1,15 +1,267 @@
 package report
 
 import (
+	"bytes"
+	"cmp"
 	"io"
+	"path"
+	"strconv"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+)
+
+// Bounds of the report that a screen leaves behind, in lines.
+const (
+	runLines     = 24
+	commandLines = 6 // of a launch command; a longer one is named by its changes
+	fewestRows   = 2 // iterations that are always listed
 )
 
 // WriteRun writes what a run of the loop came to, in at most a screen of text:
 // the best configuration, each iteration in a line, what is left to do, and the
 // files that say more.
-func WriteRun(w io.Writer, s *engine.Snapshot, files []string, o Options) error { return nil }
+func WriteRun(w io.Writer, s *engine.Snapshot, files []string, o Options) error {
+	r := &runPage{account: account{s}, o: o, files: files}
+	top, bottom := r.section(r.head), r.section(r.tail)
+	room := runLines - lineCount(top) - lineCount(bottom)
+	var b bytes.Buffer
+	b.WriteString(top)
+	b.WriteString(r.section(func(p *page) { r.rows(p, room-1) }))
+	b.WriteString(bottom)
+	if r.err != nil {
+		return r.err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// runPage is the account of a run on its way to a screen of text.
+type runPage struct {
+	account
+	o     Options
+	files []string
+	err   error
+}
+
+// section draws a part by itself, so that its lines can be counted.
+func (r *runPage) section(draw func(*page)) string {
+	var b bytes.Buffer
+	p := newPage(&b, r.o)
+	draw(p)
+	if err := p.flush(); err != nil && r.err == nil {
+		r.err = err
+	}
+	return b.String()
+}
+
+func lineCount(s string) int { return strings.Count(s, "\n") }
+
+// head says what was tuned and what came of it.
+func (r *runPage) head(p *page) {
+	s := r.s
+	if s.Target.Simulated {
+		p.para(0, 2, text{p.mark(warn, Simulated+" server:"), p.span(body, " it shows how rooftop works, not what hardware does")})
+	}
+	t, headline := r.headline()
+	p.para(0, 2, text{p.span(t, cmp.Or(t.symbol(), "●")+nbsp), p.span(strong, headline)})
+	about := "looked for " + lasted(s.Now)
+	if s.Attached {
+		about = served(s.Target) + ", " + lasted(s.Now)
+	}
+	p.clipped(indent, p.text(muted, about), 2)
+	p.clipped(indent, p.text(body, r.reason()), 2)
+}
+
+// clipped writes a paragraph in at most so many lines; what does not fit ends in
+// an ellipsis.
+func (p *page) clipped(indent int, t text, most int) {
+	for _, l := range p.cut(t, p.width-indent, most) {
+		p.raw(indent, l)
+	}
+}
+
+// cut wraps t into at most so many lines.
+func (p *page) cut(t text, cells, most int) []text {
+	lines := wrap(t, cells, cells)
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = p.ellipsis(lines[most-1], cells)
+	}
+	return lines
+}
+
+// ellipsis ends a line with a mark that something is left out.
+func (p *page) ellipsis(line text, cells int) text {
+	mark := p.span(muted, "…")
+	room := cells - width(mark.s)
+	var out text
+	for _, s := range line {
+		s.s = fit(s.s, room)
+		room -= width(s.s)
+		out = append(out, s)
+	}
+	return append(out, mark)
+}
+
+// rows lists the iterations in at most so many lines, the latest where there are
+// more.
+func (r *runPage) rows(p *page, room int) {
+	list := r.s.Iterations
+	if len(list) == 0 {
+		return
+	}
+	p.blank()
+	room -= 2 // that, and the head of the table
+	if p.width < narrow {
+		room /= 2
+	}
+	room = max(room, fewestRows)
+	if hidden := len(list) - room; hidden > 0 {
+		hidden++ // the line that says so
+		list = list[min(hidden, len(list)-1):]
+		p.line(indent, p.text(muted, plural(len(r.s.Iterations)-len(list), "earlier change")+": in the full report"))
+	}
+	r.table(p, list)
+}
+
+// narrow is the width in cells below which an iteration takes two lines.
+const narrow = 72
+
+// table writes iterations, figures first, so that long names stand at the end.
+func (r *runPage) table(p *page, list []engine.Iteration) {
+	t := &table{}
+	t.add(cell{}, cell{}, cell{t: p.text(muted, "output, tok/s"), right: true}, cell{}, cell{})
+	for i := range list {
+		it := &list[i]
+		tone, word := became(it)
+		change := ""
+		if it.Delta != nil {
+			change = changed(it.Delta.Throughput)
+		}
+		t.add(
+			cell{t: p.text(muted, strconv.Itoa(it.N)), right: true},
+			cell{t: text{p.mark(tone, word)}},
+			cell{t: text{p.span(body, rate(it.Before)+nbsp+"→"+nbsp), p.span(strong, rate(it.After))}, right: true},
+			cell{t: p.text(accent, change), right: true},
+			cell{t: p.text(body, changeOf(it))},
+		)
+	}
+	cells := p.width - indent
+	if p.width < narrow {
+		for _, row := range t.rows[1:] {
+			var line text
+			for _, c := range row {
+				line = append(append(line, c.t...), p.span(body, " "))
+			}
+			p.clipped(indent, line, 2)
+		}
+		return
+	}
+	widths := t.columns()
+	for _, w := range widths[:len(widths)-1] {
+		cells -= w + t.between()
+	}
+	for _, row := range t.rows {
+		if last := &row[len(row)-1]; last.t.width() > cells {
+			last.t = p.ellipsis(last.t, cells)
+		}
+	}
+	p.table(indent, t)
+}
+
+// rate is the output of a diagnosis without its unit.
+func rate(d *engine.Diagnosis) string {
+	if q := outputOf(d); q.Value.OK {
+		return figure.Significant(q.Value.V)
+	}
+	return absent
+}
+
+// tail says what to do: the best command, what is recommended still, what was not
+// undone, and where more is.
+func (r *runPage) tail(p *page) {
+	if best := r.best(); best != "" {
+		p.blank()
+		r.command(p, best)
+	}
+	if left := r.undone(); left != "" {
+		p.field("left", append(text{p.mark(bad, "not undone:")}, p.span(body, " "+left)), 3)
+	}
+	if next := r.next(); next != "" && next != r.reason() {
+		p.field("next", p.text(body, next), 3)
+	}
+	r.where(p)
+}
+
+// where names the files of the full report: one whole path, which is never cut, and
+// the names of those beside it.
+func (r *runPage) where(p *page) {
+	if len(r.files) == 0 {
+		return
+	}
+	dir, line := path.Dir(r.files[0]), p.text(accent, r.files[0])
+	for _, f := range r.files[1:] {
+		if path.Dir(f) == dir {
+			f = path.Base(f)
+		}
+		line = append(line, p.span(muted, ", "), p.span(accent, f))
+	}
+	p.define(indent, valueColumn, p.text(muted, "report"), line)
+}
+
+// field writes "label  text", the text in at most so many lines.
+func (p *page) field(label string, t text, most int) {
+	name := p.span(muted, label)
+	lead := text{{strings.Repeat(" ", indent), body}, name, {strings.Repeat(" ", valueColumn-indent-width(name.s)), body}}
+	for _, l := range p.cut(t, p.width-valueColumn, most) {
+		p.raw(0, append(lead, l...))
+		lead = text{{strings.Repeat(" ", valueColumn), body}}
+	}
+}
+
+// command writes the best launch command so that it can be copied. One that would
+// fill the screen is not cut in half: what differs from the first is said instead.
+func (r *runPage) command(p *page, best string) {
+	whole := r.section(func(p *page) { p.command(valueColumn, best) })
+	if lineCount(whole) <= commandLines {
+		p.line(indent, p.text(muted, "best launch command"))
+		p.command(valueColumn, best)
+		return
+	}
+	words := "the launch command that it was started with"
+	if changes := r.keptChanges(); len(changes) > 0 {
+		words += ", with " + spelledAll(changes)
+	}
+	if len(r.files) > 0 {
+		words += "; it is in the report"
+	}
+	p.field("best", p.text(body, words), 4)
+}
+
+// keptChanges lists what the best configuration has beyond the first.
+func (a account) keptChanges() []engine.Change {
+	var out, pending []engine.Change
+	for i := range a.s.Iterations {
+		it := &a.s.Iterations[i]
+		switch it.End {
+		case engine.IterationNoise:
+			continue
+		case engine.IterationReverted:
+			pending = nil
+			continue
+		}
+		pending = append(pending, it.Changes...)
+		if it.End == engine.IterationKept || it.End == engine.IterationContinued {
+			for _, c := range pending {
+				out = fold(out, c)
+			}
+			pending = nil
+		}
+	}
+	return out
+}
 
 // WriteRunMarkdown writes the whole run as Markdown.
 func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error { return nil }

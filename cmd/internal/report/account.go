@@ -1,0 +1,320 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// account says in words what a run came to, the same in every form of its report.
+type account struct{ s *engine.Snapshot }
+
+// output is the name of the quantity that changes are judged by.
+const output = "generation_tokens_per_s"
+
+// outputOf is the output of a diagnosis, absent where there is none.
+func outputOf(d *engine.Diagnosis) engine.Quantity {
+	if d == nil {
+		return engine.Quantity{Unit: "tok/s", Reason: "not measured"}
+	}
+	q := finiteQuantity(d.Quantity(output))
+	q.Unit = cmp.Or(q.Unit, "tok/s")
+	return q
+}
+
+// first is what was measured before any change, nil where nothing was.
+func (a account) first() *engine.Diagnosis {
+	if len(a.s.Iterations) > 0 {
+		return a.s.Iterations[0].Before
+	}
+	return a.s.Baseline
+}
+
+// kept counts the changes that became the configuration to beat.
+func (a account) kept() int {
+	n := 0
+	for i := range a.s.Iterations {
+		if e := a.s.Iterations[i].End; e == engine.IterationKept || e == engine.IterationContinued {
+			n++
+		}
+	}
+	return n
+}
+
+// gain is the change of output from the first baseline to the last.
+func (a account) gain() stat.Opt {
+	switch f := a.s.Finished; {
+	case f != nil:
+		return finite(f.Gain)
+	case a.kept() == 0 || a.first() == nil || a.s.Baseline == nil:
+		return stat.None
+	}
+	return finite(engine.Compare(a.first(), a.s.Baseline).Throughput)
+}
+
+func (a account) restarts() int {
+	if f := a.s.Finished; f != nil {
+		return f.Restarts
+	}
+	return len(a.s.Iterations)
+}
+
+// headline is the run in one line.
+func (a account) headline() (tone, string) {
+	s := a.s
+	switch gain := a.gain(); {
+	case !s.Attached:
+		return warn, "No server was found"
+	case s.Baseline == nil && len(s.Iterations) == 0:
+		return warn, "Nothing was measured to the end"
+	case a.kept() > 0 && gain.OK:
+		t := ok
+		if gain.V < 0 {
+			t = bad
+		}
+		return t, fmt.Sprintf("output %s%s%%: %s, with %s", figure.Change(gain.V), nbsp, fromTo(outputOf(a.first()), outputOf(s.Baseline).Value), restarts(a.restarts()))
+	case len(s.Iterations) == 0:
+		return body, "Nothing was changed: output " + shown(outputOf(s.Baseline))
+	case a.kept() > 0:
+		return warn, fmt.Sprintf("%s kept; the gain is not known", plural(a.kept(), "change"))
+	}
+	return body, "No change was kept: output " + shown(outputOf(s.Baseline)) + " as before"
+}
+
+// reason says how the run ended, and of one without a result why.
+func (a account) reason() string {
+	s := a.s
+	how := "the run goes on: this is how it stands"
+	if f := s.Finished; f != nil {
+		how = f.Reason
+	}
+	switch {
+	case !s.Attached:
+		return joinSentences(how, s.AttachWhy, prefixed("looked for ", s.Watch))
+	case s.Baseline == nil && len(s.Iterations) == 0:
+		return joinSentences(how, cmp.Or(s.Quiet, s.Progress.Text))
+	}
+	return how
+}
+
+// joinSentences puts those that are there behind one another; one that repeats
+// another is left out.
+func joinSentences(list ...string) string {
+	var parts []string
+	for _, s := range list {
+		if s != "" && !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	out := ""
+	for i, s := range parts {
+		if i > 0 {
+			out += "; "
+		}
+		out += s
+	}
+	return out
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// best is the launch command of the best configuration, "" unknown.
+func (a account) best() string {
+	if f := a.s.Finished; f != nil {
+		return f.Command
+	}
+	if len(a.left()) == 0 {
+		return a.s.Launch
+	}
+	return ""
+}
+
+// next is what is recommended still, or why nothing is.
+func (a account) next() string {
+	switch r := a.s.Advice; {
+	case r != nil && r.Kind == engine.KindFlag && r.Flag != "":
+		return joinSentences(spelled(engine.Change{Flag: r.Flag, From: r.From, To: r.To}), r.Why)
+	case r != nil:
+		return joinSentences(cmp.Or(r.Command, string(r.Finding)), r.Why)
+	}
+	return a.s.Quiet
+}
+
+// left lists the settings that the server runs with beyond those of the best
+// configuration: of changes that were neither kept nor put back.
+func (a account) left() []engine.Change {
+	if f := a.s.Finished; f != nil && f.Command != "" && f.Command == a.s.Launch {
+		return nil
+	}
+	var left []engine.Change
+	for i := range a.s.Iterations {
+		switch it := &a.s.Iterations[i]; it.End {
+		case engine.IterationKept, engine.IterationContinued, engine.IterationReverted:
+			left = nil
+		case engine.IterationNoise:
+		default:
+			for _, c := range it.Changes {
+				left = fold(left, c)
+			}
+		}
+	}
+	return left
+}
+
+// fold adds a change to others made before it: of one flag the first From and the
+// last To count, and a change that leads back is none.
+func fold(list []engine.Change, c engine.Change) []engine.Change {
+	i := slices.IndexFunc(list, func(have engine.Change) bool { return have.Flag == c.Flag })
+	if i < 0 {
+		return append(list, c)
+	}
+	list[i].To = c.To
+	if list[i].To == list[i].From {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// undone says what was left of a change that was not kept, and how to put it back;
+// "" where nothing was.
+func (a account) undone() string {
+	left := a.left()
+	last := a.lastChange()
+	if last == nil {
+		return ""
+	}
+	unread := last.Noticed == engine.Unreadable && unsettled(last)
+	if len(left) == 0 && !unread {
+		return ""
+	}
+	what := results(left)
+	if len(left) == 0 {
+		what = "settings that cannot be read"
+	}
+	back := "go back to what ran before it"
+	switch {
+	case a.best() != "":
+		back = "go back with the best launch command"
+	case len(left) > 0:
+		back = "go back to " + results(inverse(left))
+	}
+	if last.Up == 0 && last.End == engine.IterationOpen {
+		return fmt.Sprintf("the server has not answered since change %d (%s): look at its log, or %s", last.N, what, back)
+	}
+	return "the server still runs " + what + ", " + judged(last) + ": " + back
+}
+
+// results names the settings that changes lead to.
+func results(list []engine.Change) string {
+	var parts []string
+	for _, c := range list {
+		switch c.To {
+		case "", "off":
+			parts = append(parts, "without "+c.Flag)
+		case "on":
+			parts = append(parts, c.Flag)
+		default:
+			parts = append(parts, c.Flag+" "+c.To)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lastChange is the latest iteration that was a change, nil where there is none.
+func (a account) lastChange() *engine.Iteration {
+	for i := len(a.s.Iterations) - 1; i >= 0; i-- {
+		if it := &a.s.Iterations[i]; it.End != engine.IterationNoise {
+			return it
+		}
+	}
+	return nil
+}
+
+// unsettled says that a change was neither kept nor put back.
+func unsettled(it *engine.Iteration) bool {
+	switch it.End {
+	case engine.IterationKept, engine.IterationContinued, engine.IterationReverted, engine.IterationNoise:
+		return false
+	}
+	return true
+}
+
+// judged says what a change was found to be.
+func judged(it *engine.Iteration) string {
+	if it.Delta == nil {
+		return "which was not judged"
+	}
+	switch it.Delta.Direction {
+	case engine.Worse:
+		return "which was worse"
+	case engine.Plateau:
+		return "which gained nothing"
+	case engine.Better:
+		return "which was better"
+	}
+	return "which could not be judged"
+}
+
+// inverse lists the changes that undo others.
+func inverse(list []engine.Change) []engine.Change {
+	var out []engine.Change
+	for _, c := range list {
+		out = append(out, engine.Change{Flag: c.Flag, From: c.To, To: c.From})
+	}
+	return out
+}
+
+// became says what an iteration came to, with a tone.
+func became(it *engine.Iteration) (tone, string) {
+	direction := ""
+	if it.Delta != nil {
+		direction = string(it.Delta.Direction) + ", "
+	}
+	switch it.End {
+	case engine.IterationKept:
+		return ok, "better, kept"
+	case engine.IterationContinued:
+		return warn, "worse, continued"
+	case engine.IterationReverted:
+		return warn, direction + "reverted"
+	case engine.IterationNoGain:
+		if it.Delta != nil && it.Delta.Direction != engine.Plateau {
+			return warn, direction + "not kept"
+		}
+		return warn, "no gain, not kept"
+	case engine.IterationNoise:
+		return body, "same settings: noise"
+	case engine.IterationBroken:
+		return bad, "not judged"
+	}
+	switch {
+	case it.Delta != nil && it.Delta.Direction == engine.Worse:
+		return bad, "worse, left so"
+	case it.Delta != nil:
+		return warn, direction + "left open"
+	case it.Up == 0:
+		return warn, "no answer since"
+	}
+	return warn, "not judged"
+}
+
+// change names what was changed, in a few words.
+func changeOf(it *engine.Iteration) string {
+	switch {
+	case len(it.Changes) > 0:
+		return spelledAll(it.Changes)
+	case it.End == engine.IterationNoise, it.Noticed == engine.SameSettings:
+		return "restarted with the same settings"
+	}
+	return cmp.Or(it.Text, "settings that cannot be read")
+}

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// story is a run with every kind of event, as the loop tells it.
+func story() []engine.Event {
+	before, after := seatsRaised()
+	change := engine.Change{Flag: "--max-num-seqs", From: "128", To: "256"}
+	delta, worse := engine.Compare(before, after), engine.Compare(after, before)
+	command, changed := launchWith(128), launchWith(256)
+	return []engine.Event{
+		{T: 1 * time.Second, Kind: engine.EventAttached, Target: before.Target, Command: command},
+		{T: 3 * time.Second, Kind: engine.EventWindow, Window: &engine.Window{Duration: 2 * time.Second, Evaluable: true, Running: stat.Some(3)}},
+		{T: 21 * time.Second, Kind: engine.EventMeasured, Diagnosis: before},
+		{T: 21 * time.Second, Kind: engine.EventDiagnosis, Diagnosis: before},
+		{T: 21 * time.Second, Kind: engine.EventRecommendation, Iteration: 1, Advice: before.Recommendation},
+		{T: 50 * time.Second, Kind: engine.EventApplying, Iteration: 1, Change: change, Command: changed},
+		{T: 51 * time.Second, Kind: engine.EventServerDown, Iteration: 1, Text: "connection refused"},
+		{T: 60 * time.Second, Kind: engine.EventServerUp, Iteration: 1, Command: changed, Took: 9 * time.Second, Text: "--max-num-seqs 128 → 256 as recommended"},
+		{T: 60 * time.Second, Kind: engine.EventAttached, Iteration: 1, Target: before.Target, Command: changed},
+		{T: 60 * time.Second, Kind: engine.EventSettling, Iteration: 1},
+		{T: 90 * time.Second, Kind: engine.EventMeasured, Iteration: 1, Diagnosis: after},
+		{T: 90 * time.Second, Kind: engine.EventDiagnosis, Iteration: 1, Diagnosis: after},
+		{T: 90 * time.Second, Kind: engine.EventVerdict, Iteration: 1, Delta: &delta, Advice: before.Recommendation},
+		{T: 90 * time.Second, Kind: engine.EventKept, Iteration: 1, Change: change, Command: changed},
+		{T: 90 * time.Second, Kind: engine.EventRecommendation, Iteration: 2},
+		{T: 300 * time.Second, Kind: engine.EventServerDown, Text: "connection refused"},
+		{T: 310 * time.Second, Kind: engine.EventServerUp, Iteration: 2, Text: "you changed settings that cannot be read"},
+		{T: 310 * time.Second, Kind: engine.EventSettling, Iteration: 2, Took: 12 * time.Second},
+		{T: 342 * time.Second, Kind: engine.EventVerdict, Iteration: 2, Delta: &worse},
+		{T: 342 * time.Second, Kind: engine.EventPaused, Iteration: 2, Text: "worse: revert or continue?"},
+		{T: 350 * time.Second, Kind: engine.EventContinued, Iteration: 2},
+		{T: 360 * time.Second, Kind: engine.EventReverted, Iteration: 2, Change: engine.Change{Flag: "--enforce-eager", From: "off", To: "on"}},
+		{T: 3900 * time.Second, Kind: engine.EventError, Text: "no answer"},
+		{T: 3901 * time.Second, Kind: engine.EventFinished, Finished: &engine.Finished{Reason: "nothing is left to recommend", Command: changed, Gain: delta.Throughput, Restarts: 1}},
+	}
+}
+
+func TestEventsOfALoopMatchSchema(t *testing.T) {
+	var b bytes.Buffer
+	e := NewEvents(&b, nil)
+	s := schema(t, "event.v1.schema.json")
+	events := story()
+	for _, kind := range []engine.EventKind{
+		engine.EventWindow, engine.EventMeasured, engine.EventServerDown, engine.EventServerUp, engine.EventVerdict,
+		engine.EventPaused, engine.EventError, engine.EventFinished, engine.EventKept,
+	} {
+		events = append(events, engine.Event{Kind: kind}) // with nothing in it but its kind
+	}
+	for _, v := range events {
+		e.Event(v)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != len(events) || e.Err() != nil {
+		t.Fatalf("%d lines of %d events, %v", len(lines), len(events), e.Err())
+	}
+	for i, l := range lines {
+		if err := s.Validate(decoded(t, []byte(l))); err != nil {
+			t.Errorf("%s: %v\n%s", events[i].Kind, err, l)
+		}
+	}
+}
+
+// The mark begins with the first simulated server that is found.
+func TestEventMarksSimulatedServers(t *testing.T) {
+	var b bytes.Buffer
+	e := NewEvents(&b, nil)
+	e.Event(engine.Event{Kind: engine.EventError, Text: "x"})
+	e.Event(engine.Event{Kind: engine.EventAttached, Target: engine.Target{Simulated: true}})
+	e.Event(engine.Event{Kind: engine.EventError, Text: "x"})
+	lines := strings.Split(b.String(), "\n")
+	for i, want := range []string{`"simulated":false`, `"simulated":true`, `"simulated":true`} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %d lacks %s: %s", i+1, want, lines[i])
+		}
+	}
+}
+
+func TestNarratorGoldens(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		simulated bool
+		o         Options
+	}{
+		{"narrated-80", false, Options{Width: 80}},
+		{"narrated-simulated-60-ascii", true, Options{Width: 60, ASCII: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			n := NewNarrator(&b, c.o)
+			n.Simulated = c.simulated
+			n.Intro("a run is about to be told", "32 clients")
+			for _, e := range story() {
+				n.Event(e)
+			}
+			if n.Err() != nil {
+				t.Fatal(n.Err())
+			}
+			checkWidth(t, b.String(), c.o.Width)
+			golden(t, c.name+".txt", b.Bytes())
+			for l := range strings.Lines(b.String()) {
+				if c.simulated && l != "\n" && !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, Simulated) {
+					t.Errorf("not marked: %q", l)
+				}
+				if strings.ContainsAny(l, "\r\x1b\b") {
+					t.Errorf("moves the cursor: %q", l)
+				}
+			}
+		})
+	}
+}
+
+func TestFollowersKeepTheFirstError(t *testing.T) {
+	for name, f := range map[string]Follower{"events": NewEvents(brokenPipe{}, nil), "lines": NewNarrator(brokenPipe{}, Options{})} {
+		for _, e := range story() {
+			f.Event(e)
+		}
+		if err := f.Err(); err == nil || err.Error() != "broken pipe" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A server's texts reach a terminal without their control characters.
+func TestNarratorIsSafe(t *testing.T) {
+	const evil = "x\x1b]0;title\a\x1b[2Jy\u202ez\nw"
+	var b bytes.Buffer
+	n := NewNarrator(&b, Options{Width: 80})
+	target := engine.Target{URL: evil, Engine: evil, EngineVersion: evil, Model: evil}
+	for _, kind := range []engine.EventKind{
+		engine.EventAttached, engine.EventServerUp, engine.EventServerDown, engine.EventSettling, engine.EventMeasured, engine.EventRecommendation,
+		engine.EventApplying, engine.EventVerdict, engine.EventKept, engine.EventPaused, engine.EventError, engine.EventFinished,
+	} {
+		n.Event(engine.Event{
+			Kind: kind, Text: evil, Target: target, Command: evil, Change: engine.Change{Flag: evil, From: evil, To: evil},
+			Advice: &engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag, Command: evil, Why: evil}}, Finished: &engine.Finished{Reason: evil, Command: evil},
+		})
+	}
+	for _, r := range b.String() {
+		if r < ' ' && r != '\n' || r == '\u202e' {
+			t.Fatalf("%q was told:\n%q", r, b.String())
+		}
+	}
+}
+
+func TestLasted(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 400 * time.Millisecond: "0 s", 59600 * time.Millisecond: "1 min", 252 * time.Second: "4 min 12 s",
+		time.Hour: "1 h", 7499 * time.Second: "2 h 4 min", -time.Second: "0 s",
+	} {
+		if got := strings.ReplaceAll(lasted(d), nbsp, " "); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0:00", 9600 * time.Millisecond: "0:10", 600 * time.Second: "10:00", 3605 * time.Second: "1:00:05"} {
+		if got := clock(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestSpelled(t *testing.T) {
+	for want, c := range map[string]engine.Change{
+		"--max-num-seqs 4 → 32":        {Flag: "--max-num-seqs", From: "4", To: "32"},
+		"--max-num-seqs 32":            {Flag: "--max-num-seqs", To: "32"},
+		"without --max-num-seqs 4":     {Flag: "--max-num-seqs", From: "4"},
+		"--enable-prefix-caching":      {Flag: "--enable-prefix-caching", From: "off", To: "on"},
+		"without --enforce-eager":      {Flag: "--enforce-eager", From: "on", To: "off"},
+		"settings that cannot be read": {},
+	} {
+		if got := strings.ReplaceAll(spelled(c), nbsp, " "); got != want {
+			t.Errorf("%+v is %q, want %q", c, got, want)
+		}
+	}
+}
