@@ -71,7 +71,7 @@ func Open(t testing.TB, o Options) *Terminal {
 		_, err := os.Stat(x.socket)
 		return err == nil
 	})
-	x.tmux("set-option", "-g", "default-terminal", "tmux-256color", ";", "set-option", "-g", "status", "off",
+	x.tmux("set-option", "-g", "default-terminal", "tmux-256color", ";", "set-option", "-s", "set-clipboard", "on", ";", "set-option", "-g", "status", "off",
 		";", "set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "history-limit", "5000")
 	width, height := o.Width, o.Height
 	if width == 0 {

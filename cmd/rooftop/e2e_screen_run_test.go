@@ -1,0 +1,201 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
+)
+
+// Deadlines of what tests wait for on a screen. They bound a machine that is
+// busy with other things; what is waited for is a matter of moments.
+const (
+	soon   = 20 * time.Second // a key's effect, a first frame, an end
+	aWhile = time.Minute      // what takes some windows of measuring
+)
+
+// screen is a terminal in which rooftop is to be called by its name.
+type screen struct {
+	*tmuxtest.Terminal
+	t *testing.T
+}
+
+// openScreen opens a terminal of a size with rooftop on its path, and further
+// variables in its environment.
+func openScreen(t *testing.T, width, height int, env ...string) *screen {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(path, filepath.Join(bin, "rooftop")); err != nil {
+		t.Fatal(err)
+	}
+	env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, env...)
+	return &screen{tmuxtest.Open(t, tmuxtest.Options{Width: width, Height: height, Env: env}), t}
+}
+
+// start types a command line, and what shows its exit code and whether the
+// terminal is as it was.
+func (x *screen) start(args ...string) {
+	x.t.Helper()
+	x.Type("S=$(stty -g); rooftop " + strings.Join(args, " ") + "; " + x.ending())
+}
+
+// ending prints the exit code and whether the modes of the terminal, echo among
+// them, are the same as before.
+func (x *screen) ending() string {
+	return `echo "[exit $?, tty $([ "$S" = "$(stty -g)" ] && echo same || echo changed)]"`
+}
+
+// started starts the screen and waits until it shows a text.
+func (x *screen) started(text string, args ...string) string {
+	x.t.Helper()
+	x.start(args...)
+	frame := x.Await(text, soon)
+	if !x.Alternate() {
+		x.t.Errorf("the screen is not on the alternate screen:\n%s", tmuxtest.Boxed(frame))
+	}
+	return frame
+}
+
+// pid is the process of rooftop in the shell.
+func (x *screen) pid() int {
+	x.t.Helper()
+	shell := strconv.Itoa(x.ShellPID())
+	for begin := time.Now(); time.Since(begin) < soon; time.Sleep(20 * time.Millisecond) {
+		text, _ := os.ReadFile(filepath.Join("/proc", shell, "task", shell, "children"))
+		for _, child := range strings.Fields(string(text)) {
+			name, _ := os.ReadFile(filepath.Join("/proc", child, "comm"))
+			if strings.HasPrefix(string(name), "rooftop") {
+				pid, _ := strconv.Atoi(child)
+				return pid
+			}
+		}
+	}
+	x.t.Fatal("no rooftop runs in the terminal")
+	return 0
+}
+
+// ended waits for the end of rooftop and holds the terminal that it leaves
+// against the one it found. It returns the normal screen.
+func (x *screen) ended(code int) string {
+	x.t.Helper()
+	x.Await("[exit ", soon)
+	x.AwaitNormal(soon)
+	left := x.History()
+	if want := fmt.Sprintf("[exit %d, tty same]", code); !strings.Contains(left, want) {
+		x.t.Errorf("want %s:\n%s", want, tmuxtest.Boxed(left))
+	}
+	if !x.Cursor() {
+		x.t.Error("the cursor is hidden")
+	}
+	if x.Mouse() {
+		x.t.Error("the mouse is still taken")
+	}
+	x.Type("echo it is $((1+1)) typed")
+	x.Await("it is 2 typed", soon)
+	return left
+}
+
+// simulated is `rooftop sim` with `rooftop load` on it, in processes of their
+// own.
+type simulated struct {
+	t    *testing.T
+	port int
+	sim  *child
+	load *child
+}
+
+// child is a process that a test started and ends.
+type child struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer
+	gone   chan struct{}
+}
+
+func spawn(t *testing.T, args ...string) *child {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd: exec.Command(path, args...), gone: make(chan struct{})}
+	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.gone)
+		_ = c.cmd.Wait()
+	}()
+	t.Cleanup(c.kill)
+	return c
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.gone
+}
+
+// Seats of the simulated server, and clients: most of them wait.
+const (
+	fewSeats   = "4"
+	simClients = "24"
+)
+
+// startSimulated starts a server that has too few seats, with load.
+func startSimulated(t *testing.T) *simulated {
+	t.Helper()
+	s := &simulated{t: t, port: freePort(t)}
+	s.start(fewSeats)
+	s.load = spawn(t, "load", "--url", s.url(), "--clients", simClients, "--prompt-tokens", "100-300", "--output-tokens", "50-150",
+		"--stagger", "1s", "--duration", "0")
+	return s
+}
+
+// start starts the server, or starts it anew, with a number of seats.
+func (s *simulated) start(seats string) {
+	s.t.Helper()
+	s.sim = spawn(s.t, "sim", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", seats, "--max-model-len", "8192",
+		"--sim-gpu", "A100-SXM4-80GB", "--sim-startup-time", "1s", "--port", strconv.Itoa(s.port))
+	v := vllm{port: s.port}
+	for begin := time.Now(); !v.answers(s.t.Context(), "/health"); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-s.sim.gone:
+			s.t.Fatalf("the simulated server ended:\n%s", s.sim.output.String())
+		default:
+		}
+		if time.Since(begin) > soon {
+			s.t.Fatalf("the simulated server does not answer")
+		}
+	}
+}
+
+func (s *simulated) url() string { return "http://127.0.0.1:" + strconv.Itoa(s.port) }
+
+// gone waits until a process that is not a child of the test has ended.
+func gone(pid int, within time.Duration) bool {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return true
+		}
+		// An orphan may be left as a zombie where nobody reaps.
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || bytes.Contains(text, []byte(") Z ")) {
+			return true
+		}
+	}
+	return false
+}

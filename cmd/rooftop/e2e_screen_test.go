@@ -1,0 +1,337 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
+)
+
+// tabs are the names of the views in the order of their digits.
+var tabs = []string{"Now", "Roofline", "History", "Evidence", "GPU", "Log"}
+
+// TestE2EScreen meets the screen as people do: in a terminal, on a server that
+// somebody else started and that others load.
+func TestE2EScreen(t *testing.T) {
+	server := startSimulated(t)
+	at := []string{"--url", server.url()}
+
+	t.Run("sizes", func(t *testing.T) {
+		for _, c := range []struct {
+			name          string
+			width, height int
+			env, args     []string
+			check         func(t *testing.T, x *screen, frame string)
+		}{
+			{name: "80x24", width: 80, height: 24, check: coloured(true)},
+			{name: "120x30", width: 120, height: 30, check: coloured(true)},
+			{name: "200x60", width: 200, height: 60, check: coloured(true)},
+			{name: "NO_COLOR", width: 80, height: 24, env: []string{"NO_COLOR=1"}, check: coloured(false)},
+			{name: "color never", width: 80, height: 24, args: []string{"--color", "never"}, check: coloured(false)},
+			{name: "ascii", width: 80, height: 24, args: []string{"--ascii"}, check: inASCII},
+			{name: "another locale", width: 80, height: 24, env: []string{"LC_ALL=C"}, check: inASCII},
+			{name: "linux console", width: 80, height: 24, args: []string{"--ascii"}, check: inASCII},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				x := openScreen(t, c.width, c.height, c.env...)
+				x.started("Now", append(slices.Concat([]string{"tune"}, at), c.args...)...)
+				frame := x.AwaitThat("seat saturation with the number of seats", aWhile, func(s string) bool { return seats(s) != "" })
+				t.Logf("%s:\n%s", c.name, tmuxtest.Boxed(frame))
+				if !strings.Contains(strings.ToUpper(frame), "SIMULATED") {
+					t.Error("the frame does not say that the server is simulated")
+				}
+				c.check(t, x, frame)
+				x.Press("q")
+				x.ended(3)
+			})
+		}
+	})
+
+	t.Run("views and help", func(t *testing.T) {
+		x := openScreen(t, 80, 24)
+		now := x.started("Now", slices.Concat([]string{"tune"}, at)...)
+		for _, name := range tabs {
+			if !strings.Contains(now, name) {
+				t.Errorf("no view %s among the tabs:\n%s", name, tmuxtest.Boxed(now))
+			}
+		}
+		x.AwaitThat("seat saturation with the number of seats", aWhile, func(s string) bool { return seats(s) != "" })
+		seen := map[string]string{}
+		for i := range tabs {
+			x.Press(string(rune('1' + i)))
+			frame := x.AwaitThat("another view", soon, func(s string) bool {
+				return !slices.ContainsFunc(values(seen), func(other string) bool { return body(other) == body(s) })
+			})
+			seen[tabs[i]] = frame
+			t.Logf("%s:\n%s", tabs[i], tmuxtest.Boxed(frame))
+		}
+		x.Press("?")
+		help := x.AwaitThat("help", soon, func(s string) bool { return strings.Contains(s, "export") && strings.Contains(s, "revert") })
+		t.Logf("help:\n%s", tmuxtest.Boxed(help))
+		x.Press("Escape")
+		x.AwaitThat("the view under the help", soon, func(s string) bool { return !strings.Contains(s, "export") })
+		x.Press("1", "y")
+		x.AwaitThat("the command in the clipboard", soon, func(string) bool { return strings.Contains(x.Clipboard(), "--max-num-seqs") })
+		x.Press("q")
+		x.ended(3)
+	})
+
+	t.Run("resize storm", func(t *testing.T) {
+		x := openScreen(t, 80, 24)
+		x.started("Now", slices.Concat([]string{"tune"}, at)...)
+		draw := rand.New(rand.NewPCG(1, 2))
+		for range 40 {
+			x.Resize(20+draw.IntN(200), 6+draw.IntN(70))
+		}
+		x.Resize(40, 10)
+		small := x.AwaitThat("what size it needs", soon, func(s string) bool { return strings.Contains(s, "60") && strings.Contains(s, "16") })
+		t.Logf("40x10:\n%s", tmuxtest.Boxed(small))
+		x.Resize(80, 24)
+		frame := x.AwaitThat("the whole screen again", soon, func(s string) bool {
+			return !slices.ContainsFunc(tabs, func(name string) bool { return !strings.Contains(s, name) })
+		})
+		if n := len(strings.Split(strings.TrimRight(frame, "\n"), "\n")); n > 24 {
+			t.Errorf("%d lines in a terminal of 24", n)
+		}
+		x.Press("q")
+		x.ended(3)
+	})
+
+	t.Run("signals", func(t *testing.T) {
+		for _, c := range []struct {
+			name   string
+			signal syscall.Signal
+		}{{"HUP", syscall.SIGHUP}, {"INT", syscall.SIGINT}, {"TERM", syscall.SIGTERM}} {
+			t.Run(c.name, func(t *testing.T) {
+				x := openScreen(t, 80, 24)
+				x.started("Now", slices.Concat([]string{"tune"}, at)...)
+				x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+				if err := syscall.Kill(x.pid(), c.signal); err != nil {
+					t.Fatal(err)
+				}
+				left := x.ended(128 + int(c.signal))
+				t.Logf("%s leaves:\n%s", c.name, tmuxtest.Boxed(left))
+				if !strings.Contains(left, "seat") {
+					t.Errorf("the report is not on the normal screen:\n%s", tmuxtest.Boxed(left))
+				}
+				reported(t, x, left)
+			})
+		}
+	})
+
+	t.Run("hangups", func(t *testing.T) {
+		for _, c := range []struct {
+			name string
+			away func(x *screen)
+		}{
+			{"pane closed", func(x *screen) { x.ClosePane() }},
+			{"terminal gone", func(x *screen) { x.Close() }},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				x := openScreen(t, 80, 24)
+				x.started("Now", slices.Concat([]string{"tune"}, at)...)
+				x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+				pid := x.pid()
+				c.away(x)
+				if !gone(pid, soon) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					t.Fatal("rooftop goes on without a terminal")
+				}
+				reported(t, x, "")
+			})
+		}
+	})
+
+	t.Run("stop and continue", func(t *testing.T) {
+		x := openScreen(t, 80, 24)
+		x.started("Now", slices.Concat([]string{"tune"}, at)...)
+		for range 2 {
+			x.Press("C-z")
+			x.AwaitNormal(soon)
+			x.Await("Stopped", soon)
+			if !x.Cursor() {
+				t.Error("stopped, the cursor is hidden")
+			}
+			x.Type("clear; echo meanwhile $((20+3))")
+			x.Await("meanwhile 23", soon)
+			x.Type("fg; " + x.ending())
+			x.AwaitThat("the screen again", soon, func(s string) bool { return strings.Contains(s, "Roofline") && x.Alternate() })
+		}
+		// It is alive, and not only drawn.
+		x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+		x.Press("q")
+		x.ended(3)
+	})
+
+	t.Run("no terminal", func(t *testing.T) {
+		x := openScreen(t, 80, 24)
+		x.start(slices.Concat([]string{"tune"}, at, []string{"> out 2> err"})...)
+		file := filepath.Join(x.Dir, "out")
+		for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+			if text, _ := os.ReadFile(file); strings.Contains(string(text), "--max-num-seqs") {
+				break
+			}
+			if time.Since(begin) > aWhile {
+				text, _ := os.ReadFile(file)
+				t.Fatalf("no recommendation in lines after %v:\n%s", aWhile, text)
+			}
+		}
+		if x.Alternate() {
+			t.Error("lines do not need the alternate screen")
+		}
+		x.Press("C-c")
+		x.ended(130)
+		for _, name := range []string{"out", "err"} {
+			text, err := os.ReadFile(filepath.Join(x.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("std%s:\n%s", name, tmuxtest.Boxed(string(text)))
+			if strings.Contains(string(text), "\x1b") {
+				t.Errorf("escape sequences in std%s", name)
+			}
+			if strings.Contains(string(text), "\r") {
+				t.Errorf("carriage returns in std%s", name)
+			}
+		}
+	})
+
+	t.Run("pause and freeze", func(t *testing.T) {
+		x := openScreen(t, 80, 24)
+		x.started("Now", slices.Concat([]string{"tune"}, at)...)
+		x.Press("Space")
+		frozen := x.Await("FROZEN", soon)
+		t.Logf("frozen:\n%s", tmuxtest.Boxed(frozen))
+		x.Press("Space")
+		x.AwaitThat("a screen that goes on", soon, func(s string) bool { return !strings.Contains(s, "FROZEN") })
+		x.Press("p")
+		paused := x.AwaitThat("paused", soon, func(s string) bool { return strings.Contains(strings.ToLower(s), "paused") })
+		t.Logf("paused:\n%s", tmuxtest.Boxed(paused))
+		x.Press("p")
+		x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+		x.Press("q")
+		x.ended(3)
+	})
+}
+
+// TestE2EScreenServer meets servers that are not there, appear, and go.
+func TestE2EScreenServer(t *testing.T) {
+	server := &simulated{t: t, port: freePort(t)}
+	x := openScreen(t, 80, 24)
+	looking := x.started(server.url(), "tune", "--url", server.url())
+	t.Logf("no server yet:\n%s", tmuxtest.Boxed(looking))
+	server.start(fewSeats)
+	found := x.AwaitThat("the server", aWhile, func(s string) bool { return strings.Contains(s, "Llama-3.1-8B") })
+	t.Logf("an idle server:\n%s", tmuxtest.Boxed(found))
+	idle := x.AwaitThat("no load", aWhile, func(s string) bool {
+		return regexp.MustCompile(`(?i)no load|idle|no requests|waits? for load`).MatchString(s)
+	})
+	t.Logf("idle:\n%s", tmuxtest.Boxed(idle))
+	load := spawn(t, "load", "--url", server.url(), "--clients", simClients, "--output-tokens", "50-150", "--stagger", "1s", "--duration", "0")
+	x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+	server.sim.kill()
+	down := x.AwaitThat("that the server is down", soon, func(s string) bool {
+		return regexp.MustCompile(`(?i)does not answer|\bdown\b|no answer`).MatchString(s)
+	})
+	t.Logf("the server is gone:\n%s", tmuxtest.Boxed(down))
+	server.start(fewSeats)
+	again := x.AwaitThat("the restart", aWhile, func(s string) bool {
+		return regexp.MustCompile(`(?i)same (settings|flags)`).MatchString(s)
+	})
+	t.Logf("it is back:\n%s", tmuxtest.Boxed(again))
+	load.kill()
+	x.Press("C-c")
+	x.AwaitNormal(soon)
+	x.AwaitThat("an exit code", soon, func(s string) bool { return strings.Contains(s, "[exit ") })
+}
+
+// seats is the number of seats that a frame recommends, "" where it does not
+// say that seats are what lacks.
+func seats(frame string) string {
+	if !regexp.MustCompile(`(?i)seat`).MatchString(frame) {
+		return ""
+	}
+	found := regexp.MustCompile(`--max-num-seqs(?: +\d+ +(?:→|->|to))? +(\d+)`).FindStringSubmatch(frame)
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// body is a frame without its first and last lines, which change with time.
+func body(frame string) string {
+	lines := strings.Split(strings.TrimRight(frame, "\n"), "\n")
+	if len(lines) < 6 {
+		return frame
+	}
+	return regexp.MustCompile(`[\d.,:]+`).ReplaceAllString(strings.Join(lines[3:len(lines)-2], "\n"), "N")
+}
+
+func values(m map[string]string) []string {
+	var out []string
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}
+
+// coloured holds a frame to colour, or to none.
+func coloured(want bool) func(*testing.T, *screen, string) {
+	return func(t *testing.T, x *screen, _ string) {
+		t.Helper()
+		got := regexp.MustCompile(`\x1b\[[0-9;:]*(3[0-7]|9[0-7]|38[;:][0-9;:]+|4[0-7]|48[;:][0-9;:]+)m`).FindString(x.Styled())
+		if (got != "") != want {
+			t.Errorf("colour %q, want any: %v", got, want)
+		}
+	}
+}
+
+// inASCII holds a frame to ASCII.
+func inASCII(t *testing.T, _ *screen, frame string) {
+	t.Helper()
+	for _, r := range frame {
+		if r >= utf8.RuneSelf {
+			t.Errorf("%q in an ASCII frame:\n%s", r, tmuxtest.Boxed(frame))
+			return
+		}
+	}
+}
+
+// reported fails unless the run left its report in files, whose path the normal
+// screen names where one is left.
+func reported(t *testing.T, x *screen, left string) {
+	t.Helper()
+	var found []string
+	_ = filepath.WalkDir(x.Home, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			found = append(found, path)
+		}
+		return nil
+	})
+	t.Logf("files: %q", found)
+	at := slices.IndexFunc(found, func(path string) bool { return strings.HasSuffix(path, ".md") })
+	if at < 0 {
+		t.Errorf("no report was written below the home directory: %q", found)
+		return
+	}
+	text, err := os.ReadFile(found[at])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "--max-num-seqs") {
+		t.Errorf("the report does not have the recommendation:\n%s", text)
+	}
+	if name := filepath.Base(filepath.Dir(found[at])); left != "" && !strings.Contains(left, name) {
+		t.Errorf("the normal screen does not name %s:\n%s", name, tmuxtest.Boxed(left))
+	}
+}

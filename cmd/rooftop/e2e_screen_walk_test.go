@@ -1,0 +1,154 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
+)
+
+// framesVariable names a directory in which the frames of the walk are left.
+const framesVariable = "ROOFTOP_E2E_FRAMES"
+
+// walk is a person before the screen, and at the server's own shell.
+type walk struct {
+	*screen
+	t      *testing.T
+	port   int
+	server *vllm
+}
+
+// frame reports what is seen, with the result and in a file.
+func (w *walk) frame(name, text string) {
+	w.t.Helper()
+	w.t.Logf("%s:\n%s", name, tmuxtest.Boxed(text))
+	if dir := os.Getenv(framesVariable); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".txt"), []byte(text), 0o600); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// view looks at another view, reports it, and comes back to the first.
+func (w *walk) view(digit, tab, name string) string {
+	w.t.Helper()
+	now := body(w.Screen())
+	w.Press(digit)
+	frame := w.AwaitThat("the view "+tab, soon, func(s string) bool { return body(s) != now })
+	w.frame(name, frame)
+	w.Press("1")
+	return frame
+}
+
+// restart stops the server and starts it with another number of seats, as
+// engineers do. It returns when the server answers.
+func (w *walk) restart(seats string) {
+	w.t.Helper()
+	if w.server != nil {
+		w.server.stop()
+	}
+	w.server = launch(w.t, w.port, nil, "--max-num-seqs", seats)
+	w.t.Cleanup(w.server.stop)
+}
+
+// shows waits for words in any case.
+func (w *walk) shows(within time.Duration, pattern string) string {
+	w.t.Helper()
+	re := regexp.MustCompile("(?is)" + pattern)
+	return w.AwaitThat(pattern, within, re.MatchString)
+}
+
+// judged waits for the verdict on a change, which has a minute from the moment at
+// which the server is up.
+func (w *walk) judged(direction, name string) string {
+	w.t.Helper()
+	up := time.Now()
+	frame := w.shows(aWhile, direction)
+	w.t.Logf("%s after %.0f s", direction, time.Since(up).Seconds())
+	w.frame(name, frame)
+	return frame
+}
+
+// TestE2EWalk is the product's promise: an engineer with a server that has too
+// few seats starts rooftop without a flag, does what it says, and sees what that
+// brought; then does something that is worse, and goes back; then does it again,
+// and goes on from there.
+func TestE2EWalk(t *testing.T) {
+	x := openScreen(t, 80, 24)
+	w := &walk{screen: x, t: t, port: freePort(t)}
+	w.restart("4")
+	warmUp(t, w.server.url(), "", chat(32))
+	g := offer(t, w.server.url(), "", chat(32))
+	w.server.settle(t, 4*time.Second)
+
+	// It finds the server without a flag, and says within 15 s what limits it.
+	began := time.Now()
+	x.start()
+	frame := x.AwaitThat("seat saturation with the number of seats", 15*time.Second, func(s string) bool { return seats(s) != "" })
+	t.Logf("seat saturation after %.1f s", time.Since(began).Seconds())
+	w.frame("first advice", frame)
+	// The number may move by a little until the first measurement is complete.
+	frame = w.shows(aWhile, `restart`)
+	few, more := "4", seats(x.Screen())
+	w.frame("now with advice", x.Screen())
+	w.view("2", "Roofline", "roofline before")
+	w.view("4", "Evidence", "evidence")
+	w.view("5", "GPU", "gpu and processes")
+	if n := number(t, more); n < 32 || n > 64 {
+		t.Fatalf("recommended seats %s -> %s, want 32 to 64: those that run and those that wait", few, more)
+	}
+
+	// Done as told: noticed, settled, measured, better.
+	w.restart(more)
+	up := time.Now()
+	w.frame("noticed", w.shows(soon, `as recommended`))
+	w.judged("better", "better")
+	if took := time.Since(up); took > time.Minute {
+		t.Errorf("the verdict came %v after the server was up", took)
+	}
+	w.view("3", "History", "history after one change")
+	w.view("2", "Roofline", "roofline after")
+
+	// Something else, and worse: the screen asks, and r goes back.
+	w.restart("2")
+	worse := w.judged("worse", "worse")
+	for _, key := range []string{"revert", "continue"} {
+		if !strings.Contains(worse, key) {
+			t.Errorf("the question does not offer to %s", key)
+		}
+	}
+	x.Press("r")
+	w.frame("reverting", w.shows(soon, `--max-num-seqs +`+more))
+	w.restart(more)
+	w.frame("reverted", w.shows(aWhile, `revert|back|undone|old settings`))
+	history := w.view("3", "History", "history after the revert")
+	if !regexp.MustCompile(`(?i)reverted`).MatchString(history) {
+		t.Error("the history does not say that the change was reverted")
+	}
+
+	// Again, and this time c goes on from there: what was worse is the baseline.
+	w.restart("2")
+	w.judged("worse", "worse again")
+	x.Press("c")
+	frame = x.AwaitThat("advice from the new baseline", aWhile, func(s string) bool {
+		return !regexp.MustCompile(`(?i)continue\b.*\?`).MatchString(s) && seats(s) != "" && seats(s) != "2"
+	})
+	w.frame("continued", frame)
+	history = w.view("3", "History", "history at the end")
+	if !regexp.MustCompile(`(?i)continued`).MatchString(history) {
+		t.Error("the history does not say that the change was kept as the new baseline")
+	}
+	w.view("6", "Log", "log")
+
+	x.Press("q")
+	left := x.ended(3)
+	w.frame("final report", left)
+	reported(t, x, left)
+	g.end(t)
+}
