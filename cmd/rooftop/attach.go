@@ -31,6 +31,7 @@ type attached struct {
 	how     string     // how the server's GPUs were told from others
 	clock   func() time.Duration
 	header  session.Header
+	release []func() // connections beside the client's
 }
 
 // simulated says that the server is one of rooftop's own simulated ones: nothing
@@ -41,6 +42,9 @@ func (a *attached) close() {
 	a.client.Close()
 	if a.gpus != nil {
 		_ = a.gpus.Close()
+	}
+	for _, f := range a.release {
+		f()
 	}
 }
 
@@ -64,6 +68,18 @@ func attach(ctx context.Context, o *options) (*attached, error) {
 	if err != nil {
 		return nil, err
 	}
+	return attachTo(ctx, o, target, found, stopwatch())
+}
+
+// stopwatch shows the time since it was made.
+func stopwatch() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
+// attachTo learns what can be known of the server at an address. found is its
+// process where that is known already, nil is looked for.
+func attachTo(ctx context.Context, o *options, target collect.Target, found *proc.Server, clock func() time.Duration) (*attached, error) {
 	token, err := o.token()
 	if err != nil {
 		return nil, err
@@ -74,11 +90,7 @@ func attach(ctx context.Context, o *options) (*attached, error) {
 	if err != nil {
 		return nil, usage("%w", err)
 	}
-	start := time.Now()
-	a := &attached{
-		target: target, client: client, pages: metricsPage{client}, process: found,
-		clock: func() time.Duration { return time.Since(start) },
-	}
+	a := &attached{target: target, client: client, pages: metricsPage{client}, process: found, clock: clock}
 	if err := a.firstPage(ctx, o.model); err != nil {
 		client.Close()
 		return nil, err
@@ -97,7 +109,7 @@ func (a *attached) firstPage(ctx context.Context, model string) error {
 	for try := 1; ; try++ {
 		body, err := a.pages.Page(ctx, nil)
 		if ctx.Err() != nil {
-			return exit(signalOf(ctx))
+			return interrupted(ctx)
 		}
 		if err != nil {
 			return fail(exitUnreachable, err)
@@ -146,7 +158,7 @@ func (a *attached) learn(ctx context.Context, o *options) error {
 		return err
 	}
 	if err := a.learnServer(ctx, in); err != nil {
-		return exit(signalOf(ctx))
+		return interrupted(ctx)
 	}
 	if a.simulated() {
 		return a.learnSimulatedGPUs(ctx, o)

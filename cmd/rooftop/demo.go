@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/demo"
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
@@ -19,6 +16,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/rules"
 )
 
 // demoOptions are the flags of the demonstration.
@@ -30,6 +28,9 @@ type demoOptions struct {
 	changes  int
 	port     int
 	seed     uint64
+	auto     bool
+	screen   screenOptions
+	files    fileOptions
 	output
 }
 
@@ -48,10 +49,14 @@ func newDemo(w *world) *cobra.Command {
 		Use:   "demo",
 		Short: "See it work: a simulated server, load, and the loop, without a GPU",
 		Long: `Starts a simulated vLLM server with a wrong setting in this process, offers load,
-measures it as any server, applies the one recommended change, measures again and
-says what it gained, until nothing is left to recommend. It needs no GPU, no file
-and no network beyond 127.0.0.1. The usual scenario takes a minute; others take
-the time in which what they are about happens.
+and opens the live screen on it, as 'rooftop tune' does on a real one. There it
+measures, names one change, and makes it when you press a; then it measures again
+and says what the change brought. With --auto it needs no key.
+
+Where stdin or stdout is no terminal, or with --plain or --json, it plays by
+itself and is told in lines or events, until nothing is left to recommend: in
+about a minute for the usual scenario. Others take the time in which what they are
+about happens. It needs no GPU, no file and no network beyond 127.0.0.1.
 
 The server is simulated: vLLM's scheduler and KV cache are imitated step by step,
 the time of a step comes from a model of the hardware. It shows how rooftop works,
@@ -65,6 +70,7 @@ EXIT CODES
   4      no load, or nothing could be judged
   128+n  ended by signal n`,
 		Example: `  rooftop demo
+  rooftop demo --auto
   rooftop demo --list
   rooftop demo --scenario kv-preempting/8b-a100
   rooftop demo --json | jq -c 'select(.type == "verdict") | {direction, classic}'`,
@@ -86,14 +92,18 @@ EXIT CODES
 	f := g.group("The demonstration")
 	f.StringVar(&o.scenario, "scenario", scenarios.Default, "`NAME` of the scenario, as --list shows it")
 	f.BoolVar(&o.list, "list", false, "list the scenarios")
-	f.DurationVar(&o.settle, "settle", 0, "`TIME` for the load to become steady (default the scenario's own)")
+	f.BoolVar(&o.auto, "auto", false, "play by itself on the screen; without one it always does")
+	f.DurationVar(&o.settle, "settle", 0, "`TIME` that the load runs before a run by itself begins (default the scenario's own)")
 	f.DurationVar(&o.measure, "duration", 0, "`TIME` of one measurement, at least 8s (default the scenario's own)")
-	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most")
+	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most, where it plays by itself")
 	f.IntVar(&o.port, "port", 0, "`PORT` of the simulated server on 127.0.0.1; 0 is a free one")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the load and of the server's noise")
+	o.screen.register(g)
+	o.files.register(g)
 	o.output.register(g, "the whole report of every measurement")
 	g.done()
-	c.Flags().Lookup("json").Usage = "events instead of text, one JSON object a line"
+	c.Flags().Lookup("json").Usage = "events instead of the screen, one JSON object a line"
+	c.Flags().Lookup("plain").Usage = "lines instead of the screen, without colour"
 	return c
 }
 
@@ -137,7 +147,13 @@ func (o *demoOptions) check() error {
 	case o.port < 0 || o.port > 65535:
 		return usage("--port %d: 0 to 65535", o.port)
 	}
-	return nil
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	if err := o.screen.check(); err != nil {
+		return err
+	}
+	return o.files.check()
 }
 
 func runDemo(ctx context.Context, w *world, o *demoOptions) error {
@@ -154,99 +170,53 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 	if err != nil {
 		return fail(exitError, err)
 	}
-	began := time.Now()
-	clock := func() time.Duration { return time.Since(began) }
-	show := newProgress(w, &o.output)
-	host := &demo.Host{Scenario: scenario, Port: o.port, Seed: o.seed, Startup: demoStartup}
-	defer host.Close()
-	tell, told := teller(w, o, clock, &scenario, show)
-	end, err := demo.Run(ctx, demo.Plan{
-		Server: &measuredHost{Host: host, w: w, o: o, show: show, tell: tell},
-		Launch: config, Settle: o.settle, Rounds: o.changes, Tell: tell, Clock: clock,
-		Interrupted: func() int { return int(signalOf(ctx)) },
-		Waiting: func(elapsed, of time.Duration) {
-			show.say(fmt.Sprintf("settling %2.0f/%.0f s", elapsed.Seconds(), of.Seconds()))
+	kind := viewOf(w, &o.output)
+	auto := o.auto || kind != viewScreen
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	sim := &simulatedServer{
+		host:   &demo.Host{Scenario: scenario, Port: o.port, Seed: o.seed, Startup: demoStartup},
+		config: config, clock: stopwatch(), giveUp: give,
+	}
+	if auto {
+		sim.settle = o.settle
+	}
+	defer sim.host.Close()
+	v := o.view(w, kind, &scenario)
+	plan := session.LivePlan{
+		Loop: engine.LoopPlan{
+			Started: time.Now(), Version: buildVersion(), Rules: rules.All(), Measure: o.measure,
+			Watch: "the simulated server, which is starting", Hands: true, Auto: auto,
 		},
-	})
-	show.done()
-	if werr := told(); werr != nil {
-		return fail(exitError, werr)
+		Attach: sim.attach, Clock: sim.clock, Tell: v.tell, Export: o.files.export,
 	}
-	switch ended := signalOf(ctx); {
-	case ended != 0:
-		return exit(ended)
-	case err != nil && o.json: // the error is an event already
-		return exit(exitError)
-	case err != nil:
-		return fail(exitError, err)
+	if auto {
+		plan.Loop.Rounds = o.changes
 	}
-	return exit(exitCode(end.ExitCode))
+	f := &following{session: session.NewLive(plan), view: v, stderr: w.stderr}
+	if kind == viewScreen {
+		f.keep = func(s *engine.Snapshot) kept { return o.files.keep(w.env, s) }
+	}
+	err = f.run(ctx)
+	if refused := sim.refused(); refused != nil {
+		return fail(exitError, refused)
+	}
+	return err
 }
 
-// teller is how the run is told, and a function that returns the first write
-// error once it is over.
-func teller(w *world, o *demoOptions, clock func() time.Duration, s *scenarios.Scenario, show *progress) (demo.Teller, func() error) {
-	if o.json {
-		e := report.NewEvents(w.stdout, clock)
-		e.Simulated = true
-		return e, e.Err
+// view is how the demonstration is followed. Lines and events are marked from the
+// first on.
+func (o *demoOptions) view(w *world, kind viewKind, s *scenarios.Scenario) view {
+	v := newView(w, kind, &o.output, &o.screen)
+	switch v := v.(type) {
+	case *linesView:
+		v.narrator.Simulated = true
+		v.narrator.Intro("no GPU is used, nothing leaves this machine; the server imitates vLLM step by step on "+s.GPU,
+			"scenario "+s.Name+": "+strings.Join(strings.Fields(s.Story), " "),
+			demo.Clients(s),
+			fmt.Sprintf("the load runs for %.0f s, then a measurement takes %.0f s, and each change another one", (demoStartup+o.settle).Seconds(), o.measure.Seconds()))
+	case *eventsView:
+		v.follower.(*report.Events).Simulated = true
 	}
-	n := &demo.Narrator{W: quietly{w.stdout, show}, Options: o.style(w), Clock: clock}
-	n.Intro("no GPU is used, nothing leaves this machine; the server imitates vLLM step by step on "+s.GPU,
-		"scenario "+s.Name+": "+strings.Join(strings.Fields(s.Story), " "),
-		demo.Clients(s),
-		fmt.Sprintf("a measurement takes %.0f s, and each change another one", (demoStartup+o.settle+o.measure).Seconds()))
-	return n, n.Err
-}
-
-// quietly clears the progress line before anything is printed.
-type quietly struct {
-	io.Writer
-	show *progress
-}
-
-func (q quietly) Write(p []byte) (int, error) {
-	q.show.done()
-	return q.Writer.Write(p)
-}
-
-// measuredHost measures the simulated server as any other: over HTTP, through
-// the same readers.
-type measuredHost struct {
-	*demo.Host
-	w    *world
-	o    *demoOptions
-	show *progress
-	tell demo.Teller
-}
-
-// windowTeller is a teller that follows windows.
-type windowTeller interface{ Window(w *engine.Window) }
-
-// Measure implements demo.Server.
-func (m *measuredHost) Measure(ctx context.Context, c *launch.Config) (engine.Diagnosis, error) {
-	o := &options{
-		url: m.URL(), duration: m.o.measure, launch: c, ceiling: physicalCeiling,
-		flags: pflag.NewFlagSet("demo", pflag.ContinueOnError), // nothing given, and no variable meant for another server
-		env:   func(string) (string, bool) { return "", false },
-	}
-	server, err := attach(ctx, o)
-	if err != nil {
-		return engine.Diagnosis{}, err
-	}
-	defer server.close()
-	if e, ok := m.tell.(*report.Events); ok {
-		e.Attached(server.header.Target)
-	}
-	d, err := session.Measure(ctx, plan(server, o, nil, func(p *session.Progress) {
-		m.show.update(p)
-		if t, ok := m.tell.(windowTeller); ok && p.Window != nil {
-			t.Window(p.Window)
-		}
-	}))
-	m.show.done()
-	if err == nil && ctx.Err() == nil && !d.Target.Simulated {
-		return d, errors.New("another server answers on the port of the simulated one")
-	}
-	return d, err
+	return v
 }

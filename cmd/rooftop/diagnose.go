@@ -5,22 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 func newDiagnose(w *world) *cobra.Command {
-	var o options
+	o := tuneOptions{screen: *defaultScreen()}
+	var interactive bool
 	c := &cobra.Command{
 		Use:   "diagnose",
 		Short: "Measure a running vLLM server once: what limits it, and the one change to make",
 		Long: `Measures a running vLLM server for half a minute and prints what limits it, how
 far it is from what its hardware allows, and the one change to make. A server
-without load cannot be judged: measure under the load you care about.
+without load cannot be judged: measure under the load you care about. 'rooftop
+tune', or -i here, shows it live and measures what a change brings.
 
 WHAT IT READS
   metrics page  every 250 ms over one connection, slower where the page is slow
@@ -68,12 +74,21 @@ EXIT CODES
   rooftop diagnose --json | jq .recommendation
   rooftop diagnose --record run.gz; rooftop replay run.gz -v`,
 		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return diagnose(c.Context(), w, &o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !interactive {
+				return diagnose(c.Context(), w, &o.options)
+			}
+			if viewOf(w, &o.output) != viewScreen {
+				return usage("diagnose: -i is the live screen, which needs a terminal for stdin and stdout, and neither --plain nor --json; leave it out")
+			}
+			return tune(c.Context(), w, &o)
+		},
 	}
 	o.env = w.env
 	g := groupFlags(c)
 	o.registerServer(g)
-	o.registerRun(g)
+	f := o.registerRun(g, 30*time.Second, "to measure")
+	f.BoolVarP(&interactive, "interactive", "i", false, "go to the live screen at once, as 'rooftop tune' does")
 	o.registerUnread(g)
 	o.output.register(g, everything)
 	g.done()
@@ -123,7 +138,26 @@ func diagnose(ctx context.Context, w *world, o *options) error {
 	if ended := signalOf(ctx); ended != 0 {
 		return exit(ended)
 	}
+	o.offerScreen(w, server)
 	return exit(outcomeCode(&d))
+}
+
+// offerScreen ends a report on a terminal with the way to the live screen.
+func (o *options) offerScreen(w *world, server *attached) {
+	if viewOf(w, &o.output) != viewScreen {
+		return
+	}
+	words := []string{"rooftop", "tune", "--url", server.target.String()}
+	o.flags.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "url", "duration", "record", "verbose", "interactive":
+			return
+		}
+		if f.Annotations[fromVariable] == nil {
+			words = append(words, "--"+f.Name+"="+launch.Quote(f.Value.String()))
+		}
+	})
+	fmt.Fprintf(w.stdout, "\nLive, with what a change brings: %s\n", strings.Join(words, " "))
 }
 
 // plan is the measurement of an attached server.
@@ -155,6 +189,14 @@ func write(w *world, o *output, d *engine.Diagnosis, ceiling string) error {
 	}
 	_, err = w.stdout.Write(buf.Bytes())
 	return err
+}
+
+// interrupted is the error of something that the end of ctx cut short.
+func interrupted(ctx context.Context) error {
+	if code := signalOf(ctx); code != 0 {
+		return exit(code)
+	}
+	return fail(exitError, context.Cause(ctx))
 }
 
 // signalOf is 128+n where signal n ended the run, else 0.

@@ -38,11 +38,12 @@ func (a *attached) learnGPUs(ctx context.Context, o *options) error {
 		opts.Remote, _ = splitHostPort(a.target)
 	}
 	if o.dcgmURL != "" {
-		fetch, err := dcgmPage(o)
+		client, err := dcgmClient(o)
 		if err != nil {
 			return err
 		}
-		opts.DCGM, opts.DCGMURL = fetch, o.dcgmURL
+		a.release = append(a.release, client.Close)
+		opts.DCGM, opts.DCGMURL = gpu.FromClient(client), o.dcgmURL
 	}
 	source, missing := gpu.Open(ctx, opts)
 	a.header.Missing = append(a.header.Missing, missing...)
@@ -83,6 +84,7 @@ func (a *attached) learnSimulatedGPUs(ctx context.Context, o *options) error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	a.release = append(a.release, client.Close)
 	page := a.target.Base() + simulatedGPUs
 	source, missing := gpu.Open(ctx, gpu.Options{
 		Clock: a.clock, Remote: "the simulated server", DCGMURL: page,
@@ -91,7 +93,7 @@ func (a *attached) learnSimulatedGPUs(ctx context.Context, o *options) error {
 		},
 	})
 	if ctx.Err() != nil {
-		return exit(signalOf(ctx))
+		return interrupted(ctx)
 	}
 	a.header.Missing = append(a.header.Missing, missing...)
 	if source == nil {
@@ -106,9 +108,9 @@ func (a *attached) learnSimulatedGPUs(ctx context.Context, o *options) error {
 // exporter would.
 const simulatedGPUs = "/sim/gpu"
 
-// dcgmPage fetches a DCGM exporter's page with a client of its own: it is
-// another address that the person gave. The server's token is not for it.
-func dcgmPage(o *options) (gpu.Fetch, error) {
+// dcgmClient fetches a DCGM exporter's page: it is another address that the
+// person gave. The server's token is not for it.
+func dcgmClient(o *options) (*collect.Client, error) {
 	at := o.dcgmURL
 	if !strings.ContainsAny(at, "/:") {
 		at = net.JoinHostPort(at, dcgmPort)
@@ -121,5 +123,5 @@ func dcgmPage(o *options) (gpu.Fetch, error) {
 	if err != nil {
 		return nil, usage("--dcgm-url: %w", err)
 	}
-	return gpu.FromClient(client), nil
+	return client, nil
 }

@@ -20,6 +20,7 @@ func main() {
 	os.Exit(int(run(world{
 		args:    os.Args[1:],
 		env:     os.LookupEnv,
+		stdin:   os.Stdin,
 		stdout:  os.Stdout,
 		stderr:  os.Stderr,
 		replace: replaceProcess,
@@ -39,6 +40,7 @@ func replaceProcess(args []string) {
 type world struct {
 	args   []string
 	env    func(string) (string, bool)
+	stdin  io.Reader // nil is nobody who types
 	stdout io.Writer
 	stderr io.Writer
 	// replace runs rooftop with other arguments in place of this process; nil
@@ -71,7 +73,7 @@ func run(w world) (code exitCode) {
 	ctx, stop := signalContext()
 	defer stop()
 	root := newRoot(&w)
-	root.SetArgs(w.args)
+	root.SetArgs(bare(w.args))
 	root.SetOut(w.stdout)
 	root.SetErr(w.stderr)
 	err := root.ExecuteContext(ctx)
@@ -87,6 +89,18 @@ func run(w world) (code exitCode) {
 	}
 	fmt.Fprintln(w.stderr, "rooftop:", err)
 	return exitUsage
+}
+
+// bare gives a command line without a command the one that is meant: the screen.
+func bare(args []string) []string {
+	if len(args) == 0 {
+		return []string{"tune"}
+	}
+	switch first := args[0]; {
+	case first == "-h", first == "--help", !strings.HasPrefix(first, "-"), first == "-", first == "--":
+		return args
+	}
+	return append([]string{"tune"}, args...)
 }
 
 // signalContext ends with the first signal; its cause is a *signalError. The
@@ -125,7 +139,7 @@ server is changed, and no address is contacted but the ones you give.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newDiagnose(w), newReplay(w), newCeiling(w), newDoctor(w), newExplain(w),
+		newTune(w), newDiagnose(w), newReplay(w), newCeiling(w), newDoctor(w), newExplain(w),
 		newCatalog(w), newDemo(w), newSim(w), newLoad(w), newVersion(w), newMan(),
 	)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -94,12 +94,14 @@ func (o *options) registerUnread(g *flagGroups) {
 	f.BoolVar(&o.spot, "spot", false, "take the catalog's spot prices, where no cost is given")
 }
 
-// registerRun are the flags of a measurement.
-func (o *options) registerRun(g *flagGroups) {
+// registerRun are the flags of a measurement; of says what the duration is that of.
+// It returns their group, for more.
+func (o *options) registerRun(g *flagGroups, duration time.Duration, of string) *pflag.FlagSet {
 	f := g.group("The run")
-	f.DurationVar(&o.duration, "duration", 30*time.Second, "`TIME` to measure, at least 8s")
+	f.DurationVar(&o.duration, "duration", duration, "`TIME` "+of+", at least 8s")
 	f.StringVar(&o.record, "record", "", "new `FILE` for the raw pages and readings, to replay")
 	f.StringVar(&o.ceiling, "ceiling", "physical", "`WHICH` ceiling to show: physical or classic")
+	return f
 }
 
 // fromEnvironment gives flags that were not on the command line the value of

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/proc"
@@ -39,11 +38,7 @@ func findTarget(o *options) (collect.Target, *proc.Server, error) {
 		target, err := parseTarget("http://" + reachable(servers[0].Addr))
 		return target, servers[0], err
 	}
-	var list []string
-	for _, s := range servers {
-		list = append(list, "  --url http://"+reachable(s.Addr)+"   "+s.String())
-	}
-	return collect.Target{}, nil, usage("%d vLLM servers run on this machine; say which:\n%s", len(servers), strings.Join(list, "\n"))
+	return collect.Target{}, nil, errSeveral(servers)
 }
 
 func localServers() []*proc.Server {

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/demo"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// simulatedServer is the server of a demonstration: in this process, read as any
+// other over HTTP, and the one server that rooftop restarts itself.
+type simulatedServer struct {
+	host   *demo.Host
+	clock  func() time.Duration
+	settle time.Duration           // that the load runs before it is looked at
+	giveUp context.CancelCauseFunc // ends the run of a server that does not start
+
+	mu     sync.Mutex
+	config *launch.Config // that it runs with
+	up     bool           // it was started
+	err    error          // why it does not start
+}
+
+// errSimulated is the cause of the end of a run without a server.
+var errSimulated = errors.New("the simulated server did not start")
+
+// refused is why the server never started, nil where it did.
+func (s *simulatedServer) refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// attach starts the server where it does not run yet and learns what can be known
+// of it.
+func (s *simulatedServer) attach(ctx context.Context) (*session.Server, error) {
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	o := &options{
+		url: s.host.URL(), launch: s.config, ceiling: physicalCeiling,
+		flags: pflag.NewFlagSet("demo", pflag.ContinueOnError), // nothing given, and no variable meant for another server
+		env:   func(string) (string, bool) { return "", false },
+	}
+	s.mu.Unlock()
+	target, err := parseTarget(o.url)
+	if err != nil {
+		return nil, err
+	}
+	a, err := attachTo(ctx, o, target, nil, s.clock)
+	if err != nil {
+		return nil, err
+	}
+	if !a.simulated() {
+		a.close()
+		return nil, errors.New("another server answers on the port of the simulated one")
+	}
+	a.header.Ceiling = o.ceiling
+	server := a.server()
+	server.NoHands, server.Apply = "", s.apply
+	return server, nil
+}
+
+// start starts the server for the first time. One that does not start ends the
+// run: nothing would come of waiting.
+func (s *simulatedServer) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up {
+		return nil
+	}
+	if err := s.host.Start(ctx, s.config); err != nil {
+		if ctx.Err() == nil {
+			s.err = err
+			s.giveUp(errSimulated)
+		}
+		return err
+	}
+	s.up = true
+	timer := time.NewTimer(s.settle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// apply restarts the server with changes. Where it does not start with them, it
+// runs as before.
+func (s *simulatedServer) apply(ctx context.Context, changes []engine.Change) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.config
+	for _, c := range changes {
+		if c.To == "" {
+			next = next.Without(c.Flag)
+			continue
+		}
+		next = session.Apply(next, c.Flag, c.To)
+	}
+	err := s.host.Start(ctx, next)
+	if err == nil {
+		s.config = next
+		return nil
+	}
+	if back := s.host.Start(context.WithoutCancel(ctx), s.config); back != nil {
+		return fmt.Errorf("the server does not start with the change (%w), nor as before: %w", err, back)
+	}
+	return fmt.Errorf("the server does not start with the change, and runs as before: %w", err)
+}

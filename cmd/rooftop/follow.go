@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/tui"
+)
+
+// runner is a session of the loop: on a server, or played from a recording.
+type runner interface {
+	Run(ctx context.Context) error
+	tui.Feed
+	tui.Controls
+}
+
+// following is a session with the view that follows it, and what is kept of it.
+type following struct {
+	session runner
+	view    view
+	stderr  io.Writer
+	// keep writes the files of the run once the session has ended; nil keeps none.
+	keep func(*engine.Snapshot) kept
+
+	over  chan struct{} // closed once the session has ended and the files are written
+	hurry chan struct{} // closed by a second signal: nothing is waited for any more
+	rush  sync.Once
+}
+
+// kept is what a run leaves behind.
+type kept struct {
+	files []string // that say more than the report at the end
+	note  string   // why there are none, "" where nothing went wrong
+	err   error    // why a file that was asked for is not whole
+}
+
+// endPatience bounds how long the end of a run may take once it was asked for: a
+// server that rooftop itself is restarting is not left half started.
+const endPatience = 8 * time.Second
+
+// errLeft is the cause of a session's end when the person left its view.
+var errLeft = errors.New("the view was left")
+
+// run shows a session until it ends, and ends it in order, whatever ends it: the
+// loop takes no more commands and ends, its actions are performed, its sources
+// stop, its files are written, the terminal is given back, the report is printed.
+// The error carries the exit code.
+func (f *following) run(ctx context.Context) error {
+	f.over, f.hurry = make(chan struct{}), make(chan struct{})
+	session, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	results := make(chan ending, 1)
+	go func() {
+		defer close(f.over)
+		results <- f.runSession(session)
+	}()
+	showErr := f.view.show(ctx, f)
+	end(errLeft)
+	result := f.await(results)
+	last := f.session.Latest()
+	reportErr := f.view.report(last, result.kept)
+	if result.kept.note != "" {
+		fmt.Fprintln(f.stderr, "rooftop:", result.kept.note)
+	}
+	if code := signalOf(ctx); code != 0 {
+		return exit(code)
+	}
+	if err := errors.Join(result.err, showErr, reportErr, result.kept.err); err != nil {
+		return fail(exitError, err)
+	}
+	if last != nil && last.Finished != nil {
+		return exit(exitCode(last.Finished.ExitCode))
+	}
+	return nil
+}
+
+// ending is how a session ended.
+type ending struct {
+	err  error
+	kept kept
+}
+
+// runSession runs the session and writes its files. A panic is an error like any
+// other here: the terminal has to be given back first.
+func (f *following) runSession(ctx context.Context) (e ending) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.err = fmt.Errorf("internal error: %v; please report this with the command line\n%s", p, debug.Stack())
+		}
+	}()
+	err := f.session.Run(ctx)
+	if ctx.Err() == nil {
+		e.err = err
+	}
+	e.kept = f.files()
+	return e
+}
+
+func (f *following) files() kept {
+	last := f.session.Latest()
+	if f.keep == nil || last == nil {
+		return kept{}
+	}
+	return f.keep(last)
+}
+
+// await waits for the end of a session that was told to end. What one that does
+// not end has measured is kept all the same.
+func (f *following) await(results <-chan ending) ending {
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	select {
+	case e := <-results:
+		return e
+	case <-f.hurry:
+		return ending{kept: f.files()}
+	case <-timer.C:
+		return ending{err: fmt.Errorf("the session did not end within %v", endPatience), kept: f.files()}
+	}
+}
+
+// hasten ends whatever waits for the session.
+func (f *following) hasten() { f.rush.Do(func() { close(f.hurry) }) }

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/tui"
+)
+
+// screenOptions say how the screen looks and moves.
+type screenOptions struct {
+	theme   string
+	refresh time.Duration
+}
+
+// Times between two frames.
+const (
+	defaultRefresh = 250 * time.Millisecond
+	minRefresh     = 50 * time.Millisecond
+	maxRefresh     = 10 * time.Second
+)
+
+func (o *screenOptions) register(g *flagGroups) {
+	f := g.group("The screen")
+	f.StringVar(&o.theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal")
+	f.DurationVar(&o.refresh, "refresh", defaultRefresh, "`TIME` between two frames, 50ms to 10s; longer over a slow line")
+}
+
+func (o *screenOptions) check() error {
+	switch o.theme {
+	case "auto", "dark", "light":
+	default:
+		return usage("--theme is auto, dark or light, not %q", o.theme)
+	}
+	if o.refresh < minRefresh || o.refresh > maxRefresh {
+		return usage("--refresh %v: give %v to %v", o.refresh, minRefresh, maxRefresh)
+	}
+	return nil
+}
+
+// defaultScreen is the screen of commands that have no flags for it.
+func defaultScreen() *screenOptions {
+	return &screenOptions{theme: "auto", refresh: defaultRefresh}
+}
+
+// screenView shows a session on the whole terminal.
+type screenView struct {
+	w        *world
+	out      *output
+	options  *screenOptions
+	playback tui.Playback // nil for a live server
+}
+
+// tell implements view: the screen reads snapshots.
+func (v *screenView) tell(engine.Event) {}
+
+// show implements view. It keeps the terminal until the session has ended and its
+// files are written, unless the person leaves before.
+func (v *screenView) show(ctx context.Context, f *following) error {
+	defer silence()()
+	defer v.guard(f)()
+	// Not the run's own context: its end must not take the screen away before the
+	// loop has ended.
+	screen, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	go func() {
+		defer leave()
+		select {
+		case <-f.over:
+			return
+		case <-screen.Done():
+			return
+		case <-ctx.Done():
+		}
+		limit := time.NewTimer(endPatience)
+		defer limit.Stop()
+		select {
+		case <-f.over:
+		case <-f.hurry:
+		case <-limit.C:
+		}
+	}()
+	return tui.Run(screen, &heldFeed{feed: f.session, over: f.over}, f.session, v.tuiOptions())
+}
+
+func (v *screenView) tuiOptions() tui.Options {
+	o := tui.Options{
+		ASCII: v.out.style(v.w).ASCII, Color: v.out.color, Theme: v.options.theme,
+		Refresh: v.options.refresh, Playback: v.playback, Env: v.w.env,
+	}
+	if f, ok := v.w.stdin.(*os.File); ok {
+		o.Program = append(o.Program, tea.WithInput(f))
+	}
+	if f, ok := v.w.stdout.(*os.File); ok {
+		o.Program = append(o.Program, tea.WithOutput(f))
+	}
+	return o
+}
+
+// report implements view.
+func (v *screenView) report(s *engine.Snapshot, k kept) error {
+	return writeRun(v.w, s, k, v.out.style(v.w))
+}
+
+// heldFeed shows a run as going on until its files are written: the screen closes
+// by itself when the run has ended, and the terminal may be gone already.
+type heldFeed struct {
+	feed tui.Feed
+	over <-chan struct{}
+	held *engine.Snapshot // the last one, without its end
+}
+
+// Latest implements tui.Feed.
+func (h *heldFeed) Latest() *engine.Snapshot {
+	s := h.feed.Latest()
+	if s == nil || s.Finished == nil {
+		return s
+	}
+	select {
+	case <-h.over:
+		return s
+	default:
+	}
+	if h.held == nil || h.held.Seq != s.Seq {
+		open := *s
+		open.Finished = nil
+		h.held = &open
+	}
+	return h.held
+}
+
+// guard waits for further signals while the screen is up. The first one ends the
+// run in order (signalContext); the second waits for nothing any more; the third
+// ends the process, with the terminal as it was. The returned function ends it.
+func (v *screenView) guard(f *following) func() {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	give := takeBack(v.w)
+	done := make(chan struct{})
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				switch n {
+				case 1:
+				case 2:
+					f.hasten()
+				default:
+					give()
+					os.Exit(128 + int(s.(syscall.Signal)))
+				}
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+// takeBack notes the terminal's state and returns a function that puts it back by
+// force: for when what drew on it can no longer be asked to.
+func takeBack(w *world) func() {
+	in, ok := w.stdin.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	state, err := term.GetState(int(in.Fd()))
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		_ = term.Restore(int(in.Fd()), state)
+		fmt.Fprint(w.stdout, ansi.ResetModeAltScreenSaveCursor+ansi.SetModeTextCursorEnable+ansi.ResetModeBracketedPaste+ansi.ResetStyle)
+	}
+}
+
+// silence keeps what the standard loggers write off the terminal, and returns a
+// function that gives them back their voice.
+func silence() func() {
+	logger, writer := slog.Default(), log.Writer()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	log.SetOutput(io.Discard)
+	return func() {
+		slog.SetDefault(logger)
+		log.SetOutput(writer)
+	}
+}
