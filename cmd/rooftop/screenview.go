@@ -61,6 +61,8 @@ type screenView struct {
 	out      *output
 	options  *screenOptions
 	playback tui.Playback // nil for a live server
+	// program adds to the options of the Bubble Tea program: tests have no terminal.
+	program []tea.ProgramOption
 }
 
 // tell implements view: the screen reads snapshots.
@@ -106,6 +108,7 @@ func (v *screenView) tuiOptions() tui.Options {
 	if f, ok := v.w.stdout.(*os.File); ok {
 		o.Program = append(o.Program, tea.WithOutput(f))
 	}
+	o.Program = append(o.Program, v.program...)
 	return o
 }
 

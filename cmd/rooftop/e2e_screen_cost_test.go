@@ -1,0 +1,114 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Budgets of the screen: what goes over SSH in a steady state at 80x24, and what
+// the whole program takes of the machine that the server needs itself.
+const (
+	terminalBudget = 4 << 10 // bytes per second
+	cpuBudget      = 0.015   // of a core
+	memoryBudget   = 40 << 20
+)
+
+// The bytes are judged. CPU and memory are reported: they are those of a machine
+// that simulates a server and its clients at the same time.
+func TestE2EScreenCost(t *testing.T) {
+	server := startSimulated(t)
+	x := openScreen(t, 80, 24)
+	x.started("Now", "tune", "--url", server.url())
+	x.AwaitThat("seat saturation with the number of seats", aWhile, func(s string) bool { return seats(s) != "" })
+	time.Sleep(25 * time.Second) // until the first measurement is complete
+
+	file := filepath.Join(t.TempDir(), "written")
+	pid := x.pid()
+	x.Pipe(file)
+	const span = 40 * time.Second
+	before, began := cpuTime(t, pid), time.Now()
+	time.Sleep(span)
+	took := time.Since(began).Seconds()
+	used := (cpuTime(t, pid) - before).Seconds() / took
+	written, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate := float64(written.Size()) / took
+	peak := peakMemory(t, pid)
+	t.Logf("page %d bytes; %.0f bytes/s to the terminal (budget %d), %.2f %% of a core (%.1f %%), %.1f MB at most (%d MB)",
+		pageSize(t, server.url()), rate, terminalBudget, used*100, cpuBudget*100, float64(peak)/(1<<20), memoryBudget>>20)
+	if written.Size() == 0 {
+		t.Error("nothing was drawn")
+	}
+	if rate > terminalBudget {
+		t.Errorf("%.0f bytes/s to the terminal, at most %d", rate, terminalBudget)
+	}
+	if used > cpuBudget || peak > memoryBudget {
+		t.Logf("OVER BUDGET: %.2f %% of a core, %.1f MB", used*100, float64(peak)/(1<<20))
+	}
+	x.Press("q")
+	x.ended(3)
+}
+
+// cpuTime is the CPU time of a process with all of its threads (proc(5), stat).
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	const ticks = 100 // USER_HZ, the same on every Linux of today
+	var sum int
+	for _, f := range fields[11:13] { // utime, stime
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return time.Duration(sum) * time.Second / ticks
+}
+
+// peakMemory is the most bytes of memory that a process ever had.
+func peakMemory(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("no VmHWM")
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
+}
+
+func pageSize(t *testing.T, url string) int64 {
+	t.Helper()
+	response, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	n, err := io.Copy(io.Discard, response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
