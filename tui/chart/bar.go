@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
@@ -119,11 +120,7 @@ func place(p cell.Pane, y, x int, t cell.Token, label string, taken []bool) bool
 		if from < 0 || from+n > len(taken) {
 			continue
 		}
-		free := true
-		for i := max(0, from-1); i < min(len(taken), from+n+1); i++ {
-			free = free && !taken[i]
-		}
-		if !free {
+		if slices.Contains(taken[max(0, from-1):min(len(taken), from+n+1)], true) {
 			continue
 		}
 		p.Text(from, y, t, label)

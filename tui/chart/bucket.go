@@ -36,8 +36,9 @@ type Span struct {
 	Step  time.Duration
 }
 
-// steps are the lengths of buckets, in seconds, that people count in.
-var steps = [...]int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
+// steps are the lengths of buckets in seconds: close enough to each other that a
+// chart is at least half full, far enough apart that it changes them rarely.
+var steps = [...]int{1, 2, 4, 6, 8, 10, 12, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200, 86400}
 
 // NewSpan returns the buckets that show from..to in at most columns: the shortest
 // that are not shorter than a sample and fit. It begins with from's bucket and
@@ -55,7 +56,7 @@ func NewSpan(from, to, sample time.Duration, columns int) Span {
 	}
 	for _, s := range steps {
 		step := time.Duration(s) * time.Second
-		if step < sample {
+		if 5*step < 4*sample { // a little longer than announced is still of this length
 			continue
 		}
 		if span := at(step); span.N <= columns {
@@ -115,4 +116,19 @@ func (f Fold) add(o stat.Opt, v, n float64) stat.Opt {
 		return stat.Some(o.V + (v-o.V)/(n+1))
 	}
 	return o
+}
+
+// rounds are the distances of ticks that people count time in, in seconds.
+var rounds = [...]int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
+
+// Every returns the distance of ticks on an axis of time, a round number of
+// seconds, minutes or hours, such that they stand at least apart columns apart.
+func Every(s Span, apart int) time.Duration {
+	for _, e := range rounds {
+		if every := time.Duration(e) * time.Second; every >= time.Duration(apart)*s.Step {
+			return every
+		}
+	}
+	day := 24 * time.Hour
+	return day * (1 + time.Duration(apart)*s.Step/day)
 }

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/tui/cell"
@@ -308,29 +309,37 @@ func (f *frame) series() {
 	r.draw(f.area)
 }
 
-// points are drawn last; a label that would cover another point or label is left
-// out.
+// points are drawn last. Those that fall into one cell show the last one's sign
+// and all their labels; a label that would cover another point is left out.
 func (f *frame) points() {
-	taken := make([][]bool, f.area.Height())
-	for i := range taken {
-		taken[i] = make([]bool, f.area.Width())
+	w := f.area.Width()
+	type spot struct {
+		at     int
+		point  *Point
+		labels []string
 	}
-	shown := func(pt *Point) bool { return f.X.inside(pt.X) && f.Y.inside(pt.Y) }
-	for i := range f.Points {
-		if pt := &f.Points[i]; shown(pt) {
-			taken[f.row(pt.Y)][f.column(pt.X)] = true
-		}
-	}
+	var spots []*spot
+	taken := make([]bool, w*f.area.Height())
 	for i := range f.Points {
 		pt := &f.Points[i]
-		if !shown(pt) {
+		if !f.X.inside(pt.X) || !f.Y.inside(pt.Y) {
 			continue
 		}
-		x, y := f.column(pt.X), f.row(pt.Y)
-		f.area.Text(x, y, pt.Token, pt.Sign)
-		if pt.Label != "" {
-			beside(f.area, x, y, pt.Token, pt.Label, taken[y])
+		at := f.row(pt.Y)*w + f.column(pt.X)
+		k := slices.IndexFunc(spots, func(s *spot) bool { return s.at == at })
+		if k < 0 {
+			k = len(spots)
+			spots = append(spots, &spot{at: at})
 		}
+		spots[k].point, taken[at] = pt, true
+		if pt.Label != "" {
+			spots[k].labels = append(spots[k].labels, pt.Label)
+		}
+	}
+	for _, s := range spots {
+		x, y := s.at%w, s.at/w
+		f.area.Text(x, y, s.point.Token, s.point.Sign)
+		beside(f.area, x, y, s.point.Token, strings.Join(s.labels, ","), taken[y*w:(y+1)*w])
 	}
 }
 
@@ -338,19 +347,13 @@ func (f *frame) points() {
 func beside(p cell.Pane, x, y int, t cell.Token, label string, taken []bool) {
 	n := cell.Width(label)
 	for _, from := range [...]int{x + 1, x - n} {
-		if from < 0 || from+n > len(taken) {
+		if from < 0 || from+n > len(taken) || slices.Contains(taken[from:from+n], true) {
 			continue
 		}
-		free := true
+		p.Text(from, y, t, label)
 		for i := from; i < from+n; i++ {
-			free = free && !taken[i]
+			taken[i] = true
 		}
-		if free {
-			p.Text(from, y, t, label)
-			for i := from; i < from+n; i++ {
-				taken[i] = true
-			}
-			return
-		}
+		return
 	}
 }
