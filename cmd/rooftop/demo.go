@@ -48,19 +48,19 @@ func newDemo(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a simulated server, load, and the loop, without a GPU",
-		Long: `Starts a simulated vLLM server with a wrong setting in this process, offers load,
-and opens the live screen on it, as 'rooftop tune' does on a real one. There it
-measures, names one change, and makes it when you press a; then it measures again
-and says what the change brought. With --auto it needs no key.
+		Long: `Starts a simulated vLLM server with a wrong setting in this process, offers
+load, and opens the live screen on it, as 'rooftop tune' does on a real one.
+There it measures, names one change, and makes it when you press a; then it
+measures again and says what the change brought. With --auto it needs no key.
 
 Where stdin or stdout is no terminal, or with --plain or --json, it plays by
 itself and is told in lines or events, until nothing is left to recommend: in
-about a minute for the usual scenario. Others take the time in which what they are
-about happens. It needs no GPU, no file and no network beyond 127.0.0.1.
+about a minute for the usual scenario. Others take the time in which what they
+are about happens. It needs no GPU and no network beyond 127.0.0.1.
 
-The server is simulated: vLLM's scheduler and KV cache are imitated step by step,
-the time of a step comes from a model of the hardware. It shows how rooftop works,
-not what hardware does, and everything printed says so.
+The server is simulated: vLLM's scheduler and KV cache are imitated step by
+step, the time of a step comes from a model of the hardware. It shows how
+rooftop works, not what hardware does, and everything shown says so.
 
 EXIT CODES
   0      nothing is left to recommend
@@ -73,7 +73,7 @@ EXIT CODES
   rooftop demo --auto
   rooftop demo --list
   rooftop demo --scenario kv-preempting/8b-a100
-  rooftop demo --json | jq -c 'select(.type == "verdict") | {direction, classic}'`,
+  rooftop demo --json | jq -c 'select(.type == "verdict") | .direction'`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := fromEnvironment(c.Flags(), w.env); err != nil {
@@ -98,7 +98,7 @@ EXIT CODES
 	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most, where it plays by itself")
 	f.IntVar(&o.port, "port", 0, "`PORT` of the simulated server on 127.0.0.1; 0 is a free one")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the load and of the server's noise")
-	o.screen.register(g)
+	o.screen.register(g.group("The screen"))
 	o.files.register(g)
 	o.output.register(g, "the whole report of every measurement")
 	g.done()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,8 +41,13 @@ func TestHelpIsGroupedAndFits(t *testing.T) {
 			"WHAT IT READS", "WHAT IT NEVER DOES", "INTERRUPTING", "RECORDINGS", "ENVIRONMENT", "ROOFTOP_API_KEY", "EXIT CODES", "USAGE", "EXAMPLES",
 			"THE SERVER", "--url", "--api-key-file", "THE RUN", "--duration", "--record", "WHAT CANNOT BE READ", "-m,", "OUTPUT", "--json",
 		},
+		"tune": {
+			"WHICH SERVER", "THE SCREEN", "WITHOUT A SCREEN", "WHAT IT NEVER DOES", "EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url",
+			"THE RUN", "--duration", "WHAT CANNOT BE READ", "THE SCREEN", "--refresh", "FILES", "--report-dir", "OUTPUT", "--json",
+		},
+		"demo":    {"EXIT CODES", "USAGE", "EXAMPLES", "THE DEMONSTRATION", "--auto", "THE SCREEN", "--theme", "FILES", "OUTPUT"},
 		"doctor":  {"EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url", "WHAT CANNOT BE READ", "OUTPUT", "--json"},
-		"replay":  {"USAGE", "EXAMPLES", "THE REPORT", "--ceiling", "OUTPUT"},
+		"replay":  {"USAGE", "EXAMPLES", "THE REPORT", "--ceiling", "THE SCREEN", "--tui", "--speed", "OUTPUT"},
 		"sim":     {"MODEL", "FLAGS OF VLLM", "--max-num-seqs", "FLAGS OF THE SIMULATION", "--sim-gpu", "EXIT CODES", "USAGE", "EXAMPLES"},
 		"ceiling": {"USAGE", "EXAMPLES", "HARDWARE AND MODEL", "--gpu", "LOAD", "--batch", "OUTPUT"},
 	} {
@@ -71,7 +77,7 @@ func TestHelpIsGroupedAndFits(t *testing.T) {
 func TestEveryFlagIsInAGroup(t *testing.T) {
 	w := &world{env: func(string) (string, bool) { return "", false }}
 	for _, c := range newRoot(w).Commands() {
-		if c.Name() != "diagnose" && c.Name() != "doctor" && c.Name() != "replay" && c.Name() != "ceiling" {
+		if !slices.Contains([]string{"tune", "diagnose", "doctor", "replay", "ceiling", "demo"}, c.Name()) {
 			continue
 		}
 		page, _, _ := call(t, nil, c.Name(), "--help")

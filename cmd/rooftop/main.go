@@ -126,24 +126,41 @@ func newRoot(w *world) *cobra.Command {
 		Use:   "rooftop",
 		Short: "The closed-loop tuner for vLLM inference servers",
 		Long: `rooftop measures a running vLLM server, compares what it does with what its
-hardware allows, and names one bottleneck and one change to make.
+hardware allows, and names one bottleneck and one change to make. Restart the
+server with the change: rooftop notices, measures again and says what it brought.
+
+Without a command it opens the live screen on the server of this machine, as
+'rooftop tune' does, whose flags it takes too.
 
 It only reads: the metrics page, the GPU, the server's process. Nothing on the
 server is changed, and no address is contacted but the ones you give.`,
-		Example: `  rooftop diagnose --url http://localhost:8000/metrics
+		Example: `  rooftop
+  rooftop --url http://gpu-7:8000
   rooftop diagnose --json --duration 2m > diagnosis.json
-  rooftop ceiling --model Llama-3.1-70B-Instruct --gpu "H100 SXM" --tp 4 --batch 64
+  rooftop ceiling --model Llama-3.1-70B-Instruct --gpu "H100 SXM" --tp 4
   rooftop explain seat-saturation`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(
-		newTune(w), newDiagnose(w), newReplay(w), newCeiling(w), newDoctor(w), newExplain(w),
-		newCatalog(w), newDemo(w), newSim(w), newLoad(w), newVersion(w), newMan(),
-	)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"A server that runs:", []*cobra.Command{newTune(w), newDiagnose(w), newDoctor(w)}},
+		{"Without one:", []*cobra.Command{newDemo(w), newReplay(w), newCeiling(w)}},
+		{"What it goes by:", []*cobra.Command{newExplain(w), newCatalog(w)}},
+		{"Servers and load to try:", []*cobra.Command{newSim(w), newLoad(w)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+		}
+		root.AddCommand(g.commands...)
+	}
+	root.AddCommand(newVersion(w), newMan())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%s: %w; see 'rooftop %s --help'", c.Name(), err, strings.TrimPrefix(c.CommandPath(), "rooftop "))
+		return usage("%s: %w%s; see 'rooftop %s --help'", c.Name(), err, meant(c, err), strings.TrimPrefix(c.CommandPath(), "rooftop "))
 	})
 	return root
 }

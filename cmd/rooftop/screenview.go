@@ -13,6 +13,7 @@ import (
 
 	"charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -32,8 +33,7 @@ const (
 	maxRefresh     = 10 * time.Second
 )
 
-func (o *screenOptions) register(g *flagGroups) {
-	f := g.group("The screen")
+func (o *screenOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal")
 	f.DurationVar(&o.refresh, "refresh", defaultRefresh, "`TIME` between two frames, 50ms to 10s; longer over a slow line")
 }

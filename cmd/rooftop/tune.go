@@ -56,8 +56,8 @@ WHAT IT NEVER DOES
   address that you did not give, and prints no key or token.
 
 ENVIRONMENT
-  As 'rooftop diagnose --help' lists it; XDG_STATE_HOME is where full reports go,
-  into rooftop/runs (default ~/.local/state).
+  As 'rooftop diagnose --help' lists it; full reports go into rooftop/runs under
+  XDG_STATE_HOME (default ~/.local/state).
 
 EXIT CODES
   0      done: nothing is left to recommend, or what helps is no flag
@@ -78,7 +78,7 @@ EXIT CODES
 	o.registerServer(g)
 	o.registerRun(g, defaultMeasure, "of one measurement")
 	o.registerUnread(g)
-	o.screen.register(g)
+	o.screen.register(g.group("The screen"))
 	o.files.register(g)
 	o.output.register(g, "the whole report of every measurement")
 	g.done()

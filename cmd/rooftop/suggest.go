@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// maxTypos is how many letters a flag may be off for another one to be meant.
+const maxTypos = 2
+
+// meant names the flag of a command that is spelled most like the one that there
+// is not, as an addition to the error; "" where none is near.
+func meant(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	best, least := "", maxTypos+1
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if n := typos(unknown.GetSpecifiedName(), f.Name); n < least && !f.Hidden {
+			best, least = f.Name, n
+		}
+	})
+	if best == "" || least >= len(best) {
+		return ""
+	}
+	return "; did you mean --" + best + "?"
+}
+
+// typos counts the letters to add, to leave out or to replace between two words.
+func typos(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
