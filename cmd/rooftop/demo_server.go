@@ -20,7 +20,6 @@ import (
 type simulatedServer struct {
 	host   *demo.Host
 	clock  func() time.Duration
-	settle time.Duration           // that the load runs before it is looked at
 	giveUp context.CancelCauseFunc // ends the run of a server that does not start
 
 	mu     sync.Mutex
@@ -32,11 +31,14 @@ type simulatedServer struct {
 // errSimulated is the cause of the end of a run without a server.
 var errSimulated = errors.New("the simulated server did not start")
 
-// refused is why the server never started, nil where it did.
-func (s *simulatedServer) refused() error {
+// failed is err, or in its place why the server never started.
+func (s *simulatedServer) failed(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err
+	if s.err != nil {
+		return fail(exitError, s.err)
+	}
+	return err
 }
 
 // attach starts the server where it does not run yet and learns what can be known
@@ -86,13 +88,29 @@ func (s *simulatedServer) start(ctx context.Context) error {
 		return err
 	}
 	s.up = true
-	timer := time.NewTimer(s.settle)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	return nil
+}
+
+// warmUp starts the server and lets the load run until it is steady, so that a run
+// by itself does not judge its beginning.
+func (s *simulatedServer) warmUp(ctx context.Context, d time.Duration, show *progress) error {
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	end := time.NewTimer(d)
+	defer end.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer show.done()
+	for began := s.clock(); ; {
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx)
+		case <-end.C:
+			return nil
+		case <-tick.C:
+			show.say(fmt.Sprintf("the load starts %2.0f/%.0f s", (s.clock() - began).Seconds(), d.Seconds()))
+		}
 	}
 }
 

@@ -37,7 +37,8 @@ func TestE2EDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(testContext(t), path, "demo", "--json")
-	cmd.Dir, cmd.Env = t.TempDir(), []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	home := t.TempDir()
+	cmd.Dir, cmd.Env = t.TempDir(), []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	began := time.Now()
@@ -82,6 +83,11 @@ func TestE2EDemo(t *testing.T) {
 	for _, e := range of("attached") {
 		if !e.Target.Simulated {
 			t.Error("a target is not marked as simulated")
+		}
+	}
+	for _, dir := range []string{home, cmd.Dir} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left %v in %s (%v), want no file", left, dir, err)
 		}
 	}
 	t.Logf("%d events in %.0f s; --max-num-seqs to %s; output %+.0f %%", len(events), took.Seconds(), kept[0].To, *last.Gain*100)

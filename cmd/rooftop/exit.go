@@ -43,7 +43,7 @@ func exit(code exitCode) error {
 	return &codedError{code: code}
 }
 
-// fail ends a command with a code and one sentence.
+// fail ends a command with a code and one sentence, or with none where err is nil.
 func fail(code exitCode, err error) error { return &codedError{code: code, err: err} }
 
 // usage ends a command because of how it was called.

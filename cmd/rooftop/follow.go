@@ -40,9 +40,14 @@ type kept struct {
 	err   error    // why a file that was asked for is not whole
 }
 
-// endPatience bounds how long the end of a run may take once it was asked for: a
-// server that rooftop itself is restarting is not left half started.
-const endPatience = 8 * time.Second
+// Bounds of the end of a run, once it was asked for.
+const (
+	// endPatience is for all of it: a server that rooftop itself is restarting is
+	// not left half started.
+	endPatience = 15 * time.Second
+	// lastPatience is what is left of it after a second signal.
+	lastPatience = time.Second
+)
 
 // errLeft is the cause of a session's end when the person left its view.
 var errLeft = errors.New("the view was left")
@@ -69,7 +74,8 @@ func (f *following) run(ctx context.Context) error {
 		fmt.Fprintln(f.stderr, "rooftop:", result.kept.note)
 	}
 	if code := signalOf(ctx); code != 0 {
-		return exit(code)
+		// The terminal may be gone: what shows there has failed for that reason.
+		return fail(code, errors.Join(result.err, result.kept.err))
 	}
 	if err := errors.Join(result.err, showErr, reportErr, result.kept.err); err != nil {
 		return fail(exitError, err)
@@ -94,8 +100,7 @@ func (f *following) runSession(ctx context.Context) (e ending) {
 			e.err = fmt.Errorf("internal error: %v; please report this with the command line\n%s", p, debug.Stack())
 		}
 	}()
-	err := f.session.Run(ctx)
-	if ctx.Err() == nil {
+	if err := f.session.Run(ctx); !errors.Is(err, context.Canceled) {
 		e.err = err
 	}
 	e.kept = f.files()
@@ -118,12 +123,23 @@ func (f *following) await(results <-chan ending) ending {
 	select {
 	case e := <-results:
 		return e
-	case <-f.hurry:
-		return ending{kept: f.files()}
 	case <-timer.C:
 		return ending{err: fmt.Errorf("the session did not end within %v", endPatience), kept: f.files()}
+	case <-f.hurry:
+	}
+	timer.Reset(lastPatience)
+	select {
+	case e := <-results:
+		return e
+	case <-timer.C:
+		return ending{kept: f.files()}
 	}
 }
 
-// hasten ends whatever waits for the session.
-func (f *following) hasten() { f.rush.Do(func() { close(f.hurry) }) }
+// hasten ends whatever waits for the session, which cuts short what it waits for.
+func (f *following) hasten() {
+	f.rush.Do(func() {
+		f.session.Do(engine.CommandQuit)
+		close(f.hurry)
+	})
+}

@@ -125,16 +125,20 @@ func TestTheEndIsInOrder(t *testing.T) {
 			want: ordered, code: 143, took: 62 * time.Second,
 		},
 		{
+			name: "a signal while something is left undone", session: scripted{lasts: time.Second, err: errors.New("the server is half started")}, signal: time.Minute,
+			want: ordered, code: 143, says: "half started", took: 61 * time.Second,
+		},
+		{
 			name: "the person leaves before the loop ended", session: scripted{lasts: time.Second, code: 4}, view: scriptedView{leaves: time.Minute},
 			want: []string{"terminal restored", "session ended", "files", "report"}, code: 4, took: 61 * time.Second,
 		},
 		{
 			name: "a session that does not end is left behind", session: scripted{lasts: time.Hour}, view: scriptedView{leaves: time.Minute},
-			want: []string{"terminal restored", "files", "report"}, code: exitError, says: "did not end within 8s", took: 68 * time.Second,
+			want: []string{"terminal restored", "files", "report"}, code: exitError, says: "did not end within 15s", took: 75 * time.Second,
 		},
 		{
 			name: "a second signal waits for nothing", session: scripted{lasts: time.Hour}, signal: time.Minute, view: scriptedView{hurry: 62 * time.Second},
-			want: []string{"terminal restored", "files", "report"}, code: 143, took: 62 * time.Second,
+			want: []string{"terminal restored", "files", "report"}, code: 143, took: 63 * time.Second,
 		},
 		{
 			name: "the session fails", session: scripted{ends: time.Minute, err: errors.New("no page")},
