@@ -53,6 +53,10 @@ type Noted struct {
 	Bad  bool
 }
 
+// Ticked says that a second passed in which nothing else happened: what is shown
+// grows older, and what waits has waited longer.
+type Ticked struct{}
+
 // Pressed is a command of the person at the keys.
 type Pressed struct{ Command Command }
 
@@ -63,6 +67,7 @@ func (Sampled) input()      {}
 func (Observed) input()     {}
 func (Applied) input()      {}
 func (Noted) input()        {}
+func (Ticked) input()       {}
 func (Pressed) input()      {}
 
 // Command is what a person can tell the loop.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/rules"
 )
@@ -15,7 +14,7 @@ import (
 // same one, so that both give the same answer.
 type Analysis struct {
 	header   Header
-	reader   *vllm.Reader
+	parser   *parser
 	windower engine.Windower
 	windows  []engine.Window
 	last     *engine.Page // latest good page
@@ -28,33 +27,34 @@ type Analysis struct {
 // NewAnalysis prepares one. The only error is a user's catalog that does not
 // parse, which a live run has refused before.
 func NewAnalysis(h Header) (*Analysis, error) {
-	h.Inputs.Catalog = catalog.Default()
-	if h.Catalog != "" {
-		c, err := h.Inputs.Catalog.With(strings.NewReader(h.Catalog), h.CatalogName)
-		if err != nil {
-			return nil, err
-		}
-		h.Inputs.Catalog = c
+	c, err := h.catalog()
+	if err != nil {
+		return nil, err
 	}
+	h.Inputs.Catalog = c
 	return &Analysis{
 		header: h,
-		reader: vllm.NewReader(h.Model),
+		parser: newParser(h.Model),
 		notes:  map[string]bool{},
 	}, nil
+}
+
+// catalog is rooftop's own with the user's in front. The error is of the user's
+// text.
+func (h *Header) catalog() (*catalog.Catalog, error) {
+	if h.Catalog == "" {
+		return catalog.Default(), nil
+	}
+	return catalog.Default().With(strings.NewReader(h.Catalog), h.CatalogName)
 }
 
 // Add takes one poll. It returns the sample made of it and the window that it
 // closed, nil where it closed none; the window is valid until the next call.
 func (a *Analysis) Add(p *Poll) (*engine.Sample, *engine.Window) {
-	s := &engine.Sample{T: p.T, PageErr: p.PageErr, GPU: p.GPU, GPUErr: p.GPUErr, Missed: p.Missed}
-	if p.PageErr == "" {
-		page := &engine.Page{T: p.PageT, Took: p.Took, Bytes: len(p.Body)}
-		if err := a.reader.Parse([]byte(p.Body), page); err != nil {
-			s.PageErr = err.Error()
-		} else {
-			s.Page, a.last = page, page
-			a.note(page.Notes)
-		}
+	s := a.parser.sample(p)
+	if s.Page != nil {
+		a.last = s.Page
+		a.note(s.Page.Notes)
 	}
 	if p.GPU != nil && len(p.GPU.Devices) > 0 {
 		a.devices = p.GPU.Devices

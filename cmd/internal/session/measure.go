@@ -5,28 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
-
-// Pages fetches the server's metrics page, appended to buf.
-type Pages interface {
-	Page(ctx context.Context, buf []byte) ([]byte, error)
-}
-
-// GPUs reads the server's devices.
-type GPUs interface {
-	// Read returns one reading, at the latest when ctx ends.
-	Read(ctx context.Context) (engine.GPUReading, error)
-	// Missing says what the devices could not tell so far, and what that
-	// switches off.
-	Missing() []engine.Missing
-	// Notes says what a reader must know about the devices.
-	Notes() []string
-}
-
-// gpuDeadline bounds one reading: a stuck driver must not hold up the page.
-const gpuDeadline = 800 * time.Millisecond
 
 // Plan is one measurement.
 type Plan struct {
@@ -62,9 +42,15 @@ func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 		return engine.Diagnosis{}, err
 	}
 	p.Record.write(line{Header: &p.Header})
-	m := measurer{Plan: p, began: p.Clock(), interval: engine.PollInterval}
-	m.run(ctx, a)
-	end := End{Duration: m.now().Round(time.Millisecond), Notes: m.notes(ctx)}
+	poller := poller{pages: p.Pages, gpus: p.GPUs, clock: p.Clock, began: p.Clock()}
+	poller.run(ctx, p.Duration, func(poll *Poll) {
+		p.Record.write(line{Poll: poll})
+		s, w := a.Add(poll)
+		if p.Progress != nil {
+			p.Progress(&Progress{Elapsed: poll.T, Duration: p.Duration, Sample: s, Window: w, Interval: poller.interval, Slow: poller.slow})
+		}
+	})
+	end := End{Duration: poller.now().Round(time.Millisecond), Notes: closing(ctx, &poller, p.Duration)}
 	if p.GPUs != nil {
 		end.Missing = p.GPUs.Missing()
 		end.Notes = append(end.Notes, p.GPUs.Notes()...)
@@ -76,105 +62,14 @@ func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 	return a.Diagnose(end, p.Version), nil
 }
 
-type measurer struct {
-	Plan
-	began    time.Duration // by the plan's clock
-	interval time.Duration
-	pacer    vllm.Pacer
-	polls    int    // pages that answered
-	slowed   int    // of them, after how many the interval was longer than asked for
-	slow     string // why, the last time
-	body     []byte
-}
-
-// now is the time since the run began.
-func (m *measurer) now() time.Duration { return m.Clock() - m.began }
-
-func (m *measurer) run(ctx context.Context, a *Analysis) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for due := time.Duration(0); due <= m.Duration; {
-		timer.Reset(due - m.now())
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		// A wake-up that comes whole intervals late is a tick that this process
-		// lost: its host is short of CPU, and the reader must know.
-		tick := m.now()
-		missed := int((tick - due) / m.interval)
-		poll := m.poll(ctx, tick)
-		if ctx.Err() != nil {
-			return
-		}
-		poll.Missed = missed
-		m.Record.write(line{Poll: poll})
-		s, w := a.Add(poll)
-		if poll.PageErr == "" {
-			m.pace(poll.Took)
-		}
-		if m.Progress != nil {
-			m.Progress(&Progress{Elapsed: tick, Duration: m.Duration, Sample: s, Window: w, Interval: m.interval, Slow: m.slow})
-		}
-		due += time.Duration(missed+1) * m.interval
-		// Neither sooner than the interval nor in the past: time that the server
-		// took to answer is no tick lost.
-		due = max(due, tick+m.interval, m.now())
-	}
-}
-
-// pace leaves a server alone for longer where its page is slow to render.
-func (m *measurer) pace(took time.Duration) {
-	m.pacer.Observe(took)
-	m.interval = m.pacer.Interval()
-	m.polls++
-	if why, slowed := m.pacer.Slowed(); slowed {
-		m.slow = why
-		m.slowed++
-	}
-}
-
-// poll reads page and GPUs side by side; each is stamped when it is complete. A
-// GPU reading carries its own time: an exporter's page may be seconds old.
-func (m *measurer) poll(ctx context.Context, tick time.Duration) *Poll {
-	p := &Poll{T: tick}
-	gpu := make(chan struct{})
-	go func() {
-		defer close(gpu)
-		if m.GPUs == nil {
-			return
-		}
-		ctx, cancel := context.WithTimeout(ctx, gpuDeadline)
-		defer cancel()
-		reading, err := m.GPUs.Read(ctx)
-		if err != nil {
-			p.GPUErr = err.Error()
-			return
-		}
-		reading.T -= m.began
-		p.GPU = &reading
-	}()
-	body, err := m.Pages.Page(ctx, m.body[:0])
-	p.PageT = m.now()
-	p.Took = p.PageT - tick
-	if err != nil {
-		p.PageErr = err.Error()
-	} else {
-		m.body = body
-		p.Body = string(body)
-	}
-	<-gpu
-	return p
-}
-
-func (m *measurer) notes(ctx context.Context) []string {
+// closing is what a measurement has to say of itself.
+func closing(ctx context.Context, p *poller, length time.Duration) []string {
 	var out []string
 	if ctx.Err() != nil {
-		out = append(out, fmt.Sprintf("interrupted after %.1f s of %v", m.now().Seconds(), m.Duration))
+		out = append(out, fmt.Sprintf("interrupted after %.1f s of %v", p.now().Seconds(), length))
 	}
-	if 2*m.slowed >= m.polls && m.slow != "" {
-		out = append(out, m.slow)
+	if 2*p.slowed >= p.polls && p.slow != "" {
+		out = append(out, p.slow)
 	}
 	return out
 }

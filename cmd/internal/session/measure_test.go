@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +28,7 @@ type server struct {
 	rate    float64 // tokens per second
 	fault   func(at time.Duration) error
 	boot    func(at time.Duration) float64 // process start time
-	asked   int
+	asked   atomic.Int32
 }
 
 func newServer() *server {
@@ -35,7 +36,7 @@ func newServer() *server {
 }
 
 func (s *server) Page(ctx context.Context, buf []byte) ([]byte, error) {
-	s.asked++
+	s.asked.Add(1)
 	select {
 	case <-time.After(s.took):
 	case <-ctx.Done():
@@ -115,8 +116,8 @@ func TestMeasureFindsTheSeats(t *testing.T) {
 		if d.Recommendation == nil || d.Recommendation.Flag != "--max-num-seqs" || d.Recommendation.To != "32" {
 			t.Fatalf("recommendation %+v, want --max-num-seqs 32", d.Recommendation)
 		}
-		if s.asked != 121 || d.Windows.Collected != 15 || d.Windows.Active != 15 {
-			t.Errorf("%d scrapes, windows %+v; want 121 and 15", s.asked, d.Windows)
+		if s.asked.Load() != 121 || d.Windows.Collected != 15 || d.Windows.Active != 15 {
+			t.Errorf("%d scrapes, windows %+v; want 121 and 15", s.asked.Load(), d.Windows)
 		}
 		if got := d.Quantity("generation_tokens_per_s").Value; got.V < 899.9 || got.V > 900.1 {
 			t.Errorf("%v tok/s, want 900", got)
@@ -132,8 +133,8 @@ func TestASlowPageIsPolledLessOften(t *testing.T) {
 		s := newServer()
 		s.took = 100 * time.Millisecond // 20 x 100 ms = 2 s apart
 		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
-		if s.asked > 18 {
-			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked)
+		if s.asked.Load() > 18 {
+			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked.Load())
 		}
 		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "polled every") {
 			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)

@@ -13,7 +13,9 @@ import (
 )
 
 // RecordingSchema names the format of a recording: gzip, one JSON object a
-// line. The first is a Header, then one Poll a tick, the last an End.
+// line. The first is a Header, then one Poll a tick, the last an End. That of a
+// live session has, between the polls, a line for everything else that its loop
+// was told, each with the time at which it was.
 const RecordingSchema = "rooftop.recording/v1"
 
 // maxLine bounds one line of a recording: a page is at most 16 MiB, and JSON
@@ -39,6 +41,10 @@ type Header struct {
 	Catalog     string `json:"catalog,omitempty"`
 	CatalogName string `json:"catalog_name,omitempty"`
 	Ceiling     string `json:"ceiling"` // classic or physical
+	// Session is what the loop of a live session was started with; nil for a
+	// single measurement. What is known of the server stands in the lines that
+	// follow then.
+	Session *SessionPlan `json:"session,omitempty"`
 }
 
 // Poll is one tick as it was read: the raw page, or why there is none, and the
@@ -59,44 +65,6 @@ type End struct {
 	Duration time.Duration    `json:"duration"`
 	Notes    []string         `json:"notes"`
 	Missing  []engine.Missing `json:"missing"` // what the GPUs could not tell
-}
-
-// line is one line of a recording: exactly one part is set.
-type line struct {
-	Header *Header `json:"header,omitempty"`
-	Poll   *Poll   `json:"poll,omitempty"`
-	End    *End    `json:"end,omitempty"`
-}
-
-// Recorder writes a recording. A nil Recorder records nothing.
-type Recorder struct {
-	zip *gzip.Writer
-	enc *json.Encoder
-	err error
-}
-
-// NewRecorder writes to w, which the caller closes after Close.
-func NewRecorder(w io.Writer) *Recorder {
-	z := gzip.NewWriter(w)
-	return &Recorder{zip: z, enc: json.NewEncoder(z)}
-}
-
-func (r *Recorder) write(l line) {
-	if r == nil || r.err != nil {
-		return
-	}
-	r.err = r.enc.Encode(l)
-	if r.err == nil && l.Header != nil {
-		r.err = r.zip.Flush() // a run that is killed leaves what it had
-	}
-}
-
-// Close finishes the file and returns the first error of all writes.
-func (r *Recorder) Close() error {
-	if r == nil {
-		return nil
-	}
-	return errors.Join(r.err, r.zip.Close())
 }
 
 // Recording is a recording read back, line by line.
