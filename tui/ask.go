@@ -1,0 +1,189 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	"charm.land/bubbletea/v2"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// askApply asks once before a change is made, and names it. Where rooftop cannot
+// make it, it shows what to type.
+func (m *model) askApply() {
+	s := m.latest
+	if s == nil {
+		m.do(engine.CommandApply, "")
+		return
+	}
+	if why := whyNot(s, engine.CommandApply); why != "" {
+		if s.Advice == nil || commandOf(s) == "" {
+			m.do(engine.CommandApply, "")
+			return
+		}
+		m.look.ask = dialog{title: "Apply it yourself", lines: append(remarks{
+			{cell.Warn, sentence(strings.ToUpper(why[:1]) + why[1:])}, {cell.Body, ""},
+			{cell.Strong, adviceOf(s.Advice)}, {cell.Body, ""},
+		}, commandLines(s)...)}
+		m.open(overlayText)
+		return
+	}
+	d := dialog{
+		title: "Apply this change?", yes: "Yes, restart the server", no: "No", command: engine.CommandApply, advice: adviceKey(s),
+		lines: remarks{{cell.Accent, adviceOf(s.Advice)}, {cell.Body, "Downtime: " + downtime(s)}},
+	}
+	for _, price := range s.Advice.Price {
+		d.lines = append(d.lines, remark{cell.Body, "Price: " + price})
+	}
+	if s.Advice.Launch != "" {
+		d.lines = append(d.lines, remark{cell.Muted, "Starts: " + s.Advice.Launch})
+	}
+	m.look.ask = d
+	m.open(overlayAsk)
+}
+
+// adviceKey tells one recommendation from another.
+func adviceKey(s *engine.Snapshot) string {
+	if s == nil || s.Advice == nil {
+		return ""
+	}
+	return adviceOf(s.Advice) + "\n" + s.Advice.Launch
+}
+
+// downtime is what the last restart took; the first is not known beforehand.
+func downtime(s *engine.Snapshot) string {
+	for _, it := range slices.Backward(s.Iterations) {
+		if it.Up > it.At {
+			return "about " + show((it.Up - it.At).Seconds()) + ", as the last restart took. Requests in flight are lost."
+		}
+	}
+	return "not known before the first restart; the model is loaded again. Requests in flight are lost."
+}
+
+// askRevert goes back at once where that was the question; elsewhere it asks.
+func (m *model) askRevert() {
+	s := m.latest
+	if s == nil || whyNot(s, engine.CommandRevert) != "" || s.Phase == engine.PhaseWorse {
+		m.do(engine.CommandRevert, "")
+		return
+	}
+	what := lastChange(s)
+	if what == "" {
+		what = "the last change"
+	}
+	m.look.ask = dialog{
+		title: "Undo the last change?", yes: "Yes, undo it", no: "No", command: engine.CommandRevert,
+		lines: remarks{{cell.Accent, "Undo " + what}, {cell.Body, "Downtime: " + downtime(s)}},
+	}
+	m.open(overlayAsk)
+}
+
+// askQuit leaves, but not out of the middle of a change without a word.
+func (m *model) askQuit() tea.Cmd {
+	left := ""
+	if m.latest != nil {
+		left = underWay(m.latest.Phase)
+	}
+	if left == "" || m.o.Playback != nil {
+		m.controls.Do(engine.CommandQuit)
+		return tea.Quit
+	}
+	m.look.ask = dialog{title: "Quit now?", yes: "Yes, quit", no: "No, stay", command: engine.CommandQuit, lines: remarks{{cell.Warn, left}}}
+	m.open(overlayAsk)
+	return nil
+}
+
+// underWay says what quitting in a phase leaves behind, "" nothing.
+func underWay(p engine.Phase) string {
+	switch p {
+	case engine.PhaseApplying:
+		return "The server is being restarted. It is left as it comes up, and what the change brought is not measured."
+	case engine.PhaseDown:
+		return "The server does not answer. It is left as it is, and a change that is under way is not measured."
+	case engine.PhaseSettling, engine.PhaseMeasuring:
+		return "A change is being measured. The server keeps it, and there is no verdict."
+	case engine.PhaseWorse:
+		return "The last change made it worse. The server keeps it."
+	case engine.PhaseReverting:
+		return "The old settings are not back yet. The server keeps what it runs with now."
+	}
+	return ""
+}
+
+// commandOf is the command to type now: to go back where that is the way, else to
+// make the recommended change.
+func commandOf(s *engine.Snapshot) string {
+	switch {
+	case s == nil:
+		return ""
+	case (s.Phase == engine.PhaseWorse || s.Phase == engine.PhaseReverting) && s.Baseline != nil && s.Baseline.Facts.Launch != "":
+		return s.Baseline.Facts.Launch
+	case s.Advice != nil && s.Advice.Launch != "":
+		return s.Advice.Launch
+	case s.Advice != nil:
+		return s.Advice.Command
+	case s.Finished != nil:
+		return s.Finished.Command
+	}
+	return ""
+}
+
+func commandLines(s *engine.Snapshot) remarks {
+	list := remarks{{cell.Accent, commandOf(s)}}
+	if s.Advice != nil && s.Advice.Launch != "" && s.Advice.Command != "" && commandOf(s) == s.Advice.Launch {
+		list = append(list, remark{cell.Body, ""}, remark{cell.Muted, "That is: " + sentence(s.Advice.Command)})
+	}
+	return append(list, remark{cell.Muted, "rooftop notices the restart by itself."})
+}
+
+// copyCommand puts the command on the clipboard, and shows it: not every terminal
+// takes what is sent to its clipboard.
+func (m *model) copyCommand() tea.Cmd {
+	s := m.latest
+	command := commandOf(s)
+	if command == "" {
+		m.say(remark{cell.Warn, "There is no command to copy now: no change is recommended."})
+		return nil
+	}
+	m.look.ask = dialog{title: "Copied, where the terminal allows it", lines: commandLines(s)}
+	m.open(overlayText)
+	return tea.SetClipboard(command)
+}
+
+// export asks for a report; the journal tells what became of it.
+func (m *model) export() {
+	if !m.controls.Export() {
+		m.say(remark{cell.Warn, "Too busy to write a report now: press e again."})
+		return
+	}
+	m.noteAfter = lastEntry(m.latest)
+	m.waitsForNote = true
+	m.say(remark{cell.OK, "Writing a report …"})
+}
+
+func lastEntry(s *engine.Snapshot) int {
+	if s == nil || len(s.Journal) == 0 {
+		return 0
+	}
+	return s.Journal[len(s.Journal)-1].Seq
+}
+
+// hear looks for the journal's word on an export.
+func (m *model) hear() {
+	if !m.waitsForNote || m.latest == nil {
+		return
+	}
+	for _, e := range m.latest.Journal {
+		if e.Seq > m.noteAfter && e.Kind == "" {
+			token := cell.OK
+			if e.Level >= engine.LevelWarn {
+				token = cell.Bad
+			}
+			m.waitsForNote = false
+			m.say(remark{token, e.Text})
+			m.noticeLeft *= 2
+		}
+	}
+}

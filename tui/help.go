@@ -1,0 +1,115 @@
+package tui
+
+import (
+	"charm.land/bubbles/v2/key"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// drawHelp shows every key, what does nothing now and why, and what the signs
+// mean. It returns how many lines it needs.
+func drawHelp(p cell.Pane, s *engine.Snapshot, u *look, first int) int {
+	k := keys()
+	groups := k.groups()
+	if u.tape == nil {
+		groups = append(groups[:3:3], groups[4])
+	}
+	columns := 1
+	if p.Width() >= 76 {
+		columns = 2
+	}
+	heights := make([]int, columns)
+	w := (p.Width() - 2) / columns
+	for _, g := range groups {
+		c := 0
+		for i := range heights {
+			if heights[i] < heights[c] {
+				c = i
+			}
+		}
+		if heights[c] > 0 {
+			heights[c]++
+		}
+		drawGroup(p.Sub(1+c*w, 0, w-2, p.Height()), heights[c]-first, g)
+		heights[c] += 1 + len(g.keys)
+	}
+	y := heights[0]
+	for _, h := range heights {
+		y = max(y, h)
+	}
+	for _, m := range remarks(append(offNow(s), legend(u)...)) {
+		if m.token == cell.Title {
+			y++
+		}
+		for _, text := range p.Wrap(m.text, p.Width()-3) {
+			p.Text(1, y-first, m.token, text)
+			y++
+		}
+	}
+	return y
+}
+
+func drawGroup(p cell.Pane, y int, g keyGroup) {
+	p.Text(0, y, cell.Title, g.title)
+	for i, b := range g.keys {
+		h := b.Help()
+		p.Text(1, y+1+i, cell.Key, h.Key)
+		p.Text(11, y+1+i, cell.Body, p.Cut(h.Desc, p.Width()-11))
+	}
+}
+
+// commands are the keys that tell the loop something.
+func (k *keyMap) commands() []commandKey {
+	return []commandKey{
+		{k.Apply, engine.CommandApply}, {k.Revert, engine.CommandRevert}, {k.Continue, engine.CommandContinue},
+		{k.Skip, engine.CommandSkip}, {k.Measure, engine.CommandRemeasure}, {k.Pause, engine.CommandPause},
+	}
+}
+
+type commandKey struct {
+	binding key.Binding
+	command engine.Command
+}
+
+// offNow lists the keys that do nothing now, with the reason.
+func offNow(s *engine.Snapshot) []remark {
+	var list []remark
+	k := keys()
+	for _, c := range k.commands() {
+		if why := whyNot(s, c.command); why != "" {
+			list = append(list, remark{cell.Disabled, " " + c.binding.Help().Key + "  " + why})
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return append([]remark{{cell.Title, "Not now"}}, list...)
+}
+
+// whyNot is the reason why a command does nothing now, "" where it does.
+func whyNot(s *engine.Snapshot, c engine.Command) string {
+	switch a := s.Can[c]; {
+	case a.OK:
+		return ""
+	case a.Why != "":
+		return a.Why
+	}
+	return "there is nothing to do with it now"
+}
+
+func legend(u *look) []remark {
+	g := u.glyphs
+	return []remark{
+		{cell.Title, "Signs"},
+		{cell.OK, " " + g.Good + " fine or better"},
+		{cell.Warn, " " + g.Warn + " needs a look"},
+		{cell.Bad, " " + g.Bad + " broken or worse"},
+		{cell.Body, " " + g.Dash + " not known    (est) an estimate    " + g.Point + " now    " + g.Past + " before"},
+		{cell.Baseline, " before a change"},
+		{cell.Trial, " after it"},
+		{cell.Achievable, " achievable: what good software gets out of this hardware at this load"},
+		{cell.Ideal, " ideal: what physics allows, nothing lost"},
+		{cell.Muted, " rooftop explain NAME tells of any finding or figure: condition, limits, formula, remedy."},
+	}
+}

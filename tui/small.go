@@ -1,0 +1,114 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// drawSmall is what fits on a terminal too small for the screen: what happens, how
+// fast, what to do, and which size shows the rest. Keys work as they do on the
+// large one.
+func drawSmall(p cell.Pane, s *engine.Snapshot, u *look) {
+	need := fmt.Sprintf("needs %dx%d, has %dx%d", leastWidth, leastHeight, p.Width(), p.Height())
+	if p.Cells(need) > p.Width() {
+		need = fmt.Sprintf("needs %dx%d", leastWidth, leastHeight)
+	}
+	last := p.Height() - 1
+	p.Text(0, last, cell.Muted, p.Cut(need, p.Width()))
+	y := 0
+	for _, m := range summary(s, u) {
+		for _, text := range p.Wrap(m.text, p.Width()) {
+			if y >= max(1, last) {
+				return
+			}
+			p.Text(0, y, m.token, p.Cut(text, p.Width()))
+			y++
+		}
+	}
+}
+
+// summary is the run in a few words, the most urgent first.
+func summary(s *engine.Snapshot, u *look) remarks {
+	var list remarks
+	add := func(t cell.Token, text string) {
+		if text != "" {
+			list = append(list, remark{t, text})
+		}
+	}
+	switch {
+	case u.over == overlayAsk:
+		add(cell.Strong, u.ask.title)
+		for _, m := range u.ask.lines {
+			add(m.token, m.text)
+		}
+		add(cell.Key, "y yes, n no")
+		return list
+	case u.over == overlayText:
+		for _, m := range u.ask.lines {
+			add(m.token, m.text)
+		}
+		add(cell.Key, "esc")
+		return list
+	case u.typing:
+		add(cell.Key, "/"+u.filter+"_")
+	case u.notice.text != "":
+		add(u.notice.token, u.notice.text)
+	}
+	if s.Ask != "" {
+		add(cell.Bad, u.glyphs.Bad+" "+s.Ask)
+		add(cell.Key, "r revert, c continue")
+	}
+	phase := phaseOf(s)
+	var words []string
+	for _, m := range marksOf(s, u) {
+		words = append(words, strings.TrimSpace(m.text))
+	}
+	words = append(words, phase.words+phase.progress(true))
+	add(phase.token, strings.Join(words, " "))
+	if !s.Attached {
+		add(cell.Body, s.Watch)
+		add(cell.Warn, s.AttachWhy)
+		return list
+	}
+	add(cell.Strong, pace(s))
+	switch {
+	case s.Advice != nil:
+		add(cell.Accent, adviceOf(s.Advice))
+	case s.Quiet != "":
+		add(cell.Body, s.Quiet)
+	}
+	return list
+}
+
+// pace is the output of the latest window and the queue.
+func pace(s *engine.Snapshot) string {
+	if outdated(s) || len(s.Points) == 0 {
+		return ""
+	}
+	p := s.Points[len(s.Points)-1]
+	return figure.Show(p.Tokens, "tok/s") + ", " + figure.Show(p.Running, "") + " running, " + figure.Show(p.Waiting, "") + " waiting"
+}
+
+// adviceOf is a recommendation in one line.
+func adviceOf(a *engine.Recommendation) string {
+	if a.Kind == engine.KindFlag && a.Flag != "" {
+		switch {
+		case a.To == "on":
+			return a.Flag
+		case a.To == "off":
+			return "without " + a.Flag
+		case a.To != "" && a.From != "":
+			return a.Flag + " " + a.From + " → " + a.To
+		case a.To != "":
+			return a.Flag + " " + a.To
+		}
+	}
+	if a.Command != "" {
+		return a.Command
+	}
+	return a.Why
+}
