@@ -42,8 +42,10 @@ type kept struct {
 
 // Bounds of the end of a run, once it was asked for.
 const (
-	// endPatience is for all of it: a server that rooftop itself is restarting is
-	// not left half started.
+	// changeGrace is for a change under way: a server that rooftop itself is
+	// restarting is not left half started.
+	changeGrace = 8 * time.Second
+	// endPatience is for all of it: the change, and the sources.
 	endPatience = 15 * time.Second
 	// lastPatience is what is left of it after a second signal.
 	lastPatience = time.Second

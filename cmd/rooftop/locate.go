@@ -71,7 +71,7 @@ func (l *locator) watch() string {
 // attach finds the server and learns what can be known of it. The first one that
 // answers is the one that is meant from then on.
 func (l *locator) attach(ctx context.Context) (*attached, error) {
-	target, found, looked := l.target, l.found, ""
+	target, found, looked := l.target, l.found, false
 	if target.IsZero() {
 		list := l.servers()
 		switch len(list) {
@@ -80,7 +80,7 @@ func (l *locator) attach(ctx context.Context) (*attached, error) {
 			if target, err = parseTarget("http://localhost:" + collect.DefaultPort); err != nil {
 				return nil, err
 			}
-			looked = "no vLLM was found among this machine's processes, and "
+			looked = true
 		case 1:
 			found = list[0]
 			var err error
@@ -95,19 +95,15 @@ func (l *locator) attach(ctx context.Context) (*attached, error) {
 		found = nil
 	}
 	a, err := attachTo(ctx, l.o, target, found, l.clock)
+	if looked && errors.Is(err, collect.ErrUnreachable) {
+		return nil, fmt.Errorf("no vLLM among this machine's processes, and nothing answers at %s", target)
+	}
 	if err != nil {
-		return nil, prefixed(looked, err)
+		return nil, err
 	}
 	a.header.Ceiling = l.o.ceiling
 	l.target, l.found = target, nil // a restart has another process
 	return a, nil
-}
-
-func prefixed(text string, err error) error {
-	if text == "" {
-		return err
-	}
-	return fmt.Errorf("%s%w", text, err)
 }
 
 // errSeveral says which servers there are to choose from.

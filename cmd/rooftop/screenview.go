@@ -94,7 +94,11 @@ func (v *screenView) show(ctx context.Context, f *following) error {
 		case <-limit.C:
 		}
 	}()
-	return tui.Run(screen, &heldFeed{feed: f.session, over: f.over}, f.session, v.tuiOptions())
+	var feed tui.Feed = f.session
+	if v.playback == nil { // a recording leaves no files, and stays at its end
+		feed = &heldFeed{feed: f.session, over: f.over}
+	}
+	return tui.Run(screen, feed, f.session, v.tuiOptions())
 }
 
 func (v *screenView) tuiOptions() tui.Options {

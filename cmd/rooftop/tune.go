@@ -154,7 +154,7 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 			}
 			return a.server(), nil
 		},
-		Clock: l.clock, Record: file.recorder(), Tell: v.tell, Export: o.files.export,
+		Clock: l.clock, Record: file.recorder(), Tell: v.tell, Export: o.files.export, Grace: changeGrace,
 	})
 	f := &following{session: live, view: v, stderr: w.stderr, keep: func(s *engine.Snapshot) kept {
 		k := o.files.keep(w.env, s)
