@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Loop is the closed loop as a machine without a clock: attach, measure, name one
 // change, wait for it or have it made, let the server settle, measure again,
@@ -9,9 +12,50 @@ import "time"
 // inputs. The same inputs give the same snapshots and actions. It is not safe for
 // concurrent use; the snapshots that it hands out are never touched again.
 type Loop struct {
-	plan LoopPlan
-	now  Snapshot
+	plan     LoopPlan
+	phases   [NumPhases]behaviour
+	commands [NumCommands]command
+	now      time.Duration
+	begun    bool
+	out      []Action
+	seen     Snapshot  // the parts of the next snapshot
+	given    *Snapshot // what was handed out last, nil once it is out of date
+
+	watch    watch
+	server   server
+	life     life
+	trial    trial
+	advice   advice
+	renewal  renewal
+	was      Phase         // what went on when the server went down
+	wasSince time.Duration // and since when
+	downAt   time.Duration // when it went down
+	paused   time.Duration // since when
+
+	kept     configuration // what the baseline was measured with
+	running  configuration // what runs
+	first    *Diagnosis    // the first baseline
+	accepted bool          // a change became the baseline
+	restarts int           // seen or made
+	rounds   int           // changes that rooftop made
+	failure  string        // why a change could not be made
+
+	iterations []Iteration
+	noise      bounded[float64]
+	journal    bounded[Entry]
+	points     bounded[Point]
+	marks      bounded[Mark]
 }
+
+// Bounds of what a loop remembers.
+const (
+	keepEntries    = 2000
+	keepPoints     = int(time.Hour / WindowLength)
+	keepMarks      = 500
+	keepNoise      = 100
+	keepIterations = 200
+	keepNotes      = 20
+)
 
 // LoopPlan is what a loop is started with.
 type LoopPlan struct {
@@ -33,12 +77,154 @@ type LoopPlan struct {
 	Rounds int
 }
 
+// measureDefault is the length of a measurement where the plan names none.
+const measureDefault = 20 * time.Second
+
+// measureLeast is as much as the gate of a rule needs, and one window more.
+const measureLeast = 4 * WindowLength
+
 // NewLoop returns a loop that has not begun.
-func NewLoop(p LoopPlan) *Loop { return &Loop{plan: p} }
+func NewLoop(p LoopPlan) *Loop {
+	if p.Measure == 0 {
+		p.Measure = measureDefault
+	}
+	p.Measure = max(p.Measure, measureLeast)
+	l := &Loop{
+		plan:     p,
+		phases:   behaviours(),
+		commands: commands(),
+		server:   server{hands: p.Hands, noHands: p.NoHands},
+		noise:    bounded[float64]{most: keepNoise},
+		journal:  bounded[Entry]{most: keepEntries},
+		points:   bounded[Point]{most: keepPoints},
+		marks:    bounded[Mark]{most: keepMarks},
+	}
+	l.seen = Snapshot{Started: p.Started, Version: p.Version, Watch: p.Watch}
+	l.watch.sources = sourcesAtStart()
+	l.publish()
+	return l
+}
 
 // Step takes one input at its time, which never runs backwards, and returns what
 // to do about it, in order. Before the first input, Begin starts it.
-func (l *Loop) Step(now time.Duration, in Input) []Action { return nil }
+func (l *Loop) Step(now time.Duration, in Input) []Action {
+	if l.seen.Phase == PhaseDone {
+		return nil
+	}
+	l.now = max(l.now, now)
+	l.out = nil
+	switch in := in.(type) {
+	case Begin:
+		l.begin()
+	case Attached:
+		l.attached(in)
+	case AttachFailed:
+		l.attachFailed(in.Why)
+	case Sampled:
+		l.sampled(in.Sample)
+	case Observed:
+		l.observed(in)
+	case Applied:
+		l.applied(in.Err)
+	case Noted:
+		l.noted(in)
+	case Pressed:
+		l.pressed(in.Command)
+	}
+	l.patience()
+	l.publish()
+	return l.out
+}
 
 // Snapshot is the loop as of the last step. It is immutable.
-func (l *Loop) Snapshot() *Snapshot { s := l.now; return &s }
+func (l *Loop) Snapshot() *Snapshot {
+	if l.given == nil {
+		s := l.seen
+		l.given = &s
+	}
+	return l.given
+}
+
+// publish brings the parts of the snapshot up to date.
+func (l *Loop) publish() {
+	l.given = nil
+	s := &l.seen
+	s.Seq++
+	s.Now = l.now
+	s.Progress = l.progress()
+	s.Sources = l.watch.states(l.now)
+	s.Iterations = l.iterations
+	s.Noise = l.noise.view()
+	s.Points, s.Marks = l.points.view(), l.marks.view()
+	s.Journal, s.Dropped = l.journal.view(), l.journal.dropped()
+	s.Kept = l.kept.command
+	s.Can = l.available()
+}
+
+func (l *Loop) begin() {
+	if l.begun {
+		return
+	}
+	l.begun = true
+	l.enter(PhaseAttach)
+	l.attach(0)
+}
+
+// enter begins a phase.
+func (l *Loop) enter(p Phase) {
+	l.seen.Phase, l.seen.Since = p, l.now
+	l.seen.Ask = ""
+	l.life.waits = ""
+}
+
+// do adds an action.
+func (l *Loop) do(a Action) { l.out = append(l.out, a) }
+
+// tell hands over an event and writes it into the journal, if it has a text.
+func (l *Loop) tell(level Level, e Event) {
+	e.T = l.now
+	if e.Text != "" {
+		l.write(level, e.Kind, e.Text)
+	}
+	l.do(Tell{Event: e})
+}
+
+// write adds an entry to the journal.
+func (l *Loop) write(level Level, kind EventKind, text string) {
+	l.journal.add(Entry{Seq: len(l.journal.all) + l.journal.gone, T: l.now, Level: level, Kind: kind, Text: text})
+}
+
+func (l *Loop) mark(kind MarkKind, text string) { l.marks.add(Mark{T: l.now, Kind: kind, Text: text}) }
+
+func (l *Loop) noted(in Noted) {
+	level := LevelInfo
+	if in.Bad {
+		level = LevelBad
+	}
+	l.write(level, "", in.Text)
+}
+
+// iteration is the number of the latest iteration, 0 before the first.
+func (l *Loop) iteration() int {
+	if n := len(l.iterations); n > 0 {
+		return l.iterations[n-1].N
+	}
+	return 0
+}
+
+// change alters the latest iteration in a copy: the one before was handed out.
+func (l *Loop) change(alter func(*Iteration)) {
+	if len(l.iterations) == 0 {
+		return
+	}
+	l.iterations = slices.Clone(l.iterations)
+	alter(&l.iterations[len(l.iterations)-1])
+}
+
+// add appends an iteration and returns its number.
+func (l *Loop) add(it Iteration) int {
+	it.N = l.iteration() + 1
+	from := max(0, len(l.iterations)+1-keepIterations)
+	l.iterations = append(slices.Clone(l.iterations[from:]), it)
+	return it.N
+}

@@ -21,6 +21,7 @@ const (
 	PhaseWorse                  // worse: revert or continue? nothing goes on until a key
 	PhaseReverting              // waiting for the engineer to put back the old settings
 	PhaseDone
+	NumPhases
 )
 
 // Snapshot is everything that there is to see of a run at one moment: what the
@@ -48,6 +49,9 @@ type Snapshot struct {
 	Notes     []string
 	GPUWhy    string
 	Launch    string // the launch command that runs, redacted, "" unknown
+	// Kept is the launch command of the configuration that the baseline was measured
+	// with, the way back while another one runs; redacted, "" unknown.
+	Kept string
 
 	Page      *Page       // the latest, nil before the first
 	GPU       *GPUReading // the latest, nil where none is readable

@@ -1,0 +1,113 @@
+package engine
+
+import "time"
+
+// life is what was measured of one run of the server.
+type life struct {
+	windower Windower
+	windows  []Window // the latest, oldest first
+	from     int      // index of the first window that the present phase looks at
+	waits    string   // what the phase waits for, as of the latest window
+}
+
+// keepWindows is how many windows are kept however long they are.
+const keepWindows = 12
+
+// add takes in a window and lets go of those that no measurement of this length
+// reaches back to.
+func (l *life) add(w Window, length time.Duration) {
+	l.windows = append(l.windows, w)
+	reach := w.Start + w.Duration - length - 5*WindowLength
+	for len(l.windows) > keepWindows && l.windows[0].Start < reach {
+		l.windows[0] = Window{}
+		l.windows = l.windows[1:]
+	}
+}
+
+// next is the index of the window that is still open.
+func (l *life) next() int { return l.windower.index }
+
+// look makes the present phase begin with the window that is still open.
+func (l *life) look() { l.from, l.waits = l.next(), "" }
+
+// since returns the windows from an index on.
+func (l *life) since(index int) []Window {
+	for i := range l.windows {
+		if l.windows[i].Index >= index {
+			return l.windows[i:]
+		}
+	}
+	return nil
+}
+
+// cut lets go of all windows: nothing was read for so long that what comes does
+// not join on to them.
+func (l *life) cut() {
+	l.windower = Windower{index: l.windower.index + 1}
+	l.windows = nil
+	l.look()
+}
+
+// latest returns the windows at the end that span a length, at least one.
+func latest(windows []Window, length time.Duration) []Window {
+	if len(windows) == 0 {
+		return nil
+	}
+	last := &windows[len(windows)-1]
+	end := last.Start + last.Duration
+	first := len(windows) - 1
+	for first > 0 && end-windows[first].Start < length-windowSlack {
+		first--
+	}
+	return windows[first:]
+}
+
+// span is the time from the beginning of the first window to the end of the last.
+func span(windows []Window) time.Duration {
+	if len(windows) == 0 {
+		return 0
+	}
+	last := &windows[len(windows)-1]
+	return last.Start + last.Duration - windows[0].Start
+}
+
+// stretch returns the latest windows that make up a measurement of this length
+// under load. ok is false while they do not, and why says what they lack where it
+// is not time alone.
+func stretch(windows []Window, length time.Duration) (part []Window, ok bool, why string) {
+	for len(windows) > 0 && !loaded(windows[:1]) {
+		windows = windows[1:]
+		why = waitsForLoad
+	}
+	part = latest(windows, length)
+	if len(part) == 0 {
+		return nil, false, why
+	}
+	why = lacks(part)
+	return part, why == "" && span(part) >= length-windowSlack, why
+}
+
+// lacks says what windows lack to be judged, "" nothing.
+func lacks(windows []Window) string {
+	judged, under, why := 0, 0, ""
+	for i := range windows {
+		if w := &windows[i]; w.Evaluable {
+			judged++
+		} else {
+			why = w.Why
+		}
+		if loaded(windows[i : i+1]) {
+			under++
+		}
+	}
+	n := len(windows)
+	switch {
+	case 2*judged < n:
+		return "nothing can be judged: " + why
+	case !loaded(windows[n-1:]) && 3*under < n:
+		return waitsForLoad
+	case n >= leastWindows && (judged < leastWindows || under < leastWindows):
+		return "waiting for more load"
+	}
+	return ""
+}

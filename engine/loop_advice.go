@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// advice is what is remembered of recommendations.
+type advice struct {
+	tried   []attempt
+	skipped []attempt
+	pending string // another recommendation that one stretch showed
+	told    string // key of the one that was told last
+	command string // launch command that the one that stands was written from
+}
+
+// attempt is a change that was tried without a gain, or passed over, and the load
+// at that time.
+type attempt struct {
+	key    string
+	demand stat.Opt // requests in
+	prompt stat.Opt // tokens
+	output stat.Opt // tokens
+}
+
+// muchOther is the factor from which a load is another one than that of a trial.
+const muchOther = 2
+
+// key names the change of a fix.
+func key(id FindingID, f *Fix) string {
+	if f.Kind == KindFlag && f.Flag != "" {
+		return f.Flag + "=" + f.To
+	}
+	return string(id)
+}
+
+func attempted(key string, d *Diagnosis) attempt {
+	a := attempt{key: key}
+	if d != nil {
+		a.demand = d.demand()
+		a.prompt, a.output = d.Quantity("prompt_tokens_mean").Value, d.Quantity("output_tokens_mean").Value
+	}
+	return a
+}
+
+// holds says whether an attempt still speaks against a change under the load of a
+// diagnosis.
+func (a attempt) holds(key string, d *Diagnosis) bool {
+	other := func(then, now stat.Opt) bool {
+		return then.OK && now.OK && then.V > 0 && now.V > 0 && math.Abs(math.Log(now.V/then.V)) > math.Log(muchOther)
+	}
+	return a.key == key && !other(a.demand, d.demand()) &&
+		!other(a.prompt, d.Quantity("prompt_tokens_mean").Value) && !other(a.output, d.Quantity("output_tokens_mean").Value)
+}
+
+// against says whether a change was tried without a gain or passed over.
+func (a *advice) against(key string, d *Diagnosis) bool {
+	holds := func(past attempt) bool { return past.holds(key, d) }
+	return slices.ContainsFunc(a.tried, holds) || slices.ContainsFunc(a.skipped, holds)
+}
+
+// choose picks what a diagnosis recommends, or its best runner-up that was not
+// tried or passed over; nil where nothing is left.
+func (l *Loop) choose(d *Diagnosis) *Recommendation {
+	if d.Recommendation == nil {
+		return nil
+	}
+	if r := d.Recommendation; !l.advice.against(key(r.Finding, &r.Fix), d) {
+		return l.complete(*r)
+	}
+	for _, id := range d.Runners {
+		f := d.finding(id)
+		if f != nil && f.Fix != nil && !l.advice.against(key(id, f.Fix), d) {
+			return l.complete(Recommendation{Finding: id, Fix: *f.Fix})
+		}
+	}
+	return nil
+}
+
+// complete adds the launch command with the change: that of the kept
+// configuration, so that a change that gained nothing is taken back with it.
+func (l *Loop) complete(r Recommendation) *Recommendation {
+	if r.Kind == KindFlag {
+		command := l.kept.command
+		if l.seen.Baseline == nil {
+			command = l.running.command
+		}
+		last := l.seen.Advice
+		if last != nil && last.Flag == r.Flag && last.To == r.To && l.advice.command == command {
+			r.Launch = last.Launch
+		} else {
+			r.Launch = ChangedLaunch(command, Change{Flag: r.Flag, From: r.From, To: r.To})
+			l.advice.command = command
+		}
+	}
+	return &r
+}
+
+// advised is the change that is recommended; nil where there is none, or it is no
+// flag of the server.
+func (l *Loop) advised() *Change {
+	r := l.seen.Advice
+	if r == nil || r.Kind != KindFlag || r.Flag == "" || !l.seen.Firm {
+		return nil
+	}
+	return &Change{Flag: r.Flag, From: r.From, To: r.To}
+}
+
+// advise makes a recommendation the one that stands, and tells of it: what it
+// predicts is written down before anything changes.
+func (l *Loop) advise(r *Recommendation) {
+	before := l.seen.Advice
+	l.seen.Advice, l.advice.pending = r, ""
+	l.seen.Quiet = ""
+	if r == nil {
+		l.seen.Quiet = l.quiet()
+		l.write(LevelInfo, EventRecommendation, l.seen.Quiet)
+		return
+	}
+	if before != nil && l.advice.told == key(r.Finding, &r.Fix) {
+		return
+	}
+	l.advice.told = key(r.Finding, &r.Fix)
+	l.tell(LevelInfo, Event{Kind: EventRecommendation, Iteration: l.iteration() + 1, Advice: r, Text: "recommended: " + r.Command})
+}
+
+// reconsider looks at what a renewed baseline recommends. Another recommendation
+// replaces one that stands when two stretches in a row show it.
+func (l *Loop) reconsider(d *Diagnosis) {
+	r := l.choose(d)
+	was, is := "", ""
+	if l.seen.Advice != nil {
+		was = key(l.seen.Advice.Finding, &l.seen.Advice.Fix)
+	}
+	if r != nil {
+		is = key(r.Finding, &r.Fix)
+	}
+	switch {
+	case was == is:
+		l.seen.Advice, l.advice.pending = r, "" // with the figures of now
+		if r == nil {
+			l.seen.Quiet = l.quiet()
+		}
+	case was == "" || l.advice.pending == "="+is:
+		l.advise(r)
+	default:
+		l.advice.pending = "=" + is
+	}
+}
+
+// quiet says why the baseline leads to no advice.
+func (l *Loop) quiet() string {
+	d := l.seen.Baseline
+	switch {
+	case d == nil:
+		return ""
+	case d.Recommendation != nil && len(l.advice.tried) > 0:
+		return "what is recommended was tried and gained nothing, and nothing else is left"
+	case d.Recommendation != nil:
+		return "what is recommended was skipped, and nothing else is left"
+	}
+	return quiet(d)
+}
+
+// quiet says why a diagnosis recommends nothing.
+func quiet(d *Diagnosis) string {
+	switch d.Outcome {
+	case OutcomeNoLoad:
+		return cmp.Or(d.Doubt, "no request is in: there is nothing to judge without load")
+	case OutcomeNotEvaluable:
+		why := d.Doubt
+		if why == "" && d.LastRaw != nil {
+			why = d.LastRaw.Why
+		}
+		return "nothing can be judged: " + cmp.Or(why, "no window is evaluable")
+	case OutcomeRecommendation:
+		return ""
+	}
+	text := "nothing to recommend: no bottleneck that a change would move"
+	if d.Doubt != "" {
+		text += "; " + d.Doubt
+	}
+	return text
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// server is what is known of the server beside what its samples say.
+type server struct {
+	Attached
+	hands   bool
+	noHands string
+	devices []GPU
+	notes   []string // of its pages, each once
+}
+
+const (
+	attachAgain = time.Second     // between two attempts to find a server
+	downPolls   = 2               // polls without an answer after which it is down
+	longSilence = 4 * time.Second // between two samples: rooftop itself was not there
+)
+
+// attach asks to find the server, once at a time.
+func (l *Loop) attach(after time.Duration) {
+	if l.watch.attaching {
+		return
+	}
+	l.watch.attaching = true
+	l.do(Attach{After: after})
+}
+
+func (l *Loop) attachFailed(why string) {
+	l.watch.attaching = false
+	if l.seen.AttachWhy != why && l.seen.Phase == PhaseAttach {
+		l.write(LevelWarn, "", why)
+	}
+	l.seen.AttachWhy = why
+	if l.seen.Phase == PhaseAttach || l.seen.Phase == PhaseDown {
+		l.attach(attachAgain)
+	}
+}
+
+// attached takes in what was learned of the server and finds out whether it is
+// the run of before, another one with the same settings, or a changed one.
+func (l *Loop) attached(in Attached) {
+	l.watch.attaching = false
+	l.seen.AttachWhy = ""
+	if l.watch.again {
+		// It was restarted once more while the facts were read: of which run they
+		// are is not known.
+		l.watch.again = false
+		l.attach(0)
+		return
+	}
+	before := l.server
+	l.learn(in)
+	next := configured(&l.server.Inputs, &l.seen.Facts)
+	switch {
+	case !l.seen.Attached:
+		l.firstAttached(next)
+	case l.seen.Phase == PhaseApplying:
+		if l.trial.applied {
+			l.back(PhaseApplying, next)
+		}
+	case l.another(&before, next):
+		was := l.seen.Phase
+		if was == PhaseDown {
+			was = l.was
+		} else {
+			l.downAt = l.now
+		}
+		l.back(was, next)
+	case l.seen.Phase == PhaseDown && (l.watch.failures == 0 || in.Identity != ""):
+		l.resume()
+	}
+	l.watch.restarted, l.watch.moved = false, false
+}
+
+// learn takes in facts that were read.
+func (l *Loop) learn(in Attached) {
+	l.server.Attached = in
+	l.server.hands, l.server.noHands = in.Hands, in.NoHands
+	l.server.devices = in.Inputs.Devices
+	l.seen.Missing, l.seen.GPUWhy = slices.Clip(in.Missing), in.GPUWhy
+	l.server.notes = nil
+	l.resolve()
+	l.watch.absent(in.GPUWhy)
+}
+
+// resolve settles the facts from what is known by now.
+func (l *Loop) resolve() {
+	in := l.server.Inputs
+	in.Page, in.Devices = l.watch.page, l.server.devices
+	s := &l.seen
+	s.Facts = Resolve(in)
+	s.Target = l.server.Target
+	s.Target.Engine, s.Target.EngineVersion, s.Target.Model = s.Facts.Engine.Value, s.Facts.EngineVersion.Value, s.Facts.Model.Value
+	s.Launch = in.LaunchText
+	s.Notes = slices.Concat(l.server.Notes, l.server.notes)
+}
+
+// another says whether the server that answers is another run than the one
+// before. A process that is the same one has reset its counters at most.
+func (l *Loop) another(before *server, next configuration) bool {
+	a, b := before.Identity, l.server.Identity
+	switch {
+	case a != "" && b != "" && a != b, l.watch.moved:
+		return true
+	case !l.watch.restarted:
+		return false
+	case a != "" && a == b && len(changesFrom(l.running, next)) == 0:
+		l.write(LevelWarn, "", "the counters on the page fell although the server's process is the same: they were reset, or several servers answer behind this address")
+		l.life = life{}
+		return false
+	}
+	return true
+}
+
+func (l *Loop) firstAttached(c configuration) {
+	l.seen.Attached = true
+	l.running, l.kept = c, c
+	l.life = life{}
+	name := l.seen.Target.Model
+	text := "attached to " + l.seen.Target.URL
+	if name != "" {
+		text += ", " + name
+	}
+	l.tell(LevelInfo, Event{Kind: EventAttached, Text: text, Target: l.seen.Target, Command: c.command})
+	l.startBaseline()
+}
+
+// resume goes on after a gap: the server that answers is the one of before.
+func (l *Loop) resume() {
+	gap := l.now - l.downAt
+	l.tell(LevelInfo, Event{Kind: EventServerUp, Iteration: l.iteration(), Took: gap, Command: l.running.command,
+		Text: "the server answers again after " + seconds(gap) + ": it was not restarted"})
+	l.mark(MarkUp, "answers again")
+	l.enter(l.was)
+	l.seen.Since = l.wasSince
+	if l.was == PhaseWorse {
+		l.seen.Ask = l.question()
+	}
+	if gap >= longSilence {
+		l.life.cut()
+	}
+}
+
+// back goes on with a server that runs anew, with its facts read.
+func (l *Loop) back(was Phase, next configuration) {
+	took := l.now - l.downAt
+	l.tell(LevelInfo, Event{Kind: EventServerUp, Iteration: l.iteration(), Took: took, Command: next.command,
+		Text: "the server answers again after " + seconds(took) + ", restarted"})
+	l.mark(MarkUp, "restarted")
+	l.rescue(was)
+	l.life = life{}
+	l.seen.Live = nil
+	t := noticed(l.kept, l.running, next, l.advised())
+	l.restarts++
+	l.phases[was].returned(l, next, t)
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+)
+
+// feed makes windows of samples, and lets the present phase look at each.
+func (l *Loop) feed(s *Sample) {
+	w := l.life.windower.Add(s)
+	if w == nil {
+		return
+	}
+	window := w.Clone()
+	l.life.add(window, l.plan.Measure)
+	l.points.add(point(&window, l.iteration()))
+	l.resolve()
+	if windows := latest(l.life.windows, l.plan.Measure); len(windows) >= leastWindows {
+		l.seen.Live = l.diagnose(windows)
+	}
+	l.tell(LevelInfo, Event{Kind: EventWindow, Iteration: l.iteration(), Window: &window})
+	if look := l.phases[l.seen.Phase].window; look != nil {
+		look(l)
+	}
+}
+
+// diagnose judges windows of the present run.
+func (l *Loop) diagnose(windows []Window) *Diagnosis {
+	begun := windows[0].Start
+	own := slices.Clone(windows)
+	for i := range own {
+		own[i].Start -= begun
+	}
+	d := Diagnose(Request{
+		Started: l.plan.Started.Add(begun), Duration: span(windows), Version: l.plan.Version,
+		Target: l.seen.Target, Facts: l.seen.Facts, Windows: own, Rules: l.plan.Rules,
+		Missing: l.seen.Missing, Notes: slices.Clip(l.seen.Notes), GPUWhy: l.seen.GPUWhy,
+	})
+	return &d
+}
+
+// startBaseline begins to measure what runs.
+func (l *Loop) startBaseline() {
+	l.enter(PhaseBaseline)
+	l.seen.Firm = false
+	l.life.look()
+	l.mark(MarkMeasure, "baseline")
+}
+
+func (l *Loop) baselineWindow() {
+	if live := l.seen.Live; live != nil {
+		l.seen.Advice, l.seen.Quiet = l.choose(live), ""
+		if live.Outcome == OutcomeNoLoad || live.Outcome == OutcomeNotEvaluable {
+			l.seen.Quiet = quiet(live)
+		}
+	}
+	part, ok, why := stretch(l.life.since(l.life.from), l.plan.Measure)
+	l.life.waits = why
+	if ok {
+		l.baselineDone(part)
+	}
+}
+
+// baselineDone takes windows as the baseline, and names the change to make.
+func (l *Loop) baselineDone(windows []Window) {
+	d := l.diagnose(windows)
+	l.measured(d)
+	l.setBaseline(d, end(windows))
+	if l.first == nil {
+		l.first = d
+	}
+	l.toWaiting()
+}
+
+// measured tells of a finished measurement.
+func (l *Loop) measured(d *Diagnosis) {
+	n := l.iteration()
+	l.tell(LevelInfo, Event{Kind: EventMeasured, Iteration: n, Took: d.Duration, Diagnosis: d,
+		Text: fmt.Sprintf("measured for %s: %s", seconds(d.Duration), headline(d))})
+	l.tell(LevelInfo, Event{Kind: EventDiagnosis, Iteration: n, Diagnosis: d})
+}
+
+// headline is a diagnosis in one line.
+func headline(d *Diagnosis) string {
+	text := figure.Show(d.Quantity("generation_tokens_per_s").Value, "tok/s") + " out"
+	if len(d.Findings) > 0 && d.Findings[0].State == Fired && d.Findings[0].Significant {
+		text += ", " + d.Findings[0].Title
+	}
+	return text
+}
+
+// setBaseline makes a measurement, which ended at a time, what the next change is
+// judged against.
+func (l *Loop) setBaseline(d *Diagnosis, until time.Duration) {
+	l.seen.Baseline = d
+	l.seen.Firm = true
+	l.kept = l.running
+	l.renewal = renewal{from: l.life.next(), until: until}
+}
+
+// end is when the last window ended.
+func end(windows []Window) time.Duration {
+	last := &windows[len(windows)-1]
+	return last.Start + last.Duration
+}
+
+// renewal follows how the baseline is renewed while a change is waited for.
+type renewal struct {
+	from  int           // index of the window that the stretch under way begins with
+	until time.Duration // end of the baseline
+	doubt *Diagnosis    // a stretch far from the baseline, which the next has to confirm
+}
+
+// heldBack is how many windows at the end never become part of a baseline while
+// a change is waited for: a server that is told to stop drains its requests.
+const heldBack = 2
+
+// renew replaces the baseline by the stretch that was completed last. One that
+// differs by more than a verdict needs is taken when the next one agrees.
+func (l *Loop) renew() {
+	r := &l.renewal
+	windows := l.life.since(r.from)
+	if len(windows) <= heldBack {
+		return
+	}
+	windows = windows[:len(windows)-heldBack]
+	part, ok, _ := stretch(windows, l.plan.Measure)
+	if !ok {
+		return
+	}
+	d := l.diagnose(part)
+	r.from = part[len(part)-1].Index + 1
+	if far(l.seen.Baseline, d) && (r.doubt == nil || far(r.doubt, d)) {
+		r.doubt = d
+		return
+	}
+	r.doubt = nil
+	l.seen.Baseline, r.until = d, end(part)
+	l.reconsider(d)
+}
+
+// far says that two measurements differ in throughput by as much as a verdict
+// needs.
+func far(a, b *Diagnosis) bool {
+	change := relative(a.Quantity("generation_tokens_per_s").Value, b.Quantity("generation_tokens_per_s").Value)
+	return !change.OK || change.V > throughputShift || change.V < -throughputShift
+}
+
+// rescue is called when the server that ran is gone, with its windows still at
+// hand: a baseline that was not complete, or that reaches into the last windows,
+// is taken from those before.
+func (l *Loop) rescue(was Phase) {
+	if len(l.life.windows) <= heldBack {
+		return
+	}
+	limit := l.life.windows[len(l.life.windows)-1]
+	until := limit.Start + limit.Duration - heldBack*WindowLength
+	late := was == PhaseWaiting && !l.off() && l.renewal.until > until
+	if was != PhaseBaseline && !late {
+		return
+	}
+	windows := l.life.windows
+	for len(windows) > 0 && end(windows) > until {
+		windows = windows[:len(windows)-1]
+	}
+	part, _, why := stretch(windows, l.plan.Measure)
+	if why != "" || len(part) < leastWindows || span(part) < measureLeast-windowSlack {
+		return
+	}
+	d := l.diagnose(part)
+	if was == PhaseBaseline {
+		l.measured(d)
+	}
+	l.setBaseline(d, end(part))
+	if l.first == nil || late {
+		l.first = d
+	}
+	if was == PhaseBaseline {
+		l.advise(l.choose(d))
+	}
+}
+
+// off says that another configuration runs than the one that is kept.
+func (l *Loop) off() bool { return l.trial.off }
+
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// waitingWindow renews the baseline while the configuration that it was measured
+// with runs.
+func (l *Loop) waitingWindow() {
+	if !l.off() {
+		l.renew()
+	}
+}

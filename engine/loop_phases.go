@@ -1,0 +1,52 @@
+package engine
+
+import "time"
+
+// behaviour is what a phase does about what happens; nil does nothing.
+type behaviour struct {
+	// window is called for each window that closed.
+	window func(*Loop)
+	// returned is called when the server runs anew, after its facts were read; it
+	// is that of the phase in which the server went down.
+	returned func(*Loop, configuration, turn)
+	// waits says in words what the phase waits for.
+	waits func(*Loop) string
+	// of is how long the phase lasts, 0 where that is not known.
+	of func(*Loop) time.Duration
+	// alive says that the server is read: its silence is noticed.
+	alive bool
+}
+
+// behaviours is the table of the phases.
+func behaviours() [NumPhases]behaviour {
+	return [NumPhases]behaviour{
+		PhaseAttach:    {waits: (*Loop).waitsForServer},
+		PhaseBaseline:  {window: (*Loop).baselineWindow, returned: (*Loop).returnedInBaseline, waits: (*Loop).waitsForBaseline, of: (*Loop).measureLength, alive: true},
+		PhaseWaiting:   {window: (*Loop).waitingWindow, returned: (*Loop).returnedInWaiting, waits: (*Loop).waitsForChange, alive: true},
+		PhaseApplying:  {returned: (*Loop).returnedFromApply, waits: (*Loop).waitsForApply},
+		PhaseDown:      {waits: (*Loop).waitsForReturn},
+		PhaseSettling:  {window: (*Loop).settlingWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsToSettle, of: func(*Loop) time.Duration { return settleMost }, alive: true},
+		PhaseMeasuring: {window: (*Loop).measuringWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsForMeasure, of: (*Loop).measureLength, alive: true},
+		PhaseWorse:     {returned: (*Loop).returnedInWorse, waits: (*Loop).waitsForAnswer, alive: true},
+		PhaseReverting: {returned: (*Loop).returnedInReverting, waits: (*Loop).waitsForRevert, alive: true},
+		PhaseDone:      {waits: func(*Loop) string { return "" }},
+	}
+}
+
+func (l *Loop) measureLength() time.Duration { return l.plan.Measure }
+
+// progress is how far the present phase is. It stands still while reading is
+// paused.
+func (l *Loop) progress() Progress {
+	b := &l.phases[l.seen.Phase]
+	now := l.now
+	if l.seen.Paused {
+		now = l.paused
+	}
+	p := Progress{Elapsed: max(0, now-l.seen.Since)}
+	if b.of != nil {
+		p.Of = b.of(l)
+	}
+	p.Text = b.waits(l)
+	return p
+}

@@ -1,0 +1,261 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// trial is the change that is under way.
+type trial struct {
+	open    bool          // the latest iteration waits for its verdict
+	before  *Diagnosis    // what it is judged against
+	wanted  []Change      // what rooftop was told to make of what ran
+	applied bool          // rooftop has made it
+	revert  bool          // it takes a change back
+	loaded  time.Duration // when tokens first moved after the restart, 0 not yet
+	off     bool          // another configuration runs than the one that is kept
+	ran     *Diagnosis    // the last measurement of the one that runs
+	failed  bool          // the last change that rooftop made did not come up
+}
+
+// returnedInBaseline goes on after a restart before there was a baseline: with
+// what was measured by then, where that is enough.
+func (l *Loop) returnedInBaseline(next configuration, t turn) {
+	if l.seen.Baseline != nil && l.seen.Firm {
+		l.returnedInWaiting(next, t)
+		return
+	}
+	text := "restarted before the baseline was measured: it is measured anew"
+	if len(t.changes) > 0 {
+		text += "; changed " + listed(t.changes)
+	}
+	l.write(LevelInfo, EventServerUp, text)
+	l.running, l.kept = next, next
+	l.seen.Advice = nil
+	l.startBaseline()
+}
+
+func (l *Loop) returnedInWaiting(next configuration, t turn) {
+	if t.Noticed == Undone {
+		l.write(LevelInfo, EventReverted, "the settings before the change are back")
+		l.undone(next)
+		return
+	}
+	l.beginTrial(next, t)
+}
+
+// returnedInTrial goes on after a restart before the verdict: that trial is
+// broken, whatever comes is another one against the same baseline.
+func (l *Loop) returnedInTrial(next configuration, t turn) {
+	open := l.trial.open
+	if t.Noticed == Undone {
+		if open {
+			l.end(IterationReverted)
+			l.tell(LevelInfo, Event{Kind: EventReverted, Iteration: l.iteration(), Command: next.command, Text: "the settings before the change are back; it was not judged"})
+		}
+		l.undone(next)
+		return
+	}
+	if open {
+		l.end(IterationBroken)
+		l.write(LevelWarn, EventError, fmt.Sprintf("change %d was not judged: the server was restarted before", l.iteration()))
+		l.beginTrial(next, l.again(t))
+		return
+	}
+	if t.Noticed == SameSettings {
+		// A kept configuration that settles after a way back: there is no verdict.
+		l.undone(next)
+		return
+	}
+	l.beginTrial(next, t)
+}
+
+// again keeps what a broken trial was: the same settings once more are the
+// change that was to be judged.
+func (l *Loop) again(t turn) turn {
+	if last := &l.iterations[len(l.iterations)-1]; t.same && last.Noticed == AsRecommended {
+		t.Noticed = AsRecommended
+	}
+	return t
+}
+
+func (l *Loop) returnedInWorse(next configuration, t turn) {
+	switch {
+	case t.Noticed == Undone:
+		l.reverted(next)
+	case t.same && t.Noticed != Unreadable:
+		l.running = next
+		l.write(LevelInfo, EventServerUp, "restarted with the same settings: the answer is still waited for")
+		l.life.look()
+		l.ask()
+	default:
+		l.end(IterationNoGain)
+		l.beginTrial(next, t)
+	}
+}
+
+func (l *Loop) returnedInReverting(next configuration, t turn) {
+	switch {
+	case t.Noticed == Undone:
+		l.reverted(next)
+	case t.Noticed == Unreadable:
+		l.write(LevelInfo, EventServerUp, "restarted; its launch command cannot be read here: it is taken as the way back that was asked for")
+		l.reverted(next)
+	case t.same:
+		l.running = next
+		l.write(LevelWarn, EventServerUp, "restarted with the same settings: "+listed(changesFrom(l.kept, next))+" is still in place")
+		l.life.look()
+		l.enter(PhaseReverting)
+	default:
+		l.end(IterationNoGain)
+		l.beginTrial(next, t)
+	}
+}
+
+// returnedFromApply goes on after rooftop restarted the server.
+func (l *Loop) returnedFromApply(next configuration, t turn) {
+	if l.trial.revert {
+		l.reverted(next)
+		return
+	}
+	l.running = next
+	l.trial.off = true
+	l.change(func(it *Iteration) { it.Up, it.Command = l.now, next.command })
+	l.settle()
+}
+
+// beginTrial opens an iteration for a change that was noticed.
+func (l *Loop) beginTrial(next configuration, t turn) {
+	it := Iteration{
+		At: l.downAt, Up: l.now, Noticed: t.Noticed, Changes: t.changes, Command: next.command,
+		Before: l.seen.Baseline, Text: l.describe(t),
+	}
+	l.trial = trial{open: true, before: l.seen.Baseline, off: t.Noticed != SameSettings, ran: l.trial.ran}
+	switch {
+	case t.Noticed == AsRecommended && l.seen.Advice != nil:
+		it.Predicted = l.seen.Advice.Predicted
+	case t.Noticed == SomethingElse && t.same && l.trial.ran != nil:
+		// What gained nothing was started again: its own measurement is the one
+		// before.
+		it.Noticed, it.Before = SameSettings, l.trial.ran
+		it.Text = "restarted with the same settings: the difference is noise, measured"
+		l.trial.before = l.trial.ran
+	}
+	l.running = next
+	l.mark(MarkChange, it.Text)
+	l.write(LevelInfo, EventServerUp, it.Text)
+	l.add(it)
+	l.settle()
+}
+
+// describe says what a restart turned out to be.
+func (l *Loop) describe(t turn) string {
+	switch t.Noticed {
+	case AsRecommended:
+		return "you changed " + listed(t.changes) + " as recommended"
+	case SameSettings:
+		return "restarted with the same settings: the difference is noise, measured"
+	case Unreadable:
+		text := "restarted; its launch command cannot be read here, so what changed is not known"
+		if len(t.changes) > 0 {
+			return text + ": the page tells " + listed(t.changes)
+		}
+		return text + ": the page tells the same as before"
+	}
+	want := l.advised()
+	if want == nil {
+		return "you changed " + listed(t.changes)
+	}
+	return "you changed something else: " + listed(t.changes) + " (recommended was " + want.String() + ")"
+}
+
+// settle waits until the server that was restarted is steady.
+func (l *Loop) settle() {
+	l.seen.Advice, l.seen.Quiet = nil, ""
+	l.trial.loaded = 0
+	l.enter(PhaseSettling)
+	l.life.look()
+	l.tell(LevelInfo, Event{Kind: EventSettling, Iteration: l.iteration(), Text: "settling: it is measured once the load is steady"})
+}
+
+func (l *Loop) settlingWindow() {
+	windows := l.life.since(l.life.from)
+	ok, why := steady(windows, l.trial.before)
+	if l.trial.loaded == 0 && why != waitsForLoad {
+		l.trial.loaded = l.now
+	}
+	l.life.waits = why
+	switch {
+	case ok:
+		l.settled("steady after " + seconds(l.now-l.seen.Since))
+	case why == waitsForLoad:
+	case l.now-l.trial.loaded < settleMost-WindowLength:
+	case barelyLoaded(windows, l.trial.before):
+		l.life.waits = "waiting for the load to come back: most clients are still missing"
+	default:
+		l.settled("not steady after " + seconds(l.now-l.seen.Since) + " (" + why + "): measured as it is")
+	}
+}
+
+// settled ends the settling: what is to be judged is measured, what was put back
+// is waited on.
+func (l *Loop) settled(text string) {
+	l.write(LevelInfo, EventSettling, text)
+	if !l.trial.open {
+		l.toWaiting()
+		return
+	}
+	l.change(func(it *Iteration) { it.Settled = l.now })
+	l.measureTrial()
+}
+
+func (l *Loop) measureTrial() {
+	l.enter(PhaseMeasuring)
+	l.life.look()
+	l.mark(MarkMeasure, fmt.Sprintf("change %d", l.iteration()))
+}
+
+func (l *Loop) measuringWindow() {
+	part, ok, why := stretch(l.life.since(l.life.from), l.plan.Measure)
+	l.life.waits = why
+	if ok {
+		l.judge(part)
+	}
+}
+
+// toWaiting stands by with the recommendation of the baseline.
+func (l *Loop) toWaiting() {
+	l.trial.open = false
+	l.enter(PhaseWaiting)
+	l.renewal.from = l.life.next()
+	l.advise(l.choose(l.seen.Baseline))
+	l.proceed()
+}
+
+// undone goes on with the kept configuration, which runs again.
+func (l *Loop) undone(next configuration) {
+	l.running = next
+	l.trial = trial{before: l.seen.Baseline}
+	l.settle()
+}
+
+// reverted ends a change that was put back.
+func (l *Loop) reverted(next configuration) {
+	l.end(IterationReverted)
+	l.tell(LevelInfo, Event{Kind: EventReverted, Iteration: l.iteration(), Command: next.command, Text: "put back: " + strings.TrimSuffix(listed(l.lastChanges()), " ")})
+	l.undone(next)
+}
+
+func (l *Loop) lastChanges() []Change {
+	if n := len(l.iterations); n > 0 {
+		return inverses(l.iterations[n-1].Changes)
+	}
+	return nil
+}
+
+// end closes the latest iteration.
+func (l *Loop) end(how IterationEnd) {
+	l.trial.open = false
+	l.change(func(it *Iteration) { it.End = how })
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+)
+
+// judge compares what was measured after a change with what was before it.
+func (l *Loop) judge(windows []Window) {
+	after := l.diagnose(windows)
+	before := l.trial.before
+	n := l.iteration()
+	l.measured(after)
+	delta := Compare(before, after)
+	load := traffic(before, after)
+	l.change(func(it *Iteration) { it.After, it.Delta, it.Load = after, &delta, load })
+	l.trial.open = false
+	l.trial.ran = after
+	it := &l.iterations[len(l.iterations)-1]
+	if it.Noticed == SameSettings {
+		l.noiseMeasured(&delta, after, windows)
+		return
+	}
+	l.mark(MarkVerdict, string(delta.Direction))
+	l.tell(verdictLevel(delta.Direction), Event{Kind: EventVerdict, Iteration: n, Delta: &delta, Advice: l.predicted(it), Text: verdictText(&delta)})
+	for _, text := range load {
+		l.write(LevelWarn, "", "the load differs: "+text)
+	}
+	switch delta.Direction {
+	case Better:
+		l.keep(after, windows)
+	case Worse:
+		l.worse()
+	default:
+		l.noGain(after, windows)
+	}
+}
+
+// predicted is what stood against a change, for those who follow the events.
+func (l *Loop) predicted(it *Iteration) *Recommendation {
+	if it.Predicted == nil {
+		return nil
+	}
+	return &Recommendation{Fix: Fix{Kind: KindFlag, Predicted: it.Predicted}}
+}
+
+func verdictLevel(d Direction) Level {
+	switch d {
+	case Better:
+		return LevelGood
+	case Worse:
+		return LevelBad
+	}
+	return LevelInfo
+}
+
+func verdictText(d *Delta) string {
+	names := map[Direction]string{Better: "better", Worse: "worse", Plateau: "no gain", Inconclusive: "inconclusive", NotComparable: "not comparable"}
+	return names[d.Direction] + ": " + d.Reason
+}
+
+// noiseMeasured ends an iteration of the same settings.
+func (l *Loop) noiseMeasured(d *Delta, after *Diagnosis, windows []Window) {
+	text := "the same settings, measured again"
+	if d.Throughput.OK {
+		l.noise.add(d.Throughput.V)
+		text += ": output " + figure.Change(d.Throughput.V) + " % is noise"
+	}
+	l.write(LevelInfo, "", text)
+	l.end(IterationNoise)
+	if !l.trial.off {
+		l.setBaseline(after, end(windows))
+	}
+	l.toWaiting()
+}
+
+func (l *Loop) keep(after *Diagnosis, windows []Window) {
+	l.end(IterationKept)
+	l.accept(after, windows)
+	l.tell(LevelGood, Event{Kind: EventKept, Iteration: l.iteration(), Change: l.latestChange(), Command: l.kept.command, Text: "kept: it is the new baseline"})
+	l.toWaiting()
+}
+
+// accept makes what runs the kept configuration, measured by a diagnosis.
+func (l *Loop) accept(after *Diagnosis, windows []Window) {
+	until := l.now
+	if len(windows) > 0 {
+		until = end(windows)
+	}
+	l.setBaseline(after, until)
+	l.trial.off = false
+	l.accepted = true
+}
+
+func (l *Loop) latestChange() Change {
+	if n := len(l.iterations); n > 0 && len(l.iterations[n-1].Changes) > 0 {
+		return l.iterations[n-1].Changes[0]
+	}
+	return Change{}
+}
+
+// noGain leaves what gained nothing running until the next change, which takes it
+// back. Where nobody knows what changed there is no way back: it is the same
+// server as far as can be told.
+func (l *Loop) noGain(after *Diagnosis, windows []Window) {
+	l.end(IterationNoGain)
+	l.remember()
+	it := &l.iterations[len(l.iterations)-1]
+	if it.Noticed == Unreadable {
+		l.setBaseline(after, end(windows))
+		l.trial.off = false
+	} else {
+		l.write(LevelInfo, "", "not kept: the next change takes it back")
+	}
+	if l.plan.Auto {
+		l.goBack()
+		return
+	}
+	l.toWaiting()
+}
+
+// remember notes the changes of the latest iteration as tried without a gain.
+func (l *Loop) remember() {
+	it := &l.iterations[len(l.iterations)-1]
+	for _, c := range material(it.Changes) {
+		l.advice.tried = append(l.advice.tried, attempted(c.Flag+"="+c.To, it.Before))
+	}
+}
+
+// worse stops until somebody says what to do.
+func (l *Loop) worse() {
+	l.remember()
+	if l.plan.Auto {
+		l.goBack()
+		return
+	}
+	l.ask()
+}
+
+func (l *Loop) ask() {
+	l.enter(PhaseWorse)
+	l.seen.Ask = l.question()
+}
+
+// question is what is asked when a change made it worse.
+func (l *Loop) question() string {
+	n := len(l.iterations)
+	if n == 0 || l.iterations[n-1].Delta == nil {
+		return "It is worse than before. Revert, or continue with this as the new baseline?"
+	}
+	return fmt.Sprintf("Worse: %s. Revert, or continue with this as the new baseline?", l.iterations[n-1].Delta.Reason)
+}

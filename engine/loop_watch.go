@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// watch follows what the server's sources answer.
+type watch struct {
+	sources  [numSources]source
+	page     *Page
+	failures int       // pages that failed in a row
+	last     *Sample   // the latest
+	starts   []float64 // start times that were seen on pages, oldest first
+
+	attaching bool // an Attach is to be answered
+	again     bool // the server was restarted while its facts were read
+	restarted bool // the page shows a restart, its facts are not read yet
+	moved     bool // and it is its start time that shows it
+	several   bool // start times come and go: several servers behind one address
+}
+
+// keepStarts is how many start times are remembered.
+const keepStarts = 16
+
+func (w *watch) states(now time.Duration) []SourceState {
+	out := make([]SourceState, numSources)
+	for i := range w.sources {
+		out[i] = w.sources[i].at(now)
+	}
+	return out
+}
+
+// absent says why there is no GPU; "" where there is one.
+func (w *watch) absent(gpuWhy string) {
+	if gpuWhy != "" {
+		w.sources[sourceGPU].absent(gpuWhy)
+	}
+}
+
+// sampled takes in one tick of collection.
+func (l *Loop) sampled(s *Sample) {
+	if s == nil {
+		return
+	}
+	l.watchSources(s)
+	if l.seen.Paused || !l.seen.Attached {
+		l.watch.last = s
+		return
+	}
+	if last := l.watch.last; last != nil && s.T-last.T >= longSilence {
+		l.life.cut()
+	}
+	l.watch.last = s
+	if s.Page == nil {
+		l.unanswered(s)
+		return
+	}
+	l.answered(s)
+}
+
+func (l *Loop) watchSources(s *Sample) {
+	page, gpu := &l.watch.sources[sourcePage], &l.watch.sources[sourceGPU]
+	page.Missed += s.Missed
+	switch {
+	case s.Page != nil:
+		page.good(s.T, s.Page.T, s.Page.Took)
+		l.seen.Page = s.Page
+	case s.PageErr != "":
+		page.bad(s.T, s.PageErr)
+	}
+	switch {
+	case s.GPU != nil && len(s.GPU.Devices) > 0:
+		if s.GPU.T != gpu.Last || !gpu.begun {
+			gpu.good(s.GPU.T, s.GPU.T, s.GPU.Took)
+		}
+		l.seen.GPU, l.server.devices = s.GPU, s.GPU.Devices
+	case s.GPUErr != "":
+		gpu.bad(s.T, s.GPUErr)
+	}
+}
+
+// observed takes in what the server's processes do.
+func (l *Loop) observed(in Observed) {
+	source := &l.watch.sources[sourceProcesses]
+	if in.Err != "" {
+		source.bad(l.now, in.Err)
+		return
+	}
+	source.good(l.now, l.now, 0)
+	source.Interval = processInterval
+	for _, p := range in.Problems {
+		if !slices.Contains(l.seen.Problems, p) {
+			l.write(LevelBad, EventError, p)
+		}
+	}
+	l.seen.Processes, l.seen.Problems = slices.Clone(in.Processes), slices.Clone(in.Problems)
+}
+
+// unanswered notes a page that did not come. One or two that are followed by a
+// page of the same run are a gap in the windows, no death.
+func (l *Loop) unanswered(s *Sample) {
+	l.watch.failures++
+	if !l.phases[l.seen.Phase].alive {
+		return
+	}
+	l.feed(s)
+	if l.watch.failures >= downPolls {
+		l.down(s.PageErr)
+	}
+}
+
+// down notes that the server no longer answers, and looks for it.
+func (l *Loop) down(why string) {
+	l.was, l.wasSince, l.downAt = l.seen.Phase, l.seen.Since, l.now
+	l.enter(PhaseDown)
+	text := "the server does not answer"
+	if why != "" {
+		text += ": " + why
+	}
+	l.mark(MarkDown, "down")
+	l.tell(LevelWarn, Event{Kind: EventServerDown, Iteration: l.iteration(), Text: text})
+	l.attach(attachAgain)
+}
+
+// answered takes in a page: of the same run it makes windows, of another one it
+// waits until its facts are read.
+func (l *Loop) answered(s *Sample) {
+	before := l.watch.page
+	l.watch.page, l.watch.failures = s.Page, 0
+	l.noteStart(s.Page)
+	if before != nil && Restarted(before, s.Page) && !l.returning(before, s.Page) {
+		l.restarted(before, s.Page)
+	}
+	for _, n := range s.Page.Notes {
+		if !slices.Contains(l.server.notes, n) && len(l.server.notes) < keepNotes {
+			l.server.notes = append(l.server.notes, n)
+		}
+	}
+	switch {
+	case l.watch.restarted, l.seen.Phase == PhaseApplying:
+	case l.seen.Phase == PhaseDown:
+		if !l.watch.attaching || before != nil && sameStart(before, s.Page) {
+			l.resume()
+			l.feed(s)
+		}
+	default:
+		l.feed(s)
+	}
+}
+
+// sameStart says that two pages are certainly of one run.
+func sameStart(a, b *Page) bool {
+	return a.StartTime.OK && b.StartTime.OK && !Restarted(a, b)
+}
+
+// noteStart remembers the start times seen.
+func (l *Loop) noteStart(p *Page) {
+	w := &l.watch
+	if !p.StartTime.OK || slices.Contains(w.starts, p.StartTime.V) {
+		return
+	}
+	if len(w.starts) == keepStarts {
+		w.starts = slices.Delete(w.starts, 0, 1)
+	}
+	w.starts = append(w.starts, p.StartTime.V)
+}
+
+// returning says that the run of a page was seen before the present one: no
+// server comes back to life, several answer behind this address.
+func (l *Loop) returning(before, page *Page) bool {
+	w := &l.watch
+	if !page.StartTime.OK || len(w.starts) == 0 || page.StartTime.V == w.starts[len(w.starts)-1] {
+		return false
+	}
+	if !w.several {
+		w.several = true
+		l.write(LevelBad, EventError, "several servers answer behind this address: give each one's own")
+	}
+	return true
+}
+
+// restarted notes that the page is of another run than the one before.
+func (l *Loop) restarted(before, page *Page) {
+	w := &l.watch
+	if w.attaching && w.restarted {
+		w.again = true
+	}
+	w.restarted = true
+	w.moved = w.moved || before.StartTime.OK && page.StartTime.OK
+	if l.seen.Phase == PhaseApplying {
+		return
+	}
+	if l.seen.Phase != PhaseDown {
+		l.was, l.wasSince, l.downAt = l.seen.Phase, l.seen.Since, l.now
+		l.mark(MarkDown, "restarted")
+		l.tell(LevelWarn, Event{Kind: EventServerDown, Iteration: l.iteration(), Text: "the server was restarted between two readings"})
+		l.enter(PhaseDown)
+	}
+	l.attach(0)
+}
