@@ -140,8 +140,10 @@ func (c configuration) fulfils(want Change) bool {
 	case "on":
 		// A switch that is on by default is on again once its negation is gone.
 		return value == "on" || !given && want.From == "off"
-	case "off", "":
-		return value == "off" || !given
+	case "off":
+		return value == "off" || !given && !slices.Contains(onByDefault[:], nameOf(want.Flag))
+	case "":
+		return !given
 	}
 	return given && sameValue(value, want.To)
 }
@@ -225,14 +227,20 @@ func inverses(changes []Change) []Change {
 	return out
 }
 
+// onByDefault are the switches that are on, or that the engine decides on, where
+// they are not given: leaving them out does not switch them off.
+var onByDefault = [...]string{"async_scheduling", "enable_chunked_prefill", "enable_prefix_caching"}
+
 // WithSetting returns the launch with a recommended value in place: "on" and
 // "off" are those of switches, "" leaves the flag out. A flag of a config file is
 // changed there or overridden on the command line.
 func WithSetting(c *launch.Config, flag, value string) *launch.Config {
-	switch value {
-	case "on":
+	switch {
+	case value == "on":
 		return c.With(flag, "true")
-	case "off", "":
+	case value == "off" && slices.Contains(onByDefault[:], nameOf(flag)):
+		return c.With(flag, "false")
+	case value == "off" || value == "":
 		return c.Without(flag)
 	}
 	return c.With(flag, value)

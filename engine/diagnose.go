@@ -31,6 +31,7 @@ func Diagnose(q Request) Diagnosis {
 	r := Run{Windows: q.Windows, Facts: &d.Facts, Agg: Combine(q.Windows, &d.Facts)}
 	ceilings(&r)
 	d.Windows, d.Ceiling, d.GPUs = r.Agg.Windows, *r.Ceiling, r.Agg.GPUs
+	d.Curve = curve(&r)
 	d.Measured = measure(&r, q.Windows, q.GPUWhy)
 	for i := range q.Rules {
 		d.Findings = append(d.Findings, judge(&q.Rules[i], &r))

@@ -77,8 +77,8 @@ type LoopPlan struct {
 	Rounds int
 }
 
-// measureDefault is the length of a measurement where the plan names none.
-const measureDefault = 20 * time.Second
+// LoopMeasure is the length of a measurement where the plan names none.
+const LoopMeasure = 20 * time.Second
 
 // measureLeast is as much as the gate of a rule needs, and one window more.
 const measureLeast = 4 * WindowLength
@@ -86,7 +86,7 @@ const measureLeast = 4 * WindowLength
 // NewLoop returns a loop that has not begun.
 func NewLoop(p LoopPlan) *Loop {
 	if p.Measure == 0 {
-		p.Measure = measureDefault
+		p.Measure = LoopMeasure
 	}
 	p.Measure = max(p.Measure, measureLeast)
 	l := &Loop{

@@ -101,7 +101,7 @@ func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 		Notes: slices.Concat(end.Notes, a.header.Notes, a.ordered),
 	})
 	if r := d.Recommendation; r != nil && r.Kind == engine.KindFlag {
-		r.Launch = changedLaunch(a.header.Inputs.LaunchText, r.Flag, r.To)
+		r.Launch = engine.ChangedLaunch(a.header.Inputs.LaunchText, engine.Change{Flag: r.Flag, From: r.From, To: r.To})
 	}
 	return d
 }

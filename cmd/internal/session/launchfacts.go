@@ -31,28 +31,9 @@ var sources = map[launch.Source]engine.Source{
 	launch.Env:        engine.FromEnv,
 }
 
-// changedLaunch writes a launch command with one flag set to a value; "" where
-// the command is unknown or would not be read back.
-func changedLaunch(command, flag, value string) string {
-	if command == "" || flag == "" || value == "" {
-		return ""
-	}
-	c, err := launch.ParseCommand(command, nil, nil)
-	if err != nil {
-		return ""
-	}
-	return Apply(c, flag, value).Shell()
-}
-
 // Apply returns the launch with a recommended value in place: "on" and "off" are
 // those of switches. A flag of a config file is changed there or overridden on
 // the command line.
 func Apply(c *launch.Config, flag, value string) *launch.Config {
-	switch value {
-	case "on":
-		return c.With(flag, "true")
-	case "off":
-		return c.Without(flag)
-	}
-	return c.With(flag, value)
+	return engine.WithSetting(c, flag, value)
 }

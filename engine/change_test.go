@@ -1,6 +1,10 @@
-package session
+package engine_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
 
 func TestChangedLaunch(t *testing.T) {
 	const serve = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 4 --no-enable-prefix-caching --enforce-eager"
@@ -13,7 +17,7 @@ func TestChangedLaunch(t *testing.T) {
 		{"not vLLM", "python train.py", "--max-num-seqs", "32", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := changedLaunch(c.command, c.flag, c.value); got != c.want {
+			if got := engine.ChangedLaunch(c.command, engine.Change{Flag: c.flag, To: c.value}); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
