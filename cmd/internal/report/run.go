@@ -262,13 +262,3 @@ func (a account) keptChanges() []engine.Change {
 	}
 	return out
 }
-
-// WriteRunMarkdown writes the whole run as Markdown.
-func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error { return nil }
-
-// WriteRunJSON writes the whole run as one rooftop.run/v1 object.
-func WriteRunJSON(w io.Writer, s *engine.Snapshot) error { return nil }
-
-// WriteRunHTML writes the whole run as one HTML file with its plots as SVG inside,
-// which needs nothing else.
-func WriteRunHTML(w io.Writer, s *engine.Snapshot) error { return nil }

@@ -22,6 +22,15 @@ func (t text) width() int {
 	return n
 }
 
+// String is the text without its tones.
+func (t text) String() string {
+	var b strings.Builder
+	for _, s := range t {
+		b.WriteString(s.s)
+	}
+	return b.String()
+}
+
 // width counts the cells of a string: two for East Asian wide characters and
 // emoji, one for others. Safe text holds no marks without a cell.
 func width(s string) int {

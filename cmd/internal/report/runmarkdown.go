@@ -1,0 +1,128 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// WriteRunMarkdown writes the whole run as Markdown with tables, which renderers of
+// GitHub's dialect show and people can read as it is.
+func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error {
+	d := newDossier(s)
+	m := &markdown{w: bufio.NewWriter(w)}
+	m.block("# " + escaped(d.Title))
+	if d.Simulated {
+		m.block("**" + Simulated + " server**: it shows how rooftop works, not what hardware does.")
+	}
+	m.block("**" + escaped(d.Headline) + "**")
+	m.block(escaped(d.Reason))
+	if d.Left != "" {
+		m.block("**Not undone:** " + escaped(d.Left))
+	}
+	if d.Next != "" && d.Next != d.Reason {
+		m.block("Next: " + escaped(d.Next))
+	}
+	if d.Best != "" {
+		m.block("The best launch command:")
+		m.code(d.Best)
+	}
+	m.grid(&d.About)
+	for i := range d.Grids {
+		m.grid(&d.Grids[i])
+	}
+	return m.w.Flush()
+}
+
+// markdown writes blocks. A write error is kept by its writer.
+type markdown struct{ w *bufio.Writer }
+
+func (m *markdown) block(s string) {
+	if s != "" {
+		m.w.WriteString(s + "\n\n")
+	}
+}
+
+// code writes a block whose fence is longer than any run of backticks in it.
+func (m *markdown) code(s string) {
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	m.block(fence + "\n" + strings.ReplaceAll(s, nbsp, " ") + "\n" + fence)
+}
+
+func (m *markdown) grid(g *grid) {
+	if len(g.Rows) == 0 && g.Note == "" {
+		return
+	}
+	m.block("## " + escaped(g.Title))
+	m.block(escaped(g.Note))
+	if len(g.Rows) == 0 {
+		return
+	}
+	m.row(g.Heads)
+	var rule []string
+	for i := range g.Heads {
+		if g.Numeric(i) {
+			rule = append(rule, "---:")
+		} else {
+			rule = append(rule, "---")
+		}
+	}
+	m.w.WriteString("| " + strings.Join(rule, " | ") + " |\n")
+	for _, row := range g.Rows {
+		m.row(row)
+	}
+	m.w.WriteString("\n")
+}
+
+func (m *markdown) row(cells []string) {
+	var out []string
+	for _, c := range cells {
+		out = append(out, escaped(c))
+	}
+	m.w.WriteString("| " + strings.Join(out, " | ") + " |\n")
+}
+
+// marks are the signs that mean something inside a line of Markdown, in any of its
+// dialects.
+var marks = func() *strings.Replacer {
+	list := []string{nbsp, " ", "<", "&lt;", "&", "&amp;"}
+	for _, c := range "\\`*[]|~$" {
+		list = append(list, string(c), `\`+string(c))
+	}
+	return strings.NewReplacer(list...)
+}()
+
+// leading are the signs that make a line something other than a paragraph.
+const leading = "#>+-=_"
+
+// escaped is text that Markdown shows as it is: no emphasis, link, image or tag of
+// a server's comes out of it.
+func escaped(s string) string {
+	s = strings.TrimSpace(safe(s))
+	out := marks.Replace(s)
+	if s != "" && strings.ContainsRune(leading, rune(s[0])) && !strings.HasPrefix(s, "--") {
+		out = `\` + out
+	}
+	return underscores(out)
+}
+
+// underscores escapes those that may emphasise: the ones that do not stand between
+// two letters or digits, as in a name.
+func underscores(s string) string {
+	inName := func(i int) bool {
+		return i >= 0 && i < len(s) && (s[i] >= 'a' && s[i] <= 'z' || s[i] >= 'A' && s[i] <= 'Z' || s[i] >= '0' && s[i] <= '9')
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		if s[i] == '_' && (!inName(i-1) || !inName(i+1)) && (i == 0 || s[i-1] != '\\') {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
