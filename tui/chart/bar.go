@@ -36,7 +36,7 @@ var eighths = [...]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 // into the second, where the pane has one. A value above the top fills the bar and
 // ends it with a sign that it goes on.
 func (b *Bar) Draw(p cell.Pane, g cell.Glyphs) {
-	lo, hi := cell.Width(b.Lo), cell.Width(b.Hi)
+	lo, hi := p.Cells(b.Lo), p.Cells(b.Hi)
 	if lo > 0 {
 		lo++
 	}
@@ -54,7 +54,7 @@ func (b *Bar) Draw(p cell.Pane, g cell.Glyphs) {
 		p.Text(p.Width()-hi+1, 0, cell.Muted, b.Hi)
 	}
 	b.line(line.Sub(0, 0, line.Width(), 1), g)
-	b.labels(line.Sub(0, 1, line.Width(), 1), g)
+	b.labels(line.Sub(0, 1, line.Width(), 1))
 }
 
 // at is the place of a value in cells, cut to the bar.
@@ -101,7 +101,7 @@ func (b *Bar) fill(p cell.Pane, g cell.Glyphs) {
 // last cell.
 func column(at float64, w int) int { return min(max(0, int(at)), w-1) }
 
-func (b *Bar) labels(p cell.Pane, g cell.Glyphs) {
+func (b *Bar) labels(p cell.Pane) {
 	w := p.Width()
 	taken := make([]bool, w)
 	for _, m := range b.Marks {
@@ -115,7 +115,7 @@ func (b *Bar) labels(p cell.Pane, g cell.Glyphs) {
 // place writes a label that begins at column x, or ends there, where that many
 // cells are free with one beside them; false where there is no room.
 func place(p cell.Pane, y, x int, t cell.Token, label string, taken []bool) bool {
-	n := cell.Width(label)
+	n := p.Cells(label)
 	for _, from := range [...]int{x, x - n + 1} {
 		if from < 0 || from+n > len(taken) {
 			continue

@@ -1,0 +1,151 @@
+package chart
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// shade fills stretches with a pattern that stays behind what is drawn over it.
+func (f *frame) shade() {
+	for _, s := range f.Spans {
+		if !(s.To > s.From) {
+			continue
+		}
+		from, to := 0, f.area.Width()
+		if f.X.at(s.From) > 0 {
+			from = f.column(s.From) + 1
+		}
+		if f.X.at(s.To) < 1 {
+			to = f.column(s.To)
+		}
+		for y := range f.area.Height() {
+			for x := from + (from+y)%2; x < to; x += 2 {
+				f.area.Text(x, y, s.Token, f.g.Info)
+			}
+		}
+	}
+}
+
+func (f *frame) uprights() {
+	sign := "┆"
+	if f.g.ASCII {
+		sign = ":"
+	}
+	taken := make([][]bool, f.labels)
+	for i := range taken {
+		taken[i] = make([]bool, f.whole.Width())
+	}
+	for _, u := range f.Uprights {
+		if !f.X.inside(u.At) {
+			continue
+		}
+		x := f.column(u.At)
+		for y := range f.area.Height() {
+			f.area.Text(x, y, u.Token, sign)
+		}
+		for i := f.labels - 1; i >= 0; i-- {
+			if place(f.whole, f.head()-f.labels+i, f.gutter+x, u.Token, u.Label, taken[i]) {
+				break
+			}
+		}
+	}
+}
+
+func (f *frame) levels() {
+	for _, l := range f.Levels {
+		if !f.Y.inside(l.At) {
+			continue
+		}
+		y, w := f.row(l.At), f.area.Width()
+		for x := 0; x < w; x += 2 {
+			f.area.Text(x, y, l.Token, f.g.Horizontal)
+		}
+	}
+}
+
+// levelLabels stand over what the lines cross.
+func (f *frame) levelLabels() {
+	for _, l := range f.Levels {
+		if f.Y.inside(l.At) {
+			f.area.Right(f.area.Width(), f.row(l.At), l.Token, " "+l.Label)
+		}
+	}
+}
+
+func (f *frame) series() {
+	r := newRaster(f.area.Width(), f.area.Height(), f.g.ASCII)
+	for i := range f.Series {
+		s := &f.Series[i]
+		var before XY
+		joined, phase := false, 0
+		for _, v := range s.XY {
+			at := XY{f.X.at(v.X) * float64(r.w-1), (1 - f.Y.at(v.Y)) * float64(r.h-1)}
+			if !finite(at.X) || !finite(at.Y) {
+				joined = false
+				continue
+			}
+			switch {
+			case s.Stroke == Cloud || !joined:
+				if f.X.inside(v.X) && f.Y.inside(v.Y) {
+					r.set(int(math.Round(at.X)), int(math.Round(at.Y)), s)
+				}
+			default:
+				phase = r.line(before.X, before.Y, at.X, at.Y, s, phase)
+			}
+			before, joined = at, true
+		}
+	}
+	r.draw(f.area)
+}
+
+// points are drawn last. Those that fall into one cell show the last one's sign
+// and all their labels; a label that would cover another point is left out.
+func (f *frame) points() {
+	w := f.area.Width()
+	type spot struct {
+		at     int
+		point  *Point
+		labels []string
+	}
+	var spots []*spot
+	taken := make([]bool, w*f.area.Height())
+	for i := range f.Points {
+		pt := &f.Points[i]
+		if !f.X.inside(pt.X) || !f.Y.inside(pt.Y) {
+			continue
+		}
+		at := f.row(pt.Y)*w + f.column(pt.X)
+		k := slices.IndexFunc(spots, func(s *spot) bool { return s.at == at })
+		if k < 0 {
+			k = len(spots)
+			spots = append(spots, &spot{at: at})
+		}
+		spots[k].point, taken[at] = pt, true
+		if pt.Label != "" {
+			spots[k].labels = append(spots[k].labels, pt.Label)
+		}
+	}
+	for _, s := range spots {
+		x, y := s.at%w, s.at/w
+		f.area.Text(x, y, s.point.Token, s.point.Sign)
+		beside(f.area, x, y, s.point.Token, strings.Join(s.labels, ","), taken[y*w:(y+1)*w])
+	}
+}
+
+// beside writes a label right of a point, or left of it, where nothing is yet.
+func beside(p cell.Pane, x, y int, t cell.Token, label string, taken []bool) {
+	n := p.Cells(label)
+	for _, from := range [...]int{x + 1, x - n} {
+		if from < 0 || from+n > len(taken) || slices.Contains(taken[from:from+n], true) {
+			continue
+		}
+		p.Text(from, y, t, label)
+		for i := from; i < from+n; i++ {
+			taken[i] = true
+		}
+		return
+	}
+}

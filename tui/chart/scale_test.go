@@ -1,0 +1,98 @@
+package chart_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/chart"
+)
+
+func TestNice(t *testing.T) {
+	for _, c := range []struct{ v, want float64 }{
+		{1, 1}, {1.01, 2}, {2, 2}, {2.1, 5}, {5, 5}, {5.5, 10}, {10, 10}, {0.3, 0.5}, {0.5, 0.5}, {0.02, 0.02}, {0.021, 0.05},
+		{1234, 2000}, {9999, 10_000}, {1e-9, 1e-9}, {3e15, 5e15},
+		{0, 1}, {-4, 1}, {math.NaN(), 1}, {math.Inf(1), 1},
+	} {
+		if got := chart.Nice(c.v); got != c.want {
+			t.Errorf("Nice(%v) = %v, want %v", c.v, got, c.want)
+		}
+	}
+}
+
+func TestScaleKeeps(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		most []float64
+		want float64
+	}{
+		{"the first value makes it", []float64{30}, 50},
+		{"it grows at once", []float64{30, 51}, 100},
+		{"it stays while the top is above 40 %", []float64{90, 41}, 100},
+		{"it shrinks below", []float64{90, 39}, 50},
+		{"it shrinks to what fits", []float64{90, 1.5}, 2},
+		{"nothing is no reason to shrink", []float64{90, 0}, 100},
+		{"what is no number neither", []float64{90, math.NaN(), math.Inf(1)}, 100},
+		{"zeros alone", []float64{0}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s chart.Scale
+			for _, m := range c.most {
+				s = s.Fit(m)
+			}
+			if s != (chart.Scale{Hi: c.want}) {
+				t.Errorf("got %v, want 0 to %v", s, c.want)
+			}
+		})
+	}
+}
+
+// A scale that changes its mind on a value just beside its steps would make a
+// chart jump; none may.
+func TestScaleIsSteady(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		v := math.Exp(r.Float64()*40 - 20)
+		s := chart.Scale{}.Fit(v)
+		if s.At(v) > 1 || v > s.Hi || v < 0.399*s.Hi {
+			t.Fatalf("%v is at %.2f of %v", v, v/s.Hi, s.Hi)
+		}
+		if again := s.Fit(v * 0.9999).Fit(v); again != s {
+			t.Fatalf("%v: %v became %v", v, s, again)
+		}
+	}
+}
+
+// Follow is Fit of the highest value in sight, at each step.
+func TestFollow(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		values := make([]stat.Opt, r.IntN(80))
+		for i := range values {
+			switch r.IntN(8) {
+			case 0:
+			case 1:
+				values[i] = stat.Some(math.NaN())
+			default:
+				values[i] = stat.Some(math.Exp(r.Float64() * 9))
+			}
+		}
+		width := 1 + r.IntN(20)
+		var want chart.Scale
+		for i := range values {
+			most, any := math.Inf(-1), false
+			for _, v := range values[max(0, i-width+1) : i+1] {
+				if v.OK && !math.IsNaN(v.V) {
+					most, any = max(most, v.V), true
+				}
+			}
+			if any {
+				want = want.Fit(most)
+			}
+		}
+		if got := chart.Follow(values, width); got != want {
+			t.Fatalf("%v in %d columns: got %v, want %v", values, width, got, want)
+		}
+	}
+}
