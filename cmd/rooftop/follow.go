@@ -31,6 +31,8 @@ type following struct {
 	over  chan struct{} // closed once the session has ended and the files are written
 	hurry chan struct{} // closed by a second signal: nothing is waited for any more
 	rush  sync.Once
+	// rushed says that the second signal was taken notice of.
+	rushed bool
 }
 
 // kept is what a run leaves behind.
@@ -47,6 +49,8 @@ const (
 	changeGrace = 8 * time.Second
 	// endPatience is for all of it: the change, and the sources.
 	endPatience = 15 * time.Second
+	// quietEnd is how long nothing is said about it.
+	quietEnd = time.Second
 	// lastPatience is what is left of it after a second signal.
 	lastPatience = time.Second
 )
@@ -69,7 +73,7 @@ func (f *following) run(ctx context.Context) error {
 	}()
 	showErr := f.view.show(ctx, f)
 	end(errLeft)
-	result := f.await(results)
+	result := f.await(ctx, results)
 	last := f.session.Latest()
 	reportErr := f.view.report(last, result.kept)
 	if result.kept.note != "" {
@@ -119,23 +123,42 @@ func (f *following) files() kept {
 
 // await waits for the end of a session that was told to end. What one that does
 // not end has measured is kept all the same.
-func (f *following) await(results <-chan ending) ending {
-	timer := time.NewTimer(endPatience)
-	defer timer.Stop()
-	select {
-	case e := <-results:
-		return e
-	case <-timer.C:
-		return ending{err: fmt.Errorf("the session did not end within %v", endPatience), kept: f.files()}
-	case <-f.hurry:
+func (f *following) await(ctx context.Context, results <-chan ending) ending {
+	signalled := ctx.Done()
+	if ctx.Err() != nil {
+		signalled = nil // it is what ended the run
 	}
-	timer.Reset(lastPatience)
-	select {
-	case e := <-results:
-		return e
-	case <-timer.C:
-		return ending{kept: f.files()}
+	limit, news := time.NewTimer(endPatience), time.NewTimer(quietEnd)
+	defer limit.Stop()
+	defer news.Stop()
+	for {
+		select {
+		case e := <-results:
+			return e
+		case <-news.C:
+			fmt.Fprintln(f.stderr, "rooftop: ending what is under way; Ctrl-C ends at once")
+		case <-signalled:
+			signalled = nil
+			f.hasten()
+		case <-f.hurried():
+			limit.Reset(lastPatience)
+			f.rushed = true
+		case <-limit.C:
+			e := ending{kept: f.files()}
+			if !f.rushed {
+				e.err = fmt.Errorf("the session did not end within %v", endPatience)
+			}
+			return e
+		}
 	}
+}
+
+// hurried is closed by a second signal, once.
+func (f *following) hurried() <-chan struct{} {
+	if f.rushed {
+		return nil
+	}
+	return f.hurry
 }
 
 // hasten ends whatever waits for the session, which cuts short what it waits for.

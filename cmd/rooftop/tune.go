@@ -142,6 +142,9 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 		return err
 	}
 	v := newView(w, kind, &o.output, &o.screen)
+	if lines, ok := v.(*linesView); ok {
+		lines.narrator.Intro("looking for " + l.watch() + "; Ctrl-C ends the run with a report")
+	}
 	live := session.NewLive(session.LivePlan{
 		Loop: engine.LoopPlan{
 			Started: time.Now(), Version: buildVersion(), Rules: rules.All(),
