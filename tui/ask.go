@@ -2,7 +2,6 @@ package tui
 
 import (
 	"slices"
-	"strings"
 
 	"charm.land/bubbletea/v2"
 
@@ -24,7 +23,7 @@ func (m *model) askApply() {
 			return
 		}
 		m.look.ask = dialog{title: "Apply it yourself", lines: append(remarks{
-			{cell.Warn, sentence(strings.ToUpper(why[:1]) + why[1:])}, {cell.Body, ""},
+			{cell.Warn, sentence(why)}, {cell.Body, ""},
 			{cell.Strong, adviceOf(s.Advice)}, {cell.Body, ""},
 		}, commandLines(s)...)}
 		m.open(overlayText)

@@ -65,7 +65,7 @@ func drawAnswers(p cell.Pane, u *look, more bool) {
 	}
 	hint := "esc closes"
 	if u.over == overlayAsk {
-		hint = "y yes, n no, enter takes the one in brackets"
+		hint = "y or n; tab, then enter"
 	}
 	if more {
 		hint += ", up and down scroll"

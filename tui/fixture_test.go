@@ -340,7 +340,7 @@ func fixtureMarks() []engine.Mark {
 		{T: 190 * time.Second, Kind: engine.MarkUp, Text: "the server answers again"},
 		{T: 190 * time.Second, Kind: engine.MarkChange, Text: "--max-num-batched-tokens 2048 → 8192"},
 		{T: 226 * time.Second, Kind: engine.MarkMeasure, Text: "measuring the change"},
-		{T: 246 * time.Second, Kind: engine.MarkVerdict, Text: "plateau: output +1.1 %"},
+		{T: 246 * time.Second, Kind: engine.MarkVerdict, Text: "plateau: output 0 %"},
 	}
 }
 
@@ -381,7 +381,7 @@ func fixtureJournal() []engine.Entry {
 		{T: 170 * time.Second, Level: engine.LevelBad, Kind: engine.EventServerDown, Text: "the server stopped answering: connection refused"},
 		{T: 190 * time.Second, Level: engine.LevelGood, Kind: engine.EventServerUp, Text: "the server answers again after 20 s"},
 		{T: 190 * time.Second, Level: engine.LevelWarn, Kind: engine.EventSettling, Text: "you changed something else: --max-num-batched-tokens 8192"},
-		{T: 246 * time.Second, Level: engine.LevelInfo, Kind: engine.EventVerdict, Text: "plateau: output +1.1 %, within 10 %; the kept configuration stays --max-num-seqs 16"},
+		{T: 246 * time.Second, Level: engine.LevelInfo, Kind: engine.EventVerdict, Text: "plateau: output 0 %, within 10 %; the kept configuration stays --max-num-seqs 16"},
 		{T: 246 * time.Second, Kind: engine.EventRecommendation, Text: "recommended: --max-num-seqs 16 → 40, output +108 % (+88 to +121 %)"},
 	}
 	for i := range list {

@@ -11,7 +11,6 @@ import (
 type hint struct {
 	binding key.Binding
 	word    string
-	off     bool // it does nothing now
 }
 
 // drawFooter writes the keys that matter now on one line; in their place what is
@@ -31,16 +30,12 @@ func drawFooter(p cell.Pane, s *engine.Snapshot, u *look) {
 	const gap = 2
 	cells := func(h hint) int { return p.Cells(h.binding.Help().Key) + 1 + p.Cells(h.word) + gap }
 	k := keys()
-	quit := hint{k.Quit, "quit", false}
+	quit := hint{k.Quit, "quit"}
 	room := p.Width() - 1 - cells(quit)
 	x := 1
 	put := func(h hint) {
-		keyToken, wordToken := cell.Key, cell.Body
-		if h.off {
-			keyToken, wordToken = cell.Disabled, cell.Disabled
-		}
-		x = p.Text(x, 0, keyToken, h.binding.Help().Key) + 1
-		x = p.Text(x, 0, wordToken, h.word) + gap
+		x = p.Text(x, 0, cell.Key, h.binding.Help().Key) + 1
+		x = p.Text(x, 0, cell.Body, h.word) + gap
 	}
 	for _, h := range hintsFor(s, u) {
 		if x+cells(h) <= room+1 {
@@ -50,44 +45,39 @@ func drawFooter(p cell.Pane, s *engine.Snapshot, u *look) {
 	put(quit)
 }
 
-// hintsFor lists the keys of the footer, the most useful first.
+// hintsFor lists the keys that do something now, the most useful first. The help
+// lists the others with the reason, and so does pressing them.
 func hintsFor(s *engine.Snapshot, u *look) []hint {
 	k := keys()
-	can := func(c engine.Command) bool { return !s.Can[c].OK }
-	list := []hint{{k.Help, "help", false}, {k.Next, "view", false}}
-	if u.frozen {
-		list = append(list, hint{k.Freeze, "go on", false})
-	}
-	if s.Paused {
-		list = append(list, hint{k.Pause, "go on", false})
-	}
-	if u.tape != nil {
-		list = append(list, hint{k.SeekBack, "-10 s", false}, hint{k.SeekOn, "+10 s", false}, hint{k.Faster, "faster", false}, hint{k.Slower, "slower", false})
-		pause := "pause"
-		if u.tape.speed == 0 {
-			pause = "play"
+	list := []hint{{k.Help, "help"}, {k.Next, "view"}}
+	add := func(on bool, b key.Binding, word string) {
+		if on {
+			list = append(list, hint{b, word})
 		}
-		list = append(list, hint{k.Pause, pause, false})
 	}
-	if u.view == viewEvidence {
-		list = append(list, hint{k.Filter, "filter", false})
-	}
-	if s.Phase == engine.PhaseWorse {
-		list = append(list, hint{k.Revert, "revert", can(engine.CommandRevert)}, hint{k.Continue, "continue", can(engine.CommandContinue)})
-	} else if u.tape == nil {
-		list = append(list, hint{k.Apply, "apply", can(engine.CommandApply)})
-	}
-	list = append(list, hint{k.Copy, "copy", commandOf(s) == ""})
-	if u.tape == nil {
-		list = append(list, hint{k.Skip, "skip", can(engine.CommandSkip)}, hint{k.Measure, "measure", can(engine.CommandRemeasure)})
-	}
-	if !u.frozen {
-		list = append(list, hint{k.Freeze, "freeze", false})
-	}
-	if u.tape == nil && !s.Paused {
-		list = append(list, hint{k.Pause, "pause", can(engine.CommandPause)})
-	}
-	return append(list, hint{k.Export, "export", false})
+	can := func(c engine.Command) bool { return s.Can[c].OK && u.tape == nil }
+	halted := u.tape != nil && u.tape.speed == 0
+	add(u.frozen, k.Freeze, "go on")
+	add(s.Paused && u.tape == nil, k.Pause, "go on")
+	add(s.Phase == engine.PhaseWorse && can(engine.CommandRevert), k.Revert, "revert")
+	add(s.Phase == engine.PhaseWorse && can(engine.CommandContinue), k.Continue, "continue")
+	add(u.tape != nil, k.SeekBack, "-10 s")
+	add(u.tape != nil, k.SeekOn, "+10 s")
+	add(u.tape != nil, k.Faster, "faster")
+	add(u.tape != nil, k.Slower, "slower")
+	add(halted, k.Pause, "play")
+	add(u.tape != nil && !halted, k.Pause, "halt")
+	add(u.view == viewEvidence && s.Attached, k.Filter, "filter")
+	command := commandOf(s) != ""
+	add(can(engine.CommandApply) || command && s.Advice != nil && u.tape == nil, k.Apply, "apply")
+	add(command, k.Copy, "copy")
+	add(can(engine.CommandSkip), k.Skip, "skip")
+	add(can(engine.CommandRemeasure), k.Measure, "measure")
+	add(s.Phase != engine.PhaseWorse && can(engine.CommandRevert), k.Revert, "revert")
+	add(!u.frozen, k.Freeze, "freeze")
+	add(!s.Paused && can(engine.CommandPause), k.Pause, "pause")
+	add(s.Attached, k.Export, "export")
+	return list
 }
 
 // drawTape shows where a recording stands, and how fast it runs.

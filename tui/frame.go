@@ -30,7 +30,7 @@ func frame(s *engine.Snapshot, u *look, w, h int) (*cell.Canvas, extent) {
 		return c, extent{}
 	}
 	banner := bannerOf(s, u).wrapped(c.Pane(), 2)
-	question := questionOf(s, u).wrapped(c.Pane(), 3)
+	question := questionOf(s, u, w).wrapped(c.Pane(), 3)
 	want := bars{banner: len(banner), question: len(question)}
 	if u.tape != nil {
 		want.tape = 1
@@ -96,7 +96,8 @@ func outdated(s *engine.Snapshot) bool {
 type remarks []remark
 
 // wrapped sets each sentence in as many lines as it needs, and cuts what goes
-// beyond the most.
+// beyond the most. What follows a sign on the first line stands under its words;
+// a sentence that begins with a space has no sign.
 func (r remarks) wrapped(p cell.Pane, most int) remarks {
 	var out remarks
 	for i, m := range r {
@@ -104,12 +105,16 @@ func (r remarks) wrapped(p cell.Pane, most int) remarks {
 		if left < 1 {
 			break
 		}
-		lines := p.Wrap(m.text, p.Width()-2)
+		w := p.Width() - 4
+		lines := p.Wrap(m.text, w)
 		if len(lines) > left {
-			lines[left-1] = p.Cut(strings.Join(lines[left-1:], " "), p.Width()-2)
+			lines[left-1] = p.Cut(strings.Join(lines[left-1:], " "), w)
 			lines = lines[:left]
 		}
-		for _, text := range lines {
+		for j, text := range lines {
+			if j > 0 || strings.HasPrefix(m.text, " ") {
+				text = "  " + text
+			}
 			out = append(out, remark{m.token, text})
 		}
 	}

@@ -23,7 +23,7 @@ func drawHeader(p cell.Pane, s *engine.Snapshot, u *look) {
 		right(m.token, m.text)
 	}
 	parts := identity(s, u)
-	for width(p, parts) > x && len(parts) > 1 {
+	for width(p, parts) > x && len(parts) > 2 {
 		least := 0
 		for i := range parts {
 			if parts[i].keep < parts[least].keep {

@@ -38,14 +38,20 @@ func drawHelp(p cell.Pane, s *engine.Snapshot, u *look, first int) int {
 	for _, h := range heights {
 		y = max(y, h)
 	}
-	for _, m := range remarks(append(offNow(s), legend(u)...)) {
-		if m.token == cell.Title {
-			y++
-		}
-		for _, text := range p.Wrap(m.text, p.Width()-3) {
-			p.Text(1, y-first, m.token, text)
-			y++
-		}
+	off := offNow(s)
+	if len(off) > 0 {
+		y++
+		p.Text(1, y-first, cell.Title, "Not now")
+		y++
+	}
+	for _, k := range off {
+		p.Text(2, y-first, cell.Disabled, k[0])
+		y = p.Sub(0, 0, p.Width()-1, p.Height()).Paragraph(12, y-first, cell.Disabled, k[1]) + first
+	}
+	y++
+	for _, m := range legend(u) {
+		p.Text(1, y-first, m.token, p.Cut(m.text, p.Width()-2))
+		y++
 	}
 	return y
 }
@@ -72,19 +78,16 @@ type commandKey struct {
 	command engine.Command
 }
 
-// offNow lists the keys that do nothing now, with the reason.
-func offNow(s *engine.Snapshot) []remark {
-	var list []remark
+// offNow lists the keys that do nothing now, each with the reason.
+func offNow(s *engine.Snapshot) [][2]string {
+	var list [][2]string
 	k := keys()
 	for _, c := range k.commands() {
 		if why := whyNot(s, c.command); why != "" {
-			list = append(list, remark{cell.Disabled, " " + c.binding.Help().Key + "  " + why})
+			list = append(list, [2]string{c.binding.Help().Key, why})
 		}
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	return append([]remark{{cell.Title, "Not now"}}, list...)
+	return list
 }
 
 // whyNot is the reason why a command does nothing now, "" where it does.

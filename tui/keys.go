@@ -35,16 +35,16 @@ func keys() keyMap {
 		Detail:   bind("enter", "more or less detail", "enter"),
 		Back:     bind("esc", "leave the innermost thing", "esc"),
 
-		Apply:    bind("a", "apply the recommendation; asks once", "a"),
+		Apply:    bind("a", "apply the advice; asks once", "a"),
 		Revert:   bind("r", "revert the last change", "r"),
-		Continue: bind("c", "continue: a worse state is the new baseline", "c"),
+		Continue: bind("c", "continue: the new baseline", "c"),
 		Skip:     bind("s", "skip this recommendation", "s"),
 		Measure:  bind("m", "measure again now", "m"),
 		Pause:    bind("p", "pause reading the server", "p"),
-		Copy:     bind("y", "copy and show the launch command", "y"),
+		Copy:     bind("y", "copy and show the command", "y"),
 		Export:   bind("e", "export a report", "e"),
 
-		Freeze:   bind("space", "freeze the display; the run goes on", "space"),
+		Freeze:   bind("space", "freeze the display only", "space"),
 		Up:       bind("up k", "a line up", "up", "k"),
 		Down:     bind("down j", "a line down", "down", "j"),
 		PageUp:   bind("pgup", "a page up", "pgup", "ctrl+b", "ctrl+u"),
@@ -59,7 +59,7 @@ func keys() keyMap {
 
 		Quit:      bind("q", "quit; asks during a change", "q"),
 		Interrupt: bind("ctrl+c", "quit at once", "ctrl+c"),
-		Suspend:   bind("ctrl+z", "to the shell; fg comes back", "ctrl+z"),
+		Suspend:   bind("ctrl+z", "to the shell; fg returns", "ctrl+z"),
 	}
 }
 

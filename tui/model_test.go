@@ -1,9 +1,15 @@
 package tui
 
 import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	"charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -33,13 +39,26 @@ func (c *fakeControls) Export() bool {
 }
 
 type fakeTape struct {
+	mu      sync.Mutex
 	now, of time.Duration
 	speed   float64
 }
 
-func (f *fakeTape) Seek(by time.Duration) { f.now = min(max(0, f.now+by), f.of) }
-func (f *fakeTape) Speed(times float64)   { f.speed = times }
+func (f *fakeTape) Seek(by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = min(max(0, f.now+by), f.of)
+}
+
+func (f *fakeTape) Speed(times float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.speed = times
+}
+
 func (f *fakeTape) At() (now, of time.Duration, speed float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.now, f.of, f.speed
 }
 
@@ -56,4 +75,319 @@ func keyPress(name string) tea.KeyPressMsg {
 		return tea.KeyPressMsg(k)
 	}
 	return tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+}
+
+// testModel is a model of 80 by 24 that has drawn its first frame.
+func testModel(s *engine.Snapshot, o Options) (*model, *fakeFeed, *fakeControls) {
+	feed, controls := &fakeFeed{s: s}, &fakeControls{}
+	m := newModel(feed, controls, o)
+	m.Init()
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	m.View()
+	return m, feed, controls
+}
+
+// press presses keys, each with a frame after it, and returns the last command.
+func press(m *model, names string) tea.Cmd {
+	var cmd tea.Cmd
+	for name := range strings.FieldsSeq(names) {
+		_, cmd = m.Update(keyPress(name))
+		m.View()
+	}
+	return cmd
+}
+
+func isQuit(cmd tea.Cmd) bool {
+	if cmd == nil {
+		return false
+	}
+	_, ok := cmd().(tea.QuitMsg)
+	return ok
+}
+
+func withHands(s *engine.Snapshot) *engine.Snapshot {
+	s.Can[engine.CommandApply] = engine.Availability{OK: true}
+	return s
+}
+
+// TestCommands presses keys and looks at what the loop was told.
+func TestCommands(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		s    *engine.Snapshot
+		keys string
+		want []engine.Command
+		over overlay
+		quit bool
+		says string // part of the notice
+	}{
+		{name: "apply asks", s: withHands(waitingSnapshot()), keys: "a", over: overlayAsk},
+		{name: "enter is no", s: withHands(waitingSnapshot()), keys: "a enter"},
+		{name: "n is no", s: withHands(waitingSnapshot()), keys: "a n"},
+		{name: "esc is no", s: withHands(waitingSnapshot()), keys: "a esc"},
+		{name: "another key is neither", s: withHands(waitingSnapshot()), keys: "a x space 3", over: overlayAsk},
+		{name: "y is yes", s: withHands(waitingSnapshot()), keys: "a y", want: []engine.Command{engine.CommandApply}},
+		{name: "tab and enter is yes", s: withHands(waitingSnapshot()), keys: "a tab enter", want: []engine.Command{engine.CommandApply}},
+		{name: "tab twice is no", s: withHands(waitingSnapshot()), keys: "a tab tab enter"},
+		{name: "no hands: shown to type", s: waitingSnapshot(), keys: "a", over: overlayText},
+		{name: "apply while nothing is recommended", s: measuringSnapshot(), keys: "a", says: "a change is being measured"},
+		{name: "revert answers the question", s: worseSnapshot(), keys: "r", want: []engine.Command{engine.CommandRevert}},
+		{name: "continue answers the question", s: worseSnapshot(), keys: "c", want: []engine.Command{engine.CommandContinue}},
+		{name: "continue without a question", s: waitingSnapshot(), keys: "c", says: "there is no question open"},
+		{name: "skip, measure, pause", s: waitingSnapshot(), keys: "s m p", want: []engine.Command{engine.CommandSkip, engine.CommandRemeasure, engine.CommandPause}},
+		{name: "quit", s: waitingSnapshot(), keys: "q", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "quit in the middle asks", s: measuringSnapshot(), keys: "q", over: overlayAsk},
+		{name: "quit in the middle, no", s: measuringSnapshot(), keys: "q q"},
+		{name: "quit in the middle, yes", s: measuringSnapshot(), keys: "q y", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "quit while worse asks", s: worseSnapshot(), keys: "q", over: overlayAsk},
+		{name: "ctrl+c never asks", s: measuringSnapshot(), keys: "ctrl+c", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "ctrl+c in a question", s: withHands(waitingSnapshot()), keys: "a ctrl+c", want: []engine.Command{engine.CommandQuit}, over: overlayAsk, quit: true},
+		{name: "ctrl+c while typing", s: waitingSnapshot(), keys: "/ x ctrl+c", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "letters while typing are text", s: withHands(waitingSnapshot()), keys: "/ a q p", says: ""},
+		{name: "help opens and closes", s: waitingSnapshot(), keys: "? ?"},
+		{name: "q closes the help", s: waitingSnapshot(), keys: "? q"},
+		{name: "before the first snapshot", s: nil, keys: "m", says: "not begun"},
+		{name: "quit before the first snapshot", s: nil, keys: "q", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "nothing to copy", s: lookingSnapshot(), keys: "y", says: "no command to copy"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, _, controls := testModel(c.s, Options{})
+			cmd := press(m, c.keys)
+			if !slices.Equal(controls.done, c.want) {
+				t.Errorf("told %v, want %v", controls.done, c.want)
+			}
+			if m.look.over != c.over {
+				t.Errorf("overlay %d, want %d", m.look.over, c.over)
+			}
+			if isQuit(cmd) != c.quit {
+				t.Errorf("quits %v, want %v", isQuit(cmd), c.quit)
+			}
+			if !strings.Contains(m.look.notice.text, c.says) {
+				t.Errorf("says %q, want %q in it", m.look.notice.text, c.says)
+			}
+		})
+	}
+}
+
+func TestBusySessionIsSaid(t *testing.T) {
+	m, _, controls := testModel(waitingSnapshot(), Options{})
+	controls.busy = true
+	for _, key := range []string{"m", "e"} {
+		press(m, key)
+		if !strings.Contains(m.look.notice.text, "again") {
+			t.Errorf("%s: says %q", key, m.look.notice.text)
+		}
+	}
+}
+
+// TestApplyLooksAgain asks about one change; the answer does not make another.
+func TestApplyLooksAgain(t *testing.T) {
+	m, feed, controls := testModel(withHands(waitingSnapshot()), Options{})
+	press(m, "a")
+	other := withHands(waitingSnapshot())
+	other.Seq++
+	advice := *other.Advice
+	advice.To = "64"
+	other.Advice = &advice
+	feed.s = other
+	m.Update(tick{m.beat})
+	press(m, "y")
+	if len(controls.done) != 0 || !strings.Contains(m.look.notice.text, "another one") {
+		t.Errorf("told %v and said %q", controls.done, m.look.notice.text)
+	}
+}
+
+func TestViewsAreChosen(t *testing.T) {
+	m, _, _ := testModel(waitingSnapshot(), Options{})
+	for _, c := range []struct {
+		keys string
+		want viewID
+	}{{"3", viewHistory}, {"tab", viewEvidence}, {"shift+tab", viewHistory}, {"1", viewNow}, {"shift+tab", viewLog}, {"right", viewNow}, {"h", viewLog}, {"/", viewEvidence}} {
+		press(m, c.keys)
+		if m.look.view != c.want {
+			t.Errorf("after %s: view %d, want %d", c.keys, m.look.view, c.want)
+		}
+	}
+}
+
+func TestFilterIsTyped(t *testing.T) {
+	m, _, _ := testModel(waitingSnapshot(), Options{})
+	press(m, "/ s e a t t backspace")
+	if m.look.filter != "seat" || !m.look.typing {
+		t.Errorf("filter %q, typing %v", m.look.filter, m.look.typing)
+	}
+	press(m, "enter")
+	if m.look.filter != "seat" || m.look.typing {
+		t.Errorf("after enter: filter %q, typing %v", m.look.filter, m.look.typing)
+	}
+	press(m, "esc")
+	if m.look.filter != "" {
+		t.Errorf("after esc: filter %q", m.look.filter)
+	}
+	press(m, "/ x esc")
+	if m.look.filter != "" || m.look.typing {
+		t.Errorf("after esc while typing: filter %q, typing %v", m.look.filter, m.look.typing)
+	}
+	press(m, "/")
+	m.Update(tea.PasteMsg{Content: "kv\n pressure" + strings.Repeat("x", 99)})
+	m.Update(tea.PasteMsg{Content: "kv\n pressure"})
+	if m.look.filter != "kv pressure" {
+		t.Errorf("after a paste: filter %q", m.look.filter)
+	}
+}
+
+// TestFrozen holds the display while the run goes on, and says when a question
+// waits behind it.
+func TestFrozen(t *testing.T) {
+	m, feed, controls := testModel(waitingSnapshot(), Options{})
+	press(m, "space")
+	before := m.View().Content
+	next := worseSnapshot()
+	feed.s = next
+	m.Update(tick{m.beat})
+	if m.shown.Seq == next.Seq {
+		t.Error("the display went on")
+	}
+	if !strings.Contains(m.look.notice.text, "question waits") || m.View().Content == before {
+		t.Errorf("says %q", m.look.notice.text)
+	}
+	press(m, "r")
+	if !slices.Equal(controls.done, []engine.Command{engine.CommandRevert}) {
+		t.Errorf("told %v: commands are for what is, not for what is shown", controls.done)
+	}
+	press(m, "space")
+	if m.shown != next {
+		t.Error("the display does not go on")
+	}
+}
+
+func TestNoticesGo(t *testing.T) {
+	m, _, _ := testModel(waitingSnapshot(), Options{})
+	press(m, "c")
+	for range int(noticeFor/m.refresh()) - 1 {
+		m.Update(tick{m.beat})
+	}
+	if m.look.notice.text == "" {
+		t.Error("gone too early")
+	}
+	m.Update(tick{m.beat})
+	if m.look.notice.text != "" {
+		t.Error("still there")
+	}
+}
+
+func TestExportIsHeardOf(t *testing.T) {
+	m, feed, controls := testModel(waitingSnapshot(), Options{})
+	press(m, "e")
+	next := waitingSnapshot()
+	next.Seq++
+	next.Journal = append(next.Journal, engine.Entry{Seq: 98, Kind: engine.EventWindow, Text: "other"}, engine.Entry{Seq: 99, Text: "report written to rooftop-report.html"})
+	feed.s = next
+	m.Update(tick{m.beat})
+	if controls.exports != 1 || m.look.notice.text != "report written to rooftop-report.html" {
+		t.Errorf("%d exports, says %q", controls.exports, m.look.notice.text)
+	}
+}
+
+// TestFramesAreDrawnOnChange counts frames: the same snapshot, other ticks and the
+// same size draw nothing.
+func TestFramesAreDrawnOnChange(t *testing.T) {
+	m, feed, _ := testModel(waitingSnapshot(), Options{})
+	steps := []struct {
+		name string
+		msg  tea.Msg
+		want int
+	}{
+		{"a tick without news", tick{m.beat}, 0},
+		{"a tick of another chain", tick{m.beat + 1}, 0},
+		{"the same size", tea.WindowSizeMsg{Width: 80, Height: 24}, 0},
+		{"another size", tea.WindowSizeMsg{Width: 81, Height: 24}, 1},
+		{"a key", keyPress("2"), 1},
+	}
+	for _, s := range steps {
+		before := m.drawn
+		m.Update(s.msg)
+		m.View()
+		m.View()
+		if got := m.drawn - before; got != s.want {
+			t.Errorf("%s: %d frames, want %d", s.name, got, s.want)
+		}
+	}
+	next := *feed.s
+	next.Seq++
+	feed.s = &next
+	before := m.drawn
+	m.Update(tick{m.beat})
+	m.View()
+	if m.drawn != before+1 {
+		t.Error("a new snapshot drew nothing")
+	}
+}
+
+// TestResizeStorm sends a hundred sizes; one frame is drawn, at the last.
+func TestResizeStorm(t *testing.T) {
+	m, _, _ := testModel(waitingSnapshot(), Options{})
+	before := m.drawn
+	for i := range 100 {
+		m.Update(tea.WindowSizeMsg{Width: 20 + i, Height: 6 + i%40})
+	}
+	if m.drawn != before {
+		t.Errorf("%d frames while it lasted", m.drawn-before)
+	}
+	m.View()
+	if err := holds(trimLines(ansi.Strip(m.text)), 119, 6+99%40); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTicksKeepOneChain(t *testing.T) {
+	m, _, _ := testModel(waitingSnapshot(), Options{})
+	old := m.beat
+	m.Update(tea.ResumeMsg{})
+	if _, cmd := m.Update(tick{old}); cmd != nil {
+		t.Error("a tick from before the suspension goes on")
+	}
+	if _, cmd := m.Update(tick{m.beat}); cmd == nil {
+		t.Error("the new chain ends")
+	}
+}
+
+// TestScrollStaysInside presses more keys than there are lines.
+func TestScrollStaysInside(t *testing.T) {
+	m, _, _ := testModel(longSnapshot(), Options{})
+	for _, keys := range []string{"6 G", "pgdown pgdown", "down"} {
+		press(m, keys)
+		if last := max(0, m.extent.lines-m.extent.page); m.look.scroll[viewLog] != last {
+			t.Errorf("after %s: line %d, want %d", keys, m.look.scroll[viewLog], last)
+		}
+	}
+	press(m, "g up")
+	if m.look.scroll[viewLog] != 0 {
+		t.Errorf("line %d, want 0", m.look.scroll[viewLog])
+	}
+	press(m, "? G")
+	if m.look.down == 0 || m.look.scroll[viewLog] != 0 {
+		t.Errorf("help at %d, log at %d", m.look.down, m.look.scroll[viewLog])
+	}
+}
+
+func TestThemeFollowsTheTerminal(t *testing.T) {
+	env := func(name string) (string, bool) { return "xterm-direct", name == "TERM" }
+	m, _, _ := testModel(waitingSnapshot(), Options{Env: env})
+	unknown := m.View().Content
+	m.Update(tea.BackgroundColorMsg{Color: lipgloss.Color("#fdf6e3")})
+	light := m.View().Content
+	m.Update(tea.BackgroundColorMsg{Color: lipgloss.Color("#002b36")})
+	dark := m.View().Content
+	if unknown == light || light == dark {
+		t.Error("the looks are the same")
+	}
+	if ansi.Strip(light) != ansi.Strip(dark) {
+		t.Error("the words are others")
+	}
+	m, _, _ = testModel(waitingSnapshot(), Options{Env: env, Theme: "light"})
+	m.Update(tea.BackgroundColorMsg{Color: lipgloss.Color("#002b36")})
+	if m.View().Content != light {
+		t.Error("what was asked for does not stay")
+	}
 }

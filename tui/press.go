@@ -162,6 +162,10 @@ func (m *model) pressOver(k tea.KeyPressMsg) tea.Cmd {
 		m.scroll(-m.page())
 	case hits(k, m.keys.PageDown):
 		m.scroll(m.page())
+	case hits(k, m.keys.Top):
+		m.scroll(-toEnd)
+	case hits(k, m.keys.Bottom):
+		m.scroll(toEnd)
 	case u.over == overlayAsk:
 		return m.answer(name)
 	case name == "k":

@@ -2,7 +2,9 @@ package tui
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -21,18 +23,18 @@ func bannerOf(s *engine.Snapshot, u *look) remarks {
 	case s.Finished != nil:
 		return remarks{{cell.Strong, u.glyphs.Info + " The run has ended: " + sentence(s.Finished.Reason)}}
 	case s.Phase == engine.PhaseDown:
-		return remarks{bad("The server does not answer since " + clock(s.Now-s.Since) + lastWords(metrics.Why)), remark{cell.Muted, "  " + whileDown(s)}}
+		return remarks{bad("The server has not answered for " + age(s.Now-s.Since) + lastWords(metrics.Why)), remark{cell.Muted, " " + whileDown(s)}}
 	case metrics.State == engine.SourceFailing:
-		return remarks{warn("The metrics page cannot be read" + lastWords(metrics.Why) + " Figures are those of " + clock(s.Now-metrics.Last) + " ago.")}
+		return remarks{warn("The metrics page cannot be read" + lastWords(metrics.Why) + " Figures are " + age(s.Now-metrics.Last) + " old.")}
 	case metrics.State == engine.SourceLate && slow(metrics):
 		return remarks{warn(fmt.Sprintf("The metrics page takes %s: rooftop reads it every %s, so as not to disturb the server. Last read %s ago.",
-			show(metrics.Took.Seconds()), show(metrics.Interval.Seconds()), clock(s.Now-metrics.Last)))}
+			show(metrics.Took.Seconds()), show(metrics.Interval.Seconds()), age(s.Now-metrics.Last)))}
 	case metrics.State == engine.SourceLate && !s.Paused:
-		return remarks{warn("The metrics page was last read " + clock(s.Now-metrics.Last) + " ago; it is late.")}
+		return remarks{warn("The metrics page was last read " + age(s.Now-metrics.Last) + " ago: it is late.")}
 	case len(s.Problems) > 0:
 		return remarks{warn(sentence(strings.Join(s.Problems, "; ")))}
 	case noLoad(s):
-		return remarks{{cell.Strong, u.glyphs.Info + " No request runs: there is nothing to judge. Send requests, or let rooftop send some:"}, {cell.Accent, "  rooftop load --url " + baseURL(s.Target.URL)}}
+		return remarks{{cell.Strong, u.glyphs.Info + " No request runs: nothing to judge. Send requests, or let rooftop send some:"}, {cell.Accent, " rooftop load --url " + baseURL(s.Target.URL)}}
 	}
 	return nil
 }
@@ -64,6 +66,14 @@ func sentence(s string) string {
 	return s + "."
 }
 
+// age is how long ago something was.
+func age(d time.Duration) string {
+	if d < time.Minute {
+		return strconv.Itoa(seconds(d)) + " s"
+	}
+	return clock(d)
+}
+
 func show(seconds float64) string { return figure.Show(stat.Some(seconds), "s") }
 
 // source is how the metrics page is.
@@ -85,8 +95,9 @@ func noLoad(s *engine.Snapshot) bool {
 // baseURL is what to give to --url.
 func baseURL(url string) string { return strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/metrics") }
 
-// questionOf is what waits for an answer, with the keys that give one.
-func questionOf(s *engine.Snapshot, u *look) remarks {
+// questionOf is what waits for an answer, with the keys that give one: side by
+// side where the width allows.
+func questionOf(s *engine.Snapshot, u *look, w int) remarks {
 	if s.Ask == "" {
 		return nil
 	}
@@ -94,10 +105,11 @@ func questionOf(s *engine.Snapshot, u *look) remarks {
 	if change := lastChange(s); change != "" {
 		back += ": undo " + change
 	}
-	return remarks{
-		{cell.Bad, u.glyphs.Bad + " " + s.Ask},
-		{cell.Key, "  " + back + "    [c] continue: this becomes the new baseline"},
+	ask, on := remark{cell.Bad, u.glyphs.Bad + " " + s.Ask}, "[c] continue: this becomes the new baseline"
+	if gap := figure.NBSP + figure.NBSP + figure.NBSP; cell.Width(back+gap+on) < w-8 {
+		return remarks{ask, {cell.Key, " " + back + gap + on}}
 	}
+	return remarks{ask, {cell.Key, " " + back}, {cell.Key, " " + on}}
 }
 
 // lastChange names what the last iteration changed.
@@ -137,9 +149,14 @@ func drawLooking(p cell.Pane, s *engine.Snapshot, u *look) {
 	y++
 	p.Text(0, y, cell.Strong, "What you can do")
 	y++
-	for _, step := range stepsFor(s) {
+	steps := stepsFor(s)
+	column := 0
+	for _, step := range steps {
+		column = max(column, p.Cells(step[0]))
+	}
+	for _, step := range steps {
 		p.Text(2, y, cell.Accent, step[0])
-		y = p.Paragraph(2+28, y, cell.Body, step[1])
+		y = p.Paragraph(2+column+2, y, cell.Body, step[1])
 	}
 	y++
 	p.Paragraph(0, y, cell.Muted, "The screen goes on by itself as soon as a server answers.")

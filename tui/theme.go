@@ -57,10 +57,10 @@ func fg(hex string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgl
 // colour. Blue and orange, before and after, differ for everybody.
 func darkStyles() [cell.NumTokens]lipgloss.Style {
 	return [cell.NumTokens]lipgloss.Style{
-		cell.Strong: lipgloss.NewStyle().Bold(true), cell.Muted: fg("#a3abb5"), cell.Title: fg("#8fd3e8").Bold(true), cell.Border: fg("#939ba6"),
+		cell.Strong: lipgloss.NewStyle().Bold(true), cell.Muted: fg("#a3abb5"), cell.Title: fg("#8fd3e8").Bold(true), cell.Border: fg("#9aa2ad"),
 		cell.Accent: fg("#5ed7e6").Bold(true), cell.OK: fg("#7ee08a"), cell.Warn: fg("#ffd166"), cell.Bad: fg("#ff8f87").Bold(true),
 		cell.Baseline: fg("#84bfff"), cell.Trial: fg("#ffb070"), cell.Achievable: fg("#c3b3ff"), cell.Ideal: fg("#a3abb5"),
-		cell.Key: lipgloss.NewStyle().Bold(true), cell.Disabled: fg("#939ba6"),
+		cell.Key: lipgloss.NewStyle().Bold(true), cell.Disabled: fg("#9aa2ad"),
 		cell.Selected: fg("#0b1220").Background(lipgloss.Color("#84bfff")).Bold(true),
 	}
 }
@@ -118,7 +118,7 @@ func profileOf(o Options) colorprofile.Profile {
 	case "always":
 		return max(terminal, colorprofile.ANSI)
 	}
-	if v, _ := lookup("NO_COLOR"); v != "" {
+	if v, ok := lookup("NO_COLOR"); ok && v != "" {
 		return colorprofile.ASCII
 	}
 	return max(terminal, colorprofile.ASCII)

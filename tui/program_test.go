@@ -1,0 +1,245 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// terminal keeps what a program writes.
+type terminal struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *terminal) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *terminal) take() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.b.String()
+	t.b.Reset()
+	return s
+}
+
+// movingFeed is a server under load: a snapshot every 250 ms, figures that differ
+// once a window.
+type movingFeed struct {
+	mu    sync.Mutex
+	base  *engine.Snapshot
+	start time.Time
+	end   *engine.Finished
+	asks  string
+}
+
+func (f *movingFeed) Latest() *engine.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	elapsed := time.Since(f.start).Truncate(engine.PollInterval)
+	s := *f.base
+	s.Seq += uint64(elapsed / engine.PollInterval)
+	s.Now += elapsed
+	s.Progress.Elapsed += elapsed
+	s.Finished, s.Ask = f.end, f.asks
+	s.Sources = freshSources(s.Now)
+	wobble := math.Sin(elapsed.Seconds() * 3)
+	s.Page = fixturePage(s.Now, 16, math.Round(24+2*wobble))
+	s.GPU = fixtureGPU(s.Now)
+	s.GPU.Devices[0].Fields[engine.GPUPowerW] = some(287 + 5*wobble)
+	s.Points = fixturePoints(s.Now)
+	windows := float64(elapsed / engine.WindowLength)
+	d := diagnosisAt(16, math.Round(24+2*math.Sin(windows)))
+	for i := range d.Measured {
+		if q := &d.Measured[i]; q.Unit == "tok/s" || q.Unit == "s" {
+			q.Value.V *= 1 + 0.01*math.Sin(windows*1.3)
+		}
+	}
+	s.Live = d
+	return &s
+}
+
+func (f *movingFeed) finish() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end = &engine.Finished{Reason: "done"}
+}
+
+// started is a program that runs in a bubble, 80 by 24.
+type started struct {
+	p        *tea.Program
+	out      terminal
+	controls fakeControls
+	err      chan error
+}
+
+func start(ctx context.Context, feed Feed, o Options) *started {
+	r := &started{err: make(chan error, 1)}
+	o.Env = func(name string) (string, bool) {
+		v, ok := map[string]string{"TERM": "xterm-256color", "COLORTERM": "truecolor"}[name]
+		return v, ok
+	}
+	o.Theme = "dark"
+	o.Program = []tea.ProgramOption{
+		tea.WithInput(nil), tea.WithOutput(&r.out), tea.WithWindowSize(80, 24), tea.WithEnvironment([]string{"TERM=xterm-256color"}),
+		func(p *tea.Program) { r.p = p },
+	}
+	go func() { r.err <- Run(ctx, feed, &r.controls, o) }()
+	time.Sleep(time.Second)
+	return r
+}
+
+func (r *started) press(names ...string) {
+	for _, name := range names {
+		r.p.Send(keyPress(name))
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func TestProgram(t *testing.T) {
+	t.Run("shows views, asks, quits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t.Context(), &movingFeed{base: waitingSnapshot(), start: time.Now()}, Options{})
+			first := ansi.Strip(r.out.take())
+			for _, want := range []string{"rooftop", "Llama-3.1-8B-Instruct", "[1 Now]", "quit"} {
+				if !strings.Contains(first, want) {
+					t.Errorf("no %q in the first second", want)
+				}
+			}
+			r.press("2")
+			if got := ansi.Strip(r.out.take()); !strings.Contains(got, "[2 Roofline]") && !strings.Contains(got, "Roofline") {
+				t.Errorf("no roofline in %q", got)
+			}
+			r.press("m", "y", "esc", "q")
+			if err := <-r.err; err != nil {
+				t.Error(err)
+			}
+			if want := []engine.Command{engine.CommandRemeasure, engine.CommandQuit}; !slices.Equal(r.controls.done, want) {
+				t.Errorf("commands %v, want %v", r.controls.done, want)
+			}
+			end := r.out.take()
+			if !strings.Contains(end, ansi.SetClipboard('c', commandOf(waitingSnapshot()))) {
+				t.Error("the command did not go to the clipboard")
+			}
+			if !strings.Contains(end, ansi.ResetModeAltScreenSaveCursor) {
+				t.Error("the alternate screen stays")
+			}
+			time.Sleep(time.Second)
+		})
+	})
+	t.Run("ends with the run", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := &movingFeed{base: waitingSnapshot(), start: time.Now()}
+			r := start(t.Context(), f, Options{})
+			f.finish()
+			if err := <-r.err; err != nil {
+				t.Error(err)
+			}
+			if len(r.controls.done) != 0 {
+				t.Errorf("commands %v, want none", r.controls.done)
+			}
+			time.Sleep(time.Second)
+		})
+	})
+	t.Run("a recording stays at its end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := &movingFeed{base: waitingSnapshot(), start: time.Now()}
+			tape := &fakeTape{now: 60 * time.Second, of: 60 * time.Second, speed: 1}
+			r := start(t.Context(), f, Options{Playback: tape})
+			f.finish()
+			time.Sleep(5 * time.Second)
+			select {
+			case err := <-r.err:
+				t.Errorf("ended: %v", err)
+			default:
+			}
+			r.press("left", "left", "right", "+", "+", "p")
+			if now, _, speed := tape.At(); now != 50*time.Second || speed != 0 {
+				t.Errorf("at %v with speed %v, want 50s halted", now, speed)
+			}
+			r.press("p")
+			if _, _, speed := tape.At(); speed != 5 {
+				t.Errorf("goes on at %v, want 5", speed)
+			}
+			r.press("q")
+			<-r.err
+			time.Sleep(time.Second)
+		})
+	})
+	t.Run("ends with its context", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			r := start(ctx, &movingFeed{base: waitingSnapshot(), start: time.Now()}, Options{})
+			cancel(errors.New("hangup"))
+			if err := <-r.err; err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(r.out.take(), ansi.ResetModeAltScreenSaveCursor) {
+				t.Error("the alternate screen stays")
+			}
+			time.Sleep(time.Second)
+		})
+	})
+	t.Run("a panic restores the terminal", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t.Context(), panickyFeed{at: time.Now().Add(2 * time.Second)}, Options{})
+			if err := <-r.err; !errors.Is(err, tea.ErrProgramPanic) {
+				t.Errorf("got %v, want that of a panic", err)
+			}
+			if !strings.Contains(r.out.take(), ansi.ResetModeAltScreenSaveCursor) {
+				t.Error("the alternate screen stays")
+			}
+			time.Sleep(time.Second)
+		})
+	})
+}
+
+type panickyFeed struct{ at time.Time }
+
+func (f panickyFeed) Latest() *engine.Snapshot {
+	if time.Now().After(f.at) {
+		panic("a feed that breaks")
+	}
+	return nil
+}
+
+// TestBytesInASteadyState bounds what goes over the line while nothing happens but
+// load: two minutes on each view.
+func TestBytesInASteadyState(t *testing.T) {
+	const seconds = 120
+	for v := range numViews {
+		t.Run(viewFile(v), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				r := start(ctx, &movingFeed{base: waitingSnapshot(), start: time.Now()}, Options{})
+				r.press(string('1' + rune(v)))
+				time.Sleep(5 * time.Second)
+				r.out.take()
+				time.Sleep(seconds * time.Second)
+				perSecond := len(r.out.take()) / seconds
+				t.Logf("%d bytes/s", perSecond)
+				if perSecond > 4<<10 {
+					t.Errorf("%d bytes/s, want at most 4 KiB/s", perSecond)
+				}
+				cancel()
+				<-r.err
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// TestEverySizeHoldsItsFrame draws every state in every view at all small sizes
+// and a grid of the others: no line too wide, no frame too tall, never empty.
+func TestEverySizeHoldsItsFrame(t *testing.T) {
+	var sizes [][2]int
+	for w := 20; w <= 240; w++ {
+		for h := 6; h <= 80; h++ {
+			small := w <= leastWidth+2 && h <= leastHeight+2
+			grid := w%44 == 36 && h%18 == 6 || w == 80 && h == 24 || w == 240 && h == 80
+			if grid || small && (w+h)%3 == 0 {
+				sizes = append(sizes, [2]int{w, h})
+			}
+		}
+	}
+	for _, f := range fixtures() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for _, size := range sizes {
+				for v := range numViews {
+					if size[0] < leastWidth && v > 0 {
+						break // the summary is the same for all
+					}
+					for _, glyphs := range []cell.Glyphs{cell.Unicode(), cell.ASCII()} {
+						u := &look{glyphs: glyphs, view: v}
+						u.scroll[v] = 5 * int(v)
+						c, e := frame(f.s, u, size[0], size[1])
+						if err := holds(c.Plain(), size[0], size[1]); err != nil {
+							t.Fatalf("%s at %dx%d: %v\n%s", views()[v].name, size[0], size[1], err, c.Plain())
+						}
+						if e.lines < 0 || e.first > max(0, e.lines-e.page) {
+							t.Fatalf("%s at %dx%d: %+v", views()[v].name, size[0], size[1], e)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// holds says what is wrong with a frame for a terminal of some size.
+func holds(text string, w, h int) error {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != h {
+		return fmt.Errorf("%d lines", len(lines))
+	}
+	for i, l := range lines {
+		if n := ansi.StringWidth(l); n > w {
+			return fmt.Errorf("line %d is %d cells wide: %q", i, n, l)
+		}
+		if strings.ContainsFunc(l, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e' }) {
+			return fmt.Errorf("line %d has control characters: %q", i, l)
+		}
+	}
+	if strings.TrimSpace(text) == "" {
+		return fmt.Errorf("empty")
+	}
+	return nil
+}
