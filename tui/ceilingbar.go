@@ -1,0 +1,139 @@
+package tui
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/chart"
+)
+
+// ceiling is the panel of where the server stands between nothing and what its
+// hardware allows.
+func (v *nowView) ceiling(w int, framed bool) panel {
+	u := v.u
+	q := panel{title: "Ceiling"}
+	d := v.latest()
+	if d == nil {
+		return panel{}
+	}
+	c := &d.Ceiling
+	out := d.Quantity("generation_tokens_per_s").Value
+	switch {
+	case c.Impossible != "":
+		q.blocks = append(q.blocks, u.text(w, 68, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+" misread: "), u.say(cell.Body, c.Impossible))))
+		return q
+	case c.Physical == nil || !number(c.Physical.IdealTokensPerS) || c.Physical.IdealTokensPerS.V <= 0:
+		q.blocks = append(q.blocks, u.text(w, 68, 1, nil, u.say(cell.Muted, noCeiling(d))))
+		return q
+	}
+	o := c.Physical
+	q.note = u.say(cell.Muted, "tok/s (est)")
+	if !framed {
+		q.note = u.standing(out, o, "of achievable (est), bound by ")
+	}
+	q.blocks = append(q.blocks, v.ceilingBar(out, o))
+	if framed {
+		says := line(u.standing(out, o, "of what good software reaches at this load, bound by "), u.say(cell.Body, termShare(o)))
+		q.blocks = append(q.blocks, u.text(w, 58, 1, nil, says))
+	}
+	if best := o.BestTokensPerS.Div(out); number(best) && best.V > 1.03 {
+		q.blocks = append(q.blocks, u.text(w, 38, 1, nil, line(u.say(cell.Body, "Within reach here: "),
+			u.say(cell.Strong, figure.Significant(o.BestTokensPerS.V)+figure.NBSP+"tok/s"), u.say(cell.Body, " at "+figure.Count(o.BestBatch)+" running, with these seats and this KV pool"))))
+	}
+	return q
+}
+
+// noCeiling says why there is no ceiling, and which flag gives one where one does.
+func noCeiling(d *engine.Diagnosis) string {
+	why := cmp.Or(d.Ceiling.PhysicalReason, "not computed")
+	text := "No ceiling: " + why + "."
+	onCPU := d.Facts.Device.Known && d.Facts.Device.Value == "cpu"
+	var flags []string
+	if !d.Facts.GPUKnown && !onCPU && !strings.Contains(why, "--gpu") {
+		flags = append(flags, "--gpu NAME")
+	}
+	if !d.Facts.ModelKnown && !strings.Contains(why, "--model") {
+		flags = append(flags, "--model NAME")
+	}
+	if len(flags) > 0 {
+		text += " rooftop with " + strings.Join(flags, " and ") + " shows one."
+	}
+	return text
+}
+
+// ceilingBar is the bar from zero to the ideal, with the figures under their places.
+func (v *nowView) ceilingBar(out stat.Opt, o *roofline.Operating) block {
+	return block{lines: 2, least: 1, keep: 79, draw: func(p cell.Pane) {
+		bar := chart.Bar{Value: out, Token: cell.Accent, Top: o.IdealTokensPerS.V}
+		if a := o.AchievableTokensPerS; number(a) {
+			bar.Marks = append(bar.Marks, chart.Tick{At: a.V, Token: cell.Achievable})
+		}
+		bar.Draw(p.Sub(0, 0, p.Width(), 1), v.u.glyphs)
+		v.ceilingLabels(p.Sub(0, 1, p.Width(), 1), out, o)
+	}}
+}
+
+// standing is the share of the achievable that is reached, and what binds.
+func (u *look) standing(out stat.Opt, o *roofline.Operating, of string) prose {
+	binds := u.say(cell.Strong, boundBy(o.Binding))
+	share := out.Div(o.AchievableTokensPerS)
+	if !number(share) {
+		return line(u.say(cell.Body, "bound by "), binds)
+	}
+	return line(u.say(cell.Strong, figure.Percent(share.V)+figure.NBSP+"%"), u.say(cell.Body, " "+of), binds)
+}
+
+// ceilingLabels writes the figures under the bar: the ideal at its end, the
+// achievable at its mark, the present at its own end where there is room.
+func (v *nowView) ceilingLabels(p cell.Pane, out stat.Opt, o *roofline.Operating) {
+	u, w := v.u, p.Width()
+	labels := []struct {
+		name  string
+		short string
+		value stat.Opt
+		token cell.Token
+	}{
+		{"ideal ", "ideal ", o.IdealTokensPerS, cell.Ideal},
+		{"achievable ", "reach ", o.AchievableTokensPerS, cell.Achievable},
+		{"now ", "now ", out, cell.Accent},
+	}
+	free := w // to the left of what is written
+	for i, l := range labels {
+		if !number(l.value) {
+			continue
+		}
+		text := u.spell(l.name + figure.Significant(l.value.V))
+		if w < 50 {
+			text = u.spell(l.short + figure.Significant(l.value.V))
+		}
+		at := int(min(1, l.value.V/o.IdealTokensPerS.V) * float64(w))
+		from := min(at-cell.Width(text)+1, free-cell.Width(text))
+		if i == len(labels)-1 {
+			from = min(max(0, at-cell.Width(text)), free-cell.Width(text))
+		}
+		if i > 0 && i < len(labels)-1 {
+			from = max(from, 0)
+		}
+		if from < 0 || from+cell.Width(text) > free {
+			continue
+		}
+		p.Text(from, 0, l.token, text)
+		free = from - 2
+	}
+}
+
+// termShare says how much of a step the binding term is.
+func termShare(o *roofline.Operating) string {
+	t := o.TermsS
+	most := map[string]float64{"weights": t.Weights, "kv": t.KV, "compute": t.Compute + t.Attention, "collectives": t.Collectives, "fixed": t.Fixed}[o.Binding]
+	share := stat.Some(most).Div(stat.Some(t.Total()))
+	if !number(share) || share.V <= 0 {
+		return ""
+	}
+	return ", " + figure.Percent(share.V) + figure.NBSP + "% of a step"
+}

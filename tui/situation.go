@@ -1,0 +1,150 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/chart"
+)
+
+// situation is the panel of what goes on now, in phases in which more is asked
+// than to watch: what is waited for, how far it is, and what to do.
+func (v *nowView) situation(w int) panel {
+	s := v.s
+	switch s.Phase {
+	case engine.PhaseBaseline:
+		return v.measuring(w, "Measuring the baseline")
+	case engine.PhaseApplying:
+		return v.measuring(w, "Restarting the server")
+	case engine.PhaseSettling:
+		return v.measuring(w, "Settling")
+	case engine.PhaseMeasuring:
+		return v.measuring(w, "Measuring the change")
+	case engine.PhaseAttach:
+		return v.measuring(w, "Reading the server")
+	case engine.PhaseWorse:
+		return v.worse(w)
+	case engine.PhaseReverting:
+		return v.reverting(w)
+	case engine.PhaseDone:
+		return v.done(w)
+	}
+	return panel{}
+}
+
+// progress is a bar with how far a phase is, and what it waits for.
+func (v *nowView) progress(w int) []block {
+	s, u := v.s, v.u
+	at := s.Progress
+	var list []block
+	if at.Of > 0 {
+		text := u.spell(figure.Whole(float64(seconds(min(at.Elapsed, at.Of)))) + " of " + lasting(at.Of))
+		list = append(list, block{lines: 1, keep: 93, draw: func(p cell.Pane) {
+			room := p.Width() - cell.Width(text) - 2
+			if room >= 10 {
+				bar := chart.Bar{Value: stat.Some(at.Elapsed.Seconds()), Token: cell.Accent, Top: at.Of.Seconds()}
+				bar.Draw(p.Sub(0, 0, min(room, 60), 1), u.glyphs)
+				p.Text(min(room, 60)+2, 0, cell.Body, text)
+				return
+			}
+			p.Text(0, 0, cell.Body, text)
+		}})
+	}
+	if at.Text != "" {
+		keep := 91
+		if at.Of > 0 { // the title says it
+			keep = 42
+		}
+		list = append(list, u.text(w, keep, 1, nil, u.say(cell.Body, told(at.Text))))
+	}
+	return list
+}
+
+// measuring is a phase that ends by itself; of a change under trial, what it was
+// and how it looks so far against what was before.
+func (v *nowView) measuring(w int, title string) panel {
+	s, u := v.s, v.u
+	q := panel{title: title, token: cell.Accent}
+	it := v.last()
+	trial := it != nil && it.End == engine.IterationOpen && s.Phase != engine.PhaseBaseline
+	if trial && it.Text != "" {
+		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, u.say(cell.Strong, told(it.Text))))
+	}
+	q.blocks = append(q.blocks, v.progress(w)...)
+	if trial && (s.Phase == engine.PhaseMeasuring || s.Phase == engine.PhaseSettling) && it.Before != nil && s.Live != nil {
+		d := engine.Compare(it.Before, s.Live)
+		q.note = u.say(cell.Muted, "before → so far")
+		q.blocks = append(q.blocks, v.deltas(w, &d, it.Predicted, true)...)
+	}
+	return q
+}
+
+// worse asks: revert or continue, and what each will do.
+func (v *nowView) worse(w int) panel {
+	s := v.s
+	q := panel{title: "Your decision", token: cell.Bad}
+	it := v.last()
+	way := "restart the server with the old settings: rooftop says how, and waits for it"
+	if s.Can[engine.CommandApply].OK {
+		way = "rooftop restarts the server with the old settings"
+	}
+	q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", way+". The baseline stays as it was."))
+	kept := "keep what runs now"
+	if it != nil && len(it.Changes) > 0 {
+		kept = "keep " + changeOf(it)
+	}
+	q.blocks = append(q.blocks, v.option(w, engine.CommandContinue, "c", "continue", kept+": it becomes the baseline that the next change is judged against."))
+	return q
+}
+
+// option is one answer to a question.
+func (v *nowView) option(w int, c engine.Command, key, name, does string) block {
+	u := v.u
+	label := line(u.say(cell.Key, " ["+key+"] "), u.say(cell.Strong, name+pad(10-len(name))))
+	if a := v.s.Can[c]; !a.OK {
+		label = label.with(cell.Disabled)
+		does = cmp.Or(a.Why, "not now")
+	}
+	return u.text(w, 96, 1, label, u.say(cell.Body, does))
+}
+
+// reverting waits for the old settings.
+func (v *nowView) reverting(w int) panel {
+	u, s := v.u, v.s
+	q := panel{title: "Going back", token: cell.Accent}
+	q.blocks = append(q.blocks, u.text(w, 95, 1, nil, u.say(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
+	command := ""
+	if it := v.last(); it != nil && it.Before != nil {
+		command = it.Before.Facts.Launch
+	}
+	if command != "" {
+		q.blocks = append(q.blocks, v.field(w, 94, 1, "command", u.say(cell.Accent, command)))
+		q.blocks = append(q.blocks, v.field(w, 85, 1, "keys", u.key("y", "copy the command")))
+	}
+	if s.Progress.Text != "" && !strings.Contains(s.Progress.Text, command) || command == "" {
+		q.blocks = append(q.blocks, v.progress(w)...)
+	}
+	return q
+}
+
+// done says how the run ended.
+func (v *nowView) done(w int) panel {
+	u, f := v.u, v.s.Finished
+	if f == nil {
+		return panel{}
+	}
+	q := panel{title: "Finished", token: cell.Accent}
+	if number(f.Gain) && f.Gain.V != 0 {
+		text := fmt.Sprintf("Output %s over the whole run, in %s.", changeShown(f.Gain), counted(f.Restarts, "restart"))
+		q.blocks = append(q.blocks, u.text(w, 95, 1, nil, u.say(cell.Strong, text)))
+	}
+	if f.Command != "" {
+		q.blocks = append(q.blocks, v.field(w, 58, 1, "best", u.say(cell.Body, f.Command)))
+	}
+	return q
+}
