@@ -75,6 +75,9 @@ type Event struct {
 	Change    Change
 	Delta     *Delta
 	Finished  *Finished
+	// Opened is the change that is to be judged, of a settling; nil where the kept
+	// configuration settles.
+	Opened *Iteration
 }
 
 // Finished is how a run ended.

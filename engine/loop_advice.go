@@ -117,7 +117,7 @@ func (l *Loop) advise(r *Recommendation) {
 	l.seen.Quiet = ""
 	if r == nil {
 		l.seen.Quiet = l.quiet()
-		l.write(LevelInfo, EventRecommendation, l.seen.Quiet)
+		l.tell(LevelInfo, Event{Kind: EventRecommendation, Iteration: l.iteration() + 1, Text: l.seen.Quiet})
 		return
 	}
 	if before != nil && l.advice.told == key(r.Finding, &r.Fix) {

@@ -52,23 +52,27 @@ func (l *Loop) attached(in Attached) {
 		l.attach(0)
 		return
 	}
-	before := l.server
+	another := l.seen.Attached && l.another(&in)
+	was := l.seen.Phase
+	switch {
+	case was == PhaseDown:
+		was = l.was
+	case another && was != PhaseApplying:
+		l.downAt = l.now
+	}
+	if another {
+		l.rescue(was) // judged by the facts of the run that it is of
+	}
 	l.learn(in)
 	next := configured(&l.server.Inputs, &l.seen.Facts)
 	switch {
 	case !l.seen.Attached:
 		l.firstAttached(next)
-	case l.seen.Phase == PhaseApplying:
+	case was == PhaseApplying:
 		if l.trial.applied {
-			l.back(PhaseApplying, next)
+			l.back(was, next)
 		}
-	case l.another(&before, next):
-		was := l.seen.Phase
-		if was == PhaseDown {
-			was = l.was
-		} else {
-			l.downAt = l.now
-		}
+	case another:
 		l.back(was, next)
 	case l.seen.Phase == PhaseDown && (l.watch.failures == 0 || in.Identity != ""):
 		l.resume()
@@ -101,14 +105,14 @@ func (l *Loop) resolve() {
 
 // another says whether the server that answers is another run than the one
 // before. A process that is the same one has reset its counters at most.
-func (l *Loop) another(before *server, next configuration) bool {
-	a, b := before.Identity, l.server.Identity
+func (l *Loop) another(in *Attached) bool {
+	a, b := l.server.Identity, in.Identity
 	switch {
 	case a != "" && b != "" && a != b, l.watch.moved:
 		return true
 	case !l.watch.restarted:
 		return false
-	case a != "" && a == b && len(changesFrom(l.running, next)) == 0:
+	case a != "" && a == b && len(changesFrom(l.running, configuration{settings: in.Inputs.Launch, command: in.Inputs.LaunchText})) == 0:
 		l.write(LevelWarn, "", "the counters on the page fell although the server's process is the same: they were reset, or several servers answer behind this address")
 		l.life = life{}
 		return false
@@ -151,7 +155,6 @@ func (l *Loop) back(was Phase, next configuration) {
 	l.tell(LevelInfo, Event{Kind: EventServerUp, Iteration: l.iteration(), Took: took, Command: next.command,
 		Text: "the server answers again after " + seconds(took) + ", restarted"})
 	l.mark(MarkUp, "restarted")
-	l.rescue(was)
 	l.life = life{}
 	l.seen.Live = nil
 	t := noticed(l.kept, l.running, next, l.advised())

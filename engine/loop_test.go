@@ -1,268 +1,12 @@
 package engine_test
 
 import (
-	"cmp"
-	"fmt"
-	"math"
-	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/launch"
-	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/rules"
 )
-
-// rig drives a loop with the pages of a small model of a server.
-type rig struct {
-	t      testing.TB
-	loop   *engine.Loop
-	now    time.Duration
-	server *fake
-	random *rand.Rand
-	hands  bool
-	acts   []engine.Action
-	done   *engine.Finished
-	events []engine.Event
-	fails  string // Apply fails with it
-	attach time.Duration
-	due    time.Duration // of an Attach, 0 none
-	apply  *engine.Apply
-	until  time.Duration // an apply is done
-}
-
-// fake is a server whose throughput saturates in the batch.
-type fake struct {
-	args    string // its launch command
-	started float64
-	up      time.Duration // answers from then on
-	down    bool
-	warm    time.Duration // until then it is slow
-	clients float64
-	pid     int
-	prompt  float64 // tokens a request
-	output  float64
-	remote  bool // its launch cannot be read
-	counter [engine.NumCounters]float64
-	steps   float64
-	itl     stat.Histogram
-	ttft    stat.Histogram
-	last    time.Duration
-}
-
-const serve = "vllm serve Qwen/Qwen2.5-7B-Instruct"
-
-func newRig(t testing.TB, args string, alter ...func(*engine.LoopPlan)) *rig {
-	p := engine.LoopPlan{Started: time.Unix(1_790_000_000, 0).UTC(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://localhost:8000", NoHands: "This is not the simulator."}
-	for _, a := range alter {
-		a(&p)
-	}
-	r := &rig{t: t, loop: engine.NewLoop(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.Hands}
-	r.server = &fake{args: serve + " " + args, started: 1_790_000_000, clients: 32, pid: 100, prompt: 200, output: 100}
-	r.server.reset()
-	return r
-}
-
-func (f *fake) reset() {
-	f.counter = [engine.NumCounters]float64{}
-	f.steps = 0
-	bounds := []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, math.Inf(1)}
-	f.itl = stat.Histogram{OK: true, Bounds: bounds, Cumulative: make([]float64, len(bounds))}
-	f.ttft = stat.Histogram{OK: true, Bounds: bounds, Cumulative: make([]float64, len(bounds))}
-}
-
-func (f *fake) seats() float64 {
-	c, err := launch.ParseCommand(f.args, nil, nil)
-	if err != nil {
-		return 256
-	}
-	n, _, ok := c.Int("max_num_seqs")
-	if !ok {
-		return 256
-	}
-	return float64(n)
-}
-
-func observe(h *stat.Histogram, v, n float64) {
-	h.Sum += v * n
-	h.Count += n
-	h.Cumulative = append([]float64(nil), h.Cumulative...)
-	for i := range h.Cumulative {
-		if v <= h.Bounds[i] {
-			h.Cumulative[i] += n
-		}
-	}
-}
-
-// page advances the server to now and renders it.
-func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
-	dt := min((now - f.last).Seconds(), 1)
-	f.last = now
-	running := min(f.clients, f.seats())
-	step := 0.02 + 0.0002*running
-	if now < f.warm {
-		step *= 4
-	}
-	noise := 1 + 0.04*(random.Float64()-0.5)
-	steps := dt / step * noise
-	tokens := steps * running
-	if running > 0 {
-		f.steps += steps
-		f.counter[engine.CounterGenerationTokens] += tokens
-		requests := tokens / f.output
-		f.counter[engine.CounterRequestSuccess] += requests
-		f.counter[engine.CounterPromptTokens] += requests * f.prompt
-		observe(&f.itl, step, tokens)
-		wait := 0.0
-		if f.clients > running {
-			wait = (f.clients - running) / (running / (f.output * step))
-		}
-		observe(&f.ttft, 0.05+wait, requests)
-	}
-	p := &engine.Page{T: now, Took: 3 * time.Millisecond, Bytes: 50_000, StartTime: stat.Some(f.started), Model: "Qwen/Qwen2.5-7B-Instruct"}
-	waiting := f.clients - running
-	p.Gauges[engine.GaugeRunning], p.Gauges[engine.GaugeWaiting] = stat.Some(running), stat.Some(waiting)
-	p.Gauges[engine.GaugeKVUsage] = stat.Some(min(1, 0.002*running))
-	p.KVUsageMax = p.Gauges[engine.GaugeKVUsage]
-	for _, c := range []engine.Counter{engine.CounterGenerationTokens, engine.CounterRequestSuccess, engine.CounterPromptTokens} {
-		p.Counters[c] = stat.Some(f.counter[c])
-	}
-	p.Counters[engine.CounterPreemptions] = stat.Some(0)
-	p.Hists[engine.HistITL], p.Hists[engine.HistTTFT] = f.itl, f.ttft
-	rank := engine.Rank{Gauges: p.Gauges, Generation: p.Counters[engine.CounterGenerationTokens], Prompt: p.Counters[engine.CounterPromptTokens], Steps: stat.Some(f.steps)}
-	rank.Cache = engine.CacheConfig{BlockSize: "16", NumGPUBlocks: "20000"}
-	p.Ranks = []engine.Rank{rank}
-	return p
-}
-
-func (r *rig) attached() engine.Attached {
-	c, err := launch.ParseCommand(r.server.args, nil, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	in := engine.Inputs{Local: true, PID: r.server.pid, Server: engine.ServerFacts{Version: "0.11.0"}}
-	in.Launch, in.LaunchText = map[string]engine.Setting{}, r.server.args
-	for _, name := range engine.LaunchNames {
-		if v, _, ok := c.Value(name); ok {
-			in.Launch[name] = engine.Setting{Value: v, Source: engine.FromCmdline}
-		}
-	}
-	a := engine.Attached{Target: engine.Target{URL: "http://localhost:8000"}, Inputs: in, GPUWhy: "no GPU", Hands: r.hands, NoHands: "This is not the simulator.",
-		Identity: fmt.Sprint(r.server.pid)}
-	if r.server.remote {
-		a.Inputs.Launch, a.Inputs.LaunchText, a.Identity = nil, "", ""
-	}
-	return a
-}
-
-func (r *rig) step(in engine.Input) {
-	for _, a := range r.loop.Step(r.now, in) {
-		r.acts = append(r.acts, a)
-		switch a := a.(type) {
-		case engine.Attach:
-			r.due = r.now + a.After + cmp.Or(r.attach, 250*time.Millisecond)
-		case engine.Apply:
-			r.apply, r.until = &a, r.now+3*time.Second
-			r.server.down = true
-		case engine.Tell:
-			r.events = append(r.events, a.Event)
-		case engine.Finish:
-			r.done = &a.Finish
-		}
-	}
-}
-
-// run lets time pass.
-func (r *rig) run(d time.Duration) {
-	for end := r.now + d; r.now < end && r.done == nil; {
-		r.now += 250 * time.Millisecond
-		r.tick()
-	}
-}
-
-func (r *rig) tick() {
-	if r.apply != nil && r.now >= r.until {
-		changes := r.apply.Changes
-		r.apply = nil
-		if r.fails != "" {
-			r.step(engine.Applied{Err: r.fails})
-		} else {
-			r.server.args = engine.ChangedLaunch(r.server.args, changes...)
-			r.start(0)
-			r.step(engine.Applied{})
-		}
-	}
-	answers := !r.server.down && r.now >= r.server.up
-	if r.due > 0 && r.now >= r.due {
-		r.due = 0
-		if answers {
-			r.step(r.attached())
-		} else {
-			r.step(engine.AttachFailed{Why: "connection refused"})
-		}
-	}
-	if !r.loop.Snapshot().Attached {
-		return
-	}
-	s := &engine.Sample{T: r.now}
-	if answers {
-		s.Page = r.server.page(r.now, r.random)
-	} else {
-		s.PageErr = "connection refused"
-	}
-	r.step(engine.Sampled{Sample: s})
-}
-
-// start makes the server a new process that answers after some time.
-func (r *rig) start(after time.Duration) {
-	f := r.server
-	f.reset()
-	f.down, f.up, f.last = false, r.now+after, r.now+after
-	f.started += 1 + after.Seconds() + 5
-	f.pid++
-	f.warm = f.up + 3*time.Second
-}
-
-// restart starts it by hand with other arguments.
-func (r *rig) restart(args string, after time.Duration) {
-	r.server.args = serve + " " + args
-	r.start(after)
-}
-
-// until lets time pass until a condition holds, for at most d.
-func (r *rig) wait(d time.Duration, what string, holds func(*engine.Snapshot) bool) {
-	r.t.Helper()
-	for end := r.now + d; ; {
-		if holds(r.loop.Snapshot()) {
-			return
-		}
-		if r.now >= end || r.done != nil {
-			r.dump()
-			r.t.Fatalf("%s: not after %s; phase %d, %s", what, d, r.loop.Snapshot().Phase, r.loop.Snapshot().Progress.Text)
-		}
-		r.run(250 * time.Millisecond)
-	}
-}
-
-func (r *rig) dump() {
-	r.t.Helper()
-	for _, e := range r.loop.Snapshot().Journal {
-		r.t.Logf("%6.1f %d %s", e.T.Seconds(), e.Level, e.Text)
-	}
-}
-
-func in(p engine.Phase) func(*engine.Snapshot) bool {
-	return func(s *engine.Snapshot) bool { return s.Phase == p }
-}
-
-// ready attaches, and measures the baseline.
-func ready(t testing.TB, args string, alter ...func(*engine.LoopPlan)) *rig {
-	r := newRig(t, args, alter...)
-	r.step(engine.Begin{})
-	r.wait(time.Minute, "baseline", in(engine.PhaseWaiting))
-	return r
-}
 
 func TestTheWalk(t *testing.T) {
 	r := newRig(t, "--max-num-seqs 4")
@@ -276,7 +20,6 @@ func TestTheWalk(t *testing.T) {
 		r.dump()
 		t.Fatalf("advice %+v, quiet %q", s.Advice, s.Quiet)
 	}
-	t.Log(s.Advice.To, s.Advice.Launch)
 	r.run(time.Minute)
 	r.restart("--max-num-seqs "+s.Advice.To, 30*time.Second)
 	r.wait(32*time.Second, "down and up", in(engine.PhaseSettling))
@@ -302,5 +45,491 @@ func TestTheWalk(t *testing.T) {
 	if it := r.loop.Snapshot().Iterations[1]; it.End != engine.IterationReverted {
 		t.Errorf("end %q", it.End)
 	}
-	r.dump()
+}
+
+func waiting(r *rig) { r.t.Helper(); r.wait(2*time.Minute, "waiting", in(engine.PhaseWaiting)) }
+
+func worse(t *testing.T, alter ...func(*engine.LoopPlan)) *rig {
+	r := ready(t, "--max-num-seqs 32", alter...)
+	r.restart("--max-num-seqs 2", 10*time.Second)
+	r.wait(2*time.Minute, "worse", in(engine.PhaseWorse))
+	return r
+}
+
+func TestContinueTakesWhatIsWorseAsTheBaseline(t *testing.T) {
+	r := worse(t)
+	r.press(engine.CommandContinue)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseWaiting || s.Ask != "" || s.Baseline != r.last().After || s.Baseline == nil {
+		t.Errorf("phase %d, ask %q", s.Phase, s.Ask)
+	}
+	if s.Advice == nil || s.Advice.Flag != "--max-num-seqs" || !strings.Contains(s.Advice.Launch, "--max-num-seqs "+s.Advice.To) {
+		t.Errorf("advice %+v, quiet %q", s.Advice, s.Quiet)
+	}
+	r.expect(engine.SomethingElse, engine.IterationContinued, "--max-num-seqs 32 → 2")
+}
+
+func TestWorseWaitsForAnAnswer(t *testing.T) {
+	r := worse(t)
+	r.run(10 * time.Minute)
+	if s := r.loop.Snapshot(); s.Phase != engine.PhaseWorse || s.Ask == "" || s.Live == nil {
+		t.Errorf("phase %d, ask %q", s.Phase, s.Ask)
+	}
+	r.restart("--max-num-seqs 2", 10*time.Second)
+	r.wait(time.Minute, "still asked", in(engine.PhaseWorse))
+	r.restart("--max-num-seqs 32", 10*time.Second)
+	waiting(r)
+	r.expect(engine.SomethingElse, engine.IterationReverted, "2")
+}
+
+func TestAnotherChangeWhileWorseWaits(t *testing.T) {
+	r := worse(t)
+	r.restart("--max-num-seqs 16", 10*time.Second)
+	r.run(12 * time.Second)
+	if its := r.loop.Snapshot().Iterations; len(its) != 2 || its[0].End != engine.IterationNoGain || its[1].Before != its[0].Before {
+		t.Fatalf("%d iterations, the first %q", len(its), its[0].End)
+	}
+}
+
+func TestRevertIsWaitedForAndChecked(t *testing.T) {
+	r := worse(t)
+	before := r.loop.Snapshot().Baseline
+	r.press(engine.CommandRevert)
+	if p := r.loop.Snapshot().Progress.Text; !strings.Contains(p, "--max-num-seqs 32") {
+		t.Errorf("it does not say what to type: %q", p)
+	}
+	r.restart("--max-num-seqs 2 --port 8001", 10*time.Second)
+	r.run(15 * time.Second)
+	if s := r.loop.Snapshot(); s.Phase != engine.PhaseReverting || !r.said("still in place") {
+		t.Errorf("phase %d: the settings are not those of before", s.Phase)
+	}
+	r.restart("--max-num-seqs 32", 10*time.Second)
+	waiting(r)
+	s := r.loop.Snapshot()
+	if s.Baseline != before || len(s.Iterations) != 1 {
+		t.Errorf("a revert leaves the baseline unchanged; %d iterations", len(s.Iterations))
+	}
+	r.expect(engine.SomethingElse, engine.IterationReverted, "")
+}
+
+func TestSameSettingsAreNoise(t *testing.T) {
+	r := ready(t, "--max-num-seqs 32")
+	r.restart("--max-num-seqs 32", 10*time.Second)
+	r.wait(2*time.Minute, "noise", func(s *engine.Snapshot) bool { return len(s.Noise) == 1 })
+	r.expect(engine.SameSettings, engine.IterationNoise, "noise")
+	if s := r.loop.Snapshot(); s.Phase != engine.PhaseWaiting || s.Ask != "" || s.Noise[0] > 0.05 || s.Noise[0] < -0.05 {
+		t.Errorf("phase %d, noise %v", s.Phase, s.Noise)
+	}
+}
+
+func TestSomethingElseIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		name, from, to, want string
+		noticed              engine.Noticed
+	}{
+		{"another value", "--max-num-seqs 4", "--max-num-seqs 8", "--max-num-seqs 4 → 8 (recommended was --max-num-seqs 4 → 32)", engine.SomethingElse},
+		{"and another flag", "--max-num-seqs 4", "--max-num-seqs 32 --block-size 32", "--block-size unset → 32, --max-num-seqs 4 → 32", engine.SomethingElse},
+		{"a flag that no fact is made of", "--max-num-seqs 4", "--max-num-seqs 4 --scheduling-policy priority", "--scheduling-policy unset → priority", engine.SomethingElse},
+		{"the port does not matter", "--max-num-seqs 4", "--max-num-seqs 32 --port 8001", "as recommended", engine.AsRecommended},
+		{"another spelling", "--max-num-seqs 4", "--max_num_seqs=32", "as recommended", engine.AsRecommended},
+		{"a switch", "--max-num-seqs 4", "--max-num-seqs 4 --enforce-eager", "--enforce-eager on", engine.SomethingElse},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := ready(t, c.from)
+			r.restart(c.to, 5*time.Second)
+			r.wait(time.Minute, "settling", in(engine.PhaseSettling))
+			r.expect(c.noticed, engine.IterationOpen, c.want)
+			if got := r.last().Predicted != nil; got != (c.noticed == engine.AsRecommended) {
+				t.Errorf("predicted = %v", got)
+			}
+		})
+	}
+}
+
+func TestABrokenTrial(t *testing.T) {
+	for _, c := range []struct {
+		name, args string
+		after      time.Duration // of the return of the server
+		first      engine.IterationEnd
+		count      int
+		noticed    engine.Noticed
+	}{
+		{"died while settling, the same again", "--max-num-seqs 32", 3 * time.Second, engine.IterationBroken, 2, engine.AsRecommended},
+		{"died while measured, the same again", "--max-num-seqs 32", 20 * time.Second, engine.IterationBroken, 2, engine.AsRecommended},
+		{"changed while measured", "--max-num-seqs 16", 20 * time.Second, engine.IterationBroken, 2, engine.SomethingElse},
+		{"put back while measured", "--max-num-seqs 4", 20 * time.Second, engine.IterationReverted, 1, engine.AsRecommended},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := ready(t, "--max-num-seqs 4")
+			r.restart("--max-num-seqs 32", 10*time.Second)
+			r.run(11*time.Second + c.after)
+			r.restart(c.args, 10*time.Second)
+			waiting(r)
+			its := r.loop.Snapshot().Iterations
+			if len(its) != c.count || its[0].End != c.first || its[len(its)-1].Noticed != c.noticed {
+				r.dump()
+				t.Fatalf("%d iterations: %q, %q", len(its), its[0].End, its[len(its)-1].Noticed)
+			}
+			if c.count == 2 && (its[1].Before != its[0].Before || its[1].End != engine.IterationKept) {
+				t.Errorf("the second is %q, judged against the old baseline: %v", its[1].End, its[1].Before == its[0].Before)
+			}
+		})
+	}
+}
+
+func TestADeadServer(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.server.down = true
+	r.run(time.Hour)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseDown || s.Advice == nil || s.Sources[0].State != engine.SourceFailing || s.Sources[0].Failures < 10_000 {
+		t.Errorf("phase %d, %+v", s.Phase, s.Sources[0])
+	}
+	if len(s.Journal) > 20 {
+		t.Errorf("%d entries of one death", len(s.Journal))
+	}
+	r.step(engine.Pressed{Command: engine.CommandQuit})
+	if r.done == nil || r.done.ExitCode != 3 {
+		t.Errorf("finished %+v", r.done)
+	}
+}
+
+func TestNoServerYet(t *testing.T) {
+	r := newRig(t, "")
+	r.server.down = true
+	r.step(engine.Begin{})
+	r.run(time.Minute)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseAttach || s.AttachWhy != "connection refused" || len(s.Journal) != 1 {
+		t.Errorf("phase %d, %q, %d entries", s.Phase, s.AttachWhy, len(s.Journal))
+	}
+	r.server.down = false
+	r.wait(3*time.Second, "attached", in(engine.PhaseBaseline))
+	if s := r.loop.Snapshot(); s.AttachWhy != "" {
+		t.Errorf("%q", s.AttachWhy)
+	}
+}
+
+func TestAnIdleServerIsNotJudged(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	r.server.clients = 0
+	r.step(engine.Begin{})
+	r.run(10 * time.Minute)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseBaseline || s.Baseline != nil || !strings.Contains(s.Progress.Text, "load") || s.Quiet == "" || s.Advice != nil {
+		t.Errorf("phase %d, %q, quiet %q", s.Phase, s.Progress.Text, s.Quiet)
+	}
+	r.server.clients = 32
+	r.wait(25*time.Second, "baseline", in(engine.PhaseWaiting))
+	b := r.loop.Snapshot().Baseline
+	if got := b.Quantity("running_mean").Value.V; got < 3.5 {
+		t.Errorf("running %.1f: idle windows are part of the baseline", got)
+	}
+}
+
+func TestQuitCodes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ready func(t *testing.T) *rig
+		code  int
+	}{
+		{"no server", func(t *testing.T) *rig {
+			r := newRig(t, "")
+			r.server.down = true
+			r.step(engine.Begin{})
+			r.run(time.Second)
+			return r
+		}, 4},
+		{"idle", func(t *testing.T) *rig {
+			r := newRig(t, "")
+			r.server.clients = 0
+			r.step(engine.Begin{})
+			r.run(time.Minute)
+			return r
+		}, 4},
+		{"while the baseline is measured", func(t *testing.T) *rig {
+			r := newRig(t, "--max-num-seqs 4")
+			r.step(engine.Begin{})
+			r.run(9 * time.Second)
+			return r
+		}, 4},
+		{"a flag is open", func(t *testing.T) *rig { return ready(t, "--max-num-seqs 4") }, 3},
+		{"nothing is left", func(t *testing.T) *rig { return ready(t, "--max-num-seqs 64") }, 0},
+		{"down", func(t *testing.T) *rig {
+			r := ready(t, "--max-num-seqs 4")
+			r.server.down = true
+			r.run(time.Minute)
+			return r
+		}, 3},
+		{"settling", func(t *testing.T) *rig {
+			r := ready(t, "--max-num-seqs 4")
+			r.restart("--max-num-seqs 32", 5*time.Second)
+			r.run(8 * time.Second)
+			return r
+		}, 0},
+		{"measuring", func(t *testing.T) *rig {
+			r := ready(t, "--max-num-seqs 4")
+			r.restart("--max-num-seqs 32", 5*time.Second)
+			r.run(25 * time.Second)
+			return r
+		}, 0},
+		{"worse", func(t *testing.T) *rig { return worse(t) }, 0},
+		{"reverting", func(t *testing.T) *rig { r := worse(t); r.press(engine.CommandRevert); return r }, 0},
+		{"applying", func(t *testing.T) *rig {
+			r := ready(t, "--max-num-seqs 4", withHands)
+			r.press(engine.CommandApply)
+			return r
+		}, 0},
+		{"paused", func(t *testing.T) *rig { r := ready(t, "--max-num-seqs 4"); r.press(engine.CommandPause); return r }, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.ready(t)
+			r.press(engine.CommandQuit)
+			if r.done == nil || r.done.ExitCode != c.code || r.done.Reason == "" {
+				t.Errorf("finished %+v, want exit %d", r.done, c.code)
+			}
+			s := r.loop.Snapshot()
+			if s.Phase != engine.PhaseDone || s.Finished == nil || s.Can[engine.CommandQuit].OK {
+				t.Errorf("phase %d, finished %v", s.Phase, s.Finished)
+			}
+			if acts := r.loop.Step(r.now+time.Second, engine.Pressed{Command: engine.CommandQuit}); acts != nil {
+				t.Errorf("%d actions after the end", len(acts))
+			}
+		})
+	}
+}
+
+func TestGapsAreNoDeath(t *testing.T) {
+	for _, polls := range []int{1, 2, 5, 40} {
+		r := ready(t, "--max-num-seqs 4")
+		r.run(time.Second)
+		for range polls {
+			r.server.down = true
+			r.run(250 * time.Millisecond)
+		}
+		r.server.down = false
+		r.run(3 * time.Second)
+		s := r.loop.Snapshot()
+		if s.Phase != engine.PhaseWaiting || len(s.Iterations) != 0 {
+			t.Errorf("%d polls lost: phase %d, %d iterations", polls, s.Phase, len(s.Iterations))
+		}
+		r.run(time.Minute)
+		if s := r.loop.Snapshot(); s.Baseline.Outcome != engine.OutcomeRecommendation {
+			t.Errorf("%d polls lost: %s, %s", polls, s.Baseline.Outcome, s.Baseline.Doubt)
+		}
+	}
+}
+
+func TestARestartBetweenTwoPollsIsSeen(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.restart("--max-num-seqs 32", 0)
+	waiting(r)
+	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	r.expect(engine.AsRecommended, engine.IterationKept, "as recommended")
+}
+
+func TestALaunchThatCannotBeRead(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	r.server.remote = true
+	r.step(engine.Begin{})
+	r.run(time.Minute)
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	waiting(r)
+	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	r.expect(engine.Unreadable, engine.IterationKept, "cannot be read here")
+	r.server.blocks = "9999"
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.run(8 * time.Second)
+	r.expect(engine.Unreadable, engine.IterationOpen, "num_gpu_blocks 20000 → 9999")
+}
+
+func TestLoadThatDoesNotComeBackIsWaitedFor(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.server.clients = 0
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.run(10 * time.Minute)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseSettling || !strings.Contains(s.Progress.Text, "load") {
+		t.Errorf("phase %d, %q", s.Phase, s.Progress.Text)
+	}
+	r.server.clients = 32
+	r.wait(50*time.Second, "verdict", in(engine.PhaseWaiting))
+	r.expect(engine.AsRecommended, engine.IterationKept, "")
+}
+
+func TestLoadThatChangedIsPointedOut(t *testing.T) {
+	r := ready(t, "--max-num-seqs 64")
+	r.server.clients, r.server.output = 16, 300
+	r.restart("--max-num-seqs 128", 5*time.Second)
+	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	load := strings.Join(r.last().Load, "; ")
+	for _, want := range []string{"outputs 100 tok → 300 tok", "requests in 32 → 16"} {
+		if !strings.Contains(strings.ReplaceAll(load, "\u00a0", " "), want) {
+			t.Errorf("load %q lacks %q", load, want)
+		}
+	}
+}
+
+func TestDrainingBeforeADeathIsNotTheBefore(t *testing.T) {
+	r := ready(t, "--max-num-seqs 32")
+	r.run(18 * time.Second)
+	before := r.loop.Snapshot().Baseline.Quantity("generation_tokens_per_s").Value.V
+	for r.server.clients > 0 {
+		r.server.clients -= 2
+		r.run(250 * time.Millisecond)
+	}
+	r.server.clients = 32
+	r.restart("--max-num-seqs 64", 5*time.Second)
+	r.wait(time.Minute, "settling", in(engine.PhaseSettling))
+	if got := r.last().Before.Quantity("generation_tokens_per_s").Value.V; got < 0.95*before {
+		t.Errorf("before is %.0f tok/s, was %.0f", got, before)
+	}
+}
+
+func TestABaselineCutShort(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	r.step(engine.Begin{})
+	r.run(16 * time.Second)
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	r.expect(engine.AsRecommended, engine.IterationKept, "")
+
+	r = newRig(t, "--max-num-seqs 4")
+	r.step(engine.Begin{})
+	r.run(6 * time.Second)
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	waiting(r)
+	if s := r.loop.Snapshot(); len(s.Iterations) != 0 || !r.said("measured anew") {
+		t.Errorf("%d iterations: too little was measured for a comparison", len(s.Iterations))
+	}
+}
+
+func TestSkip(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.press(engine.CommandSkip)
+	s := r.loop.Snapshot()
+	if s.Advice != nil && s.Advice.To == "32" || s.Advice == nil && !strings.Contains(s.Quiet, "skipped") {
+		t.Errorf("advice %+v, quiet %q", s.Advice, s.Quiet)
+	}
+	r.run(2 * time.Minute)
+	if s := r.loop.Snapshot(); s.Advice != nil && s.Advice.To == "32" {
+		t.Error("what was skipped is back")
+	}
+}
+
+func TestPause(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	r.step(engine.Begin{})
+	r.run(10 * time.Second)
+	r.press(engine.CommandPause)
+	r.run(time.Minute)
+	s := r.loop.Snapshot()
+	if !s.Paused || s.Phase != engine.PhaseBaseline || s.Progress.Elapsed > 11*time.Second || s.Can[engine.CommandRemeasure].OK {
+		t.Errorf("paused %v, phase %d, elapsed %s", s.Paused, s.Phase, s.Progress.Elapsed)
+	}
+	r.now += time.Hour
+	r.press(engine.CommandPause)
+	r.wait(25*time.Second, "baseline", in(engine.PhaseWaiting))
+	for _, p := range r.loop.Snapshot().Points {
+		if p.Tokens.OK && p.Tokens.V < 100 {
+			t.Errorf("a window of %.1f tok/s: it reaches over the pause", p.Tokens.V)
+		}
+	}
+}
+
+func TestApplyRevertAndFold(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", withHands)
+	r.press(engine.CommandApply)
+	if r.apply == nil || len(r.apply.Changes) != 1 || r.apply.Changes[0] != (engine.Change{Flag: "--max-num-seqs", From: "4", To: "32"}) {
+		t.Fatalf("apply %+v", r.apply)
+	}
+	waiting(r)
+	r.expect(engine.AsRecommended, engine.IterationKept, "--max-num-seqs 4 → 32, applied by rooftop")
+	r.restart("--max-num-seqs 2", 5*time.Second)
+	r.wait(2*time.Minute, "worse", in(engine.PhaseWorse))
+	r.press(engine.CommandRevert)
+	if r.apply == nil || !r.apply.Revert || r.apply.Changes[0] != (engine.Change{Flag: "--max-num-seqs", From: "2", To: "32"}) {
+		t.Fatalf("apply %+v", r.apply)
+	}
+	waiting(r)
+	r.expect(engine.SomethingElse, engine.IterationReverted, "")
+	// What gains nothing is left until the next change, which takes it back.
+	r.restart("--max-num-seqs 32 --block-size 32", 5*time.Second)
+	waiting(r)
+	r.wait(2*time.Minute, "no gain", func(s *engine.Snapshot) bool {
+		return len(s.Iterations) == 3 && s.Iterations[2].End == engine.IterationNoGain
+	})
+	s := r.loop.Snapshot()
+	if strings.Contains(s.Kept, "block-size") || !strings.Contains(s.Launch, "block-size") || !s.Can[engine.CommandRevert].OK {
+		t.Errorf("kept %q, runs %q, revert %+v", s.Kept, s.Launch, s.Can[engine.CommandRevert])
+	}
+	r.press(engine.CommandRevert)
+	r.wait(2*time.Minute, "back", func(s *engine.Snapshot) bool { return s.Phase == engine.PhaseWaiting && s.Launch == s.Kept })
+}
+
+func TestAChangeThatDoesNotComeUp(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", withHands)
+	r.fails = "the server refused: out of memory"
+	r.press(engine.CommandApply)
+	r.run(30 * time.Second)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseDown || !s.Can[engine.CommandRevert].OK || !r.said("out of memory") {
+		r.dump()
+		t.Fatalf("phase %d, revert %+v", s.Phase, s.Can[engine.CommandRevert])
+	}
+	r.expect(engine.AsRecommended, engine.IterationBroken, "")
+	r.fails = ""
+	r.press(engine.CommandRevert)
+	waiting(r)
+	if s := r.loop.Snapshot(); s.Launch != s.Kept || s.Advice != nil && s.Advice.To == "32" {
+		t.Errorf("runs %q, kept %q, advice %+v", s.Launch, s.Kept, s.Advice)
+	}
+}
+
+func TestAuto(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", auto)
+	r.step(engine.Begin{})
+	r.run(20 * time.Minute)
+	if r.done == nil || r.done.ExitCode != 0 || !r.done.Gain.OK || r.done.Gain.V < 1 || !strings.Contains(r.done.Command, "--max-num-seqs 32") {
+		r.dump()
+		t.Errorf("finished %+v", r.done)
+	}
+
+	r = newRig(t, "--max-num-seqs 4", auto)
+	r.server.clients = 0
+	r.step(engine.Begin{})
+	r.run(20 * time.Minute)
+	if r.done == nil || r.done.ExitCode != 4 {
+		t.Errorf("without load: finished %+v", r.done)
+	}
+
+	r = newRig(t, "--max-num-seqs 4", auto)
+	r.fails = "refused"
+	r.step(engine.Begin{})
+	r.run(20 * time.Minute)
+	if r.done == nil || r.done.ExitCode != 1 {
+		t.Errorf("a change that cannot be made: finished %+v", r.done)
+	}
+}
+
+func TestRemeasure(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	before := r.loop.Snapshot().Baseline
+	r.press(engine.CommandRemeasure)
+	if p := r.loop.Snapshot().Phase; p != engine.PhaseBaseline {
+		t.Errorf("phase %d", p)
+	}
+	waiting(r)
+	if r.loop.Snapshot().Baseline == before {
+		t.Error("the baseline is the old one")
+	}
+	r = worse(t)
+	r.press(engine.CommandRemeasure)
+	if r.last().Delta != nil {
+		t.Error("the verdict stands while it is measured again")
+	}
+	r.wait(time.Minute, "worse again", in(engine.PhaseWorse))
+	if n := len(r.loop.Snapshot().Iterations); n != 1 {
+		t.Errorf("%d iterations", n)
+	}
 }

@@ -176,7 +176,12 @@ func (l *Loop) settle() {
 	l.trial.loaded = 0
 	l.enter(PhaseSettling)
 	l.life.look()
-	l.tell(LevelInfo, Event{Kind: EventSettling, Iteration: l.iteration(), Text: "settling: it is measured once the load is steady"})
+	var opened *Iteration
+	if n := len(l.iterations); l.trial.open && n > 0 {
+		it := l.iterations[n-1]
+		opened = &it
+	}
+	l.tell(LevelInfo, Event{Kind: EventSettling, Iteration: l.iteration(), Opened: opened, Text: "settling: it is measured once the load is steady"})
 }
 
 func (l *Loop) settlingWindow() {

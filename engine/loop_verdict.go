@@ -141,6 +141,7 @@ func (l *Loop) worse() {
 func (l *Loop) ask() {
 	l.enter(PhaseWorse)
 	l.seen.Ask = l.question()
+	l.do(Tell{Event{T: l.now, Kind: EventPaused, Iteration: l.iteration(), Text: l.seen.Ask}})
 }
 
 // question is what is asked when a change made it worse.

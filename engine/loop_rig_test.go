@@ -1,0 +1,321 @@
+package engine_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/rules"
+)
+
+// rig drives a loop with the pages of a small model of a server.
+type rig struct {
+	t      testing.TB
+	loop   *engine.Loop
+	now    time.Duration
+	server *fake
+	random *rand.Rand
+	hands  bool
+	acts   []engine.Action
+	done   *engine.Finished
+	events []engine.Event
+	fails  string // Apply fails with it
+	attach time.Duration
+	due    time.Duration // of an Attach, 0 none
+	apply  *engine.Apply
+	until  time.Duration // an apply is done
+}
+
+// fake is a server whose throughput saturates in the batch.
+type fake struct {
+	args    string // its launch command
+	started float64
+	up      time.Duration // answers from then on
+	down    bool
+	warm    time.Duration // until then it is slow
+	clients float64
+	pid     int
+	prompt  float64 // tokens a request
+	output  float64
+	remote  bool // its launch cannot be read
+	blocks  string
+	counter [engine.NumCounters]float64
+	steps   float64
+	itl     stat.Histogram
+	ttft    stat.Histogram
+	asked   stat.Histogram // prompt lengths
+	made    stat.Histogram // output lengths
+	last    time.Duration
+}
+
+const serve = "vllm serve Qwen/Qwen2.5-7B-Instruct"
+
+func newRig(t testing.TB, args string, alter ...func(*engine.LoopPlan)) *rig {
+	p := engine.LoopPlan{Started: time.Unix(1_790_000_000, 0).UTC(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://localhost:8000", NoHands: "This is not the simulator."}
+	for _, a := range alter {
+		a(&p)
+	}
+	r := &rig{t: t, loop: engine.NewLoop(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.Hands}
+	r.server = &fake{args: serve + " " + args, started: 1_790_000_000, clients: 32, pid: 100, prompt: 200, output: 100}
+	r.server.reset()
+	return r
+}
+
+func (f *fake) reset() {
+	f.counter = [engine.NumCounters]float64{}
+	f.steps = 0
+	bounds := []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, math.Inf(1)}
+	f.itl = stat.Histogram{OK: true, Bounds: bounds, Cumulative: make([]float64, len(bounds))}
+	long := []float64{1, 10, 50, 100, 200, 500, 1000, 2000, 5000, math.Inf(1)}
+	f.asked = stat.Histogram{OK: true, Bounds: long, Cumulative: make([]float64, len(long))}
+	f.made = stat.Histogram{OK: true, Bounds: long, Cumulative: make([]float64, len(long))}
+	f.ttft = stat.Histogram{OK: true, Bounds: bounds, Cumulative: make([]float64, len(bounds))}
+}
+
+func (f *fake) seats() float64 {
+	c, err := launch.ParseCommand(f.args, nil, nil)
+	if err != nil {
+		return 256
+	}
+	n, _, ok := c.Int("max_num_seqs")
+	if !ok {
+		return 256
+	}
+	return float64(n)
+}
+
+func observe(h *stat.Histogram, v, n float64) {
+	h.Sum += v * n
+	h.Count += n
+	h.Cumulative = append([]float64(nil), h.Cumulative...)
+	for i := range h.Cumulative {
+		if v <= h.Bounds[i] {
+			h.Cumulative[i] += n
+		}
+	}
+}
+
+// page advances the server to now and renders it.
+func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
+	dt := min((now - f.last).Seconds(), 1)
+	f.last = now
+	running := min(f.clients, f.seats())
+	step := 0.02 + 0.0002*running
+	if now < f.warm {
+		step *= 4
+	}
+	noise := 1 + 0.04*(random.Float64()-0.5)
+	steps := dt / step * noise
+	tokens := steps * running
+	if running > 0 {
+		f.steps += steps
+		f.counter[engine.CounterGenerationTokens] += tokens
+		requests := tokens / f.output
+		f.counter[engine.CounterRequestSuccess] += requests
+		f.counter[engine.CounterPromptTokens] += requests * f.prompt
+		observe(&f.asked, f.prompt, requests)
+		observe(&f.made, f.output, requests)
+		observe(&f.itl, step, tokens)
+		wait := 0.0
+		if f.clients > running {
+			wait = (f.clients - running) / (running / (f.output * step))
+		}
+		observe(&f.ttft, 0.05+wait, requests)
+	}
+	p := &engine.Page{T: now, Took: 3 * time.Millisecond, Bytes: 50_000, StartTime: stat.Some(f.started), Model: "Qwen/Qwen2.5-7B-Instruct"}
+	waiting := f.clients - running
+	p.Gauges[engine.GaugeRunning], p.Gauges[engine.GaugeWaiting] = stat.Some(running), stat.Some(waiting)
+	p.Gauges[engine.GaugeKVUsage] = stat.Some(min(1, 0.002*running))
+	p.KVUsageMax = p.Gauges[engine.GaugeKVUsage]
+	for _, c := range []engine.Counter{engine.CounterGenerationTokens, engine.CounterRequestSuccess, engine.CounterPromptTokens} {
+		p.Counters[c] = stat.Some(f.counter[c])
+	}
+	p.Counters[engine.CounterPreemptions] = stat.Some(0)
+	p.Hists[engine.HistPromptTokens], p.Hists[engine.HistGenerationTokens] = f.asked, f.made
+	p.Hists[engine.HistITL], p.Hists[engine.HistTTFT] = f.itl, f.ttft
+	rank := engine.Rank{Gauges: p.Gauges, Generation: p.Counters[engine.CounterGenerationTokens], Prompt: p.Counters[engine.CounterPromptTokens], Steps: stat.Some(f.steps)}
+	rank.Cache = engine.CacheConfig{BlockSize: "16", NumGPUBlocks: cmp.Or(f.blocks, "20000")}
+	p.Ranks = []engine.Rank{rank}
+	return p
+}
+
+func (r *rig) attached() engine.Attached {
+	c, err := launch.ParseCommand(r.server.args, nil, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	in := engine.Inputs{Local: true, PID: r.server.pid, Server: engine.ServerFacts{Version: "0.11.0"}}
+	in.Launch, in.LaunchText = map[string]engine.Setting{}, r.server.args
+	for _, name := range engine.LaunchNames {
+		if v, _, ok := c.Value(name); ok {
+			in.Launch[name] = engine.Setting{Value: v, Source: engine.FromCmdline}
+		}
+	}
+	a := engine.Attached{Target: engine.Target{URL: "http://localhost:8000"}, Inputs: in, GPUWhy: "no GPU", Hands: r.hands, NoHands: "This is not the simulator.",
+		Identity: fmt.Sprint(r.server.pid)}
+	if r.server.remote {
+		a.Inputs.Launch, a.Inputs.LaunchText, a.Identity = nil, "", ""
+	}
+	return a
+}
+
+func (r *rig) step(in engine.Input) {
+	for _, a := range r.loop.Step(r.now, in) {
+		r.acts = append(r.acts, a)
+		switch a := a.(type) {
+		case engine.Attach:
+			r.due = r.now + a.After + cmp.Or(r.attach, 250*time.Millisecond)
+		case engine.Apply:
+			r.apply, r.until = &a, r.now+3*time.Second
+			r.server.down = true
+		case engine.Tell:
+			r.events = append(r.events, a.Event)
+		case engine.Finish:
+			r.done = &a.Finish
+		}
+	}
+}
+
+// run lets time pass.
+func (r *rig) run(d time.Duration) {
+	for end := r.now + d; r.now < end && r.done == nil; {
+		r.now += 250 * time.Millisecond
+		r.tick()
+	}
+}
+
+func (r *rig) tick() {
+	if r.apply != nil && r.now >= r.until {
+		changes := r.apply.Changes
+		r.apply = nil
+		if r.fails != "" {
+			r.step(engine.Applied{Err: r.fails})
+		} else {
+			r.server.args = engine.ChangedLaunch(r.server.args, changes...)
+			r.start(0)
+			r.step(engine.Applied{})
+		}
+	}
+	answers := !r.server.down && r.now >= r.server.up
+	if r.due > 0 && r.now >= r.due {
+		r.due = 0
+		if answers {
+			r.step(r.attached())
+		} else {
+			r.step(engine.AttachFailed{Why: "connection refused"})
+		}
+	}
+	if !r.loop.Snapshot().Attached {
+		return
+	}
+	s := &engine.Sample{T: r.now}
+	if answers {
+		s.Page = r.server.page(r.now, r.random)
+	} else {
+		s.PageErr = "connection refused"
+	}
+	r.step(engine.Sampled{Sample: s})
+}
+
+// start makes the server a new process that answers after some time.
+func (r *rig) start(after time.Duration) {
+	f := r.server
+	f.reset()
+	f.down, f.up, f.last = false, r.now+after, r.now+after
+	f.started += 1 + after.Seconds() + 5
+	f.pid++
+	f.warm = f.up + 3*time.Second
+}
+
+// restart starts it by hand with other arguments.
+func (r *rig) restart(args string, after time.Duration) {
+	r.server.args = serve + " " + args
+	r.start(after)
+}
+
+// until lets time pass until a condition holds, for at most d.
+func (r *rig) wait(d time.Duration, what string, holds func(*engine.Snapshot) bool) {
+	r.t.Helper()
+	for end := r.now + d; ; {
+		if holds(r.loop.Snapshot()) {
+			return
+		}
+		if r.now >= end || r.done != nil {
+			r.dump()
+			r.t.Fatalf("%s: not after %s; phase %d, %s", what, d, r.loop.Snapshot().Phase, r.loop.Snapshot().Progress.Text)
+		}
+		r.run(250 * time.Millisecond)
+	}
+}
+
+func (r *rig) dump() {
+	r.t.Helper()
+	for _, e := range r.loop.Snapshot().Journal {
+		r.t.Logf("%6.1f %d %s", e.T.Seconds(), e.Level, e.Text)
+	}
+}
+
+func in(p engine.Phase) func(*engine.Snapshot) bool {
+	return func(s *engine.Snapshot) bool { return s.Phase == p }
+}
+
+// ready attaches, and measures the baseline.
+func ready(t testing.TB, args string, alter ...func(*engine.LoopPlan)) *rig {
+	r := newRig(t, args, alter...)
+	r.step(engine.Begin{})
+	r.wait(time.Minute, "baseline", in(engine.PhaseWaiting))
+	return r
+}
+
+// last is the latest iteration.
+func (r *rig) last() engine.Iteration {
+	r.t.Helper()
+	its := r.loop.Snapshot().Iterations
+	if len(its) == 0 {
+		r.dump()
+		r.t.Fatal("there is no iteration")
+	}
+	return its[len(its)-1]
+}
+
+// said says whether the journal has an entry with a text in it.
+func (r *rig) said(text string) bool {
+	for _, e := range r.loop.Snapshot().Journal {
+		if strings.Contains(e.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// expect checks how the latest iteration stands.
+func (r *rig) expect(noticed engine.Noticed, end engine.IterationEnd, text string) {
+	r.t.Helper()
+	it := r.last()
+	if it.Noticed != noticed || it.End != end || !strings.Contains(it.Text, text) {
+		r.dump()
+		r.t.Errorf("iteration %d: %q, end %q, %q; want %q, %q, %q", it.N, it.Noticed, it.End, it.Text, noticed, end, text)
+	}
+}
+
+func (r *rig) press(c engine.Command) {
+	r.t.Helper()
+	if can := r.loop.Snapshot().Can[c]; !can.OK {
+		r.dump()
+		r.t.Fatalf("command %d: %s", c, can.Why)
+	}
+	r.step(engine.Pressed{Command: c})
+}
+
+// with hands the loop may restart the server.
+func withHands(p *engine.LoopPlan) { p.Hands, p.NoHands = true, "" }
+
+// auto needs no keys.
+func auto(p *engine.LoopPlan) { withHands(p); p.Auto, p.Rounds = true, 5 }
