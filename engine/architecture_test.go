@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"collect/":         {"collect", "collect/promtext", "engine", "engine/stat", "engine/launch", "catalog"},
 	"engine/figure":    {"engine/stat"},
 	"tui":              {"tui", "tui/", "engine", "engine/figure", "engine/roofline", "engine/verdict", "engine/stat"},
-	"cmd":              {"tui", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
+	"cmd":              {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
 	// The simulator shares no code with the model that is scored on it; it reads
 	// a command line with the parser that everything here reads one with.
 	"cmd/internal/vllmsim": {"catalog", "engine/launch", "cmd/internal/vllmsim", "cmd/internal/vllmsim/"},
