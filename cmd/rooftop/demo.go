@@ -93,7 +93,7 @@ EXIT CODES
 	f.StringVar(&o.scenario, "scenario", scenarios.Default, "`NAME` of the scenario, as --list shows it")
 	f.BoolVar(&o.list, "list", false, "list the scenarios")
 	f.BoolVar(&o.auto, "auto", false, "play by itself on the screen; without one it always does")
-	f.DurationVar(&o.settle, "settle", 0, "`TIME` that the load runs before it is measured, off the screen (default the scenario's own)")
+	f.DurationVar(&o.settle, "settle", 0, "`TIME` that the load runs before a run by itself begins (default the scenario's own)")
 	f.DurationVar(&o.measure, "duration", 0, "`TIME` of one measurement, at least 8s (default the scenario's own)")
 	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most, where it plays by itself")
 	f.IntVar(&o.port, "port", 0, "`PORT` of the simulated server on 127.0.0.1; 0 is a free one")
@@ -172,23 +172,23 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 	}
 	kind := viewOf(w, &o.output)
 	auto := o.auto || kind != viewScreen
-	ctx, give := context.WithCancelCause(ctx)
-	defer give(nil)
 	sim := &simulatedServer{
 		host:   &demo.Host{Scenario: scenario, Port: o.port, Seed: o.seed, Startup: demoStartup},
-		config: config, clock: stopwatch(), giveUp: give,
+		config: config, clock: stopwatch(),
 	}
 	defer sim.host.Close()
 	v := o.view(w, kind, &scenario)
-	if kind != viewScreen {
-		if err := sim.warmUp(ctx, o.settle, newProgress(w, &o.output)); err != nil {
-			return sim.failed(err)
-		}
+	settle := o.settle
+	if !auto {
+		settle = 0 // whoever presses the keys sees how steady it is
+	}
+	if err := sim.start(ctx, settle, newProgress(w, &o.output)); err != nil {
+		return err
 	}
 	plan := session.LivePlan{
 		Loop: engine.LoopPlan{
 			Started: time.Now(), Version: buildVersion(), Rules: rules.All(), Measure: o.measure,
-			Watch: "the simulated server, which is starting", Hands: true, Auto: auto,
+			Watch: sim.host.URL(), Hands: true, Auto: auto,
 		},
 		Attach: sim.attach, Clock: sim.clock, Tell: v.tell, Export: o.files.export, Grace: changeGrace,
 	}
@@ -199,7 +199,7 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 	if kind == viewScreen {
 		f.keep = func(s *engine.Snapshot) kept { return o.files.keep(w.env, s) }
 	}
-	return sim.failed(f.run(ctx))
+	return f.run(ctx)
 }
 
 // view is how the demonstration is followed. Lines and events are marked from the

@@ -18,35 +18,42 @@ import (
 // simulatedServer is the server of a demonstration: in this process, read as any
 // other over HTTP, and the one server that rooftop restarts itself.
 type simulatedServer struct {
-	host   *demo.Host
-	clock  func() time.Duration
-	giveUp context.CancelCauseFunc // ends the run of a server that does not start
+	host  *demo.Host
+	clock func() time.Duration
 
 	mu     sync.Mutex
 	config *launch.Config // that it runs with
-	up     bool           // it was started
-	err    error          // why it does not start
 }
 
-// errSimulated is the cause of the end of a run without a server.
-var errSimulated = errors.New("the simulated server did not start")
-
-// failed is err, or in its place why the server never started.
-func (s *simulatedServer) failed(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return fail(exitError, s.err)
+// start starts the server with its clients and lets the load run for a time: a run
+// by itself must not judge its beginning.
+func (s *simulatedServer) start(ctx context.Context, settle time.Duration, show *progress) error {
+	defer show.done()
+	show.say("the simulated server starts")
+	if err := s.host.Start(ctx, s.config); err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx)
+		}
+		return fail(exitError, err)
 	}
-	return err
+	end := time.NewTimer(settle)
+	defer end.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for began := s.clock(); ; {
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx)
+		case <-end.C:
+			return nil
+		case <-tick.C:
+			show.say(fmt.Sprintf("the load begins %2.0f/%.0f s", (s.clock() - began).Seconds(), settle.Seconds()))
+		}
+	}
 }
 
-// attach starts the server where it does not run yet and learns what can be known
-// of it.
+// attach learns what can be known of the server.
 func (s *simulatedServer) attach(ctx context.Context) (*session.Server, error) {
-	if err := s.start(ctx); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	o := &options{
 		url: s.host.URL(), launch: s.config, ceiling: physicalCeiling,
@@ -70,48 +77,6 @@ func (s *simulatedServer) attach(ctx context.Context) (*session.Server, error) {
 	server := a.server()
 	server.NoHands, server.Apply = "", s.apply
 	return server, nil
-}
-
-// start starts the server for the first time. One that does not start ends the
-// run: nothing would come of waiting.
-func (s *simulatedServer) start(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.up {
-		return nil
-	}
-	if err := s.host.Start(ctx, s.config); err != nil {
-		if ctx.Err() == nil {
-			s.err = err
-			s.giveUp(errSimulated)
-		}
-		return err
-	}
-	s.up = true
-	return nil
-}
-
-// warmUp starts the server and lets the load run until it is steady, so that a run
-// by itself does not judge its beginning.
-func (s *simulatedServer) warmUp(ctx context.Context, d time.Duration, show *progress) error {
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	end := time.NewTimer(d)
-	defer end.Stop()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	defer show.done()
-	for began := s.clock(); ; {
-		select {
-		case <-ctx.Done():
-			return interrupted(ctx)
-		case <-end.C:
-			return nil
-		case <-tick.C:
-			show.say(fmt.Sprintf("the load starts %2.0f/%.0f s", (s.clock() - began).Seconds(), d.Seconds()))
-		}
-	}
 }
 
 // apply restarts the server with changes. Where it does not start with them, it
