@@ -22,7 +22,7 @@ func (m *model) askApply() {
 			m.do(engine.CommandApply, "")
 			return
 		}
-		m.look.ask = dialog{title: "Apply it yourself", lines: append(remarks{
+		m.look.ask = dialog{title: "Nothing was applied", lines: append(remarks{
 			{cell.Warn, sentence(why)}, {cell.Body, ""},
 			{cell.Strong, adviceOf(s.Advice)}, {cell.Body, ""},
 		}, commandLines(s)...)}

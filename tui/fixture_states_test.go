@@ -26,7 +26,7 @@ func lookingSnapshot() *engine.Snapshot {
 		Progress:  engine.Progress{Elapsed: 12 * time.Second, Text: "looks for a vLLM server every second"},
 		AttachWhy: "GET http://localhost:8000/metrics: connection refused",
 		Journal:   []engine.Entry{{Seq: 1, T: time.Second, Text: "no vLLM server on this machine; looking at http://localhost:8000"}},
-		Can:       available(map[engine.Command]string{engine.CommandApply: "no server is attached", engine.CommandRevert: "no server is attached", engine.CommandContinue: "no server is attached", engine.CommandSkip: "no server is attached", engine.CommandRemeasure: "no server is attached"}),
+		Can:       available(map[engine.Command]string{engine.CommandApply: "No server is attached.", engine.CommandRevert: "No server is attached.", engine.CommandContinue: "No server is attached.", engine.CommandSkip: "No server is attached.", engine.CommandRemeasure: "No server is attached."}),
 	}
 }
 
@@ -47,7 +47,7 @@ func baselineSnapshot() *engine.Snapshot {
 	s.Baseline, s.Advice, s.Noise = nil, s.Live.Recommendation, nil
 	s.Facts, s.Launch = s.Live.Facts, s.Live.Facts.Launch
 	s.Can = available(map[engine.Command]string{
-		engine.CommandApply: "the baseline is not complete", engine.CommandRevert: "nothing was changed yet", engine.CommandContinue: "there is no question open",
+		engine.CommandApply: "The baseline is not complete.", engine.CommandRevert: "Nothing was changed yet.", engine.CommandContinue: "There is no question open.",
 	})
 	return s
 }
@@ -63,7 +63,7 @@ func measuringSnapshot() *engine.Snapshot {
 	it.End, it.After, it.Delta = engine.IterationOpen, nil, nil
 	s.Iterations = []engine.Iteration{it}
 	s.Can = available(map[engine.Command]string{
-		engine.CommandApply: "a change is being measured", engine.CommandRevert: "a change is being measured", engine.CommandContinue: "there is no question open", engine.CommandSkip: "there is no recommendation",
+		engine.CommandApply: "A change is being measured.", engine.CommandRevert: "A change is being measured.", engine.CommandContinue: "There is no question open.", engine.CommandSkip: "There is no recommendation.",
 	})
 	return s
 }
@@ -97,7 +97,7 @@ func worseSnapshot() *engine.Snapshot {
 	s.Facts, s.Launch = s.Live.Facts, s.Live.Facts.Launch
 	s.Journal = append(s.Journal, engine.Entry{Seq: 16, T: 400 * time.Second, Level: engine.LevelBad, Kind: engine.EventVerdict, Text: "worse: output −73 %, TTFT p99 +446 %"})
 	s.Sources = freshSources(s.Now)
-	s.Can = available(map[engine.Command]string{engine.CommandApply: "first decide: revert or continue", engine.CommandSkip: "first decide: revert or continue"})
+	s.Can = available(map[engine.Command]string{engine.CommandApply: "First decide: revert or continue.", engine.CommandSkip: "First decide: revert or continue."})
 	return s
 }
 
@@ -192,7 +192,7 @@ func healthySnapshot() *engine.Snapshot {
 		}
 	}
 	s.Live, s.Baseline, s.Advice, s.Firm, s.Facts = d, d, nil, true, d.Facts
-	s.Quiet = "Nothing to change: no rule fired persistently, and the server reaches 82 % of what good software gets out of this hardware."
+	s.Quiet = "Nothing to change: no rule fired persistently, and the server reaches 80 % of what good software gets out of this hardware."
 	return s
 }
 

@@ -71,9 +71,9 @@ func waitingSnapshot() *engine.Snapshot {
 		Points: fixturePoints(now), Marks: fixtureMarks(), Journal: fixtureJournal(),
 	}
 	s.Can = available(map[engine.Command]string{
-		engine.CommandApply:    "rooftop did not start this server and does not restart it: type the command, rooftop notices",
-		engine.CommandRevert:   "there is nothing to go back to: the last change was kept",
-		engine.CommandContinue: "there is no question open",
+		engine.CommandApply:    "rooftop did not start this server and does not restart it: type the command, rooftop notices.",
+		engine.CommandRevert:   "There is nothing to go back to: the last change was kept.",
+		engine.CommandContinue: "There is no question open.",
 	})
 	return s
 }
@@ -152,7 +152,11 @@ func diagnosisAt(seats int, waiting float64) *engine.Diagnosis {
 		AggregateTokensPerS: some(127 * running), Efficiency: some(out / (127 * running)), Headroom: some(1 - out/(127*running)),
 		WeightGB: some(16.1), KVHeadroomGB: some(55.2), TPOTFloorS: some(1 / 127.0), RecoverableUSDPerHour: some(0.86), BytesPerParam: some(2), BytesPerParamFrom: "catalog",
 	}
-	d.Findings, d.Recommendation = fixtureFindings(seats, 40, waiting, kv)
+	to := 40
+	if seats == 8 {
+		to = 16
+	}
+	d.Findings, d.Recommendation = fixtureFindings(seats, to, waiting, kv)
 	return d
 }
 
@@ -239,17 +243,20 @@ func curveOf(seats int, running, out float64) *engine.Curve {
 }
 
 func fixtureFindings(seats, to int, waiting, kv float64) ([]engine.Finding, *engine.Recommendation) {
+	step := func(n int) float64 { return 0.0113 + 0.000105*float64(n) }
+	gain := float64(to)/step(to)/(float64(seats)/step(seats)) - 1
+	slower := step(to)/step(seats) - 1
 	fix := engine.Fix{
 		Kind: engine.KindFlag, Flag: "--max-num-seqs", From: fmt.Sprint(seats), To: fmt.Sprint(to),
 		Command: fmt.Sprintf("in the launch command change --max-num-seqs %d to %d, and restart", seats, to),
 		Why:     fmt.Sprintf("All %d seats are taken while %.0f requests wait, and the KV pool peaks at %.1f %%: it holds 543 sequences of 768 tokens.", seats, waiting, kv*112),
 		Predicted: []engine.Prediction{
-			{Metric: "generation_tokens_per_s", Unit: "ratio", Low: some(0.88), Mid: some(1.08), High: some(1.21)},
+			{Metric: "generation_tokens_per_s", Unit: "ratio", Low: some(gain * 0.82), Mid: some(gain), High: some(gain * 1.12)},
 			{Metric: "ttft_mean_s", Unit: "ratio", Low: some(-0.98), Mid: some(-0.93), High: some(-0.8)},
-			{Metric: "itl_mean_s", Unit: "ratio", Low: some(0.12), Mid: some(0.2), High: some(0.3)},
-			{Metric: "usd_per_million_tokens", Unit: "ratio", Low: some(-0.55), Mid: some(-0.52), High: some(-0.47)},
+			{Metric: "itl_mean_s", Unit: "ratio", Low: some(slower * 0.7), Mid: some(slower), High: some(slower * 1.5)},
+			{Metric: "usd_per_million_tokens", Unit: "ratio", Low: some(1/(1+gain*1.12) - 1), Mid: some(1/(1+gain) - 1), High: some(1/(1+gain*0.82) - 1)},
 		},
-		Price:    []string{"one restart: no request is served while the model loads and warms up", "time between tokens rises by about 20 %"},
+		Price:    []string{"one restart: no request is served while the model loads and warms up", fmt.Sprintf("time between tokens rises by about %.0f %%", slower*100)},
 		Rejected: []engine.Rejected{{What: "a second replica", Why: "the KV pool of this one is 97 % empty"}},
 		Risk:     1,
 	}
@@ -349,7 +356,7 @@ func fixtureIterations() []engine.Iteration {
 		N: 1, At: 62 * time.Second, Up: 84 * time.Second, Settled: 96 * time.Second, End: engine.IterationKept,
 		Noticed: engine.AsRecommended, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "16"}},
 		Text: "you changed --max-num-seqs 8 → 16 as recommended", Command: fmt.Sprintf(fixtureLaunch, 16),
-		Predicted: []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: some(0.7), Mid: some(0.84), High: some(0.95)}},
+		Predicted: []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: some(0.71), Mid: some(0.87), High: some(0.97)}},
 		Before:    diagnosisAt(8, 32), After: diagnosisAt(16, 24),
 	}
 	second := engine.Iteration{
@@ -371,7 +378,7 @@ func fixtureJournal() []engine.Entry {
 		{T: 0, Kind: engine.EventAttached, Text: "attached to " + fixtureURL + ": vLLM 0.11.0, " + fixtureModel + ", NVIDIA A100-SXM4-80GB"},
 		{T: 8 * time.Second, Level: engine.LevelWarn, Kind: engine.EventDiagnosis, Text: "so far: seat saturation (R5), all 8 seats taken"},
 		{T: 22 * time.Second, Kind: engine.EventMeasured, Text: "baseline: 651 tok/s, TTFT p99 24.0 s, 10 windows"},
-		{T: 22 * time.Second, Kind: engine.EventRecommendation, Text: "recommended: --max-num-seqs 8 → 16, output +84 % (+70 to +95 %)"},
+		{T: 22 * time.Second, Kind: engine.EventRecommendation, Text: "recommended: --max-num-seqs 8 → 16, output +87 % (+71 to +97 %)"},
 		{T: 62 * time.Second, Level: engine.LevelBad, Kind: engine.EventServerDown, Text: "the server stopped answering: connection refused"},
 		{T: 84 * time.Second, Level: engine.LevelGood, Kind: engine.EventServerUp, Text: "the server answers again after 22 s"},
 		{T: 84 * time.Second, Kind: engine.EventSettling, Text: "you changed --max-num-seqs 8 → 16 as recommended"},
@@ -382,7 +389,7 @@ func fixtureJournal() []engine.Entry {
 		{T: 190 * time.Second, Level: engine.LevelGood, Kind: engine.EventServerUp, Text: "the server answers again after 20 s"},
 		{T: 190 * time.Second, Level: engine.LevelWarn, Kind: engine.EventSettling, Text: "you changed something else: --max-num-batched-tokens 8192"},
 		{T: 246 * time.Second, Level: engine.LevelInfo, Kind: engine.EventVerdict, Text: "plateau: output 0 %, within 10 %; the kept configuration stays --max-num-seqs 16"},
-		{T: 246 * time.Second, Kind: engine.EventRecommendation, Text: "recommended: --max-num-seqs 16 → 40, output +108 % (+88 to +121 %)"},
+		{T: 246 * time.Second, Kind: engine.EventRecommendation, Text: "recommended: --max-num-seqs 16 → 40, output +110 % (+90 to +123 %)"},
 	}
 	for i := range list {
 		list[i].Seq = i + 1

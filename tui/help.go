@@ -98,7 +98,7 @@ func whyNot(s *engine.Snapshot, c engine.Command) string {
 	case a.Why != "":
 		return a.Why
 	}
-	return "there is nothing to do with it now"
+	return "There is nothing to do with it now."
 }
 
 func legend(u *look) []remark {

@@ -219,7 +219,7 @@ func (m *model) do(c engine.Command, done string) {
 		return
 	}
 	if why := whyNot(m.latest, c); why != "" {
-		m.say(remark{cell.Warn, sentence(m.keyOf(c) + " does nothing now: " + why)})
+		m.say(remark{cell.Warn, m.keyOf(c) + ": " + sentence(why)})
 		return
 	}
 	if !m.controls.Do(c) {

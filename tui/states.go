@@ -34,7 +34,7 @@ func bannerOf(s *engine.Snapshot, u *look) remarks {
 	case len(s.Problems) > 0:
 		return remarks{warn(sentence(strings.Join(s.Problems, "; ")))}
 	case noLoad(s):
-		return remarks{{cell.Strong, u.glyphs.Info + " No request runs: nothing to judge. Send requests, or let rooftop send some:"}, {cell.Accent, " rooftop load --url " + baseURL(s.Target.URL)}}
+		return remarks{{cell.Strong, u.glyphs.Info + " No request runs: nothing to judge. Send some, or let rooftop do it:"}, {cell.Accent, " rooftop load --url " + baseURL(s.Target.URL)}}
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func bannerOf(s *engine.Snapshot, u *look) remarks {
 func whileDown(s *engine.Snapshot) string {
 	switch {
 	case len(s.Problems) > 0:
-		return sentence(strings.Join(s.Problems, "; ")) + " rooftop goes on looking; what is shown is from before."
+		return sentence(strings.Join(s.Problems, "; ")) + " What is shown is from before."
 	case s.Advice != nil && s.Advice.Kind == engine.KindFlag:
 		return "rooftop goes on as soon as it is back; what is shown is from before."
 	}
@@ -95,17 +95,21 @@ func noLoad(s *engine.Snapshot) bool {
 // baseURL is what to give to --url.
 func baseURL(url string) string { return strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/metrics") }
 
-// questionOf is what waits for an answer, with the keys that give one: side by
-// side where the width allows.
+// questionOf is what waits for an answer, with the keys that give one, side by side
+// where the width allows.
 func questionOf(s *engine.Snapshot, u *look, w int) remarks {
 	if s.Ask == "" {
 		return nil
+	}
+	ask := remark{cell.Bad, u.glyphs.Bad + " " + s.Ask}
+	if u.view == viewNow && u.over == overlayNone {
+		return remarks{ask} // the view says what either answer does, the footer names the keys
 	}
 	back := "[r] revert"
 	if change := lastChange(s); change != "" {
 		back += ": undo " + change
 	}
-	ask, on := remark{cell.Bad, u.glyphs.Bad + " " + s.Ask}, "[c] continue: this becomes the new baseline"
+	on := "[c] continue: this becomes the new baseline"
 	if gap := figure.NBSP + figure.NBSP + figure.NBSP; cell.Width(back+gap+on) < w-8 {
 		return remarks{ask, {cell.Key, " " + back + gap + on}}
 	}
@@ -142,9 +146,6 @@ func drawLooking(p cell.Pane, s *engine.Snapshot, u *look) {
 	}
 	if s.AttachWhy != "" {
 		label(cell.Warn, "last try", s.AttachWhy)
-	}
-	if p := s.Progress.Text; p != "" {
-		label(cell.Muted, "now", p)
 	}
 	y++
 	p.Text(0, y, cell.Strong, "What you can do")
