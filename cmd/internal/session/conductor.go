@@ -36,6 +36,7 @@ type conductor struct {
 	tasks     sync.WaitGroup     // every errand
 	attach    uint64             // the one under way; results of older ones are void
 	stop      context.CancelFunc // stops it
+	facts     *result            // of a server whose first page has not come yet
 	change    *change            // nil while none is under way
 	finished  bool
 	unwritten bool           // the recording broke, and that was said
@@ -58,8 +59,7 @@ func (c *conductor) run(ctx context.Context) {
 	defer cancel()
 	c.heartbeat = time.NewTimer(heartbeat)
 	defer c.heartbeat.Stop()
-	c.record(line{Header: sessionHeader(&c.plan.Loop)})
-	c.step(work, engine.Begin{})
+	c.take(work, engine.Begin{}, line{Header: sessionHeader(&c.plan.Loop)})
 	for !c.finished {
 		var polls chan polled
 		var observed chan engine.Observed
@@ -106,6 +106,7 @@ func (c *conductor) sampled(ctx context.Context, p polled) {
 		return
 	}
 	c.take(ctx, engine.Sampled{Sample: p.sample}, line{Poll: p.poll})
+	c.tellFacts(ctx)
 }
 
 func (c *conductor) observed(ctx context.Context, o engine.Observed) {
@@ -150,9 +151,6 @@ func (c *conductor) publish() {
 
 func (c *conductor) record(l line) {
 	r := c.plan.Record
-	if l == (line{At: l.At}) {
-		return // the beginning: the header says it
-	}
 	r.write(l)
 	if r != nil && r.err != nil && !c.unwritten {
 		c.unwritten = true

@@ -45,6 +45,7 @@ func (c *conductor) find(ctx context.Context, after time.Duration) {
 	c.stop()
 	ctx, c.stop = context.WithCancel(ctx)
 	c.attach++
+	c.facts = nil
 	id := c.attach
 	c.tasks.Go(func() {
 		if !sleep(ctx, after) {
@@ -101,12 +102,29 @@ func (s *Server) close() {
 	}
 }
 
-// attached turns to another server, or to the next run of the same one.
+// attached turns to another server, or to the next run of the same one. The loop
+// hears of the facts behind the first page of the run that they are of: it must
+// not take that page for another restart.
 func (c *conductor) attached(ctx context.Context, r result) {
-	if old := c.watch; old != nil {
+	old := c.watch
+	c.watch = newWatch(ctx, r.server, c.plan.Clock, c.began, c.paused)
+	c.facts = &r
+	if old != nil {
 		c.tasks.Go(old.close)
 	}
-	c.watch = newWatch(ctx, r.server, c.plan.Clock, c.began, c.paused)
+	if old == nil || c.paused {
+		c.tellFacts(ctx)
+	}
+}
+
+// tellFacts tells the loop of the server that was attached last, where it does not
+// know yet.
+func (c *conductor) tellFacts(ctx context.Context) {
+	r := c.facts
+	if r == nil {
+		return
+	}
+	c.facts = nil
 	a := attachedLine{Header: r.server.Header, Identity: r.attached.Identity, Hands: r.attached.Hands, NoHands: r.attached.NoHands}
 	c.take(ctx, r.attached, line{Attached: &a})
 }
@@ -155,18 +173,23 @@ func (c *conductor) noHands() string {
 func (c *conductor) export() {
 	s := c.live.latest.Load()
 	c.tasks.Go(func() {
-		var files []string
-		err := func() (err error) {
-			defer recovered("report", &err)
-			files, err = c.plan.Export(s)
-			return err
-		}()
-		n := engine.Noted{Text: "report written: " + strings.Join(files, ", ")}
-		if err != nil {
-			n = engine.Noted{Text: "no report was written: " + err.Error(), Bad: true}
-		}
-		c.deliver(result{exported: &n})
+		text, err := writeReport(c.plan.Export, s)
+		c.deliver(result{exported: &engine.Noted{Text: text, Bad: err != nil}})
 	})
+}
+
+// writeReport writes a report and says in words what became of it.
+func writeReport(write func(*engine.Snapshot) ([]string, error), s *engine.Snapshot) (text string, err error) {
+	var files []string
+	err = func() (err error) {
+		defer recovered("report", &err)
+		files, err = write(s)
+		return err
+	}()
+	if err != nil {
+		return "no report was written: " + err.Error(), err
+	}
+	return "report written: " + strings.Join(files, ", "), nil
 }
 
 // end stops everything that was started, waits for it, and closes the recording.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -8,21 +10,28 @@ import (
 // parser turns polls of one server into samples. What a sample holds is shared
 // with nothing that the parser changes later. It must not be used concurrently.
 type parser struct {
+	model  string
 	reader *vllm.Reader
 	text   []byte // of the page being read
 }
 
 // newParser returns a parser of the series of one served model; "" is the one
 // with the most.
-func newParser(model string) *parser { return &parser{reader: vllm.NewReader(model)} }
+func newParser(model string) *parser { return &parser{model: model, reader: vllm.NewReader(model)} }
 
 // sample reads a poll. A page that cannot be used is a failed scrape, with the
-// reason.
+// reason; so is one that the reader cannot bear.
 func (r *parser) sample(p *Poll) *engine.Sample {
 	s := &engine.Sample{T: p.T, PageErr: p.PageErr, GPU: p.GPU, GPUErr: p.GPUErr, Missed: p.Missed}
 	if p.PageErr != "" {
 		return s
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			s.Page, s.PageErr = nil, fmt.Sprintf("the metrics page could not be read: internal error: %v", v)
+			r.reader = vllm.NewReader(r.model)
+		}
+	}()
 	r.text = append(r.text[:0], p.Body...)
 	page := &engine.Page{T: p.PageT, Took: p.Took, Bytes: len(p.Body)}
 	if err := r.reader.Parse(r.text, page); err != nil {

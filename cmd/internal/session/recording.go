@@ -2,11 +2,14 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -70,16 +73,20 @@ type End struct {
 // Recording is a recording read back, line by line.
 type Recording struct {
 	Header Header
+	began  time.Duration // when the loop of a live session began
 	lines  *bufio.Reader
+	source io.ReaderAt // the whole file, nil where it cannot be read twice
 }
 
-// OpenRecording reads the header. Errors wrap ErrRecording and say what to do.
+// OpenRecording reads the header. Errors wrap ErrRecording and say what to do. An
+// r that is an io.ReaderAt, as a file is, must be at its beginning.
 func OpenRecording(r io.Reader) (*Recording, error) {
-	z, err := gzip.NewReader(r)
+	lines, err := unzip(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; rooftop diagnose --record FILE makes one", ErrRecording, err)
 	}
-	rec := &Recording{lines: bufio.NewReaderSize(z, 1<<16)}
+	rec := &Recording{lines: lines}
+	rec.source, _ = r.(io.ReaderAt)
 	l, err := rec.next()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRecording, err)
@@ -87,9 +94,20 @@ func OpenRecording(r io.Reader) (*Recording, error) {
 	if l.Header == nil || l.Header.Schema != RecordingSchema {
 		return nil, fmt.Errorf("%w: its first line is no %s header", ErrRecording, RecordingSchema)
 	}
-	rec.Header = *l.Header
+	rec.Header, rec.began = *l.Header, l.At
 	return rec, nil
 }
+
+func unzip(r io.Reader) (*bufio.Reader, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	return bufio.NewReaderSize(z, 1<<16), nil
+}
+
+// live says whether it is of a live session, not of a single measurement.
+func (r *Recording) live() bool { return r.Header.Session != nil }
 
 func (r *Recording) next() (line, error) {
 	var text []byte
@@ -116,24 +134,49 @@ func (r *Recording) next() (line, error) {
 	}
 }
 
-// Replay diagnoses a recording again: the same polls give the same diagnosis.
-// A recording that was cut off is diagnosed as far as it goes, and says so.
-func Replay(rec *Recording, version string) (engine.Diagnosis, error) {
-	a, err := NewAnalysis(rec.Header)
-	if err != nil {
-		return engine.Diagnosis{}, err
+// length is the time of the last line, read from the file beside what next reads;
+// 0 where that is not possible or ctx ended. No line is parsed for it.
+func (r *Recording) length(ctx context.Context) time.Duration {
+	if r.source == nil {
+		return 0
 	}
-	for {
-		l, err := rec.next()
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return a.Diagnose(End{Duration: a.Seen(), Notes: []string{"the recording was cut off"}}, version), nil
-		case err != nil:
-			return engine.Diagnosis{}, fmt.Errorf("%w: after %v: %w", ErrRecording, a.Seen(), err)
-		case l.Poll != nil:
-			a.Add(l.Poll)
-		case l.End != nil:
-			return a.Diagnose(*l.End, version), nil
+	lines, err := unzip(io.NewSectionReader(r.source, 0, 1<<62))
+	if err != nil {
+		return 0
+	}
+	last := time.Duration(0)
+	for ctx.Err() == nil {
+		start, err := lines.Peek(lineStart)
+		if len(start) == 0 || err != nil && !errors.Is(err, io.EOF) {
+			return last
+		}
+		last = max(last, timeOf(start))
+		for {
+			if _, err = lines.ReadSlice('\n'); !errors.Is(err, bufio.ErrBufferFull) {
+				break
+			}
+		}
+		if err != nil {
+			return last
 		}
 	}
+	return 0
+}
+
+// lineStart is how much of a line tells its time.
+const lineStart = 48
+
+// timeOf reads the time at the beginning of a line's text, 0 where there is none.
+func timeOf(start []byte) time.Duration {
+	for _, key := range [...]string{`{"at":`, `{"poll":{"t":`, `{"end":{"duration":`} {
+		rest, ok := bytes.CutPrefix(start, []byte(key))
+		if !ok {
+			continue
+		}
+		if end := bytes.IndexAny(rest, ",}"); end > 0 {
+			t, _ := strconv.ParseInt(string(rest[:end]), 10, 64)
+			return time.Duration(t)
+		}
+	}
+	return 0
 }

@@ -63,24 +63,12 @@ func (w *watch) poll(ctx context.Context, clock func() time.Duration, began time
 	p.first = p.now()
 	parser, told := newParser(w.server.Header.Model), false
 	p.run(ctx, 0, func(poll *Poll) {
-		s, err := parse(parser, poll)
-		if err != nil {
-			poll.PageErr, poll.Body = err.Error(), ""
-			parser = newParser(w.server.Header.Model)
-			s = parser.sample(poll)
-		}
-		w.offer(polled{poll, s})
+		w.offer(polled{poll, parser.sample(poll)})
 		if p.slow != "" && !told {
 			told = true
 			w.slow <- p.slow
 		}
 	})
-}
-
-// parse reads a poll; a page that the parser cannot bear is an error.
-func parse(p *parser, poll *Poll) (s *engine.Sample, err error) {
-	defer recovered("the metrics page could not be read", &err)
-	return p.sample(poll), nil
 }
 
 // offer queues a poll. Where the queue is full the oldest goes, and is counted as

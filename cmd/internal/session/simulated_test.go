@@ -1,0 +1,229 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/cmd/internal/simlive"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/rules"
+)
+
+// walk is a live session on a simulated server, in a bubble of fake time.
+type walk struct {
+	t      *testing.T
+	host   *simlive.Host
+	live   *session.Live
+	file   bytes.Buffer // the recording
+	seen   []string     // what each snapshot came to
+	done   chan error
+	cancel context.CancelFunc
+}
+
+// begin starts a session on a host that nothing runs on yet.
+func begin(t *testing.T, scenario string, hands bool) *walk {
+	t.Helper()
+	list, err := scenarios.Select(scenario)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("scenario %s: %d, %v", scenario, len(list), err)
+	}
+	list[0].Startup = 4 * time.Second
+	w := &walk{t: t, host: simlive.New(&list[0], 1), done: make(chan error, 1)}
+	attach := w.host.AttachOnly
+	if hands {
+		attach = w.host.Attach
+	}
+	record := session.NewRecorder(&w.file)
+	w.live = session.NewLive(session.LivePlan{
+		Loop: engine.LoopPlan{
+			Started: time.Now().UTC(), Version: "test", Rules: rules.All(), Measure: 12 * time.Second, Watch: "http://127.0.0.1:8000",
+		},
+		Attach: attach, Clock: w.host.Clock, Record: record,
+	})
+	session.Observe(w.live, func(s *engine.Snapshot) { w.seen = append(w.seen, digest(s)) })
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(t.Context())
+	go func() {
+		err := w.live.Run(ctx)
+		if closed := record.Close(); err == nil {
+			err = closed
+		}
+		w.done <- err
+	}()
+	return w
+}
+
+// digest is what a snapshot says, as far as a person would tell two apart.
+func digest(s *engine.Snapshot) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %v phase %d since %v progress %v %q ask %q firm %v quiet %q", s.Seq, s.Now, s.Phase, s.Since, s.Progress.Elapsed, s.Progress.Text, s.Ask, s.Firm, s.Quiet)
+	if s.Advice != nil {
+		fmt.Fprintf(&b, " advice %q", s.Advice.Command)
+	}
+	if s.Live != nil {
+		fmt.Fprintf(&b, " live %s of %d", s.Live.Outcome, s.Live.Windows.Evaluable)
+	}
+	for _, it := range s.Iterations {
+		fmt.Fprintf(&b, " | %d %s %s %q", it.N, it.End, it.Noticed, it.Text)
+		if it.Delta != nil {
+			fmt.Fprintf(&b, " %s %v", it.Delta.Direction, it.Delta.Throughput)
+		}
+	}
+	for _, p := range s.Processes {
+		fmt.Fprintf(&b, " %s %v", p.Role, p.Age)
+	}
+	fmt.Fprintf(&b, " points %d journal %d", len(s.Points), len(s.Journal))
+	if n := len(s.Journal); n > 0 {
+		fmt.Fprintf(&b, " %q", s.Journal[n-1].Text)
+	}
+	return b.String()
+}
+
+// until waits for something to be seen, and returns the snapshot.
+func (w *walk) until(what string, most time.Duration, holds func(*engine.Snapshot) bool) *engine.Snapshot {
+	w.t.Helper()
+	began := time.Now()
+	for time.Since(began) < most {
+		if s := w.live.Latest(); s != nil && holds(s) {
+			return s
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	s := w.live.Latest()
+	for _, e := range s.Journal {
+		w.t.Logf("%v %s", e.T, e.Text)
+	}
+	w.t.Fatalf("%s: not within %v; phase %d, progress %+v, attach %q", what, most, s.Phase, s.Progress, s.AttachWhy)
+	return nil
+}
+
+// end quits, and returns what Run did.
+func (w *walk) end() error {
+	w.live.Do(engine.CommandQuit)
+	defer w.cancel()
+	return <-w.done
+}
+
+// phase waits for a phase.
+func phase(p engine.Phase) func(*engine.Snapshot) bool {
+	return func(s *engine.Snapshot) bool { return s.Phase == p }
+}
+
+func advised(s *engine.Snapshot) bool {
+	return s.Firm && s.Advice != nil && s.Advice.Kind == engine.KindFlag
+}
+
+// judged waits for the verdict of the n-th iteration.
+func judged(n int) func(*engine.Snapshot) bool {
+	return func(s *engine.Snapshot) bool { return len(s.Iterations) >= n && s.Iterations[n-1].Delta != nil }
+}
+
+// changed is a launch command with a flag set as advised.
+func (w *walk) changed(flag, to string) string {
+	fields := strings.Fields(w.host.Command())
+	for i, f := range fields {
+		if f == flag {
+			fields[i+1] = to
+			return strings.Join(fields, " ")
+		}
+	}
+	return strings.Join(append(fields, flag, to), " ")
+}
+
+// TestTheEngineerMakesTheChange is the whole loop on a simulated server: it
+// appears, is measured, restarted by hand as advised, found better; then it dies,
+// comes back with a worse setting, is reverted, hangs, and the session ends.
+// Replaying the recording shows the same, step by step.
+func TestTheEngineerMakesTheChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := begin(t, "seat-capped/8b-a100", false)
+		time.Sleep(3 * time.Second)
+		if err := w.host.Start(""); err != nil {
+			t.Fatal(err)
+		}
+		s := w.until("advice", time.Minute, advised)
+		if s.Advice.Flag != "--max-num-seqs" {
+			t.Fatalf("advice %+v", s.Advice)
+		}
+		if err := w.host.Start(w.changed(s.Advice.Flag, s.Advice.To)); err != nil {
+			t.Fatal(err)
+		}
+		s = w.until("verdict", 90*time.Second, judged(1))
+		if it := s.Iterations[0]; it.Delta.Direction != engine.Better || it.Noticed != engine.AsRecommended {
+			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
+		}
+		w.host.Kill()
+		w.until("down", 10*time.Second, phase(engine.PhaseDown))
+		time.Sleep(20 * time.Second)
+		if err := w.host.Start(w.changed("--max-num-seqs", "4")); err != nil {
+			t.Fatal(err)
+		}
+		s = w.until("worse", 90*time.Second, phase(engine.PhaseWorse))
+		if it := s.Iterations[1]; it.Delta.Direction != engine.Worse {
+			t.Errorf("second iteration %s", it.Delta.Direction)
+		}
+		w.live.Do(engine.CommandContinue)
+		time.Sleep(10 * time.Second)
+		w.host.Hang(20 * time.Second)
+		time.Sleep(30 * time.Second)
+		if err := w.end(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d steps, recording of %d bytes for %v", len(w.seen), w.file.Len(), w.live.Latest().Now)
+		w.replays()
+	})
+}
+
+// replays checks that the recording shows what the session saw.
+func (w *walk) replays() {
+	w.t.Helper()
+	rec, err := session.OpenRecording(bytes.NewReader(w.file.Bytes()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var again []string
+	if err := session.Snapshots(rec, "test", func(s *engine.Snapshot) bool { again = append(again, digest(s)); return true }); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(again) != len(w.seen) {
+		w.t.Errorf("%d steps live, %d replayed", len(w.seen), len(again))
+	}
+	for i := range min(len(again), len(w.seen)) {
+		if diff := cmp.Diff(w.seen[i], again[i]); diff != "" {
+			w.t.Fatalf("step %d differs (-live +replay):\n%s", i, diff)
+		}
+	}
+	if bytes.Contains(w.file.Bytes(), []byte("Bearer")) {
+		w.t.Error("the recording holds a token")
+	}
+}
+
+// TestRooftopMakesTheChange: with hands, a key is enough.
+func TestRooftopMakesTheChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := begin(t, "seat-capped/8b-a100", true)
+		if err := w.host.Start(""); err != nil {
+			t.Fatal(err)
+		}
+		w.until("advice", time.Minute, advised)
+		w.live.Do(engine.CommandApply)
+		w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
+		s := w.until("verdict", 90*time.Second, judged(1))
+		if it := s.Iterations[0]; it.Delta.Direction != engine.Better || it.Noticed != engine.AsRecommended {
+			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
+		}
+		if err := w.end(); err != nil {
+			t.Fatal(err)
+		}
+		w.replays()
+	})
+}

@@ -1,0 +1,24 @@
+package simbench
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Header is what attaching to the present server now would find out, given the
+// command that it was started with. There must be a server.
+func (w *World) Header(command *launch.Config) session.Header {
+	return header(w.live, command, w.now)
+}
+
+// GPUs is what reading the devices gets now, stamped with a time; nil without a
+// server.
+func (w *World) GPUs(t time.Duration) *engine.GPUReading {
+	if w.server == nil {
+		return nil
+	}
+	return reading(w.server.GPUs(w.now), t)
+}
