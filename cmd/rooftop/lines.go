@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -75,9 +74,7 @@ func writeRun(w *world, s *engine.Snapshot, k kept, style report.Options) error 
 type eventsView struct{ told }
 
 func newEventsView(w *world) *eventsView {
-	began := time.Now()
-	e := report.NewEvents(w.stdout, func() time.Duration { return time.Since(began) })
-	return &eventsView{told{w: w, follower: e, broken: make(chan struct{})}}
+	return &eventsView{told{w: w, follower: report.NewEvents(w.stdout), broken: make(chan struct{})}}
 }
 
 // report implements view: the last event has said it all, but where the files lie.

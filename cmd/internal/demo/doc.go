@@ -1,8 +1,9 @@
-// Package demo closes the loop on a simulated server: it measures, takes the one
-// recommendation, restarts the server with it, measures again, keeps or reverts,
-// and goes on until nothing is left to recommend. It needs no yes, because the
-// server is its own.
-//
-// The direction of a change is a difference of one run before and one after; it
-// knows nothing of noise.
+// Package demo is the simulated server of a demonstration with the clients of its
+// scenario, in this process. The loop runs on it as on any other, and may restart
+// it as it likes: the server is its own.
 package demo
+
+import "github.com/rooftop-dev/rooftop/cmd/internal/report"
+
+// Mark stands at the head of everything that is told of a simulated server.
+const Mark = report.Simulated

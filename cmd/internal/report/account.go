@@ -8,6 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -133,17 +134,14 @@ func (a account) best() string {
 	if f := a.s.Finished; f != nil {
 		return f.Command
 	}
-	if len(a.left()) == 0 {
-		return a.s.Launch
-	}
-	return ""
+	return a.s.Kept
 }
 
 // next is what is recommended still, or why nothing is.
 func (a account) next() string {
 	switch r := a.s.Advice; {
 	case r != nil && r.Kind == engine.KindFlag && r.Flag != "":
-		return joinSentences(spelled(engine.Change{Flag: r.Flag, From: r.From, To: r.To}), r.Why)
+		return joinSentences(engine.Change{Flag: r.Flag, From: r.From, To: r.To}.String(), r.Why)
 	case r != nil:
 		return joinSentences(cmp.Or(r.Command, string(r.Finding)), r.Why)
 	}
@@ -151,57 +149,60 @@ func (a account) next() string {
 }
 
 // left lists the settings that the server runs with beyond those of the best
-// configuration: of changes that were neither kept nor put back.
+// configuration: of a change that was neither kept nor put back.
 func (a account) left() []engine.Change {
-	if f := a.s.Finished; f != nil && f.Command != "" && f.Command == a.s.Launch {
+	last := a.last()
+	if last == nil || !unsettled(last) {
 		return nil
 	}
 	var left []engine.Change
-	for i := range a.s.Iterations {
-		switch it := &a.s.Iterations[i]; it.End {
-		case engine.IterationKept, engine.IterationContinued, engine.IterationReverted:
-			left = nil
-		case engine.IterationNoise:
-		default:
-			for _, c := range it.Changes {
-				left = fold(left, c)
-			}
+	for _, c := range last.Changes { // they stand against the kept configuration
+		if a.inPlace(c) {
+			left = append(left, c)
 		}
 	}
 	return left
 }
 
-// fold adds a change to others made before it: of one flag the first From and the
-// last To count, and a change that leads back is none.
-func fold(list []engine.Change, c engine.Change) []engine.Change {
-	i := slices.IndexFunc(list, func(have engine.Change) bool { return have.Flag == c.Flag })
-	if i < 0 {
-		return append(list, c)
+// inPlace says whether a change that was not kept is there still, as far as the
+// facts of what runs and the launch commands tell: it may have been put back since.
+func (a account) inPlace(c engine.Change) bool {
+	name := strings.ReplaceAll(strings.TrimPrefix(c.Flag, "--"), "-", "_")
+	if b := a.s.Baseline; b != nil {
+		kept, runs := factNamed(&b.Facts, name), factNamed(&a.s.Facts, name)
+		if kept != nil && runs != nil {
+			return kept != runs
+		}
 	}
-	list[i].To = c.To
-	if list[i].To == list[i].From {
-		return slices.Delete(list, i, i+1)
+	kept, err := launch.ParseCommand(a.best(), nil, nil)
+	if err != nil {
+		return true
 	}
-	return list
+	runs, err := launch.ParseCommand(a.s.Launch, nil, nil)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(launch.Diff(kept, runs), func(d launch.Change) bool { return d.Name == name || d.Name == c.Flag })
+}
+
+// factNamed is the value of a fact by its name, nil where it is not known.
+func factNamed(f *engine.Facts, name string) any {
+	for _, r := range factRows(f) {
+		if r.name == name {
+			return r.value
+		}
+	}
+	return nil
 }
 
 // undone says what was left of a change that was not kept, and how to put it back;
 // "" where nothing was.
 func (a account) undone() string {
-	left := a.left()
-	last := a.lastChange()
-	if last == nil {
+	left, last := a.left(), a.last()
+	if last == nil || len(left) == 0 && (last.Noticed != engine.Unreadable || last.End != engine.IterationOpen) {
 		return ""
 	}
-	unread := last.Noticed == engine.Unreadable && unsettled(last)
-	if len(left) == 0 && !unread {
-		return ""
-	}
-	what := results(left)
-	if len(left) == 0 {
-		what = "settings that cannot be read"
-	}
-	back := "go back to what ran before it"
+	what, back := cmp.Or(results(left), "a change that cannot be read"), "go back to what ran before it"
 	switch {
 	case a.best() != "":
 		back = "go back with the best launch command"
@@ -211,7 +212,7 @@ func (a account) undone() string {
 	if last.Up == 0 && last.End == engine.IterationOpen {
 		return fmt.Sprintf("the server has not answered since change %d (%s): look at its log, or %s", last.N, what, back)
 	}
-	return "the server still runs " + what + ", " + judged(last) + ": " + back
+	return "the server still runs with " + what + ", " + judged(last) + ": " + back
 }
 
 // results names the settings that changes lead to.
@@ -230,20 +231,19 @@ func results(list []engine.Change) string {
 	return strings.Join(parts, ", ")
 }
 
-// lastChange is the latest iteration that was a change, nil where there is none.
-func (a account) lastChange() *engine.Iteration {
-	for i := len(a.s.Iterations) - 1; i >= 0; i-- {
-		if it := &a.s.Iterations[i]; it.End != engine.IterationNoise {
-			return it
-		}
+// last is the latest iteration, nil where there is none.
+func (a account) last() *engine.Iteration {
+	if n := len(a.s.Iterations); n > 0 {
+		return &a.s.Iterations[n-1]
 	}
 	return nil
 }
 
-// unsettled says that a change was neither kept nor put back.
+// unsettled says that a change was neither kept nor put back. Of one that was
+// started again to measure the noise, the settings are there still.
 func unsettled(it *engine.Iteration) bool {
 	switch it.End {
-	case engine.IterationKept, engine.IterationContinued, engine.IterationReverted, engine.IterationNoise:
+	case engine.IterationKept, engine.IterationContinued, engine.IterationReverted:
 		return false
 	}
 	return true
@@ -312,9 +312,9 @@ func became(it *engine.Iteration) (tone, string) {
 func changeOf(it *engine.Iteration) string {
 	switch {
 	case len(it.Changes) > 0:
-		return spelledAll(it.Changes)
+		return spelled(it.Changes...)
 	case it.End == engine.IterationNoise, it.Noticed == engine.SameSettings:
 		return "restarted with the same settings"
 	}
-	return cmp.Or(it.Text, "settings that cannot be read")
+	return cmp.Or(it.Text, unreadable)
 }

@@ -4,22 +4,8 @@ import (
 	"cmp"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-// Event implements Follower: it writes one line, at the event's own time.
-// Everything after the first server that is found to be a simulated one is marked.
-func (e *Events) Event(v engine.Event) {
-	e.Simulated = e.Simulated || v.Target.Simulated
-	payload := eventPayload(&v)
-	switch v.Kind {
-	case engine.EventServerDown, engine.EventPaused, engine.EventError: // it is their reason or message
-	default:
-		if v.Text != "" {
-			payload = append(payload, member{"text", v.Text})
-		}
-	}
-	e.emitAt(v.T, string(v.Kind), payload)
-}
 
 // eventPayload is what an event says beyond its kind and time: all keys that the
 // schema asks of the kind, also of an event that lacks what they are about.
@@ -31,7 +17,7 @@ func eventPayload(v *engine.Event) object {
 	case engine.EventWindow:
 		return append(o, windowPayload(v.Window)...)
 	case engine.EventSettling:
-		return append(o, member{"duration_s", took(v)})
+		return append(o, member{"duration_s", took(v)}, member{"opened", openedObject(v.Opened)})
 	case engine.EventMeasured:
 		return append(o, measuredPayload(v)...)
 	case engine.EventDiagnosis:
@@ -62,6 +48,14 @@ func took(v *engine.Event) any {
 		return nil
 	}
 	return v.Took.Seconds()
+}
+
+// openedObject is the change that is to be judged, null where none is.
+func openedObject(it *engine.Iteration) any {
+	if it == nil {
+		return nil
+	}
+	return object{{"noticed", known(string(it.Noticed))}, {"changes", changesArray(it.Changes)}, {"text", it.Text}}
 }
 
 // predictedBy lists what a recommendation expected, nothing where there was none.
@@ -155,3 +149,12 @@ func finishedPayload(f *engine.Finished) object {
 		{"remains", remains},
 	}
 }
+
+func optional(value, known bool) any {
+	if !known {
+		return nil
+	}
+	return value
+}
+
+func percentOf(ratio stat.Opt) any { return number(ratio.Times(100)) }

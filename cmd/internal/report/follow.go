@@ -21,32 +21,18 @@ var (
 	_ Follower = (*Narrator)(nil)
 )
 
-// spelled writes a change as a person would say it.
-func spelled(c engine.Change) string {
-	switch {
-	case c.Flag == "":
-		return "settings that cannot be read"
-	case c.To == "on":
-		return c.Flag
-	case c.To == "off":
-		return "without " + c.Flag
-	case c.To == "" && c.From == "":
-		return c.Flag
-	case c.To == "":
-		return "without " + c.Flag + " " + c.From
-	case c.From == "":
-		return c.Flag + " " + c.To
-	}
-	return c.Flag + " " + c.From + nbsp + "→" + nbsp + c.To
-}
+// unreadable stands for a change that nobody can name.
+const unreadable = "settings that cannot be read"
 
-// spelledAll writes several changes in one phrase.
-func spelledAll(list []engine.Change) string {
+// spelled writes changes as a person would say them.
+func spelled(list ...engine.Change) string {
 	var parts []string
 	for _, c := range list {
-		parts = append(parts, spelled(c))
+		if c.Flag != "" {
+			parts = append(parts, strings.ReplaceAll(c.String(), " → ", nbsp+"→"+nbsp)) // held together
+		}
 	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), unreadable)
 }
 
 // clock spells a time since the start of a run as a stopwatch shows it: 0:07,

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ func story() []engine.Event {
 	change := engine.Change{Flag: "--max-num-seqs", From: "128", To: "256"}
 	delta, worse := engine.Compare(before, after), engine.Compare(after, before)
 	command, changed := launchWith(128), launchWith(256)
+	first, second := iteration(1, 128, 256, before, nil, engine.IterationOpen), iteration(2, 256, 128, after, nil, engine.IterationOpen)
 	return []engine.Event{
 		{T: 1 * time.Second, Kind: engine.EventAttached, Target: before.Target, Command: command},
 		{T: 3 * time.Second, Kind: engine.EventWindow, Window: &engine.Window{Duration: 2 * time.Second, Evaluable: true, Running: stat.Some(3)}},
@@ -24,17 +26,17 @@ func story() []engine.Event {
 		{T: 21 * time.Second, Kind: engine.EventRecommendation, Iteration: 1, Advice: before.Recommendation},
 		{T: 50 * time.Second, Kind: engine.EventApplying, Iteration: 1, Change: change, Command: changed},
 		{T: 51 * time.Second, Kind: engine.EventServerDown, Iteration: 1, Text: "connection refused"},
-		{T: 60 * time.Second, Kind: engine.EventServerUp, Iteration: 1, Command: changed, Took: 9 * time.Second, Text: "--max-num-seqs 128 → 256 as recommended"},
+		{T: 60 * time.Second, Kind: engine.EventServerUp, Iteration: 1, Command: changed, Took: 9 * time.Second, Text: "the server answers again after 9.0 s, restarted"},
 		{T: 60 * time.Second, Kind: engine.EventAttached, Iteration: 1, Target: before.Target, Command: changed},
-		{T: 60 * time.Second, Kind: engine.EventSettling, Iteration: 1},
+		{T: 60 * time.Second, Kind: engine.EventSettling, Iteration: 1, Opened: &first},
 		{T: 90 * time.Second, Kind: engine.EventMeasured, Iteration: 1, Diagnosis: after},
 		{T: 90 * time.Second, Kind: engine.EventDiagnosis, Iteration: 1, Diagnosis: after},
 		{T: 90 * time.Second, Kind: engine.EventVerdict, Iteration: 1, Delta: &delta, Advice: before.Recommendation},
 		{T: 90 * time.Second, Kind: engine.EventKept, Iteration: 1, Change: change, Command: changed},
-		{T: 90 * time.Second, Kind: engine.EventRecommendation, Iteration: 2},
+		{T: 90 * time.Second, Kind: engine.EventRecommendation, Iteration: 2, Text: "no rule fired"},
 		{T: 300 * time.Second, Kind: engine.EventServerDown, Text: "connection refused"},
-		{T: 310 * time.Second, Kind: engine.EventServerUp, Iteration: 2, Text: "you changed settings that cannot be read"},
-		{T: 310 * time.Second, Kind: engine.EventSettling, Iteration: 2, Took: 12 * time.Second},
+		{T: 310 * time.Second, Kind: engine.EventServerUp, Iteration: 1, Text: "the server answers again after 10 s, restarted"},
+		{T: 310 * time.Second, Kind: engine.EventSettling, Iteration: 2, Opened: &second, Text: "settling: it is measured once the load is steady"},
 		{T: 342 * time.Second, Kind: engine.EventVerdict, Iteration: 2, Delta: &worse},
 		{T: 342 * time.Second, Kind: engine.EventPaused, Iteration: 2, Text: "worse: revert or continue?"},
 		{T: 350 * time.Second, Kind: engine.EventContinued, Iteration: 2},
@@ -46,7 +48,7 @@ func story() []engine.Event {
 
 func TestEventsOfALoopMatchSchema(t *testing.T) {
 	var b bytes.Buffer
-	e := NewEvents(&b, nil)
+	e := NewEvents(&b)
 	s := schema(t, "event.v1.schema.json")
 	events := story()
 	for _, kind := range []engine.EventKind{
@@ -63,6 +65,9 @@ func TestEventsOfALoopMatchSchema(t *testing.T) {
 		t.Fatalf("%d lines of %d events, %v", len(lines), len(events), e.Err())
 	}
 	for i, l := range lines {
+		if want := fmt.Sprintf(`"seq":%d,"t":%d,`, i+1, int(events[i].T.Seconds())); !strings.Contains(l, want) {
+			t.Errorf("line %d lacks %s: %s", i+1, want, l)
+		}
 		if err := s.Validate(decoded(t, []byte(l))); err != nil {
 			t.Errorf("%s: %v\n%s", events[i].Kind, err, l)
 		}
@@ -72,7 +77,7 @@ func TestEventsOfALoopMatchSchema(t *testing.T) {
 // The mark begins with the first simulated server that is found.
 func TestEventMarksSimulatedServers(t *testing.T) {
 	var b bytes.Buffer
-	e := NewEvents(&b, nil)
+	e := NewEvents(&b)
 	e.Event(engine.Event{Kind: engine.EventError, Text: "x"})
 	e.Event(engine.Event{Kind: engine.EventAttached, Target: engine.Target{Simulated: true}})
 	e.Event(engine.Event{Kind: engine.EventError, Text: "x"})
@@ -119,7 +124,7 @@ func TestNarratorGoldens(t *testing.T) {
 }
 
 func TestFollowersKeepTheFirstError(t *testing.T) {
-	for name, f := range map[string]Follower{"events": NewEvents(brokenPipe{}, nil), "lines": NewNarrator(brokenPipe{}, Options{})} {
+	for name, f := range map[string]Follower{"events": NewEvents(brokenPipe{}), "lines": NewNarrator(brokenPipe{}, Options{})} {
 		for _, e := range story() {
 			f.Event(e)
 		}
@@ -168,16 +173,13 @@ func TestLasted(t *testing.T) {
 }
 
 func TestSpelled(t *testing.T) {
-	for want, c := range map[string]engine.Change{
-		"--max-num-seqs 4 → 32":        {Flag: "--max-num-seqs", From: "4", To: "32"},
-		"--max-num-seqs 32":            {Flag: "--max-num-seqs", To: "32"},
-		"without --max-num-seqs 4":     {Flag: "--max-num-seqs", From: "4"},
-		"--enable-prefix-caching":      {Flag: "--enable-prefix-caching", From: "off", To: "on"},
-		"without --enforce-eager":      {Flag: "--enforce-eager", From: "on", To: "off"},
-		"settings that cannot be read": {},
+	for want, list := range map[string][]engine.Change{
+		"--max-num-seqs 4 → 32":                {{Flag: "--max-num-seqs", From: "4", To: "32"}},
+		"--max-num-seqs unset → 32, --x a → b": {{Flag: "--max-num-seqs", To: "32"}, {Flag: "--x", From: "a", To: "b"}},
+		"settings that cannot be read":         {{}},
 	} {
-		if got := strings.ReplaceAll(spelled(c), nbsp, " "); got != want {
-			t.Errorf("%+v is %q, want %q", c, got, want)
+		if got := strings.ReplaceAll(spelled(list...), nbsp, " "); got != want {
+			t.Errorf("%+v is %q, want %q", list, got, want)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Narrator struct {
 	told     engine.Target          // the server that was told of last
 	answer   *engine.Recommendation // what the last answer in full recommended
 	applying bool                   // rooftop itself restarts the server: that it is gone is no news
+	opened   int                    // the change that was told of last
 	err      error
 }
 
@@ -50,13 +51,13 @@ func (n *Narrator) Event(e engine.Event) {
 		n.attached(&e)
 	case engine.EventServerUp:
 		n.applying = false
-		n.say("the server is up"+after(e.Took), e.Text, e.Command)
+		n.say(cmp.Or(e.Text, "the server answers"), e.Command)
 	case engine.EventServerDown:
 		if !n.applying {
 			n.say(away(e.Text))
 		}
 	case engine.EventSettling:
-		n.say(cmp.Or(e.Text, settling(e.Took)))
+		n.settling(&e)
 	case engine.EventMeasured:
 		n.measured(&e)
 	case engine.EventDiagnosis:
@@ -64,13 +65,13 @@ func (n *Narrator) Event(e engine.Event) {
 	case engine.EventRecommendation:
 		n.recommendation(&e)
 	case engine.EventApplying:
-		n.applying = true
-		n.say(fmt.Sprintf("change %d: %s; restarting the server with it", e.Iteration, spelled(e.Change)), e.Text)
+		n.applying, n.opened = true, e.Iteration
+		n.say(fmt.Sprintf("change %d: %s", e.Iteration, cmp.Or(e.Text, spelled(e.Change)+"; the server is restarted with it")))
 	case engine.EventVerdict:
 		n.verdict(&e)
 	case engine.EventKept, engine.EventReverted, engine.EventContinued:
 		n.applying = false
-		n.say(ended(&e), e.Text)
+		n.say(ended(&e))
 	case engine.EventPaused:
 		n.say(cmp.Or(e.Text, "paused"))
 	case engine.EventError:
@@ -132,7 +133,7 @@ func (n *Narrator) attached(e *engine.Event) {
 		return
 	}
 	n.told = e.Target
-	n.say("attached to "+served(e.Target), e.Text, e.Command)
+	n.say("attached to "+served(e.Target), e.Command)
 }
 
 // away says that the server does not answer, and why where that is known.
@@ -146,26 +147,21 @@ func away(why string) string {
 	return "the server does not answer: " + why
 }
 
-func after(t time.Duration) string {
-	if t <= 0 {
-		return ""
+// settling tells what a restart turned out to have changed, unless it was announced.
+func (n *Narrator) settling(e *engine.Event) {
+	if it := e.Opened; it != nil && it.N != n.opened {
+		n.opened = it.N
+		n.say(fmt.Sprintf("change %d: %s", it.N, cmp.Or(it.Text, changeOf(it))))
 	}
-	return fmt.Sprintf(" after %.1f s", t.Seconds())
-}
-
-func settling(t time.Duration) string {
-	if t <= 0 {
-		return "the load becomes steady, then it is measured"
-	}
-	return "the load has " + lasted(t) + " to become steady, then it is measured"
+	n.say(cmp.Or(e.Text, "the load becomes steady, then it is measured"))
 }
 
 func (n *Narrator) measured(e *engine.Event) {
-	if d := e.Diagnosis; d != nil {
-		n.say("measured for " + lasted(d.Duration) + ", " + plural(d.Windows.Collected, "window"))
-		return
+	text := e.Text
+	if d := e.Diagnosis; text == "" && d != nil {
+		text = "measured for " + lasted(d.Duration) + ", " + plural(d.Windows.Collected, "window")
 	}
-	n.say(cmp.Or(e.Text, "measured"))
+	n.say(cmp.Or(text, "measured"))
 }
 
 // diagnosis gives the first answer, and with Verbose every report in full.
@@ -187,19 +183,18 @@ func (n *Narrator) recommendation(e *engine.Event) {
 	n.answer = nil
 	switch {
 	case r == nil:
-		n.say("nothing more to change", e.Text)
+		n.say("nothing to change: " + cmp.Or(e.Text, "nothing is recommended"))
 	case said != nil && said.Flag == r.Flag && said.To == r.To && said.Finding == r.Finding:
-		n.say(e.Text)
 	case r.Kind != engine.KindFlag:
-		n.say("next, but for the "+string(r.Kind)+" and no flag of this server: "+r.Why, e.Text)
+		n.say("next, but for the "+string(r.Kind)+" and no flag of this server: "+r.Command, r.Why)
 	default:
-		n.say("next: "+r.Command, r.Why, e.Text)
+		n.say("next: "+r.Command, r.Why)
 	}
 }
 
 func (n *Narrator) verdict(e *engine.Event) {
 	n.applying = false
-	n.say(fmt.Sprintf("change %d, before and after:", e.Iteration), e.Text)
+	n.say(fmt.Sprintf("change %d, before and after:", e.Iteration))
 	if e.Delta != nil {
 		n.block(func(w io.Writer, o Options) error { return WriteDelta(w, e.Delta, predictedBy(e.Advice), o) })
 	}
@@ -207,12 +202,14 @@ func (n *Narrator) verdict(e *engine.Event) {
 
 // ended says what became of a change.
 func ended(e *engine.Event) string {
-	words := map[engine.EventKind]string{
-		engine.EventKept:      "is kept",
-		engine.EventReverted:  "is reverted",
-		engine.EventContinued: "stays, and is what the next one is held against",
+	what := map[engine.EventKind]string{
+		engine.EventKept: "is kept", engine.EventReverted: "is put back", engine.EventContinued: "stays: the next one is held against it",
+	}[e.Kind]
+	head := fmt.Sprintf("change %d %s", e.Iteration, what)
+	if e.Change.Flag == "" {
+		return joinSentences(head, e.Text)
 	}
-	return fmt.Sprintf("change %d %s: %s", e.Iteration, words[e.Kind], spelled(e.Change))
+	return head + ": " + spelled(e.Change)
 }
 
 func (n *Narrator) finished(f *engine.Finished) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -182,8 +183,11 @@ func rate(d *engine.Diagnosis) string {
 // tail says what to do: the best command, what is recommended still, what was not
 // undone, and where more is.
 func (r *runPage) tail(p *page) {
-	if best := r.best(); best != "" {
+	best := r.best()
+	if best != "" || len(r.s.Iterations) > 0 {
 		p.blank()
+	}
+	if best != "" {
 		r.command(p, best)
 	}
 	if left := r.undone(); left != "" {
@@ -232,7 +236,7 @@ func (r *runPage) command(p *page, best string) {
 	}
 	words := "the launch command that it was started with"
 	if changes := r.keptChanges(); len(changes) > 0 {
-		words += ", with " + spelledAll(changes)
+		words += ", with " + spelled(changes...)
 	}
 	if len(r.files) > 0 {
 		words += "; it is in the report"
@@ -242,23 +246,27 @@ func (r *runPage) command(p *page, best string) {
 
 // keptChanges lists what the best configuration has beyond the first.
 func (a account) keptChanges() []engine.Change {
-	var out, pending []engine.Change
+	var out []engine.Change
 	for i := range a.s.Iterations {
-		it := &a.s.Iterations[i]
-		switch it.End {
-		case engine.IterationNoise:
-			continue
-		case engine.IterationReverted:
-			pending = nil
-			continue
-		}
-		pending = append(pending, it.Changes...)
-		if it.End == engine.IterationKept || it.End == engine.IterationContinued {
-			for _, c := range pending {
+		if it := &a.s.Iterations[i]; it.End == engine.IterationKept || it.End == engine.IterationContinued {
+			for _, c := range it.Changes { // each stands against the one kept before
 				out = fold(out, c)
 			}
-			pending = nil
 		}
 	}
 	return out
+}
+
+// fold adds a change to others made before it: of one flag the first From and the
+// last To count, and a change that leads back is none.
+func fold(list []engine.Change, c engine.Change) []engine.Change {
+	i := slices.IndexFunc(list, func(have engine.Change) bool { return have.Flag == c.Flag })
+	if i < 0 {
+		return append(list, c)
+	}
+	list[i].To = c.To
+	if list[i].To == list[i].From {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
 }

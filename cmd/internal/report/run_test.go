@@ -92,6 +92,12 @@ func tuned() *engine.Snapshot {
 	return s
 }
 
+// runWith makes the present server one with so many seats.
+func runWith(s *engine.Snapshot, seats int) {
+	s.Launch = launchWith(seats)
+	s.Facts.MaxNumSeqs = engine.Know(seats, engine.FromCmdline, "")
+}
+
 // curve is what a model says of throughput against running requests.
 func curve() *engine.Curve {
 	c := &engine.Curve{Seats: stat.Some(256), Pool: stat.Some(570), Ridge: stat.Some(590), Now: engine.CurvePoint{Running: 255, Expected: 5980}}
@@ -151,38 +157,49 @@ func runs() map[string]func() *engine.Snapshot {
 			s.Finished = &engine.Finished{ExitCode: 3, Reason: "quit with a recommendation open", Command: launchWith(128)}
 		}),
 		"left-worse": change(func(s *engine.Snapshot) {
-			s.Iterations[1].End, s.Launch = engine.IterationOpen, launchWith(32)
+			s.Iterations[1].End = engine.IterationOpen
+			runWith(s, 32)
 			s.Finished = &engine.Finished{Reason: "quit", Command: launchWith(256), Gain: stat.Some(.8138), Restarts: 2}
 		}),
 		"left-unjudged": change(func(s *engine.Snapshot) {
 			it := &s.Iterations[1]
-			it.End, it.Delta, it.After, it.Settled, s.Launch = engine.IterationOpen, nil, nil, 0, launchWith(32)
+			it.End, it.Delta, it.After, it.Settled = engine.IterationOpen, nil, nil, 0
+			runWith(s, 32)
 			s.Finished = &engine.Finished{ExitCode: 130, Reason: "interrupted while change 2 was measured", Command: launchWith(256), Gain: stat.Some(.8138), Restarts: 2}
 		}),
 		"server-gone": change(func(s *engine.Snapshot) {
 			it := &s.Iterations[1]
 			it.End, it.Delta, it.After, it.Up, it.Settled = engine.IterationOpen, nil, nil, 0, 0
-			s.Launch = ""
+			s.Launch, s.Facts = "", engine.Facts{}
 			s.Sources[0] = engine.SourceState{Name: "metrics", State: engine.SourceFailing, Why: "connection refused", Failures: 40}
 			s.Finished = &engine.Finished{Reason: "quit while the server was away", Command: launchWith(256), Gain: stat.Some(.8138), Restarts: 1}
 		}),
 		"no-gain": change(func(s *engine.Snapshot) {
 			s.Iterations[1] = iteration(2, 256, 300, s.Baseline, scaledSeats(300, 6010, .1), engine.IterationNoGain)
-			s.Launch = launchWith(300)
+			runWith(s, 300)
 		}),
 		"continued": change(func(s *engine.Snapshot) {
 			s.Iterations[1].End = engine.IterationContinued
-			s.Baseline, s.Launch = s.Iterations[1].After, launchWith(32)
+			s.Baseline = s.Iterations[1].After
+			runWith(s, 32)
 			s.Advice, s.Quiet = s.Baseline.Recommendation, ""
 			s.Finished = &engine.Finished{ExitCode: 3, Reason: "quit", Command: launchWith(32), Gain: stat.Some(-.66), Restarts: 2}
 		}),
+		"put-back-unseen": change(func(s *engine.Snapshot) { // its end was told before it was put back
+			s.Iterations[1] = iteration(2, 256, 300, s.Baseline, scaledSeats(300, 6010, .1), engine.IterationNoGain)
+		}),
+		"unreadable": change(func(s *engine.Snapshot) {
+			it := &s.Iterations[1]
+			it.Noticed, it.Changes, it.End, it.Text = engine.Unreadable, nil, engine.IterationOpen, "restarted; its launch command cannot be read here"
+			s.Launch, s.Finished.Command = "", ""
+		}),
 		"simulated": change(func(s *engine.Snapshot) { s.Target.Simulated = true }),
-		"under-way": change(func(s *engine.Snapshot) { s.Finished, s.Phase = nil, engine.PhaseWaiting }),
+		"under-way": change(func(s *engine.Snapshot) { s.Finished, s.Phase, s.Kept = nil, engine.PhaseWaiting, launchWith(256) }),
 		"many": change(func(s *engine.Snapshot) {
 			for n := 3; n < 40; n++ {
 				s.Iterations = append(s.Iterations, iteration(n, 256, 256+n, s.Baseline, scaledSeats(256+n, 6010, .1), engine.IterationNoGain))
 			}
-			s.Launch = launchWith(295)
+			runWith(s, 295)
 		}),
 		"hostile": hostileRun,
 	}
