@@ -50,8 +50,8 @@ func curve(r *Run) *Curve {
 	if !c.Pool.OK {
 		c.Pool = m.KVCapacity.Div(stat.Some(m.Context))
 	}
-	if m.Tokens > 0 && p.Config.RidgeTokens() > 0 {
-		c.Ridge = stat.Some(p.Config.RidgeTokens() * m.Batch / m.Tokens)
+	if ridge := r.Ceiling.Physical.RidgeTokens; m.Tokens > 0 && ridge > 0 {
+		c.Ridge = stat.Some(ridge * m.Batch / m.Tokens)
 	}
 	batches := spaced(c.most(m.Batch, m.Waiting.Or(0)), m.Batch)
 	rates := p.Sweep(batches)

@@ -8,6 +8,8 @@ type life struct {
 	windows  []Window // the latest, oldest first
 	from     int      // index of the first window that the present phase looks at
 	waits    string   // what the phase waits for, as of the latest window
+	// begun is when the measurement under way began, 0 not yet.
+	begun time.Duration
 }
 
 // keepWindows is how many windows are kept however long they are.
@@ -28,7 +30,17 @@ func (l *life) add(w Window, length time.Duration) {
 func (l *life) next() int { return l.windower.index }
 
 // look makes the present phase begin with the window that is still open.
-func (l *life) look() { l.from, l.waits = l.next(), "" }
+func (l *life) look() { l.from, l.waits, l.begun = l.next(), "", 0 }
+
+// measure returns the windows of a finished measurement; ok is false while it is
+// not finished.
+func (l *life) measure(length time.Duration) (part []Window, ok bool) {
+	part, ok, l.waits = stretch(l.since(l.from), length)
+	if l.begun = 0; len(part) > 0 {
+		l.begun = part[0].Start
+	}
+	return part, ok
+}
 
 // since returns the windows from an index on.
 func (l *life) since(index int) []Window {

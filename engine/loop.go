@@ -40,6 +40,7 @@ type Loop struct {
 	rounds   int           // changes that rooftop made
 	failure  string        // why a change could not be made
 
+	scratch    []Window // of a diagnosis under way
 	iterations []Iteration
 	noise      bounded[float64]
 	journal    bounded[Entry]

@@ -99,11 +99,20 @@ func (l *Loop) complete(r Recommendation) *Recommendation {
 	return &r
 }
 
+// standing is the recommendation that a restart is held against: that which
+// stands, or stood when a trial began that is not over.
+func (l *Loop) standing() *Recommendation {
+	if l.seen.Advice != nil && l.seen.Firm {
+		return l.seen.Advice
+	}
+	return l.trial.advice
+}
+
 // advised is the change that is recommended; nil where there is none, or it is no
 // flag of the server.
 func (l *Loop) advised() *Change {
-	r := l.seen.Advice
-	if r == nil || r.Kind != KindFlag || r.Flag == "" || !l.seen.Firm {
+	r := l.standing()
+	if r == nil || r.Kind != KindFlag || r.Flag == "" {
 		return nil
 	}
 	return &Change{Flag: r.Flag, From: r.From, To: r.To}

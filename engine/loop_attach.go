@@ -74,10 +74,10 @@ func (l *Loop) attached(in Attached) {
 		}
 	case another:
 		l.back(was, next)
-	case l.seen.Phase == PhaseDown && (l.watch.failures == 0 || in.Identity != ""):
+	case l.seen.Phase == PhaseDown && l.watch.failures == 0:
 		l.resume()
 	}
-	l.watch.restarted, l.watch.moved = false, false
+	l.watch.restarted, l.watch.moved, l.watch.fell = false, false, false
 }
 
 // learn takes in facts that were read.
@@ -88,7 +88,7 @@ func (l *Loop) learn(in Attached) {
 	l.seen.Missing, l.seen.GPUWhy = slices.Clip(in.Missing), in.GPUWhy
 	l.server.notes = nil
 	l.resolve()
-	l.watch.absent(in.GPUWhy)
+	l.watch.found(&in)
 }
 
 // resolve settles the facts from what is known by now.
@@ -104,20 +104,25 @@ func (l *Loop) resolve() {
 }
 
 // another says whether the server that answers is another run than the one
-// before. A process that is the same one has reset its counters at most.
+// before. Where its process is the same one, start times that differ are those of
+// several API servers as long as the counters go on, and counters that fell were
+// reset.
 func (l *Loop) another(in *Attached) bool {
 	a, b := l.server.Identity, in.Identity
 	switch {
-	case a != "" && b != "" && a != b, l.watch.moved:
+	case a != "" && b != "" && a != b:
 		return true
 	case !l.watch.restarted:
 		return false
-	case a != "" && a == b && len(changesFrom(l.running, configuration{settings: in.Inputs.Launch, command: in.Inputs.LaunchText})) == 0:
+	case a == "" || a != b, l.watch.moved && l.watch.fell:
+		return true
+	case len(changesFrom(l.running, configuration{settings: in.Inputs.Launch, command: in.Inputs.LaunchText})) > 0:
+		return true
+	case l.watch.fell:
 		l.write(LevelWarn, "", "the counters on the page fell although the server's process is the same: they were reset, or several servers answer behind this address")
-		l.life = life{}
-		return false
+		l.life.cut()
 	}
-	return true
+	return false
 }
 
 func (l *Loop) firstAttached(c configuration) {

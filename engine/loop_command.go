@@ -108,7 +108,7 @@ func (l *Loop) applyAdvice() {
 	want := Change{Flag: r.Flag, From: r.From, To: r.To}
 	it := Iteration{At: l.now, Noticed: AsRecommended, Changes: []Change{want}, Command: r.Launch,
 		Predicted: r.Predicted, Before: l.seen.Baseline, Text: want.String() + ", applied by rooftop"}
-	l.trial = trial{open: true, before: l.seen.Baseline, wanted: l.fold(want), ran: l.trial.ran, off: l.trial.off}
+	l.trial = trial{open: true, before: l.seen.Baseline, wanted: l.fold(want), ran: l.trial.ran, off: l.trial.off, advice: r}
 	n := l.add(it)
 	l.downAt = l.now
 	l.mark(MarkChange, it.Text)
@@ -158,7 +158,7 @@ func (l *Loop) goBack() {
 	if l.trial.failed || len(changes) == 0 {
 		changes = l.lastChanges()
 	}
-	if !l.server.hands {
+	if !l.server.hands || len(changes) == 0 { // what is not known cannot be undone by a flag
 		l.enter(PhaseReverting)
 		l.write(LevelInfo, "", l.waitsForRevert())
 		return
@@ -193,7 +193,11 @@ func (l *Loop) cannotContinue() string {
 // carryOn takes what runs as the new baseline.
 func (l *Loop) carryOn() {
 	after := l.trial.ran
-	l.end(IterationContinued)
+	if l.iterations[len(l.iterations)-1].Noticed == SameSettings {
+		l.trial.open = false // its measurement of noise stands
+	} else {
+		l.end(IterationContinued)
+	}
 	l.accept(after, nil)
 	l.tell(LevelInfo, Event{Kind: EventContinued, Iteration: l.iteration(), Change: l.latestChange(), Command: l.kept.command, Text: "continued: what runs is the new baseline"})
 	l.toWaiting()

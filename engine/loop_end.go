@@ -106,6 +106,8 @@ func (l *Loop) patience() {
 		if waited > autoDown {
 			l.finish(exitError, "the server does not answer")
 		}
+	case PhaseReverting:
+		l.finish(exitError, "what changed is not known, so it cannot be put back")
 	case PhaseBaseline, PhaseSettling, PhaseMeasuring:
 		if waited > autoIdle+l.plan.Measure && l.life.waits != "" {
 			l.finish(exitNothing, "nothing could be judged: "+l.life.waits)

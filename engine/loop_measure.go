@@ -30,13 +30,13 @@ func (l *Loop) feed(s *Sample) {
 // diagnose judges windows of the present run.
 func (l *Loop) diagnose(windows []Window) *Diagnosis {
 	begun := windows[0].Start
-	own := slices.Clone(windows)
-	for i := range own {
-		own[i].Start -= begun
+	l.scratch = append(l.scratch[:0], windows...)
+	for i := range l.scratch {
+		l.scratch[i].Start -= begun
 	}
 	d := Diagnose(Request{
 		Started: l.plan.Started.Add(begun), Duration: span(windows), Version: l.plan.Version,
-		Target: l.seen.Target, Facts: l.seen.Facts, Windows: own, Rules: l.plan.Rules,
+		Target: l.seen.Target, Facts: l.seen.Facts, Windows: l.scratch, Rules: l.plan.Rules,
 		Missing: l.seen.Missing, Notes: slices.Clip(l.seen.Notes), GPUWhy: l.seen.GPUWhy,
 	})
 	return &d
@@ -57,9 +57,7 @@ func (l *Loop) baselineWindow() {
 			l.seen.Quiet = quiet(live)
 		}
 	}
-	part, ok, why := stretch(l.life.since(l.life.from), l.plan.Measure)
-	l.life.waits = why
-	if ok {
+	if part, ok := l.life.measure(l.plan.Measure); ok {
 		l.baselineDone(part)
 	}
 }

@@ -13,6 +13,8 @@ type behaviour struct {
 	waits func(*Loop) string
 	// of is how long the phase lasts, 0 where that is not known.
 	of func(*Loop) time.Duration
+	// measures says that windows are gathered for a measurement.
+	measures bool
 	// alive says that the server is read: its silence is noticed.
 	alive bool
 }
@@ -21,12 +23,12 @@ type behaviour struct {
 func behaviours() [NumPhases]behaviour {
 	return [NumPhases]behaviour{
 		PhaseAttach:    {waits: (*Loop).waitsForServer},
-		PhaseBaseline:  {window: (*Loop).baselineWindow, returned: (*Loop).returnedInBaseline, waits: (*Loop).waitsForBaseline, of: (*Loop).measureLength, alive: true},
+		PhaseBaseline:  {window: (*Loop).baselineWindow, returned: (*Loop).returnedInBaseline, waits: (*Loop).waitsForBaseline, of: (*Loop).measureLength, measures: true, alive: true},
 		PhaseWaiting:   {window: (*Loop).waitingWindow, returned: (*Loop).returnedInWaiting, waits: (*Loop).waitsForChange, alive: true},
 		PhaseApplying:  {returned: (*Loop).returnedFromApply, waits: (*Loop).waitsForApply},
 		PhaseDown:      {waits: (*Loop).waitsForReturn},
 		PhaseSettling:  {window: (*Loop).settlingWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsToSettle, of: func(*Loop) time.Duration { return settleMost }, alive: true},
-		PhaseMeasuring: {window: (*Loop).measuringWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsForMeasure, of: (*Loop).measureLength, alive: true},
+		PhaseMeasuring: {window: (*Loop).measuringWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsForMeasure, of: (*Loop).measureLength, measures: true, alive: true},
 		PhaseWorse:     {returned: (*Loop).returnedInWorse, waits: (*Loop).waitsForAnswer, alive: true},
 		PhaseReverting: {returned: (*Loop).returnedInReverting, waits: (*Loop).waitsForRevert, alive: true},
 		PhaseDone:      {waits: func(*Loop) string { return "" }},
@@ -46,6 +48,17 @@ func (l *Loop) progress() Progress {
 	p := Progress{Elapsed: max(0, now-l.seen.Since)}
 	if b.of != nil {
 		p.Of = b.of(l)
+	}
+	if b.measures {
+		if l.life.begun > 0 {
+			p.Elapsed = max(0, now-l.life.begun)
+		}
+		if l.life.waits != "" {
+			p.Of = 0 // it ends when there is something to measure
+		}
+		if p.Of > 0 {
+			p.Elapsed = min(p.Elapsed, p.Of)
+		}
 	}
 	p.Text = b.waits(l)
 	return p

@@ -31,6 +31,10 @@ type rig struct {
 	due    time.Duration // of an Attach, 0 none
 	apply  *engine.Apply
 	until  time.Duration // an apply is done
+
+	plan     engine.LoopPlan
+	record   bool
+	recorded []timed
 }
 
 // fake is a server whose throughput saturates in the batch.
@@ -46,6 +50,7 @@ type fake struct {
 	output  float64
 	remote  bool // its launch cannot be read
 	blocks  string
+	gpu     string // given by a flag, "" none
 	counter [engine.NumCounters]float64
 	steps   float64
 	itl     stat.Histogram
@@ -62,7 +67,7 @@ func newRig(t testing.TB, args string, alter ...func(*engine.LoopPlan)) *rig {
 	for _, a := range alter {
 		a(&p)
 	}
-	r := &rig{t: t, loop: engine.NewLoop(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.Hands}
+	r := &rig{t: t, plan: p, loop: engine.NewLoop(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.Hands}
 	r.server = &fake{args: serve + " " + args, started: 1_790_000_000, clients: 32, pid: 100, prompt: 200, output: 100}
 	r.server.reset()
 	return r
@@ -129,7 +134,7 @@ func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
 		}
 		observe(&f.ttft, 0.05+wait, requests)
 	}
-	p := &engine.Page{T: now, Took: 3 * time.Millisecond, Bytes: 50_000, StartTime: stat.Some(f.started), Model: "Qwen/Qwen2.5-7B-Instruct"}
+	p := &engine.Page{T: now, Took: 3 * time.Millisecond, Bytes: 50_000, StartTime: stat.Opt{V: f.started, OK: f.started > 0}, Model: "Qwen/Qwen2.5-7B-Instruct"}
 	waiting := f.clients - running
 	p.Gauges[engine.GaugeRunning], p.Gauges[engine.GaugeWaiting] = stat.Some(running), stat.Some(waiting)
 	p.Gauges[engine.GaugeKVUsage] = stat.Some(min(1, 0.002*running))
@@ -158,6 +163,7 @@ func (r *rig) attached() engine.Attached {
 			in.Launch[name] = engine.Setting{Value: v, Source: engine.FromCmdline}
 		}
 	}
+	in.Flags.GPU = r.server.gpu
 	a := engine.Attached{Target: engine.Target{URL: "http://localhost:8000"}, Inputs: in, GPUWhy: "no GPU", Hands: r.hands, NoHands: "This is not the simulator.",
 		Identity: fmt.Sprint(r.server.pid)}
 	if r.server.remote {
@@ -167,6 +173,9 @@ func (r *rig) attached() engine.Attached {
 }
 
 func (r *rig) step(in engine.Input) {
+	if r.record {
+		r.recorded = append(r.recorded, timed{r.now, in})
+	}
 	for _, a := range r.loop.Step(r.now, in) {
 		r.acts = append(r.acts, a)
 		switch a := a.(type) {

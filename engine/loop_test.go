@@ -533,3 +533,63 @@ func TestRemeasure(t *testing.T) {
 		t.Errorf("%d iterations", n)
 	}
 }
+
+func TestSeveralAPIServersAreNoRestart(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	own := r.server.started
+	for i := range 200 {
+		r.server.started = own + float64(i%3)
+		r.run(250 * time.Millisecond)
+	}
+	if s := r.loop.Snapshot(); len(s.Iterations) != 0 || s.Phase != engine.PhaseWaiting && s.Phase != engine.PhaseDown {
+		r.dump()
+		t.Errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
+	}
+}
+
+func TestARestartWhileTheFactsAreRead(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.attach = 5 * time.Second
+	r.restart("--max-num-seqs 8", 0)
+	r.run(2 * time.Second)
+	r.restart("--max-num-seqs 32", 0)
+	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	r.expect(engine.AsRecommended, engine.IterationKept, "4 → 32")
+}
+
+func TestCountersThatAreResetAreNoRestart(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	r.server.started = 0 // the page does not tell it
+	r.step(engine.Begin{})
+	r.run(time.Minute)
+	r.server.reset()
+	r.run(time.Minute)
+	if s := r.loop.Snapshot(); len(s.Iterations) != 0 || s.Phase != engine.PhaseWaiting || !r.said("counters on the page fell") {
+		r.dump()
+		t.Errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
+	}
+}
+
+func TestSourcesTellHowTheyAre(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	state := func(i int) engine.SourceState { return r.loop.Snapshot().Sources[i] }
+	if s := state(0); s.State != engine.SourceFresh || s.Interval != 250*time.Millisecond || s.Took == 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := state(1); s.State != engine.SourceAbsent || s.Why != "no GPU" {
+		t.Errorf("%+v", s)
+	}
+	r.step(engine.Observed{Processes: []engine.Process{{PID: 1}}})
+	if s := state(2); s.State != engine.SourceFresh {
+		t.Errorf("%+v", s)
+	}
+	r.now += 10 * time.Second
+	r.step(engine.Ticked{})
+	if a, b := state(0), state(2); a.State != engine.SourceLate || b.State != engine.SourceLate {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	r.step(engine.Observed{Err: "no permission"})
+	if s := state(2); s.State != engine.SourceFailing || s.Failures != 1 || s.Why != "no permission" {
+		t.Errorf("%+v", s)
+	}
+}

@@ -17,12 +17,16 @@ type trial struct {
 	off     bool          // another configuration runs than the one that is kept
 	ran     *Diagnosis    // the last measurement of the one that runs
 	failed  bool          // the last change that rooftop made did not come up
+	// advice is what was recommended when the server was restarted: it still is
+	// what a further restart is held against.
+	advice *Recommendation
 }
 
 // returnedInBaseline goes on after a restart before there was a baseline: with
 // what was measured by then, where that is enough.
 func (l *Loop) returnedInBaseline(next configuration, t turn) {
-	if l.seen.Baseline != nil && l.seen.Firm {
+	if l.seen.Baseline != nil {
+		l.seen.Firm = true
 		l.returnedInWaiting(next, t)
 		return
 	}
@@ -60,7 +64,7 @@ func (l *Loop) returnedInTrial(next configuration, t turn) {
 	if open {
 		l.end(IterationBroken)
 		l.write(LevelWarn, EventError, fmt.Sprintf("change %d was not judged: the server was restarted before", l.iteration()))
-		l.beginTrial(next, l.again(t))
+		l.beginTrial(next, t)
 		return
 	}
 	if t.Noticed == SameSettings {
@@ -69,15 +73,6 @@ func (l *Loop) returnedInTrial(next configuration, t turn) {
 		return
 	}
 	l.beginTrial(next, t)
-}
-
-// again keeps what a broken trial was: the same settings once more are the
-// change that was to be judged.
-func (l *Loop) again(t turn) turn {
-	if last := &l.iterations[len(l.iterations)-1]; t.same && last.Noticed == AsRecommended {
-		t.Noticed = AsRecommended
-	}
-	return t
 }
 
 func (l *Loop) returnedInWorse(next configuration, t turn) {
@@ -131,10 +126,10 @@ func (l *Loop) beginTrial(next configuration, t turn) {
 		At: l.downAt, Up: l.now, Noticed: t.Noticed, Changes: t.changes, Command: next.command,
 		Before: l.seen.Baseline, Text: l.describe(t),
 	}
-	l.trial = trial{open: true, before: l.seen.Baseline, off: t.Noticed != SameSettings, ran: l.trial.ran}
+	l.trial = trial{open: true, before: l.seen.Baseline, off: t.Noticed != SameSettings, ran: l.trial.ran, advice: l.standing()}
 	switch {
-	case t.Noticed == AsRecommended && l.seen.Advice != nil:
-		it.Predicted = l.seen.Advice.Predicted
+	case t.Noticed == AsRecommended:
+		it.Predicted = l.trial.advice.Predicted
 	case t.Noticed == SomethingElse && t.same && l.trial.ran != nil:
 		// What gained nothing was started again: its own measurement is the one
 		// before.
@@ -222,16 +217,14 @@ func (l *Loop) measureTrial() {
 }
 
 func (l *Loop) measuringWindow() {
-	part, ok, why := stretch(l.life.since(l.life.from), l.plan.Measure)
-	l.life.waits = why
-	if ok {
+	if part, ok := l.life.measure(l.plan.Measure); ok {
 		l.judge(part)
 	}
 }
 
 // toWaiting stands by with the recommendation of the baseline.
 func (l *Loop) toWaiting() {
-	l.trial.open = false
+	l.trial.open, l.trial.advice = false, nil
 	l.enter(PhaseWaiting)
 	l.renewal.from = l.life.next()
 	l.advise(l.choose(l.seen.Baseline))
@@ -241,7 +234,7 @@ func (l *Loop) toWaiting() {
 // undone goes on with the kept configuration, which runs again.
 func (l *Loop) undone(next configuration) {
 	l.running = next
-	l.trial = trial{before: l.seen.Baseline}
+	l.trial = trial{before: l.seen.Baseline, advice: l.choose(l.seen.Baseline)}
 	l.settle()
 }
 

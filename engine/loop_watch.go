@@ -17,6 +17,7 @@ type watch struct {
 	again     bool // the server was restarted while its facts were read
 	restarted bool // the page shows a restart, its facts are not read yet
 	moved     bool // and it is its start time that shows it
+	fell      bool // and a token counter fell with it
 	several   bool // start times come and go: several servers behind one address
 }
 
@@ -31,10 +32,20 @@ func (w *watch) states(now time.Duration) []SourceState {
 	return out
 }
 
-// absent says why there is no GPU; "" where there is one.
-func (w *watch) absent(gpuWhy string) {
-	if gpuWhy != "" {
-		w.sources[sourceGPU].absent(gpuWhy)
+// found says which sources a server has.
+func (w *watch) found(in *Attached) {
+	gpu, processes := &w.sources[sourceGPU], &w.sources[sourceProcesses]
+	switch {
+	case in.GPUWhy != "":
+		gpu.absent(in.GPUWhy)
+	case !gpu.begun:
+		gpu.absent("not read yet")
+	}
+	switch {
+	case !in.Inputs.Local:
+		processes.absent("the server's processes cannot be read from here")
+	case !processes.begun:
+		processes.absent("not read yet")
 	}
 }
 
@@ -154,6 +165,16 @@ func sameStart(a, b *Page) bool {
 	return a.StartTime.OK && b.StartTime.OK && !Restarted(a, b)
 }
 
+// fell says that a counter of tokens is lower than it was.
+func fell(before, page *Page) bool {
+	for _, c := range [...]Counter{CounterGenerationTokens, CounterPromptTokens} {
+		if a, b := before.Counters[c], page.Counters[c]; a.OK && b.OK && b.V < a.V {
+			return true
+		}
+	}
+	return false
+}
+
 // noteStart remembers the start times seen.
 func (l *Loop) noteStart(p *Page) {
 	w := &l.watch
@@ -175,7 +196,9 @@ func (l *Loop) returning(before, page *Page) bool {
 	}
 	if !w.several {
 		w.several = true
-		l.write(LevelBad, EventError, "several servers answer behind this address: give each one's own")
+		text := "several servers, or API servers, answer behind this address: give each one's own"
+		l.server.notes = append(l.server.notes, text)
+		l.write(LevelWarn, "", text)
 	}
 	return true
 }
@@ -188,6 +211,7 @@ func (l *Loop) restarted(before, page *Page) {
 	}
 	w.restarted = true
 	w.moved = w.moved || before.StartTime.OK && page.StartTime.OK
+	w.fell = w.fell || fell(before, page)
 	if l.seen.Phase == PhaseApplying {
 		return
 	}
