@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
@@ -121,9 +124,13 @@ func serverLines(list []*proc.Server) []string {
 
 // chooseServer lets a person say which server is meant, by its number.
 func chooseServer(ctx context.Context, in io.Reader, out io.Writer, list []*proc.Server) (*proc.Server, error) {
+	width, ok := terminal(out)
+	if !ok {
+		width = helpWidth
+	}
 	fmt.Fprintf(out, "%d vLLM servers run on this machine:\n", len(list))
 	for i, s := range list {
-		fmt.Fprintf(out, "  %d  http://%s   %s\n", i+1, reachable(s.Addr), s)
+		fmt.Fprintln(out, ansi.Truncate(fmt.Sprintf("  %d  http://%s  %s", i+1, reachable(s.Addr), launched(s)), width-1, "…"))
 	}
 	for {
 		fmt.Fprintf(out, "Which one? [1-%d, q to leave] ", len(list))
@@ -133,12 +140,22 @@ func chooseServer(ctx context.Context, in io.Reader, out io.Writer, list []*proc
 			return nil, err
 		}
 		if text == "q" {
-			return nil, exit(exitUsage)
+			return nil, &codedError{code: exitDone}
 		}
 		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(list) {
 			return list[n-1], nil
 		}
 	}
+}
+
+// launched names a server by what started it: its model and flags, without the
+// path of the program, which tells no server from another.
+func launched(s *proc.Server) string {
+	if s.Launch == nil {
+		return fmt.Sprintf("process %d", s.ListenerPID)
+	}
+	program, rest, _ := strings.Cut(s.Launch.String(), " ")
+	return fmt.Sprintf("process %d: %s %s", s.LaunchPID, filepath.Base(program), rest)
 }
 
 // readLine reads up to the end of a line, and nothing of what comes after it: that

@@ -141,7 +141,7 @@ func TestBeginChooses(t *testing.T) {
 		{"not asked", "", false, "", exitUsage},
 		{"the second", "2\n", true, "http://127.0.0.1:8001", exitDone},
 		{"asked again", "0\nfirst\n1\n", true, "http://127.0.0.1:8000", exitDone},
-		{"left", "q\n", true, "", exitUsage},
+		{"left", "q\n", true, "", exitDone},
 		{"nothing typed", "", true, "", exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestBeginChooses(t *testing.T) {
 			if code != c.code {
 				t.Fatalf("exit code %d, want %d: %v", code, c.code, err)
 			}
-			if c.code == exitDone && l.target.String() != c.want {
-				t.Errorf("chose %s, want %s", l.target, c.want)
+			if (err == nil) != (c.want != "") || err == nil && l.target.String() != c.want {
+				t.Errorf("chose %s, want %s: %v", l.target, c.want, err)
 			}
 			if c.ask && !strings.Contains(prompt.String(), "2  http://127.0.0.1:8001") {
 				t.Errorf("asked:\n%s", &prompt)

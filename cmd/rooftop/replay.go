@@ -170,6 +170,7 @@ func play(ctx context.Context, w *world, path string, o *replayOptions) error {
 		return fail(exitError, fmt.Errorf("replay %s: %w", path, err))
 	}
 	player.Speed(o.speed)
+	player.Exports(o.files.export)
 	v := &screenView{w: w, out: &o.output, options: &o.screen, playback: player}
 	return (&following{session: player, view: v, stderr: w.stderr}).run(ctx)
 }
