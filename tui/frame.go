@@ -58,7 +58,7 @@ func drawBody(p cell.Pane, s *engine.Snapshot, u *look) extent {
 	}
 	var e extent
 	if !s.Attached && u.view != viewLog {
-		drawLooking(p, s, u)
+		drawLooking(p, s)
 	} else {
 		e = scrolled(p, u.scroll[u.view], func(p cell.Pane, first int) int {
 			shifted := *u

@@ -35,7 +35,7 @@ func keys() keyMap {
 		Detail:   bind("enter", "more or less detail", "enter"),
 		Back:     bind("esc", "leave the innermost thing", "esc"),
 
-		Apply:    bind("a", "apply the advice; asks once", "a"),
+		Apply:    bind("a", "apply the advice (asks)", "a"),
 		Revert:   bind("r", "revert the last change", "r"),
 		Continue: bind("c", "continue: the new baseline", "c"),
 		Skip:     bind("s", "skip this recommendation", "s"),

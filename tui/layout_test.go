@@ -201,5 +201,5 @@ func ExampleKeyTable() {
 	// Output:
 	// | key | does |
 	// |---|---|
-	// | `a` | apply the advice; asks once |
+	// | `a` | apply the advice (asks) |
 }

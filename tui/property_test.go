@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/tui/cell"
@@ -41,6 +43,28 @@ func TestEverySizeHoldsItsFrame(t *testing.T) {
 						if e.lines < 0 || e.first > max(0, e.lines-e.page) {
 							t.Fatalf("%s at %dx%d: %+v", views()[v].name, size[0], size[1], e)
 						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestOverlaysHoldTheirFrame draws what lies over a view at small and large sizes.
+func TestOverlaysHoldTheirFrame(t *testing.T) {
+	for _, c := range []struct{ name, keys string }{
+		{"long", "a"}, {"long", "y"}, {"long", "?"}, {"measuring", "q"}, {"worse", "?"}, {"waiting", "/ x y z"}, {"long", "c"}, {"long", "space"},
+	} {
+		t.Run(c.name+" "+c.keys, func(t *testing.T) {
+			s := snapshotNamed(t, c.name)
+			for _, w := range []int{20, 41, 60, 80, 120, 240} {
+				for _, h := range []int{6, 11, 16, 17, 24, 60} {
+					m, _, _ := testModel(s, Options{ASCII: w%2 == 0, Playback: &fakeTape{now: time.Minute, of: time.Hour, speed: 1}})
+					m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+					m.View()
+					press(m, c.keys+" down down G")
+					if err := holds(trimLines(ansi.Strip(m.text)), w, h); err != nil {
+						t.Fatalf("%dx%d: %v\n%s", w, h, err, ansi.Strip(m.text))
 					}
 				}
 			}

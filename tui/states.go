@@ -24,8 +24,10 @@ func bannerOf(s *engine.Snapshot, u *look) remarks {
 		return remarks{{cell.Strong, u.glyphs.Info + " The run has ended: " + sentence(s.Finished.Reason)}}
 	case s.Phase == engine.PhaseDown:
 		return remarks{bad("The server has not answered for " + age(s.Now-s.Since) + lastWords(metrics.Why)), remark{cell.Muted, " " + whileDown(s)}}
+	case s.Phase == engine.PhaseApplying:
+		return nil // that it does not answer is no news
 	case metrics.State == engine.SourceFailing:
-		return remarks{warn("The metrics page cannot be read" + lastWords(metrics.Why) + " Figures are " + age(s.Now-metrics.Last) + " old.")}
+		return remarks{warn("The metrics page cannot be read, figures are " + age(s.Now-metrics.Last) + " old" + lastWords(metrics.Why))}
 	case metrics.State == engine.SourceLate && slow(metrics):
 		return remarks{warn(fmt.Sprintf("The metrics page takes %s: rooftop reads it every %s, so as not to disturb the server. Last read %s ago.",
 			show(metrics.Took.Seconds()), show(metrics.Interval.Seconds()), age(s.Now-metrics.Last)))}
@@ -126,7 +128,7 @@ func lastChange(s *engine.Snapshot) string {
 
 // drawLooking stands in for every view while no server was found: what is looked
 // for, since when, why not, and what to do.
-func drawLooking(p cell.Pane, s *engine.Snapshot, u *look) {
+func drawLooking(p cell.Pane, s *engine.Snapshot) {
 	w := min(p.Width()-4, 76)
 	p = p.Sub(max(2, (p.Width()-w)/2), 0, w, p.Height())
 	y := max(0, min(3, (p.Height()-14)/2))
