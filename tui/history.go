@@ -18,19 +18,33 @@ func drawHistory(p cell.Pane, s *engine.Snapshot, u *look) int {
 	if s == nil {
 		return 0
 	}
+	framed := p.Width() >= twoColumns && p.Height() >= frameLines
+	edges := 2 // lines of frames around one panel
+	if !framed {
+		p, edges = p.Sub(1, 0, p.Width()-2, p.Height()), 0
+	}
 	w, h := p.Width(), p.Height()
-	lines := historyLines(s, u, w)
-	charts := chartLines(s, h, len(lines))
-	room := h - charts
+	lines := historyLines(p.Sub(0, 0, inner(w, framed), h), s, u)
+	charts := chartLines(s, h-edges, len(lines)+edges/2)
+	room := h - edges
+	if charts > 0 {
+		room = min(room-edges-charts, len(lines)+1-edges/2)
+	}
+	list, times := p.Sub(0, 0, w, room+edges), p.Sub(0, room+edges, w, charts+edges)
+	if framed {
+		list = u.frame(list, &panel{title: "Changes"})
+	}
 	at := max(0, min(u.scroll[viewHistory], len(lines)-room))
-	room = min(room, len(lines)+1)
 	for y := range min(room, len(lines)-at) {
-		lines[at+y](p.Sub(0, y, w, 1))
+		lines[at+y](list.Sub(0, y, list.Width(), 1))
 	}
 	if charts > 0 {
-		drawTimes(p.Sub(0, room, w, charts), s, u)
+		if framed {
+			times = u.frame(times, &panel{title: "Over time"})
+		}
+		drawTimes(times, s, u)
 	}
-	return len(lines) + charts
+	return h - room + len(lines)
 }
 
 // Heights of the time charts: their frame (names of the stretches, the axis), one
@@ -93,15 +107,15 @@ func stripHeights(lines int) []int {
 type historyRow func(p cell.Pane)
 
 // historyLines is the list of iterations in lines.
-func historyLines(s *engine.Snapshot, u *look, w int) []historyRow {
+func historyLines(p cell.Pane, s *engine.Snapshot, u *look) []historyRow {
 	if len(s.Iterations) == 0 {
 		text := "No change yet: the first one is compared with the baseline."
 		if s.Baseline == nil {
 			text = "No change yet: the baseline is not complete."
 		}
-		return []historyRow{func(p cell.Pane) { p.Text(0, 0, cell.Muted, cell.Cut(text, p.Width(), u.glyphs.Ellipsis)) }}
+		return []historyRow{func(p cell.Pane) { p.Text(0, 0, cell.Muted, p.Cut(text, p.Width())) }}
 	}
-	t := newIterations(s, u, w)
+	t := newIterations(p, s, u)
 	lines := []historyRow{t.head}
 	for i := len(s.Iterations) - 1; i >= 0; i-- {
 		it := &s.Iterations[i]
@@ -111,7 +125,7 @@ func historyLines(s *engine.Snapshot, u *look, w int) []historyRow {
 		}
 	}
 	if text := noiseOf(s); text != "" {
-		for _, l := range cell.Wrap(text, w) {
+		for _, l := range p.Wrap(text, p.Width()) {
 			lines = append(lines, func(p cell.Pane) { p.Text(0, 0, cell.Muted, l) })
 		}
 	}
@@ -132,6 +146,7 @@ func noiseOf(s *engine.Snapshot) string {
 
 // iterationList is the layout of the list.
 type iterationList struct {
+	p       cell.Pane // as wide as the list, to measure texts by
 	s       *engine.Snapshot
 	u       *look
 	w       int
@@ -149,8 +164,9 @@ type iterationColumn struct {
 	x, w   int
 }
 
-func newIterations(s *engine.Snapshot, u *look, w int) *iterationList {
-	t := &iterationList{s: s, u: u, w: w}
+func newIterations(p cell.Pane, s *engine.Snapshot, u *look) *iterationList {
+	w := p.Width()
+	t := &iterationList{p: p, s: s, u: u, w: w}
 	t.indent = len(fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)) + 9
 	if w < 60 {
 		t.indent = len(fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)) + 1
@@ -162,10 +178,10 @@ func newIterations(s *engine.Snapshot, u *look, w int) *iterationList {
 		if w < c.least {
 			continue
 		}
-		c.w = cell.Width(c.name)
+		c.w = p.Cells(c.name)
 		for k := range s.Iterations {
 			text, _ := c.text(&s.Iterations[k])
-			c.w = max(c.w, cell.Width(text))
+			c.w = max(c.w, p.Cells(text))
 		}
 		x -= c.w
 		c.x = x
@@ -181,7 +197,7 @@ func (t *iterationList) all() []iterationColumn {
 		return func(it *engine.Iteration) (string, cell.Token) { return beforeAfter(it, name, unit), cell.Body }
 	}
 	return []iterationColumn{
-		{name: "output tok/s", detail: "output", least: 76, right: true, text: pair("generation_tokens_per_s", "tok")},
+		{name: "output tok/s", least: 76, right: true, text: pair("generation_tokens_per_s", "")},
 		{name: "", least: 40, right: true, text: func(it *engine.Iteration) (string, cell.Token) {
 			if it.Delta == nil {
 				return "", cell.Body
@@ -254,7 +270,7 @@ func (t *iterationList) line(p cell.Pane, it *engine.Iteration) {
 			p.Text(c.x, 0, token, text)
 		}
 	}
-	p.Text(t.indent, 0, cell.Strong, cell.Cut(changeOf(it), t.room(), t.u.glyphs.Ellipsis))
+	p.Text(t.indent, 0, cell.Strong, p.Cut(changeOf(it), t.room()))
 }
 
 // room is how wide a change may be; one that is wider stands in the details too.
@@ -268,7 +284,7 @@ func (t *iterationList) details(it *engine.Iteration) []string {
 			parts = append(parts, strings.ReplaceAll(text, " ", figure.NBSP))
 		}
 	}
-	if text := changeOf(it); cell.Width(text) > t.room() {
+	if text := changeOf(it); t.p.Cells(text) > t.room() {
 		add(text)
 	}
 	if len(it.Changes) > 0 {
@@ -287,10 +303,10 @@ func (t *iterationList) details(it *engine.Iteration) []string {
 	}
 	var lines []string
 	if len(parts) > 0 {
-		lines = cell.Wrap(strings.Join(parts, " · "), t.w-t.indent)
+		lines = t.p.Wrap(strings.Join(parts, " · "), t.w-t.indent)
 	}
 	for _, l := range it.Load {
-		lines = append(lines, cell.Wrap("load differs: "+l, t.w-t.indent)...)
+		lines = append(lines, t.p.Wrap("load differs: "+l, t.w-t.indent)...)
 	}
 	return lines
 }

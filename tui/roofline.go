@@ -1,9 +1,11 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -21,9 +23,10 @@ func drawRoofline(p cell.Pane, s *engine.Snapshot, u *look) int {
 	}
 	r := newRoofView(s, u)
 	if len(r.at) == 0 && r.curve == nil {
-		return u.nothingMeasured(p, s)
+		return u.nothingMeasured(p.Sub(1, 0, p.Width()-2, p.Height()), s)
 	}
-	return r.draw(p)
+	r.draw(p)
+	return p.Height()
 }
 
 // roofView is what a roofline is drawn from.
@@ -32,7 +35,9 @@ type roofView struct {
 	u     *look
 	d     *engine.Diagnosis // whose curve and limits are shown; nil none
 	curve *engine.Curve
-	at    []operatingPoint // oldest first, the present one last where there is one
+	at    []operatingPoint // oldest first, then the present one, then the advised one
+	// listed says that a table names the present points, which the legend need not.
+	listed bool
 }
 
 // operatingPoint is a measured point: a configuration at its load.
@@ -40,6 +45,7 @@ type operatingPoint struct {
 	running, tokens float64
 	label           string // its number; "" of the latest
 	role            pointRole
+	iteration       *engine.Iteration // of a point of before; nil the first baseline
 }
 
 // pointRole is what a point of the plot is.
@@ -84,9 +90,9 @@ func (r *roofView) past() {
 	for i := range r.s.Iterations {
 		it := &r.s.Iterations[i]
 		if i == 0 {
-			r.measured(it.Before, "0", roleBefore)
+			r.measured(it.Before, operatingPoint{label: "0"})
 		}
-		r.measured(it.After, fmt.Sprint(it.N), roleBefore)
+		r.measured(it.After, operatingPoint{label: fmt.Sprint(it.N), iteration: it})
 	}
 }
 
@@ -95,16 +101,18 @@ func (r *roofView) present() {
 	if r.s.Phase == engine.PhaseDown || r.s.Phase == engine.PhaseAttach {
 		is = roleLast
 	}
-	r.measured(r.s.Live, "", is)
+	r.measured(r.s.Live, operatingPoint{role: is})
 }
 
-func (r *roofView) measured(d *engine.Diagnosis, label string, is pointRole) {
+// measured adds a point at what was measured.
+func (r *roofView) measured(d *engine.Diagnosis, o operatingPoint) {
 	if d == nil {
 		return
 	}
 	running, tokens := d.Quantity("running_mean").Value, d.Quantity("generation_tokens_per_s").Value
 	if sum := running.Plus(tokens); running.OK && tokens.OK && !math.IsNaN(sum.V) && !math.IsInf(sum.V, 0) {
-		r.at = append(r.at, operatingPoint{running.V, tokens.V, label, is})
+		o.running, o.tokens = running.V, tokens.V
+		r.at = append(r.at, o)
 	}
 }
 
@@ -125,7 +133,7 @@ func (r *roofView) target() {
 		if p.Metric == "generation_tokens_per_s" && (p.Unit == "ratio" || p.Unit == "") && p.Mid.OK {
 			tokens := r.s.Live.Quantity(p.Metric).Value.Times(1 + p.Mid.V)
 			if running := r.running(tokens); running.OK {
-				r.at = append(r.at, operatingPoint{running.V, tokens.V, "", roleAdvised})
+				r.at = append(r.at, operatingPoint{running: running.V, tokens: tokens.V, role: roleAdvised})
 			}
 		}
 	}
@@ -146,64 +154,80 @@ func (r *roofView) running(tokens stat.Opt) stat.Opt {
 // Sizes at which the figures stand beside the plot, and below it.
 const (
 	roofBeside   = 116
-	roofColumn   = 50
+	roofColumn   = 52
 	leastPlot    = 8
 	leastSummary = 13
+	goodPlot     = 28 // body with room for the points of before in the table
 )
 
-func (r *roofView) draw(p cell.Pane) int {
+// draw shows the figures beside the plot where that is wide, else below it, and
+// frames around both where there are lines to spare.
+func (r *roofView) draw(p cell.Pane) {
+	w, h, framed := p.Width(), p.Height(), p.Width() >= twoColumns && p.Height() >= frameLines
+	switch {
+	case w >= roofBeside:
+		at := w - roofColumn
+		plot, side := p.Sub(1, 0, at-4, h), p.Sub(at-1, 0, roofColumn, h)
+		if framed {
+			plot = r.u.frame(p.Sub(0, 0, at-5, h), &panel{title: "Roofline"})
+			side = r.u.frame(p.Sub(at-4, 0, roofColumn+4, h), &panel{title: "Where it stands"})
+		}
+		r.listed = true
+		r.plot(plot)
+		n := side.Paragraph(0, 0, cell.Body, r.why()) + 1
+		r.table(side.Sub(0, n, side.Width(), h-n))
+	case framed:
+		r.below(r.u.frame(p, &panel{title: "Roofline"}), r.why())
+	case h >= leastSummary && r.bound():
+		p = p.Sub(1, 0, w-2, h)
+		r.u.heading(p, &panel{title: "Roofline", note: r.u.say(cell.Muted, r.binds())})
+		r.below(p.Sub(0, 1, w, h-1), "")
+	default:
+		r.below(p.Sub(1, 0, w-2, h), r.why())
+	}
+}
+
+// below draws a text, the plot, and under it as much of the table as leaves the
+// plot its least height.
+func (r *roofView) below(p cell.Pane, why string) {
 	w, h := p.Width(), p.Height()
-	if w >= roofBeside {
-		side := p.Sub(w-roofColumn, 0, roofColumn, h)
-		r.plot(p.Sub(0, 0, w-roofColumn-3, h))
-		n := r.words(side, r.binds()) + 1
-		r.table(side.Sub(0, n, roofColumn, h-n))
-		r.key(side.Sub(0, n+len(r.rows())+2, roofColumn, h))
-		return h
+	text := 0
+	if why != "" {
+		text = p.Paragraph(0, 0, cell.Body, why)
 	}
-	text := cell.Wrap(r.binds(), w)
-	rows := r.rows()
-	table := len(rows) + 1
-	for table > 0 && h-len(text)-table < leastPlot {
-		table--
+	table := 1 + len(r.rows())
+	if r.curve == nil || h >= goodPlot {
+		table += len(r.pastRows())
 	}
-	if table < 2 {
+	if table = min(table, h-text-leastPlot); table < 2 {
 		table = 0
 	}
-	if h < leastSummary {
-		text = text[:min(1, len(text))]
-	}
-	for y, l := range text {
-		p.Text(0, y, cell.Body, l)
-	}
-	r.plot(p.Sub(0, len(text), w, h-len(text)-table))
+	r.listed = table > 1
+	r.plot(p.Sub(0, text, w, h-text-table))
 	r.table(p.Sub(0, h-table, w, table))
-	return h
 }
 
-// words writes a paragraph and returns its lines.
-func (r *roofView) words(p cell.Pane, text string) int {
-	lines := cell.Wrap(text, p.Width())
-	for y, l := range lines {
-		p.Text(0, y, cell.Body, l)
-	}
-	return len(lines)
-}
-
-// binds says what a step's time goes to, or why there is no curve.
+// binds says what a step's time goes to: the most of it, and how much that is.
 func (r *roofView) binds() string {
-	if r.curve == nil || r.d == nil || r.d.Ceiling.Physical == nil {
-		return r.noCurve()
-	}
 	o := r.d.Ceiling.Physical
-	text := "Bound by " + boundBy(o.Binding)
+	text := "bound by " + boundBy(o.Binding)
 	if total := o.TermsS.Total(); total > 0 {
 		most := max(o.TermsS.Weights, o.TermsS.KV, o.TermsS.Compute+o.TermsS.Attention, o.TermsS.Collectives, o.TermsS.Fixed)
-		text += ": " + figure.Percent(most/total) + figure.NBSP + "% of a step (est)"
+		text += ", " + figure.Percent(most/total) + figure.NBSP + "% of a step (est)"
 	}
-	text += fmt.Sprintf(", at a context of %s tokens.", figure.Count(math.Round(o.Context)))
 	return text
 }
+
+// why says what binds and where that holds, or why there is no curve.
+func (r *roofView) why() string {
+	if !r.bound() {
+		return r.noCurve()
+	}
+	return "B" + r.binds()[1:] + ", at a mean context of " + figure.Count(math.Round(r.d.Ceiling.Physical.Context)) + figure.NBSP + "tokens."
+}
+
+// bound says that there is a curve, and what binds on it.
+func (r *roofView) bound() bool { return r.curve != nil && r.d.Ceiling.Physical != nil }
 
 // boundBy names the largest term of a step.
 func boundBy(term string) string {
@@ -226,21 +250,24 @@ func boundBy(term string) string {
 
 // noCurve says why there is no curve and which flag would give one.
 func (r *roofView) noCurve() string {
-	text := "No curve: nothing was measured yet."
 	if r.d == nil {
-		return text
+		return "No curve: nothing was measured yet."
 	}
-	if why := r.d.Ceiling.PhysicalReason; why != "" {
-		text = "No curve: " + why + "."
-	}
+	why := r.d.Ceiling.PhysicalReason
+	text := "No curve of the hardware: " + cmp.Or(why, "it is not computed") + "."
 	f := &r.d.Facts
+	var flags []string
+	if !f.GPUKnown && !strings.Contains(why, "--gpu names") {
+		flags = append(flags, "--gpu NAME")
+	}
+	if !f.ModelKnown {
+		flags = append(flags, "--model NAME")
+	}
 	switch {
-	case !f.GPUKnown && !f.ModelKnown:
-		text += " --gpu NAME and --model NAME would give one."
-	case !f.GPUKnown:
-		text += " --gpu NAME would give one."
-	case !f.ModelKnown:
-		text += " --model NAME would give one."
+	case f.Device.Value == "cpu" && !f.GPUKnown:
+		return text + " The server runs on a CPU, which the model does not cover: what is measured is shown alone."
+	case len(flags) > 0:
+		return text + " Start rooftop with " + strings.Join(flags, " and ") + " to have one."
 	}
 	return text
 }
@@ -259,6 +286,9 @@ func (r *roofView) plot(p cell.Pane) {
 	for _, o := range r.at {
 		pt := chart.Point{XY: chart.XY{X: o.running, Y: o.tokens}, Label: o.label}
 		pt.Sign, pt.Name, pt.Token = o.role.look(g)
+		if r.listed && o.role != roleBefore {
+			pt.Name = ""
+		}
 		pl.Points = append(pl.Points, pt)
 	}
 	pl.Draw(p, g)
@@ -319,6 +349,7 @@ func (r *roofView) axes(pl *chart.Plot, h int) {
 	pl.X.Lo, pl.X.Hi = 0, most
 	if r.curve != nil && most > wide*least {
 		pl.X.Log, pl.Y.Log = true, true
+		pl.Y.Title += ", log scales"
 		pl.X.Lo = max(r.curve.Points[0].Running, least/2)
 		low = min(low, r.expected(pl.X.Lo).Or(low))
 	}
@@ -350,7 +381,7 @@ func (r *roofView) curves(pl *chart.Plot) {
 	}
 	line("ideal", cell.Ideal, chart.Dotted, func(c engine.CurvePoint) stat.Opt { return c.Ideal })
 	line("achievable", cell.Achievable, chart.Dashed, func(c engine.CurvePoint) stat.Opt { return c.Achievable })
-	line("this server (est)", cell.Strong, chart.Solid, func(c engine.CurvePoint) stat.Opt { return stat.Some(c.Expected) })
+	line("this server", cell.Strong, chart.Solid, func(c engine.CurvePoint) stat.Opt { return stat.Some(c.Expected) })
 }
 
 // limits are the vertical lines; what lies beyond the KV pool, which no flag moves
@@ -391,7 +422,7 @@ func (r *roofView) cloud(pl *chart.Plot) {
 	if n := len(r.s.Points); n > 0 {
 		now = r.s.Points[n-1].Iteration
 	}
-	before := chart.Series{Name: "windows before", Token: cell.Muted, Stroke: chart.Cloud}
+	before := chart.Series{Name: "windows", Token: cell.Muted, Stroke: chart.Cloud}
 	present := chart.Series{Name: "windows", Token: cell.Strong, Stroke: chart.Cloud}
 	for i := range r.s.Points {
 		p := &r.s.Points[i]

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"math"
+
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -13,21 +15,24 @@ type roofRow struct {
 	running, tokens stat.Opt
 	reach, ideal    stat.Opt // what the ceilings are there
 	est             bool     // the rate is the model's
+	text            string   // stands for the shares where it is not ""
 	token           cell.Token
 }
 
 // rows are the points of interest: what is measured, and what the limits allow.
 func (r *roofView) rows() []roofRow {
-	var list []roofRow
+	var list, then []roofRow
 	for _, o := range r.at {
 		if o.role == roleBefore {
 			continue
 		}
-		_, name, t := o.role.look(r.u.glyphs)
-		row := roofRow{name: name, running: stat.Some(o.running), tokens: stat.Some(o.tokens), token: t, est: o.role == roleAdvised}
+		sign, name, t := o.role.look(r.u.glyphs)
+		row := roofRow{name: sign + " " + name, running: stat.Some(o.running), tokens: stat.Some(o.tokens), token: t, est: o.role == roleAdvised}
 		switch {
 		case r.curve != nil && o.role == roleAdvised:
 			row.reach, row.ideal = r.on(o.running, achievableOf), r.on(o.running, idealOf)
+			then = append(then, row)
+			continue
 		case r.curve != nil:
 			row.reach, row.ideal = r.curve.Now.Achievable, r.curve.Now.Ideal
 		}
@@ -39,14 +44,18 @@ func (r *roofView) rows() []roofRow {
 	at := func(name string, running stat.Opt) {
 		if running.OK {
 			list = append(list, roofRow{
-				name: name, running: running, tokens: r.expected(running.V), est: true,
+				name: "  " + name, running: running, tokens: r.expected(running.V), est: true,
 				reach: r.on(running.V, achievableOf), ideal: r.on(running.V, idealOf),
 			})
 		}
 	}
 	at("all seats", r.curve.Seats)
+	list = append(list, then...)
 	at("full KV pool", r.curve.Pool)
-	if o := r.d.Ceiling.Physical; o != nil && o.BestTokensPerS.OK && o.BestBatch > 0 {
+	if last := r.curve.Points[len(r.curve.Points)-1].Running; r.curve.Pool.OK && r.curve.Pool.V > last {
+		list[len(list)-1].text, list[len(list)-1].est = "beyond the curve", false
+	}
+	if o := r.d.Ceiling.Physical; o != nil && o.BestTokensPerS.OK && o.BestBatch > 0 && math.Round(o.BestBatch) != r.curve.Seats.V {
 		at("best allowed", stat.Some(o.BestBatch))
 		list[len(list)-1].tokens = o.BestTokensPerS
 	}
@@ -56,50 +65,66 @@ func (r *roofView) rows() []roofRow {
 func achievableOf(c engine.CurvePoint) stat.Opt { return c.Achievable }
 func idealOf(c engine.CurvePoint) stat.Opt      { return c.Ideal }
 
-// key says what the numbers of past points stand for, newest first.
-func (r *roofView) key(p cell.Pane) {
-	if len(r.s.Iterations) == 0 {
-		return
-	}
-	g, y := r.u.glyphs, 0
-	line := func(n, text string) {
-		x := p.Text(0, y, cell.Baseline, g.Past+n)
-		p.Text(x+1, y, cell.Muted, cell.Cut(text, p.Width()-x-1, g.Ellipsis))
-		y++
-	}
-	for i := len(r.s.Iterations) - 1; i >= 0; i-- {
-		it := &r.s.Iterations[i]
-		if it.After != nil {
-			line(figure.Count(float64(it.N)), changeOf(it)+": "+endWord(it))
+// pastRows are the points of before with what they stand for, newest first.
+func (r *roofView) pastRows() []roofRow {
+	var list []roofRow
+	for i := len(r.at) - 1; i >= 0; i-- {
+		o := r.at[i]
+		if o.role != roleBefore {
+			continue
 		}
+		sign, _, t := o.role.look(r.u.glyphs)
+		row := roofRow{name: sign + " " + o.label, running: stat.Some(o.running), tokens: stat.Some(o.tokens), token: t, text: "the first baseline"}
+		if o.iteration != nil {
+			row.text = changeOf(o.iteration) + ": " + endWord(o.iteration)
+		}
+		list = append(list, row)
 	}
-	line("0", "the first baseline")
+	return list
 }
 
-// table lists the rows, as many as fit.
+// table lists the rows, as many as fit: those of now and of the limits with their
+// shares, those of before with what changed.
 func (r *roofView) table(p cell.Pane) {
 	if p.Height() < 2 {
 		return
 	}
-	columns := [...]int{20, 28, 40, 47} // right ends
+	columns := [...]int{21, 29, 40, 46} // right ends
 	if p.Width() >= 70 {
 		columns = [...]int{24, 35, 51, 62}
 	}
 	for i, name := range [...]string{"running", "tok/s", "achievable", "ideal"} {
+		if i > 1 && r.curve == nil {
+			break
+		}
 		if i > 1 && p.Width() >= 70 {
 			name = "of " + name
 		}
 		p.Right(columns[i], 0, cell.Muted, name)
 	}
-	for y, row := range r.rows() {
-		p.Text(0, y+1, row.token, row.name)
-		p.Right(columns[0], y+1, cell.Body, countShown(row.running))
-		p.Right(columns[1], y+1, cell.Strong, rateShown(row.tokens))
-		p.Right(columns[2], y+1, cell.Achievable, figure.Show(row.tokens.Div(row.reach), "ratio"))
-		p.Right(columns[3], y+1, cell.Ideal, figure.Show(row.tokens.Div(row.ideal), "ratio"))
-		if row.est {
-			p.Text(columns[3]+2, y+1, cell.Muted, cell.Cut("(est)", p.Width()-columns[3]-2, ""))
+	y := 1
+	rows, past := r.rows(), r.pastRows()
+	for i, row := range append(rows, past...) {
+		if i == len(rows) && len(rows)+2*len(past)+2 <= p.Height() {
+			y++
 		}
+		p.Text(0, y, row.token, row.name)
+		p.Right(columns[0], y, cell.Body, countShown(row.running))
+		p.Right(columns[1], y, cell.Strong, rateShown(row.tokens))
+		switch room := p.Width() - columns[1] - 2; {
+		case row.text != "" && p.Width() < 70 && p.Cells(row.text) > room:
+			y++
+			p.Text(2, y, cell.Muted, p.Cut(row.text, p.Width()-2))
+		case row.text != "":
+			p.Text(columns[1]+2, y, cell.Muted, p.Cut(row.text, room))
+		case r.curve != nil:
+			p.Right(columns[2], y, cell.Achievable, figure.Show(row.tokens.Div(row.reach), "ratio"))
+			p.Right(columns[3], y, cell.Ideal, figure.Show(row.tokens.Div(row.ideal), "ratio"))
+		}
+		if row.est {
+			p.Text(columns[3]+1, y, cell.Muted, "(est)")
+		}
+		y++
 	}
 }
 
@@ -123,9 +148,5 @@ func (u *look) nothingMeasured(p cell.Pane, s *engine.Snapshot) int {
 	if s.Progress.Text != "" {
 		text += " rooftop " + s.Progress.Text + "."
 	}
-	lines := cell.Wrap(text, p.Width())
-	for y, l := range lines {
-		p.Text(0, y, cell.Muted, l)
-	}
-	return len(lines)
+	return p.Paragraph(0, 0, cell.Muted, text)
 }

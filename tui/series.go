@@ -51,9 +51,10 @@ func (m *timeMeasure) top(v float64) string {
 	return strings.TrimSpace(number + " " + unit)
 }
 
-// windowSamples are the points of a run as stretches of time. A window reaches back to
-// the one before it, unless something is missing between them.
-func windowSamples(points []engine.Point, get func(*engine.Point) stat.Opt) []chart.Sample {
+// windowSamples are the points of a run as stretches of time, without values yet.
+// A window reaches back to the one before it, unless something is missing between
+// them.
+func windowSamples(points []engine.Point) []chart.Sample {
 	out := make([]chart.Sample, len(points))
 	length := windowOf(points)
 	for i := range points {
@@ -62,7 +63,7 @@ func windowSamples(points []engine.Point, get func(*engine.Point) stat.Opt) []ch
 		if i > 0 && p.T-points[i-1].T < length*7/4 {
 			from = points[i-1].T
 		}
-		out[i] = chart.Sample{From: from, To: p.T, V: get(p)}
+		out[i] = chart.Sample{From: from, To: p.T}
 	}
 	return out
 }
@@ -91,7 +92,11 @@ func recent(s *engine.Snapshot, n int, get func(*engine.Point) stat.Opt) []stat.
 	points := s.Points[max(0, len(s.Points)-n-1):]
 	step := windowOf(points)
 	span := chart.Latest(endOf(s), step, n)
-	return chart.Buckets(span, chart.Last, windowSamples(points, get))
+	samples := windowSamples(points)
+	for i := range points {
+		samples[i].V = get(&points[i])
+	}
+	return chart.Buckets(span, chart.Last, samples)
 }
 
 // endOf is how far charts reach: to the last window, or to now where windows have
@@ -105,13 +110,4 @@ func endOf(s *engine.Snapshot) time.Duration {
 		return s.Now
 	}
 	return last
-}
-
-// valuesOf are a quantity's values, window by window.
-func valuesOf(points []engine.Point, get func(*engine.Point) stat.Opt) []stat.Opt {
-	out := make([]stat.Opt, len(points))
-	for i := range points {
-		out[i] = get(&points[i])
-	}
-	return out
 }

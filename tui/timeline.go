@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -13,19 +14,22 @@ import (
 
 // timeline is the whole run over one axis of time.
 type timeline struct {
-	s     *engine.Snapshot
-	u     *look
-	span  chart.Span
-	state []timeStretch // of each column
-	left  int           // columns of names and scales, 0 none
-	cols  int           // columns of the charts; the span may be shorter
-	right int           // columns of figures, 0 none
+	s       *engine.Snapshot
+	u       *look
+	span    chart.Span
+	state   []timeStretch  // of each column
+	samples []chart.Sample // of the points; the values are those of the strip that is drawn
+	values  []stat.Opt     // the same values
+	left    int            // columns of names and scales, 0 none
+	cols    int            // columns of the charts; the span may be shorter
+	right   int            // columns of figures, 0 none
 }
 
 // timeStretch is what went on in a stretch of time.
 type timeStretch struct {
-	iteration int
-	trial     bool // a change on trial; else the configuration that later ones are held against
+	iteration int  // whose configuration ran; 0 the first
+	trial     bool // a change on trial; else what later ones are held against
+	judged    bool // it had its verdict
 	down      bool
 }
 
@@ -44,6 +48,7 @@ func newTimeline(s *engine.Snapshot, u *look, w int) *timeline {
 	if w-t.left < leastChart {
 		t.left = 0
 	}
+	t.samples, t.values = windowSamples(s.Points), make([]stat.Opt, len(s.Points))
 	to, length := endOf(s), windowOf(s.Points)
 	from := max(0, s.Points[0].T-length)
 	t.cols = max(0, w-t.left-t.right)
@@ -58,54 +63,41 @@ func newTimeline(s *engine.Snapshot, u *look, w int) *timeline {
 // at says what went on at a time.
 func (t *timeline) at(when time.Duration) timeStretch {
 	var st timeStretch
-	for i := range t.s.Iterations {
-		if it := &t.s.Iterations[i]; it.At <= when {
-			st.iteration = it.N
-			st.trial = t.onTrial(i, when)
+	all := t.s.Iterations
+	for i := range all {
+		if all[i].At > when {
+			break
+		}
+		st = timeStretch{iteration: all[i].N, trial: all[i].End != engine.IterationNoise}
+		until := time.Duration(math.MaxInt64)
+		if i+1 < len(all) {
+			until = all[i+1].At
+		}
+		for _, m := range t.s.Marks {
+			if m.T >= all[i].At && m.T <= when && m.T < until {
+				st.pass(m.Kind, all[i].End)
+			}
 		}
 	}
 	for _, m := range t.s.Marks {
-		switch {
-		case m.T > when:
-			return st
-		case m.Kind == engine.MarkDown:
-			st.down = true
-		case m.Kind == engine.MarkUp:
-			st.down = false
+		if m.T > when {
+			break
 		}
+		st.down = m.Kind == engine.MarkDown || st.down && m.Kind != engine.MarkUp
 	}
 	return st
 }
 
-// onTrial says whether iteration i was still on trial: until its verdict where it
-// was kept, until the server was put back where it was reverted, else until the
-// next one.
-func (t *timeline) onTrial(i int, when time.Duration) bool {
-	it := &t.s.Iterations[i]
-	until := engine.MarkVerdict
-	switch it.End {
-	case engine.IterationNoise:
-		return false
-	case engine.IterationKept, engine.IterationContinued:
-	case engine.IterationReverted:
-		until = engine.MarkUp
-	default:
-		return true
+// pass is a mark that goes by. A change is on trial until its verdict where it was
+// kept, until the server is back where it was reverted, else until the next one.
+func (st *timeStretch) pass(kind engine.MarkKind, end engine.IterationEnd) {
+	switch {
+	case kind == engine.MarkVerdict:
+		st.judged = true
+		st.trial = st.trial && end != engine.IterationKept && end != engine.IterationContinued
+	case kind == engine.MarkUp && st.judged && end == engine.IterationReverted:
+		st.trial = false
 	}
-	judged := false
-	for _, m := range t.s.Marks {
-		if m.T < it.At || i+1 < len(t.s.Iterations) && m.T >= t.s.Iterations[i+1].At {
-			continue
-		}
-		if m.T > when {
-			break
-		}
-		judged = judged || m.Kind == engine.MarkVerdict
-		if judged && m.Kind == until {
-			return false
-		}
-	}
-	return true
 }
 
 func (st timeStretch) token() cell.Token {
@@ -115,16 +107,27 @@ func (st timeStretch) token() cell.Token {
 	return cell.Baseline
 }
 
-func (st timeStretch) words() []string {
+// words name a stretch, the longest first.
+func (t *timeline) words(st timeStretch) []string {
+	number := fmt.Sprint(st.iteration)
 	switch {
 	case st.down:
 		return []string{"down"}
 	case st.iteration == 0:
-		return []string{"baseline", "0"}
-	case st.trial:
-		return []string{fmt.Sprintf("%d on trial", st.iteration), fmt.Sprint(st.iteration)}
+		return []string{"baseline", number}
+	case st.trial && !st.judged:
+		return []string{number + " on trial", number}
 	}
-	return []string{fmt.Sprintf("%d kept", st.iteration), fmt.Sprint(st.iteration)}
+	for i := range t.s.Iterations {
+		if it := &t.s.Iterations[i]; it.N == st.iteration {
+			word := string(it.End)
+			if it.End == engine.IterationOpen && it.Delta != nil {
+				word = string(it.Delta.Direction)
+			}
+			return []string{number + " " + word, number}
+		}
+	}
+	return []string{number}
 }
 
 // ribbon names the stretches above the charts.
@@ -144,8 +147,8 @@ func (t *timeline) ribbon(p cell.Pane) {
 				p.Text(x, 0, token, g.Horizontal)
 			}
 		}
-		for _, word := range st.words() {
-			if n := cell.Width(word); n <= to-from-edge {
+		for _, word := range t.words(st) {
+			if n := p.Cells(word); n <= to-from-edge {
 				p.Text(from+edge+(to-from-edge-n)/2, 0, token, word)
 				break
 			}
@@ -159,10 +162,14 @@ func (t *timeline) ribbon(p cell.Pane) {
 
 // strip is one quantity over time.
 func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
-	values := chart.Buckets(t.span, m.fold, windowSamples(t.s.Points, m.get))
+	for i := range t.values {
+		t.values[i] = m.get(&t.s.Points[i])
+		t.samples[i].V = t.values[i]
+	}
+	values := chart.Buckets(t.span, m.fold, t.samples)
 	scale := chart.Ratio()
 	if !m.full {
-		scale = chart.Follow(valuesOf(t.s.Points, m.get), len(t.s.Points))
+		scale = chart.Follow(t.values, len(t.values))
 	}
 	if t.left > 0 {
 		t.scale(p.Sub(0, 0, t.left, p.Height()), m, scale)
@@ -205,6 +212,9 @@ func (t *timeline) scale(p cell.Pane, m *timeMeasure, s chart.Scale) {
 	p.Text(0, 1, cell.Muted, m.fold.String())
 	p.Sub(edge, 0, 1, h).Fill(cell.Border, g.Vertical)
 	p.Text(edge, 0, cell.Border, g.TeeRight)
+	if s.Hi == 0 { // nothing was measured
+		return
+	}
 	p.Right(edge-1, 0, cell.Muted, m.top(s.Hi))
 	if h > 1 {
 		p.Text(edge, h-1, cell.Border, g.TeeRight)
@@ -215,8 +225,8 @@ func (t *timeline) scale(p cell.Pane, m *timeMeasure, s chart.Scale) {
 // figures are the highest, the present and the lowest value of the run.
 func (t *timeline) figures(p cell.Pane, m *timeMeasure) {
 	var lo, hi stat.Opt
-	for i := range t.s.Points {
-		if v := m.get(&t.s.Points[i]); v.OK {
+	for _, v := range t.values {
+		if v.OK {
 			hi = hi.Max(v)
 			if !lo.OK || v.V < lo.V {
 				lo = v
@@ -261,8 +271,8 @@ func (t *timeline) axis(p cell.Pane) {
 			continue
 		}
 		label := minuteLabel(when, every)
-		from := max(0, i-cell.Width(label)/2)
-		if from <= end+1 || from+cell.Width(label) > t.cols {
+		from := max(0, i-p.Cells(label)/2)
+		if from <= end+1 || from+p.Cells(label) > t.cols {
 			continue
 		}
 		body.Text(i, 0, cell.Border, tee)

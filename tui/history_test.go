@@ -1,0 +1,230 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// Whatever the width, all that is known of each iteration can be scrolled to.
+func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
+	s := snapshotNamed(t, "worse")
+	var want []string
+	for i := range s.Iterations {
+		it := &s.Iterations[i]
+		_, word, _ := unicodeLook().verdictSign(it)
+		want = append(want, changeOf(it), string(it.Noticed), beforeAfter(it, "generation_tokens_per_s", ""), changeShown(it.Delta.Throughput),
+			beforeAfter(it, "ttft_p99_s", "s"), beforeAfter(it, "itl_p99_s", "s"), beforeAfter(it, "usd_per_million_tokens", "USD"), word, string(it.End), "classic "+string(it.Delta.Classic), expectation(it))
+	}
+	want = append(want, "your turn", "load differs: prompts were 9 % longer after the change", "Noise, the same settings measured again: +2.1 %, −1.3 %", ": held")
+	for w := 60; w <= 240; w += 3 {
+		got := strings.Join(strings.Fields(drawn(drawHistory, s, unicodeLook(), w, 70)), " ")
+		got = strings.ReplaceAll(got, " │ │ ", " ")
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("at %d columns lacks %q:\n%s", w, part, got)
+			}
+		}
+	}
+}
+
+func TestHistoryScrollsTheListAlone(t *testing.T) {
+	s, u := snapshotNamed(t, "worse"), unicodeLook()
+	const h = 20
+	top := strings.Split(drawn(drawHistory, s, u, 80, h), "\n")
+	c := cell.NewCanvas(80, h)
+	u.scroll[viewHistory] = drawHistory(c.Pane(), s, u) - h
+	bottom := strings.Split(drawn(drawHistory, s, u, 80, h), "\n")
+	if !strings.Contains(top[1], "--max-num-seqs 16 → 4") {
+		t.Errorf("the newest is not first: %q", top[1])
+	}
+	if last := h/2 - 1; !strings.Contains(bottom[last], "Noise") {
+		t.Errorf("the end of the list is not to be reached: %q", bottom[last])
+	}
+	if diff := cmp.Diff(top[h/2:], bottom[h/2:]); diff != "" {
+		t.Errorf("the charts moved (-top +bottom)\n%s", diff)
+	}
+}
+
+func TestStripHeights(t *testing.T) {
+	all := timeMeasures()
+	for lines := range 80 {
+		heights := stripHeights(lines)
+		total := 0
+		for i, h := range heights {
+			total += h
+			if h > all[i].most {
+				t.Errorf("%d lines: %s has %d", lines, all[i].name, h)
+			}
+			if len(heights) > 1 && h < goodStrip {
+				t.Errorf("%d lines: %s has only %d", lines, all[i].name, h)
+			}
+		}
+		if total > lines {
+			t.Errorf("%d lines: %v", lines, heights)
+		}
+	}
+}
+
+// told runs through a run with four changes, one after the other: kept, no gain,
+// reverted, the same settings again.
+func TestTimelineStretches(t *testing.T) {
+	at := func(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
+	mark := func(seconds int, kind engine.MarkKind) engine.Mark { return engine.Mark{T: at(seconds), Kind: kind} }
+	s := &engine.Snapshot{
+		Iterations: []engine.Iteration{
+			{N: 1, At: at(20), End: engine.IterationKept}, {N: 2, At: at(60), End: engine.IterationNoGain},
+			{N: 3, At: at(100), End: engine.IterationReverted}, {N: 4, At: at(160), End: engine.IterationNoise},
+			{N: 5, At: at(200), Delta: &engine.Delta{Direction: engine.Worse}},
+		},
+		Marks: []engine.Mark{
+			mark(20, engine.MarkDown), mark(24, engine.MarkUp), mark(24, engine.MarkChange), mark(44, engine.MarkVerdict),
+			mark(60, engine.MarkDown), mark(64, engine.MarkUp), mark(84, engine.MarkVerdict),
+			mark(100, engine.MarkDown), mark(104, engine.MarkUp), mark(124, engine.MarkVerdict), mark(130, engine.MarkDown), mark(134, engine.MarkUp),
+			mark(160, engine.MarkDown), mark(164, engine.MarkUp), mark(184, engine.MarkVerdict),
+			mark(200, engine.MarkDown), mark(204, engine.MarkUp), mark(224, engine.MarkVerdict),
+		},
+	}
+	line := &timeline{s: s}
+	for _, c := range []struct {
+		at    int
+		word  string
+		token cell.Token
+	}{
+		{10, "baseline", cell.Baseline}, {22, "down", cell.Trial}, {30, "1 on trial", cell.Trial}, {50, "1 kept", cell.Baseline},
+		{70, "2 on trial", cell.Trial}, {90, "2 no gain", cell.Trial},
+		{110, "3 on trial", cell.Trial}, {126, "3 reverted", cell.Trial}, {132, "down", cell.Trial}, {140, "3 reverted", cell.Baseline},
+		{170, "4 noise", cell.Baseline}, {190, "4 noise", cell.Baseline},
+		{210, "5 on trial", cell.Trial}, {230, "5 worse", cell.Trial},
+	} {
+		st := line.at(at(c.at))
+		if got := line.words(st)[0]; got != c.word || st.token() != c.token {
+			t.Errorf("at %d s: %q in token %d, want %q in %d", c.at, got, st.token(), c.word, c.token)
+		}
+	}
+}
+
+// An outage is a gap in every chart, as wide as it lasted, also while it lasts.
+func TestOutageIsAGap(t *testing.T) {
+	s := snapshotNamed(t, "down")
+	line := newTimeline(s, unicodeLook(), 200)
+	c := cell.NewCanvas(200, 3)
+	line.strip(c.Pane(), &timeMeasures()[0])
+	foot := []rune(strings.Split(c.Plain(), "\n")[2])[line.left:]
+	answered := map[time.Duration]bool{}
+	for _, p := range s.Points {
+		answered[p.T] = p.Tokens.OK
+	}
+	for i := range line.span.N {
+		up := answered[line.span.Start(i+1)]
+		if drawn := i < len(foot) && foot[i] == '█'; drawn != up {
+			t.Errorf("window to %v: drawn %v, the server answered %v\n%s", line.span.Start(i+1), drawn, up, string(foot))
+		}
+	}
+	if after := line.span.Start(line.span.N); after < s.Now-line.span.Step {
+		t.Errorf("ends at %v, now is %v", after, s.Now)
+	}
+}
+
+// What is drawn at one moment stays where it is at the next: only a column is
+// added.
+func TestChartsDoNotWobble(t *testing.T) {
+	full := snapshotNamed(t, "waiting")
+	var before []rune
+	var step time.Duration
+	for n := 100; n < 140; n++ {
+		s := *full
+		s.Points, s.Now = full.Points[:n], full.Points[n-1].T+time.Second
+		line := newTimeline(&s, unicodeLook(), 120)
+		c := cell.NewCanvas(120, 1)
+		line.strip(c.Pane(), &timeMeasures()[0])
+		now := []rune(strings.Split(c.Plain(), "\n")[0])[line.left : line.left+line.span.N-1]
+		if line.span.Step == step && string(now[:len(before)]) != string(before) {
+			t.Fatalf("after %d windows\n%s\n%s", n, string(before), string(now))
+		}
+		before, step = now, line.span.Step
+	}
+}
+
+func TestRecent(t *testing.T) {
+	window := func(seconds, v float64) engine.Point {
+		return engine.Point{T: time.Duration(seconds * 1e9), Tokens: stat.Some(v)}
+	}
+	tokens := func(p *engine.Point) stat.Opt { return p.Tokens }
+	for _, c := range []struct {
+		name   string
+		points []engine.Point
+		now    float64
+		want   []stat.Opt
+	}{
+		{"nothing yet", nil, 4, nil},
+		{"fewer than asked for", []engine.Point{window(2, 1), window(4, 2)}, 4, []stat.Opt{{}, {}, some(1), some(2)}},
+		{"the latest", []engine.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4), window(10, 5)}, 10, []stat.Opt{some(2), some(3), some(4), some(5)}},
+		{"an outage between", []engine.Point{window(2, 1), window(4, 2), window(6, 3), window(10, 5)}, 10, []stat.Opt{some(2), some(3), {}, some(5)}},
+		{"an outage now", []engine.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4)}, 14, []stat.Opt{some(4), {}, {}, {}}},
+		{"windows a little longer", []engine.Point{window(2.02, 1), window(4.05, 2), window(6.07, 3), window(8.1, 4)}, 8.2, []stat.Opt{some(1), some(2), some(3), some(4)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &engine.Snapshot{Points: c.points, Now: time.Duration(c.now * 1e9)}
+			if diff := cmp.Diff(c.want, recent(s, 4, tokens)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChangeOf(t *testing.T) {
+	for _, c := range []struct {
+		it   engine.Iteration
+		want string
+	}{
+		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}, "--max-num-seqs 4 → 32"},
+		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", To: "32"}, {Flag: "--enforce-eager", From: "on"}}}, "--max-num-seqs 32, --enforce-eager on left out"},
+		{engine.Iteration{Noticed: engine.Unreadable}, "unreadable"},
+		{engine.Iteration{}, "restart"},
+	} {
+		if got := changeOf(&c.it); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestMinuteLabel(t *testing.T) {
+	for _, c := range []struct {
+		t, every time.Duration
+		want     string
+	}{
+		{90 * time.Second, 30 * time.Second, "1:30"}, {0, time.Minute, "0"}, {75 * time.Minute, 5 * time.Minute, "75"},
+	} {
+		if got := minuteLabel(c.t, c.every); got != c.want {
+			t.Errorf("%v every %v: %q, want %q", c.t, c.every, got, c.want)
+		}
+	}
+}
+
+func BenchmarkHistory(b *testing.B) {
+	s := *snapshotNamed(b, "waiting")
+	points := s.Points
+	for i := len(points); i < 4000; i++ { // hours of it
+		p := points[i%len(s.Points)]
+		p.T = time.Duration(i+1) * engine.WindowLength
+		points = append(points, p)
+	}
+	s.Points, s.Now = points, points[len(points)-1].T
+	for _, size := range [][2]int{{80, 21}, {200, 55}} {
+		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
+			c, u := cell.NewCanvas(size[0], size[1]), unicodeLook()
+			b.ReportAllocs()
+			for b.Loop() {
+				drawHistory(c.Pane(), &s, u)
+			}
+		})
+	}
+}

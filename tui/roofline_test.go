@@ -1,0 +1,169 @@
+package tui
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+func TestRooflineTells(t *testing.T) {
+	for _, c := range []struct {
+		state        string
+		w, h         int
+		want, absent []string
+	}{
+		{"waiting", 80, 21, []string{"bound by reading the weights, 81 % of a step (est)", "seats 16", "ridge 153", "◆ now", "○ advised", "(est)", "beyond the curve"}, []string{"No curve"}},
+		{"waiting", 160, 40, []string{"--max-num-seqs 8 → 16: kept", "--max-num-batched-tokens 8192: no gain", "the first baseline"}, nil},
+		{"measuring", 80, 21, []string{"◆ now"}, []string{"advised"}},
+		{"down", 80, 21, []string{"◆ last"}, []string{"◆ now"}},
+		{"worse", 100, 35, []string{"--max-num-seqs 16 → 4: open"}, nil},
+		{"nogpu", 80, 21, []string{"No curve of the hardware: needs the GPU: --gpu names it.", "windows", "seats 16", "◇ 1", "kept"}, []string{"ideal", "achievable", "ridge", "log scales"}},
+		{"idle", 80, 21, []string{"Nothing was measured yet. rooftop waits for load: no request runs."}, []string{"tok/s"}},
+		{"empty", 80, 21, []string{"Nothing was measured yet."}, nil},
+	} {
+		t.Run(c.state, func(t *testing.T) {
+			got := strings.Join(strings.Fields(drawn(drawRoofline, snapshotNamed(t, c.state), unicodeLook(), c.w, c.h)), " ")
+			for _, s := range c.want {
+				if !strings.Contains(got, s) {
+					t.Errorf("lacks %q:\n%s", s, got)
+				}
+			}
+			for _, s := range c.absent {
+				if strings.Contains(got, s) {
+					t.Errorf("has %q:\n%s", s, got)
+				}
+			}
+		})
+	}
+}
+
+func TestNoCurveNamesTheFlag(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		d    *engine.Diagnosis
+		want string
+	}{
+		{"nothing measured", nil, "No curve: nothing was measured yet."},
+		{"no reason", &engine.Diagnosis{Facts: engine.Facts{GPUKnown: true, ModelKnown: true}}, "No curve of the hardware: it is not computed."},
+		{
+			"unknown GPU", &engine.Diagnosis{Facts: engine.Facts{ModelKnown: true}, Ceiling: engine.Ceiling{PhysicalReason: "needs memory bandwidth of the GPU"}},
+			"No curve of the hardware: needs memory bandwidth of the GPU. Start rooftop with --gpu NAME to have one.",
+		},
+		{
+			"unknown model", &engine.Diagnosis{Facts: engine.Facts{GPUKnown: true}, Ceiling: engine.Ceiling{PhysicalReason: "needs layer count of the model"}},
+			"No curve of the hardware: needs layer count of the model. Start rooftop with --model NAME to have one.",
+		},
+		{
+			"both unknown", &engine.Diagnosis{Ceiling: engine.Ceiling{PhysicalReason: "needs much"}},
+			"No curve of the hardware: needs much. Start rooftop with --gpu NAME and --model NAME to have one.",
+		},
+		{
+			"a CPU", &engine.Diagnosis{Facts: engine.Facts{Device: engine.Know("cpu", engine.FromServer, "")}, Ceiling: engine.Ceiling{PhysicalReason: "needs memory bandwidth of the GPU"}},
+			"No curve of the hardware: needs memory bandwidth of the GPU. The server runs on a CPU, which the model does not cover: what is measured is shown alone.",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := (&roofView{d: c.d}).noCurve(); got != c.want {
+				t.Errorf("got %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// The advised point is what was predicted, on this server's curve.
+func TestAdvisedPoint(t *testing.T) {
+	s := snapshotNamed(t, "waiting")
+	r := newRoofView(s, unicodeLook())
+	i := slices.IndexFunc(r.at, func(o operatingPoint) bool { return o.role == roleAdvised })
+	if i < 0 {
+		t.Fatal("there is none")
+	}
+	now := s.Live.Quantity("generation_tokens_per_s").Value.V
+	if want := now * (1 + s.Advice.Predicted[0].Mid.V); math.Abs(r.at[i].tokens-want) > 1e-9*want {
+		t.Errorf("advised %v tok/s, want %v", r.at[i].tokens, want)
+	}
+	if on := r.expected(r.at[i].running); !on.OK || math.Abs(on.V-r.at[i].tokens) > 1e-9*on.V {
+		t.Errorf("%v tok/s are not on the curve, which has %v at %v running", r.at[i].tokens, on, r.at[i].running)
+	}
+}
+
+// A change that alters the curve itself has no point on it.
+func TestAdvisedPointOnlyWhereTheCurveStays(t *testing.T) {
+	s := *snapshotNamed(t, "waiting")
+	advice := *s.Advice
+	advice.Finding = engine.SlowSteps
+	s.Advice = &advice
+	if slices.ContainsFunc(newRoofView(&s, unicodeLook()).at, func(o operatingPoint) bool { return o.role == roleAdvised }) {
+		t.Error("a point is advised for slow steps")
+	}
+}
+
+func TestBetweenPointsOfACurve(t *testing.T) {
+	r := &roofView{curve: &engine.Curve{Points: []engine.CurvePoint{
+		{Running: 1, Expected: 10, Ideal: some(20)}, {Running: 3, Expected: 30}, {Running: 5, Expected: 40, Ideal: some(60)},
+	}}}
+	for _, c := range []struct {
+		running  float64
+		expected stat.Opt
+		ideal    stat.Opt
+	}{
+		{1, some(10), some(20)}, {2, some(20), stat.None}, {3, some(30), stat.None}, {4, some(35), stat.None}, {5, some(40), some(60)}, {0.5, stat.None, stat.None}, {6, stat.None, stat.None},
+	} {
+		if got := r.expected(c.running); got != c.expected {
+			t.Errorf("%v running: expected %v, want %v", c.running, got, c.expected)
+		}
+		if got := r.on(c.running, idealOf); got != c.ideal {
+			t.Errorf("%v running: ideal %v, want %v", c.running, got, c.ideal)
+		}
+	}
+	for tokens, want := range map[float64]stat.Opt{10: some(1), 20: some(2), 35: some(4), 5: stat.None, 41: stat.None} {
+		if got := r.running(some(tokens)); got != want {
+			t.Errorf("%v tok/s at %v running, want %v", tokens, got, want)
+		}
+	}
+}
+
+// Views draw what nobody would measure without failing: empty curves, points that
+// are no numbers, charts of one window, sizes down to nothing.
+func TestViewsWithOddSnapshots(t *testing.T) {
+	nan := stat.Some(math.NaN())
+	broken := func(change func(*engine.Snapshot)) *engine.Snapshot {
+		s := *snapshotNamed(t, "waiting")
+		live := *s.Live
+		s.Live = &live
+		change(&s)
+		return &s
+	}
+	for name, s := range map[string]*engine.Snapshot{
+		"no snapshot": nil,
+		"empty curve": broken(func(s *engine.Snapshot) { s.Live.Curve = &engine.Curve{} }),
+		"curve of a point": broken(func(s *engine.Snapshot) {
+			s.Live.Curve = &engine.Curve{Points: []engine.CurvePoint{{Running: 1, Expected: 1}}}
+		}),
+		"curve of zeros": broken(func(s *engine.Snapshot) {
+			s.Live.Curve = &engine.Curve{Points: make([]engine.CurvePoint, 5)}
+		}),
+		"curve of no numbers": broken(func(s *engine.Snapshot) {
+			s.Live.Curve = &engine.Curve{Seats: nan, Pool: nan, Points: []engine.CurvePoint{{Running: 1, Expected: math.NaN()}, {Running: 2, Expected: math.Inf(1), Ideal: nan}}}
+		}),
+		"one window":  broken(func(s *engine.Snapshot) { s.Points = s.Points[:1] }),
+		"two at once": broken(func(s *engine.Snapshot) { s.Points = []engine.Point{s.Points[5], s.Points[5]} }),
+		"no numbers": broken(func(s *engine.Snapshot) {
+			s.Points = []engine.Point{{T: 2e9, Tokens: nan, Running: nan, TTFT: stat.Some(math.Inf(1))}, {T: 4e9, Tokens: nan, KV: stat.Some(-7)}}
+		}),
+		"bare iterations": broken(func(s *engine.Snapshot) { s.Iterations, s.Marks = []engine.Iteration{{N: 1}, {N: 2}}, nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, size := range [][2]int{{0, 0}, {1, 1}, {3, 2}, {12, 5}, {58, 13}, {80, 21}, {200, 55}} {
+				for _, draw := range []func(cell.Pane, *engine.Snapshot, *look) int{drawRoofline, drawHistory} {
+					drawn(draw, s, unicodeLook(), size[0], size[1])
+				}
+			}
+		})
+	}
+}
