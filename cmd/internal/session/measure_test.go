@@ -262,8 +262,12 @@ func FuzzRecording(f *testing.F) {
 	r.write(line{End: &End{Duration: 2}})
 	_ = r.Close()
 	f.Add(b.Bytes())
+	f.Add(everyLine())
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if rec, err := OpenRecording(bytes.NewReader(data)); err == nil {
+			_ = Snapshots(rec, "test", func(s *engine.Snapshot) bool { return s != nil })
+		}
 		d, err := replayBytes(data)
 		if err != nil {
 			return
@@ -272,4 +276,81 @@ func FuzzRecording(f *testing.F) {
 			t.Errorf("a diagnosis that cannot be written: %v", err)
 		}
 	})
+}
+
+// everyInput is one of each that a live session's loop can be told, beside polls.
+func everyInput() []engine.Input {
+	in := []engine.Input{
+		engine.AttachFailed{Why: "connection refused"},
+		engine.Observed{Processes: []engine.Process{{PID: 1, PPID: 2, Role: "worker", Name: "vllm", State: "R", Age: 3, CPU: stat.Some(0.5), RSSBytes: 4, Threads: 5}}, Problems: []string{"a zombie"}},
+		engine.Observed{Err: "permission denied"},
+		engine.Applied{}, engine.Applied{Err: "refused"},
+		engine.Noted{Text: "report written", Bad: true},
+		engine.Ticked{},
+	}
+	for c := range engine.NumCommands {
+		in = append(in, engine.Pressed{Command: c})
+	}
+	return in
+}
+
+// everyLine is a recording with one line of each kind.
+func everyLine() []byte {
+	var b bytes.Buffer
+	r := NewRecorder(&b)
+	at := time.Duration(1)
+	write := func(l line) {
+		l.At = at
+		r.write(l)
+		at += time.Second
+	}
+	write(line{Header: sessionHeader(&engine.LoopPlan{Measure: 20 * time.Second, Watch: "http://localhost:8000", NoHands: "none", Rounds: 3})})
+	write(line{Attached: &attachedLine{Header: Header{Inputs: seats("4")}, Identity: "7", Hands: true}})
+	write(line{Poll: &Poll{T: at, PageT: at, Body: "vllm:num_requests_running 1\n"}})
+	for _, in := range everyInput() {
+		write(lineOf(in))
+	}
+	write(line{End: &End{Duration: at}})
+	_ = r.Close()
+	return b.Bytes()
+}
+
+// TestEveryInputIsRecorded: what the loop was told is read back as it was.
+func TestEveryInputIsRecorded(t *testing.T) {
+	rec, err := OpenRecording(bytes.NewReader(everyLine()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []engine.Input
+	for at := time.Duration(1) + time.Second; ; at += time.Second {
+		l, err := rec.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.time() != at {
+			t.Errorf("line %+v at %v, want %v", l, l.time(), at)
+		}
+		if l.End != nil {
+			break
+		}
+		in, err := l.input()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch in := in.(type) {
+		case nil: // the poll, which needs a parser
+		case engine.Attached:
+			if in.Identity != "7" || !in.Hands || in.Inputs.Launch["max_num_seqs"].Value != "4" || in.Inputs.Catalog == nil {
+				t.Errorf("attached %+v", in)
+			}
+		default:
+			got = append(got, in)
+		}
+	}
+	if diff := cmp.Diff(everyInput(), got); diff != "" {
+		t.Errorf("inputs (-told +read back):\n%s", diff)
+	}
+	if rec.Header.Session.Rounds != 3 || rec.began != 1 {
+		t.Errorf("session %+v begun at %v", rec.Header.Session, rec.began)
+	}
 }

@@ -214,8 +214,14 @@ func (p *Player) move(h hand, by time.Duration, speed float64) hand {
 func (p *Player) within(t time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.of = max(p.of, p.reel.tape.at)
-	if p.reel.tape.over || p.known {
+	// The length is that of the lines' beginnings: what was read knows better.
+	tape := p.reel.tape
+	if next, ok := tape.next(); ok {
+		p.of = max(p.of, next)
+	} else if p.of = max(p.of, tape.at); tape.cut {
+		p.of = tape.at
+	}
+	if tape.over || p.known {
 		t = min(t, p.of)
 	}
 	return max(t, 0)

@@ -118,6 +118,11 @@ func phase(p engine.Phase) func(*engine.Snapshot) bool {
 	return func(s *engine.Snapshot) bool { return s.Phase == p }
 }
 
+// measuring waits for the measurement of the n-th change.
+func measuring(n int) func(*engine.Snapshot) bool {
+	return func(s *engine.Snapshot) bool { return s.Phase == engine.PhaseMeasuring && len(s.Iterations) == n }
+}
+
 func advised(s *engine.Snapshot) bool {
 	return s.Firm && s.Advice != nil && s.Advice.Kind == engine.KindFlag
 }
@@ -223,6 +228,71 @@ func TestRooftopMakesTheChange(t *testing.T) {
 		}
 		if err := w.end(); err != nil {
 			t.Fatal(err)
+		}
+		w.replays()
+	})
+}
+
+// TestRestartedAndDeadWhileItIsMeasured: neither a restart in the middle of a
+// measurement nor a server that dies in one is judged.
+func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := begin(t, "seat-capped/8b-a100", false)
+		start := func(command string) {
+			t.Helper()
+			if err := w.host.Start(command); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start("")
+		s := w.until("advice", time.Minute, advised)
+		start(w.changed(s.Advice.Flag, "24"))
+		w.until("measuring", time.Minute, measuring(1))
+		time.Sleep(4 * time.Second)
+		start(w.changed(s.Advice.Flag, "32"))
+		w.until("measuring again", time.Minute, measuring(2))
+		w.host.Kill()
+		w.until("down", 10*time.Second, phase(engine.PhaseDown))
+		time.Sleep(time.Minute)
+		start(w.changed(s.Advice.Flag, "48"))
+		s = w.until("verdict", 2*time.Minute, func(s *engine.Snapshot) bool {
+			n := len(s.Iterations)
+			return n > 0 && s.Iterations[n-1].Delta != nil
+		})
+		for i, it := range s.Iterations {
+			if last := i == len(s.Iterations)-1; last != (it.Delta != nil) || !last && it.End != engine.IterationBroken {
+				t.Errorf("change %d: %s %q", it.N, it.End, it.Text)
+			}
+		}
+		if n := len(s.Iterations); n != 3 || s.Iterations[n-1].Delta.Direction != engine.Better {
+			t.Errorf("%d changes, the last %s", n, s.Iterations[n-1].Delta.Direction)
+		}
+		if err := w.end(); err != nil {
+			t.Fatal(err)
+		}
+		w.replays()
+	})
+}
+
+// TestASignalDuringAChange: the change is finished, and then the session ends.
+func TestASignalDuringAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := begin(t, "seat-capped/8b-a100", true)
+		if err := w.host.Start(""); err != nil {
+			t.Fatal(err)
+		}
+		w.until("advice", time.Minute, advised)
+		w.live.Do(engine.CommandApply)
+		w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
+		w.cancel()
+		if err := <-w.done; err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.host.Page(t.Context(), nil); err != nil {
+			t.Errorf("the server was left in the middle of its change: %v", err)
+		}
+		if s := w.live.Latest(); s.Finished == nil || s.Finished.Reason == "" {
+			t.Errorf("finished %+v", s.Finished)
 		}
 		w.replays()
 	})
