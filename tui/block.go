@@ -67,6 +67,7 @@ type panel struct {
 	title  string
 	note   prose // at the other end of the title's line
 	token  cell.Token
+	old    bool // its figures are not of now: they are drawn muted
 	blocks []block
 }
 
@@ -167,7 +168,27 @@ func (u *look) column(p cell.Pane, panels []panel, framed bool) {
 			}
 			y += h
 		}
+		if at.panel.old {
+			box.Tint(cell.Muted)
+		}
 	}
+}
+
+// height is how many lines panels take where nothing gives way.
+func height(panels []panel, framed bool) int {
+	n := 0
+	for _, q := range panels {
+		for _, b := range q.blocks {
+			n += b.lines
+		}
+		if len(q.blocks) > 0 {
+			n++
+			if framed {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // inner is the width inside of a panel of a width.

@@ -16,7 +16,7 @@ import (
 // hardware allows.
 func (v *nowView) ceiling(w int, framed bool) panel {
 	u := v.u
-	q := panel{title: "Ceiling"}
+	q := panel{title: "Ceiling", old: v.old()}
 	d := v.latest()
 	if d == nil {
 		return panel{}

@@ -48,13 +48,6 @@ func firedIn(f *engine.Finding) string {
 	return fmt.Sprintf("fired in %d of %s", f.Fired, counted(f.Evaluable, "window"))
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // How long findings stay: the first is what limits, the next give way in turn.
 const (
 	keepFirst  = 86
@@ -69,7 +62,7 @@ func (v *nowView) findings(w int) panel {
 	if d == nil || d.Windows.Active == 0 {
 		return panel{}
 	}
-	q := panel{title: "Findings", note: v.others(d)}
+	q := panel{title: "Findings", old: v.old(), note: v.others(d)}
 	width := titleCells(d)
 	fired := 0
 	for i := range d.Findings {

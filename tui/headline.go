@@ -45,9 +45,9 @@ type reading struct {
 func (n *headline) read(s *engine.Snapshot) reading {
 	var q engine.Quantity
 	switch last := lastPoint(s); {
-	case s.Live != nil && s.Live.Windows.Evaluable > 0:
+	case s.Live != nil && s.Live.Windows.Evaluable > 0 && !noLoad(s):
 		q = s.Live.Quantity(n.name)
-	case last != nil:
+	case last != nil: // an idle server runs none: that is known
 		q.Value = n.get(last)
 	}
 	if !number(q.Value) {
@@ -159,7 +159,7 @@ func sparkToken(s *engine.Snapshot) cell.Token {
 // numbers is the panel of the headline numbers, one or two a line.
 func (v *nowView) numbers(w int, framed bool) panel {
 	u, s := v.u, v.s
-	q := panel{note: v.span()}
+	q := panel{note: v.span(), old: v.old()}
 	if framed {
 		q.title = "Load and latency"
 	}
@@ -186,6 +186,8 @@ func (v *nowView) numbers(w int, framed bool) panel {
 func (v *nowView) span() prose {
 	d := v.s.Live
 	switch {
+	case v.old() && source(v.s).Last > 0:
+		return v.u.say(cell.Warn, lasting(v.s.Now-source(v.s).Last)+" old")
 	case d == nil || d.Windows.Evaluable == 0:
 		return nil
 	case v.s.Phase == engine.PhaseWaiting || v.s.Firm:

@@ -11,11 +11,7 @@ func drawNow(p cell.Pane, s *engine.Snapshot, u *look) int {
 	if s == nil || p.Width() <= 0 || p.Height() <= 0 {
 		return 0
 	}
-	v := &nowView{s: s, u: u}
-	v.draw(p)
-	if v.old() {
-		p.Tint(cell.Muted)
-	}
+	(&nowView{s: s, u: u}).draw(p)
 	return p.Height()
 }
 
@@ -33,28 +29,40 @@ func (v *nowView) latest() *engine.Diagnosis {
 	return v.s.Baseline
 }
 
-// old says that the figures are not of now: how old they are is said above them.
+// old says that the figures are not of now.
 func (v *nowView) old() bool {
-	return outdated(v.s) || source(v.s).State == engine.SourceLate
+	return outdated(v.s) || v.s.Paused || source(v.s).State == engine.SourceLate
 }
 
 // Sizes at which the view changes its shape.
 const (
 	twoColumns   = 100
 	threeColumns = 170
-	frameLines   = 24 // lines from which panels have frames
-	chartLines2  = 38 // lines from which charts stand below
+	widest       = 100 // cells of a column of text
+	frameLines   = 24  // from which panels have frames
+	timesLines   = 36  // from which the run over time stands below
+	leastTimes   = 10
 )
 
 func (v *nowView) draw(p cell.Pane) {
-	w, h := p.Width(), p.Height()
-	switch {
-	case w < twoColumns:
-		v.column(p.Sub(1, 0, w-2, h))
-	case w < threeColumns:
-		v.columns(p)
-	default:
-		v.columns(p)
+	if p.Width() < twoColumns {
+		v.column(p.Sub(1, 0, p.Width()-2, p.Height()))
+		return
+	}
+	columns, framed := v.columns(p.Width(), p.Height() >= frameLines), p.Height() >= frameLines
+	h := p.Height()
+	if h >= timesLines && len(v.s.Points) > 0 {
+		need := 0
+		for _, c := range columns {
+			need = max(need, height(c.panels, framed))
+		}
+		h = min(max(need, frameLines), h-leastTimes)
+		v.times(p.Sub(0, h, p.Width(), p.Height()-h))
+	}
+	x := 0
+	for _, c := range columns {
+		v.u.column(p.Sub(x, 0, c.width, h), c.panels, framed)
+		x += c.width + 1
 	}
 }
 
@@ -63,21 +71,64 @@ func (v *nowView) column(p cell.Pane) {
 	w := p.Width()
 	now, numbers, ceiling, findings, verdict := v.situation(w), v.numbers(w, false), v.ceiling(w, false), v.findings(w), v.verdict(w, v.advisesNow())
 	list := []panel{now, numbers, ceiling, findings, verdict, v.advice(w, false), v.requestTime()}
-	if v.s.Phase == engine.PhaseWorse || v.s.Phase == engine.PhaseReverting {
+	if v.decides() {
 		list = []panel{now, verdict, numbers, ceiling, findings}
 	}
 	v.u.column(p, list, false)
 }
 
-// columns has what is measured at the left, and what follows from it at the right.
-func (v *nowView) columns(p cell.Pane) {
-	w, h := p.Width(), p.Height()
-	framed := h >= frameLines
-	left := min(w*44/100, 84)
-	right := w - left - 1
-	in, out := inner(left, framed), inner(right, framed)
-	v.u.column(p.Sub(0, 0, left, h), []panel{v.numbers(in, framed), v.ceiling(in, framed), v.findings(in), v.requestTime()}, framed)
-	v.u.column(p.Sub(left+1, 0, right, h), []panel{v.situation(out), v.advice(out, framed), v.verdict(out, false), v.runners(out)}, framed)
+// decides says that a verdict is what everything else waits for.
+func (v *nowView) decides() bool {
+	return v.s.Phase == engine.PhaseWorse || v.s.Phase == engine.PhaseReverting
+}
+
+// nowColumn is a column of panels with its width.
+type nowColumn struct {
+	width  int
+	panels []panel
+}
+
+// columns has what is measured at the left and what follows from it at the right;
+// where there is room, what was found and what was changed in a third.
+func (v *nowView) columns(w int, framed bool) []nowColumn {
+	if w < threeColumns {
+		left := min(w*44/100, widest)
+		right := w - left - 1
+		a, b := inner(left, framed), inner(right, framed)
+		return []nowColumn{
+			{left, []panel{v.numbers(a, framed), v.ceiling(a, framed), v.findings(a), v.requestTime()}},
+			{right, v.decision(b, framed)},
+		}
+	}
+	left, right := min(w*30/100, widest), min(w*31/100, widest)
+	mid := min(w-left-right-2, widest)
+	a, b, c := inner(left, framed), inner(mid, framed), inner(right, framed)
+	last := []panel{v.findings(c), v.verdict(c, false), v.runners(c)}
+	if v.decides() {
+		last = last[:1]
+	}
+	middle := []panel{v.situation(b), v.advice(b, framed)}
+	if v.decides() {
+		middle = append(middle, v.verdict(b, false))
+	}
+	return []nowColumn{
+		{left, []panel{v.numbers(a, framed), v.ceiling(a, framed), v.requestTime()}},
+		{mid, middle}, {right, last},
+	}
+}
+
+// decision is what to do now, and what the last change brought.
+func (v *nowView) decision(w int, framed bool) []panel {
+	if v.decides() {
+		return []panel{v.situation(w), v.verdict(w, false)}
+	}
+	return []panel{v.situation(w), v.advice(w, framed), v.verdict(w, false), v.runners(w)}
+}
+
+// times is the whole run over time.
+func (v *nowView) times(p cell.Pane) {
+	q := panel{title: "The run over time"}
+	drawTimes(v.u.frame(p, &q), v.s, v.u)
 }
 
 // runners is the panel of what comes next, and of what was considered and not

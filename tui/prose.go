@@ -33,6 +33,7 @@ func (u *look) say(t cell.Token, s string) prose {
 }
 
 func (u *look) spell(s string) string {
+	s = strings.ReplaceAll(s, " %", string(nbsp)+"%")
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == nbsp:

@@ -33,7 +33,7 @@ func (v *nowView) requestTime() panel {
 	if total <= 0 {
 		return panel{}
 	}
-	q := panel{title: "Where a request's time goes", note: u.say(cell.Muted, "mean "+figure.Show(stat.Some(total), "s"))}
+	q := panel{title: "Where a request's time goes", old: v.old(), note: u.say(cell.Muted, "mean "+figure.Show(stat.Some(total), "s"))}
 	at := 0.0
 	for i, part := range parts {
 		value := d.Quantity(part.name)
