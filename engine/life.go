@@ -87,16 +87,36 @@ func span(windows []Window) time.Duration {
 // under load. ok is false while they do not, and why says what they lack where it
 // is not time alone.
 func stretch(windows []Window, length time.Duration) (part []Window, ok bool, why string) {
-	for len(windows) > 0 && !loaded(windows[:1]) {
-		windows = windows[1:]
-		why = waitsForLoad
+	under := firstLoaded(windows)
+	if under < 0 {
+		return nil, false, idle(windows)
 	}
-	part = latest(windows, length)
-	if len(part) == 0 {
-		return nil, false, why
-	}
+	part = latest(windows[under:], length)
 	why = lacks(part)
 	return part, why == "" && span(part) >= length-windowSlack, why
+}
+
+// firstLoaded is the index of the first window with load, -1 without one.
+func firstLoaded(windows []Window) int {
+	for i := range windows {
+		if loaded(windows[i : i+1]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// idle says why nothing is measured while no window has load.
+func idle(windows []Window) string {
+	if len(windows) == 0 {
+		return ""
+	}
+	for i := range windows {
+		if windows[i].Evaluable {
+			return waitsForLoad
+		}
+	}
+	return "nothing can be judged: " + windows[len(windows)-1].Why
 }
 
 // lacks says what windows lack to be judged, "" nothing.

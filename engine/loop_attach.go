@@ -35,7 +35,7 @@ func (l *Loop) attachFailed(why string) {
 		l.write(LevelWarn, "", why)
 	}
 	l.seen.AttachWhy = why
-	if l.seen.Phase == PhaseAttach || l.seen.Phase == PhaseDown {
+	if l.seen.Phase == PhaseAttach || l.seen.Phase == PhaseDown || l.seen.Phase == PhaseApplying && l.trial.applied {
 		l.attach(attachAgain)
 	}
 }

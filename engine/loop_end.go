@@ -143,6 +143,8 @@ func (l *Loop) left() (reason string, code int) {
 		return "ended with a recommendation open: " + r.Command, exitOpen
 	case r != nil:
 		return "what is left is no flag of this server", exitDone
+	case l.seen.Baseline.Outcome == OutcomeNoLoad || l.seen.Baseline.Outcome == OutcomeNotEvaluable:
+		return l.seen.Quiet, exitNothing
 	}
 	return cmp.Or(l.seen.Quiet, "nothing is left to recommend"), exitDone
 }

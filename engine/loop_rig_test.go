@@ -50,7 +50,9 @@ type fake struct {
 	output  float64
 	remote  bool // its launch cannot be read
 	blocks  string
-	gpu     string // given by a flag, "" none
+	mute    bool    // its page has no metrics
+	limit   float64 // of its throughput, tok/s, 0 none
+	gpu     string  // given by a flag, "" none
 	counter [engine.NumCounters]float64
 	steps   float64
 	itl     stat.Histogram
@@ -116,6 +118,9 @@ func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
 	if now < f.warm {
 		step *= 4
 	}
+	if f.limit > 0 {
+		step = max(step, running/f.limit)
+	}
 	noise := 1 + 0.04*(random.Float64()-0.5)
 	steps := dt / step * noise
 	tokens := steps * running
@@ -135,6 +140,9 @@ func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
 		observe(&f.ttft, 0.05+wait, requests)
 	}
 	p := &engine.Page{T: now, Took: 3 * time.Millisecond, Bytes: 50_000, StartTime: stat.Opt{V: f.started, OK: f.started > 0}, Model: "Qwen/Qwen2.5-7B-Instruct"}
+	if f.mute {
+		return p
+	}
 	waiting := f.clients - running
 	p.Gauges[engine.GaugeRunning], p.Gauges[engine.GaugeWaiting] = stat.Some(running), stat.Some(waiting)
 	p.Gauges[engine.GaugeKVUsage] = stat.Some(min(1, 0.002*running))

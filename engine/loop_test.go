@@ -593,3 +593,86 @@ func TestSourcesTellHowTheyAre(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+func TestAServerThatTellsNothing(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	r.server.mute = true
+	r.step(engine.Begin{})
+	r.run(2 * time.Minute)
+	s := r.loop.Snapshot()
+	if s.Phase != engine.PhaseBaseline || !strings.Contains(s.Progress.Text, "running gauge") || !strings.Contains(s.Quiet, "running gauge") {
+		t.Errorf("phase %d, %q, quiet %q", s.Phase, s.Progress.Text, s.Quiet)
+	}
+	r.press(engine.CommandQuit)
+	if r.done.ExitCode != 4 {
+		t.Errorf("finished %+v", r.done)
+	}
+}
+
+func TestABurstyLoadIsMeasured(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4")
+	bursts := func(d time.Duration, end func(*engine.Snapshot) bool) bool {
+		for at := time.Duration(0); at < d; at += 250 * time.Millisecond {
+			r.server.clients = 0
+			if at%(10*time.Second) < 4*time.Second {
+				r.server.clients = 8
+			}
+			r.run(250 * time.Millisecond)
+			if end(r.loop.Snapshot()) {
+				return true
+			}
+		}
+		return false
+	}
+	r.step(engine.Begin{})
+	if !bursts(2*time.Minute, in(engine.PhaseWaiting)) {
+		t.Fatalf("no baseline: %q", r.loop.Snapshot().Progress.Text)
+	}
+	r.restart("--max-num-seqs 8", 5*time.Second)
+	if !bursts(2*time.Minute, func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil }) {
+		r.dump()
+		t.Fatalf("no verdict: %q", r.loop.Snapshot().Progress.Text)
+	}
+}
+
+// TestWhatGainedNothingIsNotRecommendedAgain has seats that the model knows to be
+// the limit, on a server that gains nothing by more of them.
+func TestWhatGainedNothingIsNotRecommendedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		alter func(*engine.LoopPlan)
+	}{{"by hand", withHands}, {"by itself", auto}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, "--max-num-seqs 4", c.alter)
+			r.server.limit = 150
+			r.step(engine.Begin{})
+			waiting := func(s *engine.Snapshot) bool {
+				return s.Phase == engine.PhaseWaiting || s.Phase == engine.PhaseApplying || s.Phase == engine.PhaseDone
+			}
+			r.wait(time.Minute, "baseline", waiting)
+			if !r.loop.Snapshot().Firm {
+				t.Fatal("no baseline")
+			}
+			if r.loop.Snapshot().Phase == engine.PhaseWaiting {
+				r.press(engine.CommandApply)
+			}
+			r.run(3 * time.Minute)
+			s := r.loop.Snapshot()
+			if len(s.Iterations) != 1 {
+				r.dump()
+				t.Fatalf("%d iterations", len(s.Iterations))
+			}
+			if s.Advice != nil && s.Advice.To == "32" || s.Advice == nil && s.Quiet == "" {
+				t.Errorf("advice %+v, quiet %q", s.Advice, s.Quiet)
+			}
+			want := engine.IterationNoGain
+			if c.name == "by itself" {
+				want = engine.IterationReverted
+			}
+			r.expect(engine.AsRecommended, want, "applied by rooftop")
+			if c.name == "by itself" && (r.done == nil || r.done.ExitCode != 0 || s.Launch != s.Kept) {
+				t.Errorf("finished %+v, runs %q, kept %q", r.done, s.Launch, s.Kept)
+			}
+		})
+	}
+}

@@ -182,16 +182,20 @@ func (l *Loop) settle() {
 func (l *Loop) settlingWindow() {
 	windows := l.life.since(l.life.from)
 	ok, why := steady(windows, l.trial.before)
-	if l.trial.loaded == 0 && why != waitsForLoad {
+	recent := latest(windows, settleMost)
+	switch {
+	case len(recent) == 0 || firstMoving(recent) < 0:
+		l.trial.loaded = 0
+	case l.trial.loaded == 0:
 		l.trial.loaded = l.now
 	}
 	l.life.waits = why
 	switch {
 	case ok:
 		l.settled("steady after " + seconds(l.now-l.seen.Since))
-	case why == waitsForLoad:
+	case l.trial.loaded == 0:
 	case l.now-l.trial.loaded < settleMost-WindowLength:
-	case barelyLoaded(windows, l.trial.before):
+	case barelyLoaded(recent, l.trial.before):
 		l.life.waits = "waiting for the load to come back: most clients are still missing"
 	default:
 		l.settled("not steady after " + seconds(l.now-l.seen.Since) + " (" + why + "): measured as it is")

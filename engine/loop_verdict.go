@@ -120,11 +120,12 @@ func (l *Loop) noGain(after *Diagnosis, windows []Window) {
 	l.toWaiting()
 }
 
-// remember notes the changes of the latest iteration as tried without a gain.
+// remember notes the change of the latest iteration as tried without a gain. Of
+// several at once nobody knows which it was.
 func (l *Loop) remember() {
 	it := &l.iterations[len(l.iterations)-1]
-	for _, c := range material(it.Changes) {
-		l.advice.tried = append(l.advice.tried, attempted(c.Flag+"="+c.To, it.Before))
+	if changes := material(it.Changes); len(changes) == 1 {
+		l.advice.tried = append(l.advice.tried, attempted(changes[0].Flag+"="+changes[0].To, it.Before))
 	}
 }
 

@@ -75,6 +75,17 @@ func latestMoving(windows []Window) []Window {
 	return windows[n:]
 }
 
+// firstMoving is the index of the first window in which tokens moved, -1 without
+// one.
+func firstMoving(windows []Window) int {
+	for i := range windows {
+		if moving(&windows[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
 // moving says whether requests ran and tokens moved in a window.
 func moving(w *Window) bool {
 	return w.Evaluable && !w.Asleep && (w.Delta[CounterGenerationTokens].Or(0) > 0 || w.Delta[CounterPromptTokens].Or(0) > 0)
@@ -138,15 +149,18 @@ func loadBack(demand, rate []float64, before *Diagnosis) bool {
 // barelyLoaded says that hardly anything is asked of the server, and it does hardly
 // anything, beside before: to compare the two would be senseless.
 func barelyLoaded(windows []Window, before *Diagnosis) bool {
-	moved := latestMoving(windows)
-	if before == nil || len(moved) == 0 {
-		return len(moved) == 0
+	var demand, rate, n float64
+	for i := range windows {
+		if w := &windows[i]; moving(w) {
+			demand += inFlight(w).Or(0)
+			rate += w.Rate[CounterGenerationTokens].Or(0)
+			n++
+		}
 	}
-	var demand, rate float64
-	for i := range moved {
-		demand += inFlight(&moved[i]).Or(0) / float64(len(moved))
-		rate += moved[i].Rate[CounterGenerationTokens].Or(0) / float64(len(moved))
+	if before == nil || n < settleLeast {
+		return n < settleLeast
 	}
+	demand, rate = demand/n, rate/n
 	then, tokens := before.demand(), before.Quantity("generation_tokens_per_s").Value
 	return then.OK && tokens.OK && demand < settleBarely*then.V && rate < settleBarely*tokens.V
 }
