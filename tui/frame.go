@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"image"
 	"strings"
 
@@ -54,20 +55,17 @@ func drawRule(p cell.Pane, u *look) { p.Fill(cell.Border, u.glyphs.Horizontal) }
 // drawBody draws the view, or what stands in for it or lies over it.
 func drawBody(p cell.Pane, s *engine.Snapshot, u *look) extent {
 	if u.over == overlayHelp {
-		return scrolled(p, u.down, func(p cell.Pane, first int) int { return drawHelp(p, s, u, first) })
+		return scrolled(p, u, u.down, func(p cell.Pane, first int) int { return drawHelp(p, s, u, first) })
 	}
 	var e extent
 	if !s.Attached && u.view != viewLog {
 		drawLooking(p, s)
 	} else {
-		e = scrolled(p, u.scroll[u.view], func(p cell.Pane, first int) int {
+		e = scrolled(p, u, u.scroll[u.view], func(p cell.Pane, first int) int {
 			shifted := *u
 			shifted.scroll[u.view] = first
 			return views()[u.view].draw(p, s, &shifted)
 		})
-		if outdated(s) && (u.view == viewNow || u.view == viewMachine) {
-			p.Tint(cell.Muted)
-		}
 	}
 	if u.over != overlayNone {
 		return drawDialog(p, u)
@@ -76,15 +74,31 @@ func drawBody(p cell.Pane, s *engine.Snapshot, u *look) extent {
 }
 
 // scrolled draws what may be longer than its pane, from a first line on that is
-// never beyond the last page.
-func scrolled(p cell.Pane, first int, draw func(p cell.Pane, first int) int) extent {
+// never beyond the last page. Where there is more than fits, the last line says so.
+func scrolled(p cell.Pane, u *look, first int, draw func(p cell.Pane, first int) int) extent {
 	lines := draw(p, first)
-	if last := max(0, lines-p.Height()); first > last {
-		p.Clear()
-		first = last
-		lines = draw(p, first)
+	if lines <= p.Height() && first == 0 {
+		return extent{lines, p.Height(), 0}
 	}
-	return extent{lines, p.Height(), first}
+	p.Clear()
+	page := p.Height()
+	if lines > page && page > 3 {
+		page--
+	}
+	inside := p.Sub(0, 0, p.Width(), page)
+	first = min(first, max(0, lines-page))
+	lines = max(draw(inside, first), page)
+	if page < p.Height() {
+		drawPosition(p.Sub(0, page, p.Width(), 1), u, extent{lines, page, first})
+	}
+	return extent{lines, page, min(first, lines-page)}
+}
+
+// drawPosition says which lines are shown of how many.
+func drawPosition(p cell.Pane, u *look, e extent) {
+	drawRule(p, u)
+	text := fmt.Sprintf(" lines %d to %d of %d: up, down, pgup, pgdn, g, G ", e.first+1, min(e.first+e.page, e.lines), e.lines)
+	p.Right(p.Width()-1, 0, cell.Muted, p.Cut(text, p.Width()-2))
 }
 
 // outdated says that the latest figures are not of now.

@@ -42,7 +42,13 @@ func golden(t *testing.T, name, got string) {
 }
 
 // plainLook is what a person sees who pressed nothing.
-func plainLook() *look { return &look{glyphs: cell.Unicode()} }
+func plainLook() *look { return lookWith(cell.Unicode()) }
+
+func lookWith(glyphs cell.Glyphs) *look {
+	u := &look{glyphs: glyphs}
+	u.scroll[viewLog] = rest(viewLog)
+	return u
+}
 
 func snapshotNamed(t testing.TB, name string) *engine.Snapshot {
 	t.Helper()
@@ -76,7 +82,8 @@ func TestViews(t *testing.T) {
 		}
 		name := viewFile(v) + "-80x24-ascii"
 		t.Run(name, func(t *testing.T) {
-			u := &look{glyphs: cell.ASCII(), view: v}
+			u := lookWith(cell.ASCII())
+			u.view = v
 			got := plainFrame(s, u, 80, 24)
 			if strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
 				t.Errorf("more than seven bits in\n%s", got)

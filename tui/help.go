@@ -113,6 +113,6 @@ func legend(u *look) []remark {
 		{cell.Trial, " after it"},
 		{cell.Achievable, " achievable: what good software gets out of this hardware at this load"},
 		{cell.Ideal, " ideal: what physics allows, nothing lost"},
-		{cell.Muted, " rooftop explain NAME tells of any finding or figure: condition, limits, formula, remedy."},
+		{cell.Muted, " rooftop explain NAME: what a finding or figure means, its limits, its remedy"},
 	}
 }

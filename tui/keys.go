@@ -32,7 +32,7 @@ func keys() keyMap {
 		Previous: bind("shift+tab", "previous view", "shift+tab", "left", "h"),
 		Digit:    bind("1-6", "a view by its number", "1", "2", "3", "4", "5", "6"),
 		Filter:   bind("/", "filter the evidence", "/"),
-		Detail:   bind("enter", "more or less detail", "enter"),
+		Detail:   bind("enter", "evidence for the advice", "enter"),
 		Back:     bind("esc", "leave the innermost thing", "esc"),
 
 		Apply:    bind("a", "apply the advice (asks)", "a"),

@@ -40,6 +40,7 @@ type model struct {
 func newModel(feed Feed, controls Controls, o Options) *model {
 	m := &model{feed: feed, controls: controls, o: o, keys: keys(), profile: profileOf(o), changed: true}
 	m.look.glyphs = cell.Unicode()
+	m.look.scroll[viewLog] = rest(viewLog)
 	if o.ASCII {
 		m.look.glyphs = cell.ASCII()
 	}

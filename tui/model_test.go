@@ -355,10 +355,12 @@ func TestTicksKeepOneChain(t *testing.T) {
 // TestScrollStaysInside presses more keys than there are lines.
 func TestScrollStaysInside(t *testing.T) {
 	m, _, _ := testModel(longSnapshot(), Options{})
-	for _, keys := range []string{"6 G", "pgdown pgdown", "down"} {
-		press(m, keys)
-		if last := max(0, m.extent.lines-m.extent.page); m.look.scroll[viewLog] != last {
-			t.Errorf("after %s: line %d, want %d", keys, m.look.scroll[viewLog], last)
+	for _, v := range []viewID{viewEvidence, viewLog} {
+		for _, keys := range []string{"G", "pgdown pgdown", "down"} {
+			press(m, string('1'+rune(v))+" "+keys)
+			if last := max(0, m.extent.lines-m.extent.page); m.extent.first != last || last == 0 {
+				t.Errorf("view %d after %s: line %d, want %d", v, keys, m.extent.first, last)
+			}
 		}
 	}
 	press(m, "g up")
@@ -368,6 +370,43 @@ func TestScrollStaysInside(t *testing.T) {
 	press(m, "? G")
 	if m.look.down == 0 || m.look.scroll[viewLog] != 0 {
 		t.Errorf("help at %d, log at %d", m.look.down, m.look.scroll[viewLog])
+	}
+}
+
+// TestLogFollows shows the latest entry until someone scrolls up.
+func TestLogFollows(t *testing.T) {
+	m, feed, _ := testModel(longSnapshot(), Options{})
+	press(m, "6")
+	grow := func() {
+		next := *feed.s
+		next.Seq++
+		next.Journal = append(slices.Clone(next.Journal), engine.Entry{Seq: 1000 + len(next.Journal), T: next.Now, Text: "one more"})
+		feed.s = &next
+		m.Update(tick{m.beat})
+		m.View()
+	}
+	last := func() bool { return m.extent.first == m.extent.lines-m.extent.page }
+	grow()
+	if !last() {
+		t.Error("does not follow")
+	}
+	press(m, "up")
+	grow()
+	if last() {
+		t.Error("follows although it was scrolled up")
+	}
+	press(m, "G")
+	grow()
+	if !last() {
+		t.Error("does not follow again")
+	}
+}
+
+func TestEnterShowsTheEvidence(t *testing.T) {
+	m, _, _ := testModel(waitingSnapshot(), Options{})
+	press(m, "enter")
+	if m.look.view != viewEvidence || m.look.filter != string(engine.SeatSaturation) {
+		t.Errorf("view %d, filter %q", m.look.view, m.look.filter)
 	}
 }
 

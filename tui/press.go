@@ -68,7 +68,7 @@ func (m *model) actions() []action {
 		does(k.Previous, func() { m.look.view = (m.look.view + numViews - 1) % numViews }),
 		action{k.Digit, m.digit},
 		does(k.Filter, func() { m.look.view, m.look.typing = viewEvidence, true }),
-		does(k.Detail, func() { m.look.detail[m.look.view] = !m.look.detail[m.look.view] }),
+		does(k.Detail, m.evidence),
 		does(k.Back, m.back),
 		does(k.Freeze, m.freeze),
 		does(k.Apply, m.askApply),
@@ -96,16 +96,15 @@ func (m *model) digit(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// back leaves the innermost thing: a filter, then detail, then scrolling.
+// back leaves the innermost thing: a filter, then scrolling, then a display that
+// stands still.
 func (m *model) back() {
 	v := m.look.view
 	switch {
 	case m.look.filter != "":
 		m.look.filter = ""
-	case m.look.detail[v]:
-		m.look.detail[v] = false
-	case m.look.scroll[v] != 0:
-		m.look.scroll[v] = 0
+	case m.look.scroll[v] != rest(v):
+		m.look.scroll[v] = rest(v)
 	case m.look.frozen:
 		m.freeze()
 	}
@@ -256,7 +255,26 @@ func (m *model) scroll(by int) {
 		m.look.down = first
 		return
 	}
+	if v := m.look.view; v == viewLog && first >= m.extent.lines-m.extent.page {
+		first = toEnd // go on with what is added
+	}
 	m.look.scroll[m.look.view] = first
+}
+
+// rest is where a view stands before it is scrolled: the log shows the latest.
+func rest(v viewID) int {
+	if v == viewLog {
+		return toEnd
+	}
+	return 0
+}
+
+// evidence shows what the recommendation rests on, elsewhere everything.
+func (m *model) evidence() {
+	if s := m.shown; s != nil && s.Advice != nil && (m.look.view == viewNow || m.look.view == viewRoofline) {
+		m.look.filter = string(s.Advice.Finding)
+	}
+	m.look.view, m.look.scroll[viewEvidence] = viewEvidence, 0
 }
 
 func (m *model) page() int { return max(1, m.extent.page-1) }

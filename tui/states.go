@@ -134,7 +134,9 @@ func drawLooking(p cell.Pane, s *engine.Snapshot) {
 	y := max(0, min(3, (p.Height()-14)/2))
 	title := "Looking for a vLLM server"
 	if s.Seq == 0 && s.Watch == "" {
-		title = "Starting"
+		p.Text(0, y, cell.Title, "Starting")
+		p.Paragraph(0, y+2, cell.Body, "rooftop is about to look for a vLLM server on this machine.")
+		return
 	}
 	p.Text(0, y, cell.Title, title)
 	p.Text(p.Cells(title)+2, y, cell.Muted, clock(max(s.Progress.Elapsed, s.Now-s.Since)))

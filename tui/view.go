@@ -44,10 +44,9 @@ type look struct {
 	glyphs cell.Glyphs
 	view   viewID
 	scroll [numViews]int // first line shown
-	detail [numViews]bool
-	filter string // of the evidence
-	typing bool   // the filter is being typed
-	frozen bool   // the display stands still
+	filter string        // of the evidence
+	typing bool          // the filter is being typed
+	frozen bool          // the display stands still
 
 	over   overlay // what lies over the view
 	yes    bool    // the answer that enter takes in a question
