@@ -14,6 +14,7 @@ import (
 type configuration struct {
 	settings map[string]Setting // nil where the launch cannot be read
 	command  string             // redacted, "" unknown
+	version  string             // of the engine, "" unknown
 	told     []told             // what page and endpoints tell of it
 }
 
@@ -22,7 +23,7 @@ type told struct{ name, value string }
 
 // configured takes a configuration from what attaching learned.
 func configured(in *Inputs, f *Facts) configuration {
-	return configuration{settings: in.Launch, command: in.LaunchText, told: tells(f)}
+	return configuration{settings: in.Launch, command: in.LaunchText, version: f.EngineVersion.Value, told: tells(f)}
 }
 
 // tells lists what a server's page and endpoints say of its configuration: facts
@@ -64,6 +65,9 @@ func changesFrom(a, b configuration) []Change {
 		}
 	}
 	out = append(out, spelledChanges(a.command, b.command)...)
+	if a.version != b.version && a.version != "" && b.version != "" {
+		out = append(out, Change{Flag: "vLLM", From: a.version, To: b.version})
+	}
 	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.Flag, b.Flag) })
 	return out
 }

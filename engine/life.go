@@ -6,6 +6,7 @@ import "time"
 type life struct {
 	windower Windower
 	windows  []Window // the latest, oldest first
+	heard    bool     // what its pages tell of the configuration was taken in
 	from     int      // index of the first window that the present phase looks at
 	waits    string   // what the phase waits for, as of the latest window
 	// begun is when the measurement under way began, 0 not yet.

@@ -18,12 +18,26 @@ func (l *Loop) feed(s *Sample) {
 	l.life.add(window, l.plan.Measure)
 	l.points.add(point(&window, l.iteration()))
 	l.resolve()
+	l.hear()
 	if windows := latest(l.life.windows, l.plan.Measure); len(windows) >= leastWindows {
 		l.seen.Live = l.diagnose(windows)
 	}
 	l.tell(LevelInfo, Event{Kind: EventWindow, Iteration: l.iteration(), Window: &window})
 	if look := l.phases[l.seen.Phase].window; look != nil {
 		look(l)
+	}
+}
+
+// hear takes in what the first pages of a run tell of its configuration: it is
+// attached to before there is a page.
+func (l *Loop) hear() {
+	if l.life.heard {
+		return
+	}
+	l.life.heard = true
+	l.running.told, l.running.version = tells(&l.seen.Facts), l.seen.Facts.EngineVersion.Value
+	if !l.off() && !l.trial.open {
+		l.kept.told, l.kept.version = l.running.told, l.running.version
 	}
 }
 

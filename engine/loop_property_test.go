@@ -37,7 +37,6 @@ func spelled(s *engine.Snapshot) string {
 type monkey struct {
 	*rig
 	yes    bool // somebody, or Auto, allowed the next Apply
-	worse  int
 	looked []look
 }
 

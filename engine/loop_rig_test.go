@@ -50,6 +50,7 @@ type fake struct {
 	output  float64
 	remote  bool // its launch cannot be read
 	blocks  string
+	version string
 	mute    bool    // its page has no metrics
 	limit   float64 // of its throughput, tok/s, 0 none
 	gpu     string  // given by a flag, "" none
@@ -164,7 +165,7 @@ func (r *rig) attached() engine.Attached {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	in := engine.Inputs{Local: true, PID: r.server.pid, Server: engine.ServerFacts{Version: "0.11.0"}}
+	in := engine.Inputs{Local: true, PID: r.server.pid, Server: engine.ServerFacts{Version: cmp.Or(r.server.version, "0.11.0")}}
 	in.Launch, in.LaunchText = map[string]engine.Setting{}, r.server.args
 	for _, name := range engine.LaunchNames {
 		if v, _, ok := c.Value(name); ok {

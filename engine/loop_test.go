@@ -333,14 +333,18 @@ func TestALaunchThatCannotBeRead(t *testing.T) {
 	r.server.remote = true
 	r.step(engine.Begin{})
 	r.run(time.Minute)
+	r.server.blocks = "15000"
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	waiting(r)
 	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
-	r.expect(engine.Unreadable, engine.IterationKept, "cannot be read here")
+	r.expect(engine.Unreadable, engine.IterationKept, "cannot be read here, so what changed is not known: the page tells num_gpu_blocks 20000 → 15000")
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.run(8 * time.Second)
+	r.expect(engine.Unreadable, engine.IterationOpen, "the page tells the same as before")
 	r.server.blocks = "9999"
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	r.run(8 * time.Second)
-	r.expect(engine.Unreadable, engine.IterationOpen, "num_gpu_blocks 20000 → 9999")
+	r.expect(engine.Unreadable, engine.IterationOpen, "num_gpu_blocks 15000 → 9999")
 }
 
 func TestLoadThatDoesNotComeBackIsWaitedFor(t *testing.T) {
@@ -674,5 +678,34 @@ func TestWhatGainedNothingIsNotRecommendedAgain(t *testing.T) {
 				t.Errorf("finished %+v, runs %q, kept %q", r.done, s.Launch, s.Kept)
 			}
 		})
+	}
+}
+
+func TestAnotherReleaseIsNoNoise(t *testing.T) {
+	r := ready(t, "--max-num-seqs 32")
+	r.server.version = "0.12.0"
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.run(8 * time.Second)
+	r.expect(engine.SomethingElse, engine.IterationOpen, "vLLM 0.11.0 → 0.12.0")
+}
+
+// TestThePredictionIsToldBeforeTheChange follows a run as a script does.
+func TestThePredictionIsToldBeforeTheChange(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.run(20 * time.Second)
+	waiting(r)
+	var kinds []string
+	for _, e := range r.events {
+		if e.Kind != engine.EventWindow {
+			kinds = append(kinds, string(e.Kind))
+		}
+		if e.Kind == engine.EventRecommendation && e.Iteration == 1 && (e.Advice == nil || len(e.Advice.Predicted) == 0) {
+			t.Error("the recommendation predicts nothing")
+		}
+	}
+	want := "attached measured diagnosis recommendation server-down server-up settling measured diagnosis verdict kept recommendation"
+	if got := strings.Join(kinds, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -140,7 +140,7 @@ func (l *Loop) answered(s *Sample) {
 	before := l.watch.page
 	l.watch.page, l.watch.failures = s.Page, 0
 	l.noteStart(s.Page)
-	if before != nil && Restarted(before, s.Page) && !l.returning(before, s.Page) {
+	if before != nil && Restarted(before, s.Page) && !l.returning(s.Page) {
 		l.restarted(before, s.Page)
 	}
 	for _, n := range s.Page.Notes {
@@ -189,7 +189,7 @@ func (l *Loop) noteStart(p *Page) {
 
 // returning says that the run of a page was seen before the present one: no
 // server comes back to life, several answer behind this address.
-func (l *Loop) returning(before, page *Page) bool {
+func (l *Loop) returning(page *Page) bool {
 	w := &l.watch
 	if !page.StartTime.OK || len(w.starts) == 0 || page.StartTime.V == w.starts[len(w.starts)-1] {
 		return false
