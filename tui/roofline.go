@@ -253,9 +253,11 @@ func (r *roofView) noCurve() string {
 	if r.d == nil {
 		return "No curve: nothing was measured yet."
 	}
-	why := r.d.Ceiling.PhysicalReason
+	why, f := r.d.Ceiling.PhysicalReason, &r.d.Facts
+	if f.Device.Value == "cpu" && !f.GPUKnown {
+		return "No curve of the hardware: the server runs on a CPU, which the model does not cover. What is measured is shown alone."
+	}
 	text := "No curve of the hardware: " + cmp.Or(why, "it is not computed") + "."
-	f := &r.d.Facts
 	var flags []string
 	if !f.GPUKnown && !strings.Contains(why, "--gpu names") {
 		flags = append(flags, "--gpu NAME")
@@ -263,11 +265,8 @@ func (r *roofView) noCurve() string {
 	if !f.ModelKnown {
 		flags = append(flags, "--model NAME")
 	}
-	switch {
-	case f.Device.Value == "cpu" && !f.GPUKnown:
-		return text + " The server runs on a CPU, which the model does not cover: what is measured is shown alone."
-	case len(flags) > 0:
-		return text + " Start rooftop with " + strings.Join(flags, " and ") + " to have one."
+	if len(flags) > 0 {
+		text += " Start rooftop with " + strings.Join(flags, " and ") + " to have one."
 	}
 	return text
 }
@@ -275,7 +274,7 @@ func (r *roofView) noCurve() string {
 // plot draws curves, limits and points.
 func (r *roofView) plot(p cell.Pane) {
 	pl := chart.Plot{
-		X: chart.Axis{Title: "running"},
+		X: chart.Axis{Title: "running", Least: 1},
 		Y: chart.Axis{Title: "tok/s"},
 	}
 	r.axes(&pl, p.Height())

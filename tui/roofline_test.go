@@ -64,7 +64,7 @@ func TestNoCurveNamesTheFlag(t *testing.T) {
 		},
 		{
 			"a CPU", &engine.Diagnosis{Facts: engine.Facts{Device: engine.Know("cpu", engine.FromServer, "")}, Ceiling: engine.Ceiling{PhysicalReason: "needs memory bandwidth of the GPU"}},
-			"No curve of the hardware: needs memory bandwidth of the GPU. The server runs on a CPU, which the model does not cover: what is measured is shown alone.",
+			"No curve of the hardware: the server runs on a CPU, which the model does not cover. What is measured is shown alone.",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,6 +15,8 @@ type Axis struct {
 	Lo, Hi float64
 	// Log has equal distances for equal ratios.
 	Log bool
+	// Least is the least distance of ticks: 1 for what is counted.
+	Least float64
 	// Label spells a tick; nil is figure.Count.
 	Label func(float64) string
 }
@@ -55,7 +57,7 @@ func (a Axis) Extend(most int) Axis {
 		a.Lo, a.Hi = niceBelow(a.Lo), Nice(a.Hi)
 		return a
 	}
-	step := stepOf(a.Hi-a.Lo, most)
+	step := a.step(most)
 	lo, hi := math.Floor(a.Lo/step+1e-9)*step, math.Ceil(a.Hi/step-1e-9)*step
 	a.Lo, a.Hi = lo, hi
 	return a
@@ -77,8 +79,8 @@ func niceBelow(v float64) float64 {
 	return decimal(5, e-1)
 }
 
-// stepOf is the 1-2-5 distance of at most most ticks over a range.
-func stepOf(over float64, most int) float64 { return Nice(over / float64(max(1, most))) }
+// step is the 1-2-5 distance of about most ticks.
+func (a *Axis) step(most int) float64 { return max(a.Least, Nice((a.Hi-a.Lo)/float64(max(1, most)))) }
 
 // ticks returns at most most values, rising, that are round in the axis' own way:
 // multiples of a 1-2-5 step, or 1-2-5 and powers of ten where it is logarithmic.
@@ -89,7 +91,7 @@ func (a *Axis) ticks(most int) []float64 {
 	if a.Log {
 		return a.logTicks(most)
 	}
-	step := stepOf(a.Hi-a.Lo, most)
+	step := a.step(most)
 	var out []float64
 	first := math.Ceil(a.Lo/step - 1e-9)
 	for i := 0.0; i <= float64(most)+1; i++ {

@@ -19,6 +19,7 @@ func TestTicks(t *testing.T) {
 		{"fractions", Axis{Hi: 1}, 5, []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
 		{"small fractions", Axis{Hi: 0.03}, 3, []float64{0, 0.01, 0.02, 0.03}},
 		{"not from zero", Axis{Lo: 95, Hi: 118}, 5, []float64{95, 100, 105, 110, 115}},
+		{"what is counted", Axis{Hi: 4.2, Least: 1}, 9, []float64{0, 1, 2, 3, 4}},
 		{"below zero", Axis{Lo: -3, Hi: 3}, 3, []float64{-2, 0, 2}},
 		{"decades and their parts", Axis{Lo: 2, Hi: 250, Log: true}, 9, []float64{2, 5, 10, 20, 50, 100, 200}},
 		{"decades", Axis{Lo: 100, Hi: 20_000, Log: true}, 4, []float64{100, 1000, 10_000}},

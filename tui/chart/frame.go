@@ -39,7 +39,7 @@ func (pl *Plot) frame(p cell.Pane, g cell.Glyphs) *frame {
 		f.labels = min(pl.upright(), 1+spare/8, 2)
 	}
 	rows := h - f.head() - foot
-	f.yTicks = pl.Y.ticks(max(2, rows/3))
+	f.yTicks = pl.Y.ticks(max(2, rows/2))
 	for _, v := range f.yTicks {
 		f.gutter = max(f.gutter, p.Cells(pl.Y.label(v)))
 	}

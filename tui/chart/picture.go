@@ -90,7 +90,7 @@ func (f *frame) series() {
 			switch {
 			case s.Stroke == Cloud || !joined:
 				if f.X.inside(v.X) && f.Y.inside(v.Y) {
-					r.set(int(math.Round(at.X)), int(math.Round(at.Y)), s)
+					r.point(int(math.Round(at.X)), int(math.Round(at.Y)), s)
 				}
 			default:
 				phase = r.line(before.X, before.Y, at.X, at.Y, s, phase)

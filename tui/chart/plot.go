@@ -72,7 +72,7 @@ func (s Stroke) sample(ascii bool) string {
 	if ascii {
 		return strings.Repeat(string(rune(s.sign())), 2)
 	}
-	return [...]string{"⠒⠒⠒", "⠒⠂⠒", "⠂⠐⠀", "⠂⠔⠄"}[s]
+	return [...]string{"⠒⠒⠒", "⠒⠂⠒", "⠂⠐⠀", "⠶⠀⠶"}[s]
 }
 
 // Draw draws the plot into the pane: legend, labels of the uprights, the picture

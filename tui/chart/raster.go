@@ -46,6 +46,18 @@ func (r *raster) set(x, y int, s *Series) {
 	c.token = s.Token
 }
 
+// point draws a dot; one of a cloud is four in braille, so that it is seen alone.
+func (r *raster) point(x, y int, s *Series) {
+	size := 1
+	if s.Stroke == Cloud && r.sx > 1 {
+		size = 2
+	}
+	x, y = min(x, r.w-size), min(y, r.h-size)
+	for i := range size * size {
+		r.set(x+i%size, y+i/size, s)
+	}
+}
+
 // line draws from a to b, both in dots, and returns how far along its pattern the
 // stroke is then, having begun at phase.
 func (r *raster) line(ax, ay, bx, by float64, s *Series, phase int) int {
