@@ -76,15 +76,17 @@ func lightStyles() [cell.NumTokens]lipgloss.Style {
 	}
 }
 
-// ansiStyles keep to the sixteen colours, whose looks are the person's choice.
+// ansiStyles keep to the sixteen colours, whose looks are the person's choice. What
+// is muted is faint rather than bright black, which common schemes give the colour
+// of their background.
 func ansiStyles() [cell.NumTokens]lipgloss.Style {
 	of := func(c color.Color) lipgloss.Style { return lipgloss.NewStyle().Foreground(c) }
+	faint, bold := lipgloss.NewStyle().Faint(true), lipgloss.NewStyle().Bold(true)
 	return [cell.NumTokens]lipgloss.Style{
-		cell.Strong: lipgloss.NewStyle().Bold(true), cell.Muted: of(lipgloss.BrightBlack), cell.Title: of(lipgloss.Cyan).Bold(true), cell.Border: of(lipgloss.BrightBlack),
+		cell.Strong: bold, cell.Muted: faint, cell.Title: of(lipgloss.Cyan).Bold(true), cell.Border: faint,
 		cell.Accent: of(lipgloss.Cyan).Bold(true), cell.OK: of(lipgloss.Green), cell.Warn: of(lipgloss.Yellow), cell.Bad: of(lipgloss.Red).Bold(true),
-		cell.Baseline: of(lipgloss.Blue), cell.Trial: of(lipgloss.Yellow), cell.Achievable: of(lipgloss.Magenta), cell.Ideal: of(lipgloss.BrightBlack),
-		cell.Key: lipgloss.NewStyle().Bold(true), cell.Disabled: of(lipgloss.BrightBlack),
-		cell.Selected: lipgloss.NewStyle().Reverse(true),
+		cell.Baseline: of(lipgloss.Blue), cell.Trial: of(lipgloss.Yellow), cell.Achievable: of(lipgloss.Magenta), cell.Ideal: faint,
+		cell.Key: bold, cell.Disabled: faint, cell.Selected: lipgloss.NewStyle().Reverse(true),
 	}
 }
 
