@@ -147,8 +147,6 @@ func TestEscaped(t *testing.T) {
 		"max_num_seqs":              "max_num_seqs",
 		"_a_ __b__ c_":              `\_a\_ \_\_b\_\_ c\_`,
 		"a|b":                       `a\|b`,
-		"# title":                   `\# title`,
-		"- item":                    `\- item`,
 		"--max-num-seqs 4":          "--max-num-seqs 4",
 		"![x](http://h) [y](z)":     `!\[x\](http://h) \[y\](z)`,
 		"<b>&lt;":                   "&lt;b>&amp;lt;",
@@ -156,6 +154,14 @@ func TestEscaped(t *testing.T) {
 		"a\nb\x1b[2J":               "a b\ufffd\\[2J",
 	} {
 		if got := escaped(in); got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestParagraph(t *testing.T) {
+	for in, want := range map[string]string{"# title": `\# title`, "- item": `\- item`, "+1 %": `\+1 %`, "one - two": "one - two", "": "", "  # x": `\# x`, "_a_": `\_a\_`} {
+		if got := paragraph(in); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}

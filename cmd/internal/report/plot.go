@@ -169,6 +169,9 @@ func plainNumber(v float64) string { return figure.Count(v) }
 func inUnit(unit string) func(float64) string {
 	return func(v float64) string {
 		number, printed := figure.Amount(v, unit)
+		if strings.Contains(number, ".") { // ticks are round
+			number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+		}
 		if v == 0 || printed == "" {
 			return number
 		}

@@ -199,20 +199,31 @@ func (r *runPage) tail(p *page) {
 	r.where(p)
 }
 
-// where names the files of the full report: one whole path, which is never cut, and
-// the names of those beside it.
+// where names the files of the full report: one whole path, and the names of those
+// beside it. A path that is longer than a line is left to the terminal to wrap: cut
+// in two it could not be copied.
 func (r *runPage) where(p *page) {
 	if len(r.files) == 0 {
 		return
 	}
-	dir, line := path.Dir(r.files[0]), p.text(accent, r.files[0])
+	first := p.span(accent, r.files[0])
+	dir, rest := path.Dir(r.files[0]), text{}
 	for _, f := range r.files[1:] {
 		if path.Dir(f) == dir {
 			f = path.Base(f)
 		}
-		line = append(line, p.span(muted, ", "), p.span(accent, f))
+		rest = append(rest, p.span(muted, ", "), p.span(accent, f))
 	}
-	p.define(indent, valueColumn, p.text(muted, "report"), line)
+	label := p.text(muted, "report")
+	if valueColumn+width(first.s) <= p.width {
+		p.define(indent, valueColumn, label, append(text{first}, rest...))
+		return
+	}
+	if len(rest) > 0 {
+		rest = append(text{p.span(muted, "and beside it ")}, rest[1:]...)
+	}
+	p.define(indent, valueColumn, label, rest)
+	p.raw(0, text{first})
 }
 
 // field writes "label  text", the text in at most so many lines.

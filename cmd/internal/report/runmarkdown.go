@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"strings"
 
@@ -18,7 +19,7 @@ func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error {
 		m.block("**" + Simulated + " server**: it shows how rooftop works, not what hardware does.")
 	}
 	m.block("**" + escaped(d.Headline) + "**")
-	m.block(escaped(d.Reason))
+	m.block(paragraph(d.Reason))
 	if d.Left != "" {
 		m.block("**Not undone:** " + escaped(d.Left))
 	}
@@ -41,7 +42,7 @@ type markdown struct{ w *bufio.Writer }
 
 func (m *markdown) block(s string) {
 	if s != "" {
-		m.w.WriteString(s + "\n\n")
+		fmt.Fprint(m.w, s, "\n\n")
 	}
 }
 
@@ -59,7 +60,7 @@ func (m *markdown) grid(g *grid) {
 		return
 	}
 	m.block("## " + escaped(g.Title))
-	m.block(escaped(g.Note))
+	m.block(paragraph(g.Note))
 	if len(g.Rows) == 0 {
 		return
 	}
@@ -72,11 +73,11 @@ func (m *markdown) grid(g *grid) {
 			rule = append(rule, "---")
 		}
 	}
-	m.w.WriteString("| " + strings.Join(rule, " | ") + " |\n")
+	fmt.Fprint(m.w, "| ", strings.Join(rule, " | "), " |\n")
 	for _, row := range g.Rows {
 		m.row(row)
 	}
-	m.w.WriteString("\n")
+	fmt.Fprintln(m.w)
 }
 
 func (m *markdown) row(cells []string) {
@@ -84,7 +85,7 @@ func (m *markdown) row(cells []string) {
 	for _, c := range cells {
 		out = append(out, escaped(c))
 	}
-	m.w.WriteString("| " + strings.Join(out, " | ") + " |\n")
+	fmt.Fprint(m.w, "| ", strings.Join(out, " | "), " |\n")
 }
 
 // marks are the signs that mean something inside a line of Markdown, in any of its
@@ -100,16 +101,18 @@ var marks = func() *strings.Replacer {
 // leading are the signs that make a line something other than a paragraph.
 const leading = "#>+-=_"
 
-// escaped is text that Markdown shows as it is: no emphasis, link, image or tag of
-// a server's comes out of it.
-func escaped(s string) string {
-	s = strings.TrimSpace(safe(s))
-	out := marks.Replace(s)
-	if s != "" && strings.ContainsRune(leading, rune(s[0])) && !strings.HasPrefix(s, "--") {
-		out = `\` + out
+// paragraph is text as a paragraph of its own.
+func paragraph(s string) string {
+	out := escaped(s)
+	if out != "" && strings.ContainsRune(leading, rune(out[0])) {
+		return `\` + out
 	}
-	return underscores(out)
+	return out
 }
+
+// escaped is text that Markdown shows as it is within a line: no emphasis, link,
+// image or tag of a server's comes out of it.
+func escaped(s string) string { return underscores(marks.Replace(strings.TrimSpace(safe(s)))) }
 
 // underscores escapes those that may emphasise: the ones that do not stand between
 // two letters or digits, as in a name.
