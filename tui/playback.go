@@ -50,7 +50,10 @@ func (m *model) stopTape() {
 }
 
 func speedOf(t *tape) string {
-	if t.speed == 0 {
+	switch {
+	case t.of > 0 && t.now >= t.of:
+		return "at its end"
+	case t.speed == 0:
 		return "halted"
 	}
 	return strconv.FormatFloat(t.speed, 'f', -1, 64) + "x"

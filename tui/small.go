@@ -20,10 +20,10 @@ func drawSmall(p cell.Pane, s *engine.Snapshot, u *look) {
 	last := p.Height() - 1
 	p.Text(0, last, cell.Muted, p.Cut(need, p.Width()))
 	y := 0
-	for _, m := range summary(s, u) {
+	for _, m := range summary(s, u, p.Width() < narrow) {
 		for _, text := range p.Wrap(m.text, p.Width()) {
 			if y >= max(1, last) {
-				return
+				return // the most urgent came first
 			}
 			p.Text(0, y, m.token, p.Cut(text, p.Width()))
 			y++
@@ -31,8 +31,11 @@ func drawSmall(p cell.Pane, s *engine.Snapshot, u *look) {
 	}
 }
 
+// narrow is the width below which the summary keeps to the shortest words.
+const narrow = 36
+
 // summary is the run in a few words, the most urgent first.
-func summary(s *engine.Snapshot, u *look) remarks {
+func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 	var list remarks
 	add := func(t cell.Token, text string) {
 		if text != "" {
@@ -67,29 +70,49 @@ func summary(s *engine.Snapshot, u *look) remarks {
 	for _, m := range marksOf(s, u) {
 		words = append(words, strings.TrimSpace(m.text))
 	}
-	words = append(words, phase.words+phase.progress(true))
+	if brief {
+		words = append(words, phase.word+phase.progress(false))
+	} else {
+		words = append(words, phase.words+phase.progress(true))
+	}
 	add(phase.token, strings.Join(words, " "))
 	if !s.Attached {
 		add(cell.Body, s.Watch)
 		add(cell.Warn, s.AttachWhy)
 		return list
 	}
-	add(cell.Strong, pace(s))
+	add(cell.Strong, pace(s, brief))
 	switch {
 	case s.Advice != nil:
 		add(cell.Accent, adviceOf(s.Advice))
 	case s.Quiet != "":
 		add(cell.Body, s.Quiet)
 	}
+	add(cell.Body, waits(s))
+	if s.Advice != nil {
+		add(cell.Muted, s.Advice.Why)
+	}
 	return list
 }
 
-// pace is the output of the latest window and the queue.
-func pace(s *engine.Snapshot) string {
+// waits is how long requests of the latest window waited.
+func waits(s *engine.Snapshot) string {
 	if outdated(s) || len(s.Points) == 0 {
 		return ""
 	}
 	p := s.Points[len(s.Points)-1]
+	return "TTFT p99 " + figure.Show(p.TTFT, "s") + ", ITL p99 " + figure.Show(p.ITL, "s") + ", KV" + figure.NBSP + figure.Show(p.KV, "ratio")
+}
+
+// pace is the output of the latest window and the queue.
+func pace(s *engine.Snapshot, brief bool) string {
+	if outdated(s) || len(s.Points) == 0 {
+		return ""
+	}
+	p := s.Points[len(s.Points)-1]
+	if brief {
+		return figure.Show(p.Tokens, "tok/s")
+	}
 	return figure.Show(p.Tokens, "tok/s") + ", " + figure.Show(p.Running, "") + " running, " + figure.Show(p.Waiting, "") + " waiting"
 }
 
