@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -93,32 +94,65 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestLooks are the same view with colours and without, as bytes for a terminal.
+// TestLooks are views with colours and without, as bytes for a terminal.
 func TestLooks(t *testing.T) {
 	s := snapshotNamed(t, "waiting")
-	c, _ := frame(s, plainLook(), 80, 24)
 	for _, l := range []struct {
 		name, theme string
 		profile     colorprofile.Profile
+		views       viewID // how many of them
 	}{
-		{"now-80x24-nocolor", "dark", colorprofile.ASCII},
-		{"now-80x24-light", "light", colorprofile.TrueColor},
-		{"now-80x24-dark", "dark", colorprofile.TrueColor},
-		{"now-80x24-sixteen", "auto", colorprofile.ANSI},
+		{"nocolor", "dark", colorprofile.ASCII, numViews},
+		{"light", "light", colorprofile.TrueColor, numViews},
+		{"dark", "dark", colorprofile.TrueColor, 1},
+		{"sixteen", "auto", colorprofile.ANSI, 1},
 	} {
-		t.Run(l.name, func(t *testing.T) {
-			th := themeOf(l.theme, l.profile)
-			got := c.Render(th.paint)
-			golden(t, l.name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
-			if l.profile <= colorprofile.ASCII {
-				for _, colour := range []string{"\x1b[3", "\x1b[4", "\x1b[9"} {
-					if strings.Contains(strings.ReplaceAll(got, "\x1b[m", ""), colour) {
-						t.Errorf("a colour without colours: %q", colour)
-					}
+		for v := range l.views {
+			name := viewFile(v) + "-80x24-" + l.name
+			t.Run(name, func(t *testing.T) {
+				u := plainLook()
+				u.view = v
+				c, _ := frame(s, u, 80, 24)
+				th := themeOf(l.theme, l.profile)
+				got := c.Render(th.paint)
+				golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
+				if colour := regexp.MustCompile(`\x1b\[[0-9;]*[349][0-9]`).FindString(got); l.profile <= colorprofile.ASCII && colour != "" {
+					t.Errorf("a colour without colours: %q", colour)
 				}
-			}
-			if words := trimLines(ansi.Strip(got)); words != c.Plain() {
-				t.Errorf("without colours the words are others:\n%s", cmp.Diff(c.Plain(), words))
+				if words := trimLines(ansi.Strip(got)); words != c.Plain() {
+					t.Errorf("without colours the words are others:\n%s", cmp.Diff(c.Plain(), words))
+				}
+			})
+		}
+	}
+}
+
+// TestWordsSurviveWithoutColour looks for the words and signs that say what a
+// colour says.
+func TestWordsSurviveWithoutColour(t *testing.T) {
+	for _, c := range []struct {
+		state, keys string
+		want        []string
+	}{
+		{"waiting", "1", []string{"[1 Now]", "●", "▲ warn", "Seat saturation", "PLATEAU"}},
+		{"waiting", "3", []string{"[3 History]", "better", "plateau", "kept"}},
+		{"waiting", "4", []string{"fired", "recommended"}},
+		{"waiting", "space", []string{"FROZEN"}},
+		{"paused", "1", []string{"PAUSED"}},
+		{"worse", "1", []string{"✖ Worse", "WORSE", "worse", "revert", "continue"}},
+		{"down", "1", []string{"✖", "not answered", "server down"}},
+		{"late", "1", []string{"▲", "Last read 9 s ago"}},
+		{"long", "1", []string{"SIMULATED"}},
+		{"measuring", "q", []string{"[ No, stay ]", "Yes, quit"}},
+	} {
+		t.Run(c.state+" "+c.keys, func(t *testing.T) {
+			m, _, _ := testModel(snapshotNamed(t, c.state), Options{Color: "never"})
+			press(m, c.keys)
+			text := ansi.Strip(m.View().Content)
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in\n%s", want, text)
+				}
 			}
 		})
 	}
