@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
 func TestRooflineTells(t *testing.T) {
@@ -165,5 +166,44 @@ func TestViewsWithOddSnapshots(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever the curve reaches, all that was measured is on the plot, and the ends
+// of the axes are not those of every window anew.
+func TestAxesHoldWhatWasMeasured(t *testing.T) {
+	for _, f := range fixtures() {
+		if f.s == nil {
+			continue
+		}
+		r := newRoofView(f.s, unicodeLook())
+		if r.curve != nil { // as a curve that ends before what ran in the past
+			short := *r.curve
+			short.Points = short.Points[:6]
+			r.curve = &short
+		}
+		var pl chart.Plot
+		r.axes(&pl, 20)
+		for _, o := range r.at {
+			if o.running < pl.X.Lo || o.running > pl.X.Hi || o.tokens < pl.Y.Lo || o.tokens > pl.Y.Hi {
+				t.Errorf("%s: %+v is outside of %v..%v, %v..%v", f.name, o, pl.X.Lo, pl.X.Hi, pl.Y.Lo, pl.Y.Hi)
+			}
+		}
+	}
+}
+
+func TestSteadyEnds(t *testing.T) {
+	changes := 0
+	for v := 100.0; v < 1000; v *= 1.001 {
+		hi, lo := steadyAbove(v), steadyBelow(v)
+		if hi < v*(1-1e-6) || hi > v*1.123 || lo > v*(1+1e-6) || lo < v/1.123 {
+			t.Fatalf("%v lies in %v to %v", v, lo, hi)
+		}
+		if steadyAbove(v*1.001) != hi {
+			changes++
+		}
+	}
+	if changes > 21 {
+		t.Errorf("%d ends in a decade, want 20 and that of its first value", changes)
 	}
 }
