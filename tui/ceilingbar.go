@@ -22,13 +22,16 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 		return panel{}
 	}
 	c := &d.Ceiling
+	if !framed && (c.Impossible != "" || !drawable(c.Physical)) {
+		q.title = "" // one sentence needs no heading
+	}
 	out := d.Quantity("generation_tokens_per_s").Value
 	switch {
 	case c.Impossible != "":
-		q.blocks = append(q.blocks, u.text(w, 68, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+" misread: "), u.say(cell.Body, c.Impossible))))
+		q.blocks = append(q.blocks, u.text(w, 79, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+" misread: "), u.say(cell.Body, c.Impossible))))
 		return q
-	case c.Physical == nil || !number(c.Physical.IdealTokensPerS) || c.Physical.IdealTokensPerS.V <= 0:
-		q.blocks = append(q.blocks, u.text(w, 68, 1, nil, u.say(cell.Muted, noCeiling(d))))
+	case !drawable(c.Physical):
+		q.blocks = append(q.blocks, u.text(w, 79, 1, nil, u.say(cell.Muted, noCeiling(d))))
 		return q
 	}
 	o := c.Physical
@@ -46,6 +49,11 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 			u.say(cell.Strong, figure.Significant(o.BestTokensPerS.V)+figure.NBSP+"tok/s"), u.say(cell.Body, " at "+figure.Count(o.BestBatch)+" running, with these seats and this KV pool"))))
 	}
 	return q
+}
+
+// drawable says that there is an ideal to stand against.
+func drawable(o *roofline.Operating) bool {
+	return o != nil && number(o.IdealTokensPerS) && o.IdealTokensPerS.V > 0
 }
 
 // noCeiling says why there is no ceiling, and which flag gives one where one does.

@@ -21,12 +21,13 @@ type nowView struct {
 	u *look
 }
 
-// latest is the diagnosis that findings and ceiling are shown of.
+// latest is the diagnosis that findings and ceiling are shown of; that of the
+// baseline only where no other configuration runs.
 func (v *nowView) latest() *engine.Diagnosis {
-	if v.s.Live != nil {
-		return v.s.Live
+	if it := v.last(); v.s.Live == nil && (it == nil || it.End != engine.IterationOpen) {
+		return v.s.Baseline
 	}
-	return v.s.Baseline
+	return v.s.Live
 }
 
 // old says that the figures are not of now.

@@ -187,7 +187,10 @@ func (p prose) split(w int) (head, tail prose) {
 		if part != "" {
 			head = append(head, span{s.token, part})
 		}
-		return head, append(prose{{s.token, s.text[len(part):]}}, p[i+1:]...)
+		if rest := s.text[len(part):]; rest != "" {
+			tail = prose{{s.token, rest}}
+		}
+		return head, append(tail, p[i+1:]...)
 	}
 	return head, nil
 }

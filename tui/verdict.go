@@ -44,7 +44,11 @@ func (v *nowView) verdict(w int, short bool) panel {
 		return q
 	}
 	if short {
-		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, line(v.direction(it), u.say(cell.Body, ". "+told(it.Text)))))
+		says := line(v.direction(it), u.say(cell.Body, ". "+told(it.Text)))
+		if classic := classicWords(it); classic != "" {
+			says = line(says, u.say(cell.Muted, " "+told(classic)))
+		}
+		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, says))
 		q.blocks = append(q.blocks, v.deltaLine(w, it.Delta))
 	} else {
 		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, v.direction(it)))
@@ -54,10 +58,19 @@ func (v *nowView) verdict(w int, short bool) panel {
 	for _, l := range it.Load {
 		q.blocks = append(q.blocks, u.text(w, 73, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"other load: "), u.say(cell.Body, l))))
 	}
-	if c := it.Delta.Classic; c != it.Delta.Direction && it.End != engine.IterationNoise {
-		q.blocks = append(q.blocks, u.text(w, 55, 1, nil, u.say(cell.Muted, "classic: "+strings.ToUpper(string(c))+", "+figure.Minus(it.Delta.ClassicReason)+". It judges what each request gets of the hardware, rooftop the output.")))
+	if classic := classicWords(it); classic != "" && !short {
+		q.blocks = append(q.blocks, u.text(w, 80, 1, nil, u.say(cell.Muted, told(classic)+" It judges what each request gets of the hardware, rooftop the output.")))
 	}
 	return q
+}
+
+// classicWords is the documented direction with its reason where it is another.
+func classicWords(it *engine.Iteration) string {
+	d := it.Delta
+	if d.Classic == d.Direction || d.Classic == "" || it.End == engine.IterationNoise {
+		return ""
+	}
+	return "classic: " + strings.ToUpper(string(d.Classic)) + ", " + figure.Minus(d.ClassicReason)
 }
 
 // broken says what is left of a change without a verdict.

@@ -1,0 +1,46 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+func TestLog(t *testing.T) {
+	s := &engine.Snapshot{
+		Attached: true, Started: fixtureStart(), Now: 2 * time.Hour, Dropped: 1234,
+		Journal: []engine.Entry{
+			{T: 62 * time.Second, Level: engine.LevelBad, Text: "the server stopped answering: connection refused"},
+			{T: 84 * time.Second, Level: engine.LevelGood, Text: "it answers again"},
+			{T: time.Hour + time.Minute, Level: engine.LevelWarn, Text: strings.Repeat("words ", 12) + "end"},
+			{T: 2 * time.Hour, Text: "a line\nfeed"},
+		},
+	}
+	got := drawn(drawLog, s, unicodeLook(), 80, 8)
+	want := strings.TrimPrefix(`
+ 1,234 earlier entries let go
+    1:02  14:01:02  ✖ bad   the server stopped answering: connection refused
+    1:24  14:01:24  ● good  it answers again
+ 1:01:00  15:01:00  ▲ warn  words words words words words words words words
+                            words words words words end
+ 2:00:00  16:00:00  · info  a line feed
+
+
+`, "\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	// The wall clock gives way to the text.
+	if narrow := drawn(drawLog, s, unicodeLook(), 56, 20); strings.Contains(narrow, "14:01") || !strings.Contains(narrow, "✖ bad") {
+		t.Errorf("at 56 cells:\n%s", narrow)
+	}
+	ascii := drawn(drawLog, s, &look{glyphs: cell.ASCII()}, 80, 8)
+	for _, sign := range []string{"x bad", "* good", "! warn"} {
+		if !strings.Contains(ascii, sign) {
+			t.Errorf("%q is missing in\n%s", sign, ascii)
+		}
+	}
+}
