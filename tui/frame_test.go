@@ -191,6 +191,7 @@ func TestOverlays(t *testing.T) {
 		{"help", "waiting", 80, 50, "?", false},
 		{"apply", "waiting", 80, 24, "a", true},
 		{"apply", "waiting", 30, 10, "a", true},
+		{"help", "waiting", 40, 12, "?", false},
 		{"apply-yourself", "waiting", 80, 24, "a", false},
 		{"copied", "waiting", 80, 24, "y", false},
 		{"copied-long", "long", 80, 24, "y", false},

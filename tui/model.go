@@ -129,7 +129,7 @@ func (m *model) pull() (ended bool) {
 	m.hear()
 	switch {
 	case !m.look.frozen:
-		m.changed = m.changed || m.shown == nil || m.shown.Seq != s.Seq
+		m.changed = m.changed || m.shown == nil || m.shown.Seq != s.Seq || m.shown.Now != s.Now || m.shown.Finished != s.Finished
 		m.shown = s
 	case asks:
 		m.say(remark{cell.Bad, m.look.glyphs.Bad + " A question waits behind the frozen display: space goes on."})

@@ -56,6 +56,12 @@ func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 		}
 		add(cell.Key, "esc")
 		return list
+	case u.over == overlayHelp:
+		for _, h := range hintsFor(s, u) {
+			add(cell.Key, h.binding.Help().Key+" "+h.word)
+		}
+		add(cell.Key, "q closes this, ctrl+c quits")
+		return list
 	case u.typing:
 		add(cell.Key, "/"+u.filter+"_")
 	case u.notice.text != "":
