@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -15,11 +16,15 @@ type told struct {
 	w        *world
 	follower report.Follower
 	broken   chan struct{} // closed when nobody reads any more
-	once     sync.Once
+
+	mu   sync.Mutex // guards the follower: a session tells, and who waits for one
+	once sync.Once
 }
 
 // tell implements view.
 func (t *told) tell(e engine.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.follower.Event(e)
 	if t.follower.Err() != nil {
 		t.once.Do(func() { close(t.broken) })
@@ -49,6 +54,13 @@ func newLinesView(w *world, o *output) *linesView {
 	return &linesView{told: told{w: w, follower: n, broken: make(chan struct{})}, narrator: n, style: style}
 }
 
+// waits implements waiting.
+func (v *linesView) waits(_ time.Duration, why string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.narrator.Intro("no server yet: " + why)
+}
+
 // report implements view.
 func (v *linesView) report(s *engine.Snapshot, k kept) error {
 	if err := v.follower.Err(); err != nil {
@@ -75,6 +87,11 @@ type eventsView struct{ told }
 
 func newEventsView(w *world) *eventsView {
 	return &eventsView{told{w: w, follower: report.NewEvents(w.stdout), broken: make(chan struct{})}}
+}
+
+// waits implements waiting.
+func (v *eventsView) waits(at time.Duration, why string) {
+	v.tell(engine.Event{T: at, Kind: engine.EventError, Text: "no server yet: " + why})
 }
 
 // report implements view: the last event has said it all, but where the files lie.

@@ -109,6 +109,25 @@ func (l *locator) attach(ctx context.Context) (*attached, error) {
 	return a, nil
 }
 
+// finding is attach as a session calls it. Until the first server answers, a view
+// that cannot see why is told, once for each reason.
+func (l *locator) finding(v view) func(context.Context) (*session.Server, error) {
+	waits, _ := v.(waiting)
+	last, found := "", false
+	return func(ctx context.Context) (*session.Server, error) {
+		a, err := l.attach(ctx)
+		if err == nil {
+			found = true
+			return a.server(), nil
+		}
+		if why := err.Error(); waits != nil && !found && why != last && ctx.Err() == nil {
+			last = why
+			waits.waits(l.clock(), why)
+		}
+		return nil, err
+	}
+}
+
 // errSeveral says which servers there are to choose from.
 func errSeveral(list []*proc.Server) error {
 	return usage("%d vLLM servers run on this machine; say which:\n%s", len(list), strings.Join(serverLines(list), "\n"))

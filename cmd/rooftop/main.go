@@ -72,6 +72,11 @@ func run(w world) (code exitCode) {
 	}()
 	ctx, stop := signalContext()
 	defer stop()
+	return execute(ctx, w)
+}
+
+// execute runs one command line until ctx ends.
+func execute(ctx context.Context, w world) exitCode {
 	root := newRoot(&w)
 	root.SetArgs(bare(w.args))
 	root.SetOut(w.stdout)
@@ -110,12 +115,12 @@ func signalContext() (context.Context, func()) {
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		s, ok := <-ch
-		if !ok {
-			return
+		select {
+		case s := <-ch:
+			signal.Stop(ch)
+			cancel(&signalError{signal: s.(syscall.Signal)})
+		case <-ctx.Done():
 		}
-		signal.Stop(ch)
-		cancel(&signalError{signal: s.(syscall.Signal)})
 	}()
 	return ctx, func() { signal.Stop(ch); cancel(nil) }
 }

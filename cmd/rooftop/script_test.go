@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -18,6 +22,8 @@ import (
 // documents and what bad input is told. A script's own commands are
 //
 //	rooftop CODE ARGS...   runs it, expects the exit code; output in stdout and stderr
+//	signal NAME TEXT CODE ARGS...
+//	                       runs it until it has told TEXT, then sends it a signal
 //	serve FILE [STATUS]    serves a file as the metrics page; $URL is its address
 //	sim ARGS...            runs rooftop sim to the script's end; $URL is its address
 //	oneline                the file stderr has one line
@@ -40,6 +46,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"rooftop": scriptRooftop,
+			"signal":  scriptSignal,
 			"serve":   scriptServe,
 			"sim":     scriptSim,
 			"oneline": scriptOneLine,
@@ -51,28 +58,80 @@ func scriptRooftop(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: rooftop CODE ARGS...")
 	}
-	want, err := strconv.Atoi(args[0])
+	var stdout, stderr bytes.Buffer
+	scriptCall(ts, args[0], args[1:], &stdout, &stderr, run)
+}
+
+// signalPatience bounds the wait for a text that does not come.
+const signalPatience = time.Minute
+
+// scriptSignal sends a command a signal once stdout or stderr has a text.
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
+	if neg || len(args) < 3 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: signal INT|TERM|HUP TEXT CODE ARGS...")
+	}
+	limit, stop := context.WithTimeout(context.Background(), signalPatience)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(limit)
+	defer cancel(nil)
+	told := func() { cancel(&signalError{signals[args[0]]}) }
+	stdout, stderr := &watched{text: args[1], seen: told}, &watched{text: args[1], seen: told}
+	scriptCall(ts, args[2], args[3:], stdout, stderr, func(w world) exitCode { return execute(ctx, w) })
+}
+
+// watched is a buffer that says when it holds a text. Writes may come from several
+// goroutines, reads only after them.
+type watched struct {
+	mu   sync.Mutex
+	held bytes.Buffer
+	text string
+	seen func()
+}
+
+// Write implements io.Writer.
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := w.held.Write(p)
+	if strings.Contains(w.held.String(), w.text) {
+		w.seen()
+	}
+	return n, err
+}
+
+// Bytes is what was written.
+func (w *watched) Bytes() []byte { return w.held.Bytes() }
+
+// printed is what a command wrote.
+type printed interface {
+	io.Writer
+	Bytes() []byte
+}
+
+// scriptCall runs a command line in a script, leaves what it printed in the files
+// stdout and stderr, and expects an exit code.
+func scriptCall(ts *testscript.TestScript, code string, words []string, stdout, stderr printed, run func(world) exitCode) {
+	want, err := strconv.Atoi(code)
 	ts.Check(err)
 	// Files of a script lie in its own folder, which is not this process's.
-	words := args[1:]
 	for i, a := range words {
 		if path := ts.MkAbs(a); !strings.HasPrefix(a, "-") && exists(path) {
 			words[i] = path
 		}
 	}
-	var stdout, stderr bytes.Buffer
 	got := run(world{
 		args:   words,
 		env:    func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
-		stdout: &stdout, stderr: &stderr,
+		stdout: stdout, stderr: stderr,
 	})
 	ts.Check(os.WriteFile(ts.MkAbs("stdout"), stdout.Bytes(), 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs("stderr"), stderr.Bytes(), 0o600))
 	if int(got) != want {
-		ts.Fatalf("rooftop %s: exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", strings.Join(words, " "), got, want, &stdout, &stderr)
+		ts.Fatalf("rooftop %s: exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", strings.Join(words, " "), got, want, stdout.Bytes(), stderr.Bytes())
 	}
-	if strings.Contains(stderr.String(), "internal error") {
-		ts.Fatalf("rooftop %s panicked: %s", strings.Join(words, " "), &stderr)
+	if bytes.Contains(stderr.Bytes(), []byte("internal error")) {
+		ts.Fatalf("rooftop %s panicked: %s", strings.Join(words, " "), stderr.Bytes())
 	}
 }
 

@@ -150,14 +150,8 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 			Started: time.Now(), Version: buildVersion(), Rules: rules.All(),
 			Measure: o.duration, Watch: l.watch(), NoHands: noHands(false),
 		},
-		Attach: func(ctx context.Context) (*session.Server, error) {
-			a, err := l.attach(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return a.server(), nil
-		},
-		Clock: l.clock, Record: file.recorder(), Tell: v.tell, Export: o.files.export, Grace: changeGrace,
+		Attach: l.finding(v),
+		Clock:  l.clock, Record: file.recorder(), Tell: v.tell, Export: o.files.export, Grace: changeGrace,
 	})
 	f := &following{session: live, view: v, stderr: w.stderr, keep: func(s *engine.Snapshot) kept {
 		k := o.files.keep(w.env, s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
@@ -19,6 +20,13 @@ type view interface {
 	// report says at the very end what the run came to; s is nil where nothing was
 	// ever seen.
 	report(s *engine.Snapshot, k kept) error
+}
+
+// waiting is a view that has to be told that there is no server yet; the screen
+// sees it.
+type waiting interface {
+	// waits tells why, at a time since the start. It may be called while tell is.
+	waits(at time.Duration, why string)
 }
 
 // viewKind names a view.

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/demo"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+func simulated(t *testing.T) *simulatedServer {
+	t.Helper()
+	found, err := scenarios.Select(scenarios.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := launch.Parse(strings.Fields(found[0].Server), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &simulatedServer{host: &demo.Host{Scenario: found[0], Seed: 1}, config: config, clock: stopwatch()}
+	t.Cleanup(s.host.Close)
+	if err := s.start(t.Context(), 0, &progress{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// seats attaches and reads the seats of the launch that the server shows.
+func seats(t *testing.T, s *simulatedServer) string {
+	t.Helper()
+	server, err := s.attach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if !server.Header.Target.Simulated || server.Apply == nil || server.NoHands != "" || server.GPUs == nil {
+		t.Errorf("attached to %+v, hands %v, %q", server.Header.Target, server.Apply != nil, server.NoHands)
+	}
+	return server.Header.Inputs.Launch["max_num_seqs"].Value
+}
+
+func TestTheSimulatedServerIsChanged(t *testing.T) {
+	s := simulated(t)
+	if got := seats(t, s); got != "16" {
+		t.Fatalf("starts with %s seats, want the scenario's 16", got)
+	}
+	url := s.host.URL()
+	for _, c := range []struct {
+		name    string
+		changes []engine.Change
+		want    string
+		refused bool
+	}{
+		{"more seats", []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "64"}}, "64", false},
+		{"refused by the server", []engine.Change{{Flag: "--max-num-seqs", From: "64", To: "0"}}, "64", true},
+		{"two at once", []engine.Change{{Flag: "--max-num-seqs", From: "64", To: "32"}, {Flag: "--enable-prefix-caching", To: "off"}}, "32", false},
+		{"left out", []engine.Change{{Flag: "--max-num-seqs", From: "32", To: ""}}, "", false},
+	} {
+		err := s.apply(t.Context(), c.changes)
+		if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "runs as before") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := seats(t, s); got != c.want {
+			t.Errorf("%s: runs with %q seats, want %q", c.name, got, c.want)
+		}
+		if s.host.URL() != url {
+			t.Errorf("%s: moved to %s", c.name, s.host.URL())
+		}
+	}
+}
+
+func TestASimulatedServerThatDoesNotStart(t *testing.T) {
+	s := simulated(t)
+	other := &simulatedServer{host: &demo.Host{Scenario: s.host.Scenario, Port: portOf(t, s.host.URL())}, config: s.config, clock: stopwatch()}
+	err := other.start(t.Context(), 0, &progress{})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("on a port that is taken: %v", err)
+	}
+}
+
+func portOf(t *testing.T, url string) int {
+	t.Helper()
+	target, err := parseTarget(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port := splitHostPort(target)
+	return int(port)
+}
