@@ -45,17 +45,11 @@ func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 	switch {
 	case u.over == overlayAsk:
 		add(cell.Strong, u.ask.title)
-		for _, m := range u.ask.lines {
-			add(m.token, m.text)
-		}
 		add(cell.Key, "y yes, n no")
-		return list
+		return append(list, u.ask.lines...)
 	case u.over == overlayText:
-		for _, m := range u.ask.lines {
-			add(m.token, m.text)
-		}
-		add(cell.Key, "esc")
-		return list
+		add(cell.Key, "esc closes")
+		return append(list, u.ask.lines...)
 	case u.over == overlayHelp:
 		for _, h := range hintsFor(s, u) {
 			add(cell.Key, h.binding.Help().Key+" "+h.word)
