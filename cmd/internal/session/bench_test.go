@@ -2,19 +2,43 @@ package session
 
 import (
 	"compress/gzip"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/rules"
 )
 
 // BenchmarkPoll is what one poll costs rooftop beside the network: a real page
 // of 53 KB parsed, merged and put into its window. At 4 polls a second,
 // 2.5 ms would be 1 % of a core.
 func BenchmarkPoll(b *testing.B) {
+	body := loadedPage(b)
+	a, err := NewAnalysis(Header{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	at := time.Duration(0)
+	for b.Loop() {
+		a.Add(&Poll{T: at, PageT: at, Took: time.Millisecond, Body: body})
+		at += engine.PollInterval
+		if len(a.windows) > 900 { // half an hour: keep the run's own memory out of the figure
+			a.windows = a.windows[:0]
+		}
+	}
+}
+
+// loadedPage is a page of 53 KB of a real server under load.
+func loadedPage(b *testing.B) string {
+	b.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "collect", "vllm", "testdata", "vllm-0.32.0-cpu-loaded.txt.gz"))
 	if err != nil {
 		b.Fatal(err)
@@ -28,19 +52,77 @@ func BenchmarkPoll(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a, err := NewAnalysis(Header{})
+	return string(page)
+}
+
+// BenchmarkLive is what a second of a live session costs beside the network and
+// the screen: four polls of a page of 53 KB fetched into memory, parsed, taken by
+// the loop and published. At 4 Hz, 10 ms would be 1 % of a core.
+func BenchmarkLive(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		record *Recorder
+	}{{"watching", nil}, {"recording", NewRecorder(io.Discard)}} {
+		b.Run(c.name, func(b *testing.B) { benchmarkLive(b, c.record) })
+	}
+}
+
+func benchmarkLive(b *testing.B, record *Recorder) {
+	body := loadedPage(b)
+	at := time.Duration(0)
+	l := NewLive(LivePlan{
+		Loop:  engine.LoopPlan{Version: "test", Rules: rules.All()},
+		Clock: func() time.Duration { return at }, Record: record,
+	})
+	c := newConductor(l)
+	c.heartbeat = time.NewTimer(heartbeat)
+	defer c.heartbeat.Stop()
+	ctx := b.Context()
+	c.step(ctx, engine.Begin{})
+	c.stop()
+	in := attachedLine{Header: Header{Inputs: seats("4")}}
+	attached, err := in.input()
 	if err != nil {
 		b.Fatal(err)
 	}
-	body := string(page)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	at := time.Duration(0)
-	for b.Loop() {
-		a.Add(&Poll{T: at, PageT: at, Took: time.Millisecond, Body: body})
+	c.take(ctx, attached, line{Attached: &in})
+	parser := newParser("")
+	p := poller{pages: newTextPages(body), clock: l.plan.Clock}
+	poll := func() {
+		poll := p.poll(ctx, at)
+		c.sampled(ctx, polled{poll, parser.sample(poll)})
 		at += engine.PollInterval
-		if len(a.windows) > 900 { // half an hour: keep the run's own memory out of the figure
-			a.windows = a.windows[:0]
+	}
+	for range 400 { // until the loop has a baseline and a full window of each kind
+		poll()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 4 {
+			poll()
 		}
 	}
+	if s := l.Latest(); s.Live == nil || s.Live.Windows.Evaluable == 0 {
+		b.Fatalf("nothing was diagnosed: %+v", s.Progress)
+	}
+}
+
+// textPages is a server whose page stands but for its output tokens.
+type textPages struct {
+	before, behind string // the number of tokens
+	tokens         int
+}
+
+func newTextPages(body string) *textPages {
+	_, behind, _ := strings.Cut(body, "\nvllm:generation_tokens_total{")
+	_, behind, _ = strings.Cut(behind, "} ")
+	_, rest, _ := strings.Cut(behind, "\n")
+	return &textPages{before: body[:len(body)-len(behind)], behind: "\n" + rest, tokens: 1e6}
+}
+
+func (p *textPages) Page(_ context.Context, buf []byte) ([]byte, error) {
+	p.tokens += 300
+	buf = append(buf, p.before...)
+	buf = strconv.AppendInt(buf, int64(p.tokens), 10)
+	return append(buf, p.behind...), nil
 }

@@ -63,9 +63,9 @@ func (c *conductor) run(ctx context.Context) {
 	for !c.finished {
 		var polls chan polled
 		var observed chan engine.Observed
-		var slow chan string
+		var remarks chan string
 		if w := c.watch; w != nil {
-			polls, observed, slow = w.polls, w.observed, w.slow
+			polls, observed, remarks = w.polls, w.observed, w.remarks
 		}
 		select {
 		case <-ctx.Done():
@@ -74,8 +74,8 @@ func (c *conductor) run(ctx context.Context) {
 			c.sampled(work, p)
 		case o := <-observed:
 			c.observed(work, o)
-		case why := <-slow:
-			c.step(work, engine.Noted{Text: why})
+		case text := <-remarks:
+			c.step(work, engine.Noted{Text: text})
 		case r := <-c.results:
 			c.result(work, r)
 		case command := <-c.live.commands:

@@ -32,9 +32,9 @@ type attachedLine struct {
 	NoHands  string `json:"no_hands,omitempty"`
 }
 
-// SessionPlan is what the loop of a live session was started with, as far as it
+// LoopSettings is what the loop of a live session was started with, as far as it
 // is no part of the program.
-type SessionPlan struct {
+type LoopSettings struct {
 	Measure time.Duration `json:"measure"`
 	Watch   string        `json:"watch"`
 	Hands   bool          `json:"hands"`
@@ -47,7 +47,7 @@ type SessionPlan struct {
 func sessionHeader(p *engine.LoopPlan) *Header {
 	return &Header{
 		Schema: RecordingSchema, Version: p.Version, Started: p.Started,
-		Session: &SessionPlan{Measure: p.Measure, Watch: p.Watch, Hands: p.Hands, NoHands: p.NoHands, Auto: p.Auto, Rounds: p.Rounds},
+		Session: &LoopSettings{Measure: p.Measure, Watch: p.Watch, Hands: p.Hands, NoHands: p.NoHands, Auto: p.Auto, Rounds: p.Rounds},
 	}
 }
 

@@ -32,6 +32,9 @@ const (
 	// less often, and downInterval how often then.
 	downAfter    = 8
 	downInterval = 500 * time.Millisecond
+	// standstill is more than a process waits for a CPU: it was stopped, or the
+	// machine slept.
+	standstill = 10 * time.Second
 )
 
 // poller reads page and GPUs of one server on the clock, with one request in
@@ -46,6 +49,9 @@ type poller struct {
 	deadline time.Duration
 	// patient asks a server that does not answer less often.
 	patient bool
+	// stood is told when the process itself did not run for a while, which is no
+	// tick missed then; nil counts that time like any other.
+	stood func(time.Duration)
 	// hold takes true to stop reading and false to go on; nil for a poller that
 	// is never held.
 	hold <-chan bool
@@ -97,6 +103,10 @@ func (p *poller) run(ctx context.Context, until time.Duration, take func(*Poll))
 			return
 		}
 		poll.Missed = missed
+		if stood := tick - due; p.stood != nil && stood >= standstill {
+			poll.Missed = 0
+			p.stood(stood)
+		}
 		p.pace(poll)
 		take(poll)
 		due += time.Duration(missed+1) * p.interval

@@ -47,7 +47,7 @@ type Header struct {
 	// Session is what the loop of a live session was started with; nil for a
 	// single measurement. What is known of the server stands in the lines that
 	// follow then.
-	Session *SessionPlan `json:"session,omitempty"`
+	Session *LoopSettings `json:"session,omitempty"`
 }
 
 // Poll is one tick as it was read: the raw page, or why there is none, and the

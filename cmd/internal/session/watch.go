@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type watch struct {
 	// observed holds the latest reading of the processes: one that nobody took is
 	// replaced.
 	observed chan engine.Observed
-	slow     chan string // why the page is polled less often; told once
+	remarks  chan string // what the journal should know of the reading
 	holds    [2]chan bool
 }
 
@@ -42,7 +43,7 @@ func newWatch(ctx context.Context, s *Server, clock func() time.Duration, began 
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{
 		server: s, cancel: cancel,
-		polls: make(chan polled, samplesWaiting), observed: make(chan engine.Observed, 1), slow: make(chan string, 1),
+		polls: make(chan polled, samplesWaiting), observed: make(chan engine.Observed, 1), remarks: make(chan string, 4),
 	}
 	for i := range w.holds {
 		w.holds[i] = make(chan bool, 1)
@@ -60,15 +61,27 @@ func (w *watch) poll(ctx context.Context, clock func() time.Duration, began time
 		pages: w.server.Pages, gpus: w.server.GPUs, clock: clock, began: began,
 		deadline: pageWithin, patient: true, hold: w.holds[0], held: held,
 	}
+	p.stood = func(d time.Duration) {
+		w.remark(fmt.Sprintf("rooftop stood still for %v: it was stopped, or its machine slept", d.Round(time.Second)))
+	}
 	p.first = p.now()
 	parser, told := newParser(w.server.Header.Model), false
 	p.run(ctx, 0, func(poll *Poll) {
 		w.offer(polled{poll, parser.sample(poll)})
 		if p.slow != "" && !told {
 			told = true
-			w.slow <- p.slow
+			w.remark(p.slow)
 		}
 	})
+}
+
+// remark leaves a sentence for the journal. Where several wait already it goes
+// unsaid.
+func (w *watch) remark(text string) {
+	select {
+	case w.remarks <- text:
+	default:
+	}
 }
 
 // offer queues a poll. Where the queue is full the oldest goes, and is counted as
