@@ -70,6 +70,9 @@ func chartLines(s *engine.Snapshot, h, list int) int {
 
 // drawTimes draws as many quantities over time as there is room for.
 func drawTimes(p cell.Pane, s *engine.Snapshot, u *look) {
+	if len(s.Points) == 0 {
+		return
+	}
 	t := newTimeline(s, u, p.Width())
 	all, heights := timeMeasures(), stripHeights(p.Height()-timeFrame)
 	t.ribbon(p.Sub(t.left, 0, t.span.N, 1))

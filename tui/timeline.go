@@ -2,7 +2,7 @@ package tui
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -64,18 +64,16 @@ func newTimeline(s *engine.Snapshot, u *look, w int) *timeline {
 func (t *timeline) at(when time.Duration) timeStretch {
 	var st timeStretch
 	all := t.s.Iterations
-	for i := range all {
-		if all[i].At > when {
-			break
-		}
-		st = timeStretch{iteration: all[i].N, trial: all[i].End != engine.IterationNoise}
-		until := time.Duration(math.MaxInt64)
-		if i+1 < len(all) {
-			until = all[i+1].At
-		}
+	next := slices.IndexFunc(all, func(it engine.Iteration) bool { return it.At > when })
+	if next < 0 {
+		next = len(all)
+	}
+	if next > 0 {
+		it := &all[next-1]
+		st = timeStretch{iteration: it.N, trial: it.End != engine.IterationNoise}
 		for _, m := range t.s.Marks {
-			if m.T >= all[i].At && m.T <= when && m.T < until {
-				st.pass(m.Kind, all[i].End)
+			if m.T >= it.At && m.T <= when {
+				st.pass(m.Kind, it.End)
 			}
 		}
 	}
