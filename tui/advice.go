@@ -15,14 +15,14 @@ import (
 const fieldCells = 8
 
 // field is a labelled paragraph.
-func (v *nowView) field(w, keep, least int, label string, body prose) block {
+func (v *nowView) field(w, keep int, label string, body prose) block {
 	u := v.u
 	name := u.say(cell.Muted, label+strings.Repeat(" ", max(1, fieldCells-len(label))))
-	return u.text(w, keep, least, name, body)
+	return u.text(w, keep, name, body)
 }
 
 // advice is the panel of the one change to make, or of why there is none.
-func (v *nowView) advice(w int, framed bool) panel {
+func (v *nowView) advice(w int) panel {
 	s, u := v.s, v.u
 	r := s.Advice
 	if !v.advisesNow() {
@@ -41,28 +41,28 @@ func (v *nowView) advice(w int, framed bool) panel {
 			keys.draw(p, p.Width()-keys.width(), 0)
 		}})
 	} else {
-		say(u.text(w, 94, 1, nil, action))
+		say(u.text(w, 94, nil, action))
 	}
 	if r.Why != "" {
-		say(short(v.field(w, 81, 1, "why", u.say(cell.Body, r.Why)), 5))
+		say(short(v.field(w, 81, "why", u.say(cell.Body, r.Why)), 5))
 	}
 	say(v.expectations(w, r)...)
 	if len(r.Price) > 0 {
-		say(v.field(w, 73, 1, "price", u.say(cell.Body, strings.Join(priceOf(r), "; "))))
+		say(v.field(w, 73, "price", u.say(cell.Body, strings.Join(priceOf(r), "; "))))
 	}
 	if who := whoActs(r.Kind); who != "" {
-		say(v.field(w, 80, 1, "who", u.say(cell.Body, who)))
+		say(v.field(w, 80, "who", u.say(cell.Body, who)))
 	}
 	if r.Launch != "" {
-		say(short(v.field(w, 83, 1, "command", u.launch(r)), 6))
+		say(short(v.field(w, 83, "command", u.launch(r)), 6))
 	} else if r.Command != "" && r.Kind == engine.KindFlag {
-		say(v.field(w, 83, 1, "how", u.say(cell.Body, r.Command)))
+		say(v.field(w, 83, "how", u.say(cell.Body, r.Command)))
 	}
 	if !beside {
-		say(v.field(w, 85, 1, "keys", keys))
+		say(v.field(w, 85, "keys", keys))
 	}
 	if r.Kind == engine.KindFlag && s.Firm && !s.Can[engine.CommandApply].OK {
-		say(v.field(w, 84, 1, "then", u.say(cell.Body, "Restart the server so: rooftop notices, measures and compares.")))
+		say(v.field(w, 84, "then", u.say(cell.Body, "Restart the server so: rooftop notices, measures and compares.")))
 	}
 	return q
 }
@@ -304,6 +304,9 @@ func (v *nowView) quiet(w int) panel {
 	}
 	d := v.latest()
 	q := panel{title: "Answer", token: cell.Accent}
+	if !s.Firm && s.Phase == engine.PhaseBaseline {
+		q.title = "Answer so far"
+	}
 	state, help := cell.OK, ""
 	sign, word := u.glyphs.Good, "ok"
 	switch {
@@ -318,12 +321,12 @@ func (v *nowView) quiet(w int) panel {
 	case s.Can[engine.CommandRemeasure].OK:
 		help = "rooftop goes on watching, and says so when something limits the server."
 	}
-	q.blocks = append(q.blocks, u.text(w, 94, 1, nil, line(u.say(state, sign+figure.NBSP+strings.ReplaceAll(word, " ", figure.NBSP)+figure.NBSP+" "), u.say(cell.Strong, s.Quiet))))
+	q.blocks = append(q.blocks, u.text(w, 94, nil, line(u.say(state, sign+figure.NBSP+strings.ReplaceAll(word, " ", figure.NBSP)+figure.NBSP+" "), u.say(cell.Strong, told(s.Quiet)))))
 	if d != nil && d.Doubt != "" && !strings.Contains(s.Quiet, d.Doubt) {
-		q.blocks = append(q.blocks, v.field(w, 70, 1, "open", u.say(cell.Body, d.Doubt)))
+		q.blocks = append(q.blocks, v.field(w, 70, "open", u.say(cell.Body, d.Doubt)))
 	}
 	if help != "" {
-		q.blocks = append(q.blocks, v.field(w, 60, 1, "next", u.say(cell.Body, help)))
+		q.blocks = append(q.blocks, v.field(w, 60, "next", u.say(cell.Body, help)))
 	}
 	return q
 }

@@ -243,10 +243,10 @@ func (u *look) titles(p cell.Pane, q *panel, x int) {
 
 // text makes a block of a paragraph, set in by lead cells after its first line's
 // label. Where it gets fewer lines than it needs the last is marked as cut.
-func (u *look) text(w, keep, least int, label, body prose) block {
+func (u *look) text(w, keep int, label, body prose) block {
 	lead := label.width()
 	lines := body.wrap(w - lead)
-	return block{lines: len(lines), least: least, keep: keep, draw: func(p cell.Pane) {
+	return block{lines: len(lines), least: 1, keep: keep, draw: func(p cell.Pane) {
 		label.draw(p, 0, 0)
 		u.drawLines(p.Sub(lead, 0, p.Width()-lead, p.Height()), lines)
 	}}

@@ -28,10 +28,10 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 	out := d.Quantity("generation_tokens_per_s").Value
 	switch {
 	case c.Impossible != "":
-		q.blocks = append(q.blocks, u.text(w, 79, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+" misread: "), u.say(cell.Body, c.Impossible))))
+		q.blocks = append(q.blocks, u.text(w, 79, nil, line(u.say(cell.Warn, u.glyphs.Warn+" misread: "), u.say(cell.Body, c.Impossible))))
 		return q
 	case !drawable(c.Physical):
-		q.blocks = append(q.blocks, u.text(w, 79, 1, nil, u.say(cell.Muted, noCeiling(d))))
+		q.blocks = append(q.blocks, u.text(w, 79, nil, u.say(cell.Muted, noCeiling(d))))
 		return q
 	}
 	o := c.Physical
@@ -42,10 +42,10 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 	q.blocks = append(q.blocks, v.ceilingBar(out, o))
 	if framed {
 		says := line(u.standing(out, o, "of what good software reaches at this load, bound by "), u.say(cell.Body, termShare(o)))
-		q.blocks = append(q.blocks, u.text(w, 58, 1, nil, says))
+		q.blocks = append(q.blocks, u.text(w, 58, nil, says))
 	}
 	if best := o.BestTokensPerS.Div(out); number(best) && best.V > 1.03 {
-		q.blocks = append(q.blocks, u.text(w, 38, 1, nil, line(u.say(cell.Body, "Within reach here: "),
+		q.blocks = append(q.blocks, u.text(w, 38, nil, line(u.say(cell.Body, "Within reach here: "),
 			u.say(cell.Strong, figure.Significant(o.BestTokensPerS.V)+figure.NBSP+"tok/s"), u.say(cell.Body, " at "+figure.Count(o.BestBatch)+" running, with these seats and this KV pool"))))
 	}
 	return q

@@ -190,10 +190,10 @@ func (v *nowView) span() prose {
 		return v.u.say(cell.Warn, lasting(v.s.Now-source(v.s).Last)+" old")
 	case d == nil || d.Windows.Evaluable == 0:
 		return nil
-	case v.s.Phase == engine.PhaseWaiting || v.s.Firm:
-		return v.u.say(cell.Muted, "last "+lasting(d.Duration))
+	case v.s.Phase == engine.PhaseBaseline || v.s.Phase == engine.PhaseSettling || v.s.Phase == engine.PhaseMeasuring:
+		return v.u.say(cell.Muted, "so far: "+lasting(d.Duration))
 	}
-	return v.u.say(cell.Muted, "so far: "+lasting(d.Duration))
+	return v.u.say(cell.Muted, "last "+lasting(d.Duration))
 }
 
 // lasting spells a length of time for people: 8 s, 4 min, 2 h 5 min.

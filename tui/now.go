@@ -40,9 +40,10 @@ const (
 	twoColumns   = 100
 	threeColumns = 170
 	widest       = 100 // cells of a column of text
-	frameLines   = 24  // from which panels have frames
+	frameLines   = 20  // from which panels have frames
 	timesLines   = 36  // from which the run over time stands below
 	leastTimes   = 10
+	leastColumns = 24
 )
 
 func (v *nowView) draw(p cell.Pane) {
@@ -50,14 +51,17 @@ func (v *nowView) draw(p cell.Pane) {
 		v.column(p.Sub(1, 0, p.Width()-2, p.Height()))
 		return
 	}
-	columns, framed := v.columns(p.Width(), p.Height() >= frameLines), p.Height() >= frameLines
-	h := p.Height()
+	h, framed := p.Height(), p.Height() >= frameLines
+	if !framed {
+		p = p.Sub(1, 0, p.Width()-2, h)
+	}
+	columns := v.columns(p.Width(), framed)
 	if h >= timesLines && len(v.s.Points) > 0 {
 		need := 0
 		for _, c := range columns {
 			need = max(need, height(c.panels, framed))
 		}
-		h = min(max(need, frameLines), h-leastTimes)
+		h = min(max(need, leastColumns), h-leastTimes)
 		v.times(p.Sub(0, h, p.Width(), p.Height()-h))
 	}
 	x := 0
@@ -71,7 +75,7 @@ func (v *nowView) draw(p cell.Pane) {
 func (v *nowView) column(p cell.Pane) {
 	w := p.Width()
 	now, numbers, ceiling, findings, verdict := v.situation(w), v.numbers(w, false), v.ceiling(w, false), v.findings(w), v.verdict(w, v.advisesNow())
-	list := []panel{now, numbers, ceiling, findings, verdict, v.advice(w, false), v.requestTime()}
+	list := []panel{now, numbers, ceiling, findings, verdict, v.advice(w), v.requestTime()}
 	if v.decides() {
 		list = []panel{now, verdict, numbers, ceiling, findings}
 	}
@@ -98,7 +102,7 @@ func (v *nowView) columns(w int, framed bool) []nowColumn {
 		a, b := inner(left, framed), inner(right, framed)
 		return []nowColumn{
 			{left, []panel{v.numbers(a, framed), v.ceiling(a, framed), v.findings(a), v.requestTime()}},
-			{right, v.decision(b, framed)},
+			{right, v.decision(b)},
 		}
 	}
 	left, right := min(w*30/100, widest), min(w*31/100, widest)
@@ -108,7 +112,7 @@ func (v *nowView) columns(w int, framed bool) []nowColumn {
 	if v.decides() {
 		last = last[:1]
 	}
-	middle := []panel{v.situation(b), v.advice(b, framed)}
+	middle := []panel{v.situation(b), v.advice(b)}
 	if v.decides() {
 		middle = append(middle, v.verdict(b, false))
 	}
@@ -119,11 +123,11 @@ func (v *nowView) columns(w int, framed bool) []nowColumn {
 }
 
 // decision is what to do now, and what the last change brought.
-func (v *nowView) decision(w int, framed bool) []panel {
+func (v *nowView) decision(w int) []panel {
 	if v.decides() {
 		return []panel{v.situation(w), v.verdict(w, false)}
 	}
-	return []panel{v.situation(w), v.advice(w, framed), v.verdict(w, false), v.runners(w)}
+	return []panel{v.situation(w), v.advice(w), v.verdict(w, false), v.runners(w)}
 }
 
 // times is the whole run over time.

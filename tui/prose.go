@@ -145,7 +145,7 @@ func (p prose) words() []prose {
 		for rest != "" {
 			if rest[0] == ' ' {
 				if len(word) > 0 {
-					list, word = append(list, word), nil
+					list = append(list, word)
 				}
 				rest = strings.TrimLeft(rest, " ")
 				word = prose{{s.token, " "}}

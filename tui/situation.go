@@ -27,6 +27,8 @@ func (v *nowView) situation(w int) panel {
 		return v.measuring(w, "Measuring the change")
 	case engine.PhaseAttach:
 		return v.measuring(w, "Reading the server")
+	case engine.PhaseDown:
+		return v.down(w)
 	case engine.PhaseWorse:
 		return v.worse(w)
 	case engine.PhaseReverting:
@@ -60,7 +62,7 @@ func (v *nowView) progress(w int) []block {
 		if at.Of > 0 { // the title says it
 			keep = 42
 		}
-		list = append(list, u.text(w, keep, 1, nil, u.say(cell.Body, told(at.Text))))
+		list = append(list, u.text(w, keep, nil, u.say(cell.Body, told(at.Text))))
 	}
 	return list
 }
@@ -73,32 +75,42 @@ func (v *nowView) measuring(w int, title string) panel {
 	it := v.last()
 	trial := it != nil && it.End == engine.IterationOpen && s.Phase != engine.PhaseBaseline
 	if trial && it.Text != "" {
-		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, u.say(cell.Strong, told(it.Text))))
+		q.blocks = append(q.blocks, u.text(w, 92, nil, u.say(cell.Strong, told(it.Text))))
 	}
 	q.blocks = append(q.blocks, v.progress(w)...)
 	if trial && (s.Phase == engine.PhaseMeasuring || s.Phase == engine.PhaseSettling) && it.Before != nil && s.Live != nil {
 		d := engine.Compare(it.Before, s.Live)
 		q.note = u.say(cell.Muted, "before → so far")
-		q.blocks = append(q.blocks, v.deltas(w, &d, it.Predicted, true)...)
+		q.blocks = append(q.blocks, v.deltas(&d, it.Predicted, true)...)
+	}
+	return q
+}
+
+// down is a server that does not answer after a change; that it does not is said
+// above the view.
+func (v *nowView) down(w int) panel {
+	u, it := v.u, v.last()
+	if it == nil || it.End != engine.IterationOpen {
+		return panel{}
+	}
+	q := panel{title: "Restart", token: cell.Accent}
+	q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, told(it.Text))))
+	if v.s.Can[engine.CommandRevert].OK {
+		q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", "put the settings from before back."))
 	}
 	return q
 }
 
 // worse asks: revert or continue, and what each will do.
 func (v *nowView) worse(w int) panel {
-	s := v.s
 	q := panel{title: "Your decision", token: cell.Bad}
 	it := v.last()
-	way := "restart the server with the old settings: rooftop says how, and waits for it"
-	if s.Can[engine.CommandApply].OK {
-		way = "rooftop restarts the server with the old settings"
-	}
-	q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", way+". The baseline stays as it was."))
-	kept := "keep what runs now"
+	back := "go back to the settings from before"
 	if it != nil && len(it.Changes) > 0 {
-		kept = "keep " + changeOf(it)
+		back = "undo " + changeOf(it)
 	}
-	q.blocks = append(q.blocks, v.option(w, engine.CommandContinue, "c", "continue", kept+": it becomes the baseline that the next change is judged against."))
+	q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", back+". Where rooftop cannot restart the server it shows the command and waits. The baseline stays as it was."))
+	q.blocks = append(q.blocks, v.option(w, engine.CommandContinue, "c", "continue", "keep what runs now: it becomes the baseline that the next change is judged against."))
 	return q
 }
 
@@ -110,21 +122,18 @@ func (v *nowView) option(w int, c engine.Command, key, name, does string) block 
 		label = label.with(cell.Disabled)
 		does = cmp.Or(a.Why, "not now")
 	}
-	return u.text(w, 96, 1, label, u.say(cell.Body, does))
+	return u.text(w, 96, label, u.say(cell.Body, does))
 }
 
-// reverting waits for the old settings.
+// reverting waits for the settings from before.
 func (v *nowView) reverting(w int) panel {
 	u, s := v.u, v.s
 	q := panel{title: "Going back", token: cell.Accent}
-	q.blocks = append(q.blocks, u.text(w, 95, 1, nil, u.say(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
-	command := ""
-	if it := v.last(); it != nil && it.Before != nil {
-		command = it.Before.Facts.Launch
-	}
+	q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
+	command := cmp.Or(commandOf(s), s.Kept)
 	if command != "" {
-		q.blocks = append(q.blocks, v.field(w, 94, 1, "command", u.say(cell.Accent, command)))
-		q.blocks = append(q.blocks, v.field(w, 85, 1, "keys", u.key("y", "copy the command")))
+		q.blocks = append(q.blocks, v.field(w, 94, "command", u.say(cell.Accent, command)))
+		q.blocks = append(q.blocks, v.field(w, 85, "keys", u.key("y", "copy the command")))
 	}
 	if s.Progress.Text != "" && !strings.Contains(s.Progress.Text, command) || command == "" {
 		q.blocks = append(q.blocks, v.progress(w)...)
@@ -141,10 +150,10 @@ func (v *nowView) done(w int) panel {
 	q := panel{title: "Finished", token: cell.Accent}
 	if number(f.Gain) && f.Gain.V != 0 {
 		text := fmt.Sprintf("Output %s over the whole run, in %s.", changeShown(f.Gain), counted(f.Restarts, "restart"))
-		q.blocks = append(q.blocks, u.text(w, 95, 1, nil, u.say(cell.Strong, text)))
+		q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, text)))
 	}
 	if f.Command != "" {
-		q.blocks = append(q.blocks, v.field(w, 58, 1, "best", u.say(cell.Body, f.Command)))
+		q.blocks = append(q.blocks, v.field(w, 58, "best", u.say(cell.Body, f.Command)))
 	}
 	return q
 }

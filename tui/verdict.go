@@ -38,9 +38,9 @@ func (v *nowView) verdict(w int, short bool) panel {
 	if it == nil || it.Delta == nil && it.End == engine.IterationOpen {
 		return panel{}
 	}
-	q := panel{title: "Change " + figure.Whole(float64(it.N)), note: u.say(cell.Muted, endWords(it))}
+	q := panel{title: "Change " + figure.Whole(float64(it.N)), note: u.say(cell.Muted, v.endWords(it))}
 	if it.Delta == nil {
-		q.blocks = append(q.blocks, u.text(w, 76, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"no verdict  "), u.say(cell.Body, it.Text+v.broken(it)))))
+		q.blocks = append(q.blocks, u.text(w, 76, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"no verdict  "), u.say(cell.Body, it.Text+v.broken(it)))))
 		return q
 	}
 	if short {
@@ -48,18 +48,18 @@ func (v *nowView) verdict(w int, short bool) panel {
 		if classic := classicWords(it); classic != "" {
 			says = line(says, u.say(cell.Muted, " "+told(classic)))
 		}
-		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, says))
+		q.blocks = append(q.blocks, u.text(w, 92, nil, says))
 		q.blocks = append(q.blocks, v.deltaLine(w, it.Delta))
 	} else {
-		q.blocks = append(q.blocks, u.text(w, 92, 1, nil, v.direction(it)))
-		q.blocks = append(q.blocks, u.text(w, 78, 1, nil, u.say(cell.Body, told(it.Text))))
-		q.blocks = append(q.blocks, v.deltas(w, it.Delta, it.Predicted, false)...)
+		q.blocks = append(q.blocks, u.text(w, 92, nil, v.direction(it)))
+		q.blocks = append(q.blocks, u.text(w, 78, nil, u.say(cell.Body, told(it.Text))))
+		q.blocks = append(q.blocks, v.deltas(it.Delta, it.Predicted, false)...)
 	}
 	for _, l := range it.Load {
-		q.blocks = append(q.blocks, u.text(w, 73, 1, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"other load: "), u.say(cell.Body, l))))
+		q.blocks = append(q.blocks, u.text(w, 73, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"other load: "), u.say(cell.Body, l))))
 	}
 	if classic := classicWords(it); classic != "" && !short {
-		q.blocks = append(q.blocks, u.text(w, 80, 1, nil, u.say(cell.Muted, told(classic)+" It judges what each request gets of the hardware, rooftop the output.")))
+		q.blocks = append(q.blocks, u.text(w, 80, nil, u.say(cell.Muted, told(classic)+" It judges what each request gets of the hardware, rooftop the output.")))
 	}
 	return q
 }
@@ -85,7 +85,7 @@ func (v *nowView) broken(it *engine.Iteration) string {
 }
 
 // endWords says what became of a change.
-func endWords(it *engine.Iteration) string {
+func (v *nowView) endWords(it *engine.Iteration) string {
 	switch it.End {
 	case engine.IterationKept:
 		return "kept: the new baseline"
@@ -94,6 +94,9 @@ func endWords(it *engine.Iteration) string {
 	case engine.IterationReverted:
 		return "put back: the baseline is unchanged"
 	case engine.IterationNoGain:
+		if v.s.Can[engine.CommandRevert].OK {
+			return "no gain: [r] puts it back, or the next change does"
+		}
 		return "no gain: goes out with the next change"
 	case engine.IterationNoise:
 		return "same settings: noise"
@@ -149,7 +152,7 @@ func (v *nowView) deltaLine(w int, d *engine.Delta) block {
 // deltas are the rows before → after with the change in percent, and of what was
 // predicted whether it came so. A sound change of latency is as green as one of
 // throughput; what is no quality (running, power) has no colour.
-func (v *nowView) deltas(w int, d *engine.Delta, predicted []engine.Prediction, soFar bool) []block {
+func (v *nowView) deltas(d *engine.Delta, predicted []engine.Prediction, soFar bool) []block {
 	u := v.u
 	var rows []block
 	var cells [4]int
