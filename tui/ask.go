@@ -112,7 +112,7 @@ func underWay(p engine.Phase) string {
 }
 
 // commandOf is the command to type now: to go back where that is the way, else to
-// make the recommended change.
+// make the recommended change; "" where no flag is the remedy.
 func commandOf(s *engine.Snapshot) string {
 	switch {
 	case s == nil:
@@ -121,7 +121,7 @@ func commandOf(s *engine.Snapshot) string {
 		return s.Baseline.Facts.Launch
 	case s.Advice != nil && s.Advice.Launch != "":
 		return s.Advice.Launch
-	case s.Advice != nil:
+	case s.Advice != nil && s.Advice.Kind == engine.KindFlag:
 		return s.Advice.Command
 	case s.Finished != nil:
 		return s.Finished.Command
@@ -143,7 +143,7 @@ func (m *model) copyCommand() tea.Cmd {
 	s := m.latest
 	command := commandOf(s)
 	if command == "" {
-		m.say(remark{cell.Warn, "There is no command to copy now: no change is recommended."})
+		m.say(remark{cell.Warn, "There is no command to copy now: no flag of the server is recommended."})
 		return nil
 	}
 	m.look.ask = dialog{title: "Copied, where the terminal allows it", lines: commandLines(s)}

@@ -110,6 +110,14 @@ func withHands(s *engine.Snapshot) *engine.Snapshot {
 	return s
 }
 
+// clientAdvice is a server whose clients could ask more of it.
+func clientAdvice() *engine.Snapshot {
+	s := waitingSnapshot()
+	s.Advice = &engine.Recommendation{Finding: engine.UnderBatching, Fix: engine.Fix{Kind: engine.KindClient, Command: "send more requests at once", Why: "The server has room."}}
+	s.Can[engine.CommandApply].Why = "This is for the client and no flag of the server: nothing can be applied here."
+	return s
+}
+
 // TestCommands presses keys and looks at what the loop was told.
 func TestCommands(t *testing.T) {
 	for _, c := range []struct {
@@ -148,6 +156,8 @@ func TestCommands(t *testing.T) {
 		{name: "q closes the help", s: waitingSnapshot(), keys: "? q"},
 		{name: "before the first snapshot", s: nil, keys: "m", says: "not begun"},
 		{name: "quit before the first snapshot", s: nil, keys: "q", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "advice for the clients is no command", s: clientAdvice(), keys: "y", says: "no command to copy"},
+		{name: "advice for the clients is not applied", s: clientAdvice(), keys: "a", says: "no flag of the server"},
 		{name: "nothing to copy", s: lookingSnapshot(), keys: "y", says: "no command to copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
