@@ -145,7 +145,7 @@ func (v *nowView) runners(w int) panel {
 	}
 	q := panel{title: "Considered and not taken"}
 	for i, x := range r.Rejected {
-		q.blocks = append(q.blocks, u.text(w, max(10, 25-i), 1, nil, line(u.say(cell.Body, x.What), u.say(cell.Muted, ": "+x.Why))))
+		q.blocks = append(q.blocks, u.text(w, max(10, 25-i), nil, line(u.say(cell.Body, x.What), u.say(cell.Muted, ": "+x.Why))))
 	}
 	return q
 }
