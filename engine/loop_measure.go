@@ -187,7 +187,7 @@ func (l *Loop) rescue(was Phase) {
 		l.measured(d)
 	}
 	l.setBaseline(d, end(part))
-	if l.first == nil || late {
+	if l.first == nil || late && !l.accepted {
 		l.first = d
 	}
 	if was == PhaseBaseline {

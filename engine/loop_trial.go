@@ -64,6 +64,7 @@ func (l *Loop) returnedInTrial(next configuration, t turn) {
 	if open {
 		l.end(IterationBroken)
 		l.write(LevelWarn, EventError, fmt.Sprintf("change %d was not judged: the server was restarted before", l.iteration()))
+		l.trial.ran = nil // what ran has no measurement of its own
 		l.beginTrial(next, t)
 		return
 	}

@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +28,21 @@ const (
 	aWhile = time.Minute      // what takes some windows of measuring
 )
 
+// named is rooftop under its own name, by which a simulated server is told from
+// other processes. It lies in a directory of its own.
+var named = sync.OnceValues(func() (string, error) {
+	path, err := binary()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(filepath.Dir(path), "named")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	link := filepath.Join(dir, "rooftop")
+	return link, os.Symlink(path, link)
+})
+
 // screen is a terminal in which rooftop is to be called by its name.
 type screen struct {
 	*tmuxtest.Terminal
@@ -35,15 +53,11 @@ type screen struct {
 // variables in its environment.
 func openScreen(t *testing.T, width, height int, env ...string) *screen {
 	t.Helper()
-	path, err := binary()
+	path, err := named()
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	if err := os.Symlink(path, filepath.Join(bin, "rooftop")); err != nil {
-		t.Fatal(err)
-	}
-	env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, env...)
+	env = append([]string{"PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}, env...)
 	return &screen{tmuxtest.Open(t, tmuxtest.Options{Width: width, Height: height, Env: env}), t}
 }
 
@@ -89,11 +103,14 @@ func (x *screen) pid() int {
 	return 0
 }
 
+// exited is what ending prints.
+var exited = regexp.MustCompile(`\[exit \d+, tty \w+\]`)
+
 // ended waits for the end of rooftop and holds the terminal that it leaves
 // against the one it found. It returns the normal screen.
 func (x *screen) ended(code int) string {
 	x.t.Helper()
-	x.Await("[exit ", soon)
+	x.AwaitThat("an exit code", soon, exited.MatchString)
 	x.AwaitNormal(soon)
 	left := x.History()
 	if want := fmt.Sprintf("[exit %d, tty same]", code); !strings.Contains(left, want) {
@@ -105,7 +122,7 @@ func (x *screen) ended(code int) string {
 	if x.Mouse() {
 		x.t.Error("the mouse is still taken")
 	}
-	x.Type("echo it is $((1+1)) typed")
+	x.Type("clear; echo it is $((1+1)) typed")
 	x.Await("it is 2 typed", soon)
 	return left
 }
@@ -128,19 +145,27 @@ type child struct {
 
 func spawn(t *testing.T, args ...string) *child {
 	t.Helper()
-	path, err := binary()
+	path, err := named()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &child{cmd: exec.Command(path, args...), gone: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
-	if err := c.cmd.Start(); err != nil {
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		// The death signal comes when the starting thread ends.
+		runtime.LockOSThread()
+		defer close(c.gone)
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = c.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(c.gone)
-		_ = c.cmd.Wait()
-	}()
 	t.Cleanup(c.kill)
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,8 +31,14 @@ func (s *scribble) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// scrawl changes some of the frame: words, runs of blanks, whole lines.
+// scrawl changes some of the frame: words, runs of blanks, whole lines, and where
+// lines are.
 func (s *scribble) scrawl() {
+	if s.draw.IntN(3) == 0 {
+		from, to := s.draw.IntN(len(s.frame)), s.draw.IntN(len(s.frame))
+		line := s.frame[from]
+		s.frame = slices.Insert(slices.Delete(s.frame, from, from+1), to, line)
+	}
 	for range 1 + s.draw.IntN(5) {
 		y := s.draw.IntN(len(s.frame))
 		line := []rune(s.frame[y])

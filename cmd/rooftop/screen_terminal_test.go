@@ -18,6 +18,7 @@ type glass struct {
 	width     int
 	cells     [][]string
 	x, y      int
+	top, end  int    // of what scrolls: the first line, and the one behind the last
 	pending   []byte // the beginning of a sequence
 	bytes     int
 	alternate bool
@@ -28,12 +29,14 @@ type glass struct {
 }
 
 func newGlass(width, height int) *glass {
-	g := &glass{width: width, cells: make([][]string, height)}
+	g := &glass{width: width, cells: make([][]string, height), end: height}
 	for y := range g.cells {
-		g.cells[y] = slices.Repeat([]string{" "}, width)
+		g.cells[y] = g.blank()
 	}
 	return g
 }
+
+func (g *glass) blank() []string { return slices.Repeat([]string{" "}, g.width) }
 
 // Write implements io.Writer.
 func (g *glass) Write(p []byte) (int, error) {
@@ -82,10 +85,19 @@ func (g *glass) control(seq string, p *ansi.Parser) {
 		g.x = 0
 		return
 	case "\n": // with a return: the line discipline of a terminal that is none is not raw
-		g.move(0, g.y+1)
+		g.x = 0
+		if g.y == g.end-1 {
+			g.scroll(g.top, 1)
+		} else {
+			g.move(0, g.y+1)
+		}
 		return
 	case "\x1bM":
-		g.move(g.x, g.y-1)
+		if g.y == g.top {
+			g.scroll(g.top, -1)
+		} else {
+			g.move(g.x, g.y-1)
+		}
 		return
 	case "\b":
 		g.x = max(g.x-1, 0)
@@ -124,6 +136,18 @@ func (g *glass) control(seq string, p *ansi.Parser) {
 	case 'J', 'K':
 		which, _ := p.Param(0, 0)
 		g.erase(command.Final() == 'J', which)
+	case 'r':
+		last, _ := p.Param(1, len(g.cells))
+		g.top, g.end = n-1, last
+		g.move(0, 0)
+	case 'M': // delete lines
+		g.scroll(g.y, n)
+	case 'L': // insert lines
+		g.scroll(g.y, -n)
+	case 'S':
+		g.scroll(g.top, n)
+	case 'T':
+		g.scroll(g.top, -n)
 	case 'P': // delete characters
 		line := g.cells[g.y]
 		g.cells[g.y] = append(slices.Delete(line, g.x, min(g.x+n, g.width)), slices.Repeat([]string{" "}, min(n, g.width-g.x))...)
@@ -148,6 +172,17 @@ func (g *glass) mode(p *ansi.Parser, on bool) {
 	}
 }
 
+// scroll moves the lines from one on up by n, or down where it is negative.
+func (g *glass) scroll(from, n int) {
+	for range max(n, -n) {
+		gone, line := from, g.end-1
+		if n < 0 {
+			gone, line = line, gone
+		}
+		g.cells = slices.Insert(slices.Delete(g.cells, gone, gone+1), line, g.blank())
+	}
+}
+
 func (g *glass) move(x, y int) {
 	g.x, g.y = min(max(x, 0), g.width-1), min(max(y, 0), len(g.cells)-1)
 }
@@ -167,7 +202,7 @@ func (g *glass) erase(lines bool, which int) {
 	}
 	for y := range g.cells {
 		if lines && (which == 2 || which == 0 && y > g.y || which == 1 && y < g.y) {
-			g.cells[y] = slices.Repeat([]string{" "}, g.width)
+			g.cells[y] = g.blank()
 		}
 	}
 }

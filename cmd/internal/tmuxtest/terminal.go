@@ -52,9 +52,14 @@ func Open(t testing.TB, o Options) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &Terminal{Dir: o.Dir, Home: t.TempDir(), t: t, socket: filepath.Join(run, "s")}
+	x := &Terminal{Dir: o.Dir, Home: filepath.Join(run, "home"), t: t, socket: filepath.Join(run, "s")}
 	if x.Dir == "" {
-		x.Dir = t.TempDir()
+		x.Dir = filepath.Join(run, "dir")
+	}
+	for _, dir := range []string{x.Home, x.Dir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// In the foreground, so that it is our child and cannot outlive the test.
 	x.server = exec.CommandContext(context.WithoutCancel(t.Context()), "tmux", "-D", "-S", x.socket, "-f", "/dev/null")
@@ -65,7 +70,8 @@ func Open(t testing.TB, o Options) *Terminal {
 	x.ended = sync.OnceFunc(func() { _ = x.server.Wait() })
 	t.Cleanup(func() {
 		x.Close()
-		_ = os.RemoveAll(run)
+		// What was hung up may still be writing.
+		x.poll(patience, func() bool { return os.RemoveAll(run) == nil })
 	})
 	x.until("a tmux server", patience, func() bool {
 		_, err := os.Stat(x.socket)
@@ -219,7 +225,7 @@ func (x *Terminal) poll(within time.Duration, done func() bool) bool {
 		if done() {
 			return true
 		}
-		if time.Now().After(deadline) || x.t.Context().Err() != nil {
+		if time.Now().After(deadline) {
 			return false
 		}
 	}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/cmd/internal/simlive"
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/rules"
+)
+
+// desk is the whole program but for sockets and the terminal: a simulated server,
+// the session on it, the screen on a glass, and a keyboard, all in fake time.
+type desk struct {
+	t      *testing.T
+	host   *simlive.Host
+	live   *session.Live
+	glass  *glass
+	keys   *keys
+	stdout bytes.Buffer // of what is printed when the screen is gone
+	end    chan error
+	last   *engine.Snapshot // that the files were written from
+}
+
+// sit begins a run on a host on which nothing runs yet.
+func sit(t *testing.T) *desk {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	found, err := scenarios.Select(scenarios.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found[0].Startup = 2 * time.Second
+	d := &desk{t: t, host: simlive.New(&found[0], 1), glass: newGlass(80, 24), keys: newKeys(), end: make(chan error, 1)}
+	env := func(name string) (string, bool) { return "", false }
+	w := &world{env: env, stdout: &d.stdout, stderr: &d.stdout}
+	v := &screenView{w: w, out: &output{color: "auto"}, options: defaultScreen(), program: onGlass(d.glass, d.keys)}
+	d.live = session.NewLive(session.LivePlan{
+		Loop: engine.LoopPlan{
+			Started: time.Now(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://127.0.0.1:8000", Hands: true,
+		},
+		Attach: d.host.Attach, Clock: d.host.Clock, Tell: v.tell,
+	})
+	f := &following{session: d.live, view: v, stderr: &d.stdout, keep: func(s *engine.Snapshot) kept {
+		d.last = s
+		return kept{}
+	}}
+	go func() { d.end <- f.run(ctx) }()
+	t.Cleanup(func() { // also of a test that failed on the way: nothing may stay in its bubble
+		cancel()
+		d.keys.unplug()
+		time.Sleep(time.Minute)
+	})
+	return d
+}
+
+// until lets time pass until the run is as wanted.
+func (d *desk) until(what string, within time.Duration, is func(s *engine.Snapshot) bool) *engine.Snapshot {
+	d.t.Helper()
+	for began := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+		synctest.Wait()
+		if s := d.live.Latest(); s != nil && is(s) {
+			time.Sleep(500 * time.Millisecond) // so that it is drawn
+			synctest.Wait()
+			return s
+		}
+		if time.Since(began) > within {
+			d.t.Fatalf("no %s within %v; the screen shows:\n%s\n%v", what, within, d.glass, d.glass.unknown)
+		}
+	}
+}
+
+// shows holds what is seen against words that have to be there.
+func (d *desk) shows(words ...string) {
+	d.t.Helper()
+	seen := strings.ToLower(strings.Join(strings.Fields(d.glass.String()), " "))
+	for _, word := range words {
+		if !strings.Contains(seen, strings.ToLower(word)) {
+			d.t.Errorf("no %q on the screen:\n%s", word, d.glass)
+		}
+	}
+}
+
+// press types keys, one after the other, and lets the screen answer.
+func (d *desk) press(keys ...string) {
+	for _, k := range keys {
+		d.keys.press(k)
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+	}
+}
+
+// restart starts the server with another number of seats, by hand.
+func (d *desk) restart(seats string) {
+	d.t.Helper()
+	words := strings.Fields(d.host.Command())
+	for i := range words {
+		if words[i] == "--max-num-seqs" {
+			words[i+1] = seats
+		}
+	}
+	if err := d.host.Start(strings.Join(words, " ")); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func inPhase(p engine.Phase) func(*engine.Snapshot) bool {
+	return func(s *engine.Snapshot) bool { return s.Phase == p }
+}
+
+// tokens is the output tokens per second of a diagnosis.
+func tokens(d *engine.Diagnosis) float64 { return d.Quantity("generation_tokens_per_s").Value.V }
+
+// step is what is asserted of an iteration.
+type step struct {
+	Noticed   engine.Noticed
+	From, To  string
+	Direction engine.Direction
+	End       engine.IterationEnd
+}
+
+func steps(s *engine.Snapshot) []step {
+	var out []step
+	for _, it := range s.Iterations {
+		st := step{Noticed: it.Noticed, End: it.End}
+		for _, c := range it.Changes {
+			if c.Flag == "--max-num-seqs" {
+				st.From, st.To = c.From, c.To
+			}
+		}
+		if it.Delta != nil {
+			st.Direction = it.Delta.Direction
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// TestTheWholeProgram is some minutes with a server: none at first, then one with
+// too few seats; the advice applied by a key; a change by hand that is restarted
+// in the middle of its measurement, and is worse, and is reverted; the same again,
+// and continued; then the server dies, and comes back as it was; and the person leaves.
+func TestTheWholeProgram(t *testing.T) {
+	// The runtime's own goroutine for signals begins with the first of these, and
+	// must not be one of the bubble's.
+	early := make(chan os.Signal, 1)
+	signal.Notify(early, syscall.SIGHUP)
+	signal.Stop(early)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		d := sit(t)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		d.shows("127.0.0.1:8000")
+
+		if err := d.host.Start(""); err != nil {
+			t.Fatal(err)
+		}
+		d.until("seat saturation", 15*time.Second, func(s *engine.Snapshot) bool {
+			return s.Advice != nil && s.Advice.Finding == engine.SeatSaturation
+		})
+		d.shows("SIMULATED", "seat saturation", "--max-num-seqs 16 → ")
+		first := d.until("advice that stands", 30*time.Second, func(s *engine.Snapshot) bool { return s.Firm && s.Advice != nil })
+		more := first.Advice.To
+
+		d.press("a")
+		d.shows("--max-num-seqs", more)
+		d.press("y")
+		d.until("the change", 10*time.Second, func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 })
+		better := d.until("a verdict", 90*time.Second, inPhase(engine.PhaseWaiting))
+		d.shows("better", more)
+		if better.Baseline == first.Baseline {
+			t.Error("what is better is not the new baseline")
+		}
+
+		d.restart("8")
+		d.until("the second measurement", time.Minute, inPhase(engine.PhaseMeasuring))
+		time.Sleep(3 * time.Second)
+		d.restart("8")
+		d.until("worse", 90*time.Second, inPhase(engine.PhaseWorse))
+		d.shows("worse", "revert", "continue")
+		d.press("3")
+		d.shows("History")
+		d.press("1", "r", "y")
+		reverted := d.until("the revert", time.Minute, inPhase(engine.PhaseWaiting))
+		if got, want := tokens(reverted.Baseline), tokens(better.Baseline); got < 0.9*want {
+			t.Errorf("after the revert the baseline is %.0f tok/s, before it was %.0f", got, want)
+		}
+		if !strings.Contains(d.host.Command(), "--max-num-seqs "+more) {
+			t.Errorf("the revert left %s", d.host.Command())
+		}
+
+		d.restart("8")
+		d.until("worse", 90*time.Second, inPhase(engine.PhaseWorse))
+		d.press("c")
+		continued := d.until("going on", 10*time.Second, inPhase(engine.PhaseWaiting))
+		if got := continued.Baseline.Quantity("running_mean").Value.V; got > 8 {
+			t.Errorf("%.1f run in the new baseline, which has 8 seats", got)
+		}
+		d.shows("--max-num-seqs 8 → ")
+
+		d.host.Kill()
+		d.until("that the server is down", 10*time.Second, inPhase(engine.PhaseDown))
+		d.shows("has not answered")
+		time.Sleep(10 * time.Second)
+		d.shows("has not answered for 10 s")
+		d.restart("8")
+		d.until("the same settings, measured again", 90*time.Second, func(s *engine.Snapshot) bool {
+			return len(s.Noise) == 1 && s.Phase == engine.PhaseWaiting
+		})
+		d.shows("noise")
+		d.press("3")
+		d.shows("reverted", "continued", "noise")
+		frame := d.glass.String()
+		d.press("q")
+		if d.last == nil {
+			d.press("y") // it asks during a change
+		}
+		err := <-d.end
+		took := time.Since(began)
+
+		want := []step{
+			{engine.AsRecommended, "16", more, engine.Better, engine.IterationKept},
+			{engine.SomethingElse, more, "8", "", engine.IterationBroken},
+			{engine.SomethingElse, more, "8", engine.Worse, engine.IterationReverted},
+			{engine.SomethingElse, more, "8", engine.Worse, engine.IterationContinued},
+			{engine.SameSettings, "", "", engine.Plateau, engine.IterationNoise},
+		}
+		if took < 3*time.Minute {
+			t.Errorf("%v of server time, want three minutes", took)
+		}
+		if diff := cmp.Diff(want, steps(d.last)); diff != "" {
+			t.Errorf("iterations (-want +got):\n%s", diff)
+		}
+		now := d.last.Baseline
+		if got, want := d.last.Finished.Gain.V, tokens(now)/tokens(first.Baseline)-1; math.Abs(got-want) > 0.05 {
+			t.Errorf("gain %+.2f since the first baseline, want %+.2f", got, want)
+		}
+		if code := errCode(err); code != 3 {
+			t.Errorf("exit code %d (%v), want 3: a recommendation is open", code, err)
+		}
+		if d.glass.alternate || d.glass.hidden {
+			t.Error("the terminal is not as it was")
+		}
+		if !strings.Contains(d.stdout.String(), "--max-num-seqs "+more) {
+			t.Errorf("the report at the end does not have the best launch command:\n%s", d.stdout.String())
+		}
+		for _, u := range d.glass.unknown {
+			t.Errorf("the glass does not know %s", u)
+		}
+		t.Logf("%v of server time, %d bytes to the terminal\n%s\n%s", took.Round(time.Second), d.glass.written(), frame, d.stdout.String())
+	})
+}
+
+// errCode is the exit code of an error as run reads it.
+func errCode(err error) int {
+	var coded *codedError
+	if err == nil {
+		return 0
+	}
+	if errors.As(err, &coded) {
+		return int(coded.code)
+	}
+	return -1
+}
