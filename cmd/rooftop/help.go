@@ -39,10 +39,24 @@ func (g *flagGroups) group(title string) *pflag.FlagSet {
 	return f
 }
 
-// done makes the flags of all groups flags of the command.
+// done makes the flags of all groups flags of the command, and lets a shell
+// complete the values of those that take one of a few.
 func (g *flagGroups) done() {
 	for _, f := range g.sets {
 		g.command.Flags().AddFlagSet(f)
+	}
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{
+		{"theme", []string{"auto", "dark", "light"}},
+		{"color", []string{"auto", "always", "never"}},
+		{"ceiling", []string{physicalCeiling, classicCeiling}},
+	} {
+		if g.command.Flags().Lookup(f.name) != nil {
+			// The only errors are a flag that is not there and a second function.
+			_ = g.command.RegisterFlagCompletionFunc(f.name, cobra.FixedCompletions(f.values, cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 }
 

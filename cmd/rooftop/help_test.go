@@ -89,3 +89,16 @@ func TestEveryFlagIsInAGroup(t *testing.T) {
 		}
 	}
 }
+
+func TestShellsCompleteValues(t *testing.T) {
+	for _, c := range []struct{ command, flag, want string }{
+		{"tune", "--theme", "auto\ndark\nlight\n"},
+		{"diagnose", "--color", "auto\nalways\nnever\n"},
+		{"replay", "--ceiling", "physical\nclassic\n"},
+	} {
+		out, _, code := call(t, nil, "__complete", c.command, c.flag, "")
+		if code != exitDone || !strings.HasPrefix(out, c.want) {
+			t.Errorf("%s %s: exit code %d, completes\n%s", c.command, c.flag, code, out)
+		}
+	}
+}

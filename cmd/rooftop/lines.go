@@ -31,14 +31,13 @@ func (t *told) tell(e engine.Event) {
 	}
 }
 
-// show implements view.
-func (t *told) show(ctx context.Context, f *following) error {
+// follow waits for the end of a session, or until nobody reads what is told.
+func (t *told) follow(ctx context.Context, f *following) {
 	select {
 	case <-f.over:
 	case <-ctx.Done():
 	case <-t.broken:
 	}
-	return nil
 }
 
 // linesView tells a session in lines: for pipes, logs and screen readers.
@@ -52,6 +51,12 @@ func newLinesView(w *world, o *output) *linesView {
 	style := o.style(w)
 	n := report.NewNarrator(w.stdout, style)
 	return &linesView{told: told{w: w, follower: n, broken: make(chan struct{})}, narrator: n, style: style}
+}
+
+// show implements view.
+func (v *linesView) show(ctx context.Context, f *following) error {
+	v.follow(ctx, f)
+	return nil
 }
 
 // waits implements waiting.
@@ -87,6 +92,12 @@ type eventsView struct{ told }
 
 func newEventsView(w *world) *eventsView {
 	return &eventsView{told{w: w, follower: report.NewEvents(w.stdout), broken: make(chan struct{})}}
+}
+
+// show implements view.
+func (v *eventsView) show(ctx context.Context, f *following) error {
+	v.follow(ctx, f)
+	return nil
 }
 
 // waits implements waiting.
