@@ -188,7 +188,7 @@ func quiet(d *Diagnosis) string {
 	case OutcomeRecommendation:
 		return ""
 	}
-	text := "nothing to recommend: no bottleneck that a change would move"
+	text := "no bottleneck was found that a change would move"
 	if d.Doubt != "" {
 		text += "; " + d.Doubt
 	}

@@ -18,8 +18,9 @@ const (
 
 // Limits of an automatic run, which nobody watches.
 const (
-	autoDown = 2 * time.Minute // without an answer of the server
-	autoIdle = 2 * time.Minute // without load, beside the measurement
+	autoDown = 2 * time.Minute  // without an answer of the server
+	autoIdle = 30 * time.Second // without load before anything was changed, beside the measurement
+	autoBack = 2 * time.Minute  // likewise after a restart: clients take their time to come back
 )
 
 // applied takes in what became of a change that rooftop made.
@@ -108,10 +109,18 @@ func (l *Loop) patience() {
 		}
 	case PhaseReverting:
 		l.finish(exitError, "what changed is not known, so it cannot be put back")
-	case PhaseBaseline, PhaseSettling, PhaseMeasuring:
-		if waited > autoIdle+l.plan.Measure && l.life.waits != "" {
-			l.finish(exitNothing, "nothing could be judged: "+l.life.waits)
-		}
+	case PhaseBaseline:
+		l.idled(waited, autoIdle)
+	case PhaseSettling, PhaseMeasuring:
+		l.idled(waited, autoBack)
+	}
+}
+
+// idled ends a run that could judge nothing for longer than a measurement and
+// some patience.
+func (l *Loop) idled(waited, patience time.Duration) {
+	if waited > patience+l.plan.Measure && l.life.waits != "" {
+		l.finish(exitNothing, cmp.Or(l.seen.Quiet, "nothing could be judged: "+l.life.waits))
 	}
 }
 

@@ -45,9 +45,9 @@ func steady(windows []Window, before *Diagnosis) (ok bool, why string) {
 		demand[i], rate[i] = inFlight(&look[i]).Or(0), look[i].Rate[CounterGenerationTokens].Or(0)
 	}
 	switch {
-	case !fewerFlat(demand, 1):
+	case !flatLately(demand, 1):
 		return false, "the number of requests still changes"
-	case !fewerFlat(rate, 0):
+	case !flatLately(rate, 0):
 		return false, "the throughput still changes"
 	case !loadBack(demand, rate, before):
 		return false, "not all clients are back"
@@ -57,9 +57,9 @@ func steady(windows []Window, before *Diagnosis) (ok bool, why string) {
 
 const waitsForLoad = "waiting for load: no tokens move"
 
-// fewerFlat looks at the latest three windows, strictly, and at all of them: a
+// flatLately looks at the latest three windows, strictly, and at all of them: a
 // server that was warming up in the first is steady when the last three agree.
-func fewerFlat(values []float64, slack float64) bool {
+func flatLately(values []float64, slack float64) bool {
 	if len(values) > settleLeast && flat(values, slack) {
 		return true
 	}

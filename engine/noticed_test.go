@@ -1,0 +1,47 @@
+package engine
+
+import "testing"
+
+// started is a configuration with these settings, and a launch command.
+func started(command string, settings ...string) configuration {
+	c := configuration{settings: map[string]Setting{}, command: "vllm serve m " + command}
+	for i := 0; i+1 < len(settings); i += 2 {
+		c.settings[settings[i]] = Setting{Value: settings[i+1], Source: FromCmdline}
+	}
+	return c
+}
+
+func TestNoticed(t *testing.T) {
+	four, more := started("", "max_num_seqs", "4"), started("", "max_num_seqs", "32")
+	advised := &Change{Flag: "--max-num-seqs", From: "4", To: "32"}
+	for _, c := range []struct {
+		name                string
+		kept, running, next configuration
+		advised             *Change
+		want                Noticed
+		changes             string
+	}{
+		{"as recommended", four, four, more, advised, AsRecommended, "--max-num-seqs 4 → 32"},
+		{"without a recommendation", four, four, more, nil, SomethingElse, "--max-num-seqs 4 → 32"},
+		{"the same", four, four, started("", "max_num_seqs", "4"), advised, SameSettings, ""},
+		{"only the port", four, four, started("--port 8001", "max_num_seqs", "4"), advised, SameSettings, "--port unset → 8001"},
+		{"undone", four, more, four, nil, Undone, ""},
+		{"taken out", four, four, started(""), advised, SomethingElse, "--max-num-seqs 4 → unset"},
+		{"a number spelled otherwise", started("", "gpu_memory_utilization", "0.9"), started("", "gpu_memory_utilization", "0.9"),
+			started("", "gpu_memory_utilization", "0.90"), nil, SameSettings, ""},
+		{"a switch by leaving out its negation", started("", "enable_prefix_caching", "false"), started("", "enable_prefix_caching", "false"), started(""),
+			&Change{Flag: "--enable-prefix-caching", From: "off", To: "on"}, AsRecommended, "--enable-prefix-caching off → unset"},
+		{"a switch that is left out", started("", "enforce_eager", "true"), started("", "enforce_eager", "true"), started(""),
+			&Change{Flag: "--enforce-eager", From: "on", To: "off"}, AsRecommended, "--enforce-eager on → unset"},
+		{"no launch", configuration{told: []told{{"block_size", "16"}}}, configuration{}, configuration{told: []told{{"block_size", "32"}}}, nil, Unreadable, "block_size 16 → 32"},
+		{"a command that is no vLLM", configuration{settings: map[string]Setting{}, command: "a 'b"}, configuration{settings: map[string]Setting{}, command: "a 'b"},
+			configuration{settings: map[string]Setting{}, command: "c"}, nil, SameSettings, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := noticed(c.kept, c.running, c.next, c.advised)
+			if got.Noticed != c.want || listed(got.changes) != c.changes {
+				t.Errorf("%q (%s), want %q (%s)", got.Noticed, listed(got.changes), c.want, c.changes)
+			}
+		})
+	}
+}
