@@ -284,7 +284,7 @@ func predictedChange(p engine.Prediction) (change, between string) {
 	if len(parts) == 0 {
 		return "", ""
 	}
-	return "", strings.Join(append([]string{"not known until tried"}, parts...), ", ")
+	return "", strings.Join(append([]string{"unknown"}, parts...), ", ")
 }
 
 // rising says that more of a metric is better; of latencies and costs less is.

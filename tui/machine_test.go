@@ -47,7 +47,7 @@ func TestMachineSays(t *testing.T) {
 		},
 		{
 			"no processes", change(t, "waiting", func(s *engine.Snapshot) {
-				s.Processes = nil
+				s.Processes, s.Launch = nil, ""
 				s.Sources = freshSources(s.Now)
 				s.Sources[2] = engine.SourceState{Name: "processes", State: engine.SourceAbsent, Why: "the server runs on another machine"}
 			}),

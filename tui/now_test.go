@@ -121,6 +121,22 @@ func TestNowSays(t *testing.T) {
 			[]string{"▲ not judged Not evaluable", "open 60 % of the requests wait", "rooftop doctor"}, []string{"● ok Not"},
 		},
 		{
+			"a gain of which only a bound is known", change(t, "nogpu", func(s *engine.Snapshot) {
+				advice := *s.Advice
+				advice.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", High: some(7.33)}, {Metric: "itl_mean_s", High: some(7.33)}}
+				s.Advice, s.Iterations = &advice, nil
+			}),
+			[]string{"output 1,230 tok/s unknown, at best +733 %", "ITL 13.0 ms unknown, at worst +733 %"}, nil,
+		},
+		{
+			"a change that gained nothing names the way back", change(t, "waiting", func(*engine.Snapshot) {}),
+			[]string{"no gain: goes out with the next change"}, []string{"[r]"},
+		},
+		{
+			"with a key where there is one", change(t, "waiting", func(s *engine.Snapshot) { s.Can[engine.CommandRevert] = engine.Availability{OK: true} }),
+			[]string{"no gain: [r] puts it back"}, nil,
+		},
+		{
 			"all was tried", change(t, "waiting", func(s *engine.Snapshot) { s.Advice, s.Quiet = nil, "Everything that was recommended has been tried." }),
 			[]string{"nothing left Everything that was recommended has been tried.", "[m] measures again"}, []string{"expect"},
 		},

@@ -23,7 +23,7 @@ func (m *machineView) processes() {
 	if len(s.Processes) == 0 {
 		why := cmp.Or(at.Why, "the server's process was not found on this machine")
 		m.say(line(u.say(cell.Muted, u.glyphs.Dash+" None is readable: "), u.say(cell.Body, why+".")))
-		if at.State == engine.SourceAbsent {
+		if at.State == engine.SourceAbsent && s.Launch == "" {
 			m.say(u.say(cell.Muted, "Switched off: the launch command and its flags, and what stands still in the server's tree. The metrics page tells the rest."))
 		}
 		m.space()
