@@ -94,9 +94,9 @@ func TestE2EWalk(t *testing.T) {
 	t.Logf("seat saturation after %.1f s", time.Since(began).Seconds())
 	w.frame("first advice", frame)
 	// The number may move by a little until the first measurement is complete.
-	frame = w.shows(aWhile, `restart`)
-	few, more := "4", seats(x.Screen())
-	w.frame("now with advice", x.Screen())
+	frame = firm(x)
+	few, more := "4", seats(frame)
+	w.frame("now with advice", frame)
 	w.view("2", "Roofline", "roofline before")
 	w.view("4", "Evidence", "evidence")
 	w.view("5", "GPU", "gpu and processes")
