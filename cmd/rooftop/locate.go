@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
 // locator finds the server of a live session, and finds it again after every
@@ -149,7 +148,7 @@ func chooseServer(ctx context.Context, in io.Reader, out io.Writer, list []*proc
 	}
 	fmt.Fprintf(out, "%d vLLM servers run on this machine:\n", len(list))
 	for i, s := range list {
-		fmt.Fprintln(out, ansi.Truncate(fmt.Sprintf("  %d  http://%s  %s", i+1, reachable(s.Addr), launched(s)), width-1, "…"))
+		fmt.Fprintln(out, cell.Cut(fmt.Sprintf("  %d  http://%s  %s", i+1, reachable(s.Addr), launched(s)), width-1, "…"))
 	}
 	for {
 		fmt.Fprintf(out, "Which one? [1-%d, q to leave] ", len(list))

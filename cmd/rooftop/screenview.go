@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -179,6 +178,10 @@ func (v *screenView) guard(f *following) func() {
 	}
 }
 
+// screenOff undoes what a screen switches on: the alternate screen, a hidden
+// cursor, bracketed paste and a style.
+const screenOff = "\x1b[?1049l\x1b[?25h\x1b[?2004l\x1b[m"
+
 // takeBack notes the terminal's state and returns a function that puts it back by
 // force: for when what drew on it can no longer be asked to.
 func takeBack(w *world) func() {
@@ -192,7 +195,7 @@ func takeBack(w *world) func() {
 	}
 	return func() {
 		_ = term.Restore(int(in.Fd()), state)
-		fmt.Fprint(w.stdout, ansi.ResetModeAltScreenSaveCursor+ansi.SetModeTextCursorEnable+ansi.ResetModeBracketedPaste+ansi.ResetStyle)
+		fmt.Fprint(w.stdout, screenOff)
 	}
 }
 
