@@ -53,8 +53,11 @@ type dotOf struct {
 	Class, Label, Text   string
 }
 
-// keyOf explains a line or a band.
-type keyOf struct{ Class, Label string }
+// keyOf explains a line, or a dot.
+type keyOf struct {
+	Class, Label string
+	Dot          bool
+}
 
 // Frame of a plot in user units, and the space around what is drawn.
 const (

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -169,4 +170,23 @@ func BenchmarkRunJSON(b *testing.B) {
 		n = len(written(b, WriteRunJSON, s))
 	}
 	b.ReportMetric(float64(n), "bytes/file")
+}
+
+// A key is drawn as what it explains: with that class and no other, whose style
+// would win.
+func TestKeysLookLikeWhatTheyExplain(t *testing.T) {
+	var b strings.Builder
+	if err := WriteRunHTML(&b, tuned()); err != nil {
+		t.Fatal(err)
+	}
+	keys := regexp.MustCompile(`<li><svg[^>]*><(line|circle) class="([^"]*)"`).FindAllStringSubmatch(b.String(), -1)
+	var got []string
+	for _, k := range keys {
+		got = append(got, k[1]+" "+k[2])
+	}
+	over := []string{"line curve baseline", "line curve trial", "line curve change"}
+	want := slices.Concat(over, over, []string{"line curve ideal", "line curve achievable", "line curve expected", "circle baseline"})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
 }

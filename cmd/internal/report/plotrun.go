@@ -57,7 +57,9 @@ func timePlot(s *engine.Snapshot, id, title, unit string, of func(*engine.Point)
 			f.Rules = append(f.Rules, ruleOf{X: coordinate(x.at(m.T.Seconds())), Class: "change", Text: clock(m.T) + " " + safe(m.Text)})
 		}
 	}
-	f.Keys = []keyOf{{"baseline", "configuration to beat"}, {"trial", "change on trial, not kept or not judged"}, {"change", "settings changed"}}
+	f.Keys = []keyOf{
+		{Class: "baseline", Label: "configuration to beat"}, {Class: "trial", Label: "change on trial, not kept or not judged"}, {Class: "change", Label: "settings changed"},
+	}
 	f.Desc = describe(s, title, unit, of)
 	return f
 }
@@ -238,9 +240,9 @@ func rooflinePlot(s *engine.Snapshot) figureOf {
 		key keyOf
 		of  func(*engine.CurvePoint) stat.Opt
 	}{
-		{keyOf{"ideal", "ideal: what physics allows (est)"}, func(p *engine.CurvePoint) stat.Opt { return p.Ideal }},
-		{keyOf{"achievable", "achievable: good software on this hardware (est)"}, func(p *engine.CurvePoint) stat.Opt { return p.Achievable }},
-		{keyOf{"expected", "expected of this server (est)"}, func(p *engine.CurvePoint) stat.Opt { return stat.Some(p.Expected) }},
+		{keyOf{Class: "ideal", Label: "ideal: what physics allows (est)"}, func(p *engine.CurvePoint) stat.Opt { return p.Ideal }},
+		{keyOf{Class: "achievable", Label: "achievable: good software on this hardware (est)"}, func(p *engine.CurvePoint) stat.Opt { return p.Achievable }},
+		{keyOf{Class: "expected", Label: "expected of this server (est)"}, func(p *engine.CurvePoint) stat.Opt { return stat.Some(p.Expected) }},
 	}
 	var xs, ys []float64
 	note := func(x, y float64) {
@@ -275,7 +277,7 @@ func rooflinePlot(s *engine.Snapshot) figureOf {
 		px, py := x.at(p.running), y.at(p.tokens)
 		f.Dots = append(f.Dots, dotOf{coordinate(px), coordinate(py), coordinate(px + 9), coordinate(py + 4), p.class, p.label, p.text})
 	}
-	f.Keys = append(f.Keys, keyOf{"baseline dot", "measured: 0 before any change, then by number"})
+	f.Keys = append(f.Keys, keyOf{Class: "baseline", Label: "measured: 0 before any change, then by number", Dot: true})
 	f.Desc = describeRoofline(c, at)
 	return f
 }
