@@ -95,8 +95,10 @@ func (a account) reason() string {
 		how = f.Reason
 	}
 	switch {
+	case !s.Attached && strings.Contains(s.AttachWhy, s.Watch): // it names the address
+		return joinSentences(how, s.AttachWhy)
 	case !s.Attached:
-		return joinSentences(how, s.AttachWhy, prefixed("looked for ", s.Watch))
+		return joinSentences(how, s.AttachWhy, "looked for "+s.Watch)
 	case s.Baseline == nil && len(s.Iterations) == 0:
 		return joinSentences(how, cmp.Or(s.Quiet, s.Progress.Text))
 	}
@@ -122,13 +124,6 @@ func joinSentences(list ...string) string {
 	return out
 }
 
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
-}
-
 // best is the launch command of the best configuration, "" unknown.
 func (a account) best() string {
 	if f := a.s.Finished; f != nil {
@@ -140,6 +135,8 @@ func (a account) best() string {
 // next is what is recommended still, or why nothing is.
 func (a account) next() string {
 	switch r := a.s.Advice; {
+	case !a.s.Attached:
+		return "start the server or give its address with --url; 'rooftop demo' shows a simulated one"
 	case r != nil && r.Kind == engine.KindFlag && r.Flag != "":
 		return joinSentences(engine.Change{Flag: r.Flag, From: r.From, To: r.To}.String(), r.Why)
 	case r != nil:

@@ -17,6 +17,7 @@ import (
 const (
 	runLines     = 24
 	commandLines = 6 // of a launch command; a longer one is named by its changes
+	reasonLines  = 5 // of why it ended: what to do stands at its end
 	fewestRows   = 2 // iterations that are always listed
 )
 
@@ -72,7 +73,7 @@ func (r *runPage) head(p *page) {
 		about = served(s.Target) + ", " + lasted(s.Now)
 	}
 	p.clipped(indent, p.text(muted, about), 2)
-	p.clipped(indent, p.text(body, r.reason()), 2)
+	p.clipped(indent, p.text(body, r.reason()), reasonLines)
 }
 
 // clipped writes a paragraph in at most so many lines; what does not fit ends in

@@ -156,6 +156,12 @@ func runs() map[string]func() *engine.Snapshot {
 			s.Live, s.Advice, s.Quiet, s.Iterations, s.Launch = s.Baseline, s.Baseline.Recommendation, "", nil, launchWith(128)
 			s.Finished = &engine.Finished{ExitCode: 3, Reason: "quit with a recommendation open", Command: launchWith(128)}
 		}),
+		"not-judged": change(func(s *engine.Snapshot) {
+			s.Baseline = s.Iterations[0].Before
+			s.Live, s.Advice, s.Iterations, s.Launch = s.Baseline, nil, nil, ""
+			s.Quiet = "nothing can be judged: 88 % of the requests wait, and whether the seats are the limit cannot be told: max_num_seqs is not known: give -m; (est) running stays at 4 while requests wait: that may be the seats; give -m 4 to have it judged"
+			s.Finished = &engine.Finished{ExitCode: 4, Reason: s.Quiet}
+		}),
 		"left-worse": change(func(s *engine.Snapshot) {
 			s.Iterations[1].End = engine.IterationOpen
 			runWith(s, 32)
