@@ -84,8 +84,9 @@ func TestE2EScreen(t *testing.T) {
 		x.Press("y")
 		x.AwaitThat("the command in the clipboard", soon, func(string) bool { return strings.Contains(x.Clipboard(), "--max-num-seqs") })
 		t.Logf("copied %q, and shown:\n%s", x.Clipboard(), tmuxtest.Boxed(x.Screen()))
+		// Alone: with another key behind it, it would be alt and that key.
 		x.Press("Escape")
-		firm(x)
+		x.AwaitThat("no copied command", soon, func(s string) bool { return !strings.Contains(s, "esc closes") })
 		x.Press("q")
 		x.ended(3)
 	})
@@ -183,7 +184,7 @@ func TestE2EScreen(t *testing.T) {
 		x.start(slices.Concat([]string{"tune"}, at, []string{"> out 2> err"})...)
 		file := filepath.Join(x.Dir, "out")
 		for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-			if text, _ := os.ReadFile(file); strings.Contains(string(text), "recommended:") {
+			if text, _ := os.ReadFile(file); regexp.MustCompile(`do +--max-num-seqs`).Match(text) {
 				break
 			}
 			if time.Since(begin) > aWhile {
@@ -234,10 +235,8 @@ func TestE2EScreen(t *testing.T) {
 func TestE2EScreenServer(t *testing.T) {
 	server := &simulated{t: t, port: freePort(t)}
 	x := openScreen(t, 80, 24)
-	looking := x.started("looking for a server", "tune", "--url", server.url())
-	if !strings.Contains(looking, strings.TrimPrefix(server.url(), "http://")) {
-		t.Error("the screen does not say what it looks for")
-	}
+	x.started("looking for a server", "tune", "--url", server.url())
+	looking := x.Await(server.url(), soon)
 	t.Logf("no server yet:\n%s", tmuxtest.Boxed(looking))
 	server.start(fewSeats)
 	found := x.AwaitThat("the server", aWhile, func(s string) bool { return strings.Contains(s, "Llama-3.1-8B") })
@@ -247,7 +246,7 @@ func TestE2EScreenServer(t *testing.T) {
 	})
 	t.Logf("idle:\n%s", tmuxtest.Boxed(idle))
 	load := spawn(t, "load", "--url", server.url(), "--clients", simClients, "--output-tokens", "50-150", "--stagger", "1s", "--duration", "0")
-	x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+	firm(x)
 	server.sim.kill()
 	down := x.AwaitThat("that the server is down", soon, func(s string) bool {
 		return regexp.MustCompile(`has not answered for [1-9]`).MatchString(s)
@@ -255,7 +254,7 @@ func TestE2EScreenServer(t *testing.T) {
 	t.Logf("the server is gone:\n%s", tmuxtest.Boxed(down))
 	server.start(fewSeats)
 	again := x.AwaitThat("the restart", aWhile, func(s string) bool {
-		return regexp.MustCompile(`(?i)same (settings|flags)`).MatchString(s)
+		return regexp.MustCompile(`(?i)the same settings|noise`).MatchString(s)
 	})
 	t.Logf("it is back:\n%s", tmuxtest.Boxed(again))
 	load.kill()

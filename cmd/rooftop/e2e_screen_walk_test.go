@@ -66,11 +66,11 @@ func (w *walk) shows(within time.Duration, pattern string) string {
 
 // judged waits for the verdict on a change, which has a minute from the moment at
 // which the server is up.
-func (w *walk) judged(direction, name string) string {
+func (w *walk) judged(pattern, name string) string {
 	w.t.Helper()
 	up := time.Now()
-	frame := w.shows(aWhile, direction)
-	w.t.Logf("%s after %.0f s", direction, time.Since(up).Seconds())
+	frame := w.shows(aWhile, pattern)
+	w.t.Logf("%s after %.0f s", name, time.Since(up).Seconds())
 	w.frame(name, frame)
 	return frame
 }
@@ -108,7 +108,7 @@ func TestE2EWalk(t *testing.T) {
 	w.restart(more)
 	up := time.Now()
 	w.frame("noticed", w.shows(soon, `as recommended`))
-	w.judged("better", "better")
+	w.judged(`kept: the new baseline.*better`, "better")
 	if took := time.Since(up); took > time.Minute {
 		t.Errorf("the verdict came %v after the server was up", took)
 	}
@@ -117,16 +117,19 @@ func TestE2EWalk(t *testing.T) {
 
 	// Something else, and worse: the screen asks, and r goes back.
 	w.restart("2")
-	worse := w.judged("worse", "worse")
+	worse := w.judged(`your decision.*worse`, "worse")
 	for _, key := range []string{"revert", "continue"} {
 		if !strings.Contains(worse, key) {
 			t.Errorf("the question does not offer to %s", key)
 		}
 	}
 	x.Press("r")
-	w.frame("reverting", w.shows(soon, `--max-num-seqs +`+more))
+	w.frame("reverting", x.AwaitThat("the command that goes back", soon, func(s string) bool {
+		return !strings.Contains(s, "your decision") && strings.Contains(s, "--max-num-seqs "+more)
+	}))
 	w.restart(more)
-	w.frame("reverted", w.shows(aWhile, `revert|back|undone|old settings`))
+	w.shows(aWhile, `put back: the baseline is unchanged`)
+	w.frame("reverted", w.shows(aWhile, `6 Log +(watching|waiting)`))
 	history := w.view("3", "History", "history after the revert")
 	if !regexp.MustCompile(`(?i)reverted`).MatchString(history) {
 		t.Error("the history does not say that the change was reverted")
@@ -134,10 +137,10 @@ func TestE2EWalk(t *testing.T) {
 
 	// Again, and this time c goes on from there: what was worse is the baseline.
 	w.restart("2")
-	w.judged("worse", "worse again")
+	w.judged(`your decision.*worse`, "worse again")
 	x.Press("c")
 	frame = x.AwaitThat("advice from the new baseline", aWhile, func(s string) bool {
-		return !regexp.MustCompile(`(?i)continue\b.*\?`).MatchString(s) && seats(s) != "" && seats(s) != "2"
+		return !strings.Contains(s, "your decision") && seats(s) != "" && seats(s) != "2"
 	})
 	w.frame("continued", frame)
 	history = w.view("3", "History", "history at the end")
