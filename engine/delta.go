@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -92,14 +93,14 @@ func (d *Delta) byThroughput() (Direction, string) {
 	if !d.Throughput.OK {
 		return Inconclusive, "the throughput of one of the two runs is not known"
 	}
-	shift := fmt.Sprintf("output %+.0f %%", d.Throughput.V*100)
+	shift := "output " + signed("%+.0f %%", d.Throughput.V)
 	switch {
 	case d.Throughput.V < -throughputShift:
 		return Worse, shift
 	case d.Throughput.V <= throughputShift:
 		return Plateau, shift + ", within 10 %"
 	case d.vetoed():
-		return Plateau, fmt.Sprintf("%s, but TTFT p99 %+.0f %%", shift, d.TTFTP99.V*100)
+		return Plateau, shift + ", but TTFT p99 " + signed("%+.0f %%", d.TTFTP99.V)
 	}
 	return Better, shift
 }
@@ -116,16 +117,21 @@ func (d *Delta) byEfficiency() (Direction, string) {
 		}
 		return Plateau, "no efficiency; output within 10 % or not known"
 	}
-	points := fmt.Sprintf("efficiency per running request %+.1f points", d.Efficiency.V*100)
+	points := "efficiency per running request " + signed("%+.1f points", d.Efficiency.V)
 	switch {
 	case d.Efficiency.V < worsePoints:
 		return Worse, points
 	case d.Efficiency.V <= betterPoints:
 		return Plateau, points
 	case d.vetoed():
-		return Plateau, fmt.Sprintf("%s, but TTFT p99 %+.0f %%", points, d.TTFTP99.V*100)
+		return Plateau, points + ", but TTFT p99 " + signed("%+.0f %%", d.TTFTP99.V)
 	}
 	return Better, points
+}
+
+// signed spells a ratio in hundredths, with a minus and not a hyphen.
+func signed(format string, ratio float64) string {
+	return figure.Minus(fmt.Sprintf(format, ratio*100))
 }
 
 func (d *Delta) vetoed() bool { return d.TTFTP99.OK && d.TTFTP99.V > latencyVeto }
