@@ -24,6 +24,9 @@ type attempt struct {
 	demand stat.Opt // requests in
 	prompt stat.Opt // tokens
 	output stat.Opt // tokens
+	// unjudged says that no verdict was reached: it speaks against the change only
+	// as long as that one runs.
+	unjudged bool
 }
 
 // muchOther is the factor from which a load is another one than that of a trial.
@@ -60,6 +63,11 @@ func (a attempt) holds(key string, d *Diagnosis) bool {
 func (a *advice) against(key string, d *Diagnosis) bool {
 	holds := func(past attempt) bool { return past.holds(key, d) }
 	return slices.ContainsFunc(a.tried, holds) || slices.ContainsFunc(a.skipped, holds)
+}
+
+// forget lets go of attempts without a verdict: what was tried no longer runs.
+func (a *advice) forget() {
+	a.tried = slices.DeleteFunc(a.tried, func(past attempt) bool { return past.unjudged })
 }
 
 // choose picks what a diagnosis recommends, or its best runner-up that was not
@@ -166,6 +174,8 @@ func (l *Loop) quiet() string {
 	switch {
 	case d == nil:
 		return ""
+	case d.Recommendation != nil && slices.ContainsFunc(l.advice.tried, func(a attempt) bool { return a.unjudged }):
+		return "what is recommended runs and could not be judged: measure it again once the load is as before"
 	case d.Recommendation != nil && len(l.advice.tried) > 0:
 		return "what is recommended was tried and gained nothing, and nothing else is left"
 	case d.Recommendation != nil:

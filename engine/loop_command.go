@@ -237,7 +237,7 @@ func (l *Loop) remeasure() {
 		l.startBaseline()
 		return
 	}
-	l.trial.open = true
+	l.trial.open, l.trial.tries, l.trial.unsteady = true, 0, ""
 	l.change(func(it *Iteration) {
 		it.End, it.Delta, it.After, it.Load = IterationOpen, nil, nil, nil
 		if it.Settled == 0 {

@@ -27,6 +27,8 @@ type rig struct {
 	done   *engine.Finished
 	events []engine.Event
 	fails  string // Apply fails with it
+	dies   bool   // the server that Apply starts never answers
+	makes  string // what Apply starts instead of what it was told
 	attach time.Duration
 	due    time.Duration // of an Attach, 0 none
 	apply  *engine.Apply
@@ -52,6 +54,7 @@ type fake struct {
 	blocks  string
 	version string
 	mute    bool    // its page has no metrics
+	frozen  bool    // nothing moves any more
 	limit   float64 // of its throughput, tok/s, 0 none
 	gpu     string  // given by a flag, "" none
 	counter [engine.NumCounters]float64
@@ -125,7 +128,7 @@ func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
 	noise := 1 + 0.04*(random.Float64()-0.5)
 	steps := dt / step * noise
 	tokens := steps * running
-	if running > 0 {
+	if running > 0 && !f.frozen {
 		f.steps += steps
 		f.counter[engine.CounterGenerationTokens] += tokens
 		requests := tokens / f.output
@@ -217,7 +220,11 @@ func (r *rig) tick() {
 			r.step(engine.Applied{Err: r.fails})
 		} else {
 			r.server.args = engine.ChangedLaunch(r.server.args, changes...)
+			if r.makes != "" {
+				r.server.args = serve + " " + r.makes
+			}
 			r.start(0)
+			r.server.down = r.dies
 			r.step(engine.Applied{})
 		}
 	}

@@ -13,10 +13,13 @@ type trial struct {
 	wanted  []Change      // what rooftop was told to make of what ran
 	applied bool          // rooftop has made it
 	revert  bool          // it takes a change back
+	tries   int           // measurements that were not comparable
 	loaded  time.Duration // when tokens first moved after the restart, 0 not yet
 	off     bool          // another configuration runs than the one that is kept
 	ran     *Diagnosis    // the last measurement of the one that runs
-	failed  bool          // the last change that rooftop made did not come up
+	// unsteady is what was still waited for when it was measured anyhow, "" nothing.
+	unsteady string
+	failed   bool // the last change that rooftop made did not come up
 	// advice is what was recommended when the server was restarted: it still is
 	// what a further restart is held against.
 	advice *Recommendation
@@ -199,6 +202,7 @@ func (l *Loop) settlingWindow() {
 	case barelyLoaded(recent, l.trial.before):
 		l.life.waits = "waiting for the load to come back: most clients are still missing"
 	default:
+		l.trial.unsteady = why
 		l.settled("not steady after " + seconds(l.now-l.seen.Since) + " (" + why + "): measured as it is")
 	}
 }
@@ -239,6 +243,9 @@ func (l *Loop) toWaiting() {
 // undone goes on with the kept configuration, which runs again.
 func (l *Loop) undone(next configuration) {
 	l.running = next
+	if !l.plan.Auto { // which would try it for ever
+		l.advice.forget()
+	}
 	l.trial = trial{before: l.seen.Baseline, advice: l.choose(l.seen.Baseline)}
 	l.settle()
 }

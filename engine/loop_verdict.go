@@ -6,14 +6,30 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
+// comparableTries is how often the load after a change is measured in all while it
+// is not that of before: clients may take a minute to come back, and a load that
+// drifts may drift back.
+const comparableTries = 3
+
 // judge compares what was measured after a change with what was before it.
 func (l *Loop) judge(windows []Window) {
 	after := l.diagnose(windows)
 	before := l.trial.before
 	n := l.iteration()
-	l.measured(after)
 	delta := Compare(before, after)
+	if why := swayed(before, after, delta.Throughput); why != "" {
+		delta.Direction, delta.Reason = NotComparable, outputChange(&delta)+", but "+why
+		if l.trial.tries++; l.trial.tries < comparableTries {
+			l.write(LevelWarn, "", "not comparable: "+delta.Reason+"; measured once more")
+			l.measureTrial()
+			return
+		}
+	}
+	l.measured(after)
 	load := traffic(before, after)
+	if l.trial.unsteady != "" {
+		load = append(load, "measured before the load was steady: "+l.trial.unsteady)
+	}
 	l.change(func(it *Iteration) { it.After, it.Delta, it.Load = after, &delta, load })
 	l.trial.open = false
 	l.trial.ran = after
@@ -55,6 +71,9 @@ func verdictLevel(d Direction) Level {
 	return LevelInfo
 }
 
+// outputChange spells the change of the throughput.
+func outputChange(d *Delta) string { return "output " + signed("%+.0f %%", d.Throughput.V) }
+
 func verdictText(d *Delta) string {
 	names := map[Direction]string{Better: "better", Worse: "worse", Plateau: "no gain", Inconclusive: "inconclusive", NotComparable: "not comparable"}
 	return names[d.Direction] + ": " + d.Reason
@@ -63,7 +82,10 @@ func verdictText(d *Delta) string {
 // noiseMeasured ends an iteration of the same settings.
 func (l *Loop) noiseMeasured(d *Delta, after *Diagnosis, windows []Window) {
 	text := "the same settings, measured again"
-	if d.Throughput.OK {
+	switch {
+	case d.Direction == NotComparable:
+		text += ", says nothing of noise: " + d.Reason
+	case d.Throughput.OK:
 		l.noise.add(d.Throughput.V)
 		text += ": output " + figure.Change(d.Throughput.V) + " % is noise"
 	}
@@ -91,6 +113,7 @@ func (l *Loop) accept(after *Diagnosis, windows []Window) {
 	l.setBaseline(after, until)
 	l.trial.off = false
 	l.accepted = true
+	l.advice.forget()
 }
 
 func (l *Loop) latestChange() Change {
@@ -107,11 +130,14 @@ func (l *Loop) noGain(after *Diagnosis, windows []Window) {
 	l.end(IterationNoGain)
 	l.remember()
 	it := &l.iterations[len(l.iterations)-1]
-	if it.Noticed == Unreadable {
+	switch {
+	case it.Noticed == Unreadable:
 		l.setBaseline(after, end(windows))
 		l.trial.off = false
-	} else {
+	case it.Delta.Direction == Plateau:
 		l.write(LevelInfo, "", "not kept: the next change takes it back")
+	default:
+		l.write(LevelInfo, "", "not judged: measure it again once the load is as before; the next change takes it back")
 	}
 	if l.plan.Auto {
 		l.goBack()
@@ -120,12 +146,14 @@ func (l *Loop) noGain(after *Diagnosis, windows []Window) {
 	l.toWaiting()
 }
 
-// remember notes the change of the latest iteration as tried without a gain. Of
-// several at once nobody knows which it was.
+// remember notes the change of the latest iteration as tried without a gain, or
+// without a verdict. Of several at once nobody knows which it was.
 func (l *Loop) remember() {
 	it := &l.iterations[len(l.iterations)-1]
 	if changes := material(it.Changes); len(changes) == 1 {
-		l.advice.tried = append(l.advice.tried, attempted(changes[0].Flag+"="+changes[0].To, it.Before))
+		a := attempted(changes[0].Flag+"="+changes[0].To, it.Before)
+		a.unjudged = it.Delta != nil && (it.Delta.Direction == NotComparable || it.Delta.Direction == Inconclusive)
+		l.advice.tried = append(l.advice.tried, a)
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	// settleBack is the share of the requests that were in before the restart that
 	// has to be back: clients reconnect one after the other.
 	settleBack = 0.7
+	// settlePace is the share of the throughput of before that shows without them
+	// that the load is back: a faster server holds fewer.
+	settlePace = 1 - throughputShift
 	// settleBarely is the share below which there is too little load to compare.
 	settleBarely = 0.25
 )
@@ -134,7 +137,7 @@ func fit(values []float64) (mean, slope float64) {
 }
 
 // loadBack says whether the requests of before are in again, or the server does
-// as much without them: a faster server holds fewer.
+// about as much without them.
 func loadBack(demand, rate []float64, before *Diagnosis) bool {
 	if before == nil {
 		return true
@@ -143,7 +146,7 @@ func loadBack(demand, rate []float64, before *Diagnosis) bool {
 	tokens := before.Quantity("generation_tokens_per_s").Value
 	now, _ := fit(demand)
 	pace, _ := fit(rate)
-	return !then.OK || now >= settleBack*then.V || tokens.OK && pace >= tokens.V
+	return !then.OK || now >= settleBack*then.V || tokens.OK && pace >= settlePace*tokens.V
 }
 
 // barelyLoaded says that hardly anything is asked of the server, and it does hardly

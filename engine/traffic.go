@@ -14,10 +14,47 @@ const (
 	trafficShift = 0.20
 	// hitShift is the difference of a hit rate from which it is not.
 	hitShift = 0.10
-	// queued is how many requests must wait on the mean for a server to be called
-	// saturated: then its throughput does not follow the arrivals.
-	queued = 1
+	// queued is how many requests must wait on the mean, and queuedShare which share
+	// of those that are in, for a server to be called saturated: then its throughput
+	// does not follow the arrivals. A burst leaves a few waiting for a moment on a
+	// server that has room.
+	queued      = 1
+	queuedShare = 0.10
+	// lengthShift is the factor between mean lengths from which the throughput of
+	// two loads says nothing of the server. Means of some forty requests, which a
+	// slow server finishes in a measurement, scatter by a sixth: three times that.
+	lengthShift = 1.5
 )
+
+// swayed says why the load alone explains what two measurements differ in, ""
+// where the server does. Throughput is the change between them. Where nothing
+// waits a server does what is asked of it: its throughput follows the requests
+// that are in, and a difference counts only beyond theirs (decisions.md 30: with
+// a queue before and none after a gain is a lower bound, and stands).
+func swayed(before, after *Diagnosis, throughput stat.Opt) string {
+	if !throughput.OK || math.Abs(throughput.V) <= throughputShift {
+		return ""
+	}
+	for _, length := range [...]struct{ what, name string }{{"prompts", "prompt_tokens_mean"}, {"outputs", "output_tokens_mean"}} {
+		b, a := before.Quantity(length.name).Value, after.Quantity(length.name).Value
+		if b.OK && a.OK && b.V > 0 && a.V > 0 && math.Abs(math.Log(a.V/b.V)) > math.Log(lengthShift) {
+			return fmt.Sprintf("the %s are of another length (%s → %s)", length.what, figure.Show(b, "tok"), figure.Show(a, "tok"))
+		}
+	}
+	room := after // with room, it could have done more
+	if throughput.V > 0 {
+		room = before
+	}
+	b, a := before.demand(), after.demand()
+	demand := relative(b, a)
+	if room.saturated() || !demand.OK || demand.V*throughput.V <= 0 {
+		return ""
+	}
+	if each := (1+throughput.V)/(1+demand.V) - 1; each*math.Copysign(1, throughput.V) > throughputShift {
+		return "" // of each request too
+	}
+	return fmt.Sprintf("it follows the requests that are in (%s → %s)", figure.Show(b, ""), figure.Show(a, ""))
+}
 
 // traffic lists in words what differs in the load of two measurements: the delta
 // between them is then not of the change alone. Requests that are in, lengths and
@@ -34,7 +71,11 @@ func traffic(before, after *Diagnosis) []string {
 	differs("prompts", "prompt_tokens_mean", "tok")
 	differs("outputs", "output_tokens_mean", "tok")
 	if b, a := before.Quantity("prefix_hit_rate").Value, after.Quantity("prefix_hit_rate").Value; b.OK && a.OK && math.Abs(a.V-b.V) >= hitShift {
-		out = append(out, fmt.Sprintf("prefix hits %s → %s", figure.Show(b, "ratio"), figure.Show(a, "ratio")))
+		text := fmt.Sprintf("prefix hits %s → %s", figure.Show(b, "ratio"), figure.Show(a, "ratio"))
+		if a.V < b.V {
+			text += "; after a restart the cache is cold"
+		}
+		out = append(out, text)
 	}
 	was, is := before.saturated(), after.saturated()
 	if was && is {
@@ -60,5 +101,8 @@ func difference(what string, before, after stat.Opt, unit string, change float64
 	return fmt.Sprintf("%s %s → %s (%s %%)", what, figure.Show(before, unit), figure.Show(after, unit), figure.Change(change))
 }
 
-// saturated says whether requests waited.
-func (d *Diagnosis) saturated() bool { return d.Quantity("waiting_mean").Value.Or(0) >= queued }
+// saturated says whether requests waited for want of room.
+func (d *Diagnosis) saturated() bool {
+	waiting := d.Quantity("waiting_mean").Value.Or(0)
+	return waiting >= queued && waiting >= queuedShare*d.demand().Or(0)
+}

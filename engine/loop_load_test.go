@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// offer makes the load that of clients that come whatever the server does, as many
+// as ask for this many output tokens a second.
+func (r *rig) offer(tokens float64) { r.server.clients = tokens * 0.02 / (1 - 0.0002*tokens) }
+
+// judged waits until the latest iteration has a verdict.
+func (r *rig) judged(n int) engine.Iteration {
+	r.t.Helper()
+	r.wait(5*time.Minute, "verdict", func(s *engine.Snapshot) bool {
+		return len(s.Iterations) == n && s.Iterations[n-1].Delta != nil && s.Iterations[n-1].End != engine.IterationOpen || s.Phase == engine.PhaseWorse
+	})
+	return r.last()
+}
+
+// TestTheLoadIsNotTheServer has an open load that drifts over a restart with a
+// flag that changes nothing.
+func TestTheLoadIsNotTheServer(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after float64 // output tokens per second that are asked for
+		seats         string
+		want          engine.Direction
+	}{
+		{"a fifth less", 400, 310, "256", engine.NotComparable},
+		{"a third more", 400, 540, "256", engine.NotComparable},
+		{"half of almost nothing", 10, 5, "256", engine.NotComparable},
+		{"the same", 400, 410, "256", engine.Plateau},
+		{"a queue that went away with the load", 2000, 150, "8", engine.NotComparable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, "--max-num-seqs "+c.seats)
+			r.offer(c.before)
+			r.step(engine.Begin{})
+			r.wait(time.Minute, "baseline", in(engine.PhaseWaiting))
+			r.offer(c.after)
+			r.restart("--max-num-seqs "+c.seats+" --block-size 32", 5*time.Second)
+			it := r.judged(1)
+			if it.Delta.Direction != c.want || r.loop.Snapshot().Phase == engine.PhaseWorse {
+				r.dump()
+				t.Errorf("%s (%s), want %s", it.Delta.Direction, it.Delta.Reason, c.want)
+			}
+			if c.want == engine.NotComparable && len(it.Load) == 0 {
+				t.Error("it is not said what differs")
+			}
+		})
+	}
+}
+
+// TestWhatIsNotComparableIsMeasuredAgain has clients that come back late.
+func TestWhatIsNotComparableIsMeasuredAgain(t *testing.T) {
+	r := ready(t, "--max-num-seqs 64")
+	r.server.clients = 12
+	r.restart("--max-num-seqs 128", 5*time.Second)
+	r.run(time.Minute)
+	r.server.clients = 32
+	it := r.judged(1)
+	if it.Delta.Direction != engine.Plateau || !r.said("measured once more") {
+		r.dump()
+		t.Errorf("%s: %s", it.Delta.Direction, it.Delta.Reason)
+	}
+}
+
+func TestNoiseIsOfTheSameLoad(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 256")
+	r.offer(400)
+	r.step(engine.Begin{})
+	r.wait(time.Minute, "baseline", in(engine.PhaseWaiting))
+	r.offer(250)
+	r.restart("--max-num-seqs 256", 5*time.Second)
+	r.wait(5*time.Minute, "noise", func(s *engine.Snapshot) bool {
+		return len(s.Iterations) == 1 && s.Iterations[0].End == engine.IterationNoise
+	})
+	if s := r.loop.Snapshot(); len(s.Noise) != 0 || s.Phase != engine.PhaseWaiting {
+		t.Errorf("noise %v: that is the load", s.Noise)
+	}
+}
+
+// TestALoadThatStopsIsNotMeasured has the load stop in the middle of a measurement.
+func TestALoadThatStopsIsNotMeasured(t *testing.T) {
+	for _, gap := range []time.Duration{6 * time.Second, 15 * time.Second, time.Minute} {
+		t.Run(gap.String(), func(t *testing.T) {
+			r := ready(t, "--max-num-seqs 4")
+			r.restart("--max-num-seqs 4 --block-size 32", 5*time.Second)
+			r.wait(time.Minute, "measuring", in(engine.PhaseMeasuring))
+			r.run(10 * time.Second)
+			r.server.clients = 0
+			r.run(gap)
+			r.server.clients = 32
+			it := r.judged(1)
+			if !it.Delta.Throughput.OK || math.Abs(it.Delta.Throughput.V) > 0.1 {
+				t.Errorf("%s: %s", it.Delta.Direction, it.Delta.Reason)
+			}
+		})
+	}
+}
+
+// TestAFrozenServerIsNoBaseline has an engine that hangs while its API server
+// answers.
+func TestAFrozenServerIsNoBaseline(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.server.frozen = true
+	r.run(5 * time.Minute)
+	s := r.loop.Snapshot()
+	if got := s.Baseline.Quantity("generation_tokens_per_s").Value; got.Or(0) < 100 {
+		t.Errorf("the baseline does %v tok/s", got)
+	}
+	r.server.frozen = false
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	if it := r.judged(1); it.End != engine.IterationKept {
+		t.Errorf("%q: %s", it.End, it.Delta.Reason)
+	}
+}
+
+// TestVerdictsSpellMinus looks for a hyphen where a minus belongs.
+func TestVerdictsSpellMinus(t *testing.T) {
+	r := worse(t)
+	it := r.last()
+	for _, text := range []string{it.Delta.Reason, it.Delta.ClassicReason, r.loop.Snapshot().Ask} {
+		if strings.Contains(text, " -") {
+			t.Errorf("%q", text)
+		}
+	}
+}
