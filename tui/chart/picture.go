@@ -11,14 +11,15 @@ import (
 // shade fills stretches with a pattern that stays behind what is drawn over it.
 func (f *frame) shade() {
 	for _, s := range f.Spans {
-		if !(s.To > s.From) {
+		begin, end := f.X.at(s.From), f.X.at(s.To)
+		if !(s.To > s.From) || !(begin < 1) || !(end > 0) {
 			continue
 		}
 		from, to := 0, f.area.Width()
-		if f.X.at(s.From) > 0 {
+		if begin > 0 {
 			from = f.column(s.From) + 1
 		}
-		if f.X.at(s.To) < 1 {
+		if end < 1 {
 			to = f.column(s.To)
 		}
 		for y := range f.area.Height() {
