@@ -192,17 +192,23 @@ func (l *Loop) tell(level Level, e Event) {
 
 // write adds an entry to the journal.
 func (l *Loop) write(level Level, kind EventKind, text string) {
-	l.journal.add(Entry{Seq: len(l.journal.all) + l.journal.gone, T: l.now, Level: level, Kind: kind, Text: text})
+	l.record(Entry{Level: level, Kind: kind, Text: text})
+}
+
+// record adds an entry to the journal with its number and time.
+func (l *Loop) record(e Entry) {
+	e.Seq, e.T = len(l.journal.all)+l.journal.gone, l.now
+	l.journal.add(e)
 }
 
 func (l *Loop) mark(kind MarkKind, text string) { l.marks.add(Mark{T: l.now, Kind: kind, Text: text}) }
 
 func (l *Loop) noted(in Noted) {
-	level := LevelInfo
+	e := Entry{Level: LevelInfo, Noted: true, Text: in.Text}
 	if in.Bad {
-		level = LevelBad
+		e.Level = LevelBad
 	}
-	l.write(level, "", in.Text)
+	l.record(e)
 }
 
 // iteration is the number of the latest iteration, 0 before the first.

@@ -44,6 +44,8 @@ func (w *watch) found(in *Attached) {
 	switch {
 	case !in.Inputs.Local:
 		processes.absent("the server's processes cannot be read from here")
+	case !processes.begun && in.Target.Simulated:
+		processes.absent("a simulated server has none of its own")
 	case !processes.begun:
 		processes.absent("not read yet")
 	}
@@ -124,6 +126,12 @@ func (l *Loop) unanswered(s *Sample) {
 // down notes that the server no longer answers, and looks for it.
 func (l *Loop) down(why string) {
 	l.was, l.wasSince, l.downAt = l.seen.Phase, l.seen.Since, l.now
+	l.gone(why)
+	l.attach(attachAgain)
+}
+
+// gone says that the server does not answer.
+func (l *Loop) gone(why string) {
 	l.enter(PhaseDown)
 	text := "the server does not answer"
 	if why != "" {
@@ -131,7 +139,6 @@ func (l *Loop) down(why string) {
 	}
 	l.mark(MarkDown, "down")
 	l.tell(LevelWarn, Event{Kind: EventServerDown, Iteration: l.iteration(), Text: text})
-	l.attach(attachAgain)
 }
 
 // answered takes in a page: of the same run it makes windows, of another one it

@@ -225,5 +225,6 @@ type Entry struct {
 	T     time.Duration
 	Level Level
 	Kind  EventKind // "" where no event stands behind it
+	Noted bool      // the session's word (see Noted): what became of a report
 	Text  string
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"charm.land/bubbletea/v2"
@@ -30,7 +32,7 @@ func (m *model) askApply() {
 		return
 	}
 	d := dialog{
-		title: "Apply this change?", yes: "Yes, restart the server", no: "No", command: engine.CommandApply, advice: adviceKey(s),
+		title: "Apply this change?", yes: "Yes, restart the server", no: "No", command: engine.CommandApply, about: aboutOf(s, engine.CommandApply),
 		lines: remarks{{cell.Accent, adviceOf(s.Advice)}, {cell.Body, "Downtime: " + downtime(s)}},
 	}
 	for _, price := range s.Advice.Price {
@@ -43,12 +45,17 @@ func (m *model) askApply() {
 	m.open(overlayAsk)
 }
 
-// adviceKey tells one recommendation from another.
-func adviceKey(s *engine.Snapshot) string {
-	if s == nil || s.Advice == nil {
-		return ""
+// aboutOf tells what a command would do from what it would do in another
+// snapshot: the recommendation that it makes, the change that it undoes.
+func aboutOf(s *engine.Snapshot, c engine.Command) string {
+	switch {
+	case s == nil:
+	case c == engine.CommandApply && s.Advice != nil:
+		return adviceOf(s.Advice) + "\n" + s.Advice.Launch
+	case c == engine.CommandRevert && len(s.Iterations) > 0:
+		return fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)
 	}
-	return adviceOf(s.Advice) + "\n" + s.Advice.Launch
+	return ""
 }
 
 // downtime is what the last restart took; the first is not known beforehand.
@@ -68,12 +75,9 @@ func (m *model) askRevert() {
 		m.do(engine.CommandRevert, "")
 		return
 	}
-	what := lastChange(s)
-	if what == "" {
-		what = "the last change"
-	}
+	what := cmp.Or(lastChange(s), "the last change")
 	m.look.ask = dialog{
-		title: "Undo the last change?", yes: "Yes, undo it", no: "No", command: engine.CommandRevert,
+		title: "Undo the last change?", yes: "Yes, undo it", no: "No", command: engine.CommandRevert, about: aboutOf(s, engine.CommandRevert),
 		lines: remarks{{cell.Accent, "Undo " + what}, {cell.Body, "Downtime: " + downtime(s)}},
 	}
 	m.open(overlayAsk)
@@ -117,8 +121,8 @@ func commandOf(s *engine.Snapshot) string {
 	switch {
 	case s == nil:
 		return ""
-	case (s.Phase == engine.PhaseWorse || s.Phase == engine.PhaseReverting) && s.Baseline != nil && s.Baseline.Facts.Launch != "":
-		return s.Baseline.Facts.Launch
+	case s.Phase == engine.PhaseWorse || s.Phase == engine.PhaseReverting:
+		return s.Kept
 	case s.Advice != nil && s.Advice.Launch != "":
 		return s.Advice.Launch
 	case s.Advice != nil && s.Advice.Kind == engine.KindFlag:
@@ -162,9 +166,11 @@ func (m *model) export() {
 	m.say(remark{cell.OK, "Writing a report …"})
 }
 
+// lastEntry is the number of the journal's last entry, -1 where there is none:
+// they count from 0.
 func lastEntry(s *engine.Snapshot) int {
 	if s == nil || len(s.Journal) == 0 {
-		return 0
+		return -1
 	}
 	return s.Journal[len(s.Journal)-1].Seq
 }
@@ -175,7 +181,7 @@ func (m *model) hear() {
 		return
 	}
 	for _, e := range m.latest.Journal {
-		if e.Seq > m.noteAfter && e.Kind == "" {
+		if e.Seq > m.noteAfter && e.Noted {
 			token := cell.OK
 			if e.Level >= engine.LevelWarn {
 				token = cell.Bad

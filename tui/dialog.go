@@ -12,7 +12,7 @@ type dialog struct {
 	// yes and no are the answers of a question; "" where there is none to give.
 	yes, no string
 	command engine.Command // what yes does
-	advice  string         // the recommendation that yes was asked about
+	about   string         // what yes was asked about, as aboutOf names it
 }
 
 // drawDialog draws a dialog over the lower part of the body, between rules rather

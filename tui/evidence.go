@@ -55,7 +55,7 @@ func (e *evidence) lines() []prose {
 	u := e.u
 	var out []prose
 	all, matched := 0, 0
-	filter := strings.ToLower(u.filter)
+	filter := strings.ToLower(strings.TrimSpace(u.filter))
 	for _, section := range e.sections {
 		var kept []prose
 		for _, g := range section.groups {
@@ -76,7 +76,7 @@ func (e *evidence) lines() []prose {
 	if filter == "" {
 		return out
 	}
-	head := u.say(cell.Accent, fmt.Sprintf("%d of %d match %q", matched, all, u.filter))
+	head := u.say(cell.Accent, fmt.Sprintf("%d of %d match %q", matched, all, strings.TrimSpace(u.filter)))
 	if matched == 0 {
 		head = line(head, u.say(cell.Muted, ": esc clears the filter"))
 	}

@@ -45,7 +45,7 @@ func baselineSnapshot() *engine.Snapshot {
 	s.Live = diagnosisAt(8, 32)
 	s.Live.Duration, s.Live.Windows = 8*time.Second, engine.WindowCounts{Collected: 4, Evaluable: 4, Active: 4}
 	s.Baseline, s.Advice, s.Noise = nil, s.Live.Recommendation, nil
-	s.Facts, s.Launch = s.Live.Facts, s.Live.Facts.Launch
+	s.Facts, s.Launch, s.Kept = s.Live.Facts, s.Live.Facts.Launch, s.Live.Facts.Launch
 	s.Can = available(map[engine.Command]string{
 		engine.CommandApply: "The baseline is not complete.", engine.CommandRevert: "Nothing was changed yet.", engine.CommandContinue: "There is no question open.",
 	})
@@ -58,6 +58,7 @@ func measuringSnapshot() *engine.Snapshot {
 	s.Seq, s.Phase, s.Since = 432, engine.PhaseMeasuring, 96*time.Second
 	s.Progress = engine.Progress{Elapsed: 12 * time.Second, Of: 20 * time.Second, Text: "measures what the change brought"}
 	s.Baseline = diagnosisAt(8, 32)
+	s.Kept = s.Baseline.Facts.Launch
 	s.Advice, s.Firm, s.Noise = nil, false, nil
 	it := s.Iterations[0]
 	it.End, it.After, it.Delta = engine.IterationOpen, nil, nil

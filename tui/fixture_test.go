@@ -61,7 +61,7 @@ func waitingSnapshot() *engine.Snapshot {
 		Seq: 1249, Now: now, Started: fixtureStart(), Version: "0.1.0", Watch: fixtureURL,
 		Phase: engine.PhaseWaiting, Since: 246 * time.Second,
 		Progress: engine.Progress{Elapsed: now - 246*time.Second, Text: "waits for the server to be restarted with --max-num-seqs 40"},
-		Attached: true, Target: live.Target, Facts: live.Facts, Launch: live.Facts.Launch,
+		Attached: true, Target: live.Target, Facts: live.Facts, Launch: live.Facts.Launch, Kept: live.Facts.Launch,
 		Missing: []engine.Missing{{What: "DRAM activity", Reason: "GPM needs Hopper or newer", Effect: "dram_util is absent; memory bandwidth use is estimated"}},
 		Notes:   []string{"the server runs on this machine: its launch command is read anew at every restart"},
 		Page:    fixturePage(now, 16, 24), GPU: fixtureGPU(now), Processes: fixtureProcesses(),

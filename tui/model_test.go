@@ -106,7 +106,7 @@ func isQuit(cmd tea.Cmd) bool {
 }
 
 func withHands(s *engine.Snapshot) *engine.Snapshot {
-	s.Can[engine.CommandApply] = engine.Availability{OK: true}
+	s.Can[engine.CommandApply], s.Can[engine.CommandRevert] = engine.Availability{OK: true}, engine.Availability{OK: true}
 	return s
 }
 
@@ -190,20 +190,45 @@ func TestBusySessionIsSaid(t *testing.T) {
 	}
 }
 
-// TestApplyLooksAgain asks about one change; the answer does not make another.
-func TestApplyLooksAgain(t *testing.T) {
-	m, feed, controls := testModel(withHands(waitingSnapshot()), Options{})
-	press(m, "a")
-	other := withHands(waitingSnapshot())
-	other.Seq++
-	advice := *other.Advice
-	advice.To = "64"
-	other.Advice = &advice
-	feed.s = other
-	m.Update(tick{m.beat})
-	press(m, "y")
-	if len(controls.done) != 0 || !strings.Contains(m.look.notice.text, "another one") {
-		t.Errorf("told %v and said %q", controls.done, m.look.notice.text)
+// TestAnswersLookAgain asks about one change; the answer does not make another.
+func TestAnswersLookAgain(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		then func(s *engine.Snapshot)
+	}{
+		{"a", func(s *engine.Snapshot) {
+			advice := *s.Advice
+			advice.To = "64"
+			s.Advice = &advice
+		}},
+		{"r", func(s *engine.Snapshot) { s.Iterations = append(s.Iterations, engine.Iteration{N: 3}) }},
+	} {
+		t.Run(c.key, func(t *testing.T) {
+			m, feed, controls := testModel(withHands(waitingSnapshot()), Options{})
+			press(m, c.key)
+			other := withHands(waitingSnapshot())
+			other.Seq++
+			c.then(other)
+			feed.s = other
+			m.Update(tick{m.beat})
+			press(m, "y")
+			if len(controls.done) != 0 || !strings.Contains(m.look.notice.text, "another one") {
+				t.Errorf("told %v and said %q", controls.done, m.look.notice.text)
+			}
+		})
+	}
+}
+
+// TestTheWayBackIsThatOfWhatIsKept copies the command while the old settings are
+// waited for: it is never that of a change.
+func TestTheWayBackIsThatOfWhatIsKept(t *testing.T) {
+	s := revertingSnapshot()
+	if got := commandOf(s); got != s.Kept || got == s.Launch {
+		t.Errorf("%q, want %q", got, s.Kept)
+	}
+	s.Kept, s.Advice = "", &engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: "vllm serve --max-num-seqs 64"}
+	if got := commandOf(s); got != "" {
+		t.Errorf("the way back is not known, and %q is given for it", got)
 	}
 }
 
@@ -222,7 +247,7 @@ func TestViewsAreChosen(t *testing.T) {
 
 func TestFilterIsTyped(t *testing.T) {
 	m, _, _ := testModel(waitingSnapshot(), Options{})
-	press(m, "/ s e a t t backspace")
+	press(m, "/ space s e a t t backspace space space s a t ctrl+u s e a t")
 	if m.look.filter != "seat" || !m.look.typing {
 		t.Errorf("filter %q, typing %v", m.look.filter, m.look.typing)
 	}
@@ -238,7 +263,14 @@ func TestFilterIsTyped(t *testing.T) {
 	if m.look.filter != "" || m.look.typing {
 		t.Errorf("after esc while typing: filter %q, typing %v", m.look.filter, m.look.typing)
 	}
-	press(m, "/")
+	press(m, "/ space s e a t space space s a t space")
+	if m.look.filter != "seat sat " {
+		t.Errorf("with spaces: filter %q", m.look.filter)
+	}
+	if text := plainFrame(m.shown, &m.look, 80, 24); !strings.Contains(text, "Seat saturation") {
+		t.Errorf("a space at the end hides what matches:\n%s", text)
+	}
+	press(m, "esc /")
 	m.Update(tea.PasteMsg{Content: "kv\n pressure" + strings.Repeat("x", 99)})
 	m.Update(tea.PasteMsg{Content: "kv\n pressure"})
 	if m.look.filter != "kv pressure" {
@@ -291,7 +323,7 @@ func TestExportIsHeardOf(t *testing.T) {
 	press(m, "e")
 	next := waitingSnapshot()
 	next.Seq++
-	next.Journal = append(next.Journal, engine.Entry{Seq: 98, Kind: engine.EventWindow, Text: "other"}, engine.Entry{Seq: 99, Text: "report written to rooftop-report.html"})
+	next.Journal = append(next.Journal, engine.Entry{Seq: 98, Text: "skipped: --max-num-seqs"}, engine.Entry{Seq: 99, Noted: true, Text: "report written to rooftop-report.html"})
 	feed.s = next
 	m.Update(tick{m.beat})
 	if controls.exports != 1 || m.look.notice.text != "report written to rooftop-report.html" {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"charm.land/bubbles/v2/key"
@@ -137,9 +138,12 @@ func (m *model) typeFilter(k tea.KeyPressMsg) {
 // paste adds to the filter what fits a line.
 func (m *model) paste(text string) {
 	const most = 40
-	text = strings.Join(strings.Fields(text), " ")
-	if k := m.look.filter + text; utf8.RuneCountInString(k) <= most {
-		m.look.filter = k
+	words := strings.Join(strings.Fields(m.look.filter+text), " ")
+	if words != "" && strings.TrimRightFunc(text, unicode.IsSpace) != text {
+		words += " " // the next word begins
+	}
+	if utf8.RuneCountInString(words) <= most {
+		m.look.filter = words
 	}
 }
 
@@ -171,7 +175,9 @@ func (m *model) pressOver(k tea.KeyPressMsg) tea.Cmd {
 		m.scroll(-1)
 	case name == "j":
 		m.scroll(1)
-	case hits(k, m.keys.Back), hits(k, m.keys.Help), hits(k, m.keys.Quit), name == "enter", hits(k, m.keys.Copy):
+	case hits(k, m.keys.Back), hits(k, m.keys.Help), hits(k, m.keys.Quit), name == "enter":
+		m.open(overlayNone)
+	case u.over == overlayText && hits(k, m.keys.Copy):
 		m.open(overlayNone)
 	}
 	return nil
@@ -203,8 +209,10 @@ func (m *model) yes() tea.Cmd {
 	case d.command == engine.CommandQuit:
 		m.controls.Do(engine.CommandQuit)
 		return tea.Quit
-	case d.command == engine.CommandApply && adviceKey(m.latest) != d.advice:
+	case aboutOf(m.latest, d.command) != d.about && d.command == engine.CommandApply:
 		m.say(remark{cell.Warn, "Nothing was changed: the recommendation is another one now. Look again."})
+	case aboutOf(m.latest, d.command) != d.about:
+		m.say(remark{cell.Warn, "Nothing was undone: the last change is another one now. Look again."})
 	default:
 		m.do(d.command, "")
 	}

@@ -130,7 +130,7 @@ func (v *nowView) reverting(w int) panel {
 	u, s := v.u, v.s
 	q := panel{title: "Going back", token: cell.Accent}
 	q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
-	command := cmp.Or(commandOf(s), s.Kept)
+	command := commandOf(s)
 	if command != "" {
 		q.blocks = append(q.blocks, v.field(w, 94, "command", u.say(cell.Accent, command)))
 		q.blocks = append(q.blocks, v.field(w, 85, "keys", u.key("y", "copy the command")))
