@@ -140,7 +140,7 @@ func TestE2EWalk(t *testing.T) {
 	w.judged(`your decision.*worse`, "worse again")
 	x.Press("c")
 	frame = x.AwaitThat("advice from the new baseline", aWhile, func(s string) bool {
-		return !strings.Contains(s, "your decision") && seats(s) != "" && seats(s) != "2"
+		return !strings.Contains(s, "your decision") && regexp.MustCompile(`--max-num-seqs 2 → \d`).MatchString(s)
 	})
 	w.frame("continued", frame)
 	history = w.view("3", "History", "history at the end")
