@@ -35,7 +35,13 @@ func (l *Loop) attachFailed(why string) {
 		l.write(LevelWarn, "", why)
 	}
 	l.seen.AttachWhy = why
-	if l.seen.Phase == PhaseAttach || l.seen.Phase == PhaseDown || l.seen.Phase == PhaseApplying && l.trial.applied {
+	if l.seen.Phase == PhaseApplying && l.trial.applied {
+		// It was started, and is gone: the change may have to be put back.
+		l.trial.failed = true
+		l.was, l.wasSince = PhaseApplying, l.seen.Since
+		l.gone(why)
+	}
+	if l.seen.Phase == PhaseAttach || l.seen.Phase == PhaseDown {
 		l.attach(attachAgain)
 	}
 }
@@ -87,6 +93,9 @@ func (l *Loop) learn(in Attached) {
 	l.server.devices = in.Inputs.Devices
 	l.seen.Missing, l.seen.GPUWhy = slices.Clip(in.Missing), in.GPUWhy
 	l.server.notes = nil
+	if l.watch.several {
+		l.server.notes = []string{severalServers}
+	}
 	l.resolve()
 	l.watch.found(&in)
 }
@@ -112,7 +121,7 @@ func (l *Loop) another(in *Attached) bool {
 	switch {
 	case a != "" && b != "" && a != b:
 		return true
-	case !l.watch.restarted:
+	case !l.watch.restarted, l.watch.several && a == b:
 		return false
 	case a == "" || a != b, l.watch.moved && l.watch.fell:
 		return true
@@ -141,8 +150,11 @@ func (l *Loop) firstAttached(c configuration) {
 // resume goes on after a gap: the server that answers is the one of before.
 func (l *Loop) resume() {
 	gap := l.now - l.downAt
-	l.tell(LevelInfo, Event{Kind: EventServerUp, Iteration: l.iteration(), Took: gap, Command: l.running.command,
-		Text: "the server answers again after " + seconds(gap) + ": it was not restarted"})
+	text := "the server answers again after " + seconds(gap)
+	if tellsRun(l.watch.page) && !l.watch.several {
+		text += ": it was not restarted"
+	}
+	l.tell(LevelInfo, Event{Kind: EventServerUp, Iteration: l.iteration(), Took: gap, Command: l.running.command, Text: text})
 	l.mark(MarkUp, "answers again")
 	l.enter(l.was)
 	l.seen.Since = l.wasSince

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,10 +48,27 @@ func (l *Loop) returnedInBaseline(next configuration, t turn) {
 func (l *Loop) returnedInWaiting(next configuration, t turn) {
 	if t.Noticed == Undone {
 		l.write(LevelInfo, EventReverted, "the settings before the change are back")
+		l.putBack()
 		l.undone(next)
 		return
 	}
 	l.beginTrial(next, t)
+}
+
+// putBack notes that the change that gained nothing no longer runs: the latest one
+// but for restarts that changed nothing.
+func (l *Loop) putBack() {
+	for i := len(l.iterations) - 1; i >= 0; i-- {
+		switch l.iterations[i].End {
+		case IterationNoise:
+		case IterationNoGain:
+			l.iterations = slices.Clone(l.iterations)
+			l.iterations[i].End = IterationReverted
+			return
+		default:
+			return
+		}
+	}
 }
 
 // returnedInTrial goes on after a restart before the verdict: that trial is
@@ -119,8 +138,20 @@ func (l *Loop) returnedFromApply(next configuration, t turn) {
 		return
 	}
 	l.running = next
-	l.trial.off = true
-	l.change(func(it *Iteration) { it.Up, it.Command = l.now, next.command })
+	l.trial.off, l.trial.failed = true, false
+	l.change(func(it *Iteration) {
+		it.Up, it.Command = l.now, next.command
+		if t.Noticed == AsRecommended || t.Noticed == Unreadable {
+			return
+		}
+		// It does not run as it was told to: what runs is what is judged.
+		it.Noticed, it.Changes, it.Predicted = SomethingElse, t.changes, nil
+		it.Text = "applied by rooftop, but it runs with " + cmp.Or(listed(t.changes), "the settings of before")
+	})
+	if len(t.changes) == 0 && t.Noticed != Unreadable {
+		l.trial.off = false
+		l.change(func(it *Iteration) { it.Noticed = SameSettings })
+	}
 	l.settle()
 }
 
@@ -150,8 +181,12 @@ func (l *Loop) beginTrial(next configuration, t turn) {
 
 // describe says what a restart turned out to be.
 func (l *Loop) describe(t turn) string {
+	again := t.same && len(t.changes) > 0
 	switch t.Noticed {
 	case AsRecommended:
+		if again {
+			return "restarted once more with " + listed(t.changes) + " as recommended"
+		}
 		return "you changed " + listed(t.changes) + " as recommended"
 	case SameSettings:
 		return "restarted with the same settings: the difference is noise, measured"
@@ -163,6 +198,9 @@ func (l *Loop) describe(t turn) string {
 		return text + ": the page tells the same as before"
 	}
 	want := l.advised()
+	if again {
+		return "restarted once more with " + listed(t.changes)
+	}
 	if want == nil {
 		return "you changed " + listed(t.changes)
 	}

@@ -8,7 +8,8 @@ import (
 // watch follows what the server's sources answer.
 type watch struct {
 	sources  [numSources]source
-	page     *Page
+	page     *Page     // the latest
+	known    *Page     // the latest that tells which run it is of
 	failures int       // pages that failed in a row
 	last     *Sample   // the latest
 	starts   []float64 // start times that were seen on pages, oldest first
@@ -18,11 +19,9 @@ type watch struct {
 	restarted bool // the page shows a restart, its facts are not read yet
 	moved     bool // and it is its start time that shows it
 	fell      bool // and a token counter fell with it
-	several   bool // start times come and go: several servers behind one address
+	several   bool // runs come and go: several servers behind one address
+	drop      drop // of the counters at the last restart that they alone show
 }
-
-// keepStarts is how many start times are remembered.
-const keepStarts = 16
 
 func (w *watch) states(now time.Duration) []SourceState {
 	out := make([]SourceState, numSources)
@@ -144,12 +143,15 @@ func (l *Loop) gone(why string) {
 // answered takes in a page: of the same run it makes windows, of another one it
 // waits until its facts are read.
 func (l *Loop) answered(s *Sample) {
-	before := l.watch.page
+	before := l.watch.known
 	l.watch.page, l.watch.failures = s.Page, 0
-	l.noteStart(s.Page)
-	if before != nil && Restarted(before, s.Page) && !l.returning(s.Page) {
-		l.restarted(before, s.Page)
+	if tellsRun(s.Page) {
+		l.watch.known = s.Page
 	}
+	if before != nil {
+		l.compareRuns(before, s.Page)
+	}
+	l.watch.noteStart(s.Page)
 	for _, n := range s.Page.Notes {
 		if !slices.Contains(l.server.notes, n) && len(l.server.notes) < keepNotes {
 			l.server.notes = append(l.server.notes, n)
@@ -165,68 +167,4 @@ func (l *Loop) answered(s *Sample) {
 	default:
 		l.feed(s)
 	}
-}
-
-// sameStart says that two pages are certainly of one run.
-func sameStart(a, b *Page) bool {
-	return a.StartTime.OK && b.StartTime.OK && !Restarted(a, b)
-}
-
-// fell says that a counter of tokens is lower than it was.
-func fell(before, page *Page) bool {
-	for _, c := range [...]Counter{CounterGenerationTokens, CounterPromptTokens} {
-		if a, b := before.Counters[c], page.Counters[c]; a.OK && b.OK && b.V < a.V {
-			return true
-		}
-	}
-	return false
-}
-
-// noteStart remembers the start times seen.
-func (l *Loop) noteStart(p *Page) {
-	w := &l.watch
-	if !p.StartTime.OK || slices.Contains(w.starts, p.StartTime.V) {
-		return
-	}
-	if len(w.starts) == keepStarts {
-		w.starts = slices.Delete(w.starts, 0, 1)
-	}
-	w.starts = append(w.starts, p.StartTime.V)
-}
-
-// returning says that the run of a page was seen before the present one: no
-// server comes back to life, several answer behind this address.
-func (l *Loop) returning(page *Page) bool {
-	w := &l.watch
-	if !page.StartTime.OK || len(w.starts) == 0 || page.StartTime.V == w.starts[len(w.starts)-1] {
-		return false
-	}
-	if !w.several {
-		w.several = true
-		text := "several servers, or API servers, answer behind this address: give each one's own"
-		l.server.notes = append(l.server.notes, text)
-		l.write(LevelWarn, "", text)
-	}
-	return true
-}
-
-// restarted notes that the page is of another run than the one before.
-func (l *Loop) restarted(before, page *Page) {
-	w := &l.watch
-	if w.attaching && w.restarted {
-		w.again = true
-	}
-	w.restarted = true
-	w.moved = w.moved || before.StartTime.OK && page.StartTime.OK
-	w.fell = w.fell || fell(before, page)
-	if l.seen.Phase == PhaseApplying {
-		return
-	}
-	if l.seen.Phase != PhaseDown {
-		l.was, l.wasSince, l.downAt = l.seen.Phase, l.seen.Since, l.now
-		l.mark(MarkDown, "restarted")
-		l.tell(LevelWarn, Event{Kind: EventServerDown, Iteration: l.iteration(), Text: "the server was restarted between two readings"})
-		l.enter(PhaseDown)
-	}
-	l.attach(0)
 }

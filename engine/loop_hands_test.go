@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+func TestWhatGainedNothingIsPutBackByHand(t *testing.T) {
+	r := ready(t, "--max-num-seqs 64")
+	r.restart("--max-num-seqs 64 --block-size 32", 5*time.Second)
+	if it := r.judged(1); it.End != engine.IterationNoGain {
+		t.Fatalf("%q", it.End)
+	}
+	r.restart("--max-num-seqs 64 --block-size 32", 5*time.Second)
+	r.wait(3*time.Minute, "noise", func(s *engine.Snapshot) bool { return len(s.Noise) == 1 })
+	r.restart("--max-num-seqs 64", 5*time.Second)
+	r.run(10 * time.Second)
+	waiting(r)
+	s := r.loop.Snapshot()
+	if len(s.Iterations) != 2 || s.Iterations[0].End != engine.IterationReverted || s.Iterations[1].End != engine.IterationNoise {
+		t.Errorf("%d iterations, the first %q", len(s.Iterations), s.Iterations[0].End)
+	}
+	if s.Kept != s.Launch || s.Can[engine.CommandRevert].OK {
+		t.Errorf("runs %q, kept %q", s.Launch, s.Kept)
+	}
+}
+
+// TestWhatRooftopAppliedIsNotYours has the server die after a change that rooftop
+// made, and come up again.
+func TestWhatRooftopAppliedIsNotYours(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", withHands)
+	r.press(engine.CommandApply)
+	r.wait(time.Minute, "measuring", in(engine.PhaseMeasuring))
+	if n := len(r.loop.Snapshot().Iterations); n != 1 {
+		t.Fatalf("%d iterations", n)
+	}
+	r.start(5 * time.Second)
+	r.run(12 * time.Second)
+	its := r.loop.Snapshot().Iterations
+	if len(its) != 2 || its[0].End != engine.IterationBroken || strings.Contains(its[1].Text, "you changed") || !strings.Contains(its[1].Text, "4 → 32") || its[1].Predicted == nil {
+		t.Errorf("%d iterations: %+v", len(its), its[len(its)-1].Text)
+	}
+}
+
+func TestAutoEndsWhenTheServerDoesNotReturn(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", auto)
+	r.step(engine.Begin{})
+	r.wait(time.Minute, "applying", in(engine.PhaseApplying))
+	r.dies = true
+	r.run(20 * time.Minute)
+	if r.done == nil || r.done.ExitCode != 1 {
+		t.Errorf("finished %+v, phase %d", r.done, r.loop.Snapshot().Phase)
+	}
+}
+
+// TestAChangeThatWasMadeOtherwise has hands that start the server with something
+// else than they were told.
+func TestAChangeThatWasMadeOtherwise(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", withHands)
+	r.makes = "--max-num-seqs 16"
+	r.press(engine.CommandApply)
+	if it := r.judged(1); it.Noticed != engine.SomethingElse || it.Predicted != nil || !strings.Contains(it.Text, "4 → 16") {
+		t.Errorf("%q: %s", it.Noticed, it.Text)
+	}
+}
