@@ -61,7 +61,8 @@ func (l *life) cut() {
 	l.look()
 }
 
-// latest returns the windows at the end that span a length, at least one.
+// latest returns the windows at the end that span a length, and at least as many
+// as a measurement needs where there are: windows of slow pages are long.
 func latest(windows []Window, length time.Duration) []Window {
 	if len(windows) == 0 {
 		return nil
@@ -69,7 +70,7 @@ func latest(windows []Window, length time.Duration) []Window {
 	last := &windows[len(windows)-1]
 	end := last.Start + last.Duration
 	first := len(windows) - 1
-	for first > 0 && end-windows[first].Start < length-windowSlack {
+	for first > 0 && (end-windows[first].Start < length-windowSlack || len(windows)-first < measureWindows) {
 		first--
 	}
 	return windows[first:]
@@ -94,7 +95,7 @@ func stretch(windows []Window, length time.Duration) (part []Window, ok bool, wh
 	}
 	part = latest(windows[under:], length)
 	why = lacks(part)
-	return part, why == "" && span(part) >= length-windowSlack, why
+	return part, why == "" && len(part) >= measureWindows && span(part) >= length-windowSlack, why
 }
 
 // firstLoaded is the index of the first window with load, -1 without one.

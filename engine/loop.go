@@ -81,8 +81,13 @@ type LoopPlan struct {
 // LoopMeasure is the length of a measurement where the plan names none.
 const LoopMeasure = 20 * time.Second
 
-// measureLeast is as much as the gate of a rule needs, and one window more.
-const measureLeast = 4 * WindowLength
+// measureWindows is how many windows a measurement has at least: as many as the
+// gate of a rule needs, and one more. measureLeast is how long they are where pages
+// are fast.
+const (
+	measureWindows = leastWindows + 1
+	measureLeast   = measureWindows * WindowLength
+)
 
 // NewLoop returns a loop that has not begun.
 func NewLoop(p LoopPlan) *Loop {

@@ -17,7 +17,7 @@ type server struct {
 const (
 	attachAgain = time.Second     // between two attempts to find a server
 	downPolls   = 2               // polls without an answer after which it is down
-	longSilence = 4 * time.Second // between two samples: rooftop itself was not there
+	longSilence = 4 * time.Second // between two samples, and lateAfter times the usual: rooftop itself was not there
 )
 
 // attach asks to find the server, once at a time.
@@ -172,6 +172,9 @@ func (l *Loop) back(was Phase, next configuration) {
 	l.tell(LevelInfo, Event{Kind: EventServerUp, Iteration: l.iteration(), Took: took, Command: next.command,
 		Text: "the server answers again after " + seconds(took) + ", restarted"})
 	l.mark(MarkUp, "restarted")
+	if !l.watch.restarted {
+		l.watch.known = nil // its first page is still to come, and is no further restart
+	}
 	l.life = life{}
 	l.seen.Live = nil
 	t := noticed(l.kept, l.running, next, l.advised())

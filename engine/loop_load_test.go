@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +120,67 @@ func TestAFrozenServerIsNoBaseline(t *testing.T) {
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	if it := r.judged(1); it.End != engine.IterationKept {
 		t.Errorf("%q: %s", it.End, it.Delta.Reason)
+	}
+}
+
+// TestNoVerdictOfANoisyLoad has an open load that wavers by the second and drifts by
+// a fifth in minutes, on a server with room, and flags that change nothing.
+func TestNoVerdictOfANoisyLoad(t *testing.T) {
+	for seed := range 12 {
+		r := newRig(t, "--max-num-seqs 256")
+		random := rand.New(rand.NewPCG(uint64(seed), 3))
+		wander := func(d time.Duration, end func(*engine.Snapshot) bool) {
+			for until := r.now + d; r.now < until && !end(r.loop.Snapshot()); {
+				drift := 1 + 0.2*math.Sin(2*math.Pi*(r.now.Minutes()/5+float64(seed)/12))
+				r.offer(600 * drift * (1 + 0.15*random.NormFloat64()))
+				r.run(time.Second)
+			}
+		}
+		r.step(engine.Begin{})
+		wander(2*time.Minute, in(engine.PhaseWaiting))
+		for i := range 5 {
+			wander(40*time.Second, func(*engine.Snapshot) bool { return false })
+			r.restart(fmt.Sprintf("--max-num-seqs 256 --block-size %d", 8<<(i%2)), 20*time.Second)
+			wander(25*time.Second, func(*engine.Snapshot) bool { return false })
+			wander(3*time.Minute, func(s *engine.Snapshot) bool { return s.Phase == engine.PhaseWaiting || s.Phase == engine.PhaseWorse })
+			it := r.last()
+			if it.Delta == nil || it.Delta.Direction == engine.Better || it.Delta.Direction == engine.Worse {
+				r.dump()
+				t.Fatalf("seed %d, change %d: %+v", seed, i+1, it.Delta)
+			}
+		}
+	}
+}
+
+// TestASlowPage has pages that come every few seconds only.
+func TestASlowPage(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
+		t.Run(every.String(), func(t *testing.T) {
+			r := newRig(t, "--max-num-seqs 4")
+			r.every = every
+			r.step(engine.Begin{})
+			r.wait(5*time.Minute, "baseline", in(engine.PhaseWaiting))
+			if s := r.loop.Snapshot(); s.Advice == nil {
+				t.Fatalf("no advice: %s", s.Quiet)
+			}
+			r.restart("--max-num-seqs 32", 30*time.Second)
+			r.run(40 * time.Second)
+			r.wait(5*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+			r.expect(engine.AsRecommended, engine.IterationKept, "")
+		})
+	}
+}
+
+// TestARestartWhilePaused is found when reading goes on.
+func TestARestartWhilePaused(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.press(engine.CommandPause)
+	r.restart("--max-num-seqs 32", 30*time.Second)
+	r.now += 3 * time.Hour
+	r.press(engine.CommandPause)
+	it := r.judged(1)
+	if it.Noticed != engine.AsRecommended || it.End != engine.IterationKept {
+		t.Errorf("%q, %q", it.Noticed, it.End)
 	}
 }
 

@@ -56,7 +56,10 @@ func (l *Loop) progress() Progress {
 		if l.life.waits != "" {
 			p.Of = 0 // it ends when there is something to measure
 		}
-		if p.Of > 0 {
+		switch {
+		case p.Of > 0 && p.Elapsed > p.Of+2*WindowLength:
+			p.Of = 0 // pages come slowly, and so do windows
+		case p.Of > 0:
 			p.Elapsed = min(p.Elapsed, p.Of)
 		}
 	}

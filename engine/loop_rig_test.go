@@ -30,6 +30,7 @@ type rig struct {
 	dies   bool   // the server that Apply starts never answers
 	makes  string // what Apply starts instead of what it was told
 	attach time.Duration
+	every  time.Duration // between polls, 0 engine.PollInterval
 	due    time.Duration // of an Attach, 0 none
 	apply  *engine.Apply
 	until  time.Duration // an apply is done
@@ -115,7 +116,7 @@ func observe(h *stat.Histogram, v, n float64) {
 
 // page advances the server to now and renders it.
 func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
-	dt := min((now - f.last).Seconds(), 1)
+	dt := min((now - f.last).Seconds(), 10)
 	f.last = now
 	running := min(f.clients, f.seats())
 	step := 0.02 + 0.0002*running
@@ -207,7 +208,7 @@ func (r *rig) step(in engine.Input) {
 // run lets time pass.
 func (r *rig) run(d time.Duration) {
 	for end := r.now + d; r.now < end && r.done == nil; {
-		r.now += 250 * time.Millisecond
+		r.now += cmp.Or(r.every, engine.PollInterval)
 		r.tick()
 	}
 }

@@ -55,12 +55,13 @@ func (l *Loop) sampled(s *Sample) {
 	if s == nil {
 		return
 	}
+	usual := l.watch.sources[sourcePage].Interval
 	l.watchSources(s)
 	if l.seen.Paused || !l.seen.Attached {
 		l.watch.last = s
 		return
 	}
-	if last := l.watch.last; last != nil && s.T-last.T >= longSilence {
+	if last := l.watch.last; last != nil && s.T-last.T >= max(longSilence, lateAfter*usual) {
 		l.life.cut()
 	}
 	l.watch.last = s
