@@ -94,7 +94,7 @@ func (v *nowView) advising() bool {
 // flag is the remedy.
 func (u *look) action(r *engine.Recommendation) prose {
 	if r.Kind != engine.KindFlag || r.Flag == "" || r.To == "" {
-		return u.say(cell.Accent, cmp.Or(r.Command, r.Flag, r.Why))
+		return u.say(cell.Accent, told(cmp.Or(r.Command, r.Flag, r.Why)))
 	}
 	switch {
 	case r.To == "on":
@@ -160,7 +160,7 @@ func (u *look) key(k, does string) prose {
 func metricName(name string) string {
 	names := map[string]string{
 		"generation_tokens_per_s": "output", "prompt_tokens_per_s": "prompt", "requests_per_s": "requests",
-		"ttft_mean_s": "TTFT", "ttft_p99_s": "TTFT p99", "itl_mean_s": "ITL", "itl_p99_s": "ITL p99", "tpot_mean_s": "TPOT",
+		"ttft_mean_s": "TTFT mean", "ttft_p99_s": "TTFT p99", "itl_mean_s": "ITL mean", "itl_p99_s": "ITL p99", "tpot_mean_s": "TPOT",
 		"e2e_mean_s": "end to end", "queue_mean_s": "queue", "usd_per_million_tokens": "$/1M tok",
 		"running_mean": "running", "waiting_mean": "waiting", "kv_usage_peak": "KV peak", "preemptions_per_s": "preempted",
 		"prefix_hit_rate": "prefix hits", "power_w": "power", "tokens_per_watt": "tok/W",
@@ -173,13 +173,14 @@ func metricName(name string) string {
 func (v *nowView) expectations(w int, r *engine.Recommendation) []block {
 	u := v.u
 	var list []block
-	names, spans, changes := 0, 0, 0
+	names, spans, changes, ranges := 0, 0, 0, 0
 	for _, p := range r.Predicted {
 		names = max(names, cell.Width(u.spell(metricName(p.Metric))))
 		spans = max(spans, cell.Width(u.spell(v.fromTo(p))))
-		change, _ := predictedChange(p)
-		changes = max(changes, cell.Width(u.spell(change)))
+		change, between := predictedChange(p)
+		changes, ranges = max(changes, cell.Width(u.spell(change))), max(ranges, cell.Width(u.spell(between)))
 	}
+	fits := names+1+spans+1+changes+1+ranges <= w-fieldCells // else the change says enough
 	for i, p := range r.Predicted {
 		change, between := predictedChange(p)
 		if change == "" && between == "" {
@@ -192,7 +193,7 @@ func (v *nowView) expectations(w int, r *engine.Recommendation) []block {
 		}
 		name, span := metricName(p.Metric), v.fromTo(p)
 		body := u.say(cell.Body, name+pad(names-cell.Width(name)))
-		if w >= 56 {
+		if fits {
 			body = line(body, u.say(cell.Body, " "+pad(spans-cell.Width(u.spell(span)))+strings.ReplaceAll(span, " ", figure.NBSP)))
 		}
 		if change != "" {

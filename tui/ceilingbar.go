@@ -37,11 +37,14 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 	o := c.Physical
 	q.note = u.say(cell.Muted, "tok/s (est)")
 	if !framed {
-		q.note = u.standing(out, o, "of achievable (est), bound by ")
+		q.note = u.standing(out, o, "of achievable (est)")
 	}
 	q.blocks = append(q.blocks, v.ceilingBar(out, o))
 	if framed {
-		says := line(u.standing(out, o, "of what good software reaches at this load, bound by "), u.say(cell.Body, termShare(o)))
+		says := u.standing(out, o, "of what good software reaches at this load")
+		if share := bindingShare(o); number(share) {
+			says = line(says, u.say(cell.Body, ", "+figure.Percent(share.V)+figure.NBSP+"% of a step"))
+		}
 		q.blocks = append(q.blocks, u.text(w, 58, nil, says))
 	}
 	if best := o.BestTokensPerS.Div(out); number(best) && best.V > 1.03 {
@@ -59,20 +62,27 @@ func drawable(o *roofline.Operating) bool {
 // noCeiling says why there is no ceiling, and which flag gives one where one does.
 func noCeiling(d *engine.Diagnosis) string {
 	why := cmp.Or(d.Ceiling.PhysicalReason, "not computed")
-	text := "No ceiling: " + why + "."
-	onCPU := d.Facts.Device.Known && d.Facts.Device.Value == "cpu"
+	return "No ceiling: " + why + "." + toHaveOne(&d.Facts, why)
+}
+
+// toHaveOne names the flags of rooftop that give the model what it lacks, but for
+// those that the reason names already.
+func toHaveOne(f *engine.Facts, why string) string {
 	var flags []string
-	if !d.Facts.GPUKnown && !onCPU && !strings.Contains(why, "--gpu") {
+	if !f.GPUKnown && !onCPU(f) && !strings.Contains(why, "--gpu") {
 		flags = append(flags, "--gpu NAME")
 	}
-	if !d.Facts.ModelKnown && !strings.Contains(why, "--model") {
+	if !f.ModelKnown && !strings.Contains(why, "--model") {
 		flags = append(flags, "--model NAME")
 	}
-	if len(flags) > 0 {
-		text += " rooftop with " + strings.Join(flags, " and ") + " shows one."
+	if len(flags) == 0 {
+		return ""
 	}
-	return text
+	return " Start rooftop with " + strings.Join(flags, " and ") + " to have one."
 }
+
+// onCPU says that the server runs on no GPU.
+func onCPU(f *engine.Facts) bool { return f.Device.Known && f.Device.Value == "cpu" }
 
 // ceilingBar is the bar from zero to the ideal, with the figures under their places.
 func (v *nowView) ceilingBar(out stat.Opt, o *roofline.Operating) block {
@@ -86,14 +96,20 @@ func (v *nowView) ceilingBar(out stat.Opt, o *roofline.Operating) block {
 	}}
 }
 
-// standing is the share of the achievable that is reached, and what binds.
+// standing is the share of the achievable that is reached, and what binds. The
+// achievable is an estimate of what good software reaches: where a server does
+// better, that is said before the figure.
 func (u *look) standing(out stat.Opt, o *roofline.Operating, of string) prose {
-	binds := u.say(cell.Strong, boundBy(o.Binding))
+	binds := line(u.say(cell.Body, "bound by "), u.say(cell.Strong, boundBy(o.Binding)))
 	share := out.Div(o.AchievableTokensPerS)
 	if !number(share) {
-		return line(u.say(cell.Body, "bound by "), binds)
+		return binds
 	}
-	return line(u.say(cell.Strong, figure.Percent(share.V)+figure.NBSP+"%"), u.say(cell.Body, " "+of), binds)
+	above := prose(nil)
+	if share.V > 1 {
+		above = u.say(cell.Strong, "above it: ")
+	}
+	return line(above, u.say(cell.Strong, figure.Percent(share.V)+figure.NBSP+"%"), u.say(cell.Body, " "+of+", "), binds)
 }
 
 // ceilingLabels writes the figures under the bar: the ideal at its end, the
@@ -135,13 +151,44 @@ func (v *nowView) ceilingLabels(p cell.Pane, out stat.Opt, o *roofline.Operating
 	}
 }
 
-// termShare says how much of a step the binding term is.
-func termShare(o *roofline.Operating) string {
+// bindingShare is how much of a step the binding term is, 0..1; absent where that
+// is not known.
+func bindingShare(o *roofline.Operating) stat.Opt {
 	t := o.TermsS
-	most := map[string]float64{"weights": t.Weights, "kv": t.KV, "compute": t.Compute + t.Attention, "collectives": t.Collectives, "fixed": t.Fixed}[o.Binding]
-	share := stat.Some(most).Div(stat.Some(t.Total()))
-	if !number(share) || share.V <= 0 {
-		return ""
+	var most float64
+	switch o.Binding {
+	case "weights":
+		most = t.Weights
+	case "kv":
+		most = t.KV
+	case "compute":
+		most = t.Compute + t.Attention
+	case "collectives":
+		most = t.Collectives
+	case "fixed":
+		most = t.Fixed
 	}
-	return ", " + figure.Percent(share.V) + figure.NBSP + "% of a step"
+	if most <= 0 {
+		return stat.None
+	}
+	return stat.Some(most).Div(stat.Some(t.Total()))
+}
+
+// boundBy names the largest term of a step.
+func boundBy(term string) string {
+	switch term {
+	case "weights":
+		return "reading the weights"
+	case "kv":
+		return "reading the KV cache"
+	case "compute":
+		return "compute"
+	case "collectives":
+		return "communication between GPUs"
+	case "fixed":
+		return "fixed costs of a step"
+	case "":
+		return "what is not known"
+	}
+	return term
 }

@@ -57,6 +57,7 @@ func hintsFor(s *engine.Snapshot, u *look) []hint {
 	}
 	can := func(c engine.Command) bool { return s.Can[c].OK && u.tape == nil }
 	halted := u.tape != nil && u.tape.speed == 0
+	ended := u.tape != nil && u.tape.ended()
 	add(u.frozen, k.Freeze, "go on")
 	add(s.Paused && u.tape == nil, k.Pause, "go on")
 	add(s.Phase == engine.PhaseWorse && can(engine.CommandRevert), k.Revert, "revert")
@@ -65,12 +66,11 @@ func hintsFor(s *engine.Snapshot, u *look) []hint {
 	add(u.tape != nil, k.SeekOn, "+10 s")
 	add(u.tape != nil, k.Faster, "faster")
 	add(u.tape != nil, k.Slower, "slower")
-	add(halted, k.Pause, "play")
-	add(u.tape != nil && !halted, k.Pause, "halt")
+	add(halted && !ended, k.Pause, "play")
+	add(u.tape != nil && !halted && !ended, k.Pause, "halt")
 	add(u.view == viewEvidence && s.Attached, k.Filter, "filter")
-	command := commandOf(s) != ""
-	add(can(engine.CommandApply) || command && s.Advice != nil && u.tape == nil, k.Apply, "apply")
-	add(command, k.Copy, "copy")
+	add(can(engine.CommandApply), k.Apply, "apply")
+	add(commandOf(s) != "", k.Copy, "copy")
 	add(can(engine.CommandSkip), k.Skip, "skip")
 	add(can(engine.CommandRemeasure), k.Measure, "measure")
 	add(s.Phase != engine.PhaseWorse && can(engine.CommandRevert), k.Revert, "revert")

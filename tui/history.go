@@ -62,7 +62,7 @@ func chartLines(s *engine.Snapshot, h, list int) int {
 		return 0
 	}
 	most := timeFrame
-	for _, m := range timeMeasures() {
+	for _, m := range measuredOver(s) {
 		most += m.most
 	}
 	return min(max(h-list-1, h/2), most)
@@ -74,7 +74,8 @@ func drawTimes(p cell.Pane, s *engine.Snapshot, u *look) {
 		return
 	}
 	t := newTimeline(s, u, p.Width())
-	all, heights := timeMeasures(), stripHeights(p.Height()-timeFrame)
+	all := measuredOver(s)
+	heights := stripHeights(all, p.Height()-timeFrame)
 	t.ribbon(p.Sub(t.left, 0, t.span.N, 1))
 	y := 1
 	for i, h := range heights {
@@ -86,8 +87,7 @@ func drawTimes(p cell.Pane, s *engine.Snapshot, u *look) {
 
 // stripHeights shares out lines among the first quantities: enough for each to be
 // read, what is left to the first ones first.
-func stripHeights(lines int) []int {
-	all := timeMeasures()
+func stripHeights(all []timeMeasure, lines int) []int {
 	heights := make([]int, min(len(all), max(1, lines/goodStrip)))
 	for i := range heights {
 		heights[i] = min(goodStrip, lines)

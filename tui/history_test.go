@@ -56,7 +56,7 @@ func TestHistoryScrollsTheListAlone(t *testing.T) {
 func TestStripHeights(t *testing.T) {
 	all := timeMeasures()
 	for lines := range 80 {
-		heights := stripHeights(lines)
+		heights := stripHeights(timeMeasures(), lines)
 		total := 0
 		for i, h := range heights {
 			total += h

@@ -126,7 +126,7 @@ func TestNowSays(t *testing.T) {
 				advice.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", High: some(7.33)}, {Metric: "itl_mean_s", High: some(7.33)}}
 				s.Advice, s.Iterations = &advice, nil
 			}),
-			[]string{"output 1,230 tok/s unknown, at best +733 %", "ITL 13.0 ms unknown, at worst +733 %"}, nil,
+			[]string{"output 1,230 tok/s unknown, at best +733 %", "ITL mean 13.0 ms unknown, at worst +733 %"}, nil,
 		},
 		{
 			"a change that gained nothing names the way back", change(t, "waiting", func(*engine.Snapshot) {}),
@@ -158,9 +158,9 @@ func TestNowSays(t *testing.T) {
 		},
 		{
 			"a remedy that is no flag has nobody type a command", change(t, "waiting", func(s *engine.Snapshot) {
-				s.Advice = &engine.Recommendation{Finding: engine.LowPrefixReuse, Fix: engine.Fix{Kind: engine.KindClient, Command: "put shared instructions first", Why: "Nothing is shared."}}
+				s.Advice = &engine.Recommendation{Finding: engine.LowPrefixReuse, Fix: engine.Fix{Kind: engine.KindClient, Command: "Put shared instructions first", Why: "Nothing is shared."}}
 			}),
-			[]string{"put shared instructions first", "who the clients of this server"}, []string{"[a]", "[y]", "rooftop notices"},
+			[]string{"Put shared instructions first", "who the clients of this server"}, []string{"[a]", "[y]", "rooftop notices"},
 		},
 		{
 			"the end", snapshotNamed(t, "finished"),

@@ -49,9 +49,12 @@ func (m *model) stopTape() {
 	m.readTape()
 }
 
+// ended says that there is no more to play.
+func (t *tape) ended() bool { return t.of > 0 && t.now >= t.of }
+
 func speedOf(t *tape) string {
 	switch {
-	case t.of > 0 && t.now >= t.of:
+	case t.ended():
 		return "at its end"
 	case t.speed == 0:
 		return "halted"

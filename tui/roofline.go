@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -52,7 +51,7 @@ type pointRole uint8
 const (
 	roleBefore  pointRole = iota // a configuration of the past
 	rolePresent                  // what runs
-	roleLast                     // what ran until the server stopped answering
+	roleLast                     // what ran when the server was last read
 	roleAdvised                  // what the recommendation is predicted to reach
 )
 
@@ -96,7 +95,7 @@ func (r *roofView) past() {
 
 func (r *roofView) present() {
 	is := rolePresent
-	if r.s.Phase == engine.PhaseDown || r.s.Phase == engine.PhaseAttach {
+	if outdated(r.s) || r.s.Phase == engine.PhaseAttach {
 		is = roleLast
 	}
 	r.measured(r.s.Live, operatingPoint{role: is})
@@ -209,9 +208,8 @@ func (r *roofView) below(p cell.Pane, why string) {
 func (r *roofView) binds() string {
 	o := r.d.Ceiling.Physical
 	text := "bound by " + boundBy(o.Binding)
-	if total := o.TermsS.Total(); total > 0 {
-		most := max(o.TermsS.Weights, o.TermsS.KV, o.TermsS.Compute+o.TermsS.Attention, o.TermsS.Collectives, o.TermsS.Fixed)
-		text += ", " + figure.Percent(most/total) + figure.NBSP + "% of a step (est)"
+	if share := bindingShare(o); number(share) {
+		text += ", " + figure.Percent(share.V) + figure.NBSP + "% of a step (est)"
 	}
 	return text
 }
@@ -221,50 +219,20 @@ func (r *roofView) why() string {
 	if !r.bound() {
 		return r.noCurve()
 	}
-	return "B" + r.binds()[1:] + ", at a mean context of " + figure.Count(math.Round(r.d.Ceiling.Physical.Context)) + figure.NBSP + "tokens."
+	return told(r.binds() + ", at a mean context of " + figure.Count(math.Round(r.d.Ceiling.Physical.Context)) + figure.NBSP + "tokens")
 }
 
 // bound says that there is a curve, and what binds on it.
 func (r *roofView) bound() bool { return r.curve != nil && r.d.Ceiling.Physical != nil }
-
-// boundBy names the largest term of a step.
-func boundBy(term string) string {
-	switch term {
-	case "weights":
-		return "reading the weights"
-	case "kv":
-		return "reading the KV cache"
-	case "compute":
-		return "compute"
-	case "collectives":
-		return "communication between GPUs"
-	case "fixed":
-		return "fixed costs of a step"
-	case "":
-		return "what is not known"
-	}
-	return term
-}
 
 // noCurve says why there is no curve and which flag would give one.
 func (r *roofView) noCurve() string {
 	if r.d == nil {
 		return "No curve: nothing was measured yet."
 	}
-	why, f := r.d.Ceiling.PhysicalReason, &r.d.Facts
-	if f.Device.Value == "cpu" && !f.GPUKnown {
+	why, f := cmp.Or(r.d.Ceiling.PhysicalReason, "it is not computed"), &r.d.Facts
+	if onCPU(f) && !f.GPUKnown {
 		return "No curve of the hardware: the server runs on a CPU, which the model does not cover. What is measured is shown alone."
 	}
-	text := "No curve of the hardware: " + cmp.Or(why, "it is not computed") + "."
-	var flags []string
-	if !f.GPUKnown && !strings.Contains(why, "--gpu names") {
-		flags = append(flags, "--gpu NAME")
-	}
-	if !f.ModelKnown {
-		flags = append(flags, "--model NAME")
-	}
-	if len(flags) > 0 {
-		text += " Start rooftop with " + strings.Join(flags, " and ") + " to have one."
-	}
-	return text
+	return "No curve of the hardware: " + why + "." + toHaveOne(f, why)
 }

@@ -157,10 +157,7 @@ func (r *roofView) seats() stat.Opt {
 	if r.curve != nil {
 		return r.curve.Seats
 	}
-	if f := r.s.Facts.MaxNumSeqs; f.Known {
-		return stat.Some(float64(f.Value * max(1, r.s.Facts.Ranks)))
-	}
-	return stat.None
+	return seatsOf(&r.s.Facts)
 }
 
 // cloud are the windows, where there is no curve to see the load by.

@@ -34,6 +34,18 @@ func timeMeasures() []timeMeasure {
 	}
 }
 
+// measuredOver are the measures of which a run has any value; of one without
+// any, all that there is to measure.
+func measuredOver(s *engine.Snapshot) []timeMeasure {
+	list := slices.DeleteFunc(timeMeasures(), func(m timeMeasure) bool {
+		return !slices.ContainsFunc(s.Points, func(p engine.Point) bool { return number(m.get(&p)) })
+	})
+	if len(list) == 0 {
+		return timeMeasures()
+	}
+	return list
+}
+
 // show spells a value of the measure.
 func (m *timeMeasure) show(v stat.Opt) string {
 	if v.OK && m.unit == "" {

@@ -39,8 +39,9 @@ func (v *nowView) situation(w int) panel {
 	return panel{}
 }
 
-// progress is a bar with how far a phase is, and what it waits for.
-func (v *nowView) progress(w int) []block {
+// progress is a bar with how far a phase is, and what it waits for where the
+// title of the panel does not say it.
+func (v *nowView) progress(w int, title string) []block {
 	s, u := v.s, v.u
 	at := s.Progress
 	var list []block
@@ -57,10 +58,10 @@ func (v *nowView) progress(w int) []block {
 			p.Text(0, 0, cell.Body, text)
 		}})
 	}
-	if at.Text != "" {
+	if at.Text != "" && told(at.Text) != told(title) {
 		keep := 91
 		if at.Of > 0 { // the title says it
-			keep = 42
+			keep = 64
 		}
 		list = append(list, u.text(w, keep, nil, u.say(cell.Body, told(at.Text))))
 	}
@@ -77,7 +78,7 @@ func (v *nowView) measuring(w int, title string) panel {
 	if trial && it.Text != "" {
 		q.blocks = append(q.blocks, u.text(w, 92, nil, u.say(cell.Strong, told(it.Text))))
 	}
-	q.blocks = append(q.blocks, v.progress(w)...)
+	q.blocks = append(q.blocks, v.progress(w, title)...)
 	if trial && (s.Phase == engine.PhaseMeasuring || s.Phase == engine.PhaseSettling) && it.Before != nil && s.Live != nil {
 		d := engine.Compare(it.Before, s.Live)
 		q.note = u.say(cell.Muted, "before → so far")
@@ -136,7 +137,7 @@ func (v *nowView) reverting(w int) panel {
 		q.blocks = append(q.blocks, v.field(w, 85, "keys", u.key("y", "copy the command")))
 	}
 	if s.Progress.Text != "" && !strings.Contains(s.Progress.Text, command) || command == "" {
-		q.blocks = append(q.blocks, v.progress(w)...)
+		q.blocks = append(q.blocks, v.progress(w, q.title)...)
 	}
 	return q
 }

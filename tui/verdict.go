@@ -165,7 +165,7 @@ func (v *nowView) deltas(d *engine.Delta, predicted []engine.Prediction, soFar b
 	var list []row
 	for _, r := range deltaRows() {
 		for _, m := range d.Metrics {
-			if m.Name != r.name || !number(m.Before.Value) && !number(m.After.Value) {
+			if m.Name != r.name || !number(m.Before.Value) && !number(m.After.Value) || stayedZero(m) {
 				continue
 			}
 			next := row{deltaRow: r, name: metricName(m.Name), change: m.Change, held: u.held(predicted, m, soFar)}
@@ -202,6 +202,11 @@ func (v *nowView) deltas(d *engine.Delta, predicted []engine.Prediction, soFar b
 		}})
 	}
 	return rows
+}
+
+// stayedZero says that there was nothing of it before or after.
+func stayedZero(m engine.MetricDelta) bool {
+	return m.Before.Value == stat.Some(0) && m.After.Value == stat.Some(0)
 }
 
 // held says whether a prediction came true; nothing where there was none.
