@@ -212,16 +212,23 @@ func (w *walk) replays() {
 	}
 }
 
+// beginApplying begins a walk with hands, up to the change that a key asks for.
+func beginApplying(t *testing.T) *walk {
+	t.Helper()
+	w := begin(t, "seat-capped/8b-a100", true)
+	if err := w.host.Start(""); err != nil {
+		t.Fatal(err)
+	}
+	w.until("advice", time.Minute, advised)
+	w.live.Do(engine.CommandApply)
+	w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
+	return w
+}
+
 // TestRooftopMakesTheChange: with hands, a key is enough.
 func TestRooftopMakesTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := begin(t, "seat-capped/8b-a100", true)
-		if err := w.host.Start(""); err != nil {
-			t.Fatal(err)
-		}
-		w.until("advice", time.Minute, advised)
-		w.live.Do(engine.CommandApply)
-		w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
+		w := beginApplying(t)
 		s := w.until("verdict", 90*time.Second, judged(1))
 		if it := s.Iterations[0]; it.Delta.Direction != engine.Better || it.Noticed != engine.AsRecommended {
 			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
@@ -277,13 +284,7 @@ func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
 // TestASignalDuringAChange: the change is finished, and then the session ends.
 func TestASignalDuringAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := begin(t, "seat-capped/8b-a100", true)
-		if err := w.host.Start(""); err != nil {
-			t.Fatal(err)
-		}
-		w.until("advice", time.Minute, advised)
-		w.live.Do(engine.CommandApply)
-		w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
+		w := beginApplying(t)
 		w.cancel()
 		if err := <-w.done; err != nil {
 			t.Fatal(err)

@@ -1,0 +1,99 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// applies asks for a change as soon as a server is attached.
+func applies(in engine.Input) []engine.Action {
+	if _, ok := in.(engine.Attached); ok {
+		return []engine.Action{engine.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}}
+	}
+	return attaches(in)
+}
+
+func TestLiveQuitDuringAChange(t *testing.T) {
+	broken := errors.New("the server refused to start")
+	for _, c := range []struct {
+		name   string
+		takes  time.Duration
+		fails  error
+		again  bool // a second quit
+		want   string
+		within time.Duration
+	}{
+		{"the change is finished first", 20 * time.Second, nil, false, "", 21 * time.Second},
+		{"its failure is told", 20 * time.Second, broken, false, "the server refused to start", 21 * time.Second},
+		{"it is given up in the end", time.Hour, nil, false, "given up after 1m0s", 62 * time.Second},
+		{"a second quit does not wait", time.Hour, nil, true, "was given up", 5 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				loop := &script{answer: applies}
+				var cut atomic.Bool
+				s := &Server{Pages: newServer(), Apply: func(ctx context.Context, changes []engine.Change) error {
+					if !sleep(ctx, c.takes) {
+						cut.Store(true)
+						return context.Cause(ctx)
+					}
+					return c.fails
+				}}
+				began := time.Now()
+				err := live(t, loop, LivePlan{Attach: finds(s)}, time.Second, func(l *Live) {
+					if c.again {
+						go func() {
+							time.Sleep(3 * time.Second)
+							l.Do(engine.CommandQuit)
+						}()
+					}
+				})
+				if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+					t.Errorf("error %q, want %q", got, c.want)
+				}
+				if took := time.Since(began); took > c.within || cut.Load() != (c.takes == time.Hour) {
+					t.Errorf("ended after %v, change cut off %v", took, cut.Load())
+				}
+			})
+		})
+	}
+}
+
+func TestLiveAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: applies}
+		var got []engine.Change
+		s := &Server{Pages: newServer(), Apply: func(_ context.Context, c []engine.Change) error { got = c; time.Sleep(2 * time.Second); return nil }}
+		if err := live(t, loop, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"Begin", "Attached", "Applied: ", "quit"}; !slices.Equal(loop.spoken(), want) {
+			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		}
+		if len(got) != 1 || got[0].To != "32" {
+			t.Errorf("changes %+v", got)
+		}
+	})
+}
+
+func TestLiveAChangeWithoutHands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: applies}
+		s := &Server{Pages: newServer(), NoHands: "it runs in a pod"}
+		if err := live(t, loop, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"Begin", "Attached", "Applied: it runs in a pod", "quit"}; !slices.Equal(loop.spoken(), want) {
+			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// TestLiveStoodStill: a rooftop that was stopped (ctrl-z, a laptop's lid) says so
+// and does not blame its host for the ticks that it lost.
+func TestLiveStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: attaches}
+		began := time.Now()
+		var ahead atomic.Int64
+		l := NewLive(LivePlan{
+			Attach: finds(&Server{Pages: newServer()}),
+			Clock:  func() time.Duration { return time.Since(began) + time.Duration(ahead.Load()) },
+		})
+		l.loop = loop
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- l.Run(ctx) }()
+		pass(5*time.Second + 100*time.Millisecond)
+		ahead.Store(int64(time.Minute))
+		pass(5 * time.Second)
+		ahead.Store(int64(time.Minute + 2*time.Second)) // this is a host short of CPU
+		pass(5 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		missed := 0
+		for _, s := range loop.polls {
+			missed += s.Missed
+		}
+		if missed < 7 || missed > 9 {
+			t.Errorf("%d ticks missed, want the 8 of two seconds", missed)
+		}
+		if want := []string{"Begin", "Attached", "Noted: rooftop stood still for 1m0s: it was stopped, or its machine slept", "quit"}; !slices.Equal(loop.spoken(), want) {
+			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		}
+	})
+}
+
+func TestLiveASlowPageIsPolledLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: attaches}
+		pages := newServer()
+		pages.took = 100 * time.Millisecond
+		if err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, 30*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		if int(pages.asked.Load()) > 18 {
+			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s", int(pages.asked.Load()))
+		}
+		said := 0
+		for _, w := range loop.heard {
+			if strings.HasPrefix(w, "Noted: the metrics page takes 100ms") {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("said %d times that the page is slow: %q", said, loop.spoken())
+		}
+	})
+}
+
+// TestLiveAPollThatHangs: a page that never comes is a failed scrape after its
+// deadline, and time goes on for the loop meanwhile.
+func TestLiveAPollThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: attaches}
+		pages := newServer()
+		pages.took = time.Hour
+		if err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, 20*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(loop.polls) != 3 || !strings.Contains(loop.polls[0].PageErr, "deadline") {
+			t.Errorf("%d polls in 20 s, the first %+v; want 3 that failed", len(loop.polls), loop.polls)
+		}
+		for i := 1; i < len(loop.times); i++ {
+			if gap := loop.times[i] - loop.times[i-1]; gap > heartbeat {
+				t.Errorf("the loop was told nothing for %v", gap)
+			}
+		}
+	})
+}
+
+// TestLiveADeadServerIsAskedLessOften: the old client goes on asking, at half the
+// pace.
+func TestLiveADeadServerIsAskedLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: attaches}
+		pages := newServer()
+		pages.took = 0
+		pages.fault = func(at time.Duration) error {
+			if at > 10*time.Second && at < 40*time.Second {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, 5*time.Second, func(*Live) {
+			pass(10 * time.Second)
+			before := int(pages.asked.Load())
+			pass(30 * time.Second)
+			if n := int(pages.asked.Load()) - before; n < 60 || n > 66 {
+				t.Errorf("%d scrapes of a dead server in 30 s, want about 64", n)
+			}
+			back := len(loop.sampled())
+			pass(2 * time.Second)
+			if n := len(loop.sampled()) - back; n < 7 {
+				t.Errorf("%d polls in the 2 s after it came back", n)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+type panicking struct{}
+
+func (p *panicking) Page(context.Context, []byte) ([]byte, error) { panic("no page today") }
+
+func TestLiveAPanicOfASourceIsAFailedPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{answer: attaches}
+		s := &Server{Pages: &panicking{}, Processes: func() ([]engine.Process, []string, error) { panic("no processes") }}
+		if err := live(t, loop, LivePlan{Attach: finds(s)}, 2*time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(loop.polls) != 8 || loop.polls[7].PageErr != "the metrics page could not be read: internal error: no page today" {
+			t.Errorf("%d polls, the last %+v", len(loop.polls), loop.polls[len(loop.polls)-1])
+		}
+	})
+}
+
+func TestLiveAPanicOfTheLoopEndsInAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := false
+		loop := &script{}
+		loop.answer = func(in engine.Input) []engine.Action {
+			if len(loop.polls) == 3 {
+				panic("lost")
+			}
+			return attaches(in)
+		}
+		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: newServer(), Close: func() { closed = true }})}, time.Minute, nil)
+		if err == nil || !strings.Contains(err.Error(), "internal error: lost") || !closed {
+			t.Errorf("error %v, server closed %v", err, closed)
+		}
+	})
+}
+
+// TestLiveALoopThatStallsLosesTheOldestPolls: and counts them.
+func TestLiveALoopThatStallsLosesTheOldestPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := &script{}
+		block := make(chan struct{})
+		loop.answer = func(in engine.Input) []engine.Action {
+			if p, ok := in.(engine.Pressed); ok && p.Command == engine.CommandRemeasure {
+				<-block
+			}
+			return attaches(in)
+		}
+		pages := newServer()
+		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, time.Second, func(l *Live) {
+			l.Do(engine.CommandRemeasure)
+			time.Sleep(30 * time.Second)
+			close(block)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		missed := 0
+		for _, s := range loop.polls {
+			missed += s.Missed
+		}
+		// The last one may have been under way when the session ended.
+		if lost := int(pages.asked.Load()) - missed - len(loop.polls); missed == 0 || lost < 0 || lost > 1 {
+			t.Errorf("%d polls taken, %d missed, %d made", len(loop.polls), missed, int(pages.asked.Load()))
+		}
+	})
+}
