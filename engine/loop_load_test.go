@@ -184,6 +184,23 @@ func TestARestartWhilePaused(t *testing.T) {
 	}
 }
 
+// TestNoVerdictOfAServerThatHangs has the engine stop in the middle of a measurement.
+func TestNoVerdictOfAServerThatHangs(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.wait(time.Minute, "measuring", in(engine.PhaseMeasuring))
+	r.run(12 * time.Second)
+	r.server.frozen = true
+	r.run(2 * time.Minute)
+	if s := r.loop.Snapshot(); s.Phase != engine.PhaseMeasuring || !strings.Contains(s.Progress.Text, "nothing moves") {
+		t.Errorf("phase %d, %q: %+v", s.Phase, s.Progress.Text, r.last().Delta)
+	}
+	r.server.frozen = false
+	if it := r.judged(1); it.End != engine.IterationKept {
+		t.Errorf("%q: %s", it.End, it.Delta.Reason)
+	}
+}
+
 // TestVerdictsSpellMinus looks for a hyphen where a minus belongs.
 func TestVerdictsSpellMinus(t *testing.T) {
 	r := worse(t)

@@ -264,9 +264,19 @@ func (l *Loop) measureTrial() {
 }
 
 func (l *Loop) measuringWindow() {
-	if part, ok := l.life.measure(l.plan.Measure); ok {
+	part, ok := l.life.measure(l.plan.Measure)
+	switch {
+	case len(part) > 0 && hangs(&part[len(part)-1]):
+		l.life.waits = "requests are in, and nothing moves"
+	case ok:
 		l.judge(part)
 	}
+}
+
+// hangs says that requests were in at the end of a window for longer than any step
+// took, and nothing moved: a change is not judged by what the server did before.
+func hangs(w *Window) bool {
+	return w.Evaluable && w.Stall > max(WindowLength, w.LongestStep)
 }
 
 // toWaiting stands by with the recommendation of the baseline.
