@@ -108,14 +108,15 @@ func (l *Loop) applyAdvice() {
 	want := Change{Flag: r.Flag, From: r.From, To: r.To}
 	it := Iteration{At: l.now, Noticed: AsRecommended, Changes: []Change{want}, Command: r.Launch,
 		Predicted: r.Predicted, Before: l.seen.Baseline, Text: want.String() + ", applied by rooftop"}
-	l.trial = trial{open: true, before: l.seen.Baseline, wanted: l.fold(want), ran: l.trial.ran, off: l.trial.off, advice: r}
+	changes := l.fold(want)
+	l.trial = trial{open: true, before: l.seen.Baseline, ran: l.trial.ran, off: l.trial.off, advice: r}
 	n := l.add(it)
 	l.downAt = l.now
 	l.mark(MarkChange, it.Text)
 	l.rounds++
 	l.enter(PhaseApplying)
 	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: n, Change: want, Command: r.Launch, Text: "applying " + want.String() + ": the server is restarted with it"})
-	l.do(Apply{Changes: l.trial.wanted})
+	l.do(Apply{Changes: changes})
 }
 
 // fold is a change together with the way back from what gained nothing.
@@ -163,7 +164,7 @@ func (l *Loop) goBack() {
 		l.write(LevelInfo, "", l.waitsForRevert())
 		return
 	}
-	l.trial.open, l.trial.applied, l.trial.revert, l.trial.wanted = false, false, true, changes
+	l.trial.open, l.trial.applied, l.trial.revert = false, false, true
 	l.downAt = l.now
 	l.enter(PhaseApplying)
 	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: l.iteration(), Change: firstOf(changes), Command: l.kept.command, Text: "putting back: " + listed(changes)})

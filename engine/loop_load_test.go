@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +199,25 @@ func TestNoVerdictOfAServerThatHangs(t *testing.T) {
 	r.server.frozen = false
 	if it := r.judged(1); it.End != engine.IterationKept {
 		t.Errorf("%q: %s", it.End, it.Delta.Reason)
+	}
+}
+
+// TestWhatIsMeasuredBeforeItIsSteadySaysSo has clients that come for minutes, to a
+// server that is full.
+func TestWhatIsMeasuredBeforeItIsSteadySaysSo(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4")
+	r.server.clients = 24
+	r.restart("--max-num-seqs 4 --block-size 32", 5*time.Second)
+	for i := 0; r.loop.Snapshot().Phase != engine.PhaseMeasuring && i < 60; i++ {
+		r.server.clients *= 1.06
+		r.run(time.Second)
+		if p := r.loop.Snapshot().Progress; p.Of > 0 && p.Elapsed > p.Of {
+			t.Errorf("%s of %s", p.Elapsed, p.Of)
+		}
+	}
+	it := r.judged(1)
+	if !slices.ContainsFunc(it.Load, func(s string) bool { return strings.Contains(s, "before the load was steady") }) {
+		t.Errorf("load %q", it.Load)
 	}
 }
 

@@ -27,12 +27,21 @@ func behaviours() [NumPhases]behaviour {
 		PhaseWaiting:   {window: (*Loop).waitingWindow, returned: (*Loop).returnedInWaiting, waits: (*Loop).waitsForChange, alive: true},
 		PhaseApplying:  {returned: (*Loop).returnedFromApply, waits: (*Loop).waitsForApply},
 		PhaseDown:      {waits: (*Loop).waitsForReturn},
-		PhaseSettling:  {window: (*Loop).settlingWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsToSettle, of: func(*Loop) time.Duration { return settleMost }, alive: true},
+		PhaseSettling:  {window: (*Loop).settlingWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsToSettle, of: (*Loop).settleLength, alive: true},
 		PhaseMeasuring: {window: (*Loop).measuringWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsForMeasure, of: (*Loop).measureLength, measures: true, alive: true},
 		PhaseWorse:     {returned: (*Loop).returnedInWorse, waits: (*Loop).waitsForAnswer, alive: true},
 		PhaseReverting: {returned: (*Loop).returnedInReverting, waits: (*Loop).waitsForRevert, alive: true},
 		PhaseDone:      {waits: func(*Loop) string { return "" }},
 	}
+}
+
+// settleLength is when the settling ends at the latest: not known while there is no
+// load, or too little of it to compare.
+func (l *Loop) settleLength() time.Duration {
+	if l.trial.loaded == 0 || l.now-l.trial.loaded > settleMost {
+		return 0
+	}
+	return l.trial.loaded - l.seen.Since + settleMost
 }
 
 func (l *Loop) measureLength() time.Duration { return l.plan.Measure }

@@ -105,7 +105,7 @@ func TestLoadThatDoesNotComeBackIsWaitedFor(t *testing.T) {
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	r.run(10 * time.Minute)
 	s := r.loop.Snapshot()
-	if s.Phase != engine.PhaseSettling || !strings.Contains(s.Progress.Text, "load") {
+	if s.Phase != engine.PhaseSettling || !strings.Contains(s.Progress.Text, "load") || s.Progress.Of != 0 {
 		t.Errorf("phase %d, %q", s.Phase, s.Progress.Text)
 	}
 	r.server.clients = 32

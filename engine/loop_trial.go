@@ -12,7 +12,6 @@ import (
 type trial struct {
 	open    bool          // the latest iteration waits for its verdict
 	before  *Diagnosis    // what it is judged against
-	wanted  []Change      // what rooftop was told to make of what ran
 	applied bool          // rooftop has made it
 	revert  bool          // it takes a change back
 	tries   int           // measurements that were not comparable
