@@ -231,7 +231,7 @@ func (v *nowView) fromTo(p engine.Prediction) string {
 		return ""
 	}
 	if !number(p.Mid) {
-		return overLimit(now) + figure.Show(now.Value, now.Unit)
+		return overLimit(now) + figure.Show(now.Value, now.Unit) + " →"
 	}
 	return between(now, stat.Some(now.Value.V*(1+p.Mid.V)))
 }

@@ -174,12 +174,12 @@ func (u *look) column(p cell.Pane, panels []panel, framed bool) {
 	}
 }
 
-// height is how many lines panels take where nothing gives way.
+// height is how many lines panels take where nothing gives way and all is shown.
 func height(panels []panel, framed bool) int {
 	n := 0
 	for _, q := range panels {
 		for _, b := range q.blocks {
-			n += b.lines
+			n += b.lines + b.grow
 		}
 		if len(q.blocks) > 0 {
 			n++
@@ -253,8 +253,9 @@ func (u *look) text(w, keep int, label, body prose) block {
 }
 
 // short makes a text of at most some lines, the last of them marked where more
-// would follow.
+// would follow; it has all of them where there is room to spare.
 func short(b block, most int) block {
+	b.grow += max(0, b.lines-most)
 	b.lines = min(b.lines, most)
 	b.least = min(b.least, b.lines)
 	return b

@@ -37,11 +37,11 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 	o := c.Physical
 	q.note = u.say(cell.Muted, "tok/s (est)")
 	if !framed {
-		q.note = u.standing(out, o, "of achievable (est)")
+		q.note = u.standing(out, o, " of achievable (est)", ", above achievable (est)")
 	}
 	q.blocks = append(q.blocks, v.ceilingBar(out, o))
 	if framed {
-		says := u.standing(out, o, "of what good software reaches at this load")
+		says := u.standing(out, o, " of what good software reaches at this load", ", more than good software is taken to reach at this load")
 		if share := bindingShare(o); number(share) {
 			says = line(says, u.say(cell.Body, ", "+figure.Percent(share.V)+figure.NBSP+"% of a step"))
 		}
@@ -97,19 +97,18 @@ func (v *nowView) ceilingBar(out stat.Opt, o *roofline.Operating) block {
 }
 
 // standing is the share of the achievable that is reached, and what binds. The
-// achievable is an estimate of what good software reaches: where a server does
-// better, that is said before the figure.
-func (u *look) standing(out stat.Opt, o *roofline.Operating, of string) prose {
+// achievable is an estimate of what good software reaches: a server that does
+// better is said to, with other words behind its figure.
+func (u *look) standing(out stat.Opt, o *roofline.Operating, of, above string) prose {
 	binds := line(u.say(cell.Body, "bound by "), u.say(cell.Strong, boundBy(o.Binding)))
 	share := out.Div(o.AchievableTokensPerS)
 	if !number(share) {
 		return binds
 	}
-	above := prose(nil)
 	if share.V > 1 {
-		above = u.say(cell.Strong, "above it: ")
+		of = above
 	}
-	return line(above, u.say(cell.Strong, figure.Percent(share.V)+figure.NBSP+"%"), u.say(cell.Body, " "+of+", "), binds)
+	return line(u.say(cell.Strong, figure.Percent(share.V)+figure.NBSP+"%"), u.say(cell.Body, of+", "), binds)
 }
 
 // ceilingLabels writes the figures under the bar: the ideal at its end, the

@@ -111,10 +111,8 @@ func (v *nowView) rank(d *engine.Diagnosis, id engine.FindingID) string {
 // the pane is too narrow for a column of reasons.
 func (u *look) finding(w, keep int, f *engine.Finding, titles int, rank string) block {
 	g := u.gravityOf(f)
-	const (
-		state = 7 // sign and word
-		most  = 4 // lines of the figure that decided
-	)
+	const state = 7 // sign and word
+	grow := func(lines []prose) int { return max(0, len(lines)-2) }
 	title, reason := cell.Body, cell.Body
 	if f.Significant {
 		title = cell.Strong
@@ -131,14 +129,14 @@ func (u *look) finding(w, keep int, f *engine.Finding, titles int, rank string) 
 	head := line(u.say(g.token, g.sign+" "+g.word))
 	if room := w - state - titles - 2; room >= 24 {
 		lines := says.wrap(room)
-		return block{lines: min(most, len(lines)), least: 1, keep: keep, draw: func(p cell.Pane) {
+		return block{lines: min(2, len(lines)), least: 1, grow: grow(lines), keep: keep, draw: func(p cell.Pane) {
 			head.draw(p, 0, 0)
 			u.say(title, f.Title).draw(p, state, 0)
 			u.drawLines(p.Sub(state+titles+2, 0, room, p.Height()), lines)
 		}}
 	}
 	lines := says.wrap(w - state)
-	return block{lines: 1 + min(most, len(lines)), least: 1, keep: keep, draw: func(p cell.Pane) {
+	return block{lines: 1 + min(2, len(lines)), least: 1, grow: grow(lines), keep: keep, draw: func(p cell.Pane) {
 		head.draw(p, 0, 0)
 		u.say(title, f.Title).cut(w-state, u.glyphs.Ellipsis).draw(p, state, 0)
 		u.drawLines(p.Sub(state, 1, w-state, p.Height()-1), lines)

@@ -68,6 +68,30 @@ func TestNowSays(t *testing.T) {
 			[]string{"[a] apply", "[y] copy"}, []string{"rooftop notices"},
 		},
 		{
+			"more than good software is taken to reach", change(t, "waiting", func(s *engine.Snapshot) {
+				live := *s.Live
+				o := *live.Ceiling.Physical
+				o.AchievableTokensPerS = some(1000)
+				live.Ceiling.Physical, s.Live = &o, &live
+			}),
+			[]string{"123 %, above achievable (est), bound by reading the weights"}, []string{"123 % of"},
+		},
+		{
+			"what there was nothing of before or after", change(t, "waiting", func(s *engine.Snapshot) {
+				it := s.Iterations[len(s.Iterations)-1]
+				delta := *it.Delta
+				delta.Metrics = slices.Clone(delta.Metrics)
+				for i := range delta.Metrics {
+					if delta.Metrics[i].Name == "waiting_mean" {
+						delta.Metrics[i].Before.Value, delta.Metrics[i].After.Value = some(0), some(0)
+					}
+				}
+				it.Delta = &delta
+				s.Iterations, s.Advice, s.Firm = []engine.Iteration{it}, nil, false
+			}),
+			[]string{"Change 2", "running 15.9 → 15.9"}, []string{"waiting 0 → 0"},
+		},
+		{
 			"a baseline under way", snapshotNamed(t, "baseline"),
 			[]string{"Measuring the baseline", "9 of 20 s", "Recommendation so far", "firm once the baseline is measured", "Seat saturation"},
 			[]string{"Change 1"},
@@ -126,7 +150,7 @@ func TestNowSays(t *testing.T) {
 				advice.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", High: some(7.33)}, {Metric: "itl_mean_s", High: some(7.33)}}
 				s.Advice, s.Iterations = &advice, nil
 			}),
-			[]string{"output 1,230 tok/s unknown, at best +733 %", "ITL mean 13.0 ms unknown, at worst +733 %"}, nil,
+			[]string{"output 1,230 tok/s → unknown, at best +733 %", "ITL mean 13.0 ms → unknown, at worst +733 %"}, nil,
 		},
 		{
 			"a change that gained nothing names the way back", change(t, "waiting", func(*engine.Snapshot) {}),

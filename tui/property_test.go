@@ -50,6 +50,26 @@ func TestEverySizeHoldsItsFrame(t *testing.T) {
 	}
 }
 
+// TestAllSizesHoldTheirFrame draws every width from 20 to 240 at every height from
+// 6 to 80 once, the states, views and glyphs taking turns.
+func TestAllSizesHoldTheirFrame(t *testing.T) {
+	all, turn := fixtures(), 0
+	for w := 20; w <= 240; w++ {
+		for h := 6; h <= 80; h++ {
+			f, v := all[turn%len(all)], viewID(turn/len(all)%int(numViews))
+			u := &look{glyphs: cell.Unicode(), view: v}
+			if turn/3%2 == 0 {
+				u.glyphs = cell.ASCII()
+			}
+			c, _ := frame(f.s, u, w, h)
+			if err := holds(c.Plain(), w, h); err != nil {
+				t.Fatalf("%s, %s at %dx%d: %v\n%s", f.name, views()[v].name, w, h, err, c.Plain())
+			}
+			turn++
+		}
+	}
+}
+
 // TestOverlaysHoldTheirFrame draws what lies over a view at small and large sizes.
 func TestOverlaysHoldTheirFrame(t *testing.T) {
 	for _, c := range []struct{ name, keys string }{
