@@ -158,8 +158,12 @@ func (l *Loop) resume() {
 	l.mark(MarkUp, "answers again")
 	l.enter(l.was)
 	l.seen.Since = l.wasSince
-	if l.was == PhaseWorse {
+	switch {
+	case l.was == PhaseWorse:
 		l.seen.Ask = l.question()
+	case l.was == PhaseReverting && !l.off():
+		// A change that was never made needs no way back.
+		l.toWaiting()
 	}
 	if gap >= longSilence {
 		l.life.cut()

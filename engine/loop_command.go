@@ -180,15 +180,17 @@ func firstOf(changes []Change) Change {
 
 func (l *Loop) cannotContinue() string {
 	switch l.seen.Phase {
-	case PhaseWorse, PhaseReverting:
-		return ""
-	case PhaseWaiting:
-		if l.off() && l.trial.ran != nil {
-			return ""
-		}
-		return "What runs is the baseline already."
+	case PhaseWorse, PhaseReverting, PhaseWaiting:
+	default:
+		return l.busy()
 	}
-	return l.busy()
+	switch {
+	case !l.off() && l.seen.Phase == PhaseWaiting:
+		return "What runs is the baseline already."
+	case l.trial.ran == nil:
+		return "What runs was not measured."
+	}
+	return ""
 }
 
 // carryOn takes what runs as the new baseline.

@@ -66,3 +66,33 @@ func TestAChangeThatWasMadeOtherwise(t *testing.T) {
 		t.Errorf("%q: %s", it.Noticed, it.Text)
 	}
 }
+
+// TestTheWayBackFails has neither the change nor the way back come up, and somebody
+// start the server by hand as it was, or the old one answer again.
+func TestTheWayBackFails(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		heals func(*rig)
+	}{
+		{"started as before", func(r *rig) { r.restart("--max-num-seqs 4", 5*time.Second) }},
+		{"it was never gone", func(r *rig) { r.server.down = false }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := ready(t, "--max-num-seqs 4", withHands)
+			r.fails = "no memory"
+			r.press(engine.CommandApply)
+			r.run(30 * time.Second)
+			r.press(engine.CommandRevert)
+			r.run(30 * time.Second)
+			c.heals(r)
+			r.run(10 * time.Second)
+			if can := r.loop.Snapshot().Can[engine.CommandContinue]; can.OK {
+				r.press(engine.CommandContinue)
+			}
+			waiting(r)
+			if s := r.loop.Snapshot(); len(s.Iterations) != 1 || s.Iterations[0].End == engine.IterationOpen || s.Baseline == nil {
+				t.Errorf("%d iterations, the first %q", len(s.Iterations), s.Iterations[0].End)
+			}
+		})
+	}
+}

@@ -114,7 +114,7 @@ func (l *Loop) returnedInWorse(next configuration, t turn) {
 
 func (l *Loop) returnedInReverting(next configuration, t turn) {
 	switch {
-	case t.Noticed == Undone:
+	case t.Noticed == Undone, t.Noticed == SameSettings: // as those that are kept
 		l.reverted(next)
 	case t.Noticed == Unreadable:
 		l.write(LevelInfo, EventServerUp, "restarted; its launch command cannot be read here: it is taken as the way back that was asked for")
