@@ -18,6 +18,8 @@ const (
 	exitRecommendation exitCode = 3 // a flag of this server should be changed
 	exitNothing        exitCode = 4 // reached, but no load or nothing evaluable
 	exitUnreachable    exitCode = 5 // unreachable, or not a vLLM metrics page
+
+	exitNobodyReads = exitCode(128 + syscall.SIGPIPE) // what stdout went to is closed
 )
 
 // codedError carries an exit code, with an error to print or without.

@@ -33,6 +33,9 @@ type following struct {
 	rush  sync.Once
 	// rushed says that the second signal was taken notice of.
 	rushed bool
+
+	filing sync.Once // files are written once, also where a session ends late
+	filed  kept
 }
 
 // kept is what a run leaves behind.
@@ -114,11 +117,12 @@ func (f *following) runSession(ctx context.Context) (e ending) {
 }
 
 func (f *following) files() kept {
-	last := f.session.Latest()
-	if f.keep == nil || last == nil {
-		return kept{}
-	}
-	return f.keep(last)
+	f.filing.Do(func() {
+		if last := f.session.Latest(); f.keep != nil && last != nil {
+			f.filed = f.keep(last)
+		}
+	})
+	return f.filed
 }
 
 // await waits for the end of a session that was told to end. What one that does

@@ -269,6 +269,7 @@ func TestBare(t *testing.T) {
 		{[]string{"-h"}, []string{"-h"}},
 		{[]string{"diagnose", "--json"}, []string{"diagnose", "--json"}},
 		{[]string{"nonsense"}, []string{"nonsense"}},
+		{[]string{"--version"}, []string{"version"}},
 	} {
 		if got := bare(c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%q means %q, want %q", c.args, got, c.want)

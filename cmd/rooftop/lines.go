@@ -22,10 +22,13 @@ type told struct {
 }
 
 // tell implements view.
-func (t *told) tell(e engine.Event) {
+func (t *told) tell(e engine.Event) { t.say(func() { t.follower.Event(e) }) }
+
+// say lets the follower write, and ends the telling where nobody reads.
+func (t *told) say(write func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.follower.Event(e)
+	write()
 	if t.follower.Err() != nil {
 		t.once.Do(func() { close(t.broken) })
 	}
@@ -59,12 +62,11 @@ func (v *linesView) show(ctx context.Context, f *following) error {
 	return nil
 }
 
+// intro tells what is about to be shown.
+func (v *linesView) intro(lines ...string) { v.say(func() { v.narrator.Intro(lines...) }) }
+
 // waits implements waiting.
-func (v *linesView) waits(_ time.Duration, why string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.narrator.Intro("no server yet: " + why)
-}
+func (v *linesView) waits(at time.Duration, why string) { v.say(func() { v.narrator.Waits(at, why) }) }
 
 // report implements view.
 func (v *linesView) report(s *engine.Snapshot, k kept) error {

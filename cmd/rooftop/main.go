@@ -11,12 +11,16 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
 func main() {
+	// A reader that has gone is an error of the write like any other: a run ends in
+	// order then, with its files.
+	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(int(run(world{
 		args:    os.Args[1:],
 		env:     os.LookupEnv,
@@ -85,15 +89,18 @@ func execute(ctx context.Context, w world) exitCode {
 	if err == nil {
 		return exitDone
 	}
+	code, text := exitUsage, err
 	var coded *codedError
 	if errors.As(err, &coded) {
-		if coded.err != nil {
-			fmt.Fprintln(w.stderr, "rooftop:", coded.err)
-		}
-		return coded.code
+		code, text = coded.code, coded.err
 	}
-	fmt.Fprintln(w.stderr, "rooftop:", err)
-	return exitUsage
+	switch {
+	case errors.Is(err, syscall.EPIPE) && (coded == nil || code == exitError):
+		return exitNobodyReads
+	case text != nil:
+		fmt.Fprintln(w.stderr, "rooftop:", text)
+	}
+	return code
 }
 
 // bare gives a command line without a command the one that is meant: the screen.
@@ -102,11 +109,18 @@ func bare(args []string) []string {
 		return []string{"tune"}
 	}
 	switch first := args[0]; {
+	case first == "--version":
+		return append([]string{"version"}, args[1:]...)
 	case first == "-h", first == "--help", !strings.HasPrefix(first, "-"), first == "-", first == "--":
 		return args
 	}
 	return append([]string{"tune"}, args...)
 }
+
+// sameSignal is the time in which further signals belong to the first: timeout(1)
+// sends one to its child and one to the group of both, and a terminal that closes
+// may send several.
+const sameSignal = 250 * time.Millisecond
 
 // signalContext ends with the first signal; its cause is a *signalError. The
 // second signal ends the process at once, as if nobody caught it.
@@ -117,8 +131,9 @@ func signalContext() (context.Context, func()) {
 	go func() {
 		select {
 		case s := <-ch:
-			signal.Stop(ch)
 			cancel(&signalError{signal: s.(syscall.Signal)})
+			time.Sleep(sameSignal)
+			signal.Stop(ch)
 		case <-ctx.Done():
 		}
 	}()
@@ -132,7 +147,8 @@ func newRoot(w *world) *cobra.Command {
 		Short: "The closed-loop tuner for vLLM inference servers",
 		Long: `rooftop measures a running vLLM server, compares what it does with what its
 hardware allows, and names one bottleneck and one change to make. Restart the
-server with the change: rooftop notices, measures again and says what it brought.
+server with the change: rooftop notices, measures again, and says what the
+change brought.
 
 Without a command it opens the live screen on the server of this machine, as
 'rooftop tune' does, whose flags it takes too.

@@ -156,11 +156,15 @@ func (v *screenView) guard(f *following) func() {
 	give := takeBack(v.w)
 	done := make(chan struct{})
 	go func() {
-		for n := 1; ; n++ {
+		var last time.Time
+		for n := 1; ; {
 			select {
 			case <-done:
 				return
 			case s := <-signals:
+				if time.Since(last) < sameSignal {
+					continue
+				}
 				switch n {
 				case 1:
 				case 2:
@@ -169,6 +173,7 @@ func (v *screenView) guard(f *following) func() {
 					give()
 					os.Exit(128 + int(s.(syscall.Signal)))
 				}
+				n, last = n+1, time.Now()
 			}
 		}
 	}()

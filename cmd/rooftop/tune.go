@@ -27,7 +27,7 @@ func newTune(w *world) *cobra.Command {
 	var o tuneOptions
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "The live screen: what limits a server, the one change, and what it brought",
+		Short: "The live screen: what limits a server, and what a change brings",
 		Long: `Shows a running vLLM server live: where it stands against what its hardware
 allows, what limits it, and the one change to make. You make the change and
 restart the server; rooftop notices, waits until the server is steady, measures
@@ -143,7 +143,7 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 	}
 	v := newView(w, kind, &o.output, &o.screen)
 	if lines, ok := v.(*linesView); ok {
-		lines.narrator.Intro("looking for " + l.watch() + "; Ctrl-C ends the run with a report")
+		lines.intro("looking for " + l.watch() + "; Ctrl-C ends the run with a report")
 	}
 	live := session.NewLive(session.LivePlan{
 		Loop: engine.LoopPlan{

@@ -42,6 +42,12 @@ func (n *Narrator) Err() error { return n.err }
 // Intro tells what is about to be shown.
 func (n *Narrator) Intro(lines ...string) { n.say(lines...) }
 
+// Waits tells that there is no server yet, and why, at a time since the start.
+func (n *Narrator) Waits(at time.Duration, why string) {
+	n.now = at
+	n.say("no server yet: " + why)
+}
+
 // Event implements Follower.
 func (n *Narrator) Event(e engine.Event) {
 	n.now = e.T
