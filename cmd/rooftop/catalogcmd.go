@@ -18,8 +18,9 @@ func newCatalog(w *world) *cobra.Command {
 		Use:   "catalog",
 		Short: "The GPUs, models, prices and flags that rooftop knows",
 		Long: `The catalog holds datasheet peaks of GPUs, shapes of models, market prices and
-vLLM's flags with their defaults by version, each with its source. A YAML file of
-your own can add to it or correct it: --catalog FILE of the measuring commands.`,
+vLLM's flags with their defaults by version, each with its source. A YAML file
+of your own can add to it or correct it: --catalog FILE of the measuring
+commands.`,
 	}
 	c.PersistentFlags().BoolVar(&out.json, "json", false, "print JSON")
 	c.PersistentFlags().StringVar(&out.color, "color", "auto", "colour: `auto`, always or never")

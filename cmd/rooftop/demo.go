@@ -72,7 +72,7 @@ EXIT CODES
 		Example: `  rooftop demo
   rooftop demo --auto
   rooftop demo --list
-  rooftop demo --scenario kv-preempting/8b-a100
+  rooftop demo --scenario kv-preempting/8b-l4
   rooftop demo --json | jq -c 'select(.type == "verdict") | .direction'`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -113,7 +113,7 @@ func listScenarios(w *world) error {
 		return fail(exitError, err)
 	}
 	t := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, demo.Mark+" SCENARIO\tCASE\tHARDWARE\tWHAT IS WRONG")
+	fmt.Fprintln(t, report.Simulated+" SCENARIO\tCASE\tHARDWARE\tWHAT IS WRONG")
 	for _, s := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Case, s.GPU, firstSentence(s.Story))
 	}
@@ -209,7 +209,7 @@ func (o *demoOptions) view(w *world, kind viewKind, s *scenarios.Scenario) view 
 	switch v := v.(type) {
 	case *linesView:
 		v.narrator.Simulated = true
-		v.narrator.Intro("no GPU is used, nothing leaves this machine; the server imitates vLLM step by step on "+s.GPU,
+		v.intro("no GPU is used, nothing leaves this machine; the server imitates vLLM step by step on "+s.GPU,
 			"scenario "+s.Name+": "+strings.Join(strings.Fields(s.Story), " "),
 			demo.Clients(s),
 			fmt.Sprintf("the load runs for %.0f s, then a measurement takes %.0f s, and each change another one", (demoStartup+o.settle).Seconds(), o.measure.Seconds()))

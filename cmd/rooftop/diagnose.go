@@ -22,7 +22,7 @@ func newDiagnose(w *world) *cobra.Command {
 	var interactive bool
 	c := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Measure a running vLLM server once: what limits it, and the one change to make",
+		Short: "Measure a server once: what limits it, and the one change to make",
 		Long: `Measures a running vLLM server for half a minute and prints what limits it, how
 far it is from what its hardware allows, and the one change to make. A server
 without load cannot be judged: measure under the load you care about. 'rooftop

@@ -18,7 +18,7 @@ func newDoctor(w *world) *cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "What can be read here, what each gap switches off, and what to do about it",
+		Short: "What can be read here, what a gap switches off, and what to do",
 		Long: `Tries everything that a diagnosis reads, once: the metrics page, the launch, the
 model's shape, the GPUs, the price. For each it says what was found or why not,
 what the gap switches off, and the one thing to do about it.

@@ -18,10 +18,10 @@ func newExplain(w *world) *cobra.Command {
 	var out output
 	c := &cobra.Command{
 		Use:   "explain [FINDING or METRIC]",
-		Short: "A finding's condition, thresholds, formula and remedy; a metric's names and meaning",
-		Long: `Explains a finding (its condition, thresholds with their source, the formula of its
-number, the remedy) or a metric (its names by vLLM version, unit, meaning). Without
-a name it lists both.`,
+		Short: "A finding's condition, formula and remedy; a metric's meaning",
+		Long: `Explains a finding (its condition, thresholds with their source, the formula of
+its number, the remedy) or a metric (its names by vLLM version, unit, meaning).
+Without a name it lists both.`,
 		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain vllm:kv_cache_usage_perc",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

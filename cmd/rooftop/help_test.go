@@ -7,7 +7,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
 )
 
 func flagNames(f *pflag.FlagSet) []string {
@@ -35,7 +39,7 @@ func call(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 	return out.String(), errs.String(), code
 }
 
-func TestHelpIsGroupedAndFits(t *testing.T) {
+func TestHelpIsGrouped(t *testing.T) {
 	for name, order := range map[string][]string{
 		"diagnose": {
 			"WHAT IT READS", "WHAT IT NEVER DOES", "INTERRUPTING", "RECORDINGS", "ENVIRONMENT", "ROOFTOP_API_KEY", "EXIT CODES", "USAGE", "EXAMPLES",
@@ -56,11 +60,6 @@ func TestHelpIsGroupedAndFits(t *testing.T) {
 			if code != exitDone {
 				t.Errorf("exit code %d", code)
 			}
-			for i, line := range strings.Split(page, "\n") {
-				if n := utf8.RuneCountInString(line); n > helpWidth {
-					t.Errorf("line %d is %d cells wide: %s", i+1, n, line)
-				}
-			}
 			rest := page
 			for _, s := range order {
 				_, after, ok := strings.Cut(rest, s)
@@ -70,6 +69,134 @@ func TestHelpIsGroupedAndFits(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+// everyCommand calls a function for each command that there is, the root too.
+func everyCommand(t *testing.T, do func(t *testing.T, c *cobra.Command)) {
+	t.Helper()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		t.Run(c.CommandPath(), func(t *testing.T) { do(t, c) })
+		for _, below := range c.Commands() {
+			walk(below)
+		}
+	}
+	walk(newRoot(&world{env: variables()}))
+}
+
+func TestEveryHelpFits(t *testing.T) {
+	everyCommand(t, func(t *testing.T, c *cobra.Command) {
+		words := strings.Fields(c.CommandPath())[1:]
+		page, _, code := call(t, nil, append(words, "--help")...)
+		if code != exitDone || page == "" {
+			t.Fatalf("exit code %d, %d bytes", code, len(page))
+		}
+		for i, line := range strings.Split(page, "\n") {
+			if n := utf8.RuneCountInString(line); n > helpWidth {
+				t.Errorf("line %d is %d cells wide: %s", i+1, n, line)
+			}
+		}
+	})
+}
+
+// Whoever types an example gets no usage error: its command, flags, arguments and
+// names exist.
+func TestExamplesAreTaken(t *testing.T) {
+	everyCommand(t, func(t *testing.T, c *cobra.Command) {
+		for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) {
+			for _, words := range commandsOf(line) {
+				if words[0] == "rooftop" {
+					exampleIsTaken(t, bare(words[1:]))
+				}
+			}
+		}
+	})
+}
+
+func exampleIsTaken(t *testing.T, args []string) {
+	t.Helper()
+	w := &world{env: variables()}
+	c, rest, err := newRoot(w).Find(args)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	if c.DisableFlagParsing { // flags of vLLM, for the simulated server
+		words, _, err := withScenario(rest)
+		if err == nil {
+			_, err = simSettings(w, words)
+		}
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		return
+	}
+	if err := c.ParseFlags(rest); err != nil {
+		t.Errorf("%q: %v", args, err)
+	}
+	if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+		t.Errorf("%q: %v", args, err)
+	}
+	names := []string{}
+	if f := c.Flags().Lookup("scenario"); f != nil {
+		names = append(names, f.Value.String())
+	}
+	switch path := strings.TrimPrefix(c.CommandPath(), "rooftop "); path {
+	case "sim bench":
+		names = append(names, c.Flags().Args()...)
+	case "ceiling", "explain", "catalog show", "catalog list": // touch nothing
+		if _, stderr, code := call(t, nil, args...); code != exitDone {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+	for _, name := range names {
+		if _, err := scenarios.Select(name); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// commandsOf splits a line as a shell does: the words of every command on it,
+// without what is redirected.
+func commandsOf(line string) [][]string {
+	var out [][]string
+	var words []string
+	var word strings.Builder
+	quote, begun := rune(0), false
+	end := func() {
+		if begun {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		begun = false
+	}
+	for _, r := range strings.TrimSpace(line) + ";" {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, begun = r, true
+		case quote == 0 && strings.ContainsRune(";|>", r):
+			end()
+			if len(words) > 0 {
+				out = append(out, words)
+			}
+			words = nil
+		case quote == 0 && r == ' ':
+			end()
+		default:
+			word.WriteRune(r)
+			begun = true
+		}
+	}
+	return out
+}
+
+func TestCommandsOf(t *testing.T) {
+	got := commandsOf(`  rooftop diagnose --gpu "H100 SXM" --json | jq 'a; b' > out.json; rooftop replay run.gz`)
+	want := [][]string{{"rooftop", "diagnose", "--gpu", "H100 SXM", "--json"}, {"jq", "a; b"}, {"out.json"}, {"rooftop", "replay", "run.gz"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -22,7 +22,7 @@ func newLoad(w *world) *cobra.Command {
 	var o loadOptions
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Offer load to an OpenAI-compatible server, and tell what its clients saw",
+		Short: "Offer load to a server, and tell what its clients saw",
 		Long: `Sends streaming requests to an OpenAI-compatible server and measures what a
 client sees: time to first token, gaps between tokens, time to the end, errors.
 They are real requests: do not point it at a server that others use.

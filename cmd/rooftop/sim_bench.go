@@ -20,22 +20,22 @@ func newSimBench(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [NAME...]",
 		Short: "Try the diagnosis on every scenario, in virtual time",
-		Long: `Lets the scenarios of the library happen in virtual time: a simulated server with
-its load and its faults, diagnosed as a real one would be. Each scenario is run as
-it is, with the change that must help, with one that must not, and with what
-rooftop itself recommends; the table says whether the diagnosis is right and what
-every change brought.
+		Long: `Lets the scenarios of the library happen in virtual time: a simulated server
+with its load and its faults, diagnosed as a real one would be. Each scenario
+is run as it is, with the change that must help, with one that must not, and
+with what rooftop itself recommends; the table says whether the diagnosis is
+right and what every change brought.
 
 A NAME is a case (S5), its name (seat-capped), a pair of model and hardware
 (8b-a100) or one scenario (seat-capped/8b-a100). Without one all are run, which
 takes minutes. Equal seeds give equal results.
 
---random N goes where nobody wrote down what is true: servers with some flags set
-by chance under loads drawn by chance. What rooftop recommends for each is tried,
-and counted by whether it helps.
+--random N goes where nobody wrote down what is true: servers with some flags
+set by chance under loads drawn by chance. What rooftop recommends for each is
+tried, and counted by whether it helps.
 
-Everything here is SIMULATED, and scores are self-tests: simulator and diagnosis
-share no code, but they are written by the same hands.
+Everything here is SIMULATED, and scores are self-tests: simulator and
+diagnosis share no code, but they are written by the same hands.
 
 EXIT CODES
   0  every row is as its file says, known gaps included

@@ -2,8 +2,3 @@
 // scenario, in this process. The loop runs on it as on any other, and may restart
 // it as it likes: the server is its own.
 package demo
-
-import "github.com/rooftop-dev/rooftop/cmd/internal/report"
-
-// Mark stands at the head of everything that is told of a simulated server.
-const Mark = report.Simulated
