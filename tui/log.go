@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -15,9 +16,10 @@ func drawLog(p cell.Pane, s *engine.Snapshot, u *look) int {
 		return 0
 	}
 	p = p.Sub(1, 0, p.Width()-2, p.Height())
-	lines := u.journal(s, p.Width())
-	u.page(p, lines, u.scroll[viewLog])
-	return len(lines)
+	j := newJournal(s, u, p.Width())
+	first := max(0, min(u.scroll[viewLog], j.lines))
+	u.page(p, j.from(first, p.Height()), 0)
+	return j.lines
 }
 
 // page draws the lines from a first one on.
@@ -35,39 +37,92 @@ const (
 )
 
 // journal is the journal in lines: time since the start, wall clock where there is
-// room, how grave it is in a sign and a word, and the text.
-func (u *look) journal(s *engine.Snapshot, w int) []prose {
-	var lines []prose
+// room, how grave it is in a sign and a word, and the text. It may be long, so that
+// only what is shown of it is set.
+type journal struct {
+	s       *engine.Snapshot
+	u       *look
+	above   []prose // what stands before the entries
+	since   int     // cells of the time since the start
+	wall    bool
+	lead    int   // cells before a text
+	room    int   // cells of a text
+	heights []int // lines of each entry
+	lines   int   // of all
+}
+
+func newJournal(s *engine.Snapshot, u *look, w int) *journal {
+	j := &journal{s: s, u: u, heights: make([]int, len(s.Journal))}
 	if s.Dropped > 0 {
-		lines = append(lines, u.say(cell.Muted, counted(s.Dropped, "earlier entry")+" let go"))
+		j.above = append(j.above, u.say(cell.Muted, counted(s.Dropped, "earlier entry")+" let go"))
 	}
 	if len(s.Journal) == 0 {
-		return append(lines, u.say(cell.Muted, "Nothing has happened yet."))
+		j.above = append(j.above, u.say(cell.Muted, "Nothing has happened yet."))
 	}
-	since := cell.Width(clock(s.Journal[len(s.Journal)-1].T))
-	wall := !s.Started.IsZero() && w >= since+10+8+leastText
+	j.lines = len(j.above)
+	if len(s.Journal) == 0 {
+		return j
+	}
+	j.since = cell.Width(clock(s.Journal[len(s.Journal)-1].T))
+	j.wall = !s.Started.IsZero() && w >= j.since+10+8+leastText
+	j.lead = j.head(&s.Journal[0]).width()
+	j.room = min(logCells, w-j.lead)
+	most := 1 // cells of a byte
+	if u.glyphs.ASCII {
+		most = 3 // "Δ" is "delta"
+	}
 	for i := range s.Journal {
-		e := &s.Journal[i]
-		at := clock(e.T)
-		head := u.say(cell.Muted, pad(since-cell.Width(at))+at+"  ")
-		if wall {
-			head = line(head, u.say(cell.Muted, s.Started.Add(e.T).Format(time.TimeOnly)+"  "))
+		j.heights[i] = 1
+		if e := &s.Journal[i]; most*len(e.Text) > j.room {
+			j.heights[i] = len(j.text(e))
 		}
-		sign, word, token := u.levelOf(e.Level)
-		head = line(head, u.say(token, sign+figure.NBSP+word+pad(4-len(word))), u.say(cell.Body, "  "))
-		text := cell.Body
-		if e.Level == engine.LevelBad {
-			text = cell.Strong
+		j.lines += j.heights[i]
+	}
+	return j
+}
+
+// head is what stands before a text.
+func (j *journal) head(e *engine.Entry) prose {
+	u, at := j.u, clock(e.T)
+	head := u.say(cell.Muted, pad(j.since-cell.Width(at))+at+"  ")
+	if j.wall {
+		head = line(head, u.say(cell.Muted, j.s.Started.Add(e.T).Format(time.TimeOnly)+"  "))
+	}
+	sign, word, token := u.levelOf(e.Level)
+	return line(head, u.say(token, sign+figure.NBSP+word+pad(4-len(word))), u.say(cell.Body, "  "))
+}
+
+func (j *journal) text(e *engine.Entry) []prose {
+	token := cell.Body
+	if e.Level == engine.LevelBad {
+		token = cell.Strong
+	}
+	return j.u.say(token, e.Text).wrap(j.room)
+}
+
+// from are n lines from a first one on, or fewer where there are no more.
+func (j *journal) from(first, n int) []prose {
+	out := slices.Clone(j.above[min(first, len(j.above)):])
+	y := len(j.above)
+	for i := range j.s.Journal {
+		if y >= first+n {
+			break
 		}
-		lead := head.width()
-		for i, l := range u.say(text, e.Text).wrap(min(logCells, w-lead)) {
-			if i > 0 {
-				head = u.say(cell.Body, pad(lead))
+		if y += j.heights[i]; y <= first {
+			continue
+		}
+		e := &j.s.Journal[i]
+		head := j.head(e)
+		for k, l := range j.text(e) {
+			if k > 0 {
+				head = j.u.say(cell.Body, pad(j.lead))
 			}
-			lines = append(lines, line(head, l))
+			if y-j.heights[i]+k >= first {
+				out = append(out, line(head, l))
+			}
 		}
 	}
-	return lines
+	return out[:min(len(out), max(0, n))]
 }
 
 // levelOf is a level in a sign, a word and a colour.

@@ -37,12 +37,15 @@ func (m *machineView) table(columns []column, token func(row, col int) cell.Toke
 			}
 		}
 	}
+	widths := make([]int, len(columns))
+	for i := range columns {
+		widths[i] = columns[i].widthOf()
+	}
 	for row := -1; row < rows; row++ {
 		m.row(func(p cell.Pane) {
 			x := 0
 			for i := range columns {
-				c := &columns[i]
-				w := c.widthOf()
+				c, w := &columns[i], widths[i]
 				if x+w > p.Width() && i > 0 {
 					return
 				}
