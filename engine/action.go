@@ -86,7 +86,7 @@ type Finished struct {
 	Reason   string // in a sentence
 	Command  string // launch command of the best configuration, redacted; "" unknown
 	// Gain is the change of output tokens per second from the first baseline to the
-	// best configuration, a ratio.
+	// best configuration, a ratio; absent where the load between them explains it.
 	Gain     stat.Opt
 	Restarts int
 	Remains  []FindingID // significant findings of the last diagnosis

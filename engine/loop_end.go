@@ -174,7 +174,9 @@ func (l *Loop) finish(code int, reason string) {
 	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Gain: stat.None}
 	best := l.seen.Baseline
 	if l.accepted && l.first != nil && best != nil {
-		f.Gain = Compare(l.first, best).Throughput
+		if gain := Compare(l.first, best).Throughput; swayed(l.first, best, gain) == "" {
+			f.Gain = gain
+		}
 	}
 	if best != nil {
 		for i := range best.Findings {

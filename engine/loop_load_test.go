@@ -221,6 +221,25 @@ func TestWhatIsMeasuredBeforeItIsSteadySaysSo(t *testing.T) {
 	}
 }
 
+// TestTheGainIsNotTheLoads has a change that is kept, and a load that grows after it.
+func TestTheGainIsNotTheLoads(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 256")
+	r.server.clients, r.server.limit = 32, 500
+	r.step(engine.Begin{})
+	r.wait(time.Minute, "baseline", in(engine.PhaseWaiting))
+	r.server.limit = 0
+	r.restart("--max-num-seqs 256 --block-size 32", 5*time.Second)
+	if it := r.judged(1); it.End != engine.IterationKept {
+		t.Fatalf("%q: %s", it.End, it.Delta.Reason)
+	}
+	r.server.clients, r.server.limit = 128, 2100
+	r.run(3 * time.Minute)
+	r.press(engine.CommandQuit)
+	if r.done.Gain.OK {
+		t.Errorf("gain %v: most of it is the load's", r.done.Gain)
+	}
+}
+
 // TestVerdictsSpellMinus looks for a hyphen where a minus belongs.
 func TestVerdictsSpellMinus(t *testing.T) {
 	r := worse(t)
