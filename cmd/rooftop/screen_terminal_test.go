@@ -43,7 +43,7 @@ func (g *glass) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.bytes += len(p)
-	rest := append(g.pending, p...)
+	rest := slices.Concat(g.pending, p)
 	parser := ansi.NewParser()
 	for len(rest) > 0 {
 		seq, width, n, state := ansi.DecodeSequence(rest, ansi.NormalState, parser)
