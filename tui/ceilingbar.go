@@ -37,11 +37,21 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 	o := c.Physical
 	q.note = u.say(cell.Muted, "tok/s (est)")
 	if !framed {
-		q.note = u.standing(out, o, " of achievable (est)", ", above achievable (est)")
+		share, binds := u.standing(out, o, " of achievable (est)", ", above achievable (est)")
+		q.note = line(share, u.say(cell.Body, ", "), binds)
+		if len(share) == 0 {
+			q.note = binds
+		} else if q.note.width() > w-noteBeside {
+			q.note = share
+		}
 	}
 	q.blocks = append(q.blocks, v.ceilingBar(out, o))
 	if framed {
-		says := u.standing(out, o, " of what good software reaches at this load", ", more than good software is taken to reach at this load")
+		says, binds := u.standing(out, o, " of what good software reaches at this load", ", more than good software is taken to reach at this load")
+		if len(says) > 0 {
+			says = line(says, u.say(cell.Body, ", "))
+		}
+		says = line(says, binds)
 		if share := bindingShare(o); number(share) {
 			says = line(says, u.say(cell.Body, ", "+figure.Percent(share.V)+figure.NBSP+"% of a step"))
 		}
@@ -53,6 +63,10 @@ func (v *nowView) ceiling(w int, framed bool) panel {
 	}
 	return q
 }
+
+// noteBeside are the cells of a heading that its note leaves free: the rest of the
+// rule and the title.
+const noteBeside = 19
 
 // drawable says that there is an ideal to stand against.
 func drawable(o *roofline.Operating) bool {
@@ -99,16 +113,17 @@ func (v *nowView) ceilingBar(out stat.Opt, o *roofline.Operating) block {
 // standing is the share of the achievable that is reached, and what binds. The
 // achievable is an estimate of what good software reaches: a server that does
 // better is said to, with other words behind its figure.
-func (u *look) standing(out stat.Opt, o *roofline.Operating, of, above string) prose {
-	binds := line(u.say(cell.Body, "bound by "), u.say(cell.Strong, boundBy(o.Binding)))
-	share := out.Div(o.AchievableTokensPerS)
-	if !number(share) {
-		return binds
+// Where nothing is known to reach, the share is empty.
+func (u *look) standing(out stat.Opt, o *roofline.Operating, of, above string) (share, binds prose) {
+	binds = line(u.say(cell.Body, "bound by "), u.say(cell.Strong, boundBy(o.Binding)))
+	ratio := out.Div(o.AchievableTokensPerS)
+	if !number(ratio) {
+		return nil, binds
 	}
-	if share.V > 1 {
+	if ratio.V > 1 {
 		of = above
 	}
-	return line(u.say(cell.Strong, figure.Percent(share.V)+figure.NBSP+"%"), u.say(cell.Body, of+", "), binds)
+	return line(u.say(cell.Strong, figure.Percent(ratio.V)+figure.NBSP+"%"), u.say(cell.Body, of)), binds
 }
 
 // ceilingLabels writes the figures under the bar: the ideal at its end, the

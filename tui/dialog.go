@@ -64,11 +64,13 @@ func drawAnswers(p cell.Pane, u *look, more bool) {
 		}
 	}
 	hint := "esc closes"
-	if u.over == overlayAsk {
+	switch {
+	case u.over == overlayAsk && more:
+		hint = "y or n, down: more" // there may be no room for another word
+	case u.over == overlayAsk:
 		hint = "y or n; tab, then enter"
-	}
-	if more {
-		hint += ", up and down scroll"
+	case more:
+		hint += ", down: more"
 	}
 	p.Text(x, 0, cell.Muted, p.Cut(hint, p.Width()-x))
 }

@@ -73,7 +73,7 @@ func viewFile(v viewID) string { return strings.ToLower(views()[v].name) }
 func TestViews(t *testing.T) {
 	s := snapshotNamed(t, "waiting")
 	for v := range numViews {
-		for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 60}, {40, 10}} {
+		for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 60}, {60, 16}, {40, 10}} {
 			name := fmt.Sprintf("%s-%dx%d", viewFile(v), size[0], size[1])
 			t.Run(name, func(t *testing.T) {
 				u := plainLook()
