@@ -154,17 +154,28 @@ func (o *replayOptions) check(w *world) error {
 	return o.files.check()
 }
 
-// play shows a recording on the screen.
-func play(ctx context.Context, w *world, path string, o *replayOptions) error {
+// openRecording opens a recording, which is read from its file as it is needed:
+// done closes that.
+func openRecording(path string) (recording *session.Recording, done func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return usage("replay: %w", err)
+		return nil, nil, usage("replay: %w", err)
 	}
-	defer func() { _ = f.Close() }()
-	recording, err := session.OpenRecording(f)
+	done = func() { _ = f.Close() }
+	if recording, err = session.OpenRecording(f); err != nil {
+		done()
+		return nil, nil, fail(exitError, fmt.Errorf("replay %s: %w", path, err))
+	}
+	return recording, done, nil
+}
+
+// play shows a recording on the screen.
+func play(ctx context.Context, w *world, path string, o *replayOptions) error {
+	recording, done, err := openRecording(path)
 	if err != nil {
-		return fail(exitError, fmt.Errorf("replay %s: %w", path, err))
+		return err
 	}
+	defer done()
 	player, err := session.NewPlayer(recording, buildVersion())
 	if err != nil {
 		return fail(exitError, fmt.Errorf("replay %s: %w", path, err))
@@ -178,15 +189,11 @@ func play(ctx context.Context, w *world, path string, o *replayOptions) error {
 // replay prints the diagnosis of a recording. Without a ceiling the page is that
 // of the recorded run.
 func replay(w *world, path string, out *output, ceiling string) error {
-	f, err := os.Open(path)
+	recording, done, err := openRecording(path)
 	if err != nil {
-		return usage("replay: %w", err)
+		return err
 	}
-	defer func() { _ = f.Close() }()
-	recording, err := session.OpenRecording(f)
-	if err != nil {
-		return fail(exitError, fmt.Errorf("replay %s: %w", path, err))
-	}
+	defer done()
 	d, err := session.Replay(recording, buildVersion())
 	if err != nil {
 		return fail(exitError, fmt.Errorf("replay %s: %w", path, err))
