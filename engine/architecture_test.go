@@ -56,7 +56,7 @@ var only = map[string][]string{
 	"charm.land/lipgloss/v2":                {"tui", "cmd/rooftop"},
 	"charm.land/bubbles/v2":                 {"tui"},
 	"github.com/charmbracelet/x":            {"tui"},
-	"github.com/charmbracelet/colorprofile": {"tui", "cmd/rooftop"},
+	"github.com/charmbracelet/colorprofile": {"tui"},
 	"github.com/spf13/cobra":                {"cmd/rooftop"},
 	// Who may open a connection: the client that keeps to the address it was
 	// given, and the load generator. Others may name addresses (cmd/rooftop,
