@@ -53,7 +53,7 @@ var only = map[string][]string{
 	"github.com/NVIDIA/go-nvml/pkg/nvml":    {"collect/gpu"},
 	"github.com/prometheus/procfs":          {"collect/proc"},
 	"charm.land/bubbletea/v2":               {"tui", "cmd/rooftop"},
-	"charm.land/lipgloss/v2":                {"tui", "cmd/rooftop"},
+	"charm.land/lipgloss/v2":                {"tui"},
 	"charm.land/bubbles/v2":                 {"tui"},
 	"github.com/charmbracelet/x":            {"tui"},
 	"github.com/charmbracelet/colorprofile": {"tui"},
