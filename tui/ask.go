@@ -115,13 +115,18 @@ func underWay(p engine.Phase) string {
 	return ""
 }
 
+// goesBack says that the way back is what there is to type.
+func goesBack(s *engine.Snapshot) bool {
+	return s.Phase == engine.PhaseWorse || s.Phase == engine.PhaseReverting
+}
+
 // commandOf is the command to type now: to go back where that is the way, else to
 // make the recommended change; "" where no flag is the remedy.
 func commandOf(s *engine.Snapshot) string {
 	switch {
 	case s == nil:
 		return ""
-	case s.Phase == engine.PhaseWorse || s.Phase == engine.PhaseReverting:
+	case goesBack(s):
 		return s.Kept
 	case s.Advice != nil && s.Advice.Launch != "":
 		return s.Advice.Launch
@@ -146,7 +151,11 @@ func commandLines(s *engine.Snapshot) remarks {
 func (m *model) copyCommand() tea.Cmd {
 	s := m.latest
 	command := commandOf(s)
-	if command == "" {
+	switch {
+	case command == "" && s != nil && goesBack(s):
+		m.say(remark{cell.Warn, "The launch command from before the change is not known."})
+		return nil
+	case command == "":
 		m.say(remark{cell.Warn, "There is no command to copy now: no flag of the server is recommended."})
 		return nil
 	}

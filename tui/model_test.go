@@ -124,6 +124,11 @@ func TestTheWayBackIsThatOfWhatIsKept(t *testing.T) {
 	if got := commandOf(s); got != "" {
 		t.Errorf("the way back is not known, and %q is given for it", got)
 	}
+	m, _, _ := testModel(s, Options{})
+	press(m, "y")
+	if !strings.Contains(m.look.notice.text, "from before the change is not known") {
+		t.Errorf("says %q", m.look.notice.text)
+	}
 }
 
 func TestViewsAreChosen(t *testing.T) {

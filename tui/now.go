@@ -84,7 +84,7 @@ func (v *nowView) column(p cell.Pane) {
 
 // decides says that a verdict is what everything else waits for.
 func (v *nowView) decides() bool {
-	return v.s.Phase == engine.PhaseWorse || v.s.Phase == engine.PhaseReverting
+	return goesBack(v.s)
 }
 
 // nowColumn is a column of panels with its width.
