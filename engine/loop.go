@@ -34,8 +34,8 @@ type Loop struct {
 
 	kept     configuration // what the baseline was measured with
 	running  configuration // what runs
-	first    *Diagnosis    // the first baseline
-	accepted bool          // a change became the baseline
+	shown    int           // iteration whose configuration runs, 0 the first
+	returns  int           // iteration whose configuration is kept
 	restarts int           // seen or made
 	rounds   int           // changes that rooftop made
 	failure  string        // why a change could not be made

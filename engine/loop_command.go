@@ -111,6 +111,7 @@ func (l *Loop) applyAdvice() {
 	changes := l.fold(want)
 	l.trial = trial{open: true, before: l.seen.Baseline, ran: l.trial.ran, off: l.trial.off, advice: r}
 	n := l.add(it)
+	l.shown = n
 	l.downAt = l.now
 	l.mark(MarkChange, it.Text)
 	l.rounds++

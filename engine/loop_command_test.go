@@ -83,7 +83,7 @@ func TestQuitCodes(t *testing.T) {
 			r.step(engine.Begin{})
 			r.run(time.Second)
 			return r
-		}, 4},
+		}, 5},
 		{"idle", func(t *testing.T) *rig {
 			r := newRig(t, "")
 			r.server.clients = 0
@@ -104,26 +104,26 @@ func TestQuitCodes(t *testing.T) {
 			r.server.down = true
 			r.run(time.Minute)
 			return r
-		}, 3},
+		}, 5},
 		{"settling", func(t *testing.T) *rig {
 			r := ready(t, "--max-num-seqs 4")
 			r.restart("--max-num-seqs 32", 5*time.Second)
 			r.run(8 * time.Second)
 			return r
-		}, 0},
+		}, 4},
 		{"measuring", func(t *testing.T) *rig {
 			r := ready(t, "--max-num-seqs 4")
 			r.restart("--max-num-seqs 32", 5*time.Second)
 			r.run(25 * time.Second)
 			return r
-		}, 0},
-		{"worse", func(t *testing.T) *rig { return worse(t) }, 0},
-		{"reverting", func(t *testing.T) *rig { r := worse(t); r.press(engine.CommandRevert); return r }, 0},
+		}, 4},
+		{"worse", func(t *testing.T) *rig { return worse(t) }, 3},
+		{"reverting", func(t *testing.T) *rig { r := worse(t); r.press(engine.CommandRevert); return r }, 3},
 		{"applying", func(t *testing.T) *rig {
 			r := ready(t, "--max-num-seqs 4", withHands)
 			r.press(engine.CommandApply)
 			return r
-		}, 0},
+		}, 4},
 		{"paused", func(t *testing.T) *rig { r := ready(t, "--max-num-seqs 4"); r.press(engine.CommandPause); return r }, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -312,5 +312,23 @@ func TestWhatGainedNothingIsNotRecommendedAgain(t *testing.T) {
 				t.Errorf("finished %+v, runs %q, kept %q", r.done, s.Launch, s.Kept)
 			}
 		})
+	}
+}
+
+// TestPointsNameWhatRuns goes back from a change: what runs then is not the change.
+func TestPointsNameWhatRuns(t *testing.T) {
+	r := worse(t)
+	n := r.last().N
+	r.press(engine.CommandRevert)
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.wait(2*time.Minute, "back", in(engine.PhaseWaiting))
+	r.run(10 * time.Second)
+	points := r.loop.Snapshot().Points
+	seen := map[int]bool{}
+	for _, p := range points {
+		seen[p.Iteration] = true
+	}
+	if last := points[len(points)-1].Iteration; last == n || !seen[n] {
+		t.Errorf("the last window is of iteration %d, the change that was put back is %d; seen %v", last, n, seen)
 	}
 }

@@ -14,6 +14,7 @@ const (
 	exitError   = 1
 	exitOpen    = 3
 	exitNothing = 4 // no load, or nothing could be judged
+	exitGone    = 5 // no server answers
 )
 
 // Limits of an automatic run, which nobody watches.
@@ -135,19 +136,19 @@ func (l *Loop) left() (reason string, code int) {
 	r := l.seen.Advice
 	switch {
 	case !l.seen.Attached:
-		return "no server was found", exitNothing
+		return "no server was found", exitGone
 	case l.seen.Phase == PhaseApplying:
-		return "ended while the server was being restarted", exitDone
+		return "ended while the server was being restarted", exitNothing
 	case l.seen.Phase == PhaseDown && l.seen.Baseline != nil:
-		return "ended while the server did not answer", l.openCode(r)
+		return "ended while the server did not answer", exitGone
 	case l.seen.Baseline == nil && l.seen.Live != nil && l.seen.Live.Outcome == OutcomeRecommendation:
 		return "ended before the baseline was complete", exitNothing
 	case l.seen.Baseline == nil:
 		return cmp.Or(l.seen.Quiet, "ended before anything could be judged"), exitNothing
 	case l.trial.open:
-		return "ended before the change was judged", exitDone
+		return "ended before the change was judged", exitNothing
 	case l.seen.Phase == PhaseWorse, l.seen.Phase == PhaseReverting:
-		return "ended with a change in place that made it worse", exitDone
+		return "ended with a change in place that made it worse", exitOpen
 	case l.openCode(r) == exitOpen:
 		return "ended with a recommendation open: " + r.Command, exitOpen
 	case r != nil:
@@ -166,6 +167,23 @@ func (l *Loop) openCode(r *Recommendation) int {
 	return exitDone
 }
 
+// Gained returns what was measured before the first change that became the
+// baseline, and after the last; nil where none did. A gain is that of one over the
+// other: what the load did before and since is not in it.
+func Gained(list []Iteration) (before, after *Diagnosis) {
+	for i := range list {
+		it := &list[i]
+		if it.End != IterationKept && it.End != IterationContinued {
+			continue
+		}
+		if before == nil {
+			before = it.Before
+		}
+		after = it.After
+	}
+	return before, after
+}
+
 // finish ends the run; nothing is done after it.
 func (l *Loop) finish(code int, reason string) {
 	if l.seen.Phase == PhaseDone {
@@ -173,8 +191,8 @@ func (l *Loop) finish(code int, reason string) {
 	}
 	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Gain: stat.None}
 	best := l.seen.Baseline
-	if l.accepted && l.first != nil && best != nil {
-		if gain := Compare(l.first, best).Throughput; swayed(l.first, best, gain) == "" {
+	if before, after := Gained(l.iterations); before != nil && after != nil {
+		if gain := Compare(before, after).Throughput; swayed(before, after, gain) == "" {
 			f.Gain = gain
 		}
 	}

@@ -16,7 +16,7 @@ func (l *Loop) feed(s *Sample) {
 	}
 	window := w.Clone()
 	l.life.add(window, l.plan.Measure)
-	l.points.add(point(&window, l.iteration()))
+	l.points.add(point(&window, l.shown))
 	l.resolve()
 	l.hear()
 	if windows := latest(l.life.windows, l.plan.Measure); len(windows) >= leastWindows {
@@ -66,7 +66,7 @@ func (l *Loop) startBaseline() {
 
 func (l *Loop) baselineWindow() {
 	if live := l.seen.Live; live != nil {
-		l.seen.Advice, l.seen.Quiet = l.choose(live), ""
+		l.suggest(l.choose(live))
 		if live.Outcome == OutcomeNoLoad || live.Outcome == OutcomeNotEvaluable {
 			l.seen.Quiet = quiet(live)
 		}
@@ -81,9 +81,6 @@ func (l *Loop) baselineDone(windows []Window) {
 	d := l.diagnose(windows)
 	l.measured(d)
 	l.setBaseline(d, end(windows))
-	if l.first == nil {
-		l.first = d
-	}
 	l.toWaiting()
 }
 
@@ -109,7 +106,7 @@ func headline(d *Diagnosis) string {
 func (l *Loop) setBaseline(d *Diagnosis, until time.Duration) {
 	l.seen.Baseline = d
 	l.seen.Firm = true
-	l.kept = l.running
+	l.kept, l.returns = l.running, l.shown
 	l.renewal = renewal{from: l.life.next(), until: until}
 }
 
@@ -187,9 +184,6 @@ func (l *Loop) rescue(was Phase) {
 		l.measured(d)
 	}
 	l.setBaseline(d, end(part))
-	if l.first == nil || late && !l.accepted {
-		l.first = d
-	}
 	if was == PhaseBaseline {
 		l.advise(l.choose(d))
 	}

@@ -61,7 +61,7 @@ func TestADeadServer(t *testing.T) {
 		t.Errorf("%d entries of one death", len(s.Journal))
 	}
 	r.step(engine.Pressed{Command: engine.CommandQuit})
-	if r.done == nil || r.done.ExitCode != 3 {
+	if r.done == nil || r.done.ExitCode != 5 {
 		t.Errorf("finished %+v", r.done)
 	}
 }

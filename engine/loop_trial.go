@@ -174,7 +174,7 @@ func (l *Loop) beginTrial(next configuration, t turn) {
 	l.running = next
 	l.mark(MarkChange, it.Text)
 	l.write(LevelInfo, EventServerUp, it.Text)
-	l.add(it)
+	l.shown = l.add(it)
 	l.settle()
 }
 
@@ -289,7 +289,7 @@ func (l *Loop) toWaiting() {
 
 // undone goes on with the kept configuration, which runs again.
 func (l *Loop) undone(next configuration) {
-	l.running = next
+	l.running, l.shown = next, l.returns
 	if !l.plan.Auto { // which would try it for ever
 		l.advice.forget()
 	}

@@ -112,7 +112,6 @@ func (l *Loop) accept(after *Diagnosis, windows []Window) {
 	}
 	l.setBaseline(after, until)
 	l.trial.off = false
-	l.accepted = true
 	l.advice.forget()
 }
 

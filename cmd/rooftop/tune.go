@@ -64,7 +64,8 @@ EXIT CODES
   1      any other error
   2      the command line is off
   3      ended with a recommended flag open
-  4      no server, no load, or nothing could be judged
+  4      no load, or nothing could be judged
+  5      no server was found, or it does not answer any more
   128+n  ended by signal n`,
 		Example: `  rooftop
   rooftop tune --url http://gpu-7:8000 --duration 1m
