@@ -144,20 +144,6 @@ func (l *Loop) advise(r *Recommendation) {
 	l.tell(LevelInfo, Event{Kind: EventRecommendation, Iteration: l.iteration() + 1, Advice: r, Text: "recommended: " + r.Command})
 }
 
-// suggest shows what is recommended so far, before there is a baseline: what two
-// windows in a row lead to, since a load that begins leads to something else with
-// each.
-func (l *Loop) suggest(r *Recommendation) {
-	is := ""
-	if r != nil {
-		is = key(r.Finding, &r.Fix)
-	}
-	if l.advice.pending != is {
-		r = nil
-	}
-	l.seen.Advice, l.seen.Quiet, l.advice.pending = r, "", is
-}
-
 // reconsider looks at what a renewed baseline recommends. Another recommendation
 // replaces one that stands when two stretches in a row show it.
 func (l *Loop) reconsider(d *Diagnosis) {

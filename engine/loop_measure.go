@@ -66,7 +66,10 @@ func (l *Loop) startBaseline() {
 
 func (l *Loop) baselineWindow() {
 	if live := l.seen.Live; live != nil {
-		l.suggest(l.choose(live))
+		l.seen.Advice, l.seen.Quiet = nil, ""
+		if !rising(latest(l.life.windows, l.plan.Measure)) {
+			l.seen.Advice = l.choose(live)
+		}
 		if live.Outcome == OutcomeNoLoad || live.Outcome == OutcomeNotEvaluable {
 			l.seen.Quiet = quiet(live)
 		}
@@ -74,6 +77,17 @@ func (l *Loop) baselineWindow() {
 	if part, ok := l.life.measure(l.plan.Measure); ok {
 		l.baselineDone(part)
 	}
+}
+
+// rising says that the load only begins: by a quarter more requests are in than in
+// the window before. What is recommended then is another thing a moment later.
+func rising(windows []Window) bool {
+	if len(windows) < 2 {
+		return false
+	}
+	before, last := &windows[len(windows)-2], &windows[len(windows)-1]
+	then, now := before.Running.Plus(before.Waiting), last.Running.Plus(last.Waiting)
+	return then.OK && now.OK && now.V > 1.25*then.V+1
 }
 
 // baselineDone takes windows as the baseline, and names the change to make.

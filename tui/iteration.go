@@ -54,9 +54,9 @@ func (u *look) verdictSign(it *engine.Iteration) (sign, word string, t cell.Toke
 	}
 	switch it.Delta.Direction {
 	case engine.Better:
-		return g.Up, string(engine.Better), cell.OK
+		return g.Good, string(engine.Better), cell.OK
 	case engine.Worse:
-		return g.Down, string(engine.Worse), cell.Bad
+		return g.Bad, string(engine.Worse), cell.Bad
 	case engine.Plateau:
 		return g.Flat, string(engine.Plateau), cell.Warn
 	case engine.NotComparable:

@@ -36,7 +36,7 @@ func keys() keyMap {
 		Back:     bind("esc", "leave the innermost thing", "esc"),
 
 		Apply:    bind("a", "apply the advice (asks)", "a"),
-		Revert:   bind("r", "revert the last change", "r"),
+		Revert:   bind("r", "undo what was not kept", "r"),
 		Continue: bind("c", "continue: the new baseline", "c"),
 		Skip:     bind("s", "skip this recommendation", "s"),
 		Measure:  bind("m", "measure again now", "m"),

@@ -107,11 +107,11 @@ func TestNowSays(t *testing.T) {
 		},
 		{
 			"better, and the classic direction beside it", change(t, "waiting", verdict(engine.Better, engine.Worse)),
-			[]string{"▲ BETTER output +83 %", "Classic: WORSE, efficiency per running request −28.5 points"}, nil,
+			[]string{"● BETTER output +83 %", "Classic: worse, efficiency per running request −28.5 points"}, nil,
 		},
 		{
 			"where both directions agree only one is named", change(t, "waiting", verdict(engine.Better, engine.Better)),
-			[]string{"▲ BETTER"}, []string{"lassic"},
+			[]string{"● BETTER"}, []string{"lassic"},
 		},
 		{
 			"other load stands beside the delta", change(t, "healthy", func(*engine.Snapshot) {}),
@@ -119,7 +119,7 @@ func TestNowSays(t *testing.T) {
 		},
 		{
 			"worse says what each answer will do", snapshotNamed(t, "worse"),
-			[]string{"[r] revert", "[c] continue", "The baseline stays as it was", "it becomes the baseline", "▼ WORSE", "−73 %", "TTFT p99"},
+			[]string{"[r] revert", "[c] continue", "The baseline stays as it was", "it becomes the baseline", "✖ WORSE", "−73 %", "TTFT p99"},
 			[]string{"Recommendation", "expect"},
 		},
 		{

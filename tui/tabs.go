@@ -90,7 +90,7 @@ func stages() [engine.PhaseDone + 1]stage {
 	return [...]stage{
 		engine.PhaseAttach:    {words: "looking for a server", word: "looking", token: cell.Strong},
 		engine.PhaseBaseline:  {words: "measuring the baseline", word: "baseline", token: cell.Accent},
-		engine.PhaseWaiting:   {words: "waiting for the change", word: "waiting", token: cell.Strong},
+		engine.PhaseWaiting:   {words: "waiting for your change", word: "your move", token: cell.Strong},
 		engine.PhaseApplying:  {words: "restarting the server", word: "restarting", token: cell.Accent},
 		engine.PhaseDown:      {words: "server down", word: "down", token: cell.Bad},
 		engine.PhaseSettling:  {words: "settling", word: "settling", token: cell.Accent},

@@ -70,7 +70,7 @@ func classicWords(it *engine.Iteration) string {
 	if d.Classic == d.Direction || d.Classic == "" || it.End == engine.IterationNoise {
 		return ""
 	}
-	return "classic: " + strings.ToUpper(string(d.Classic)) + ", " + figure.Minus(d.ClassicReason)
+	return "classic: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason)
 }
 
 // broken says what is left of a change without a verdict.
@@ -94,6 +94,9 @@ func (v *nowView) endWords(it *engine.Iteration) string {
 	case engine.IterationReverted:
 		return "put back: the baseline is unchanged"
 	case engine.IterationNoGain:
+		if d := it.Delta; d != nil && d.Direction != engine.Plateau && d.Direction != engine.Worse {
+			return "not judged: [m] measures it again"
+		}
 		if v.s.Can[engine.CommandRevert].OK {
 			return "no gain: [r] puts it back, or the next change does"
 		}

@@ -14,7 +14,7 @@ type Glyphs struct {
 	Good, Warn, Bad, Info string
 	Arrow, Ellipsis, Dash string
 	Point, Past           string // the present point of a plot, a past one
-	Up, Down, Flat        string
+	Flat                  string // as before
 }
 
 // Unicode and ASCII are the two sets.
@@ -22,7 +22,7 @@ func Unicode() Glyphs {
 	return Glyphs{
 		Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Bar: "█", Rest: "░",
 		Horizontal: "─", Vertical: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯", TeeLeft: "├", TeeRight: "┤", Cross: "┼",
-		Good: "●", Warn: "▲", Bad: "✖", Info: "·", Arrow: "→", Ellipsis: "…", Dash: "–", Point: "◆", Past: "◇", Up: "▲", Down: "▼", Flat: "=",
+		Good: "●", Warn: "▲", Bad: "✖", Info: "·", Arrow: "→", Ellipsis: "…", Dash: "–", Point: "◆", Past: "◇", Flat: "=",
 	}
 }
 
@@ -32,6 +32,6 @@ func ASCII() Glyphs {
 		ASCII:  true,
 		Levels: []string{"_", ".", ":", "-", "=", "+", "*", "#"}, Bar: "#", Rest: ".",
 		Horizontal: "-", Vertical: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+", TeeLeft: "+", TeeRight: "+", Cross: "+",
-		Good: "*", Warn: "!", Bad: "x", Info: ".", Arrow: "->", Ellipsis: "...", Dash: "-", Point: "O", Past: "o", Up: "^", Down: "v", Flat: "=",
+		Good: "*", Warn: "!", Bad: "x", Info: ".", Arrow: "->", Ellipsis: "...", Dash: "-", Point: "O", Past: "o", Flat: "=",
 	}
 }

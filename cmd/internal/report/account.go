@@ -28,14 +28,6 @@ func outputOf(d *engine.Diagnosis) engine.Quantity {
 	return q
 }
 
-// first is what was measured before any change, nil where nothing was.
-func (a account) first() *engine.Diagnosis {
-	if len(a.s.Iterations) > 0 {
-		return a.s.Iterations[0].Before
-	}
-	return a.s.Baseline
-}
-
 // kept counts the changes that became the configuration to beat.
 func (a account) kept() int {
 	n := 0
@@ -47,15 +39,17 @@ func (a account) kept() int {
 	return n
 }
 
-// gain is the change of output from the first baseline to the last.
+// gain is the change of output from before the first change that was kept to
+// after the last.
 func (a account) gain() stat.Opt {
-	switch f := a.s.Finished; {
-	case f != nil:
+	if f := a.s.Finished; f != nil {
 		return finite(f.Gain)
-	case a.kept() == 0 || a.first() == nil || a.s.Baseline == nil:
+	}
+	before, after := engine.Gained(a.s.Iterations)
+	if before == nil || after == nil {
 		return stat.None
 	}
-	return finite(engine.Compare(a.first(), a.s.Baseline).Throughput)
+	return finite(engine.Compare(before, after).Throughput)
 }
 
 func (a account) restarts() int {
@@ -78,7 +72,8 @@ func (a account) headline() (tone, string) {
 		if gain.V < 0 {
 			t = bad
 		}
-		return t, fmt.Sprintf("output %s%s%%: %s, with %s", figure.Change(gain.V), nbsp, fromTo(outputOf(a.first()), outputOf(s.Baseline).Value), restarts(a.restarts()))
+		before, after := engine.Gained(s.Iterations)
+		return t, fmt.Sprintf("output %s%s%%: %s, with %s", figure.Change(gain.V), nbsp, fromTo(outputOf(before), outputOf(after).Value), restarts(a.restarts()))
 	case len(s.Iterations) == 0:
 		return body, "Nothing was changed: output " + shown(outputOf(s.Baseline))
 	case a.kept() > 0:
@@ -124,7 +119,7 @@ func joinSentences(list ...string) string {
 	return out
 }
 
-// best is the launch command of the best configuration, "" unknown.
+// best is the launch command of the configuration that was kept, "" unknown.
 func (a account) best() string {
 	if f := a.s.Finished; f != nil {
 		return f.Command
@@ -202,7 +197,7 @@ func (a account) undone() string {
 	what, back := cmp.Or(results(left), "a change that cannot be read"), "go back to what ran before it"
 	switch {
 	case a.best() != "":
-		back = "go back with the best launch command"
+		back = "go back with the kept launch command"
 	case len(left) > 0:
 		back = "go back to " + results(inverse(left))
 	}

@@ -42,7 +42,7 @@ func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o
 	p := newPage(w, o)
 	p.para(indent, indent+valueColumn, p.direction(d))
 	p.para(indent, indent+valueColumn, p.text(muted, "classic: "+string(d.Classic)+", "+figure.Minus(d.ClassicReason)+" (the documented direction judges what each request gets of the hardware)"))
-	p.para(indent, indent+valueColumn, p.text(muted, "One run before and one after: nothing here tells the change from noise."))
+	p.para(indent, indent+valueColumn, p.text(muted, "One run before and one after: how far repeats of one configuration differ is not in it."))
 	p.blank()
 	t := &table{}
 	head := func(s string) cell { return cell{t: p.text(muted, s), right: true} }

@@ -164,7 +164,7 @@ func deltaGrid(it *engine.Iteration) grid {
 	d := it.Delta
 	g := grid{
 		Title: "Change " + strconv.Itoa(it.N) + ": " + changeOf(it),
-		Note:  string(d.Direction) + ": " + figure.Minus(d.Reason) + ". Classic direction: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason) + ". One run before and one after: nothing here tells the change from noise.",
+		Note:  string(d.Direction) + ": " + figure.Minus(d.Reason) + ". Classic direction: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason) + ". One run before and one after: how far repeats of one configuration differ is not in it.",
 		Heads: []string{"", "before", "after", "difference", "predicted"}, Figures: []int{1, 2, 3},
 	}
 	plainPage := newPage(nil, Options{})

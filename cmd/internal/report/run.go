@@ -184,8 +184,9 @@ func rate(d *engine.Diagnosis) string {
 // tail says what to do: the best command, what is recommended still, what was not
 // undone, and where more is.
 func (r *runPage) tail(p *page) {
-	best := r.best()
-	if best != "" || len(r.s.Iterations) > 0 {
+	best := ""
+	if len(r.s.Iterations) > 0 { // else it is the one that the reader started
+		best = r.best()
 		p.blank()
 	}
 	if best != "" {
@@ -220,11 +221,9 @@ func (r *runPage) where(p *page) {
 		p.define(indent, valueColumn, label, append(text{first}, rest...))
 		return
 	}
-	if len(rest) > 0 {
-		rest = append(text{p.span(muted, "and beside it ")}, rest[1:]...)
-	}
-	p.define(indent, valueColumn, label, rest)
-	p.raw(0, text{first})
+	names := append(text{p.span(accent, path.Base(r.files[0]))}, rest...)
+	p.define(indent, valueColumn, label, append(names, p.span(muted, " in")))
+	p.raw(0, text{p.span(accent, dir)})
 }
 
 // field writes "label  text", the text in at most so many lines.
@@ -237,12 +236,12 @@ func (p *page) field(label string, t text, most int) {
 	}
 }
 
-// command writes the best launch command so that it can be copied. One that would
+// command writes the kept launch command so that it can be copied. One that would
 // fill the screen is not cut in half: what differs from the first is said instead.
 func (r *runPage) command(p *page, best string) {
 	whole := r.section(func(p *page) { p.command(valueColumn, best) })
 	if lineCount(whole) <= commandLines {
-		p.line(indent, p.text(muted, "best launch command"))
+		p.line(indent, p.text(muted, "kept launch command"))
 		p.command(valueColumn, best)
 		return
 	}
@@ -253,7 +252,7 @@ func (r *runPage) command(p *page, best string) {
 	if len(r.files) > 0 {
 		words += "; it is in the report"
 	}
-	p.field("best", p.text(body, words), 4)
+	p.field("kept", p.text(body, words), 4)
 }
 
 // keptChanges lists what the best configuration has beyond the first.

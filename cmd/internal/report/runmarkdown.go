@@ -27,7 +27,7 @@ func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error {
 		m.block("Next: " + escaped(d.Next))
 	}
 	if d.Best != "" {
-		m.block("The best launch command:")
+		m.block("The kept launch command:")
 		m.code(d.Best)
 	}
 	m.grid(&d.About)
