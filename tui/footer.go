@@ -27,6 +27,13 @@ func drawFooter(p cell.Pane, s *engine.Snapshot, u *look) {
 		p.Text(1, 0, u.notice.token, p.Cut(u.notice.text, p.Width()-2))
 		return
 	}
+	if u.over == overlayHelp {
+		x := p.Text(1, 0, cell.Key, "esc")
+		x = p.Text(x+1, 0, cell.Body, "closes the help")
+		x = p.Text(x+2, 0, cell.Key, "1-6")
+		p.Text(x+1, 0, cell.Body, "a view")
+		return
+	}
 	const gap = 2
 	cells := func(h hint) int { return p.Cells(h.binding.Help().Key) + 1 + p.Cells(h.word) + gap }
 	k := keys()

@@ -48,6 +48,7 @@ func TestCommands(t *testing.T) {
 		{name: "letters while typing are text", s: withHands(waitingSnapshot()), keys: "/ a q p", says: ""},
 		{name: "help opens and closes", s: waitingSnapshot(), keys: "? ?"},
 		{name: "q closes the help", s: waitingSnapshot(), keys: "? q"},
+		{name: "a digit leaves the help", s: waitingSnapshot(), keys: "? 3"},
 		{name: "before the first snapshot", s: nil, keys: "m", says: "not begun"},
 		{name: "quit before the first snapshot", s: nil, keys: "q", want: []engine.Command{engine.CommandQuit}, quit: true},
 		{name: "advice for the clients is no command", s: clientAdvice(), keys: "y", says: "no command to copy"},

@@ -179,6 +179,9 @@ func (m *model) pressOver(k tea.KeyPressMsg) tea.Cmd {
 		m.open(overlayNone)
 	case u.over == overlayText && hits(k, m.keys.Copy):
 		m.open(overlayNone)
+	case u.over == overlayHelp && hits(k, m.keys.Digit):
+		m.open(overlayNone)
+		return m.digit(k)
 	}
 	return nil
 }
