@@ -100,7 +100,7 @@ func TestTimelineStretches(t *testing.T) {
 	}{
 		{10, "baseline", cell.Baseline}, {22, "down", cell.Trial}, {30, "1 on trial", cell.Trial}, {50, "1 kept", cell.Baseline},
 		{70, "2 on trial", cell.Trial}, {90, "2 no gain", cell.Trial},
-		{110, "3 on trial", cell.Trial}, {126, "3 reverted", cell.Trial}, {132, "down", cell.Trial}, {140, "3 reverted", cell.Baseline},
+		{110, "3 on trial", cell.Trial}, {126, "3 reverted", cell.Trial}, {132, "down", cell.Trial}, {140, "put back", cell.Baseline},
 		{170, "4 noise", cell.Baseline}, {190, "4 noise", cell.Baseline},
 		{210, "5 on trial", cell.Trial}, {230, "5 worse", cell.Trial},
 	} {

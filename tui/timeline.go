@@ -118,6 +118,9 @@ func (t *timeline) words(st timeStretch) []string {
 	}
 	for i := range t.s.Iterations {
 		if it := &t.s.Iterations[i]; it.N == st.iteration {
+			if it.End == engine.IterationReverted && !st.trial {
+				return []string{"put back", "back"} // what runs is no longer that change
+			}
 			word := string(it.End)
 			if it.End == engine.IterationOpen && it.Delta != nil {
 				word = string(it.Delta.Direction)
