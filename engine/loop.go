@@ -163,7 +163,7 @@ func (l *Loop) publish() {
 	s.Noise = l.noise.view()
 	s.Points, s.Marks = l.points.view(), l.marks.view()
 	s.Journal, s.Dropped = l.journal.view(), l.journal.dropped()
-	s.Kept = l.kept.command
+	s.Kept, s.Hands = l.kept.command, l.server.hands
 	s.Can = l.available()
 }
 

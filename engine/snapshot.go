@@ -51,7 +51,8 @@ type Snapshot struct {
 	Launch    string // the launch command that runs, redacted, "" unknown
 	// Kept is the launch command of the configuration that the baseline was measured
 	// with, the way back while another one runs; redacted, "" unknown.
-	Kept string
+	Kept  string
+	Hands bool // rooftop can restart this server itself
 
 	Page      *Page       // the latest, nil before the first
 	GPU       *GPUReading // the latest, nil where none is readable

@@ -110,7 +110,11 @@ func (v *nowView) worse(w int) panel {
 	if it != nil && len(it.Changes) > 0 {
 		back = "undo " + changeOf(it)
 	}
-	q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", back+". Where rooftop cannot restart the server it shows the command and waits. The baseline stays as it was."))
+	how := ": you restart it, with the command that is shown then, and rooftop notices."
+	if v.s.Hands {
+		how = ": rooftop restarts the server."
+	}
+	q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", back+how+" The baseline stays as it was."))
 	q.blocks = append(q.blocks, v.option(w, engine.CommandContinue, "c", "continue", "keep what runs now: it becomes the baseline that the next change is judged against."))
 	return q
 }
