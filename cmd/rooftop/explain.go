@@ -17,12 +17,12 @@ import (
 func newExplain(w *world) *cobra.Command {
 	var out output
 	c := &cobra.Command{
-		Use:   "explain [FINDING or METRIC]",
+		Use:   "explain [FINDING, WORD or METRIC]",
 		Short: "A finding's condition, formula and remedy; a metric's meaning",
 		Long: `Explains a finding (its condition, thresholds with their source, the formula of
-its number, the remedy) or a metric (its names by vLLM version, unit, meaning).
-Without a name it lists both.`,
-		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain vllm:kv_cache_usage_perc",
+its number, the remedy), a word of the screen (direction, classic, ceiling …) or
+a metric (its names by vLLM version, unit, meaning). Without a name: the list.`,
+		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain vllm:kv_cache_usage_perc",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("explain takes one name, not %d", len(args))
@@ -42,9 +42,9 @@ Without a name it lists both.`,
 
 func explainAll(w *world, o *output) error {
 	if o.json {
-		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "metrics": catalog.Default().Metrics()})
+		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "terms": engine.Terms(), "metrics": catalog.Default().Metrics()})
 	}
-	return report.WriteIndex(w.stdout, rules.Explanations(), catalog.Default().Metrics(), o.style(w))
+	return report.WriteIndex(w.stdout, rules.Explanations(), engine.Terms(), catalog.Default().Metrics(), o.style(w))
 }
 
 func explainOne(w *world, o *output, name string) error {
@@ -61,6 +61,14 @@ func explainOne(w *world, o *output, name string) error {
 			}
 			// R2 has two findings; both are meant.
 			return explainRest(w, o, name, e.ID)
+		}
+	}
+	for _, e := range engine.Terms() {
+		if strings.EqualFold(name, e.Name) || slices.ContainsFunc(e.Also, func(also string) bool { return strings.EqualFold(name, also) }) {
+			if o.json {
+				return writeJSON(w, e)
+			}
+			return report.WriteTerm(w.stdout, e, o.style(w))
 		}
 	}
 	if m, ok := findMetric(name); ok {

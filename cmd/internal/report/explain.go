@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/rules"
@@ -47,13 +48,31 @@ func (p *page) list(title string, sentences []string) {
 	}
 }
 
-// WriteIndex lists what can be explained: findings, then metrics.
-func WriteIndex(w io.Writer, findings []rules.Explanation, metrics []catalog.Metric, o Options) error {
+// WriteTerm writes what a word of the screen means.
+func WriteTerm(w io.Writer, e engine.Term, o Options) error {
+	p := newPage(w, o)
+	p.title(e.Name, strings.Join(e.Also, ", "))
+	p.blank()
+	for _, s := range e.Meaning {
+		p.para(indent, indent+2, p.text(body, "· "+s))
+	}
+	return p.flush()
+}
+
+// WriteIndex lists what can be explained: findings, words of the screen, then
+// metrics.
+func WriteIndex(w io.Writer, findings []rules.Explanation, terms []engine.Term, metrics []catalog.Metric, o Options) error {
 	p := newPage(w, o)
 	p.title("Findings", "rooftop explain NAME says how each is judged")
 	t := &table{}
 	for _, e := range findings {
 		t.add(cell{t: p.text(body, string(e.ID))}, cell{t: p.text(muted, e.Rule)}, cell{t: p.text(body, e.Title)})
+	}
+	p.table(indent, t)
+	p.heading("Words", "of the screen and the reports")
+	t = &table{}
+	for _, e := range terms {
+		t.add(cell{t: p.text(body, e.Name)}, cell{t: p.text(muted, strings.Join(e.Also, ", "))})
 	}
 	p.table(indent, t)
 	p.heading("Metrics", "of vLLM's page, by rooftop's names")

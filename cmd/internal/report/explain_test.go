@@ -6,16 +6,24 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
 func TestExplainEverything(t *testing.T) {
 	var index bytes.Buffer
-	if err := WriteIndex(&index, rules.Explanations(), catalog.Default().Metrics(), Options{}); err != nil {
+	if err := WriteIndex(&index, rules.Explanations(), engine.Terms(), catalog.Default().Metrics(), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	checkWidth(t, index.String(), 80)
+	for _, e := range engine.Terms() {
+		var b bytes.Buffer
+		if err := WriteTerm(&b, e, Options{}); err != nil || len(e.Meaning) == 0 {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+		checkWidth(t, b.String(), 80)
+	}
 	for _, e := range rules.Explanations() {
 		t.Run(string(e.ID), func(t *testing.T) {
 			if !strings.Contains(index.String(), string(e.ID)) {

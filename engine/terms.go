@@ -1,0 +1,53 @@
+package engine
+
+import "fmt"
+
+// Term is a word of the screen and of the reports, explained. Limits in the text
+// are those that the engine uses.
+type Term struct {
+	Name    string   `json:"name"`
+	Also    []string `json:"also"` // other words that lead to it
+	Meaning []string `json:"meaning"`
+}
+
+// Terms are the words of the loop and of its ceilings, in the order in which a
+// person meets them.
+func Terms() []Term {
+	percent := func(ratio float64) string { return fmt.Sprintf("%.0f %%", ratio*100) }
+	return []Term{
+		{"ceiling", []string{"ideal", "achievable", "binding", "ridge"}, []string{
+			"ideal: every byte of weights and KV cache read at the full bandwidth of the datasheet, every FLOP at full rate, nothing fixed. Nothing real gets there.",
+			"achievable: what measured kernels of good software reach on this hardware at this batch and context, with the fixed costs of a step. It is an estimate (est): a server may lie a little above.",
+			"binding: the part of a step that takes longest: weights, kv, compute, collectives or fixed.",
+			"ridge: the running requests from which a step computes for longer than it reads.",
+		}},
+		{"baseline", []string{"before", "so far", "firm"}, []string{
+			"What the next change is judged against: a measurement of the configuration that runs, under load. It is renewed from completed stretches while a change is waited for; what ended less than two windows before a restart never becomes part of it.",
+			"Advice before the first baseline is complete is marked 'so far'. It may still change.",
+		}},
+		{"settling", []string{"steady", "warm-up"}, []string{
+			fmt.Sprintf("After a restart nothing counts until at least %d windows with moving tokens show no trend of requests or throughput beyond their own scatter, and %s of the requests are back. What is not steady after %.0f s of load is measured as it is, and says so.",
+				settleLeast, percent(settleBack), settleMost.Seconds()),
+		}},
+		{"direction", []string{"verdict", "better", "worse", "plateau", "veto", "not comparable", "inconclusive"}, []string{
+			fmt.Sprintf("better: output tokens per second rose by more than %s, and the 99th percentile of TTFT not by more than %s (the latency veto makes it a plateau).", percent(throughputShift), percent(latencyVeto)),
+			fmt.Sprintf("worse: output fell by more than %s. The loop stops and asks.", percent(throughputShift)),
+			"plateau: between. The change is not kept: the next one takes it back.",
+			fmt.Sprintf("not comparable: only the load explains the difference. It is measured %d times before that is said.", comparableTries),
+			"It is a difference of one measurement before and one after; how far repeats of one configuration differ is shown beside it where restarts with the same settings were seen.",
+		}},
+		{"classic", []string{"efficiency"}, []string{
+			fmt.Sprintf("The direction as PROFILE documents it: by the efficiency of a running request, better above %+.0f points, worse below %s, with the same veto.", betterPoints*100, signed("%+.0f", worsePoints)),
+			"More seats raise the output and lower what each request gets of the hardware: classic then says worse where the server makes twice as much. It stands beside the direction wherever the two differ.",
+		}},
+		{"noise", []string{"same settings"}, []string{
+			"The difference between two measurements of one configuration with a restart between them. A gain of that size is none.",
+		}},
+		{"predicted", []string{"held", "prediction"}, []string{
+			"The range written down before the change, from the physical model scaled by the measured step. 'held' says that what was measured lies within it.",
+		}},
+		{"gain", nil, []string{
+			"What the kept changes brought together: before the first of them to after the last, both as they were judged.",
+		}},
+	}
+}
