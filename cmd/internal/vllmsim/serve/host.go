@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -48,8 +49,15 @@ func Open(s *settings.Settings) (*Host, error) {
 // claim makes sure that a port can be had, long before the server listens on
 // it: a real one binds first of all, too.
 func claim(host string, port int) (string, error) {
-	address := net.JoinHostPort(host, strconv.Itoa(port))
-	l, err := listen(address)
+	l, err := listen(net.JoinHostPort(host, strconv.Itoa(port)))
+	for try := 0; port == 0 && err == nil && try < quietTries; try++ {
+		quiet, taken := listen(net.JoinHostPort(host, strconv.Itoa(quietPort+rand.IntN(quietPorts))))
+		if taken == nil {
+			_ = l.Close()
+			l = quiet
+			break
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -57,6 +65,15 @@ func claim(host string, port int) (string, error) {
 	_, taken, err := net.SplitHostPort(l.Addr().String())
 	return net.JoinHostPort(host, taken), err
 }
+
+// A free port is looked for where the system hands out none by itself (Linux gives
+// outgoing connections those from 32768 on): while a server is down, a client that
+// comes back, or anybody else, would now and then be given its port.
+const (
+	quietPort  = 20000
+	quietPorts = 12000
+	quietTries = 20
+)
 
 func listen(address string) (net.Listener, error) {
 	var c net.ListenConfig
