@@ -102,16 +102,20 @@ func (e eviction) likely() bool { return e.possible() && e.uneven.OK && !e.exclu
 func (e eviction) evidence(r *engine.Run) []engine.Evidence {
 	var out []engine.Evidence
 	if e.stay.OK {
-		out = append(out, evidence("cached_block_stay_s", e.stay, "s", "<", stat.Some(reuseStay), engine.FromDerived, fmt.Sprintf(
+		side := "<"
+		if !e.possible() {
+			side = ">="
+		}
+		out = append(out, evidence("cached_block_stay_s", e.stay, "s", side, stat.Some(reuseStay), engine.FromDerived, fmt.Sprintf(
 			"a block stays cached for about %s after its request: %s of the pool is free of running requests, and %s tokens a second are written into it",
 			seconds(e.stay.V), percent(max(0, 1-r.Agg.KV.Or(0))), number(r.Agg.PrefillPerS.Plus(r.Agg.Rate[engine.CounterGenerationTokens]).Or(0)))))
 	}
 	if e.uneven.OK {
-		text := "some prompts hit and others miss: the cached tokens of a request vary between windows accordingly"
+		side, text := ">=", "some prompts hit and others miss: the cached tokens of a request vary between windows accordingly"
 		if e.excluded() {
-			text = "every prompt hits about the same part: a beginning that all share and that stays cached"
+			side, text = "<", "every prompt hits about the same part: a beginning that all share and that stays cached"
 		}
-		out = append(out, evidence("hit_rate_spread", e.uneven, "ratio", ">=", stat.Some(reuseUneven), engine.FromDerived, text))
+		out = append(out, evidence("hit_rate_spread", e.uneven, "ratio", side, stat.Some(reuseUneven), engine.FromDerived, text))
 	}
 	return out
 }
