@@ -75,7 +75,9 @@ func TestE2EScreen(t *testing.T) {
 			t.Logf("%s:\n%s", tabs[i], tmuxtest.Boxed(frame))
 		}
 		x.Press("?")
-		help := x.AwaitThat("help", soon, func(s string) bool { return strings.Contains(s, "export a report") && strings.Contains(s, "closes the help") })
+		help := x.AwaitThat("help", soon, func(s string) bool {
+			return strings.Contains(s, "export a report") && strings.Contains(s, "closes the help")
+		})
 		t.Logf("help:\n%s", tmuxtest.Boxed(help))
 		x.Press("Escape")
 		x.AwaitThat("the view under the help", soon, func(s string) bool { return !strings.Contains(s, "closes the help") })

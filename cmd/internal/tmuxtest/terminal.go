@@ -40,11 +40,11 @@ type Terminal struct {
 }
 
 // Open starts a tmux server with one pane and a shell in it, and ends it with the
-// test. The test is skipped where there is no tmux.
+// test. Where there is no tmux the test fails: it was asked for, and checked nothing.
 func Open(t testing.TB, o Options) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("NOT CHECKED: there is no tmux here")
+		t.Fatal("NOT CHECKED: the screen in a terminal, for there is no tmux here; install it, or leave these tests out with -skip 'E2EScreen|E2ETerminal|E2EWalk'")
 	}
 	// The name of a socket is at most 107 bytes long, and that of a test's own
 	// directory may be longer.
