@@ -148,7 +148,7 @@ func suggestion(name string, known map[string]reflect.Type) string {
 	best, distant := "", 4
 	for _, k := range slices.Sorted(keysOf(known)) {
 		if len(name) <= maxToken {
-			if d := distance(name, k); d < distant {
+			if d := Distance(name, k); d < distant {
 				best, distant = k, d
 			}
 		}

@@ -139,16 +139,17 @@ func likeness(a, b string) int {
 			return 2
 		}
 		return 0
-	case len(a) >= 3 && len(b) >= 3 && distance(a, b) == 1:
+	case len(a) >= 3 && len(b) >= 3 && Distance(a, b) == 1:
 		return 4
-	case len(a) >= 6 && len(b) >= 6 && distance(a, b) == 2:
+	case len(a) >= 6 && len(b) >= 6 && Distance(a, b) == 2:
 		return 2
 	}
 	return 0
 }
 
-// distance is the Levenshtein distance of two short tokens.
-func distance(a, b string) int {
+// Distance is the Levenshtein distance of two short words, in bytes: how many to
+// add, to leave out or to replace.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -235,10 +235,10 @@ func inverses(changes []Change) []Change {
 // they are not given: leaving them out does not switch them off.
 var onByDefault = [...]string{"async_scheduling", "enable_chunked_prefill", "enable_prefix_caching"}
 
-// WithSetting returns the launch with a recommended value in place: "on" and
+// withSetting returns the launch with a recommended value in place: "on" and
 // "off" are those of switches, "" leaves the flag out. A flag of a config file is
 // changed there or overridden on the command line.
-func WithSetting(c *launch.Config, flag, value string) *launch.Config {
+func withSetting(c *launch.Config, flag, value string) *launch.Config {
 	switch {
 	case value == "on":
 		return c.With(flag, "true")
@@ -250,21 +250,24 @@ func WithSetting(c *launch.Config, flag, value string) *launch.Config {
 	return c.With(flag, value)
 }
 
+// Changed returns the launch with changes made to it, in their order.
+func Changed(c *launch.Config, changes ...Change) *launch.Config {
+	for _, change := range changes {
+		c = withSetting(c, change.Flag, change.To)
+	}
+	return c
+}
+
 // ChangedLaunch writes a launch command with changes made to it; "" where the
 // command is unknown or would not be read back.
 func ChangedLaunch(command string, changes ...Change) string {
-	if command == "" || len(changes) == 0 {
+	nameless := func(c Change) bool { return c.Flag == "" }
+	if command == "" || len(changes) == 0 || slices.ContainsFunc(changes, nameless) {
 		return ""
 	}
 	c, err := launch.ParseCommand(command, nil, nil)
 	if err != nil {
 		return ""
 	}
-	for _, change := range changes {
-		if change.Flag == "" {
-			return ""
-		}
-		c = WithSetting(c, change.Flag, change.To)
-	}
-	return c.Shell()
+	return Changed(c, changes...).Shell()
 }

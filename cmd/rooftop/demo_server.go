@@ -84,14 +84,7 @@ func (s *simulatedServer) attach(ctx context.Context) (*session.Server, error) {
 func (s *simulatedServer) apply(ctx context.Context, changes []engine.Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.config
-	for _, c := range changes {
-		if c.To == "" {
-			next = next.Without(c.Flag)
-			continue
-		}
-		next = session.Apply(next, c.Flag, c.To)
-	}
+	next := engine.Changed(s.config, changes...)
 	err := s.host.Start(ctx, next)
 	if err == nil {
 		s.config = next

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/catalog"
 )
 
 // maxTypos is how many letters a flag may be off for another one to be meant.
@@ -19,7 +21,7 @@ func meant(c *cobra.Command, err error) string {
 	}
 	best, least := "", maxTypos+1
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if n := typos(unknown.GetSpecifiedName(), f.Name); n < least && !f.Hidden {
+		if n := catalog.Distance(unknown.GetSpecifiedName(), f.Name); n < least && !f.Hidden {
 			best, least = f.Name, n
 		}
 	})
@@ -27,25 +29,4 @@ func meant(c *cobra.Command, err error) string {
 		return ""
 	}
 	return "; did you mean --" + best + "?"
-}
-
-// typos counts the letters to add, to leave out or to replace between two words.
-func typos(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

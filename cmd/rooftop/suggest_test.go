@@ -5,19 +5,6 @@ import (
 	"testing"
 )
 
-func TestTypos(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"url", "url", 0}, {"ulr", "url", 2}, {"urls", "url", 1}, {"", "gpu", 3}, {"refesh", "refresh", 1}, {"kitten", "sitting", 3},
-	} {
-		if got := typos(c.a, c.b); got != c.want {
-			t.Errorf("%q and %q are %d apart, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func TestAFlagThatIsMeantIsNamed(t *testing.T) {
 	for _, c := range []struct{ flag, want string }{
 		{"--refesh", "did you mean --refresh?"},

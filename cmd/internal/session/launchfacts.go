@@ -30,10 +30,3 @@ var sources = map[launch.Source]engine.Source{
 	launch.ConfigFile: engine.FromConfig,
 	launch.Env:        engine.FromEnv,
 }
-
-// Apply returns the launch with a recommended value in place: "on" and "off" are
-// those of switches. A flag of a config file is changed there or overridden on
-// the command line.
-func Apply(c *launch.Config, flag, value string) *launch.Config {
-	return engine.WithSetting(c, flag, value)
-}

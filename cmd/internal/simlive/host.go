@@ -199,15 +199,7 @@ func (h *Host) processes(life int) ([]engine.Process, []string, error) {
 // apply restarts the server with changes, and returns when it answers.
 func (h *Host) apply(ctx context.Context, changes []engine.Change) error {
 	h.now()
-	c := h.command
-	for _, change := range changes {
-		if change.To == "" {
-			c = c.Without(change.Flag)
-			continue
-		}
-		c = session.Apply(c, change.Flag, change.To)
-	}
-	err := h.start(c)
+	err := h.start(engine.Changed(h.command, changes...))
 	healthy, _ := h.world.Healthy()
 	wait := healthy - h.world.Now()
 	h.mu.Unlock()
