@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Action is something to be done: one of the types of this file.
@@ -17,7 +18,14 @@ type Attach struct{ After time.Duration }
 // with. Applied answers. It is only asked for after an explicit yes.
 type Apply struct {
 	Changes []Change
-	Revert  bool // these changes undo others
+	Revert  bool // these changes undo others: the kept launch is to run again, exactly
+	// Iteration is the number of the change, Predicted what is expected of it: both
+	// are written down before anything is touched.
+	Iteration int
+	Predicted []Prediction
+	// Answers says that the change may alter what the model answers: canary prompts
+	// are asked before and after it.
+	Answers bool
 }
 
 // Tell hands over an event for those who follow the run line by line.
@@ -34,7 +42,11 @@ func (Finish) action() {}
 // Change is one setting of a launch with another value. From is "" where it was
 // not given, To is "" where it is to be left out; "on" and "off" are those of
 // switches.
-type Change struct{ Flag, From, To string }
+type Change struct {
+	Flag string `json:"flag"`
+	From string `json:"from"`
+	To   string `json:"to"`
+}
 
 // EventKind is the type of an event, as interfaces.md section 5 names it.
 type EventKind string
@@ -44,6 +56,7 @@ const (
 	EventAttached       EventKind = "attached"
 	EventWindow         EventKind = "window"
 	EventSettling       EventKind = "settling"
+	EventTrial          EventKind = "trial" // the interval so far
 	EventMeasured       EventKind = "measured"
 	EventDiagnosis      EventKind = "diagnosis"
 	EventRecommendation EventKind = "recommendation"
@@ -74,7 +87,10 @@ type Event struct {
 	Advice    *Recommendation
 	Change    Change
 	Delta     *Delta
-	Finished  *Finished
+	// Verdict is the interval so far, of a trial under way.
+	Verdict  *verdict.Result
+	Canary   *Canary
+	Finished *Finished
 	// Opened is the change that is to be judged, of a settling; nil where the kept
 	// configuration settles.
 	Opened *Iteration
@@ -89,5 +105,7 @@ type Finished struct {
 	// best configuration, a ratio; absent where the load between them explains it.
 	Gain     stat.Opt
 	Restarts int
-	Remains  []FindingID // significant findings of the last diagnosis
+	Downtime time.Duration // in which the server did not answer because of changes
+	Remains  []FindingID   // significant findings of the last diagnosis
+	Score    Score         // of the predictions of this run
 }

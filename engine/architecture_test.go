@@ -18,6 +18,7 @@ const module = "github.com/rooftop-dev/rooftop/"
 var mayImport = map[string][]string{
 	"catalog":          {},
 	"engine":           {"engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
+	"engine/journal":   {},
 	"engine/stat":      {},
 	"engine/launch":    {},
 	"engine/roofline":  {"engine/stat", "catalog"},

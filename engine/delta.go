@@ -5,18 +5,19 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Direction is where a change led.
-type Direction string
+type Direction = verdict.Direction
 
 // Directions of a change.
 const (
-	Better        Direction = "better"
-	Worse         Direction = "worse"
-	Plateau       Direction = "plateau"
-	Inconclusive  Direction = "inconclusive"
-	NotComparable Direction = "not-comparable"
+	Better        = verdict.Better
+	Worse         = verdict.Worse
+	Plateau       = verdict.Plateau
+	Inconclusive  = verdict.Inconclusive
+	NotComparable = verdict.NotComparable
 )
 
 // Thresholds of the closed-loop delta, from the product documentation of
@@ -42,6 +43,10 @@ type Delta struct {
 	Reason        string
 	Classic       Direction
 	ClassicReason string
+
+	// Verdict is what Direction and Reason are taken from: the interval about the
+	// effect, what else moved, the traffic; nil where nothing was judged.
+	Verdict *verdict.Result
 
 	Metrics []MetricDelta
 }

@@ -99,10 +99,13 @@ type Rejected struct {
 
 // Fix is what a rule proposes when it fired: one change with its number.
 type Fix struct {
-	Kind      Kind         `json:"kind"`
-	Flag      string       `json:"flag"`    // "--max-num-seqs", "" for other kinds
-	From      string       `json:"from"`    // present value as it would be written, "" unknown
-	To        string       `json:"to"`      // proposed value as it would be written
+	Kind Kind   `json:"kind"`
+	Flag string `json:"flag"` // "--max-num-seqs", "" for other kinds
+	From string `json:"from"` // present value as it would be written, "" unknown
+	To   string `json:"to"`   // proposed value as it would be written
+	// Also are further settings that belong to the same change: seats with the pool
+	// that they need. Each is one flag with its value.
+	Also      []Change     `json:"also,omitempty"`
 	Command   string       `json:"command"` // what to type or do, one line
 	Why       string       `json:"why"`     // one or two sentences: cause and number
 	Predicted []Prediction `json:"predicted"`

@@ -44,7 +44,26 @@ type Observed struct {
 }
 
 // Applied answers Apply: the server was started with the changes, or why not.
-type Applied struct{ Err string }
+type Applied struct {
+	Err string
+	// Back says that after an error the server runs as it did before the change:
+	// nothing is left to be put back.
+	Back bool
+	// Canary is what the answers to fixed prompts show of a change that may alter
+	// them; nil where none were asked.
+	Canary *Canary
+}
+
+// Canary compares the answers to a fixed set of prompts before a change and after
+// it, greedily decoded.
+type Canary struct {
+	Prompts int // asked both times
+	Same    int // answered with exactly the same text
+	// Drift is the mean absolute difference of the log probabilities of the tokens
+	// up to the first that differs; absent where the server gives none.
+	Drift stat.Opt
+	Why   string // why nothing can be compared, "" where it can
+}
 
 // Noted is something that the session did and the journal keeps: a report that
 // was written, a file that could not be.
@@ -81,6 +100,7 @@ const (
 	CommandSkip                     // another recommendation, please
 	CommandRemeasure                // measure the present configuration anew
 	CommandPause                    // stop reading the server, or go on
+	CommandHold                     // autopilot: stop before the next act, or go on
 	CommandQuit
 	NumCommands
 )

@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Loop is the closed loop as a machine without a clock: attach, measure, name one
@@ -76,7 +78,39 @@ type LoopPlan struct {
 	Auto bool
 	// Rounds bounds the changes of an Auto loop; 0 is no bound.
 	Rounds int
+	// Limits bound what an Auto loop may do; what is used up is counted in them.
+	Limits Limits
+	// Countdown is how long an Auto loop waits between saying what it will do and
+	// doing it: somebody may hold it. 0 does not wait.
+	Countdown time.Duration
+	// DryRun ends an Auto loop where it would change something for the first time.
+	DryRun bool
+
+	// Goal, Objectives and Precision are what verdicts are by (engine/verdict).
+	Goal       verdict.Goal
+	Objectives []verdict.Objective
+	Precision  float64
+	// Longest bounds the measurement of one trial; 0 is LoopLongest. Measure is when
+	// it is looked at first.
+	Longest time.Duration
+	// Repeats are differences of log throughput between starts of one configuration
+	// of this server, of earlier runs.
+	Repeats []float64
+	// Foretold are predictions of earlier runs on this server with what came true:
+	// misses correct those to come.
+	Foretold []Foretold
 }
+
+// Foretold is a prediction of the goal beside what was measured, as ratios.
+type Foretold struct {
+	Finding        FindingID
+	Flag           string
+	Low, Mid, High float64
+	Measured       float64
+}
+
+// LoopLongest bounds the measurement of a trial where the plan does not.
+const LoopLongest = 5 * time.Minute
 
 // LoopMeasure is the length of a measurement where the plan names none.
 const LoopMeasure = 20 * time.Second

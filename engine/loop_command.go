@@ -19,6 +19,7 @@ func commands() [NumCommands]command {
 		CommandSkip:      {(*Loop).cannotSkip, (*Loop).skip},
 		CommandRemeasure: {(*Loop).cannotRemeasure, (*Loop).remeasure},
 		CommandPause:     {(*Loop).cannotPause, (*Loop).pause},
+		CommandHold:      {(*Loop).cannotHold, (*Loop).hold},
 		CommandQuit:      {func(*Loop) string { return "" }, (*Loop).quit},
 	}
 }
@@ -280,3 +281,13 @@ func (l *Loop) pause() {
 	l.paused = l.now
 	l.tell(LevelInfo, Event{Kind: EventPaused, Iteration: l.iteration(), Text: text})
 }
+
+func (l *Loop) cannotHold() string {
+	if !l.plan.Auto {
+		return "Nothing is done without a key: there is no autopilot to hold."
+	}
+	return ""
+}
+
+// hold stops an automatic run before its next act, or lets it go on.
+func (l *Loop) hold() { l.seen.Held = !l.seen.Held }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Phase says where in the loop a run is.
@@ -77,6 +78,14 @@ type Snapshot struct {
 	// Iterations are the changes noticed or made, oldest first; the last may be
 	// under way (Delta is nil then).
 	Iterations []Iteration
+	// Trial is the measurement under way of a change, nil where none is.
+	Trial *Trial
+	// Auto says that the run needs no keys; Pending is what it is about to do.
+	Auto    bool
+	Held    bool // autopilot was stopped by CommandHold
+	Pending Pending
+	Limits  Limits
+	Score   Score
 	// Noise are the relative differences of output tokens per second between two
 	// measurements of one configuration with a restart between them.
 	Noise []float64
@@ -169,6 +178,9 @@ type Iteration struct {
 
 	Before, After *Diagnosis
 	Delta         *Delta // nil before the verdict
+	Canary        *Canary
+	Downtime      time.Duration // from the last answer before the change to the first after it
+	Failure       string        // why it could not be made, or did not last; "" where it was
 	// Load lists what differed in the traffic before and after, in words: the
 	// delta is not of the change alone where there is anything.
 	Load []string
@@ -228,4 +240,40 @@ type Entry struct {
 	Kind  EventKind // "" where no event stands behind it
 	Noted bool      // the session's word (see Noted): what became of a report
 	Text  string
+}
+
+// Trial is a change that is being measured: looked at after fixed times, each time
+// with a narrower interval.
+type Trial struct {
+	Iteration int
+	Looks     []time.Duration // when it is looked at, since the measurement began
+	Measured  time.Duration   // by now
+	// Results are the intervals of the looks so far, oldest first.
+	Results   []verdict.Result
+	Predicted []Prediction // of the change, nil where nothing was predicted
+}
+
+// Pending is what an automatic run is about to do, and when. The zero Pending is
+// nothing.
+type Pending struct {
+	Text string        // in a sentence
+	At   time.Duration // since the run began
+}
+
+// Limits are how far an automatic run may go, with what is used up.
+type Limits struct {
+	Restarts    int           // at most, ways back among them; 0 is no limit
+	Downtime    time.Duration // at most, in all; 0 is no limit
+	From, To    time.Duration // time of day between which it may restart; equal is always
+	Allow       []string      // flags that it may change; nil is all that do not change answers
+	UsedStarts  int
+	UsedOutages time.Duration
+}
+
+// Score is how well predictions of the goal held.
+type Score struct {
+	Made   int // predictions whose outcome was measured
+	Within int // outcomes between low and high
+	// Error is the median of |measured - mid| of ratios; absent without any.
+	Error stat.Opt
 }

@@ -81,17 +81,17 @@ func (s *simulatedServer) attach(ctx context.Context) (*session.Server, error) {
 
 // apply restarts the server with changes. Where it does not start with them, it
 // runs as before.
-func (s *simulatedServer) apply(ctx context.Context, changes []engine.Change) error {
+func (s *simulatedServer) apply(ctx context.Context, a engine.Apply) engine.Applied {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := engine.Changed(s.config, changes...)
+	next := engine.Changed(s.config, a.Changes...)
 	err := s.host.Start(ctx, next)
 	if err == nil {
 		s.config = next
-		return nil
+		return engine.Applied{}
 	}
 	if back := s.host.Start(context.WithoutCancel(ctx), s.config); back != nil {
-		return fmt.Errorf("the server does not start with the change (%w), nor as before: %w", err, back)
+		return engine.Applied{Err: fmt.Sprintf("the server does not start with the change (%v), nor as before: %v", err, back)}
 	}
-	return fmt.Errorf("the server does not start with the change, and runs as before: %w", err)
+	return engine.Applied{Err: fmt.Sprintf("the server does not start with the change, and runs as before: %v", err), Back: true}
 }

@@ -59,8 +59,8 @@ func TestTheSimulatedServerIsChanged(t *testing.T) {
 		{"two at once", []engine.Change{{Flag: "--max-num-seqs", From: "64", To: "32"}, {Flag: "--enable-prefix-caching", To: "off"}}, "32", false},
 		{"left out", []engine.Change{{Flag: "--max-num-seqs", From: "32", To: ""}}, "", false},
 	} {
-		err := s.apply(t.Context(), c.changes)
-		if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "runs as before") {
+		err := s.apply(t.Context(), engine.Apply{Changes: c.changes}).Err
+		if (err != "") != c.refused || c.refused && !strings.Contains(err, "runs as before") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := seats(t, s); got != c.want {

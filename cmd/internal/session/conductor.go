@@ -163,7 +163,7 @@ func (c *conductor) perform(ctx context.Context, a engine.Action) {
 	case engine.Attach:
 		c.find(ctx, a.After)
 	case engine.Apply:
-		c.apply(ctx, a.Changes)
+		c.apply(ctx, a)
 	case engine.Tell:
 		if c.plan.Tell != nil {
 			c.plan.Tell(a.Event)

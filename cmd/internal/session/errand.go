@@ -131,7 +131,7 @@ func (c *conductor) tellFacts(ctx context.Context) {
 
 // apply has the server changed. The errand outlives ctx: a change that was begun
 // is finished, or given up when it takes too long.
-func (c *conductor) apply(ctx context.Context, changes []engine.Change) {
+func (c *conductor) apply(ctx context.Context, a engine.Apply) {
 	if why := c.noHands(); why != "" {
 		c.queue = append(c.queue, engine.Applied{Err: why})
 		return
@@ -141,15 +141,18 @@ func (c *conductor) apply(ctx context.Context, changes []engine.Change) {
 	c.change = change
 	c.tasks.Go(func() {
 		defer cancel()
-		change.err = func() (err error) {
+		var r engine.Applied
+		if err := func() (err error) {
 			defer recovered("the change was not made", &err)
-			return server.Apply(ctx, changes)
-		}()
-		close(change.done)
-		r := engine.Applied{}
-		if change.err != nil {
-			r.Err = change.err.Error()
+			r = server.Apply(ctx, a)
+			return nil
+		}(); err != nil {
+			r = engine.Applied{Err: err.Error()}
 		}
+		if r.Err != "" {
+			change.err = errors.New(r.Err)
+		}
+		close(change.done)
 		c.deliver(result{applied: &r})
 	})
 }

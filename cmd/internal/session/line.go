@@ -55,7 +55,7 @@ func sessionHeader(p *engine.LoopPlan) *Header {
 func commandNames() [engine.NumCommands]string {
 	return [engine.NumCommands]string{
 		engine.CommandApply: "apply", engine.CommandRevert: "revert", engine.CommandContinue: "continue",
-		engine.CommandSkip: "skip", engine.CommandRemeasure: "remeasure", engine.CommandPause: "pause", engine.CommandQuit: "quit",
+		engine.CommandSkip: "skip", engine.CommandRemeasure: "remeasure", engine.CommandPause: "pause", engine.CommandHold: "hold", engine.CommandQuit: "quit",
 	}
 }
 

@@ -24,12 +24,16 @@ type Server struct {
 	// Processes reads the server's processes; nil where there are none to read. It
 	// may take some milliseconds and is called about every two seconds.
 	Processes func() (list []engine.Process, problems []string, err error)
-	// Apply restarts the server with changes and returns when it answers; nil where
+	// Apply restarts the server with changes and returns when it is ready; nil where
 	// rooftop cannot, for the reason in NoHands. Its ctx ends when the change takes
-	// too long, not when the session is told to end.
-	Apply   func(ctx context.Context, changes []engine.Change) error
+	// too long, not when the session is told to end. The answer's Err says why it
+	// could not.
+	Apply   func(ctx context.Context, a engine.Apply) engine.Applied
 	NoHands string
-	Close   func() // nil where there is nothing to close
+	// Steps says in words and commands what Apply would do, one step each; nil where
+	// there are no hands.
+	Steps func(a engine.Apply) []string
+	Close func() // nil where there is nothing to close
 }
 
 // LivePlan is a live session.

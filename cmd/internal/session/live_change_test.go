@@ -41,12 +41,16 @@ func TestLiveQuitDuringAChange(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				loop := &script{answer: applies}
 				var cut atomic.Bool
-				s := &Server{Pages: newServer(), Apply: func(ctx context.Context, changes []engine.Change) error {
+				s := &Server{Pages: newServer(), Apply: func(ctx context.Context, _ engine.Apply) engine.Applied {
+					err := c.fails
 					if !sleep(ctx, c.takes) {
 						cut.Store(true)
-						return context.Cause(ctx)
+						err = context.Cause(ctx)
 					}
-					return c.fails
+					if err != nil {
+						return engine.Applied{Err: err.Error()}
+					}
+					return engine.Applied{}
 				}}
 				began := time.Now()
 				err := live(t, loop, LivePlan{Attach: finds(s)}, time.Second, func(l *Live) {
@@ -72,7 +76,11 @@ func TestLiveAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loop := &script{answer: applies}
 		var got []engine.Change
-		s := &Server{Pages: newServer(), Apply: func(_ context.Context, c []engine.Change) error { got = c; time.Sleep(2 * time.Second); return nil }}
+		s := &Server{Pages: newServer(), Apply: func(_ context.Context, a engine.Apply) engine.Applied {
+			got = a.Changes
+			time.Sleep(2 * time.Second)
+			return engine.Applied{}
+		}}
 		if err := live(t, loop, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -197,19 +197,19 @@ func (h *Host) processes(life int) ([]engine.Process, []string, error) {
 }
 
 // apply restarts the server with changes, and returns when it answers.
-func (h *Host) apply(ctx context.Context, changes []engine.Change) error {
+func (h *Host) apply(ctx context.Context, a engine.Apply) engine.Applied {
 	h.now()
-	err := h.start(engine.Changed(h.command, changes...))
+	err := h.start(engine.Changed(h.command, a.Changes...))
 	healthy, _ := h.world.Healthy()
 	wait := healthy - h.world.Now()
 	h.mu.Unlock()
 	if err != nil {
-		return err
+		return engine.Applied{Err: err.Error(), Back: true}
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return engine.Applied{Err: ctx.Err().Error()}
 	case <-time.After(wait):
-		return nil
+		return engine.Applied{}
 	}
 }
