@@ -1,0 +1,372 @@
+//go:build proof && e2e && linux
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+)
+
+// This is the program that holds `rooftop tune --auto` against a real server: an
+// exhaustive grid, the path that rooftop took from a bad start, and both ends
+// started again and again in turn. It takes hours and is no part of CI:
+//
+//	ROOFTOP_E2E_VLLM=… ROOFTOP_PROOF=DIR go test -tags e2e,proof -run Proof -v -timeout 6h ./cmd/rooftop
+//
+// Results go into DIR, one JSON file each; what is there already is not measured
+// again. ROOFTOP_PROOF_ONLY names workloads, separated by commas.
+
+const (
+	proofMeasure = 20 * time.Second // of one start
+	proofSettle  = 5 * time.Second
+	proofStarts  = 5 // of the grid's best and of what rooftop came to
+	// proofPlacebos is how often a change that changes nothing is judged.
+	proofPlacebos = 20
+)
+
+// proofDir is where results are kept.
+func proofDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("ROOFTOP_PROOF")
+	if dir == "" {
+		t.Skip("NOT CHECKED: ROOFTOP_PROOF names no directory for the results")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// kept reads a result of an earlier run, or measures it and keeps it.
+func keptResult[T any](t *testing.T, name string, measure func() T) T {
+	t.Helper()
+	path := filepath.Join(proofDir(t), name+".json")
+	var v T
+	if text, err := os.ReadFile(path); err == nil {
+		if err := json.Unmarshal(text, &v); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return v
+	}
+	v = measure()
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// started is one start of one setting.
+type started struct {
+	Flags  []string
+	Tokens float64 // output tokens per second
+	Err    string  // why it did not start
+}
+
+// try starts a setting under a load and measures it.
+func (w *workload) try(t *testing.T, flags []string) (s started) {
+	s.Flags = flags
+	ok := t.Run(strings.Join(append([]string{w.name}, flags...), " "), func(t *testing.T) {
+		server := startServer(t, freePort(t), flags...)
+		warmUp(t, server.url(), "", w.load)
+		g := offer(t, server.url(), "", w.load)
+		server.settle(t, proofSettle)
+		s.Tokens = server.observe(t, proofMeasure).generated
+		g.end(t)
+	})
+	if !ok {
+		s.Err = "did not start or could not be measured"
+	}
+	return s
+}
+
+// path is what rooftop did.
+type path struct {
+	Flags    []string // of the server that it left running
+	Code     int
+	Restarts int
+	Downtime float64 // seconds
+	Took     float64 // seconds
+	Events   []json.RawMessage
+}
+
+// tuned lets rooftop find its way from the bad start.
+func (w *workload) tuned(t *testing.T, more ...string) path {
+	t.Helper()
+	port := freePort(t)
+	dir := installation(t)
+	load := w.load
+	g := offer(t, fmt.Sprintf("http://127.0.0.1:%d", port), "", load)
+	args := append([]string{"tune", "--auto", "--json", "--no-report"}, more...)
+	args = append(args, "--url", fmt.Sprintf("http://127.0.0.1:%d", port), "--",
+		filepath.Join(dir, "venv", "bin", "python"), "-m", "vllm.entrypoints.openai.api_server",
+		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
+		"--host", "127.0.0.1", "--port", strconv.Itoa(port))
+	args = append(args, w.bad...)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := realTime(testContext(t), path, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
+	began := time.Now()
+	err = cmd.Run()
+	took := time.Since(began)
+	p := pathOf(t, stdout.Bytes())
+	p.Took, p.Code = took.Seconds(), cmd.ProcessState.ExitCode()
+	pid, flags := listening(t, port)
+	p.Flags = flags
+	if pid > 0 {
+		stopTree(t, pid)
+	}
+	_ = g.cmd.Process.Kill()
+	_ = g.cmd.Wait()
+	g.ended = true
+	if err != nil && p.Code != 3 {
+		t.Errorf("tune: exit %d: %v\n%s", p.Code, err, stderr.String())
+	}
+	return p
+}
+
+// pathOf reads the events of a run.
+func pathOf(t *testing.T, stdout []byte) path {
+	t.Helper()
+	var p path
+	lines := bufio.NewScanner(bytes.NewReader(stdout))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e struct {
+			Type     string  `json:"type"`
+			Restarts int     `json:"restarts"`
+			Downtime float64 `json:"downtime_s"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("event %q: %v", lines.Text(), err)
+		}
+		switch e.Type {
+		case "window", "diagnosis", "measured":
+			continue
+		case "finished":
+			p.Restarts, p.Downtime = e.Restarts, e.Downtime
+		}
+		p.Events = append(p.Events, json.RawMessage(slices.Clone(lines.Bytes())))
+	}
+	return p
+}
+
+// listening returns who listens on a port, and the flags behind the port's own.
+func listening(t *testing.T, port int) (pid int, flags []string) {
+	t.Helper()
+	fs, err := proc.Open("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ips, _ := proc.Addresses("127.0.0.1")
+	server, err := fs.Discover(ips, nil, uint16(port))
+	if err != nil {
+		t.Errorf("nothing listens at the end: %v", err)
+		return 0, nil
+	}
+	argv := server.Launch.Argv()
+	if i := slices.Index(argv, "--port"); i >= 0 {
+		flags = slices.Clone(argv[i+2:])
+	}
+	return server.LaunchPID, flags
+}
+
+// stopTree ends a server that leads its process group.
+func stopTree(t *testing.T, pid int) {
+	t.Helper()
+	_ = syscall.Kill(-pid, syscall.SIGTERM)
+	for range 100 {
+		if syscall.Kill(-pid, 0) != nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+}
+
+// comparison is what rooftop came to beside the grid's best.
+type comparison struct {
+	Best, Result []started
+	// Shortfall of the result, a ratio, with its 95 % interval (Welch's t on the
+	// logarithms).
+	Low, Mid, High float64
+}
+
+// compared starts both ends in turn: neighbouring starts differ least.
+func (w *workload) compared(t *testing.T, best, result []string) comparison {
+	t.Helper()
+	var c comparison
+	for range proofStarts {
+		c.Best = append(c.Best, w.try(t, best))
+		c.Result = append(c.Result, w.try(t, result))
+	}
+	logs := func(list []started) (mean, variance float64) {
+		n := float64(len(list))
+		for _, s := range list {
+			mean += math.Log(s.Tokens) / n
+		}
+		for _, s := range list {
+			d := math.Log(s.Tokens) - mean
+			variance += d * d / (n - 1)
+		}
+		return mean, variance / n
+	}
+	b, vb := logs(c.Best)
+	r, vr := logs(c.Result)
+	se := math.Sqrt(vb + vr)
+	// 2.45 is Student's 97.5 % quantile with 6 degrees of freedom, between the 4 and
+	// 8 that Welch's lie in for 5 starts each.
+	c.Low, c.Mid, c.High = 1-math.Exp(r-b+2.45*se), 1-math.Exp(r-b), 1-math.Exp(r-b-2.45*se)
+	return c
+}
+
+func TestProof(t *testing.T) {
+	proofDir(t)
+	only := strings.FieldsFunc(os.Getenv("ROOFTOP_PROOF_ONLY"), func(r rune) bool { return r == ',' })
+	for _, w := range workloads() {
+		if len(only) > 0 && !slices.Contains(only, w.name) {
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			grid := keptResult(t, w.name+"-grid", func() (all []started) {
+				for _, c := range append([]cell{w.bad}, w.cells()...) {
+					all = append(all, w.try(t, c))
+				}
+				return all
+			})
+			best := slices.MaxFunc(grid, func(a, b started) int { return int(math.Copysign(1, a.Tokens-b.Tokens)) })
+			for _, s := range grid {
+				t.Logf("%-60s %6.0f tok/s %s", strings.Join(s.Flags, " "), s.Tokens, s.Err)
+			}
+			p := keptResult(t, w.name+"-path", func() path { return w.tuned(t) })
+			for _, e := range p.Events {
+				t.Logf("%s", e)
+			}
+			t.Logf("rooftop: exit %d, %d restarts, down for %.0f s, took %.0f s: %s", p.Code, p.Restarts, p.Downtime, p.Took, strings.Join(p.Flags, " "))
+			c := keptResult(t, w.name+"-compared", func() comparison { return w.compared(t, best.Flags, p.Flags) })
+			t.Logf("best %v, result %v", speeds(c.Best), speeds(c.Result))
+			t.Logf("shortfall %.1f %% (%.1f to %.1f %%)", 100*c.Mid, 100*c.Low, 100*c.High)
+			if c.High > 0.08 {
+				t.Errorf("up to %.1f %% below the best of the grid, want at most 8 %%", 100*c.High)
+			}
+			if p.Restarts > 5 {
+				t.Errorf("%d restarts, want at most 5", p.Restarts)
+			}
+		})
+	}
+}
+
+func speeds(list []started) (out []int) {
+	for _, s := range list {
+		out = append(out, int(s.Tokens+0.5))
+	}
+	return out
+}
+
+// TestProofPlacebo restarts the server with a flag that changes nothing, each time
+// with another value: rooftop sees a change and judges it. None may be kept as a
+// gain.
+func TestProofPlacebo(t *testing.T) {
+	proofDir(t)
+	w := workloads()[0]
+	w.bad = []string{"--max-num-seqs", "16"}
+	result := keptResult(t, "placebo", func() path { return w.placebos(t) })
+	counts := map[string]int{}
+	for _, e := range result.Events {
+		var v struct {
+			Type, Direction, Reason string
+		}
+		if json.Unmarshal(e, &v) == nil && v.Type == "verdict" {
+			counts[v.Direction]++
+			t.Logf("%s: %s", v.Direction, v.Reason)
+		}
+	}
+	t.Logf("%v", counts)
+	judged := 0
+	for _, n := range counts {
+		judged += n
+	}
+	if judged < proofPlacebos {
+		t.Errorf("%d restarts were judged, want %d", judged, proofPlacebos)
+	}
+	if counts["better"] > 0 {
+		t.Errorf("%d of %d restarts that changed nothing were called better", counts["better"], judged)
+	}
+}
+
+// placebos follows a server by hand through its restarts.
+func (w *workload) placebos(t *testing.T) path {
+	port := freePort(t)
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	server := launch(t, port, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
+	warmUp(t, url, "", w.load)
+	g := offer(t, url, "", w.load)
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := realTime(t.Context(), program, "tune", "--json", "--no-report", "--url", url)
+	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	cues := make(chan string, 1000) // what a restart follows; its output is read on meanwhile
+	go func() {
+		defer close(cues)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			all.Write(append(lines.Bytes(), '\n'))
+			var e struct{ Type string }
+			if json.Unmarshal(lines.Bytes(), &e) == nil && (e.Type == "recommendation" || e.Type == "verdict") {
+				cues <- e.Type
+			}
+		}
+	}()
+	restarts := 0
+	for cue := range cues {
+		if (restarts == 0) != (cue == "recommendation") {
+			continue
+		}
+		if restarts == proofPlacebos {
+			break
+		}
+		restarts++
+		time.Sleep(2 * time.Second)
+		server.stop()
+		server = launch(t, port, nil, append(slices.Clone(w.bad), "--max-logprobs", strconv.Itoa(20+restarts))...)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	for range cues { // until its output ends
+	}
+	_ = cmd.Wait()
+	g.end(t)
+	server.stop()
+	return pathOf(t, all.Bytes())
+}
