@@ -19,6 +19,7 @@ import (
 
 func newDiagnose(w *world) *cobra.Command {
 	o := tuneOptions{screen: *defaultScreen()}
+	o.defaults()
 	var interactive bool
 	c := &cobra.Command{
 		Use:   "diagnose",

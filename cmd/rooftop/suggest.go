@@ -19,14 +19,40 @@ func meant(c *cobra.Command, err error) string {
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return ""
 	}
-	best, least := "", maxTypos+1
+	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if n := catalog.Distance(unknown.GetSpecifiedName(), f.Name); n < least && !f.Hidden {
-			best, least = f.Name, n
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
-	if best == "" || least >= len(best) {
+	best := nearest(unknown.GetSpecifiedName(), names...)
+	if best == "" {
 		return ""
 	}
 	return "; did you mean --" + best + "?"
+}
+
+// suggested names the word that is spelled most like another, as an addition to an
+// error; "" where none is near.
+func suggested(word string, words ...string) string {
+	best := nearest(word, words...)
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// nearest is the first of the words that are spelled most like another; "" where
+// none is near.
+func nearest(word string, words ...string) string {
+	best, least := "", maxTypos+1
+	for _, w := range words {
+		if n := catalog.Distance(word, w); n < least {
+			best, least = w, n
+		}
+	}
+	if least >= len(best) {
+		return ""
+	}
+	return best
 }

@@ -16,6 +16,8 @@ import (
 // tuneOptions are the flags of the loop.
 type tuneOptions struct {
 	options
+	goal   goalOptions
+	auto   autoOptions
 	screen screenOptions
 	files  fileOptions
 }
@@ -23,16 +25,19 @@ type tuneOptions struct {
 // defaultMeasure is the length of one measurement of the loop.
 const defaultMeasure = 20 * time.Second
 
-func newTune(w *world) *cobra.Command {
-	var o tuneOptions
+func newTune(w *world) *cobra.Command { return newTuneOf(w, new(tuneOptions)) }
+
+// newTuneOf is the command with the options that it reads.
+func newTuneOf(w *world, o *tuneOptions) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "tune",
+		Use:   "tune [FLAG...] [-- COMMAND...]",
 		Short: "The live screen: what limits a server, and what a change brings",
 		Long: `Shows a running vLLM server live: where it stands against what its hardware
-allows, what limits it, and the one change to make. You make the change and
-restart the server; rooftop notices, waits until the server is steady, measures
-again and says what the change brought: better, worse or no gain. Where it is
-worse it asks whether to go back. Then comes the next change.
+allows, what limits it, and the one change to make, with what it is predicted to
+bring. You make the change and restart the server, or have rooftop do it; it
+waits until the server is steady, measures, and says what the change brought,
+with an interval that noise and restarts are part of: better, worse, no gain, or
+not to be told. Then comes the next change.
 
 'rooftop' without a command is the same.
 
@@ -41,6 +46,37 @@ WHICH SERVER
   http://localhost:8000. Of several it asks which. Where none runs yet it waits
   for one, and says what it looks for.
 
+WHO MAKES THE CHANGE
+  Without a flag: you. Nothing on the server is touched, ever. To have rooftop
+  make changes, name how. Naming it is the yes; without --auto each change is
+  asked for with a, once more.
+  -- COMMAND...       rooftop starts the server itself, in a process group and
+                      with a log file of its own. When rooftop ends, the server
+                      goes on, with the best that was found
+  --restart-in-place  the process that is found is stopped gracefully and
+                      started again as it was, with the change. You must be
+                      allowed to, and it must not run in another container
+  --apply-cmd PROGRAM the program restarts the server, wherever it runs: its
+                      exit code and the server's /health decide. It gets the
+                      change as JSON on stdin and in variables
+  A flag that stands in a config file or a variable is changed there. A change
+  that keeps the server from starting is put back, and its log says why.
+
+WITHOUT KEYS
+  --auto goes on by itself: it keeps what is better and puts back all else, also
+  what noise hides. It ends when nothing predicted is worth a restart, or at a
+  bound: --max-restarts, --max-downtime, --hours, --allow-flags. What can change
+  the answers of the model is only tried where --allow-flags names it. Without
+  one of the three ways above, --auto says each change and waits for it.
+  Before each change its prediction is written into a journal, one directory for
+  each server in rooftop under XDG_STATE_HOME (default ~/.local/state). What a
+  crash or kill -9 left, 'rooftop recover' puts right; 'rooftop history' lists
+  runs.
+  --dry-run measures, shows every step of the first change and of its way back,
+  and ends. It starts nothing, stops nothing and writes no journal.
+  Ctrl-C first puts back what is not kept. The second one ends at once, and says
+  that 'rooftop recover' is needed.
+
 THE SCREEN
   ? shows every key; tab and the digits change the view; q leaves. e writes a
   report of what is seen (Markdown, JSON, HTML) into --report-dir. When it ends,
@@ -48,36 +84,47 @@ THE SCREEN
 
 WITHOUT A SCREEN
   Where stdin or stdout is no terminal, with TERM=dumb or --plain, the run is
-  told in lines; with --json as events, one JSON object a line. It goes on until
-  Ctrl-C or another signal ends it.
+  told in lines; with --json as events, one JSON object a line. Without --auto
+  it goes on until Ctrl-C or another signal ends it.
 
 WHAT IT NEVER DOES
-  It changes nothing on the server, calls no endpoint that does, contacts no
-  address that you did not give, and prints no key or token.
+  It restarts no server without one of the three ways above, contacts no address
+  that you did not give, and prints no key or token.
 
 ENVIRONMENT
   As 'rooftop diagnose --help' lists it; full reports go into rooftop/runs under
   XDG_STATE_HOME (default ~/.local/state).
 
 EXIT CODES
-  0      done: nothing is left to recommend, or what helps is no flag
-  1      any other error
+  0      done: what helped is kept, nothing is left to recommend, or what helps
+         is no flag
+  1      any other error: the server is not as it was meant to be, the journal
+         cannot be written, or another rooftop tunes this server
   2      the command line is off
-  3      ended with a recommended flag open
+  3      ended with a recommended flag open; of --dry-run: something would be
+         changed
   4      no load, or nothing could be judged
   5      no server was found, or it does not answer any more
   128+n  ended by signal n`,
 		Example: `  rooftop
   rooftop tune --url http://gpu-7:8000 --duration 1m
   rooftop tune --plain --cost-per-hour 12
+  rooftop tune --auto --restart-in-place --hours 22:00-06:00
+  rooftop tune --auto --slo ttft_p99=500ms -- vllm serve Qwen/Qwen3-8B
+  rooftop tune --auto --json --apply-cmd ./apply.sh --max-downtime 10m
+  rooftop tune --dry-run
   rooftop tune --json | jq -c 'select(.type == "verdict") | .direction'`,
-		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return tune(c.Context(), w, &o) },
+		DisableFlagsInUseLine: true,
+		Args:                  o.auto.args,
+		RunE:                  func(c *cobra.Command, _ []string) error { return tune(c.Context(), w, o) },
 	}
 	o.env = w.env
 	g := groupFlags(c)
 	o.registerServer(g)
-	o.registerRun(g, defaultMeasure, "of one measurement")
+	o.registerRun(g, defaultMeasure, "of the first look at a measurement")
+	o.goal.register(g.group("What a change is judged by"))
+	o.auto.register(g.group("Who makes the change"))
+	o.auto.flags = c.Flags()
 	o.registerUnread(g)
 	o.screen.register(g.group("The screen"))
 	o.files.register(g)
@@ -98,6 +145,12 @@ func (o *tuneOptions) check() error {
 		return err
 	}
 	if err := o.files.check(); err != nil {
+		return err
+	}
+	if err := o.goal.check(o.flags, o.duration); err != nil {
+		return err
+	}
+	if err := o.auto.check(); err != nil {
 		return err
 	}
 	if err := o.knownGPU(); err != nil {

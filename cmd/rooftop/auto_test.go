@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// tuneFlags reads a command line of tune as the command does, without running it.
+func tuneFlags(t *testing.T, env []string, args ...string) (*tuneOptions, error) {
+	t.Helper()
+	var o tuneOptions
+	c := newTuneOf(&world{env: variables(env...)}, &o)
+	if err := c.ParseFlags(args); err != nil {
+		return nil, err
+	}
+	if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+		return nil, err
+	}
+	return &o, o.check()
+}
+
+// program makes a file that may be run.
+func program(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "apply.sh")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
+	hook := program(t)
+	for _, c := range []struct {
+		name string
+		args string
+		is   func(o *tuneOptions) any
+		want any
+	}{
+		{"nothing is by hand", "", func(o *tuneOptions) any { return o.auto.mode() }, modeNone},
+		{"five restarts", "", func(o *tuneOptions) any { return o.auto.limits() }, engine.Limits{Restarts: 5}},
+		{"three per cent", "", func(o *tuneOptions) any { return o.goal.near }, 0.03},
+		{"per cent with a sign", "--precision 2%", func(o *tuneOptions) any { return o.goal.near }, 0.02},
+		{"a share", "--precision 0.05", func(o *tuneOptions) any { return o.goal.near }, 0.05},
+		{"a number of per cent", "--precision 4", func(o *tuneOptions) any { return o.goal.near }, 0.04},
+		{"objectives", "--slo ttft_p99=500ms,itl_mean=0.06s", func(o *tuneOptions) any { return o.goal.objectives }, []verdict.Objective{
+			{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: 0.99, Limit: 0.5},
+			{Name: "itl_mean", Metric: verdict.MetricITL, Limit: 0.06},
+		}},
+		{"a night", "--auto --hours 22:00-6:30", func(o *tuneOptions) any { return [2]time.Duration{o.auto.from, o.auto.to} },
+			[2]time.Duration{22 * time.Hour, 6*time.Hour + 30*time.Minute}},
+		{"flags in any spelling", "--auto --allow-flags max_num_seqs,--block-size,max-num-seqs", func(o *tuneOptions) any { return o.auto.allowed },
+			[]string{"--max-num-seqs", "--block-size"}},
+		{"the longest measurement is no shorter than the first look", "--duration 10m", func(o *tuneOptions) any { return o.goal.longest }, 10 * time.Minute},
+		{"a command", "--auto -- vllm serve Qwen/Qwen3-8B --max-num-seqs 4", func(o *tuneOptions) any { return o.auto.launch.String() },
+			"vllm serve Qwen/Qwen3-8B --max-num-seqs 4"},
+		{"a command is a mode", "-- vllm serve m", func(o *tuneOptions) any { return o.auto.mode() }, modeExec},
+		{"in place", "--auto --restart-in-place", func(o *tuneOptions) any { return o.auto.mode() }, modeAttach},
+		{"a hook", "--apply-cmd " + hook, func(o *tuneOptions) any { return o.auto.mode() }, modeHook},
+		{"a dry run needs no mode", "--dry-run", func(o *tuneOptions) any { return o.auto.unattended() }, true},
+		{"time to stop it, on the screen", "--auto", func(o *tuneOptions) any { return o.auto.pause(viewScreen) }, 10 * time.Second},
+		{"none in a log", "--auto", func(o *tuneOptions) any { return o.auto.pause(viewLines) }, time.Duration(0)},
+		{"as told", "--auto --countdown 0s", func(o *tuneOptions) any { return o.auto.pause(viewScreen) }, time.Duration(0)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, err := tuneFlags(t, nil, strings.Fields(c.args)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, c.is(o)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
+	hook := program(t)
+	for _, c := range []struct{ name, args, want string }{
+		{"goal", "--goal latancy", `not "latancy"; did you mean latency?`},
+		{"objective without a unit", "--slo ttft_p99=500", "has no unit"},
+		{"a key that is nearly one", "--slo ttft_p9=1s", "did you mean ttft_p"},
+		{"a key that is none", "--slo speed=1s", "it is ttft, itl, tpot or e2e"},
+		{"an objective without a limit", "--slo ttft_p99", "write KEY=TIME"},
+		{"one twice", "--slo itl_p50=1s,itl_p50=2s", "twice"},
+		{"a limit of nothing", "--slo itl_p50=0s", "above zero"},
+		{"no time", "--slo itl_p50=soon", "give a time"},
+		{"a precision that is none", "--precision close", "give a share"},
+		{"half", "--precision 0.5", "is 50 %"},
+		{"too fine", "--precision 0.1%", "0.2% to 30%"},
+		{"longest", "--longest 10s", "shorter than --duration"},
+		{"one restart", "--auto --max-restarts 1", "one for its way back"},
+		{"no downtime", "--auto --max-downtime 0s", "above zero"},
+		{"an hour that is none", "--auto --hours 22-6", "no time of day"},
+		{"25 o'clock", "--auto --hours 25:00-06:00", "no time of day"},
+		{"no hours", "--auto --hours 06:00-06:00", "begins when it ends"},
+		{"a flag that is none", "--auto --allow-flags max_num_seq", "did you mean --max-num-seqs?"},
+		{"a start that cannot be", "--start-timeout 0s", "--start-timeout 0s"},
+		{"no program", "--apply-cmd ./no-such-program", "--apply-cmd"},
+		{"two ways", "--restart-in-place --apply-cmd " + hook, "in one way"},
+		{"three ways", "--restart-in-place --apply-cmd " + hook + " -- vllm serve m", "-- COMMAND and --restart-in-place and --apply-cmd"},
+		{"bounds of nothing", "--max-restarts 3", "give it with --auto"},
+		{"no vLLM", "--auto -- sleep 10", "no vLLM server command"},
+		{"a word too many", "extra -- vllm serve m", `got "extra"`},
+		{"a command that is missing", "--auto --", "missing behind --"},
+		{"a config file that is not there", "--auto -- vllm serve m --config no-such.yaml", "no-such.yaml"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, stderr, code := call(t, nil, append([]string{"tune"}, strings.Fields(c.args)...)...)
+			if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit code %d, want 2 and one line with %q:\n%s", code, c.want, stderr)
+			}
+		})
+	}
+}
+
+// A variable may stand for all runs of a person: it bounds those without keys and
+// is no mistake in others.
+func TestVariablesBoundRunsWithoutKeys(t *testing.T) {
+	env := []string{"ROOFTOP_MAX_RESTARTS", "3", "ROOFTOP_SLO", "itl_p99=60ms", "ROOFTOP_HOURS", "22:00-06:00"}
+	o, err := tuneFlags(t, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := engine.Limits{Restarts: 3, From: 22 * time.Hour, To: 6 * time.Hour}
+	if diff := cmp.Diff(want, o.auto.limits()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(o.goal.objectives) != 1 {
+		t.Errorf("objectives %v", o.goal.objectives)
+	}
+	if o, err = tuneFlags(t, env, "--auto", "--max-restarts", "7"); err != nil || o.auto.maxRestarts != 7 {
+		t.Errorf("--max-restarts %d (%v), want the command line's", o.auto.maxRestarts, err)
+	}
+}
