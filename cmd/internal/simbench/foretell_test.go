@@ -1,0 +1,84 @@
+package simbench
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+)
+
+func TestScore(t *testing.T) {
+	nan := math.NaN()
+	list := []Foretold{
+		{Finding: "a", Scores: []Scored{{foretoldGoal, 0.5, 1, 1.5, 0.6}}},    // held, 25 % too high
+		{Finding: "a", Scores: []Scored{{foretoldGoal, 0.5, 1, 1.5, 0.25}}},   // below, 60 %
+		{Finding: "a", Scores: []Scored{{foretoldGoal, 0.05, 0.1, 0.2, 1}}},   // above, -45 %
+		{Finding: "a", Scores: []Scored{{foretoldGoal, 0, nan, 0.5, 0.6}}},    // a bound, broken
+		{Finding: "a", Scores: []Scored{{foretoldTTFT, -0.5, -0.4, 0, -0.5}}}, // of another metric
+		{Finding: "b", Scores: []Scored{{foretoldGoal, 0, 1, 2, 1}}},          // not counted
+	}
+	got := Score(list, foretoldGoal, func(f *Foretold) bool { return f.Finding == "a" })
+	want := Scoreboard{N: 3, Bounds: 1, Error: 0.45, Bias: 0.25, Coverage: 1. / 3, Below: 1. / 3, Above: 1. / 3, Width: 2.5/1.5 - 1}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if none := Score(nil, foretoldGoal, nil); none.N != 0 || !math.IsNaN(none.Error) || !math.IsNaN(none.Coverage) {
+		t.Errorf("of nothing: %+v", none)
+	}
+}
+
+func TestVary(t *testing.T) {
+	list, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	halves := map[bool]int{}
+	for i := range list {
+		sc := &list[i]
+		halves[held(sc)]++
+		v := vary(sc, 1, 0)
+		if held(&v) != held(sc) {
+			t.Errorf("%s: a variant is in the other half", sc.Name)
+		}
+		if len(sc.Load) > 0 && cmp.Equal(v.Load, sc.Load) {
+			t.Errorf("%s: the variant has the same load", sc.Name)
+		}
+		for j := range v.Load {
+			s := &v.Load[j]
+			if s.Prompt.Most < s.Prompt.Least || s.Output.Most < 1 || s.Prefix.Tokens > s.Prompt.Most {
+				t.Errorf("%s: %+v cannot be offered", sc.Name, s)
+			}
+		}
+	}
+	if halves[true] < len(list)/3 || halves[false] < len(list)/3 {
+		t.Errorf("halves of %v", halves)
+	}
+}
+
+// A server with too few seats is followed: the seats first, and what comes after.
+func TestForetell(t *testing.T) {
+	list, err := scenarios.Select("seat-capped/8b-a100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := Foretell(t.Context(), []Case{{list[0], 1}}, Options{}, nil)
+	if err != nil || len(told) == 0 {
+		t.Fatalf("%d predictions, %v", len(told), err)
+	}
+	f := &told[0]
+	s := f.Score(foretoldGoal)
+	if f.Advice != "--max-num-seqs" || f.Step != 1 || s == nil || !s.Whole() || !(s.Measured > 0.5) {
+		t.Errorf("%s by %s: %v", f.Advice, f.Finding, s)
+	}
+	var b bytes.Buffer
+	if err := WritePredictions(&b, told, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.Contains(text, "SIMULATED") || !strings.Contains(text, "seat-saturation: --max-num-seqs") {
+		t.Errorf("got:\n%s", text)
+	}
+}
