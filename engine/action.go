@@ -91,6 +91,9 @@ type Event struct {
 	Verdict  *verdict.Result
 	Canary   *Canary
 	Finished *Finished
+	// Steps and StepsBack say, with a recommendation of a dry run, what would be done
+	// to make the change and to take it back, one step each.
+	Steps, StepsBack []string
 	// Opened is the change that is to be judged, of a settling; nil where the kept
 	// configuration settles.
 	Opened *Iteration

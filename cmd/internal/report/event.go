@@ -23,7 +23,11 @@ func eventPayload(v *engine.Event) object {
 	case engine.EventDiagnosis:
 		return append(o, member{"diagnosis", diagnosisOf(v.Diagnosis)})
 	case engine.EventRecommendation:
-		return append(o, member{"recommendation", clean(v.Advice)})
+		o = append(o, member{"recommendation", clean(v.Advice)})
+		if v.Steps != nil { // a dry run
+			o = append(o, member{"steps", v.Steps}, member{"steps_back", v.StepsBack})
+		}
+		return o
 	case engine.EventApplying, engine.EventKept, engine.EventReverted, engine.EventContinued:
 		return append(o, member{"flag", v.Change.Flag}, member{"from", v.Change.From}, member{"to", v.Change.To}, member{"command", v.Command})
 	case engine.EventServerDown:
