@@ -73,6 +73,12 @@ type Record struct {
 	High *float64 `json:"high,omitempty"`
 	// Log is the difference of log throughput of a Spread record.
 	Log *float64 `json:"log,omitempty"`
+	// Finding and Goal are those of a Verdict record: what the change was made for,
+	// and what Low, Mid and High are the change of.
+	Finding string `json:"finding,omitempty"`
+	Goal    string `json:"goal,omitempty"`
+	// Exit is the exit code that a run of an End record came to.
+	Exit *int `json:"exit,omitempty"`
 }
 
 // Schema names the records.

@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// Bounds of what earlier runs say. Fifty differences give a standard deviation to a
+// tenth, and more would only make an old driver's or an old release's weigh longer;
+// after ninety days the software below a server has usually been replaced.
+const (
+	pastMost = 50
+	pastAge  = 90 * 24 * time.Hour
+)
+
+// Past is what earlier runs on this server measured, newest first. The directory is
+// that of one address, model and set of GPUs: all of it is of the same hardware.
+type Past struct {
+	// Repeats are differences of log throughput between two starts of one
+	// configuration.
+	Repeats []float64
+	// Foretold are predictions of the output with what came true.
+	Foretold []engine.Foretold
+}
+
+// Past reads the journal, and the one that was set aside before it.
+func (s *Store) Past() (Past, error) {
+	records, err := Records(s.dir)
+	if err != nil {
+		return Past{}, err
+	}
+	return past(records, s.now()), nil
+}
+
+// Records reads the whole journal of a server's directory, oldest first, without
+// changing it.
+func Records(dir string) ([]journal.Record, error) {
+	var all []journal.Record
+	for _, name := range []string{earlierName, journalName} {
+		list, err := readRecords(filepath.Join(dir, name))
+		if err != nil && !missing(err) {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+func past(records []journal.Record, now time.Time) Past {
+	var p Past
+	for i := range slices.Backward(records) {
+		r := &records[i]
+		if now.Sub(r.Time) > pastAge {
+			continue
+		}
+		switch r.Kind {
+		case journal.Spread:
+			if r.Log != nil && len(p.Repeats) < pastMost {
+				p.Repeats = append(p.Repeats, *r.Log)
+			}
+		case journal.Verdict:
+			if f, ok := held(r); ok && len(p.Foretold) < pastMost {
+				p.Foretold = append(p.Foretold, f)
+			}
+		}
+	}
+	return p
+}
+
+// outputMetric is what predictions of the output are named by.
+const outputMetric = "generation_tokens_per_s"
+
+// held is a verdict on the output that a whole prediction stood against. One whose
+// traffic had changed says nothing of the prediction.
+func held(r *journal.Record) (engine.Foretold, bool) {
+	if r.Goal != string(verdict.Throughput) || r.Mid == nil || r.Direction == string(verdict.NotComparable) {
+		return engine.Foretold{}, false
+	}
+	i := slices.IndexFunc(r.Predicted, func(p journal.Predicted) bool { return p.Metric == outputMetric })
+	if i < 0 {
+		return engine.Foretold{}, false
+	}
+	p := r.Predicted[i]
+	if p.Low == nil || p.Mid == nil || p.High == nil {
+		return engine.Foretold{}, false
+	}
+	f := engine.Foretold{Finding: engine.FindingID(r.Finding), Low: *p.Low, Mid: *p.Mid, High: *p.High, Measured: *r.Mid}
+	if len(r.Changes) > 0 {
+		f.Flag = r.Changes[0].Flag
+	}
+	return f, true
+}

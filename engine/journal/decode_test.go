@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func line(t *testing.T, r Record) []byte {
+	t.Helper()
+	data, err := Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestDecodeReadsAnyBytes(t *testing.T) {
+	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	first := Record{Schema: Schema, Seq: 1, Time: at, Run: "a", Kind: Begin, Mode: "exec"}
+	second := Record{Schema: Schema, Seq: 2, Time: at, Run: "a", Kind: Stopped}
+	one, two := line(t, first), line(t, second)
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	for name, c := range map[string]struct {
+		data []byte
+		want File
+	}{
+		"empty":                    {nil, File{}},
+		"two records":              {join(one, two), File{Records: []Record{first, second}, Whole: len(one) + len(two)}},
+		"second cut short":         {join(one, two[:20]), File{Records: []Record{first}, Whole: len(one), Torn: two[:20]}},
+		"without its line's end":   {join(one, two[:len(two)-1]), File{Records: []Record{first, second}, Whole: len(one) + len(two) - 1, Unended: true}},
+		"zeros after a power cut":  {join(one, make([]byte, 8)), File{Records: []Record{first}, Whole: len(one), Torn: make([]byte, 8)}},
+		"a line that is no record": {join(one, []byte("rubbish\n"), two), File{Records: []Record{first, second}, Whole: len(one) + 8 + len(two), Damaged: []int{2}}},
+		"another program's JSON":   {[]byte("{}\n"), File{Whole: 3, Damaged: []int{1}}},
+		"first cut short":          {one[:3], File{Torn: one[:3]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, Decode(c.data)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// Wherever the writing of a journal is cut off, the records that were whole are
+// read, and nothing else.
+func TestEveryCutKeepsWholeRecords(t *testing.T) {
+	var data []byte
+	var ends []int
+	for seq := 1; seq <= 6; seq++ {
+		data = append(data, line(t, Record{Seq: seq, Run: "a", Kind: Intent, Text: "quote \" brace } newline \n", Changes: []Change{{"--max-num-seqs", "4", "32"}}})...)
+		ends = append(ends, len(data))
+	}
+	for cut := range len(data) + 1 {
+		want := 0
+		for _, end := range ends {
+			if cut >= end-1 { // all but the line's end
+				want++
+			}
+		}
+		f := Decode(data[:cut])
+		if len(f.Records) != want || len(f.Damaged) != 0 || f.Whole+len(f.Torn) != cut {
+			t.Fatalf("cut at %d: %d records, want %d; damaged %v; %d whole and %d torn bytes", cut, len(f.Records), want, f.Damaged, f.Whole, len(f.Torn))
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"schema":"rooftop.journal/v1","seq":1,"time":"2026-11-21T08:00:00Z","run":"a","kind":"begin"}` + "\n{\"schema\":"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got := Decode(data)
+		if got.Whole+len(got.Torn) != len(data) {
+			t.Fatalf("%d whole and %d torn bytes of %d", got.Whole, len(got.Torn), len(data))
+		}
+		s := Reduce(got.Records)
+		if s.Open && s.Run != got.Records[len(got.Records)-1].Run {
+			t.Fatal("the open run is not the last")
+		}
+	})
+}
