@@ -60,6 +60,7 @@ func (c *conductor) run(ctx context.Context) {
 	c.heartbeat = time.NewTimer(heartbeat)
 	defer c.heartbeat.Stop()
 	c.take(work, engine.Begin{}, line{Header: sessionHeader(&c.plan.Loop)})
+	over := ctx.Done()
 	for !c.finished {
 		var polls chan polled
 		var observed chan engine.Observed
@@ -68,8 +69,11 @@ func (c *conductor) run(ctx context.Context) {
 			polls, observed, remarks = w.polls, w.observed, w.remarks
 		}
 		select {
-		case <-ctx.Done():
-			c.interrupt(work)
+		case <-over:
+			// An automatic run may put the kept configuration back first: it goes on
+			// until that is done, or a second quit ends it.
+			over = nil
+			c.step(work, engine.Pressed{Command: engine.CommandQuit})
 		case p := <-polls:
 			c.sampled(work, p)
 		case o := <-observed:
@@ -86,17 +90,6 @@ func (c *conductor) run(ctx context.Context) {
 			c.step(work, engine.Ticked{})
 		}
 	}
-}
-
-// interrupt tells the loop that the session must end. During a change it may want
-// to be told twice.
-func (c *conductor) interrupt(ctx context.Context) {
-	for range 2 {
-		if !c.finished {
-			c.step(ctx, engine.Pressed{Command: engine.CommandQuit})
-		}
-	}
-	c.finished = true
 }
 
 // sampled hands over a poll. One that was under way when the session was paused
