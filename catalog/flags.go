@@ -25,6 +25,8 @@ type Flag struct {
 	// the first, or the newest, that the catalog was read from.
 	Since, Until string
 	Note         string
+	// Answers says that the model's answers may differ with the value.
+	Answers bool
 }
 
 type flagFile struct {
@@ -39,6 +41,7 @@ type flagEntry struct {
 	Until    *release      `yaml:"until"`
 	Defaults []flagDefault `yaml:"defaults"`
 	Note     string        `yaml:"note"`
+	Answers  bool          `yaml:"answers"`
 	Rules    []flagRule    `yaml:"rules"`
 }
 
@@ -83,7 +86,7 @@ func (c *Catalog) Flags() []Flag {
 	t := c.flags()
 	out := make([]Flag, 0, len(t.Flags))
 	for _, e := range t.Flags {
-		f := Flag{Name: e.Name, Note: e.Note}
+		f := Flag{Name: e.Name, Note: e.Note, Answers: e.Answers}
 		if e.Since != nil {
 			f.Since = e.Since.String()
 		}
@@ -144,6 +147,22 @@ func (c *Catalog) FlagKnown(flag, version string) (known bool, note string) {
 	}
 	return true, note
 }
+
+// ChangesAnswers reports whether the model may answer one prompt differently with
+// another value of an engine argument ("kv_cache_dtype", "--kv-cache-dtype", or a
+// part of one, "speculative_config.model"). An argument that is not known may.
+func (c *Catalog) ChangesAnswers(flag string) bool {
+	head, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), ".")
+	if strings.ReplaceAll(head, "_", "-") == apiServers {
+		return false
+	}
+	e, ok := c.flags().find(head)
+	return !ok || e.Answers
+}
+
+// apiServers is the one argument of the front end that a change is proposed of; the
+// catalog has those of the engine alone.
+const apiServers = "api-server-count"
 
 func join(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")

@@ -263,3 +263,21 @@ func TestFlagRulesAreSound(t *testing.T) {
 		}
 	}
 }
+
+func TestChangesAnswers(t *testing.T) {
+	c := Default()
+	for _, tt := range []struct {
+		flag string
+		want bool
+	}{
+		{"--kv-cache-dtype", true}, {"quantization", true}, {"dtype", true},
+		{"--speculative-config", true}, {"--speculative-config.model", true}, {"--max-model-len", true},
+		{"--max-num-seqs", false}, {"gpu_memory_utilization", false}, {"--num-gpu-blocks-override", false},
+		{"--max-num-batched-tokens", false}, {"--enforce-eager", false}, {"--no-enable-prefix-caching", false},
+		{"--api-server-count", false}, {"--never-heard-of", true},
+	} {
+		if got := c.ChangesAnswers(tt.flag); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.flag, got, tt.want)
+		}
+	}
+}

@@ -32,6 +32,7 @@ func Diagnose(q Request) Diagnosis {
 	ceilings(&r)
 	d.Windows, d.Ceiling, d.GPUs = r.Agg.Windows, *r.Ceiling, r.Agg.GPUs
 	d.Curve = curve(&r)
+	d.performance, d.ranks = r.Perf, max(1, r.Agg.Ranks)
 	d.Measured = measure(&r, q.Windows, q.GPUWhy)
 	for i := range q.Rules {
 		d.Findings = append(d.Findings, judge(&q.Rules[i], &r))

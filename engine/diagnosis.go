@@ -120,6 +120,10 @@ type Diagnosis struct {
 	GPUs    []GPUSummary
 	Missing []Missing
 	Notes   []string // what else a reader must know: interrupted, starved, mixed models
+	// performance is the calibrated model of one replica, nil without a basis; ranks
+	// are the replicas that were measured.
+	performance *roofline.Performance
+	ranks       int
 	// LastRaw is set where no window was evaluable: the last raw window, so marked.
 	LastRaw *Window
 }

@@ -15,6 +15,7 @@ type advice struct {
 	pending string // another recommendation that one stretch showed
 	told    string // key of the one that was told last
 	command string // launch command that the one that stands was written from
+	why     string // why the last search found nothing, "" where it did or says nothing
 }
 
 // attempt is a change that was tried without a gain, or passed over, and the load
@@ -34,10 +35,14 @@ const muchOther = 2
 
 // key names the change of a fix.
 func key(id FindingID, f *Fix) string {
-	if f.Kind == KindFlag && f.Flag != "" {
-		return f.Flag + "=" + f.To
+	if f.Kind != KindFlag || f.Flag == "" {
+		return string(id)
 	}
-	return string(id)
+	text := f.Flag + "=" + f.To
+	for _, c := range f.Also {
+		text += " " + c.Flag + "=" + c.To
+	}
+	return text
 }
 
 func attempted(key string, d *Diagnosis) attempt {
@@ -51,18 +56,22 @@ func attempted(key string, d *Diagnosis) attempt {
 
 // holds says whether an attempt still speaks against a change under the load of a
 // diagnosis.
-func (a attempt) holds(key string, d *Diagnosis) bool {
+func (a attempt) holds(key string, d *Diagnosis) bool { return a.key == key && a.near(d, muchOther) }
+
+// near says that the load of a diagnosis lies within a factor of that of the attempt.
+func (a attempt) near(d *Diagnosis, factor float64) bool {
 	other := func(then, now stat.Opt) bool {
-		return then.OK && now.OK && then.V > 0 && now.V > 0 && math.Abs(math.Log(now.V/then.V)) > math.Log(muchOther)
+		return then.OK && now.OK && then.V > 0 && now.V > 0 && math.Abs(math.Log(now.V/then.V)) > math.Log(factor)
 	}
-	return a.key == key && !other(a.demand, d.demand()) &&
+	return !other(a.demand, d.demand()) &&
 		!other(a.prompt, d.Quantity("prompt_tokens_mean").Value) && !other(a.output, d.Quantity("output_tokens_mean").Value)
 }
 
-// against says whether a change was tried without a gain or passed over.
-func (a *advice) against(key string, d *Diagnosis) bool {
+// against says whether a change was tried without a gain or passed over. What an
+// automatic run tried is in its iterations, with what came of it.
+func (a *advice) against(key string, d *Diagnosis, auto bool) bool {
 	holds := func(past attempt) bool { return past.holds(key, d) }
-	return slices.ContainsFunc(a.tried, holds) || slices.ContainsFunc(a.skipped, holds)
+	return !auto && slices.ContainsFunc(a.tried, holds) || slices.ContainsFunc(a.skipped, holds)
 }
 
 // forget lets go of attempts without a verdict: what was tried no longer runs.
@@ -70,22 +79,33 @@ func (a *advice) forget() {
 	a.tried = slices.DeleteFunc(a.tried, func(past attempt) bool { return past.unjudged })
 }
 
-// choose picks what a diagnosis recommends, or its best runner-up that was not
-// tried or passed over; nil where nothing is left.
+// choose picks the change to try next; nil where none is worth it. Why that is so is
+// kept for those who ask.
 func (l *Loop) choose(d *Diagnosis) *Recommendation {
-	if d.Recommendation == nil {
+	r, why := l.searching(d).next()
+	l.advice.why = why
+	if r == nil {
 		return nil
 	}
-	if r := d.Recommendation; !l.advice.against(key(r.Finding, &r.Fix), d) {
-		return l.complete(*r)
+	return l.complete(*r)
+}
+
+// searching is the search with what is known now.
+func (l *Loop) searching(d *Diagnosis) *search {
+	return &search{
+		d: d, aim: l.plan.aim(), trials: history(l.iterations), records: l.foretold(),
+		auto: l.plan.Auto, allow: l.plan.Limits.Allow, left: l.restartsLeft(),
+		against: func(key string) bool { return l.advice.against(key, d, l.plan.Auto) },
 	}
-	for _, id := range d.Runners {
-		f := d.finding(id)
-		if f != nil && f.Fix != nil && !l.advice.against(key(id, f.Fix), d) {
-			return l.complete(Recommendation{Finding: id, Fix: *f.Fix})
-		}
+}
+
+// restartsLeft is how many restarts the limits leave; negative where there is none.
+func (l *Loop) restartsLeft() int {
+	m := l.plan.Limits
+	if m.Restarts <= 0 {
+		return -1
 	}
-	return nil
+	return max(0, m.Restarts-max(m.UsedStarts, l.seen.Limits.UsedStarts))
 }
 
 // complete adds the launch command with the change: that of the kept
@@ -97,10 +117,10 @@ func (l *Loop) complete(r Recommendation) *Recommendation {
 			command = l.running.command
 		}
 		last := l.seen.Advice
-		if last != nil && last.Flag == r.Flag && last.To == r.To && l.advice.command == command {
+		if last != nil && last.Launch != "" && key(last.Finding, &last.Fix) == key(r.Finding, &r.Fix) && l.advice.command == command {
 			r.Launch = last.Launch
 		} else {
-			r.Launch = ChangedLaunch(command, Change{Flag: r.Flag, From: r.From, To: r.To})
+			r.Launch = ChangedLaunch(command, r.changes()...)
 			l.advice.command = command
 		}
 	}
@@ -174,6 +194,8 @@ func (l *Loop) quiet() string {
 	switch {
 	case d == nil:
 		return ""
+	case l.advice.why != "" && (l.plan.Auto || d.Recommendation == nil):
+		return l.advice.why
 	case d.Recommendation != nil && slices.ContainsFunc(l.advice.tried, func(a attempt) bool { return a.unjudged }):
 		return "what is recommended runs and could not be judged: measure it again once the load is as before"
 	case d.Recommendation != nil && len(l.advice.tried) > 0:
