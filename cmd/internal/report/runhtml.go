@@ -17,6 +17,10 @@ var runPageHTML string
 // It needs nothing else: no script, no font, no address; the reader's browser is
 // told to load none. Texts of a server are escaped where they stand.
 func WriteRunHTML(w io.Writer, s *engine.Snapshot) error {
+	return newDossier(s).html(w, s.Version, plots(s))
+}
+
+func (d *dossier) html(w io.Writer, version string, plots []figureOf) error {
 	t, err := template.New("run").Parse(runPageHTML)
 	if err != nil {
 		return err
@@ -28,7 +32,7 @@ func WriteRunHTML(w io.Writer, s *engine.Snapshot) error {
 		Version string
 		Frame   frame
 		Plots   []figureOf
-	}{newDossier(s), Simulated, safe(s.Version), drawn(), plots(s)})
+	}{d, Simulated, safe(version), drawn(), plots})
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 
 // WriteRunMarkdown writes the whole run as Markdown with tables, which renderers of
 // GitHub's dialect show and people can read as it is.
-func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error {
-	d := newDossier(s)
+func WriteRunMarkdown(w io.Writer, s *engine.Snapshot) error { return newDossier(s).markdown(w) }
+
+func (d *dossier) markdown(w io.Writer) error {
 	m := &markdown{w: bufio.NewWriter(w)}
 	m.block("# " + escaped(d.Title))
 	if d.Simulated {
