@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -27,6 +31,12 @@ type following struct {
 	stderr  io.Writer
 	// keep writes the files of the run once the session has ended; nil keeps none.
 	keep func(*engine.Snapshot) kept
+	// patience bounds the end of the run once it was asked for; 0 is endPatience.
+	patience time.Duration
+	// settle, where it is not nil, puts in order what the run did to a server, after
+	// a session that came to its end. Where that did not, unsettled is said.
+	settle    func(*engine.Snapshot) error
+	unsettled string
 
 	over  chan struct{} // closed once the session has ended and the files are written
 	hurry chan struct{} // closed by a second signal: nothing is waited for any more
@@ -74,6 +84,11 @@ func (f *following) run(ctx context.Context) error {
 		defer close(f.over)
 		results <- f.runSession(session)
 	}()
+	if v, screen := f.view.(*screenView); screen {
+		defer f.guard(takeBack(v.w))()
+	} else if f.settle != nil {
+		defer f.guard(func() {})()
+	}
 	showErr := f.view.show(ctx, f)
 	end(errLeft)
 	result := f.await(ctx, results)
@@ -112,6 +127,9 @@ func (f *following) runSession(ctx context.Context) (e ending) {
 	if err := f.session.Run(ctx); !errors.Is(err, context.Canceled) {
 		e.err = err
 	}
+	if f.settle != nil {
+		e.err = errors.Join(e.err, f.settle(f.session.Latest()))
+	}
 	e.kept = f.files()
 	return e
 }
@@ -132,7 +150,8 @@ func (f *following) await(ctx context.Context, results <-chan ending) ending {
 	if ctx.Err() != nil {
 		signalled = nil // it is what ended the run
 	}
-	limit, news := time.NewTimer(endPatience), time.NewTimer(quietEnd)
+	patience := cmp.Or(f.patience, endPatience)
+	limit, news := time.NewTimer(patience), time.NewTimer(quietEnd)
 	defer limit.Stop()
 	defer news.Stop()
 	for {
@@ -150,7 +169,10 @@ func (f *following) await(ctx context.Context, results <-chan ending) ending {
 		case <-limit.C:
 			e := ending{kept: f.files()}
 			if !f.rushed {
-				e.err = fmt.Errorf("the session did not end within %v", endPatience)
+				e.err = fmt.Errorf("the session did not end within %v", patience)
+			}
+			if f.unsettled != "" {
+				e.err = errors.Join(e.err, errors.New(f.unsettled))
 			}
 			return e
 		}
@@ -171,4 +193,40 @@ func (f *following) hasten() {
 		f.session.Do(engine.CommandQuit)
 		close(f.hurry)
 	})
+}
+
+// guard waits for further signals while a run must not simply be cut off: its
+// screen is up, or a server is in its hands. The first one ends the run in order
+// (signalContext); the second waits for nothing any more; the third ends the
+// process, after give. The returned function ends it.
+func (f *following) guard(give func()) func() {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		var last time.Time
+		for n := 1; ; {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				if time.Since(last) < sameSignal {
+					continue
+				}
+				switch n {
+				case 1:
+				case 2:
+					f.hasten()
+				default:
+					give()
+					os.Exit(128 + int(s.(syscall.Signal)))
+				}
+				n, last = n+1, time.Now()
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
 }

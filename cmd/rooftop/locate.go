@@ -214,7 +214,7 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 
 // server makes a server of the live session of what was found out about it.
 func (a *attached) server() *session.Server {
-	s := &session.Server{Header: a.header, Pages: a.pages, NoHands: noHands(a.simulated()), Close: a.close}
+	s := &session.Server{Header: a.header, Pages: a.pages, NoHands: noHands, Close: a.close}
 	if a.gpus != nil {
 		s.GPUs = a.gpus
 	}
@@ -225,10 +225,5 @@ func (a *attached) server() *session.Server {
 	return s
 }
 
-// noHands is why rooftop does not restart a server that it found.
-func noHands(simulated bool) string {
-	if simulated {
-		return "this simulated server runs on its own and takes no order to restart; start 'rooftop sim' again with the flag shown, and the change is noticed"
-	}
-	return "rooftop does not restart a server that it did not start; restart it with the command shown, and the change is noticed"
-}
+// noHands is why rooftop does not restart a server where it was not told how.
+const noHands = "rooftop was not told how to restart this server: do it with the command shown, and the change is noticed; or give --restart-in-place, --apply-cmd or -- COMMAND"

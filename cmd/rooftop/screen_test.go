@@ -149,16 +149,20 @@ func steps(s *engine.Snapshot) []step {
 	return out
 }
 
+// signalsBegin has the runtime begin its own goroutine for signals, which must not
+// be one of a bubble's.
+func signalsBegin() {
+	early := make(chan os.Signal, 1)
+	signal.Notify(early, syscall.SIGHUP)
+	signal.Stop(early)
+}
+
 // TestTheWholeProgram is some minutes with a server: none at first, then one with
 // too few seats; the advice applied by a key; a change by hand that is restarted
 // in the middle of its measurement, and is worse, and is reverted; the same again,
 // and continued; then the server dies, and comes back as it was; and the person leaves.
 func TestTheWholeProgram(t *testing.T) {
-	// The runtime's own goroutine for signals begins with the first of these, and
-	// must not be one of the bubble's.
-	early := make(chan os.Signal, 1)
-	signal.Notify(early, syscall.SIGHUP)
-	signal.Stop(early)
+	signalsBegin()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		d := sit(t)

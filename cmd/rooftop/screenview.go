@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"charm.land/bubbletea/v2"
@@ -71,7 +70,6 @@ func (v *screenView) tell(engine.Event) {}
 // files are written, unless the person leaves before.
 func (v *screenView) show(ctx context.Context, f *following) error {
 	defer silence()()
-	defer v.guard(f)()
 	// Not the run's own context: its end must not take the screen away before the
 	// loop has ended.
 	screen, leave := context.WithCancel(context.WithoutCancel(ctx))
@@ -85,7 +83,7 @@ func (v *screenView) show(ctx context.Context, f *following) error {
 			return
 		case <-ctx.Done():
 		}
-		limit := time.NewTimer(endPatience)
+		limit := time.NewTimer(cmp.Or(f.patience, endPatience))
 		defer limit.Stop()
 		select {
 		case <-f.over:
@@ -145,42 +143,6 @@ func (h *heldFeed) Latest() *engine.Snapshot {
 		h.held = &open
 	}
 	return h.held
-}
-
-// guard waits for further signals while the screen is up. The first one ends the
-// run in order (signalContext); the second waits for nothing any more; the third
-// ends the process, with the terminal as it was. The returned function ends it.
-func (v *screenView) guard(f *following) func() {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	give := takeBack(v.w)
-	done := make(chan struct{})
-	go func() {
-		var last time.Time
-		for n := 1; ; {
-			select {
-			case <-done:
-				return
-			case s := <-signals:
-				if time.Since(last) < sameSignal {
-					continue
-				}
-				switch n {
-				case 1:
-				case 2:
-					f.hasten()
-				default:
-					give()
-					os.Exit(128 + int(s.(syscall.Signal)))
-				}
-				n, last = n+1, time.Now()
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-	}
 }
 
 // screenOff undoes what a screen switches on: the alternate screen, a hidden

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
@@ -180,7 +182,8 @@ func (o *options) checkAddresses() error {
 	return nil
 }
 
-// tune follows one server until the person or a signal ends it.
+// tune follows one server until the person or a signal ends it, or until a run
+// without keys has nothing left to do.
 func tune(ctx context.Context, w *world, o *tuneOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -188,6 +191,9 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 	kind := viewOf(w, &o.output)
 	l := newLocator(&o.options)
 	_, seen := terminal(w.stderr)
+	if err := o.auto.aim(&o.options); err != nil {
+		return err
+	}
 	if err := l.begin(ctx, w, seen && terminalInput(w.stdin)); err != nil {
 		return err
 	}
@@ -195,24 +201,71 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 	if err != nil {
 		return err
 	}
+	p, err := o.takePilot(ctx, w, l)
+	if err != nil {
+		file.discard()
+		return err
+	}
 	v := newView(w, kind, &o.output, &o.screen)
 	if lines, ok := v.(*linesView); ok {
-		lines.intro("looking for " + l.watch() + "; Ctrl-C ends the run with a report")
+		lines.intro(o.intro(l)...)
 	}
 	live := session.NewLive(session.LivePlan{
-		Loop: engine.LoopPlan{
-			Started: time.Now(), Version: buildVersion(), Rules: rules.All(),
-			Measure: o.duration, Watch: l.watch(), NoHands: noHands(false),
-		},
-		Attach: l.finding(v),
-		Clock:  l.clock, Record: file.recorder(), Tell: v.tell, Export: o.files.export, Grace: changeGrace,
+		Loop: o.loopPlan(kind, l, p), Attach: p.attaching(l.finding(v)), Clock: l.clock, Record: file.recorder(),
+		Tell: p.follow(v.tell), Export: o.files.export, Grace: o.grace(p), ApplyWithin: o.auto.within(),
 	})
 	f := &following{session: live, view: v, stderr: w.stderr, keep: func(s *engine.Snapshot) kept {
 		k := o.files.keep(w.env, s)
 		k.err = o.endRecord(file, s)
 		return k
 	}}
-	return f.run(ctx)
+	p.under(ctx, f, live, o.auto.within())
+	err = f.run(ctx)
+	return errors.Join(err, p.told(w, live.Latest()))
+}
+
+// loopPlan is what the loop of a run is started with.
+func (o *tuneOptions) loopPlan(kind viewKind, l *locator, p *pilot) engine.LoopPlan {
+	plan := engine.LoopPlan{
+		Started: time.Now(), Version: buildVersion(), Rules: rules.All(),
+		Measure: o.duration, Watch: l.watch(), Hands: p != nil, Auto: o.auto.unattended(), DryRun: o.auto.dryRun,
+		Goal: verdict.Goal(o.goal.goal), Objectives: o.goal.objectives, Precision: o.goal.near, Longest: o.goal.longest,
+	}
+	if p == nil {
+		plan.NoHands = noHands
+	} else {
+		plan.Repeats, plan.Foretold = p.past.Repeats, p.past.Foretold
+	}
+	if plan.Auto {
+		plan.Limits, plan.Countdown = o.auto.limits(), o.auto.pause(kind)
+	}
+	return plan
+}
+
+// grace is how long a change under way is waited for when the run must end.
+func (o *tuneOptions) grace(p *pilot) time.Duration {
+	if p == nil {
+		return changeGrace
+	}
+	return o.auto.within()
+}
+
+// intro says at the head of lines what is about to happen.
+func (o *tuneOptions) intro(l *locator) []string {
+	lines := []string{"looking for " + l.watch() + "; Ctrl-C ends the run with a report"}
+	how := map[mode]string{
+		modeNone:   "you make each change; this run says which",
+		modeExec:   "rooftop started the server and restarts it for each change",
+		modeAttach: "rooftop restarts the server's process for each change",
+		modeHook:   "for each change rooftop runs " + o.auto.program,
+	}[o.auto.mode()]
+	switch {
+	case o.auto.dryRun:
+		lines = append(lines, "dry run: nothing is touched")
+	case o.auto.auto:
+		lines = append(lines, fmt.Sprintf("%s; at most %d restarts; what is not better is put back", how, o.auto.maxRestarts))
+	}
+	return lines
 }
 
 // keep writes the full reports of a run that has ended. That it cannot is no
