@@ -169,6 +169,7 @@ server is changed, and no address is contacted but the ones you give.`,
 		commands []*cobra.Command
 	}{
 		{"A server that runs:", []*cobra.Command{newTune(w), newDiagnose(w), newDoctor(w)}},
+		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w)}},
 		{"Without one:", []*cobra.Command{newDemo(w), newReplay(w), newCeiling(w)}},
 		{"What it goes by:", []*cobra.Command{newExplain(w), newCatalog(w)}},
 		{"Servers and load to try:", []*cobra.Command{newSim(w), newLoad(w)}},

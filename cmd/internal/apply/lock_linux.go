@@ -20,8 +20,7 @@ const askWithin = 500 * time.Millisecond
 // same for all users, directories and containers of one network namespace, and it
 // is in no file system.
 func listenAbstract(id Identity) (net.Listener, error) {
-	sum := sha256.Sum256([]byte(id.address()))
-	addr := &net.UnixAddr{Net: "unix", Name: "@rooftop/tune/" + hex.EncodeToString(sum[:16])}
+	addr := abstract(id)
 	socket, err := net.ListenUnix("unix", addr)
 	if errors.Is(err, unix.EADDRINUSE) {
 		return nil, ask(addr)
@@ -30,6 +29,21 @@ func listenAbstract(id Identity) (net.Listener, error) {
 		return nil, fmt.Errorf("lock of %s: %w", id.address(), err)
 	}
 	return socket, nil
+}
+
+func abstract(id Identity) *net.UnixAddr {
+	sum := sha256.Sum256([]byte(id.address()))
+	return &net.UnixAddr{Net: "unix", Name: "@rooftop/tune/" + hex.EncodeToString(sum[:16])}
+}
+
+// held says whether somebody tunes a server, without getting in the way of one who
+// is about to.
+func held(id Identity) bool {
+	c, err := net.DialTimeout("unix", abstract(id).Name, askWithin)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
 }
 
 // ask asks the holder of a socket who it is.

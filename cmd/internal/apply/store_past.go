@@ -64,7 +64,7 @@ func past(records []journal.Record, now time.Time) Past {
 				p.Repeats = append(p.Repeats, *r.Log)
 			}
 		case journal.Verdict:
-			if f, ok := held(r); ok && len(p.Foretold) < pastMost {
+			if f, ok := cameTrue(r); ok && len(p.Foretold) < pastMost {
 				p.Foretold = append(p.Foretold, f)
 			}
 		}
@@ -72,16 +72,16 @@ func past(records []journal.Record, now time.Time) Past {
 	return p
 }
 
-// outputMetric is what predictions of the output are named by.
-const outputMetric = "generation_tokens_per_s"
+// OutputMetric is the metric of a prediction of the output.
+const OutputMetric = "generation_tokens_per_s"
 
-// held is a verdict on the output that a whole prediction stood against. One whose
+// cameTrue is a verdict on the output that a whole prediction stood against. One whose
 // traffic had changed says nothing of the prediction.
-func held(r *journal.Record) (engine.Foretold, bool) {
+func cameTrue(r *journal.Record) (engine.Foretold, bool) {
 	if r.Goal != string(verdict.Throughput) || r.Mid == nil || r.Direction == string(verdict.NotComparable) {
 		return engine.Foretold{}, false
 	}
-	i := slices.IndexFunc(r.Predicted, func(p journal.Predicted) bool { return p.Metric == outputMetric })
+	i := slices.IndexFunc(r.Predicted, func(p journal.Predicted) bool { return p.Metric == OutputMetric })
 	if i < 0 {
 		return engine.Foretold{}, false
 	}
@@ -94,4 +94,38 @@ func held(r *journal.Record) (engine.Foretold, bool) {
 		f.Flag = r.Changes[0].Flag
 	}
 	return f, true
+}
+
+// JournalledRun is one run as the journal of its server tells it.
+type JournalledRun struct {
+	Dir      string
+	Identity Identity
+	Running  bool // it is going on
+	State    journal.State
+	Records  []journal.Record
+}
+
+// Runs reads the runs of a server's directory, oldest first, without changing it.
+func Runs(dir string) ([]JournalledRun, error) {
+	id, err := readIdentity(dir)
+	if err != nil {
+		return nil, err
+	}
+	records, err := Records(dir)
+	if err != nil {
+		return nil, err
+	}
+	var runs []JournalledRun
+	for from := 0; from < len(records); {
+		to := from + 1
+		for to < len(records) && records[to].Run == records[from].Run {
+			to++
+		}
+		runs = append(runs, JournalledRun{Dir: dir, Identity: id, State: journal.Reduce(records[from:to]), Records: records[from:to]})
+		from = to
+	}
+	if n := len(runs); n > 0 && runs[n-1].State.Open {
+		runs[n-1].Running = held(id)
+	}
+	return runs, nil
 }

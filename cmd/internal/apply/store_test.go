@@ -306,7 +306,7 @@ func TestRecorderAndPast(t *testing.T) {
 	shown := &engine.Snapshot{}
 	r.Latest = func() *engine.Snapshot { return shown }
 	advice := &engine.Recommendation{Finding: "seat-saturation", Fix: engine.Fix{Flag: "--max-num-seqs", From: "4", To: "32",
-		Predicted: []engine.Prediction{{Metric: outputMetric, Unit: "ratio", Low: stat.Some(0.5), Mid: stat.Some(0.8), High: stat.Some(1.1)}}}}
+		Predicted: []engine.Prediction{{Metric: OutputMetric, Unit: "ratio", Low: stat.Some(0.5), Mid: stat.Some(0.8), High: stat.Some(1.1)}}}}
 	verdictOf := func(d engine.Direction, mid float64) *engine.Delta {
 		return &engine.Delta{Direction: d, Verdict: &verdict.Result{Known: true, Goal: verdict.Throughput, Effect: verdict.Interval{Low: mid - .1, Mid: mid, High: mid + .1}}}
 	}

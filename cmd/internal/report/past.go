@@ -234,14 +234,19 @@ func (it *storedIteration) held() *bool {
 	return nil
 }
 
-// WriteHistory lists runs, the latest first.
+// WriteHistory lists runs, the latest first, under the server that they were on.
 func WriteHistory(w io.Writer, runs []PastRun, o Options) error {
 	p := newPage(w, o)
 	t := &table{}
 	head := func(s string, right bool) cell { return cell{t: p.text(muted, s), right: right} }
-	t.add(head("no.", true), head("began", false), head("changes", true), head("gain", true), head("starts", true), head("foretold", true), head("ended", false), head("server", false))
+	t.add(head("no.", true), head("began", false), head("kept", true), head("gain", true), head("restarts", true), head("foretold", true), head("ended", false))
+	server := ""
 	for i := range runs {
 		r := &runs[i]
+		if where := r.where(); where != server {
+			server = where
+			t.add(cell{t: p.text(strong, where)})
+		}
 		tone, ended := r.ended()
 		t.add(
 			cell{t: p.text(muted, strconv.Itoa(r.Number)), right: true},
@@ -251,7 +256,6 @@ func WriteHistory(w io.Writer, runs []PastRun, o Options) error {
 			cell{t: p.text(body, strconv.Itoa(r.Restarts)), right: true},
 			cell{t: p.text(body, r.score()), right: true},
 			cell{t: p.text(tone, ended)},
-			cell{t: p.text(body, r.where())},
 		)
 	}
 	p.table(0, t)
@@ -260,9 +264,9 @@ func WriteHistory(w io.Writer, runs []PastRun, o Options) error {
 
 func (r *PastRun) tally() string {
 	if r.Tried() == 0 {
-		return "none"
+		return absent
 	}
-	return strconv.Itoa(r.Kept()) + nbsp + "of" + nbsp + strconv.Itoa(r.Tried()) + nbsp + "kept"
+	return strconv.Itoa(r.Kept()) + nbsp + "of" + nbsp + strconv.Itoa(r.Tried())
 }
 
 // gained is the gain with its interval, where one is known.
