@@ -34,6 +34,7 @@ func (s *search) candidates() []candidate {
 	add(s.seats(anchors)...)
 	add(s.budgets(&anchors[0])...)
 	add(s.graphs(&anchors[0])...)
+	add(s.caching(&anchors[0])...)
 	return out
 }
 
@@ -259,19 +260,66 @@ func (s *search) roomier(a *anchor) []candidate {
 	return out
 }
 
-// graphs takes --enforce-eager back where the model finds that worth it.
+// graphs takes --enforce-eager back. Where the model finds next to nothing in it, what
+// a step takes beyond the model may be launches all the same: that bounds the gain,
+// and only trying tells.
 func (s *search) graphs(a *anchor) []candidate {
 	eager, p := a.d.Facts.EnforceEager, a.d.performance
-	if p == nil || !eager.Known || !eager.Value || eager.Source == FromDefault || a.d.Facts.Device.Value == "cpu" {
+	if !eager.Known || !eager.Value || eager.Source == FromDefault || a.d.Facts.Device.Value == "cpu" || !a.d.Facts.GPUKnown {
 		return nil
 	}
-	c, ok := s.made(a, SlowSteps, p.NoEager(), "CUDA graphs are off: every kernel is launched by the host, step after step.",
-		Change{Flag: "--enforce-eager", From: "on", To: "off"})
+	var g roofline.Gain
+	why := "CUDA graphs are off: every kernel is launched by the host, step after step."
+	if p != nil {
+		g = p.NoEager()
+		if excess := min(p.Raw, unexplainedMost) - 1; excess > leastWorth && g.Throughput.Mid.Or(0) < leastWorth {
+			g = roofline.Gain{
+				Throughput: roofline.Range{Low: stat.Some(0), High: stat.Some(excess)},
+				ITL:        roofline.Range{Low: stat.Some(1/(1+excess) - 1), High: stat.Some(0)},
+			}
+			why += fmt.Sprintf(" Steps take %s times what the hardware needs for them; what launches have of that is unknown until tried.", whole(p.Raw))
+		}
+	}
+	return s.one(s.made(a, SlowSteps, g, why, Change{Flag: "--enforce-eager", From: "on", To: "off"}))
+}
+
+// unexplainedMost bounds what a step may take beyond the model for launches to be
+// thought of as the reason.
+const unexplainedMost = 5
+
+func (s *search) one(c candidate, ok bool) []candidate {
 	if !ok {
 		return nil
 	}
 	return []candidate{c}
 }
+
+// caching switches prefix caching on where it was switched off and prompts can share
+// blocks: what they share cannot be seen before it is on. Prefill's part of the step
+// bounds the gain.
+func (s *search) caching(a *anchor) []candidate {
+	f := &a.d.Facts
+	prompt := a.d.Quantity("prompt_tokens_mean").Value
+	if !f.PrefixCaching.Known || f.PrefixCaching.Value || f.PrefixCaching.Source == FromDefault || f.PrefixCaching.Source == FromMetrics ||
+		!prompt.OK || f.BlockSize.Known && prompt.V < cachedBlocks*float64(f.BlockSize.Value) {
+		return nil
+	}
+	share := a.d.Quantity("prefill_share").Value
+	if p := a.d.performance; p != nil && p.PrefillShare().OK {
+		share = p.PrefillShare()
+	}
+	var g roofline.Gain
+	why := "Prefix caching is off: a beginning that prompts share is computed again for each. Whether they share one is unknown until tried."
+	if share.OK && share.V < 1 {
+		most := 1/(1-share.V) - 1
+		g.Throughput = roofline.Range{Low: stat.Some(0), High: stat.Some(most)}
+		why += fmt.Sprintf(" Prompts take %.0f %% of the steps.", 100*share.V)
+	}
+	return s.one(s.made(a, LowPrefixReuse, g, why, Change{Flag: "--enable-prefix-caching", From: "off", To: "on"}))
+}
+
+// cachedBlocks is how many blocks a mean prompt must have for something to be reused.
+const cachedBlocks = 2
 
 // budgets are numbers of tokens in a step, where latencies are what matters: a
 // smaller step lets the streams beside a prompt go on, a larger one brings it to its
