@@ -190,7 +190,7 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 			Started: time.Now(), Version: buildVersion(), Rules: rules.All(), Measure: o.measure,
 			Watch: sim.host.URL(), Hands: true, Auto: auto,
 		},
-		Attach: sim.attach, Clock: sim.clock, Tell: v.tell, Export: o.files.export, Grace: changeGrace,
+		Attach: sim.attach, Clock: sim.clock, Tell: sim.follow(v.tell), Export: o.files.export, Grace: changeGrace,
 	}
 	if auto {
 		plan.Loop.Rounds = o.changes

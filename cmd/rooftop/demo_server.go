@@ -23,6 +23,7 @@ type simulatedServer struct {
 
 	mu     sync.Mutex
 	config *launch.Config // that it runs with
+	kept   *launch.Config // to go back to; nil is what it began with
 }
 
 // start starts the server with its clients and lets the load run for a time: a run
@@ -75,23 +76,47 @@ func (s *simulatedServer) attach(ctx context.Context) (*session.Server, error) {
 	}
 	a.header.Ceiling = o.ceiling
 	server := a.server()
-	server.NoHands, server.Apply = "", s.apply
+	server.NoHands, server.Apply, server.Steps = "", s.apply, stepsByHand
 	return server, nil
 }
 
-// apply restarts the server with changes. Where it does not start with them, it
-// runs as before.
+// begins makes sure that there is a launch to go back to. The lock is held.
+func (s *simulatedServer) begins() {
+	if s.kept == nil {
+		s.kept = s.config
+	}
+}
+
+// apply restarts the server with changes made to the kept launch, or with that one.
+// Where it does not start with them, it runs as that one says.
 func (s *simulatedServer) apply(ctx context.Context, a engine.Apply) engine.Applied {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := engine.Changed(s.config, a.Changes...)
+	s.begins()
+	next := s.kept
+	if !a.Revert {
+		next = engine.Changed(s.kept, a.Changes...)
+	}
 	err := s.host.Start(ctx, next)
 	if err == nil {
 		s.config = next
 		return engine.Applied{}
 	}
-	if back := s.host.Start(context.WithoutCancel(ctx), s.config); back != nil {
+	if back := s.host.Start(context.WithoutCancel(ctx), s.kept); back != nil {
 		return engine.Applied{Err: fmt.Sprintf("the server does not start with the change (%v), nor as before: %v", err, back)}
 	}
+	s.config = s.kept
 	return engine.Applied{Err: fmt.Sprintf("the server does not start with the change, and runs as before: %v", err), Back: true}
+}
+
+// follow keeps what a run keeps, before anybody is told of it.
+func (s *simulatedServer) follow(tell func(engine.Event)) func(engine.Event) {
+	return func(e engine.Event) {
+		if e.Kind == engine.EventKept || e.Kind == engine.EventContinued {
+			s.mu.Lock()
+			s.kept = s.config
+			s.mu.Unlock()
+		}
+		tell(e)
+	}
 }

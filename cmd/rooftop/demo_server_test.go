@@ -48,20 +48,27 @@ func TestTheSimulatedServerIsChanged(t *testing.T) {
 		t.Fatalf("starts with %s seats, want the scenario's 16", got)
 	}
 	url := s.host.URL()
+	tell := s.follow(func(engine.Event) {})
 	for _, c := range []struct {
 		name    string
-		changes []engine.Change
+		apply   engine.Apply
 		want    string
 		refused bool
+		kept    bool
 	}{
-		{"more seats", []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "64"}}, "64", false},
-		{"refused by the server", []engine.Change{{Flag: "--max-num-seqs", From: "64", To: "0"}}, "64", true},
-		{"two at once", []engine.Change{{Flag: "--max-num-seqs", From: "64", To: "32"}, {Flag: "--enable-prefix-caching", To: "off"}}, "32", false},
-		{"left out", []engine.Change{{Flag: "--max-num-seqs", From: "32", To: ""}}, "", false},
+		{"more seats", engine.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "64"}}}, "64", false, false},
+		{"the kept launch is changed, not what runs", engine.Apply{Changes: []engine.Change{{Flag: "--enable-prefix-caching", To: "off"}}}, "16", false, false},
+		{"more again, and kept", engine.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "32"}}}, "32", false, true},
+		{"refused by the server", engine.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "32", To: "0"}}}, "32", true, false},
+		{"left out", engine.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "32", To: ""}}}, "", false, false},
+		{"the way back", engine.Apply{Revert: true}, "32", false, false},
 	} {
-		err := s.apply(t.Context(), engine.Apply{Changes: c.changes}).Err
+		err := s.apply(t.Context(), c.apply).Err
 		if (err != "") != c.refused || c.refused && !strings.Contains(err, "runs as before") {
 			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.kept {
+			tell(engine.Event{Kind: engine.EventKept})
 		}
 		if got := seats(t, s); got != c.want {
 			t.Errorf("%s: runs with %q seats, want %q", c.name, got, c.want)
