@@ -61,7 +61,7 @@ func (v *nowView) advice(w int) panel {
 	if !beside {
 		say(v.field(w, 85, "keys", keys))
 	}
-	if r.Kind == engine.KindFlag && s.Firm && !s.Can[engine.CommandApply].OK {
+	if r.Kind == engine.KindFlag && s.Firm && !s.Can[engine.CommandApply].OK && !s.Auto {
 		say(v.field(w, 84, "then", u.say(cell.Body, "Restart the server so: rooftop notices, measures and compares.")))
 	}
 	return q

@@ -87,7 +87,7 @@ func (m *model) askRevert() {
 func (m *model) askQuit() tea.Cmd {
 	left := ""
 	if m.latest != nil {
-		left = underWay(m.latest.Phase)
+		left = underWay(m.latest)
 	}
 	if left == "" || m.o.Playback != nil {
 		m.controls.Do(engine.CommandQuit)
@@ -98,9 +98,25 @@ func (m *model) askQuit() tea.Cmd {
 	return nil
 }
 
-// underWay says what quitting in a phase leaves behind, "" nothing.
-func underWay(p engine.Phase) string {
-	switch p {
+// putsBack says that a run ends by putting back what was kept: the screen stays until
+// that is done.
+func putsBack(s *engine.Snapshot) bool {
+	if s == nil || !s.Auto || s.Finished != nil {
+		return false
+	}
+	switch s.Phase {
+	case engine.PhaseApplying, engine.PhaseDown, engine.PhaseSettling, engine.PhaseMeasuring, engine.PhaseWorse, engine.PhaseReverting:
+		return len(s.Iterations) > 0
+	}
+	return false
+}
+
+// underWay says what quitting now leaves behind, "" nothing.
+func underWay(s *engine.Snapshot) string {
+	if putsBack(s) {
+		return "A change is on trial. rooftop first puts back what was kept: one more restart of the server."
+	}
+	switch s.Phase {
 	case engine.PhaseApplying:
 		return "The server is being restarted. It is left as it comes up, and what the change brought is not measured."
 	case engine.PhaseDown:

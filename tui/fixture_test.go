@@ -11,7 +11,7 @@ import (
 
 // fixtures are the snapshots that frames are drawn from, by name, in order.
 func fixtures() []namedSnapshot {
-	return []namedSnapshot{
+	return append([]namedSnapshot{
 		{"starting", nil},
 		{"empty", &engine.Snapshot{}},
 		{"looking", lookingSnapshot()},
@@ -30,7 +30,7 @@ func fixtures() []namedSnapshot {
 		{"healthy", healthySnapshot()},
 		{"finished", finishedSnapshot()},
 		{"long", longSnapshot()},
-	}
+	}, autoFixtures()...)
 }
 
 type namedSnapshot struct {
@@ -79,6 +79,9 @@ func waitingSnapshot() *engine.Snapshot {
 func available(not map[engine.Command]string) (can [engine.NumCommands]engine.Availability) {
 	for c := range engine.NumCommands {
 		why := not[c]
+		if c == engine.CommandHold {
+			why = "This run is not automatic: --auto makes it so."
+		}
 		can[c] = engine.Availability{OK: why == "", Why: why}
 	}
 	return can

@@ -69,6 +69,8 @@ func hintsFor(s *engine.Snapshot, u *look) []hint {
 	add(s.Paused && u.tape == nil, k.Pause, "go on")
 	add(s.Phase == engine.PhaseWorse && can(engine.CommandRevert), k.Revert, "revert")
 	add(s.Phase == engine.PhaseWorse && can(engine.CommandContinue), k.Continue, "continue")
+	hold := map[bool]string{true: "go on", false: "hold"}[s.Held]
+	add(s.Auto && can(engine.CommandHold), k.Hold, hold)
 	add(u.tape != nil, k.SeekBack, "-10 s")
 	add(u.tape != nil, k.SeekOn, "+10 s")
 	add(u.tape != nil, k.Faster, "faster")

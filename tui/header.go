@@ -122,6 +122,9 @@ func marksOf(s *engine.Snapshot, u *look) []remark {
 	if u.tape != nil {
 		marks = append(marks, remark{cell.Accent, "REPLAY"})
 	}
+	if m, ok := badge(s); ok {
+		marks = append(marks, m)
+	}
 	if s.Target.Simulated {
 		marks = append(marks, remark{cell.Accent, "SIMULATED"})
 	}

@@ -69,7 +69,7 @@ func drawGroup(p cell.Pane, y int, g keyGroup) {
 func (k *keyMap) commands() []commandKey {
 	return []commandKey{
 		{k.Apply, engine.CommandApply}, {k.Revert, engine.CommandRevert}, {k.Continue, engine.CommandContinue},
-		{k.Skip, engine.CommandSkip}, {k.Measure, engine.CommandRemeasure}, {k.Pause, engine.CommandPause},
+		{k.Skip, engine.CommandSkip}, {k.Measure, engine.CommandRemeasure}, {k.Hold, engine.CommandHold}, {k.Pause, engine.CommandPause},
 	}
 }
 

@@ -120,9 +120,18 @@ func historyLines(p cell.Pane, s *engine.Snapshot, u *look) []historyRow {
 	}
 	t := newIterations(p, s, u)
 	lines := []historyRow{t.head}
+	if text := told(s.Score.Told()); text != "" {
+		lines = []historyRow{func(p cell.Pane) { p.Text(0, 0, cell.Strong, p.Cut(text, p.Width())) }, t.head}
+	}
+	if t.outcomes != nil {
+		lines = append(lines, t.outcomes.foot)
+	}
 	for i := len(s.Iterations) - 1; i >= 0; i-- {
 		it := &s.Iterations[i]
 		lines = append(lines, func(p cell.Pane) { t.line(p, it) })
+		if r, ok := u.outcomeRow(it); ok && t.outcomes != nil {
+			lines = append(lines, func(p cell.Pane) { t.outcomes.row(p, &r) })
+		}
 		for _, text := range t.details(it) {
 			lines = append(lines, func(p cell.Pane) { p.Text(t.indent, 0, cell.Muted, text) })
 		}
@@ -149,12 +158,14 @@ func noiseOf(s *engine.Snapshot) string {
 
 // iterationList is the layout of the list.
 type iterationList struct {
-	p       cell.Pane // as wide as the list, to measure texts by
-	s       *engine.Snapshot
-	u       *look
-	w       int
-	indent  int // of the change and of what is said below it
-	columns []iterationColumn
+	p      cell.Pane // as wide as the list, to measure texts by
+	s      *engine.Snapshot
+	u      *look
+	w      int
+	indent int // of the change and of what is said below it
+	// outcomes are the predictions and intervals on one axis, nil without any.
+	outcomes *intervalChart
+	columns  []iterationColumn
 }
 
 // iterationColumn is a quantity of the list: its widest text decides its width.
@@ -174,6 +185,7 @@ func newIterations(p cell.Pane, s *engine.Snapshot, u *look) *iterationList {
 	if w < 60 {
 		t.indent = len(fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)) + 1
 	}
+	t.outcomes = t.chart()
 	x := w
 	all := t.all()
 	for i := len(all) - 1; i >= 0; i-- {
@@ -182,9 +194,14 @@ func newIterations(p cell.Pane, s *engine.Snapshot, u *look) *iterationList {
 			continue
 		}
 		c.w = p.Cells(c.name)
+		empty := true
 		for k := range s.Iterations {
 			text, _ := c.text(&s.Iterations[k])
 			c.w = max(c.w, p.Cells(text))
+			empty = empty && text == ""
+		}
+		if c.name == interval95 && empty {
+			continue
 		}
 		x -= c.w
 		c.x = x
@@ -193,6 +210,10 @@ func newIterations(p cell.Pane, s *engine.Snapshot, u *look) *iterationList {
 	}
 	return t
 }
+
+// interval95 is the column of the interval about the change beside it; it is left out
+// where no change has one.
+const interval95 = "95 %"
 
 // all are the columns right of the change.
 func (t *iterationList) all() []iterationColumn {
@@ -205,7 +226,16 @@ func (t *iterationList) all() []iterationColumn {
 			if it.Delta == nil {
 				return "", cell.Body
 			}
+			if p, ok := engine.ProofOf(it.Delta); ok && p.Known {
+				return changeShown(stat.Some(p.Result.Effect.Mid)), cell.Strong
+			}
 			return changeShown(it.Delta.Throughput), cell.Strong
+		}},
+		{name: interval95, least: 100, right: true, text: func(it *engine.Iteration) (string, cell.Token) {
+			if p, ok := engine.ProofOf(it.Delta); ok && p.Known {
+				return engine.SpellRange(p.Result.Effect.Low, p.Result.Effect.High), cell.Muted
+			}
+			return "", cell.Muted
 		}},
 		{name: "TTFT p99", least: 110, right: true, text: pair("ttft_p99_s", "s")},
 		{name: "ITL p99", least: 134, right: true, text: pair("itl_p99_s", "s")},
@@ -293,7 +323,9 @@ func (t *iterationList) details(it *engine.Iteration) []string {
 	if len(it.Changes) > 0 {
 		add(string(it.Noticed))
 	}
-	add(expectation(it))
+	if _, drawn := t.u.outcomeRow(it); !drawn {
+		add(expectation(it))
+	}
 	for _, c := range t.all() {
 		if t.w < c.least {
 			if text, _ := c.text(it); text != "" && text != figure.Absent {
@@ -304,9 +336,18 @@ func (t *iterationList) details(it *engine.Iteration) []string {
 	if it.Delta != nil && it.Delta.Classic != "" {
 		add("classic " + string(it.Delta.Classic))
 	}
+	if it.Downtime > 0 {
+		add("down " + engine.SpellTime(it.Downtime))
+	}
+	if text, changed := it.Canary.Told(); changed {
+		add(text)
+	}
 	var lines []string
 	if len(parts) > 0 {
 		lines = t.p.Wrap(strings.Join(parts, " · "), t.w-t.indent)
+	}
+	if it.Failure != "" {
+		lines = append(lines, t.p.Wrap("failed: "+it.Failure, t.w-t.indent)...)
 	}
 	for _, l := range it.Load {
 		lines = append(lines, t.p.Wrap("load differs: "+l, t.w-t.indent)...)

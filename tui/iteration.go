@@ -45,6 +45,8 @@ func endWord(it *engine.Iteration) string {
 func (u *look) verdictSign(it *engine.Iteration) (sign, word string, t cell.Token) {
 	g := u.glyphs
 	switch {
+	case it.Failure != "":
+		return g.Bad, "failed", cell.Bad
 	case it.End == engine.IterationBroken:
 		return g.Bad, "broken", cell.Bad
 	case it.Delta == nil:
@@ -104,9 +106,29 @@ func changeShown(ratio stat.Opt) string {
 	return figure.Change(ratio.V) + " %"
 }
 
+// expectationOf says what was predicted of the goal, and whether it came so where that
+// is known.
+func expectationOf(it *engine.Iteration, p engine.Proof) string {
+	q, ok := engine.PredictionOf(it.Predicted, p.Result.Goal)
+	if !ok {
+		return ""
+	}
+	text := "predicted " + engine.SpellRange(q.Low.V, q.High.V)
+	switch _, _, held, known := p.Outcome(it.Predicted); {
+	case !known:
+		return text
+	case held:
+		return text + ": held"
+	}
+	return text + ": missed"
+}
+
 // expectation says what was predicted of the throughput and whether it came so;
 // "" where nothing was.
 func expectation(it *engine.Iteration) string {
+	if p, ok := engine.ProofOf(it.Delta); ok {
+		return expectationOf(it, p)
+	}
 	for _, p := range it.Predicted {
 		if p.Metric != "generation_tokens_per_s" || p.Unit != "ratio" && p.Unit != "" {
 			continue

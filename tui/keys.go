@@ -12,7 +12,7 @@ import (
 type keyMap struct {
 	Help, Next, Previous, Digit, Filter, Detail, Back key.Binding
 
-	Apply, Revert, Continue, Skip, Measure, Pause, Copy, Export key.Binding
+	Apply, Revert, Continue, Skip, Measure, Hold, Pause, Copy, Export key.Binding
 
 	Freeze, Up, Down, PageUp, PageDown, Top, Bottom key.Binding
 
@@ -40,6 +40,7 @@ func keys() keyMap {
 		Continue: bind("c", "continue: the new baseline", "c"),
 		Skip:     bind("s", "skip this recommendation", "s"),
 		Measure:  bind("m", "measure again now", "m"),
+		Hold:     bind("x", "hold autopilot, or go on", "x"),
 		Pause:    bind("p", "pause reading the server", "p"),
 		Copy:     bind("y", "copy and show the command", "y"),
 		Export:   bind("e", "export a report", "e"),
@@ -71,7 +72,7 @@ type keyGroup struct {
 
 func (k *keyMap) groups() []keyGroup {
 	return []keyGroup{
-		{"Run", []key.Binding{k.Apply, k.Revert, k.Continue, k.Skip, k.Measure, k.Pause, k.Copy, k.Export}},
+		{"Run", []key.Binding{k.Apply, k.Revert, k.Continue, k.Skip, k.Measure, k.Hold, k.Pause, k.Copy, k.Export}},
 		{"Views", []key.Binding{k.Next, k.Previous, k.Digit, k.Filter, k.Detail, k.Back}},
 		{"Display", []key.Binding{k.Freeze, k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom}},
 		{"Recording (replay)", []key.Binding{k.SeekBack, k.SeekOn, k.Faster, k.Slower}},

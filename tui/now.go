@@ -75,9 +75,10 @@ func (v *nowView) draw(p cell.Pane) {
 func (v *nowView) column(p cell.Pane) {
 	w := p.Width()
 	now, numbers, ceiling, findings, verdict := v.situation(w), v.numbers(w, false), v.ceiling(w, false), v.findings(w), v.verdict(w, v.advisesNow())
-	list := []panel{now, numbers, ceiling, findings, verdict, v.advice(w), v.requestTime()}
+	auto := v.autopilot(w)
+	list := []panel{now, auto, numbers, ceiling, findings, verdict, v.advice(w), v.requestTime()}
 	if v.decides() {
-		list = []panel{now, verdict, numbers, ceiling, findings}
+		list = []panel{now, auto, verdict, numbers, ceiling, findings}
 	}
 	v.u.column(p, list, false)
 }
@@ -112,7 +113,7 @@ func (v *nowView) columns(w int, framed bool) []nowColumn {
 	if v.decides() {
 		last = last[:1]
 	}
-	middle := []panel{v.situation(b), v.advice(b)}
+	middle := []panel{v.situation(b), v.autopilot(b), v.advice(b)}
 	if v.decides() {
 		middle = append(middle, v.verdict(b, false))
 	}
@@ -125,9 +126,9 @@ func (v *nowView) columns(w int, framed bool) []nowColumn {
 // decision is what to do now, and what the last change brought.
 func (v *nowView) decision(w int) []panel {
 	if v.decides() {
-		return []panel{v.situation(w), v.verdict(w, false)}
+		return []panel{v.situation(w), v.autopilot(w), v.verdict(w, false)}
 	}
-	return []panel{v.situation(w), v.advice(w), v.verdict(w, false), v.runners(w)}
+	return []panel{v.situation(w), v.autopilot(w), v.advice(w), v.verdict(w, false), v.runners(w)}
 }
 
 // times is the whole run over time.

@@ -77,6 +77,7 @@ func (m *model) actions() []action {
 		does(k.Continue, func() { m.do(engine.CommandContinue, "continued: this is the new baseline") }),
 		does(k.Skip, func() { m.do(engine.CommandSkip, "skipped") }),
 		does(k.Measure, func() { m.do(engine.CommandRemeasure, "measuring again") }),
+		does(k.Hold, m.hold),
 		does(k.Pause, func() { m.do(engine.CommandPause, "") }),
 		action{k.Copy, func(tea.KeyPressMsg) tea.Cmd { return m.copyCommand() }},
 		does(k.Export, m.export),
@@ -209,6 +210,8 @@ func (m *model) yes() tea.Cmd {
 	d := m.look.ask
 	m.open(overlayNone)
 	switch {
+	case d.command == engine.CommandQuit && putsBack(m.latest):
+		m.do(engine.CommandQuit, "what was kept is put back, then the run ends; ctrl+c ends it at once")
 	case d.command == engine.CommandQuit:
 		m.controls.Do(engine.CommandQuit)
 		return tea.Quit
@@ -239,6 +242,15 @@ func (m *model) do(c engine.Command, done string) {
 	if done != "" {
 		m.say(remark{cell.OK, sentence(strings.ToUpper(done[:1]) + done[1:])})
 	}
+}
+
+// hold stops the autopilot before its next act, or lets it go on.
+func (m *model) hold() {
+	done := "held: nothing more is changed until " + m.keys.Hold.Help().Key + " is pressed again"
+	if m.latest != nil && m.latest.Held {
+		done = "autopilot goes on"
+	}
+	m.do(engine.CommandHold, done)
 }
 
 func (m *model) keyOf(c engine.Command) string {

@@ -78,14 +78,35 @@ func (v *nowView) measuring(w int, title string) panel {
 	if trial && it.Text != "" {
 		q.blocks = append(q.blocks, u.text(w, 92, nil, u.say(cell.Strong, told(it.Text))))
 	}
-	q.blocks = append(q.blocks, v.progress(w, title)...)
+	looks := v.s.Phase == engine.PhaseMeasuring && v.s.Trial != nil
+	if looks {
+		q.note = u.say(cell.Muted, lookWords(v.s.Trial))
+		q.blocks = append(q.blocks, v.trial(w)...)
+	} else {
+		q.blocks = append(q.blocks, v.progress(w, title)...)
+	}
+	if text := autopilotDoes(s); s.Auto && text != "" {
+		q.blocks = append(q.blocks, v.field(w, 80, "then", line(u.say(cell.Body, text+" "), u.say(cell.Muted, told(s.Limits.Told())))))
+	}
 	if trial && (s.Phase == engine.PhaseMeasuring || s.Phase == engine.PhaseSettling) && it.Before != nil && s.Live != nil {
 		d := engine.Compare(it.Before, s.Live)
-		q.note = u.say(cell.Muted, "before → so far")
-		q.blocks = append(q.blocks, v.deltas(&d, it.Predicted, true)...)
+		if !looks {
+			q.note = u.say(cell.Muted, "before → so far")
+		}
+		rows := v.deltas(&d, it.Predicted, true)
+		for i := range rows {
+			if looks { // the interval says more than one figure
+				rows[i].keep -= keepLess
+			}
+		}
+		q.blocks = append(q.blocks, rows...)
 	}
 	return q
 }
+
+// keepLess is by how much sooner figures without an interval give way to those with
+// one.
+const keepLess = 8
 
 // down is a server that does not answer after a change; that it does not is said
 // above the view.
@@ -134,6 +155,11 @@ func (v *nowView) option(w int, c engine.Command, key, name, does string) block 
 func (v *nowView) reverting(w int) panel {
 	u, s := v.u, v.s
 	q := panel{title: "Going back", token: cell.Accent}
+	if s.Auto {
+		q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, "rooftop puts back the settings from before the change.")))
+		q.blocks = append(q.blocks, v.progress(w, q.title)...)
+		return q
+	}
 	q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
 	command := commandOf(s)
 	if command != "" {
@@ -154,8 +180,18 @@ func (v *nowView) done(w int) panel {
 	}
 	q := panel{title: "Finished", token: cell.Accent}
 	if number(f.Gain) && f.Gain.V != 0 {
-		text := fmt.Sprintf("Output %s over the whole run, in %s.", changeShown(f.Gain), counted(f.Restarts, "restart"))
-		q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, text)))
+		gain := changeShown(f.Gain)
+		if r := engine.GainRange(v.s.Iterations); r != nil && r.Low <= f.Gain.V && f.Gain.V <= r.High {
+			gain += " (" + engine.SpellRange(r.Low, r.High) + ")"
+		}
+		text := fmt.Sprintf("Output %s over the whole run, in %s", gain, counted(f.Restarts, "restart"))
+		if f.Downtime > 0 {
+			text += ", " + engine.SpellTime(f.Downtime) + " down"
+		}
+		q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, text+".")))
+	}
+	if text := f.Score.Told(); text != "" {
+		q.blocks = append(q.blocks, u.text(w, 84, nil, u.say(cell.Body, told(text))))
 	}
 	if f.Command != "" {
 		q.blocks = append(q.blocks, v.field(w, 58, "best", u.say(cell.Body, f.Command)))

@@ -81,6 +81,24 @@ func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 		add(cell.Warn, s.AttachWhy)
 		return list
 	}
+	if s.Auto {
+		switch {
+		case s.Held:
+			add(cell.Warn, u.glyphs.Warn+" autopilot held: x goes on")
+		case s.Pending.Text != "":
+			add(cell.Accent, pendingWords(s)+"; x stops it")
+		}
+	}
+	if t := s.Trial; t != nil {
+		if r := lastResult(t.Results); r != nil {
+			text := "so far " + engine.Proof{Result: r}.Effect()
+			if q, ok := engine.PredictionOf(t.Predicted, r.Goal); ok {
+				text += ", predicted " + engine.SpellRange(q.Low.V, q.High.V)
+			}
+			add(cell.Trial, text)
+			add(cell.Body, nextLook(t))
+		}
+	}
 	add(cell.Strong, pace(s, brief))
 	switch {
 	case s.Advice != nil:

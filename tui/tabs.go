@@ -64,6 +64,7 @@ type stage struct {
 	words, word string
 	token       cell.Token
 	elapsed, of time.Duration
+	counts      bool // its words say how long
 }
 
 func phaseOf(s *engine.Snapshot) stage {
@@ -75,6 +76,12 @@ func phaseOf(s *engine.Snapshot) stage {
 		g.words, g.word = "watching", "watching"
 	case s.Phase == engine.PhaseWaiting && s.Advice.Kind != engine.KindFlag:
 		g.words, g.word = "watching", "watching"
+	}
+	if s.Auto {
+		g = autoStage(s, g)
+	}
+	if g.counts {
+		return g
 	}
 	g.elapsed, g.of = s.Progress.Elapsed, s.Progress.Of
 	if g.elapsed == 0 {

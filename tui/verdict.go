@@ -39,20 +39,32 @@ func (v *nowView) verdict(w int, short bool) panel {
 		return panel{}
 	}
 	q := panel{title: "Change " + figure.Whole(float64(it.N)), note: u.say(cell.Muted, v.endWords(it))}
+	if it.Failure != "" {
+		q.blocks = append(q.blocks, v.failure(w, it))
+	}
+	if it.Delta == nil && it.Failure != "" {
+		q.blocks = append(q.blocks, u.text(w, 78, nil, u.say(cell.Body, changeText(it))))
+		if said := expectation(it); said != "" {
+			q.blocks = append(q.blocks, u.text(w, 60, nil, u.say(cell.Muted, told(said+", not measured"))))
+		}
+		return q
+	}
 	if it.Delta == nil {
 		q.blocks = append(q.blocks, u.text(w, 76, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"no verdict  "), u.say(cell.Body, it.Text+v.broken(it)))))
 		return q
 	}
 	if short {
-		says := line(v.direction(it), u.say(cell.Body, ". "+told(it.Text)))
+		says := line(v.direction(it), u.say(cell.Body, ". "+because(it)+told(it.Text)))
 		if classic := classicWords(it); classic != "" {
 			says = line(says, u.say(cell.Muted, " "+told(classic)))
 		}
 		q.blocks = append(q.blocks, u.text(w, 92, nil, says))
 		q.blocks = append(q.blocks, v.deltaLine(w, it.Delta))
+		q.blocks = append(q.blocks, v.proof(w, it, true)...)
 	} else {
 		q.blocks = append(q.blocks, u.text(w, 92, nil, v.direction(it)))
-		q.blocks = append(q.blocks, u.text(w, 78, nil, u.say(cell.Body, told(it.Text))))
+		q.blocks = append(q.blocks, u.text(w, 78, nil, u.say(cell.Body, changeText(it))))
+		q.blocks = append(q.blocks, v.proof(w, it, false)...)
 		q.blocks = append(q.blocks, v.deltas(it.Delta, it.Predicted, false)...)
 	}
 	for _, l := range it.Load {
@@ -84,6 +96,15 @@ func (v *nowView) broken(it *engine.Iteration) string {
 	return ""
 }
 
+// because is why nothing follows from a verdict, in a sentence with a space behind it;
+// "" where its figure says it.
+func because(it *engine.Iteration) string {
+	if p, ok := engine.ProofOf(it.Delta); !ok || !p.Known || p.Direction == engine.Better || p.Direction == engine.Worse {
+		return ""
+	}
+	return told(figure.Minus(it.Delta.Reason)) + " "
+}
+
 // endWords says what became of a change.
 func (v *nowView) endWords(it *engine.Iteration) string {
 	switch it.End {
@@ -94,6 +115,9 @@ func (v *nowView) endWords(it *engine.Iteration) string {
 	case engine.IterationReverted:
 		return "put back: the baseline is unchanged"
 	case engine.IterationNoGain:
+		if v.s.Auto {
+			return "not kept: goes out with the next change"
+		}
 		if d := it.Delta; d != nil && d.Direction != engine.Plateau && d.Direction != engine.Worse {
 			return "not judged: [m] measures it again"
 		}
@@ -104,6 +128,9 @@ func (v *nowView) endWords(it *engine.Iteration) string {
 	case engine.IterationNoise:
 		return "same settings: noise"
 	case engine.IterationBroken:
+		if it.Failure != "" {
+			return "failed: not kept"
+		}
 		return "not measured to the end"
 	}
 	return ""
@@ -122,7 +149,11 @@ func told(s string) string {
 func (v *nowView) direction(it *engine.Iteration) prose {
 	u := v.u
 	sign, word, token := u.verdictSign(it)
-	head := line(u.say(token, sign+figure.NBSP+strings.ReplaceAll(strings.ToUpper(word), " ", figure.NBSP)), u.say(cell.Strong, " "+figure.Minus(it.Delta.Reason)))
+	says := figure.Minus(it.Delta.Reason)
+	if p, ok := engine.ProofOf(it.Delta); ok && p.Known {
+		says = p.Effect()
+	}
+	head := line(u.say(token, sign+figure.NBSP+strings.ReplaceAll(strings.ToUpper(word), " ", figure.NBSP)), u.say(cell.Strong, " "+says))
 	if said := expectation(it); said != "" {
 		head = line(head, u.say(cell.Muted, "; "+said))
 	}
@@ -133,8 +164,9 @@ func (v *nowView) direction(it *engine.Iteration) prose {
 func (v *nowView) deltaLine(w int, d *engine.Delta) block {
 	u := v.u
 	var parts prose
+	metrics := d.MeasuredMetrics()
 	for _, r := range deltaRows()[:4] {
-		for _, m := range d.Metrics {
+		for _, m := range metrics {
 			if m.Name != r.name || !number(m.Before.Value) || !number(m.After.Value) {
 				continue
 			}
@@ -163,21 +195,27 @@ func (v *nowView) deltas(d *engine.Delta, predicted []engine.Prediction, soFar b
 		deltaRow
 		name, before, after, unit string
 		change                    stat.Opt
+		interval                  string
 		held                      prose
 	}
 	var list []row
+	metrics := d.MeasuredMetrics()
 	for _, r := range deltaRows() {
-		for _, m := range d.Metrics {
+		for _, m := range metrics {
 			if m.Name != r.name || !number(m.Before.Value) && !number(m.After.Value) || stayedZero(m) {
 				continue
 			}
-			next := row{deltaRow: r, name: metricName(m.Name), change: m.Change, held: u.held(predicted, m, soFar)}
+			next := row{deltaRow: r, name: metricName(m.Name), change: m.Change, interval: u.spell(intervalOf(d, m.Name)), held: u.held(predicted, m, soFar)}
 			next.before, next.after, next.unit = bothShown(m.Before, m.After)
 			list = append(list, next)
 			for i, text := range [...]string{next.name, next.before, next.after, next.unit} {
 				cells[i] = max(cells[i], cell.Width(u.spell(text)))
 			}
 		}
+	}
+	intervals := 0
+	for _, r := range list {
+		intervals = max(intervals, cell.Width(r.interval))
 	}
 	arrow := u.spell("→")
 	for _, r := range list {
@@ -196,6 +234,10 @@ func (v *nowView) deltas(d *engine.Delta, predicted []engine.Prediction, soFar b
 			x += 1 + cells[3] + 2 + 7
 			if number(r.change) {
 				p.Right(x, 0, token, figure.Change(r.change.V)+figure.NBSP+"%")
+			}
+			if intervals > 0 && x+2+intervals <= p.Width() {
+				p.Text(x+2, 0, cell.Muted, r.interval)
+				x += 2 + intervals
 			}
 			if x += 2; x+r.held.width() <= p.Width() {
 				r.held.draw(p, x, 0)

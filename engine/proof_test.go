@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+func proved(goal verdict.Goal, low, mid, high float64) Proof {
+	return Proof{&verdict.Result{Direction: Better, Goal: goal, Known: true, Effect: verdict.Interval{Low: low, Mid: mid, High: high}}}
+}
+
+func words(s string) string { return strings.ReplaceAll(s, figure.NBSP, " ") }
+
+func TestProofInWords(t *testing.T) {
+	dominated := proved("", -0.02, 0.04, 0.1)
+	dominated.Measured, dominated.Result.Restart = 0.011, 0.06
+	dominated.Result.Spread = verdict.Spread{SD: 0.04, From: "assumed"}
+	bound := proved("", 0.9, 1, 1.1)
+	bound.LowerBound = true
+	limited := proved("", 0, 0, 0)
+	limited.Result.Limited = [2]verdict.Limit{verdict.ByCapacity, verdict.ByDemand}
+	moved := proved("", 0.1, 0.2, 0.3)
+	moved.Measures = []verdict.Measure{
+		{Metric: verdict.MetricTokens, Known: true, Moved: true, Change: moved.Result.Effect},
+		{Metric: verdict.MetricTTFT, Quantile: 0.99, Known: true, Moved: true, Change: verdict.Interval{Low: -0.5, Mid: -0.4, High: -0.3}},
+		{Metric: verdict.MetricITL, Known: true, Change: verdict.Interval{Low: -0.5, Mid: -0.4, High: 0.3}},
+		{Metric: verdict.MetricE2E, Quantile: 0.5, Moved: true},
+	}
+	moved.Traffic = []verdict.Shift{
+		{Name: "prompt tokens", Before: stat.Some(512), After: stat.Some(671), Change: verdict.Interval{Mid: 0.31}, Moved: true},
+		{Name: "prefix hits", Before: stat.Some(0.5), After: stat.Some(0.25), Change: verdict.Interval{Mid: -0.25}, Moved: true},
+		{Name: "arrivals"},
+	}
+	for _, c := range []struct{ name, got, want string }{
+		{"effect", proved("", 0.29, 0.31, 0.33).Effect(), "output +31 % (+29 to +33 %)"},
+		{"effect on latency", proved(verdict.Latency, 0.29, 0.31, 0.33).Effect(), "request speed +31 % (+29 to +33 %)"},
+		{"effect on cost", proved(verdict.Cost, -0.04, -0.03, -0.02).Effect(), "tokens per dollar −3.0 % (−4.0 to −2.0 %)"},
+		{"nothing known", Proof{&verdict.Result{}}.Effect(), "output –"},
+		{"no number", proved("", math.NaN(), 1, 2).Effect(), "output –"},
+		{"at least", bound.Effect(), "output +100 % (+90 to +110 %) or more: requests waited before, none does now"},
+		{"width", dominated.Width(), "±6.1 %, most of it (±6.0 %) because starts of one configuration differ: measuring on does not narrow it"},
+		{"spread", dominated.Spread(), "starts of one configuration differ by ±4.0 % (assumed)"},
+		{"limited", limited.Limited(), "output was limited by what the server can do before, by what was asked of it after"},
+		{"unlimited", proved("", 0, 0, 0).Limited(), ""},
+		{"moved", strings.Join(moved.Moved(), "; "), "TTFT p99 −40 % (−50 to −30 %)"},
+		{"traffic", strings.Join(moved.Shifts(), "; "), "prompt tokens 512 → 671, +31 %; prefix hits 50 % → 25 %"},
+		{"score", Score{Made: 4, Within: 3, Error: stat.Some(0.06)}.Told(), "3 of 4 predictions held, median error 6.0 %"},
+		{"no score", Score{}.Told(), ""},
+		{"limits", Limits{Restarts: 5, Downtime: 10 * time.Minute, UsedStarts: 2, UsedOutages: 40 * time.Second}.Told(), "2 of 5 restarts, 40 s of 10 min down"},
+		{"no limits", Limits{UsedStarts: 1, From: 22 * time.Hour, To: 6*time.Hour + 30*time.Minute}.Told(), "1 restart, 0 s down, only from 22:00 to 6:30"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := words(c.got); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCanaryInWords(t *testing.T) {
+	for _, c := range []struct {
+		canary  *Canary
+		want    string
+		changed bool
+	}{
+		{nil, "", false},
+		{&Canary{Prompts: 12, Same: 12}, "12 of 12 answers are the same", false},
+		{&Canary{Prompts: 12, Same: 9, Drift: stat.Some(0.031)}, "9 of 12 answers are the same, log probabilities drift by 0.031", true},
+		{&Canary{Why: "the server gives no completion"}, "answers not compared: the server gives no completion", false},
+	} {
+		if got, changed := c.canary.Told(); got != c.want || changed != c.changed {
+			t.Errorf("%+v: %q, %v", c.canary, got, changed)
+		}
+	}
+}
+
+func TestAims(t *testing.T) {
+	limit := verdict.Objective{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: 0.99, Limit: 0.5}
+	for _, c := range []struct {
+		held        verdict.Held
+		text, state string
+	}{
+		{verdict.Held{Objective: limit, After: stat.Some(0.312), OK: true}, "ttft_p99 312 ms, limit 500 ms: kept", "kept"},
+		{verdict.Held{Objective: limit, Before: stat.Some(0.6), After: stat.Some(0.7), Broken: true}, "ttft_p99 700 ms, limit 500 ms: broken, as before", "broken"},
+		{verdict.Held{Objective: limit, After: stat.Some(0.45), Low: stat.Some(0.4), High: stat.Some(0.6), Was: true}, "ttft_p99 450 ms, limit 500 ms: not sure (400 ms to 600 ms)", "not sure"},
+		{verdict.Held{Objective: limit}, "ttft_p99 –, limit 500 ms: not known", "not known"},
+	} {
+		got := Proof{&verdict.Result{Objectives: []verdict.Held{c.held}}}.Aims()
+		if len(got) != 1 || words(got[0].Text) != c.text || got[0].State != c.state {
+			t.Errorf("got %+v, want %q", got, c.text)
+		}
+	}
+}
+
+// A prediction is of latency or cost, which fall where the goal rises.
+func TestPredictionOfAGoal(t *testing.T) {
+	list := []Prediction{
+		{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(0.2), Mid: stat.Some(0.3), High: stat.Some(0.4)},
+		{Metric: "e2e_mean_s", Unit: "ratio", Low: stat.Some(-0.5), Mid: stat.Some(-0.2), High: stat.Some(0.25)},
+	}
+	for _, c := range []struct {
+		goal           verdict.Goal
+		low, mid, high float64
+		ok             bool
+	}{
+		{verdict.Throughput, 0.2, 0.3, 0.4, true}, {verdict.Latency, -0.2, 0.25, 1, true}, {verdict.Cost, 0, 0, 0, false},
+	} {
+		got, ok := PredictionOf(list, c.goal)
+		near := func(o stat.Opt, v float64) bool { return !c.ok || o.OK && math.Abs(o.V-v) < 1e-9 }
+		if ok != c.ok || !near(got.Low, c.low) || !near(got.Mid, c.mid) || !near(got.High, c.high) {
+			t.Errorf("%s: %+v, %v", c.goal, got, ok)
+		}
+	}
+	if _, _, held, known := proved("", 0.1, 0.15, 0.25).Outcome(list); held || !known {
+		t.Error("what lies below the prediction is no miss")
+	}
+	other := proved("", 0.2, 0.3, 0.4)
+	other.Direction = NotComparable
+	if _, _, _, known := other.Outcome(list); known {
+		t.Error("a prediction is held against what the traffic explains")
+	}
+}
+
+// The gain of several changes is that of one after the other, and no surer than each.
+func TestGainRange(t *testing.T) {
+	change := func(end IterationEnd, p Proof) Iteration {
+		return Iteration{End: end, Delta: &Delta{Verdict: p.Result}}
+	}
+	one, two := proved("", 0.4, 0.5, 0.6), proved("", 0.9, 1, 1.1)
+	for _, c := range []struct {
+		name string
+		list []Iteration
+		want *verdict.Interval
+	}{
+		{"none", nil, nil},
+		{"one", []Iteration{change(IterationKept, one), change(IterationNoGain, two)}, &one.Result.Effect},
+		{"two", []Iteration{change(IterationKept, one), change(IterationContinued, two)}, &verdict.Interval{}},
+		{"one without a verdict", []Iteration{change(IterationKept, one), {End: IterationKept, Delta: &Delta{}}}, nil},
+		{"of another goal", []Iteration{change(IterationKept, proved(verdict.Latency, 0.1, 0.2, 0.3))}, nil},
+	} {
+		got := GainRange(c.list)
+		if (got == nil) != (c.want == nil) {
+			t.Errorf("%s: %v", c.name, got)
+			continue
+		}
+		if c.name == "two" {
+			if got.Mid < 1.99 || got.Mid > 2.01 || got.Low > 1.85 || got.High < 2.15 {
+				t.Errorf("two: %+v", *got)
+			}
+		} else if got != nil && (math.Abs(got.Low-c.want.Low) > 1e-9 || math.Abs(got.High-c.want.High) > 1e-9) {
+			t.Errorf("%s: %+v, want %+v", c.name, *got, *c.want)
+		}
+	}
+}
+
+// What was judged stands where the diagnoses count another stretch of time.
+func TestMeasuredMetrics(t *testing.T) {
+	p := proved("", 0.1, 0.2, 0.3)
+	p.Measures = []verdict.Measure{{Metric: verdict.MetricTTFT, Quantile: 0.99, Before: stat.Some(2), After: stat.Some(1), Known: true, Change: verdict.Interval{Low: -0.6, Mid: -0.5, High: -0.4}}}
+	d := Delta{Verdict: p.Result, Metrics: []MetricDelta{
+		{Name: "ttft_p99_s", Before: Quantity{Value: stat.Some(2.2), Unit: "s"}, After: Quantity{Value: stat.Some(1.3), Unit: "s"}, Change: stat.Some(-0.4)},
+		{Name: "ttft_mean_s", Change: stat.Some(-0.1)},
+	}}
+	got := d.MeasuredMetrics()
+	if got[0].Before.Value.V != 2 || got[0].After.Value.V != 1 || got[0].Change.V != -0.5 || got[0].Before.Unit != "s" || got[1].Change.V != -0.1 {
+		t.Errorf("got %+v", got)
+	}
+	if d.Metrics[0].Change.V != -0.4 {
+		t.Error("the delta itself was changed")
+	}
+}

@@ -1,0 +1,157 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// TestAutopilotFrames are the states of a run that judges with intervals, at the
+// sizes that people have.
+func TestAutopilotFrames(t *testing.T) {
+	for _, c := range []struct {
+		state string
+		view  viewID
+		w, h  int
+	}{
+		{"trial", viewNow, 120, 30},
+		{"trial", viewNow, 200, 60},
+		{"trial", viewNow, 40, 10},
+		{"trial", viewNow, 60, 16},
+		{"countdown", viewNow, 120, 30},
+		{"countdown", viewNow, 40, 10},
+		{"held", viewNow, 40, 10},
+		{"better", viewNow, 120, 30},
+		{"better", viewNow, 200, 60},
+		{"inconclusive", viewNow, 120, 30},
+		{"incomparable", viewNow, 120, 30},
+		{"failed", viewNow, 40, 10},
+		{"better", viewHistory, 80, 24},
+		{"lost", viewHistory, 80, 24},
+		{"lost", viewHistory, 120, 30},
+		{"failed", viewHistory, 80, 24},
+		{"better", viewHistory, 200, 60},
+	} {
+		name := fmt.Sprintf("auto-%s-%s-%dx%d", viewFile(c.view), c.state, c.w, c.h)
+		t.Run(name, func(t *testing.T) {
+			u := plainLook()
+			u.view = c.view
+			golden(t, name, plainFrame(snapshotNamed(t, c.state), u, c.w, c.h))
+		})
+	}
+	for _, state := range []string{"trial", "lost"} {
+		for _, view := range []viewID{viewNow, viewHistory} {
+			name := fmt.Sprintf("auto-%s-%s-80x24-ascii", viewFile(view), state)
+			t.Run(name, func(t *testing.T) {
+				u := lookWith(cell.ASCII())
+				u.view = view
+				got := plainFrame(snapshotNamed(t, state), u, 80, 24)
+				if strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
+					t.Errorf("more than seven bits in\n%s", got)
+				}
+				golden(t, name, got)
+			})
+		}
+	}
+	for _, l := range []struct {
+		name, theme string
+		profile     colorprofile.Profile
+	}{{"nocolor", "dark", colorprofile.ASCII}, {"light", "light", colorprofile.TrueColor}, {"dark", "dark", colorprofile.TrueColor}} {
+		name := "auto-now-trial-80x24-" + l.name
+		t.Run(name, func(t *testing.T) {
+			c, _ := frame(snapshotNamed(t, "trial"), plainLook(), 80, 24)
+			th := themeOf(l.theme, l.profile)
+			got := c.Render(th.paint)
+			golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
+			if words := trimLines(ansi.Strip(got)); words != c.Plain() {
+				t.Errorf("without colours the words are others:\n%s", words)
+			}
+		})
+	}
+}
+
+// Whoever walks up to a running autopilot sees who decides, what comes next, when,
+// and the key that stops it, without colours and at any size.
+func TestWalkingUpToAnAutopilot(t *testing.T) {
+	for _, c := range []struct {
+		state string
+		want  []string // at 80x24
+		small []string // at 40x10
+	}{
+		{"trial", []string{"AUTO", "look 2 of 7", "output +86 % (+70 to +105 %)", "predicted +71 to +97 %", "Look 3 of 7 in 8 s, the last in 2 min 43 s", "x hold"}, []string{"AUTO", "+86 % (+70 to +105 %)"}},
+		{"countdown", []string{"AUTO", "autopilot acts in 8 s", "Applies --max-num-seqs 16 → 40 in 8 s", "[x] stop it", "1 of 5 restarts, 22 s of 10 min down"}, []string{"in 8 s", "x stops it"}},
+		{"held", []string{"AUTO HELD", "HELD", "Nothing more is changed until you let it go on.", "[x] go on", "x go on"}, []string{"held", "x goes on"}},
+		{"lost", []string{"WORSE", "−73 % (−77 to −69 %)", "missed", "Puts back --max-num-seqs 4 → 16 in 3 s"}, nil},
+		{"plateau", []string{"PLATEAU", "+0.4 % (−1.2 to +2.1 %)", "lies within ±3 %"}, nil},
+		{"inconclusive", []string{"INCONCLUSIVE", "+4.1 % (−2.1 to +11 %)", "measuring on cannot tell"}, nil},
+		{"incomparable", []string{"NOT COMPARABLE", "Prompts were 31 % longer", "9 of 12 answers are the same"}, nil},
+		{"failed", []string{"FAILED", "out of memory; what was kept is back", "The server was down for 2 min 11 s."}, []string{"in 10 s"}},
+		{"better", []string{"BETTER", "or more: requests waited before", "objective: itl_p99 27.1 ms, limit 30.0 ms: not sure", "within noise"}, nil},
+		{"done", []string{"Output +288 % (+271 to +307 %) over the whole run, in 2 restarts, 42 s down.", "3 of 4 predictions held, median error 6.0 %."}, nil},
+	} {
+		t.Run(c.state, func(t *testing.T) {
+			for _, size := range [][2]int{{80, 24}, {40, 10}} {
+				want := c.want
+				if size[0] < 80 {
+					want = c.small
+				}
+				text := plainFrame(snapshotNamed(t, c.state), plainLook(), size[0], size[1])
+				flat := strings.Join(strings.Fields(text), " ")
+				for _, w := range want {
+					if !strings.Contains(flat, w) {
+						t.Errorf("at %dx%d no %q in\n%s", size[0], size[1], w, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestHoldKey(t *testing.T) {
+	for _, c := range []struct {
+		name, state, keys, notice string
+		done                      int
+	}{
+		{"holds", "countdown", "x", "Held: nothing more is changed until x is pressed again.", 1},
+		{"goes on", "held", "x", "Autopilot goes on.", 1},
+		{"a run of a person", "waiting", "x", "x: This run is not automatic: --auto makes it so.", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, _, controls := testModel(snapshotNamed(t, c.state), Options{})
+			press(m, c.keys)
+			if len(controls.done) != c.done || c.done > 0 && controls.done[0] != engine.CommandHold {
+				t.Errorf("did %v", controls.done)
+			}
+			if m.look.notice.text != c.notice {
+				t.Errorf("says %q, want %q", m.look.notice.text, c.notice)
+			}
+		})
+	}
+}
+
+// Quitting an autopilot in the middle of a change stays until what was kept is back.
+func TestQuitPutsBackFirst(t *testing.T) {
+	s := *snapshotNamed(t, "trial")
+	m, feed, controls := testModel(&s, Options{})
+	if cmd := press(m, "q y"); isQuit(cmd) || len(controls.done) != 1 || controls.done[0] != engine.CommandQuit {
+		t.Fatalf("did %v, quit %v", controls.done, isQuit(cmd))
+	}
+	next := s
+	next.Seq, next.Phase, next.Now = s.Seq+1, engine.PhaseDone, s.Now+20*time.Second
+	next.Finished = &engine.Finished{Reason: "ended by you; what was kept is back"}
+	feed.s = &next
+	if _, cmd := m.Update(tick{m.beat}); !isQuit(cmd) {
+		t.Error("it does not end when the run has")
+	}
+	waiting, _, _ := testModel(snapshotNamed(t, "countdown"), Options{})
+	if !isQuit(press(waiting, "q")) {
+		t.Error("nothing is on trial, and it does not quit")
+	}
+}

@@ -1,0 +1,139 @@
+package chart
+
+import (
+	"math"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// Stretch is a range of relative changes, ratios. One whose ends are no numbers, or
+// the wrong way round, is empty.
+type Stretch struct{ Low, High float64 }
+
+// ok says that there is something to draw.
+func (r Stretch) ok() bool {
+	return r.Low <= r.High && !math.IsInf(r.Low, 0) && !math.IsInf(r.High, 0)
+}
+
+// Nothing is a stretch that is not drawn.
+func Nothing() Stretch { return Stretch{math.NaN(), math.NaN()} }
+
+// Changes is an axis of relative changes. It always shows zero: on which side of it
+// something lies is the question.
+type Changes struct{ lo, hi, step float64 }
+
+// clipped is how many times the room of what must be seen the others may take.
+const clipped = 2.5
+
+// NewChanges makes an axis on which what must be seen is seen whole, and the rest as
+// far as it leaves room for that.
+func NewChanges(must, rest []Stretch) Changes {
+	lo, hi := 0.0, 0.0
+	grow := func(list []Stretch, most float64) {
+		for _, r := range list {
+			if r.ok() {
+				lo, hi = max(-most, min(lo, r.Low)), min(most, max(hi, r.High))
+			}
+		}
+	}
+	grow(must, 1e9)
+	grow(rest, clipped*max(hi-lo, 0.02))
+	if hi-lo < 0.02 {
+		lo, hi = lo-0.01, hi+0.01
+	}
+	c := Changes{step: Nice((hi - lo) / 4)}
+	c.lo, c.hi = math.Floor(lo/c.step+1e-9)*c.step, math.Ceil(hi/c.step-1e-9)*c.step
+	return c
+}
+
+// at is the column of a value in w columns, -1 and w beyond the ends.
+func (c Changes) at(v float64, w int) int {
+	const slack = 1e-9
+	switch x := (v - c.lo) / (c.hi - c.lo); {
+	case x < -slack:
+		return -1
+	case x > 1+slack:
+		return w
+	default:
+		return min(max(0, int(math.Round(x*float64(w-1)))), w-1)
+	}
+}
+
+// Row draws an interval with its middle over a band: what was measured over what was
+// predicted. Either may be Nothing. Where both lie the line is double; what goes
+// beyond the axis ends with an angle.
+func (c Changes) Row(p cell.Pane, g cell.Glyphs, band, interval Stretch, mid float64, t cell.Token) {
+	w := p.Width()
+	if w <= 0 || p.Height() <= 0 {
+		return
+	}
+	p.Text(c.at(0, w), 0, cell.Border, g.Vertical)
+	from, to := w, -1
+	if band.ok() {
+		from, to = max(0, c.at(band.Low, w)), min(w-1, c.at(band.High, w))
+		for x := from; x <= to; x++ {
+			p.Text(x, 0, cell.Muted, g.Rest)
+		}
+	}
+	if !interval.ok() {
+		return
+	}
+	left, right := c.at(interval.Low, w), c.at(interval.High, w)
+	both := "═"
+	if g.ASCII {
+		both = "="
+	}
+	for x := max(0, left); x <= min(w-1, right); x++ {
+		sign := g.Horizontal
+		if x >= from && x <= to {
+			sign = both
+		}
+		p.Text(x, 0, t, sign)
+	}
+	if left < 0 {
+		p.Text(0, 0, t, "<")
+	} else {
+		p.Text(left, 0, t, g.TeeLeft)
+	}
+	if right >= w {
+		p.Text(w-1, 0, t, ">")
+	} else {
+		p.Text(right, 0, t, g.TeeRight)
+	}
+	if x := c.at(mid, w); x >= 0 && x < w {
+		p.Text(x, 0, t, g.Point)
+	}
+}
+
+// Axis writes round values in percent below the rows, zero before the others.
+func (c Changes) Axis(p cell.Pane) {
+	w := p.Width()
+	if w <= 0 || p.Height() <= 0 {
+		return
+	}
+	taken := make([]bool, w)
+	put := func(v float64) {
+		label := figure.Change(v) + figure.NBSP + "%"
+		n := p.Cells(label)
+		from := min(max(0, c.at(v, w)-(n-1)/2), w-n)
+		if from < 0 {
+			return
+		}
+		for x := max(0, from-1); x < min(w, from+n+1); x++ {
+			if taken[x] {
+				return
+			}
+		}
+		for x := from; x < from+n; x++ {
+			taken[x] = true
+		}
+		p.Text(from, 0, cell.Muted, label)
+	}
+	put(0)
+	put(tidy(c.hi, c.step))
+	put(tidy(c.lo, c.step))
+	for i := 1.0; c.lo+i*c.step < c.hi-c.step/2; i++ {
+		put(tidy(c.lo+i*c.step, c.step))
+	}
+}
