@@ -1,13 +1,48 @@
 package verdict
 
+// resamples is how many bootstrap resamples a verdict rests on: the standard
+// errors that they give are then good to one part in a hundred.
+const resamples = 10_000
+
 // Judge sets two sides next to each other. It may be asked at each look; its
 // intervals hold for all of them together.
-func Judge(before, after *Side, p Plan) Result {
-	return Result{Direction: Inconclusive, Reason: "not judged", Cause: ByNoise, Settled: p.Last, Goal: p.Goal, Spread: p.Spread, Limited: [2]Limit{LimitUnknown, LimitUnknown}}
+func Judge(before, after *Side, p Plan) Result { return judge(before, after, p, resamples) }
+
+func judge(before, after *Side, p Plan, draws int) Result {
+	c := newComparison(before, after, p, draws)
+	c.measure()
+	c.traffic()
+	c.host()
+	c.effect()
+	c.objectives()
+	c.decide()
+	return c.r
 }
 
-// Widen returns the spread of restarts that differences of log throughput between
-// pairs of starts of one configuration show; without any, an assumption.
-func Widen(differences []float64) Spread {
-	return Spread{SD: 0.04, From: "assumed: six starts of one configuration differed by 3.8 %"}
+// comparison is a verdict in the making.
+type comparison struct {
+	p    Plan
+	r    Result
+	side [2]*sample // before, after
+
+	error     float64 // of this look
+	precision float64 // as a difference of logarithms
+	restart   float64 // part of half the interval of a difference of logarithms
+	low, high float64 // of the effect that the traffic explains at most, as logarithms
+	effects   effect
+	was       []standing // of the objectives, before
+	meters    []meter
+	loadMoved bool // requests in or arriving, beyond suspicion
+	hosts     host
 }
+
+// effect is a difference of logarithms, more is better, with the parts of half its
+// interval.
+type effect struct {
+	mid, se, dof      float64
+	measured, restart float64
+	known             bool
+}
+
+func (e *effect) low() float64  { return e.mid - e.half() }
+func (e *effect) high() float64 { return e.mid + e.half() }

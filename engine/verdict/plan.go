@@ -1,7 +1,5 @@
 package verdict
 
-import "time"
-
 // Goal is what a change is to improve.
 type Goal string
 
@@ -73,15 +71,4 @@ type Spread struct {
 	// DoF are the degrees of freedom that its uncertainty is worth.
 	DoF  float64
 	From string // where it comes from, in words
-}
-
-// Looks returns the times, since the measurement began, at which a trial is
-// judged: from the first on, each half as long again as the one before, up to the
-// last. They are fixed before the trial begins.
-func Looks(first, last time.Duration) []time.Duration {
-	var out []time.Duration
-	for t := first; t < last*4/5; t = t * 3 / 2 {
-		out = append(out, t)
-	}
-	return append(out, max(first, last))
 }

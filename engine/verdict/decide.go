@@ -1,0 +1,257 @@
+package verdict
+
+import "math"
+
+// call is a direction with what there is to say of it.
+type call struct {
+	direction Direction
+	cause     Cause
+	settled   bool
+	need      string
+	reason    string
+}
+
+// decide draws the conclusion.
+func (c *comparison) decide() {
+	r := &c.r
+	e := &c.effects
+	if e.known {
+		r.Effect = interval(e.low(), e.mid, e.high())
+		r.Known = true
+		if e.mid < 0 {
+			r.Bias = -math.Expm1(c.explained(-1))
+		} else {
+			r.Bias = math.Expm1(c.explained(1))
+		}
+		r.LowerBound = c.p.Goal != Latency && e.mid > 0 && c.side[0].limit == ByCapacity && c.side[1].limit == ByDemand
+	}
+	v := c.overall()
+	if v.direction == Inconclusive && !v.settled && c.p.Last {
+		v.settled = true
+	}
+	r.Direction, r.Cause, r.Settled, r.Need, r.Reason = v.direction, v.cause, v.settled || c.p.Last, v.need, v.reason
+}
+
+// explained is what traffic and neighbours explain of an effect at most, in the
+// direction of its sign, as a logarithm of that sign.
+func (c *comparison) explained(sign float64) float64 {
+	if sign < 0 {
+		return c.low + c.hosts.low
+	}
+	return c.high + c.hosts.high
+}
+
+// overall is the goal's call under the objectives.
+func (c *comparison) overall() call {
+	if v, done := c.unusable(); done {
+		return v
+	}
+	goal := c.judged(&c.effects)
+	if len(c.r.Objectives) > 0 {
+		return c.under(goal)
+	}
+	if goal.direction == Better && c.p.Goal == Throughput {
+		if m, ok := c.vetoed(); ok {
+			goal.direction = Plateau
+			goal.reason += ", but the 99th percentile of the time to first token is " + c.longer(m)
+		}
+	}
+	return goal
+}
+
+// unusable says why nothing can be judged, if so.
+func (c *comparison) unusable() (call, bool) {
+	v := call{direction: Inconclusive, cause: ByNoise, need: "more of the trial"}
+	for i, s := range c.side {
+		when := [...]string{"before", "after"}[i]
+		in := stateOf(s)
+		switch {
+		case len(s.lives) == 0:
+			v.reason = "nothing was measured " + when
+			return v, true
+		case in == empty:
+			v.direction, v.cause, v.need = NotComparable, ByTraffic, "requests"
+			v.reason = "no requests were in " + when
+			return v, true
+		}
+	}
+	if c.effects.known {
+		return v, false
+	}
+	v.reason = c.noun() + " is not known on both sides"
+	if c.p.Goal == Cost && c.side[0].cost.OK != c.side[1].cost.OK {
+		v.reason = "the price of one side is not known"
+	}
+	v.need = "what it is measured by"
+	return v, true
+}
+
+type state int
+
+const (
+	unread state = iota
+	empty
+	loaded
+)
+
+// stateOf says whether requests were in at all.
+func stateOf(s *sample) state {
+	if len(s.columns) == 0 {
+		return unread
+	}
+	in := s.columns[s.load.inside].value
+	made := s.columns[s.load.arrivals].value
+	switch {
+	case !in.OK:
+		return unread
+	case in.V <= 0 && made.V <= 0:
+		return empty
+	}
+	return loaded
+}
+
+// judged is the call on one effect by itself.
+func (c *comparison) judged(e *effect) call {
+	low, high := e.low(), e.high()
+	v := call{reason: c.say(e)}
+	up, down := c.explained(1), c.explained(-1)
+	switch {
+	case low >= -c.precision && high <= c.precision:
+		if up > c.precision || down < -c.precision {
+			return c.swayed(v, "it may hide a difference")
+		}
+		v.direction, v.settled, v.cause = Plateau, true, ByNoise
+		v.reason += ", within " + unsigned(c.p.Precision)
+	case low > 0 && e.mid >= c.precision:
+		if low <= up {
+			return c.swayed(v, "that may be all")
+		}
+		v.direction, v.settled, v.cause = Better, true, ByFlag
+		if c.r.LowerBound {
+			v.reason += ", and no queue is left: it may be more"
+		}
+	case high < 0 && e.mid <= -c.precision:
+		if high >= down {
+			return c.swayed(v, "that may be all")
+		}
+		v.direction, v.settled, v.cause = Worse, true, ByFlag
+	default:
+		return c.open(v, e)
+	}
+	return v
+}
+
+// open is the call where the interval decides nothing.
+func (c *comparison) open(v call, e *effect) call {
+	v.direction, v.cause = Inconclusive, ByNoise
+	if c.hosts.bursts || c.hosts.busy {
+		v.cause = ByHost
+	}
+	if (e.low() > 0 || e.high() < 0) && c.p.Last {
+		v.direction, v.settled = Plateau, true
+		v.reason += ", less than the " + unsigned(c.p.Precision) + " that matter"
+		return v
+	}
+	// However long it is measured, the effect stays within what was seen so far,
+	// and restarts differ by more.
+	if e.restart > c.precision && math.Abs(e.mid)+e.measured < e.restart {
+		v.settled = true
+		v.need = "more starts of both"
+		v.reason += "; starts of one configuration differ by as much"
+		return v
+	}
+	v.need = "an interval narrower than ±" + unsigned(math.Expm1(e.half()))
+	if e.restart > e.measured {
+		v.need = "more starts of both"
+	}
+	v.reason += ", which noise may be"
+	return v
+}
+
+// swayed is the call where traffic or a neighbour explains the effect.
+func (c *comparison) swayed(v call, what string) call {
+	traffic, hosts := max(c.high, -c.low), max(c.hosts.high, -c.hosts.low)
+	if hosts > traffic {
+		v.direction, v.cause, v.need = Inconclusive, ByHost, "a quiet host"
+		if c.hosts.busy {
+			v.reason += ", but the server's threads waited for a core for another share of the time: " + what
+		} else {
+			v.reason += ", but in bursts, as of a neighbour: " + what
+		}
+		return v
+	}
+	v.direction, v.cause, v.need = NotComparable, ByTraffic, "the load of before"
+	if name := c.mostMoved(); name != "" {
+		v.reason += ", but the load differs (" + name + "): " + what
+	} else {
+		v.reason += ", but the load differs: " + what
+	}
+	return v
+}
+
+// under is the goal's call with the objectives that stand above it.
+func (c *comparison) under(goal call) call {
+	was, broke, keeps, breaks := true, false, true, false
+	var first, doubted string // the objective that decides
+	for i := range c.r.Objectives {
+		h := &c.r.Objectives[i]
+		was = was && c.was[i].keeps
+		broke = broke || c.was[i].breaks
+		keeps = keeps && h.OK
+		breaks = breaks || h.Broken
+		switch {
+		case first == "" && (h.Broken || c.was[i].breaks && h.OK):
+			first = limitOf(h)
+		case doubted == "" && !h.OK && !h.Broken:
+			doubted = limitOf(h)
+		}
+	}
+	moved, ok := c.worst()
+	v := call{direction: Inconclusive, cause: ByNoise, need: "more requests, or an objective that the histogram's buckets can tell"}
+	switch {
+	case broke && keeps, was && breaks:
+		v.direction, v.cause, v.settled, v.need = Better, ByFlag, true, ""
+		v.reason = first + " is kept now, and was not"
+		if breaks {
+			v.direction, v.reason = Worse, first+" was kept, and is not"
+		}
+		switch {
+		case c.loadMoved || c.low != 0 || c.high != 0:
+			v.settled = false
+			return c.swayed(v, "that may be why")
+		case ok && moved.low() <= 0 && moved.high() >= 0 || !ok:
+			v.direction, v.cause, v.settled = Inconclusive, ByNoise, false
+			v.reason += "; restarts or noise may be why"
+			v.need = "more starts of both"
+		}
+		return v
+	case broke && breaks && ok:
+		v = c.judged(&moved)
+		v.reason = first + " is not kept, before nor after; " + goal.reason
+		return v
+	case goal.direction != Better || keeps:
+		return goal
+	case breaks:
+		v.reason = goal.reason + ", but " + first + " is not kept"
+		v.direction, v.settled, v.cause, v.need = Plateau, true, ByFlag, ""
+		return v
+	}
+	v.reason = goal.reason + ", but it is not clear whether " + doubted + " is kept"
+	return v
+}
+
+// latencyVeto is the change of the TTFT p99 from which a gain of throughput is
+// none (the product documentation of PROFILE, which calls it provisional).
+const latencyVeto = 0.20
+
+// vetoed says whether the time to first token grew too much, beyond noise and the
+// width of its buckets.
+func (c *comparison) vetoed() (*Measure, bool) {
+	for i := range c.r.Measures {
+		m := &c.r.Measures[i]
+		if m.Metric == MetricTTFT && m.Quantile == 0.99 && m.Known && m.Moved && m.Change.Mid > latencyVeto {
+			return m, true
+		}
+	}
+	return nil, false
+}
