@@ -56,7 +56,9 @@ const (
 	EventAttached       EventKind = "attached"
 	EventWindow         EventKind = "window"
 	EventSettling       EventKind = "settling"
-	EventTrial          EventKind = "trial" // the interval so far
+	EventTrial          EventKind = "trial"   // the interval so far
+	EventPending        EventKind = "pending" // what an automatic run does once Took has passed
+	EventSpread         EventKind = "spread"  // two starts of one configuration differed by Log
 	EventMeasured       EventKind = "measured"
 	EventDiagnosis      EventKind = "diagnosis"
 	EventRecommendation EventKind = "recommendation"
@@ -87,9 +89,11 @@ type Event struct {
 	Advice    *Recommendation
 	Change    Change
 	Delta     *Delta
-	// Verdict is the interval so far, of a trial under way.
-	Verdict  *verdict.Result
-	Canary   *Canary
+	// Verdict is the interval so far, of a trial under way, or that of a verdict.
+	Verdict *verdict.Result
+	Canary  *Canary
+	// Log is the difference of the logarithm of output tokens per second of a spread.
+	Log      stat.Opt
 	Finished *Finished
 	// Steps and StepsBack say, with a recommendation of a dry run, what would be done
 	// to make the change and to take it back, one step each.
@@ -105,10 +109,14 @@ type Finished struct {
 	Reason   string // in a sentence
 	Command  string // launch command of the best configuration, redacted; "" unknown
 	// Gain is the change of output tokens per second from the first baseline to the
-	// best configuration, a ratio; absent where the load between them explains it.
-	Gain     stat.Opt
-	Restarts int
-	Downtime time.Duration // in which the server did not answer because of changes
-	Remains  []FindingID   // significant findings of the last diagnosis
-	Score    Score         // of the predictions of this run
+	// best configuration, a ratio, as the verdicts on the kept changes compound;
+	// absent where the load explains one of them. GainWithin is its interval, where
+	// GainKnown.
+	Gain       stat.Opt
+	GainWithin verdict.Interval
+	GainKnown  bool
+	Restarts   int
+	Downtime   time.Duration // in which the server did not answer because of changes
+	Remains    []FindingID   // significant findings of the last diagnosis
+	Score      Score         // of the predictions of this run
 }

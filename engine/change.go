@@ -167,8 +167,8 @@ type turn struct {
 }
 
 // noticed compares a server that was restarted with what ran before and with what
-// is kept. Advised is the change that was recommended, nil without one.
-func noticed(kept, running, next configuration, advised *Change) turn {
+// is kept. Advised are the changes that were recommended, none without one.
+func noticed(kept, running, next configuration, advised []Change) turn {
 	if kept.settings == nil || next.settings == nil {
 		return turn{Noticed: Unreadable, changes: toldChanges(kept.told, next.told)}
 	}
@@ -179,12 +179,23 @@ func noticed(kept, running, next configuration, advised *Change) turn {
 		t.Noticed = SameSettings
 	case len(differs) == 0:
 		t.Noticed = Undone
-	case len(differs) == 1 && advised != nil && differs[0].Flag == advised.Flag && next.fulfils(*advised):
+	case next.follows(differs, advised):
 		t.Noticed = AsRecommended
 	default:
 		t.Noticed = SomethingElse
 	}
 	return t
+}
+
+// follows says whether a configuration that differs by these changes is the one
+// that was advised: those, and no others.
+func (c configuration) follows(differs, advised []Change) bool {
+	for _, d := range differs {
+		if !slices.ContainsFunc(advised, func(a Change) bool { return a.Flag == d.Flag }) {
+			return false
+		}
+	}
+	return len(advised) > 0 && !slices.ContainsFunc(advised, func(a Change) bool { return !c.fulfils(a) })
 }
 
 // toldChanges lists what page and endpoints tell differently.

@@ -49,6 +49,9 @@ type Applied struct {
 	// Back says that after an error the server runs as it did before the change:
 	// nothing is left to be put back.
 	Back bool
+	// Ended says, of a way back, why the server that ran until then had ended by
+	// itself: from its log. "" where it ran, or nothing is known.
+	Ended string
 	// Canary is what the answers to fixed prompts show of a change that may alter
 	// them; nil where none were asked.
 	Canary *Canary

@@ -26,12 +26,17 @@ type Loop struct {
 	watch    watch
 	server   server
 	life     life
+	base     base
+	unsure   []unsure
+	starved  busyShare
 	trial    trial
 	advice   advice
+	pilot    pilot
 	renewal  renewal
 	was      Phase         // what went on when the server went down
 	wasSince time.Duration // and since when
 	downAt   time.Duration // when it went down
+	outage   time.Duration // how long it did not answer, around the last restart
 	paused   time.Duration // since when
 
 	kept     configuration // what the baseline was measured with
@@ -43,6 +48,7 @@ type Loop struct {
 	failure  string        // why a change could not be made
 
 	scratch    []Window // of a diagnosis under way
+	score      Score    // of the iterations, as of the latest change of one
 	iterations []Iteration
 	noise      bounded[float64]
 	journal    bounded[Entry]
@@ -129,6 +135,10 @@ func NewLoop(p LoopPlan) *Loop {
 		p.Measure = LoopMeasure
 	}
 	p.Measure = max(p.Measure, measureLeast)
+	if p.Longest == 0 {
+		p.Longest = LoopLongest
+	}
+	p.Longest = max(p.Longest, p.Measure)
 	l := &Loop{
 		plan:     p,
 		phases:   behaviours(),
@@ -165,7 +175,7 @@ func (l *Loop) Step(now time.Duration, in Input) []Action {
 	case Observed:
 		l.observed(in)
 	case Applied:
-		l.applied(in.Err)
+		l.applied(in)
 	case Noted:
 		l.noted(in)
 	case Pressed:
@@ -195,6 +205,8 @@ func (l *Loop) publish() {
 	s.Sources = l.watch.states(l.now)
 	s.Iterations = l.iterations
 	s.Noise = l.noise.view()
+	s.Trial = l.underway()
+	s.Auto, s.Limits, s.Score = l.plan.Auto, l.limits(), l.score
 	s.Points, s.Marks = l.points.view(), l.marks.view()
 	s.Journal, s.Dropped = l.journal.view(), l.journal.dropped()
 	s.Kept, s.Hands = l.kept.command, l.server.hands
@@ -214,6 +226,9 @@ func (l *Loop) begin() {
 func (l *Loop) enter(p Phase) {
 	l.seen.Phase, l.seen.Since = p, l.now
 	l.seen.Ask = ""
+	if p != PhaseWaiting {
+		l.calledOff()
+	}
 	l.life.waits = ""
 }
 
@@ -265,6 +280,7 @@ func (l *Loop) change(alter func(*Iteration)) {
 	}
 	l.iterations = slices.Clone(l.iterations)
 	alter(&l.iterations[len(l.iterations)-1])
+	l.score = score(l.iterations)
 }
 
 // add appends an iteration and returns its number.

@@ -150,6 +150,7 @@ func (l *Loop) firstAttached(c configuration) {
 // resume goes on after a gap: the server that answers is the one of before.
 func (l *Loop) resume() {
 	gap := l.now - l.downAt
+	l.watch.gap = 0 // nobody changed anything
 	text := "the server answers again after " + seconds(gap)
 	if tellsRun(l.watch.page) && !l.watch.several {
 		text += ": it was not restarted"
@@ -181,7 +182,10 @@ func (l *Loop) back(was Phase, next configuration) {
 	}
 	l.life = life{}
 	l.seen.Live = nil
-	t := noticed(l.kept, l.running, next, l.advised())
+	t := noticed(l.kept, l.running, next, l.wanted())
 	l.restarts++
+	l.pilot.up = l.now
+	l.outage = l.watch.outage(l.now)
+	l.pilot.used.UsedOutages += l.outage
 	l.phases[was].returned(l, next, t)
 }

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // command is one thing that a person can ask for.
 type command struct {
@@ -104,34 +101,20 @@ func (l *Loop) cannotApply() string {
 	return ""
 }
 
+// applyAdvice has the server run with the recommended change made to the kept
+// configuration: what gained nothing is taken back with it.
 func (l *Loop) applyAdvice() {
 	r := l.seen.Advice
-	want := Change{Flag: r.Flag, From: r.From, To: r.To}
-	it := Iteration{At: l.now, Noticed: AsRecommended, Changes: []Change{want}, Command: r.Launch,
-		Predicted: r.Predicted, Before: l.seen.Baseline, Text: want.String() + ", applied by rooftop"}
-	changes := l.fold(want)
-	l.trial = trial{open: true, before: l.seen.Baseline, ran: l.trial.ran, off: l.trial.off, advice: r}
+	changes := r.changes()
+	it := Iteration{At: l.now, Noticed: AsRecommended, Changes: changes, Command: r.Launch,
+		Predicted: r.Predicted, Before: l.seen.Baseline, Text: listed(changes) + ", applied by rooftop"}
+	l.trial = trial{open: true, before: l.seen.Baseline, side: l.base.side(), earlier: l.earlier(changes), ran: l.trial.ran, ranLife: l.trial.ranLife, off: l.trial.off, advice: r}
 	n := l.add(it)
 	l.shown = n
-	l.downAt = l.now
 	l.mark(MarkChange, it.Text)
 	l.rounds++
-	l.enter(PhaseApplying)
-	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: n, Change: want, Command: r.Launch, Text: "applying " + want.String() + ": the server is restarted with it"})
-	l.do(Apply{Changes: changes})
-}
-
-// fold is a change together with the way back from what gained nothing.
-func (l *Loop) fold(want Change) []Change {
-	var out []Change
-	if l.off() {
-		out = changesFrom(l.running, l.kept)
-	}
-	if i := slices.IndexFunc(out, func(c Change) bool { return c.Flag == want.Flag }); i >= 0 {
-		out[i].To = want.To
-		return out
-	}
-	return append(out, want)
+	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: n, Advice: r, Change: changes[0], Command: r.Launch, Text: "applying " + listed(changes) + ": the server is restarted with it"})
+	l.apply(Apply{Changes: changes, Iteration: n, Predicted: r.Predicted})
 }
 
 func (l *Loop) cannotRevert() string {
@@ -166,11 +149,9 @@ func (l *Loop) goBack() {
 		l.write(LevelInfo, "", l.waitsForRevert())
 		return
 	}
-	l.trial.open, l.trial.applied, l.trial.revert = false, false, true
-	l.downAt = l.now
-	l.enter(PhaseApplying)
+	l.trial.open = false
 	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: l.iteration(), Change: firstOf(changes), Command: l.kept.command, Text: "putting back: " + listed(changes)})
-	l.do(Apply{Changes: changes, Revert: true})
+	l.apply(Apply{Changes: changes, Revert: true, Iteration: l.iteration()})
 }
 
 func firstOf(changes []Change) Change {
@@ -242,7 +223,7 @@ func (l *Loop) remeasure() {
 		l.startBaseline()
 		return
 	}
-	l.trial.open, l.trial.tries, l.trial.unsteady = true, 0, ""
+	l.trial.open, l.trial.unsteady = true, ""
 	l.change(func(it *Iteration) {
 		it.End, it.Delta, it.After, it.Load = IterationOpen, nil, nil, nil
 		if it.Settled == 0 {
@@ -281,13 +262,3 @@ func (l *Loop) pause() {
 	l.paused = l.now
 	l.tell(LevelInfo, Event{Kind: EventPaused, Iteration: l.iteration(), Text: text})
 }
-
-func (l *Loop) cannotHold() string {
-	if !l.plan.Auto {
-		return "Nothing is done without a key: there is no autopilot to hold."
-	}
-	return ""
-}
-
-// hold stops an automatic run before its next act, or lets it go on.
-func (l *Loop) hold() { l.seen.Held = !l.seen.Held }

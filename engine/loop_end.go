@@ -2,10 +2,10 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
-	"time"
+	"math"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Exit codes of a finished run, as interfaces.md section 2 settles them.
@@ -17,36 +17,68 @@ const (
 	exitGone    = 5 // no server answers
 )
 
-// Limits of an automatic run, which nobody watches.
-const (
-	autoDown = 2 * time.Minute  // without an answer of the server
-	autoIdle = 30 * time.Second // without load before anything was changed, beside the measurement
-	autoBack = 2 * time.Minute  // likewise after a restart: clients take their time to come back
-)
-
 // applied takes in what became of a change that rooftop made.
-func (l *Loop) applied(err string) {
+func (l *Loop) applied(in Applied) {
 	if l.seen.Phase != PhaseApplying || l.trial.applied {
 		return
 	}
-	if err == "" {
+	if in.Canary != nil && !l.trial.revert {
+		l.change(func(it *Iteration) { it.Canary = in.Canary })
+	}
+	if in.Ended != "" && l.trial.revert {
+		l.ended(in.Ended)
+	}
+	switch {
+	case in.Err != "":
+		l.notApplied(in)
+	case l.pilot.leave.now && l.trial.revert:
+		l.keptRuns()
+		l.finish(l.pilot.leave.code, l.pilot.leave.reason)
+	case l.pilot.leave.now:
+		l.goBack()
+	default:
 		l.trial.applied = true
 		if l.watch.attaching {
 			l.watch.again = true
 		}
 		l.attach(0)
-		return
 	}
-	l.tell(LevelBad, Event{Kind: EventError, Iteration: l.iteration(), Text: err})
+}
+
+// ended adds to the latest failure what the log of the server says of it.
+func (l *Loop) ended(why string) {
+	l.write(LevelBad, EventError, "its log says: "+why)
+	l.change(func(it *Iteration) {
+		if it.Failure != "" {
+			it.Failure += ": " + why
+		}
+	})
+}
+
+// keptRuns notes that what is kept runs again.
+func (l *Loop) keptRuns() {
+	if n := len(l.iterations); n > 0 && l.iterations[n-1].End != IterationBroken && l.trial.off {
+		l.end(IterationReverted)
+	}
+	l.trial.off, l.trial.open, l.running = false, false, l.kept
+	l.seen.Launch = l.kept.command
+}
+
+// notApplied takes in that a change, or a way back, could not be made.
+func (l *Loop) notApplied(in Applied) {
+	l.tell(LevelBad, Event{Kind: EventError, Iteration: l.iteration(), Text: in.Err})
 	revert := l.trial.revert
 	if !revert {
+		l.change(func(it *Iteration) { it.Failure = in.Err })
 		l.end(IterationBroken)
 		l.remember()
 	}
-	l.failure = cmp.Or(l.failure, err)
+	l.failure = cmp.Or(l.failure, in.Err)
 	switch {
 	case l.plan.Auto && revert:
-		l.finish(exitError, "the change could not be tried, and the server does not start as before: "+err)
+		l.finish(exitError, "the server does not start as it ran before: "+in.Err)
+	case in.Back:
+		l.backByHands()
 	case l.plan.Auto:
 		l.trial.failed = true
 		l.goBack()
@@ -62,73 +94,54 @@ func (l *Loop) applied(err string) {
 	}
 }
 
-// proceed is the next step of an automatic run.
-func (l *Loop) proceed() {
-	if !l.plan.Auto {
+// backByHands goes on after hands that could not make a change have put back what
+// was: the server that is to be attached to is the kept one.
+func (l *Loop) backByHands() {
+	if !l.trial.revert {
+		l.pilot.used.UsedStarts++ // that way back was one
+	}
+	l.trial.failed, l.trial.open = false, false
+	if l.pilot.leave.now {
+		l.keptRuns()
+		l.finish(l.pilot.leave.code, l.pilot.leave.reason)
 		return
 	}
-	r := l.seen.Advice
-	switch {
-	case l.failure != "":
-		l.finish(exitError, "the change could not be tried; the server runs as before")
-	case r == nil && l.seen.Baseline.Outcome == OutcomeNoLoad:
-		l.finish(exitNothing, "no request ran, so there was nothing to judge")
-	case r == nil && l.seen.Baseline.Outcome == OutcomeNotEvaluable:
-		l.finish(exitNothing, l.seen.Quiet)
-	case r == nil && l.rounds > 0:
-		l.finish(exitDone, "nothing is left to recommend")
-	case r == nil:
-		l.finish(exitDone, cmp.Or(l.seen.Quiet, "nothing is left to recommend"))
-	case r.Kind != KindFlag || r.Flag == "" || r.To == "":
-		l.finish(exitDone, "what is left is no flag of this server")
-	case !l.server.hands:
-		l.finish(exitOpen, cmp.Or(l.server.noHands, "rooftop cannot restart this server"))
-	case l.plan.Rounds > 0 && l.rounds >= l.plan.Rounds:
-		l.finish(exitOpen, fmt.Sprintf("stopped after %s, the most asked for", changesCounted(l.plan.Rounds)))
-	default:
-		l.applyAdvice()
+	l.trial.revert, l.trial.applied = true, true
+	if l.watch.attaching {
+		l.watch.again = true
 	}
+	l.attach(0)
 }
 
-func changesCounted(n int) string {
-	if n == 1 {
-		return "one change"
-	}
-	return fmt.Sprintf("%d changes", n)
-}
-
-// patience ends an automatic run that waits for what does not come.
-func (l *Loop) patience() {
-	if !l.plan.Auto || l.seen.Paused {
-		return
-	}
-	waited := l.now - l.seen.Since
-	switch l.seen.Phase {
-	case PhaseDown:
-		if waited > autoDown {
-			l.finish(exitError, "the server does not answer")
-		}
-	case PhaseReverting:
-		l.finish(exitError, "what changed is not known, so it cannot be put back")
-	case PhaseBaseline:
-		l.idled(waited, autoIdle)
-	case PhaseSettling, PhaseMeasuring:
-		l.idled(waited, autoBack)
-	}
-}
-
-// idled ends a run that could judge nothing for longer than a measurement and
-// some patience.
-func (l *Loop) idled(waited, patience time.Duration) {
-	if waited > patience+l.plan.Measure && l.life.waits != "" {
-		l.finish(exitNothing, cmp.Or(l.seen.Quiet, "nothing could be judged: "+l.life.waits))
-	}
-}
-
-// quit ends the run at somebody's wish.
+// quit ends the run at somebody's wish. An automatic one puts back what is kept
+// first; the second wish ends it at once.
 func (l *Loop) quit() {
+	if l.pilot.leave.now {
+		l.finish(exitError, "ended at once, while the kept configuration was being put back: 'rooftop recover' finishes that")
+		return
+	}
 	reason, code := l.left()
-	l.finish(code, reason)
+	l.endNow(code, reason)
+}
+
+// endNow ends the run; an automatic one puts back what is kept first.
+func (l *Loop) endNow(code int, reason string) {
+	applying := l.seen.Phase == PhaseApplying
+	if !l.plan.Auto || !l.server.hands || !applying && !l.off() {
+		l.finish(code, reason)
+		return
+	}
+	l.seen.Paused = false
+	if l.trial.open && !applying {
+		l.end(IterationReverted)
+	}
+	l.pilot.leave = leave{set: true, now: true, code: code, reason: reason + "; what is kept was put back"}
+	if applying {
+		l.write(LevelWarn, "", "the restart under way is finished first, and what is kept put back; once more ends at once")
+		return
+	}
+	l.write(LevelWarn, "", "what is kept is put back first; once more ends at once")
+	l.goBack()
 }
 
 // left says how a run stands that is ended now.
@@ -184,25 +197,62 @@ func Gained(list []Iteration) (before, after *Diagnosis) {
 	return before, after
 }
 
+// gain is what the kept changes brought together, of output tokens per second, with
+// the interval that their own leave. Absent where one of them is not known.
+func gain(list []Iteration) (total verdict.Interval, known bool) {
+	log, square := 0.0, 0.0
+	for i := range list {
+		it := &list[i]
+		if it.End != IterationKept && it.End != IterationContinued {
+			continue
+		}
+		e, ok := tokensEffect(it.Delta)
+		if !ok {
+			return verdict.Interval{}, false
+		}
+		half := (math.Log1p(e.High) - math.Log1p(e.Low)) / 2
+		log, square, known = log+math.Log1p(e.Mid), square+half*half, true
+	}
+	half := math.Sqrt(square)
+	return verdict.Interval{Low: math.Expm1(log - half), Mid: math.Expm1(log), High: math.Expm1(log + half)}, known
+}
+
+// tokensEffect is what a change did to the output; not known where the load
+// explains it.
+func tokensEffect(d *Delta) (verdict.Interval, bool) {
+	if d == nil || d.Verdict == nil || d.Direction == NotComparable {
+		return verdict.Interval{}, false
+	}
+	r := d.Verdict
+	if r.Goal == verdict.Throughput || r.Goal == "" {
+		return r.Effect, r.Known && r.Effect.Low > -1
+	}
+	for i := range r.Measures {
+		if m := &r.Measures[i]; m.Metric == verdict.MetricTokens {
+			return m.Change, m.Known && m.Change.Low > -1
+		}
+	}
+	return verdict.Interval{}, false
+}
+
 // finish ends the run; nothing is done after it.
 func (l *Loop) finish(code int, reason string) {
 	if l.seen.Phase == PhaseDone {
 		return
 	}
-	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Gain: stat.None}
-	best := l.seen.Baseline
-	if before, after := Gained(l.iterations); before != nil && after != nil {
-		if gain := Compare(before, after).Throughput; swayed(before, after, gain) == "" {
-			f.Gain = gain
-		}
+	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Downtime: l.pilot.used.UsedOutages, Score: score(l.iterations)}
+	f.GainWithin, f.GainKnown = gain(l.iterations)
+	if f.GainKnown {
+		f.Gain = stat.Some(f.GainWithin.Mid)
 	}
-	if best != nil {
+	if best := l.seen.Baseline; best != nil {
 		for i := range best.Findings {
 			if g := &best.Findings[i]; g.State == Fired && g.Significant {
 				f.Remains = append(f.Remains, g.ID)
 			}
 		}
 	}
+	l.calledOff()
 	l.enter(PhaseDone)
 	l.seen.Paused = false
 	l.seen.Finished = &f

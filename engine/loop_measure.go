@@ -15,7 +15,7 @@ func (l *Loop) feed(s *Sample) {
 		return
 	}
 	window := w.Clone()
-	l.life.add(window, l.plan.Measure)
+	l.life.add(window, l.plan.Longest)
 	l.points.add(point(&window, l.shown))
 	l.resolve()
 	l.hear()
@@ -94,7 +94,8 @@ func rising(windows []Window) bool {
 func (l *Loop) baselineDone(windows []Window) {
 	d := l.diagnose(windows)
 	l.measured(d)
-	l.setBaseline(d, end(windows))
+	l.setBaseline(d, windows)
+	l.setBase(slicesOf(windows))
 	l.toWaiting()
 }
 
@@ -115,61 +116,22 @@ func headline(d *Diagnosis) string {
 	return text
 }
 
-// setBaseline makes a measurement, which ended at a time, what the next change is
-// judged against.
-func (l *Loop) setBaseline(d *Diagnosis, until time.Duration) {
+// setBaseline makes a measurement of windows what the next change is judged
+// against.
+func (l *Loop) setBaseline(d *Diagnosis, windows []Window) {
 	l.seen.Baseline = d
 	l.seen.Firm = true
 	l.kept, l.returns = l.running, l.shown
-	l.renewal = renewal{from: l.life.next(), until: until}
+	l.renewal = renewal{from: l.life.next(), since: l.life.next(), until: l.now}
+	if len(windows) > 0 {
+		l.renewal.since, l.renewal.until = windows[0].Index, end(windows)
+	}
 }
 
 // end is when the last window ended.
 func end(windows []Window) time.Duration {
 	last := &windows[len(windows)-1]
 	return last.Start + last.Duration
-}
-
-// renewal follows how the baseline is renewed while a change is waited for.
-type renewal struct {
-	from  int           // index of the window that the stretch under way begins with
-	until time.Duration // end of the baseline
-	doubt *Diagnosis    // a stretch far from the baseline, which the next has to confirm
-}
-
-// heldBack is how many windows at the end never become part of a baseline while
-// a change is waited for: a server that is told to stop drains its requests.
-const heldBack = 2
-
-// renew replaces the baseline by the stretch that was completed last. One that
-// differs by more than a verdict needs is taken when the next one agrees.
-func (l *Loop) renew() {
-	r := &l.renewal
-	windows := l.life.since(r.from)
-	if len(windows) <= heldBack {
-		return
-	}
-	windows = windows[:len(windows)-heldBack]
-	part, ok, _ := stretch(windows, l.plan.Measure)
-	if !ok {
-		return
-	}
-	d := l.diagnose(part)
-	r.from = part[len(part)-1].Index + 1
-	if far(l.seen.Baseline, d) && (r.doubt == nil || far(r.doubt, d)) {
-		r.doubt = d
-		return
-	}
-	r.doubt = nil
-	l.seen.Baseline, r.until = d, end(part)
-	l.reconsider(d)
-}
-
-// far says that two measurements differ in throughput by as much as a verdict
-// needs.
-func far(a, b *Diagnosis) bool {
-	change := relative(a.Quantity("generation_tokens_per_s").Value, b.Quantity("generation_tokens_per_s").Value)
-	return !change.OK || change.V > throughputShift || change.V < -throughputShift
 }
 
 // rescue is called when the server that ran is gone, with its windows still at
@@ -185,19 +147,24 @@ func (l *Loop) rescue(was Phase) {
 	if was != PhaseBaseline && !late {
 		return
 	}
-	windows := l.life.windows
+	windows, length := l.life.windows, l.plan.Measure
+	if late {
+		windows, length = l.life.since(l.renewal.since), l.plan.Longest
+	}
 	for len(windows) > 0 && end(windows) > until {
 		windows = windows[:len(windows)-1]
 	}
-	part, _, why := stretch(windows, l.plan.Measure)
+	part, _, why := stretch(windows, length)
 	if why != "" || len(part) < leastWindows || span(part) < measureLeast-windowSlack {
 		return
 	}
 	d := l.diagnose(part)
 	if was == PhaseBaseline {
 		l.measured(d)
+		l.base = base{}
 	}
-	l.setBaseline(d, end(part))
+	l.setBaseline(d, part)
+	l.base.live = slicesOf(part)
 	if was == PhaseBaseline {
 		l.advise(l.choose(d))
 	}

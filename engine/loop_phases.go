@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // behaviour is what a phase does about what happens; nil does nothing.
 type behaviour struct {
@@ -28,7 +31,7 @@ func behaviours() [NumPhases]behaviour {
 		PhaseApplying:  {returned: (*Loop).returnedFromApply, waits: (*Loop).waitsForApply},
 		PhaseDown:      {waits: (*Loop).waitsForReturn},
 		PhaseSettling:  {window: (*Loop).settlingWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsToSettle, of: (*Loop).settleLength, alive: true},
-		PhaseMeasuring: {window: (*Loop).measuringWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsForMeasure, of: (*Loop).measureLength, measures: true, alive: true},
+		PhaseMeasuring: {window: (*Loop).measuringWindow, returned: (*Loop).returnedInTrial, waits: (*Loop).waitsForMeasure, of: (*Loop).lookLength, measures: true, alive: true},
 		PhaseWorse:     {returned: (*Loop).returnedInWorse, waits: (*Loop).waitsForAnswer, alive: true},
 		PhaseReverting: {returned: (*Loop).returnedInReverting, waits: (*Loop).waitsForRevert, alive: true},
 		PhaseDone:      {waits: func(*Loop) string { return "" }},
@@ -45,6 +48,27 @@ func (l *Loop) settleLength() time.Duration {
 }
 
 func (l *Loop) measureLength() time.Duration { return l.plan.Measure }
+
+// lookLength is when the measurement of a change is looked at next.
+func (l *Loop) lookLength() time.Duration {
+	if t := &l.trial; t.look < len(t.looks) {
+		return t.looks[t.look]
+	}
+	return 0
+}
+
+// underway is the measurement of a change that goes on, nil where none does.
+func (l *Loop) underway() *Trial {
+	n := len(l.iterations)
+	if l.seen.Phase != PhaseMeasuring || !l.trial.open || n == 0 {
+		return nil
+	}
+	t := &l.trial
+	return &Trial{
+		Iteration: l.iterations[n-1].N, Looks: t.looks, Measured: t.measured,
+		Results: slices.Clip(t.results), Predicted: l.iterations[n-1].Predicted,
+	}
+}
 
 // progress is how far the present phase is. It stands still while reading is
 // paused.

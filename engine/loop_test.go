@@ -117,7 +117,7 @@ func TestLoadThatChangedIsPointedOut(t *testing.T) {
 	r := ready(t, "--max-num-seqs 64")
 	r.server.clients, r.server.output = 16, 300
 	r.restart("--max-num-seqs 128", 5*time.Second)
-	r.wait(2*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	r.wait(12*time.Minute, "verdict", func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
 	load := strings.Join(r.last().Load, "; ")
 	for _, want := range []string{"outputs 100 tok → 300 tok", "requests in 32 → 16"} {
 		if !strings.Contains(strings.ReplaceAll(load, "\u00a0", " "), want) {
@@ -185,7 +185,7 @@ func TestABurstyLoadIsMeasured(t *testing.T) {
 		t.Fatalf("no baseline: %q", r.loop.Snapshot().Progress.Text)
 	}
 	r.restart("--max-num-seqs 8", 5*time.Second)
-	if !bursts(2*time.Minute, func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil }) {
+	if !bursts(12*time.Minute, func(s *engine.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil }) {
 		r.dump()
 		t.Fatalf("no verdict: %q", r.loop.Snapshot().Progress.Text)
 	}
@@ -206,7 +206,7 @@ func TestThePredictionIsToldBeforeTheChange(t *testing.T) {
 			t.Error("the recommendation predicts nothing")
 		}
 	}
-	want := "attached measured diagnosis recommendation server-down server-up settling measured diagnosis verdict kept recommendation"
+	want := "attached measured diagnosis recommendation server-down server-up settling trial measured diagnosis verdict kept recommendation"
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -4,23 +4,32 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // trial is the change that is under way.
 type trial struct {
-	open    bool          // the latest iteration waits for its verdict
-	before  *Diagnosis    // what it is judged against
-	applied bool          // rooftop has made it
-	revert  bool          // it takes a change back
-	tries   int           // measurements that were not comparable
-	loaded  time.Duration // when tokens first moved after the restart, 0 not yet
-	off     bool          // another configuration runs than the one that is kept
-	ran     *Diagnosis    // the last measurement of the one that runs
+	open    bool           // the latest iteration waits for its verdict
+	before  *Diagnosis     // what it is judged against
+	side    verdict.Side   // and all that was measured of it
+	earlier []verdict.Life // runs of the same change before, without a verdict
+	applied bool           // rooftop has made it
+	revert  bool           // it takes a change back
+	loaded  time.Duration  // when tokens first moved after the restart, 0 not yet
+	off     bool           // another configuration runs than the one that is kept
+	ran     *Diagnosis     // the last measurement of the one that runs
+	ranLife verdict.Life   // and its slices
+
+	looks    []time.Duration // when it is looked at, since its measurement began
+	look     int             // number of the next one
+	results  []verdict.Result
+	measured time.Duration // by now
 	// unsteady is what was still waited for when it was measured anyhow, "" nothing.
 	unsteady string
 	failed   bool // the last change that rooftop made did not come up
+	former   bool // what is put back was kept before the configuration that was
 	// advice is what was recommended when the server was restarted: it still is
 	// what a further restart is held against.
 	advice *Recommendation
@@ -85,7 +94,12 @@ func (l *Loop) returnedInTrial(next configuration, t turn) {
 	if open {
 		l.end(IterationBroken)
 		l.write(LevelWarn, EventError, fmt.Sprintf("change %d was not judged: the server was restarted before", l.iteration()))
-		l.trial.ran = nil // what ran has no measurement of its own
+		l.trial.ran, l.trial.ranLife = nil, nil // what ran has no measurement of its own
+		if l.plan.Auto && l.server.hands && t.same && l.off() {
+			l.running = next
+			l.broke("the server ended under load, and was started again by somebody else")
+			return
+		}
 		l.beginTrial(next, t)
 		return
 	}
@@ -139,7 +153,7 @@ func (l *Loop) returnedFromApply(next configuration, t turn) {
 	l.running = next
 	l.trial.off, l.trial.failed = true, false
 	l.change(func(it *Iteration) {
-		it.Up, it.Command = l.now, next.command
+		it.Up, it.Command, it.Downtime = l.now, next.command, l.outage
 		if t.Noticed == AsRecommended || t.Noticed == Unreadable {
 			return
 		}
@@ -156,11 +170,13 @@ func (l *Loop) returnedFromApply(next configuration, t turn) {
 
 // beginTrial opens an iteration for a change that was noticed.
 func (l *Loop) beginTrial(next configuration, t turn) {
+	l.pilot.leave = leave{}
 	it := Iteration{
-		At: l.downAt, Up: l.now, Noticed: t.Noticed, Changes: t.changes, Command: next.command,
+		Downtime: l.outage,
+		At:       l.downAt, Up: l.now, Noticed: t.Noticed, Changes: t.changes, Command: next.command,
 		Before: l.seen.Baseline, Text: l.describe(t),
 	}
-	l.trial = trial{open: true, before: l.seen.Baseline, off: t.Noticed != SameSettings, ran: l.trial.ran, advice: l.standing()}
+	l.trial = trial{open: true, before: l.seen.Baseline, side: l.base.side(), off: t.Noticed != SameSettings, ran: l.trial.ran, ranLife: l.trial.ranLife, advice: l.standing()}
 	switch {
 	case t.Noticed == AsRecommended:
 		it.Predicted = l.trial.advice.Predicted
@@ -169,13 +185,26 @@ func (l *Loop) beginTrial(next configuration, t turn) {
 		// before.
 		it.Noticed, it.Before = SameSettings, l.trial.ran
 		it.Text = "restarted with the same settings: the difference is noise, measured"
-		l.trial.before = l.trial.ran
+		l.trial.before, l.trial.side = l.trial.ran, verdict.Side{Lives: []verdict.Life{l.trial.ranLife}}
 	}
 	l.running = next
 	l.mark(MarkChange, it.Text)
 	l.write(LevelInfo, EventServerUp, it.Text)
+	if it.Noticed != SameSettings && it.Noticed != Unreadable {
+		l.trial.earlier = l.earlier(it.Changes)
+	}
 	l.shown = l.add(it)
 	l.settle()
+}
+
+// wanted are the changes that are recommended; none where that is no flag of the
+// server.
+func (l *Loop) wanted() []Change {
+	r := l.standing()
+	if r == nil || r.Kind != KindFlag || r.Flag == "" {
+		return nil
+	}
+	return r.changes()
 }
 
 // describe says what a restart turned out to be.
@@ -196,14 +225,14 @@ func (l *Loop) describe(t turn) string {
 		}
 		return text + ": the page tells the same as before"
 	}
-	want := l.advised()
+	want := l.wanted()
 	if again {
 		return "restarted once more with " + listed(t.changes)
 	}
 	if want == nil {
 		return "you changed " + listed(t.changes)
 	}
-	return "you changed something else: " + listed(t.changes) + " (recommended was " + want.String() + ")"
+	return "you changed something else: " + listed(t.changes) + " (recommended was " + listed(want) + ")"
 }
 
 // settle waits until the server that was restarted is steady.
@@ -256,33 +285,14 @@ func (l *Loop) settled(text string) {
 	l.measureTrial()
 }
 
-func (l *Loop) measureTrial() {
-	l.enter(PhaseMeasuring)
-	l.life.look()
-	l.mark(MarkMeasure, fmt.Sprintf("change %d", l.iteration()))
-}
-
-func (l *Loop) measuringWindow() {
-	part, ok := l.life.measure(l.plan.Measure)
-	switch {
-	case len(part) > 0 && hangs(&part[len(part)-1]):
-		l.life.waits = "requests are in, and nothing moves"
-	case ok:
-		l.judge(part)
-	}
-}
-
-// hangs says that requests were in at the end of a window for longer than any step
-// took, and nothing moved: a change is not judged by what the server did before.
-func hangs(w *Window) bool {
-	return w.Evaluable && w.Stall > max(WindowLength, w.LongestStep)
-}
-
 // toWaiting stands by with the recommendation of the baseline.
 func (l *Loop) toWaiting() {
 	l.trial.open, l.trial.advice = false, nil
 	l.enter(PhaseWaiting)
 	l.renewal.from = l.life.next()
+	if l.base.again && len(l.base.live) == 0 {
+		l.renewal.since = l.life.next()
+	}
 	l.advise(l.choose(l.seen.Baseline))
 	l.proceed()
 }
@@ -294,13 +304,20 @@ func (l *Loop) undone(next configuration) {
 		l.advice.forget()
 	}
 	l.trial = trial{before: l.seen.Baseline, advice: l.choose(l.seen.Baseline)}
+	l.base.further()
 	l.settle()
 }
 
 // reverted ends a change that was put back.
 func (l *Loop) reverted(next configuration) {
-	l.end(IterationReverted)
-	l.tell(LevelInfo, Event{Kind: EventReverted, Iteration: l.iteration(), Command: next.command, Text: "put back: " + strings.TrimSuffix(listed(l.lastChanges()), " ")})
+	if n := len(l.iterations); n > 0 && l.iterations[n-1].End != IterationBroken && !l.trial.former {
+		l.end(IterationReverted)
+	}
+	l.trial.open = false
+	l.tell(LevelInfo, Event{Kind: EventReverted, Iteration: l.iteration(), Command: next.command, Text: "put back: " + cmp.Or(listed(l.lastChanges()), "what was kept")})
+	if l.trial.former {
+		l.tell(LevelInfo, Event{Kind: EventKept, Iteration: l.returns, Command: next.command, Text: "what was kept before is kept again"})
+	}
 	l.undone(next)
 }
 

@@ -2,29 +2,149 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// comparableTries is how often the load after a change is measured in all while it
-// is not that of before: clients may take a minute to come back, and a load that
-// drifts may drift back.
-const comparableTries = 3
+// measureTrial begins the measurement of a change. When it is looked at is fixed
+// before.
+func (l *Loop) measureTrial() {
+	l.enter(PhaseMeasuring)
+	l.life.look()
+	l.starved = busyShare{}
+	l.trial.looks, l.trial.look = verdict.Looks(l.plan.Measure, l.plan.Longest), 0
+	l.trial.results, l.trial.measured = nil, 0
+	l.mark(MarkMeasure, fmt.Sprintf("change %d", l.iteration()))
+}
 
-// judge compares what was measured after a change with what was before it.
-func (l *Loop) judge(windows []Window) {
+func (l *Loop) measuringWindow() {
+	part, ok := l.life.measure(l.plan.Measure)
+	windows := l.measuredWindows()
+	l.trial.measured = lengthOf(slicesOf(windows))
+	switch {
+	case len(part) > 0 && hangs(&part[len(part)-1]):
+		l.life.waits = nothingMoves
+	case ok:
+		if n := l.due(); n > l.trial.look {
+			l.lookAt(windows, part, n-1)
+		}
+	}
+}
+
+const nothingMoves = "requests are in, and nothing moves"
+
+// measuredWindows are those of the measurement under way, from the first with load.
+func (l *Loop) measuredWindows() []Window {
+	windows := l.life.since(l.life.from)
+	if from := firstLoaded(windows); from >= 0 {
+		return windows[from:]
+	}
+	return nil
+}
+
+// due is how many of the looks have come.
+func (l *Loop) due() int {
+	n := 0
+	for n < len(l.trial.looks) && l.trial.measured >= l.trial.looks[n]-windowSlack {
+		n++
+	}
+	return n
+}
+
+// hangs says that requests were in at the end of a window for longer than any step
+// took, and nothing moved: a change is not judged by what the server did before.
+func hangs(w *Window) bool {
+	return w.Evaluable && w.Stall > max(WindowLength, w.LongestStep)
+}
+
+// lookAt judges what was measured so far. Part is the latest stretch of it.
+func (l *Loop) lookAt(windows, part []Window, look int) {
+	t := &l.trial
+	last := look == len(t.looks)-1
+	it := &l.iterations[len(l.iterations)-1]
+	plan := l.judging(touches(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(t.looks), Last: last})
+	before, after := t.side, l.sideOf(windows)
+	after.Lives = append(slices.Clip(t.earlier), after.Lives...)
+	before.CostPerHour, after.CostPerHour = costOf(t.before), l.costNow()
+	r := verdict.Judge(&before, &after, plan)
+	t.look = look + 1
+	t.results = append(slices.Clip(t.results), r)
+	settled := r.Settled
+	switch {
+	case last:
+		settled = true
+	case it.Noticed == SameSettings && r.Known && r.Direction != NotComparable && r.Measured <= l.precision():
+		settled = true // what is asked is what the restart changed, not whether it matters
+	case r.Direction == NotComparable:
+		settled = false // the load may come back
+		l.backAgain(part, plan)
+	}
+	l.tell(LevelInfo, Event{Kind: EventTrial, Iteration: it.N, Took: t.measured, Verdict: &r, Text: lookText(t.measured, &r, settled)})
+	if settled {
+		l.judge(windows, after.Lives[len(after.Lives)-1], &r)
+	}
+}
+
+// backAgain begins the measurement with its latest stretch where the load of that
+// one is comparable, and of all of it is not: clients took their time.
+func (l *Loop) backAgain(part []Window, plan verdict.Plan) {
+	lately := l.sideOf(part)
+	lately.Lives = append(slices.Clip(l.trial.earlier), lately.Lives...)
+	if r := verdict.Judge(&l.trial.side, &lately, plan); r.Direction != NotComparable && r.Known {
+		l.life.from = part[0].Index
+	}
+}
+
+// sideOf is a side of one run: of the windows of the measurement under way.
+func (l *Loop) sideOf(windows []Window) verdict.Side {
+	return verdict.Side{Lives: []verdict.Life{slicesOf(windows)}, Busy: l.starved.share()}
+}
+
+// costOf is the price of the server that a diagnosis is of, in dollars an hour.
+func costOf(d *Diagnosis) stat.Opt {
+	if d == nil || !d.Facts.CostPerHour.Known {
+		return stat.None
+	}
+	return stat.Some(d.Facts.CostPerHour.Value)
+}
+
+func (l *Loop) costNow() stat.Opt {
+	if !l.seen.Facts.CostPerHour.Known {
+		return stat.None
+	}
+	return stat.Some(l.seen.Facts.CostPerHour.Value)
+}
+
+// lookText is what a look shows, in a line.
+func lookText(measured time.Duration, r *verdict.Result, settled bool) string {
+	text := "after " + seconds(measured) + ": "
+	if !r.Known {
+		text += r.Reason
+	} else {
+		text += fmt.Sprintf("%s (%s to %s)", figure.Minus(fmt.Sprintf("%+.1f %%", 100*r.Effect.Mid)),
+			figure.Minus(fmt.Sprintf("%+.1f", 100*r.Effect.Low)), figure.Minus(fmt.Sprintf("%+.1f %%", 100*r.Effect.High)))
+	}
+	switch {
+	case settled:
+	case r.Need != "":
+		text += "; measured on: " + r.Need
+	default:
+		text += "; measured on"
+	}
+	return text
+}
+
+// judge ends the measurement of a change with the verdict on it.
+func (l *Loop) judge(windows []Window, life verdict.Life, r *verdict.Result) {
 	after := l.diagnose(windows)
 	before := l.trial.before
 	n := l.iteration()
 	delta := Compare(before, after)
-	if why := swayed(before, after, delta.Throughput); why != "" {
-		delta.Direction, delta.Reason = NotComparable, outputChange(&delta)+", but "+why
-		if l.trial.tries++; l.trial.tries < comparableTries {
-			l.write(LevelWarn, "", "not comparable: "+delta.Reason+"; measured once more")
-			l.measureTrial()
-			return
-		}
-	}
+	delta.Direction, delta.Reason, delta.Verdict = r.Direction, r.Reason, r
 	l.measured(after)
 	load := traffic(before, after)
 	if l.trial.unsteady != "" {
@@ -32,14 +152,14 @@ func (l *Loop) judge(windows []Window) {
 	}
 	l.change(func(it *Iteration) { it.After, it.Delta, it.Load = after, &delta, load })
 	l.trial.open = false
-	l.trial.ran = after
+	l.trial.ran, l.trial.ranLife = after, life
 	it := &l.iterations[len(l.iterations)-1]
 	if it.Noticed == SameSettings {
 		l.noiseMeasured(&delta, after, windows)
 		return
 	}
 	l.mark(MarkVerdict, string(delta.Direction))
-	l.tell(verdictLevel(delta.Direction), Event{Kind: EventVerdict, Iteration: n, Delta: &delta, Advice: l.predicted(it), Text: verdictText(&delta)})
+	l.tell(verdictLevel(delta.Direction), Event{Kind: EventVerdict, Iteration: n, Delta: &delta, Verdict: r, Canary: it.Canary, Advice: l.predicted(it), Text: verdictText(&delta)})
 	for _, text := range load {
 		l.write(LevelWarn, "", "the load differs: "+text)
 	}
@@ -71,9 +191,6 @@ func verdictLevel(d Direction) Level {
 	return LevelInfo
 }
 
-// outputChange spells the change of the throughput.
-func outputChange(d *Delta) string { return "output " + signed("%+.0f %%", d.Throughput.V) }
-
 func verdictText(d *Delta) string {
 	names := map[Direction]string{Better: "better", Worse: "worse", Plateau: "no gain", Inconclusive: "inconclusive", NotComparable: "not comparable"}
 	return names[d.Direction] + ": " + d.Reason
@@ -81,18 +198,21 @@ func verdictText(d *Delta) string {
 
 // noiseMeasured ends an iteration of the same settings.
 func (l *Loop) noiseMeasured(d *Delta, after *Diagnosis, windows []Window) {
-	text := "the same settings, measured again"
-	switch {
-	case d.Direction == NotComparable:
-		text += ", says nothing of noise: " + d.Reason
-	case d.Throughput.OK:
-		l.noise.add(d.Throughput.V)
-		text += ": output " + figure.Change(d.Throughput.V) + " % is noise"
+	life := l.trial.ranLife
+	before := l.trial.side.Lives
+	difference := stat.None
+	if n := len(before); n > 0 {
+		difference = logRatio(before[n-1], life)
 	}
-	l.write(LevelInfo, "", text)
+	l.differed(d.Verdict, difference)
 	l.end(IterationNoise)
 	if !l.trial.off {
-		l.setBaseline(after, end(windows))
+		b := base{lives: before[max(0, len(before)-sideLives+1):], live: joined(nil, life, l.plan.Longest), busy: l.starved.share()}
+		if d.Direction == NotComparable {
+			b.lives = nil
+		}
+		l.setBaseline(after, windows)
+		l.base = b
 	}
 	l.toWaiting()
 }
@@ -106,12 +226,11 @@ func (l *Loop) keep(after *Diagnosis, windows []Window) {
 
 // accept makes what runs the kept configuration, measured by a diagnosis.
 func (l *Loop) accept(after *Diagnosis, windows []Window) {
-	until := l.now
-	if len(windows) > 0 {
-		until = end(windows)
-	}
-	l.setBaseline(after, until)
-	l.trial.off = false
+	l.succeed()
+	l.setBaseline(after, windows)
+	l.setBase(l.trial.ranLife)
+	l.base.lives = l.trial.earlier
+	l.trial.off, l.unsure = false, nil
 	l.advice.forget()
 }
 
@@ -129,18 +248,18 @@ func (l *Loop) noGain(after *Diagnosis, windows []Window) {
 	l.end(IterationNoGain)
 	l.remember()
 	it := &l.iterations[len(l.iterations)-1]
+	l.doubted(it)
 	switch {
 	case it.Noticed == Unreadable:
-		l.setBaseline(after, end(windows))
+		l.setBaseline(after, windows)
+		l.setBase(l.trial.ranLife)
 		l.trial.off = false
 	case it.Delta.Direction == Plateau:
 		l.write(LevelInfo, "", "not kept: the next change takes it back")
+	case it.Delta.Direction == Inconclusive:
+		l.write(LevelInfo, "", "not kept: noise hides whether it gained anything; the next change takes it back")
 	default:
 		l.write(LevelInfo, "", "not judged: measure it again once the load is as before; the next change takes it back")
-	}
-	if l.plan.Auto {
-		l.goBack()
-		return
 	}
 	l.toWaiting()
 }
@@ -156,10 +275,10 @@ func (l *Loop) remember() {
 	}
 }
 
-// worse stops until somebody says what to do.
+// worse stops until somebody says what to do; an automatic run puts back what was.
 func (l *Loop) worse() {
 	l.remember()
-	if l.plan.Auto {
+	if l.plan.Auto && !l.seen.Held {
 		l.goBack()
 		return
 	}

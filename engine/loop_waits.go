@@ -15,6 +15,12 @@ func (l *Loop) waitsForBaseline() string {
 func (l *Loop) waitsForChange() string {
 	r := l.seen.Advice
 	switch {
+	case l.seen.Held && l.pilot.deed != nil:
+		return "held: " + l.seen.Pending.Text + " waits until autopilot may go on"
+	case l.pilot.deed != nil:
+		return "about to change the server: " + l.seen.Pending.Text
+	case l.pilot.waits != "":
+		return l.pilot.waits
 	case r == nil:
 		return "watching"
 	case r.Kind == KindFlag:

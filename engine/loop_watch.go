@@ -14,6 +14,9 @@ type watch struct {
 	last     *Sample   // the latest
 	starts   []float64 // start times that were seen on pages, oldest first
 
+	heard time.Duration // when the latest page came
+	gap   time.Duration // in which none came, about the restart under way
+
 	attaching bool // an Attach is to be answered
 	again     bool // the server was restarted while its facts were read
 	restarted bool // the page shows a restart, its facts are not read yet
@@ -29,6 +32,25 @@ func (w *watch) states(now time.Duration) []SourceState {
 		out[i] = w.sources[i].at(now)
 	}
 	return out
+}
+
+// listen takes notice of a page: where some failed before it, or it is of another
+// run, the server did not answer in between.
+func (w *watch) listen(p *Page) {
+	if w.page != nil && (w.failures >= downPolls || w.known != nil && tellsRun(p) && Restarted(w.known, p)) {
+		w.gap += p.T - w.heard
+	}
+	w.heard = p.T
+}
+
+// outage is how long the server did not answer about a restart that is over.
+func (w *watch) outage(now time.Duration) time.Duration {
+	gap := w.gap
+	if w.failures > 0 {
+		gap += now - w.heard
+	}
+	w.gap = 0
+	return max(0, gap)
 }
 
 // found says which sources a server has.
@@ -107,6 +129,7 @@ func (l *Loop) observed(in Observed) {
 			l.write(LevelBad, EventError, p)
 		}
 	}
+	l.starved.add(in.Processes)
 	l.seen.Processes, l.seen.Problems = slices.Clone(in.Processes), slices.Clone(in.Problems)
 }
 
@@ -145,6 +168,7 @@ func (l *Loop) gone(why string) {
 // waits until its facts are read.
 func (l *Loop) answered(s *Sample) {
 	before := l.watch.known
+	l.watch.listen(s.Page)
 	l.watch.page, l.watch.failures = s.Page, 0
 	if tellsRun(s.Page) {
 		l.watch.known = s.Page

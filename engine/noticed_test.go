@@ -13,11 +13,11 @@ func started(command string, settings ...string) configuration {
 
 func TestNoticed(t *testing.T) {
 	four, more := started("", "max_num_seqs", "4"), started("", "max_num_seqs", "32")
-	advised := &Change{Flag: "--max-num-seqs", From: "4", To: "32"}
+	advised := []Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}
 	for _, c := range []struct {
 		name                string
 		kept, running, next configuration
-		advised             *Change
+		advised             []Change
 		want                Noticed
 		changes             string
 	}{
@@ -30,9 +30,9 @@ func TestNoticed(t *testing.T) {
 		{"a number spelled otherwise", started("", "gpu_memory_utilization", "0.9"), started("", "gpu_memory_utilization", "0.9"),
 			started("", "gpu_memory_utilization", "0.90"), nil, SameSettings, ""},
 		{"a switch by leaving out its negation", started("", "enable_prefix_caching", "false"), started("", "enable_prefix_caching", "false"), started(""),
-			&Change{Flag: "--enable-prefix-caching", From: "off", To: "on"}, AsRecommended, "--enable-prefix-caching off → unset"},
+			[]Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}}, AsRecommended, "--enable-prefix-caching off → unset"},
 		{"a switch that is left out", started("", "enforce_eager", "true"), started("", "enforce_eager", "true"), started(""),
-			&Change{Flag: "--enforce-eager", From: "on", To: "off"}, AsRecommended, "--enforce-eager on → unset"},
+			[]Change{{Flag: "--enforce-eager", From: "on", To: "off"}}, AsRecommended, "--enforce-eager on → unset"},
 		{"no launch", configuration{told: []told{{"block_size", "16"}}}, configuration{}, configuration{told: []told{{"block_size", "32"}}}, nil, Unreadable, "block_size 16 → 32"},
 		{"a command that is no vLLM", configuration{settings: map[string]Setting{}, command: "a 'b"}, configuration{settings: map[string]Setting{}, command: "a 'b"},
 			configuration{settings: map[string]Setting{}, command: "c"}, nil, SameSettings, ""},

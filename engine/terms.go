@@ -30,18 +30,19 @@ func Terms() []Term {
 				settleLeast, percent(settleBack), settleMost.Seconds()),
 		}},
 		{"direction", []string{"verdict", "better", "worse", "plateau", "veto", "not comparable", "inconclusive"}, []string{
-			fmt.Sprintf("better: output tokens per second rose by more than %s, and the 99th percentile of TTFT not by more than %s (the latency veto makes it a plateau).", percent(throughputShift), percent(latencyVeto)),
-			fmt.Sprintf("worse: output fell by more than %s. The loop stops and asks.", percent(throughputShift)),
-			"plateau: between. The change is not kept: the next one takes it back.",
-			fmt.Sprintf("not comparable: only the load explains the difference. It is measured %d times before that is said.", comparableTries),
-			"It is a difference of one measurement before and one after; how far repeats of one configuration differ is shown beside it where restarts with the same settings were seen.",
+			fmt.Sprintf("Of the goal (output, unless --goal says otherwise), with an interval that repeats of one configuration would leave in one case of twenty: the scatter of the measurement, which measuring on narrows, and that of restarts, which it does not. A difference within %s matters to nobody (--precision).", percent(defaultPrecision)),
+			"better: the whole interval lies above zero, and matters. worse: it lies below; the loop asks whether to go back, and does so by itself with --auto.",
+			"plateau: there is no difference that matters. inconclusive: noise hides whether there is one. Neither is kept: the next change takes it back.",
+			"not comparable: the load differs by as much as explains the difference.",
+			"A change is looked at after times that are fixed before its measurement begins, and the interval holds for all of the looks together: looking often makes no gain.",
+			fmt.Sprintf("Beside it stands the direction by one measurement each: output by more than %s, and the 99th percentile of TTFT not by more than %s.", percent(throughputShift), percent(latencyVeto)),
 		}},
 		{"classic", []string{"efficiency"}, []string{
 			fmt.Sprintf("The direction as PROFILE documents it: by the efficiency of a running request, better above %+.0f points, worse below %s, with the same veto.", betterPoints*100, signed("%+.0f", worsePoints)),
 			"More seats raise the output and lower what each request gets of the hardware: classic then says worse where the server makes twice as much. It stands beside the direction wherever the two differ.",
 		}},
 		{"noise", []string{"same settings"}, []string{
-			"The difference between two measurements of one configuration with a restart between them. A gain of that size is none.",
+			"The difference between two measurements of one configuration with a restart between them. A gain of that size is none: what is known of it widens every interval.",
 		}},
 		{"predicted", []string{"held", "prediction"}, []string{
 			"The range written down before the change, from the physical model scaled by the measured step. 'held' says that what was measured lies within it.",

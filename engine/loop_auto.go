@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// pilot is what an automatic run is about to do, or waits for.
+type pilot struct {
+	deed  *deed
+	next  time.Duration // when to think again, 0 only when something happens
+	waits string        // what it waits for, in words, "" nothing of its own
+	// leave is how the run ends once the kept configuration runs.
+	leave leave
+	// formers are the configurations that were kept before the present one, oldest
+	// first, each with what was measured of it.
+	formers []former
+	proved  bool // the kept configuration has run for long enough
+	falls   int  // times the kept configuration ended by itself and came back
+	up      time.Duration
+	used    Limits // what is used up
+}
+
+// deed is something that is about to be done.
+type deed struct {
+	key string
+	at  time.Duration
+	do  func(*Loop)
+}
+
+// leave is an end that is still to come.
+type leave struct {
+	set    bool
+	now    bool // without measuring what is put back
+	code   int
+	reason string
+}
+
+// autoProve is how long a configuration that was kept has to run, from its start,
+// before another change is made or the run ends: what crashes under load does so
+// within a minute or two.
+const autoProve = 75 * time.Second
+
+// proceed is the next step of an automatic run.
+func (l *Loop) proceed() {
+	if !l.plan.Auto || l.seen.Phase != PhaseWaiting {
+		return
+	}
+	l.pilot.waits, l.pilot.next = "", 0
+	if l.pilot.leave.set {
+		l.leaving()
+		return
+	}
+	r := l.seen.Advice
+	switch {
+	case r == nil:
+		l.nothingLeft()
+	case r.Kind != KindFlag || r.Flag == "" || r.To == "":
+		l.conclude(exitDone, "what is left is no flag of this server")
+	case !l.narrow(r):
+		l.hesitate(0, "measuring on, until a gain as small as the predicted one can be told from noise")
+	case l.plan.DryRun:
+		l.finish(exitOpen, "dry run: nothing was changed; the first change would be "+listed(r.changes()))
+	case !l.server.hands:
+		l.calledOff() // it waits for somebody to make the change
+	case l.plan.Rounds > 0 && l.rounds >= l.plan.Rounds:
+		l.conclude(exitOpen, fmt.Sprintf("stopped after %s, the most asked for", changesCounted(l.plan.Rounds)))
+	case l.exhausted() != "":
+		l.conclude(exitOpen, l.exhausted())
+	case !l.proven():
+		l.hesitate(l.pilot.up+autoProve, "watching what was kept for a while: what crashes under load does so late")
+	case !l.plan.Limits.open(l.wall()):
+		l.hesitate(l.now+l.plan.Limits.opens(l.wall()), "waiting for "+clock(l.plan.Limits.From)+": restarts are allowed between "+
+			clock(l.plan.Limits.From)+" and "+clock(l.plan.Limits.To))
+	default:
+		l.pend(key(r.Finding, &r.Fix), listed(r.changes()), (*Loop).applyAdvice)
+	}
+}
+
+// nothingLeft ends a run in which nothing is recommended any more.
+func (l *Loop) nothingLeft() {
+	switch outcome := l.seen.Baseline.Outcome; {
+	case outcome == OutcomeNoLoad:
+		l.conclude(exitNothing, "no request ran, so there was nothing to judge")
+	case outcome == OutcomeNotEvaluable:
+		l.conclude(exitNothing, l.seen.Quiet)
+	case l.failure != "" && l.keptCount() == 0:
+		l.conclude(exitError, "the change could not be made, and nothing else is left; the server runs as before: "+l.failure)
+	case l.rounds > 0:
+		l.conclude(exitDone, "nothing is left to recommend")
+	default:
+		l.conclude(exitDone, cmp.Or(l.seen.Quiet, "nothing is left to recommend"))
+	}
+}
+
+// keptCount is how many changes were kept.
+func (l *Loop) keptCount() int {
+	n := 0
+	for i := range l.iterations {
+		if e := l.iterations[i].End; e == IterationKept || e == IterationContinued {
+			n++
+		}
+	}
+	return n
+}
+
+// hesitate waits, until a time where that is known.
+func (l *Loop) hesitate(until time.Duration, text string) {
+	l.calledOff()
+	l.pilot.next, l.pilot.waits = until, text
+}
+
+// pend does something after the countdown, in which somebody may hold it.
+func (l *Loop) pend(key, text string, do func(*Loop)) {
+	p := &l.pilot
+	if p.deed == nil || p.deed.key != key {
+		p.deed = &deed{key: key, at: l.now + l.plan.Countdown, do: do}
+		l.seen.Pending = Pending{Text: text, At: p.deed.at}
+		if l.plan.Countdown > 0 {
+			l.tell(LevelInfo, Event{Kind: EventPending, Iteration: l.iteration() + 1, Advice: l.seen.Advice, Took: l.plan.Countdown,
+				Text: "in " + seconds(l.plan.Countdown) + ": " + text})
+		}
+	}
+	l.act()
+}
+
+// act does what is due.
+func (l *Loop) act() {
+	d := l.pilot.deed
+	if d == nil || l.seen.Held || l.seen.Paused || l.now < d.at || l.seen.Phase != PhaseWaiting {
+		return
+	}
+	l.calledOff()
+	d.do(l)
+}
+
+// calledOff forgets what was about to be done.
+func (l *Loop) calledOff() {
+	l.pilot.deed, l.seen.Pending = nil, Pending{}
+}
+
+// flown lets an automatic run do what has become due.
+func (l *Loop) flown() {
+	p := &l.pilot
+	switch {
+	case l.seen.Phase != PhaseWaiting || l.seen.Paused:
+	case p.deed != nil:
+		l.act()
+	case p.next > 0 && l.now >= p.next:
+		l.proceed()
+	}
+}
+
+// conclude ends an automatic run: with the kept configuration running, measured
+// once more where it was put back, and watched for a while where it is new.
+func (l *Loop) conclude(code int, reason string) {
+	l.pilot.leave = leave{set: true, code: code, reason: reason}
+	l.leaving()
+}
+
+func (l *Loop) leaving() {
+	p := &l.pilot
+	switch {
+	case l.off() && l.server.hands:
+		l.pend("back", "putting back what is kept", (*Loop).goBack)
+	case l.off():
+		l.goBack() // by asking for it
+	case l.base.again && l.now-l.seen.Since < 2*l.plan.Longest:
+		l.hesitate(l.seen.Since+2*l.plan.Longest, "measuring what was put back once more: its difference is what a restart changes by chance")
+	case !l.proven():
+		l.hesitate(p.up+autoProve, "watching what was kept for a while: what crashes under load does so late")
+	default:
+		l.finish(p.leave.code, p.leave.reason)
+	}
+}
+
+// proven says that the kept configuration has run for long enough to be built on.
+func (l *Loop) proven() bool {
+	p := &l.pilot
+	if len(p.formers) == 0 || l.off() || l.now-p.up >= autoProve {
+		p.proved = p.proved || !l.off()
+	}
+	return p.proved || l.off()
+}
+
+// cannotHold says why there is nothing to hold.
+func (l *Loop) cannotHold() string {
+	if !l.plan.Auto {
+		return "Nothing is done without a key: there is no autopilot to hold."
+	}
+	return ""
+}
+
+// hold stops an automatic run before its next act, or lets it go on.
+func (l *Loop) hold() {
+	l.seen.Held = !l.seen.Held
+	if l.seen.Held {
+		l.tell(LevelInfo, Event{Kind: EventPaused, Iteration: l.iteration(), Text: "autopilot is held: nothing is changed until it may go on"})
+		return
+	}
+	l.tell(LevelInfo, Event{Kind: EventPaused, Iteration: l.iteration(), Text: "autopilot goes on"})
+	if l.seen.Phase == PhaseWorse {
+		l.goBack()
+		return
+	}
+	l.calledOff()
+	l.proceed()
+}
+
+// wall is the present time of day.
+func (l *Loop) wall() time.Duration {
+	t := l.plan.Started.Add(l.now)
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+}
+
+const day = 24 * time.Hour
+
+// open says whether the server may be restarted at a time of day.
+func (m *Limits) open(at time.Duration) bool {
+	switch {
+	case m.From == m.To:
+		return true
+	case m.From < m.To:
+		return at >= m.From && at < m.To
+	}
+	return at >= m.From || at < m.To
+}
+
+// opens is how long it is until it may.
+func (m *Limits) opens(at time.Duration) time.Duration {
+	return ((m.From-at)%day + day) % day
+}
+
+// clock spells a time of day.
+func clock(at time.Duration) string {
+	return fmt.Sprintf("%02d:%02d", int(at.Hours())%24, int(at.Minutes())%60)
+}
+
+// exhausted says which limit keeps another change from being made, "" none. A
+// change is begun only if a restart for its way back is left.
+func (l *Loop) exhausted() string {
+	m, used := &l.plan.Limits, &l.pilot.used
+	if m.Restarts > 0 && used.UsedStarts+2 > m.Restarts {
+		return fmt.Sprintf("no restart is left for another change and its way back: %d of %d were made", used.UsedStarts, m.Restarts)
+	}
+	if m.Downtime > 0 && used.UsedOutages+2*l.longestOutage() >= m.Downtime {
+		return fmt.Sprintf("no downtime is left for another change and its way back: %s of %s were used", seconds(used.UsedOutages), seconds(m.Downtime))
+	}
+	return ""
+}
+
+// longestOutage is the longest that a change took so far; 0 before there was one.
+func (l *Loop) longestOutage() time.Duration {
+	most := time.Duration(0)
+	for i := range l.iterations {
+		most = max(most, l.iterations[i].Downtime)
+	}
+	return most
+}
+
+// limits are the plan's with what is used up.
+func (l *Loop) limits() Limits {
+	m := l.plan.Limits
+	m.UsedStarts, m.UsedOutages = l.pilot.used.UsedStarts, l.pilot.used.UsedOutages
+	return m
+}
+
+// apply has the server changed. Every restart that rooftop makes goes through here.
+func (l *Loop) apply(a Apply) {
+	l.pilot.used.UsedStarts++
+	l.trial.applied, l.trial.revert = false, a.Revert
+	l.downAt = l.now
+	l.calledOff()
+	l.enter(PhaseApplying)
+	a.Answers = !a.Revert && alters(a.Changes)
+	l.do(a)
+}
+
+func changesCounted(n int) string {
+	if n == 1 {
+		return "one change"
+	}
+	return fmt.Sprintf("%d changes", n)
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Patience of an automatic run, which nobody watches.
+const (
+	autoDown = 2 * time.Minute  // without an answer of a server that was kept
+	autoDead = 10 * time.Second // without one of a server that is being tried
+	autoHang = 20 * time.Second // of a server that is being tried, with requests in and nothing moving
+	autoIdle = 30 * time.Second // without load before anything was changed, beside the measurement
+	autoBack = 2 * time.Minute  // likewise after a restart: clients take their time to come back
+	hangs5   = 5                // longest steps that a hang is longer than
+)
+
+// patience ends what an automatic run waits for in vain.
+func (l *Loop) patience() {
+	if !l.plan.Auto || l.seen.Paused {
+		return
+	}
+	l.flown()
+	waited := l.now - l.seen.Since
+	switch l.seen.Phase {
+	case PhaseDown:
+		l.downFor(waited)
+	case PhaseReverting:
+		if l.server.hands {
+			l.finish(exitError, "what changed is not known, so it cannot be put back")
+		}
+	case PhaseBaseline:
+		l.idled(waited, autoIdle)
+	case PhaseSettling, PhaseMeasuring:
+		if why := l.hung(); why != "" {
+			l.broke(why)
+			return
+		}
+		l.idled(waited, autoBack)
+	}
+}
+
+// downFor is called while the server does not answer. Whoever restarts it by hand
+// takes the time that it takes.
+func (l *Loop) downFor(waited time.Duration) {
+	switch {
+	case !l.server.hands || l.watch.attaching && waited <= autoDead:
+	case l.trial.open && l.off() && waited > autoDead:
+		l.broke("the server ended, or no longer answers, under load" + l.problems())
+	case l.off() && waited > autoDead:
+		l.write(LevelBad, EventError, "the server no longer answers with what was not kept: the kept configuration is put back")
+		l.goBack()
+	case waited <= autoDown:
+	case len(l.pilot.formers) > 0 && l.restartLeft():
+		l.toFormer("it did not last: the server ended, or no longer answers, after it was kept" + l.problems())
+	default:
+		l.finish(exitError, "the server does not answer")
+	}
+}
+
+// problems are what the server's processes last told of their end.
+func (l *Loop) problems() string {
+	if len(l.seen.Problems) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(l.seen.Problems, "; ")
+}
+
+func (l *Loop) restartLeft() bool {
+	most := l.plan.Limits.Restarts
+	return most == 0 || l.pilot.used.UsedStarts < most
+}
+
+// hung says why a server that is being tried is taken for hanging: requests are in,
+// and nothing moves for longer than any step explains.
+func (l *Loop) hung() string {
+	n := len(l.life.windows)
+	if n == 0 || !l.server.hands || !l.trial.open || !l.off() {
+		return ""
+	}
+	w := &l.life.windows[n-1]
+	if !w.Evaluable || w.Stall <= max(autoHang, hangs5*w.LongestStep) {
+		return ""
+	}
+	return "the server hangs: requests are in, and nothing moved for " + seconds(w.Stall)
+}
+
+// broke ends a change that did not live, and puts back what is kept.
+func (l *Loop) broke(why string) {
+	l.change(func(it *Iteration) { it.Failure = why })
+	l.end(IterationBroken)
+	l.remember()
+	l.tell(LevelBad, Event{Kind: EventError, Iteration: l.iteration(), Text: why + ": put back"})
+	l.goBack()
+}
+
+// idled ends a run that could judge nothing for longer than a measurement and
+// some patience.
+func (l *Loop) idled(waited, patience time.Duration) {
+	if waited <= patience+l.plan.Measure || l.life.waits == "" {
+		return
+	}
+	reason := l.seen.Quiet
+	if reason == "" {
+		reason = "nothing could be judged: " + l.life.waits
+	}
+	l.endNow(exitNothing, reason)
+}
+
+// former is a configuration that was kept, with what was measured of it.
+type former struct {
+	configuration configuration
+	baseline      *Diagnosis
+	base          base
+	iteration     int
+}
+
+// formersMost bounds how far back an automatic run can go.
+const formersMost = 8
+
+// succeed remembers the kept configuration: another one takes its place.
+func (l *Loop) succeed() {
+	if !l.plan.Auto || l.seen.Baseline == nil {
+		return
+	}
+	p := &l.pilot
+	p.formers = append(p.formers, former{l.kept, l.trial.before, l.base, l.returns})
+	p.formers = p.formers[max(0, len(p.formers)-formersMost):]
+	p.proved, p.falls = false, 0
+}
+
+// toFormer goes back to the configuration that was kept before the present one,
+// which did not last.
+func (l *Loop) toFormer(why string) {
+	p := &l.pilot
+	f := p.formers[len(p.formers)-1]
+	p.formers = p.formers[:len(p.formers)-1]
+	if i := slices.IndexFunc(l.iterations, func(it Iteration) bool { return it.N == l.returns }); i >= 0 {
+		l.iterations = slices.Clone(l.iterations)
+		l.iterations[i].End, l.iterations[i].Failure = IterationBroken, why
+	}
+	broken := l.returns
+	changes := changesFrom(l.kept, f.configuration)
+	if l.trial.open {
+		l.end(IterationBroken)
+	}
+	l.tell(LevelBad, Event{Kind: EventError, Iteration: broken, Text: why + ": what was kept before is put back"})
+	l.kept, l.returns, l.base = f.configuration, f.iteration, f.base
+	l.seen.Baseline = f.baseline
+	l.trial = trial{off: true, former: true, before: f.baseline}
+	if len(changes) == 0 {
+		l.finish(exitError, "the server does not answer")
+		return
+	}
+	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: broken, Change: firstOf(changes), Command: l.kept.command, Text: "putting back: " + listed(changes)})
+	l.apply(Apply{Changes: changes, Iteration: broken})
+	l.trial.revert = true
+}
