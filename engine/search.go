@@ -81,6 +81,8 @@ func (c *candidate) before(o *candidate) bool {
 	if o.rule {
 		other += ruleFirst
 	}
+	mine -= eachFlag * float64(len(c.Also))
+	other -= eachFlag * float64(len(o.Also))
 	if c.again != o.again {
 		return o.again
 	}
@@ -90,6 +92,10 @@ func (c *candidate) before(o *candidate) bool {
 // ruleFirst is by how much a number that the search made up has to be predicted
 // better than one that a rule computed to be tried before it.
 const ruleFirst = 0.05
+
+// eachFlag is by how much a change of one flag more has to be predicted better: what
+// comes of it is harder to tell apart.
+const eachFlag = 0.03
 
 // elsewhere is what is recommended where no flag of this server is left: something
 // for the clients, the host or the hardware.

@@ -220,6 +220,9 @@ func (s *search) roomier(a *anchor) []candidate {
 	if p == nil || !need.OK || !seats.Known || !p.Measured.KVCapacity.OK {
 		return nil
 	}
+	if need.V <= fullShare*holds(p, p.Measured.KVCapacity.V) && !a.d.preempts() {
+		return nil // the pool holds what is in
+	}
 	var out []candidate
 	for _, e := range a.d.enlargements() {
 		tokens := p.Measured.KVCapacity.V * e.growth
@@ -331,26 +334,50 @@ func (s *search) budgets(a *anchor) []candidate {
 		return nil
 	}
 	least := max(leastStep, a.d.Facts.MaxNumSeqs.Value)
-	var out []candidate
-	for to := leastStep; to <= mostStep; to *= 2 {
-		if to < least || to == budget.Value {
+	var best *candidate
+	for to := mostStep; to >= least; to /= 2 {
+		if to == budget.Value {
 			continue
 		}
-		g := p.TokenBudget(to)
-		why := "Fewer tokens a step: streams pause for a shorter time while a prompt is computed."
-		if to > budget.Value {
-			why = "More tokens a step: prompts come to their first token sooner."
-		}
-		c, ok := s.made(a, TokenBudget, g, why, Change{Flag: "--max-num-batched-tokens", From: strconv.Itoa(budget.Value), To: strconv.Itoa(to)})
-		if !ok {
+		c, ok := s.budgeted(a, to)
+		if !ok || s.barred(&c) {
 			continue
 		}
-		if tail := s.pause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext)); tail.OK {
-			c.Predicted = append(c.Predicted, Prediction{Metric: predictITLTail, Unit: "ratio", Low: tail, Mid: tail, High: tail})
+		probe := c
+		s.weigh(&probe)
+		if _, good := s.aim.value(s.d, probe.Predicted, 0); !good || !probe.gain.OK {
+			continue
 		}
-		out = append(out, c)
+		if c.value = probe.value; best == nil || c.value > best.value+leastMore {
+			best = &c
+		}
 	}
-	return out
+	if best == nil {
+		return nil
+	}
+	return []candidate{*best}
+}
+
+// budgeted is a number of tokens in a step.
+func (s *search) budgeted(a *anchor, to int) (candidate, bool) {
+	p, now := a.d.performance, a.d.Facts.MaxNumBatchedTokens.Value
+	g := p.TokenBudget(to)
+	why := "More tokens a step: prompts come to their first token sooner."
+	if to < now {
+		why = "Fewer tokens a step: streams pause for a shorter time while a prompt is computed."
+		// Cutting prompts finer makes none of them cheaper.
+		for _, end := range [...]*stat.Opt{&g.Throughput.Low, &g.Throughput.Mid} {
+			end.V = min(0, end.V)
+		}
+	}
+	c, ok := s.made(a, TokenBudget, g, why, Change{Flag: "--max-num-batched-tokens", From: strconv.Itoa(now), To: strconv.Itoa(to)})
+	if !ok {
+		return c, false
+	}
+	if tail := s.pause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext)); tail.OK {
+		c.Predicted = append(c.Predicted, Prediction{Metric: predictITLTail, Unit: "ratio", Low: tail, Mid: tail, High: tail})
+	}
+	return c, true
 }
 
 const (
