@@ -15,9 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
 )
 
 func main() {
+	apply.BecomeServer()
 	// A reader that has gone is an error of the write like any other: a run ends in
 	// order then, with its files.
 	signal.Ignore(syscall.SIGPIPE)

@@ -245,17 +245,7 @@ func (c *command) edited(edit func([]word) []word) *command {
 		d.separate()
 		return &d
 	}
-	d.child = c.child.edited(edit)
-	script := d.child.text()
-	d.ws = slices.Clone(c.ws)
-	w := &d.ws[c.childAt]
-	w.text = script
-	if c.shell {
-		w.raw = Quote(script)
-	} else {
-		w.raw = script
-	}
-	return &d
+	return c.withChild(c.child.edited(edit))
 }
 
 // separate keeps a number that an edit put in front of a redirection a word of

@@ -31,7 +31,8 @@ type Readiness struct {
 	// Answer bounds the short completion that follows; 0 is AnswerWithin.
 	Answer time.Duration
 	Model  string // to ask; "" is what the server lists first
-	APIKey string
+	APIKey string // "" is what the server was launched with
+	CAFile string // PEM certificates trusted instead of the system's
 }
 
 // Bounds of a start where Readiness leaves them zero.

@@ -1,0 +1,336 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// notebook is a journal in memory.
+type notebook struct {
+	dir      string
+	records  []journal.Record
+	launches map[string]*Launch
+	// full is the kind that can no longer be written, "" none.
+	full journal.Kind
+}
+
+func newNotebook(t *testing.T) *notebook {
+	return &notebook{dir: t.TempDir(), launches: map[string]*Launch{}}
+}
+
+func (n *notebook) Write(r journal.Record) error {
+	if r.Kind == n.full {
+		return errors.New("no space left on device")
+	}
+	n.records = append(n.records, r)
+	return nil
+}
+
+func (n *notebook) Keep(l *Launch) (string, error) {
+	name := fmt.Sprintf("launch-%d.json", len(n.launches))
+	n.launches[name] = l
+	return name, nil
+}
+
+func (n *notebook) Launch(name string) (*Launch, error) { return n.launches[name], nil }
+func (n *notebook) Dir() string                         { return n.dir }
+
+// kinds are what was written down, in order, with the launch that each is about.
+func (n *notebook) kinds() []string {
+	var out []string
+	for _, r := range n.records {
+		out = append(out, strings.TrimSpace(string(r.Kind)+" "+strings.TrimSuffix(strings.TrimPrefix(r.Launch, "launch-"), ".json")))
+	}
+	return out
+}
+
+const testGrace = 500 * time.Millisecond
+
+func testPlan(n *notebook) Plan {
+	return Plan{Journal: n, Grace: testGrace, Ready: Readiness{Within: 3 * time.Second, Answer: time.Second}}
+}
+
+// started is a fake server that rooftop started.
+func started(t *testing.T, n *notebook, args ...string) (*Exec, int) {
+	t.Helper()
+	port := freePort(t)
+	e, err := NewExec(append([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, args...), testPlan(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		_ = e.Close()
+	})
+	return e, port
+}
+
+func seats(from, to int) engine.Apply {
+	return engine.Apply{Iteration: 1, Changes: []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(from), To: strconv.Itoa(to)}}}
+}
+
+func back() engine.Apply {
+	return engine.Apply{Iteration: 1, Revert: true, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "4"}}}
+}
+
+// seatsOf is what a fake server was given.
+func seatsOf(s fakeState) string {
+	i := slices.Index(s.Args, "--max-num-seqs")
+	if i < 0 {
+		return ""
+	}
+	return s.Args[i+1]
+}
+
+func TestExecChangesAndGoesBack(t *testing.T) {
+	t.Setenv("HF_TOKEN", "hf_secretsecretsecretsecret")
+	n := newNotebook(t)
+	e, port := started(t, n, "--max-num-seqs", "4")
+	first := stateOf(t, port)
+	if got := e.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	second := stateOf(t, port)
+	if second.PID == first.PID || !gone(first.PID) || seatsOf(second) != "8" {
+		t.Errorf("after the change: process %d (before %d, gone %v) with %s seats, want another with 8", second.PID, first.PID, gone(first.PID), seatsOf(second))
+	}
+	if diff := cmp.Diff(os.Environ(), second.Env); diff != "" {
+		t.Errorf("environment (-rooftop's +server's):\n%s", diff)
+	}
+	if second.Group != second.PID || second.Std[0] != os.DevNull || second.Std[1] != e.Log() || second.Std[2] != e.Log() {
+		t.Errorf("group %d of process %d, streams %v", second.Group, second.PID, second.Std)
+	}
+	if got := e.Apply(t.Context(), back()); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if third := stateOf(t, port); seatsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
+		t.Errorf("after the way back: %q, want %q", third.Args, first.Args)
+	}
+	want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "ready 1", "intent 0", "stopped 1", "started 0", "back 0"}
+	if diff := cmp.Diff(want, n.kinds()); diff != "" {
+		t.Errorf("journal (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(e.Log()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("log %v, %v, want one that its owner alone reads", info.Mode(), err)
+	}
+	for _, r := range n.records {
+		if strings.Contains(fmt.Sprint(r), "hf_secret") {
+			t.Errorf("a record holds a secret: %v", r)
+		}
+	}
+}
+
+func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		seats int
+		want  string
+	}{
+		{"out of memory", seatsOutOfMemory, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. token=[redacted] (it ended with exit status 1)"},
+		{"refused flag", seatsRefused, "vllm serve: error: unrecognized arguments: --no-such-flag (it ended with exit status 2)"},
+		{"without a word", seatsSilent, "it ended with exit status 3"},
+		{"hangs", seatsHang, "/health did not answer within 1s"},
+		{"hangs when asked", seatsHangAsked, "/health answers, but a short completion got no answer within 500ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNotebook(t)
+			e, port := started(t, n, "--max-num-seqs", "4")
+			e.plan.Ready.Within, e.plan.Ready.Answer = time.Second, 500*time.Millisecond
+			before := stateOf(t, port)
+			got := e.Apply(t.Context(), seats(4, c.seats))
+			if !got.Back || !strings.Contains(got.Err, c.want) || !strings.HasSuffix(got.Err, "; it runs as before") {
+				t.Errorf("answer %+v, want back and %q", got, c.want)
+			}
+			if after := stateOf(t, port); !slices.Equal(after.Args, before.Args) || after.PID == before.PID {
+				t.Errorf("afterwards %q as process %d, want %q anew", after.Args, after.PID, before.Args)
+			}
+			want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "stopped 1", "started 0", "ready 0", "failed 0"}
+			if diff := cmp.Diff(want, n.kinds()); diff != "" {
+				t.Errorf("journal (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
+	for _, c := range []struct {
+		full journal.Kind
+		// touched says that the server is another process afterwards.
+		touched bool
+	}{{journal.Intent, false}, {journal.Started, true}, {journal.Stopped, true}, {journal.Ready, true}} {
+		t.Run(string(c.full), func(t *testing.T) {
+			n := newNotebook(t)
+			e, port := started(t, n, "--max-num-seqs", "4")
+			before := stateOf(t, port)
+			n.full = c.full
+			got := e.Apply(t.Context(), seats(4, 8))
+			n.full = ""
+			after := stateOf(t, port)
+			if got.Err == "" || !got.Back || !strings.Contains(got.Err, "no space left") || seatsOf(after) != "4" {
+				t.Errorf("answer %+v with %s seats, want an error and the server as before", got, seatsOf(after))
+			}
+			if touched := after.PID != before.PID; touched != c.touched {
+				t.Errorf("touched = %v, want %v", touched, c.touched)
+			}
+		})
+	}
+}
+
+func TestExecEndsStragglersAndTheUnwilling(t *testing.T) {
+	t.Setenv("FAKE", "ignore-term,straggler")
+	n := newNotebook(t)
+	e, port := started(t, n)
+	list := e.alive(e.process)
+	if len(list) != 2 {
+		t.Fatalf("processes %v, want the server and its child", list)
+	}
+	began := time.Now()
+	if err := e.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < testGrace {
+		t.Errorf("stopped within %v, before the grace of %v", took, testGrace)
+	}
+	for _, one := range list {
+		if !gone(one.PID) {
+			t.Errorf("process %d is still there", one.PID)
+		}
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatalf("the port is not free: %v", err)
+	}
+	_ = l.Close()
+}
+
+func TestExecEndsOrphansOfADeadServer(t *testing.T) {
+	t.Setenv("FAKE", "straggler")
+	n := newNotebook(t)
+	e, port := started(t, n, "--max-num-seqs", "4")
+	list := e.alive(e.process)
+	if err := syscall.Kill(e.process.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-e.process.ended
+	if got := e.Trouble(); !strings.Contains(got, "signal 9") {
+		t.Errorf("trouble %q, want the signal", got)
+	}
+	if got := e.Apply(t.Context(), back()); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	for _, one := range list {
+		if !gone(one.PID) {
+			t.Errorf("process %d (%s) is still there", one.PID, one.Comm)
+		}
+	}
+	if got := seatsOf(stateOf(t, port)); got != "4" {
+		t.Errorf("%s seats, want 4", got)
+	}
+}
+
+func TestNewExecRefuses(t *testing.T) {
+	noExec := filepath.Join(t.TempDir(), "vllm")
+	if err := os.WriteFile(noExec, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		argv []string
+		want string
+	}{
+		{"another program", []string{"sleep", "1"}, "no vLLM server command"},
+		{"missing", []string{"/no/such/vllm", "serve", "m"}, "there is no /no/such/vllm"},
+		{"not in PATH", []string{"nosuchpython", "-m", "vllm.entrypoints.openai.api_server"}, "nosuchpython is not in PATH"},
+		{"not executable", []string{noExec, "serve", "m"}, "may not be executed"},
+		{"config missing", []string{program(t), "serve", "m", "--config", "/no/such.yaml"}, "read the server's config file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := NewExec(c.argv, testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestExecRefusesATakenPort(t *testing.T) {
+	n := newNotebook(t)
+	_, port := started(t, n)
+	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, testPlan(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "is held by process") {
+		t.Errorf("error %v, want who holds the port", err)
+	}
+}
+
+func TestExecStartFails(t *testing.T) {
+	n := newNotebook(t)
+	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(freePort(t)), "--max-num-seqs", strconv.Itoa(seatsRefused)}, testPlan(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = e.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "unrecognized arguments: --no-such-flag") {
+		t.Errorf("error %v, want the parser's", err)
+	}
+	want := []string{"begin 0", "started 0", "failed 0", "stopped 0", "back"}
+	if diff := cmp.Diff(want, n.kinds()); diff != "" {
+		t.Errorf("journal (-want +got):\n%s", diff)
+	}
+	if s := journal.Reduce(n.records); !s.Settled() {
+		t.Errorf("the journal leaves %v to be put right, with nothing that ran before", s.Stage)
+	}
+}
+
+func TestExecCalledOff(t *testing.T) {
+	n := newNotebook(t)
+	e, port := started(t, n, "--max-num-seqs", "4")
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := time.AfterFunc(300*time.Millisecond, cancel)
+	defer stop.Stop()
+	got := e.Apply(ctx, seats(4, seatsHang))
+	if !got.Back || !strings.Contains(got.Err, "called off") || seatsOf(stateOf(t, port)) != "4" {
+		t.Errorf("answer %+v, want the server back after the run was called off", got)
+	}
+}
+
+func TestExecKept(t *testing.T) {
+	n := newNotebook(t)
+	e, port := started(t, n, "--max-num-seqs", "4")
+	if got := e.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if err := e.Kept(); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.Apply(t.Context(), seats(8, seatsRefused)); !got.Back {
+		t.Fatalf("answer %+v", got)
+	}
+	if got := seatsOf(stateOf(t, port)); got != "8" {
+		t.Errorf("put back to %s seats, want the kept 8", got)
+	}
+	if s := journal.Reduce(n.records); !s.Settled() || s.Kept.Launch != "launch-1.json" {
+		t.Errorf("state %+v, want launch-1 kept", s)
+	}
+}

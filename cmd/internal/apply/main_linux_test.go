@@ -1,0 +1,254 @@
+package apply
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// The test program is also what rooftop starts: a gate, and, called as vllm, a
+// server that behaves as its flags and the variable FAKE say.
+func TestMain(m *testing.M) {
+	BecomeServer()
+	switch filepath.Base(os.Args[0]) {
+	case "vllm":
+		fakeServer()
+		os.Exit(0)
+	case "straggler":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+		time.Sleep(time.Minute)
+		os.Exit(0)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// Seats with which the fake server misbehaves.
+const (
+	seatsOutOfMemory = 601 + iota
+	seatsRefused
+	seatsHang      // before /health
+	seatsHangAsked // on completions
+	seatsCrash     // soon after it is ready
+	seatsSilent    // ends without a word
+	seatsOther     // answers other words
+)
+
+// fakeState is what a fake server tells of itself.
+type fakeState struct {
+	PID    int
+	Args   []string
+	Env    []string
+	Cwd    string
+	Config string
+	Nice   int
+	Umask  int
+	Files  [2]uint64
+	Score  string
+	CPUs   int
+	Group  int
+	Std    [3]string
+}
+
+func fakeServer() {
+	fake := func(what string) bool { return slices.Contains(strings.Split(os.Getenv("FAKE"), ","), what) }
+	var text []byte
+	c, err := launch.Parse(os.Args, launch.Environ(os.Environ()), nil)
+	if err == nil && c.ConfigPath() != "" {
+		if text, err = os.ReadFile(c.ConfigPath()); err == nil {
+			c, err = launch.Parse(os.Args, launch.Environ(os.Environ()), text)
+		}
+	}
+	if err != nil {
+		fmt.Println("vllm serve: error:", err)
+		os.Exit(2)
+	}
+	port, _, _ := c.Int("port")
+	seats, _, _ := c.Int("max_num_seqs")
+	fmt.Println("INFO 11-21 10:00:00 [api_server.py:1] vLLM API server version 0.fake")
+	switch seats {
+	case seatsOutOfMemory:
+		fmt.Println("(EngineCore_DP0 pid=7) ERROR 11-21 10:00:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. token=hf_abcdefghijklmnopqrstuvwxyz")
+		fmt.Println("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}")
+		os.Exit(1)
+	case seatsRefused:
+		fmt.Println("vllm serve: error: unrecognized arguments: --no-such-flag")
+		os.Exit(2)
+	case seatsSilent:
+		os.Exit(3)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM)
+	if fake("straggler") {
+		self, _ := os.Executable()
+		child := &exec.Cmd{Path: self, Args: []string{"straggler"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+	}
+	if seats == seatsHang {
+		<-signals
+		os.Exit(0)
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		fmt.Println("OSError: [Errno 98] error while attempting to bind on address: address already in use")
+		os.Exit(1)
+	}
+	go func() { _ = http.Serve(listener, fakeHandler(seats, string(text))) }()
+	if seats == seatsCrash {
+		time.Sleep(700 * time.Millisecond)
+		fmt.Println("RuntimeError: CUDA error: an illegal memory access was encountered")
+		os.Exit(1)
+	}
+	for range signals {
+		if !fake("ignore-term") {
+			os.Exit(0)
+		}
+	}
+}
+
+func fakeHandler(seats int, config string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":[{"id":"fake"}]}`)
+	})
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "vllm:generation_tokens_total{engine=\"0\"} 7\n")
+	})
+	mux.HandleFunc("/fake", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(itself(config))
+	})
+	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, r *http.Request) {
+		if seats == seatsHangAsked {
+			<-r.Context().Done()
+			return
+		}
+		if key := os.Getenv("VLLM_API_KEY"); key != "" && r.Header.Get("Authorization") != "Bearer "+key {
+			http.Error(w, `{"error":"Unauthorized"}`, http.StatusUnauthorized)
+			return
+		}
+		fakeCompletion(w, r, seats)
+	})
+	return mux
+}
+
+func fakeCompletion(w http.ResponseWriter, r *http.Request, seats int) {
+	var asked struct {
+		Stream   bool
+		Logprobs *int
+		Prompt   string
+	}
+	_ = json.NewDecoder(r.Body).Decode(&asked)
+	second, logprob := "two", -0.5
+	if seats == seatsOther {
+		second, logprob = "three", -0.75
+	}
+	if asked.Stream {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"one\"}]}\n\ndata: {\"choices\":[{\"text\":\"two\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
+		return
+	}
+	fmt.Fprintf(w, `{"choices":[{"text":"one %s","logprobs":{"tokens":["one","%s"],"token_logprobs":[%v,-1]}}]}`, second, second, logprob)
+}
+
+// itself is what a process sees of itself.
+func itself(config string) fakeState {
+	s := fakeState{PID: os.Getpid(), Args: os.Args, Env: os.Environ(), Config: config, Group: syscall.Getpgrp()}
+	s.Cwd, _ = os.Getwd()
+	raw, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	s.Nice = 20 - raw
+	s.Umask = syscall.Umask(0)
+	syscall.Umask(s.Umask)
+	text, _ := os.ReadFile("/proc/self/limits")
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); strings.HasPrefix(line, "Max core file size") {
+			for i := range s.Files {
+				s.Files[i], _ = strconv.ParseUint(fields[4+i], 10, 64)
+			}
+		}
+	}
+	score, _ := os.ReadFile("/proc/self/oom_score_adj")
+	s.Score = strings.TrimSpace(string(score))
+	var set unix.CPUSet
+	_ = unix.SchedGetaffinity(0, &set)
+	s.CPUs = set.Count()
+	for i := range s.Std {
+		s.Std[i], _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", i))
+	}
+	return s
+}
+
+// program is the fake server's program, called vllm.
+func program(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "vllm")
+	if err := os.Link(self, path); err != nil {
+		data, err := os.ReadFile(self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// freePort is one that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// stateOf asks a fake server about itself.
+func stateOf(t *testing.T, port int) fakeState {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/fake", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var s fakeState
+	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// gone says that a process ended, whether or not somebody reaps it.
+func gone(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.HasPrefix(rest, "Z")
+}

@@ -1,0 +1,162 @@
+package apply
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+)
+
+// refusal says why a server must not be restarted in place: what would bring it
+// back, or could not be given to it again.
+func refusal(found *proc.Server, around *proc.Surroundings) error {
+	fs, pid := found.FS(), found.LaunchPID
+	for _, why := range []string{
+		readable(found, around),
+		contained(fs, pid, around),
+		unit(around.Cgroups, fs.Cgroups(os.Getpid())),
+		supervised(fs.Ancestors(pid), around),
+		shared(fs, found.Addr.Port()),
+	} {
+		if why != "" {
+			return &RefusedError{why}
+		}
+	}
+	return nil
+}
+
+// readable says what of the process cannot be read, or given to another.
+func readable(found *proc.Server, around *proc.Surroundings) string {
+	pid := found.LaunchPID
+	switch {
+	case found.Launch == nil:
+		return fmt.Sprintf("process %d shows no vLLM command line", pid)
+	case around.UID != os.Geteuid() && os.Geteuid() != 0:
+		return fmt.Sprintf("process %d belongs to user %d, and rooftop runs as user %d", pid, around.UID, os.Geteuid())
+	case around.Mixed:
+		return fmt.Sprintf("process %d runs with the rights of several users", pid)
+	case around.Gone:
+		return fmt.Sprintf("the program of process %d, %s, was replaced since it started", pid, around.Exe)
+	case around.Dropped || found.Cwd == "":
+		return fmt.Sprintf("the working directory of process %d was removed", pid)
+	}
+	if n, _, ok := found.Launch.Int("nnodes"); ok && n > 1 {
+		return "the server runs on several machines"
+	}
+	return ""
+}
+
+// contained says that the server is in a container, which lives and dies with it.
+func contained(fs proc.FS, pid int, around *proc.Surroundings) string {
+	if around.InnerPID == 1 {
+		return fmt.Sprintf("process %d is the first of its container, which ends with it", pid)
+	}
+	if kinds := fs.Foreign(pid); len(kinds) > 0 {
+		return fmt.Sprintf("process %d is in a container (namespaces %s are not rooftop's)", pid, strings.Join(kinds, ", "))
+	}
+	for _, group := range around.Cgroups {
+		// In a container rooftop sees the same groups, and restarts what is beside it.
+		for _, mark := range []string{"/docker", "/kubepods", "/libpod", "/crio", "/cri-containerd", "/lxc.payload", "/machine.slice/"} {
+			if strings.Contains(group, mark) && !slices.Contains(fs.Cgroups(os.Getpid()), group) {
+				return fmt.Sprintf("process %d is in a container (control group %s)", pid, group)
+			}
+		}
+	}
+	return ""
+}
+
+// unsupervised are units of systemd that start processes and do not look after
+// them.
+var unsupervised = []string{"ssh", "sshd", "cron", "crond", "atd", "gnome-terminal-server", "tmux", "screen", "init"}
+
+// unit says that a service manager looks after the server. A group that rooftop
+// shares with it says nothing.
+func unit(theirs, ours []string) string {
+	for _, group := range theirs {
+		name, isService := strings.CutSuffix(path.Base(group), ".service")
+		bare, _, _ := strings.Cut(name, "@")
+		if !isService || slices.Contains(ours, group) || bare == "user" || slices.Contains(unsupervised, bare) {
+			continue
+		}
+		return fmt.Sprintf("systemd runs the server as %s.service, and starts it again by itself", name)
+	}
+	return ""
+}
+
+// supervisors are programs that start what they started again when it ends, or end
+// with it.
+var supervisors = []string{
+	"supervisord", "runsv", "runsvdir", "s6-supervise", "s6-svscan", "supervise", "svscan", "circusd", "monit", "pm2", "PM2", "forever", "nodemon",
+	"god", "foreman", "honcho", "overmind", "hivemind", "goreman", "watchmedo", "watchexec", "entr", "systemd-run",
+	"tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim", "containerd-shim-runc-v2", "dockerd", "kubelet",
+	"slurmstepd", "slurmd", "srun", "mpirun", "orted", "torchrun", "raylet", "ray", "nomad", "timeout", "rooftop",
+}
+
+// supervised says that a process above the server looks after it.
+func supervised(above []proc.Ancestor, around *proc.Surroundings) string {
+	for i, a := range above {
+		name := supervisorName(a)
+		if name == "" || i > 0 && a.PID == 1 {
+			continue
+		}
+		if name == "rooftop" && !slices.Contains(a.Argv, "tune") {
+			continue
+		}
+		return fmt.Sprintf("process %d (%s) looks after the server and would notice its end", a.PID, name)
+	}
+	if len(above) > 0 && above[0].PID == 1 && above[0].Session == around.Session && above[0].Session != 0 {
+		return fmt.Sprintf("process 1 (%s) started the server, and the container may end with it", above[0].Name)
+	}
+	return ""
+}
+
+// supervisorName is the name of a supervisor; "" of anything else.
+func supervisorName(a proc.Ancestor) string {
+	names := []string{a.Name}
+	for _, word := range a.Argv[:min(2, len(a.Argv))] {
+		// PM2 calls itself "PM2 v5.3: God Daemon (/root/.pm2)"; Python programs are
+		// the interpreter's first argument.
+		first, _, _ := strings.Cut(word, " ")
+		names = append(names, filepath.Base(first))
+	}
+	for _, name := range names {
+		if slices.Contains(supervisors, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// shared says that several servers listen on the port.
+func shared(fs proc.FS, port uint16) string {
+	pids, _, err := fs.Holders(port)
+	if err != nil || len(pids) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("several servers share port %d (processes %s)", port, strings.Trim(fmt.Sprint(pids), "[]"))
+}
+
+// shells run scripts, and wait for what they started.
+var shells = []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish"}
+
+// above notes what a process above the server may do when it ends, and watches for
+// it after the first stop.
+func (a *Attach) above(list []proc.Ancestor) {
+	if len(list) == 0 || list[0].PID == 1 {
+		return
+	}
+	parent := list[0]
+	a.returns = fmt.Sprintf("process %d (%s)", parent.PID, parent.Name)
+	what := "may react when it ends"
+	if slices.Contains(shells, parent.Name) {
+		what = "a shell, waits for it and goes on when it ends"
+		if len(parent.Argv) > 1 && !strings.HasPrefix(parent.Argv[1], "-") {
+			what = "a shell script, goes on when it ends"
+		}
+	}
+	a.notes = append(a.notes, fmt.Sprintf("process %d (%s), which started the server, %s", parent.PID, parent.Name, what))
+}

@@ -1,0 +1,151 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+)
+
+// Pace of watching a server end.
+const (
+	stopPoll = 50 * time.Millisecond
+	// killWithin is how long the kernel may take for a process that was killed: one
+	// that waits for a device does not end before that answers.
+	killWithin = 10 * time.Second
+)
+
+// takenError says that another process listens on the server's port.
+type takenError struct {
+	port uint16
+	pids []int // may be empty: processes of others cannot be named
+}
+
+func (e *takenError) Error() string {
+	who := "a process of another user"
+	if len(e.pids) > 0 {
+		var words []string
+		for _, pid := range e.pids {
+			words = append(words, strconv.Itoa(pid))
+		}
+		who = "process " + strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("port %d is held by %s", e.port, who)
+}
+
+// stop ends a server: SIGTERM, and after the grace SIGKILL to whatever is left of
+// its tree. It returns when the whole tree is gone and the port is free; a
+// takenError says that the tree is gone and another process listens there. Port 0
+// is not looked at.
+func (h *host) stop(p *process, port uint16) error {
+	left := h.alive(p)
+	h.signal(p, left, syscall.SIGTERM)
+	if left = h.wait(p, h.grace); len(left) > 0 {
+		h.signalAll(p, left, syscall.SIGKILL)
+		if left = h.wait(p, killWithin); len(left) > 0 {
+			return fmt.Errorf("%s does not end, even killed", listed(left))
+		}
+	}
+	if port == 0 {
+		return nil
+	}
+	return h.free(p, port)
+}
+
+// wait waits until nothing of a server runs and returns what does at the end.
+func (h *host) wait(p *process, within time.Duration) []proc.Process {
+	for deadline := time.Now().Add(within); ; {
+		left := h.alive(p)
+		if len(left) == 0 {
+			if p.ended != nil {
+				<-p.ended // reaped
+			}
+			return nil
+		}
+		if !time.Now().Before(deadline) {
+			return left
+		}
+		time.Sleep(stopPoll)
+	}
+}
+
+// free waits for the port of a server that is gone: the kernel closes a socket
+// after its process is no longer listed.
+func (h *host) free(p *process, port uint16) error {
+	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
+		pids, listening, err := h.fs.Holders(port)
+		if err != nil {
+			return err
+		}
+		if !listening {
+			return nil
+		}
+		if len(pids) > 0 || time.Now().After(deadline) {
+			return &takenError{port, pids}
+		}
+	}
+}
+
+// signal asks a server to end: its whole group where rooftop started it, else the
+// launch process alone, which ends its children itself.
+func (h *host) signal(p *process, left []proc.Process, s syscall.Signal) {
+	if p.group {
+		h.signalAll(p, left, s)
+		return
+	}
+	for _, one := range left {
+		if one.PID == p.PID {
+			h.send(one, s)
+			return
+		}
+	}
+	// Its launch process is gone: what it left behind has nobody else to end it.
+	h.signalAll(p, left, s)
+}
+
+// signalAll signals the group of a server and each process of it beside.
+func (h *host) signalAll(p *process, left []proc.Process, s syscall.Signal) {
+	grouped := false
+	if p.session && slices.ContainsFunc(left, func(one proc.Process) bool { return one.PID == p.PID }) {
+		grouped = syscall.Kill(-p.PID, s) == nil
+	}
+	for _, one := range left {
+		if grouped && s == syscall.SIGTERM && h.inGroup(one.PID, p.PID) {
+			continue // a second SIGTERM has servers end at once
+		}
+		h.send(one, s)
+	}
+}
+
+func (h *host) inGroup(pid, group int) bool {
+	g, err := syscall.Getpgid(pid)
+	return err == nil && g == group
+}
+
+// send signals one process, beyond doubt the one that was seen.
+func (h *host) send(one proc.Process, s syscall.Signal) {
+	now, err := h.fs.Find(one.PID)
+	if err != nil || now.Ticks != one.Ticks {
+		return
+	}
+	if now.State == "T" && s == syscall.SIGTERM {
+		// A stopped process takes a signal only once it goes on.
+		defer func() { _ = syscall.Kill(one.PID, syscall.SIGCONT) }()
+	}
+	if err := syscall.Kill(one.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return
+	}
+}
+
+func listed(list []proc.Process) string {
+	var words []string
+	for _, one := range list {
+		words = append(words, fmt.Sprintf("process %d (%s)", one.PID, one.Comm))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,64 @@
+package apply
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// openStream opens what a standard stream of a process leads to once more. Nil
+// without an error is /dev/null, and a stream that is closed.
+func openStream(pid, fd int, target string) (*os.File, error) {
+	if target == "" || target == os.DevNull {
+		return nil, nil
+	}
+	path := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().IsRegular() {
+		mode := os.O_WRONLY | os.O_APPEND
+		if fd == 0 {
+			mode = os.O_RDONLY
+		}
+		return os.OpenFile(path, mode, 0)
+	}
+	if f, err := duplicate(pid, fd, target); err == nil {
+		return f, nil
+	}
+	if strings.HasPrefix(target, "socket:") {
+		return nil, errStream
+	}
+	mode := unix.O_WRONLY
+	if fd == 0 {
+		mode = unix.O_RDONLY
+	}
+	// A pipe that nobody reads, or writes, would block for ever.
+	opened, err := unix.Open(path, mode|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(opened, false); err != nil {
+		_ = unix.Close(opened)
+		return nil, err
+	}
+	return os.NewFile(uintptr(opened), target), nil
+}
+
+// duplicate takes over the descriptor itself, which needs the right to trace the
+// process.
+func duplicate(pid, fd int, target string) (*os.File, error) {
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(handle)
+	taken, err := unix.PidfdGetfd(handle, fd, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(taken), target), nil
+}
