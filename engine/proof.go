@@ -26,27 +26,53 @@ func ProofOf(d *Delta) (p Proof, ok bool) {
 	return Proof{d.Verdict}, true
 }
 
-// Goal names what the effect is of, so that more is better.
+// Goal names what the effect is read from. Of the time of a request less is better,
+// of the others more.
 func (p Proof) Goal() string {
 	switch p.Result.Goal {
 	case verdict.Latency:
-		return "request speed"
+		return "the time of a request"
 	case verdict.Cost:
-		return "tokens per dollar"
+		return "output per dollar"
 	}
 	return "output"
 }
 
+// Change is the change of what the goal is read from, with its interval; ok is false
+// where it is not known.
+func (p Proof) Change() (c verdict.Interval, ok bool) {
+	e := p.Result.Effect
+	if !p.Known || !finite(e) {
+		return verdict.Interval{}, false
+	}
+	if p.Result.Goal != verdict.Latency {
+		return e, true
+	}
+	c = verdict.Interval{Low: 1/(1+e.High) - 1, Mid: 1/(1+e.Mid) - 1, High: 1/(1+e.Low) - 1}
+	return c, e.Low > -1
+}
+
 // Effect is the change of the goal with its interval: "output +31 % (+29 to +33 %)".
 func (p Proof) Effect() string {
-	if !p.Known || !finite(p.Result.Effect) {
+	c, ok := p.Change()
+	if !ok {
 		return p.Goal() + " " + figure.Absent
 	}
-	text := p.Goal() + " " + SpellInterval(p.Result.Effect)
+	text := p.Goal() + " " + SpellInterval(c)
 	if p.LowerBound {
-		text += " or more: requests waited before, none does now"
+		text += " or more"
 	}
 	return text
+}
+
+// Says is the verdict in a line, and the rest of its reason where the line does not
+// hold it.
+func (p Proof) Says() (head, rest string) {
+	reason := figure.Minus(p.Reason)
+	if _, ok := p.Change(); !ok || strings.Contains(reason, "% (") {
+		return reason, ""
+	}
+	return p.Effect(), reason
 }
 
 // finite says that all of an interval are numbers.
@@ -303,17 +329,17 @@ func (p Proof) Aims() []Aim {
 // measured. Known is false where one of the two is not, and where the traffic
 // explains the difference.
 func (p Proof) Outcome(list []Prediction) (low, high float64, held, known bool) {
-	q, ok := PredictionOf(list, p.Result.Goal)
-	if !ok || !p.Known || !finite(p.Result.Effect) || p.Direction == verdict.NotComparable {
+	q, foretold := PredictionOf(list, p.Result.Goal)
+	c, measured := p.Change()
+	if !foretold || !measured || p.Direction == verdict.NotComparable {
 		return 0, 0, false, false
 	}
 	low, high = q.Low.V, q.High.V
-	return low, high, p.Result.Effect.Mid >= low && p.Result.Effect.Mid <= high, true
+	return low, high, c.Mid >= low && c.Mid <= high, true
 }
 
-// PredictionOf is the prediction of a goal with both of its ends; ok is false where
-// there is none. What is predicted of latency and of cost rises where the server
-// gets worse, the goal where it gets better: they are turned around.
+// PredictionOf is the prediction of what a goal is read from, with both of its ends;
+// ok is false where there is none. That of cost is turned around: output per dollar.
 func PredictionOf(list []Prediction, g verdict.Goal) (p Prediction, ok bool) {
 	metric := "generation_tokens_per_s"
 	switch g {
@@ -326,10 +352,10 @@ func PredictionOf(list []Prediction, g verdict.Goal) (p Prediction, ok bool) {
 		if p.Metric != metric || p.Unit != "ratio" && p.Unit != "" || !p.Low.OK || !p.High.OK {
 			continue
 		}
-		if metric != "generation_tokens_per_s" {
+		if g == verdict.Cost {
 			p.Low, p.Mid, p.High = inverted(p.High), inverted(p.Mid), inverted(p.Low)
 		}
-		return p, true
+		return p, p.Low.OK && p.High.OK
 	}
 	return Prediction{}, false
 }

@@ -39,11 +39,11 @@ func TestProofInWords(t *testing.T) {
 	}
 	for _, c := range []struct{ name, got, want string }{
 		{"effect", proved("", 0.29, 0.31, 0.33).Effect(), "output +31 % (+29 to +33 %)"},
-		{"effect on latency", proved(verdict.Latency, 0.29, 0.31, 0.33).Effect(), "request speed +31 % (+29 to +33 %)"},
-		{"effect on cost", proved(verdict.Cost, -0.04, -0.03, -0.02).Effect(), "tokens per dollar −3.0 % (−4.0 to −2.0 %)"},
+		{"effect on latency", proved(verdict.Latency, 0.29, 0.31, 0.33).Effect(), "the time of a request −24 % (−25 to −22 %)"},
+		{"effect on cost", proved(verdict.Cost, -0.04, -0.03, -0.02).Effect(), "output per dollar −3.0 % (−4.0 to −2.0 %)"},
 		{"nothing known", Proof{&verdict.Result{}}.Effect(), "output –"},
 		{"no number", proved("", math.NaN(), 1, 2).Effect(), "output –"},
-		{"at least", bound.Effect(), "output +100 % (+90 to +110 %) or more: requests waited before, none does now"},
+		{"at least", bound.Effect(), "output +100 % (+90 to +110 %) or more"},
 		{"width", dominated.Width(), "±6.1 %, most of it (±6.0 %) because starts of one configuration differ: measuring on does not narrow it"},
 		{"spread", dominated.Spread(), "starts of one configuration differ by ±4.0 % (assumed)"},
 		{"limited", limited.Limited(), "output was limited by what the server can do before, by what was asked of it after"},
@@ -98,18 +98,19 @@ func TestAims(t *testing.T) {
 	}
 }
 
-// A prediction is of latency or cost, which fall where the goal rises.
+// A prediction of cost is turned around: the goal is output per dollar.
 func TestPredictionOfAGoal(t *testing.T) {
 	list := []Prediction{
 		{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(0.2), Mid: stat.Some(0.3), High: stat.Some(0.4)},
 		{Metric: "e2e_mean_s", Unit: "ratio", Low: stat.Some(-0.5), Mid: stat.Some(-0.2), High: stat.Some(0.25)},
+		{Metric: "usd_per_million_tokens", Unit: "ratio", Low: stat.Some(-0.5), Mid: stat.Some(-0.2), High: stat.Some(0.25)},
 	}
 	for _, c := range []struct {
 		goal           verdict.Goal
 		low, mid, high float64
 		ok             bool
 	}{
-		{verdict.Throughput, 0.2, 0.3, 0.4, true}, {verdict.Latency, -0.2, 0.25, 1, true}, {verdict.Cost, 0, 0, 0, false},
+		{verdict.Throughput, 0.2, 0.3, 0.4, true}, {verdict.Latency, -0.5, -0.2, 0.25, true}, {verdict.Cost, -0.2, 0.25, 1, true}, {"", 0.2, 0.3, 0.4, true},
 	} {
 		got, ok := PredictionOf(list, c.goal)
 		near := func(o stat.Opt, v float64) bool { return !c.ok || o.OK && math.Abs(o.V-v) < 1e-9 }

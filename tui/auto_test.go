@@ -86,14 +86,14 @@ func TestWalkingUpToAnAutopilot(t *testing.T) {
 		small []string // at 40x10
 	}{
 		{"trial", []string{"AUTO", "look 2 of 7", "output +86 % (+70 to +105 %)", "predicted +71 to +97 %", "Look 3 of 7 in 8 s, the last in 2 min 43 s", "x hold"}, []string{"AUTO", "+86 % (+70 to +105 %)"}},
-		{"countdown", []string{"AUTO", "autopilot acts in 8 s", "Applies --max-num-seqs 16 → 40 in 8 s", "[x] stop it", "1 of 5 restarts, 22 s of 10 min down"}, []string{"in 8 s", "x stops it"}},
+		{"countdown", []string{"AUTO", "autopilot acts in 8 s", "In 8 s: restart with --max-num-seqs 16 → 40", "[x] stop it", "1 of 5 restarts, 22 s of 10 min down"}, []string{"In 8 s: restart with --max-num-seqs 16 → 40", "x stops it"}},
 		{"held", []string{"AUTO HELD", "HELD", "Nothing more is changed until you let it go on.", "[x] go on", "x go on"}, []string{"held", "x goes on"}},
-		{"lost", []string{"WORSE", "−73 % (−77 to −69 %)", "missed", "Puts back --max-num-seqs 4 → 16 in 3 s"}, nil},
-		{"plateau", []string{"PLATEAU", "+0.4 % (−1.2 to +2.1 %)", "lies within ±3 %"}, nil},
-		{"inconclusive", []string{"INCONCLUSIVE", "+4.1 % (−2.1 to +11 %)", "measuring on cannot tell"}, nil},
-		{"incomparable", []string{"NOT COMPARABLE", "Prompts were 31 % longer", "9 of 12 answers are the same"}, nil},
-		{"failed", []string{"FAILED", "out of memory; what was kept is back", "The server was down for 2 min 11 s."}, []string{"in 10 s"}},
-		{"better", []string{"BETTER", "or more: requests waited before", "objective: itl_p99 27.1 ms, limit 30.0 ms: not sure", "within noise"}, nil},
+		{"lost", []string{"WORSE", "−73 % (−77 to −69 %)", "missed", "In 3 s: putting back what is kept"}, nil},
+		{"plateau", []string{"PLATEAU", "+0.4 % (−1.2 to +2.1 %)", "within 3 %"}, nil},
+		{"inconclusive", []string{"INCONCLUSIVE", "+4.1 % (−2.1 to +11 %)", "starts of one configuration differ by as much"}, nil},
+		{"incomparable", []string{"NOT COMPARABLE", "but the load differs (prompt tokens +31 %): that may be all", "9 of 12 answers are the same"}, nil},
+		{"failed", []string{"FAILED", "out of memory; what was kept is back", "The server was down for 2 min 11 s."}, []string{"In 10 s"}},
+		{"better", []string{"BETTER", "no queue is left: it may be more", "objective: itl_p99 27.1 ms, limit 30.0 ms: not sure", "within noise"}, nil},
 		{"done", []string{"Output +288 % (+271 to +307 %) over the whole run, in 2 restarts, 42 s down.", "3 of 4 predictions held, median error 6.0 %."}, nil},
 	} {
 		t.Run(c.state, func(t *testing.T) {

@@ -25,7 +25,7 @@ func (v *nowView) autopilot(w int) panel {
 		q.title = "Autopilot held"
 		q.blocks = append(q.blocks, u.text(w, 98, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"HELD "), u.say(cell.Strong, "Nothing more is changed until you let it go on. "), v.holdKey("go on"))))
 		if s.Pending.Text != "" {
-			q.blocks = append(q.blocks, v.field(w, 90, "then", u.say(cell.Body, told(s.Pending.Text))))
+			q.blocks = append(q.blocks, v.field(w, 90, "then", u.say(cell.Body, told(pendingDeed(s)))))
 		}
 	case s.Pending.Text != "":
 		says := u.say(cell.Accent, pendingWords(s))
@@ -56,13 +56,22 @@ func (v *nowView) holdKey(does string) prose {
 	return v.u.key(keys().Hold.Help().Key, does)
 }
 
-// pendingWords says what is about to be done, and when.
+// pendingWords says when something is about to be done, and what.
 func pendingWords(s *engine.Snapshot) string {
-	what := strings.TrimSuffix(told(s.Pending.Text), ".")
 	if left := countdown(s); left > 0 {
-		return what + " in" + figure.NBSP + engine.SpellTime(left)
+		return "In" + figure.NBSP + engine.SpellTime(left) + ": " + pendingDeed(s)
 	}
-	return what + " now"
+	return "Now: " + pendingDeed(s)
+}
+
+// pendingDeed is what is about to be done: of a change by itself, that it restarts
+// the server.
+func pendingDeed(s *engine.Snapshot) string {
+	what := strings.TrimSuffix(strings.TrimSpace(s.Pending.Text), ".")
+	if strings.HasPrefix(what, "-") {
+		return "restart with " + what
+	}
+	return what
 }
 
 // countdown is the time left before something is done, in whole seconds begun.

@@ -69,7 +69,7 @@ func trialSnapshot(looks int) *engine.Snapshot {
 	}
 	for i := range all[:looks] {
 		all[i].Settled = false
-		all[i].Need = "the load after the change to be as steady as before it: 2 of 3 slices more"
+		all[i].Need = "the load of before"
 		s.Trial.Results = append(s.Trial.Results, all[i])
 		s.Trial.Measured = s.Trial.Looks[i] + 7*time.Second
 	}
@@ -83,7 +83,7 @@ func noisyTrialSnapshot() *engine.Snapshot {
 		r := &s.Trial.Results[i]
 		half := 0.1 / float64(i+1)
 		r.Effect = verdict.Interval{Low: 0.02 - half, Mid: 0.02, High: 0.02 + half}
-		r.Measured, r.Restart, r.Need = half/3, half, "the interval to leave ±3 %: it still reaches −3 to +7 %"
+		r.Measured, r.Restart, r.Need = half/3, half, "more starts of both"
 	}
 	s.Trial.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: some(0.01), Mid: some(0.04), High: some(0.08)}}
 	s.Iterations[0].Predicted = s.Trial.Predicted
@@ -97,10 +97,10 @@ func countdownSnapshot() *engine.Snapshot {
 	s.Iterations[0].Downtime = 22 * time.Second
 	s.Iterations[0].Text = "--max-num-seqs 8 → 16 as recommended, applied by rooftop"
 	r := judged(engine.Better, 0.84, 0.883, 0.92, 0.012, 0.017)
-	r.Reason = "the whole interval lies above +3 %"
+	r.Reason = "output +88 % (+84 to +92 %)"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.66, Mid: -0.6, High: -0.51})
 	withVerdict(&s.Iterations[0], r)
-	s.Pending = engine.Pending{Text: "applies --max-num-seqs 16 → 40", At: s.Now + 8*time.Second}
+	s.Pending = engine.Pending{Text: "--max-num-seqs 16 → 40", At: s.Now + 8*time.Second}
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 1, 22*time.Second
 	return s
 }
@@ -124,7 +124,7 @@ func heldSnapshot() *engine.Snapshot {
 func betterSnapshot() *engine.Snapshot {
 	s := countdownSnapshot()
 	r := judged(engine.Better, 0.98, 1.06, 1.15, 0.031, 0.017)
-	r.Reason = "the whole interval lies above +3 %; every objective is kept"
+	r.Reason = "output +106 % (+98 to +115 %), and no queue is left: it may be more"
 	r.LowerBound = true
 	r.Limited[1] = verdict.ByDemand
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.98, Mid: -0.93, High: -0.9})
@@ -163,10 +163,10 @@ func changeSeats(s *engine.Snapshot, to int, waiting float64, r *verdict.Result,
 func lostSnapshot() *engine.Snapshot {
 	s := countdownSnapshot()
 	r := judged(engine.Worse, -0.765, -0.73, -0.69, 0.03, 0.017)
-	r.Reason = "the whole interval lies below −3 %"
+	r.Reason = "output −73 % (−77 to −69 %)"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: 3.9, Mid: 4.46, High: 5.2})
 	changeSeats(s, 4, 36, r, engine.IterationReverted)
-	s.Pending = engine.Pending{Text: "puts back --max-num-seqs 4 → 16", At: s.Now + 3*time.Second}
+	s.Pending = engine.Pending{Text: "putting back what is kept", At: s.Now + 3*time.Second}
 	s.Advice = nil
 	return s
 }
@@ -174,7 +174,7 @@ func lostSnapshot() *engine.Snapshot {
 func plateauSnapshot() *engine.Snapshot {
 	s := countdownSnapshot()
 	r := judged(engine.Plateau, -0.012, 0.004, 0.021, 0.009, 0.013)
-	r.Reason = "the whole interval lies within ±3 %"
+	r.Reason = "output +0.4 % (−1.2 to +2.1 %), within 3 %"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.1, Mid: -0.07, High: -0.04})
 	r.Cause = verdict.ByNoise
 	changeSeats(s, 17, 24, r, engine.IterationNoGain)
@@ -184,7 +184,7 @@ func plateauSnapshot() *engine.Snapshot {
 func inconclusiveSnapshot() *engine.Snapshot {
 	s := countdownSnapshot()
 	r := judged(engine.Inconclusive, -0.021, 0.041, 0.107, 0.011, 0.062)
-	r.Reason = "starts of one configuration differ more than the effect: measuring on cannot tell"
+	r.Reason = "output +4.1 % (−2.1 to +11 %); starts of one configuration differ by as much"
 	r.Spread = verdict.Spread{SD: 0.04, From: "assumed: six starts of one configuration differed by 3.8 %"}
 	r.Cause = verdict.ByNoise
 	changeSeats(s, 17, 24, r, engine.IterationNoGain)
@@ -195,7 +195,7 @@ func inconclusiveSnapshot() *engine.Snapshot {
 func incomparableSnapshot() *engine.Snapshot {
 	s := countdownSnapshot()
 	r := judged(engine.NotComparable, -0.12, -0.08, -0.04, 0.02, 0.017)
-	r.Reason = "prompts were 31 % longer after the change, which explains more than the effect"
+	r.Reason = "output −8 % (−12 to −4 %), but the load differs (prompt tokens +31 %): that may be all"
 	r.Cause, r.Bias = verdict.ByTraffic, 0.19
 	r.Limited = [2]verdict.Limit{verdict.ByDemand, verdict.ByCapacity}
 	r.Traffic = []verdict.Shift{
@@ -219,7 +219,7 @@ func failedSnapshot() *engine.Snapshot {
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 3, 153*time.Second
 	s.Score = engine.Score{Made: 1, Within: 1, Error: some(0.012)}
 	s.Advice = nil
-	s.Pending = engine.Pending{Text: "applies --max-num-seqs 16 → 28", At: s.Now + 10*time.Second}
+	s.Pending = engine.Pending{Text: "--max-num-seqs 16 → 28", At: s.Now + 10*time.Second}
 	return s
 }
 

@@ -226,14 +226,18 @@ func (t *iterationList) all() []iterationColumn {
 			if it.Delta == nil {
 				return "", cell.Body
 			}
-			if p, ok := engine.ProofOf(it.Delta); ok && p.Known {
-				return changeShown(stat.Some(p.Result.Effect.Mid)), cell.Strong
+			if p, ok := engine.ProofOf(it.Delta); ok {
+				if c, ok := p.Change(); ok {
+					return changeShown(stat.Some(c.Mid)), cell.Strong
+				}
 			}
 			return changeShown(it.Delta.Throughput), cell.Strong
 		}},
 		{name: interval95, least: 100, right: true, text: func(it *engine.Iteration) (string, cell.Token) {
-			if p, ok := engine.ProofOf(it.Delta); ok && p.Known {
-				return engine.SpellRange(p.Result.Effect.Low, p.Result.Effect.High), cell.Muted
+			if p, ok := engine.ProofOf(it.Delta); ok {
+				if c, ok := p.Change(); ok {
+					return engine.SpellRange(c.Low, c.High), cell.Muted
+				}
 			}
 			return "", cell.Muted
 		}},

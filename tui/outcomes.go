@@ -40,8 +40,10 @@ func (u *look) outcomeRow(it *engine.Iteration) (r intervalRow, ok bool) {
 	if foretold {
 		r.band = chart.Stretch{Low: q.Low.V, High: q.High.V}
 	}
-	if judged && p.Known {
-		r.interval, r.mid = stretchOf(p.Result), p.Result.Effect.Mid
+	drawn := false
+	if judged {
+		_, drawn = p.Change()
+		r.interval, r.mid = stretchOf(p.Result)
 	}
 	text, token := expectation(it), cell.Muted
 	switch {
@@ -54,5 +56,5 @@ func (u *look) outcomeRow(it *engine.Iteration) (r intervalRow, ok bool) {
 	}
 	r.after = u.say(token, strings.TrimPrefix(text, ", "))
 	unjudged := it.Delta == nil && foretold
-	return r, judged && p.Known || unjudged && (it.Failure != "" || it.End == engine.IterationOpen)
+	return r, drawn || unjudged && (it.Failure != "" || it.End == engine.IterationOpen)
 }

@@ -22,8 +22,8 @@ func (v *nowView) proof(w int, it *engine.Iteration, brief bool) []block {
 		list = append(list, u.text(w, keep, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+word+": "), u.say(cell.Body, text))))
 	}
 	if !brief {
-		if r := it.Delta.Reason; r != "" && p.Known {
-			list = append(list, u.text(w, 86, nil, u.say(cell.Body, told(figure.Minus(r)))))
+		if _, rest := p.Says(); rest != "" {
+			list = append(list, u.text(w, 86, nil, u.say(cell.Body, told(rest))))
 		}
 		list = append(list, v.outcome(it, p)...)
 	}
@@ -59,11 +59,11 @@ func (v *nowView) proof(w int, it *engine.Iteration, brief bool) []block {
 
 // outcome is the chart of what was measured over what was predicted.
 func (v *nowView) outcome(it *engine.Iteration, p engine.Proof) []block {
-	interval := stretchOf(p.Result)
-	if !p.Known {
+	interval, mid := stretchOf(p.Result)
+	if _, ok := p.Change(); !ok {
 		return nil
 	}
-	row := intervalRow{name: "measured", band: chart.Nothing(), interval: interval, mid: p.Result.Effect.Mid, token: cell.Trial}
+	row := intervalRow{name: "measured", band: chart.Nothing(), interval: interval, mid: mid, token: cell.Trial}
 	if q, ok := engine.PredictionOf(it.Predicted, p.Result.Goal); ok {
 		row.band = chart.Stretch{Low: q.Low.V, High: q.High.V}
 	}

@@ -94,7 +94,8 @@ func (v *nowView) looks(t *engine.Trial, predicted engine.Prediction, foretold b
 	}
 	var rows []intervalRow
 	for i := range t.Results {
-		r := intervalRow{band: band, interval: stretchOf(&t.Results[i]), mid: t.Results[i].Effect.Mid, token: cell.Baseline}
+		r := intervalRow{band: band, token: cell.Baseline}
+		r.interval, r.mid = stretchOf(&t.Results[i])
 		if i < len(t.Looks) {
 			r.name = engine.SpellTime(t.Looks[i])
 		}
@@ -113,12 +114,13 @@ func (v *nowView) looks(t *engine.Trial, predicted engine.Prediction, foretold b
 	return u.intervals(88, rows, must)
 }
 
-// stretchOf is the interval of a result.
-func stretchOf(r *verdict.Result) chart.Stretch {
-	if !r.Known {
-		return chart.Nothing()
+// stretchOf is the interval of a result, and its middle.
+func stretchOf(r *verdict.Result) (s chart.Stretch, mid float64) {
+	c, ok := engine.Proof{Result: r}.Change()
+	if !ok {
+		return chart.Nothing(), 0
 	}
-	return chart.Stretch{Low: r.Effect.Low, High: r.Effect.High}
+	return chart.Stretch{Low: c.Low, High: c.High}, c.Mid
 }
 
 // intervalRow is a line of a chart of intervals.

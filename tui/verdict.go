@@ -96,13 +96,18 @@ func (v *nowView) broken(it *engine.Iteration) string {
 	return ""
 }
 
-// because is why nothing follows from a verdict, in a sentence with a space behind it;
-// "" where its figure says it.
+// because is the rest of a verdict's reason in a sentence with a space behind it, ""
+// where the verdict says it all.
 func because(it *engine.Iteration) string {
-	if p, ok := engine.ProofOf(it.Delta); !ok || !p.Known || p.Direction == engine.Better || p.Direction == engine.Worse {
+	p, ok := engine.ProofOf(it.Delta)
+	if !ok {
 		return ""
 	}
-	return told(figure.Minus(it.Delta.Reason)) + " "
+	_, rest := p.Says()
+	if rest == "" {
+		return ""
+	}
+	return told(rest) + " "
 }
 
 // endWords says what became of a change.
@@ -150,8 +155,8 @@ func (v *nowView) direction(it *engine.Iteration) prose {
 	u := v.u
 	sign, word, token := u.verdictSign(it)
 	says := figure.Minus(it.Delta.Reason)
-	if p, ok := engine.ProofOf(it.Delta); ok && p.Known {
-		says = p.Effect()
+	if p, ok := engine.ProofOf(it.Delta); ok {
+		says, _ = p.Says()
 	}
 	head := line(u.say(token, sign+figure.NBSP+strings.ReplaceAll(strings.ToUpper(word), " ", figure.NBSP)), u.say(cell.Strong, " "+says))
 	if said := expectation(it); said != "" {
