@@ -35,6 +35,11 @@ type State struct {
 	Processes []Running
 	// Launches are all launch files that records of this run name.
 	Launches []string
+	// Touched says that something was changed, or was about to be.
+	Touched bool
+	// Nothing says that no server ran before the run, and that the one that it started
+	// has ended in order: nothing is to run.
+	Nothing bool
 	// Why is what the last Failed record said.
 	Why string
 }
@@ -51,6 +56,7 @@ type Running struct {
 	Process
 	Launch string // "" unknown
 	Ready  bool   // it answered
+	Ours   bool   // rooftop started it, as the leader of a session of its own
 }
 
 // Stage is how far a change is.
@@ -149,6 +155,7 @@ func set(to *string, text string) {
 
 func (s *State) intend(r *Record) {
 	s.Stage, s.Intent, s.Revert, s.Iteration, s.Why = Going, r.Time, r.Revert, r.Iteration, ""
+	s.Touched = true
 	s.Next = Config{Launch: r.Launch, Command: r.Command, Changes: slices.Clone(r.Changes)}
 	if r.Revert {
 		s.Next = s.Kept
@@ -180,8 +187,9 @@ func (s *State) started(r *Record) {
 		launch = s.Kept.Launch
 	}
 	if r.Process != nil {
-		s.put(Running{Process: *r.Process, Launch: launch})
+		s.put(Running{Process: *r.Process, Launch: launch, Ours: true})
 	}
+	s.Touched, s.Nothing = true, false
 	// The first start of a run has no intent before it: the run itself is one.
 	s.Stage = Up
 }
@@ -194,14 +202,16 @@ func (s *State) put(p Running) {
 		s.Processes = append(list, p)
 		return
 	}
-	p.Ready = p.Ready || list[i].Ready
+	p.Ready, p.Ours = p.Ready || list[i].Ready, p.Ours || list[i].Ours
 	list[i] = p
 	s.Processes = list
 }
 
 func (s *State) ready(r *Record) {
 	launch := r.Launch
-	if n := len(s.Processes); n > 0 {
+	if r.Process != nil && launch != "" {
+		s.put(Running{Process: *r.Process, Launch: launch, Ready: true})
+	} else if n := len(s.Processes); n > 0 {
 		list := slices.Clone(s.Processes)
 		list[n-1].Ready = true
 		s.Processes = list
@@ -247,10 +257,13 @@ func (s *State) keep(r *Record) {
 	s.settle()
 }
 
-// back says that the kept launch runs again, as the process that a record names.
+// back says that the kept launch runs again, as the process that a record names. A
+// run that started its server and names none has ended that server.
 func (s *State) back(r *Record) {
 	if r.Process != nil {
-		s.Processes = []Running{{Process: *r.Process, Launch: s.Kept.Launch, Ready: true}}
+		s.put(Running{Process: *r.Process, Launch: s.Kept.Launch, Ready: true})
+		s.Processes = slices.DeleteFunc(slices.Clone(s.Processes), func(have Running) bool { return have.Process != *r.Process })
 	}
+	s.Nothing = s.Mode == "exec" && len(s.Processes) == 0
 	s.settle()
 }

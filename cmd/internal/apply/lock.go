@@ -49,10 +49,10 @@ func takeLock(dir string, id Identity, now time.Time) (*lock, error) {
 	if err != nil {
 		return nil, &StateError{Dir: dir, Err: err}
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(file); err != nil {
 		_ = file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, holder(readShort(path))
+			return nil, named(readShort(path))
 		}
 		return nil, &StateError{Dir: dir, Err: fmt.Errorf("lock: %w", err)}
 	}
@@ -71,6 +71,28 @@ func takeLock(dir string, id Identity, now time.Time) (*lock, error) {
 		go answer(socket, card)
 	}
 	return l, nil
+}
+
+// A process that is just being started shares what is open with the one that starts
+// it, for an instant: where that is killed, its locks linger for as long.
+const (
+	lingers    = time.Second
+	lingerPoll = 20 * time.Millisecond
+)
+
+// flock locks a file. Where the one who is named in it no longer runs, the lock may
+// linger.
+func flock(file *os.File) error {
+	for deadline := time.Now().Add(lingers); ; time.Sleep(lingerPoll) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		pid := named(readShort(file.Name())).PID
+		if pid > 0 && unix.Kill(pid, 0) == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 func (l *lock) release() error {
@@ -94,8 +116,8 @@ func answer(socket net.Listener, card string) {
 	}
 }
 
-// holder reads who holds a lock.
-func holder(card string) *HeldError {
+// named reads who holds a lock.
+func named(card string) *HeldError {
 	e := &HeldError{}
 	var since string
 	if _, err := fmt.Sscan(card, &e.PID, &since); err == nil {

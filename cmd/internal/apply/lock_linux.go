@@ -21,14 +21,18 @@ const askWithin = 500 * time.Millisecond
 // is in no file system.
 func listenAbstract(id Identity) (net.Listener, error) {
 	addr := abstract(id)
-	socket, err := net.ListenUnix("unix", addr)
-	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, ask(addr)
+	for deadline := time.Now().Add(lingers); ; time.Sleep(lingerPoll) {
+		socket, err := net.ListenUnix("unix", addr)
+		switch {
+		case err == nil:
+			return socket, nil
+		case !errors.Is(err, unix.EADDRINUSE):
+			return nil, fmt.Errorf("lock of %s: %w", id.address(), err)
+		}
+		if holder, there := ask(addr); there && (holder.PID > 0 || time.Now().After(deadline)) {
+			return nil, holder
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("lock of %s: %w", id.address(), err)
-	}
-	return socket, nil
 }
 
 func abstract(id Identity) *net.UnixAddr {
@@ -39,21 +43,26 @@ func abstract(id Identity) *net.UnixAddr {
 // held says whether somebody tunes a server, without getting in the way of one who
 // is about to.
 func held(id Identity) bool {
-	c, err := net.DialTimeout("unix", abstract(id).Name, askWithin)
-	if err == nil {
-		_ = c.Close()
+	for deadline := time.Now().Add(lingers); ; time.Sleep(lingerPoll) {
+		holder, there := ask(abstract(id))
+		if !there {
+			return false
+		}
+		if holder.PID > 0 || time.Now().After(deadline) {
+			return true
+		}
 	}
-	return err == nil
 }
 
-// ask asks the holder of a socket who it is.
-func ask(addr *net.UnixAddr) *HeldError {
+// ask asks the holder of a socket who it is. A socket that is there and does not
+// answer is of a process that was stopped, or was killed as it started another.
+func ask(addr *net.UnixAddr) (holder *HeldError, there bool) {
 	c, err := net.DialTimeout("unix", addr.Name, askWithin)
 	if err != nil {
-		return &HeldError{}
+		return &HeldError{}, errors.Is(err, unix.EAGAIN) // more ask than are heard
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(askWithin))
 	line, _ := bufio.NewReader(io.LimitReader(c, 100)).ReadString('\n')
-	return holder(line)
+	return named(line), true
 }

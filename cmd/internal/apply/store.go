@@ -82,13 +82,38 @@ func openStore(root string, id Identity, version string, now func() time.Time) (
 		return nil, err
 	}
 	if s.state.Open {
-		err := &UnfinishedError{Dir: dir, State: s.state}
-		return nil, errors.Join(error(err), s.release())
+		return nil, errors.Join(&UnfinishedError{Dir: dir, State: s.state}, s.release())
+	}
+	if err := s.unfinishedBeside(root); err != nil {
+		return nil, errors.Join(err, s.release())
 	}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
+}
+
+// unfinishedBeside finds a run on this server's address that was cut off when less,
+// or more, was known of the server: its directory has another name.
+func (s *Store) unfinishedBeside(root string) error {
+	dirs, err := serverDirs(root)
+	if err != nil {
+		return &StateError{Dir: root, Err: err}
+	}
+	for _, dir := range dirs {
+		id, err := readIdentity(dir)
+		if err != nil || dir == s.dir || id.address() != s.id.address() || id.Machine != s.id.Machine {
+			continue
+		}
+		records, err := readRecords(filepath.Join(dir, journalName))
+		if err != nil && !missing(err) {
+			return &StateError{Dir: dir, Err: err}
+		}
+		if state := journal.Reduce(records); state.Open {
+			return &UnfinishedError{Dir: dir, State: state}
+		}
+	}
+	return nil
 }
 
 // openUnfinished takes the directory of a server to go on with the run that was
@@ -320,8 +345,11 @@ func (s *Store) End(exit int, why string) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = release(filepath.Join(s.dir, reserveName))
-	return s.release()
+	freed := release(filepath.Join(s.dir, reserveName))
+	if missing(freed) {
+		freed = nil
+	}
+	return errors.Join(freed, s.release())
 }
 
 // release gives back what is held; nothing is written.
