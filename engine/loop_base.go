@@ -187,14 +187,35 @@ func (l *Loop) narrow(r *Recommendation) bool {
 	if l.off() || length >= l.plan.Longest-l.plan.Measure {
 		return true
 	}
-	need := l.precision() / 2
-	if p := predictedGoal(r.Predicted, l.plan.Goal); p != nil && p.Mid.OK {
-		need = max(need, math.Abs(p.Mid.V)/6)
-	}
 	side := l.base.side()
-	own := verdict.Judge(&side, &side, l.judging(verdict.Touch{}, verdict.Plan{Looks: 1, Last: true}))
-	// Of a side against itself: two measurements' uncertainty.
-	return !own.Known || own.Measured/math.Sqrt2 <= need
+	return l.own(&side) <= max(l.precision()/2, hopedGain(r.Predicted, l.plan.Goal)/6)
+}
+
+// own is half the width of the interval about a side by itself, as a ratio; 0 where
+// that is not known.
+func (l *Loop) own(s *verdict.Side) float64 {
+	r := verdict.Judge(s, s, l.judging(verdict.Touch{}, verdict.Plan{Looks: 1, Last: true}))
+	if !r.Known {
+		return 0
+	}
+	return r.Measured / math.Sqrt2 // it was held against itself, as if that were another
+}
+
+// hopedGain is the size of the change of a goal that is predicted: its middle, or
+// the middle of what is known of it. 0 where nothing is.
+func hopedGain(list []Prediction, goal verdict.Goal) float64 {
+	p := predictedGoal(list, goal)
+	switch {
+	case p == nil:
+		return 0
+	case p.Mid.OK:
+		return math.Abs(p.Mid.V)
+	case p.Low.OK && p.High.OK:
+		return math.Abs(p.Low.V+p.High.V) / 2
+	case p.High.OK:
+		return math.Abs(p.High.V) / 4
+	}
+	return 0
 }
 
 // predictedGoal is the prediction of a goal, nil where there is none.

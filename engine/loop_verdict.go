@@ -67,6 +67,10 @@ func (l *Loop) lookAt(windows, part []Window, look int) {
 	last := look == len(t.looks)-1
 	it := &l.iterations[len(l.iterations)-1]
 	plan := l.judging(touches(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(t.looks), Last: last})
+	noise := it.Noticed == SameSettings
+	if noise { // nothing is decided by it, so that looking again does no harm
+		plan.Look, plan.Looks, plan.Last = 0, 1, true
+	}
 	before, after := t.side, l.sideOf(windows)
 	after.Lives = append(slices.Clip(t.earlier), after.Lives...)
 	before.CostPerHour, after.CostPerHour = costOf(t.before), l.costNow()
@@ -77,8 +81,9 @@ func (l *Loop) lookAt(windows, part []Window, look int) {
 	switch {
 	case last:
 		settled = true
-	case it.Noticed == SameSettings && r.Known && r.Direction != NotComparable && r.Measured <= l.precision():
-		settled = true // what is asked is what the restart changed, not whether it matters
+	case noise && r.Known && r.Direction != NotComparable:
+		// What is asked is what the restart changed, not whether it matters.
+		settled = r.Measured <= l.precision() || l.own(&after) <= l.precision()/2
 	case r.Direction == NotComparable:
 		settled = false // the load may come back
 		l.backAgain(part, plan)

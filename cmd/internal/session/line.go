@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // line is one line of a recording: exactly one part beside the time is set.
@@ -41,13 +42,39 @@ type LoopSettings struct {
 	NoHands string        `json:"no_hands,omitempty"`
 	Auto    bool          `json:"auto,omitempty"`
 	Rounds  int           `json:"rounds,omitempty"`
+
+	Limits     engine.Limits       `json:"limits,omitzero"`
+	Countdown  time.Duration       `json:"countdown,omitempty"`
+	DryRun     bool                `json:"dry_run,omitempty"`
+	Goal       verdict.Goal        `json:"goal,omitempty"`
+	Objectives []verdict.Objective `json:"objectives,omitempty"`
+	Precision  float64             `json:"precision,omitempty"`
+	Longest    time.Duration       `json:"longest,omitempty"`
+	Repeats    []float64           `json:"repeats,omitempty"`
+	Foretold   []engine.Foretold   `json:"foretold,omitempty"`
+}
+
+// settingsOf are those of a plan.
+func settingsOf(p *engine.LoopPlan) *LoopSettings {
+	return &LoopSettings{
+		Measure: p.Measure, Watch: p.Watch, Hands: p.Hands, NoHands: p.NoHands, Auto: p.Auto, Rounds: p.Rounds,
+		Limits: p.Limits, Countdown: p.Countdown, DryRun: p.DryRun, Goal: p.Goal, Objectives: p.Objectives,
+		Precision: p.Precision, Longest: p.Longest, Repeats: p.Repeats, Foretold: p.Foretold,
+	}
+}
+
+// plan puts the settings into a plan.
+func (s *LoopSettings) plan(p *engine.LoopPlan) {
+	p.Measure, p.Watch, p.Hands, p.NoHands, p.Auto, p.Rounds = s.Measure, s.Watch, s.Hands, s.NoHands, s.Auto, s.Rounds
+	p.Limits, p.Countdown, p.DryRun, p.Goal, p.Objectives = s.Limits, s.Countdown, s.DryRun, s.Goal, s.Objectives
+	p.Precision, p.Longest, p.Repeats, p.Foretold = s.Precision, s.Longest, s.Repeats, s.Foretold
 }
 
 // sessionHeader is the first line of a live session's recording.
 func sessionHeader(p *engine.LoopPlan) *Header {
 	return &Header{
 		Schema: RecordingSchema, Version: p.Version, Started: p.Started,
-		Session: &LoopSettings{Measure: p.Measure, Watch: p.Watch, Hands: p.Hands, NoHands: p.NoHands, Auto: p.Auto, Rounds: p.Rounds},
+		Session: settingsOf(p),
 	}
 }
 

@@ -45,9 +45,9 @@ func begin(t *testing.T, scenario string, hands bool) *walk {
 	record := session.NewRecorder(&w.file)
 	w.live = session.NewLive(session.LivePlan{
 		Loop: engine.LoopPlan{
-			Started: time.Now().UTC(), Version: "test", Rules: rules.All(), Measure: 12 * time.Second, Watch: "http://127.0.0.1:8000",
+			Started: time.Now().UTC(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://127.0.0.1:8000",
 		},
-		Attach: attach, Clock: w.host.Clock, Record: record,
+		Attach: attach, Clock: w.host.Clock, Record: record, Tell: w.host.Follow(nil),
 	})
 	session.Observe(w.live, func(s *engine.Snapshot) { w.seen = append(w.seen, digest(s)) })
 	var ctx context.Context

@@ -38,7 +38,7 @@ func newTape(rec *Recording, version string) (*tape, error) {
 	t := &tape{rec: rec, parser: newParser(rec.Header.Model)}
 	plan := engine.LoopPlan{Started: rec.Header.Started, Version: version, Rules: rules.All()}
 	if s := rec.Header.Session; s != nil {
-		plan.Measure, plan.Watch, plan.Hands, plan.NoHands, plan.Auto, plan.Rounds = s.Measure, s.Watch, s.Hands, s.NoHands, s.Auto, s.Rounds
+		s.plan(&plan)
 	} else {
 		plan.Watch, plan.NoHands = rec.Header.Target.URL, noHandsRecording
 		t.single = &attachedLine{Header: rec.Header, NoHands: noHandsRecording}

@@ -25,6 +25,7 @@ type Host struct {
 	mu      sync.Mutex
 	world   *simbench.World
 	command *launch.Config // of the present life
+	kept    *launch.Config // what changes are made to, and undone
 	life    int            // counts starts
 	started time.Duration  // when it began
 	hung    time.Time      // until when pages do not come
@@ -61,7 +62,13 @@ func (h *Host) Start(command string) error {
 	}
 	h.now()
 	defer h.mu.Unlock()
-	return h.start(c)
+	if err := h.start(c); err != nil {
+		return err
+	}
+	if h.kept == nil {
+		h.kept = c
+	}
+	return nil
 }
 
 func (h *Host) start(c *launch.Config) error {
@@ -196,20 +203,53 @@ func (h *Host) processes(life int) ([]engine.Process, []string, error) {
 	}, nil, nil
 }
 
-// apply restarts the server with changes, and returns when it answers.
+// Follow keeps what a run keeps, before anybody is told of it: for the Tell of a
+// session with hands. tell may be nil.
+func (h *Host) Follow(tell func(engine.Event)) func(engine.Event) {
+	return func(e engine.Event) {
+		if e.Kind == engine.EventKept || e.Kind == engine.EventContinued {
+			h.mu.Lock()
+			h.kept = h.command
+			h.mu.Unlock()
+		}
+		if tell != nil {
+			tell(e)
+		}
+	}
+}
+
+// apply restarts the server with changes made to the kept launch, or with that one,
+// and returns when it answers. Where it does not start with them it runs as before.
 func (h *Host) apply(ctx context.Context, a engine.Apply) engine.Applied {
+	h.mu.Lock()
+	kept, next := h.kept, h.kept
+	if !a.Revert {
+		next = engine.Changed(kept, a.Changes...)
+	}
+	h.mu.Unlock()
+	if err := h.restart(ctx, next); err != nil {
+		if back := h.restart(context.WithoutCancel(ctx), kept); back != nil {
+			return engine.Applied{Err: fmt.Sprintf("%v, nor as before: %v", err, back)}
+		}
+		return engine.Applied{Err: err.Error(), Back: !a.Revert}
+	}
+	return engine.Applied{}
+}
+
+// restart starts the server with a launch and waits until it answers.
+func (h *Host) restart(ctx context.Context, c *launch.Config) error {
 	h.now()
-	err := h.start(engine.Changed(h.command, a.Changes...))
+	err := h.start(c)
 	healthy, _ := h.world.Healthy()
 	wait := healthy - h.world.Now()
 	h.mu.Unlock()
 	if err != nil {
-		return engine.Applied{Err: err.Error(), Back: true}
+		return err
 	}
 	select {
 	case <-ctx.Done():
-		return engine.Applied{Err: ctx.Err().Error()}
+		return ctx.Err()
 	case <-time.After(wait):
-		return engine.Applied{}
+		return nil
 	}
 }
