@@ -152,6 +152,18 @@ func (c configuration) fulfils(want Change) bool {
 	return given && sameValue(value, want.To)
 }
 
+// has says whether a configuration is the one that a change leads to, named by its
+// key (see key): there is nothing to change then.
+func (c configuration) has(key string) bool {
+	for _, part := range strings.Fields(key) {
+		flag, to, ok := strings.Cut(part, "=")
+		if !ok || c.settings == nil || !c.fulfils(Change{Flag: flag, To: to}) {
+			return false
+		}
+	}
+	return key != ""
+}
+
 // material leaves out changes that performance does not follow.
 func material(changes []Change) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {

@@ -95,7 +95,7 @@ func (l *Loop) searching(d *Diagnosis) *search {
 	return &search{
 		d: d, aim: l.plan.aim(), trials: history(l.iterations), records: l.foretold(),
 		auto: l.plan.Auto, allow: l.plan.Limits.Allow, left: l.restartsLeft(),
-		against: func(key string) bool { return l.advice.against(key, d, l.plan.Auto) },
+		against: func(key string) bool { return l.advice.against(key, d, l.plan.Auto) || l.kept.has(key) },
 	}
 }
 

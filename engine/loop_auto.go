@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -85,6 +86,8 @@ func (l *Loop) nothingLeft() {
 		l.conclude(exitNothing, "no request ran, so there was nothing to judge")
 	case outcome == OutcomeNotEvaluable:
 		l.conclude(exitNothing, l.seen.Quiet)
+	case l.openButFor():
+		l.conclude(exitOpen, cmp.Or(l.seen.Quiet, l.exhausted()))
 	case l.failure != "" && l.keptCount() == 0:
 		l.conclude(exitError, "the change could not be made, and nothing else is left; the server runs as before: "+l.failure)
 	case l.rounds > 0:
@@ -92,6 +95,16 @@ func (l *Loop) nothingLeft() {
 	default:
 		l.conclude(exitDone, cmp.Or(l.seen.Quiet, "nothing is left to recommend"))
 	}
+}
+
+// openButFor says that a flag is recommended which was not tried, and no restart is
+// left to try it.
+func (l *Loop) openButFor() bool {
+	r := l.seen.Baseline.Recommendation
+	if r == nil || r.Kind != KindFlag || r.Flag == "" || l.exhausted() == "" {
+		return false
+	}
+	return !slices.ContainsFunc(l.iterations, func(it Iteration) bool { return alike(material(it.Changes), r.changes()) })
 }
 
 // keptCount is how many changes were kept.

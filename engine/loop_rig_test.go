@@ -26,7 +26,14 @@ type rig struct {
 	acts   []engine.Action
 	done   *engine.Finished
 	events []engine.Event
+	kept   string // launch command that changes are made to, and undone
 	fails  string // Apply fails with it
+	// refuses says why hands cannot start the server with these arguments, "" where
+	// they can: they start the kept ones again.
+	refuses func(args string) string
+	starts  int // that hands made
+	// lives is called with what was started, to make it die or hang.
+	lives func(args string)
 	dies   bool   // the server that Apply starts never answers
 	makes  string // what Apply starts instead of what it was told
 	attach time.Duration
@@ -34,6 +41,8 @@ type rig struct {
 	due    time.Duration // of an Attach, 0 none
 	apply  *engine.Apply
 	until  time.Duration // an apply is done
+	doomed time.Duration // when doom happens to the server, 0 never
+	doom   func()
 
 	plan     engine.LoopPlan
 	record   bool
@@ -77,6 +86,7 @@ func newRig(t testing.TB, args string, alter ...func(*engine.LoopPlan)) *rig {
 	r := &rig{t: t, plan: p, loop: engine.NewLoop(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.Hands}
 	r.server = &fake{args: serve + " " + args, started: 1_790_000_000, clients: 32, pid: 100, prompt: 200, output: 100}
 	r.server.reset()
+	r.kept = r.server.args
 	return r
 }
 
@@ -199,6 +209,9 @@ func (r *rig) step(in engine.Input) {
 			r.server.down = true
 		case engine.Tell:
 			r.events = append(r.events, a.Event)
+			if k := a.Event.Kind; k == engine.EventKept || k == engine.EventContinued {
+				r.kept = r.server.args
+			}
 		case engine.Finish:
 			r.done = &a.Finish
 		}
@@ -215,20 +228,9 @@ func (r *rig) run(d time.Duration) {
 
 func (r *rig) tick() {
 	if r.apply != nil && r.now >= r.until {
-		changes := r.apply.Changes
-		r.apply = nil
-		if r.fails != "" {
-			r.step(engine.Applied{Err: r.fails})
-		} else {
-			r.server.args = engine.ChangedLaunch(r.server.args, changes...)
-			if r.makes != "" {
-				r.server.args = serve + " " + r.makes
-			}
-			r.start(0)
-			r.server.down = r.dies
-			r.step(engine.Applied{})
-		}
+		r.hand(*r.apply)
 	}
+	r.follow()
 	answers := !r.server.down && r.now >= r.server.up
 	if r.due > 0 && r.now >= r.due {
 		r.due = 0
@@ -248,6 +250,50 @@ func (r *rig) tick() {
 		s.PageErr = "connection refused"
 	}
 	r.step(engine.Sampled{Sample: s})
+}
+
+// hand does what the loop asked its hands for.
+func (r *rig) hand(a engine.Apply) {
+	r.apply = nil
+	r.starts++
+	if r.fails != "" {
+		r.step(engine.Applied{Err: r.fails})
+		return
+	}
+	next := r.kept
+	if !a.Revert {
+		next = engine.ChangedLaunch(r.kept, a.Changes...)
+	}
+	why := ""
+	if r.refuses != nil {
+		why = r.refuses(next)
+	}
+	if why != "" {
+		r.starts++
+		next = r.kept
+	}
+	if r.makes != "" {
+		next = serve + " " + r.makes
+	}
+	r.server.args = next
+	r.start(0)
+	r.server.down = r.dies
+	if r.lives != nil {
+		r.lives(next)
+	}
+	if why != "" {
+		r.step(engine.Applied{Err: why, Back: true})
+		return
+	}
+	r.step(engine.Applied{})
+}
+
+// follow has the server do what was planned for it.
+func (r *rig) follow() {
+	if r.doomed > 0 && r.now >= r.doomed {
+		r.doomed = 0
+		r.doom()
+	}
 }
 
 // start makes the server a new process that answers after some time.

@@ -1,0 +1,404 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// autoRun is a run without keys on a server with four seats for 32 clients.
+func autoRun(t *testing.T, alter ...func(*engine.LoopPlan)) *rig {
+	t.Helper()
+	r := newRig(t, "--max-num-seqs 4", append([]func(*engine.LoopPlan){auto, quiet}, alter...)...)
+	r.step(engine.Begin{})
+	return r
+}
+
+// ends lets the run go on until it has ended, and checks what nothing may break.
+func (r *rig) ends(within time.Duration) *engine.Finished {
+	r.t.Helper()
+	r.run(within)
+	if r.done == nil {
+		r.dump()
+		r.t.Fatalf("not ended within %v; phase %d, %s", within, r.loop.Snapshot().Phase, r.loop.Snapshot().Progress.Text)
+	}
+	return r.done
+}
+
+// atRest checks that what is kept runs.
+func (r *rig) atRest(args string) {
+	r.t.Helper()
+	if r.server.args != serve+" "+args || r.kept != r.server.args || r.server.down {
+		r.dump()
+		r.t.Errorf("%q runs (down %v), %q is kept, want %q", r.server.args, r.server.down, r.kept, args)
+	}
+}
+
+// kinds are the events of a run but windows and looks.
+func (r *rig) kinds() []engine.EventKind {
+	var out []engine.EventKind
+	for _, e := range r.events {
+		if e.Kind != engine.EventWindow && e.Kind != engine.EventTrial && e.Kind != engine.EventDiagnosis && e.Kind != engine.EventMeasured {
+			out = append(out, e.Kind)
+		}
+	}
+	return out
+}
+
+func TestAutoKeepsWhatIsBetter(t *testing.T) {
+	r := autoRun(t)
+	f := r.ends(30 * time.Minute)
+	r.atRest("--max-num-seqs 32")
+	it := r.last()
+	if f.ExitCode != 0 || it.End != engine.IterationKept || it.Predicted == nil || it.Downtime < 2*time.Second || it.Downtime > 6*time.Second {
+		r.dump()
+		t.Errorf("exit %d, %q, down %v", f.ExitCode, it.End, it.Downtime)
+	}
+	if !f.GainKnown || f.GainWithin.Low < 3 || f.Gain.V < f.GainWithin.Low || f.Gain.V > f.GainWithin.High || f.Downtime != it.Downtime {
+		t.Errorf("gain %v in %+v, down %v", f.Gain, f.GainWithin, f.Downtime)
+	}
+	if f.Score.Made != 1 {
+		t.Errorf("score %+v", f.Score)
+	}
+	if r.now < it.Up+75*time.Second {
+		t.Errorf("ended %v after the start: what crashes late would be lost", r.now-it.Up)
+	}
+}
+
+// TestTheApplyCarriesWhatIsWrittenDown holds an Apply against what was told before it.
+func TestTheApplyCarriesWhatIsWrittenDown(t *testing.T) {
+	r := autoRun(t)
+	r.wait(time.Minute, "applying", in(engine.PhaseApplying))
+	a := r.apply
+	if a == nil || a.Iteration != 1 || len(a.Predicted) == 0 || a.Answers || a.Revert {
+		t.Errorf("%+v", a)
+	}
+	if it := r.last(); len(it.Predicted) == 0 {
+		t.Error("the prediction is not with the iteration before the change")
+	}
+}
+
+// TestAutoGoesBackFromWhatIsWorse has more seats halve the throughput.
+func TestAutoGoesBackFromWhatIsWorse(t *testing.T) {
+	r := autoRun(t)
+	r.lives = func(args string) {
+		r.server.limit = 0
+		if !strings.HasSuffix(args, "seqs 4") {
+			r.server.limit = 90
+		}
+	}
+	f := r.ends(40 * time.Minute)
+	r.atRest("--max-num-seqs 4")
+	it := r.loop.Snapshot().Iterations[0]
+	if it.End != engine.IterationReverted || it.Delta.Direction != engine.Worse || f.Gain.OK {
+		r.dump()
+		t.Errorf("%q, gain %v", it.End, f.Gain)
+	}
+	if noise := r.loop.Snapshot().Noise; len(noise) == 0 || noise[0] > 0.05 || noise[0] < -0.05 {
+		t.Errorf("noise %v: the way back is a repeat", noise)
+	}
+}
+
+// TestAFailingChange has each way in which a change can fail.
+func TestAFailingChange(t *testing.T) {
+	const bad = "--max-num-seqs 32"
+	for _, c := range []struct {
+		name    string
+		fail    func(r *rig)
+		failure string
+		end     engine.IterationEnd
+		within  time.Duration // of the way back, since the start of what failed
+	}{
+		{"it does not start", func(r *rig) {
+			r.refuses = func(args string) string {
+				if strings.HasSuffix(args, bad) {
+					return "the server did not start: CUDA out of memory"
+				}
+				return ""
+			}
+		}, "out of memory", engine.IterationBroken, 10 * time.Second},
+		{"it dies while it is measured", func(r *rig) {
+			r.lives = func(args string) {
+				if strings.HasSuffix(args, bad) {
+					r.doomed, r.doom = r.now+15*time.Second, func() { r.server.down = true }
+				}
+			}
+		}, "no longer answers", engine.IterationBroken, 40 * time.Second},
+		{"it hangs under load", func(r *rig) {
+			r.lives = func(args string) {
+				r.server.frozen = false
+				if strings.HasSuffix(args, bad) {
+					r.doomed, r.doom = r.now+8*time.Second, func() { r.server.frozen = true }
+				}
+			}
+		}, "hangs", engine.IterationBroken, time.Minute},
+		{"it hangs from the start", func(r *rig) {
+			r.lives = func(args string) { r.server.frozen = strings.HasSuffix(args, bad) }
+		}, "hangs", engine.IterationBroken, time.Minute},
+		{"it ends, and a supervisor starts it again", func(r *rig) {
+			r.lives = func(args string) {
+				if strings.HasSuffix(args, bad) {
+					r.doomed, r.doom = r.now+15*time.Second, func() { r.start(3 * time.Second) }
+				}
+			}
+		}, "started again", engine.IterationBroken, 40 * time.Second},
+		{"it dies a minute later, after it was kept", func(r *rig) {
+			r.lives = func(args string) {
+				if strings.HasSuffix(args, bad) {
+					r.doomed, r.doom = r.now+time.Minute, func() { r.server.down = true }
+				}
+			}
+		}, "did not last", engine.IterationBroken, 4 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t)
+			c.fail(r)
+			began := time.Duration(0)
+			for r.done == nil && r.now < time.Hour {
+				r.run(250 * time.Millisecond)
+				if began == 0 && r.starts > 0 {
+					began = r.now
+				}
+				if began > 0 && r.starts > 1 && strings.HasSuffix(r.server.args, "seqs 4") {
+					break
+				}
+			}
+			if took := r.now - began; took > c.within {
+				t.Errorf("put back after %v, want %v", took, c.within)
+			}
+			f := r.ends(time.Hour)
+			r.atRest("--max-num-seqs 4")
+			it := r.loop.Snapshot().Iterations[0]
+			if it.End != c.end || !strings.Contains(it.Failure, c.failure) {
+				r.dump()
+				t.Errorf("%q: %q", it.End, it.Failure)
+			}
+			for _, other := range r.loop.Snapshot().Iterations[1:] {
+				if slices.Equal(other.Changes, it.Changes) {
+					t.Errorf("what failed was tried again: %v", other.Changes)
+				}
+			}
+			if f.ExitCode != 1 && f.ExitCode != 0 && f.ExitCode != 3 || f.Gain.OK {
+				t.Errorf("%+v", f)
+			}
+			if used := r.loop.Snapshot().Limits.UsedStarts; used != r.starts {
+				t.Errorf("%d restarts are counted, %d were made", used, r.starts)
+			}
+		})
+	}
+}
+
+// TestTheLogSaysWhy has the way back tell why the server had ended.
+func TestTheLogSaysWhy(t *testing.T) {
+	r := autoRun(t)
+	r.wait(2*time.Minute, "measuring", in(engine.PhaseMeasuring))
+	r.server.down = true
+	r.wait(time.Minute, "way back", func(s *engine.Snapshot) bool { return r.apply != nil && r.apply.Revert })
+	r.apply, r.server.args = nil, r.kept
+	r.start(0)
+	r.step(engine.Applied{Ended: "torch.OutOfMemoryError"})
+	if it := r.last(); !strings.Contains(it.Failure, "OutOfMemoryError") {
+		t.Errorf("failure %q", it.Failure)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limits engine.Limits
+		starts int
+		code   int
+		reason string
+	}{
+		{"no restart for a way back", engine.Limits{Restarts: 1}, 0, 3, "no restart remains"},
+		{"one change and its way back", engine.Limits{Restarts: 2}, 1, 0, ""},
+		{"downtime", engine.Limits{Downtime: time.Millisecond}, 1, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t, func(p *engine.LoopPlan) { p.Limits = c.limits })
+			f := r.ends(30 * time.Minute)
+			if r.starts != c.starts || f.ExitCode != c.code || !strings.Contains(f.Reason, c.reason) {
+				r.dump()
+				t.Errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
+			}
+		})
+	}
+}
+
+// TestHours has restarts allowed at night only: 2026-09-21 is at 14:13:20 UTC.
+func TestHours(t *testing.T) {
+	r := autoRun(t, func(p *engine.LoopPlan) { p.Limits = engine.Limits{From: 22 * time.Hour, To: 6 * time.Hour} })
+	r.wait(time.Minute, "waiting", in(engine.PhaseWaiting))
+	r.run(time.Minute)
+	s := r.loop.Snapshot()
+	if !strings.Contains(s.Progress.Text, "22:00") || r.starts > 0 {
+		t.Fatalf("%d starts; %q", r.starts, s.Progress.Text)
+	}
+	wall := s.Started.Add(s.Now)
+	night := time.Date(wall.Year(), wall.Month(), wall.Day(), 22, 0, 0, 0, time.UTC)
+	r.every = time.Second
+	r.run(night.Sub(wall) - 10*time.Second)
+	if r.starts > 0 || r.apply != nil {
+		t.Fatal("restarted by day")
+	}
+	r.run(30 * time.Second)
+	if r.starts != 1 {
+		r.dump()
+		t.Errorf("%d starts at night; %q", r.starts, r.loop.Snapshot().Progress.Text)
+	}
+}
+
+func TestCountdownAndHold(t *testing.T) {
+	r := autoRun(t, func(p *engine.LoopPlan) { p.Countdown = 10 * time.Second })
+	r.wait(time.Minute, "pending", func(s *engine.Snapshot) bool { return s.Pending.Text != "" })
+	s := r.loop.Snapshot()
+	if s.Pending.At <= r.now || s.Pending.At > r.now+10*time.Second || !strings.Contains(s.Pending.Text, "4 → 32") {
+		t.Fatalf("at %v pending %+v", r.now, s.Pending)
+	}
+	r.run(5 * time.Second)
+	r.press(engine.CommandHold)
+	r.run(5 * time.Minute)
+	if s := r.loop.Snapshot(); !s.Held || r.starts > 0 || s.Phase != engine.PhaseWaiting {
+		t.Fatalf("held %v, %d starts, phase %d", s.Held, r.starts, s.Phase)
+	}
+	r.press(engine.CommandHold)
+	r.run(5 * time.Second)
+	if r.apply != nil || r.starts > 0 {
+		t.Fatal("no countdown after the hold")
+	}
+	r.run(10 * time.Second)
+	if r.starts != 1 {
+		t.Errorf("%d starts", r.starts)
+	}
+	if !slices.Contains(r.kinds(), engine.EventPending) {
+		t.Errorf("it was not told: %v", r.kinds())
+	}
+}
+
+// TestHeldWhileItIsWorse leaves the answer to somebody.
+func TestHeldWhileItIsWorse(t *testing.T) {
+	r := autoRun(t)
+	r.lives = func(args string) {
+		r.server.limit = 0
+		if !strings.HasSuffix(args, "seqs 4") {
+			r.server.limit = 90
+		}
+	}
+	r.wait(2*time.Minute, "measuring", in(engine.PhaseMeasuring))
+	r.press(engine.CommandHold)
+	r.wait(2*time.Minute, "worse", in(engine.PhaseWorse))
+	r.run(time.Minute)
+	if r.starts != 1 {
+		t.Fatalf("%d starts", r.starts)
+	}
+	r.press(engine.CommandHold)
+	r.ends(30 * time.Minute)
+	r.atRest("--max-num-seqs 4")
+}
+
+func TestDryRun(t *testing.T) {
+	r := autoRun(t, func(p *engine.LoopPlan) { p.DryRun = true })
+	f := r.ends(10 * time.Minute)
+	if r.starts > 0 || f.ExitCode != 3 || !strings.Contains(f.Reason, "--max-num-seqs 4 → 32") || r.loop.Snapshot().Advice == nil {
+		t.Errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
+	}
+}
+
+// TestQuittingAnAutomaticRun ends it at each point of a change: what is kept runs.
+func TestQuittingAnAutomaticRun(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		when  engine.Phase
+		after time.Duration
+		code  int
+		kept  string
+	}{
+		{"waiting", engine.PhaseBaseline, 10 * time.Second, 4, "4"},
+		{"while the change is made", engine.PhaseApplying, 0, 4, "4"},
+		{"settling", engine.PhaseSettling, 0, 4, "4"},
+		{"measuring", engine.PhaseMeasuring, 5 * time.Second, 4, "4"},
+		{"kept", engine.PhaseWaiting, 0, 0, "32"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t)
+			r.wait(3*time.Minute, c.name, func(s *engine.Snapshot) bool {
+				return s.Phase == c.when && (c.when != engine.PhaseWaiting || len(s.Iterations) > 0)
+			})
+			r.run(c.after)
+			r.step(engine.Pressed{Command: engine.CommandQuit})
+			f := r.ends(time.Minute)
+			r.atRest("--max-num-seqs " + c.kept)
+			if f.ExitCode != c.code {
+				t.Errorf("exit %d: %s, want %d", f.ExitCode, f.Reason, c.code)
+			}
+		})
+	}
+	t.Run("twice", func(t *testing.T) {
+		r := autoRun(t)
+		r.wait(2*time.Minute, "measuring", in(engine.PhaseMeasuring))
+		r.step(engine.Pressed{Command: engine.CommandQuit})
+		r.step(engine.Pressed{Command: engine.CommandQuit})
+		if r.done == nil || r.done.ExitCode != 1 || !strings.Contains(r.done.Reason, "rooftop recover") {
+			t.Errorf("%+v", r.done)
+		}
+	})
+}
+
+// TestAutoWithoutHandsWaitsForSomebody makes each change by hand, as asked.
+func TestAutoWithoutHandsWaitsForSomebody(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", quiet, func(p *engine.LoopPlan) { p.Auto = true })
+	r.step(engine.Begin{})
+	r.wait(time.Minute, "advice", func(s *engine.Snapshot) bool { return s.Firm && s.Advice != nil })
+	r.run(5 * time.Minute)
+	if s := r.loop.Snapshot(); s.Phase != engine.PhaseWaiting || r.done != nil {
+		t.Fatalf("phase %d, %+v", s.Phase, r.done)
+	}
+	r.restart("--max-num-seqs 2", 5*time.Second)
+	r.wait(3*time.Minute, "the way back is asked for", in(engine.PhaseReverting))
+	r.run(5 * time.Minute)
+	r.restart("--max-num-seqs 4", 5*time.Second)
+	r.wait(3*time.Minute, "back", in(engine.PhaseWaiting))
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	f := r.ends(10 * time.Minute)
+	if its := r.loop.Snapshot().Iterations; len(its) != 2 || its[0].End != engine.IterationReverted || its[1].End != engine.IterationKept || f.ExitCode != 0 {
+		r.dump()
+		t.Errorf("%d iterations, %+v", len(its), f)
+	}
+}
+
+// TestASmallGainNeedsANarrowBaseline has a server whose gain is small.
+func TestASmallGainNeedsANarrowBaseline(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 26", auto, quiet)
+	r.server.gpu = "A100-PCIE-40GB"
+	r.step(engine.Begin{})
+	r.wait(10*time.Minute, "applying", in(engine.PhaseApplying))
+	small := r.now
+	r = newRig(t, "--max-num-seqs 4", auto, quiet)
+	r.server.gpu = "A100-PCIE-40GB"
+	r.step(engine.Begin{})
+	r.wait(10*time.Minute, "applying", in(engine.PhaseApplying))
+	if small < r.now {
+		t.Errorf("a small gain was gone for after %v, a large one after %v", small, r.now)
+	}
+	t.Logf("applied after %v with a small gain predicted, after %v with a large one", small, r.now)
+}
+
+// TestRestartsOfAKeptServerAreCounted has a kept server end by itself again and
+// again, and somebody start it.
+func TestASideIsBounded(t *testing.T) {
+	r := ready(t, "--max-num-seqs 32", quiet)
+	for i := range 6 {
+		r.restart("--max-num-seqs 32", 5*time.Second)
+		r.wait(10*time.Minute, fmt.Sprint("repeat ", i), func(s *engine.Snapshot) bool { return len(s.Noise) == i+1 })
+		waiting(r)
+	}
+	r.restart("--max-num-seqs 32 --block-size 32", 5*time.Second)
+	it := r.judged(7)
+	if v := it.Delta.Verdict; v == nil || v.Direction != engine.Plateau || v.Spread.Repeats < 206 {
+		t.Errorf("%+v", v)
+	}
+}
