@@ -112,7 +112,8 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if err := h.begin(); err != nil {
 		return h.untouched(err)
 	}
-	asked := h.askBefore(ctx, a)
+	ask := func(ctx context.Context) answers { return h.plan.Ready.ask(ctx, nil) }
+	h.canary = asked(ctx, h.canary, a, len(h.runs) == 0 && !h.lost, ask)
 	if err := h.intend(a, c); err != nil {
 		return h.untouched(err)
 	}
@@ -128,7 +129,7 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if err := h.plan.Journal.Write(journal.Record{Kind: kind, Launch: name, Iteration: a.Iteration, Revert: a.Revert}); err != nil {
 		return h.takeBack(err, a, c)
 	}
-	return engine.Applied{Canary: h.askAfter(ctx, asked)}
+	return engine.Applied{Canary: canary(ctx, h.canary, a, ask)}
 }
 
 // intend writes down what is about to be done. Which launch it leads to is the

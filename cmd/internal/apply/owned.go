@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -34,9 +35,10 @@ type owned struct {
 	// began makes the first record unnecessary.
 	began bool
 	// returns is the process that may start the server again by itself, "" none.
-	returns string
-	gone    error   // why no change can be made any more
-	canary  answers // of the kept launch
+	returns      string
+	returnWithin time.Duration // how long it is watched for that
+	gone         error         // why no change can be made any more
+	canary       answers       // of the kept launch
 }
 
 // begin writes down what the run starts from, once.
@@ -78,7 +80,9 @@ func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if err := s.begin(); err != nil {
 		return s.untouched(err)
 	}
-	canary := s.askBefore(ctx, a)
+	ended := s.Trouble()
+	ask := func(ctx context.Context) answers { return s.plan.Ready.ask(ctx, s.runs) }
+	s.canary = asked(ctx, s.canary, a, s.runs == s.kept && ended == "", ask)
 	name, err := s.intend(a, target)
 	if err != nil {
 		return s.untouched(err)
@@ -90,7 +94,7 @@ func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if !a.Revert {
 		s.changes = slices.Clone(a.Changes)
 	}
-	return engine.Applied{Canary: s.askAfter(ctx, canary)}
+	return engine.Applied{Ended: ended, Canary: canary(ctx, s.canary, a, ask)}
 }
 
 // target is the launch that a change leads to.
@@ -326,6 +330,9 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 	}
 	if errors.As(back, &taken) && s.process == nil {
 		back = s.leave(taken)
+	}
+	if s.gone != nil {
+		reason = s.kept.hide(s.gone.Error())
 	}
 	did := "with the change"
 	if a.Revert {

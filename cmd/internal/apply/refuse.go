@@ -150,7 +150,7 @@ func (a *Attach) above(list []proc.Ancestor) {
 		return
 	}
 	parent := list[0]
-	a.returns = fmt.Sprintf("process %d (%s)", parent.PID, parent.Name)
+	a.returns, a.returnWithin = fmt.Sprintf("process %d (%s)", parent.PID, parent.Name), returnWithin
 	what := "may react when it ends"
 	if slices.Contains(shells, parent.Name) {
 		what = "a shell, waits for it and goes on when it ends"

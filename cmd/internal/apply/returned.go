@@ -18,7 +18,7 @@ const returnWithin = 1500 * time.Millisecond
 // takenError that it does. Where it stays down nothing else will start it.
 func (s *owned) stayedDown() error {
 	s.plan.say("looking whether something else starts the server again")
-	for deadline := time.Now().Add(returnWithin); time.Now().Before(deadline); time.Sleep(stopPoll) {
+	for deadline := time.Now().Add(s.returnWithin); time.Now().Before(deadline); time.Sleep(stopPoll) {
 		if pid, ok := s.comeback(); ok {
 			return &takenError{s.port, []int{pid}}
 		}
@@ -40,11 +40,11 @@ func (s *owned) comeback() (pid int, ok bool) {
 // leave makes the best of a server that something else started again: where that is
 // the kept one, the server runs as it did before. No change is made any more.
 func (s *owned) leave(taken *takenError) error {
-	s.gone = fmt.Errorf("%w: something else starts the server again when it ends, so a change has to be made there: give a program that does it with --apply-cmd", taken)
 	pid, ok := s.comeback()
 	if !ok || len(taken.pids) > 0 && !slices.Contains(taken.pids, pid) {
 		return taken
 	}
+	s.gone = fmt.Errorf("something started the server again as it was when it ended (process %d), so a change has to be made there: give a program that does it with --apply-cmd", pid)
 	for i := range s.kept.Files {
 		if err := s.kept.Files[i].put(); err != nil {
 			return err

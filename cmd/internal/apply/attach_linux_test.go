@@ -1,0 +1,465 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// elsewhere is a server that somebody else started.
+type elsewhere struct {
+	port    int
+	process *process
+	log     string
+}
+
+// begun starts a fake server with a launch, its output going to a file, and waits
+// for its port.
+func begun(t *testing.T, l *Launch) *elsewhere {
+	t.Helper()
+	h, err := newHost(testGrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &elsewhere{port: freePort(t), log: filepath.Join(t.TempDir(), "vllm.log")}
+	l.Argv = slices.Concat([]string{program(t), "serve", "m", "--port", strconv.Itoa(s.port)}, l.Argv)
+	if err := os.WriteFile(s.log, []byte("what was there before\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if s.process, err = h.start(l, [3]*os.File{nil, log, log}, nil, func(journal.Process) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if pids, _, err := h.fs.Holders(uint16(s.port)); err == nil {
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		_ = syscall.Kill(-s.process.PID, syscall.SIGKILL)
+	})
+	waitForPort(t, h, s.port)
+	return s
+}
+
+func waitForPort(t *testing.T, h *host, port int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if pids, _, _ := h.fs.Holders(uint16(port)); len(pids) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the fake server does not listen")
+		}
+	}
+}
+
+// found is the server on a port as rooftop finds it.
+func found(t *testing.T, port int) *proc.Server {
+	t.Helper()
+	fs, err := proc.Open("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := fs.Discover([]netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil, uint16(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func attached(t *testing.T, port int, n *notebook) *Attach {
+	t.Helper()
+	a, err := NewAttach(found(t, port), testPlan(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.returnWithin = 100 * time.Millisecond // the parent, this test, starts nothing
+	t.Cleanup(func() {
+		_ = a.down()
+		_ = a.Close()
+	})
+	return a
+}
+
+func TestAttachRestartsExactly(t *testing.T) {
+	dir := t.TempDir()
+	l := &Launch{
+		Argv: []string{"--max-num-seqs", "4", ""}, Env: []string{"B=2", "A=1", "EMPTY=", "HF_TOKEN=hf_secretsecretsecretsecret", "LINES=a\nb"}, Cwd: dir,
+		Owner: Owner{UID: os.Geteuid(), GID: os.Getegid(), Groups: groups(t)}, Limit: map[string][2]int64{"core": {0, 4096}},
+		Nice: 3, Umask: 0o027, OOMScoreAdj: 77, CPUs: "0",
+	}
+	s := begun(t, l)
+	before := stateOf(t, s.port)
+	n := newNotebook(t)
+	a := attached(t, s.port, n)
+	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	during := stateOf(t, s.port)
+	if got := a.Apply(t.Context(), back()); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	after := stateOf(t, s.port)
+	if seatsOf(during) != "8" || !gone(before.PID) || !gone(during.PID) {
+		t.Errorf("with the change %q", during.Args)
+	}
+	for _, got := range []fakeState{during, after} {
+		want := before
+		want.PID, want.Group = got.PID, got.PID
+		if got.PID == during.PID {
+			want.Args = got.Args
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after a restart (-before +after):\n%s", diff)
+		}
+	}
+	if before.Nice != 3 || before.Umask != 0o027 || before.Files != [2]uint64{0, 4096} || before.Score != "77" || before.CPUs != 1 || len(before.Env) != 5 {
+		t.Errorf("the first start was given %+v, not what the test asks for", before)
+	}
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(text, []byte("what was there before\n")) || bytes.Count(text, []byte("API server version")) != 3 {
+		t.Errorf("the log, which is to be appended to:\n%s", text)
+	}
+	want := []string{"begin 0", "intent 1", "stopped 0", "started 1", "ready 1", "intent 0", "stopped 1", "started 0", "back 0"}
+	if diff := cmp.Diff(want, n.kinds()); diff != "" {
+		t.Errorf("journal (-want +got):\n%s", diff)
+	}
+	if n.records[0].Process.PID != before.PID {
+		t.Errorf("first record names process %d, want %d", n.records[0].Process.PID, before.PID)
+	}
+}
+
+func groups(t *testing.T) []int {
+	t.Helper()
+	list, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// usual is a launch without anything particular.
+func usual(t *testing.T, args ...string) *Launch {
+	return &Launch{Argv: args, Env: []string{"PATH=/bin"}, Cwd: t.TempDir(), Inherit: true, Umask: -1}
+}
+
+const configText = "# how we serve\nmax-num-seqs: 4   # seats\n\n# the rest\nmax-model-len: 2048\n"
+
+// The config file is changed where the setting stands, through the link that leads
+// to it, and is put back byte for byte with mode and time.
+func TestAttachChangesTheConfigFile(t *testing.T) {
+	l := usual(t, "--config", "conf/server.yaml")
+	real := filepath.Join(l.Cwd, "real.yaml")
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for _, err := range []error{
+		os.WriteFile(real, []byte(configText), 0o640), os.Chtimes(real, old, old),
+		os.Mkdir(filepath.Join(l.Cwd, "conf"), 0o755), os.Symlink("../real.yaml", filepath.Join(l.Cwd, "conf", "server.yaml")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := begun(t, l)
+	a := attached(t, s.port, newNotebook(t))
+	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	want := strings.Replace(configText, "max-num-seqs: 4", "max-num-seqs: 8", 1)
+	if got := stateOf(t, s.port); got.Config != want || slices.Contains(got.Args, "--max-num-seqs") {
+		t.Errorf("the server read %q with %q", got.Config, got.Args)
+	}
+	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v, want it kept", info.Mode(), err)
+	}
+	if got := a.Apply(t.Context(), seats(4, seatsRefused)); !got.Back {
+		t.Fatalf("answer %+v", got)
+	}
+	f, err := readConfig(real)
+	if err != nil || string(f.Data) != configText || f.Mode != 0o640 || !f.Time.Equal(old) {
+		t.Errorf("put back: %q, mode %o, %v (%v), want it as it was at %v", f.Data, f.Mode, f.Time, err, old)
+	}
+	if target, err := os.Readlink(filepath.Join(l.Cwd, "conf", "server.yaml")); err != nil || target != "../real.yaml" {
+		t.Errorf("the link leads to %q, %v", target, err)
+	}
+	if list, err := os.ReadDir(l.Cwd); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v, want no more files than there were", list, err)
+	}
+	// Somebody else's edit is not overwritten.
+	if err := os.WriteFile(real, []byte("max-num-seqs: 5\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Apply(t.Context(), seats(4, 8)); !strings.Contains(got.Err, "was changed by somebody else") || !got.Back {
+		t.Errorf("answer %+v, want the edit respected", got)
+	}
+}
+
+func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
+	l := usual(t, "--config", "server.yaml")
+	path := filepath.Join(l.Cwd, "server.yaml")
+	old := time.Now().Add(-time.Hour)
+	for _, err := range []error{
+		os.WriteFile(path, []byte(configText), 0o644), os.Chtimes(path, old, old), os.Link(path, filepath.Join(l.Cwd, "another name")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := begun(t, l)
+	a := attached(t, s.port, newNotebook(t))
+	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if got := stateOf(t, s.port); got.Config != configText || seatsOf(got) != "8" {
+		t.Errorf("the server read %q with %q, want the file alone and the flag", got.Config, got.Args)
+	}
+}
+
+func TestAttachChangesAVariable(t *testing.T) {
+	l := usual(t)
+	l.Env = []string{"VLLM_ATTENTION_BACKEND=FLASH_ATTN", "VLLM_X=1", "LAST=1"}
+	s := begun(t, l)
+	a := attached(t, s.port, newNotebook(t))
+	got := a.Apply(t.Context(), engine.Apply{Changes: []engine.Change{
+		{Flag: "--attention-backend", From: "FLASH_ATTN", To: "FLASHINFER"}, {Flag: "VLLM_X", From: "1"}, {Flag: "VLLM_Y", To: "2"},
+	}})
+	if got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if diff := cmp.Diff([]string{"VLLM_ATTENTION_BACKEND=FLASHINFER", "LAST=1", "VLLM_Y=2"}, stateOf(t, s.port).Env); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}
+
+// A stream that is a pipe goes on: the reader sees no end.
+func TestAttachKeepsAPipe(t *testing.T) {
+	h, err := newHost(testGrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	l := usual(t, "--max-num-seqs", "4")
+	port := freePort(t)
+	l.Argv = slices.Concat([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, l.Argv)
+	if _, err := h.start(l, [3]*os.File{nil, w, w}, nil, func(journal.Process) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	waitForPort(t, h, port)
+	a := attached(t, port, newNotebook(t))
+	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if err := r.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 4096)
+	seen := 0
+	for seen < 2 {
+		n, err := r.Read(text)
+		if err != nil {
+			t.Fatalf("the pipe ended after %d starts: %v", seen, err)
+		}
+		seen += bytes.Count(text[:n], []byte("API server version"))
+	}
+}
+
+// A server that something starts again by itself is left to that.
+func TestAttachLeavesAServerThatComesBack(t *testing.T) {
+	port := freePort(t)
+	script := fmt.Sprintf("for i in 1 2; do %s serve m --port %d --max-num-seqs 4; done", program(t), port)
+	loop := exec.Command("sh", "-c", script)
+	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := loop.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-loop.Process.Pid, syscall.SIGKILL)
+		_ = loop.Wait()
+	})
+	h, err := newHost(testGrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitForPort(t, h, port)
+	before := stateOf(t, port)
+	n := newNotebook(t)
+	a := attached(t, port, n)
+	a.returnWithin = returnWithin
+	if len(a.Notes()) != 1 || !strings.Contains(a.Notes()[0], "a shell") {
+		t.Errorf("notes %q, want one of the shell", a.Notes())
+	}
+	got := a.Apply(t.Context(), seats(4, 8))
+	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
+		t.Errorf("answer %+v, want the shell's server left alone", got)
+	}
+	if after := stateOf(t, port); after.PID == before.PID || seatsOf(after) != "4" {
+		t.Errorf("afterwards process %d with %q", after.PID, after.Args)
+	}
+	if got := a.Apply(t.Context(), seats(4, 8)); !strings.Contains(got.Err, "nothing was touched") {
+		t.Errorf("answer %+v, want no other try", got)
+	}
+	if s := journal.Reduce(n.records); !s.Settled() {
+		t.Errorf("the journal leaves %v", s.Stage)
+	}
+}
+
+func TestAttachRefuses(t *testing.T) {
+	me := os.Geteuid()
+	good := proc.Surroundings{UID: me, InnerPID: 4242, PPID: 1, Session: 4242}
+	server := found(t, begun(t, usual(t)).port)
+	above := func(name string, argv ...string) []proc.Ancestor {
+		return []proc.Ancestor{{PID: 7, Name: name, Argv: argv, Session: 7}, {PID: 1, Name: "systemd"}}
+	}
+	for _, c := range []struct {
+		name string
+		got  string
+		want string
+	}{
+		{"nothing", readable(server, &good), ""},
+		{"program replaced", readable(server, &proc.Surroundings{UID: me, Exe: "/usr/bin/python3", Gone: true}), "/usr/bin/python3, was replaced"},
+		{"directory removed", readable(server, &proc.Surroundings{UID: me, Dropped: true}), "working directory"},
+		{"several users", readable(server, &proc.Surroundings{UID: me, Mixed: true}), "several users"},
+		{"first of a container", contained(server.FS(), server.LaunchPID, &proc.Surroundings{InnerPID: 1}), "first of its container"},
+		{"docker", contained(server.FS(), server.LaunchPID, &proc.Surroundings{InnerPID: 9, Cgroups: []string{"/docker/abc"}}), "in a container"},
+		{"service", unit([]string{"/system.slice/vllm.service"}, []string{"/"}), "vllm.service"},
+		{"template", unit([]string{"/system.slice/system-vllm.slice/vllm@1.service"}, []string{"/"}), "vllm@1.service"},
+		{"service of a user", unit([]string{"/user.slice/user-1000.slice/user@1000.service/app.slice/vllm.service"}, nil), "vllm.service"},
+		{"session", unit([]string{"/user.slice/user-1000.slice/session-3.scope"}, nil), ""},
+		{"user manager", unit([]string{"/user.slice/user-1000.slice/user@1000.service"}, nil), ""},
+		{"ssh", unit([]string{"/system.slice/ssh.service"}, nil), ""},
+		{"same service as rooftop", unit([]string{"/system.slice/docker.service"}, []string{"/system.slice/docker.service"}), ""},
+		{"supervisord", supervised(above("supervisord"), &good), "process 7 (supervisord)"},
+		{"supervisord in Python", supervised(above("python3", "/usr/bin/python3", "/usr/bin/supervisord", "-n"), &good), "(supervisord)"},
+		{"pm2", supervised(above("PM2 v5.3.0: God", "PM2 v5.3.0: God Daemon (/root/.pm2)"), &good), "(PM2)"},
+		{"tune of another rooftop", supervised(above("rooftop", "rooftop", "tune", "--auto"), &good), "(rooftop)"},
+		{"demo of rooftop", supervised(above("rooftop", "rooftop", "demo"), &good), ""},
+		{"shell", supervised(above("bash", "bash"), &good), ""},
+		{"orphan", supervised([]proc.Ancestor{{PID: 1, Name: "systemd", Session: 1}}, &good), ""},
+		{"entry point", supervised([]proc.Ancestor{{PID: 1, Name: "bash", Session: 4242}}, &good), "process 1 (bash)"},
+		{"tini", supervised([]proc.Ancestor{{PID: 1, Name: "tini", Session: 1}}, &good), "(tini)"},
+	} {
+		if (c.want == "") != (c.got == "") || !strings.Contains(c.got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestNewAttachRefuses(t *testing.T) {
+	t.Run("working directory removed", func(t *testing.T) {
+		l := usual(t)
+		s := begun(t, l)
+		if err := os.RemoveAll(l.Cwd); err != nil {
+			t.Fatal(err)
+		}
+		refused := new(RefusedError)
+		if _, err := NewAttach(found(t, s.port), testPlan(newNotebook(t))); !errors.As(err, &refused) || !strings.Contains(err.Error(), "working directory") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("program replaced", func(t *testing.T) {
+		l := usual(t)
+		s := begun(t, l)
+		if err := os.Remove(l.Argv[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewAttach(found(t, s.port), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was replaced since it started") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("config changed since", func(t *testing.T) {
+		l := usual(t, "--config", "server.yaml")
+		path := filepath.Join(l.Cwd, "server.yaml")
+		if err := os.WriteFile(path, []byte(configText), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := begun(t, l)
+		later := time.Now().Add(time.Minute)
+		if err := os.Chtimes(path, later, later); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewAttach(found(t, s.port), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was changed after the server started") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// The log that was renamed away is the one that the server goes on writing to, and
+// the one that reasons are read from.
+func TestAttachFollowsARotatedLog(t *testing.T) {
+	s := begun(t, usual(t, "--max-num-seqs", "4"))
+	a := attached(t, s.port, newNotebook(t))
+	if err := os.Rename(s.log, s.log+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.log, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Apply(t.Context(), seats(4, seatsOutOfMemory)); !got.Back || !strings.Contains(got.Err, "CUDA out of memory") {
+		t.Errorf("answer %+v, want the reason from the log", got)
+	}
+}
+
+func TestAttachSeesACrash(t *testing.T) {
+	s := begun(t, usual(t, "--max-num-seqs", "4"))
+	a := attached(t, s.port, newNotebook(t))
+	if got := a.Apply(t.Context(), seats(4, seatsCrash)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for a.Trouble() == "" {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			t.Fatal("the crash is not seen")
+		}
+	}
+	if got := a.Trouble(); !strings.Contains(got, "CUDA error: an illegal memory access") {
+		t.Errorf("trouble %q", got)
+	}
+	if got := a.Apply(t.Context(), back()); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+}
+
+func TestSteps(t *testing.T) {
+	l := usual(t, "--max-num-seqs", "4", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz")
+	s := begun(t, l)
+	a := attached(t, s.port, newNotebook(t))
+	text := strings.Join(a.Steps(seats(4, 8)), "\n")
+	for _, want := range []string{"SIGTERM", "--max-num-seqs 8", "--max-num-seqs 4", "/health", "[redacted]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("steps lack %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "sk-abc") {
+		t.Errorf("steps hold a secret:\n%s", text)
+	}
+}

@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// hooked is a hook whose program is a script, on a fake server that runs all the
+// while, and the file that the script notes its calls in.
+func hooked(t *testing.T, script string) (h *Hook, n *notebook, calls string) {
+	t.Helper()
+	port := begun(t, usual(t)).port
+	dir := t.TempDir()
+	calls = filepath.Join(dir, "calls")
+	t.Setenv("CALLS", calls)
+	program := filepath.Join(dir, "restart")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >>\"$CALLS\"\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n = newNotebook(t)
+	plan := testPlan(n)
+	plan.Ready.URL = "http://127.0.0.1:" + strconv.Itoa(port)
+	c, err := launch.ParseCommand("vllm serve m --max-num-seqs 4 --api-key sk-abcdefghijklmnopqrstuvwxyz", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Launch = c
+	if h, err = NewHook(program, plan); err != nil {
+		t.Fatal(err)
+	}
+	return h, n, calls
+}
+
+// told are the changes that a program was called with.
+func told(t *testing.T, path string) []Change {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "sk-abc") {
+		t.Errorf("the program was told a secret: %s", text)
+	}
+	var list []Change
+	for line := range strings.Lines(string(text)) {
+		var c Change
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Schema != ChangeSchema || !strings.HasPrefix(c.URL, "http://127.0.0.1:") {
+			t.Errorf("change %+v", c)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func TestHookMakesChanges(t *testing.T) {
+	h, n, calls := hooked(t, `
+[ "$ROOFTOP_REVERT" = 0 ] || exit 0
+case "$ROOFTOP_LAUNCH" in *sk-abc*) echo "a secret"; exit 1;; esac
+[ "$ROOFTOP_CHANGE_FLAG $ROOFTOP_CHANGE_FROM $ROOFTOP_CHANGE_TO" = "--max-num-seqs 4 8" ] && exit 0
+[ -z "$ROOFTOP_CHANGE_FLAG" ] && [ -n "$ROOFTOP_CHANGES" ] && exit 0
+echo "unexpected"; exit 1
+`)
+	next := engine.Apply{Iteration: 2, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}}}
+	for _, a := range []engine.Apply{seats(4, 8), next, {Iteration: 2, Revert: true, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "on", To: "off"}}}} {
+		if got := h.Apply(t.Context(), a); got.Err != "" {
+			t.Fatal(got.Err)
+		}
+	}
+	list := told(t, calls)
+	if len(list) != 3 {
+		t.Fatalf("%d calls, want 3", len(list))
+	}
+	// The way back of the first change is folded into the second.
+	want := []engine.Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}, {Flag: "--max-num-seqs", From: "8", To: "4"}}
+	if diff := cmp.Diff(want, list[1].Changes); diff != "" {
+		t.Errorf("second change (-want +got):\n%s", diff)
+	}
+	if !list[2].Revert || list[2].Command.After != "vllm serve m --max-num-seqs 4 --api-key [redacted]" {
+		t.Errorf("way back %+v", list[2])
+	}
+	kinds := []string{"begin 0", "intent", "ready", "intent", "ready", "intent", "back 0"}
+	if diff := cmp.Diff(kinds, n.kinds()); diff != "" {
+		t.Errorf("journal (-want +got):\n%s", diff)
+	}
+	if s := journal.Reduce(n.records); !s.Settled() {
+		t.Errorf("the journal leaves %v", s.Stage)
+	}
+}
+
+func TestHookFails(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		script string
+		calls  int
+		back   bool
+		want   string
+	}{
+		{"exit 1", `[ "$ROOFTOP_REVERT" = 1 ] || { echo "ValueError: no such deployment"; exit 1; }`, 2, true,
+			"it ended with exit status 1: ValueError: no such deployment; the server runs as before"},
+		{"nothing touched", `exit 64`, 1, true, "exit status 64; the program touched nothing"},
+		{"the way back fails too", `exit 3`, 2, false, "and it could not be taken back"},
+		{"too long", `[ "$ROOFTOP_REVERT" = 1 ] || sleep 20`, 2, true, "it did not end within 1s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, n, calls := hooked(t, c.script)
+			h.plan.Ready.Within = time.Second
+			got := h.Apply(t.Context(), seats(4, 8))
+			if got.Back != c.back || !strings.Contains(got.Err, c.want) {
+				t.Errorf("answer %+v, want back %v and %q", got, c.back, c.want)
+			}
+			list := told(t, calls)
+			if len(list) != c.calls {
+				t.Fatalf("%d calls, want %d", len(list), c.calls)
+			}
+			if last := list[len(list)-1]; c.calls == 2 && (!last.Revert || last.Changes[0] != engine.Change{Flag: "--max-num-seqs", From: "8", To: "4"}) {
+				t.Errorf("the way back was told as %+v", last)
+			}
+			if s := journal.Reduce(n.records); s.Settled() != c.back {
+				t.Errorf("the journal says settled %v, want %v: %v", s.Settled(), c.back, n.kinds())
+			}
+		})
+	}
+}
+
+// A hook that says yes while the server does not come up is taken back.
+func TestHookWithoutAServer(t *testing.T) {
+	h, _, calls := hooked(t, "")
+	h.plan.Ready.URL = fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	h.plan.Ready.Within = 300 * time.Millisecond
+	got := h.Apply(t.Context(), seats(4, 8))
+	if got.Back || !strings.Contains(got.Err, "/health did not answer within 300ms") || len(told(t, calls)) != 2 {
+		t.Errorf("answer %+v", got)
+	}
+}
+
+func TestHookKept(t *testing.T) {
+	h, n, calls := hooked(t, "")
+	if got := h.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if err := h.Kept(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Apply(t.Context(), seats(8, 16)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	list := told(t, calls)
+	if got := list[1]; len(got.Changes) != 1 || got.Changes[0].From != "8" || !strings.Contains(got.Command.Before, "--max-num-seqs 8") {
+		t.Errorf("the change after one that was kept: %+v", got)
+	}
+	if s := journal.Reduce(n.records); s.Stage != journal.Trying || len(s.Kept.Changes) != 1 {
+		t.Errorf("state %+v", s)
+	}
+}
+
+func TestNewHookRefuses(t *testing.T) {
+	if _, err := NewHook("/no/such/program", testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "--apply-cmd") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCanaryOfAServer(t *testing.T) {
+	n := newNotebook(t)
+	e, _ := started(t, n, "--max-num-seqs", "4")
+	for _, c := range []struct {
+		seats int
+		want  engine.Canary
+	}{
+		{8, engine.Canary{Prompts: len(canaryPrompts), Same: len(canaryPrompts)}},
+		{seatsOther, engine.Canary{Prompts: len(canaryPrompts)}},
+	} {
+		a := seats(4, c.seats)
+		a.Answers = true
+		got := e.Apply(t.Context(), a)
+		if got.Err != "" || got.Canary == nil {
+			t.Fatalf("answer %+v", got)
+		}
+		if got.Canary.Prompts != c.want.Prompts || got.Canary.Same != c.want.Same || !got.Canary.Drift.OK {
+			t.Errorf("%d seats: canary %+v, want %+v", c.seats, got.Canary, c.want)
+		}
+		if other := c.seats == seatsOther; (got.Canary.Drift.V == 0.25) != other {
+			t.Errorf("%d seats: drift %v", c.seats, got.Canary.Drift)
+		}
+	}
+}
