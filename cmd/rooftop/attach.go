@@ -174,12 +174,15 @@ func (a *attached) miss(what, reason, effect string) {
 	a.header.Missing = append(a.header.Missing, engine.Missing{What: what, Reason: reason, Effect: effect})
 }
 
+// launchCommand names what is missing where a server's process is not known.
+const launchCommand = "launch command"
+
 // learnProcess finds the server among this machine's processes.
 func (a *attached) learnProcess(in *engine.Inputs) {
 	if a.process == nil {
 		s, err := a.discover()
 		if err != nil {
-			a.miss("launch command", err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+			a.miss(launchCommand, err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
 			return
 		}
 		a.process = s

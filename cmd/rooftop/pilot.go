@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,13 @@ func (p *pilot) apply(ctx context.Context, a engine.Apply) engine.Applied {
 	case p.broken != nil:
 		return engine.Applied{Err: "nothing is changed any more: " + p.broken.Error(), Back: true}
 	}
-	return p.hands.Apply(ctx, a)
+	ended := ""
+	if t, ok := p.hands.(interface{ Trouble() string }); ok && a.Revert {
+		ended = t.Trouble() // once it is put back nobody can tell any more
+	}
+	r := p.hands.Apply(ctx, a)
+	r.Ended = cmp.Or(r.Ended, ended)
+	return r
 }
 
 // steps says what a change would take.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
 // aim points the run at the server that the command is going to start.
@@ -124,14 +126,171 @@ func notRunning(err error) error {
 	return fail(exitUnreachable, err)
 }
 
+// takeCommand starts the server of the command and takes it.
 func (o *tuneOptions) takeCommand(ctx context.Context, w *world, l *locator, root string) (*pilot, error) {
-	return nil, errors.New("stub")
+	if listens(ctx, l.target) {
+		return nil, fail(exitError, fmt.Errorf("a server listens at %s already, so the command would not start one: stop that server first, or tune it with --restart-in-place", l.target))
+	}
+	host, port := splitHostPort(l.target)
+	id := apply.Identity{Host: host, Port: int(port), URL: l.target.String()}
+	if names := o.auto.launch.ServedModelNames(); len(names) > 0 {
+		id.Model = names[0]
+	}
+	store, err := apply.OpenStore(root, id, buildVersion())
+	if err != nil {
+		return nil, fail(exitError, err)
+	}
+	show := newProgress(w, &o.output)
+	defer show.done()
+	plan, err := o.handsPlan(l, store, id)
+	if err == nil {
+		plan.Say = show.say
+		var hands *apply.Exec
+		if hands, err = apply.NewExec(o.auto.command, plan); err == nil {
+			return o.start(ctx, w, hands, store)
+		}
+	}
+	return nil, fail(exitError, errors.Join(err, store.Close()))
 }
 
+// start has the server come up, and lets go of everything where it does not.
+func (o *tuneOptions) start(ctx context.Context, w *world, hands *apply.Exec, store *apply.Store) (*pilot, error) {
+	fmt.Fprintf(w.stderr, "rooftop: starting the server; its log is %s\n", hands.Log())
+	err := hands.Start(ctx)
+	if err == nil {
+		var p *pilot
+		if p, err = fly(hands, store); err == nil {
+			p.left = func() string { return stays(hands) }
+			return p, nil
+		}
+	}
+	ended := store.End(int(exitError), err.Error())
+	err = errors.Join(err, ended, hands.Close(), store.Close())
+	if code := signalOf(ctx); code != 0 {
+		return nil, fail(code, err)
+	}
+	return nil, fail(exitError, err)
+}
+
+// stays says how a server that rooftop started goes on.
+func stays(hands *apply.Exec) string {
+	p, ok := hands.Process()
+	if !ok {
+		return "no server runs"
+	}
+	return fmt.Sprintf("the server goes on as process %d, log %s; 'kill %d' stops it", p.PID, hands.Log(), p.PID)
+}
+
+// handsPlan is what all hands need to know.
+func (o *tuneOptions) handsPlan(l *locator, to apply.Journal, id apply.Identity) (apply.Plan, error) {
+	key, err := o.key()
+	return apply.Plan{
+		Journal: to, Server: id.String(),
+		Ready: apply.Readiness{URL: l.target.Base(), Within: o.auto.start, APIKey: key, CAFile: o.caFile},
+	}, err
+}
+
+// key is the text of the API key that was given, "" without one: hands send it with
+// the completion that shows that a server is ready.
+func (o *options) key() (string, error) {
+	if o.apiKeyFile == "" {
+		text, _ := o.env("ROOFTOP_API_KEY")
+		return strings.TrimSpace(text), nil
+	}
+	text, err := readFile(o.apiKeyFile, 1<<16)
+	return strings.TrimSpace(string(text)), err
+}
+
+// takeRunning takes a server that runs: its process, or the program that restarts
+// it.
 func (o *tuneOptions) takeRunning(ctx context.Context, w *world, l *locator, root string) (*pilot, error) {
-	return nil, errors.New("stub")
+	a, err := l.attach(ctx)
+	if err != nil {
+		return nil, notRunning(err)
+	}
+	defer a.close()
+	id := a.identity()
+	store, err := apply.OpenStore(root, id, buildVersion())
+	if err != nil {
+		return nil, fail(exitError, err)
+	}
+	plan, err := o.handsPlan(l, store, id)
+	if err == nil {
+		var hands apply.Hands
+		if hands, err = o.handsOn(a, plan); err == nil {
+			var p *pilot
+			if p, err = fly(hands, store); err == nil {
+				remarks(w, hands)
+				return p, nil
+			}
+		}
+	}
+	return nil, fail(exitError, errors.Join(err, store.Close()))
 }
 
+// remarks tells what else a person should know of a restart by these hands.
+func remarks(w *world, hands apply.Hands) {
+	if h, ok := hands.(interface{ Notes() []string }); ok {
+		for _, note := range h.Notes() {
+			fmt.Fprintln(w.stderr, "rooftop:", note)
+		}
+	}
+}
+
+// handsOn are the hands on a server that runs.
+func (o *tuneOptions) handsOn(a *attached, plan apply.Plan) (apply.Hands, error) {
+	if o.auto.mode() == modeHook {
+		return apply.NewHook(o.auto.program, plan)
+	}
+	if a.process == nil {
+		return nil, fmt.Errorf("--restart-in-place: the process of %s is not to be seen from here: %s", a.target, a.unseen())
+	}
+	return apply.NewAttach(a.process, plan)
+}
+
+// unseen is why the server's process is not known.
+func (a *attached) unseen() string {
+	for _, m := range a.header.Missing {
+		if m.What == launchCommand {
+			return m.Reason
+		}
+	}
+	return "it may run on another machine"
+}
+
+// noBook is the journal of a dry run: nothing can be written, so nothing is done.
+type noBook struct{}
+
+func (noBook) Write(journal.Record) error         { return errors.New(errDry) }
+func (noBook) Keep(*apply.Launch) (string, error) { return "", errors.New(errDry) }
+func (noBook) Launch(string) (*apply.Launch, error) {
+	return nil, errors.New(errDry)
+}
+func (noBook) Dir() string { return "the journal's directory" }
+
+// rehearse is the pilot of a dry run: hands that only say what they would do.
 func (o *tuneOptions) rehearse(ctx context.Context, l *locator) (*pilot, error) {
-	return &pilot{dry: true}, nil
+	p := &pilot{dry: true}
+	if o.auto.mode() == modeNone {
+		return p, nil
+	}
+	plan, err := o.handsPlan(l, noBook{}, apply.Identity{URL: l.target.String()})
+	if err != nil {
+		return nil, fail(exitError, err)
+	}
+	if o.auto.mode() == modeExec {
+		if p.hands, err = apply.NewExec(o.auto.command, plan); err != nil {
+			return nil, fail(exitError, err)
+		}
+		return p, nil
+	}
+	a, err := l.attach(ctx)
+	if err != nil {
+		return nil, notRunning(err)
+	}
+	defer a.close()
+	if p.hands, err = o.handsOn(a, plan); err != nil {
+		return nil, fail(exitError, err)
+	}
+	return p, nil
 }

@@ -227,8 +227,10 @@ func TestTheWholeProgram(t *testing.T) {
 		})
 		d.shows("noise")
 		d.press("3")
-		d.shows("reverted", "continued", "noise")
+		d.shows("continued", "noise")
 		frame := d.glass.String()
+		d.press("G")
+		d.shows("reverted")
 		d.press("q")
 		if d.last == nil {
 			d.press("y") // it asks during a change

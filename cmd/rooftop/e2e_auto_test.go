@@ -1,0 +1,362 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+)
+
+// Tests of changes that rooftop makes on its own, on a simulated server that is a
+// process of its own.
+
+// autoEvent is the part of rooftop.event/v1 that these tests look at.
+type autoEvent struct {
+	Type      string   `json:"type"`
+	T         float64  `json:"t"`
+	Text      string   `json:"text"`
+	Message   string   `json:"message"`
+	Direction string   `json:"direction"`
+	Flag      string   `json:"flag"`
+	To        string   `json:"to"`
+	Command   string   `json:"command"`
+	ExitCode  int      `json:"exit_code"`
+	Gain      *float64 `json:"gain"`
+	Restarts  int      `json:"restarts"`
+	Steps     []string `json:"steps"`
+	StepsBack []string `json:"steps_back"`
+}
+
+func eventsOf(t *testing.T, out []byte) []autoEvent {
+	t.Helper()
+	var list []autoEvent
+	for line := range bytes.Lines(out) {
+		var e autoEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func ofType(list []autoEvent, kind string) []autoEvent {
+	return slices.DeleteFunc(slices.Clone(list), func(e autoEvent) bool { return e.Type != kind })
+}
+
+// told is a run in short, for a test that failed.
+func told(list []autoEvent) string {
+	var b strings.Builder
+	for _, e := range list {
+		if e.Type != "window" {
+			fmt.Fprintf(&b, "%6.1f %-14s %s%s\n", e.T, e.Type, e.Text, e.Message)
+		}
+	}
+	return b.String()
+}
+
+// simModel and simFlags are a server that has too few seats for its load.
+const (
+	simModel = "meta-llama/Llama-3.1-8B-Instruct"
+	tightSeats = "16"
+)
+
+func simFlags(port int, seats string) []string {
+	return []string{
+		simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "8192", "--sim-startup-time", "2s",
+		"--port", strconv.Itoa(port), "--max-num-seqs", seats,
+	}
+}
+
+// offerSim offers more requests than the few seats hold, to the end of the test,
+// whatever the server does.
+func offerSim(t *testing.T, port int) {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "load", "--url", url(port), "--model", simModel, "--clients", "64", "--prompt-tokens", "300",
+		"--output-tokens", "100-400", "--duration", "0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+func url(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+
+// serving is the launch process of the server on a port; nil where none is there.
+func serving(t *testing.T, port int) *proc.Server {
+	t.Helper()
+	fs, err := proc.Open("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := fs.Servers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(s *proc.Server) bool { return int(s.Addr.Port()) == port })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// endServing ends whatever serves a port when the test is over.
+func endServing(t *testing.T, port int) {
+	t.Cleanup(func() {
+		if s := serving(t, port); s != nil {
+			_ = syscall.Kill(s.LaunchPID, syscall.SIGKILL)
+			_ = syscall.Kill(s.ListenerPID, syscall.SIGKILL)
+		}
+	})
+}
+
+// startsSim starts a simulated server that outlives rooftop, as one that somebody
+// else started.
+func startsSim(t *testing.T, port int, seats string) {
+	t.Helper()
+	path, err := named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, append([]string{"sim"}, simFlags(port, seats)...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = cmd.Wait() }()
+	endServing(t, port)
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if r, err := http.Get(url(port) + "/health"); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("the simulated server does not come up")
+		}
+	}
+}
+
+// seatsOf are the seats that the server on a port was launched with.
+func seatsOf(t *testing.T, port int) string {
+	t.Helper()
+	s := serving(t, port)
+	if s == nil || s.Launch == nil {
+		return ""
+	}
+	v, _, _ := s.Launch.Value("max_num_seqs")
+	return v
+}
+
+// ownState gives the test's rooftops a state directory of their own.
+func ownState(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	return dir
+}
+
+// whereItEnded is what every automatic run has to end with: what is kept runs, and
+// nothing is left under way.
+func (a answer) ended(t *testing.T, code int) []autoEvent {
+	t.Helper()
+	list := eventsOf(t, a.stdout)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s\nstderr:\n%s", told(list), a.stderr)
+		}
+	})
+	if a.code != code {
+		t.Errorf("exit code %d, want %d", a.code, code)
+	}
+	if len(list) == 0 || list[len(list)-1].Type != "finished" {
+		t.Fatalf("the run does not end with an event of its end:\n%s", told(list))
+	}
+	return list
+}
+
+// From too few seats to more, started by rooftop: kept, and left running.
+func TestE2EAutoStartsAServer(t *testing.T) {
+	ownState(t)
+	port := freePort(t)
+	path, err := named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	endServing(t, port)
+	offerSim(t, port)
+	a := rooftop(t, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)
+	list := a.ended(t, 0)
+	last := list[len(list)-1]
+	if last.Gain == nil || *last.Gain < 0.5 || last.Restarts > 5 {
+		t.Errorf("gain %v in %d restarts, want more than 50 %% in at most 5", last.Gain, last.Restarts)
+	}
+	kept := ofType(list, "kept")
+	if len(kept) == 0 || kept[0].Flag != "--max-num-seqs" {
+		t.Fatalf("kept %+v", kept)
+	}
+	if got := seatsOf(t, port); got != kept[len(kept)-1].To {
+		t.Errorf("the server runs with %s seats, kept were %s", got, kept[len(kept)-1].To)
+	}
+	if pid := strconv.Itoa(serving(t, port).LaunchPID); !strings.Contains(string(a.stderr), "process "+pid) {
+		t.Errorf("how the server goes on is not said: %s", a.stderr)
+	}
+	again := rooftop(t, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)
+	if again.code != 1 || !strings.Contains(string(again.stderr), "listens at") {
+		t.Errorf("over a server that runs: exit code %d, %s", again.code, again.stderr)
+	}
+}
+
+// A server that somebody else started is restarted as it was, with the change.
+func TestE2EAutoRestartsInPlace(t *testing.T) {
+	ownState(t)
+	port := freePort(t)
+	startsSim(t, port, tightSeats)
+	offerSim(t, port)
+	before := serving(t, port)
+	list := rooftop(t, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(port)).ended(t, 0)
+	if last := list[len(list)-1]; last.Gain == nil || *last.Gain < 0.5 {
+		t.Errorf("gain %v", last.Gain)
+	}
+	after := serving(t, port)
+	if after == nil || seatsOf(t, port) == tightSeats {
+		t.Fatalf("the server runs with %s seats", seatsOf(t, port))
+	}
+	if before.Cwd != after.Cwd {
+		t.Errorf("it runs in %s, before in %s", after.Cwd, before.Cwd)
+	}
+}
+
+// Nothing is applied without --auto or a key, and a dry run says what would be.
+func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
+	state := ownState(t)
+	port := freePort(t)
+	startsSim(t, port, tightSeats)
+	offerSim(t, port)
+	before := serving(t, port).Identity()
+
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(testContext(t), path, "tune", "--json", "--no-report", "--restart-in-place", "--url", url(port))
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(60 * time.Second)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	list := eventsOf(t, out.Bytes())
+	if len(ofType(list, "recommendation")) == 0 || len(ofType(list, "applying")) > 0 {
+		t.Errorf("a run without --auto:\n%s", told(list))
+	}
+	if now := serving(t, port); now == nil || now.Identity() != before {
+		t.Fatal("the server is not the one that it was")
+	}
+
+	if err := os.RemoveAll(filepath.Join(state, "rooftop")); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range [][]string{nil, {"--restart-in-place"}} {
+		args := append([]string{"tune", "--dry-run", "--json", "--no-report", "--url", url(port)}, how...)
+		list := rooftop(t, args...).ended(t, 3)
+		advice := ofType(list, "recommendation")
+		if n := len(advice); n == 0 || len(advice[n-1].Steps) < 2 || len(advice[n-1].StepsBack) < 2 {
+			t.Errorf("%v: no steps", how)
+		}
+	}
+	if now := serving(t, port); now == nil || now.Identity() != before {
+		t.Error("a dry run restarted the server")
+	}
+	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
+		t.Errorf("a dry run left %v (%v)", left, err)
+	}
+}
+
+// Changes that fail are put back, with the reason, within the time that is stated.
+func TestE2EChangesThatFail(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// script is what the server does with other seats than the few; $@ are its
+		// arguments, ROOFTOP the program.
+		script string
+		says   string
+		within time.Duration // from the restart to the way back
+	}{
+		{"it does not start", "echo 'ValueError: max_num_seqs is more than this build can take' >&2; exit 1", "more than this build can take", 30 * time.Second},
+		{"it hangs at its start", "exec sleep 1000", "/health did not answer within 15s", 90 * time.Second},
+		{"it hangs under load", `exec "$ROOFTOP" sim "$@" --sim-fault stall@15s`, "nothing moves", 2 * time.Minute},
+		{"it crashes under load", `exec timeout -s KILL 60 "$ROOFTOP" sim "$@"`, "", 3 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ownState(t)
+			port := freePort(t)
+			path, err := named()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PROGRAM", path)
+			vllm := filepath.Join(t.TempDir(), "vllm")
+			text := "#!/bin/sh\nROOFTOP=$PROGRAM\nshift\ncase \"$*\" in\n*'--max-num-seqs " + tightSeats + "'*) exec \"$ROOFTOP\" sim \"$@\" ;;\nesac\n" + c.script + "\n"
+			if err := os.WriteFile(vllm, []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			endServing(t, port)
+			offerSim(t, port)
+			a := rooftop(t, append([]string{
+				"tune", "--auto", "--json", "--no-report", "--start-timeout", "15s", "--longest", "2m", "--max-restarts", "2", "--", vllm, "serve",
+			}, simFlags(port, tightSeats)...)...)
+			list := eventsOf(t, a.stdout)
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("exit code %d\n%s\nstderr:\n%s", a.code, told(list), a.stderr)
+				}
+			})
+			if a.code != 3 {
+				t.Errorf("exit code %d, want 3: what was recommended is still open", a.code)
+			}
+			if got := seatsOf(t, port); got != tightSeats {
+				t.Errorf("the server runs with %q seats, want %s as before", got, tightSeats)
+			}
+			if !strings.Contains(told(list), c.says) {
+				t.Errorf("why is not said: no %q", c.says)
+			}
+			if len(ofType(list, "kept")) > 0 {
+				t.Error("a change that failed was kept")
+			}
+			applying := ofType(list, "applying")
+			back := ofType(list, "reverted")
+			if len(applying) == 0 {
+				t.Fatal("nothing was tried")
+			}
+			if len(back) > 0 {
+				if took := time.Duration((back[0].T - applying[0].T) * float64(time.Second)); took > c.within {
+					t.Errorf("put back after %v, at most %v is stated", took, c.within)
+				}
+			}
+		})
+	}
+}
