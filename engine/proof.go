@@ -133,7 +133,7 @@ func (p Proof) Spread() string {
 	if s.SD <= 0 || math.IsNaN(s.SD) {
 		return s.From
 	}
-	text := "starts of one configuration differ by " + halfWidth(s.SD)
+	text := "restart spread " + figure.Percent(s.SD) + figure.NBSP + "%"
 	if s.From != "" {
 		text += " (" + s.From + ")"
 	}
@@ -366,33 +366,6 @@ func inverted(o stat.Opt) stat.Opt {
 		return stat.None
 	}
 	return stat.Some(1/(1+o.V) - 1)
-}
-
-// GainRange is the interval about the gain of all changes that were kept: their
-// effects after one another. It is no narrower than 95 %: what lies between two
-// changes is counted in both. Nil where one of them was not judged so, or the goal
-// is not throughput.
-func GainRange(list []Iteration) *verdict.Interval {
-	mid, low, high, n := 0.0, 0.0, 0.0, 0
-	for i := range list {
-		it := &list[i]
-		if it.End != IterationKept && it.End != IterationContinued {
-			continue
-		}
-		p, ok := ProofOf(it.Delta)
-		if !ok || !p.Known || p.Goal() != "output" || !finite(p.Result.Effect) || p.Result.Effect.Low <= -1 {
-			return nil
-		}
-		e := p.Result.Effect
-		mid += math.Log1p(e.Mid)
-		low = math.Hypot(low, math.Log1p(e.Mid)-math.Log1p(e.Low))
-		high = math.Hypot(high, math.Log1p(e.High)-math.Log1p(e.Mid))
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	return &verdict.Interval{Low: math.Expm1(mid - low), Mid: math.Expm1(mid), High: math.Expm1(mid + high)}
 }
 
 // Told says what the answers to fixed prompts show; changed says that some differ.

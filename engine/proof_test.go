@@ -45,7 +45,7 @@ func TestProofInWords(t *testing.T) {
 		{"no number", proved("", math.NaN(), 1, 2).Effect(), "output –"},
 		{"at least", bound.Effect(), "output +100 % (+90 to +110 %) or more"},
 		{"width", dominated.Width(), "±6.1 %, most of it (±6.0 %) because starts of one configuration differ: measuring on does not narrow it"},
-		{"spread", dominated.Spread(), "starts of one configuration differ by ±4.0 % (assumed)"},
+		{"spread", dominated.Spread(), "restart spread 4.0 % (assumed)"},
 		{"limited", limited.Limited(), "output was limited by what the server can do before, by what was asked of it after"},
 		{"unlimited", proved("", 0, 0, 0).Limited(), ""},
 		{"moved", strings.Join(moved.Moved(), "; "), "TTFT p99 −40 % (−50 to −30 %)"},
@@ -125,38 +125,6 @@ func TestPredictionOfAGoal(t *testing.T) {
 	other.Direction = NotComparable
 	if _, _, _, known := other.Outcome(list); known {
 		t.Error("a prediction is held against what the traffic explains")
-	}
-}
-
-// The gain of several changes is that of one after the other, and no surer than each.
-func TestGainRange(t *testing.T) {
-	change := func(end IterationEnd, p Proof) Iteration {
-		return Iteration{End: end, Delta: &Delta{Verdict: p.Result}}
-	}
-	one, two := proved("", 0.4, 0.5, 0.6), proved("", 0.9, 1, 1.1)
-	for _, c := range []struct {
-		name string
-		list []Iteration
-		want *verdict.Interval
-	}{
-		{"none", nil, nil},
-		{"one", []Iteration{change(IterationKept, one), change(IterationNoGain, two)}, &one.Result.Effect},
-		{"two", []Iteration{change(IterationKept, one), change(IterationContinued, two)}, &verdict.Interval{}},
-		{"one without a verdict", []Iteration{change(IterationKept, one), {End: IterationKept, Delta: &Delta{}}}, nil},
-		{"of another goal", []Iteration{change(IterationKept, proved(verdict.Latency, 0.1, 0.2, 0.3))}, nil},
-	} {
-		got := GainRange(c.list)
-		if (got == nil) != (c.want == nil) {
-			t.Errorf("%s: %v", c.name, got)
-			continue
-		}
-		if c.name == "two" {
-			if got.Mid < 1.99 || got.Mid > 2.01 || got.Low > 1.85 || got.High < 2.15 {
-				t.Errorf("two: %+v", *got)
-			}
-		} else if got != nil && (math.Abs(got.Low-c.want.Low) > 1e-9 || math.Abs(got.High-c.want.High) > 1e-9) {
-			t.Errorf("%s: %+v, want %+v", c.name, *got, *c.want)
-		}
 	}
 }
 

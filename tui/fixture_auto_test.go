@@ -228,7 +228,7 @@ func doneSnapshot() *engine.Snapshot {
 	s := betterSnapshot()
 	s.Phase, s.Pending, s.Score = engine.PhaseDone, engine.Pending{}, engine.Score{Made: 4, Within: 3, Error: some(0.06)}
 	s.Finished = &engine.Finished{
-		Reason: "nothing predicted is worth a restart", Command: fmt.Sprintf(fixtureLaunch, 64), Gain: some(2.88), Restarts: 2, Downtime: 42 * time.Second, Score: s.Score,
+		Reason: "nothing predicted is worth a restart", Command: fmt.Sprintf(fixtureLaunch, 64), Gain: some(2.88), Restarts: 2, GainWithin: verdict.Interval{Low: 2.71, Mid: 2.88, High: 3.07}, GainKnown: true, Downtime: 42 * time.Second, Score: s.Score,
 	}
 	return s
 }

@@ -181,8 +181,8 @@ func (v *nowView) done(w int) panel {
 	q := panel{title: "Finished", token: cell.Accent}
 	if number(f.Gain) && f.Gain.V != 0 {
 		gain := changeShown(f.Gain)
-		if r := engine.GainRange(v.s.Iterations); r != nil && r.Low <= f.Gain.V && f.Gain.V <= r.High {
-			gain += " (" + engine.SpellRange(r.Low, r.High) + ")"
+		if f.GainKnown {
+			gain = engine.SpellInterval(f.GainWithin)
 		}
 		text := fmt.Sprintf("Output %s over the whole run, in %s", gain, counted(f.Restarts, "restart"))
 		if f.Downtime > 0 {

@@ -73,7 +73,11 @@ func (a account) headline() (tone, string) {
 			t = bad
 		}
 		before, after := engine.Gained(s.Iterations)
-		return t, fmt.Sprintf("output %s%s%%: %s, with %s", figure.Change(gain.V), nbsp, fromTo(outputOf(before), outputOf(after).Value), restarts(a.restarts()))
+		text := figure.Change(gain.V) + nbsp + "%"
+		if f := s.Finished; f != nil && f.Gain.OK {
+			text = gained(f)
+		}
+		return t, fmt.Sprintf("output %s: %s, with %s", text, fromTo(outputOf(before), outputOf(after).Value), restarts(a.restarts()))
 	case len(s.Iterations) == 0:
 		return body, "Nothing was changed: output " + shown(outputOf(s.Baseline))
 	case a.kept() > 0:
@@ -287,6 +291,9 @@ func became(it *engine.Iteration) (tone, string) {
 	case engine.IterationNoise:
 		return body, "same settings: noise"
 	case engine.IterationBroken:
+		if it.Failure != "" {
+			return bad, "failed"
+		}
 		return bad, "not judged"
 	}
 	switch {
@@ -298,6 +305,17 @@ func became(it *engine.Iteration) (tone, string) {
 		return warn, "no answer since"
 	}
 	return warn, "not judged"
+}
+
+// effectOf is what a change was found to do to what it is judged by: with an interval
+// where there is one, else of the output.
+func effectOf(it *engine.Iteration) stat.Opt {
+	if proof, ok := engine.ProofOf(it.Delta); ok {
+		if c, known := proof.Change(); known {
+			return stat.Some(c.Mid)
+		}
+	}
+	return it.Delta.Throughput
 }
 
 // change names what was changed, in a few words.

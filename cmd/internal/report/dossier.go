@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // grid is a table of a run's full report: text only, for any format.
@@ -57,6 +58,9 @@ func newDossier(s *engine.Snapshot) *dossier {
 		Best: a.best(), Left: a.undone(), Next: a.next(), About: a.about(),
 	}
 	d.Grids = append(d.Grids, a.iterations())
+	if g := a.predictionsGrid(); len(g.Rows) > 0 {
+		d.Grids = append(d.Grids, g)
+	}
 	for i := range s.Iterations {
 		if it := &s.Iterations[i]; it.Delta != nil {
 			d.Grids = append(d.Grids, deltaGrid(it))
@@ -106,7 +110,15 @@ func (a account) about() grid {
 	put("lasted", lasted(s.Now))
 	put("phase", phaseNames[min(s.Phase, engine.PhaseDone)])
 	put("restarts", strconv.Itoa(a.restarts()))
-	put("gain", changed(a.gain()))
+	if s.Auto || s.Limits.UsedOutages > 0 {
+		put("autopilot", s.Limits.Told())
+	}
+	gain := changed(a.gain())
+	if f := s.Finished; f != nil && f.Gain.OK {
+		gain = gained(f)
+	}
+	put("gain", gain)
+	put("predictions", s.Score.Told())
 	put("runs now", s.Launch)
 	put("noise", a.noise())
 	put("rooftop", s.Version)
@@ -146,11 +158,11 @@ func (a account) iterations() grid {
 		_, word := became(it)
 		difference := absent
 		if it.Delta != nil {
-			difference = cmp.Or(changed(it.Delta.Throughput), absent)
+			difference = cmp.Or(changed(effectOf(it)), absent)
 		}
 		g.Rows = append(g.Rows, []string{
 			strconv.Itoa(it.N), clock(it.At), changeOf(it), cmp.Or(string(it.Noticed), absent), rate(it.Before), rate(it.After), difference, word,
-			cmp.Or(strings.Join(it.Load, "; "), absent),
+			cmp.Or(joinSentences(it.Failure, strings.Join(it.Load, "; ")), absent),
 		})
 	}
 	if len(g.Rows) == 0 {
@@ -164,24 +176,108 @@ func deltaGrid(it *engine.Iteration) grid {
 	d := it.Delta
 	g := grid{
 		Title: "Change " + strconv.Itoa(it.N) + ": " + changeOf(it),
-		Note:  string(d.Direction) + ": " + figure.Minus(d.Reason) + ". Classic direction: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason) + ". One run before and one after: how far repeats of one configuration differ is not in it.",
+		Note:  deltaNote(it),
 		Heads: []string{"", "before", "after", "difference", "predicted"}, Figures: []int{1, 2, 3},
 	}
+	proof, judged := engine.ProofOf(d)
+	if judged {
+		g.Heads = []string{"", "before", "after", "difference", "95 % interval", "predicted"}
+		g.Figures = []int{1, 2, 3, 4}
+	}
 	plainPage := newPage(nil, Options{})
+	metrics := d.MeasuredMetrics()
 	for _, row := range deltaRows {
-		m, known := metric(d, row.name)
+		m, known := metric(metrics, row.name)
 		if !known || !m.Before.Value.OK && !m.After.Value.OK {
 			continue
 		}
-		g.Rows = append(g.Rows, []string{
-			row.label, shown(finiteQuantity(m.Before)), shown(finiteQuantity(m.After)), cmp.Or(changed(m.Change), absent),
-			cmp.Or(plainPage.prediction(it.Predicted, m).String(), absent),
-		})
+		cells := []string{row.label, shown(finiteQuantity(m.Before)), shown(finiteQuantity(m.After)), cmp.Or(changed(m.Change), absent)}
+		if judged {
+			cells = append(cells, cmp.Or(intervalText(proof, row.name), absent))
+		}
+		g.Rows = append(g.Rows, append(cells, cmp.Or(plainPage.prediction(it.Predicted, m).String(), absent)))
 	}
 	if d.Efficiency.OK {
-		g.Rows = append(g.Rows, []string{"efficiency per running request", "", "", points(d.Efficiency.V), absent})
+		cells := []string{"efficiency per running request", "", "", points(d.Efficiency.V), absent}
+		if judged {
+			cells = append(cells, absent)
+		}
+		g.Rows = append(g.Rows, cells)
 	}
 	return g
+}
+
+// deltaNote is a verdict in sentences.
+func deltaNote(it *engine.Iteration) string {
+	d := it.Delta
+	p := newPage(nil, Options{})
+	says := strings.TrimSuffix(string(d.Direction)+": "+figure.Minus(d.Reason), ".")
+	if proof, ok := engine.ProofOf(d); ok {
+		head, rest := proof.Says()
+		says = string(d.Direction) + ": " + joinSentences(head, rest) + p.foretold(d, it.Predicted).String()
+	}
+	parts := []string{says + ".", "Classic direction: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason) + "."}
+	for _, r := range proofRemarks(d) {
+		text := r.text
+		if r.warn {
+			text = sentence(r.label + ": " + r.text)
+		}
+		parts = append(parts, text)
+	}
+	if text, _ := it.Canary.Told(); text != "" {
+		parts = append(parts, sentence(text))
+	}
+	if it.Downtime > 0 {
+		parts = append(parts, "The server was down for "+lasted(it.Downtime)+".")
+	}
+	return strings.Join(parts, " ")
+}
+
+// predictionsGrid sets what was predicted of each change beside what came; nothing
+// where nothing was predicted.
+func (a account) predictionsGrid() grid {
+	g := grid{Title: "Predictions", Note: sentence(a.s.Score.Told()), Heads: []string{"no.", "change", "predicted", "measured", "95 % interval", "outcome"}, Figures: []int{0, 2, 3, 4}}
+	for i := range a.s.Iterations {
+		it := &a.s.Iterations[i]
+		proof, judged := engine.ProofOf(it.Delta)
+		goal := verdict.Throughput
+		if judged {
+			goal = proof.Result.Goal
+		}
+		q, ok := engine.PredictionOf(it.Predicted, goal)
+		if !ok {
+			continue
+		}
+		row := []string{strconv.Itoa(it.N), changeOf(it), engine.SpellRange(q.Low.V, q.High.V), absent, absent, a.outcome(it)}
+		if judged {
+			if c, known := proof.Change(); known {
+				row[3], row[4] = changed(stat.Some(c.Mid)), engine.SpellRange(c.Low, c.High)
+			}
+		}
+		g.Rows = append(g.Rows, row)
+	}
+	if len(g.Rows) == 0 {
+		g.Note = ""
+	}
+	return g
+}
+
+// outcome says whether the prediction of a change held, or why that is not known.
+func (a account) outcome(it *engine.Iteration) string {
+	proof, judged := engine.ProofOf(it.Delta)
+	switch {
+	case it.Failure != "":
+		return "not measured: " + it.Failure
+	case !judged:
+		return "not judged with an interval"
+	}
+	switch _, _, held, known := proof.Outcome(it.Predicted); {
+	case !known:
+		return "not told: " + string(proof.Direction)
+	case held:
+		return "held"
+	}
+	return "missed"
 }
 
 // findingsGrid lists every rule with its state and the figure that decided.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // eventPayload is what an event says beyond its kind and time: all keys that the
@@ -18,6 +19,12 @@ func eventPayload(v *engine.Event) object {
 		return append(o, windowPayload(v.Window)...)
 	case engine.EventSettling:
 		return append(o, member{"duration_s", took(v)}, member{"opened", openedObject(v.Opened)})
+	case engine.EventTrial:
+		return append(o, trialPayload(v)...)
+	case engine.EventPending:
+		return append(o, member{"in_s", v.Took.Seconds()}, member{"recommendation", clean(v.Advice)})
+	case engine.EventSpread:
+		return append(o, member{"log_difference", number(v.Log)})
 	case engine.EventMeasured:
 		return append(o, measuredPayload(v)...)
 	case engine.EventDiagnosis:
@@ -28,14 +35,16 @@ func eventPayload(v *engine.Event) object {
 			o = append(o, member{"steps", v.Steps}, member{"steps_back", v.StepsBack})
 		}
 		return o
-	case engine.EventApplying, engine.EventKept, engine.EventReverted, engine.EventContinued:
+	case engine.EventApplying:
+		return append(o, member{"flag", v.Change.Flag}, member{"from", v.Change.From}, member{"to", v.Change.To}, member{"command", v.Command}, member{"predicted", clean(predictedBy(v.Advice))})
+	case engine.EventKept, engine.EventReverted, engine.EventContinued:
 		return append(o, member{"flag", v.Change.Flag}, member{"from", v.Change.From}, member{"to", v.Change.To}, member{"command", v.Command})
 	case engine.EventServerDown:
 		return append(o, member{"reason", cmp.Or(v.Text, "the server does not answer")})
 	case engine.EventServerUp:
 		return append(o, member{"command", v.Command}, member{"took_s", v.Took.Seconds()})
 	case engine.EventVerdict:
-		return append(o, verdictPayload(v.Delta, predictedBy(v.Advice))...)
+		return append(append(o, verdictPayload(v.Delta, predictedBy(v.Advice))...), member{"canary", canaryObject(v.Canary)})
 	case engine.EventPaused:
 		return append(o, member{"reason", cmp.Or(v.Text, "paused")})
 	case engine.EventError:
@@ -104,15 +113,22 @@ func windowPayload(w *engine.Window) object {
 	}
 }
 
-// verdictPayload tells where a change led. The statistical part is null with its
-// reason: nothing tells one run before and one after apart from noise.
+// verdictPayload tells where a change led: by one measurement before and one after,
+// and with the interval that repeats of one configuration would seldom leave. Without
+// one that is null with its reason.
 func verdictPayload(d *engine.Delta, predictions []engine.Prediction) object {
 	if d == nil {
 		d = &engine.Delta{Direction: engine.Inconclusive, Reason: "nothing to compare", Classic: engine.Plateau, ClassicReason: "nothing to compare"}
 	}
+	var result *verdict.Result
+	why := any("one run before and one after: nothing here tells a change from noise")
+	if d.Verdict != nil {
+		result, why = d.Verdict, nil
+	}
 	held := []any{}
+	judged := d.MeasuredMetrics()
 	for _, p := range predictions {
-		m, ok := metric(d, p.Metric)
+		m, ok := metric(judged, p.Metric)
 		if !ok {
 			continue
 		}
@@ -121,15 +137,16 @@ func verdictPayload(d *engine.Delta, predictions []engine.Prediction) object {
 		held = append(held, append(o, member{"held", optional(yes, known)}))
 	}
 	rows := []any{}
-	for _, m := range d.Metrics {
+	for _, m := range judged {
 		rows = append(rows, object{{"metric", m.Name}, {"unit", m.Before.Unit}, {"before", number(m.Before.Value)}, {"after", number(m.After.Value)}, {"change", number(m.Change)}})
 	}
 	return object{
 		{"direction", d.Direction},
 		{"reason", d.Reason},
 		{"classic", object{{"direction", d.Classic}, {"reason", d.ClassicReason}, {"throughput_delta_pct", percentOf(d.Throughput)}, {"efficiency_delta_pp", percentOf(d.Efficiency)}, {"ttft_p99_delta_pct", percentOf(d.TTFTP99)}}},
-		{"statistical", nil},
-		{"statistical_reason", "one run before and one after: nothing here tells a change from noise"},
+		{"statistical", statisticalObject(result)},
+		{"statistical_reason", why},
+		{"prediction", goalPrediction(d, predictions)},
 		{"predictions", held},
 		{"metrics", rows},
 	}
@@ -148,10 +165,21 @@ func finishedPayload(f *engine.Finished) object {
 		{"reason", f.Reason},
 		{"command", f.Command},
 		{"gain", number(f.Gain)},
-		{"gain_interval", nil},
+		{"gain_interval", gainInterval(f)},
 		{"restarts", f.Restarts},
+		{"downtime_s", f.Downtime.Seconds()},
+		{"score", scoreObject(f.Score)},
 		{"remains", remains},
 	}
+}
+
+// gainInterval is the interval about the gain, null where it is not known.
+func gainInterval(f *engine.Finished) any {
+	o, ok := effectObject(f.GainWithin, f.GainKnown).(object)
+	if !ok {
+		return nil
+	}
+	return append(o, member{"level", level})
 }
 
 func optional(value, known bool) any {

@@ -46,21 +46,7 @@ func clock(t time.Duration) string {
 }
 
 // lasted spells a length of time in words: 12 s, 4 min 12 s, 2 h 5 min.
-func lasted(t time.Duration) string {
-	s := int(max(t, 0).Round(time.Second) / time.Second)
-	part := func(n int, unit string) string { return fmt.Sprintf("%d%s%s", n, nbsp, unit) }
-	switch {
-	case s < 60:
-		return part(s, "s")
-	case s < 3600 && s%60 == 0:
-		return part(s/60, "min")
-	case s < 3600:
-		return part(s/60, "min") + nbsp + part(s%60, "s")
-	case s%3600 < 60:
-		return part(s/3600, "h")
-	}
-	return part(s/3600, "h") + nbsp + part(s/60%60, "min")
-}
+func lasted(t time.Duration) string { return engine.SpellTime(t) }
 
 // served names a server in a few words.
 func served(t engine.Target) string {

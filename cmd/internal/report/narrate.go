@@ -64,6 +64,10 @@ func (n *Narrator) Event(e engine.Event) {
 		}
 	case engine.EventSettling:
 		n.settling(&e)
+	case engine.EventTrial:
+		n.say(fmt.Sprintf("change %d, ", e.Iteration) + cmp.Or(e.Text, "looked at"))
+	case engine.EventPending:
+		n.say("autopilot: " + cmp.Or(e.Text, "about to change the server"))
 	case engine.EventMeasured:
 		n.measured(&e)
 	case engine.EventDiagnosis:
@@ -85,6 +89,8 @@ func (n *Narrator) Event(e engine.Event) {
 		n.say("error: " + cmp.Or(e.Text, "not known"))
 	case engine.EventFinished:
 		n.finished(e.Finished)
+	default: // of a later kind than this narrator
+		n.say(e.Text)
 	}
 }
 
@@ -204,6 +210,11 @@ func (n *Narrator) verdict(e *engine.Event) {
 	if e.Delta != nil {
 		n.block(func(w io.Writer, o Options) error { return WriteDelta(w, e.Delta, predictedBy(e.Advice), o) })
 	}
+	if text, changed := e.Canary.Told(); changed {
+		n.say("look at the answers: " + text)
+	} else {
+		n.say(text)
+	}
 }
 
 // ended says what became of a change.
@@ -227,9 +238,22 @@ func (n *Narrator) finished(f *engine.Finished) {
 	case f.Restarts == 0:
 		head = "done: nothing was changed; " + f.Reason
 	case f.Gain.OK:
-		head = fmt.Sprintf("done: output %s %% with %s; %s", figure.Change(f.Gain.V), restarts(f.Restarts), f.Reason)
+		head = fmt.Sprintf("done: output %s with %s; %s", gained(f), restarts(f.Restarts), f.Reason)
 	}
-	n.say(strings.TrimSuffix(head, "; "), f.Command)
+	down := ""
+	if f.Downtime > 0 {
+		down = "the server was down for " + lasted(f.Downtime) + " in all"
+	}
+	n.say(strings.TrimSuffix(head, "; "), joinSentences(down, f.Score.Told()), f.Command)
+}
+
+// gained is the gain with its interval where that is known.
+func gained(f *engine.Finished) string {
+	text := figure.Change(f.Gain.V) + nbsp + "%"
+	if f.GainKnown {
+		text = engine.SpellInterval(f.GainWithin)
+	}
+	return text
 }
 
 func restarts(n int) string {

@@ -74,6 +74,15 @@ func (r *runPage) head(p *page) {
 	}
 	p.clipped(indent, p.text(muted, about), 2)
 	p.clipped(indent, p.text(body, r.reason()), reasonLines)
+	if f := s.Finished; f != nil {
+		down := ""
+		if f.Downtime > 0 {
+			down = "the server was down for " + lasted(f.Downtime) + " in all"
+		}
+		if text := joinSentences(f.Score.Told(), down); text != "" {
+			p.clipped(indent, p.text(muted, text), 2)
+		}
+	}
 }
 
 // clipped writes a paragraph in at most so many lines; what does not fit ends in
@@ -140,14 +149,14 @@ func (r *runPage) table(p *page, list []engine.Iteration) {
 		tone, word := became(it)
 		change := ""
 		if it.Delta != nil {
-			change = changed(it.Delta.Throughput)
+			change = changed(effectOf(it))
 		}
 		t.add(
 			cell{t: p.text(muted, strconv.Itoa(it.N)), right: true},
 			cell{t: text{p.mark(tone, word)}},
 			cell{t: text{p.span(body, rate(it.Before)+nbsp+"→"+nbsp), p.span(strong, rate(it.After))}, right: true},
 			cell{t: p.text(accent, change), right: true},
-			cell{t: p.text(body, changeOf(it))},
+			cell{t: p.text(body, joinSentences(changeOf(it), it.Failure))},
 		)
 	}
 	cells := p.width - indent

@@ -138,7 +138,8 @@ func runs() map[string]func() *engine.Snapshot {
 		}
 	}
 	return map[string]func() *engine.Snapshot{
-		"tuned": tuned,
+		"tuned":   tuned,
+		"piloted": piloted,
 		"no-server": func() *engine.Snapshot {
 			return &engine.Snapshot{
 				Now: 40 * time.Second, Watch: "http://localhost:8000", AttachWhy: "connection refused", Phase: engine.PhaseDone,

@@ -31,6 +31,12 @@ func WriteRunJSON(w io.Writer, s *engine.Snapshot) error {
 		{"reason", a.reason()},
 		{"finished", finishedObject(s.Finished)},
 		{"gain", number(a.gain())},
+		{"auto", s.Auto},
+		{"held", s.Held},
+		{"pending", pendingObject(s.Pending)},
+		{"limits", limitsObject(&s.Limits)},
+		{"score", scoreObject(s.Score)},
+		{"trial", trialObject(s.Trial)},
 		{"best_command", known(a.best())},
 		{"launch", known(s.Launch)},
 		{"left", changesArray(a.left())},
@@ -150,6 +156,9 @@ func iterationsArray(list []engine.Iteration) []any {
 			{"before", summaryOf(it.Before)},
 			{"after", summaryOf(it.After)},
 			{"load", clean(it.Load)},
+			{"downtime_s", since(it.Downtime)},
+			{"failure", known(it.Failure)},
+			{"canary", canaryObject(it.Canary)},
 			{"verdict", verdictOf(it)},
 		}
 		out = append(out, o)
