@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,7 +71,7 @@ func told(list []autoEvent) string {
 
 // simModel and simFlags are a server that has too few seats for its load.
 const (
-	simModel = "meta-llama/Llama-3.1-8B-Instruct"
+	simModel   = "meta-llama/Llama-3.1-8B-Instruct"
 	tightSeats = "16"
 )
 
@@ -81,24 +82,41 @@ func simFlags(port int, seats string) []string {
 	}
 }
 
-// offerSim offers more requests than the few seats hold, to the end of the test,
-// whatever the server does.
+// offerSim offers more requests than the few seats hold, from when the server on a
+// port is up to the end of the test, whatever becomes of the server.
 func offerSim(t *testing.T, port int) {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "load", "--url", url(port), "--model", simModel, "--clients", "64", "--prompt-tokens", "300",
-		"--output-tokens", "100-400", "--duration", "0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	cmd := exec.CommandContext(t.Context(), path, "load", "--url", url(port), "--model", simModel, "--clients", "64",
+		"--prompt-tokens", "300", "--output-tokens", "100-400", "--duration", "0")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if healthy(t.Context(), port) {
+			_ = cmd.Run()
+		}
+	}()
+	t.Cleanup(func() { <-done })
+}
+
+// healthy waits for the server on a port; false says that ctx ended before.
+func healthy(ctx context.Context, port int) bool {
+	for {
+		if r, err := http.Get(url(port) + "/health"); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
 }
 
 func url(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
@@ -145,16 +163,10 @@ func startsSim(t *testing.T, port int, seats string) {
 	}
 	go func() { _ = cmd.Wait() }()
 	endServing(t, port)
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if r, err := http.Get(url(port) + "/health"); err == nil {
-			_ = r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatal("the simulated server does not come up")
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !healthy(ctx, port) {
+		t.Fatal("the simulated server does not come up")
 	}
 }
 
@@ -359,4 +371,67 @@ func TestE2EChangesThatFail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// restartScript restarts a simulated server with the flags of a file, as a service
+// manager would.
+const restartScript = `#!/bin/sh
+if [ -f "$DIR/pid" ]; then
+	pid=$(cat "$DIR/pid")
+	kill "$pid" 2>/dev/null
+	while [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status"; do sleep 0.1; done
+fi
+set --
+while read -r flag; do set -- "$@" "$flag"; done <"$DIR/flags"
+nohup "$PROGRAM" sim "$MODEL" --sim-gpu "NVIDIA A100-SXM4-80GB" "$@" >"$DIR/server.log" 2>&1 &
+echo $! >"$DIR/pid"
+`
+
+// The script of a deployment, on a server that a program restarts.
+func TestE2EDeployScript(t *testing.T) {
+	ownState(t)
+	port := freePort(t)
+	path, err := named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--port=" + strconv.Itoa(port) + "\n--max-num-seqs=" + tightSeats + "\n"
+	for name, text := range map[string]string{"flags": flags, "restart.sh": restartScript} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, value := range map[string]string{
+		"DIR": dir, "PROGRAM": path, "MODEL": simModel, "FLAGS": filepath.Join(dir, "flags"), "RESTART": filepath.Join(dir, "restart.sh"),
+		"ROOFTOP": path, "URL": url(port), "EVENTS": filepath.Join(dir, "events.jsonl"),
+	} {
+		t.Setenv(name, value)
+	}
+	endServing(t, port)
+	if out, err := exec.Command(filepath.Join(dir, "restart.sh")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !healthy(t.Context(), port) {
+		t.Fatal("the simulated server does not come up")
+	}
+	offerSim(t, port)
+	out, err := exec.CommandContext(testContext(t), "sh", filepath.Join("testdata", "deploy", "deploy.sh"), "--no-report").CombinedOutput()
+	events, readErr := os.ReadFile(filepath.Join(dir, "events.jsonl"))
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	list := eventsOf(t, events)
+	if err != nil || !strings.Contains(string(out), "deploy: tuned") {
+		t.Fatalf("%v: %s\n%s", err, out, told(list))
+	}
+	kept := ofType(list, "kept")
+	if len(kept) == 0 || seatsOf(t, port) != kept[len(kept)-1].To {
+		t.Errorf("the server runs with %s seats, kept %+v", seatsOf(t, port), kept)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "flags"))
+	if err != nil || !strings.Contains(string(text), "--max-num-seqs="+seatsOf(t, port)+"\n") {
+		t.Errorf("the file of flags (%v):\n%s", err, text)
+	}
+	t.Logf("%s%s", out, told(list))
 }

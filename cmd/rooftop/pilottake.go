@@ -63,11 +63,7 @@ func (o *autoOptions) address() string {
 // nil where none was. Nothing is touched before the journal is open.
 func (o *tuneOptions) takePilot(ctx context.Context, w *world, l *locator) (*pilot, error) {
 	if o.auto.dryRun {
-		p, err := o.rehearse(ctx, l)
-		if p != nil {
-			p.quiet = o.json
-		}
-		return p, err
+		return o.rehearse(ctx, l)
 	}
 	if o.auto.mode() == modeNone {
 		return nil, nil
@@ -121,7 +117,7 @@ func (a *attached) identity() apply.Identity {
 func notRunning(err error) error {
 	var coded *codedError
 	if errors.As(err, &coded) {
-		return err
+		return fail(coded.code, err)
 	}
 	return fail(exitUnreachable, err)
 }
@@ -216,6 +212,7 @@ func (o *tuneOptions) takeRunning(ctx context.Context, w *world, l *locator, roo
 	}
 	plan, err := o.handsPlan(l, store, id)
 	if err == nil {
+		a.known(&plan)
 		var hands apply.Hands
 		if hands, err = o.handsOn(a, plan); err == nil {
 			var p *pilot
@@ -234,6 +231,17 @@ func remarks(w *world, hands apply.Hands) {
 		for _, note := range h.Notes() {
 			fmt.Fprintln(w.stderr, "rooftop:", note)
 		}
+	}
+}
+
+// known adds to a plan of hands what the server's process tells.
+func (a *attached) known(plan *apply.Plan) {
+	if a.process == nil || a.process.Launch == nil {
+		return
+	}
+	plan.Launch = a.process.Launch
+	if plan.Ready.APIKey == "" {
+		plan.Ready.APIKey, _ = a.process.Launch.APIKey()
 	}
 }
 
@@ -268,28 +276,32 @@ func (noBook) Launch(string) (*apply.Launch, error) {
 }
 func (noBook) Dir() string { return "the journal's directory" }
 
-// rehearse is the pilot of a dry run: hands that only say what they would do.
+// rehearse is the pilot of a dry run: hands that only say what they would do, on a
+// server that has to run already.
 func (o *tuneOptions) rehearse(ctx context.Context, l *locator) (*pilot, error) {
-	p := &pilot{dry: true}
-	if o.auto.mode() == modeNone {
-		return p, nil
-	}
-	plan, err := o.handsPlan(l, noBook{}, apply.Identity{URL: l.target.String()})
-	if err != nil {
-		return nil, fail(exitError, err)
-	}
-	if o.auto.mode() == modeExec {
-		if p.hands, err = apply.NewExec(o.auto.command, plan); err != nil {
-			return nil, fail(exitError, err)
-		}
-		return p, nil
-	}
 	a, err := l.attach(ctx)
 	if err != nil {
+		if o.auto.mode() == modeExec && signalOf(ctx) == 0 {
+			err = fmt.Errorf("--dry-run measures the server that runs and starts none: %w", err)
+		}
 		return nil, notRunning(err)
 	}
 	defer a.close()
-	if p.hands, err = o.handsOn(a, plan); err != nil {
+	p := &pilot{dry: true, quiet: o.json}
+	if o.auto.mode() == modeNone {
+		return p, nil
+	}
+	plan, err := o.handsPlan(l, noBook{}, a.identity())
+	if err != nil {
+		return nil, fail(exitError, err)
+	}
+	a.known(&plan)
+	if o.auto.mode() == modeExec {
+		p.hands, err = apply.NewExec(o.auto.command, plan)
+	} else {
+		p.hands, err = o.handsOn(a, plan)
+	}
+	if err != nil {
 		return nil, fail(exitError, err)
 	}
 	return p, nil

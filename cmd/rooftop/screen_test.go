@@ -229,7 +229,7 @@ func TestTheWholeProgram(t *testing.T) {
 		d.press("3")
 		d.shows("continued", "noise")
 		frame := d.glass.String()
-		d.press("G")
+		d.press("j", "j", "j", "j", "j", "j", "j", "j")
 		d.shows("reverted")
 		d.press("q")
 		if d.last == nil {

@@ -1,0 +1,109 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// deployDir is where the scripts of a deployment lie, which README explains.
+var deployDir = filepath.Join("testdata", "deploy")
+
+// runScript runs a script with variables and returns its output and exit code.
+func runScript(t *testing.T, name string, env []string, args ...string) (output string, code int) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{filepath.Join(deployDir, name)}, args...)...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+// The deployment goes by rooftop's exit code: what is open or cannot be judged does
+// not fail it, a server that is not as it was meant to be does.
+func TestDeployScriptGoesByTheExitCode(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, rooftop string
+		want          int
+		says          string
+	}{
+		{"kept", "0", 0, "tuned"},
+		{"open", "3", 0, "left open: the hours are over"},
+		{"no load", "4", 0, "nothing could be judged"},
+		{"gone", "5", 5, "no server answers at http://127.0.0.1:1"},
+		{"not in order", "1", 1, "rooftop recover"},
+		{"killed", "143", 143, "rooftop recover"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fake := filepath.Join(dir, "rooftop")
+			text := "#!/bin/sh\necho '{\"type\":\"measured\"}'\n" +
+				"echo '{\"schema\":\"rooftop.event/v1\",\"type\":\"finished\",\"exit_code\":3,\"reason\":\"the hours are over\",\"command\":\"\"}'\n" +
+				"echo \"$@\" >&2\nexit " + c.rooftop + "\n"
+			if err := os.WriteFile(fake, []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			out, code := runScript(t, "deploy.sh", []string{
+				"ROOFTOP=" + fake, "URL=http://127.0.0.1:1", "EVENTS=" + filepath.Join(dir, "events.jsonl"),
+			}, "--slo", "ttft_p99=500ms")
+			if code != c.want || !strings.Contains(out, c.says) {
+				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.want, c.says, out)
+			}
+			for _, word := range []string{"tune --auto --json --url http://127.0.0.1:1", "--apply-cmd /", "apply.sh", "--slo ttft_p99=500ms"} {
+				if !strings.Contains(out, word) {
+					t.Errorf("rooftop was not called with %s:\n%s", word, out)
+				}
+			}
+		})
+	}
+	if out, code := runScript(t, "deploy.sh", nil); code == 0 || !strings.Contains(out, "URL") {
+		t.Errorf("without a URL: exit code %d, %s", code, out)
+	}
+}
+
+// A change is written into the file of flags, and its way back takes it out again.
+func TestApplyScriptEditsTheFlags(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "flags")
+	const before = "--port=8000\n--max-num-seqs=16\n--enforce-eager\n"
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, changes, want string }{
+		{
+			"several at once", `[{"flag":"--max-num-seqs","from":"16","to":"64"},{"flag":"--block-size","from":"","to":"32"},{"flag":"--enforce-eager","from":"on","to":"off"}]`,
+			"--port=8000\n--max-num-seqs=64\n--block-size=32\n--no-enforce-eager\n",
+		},
+		{
+			"the way back", `[{"flag":"--enforce-eager","from":"off","to":"on"},{"flag":"--max-num-seqs","from":"64","to":"16"},{"flag":"--block-size","from":"32","to":""}]`,
+			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n",
+		},
+	} {
+		out, code := runScript(t, "apply.sh", []string{"FLAGS=" + path, "RESTART=echo restarted", "ROOFTOP_CHANGES=" + c.changes})
+		if code != 0 || !strings.Contains(out, "restarted") {
+			t.Fatalf("%s: exit code %d: %s", c.name, code, out)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != c.want {
+			t.Errorf("%s: the flags are\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+	if _, code := runScript(t, "apply.sh", []string{"FLAGS=" + path + ".none", "ROOFTOP_CHANGES=[]"}); code != 64 {
+		t.Errorf("without the file: exit code %d, want 64, nothing touched", code)
+	}
+	if _, code := runScript(t, "apply.sh", []string{"FLAGS=" + path, "RESTART=false", "ROOFTOP_CHANGES=[]"}); code == 0 || code == 64 {
+		t.Errorf("a restart that fails: exit code %d", code)
+	}
+}
