@@ -151,13 +151,15 @@ func newRoot(w *world) *cobra.Command {
 		Long: `rooftop measures a running vLLM server, compares what it does with what its
 hardware allows, and names one bottleneck and one change to make. Restart the
 server with the change: rooftop notices, measures again, and says what the
-change brought.
+change brought. Or have it restart the server itself, keep what is proven better
+and put back all else: 'rooftop tune --auto'.
 
 Without a command it opens the live screen on the server of this machine, as
 'rooftop tune' does, whose flags it takes too.
 
-It only reads: the metrics page, the GPU, the server's process. Nothing on the
-server is changed, and no address is contacted but the ones you give.`,
+It reads the metrics page, the GPU, the server's process. Nothing on the server
+is changed unless you name how ('rooftop tune --help'), and no address is
+contacted but the ones you give.`,
 		Example: `  rooftop
   rooftop --url http://gpu-7:8000
   rooftop diagnose --json --duration 2m > diagnosis.json
@@ -172,7 +174,7 @@ server is changed, and no address is contacted but the ones you give.`,
 		commands []*cobra.Command
 	}{
 		{"A server that runs:", []*cobra.Command{newTune(w), newDiagnose(w), newDoctor(w)}},
-		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w)}},
+		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w), newRecover(w)}},
 		{"Without one:", []*cobra.Command{newDemo(w), newReplay(w), newCeiling(w)}},
 		{"What it goes by:", []*cobra.Command{newExplain(w), newCatalog(w)}},
 		{"Servers and load to try:", []*cobra.Command{newSim(w), newLoad(w)}},

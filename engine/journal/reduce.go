@@ -29,6 +29,9 @@ type State struct {
 	// Revert says that the change under way leads back to Kept.
 	Revert    bool
 	Iteration int
+	// Unkept are the changes to Kept that may be in place, each flag once, with the
+	// value that it has in Kept.
+	Unkept []Change
 
 	// Processes were found or started in this run, oldest first, and no record says
 	// that they ended.
@@ -159,6 +162,16 @@ func (s *State) intend(r *Record) {
 	s.Next = Config{Launch: r.Launch, Command: r.Command, Changes: slices.Clone(r.Changes)}
 	if r.Revert {
 		s.Next = s.Kept
+		return
+	}
+	s.Unkept = slices.Clone(s.Unkept)
+	for _, c := range r.Changes {
+		i := slices.IndexFunc(s.Unkept, func(have Change) bool { return have.Flag == c.Flag })
+		if i < 0 {
+			s.Unkept = append(s.Unkept, c)
+			continue
+		}
+		s.Unkept[i].To = c.To
 	}
 }
 
@@ -233,7 +246,7 @@ func (s *State) changing() bool { return len(s.Next.Changes) > 0 && !s.Revert }
 
 // settle says that Kept runs.
 func (s *State) settle() {
-	s.Stage, s.Next, s.Revert = Whole, Config{}, false
+	s.Stage, s.Next, s.Revert, s.Unkept = Whole, Config{}, false, nil
 }
 
 func (s *State) failed(r *Record) {

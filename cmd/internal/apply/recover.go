@@ -53,6 +53,7 @@ type Left struct {
 	Found, Steps []string
 
 	kept    *Launch
+	program *Launch           // that makes the changes
 	running []journal.Running // of this run, and alive
 	foreign []int             // processes on the server's port that are not of this run
 }
@@ -266,6 +267,11 @@ func (l *Left) adopted(h *host, p journal.Running) *process {
 		a.session, a.group = false, false
 	}
 	return a
+}
+
+// splitWords splits a command line of /proc.
+func splitWords(line []byte) []string {
+	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 }
 
 func numbers(pids []int) string {

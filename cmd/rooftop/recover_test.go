@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// cutOff leaves a state directory as a run does that was killed: of a program that
+// makes changes, whose launch is lost or which had nothing under way.
+func cutOff(t *testing.T, port int, records ...journal.Record) (env []string) {
+	t.Helper()
+	state := t.TempDir()
+	s, err := apply.OpenStore(apply.Root(state), apply.Identity{Host: strings.ToLower(t.Name()) + ".example", Port: port, Model: "org/Tiny-1B"}, "1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, r := range records {
+		if err := s.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"XDG_STATE_HOME=" + state}
+}
+
+func TestRecoverSaysAsksAndEnds(t *testing.T) {
+	settled := []journal.Record{{Kind: journal.Begin, Mode: "hook"}}
+	lost := []journal.Record{{Kind: journal.Begin, Mode: "attach", Launch: "launch-gone.json"}, {Kind: journal.Intent, Launch: "launch-next.json"}}
+	for name, c := range map[string]struct {
+		records []journal.Record
+		args    []string
+		want    string // on either stream
+		code    exitCode
+		after   string // what a second call says
+	}{
+		"nothing":            {nil, nil, "Nothing is left to put right", exitDone, "Nothing is left"},
+		"nobody to ask":      {settled, nil, "'rooftop recover --yes' does it", exitRecommendation, "to do"},
+		"dry run":            {settled, []string{"--dry-run"}, "1. end the run in the journal", exitRecommendation, "to do"},
+		"yes":                {settled, []string{"--yes"}, "Done.", exitDone, "Nothing is left"},
+		"lost":               {lost, []string{"--yes"}, "rooftop recover --leave", exitError, "--leave"},
+		"lost, and given up": {lost, []string{"--leave"}, "Done.", exitDone, "Nothing is left"},
+		"both":               {settled, []string{"--dry-run", "--yes"}, "leave it out", exitUsage, "to do"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := cutOff(t, 8000, c.records...)
+			out, errs, code := call(t, env, append([]string{"recover"}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.want) {
+				t.Errorf("exit %d, want %d with %q:\n%s%s", code, c.code, c.want, out, errs)
+			}
+			if out, errs, _ := call(t, env, "recover"); !strings.Contains(out+errs, c.after) {
+				t.Errorf("afterwards: %s%s, want %q", out, errs, c.after)
+			}
+		})
+	}
+}
+
+func TestRecoverJSON(t *testing.T) {
+	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
+	for _, c := range []struct {
+		args  []string
+		code  exitCode
+		state string
+	}{
+		{nil, exitRecommendation, "to do"},
+		{[]string{"--yes"}, exitDone, "done"},
+		{nil, exitDone, ""},
+	} {
+		out, errs, code := call(t, env, append([]string{"recover", "--json"}, c.args...)...)
+		var doc struct {
+			Schema  string
+			Servers []struct {
+				Server, State, Remedy string
+				Steps                 []string
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || errs != "" || code != c.code || doc.Schema != "rooftop.recover/v1" {
+			t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
+		}
+		if (len(doc.Servers) > 0) != (c.state != "") {
+			t.Fatalf("%v: %s", c.args, out)
+		}
+		if c.state != "" && (doc.Servers[0].State != c.state || len(doc.Servers[0].Steps) == 0) {
+			t.Errorf("%v: %+v, want %q", c.args, doc.Servers[0], c.state)
+		}
+	}
+}
+
+// A run that was recovered is in the history as that.
+func TestHistoryOfARecoveredRun(t *testing.T) {
+	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
+	if out, _, _ := call(t, env, "history"); !strings.Contains(out, "cut off") {
+		t.Errorf("before: %s", out)
+	}
+	if _, errs, code := call(t, env, "recover", "--yes"); code != exitDone {
+		t.Fatal(errs)
+	}
+	if out, _, _ := call(t, env, "history"); !strings.Contains(out, "recovered") {
+		t.Errorf("after: %s", out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(strings.TrimPrefix(env[0], "XDG_STATE_HOME="), "rooftop", "servers", "*", "launch-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
