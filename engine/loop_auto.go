@@ -89,13 +89,16 @@ func (l *Loop) nothingLeft() {
 	case l.openButFor():
 		l.conclude(exitOpen, cmp.Or(l.seen.Quiet, l.exhausted()))
 	case l.failure != "" && l.keptCount() == 0:
-		l.conclude(exitError, "the change could not be made, and nothing else is left; the server runs as before: "+l.failure)
+		l.conclude(exitError, nothingHeld+l.failure)
 	case l.rounds > 0:
 		l.conclude(exitDone, "nothing is left to recommend")
 	default:
 		l.conclude(exitDone, cmp.Or(l.seen.Quiet, "nothing is left to recommend"))
 	}
 }
+
+// nothingHeld is said where changes failed and none was kept.
+const nothingHeld = "nothing was kept, and nothing else is left; the server runs as before. What was tried failed: "
 
 // openButFor says that a flag is recommended which was not tried, and no restart is
 // left to try it.

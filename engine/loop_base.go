@@ -41,7 +41,7 @@ func (b *base) further() {
 
 // setBase makes windows all that is known of the kept configuration.
 func (l *Loop) setBase(live verdict.Life) {
-	l.base = base{live: joined(nil, live, l.plan.Longest), busy: l.starved.share()}
+	l.base = base{live: extended(nil, live, l.plan.Longest), busy: l.starved.share()}
 }
 
 // renewal follows how the baseline is renewed while a change is waited for.
@@ -81,7 +81,7 @@ func (l *Loop) renew() {
 	d, more := l.diagnose(part), slicesOf(part)
 	b, isFar := &l.base, far(l.seen.Baseline, d)
 	if isFar && (r.doubt == nil || far(r.doubt, d)) {
-		b.live = joined(b.live, r.doubtLife, l.plan.Longest)
+		b.live = extended(b.live, r.doubtLife, l.plan.Longest)
 		r.doubt, r.doubtLife, r.doubtSince = d, more, part[0].Index
 		return
 	}
@@ -90,7 +90,7 @@ func (l *Loop) renew() {
 		l.unsure = nil
 		r.since = r.doubtSince
 	}
-	b.live = joined(b.live, slices.Concat(r.doubtLife, more), l.plan.Longest)
+	b.live = extended(b.live, slices.Concat(r.doubtLife, more), l.plan.Longest)
 	b.busy = l.starved.share()
 	r.doubt, r.doubtLife = nil, nil
 	r.until = end(part)

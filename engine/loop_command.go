@@ -97,6 +97,8 @@ func (l *Loop) cannotApply() string {
 			return l.server.noHands
 		}
 		return "rooftop cannot restart this server: start it with the command shown."
+	case l.plan.Auto && l.exhausted() != "":
+		return "A limit is reached: " + l.exhausted() + "."
 	}
 	return ""
 }
@@ -118,6 +120,9 @@ func (l *Loop) applyAdvice() {
 }
 
 func (l *Loop) cannotRevert() string {
+	if l.server.hands && !l.restartLeft() {
+		return "No restart is left."
+	}
 	switch l.seen.Phase {
 	case PhaseWorse:
 		return ""
@@ -147,6 +152,10 @@ func (l *Loop) goBack() {
 	if !l.server.hands || len(changes) == 0 { // what is not known cannot be undone by a flag
 		l.enter(PhaseReverting)
 		l.write(LevelInfo, "", l.waitsForRevert())
+		return
+	}
+	if !l.restartLeft() {
+		l.finish(exitError, "no restart is left to put back what is kept: "+listed(inverses(changes))+" is in place")
 		return
 	}
 	l.trial.open = false

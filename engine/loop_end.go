@@ -166,6 +166,10 @@ func (l *Loop) left() (reason string, code int) {
 		return "ended with a recommendation open: " + r.Command, exitOpen
 	case r != nil:
 		return "what is left is no flag of this server", exitDone
+	case l.plan.Auto && l.openButFor():
+		return cmp.Or(l.seen.Quiet, l.exhausted()), exitOpen
+	case l.plan.Auto && l.failure != "" && l.keptCount() == 0:
+		return nothingHeld + l.failure, exitError
 	case l.seen.Baseline.Outcome == OutcomeNoLoad || l.seen.Baseline.Outcome == OutcomeNotEvaluable:
 		return l.seen.Quiet, exitNothing
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -67,9 +68,10 @@ func (l *Loop) problems() string {
 	return ": " + strings.Join(l.seen.Problems, "; ")
 }
 
+// restartLeft says that an automatic run may restart the server once more.
 func (l *Loop) restartLeft() bool {
 	most := l.plan.Limits.Restarts
-	return most == 0 || l.pilot.used.UsedStarts < most
+	return !l.plan.Auto || most == 0 || l.pilot.used.UsedStarts < most
 }
 
 // hung says why a server that is being tried is taken for hanging: requests are in,
@@ -91,6 +93,7 @@ func (l *Loop) broke(why string) {
 	l.change(func(it *Iteration) { it.Failure = why })
 	l.end(IterationBroken)
 	l.remember()
+	l.failure = cmp.Or(l.failure, why)
 	l.tell(LevelBad, Event{Kind: EventError, Iteration: l.iteration(), Text: why + ": put back"})
 	l.goBack()
 }
@@ -139,6 +142,7 @@ func (l *Loop) toFormer(why string) {
 	if i := slices.IndexFunc(l.iterations, func(it Iteration) bool { return it.N == l.returns }); i >= 0 {
 		l.iterations = slices.Clone(l.iterations)
 		l.iterations[i].End, l.iterations[i].Failure = IterationBroken, why
+		l.failure = cmp.Or(l.failure, why)
 	}
 	broken := l.returns
 	changes := changesFrom(l.kept, f.configuration)

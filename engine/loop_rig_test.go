@@ -33,7 +33,7 @@ type rig struct {
 	refuses func(args string) string
 	starts  int // that hands made
 	// lives is called with what was started, to make it die or hang.
-	lives func(args string)
+	lives  func(args string)
 	dies   bool   // the server that Apply starts never answers
 	makes  string // what Apply starts instead of what it was told
 	attach time.Duration
@@ -265,7 +265,7 @@ func (r *rig) hand(a engine.Apply) {
 		next = engine.ChangedLaunch(r.kept, a.Changes...)
 	}
 	why := ""
-	if r.refuses != nil {
+	if r.refuses != nil && !a.Revert {
 		why = r.refuses(next)
 	}
 	if why != "" {

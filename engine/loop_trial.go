@@ -50,7 +50,18 @@ func (l *Loop) returnedInBaseline(next configuration, t turn) {
 	l.write(LevelInfo, EventServerUp, text)
 	l.running, l.kept = next, next
 	l.seen.Advice = nil
+	if len(t.changes) > 0 || t.Noticed == Unreadable {
+		l.adopted()
+	}
 	l.startBaseline()
+}
+
+// adopted tells the hands that what somebody else started is what changes are made
+// to from here on.
+func (l *Loop) adopted() {
+	if l.server.hands {
+		l.tell(LevelInfo, Event{Kind: EventKept, Iteration: l.iteration(), Command: l.kept.command, Text: "what runs is what the next change is made to"})
+	}
 }
 
 func (l *Loop) returnedInWaiting(next configuration, t turn) {

@@ -212,7 +212,7 @@ func (l *Loop) noiseMeasured(d *Delta, after *Diagnosis, windows []Window) {
 	l.differed(d.Verdict, difference)
 	l.end(IterationNoise)
 	if !l.trial.off {
-		b := base{lives: before[max(0, len(before)-sideLives+1):], live: joined(nil, life, l.plan.Longest), busy: l.starved.share()}
+		b := base{lives: before[max(0, len(before)-sideLives+1):], live: extended(nil, life, l.plan.Longest), busy: l.starved.share()}
 		if d.Direction == NotComparable {
 			b.lives = nil
 		}
@@ -259,6 +259,7 @@ func (l *Loop) noGain(after *Diagnosis, windows []Window) {
 		l.setBaseline(after, windows)
 		l.setBase(l.trial.ranLife)
 		l.trial.off = false
+		l.adopted()
 	case it.Delta.Direction == Plateau:
 		l.write(LevelInfo, "", "not kept: the next change takes it back")
 	case it.Delta.Direction == Inconclusive:

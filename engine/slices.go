@@ -67,8 +67,8 @@ func lengthOf(life verdict.Life) time.Duration {
 	return sum
 }
 
-// joined appends slices and lets go of the oldest beyond a length.
-func joined(life, more verdict.Life, most time.Duration) verdict.Life {
+// extended appends slices and lets go of the oldest beyond a length.
+func extended(life, more verdict.Life, most time.Duration) verdict.Life {
 	out := slices.Concat(life, more)
 	over := lengthOf(out) - most
 	for len(out) > 0 && over > 0 {
