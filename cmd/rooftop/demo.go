@@ -40,7 +40,12 @@ const (
 	demoStartup = 2 * time.Second
 	demoSettle  = 16 * time.Second
 	demoMeasure = 12 * time.Second
-	demoChanges = 3
+	// demoLongest is what a trial may take that noise hides: who watches does not
+	// wait for five minutes.
+	demoLongest = time.Minute
+	// demoCountdown is long enough to read what is about to happen.
+	demoCountdown = 5 * time.Second
+	demoChanges   = 3
 )
 
 func newDemo(w *world) *cobra.Command {
@@ -50,13 +55,16 @@ func newDemo(w *world) *cobra.Command {
 		Short: "See it work: a simulated server, load, and the loop, without a GPU",
 		Long: `Starts a simulated vLLM server with a wrong setting in this process, offers
 load, and opens the live screen on it, as 'rooftop tune' does on a real one.
-There it measures, names one change, and makes it when you press a; then it
-measures again and says what the change brought. With --auto it needs no key.
+There it measures, names one change with what it is predicted to bring, and makes
+it when you press a; then it measures again and says what the change brought.
+With --auto it needs no key: it says what it is about to do, does it, keeps what
+is proven better, puts back all else, watches for a while what it kept, and ends
+with how well its predictions held.
 
 Where stdin or stdout is no terminal, or with --plain or --json, it plays by
 itself and is told in lines or events, until nothing is left to recommend: in
-about a minute for the usual scenario. Others take the time in which what they
-are about happens. It needs no GPU and no network beyond 127.0.0.1.
+less than two minutes for the usual scenario. Others take the time in which what
+they are about happens. It needs no GPU and no network beyond 127.0.0.1.
 
 The server is simulated: vLLM's scheduler and KV cache are imitated step by
 step, the time of a step comes from a model of the hardware. It shows how
@@ -188,12 +196,15 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 	plan := session.LivePlan{
 		Loop: engine.LoopPlan{
 			Started: time.Now(), Version: buildVersion(), Rules: rules.All(), Measure: o.measure,
-			Watch: sim.host.URL(), Hands: true, Auto: auto,
+			Watch: sim.host.URL(), Hands: true, Auto: auto, Longest: max(demoLongest, o.measure),
 		},
 		Attach: sim.attach, Clock: sim.clock, Tell: sim.follow(v.tell), Export: o.files.export, Grace: changeGrace,
 	}
 	if auto {
 		plan.Loop.Rounds = o.changes
+	}
+	if kind == viewScreen {
+		plan.Loop.Countdown = demoCountdown
 	}
 	f := &following{session: session.NewLive(plan), view: v, stderr: w.stderr}
 	if kind == viewScreen {
