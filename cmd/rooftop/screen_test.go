@@ -35,8 +35,9 @@ type desk struct {
 	last   *engine.Snapshot // that the files were written from
 }
 
-// sit begins a run on a host on which nothing runs yet.
-func sit(t *testing.T) *desk {
+// sit begins a run on a host on which nothing runs yet, with a plan that may be
+// altered.
+func sit(t *testing.T, alter ...func(*engine.LoopPlan)) *desk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := scenarios.Select(scenarios.Default)
@@ -48,10 +49,14 @@ func sit(t *testing.T) *desk {
 	env := func(name string) (string, bool) { return "", false }
 	w := &world{env: env, stdout: &d.stdout, stderr: &d.stdout}
 	v := &screenView{w: w, out: &output{color: "auto"}, options: defaultScreen(), program: onGlass(d.glass, d.keys)}
+	plan := engine.LoopPlan{
+		Started: time.Now(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://127.0.0.1:8000", Hands: true,
+	}
+	for _, f := range alter {
+		f(&plan)
+	}
 	d.live = session.NewLive(session.LivePlan{
-		Loop: engine.LoopPlan{
-			Started: time.Now(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://127.0.0.1:8000", Hands: true,
-		},
+		Loop:   plan,
 		Attach: d.host.Attach, Clock: d.host.Clock, Tell: d.host.Follow(v.tell),
 	})
 	f := &following{session: d.live, view: v, stderr: &d.stdout, keep: func(s *engine.Snapshot) kept {
