@@ -39,6 +39,14 @@ func (p *LoopPlan) aim() aim {
 // end may be unknown.
 type span3 struct{ low, mid, high stat.Opt }
 
+// spread is the standard deviation that an 80 % interval tells of, 0 without one.
+func (b span3) spread() float64 {
+	if !b.low.OK || !b.high.OK {
+		return 0
+	}
+	return max(0, b.high.V-b.low.V) / 2 / eighty
+}
+
 // benefit is what predictions say of a goal.
 func benefit(goal verdict.Goal, predicted []Prediction) span3 {
 	metric, sign := predictTokens, 1.0
@@ -133,7 +141,10 @@ func (a *aim) breach(d *Diagnosis, predicted []Prediction) (by float64, missed i
 		if !now.OK || o.Limit <= 0 {
 			continue
 		}
-		then := now.V * (1 + foreseen(o, predicted, d).Or(0))
+		then := now.V
+		if change := logOf(foreseen(o, predicted, d), 1); change.OK {
+			then *= math.Exp(change.V + breachMargin*math.Abs(change.V))
+		}
 		if then > o.Limit {
 			by += math.Log(then / o.Limit)
 			missed++
@@ -141,6 +152,10 @@ func (a *aim) breach(d *Diagnosis, predicted []Prediction) (by float64, missed i
 	}
 	return by, missed
 }
+
+// breachMargin is by how much of a predicted change of a latency it is taken to turn
+// out worse: large changes are foreseen less well than small ones.
+const breachMargin = 0.1
 
 // foreseen is the relative change of the latency of an objective; absent where
 // nothing is predicted of it. A prediction of its own quantile beats one of the mean.

@@ -151,7 +151,8 @@ func (c correction) ends(p Prediction) (low, mid, high stat.Opt) {
 
 // foretold lists the predictions of earlier runs and of this one with what came
 // true, oldest first. Where the pool overflowed after a change as nobody predicted,
-// the miss is no error of scale and says nothing of the next.
+// or all that is asked for is served, the miss is no error of scale and says nothing
+// of the next.
 func (l *Loop) foretold() []foretold {
 	var out []foretold
 	for _, f := range l.plan.Foretold {
@@ -166,7 +167,7 @@ func (l *Loop) foretold() []foretold {
 		it := &l.iterations[i]
 		goal, measured, ok := it.outcome()
 		b := benefit(goal, it.Predicted)
-		if !ok || !b.mid.OK || len(it.Changes) == 0 || it.overflowed() {
+		if !ok || !b.mid.OK || len(it.Changes) == 0 || it.overflowed() || it.met(measured) {
 			continue
 		}
 		r := foretold{flag: it.Changes[0].Flag, shown: b.mid.V, measured: math.Log(max(leastFactor, 1+measured))}
@@ -176,6 +177,14 @@ func (l *Loop) foretold() []foretold {
 		out = append(out, r)
 	}
 	return out
+}
+
+// met says that no more was gained than predicted because nothing was left to ask for:
+// the gain was cut off by the load, and not by the server.
+func (it *Iteration) met(measured float64) bool {
+	v := it.Delta.Verdict
+	p := predictionOf(it.Predicted, predictTokens)
+	return v != nil && v.LowerBound && p.Mid.OK && measured < p.Mid.V
 }
 
 // overflowed says that requests were preempted after a change and not before it.

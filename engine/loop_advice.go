@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // advice is what is remembered of recommendations.
@@ -31,7 +32,7 @@ type attempt struct {
 }
 
 // muchOther is the factor from which a load is another one than that of a trial.
-const muchOther = 2
+const muchOther = 2.0
 
 // key names the change of a fix.
 func key(id FindingID, f *Fix) string {
@@ -96,7 +97,18 @@ func (l *Loop) searching(d *Diagnosis) *search {
 		d: d, aim: l.plan.aim(), trials: history(l.iterations), records: l.foretold(),
 		auto: l.plan.Auto, allow: l.plan.Limits.Allow, left: l.restartsLeft(),
 		against: func(key string) bool { return l.advice.against(key, d, l.plan.Auto) || l.kept.has(key) },
+		restart: spreadHalf(slices.Concat(l.plan.Repeats, l.noise.view())),
 	}
+}
+
+// spreadHalf is half the 95 % interval, as a logarithm, that restarts alone put about
+// one start of a configuration.
+func spreadHalf(repeats []float64) float64 {
+	s := verdict.Widen(repeats)
+	if !(s.SD > 0) || !(s.DoF > 0) {
+		return 0
+	}
+	return s.SD * stat.StudentQuantile(0.975, s.DoF)
 }
 
 // restartsLeft is how many restarts the limits leave; negative where there is none.

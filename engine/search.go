@@ -27,6 +27,9 @@ type search struct {
 	// left is how many restarts remain, those for ways back among them; negative is
 	// no limit.
 	left int
+	// restart is half the interval, as a logarithm, that restarts put about one start of
+	// a configuration: a gain below that cannot be told from them.
+	restart float64
 	// against says whether a change was passed over, or tried by hand.
 	against func(key string) bool
 }
@@ -34,10 +37,12 @@ type search struct {
 // candidate is a change that may come next.
 type candidate struct {
 	Recommendation
-	rule  bool     // the number is that of a rule, and not of the search
-	gain  stat.Opt // logarithm of what it is predicted to gain of the goal
-	value float64  // gain and objectives weighed together
-	again bool     // tried before, without a verdict
+	rule bool     // the number is that of a rule, and not of the search
+	gain stat.Opt // logarithm of what it is predicted to gain of the goal
+	// spread is the standard deviation of that, 0 where it has no ends.
+	spread float64
+	value  float64 // gain and objectives weighed together
+	again  bool    // tried before, without a verdict
 }
 
 // changes are all settings of a fix.
@@ -83,9 +88,6 @@ func (c *candidate) before(o *candidate) bool {
 	}
 	mine -= eachFlag * float64(len(c.Also))
 	other -= eachFlag * float64(len(o.Also))
-	if c.again != o.again {
-		return o.again
-	}
 	return mine > other
 }
 
@@ -117,8 +119,26 @@ func (s *search) weigh(c *candidate) {
 		}
 	}
 	b := benefit(s.aim.goal, c.Predicted)
-	c.gain = b.mid
+	c.gain, c.spread = b.mid, b.spread()
+	if t, n := unproven(s.trials, c.changes()); n > 0 && t.effect.OK && s.auto {
+		c.again = true
+		c.gain = stat.Some(pooled(b, t))
+	}
 	c.value, _ = s.aim.value(s.d, c.Predicted, c.gain.Or(hoped(b)))
+}
+
+// pooled is what a prediction and a measurement without a verdict say together, each
+// by how sure it is.
+func pooled(b span3, t *tried) float64 {
+	if !b.mid.OK {
+		return t.effect.V
+	}
+	spread, noise := max(leastWidth, b.spread()), max(leastWidth, t.noise)
+	if b.spread() == 0 {
+		spread = foretoldNoise
+	}
+	mine, other := 1/(spread*spread), 1/(noise*noise)
+	return (mine*b.mid.V + other*t.effect.V) / (mine + other)
 }
 
 // hoped is what a change of unknown gain is ordered by: a part of the most that it
@@ -160,11 +180,10 @@ func (s *search) refuse(c *candidate) (why string, order int) {
 			return why, refusedTried
 		}
 	}
-	if n, back := unproven(s.trials, changes, s.d); n > 0 && s.auto {
-		if n > 1 || !back || !s.restarts(minTrial) {
+	if t, n := unproven(s.trials, changes); n > 0 && s.auto {
+		if n > 1 || !t.sameLoad(s.d, againLoad) || !s.restarts(minTrial) {
 			return listed(changes) + " was tried and could not be judged", refusedTried
 		}
-		c.again = true
 	}
 	return s.pays(c)
 }
@@ -175,10 +194,16 @@ func (s *search) pays(c *candidate) (why string, order int) {
 		return fmt.Sprintf("%s would miss what has to hold", listed(c.changes())), refusedWorth
 	}
 	if c.gain.OK {
-		if s.aim.deserves(c.value) || !s.auto && c.rule {
+		text := "nothing predicted is worth a restart: the best left is " + listed(c.changes()) + " with " + signed("%+.1f %%", math.Expm1(c.gain.V))
+		switch {
+		case !s.auto && c.rule:
 			return "", 0
+		case !s.aim.deserves(c.value):
+			return text, refusedWorth
+		case !s.provable(c):
+			return text + ", which restarts differ by: it could not be told from them", refusedWorth
 		}
-		return "nothing predicted is worth a restart: the best left is " + listed(c.changes()) + " with " + signed("%+.1f %%", math.Expm1(c.gain.V)), refusedWorth
+		return "", 0
 	}
 	high := benefit(s.aim.goal, c.Predicted).high
 	switch {
@@ -189,6 +214,24 @@ func (s *search) pays(c *candidate) (why string, order int) {
 	}
 	return "", 0
 }
+
+// provable says whether the gain of a candidate has a fair chance to be told from what
+// restarts differ by: with a second start of both where restarts remain for it. Where
+// an objective is missed, that decides.
+func (s *search) provable(c *candidate) bool {
+	if _, missed := s.aim.breach(s.d, nil); !s.auto || missed > 0 {
+		return true
+	}
+	starts := 1.0
+	if s.restarts(2*minTrial) || c.again {
+		starts = 2
+	}
+	upper := c.gain.V + quarter*math.Hypot(c.spread, foretoldNoise)
+	return upper >= s.restart*math.Sqrt(2/starts)
+}
+
+// quarter is the number of standard deviations beyond which a quarter of outcomes lie.
+const quarter = 0.674
 
 func (s *search) restarts(n int) bool { return s.left < 0 || s.left >= n }
 

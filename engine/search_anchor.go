@@ -19,12 +19,16 @@ type anchor struct {
 	offset  float64    // logarithm of what they brought of the goal
 }
 
-// anchors are the kept configuration and, newest first, those that lost under this
-// load and can still be learned from.
+// anchors are the kept configuration and, newest first, those that were tried under
+// this load, not kept, and can still be learned from.
 func (s *search) anchors() []anchor {
 	out := []anchor{{d: s.d, base: s.d}}
 	for _, t := range slices.Backward(s.trials) {
-		if t.ending != lost || t.after == nil || !t.effect.OK || t.relieved() || !t.sameLoad(s.d, muchOther) {
+		near := muchOther
+		if t.ending == unjudged {
+			near = againLoad
+		}
+		if t.ending != lost && t.ending != unjudged || t.after == nil || !t.effect.OK || t.relieved() || !t.sameLoad(s.d, near) {
 			continue
 		}
 		out = append(out, anchor{d: t.after, base: s.d, changes: t.changes, offset: t.effect.V})

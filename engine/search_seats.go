@@ -104,7 +104,16 @@ func (s *search) seated(anchors []anchor, to int) (candidate, bool) {
 		if float64(to) < x.from {
 			g = p.LowerSeats(to)
 		}
-		return s.made(x.a, SeatSaturation, g, s.seatsWhy(x.a, to), change)
+		c, ok := s.made(x.a, SeatSaturation, g, s.seatsWhy(x.a, to), change)
+		if !ok || len(x.a.changes) > 0 {
+			return c, ok
+		}
+		crowd := *p
+		crowd.Measured.Batch = min(p.Measured.Batch+p.Measured.Waiting.Or(0), float64(to))
+		if tail := s.pause(x.a.d, crowd.FullStep(float64(x.a.d.Facts.MaxNumBatchedTokens.Value), p.Measured.PrefillContext)); tail.OK {
+			c.Predicted = append(c.Predicted, Prediction{Metric: predictITLTail, Unit: "ratio", Low: tail, Mid: tail, High: tail})
+		}
+		return c, true
 	}
 	switch {
 	case lower == nil && upper == nil:

@@ -24,6 +24,7 @@ type tried struct {
 	changes []Change
 	ending  ending
 	effect  stat.Opt // logarithm of what it brought of the goal
+	noise   float64  // standard deviation of that, 0 not known
 	// before and after are what was measured; nil where it was not.
 	before, after *Diagnosis
 	// since are flags that were changed for good after it.
@@ -41,9 +42,7 @@ func history(list []Iteration) []tried {
 			continue
 		}
 		t := tried{changes: changes, before: it.Before, after: it.After}
-		if _, effect, ok := it.outcome(); ok {
-			t.effect = stat.Some(math.Log(max(leastFactor, 1+effect)))
-		}
+		t.effect, t.noise = it.effect()
 		switch {
 		case it.End == IterationKept || it.End == IterationContinued:
 			t.ending = gained
@@ -65,6 +64,22 @@ func history(list []Iteration) []tried {
 	}
 	return out
 }
+
+// effect is the logarithm of what a change was measured to bring of the goal, with its
+// standard deviation. It is there without a verdict too: a guess is more than nothing.
+func (it *Iteration) effect() (effect stat.Opt, noise float64) {
+	if it.Delta == nil {
+		return stat.None, 0
+	}
+	if v := it.Delta.Verdict; v != nil && v.Known {
+		high, low := math.Log(max(leastFactor, 1+v.Effect.High)), math.Log(max(leastFactor, 1+v.Effect.Low))
+		return logOf(stat.Some(v.Effect.Mid), 1), max(0, high-low) / (2 * ninetyFive)
+	}
+	return logOf(it.Delta.Throughput, 1), 0
+}
+
+// ninetyFive is the number of standard deviations that half of a 95 % interval has.
+const ninetyFive = 1.96
 
 // entangled are flags whose best values depend on each other: seats need a pool to
 // run in and a budget to be fed by.
@@ -165,17 +180,15 @@ func (t *tried) speaks(changes []Change, d *Diagnosis) string {
 // worth a second trial: what moved then is back.
 const againLoad = 1.25
 
-// unproven counts the trials of these changes that ended without a verdict; back says
-// that the load is as it was before the last of them.
-func unproven(trials []tried, changes []Change, d *Diagnosis) (n int, back bool) {
-	back = true
+// unproven are the trials of these changes that ended without a verdict: how many,
+// and the last of them, nil where none did.
+func unproven(trials []tried, changes []Change) (last *tried, n int) {
 	for i := range trials {
 		if t := &trials[i]; t.ending == unjudged && alike(t.changes, changes) {
-			n++
-			back = t.sameLoad(d, againLoad)
+			last, n = t, n+1
 		}
 	}
-	return n, back
+	return last, n
 }
 
 // flagName spells a flag without its dashes and with those inside.
