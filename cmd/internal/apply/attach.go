@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/proc"
@@ -70,6 +71,9 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 	}
 	a.owned.std = a.streams
 	a.above(h.fs.Ancestors(found.LaunchPID))
+	if ours := h.fs.Cgroups(os.Getpid()); !slices.Equal(ours, around.Cgroups) {
+		a.notes = append(a.notes, "after a restart the server is in rooftop's control group, whose bounds of memory and processors may be others")
+	}
 	return a, nil
 }
 

@@ -34,12 +34,17 @@ type elsewhere struct {
 // for its port.
 func begun(t *testing.T, l *Launch) *elsewhere {
 	t.Helper()
+	return begunBy(t, l, program(t))
+}
+
+func begunBy(t *testing.T, l *Launch, program string) *elsewhere {
+	t.Helper()
 	h, err := newHost(testGrace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &elsewhere{port: freePort(t), log: filepath.Join(t.TempDir(), "vllm.log")}
-	l.Argv = slices.Concat([]string{program(t), "serve", "m", "--port", strconv.Itoa(s.port)}, l.Argv)
+	l.Argv = slices.Concat([]string{program, "serve", "m", "--port", strconv.Itoa(s.port)}, l.Argv)
 	if err := os.WriteFile(s.log, []byte("what was there before\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +109,7 @@ func attached(t *testing.T, port int, n *notebook) *Attach {
 }
 
 func TestAttachRestartsExactly(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := &Launch{
 		Argv: []string{"--max-num-seqs", "4", ""}, Env: []string{"B=2", "A=1", "EMPTY=", "HF_TOKEN=hf_secretsecretsecretsecret", "LINES=a\nb"}, Cwd: dir,
@@ -114,6 +120,7 @@ func TestAttachRestartsExactly(t *testing.T) {
 	before := stateOf(t, s.port)
 	n := newNotebook(t)
 	a := attached(t, s.port, n)
+	around := surroundings(t, before.PID)
 	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
@@ -135,6 +142,9 @@ func TestAttachRestartsExactly(t *testing.T) {
 			t.Errorf("after a restart (-before +after):\n%s", diff)
 		}
 	}
+	if diff := cmp.Diff(around, surroundings(t, after.PID)); diff != "" {
+		t.Errorf("surroundings (-before +after):\n%s", diff)
+	}
 	if before.Nice != 3 || before.Umask != 0o027 || before.Files != [2]uint64{0, 4096} || before.Score != "77" || before.CPUs != 1 || len(before.Env) != 5 {
 		t.Errorf("the first start was given %+v, not what the test asks for", before)
 	}
@@ -152,6 +162,60 @@ func TestAttachRestartsExactly(t *testing.T) {
 	if n.records[0].Process.PID != before.PID {
 		t.Errorf("first record names process %d, want %d", n.records[0].Process.PID, before.PID)
 	}
+}
+
+// surroundings are those of a process that another start is to have too.
+func surroundings(t *testing.T, pid int) proc.Surroundings {
+	t.Helper()
+	fs, err := proc.Open("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := fs.Surroundings(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Session, s.InnerPID = 0, 0
+	return s
+}
+
+// A server of another user is restarted as that user.
+func TestAttachKeepsTheUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start processes of another user")
+	}
+	const nobody = 65534
+	l := &Launch{Argv: []string{"--max-num-seqs", "4"}, Env: []string{"A=1"}, Cwd: "/", Owner: Owner{UID: nobody, GID: nobody, Groups: []int{nobody, 4242}}, Umask: 0o077, CPUs: ""}
+	s := begunBy(t, l, openProgram(t))
+	a := attached(t, s.port, newNotebook(t))
+	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	if got := surroundings(t, stateOf(t, s.port).PID); got.UID != nobody || got.GID != nobody || got.Mixed || !slices.Equal(got.Groups, []int{4242, nobody}) {
+		t.Errorf("user %d, group %d, groups %v", got.UID, got.GID, got.Groups)
+	}
+}
+
+// openProgram is the fake server's program where any user can start it.
+func openProgram(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rooftop-open-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	data, err := os.ReadFile(program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "vllm")
+	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(path, data, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
 }
 
 func groups(t *testing.T) []int {
@@ -173,6 +237,7 @@ const configText = "# how we serve\nmax-num-seqs: 4   # seats\n\n# the rest\nmax
 // The config file is changed where the setting stands, through the link that leads
 // to it, and is put back byte for byte with mode and time.
 func TestAttachChangesTheConfigFile(t *testing.T) {
+	t.Parallel()
 	l := usual(t, "--config", "conf/server.yaml")
 	real := filepath.Join(l.Cwd, "real.yaml")
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -219,6 +284,7 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 }
 
 func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
+	t.Parallel()
 	l := usual(t, "--config", "server.yaml")
 	path := filepath.Join(l.Cwd, "server.yaml")
 	old := time.Now().Add(-time.Hour)
@@ -240,6 +306,7 @@ func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
 }
 
 func TestAttachChangesAVariable(t *testing.T) {
+	t.Parallel()
 	l := usual(t)
 	l.Env = []string{"VLLM_ATTENTION_BACKEND=FLASH_ATTN", "VLLM_X=1", "LAST=1"}
 	s := begun(t, l)
@@ -257,6 +324,7 @@ func TestAttachChangesAVariable(t *testing.T) {
 
 // A stream that is a pipe goes on: the reader sees no end.
 func TestAttachKeepsAPipe(t *testing.T) {
+	t.Parallel()
 	h, err := newHost(testGrace)
 	if err != nil {
 		t.Fatal(err)
@@ -294,6 +362,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 
 // A server that something starts again by itself is left to that.
 func TestAttachLeavesAServerThatComesBack(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	script := fmt.Sprintf("for i in 1 2; do %s serve m --port %d --max-num-seqs 4; done", program(t), port)
 	loop := exec.Command("sh", "-c", script)
@@ -374,6 +443,7 @@ func TestAttachRefuses(t *testing.T) {
 }
 
 func TestNewAttachRefuses(t *testing.T) {
+	t.Parallel()
 	t.Run("working directory removed", func(t *testing.T) {
 		l := usual(t)
 		s := begun(t, l)
@@ -415,6 +485,7 @@ func TestNewAttachRefuses(t *testing.T) {
 // The log that was renamed away is the one that the server goes on writing to, and
 // the one that reasons are read from.
 func TestAttachFollowsARotatedLog(t *testing.T) {
+	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
 	a := attached(t, s.port, newNotebook(t))
 	if err := os.Rename(s.log, s.log+".1"); err != nil {
@@ -429,6 +500,7 @@ func TestAttachFollowsARotatedLog(t *testing.T) {
 }
 
 func TestAttachSeesACrash(t *testing.T) {
+	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
 	a := attached(t, s.port, newNotebook(t))
 	if got := a.Apply(t.Context(), seats(4, seatsCrash)); got.Err != "" {
@@ -444,12 +516,13 @@ func TestAttachSeesACrash(t *testing.T) {
 	if got := a.Trouble(); !strings.Contains(got, "CUDA error: an illegal memory access") {
 		t.Errorf("trouble %q", got)
 	}
-	if got := a.Apply(t.Context(), back()); got.Err != "" {
-		t.Fatal(got.Err)
+	if got := a.Apply(t.Context(), back()); got.Err != "" || !strings.Contains(got.Ended, "illegal memory access") {
+		t.Fatalf("answer %+v, want why the server had ended", got)
 	}
 }
 
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	l := usual(t, "--max-num-seqs", "4", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz")
 	s := begun(t, l)
 	a := attached(t, s.port, newNotebook(t))

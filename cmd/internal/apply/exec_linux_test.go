@@ -141,6 +141,7 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 }
 
 func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		seats int
@@ -153,6 +154,7 @@ func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
 		{"hangs when asked", seatsHangAsked, "/health answers, but a short completion got no answer within 500ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			n := newNotebook(t)
 			e, port := started(t, n, "--max-num-seqs", "4")
 			e.plan.Ready.Within, e.plan.Ready.Answer = time.Second, 500*time.Millisecond
@@ -173,12 +175,14 @@ func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
 }
 
 func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		full journal.Kind
 		// touched says that the server is another process afterwards.
 		touched bool
 	}{{journal.Intent, false}, {journal.Started, true}, {journal.Stopped, true}, {journal.Ready, true}} {
 		t.Run(string(c.full), func(t *testing.T) {
+			t.Parallel()
 			n := newNotebook(t)
 			e, port := started(t, n, "--max-num-seqs", "4")
 			before := stateOf(t, port)
@@ -235,8 +239,8 @@ func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 	if got := e.Trouble(); !strings.Contains(got, "signal 9") {
 		t.Errorf("trouble %q, want the signal", got)
 	}
-	if got := e.Apply(t.Context(), back()); got.Err != "" {
-		t.Fatal(got.Err)
+	if got := e.Apply(t.Context(), back()); got.Err != "" || !strings.Contains(got.Ended, "signal 9") {
+		t.Fatalf("answer %+v, want why the server had ended", got)
 	}
 	for _, one := range list {
 		if !gone(one.PID) {
@@ -249,6 +253,7 @@ func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 }
 
 func TestNewExecRefuses(t *testing.T) {
+	t.Parallel()
 	noExec := filepath.Join(t.TempDir(), "vllm")
 	if err := os.WriteFile(noExec, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -273,6 +278,7 @@ func TestNewExecRefuses(t *testing.T) {
 }
 
 func TestExecRefusesATakenPort(t *testing.T) {
+	t.Parallel()
 	n := newNotebook(t)
 	_, port := started(t, n)
 	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, testPlan(n))
@@ -285,6 +291,7 @@ func TestExecRefusesATakenPort(t *testing.T) {
 }
 
 func TestExecStartFails(t *testing.T) {
+	t.Parallel()
 	n := newNotebook(t)
 	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(freePort(t)), "--max-num-seqs", strconv.Itoa(seatsRefused)}, testPlan(n))
 	if err != nil {
@@ -304,6 +311,7 @@ func TestExecStartFails(t *testing.T) {
 }
 
 func TestExecCalledOff(t *testing.T) {
+	t.Parallel()
 	n := newNotebook(t)
 	e, port := started(t, n, "--max-num-seqs", "4")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -316,6 +324,7 @@ func TestExecCalledOff(t *testing.T) {
 }
 
 func TestExecKept(t *testing.T) {
+	t.Parallel()
 	n := newNotebook(t)
 	e, port := started(t, n, "--max-num-seqs", "4")
 	if got := e.Apply(t.Context(), seats(4, 8)); got.Err != "" {
@@ -332,5 +341,68 @@ func TestExecKept(t *testing.T) {
 	}
 	if s := journal.Reduce(n.records); !s.Settled() || s.Kept.Launch != "launch-1.json" {
 		t.Errorf("state %+v, want launch-1 kept", s)
+	}
+}
+
+// What takes the port while the server is down is not fought over.
+func TestExecLosesItsPort(t *testing.T) {
+	t.Parallel()
+	n := newNotebook(t)
+	e, port := started(t, n, "--max-num-seqs", "4")
+	var thief net.Listener
+	e.plan.Say = func(step string) {
+		if thief == nil && strings.HasPrefix(step, "starting") {
+			var err error
+			if thief, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	got := e.Apply(t.Context(), seats(4, 8))
+	if thief != nil {
+		defer thief.Close()
+	}
+	if want := fmt.Sprintf("port %d is held by process %d", port, os.Getpid()); got.Back || !strings.Contains(got.Err, want) {
+		t.Errorf("answer %+v, want %q", got, want)
+	}
+	if s := journal.Reduce(n.records); s.Settled() || len(s.Processes) != 0 {
+		t.Errorf("the journal says %v with processes %v, want a server that is to be put back", s.Stage, s.Processes)
+	}
+}
+
+// The server outlives rooftop's hold on it, and nothing of rooftop's is in it.
+func TestExecCloses(t *testing.T) {
+	// A script may have given rooftop a pipe, or the lock of flock(1).
+	var inherited [2]int
+	if err := syscall.Pipe(inherited[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited[0])
+	defer syscall.Close(inherited[1])
+	n := newNotebook(t)
+	e, port := started(t, n)
+	held, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pid := stateOf(t, port).PID
+	var ours []string
+	for _, path := range held {
+		target, _ := os.Readlink(path)
+		ours = append(ours, target)
+	}
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, one.Name()))
+		// The fake server's runtime has pipes too, whose both ends are in it.
+		if strings.HasPrefix(target, "pipe:") && slices.Contains(ours, target) {
+			t.Errorf("descriptor %s leads to %s of this process", one.Name(), target)
+		}
 	}
 }

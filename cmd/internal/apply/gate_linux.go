@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,13 +28,30 @@ func BecomeServer() {
 	// Niceness and processors are a thread's, and exec keeps those of the thread
 	// that calls it.
 	runtime.LockOSThread()
-	syscall.CloseOnExec(gateFD)
+	closeOnExec()
 	gate := os.NewFile(gateFD, "gate")
 	if err := pass(gate); err != nil {
 		_ = json.NewEncoder(gate).Encode(gateAnswer{Err: err.Error()})
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// closeOnExec keeps everything but the standard streams from the server: what
+// rooftop was given itself, a script's lock or pipe, would be held as long as it runs.
+func closeOnExec() {
+	if unix.CloseRange(gateFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, one := range list {
+		if fd, err := strconv.Atoi(one.Name()); err == nil && fd >= gateFD {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }
 
 // pass waits at the gate and becomes the server. It returns where it is not let

@@ -175,6 +175,7 @@ func TestNewHookRefuses(t *testing.T) {
 }
 
 func TestCanaryOfAServer(t *testing.T) {
+	t.Parallel()
 	n := newNotebook(t)
 	e, _ := started(t, n, "--max-num-seqs", "4")
 	for _, c := range []struct {

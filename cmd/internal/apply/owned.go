@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -28,6 +30,7 @@ type owned struct {
 	runsName string
 	process  *process // nil where none runs that is known
 	changes  []engine.Change
+	starting bool // process was started and has not become ready
 
 	// std gives the standard streams of a start, and the one that its log is in.
 	std  func() (std [3]*os.File, log *os.File, err error)
@@ -211,7 +214,7 @@ func (s *owned) down() error {
 		return nil
 	}
 	s.plan.say(fmt.Sprintf("stopping process %d", s.process.PID))
-	err := s.stop(s.process, s.port)
+	err := s.stop(s.process, s.port, s.allowed())
 	var taken *takenError
 	if err != nil && !errors.As(err, &taken) {
 		return err
@@ -228,6 +231,15 @@ func (s *owned) down() error {
 		err = s.stayedDown()
 	}
 	return err
+}
+
+// allowed is how long the server may take to end by itself. One that never became
+// ready serves nobody, and a vLLM that is loading does not listen to SIGTERM.
+func (s *owned) allowed() time.Duration {
+	if s.starting {
+		return min(s.grace, graceStarting)
+	}
+	return s.grace
 }
 
 // up starts a launch, its files first.
@@ -249,15 +261,15 @@ func (s *owned) up(l *Launch, name string) error {
 	if err != nil {
 		return err
 	}
-	s.process = p
+	s.process, s.starting = p, true
 	return nil
 }
 
 // await waits until the process that was started is ready.
 func (s *owned) await(ctx context.Context) error {
 	s.plan.say("waiting for " + s.plan.Ready.URL + "/health")
-	checked := false
-	return s.plan.Ready.ready(ctx, s.runs, func() error {
+	checked := elsewhereBy(s.runs.Argv)
+	err := s.plan.Ready.ready(ctx, s.runs, func() error {
 		if how := s.over(s.process); how != "" && len(s.alive(s.process)) == 0 {
 			return &diedError{how}
 		}
@@ -270,12 +282,20 @@ func (s *owned) await(ctx context.Context) error {
 		}
 		// Seen once, the port stays whose it is.
 		checked = true
-		for _, one := range s.alive(s.process) {
-			if slices.Contains(pids, one.PID) {
-				return nil
-			}
+		if s.serves() {
+			return nil
 		}
 		return &takenError{s.port, pids}
+	})
+	s.starting = s.starting && err != nil
+	return err
+}
+
+// elsewhereBy says that a command has a server run where its port is another
+// process's: in a container or on another machine.
+func elsewhereBy(argv []string) bool {
+	return slices.ContainsFunc(argv[:min(len(argv), 3)], func(word string) bool {
+		return slices.Contains([]string{"docker", "podman", "nerdctl", "kubectl", "srun", "ssh"}, filepath.Base(word))
 	})
 }
 
@@ -288,9 +308,20 @@ func (s *owned) trouble(err error) string {
 	if s.process == nil || s.process.log == nil {
 		return s.runs.hide(text)
 	}
-	var taken *takenError
-	if said := reasonIn(s.process.log.read()); said != "" && !errors.As(err, &taken) {
+	var (
+		taken *takenError
+		died  *diedError
+	)
+	said, failure := weighed(s.process.log.read())
+	switch {
+	case said == "" || errors.As(err, &taken):
+	case failure:
 		text = said + " (" + text + ")"
+	case errors.As(err, &died):
+		text += ", last saying: " + said
+	default:
+		// It runs and says what it is at.
+		text += "; it was at: " + said
 	}
 	return s.runs.hide(text)
 }
@@ -302,10 +333,20 @@ func (s *owned) Trouble() string {
 		return ""
 	}
 	how := s.over(s.process)
-	if how == "" || len(s.alive(s.process)) > 0 && s.process.ended == nil {
+	if how == "" || s.serves() {
 		return ""
 	}
 	return s.trouble(&diedError{how})
+}
+
+// serves says that a process of the server listens: a command may end and leave its
+// server running.
+func (s *owned) serves() bool {
+	pids, _, err := s.fs.Holders(s.port)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(s.alive(s.process), func(one proc.Process) bool { return slices.Contains(pids, one.PID) })
 }
 
 // untouched answers a change that was not begun.
@@ -349,6 +390,10 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 	return engine.Applied{Err: text, Back: back == nil}
 }
 
+// patience is how many times as long as usual a start may take that puts a server
+// back.
+const patience = 3
+
 // restore stops what was started and has the kept launch run again. A journal that
 // cannot be written does not keep it from that.
 func (s *owned) restore() error {
@@ -362,8 +407,13 @@ func (s *owned) restore() error {
 		return err
 	}
 	s.changes = nil
-	// A person who called the change off wants the server back all the same.
-	if err := s.await(context.Background()); err != nil {
+	// A person who called the change off wants the server back all the same, and a
+	// launch that started before is worth some patience.
+	r := s.plan.Ready
+	s.plan.Ready.Within = patience * r.within()
+	err := s.await(context.Background())
+	s.plan.Ready = r
+	if err != nil {
 		return errors.New(s.trouble(err))
 	}
 	return s.write(journal.Record{Kind: journal.Ready})

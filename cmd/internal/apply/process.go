@@ -28,6 +28,9 @@ type host struct {
 // Grace is how long a server may take to end by itself.
 const Grace = 30 * time.Second
 
+// graceStarting is the same for one that is not ready yet.
+const graceStarting = 5 * time.Second
+
 func newHost(grace time.Duration) (*host, error) {
 	fs, err := proc.Open("/proc")
 	if err != nil {

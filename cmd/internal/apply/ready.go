@@ -18,7 +18,7 @@ import (
 
 // Pace of watching a server start.
 const (
-	readyPoll = 200 * time.Millisecond
+	readyPoll = 100 * time.Millisecond
 	// healthWithin is how long /health may take: on a machine with few cores a
 	// server that is busy loading answers late.
 	healthWithin = 5 * time.Second
@@ -144,7 +144,10 @@ func (r Readiness) healthy(ctx context.Context, d *door, watch func() error) err
 			return context.Cause(ctx)
 		}
 		if !time.Now().Before(deadline) {
-			return fmt.Errorf("/health did not answer within %v (%w)", r.within(), last)
+			if errors.Is(last, collect.ErrUnreachable) {
+				return fmt.Errorf("/health did not answer within %v", r.within())
+			}
+			return fmt.Errorf("/health did not answer within %v: %w", r.within(), last)
 		}
 		if err := pause(ctx, readyPoll); err != nil {
 			return err

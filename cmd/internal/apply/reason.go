@@ -13,6 +13,13 @@ const maxReasonRunes = 300
 // log. What the process that failed first said counts, not what those above it
 // make of it. The line may hold secrets.
 func reasonIn(log []byte) string {
+	text, _ := weighed(log)
+	return text
+}
+
+// weighed finds the line that says why a server failed, and says whether it speaks
+// of a failure at all.
+func weighed(log []byte) (text string, failure bool) {
 	best, bestRank := "", 0
 	for line := range strings.Lines(string(log)) {
 		line = bare(line)
@@ -23,7 +30,7 @@ func reasonIn(log []byte) string {
 			best, bestRank = text, rank
 		}
 	}
-	return clipped(best)
+	return clipped(best), bestRank > rankText
 }
 
 // Ranks of lines.

@@ -42,10 +42,10 @@ func (e *takenError) Error() string {
 // its tree. It returns when the whole tree is gone and the port is free; a
 // takenError says that the tree is gone and another process listens there. Port 0
 // is not looked at.
-func (h *host) stop(p *process, port uint16) error {
+func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	left := h.alive(p)
 	h.signal(p, left, syscall.SIGTERM)
-	if left = h.wait(p, h.grace); len(left) > 0 {
+	if left = h.wait(p, grace); len(left) > 0 {
 		h.signalAll(p, left, syscall.SIGKILL)
 		if left = h.wait(p, killWithin); len(left) > 0 {
 			return fmt.Errorf("%s does not end, even killed", listed(left))
