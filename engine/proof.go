@@ -390,7 +390,7 @@ func (s Score) Told() string {
 	}
 	text := fmt.Sprintf("%d of %d predictions held", s.Within, s.Made)
 	if s.Error.OK && !math.IsNaN(s.Error.V) {
-		text += ", median error " + figure.Percent(s.Error.V) + figure.NBSP + "%"
+		text += ", median error " + figure.Percent(s.Error.V) + " points"
 	}
 	return text
 }

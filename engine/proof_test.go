@@ -50,7 +50,7 @@ func TestProofInWords(t *testing.T) {
 		{"unlimited", proved("", 0, 0, 0).Limited(), ""},
 		{"moved", strings.Join(moved.Moved(), "; "), "TTFT p99 −40 % (−50 to −30 %)"},
 		{"traffic", strings.Join(moved.Shifts(), "; "), "prompt tokens 512 → 671, +31 %; prefix hits 50 % → 25 %"},
-		{"score", Score{Made: 4, Within: 3, Error: stat.Some(0.06)}.Told(), "3 of 4 predictions held, median error 6.0 %"},
+		{"score", Score{Made: 4, Within: 3, Error: stat.Some(0.06)}.Told(), "3 of 4 predictions held, median error 6.0 points"},
 		{"no score", Score{}.Told(), ""},
 		{"limits", Limits{Restarts: 5, Downtime: 10 * time.Minute, UsedStarts: 2, UsedOutages: 40 * time.Second}.Told(), "2 of 5 restarts, 40 s of 10 min down"},
 		{"no limits", Limits{UsedStarts: 1, From: 22 * time.Hour, To: 6*time.Hour + 30*time.Minute}.Told(), "1 restart, 0 s down, only from 22:00 to 6:30"},

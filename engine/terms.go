@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
 
 // Term is a word of the screen and of the reports, explained. Limits in the text
 // are those that the engine uses.
@@ -44,8 +48,43 @@ func Terms() []Term {
 		{"noise", []string{"same settings"}, []string{
 			"The difference between two measurements of one configuration with a restart between them. A gain of that size is none: what is known of it widens every interval.",
 		}},
-		{"predicted", []string{"held", "prediction"}, []string{
-			"The range written down before the change, from the physical model scaled by the measured step. 'held' says that what was measured lies within it.",
+		{"interval", []string{"95 %", "half width", "within noise", "level"}, []string{
+			"+31 % (+29 to +33 %): the difference as it was measured, and the range that holds the true one in 95 of 100 cases, over all looks together. What is 'within noise' has zero in its own.",
+			"Its half width has two parts, which add up as squares: the scatter of the measurement, which measuring on narrows, and the restart spread, which it does not.",
+			"'or more': requests waited before and none does now, so that the load, and not the server, sets what was measured after.",
+		}},
+		{"precision", []string{"--precision"}, []string{
+			fmt.Sprintf("The difference that matters: %s unless --precision says otherwise. A trial ends where its interval lies on one side of it, or within it.", percent(defaultPrecision)),
+		}},
+		{"look", []string{"looks", "trial"}, []string{
+			"A trial is judged after times that are fixed before it begins, each half as long again as the one before. It ends at the first look that decides, or where measuring on cannot decide; 'needs' says what a look still waits for.",
+		}},
+		{"restart spread", []string{"spread", "repeats", "starts"}, []string{
+			fmt.Sprintf("How much starts of one configuration differ, as the standard deviation of the logarithm of output: a restart is not a repeat. Where no repeats of this server are known %s is assumed. A difference smaller than that is inconclusive, however long it is measured; further starts of both configurations would tell.", percent(verdict.Widen(nil).SD)),
+		}},
+		{"cause", []string{"traffic", "host", "bias"}, []string{
+			"What a difference, or the lack of a verdict, most likely comes from: the change (flag), the load, which differs (traffic), chance (noise), or something else on the machine (host).",
+			"Traffic that differs beyond noise gets a bound: what it explains at most. An effect that does not exceed it is not comparable.",
+		}},
+		{"limited by", []string{"capacity", "demand"}, []string{
+			"capacity: requests waited, the server did what it could. demand: none waited, it did what was asked of it; more output was not to be had.",
+		}},
+		{"objective", []string{"slo", "--slo", "not sure"}, []string{
+			"A limit on a latency that a change must keep (--slo). 'not sure' says that the interval about it holds the limit.",
+		}},
+		{"canary", []string{"answers", "drift"}, []string{
+			"Fixed prompts, answered before and after a change that may alter what the model says. Beside the gain stands how many answers are exactly the same, and how far the log probabilities of their tokens drift.",
+		}},
+		{"autopilot", []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime"}, []string{
+			"tune --auto says what it will do, counts down, does it, and keeps it only where it is better; else it is taken back. Restarts and downtime are limited, ways back among them.",
+			"x holds it before its next act, and lets it go on. Quitting puts back what is kept first.",
+			fmt.Sprintf("What was kept is watched for %.0f s before another change is made: what crashes under load does so late.", autoProve.Seconds()),
+		}},
+		{"predicted", []string{"held", "missed", "prediction"}, []string{
+			"The range written down before the change, from the physical model scaled by the measured step: it holds the outcome in four of five cases. 'held' says that what was measured lies within it.",
+		}},
+		{"prediction score", []string{"score", "median error"}, []string{
+			"Of the predictions whose outcome was measured: how many held, and the median distance of their middle from what was measured, in percentage points of the gain. What the load explains, or what was not measured, is not counted.",
 		}},
 		{"gain", nil, []string{
 			"What the kept changes brought together: before the first of them to after the last, both as they were judged.",

@@ -101,10 +101,12 @@ func (m *model) askQuit() tea.Cmd {
 // putsBack says that a run ends by putting back what was kept: the screen stays until
 // that is done.
 func putsBack(s *engine.Snapshot) bool {
-	if s == nil || !s.Auto || s.Finished != nil {
+	if s == nil || !s.Auto || !s.Hands || s.Finished != nil {
 		return false
 	}
 	switch s.Phase {
+	case engine.PhaseWaiting: // what gained nothing goes out with the next change, or now
+		return s.Can[engine.CommandRevert].OK
 	case engine.PhaseApplying, engine.PhaseDown, engine.PhaseSettling, engine.PhaseMeasuring, engine.PhaseWorse, engine.PhaseReverting:
 		return len(s.Iterations) > 0
 	}
@@ -114,7 +116,7 @@ func putsBack(s *engine.Snapshot) bool {
 // underWay says what quitting now leaves behind, "" nothing.
 func underWay(s *engine.Snapshot) string {
 	if putsBack(s) {
-		return "A change is on trial. rooftop first puts back what was kept: one more restart of the server."
+		return "The server runs with a change that is not kept. rooftop first puts back what is: one more restart."
 	}
 	switch s.Phase {
 	case engine.PhaseApplying:

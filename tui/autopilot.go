@@ -39,8 +39,12 @@ func (v *nowView) autopilot(w int) panel {
 		}
 		q.blocks = append(q.blocks, u.text(w, 98, nil, line(says, u.say(cell.Body, " "), keys)))
 	default:
-		q.note = nil
-		q.blocks = append(q.blocks, u.text(w, 68, nil, u.say(cell.Muted, told("Watching: "+s.Limits.Told()))))
+		if s.Progress.Text == "" {
+			q.note = nil
+			q.blocks = append(q.blocks, u.text(w, 68, nil, u.say(cell.Muted, told("Watching: "+s.Limits.Told()))))
+			break
+		}
+		q.blocks = append(q.blocks, u.text(w, 97, nil, u.say(cell.Body, told(s.Progress.Text))))
 	}
 	if text := s.Score.Told(); text != "" {
 		q.blocks = append(q.blocks, u.text(w, 59, nil, u.say(cell.Muted, told(text))))

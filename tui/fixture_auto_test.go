@@ -137,6 +137,7 @@ func betterSnapshot() *engine.Snapshot {
 	s.Baseline, s.Facts = s.Live, s.Live.Facts
 	s.Advice, s.Pending = nil, engine.Pending{}
 	s.Quiet = "nothing predicted is worth a restart"
+	s.Progress.Text = "watching what was kept for a while: what crashes under load does so late"
 	return s
 }
 
