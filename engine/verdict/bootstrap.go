@@ -43,8 +43,8 @@ func (s *sample) resample() {
 // of the variance, which is put back.
 func (s *sample) vary(at int) (variances []float64, dof float64) {
 	l := &s.lives[at]
-	n, m := len(l.slices), len(s.columns)
-	variances = make([]float64, m)
+	n := len(l.slices)
+	variances = make([]float64, len(s.columns))
 	length := float64(max(1, l.steady.Block))
 	dof = max(1, float64(n)/length-1)
 	if n < 2 {
@@ -55,44 +55,47 @@ func (s *sample) vary(at int) (variances []float64, dof float64) {
 		}
 		return variances, dof
 	}
-	sums := make([]float64, (2*n+1)*m)
-	for i := range 2 * n {
-		for j := range m {
-			v := 0.0
-			if f := s.columns[j].influence; len(f) > 0 {
-				v = f[at][i%n]
-			}
-			sums[(i+1)*m+j] = sums[i*m+j] + v
+	// Only columns that vary are carried along.
+	var live []int
+	for j := range s.columns {
+		if len(s.columns[j].influence) > 0 {
+			live = append(live, j)
 		}
 	}
-	total := make([]float64, m)
+	k := len(live)
+	sums := make([]float64, (2*n+1)*k)
+	for i := range 2 * n {
+		for j, column := range live {
+			sums[(i+1)*k+j] = sums[i*k+j] + s.columns[column].influence[at][i%n]
+		}
+	}
+	whole := sums[n*k : n*k+k]
+	total, squares := make([]float64, k), make([]float64, k)
 	source := rand.New(rand.NewPCG(s.seed, uint64(n)))
 	scale := 0.0
 	if length > 1 {
-		scale = 1 / math.Log1p(-1/length)
+		scale = -1 / math.Log1p(-1/length) // an exponential of this mean, rounded up, is geometric
 	}
 	for range s.draws {
 		clear(total)
 		for left := n; left > 0; {
-			take := 1
-			if scale != 0 {
-				take = min(left, 1+int(math.Log(1-source.Float64())*scale))
-			}
+			take := min(left, 1+int(source.ExpFloat64()*scale))
 			from := source.IntN(n)
-			begin, end := sums[from*m:from*m+m], sums[(from+take)*m:(from+take)*m+m]
+			begin := sums[from*k:][:len(total)]
+			end := sums[(from+take)*k:][:len(total)]
 			for j := range total {
 				total[j] += end[j] - begin[j]
 			}
 			left -= take
 		}
 		for j, t := range total {
-			d := t - sums[n*m+j]
-			variances[j] += d * d
+			d := t - whole[j]
+			squares[j] += d * d
 		}
 	}
 	lost := float64(n) / (float64(n) - min(length, float64(n)/2))
-	for j := range variances {
-		variances[j] *= lost / float64(max(s.draws, 1))
+	for j, column := range live {
+		variances[column] = squares[j] * lost / float64(max(s.draws, 1))
 	}
 	return variances, dof
 }

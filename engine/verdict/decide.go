@@ -126,6 +126,9 @@ func (c *comparison) judged(e *effect) call {
 		if low <= up {
 			return c.swayed(v, "that may be all")
 		}
+		if e == &c.effects && !c.lasting(e) {
+			return c.passing(v)
+		}
 		v.direction, v.settled, v.cause = Better, true, ByFlag
 		if c.r.LowerBound {
 			v.reason += ", and no queue is left: it may be more"
@@ -134,10 +137,23 @@ func (c *comparison) judged(e *effect) call {
 		if high >= down {
 			return c.swayed(v, "that may be all")
 		}
+		if e == &c.effects && !c.lasting(e) {
+			return c.passing(v)
+		}
 		v.direction, v.settled, v.cause = Worse, true, ByFlag
 	default:
 		return c.open(v, e)
 	}
+	return v
+}
+
+// passing is the call where only a part of the trial shows the effect.
+func (c *comparison) passing(v call) call {
+	v.direction, v.cause, v.need = Inconclusive, ByNoise, "the effect to last"
+	if c.hosts.bursts || c.hosts.busy {
+		v.cause = ByHost
+	}
+	v.reason += ", but only a part of the trial shows it"
 	return v
 }
 

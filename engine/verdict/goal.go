@@ -12,6 +12,7 @@ func (c *comparison) effect() {
 	if !ok {
 		return
 	}
+	c.sign = sign
 	variance, dof := c.errors(columns)
 	b, a := c.side[0].estimates[columns[0]].value.V, c.side[1].estimates[columns[1]].value.V
 	e := &c.effects
@@ -69,34 +70,39 @@ func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 // errors returns the variance of the difference on the goal and its degrees of
 // freedom. Few slices show too little of how they depend on each other, and a
 // short trial may fall between two bursts that a longer one shows. A life's
-// variance is therefore the largest of the bootstrap's, of that of an
-// autoregression, and of what both sides show together for its length. A life that
-// still drifts adds the variance of a mean that lies anywhere on its course.
+// variance is therefore the largest of the bootstrap's, of that of
+// autoregressions ([slow]), and of what longer lives show in pieces of its length
+// ([window]). To it is added what a life of its length cannot show ([unseen]), and,
+// where it still drifts, the variance of a mean that lies anywhere on its course.
 func (c *comparison) errors(columns [2]int) (variance, dof float64) {
-	type part struct{ own, weight, time, dof, course float64 }
-	var parts []part
-	pool, worth := 0.0, 0.0
+	var lives []*course
+	total := 0.0
 	for i, s := range c.side {
 		for j := range s.lives {
 			l := &s.lives[j]
-			p := part{weight: l.weight, time: l.time, dof: s.dofs[j], course: l.steady.Drift * l.steady.Drift / 12}
-			p.own = max(s.parts[j][columns[i]], autoregressive(s.columns[columns[i]].influence[j])) / (l.weight * l.weight)
-			pool += p.dof * p.own * p.time
-			worth += p.dof
-			parts = append(parts, p)
+			o := &course{side: i, weight: l.weight, time: l.time, dof: s.dofs[j], drift: l.steady.Drift}
+			scale := 1 / l.weight
+			for _, v := range s.columns[columns[i]].influence[j] {
+				o.pace = append(o.pace, v*scale*float64(len(l.slices))) // relative to the mean
+			}
+			o.own = s.parts[j][columns[i]] * scale * scale
+			if v, d := slow(o.pace, l.steady.Period); v > o.own {
+				o.own, o.dof = v, d
+			}
+			total += l.time
+			lives = append(lives, o)
 		}
 	}
-	if worth == 0 {
-		return 1, 1
-	}
-	pool /= worth
+	c.courses = lives
 	squares := 0.0
-	for _, p := range parts {
-		v, d := p.own, p.dof
-		if shared := pool / p.time; shared > v {
-			v, d = shared, worth
+	for _, o := range lives {
+		v, d := o.own, o.dof
+		for _, other := range lives {
+			if w, worth := window(other.pace, len(o.pace)); w > v {
+				v, d = w, worth
+			}
 		}
-		v = p.weight * p.weight * (v + p.course)
+		v = o.weight * o.weight * (v + o.drift*o.drift/12 + unseen(o.time, total))
 		variance += v
 		squares += v * v / d
 	}
@@ -106,8 +112,123 @@ func (c *comparison) errors(columns [2]int) (variance, dof float64) {
 	return variance, variance * variance / squares
 }
 
-// autoregressive is the variance of a sum of values that depend on each other as
-// an autoregression of the first order.
-func autoregressive(influence []float64) float64 {
-	return float64(len(influence)) * variance(influence) * inflation(influence)
+// course is a life on the goal.
+type course struct {
+	side                int       // 0 before, 1 after
+	pace                []float64 // of each slice, relative to the mean, 0 the mean
+	own, dof            float64   // variance of its mean
+	weight, time, drift float64
+}
+
+const (
+	// unseenSD and unseenMemory are a slow disturbance that is reckoned with as long
+	// as nothing speaks against it: a few per cent that last for half a minute, as
+	// the clock of a hot GPU or a neighbour leaves.
+	unseenSD     = 0.03
+	unseenMemory = 45.0 // seconds
+	// unseenWorth is how many times its memory have to be measured for half of it to
+	// be disproved.
+	unseenWorth = 3.0
+	// leastBatches is how few batches an autoregression is read from.
+	leastBatches = 8
+)
+
+// unseen is the variance that a slow disturbance adds to the mean of a trial and
+// that its slices cannot show: of a mean over an autoregression in continuous time
+// (Priestley, Spectral Analysis and Time Series, section 5.3), less what all that
+// was measured, in seconds, would have shown of it.
+func unseen(time, total float64) float64 {
+	x := time / unseenMemory
+	if x <= 0 {
+		return unseenSD * unseenSD
+	}
+	share := 2 * (x - 1 + math.Exp(-x)) / (x * x)
+	return unseenSD * unseenSD * share * unseenWorth / (unseenWorth + total/unseenMemory)
+}
+
+// slow is the variance of the mean of values that depend on each other as an
+// autoregression of the first order does, at the scale at which that is largest:
+// of the values, and of batches of two, four, … of them, since a slow course below
+// fast scatter shows only where the scatter is averaged out. Of an oscillation
+// whole periods are batched. The factor of an autoregression is corrected for few
+// values ([inflation]).
+func slow(values []float64, period int) (v, dof float64) {
+	for size := max(1, period); len(values)/size >= leastBatches || size == 1; size *= 2 {
+		batches := make([]float64, len(values)/size)
+		for i := range batches {
+			batches[i] = average(values[i*size : (i+1)*size])
+		}
+		f := inflation(batches)
+		n := float64(len(batches))
+		if w := variance(batches) * f / n; w > v {
+			v, dof = w, max(3, n/f-1)
+		}
+	}
+	return v, dof
+}
+
+// window is the variance of means over as many values as a shorter life has, and
+// what it is worth: subsampling (Politis, Romano & Wolf, Subsampling, 1999) says
+// what a life that is shorter than an oscillation, or than the time between two
+// bursts, cannot say of itself. 0 where there are not half as many again.
+func window(values []float64, length int) (v, dof float64) {
+	n := len(values)
+	if length < 1 || 2*n < 3*length {
+		return 0, 1
+	}
+	m, sum := average(values), 0.0
+	for i := 0; i < length; i++ {
+		sum += values[i] - m
+	}
+	squares := sum * sum
+	for i := length; i < n; i++ {
+		sum += values[i] - values[i-length]
+		squares += sum * sum
+	}
+	k := float64(length)
+	v = squares / float64(n-length+1) / (k * k) / (1 - k/float64(n))
+	return v, max(2, float64(n)/k)
+}
+
+// parts is how many pieces of a life must each show an effect, and shown which
+// share of it: a burst of a neighbour at the beginning of a short trial is no
+// effect, however deep it is.
+const (
+	parts = 3
+	shown = 0.25
+)
+
+const (
+	// brief is the time below which a side may lie wholly in a burst of a neighbour,
+	// and burstLoss what such a burst takes at most, as a logarithm: half.
+	brief     = 40.0 // seconds
+	burstLoss = math.Ln2
+)
+
+// lasting says whether every piece of every life shows a part of an effect, and
+// the slower side was not so short that a burst may have lasted all through it.
+func (c *comparison) lasting(e *effect) bool {
+	slower := c.side[1]
+	if e.mid > 0 {
+		slower = c.side[0]
+	}
+	if slower.time < brief && !c.hosts.quiet && e.half() > math.Abs(e.mid)-burstLoss {
+		return false
+	}
+	for _, o := range c.courses {
+		n := len(o.pace)
+		if n < 2*parts {
+			continue
+		}
+		for i := range parts {
+			off := c.sign * average(o.pace[i*n/parts:(i+1)*n/parts])
+			if o.side == 0 {
+				off = -off
+			}
+			if (e.mid+o.weight*off)/e.mid < shown {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -9,13 +9,15 @@ const (
 	// busyMoved is the difference of the share of time that threads waited for a
 	// core from which a neighbour is suspected.
 	busyMoved = 0.02
+	// busyQuiet is the share up to which a host is quiet.
+	busyQuiet = 0.10
 	// busyPower bounds how throughput follows that share: it is a mean over threads,
 	// and the one that all wait for may fare worse.
 	busyPower = 2
 	// burstDepth is how far below a life's usual pace a slice is one of a burst, at
 	// least; burstScatter in standard deviations of its usual scatter.
-	burstDepth   = 0.15
-	burstScatter = 4
+	burstDepth   = 0.08
+	burstScatter = 3
 )
 
 // host is what a neighbour explains of the effect at most, as logarithms.
@@ -23,6 +25,7 @@ type host struct {
 	low, high float64
 	busy      bool // the share of waiting threads moved
 	bursts    bool // pieces far below the usual pace differ
+	quiet     bool // threads are known to have waited little on both sides
 }
 
 // host bounds what a neighbour on the machine explains. Where the threads of the
@@ -41,6 +44,7 @@ func (c *comparison) host() {
 		}
 	}
 	if known && !h.busy {
+		h.quiet = max(before.V, after.V) < busyQuiet
 		return
 	}
 	lost := c.side[0].lost() - c.side[1].lost()

@@ -32,7 +32,9 @@ type comparison struct {
 	effects   effect
 	was       []standing // of the objectives, before
 	meters    []meter
-	loadMoved bool // requests in or arriving, beyond suspicion
+	courses   []*course
+	sign      float64 // -1 where less of what the goal is read from is better
+	loadMoved bool    // requests in or arriving, beyond suspicion
 	hosts     host
 }
 

@@ -11,6 +11,9 @@ const (
 	errorRate = 0.05
 	// lookGrowth is how much longer each look is than the one before.
 	lookGrowth = 1.5
+	// spending is the power of the time measured that the rate is spent with: early
+	// looks, whose scatter is known least, get little of it.
+	spending = 1.5
 )
 
 // Looks returns the times, since the measurement began, at which a trial is
@@ -28,9 +31,9 @@ func Looks(first, last time.Duration) []time.Duration {
 
 // spend is the part of the error rate that one look may use. Looking at every
 // point of time with the whole rate would raise it severalfold (Armitage,
-// McPherson & Rowe, J. R. Stat. Soc. A 132, 1969). The rate is spent in proportion
-// to the time measured (Lan & DeMets, Biometrika 70, 1983, with the power family
-// of Kim & DeMets, Biometrika 74, 1987, at exponent 1), and a look uses what was
+// McPherson & Rowe, J. R. Stat. Soc. A 132, 1969). The rate is spent with a
+// power of the time measured (Lan & DeMets, Biometrika 70, 1983, with the family of
+// Kim & DeMets, Biometrika 74, 1987), and a look uses what was
 // added since the look before. The sum of these parts bounds the rate of all looks
 // (Bonferroni) however they depend on each other, which the usual recursion would
 // have to assume and which estimated variances break.
@@ -43,7 +46,7 @@ func spend(p *Plan) float64 {
 		if i < 0 {
 			return 0
 		}
-		return math.Pow(lookGrowth, float64(i-(p.Looks-1)))
+		return math.Pow(lookGrowth, spending*float64(i-(p.Looks-1)))
 	}
 	return errorRate * (spent(look) - spent(look-1))
 }

@@ -147,7 +147,9 @@ func period(values []float64) int {
 // block returns how many slices are resampled together: the length that is best
 // for the stationary bootstrap (Politis & White, Econometric Reviews 23, 2004,
 // corrected by Patton, Politis & White, Econometric Reviews 28, 2009), at least a
-// whole oscillation, and never so many that fewer than three are left.
+// whole oscillation and the cube root of their number, the order that the best
+// length has whatever the dependence, and never so many that fewer than three are
+// left.
 func block(values []float64, wave int) int {
 	n := len(values)
 	if n < 4 {
@@ -172,9 +174,9 @@ func block(values []float64, wave int) int {
 		g += 2 * taper * float64(lag) * r[lag]
 		spectrum += 2 * taper * r[lag]
 	}
-	b := 1.0
+	b := math.Cbrt(float64(n))
 	if spectrum > 0 && g != 0 {
-		b = math.Cbrt(2*g*g/(2*spectrum*spectrum)) * math.Cbrt(float64(n))
+		b *= max(1, math.Cbrt(2*g*g/(2*spectrum*spectrum)))
 	}
 	longest := min(3*math.Sqrt(float64(n)), float64(n)/3)
 	return int(max(1, math.Ceil(min(max(b, float64(wave)), longest))))

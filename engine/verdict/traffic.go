@@ -13,9 +13,9 @@ const (
 	queued      = 1
 	queuedShare = 0.10
 	// suspicion is the error rate at which a difference of the traffic is reckoned
-	// with, 1 in 10: to overlook one makes a false verdict, to see one where there is
-	// none widens an interval by little.
-	suspicion = 0.10
+	// with, at each look: to overlook one makes a false verdict, to see one where
+	// there is none costs a part of an effect.
+	suspicion = 0.05
 	// leastShift is the relative difference of traffic that is not reckoned with.
 	leastShift = 0.005
 	// promptPower bounds how throughput follows the length of prompts: a server that
@@ -100,12 +100,14 @@ type shift struct {
 	sure bool // beyond suspicion
 }
 
-// by returns what is reckoned with: 0 where nothing is suspected.
+// by returns what is reckoned with: 0 where nothing is suspected, and of a
+// difference what is left of it with its standard error the other way: those that
+// are suspected without being there are the large ones of many.
 func (s *shift) by() float64 {
 	if !s.sure {
 		return 0
 	}
-	return s.mid
+	return math.Copysign(max(0, math.Abs(s.mid)-s.se), s.mid)
 }
 
 // shifted compares one property of the traffic and lists it.

@@ -1,0 +1,227 @@
+package verdict
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pairs is how many pairs a row of a table has: VERDICT_PAIRS, for the tables of
+// ARCHITECTURE.md, or few.
+func pairs(few int) (n int, long bool) {
+	if n, err := strconv.Atoi(os.Getenv("VERDICT_PAIRS")); err == nil {
+		return n, true
+	}
+	return few, false
+}
+
+// tally counts verdicts.
+type tally struct {
+	n           int
+	by, classic map[Direction]int
+	seconds     float64
+}
+
+func (t *tally) share(d Direction) float64 { return float64(t.by[d]) / float64(t.n) }
+
+func (t *tally) String() string {
+	classic := func(d Direction) float64 { return 100 * float64(t.classic[d]) / float64(t.n) }
+	return fmt.Sprintf("better %5.1f  worse %5.1f  plateau %5.1f  inconclusive %5.1f  not comparable %5.1f  %4.0f s | classic better %5.1f  worse %5.1f",
+		100*t.share(Better), 100*t.share(Worse), 100*t.share(Plateau), 100*t.share(Inconclusive), 100*t.share(NotComparable),
+		t.seconds/float64(t.n), classic(Better), classic(Worse))
+}
+
+// many judges n pairs, each from a seed of its own.
+func many(n int, seed uint64, one func(*rand.Rand) outcome) *tally {
+	t := &tally{n: n, by: map[Direction]int{}, classic: map[Direction]int{}}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	work := make(chan uint64)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range work {
+				res := one(rand.New(rand.NewPCG(seed, i)))
+				mu.Lock()
+				t.by[res.Direction]++
+				t.classic[res.classic]++
+				t.seconds += res.took.Seconds()
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range n {
+		work <- uint64(i)
+	}
+	close(work)
+	wg.Wait()
+	return t
+}
+
+// disturbances are the noises of the tables, before and after.
+var disturbances = []struct {
+	name          string
+	before, after noise
+}{
+	{"white, 3 % in 10 s", quiet10, quiet10},
+	{"drift 3 %, 20 s", drifting(20 * time.Second), drifting(20 * time.Second)},
+	{"drift 3 %, 60 s", drifting(60 * time.Second), drifting(60 * time.Second)},
+	{"waves 20 %, 14 s", waving(14 * time.Second), waving(14 * time.Second)},
+	{"waves 20 %, 37 s", waving(37 * time.Second), waving(37 * time.Second)},
+	{"bursts on both", bursting, bursting},
+	{"bursts before", bursting, quiet10},
+	{"bursts after", quiet10, bursting},
+}
+
+func drifting(memory time.Duration) noise {
+	return noise{white: 0.03, drift: 0.03, memory: memory}
+}
+
+func waving(period time.Duration) noise {
+	return noise{white: 0.02, wave: 0.2, period: period}
+}
+
+var bursting = noise{white: 0.03, bursts: 40 * time.Second, lasting: 6 * time.Second, depth: 0.4}
+
+// known is what is known of a server's restarts when a pair is judged.
+var known = []struct {
+	name    string
+	restart []float64 // true spreads
+	spread  func(r *rand.Rand, restart float64) Spread
+}{
+	{"none, known", []float64{0}, func(*rand.Rand, float64) Spread { return Spread{} }},
+	{"nothing known", []float64{0, 0.01, 0.04}, func(*rand.Rand, float64) Spread { return Widen(nil) }},
+	{"2 repeats", []float64{0, 0.01, 0.04}, func(r *rand.Rand, sd float64) Spread { return Widen(repeats(r, 2, sd)) }},
+	{"4 repeats", []float64{0, 0.01, 0.04}, func(r *rand.Rand, sd float64) Spread { return Widen(repeats(r, 4, sd)) }},
+	{"8 repeats", []float64{0, 0.01, 0.04}, func(r *rand.Rand, sd float64) Spread { return Widen(repeats(r, 8, sd)) }},
+}
+
+// TestEqualServersAreSeldomToldApart judges pairs of equal servers: whatever
+// disturbs them, at most one in twenty may be told apart.
+func TestEqualServersAreSeldomToldApart(t *testing.T) {
+	n, long := pairs(20)
+	for _, s := range [...]shape{saturated, room, open} {
+		wrong, all := 0, 0
+		for _, d := range disturbances {
+			for ki, k := range known {
+				for _, restart := range k.restart {
+					if !long && (s != saturated && ki > 0 || ki > 2 || ki > 0 && restart == 0) {
+						continue
+					}
+					d.before.restart, d.after.restart = restart, restart
+					before, after := usual(s, d.before), usual(s, d.after)
+					before.bare, after.bare = true, true
+					got := many(n, 1, func(r *rand.Rand) outcome {
+						length := [...]time.Duration{20, 60, 300}[r.IntN(3)] * time.Second
+						return trial(r, &before, &after, length, Plan{Spread: k.spread(r, restart)})
+					})
+					wrong += got.by[Better] + got.by[Worse]
+					all += n
+					if long {
+						t.Logf("%-9v  %-18s  restarts %2.0f %%, %-13s  %v", s, d.name, 100*restart, k.name, got)
+					}
+				}
+			}
+		}
+		if t.Logf("%v: %d of %d told apart", s, wrong, all); float64(wrong) > errorRate*float64(all) {
+			t.Errorf("%v: %d of %d equal pairs are told apart", s, wrong, all)
+		}
+	}
+}
+
+// TestEffectsAreFound plants effects where windows of ten seconds vary by three
+// per cent and restarts by nothing: at five per cent, four of five verdicts must be
+// right within ten minutes in all.
+func TestEffectsAreFound(t *testing.T) {
+	n, long := pairs(40)
+	gains := []float64{-0.05, 0.05}
+	if long {
+		gains = []float64{-0.2, -0.1, -0.05, -0.03, 0.03, 0.05, 0.1, 0.2}
+	}
+	for _, c := range []struct {
+		name    string
+		noise   noise
+		restart float64
+		spread  func(*rand.Rand) Spread
+		least   float64 // share of right verdicts at five per cent
+	}{
+		{"white, no spread", quiet10, 0, func(*rand.Rand) Spread { return Spread{} }, 0.8},
+		{"drift 20 s, no spread", drifting(20 * time.Second), 0, func(*rand.Rand) Spread { return Spread{} }, 0},
+		{"waves 14 s, no spread", waving(14 * time.Second), 0, func(*rand.Rand) Spread { return Spread{} }, 0},
+		{"white, 0 %, 16 repeats", quiet10, 0, func(r *rand.Rand) Spread { return Widen(repeats(r, 16, 0)) }, 0},
+		{"white, 1 %, 16 repeats", quiet10, 0.01, func(r *rand.Rand) Spread { return Widen(repeats(r, 16, 0.01)) }, 0},
+		{"white, 4 %, 16 repeats", quiet10, 0.04, func(r *rand.Rand) Spread { return Widen(repeats(r, 16, 0.04)) }, 0},
+		{"white, 0 %, nothing known", quiet10, 0, func(*rand.Rand) Spread { return Widen(nil) }, 0},
+	} {
+		if !long && c.least == 0 {
+			continue
+		}
+		for _, gain := range gains {
+			c.noise.restart = c.restart
+			before, after := usual(saturated, c.noise), usual(saturated, c.noise)
+			before.bare, after.bare = true, true
+			after.speed = 1 + gain
+			got := many(n, 2, func(r *rand.Rand) outcome {
+				return trial(r, &before, &after, 300*time.Second, Plan{Spread: c.spread(r)})
+			})
+			t.Logf("%-26s %+5.0f %%  %v", c.name, 100*gain, got)
+			right := Better
+			if gain < 0 {
+				right = Worse
+			}
+			if got.share(right) < c.least {
+				t.Errorf("%s, %+.0f %%: %.0f %% are right", c.name, 100*gain, 100*got.share(right))
+			}
+		}
+	}
+}
+
+// TestOtherTrafficIsNoEffect judges equal servers under another load, and servers
+// that a change made faster or slower under another load: a verdict against the
+// truth is an error in both.
+func TestOtherTrafficIsNoEffect(t *testing.T) {
+	n, long := pairs(10)
+	for _, s := range [...]shape{saturated, room, open} {
+		wrong, all := 0, 0
+		for _, c := range []struct {
+			name   string
+			change func(*server)
+		}{
+			{"load x1.5", func(v *server) { v.load = 1.5 }},
+			{"load x0.67", func(v *server) { v.load = 0.67 }},
+			{"prompts +10 %", func(v *server) { v.prompt = 1.1 }},
+			{"prompts +30 %", func(v *server) { v.prompt = 1.3 }},
+			{"prompts +100 %", func(v *server) { v.prompt = 2 }},
+			{"prompts -30 %", func(v *server) { v.prompt = 0.7 }},
+			{"hits 30 to 60 %", func(v *server) { v.hit = 0.6 }},
+			{"hits 30 to 0 %", func(v *server) { v.hit = 0 }},
+		} {
+			for _, gain := range []float64{-0.15, 0, 0.15} {
+				before, after := usual(s, quiet10), usual(s, quiet10)
+				before.bare, after.bare = true, true
+				c.change(&after)
+				after.speed = 1 + gain
+				got := many(n, 3, func(r *rand.Rand) outcome {
+					return trial(r, &before, &after, 120*time.Second, Plan{})
+				})
+				if gain <= 0 {
+					wrong += got.by[Better]
+				}
+				if gain >= 0 {
+					wrong += got.by[Worse]
+				}
+				all += n
+				if long {
+					t.Logf("%-9v  %-15s  change %+3.0f %%  %v", s, c.name, 100*gain, got)
+				}
+			}
+		}
+		if t.Logf("%v: %d of %d wrong", s, wrong, all); float64(wrong) > errorRate*float64(all) {
+			t.Errorf("%v: %d of %d verdicts are wrong", s, wrong, all)
+		}
+	}
+}
