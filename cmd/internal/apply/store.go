@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -293,14 +292,7 @@ func (s *Store) write(r journal.Record) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	err = s.append(line)
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		// What was kept free is for this.
-		if release(filepath.Join(s.dir, reserveName)) == nil {
-			err = s.append(line)
-		}
-	}
-	if err != nil {
+	if err := s.roomy(func() error { return s.append(line) }); err != nil {
 		return &StateError{Dir: s.dir, Err: err}
 	}
 	s.state.Add(r)

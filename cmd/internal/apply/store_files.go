@@ -54,10 +54,23 @@ func (s *Store) Keep(l *Launch) (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := writeAtomic(path, data, 0o600); err != nil {
+	if err := s.roomy(func() error { return writeAtomic(path, data, 0o600) }); err != nil {
 		return "", &StateError{Dir: s.dir, Err: err}
 	}
 	return name, nil
+}
+
+// roomy does something that needs room on the disk. Where there is none left, what
+// was held for that is given up for it.
+func (s *Store) roomy(do func() error) error {
+	err := do()
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	if release(filepath.Join(s.dir, reserveName)) != nil {
+		return err
+	}
+	return do()
 }
 
 // Launch reads an exact launch back.

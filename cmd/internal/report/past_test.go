@@ -1,0 +1,90 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// What is written of a run reads back as what it was.
+func TestReadRun(t *testing.T) {
+	s := tuned()
+	r, err := ReadRun([]byte(written(t, WriteRunJSON, s)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Model != s.Target.Model || r.Server != s.Target.URL || !r.Started.Equal(s.Started) || r.Exit != s.Finished.ExitCode || r.Restarts != s.Finished.Restarts || len(r.Changes) != len(s.Iterations) {
+		t.Errorf("read back as %+v", r)
+	}
+	kept := 0
+	for i := range s.Iterations {
+		if end := s.Iterations[i].End; end == engine.IterationKept || end == engine.IterationContinued {
+			kept++
+		}
+	}
+	if r.Kept() != kept || kept == 0 {
+		t.Errorf("%d kept, want %d", r.Kept(), kept)
+	}
+	a := account{s}
+	if got, want := r.Gain, a.gain(); got.OK != want.OK || got.V != want.V {
+		t.Errorf("gain %v, want %v", got, want)
+	}
+}
+
+func TestReadRunTakesIntervalsAsTheyWereSpelled(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"an object": {`{"low": 0.1, "mid": 0.2, "high": 0.3}`, "+20 % (+10 to +30)"},
+		"a pair":    {`[0.1, 0.3]`, "+20 % (+10 to +30)"},
+		"null":      {`null`, "+20 %"},
+		"words":     {`"wide"`, "+20 %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := ReadRun([]byte(`{"schema": "rooftop.run/v1", "gain": 0.2, "finished": {"exit_code": 0, "gain_interval": ` + c.text + `}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.ReplaceAll(r.gained(), nbsp, " "); got != c.want {
+				t.Errorf("gain %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReadRunRefusesWhatIsNone(t *testing.T) {
+	for _, text := range []string{"", "[]", "{}", `{"schema": "rooftop.diagnosis/v1"}`, `{"schema": "rooftop.run/v1"`} {
+		if _, err := ReadRun([]byte(text)); err == nil {
+			t.Errorf("%q was taken for a run", text)
+		}
+	}
+}
+
+// A server's words do no harm in any format of a past run.
+func TestPastRunIsHarmless(t *testing.T) {
+	r := &PastRun{
+		Number: 1, Name: "a", Journal: true, Started: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Model: "m\x1b[31m<script>alert(1)</script>", Server: "http://h\x07:1",
+		Outcome: PastCutOff, Story: []string{"a\x1b]0;t\x07 | b <img src=x>"}, Best: "vllm serve ```\n```",
+		Changes: []PastChange{{N: 1, Changes: []engine.Change{{Flag: "--a|b", To: "<b>"}}, Gain: stat.Some(0.1)}},
+	}
+	for _, format := range []string{FormatMarkdown, FormatJSON, FormatHTML} {
+		var b bytes.Buffer
+		if err := WritePastRun(&b, r, format); err != nil {
+			t.Fatal(err)
+		}
+		out := b.String()
+		if strings.ContainsAny(out, "\x1b\x07") || format != FormatJSON && strings.Contains(out, "<script>") || format == FormatHTML && strings.Contains(out, "<img") {
+			t.Errorf("%s: %q", format, out)
+		}
+	}
+	var b bytes.Buffer
+	if err := WriteHistory(&b, []PastRun{*r}, Options{}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
+		t.Errorf("%v: %q", err, b.String())
+	}
+	b.Reset()
+	if err := WriteRecovered(&b, &Recovered{Server: "a\x1b", Found: []string{"b\x07"}, Steps: []string{"c"}, Why: "d\x1b"}, Options{}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
+		t.Errorf("%v: %q", err, b.String())
+	}
+}
