@@ -106,25 +106,27 @@ func TestEqualServersAreSeldomToldApart(t *testing.T) {
 	n, long := pairs(20)
 	for _, s := range [...]shape{saturated, room, open} {
 		wrong, all := 0, 0
-		for _, d := range disturbances {
-			for ki, k := range known {
-				for _, restart := range k.restart {
-					if !long && (s != saturated && ki > 0 || ki > 2 || ki > 0 && restart == 0) {
-						continue
-					}
-					d.before.restart, d.after.restart = restart, restart
-					before, after := usual(s, d.before), usual(s, d.after)
-					before.bare, after.bare = true, true
-					got := many(n, 1, func(r *rand.Rand) outcome {
-						length := [...]time.Duration{20, 60, 300}[r.IntN(3)] * time.Second
-						return trial(r, &before, &after, length, Plan{Spread: k.spread(r, restart)})
-					})
-					wrong += got.by[Better] + got.by[Worse]
-					all += n
-					if long {
-						t.Logf("%-9v  %-18s  restarts %2.0f %%, %-13s  %v", s, d.name, 100*restart, k.name, got)
-					}
+		for ki, k := range known {
+			for _, restart := range k.restart {
+				if !long && (s != saturated && ki > 0 || ki > 2 || ki > 0 && restart == 0) {
+					continue
 				}
+				t.Run(fmt.Sprintf("%v/%s/%v", s, k.name, restart), func(t *testing.T) {
+					for _, d := range disturbances {
+						d.before.restart, d.after.restart = restart, restart
+						before, after := usual(s, d.before), usual(s, d.after)
+						before.bare, after.bare = true, true
+						got := many(n, 1, func(r *rand.Rand) outcome {
+							length := [...]time.Duration{20, 60, 300}[r.IntN(3)] * time.Second
+							return trial(r, &before, &after, length, Plan{Spread: k.spread(r, restart)})
+						})
+						wrong += got.by[Better] + got.by[Worse]
+						all += n
+						if long {
+							t.Logf("%-9v  %-18s  restarts %1.0f %%, %-13s  %v", s, d.name, 100*restart, k.name, got)
+						}
+					}
+				})
 			}
 		}
 		if t.Logf("%v: %d of %d told apart", s, wrong, all); float64(wrong) > errorRate*float64(all) {
