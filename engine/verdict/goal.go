@@ -32,7 +32,7 @@ func (e *effect) half() float64 { return math.Hypot(e.measured, e.restart) }
 
 // goal returns the column of each side that the goal is read from, and whether
 // more of it is better. Of the time of a request there may be no histogram: then
-// its first token and as many further ones as an answer has stand for it.
+// the time between two tokens stands for it.
 func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 	usable := func(m *meter) bool {
 		b, a := c.both(m)
@@ -102,7 +102,7 @@ func (c *comparison) errors(columns [2]int) (variance, dof float64) {
 				v, d = w, worth
 			}
 		}
-		v = o.weight * o.weight * (v + o.drift*o.drift/12 + unseen(o.time, total))
+		v = o.weight * o.weight * (v + o.drift*o.drift/12 + unseen(o.time, total, o.scatter()))
 		variance += v
 		squares += v * v / d
 	}
@@ -126,6 +126,9 @@ const (
 	// the clock of a hot GPU or a neighbour leaves.
 	unseenSD     = 0.03
 	unseenMemory = 45.0 // seconds
+	// A server whose pace hardly scatters is not reckoned to wander by three per
+	// cent: at most this and so many times the scatter of ten seconds.
+	unseenLeast, unseenTimes = 0.005, 1.5
 	// unseenWorth is how many times its memory have to be measured for half of it to
 	// be disproved.
 	unseenWorth = 3.0
@@ -136,14 +139,21 @@ const (
 // unseen is the variance that a slow disturbance adds to the mean of a trial and
 // that its slices cannot show: of a mean over an autoregression in continuous time
 // (Priestley, Spectral Analysis and Time Series, section 5.3), less what all that
-// was measured, in seconds, would have shown of it.
-func unseen(time, total float64) float64 {
+// was measured, in seconds, would have shown of it. Scatter is that of ten seconds.
+func unseen(time, total, scatter float64) float64 {
+	sd := min(unseenSD, unseenLeast+unseenTimes*scatter)
 	x := time / unseenMemory
 	if x <= 0 {
-		return unseenSD * unseenSD
+		return sd * sd
 	}
 	share := 2 * (x - 1 + math.Exp(-x)) / (x * x)
-	return unseenSD * unseenSD * share * unseenWorth / (unseenWorth + total/unseenMemory)
+	return sd * sd * share * unseenWorth / (unseenWorth + total/unseenMemory)
+}
+
+// scatter is the standard deviation of ten seconds of a life, were its slices
+// independent.
+func (o *course) scatter() float64 {
+	return math.Sqrt(variance(o.pace) * o.time / float64(len(o.pace)) / 10)
 }
 
 // slow is the variance of the mean of values that depend on each other as an
