@@ -125,7 +125,14 @@ func (s *search) weigh(c *candidate) {
 		c.gain = stat.Some(pooled(b, t))
 	}
 	c.value, _ = s.aim.value(s.d, c.Predicted, c.gain.Or(hoped(b)))
+	if c.again && c.value > 0 {
+		c.value *= secondTime
+	}
 }
+
+// secondTime is what a change is worth that was tried and could not be judged: what
+// kept it from a verdict may do so again, and its neighbours teach more.
+const secondTime = 0.5
 
 // pooled is what a prediction and a measurement without a verdict say together, each
 // by how sure it is.

@@ -26,6 +26,9 @@ func TestSearchOnServersDrawnByChance(t *testing.T) {
 		t.Skip("simulations")
 	}
 	n, seed := randomStarts, uint64(11)
+	if underRace {
+		n = 1
+	}
 	if v, err := strconv.Atoi(os.Getenv("SEARCH_RANDOM")); err == nil {
 		n = v
 	}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package simlive_test
+
+// underRace says that the race detector watches.
+const underRace = false
