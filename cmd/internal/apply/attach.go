@@ -62,9 +62,7 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 		}
 		a.plan.Ready.URL, _ = address(c)
 	}
-	if err := a.open(); err != nil {
-		return nil, err
-	}
+	a.open()
 	if err := h.rehearse(l); err != nil {
 		a.Close()
 		return nil, &RefusedError{fmt.Sprintf("process %d cannot be started again just as it is: %v", found.LaunchPID, err)}
@@ -117,7 +115,7 @@ func captured(found *proc.Server, around *proc.Surroundings) (*Launch, error) {
 
 // open takes hold of what the server's standard streams lead to, before it ends:
 // pipes and terminals go on, files are appended to at their end.
-func (a *Attach) open() error {
+func (a *Attach) open() {
 	for i, target := range a.kept.Std {
 		f, err := openStream(a.process.PID, i, target)
 		if err != nil {
@@ -132,7 +130,6 @@ func (a *Attach) open() error {
 			a.kept.Log = target
 		}
 	}
-	return nil
 }
 
 var streamNames = [3]string{"stdin", "stdout", "stderr"}

@@ -154,8 +154,7 @@ func spelledLimit(n int64) string {
 
 func (l *Launch) assumeScore() error {
 	const path = "/proc/self/oom_score_adj"
-	text, err := os.ReadFile(path)
-	if err != nil || strings.TrimSpace(string(text)) == strconv.Itoa(l.OOMScoreAdj) {
+	if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(l.OOMScoreAdj) {
 		return nil
 	}
 	if err := os.WriteFile(path, []byte(strconv.Itoa(l.OOMScoreAdj)), 0); err != nil {
@@ -182,7 +181,7 @@ func (l *Launch) assumeProcessors() error {
 		return err
 	}
 	var have unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &have); err != nil || want.Count() == 0 || have == want {
+	if want.Count() == 0 || unix.SchedGetaffinity(0, &have) == nil && have == want {
 		return nil
 	}
 	if err := unix.SchedSetaffinity(0, &want); err != nil {

@@ -186,9 +186,7 @@ func (r Readiness) answers(ctx context.Context, d *door, watch func() error) err
 			return fmt.Errorf("/health answers, but a short completion got no answer within %v", r.answer())
 		case <-tick.C:
 			if err := watch(); err != nil {
-				cancel()
-				<-done
-				return err
+				return err // cancel ends the completion
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	if port == 0 {
 		return nil
 	}
-	return h.free(p, port)
+	return h.free(port)
 }
 
 // wait waits until nothing of a server runs and returns what does at the end.
@@ -76,7 +76,7 @@ func (h *host) wait(p *process, within time.Duration) []proc.Process {
 
 // free waits for the port of a server that is gone: the kernel closes a socket
 // after its process is no longer listed.
-func (h *host) free(p *process, port uint16) error {
+func (h *host) free(port uint16) error {
 	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
 		pids, listening, err := h.fs.Holders(port)
 		if err != nil {
