@@ -18,6 +18,9 @@ const (
 	// least; burstScatter in standard deviations of its usual scatter.
 	burstDepth   = 0.08
 	burstScatter = 3
+	// burstNamed is what bursts must take from one side more than from the other, as
+	// a logarithm, to be called the likely cause.
+	burstNamed = 0.02
 )
 
 // host is what a neighbour explains of the effect at most, as logarithms.
@@ -48,8 +51,8 @@ func (c *comparison) host() {
 		return
 	}
 	lost := c.side[0].lost() - c.side[1].lost()
-	if math.Abs(lost) > 0.005 {
-		h.bursts = true
+	if math.Abs(lost) > leastShift {
+		h.bursts = math.Abs(lost) > burstNamed
 		explain(lost)
 	}
 	if c.p.Goal == Latency {

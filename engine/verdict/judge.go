@@ -4,8 +4,20 @@ package verdict
 // errors that they give are then good to one part in a hundred.
 const resamples = 10_000
 
-// Judge sets two sides next to each other. It may be asked at each look; its
-// intervals hold for all of them together.
+// Judge sets two sides next to each other. It may be asked at each look of the
+// plan's: its intervals hold for all of them together, since the looks share one
+// error rate that grows with the time measured (alpha spending of Lan & DeMets, by
+// Bonferroni's inequality; see spend). What a restart adds is not widened for the
+// number of looks: it is the same draw at each of them.
+//
+// The measured part is a standard error by the stationary bootstrap of Politis &
+// Romano with the block length of Politis & White (resample, block), no smaller
+// than autoregressions and longer lives say (errors), times Student's quantile for
+// its few blocks. The restart's part is the plan's spread over the lives of each
+// side. Both are independent and added by their squares. A difference is Better or
+// Worse when its interval excludes zero, it is at least as large as the precision,
+// traffic and neighbours cannot explain it (traffic, host), and each third of the
+// trial shows it (lasting).
 func Judge(before, after *Side, p Plan) Result { return judge(before, after, p, resamples) }
 
 func judge(before, after *Side, p Plan, draws int) Result {
