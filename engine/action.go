@@ -92,6 +92,10 @@ type Event struct {
 	// Verdict is the interval so far, of a trial under way, or that of a verdict.
 	Verdict *verdict.Result
 	Canary  *Canary
+	// Look is the number of this look of a trial, from 1, of Looks planned ones; Next is
+	// how much longer it is measured until the one after it, 0 where none follows.
+	Look, Looks int
+	Next        time.Duration
 	// Log is the difference of the logarithm of output tokens per second of a spread.
 	Log      stat.Opt
 	Finished *Finished

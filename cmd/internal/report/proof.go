@@ -126,9 +126,17 @@ func trialPayload(v *engine.Event) object {
 		direction, settled, need = v.Verdict.Direction, v.Verdict.Settled, known(v.Verdict.Need)
 	}
 	return object{
-		{"measured_s", took(v)}, {"direction", direction}, {"settled", settled}, {"need", need}, {"statistical", statisticalObject(v.Verdict)},
+		{"look", counted(v.Look)}, {"looks", counted(v.Looks)}, {"measured_s", took(v)}, {"next_s", since(v.Next)}, {"direction", direction}, {"settled", settled}, {"need", need}, {"statistical", statisticalObject(v.Verdict)},
 		{"prediction", goalPrediction(&engine.Delta{Verdict: v.Verdict}, predictedBy(v.Advice))},
 	}
+}
+
+// counted is a number of things counted from 1, null where it is not known.
+func counted(n int) any {
+	if n <= 0 {
+		return nil
+	}
+	return n
 }
 
 // canaryObject is what the answers to fixed prompts show, null where none were asked.
