@@ -88,7 +88,12 @@ func (l *Loop) lookAt(windows, part []Window, look int) {
 		settled = false // the load may come back
 		l.backAgain(part, plan)
 	}
-	l.tell(LevelInfo, Event{Kind: EventTrial, Iteration: it.N, Took: t.measured, Verdict: &r, Text: lookText(t.measured, &r, settled)})
+	next := time.Duration(0)
+	if !settled {
+		next = max(0, t.looks[look+1]-t.measured)
+	}
+	l.tell(LevelInfo, Event{Kind: EventTrial, Iteration: it.N, Took: t.measured, Look: look + 1, Looks: len(t.looks), Next: next, Advice: l.predicted(it), Verdict: &r,
+		Text: lookText(t.measured, &r, settled)})
 	if settled {
 		l.judge(windows, after.Lives[len(after.Lives)-1], &r)
 	}
