@@ -50,7 +50,8 @@ type Loop struct {
 	scratch    []Window // of a diagnosis under way
 	score      Score    // of the iterations, as of the latest change of one
 	iterations []Iteration
-	noise      bounded[float64]
+	noise      bounded[float64] // differences of logarithms of what ratios are of
+	ratios     bounded[float64]
 	journal    bounded[Entry]
 	points     bounded[Point]
 	marks      bounded[Mark]
@@ -145,6 +146,7 @@ func NewLoop(p LoopPlan) *Loop {
 		commands: commands(),
 		server:   server{hands: p.Hands, noHands: p.NoHands},
 		noise:    bounded[float64]{most: keepNoise},
+		ratios:   bounded[float64]{most: keepNoise},
 		journal:  bounded[Entry]{most: keepEntries},
 		points:   bounded[Point]{most: keepPoints},
 		marks:    bounded[Mark]{most: keepMarks},
@@ -204,7 +206,7 @@ func (l *Loop) publish() {
 	s.Progress = l.progress()
 	s.Sources = l.watch.states(l.now)
 	s.Iterations = l.iterations
-	s.Noise = l.noise.view()
+	s.Noise = l.ratios.view()
 	s.Trial = l.underway()
 	s.Auto, s.Limits, s.Score = l.plan.Auto, l.limits(), l.score
 	s.Points, s.Marks = l.points.view(), l.marks.view()

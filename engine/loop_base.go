@@ -119,7 +119,10 @@ func far(a, b *Diagnosis) bool {
 
 // noisy is how many times the precision a measurement of what a restart changes may
 // be uncertain by: beyond it the scatter of the load would be taken for it.
-const noisy = 2
+const noisy = 2.5
+
+// noiseEnough is how many times the precision it may be uncertain by to end.
+const noiseEnough = 1.5
 
 // repeat finds out what a restart changed by chance, once enough was measured of a
 // further run of the kept configuration.
@@ -132,7 +135,7 @@ func (l *Loop) repeat() {
 	after := verdict.Side{Lives: []verdict.Life{b.live}}
 	full := lengthOf(b.live) >= l.plan.Longest-l.plan.Measure
 	r := verdict.Judge(&before, &after, l.judging(verdict.Touch{}, verdict.Plan{Looks: 1, Last: true}))
-	if !full && (!r.Known || r.Direction == NotComparable || r.Measured > l.precision()) {
+	if !full && (!r.Known || r.Direction == NotComparable || r.Measured > noiseEnough*l.precision()) {
 		return
 	}
 	b.again = false
@@ -152,6 +155,7 @@ func (l *Loop) differed(r *verdict.Result, difference stat.Opt) string {
 		text += ": the load scatters too much to tell what the restart changed"
 	default:
 		l.noise.add(difference.V)
+		l.ratios.add(math.Expm1(difference.V))
 		text += ": output " + figure.Change(math.Expm1(difference.V)) + " % is noise"
 		l.tell(LevelInfo, Event{Kind: EventSpread, Iteration: l.iteration(), Log: difference, Text: text})
 		return text
@@ -187,9 +191,17 @@ func (l *Loop) narrow(r *Recommendation) bool {
 	if l.off() || length >= l.plan.Longest-l.plan.Measure {
 		return true
 	}
+	hoped := hopedGain(r.Predicted, l.plan.Goal)
+	if hoped < largeGain && length < 2*l.plan.Measure {
+		return false
+	}
 	side := l.base.side()
-	return l.own(&side) <= max(l.precision()/2, hopedGain(r.Predicted, l.plan.Goal)/6)
+	return l.own(&side) <= max(l.precision()/2, hoped/6)
 }
+
+// largeGain is the predicted gain from which one stretch is enough of a baseline: of
+// a smaller one a neighbour's burst that lasted all through it could be the reason.
+const largeGain = 2
 
 // own is half the width of the interval about a side by itself, as a ratio; 0 where
 // that is not known.

@@ -144,6 +144,9 @@ func (l *Loop) toFormer(why string) {
 		l.iterations[i].End, l.iterations[i].Failure = IterationBroken, why
 		l.failure = cmp.Or(l.failure, why)
 	}
+	if !p.leave.now {
+		p.leave = leave{} // it was the end of a run whose change lasted
+	}
 	broken := l.returns
 	changes := changesFrom(l.kept, f.configuration)
 	if l.trial.open {

@@ -10,12 +10,13 @@ import (
 
 func TestWhatGainedNothingIsPutBackByHand(t *testing.T) {
 	r := ready(t, "--max-num-seqs 64")
+	r.run(3 * time.Minute)
 	r.restart("--max-num-seqs 64 --block-size 32", 5*time.Second)
 	if it := r.judged(1); it.End != engine.IterationNoGain {
 		t.Fatalf("%q", it.End)
 	}
 	r.restart("--max-num-seqs 64 --block-size 32", 5*time.Second)
-	r.wait(3*time.Minute, "noise", func(s *engine.Snapshot) bool { return len(s.Noise) == 1 })
+	r.wait(8*time.Minute, "noise", func(s *engine.Snapshot) bool { return len(s.Noise) == 1 })
 	r.restart("--max-num-seqs 64", 5*time.Second)
 	r.run(10 * time.Second)
 	waiting(r)

@@ -9,8 +9,9 @@ import (
 
 func TestSameSettingsAreNoise(t *testing.T) {
 	r := ready(t, "--max-num-seqs 32")
+	r.run(3 * time.Minute)
 	r.restart("--max-num-seqs 32", 10*time.Second)
-	r.wait(2*time.Minute, "noise", func(s *engine.Snapshot) bool { return len(s.Noise) == 1 })
+	r.wait(6*time.Minute, "noise", func(s *engine.Snapshot) bool { return len(s.Noise) == 1 })
 	r.expect(engine.SameSettings, engine.IterationNoise, "noise")
 	if s := r.loop.Snapshot(); s.Phase != engine.PhaseWaiting || s.Ask != "" || s.Noise[0] > 0.05 || s.Noise[0] < -0.05 {
 		t.Errorf("phase %d, noise %v", s.Phase, s.Noise)

@@ -83,7 +83,7 @@ func (l *Loop) lookAt(windows, part []Window, look int) {
 		settled = true
 	case noise && r.Known && r.Direction != NotComparable:
 		// What is asked is what the restart changed, not whether it matters.
-		settled = r.Measured <= l.precision() || l.own(&after) <= l.precision()/2
+		settled = r.Measured <= noiseEnough*l.precision() || l.own(&after) <= l.precision()
 	case r.Direction == NotComparable:
 		settled = false // the load may come back
 		l.backAgain(part, plan)

@@ -86,8 +86,8 @@ type Snapshot struct {
 	Pending Pending
 	Limits  Limits
 	Score   Score
-	// Noise are the differences of the logarithm of output tokens per second between
-	// two measurements of one configuration with a restart between them.
+	// Noise are the relative differences of output tokens per second between two
+	// measurements of one configuration with a restart between them.
 	Noise []float64
 
 	Points  []Point // one a window, oldest first, bounded

@@ -220,6 +220,7 @@ func beginApplying(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	w.until("advice", time.Minute, advised)
+	time.Sleep(45 * time.Second) // of a baseline
 	w.live.Do(engine.CommandApply)
 	w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
 	return w
@@ -252,6 +253,8 @@ func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
 			}
 		}
 		start("")
+		w.until("advice", time.Minute, advised)
+		time.Sleep(45 * time.Second) // of a baseline
 		s := w.until("advice", time.Minute, advised)
 		start(w.changed(s.Advice.Flag, "24"))
 		w.until("measuring", time.Minute, measuring(1))
