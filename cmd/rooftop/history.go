@@ -142,6 +142,9 @@ func tellPast(r *report.PastRun, j *journal.Record) {
 	}
 	switch j.Kind {
 	case journal.Intent:
+		if j.Mode == string(modeHook) {
+			r.Restarts++ // the program's, which writes down no start
+		}
 		if j.Revert {
 			if c := last(); c.End == "" {
 				c.End = string(engine.IterationReverted)
@@ -159,7 +162,9 @@ func tellPast(r *report.PastRun, j *journal.Record) {
 		}
 		r.Changes = append(r.Changes, c)
 	case journal.Started:
-		r.Restarts++
+		if len(r.Changes) > 0 { // else it is the start of a server that the run began with
+			r.Restarts++
+		}
 	case journal.Failed:
 		c := last()
 		c.End, c.Reason = string(engine.IterationBroken), j.Text

@@ -188,7 +188,13 @@ func (r *recovery) do(ctx context.Context, l *apply.Left) error {
 	if r.o.leave {
 		return r.repair.Abandon(l)
 	}
-	return r.repair.Do(ctx, l)
+	err := r.repair.Do(ctx, l)
+	var changed *apply.ChangedError
+	if errors.As(err, &changed) && r.o.yes {
+		// A yes that was given before anything was seen holds for what is there now.
+		return r.repair.Do(ctx, &changed.Now)
+	}
+	return err
 }
 
 func (r *recovery) told(item *report.Recovered) {

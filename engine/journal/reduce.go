@@ -212,7 +212,8 @@ func (s *State) put(p Running) {
 	list := slices.Clone(s.Processes)
 	i := slices.IndexFunc(list, func(have Running) bool { return have.Process == p.Process })
 	if i < 0 {
-		s.Processes = append(list, p)
+		list = append(list, p)
+		s.Processes = list
 		return
 	}
 	p.Ready, p.Ours = p.Ready || list[i].Ready, p.Ours || list[i].Ours

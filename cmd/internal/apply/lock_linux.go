@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -57,7 +58,8 @@ func held(id Identity) bool {
 // ask asks the holder of a socket who it is. A socket that is there and does not
 // answer is of a process that was stopped, or was killed as it started another.
 func ask(addr *net.UnixAddr) (holder *HeldError, there bool) {
-	c, err := net.DialTimeout("unix", addr.Name, askWithin)
+	dialer := net.Dialer{Timeout: askWithin}
+	c, err := dialer.DialContext(context.Background(), "unix", addr.Name)
 	if err != nil {
 		return &HeldError{}, errors.Is(err, unix.EAGAIN) // more ask than are heard
 	}

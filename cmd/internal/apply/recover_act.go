@@ -21,7 +21,8 @@ type Repair struct {
 	Say     func(string) // as of Plan
 }
 
-// ChangedError says that things are not as they were when they were looked at.
+// ChangedError says that things are not as they were when they were looked at: Now
+// is how they are.
 type ChangedError struct{ Now Left }
 
 func (e *ChangedError) Error() string {
@@ -45,13 +46,19 @@ func (r *Repair) Do(ctx context.Context, left *Left) error {
 		return nil // somebody else has put it right
 	}
 	now := Left{Dir: left.Dir, State: state, Identity: s.id}.judge()
-	if now.Remedy != left.Remedy || now.State.Run != left.State.Run {
+	if now.State.Run != left.State.Run || !left.covers(now.Remedy) {
 		return &ChangedError{now}
 	}
 	if now.Remedy == CallHook {
 		return r.callHook(ctx, s, &now)
 	}
 	return r.act(ctx, s, &now)
+}
+
+// covers says that what was to be done holds for a remedy too: a server that was
+// waited for may have ended meanwhile, and that it is started again was said.
+func (l *Left) covers(now Remedy) bool {
+	return now == l.Remedy || l.Remedy == AwaitKept && now == PutBack
 }
 
 // Abandon ends the run that was cut off and touches no server: for those who have

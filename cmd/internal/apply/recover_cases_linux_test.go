@@ -115,6 +115,23 @@ func TestServerOnItsWayDownIsStartedAgain(t *testing.T) {
 	s.check(t, want, "after the repair")
 }
 
+// It ends between the look and the act: what was said covers that.
+func TestServerThatEndsMeanwhileIsStartedAgain(t *testing.T) {
+	s := newSite(t, "attach", 2)
+	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+		return []journal.Record{foundRunning(kept, p), intent(next)}
+	})
+	l := s.survey(t)
+	if l.Remedy != AwaitKept {
+		t.Fatalf("remedy %q", l.Remedy)
+	}
+	said(t, l.Steps, "start it again")
+	want := s.truth(t)
+	must(t, s.server.Process.Kill())
+	must(t, s.repaired(t, l))
+	s.check(t, want, "after the repair")
+}
+
 func TestServerThatRunCouldNotTouchIsLeft(t *testing.T) {
 	s := newSite(t, "attach", 0)
 	s.cutOff(t, func(kept, _ string, p *journal.Process) []journal.Record {
