@@ -12,6 +12,7 @@ import (
 // aggregates. Whatever is absent keeps its reason.
 func ceilings(r *Run) {
 	r.Ceiling = &Ceiling{}
+	r.Offered = r.offered()
 	r.classic()
 	r.physical()
 }
@@ -82,6 +83,8 @@ func (r *Run) physical() {
 		QueueSeconds: a.Mean(HistQueue), PrefillSeconds: a.Mean(HistPrefill),
 		PreemptsPerS: a.Rate[CounterPreemptions].Times(1 / ranks),
 	}
+	m.Offered = r.Offered
+	m.FrontShare = r.frontShare()
 	var assumed []string
 	if prompt := a.Rate[CounterPromptTokens]; !m.PrefillPerS.OK && prompt.OK {
 		// Too much work rather than too little: a ceiling that ignored prefill

@@ -86,4 +86,6 @@ type Run struct {
 	Perf       *roofline.Performance
 	PerfReason string
 	Ceiling    *Ceiling
+	// Offered is how the requests come.
+	Offered roofline.Offered
 }

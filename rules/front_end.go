@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -219,9 +220,9 @@ func concludeFrontEnd(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		f.Reason += ", which uses " + number(average(cores)) + " of a core"
 		f.Fix = lookAtFrontEnd(average(cores))
 	} else {
-		f.Fix = moreAPIServers(r, average(cores), stat.Opt{V: average(share), OK: len(share) > 0})
+		f.Fix = moreAPIServers(r, average(cores), average(inside), stat.Opt{V: average(share), OK: len(share) > 0})
 	}
-	setImpact(f, 3)
+	setLatencyImpact(f, 3)
 }
 
 // lookAtFrontEnd is the remedy where the API server holds requests up without
@@ -238,7 +239,7 @@ func lookAtFrontEnd(cores float64) *engine.Fix {
 	}
 }
 
-func moreAPIServers(r *engine.Run, cores float64, share stat.Opt) *engine.Fix {
+func moreAPIServers(r *engine.Run, cores, inside float64, share stat.Opt) *engine.Fix {
 	facts := r.Facts
 	now := max(1, facts.APIServerCount.Value)
 	to := min(frontMost, max(2*now, int(math.Ceil(float64(now)*cores/frontRelief))))
@@ -260,10 +261,15 @@ func moreAPIServers(r *engine.Run, cores float64, share stat.Opt) *engine.Fix {
 		fix.Command = fmt.Sprintf("launch with `vllm serve` and --api-server-count %d: python -m … ignores the flag", to)
 	}
 	fix.Rejected = append(fix.Rejected, engine.Rejected{What: "--stream-interval", Why: "fewer, larger messages per stream: less CPU, but choppier answers"})
-	if share.OK && share.V > 0 {
+	switch most := -min(1, share.V) * (1 - float64(now)/float64(to)); {
+	case r.Perf != nil && cores > 0:
+		front := roofline.Front{Inside: inside / float64(max(1, r.Agg.Ranks)), Share: min(1, share.Or(0)), Busy: cores}
+		fix.Predicted = modelled(r, func(m *roofline.Performance) roofline.Gain {
+			return m.MoreServers(float64(to)/float64(now), front)
+		}).predictions()
+	case share.V > 0:
 		// The front end's part of the time to first token shrinks by what the
 		// added servers take over, at best; none of it is certain.
-		most := -min(1, share.V) * (1 - float64(now)/float64(to))
 		fix.Predicted = []engine.Prediction{{Metric: metricTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
 	}
 	return fix

@@ -35,6 +35,9 @@ func (g gain) predictions() []engine.Prediction {
 	if !g.known && x.High.Or(0) > mostBound {
 		x.High, itl.High = stat.None, stat.None
 	}
+	if !g.known && x.Mid.Or(0) > mostBound {
+		x, itl = roofline.Range{}, roofline.Range{}
+	}
 	for _, m := range []struct {
 		name string
 		r    roofline.Range
@@ -103,10 +106,54 @@ func unmodelled(r *engine.Run) string {
 	return "no physical model of this run (" + why + ")"
 }
 
+// blind is what the run tells of one rank without a physical model.
+func blind(r *engine.Run, p *pool) roofline.Blind {
+	share := r.Agg.Mean(engine.HistQueue).Div(r.Agg.Mean(engine.HistTTFT))
+	if share.OK {
+		share.V = min(1, share.V)
+	}
+	return roofline.Blind{
+		Running: p.running, Waiting: p.queued, Holds: p.holds, Seats: runSeats(r),
+		Half: halfOf(r), QueueShare: share, Offered: r.Offered, Why: unmodelled(r),
+	}
+}
+
+const (
+	// halfSpan is the ratio of the largest to the smallest batch of a run from which
+	// its steps tell how they grow, and halfWindows how many windows must be of it.
+	halfSpan    = 1.5
+	halfWindows = 6
+)
+
+// halfOf returns the batch at which a step takes twice as long as for next to none,
+// from a straight line through the steps of windows with different batches; absent
+// where the batch hardly moved, or steps do not grow with it.
+func halfOf(r *engine.Run) stat.Opt {
+	var n, sx, sy, sxx, sxy float64
+	least, most := math.Inf(1), 0.0
+	for i := range r.Windows {
+		w := &r.Windows[i]
+		if !w.Evaluable || w.Running.Or(0) <= 0 || !w.StepTime.OK {
+			continue
+		}
+		x, y := w.Running.V/float64(ranks(w)), w.StepTime.V
+		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
+		least, most = min(least, x), max(most, x)
+	}
+	if n < halfWindows || most < halfSpan*least {
+		return stat.None
+	}
+	slope := (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	base := (sy - slope*sx) / n
+	if slope <= 0 || base <= 0 {
+		return stat.None
+	}
+	return stat.Some(base / slope)
+}
+
 func raiseSeats(r *engine.Run, p *pool, to int) gain {
 	if r.Perf == nil {
-		queueShare := r.Agg.Mean(engine.HistQueue).Div(r.Agg.Mean(engine.HistTTFT))
-		return gain{Gain: roofline.RaiseSeatsBlind(p.running, p.queued, to, p.holds, queueShare, unmodelled(r))}
+		return gain{Gain: blind(r, p).RaiseSeats(to)}
 	}
 	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.RaiseSeats(to) })
 }
@@ -119,7 +166,7 @@ func lowerSeats(r *engine.Run, to int) gain {
 // are raised with it, they are no limit.
 func moreConcurrency(r *engine.Run, p *pool, to float64, raised bool) gain {
 	if r.Perf == nil {
-		return gain{Gain: roofline.MoreConcurrencyBlind(p.running, to, unmodelled(r))}
+		return gain{Gain: blind(r, p).MoreConcurrency(to)}
 	}
 	return modelled(r, func(m *roofline.Performance) roofline.Gain {
 		if !raised {
@@ -131,7 +178,12 @@ func moreConcurrency(r *engine.Run, p *pool, to float64, raised bool) gain {
 	})
 }
 
-func moreCapacity(r *engine.Run, tokens float64) gain {
+// moreCapacity predicts a pool of each rank that is growth times as large.
+func moreCapacity(r *engine.Run, p *pool, growth float64) gain {
+	if r.Perf == nil {
+		return gain{Gain: blind(r, p).MoreKV(growth)}
+	}
+	tokens := p.capacity.V * growth
 	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.MoreKV(tokens) })
 }
 

@@ -146,7 +146,7 @@ func (p *pool) lack(wanted float64) string {
 func (n *kvNeed) grown(fix *engine.Fix, growth stat.Opt) remedy {
 	m := remedy{fix: fix, growth: growth}
 	if n.pool.capacity.OK && growth.OK {
-		m.gain = moreCapacity(n.run, n.pool.capacity.V*growth.V)
+		m.gain = moreCapacity(n.run, n.pool, growth.V)
 	}
 	return m
 }

@@ -13,6 +13,10 @@ const (
 	seatQueueRatio = 0.30 // queued / (running + queued), at least
 	seatKVHeadroom = 0.80 // peak KV usage below which more seats have room
 
+	// computingGain is the gain that more seats must promise where the steps compute:
+	// every token then comes slower, by as much as the batch grows.
+	computingGain = 0.06
+
 	seatConfidence      = 0.90 // TTFT and KV usage both present
 	seatBlindConfidence = 0.60 // one or both absent
 )
@@ -48,7 +52,7 @@ func seatSaturation() definition {
 			Remedy: []string{
 				"KV peak below " + percent(seatKVHeadroom) + ": raise --max-num-seqs",
 				"KV peak from " + percent(seatKVHeadroom) + ": do not raise the seats; more KV or a replica",
-				"not recommended where the physical model shows that more seats gain nothing, or where the steps are compute bound and the low end of the gain is below " + percent(gainFloor),
+				"not recommended where the physical model shows that more seats gain nothing, or where the steps are compute bound and the gain is below " + percent(computingGain),
 			},
 			Limits: []string{"no vLLM release exports max_num_seqs: where the launch command cannot be read, give -m"},
 		},
@@ -162,8 +166,8 @@ func moreSeats(r *engine.Run, p *pool, seats int, peak stat.Opt) *engine.Fix {
 	fix.Price = append(fix.Price, seatPrice(p, g, to)...)
 	if g.worthless() {
 		fix.Withheld = g.because(fmt.Sprintf("more seats gain nothing here: the physical model expects %s tokens per second from %d seats", change(g.Throughput.Mid.V), to))
-	} else if computes(r) && g.Throughput.Low.V < gainFloor {
-		fix.Withheld = fmt.Sprintf("the steps compute most of their time: %d seats are sure of no more than %s tokens per second, and %s", to, change(max(0, g.Throughput.Low.V)), slowerTokens(g))
+	} else if computes(r) && g.Throughput.Mid.V < computingGain {
+		fix.Withheld = fmt.Sprintf("the steps compute most of their time: %d seats promise no more than %s tokens per second, and %s", to, change(max(0, g.Throughput.Mid.V)), slowerTokens(g))
 	}
 	fix.Rejected = append(fix.Rejected, engine.Rejected{
 		What: "a replica", Why: "this one has room left: seats cost a restart, not a GPU",

@@ -109,8 +109,24 @@ type Measured struct {
 	// token.
 	PrefillSeconds stat.Opt
 	PreemptsPerS   stat.Opt
-	Workload       Workload
-	WorkloadKnown  bool
+	Offered        Offered
+	// FrontShare is the share of its one core that the API server's process uses,
+	// 0..1; absent where it is not one process of its own.
+	FrontShare    stat.Opt
+	Workload      Workload
+	WorkloadKnown bool
+}
+
+// Offered is how requests come. Without any of its parts they come from clients
+// that send the next one at once.
+type Offered struct {
+	// Demand is requests that come over those that are finished, where they do not
+	// follow the server: above 1 the queue grows, at 1 all are served.
+	Demand  stat.Opt
+	Growing bool
+	// Thinking is how many clients of one replica are between an answer and their
+	// next request, mean.
+	Thinking stat.Opt
 }
 
 // Classic is every figure of the documented formulas (the seed's), on the
@@ -172,6 +188,8 @@ type Performance struct {
 	Now      Step    // the model's step at the measured point
 	Raw      float64 // t_measured/t_achievable
 	Scale    float64 // Raw clipped to 0.8..3
+
+	again float64 // tokens of Measured's step that are computed again after a preemption
 }
 
 // Range is a predicted relative change: 0.25 is +25 %, and Low <= Mid <= High

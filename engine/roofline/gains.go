@@ -73,15 +73,25 @@ func (p *Performance) MoreKV(tokens float64) Gain {
 		return Gain{Throughput: Range{Low: stat.Some(0)}, Note: "how many requests wait is unknown"}
 	}
 	b := m.reach(m.MaxNumSeqs, stat.Some(tokens))
-	lost := p.preempted()
-	if b <= m.Batch*(1+noticeable) && lost == 0 {
+	if h := m.holds(m.KVCapacity); h.OK && p.again == 0 && h.V > roomy*(m.Batch+1) {
+		return none(fmt.Sprintf("the KV pool holds %.0f sequences and %.0f run: it is not what requests wait for", math.Floor(h.V), m.Batch))
+	}
+	if b <= m.Batch*(1+noticeable) && p.again == 0 {
 		return none("no request waits for cache and none is preempted")
 	}
 	ch := p.unchanged()
-	ch.at = m.at(b)
-	ch.relief = 1 / (1 - lost*fits(b*m.finalContext(), tokens))
-	ch.cap = b / m.Batch * ch.relief
+	ch.at = p.spared(m.at(b), fits(b*m.finalContext(), tokens))
 	return p.predict(ch)
+}
+
+// roomy is how many times more sequences than run a pool holds that is not what
+// holds them back.
+const roomy = 2
+
+// spared is a point at which a part of the sequences that are preempted now are not.
+func (p *Performance) spared(at Point, part float64) Point {
+	at.Tokens -= p.again * at.Batch / p.Measured.Batch * part
+	return at
 }
 
 // fits returns the part of preemptions that a pool avoids: all of them where the
@@ -91,17 +101,6 @@ func fits(demand, pool float64) float64 {
 		return 1
 	}
 	return max(0, 2-demand/pool)
-}
-
-// preempted returns the share of engine time, 0..0.9, that goes into prefilling
-// preempted sequences again.
-func (p *Performance) preempted() float64 {
-	m := &p.Measured
-	if !positive(m.PreemptsPerS) {
-		return 0
-	}
-	_, again := p.Config.Prefill(m.Context, 0, m.TokenBudget.Or(defaultChunk))
-	return min(0.9, m.PreemptsPerS.V*again)
 }
 
 // LowerSeats predicts --max-num-seqs at to, below what runs now: shorter steps,
@@ -114,8 +113,8 @@ func (p *Performance) LowerSeats(to int) Gain {
 	}
 	ch := p.unchanged()
 	ch.at = m.at(b)
-	if lost := p.preempted(); lost > 0 && m.KVCapacity.OK {
-		ch.relief = 1 / (1 - lost*fits(b*m.finalContext(), m.KVCapacity.V))
+	if m.KVCapacity.OK {
+		ch.at = p.spared(ch.at, fits(b*m.finalContext(), m.KVCapacity.V))
 	}
 	return p.predict(ch)
 }
@@ -136,7 +135,9 @@ func (p *Performance) MoreConcurrency(to float64) Gain {
 	if b <= m.Batch*(1+noticeable) {
 		return none("seats and KV pool hold no more than run now")
 	}
-	return p.predict(p.fuller(b))
+	ch := p.fuller(b)
+	ch.clients = true
+	return p.predict(ch)
 }
 
 // FP8KV predicts an 8-bit KV cache: half the bytes of a 16-bit one to read, and
@@ -268,6 +269,7 @@ func (p *Performance) TokenBudget(to int) Gain {
 	_, before := p.Config.Prefill(m.Workload.Computed, cached, old)
 	_, after := p.Config.Prefill(m.Workload.Computed, cached, float64(to))
 	ch.prefill = over(after, before)
+	ch.budget = stat.Some(float64(to))
 	ch.note = fmt.Sprintf("a full step takes about %.0f ms", 1000*p.FullStep(float64(to), m.PrefillContext))
 	return p.predict(ch)
 }

@@ -49,10 +49,15 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 	o.AchievableUpper = stat.Some(min(o.AchievableTokensPerS.V*upper, o.IdealTokensPerS.V))
 
 	perf := &Performance{Config: c, Measured: m, Now: Step{ideal, achievable, notes}, Scale: 1}
+	if perf.again = m.recomputed(); perf.again > 0 {
+		perf.Measured.Tokens += perf.again
+		perf.Now.Ideal, perf.Now.Achievable = pl.terms(perf.Measured.Point)
+	}
 	if positive(m.StepSeconds) {
-		perf.Raw = m.StepSeconds.V / ta
+		raw := m.StepSeconds.V / ta
+		perf.Raw = m.StepSeconds.V / perf.Now.Achievable.Total()
 		perf.Scale = min(scaleMost, max(scaleLeast, perf.Raw))
-		o.CalibrationRaw, o.Calibration = stat.Some(perf.Raw), stat.Some(perf.Scale)
+		o.CalibrationRaw, o.Calibration = stat.Some(raw), stat.Some(min(scaleMost, max(scaleLeast, raw)))
 		if e := ti / m.StepSeconds.V; e <= 1+tolerance {
 			o.Efficiency = stat.Some(min(1, e))
 		}
@@ -93,10 +98,12 @@ func (m *Measured) complete(c *Config) []string {
 	}
 	switch {
 	case m.Tokens > decode:
+	case positive(m.PrefillPerS) && positive(m.StepSeconds):
+		// Running requests whose prompts are being computed do not decode, so that the
+		// ratio of both rates times the running ones would count too much.
+		m.Tokens = decode + m.PrefillPerS.V*m.StepSeconds.V
 	case positive(m.PrefillPerS) && positive(m.OutputPerS):
 		m.Tokens = decode * (1 + m.PrefillPerS.V/m.OutputPerS.V)
-	case positive(m.PrefillPerS) && positive(m.StepSeconds):
-		m.Tokens = decode + m.PrefillPerS.V*m.StepSeconds.V
 	case !m.PrefillPerS.OK:
 		notes = append(notes, "computed prompt tokens unknown: the step is taken as decode only")
 	}
@@ -113,6 +120,15 @@ func (m *Measured) complete(c *Config) []string {
 		notes = append(notes, "prompt lengths unknown: prefill attention is not counted")
 	}
 	return notes
+}
+
+// recomputed is the tokens of preempted sequences that a step computes again, on
+// average: no counter of prompts has them.
+func (m *Measured) recomputed() float64 {
+	if !positive(m.PreemptsPerS) || !positive(m.StepSeconds) {
+		return 0
+	}
+	return m.PreemptsPerS.V * m.Context * m.StepSeconds.V
 }
 
 // band is the span of the achievable rate around its expected value. Dense

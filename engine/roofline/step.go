@@ -247,8 +247,30 @@ func (pl *plan) achievable(l *load) Terms {
 	return t
 }
 
+// Rows of a GEMM's largest tile, and the rows at which the fractions of compute
+// peaks were measured (physics.md section 5: 1,024 and more).
+const (
+	tileRows     = 128
+	measuredRows = 1024
+)
+
+// fewRows is how much longer a product of n rows computes for each of them than one
+// of measuredRows: on average half of the last tile of rows and half of the last wave
+// of tiles do nothing, about one tile together (tile and wave quantisation, NVIDIA,
+// Matrix Multiplication Background User's Guide). Tiles are no larger than the rows
+// ask for. 1 at measuredRows and above.
+func fewRows(n float64) float64 {
+	if n <= 0 {
+		return 1
+	}
+	return max(1, (1+min(1, tileRows/n))/(1+tileRows/float64(measuredRows)))
+}
+
 // linear adds the linear layers of a step with n tokens, of which the output
-// layer sees out, weighted by share.
+// layer sees out, weighted by share. Reading and computing overlap, and not
+// perfectly where both take about as long: tiles wait for their operands at the
+// start of each wave. The root of the sum of squares is the larger of both far from
+// the ridge and 1.4 times as much at it.
 func (pl *plan) linear(t *Terms, n, out, share float64) {
 	s, pr := &pl.s, &pl.prec
 	add := func(bytes, flops float64, pk peaks, quantized bool) {
@@ -260,14 +282,15 @@ func (pl *plan) linear(t *Terms, n, out, share float64) {
 			mfu = pl.f.gemmq
 		}
 		read, work := bytes/(pl.bw*bw), over(flops, pk.usual*mfu)
+		both := math.Hypot(read, work)
 		if read >= work {
-			t.Weights += share * read
+			t.Weights += share * both
 			return
 		}
-		t.Compute += share * work
+		t.Compute += share * both
 	}
-	add(s.dense*pr.dense/pl.tp, 2*s.dense*n/pl.tp, pl.dense, pr.dense < 2)
-	add(s.head*pr.head/pl.tp, 2*s.head*out/pl.tp, pl.head, false)
+	add(s.dense*pr.dense/pl.tp, 2*s.dense*n*fewRows(n)/pl.tp, pl.dense, pr.dense < 2)
+	add(s.head*pr.head/pl.tp, 2*s.head*out*fewRows(out)/pl.tp, pl.head, false)
 	if s.experts > 0 {
 		add(s.moeLayers*s.expert*pr.expert*pl.busiestExperts(n),
 			2*s.moeLayers*s.expert*pl.busiestTokens(n), pl.moe, pr.expert < 2)

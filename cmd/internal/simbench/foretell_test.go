@@ -82,3 +82,35 @@ func TestForetell(t *testing.T) {
 		t.Errorf("got:\n%s", text)
 	}
 }
+
+// Of a few servers, the same every time: middles that are near, and intervals that
+// are no guess. The whole library is scored by rooftop sim bench --predictions.
+func TestPredictionsOfAFew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs some thirty simulated servers")
+	}
+	list, err := scenarios.Select("seat-capped", "budget-too-low", "kv-preempting")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []Case
+	for _, sc := range list {
+		cases = append(cases, Case{sc, 1}, Case{vary(&sc, 1, 0), 2})
+	}
+	told, err := Foretell(t.Context(), cases, Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goal := Score(told, foretoldGoal, nil)
+	t.Logf("%+v", goal)
+	if goal.N < 15 || goal.Error > 0.12 || goal.Coverage < 0.6 {
+		t.Errorf("output: %+v", goal)
+	}
+	for _, m := range []string{foretoldTTFT, foretoldITL} {
+		s := Score(told, m, nil)
+		t.Logf("%s %+v", m, s)
+		if s.N < 15 || s.Coverage < 0.5 {
+			t.Errorf("%s: %+v", m, s)
+		}
+	}
+}
