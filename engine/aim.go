@@ -77,11 +77,11 @@ func logOf(ratio stat.Opt, sign float64) stat.Opt {
 }
 
 // ratioOf is the way back from logOf.
-func ratioOf(l stat.Opt, sign float64) stat.Opt {
+func ratioOf(l stat.Opt) stat.Opt {
 	if !l.OK {
 		return stat.None
 	}
-	return stat.Some(math.Expm1(sign * l.V))
+	return stat.Some(math.Expm1(l.V))
 }
 
 // predictionOf finds the prediction of a metric; a zero one without.

@@ -148,16 +148,6 @@ func (l *Loop) standing() *Recommendation {
 	return l.trial.advice
 }
 
-// advised is the change that is recommended; nil where there is none, or it is no
-// flag of the server.
-func (l *Loop) advised() *Change {
-	r := l.standing()
-	if r == nil || r.Kind != KindFlag || r.Flag == "" {
-		return nil
-	}
-	return &Change{Flag: r.Flag, From: r.From, To: r.To}
-}
-
 // advise makes a recommendation the one that stands, and tells of it: what it
 // predicts is written down before anything changes.
 func (l *Loop) advise(r *Recommendation) {

@@ -20,7 +20,7 @@ func score(list []Iteration) Score {
 			continue
 		}
 		b := benefit(goal, list[i].Predicted)
-		low, mid, high := ratioOf(b.low, 1), ratioOf(b.mid, 1), ratioOf(b.high, 1)
+		low, mid, high := ratioOf(b.low), ratioOf(b.mid), ratioOf(b.high)
 		if !low.OK || !high.OK {
 			continue
 		}

@@ -153,7 +153,7 @@ func blend(a, b []Prediction, share float64) []Prediction {
 		q := predictionOf(b, p.Metric)
 		if p.Mid.OK && q.Mid.OK {
 			mid := share*logOf(p.Mid, 1).V + (1-share)*logOf(q.Mid, 1).V
-			p.Mid = ratioOf(stat.Some(mid), 1)
+			p.Mid = ratioOf(stat.Some(mid))
 		}
 		if p.Low.OK && q.Low.OK {
 			p.Low.V = min(p.Low.V, q.Low.V)
@@ -193,9 +193,9 @@ func (s *search) between(anchors []anchor, now float64) []candidate {
 		c := candidate{Recommendation: Recommendation{Finding: SeatSaturation}}
 		c.set([]Change{{Flag: "--max-num-seqs", From: strconv.Itoa(int(now)), To: strconv.Itoa(to)}})
 		c.Why, c.Risk, c.Price = why, 1, []string{oneRestart}
-		p := Prediction{Metric: predictTokens, Unit: "ratio", Mid: ratioOf(gain, 1), High: ratioOf(most, 1)}
+		p := Prediction{Metric: predictTokens, Unit: "ratio", Mid: ratioOf(gain), High: ratioOf(most)}
 		if gain.OK {
-			p.Low = ratioOf(stat.Some(gain.V-leastBand), 1)
+			p.Low = ratioOf(stat.Some(gain.V-leastBand))
 		}
 		c.Predicted = []Prediction{p}
 		out = append(out, c)
