@@ -128,10 +128,10 @@ const (
 	unseenMemory = 45.0 // seconds
 	// A server whose pace hardly scatters is not reckoned to wander by three per
 	// cent: at most this and so many times the scatter of ten seconds.
-	unseenLeast, unseenTimes = 0.005, 1.5
+	unseenLeast, unseenTimes = 0.005, 2.0
 	// unseenWorth is how many times its memory have to be measured for half of it to
 	// be disproved.
-	unseenWorth = 3.0
+	unseenWorth = 4.0
 	// leastBatches is how few batches an autoregression is read from.
 	leastBatches = 8
 )

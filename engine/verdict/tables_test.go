@@ -139,7 +139,7 @@ func TestEqualServersAreSeldomToldApart(t *testing.T) {
 // per cent and restarts by nothing: at five per cent, four of five verdicts must be
 // right within ten minutes in all.
 func TestEffectsAreFound(t *testing.T) {
-	n, long := pairs(40)
+	n, long := pairs(200)
 	gains := []float64{-0.05, 0.05}
 	if long {
 		gains = []float64{-0.2, -0.1, -0.05, -0.03, 0.03, 0.05, 0.1, 0.2}
