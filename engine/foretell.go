@@ -144,9 +144,9 @@ func (c correction) ends(p Prediction) (low, mid, high stat.Opt) {
 		if !e.OK {
 			return e
 		}
-		return ratioOf(stat.Some(c.factor*at+c.widen*c.factor*(logOf(e, 1).V-at)))
+		return ratioOf(stat.Some(c.factor*at + c.widen*c.factor*(logOf(e, 1).V-at)))
 	}
-	return end(p.Low), ratioOf(stat.Some(c.factor*at)), end(p.High)
+	return end(p.Low), ratioOf(stat.Some(c.factor * at)), end(p.High)
 }
 
 // foretold lists the predictions of earlier runs and of this one with what came

@@ -195,7 +195,7 @@ func (s *search) between(anchors []anchor, now float64) []candidate {
 		c.Why, c.Risk, c.Price = why, 1, []string{oneRestart}
 		p := Prediction{Metric: predictTokens, Unit: "ratio", Mid: ratioOf(gain), High: ratioOf(most)}
 		if gain.OK {
-			p.Low = ratioOf(stat.Some(gain.V-leastBand))
+			p.Low = ratioOf(stat.Some(gain.V - leastBand))
 		}
 		c.Predicted = []Prediction{p}
 		out = append(out, c)
