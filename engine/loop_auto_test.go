@@ -214,7 +214,7 @@ func TestLimits(t *testing.T) {
 		code   int
 		reason string
 	}{
-		{"no restart for a way back", engine.Limits{Restarts: 1}, 0, 3, "no restart remains"},
+		{"no restart for a way back", engine.Limits{Restarts: 1}, 0, 3, "no restart"},
 		{"one change and its way back", engine.Limits{Restarts: 2}, 1, 0, ""},
 		{"downtime", engine.Limits{Downtime: time.Millisecond}, 1, 0, ""},
 	} {

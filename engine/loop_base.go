@@ -142,9 +142,8 @@ func (l *Loop) repeat() {
 	l.differed(&r, logRatio(before.Lives[0], b.live))
 }
 
-// differed notes what two runs of one configuration differ in, and returns it in
-// words.
-func (l *Loop) differed(r *verdict.Result, difference stat.Opt) string {
+// differed notes what two runs of one configuration differ in.
+func (l *Loop) differed(r *verdict.Result, difference stat.Opt) {
 	text := "the same settings, measured again"
 	switch {
 	case r.Direction == NotComparable:
@@ -154,14 +153,13 @@ func (l *Loop) differed(r *verdict.Result, difference stat.Opt) string {
 	case r.Known && r.Measured > noisy*l.precision():
 		text += ": the load scatters too much to tell what the restart changed"
 	default:
+		ratio := math.Expm1(difference.V)
 		l.noise.add(difference.V)
-		l.ratios.add(math.Expm1(difference.V))
-		text += ": output " + figure.Change(math.Expm1(difference.V)) + " % is noise"
-		l.tell(LevelInfo, Event{Kind: EventSpread, Iteration: l.iteration(), Log: difference, Text: text})
-		return text
+		l.ratios.add(ratio)
+		l.tell(LevelInfo, Event{Kind: EventSpread, Iteration: l.iteration(), Log: difference, Text: text + ": output " + figure.Change(ratio) + " % is noise"})
+		return
 	}
 	l.write(LevelInfo, "", text)
-	return text
 }
 
 // precision is the relative difference that matters.

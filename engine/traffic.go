@@ -20,41 +20,7 @@ const (
 	// server that has room.
 	queued      = 1
 	queuedShare = 0.10
-	// lengthShift is the factor between mean lengths from which the throughput of
-	// two loads says nothing of the server. Means of some forty requests, which a
-	// slow server finishes in a measurement, scatter by a sixth: three times that.
-	lengthShift = 1.5
 )
-
-// swayed says why the load alone explains what two measurements differ in, ""
-// where the server does. Throughput is the change between them. Where nothing
-// waits a server does what is asked of it: its throughput follows the requests
-// that are in, and a difference counts only beyond theirs (decisions.md 30: with
-// a queue before and none after a gain is a lower bound, and stands).
-func swayed(before, after *Diagnosis, throughput stat.Opt) string {
-	if !throughput.OK || math.Abs(throughput.V) <= throughputShift {
-		return ""
-	}
-	for _, length := range [...]struct{ what, name string }{{"prompts", "prompt_tokens_mean"}, {"outputs", "output_tokens_mean"}} {
-		b, a := before.Quantity(length.name).Value, after.Quantity(length.name).Value
-		if b.OK && a.OK && b.V > 0 && a.V > 0 && math.Abs(math.Log(a.V/b.V)) > math.Log(lengthShift) {
-			return fmt.Sprintf("the %s are of another length (%s → %s)", length.what, figure.Show(b, "tok"), figure.Show(a, "tok"))
-		}
-	}
-	room := after // with room, it could have done more
-	if throughput.V > 0 {
-		room = before
-	}
-	b, a := before.demand(), after.demand()
-	demand := relative(b, a)
-	if room.saturated() || !demand.OK || demand.V*throughput.V <= 0 {
-		return ""
-	}
-	if each := (1+throughput.V)/(1+demand.V) - 1; each*math.Copysign(1, throughput.V) > throughputShift {
-		return "" // of each request too
-	}
-	return fmt.Sprintf("it follows the requests that are in (%s → %s)", figure.Show(b, ""), figure.Show(a, ""))
-}
 
 // traffic lists in words what differs in the load of two measurements: the delta
 // between them is then not of the change alone. Requests that are in, lengths and
