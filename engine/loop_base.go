@@ -190,7 +190,7 @@ func (l *Loop) narrow(r *Recommendation) bool {
 		return true
 	}
 	hoped := hopedGain(r.Predicted, l.plan.Goal)
-	if hoped < largeGain && length < 2*l.plan.Measure {
+	if hoped < largeGain && length < burstLong+l.plan.Measure/2 {
 		return false
 	}
 	side := l.base.side()
@@ -199,7 +199,12 @@ func (l *Loop) narrow(r *Recommendation) bool {
 
 // largeGain is the predicted gain from which one stretch is enough of a baseline: of
 // a smaller one a neighbour's burst that lasted all through it could be the reason.
-const largeGain = 2
+// burstLong is how long that is, as engine/verdict reckons; half a measurement more
+// is what it may cut off as warm-up.
+const (
+	largeGain = 2
+	burstLong = 40 * time.Second
+)
 
 // own is half the width of the interval about a side by itself, as a ratio; 0 where
 // that is not known.

@@ -1,6 +1,9 @@
 package verdict
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // call is a direction with what there is to say of it.
 type call struct {
@@ -126,8 +129,8 @@ func (c *comparison) judged(e *effect) call {
 		if low <= up {
 			return c.swayed(v, "that may be all")
 		}
-		if e == &c.effects && !c.lasting(e) {
-			return c.passing(v)
+		if e == &c.effects && (c.short(e) || !c.lasting(e)) {
+			return c.passing(v, e)
 		}
 		v.direction, v.settled, v.cause = Better, true, ByFlag
 		if c.r.LowerBound {
@@ -137,8 +140,8 @@ func (c *comparison) judged(e *effect) call {
 		if high >= down {
 			return c.swayed(v, "that may be all")
 		}
-		if e == &c.effects && !c.lasting(e) {
-			return c.passing(v)
+		if e == &c.effects && (c.short(e) || !c.lasting(e)) {
+			return c.passing(v, e)
 		}
 		v.direction, v.settled, v.cause = Worse, true, ByFlag
 	default:
@@ -147,13 +150,20 @@ func (c *comparison) judged(e *effect) call {
 	return v
 }
 
-// passing is the call where only a part of the trial shows the effect.
-func (c *comparison) passing(v call) call {
+// passing is the call where the effect may be a burst of a neighbour: where only a
+// part of the trial shows it, or a side lasted no longer than such a burst may.
+func (c *comparison) passing(v call, e *effect) call {
 	v.direction, v.cause, v.need = Inconclusive, ByNoise, "the effect to last"
 	if c.hosts.bursts || c.hosts.busy {
 		v.cause = ByHost
 	}
-	v.reason += ", but only a part of the trial shows it"
+	if !c.lasting(e) {
+		v.reason += ", but only a part of the trial shows it"
+		return v
+	}
+	when := [...]string{"before", "after"}[c.slower(e)]
+	v.need = fmt.Sprintf("at least %.0f s of the server %s the change", brief, when)
+	v.reason += fmt.Sprintf(", but only %.0f s were measured %s: a neighbour's burst may have lasted as long", c.side[c.slower(e)].time, when)
 	return v
 }
 

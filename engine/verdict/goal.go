@@ -215,16 +215,22 @@ const (
 	burstLoss = math.Ln2
 )
 
-// lasting says whether every piece of every life shows a part of an effect, and
-// the slower side was not so short that a burst may have lasted all through it.
-func (c *comparison) lasting(e *effect) bool {
-	slower := c.side[1]
+// slower is the side that did less.
+func (c *comparison) slower(e *effect) (side int) {
 	if e.mid > 0 {
-		slower = c.side[0]
+		return 0
 	}
-	if slower.time < brief && !c.hosts.quiet && e.half() > math.Abs(e.mid)-burstLoss {
-		return false
-	}
+	return 1
+}
+
+// short says whether the slower side was measured for so short that a burst may
+// have lasted all through it, and would explain the effect.
+func (c *comparison) short(e *effect) bool {
+	return c.side[c.slower(e)].time < brief && !c.hosts.quiet && e.half() > math.Abs(e.mid)-burstLoss
+}
+
+// lasting says whether every piece of every life shows a part of an effect.
+func (c *comparison) lasting(e *effect) bool {
 	for _, o := range c.courses {
 		n := len(o.pace)
 		if n < 2*parts {
