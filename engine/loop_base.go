@@ -139,7 +139,18 @@ func (l *Loop) repeat() {
 		return
 	}
 	b.again = false
-	l.differed(&r, logRatio(before.Lives[0], b.live))
+	l.differed(&r, l.apart(before.Lives[0], b.live))
+}
+
+// apart is the difference of the logarithms of the throughput of two runs, as a
+// verdict takes it: without their warm-up.
+func (l *Loop) apart(before, after verdict.Life) stat.Opt {
+	b, a := verdict.Side{Lives: []verdict.Life{before}}, verdict.Side{Lives: []verdict.Life{after}}
+	r := verdict.Judge(&b, &a, verdict.Plan{Looks: 1, Last: true, Seed: uint64(l.iteration()) + 1})
+	if !r.Known {
+		return stat.None
+	}
+	return stat.Some(math.Log1p(r.Effect.Mid))
 }
 
 // differed notes what two runs of one configuration differ in.

@@ -212,7 +212,7 @@ func (l *Loop) noiseMeasured(d *Delta, after *Diagnosis, windows []Window) {
 	before := l.trial.side.Lives
 	difference := stat.None
 	if n := len(before); n > 0 {
-		difference = logRatio(before[n-1], life)
+		difference = l.apart(before[n-1], life)
 	}
 	l.differed(d.Verdict, difference)
 	l.end(IterationNoise)

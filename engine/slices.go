@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -76,29 +75,6 @@ func extended(life, more verdict.Life, most time.Duration) verdict.Life {
 		out = out[1:]
 	}
 	return out
-}
-
-// tokensPerSecond is the output of a run, absent where nothing was counted.
-func tokensPerSecond(life verdict.Life) stat.Opt {
-	tokens, length, known := 0.0, 0.0, false
-	for i := range life {
-		if s := &life[i]; s.Tokens.OK {
-			tokens, length, known = tokens+s.Tokens.V, length+s.Length.Seconds(), true
-		}
-	}
-	if !known || length <= 0 || tokens <= 0 {
-		return stat.None
-	}
-	return stat.Some(tokens / length)
-}
-
-// logRatio is the difference of the logarithms of the output of two runs.
-func logRatio(before, after verdict.Life) stat.Opt {
-	b, a := tokensPerSecond(before), tokensPerSecond(after)
-	if !b.OK || !a.OK {
-		return stat.None
-	}
-	return stat.Some(math.Log(a.V / b.V))
 }
 
 // reuses and batches are arguments that move the hit rate, and how many requests

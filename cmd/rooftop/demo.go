@@ -55,7 +55,7 @@ func newDemo(w *world) *cobra.Command {
 		Short: "See it work: a simulated server, load, and the loop, without a GPU",
 		Long: `Starts a simulated vLLM server with a wrong setting in this process, offers
 load, and opens the live screen on it, as 'rooftop tune' does on a real one.
-There it measures, names one change with what it is predicted to bring, and makes
+There it measures, names one change with what it should bring, and makes
 it when you press a; then it measures again and says what the change brought.
 With --auto it needs no key: it says what it is about to do, does it, keeps what
 is proven better, puts back all else, watches for a while what it kept, and ends

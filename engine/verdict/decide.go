@@ -162,6 +162,8 @@ func (c *comparison) passing(v call, e *effect) call {
 		return v
 	}
 	when := [...]string{"before", "after"}[c.slower(e)]
+	// What was measured before the change grows no more.
+	v.settled = c.slower(e) == 0 && math.Abs(e.mid) <= c.burst(e)
 	v.need = fmt.Sprintf("at least %.0f s of the server %s the change", brief, when)
 	v.reason += fmt.Sprintf(", but only %.0f s were measured %s: a neighbour's burst may have lasted as long", c.side[c.slower(e)].time, when)
 	return v
@@ -241,8 +243,8 @@ func (c *comparison) under(goal call) call {
 		if breaks {
 			v.direction, v.reason = Worse, first+" was kept, and is not"
 		}
-		switch {
-		case c.loadMoved || c.low != 0 || c.high != 0:
+		switch bias := max(c.high, -c.low); {
+		case c.loadMoved, ok && bias > 0 && math.Abs(moved.mid)-moved.half() <= bias:
 			v.settled = false
 			return c.swayed(v, "that may be why")
 		case ok && moved.low() <= 0 && moved.high() >= 0 || !ok:

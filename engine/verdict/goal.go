@@ -209,8 +209,8 @@ const (
 )
 
 const (
-	// brief is the time below which a side may lie wholly in a burst of a neighbour,
-	// and burstLoss what such a burst takes at most, as a logarithm: half.
+	// brief is the time below which a side may lie in a burst of a neighbour, and
+	// burstLoss what such a burst takes at most, as a logarithm: half.
 	brief     = 40.0 // seconds
 	burstLoss = math.Ln2
 )
@@ -223,10 +223,20 @@ func (c *comparison) slower(e *effect) (side int) {
 	return 1
 }
 
-// short says whether the slower side was measured for so short that a burst may
-// have lasted all through it, and would explain the effect.
+// burst is how much of an effect a burst of a neighbour may be that lasted all
+// through the slower side, as a logarithm: the longer that was measured, the less
+// of it.
+func (c *comparison) burst(e *effect) float64 {
+	if c.hosts.quiet {
+		return 0
+	}
+	return burstLoss * max(0, 1-c.side[c.slower(e)].time/brief)
+}
+
+// short says whether the slower side was measured for so short that a burst would
+// explain the effect.
 func (c *comparison) short(e *effect) bool {
-	return c.side[c.slower(e)].time < brief && !c.hosts.quiet && e.half() > math.Abs(e.mid)-burstLoss
+	return c.burst(e) > 0 && e.half() > math.Abs(e.mid)-c.burst(e)
 }
 
 // lasting says whether every piece of every life shows a part of an effect.

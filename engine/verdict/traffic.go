@@ -137,7 +137,9 @@ func (c *comparison) traffic() {
 	arrivals := c.shifted("arrivals", func(s *sample) int { return s.load.arrivals }, 0)
 	computed := c.hits()
 	spread := [2]float64{c.spreads("prompt tokens", &prompt, func(s *Slice) *stat.Delta { return &s.PromptLen }), c.spreads("output tokens", &output, func(s *Slice) *stat.Delta { return &s.OutputLen })}
-	c.loadMoved = in.sure && in.mid != 0 || arrivals.sure && c.side[0].limit != ByCapacity
+	// With as many requests in, or as many arriving, the load is equal, and the other
+	// of the two follows from the server.
+	c.loadMoved = in.sure && (arrivals.sure || !arrivals.known)
 
 	longer := max(prompt.by(), prompt.by()+computed, 0)
 	shorter := max(-prompt.by(), -(prompt.by() + computed), 0)
@@ -147,9 +149,7 @@ func (c *comparison) traffic() {
 	if c.p.Goal == Latency {
 		c.low -= promptPower * max(output.by(), spread[1])
 		c.high += promptPower * max(-output.by(), spread[1])
-		// With as many requests in, or as many arriving, the load is equal, and the
-		// other of the two follows from the server.
-		if in.sure && (arrivals.sure || !arrivals.known) {
+		if c.loadMoved {
 			c.low -= max(in.mid, 0)
 			c.high += max(-in.mid, 0)
 		}

@@ -19,7 +19,7 @@ func refusal(found *proc.Server, around *proc.Surroundings) error {
 		readable(found, around),
 		contained(fs, pid, around),
 		unit(around.Cgroups, fs.Cgroups(os.Getpid())),
-		supervised(fs.Ancestors(pid), around),
+		supervised(fs.Ancestors(pid), fs.Ancestors(os.Getpid()), around),
 		shared(fs, found.Addr.Port()),
 	} {
 		if why != "" {
@@ -96,11 +96,13 @@ var supervisors = []string{
 	"slurmstepd", "slurmd", "srun", "mpirun", "orted", "torchrun", "raylet", "ray", "nomad", "timeout", "rooftop",
 }
 
-// supervised says that a process above the server looks after it.
-func supervised(above []proc.Ancestor, around *proc.Surroundings) string {
+// supervised says that a process above the server looks after it. One that started
+// rooftop too, and the server not itself, looks after something else.
+func supervised(above, own []proc.Ancestor, around *proc.Surroundings) string {
 	for i, a := range above {
 		name := supervisorName(a)
-		if name == "" || i > 0 && a.PID == 1 {
+		shared := slices.ContainsFunc(own, func(o proc.Ancestor) bool { return o.PID == a.PID })
+		if name == "" || i > 0 && (a.PID == 1 || shared) {
 			continue
 		}
 		if name == "rooftop" && !slices.Contains(a.Argv, "tune") {
