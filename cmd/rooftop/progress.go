@@ -56,11 +56,13 @@ func (p *progress) say(text string) {
 	}
 }
 
-// done clears the line.
+// done clears the line for good: hands go on telling their steps while a screen has
+// the terminal.
 func (p *progress) done() {
 	if p.on {
 		p.put("")
 	}
+	p.on = false
 }
 
 func (p *progress) put(text string) {
