@@ -110,15 +110,13 @@ type path struct {
 func (w *workload) tuned(t *testing.T, more ...string) path {
 	t.Helper()
 	port := freePort(t)
-	dir := installation(t)
-	load := w.load
-	g := offer(t, fmt.Sprintf("http://127.0.0.1:%d", port), "", load)
-	args := append([]string{"tune", "--auto", "--json", "--no-report"}, more...)
-	args = append(args, "--url", fmt.Sprintf("http://127.0.0.1:%d", port), "--",
-		filepath.Join(dir, "venv", "bin", "python"), "-m", "vllm.entrypoints.openai.api_server",
-		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
-		"--host", "127.0.0.1", "--port", strconv.Itoa(port))
-	args = append(args, w.bad...)
+	server := launch(t, port, nil, w.bad...)
+	warmUp(t, server.url(), "", w.load)
+	g := offer(t, server.url(), "", w.load)
+	server.settle(t, proofSettle)
+	// In place: a server that rooftop starts itself would have the real-time priority
+	// that rooftop has here.
+	args := append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", server.url()}, more...)
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
