@@ -208,7 +208,7 @@ func runDemo(ctx context.Context, w *world, o *demoOptions) error {
 	}
 	f := &following{session: session.NewLive(plan), view: v, stderr: w.stderr}
 	if kind == viewScreen {
-		f.keep = func(s *engine.Snapshot) kept { return o.files.keep(w.env, s) }
+		f.keep = func(s *engine.Snapshot) kept { return o.files.keep(w.env, s, "") }
 	}
 	return f.run(ctx)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -200,33 +199,14 @@ func (f *following) hasten() {
 // (signalContext); the second waits for nothing any more; the third ends the
 // process, after give. The returned function ends it.
 func (f *following) guard(give func()) func() {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		var last time.Time
-		for n := 1; ; {
-			select {
-			case <-done:
-				return
-			case s := <-signals:
-				if time.Since(last) < sameSignal {
-					continue
-				}
-				switch n {
-				case 1:
-				case 2:
-					f.hasten()
-				default:
-					give()
-					os.Exit(128 + int(s.(syscall.Signal)))
-				}
-				n, last = n+1, time.Now()
-			}
+	return hearing(func(n int, s syscall.Signal) {
+		switch n {
+		case 1:
+		case 2:
+			f.hasten()
+		default:
+			give()
+			os.Exit(128 + int(s))
 		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-	}
+	})
 }

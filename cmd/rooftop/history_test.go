@@ -41,12 +41,13 @@ func stored(t *testing.T) (env []string) {
 			Finished: &engine.Finished{ExitCode: 0, Reason: "nothing is left to recommend", Gain: stat.Some(0.8), Restarts: 3},
 		}
 	}
-	for _, s := range []*engine.Snapshot{snapshot(began, "8000"), snapshot(time.Now().Add(-5*time.Minute), "8001")} {
-		if _, err := keepRun(lookup, s); err != nil {
+	keep := func(s *engine.Snapshot, journalled string) {
+		if _, err := keepRun(lookup, s, journalled); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write := func(port int, end bool) {
+	keep(snapshot(began, "8000"), "")
+	write := func(port int, end bool) (name string) {
 		s, err := apply.OpenStore(apply.Root(state), apply.Identity{Host: "history.example", Port: port, Model: "org/Tiny-1B", URL: "http://localhost:" + []string{"8001", "8002"}[port-8001]}, "1.0.0")
 		if err != nil {
 			t.Fatal(err)
@@ -74,8 +75,9 @@ func stored(t *testing.T) (env []string) {
 				t.Fatal(err)
 			}
 		}
+		return runOf(s.Dir(), s.Run())
 	}
-	write(8001, true)
+	keep(snapshot(time.Now().Add(-5*time.Minute), "8001"), write(8001, true))
 	write(8002, false)
 	return env
 }
@@ -129,6 +131,49 @@ func TestHistoryListsReportsAndJournals(t *testing.T) {
 	}
 }
 
+// A journal and a report are of one run where the report says so, whatever their
+// times: a server that rooftop starts itself takes minutes before the session on it
+// begins, and while one rooftop watches a server another may be killed on it.
+func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		started time.Duration // of the report, from when the journal began
+		same    bool
+		want    int
+	}{
+		{"a slow start", time.Minute, true, 1},
+		{"a watcher's report", -time.Minute, false, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := t.TempDir()
+			store, err := apply.OpenStore(apply.Root(state), apply.Identity{Host: "history.example", Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if err := store.Write(journal.Record{Kind: journal.Begin, Mode: "exec"}); err != nil {
+				t.Fatal(err)
+			}
+			s := &engine.Snapshot{
+				Started: time.Now().Add(c.started), Now: time.Hour, Target: engine.Target{URL: "http://127.0.0.1:8001/metrics"},
+				Phase: engine.PhaseDone, Live: &engine.Diagnosis{}, Baseline: &engine.Diagnosis{},
+			}
+			name := ""
+			if c.same {
+				name = runOf(store.Dir(), store.Run())
+			}
+			lookup := variables("XDG_STATE_HOME", state)
+			if _, err := keepRun(lookup, s, name); err != nil {
+				t.Fatal(err)
+			}
+			runs, unread, err := storedRuns(lookup)
+			if err != nil || unread > 0 || len(runs) != c.want {
+				t.Errorf("%d runs, want %d (%d unread, %v)", len(runs), c.want, unread, err)
+			}
+		})
+	}
+}
+
 func TestHistoryOfNothing(t *testing.T) {
 	out, _, code := call(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "history")
 	if code != exitDone || !strings.Contains(out, "No run is stored") {
@@ -163,7 +208,7 @@ func TestReportOfAStoredRun(t *testing.T) {
 		"a journal as HTML":        {[]string{"last", "--format", "html"}, "cut off", exitDone},
 		"a journal as JSON":        {[]string{"last", "--format", "json"}, `"source": "journal"`, exitDone},
 		"no such run":              {[]string{"nonsense"}, "'rooftop history' lists them", exitUsage},
-		"a name that is near":      {[]string{old[:12] + "9" + old[13:]}, "did you mean " + old, exitUsage},
+		"a name that is near":      {[]string{old[:12] + "x" + old[13:]}, "did you mean " + old, exitUsage},
 		"the beginning of several": {[]string{"20"}, "begins the names of 3 runs", exitUsage},
 		"no such format":           {[]string{"last", "--format", "pdf"}, "markdown, json or html", exitUsage},
 		"no run":                   {nil, "report needs one RUN", exitUsage},

@@ -21,9 +21,7 @@ import (
 
 func main() {
 	apply.BecomeServer()
-	// A reader that has gone is an error of the write like any other: a run ends in
-	// order then, with its files.
-	signal.Ignore(syscall.SIGPIPE)
+	catchBrokenPipes()
 	os.Exit(int(run(world{
 		args:    os.Args[1:],
 		env:     os.LookupEnv,
@@ -33,6 +31,11 @@ func main() {
 		replace: replaceProcess,
 	})))
 }
+
+// catchBrokenPipes has a reader that has gone be an error of the write like any
+// other: a run ends in order then, with its files. The signal is caught and not
+// ignored, which programs that rooftop starts would inherit and a shell cannot undo.
+func catchBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // replaceProcess runs rooftop with other arguments in this process. It returns
 // where the system cannot.
@@ -125,12 +128,50 @@ func bare(args []string) []string {
 // may send several.
 const sameSignal = 250 * time.Millisecond
 
+// endings are the signals that end a run. A hang-up that rooftop was started to
+// ignore, by nohup(1), stays ignored.
+func endings() []os.Signal {
+	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
+// hearing tells on of each signal that ends a run, and of how many there were, until
+// stop is called. Those that belong to one are one; none ends the process by itself
+// meanwhile.
+func hearing(on func(n int, s syscall.Signal)) (stop func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endings()...)
+	done := make(chan struct{})
+	go func() {
+		var last time.Time
+		for n := 1; ; {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				if time.Since(last) < sameSignal {
+					continue
+				}
+				on(n, s.(syscall.Signal))
+				n, last = n+1, time.Now()
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
 // signalContext ends with the first signal; its cause is a *signalError. The
 // second signal ends the process at once, as if nobody caught it.
 func signalContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ch := make(chan os.Signal, 2)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(ch, endings()...)
 	go func() {
 		select {
 		case s := <-ch:

@@ -35,6 +35,7 @@ type pilot struct {
 // book is the journal of one server while a run is on it: an [apply.Store].
 type book interface {
 	apply.Journal
+	Run() string
 	State() journal.State
 	Past() (apply.Past, error)
 	End(exit int, why string) error
@@ -48,6 +49,14 @@ func fly(hands apply.Hands, b book) (*pilot, error) {
 		return nil, err
 	}
 	return &pilot{hands: hands, book: b, past: past, record: apply.NewRecorder(b)}, nil
+}
+
+// journalled names the run as [runOf] does; "" where it has no journal.
+func (p *pilot) journalled() string {
+	if p == nil || p.book == nil {
+		return ""
+	}
+	return runOf(p.book.Dir(), p.book.Run())
 }
 
 // errDry is the answer of a dry run to whoever would have it change something.

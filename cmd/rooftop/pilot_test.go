@@ -54,6 +54,7 @@ func (b *bookNoted) Write(r journal.Record) error         { b.note("write " + st
 func (b *bookNoted) Keep(*apply.Launch) (string, error)   { return "", nil }
 func (b *bookNoted) Launch(string) (*apply.Launch, error) { return nil, nil }
 func (b *bookNoted) Dir() string                          { return "" }
+func (b *bookNoted) Run() string                          { return "" }
 func (b *bookNoted) State() journal.State                 { return b.state }
 func (b *bookNoted) Past() (apply.Past, error)            { return apply.Past{Repeats: []float64{0.04}}, nil }
 func (b *bookNoted) End(exit int, why string) error {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
@@ -152,7 +154,14 @@ func (o *tuneOptions) takeCommand(ctx context.Context, w *world, l *locator, roo
 // start has the server come up, and lets go of everything where it does not.
 func (o *tuneOptions) start(ctx context.Context, w *world, hands *apply.Exec, store *apply.Store) (*pilot, error) {
 	fmt.Fprintf(w.stderr, "rooftop: starting the server; its log is %s\n", hands.Log())
+	stop := hearing(func(n int, s syscall.Signal) {
+		if n > 1 {
+			fmt.Fprintln(w.stderr, "rooftop:", recoverText)
+			os.Exit(128 + int(s))
+		}
+	})
 	err := hands.Start(ctx)
+	stop()
 	if err == nil {
 		var p *pilot
 		if p, err = fly(hands, store); err == nil {

@@ -49,8 +49,9 @@ func (o *fileOptions) export(s *engine.Snapshot) ([]string, error) {
 }
 
 // keepRun writes the full reports of a run into the user's state directory, where
-// anything was measured.
-func keepRun(env func(string) (string, bool), s *engine.Snapshot) ([]string, error) {
+// anything was measured, with the name of the journal's run beside them: "" where
+// nothing was journalled.
+func keepRun(env func(string) (string, bool), s *engine.Snapshot, journalled string) ([]string, error) {
 	if s.Live == nil && s.Baseline == nil {
 		return nil, nil
 	}
@@ -70,7 +71,11 @@ func keepRun(env func(string) (string, bool), s *engine.Snapshot) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return writeReports(dir, "report", s)
+	files, err := writeReports(dir, reportBase, s)
+	if journalled != "" {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, journalBeside), []byte(journalled+"\n"), 0o600))
+	}
+	return files, err
 }
 
 // stateDir is where programs of this user keep what outlives them.

@@ -33,7 +33,7 @@ func TestKeepRun(t *testing.T) {
 	state := t.TempDir()
 	env := variables("XDG_STATE_HOME", state, "HOME", t.TempDir())
 	for i, name := range []string{"20261121-070509-Qwen3-8B", "20261121-070509-Qwen3-8B-2"} {
-		files, err := keepRun(env, measured())
+		files, err := keepRun(env, measured(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestKeepRunWithoutAnythingToKeep(t *testing.T) {
 	state := t.TempDir()
 	s := measured()
 	s.Baseline = nil
-	files, err := keepRun(variables("XDG_STATE_HOME", state), s)
+	files, err := keepRun(variables("XDG_STATE_HOME", state), s, "")
 	left, _ := os.ReadDir(state)
 	if err != nil || len(files) > 0 || len(left) > 0 {
 		t.Errorf("wrote %q and left %v: %v", files, left, err)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
@@ -27,7 +26,7 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 	if err != nil {
 		return nil, 0, fail(exitError, errors.New("neither XDG_STATE_HOME nor HOME names a directory, so no run is stored"))
 	}
-	reported, unread, err := reportedRuns(filepath.Join(state, "rooftop", "runs"))
+	reported, told, unread, err := reportedRuns(filepath.Join(state, "rooftop", "runs"))
 	if err != nil {
 		return nil, 0, fail(exitError, err)
 	}
@@ -37,7 +36,7 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 	}
 	runs = reported
 	for _, j := range journalled {
-		if !slices.ContainsFunc(reported, func(r report.PastRun) bool { return sameRun(&r, &j) }) {
+		if !slices.Contains(told, runOf(j.Path, j.Name)) {
 			runs = append(runs, j)
 		}
 	}
@@ -50,36 +49,23 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 	return runs, unread + bad, nil
 }
 
-// sameRun says that a journal and a report tell of one run: the journal of a run
-// begins while it lasts, on the server that it reports of.
-func sameRun(r, j *report.PastRun) bool {
-	const slack = 2 * time.Second
-	from, to := r.Started.Add(-slack), r.Started.Add(r.Duration+slack)
-	return hostOf(r.Server) == hostOf(j.Server) && !j.Started.Before(from) && !j.Started.After(to)
-}
+// journalBeside is the file beside a report that names the run of a journal which
+// tells of the same.
+const journalBeside = "journal"
 
-// hostOf is where a server answers, however its URL is written.
-func hostOf(url string) string {
-	_, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		rest = url
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	for _, loopback := range []string{"127.0.0.1", "[::1]", "0.0.0.0"} {
-		if port, ok := strings.CutPrefix(host, loopback); ok {
-			return "localhost" + port
-		}
-	}
-	return host
-}
+// runOf names a run among those of all servers: by the directory of its server and
+// its name in the journal there.
+func runOf(dir, run string) string { return filepath.Base(dir) + "/" + run }
 
-func reportedRuns(dir string) (runs []report.PastRun, unread int, err error) {
+// reportedRuns reads the runs that have a report, and the names of those that have a
+// journal too.
+func reportedRuns(dir string) (runs []report.PastRun, told []string, unread int, err error) {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, nil
+		return nil, nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	for _, e := range list {
 		if !e.IsDir() {
@@ -91,8 +77,12 @@ func reportedRuns(dir string) (runs []report.PastRun, unread int, err error) {
 			continue
 		}
 		runs = append(runs, r)
+		const longest = 1 << 10
+		if name, err := readFile(filepath.Join(r.Path, journalBeside), longest); err == nil {
+			told = append(told, strings.TrimSpace(string(name)))
+		}
 	}
-	return runs, unread, nil
+	return runs, told, unread, nil
 }
 
 // reportBase is the name of the reports in the directory of a run, without what

@@ -215,7 +215,7 @@ func tune(ctx context.Context, w *world, o *tuneOptions) error {
 		Tell: p.follow(v.tell), Export: o.files.export, Grace: o.grace(p), ApplyWithin: o.auto.within(),
 	})
 	f := &following{session: live, view: v, stderr: w.stderr, keep: func(s *engine.Snapshot) kept {
-		k := o.files.keep(w.env, s)
+		k := o.files.keep(w.env, s, p.journalled())
 		k.err = o.endRecord(file, s)
 		return k
 	}}
@@ -270,11 +270,11 @@ func (o *tuneOptions) intro(l *locator) []string {
 
 // keep writes the full reports of a run that has ended. That it cannot is no
 // error of the run.
-func (o *fileOptions) keep(env func(string) (string, bool), s *engine.Snapshot) kept {
+func (o *fileOptions) keep(env func(string) (string, bool), s *engine.Snapshot, journalled string) kept {
 	if o.none {
 		return kept{}
 	}
-	files, err := keepRun(env, s)
+	files, err := keepRun(env, s, journalled)
 	if err != nil {
 		return kept{files: files, note: fmt.Sprintf("the full report could not be written: %v", err)}
 	}
