@@ -58,6 +58,7 @@ const (
 	EventSettling       EventKind = "settling"
 	EventTrial          EventKind = "trial"   // the interval so far
 	EventPending        EventKind = "pending" // what an automatic run does once Took has passed
+	EventWaiting        EventKind = "waiting" // what an automatic run waits for, Took at most
 	EventSpread         EventKind = "spread"  // two starts of one configuration differed by Log
 	EventMeasured       EventKind = "measured"
 	EventDiagnosis      EventKind = "diagnosis"

@@ -114,13 +114,16 @@ func (d *Delta) byThroughput() (Direction, string) {
 // the veto, where an efficiency is not known.
 func (d *Delta) byEfficiency() (Direction, string) {
 	if !d.Efficiency.OK {
+		const unknown = "no efficiency is known; "
 		switch {
-		case d.Throughput.OK && d.Throughput.V > throughputShift:
-			return Better, "no efficiency; output by more than 10 %"
-		case d.Throughput.OK && d.Throughput.V < -throughputShift:
-			return Worse, "no efficiency; output by more than 10 %"
+		case !d.Throughput.OK:
+			return Plateau, unknown + "nor is the output"
+		case d.Throughput.V > throughputShift:
+			return Better, unknown + "output rose by more than 10 %"
+		case d.Throughput.V < -throughputShift:
+			return Worse, unknown + "output fell by more than 10 %"
 		}
-		return Plateau, "no efficiency; output within 10 % or not known"
+		return Plateau, unknown + "output moved by 10 % at most"
 	}
 	points := "efficiency per running request " + signed("%+.1f points", d.Efficiency.V)
 	switch {

@@ -232,6 +232,7 @@ func (l *Loop) enter(p Phase) {
 		l.calledOff()
 	}
 	l.life.waits = ""
+	l.pilot.told, l.pilot.wide = "", 0
 }
 
 // do adds an action.

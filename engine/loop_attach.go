@@ -98,6 +98,7 @@ func (l *Loop) learn(in Attached) {
 	}
 	l.resolve()
 	l.watch.found(&in)
+	l.watch.ran, l.watch.ended = false, false
 }
 
 // resolve settles the facts from what is known by now.
@@ -180,7 +181,7 @@ func (l *Loop) back(was Phase, next configuration) {
 	if !l.watch.restarted {
 		l.watch.known = nil // its first page is still to come, and is no further restart
 	}
-	l.life = life{}
+	l.life, l.starved = life{}, busyShare{}
 	l.seen.Live = nil
 	t := noticed(l.kept, l.running, next, l.wanted())
 	l.restarts++

@@ -12,6 +12,7 @@ type pilot struct {
 	deed  *deed
 	next  time.Duration // when to think again, 0 only when something happens
 	waits string        // what it waits for, in words, "" nothing of its own
+	told  string        // the last of these that was told
 	// leave is how the run ends once the kept configuration runs.
 	leave leave
 	// formers are the configurations that were kept before the present one, oldest
@@ -21,6 +22,16 @@ type pilot struct {
 	falls   int  // times the kept configuration ended by itself and came back
 	up      time.Duration
 	used    Limits // what is used up
+	lull    lull
+	// wide is since when the baseline has been too uncertain for what is predicted, 0
+	// where it is not.
+	wide time.Duration
+}
+
+// lull is since when there has been nothing to judge, and whether that was said.
+type lull struct {
+	set, said bool
+	since     time.Duration
 }
 
 // deed is something that is about to be done.
@@ -59,8 +70,8 @@ func (l *Loop) proceed() {
 		l.nothingLeft()
 	case r.Kind != KindFlag || r.Flag == "" || r.To == "":
 		l.conclude(exitDone, "what is left is no flag of this server")
-	case !l.narrow(r):
-		l.hesitate(0, "measuring on, until a gain as small as the predicted one can be told from noise")
+	case l.wide(r):
+		l.measureOn()
 	case l.plan.DryRun:
 		l.finish(exitOpen, "dry run: nothing was changed; the first change would be "+listed(r.changes()))
 	case !l.server.hands:
@@ -70,13 +81,43 @@ func (l *Loop) proceed() {
 	case l.exhausted() != "":
 		l.conclude(exitOpen, l.exhausted())
 	case !l.proven():
-		l.hesitate(l.pilot.up+autoProve, "watching what was kept for a while: what crashes under load does so late")
+		l.watchKept()
 	case !l.plan.Limits.open(l.wall()):
-		l.hesitate(l.now+l.plan.Limits.opens(l.wall()), "waiting for "+clock(l.plan.Limits.From)+": restarts are allowed between "+
+		wait := l.plan.Limits.opens(l.wall())
+		l.hesitate(l.now+wait, wait, "waiting for "+clock(l.plan.Limits.From)+": restarts are allowed between "+
 			clock(l.plan.Limits.From)+" and "+clock(l.plan.Limits.To))
 	default:
 		l.pend(key(r.Finding, &r.Fix), listed(r.changes()), (*Loop).applyAdvice)
 	}
+}
+
+// wide says that the baseline is still too uncertain for what is predicted, and notes
+// since when.
+func (l *Loop) wide(r *Recommendation) bool {
+	p := &l.pilot
+	switch {
+	case l.narrow(r):
+		p.wide = 0
+	case p.wide == 0:
+		p.wide = max(1, l.now)
+	}
+	return p.wide > 0
+}
+
+// measureOn has the kept configuration measured for longer. A load that does not last
+// ends the run.
+func (l *Loop) measureOn() {
+	until := l.pilot.wide + overdue*l.plan.Longest
+	if l.now >= until {
+		l.conclude(exitNothing, "the load did not last: the kept configuration could not be measured for long enough to tell the predicted gain from noise")
+		return
+	}
+	l.hesitate(until, l.remains(), "measuring the kept configuration on, until a gain as small as the predicted one can be told from noise")
+}
+
+// remains is how much longer the kept configuration is measured at most, under load.
+func (l *Loop) remains() time.Duration {
+	return max(0, l.plan.Longest-l.plan.Measure-lengthOf(l.base.live))
 }
 
 // nothingLeft ends a run in which nothing is recommended any more.
@@ -90,8 +131,6 @@ func (l *Loop) nothingLeft() {
 		l.conclude(exitOpen, cmp.Or(l.seen.Quiet, l.exhausted()))
 	case l.failure != "" && l.keptCount() == 0:
 		l.conclude(exitError, nothingHeld+l.failure)
-	case l.rounds > 0:
-		l.conclude(exitDone, "nothing is left to recommend")
 	default:
 		l.conclude(exitDone, cmp.Or(l.seen.Quiet, "nothing is left to recommend"))
 	}
@@ -121,10 +160,22 @@ func (l *Loop) keptCount() int {
 	return n
 }
 
-// hesitate waits, until a time where that is known.
-func (l *Loop) hesitate(until time.Duration, text string) {
+// hesitate looks again at a time at the latest, or when something happens before. What
+// it waits for, and how long that takes at most, is said once.
+func (l *Loop) hesitate(until, most time.Duration, text string) {
+	p := &l.pilot
 	l.calledOff()
-	l.pilot.next, l.pilot.waits = until, text
+	p.next, p.waits = until, text
+	if p.told != text {
+		p.told = text
+		l.tell(LevelInfo, Event{Kind: EventWaiting, Iteration: l.iteration(), Took: most, Text: text + " (" + SpellTime(most) + " at most)"})
+	}
+}
+
+// watchKept waits until the kept configuration has run for long enough to be built on.
+func (l *Loop) watchKept() {
+	until := l.pilot.up + autoProve
+	l.hesitate(until, until-l.now, "watching what was kept for a while: what crashes under load does so late")
 }
 
 // pend does something after the countdown, in which somebody may hold it.
@@ -182,10 +233,10 @@ func (l *Loop) leaving() {
 		l.pend("back", "putting back what is kept", (*Loop).goBack)
 	case l.off():
 		l.goBack() // by asking for it
-	case l.base.again && l.now-l.seen.Since < 2*l.plan.Longest:
-		l.hesitate(l.seen.Since+2*l.plan.Longest, "measuring what was put back once more: its difference is what a restart changes by chance")
+	case l.base.again && l.now-l.seen.Since < overdue*l.plan.Longest:
+		l.hesitate(l.seen.Since+overdue*l.plan.Longest, l.remains(), "measuring what was put back once more: its difference is what a restart changes by chance")
 	case !l.proven():
-		l.hesitate(p.up+autoProve, "watching what was kept for a while: what crashes under load does so late")
+		l.watchKept()
 	default:
 		l.finish(p.leave.code, p.leave.reason)
 	}

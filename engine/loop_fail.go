@@ -12,8 +12,8 @@ const (
 	autoDown = 2 * time.Minute  // without an answer of a server that was kept
 	autoDead = 10 * time.Second // without one of a server that is being tried
 	autoHang = 20 * time.Second // of a server that is being tried, with requests in and nothing moving
-	autoIdle = 30 * time.Second // without load before anything was changed, beside the measurement
-	autoBack = 2 * time.Minute  // likewise after a restart: clients take their time to come back
+	autoIdle = 2 * time.Minute  // with nothing to judge: clients take their time to come, and to come back
+	autoSay  = 10 * time.Second // likewise, before it is said
 	hangs5   = 5                // longest steps that a hang is longer than
 )
 
@@ -32,18 +32,19 @@ func (l *Loop) patience() {
 			l.finish(exitError, "what changed is not known, so it cannot be put back")
 		}
 	case PhaseBaseline:
-		l.idled(waited, autoIdle)
+		l.idled()
 	case PhaseSettling, PhaseMeasuring:
 		if why := l.hung(); why != "" {
 			l.broke(why)
 			return
 		}
-		l.idled(waited, autoBack)
+		l.idled()
 	}
 }
 
 // downFor is called while the server does not answer. Whoever restarts it by hand
-// takes the time that it takes.
+// takes the time that it takes; one whose process is known to have ended does not
+// come back by itself.
 func (l *Loop) downFor(waited time.Duration) {
 	switch {
 	case !l.server.hands || l.watch.attaching && waited <= autoDead:
@@ -52,7 +53,7 @@ func (l *Loop) downFor(waited time.Duration) {
 	case l.off() && waited > autoDead:
 		l.write(LevelBad, EventError, "the server no longer answers with what was not kept: the kept configuration is put back")
 		l.goBack()
-	case waited <= autoDown:
+	case waited <= autoDown && !(l.watch.ended && waited > autoDead && len(l.pilot.formers) > 0):
 	case len(l.pilot.formers) > 0 && l.restartLeft():
 		l.toFormer("it did not last: the server ended, or no longer answers, after it was kept" + l.problems())
 	default:
@@ -98,17 +99,27 @@ func (l *Loop) broke(why string) {
 	l.goBack()
 }
 
-// idled ends a run that could judge nothing for longer than a measurement and
-// some patience.
-func (l *Loop) idled(waited, patience time.Duration) {
-	if waited <= patience+l.plan.Measure || l.life.waits == "" {
+// idled ends a run that has had nothing to judge for longer than patience lasts. A
+// load that pauses for a while in between is no reason.
+func (l *Loop) idled() {
+	p := &l.pilot
+	switch why := l.life.waits; {
+	case why == "":
+		p.lull = lull{}
+		return
+	case !p.lull.set:
+		p.lull = lull{set: true, since: l.now}
+	}
+	waited := l.now - p.lull.since
+	if !p.lull.said && waited >= autoSay {
+		p.lull.said = true
+		l.tell(LevelInfo, Event{Kind: EventWaiting, Iteration: l.iteration(), Took: autoIdle - waited,
+			Text: l.life.waits + "; the run ends if that lasts for " + seconds(autoIdle)})
+	}
+	if waited < autoIdle {
 		return
 	}
-	reason := l.seen.Quiet
-	if reason == "" {
-		reason = "nothing could be judged: " + l.life.waits
-	}
-	l.endNow(exitNothing, reason)
+	l.endNow(exitNothing, cmp.Or(l.seen.Quiet, "nothing could be judged: "+l.life.waits))
 }
 
 // former is a configuration that was kept, with what was measured of it.

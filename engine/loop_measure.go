@@ -60,6 +60,7 @@ func (l *Loop) diagnose(windows []Window) *Diagnosis {
 func (l *Loop) startBaseline() {
 	l.enter(PhaseBaseline)
 	l.seen.Firm = false
+	l.starved = busyShare{}
 	l.life.look()
 	l.mark(MarkMeasure, "baseline")
 }

@@ -288,6 +288,7 @@ func (l *Loop) settlingWindow() {
 // is waited on.
 func (l *Loop) settled(text string) {
 	l.write(LevelInfo, EventSettling, text)
+	l.starved = busyShare{}
 	if !l.trial.open {
 		l.toWaiting()
 		return

@@ -35,6 +35,10 @@ func (l *Loop) measuringWindow() {
 	}
 }
 
+// overdue is how many times its longest a measurement may take: a load with long
+// pauses, which do not count, would never fill it.
+const overdue = 2
+
 const nothingMoves = "requests are in, and nothing moves"
 
 // measuredWindows are those of the measurement under way, from the first with load.
@@ -46,9 +50,12 @@ func (l *Loop) measuredWindows() []Window {
 	return nil
 }
 
-// due is how many of the looks have come.
+// due is how many of the looks have come: all of them where it took too long.
 func (l *Loop) due() int {
 	n := 0
+	if l.now-l.seen.Since >= overdue*l.plan.Longest && l.trial.measured >= l.plan.Measure-windowSlack {
+		return len(l.trial.looks)
+	}
 	for n < len(l.trial.looks) && l.trial.measured >= l.trial.looks[n]-windowSlack {
 		n++
 	}
@@ -135,8 +142,7 @@ func lookText(measured time.Duration, r *verdict.Result, settled bool) string {
 	if !r.Known {
 		text += r.Reason
 	} else {
-		text += fmt.Sprintf("%s (%s to %s)", figure.Minus(fmt.Sprintf("%+.1f %%", 100*r.Effect.Mid)),
-			figure.Minus(fmt.Sprintf("%+.1f", 100*r.Effect.Low)), figure.Minus(fmt.Sprintf("%+.1f %%", 100*r.Effect.High)))
+		text += lookInterval(r.Effect)
 	}
 	switch {
 	case settled:
@@ -147,6 +153,19 @@ func lookText(measured time.Duration, r *verdict.Result, settled bool) string {
 	}
 	return text
 }
+
+// lookInterval spells an interval to a tenth; one as wide as what it is about says no
+// more than that.
+func lookInterval(e verdict.Interval) string {
+	tenth := func(ratio float64) string { return figure.Minus(fmt.Sprintf("%+.1f", 100*ratio)) }
+	if e.High-e.Low > mostTold {
+		return tenth(e.Mid) + " %, hardly known yet"
+	}
+	return fmt.Sprintf("%s %% (%s to %s %%)", tenth(e.Mid), tenth(e.Low), tenth(e.High))
+}
+
+// mostTold is the width of an interval, as a ratio, up to which it is told.
+const mostTold = 10.0
 
 // judge ends the measurement of a change with the verdict on it.
 func (l *Loop) judge(windows []Window, life verdict.Life, r *verdict.Result) {

@@ -24,6 +24,8 @@ type watch struct {
 	fell      bool // and a token counter fell with it
 	several   bool // runs come and go: several servers behind one address
 	drop      drop // of the counters at the last restart that they alone show
+
+	ran, ended bool // the process that answers was seen to run, and then to run no more
 }
 
 func (w *watch) states(now time.Duration) []SourceState {
@@ -118,6 +120,7 @@ func (l *Loop) watchSources(s *Sample) {
 // observed takes in what the server's processes do.
 func (l *Loop) observed(in Observed) {
 	source := &l.watch.sources[sourceProcesses]
+	l.watch.alive(l.server.Inputs.PID, in.Processes)
 	if in.Err != "" {
 		source.bad(l.now, in.Err)
 		return
@@ -131,6 +134,18 @@ func (l *Loop) observed(in Observed) {
 	}
 	l.starved.add(in.Processes)
 	l.seen.Processes, l.seen.Problems = slices.Clone(in.Processes), slices.Clone(in.Problems)
+}
+
+// alive takes notice of whether the process that answers is among those that were
+// read. Where it was once, and is no more, or nothing can be read any more, it has
+// ended; that counts while no page comes.
+func (w *watch) alive(pid int, list []Process) {
+	if pid <= 0 {
+		return
+	}
+	runs := slices.ContainsFunc(list, func(p Process) bool { return p.PID == pid && p.State != "Z" && p.State != "X" })
+	w.ran = w.ran || runs
+	w.ended = w.ran && !runs
 }
 
 // unanswered notes a page that did not come. One or two that are followed by a

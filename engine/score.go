@@ -29,7 +29,7 @@ func score(list []Iteration) Score {
 			s.Within++
 		}
 		if mid.OK {
-			errors = append(errors, math.Abs(measured-mid.V))
+			errors = append(errors, math.Abs((1+measured)/max(leastFactor, 1+mid.V)-1))
 		}
 	}
 	if len(errors) > 0 {

@@ -274,6 +274,7 @@ type Limits struct {
 type Score struct {
 	Made   int // predictions whose outcome was measured
 	Within int // outcomes between low and high
-	// Error is the median of |measured - mid| of ratios; absent without any.
+	// Error is the median of |(1+measured)/(1+mid) - 1|, a ratio: by how much what came
+	// was off what was to come; absent without any.
 	Error stat.Opt
 }

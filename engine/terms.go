@@ -84,7 +84,7 @@ func Terms() []Term {
 			"The range written down before the change, from the physical model scaled by the measured step: it holds the outcome in four of five cases. 'held' says that what was measured lies within it.",
 		}},
 		{"prediction score", []string{"score", "median error"}, []string{
-			"Of the predictions whose outcome was measured: how many held, and the median distance of their middle from what was measured, in percentage points of the gain. What the load explains, or what was not measured, is not counted.",
+			"Of the predictions whose outcome was measured: how many held, and the median error: by how much the output that came (or what else the goal is) was off the predicted one, in per cent of that. What the load explains, or what was not measured, is not counted.",
 		}},
 		{"gain", nil, []string{
 			"What the kept changes brought together: before the first of them to after the last, both as they were judged.",

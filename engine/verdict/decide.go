@@ -129,7 +129,7 @@ func (c *comparison) judged(e *effect) call {
 		if low <= up {
 			return c.swayed(v, "that may be all")
 		}
-		if e == &c.effects && (c.short(e) || !c.lasting(e)) {
+		if c.short(e) || !c.lasting(e) {
 			return c.passing(v, e)
 		}
 		v.direction, v.settled, v.cause = Better, true, ByFlag
@@ -140,7 +140,7 @@ func (c *comparison) judged(e *effect) call {
 		if high >= down {
 			return c.swayed(v, "that may be all")
 		}
-		if e == &c.effects && (c.short(e) || !c.lasting(e)) {
+		if c.short(e) || !c.lasting(e) {
 			return c.passing(v, e)
 		}
 		v.direction, v.settled, v.cause = Worse, true, ByFlag
@@ -189,6 +189,9 @@ func (c *comparison) open(v call, e *effect) call {
 		return v
 	}
 	v.need = "an interval narrower than ±" + unsigned(math.Expm1(e.half()))
+	if e.half() > math.Ln2 {
+		v.need = "a steadier load, or far more of it"
+	}
 	if e.restart > e.measured {
 		v.need = "more starts of both"
 	}
@@ -251,6 +254,8 @@ func (c *comparison) under(goal call) call {
 			v.direction, v.cause, v.settled = Inconclusive, ByNoise, false
 			v.reason += "; restarts or noise may be why"
 			v.need = "more starts of both"
+		case c.short(&moved):
+			return c.passing(v, &moved)
 		}
 		return v
 	case broke && breaks && ok:

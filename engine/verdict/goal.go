@@ -239,8 +239,12 @@ func (c *comparison) short(e *effect) bool {
 	return c.burst(e) > 0 && e.half() > math.Abs(e.mid)-c.burst(e)
 }
 
-// lasting says whether every piece of every life shows a part of an effect.
+// lasting says whether every piece of every life shows a part of an effect. Of others
+// than the goal's there is no course to tell.
 func (c *comparison) lasting(e *effect) bool {
+	if e != &c.effects {
+		return true
+	}
 	for _, o := range c.courses {
 		n := len(o.pace)
 		if n < 2*parts {

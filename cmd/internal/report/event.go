@@ -23,6 +23,8 @@ func eventPayload(v *engine.Event) object {
 		return append(o, trialPayload(v)...)
 	case engine.EventPending:
 		return append(o, member{"in_s", v.Took.Seconds()}, member{"recommendation", clean(v.Advice)})
+	case engine.EventWaiting:
+		return append(o, member{"reason", cmp.Or(v.Text, "waiting")}, member{"most_s", v.Took.Seconds()})
 	case engine.EventSpread:
 		return append(o, member{"log_difference", number(v.Log)})
 	case engine.EventMeasured:

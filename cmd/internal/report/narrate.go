@@ -65,9 +65,11 @@ func (n *Narrator) Event(e engine.Event) {
 	case engine.EventSettling:
 		n.settling(&e)
 	case engine.EventTrial:
-		n.say(fmt.Sprintf("change %d, ", e.Iteration) + cmp.Or(e.Text, "looked at"))
+		n.looked(&e)
 	case engine.EventPending:
 		n.say("autopilot: " + cmp.Or(e.Text, "about to change the server"))
+	case engine.EventWaiting:
+		n.say("autopilot: " + cmp.Or(e.Text, "waiting"))
 	case engine.EventMeasured:
 		n.measured(&e)
 	case engine.EventDiagnosis:
@@ -157,6 +159,28 @@ func away(why string) string {
 		return why
 	}
 	return "the server does not answer: " + why
+}
+
+// looked tells the interval so far, and what the decision waits for.
+func (n *Narrator) looked(e *engine.Event) {
+	head := fmt.Sprintf("change %d, ", e.Iteration)
+	if e.Verdict == nil {
+		n.say(head + cmp.Or(e.Text, "looked at"))
+		return
+	}
+	if e.Look > 0 && e.Looks > 0 {
+		head += fmt.Sprintf("look %d of %d", e.Look, e.Looks)
+		if e.Took > 0 {
+			head += " after " + lasted(e.Took)
+		}
+	} else {
+		head += "after " + lasted(e.Took)
+	}
+	need := ""
+	if !e.Verdict.Settled && e.Verdict.Need != "" {
+		need = "needs " + figure.Minus(e.Verdict.Need)
+	}
+	n.say(head + ": " + joinSentences(engine.Proof{Result: e.Verdict}.Effect(), need))
 }
 
 // settling tells what a restart turned out to have changed, unless it was announced.
