@@ -99,6 +99,9 @@ func listens(ctx context.Context, t collect.Target) bool {
 // identity is what tells the server from others, from run to run.
 func (a *attached) identity() apply.Identity {
 	host, port := splitHostPort(a.target)
+	if a.process != nil {
+		host = "" // of this machine, whatever it was called
+	}
 	id := apply.Identity{Host: host, Port: int(port), Model: a.header.Inputs.Server.Model, URL: a.target.String()}
 	if id.Model == "" && a.process != nil && a.process.Launch != nil {
 		if names := a.process.Launch.ServedModelNames(); len(names) > 0 {

@@ -52,6 +52,10 @@ type ChangeCommand struct {
 // ChangeSchema names the object that programs get.
 const ChangeSchema = "rooftop.change/v1"
 
+// revertVariable is in the environment of each program that is called, "1" on a way
+// back.
+const revertVariable = "ROOFTOP_REVERT"
+
 // variables are what a program gets beside rooftop's own environment. A change of
 // one flag is in ROOFTOP_CHANGE_FLAG, _FROM and _TO; these are not set for several,
 // so that a program that knows one alone does not make half a change.
@@ -63,7 +67,7 @@ func (c *Change) variables() []string {
 	}
 	env := []string{
 		"ROOFTOP_CHANGES=" + string(list),
-		"ROOFTOP_REVERT=" + revert,
+		revertVariable + "=" + revert,
 		"ROOFTOP_ITERATION=" + strconv.Itoa(c.Iteration),
 		"ROOFTOP_URL=" + c.URL,
 		"ROOFTOP_LAUNCH=" + c.Command.After,

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,5 +199,28 @@ func TestCanaryOfAServer(t *testing.T) {
 		if other := c.seats == seatsOther; (got.Canary.Drift.V == 0.25) != other {
 			t.Errorf("%d seats: drift %v", c.seats, got.Canary.Drift)
 		}
+	}
+}
+
+// Recover waits for a program that is still at its change, and for nothing that only
+// has its name on the command line.
+func TestCallersAreThoseThatWereCalled(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "restart")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec 0<&-\nwhile :; do sleep 0.05; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start := func(env []string, argv ...string) int {
+		cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+		cmd.Env = append(os.Environ(), env...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd.Process.Pid
+	}
+	start(nil, "tail", "-f", program)
+	called := start((&Change{Revert: true}).variables(), program)
+	if got := callers(program); !slices.Equal(got, []int{called}) {
+		t.Errorf("processes %v, want %d alone", got, called)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ type Identity struct {
 // normal spells what is the same alike.
 func (id Identity) normal() Identity {
 	id.Host = strings.ToLower(strings.Trim(id.Host, "[]"))
-	if local(id.Host) {
+	if local(id.Host) || own(id.Host) {
 		id.Host = "localhost"
 		if id.Machine == "" {
 			id.Machine = machine()
@@ -50,6 +51,26 @@ func local(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+}
+
+// own says that a host is this machine by the machine's own name or one of its
+// addresses: two tuners that call a server differently must meet all the same.
+func own(host string) bool {
+	if name := machine(); name != "" && host == strings.ToLower(name) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().WithZone("") == ip.WithZone("").Unmap()
+	})
 }
 
 func machine() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,6 +33,9 @@ const Grace = 30 * time.Second
 const graceStarting = 5 * time.Second
 
 func newHost(grace time.Duration) (*host, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("rooftop starts and stops servers itself on Linux alone, and this is %s; give a program that does it with --apply-cmd", runtime.GOOS)
+	}
 	fs, err := proc.Open("/proc")
 	if err != nil {
 		return nil, err

@@ -269,11 +269,6 @@ func (l *Left) adopted(h *host, p journal.Running) *process {
 	return a
 }
 
-// splitWords splits a command line of /proc.
-func splitWords(line []byte) []string {
-	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-}
-
 func numbers(pids []int) string {
 	var words []string
 	for _, pid := range pids {

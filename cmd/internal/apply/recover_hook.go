@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/probe"
@@ -51,29 +53,39 @@ func (l *Left) undo() []engine.Change {
 	return out
 }
 
-// callers are the processes that run a program, as a script too, whose interpreter
-// has its path among the first words.
+// callers are the processes that rooftop called a program in, by PID. One that only
+// names the program, an editor or another rooftop, was not given what [call] gives.
 func callers(path string) []int {
-	const words = 3
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil
 	}
 	var pids []int
 	for _, dir := range dirs {
-		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || pid == os.Getpid() || !runs(dir, path) {
 			continue
 		}
-		argv := splitWords(line)
-		if slices.Contains(argv[:min(words, len(argv))], path) {
-			if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() {
-				pids = append(pids, pid)
-			}
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err == nil && !bytes.Contains(append([]byte{0}, env...), []byte("\x00"+revertVariable+"=")) {
+			continue
 		}
+		pids = append(pids, pid)
 	}
 	slices.Sort(pids)
 	return pids
+}
+
+// runs says that a process runs a program, as a script too, whose interpreter has
+// its path among the first words.
+func runs(dir, path string) bool {
+	const words = 3
+	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return false
+	}
+	argv := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	return slices.Contains(argv[:min(words, len(argv))], path)
 }
 
 // unauthorized is the status of an answer that asks for a key.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -282,6 +284,15 @@ func TestIdentity(t *testing.T) {
 	}
 	same("localhost", func(id *Identity) { id.Host = "localhost" }, true)
 	same("IPv6 loopback", func(id *Identity) { id.Host = "[::1]" }, true)
+	same("the machine's name", func(id *Identity) { id.Host = machine() }, true)
+	addresses, err := net.InterfaceAddrs()
+	must(t, err)
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			same("its address "+prefix.Addr().String(), func(id *Identity) { id.Host = prefix.Addr().String() }, true)
+		}
+	}
+	same("another address", func(id *Identity) { id.Host = "192.0.2.7" }, false)
 	same("GPUs in another order", func(id *Identity) { id.GPUs = []string{"GPU-2", "GPU-1"} }, true)
 	same("another URL", func(id *Identity) { id.URL = "http://x" }, true)
 	same("another port", func(id *Identity) { id.Port = 8001 }, false)
