@@ -211,6 +211,13 @@ func (c *comparison) swayed(v call, what string) call {
 		}
 		return v
 	}
+	for i, when := range [...]string{"before", "after"} {
+		if c.filling[i] {
+			v.direction, v.cause, v.need = NotComparable, ByTraffic, "a full prefix cache"
+			v.reason += ", but the prefix cache still filled " + when + " the change: " + what
+			return v
+		}
+	}
 	v.direction, v.cause, v.need = NotComparable, ByTraffic, "the load of before"
 	if name := c.mostMoved(); name != "" {
 		v.reason += ", but the load differs (" + name + "): " + what

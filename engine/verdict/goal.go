@@ -230,7 +230,11 @@ func (c *comparison) burst(e *effect) float64 {
 	if c.hosts.quiet {
 		return 0
 	}
-	return burstLoss * max(0, 1-c.side[c.slower(e)].time/brief)
+	most := burstLoss
+	if e != &c.effects || c.p.Goal == Latency {
+		most *= busyPower // what waits waits longer too
+	}
+	return most * max(0, 1-c.side[c.slower(e)].time/brief)
 }
 
 // short says whether the slower side was measured for so short that a burst would

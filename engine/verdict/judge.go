@@ -42,6 +42,7 @@ type comparison struct {
 	restart   float64 // part of half the interval of a difference of logarithms
 	low, high float64 // of the effect that the traffic explains at most, as logarithms
 	effects   effect
+	filling   [2]bool    // a prefix cache that still filled explains a part, before or after
 	was       []standing // of the objectives, before
 	meters    []meter
 	courses   []*course

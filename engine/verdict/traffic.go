@@ -208,10 +208,37 @@ func (c *comparison) hits() float64 {
 	if b.value.OK || a.value.OK {
 		c.r.Traffic = append(c.r.Traffic, listed)
 	}
-	if c.p.Touch.Reuse {
-		return 0
+	by := share.by()
+	if !c.p.Touch.Reuse {
+		return by
 	}
-	return share.by()
+	// What a cold cache lacks is not the change's own doing.
+	c.filling = [2]bool{by < 0 && c.side[0].filling(), by > 0 && c.side[1].filling()}
+	if c.filling[0] || c.filling[1] {
+		return by
+	}
+	return 0
+}
+
+// filling says that the prefix cache of a side still filled after a start: that its hit
+// rate rises beyond its scatter.
+func (s *sample) filling() bool {
+	for i := range s.lives {
+		l := &s.lives[i]
+		var rates []float64
+		for j := range l.slices {
+			if v := &l.slices[j]; v.Hits.OK && v.Queries.V > 0 {
+				rates = append(rates, min(1, v.Hits.V/v.Queries.V))
+			}
+		}
+		if len(rates) < leastSlices {
+			continue
+		}
+		if drift(rates) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // quiet compares without listing.
