@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -66,10 +65,17 @@ func (p Proof) Effect() string {
 }
 
 // Says is the verdict in a line, and the rest of its reason where the line does not
-// hold it.
+// hold it. The interval is spelled as everywhere, also where the reason has one.
 func (p Proof) Says() (head, rest string) {
 	reason := figure.Minus(p.Reason)
-	if _, ok := p.Change(); !ok || strings.Contains(reason, "% (") {
+	c, ok := p.Change()
+	if !ok {
+		return reason, ""
+	}
+	if own, tail, found := strings.Cut(reason, ")"); found && strings.HasPrefix(own, p.Goal()+" ") && strings.Contains(own, "% (") {
+		return p.Goal() + " " + SpellInterval(c) + tail, ""
+	}
+	if strings.Contains(reason, "% (") {
 		return reason, ""
 	}
 	return p.Effect(), reason
@@ -119,7 +125,7 @@ func (p Proof) Width() string {
 	case p.Restart <= 0:
 		return whole + " from what was measured"
 	case p.RestartsDominate():
-		return fmt.Sprintf("%s, most of it (%s) because starts of one configuration differ: measuring on does not narrow it", whole, halfWidth(p.Restart))
+		return fmt.Sprintf("%s: %s because starts of one configuration differ, which measuring on does not narrow, %s from what was measured", whole, halfWidth(p.Restart), halfWidth(p.Measured))
 	}
 	return fmt.Sprintf("%s: %s from what was measured, %s because starts of one configuration differ", whole, halfWidth(p.Measured), halfWidth(p.Restart))
 }
@@ -169,6 +175,8 @@ func (p Proof) Limited() string {
 	}
 	before, after := p.Result.Limited[0], p.Result.Limited[1]
 	switch {
+	case p.LowerBound: // the verdict says that no queue is left
+		return ""
 	case before == verdict.ByCapacity && after == verdict.ByCapacity, before == after && before != verdict.ByDemand:
 		return ""
 	case before == after:
@@ -177,104 +185,16 @@ func (p Proof) Limited() string {
 	return "output was limited by " + word(before) + " before, by " + word(after) + " after"
 }
 
-// MeasureName names a measure as people know it: "TTFT p99".
-func MeasureName(m verdict.Metric, quantile float64) string {
-	name, timed := "", false
-	switch m {
-	case verdict.MetricTokens:
-		name = "output"
-	case verdict.MetricRequests:
-		name = "requests"
-	case verdict.MetricTTFT, verdict.MetricITL, verdict.MetricTPOT:
-		name, timed = strings.ToUpper(string(m)), true
-	case verdict.MetricE2E:
-		name, timed = "end to end", true
-	case verdict.MetricStep:
-		name = "step time"
-	case verdict.MetricPreempts:
-		name = "preemptions"
-	case verdict.MetricPower:
-		name = "power"
-	case verdict.MetricPerWatt:
-		name = "tok/W"
-	}
-	switch name = cmp.Or(name, string(m)); {
-	case timed && quantile == 0:
-		return name + " mean"
-	case quantile > 0:
-		return fmt.Sprintf("%s p%g", name, math.Round(quantile*1000)/10)
-	}
-	return name
-}
-
-// Moved lists the measures that differ beyond noise, the goal's own left out.
-func (p Proof) Moved() []string {
-	var list []string
-	for _, m := range p.Measures {
-		if m.Moved && m.Known && !(p.Goal() == "output" && m.Metric == verdict.MetricTokens) {
-			list = append(list, MeasureName(m.Metric, m.Quantile)+" "+SpellInterval(m.Change))
-		}
-	}
-	return list
-}
-
-// MeasureOf is the measure behind a quantity of interfaces.md section 3; ok is
-// false where it was not compared.
-func (p Proof) MeasureOf(quantity string) (m verdict.Measure, ok bool) {
-	for _, m := range p.Measures {
-		if quantityOf(m) == quantity {
-			return m, m.Known && finite(m.Change)
-		}
-	}
-	return verdict.Measure{}, false
-}
-
-// judged is a quantity before and after as it was judged, where it was: the
-// interval is about these figures. The diagnoses count another stretch of time.
-func (p Proof) judged(d MetricDelta) MetricDelta {
-	m, ok := p.MeasureOf(d.Name)
-	if !ok {
-		return d
-	}
-	d.Change = stat.Some(m.Change.Mid)
-	if m.Before.OK && m.After.OK {
-		d.Before.Value, d.After.Value = m.Before, m.After
-	}
-	return d
-}
-
-// MeasuredMetrics are the quantities of a change before and after, as they were judged.
-func (d *Delta) MeasuredMetrics() []MetricDelta {
-	p, ok := ProofOf(d)
-	if !ok {
-		return d.Metrics
-	}
-	list := slices.Clone(d.Metrics)
-	for i := range list {
-		list[i] = p.judged(list[i])
-	}
-	return list
-}
-
-// quantityOf is the name of the quantity that a measure is of.
-func quantityOf(m verdict.Measure) string {
-	switch m.Metric {
-	case verdict.MetricTTFT, verdict.MetricITL, verdict.MetricTPOT, verdict.MetricE2E:
-		if m.Quantile == 0 {
-			return string(m.Metric) + "_mean_s"
-		}
-		return fmt.Sprintf("%s_p%g_s", m.Metric, math.Round(m.Quantile*1000)/10)
-	case verdict.MetricStep:
-		return "step_time_s"
-	}
-	return string(m.Metric)
-}
-
-// Shifts lists what of the traffic differs beyond noise.
+// Shifts lists what of the traffic differs beyond noise. Clients that wait for their
+// answers ask more often of a faster server: arrivals that differ while as many
+// requests are in follow from the server, and are no other traffic.
 func (p Proof) Shifts() []string {
+	asMany := slices.ContainsFunc(p.Traffic, func(s verdict.Shift) bool {
+		return s.Name == "requests in" && s.Before.OK && s.After.OK && !s.Moved
+	})
 	var list []string
 	for _, s := range p.Traffic {
-		if s.Moved {
+		if s.Moved && !(s.Name == "arrivals" && asMany) {
 			list = append(list, SpellShift(s))
 		}
 	}
@@ -366,73 +286,4 @@ func inverted(o stat.Opt) stat.Opt {
 		return stat.None
 	}
 	return stat.Some(1/(1+o.V) - 1)
-}
-
-// Told says what the answers to fixed prompts show; changed says that some differ.
-func (c *Canary) Told() (text string, changed bool) {
-	switch {
-	case c == nil:
-		return "", false
-	case c.Why != "" || c.Prompts <= 0:
-		return "answers not compared: " + cmp.Or(c.Why, "none was given"), false
-	}
-	text = fmt.Sprintf("%d of %d answers are the same", c.Same, c.Prompts)
-	if c.Drift.OK {
-		text += fmt.Sprintf(", log probabilities drift by %.3g", c.Drift.V)
-	}
-	return text, c.Same < c.Prompts
-}
-
-// Told is the score in words, "" where no prediction's outcome was measured.
-func (s Score) Told() string {
-	if s.Made <= 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%d of %d predictions held", s.Within, s.Made)
-	if s.Error.OK && !math.IsNaN(s.Error.V) {
-		text += ", median error " + figure.Percent(s.Error.V) + " points"
-	}
-	return text
-}
-
-// Told says how much of the limits is used up: "2 of 5 restarts, 40 s of 10 min down".
-func (m Limits) Told() string {
-	restarts := fmt.Sprintf("%d", m.UsedStarts)
-	if m.Restarts > 0 {
-		restarts += fmt.Sprintf(" of %d", m.Restarts)
-	}
-	word := " restarts"
-	if restarts == "1" {
-		word = " restart"
-	}
-	down := SpellTime(m.UsedOutages)
-	if m.Downtime > 0 {
-		down += " of " + SpellTime(m.Downtime)
-	}
-	text := restarts + word + ", " + down + " down"
-	if m.From != m.To {
-		text += ", only from " + ofDay(m.From) + " to " + ofDay(m.To)
-	}
-	return text
-}
-
-func ofDay(d time.Duration) string {
-	return fmt.Sprintf("%d:%02d", int(d/time.Hour)%24, int(d/time.Minute)%60)
-}
-
-// SpellTime spells a length of time in whole units: 12 s, 4 min 12 s, 2 h 5 min.
-func SpellTime(d time.Duration) string {
-	s := int(max(d, 0).Round(time.Second) / time.Second)
-	part := func(n int, unit string) string { return fmt.Sprintf("%d%s%s", n, figure.NBSP, unit) }
-	switch {
-	case s < 60:
-		return part(s, "s")
-	case s < 3600 && s%60 == 0:
-		return part(s/60, "min")
-	case s < 3600:
-		return part(s/60, "min") + figure.NBSP + part(s%60, "s")
-	case s%3600 < 60:
-		return part(s/3600, "h")
-	}
-	return part(s/3600, "h") + figure.NBSP + part(s/60%60, "min")
 }

@@ -94,7 +94,7 @@ func TestWalkingUpToAnAutopilot(t *testing.T) {
 		{"incomparable", []string{"NOT COMPARABLE", "but the load differs (prompt tokens +31 %): that may be all", "9 of 12 answers are the same"}, nil},
 		{"failed", []string{"FAILED", "out of memory; what was kept is back", "The server was down for 2 min 11 s."}, []string{"In 10 s"}},
 		{"better", []string{"BETTER", "no queue is left: it may be more", "objective: itl_p99 27.1 ms, limit 30.0 ms: not sure", "within noise"}, nil},
-		{"done", []string{"Output +288 % (+271 to +307 %) over the whole run, in 2 restarts, 42 s down.", "3 of 4 predictions held, median error 6.0 points."}, nil},
+		{"done", []string{"Output +288 % (+271 to +307 %) over the whole run, in 2 restarts, 42 s down.", "3 of 4 predictions held, median error 6.0 %."}, nil},
 	} {
 		t.Run(c.state, func(t *testing.T) {
 			for _, size := range [][2]int{{80, 24}, {40, 10}} {

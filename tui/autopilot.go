@@ -45,6 +45,9 @@ func (v *nowView) autopilot(w int) panel {
 			break
 		}
 		q.blocks = append(q.blocks, u.text(w, 97, nil, u.say(cell.Body, told(s.Progress.Text))))
+		if r := s.Advice; s.Hands && r != nil && r.Kind == engine.KindFlag && r.Flag != "" {
+			q.blocks = append(q.blocks, v.field(w, 81, "then", line(u.say(cell.Body, "restart with "+adviceOf(r)+"  "), v.holdKey("stop it"))))
+		}
 	}
 	if text := s.Score.Told(); text != "" {
 		q.blocks = append(q.blocks, u.text(w, 59, nil, u.say(cell.Muted, told(text))))
@@ -89,13 +92,23 @@ func autopilotDoes(s *engine.Snapshot) string {
 	case engine.PhaseBaseline:
 		return "Measures what runs, then makes the change that promises most."
 	case engine.PhaseApplying:
-		return "Restarts the server; if it does not come up, what was kept is put back."
+		return "Waits until it is up again; if it does not come up, what was kept is put back."
 	case engine.PhaseSettling, engine.PhaseMeasuring:
 		return "Keeps the change if it is better; else it is taken back."
 	case engine.PhaseDown:
 		return "Waits for the server; if it stays away, what was kept is put back."
 	}
 	return ""
+}
+
+// waitWords says in a word what an automatic run waits for.
+func waitWords(text string) string {
+	for _, word := range [...]string{"measuring", "waiting"} {
+		if strings.HasPrefix(text, word) {
+			return word
+		}
+	}
+	return "watching"
 }
 
 // badge is the mark of the header that says who decides.
@@ -119,7 +132,8 @@ func autoStage(s *engine.Snapshot, g stage) stage {
 		g.words, g.word, g.token = "autopilot acts "+left, left, cell.Accent
 		g.counts = true
 	case s.Phase == engine.PhaseWaiting:
-		g.words, g.word = "watching", "watching"
+		g.words = waitWords(s.Progress.Text)
+		g.word = g.words
 	case s.Phase == engine.PhaseReverting:
 		g.words, g.word = "putting back", "putting back"
 	}

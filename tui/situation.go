@@ -85,12 +85,23 @@ func (v *nowView) measuring(w int, title string) panel {
 	} else {
 		q.blocks = append(q.blocks, v.progress(w, title)...)
 	}
+	if trial && !looks {
+		if said := expectation(it); said != "" {
+			q.blocks = append(q.blocks, u.text(w, 79, nil, u.say(cell.Muted, "Output "+said+".")))
+		}
+	}
 	if text := autopilotDoes(s); s.Auto && text != "" {
-		q.blocks = append(q.blocks, v.field(w, 80, "then", line(u.say(cell.Body, text+" "), u.say(cell.Muted, told(s.Limits.Told())))))
+		says := u.say(cell.Body, text)
+		if limits := s.Limits.Told(); q.note == nil {
+			q.note = u.say(cell.Muted, limits)
+		} else {
+			says = line(says, u.say(cell.Muted, " "+told(limits)))
+		}
+		q.blocks = append(q.blocks, v.field(w, 80, "then", says))
 	}
 	if trial && (s.Phase == engine.PhaseMeasuring || s.Phase == engine.PhaseSettling) && it.Before != nil && s.Live != nil {
 		d := engine.Compare(it.Before, s.Live)
-		if !looks {
+		if q.note == nil {
 			q.note = u.say(cell.Muted, "before → so far")
 		}
 		rows := v.deltas(&d, it.Predicted, true)

@@ -87,6 +87,10 @@ func phaseOf(s *engine.Snapshot) stage {
 	if g.elapsed == 0 {
 		g.elapsed = max(0, s.Now-s.Since)
 	}
+	if t := s.Trial; t != nil && g.of > 0 && len(t.Results) < len(t.Looks) { // looks come by what was measured
+		g.of = t.Looks[len(t.Results)]
+		g.elapsed = min(t.Measured, g.of)
+	}
 	if s.Phase == engine.PhaseDone {
 		g.elapsed, g.of = 0, 0
 	}

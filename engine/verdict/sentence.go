@@ -50,7 +50,7 @@ func (c *comparison) say(e *effect) string {
 	if c.p.Goal == Latency { // less of it is better
 		low, mid, high = math.Expm1(-e.high()), math.Expm1(-e.mid), math.Expm1(-e.low())
 	}
-	return c.noun() + " " + signed(mid) + " % (" + signed(low) + " to " + signed(high) + ")"
+	return c.noun() + " " + signed(mid) + " % (" + signed(low) + " to " + signed(high) + " %)"
 }
 
 func (c *comparison) longer(m *Measure) string {

@@ -41,8 +41,7 @@ var deltaRows = []struct{ name, label string }{
 func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o Options) error {
 	p := newPage(w, o)
 	p.para(indent, indent+valueColumn, append(p.direction(d), p.foretold(d, predictions)...))
-	p.para(indent, indent+valueColumn, p.text(muted, "classic: "+string(d.Classic)+", "+figure.Minus(d.ClassicReason)+" (the documented direction judges what each request gets of the hardware)"))
-	p.proof(d)
+	p.proof(d, true)
 	p.blank()
 	t := p.deltaTable(d, predictions, true, true)
 	for _, v := range [...]struct{ interval, whole bool }{{true, false}, {false, true}, {false, false}} {
@@ -52,7 +51,15 @@ func WriteDelta(w io.Writer, d *engine.Delta, predictions []engine.Prediction, o
 		t = p.deltaTable(d, predictions, v.interval, v.whole)
 	}
 	p.table(indent, t)
+	p.blank()
+	p.proof(d, false)
+	p.para(indent, indent+valueColumn, p.text(muted, classicRemark(d)))
 	return p.flush()
+}
+
+// classicRemark is the documented direction with its reason.
+func classicRemark(d *engine.Delta) string {
+	return "classic: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason) + " (the documented direction judges what each request gets of the hardware)"
 }
 
 // deltaTable are the quantities before and after. Of what was predicted, the whole
@@ -136,10 +143,13 @@ func (p *page) foretold(d *engine.Delta, predictions []engine.Prediction) text {
 	return append(said, p.span(warn, ": missed"))
 }
 
-// proof says what a verdict rests on, a sentence a line; of one without an interval,
-// that it has none.
-func (p *page) proof(d *engine.Delta) {
+// proof says what a verdict rests on, a sentence a line: the warnings, or the rest. Of
+// a verdict without an interval it is that it has none.
+func (p *page) proof(d *engine.Delta, warnings bool) {
 	for _, r := range proofRemarks(d) {
+		if r.warn != warnings {
+			continue
+		}
 		mark := text{}
 		if r.warn {
 			mark = text{p.mark(warn, r.label+":"), p.span(body, " ")}
@@ -183,16 +193,25 @@ func proofRemarks(d *engine.Delta) []proofRemark {
 	}
 	add("other traffic", strings.Join(proof.Shifts(), "; "))
 	add("", proof.Limited())
-	if width := proof.Width(); width != "" {
-		add("", joinSentences("interval "+width, proof.Spread()))
-	}
 	if proof.Direction != engine.Better {
 		if cause := proof.Cause(); cause != "" {
 			add("", "most likely cause: "+cause)
 		}
 	}
-	if moved := proof.Moved(); len(moved) > 0 {
+	if moved := proof.Moved(rowNames()...); len(moved) > 0 {
 		add("", "beyond noise moved also: "+strings.Join(moved, ", "))
+	}
+	if width := proof.Width(); width != "" {
+		add("", joinSentences("interval "+width, proof.Spread()))
+	}
+	return list
+}
+
+// rowNames are the quantities of deltaRows: the table has their intervals.
+func rowNames() []string {
+	var list []string
+	for _, r := range deltaRows {
+		list = append(list, r.name)
 	}
 	return list
 }

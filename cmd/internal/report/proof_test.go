@@ -219,7 +219,7 @@ func TestPredictionsGrid(t *testing.T) {
 			t.Errorf("change %d is %q, want %q", i+1, got, w)
 		}
 	}
-	if got := strings.ReplaceAll(g.Note, nbsp, " "); got != "1 of 2 predictions held, median error 24 points." {
+	if got := strings.ReplaceAll(g.Note, nbsp, " "); got != "1 of 2 predictions held, median error 24 %." {
 		t.Errorf("score %q", got)
 	}
 	html := written(t, WriteRunHTML, piloted())
