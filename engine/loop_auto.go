@@ -85,7 +85,7 @@ func (l *Loop) proceed() {
 	case !l.plan.Limits.open(l.wall()):
 		wait := l.plan.Limits.opens(l.wall())
 		l.hesitate(l.now+wait, wait, "waiting for "+clock(l.plan.Limits.From)+": restarts are allowed between "+
-			clock(l.plan.Limits.From)+" and "+clock(l.plan.Limits.To))
+			clock(l.plan.Limits.From)+" and "+clock(l.plan.Limits.To)+l.inPlace())
 	default:
 		l.pend(key(r.Finding, &r.Fix), listed(r.changes()), (*Loop).applyAdvice)
 	}

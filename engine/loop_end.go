@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"math"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -239,10 +240,23 @@ func tokensEffect(d *Delta) (verdict.Interval, bool) {
 	return verdict.Interval{}, false
 }
 
+// inPlace says which settings run that are not kept, as the end of a sentence; "" where
+// there are none, or none is known.
+func (l *Loop) inPlace() string {
+	changes := changesFrom(l.kept, l.running)
+	if !l.off() || l.trial.failed || len(changes) == 0 {
+		return ""
+	}
+	return "; " + listed(changes) + " is in place, and not kept"
+}
+
 // finish ends the run; nothing is done after it.
 func (l *Loop) finish(code int, reason string) {
 	if l.seen.Phase == PhaseDone {
 		return
+	}
+	if l.plan.Auto && l.seen.Phase != PhaseApplying && !strings.Contains(reason, "in place") {
+		reason += l.inPlace()
 	}
 	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Downtime: l.pilot.used.UsedOutages, Score: score(l.iterations)}
 	f.GainWithin, f.GainKnown = gain(l.iterations)

@@ -165,3 +165,18 @@ func TestTheEndSaysWhyNothingIsLeft(t *testing.T) {
 		t.Errorf("exit %d: %q, quiet %q", f.ExitCode, f.Reason, r.loop.Snapshot().Quiet)
 	}
 }
+
+// TestWhatIsInPlaceIsSaid has a change gain nothing on a server that rooftop cannot
+// restart, whose load then goes: the run ends with the change in place.
+func TestWhatIsInPlaceIsSaid(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", quiet, func(p *engine.LoopPlan) { p.Auto = true })
+	r.server.limit = 190
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.wait(5*time.Minute, "measuring", in(engine.PhaseMeasuring))
+	r.server.clients = 0
+	f := r.ends(20 * time.Minute)
+	if !strings.Contains(f.Reason, "--max-num-seqs 4 → 32 is in place") {
+		r.dump()
+		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+	}
+}

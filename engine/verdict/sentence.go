@@ -9,8 +9,7 @@ import (
 // signed spells a ratio in hundredths with its sign: +8.3 %, −12 %.
 func signed(ratio float64) string {
 	s := spelled(math.Abs(ratio))
-	switch {
-	case ratio < 0 && s != "0":
+	if ratio < 0 && s != "0" {
 		return "−" + s
 	}
 	return "+" + s

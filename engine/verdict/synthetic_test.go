@@ -118,7 +118,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Life {
 		if v.shape != open {
 			finished = math.Max(0, finished+0.5*math.Sqrt(finished)*r.NormFloat64())
 		}
-		out = out * (1 + 0.01*r.NormFloat64())
+		out *= 1 + 0.01*r.NormFloat64()
 		prompts := finished * promptMean * v.prompt * (1 + 0.4/math.Sqrt(max(1, finished))*r.NormFloat64())
 		stepTime := running / max(out/dt, 1e-9)
 		s := Slice{
