@@ -75,7 +75,8 @@ func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 func TestApplyScriptEditsTheFlags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flags")
 	const before = "--port=8000\n--max-num-seqs=16\n--enforce-eager\n"
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+	const mode = 0o640
+	if err := errors.Join(os.WriteFile(path, []byte(before), mode), os.Chmod(path, mode)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, changes, want string }{
@@ -98,6 +99,9 @@ func TestApplyScriptEditsTheFlags(t *testing.T) {
 		}
 		if string(got) != c.want {
 			t.Errorf("%s: the flags are\n%swant\n%s", c.name, got, c.want)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: mode %v, want %o: the file may hold a key", c.name, info.Mode(), mode)
 		}
 	}
 	if _, code := runScript(t, "apply.sh", []string{"FLAGS=" + path + ".none", "ROOFTOP_CHANGES=[]"}); code != 64 {

@@ -181,12 +181,12 @@ func seatsOf(t *testing.T, port int) string {
 	return v
 }
 
-// ownState gives the test's rooftops a state directory of their own.
-func ownState(t *testing.T) string {
+// ownState is the variable of a state directory of a test's own. Such tests wait more
+// than they work, so they run side by side.
+func ownState(t *testing.T) []string {
 	t.Helper()
-	dir := t.TempDir()
-	t.Setenv("XDG_STATE_HOME", dir)
-	return dir
+	t.Parallel()
+	return []string{"XDG_STATE_HOME=" + t.TempDir()}
 }
 
 // whereItEnded is what every automatic run has to end with: what is kept runs, and
@@ -210,7 +210,7 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 
 // From too few seats to more, started by rooftop: kept, and left running.
 func TestE2EAutoStartsAServer(t *testing.T) {
-	ownState(t)
+	env := ownState(t)
 	port := freePort(t)
 	path, err := named()
 	if err != nil {
@@ -218,7 +218,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	}
 	endServing(t, port)
 	offerSim(t, port)
-	a := rooftop(t, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)
+	a := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)()
 	list := a.ended(t, 0)
 	last := list[len(list)-1]
 	if last.Gain == nil || *last.Gain < 0.5 || last.Restarts > 5 {
@@ -234,7 +234,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	if pid := strconv.Itoa(serving(t, port).LaunchPID); !strings.Contains(string(a.stderr), "process "+pid) {
 		t.Errorf("how the server goes on is not said: %s", a.stderr)
 	}
-	again := rooftop(t, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)
+	again := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)()
 	if again.code != 1 || !strings.Contains(string(again.stderr), "listens at") {
 		t.Errorf("over a server that runs: exit code %d, %s", again.code, again.stderr)
 	}
@@ -242,12 +242,12 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 
 // A server that somebody else started is restarted as it was, with the change.
 func TestE2EAutoRestartsInPlace(t *testing.T) {
-	ownState(t)
+	env := ownState(t)
 	port := freePort(t)
 	startsSim(t, port, tightSeats)
 	offerSim(t, port)
 	before := serving(t, port)
-	list := rooftop(t, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(port)).ended(t, 0)
+	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(port))().ended(t, 0)
 	if last := list[len(list)-1]; last.Gain == nil || *last.Gain < 0.5 {
 		t.Errorf("gain %v", last.Gain)
 	}
@@ -262,7 +262,8 @@ func TestE2EAutoRestartsInPlace(t *testing.T) {
 
 // Nothing is applied without --auto or a key, and a dry run says what would be.
 func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
-	state := ownState(t)
+	env := ownState(t)
+	_, state, _ := strings.Cut(env[0], "=")
 	port := freePort(t)
 	startsSim(t, port, tightSeats)
 	offerSim(t, port)
@@ -274,7 +275,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	}
 	cmd := exec.CommandContext(testContext(t), path, "tune", "--json", "--no-report", "--restart-in-place", "--url", url(port))
 	var out bytes.Buffer
-	cmd.Stdout = &out
+	cmd.Stdout, cmd.Env = &out, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	}
 	for _, how := range [][]string{nil, {"--restart-in-place"}} {
 		args := append([]string{"tune", "--dry-run", "--json", "--no-report", "--url", url(port)}, how...)
-		list := rooftop(t, args...).ended(t, 3)
+		list := beginWith(t, env, args...)().ended(t, 3)
 		advice := ofType(list, "recommendation")
 		if n := len(advice); n == 0 || len(advice[n-1].Steps) < 2 || len(advice[n-1].StepsBack) < 2 {
 			t.Errorf("%v: no steps", how)
@@ -324,13 +325,13 @@ func TestE2EChangesThatFail(t *testing.T) {
 		{"it crashes under load", `exec timeout -s KILL 60 "$ROOFTOP" sim "$@"`, "it did not last", 4 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ownState(t)
+			env := ownState(t)
 			port := freePort(t)
 			path, err := named()
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("PROGRAM", path)
+			env = append(env, "PROGRAM="+path)
 			vllm := filepath.Join(t.TempDir(), "vllm")
 			text := "#!/bin/sh\nROOFTOP=$PROGRAM\nshift\ncase \"$*\" in\n*'--max-num-seqs " + tightSeats + "'*) exec \"$ROOFTOP\" sim \"$@\" ;;\nesac\n" + c.script + "\n"
 			if err := os.WriteFile(vllm, []byte(text), 0o700); err != nil {
@@ -338,9 +339,9 @@ func TestE2EChangesThatFail(t *testing.T) {
 			}
 			endServing(t, port)
 			offerSim(t, port)
-			a := rooftop(t, append([]string{
+			a := beginWith(t, env, append([]string{
 				"tune", "--auto", "--json", "--no-report", "--start-timeout", "15s", "--longest", "30s", "--max-restarts", "2", "--", vllm, "serve",
-			}, simFlags(port, tightSeats)...)...)
+			}, simFlags(port, tightSeats)...)...)()
 			list := eventsOf(t, a.stdout)
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -390,7 +391,7 @@ echo $! >"$DIR/pid"
 
 // The script of a deployment, on a server that a program restarts.
 func TestE2EDeployScript(t *testing.T) {
-	ownState(t)
+	env := append(os.Environ(), ownState(t)...)
 	port := freePort(t)
 	path, err := named()
 	if err != nil {
@@ -407,17 +408,21 @@ func TestE2EDeployScript(t *testing.T) {
 		"DIR": dir, "PROGRAM": path, "MODEL": simModel, "FLAGS": filepath.Join(dir, "flags"), "RESTART": filepath.Join(dir, "restart.sh"),
 		"ROOFTOP": path, "URL": url(port), "EVENTS": filepath.Join(dir, "events.jsonl"),
 	} {
-		t.Setenv(name, value)
+		env = append(env, name+"="+value)
 	}
 	endServing(t, port)
-	if out, err := exec.Command(filepath.Join(dir, "restart.sh")).CombinedOutput(); err != nil {
+	restart := exec.Command(filepath.Join(dir, "restart.sh"))
+	restart.Env = env
+	if out, err := restart.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if !healthy(t.Context(), port) {
 		t.Fatal("the simulated server does not come up")
 	}
 	offerSim(t, port)
-	out, err := exec.CommandContext(testContext(t), "sh", filepath.Join("testdata", "deploy", "deploy.sh"), "--no-report").CombinedOutput()
+	deploy := exec.CommandContext(testContext(t), "sh", filepath.Join("testdata", "deploy", "deploy.sh"), "--no-report")
+	deploy.Env = env
+	out, err := deploy.CombinedOutput()
 	events, readErr := os.ReadFile(filepath.Join(dir, "events.jsonl"))
 	if readErr != nil {
 		t.Fatal(readErr)

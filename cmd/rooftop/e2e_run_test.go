@@ -47,6 +47,12 @@ func rooftop(t *testing.T, args ...string) answer {
 // begin starts the program and returns a function that waits for it.
 func begin(t *testing.T, args ...string) func() answer {
 	t.Helper()
+	return beginWith(t, nil, args...)
+}
+
+// beginWith is begin with further variables.
+func beginWith(t *testing.T, env []string, args ...string) func() answer {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +61,7 @@ func begin(t *testing.T, args ...string) func() answer {
 	cmd := realTime(testContext(t), path, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ROOFTOP_") || strings.HasPrefix(v, "VLLM_") })
+	cmd.Env = append(cmd.Env, env...)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%s: %v", describe(args), err)

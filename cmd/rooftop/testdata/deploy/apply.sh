@@ -11,11 +11,12 @@
 set -eu
 
 flags=${FLAGS:?the file with the flags of the server}
-cp "$flags" "$flags.new" || exit 64
+cp -p "$flags" "$flags.new" || exit 64
 
 printf '%s\n' "$ROOFTOP_CHANGES" | tr '{' '\n' |
 	sed -n 's/.*"flag":"\([^"]*\)","from":"[^"]*","to":"\([^"]*\)".*/\1 \2/p' |
 	while read -r flag to; do
+		umask 077 # the file may hold a key, and keeps its own mode
 		name=${flag#--}
 		grep -v -e "^--$name\$" -e "^--$name=" -e "^--no-$name\$" "$flags.new" >"$flags.next" || true
 		case $to in
@@ -24,7 +25,8 @@ printf '%s\n' "$ROOFTOP_CHANGES" | tr '{' '\n' |
 		off) echo "--no-$name" >>"$flags.next" ;;
 		*) echo "--$name=$to" >>"$flags.next" ;;
 		esac
-		mv "$flags.next" "$flags.new"
+		cat "$flags.next" >"$flags.new"
+		rm "$flags.next"
 	done
 
 mv "$flags.new" "$flags"
