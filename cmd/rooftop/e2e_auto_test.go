@@ -311,6 +311,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 
 // Changes that fail are put back, with the reason, within the time that is stated.
 func TestE2EChangesThatFail(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		// script is what the server does with other seats than the few; $@ are its

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,10 +140,12 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 		name    string
 		started time.Duration // of the report, from when the journal began
 		same    bool
-		want    int
+		end     bool // in order
+		want    []report.PastOutcome
 	}{
-		{"a slow start", time.Minute, true, 1},
-		{"a watcher's report", -time.Minute, false, 2},
+		{"a slow start", time.Minute, true, true, []report.PastOutcome{report.PastEnded}},
+		{"ended at once by a second signal", time.Minute, true, false, []report.PastOutcome{report.PastCutOff}},
+		{"a watcher's report", -time.Minute, false, false, []report.PastOutcome{report.PastCutOff, report.PastEnded}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state := t.TempDir()
@@ -150,25 +153,36 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer store.Close()
 			if err := store.Write(journal.Record{Kind: journal.Begin, Mode: "exec"}); err != nil {
 				t.Fatal(err)
 			}
-			s := &engine.Snapshot{
-				Started: time.Now().Add(c.started), Now: time.Hour, Target: engine.Target{URL: "http://127.0.0.1:8001/metrics"},
-				Phase: engine.PhaseDone, Live: &engine.Diagnosis{}, Baseline: &engine.Diagnosis{},
+			if c.end {
+				if err := store.End(0, "done"); err != nil {
+					t.Fatal(err)
+				}
 			}
 			name := ""
 			if c.same {
 				name = runOf(store.Dir(), store.Run())
+			}
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s := &engine.Snapshot{
+				Started: time.Now().Add(c.started), Now: time.Hour, Target: engine.Target{URL: "http://127.0.0.1:8001/metrics"},
+				Phase: engine.PhaseDone, Live: &engine.Diagnosis{}, Baseline: &engine.Diagnosis{}, Finished: &engine.Finished{},
 			}
 			lookup := variables("XDG_STATE_HOME", state)
 			if _, err := keepRun(lookup, s, name); err != nil {
 				t.Fatal(err)
 			}
 			runs, unread, err := storedRuns(lookup)
-			if err != nil || unread > 0 || len(runs) != c.want {
-				t.Errorf("%d runs, want %d (%d unread, %v)", len(runs), c.want, unread, err)
+			var got []report.PastOutcome
+			for i := range runs {
+				got = append(got, runs[i].Outcome)
+			}
+			if err != nil || unread > 0 || !slices.Equal(got, c.want) {
+				t.Errorf("runs %v, want %v (%d unread, %v)", got, c.want, unread, err)
 			}
 		})
 	}

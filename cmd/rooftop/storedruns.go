@@ -26,7 +26,7 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 	if err != nil {
 		return nil, 0, fail(exitError, errors.New("neither XDG_STATE_HOME nor HOME names a directory, so no run is stored"))
 	}
-	reported, told, unread, err := reportedRuns(filepath.Join(state, "rooftop", "runs"))
+	runs, told, unread, err := reportedRuns(filepath.Join(state, "rooftop", "runs"))
 	if err != nil {
 		return nil, 0, fail(exitError, err)
 	}
@@ -34,10 +34,14 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 	if err != nil {
 		return nil, 0, fail(exitError, err)
 	}
-	runs = reported
 	for _, j := range journalled {
-		if !slices.Contains(told, runOf(j.Path, j.Name)) {
+		i, reported := told[runOf(j.Path, j.Name)]
+		switch {
+		case !reported:
 			runs = append(runs, j)
+		case j.Outcome != report.PastEnded:
+			// The report was written at an end that left the server as it was just then.
+			runs[i].Outcome = j.Outcome
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b report.PastRun) int {
@@ -57,9 +61,10 @@ const journalBeside = "journal"
 // its name in the journal there.
 func runOf(dir, run string) string { return filepath.Base(dir) + "/" + run }
 
-// reportedRuns reads the runs that have a report, and the names of those that have a
-// journal too.
-func reportedRuns(dir string) (runs []report.PastRun, told []string, unread int, err error) {
+// reportedRuns reads the runs that have a report. Told are those among them that have
+// a journal too, by their names.
+func reportedRuns(dir string) (runs []report.PastRun, told map[string]int, unread int, err error) {
+	told = map[string]int{}
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, 0, nil
@@ -76,11 +81,11 @@ func reportedRuns(dir string) (runs []report.PastRun, told []string, unread int,
 			unread++
 			continue
 		}
-		runs = append(runs, r)
 		const longest = 1 << 10
 		if name, err := readFile(filepath.Join(r.Path, journalBeside), longest); err == nil {
-			told = append(told, strings.TrimSpace(string(name)))
+			told[strings.TrimSpace(string(name))] = len(runs)
 		}
+		runs = append(runs, r)
 	}
 	return runs, told, unread, nil
 }
