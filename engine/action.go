@@ -124,4 +124,5 @@ type Finished struct {
 	Downtime   time.Duration // in which the server did not answer because of changes
 	Remains    []FindingID   // significant findings of the last diagnosis
 	Score      Score         // of the predictions of this run
+	Limits     Limits        // how far an automatic run was allowed to go, and how far it went
 }

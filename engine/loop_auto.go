@@ -12,6 +12,7 @@ type pilot struct {
 	deed  *deed
 	next  time.Duration // when to think again, 0 only when something happens
 	waits string        // what it waits for, in words, "" nothing of its own
+	until time.Duration // when that is over at the latest
 	told  string        // the last of these that was told
 	// leave is how the run ends once the kept configuration runs.
 	leave leave
@@ -165,7 +166,7 @@ func (l *Loop) keptCount() int {
 func (l *Loop) hesitate(until, most time.Duration, text string) {
 	p := &l.pilot
 	l.calledOff()
-	p.next, p.waits = until, text
+	p.next, p.waits, p.until = until, text, l.now+most
 	if p.told != text {
 		p.told = text
 		l.tell(LevelInfo, Event{Kind: EventWaiting, Iteration: l.iteration(), Took: most, Text: text + " (" + SpellTime(most) + " at most)"})

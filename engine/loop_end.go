@@ -258,7 +258,7 @@ func (l *Loop) finish(code int, reason string) {
 	if l.plan.Auto && l.seen.Phase != PhaseApplying && !strings.Contains(reason, "in place") {
 		reason += l.inPlace()
 	}
-	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Downtime: l.pilot.used.UsedOutages, Score: score(l.iterations)}
+	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Downtime: l.pilot.used.UsedOutages, Score: score(l.iterations), Limits: l.limits()}
 	f.GainWithin, f.GainKnown = gain(l.iterations)
 	if f.GainKnown {
 		f.Gain = stat.Some(f.GainWithin.Mid)

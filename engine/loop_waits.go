@@ -20,7 +20,7 @@ func (l *Loop) waitsForChange() string {
 	case l.pilot.deed != nil:
 		return "about to change the server: " + l.seen.Pending.Text
 	case l.pilot.waits != "":
-		return l.pilot.waits
+		return l.pilot.waits + " (" + SpellTime(l.pilot.until-l.now) + " at most)"
 	case r == nil:
 		return "watching"
 	case r.Kind == KindFlag:

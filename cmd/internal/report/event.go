@@ -171,6 +171,7 @@ func finishedPayload(f *engine.Finished) object {
 		{"restarts", f.Restarts},
 		{"downtime_s", f.Downtime.Seconds()},
 		{"score", scoreObject(f.Score)},
+		{"limits", limitsObject(&f.Limits)},
 		{"remains", remains},
 	}
 }

@@ -75,6 +75,7 @@ func piloted() *engine.Snapshot {
 	third.Failure = "the server did not come up within 60 s: torch.OutOfMemoryError: CUDA out of memory"
 	s.Iterations = []engine.Iteration{s.Iterations[0], second, third}
 	s.Finished = &engine.Finished{
+		Limits: engine.Limits{Restarts: 5, UsedStarts: 4, UsedOutages: 95 * time.Second},
 		Reason: "nothing predicted is worth a restart", Command: launchWith(256), Gain: stat.Some(.8138), GainWithin: verdict.Interval{Low: .75, Mid: .8138, High: .88}, GainKnown: true,
 		Restarts: 4, Downtime: 95 * time.Second, Score: s.Score,
 	}
@@ -153,6 +154,7 @@ func TestPilotedEventsMatchSchema(t *testing.T) {
 		{"finished", []string{"gain_interval"}, `{"high":0.88,"level":0.95,"low":0.75,"mid":0.8138}`},
 		{"finished", []string{"score"}, `{"made":2,"median_error":0.24,"within":1}`},
 		{"finished", []string{"downtime_s"}, `95`},
+		{"finished", []string{"limits"}, `{"downtime_s":null,"downtime_used_s":95,"flags":null,"hours":null,"restarts":5,"restarts_used":4}`},
 	} {
 		v := any(byKind[c.kind])
 		for _, key := range c.path {
