@@ -28,6 +28,37 @@ func outputOf(d *engine.Diagnosis) engine.Quantity {
 	return q
 }
 
+// outputs are the output before and after a change as it was judged; where it was not,
+// as it was measured.
+func outputs(it *engine.Iteration) (before, after engine.Quantity) {
+	before, after = outputOf(it.Before), outputOf(it.After)
+	if it.Delta == nil {
+		return before, after
+	}
+	if m, ok := metric(it.Delta.MeasuredMetrics(), output); ok && m.Before.Value.OK && m.After.Value.OK {
+		before.Value, after.Value = finite(m.Before.Value), finite(m.After.Value)
+	}
+	return before, after
+}
+
+// gainedOutputs are the output before the first change that was kept and after the
+// last, as they were judged.
+func (a account) gainedOutputs() (before, after engine.Quantity) {
+	first := true
+	for i := range a.s.Iterations {
+		it := &a.s.Iterations[i]
+		if it.End != engine.IterationKept && it.End != engine.IterationContinued {
+			continue
+		}
+		b, then := outputs(it)
+		if first {
+			before, first = b, false
+		}
+		after = then
+	}
+	return before, after
+}
+
 // kept counts the changes that became the configuration to beat.
 func (a account) kept() int {
 	n := 0
@@ -72,12 +103,12 @@ func (a account) headline() (tone, string) {
 		if gain.V < 0 {
 			t = bad
 		}
-		before, after := engine.Gained(s.Iterations)
+		before, after := a.gainedOutputs()
 		text := figure.Change(gain.V) + nbsp + "%"
 		if f := s.Finished; f != nil && f.Gain.OK {
 			text = gained(f)
 		}
-		return t, fmt.Sprintf("output %s: %s, with %s", text, fromTo(outputOf(before), outputOf(after).Value), restarts(a.restarts()))
+		return t, fmt.Sprintf("output %s: %s, with %s", text, fromTo(before, after.Value), restarts(a.restarts()))
 	case len(s.Iterations) == 0:
 		return body, "Nothing was changed: output " + shown(outputOf(s.Baseline))
 	case a.kept() > 0:

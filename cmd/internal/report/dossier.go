@@ -156,12 +156,13 @@ func (a account) iterations() grid {
 	for i := range a.s.Iterations {
 		it := &a.s.Iterations[i]
 		_, word := became(it)
+		before, after := outputs(it)
 		difference := absent
 		if it.Delta != nil {
 			difference = cmp.Or(changed(effectOf(it)), absent)
 		}
 		g.Rows = append(g.Rows, []string{
-			strconv.Itoa(it.N), clock(it.At), changeOf(it), cmp.Or(string(it.Noticed), absent), rate(it.Before), rate(it.After), difference, word,
+			strconv.Itoa(it.N), clock(it.At), changeOf(it), cmp.Or(string(it.Noticed), absent), rate(before), rate(after), difference, word,
 			cmp.Or(joinSentences(it.Failure, strings.Join(it.Load, "; ")), absent),
 		})
 	}

@@ -245,3 +245,21 @@ func TestPilotedReadsBack(t *testing.T) {
 		t.Errorf("change 2: %+v", c)
 	}
 }
+
+func TestOutputsAreThoseThatWereJudged(t *testing.T) {
+	s := piloted()
+	it := &s.Iterations[0]
+	result := *it.Delta.Verdict
+	result.Measures = append([]verdict.Measure{{
+		Metric: verdict.MetricTokens, Known: true, Moved: true, Before: stat.Some(3000), After: stat.Some(5430), Change: result.Effect,
+	}}, result.Measures...)
+	delta := *it.Delta
+	delta.Verdict = &result
+	it.Delta = &delta
+	if before, after := outputs(it); before.Value.V != 3000 || after.Value.V != 5430 {
+		t.Errorf("outputs %v → %v, want the judged 3000 → 5430", before.Value, after.Value)
+	}
+	if before, _ := (account{s}).gainedOutputs(); before.Value.V != 3000 {
+		t.Errorf("the whole run begins at %v, want the judged 3000", before.Value)
+	}
+}

@@ -72,22 +72,22 @@ func (r *runPage) head(p *page) {
 	if s.Attached {
 		about = served(s.Target) + ", " + lasted(s.Now)
 	}
-	p.clipped(indent, p.text(muted, about), 2)
-	p.clipped(indent, p.text(body, r.reason()), reasonLines)
+	p.clipped(p.text(muted, about), 2)
+	p.clipped(p.text(body, r.reason()), reasonLines)
 	if f := s.Finished; f != nil {
 		down := ""
 		if f.Downtime > 0 {
 			down = "the server was down for " + lasted(f.Downtime) + " in all"
 		}
 		if text := joinSentences(f.Score.Told(), down); text != "" {
-			p.clipped(indent, p.text(muted, text), 2)
+			p.clipped(p.text(muted, text), 2)
 		}
 	}
 }
 
 // clipped writes a paragraph in at most so many lines; what does not fit ends in
 // an ellipsis.
-func (p *page) clipped(indent int, t text, most int) {
+func (p *page) clipped(t text, most int) {
 	for _, l := range p.cut(t, p.width-indent, most) {
 		p.raw(indent, l)
 	}
@@ -151,10 +151,11 @@ func (r *runPage) table(p *page, list []engine.Iteration) {
 		if it.Delta != nil {
 			change = changed(effectOf(it))
 		}
+		before, after := outputs(it)
 		t.add(
 			cell{t: p.text(muted, strconv.Itoa(it.N)), right: true},
 			cell{t: text{p.mark(tone, word)}},
-			cell{t: text{p.span(body, rate(it.Before)+nbsp+"→"+nbsp), p.span(strong, rate(it.After))}, right: true},
+			cell{t: text{p.span(body, rate(before)+nbsp+"→"+nbsp), p.span(strong, rate(after))}, right: true},
 			cell{t: p.text(accent, change), right: true},
 			cell{t: p.text(body, joinSentences(changeOf(it), it.Failure))},
 		)
@@ -166,7 +167,7 @@ func (r *runPage) table(p *page, list []engine.Iteration) {
 			for _, c := range row {
 				line = append(append(line, c.t...), p.span(body, " "))
 			}
-			p.clipped(indent, line, 2)
+			p.clipped(line, 2)
 		}
 		return
 	}
@@ -182,9 +183,9 @@ func (r *runPage) table(p *page, list []engine.Iteration) {
 	p.table(indent, t)
 }
 
-// rate is the output of a diagnosis without its unit.
-func rate(d *engine.Diagnosis) string {
-	if q := outputOf(d); q.Value.OK {
+// rate is an output without its unit.
+func rate(q engine.Quantity) string {
+	if q.Value.OK {
 		return figure.Significant(q.Value.V)
 	}
 	return absent
