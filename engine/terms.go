@@ -48,7 +48,7 @@ func Terms() []Term {
 		{"noise", []string{"same settings"}, []string{
 			"The difference between two measurements of one configuration with a restart between them. A gain of that size is none: what is known of it widens every interval.",
 		}},
-		{"interval", []string{"95 %", "half width", "within noise", "level"}, []string{
+		{"interval", []string{"95 %", "half width", "within noise", "level", "or more"}, []string{
 			"+31 % (+29 to +33 %): the difference as it was measured, and the range that holds the true one in 95 of 100 cases, over all looks together. What is 'within noise' has zero in its own.",
 			"Its half width has two parts, which add up as squares: the scatter of the measurement, which measuring on narrows, and the restart spread, which it does not.",
 			"'or more': requests waited before and none does now, so that the load, and not the server, sets what was measured after.",
@@ -56,7 +56,7 @@ func Terms() []Term {
 		{"precision", []string{"--precision"}, []string{
 			fmt.Sprintf("The difference that matters: %s unless --precision says otherwise. A trial ends where its interval lies on one side of it, or within it.", percent(defaultPrecision)),
 		}},
-		{"look", []string{"looks", "trial"}, []string{
+		{"look", []string{"looks", "trial", "needs"}, []string{
 			"A trial is judged after times that are fixed before it begins, each half as long again as the one before. It ends at the first look that decides, or where measuring on cannot decide; 'needs' says what a look still waits for.",
 		}},
 		{"restart spread", []string{"spread", "repeats", "starts"}, []string{
@@ -75,7 +75,7 @@ func Terms() []Term {
 		{"canary", []string{"answers", "drift"}, []string{
 			"Fixed prompts, answered before and after a change that may alter what the model says. Beside the gain stands how many answers are exactly the same, and how far the log probabilities of their tokens drift.",
 		}},
-		{"autopilot", []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime"}, []string{
+		{"autopilot", []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime", "limits", "watching"}, []string{
 			"tune --auto says what it will do, counts down, does it, and keeps it only where it is better; else it is taken back. Restarts and downtime are limited, ways back among them.",
 			"x holds it before its next act, and lets it go on. Quitting puts back what is kept first.",
 			fmt.Sprintf("What was kept is watched for %.0f s before another change is made: what crashes under load does so late.", autoProve.Seconds()),
