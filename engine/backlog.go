@@ -55,6 +55,9 @@ func (r *Run) offered() (o roofline.Offered) {
 	}
 	filled := filling(in)
 	at, in = at[filled:], in[filled:]
+	if len(in) < backlogWindows { // of the rest too little is known
+		return o
+	}
 	n := float64(len(in))
 	mean, slope, residual := line(at, in)
 	span := at[len(at)-1] - at[0]
@@ -92,10 +95,10 @@ func (r *Run) offered() (o roofline.Offered) {
 // filling is how many values at the beginning are of a load that only comes in, as
 // after a restart: clients that arrive one after the other are no trend. What is
 // left out makes the standard error of the mean of the rest smallest (MSER: White,
-// Simulation 69, 1997), and leaves enough to tell a trend.
+// Simulation 69, 1997), and is at most half.
 func filling(in []float64) (cut int) {
 	best := math.Inf(1)
-	for k := 0; k <= len(in)/2 && len(in)-k >= backlogWindows; k++ {
+	for k := 0; k <= len(in)/2; k++ {
 		rest := in[k:]
 		n, mean, squares := float64(len(rest)), 0.0, 0.0
 		for _, v := range rest {

@@ -49,6 +49,9 @@ type Applied struct {
 	// Back says that after an error the server runs as it did before the change:
 	// nothing is left to be put back.
 	Back bool
+	// Untouched says that after an error nothing had been done to the server: it runs
+	// on as it did, without a restart.
+	Untouched bool
 	// Ended says, of a way back, why the server that ran until then had ended by
 	// itself: from its log. "" where it ran, or nothing is known.
 	Ended string

@@ -11,12 +11,13 @@ import (
 
 // advice is what is remembered of recommendations.
 type advice struct {
-	tried   []attempt
-	skipped []attempt
-	pending string // another recommendation that one stretch showed
-	told    string // key of the one that was told last
-	command string // launch command that the one that stands was written from
-	why     string // why the last search found nothing, "" where it did or says nothing
+	tried    []attempt
+	skipped  []attempt
+	pending  string // another recommendation that one stretch showed
+	told     string // key of the one that was told last
+	command  string // launch command that the one that stands was written from
+	why      string // why the last search found nothing, "" where it did or says nothing
+	hindered bool   // what a rule proposes may not be changed
 }
 
 // attempt is a change that was tried without a gain, or passed over, and the load
@@ -83,8 +84,9 @@ func (a *advice) forget() {
 // choose picks the change to try next; nil where none is worth it. Why that is so is
 // kept for those who ask.
 func (l *Loop) choose(d *Diagnosis) *Recommendation {
-	r, why := l.searching(d).next()
-	l.advice.why = why
+	s := l.searching(d)
+	r, why := s.next()
+	l.advice.why, l.advice.hindered = why, s.hindered
 	if r == nil {
 		return nil
 	}

@@ -19,6 +19,7 @@ type pilot struct {
 	// formers are the configurations that were kept before the present one, oldest
 	// first, each with what was measured of it.
 	formers []former
+	lost    string // what was kept and did not last, in a sentence; "" nothing
 	proved  bool // the kept configuration has run for long enough
 	falls   int  // times the kept configuration ended by itself and came back
 	up      time.Duration
@@ -128,10 +129,14 @@ func (l *Loop) nothingLeft() {
 		l.conclude(exitNothing, "no request ran, so there was nothing to judge")
 	case outcome == OutcomeNotEvaluable:
 		l.conclude(exitNothing, l.seen.Quiet)
+	case l.advice.hindered:
+		l.conclude(exitOpen, l.seen.Quiet)
 	case l.openButFor():
 		l.conclude(exitOpen, cmp.Or(l.seen.Quiet, l.exhausted()))
 	case l.failure != "" && l.keptCount() == 0:
 		l.conclude(exitError, nothingHeld+l.failure)
+	case l.pilot.lost != "":
+		l.conclude(exitOpen, l.pilot.lost)
 	default:
 		l.conclude(exitDone, cmp.Or(l.seen.Quiet, "nothing is left to recommend"))
 	}

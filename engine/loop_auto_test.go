@@ -69,6 +69,22 @@ func TestAutoKeepsWhatIsBetter(t *testing.T) {
 	}
 }
 
+// TestAutoGoesOnAfterAChangeThatTouchedNothing has hands refuse before they act: no
+// restart is counted, and none is measured.
+func TestAutoGoesOnAfterAChangeThatTouchedNothing(t *testing.T) {
+	r := autoRun(t)
+	r.refuses, r.spares = func(string) string { return "exit status 64" }, true
+	f := r.ends(30 * time.Minute)
+	r.atRest("--max-num-seqs 4")
+	if f.Restarts != 0 || r.loop.Snapshot().Limits.UsedStarts != 0 || r.starts != 0 {
+		r.dump()
+		t.Errorf("%d restarts, %+v, the hands made %d", f.Restarts, r.loop.Snapshot().Limits, r.starts)
+	}
+	if len(r.loop.Snapshot().Noise) > 0 || r.last().End != engine.IterationBroken {
+		t.Errorf("noise %v, %+v", r.loop.Snapshot().Noise, r.last())
+	}
+}
+
 // TestTheApplyCarriesWhatIsWrittenDown holds an Apply against what was told before it.
 func TestTheApplyCarriesWhatIsWrittenDown(t *testing.T) {
 	r := autoRun(t)

@@ -201,21 +201,24 @@ func (l *Loop) narrow(r *Recommendation) bool {
 		return true
 	}
 	hoped := hopedGain(r.Predicted, l.plan.Goal)
-	if hoped < largeGain && length < burstLong+l.plan.Measure/2 {
+	if least := burstCleared(hoped); least > l.plan.Measure && length < least+l.plan.Measure/2 {
 		return false
 	}
 	side := l.base.side()
 	return l.own(&side) <= max(l.precision()/2, hoped/6)
 }
 
-// largeGain is the predicted gain from which one stretch is enough of a baseline: of
-// a smaller one a neighbour's burst that lasted all through it could be the reason.
-// burstLong is how long that is, as engine/verdict reckons; half a measurement more
-// is what it may cut off as warm-up.
-const (
-	largeGain = 2
-	burstLong = 40 * time.Second
-)
+// burstLong is how long a neighbour's burst may last, which takes up to half of the
+// throughput, as engine/verdict reckons.
+const burstLong = 40 * time.Second
+
+// burstCleared is for how long a baseline has to be measured so that no burst can be
+// the reason for half of a gain, a ratio: the longer the side, the less of it a burst
+// takes. What a verdict cuts off as warm-up comes on top.
+func burstCleared(gain float64) time.Duration {
+	share := 1 - math.Log1p(max(0, gain))/(2*math.Ln2)
+	return time.Duration(float64(burstLong) * max(0, share))
+}
 
 // own is half the width of the interval about a side by itself, as a ratio; 0 where
 // that is not known.

@@ -77,7 +77,9 @@ func (l *Loop) notApplied(in Applied) {
 	l.failure = cmp.Or(l.failure, in.Err)
 	switch {
 	case l.plan.Auto && revert:
-		l.finish(exitError, "the server does not start as it ran before: "+in.Err)
+		l.finish(exitError, "what is kept could not be put back: "+in.Err)
+	case in.Untouched && !l.pilot.leave.now:
+		l.spared()
 	case in.Back:
 		l.backByHands()
 	case l.plan.Auto:
@@ -93,6 +95,18 @@ func (l *Loop) notApplied(in Applied) {
 		l.enter(PhaseDown)
 		l.attach(0)
 	}
+}
+
+// spared goes on after a change that was refused before the server was touched: it
+// runs on as it did, and no restart was made.
+func (l *Loop) spared() {
+	l.trial.failed, l.trial.open, l.trial.applied = false, false, false
+	l.pilot.used.UsedStarts = max(0, l.pilot.used.UsedStarts-1)
+	if l.plan.Auto && l.off() {
+		l.goBack()
+		return
+	}
+	l.toWaiting()
 }
 
 // backByHands goes on after hands that could not make a change have put back what

@@ -153,6 +153,7 @@ func (l *Loop) toFormer(why string) {
 	if i := slices.IndexFunc(l.iterations, func(it Iteration) bool { return it.N == l.returns }); i >= 0 {
 		l.iterations = slices.Clone(l.iterations)
 		l.iterations[i].End, l.iterations[i].Failure = IterationBroken, why
+		p.lost = listed(l.iterations[i].Changes) + " was better and is left out, since the server ended under it: if something else ended it, try it again"
 		l.failure = cmp.Or(l.failure, why)
 	}
 	if !p.leave.now {

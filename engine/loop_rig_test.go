@@ -31,6 +31,7 @@ type rig struct {
 	// refuses says why hands cannot start the server with these arguments, "" where
 	// they can: they start the kept ones again.
 	refuses func(args string) string
+	spares  bool // hands that refuse have touched nothing
 	starts  int // that hands made
 	// lives is called with what was started, to make it die or hang.
 	lives  func(args string)
@@ -267,6 +268,12 @@ func (r *rig) hand(a engine.Apply) {
 	why := ""
 	if r.refuses != nil && !a.Revert {
 		why = r.refuses(next)
+	}
+	if why != "" && r.spares {
+		r.starts--
+		r.server.down = false
+		r.step(engine.Applied{Err: why, Back: true, Untouched: true})
+		return
 	}
 	if why != "" {
 		r.starts++

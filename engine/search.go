@@ -30,6 +30,9 @@ type search struct {
 	// restart is half the interval, as a logarithm, that restarts put about one start of
 	// a configuration: a gain below that cannot be told from them.
 	restart float64
+	// hindered is set by next: a change that a rule proposes, and that is worth it, may
+	// not be made because its flag is not among those that are allowed.
+	hindered bool
 	// against says whether a change was passed over, or tried by hand.
 	against func(key string) bool
 }
@@ -56,6 +59,7 @@ const minTrial = 2
 // next is the change to try, nil where none is worth it; why then says so in a
 // sentence, "" where there was none to weigh.
 func (s *search) next() (r *Recommendation, why string) {
+	s.hindered = false
 	list := s.candidates()
 	best := -1
 	var refused refusals
@@ -64,6 +68,7 @@ func (s *search) next() (r *Recommendation, why string) {
 		s.weigh(c)
 		if text, order := s.refuse(c); text != "" {
 			refused.add(text, order, c.value)
+			s.hindered = s.hindered || order == refusedAllowed && s.allow != nil && c.rule && s.aim.deserves(c.value)
 			continue
 		}
 		if best < 0 || c.before(&list[best]) {
@@ -202,6 +207,9 @@ func (s *search) pays(c *candidate) (why string, order int) {
 	}
 	if c.gain.OK {
 		text := "nothing predicted is worth a restart: the best left is " + listed(c.changes()) + " with " + signed("%+.1f %%", math.Expm1(c.gain.V))
+		if c.gain.V < 0 {
+			text = "every change that is left is predicted to lose: the least is " + signed("%.1f %%", math.Expm1(c.gain.V)) + " with " + listed(c.changes())
+		}
 		switch {
 		case !s.auto && c.rule:
 			return "", 0
@@ -224,17 +232,21 @@ func (s *search) pays(c *candidate) (why string, order int) {
 
 // provable says whether the gain of a candidate has a fair chance to be told from what
 // restarts differ by: with a second start of both where restarts remain for it. Where
-// an objective is missed, that decides.
+// an objective is missed, what brings it nearer has to.
 func (s *search) provable(c *candidate) bool {
-	if _, missed := s.aim.breach(s.d, nil); !s.auto || missed > 0 {
+	if !s.auto {
 		return true
 	}
 	starts := 1.0
 	if s.restarts(2*minTrial) || c.again {
 		starts = 2
 	}
-	upper := c.gain.V + quarter*math.Hypot(c.spread, foretoldNoise)
-	return upper >= s.restart*math.Sqrt(2/starts)
+	least := s.restart * math.Sqrt(2/starts)
+	if before, missed := s.aim.breach(s.d, nil); missed > 0 {
+		after, then := s.aim.breach(s.d, c.Predicted)
+		return then < missed || before-after >= least
+	}
+	return c.gain.V+quarter*math.Hypot(c.spread, foretoldNoise) >= least
 }
 
 // quarter is the number of standard deviations beyond which a quarter of outcomes lie.

@@ -161,3 +161,14 @@ func TestQuitPutsBackFirst(t *testing.T) {
 		t.Error("what is not kept runs, and it quits without a word")
 	}
 }
+
+// The first ctrl+c ends such a run in order as well, the second at once.
+func TestCtrlCPutsBackFirst(t *testing.T) {
+	m, _, controls := testModel(snapshotNamed(t, "trial"), Options{})
+	if cmd := press(m, "ctrl+c"); isQuit(cmd) || len(controls.done) != 1 {
+		t.Errorf("the first: quit %t, %v", isQuit(cmd), controls.done)
+	}
+	if cmd := press(m, "ctrl+c"); !isQuit(cmd) || len(controls.done) != 2 {
+		t.Errorf("the second: quit %t, %v", isQuit(cmd), controls.done)
+	}
+}

@@ -59,7 +59,7 @@ func keys() keyMap {
 		Slower:   bind("-", "slower, down to 1x", "-"),
 
 		Quit:      bind("q", "quit; asks during a change", "q"),
-		Interrupt: bind("ctrl+c", "quit at once", "ctrl+c"),
+		Interrupt: bind("ctrl+c", "quit; twice: at once", "ctrl+c"),
 		Suspend:   bind("ctrl+z", "to the shell; fg returns", "ctrl+z"),
 	}
 }

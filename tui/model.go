@@ -31,6 +31,9 @@ type model struct {
 	waitsForNote bool
 	noteAfter    int
 
+	// interrupted says that the run was told to end, and puts back first what was kept.
+	interrupted bool
+
 	changed bool
 	text    string
 	extent  extent

@@ -14,6 +14,10 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
+// puttingBack is said where a run is told to end while something else than what was
+// kept runs.
+const puttingBack = "what was kept is put back, then the run ends; ctrl+c ends it at once"
+
 // hits says whether a key is one of a binding.
 func hits(k tea.KeyPressMsg, b key.Binding) bool { return slices.Contains(b.Keys(), k.String()) }
 
@@ -22,6 +26,11 @@ func hits(k tea.KeyPressMsg, b key.Binding) bool { return slices.Contains(b.Keys
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	m.changed = true
 	switch {
+	case hits(k, m.keys.Interrupt) && putsBack(m.latest) && !m.interrupted:
+		m.interrupted = true
+		m.open(overlayNone)
+		m.do(engine.CommandQuit, puttingBack)
+		return nil
 	case hits(k, m.keys.Interrupt):
 		m.controls.Do(engine.CommandQuit)
 		return tea.Quit
@@ -211,7 +220,8 @@ func (m *model) yes() tea.Cmd {
 	m.open(overlayNone)
 	switch {
 	case d.command == engine.CommandQuit && putsBack(m.latest):
-		m.do(engine.CommandQuit, "what was kept is put back, then the run ends; ctrl+c ends it at once")
+		m.interrupted = true
+		m.do(engine.CommandQuit, puttingBack)
 	case d.command == engine.CommandQuit:
 		m.controls.Do(engine.CommandQuit)
 		return tea.Quit

@@ -156,7 +156,7 @@ func (h *Hook) untouched(err error) engine.Applied {
 	if state := new(StateError); !errors.As(err, &state) {
 		text += "; nothing was touched"
 	}
-	return engine.Applied{Err: text, Back: len(h.runs) == 0 && !h.lost}
+	return engine.Applied{Err: text, Back: len(h.runs) == 0 && !h.lost, Untouched: true}
 }
 
 // takeBack has the program restore the kept configuration after a change failed.
@@ -167,8 +167,9 @@ func (h *Hook) takeBack(why error, a engine.Apply, c *Change) engine.Applied {
 	}
 	text := "the change could not be made: " + strings.TrimSuffix(reason, ".")
 	var back error
+	spared := refused(why) && len(h.runs) == 0 && !h.lost
 	switch {
-	case refused(why) && len(h.runs) == 0 && !h.lost:
+	case spared:
 		text += "; the program touched nothing"
 	default:
 		// Whatever of the change was made, and of those before it.
@@ -198,7 +199,7 @@ func (h *Hook) takeBack(why error, a engine.Apply, c *Change) engine.Applied {
 		}
 	}
 	_ = h.plan.Journal.Write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Revert: a.Revert, Text: text})
-	return engine.Applied{Err: text, Back: back == nil}
+	return engine.Applied{Err: text, Back: back == nil, Untouched: spared}
 }
 
 func holds(changes []engine.Change, flag string) bool {
