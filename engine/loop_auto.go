@@ -20,8 +20,8 @@ type pilot struct {
 	// first, each with what was measured of it.
 	formers []former
 	lost    string // what was kept and did not last, in a sentence; "" nothing
-	proved  bool // the kept configuration has run for long enough
-	falls   int  // times the kept configuration ended by itself and came back
+	proved  bool   // the kept configuration has run for long enough
+	falls   int    // times the kept configuration ended by itself and came back
 	up      time.Duration
 	used    Limits // what is used up
 	lull    lull

@@ -32,7 +32,7 @@ type rig struct {
 	// they can: they start the kept ones again.
 	refuses func(args string) string
 	spares  bool // hands that refuse have touched nothing
-	starts  int // that hands made
+	starts  int  // that hands made
 	// lives is called with what was started, to make it die or hang.
 	lives  func(args string)
 	dies   bool   // the server that Apply starts never answers
