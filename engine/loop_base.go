@@ -230,13 +230,17 @@ func (l *Loop) own(s *verdict.Side) float64 {
 	return r.Measured / math.Sqrt2 // it was held against itself, as if that were another
 }
 
+// unknownGain is what a change is measured for of which nothing is predicted: whether
+// it brings something large. Something small could not be told from restarts.
+const unknownGain = 0.3
+
 // hopedGain is the size of the change of a goal that is predicted: its middle, or
 // the middle of what is known of it. 0 where nothing is.
 func hopedGain(list []Prediction, goal verdict.Goal) float64 {
 	p := predictedGoal(list, goal)
 	switch {
-	case p == nil:
-		return 0
+	case p == nil || !p.Mid.OK && !p.High.OK:
+		return unknownGain
 	case p.Mid.OK:
 		return math.Abs(p.Mid.V)
 	case p.Low.OK && p.High.OK:

@@ -227,6 +227,24 @@ func TestExecEndsStragglersAndTheUnwilling(t *testing.T) {
 	_ = l.Close()
 }
 
+// A server that told its engine to end, and then waits for connections that nobody
+// answers any more, is not waited for as long as one that finishes its requests.
+func TestAHollowServerIsNotWaitedFor(t *testing.T) {
+	t.Setenv("FAKE", "hollow")
+	n := newNotebook(t)
+	e, _ := started(t, n)
+	if pids := e.engines(e.process); len(pids) != 1 {
+		t.Fatalf("engines %v, want one", pids)
+	}
+	began := time.Now()
+	if err := e.host.stop(e.process, 0, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < hollowWithin || took > 10*time.Second {
+		t.Errorf("stopped within %v, want soon after %v", took, hollowWithin)
+	}
+}
+
 func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 	t.Setenv("FAKE", "straggler")
 	n := newNotebook(t)

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	case "vllm":
 		fakeServer()
 		os.Exit(0)
+	case "VLLM::EngineCore":
+		time.Sleep(time.Minute)
+		os.Exit(0)
 	case "straggler":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 		time.Sleep(time.Minute)
@@ -94,7 +97,14 @@ func fakeServer() {
 		os.Exit(3)
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	core := &exec.Cmd{Args: []string{"VLLM::EngineCore"}}
+	if fake("hollow") {
+		core.Path, _ = os.Executable()
+		if err := core.Start(); err != nil {
+			panic(err)
+		}
+	}
 	if fake("straggler") {
 		self, _ := os.Executable()
 		child := &exec.Cmd{Path: self, Args: []string{"straggler"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
@@ -117,8 +127,12 @@ func fakeServer() {
 		fmt.Println("RuntimeError: CUDA error: an illegal memory access was encountered")
 		os.Exit(1)
 	}
-	for range signals {
-		if !fake("ignore-term") {
+	for s := range signals {
+		switch {
+		case fake("hollow") && s == syscall.SIGTERM: // waits for connections to close
+			_ = core.Process.Kill()
+			_ = core.Wait()
+		case s == syscall.SIGINT, !fake("ignore-term"):
 			os.Exit(0)
 		}
 	}

@@ -18,6 +18,11 @@ const (
 	// killWithin is how long the kernel may take for a process that was killed: one
 	// that waits for a device does not end before that answers.
 	killWithin = 10 * time.Second
+	// hollowWithin is how long an API server may stay when its engine has ended. vLLM
+	// 0.32 ends the engine at once when told to (mode=abort) and then waits for the
+	// connections of requests that nobody answers any more; Ctrl-C, as it says itself,
+	// has it end.
+	hollowWithin = 2 * time.Second
 )
 
 // takenError says that another process listens on the server's port.
@@ -44,8 +49,21 @@ func (e *takenError) Error() string {
 // is not looked at.
 func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	left := h.alive(p)
+	engines := h.engines(p)
 	h.signal(p, left, syscall.SIGTERM)
-	if left = h.wait(p, grace); len(left) > 0 {
+	hollow := time.Duration(0)
+	left = h.waitFor(p, grace, func(left []proc.Process) bool {
+		if len(engines) == 0 || slices.ContainsFunc(left, func(one proc.Process) bool { return slices.Contains(engines, one.PID) }) {
+			return false
+		}
+		hollow += stopPoll
+		return hollow >= hollowWithin
+	})
+	if len(left) > 0 && hollow >= hollowWithin {
+		h.signal(p, left, syscall.SIGINT)
+		left = h.wait(p, hollowWithin)
+	}
+	if len(left) > 0 {
 		h.signalAll(p, left, syscall.SIGKILL)
 		if left = h.wait(p, killWithin); len(left) > 0 {
 			return fmt.Errorf("%s does not end, even killed", listed(left))
@@ -57,8 +75,28 @@ func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	return h.free(port)
 }
 
+// engines are the processes of a server that schedule and run the model: without them
+// no request in flight can end. None where they are not told apart.
+func (h *host) engines(p *process) (pids []int) {
+	tree, err := h.fs.Tree(p.PID)
+	if err != nil {
+		return nil
+	}
+	for _, one := range tree {
+		if one.Role == proc.EngineCore || one.Role == proc.Worker {
+			pids = append(pids, one.PID)
+		}
+	}
+	return pids
+}
+
 // wait waits until nothing of a server runs and returns what does at the end.
 func (h *host) wait(p *process, within time.Duration) []proc.Process {
+	return h.waitFor(p, within, func([]proc.Process) bool { return false })
+}
+
+// waitFor is wait with another reason to end it.
+func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc.Process) bool) []proc.Process {
 	for deadline := time.Now().Add(within); ; {
 		left := h.alive(p)
 		if len(left) == 0 {
@@ -67,7 +105,7 @@ func (h *host) wait(p *process, within time.Duration) []proc.Process {
 			}
 			return nil
 		}
-		if !time.Now().Before(deadline) {
+		if !time.Now().Before(deadline) || enough(left) {
 			return left
 		}
 		time.Sleep(stopPoll)
