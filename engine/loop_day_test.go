@@ -24,7 +24,7 @@ func held(r *rig) uint64 {
 // after a day the loop holds no more than after some hours.
 func TestMemoryIsFlatOverADay(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a day of samples")
+		t.Skip("NOT CHECKED with -short: memory over a day of samples")
 	}
 	r := newRig(t, "--max-num-seqs 32", quiet)
 	r.every = 2 * time.Second

@@ -218,10 +218,11 @@ func TestE2ESendLag(t *testing.T) {
 	}
 }
 
-// Issue 4 asks for 2,000 open streams in less than 200 MB.
+// Issue 4 asks for 2,000 open streams in less than 200 MB. Their answers take twice as
+// long as the load: none is through at its end.
 func TestE2EOpenStreams(t *testing.T) {
 	r := streams(t, 500*ms, Load{
-		Clients: 2000, PromptTokens: Fixed(512), OutputTokens: Fixed(30), Stagger: 5 * sec, Seed: 1, Duration: 15 * sec,
+		Clients: 2000, PromptTokens: Fixed(512), OutputTokens: Fixed(60), Stagger: 5 * sec, Seed: 1, Duration: 15 * sec,
 	})
 	t.Logf("%d streams open, %d tokens: %d MB at most, %.0f %% of a core", r.Summary.Unfinished, r.Summary.OutputTokens, r.PeakBytes>>20, 100*r.CPUSeconds/15)
 	if r.Summary.Unfinished != 2000 {

@@ -183,7 +183,7 @@ func surroundings(t *testing.T, pid int) proc.Surroundings {
 func TestAttachKeepsTheUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can start processes of another user")
+		t.Skip("NOT CHECKED: that a server of another user is restarted as that user; only root can start one")
 	}
 	const nobody = 65534
 	l := &Launch{Argv: []string{"--max-num-seqs", "4"}, Env: []string{"A=1"}, Cwd: "/", Owner: Owner{UID: nobody, GID: nobody, Groups: []int{nobody, 4242}}, Umask: 0o077, CPUs: ""}

@@ -17,7 +17,7 @@ func mountedFS(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := unix.Mount("rooftop", dir, "tmpfs", 0, options); err != nil {
-		t.Skipf("a file system of the test's own needs root: %v", err)
+		t.Skipf("NOT CHECKED: a full and a read-only file system; one of the test's own needs root: %v", err)
 	}
 	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	return dir

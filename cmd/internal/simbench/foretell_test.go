@@ -87,7 +87,7 @@ func TestForetell(t *testing.T) {
 // are no guess. The whole library is scored by rooftop sim bench --predictions.
 func TestPredictionsOfAFew(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs some thirty simulated servers")
+		t.Skip("NOT CHECKED with -short: predictions of some thirty simulated servers")
 	}
 	list, err := scenarios.Select("seat-capped", "budget-too-low", "kv-preempting")
 	if err != nil {

@@ -23,7 +23,7 @@ const randomStarts = 3
 // worse than it began, or uses more restarts than it may.
 func TestSearchOnServersDrawnByChance(t *testing.T) {
 	if testing.Short() {
-		t.Skip("simulations")
+		t.Skip("NOT CHECKED with -short: the search on servers drawn by chance")
 	}
 	n, seed := randomStarts, uint64(11)
 	if underRace {

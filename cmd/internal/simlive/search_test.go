@@ -341,7 +341,7 @@ func (s *start) best(t *testing.T, seed uint64) (flags string, w worth) {
 // another kind, and holds where they end against the best of a grid.
 func TestSearchReachesTheBest(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a minute of simulations")
+		t.Skip("NOT CHECKED with -short: where the search ends, a minute of simulations")
 	}
 	only := os.Getenv("SEARCH_ONLY")
 	var shortfalls []float64
