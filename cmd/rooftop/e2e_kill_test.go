@@ -29,15 +29,19 @@ import (
 //
 //	ROOFTOP_E2E_KILLS=200 go test -tags e2e -run E2EKilled -parallel 8 -timeout 60m ./cmd/rooftop
 
-// victim is a simulated server, its load, and the rooftop that is going to be killed.
+// victim is a server, its load, and the rooftop that is going to be killed.
 type victim struct {
-	t      *testing.T
-	dir    string // state, config file, logs
-	port   int
-	config string   // "" the seats stand on the command line
-	argv   []string // of the server
-	env    []string
-	found  int // process that was found running; 0 rooftop starts it
+	t       *testing.T
+	dir     string // state, config file, logs; every process here works in it
+	port    int
+	rooftop string   // program
+	config  string   // "" the seats stand on the command line
+	argv    []string // of the server
+	mark    string   // argument by which the server is known
+	env     []string
+	starts  time.Duration // how long a start may take
+	found   int           // process that was found running; 0 rooftop starts it
+	client  atomic.Int64  // process that loads it
 }
 
 const seatsFile = "# of the team\nmax-num-seqs: 4   # measured in May\n"
@@ -48,7 +52,7 @@ func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &victim{t: t, dir: t.TempDir(), port: freePort(t)}
+	v := &victim{t: t, dir: t.TempDir(), port: freePort(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
 	v.argv = []string{path, "sim", simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms", "--port", strconv.Itoa(v.port)}
 	if inFile {
 		v.config = filepath.Join(v.dir, "vllm.yaml")
@@ -60,27 +64,34 @@ func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	} else {
 		v.argv = append(v.argv, "--max-num-seqs", "4")
 	}
-	v.env = append(os.Environ(), "XDG_STATE_HOME="+v.dir, "HF_TOKEN=hf_not_a_real_token_0123456789")
-	t.Cleanup(v.end)
+	v.begin(os.Environ(), inPlace, "--model", simModel, "--clients", "12", "--prompt-tokens", "64", "--output-tokens", "32-64")
+	return v
+}
+
+// begin starts the server where it is to be found running, and its load.
+func (v *victim) begin(env []string, inPlace bool, load ...string) {
+	v.t.Helper()
+	v.env = append(env, "XDG_STATE_HOME="+v.dir, "HF_TOKEN=hf_not_a_real_token_0123456789")
+	v.t.Cleanup(v.end)
 	if inPlace {
 		cmd := v.command(v.argv...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		v.start(cmd)
 		v.found = cmd.Process.Pid
-		v.answers(time.Minute)
+		v.answers(2 * v.starts)
 	}
-	v.load(path)
-	return v
+	v.load(load)
 }
 
 // load offers more requests than the seats hold, from when the server is up.
-func (v *victim) load(path string) {
-	cmd := v.command(path, "load", "--url", url(v.port), "--model", simModel, "--clients", "12", "--prompt-tokens", "64", "--output-tokens", "32-64", "--duration", "0")
+func (v *victim) load(of []string) {
+	cmd := v.command(append([]string{v.rooftop, "load", "--url", url(v.port), "--duration", "0"}, of...)...)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if healthy(ctx, v.port) && cmd.Start() == nil {
+			v.client.Store(int64(cmd.Process.Pid))
 			<-ctx.Done()
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -109,15 +120,25 @@ func (v *victim) start(cmd *exec.Cmd) {
 // processes are those of the server, whoever started them.
 func (v *victim) processes() []int {
 	var pids []int
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	want := "\x00--port\x00" + strconv.Itoa(v.port) + "\x00"
-	for _, dir := range dirs {
-		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-		if !bytes.Contains(line, []byte("\x00sim\x00")) || !bytes.Contains(line, []byte(want)) || bytes.Contains(line, []byte("\x00tune\x00")) || bytes.Contains(stat, []byte(") Z ")) {
-			continue
+	for _, pid := range v.residents() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if bytes.Contains(line, []byte("\x00"+v.mark+"\x00")) && bytes.Contains(line, []byte(want)) && !bytes.Contains(line, []byte("\x00tune\x00")) {
+			pids = append(pids, pid)
 		}
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+	}
+	return pids
+}
+
+// residents are all processes that work in the directory of this server: its own,
+// those it started, a rooftop; without the load.
+func (v *victim) residents() (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && cwd == v.dir && pid != int(v.client.Load()) && !bytes.Contains(stat, []byte(") Z ")) {
 			pids = append(pids, pid)
 		}
 	}
@@ -125,7 +146,7 @@ func (v *victim) processes() []int {
 }
 
 func (v *victim) end() {
-	for _, pid := range v.processes() {
+	for _, pid := range v.residents() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
@@ -140,7 +161,7 @@ func (v *victim) answers(within time.Duration) bool {
 // with its first change.
 func (v *victim) tuned(after time.Duration, changing bool) {
 	v.t.Helper()
-	args := []string{v.argv[0], "tune", "--auto", "--json", "--no-report", "--duration", "8s", "--longest", "12s", "--start-timeout", "20s", "--max-restarts", "8"}
+	args := []string{v.rooftop, "tune", "--auto", "--json", "--no-report", "--duration", "8s", "--longest", "12s", "--start-timeout", v.starts.String(), "--max-restarts", "8"}
 	if v.found != 0 {
 		args = append(args, "--url", url(v.port), "--restart-in-place")
 	} else {
@@ -237,12 +258,12 @@ func (v *victim) meant() (m *meant, stage string) {
 // recovered runs 'rooftop recover --yes', and makes sure that nothing is left to do.
 func (v *victim) recovered() {
 	v.t.Helper()
-	out, err := v.command(v.argv[0], "recover", "--yes", "--start-timeout", "30s").CombinedOutput()
+	out, err := v.command(v.rooftop, "recover", "--yes", "--start-timeout", v.starts.String()).CombinedOutput()
 	if err != nil {
 		v.t.Fatalf("recover: %v\n%s", err, out)
 	}
 	v.t.Logf("%s", out)
-	if out, err := v.command(v.argv[0], "recover").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("Nothing is left")) {
+	if out, err := v.command(v.rooftop, "recover").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("Nothing is left")) {
 		v.t.Errorf("once more: %v\n%s", err, out)
 	}
 }
@@ -256,6 +277,12 @@ func (v *victim) isAs(m *meant) {
 	pids := v.processes()
 	if len(pids) != 1 {
 		v.t.Fatalf("processes %v, want one", pids)
+	}
+	for _, pid := range v.residents() {
+		if !descends(pid, pids[0]) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			v.t.Errorf("process %d is left of another server: %q", pid, line)
+		}
 	}
 	of := func(name string) []string {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pids[0], name))
@@ -280,6 +307,24 @@ func (v *victim) isAs(m *meant) {
 			v.t.Errorf("%s: %q (%v), want %q (%o, %v), %v", f.Path, data, info, f.Data, f.Mode, f.Time, err)
 		}
 	}
+}
+
+// descends tells whether a process is another, or was started by it.
+func descends(pid, of int) bool {
+	for pid > 1 {
+		if pid == of {
+			return true
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return true // gone meanwhile: left of nothing
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if _, err := fmt.Sscanf(rest, "%1s %d", new(string), &pid); err != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // clean makes sure that nothing is left over, and that the journal reads whole.
@@ -321,6 +366,23 @@ func (v *victim) clean() {
 	})
 }
 
+// killedAndRecovered is the whole story. It tells whether the kill caught a run in the
+// middle.
+func (v *victim) killedAndRecovered(after time.Duration, changing bool) bool {
+	v.t.Helper()
+	v.tuned(after, changing)
+	m, stage := v.meant()
+	v.t.Logf("killed %v after it began (with a change: %v), behind a record %q", after, changing, stage)
+	v.recovered()
+	if m != nil {
+		v.isAs(m)
+	} else if v.found != 0 && !v.answers(10*time.Second) {
+		v.t.Error("the server does not answer")
+	}
+	v.clean()
+	return m != nil
+}
+
 func TestE2EKilled(t *testing.T) {
 	kills := 12
 	if text := os.Getenv("ROOFTOP_E2E_KILLS"); text != "" {
@@ -346,19 +408,9 @@ func TestE2EKilled(t *testing.T) {
 			}
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
 				t.Parallel()
-				v := newVictim(t, inPlace, inFile)
-				v.tuned(after, changing)
-				m, stage := v.meant()
-				t.Logf("killed %v after it began (with a change: %v), behind a record %q", after, changing, stage)
-				v.recovered()
-				switch {
-				case m != nil:
+				if newVictim(t, inPlace, inFile).killedAndRecovered(after, changing) {
 					caught.Add(1)
-					v.isAs(m)
-				case inPlace && !v.answers(10*time.Second):
-					t.Error("the server does not answer")
 				}
-				v.clean()
 			})
 		}
 	})

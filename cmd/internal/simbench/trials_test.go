@@ -46,8 +46,18 @@ const (
 	trialStep = time.Second // of the disturbance
 )
 
-// live lets a server live in virtual time and returns what was measured of it.
-func (c *course) live(length time.Duration) (verdict.Life, error) {
+// lived is a server in virtual time, with what was measured of it so far.
+type lived struct {
+	w        *World
+	analysis *session.Analysis
+	began    time.Duration
+	life     verdict.Life
+	body     []byte
+	err      error // of a disturbance
+}
+
+// begun has a server come up, warm, under its load; of at most this length.
+func (c *course) begun(length time.Duration) (*lived, error) {
 	command, err := launch.Parse(strings.Fields(fmt.Sprintf("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs %d --max-model-len 8192", c.seats)), nil, nil)
 	if err != nil {
 		return nil, err
@@ -69,6 +79,7 @@ func (c *course) live(length time.Duration) (verdict.Life, error) {
 	}
 	r := rand.New(rand.NewPCG(c.seed, 99))
 	ar, lost := c.unrest.drift*r.NormFloat64(), time.Duration(0)
+	live := &lived{w: w}
 	var disturb func()
 	disturb = func() {
 		f := c.factor
@@ -84,32 +95,31 @@ func (c *course) live(length time.Duration) (verdict.Life, error) {
 			f /= 1 - c.unrest.depth
 			lost -= trialStep
 		}
-		if err = w.server.Inject(w.now, settings.Fault{Kind: "slow", Factor: f, For: trialStep, Rank: -1}); err == nil && w.now < end {
+		if live.err = w.server.Inject(w.now, settings.Fault{Kind: "slow", Factor: f, For: trialStep, Rank: -1}); live.err == nil && w.now < end {
 			w.At(w.now+trialStep, disturb)
 		}
 	}
 	w.At(healthy, disturb)
 	w.Until(healthy + trialWarm)
-	if err != nil {
+	live.began = w.now
+	if live.analysis, err = session.NewAnalysis(w.Header(command)); err != nil {
 		return nil, err
 	}
-	a, err := session.NewAnalysis(w.Header(command))
-	if err != nil {
-		return nil, err
-	}
-	var out verdict.Life
-	began := w.now
-	var body []byte
-	for ; w.now <= end; w.Until(w.now + trialPoll) {
-		if body, err = w.Page(body[:0]); err != nil {
+	return live, live.err
+}
+
+// until lets the server live on to a length since it was warm.
+func (l *lived) until(length time.Duration) (_ verdict.Life, err error) {
+	for w := l.w; w.now <= l.began+length; w.Until(w.now + trialPoll) {
+		if l.body, err = w.Page(l.body[:0]); err != nil {
 			return nil, err
 		}
-		tick := w.now - began
-		if _, window := a.Add(&session.Poll{T: tick, PageT: tick + scrapeTook, Took: scrapeTook, Body: string(body)}); window != nil && window.Evaluable {
-			out = append(out, slice(window))
+		tick := w.now - l.began
+		if _, window := l.analysis.Add(&session.Poll{T: tick, PageT: tick + scrapeTook, Took: scrapeTook, Body: string(l.body)}); window != nil && window.Evaluable {
+			l.life = append(l.life, slice(window))
 		}
 	}
-	return out, nil
+	return l.life, l.err
 }
 
 // slice is what a window says to a verdict.
@@ -152,11 +162,15 @@ var unrests = []struct {
 // trialOf judges two courses as the loop does.
 func trialOf(before, after course, p verdict.Plan) (verdict.Result, time.Duration, error) {
 	const known, longest = 120 * time.Second, 300 * time.Second
-	b, err := before.live(known)
+	one, err := before.begun(known)
 	if err != nil {
 		return verdict.Result{}, 0, err
 	}
-	all, err := after.live(longest)
+	b, err := one.until(known)
+	if err != nil {
+		return verdict.Result{}, 0, err
+	}
+	two, err := after.begun(longest)
 	if err != nil {
 		return verdict.Result{}, 0, err
 	}
@@ -164,6 +178,10 @@ func trialOf(before, after course, p verdict.Plan) (verdict.Result, time.Duratio
 	p.Looks = len(looks)
 	for i, at := range looks {
 		p.Look, p.Last = i, i == len(looks)-1
+		all, err := two.until(at)
+		if err != nil {
+			return verdict.Result{}, 0, err
+		}
 		a := all[:min(len(all), int(at/(2*time.Second)))]
 		if r := verdict.Judge(&verdict.Side{Lives: []verdict.Life{b}}, &verdict.Side{Lives: []verdict.Life{a}}, p); r.Settled {
 			return r, at, nil

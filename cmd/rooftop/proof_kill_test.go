@@ -1,0 +1,52 @@
+//go:build e2e && proof && linux
+
+package main_test
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestProofKilled kills rooftop in the middle of changes to a real vLLM, whose engine
+// is a process of its own: after 'rooftop recover' it runs as it was or as it was
+// kept, and no engine of another start holds memory or a port.
+//
+//	ROOFTOP_E2E_VLLM=DIR go test -tags e2e,proof -run ProofKilled -v -timeout 1h ./cmd/rooftop
+func TestProofKilled(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	caught := 0
+	const kills = 5
+	for n := range kills {
+		// A stop takes some seconds, a start half a minute, and then it is measured.
+		after := time.Duration(rng.Int64N(int64(50 * time.Second)))
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			if realVictim(t, n%2 == 0).killedAndRecovered(after, true) {
+				caught++
+			}
+		})
+	}
+	if caught < kills-1 {
+		t.Errorf("%d of %d kills caught a run in the middle: the test shows little", caught, kills)
+	}
+}
+
+// realVictim is a vLLM with fewer seats than clients.
+func realVictim(t *testing.T, inPlace bool) *victim {
+	t.Helper()
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := installation(t)
+	v := &victim{t: t, dir: t.TempDir(), port: freePort(t), rooftop: program, mark: "vllm.entrypoints.openai.api_server", starts: startTimeout}
+	v.argv = []string{
+		filepath.Join(dir, "venv", "bin", "python"), "-m", v.mark,
+		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
+		"--host", "127.0.0.1", "--port", strconv.Itoa(v.port), "--max-num-seqs", "4",
+	}
+	v.begin(serverEnvironment(), inPlace, "--clients", "32", "--prompt-tokens", "100", "--output-tokens", "64")
+	return v
+}
