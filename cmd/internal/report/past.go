@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -234,32 +235,43 @@ func (it *storedIteration) held() *bool {
 	return nil
 }
 
-// WriteHistory lists runs, the latest first, under the server that they were on.
+// WriteHistory lists runs, the latest first, under the server that they were on: the
+// servers by their latest run. A line too narrow for the intervals of the gains has the gains alone.
 func WriteHistory(w io.Writer, runs []PastRun, o Options) error {
 	p := newPage(w, o)
+	t := p.history(runs, true)
+	if t.natural() > p.width {
+		t = p.history(runs, false)
+	}
+	p.table(0, t)
+	return p.flush()
+}
+
+func (p *page) history(runs []PastRun, intervals bool) *table {
 	t := &table{}
 	head := func(s string, right bool) cell { return cell{t: p.text(muted, s), right: right} }
 	t.add(head("no.", true), head("began", false), head("kept", true), head("gain", true), head("restarts", true), head("foretold", true), head("ended", false))
-	server := ""
-	for i := range runs {
-		r := &runs[i]
-		if where := r.where(); where != server {
-			server = where
-			t.add(cell{t: p.text(strong, where)})
+	where, order := places(runs)
+	for i, r := range order {
+		if i == 0 || where[r] != where[order[i-1]] {
+			t.add(cell{t: p.text(strong, where[r])})
+		}
+		gain := spelledGain(r.Gain, stat.None, stat.None)
+		if intervals {
+			gain = r.gained()
 		}
 		tone, ended := r.ended()
 		t.add(
 			cell{t: p.text(muted, strconv.Itoa(r.Number)), right: true},
 			cell{t: p.text(body, r.Started.Local().Format("2006-01-02 15:04"))},
 			cell{t: p.text(body, r.tally()), right: true},
-			cell{t: p.text(accent, r.gained()), right: true},
+			cell{t: p.text(accent, gain), right: true},
 			cell{t: p.text(body, strconv.Itoa(r.Restarts)), right: true},
 			cell{t: p.text(body, r.score()), right: true},
 			cell{t: p.text(tone, ended)},
 		)
 	}
-	p.table(0, t)
-	return p.flush()
+	return t
 }
 
 func (r *PastRun) tally() string {
@@ -303,14 +315,43 @@ func (r *PastRun) ended() (tone, string) {
 	return warn, string(r.Outcome)
 }
 
-// where names the model and the server, and what is simulated.
-func (r *PastRun) where() string {
-	server := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.Server, "http://"), "https://"), "/metrics")
-	text := strings.TrimSpace(cmp.Or(shortModel(r.Model), "no model") + " at " + cmp.Or(server, "no server"))
-	if r.Simulated {
-		text += ", " + strings.ToLower(Simulated)
+// places names the server of each run, and orders the runs by server. Where nothing
+// tells the model of one, it is that of the latest other run at the same address.
+func places(runs []PastRun) (where map[*PastRun]string, order []*PastRun) {
+	where = map[*PastRun]string{}
+	models := map[string]string{}
+	for i := range runs {
+		if at := runs[i].address(); models[at] == "" {
+			models[at] = runs[i].Model
+		}
 	}
-	return text
+	first := map[string]int{}
+	for i := range runs {
+		r := &runs[i]
+		at := r.address()
+		where[r] = cmp.Or(shortModel(cmp.Or(r.Model, models[at])), "no model") + " at " + at
+		if _, seen := first[where[r]]; !seen {
+			first[where[r]] = i
+		}
+		order = append(order, r)
+	}
+	slices.SortStableFunc(order, func(a, b *PastRun) int { return first[where[a]] - first[where[b]] })
+	return where, order
+}
+
+// address is that of the server, and whether it is a simulated one.
+func (r *PastRun) address() string {
+	server := strings.TrimPrefix(strings.TrimPrefix(r.Server, "http://"), "https://")
+	server = strings.TrimSuffix(strings.TrimSuffix(server, "/metrics"), "/")
+	for _, loopback := range []string{"127.0.0.1:", "[::1]:"} {
+		if port, ok := strings.CutPrefix(server, loopback); ok {
+			server = "localhost:" + port
+		}
+	}
+	if r.Simulated {
+		server += ", " + strings.ToLower(Simulated)
+	}
+	return cmp.Or(server, "no server")
 }
 
 func shortModel(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

@@ -88,3 +88,28 @@ func TestPastRunIsHarmless(t *testing.T) {
 		t.Errorf("%v: %q", err, b.String())
 	}
 }
+
+// However it was spelled, a server has its runs under one head; and a screen of 80
+// cells has every run on a line of its own.
+func TestHistoryHasAServerOnce(t *testing.T) {
+	gained := PastRun{Number: 1, Server: "http://127.0.0.1:8000/metrics", Model: "org/Tiny-1B", Outcome: PastEnded, Gain: stat.Some(3.084), Low: stat.Some(2.9), High: stat.Some(3.2),
+		Restarts: 12, Changes: make([]PastChange, 12), Made: 10, Within: 10}
+	other := PastRun{Number: 2, Server: "http://gpu-7:8000", Model: "org/Big-70B", Outcome: PastEnded}
+	untold := PastRun{Number: 3, Server: "http://localhost:8000/", Outcome: PastCutOff}
+	var b strings.Builder
+	if err := WriteHistory(&b, []PastRun{gained, other, untold}, Options{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.ReplaceAll(strings.TrimRight(b.String(), "\n"), nbsp, " "), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("%d lines, want a head, two servers, three runs:\n%s", len(lines), b.String())
+	}
+	for i, begins := range map[int]string{1: "Tiny-1B at localhost:8000", 2: "  1", 3: "  3", 4: "Big-70B at gpu-7:8000", 5: "  2"} {
+		if !strings.HasPrefix(lines[i], begins) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], begins)
+		}
+	}
+	if !strings.Contains(lines[2], "+308 %") || strings.Contains(lines[2], "to") {
+		t.Errorf("%q, want the gain without its interval, which has no room", lines[2])
+	}
+}
