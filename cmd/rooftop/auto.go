@@ -164,6 +164,9 @@ func (o *autoOptions) check() error {
 	if err := o.bounds(); err != nil {
 		return err
 	}
+	if o.flags != nil && o.flags.Changed("allow-flags") && strings.TrimSpace(o.allow) == "" {
+		return usage("--allow-flags names no flag: name those that may be changed, or leave it out for all that cannot alter answers")
+	}
 	var err error
 	if o.from, o.to, err = parseHours(o.hours); err != nil {
 		return err

@@ -228,7 +228,7 @@ contacted but the ones you give.`,
 	}
 	root.AddCommand(newVersion(w), newMan())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%s: %w%s; see 'rooftop %s --help'", c.Name(), err, meant(c, err), strings.TrimPrefix(c.CommandPath(), "rooftop "))
+		return usage("%s: %w%s; see 'rooftop %s --help'", c.Name(), unread(err), meant(c, err), strings.TrimPrefix(c.CommandPath(), "rooftop "))
 	})
 	return root
 }

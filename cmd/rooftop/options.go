@@ -115,7 +115,7 @@ func fromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
 			return
 		}
 		if err := f.Set(flag.Name, text); err != nil {
-			first = usage("the variable %s: %w", name, err)
+			first = usage("the variable %s: %w", name, unread(err))
 			return
 		}
 		if flag.Annotations == nil {

@@ -65,9 +65,11 @@ func (o *autoOptions) address() string {
 // nil where none was. Nothing is touched before the journal is open.
 func (o *tuneOptions) takePilot(ctx context.Context, w *world, l *locator) (*pilot, error) {
 	if o.auto.dryRun {
+		tellCutOff(w, l.target)
 		return o.rehearse(ctx, l)
 	}
 	if o.auto.mode() == modeNone {
+		tellCutOff(w, l.target)
 		return nil, nil
 	}
 	state, err := stateDir(w.env)
@@ -79,6 +81,26 @@ func (o *tuneOptions) takePilot(ctx context.Context, w *world, l *locator) (*pil
 		return o.takeCommand(ctx, w, l, root)
 	}
 	return o.takeRunning(ctx, w, l, root)
+}
+
+// tellCutOff tells of runs on a server, or on any where none is known yet, that were cut
+// off and not put right: a server that they left stopped does not answer, and the
+// reason is there. Hands on a server are refused by its journal, and need no word.
+func tellCutOff(w *world, t collect.Target) {
+	state, err := stateDir(w.env)
+	if err != nil {
+		return // there is no journal, and nothing is to be put right
+	}
+	left, err := apply.Survey(apply.Root(state))
+	if err != nil {
+		fmt.Fprintf(w.stderr, "rooftop: whether an earlier run was cut off cannot be told: %v\n", err)
+	}
+	_, port := splitHostPort(t)
+	for i := range left {
+		if l := &left[i]; l.Remedy != apply.LeaveAlone && (t.IsZero() || int(port) == l.Identity.Port) {
+			fmt.Fprintf(w.stderr, "rooftop: a run on %s was cut off at %s; 'rooftop recover' says what it left and puts it right\n", l.Identity, l.State.Last.Local().Format("2006-01-02 15:04:05"))
+		}
+	}
 }
 
 // inUse is how long a server may take to accept a connection.
@@ -214,6 +236,7 @@ func (o *options) key() (string, error) {
 func (o *tuneOptions) takeRunning(ctx context.Context, w *world, l *locator, root string) (*pilot, error) {
 	a, err := l.attach(ctx)
 	if err != nil {
+		tellCutOff(w, l.target)
 		return nil, notRunning(err)
 	}
 	defer a.close()

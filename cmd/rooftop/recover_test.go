@@ -106,3 +106,17 @@ func TestHistoryOfARecoveredRun(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// A server that does not answer may be what a killed run left: that is said beside it.
+func TestAKilledRunIsNamedWhereItsServerDoesNotAnswer(t *testing.T) {
+	const nobody = 9 // discard: no server of a test listens there
+	env := cutOff(t, nobody, journal.Record{Kind: journal.Begin, Mode: "hook"})
+	for _, args := range [][]string{{"--dry-run"}, {"--auto", "--restart-in-place"}} {
+		for url, told := range map[string]bool{"http://127.0.0.1:9": true, "http://127.0.0.1:7": false} {
+			_, stderr, code := call(t, env, append([]string{"tune", "--no-report", "--url", url}, args...)...)
+			if code != exitUnreachable || strings.Contains(stderr, "'rooftop recover' says") != told {
+				t.Errorf("%v %s: exit %d: %s", args, url, code, stderr)
+			}
+		}
+	}
+}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,6 +32,25 @@ func meant(c *cobra.Command, err error) string {
 		return ""
 	}
 	return "; did you mean --" + best + "?"
+}
+
+// unread says of a flag whose text could not be read what it takes.
+func unread(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	flag, text := invalid.GetFlag(), strconv.Quote(invalid.GetValue())
+	if _, err := strconv.ParseFloat(invalid.GetValue(), 64); err == nil && flag.Value.Type() == "duration" {
+		return fmt.Errorf("--%s %s has no unit: write %ss or %sm", flag.Name, text, invalid.GetValue(), invalid.GetValue())
+	}
+	takes, known := map[string]string{
+		"duration": "a time, as in 30s or 5m", "int": "a whole number", "uint64": "a whole number, not below zero", "float64": "a number", "bool": "true or false",
+	}[flag.Value.Type()]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("--%s %s: give %s", flag.Name, text, takes)
 }
 
 // suggested names the word that is spelled most like another, as an addition to an

@@ -130,7 +130,8 @@ func (r *Repair) callHook(ctx context.Context, s *Store, l *Left) error {
 		err = nil // it is up, and the key that it asks for was that of the run
 	}
 	if err != nil {
-		why := "the change could not be taken back: " + l.program.hide(err.Error())
+		why := "the change could not be taken back: " + l.program.hide(err.Error()) +
+			"; mend that and say 'rooftop recover' once more, or take " + spelledRecorded(l.State.Unkept) + " back yourself and say 'rooftop recover --leave'"
 		return errors.Join(errors.New(why), s.Write(journal.Record{Kind: journal.Failed, Revert: true, Text: why}))
 	}
 	if err := s.Write(journal.Record{Kind: journal.Back, Launch: l.State.Kept.Launch, Revert: true}); err != nil {
