@@ -2,7 +2,9 @@ package engine
 
 import (
 	"math"
+	"strings"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -137,7 +139,7 @@ func (a *aim) foresee(d *Diagnosis, predicted []Prediction) []Prediction {
 // over its limit, and how many: now, or with predictions of the change.
 func (a *aim) breach(d *Diagnosis, predicted []Prediction) (by float64, missed int) {
 	for _, o := range a.objectives {
-		now := d.latency(o)
+		now, _ := d.latency(o)
 		if !now.OK || o.Limit <= 0 {
 			continue
 		}
@@ -151,6 +153,26 @@ func (a *aim) breach(d *Diagnosis, predicted []Prediction) (by float64, missed i
 		}
 	}
 	return by, missed
+}
+
+// missed says which objectives are missed now, "" where none is or none can be told.
+func (a *aim) missed(d *Diagnosis) string {
+	var list []string
+	for _, o := range a.objectives {
+		now, of := d.latency(o)
+		if !now.OK || o.Limit <= 0 || now.V <= o.Limit {
+			continue
+		}
+		text := o.Name + " " + figure.Show(now, "s")
+		if of != o.Name {
+			text = o.Name + ", of which " + of + " " + figure.Show(now, "s") + " is known"
+		}
+		list = append(list, text+" against a limit of "+figure.Show(stat.Some(o.Limit), "s"))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "missed now: " + strings.Join(list, "; ")
 }
 
 // breachMargin is by how much of a predicted change of a latency it is taken to turn
@@ -183,16 +205,16 @@ const tailQuantile = 0.8
 
 func tail(o verdict.Objective) bool { return o.Quantile >= tailQuantile }
 
-// latency is the measured latency that an objective limits, in seconds: where its
-// quantile is not among the quantities, the nearest that is.
-func (d *Diagnosis) latency(o verdict.Objective) stat.Opt {
+// latency is the measured latency that an objective limits, in seconds, and what it
+// is: where its quantile is not among the quantities, the nearest that is.
+func (d *Diagnosis) latency(o verdict.Objective) (value stat.Opt, of string) {
 	name := string(o.Metric)
 	if tail(o) {
 		if v := d.Quantity(name + "_p99_s").Value; v.OK {
-			return v
+			return v, name + "_p99"
 		}
 	}
-	return d.Quantity(name + "_mean_s").Value
+	return d.Quantity(name + "_mean_s").Value, name + "_mean"
 }
 
 // What a missed objective weighs against the goal: a factor of latency above its

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -90,7 +91,11 @@ func (l *Loop) choose(d *Diagnosis) *Recommendation {
 	if r == nil {
 		return nil
 	}
-	return l.complete(*r)
+	out := l.complete(*r)
+	if missed := s.aim.missed(d); missed != "" {
+		out.Why = strings.TrimSpace(out.Why + " Objectives " + missed + ".")
+	}
+	return out
 }
 
 // searching is the search with what is known now.
@@ -192,8 +197,19 @@ func (l *Loop) reconsider(d *Diagnosis) {
 	}
 }
 
-// quiet says why the baseline leads to no advice.
+// quiet says why the baseline leads to no advice, and which objectives are missed all
+// the same.
 func (l *Loop) quiet() string {
+	text := l.still()
+	if a := l.plan.aim(); l.seen.Baseline != nil {
+		if missed := a.missed(l.seen.Baseline); missed != "" {
+			text += "; objectives " + missed
+		}
+	}
+	return text
+}
+
+func (l *Loop) still() string {
 	d := l.seen.Baseline
 	switch {
 	case d == nil:
