@@ -51,6 +51,7 @@ func Terms() []Term {
 		{"interval", []string{"95 %", "half width", "within noise", "level", "or more"}, []string{
 			"+31 % (+29 to +33 %): the difference as it was measured, and the range that holds the true one in 95 of 100 cases, over all looks together. What is 'within noise' has zero in its own.",
 			"Its half width has two parts, which add up as squares: the scatter of the measurement, which measuring on narrows, and the restart spread, which it does not.",
+			"It can also widen as more is measured: a disturbance that is slow shows only after a while, and an early interval knew nothing of it.",
 			"'or more': requests waited before and none does now, so that the load, and not the server, sets what was measured after.",
 		}},
 		{"precision", []string{"--precision"}, []string{
@@ -80,7 +81,7 @@ func Terms() []Term {
 			"x holds it before its next act, and lets it go on. Quitting puts back what is kept first.",
 			fmt.Sprintf("What was kept is watched for %.0f s before another change is made: what crashes under load does so late.", autoProve.Seconds()),
 		}},
-		{"predicted", []string{"held", "missed", "prediction"}, []string{
+		{"predicted", []string{"held", "missed", "prediction", "foretold"}, []string{
 			"The range written down before the change, from the physical model scaled by the measured step: it holds the outcome in four of five cases. 'held' says that what was measured lies within it.",
 		}},
 		{"prediction score", []string{"score", "median error"}, []string{

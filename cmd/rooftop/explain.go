@@ -24,13 +24,10 @@ its number, the remedy), a word of the screen (direction, classic, ceiling …) 
 a metric (its names by vLLM version, unit, meaning). Without a name: the list.`,
 		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain vllm:kv_cache_usage_perc",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("explain takes one name, not %d", len(args))
-			}
 			if len(args) == 0 {
 				return explainAll(w, &out)
 			}
-			return explainOne(w, &out, args[0])
+			return explainOne(w, &out, strings.Join(args, " "))
 		},
 	}
 	f := c.Flags()
@@ -64,7 +61,7 @@ func explainOne(w *world, o *output, name string) error {
 		}
 	}
 	for _, e := range engine.Terms() {
-		if strings.EqualFold(name, e.Name) || slices.ContainsFunc(e.Also, func(also string) bool { return strings.EqualFold(name, also) }) {
+		if sameWord(name, e.Name) || slices.ContainsFunc(e.Also, func(also string) bool { return sameWord(name, also) }) {
 			if o.json {
 				return writeJSON(w, e)
 			}
@@ -78,6 +75,13 @@ func explainOne(w *world, o *output, name string) error {
 		return report.WriteMetric(w.stdout, m, o.style(w))
 	}
 	return usage("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
+}
+
+// sameWord compares as a person does: not comparable, not-comparable and
+// not_comparable, the spelling of --json, are one.
+func sameWord(a, b string) bool {
+	plain := strings.NewReplacer("-", " ", "_", " ")
+	return strings.EqualFold(plain.Replace(strings.TrimLeft(a, "-")), plain.Replace(strings.TrimLeft(b, "-")))
 }
 
 func explainRest(w *world, o *output, code string, done engine.FindingID) error {

@@ -242,6 +242,9 @@ func (p *pilot) tellSteps(w *world, s *engine.Snapshot) error {
 	}
 	list("DRY RUN: nothing was touched. To make the change:", p.steps(change))
 	list("To take it back:", p.steps(back))
+	if p.hands == nil {
+		b.WriteString("\nThese are your steps. With --restart-in-place, --apply-cmd PROGRAM or -- COMMAND\nthey are rooftop's, and --dry-run shows them.\n")
+	}
 	_, err := io.WriteString(w.stdout, b.String())
 	return err
 }
