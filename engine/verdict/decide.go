@@ -172,7 +172,7 @@ func (c *comparison) passing(v call, e *effect) call {
 // open is the call where the interval decides nothing.
 func (c *comparison) open(v call, e *effect) call {
 	v.direction, v.cause = Inconclusive, ByNoise
-	if c.hosts.bursts || c.hosts.busy {
+	if (c.hosts.bursts || c.hosts.busy) && e.measured >= e.restart {
 		v.cause = ByHost
 	}
 	if (e.low() > 0 || e.high() < 0) && c.p.Last {
