@@ -40,8 +40,8 @@ func (Tell) action()   {}
 func (Finish) action() {}
 
 // Change is one setting of a launch with another value. From is "" where it was
-// not given, To is "" where it is to be left out; "on" and "off" are those of
-// switches.
+// not given, To is "" where it is to be left out, a switch that is off by default as
+// well; "on" and "off" are those of switches: the bare flag, and its --no- form.
 type Change struct {
 	Flag string `json:"flag"`
 	From string `json:"from"`

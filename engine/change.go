@@ -147,7 +147,8 @@ func (c configuration) fulfils(want Change) bool {
 	case "off":
 		return value == "off" || !given && !slices.Contains(onByDefault[:], nameOf(want.Flag))
 	case "":
-		return !given
+		// A switch that was on is as good as left out where it is switched off.
+		return !given || value == "off" && want.From == "on" && !slices.Contains(onByDefault[:], nameOf(want.Flag))
 	}
 	return given && sameValue(value, want.To)
 }
@@ -222,13 +223,20 @@ func toldChanges(a, b []told) []Change {
 	return out
 }
 
-// String writes the change as one would say it: "--max-num-seqs 4 → 32".
+// String writes the change as one would say it: "--max-num-seqs 4 → 32",
+// "--enforce-eager left out".
 func (c Change) String() string {
 	switch {
 	case c.To == "on" && (c.From == "" || c.From == "off"):
 		return c.Flag + " on"
 	case c.To == "off" && (c.From == "" || c.From == "on"):
 		return c.Flag + " off"
+	case c.To == "" && c.From == "on":
+		return c.Flag + " left out"
+	case c.To == "" && c.From == "off":
+		return "--no-" + strings.TrimPrefix(c.Flag, "--") + " left out"
+	case c.To == "" && c.From != "":
+		return c.Flag + " " + c.From + " left out"
 	}
 	return c.Flag + " " + cmp.Or(c.From, "unset") + " → " + cmp.Or(c.To, "unset")
 }

@@ -13,6 +13,8 @@ func TestChangedLaunch(t *testing.T) {
 		{"appended", "vllm serve m", "--kv-cache-dtype", "fp8", "vllm serve m --kv-cache-dtype fp8"},
 		{"switched on", serve, "--enable-prefix-caching", "on", "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 4 --enable-prefix-caching --enforce-eager"},
 		{"switched off", serve, "--enforce-eager", "off", "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 4 --no-enable-prefix-caching"},
+		{"left out", serve, "--enforce-eager", "", "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 4 --no-enable-prefix-caching"},
+		{"a value left out", serve, "--max-num-seqs", "", "vllm serve meta-llama/Llama-3.1-8B-Instruct --no-enable-prefix-caching --enforce-eager"},
 		{"unknown launch", "", "--max-num-seqs", "32", ""},
 		{"not vLLM", "python train.py", "--max-num-seqs", "32", ""},
 	} {

@@ -70,7 +70,7 @@ func (l *Loop) proceed() {
 	switch {
 	case r == nil:
 		l.nothingLeft()
-	case r.Kind != KindFlag || r.Flag == "" || r.To == "":
+	case !r.Changeable():
 		l.conclude(exitDone, "what is left is no flag of this server")
 	case l.wide(r):
 		l.measureOn()

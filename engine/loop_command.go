@@ -90,7 +90,7 @@ func (l *Loop) cannotApply() string {
 	switch {
 	case r == nil:
 		return "There is no recommendation."
-	case r.Kind != KindFlag || r.Flag == "" || r.To == "":
+	case !r.Changeable():
 		return fmt.Sprintf("This is for the %s and no flag of the server: nothing can be applied here.", r.Kind)
 	case !l.server.hands:
 		if l.server.noHands != "" {

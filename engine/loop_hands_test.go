@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 func TestWhatGainedNothingIsPutBackByHand(t *testing.T) {
@@ -95,5 +96,24 @@ func TestTheWayBackFails(t *testing.T) {
 				t.Errorf("%d iterations, the first %q", len(s.Iterations), s.Iterations[0].End)
 			}
 		})
+	}
+}
+
+// A remedy that takes a value out of the launch is made like one that sets it.
+func TestAutoLeavesAFlagOut(t *testing.T) {
+	leaveOut := engine.Rule{ID: engine.SeatSaturation, Code: "R5", Title: "few seats", Impact: 4, Once: func(r *engine.Run, f *engine.Finding) {
+		if r.Facts.MaxNumSeqs.Source != engine.FromCmdline {
+			return
+		}
+		gain := engine.Prediction{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(1), Mid: stat.Some(2), High: stat.Some(4)}
+		f.State, f.Significant, f.Confidence = engine.Fired, true, 0.9
+		f.Fix = &engine.Fix{Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "4", Command: "leave it out", Predicted: []engine.Prediction{gain}}
+	}}
+	r := autoRun(t, func(p *engine.LoopPlan) { p.Rules = []engine.Rule{leaveOut} })
+	f := r.ends(30 * time.Minute)
+	it := r.last()
+	if f.ExitCode != 0 || it.End != engine.IterationKept || r.server.args != serve || it.Text != "--max-num-seqs 4 left out, applied by rooftop" {
+		r.dump()
+		t.Errorf("exit %d (%s), %q, %q runs: %s", f.ExitCode, f.Reason, it.End, r.server.args, it.Text)
 	}
 }

@@ -48,6 +48,12 @@ type candidate struct {
 	again  bool    // tried before, without a verdict
 }
 
+// Changeable says that a fix is a change to the server's flags that can be made: to
+// a value, or, where To is "", by leaving out what is given.
+func (f *Fix) Changeable() bool {
+	return f.Kind == KindFlag && f.Flag != "" && (f.To != "" || f.From != "")
+}
+
 // changes are all settings of a fix.
 func (f *Fix) changes() []Change {
 	return append([]Change{{Flag: f.Flag, From: f.From, To: f.To}}, f.Also...)

@@ -44,7 +44,7 @@ func (s *search) candidates() []candidate {
 func (s *search) ruled(a *anchor) []candidate {
 	var out []candidate
 	add := func(id FindingID, fix *Fix) {
-		if fix.Kind != KindFlag || fix.Flag == "" || fix.To == "" {
+		if !fix.Changeable() {
 			return
 		}
 		if c, ok := s.from(a, id, *fix); ok {
@@ -181,7 +181,7 @@ func (d *Diagnosis) growth(c Change) stat.Opt {
 		if okFrom && okTo && from > 0 {
 			return stat.Some(to / from)
 		}
-		if okFrom && from > 0 && c.To == "off" && d.Facts.BlockSize.Known && d.Facts.BlockSize.Value > 0 {
+		if okFrom && from > 0 && c.To == "" && d.Facts.BlockSize.Known && d.Facts.BlockSize.Value > 0 {
 			if tokens := d.memoryPool(d.Facts.GPUMemoryUtilization.Value); tokens > 0 {
 				return stat.Some(tokens / float64(d.Facts.BlockSize.Value) / from)
 			}
@@ -283,7 +283,7 @@ func (s *search) graphs(a *anchor) []candidate {
 			why += fmt.Sprintf(" Steps take %s times what the hardware needs for them; what launches have of that is unknown until tried.", whole(p.Raw))
 		}
 	}
-	return s.one(s.made(a, SlowSteps, g, why, Change{Flag: "--enforce-eager", From: "on", To: "off"}))
+	return s.one(s.made(a, SlowSteps, g, why, Change{Flag: "--enforce-eager", From: "on"}))
 }
 
 // unexplainedMost bounds what a step may take beyond the model for launches to be

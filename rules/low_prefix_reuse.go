@@ -224,8 +224,12 @@ func atMost(fix *engine.Fix) {
 
 func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	facts := r.Facts
+	from := "off"
+	if s := facts.PrefixCaching.Source; s == engine.FromDefault || s == engine.FromMetrics && facts.V0.Value {
+		from = "" // nobody switched it off, and old releases have no --no- form
+	}
 	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: "off", To: "on",
+		Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: from, To: "on",
 		Command: setFlag(facts, "--enable-prefix-caching", "", "", facts.PrefixCaching.Source),
 		Why:     "Prefix caching is off: a beginning that prompts share is computed again for each. Whether they share one cannot be seen before it is on.",
 		Price:   []string{priceRestart, "no memory: cached blocks are given up when they are needed"},

@@ -212,7 +212,7 @@ func withoutOverride(n *kvNeed, over engine.Fact[int], most stat.Opt) remedy {
 		}}
 	}
 	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: flag, From: from, To: "off",
+		Kind: engine.KindFlag, Flag: flag, From: from,
 		Command: "take " + flag + " " + from + " out of the launch command, so that vLLM sizes the pool by GPU memory",
 		Why:     fmt.Sprintf("%s The pool was made small by %s; memory holds about %s blocks (est).", n.why, flag, number(most.V)),
 		Price:   []string{priceRestart, "what memory the pool leaves free now is used by it"},

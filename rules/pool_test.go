@@ -255,3 +255,23 @@ func TestAnEstimatedPoolIsNotShownAsRead(t *testing.T) {
 		t.Errorf("a pool from the catalog: %+v", computed)
 	}
 }
+
+// Caching that nobody switched off is taken back by leaving the switch out: releases
+// whose default is off have no --no- form of it.
+func TestCachingIsSwitchedOffOnlyWhereItWas(t *testing.T) {
+	for _, c := range []struct {
+		source engine.Source
+		v0     bool
+		from   string
+	}{
+		{engine.FromCmdline, false, "off"},
+		{engine.FromMetrics, false, "off"},
+		{engine.FromMetrics, true, ""},
+		{engine.FromDefault, true, ""},
+	} {
+		f := &engine.Facts{PrefixCaching: engine.Know(false, c.source, ""), V0: engine.Know(c.v0, engine.FromMetrics, "")}
+		if fix := enableCaching(&engine.Run{Facts: f}, stat.None, stat.None); fix.From != c.from || fix.To != "on" {
+			t.Errorf("%s, V0 %v: %q to %q", c.source, c.v0, fix.From, fix.To)
+		}
+	}
+}

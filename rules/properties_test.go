@@ -247,8 +247,8 @@ func wellFormed(f *engine.Finding, facts *engine.Facts) error {
 		return fmt.Errorf("fired without evidence")
 	case fix == nil || fix.Command == "" || fix.Why == "" || len(fix.Price) == 0:
 		return fmt.Errorf("fired without a whole fix: %+v", fix)
-	case fix.Kind == engine.KindFlag && (fix.Flag == "" || fix.To == ""):
-		return fmt.Errorf("a flag fix without a flag or its number: %+v", fix)
+	case fix.Kind == engine.KindFlag && !fix.Changeable():
+		return fmt.Errorf("a flag fix without a flag, or without a number and nothing to leave out: %+v", fix)
 	case fix.Kind != engine.KindFlag && fix.Flag != "":
 		return fmt.Errorf("kind %s with flag %s", fix.Kind, fix.Flag)
 	case fix.Kind == engine.KindFlag && fix.Withheld == "" && fix.From == fix.To:

@@ -148,7 +148,7 @@ func judgeEager(r *engine.Run, f *engine.Finding) {
 	f.Reason = "--enforce-eager is set: CUDA graphs are off"
 	f.Evidence = append(f.Evidence, evidence("enforce_eager", stat.None, "", "", stat.None, eager.Source, "--enforce-eager is set: every kernel is launched by the host, step after step"))
 	f.Fix = &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--enforce-eager", From: "on", To: "off",
+		Kind: engine.KindFlag, Flag: "--enforce-eager", From: "on",
 		Command:   dropFlag(r.Facts, "--enforce-eager"),
 		Why:       "CUDA graphs are off, so that launching kernels, not the GPU, sets the pace of small batches.",
 		Predicted: g.predictions(),

@@ -93,13 +93,13 @@ func (v *nowView) advising() bool {
 // action is the change itself: the flag with its number, or what to do where no
 // flag is the remedy.
 func (u *look) action(r *engine.Recommendation) prose {
-	if r.Kind != engine.KindFlag || r.Flag == "" || r.To == "" {
+	if !r.Changeable() {
 		return u.say(cell.Accent, told(cmp.Or(r.Command, r.Flag, r.Why)))
 	}
 	switch {
 	case r.To == "on":
 		return u.say(cell.Accent, r.Flag)
-	case r.To == "off":
+	case r.To == "off", r.To == "":
 		return u.say(cell.Accent, "without "+r.Flag)
 	case r.From != "":
 		return line(u.say(cell.Accent, r.Flag+" "+r.From+figure.NBSP+"→"+figure.NBSP), u.say(cell.Accent, r.To))

@@ -186,7 +186,7 @@ func TestChangeOf(t *testing.T) {
 		want string
 	}{
 		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}, "--max-num-seqs 4 → 32"},
-		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", To: "32"}, {Flag: "--enforce-eager", From: "on"}}}, "--max-num-seqs 32, --enforce-eager on left out"},
+		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", To: "32"}, {Flag: "--enforce-eager", From: "on"}}}, "--max-num-seqs 32, --enforce-eager left out"},
 		{engine.Iteration{Noticed: engine.Unreadable}, "unreadable"},
 		{engine.Iteration{}, "restart"},
 	} {

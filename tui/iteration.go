@@ -19,7 +19,7 @@ func changeOf(it *engine.Iteration) string {
 		case c.From == "":
 			parts = append(parts, c.Flag+" "+c.To)
 		case c.To == "":
-			parts = append(parts, c.Flag+" "+c.From+" left out")
+			parts = append(parts, c.String())
 		default:
 			parts = append(parts, c.Flag+" "+c.From+" → "+c.To)
 		}

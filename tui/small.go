@@ -136,17 +136,16 @@ func pace(s *engine.Snapshot, brief bool) string {
 
 // adviceOf is a recommendation in one line.
 func adviceOf(a *engine.Recommendation) string {
-	if a.Kind == engine.KindFlag && a.Flag != "" {
+	if a.Changeable() {
 		switch {
 		case a.To == "on":
 			return a.Flag
-		case a.To == "off":
+		case a.To == "off", a.To == "":
 			return "without " + a.Flag
-		case a.To != "" && a.From != "":
+		case a.From != "":
 			return a.Flag + " " + a.From + " → " + a.To
-		case a.To != "":
-			return a.Flag + " " + a.To
 		}
+		return a.Flag + " " + a.To
 	}
 	if a.Command != "" {
 		return a.Command

@@ -81,12 +81,28 @@ func TestApplyScriptEditsTheFlags(t *testing.T) {
 	}
 	for _, c := range []struct{ name, changes, want string }{
 		{
-			"several at once", `[{"flag":"--max-num-seqs","from":"16","to":"64"},{"flag":"--block-size","from":"","to":"32"},{"flag":"--enforce-eager","from":"on","to":"off"}]`,
-			"--port=8000\n--max-num-seqs=64\n--block-size=32\n--no-enforce-eager\n",
+			"several at once", `[{"flag":"--max-num-seqs","from":"16","to":"64"},{"flag":"--block-size","from":"","to":"32"},{"flag":"--enforce-eager","from":"on","to":""}]`,
+			"--port=8000\n--max-num-seqs=64\n--block-size=32\n",
 		},
 		{
-			"the way back", `[{"flag":"--enforce-eager","from":"off","to":"on"},{"flag":"--max-num-seqs","from":"64","to":"16"},{"flag":"--block-size","from":"32","to":""}]`,
+			"the way back", `[{"flag":"--enforce-eager","from":"","to":"on"},{"flag":"--max-num-seqs","from":"64","to":"16"},{"flag":"--block-size","from":"32","to":""}]`,
 			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n",
+		},
+		{
+			"flags left out", `[{"flag":"--max-num-seqs","from":"16","to":""},{"flag":"--enforce-eager","from":"on","to":""}]`,
+			"--port=8000\n",
+		},
+		{
+			"and put back", `[{"flag":"--enforce-eager","from":"","to":"on"},{"flag":"--max-num-seqs","from":"","to":"16"}]`,
+			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n",
+		},
+		{
+			"a switch that is on by default", `[{"flag":"--enable-prefix-caching","from":"on","to":"off"}]`,
+			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n--no-enable-prefix-caching\n",
+		},
+		{
+			"and on again", `[{"flag":"--enable-prefix-caching","from":"off","to":"on"}]`,
+			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n--enable-prefix-caching\n",
 		},
 	} {
 		out, code := runScript(t, "apply.sh", []string{"FLAGS=" + path, "RESTART=echo restarted", "ROOFTOP_CHANGES=" + c.changes})

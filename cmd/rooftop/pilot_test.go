@@ -148,7 +148,7 @@ func TestADryRunTellsEachStepAndTakesNone(t *testing.T) {
 		step, back string
 	}{
 		{"by hand", nil, "start it again with --max-num-seqs 4 → 32, --block-size unset → 32", "as it was"},
-		{"by rooftop", h, "restart with --max-num-seqs 4 → 32, --block-size unset → 32", "restart with --max-num-seqs 32 → 4, --block-size 32 → unset"},
+		{"by rooftop", h, "restart with --max-num-seqs 4 → 32, --block-size unset → 32", "restart with --max-num-seqs 32 → 4, --block-size 32 left out"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &pilot{dry: true, hands: c.hands}

@@ -87,6 +87,9 @@ func inFile(c *launch.Config, flag string) bool {
 func overridden(c *launch.Config, change engine.Change) (*launch.Config, error) {
 	switch change.To {
 	case "":
+		if change.From == "on" { // of a switch, to which off is the same
+			return c.Override(change.Flag, "false"), nil
+		}
 		return nil, fmt.Errorf("%s stands in %s, which cannot be written, and a command line cannot take it out", change.Flag, c.ConfigPath())
 	case "on":
 		return c.Override(change.Flag, "true"), nil

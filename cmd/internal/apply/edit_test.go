@@ -46,6 +46,8 @@ func TestLaunchWith(t *testing.T) {
 			argvTo: []string{"vllm", "serve", "m", "--config", "c.yaml", "--max-num-seqs", "8"}, fileTo: "max-num-seqs: 4\n"},
 		{name: "config file, left out and not to be written", argv: []string{"vllm", "serve", "m", "--config", "c.yaml"}, file: "max-num-seqs: 4\n", keep: true, changes: []engine.Change{change("--max-num-seqs", "4", "")},
 			err: "a command line cannot take it out"},
+		{name: "config file, a switch left out and not to be written", argv: []string{"vllm", "serve", "m", "--config", "c.yaml"}, file: "enforce-eager: true\n", keep: true, changes: []engine.Change{change("--enforce-eager", "on", "")},
+			argvTo: []string{"vllm", "serve", "m", "--config", "c.yaml", "--no-enforce-eager"}, fileTo: "enforce-eager: true\n"},
 		{name: "as it is", argv: []string{"vllm", "serve", "m", "--max-num-seqs", "4"}, changes: []engine.Change{change("--max-num-seqs", "8", "4")}, err: "already"},
 		{name: "nothing", argv: []string{"vllm", "serve", "m"}, err: "nothing to change"},
 		{name: "the server is no vLLM", argv: []string{"sleep", "1"}, changes: []engine.Change{change("--max-num-seqs", "8", "4")}, err: "no vLLM server command"},

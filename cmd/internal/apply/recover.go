@@ -173,10 +173,18 @@ func (l *Left) moment() string {
 	return "with nothing under way"
 }
 
+// setting spells what a change leads to.
+func setting(c journal.Change) string {
+	if c.To == "" {
+		return "leaving out " + c.Flag
+	}
+	return c.Flag + " " + c.To
+}
+
 func spelledRecorded(list []journal.Change) string {
 	var words []string
 	for _, c := range list {
-		words = append(words, strings.TrimSpace(c.Flag+" "+c.To))
+		words = append(words, setting(c))
 	}
 	if len(words) == 0 {
 		return ""

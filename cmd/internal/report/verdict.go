@@ -93,11 +93,11 @@ func (r *plain) recommendation(rec *engine.Recommendation) {
 // action is the change itself: the flag with its number, or what to do where
 // no flag is the remedy or a number would not say it.
 func (r *plain) action(rec *engine.Recommendation) text {
-	if rec.Kind == engine.KindFlag && rec.Flag != "" && rec.To != "" {
+	if rec.Changeable() {
 		switch {
 		case rec.To == "on":
 			return r.text(accent, rec.Flag)
-		case rec.To == "off":
+		case rec.To == "off", rec.To == "":
 			return r.text(accent, "without "+rec.Flag)
 		case rec.From != "":
 			return r.text(accent, rec.Flag+" "+rec.From+nbsp+"→"+nbsp+rec.To)

@@ -260,7 +260,7 @@ func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
 	if rec != nil {
 		a.Advice = string(rec.Kind)
 		if rec.Kind == engine.KindFlag {
-			a.Advice = fmt.Sprintf("%s %s -> %s", rec.Flag, cmp.Or(rec.From, "?"), rec.To)
+			a.Advice = fmt.Sprintf("%s %s -> %s", rec.Flag, cmp.Or(rec.From, "?"), cmp.Or(rec.To, "left out"))
 		}
 	}
 	if len(truth.Outcomes) == 0 {
