@@ -110,7 +110,7 @@ func (l *Loop) applyAdvice() {
 	changes := r.changes()
 	it := Iteration{At: l.now, Noticed: AsRecommended, Changes: changes, Command: r.Launch,
 		Predicted: r.Predicted, Before: l.seen.Baseline, Text: listed(changes) + ", applied by rooftop"}
-	l.trial = trial{open: true, before: l.seen.Baseline, side: l.base.side(), earlier: l.earlier(changes), ran: l.trial.ran, ranLife: l.trial.ranLife, off: l.trial.off, advice: r}
+	l.trial = trial{open: true, before: l.seen.Baseline, side: l.base.side(), earlier: l.earlier(changes), ran: l.trial.ran, ranLife: l.trial.ranLife, off: l.trial.off, made: l.trial.made, advice: r}
 	n := l.add(it)
 	l.shown = n
 	l.mark(MarkChange, it.Text)
@@ -148,6 +148,9 @@ func (l *Loop) goBack() {
 	changes := changesFrom(l.running, l.kept)
 	if l.trial.failed || len(changes) == 0 {
 		changes = l.lastChanges()
+	}
+	if len(changes) == 0 {
+		changes = inverses(l.trial.made)
 	}
 	if !l.server.hands || len(changes) == 0 { // what is not known cannot be undone by a flag
 		l.enter(PhaseReverting)

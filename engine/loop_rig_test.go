@@ -62,6 +62,7 @@ type fake struct {
 	prompt  float64 // tokens a request
 	output  float64
 	remote  bool // its launch cannot be read
+	given   int  // its seats, by a flag
 	blocks  string
 	version string
 	mute    bool    // its page has no metrics
@@ -192,6 +193,7 @@ func (r *rig) attached() engine.Attached {
 		Identity: fmt.Sprint(r.server.pid)}
 	if r.server.remote {
 		a.Inputs.Launch, a.Inputs.LaunchText, a.Identity = nil, "", ""
+		a.Inputs.Flags.MaxNumSeqs = r.server.given
 	}
 	return a
 }

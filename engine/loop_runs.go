@@ -100,7 +100,7 @@ func (l *Loop) severalAnswer() {
 	phase := l.seen.Phase
 	if l.server.Identity == "" && l.trial.open && (phase == PhaseSettling || phase == PhaseMeasuring) {
 		l.end(IterationBroken)
-		l.trial.off = false
+		l.trial.off = len(l.trial.made) > 0
 		l.toWaiting()
 	}
 }

@@ -19,6 +19,7 @@ type trial struct {
 	revert  bool           // it takes a change back
 	loaded  time.Duration  // when tokens first moved after the restart, 0 not yet
 	off     bool           // another configuration runs than the one that is kept
+	made    []Change       // of rooftop's own, that are in place; none where others, or nobody, made it
 	ran     *Diagnosis     // the last measurement of the one that runs
 	ranLife verdict.Life   // and its slices
 
@@ -163,6 +164,7 @@ func (l *Loop) returnedFromApply(next configuration, t turn) {
 	}
 	l.running = next
 	l.trial.off, l.trial.failed = true, false
+	l.trial.made = l.iterations[len(l.iterations)-1].Changes
 	l.change(func(it *Iteration) {
 		it.Up, it.Command, it.Downtime = l.now, next.command, l.outage
 		if t.Noticed == AsRecommended || t.Noticed == Unreadable {
@@ -173,7 +175,7 @@ func (l *Loop) returnedFromApply(next configuration, t turn) {
 		it.Text = "applied by rooftop, but it runs with " + cmp.Or(listed(t.changes), "the settings of before")
 	})
 	if len(t.changes) == 0 && t.Noticed != Unreadable {
-		l.trial.off = false
+		l.trial.off, l.trial.made = false, nil
 		l.change(func(it *Iteration) { it.Noticed = SameSettings })
 	}
 	l.settle()
@@ -182,13 +184,21 @@ func (l *Loop) returnedFromApply(next configuration, t turn) {
 // beginTrial opens an iteration for a change that was noticed.
 func (l *Loop) beginTrial(next configuration, t turn) {
 	l.pilot.leave = leave{}
+	made := l.trial.made
 	it := Iteration{
 		Downtime: l.outage,
 		At:       l.downAt, Up: l.now, Noticed: t.Noticed, Changes: t.changes, Command: next.command,
 		Before: l.seen.Baseline, Text: l.describe(t),
 	}
 	l.trial = trial{open: true, before: l.seen.Baseline, side: l.base.side(), off: t.Noticed != SameSettings, ran: l.trial.ran, ranLife: l.trial.ranLife, advice: l.standing()}
+	if t.same || t.Noticed == Unreadable {
+		l.trial.made = made
+	}
 	switch {
+	case t.Noticed == Unreadable && len(made) > 0 && len(toldChanges(l.running.told, next.told)) == 0:
+		// As far as can be told it is the same change, which the hands can take back.
+		it.Changes = made
+		it.Text = "restarted; its launch command cannot be read here, so it is taken for " + listed(made) + ", which rooftop made"
 	case t.Noticed == AsRecommended:
 		it.Predicted = l.trial.advice.Predicted
 	case t.Noticed == SomethingElse && t.same && l.trial.ran != nil:

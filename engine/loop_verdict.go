@@ -259,7 +259,7 @@ func (l *Loop) accept(after *Diagnosis, windows []Window) {
 	l.setBaseline(after, windows)
 	l.setBase(l.trial.ranLife)
 	l.base.lives = l.trial.earlier
-	l.trial.off, l.unsure = false, nil
+	l.trial.off, l.trial.made, l.unsure = false, nil, nil
 	l.advice.forget()
 }
 
@@ -272,14 +272,14 @@ func (l *Loop) latestChange() Change {
 
 // noGain leaves what gained nothing running until the next change, which takes it
 // back. Where nobody knows what changed there is no way back: it is the same
-// server as far as can be told.
+// server as far as can be told. A change of rooftop's own is known to its hands.
 func (l *Loop) noGain(after *Diagnosis, windows []Window) {
 	l.end(IterationNoGain)
 	l.remember()
 	it := &l.iterations[len(l.iterations)-1]
 	l.doubted(it)
 	switch {
-	case it.Noticed == Unreadable:
+	case it.Noticed == Unreadable && len(l.trial.made) == 0:
 		l.setBaseline(after, windows)
 		l.setBase(l.trial.ranLife)
 		l.trial.off = false
