@@ -237,7 +237,7 @@ func (p Proof) Aims() []Aim {
 		if a.State == "not sure" && h.Low.OK && h.High.OK {
 			a.Text += " (" + figure.Show(h.Low, "s") + " to " + figure.Show(h.High, "s") + ")"
 		}
-		if a.State == "broken" && !h.Was && h.Before.OK {
+		if a.State == "broken" && h.WasBroken {
 			a.Text += ", as before"
 		}
 		list = append(list, a)

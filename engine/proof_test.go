@@ -87,7 +87,8 @@ func TestAims(t *testing.T) {
 		text, state string
 	}{
 		{verdict.Held{Objective: limit, After: stat.Some(0.312), OK: true}, "ttft_p99 312 ms, limit 500 ms: kept", "kept"},
-		{verdict.Held{Objective: limit, Before: stat.Some(0.6), After: stat.Some(0.7), Broken: true}, "ttft_p99 700 ms, limit 500 ms: broken, as before", "broken"},
+		{verdict.Held{Objective: limit, Before: stat.Some(0.6), After: stat.Some(0.7), Broken: true, WasBroken: true}, "ttft_p99 700 ms, limit 500 ms: broken, as before", "broken"},
+		{verdict.Held{Objective: limit, Before: stat.Some(0.51), After: stat.Some(0.7), Broken: true}, "ttft_p99 700 ms, limit 500 ms: broken", "broken"},
 		{verdict.Held{Objective: limit, After: stat.Some(0.45), Low: stat.Some(0.4), High: stat.Some(0.6), Was: true}, "ttft_p99 450 ms, limit 500 ms: not sure (400 ms to 600 ms)", "not sure"},
 		{verdict.Held{Objective: limit}, "ttft_p99 –, limit 500 ms: not known", "not known"},
 	} {

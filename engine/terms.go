@@ -72,6 +72,7 @@ func Terms() []Term {
 		}},
 		{"objective", []string{"slo", "--slo", "not sure"}, []string{
 			"A limit on a latency that a change must keep (--slo). 'not sure' says that the interval about it holds the limit.",
+			"Objectives stand above the goal: a change is worse that breaks one which was kept, or misses one by more, whatever else it gains, and better where one is kept that was not, or is missed by less. Where one is missed as before, the goal decides.",
 		}},
 		{"canary", []string{"answers", "drift"}, []string{
 			"Fixed prompts, answered before and after a change that may alter what the model says. Beside the gain stands how many answers are exactly the same, and how far the log probabilities of their tokens drift.",

@@ -49,7 +49,7 @@ func (c *comparison) overall() call {
 	if v, done := c.unusable(); done {
 		return v
 	}
-	goal := c.judged(&c.effects)
+	goal := c.judged(&c.effects, c.say(&c.effects))
 	if len(c.r.Objectives) > 0 {
 		return c.under(goal)
 	}
@@ -113,10 +113,10 @@ func stateOf(s *sample) state {
 	return loaded
 }
 
-// judged is the call on one effect by itself.
-func (c *comparison) judged(e *effect) call {
+// judged is the call on one effect by itself; what says what it is of.
+func (c *comparison) judged(e *effect, what string) call {
 	low, high := e.low(), e.high()
-	v := call{reason: c.say(e)}
+	v := call{reason: what}
 	up, down := c.explained(1), c.explained(-1)
 	switch {
 	case low >= -c.precision && high <= c.precision:
@@ -133,7 +133,7 @@ func (c *comparison) judged(e *effect) call {
 			return c.passing(v, e)
 		}
 		v.direction, v.settled, v.cause = Better, true, ByFlag
-		if c.r.LowerBound {
+		if c.r.LowerBound && e == &c.effects {
 			v.reason += ", and no queue is left: it may be more"
 		}
 	case high < 0 && e.mid <= -c.precision:
@@ -224,59 +224,6 @@ func (c *comparison) swayed(v call, what string) call {
 	} else {
 		v.reason += ", but the load differs: " + what
 	}
-	return v
-}
-
-// under is the goal's call with the objectives that stand above it.
-func (c *comparison) under(goal call) call {
-	was, broke, keeps, breaks := true, false, true, false
-	var first, doubted string // the objective that decides
-	for i := range c.r.Objectives {
-		h := &c.r.Objectives[i]
-		was = was && c.was[i].keeps
-		broke = broke || c.was[i].breaks
-		keeps = keeps && h.OK
-		breaks = breaks || h.Broken
-		switch {
-		case first == "" && (h.Broken || c.was[i].breaks && h.OK):
-			first = limitOf(h)
-		case doubted == "" && !h.OK && !h.Broken:
-			doubted = limitOf(h)
-		}
-	}
-	moved, ok := c.worst()
-	v := call{direction: Inconclusive, cause: ByNoise, need: "more requests, or an objective that the histogram's buckets can tell"}
-	switch {
-	case broke && keeps, was && breaks:
-		v.direction, v.cause, v.settled, v.need = Better, ByFlag, true, ""
-		v.reason = first + " is kept now, and was not"
-		if breaks {
-			v.direction, v.reason = Worse, first+" was kept, and is not"
-		}
-		switch bias := max(c.high, -c.low); {
-		case c.loadMoved, ok && bias > 0 && math.Abs(moved.mid)-moved.half() <= bias:
-			v.settled = false
-			return c.swayed(v, "that may be why")
-		case ok && moved.low() <= 0 && moved.high() >= 0 || !ok:
-			v.direction, v.cause, v.settled = Inconclusive, ByNoise, false
-			v.reason += "; restarts or noise may be why"
-			v.need = "more starts of both"
-		case c.short(&moved):
-			return c.passing(v, &moved)
-		}
-		return v
-	case broke && breaks && ok:
-		v = c.judged(&moved)
-		v.reason = first + " is not kept, before nor after; " + goal.reason
-		return v
-	case goal.direction != Better || keeps:
-		return goal
-	case breaks:
-		v.reason = goal.reason + ", but " + first + " is not kept"
-		v.direction, v.settled, v.cause, v.need = Plateau, true, ByFlag, ""
-		return v
-	}
-	v.reason = goal.reason + ", but it is not clear whether " + doubted + " is kept"
 	return v
 }
 

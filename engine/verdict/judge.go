@@ -42,8 +42,8 @@ type comparison struct {
 	restart   float64 // part of half the interval of a difference of logarithms
 	low, high float64 // of the effect that the traffic explains at most, as logarithms
 	effects   effect
-	filling   [2]bool    // a prefix cache that still filled explains a part, before or after
-	was       []standing // of the objectives, before
+	filling   [2]bool // a prefix cache that still filled explains a part, before or after
+	fates     []fate  // of the objectives
 	meters    []meter
 	courses   []*course
 	sign      float64 // -1 where less of what the goal is read from is better

@@ -6,16 +6,57 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
+// turn is what became of an objective.
+type turn int
+
+const (
+	stayed  turn = iota // kept now, and not known to have been missed
+	lost                // kept before, missed now
+	won                 // missed before, kept now
+	still               // missed before and now
+	nearer              // missed before, doubtful now
+	amiss               // missed now, doubtful before
+	doubted             // doubtful now, and not known to have been missed
+)
+
+// fate is an objective with what became of it.
+type fate struct {
+	turn
+	name  string // with its limit
+	moved effect // of its latency, less is better
+	call  call   // on moved, of one that is missed before and now
+}
+
 // objectives fills in what became of each objective.
 func (c *comparison) objectives() {
-	for _, o := range c.p.Objectives {
-		h := Held{Objective: o}
-		b, a := c.kept(&o, 0), c.kept(&o, 1)
-		h.Before, h.After, h.Low, h.High = b.value, a.value, a.low, a.high
-		h.OK, h.Broken, h.Was = a.keeps, a.breaks, b.keeps
+	for i := range c.p.Objectives {
+		o := &c.p.Objectives[i]
+		b, a := c.standing(o, 0), c.standing(o, 1)
+		h := Held{
+			Objective: *o, Before: b.value, After: a.value, Low: a.low, High: a.high,
+			OK: a.keeps, Broken: a.breaks, Was: b.keeps, WasBroken: b.breaks,
+		}
 		c.r.Objectives = append(c.r.Objectives, h)
-		c.was = append(c.was, b)
+		c.fates = append(c.fates, fate{turn: turned(&h), name: limitOf(&h), moved: c.moved(o)})
 	}
+}
+
+func turned(h *Held) turn {
+	switch {
+	case h.OK && h.WasBroken:
+		return won
+	case h.OK:
+		return stayed
+	case h.Broken && h.Was:
+		return lost
+	case h.Broken && h.WasBroken:
+		return still
+	case h.Broken:
+		return amiss
+	case h.WasBroken:
+		return nearer
+	}
+	return doubted
 }
 
 // standing is one side's value of an objective, and on which side of its limit it
@@ -25,7 +66,7 @@ type standing struct {
 	keeps, breaks    bool
 }
 
-func (c *comparison) kept(o *Objective, side int) standing {
+func (c *comparison) standing(o *Objective, side int) standing {
 	for i := range c.meters {
 		m := &c.meters[i]
 		if m.metric != o.Metric || m.quantile != o.Quantile || (m.hist != nil) != (o.Quantile > 0) {
@@ -51,31 +92,21 @@ func (c *comparison) kept(o *Objective, side int) standing {
 	return standing{}
 }
 
-// worst returns the difference of the worst ratio of an objective's value to its
-// limit, as logarithms, less is better; false where it cannot be known.
-func (c *comparison) worst() (effect, bool) {
-	var e effect
-	at, ratio := -1, 0.0
-	for i := range c.r.Objectives {
-		h := &c.r.Objectives[i]
-		if !h.Before.OK || !h.After.OK || h.Before.V <= 0 || h.After.V <= 0 || !(h.Limit > 0) {
-			return e, false
-		}
-		if r := max(h.Before.V, h.After.V) / h.Limit; r > ratio {
-			at, ratio = i, r
-		}
-	}
-	if at < 0 {
-		return e, false
-	}
-	h := &c.r.Objectives[at]
+// moved is the difference of the latency of an objective, less is better. What it
+// may be off by is what it may be off towards none: that decides, and the other end
+// may lie beyond the last bucket.
+func (c *comparison) moved(o *Objective) (e effect) {
 	for i := range c.r.Measures {
-		if m := &c.r.Measures[i]; m.Metric == h.Metric && m.Quantile == h.Quantile && m.Known {
-			e.mid = -math.Log1p(m.Change.Mid)
-			e.measured = max(math.Log1p(m.Change.High)-math.Log1p(m.Change.Mid), math.Log1p(m.Change.Mid)-math.Log1p(m.Change.Low))
-			e.known = true
-			return e, !math.IsNaN(e.measured)
+		m := &c.r.Measures[i]
+		if m.Metric != o.Metric || m.Quantile != o.Quantile || !m.Known {
+			continue
+		}
+		mid := math.Log1p(m.Change.Mid)
+		e.mid, e.known = -mid, true
+		e.measured = math.Log1p(m.Change.High) - mid
+		if mid > 0 {
+			e.measured = mid - math.Log1p(m.Change.Low)
 		}
 	}
-	return e, false
+	return e
 }

@@ -70,6 +70,7 @@ type Held struct {
 	OK            bool     // After keeps it beyond doubt
 	Broken        bool     // After breaks it beyond doubt
 	Was           bool     // Before kept it
+	WasBroken     bool     // Before broke it beyond doubt
 }
 
 // Steadiness is what a side's slices show of its course.

@@ -32,7 +32,7 @@ func provedResult() *verdict.Result {
 		},
 		Objectives: []verdict.Held{
 			{Objective: verdict.Objective{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: .99, Limit: 10}, Before: stat.Some(78.4), After: stat.Some(7.84), Low: stat.Some(7), High: stat.Some(9), OK: true},
-			{Objective: verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: .99, Limit: .06}, Before: stat.Some(.0742), After: stat.Some(.0742), Broken: true},
+			{Objective: verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: .99, Limit: .06}, Before: stat.Some(.0742), After: stat.Some(.0742), Broken: true, WasBroken: true},
 		},
 	}
 }
