@@ -24,7 +24,8 @@ func newHistory(w *world) *cobra.Command {
 		Long: `Lists the runs of 'rooftop tune' and 'rooftop demo' that are stored on this
 machine, the latest first: when, on which server, how many changes were made and
 kept, the gain, how often the server was started, how many predictions held, and
-how it ended. A run that was killed is there too, from its journal.
+how it ended. A run that was killed is there too, from its journal. What cannot
+be read is named.
 
 'rooftop report NUMBER' shows one of them.
 
@@ -70,10 +71,21 @@ func history(w *world, out *output, most int) error {
 	if unread > 0 {
 		fmt.Fprintf(w.stderr, "rooftop: %s could not be read and %s left out\n", counted(unread, "stored run"), isAre(unread))
 	}
+	lines, err := unreadJournals(w.env)
+	if err != nil {
+		return err
+	}
+	for _, j := range lines {
+		fmt.Fprintf(w.stderr, "rooftop: left out: %s\n", j.What())
+	}
 	if out.json {
 		if err := report.WriteHistoryJSON(w.stdout, runs); err != nil {
 			return fail(exitError, err)
 		}
+		return nil
+	}
+	if all == 0 && unread+len(lines) > 0 {
+		fmt.Fprintln(w.stdout, "No run can be read.")
 		return nil
 	}
 	if all == 0 {

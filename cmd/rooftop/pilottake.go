@@ -97,7 +97,12 @@ func tellCutOff(w *world, t collect.Target) {
 	}
 	_, port := splitHostPort(t)
 	for i := range left {
-		if l := &left[i]; l.Remedy != apply.LeaveAlone && (t.IsZero() || int(port) == l.Identity.Port) {
+		l := &left[i]
+		switch {
+		case l.Remedy == apply.LeaveAlone || !t.IsZero() && int(port) != l.Identity.Port:
+		case l.Unread:
+			fmt.Fprintf(w.stderr, "rooftop: how a run on %s was left cannot be read; 'rooftop recover' says more\n", l.Identity)
+		default:
 			fmt.Fprintf(w.stderr, "rooftop: a run on %s was cut off at %s; 'rooftop recover' says what it left and puts it right\n", l.Identity, l.State.Last.Local().Format("2006-01-02 15:04:05"))
 		}
 	}

@@ -41,6 +41,7 @@ Where that runs already it is left running. A process that the run did not start
 is never stopped. It may be interrupted, or killed, and done again.
 
 Where a program makes the changes (--apply-cmd) it is called with the way back.
+Where the journal is damaged, or a newer rooftop wrote it, nothing is touched.
 
 EXIT CODES
   0      nothing is left to put right

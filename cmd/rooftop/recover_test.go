@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,6 +106,59 @@ func TestHistoryOfARecoveredRun(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(strings.TrimPrefix(env[0], "XDG_STATE_HOME="), "rooftop", "servers", "*", "launch-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The only copy of a launch is not thrown away because its journal cannot be read.
+func TestAJournalOfANewerRooftop(t *testing.T) {
+	state := t.TempDir()
+	env := []string{"XDG_STATE_HOME=" + state}
+	s, err := apply.OpenStore(apply.Root(state), apply.Identity{Host: "newer.example", Port: 9, Model: "org/Tiny-1B"}, "1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := s.Keep(&apply.Launch{Argv: []string{"vllm", "serve", "org/Tiny-1B"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []journal.Record{{Kind: journal.Begin, Launch: name}, {Kind: journal.Intent}, {Kind: journal.Stopped}} {
+		if err := s.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.Dir(), "journal.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("journal/v1"), []byte("journal/v2")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+		code exitCode
+	}{
+		{[]string{"history"}, "lines 1 to 3 of " + path + ": a newer rooftop wrote that", exitDone},
+		{[]string{"history"}, "No run can be read", exitDone},
+		{[]string{"report", "last"}, "no run can be read", exitError},
+		{[]string{"tune", "--dry-run", "--no-report", "--url", "http://127.0.0.1:9"}, "'rooftop recover' says more", exitUnreachable},
+		{[]string{"recover", "--yes"}, "lines 1 to 3", exitError},
+		{[]string{"recover", "--yes", "--json"}, `"began": null`, exitError},
+		{[]string{"recover", "--leave"}, "Done.", exitDone},
+		{[]string{"recover"}, "Nothing is left", exitDone},
+	} {
+		_, err := os.Stat(filepath.Join(s.Dir(), name))
+		if there, want := err == nil, c.want != "Nothing is left"; there != want {
+			t.Errorf("before %v: the launch is there: %v, want %v", c.args, there, want)
+		}
+		out, errs, code := call(t, env, c.args...)
+		if text := strings.Join(strings.Fields(out+errs), " "); code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%v: exit %d, want %d with %q:\n%s%s", c.args, code, c.code, c.want, out, errs)
+		}
 	}
 }
 

@@ -53,6 +53,19 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 	return runs, unread + bad, nil
 }
 
+// unreadJournals are the journals of which lines cannot be read.
+func unreadJournals(env func(string) (string, bool)) ([]*apply.UnreadError, error) {
+	state, err := stateDir(env)
+	if err != nil {
+		return nil, nil // then no run is stored either
+	}
+	list, err := apply.Unread(apply.Root(state))
+	if err != nil {
+		return nil, fail(exitError, err)
+	}
+	return list, nil
+}
+
 // journalBeside is the file beside a report that names the run of a journal which
 // tells of the same.
 const journalBeside = "journal"
@@ -153,6 +166,9 @@ func findRun(w *world, name string) (report.PastRun, error) {
 		return report.PastRun{}, err
 	}
 	if len(runs) == 0 {
+		if lines, err := unreadJournals(w.env); err != nil || len(lines) > 0 {
+			return report.PastRun{}, fail(exitError, errors.New("no run can be read; 'rooftop history' says why"))
+		}
 		return report.PastRun{}, fail(exitError, errors.New("no run is stored; 'rooftop tune' leaves one"))
 	}
 	if name == "last" {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 )
 
 // File is what a journal's bytes hold.
@@ -15,9 +17,21 @@ type File struct {
 	Torn  []byte
 	// Unended says that the last record is whole but for its line's end.
 	Unended bool
-	// Damaged are the numbers of whole lines, from 1, that are no record. They are
-	// passed over: what they said is lost, the others still count.
+	// Damaged are the numbers of whole lines, from 1, that are no record. What they
+	// said is lost.
 	Damaged []int
+	// Newer are the numbers of lines that a later rooftop wrote, in a schema of its own.
+	Newer []int
+	// Ended is the number of the line that ends a run last, 0 without one.
+	Ended int
+}
+
+// Unsure lists the lines behind the end of the last run that cannot be read, in their
+// order. Where there are any, the records do not tell what is to run.
+func (f *File) Unsure() []int {
+	lines := slices.DeleteFunc(slices.Concat(f.Damaged, f.Newer), func(line int) bool { return line < f.Ended })
+	slices.Sort(lines)
+	return lines
 }
 
 // Decode reads the bytes of a journal. It reads any: what is no record is said to
@@ -28,11 +42,13 @@ func Decode(data []byte) File {
 		rest := data[f.Whole:]
 		end := bytes.IndexByte(rest, '\n')
 		if end < 0 {
-			f.tail(rest)
+			f.tail(rest, line)
 			return f
 		}
 		if r, err := decode(rest[:end]); err == nil {
-			f.Records = append(f.Records, r)
+			f.add(r, line)
+		} else if newer(rest[:end]) {
+			f.Newer = append(f.Newer, line)
 		} else {
 			f.Damaged = append(f.Damaged, line)
 		}
@@ -41,17 +57,34 @@ func Decode(data []byte) File {
 	return f
 }
 
+func (f *File) add(r Record, line int) {
+	f.Records = append(f.Records, r)
+	if r.Kind == End {
+		f.Ended = line
+	}
+}
+
 // tail takes in what has no line's end. A record that is cut short anywhere lacks
 // its last brace, so one that can be read is whole.
-func (f *File) tail(rest []byte) {
+func (f *File) tail(rest []byte, line int) {
 	r, err := decode(rest)
-	if err != nil {
+	switch {
+	case err == nil:
+		f.add(r, line)
+	case newer(rest):
+		f.Newer = append(f.Newer, line)
+	default:
 		f.Torn = bytes.Clone(rest)
 		return
 	}
-	f.Records = append(f.Records, r)
 	f.Whole += len(rest)
 	f.Unended = true
+}
+
+// newer says that a line is a record of another schema of journals.
+func newer(line []byte) bool {
+	var r struct{ Schema string }
+	return json.Unmarshal(line, &r) == nil && strings.HasPrefix(r.Schema, family) && r.Schema != Schema
 }
 
 func decode(line []byte) (Record, error) {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,7 +22,9 @@ func TestDecodeReadsAnyBytes(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	first := Record{Schema: Schema, Seq: 1, Time: at, Run: "a", Kind: Begin, Mode: "exec"}
 	second := Record{Schema: Schema, Seq: 2, Time: at, Run: "a", Kind: Stopped}
-	one, two := line(t, first), line(t, second)
+	last := Record{Schema: Schema, Seq: 3, Time: at, Run: "a", Kind: End}
+	one, two, three := line(t, first), line(t, second), line(t, last)
+	next := []byte(`{"schema":"rooftop.journal/v2","seq":"third"}` + "\n")
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for name, c := range map[string]struct {
 		data []byte
@@ -35,10 +38,33 @@ func TestDecodeReadsAnyBytes(t *testing.T) {
 		"a line that is no record": {join(one, []byte("rubbish\n"), two), File{Records: []Record{first, second}, Whole: len(one) + 8 + len(two), Damaged: []int{2}}},
 		"another program's JSON":   {[]byte("{}\n"), File{Whole: 3, Damaged: []int{1}}},
 		"first cut short":          {one[:3], File{Torn: one[:3]}},
+		"a later rooftop's line":   {join(one, next), File{Records: []Record{first}, Whole: len(one) + len(next), Newer: []int{2}}},
+		"the same, unended":        {next[:len(next)-1], File{Whole: len(next) - 1, Newer: []int{1}, Unended: true}},
+		"an end":                   {join(one, three, next), File{Records: []Record{first, last}, Whole: len(one) + len(three) + len(next), Newer: []int{3}, Ended: 2}},
+		"an end without its own":   {three[:len(three)-1], File{Records: []Record{last}, Whole: len(three) - 1, Unended: true, Ended: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, Decode(c.data)); d != "" {
 				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// A run that was ended is over, whatever of it can be read. What stands behind it is not.
+func TestUnsureIsWhatStandsBehindTheLastEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		file File
+		want []int
+	}{
+		"all read":                    {File{Ended: 4}, nil},
+		"before the end":              {File{Damaged: []int{1, 3}, Newer: []int{2}, Ended: 4}, nil},
+		"behind it, of both kinds":    {File{Damaged: []int{1, 6}, Newer: []int{5}, Ended: 4}, []int{5, 6}},
+		"in a journal without an end": {File{Damaged: []int{2}}, []int{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.file.Unsure(); !slices.Equal(got, c.want) {
+				t.Errorf("lines %v, want %v", got, c.want)
 			}
 		})
 	}

@@ -82,4 +82,7 @@ type Record struct {
 }
 
 // Schema names the records.
-const Schema = "rooftop.journal/v1"
+const Schema = family + "v1"
+
+// family begins the schemas of all journals, those of later rooftops too.
+const family = "rooftop.journal/"

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +27,8 @@ const (
 	PutBack Remedy = "put back"
 	// CallHook: the program that made the change is to undo it.
 	CallHook Remedy = "call the program"
-	// Impossible: the exact launch is not there; Why says so.
+	// Impossible: the exact launch is not there, or the journal does not tell which it
+	// is; Why says so.
 	Impossible Remedy = "impossible"
 )
 
@@ -48,6 +47,8 @@ type Left struct {
 	Remedy   Remedy
 	// Why is why nothing can be done, in a sentence; "" where something can.
 	Why string
+	// Unread says that the journal cannot be read to its end: State is not all of it.
+	Unread bool
 	// Found and Steps are sentences without secrets: what there is, and what would be
 	// done, in order.
 	Found, Steps []string
@@ -58,8 +59,8 @@ type Left struct {
 	foreign []int             // processes on the server's port that are not of this run
 }
 
-// Survey looks at every server below root whose last run was cut off, by the name
-// of its directory. It touches nothing.
+// Survey looks at every server below root whose last run was cut off, or cannot be
+// read, by the name of its directory. It touches nothing.
 func Survey(root string) ([]Left, error) {
 	dirs, err := serverDirs(root)
 	if err != nil {
@@ -67,40 +68,19 @@ func Survey(root string) ([]Left, error) {
 	}
 	var list []Left
 	for _, dir := range dirs {
-		records, err := readRecords(filepath.Join(dir, journalName))
-		if missing(err) {
-			continue
-		}
+		state, doubt, err := readJournal(dir)
 		if err != nil {
 			return nil, &StateError{Dir: dir, Err: err}
 		}
-		if state := journal.Reduce(records); state.Open {
-			list = append(list, look(dir, state))
+		if state.Open || doubt != nil {
+			list = append(list, look(dir, state, doubt))
 		}
 	}
 	return list, nil
 }
 
-// serverDirs are the directories of servers, by name.
-func serverDirs(root string) ([]string, error) {
-	list, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
-	for _, e := range list {
-		if e.IsDir() {
-			dirs = append(dirs, filepath.Join(root, e.Name()))
-		}
-	}
-	return dirs, nil
-}
-
 // look finds out how things stand with a server whose run was cut off.
-func look(dir string, state journal.State) Left {
+func look(dir string, state journal.State, doubt *UnreadError) Left {
 	l := Left{Dir: dir, State: state}
 	id, err := readIdentity(dir)
 	if err != nil {
@@ -112,6 +92,9 @@ func look(dir string, state journal.State) Left {
 	}
 	if held(id) {
 		return l.not(LeaveAlone, "another rooftop is on this server: the run goes on, or is being put right")
+	}
+	if doubt != nil {
+		return l.unread(doubt)
 	}
 	return l.judge()
 }

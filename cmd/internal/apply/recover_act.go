@@ -41,6 +41,9 @@ func (r *Repair) Do(ctx context.Context, left *Left) error {
 		return err
 	}
 	defer s.Close()
+	if s.doubt != nil {
+		return s.doubt
+	}
 	state := s.State()
 	if !state.Open {
 		return nil // somebody else has put it right
@@ -61,8 +64,8 @@ func (l *Left) covers(now Remedy) bool {
 	return now == l.Remedy || l.Remedy == AwaitKept && now == PutBack
 }
 
-// Abandon ends the run that was cut off and touches no server: for those who have
-// put it right themselves.
+// Abandon ends the run that was cut off, or cannot be read, and touches no server: for
+// those who have put it right themselves.
 func (r *Repair) Abandon(left *Left) error {
 	if left.Remedy == LeaveAlone {
 		return errors.New(left.Why)
@@ -72,15 +75,18 @@ func (r *Repair) Abandon(left *Left) error {
 		return err
 	}
 	defer s.Close()
-	if !s.State().Open {
+	if s.doubt == nil && !s.State().Open {
 		return nil
+	}
+	if err := s.overlook(); err != nil {
+		return &StateError{Dir: s.dir, Err: err}
 	}
 	return s.finish(journal.Record{Kind: journal.Recover, Text: "left as it was, as asked for"})
 }
 
 // Tidy removes what killed runs left in the directories of servers that need nothing
 // else: room that was held, half-written files, launches of runs that had ended.
-// Servers that somebody is on are passed over.
+// Servers that somebody is on, or whose journal cannot be read, are passed over.
 func Tidy(root string) error {
 	dirs, err := serverDirs(root)
 	if err != nil {
@@ -94,6 +100,12 @@ func Tidy(root string) error {
 		s := &Store{dir: dir, id: id, now: time.Now}
 		if err := s.open(); err != nil {
 			continue // its own run says why
+		}
+		if s.doubt != nil {
+			if err := s.release(); err != nil {
+				return err
+			}
+			continue
 		}
 		if !s.state.Open {
 			err = s.tidy()
@@ -163,6 +175,7 @@ func (s *Store) finish(r journal.Record) error {
 	if err := s.write(journal.Record{Kind: journal.End, Text: r.Text}); err != nil {
 		return err
 	}
+	s.doubt = nil // all of it is over
 	return s.tidy()
 }
 

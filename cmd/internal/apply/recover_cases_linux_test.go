@@ -364,8 +364,8 @@ func TestTidy(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(s.dir, "x"+temporarySuffix), nil, 0o600))
 	must(t, Tidy(root)) // somebody is on it
-	if got := len(names(t, s.dir)); got != 6 {
-		t.Errorf("%v, want the journal, the lock, the identity, the launch, the room and what is half written", names(t, s.dir))
+	if got := len(names(t, s.dir)); got != 7 {
+		t.Errorf("%v, want the journal, the lock, the identity, the launch, the room, what is half written, and that no run was begun", names(t, s.dir))
 	}
 	must(t, s.release())
 	must(t, Tidy(root))

@@ -47,7 +47,8 @@ type Store struct {
 	file  *os.File
 	size  int64 // of the journal, whole records
 	state journal.State
-	err   error // why nothing can be written any more
+	doubt *UnreadError // why it is not known what is to run
+	err   error        // why nothing can be written any more
 }
 
 // UnfinishedError says that a run on this server was cut off: what it left has to
@@ -64,8 +65,9 @@ func (e *UnfinishedError) Error() string {
 // OpenStore takes the directory of a server below root, which is made where there
 // is none, for one run of a rooftop of this version. Nothing of a server may be
 // touched before it has succeeded: it makes sure that nobody else tunes the server,
-// that no earlier run was cut off (*UnfinishedError), and that a run can be written
-// down to its end (*HeldError, *StateError). Each error is one sentence.
+// that no earlier run was cut off (*UnfinishedError) or cannot be read
+// (*UnreadError), and that a run can be written down to its end (*HeldError,
+// *StateError). Each error is one sentence.
 func OpenStore(root string, id Identity, version string) (*Store, error) {
 	return openStore(root, id, version, time.Now)
 }
@@ -79,6 +81,9 @@ func openStore(root string, id Identity, version string, now func() time.Time) (
 	s := &Store{dir: dir, id: id, version: version, now: now}
 	if err := s.open(); err != nil {
 		return nil, err
+	}
+	if s.doubt != nil {
+		return nil, errors.Join(s.doubt, s.release())
 	}
 	if s.state.Open {
 		return nil, errors.Join(&UnfinishedError{Dir: dir, State: s.state}, s.release())
@@ -104,11 +109,13 @@ func (s *Store) unfinishedBeside(root string) error {
 		if err != nil || dir == s.dir || id.address() != s.id.address() || id.Machine != s.id.Machine {
 			continue
 		}
-		records, err := readRecords(filepath.Join(dir, journalName))
-		if err != nil && !missing(err) {
+		state, doubt, err := readJournal(dir)
+		switch {
+		case err != nil:
 			return &StateError{Dir: dir, Err: err}
-		}
-		if state := journal.Reduce(records); state.Open {
+		case doubt != nil:
+			return doubt
+		case state.Open:
 			return &UnfinishedError{Dir: dir, State: state}
 		}
 	}
@@ -133,7 +140,8 @@ func openUnfinished(dir, version string) (*Store, error) {
 	return s, nil
 }
 
-// open takes the lock and reads the journal, whose end is made whole.
+// open takes the lock and reads the journal, whose end is made whole where the rest
+// can be read.
 func (s *Store) open() error {
 	l, err := takeLock(s.dir, s.id, s.now())
 	if err != nil {
@@ -158,18 +166,20 @@ func (s *Store) load() error {
 		return err
 	}
 	f := journal.Decode(data)
-	if err := s.mend(&f); err != nil {
-		return err
+	if s.doubt = doubt(s.dir, &f); s.doubt == nil {
+		if err := s.mend(&f); err != nil {
+			return err
+		}
 	}
 	s.size = int64(f.Whole)
 	s.state = journal.Reduce(f.Records)
 	if len(f.Records) == 0 {
 		// Numbers go on where the journal was set aside.
-		earlier, err := readRecords(filepath.Join(s.dir, earlierName))
-		if err != nil && !missing(err) {
+		earlier, err := readFile(s.dir, earlierName)
+		if err != nil {
 			return err
 		}
-		s.state = journal.Reduce(earlier)
+		s.state = journal.Reduce(earlier.Records)
 	}
 	return nil
 }
@@ -213,12 +223,19 @@ func (s *Store) prepare() error {
 	if err := reserve(filepath.Join(s.dir, reserveName), reserved); err != nil {
 		return &StateError{Dir: s.dir, Err: err}
 	}
+	if err := os.WriteFile(filepath.Join(s.dir, unbegunName), nil, 0o600); err != nil {
+		return &StateError{Dir: s.dir, Err: err}
+	}
 	if err := syncDir(s.dir); err != nil { // the journal's name, where it is new
 		return &StateError{Dir: s.dir, Err: err}
 	}
-	begun := s.now()
-	s.run = fmt.Sprintf("%s-%d", begun.UTC().Format("20060102T150405.000Z"), s.state.Seq+1)
+	s.run = s.newRun()
 	return nil
+}
+
+// newRun names a run that begins now.
+func (s *Store) newRun() string {
+	return fmt.Sprintf("%s-%d", s.now().UTC().Format("20060102T150405.000Z"), s.state.Seq+1)
 }
 
 // rotate sets the journal aside in place of the one before it.
@@ -237,8 +254,12 @@ func (s *Store) rotate() error {
 }
 
 // tidy removes what a settled run leaves: half-written files, and the exact
-// launches with their environments.
+// launches with their environments. Where it is in doubt whether one is settled,
+// everything stays.
 func (s *Store) tidy() error {
+	if s.doubt != nil {
+		return nil
+	}
 	list, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
@@ -295,6 +316,9 @@ func (s *Store) write(r journal.Record) error {
 	if err := s.roomy(func() error { return s.append(line) }); err != nil {
 		return &StateError{Dir: s.dir, Err: err}
 	}
+	if s.state.Run != r.Run {
+		_ = os.Remove(filepath.Join(s.dir, unbegunName)) // from here on the records tell
+	}
 	s.state.Add(r)
 	return nil
 }
@@ -337,11 +361,15 @@ func (s *Store) End(exit int, why string) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var unbegun error
+	if s.file != nil && s.run != "" && s.state.Run != s.run {
+		unbegun = s.tidy() // nothing was begun
+	}
 	freed := release(filepath.Join(s.dir, reserveName))
 	if missing(freed) {
 		freed = nil
 	}
-	return errors.Join(freed, s.release())
+	return errors.Join(unbegun, freed, s.release())
 }
 
 // release gives back what is held; nothing is written.

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
 // StateError says that a run cannot be written down in the directory of a server,
@@ -191,11 +189,20 @@ func release(path string) error { return os.Remove(path) }
 // missing says that there is no such file.
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// readRecords reads the records of a journal file without changing it.
-func readRecords(path string) ([]journal.Record, error) {
-	data, err := os.ReadFile(path)
+// serverDirs are the directories of servers, by name.
+func serverDirs(root string) ([]string, error) {
+	list, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	return journal.Decode(data).Records, nil
+	var dirs []string
+	for _, e := range list {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs, nil
 }

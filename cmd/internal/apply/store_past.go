@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -42,11 +41,11 @@ func (s *Store) Past() (Past, error) {
 func Records(dir string) ([]journal.Record, error) {
 	var all []journal.Record
 	for _, name := range []string{earlierName, journalName} {
-		list, err := readRecords(filepath.Join(dir, name))
-		if err != nil && !missing(err) {
+		f, err := readFile(dir, name)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, list...)
+		all = append(all, f.Records...)
 	}
 	return all, nil
 }

@@ -11,8 +11,8 @@ import (
 type Recovered struct {
 	Server string
 	Dir    string
-	Run    string
-	Began  time.Time
+	Run    string    // "" where it cannot be read
+	Began  time.Time // zero the same
 	Remedy string
 	Found  []string // sentences
 	Steps  []string // what is to be done, in order
@@ -49,8 +49,12 @@ func WriteRecoveredJSON(w io.Writer, list []Recovered) error {
 	out := []any{}
 	for i := range list {
 		r := &list[i]
+		began := ""
+		if !r.Began.IsZero() {
+			began = r.Began.UTC().Format(time.RFC3339Nano)
+		}
 		out = append(out, object{
-			{"server", r.Server}, {"dir", r.Dir}, {"run", r.Run}, {"began", r.Began.UTC().Format(time.RFC3339Nano)}, {"remedy", r.Remedy},
+			{"server", r.Server}, {"dir", r.Dir}, {"run", known(r.Run)}, {"began", known(began)}, {"remedy", r.Remedy},
 			{"found", append([]string{}, r.Found...)}, {"steps", append([]string{}, r.Steps...)}, {"state", r.End}, {"reason", known(r.Why)},
 		})
 	}
