@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -135,6 +134,8 @@ func (l *Loop) nothingLeft() {
 		l.conclude(exitOpen, cmp.Or(l.seen.Quiet, l.exhausted()))
 	case l.failure != "" && l.keptCount() == 0:
 		l.conclude(exitError, nothingHeld+l.failure)
+	case l.undecided() != "":
+		l.conclude(exitOpen, l.undecided())
 	case l.pilot.lost != "":
 		l.conclude(exitOpen, l.pilot.lost)
 	default:
@@ -144,16 +145,6 @@ func (l *Loop) nothingLeft() {
 
 // nothingHeld is said where changes failed and none was kept.
 const nothingHeld = "nothing was kept, and nothing else is left; the server runs as before. What was tried failed: "
-
-// openButFor says that a flag is recommended which was not tried, and no restart is
-// left to try it.
-func (l *Loop) openButFor() bool {
-	r := l.seen.Baseline.Recommendation
-	if r == nil || r.Kind != KindFlag || r.Flag == "" || l.exhausted() == "" {
-		return false
-	}
-	return !slices.ContainsFunc(l.iterations, func(it Iteration) bool { return alike(material(it.Changes), r.changes()) })
-}
 
 // keptCount is how many changes were kept.
 func (l *Loop) keptCount() int {

@@ -185,6 +185,8 @@ func (l *Loop) left() (reason string, code int) {
 		return cmp.Or(l.seen.Quiet, l.exhausted()), exitOpen
 	case l.plan.Auto && l.failure != "" && l.keptCount() == 0:
 		return nothingHeld + l.failure, exitError
+	case l.plan.Auto && l.undecided() != "":
+		return l.undecided(), exitOpen
 	case l.seen.Baseline.Outcome == OutcomeNoLoad || l.seen.Baseline.Outcome == OutcomeNotEvaluable:
 		return l.seen.Quiet, exitNothing
 	}

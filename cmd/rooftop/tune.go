@@ -98,13 +98,13 @@ ENVIRONMENT
   XDG_STATE_HOME (default ~/.local/state).
 
 EXIT CODES
-  0      done: what helped is kept, nothing is left to recommend, or what helps
-         is no flag
+  0      done: what helped is kept, nothing is left to recommend, what was tried
+         proved to bring nothing, or what helps is no flag
   1      any other error: the server is not as it was meant to be, the journal
          cannot be written, or another rooftop tunes this server
   2      the command line is off
-  3      ended with a recommended flag open; of --dry-run: something would be
-         changed
+  3      ended with a recommended flag open: a bound was reached, or it was tried
+         and could not be judged; of --dry-run: something would be changed
   4      no load, or nothing could be judged
   5      no server was found, or it does not answer any more
   128+n  ended by signal n`,

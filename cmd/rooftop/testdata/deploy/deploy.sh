@@ -18,7 +18,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 	--max-restarts 5 --max-downtime 30m "$@" >"$events"
 code=$?
 
-# The last event says how it ended, in a sentence.
+# The last event says how it ended, in a sentence: with 3, which bound was reached, or
+# what was tried and could not be judged.
 last=$(tail -n 1 "$events" | sed -n 's/.*"type":"finished".*"reason":"\([^"]*\)".*/\1/p')
 case $code in
 0) echo "deploy: tuned, or nothing to tune: $last" ;;
