@@ -103,8 +103,8 @@ EXIT CODES
   1      any other error: the server is not as it was meant to be, the journal
          cannot be written, or another rooftop tunes this server
   2      the command line is off
-  3      ended with a recommended flag open: a bound was reached, or it was tried
-         and could not be judged; of --dry-run: something would be changed
+  3      ended with a recommended flag open: a bound was reached, or it was
+         tried and could not be judged; of --dry-run: something would be changed
   4      no load, or nothing could be judged
   5      no server was found, or it does not answer any more
   128+n  ended by signal n`,
