@@ -16,6 +16,9 @@ type configuration struct {
 	command  string             // redacted, "" unknown
 	version  string             // of the engine, "" unknown
 	told     []told             // what page and endpoints tell of it
+	// made is what this run changed of a launch that cannot be read, each flag once,
+	// from what it was before the run.
+	made []Change
 }
 
 // told is one thing that a server tells of its configuration without its launch.
@@ -58,10 +61,13 @@ var immaterial = [...]string{"--host", "--port", "--root-path", "--uds"}
 // spell them.
 func changesFrom(a, b configuration) []Change {
 	var out []Change
+	if a.settings == nil && b.settings == nil {
+		out = madeChanges(a.made, b.made)
+	}
 	for _, name := range LaunchNames {
 		from, to := a.settings[name].Value, b.settings[name].Value
 		if !sameValue(from, to) {
-			out = append(out, Change{Flag: flagOf(name), From: shown(from), To: shown(to)})
+			out = append(out, Change{Flag: flagOf(name), From: Shown(from), To: Shown(to)})
 		}
 	}
 	out = append(out, spelledChanges(a.command, b.command)...)
@@ -95,7 +101,7 @@ func spelledChanges(a, b string) []Change {
 		if !c.Variable {
 			name = flagOf(c.Name)
 		}
-		out = append(out, Change{Flag: name, From: shown(c.From), To: shown(c.To)})
+		out = append(out, Change{Flag: name, From: Shown(c.From), To: Shown(c.To)})
 	}
 	return out
 }
@@ -115,8 +121,8 @@ func nameOf(flag string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(flag, "--"), "-", "_")
 }
 
-// shown spells a value of a launch as changes do.
-func shown(value string) string {
+// Shown spells a value of a launch as changes do: that of a switch as on or off.
+func Shown(value string) string {
 	switch value {
 	case "true":
 		return "on"
@@ -139,7 +145,7 @@ func sameValue(a, b string) bool {
 // fulfils says whether a configuration has what a change asks for.
 func (c configuration) fulfils(want Change) bool {
 	s, given := c.settings[nameOf(want.Flag)]
-	value := shown(s.Value)
+	value := Shown(s.Value)
 	switch want.To {
 	case "on":
 		// A switch that is on by default is on again once its negation is gone.
@@ -158,7 +164,8 @@ func (c configuration) fulfils(want Change) bool {
 func (c configuration) has(key string) bool {
 	for _, part := range strings.Fields(key) {
 		flag, to, ok := strings.Cut(part, "=")
-		if !ok || c.settings == nil || !c.fulfils(Change{Flag: flag, To: to}) {
+		want := Change{Flag: flag, To: to}
+		if !ok || c.settings == nil && !c.wasMade(want) || c.settings != nil && !c.fulfils(want) {
 			return false
 		}
 	}

@@ -71,6 +71,9 @@ func (l *Loop) attached(in Attached) {
 	}
 	l.learn(in)
 	next := configured(&l.server.Inputs, &l.seen.Facts)
+	if next.settings == nil {
+		next.made = l.running.made
+	}
 	switch {
 	case !l.seen.Attached:
 		l.firstAttached(next)
@@ -104,7 +107,7 @@ func (l *Loop) learn(in Attached) {
 // resolve settles the facts from what is known by now.
 func (l *Loop) resolve() {
 	in := l.server.Inputs
-	in.Page, in.Devices = l.watch.page, l.server.devices
+	in.Page, in.Devices, in.Made = l.watch.page, l.server.devices, l.running.made
 	s := &l.seen
 	s.Facts = Resolve(in)
 	s.Target = l.server.Target
@@ -126,7 +129,7 @@ func (l *Loop) another(in *Attached) bool {
 		return false
 	case a == "" || a != b, l.watch.moved && l.watch.fell:
 		return true
-	case len(changesFrom(l.running, configuration{settings: in.Inputs.Launch, command: in.Inputs.LaunchText})) > 0:
+	case len(changesFrom(l.running, configuration{settings: in.Inputs.Launch, command: in.Inputs.LaunchText, made: l.running.made})) > 0:
 		return true
 	case l.watch.fell:
 		l.write(LevelWarn, "", "the counters on the page fell although the server's process is the same: they were reset, or several servers answer behind this address")

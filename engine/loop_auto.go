@@ -333,7 +333,10 @@ func (l *Loop) limits() Limits {
 // apply has the server changed. Every restart that rooftop makes goes through here.
 func (l *Loop) apply(a Apply) {
 	l.pilot.used.UsedStarts++
-	l.trial.applied, l.trial.revert = false, a.Revert
+	if l.server.Inputs.Launch == nil {
+		a.Changes = l.seen.Facts.sure(a.Changes)
+	}
+	l.trial.applied, l.trial.revert, l.trial.makes = false, a.Revert, a.Changes
 	l.downAt = l.now
 	l.calledOff()
 	l.enter(PhaseApplying)

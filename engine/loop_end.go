@@ -39,6 +39,10 @@ func (l *Loop) applied(in Applied) {
 		l.goBack()
 	default:
 		l.trial.applied = true
+		l.running.made = overlaid(l.kept.made, l.trial.makes)
+		if l.trial.revert {
+			l.running.made = l.kept.made
+		}
 		if l.watch.attaching {
 			l.watch.again = true
 		}
@@ -122,6 +126,7 @@ func (l *Loop) backByHands() {
 		return
 	}
 	l.trial.revert, l.trial.applied = true, true
+	l.running.made = l.kept.made
 	if l.watch.attaching {
 		l.watch.again = true
 	}

@@ -17,6 +17,7 @@ type trial struct {
 	earlier []verdict.Life // runs of the same change before, without a verdict
 	applied bool           // rooftop has made it
 	revert  bool           // it takes a change back
+	makes   []Change       // what rooftop makes, or made, for it
 	loaded  time.Duration  // when tokens first moved after the restart, 0 not yet
 	off     bool           // another configuration runs than the one that is kept
 	made    []Change       // of rooftop's own, that are in place; none where others, or nobody, made it

@@ -67,8 +67,11 @@ type Inputs struct {
 	// ModelConfigFrom says where config.json was read; a flag or a file.
 	ModelConfigFrom Source
 	ModelConfigNote string
-	Catalog         *catalog.Catalog `json:"-"`
-	Spot            bool             // use spot prices
+	// Made are the changes that were made to a launch that cannot be read: they are
+	// younger than what a person said and than defaults.
+	Made    []Change         `json:"-"`
+	Catalog *catalog.Catalog `json:"-"`
+	Spot    bool             // use spot prices
 }
 
 // Resolve settles every fact: a flag of rooftop beats its environment, which
@@ -157,7 +160,7 @@ func asBool(s string) (bool, bool) {
 }
 
 // lookup resolves one engine argument: discovered, then a label of the page,
-// then the default of the version.
+// then what this run set it to, then the default of the version.
 func lookup[T any](r *resolver, name, label string, parse parsed[T]) Fact[T] {
 	if text, from, ok := r.discovered(name); ok {
 		v, good := parse(text)
@@ -172,6 +175,11 @@ func lookup[T any](r *resolver, name, label string, parse parsed[T]) Fact[T] {
 			return Know(v, FromMetrics, "")
 		}
 	}
+	if text, ok := r.made(name); ok && text != "" {
+		if v, good := parse(text); good {
+			return Know(v, FromDerived, madeNote)
+		}
+	}
 	text, note, ok := r.defaulted(name)
 	if !ok {
 		return Fact[T]{Note: note}
@@ -184,14 +192,14 @@ func lookup[T any](r *resolver, name, label string, parse parsed[T]) Fact[T] {
 }
 
 // override lets what a person said beat what was found, and reports where the
-// two contradict.
+// two contradict. What this run changed is no longer as that person said.
 func override[T comparable](r *resolver, name string, fact Fact[T], flag, env T) Fact[T] {
 	var zero T
 	said, from := flag, FromFlag
 	if said == zero {
 		said, from = env, FromEnv
 	}
-	if said == zero {
+	if _, changed := r.made(name); said == zero || changed {
 		return fact
 	}
 	certain := fact.Source != FromDefault && fact.Source != FromCatalog || r.launched()

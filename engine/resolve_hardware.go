@@ -125,6 +125,8 @@ func (r *resolver) parallel() {
 		if n, good := asInt(text); good && n > 0 {
 			f.APIServerCount = Know(n, from, "")
 		}
+	} else if n, ok := r.madeInt("api_server_count"); ok && n > 0 {
+		f.APIServerCount = Know(n, FromDerived, madeNote)
 	} else if r.launched() {
 		// vLLM starts as many front ends as it has data-parallel ranks.
 		f.APIServerCount = Know(f.DataParallel.Value, FromDefault, "")

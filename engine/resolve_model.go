@@ -148,6 +148,9 @@ func (r *resolver) dtypes() {
 	if !ok && r.cache.CacheDType != "" {
 		kv, kvFrom, ok = r.cache.CacheDType, FromMetrics, true
 	}
+	if text, made := r.made("kv_cache_dtype"); !ok && made && text != "" {
+		kv, kvFrom, ok = text, FromDerived, true
+	}
 	stored, known := catalog.ParseDType(kv)
 	switch {
 	case ok && known:

@@ -27,6 +27,8 @@ func (r *resolver) pool() {
 		}
 	} else if n, ok := asInt(r.cache.NumGPUBlocksOverride); ok && n > 0 {
 		f.NumGPUBlocksOverride = Know(n, FromMetrics, "")
+	} else if n, ok := r.madeInt("num_gpu_blocks_override"); ok && n > 0 && r.cache.NumGPUBlocksOverride == "" {
+		f.NumGPUBlocksOverride = Know(n, FromDerived, madeNote)
 	}
 	switch tokens, ok := asFloat(r.cache.KVCacheSizeTokens); {
 	case ok && tokens > 0:

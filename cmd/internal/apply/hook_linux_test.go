@@ -34,7 +34,7 @@ func hooked(t *testing.T, script string) (h *Hook, n *notebook, calls string) {
 	n = newNotebook(t)
 	plan := testPlan(n)
 	plan.Ready.URL = "http://127.0.0.1:" + strconv.Itoa(port)
-	c, err := launch.ParseCommand("vllm serve m --max-num-seqs 4 --api-key sk-abcdefghijklmnopqrstuvwxyz", nil, nil)
+	c, err := launch.ParseCommand("vllm serve m --max-num-seqs 4 --no-enable-prefix-caching --api-key sk-abcdefghijklmnopqrstuvwxyz", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ echo "unexpected"; exit 1
 	if diff := cmp.Diff(want, list[1].Changes); diff != "" {
 		t.Errorf("second change (-want +got):\n%s", diff)
 	}
-	if !list[2].Revert || list[2].Command.After != "vllm serve m --max-num-seqs 4 --api-key [redacted]" {
+	if !list[2].Revert || list[2].Command.After != "vllm serve m --max-num-seqs 4 --no-enable-prefix-caching --api-key [redacted]" {
 		t.Errorf("way back %+v", list[2])
 	}
 	kinds := []string{"begin 0", "intent", "ready", "intent", "ready", "intent", "back 0"}
@@ -170,6 +170,45 @@ func TestHookKept(t *testing.T) {
 	}
 }
 
+// Where the launch cannot be read, a way back leads to what was kept, and not to what
+// a person said when the run began: that of the run, and that of recover.
+func TestHookGoesBackToWhatItKept(t *testing.T) {
+	h, n, calls := hooked(t, `[ "$ROOFTOP_CHANGE_TO" != 1024 ] || exit 1`)
+	h.kept = nil
+	budget := []engine.Change{{Flag: "--max-num-batched-tokens", To: "1024"}}
+	for i, a := range []engine.Apply{
+		seats(4, 8), seats(4, 16), // what is kept is 8 by then
+		{Revert: true, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "4"}}},
+		{Iteration: 3, Changes: budget}, // fails
+		seats(4, 8), seats(4, 32),
+	} {
+		got := h.Apply(t.Context(), a)
+		if fails := i == 3 || i == 4; fails != (got.Err != "") {
+			t.Fatalf("change %d: %+v", i, got)
+		}
+		if i == 0 {
+			if err := h.Kept(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var lines []string
+	for _, c := range told(t, calls) {
+		lines = append(lines, spelled(c.Changes))
+	}
+	want := []string{
+		"--max-num-seqs 4 → 8", "--max-num-seqs 8 → 16", "--max-num-seqs 16 → 8",
+		"--max-num-batched-tokens unset → 1024", "--max-num-batched-tokens 1024 left out", "--max-num-seqs 8 → 32",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	left := Left{State: journal.Reduce(n.records)}
+	if got := spelled(left.undo()); got != "--max-num-seqs 32 → 8" {
+		t.Errorf("recover takes back %s", got)
+	}
+}
+
 func TestNewHookRefuses(t *testing.T) {
 	if _, err := NewHook("/no/such/program", testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "--apply-cmd") {
 		t.Errorf("error %v", err)
@@ -206,7 +245,7 @@ func TestCanaryOfAServer(t *testing.T) {
 // has its name on the command line.
 func TestCallersAreThoseThatWereCalled(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "restart")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec 0<&-\nwhile :; do sleep 0.05; done\n"), 0o700); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nkill -STOP $$\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	start := func(env []string, argv ...string) int {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -20,9 +21,12 @@ type Hook struct {
 	name    string         // of the program's launch in the journal
 	kept    *launch.Config // the server's launch as it is kept; nil unknown
 	runs    []engine.Change
-	began   bool
-	lost    bool // what runs is not known: a way back failed
-	canary  answers
+	// stands is the value that each flag which was changed has in what is kept: where
+	// the launch cannot be read nobody else knows it.
+	stands map[string]string
+	began  bool
+	lost   bool // what runs is not known: a way back failed
+	canary answers
 }
 
 // NewHook takes a program by its path or its name in PATH. It runs nothing.
@@ -42,6 +46,26 @@ func (h *Hook) Mode() string { return "hook" }
 
 // Log is the file that the program's output goes to.
 func (h *Hook) Log() string { return filepath.Join(h.plan.Journal.Dir(), hookLog) }
+
+// standing corrects what a change begins at, or leads back to, by what is kept.
+func (h *Hook) standing(a engine.Apply) engine.Apply {
+	a.Changes = slices.Clone(a.Changes)
+	for i := range a.Changes {
+		c := &a.Changes[i]
+		value, known := h.stands[c.Flag]
+		if h.kept != nil && !variable.MatchString(c.Flag) {
+			text, _, _ := h.kept.Value(c.Flag)
+			value, known = engine.Shown(text), true
+		}
+		switch {
+		case known && a.Revert:
+			c.To = value
+		case known:
+			c.From = value
+		}
+	}
+	return a
+}
 
 // change is what the program is told for a change.
 func (h *Hook) change(a engine.Apply) *Change {
@@ -65,6 +89,7 @@ func (h *Hook) change(a engine.Apply) *Change {
 
 // Steps says what Apply would do.
 func (h *Hook) Steps(a engine.Apply) []string {
+	a = h.standing(a)
 	c := h.change(a)
 	how := fmt.Sprintf("run %s with %s", h.program.Argv[0], spelled(c.Changes))
 	if a.Revert {
@@ -105,6 +130,7 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if a.Revert {
 		ctx = context.WithoutCancel(ctx)
 	}
+	a = h.standing(a)
 	c := h.change(a)
 	if len(c.Changes) == 0 {
 		return h.untouched(errors.New("there is nothing to change"))
@@ -117,6 +143,7 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if err := h.intend(a, c); err != nil {
 		return h.untouched(err)
 	}
+	h.remember(a)
 	if err := h.make(ctx, c); err != nil {
 		return h.takeBack(err, a, c)
 	}
@@ -139,6 +166,18 @@ func (h *Hook) intend(a engine.Apply, c *Change) error {
 		Kind: journal.Intent, Mode: h.Mode(), Iteration: a.Iteration, Revert: a.Revert, Changes: recorded(a.Changes),
 		Predicted: predicted(a.Predicted), Command: c.Command.After, Text: spelled(c.Changes),
 	})
+}
+
+// remember notes what the flags of a first change to them have in what is kept.
+func (h *Hook) remember(a engine.Apply) {
+	if h.stands == nil {
+		h.stands = map[string]string{}
+	}
+	for _, c := range a.Changes {
+		if _, ok := h.stands[c.Flag]; !ok && !a.Revert {
+			h.stands[c.Flag] = c.From
+		}
+	}
 }
 
 // make calls the program and waits until the server is ready.
@@ -227,6 +266,9 @@ func (h *Hook) Kept() error {
 	}
 	if len(h.runs) > 0 {
 		h.canary = answers{}
+	}
+	for _, c := range h.runs {
+		h.stands[c.Flag] = c.To
 	}
 	h.kept, h.runs = kept, nil
 	return nil
