@@ -278,7 +278,9 @@ func (f FS) Holders(port uint16) (pids []int, listening bool, err error) {
 	return pids, true, nil
 }
 
-// Twins lists the processes with exactly this command line, by PID.
+// Twins lists the processes with exactly this command line, by PID. Those that are known
+// to be in another network or PID namespace are left out: a container's server is
+// another one.
 func (f FS) Twins(argv []string) []Process {
 	pids, err := f.pids()
 	if err != nil {
@@ -287,7 +289,7 @@ func (f FS) Twins(argv []string) []Process {
 	var found []Process
 	for _, pid := range pids {
 		line, err := f.argv(pid)
-		if err != nil || !slices.Equal(line, argv) {
+		if err != nil || !slices.Equal(line, argv) || f.apart(pid) {
 			continue
 		}
 		if p, err := f.Find(pid); err == nil {
@@ -295,6 +297,18 @@ func (f FS) Twins(argv []string) []Process {
 		}
 	}
 	return found
+}
+
+// apart says that a process is in another network or PID namespace; false where that
+// cannot be read.
+func (f FS) apart(pid int) bool {
+	for _, kind := range []string{"net", "pid"} {
+		theirs, ours := f.namespace(pid, kind), f.namespace(f.self, kind)
+		if theirs != "" && ours != "" && theirs != ours {
+			return true
+		}
+	}
+	return false
 }
 
 // Argv is the command line of a process, empty arguments kept. It may hold secrets.

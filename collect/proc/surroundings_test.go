@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,5 +107,21 @@ func TestHoldersAndTwinsOfThisProcess(t *testing.T) {
 	}
 	if kinds := f.Foreign(os.Getpid()); len(kinds) > 0 {
 		t.Errorf("this process is foreign to itself: %v", kinds)
+	}
+}
+
+func TestTwinsOfOtherNamespacesAreNone(t *testing.T) {
+	argv := []string{"vllm", "serve", "m"}
+	f := mount(t, fake{pid: 10, argv: argv}, fake{pid: 11, argv: argv, netns: "2"}, fake{pid: 12, argv: argv}, fake{pid: 13, argv: argv[:2]}, fake{pid: 14, argv: argv})
+	link(t, "pid:[1]", f.root, strconv.Itoa(os.Getpid()), "ns/pid")
+	link(t, "pid:[2]", f.root, "12", "ns/pid")
+	link(t, "pid:[1]", f.root, "14", "ns/pid")
+	var pids []int
+	for _, p := range f.Twins(argv) {
+		pids = append(pids, p.PID)
+	}
+	// What of process 10 cannot be read is not held against it.
+	if want := []int{10, 14}; !slices.Equal(pids, want) {
+		t.Errorf("twins %v, want %v", pids, want)
 	}
 }

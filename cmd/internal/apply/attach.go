@@ -54,7 +54,7 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 	// Whoever started it may have put other things into its session.
 	p.session, p.group = false, false
 	h.alive(p)
-	a := &Attach{owned: owned{host: h, mode: "attach", plan: plan, port: found.Addr.Port(), kept: l, runs: l, process: p}}
+	a := &Attach{owned: owned{host: h, mode: "attach", plan: plan, port: found.Addr.Port(), kept: l, runs: l, process: p, wary: true}}
 	if a.plan.Ready.URL == "" {
 		c, err := l.config()
 		if err != nil {

@@ -98,6 +98,13 @@ func fakeServer() {
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if fake("absent") { // serves elsewhere
+		<-signals
+		os.Exit(0)
+	}
+	if fake("late") { // imports for a while, as a vLLM does
+		time.Sleep(4 * time.Second)
+	}
 	core := &exec.Cmd{Args: []string{"VLLM::EngineCore"}}
 	if fake("hollow") {
 		core.Path, _ = os.Executable()

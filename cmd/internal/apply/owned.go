@@ -36,11 +36,15 @@ type owned struct {
 	held []*os.File // open while the hands are
 	// began makes the first record unnecessary.
 	began bool
-	// returns is the process that may start the server again by itself, "" none.
+	// wary says that something else may start the server again: that is looked for after
+	// each stop and while a start lasts. Returns is the process that may, "" unknown.
+	wary         bool
 	returns      string
-	returnWithin time.Duration // how long it is watched for that
-	gone         error         // why no change can be made any more
-	canary       answers       // of the kept launch
+	returnWithin time.Duration  // how long it is watched for that after the first stop
+	first        *Launch        // that was stopped first
+	earlier      map[int]uint64 // what ran with its command line then, PIDs with ticks
+	gone         error          // why no change can be made any more
+	canary       answers        // of the kept launch
 }
 
 // begin writes down what the run starts from, once.
@@ -209,6 +213,7 @@ func (s *owned) write(r journal.Record) error {
 
 // down stops what runs.
 func (s *owned) down() error {
+	s.remember()
 	if s.process == nil {
 		return nil
 	}
@@ -226,7 +231,7 @@ func (s *owned) down() error {
 		err = record
 	}
 	s.process = nil
-	if err == nil && s.returns != "" {
+	if err == nil && s.wary {
 		err = s.stayedDown()
 	}
 	return err
@@ -268,9 +273,16 @@ func (s *owned) up(l *Launch, name string) error {
 func (s *owned) await(ctx context.Context) error {
 	s.plan.say("waiting for " + s.plan.Ready.URL + "/health")
 	checked := elsewhereBy(s.runs.Argv)
+	looked := time.Now()
 	err := s.plan.Ready.ready(ctx, s.runs, func() error {
 		if how := s.over(s.process); how != "" && len(s.alive(s.process)) == 0 {
 			return &diedError{how}
+		}
+		if s.wary && time.Since(looked) >= returnPoll {
+			looked = time.Now()
+			if err := s.again(); err != nil {
+				return err
+			}
 		}
 		if checked {
 			return nil

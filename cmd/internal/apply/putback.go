@@ -30,8 +30,8 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 	if !errors.As(why, &taken) || s.process != nil {
 		back = s.restore()
 	}
-	if errors.As(back, &taken) && s.process == nil {
-		back = s.leave(taken)
+	if errors.As(back, &taken) {
+		back = s.yield(taken)
 	}
 	if s.gone != nil {
 		reason = s.kept.hide(s.gone.Error())
@@ -49,6 +49,16 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 	// What could not be written down is not worth a server that is down.
 	_ = s.write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Revert: a.Revert, Text: text})
 	return engine.Applied{Err: text, Back: back == nil}
+}
+
+// yield leaves the port to whoever took it: two servers are never left.
+func (s *owned) yield(taken *takenError) error {
+	if s.process != nil {
+		if err := s.down(); s.process != nil {
+			return err
+		}
+	}
+	return s.leave(taken)
 }
 
 // patience is how many times as long as usual a start may take that puts a server

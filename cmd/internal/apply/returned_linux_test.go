@@ -1,0 +1,110 @@
+package apply
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// A server with the same words that ran before the stop did not start it again.
+func TestAttachTellsATwinFromAComeback(t *testing.T) {
+	t.Parallel()
+	l := usual(t)
+	s := begun(t, l)
+	twin := &exec.Cmd{Path: l.Argv[0], Args: l.Argv, Env: []string{"FAKE=absent"}}
+	must(t, twin.Start())
+	t.Cleanup(func() {
+		_ = twin.Process.Kill()
+		_ = twin.Wait()
+	})
+	a := attached(t, s.port, newNotebook(t))
+	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+		t.Fatalf("answer %+v", got)
+	}
+	if got := a.Apply(t.Context(), back()); got.Err != "" {
+		t.Fatalf("way back %+v", got)
+	}
+	if got := stateOf(t, s.port); gone(twin.Process.Pid) || !slices.Equal(got.Args, l.Argv) {
+		t.Errorf("the twin is gone: %v, the server runs %q", gone(twin.Process.Pid), got.Args)
+	}
+}
+
+// A loop that pauses is seen while rooftop's own server is starting: that one makes way.
+func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	vllm := program(t)
+	script := fmt.Sprintf("%[1]s serve m --port %[2]d --max-num-seqs 4; sleep 1; FAKE=late %[1]s serve m --port %[2]d --max-num-seqs 4", vllm, port)
+	loop := exec.Command("sh", "-c", script)
+	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must(t, loop.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-loop.Process.Pid, syscall.SIGKILL)
+		_ = loop.Wait()
+	})
+	h, err := newHost(testGrace)
+	must(t, err)
+	waitForPort(t, h, port)
+	n := newNotebook(t)
+	a := attached(t, port, n)
+	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
+	got := a.Apply(t.Context(), seats(4, seatsHangAsked))
+	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
+		t.Fatalf("answer %+v, want the shell's server left alone", got)
+	}
+	after := stateOf(t, port)
+	around := surroundings(t, after.PID)
+	if around.PPID != loop.Process.Pid || seatsOf(after) != "4" {
+		t.Errorf("process %d of %d with %q answers, want the shell's", after.PID, around.PPID, after.Args)
+	}
+	for _, r := range n.records {
+		if r.Kind == journal.Started && !gone(r.Process.PID) {
+			t.Errorf("process %d, which rooftop started, is left", r.Process.PID)
+		}
+	}
+	if s := journal.Reduce(n.records); !s.Settled() {
+		t.Errorf("the journal leaves %v", s.Stage)
+	}
+}
+
+// What came back while the change stood in the config file is not said to run as before.
+func TestAttachDoesNotVouchForAServerThatReadTheChange(t *testing.T) {
+	t.Parallel()
+	l := usual(t, "--config", "server.yaml")
+	path := filepath.Join(l.Cwd, "server.yaml")
+	old := time.Now().Add(-time.Hour)
+	for _, err := range []error{os.WriteFile(path, []byte(configText), 0o644), os.Chtimes(path, old, old)} {
+		must(t, err)
+	}
+	s := begun(t, l)
+	a := attached(t, s.port, newNotebook(t))
+	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
+	twin := &exec.Cmd{Path: l.Argv[0], Args: l.Argv, Dir: l.Cwd, Env: []string{"FAKE=late"}}
+	a.plan.Say = func(step string) {
+		if twin.Process == nil && strings.HasPrefix(step, "waiting") {
+			must(t, twin.Start())
+		}
+	}
+	t.Cleanup(func() {
+		_ = twin.Process.Kill()
+		_ = twin.Wait()
+	})
+	got := a.Apply(t.Context(), seats(4, seatsHangAsked))
+	if got.Back || !strings.Contains(got.Err, "may run with other settings") {
+		t.Errorf("answer %+v, want it said that the change may be in place", got)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != configText {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	if gone(twin.Process.Pid) {
+		t.Error("the other server was stopped")
+	}
+}
