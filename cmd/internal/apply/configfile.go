@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -53,30 +55,92 @@ func scratch(target string) string {
 	return filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".rooftop"+temporarySuffix)
 }
 
-// put has a file on the disk with its bytes, mode and owner, whole or not at all;
-// links are followed. Its time is set only where it is one to go back to.
-func (f *File) put() error {
-	target, err := filepath.EvalSymlinks(f.Path)
+// target is where a file lies, links followed, and the name that it is written under
+// first.
+func (f *File) target() (target, temp string, err error) {
+	target, err = filepath.EvalSymlinks(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		target, err = f.Path, nil
 	}
+	return target, scratch(target), err
+}
+
+// stage has the bytes, mode, owner and time of a file on the disk beside it, so that
+// all that is left to do is to rename it: a disk that is full is seen before anything
+// is touched.
+func (f *File) stage() error {
+	target, temp, err := f.target()
 	if err != nil {
 		return err
 	}
-	temp := scratch(target)
+	if have, err := readConfig(target); err == nil && f.is(&have) {
+		return nil
+	}
+	return f.writeTo(temp)
+}
+
+// unstage removes what was written beside a file and not put in its place.
+func (f *File) unstage() {
+	if _, temp, err := f.target(); err == nil {
+		_ = os.Remove(temp)
+	}
+}
+
+// stage has the files of a launch beside their places.
+func (l *Launch) stage() error {
+	for i := range l.Files {
+		if err := l.Files[i].stage(); err != nil {
+			return fmt.Errorf("write %s: %w", l.Files[i].Path, err)
+		}
+	}
+	return nil
+}
+
+// unstage removes what of that was not used.
+func (l *Launch) unstage() {
+	for i := range l.Files {
+		l.Files[i].unstage()
+	}
+}
+
+// put has a file on the disk with its bytes, mode and owner, whole or not at all;
+// links are followed. Its time is set only where it is one to go back to.
+func (f *File) put() error {
+	target, temp, err := f.target()
+	if err != nil {
+		return err
+	}
 	if have, err := readConfig(target); err == nil && f.is(&have) {
 		if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	if err := f.writeTo(temp); err != nil {
-		return errors.Join(err, os.Remove(temp))
+	if !f.staged(temp) {
+		if err := f.writeTo(temp); err != nil {
+			return errors.Join(err, os.Remove(temp))
+		}
 	}
 	if err := os.Rename(temp, target); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
 	return syncDir(filepath.Dir(target))
+}
+
+// staged says that what was written beside a file is all that it is to be, on the disk.
+func (f *File) staged(temp string) bool {
+	if info, err := os.Lstat(temp); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	have, err := readConfig(temp)
+	if err != nil || !f.is(&have) || f.UID >= 0 && (f.UID != have.UID || f.GID != have.GID) {
+		return false
+	}
+	file, err := os.Open(temp)
+	if err != nil {
+		return false
+	}
+	return errors.Join(file.Sync(), file.Close()) == nil
 }
 
 // is says that a file on the disk needs nothing.
@@ -112,7 +176,7 @@ func (f *File) writeTo(path string) error {
 }
 
 // replaceable says why a configuration file cannot be replaced in one step; nil
-// where it can.
+// where it can. It touches nothing.
 func replaceable(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -133,12 +197,7 @@ func replaceable(path string) error {
 	if mounted(target) {
 		return fmt.Errorf("%s is mounted from elsewhere", target)
 	}
-	temp := scratch(target)
-	probe, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(probe.Close(), os.Remove(temp))
+	return unix.Faccessat(unix.AT_FDCWD, filepath.Dir(target), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 }
 
 // mounted says that a path is a mount point by itself, as a container's files are.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -89,6 +88,11 @@ func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	ended := s.Trouble()
 	ask := func(ctx context.Context) answers { return s.plan.Ready.ask(ctx, s.runs) }
 	s.canary = asked(ctx, s.canary, a, s.runs == s.kept && ended == "", ask)
+	// From here on the journal names the files, so that recover finds what lies beside.
+	defer target.unstage()
+	if err := target.stage(); err != nil {
+		return s.untouched(err)
+	}
 	name, err := s.intend(a, target)
 	if err != nil {
 		return s.untouched(err)
@@ -300,14 +304,6 @@ func (s *owned) await(ctx context.Context) error {
 	})
 	s.starting = s.starting && err != nil
 	return err
-}
-
-// elsewhereBy says that a command has a server run where its port is another
-// process's: in a container or on another machine.
-func elsewhereBy(argv []string) bool {
-	return slices.ContainsFunc(argv[:min(len(argv), 3)], func(word string) bool {
-		return slices.Contains([]string{"docker", "podman", "nerdctl", "kubectl", "srun", "ssh"}, filepath.Base(word))
-	})
 }
 
 // trouble says why a start failed, with what the log says.

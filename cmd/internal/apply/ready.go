@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -247,4 +248,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// elsewhereBy says that a command has a server run where its port is another
+// process's: in a container or on another machine.
+func elsewhereBy(argv []string) bool {
+	return slices.ContainsFunc(argv[:min(len(argv), 3)], func(word string) bool {
+		return slices.Contains([]string{"docker", "podman", "nerdctl", "kubectl", "srun", "ssh"}, filepath.Base(word))
+	})
 }

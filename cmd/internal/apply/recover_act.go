@@ -255,6 +255,10 @@ func (r *Repair) putBack(ctx context.Context, s *Store, o *owned, l *Left) error
 	if err := o.rehearse(o.kept); err != nil {
 		return fmt.Errorf("the server cannot be started: %s", o.kept.hide(err.Error()))
 	}
+	defer o.kept.unstage()
+	if err := o.kept.stage(); err != nil {
+		return err
+	}
 	if err := s.Write(journal.Record{
 		Kind: journal.Intent, Mode: l.State.Mode, Revert: true, Iteration: l.State.Iteration, Launch: o.keptName, Command: o.kept.Command(),
 		Text: "rooftop recover puts the server back",

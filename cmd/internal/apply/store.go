@@ -253,8 +253,8 @@ func (s *Store) rotate() error {
 	return syncDir(s.dir)
 }
 
-// tidy removes what a settled run leaves: half-written files, and the exact
-// launches with their environments. Where it is in doubt whether one is settled,
+// tidy removes what a settled run leaves: half-written files, also those beside the
+// files of its launches, and the exact launches with their environments. Where it is in doubt whether one is settled,
 // everything stays.
 func (s *Store) tidy() error {
 	if s.doubt != nil {
@@ -266,6 +266,11 @@ func (s *Store) tidy() error {
 	}
 	removed := false
 	for _, e := range list {
+		if isLaunch(e.Name()) && !s.state.Open {
+			if l, err := readLaunch(s.dir, e.Name()); err == nil {
+				l.unstage()
+			}
+		}
 		if temporary(e.Name()) || isLaunch(e.Name()) && !s.state.Open {
 			if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil && !missing(err) {
 				return err
