@@ -226,14 +226,14 @@ func (p Proof) Aims() []Aim {
 	for _, h := range p.Objectives {
 		a := Aim{State: "not sure"}
 		switch {
-		case !h.After.OK:
-			a.State = "not known"
 		case h.Broken:
 			a.State = "broken"
 		case h.OK:
 			a.State = "kept"
+		case !h.After.OK && !h.Low.OK && !h.High.OK:
+			a.State = "not known"
 		}
-		a.Text = cmp.Or(h.Name, MeasureName(h.Metric, h.Quantile)) + " " + figure.Show(h.After, "s") + ", limit " + figure.Show(stat.Some(h.Limit), "s") + ": " + a.State
+		a.Text = cmp.Or(h.Name, MeasureName(h.Metric, h.Quantile)) + " " + heldAt(h, a.State) + ", limit " + figure.Show(stat.Some(h.Limit), "s") + ": " + a.State
 		if a.State == "not sure" && h.Low.OK && h.High.OK {
 			a.Text += " (" + figure.Show(h.Low, "s") + " to " + figure.Show(h.High, "s") + ")"
 		}
@@ -243,6 +243,20 @@ func (p Proof) Aims() []Aim {
 		list = append(list, a)
 	}
 	return list
+}
+
+// heldAt is the value of an objective after a change, or, of too few requests for
+// one, the end of its interval that tells.
+func heldAt(h verdict.Held, state string) string {
+	switch {
+	case h.After.OK:
+		return figure.Show(h.After, "s")
+	case state == "kept" && h.High.OK:
+		return "at most " + figure.Show(h.High, "s")
+	case state == "broken" && h.Low.OK:
+		return "at least " + figure.Show(h.Low, "s")
+	}
+	return figure.Absent
 }
 
 // Outcome says whether the goal's prediction held: what was predicted, what was

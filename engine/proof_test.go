@@ -91,6 +91,9 @@ func TestAims(t *testing.T) {
 		{verdict.Held{Objective: limit, Before: stat.Some(0.51), After: stat.Some(0.7), Broken: true}, "ttft_p99 700 ms, limit 500 ms: broken", "broken"},
 		{verdict.Held{Objective: limit, After: stat.Some(0.45), Low: stat.Some(0.4), High: stat.Some(0.6), Was: true}, "ttft_p99 450 ms, limit 500 ms: not sure (400 ms to 600 ms)", "not sure"},
 		{verdict.Held{Objective: limit}, "ttft_p99 –, limit 500 ms: not known", "not known"},
+		{verdict.Held{Objective: limit, Low: stat.Some(0.1), High: stat.Some(0.25), OK: true}, "ttft_p99 at most 250 ms, limit 500 ms: kept", "kept"},
+		{verdict.Held{Objective: limit, Low: stat.Some(5), Broken: true}, "ttft_p99 at least 5.00 s, limit 500 ms: broken", "broken"},
+		{verdict.Held{Objective: limit, Low: stat.Some(0.1), High: stat.Some(1)}, "ttft_p99 –, limit 500 ms: not sure (100 ms to 1.00 s)", "not sure"},
 	} {
 		got := Proof{&verdict.Result{Objectives: []verdict.Held{c.held}}}.Aims()
 		if len(got) != 1 || words(got[0].Text) != c.text || got[0].State != c.state {

@@ -38,6 +38,7 @@ func Terms() []Term {
 			"better: the whole interval lies above zero, and matters. worse: it lies below; the loop asks whether to go back, and does so by itself with --auto.",
 			"plateau: there is no difference that matters. inconclusive: noise hides whether there is one. Neither is kept: the next change takes it back.",
 			"not comparable: the load differs by as much as explains the difference.",
+			fmt.Sprintf("Without objectives, more output is a plateau where the 99th percentile of TTFT grew by more than %s beyond noise; from too few requests for that, the largest percentile that is known, or the mean.", percent(latencyVeto)),
 			"A change is looked at after times that are fixed before its measurement begins, and the interval holds for all of the looks together: looking often makes no gain.",
 			fmt.Sprintf("Beside it stands the direction by one measurement each: output by more than %s, and the 99th percentile of TTFT not by more than %s.", percent(throughputShift), percent(latencyVeto)),
 		}},
@@ -71,7 +72,7 @@ func Terms() []Term {
 			"capacity: requests waited, the server did what it could. demand: none waited, it did what was asked of it; more output was not to be had.",
 		}},
 		{"objective", []string{"slo", "--slo", "not sure"}, []string{
-			"A limit on a latency that a change must keep (--slo). 'not sure' says that the interval about it holds the limit.",
+			"A limit on a latency that a change must keep (--slo). 'not sure' says that the interval about it holds the limit. A few hundred requests have no 99th percentile, and yet tell of a limit that is far away: by how many of them lie beyond it.",
 			"Objectives stand above the goal: a change is worse that breaks one which was kept, or misses one by more, whatever else it gains, and better where one is kept that was not, or is missed by less. Where one is missed as before, the goal decides.",
 		}},
 		{"canary", []string{"answers", "drift"}, []string{

@@ -54,10 +54,7 @@ func (c *comparison) overall() call {
 		return c.under(goal)
 	}
 	if goal.direction == Better && c.p.Goal == Throughput {
-		if m, ok := c.vetoed(); ok {
-			goal.direction = Plateau
-			goal.reason += ", but the 99th percentile of the time to first token is " + c.longer(m)
-		}
+		c.veto(&goal)
 	}
 	return goal
 }
@@ -231,14 +228,42 @@ func (c *comparison) swayed(v call, what string) call {
 // none (the product documentation of PROFILE, which calls it provisional).
 const latencyVeto = 0.20
 
-// vetoed says whether the time to first token grew too much, beyond noise and the
-// width of its buckets.
-func (c *comparison) vetoed() (*Measure, bool) {
-	for i := range c.r.Measures {
-		m := &c.r.Measures[i]
-		if m.Metric == MetricTTFT && m.Quantile == 0.99 && m.Known && m.Moved && m.Change.Mid > latencyVeto {
-			return m, true
+// veto makes a gain none where the time to first token grew too much, beyond noise
+// and the width of its buckets. Where too few requests were seen for its p99, the
+// largest quantile that is known stands for it, and the mean, which what lies beyond
+// that quantile moves.
+func (c *comparison) veto(goal *call) {
+	grew := func(m *Measure) bool { return m.Known && m.Moved && m.Change.Mid > latencyVeto }
+	var most, mean Measure
+	for i := range c.meters {
+		m := &c.meters[i]
+		if m.metric != MetricTTFT {
+			continue
+		}
+		switch one := c.compared(m); {
+		case m.hist == nil:
+			mean = one
+		case one.Known && one.Quantile > most.Quantile:
+			most = one
 		}
 	}
-	return nil, false
+	known := most.Quantile >= vetoed
+	if !grew(&most) {
+		if known || !grew(&mean) {
+			return
+		}
+		most = mean
+	}
+	goal.direction = Plateau
+	goal.reason += ", but the " + ordinal(most.Quantile) + " of the time to first token is " + c.longer(&most)
+	if known {
+		return
+	}
+	goal.reason += "; its " + ordinal(vetoed) + " is not known from so few requests"
+	if b, _ := c.both(c.meter(MetricTTFT, vetoed)); b.value.OK {
+		goal.settled, goal.need = false, "more requests, for the "+ordinal(vetoed)+" of the time to first token"
+	}
 }
+
+// vetoed is the quantile that the veto is by.
+const vetoed = 0.99

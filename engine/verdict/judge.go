@@ -45,6 +45,7 @@ type comparison struct {
 	filling   [2]bool // a prefix cache that still filled explains a part, before or after
 	fates     []fate  // of the objectives
 	meters    []meter
+	tails     [][2]tail // columns of shares beyond each objective's limit, before and after
 	courses   []*course
 	sign      float64 // -1 where less of what the goal is read from is better
 	loadMoved bool    // requests in or arriving, beyond suspicion

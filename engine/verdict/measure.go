@@ -17,6 +17,7 @@ type meter struct {
 	hist     func(*Slice) *stat.Delta // of quantiles
 	at       [2]int                   // column of before and after
 	exact    [2]quantile              // of quantiles
+	standin  bool                     // for another, and not listed
 }
 
 var meters = [...]meter{
@@ -123,22 +124,63 @@ func (c *comparison) measure() {
 			list = append(list, meter{metric: o.Metric, quantile: o.Quantile, hist: pick})
 		}
 	}
+	for i := range list {
+		c.columns(&list[i])
+	}
+	c.meters = list
+	c.standins()
+	c.tails = make([][2]tail, len(c.p.Objectives))
 	for side, s := range c.side {
-		for i := range list {
-			m := &list[i]
-			if m.hist != nil {
-				m.at[side], m.exact[side] = s.quantile(m.hist, m.quantile)
-			} else {
-				m.at[side] = s.ratio(m.ratio)
+		for i := range c.p.Objectives {
+			o := &c.p.Objectives[i]
+			if m := c.meter(o.Metric, o.Quantile); m != nil && m.hist != nil && !s.columns[m.at[side]].value.OK {
+				c.tails[i][side] = s.shares(&m.exact[side], m.hist, o.Limit)
 			}
 		}
 		s.loads()
 		s.resample()
 	}
-	c.meters = list
-	for i := range list {
-		c.compare(&list[i])
+	for i := range c.meters {
+		if m := &c.meters[i]; !m.standin {
+			c.compare(m)
+		}
 	}
+}
+
+// columns adds a measure on both sides.
+func (c *comparison) columns(m *meter) {
+	for side, s := range c.side {
+		if m.hist != nil {
+			m.at[side], m.exact[side] = s.quantile(m.hist, m.quantile)
+		} else {
+			m.at[side] = s.ratio(m.ratio)
+		}
+	}
+}
+
+// standins adds the quantiles that stand for a p99 of the time to first token that
+// is not known; they are not listed.
+func (c *comparison) standins() {
+	m := c.meter(MetricTTFT, 0.99)
+	if c.p.Goal != Throughput || len(c.p.Objectives) > 0 || c.side[0].columns[m.at[0]].value.OK && c.side[1].columns[m.at[1]].value.OK {
+		return
+	}
+	for _, q := range [...]float64{0.95, 0.9} {
+		one := meter{metric: MetricTTFT, quantile: q, hist: ttft, standin: true}
+		c.columns(&one)
+		c.meters = append(c.meters, one)
+	}
+}
+
+// meter is that of a metric's quantile, or of its mean where that is 0; nil where
+// there is none.
+func (c *comparison) meter(metric Metric, q float64) *meter {
+	for i := range c.meters {
+		if m := &c.meters[i]; m.metric == metric && m.quantile == q {
+			return m
+		}
+	}
+	return nil
 }
 
 func has(list []meter, metric Metric, q float64) bool {
@@ -157,10 +199,14 @@ func (c *comparison) both(m *meter) (b, a *estimate) {
 
 // compare lists a measure that was read on one side at least.
 func (c *comparison) compare(m *meter) {
-	b, a := c.both(m)
-	if !b.value.OK && !a.value.OK {
-		return
+	if b, a := c.both(m); b.value.OK || a.value.OK {
+		c.r.Measures = append(c.r.Measures, c.compared(m))
 	}
+}
+
+// compared is a measure on both sides.
+func (c *comparison) compared(m *meter) Measure {
+	b, a := c.both(m)
 	out := Measure{Metric: m.metric, Quantile: m.quantile, Before: b.value, After: a.value, Count: min(b.count, a.count)}
 	if m.hist != nil {
 		out.Resolution = m.exact[1].resolution
@@ -171,7 +217,7 @@ func (c *comparison) compare(m *meter) {
 		out.Change, out.Known = interval(e.mid-half, e.mid, e.mid+half), true
 	}
 	out.Moved = out.Known && (out.Change.Low > 0 || out.Change.High < 0)
-	c.r.Measures = append(c.r.Measures, out)
+	return out
 }
 
 // difference is that of two logarithms.

@@ -6,9 +6,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// beyond is how many observations must lie beyond a quantile for it to say
+// beyond is how many observations must lie beyond a quantile for its value to say
 // anything: the count of what lies beyond scatters by its root, a third of ten. A
-// p99 needs a thousand requests.
+// p99 needs a thousand requests; whether it keeps a limit may take fewer (share).
 const beyond = 10
 
 // quantile is one of a side's observations, all its histograms added.
@@ -32,10 +32,7 @@ func (s *sample) quantile(pick func(*Slice) *stat.Delta, q float64) (int, quanti
 		}
 	}
 	c := column{}
-	total := 0.0
-	for _, n := range out.all.Counts {
-		total += n
-	}
+	total := observed(&out.all)
 	if v := out.all.Quantile(q); v.OK && total*min(q, 1-q) >= beyond {
 		c.value, c.count = v, total
 		out.resolution = out.all.Resolution(q)
@@ -44,11 +41,7 @@ func (s *sample) quantile(pick func(*Slice) *stat.Delta, q float64) (int, quanti
 			if !d.OK {
 				return 0
 			}
-			n := 0.0
-			for _, k := range d.Counts {
-				n += k
-			}
-			return (below(d, c.value.V) - q*n) / total
+			return (below(d, c.value.V) - q*observed(d)) / total
 		})
 	}
 	s.columns = append(s.columns, c)
@@ -78,10 +71,7 @@ func below(d *stat.Delta, x float64) float64 {
 func (q *quantile) reach(off float64) (low, high float64) {
 	edge := func(p float64) (lower, upper float64) {
 		p = min(max(p, 0), 1)
-		total, seen := 0.0, 0.0
-		for _, n := range q.all.Counts {
-			total += n
-		}
+		total, seen := observed(&q.all), 0.0
 		for i, n := range q.all.Counts {
 			upper = q.all.Bounds[i]
 			if n > 0 && seen+n >= p*total {

@@ -65,8 +65,8 @@ type Shift struct {
 // Held is what became of an objective.
 type Held struct {
 	Objective
-	Before, After stat.Opt // seconds
-	Low, High     stat.Opt // interval of After
+	Before, After stat.Opt // seconds; absent where too few requests were seen for a value
+	Low, High     stat.Opt // interval of After, which few requests may have too
 	OK            bool     // After keeps it beyond doubt
 	Broken        bool     // After breaks it beyond doubt
 	Was           bool     // Before kept it

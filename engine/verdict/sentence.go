@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -50,6 +51,17 @@ func (c *comparison) say(e *effect) string {
 		low, mid, high = math.Expm1(-e.high()), math.Expm1(-e.mid), math.Expm1(-e.low())
 	}
 	return c.noun() + " " + signed(mid) + " % (" + signed(low) + " to " + signed(high) + " %)"
+}
+
+// ordinal names a quantile, or a mean.
+func ordinal(q float64) string {
+	switch q {
+	case 0:
+		return "mean"
+	case 0.5:
+		return "median"
+	}
+	return fmt.Sprintf("%.0fth percentile", 100*q)
 }
 
 func (c *comparison) longer(m *Measure) string {
