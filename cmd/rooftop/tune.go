@@ -59,8 +59,8 @@ WHO MAKES THE CHANGE
                       started again as it was, with the change. You must be
                       allowed to, and it must not run in another container
   --apply-cmd PROGRAM the program restarts the server, wherever it runs: its
-                      exit code and the server's /health decide. It gets the
-                      change as JSON on stdin and in variables
+                      exit code, the server's start time and /health decide. It
+                      gets the change as JSON on stdin and in variables
   A flag that stands in a config file or a variable is changed there. A change
   that keeps the server from starting is put back, and its log says why.
 

@@ -20,15 +20,22 @@ import (
 )
 
 // hooked is a hook whose program is a script, on a fake server that runs all the
-// while, and the file that the script notes its calls in.
+// while and pretends to have been restarted where the script ends with 0, and the file that the script notes its calls in.
 func hooked(t *testing.T, script string) (h *Hook, n *notebook, calls string) {
 	t.Helper()
-	port := begun(t, usual(t)).port
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
+	starts := filepath.Join(dir, "starts")
+	if err := os.WriteFile(starts, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("CALLS", calls)
+	t.Setenv("STARTS", starts)
+	server := usual(t)
+	server.Env = append(server.Env, "FAKE_STARTS="+starts)
+	port := begun(t, server).port
 	program := filepath.Join(dir, "restart")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >>\"$CALLS\"\n"+script), 0o755); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >>\"$CALLS\"\ntrap '[ $? -ne 0 ] || printf x >>\"$STARTS\"' EXIT # restarted\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	n = newNotebook(t)

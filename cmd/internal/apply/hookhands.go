@@ -98,7 +98,7 @@ func (h *Hook) Steps(a engine.Apply) []string {
 	steps := []string{
 		"write down in " + h.plan.Journal.Dir() + " what is about to be done",
 		how + " as JSON on stdin and in variables",
-		fmt.Sprintf("wait up to %v for %s/health, then for a short completion", h.plan.Ready.within(), h.plan.Ready.URL),
+		fmt.Sprintf("wait up to %v until the server was restarted and %s/health answers, then for a short completion", h.plan.Ready.within(), h.plan.Ready.URL),
 	}
 	if !a.Revert {
 		steps = append(steps, fmt.Sprintf("where that fails, run it again with the way back, unless it exits with %d (nothing touched)", Untouched))
@@ -139,13 +139,23 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 		return h.untouched(err)
 	}
 	ask := func(ctx context.Context) answers { return h.plan.Ready.ask(ctx, nil) }
-	h.canary = asked(ctx, h.canary, a, len(h.runs) == 0 && !h.lost, ask)
+	h.canary = asked(ctx, h.canary, a, h.keptRuns(), ask)
+	w, err := h.plan.Ready.witness(ctx)
+	if err != nil {
+		return h.untouched(err)
+	}
+	defer w.close()
 	if err := h.intend(a, c); err != nil {
 		return h.untouched(err)
 	}
 	h.remember(a)
-	if err := h.make(ctx, c); err != nil {
-		return h.takeBack(err, a, c)
+	if a.Revert && h.keptRuns() {
+		err = h.make(ctx, c, nil) // to be made sure of
+	} else {
+		err = h.make(ctx, c, w)
+	}
+	if err != nil {
+		return h.takeBack(err, a, c, w)
 	}
 	kind, name := journal.Ready, ""
 	if a.Revert {
@@ -154,7 +164,7 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 		h.runs = a.Changes
 	}
 	if err := h.plan.Journal.Write(journal.Record{Kind: kind, Launch: name, Iteration: a.Iteration, Revert: a.Revert}); err != nil {
-		return h.takeBack(err, a, c)
+		return h.takeBack(err, a, c, w)
 	}
 	return engine.Applied{Canary: canary(ctx, h.canary, a, ask)}
 }
@@ -180,14 +190,21 @@ func (h *Hook) remember(a engine.Apply) {
 	}
 }
 
-// make calls the program and waits until the server is ready.
-func (h *Hook) make(ctx context.Context, c *Change) error {
+// keptRuns says that, as far as is known, what is kept runs.
+func (h *Hook) keptRuns() bool { return len(h.runs) == 0 && !h.lost }
+
+// make calls the program and waits until the server was restarted, as a witness sees
+// it, and is ready. Without one it need not have been restarted.
+func (h *Hook) make(ctx context.Context, c *Change, w *witness) error {
 	h.plan.say("running " + h.program.Argv[0])
-	if err := call(ctx, h.program, h.plan.Journal.Dir(), h.plan.Ready.within(), h.plan.Grace, c); err != nil {
+	err := watched(ctx, w, func() error {
+		return call(ctx, h.program, h.plan.Journal.Dir(), h.plan.Ready.within(), h.plan.Grace, c)
+	})
+	if err != nil {
 		return err
 	}
 	h.plan.say("waiting for " + h.plan.Ready.URL + "/health")
-	return h.plan.Ready.ready(ctx, nil, nil)
+	return h.plan.Ready.restarted(ctx, w, filepath.Base(h.program.Argv[0]))
 }
 
 func (h *Hook) untouched(err error) engine.Applied {
@@ -195,18 +212,18 @@ func (h *Hook) untouched(err error) engine.Applied {
 	if state := new(StateError); !errors.As(err, &state) {
 		text += "; nothing was touched"
 	}
-	return engine.Applied{Err: text, Back: len(h.runs) == 0 && !h.lost, Untouched: true}
+	return engine.Applied{Err: text, Back: h.keptRuns(), Untouched: true}
 }
 
 // takeBack has the program restore the kept configuration after a change failed.
-func (h *Hook) takeBack(why error, a engine.Apply, c *Change) engine.Applied {
+func (h *Hook) takeBack(why error, a engine.Apply, c *Change, w *witness) engine.Applied {
 	reason := h.program.hide(why.Error())
 	if errors.Is(why, context.Canceled) {
 		reason = "it was called off"
 	}
 	text := "the change could not be made: " + strings.TrimSuffix(reason, ".")
 	var back error
-	spared := refused(why) && len(h.runs) == 0 && !h.lost
+	spared := refused(why) && h.keptRuns()
 	switch {
 	case spared:
 		text += "; the program touched nothing"
@@ -226,7 +243,7 @@ func (h *Hook) takeBack(why error, a engine.Apply, c *Change) engine.Applied {
 			way.Command = ChangeCommand{Before: c.Command.After, After: h.kept.String()}
 		}
 		h.plan.say("putting the server back: " + reason)
-		back = h.make(context.Background(), &way)
+		back = h.putBack(a, &way, w)
 	}
 	h.runs, h.lost = nil, back != nil
 	if back != nil {
@@ -239,6 +256,25 @@ func (h *Hook) takeBack(why error, a engine.Apply, c *Change) engine.Applied {
 	}
 	_ = h.plan.Journal.Write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Revert: a.Revert, Text: text})
 	return engine.Applied{Err: text, Back: back == nil, Untouched: spared}
+}
+
+// putBack has the program make the way back of a change that failed, or of a way back.
+// What the call that failed restarted already need not be restarted again, nor what it
+// did not touch.
+func (h *Hook) putBack(a engine.Apply, way *Change, w *witness) error {
+	ctx := context.Background()
+	if a.Revert {
+		return h.make(ctx, way, w)
+	}
+	again, err := h.plan.Ready.witness(ctx)
+	if err != nil {
+		return err
+	}
+	defer again.close()
+	if h.keptRuns() {
+		again.before = w
+	}
+	return h.make(ctx, way, again)
 }
 
 func holds(changes []engine.Change, flag string) bool {

@@ -153,6 +153,10 @@ func fakeHandler(seats int, config string) http.Handler {
 	})
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "vllm:generation_tokens_total{engine=\"0\"} 7\n")
+		// It can pretend to be restarted: as often as that file has bytes.
+		if info, err := os.Stat(os.Getenv("FAKE_STARTS")); err == nil {
+			fmt.Fprintf(w, "process_start_time_seconds %d\n", 1_790_000_000+info.Size())
+		}
 	})
 	mux.HandleFunc("/fake", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(itself(config))

@@ -327,6 +327,33 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 	})
 }
 
+// What was being tried answers until it is restarted: a program that says it did is not
+// believed.
+func TestProgramThatRestartsNothingTakesNothingBack(t *testing.T) {
+	s := newSite(t, "attach", 0)
+	program := filepath.Join(t.TempDir(), "deploy")
+	must(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 0\n"), 0o755))
+	store, err := OpenStore(s.Root, s.identity(), "test")
+	must(t, err)
+	l, err := hookLaunch(program)
+	must(t, err)
+	name, err := store.Keep(l)
+	must(t, err)
+	for _, r := range []journal.Record{
+		{Kind: journal.Begin, Mode: "hook", Launch: name},
+		{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
+		{Kind: journal.Ready},
+	} {
+		must(t, store.Write(r))
+	}
+	must(t, store.release())
+	r := Repair{Version: "test", Ready: s.ready()}
+	r.Ready.Within = time.Second
+	if err := r.Do(t.Context(), s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be taken back: the server was not restarted") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSurveyTouchesNothing(t *testing.T) {
 	s := newSite(t, "attach", 1)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {

@@ -122,9 +122,17 @@ func (r *Repair) callHook(ctx context.Context, s *Store, l *Left) error {
 	if grace <= 0 {
 		grace = Grace
 	}
-	err := call(ctx, l.program, s.Dir(), ready.within(), grace, c)
+	var w *witness
+	if l.State.Stage == journal.Trying { // else what runs may be what is kept
+		var err error
+		if w, err = ready.witness(ctx); err != nil {
+			return err
+		}
+		defer w.close()
+	}
+	err := watched(ctx, w, func() error { return call(ctx, l.program, s.Dir(), ready.within(), grace, c) })
 	if err == nil {
-		err = ready.ready(ctx, nil, nil)
+		err = ready.restarted(ctx, w, filepath.Base(l.program.Argv[0]))
 	}
 	if status := new(probe.StatusError); errors.As(err, &status) && status.Code == unauthorized && ready.APIKey == "" {
 		err = nil // it is up, and the key that it asks for was that of the run
