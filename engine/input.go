@@ -52,6 +52,8 @@ type Applied struct {
 	// Untouched says that after an error nothing had been done to the server: it runs
 	// on as it did, without a restart.
 	Untouched bool
+	// Late says that the start was cut short because it took longer than Apply.Within.
+	Late bool
 	// Ended says, of a way back, why the server that ran until then had ended by
 	// itself: from its log. "" where it ran, or nothing is known.
 	Ended string

@@ -90,6 +90,9 @@ type LoopPlan struct {
 	// Countdown is how long an Auto loop waits between saying what it will do and
 	// doing it: somebody may hold it. 0 does not wait.
 	Countdown time.Duration
+	// Start is how long a start of this server took, 0 where that is not known: a
+	// change is begun only where Limits.Downtime holds it and its way back.
+	Start time.Duration
 	// DryRun ends an Auto loop where it would change something for the first time.
 	DryRun bool
 

@@ -191,5 +191,8 @@ func (l *Loop) back(was Phase, next configuration) {
 	l.pilot.up = l.now
 	l.outage = l.watch.outage(l.now)
 	l.pilot.used.UsedOutages += l.outage
+	if was == PhaseApplying {
+		l.pilot.longest = max(l.pilot.longest, l.outage)
+	}
 	l.phases[was].returned(l, next, t)
 }

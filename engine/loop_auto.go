@@ -22,7 +22,9 @@ type pilot struct {
 	proved  bool   // the kept configuration has run for long enough
 	falls   int    // times the kept configuration ended by itself and came back
 	up      time.Duration
-	used    Limits // what is used up
+	used    Limits        // what is used up
+	longest time.Duration // of the outages about restarts that rooftop made
+	cut     []int         // iterations whose start was cut short by a limit
 	lull    lull
 	// wide is since when the baseline has been too uncertain for what is predicted, 0
 	// where it is not.
@@ -270,64 +272,6 @@ func (l *Loop) hold() {
 	}
 	l.calledOff()
 	l.proceed()
-}
-
-// wall is the present time of day.
-func (l *Loop) wall() time.Duration {
-	t := l.plan.Started.Add(l.now)
-	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
-}
-
-const day = 24 * time.Hour
-
-// open says whether the server may be restarted at a time of day.
-func (m *Limits) open(at time.Duration) bool {
-	switch {
-	case m.From == m.To:
-		return true
-	case m.From < m.To:
-		return at >= m.From && at < m.To
-	}
-	return at >= m.From || at < m.To
-}
-
-// opens is how long it is until it may.
-func (m *Limits) opens(at time.Duration) time.Duration {
-	return ((m.From-at)%day + day) % day
-}
-
-// clock spells a time of day.
-func clock(at time.Duration) string {
-	return fmt.Sprintf("%02d:%02d", int(at.Hours())%24, int(at.Minutes())%60)
-}
-
-// exhausted says which limit keeps another change from being made, "" none. A
-// change is begun only if a restart for its way back is left.
-func (l *Loop) exhausted() string {
-	m, used := &l.plan.Limits, &l.pilot.used
-	if m.Restarts > 0 && used.UsedStarts+2 > m.Restarts {
-		return fmt.Sprintf("no restart is left for another change and its way back: %d of %d were made", used.UsedStarts, m.Restarts)
-	}
-	if m.Downtime > 0 && used.UsedOutages+2*l.longestOutage() >= m.Downtime {
-		return fmt.Sprintf("no downtime is left for another change and its way back: %s of %s were used", seconds(used.UsedOutages), seconds(m.Downtime))
-	}
-	return ""
-}
-
-// longestOutage is the longest that a change took so far; 0 before there was one.
-func (l *Loop) longestOutage() time.Duration {
-	most := time.Duration(0)
-	for i := range l.iterations {
-		most = max(most, l.iterations[i].Downtime)
-	}
-	return most
-}
-
-// limits are the plan's with what is used up.
-func (l *Loop) limits() Limits {
-	m := l.plan.Limits
-	m.UsedStarts, m.UsedOutages = l.pilot.used.UsedStarts, l.pilot.used.UsedOutages
-	return m
 }
 
 // apply has the server changed. Every restart that rooftop makes goes through here.

@@ -115,8 +115,13 @@ func (l *Loop) applyAdvice() {
 	l.shown = n
 	l.mark(MarkChange, it.Text)
 	l.rounds++
-	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: n, Advice: r, Change: changes[0], Command: r.Launch, Text: "applying " + listed(changes) + ": the server is restarted with it"})
-	l.apply(Apply{Changes: changes, Iteration: n, Predicted: r.Predicted})
+	within := l.startAllowed()
+	text := "applying " + listed(changes) + ": the server is restarted with it"
+	if within > 0 {
+		text += ", and has " + SpellTime(within) + " for that: the rest of the downtime is for the way back"
+	}
+	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: n, Advice: r, Change: changes[0], Command: r.Launch, Text: text})
+	l.apply(Apply{Changes: changes, Iteration: n, Predicted: r.Predicted, Within: within})
 }
 
 func (l *Loop) cannotRevert() string {
@@ -148,9 +153,6 @@ func (l *Loop) goBack() {
 	changes := changesFrom(l.running, l.kept)
 	if l.trial.failed || len(changes) == 0 {
 		changes = l.lastChanges()
-	}
-	if len(changes) == 0 {
-		changes = inverses(l.trial.made)
 	}
 	if !l.server.hands || len(changes) == 0 { // what is not known cannot be undone by a flag
 		l.enter(PhaseReverting)

@@ -78,7 +78,12 @@ func (l *Loop) notApplied(in Applied) {
 		l.end(IterationBroken)
 		l.remember()
 	}
-	l.failure = cmp.Or(l.failure, in.Err)
+	l.trial.fell = !revert && !in.Untouched
+	if in.Late {
+		l.pilot.cut = append(l.pilot.cut, l.iteration())
+	} else {
+		l.failure = cmp.Or(l.failure, in.Err)
+	}
 	switch {
 	case l.plan.Auto && revert:
 		l.finish(exitError, "what is kept could not be put back: "+in.Err)
@@ -278,6 +283,9 @@ func (l *Loop) finish(code int, reason string) {
 	}
 	if l.plan.Auto && l.seen.Phase != PhaseApplying && !strings.Contains(reason, "in place") {
 		reason += l.inPlace()
+	}
+	if l.seen.Phase == PhaseApplying {
+		l.pilot.used.UsedOutages += l.watch.outage(l.now) // of which no page has told the end
 	}
 	f := Finished{ExitCode: code, Reason: reason, Command: l.kept.command, Restarts: l.restarts, Downtime: l.pilot.used.UsedOutages, Score: score(l.iterations), Limits: l.limits()}
 	f.GainWithin, f.GainKnown = gain(l.iterations)

@@ -31,7 +31,11 @@ func (l *Loop) undecided() string {
 			return ""
 		}
 		again := slices.ContainsFunc(later, func(c []Change) bool { return alike(c, changes) })
-		if why := it.undecided(); why != "" && it.recommended() && !again {
+		why := it.undecided()
+		if slices.Contains(l.pilot.cut, it.N) {
+			why = it.Failure
+		}
+		if why != "" && it.recommended() && !again {
 			return listed(changes) + " is recommended and could not be judged, so it is not kept: " + why
 		}
 		later = append(later, changes)

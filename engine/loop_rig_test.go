@@ -31,8 +31,9 @@ type rig struct {
 	// refuses says why hands cannot start the server with these arguments, "" where
 	// they can: they start the kept ones again.
 	refuses func(args string) string
-	spares  bool // hands that refuse have touched nothing
-	starts  int  // that hands made
+	spares  bool                            // hands that refuse have touched nothing
+	takes   func(args string) time.Duration // a start, nil 3 s
+	starts  int                             // that hands made
 	// lives is called with what was started, to make it die or hang.
 	lives  func(args string)
 	dies   bool   // the server that Apply starts never answers
@@ -208,7 +209,7 @@ func (r *rig) step(in engine.Input) {
 		case engine.Attach:
 			r.due = r.now + a.After + cmp.Or(r.attach, 250*time.Millisecond)
 		case engine.Apply:
-			r.apply, r.until = &a, r.now+3*time.Second
+			r.apply, r.until = &a, r.now+r.made(&a)
 			r.server.down = true
 		case engine.Tell:
 			r.events = append(r.events, a.Event)
@@ -255,6 +256,32 @@ func (r *rig) tick() {
 	r.step(engine.Sampled{Sample: s})
 }
 
+// startTakes is how long a start takes.
+func (r *rig) startTakes(args string) time.Duration {
+	if r.takes == nil {
+		return 3 * time.Second
+	}
+	return r.takes(args)
+}
+
+// made is how long hands take that are asked for a change: one whose start is cut short
+// is put back.
+func (r *rig) made(a *engine.Apply) time.Duration {
+	if a.Revert {
+		return r.startTakes(r.kept)
+	}
+	takes := r.startTakes(engine.ChangedLaunch(r.kept, a.Changes...))
+	if a.Within > 0 && takes > a.Within {
+		return a.Within + r.startTakes(r.kept)
+	}
+	return takes
+}
+
+// late says that hands cut a start short.
+func (r *rig) late(a *engine.Apply, args string) bool {
+	return !a.Revert && a.Within > 0 && r.startTakes(args) > a.Within
+}
+
 // hand does what the loop asked its hands for.
 func (r *rig) hand(a engine.Apply) {
 	r.apply = nil
@@ -270,6 +297,10 @@ func (r *rig) hand(a engine.Apply) {
 	why := ""
 	if r.refuses != nil && !a.Revert {
 		why = r.refuses(next)
+	}
+	late := r.late(&a, next)
+	if late {
+		why = fmt.Sprintf("it was not up within %v", a.Within)
 	}
 	if why != "" && r.spares {
 		r.starts--
@@ -291,7 +322,7 @@ func (r *rig) hand(a engine.Apply) {
 		r.lives(next)
 	}
 	if why != "" {
-		r.step(engine.Applied{Err: why, Back: true})
+		r.step(engine.Applied{Err: why, Back: true, Late: late})
 		return
 	}
 	r.step(engine.Applied{})

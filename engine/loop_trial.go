@@ -31,6 +31,7 @@ type trial struct {
 	// unsteady is what was still waited for when it was measured anyhow, "" nothing.
 	unsteady string
 	failed   bool // the last change that rooftop made did not come up
+	fell     bool // and the server was down for it
 	former   bool // what is put back was kept before the configuration that was
 	// advice is what was recommended when the server was restarted: it still is
 	// what a further restart is held against.
@@ -160,6 +161,9 @@ func (l *Loop) returnedInReverting(next configuration, t turn) {
 // returnedFromApply goes on after rooftop restarted the server.
 func (l *Loop) returnedFromApply(next configuration, t turn) {
 	if l.trial.revert {
+		if l.trial.fell {
+			l.change(func(it *Iteration) { it.Downtime = l.outage })
+		}
 		l.reverted(next)
 		return
 	}

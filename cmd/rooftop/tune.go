@@ -234,7 +234,7 @@ func (o *tuneOptions) loopPlan(kind viewKind, l *locator, p *pilot) engine.LoopP
 	if p == nil {
 		plan.NoHands = noHands
 	} else {
-		plan.Repeats, plan.Foretold = p.past.Repeats, p.past.Foretold
+		plan.Repeats, plan.Foretold, plan.Start = p.past.Repeats, p.past.Foretold, p.past.Start
 	}
 	if plan.Auto {
 		plan.Limits, plan.Countdown = o.auto.limits(), o.auto.pause(kind)

@@ -328,6 +328,25 @@ func TestExecStartFails(t *testing.T) {
 	}
 }
 
+// A change that is not up within the time that it was given is put back, however long
+// a start may take otherwise.
+func TestExecPutsBackWhatIsLate(t *testing.T) {
+	t.Parallel()
+	n := newNotebook(t)
+	e, port := started(t, n, "--max-num-seqs", "4")
+	e.plan.Ready.Within = time.Minute
+	a := seats(4, seatsHang)
+	a.Within = time.Second
+	began := time.Now()
+	got := e.Apply(t.Context(), a)
+	if !got.Late || !got.Back || !strings.Contains(got.Err, "it was not up within 1s") || seatsOf(stateOf(t, port)) != "4" {
+		t.Errorf("answer %+v, want the server back", got)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestExecCalledOff(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)

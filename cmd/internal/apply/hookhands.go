@@ -149,10 +149,12 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 		return h.untouched(err)
 	}
 	h.remember(a)
+	within, cancel := bounded(ctx, a)
+	defer cancel()
 	if a.Revert && h.keptRuns() {
-		err = h.make(ctx, c, nil) // to be made sure of
+		err = h.make(within, c, nil) // to be made sure of
 	} else {
-		err = h.make(ctx, c, w)
+		err = h.make(within, c, w)
 	}
 	if err != nil {
 		return h.takeBack(err, a, c, w)
@@ -255,7 +257,7 @@ func (h *Hook) takeBack(why error, a engine.Apply, c *Change, w *witness) engine
 		}
 	}
 	_ = h.plan.Journal.Write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Revert: a.Revert, Text: text})
-	return engine.Applied{Err: text, Back: back == nil, Untouched: spared}
+	return engine.Applied{Err: text, Back: back == nil, Untouched: spared, Late: late(why)}
 }
 
 // putBack has the program make the way back of a change that failed, or of a way back.

@@ -97,7 +97,9 @@ func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if err != nil {
 		return s.untouched(err)
 	}
-	if err := s.swap(ctx, target, name, a); err != nil {
+	within, cancel := bounded(ctx, a)
+	defer cancel()
+	if err := s.swap(within, target, name, a); err != nil {
 		return s.putBack(err, a)
 	}
 	s.changes = nil

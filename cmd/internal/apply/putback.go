@@ -48,7 +48,7 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 	}
 	// What could not be written down is not worth a server that is down.
 	_ = s.write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Revert: a.Revert, Text: text})
-	return engine.Applied{Err: text, Back: back == nil}
+	return engine.Applied{Err: text, Back: back == nil, Late: late(why)}
 }
 
 // yield leaves the port to whoever took it: two servers are never left.

@@ -15,6 +15,9 @@ import (
 const (
 	pastMost = 50
 	pastAge  = 90 * 24 * time.Hour
+	// pastStarts are those whose longest counts: files that are cached by now are slow
+	// to read once.
+	pastStarts = 5
 )
 
 // Past is what earlier runs on this server measured, newest first. The directory is
@@ -25,6 +28,9 @@ type Past struct {
 	Repeats []float64
 	// Foretold are predictions of the output with what came true.
 	Foretold []engine.Foretold
+	// Start is the longest of the latest restarts, from what was written down before it
+	// until the server was ready; 0 where none is known.
+	Start time.Duration
 }
 
 // Past reads the journal, and the one that was set aside before it.
@@ -51,7 +57,7 @@ func Records(dir string) ([]journal.Record, error) {
 }
 
 func past(records []journal.Record, now time.Time) Past {
-	var p Past
+	p := Past{Start: startsTook(records, now)}
 	for i := range slices.Backward(records) {
 		r := &records[i]
 		if now.Sub(r.Time) > pastAge {
@@ -69,6 +75,43 @@ func past(records []journal.Record, now time.Time) Past {
 		}
 	}
 	return p
+}
+
+// startsTook is the longest of the latest restarts that led to what they were to.
+func startsTook(records []journal.Record, now time.Time) time.Duration {
+	var took []time.Duration
+	var begun *journal.Record // the restart under way
+	ended := -1               // index of the record that ended the latest one
+	for i := range records {
+		r := &records[i]
+		if now.Sub(r.Time) > pastAge {
+			continue
+		}
+		if begun != nil && begun.Run != r.Run {
+			begun = nil // it was cut off
+		}
+		switch r.Kind {
+		case journal.Intent:
+			begun = r
+		case journal.Started:
+			if begun == nil {
+				begun = r // the first start of a server of rooftop's own
+			}
+		case journal.Ready, journal.Back:
+			if begun != nil {
+				took, begun, ended = append(took, r.Time.Sub(begun.Time)), nil, i
+			}
+		case journal.Failed:
+			if begun = nil; ended >= 0 && ended == i-1 {
+				took = took[:len(took)-1] // it was a way back
+			}
+		}
+	}
+	longest := time.Duration(0)
+	for _, t := range took[max(0, len(took)-pastStarts):] {
+		longest = max(longest, t)
+	}
+	return longest
 }
 
 // OutputMetric is the metric of a prediction of the output.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -363,5 +364,45 @@ func TestPastIsBoundedAndNewestFirst(t *testing.T) {
 	p = past(records[:40], now)
 	if len(p.Repeats) != 10 { // of 120 to 81 days ago, those of 90 and fewer
 		t.Errorf("%d repeats of the last 90 days, want 10", len(p.Repeats))
+	}
+}
+
+// What a restart took is read from what stands before it and behind it: of starts that
+// succeeded, and not too many of them.
+func TestPastTellsHowLongARestartTook(t *testing.T) {
+	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	type step struct {
+		kind journal.Kind
+		at   int // seconds
+		run  string
+	}
+	change := func(run string, at, took int) []step {
+		return []step{{journal.Intent, at, run}, {journal.Stopped, at + 1, run}, {journal.Started, at + 2, run}, {journal.Ready, at + took, run}}
+	}
+	for _, c := range []struct {
+		name  string
+		steps []step
+		want  time.Duration
+	}{
+		{"nothing", nil, 0},
+		{"a first start of rooftop's own", []step{{journal.Begin, 0, "a"}, {journal.Started, 1, "a"}, {journal.Ready, 41, "a"}}, 40 * time.Second},
+		{"a change", change("a", 10, 70), 70 * time.Second},
+		{"a program that restarts it, and its way back", []step{{journal.Intent, 0, "a"}, {journal.Ready, 50, "a"}, {journal.Intent, 100, "a"}, {journal.Back, 160, "a"}}, time.Minute},
+		{"a start that failed, with its way back", slices.Concat(change("a", 0, 30), change("a", 100, 300), []step{{journal.Failed, 400, "a"}}), 30 * time.Second},
+		{"a run that was cut off", []step{{journal.Intent, 0, "a"}, {journal.Begin, 500, "b"}, {journal.Ready, 600, "b"}}, 0},
+		{"the latest count", slices.Concat(change("a", 0, 90), change("a", 100, 20), change("a", 200, 21), change("a", 300, 22), change("a", 400, 23), change("a", 500, 24)), 24 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var records []journal.Record
+			for _, s := range c.steps {
+				records = append(records, journal.Record{Kind: s.kind, Run: s.run, Time: begin.Add(time.Duration(s.at) * time.Second)})
+			}
+			if got := past(records, begin.Add(time.Hour)).Start; got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if got := past(records, begin.Add(2*pastAge)).Start; got != 0 {
+				t.Errorf("%v of long ago", got)
+			}
+		})
 	}
 }

@@ -52,7 +52,9 @@ func fly(t *testing.T, alter func(*engine.LoopPlan)) *walk {
 // the way, and its recording shows the same.
 func TestAnAutomaticRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := fly(t, func(p *engine.LoopPlan) { p.Countdown = 10 * time.Second })
+		w := fly(t, func(p *engine.LoopPlan) {
+			p.Countdown, p.Start, p.Limits.Downtime = 10*time.Second, 12*time.Second, 2*time.Minute
+		})
 		w.until("the countdown", 6*time.Minute, func(s *engine.Snapshot) bool { return s.Pending.Text != "" })
 		w.live.Do(engine.CommandHold)
 		time.Sleep(time.Minute)

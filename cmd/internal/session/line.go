@@ -52,6 +52,7 @@ type LoopSettings struct {
 	Longest    time.Duration       `json:"longest,omitempty"`
 	Repeats    []float64           `json:"repeats,omitempty"`
 	Foretold   []engine.Foretold   `json:"foretold,omitempty"`
+	Start      time.Duration       `json:"start,omitempty"`
 }
 
 // settingsOf are those of a plan.
@@ -59,7 +60,7 @@ func settingsOf(p *engine.LoopPlan) *LoopSettings {
 	return &LoopSettings{
 		Measure: p.Measure, Watch: p.Watch, Hands: p.Hands, NoHands: p.NoHands, Auto: p.Auto, Rounds: p.Rounds,
 		Limits: p.Limits, Countdown: p.Countdown, DryRun: p.DryRun, Goal: p.Goal, Objectives: p.Objectives,
-		Precision: p.Precision, Longest: p.Longest, Repeats: p.Repeats, Foretold: p.Foretold,
+		Precision: p.Precision, Longest: p.Longest, Repeats: p.Repeats, Foretold: p.Foretold, Start: p.Start,
 	}
 }
 
@@ -67,7 +68,7 @@ func settingsOf(p *engine.LoopPlan) *LoopSettings {
 func (s *LoopSettings) plan(p *engine.LoopPlan) {
 	p.Measure, p.Watch, p.Hands, p.NoHands, p.Auto, p.Rounds = s.Measure, s.Watch, s.Hands, s.NoHands, s.Auto, s.Rounds
 	p.Limits, p.Countdown, p.DryRun, p.Goal, p.Objectives = s.Limits, s.Countdown, s.DryRun, s.Goal, s.Objectives
-	p.Precision, p.Longest, p.Repeats, p.Foretold = s.Precision, s.Longest, s.Repeats, s.Foretold
+	p.Precision, p.Longest, p.Repeats, p.Foretold, p.Start = s.Precision, s.Longest, s.Repeats, s.Foretold, s.Start
 }
 
 // sessionHeader is the first line of a live session's recording.
