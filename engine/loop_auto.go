@@ -83,12 +83,12 @@ func (l *Loop) proceed() {
 		l.conclude(exitOpen, fmt.Sprintf("stopped after %s, the most asked for", changesCounted(l.plan.Rounds)))
 	case l.exhausted() != "":
 		l.conclude(exitOpen, l.exhausted())
+	case l.tooShort() != "":
+		l.conclude(exitOpen, l.tooShort())
 	case !l.proven():
 		l.watchKept()
-	case !l.plan.Limits.open(l.wall()):
-		wait := l.plan.Limits.opens(l.wall())
-		l.hesitate(l.now+wait, wait, "waiting for "+clock(l.plan.Limits.From)+": restarts are allowed between "+
-			clock(l.plan.Limits.From)+" and "+clock(l.plan.Limits.To)+l.inPlace())
+	case !l.hoursHold():
+		l.awaitHours()
 	default:
 		l.pend(key(r.Finding, &r.Fix), listed(r.changes()), (*Loop).applyAdvice)
 	}
@@ -211,9 +211,9 @@ func (l *Loop) flown() {
 	p := &l.pilot
 	switch {
 	case l.seen.Phase != PhaseWaiting || l.seen.Paused:
-	case p.deed != nil:
-		l.act()
-	case p.next > 0 && l.now >= p.next:
+	case p.deed != nil && l.now >= p.deed.at && !l.seen.Held:
+		l.proceed() // the hours may have ended since
+	case p.deed == nil && p.next > 0 && l.now >= p.next:
 		l.proceed()
 	}
 }

@@ -27,6 +27,12 @@ func newClumsy(t *testing.T, seed int) *clumsy {
 	c.rig = newRig(t, fmt.Sprintf("--max-num-seqs %d", 2<<chance.IntN(5)), auto, func(p *engine.LoopPlan) {
 		p.Limits.Restarts = 2 + chance.IntN(5)
 		p.Longest = time.Duration(20+chance.IntN(100)) * time.Second
+		switch seed % 6 { // bounds that leave little room
+		case 1:
+			p.Limits.Downtime = time.Duration(8+seed%40) * time.Second
+		case 2:
+			until(time.Duration(3+seed%9) * time.Minute)(p)
+		}
 		p.Countdown = time.Duration(chance.IntN(2)*5) * time.Second
 		if chance.IntN(2) == 0 {
 			quiet(p)

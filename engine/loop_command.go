@@ -149,7 +149,10 @@ func (l *Loop) cannotRevert() string {
 
 // goBack puts the kept configuration back: by rooftop's own hands, or by asking
 // for it.
-func (l *Loop) goBack() {
+func (l *Loop) goBack() { l.goBackFor("") }
+
+// goBackFor puts it back and says why, "" where that was said.
+func (l *Loop) goBackFor(why string) {
 	changes := changesFrom(l.running, l.kept)
 	if l.trial.failed || len(changes) == 0 {
 		changes = l.lastChanges()
@@ -164,7 +167,14 @@ func (l *Loop) goBack() {
 		return
 	}
 	l.trial.open = false
-	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: l.iteration(), Change: firstOf(changes), Command: l.kept.command, Text: "putting back: " + listed(changes)})
+	if why == "" && l.plan.Auto && !l.plan.Limits.open(l.wall()) {
+		why = "a way back is made outside the hours too"
+	}
+	text := "putting back: " + listed(changes)
+	if why != "" {
+		text += " (" + why + ")"
+	}
+	l.tell(LevelInfo, Event{Kind: EventApplying, Iteration: l.iteration(), Change: firstOf(changes), Command: l.kept.command, Text: text})
 	l.apply(Apply{Changes: changes, Revert: true, Iteration: l.iteration()})
 }
 

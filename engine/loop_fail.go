@@ -22,6 +22,10 @@ func (l *Loop) patience() {
 	if !l.plan.Auto || l.seen.Paused {
 		return
 	}
+	if l.overtaken() {
+		l.tooLate()
+		return
+	}
 	l.flown()
 	waited := l.now - l.seen.Since
 	switch l.seen.Phase {

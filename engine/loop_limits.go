@@ -60,32 +60,3 @@ func (l *Loop) startAllowed() time.Duration {
 	}
 	return left / 2
 }
-
-// wall is the present time of day.
-func (l *Loop) wall() time.Duration {
-	t := l.plan.Started.Add(l.now)
-	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
-}
-
-const day = 24 * time.Hour
-
-// open says whether the server may be restarted at a time of day.
-func (m *Limits) open(at time.Duration) bool {
-	switch {
-	case m.From == m.To:
-		return true
-	case m.From < m.To:
-		return at >= m.From && at < m.To
-	}
-	return at >= m.From || at < m.To
-}
-
-// opens is how long it is until it may.
-func (m *Limits) opens(at time.Duration) time.Duration {
-	return ((m.From-at)%day + day) % day
-}
-
-// clock spells a time of day.
-func clock(at time.Duration) string {
-	return fmt.Sprintf("%02d:%02d", int(at.Hours())%24, int(at.Minutes())%60)
-}

@@ -76,7 +76,7 @@ func (o *autoOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.applyCmd, "apply-cmd", "", "yes: run `PROGRAM` for each change, which restarts the server; it gets the change as JSON on stdin and in variables")
 	f.IntVar(&o.maxRestarts, "max-restarts", defaultRestarts, "`N` restarts at most, ways back among them")
 	f.DurationVar(&o.maxDowntime, "max-downtime", 0, "`TIME` without an answer at most, in all: a start that leaves the way back too little of it is put back (default no limit)")
-	f.StringVar(&o.hours, "hours", "", "`FROM-TO`, local time, in which the server may be restarted: 22:00-06:00 (default always)")
+	f.StringVar(&o.hours, "hours", "", "`FROM-TO`, local time, in which the server may be restarted: 22:00-06:00; what is not proven when they end is put back at once (default always)")
 	f.StringVar(&o.allow, "allow-flags", "", "`FLAG,...` that may be changed, and no others; what can alter answers (KV cache type, quantization, speculation) only where it is named")
 	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` for a start, until /health answers")
 	f.DurationVar(&o.countdown, "countdown", 0, "`TIME` between saying a change and making it (default 10s on the screen, else none)")
