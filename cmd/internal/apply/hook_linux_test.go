@@ -123,11 +123,11 @@ func TestHookFails(t *testing.T) {
 			"it ended with exit status 1: ValueError: no such deployment; the server runs as before"},
 		{"nothing touched", `exit 64`, 1, true, "exit status 64; the program touched nothing"},
 		{"the way back fails too", `exit 3`, 2, false, "and it could not be taken back"},
-		{"too long", `[ "$ROOFTOP_REVERT" = 1 ] || sleep 20`, 2, true, "it did not end within 1s"},
+		{"too long", `[ "$ROOFTOP_REVERT" = 1 ] || sleep 20`, 2, true, "it did not end within 3s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, n, calls := hooked(t, c.script)
-			h.plan.Ready.Within = time.Second
+			h.plan.Ready.Within = 3 * time.Second
 			got := h.Apply(t.Context(), seats(4, 8))
 			if got.Back != c.back || !strings.Contains(got.Err, c.want) {
 				t.Errorf("answer %+v, want back %v and %q", got, c.back, c.want)
@@ -169,9 +169,9 @@ func TestHookTakesBackWhatIsLate(t *testing.T) {
 func TestHookWithoutAServer(t *testing.T) {
 	h, _, calls := hooked(t, "")
 	h.plan.Ready.URL = fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
-	h.plan.Ready.Within = 300 * time.Millisecond
+	h.plan.Ready.Within = time.Second
 	got := h.Apply(t.Context(), seats(4, 8))
-	if got.Back || !strings.Contains(got.Err, "/health did not answer within 300ms") || len(told(t, calls)) != 2 {
+	if got.Back || !strings.Contains(got.Err, "/health did not answer within 1s") || len(told(t, calls)) != 2 {
 		t.Errorf("answer %+v", got)
 	}
 }
