@@ -245,7 +245,7 @@ func (o *tuneOptions) takeRunning(ctx context.Context, w *world, l *locator, roo
 		return nil, notRunning(err)
 	}
 	defer a.close()
-	id := a.identity()
+	id := a.identity().Resolved(ctx)
 	store, err := apply.OpenStore(root, id, buildVersion())
 	if err != nil {
 		return nil, fail(exitError, err)

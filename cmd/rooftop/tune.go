@@ -71,9 +71,9 @@ WITHOUT KEYS
   the answers of the model is only tried where --allow-flags names it. Without
   one of the three ways above, --auto says each change and waits for it.
   Before each change its prediction is written into a journal, one directory for
-  each server in rooftop under XDG_STATE_HOME (default ~/.local/state). What a
-  crash or kill -9 left, 'rooftop recover' puts right; 'rooftop history' lists
-  runs.
+  each server in rooftop under XDG_STATE_HOME (default ~/.local/state). On one
+  machine a second rooftop on the same server is refused. What a crash or kill
+  -9 left, 'rooftop recover' puts right; 'rooftop history' lists runs.
   --dry-run measures, shows every step of the first change and of its way back,
   and ends. It starts nothing, stops nothing and writes no journal.
   Ctrl-C first puts back what is not kept. The second one ends at once, and says

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Identity is what makes a server the same one from run to run: where it answers,
@@ -26,6 +28,10 @@ type Identity struct {
 	// Machine is the name of the machine that a server of this machine is on: a state
 	// directory may be shared by several. It is filled in.
 	Machine string `json:"machine,omitempty"`
+	// Addresses are what Host stands for: two tuners that call a server of another
+	// machine differently must meet as well. They do not distinguish, and
+	// [Identity.Resolved] fills them in.
+	Addresses []string `json:"addresses,omitempty"`
 	// URL is the base URL that it was last reached by; it does not distinguish.
 	URL string `json:"url"`
 }
@@ -98,6 +104,51 @@ func (id Identity) Name() string {
 
 // address is what two tuners of one server share whatever else they know of it.
 func (id Identity) address() string { return id.Host + ":" + strconv.Itoa(id.Port) }
+
+// places are all addresses by which two tuners of one server meet, in order.
+func (id Identity) places() []string {
+	list := []string{id.address()}
+	for _, a := range id.Addresses {
+		list = append(list, a+":"+strconv.Itoa(id.Port))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// resolveWithin bounds the question for the addresses of a host: no answer is none.
+const resolveWithin = 2 * time.Second
+
+// Resolved adds the addresses of a server's host, as far as they can be told.
+func (id Identity) Resolved(ctx context.Context) Identity {
+	return id.resolved(ctx, net.DefaultResolver.LookupNetIP)
+}
+
+// namedPorts are those where one address answers for many servers, each by its name.
+var namedPorts = [...]int{80, 443}
+
+func (id Identity) resolved(ctx context.Context, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)) Identity {
+	host := id.normal().Host
+	if host == "localhost" || slices.Contains(namedPorts[:], id.Port) {
+		return id
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
+	defer cancel()
+	list, err := lookup(ctx, "ip", host)
+	if err != nil {
+		return id
+	}
+	id.Addresses = nil
+	for _, ip := range list {
+		text := ip.Unmap().WithZone("").String()
+		if local(text) || own(text) {
+			text = "localhost"
+		}
+		id.Addresses = append(id.Addresses, text)
+	}
+	slices.Sort(id.Addresses)
+	id.Addresses = slices.Compact(id.Addresses)
+	return id
+}
 
 // String names the server for people.
 func (id Identity) String() string {

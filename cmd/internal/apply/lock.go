@@ -35,10 +35,11 @@ func (e *HeldError) Error() string {
 // lock keeps two tuners of one server apart. Both of its parts are the kernel's,
 // which takes them back when the process ends, however it ends: the file lock holds
 // within a state directory, the socket on the whole machine, also where containers
-// of one network or another XDG_STATE_HOME lead to other directories.
+// of one network, another user or another XDG_STATE_HOME lead to other directories.
+// Another machine has neither.
 type lock struct {
-	file   *os.File
-	socket net.Listener // nil where the system has none of this kind
+	file    *os.File
+	sockets []net.Listener // of each address of the server; none where the system has no such
 }
 
 // takeLock takes the lock of a server; the error is a *HeldError where somebody has
@@ -57,17 +58,17 @@ func takeLock(dir string, id Identity, now time.Time) (*lock, error) {
 		return nil, &StateError{Dir: dir, Err: fmt.Errorf("lock: %w", err)}
 	}
 	card := fmt.Sprintf("%d %s\n", os.Getpid(), now.UTC().Format(time.RFC3339))
-	socket, err := listenAbstract(id)
+	sockets, err := listenAbstract(id)
 	if err != nil {
 		_ = file.Close()
 		return nil, err
 	}
-	l := &lock{file: file, socket: socket}
+	l := &lock{file: file, sockets: sockets}
 	// Who holds it is for people to read: the lock itself does not depend on it.
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte(card), 0)
 	}
-	if socket != nil {
+	for _, socket := range sockets {
 		go answer(socket, card)
 	}
 	return l, nil
@@ -97,8 +98,8 @@ func flock(file *os.File) error {
 
 func (l *lock) release() error {
 	var errs []error
-	if l.socket != nil {
-		errs = append(errs, l.socket.Close())
+	for _, socket := range l.sockets {
+		errs = append(errs, socket.Close())
 	}
 	return errors.Join(append(errs, l.file.Close())...)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,7 +107,7 @@ func (s *Store) unfinishedBeside(root string) error {
 	}
 	for _, dir := range dirs {
 		id, err := readIdentity(dir)
-		if err != nil || dir == s.dir || id.address() != s.id.address() || id.Machine != s.id.Machine {
+		if err != nil || dir == s.dir || !meet(id.places(), s.id.places()) || id.Machine != s.id.Machine {
 			continue
 		}
 		state, doubt, err := readJournal(dir)
@@ -120,6 +121,11 @@ func (s *Store) unfinishedBeside(root string) error {
 		}
 	}
 	return nil
+}
+
+// meet says that two servers share an address.
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(place string) bool { return slices.Contains(b, place) })
 }
 
 // openUnfinished takes the directory of a server to go on with the run that was

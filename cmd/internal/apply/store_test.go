@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math"
@@ -216,6 +217,7 @@ func TestTwoTunersNeverMeet(t *testing.T) {
 	open(t, root, id)
 	other := id
 	other.Model, other.GPUs = "", nil // it knows less of the same server
+	far := Identity{Host: "gpu-7", Port: id.Port, Addresses: []string{"192.0.2.7", strings.ToLower(t.Name()) + ".example"}}
 	for name, c := range map[string]struct {
 		root string
 		id   Identity
@@ -223,6 +225,7 @@ func TestTwoTunersNeverMeet(t *testing.T) {
 		"same directory":          {root, id},
 		"another state directory": {t.TempDir(), id},
 		"another identity":        {root, other},
+		"another name":            {root, far},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := OpenStore(c.root, c.id, "")
@@ -404,5 +407,58 @@ func TestPastTellsHowLongARestartTook(t *testing.T) {
 				t.Errorf("%v of long ago", got)
 			}
 		})
+	}
+}
+
+// However a server of another machine is called, its addresses are the same. One that
+// answers for many by their names tells nothing, and a resolver that does not answer
+// is none.
+func TestResolvedMeets(t *testing.T) {
+	asked := 0
+	lookup := func(ctx context.Context, _, host string) ([]netip.Addr, error) {
+		asked++
+		switch host {
+		case "silent":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case "here":
+			return []netip.Addr{netip.MustParseAddr("127.0.1.1")}, nil
+		case "unknown":
+			return nil, errors.New("no such host")
+		}
+		return []netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("::ffff:192.0.2.7"), netip.MustParseAddr("2001:db8::7")}, nil
+	}
+	at := func(host string, port int) []string {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		return Identity{Host: host, Port: port}.resolved(ctx, lookup).normal().places()
+	}
+	gpu := at("gpu-7", 8000)
+	for _, c := range []struct {
+		host string
+		port int
+		want bool
+	}{
+		{"192.0.2.7", 8000, true},
+		{"GPU-7.example", 8000, true},
+		{"[2001:db8::7]", 8000, true},
+		{"192.0.2.7", 8001, false},
+		{"unknown", 8000, false},
+		{"silent", 8000, false},
+		{"here", 8000, false},
+	} {
+		if got := meet(gpu, at(c.host, c.port)); got != c.want {
+			t.Errorf("%s:%d meets %v: %v", c.host, c.port, gpu, got)
+		}
+	}
+	if !meet(at("here", 8000), at("localhost", 8000)) {
+		t.Error("a name of this machine does not meet it")
+	}
+	if meet(at("a.example", 443), at("b.example", 443)) {
+		t.Error("two servers behind one gateway meet")
+	}
+	before := asked
+	if at("localhost", 8000); asked != before {
+		t.Error("this machine's own name was looked up")
 	}
 }
