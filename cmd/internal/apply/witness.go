@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -83,7 +82,8 @@ func (w *witness) look(ctx context.Context) {
 
 // away are the statuses of whoever answers in the place of a server that is not there.
 func away(code int) bool {
-	return code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout
+	const badGateway, unavailable, gatewayTimeout = 502, 503, 504
+	return code == badGateway || code == unavailable || code == gatewayTimeout
 }
 
 // take takes in a page.
