@@ -115,7 +115,7 @@ func (l *Loop) measureOn() {
 		l.conclude(exitNothing, "the load did not last: the kept configuration could not be measured for long enough to tell the predicted gain from noise")
 		return
 	}
-	l.hesitate(until, l.remains(), "measuring the kept configuration on, until a gain as small as the predicted one can be told from noise")
+	l.hesitate(until, l.remains(), "measuring the kept configuration on, until the gain that is hoped for can be told from noise")
 }
 
 // remains is how much longer the kept configuration is measured at most, under load.
