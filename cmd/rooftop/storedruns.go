@@ -57,7 +57,7 @@ func storedRuns(env func(string) (string, bool)) (runs []report.PastRun, unread 
 func unreadJournals(env func(string) (string, bool)) ([]*apply.UnreadError, error) {
 	state, err := stateDir(env)
 	if err != nil {
-		return nil, nil // then no run is stored either
+		return nil, fail(exitError, err)
 	}
 	list, err := apply.Unread(apply.Root(state))
 	if err != nil {

@@ -259,11 +259,14 @@ func (s *Store) rotate() error {
 	return syncDir(s.dir)
 }
 
+// sure says that the journal tells whether its last run is settled.
+func (s *Store) sure() bool { return s.doubt == nil }
+
 // tidy removes what a settled run leaves: half-written files, also those beside the
-// files of its launches, and the exact launches with their environments. Where it is in doubt whether one is settled,
-// everything stays.
+// files of its launches, and the exact launches with their environments. Where it is
+// in doubt whether one is settled, everything stays.
 func (s *Store) tidy() error {
-	if s.doubt != nil {
+	if !s.sure() {
 		return nil
 	}
 	list, err := os.ReadDir(s.dir)

@@ -50,9 +50,10 @@ func (r Readiness) witness(ctx context.Context) (*witness, error) {
 	w.scraper = vllm.NewScraper(d.health, "", func() time.Duration { return time.Since(begun) })
 	for range witnessTries {
 		w.silent = false
-		if w.look(ctx); w.first != nil || !w.silent || pause(ctx, readyPoll) != nil {
+		if w.look(ctx); w.first != nil || !w.silent || ctx.Err() != nil {
 			break
 		}
+		_ = pause(ctx, readyPoll) // the next look sees that the context has ended
 	}
 	return w, nil
 }
