@@ -26,8 +26,9 @@ type Apply struct {
 	// Answers says that the change may alter what the model answers: canary prompts
 	// are asked before and after it.
 	Answers bool
-	// Within bounds the time from the end of the server that runs until it is up with
-	// the change; one that takes longer is put back. 0 is no bound but that of a start.
+	// Within bounds the time from when the server that runs is told to end, or, where a
+	// program restarts it, from when nobody answers, until it is up with the change; one
+	// that takes longer is put back. 0 is no bound but that of a start.
 	Within time.Duration
 }
 

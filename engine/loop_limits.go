@@ -24,7 +24,7 @@ func (l *Loop) exhausted() string {
 	}
 	takes := "no vLLM starts within " + SpellTime(leastStart)
 	if known := l.restartKnown(); known > 0 {
-		takes = "a restart of this server takes up to " + SpellTime(known)
+		takes = "restarts of this server took up to " + SpellTime(known) + " until it ran again"
 	}
 	return fmt.Sprintf("no downtime is left for a change and its way back: %s of %v were used, and %s", SpellTime(used.UsedOutages), m.Downtime, takes)
 }

@@ -22,8 +22,8 @@ import (
 const hookLog = "apply-cmd.log"
 
 // Untouched is the exit code by which a program that makes changes says that it
-// could not and touched nothing. 0 says that the server was restarted with the
-// change; whether it is up is then asked of the server. After any other code, and
+// could not and touched nothing. 0 says that the server is restarted with the change,
+// or is about to be; whether it was and is up is then asked of the server. After any other code, and
 // where the server does not come up, the program is called once more to take the
 // change back.
 const Untouched = 64

@@ -146,22 +146,14 @@ func TestHookFails(t *testing.T) {
 	}
 }
 
-// A program that is not done within the time that the change was given is ended, and
-// called again with the way back.
-func TestHookTakesBackWhatIsLate(t *testing.T) {
-	h, n, calls := hooked(t, `[ "$ROOFTOP_REVERT" = 1 ] || sleep 20`)
-	h.plan.Ready.Within = time.Minute
+// A program may take longer than the server may be down: the former one may be up until
+// the new one is.
+func TestHookMayTakeItsTimeWhileTheServerAnswers(t *testing.T) {
+	h, _, calls := hooked(t, "sleep 1.5")
 	a := seats(4, 8)
 	a.Within = time.Second
-	got := h.Apply(t.Context(), a)
-	if !got.Late || !got.Back || !strings.Contains(got.Err, "it was not up within 1s") {
+	if got := h.Apply(t.Context(), a); got.Err != "" || got.Late || len(told(t, calls)) != 1 {
 		t.Errorf("answer %+v", got)
-	}
-	if list := told(t, calls); len(list) != 2 || !list[1].Revert {
-		t.Errorf("called with %+v", list)
-	}
-	if s := journal.Reduce(n.records); !s.Settled() {
-		t.Errorf("the journal leaves %v", s.Stage)
 	}
 }
 

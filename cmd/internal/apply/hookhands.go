@@ -149,7 +149,7 @@ func (h *Hook) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 		return h.untouched(err)
 	}
 	h.remember(a)
-	within, cancel := bounded(ctx, a)
+	within, cancel := w.bounded(ctx, a)
 	defer cancel()
 	if a.Revert && h.keptRuns() {
 		err = h.make(within, c, nil) // to be made sure of

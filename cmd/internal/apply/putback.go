@@ -84,6 +84,9 @@ func (s *owned) restore() error {
 	s.plan.Ready.Within = patience * r.within()
 	err := s.await(context.Background())
 	s.plan.Ready = r
+	if taken := new(takenError); errors.As(err, &taken) {
+		return taken
+	}
 	if err != nil {
 		return errors.New(s.trouble(err))
 	}

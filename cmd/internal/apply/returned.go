@@ -102,7 +102,7 @@ func (s *owned) leave(taken *takenError) error {
 	}
 	_ = s.again() // no change is made any more
 	// It may have read the config file while the change stood in it.
-	asKept := slices.Equal(s.first.Argv, s.kept.Argv) && (s.runs == nil || slices.Equal(s.runs.configText(), s.kept.configText()))
+	asKept := slices.Equal(s.first.Argv, s.kept.Argv) && slices.Equal(s.first.Env, s.kept.Env) && (s.runs == nil || slices.Equal(s.runs.configText(), s.kept.configText()))
 	for i := range s.kept.Files {
 		if err := s.kept.Files[i].put(); err != nil {
 			return err

@@ -77,7 +77,9 @@ func past(records []journal.Record, now time.Time) Past {
 	return p
 }
 
-// startsTook is the longest of the latest restarts that led to what they were to.
+// startsTook is the longest of the latest restarts that led to what they were to. The
+// first start of a server of rooftop's own is none: it may download and compile. Nor is
+// what a program takes, which may keep the former server up meanwhile.
 func startsTook(records []journal.Record, now time.Time) time.Duration {
 	var took []time.Duration
 	var begun *journal.Record // the restart under way
@@ -92,10 +94,8 @@ func startsTook(records []journal.Record, now time.Time) time.Duration {
 		}
 		switch r.Kind {
 		case journal.Intent:
-			begun = r
-		case journal.Started:
-			if begun == nil {
-				begun = r // the first start of a server of rooftop's own
+			if begun = r; r.Mode == modeHook {
+				begun = nil
 			}
 		case journal.Ready, journal.Back:
 			if begun != nil {

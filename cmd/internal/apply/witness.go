@@ -33,7 +33,13 @@ type witness struct {
 	last     *engine.Page
 	silent   bool // nobody answered for a moment
 	moved    bool // it is another run than at first
+	blind    bool // it answered at first, and its page could not be read: nothing can be seen
 	interval time.Duration
+	// within is how long nobody may answer until what is done is called off, 0 for ever,
+	// and down since when nobody does.
+	within time.Duration
+	off    context.CancelCauseFunc
+	down   time.Time
 	// before looked at the server before something was done that is to be undone: one
 	// that is still the run of then need not be restarted. nil none.
 	before *witness
@@ -55,15 +61,45 @@ func (r Readiness) witness(ctx context.Context) (*witness, error) {
 		}
 		_ = pause(ctx, readyPoll) // once the context has ended neither this nor a look takes time
 	}
+	w.blind = w.first == nil && !w.silent
 	return w, nil
 }
 
 func (w *witness) close() { w.door.close() }
 
+// bounded gives a change the time that nobody may answer for: what keeps the former
+// server up until the new one is ready may take longer. Where nothing can be seen it is
+// that of the whole change.
+func (w *witness) bounded(ctx context.Context, a engine.Apply) (context.Context, context.CancelFunc) {
+	if w.blind || a.Within <= 0 {
+		return bounded(ctx, a)
+	}
+	ctx, w.off = context.WithCancelCause(ctx)
+	w.within = a.Within
+	return ctx, func() { w.off(context.Canceled) }
+}
+
+// overdue calls off what is done once nobody has answered for too long.
+func (w *witness) overdue(answers bool) {
+	switch {
+	case answers:
+		w.down = time.Time{}
+	case w.down.IsZero():
+		w.down = time.Now()
+	}
+	if w.within > 0 && !answers && time.Since(w.down) > w.within {
+		w.off(&lateError{w.within})
+	}
+}
+
 // look takes in what the server shows now.
 func (w *witness) look(ctx context.Context) {
 	page, _, err := w.scraper.Scrape(ctx)
 	var status *collect.StatusError
+	gone := errors.Is(err, collect.ErrUnreachable) || errors.As(err, &status) && away(status.Code)
+	if ctx.Err() == nil {
+		w.overdue(!gone)
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -72,9 +108,7 @@ func (w *witness) look(ctx context.Context) {
 			w.first = page
 		}
 		w.take(page)
-	case errors.Is(err, collect.ErrUnreachable):
-		w.silent = true
-	case errors.As(err, &status) && away(status.Code):
+	case gone:
 		w.silent = true
 	case w.silent:
 		w.moved = true // it answers again, and nothing else is known of it
@@ -97,6 +131,8 @@ func (w *witness) take(page *engine.Page) {
 	switch {
 	case engine.Restarted(w.first, page), w.last != nil && engine.Restarted(w.last, page):
 		w.moved = true
+	case dated && engine.Restarted(page, w.first):
+		w.moved = true // an older one that was kept running, as where two take turns
 	case dated:
 		w.silent = false // it was the network
 	case w.silent:
@@ -115,7 +151,7 @@ func watched(ctx context.Context, w *witness, do func() error) error {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for pause(looking, w.interval) == nil {
-			w.look(looking)
+			w.look(ctx) // to its end: it may be the only one that sees something
 		}
 	})
 	err := do()
@@ -133,9 +169,12 @@ func (r Readiness) restarted(ctx context.Context, w *witness, who string) error 
 	return w.await(ctx, who)
 }
 
-// await waits until the server was restarted and is ready. Who is who was to restart
-// it.
+// await waits until the server was restarted and is ready; where nothing can be seen of
+// a restart, until it is ready. Who is who was to restart it.
 func (w *witness) await(ctx context.Context, who string) error {
+	if w.blind {
+		return w.ready.ready(ctx, nil, nil)
+	}
 	if b := w.before; b != nil {
 		if b.look(ctx); !b.moved && !b.silent {
 			return w.ready.ready(ctx, nil, nil)
@@ -144,7 +183,7 @@ func (w *witness) await(ctx context.Context, who string) error {
 	for deadline := time.Now().Add(w.ready.within()); ; {
 		w.look(ctx)
 		if w.moved || w.silent {
-			if err := w.ready.ready(ctx, nil, nil); err != nil {
+			if err := w.up(ctx); err != nil {
 				return err
 			}
 			if !w.moved {
@@ -163,4 +202,14 @@ func (w *witness) await(ctx context.Context, who string) error {
 			return err
 		}
 	}
+}
+
+// up waits until the server is ready, for as long as it may be down.
+func (w *witness) up(ctx context.Context) error {
+	if w.within > 0 && !w.down.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, w.within-time.Since(w.down), &lateError{w.within})
+		defer stop()
+	}
+	return w.ready.ready(ctx, nil, nil)
 }

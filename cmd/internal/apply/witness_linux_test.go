@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -23,8 +24,11 @@ func pageOf(start, tokens int) string {
 	return page
 }
 
-// nobody is a page that nobody is there to give.
-const nobody = ""
+// nobody is a page that nobody is there to give, keyed one that asks for a key.
+const (
+	nobody = ""
+	keyed  = "401"
+)
 
 // The pages are what a server shows one after the other, the last of them for ever:
 // the first before its program is called, the rest while it runs and after it.
@@ -46,6 +50,9 @@ func TestWitness(t *testing.T) {
 		{"counters go on", []string{pageOf(0, 5000), pageOf(0, 5100)}, 0, false},
 		{"a moment without an answer", []string{pageOf(0, 500), nobody, pageOf(0, 9000)}, 0, true},
 		{"a moment without an answer while the program ran", []string{pageOf(0, 500), nobody, pageOf(0, 9000)}, 2, true},
+		{"an older start that ran on", []string{pageOf(200, 5000), pageOf(100, 9000)}, 0, true},
+		{"a page that cannot be read tells nothing", []string{keyed}, 0, true},
+		{"nor one that could not be read at first", []string{keyed, pageOf(100, 5000)}, 0, true},
 		{"it was down before", []string{nobody, nobody, nobody, pageOf(100, 5000)}, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,8 +61,11 @@ func TestWitness(t *testing.T) {
 			mux := http.NewServeMux()
 			mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 				page := c.pages[min(int(shown.Add(1))-1, len(c.pages)-1)]
-				if page == nobody {
+				switch page {
+				case nobody:
 					http.Error(w, "no server", http.StatusBadGateway)
+				case keyed:
+					http.Error(w, "a key, please", http.StatusUnauthorized)
 				}
 				fmt.Fprint(w, page)
 			})
@@ -84,6 +94,45 @@ func TestWitness(t *testing.T) {
 			}
 			if !c.want && (err == nil || err.Error() != "the server was not restarted: it answers as before, 1.2s after restart ended") || c.want && err != nil {
 				t.Errorf("restarted %v: %v", c.want, err)
+			}
+		})
+	}
+}
+
+// What leaves nobody answering for longer than it may is called off: while it is done,
+// and after it.
+func TestWitnessCallsOffWhatIsLate(t *testing.T) {
+	for name, during := range map[string]bool{"during it": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var down atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if down.Load() {
+					http.Error(w, "no server", http.StatusBadGateway)
+				}
+				fmt.Fprint(w, pageOf(100, 5000))
+			}))
+			defer server.Close()
+			w, err := Readiness{URL: server.URL, Within: time.Minute, Answer: 5 * time.Second}.witness(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			ctx, stop := w.bounded(t.Context(), engine.Apply{Within: 400 * time.Millisecond})
+			defer stop()
+			err = watched(ctx, w, func() error {
+				down.Store(true)
+				if during {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				return nil
+			})
+			if err == nil {
+				err = w.await(ctx, "restart")
+			}
+			if !late(err) {
+				t.Errorf("%v, want that it was late", err)
 			}
 		})
 	}

@@ -7,7 +7,7 @@
 #
 # rooftop calls it with ROOFTOP_CHANGES, a JSON array of {"flag", "from", "to"}
 # that lead from what runs now to what is to run, the way back among them. Exit code
-# 0: restarted; 64: nothing was touched; any other: it is called again to undo it.
+# 0: restarted, or about to be; 64: nothing was touched; any other: it is called again to undo it.
 set -eu
 
 flags=${FLAGS:?the file with the flags of the server}
