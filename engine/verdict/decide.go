@@ -259,8 +259,13 @@ func (c *comparison) veto(goal *call) {
 	if known {
 		return
 	}
+	b, a := c.both(c.meter(MetricTTFT, vetoed))
+	if b.value.OK && a.value.OK {
+		goal.reason += "; its " + ordinal(vetoed) + " lies beyond the last bucket"
+		return
+	}
 	goal.reason += "; its " + ordinal(vetoed) + " is not known from so few requests"
-	if b, _ := c.both(c.meter(MetricTTFT, vetoed)); b.value.OK {
+	if b.value.OK {
 		goal.settled, goal.need = false, "more requests, for the "+ordinal(vetoed)+" of the time to first token"
 	}
 }

@@ -97,6 +97,17 @@ func TestQuantilesNeedObservations(t *testing.T) {
 	}
 }
 
+// What no bucket tells is not said to be too few requests, and not waited for.
+func TestAVetoBeyondTheLastBucket(t *testing.T) {
+	slow := func(seed uint64, tokens, ttft float64) *Side {
+		return &Side{Lives: []Life{steadyLife(seed, tokens, ttft, 16, 8)}}
+	}
+	r := judge(slow(1, 1000, 1500), slow(2, 2500, 3500), Plan{}, fewer)
+	if r.Direction != Plateau || !r.Settled || !strings.Contains(r.Reason, "beyond the last bucket") {
+		t.Errorf("%s, settled %v: %s", r.Direction, r.Settled, r.Reason)
+	}
+}
+
 // TestStudyOfTheCourse plants a warm-up, a drift and an oscillation.
 func TestStudyOfTheCourse(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
