@@ -22,8 +22,11 @@ func (s *owned) Steps(a engine.Apply) []string {
 	default:
 		steps = append(steps, fmt.Sprintf("stop process %d with SIGTERM; SIGKILL what is left of its tree after %v", s.process.PID, s.grace))
 	}
-	if s.returns != "" {
+	switch {
+	case s.returns != "":
 		steps = append(steps, "look whether "+s.returns+" starts it again; if so, leave it at that")
+	case s.wary:
+		steps = append(steps, "look whether anything starts it again; if so, leave it at that")
 	}
 	steps = append(steps, s.edits(target, a)...)
 	steps = append(steps, "start "+target.Command()+s.asBefore())
