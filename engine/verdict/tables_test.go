@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -175,7 +176,7 @@ func TestEffectsAreFound(t *testing.T) {
 			if gain < 0 {
 				right = Worse
 			}
-			if got.share(right) < c.least {
+			if math.Abs(gain) >= 0.05 && got.share(right) < c.least {
 				t.Errorf("%s, %+.0f %%: %.0f %% are right", c.name, 100*gain, 100*got.share(right))
 			}
 		}
