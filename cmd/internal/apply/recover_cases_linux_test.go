@@ -273,6 +273,22 @@ func TestLostLaunchCanBeGivenUp(t *testing.T) {
 	}
 }
 
+// programCutOff leaves the journal of a run in which a program made the changes.
+func (s *site) programCutOff(t *testing.T, program string, records ...journal.Record) {
+	t.Helper()
+	store, err := OpenStore(s.Root, s.identity(), "test")
+	must(t, err)
+	l, err := hookLaunch(program)
+	must(t, err)
+	name, err := store.Keep(l)
+	must(t, err)
+	must(t, store.Write(journal.Record{Kind: journal.Begin, Mode: "hook", Launch: name}))
+	for _, r := range records {
+		must(t, store.Write(r))
+	}
+	must(t, store.release())
+}
+
 // A program that makes changes is called with the way back: all that may be in place,
 // once what still runs of it has ended.
 func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
@@ -280,21 +296,11 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "deploy")
 	must(t, os.WriteFile(program, []byte("#!/bin/sh\ncat > "+dir+"/got\necho \"$ROOFTOP_REVERT\" > "+dir+"/revert\n"), 0o755))
-	store, err := OpenStore(s.Root, s.identity(), "test")
-	must(t, err)
-	l, err := hookLaunch(program)
-	must(t, err)
-	name, err := store.Keep(l)
-	must(t, err)
-	for _, r := range []journal.Record{
-		{Kind: journal.Begin, Mode: "hook", Launch: name},
-		{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
-		{Kind: journal.Ready},
-		{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "6"}, {Flag: "--block-size", From: "", To: "32"}}},
-	} {
-		must(t, store.Write(r))
-	}
-	must(t, store.release())
+	s.programCutOff(t, program,
+		journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
+		journal.Record{Kind: journal.Ready},
+		journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "6"}, {Flag: "--block-size", From: "", To: "32"}}},
+	)
 	left := s.survey(t)
 	if left.Remedy != CallHook {
 		t.Fatalf("remedy %q: %s", left.Remedy, left.Why)
@@ -311,13 +317,7 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 
 	t.Run("which fails", func(t *testing.T) {
 		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho no route to host; exit 3\n"), 0o755))
-		store, err := OpenStore(s.Root, s.identity(), "test")
-		must(t, err)
-		_, err = store.Keep(l)
-		must(t, err)
-		must(t, store.Write(journal.Record{Kind: journal.Begin, Mode: "hook", Launch: name}))
-		must(t, store.Write(journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--a", To: "1"}}}))
-		must(t, store.release())
+		s.programCutOff(t, program, journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--a", To: "1"}}})
 		if err := s.repaired(t, s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be taken back") {
 			t.Errorf("got %v", err)
 		}
@@ -333,20 +333,10 @@ func TestProgramThatRestartsNothingTakesNothingBack(t *testing.T) {
 	s := newSite(t, "attach", 0)
 	program := filepath.Join(t.TempDir(), "deploy")
 	must(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 0\n"), 0o755))
-	store, err := OpenStore(s.Root, s.identity(), "test")
-	must(t, err)
-	l, err := hookLaunch(program)
-	must(t, err)
-	name, err := store.Keep(l)
-	must(t, err)
-	for _, r := range []journal.Record{
-		{Kind: journal.Begin, Mode: "hook", Launch: name},
-		{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
-		{Kind: journal.Ready},
-	} {
-		must(t, store.Write(r))
-	}
-	must(t, store.release())
+	s.programCutOff(t, program,
+		journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
+		journal.Record{Kind: journal.Ready},
+	)
 	r := Repair{Version: "test", Ready: s.ready()}
 	r.Ready.Within = time.Second
 	if err := r.Do(t.Context(), s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be taken back: the server was not restarted") {
