@@ -109,8 +109,16 @@ func (c *comparison) errors(columns [2]int) (variance, dof float64) {
 	if squares <= 0 {
 		return variance, 1
 	}
-	return variance, variance * variance / squares
+	return variance, max(leastDoF, variance*variance/squares)
 }
+
+// leastDoF are the degrees of freedom that the largest of several estimates of a
+// variance is worth at least, however few each of them has: the largest is seldom
+// too small. With two or three, as a short trial on an unsteady host has, an early
+// look's interval would be ten times as wide as the scatter, and a server that does
+// four times as much would not be called better. The tables of equal servers are the
+// same with and without it (ARCHITECTURE.md, "Proof").
+const leastDoF = 6
 
 // course is a life on the goal.
 type course struct {
