@@ -11,6 +11,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
 // TestAutopilotFrames are the states of a run that judges with intervals, at the
@@ -74,6 +75,30 @@ func TestAutopilotFrames(t *testing.T) {
 				t.Errorf("without colours the words are others:\n%s", words)
 			}
 		})
+	}
+}
+
+// An interval that says next to nothing leaves room for what was predicted; of others
+// all is shown.
+func TestVagueIntervalsAreCut(t *testing.T) {
+	band := chart.Stretch{Low: 0.99, High: 5.33}
+	for _, c := range []struct {
+		interval chart.Stretch
+		mid      float64
+		band     chart.Stretch
+		high     float64
+	}{
+		{chart.Stretch{Low: -0.92, High: 224.26}, 3.17, band, 4 * 5.33},
+		{chart.Stretch{Low: 1.48, High: 7.17}, 3.5, band, 7.17},
+		{chart.Stretch{Low: -0.3, High: 0.9}, 0.001, chart.Nothing(), 0.9},
+		{chart.Stretch{Low: -0.9, High: 30}, 0.5, chart.Nothing(), 2},
+	} {
+		if got := within(c.interval, c.mid, c.band); got.High != c.high || got.Low != c.interval.Low {
+			t.Errorf("%v about %g is shown as %v, want up to %g", c.interval, c.mid, got, c.high)
+		}
+	}
+	if got := within(chart.Nothing(), 0, band); got.Low <= got.High {
+		t.Errorf("nothing is shown as %v", got)
 	}
 }
 

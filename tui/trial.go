@@ -110,8 +110,23 @@ func (v *nowView) looks(t *engine.Trial, predicted engine.Prediction, foretold b
 		}
 		rows = []intervalRow{{name: "predicted", band: band, interval: chart.Nothing()}}
 	}
-	must := []chart.Stretch{band, rows[len(rows)-1].interval}
-	return u.intervals(88, rows, must)
+	latest := &rows[len(rows)-1]
+	return u.intervals(88, rows, []chart.Stretch{band, within(latest.interval, latest.mid, band)})
+}
+
+// vague is how many times its middle, and what was predicted, an interval may reach
+// before its end is cut: with all of one that says next to nothing on the axis, what
+// matters would be one dot.
+const vague = 4
+
+// within is the part of an interval that its axis has to show.
+func within(s chart.Stretch, mid float64, band chart.Stretch) chart.Stretch {
+	most := max(1, vague*math.Abs(mid))
+	if band.Low <= band.High {
+		most = max(most, vague*math.Abs(band.High))
+	}
+	s.High = min(s.High, most)
+	return s
 }
 
 // stretchOf is the interval of a result, and its middle.

@@ -140,7 +140,7 @@ type recommendation struct {
 // diagnose measures a server and reads the document.
 func diagnose(t *testing.T, s *vllm, want int, more ...string) diagnosis {
 	t.Helper()
-	args := append([]string{"diagnose", "--url", s.url() + "/metrics", "--duration", "20s", "--json"}, more...)
+	args := append([]string{"diagnose", "--url", s.url() + "/metrics", "--duration", s.slowed(20 * time.Second).Round(time.Second).String(), "--json"}, more...)
 	a := rooftop(t, args...)
 	if a.code != want {
 		t.Errorf("exit code %d, want %d", a.code, want)

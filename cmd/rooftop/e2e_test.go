@@ -219,7 +219,7 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 	g.end(t)
 	before := last.since(first)
 	if before.finished < 5 {
-		t.Fatalf("this machine finishes %.1f req/s; the case needs 5", before.finished)
+		t.Skipf("NOT CHECKED: low prefix reuse on a real vLLM: this machine finishes %.1f req/s, and the rule needs 5", before.finished)
 	}
 	agrees(t, &d, first, last)
 	d.fact(t, "enable_prefix_caching", false, "cmdline")
@@ -295,7 +295,9 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		load.Seed = 6
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 3*time.Second)
-		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "120s", "--json")
+		// Of a server that was away for a quarter of the run nothing is said.
+		long := min(max(2*time.Minute, 6*s.took).Round(time.Second), 5*time.Minute)
+		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", long.String(), "--json")
 		time.Sleep(12 * time.Second)
 		s.kill()
 		s = launch(t, port, nil, flags...)
@@ -304,14 +306,11 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		after := int((time.Since(back) - 8*time.Second) / (2 * time.Second))
 		r := g.end(t)
 		d := parse(t, a)
-		if a.code != 0 {
-			t.Errorf("exit code %d, want 0", a.code)
-		}
 		if r.Errors == 0 || r.Requests == 0 {
 			t.Errorf("the load saw %d errors and %d answers, so the server was not away", r.Errors, r.Requests)
 		}
-		if a.took < 119*time.Second {
-			t.Errorf("the run ended after %v, want its 120 s", a.took)
+		if a.took < long-time.Second {
+			t.Errorf("the run ended after %v, want its %v", a.took, long)
 		}
 		// Six windows of 2 s before, and all but the first few seconds after.
 		if d.Windows.Evaluable >= d.Windows.Collected || after < 3 || d.Windows.Active < 5+after {
@@ -323,8 +322,11 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		if v := d.measured(t, "generation_tokens_per_s"); v <= 0 {
 			t.Errorf("measured.generation_tokens_per_s is %v", v)
 		}
-		if d.Outcome != "healthy" {
-			t.Errorf("outcome %s, want healthy as before", d.Outcome)
+		switch away := s.took + time.Second; {
+		case 4*away > long:
+			t.Logf("NOT CHECKED: that a real vLLM is healthy again after a restart: it was away for %.0f s of %v", away.Seconds(), long)
+		case d.Outcome != "healthy" || a.code != 0:
+			t.Errorf("outcome %s, exit code %d, want healthy as before, and 0", d.Outcome, a.code)
 		}
 	})
 	t.Run("secrets", func(t *testing.T) {

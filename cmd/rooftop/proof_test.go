@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // This is the program that holds `rooftop tune --auto` against a real server: an
@@ -27,14 +28,17 @@ import (
 //	ROOFTOP_E2E_VLLM=… ROOFTOP_PROOF=DIR go test -tags e2e,proof -run Proof -v -timeout 6h ./cmd/rooftop
 //
 // Results go into DIR, one JSON file each; what is there already is not measured
-// again. ROOFTOP_PROOF_ONLY names workloads, separated by commas.
+// again. ROOFTOP_PROOF_ONLY names workloads, separated by commas, and
+// ROOFTOP_PROOF_STARTS is how often each end is started.
 
 const (
 	proofMeasure = 20 * time.Second // of one start
 	proofSettle  = 5 * time.Second
-	proofStarts  = 5 // of the grid's best and of what rooftop came to
 	// proofPlacebos is how often a change that changes nothing is judged.
 	proofPlacebos = 20
+	// proofLongest is how long one of them is measured: with the default of five
+	// minutes twenty take two hours.
+	proofLongest = time.Minute
 )
 
 // proofDir is where results are kept.
@@ -211,11 +215,20 @@ type comparison struct {
 	Low, Mid, High float64
 }
 
+// proofStarts is how often each end is started: five times, or
+// ROOFTOP_PROOF_STARTS, where starts differ by so much that five tell nothing.
+func proofStarts() int {
+	if n, err := strconv.Atoi(os.Getenv("ROOFTOP_PROOF_STARTS")); err == nil && n > 1 {
+		return n
+	}
+	return 5
+}
+
 // compared starts both ends in turn: neighbouring starts differ least.
 func (w *workload) compared(t *testing.T, best, result []string) comparison {
 	t.Helper()
 	var c comparison
-	for range proofStarts {
+	for range proofStarts() {
 		c.Best = append(c.Best, w.try(t, best))
 		c.Result = append(c.Result, w.try(t, result))
 	}
@@ -233,9 +246,9 @@ func (w *workload) compared(t *testing.T, best, result []string) comparison {
 	b, vb := logs(c.Best)
 	r, vr := logs(c.Result)
 	se := math.Sqrt(vb + vr)
-	// 2.45 is Student's 97.5 % quantile with 6 degrees of freedom, between the 4 and
-	// 8 that Welch's lie in for 5 starts each.
-	c.Low, c.Mid, c.High = 1-math.Exp(r-b+2.45*se), 1-math.Exp(r-b), 1-math.Exp(r-b-2.45*se)
+	n := float64(proofStarts() - 1)
+	half := se * stat.StudentQuantile(0.975, (vb+vr)*(vb+vr)/(vb*vb/n+vr*vr/n))
+	c.Low, c.Mid, c.High = 1-math.Exp(r-b+half), 1-math.Exp(r-b), 1-math.Exp(r-b-half)
 	return c
 }
 
@@ -324,7 +337,7 @@ func (w *workload) placebos(t *testing.T) path {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := realTime(t.Context(), program, "tune", "--json", "--no-report", "--url", url)
+	cmd := realTime(t.Context(), program, "tune", "--json", "--no-report", "--longest", proofLongest.String(), "--url", url)
 	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
