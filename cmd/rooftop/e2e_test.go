@@ -204,8 +204,10 @@ func TestE2EKVPressure(t *testing.T) {
 }
 
 func TestE2EPrefixCachingOff(t *testing.T) {
+	// Requests so short that a host of a fifth of the usual speed finishes the five a
+	// second that the rule needs: with 600 tokens one did 3.1.
 	load := probe.Load{
-		Clients: 12, PromptTokens: probe.Fixed(600), OutputTokens: probe.Fixed(8), SharedPrefixTokens: 512,
+		Clients: 12, PromptTokens: probe.Fixed(300), OutputTokens: probe.Fixed(4), SharedPrefixTokens: 256,
 		Style: probe.Characters, Stagger: time.Second, Seed: 3,
 	}
 	port := freePort(t)
@@ -219,7 +221,7 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 	g.end(t)
 	before := last.since(first)
 	if before.finished < 5 {
-		t.Skipf("NOT CHECKED: low prefix reuse on a real vLLM: this machine finishes %.1f req/s, and the rule needs 5", before.finished)
+		t.Fatalf("this machine finishes %.1f req/s; the case needs 5", before.finished)
 	}
 	agrees(t, &d, first, last)
 	d.fact(t, "enable_prefix_caching", false, "cmdline")
@@ -322,11 +324,13 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		if v := d.measured(t, "generation_tokens_per_s"); v <= 0 {
 			t.Errorf("measured.generation_tokens_per_s is %v", v)
 		}
-		switch away := s.took + time.Second; {
-		case 4*away > long:
+		wants := map[string]int{"healthy": 0}
+		if away := s.took + time.Second; 4*away > long {
 			t.Logf("NOT CHECKED: that a real vLLM is healthy again after a restart: it was away for %.0f s of %v", away.Seconds(), long)
-		case d.Outcome != "healthy" || a.code != 0:
-			t.Errorf("outcome %s, exit code %d, want healthy as before, and 0", d.Outcome, a.code)
+			wants["not-evaluable"] = 4
+		}
+		if code, ok := wants[d.Outcome]; !ok || a.code != code {
+			t.Errorf("outcome %s, exit code %d, want one of %v, healthy as before", d.Outcome, a.code, wants)
 		}
 	})
 	t.Run("secrets", func(t *testing.T) {

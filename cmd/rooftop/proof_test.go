@@ -32,7 +32,7 @@ import (
 // ROOFTOP_PROOF_STARTS is how often each end is started.
 
 const (
-	proofMeasure = 20 * time.Second // of one start
+	proofMeasure = 20 * time.Second // of one start; longer on a slow host (slowed)
 	proofSettle  = 5 * time.Second
 	// proofPlacebos is how often a change that changes nothing is judged.
 	proofPlacebos = 20
@@ -217,18 +217,25 @@ type comparison struct {
 
 // proofStarts is how often each end is started: five times, or
 // ROOFTOP_PROOF_STARTS, where starts differ by so much that five tell nothing.
-func proofStarts() int {
-	if n, err := strconv.Atoi(os.Getenv("ROOFTOP_PROOF_STARTS")); err == nil && n > 1 {
-		return n
+func proofStarts(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("ROOFTOP_PROOF_STARTS")
+	if text == "" {
+		return 5
 	}
-	return 5
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2 {
+		t.Fatalf("ROOFTOP_PROOF_STARTS is %q: give a number from 2 on", text)
+	}
+	return n
 }
 
 // compared starts both ends in turn: neighbouring starts differ least.
 func (w *workload) compared(t *testing.T, best, result []string) comparison {
 	t.Helper()
 	var c comparison
-	for range proofStarts() {
+	starts := proofStarts(t)
+	for range starts {
 		c.Best = append(c.Best, w.try(t, best))
 		c.Result = append(c.Result, w.try(t, result))
 	}
@@ -246,7 +253,7 @@ func (w *workload) compared(t *testing.T, best, result []string) comparison {
 	b, vb := logs(c.Best)
 	r, vr := logs(c.Result)
 	se := math.Sqrt(vb + vr)
-	n := float64(proofStarts() - 1)
+	n := float64(starts - 1)
 	half := se * stat.StudentQuantile(0.975, (vb+vr)*(vb+vr)/(vb*vb/n+vr*vr/n))
 	c.Low, c.Mid, c.High = 1-math.Exp(r-b+half), 1-math.Exp(r-b), 1-math.Exp(r-b-half)
 	return c

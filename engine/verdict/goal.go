@@ -116,8 +116,8 @@ func (c *comparison) errors(columns [2]int) (variance, dof float64) {
 // variance is worth at least, however few each of them has: the largest is seldom
 // too small. With two or three, as a short trial on an unsteady host has, an early
 // look's interval would be ten times as wide as the scatter, and a server that does
-// four times as much would not be called better. The tables of equal servers are the
-// same with and without it (ARCHITECTURE.md, "Proof").
+// four times as much would not be called better. As few equal servers are told apart
+// with it as without: 83 and 79 of 9,600 pairs (ARCHITECTURE.md, "Proof").
 const leastDoF = 6
 
 // course is a life on the goal.

@@ -169,3 +169,22 @@ func BenchmarkTenMinutes(b *testing.B) {
 		Judge(&before, &after, Plan{})
 	}
 }
+
+// An early look on an unsteady host has an interval that a server shows through which
+// does four times as much, in nine of ten trials.
+func TestEarlyIntervalsAreOfUse(t *testing.T) {
+	v := usual(saturated, noise{white: 0.05, drift: 0.1, memory: 10 * time.Second})
+	v.bare = true
+	const n = 100
+	wide := 0
+	for seed := range uint64(n) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		before, after := Side{Lives: []Life{v.run(r, 30*time.Second)}}, Side{Lives: []Life{v.run(r, 20*time.Second)}}
+		if judge(&before, &after, Plan{Looks: 8, Spread: Widen(nil)}, fewer).Measured > math.Log(4) {
+			wide++
+		}
+	}
+	if wide > n/10 {
+		t.Errorf("%d of %d intervals are wider than a fourfold gain", wide, n)
+	}
+}
