@@ -16,18 +16,20 @@ const module = "github.com/rooftop-dev/rooftop/"
 // mayImport says which rooms of this module each room may import: imports run
 // one way. The longest matching prefix decides.
 var mayImport = map[string][]string{
-	"catalog":          {},
-	"engine":           {"engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
-	"engine/journal":   {},
-	"engine/stat":      {},
-	"engine/launch":    {},
-	"engine/roofline":  {"engine/stat", "catalog"},
-	"engine/verdict":   {"engine/stat", "catalog"},
-	"engine/optrace":   {"engine/stat", "catalog"},
+	"catalog":         {},
+	"engine":          {"engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
+	"engine/journal":  {},
+	"engine/stat":     {},
+	"engine/launch":   {},
+	"engine/roofline": {"engine/stat", "catalog"},
+	"engine/verdict":  {"engine/stat", "catalog"},
+	"engine/optrace":  {"engine/stat", "catalog"},
+	// What sources recorded on one clock: they fill its types.
+	"engine/capture":   {"engine", "engine/figure", "engine/roofline", "engine/stat", "catalog"},
 	"rules":            {"engine", "engine/roofline", "engine/stat", "catalog"},
 	"collect":          {},
 	"collect/promtext": {"collect", "engine", "engine/stat", "engine/launch", "catalog"},
-	"collect/":         {"collect", "collect/promtext", "engine", "engine/stat", "engine/launch", "catalog"},
+	"collect/":         {"collect", "collect/promtext", "engine", "engine/capture", "engine/stat", "engine/launch", "catalog"},
 	"engine/figure":    {"engine/stat"},
 	"tui":              {"tui", "tui/", "engine", "engine/figure", "engine/roofline", "engine/verdict", "engine/stat"},
 	"cmd":              {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
@@ -60,9 +62,18 @@ var only = map[string][]string{
 	"github.com/charmbracelet/colorprofile": {"tui"},
 	"github.com/spf13/cobra":                {"cmd/rooftop"},
 	// Who may open a connection: the client that keeps to the address it was
-	// given, and the load generator. Others may name addresses (cmd/rooftop,
-	// collect/proc) or status codes (collect/vllm).
-	"net/http": {"collect", "cmd/internal/vllmsim"},
+	// given, the load generator, and what sends a run to the collector of
+	// --otlp-endpoint. Others may name addresses (cmd/rooftop, collect/proc) or status
+	// codes (collect/vllm).
+	"net/http": {"collect", "cmd/internal/vllmsim", "cmd/internal/otlp"},
+	// The SDK reads the environment: one room keeps it from having a say.
+	"go.opentelemetry.io":        {"cmd/internal/otlp"},
+	"google.golang.org/protobuf": {"cmd/internal/otlp"},
+	// OTLP goes over HTTP: gRPC is 5 MB that nothing calls, and these bring it.
+	"google.golang.org/grpc":                                            {},
+	"go.opentelemetry.io/proto/otlp/collector":                          {},
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {},
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {},
 	// cmd/internal/apply keeps two tuners apart with a socket of this machine that has
 	// no address.
 	"net": {"collect", "cmd/rooftop", "cmd/internal/vllmsim", "cmd/internal/apply"},

@@ -24,8 +24,8 @@ import (
 // measuring.
 type attached struct {
 	target  collect.Target
-	client  *collect.Client
-	process *proc.Server // nil where the server is elsewhere or unreadable
+	client  *collect.Client // nil where a process tree alone is looked at
+	process *proc.Server    // nil where the server is elsewhere or unreadable
 	pages   session.Pages
 	gpus    gpu.Source // nil where none is readable
 	how     string     // how the server's GPUs were told from others
@@ -39,7 +39,9 @@ type attached struct {
 func (a *attached) simulated() bool { return a.header.Target.Simulated }
 
 func (a *attached) close() {
-	a.client.Close()
+	if a.client != nil {
+		a.client.Close()
+	}
 	if a.gpus != nil {
 		_ = a.gpus.Close()
 	}

@@ -10,8 +10,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/probe"
 )
@@ -26,6 +28,7 @@ type loadOrder struct {
 	Key    string
 	Load   probe.Load
 	Result string // file for the summary
+	Chunks string // file for when chunks came
 }
 
 // loadResult is the part of the summary that the tests look at.
@@ -55,17 +58,67 @@ func TestE2ELoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	summary, err := probe.Run(ctx, client, order.Load, nil)
+	counting := &chunkCounter{Client: client, arrivals: arrivals{Start: time.Now()}}
+	summary, err := probe.Run(ctx, counting, order.Load, nil)
 	if err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
-	out, err := json.Marshal(summary)
-	if err != nil {
-		t.Fatal(err)
+	for path, result := range map[string]any{order.Result: summary, order.Chunks: counting.arrivals} {
+		out, err := json.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, out, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(order.Result, out, 0o600); err != nil {
-		t.Fatal(err)
+}
+
+// arrivals counts the chunks that came in each 20 ms since a load began. vLLM sends
+// one for each token.
+type arrivals struct {
+	Start  time.Time
+	Counts []int
+}
+
+const arrivalStep = 20 * time.Millisecond
+
+// rate is how many chunks came per second between two instants.
+func (a *arrivals) rate(t *testing.T, begin, end time.Time) float64 {
+	t.Helper()
+	first, last := int(begin.Sub(a.Start)/arrivalStep), int(end.Sub(a.Start)/arrivalStep)
+	if first < 0 || last > len(a.Counts) || first >= last {
+		t.Fatalf("the load of %v does not cover %v to %v", arrivalStep*time.Duration(len(a.Counts)), begin, end)
 	}
+	n := 0
+	for _, count := range a.Counts[first:last] {
+		n += count
+	}
+	return float64(n) / (time.Duration(last-first) * arrivalStep).Seconds()
+}
+
+// chunkCounter is a client that keeps when chunks came.
+type chunkCounter struct {
+	*probe.Client
+	lock sync.Mutex
+	arrivals
+}
+
+func (c *chunkCounter) Complete(ctx context.Context, r probe.Request) (probe.Result, error) {
+	told := r.OnChunk
+	r.OnChunk = func(since time.Duration) {
+		c.lock.Lock()
+		step := int(time.Since(c.Start) / arrivalStep)
+		for len(c.Counts) <= step {
+			c.Counts = append(c.Counts, 0)
+		}
+		c.Counts[step]++
+		c.lock.Unlock()
+		if told != nil {
+			told(since)
+		}
+	}
+	return c.Client.Complete(ctx, r)
 }
 
 // generator is a running load generator.
@@ -73,6 +126,7 @@ type generator struct {
 	cmd    *exec.Cmd
 	output bytes.Buffer
 	result string
+	chunks string
 	ended  bool
 }
 
@@ -80,8 +134,9 @@ type generator struct {
 func offer(t *testing.T, url, key string, load probe.Load) *generator {
 	t.Helper()
 	load.IgnoreEOS = true
-	g := &generator{result: filepath.Join(t.TempDir(), "load.json")}
-	order, err := json.Marshal(loadOrder{URL: url, Key: key, Load: load, Result: g.result})
+	dir := t.TempDir()
+	g := &generator{result: filepath.Join(dir, "load.json"), chunks: filepath.Join(dir, "chunks.json")}
+	order, err := json.Marshal(loadOrder{URL: url, Key: key, Load: load, Result: g.result, Chunks: g.chunks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +183,20 @@ func (g *generator) await(t *testing.T) loadResult {
 	}
 	t.Logf("load: %d requests, %d errors, %.0f tok/s in %.0f s %v", r.Requests, r.Errors, r.PerSecond, r.Elapsed, r.Failures)
 	return r
+}
+
+// arrived returns when the chunks of a load that has ended came.
+func (g *generator) arrived(t *testing.T) *arrivals {
+	t.Helper()
+	text, err := os.ReadFile(g.chunks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a arrivals
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	return &a
 }
 
 // warmUp sends a few requests of a load's shape, so that nothing is compiled

@@ -28,12 +28,13 @@ const (
 	cleanupTime = 45 * time.Second
 )
 
-// vllm is a real vLLM server in a process group of its own.
+// vllm is a real server, vLLM where nothing else is said, in a process group of
+// its own.
 type vllm struct {
 	port int
 	args []string
 	log  string // file with its output
-	pid  int    // of the listening process, which leads the group
+	pid  int    // of the process that leads the group; it listens, unless a shell stands before it
 	gone chan struct{}
 	took time.Duration // until it was healthy
 
@@ -90,19 +91,35 @@ func launch(t *testing.T, port int, env []string, args ...string) *vllm {
 		t.Fatal(err)
 	}
 	s := &vllm{port: port, args: args, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
+	cmd := exec.Command(filepath.Join(dir, "venv", "bin", "python"), s.command(dir)...)
+	cmd.Env = append(serverEnvironment(), env...)
+	s.start(t, cmd)
+	t.Logf("vLLM %s: healthy after %.0f s (pid %d)", strings.Join(args, " "), s.took.Seconds(), s.pid)
+	return s
+}
+
+// command is what Python is given to serve.
+func (s *vllm) command(dir string) []string {
+	return append([]string{
+		"-m", "vllm.entrypoints.openai.api_server",
+		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
+		"--host", "127.0.0.1", "--port", strconv.Itoa(s.port),
+	}, s.args...)
+}
+
+// start runs a command in a process group of its own until it is healthy. Its
+// output goes to the log.
+func (s *vllm) start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	output, err := os.Create(s.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := append([]string{
-		"-m", "vllm.entrypoints.openai.api_server",
-		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
-		"--host", "127.0.0.1", "--port", strconv.Itoa(port),
-	}, args...)
-	cmd := exec.Command(filepath.Join(dir, "venv", "bin", "python"), all...)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.Env = append(serverEnvironment(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGTERM
 	started := make(chan error)
 	go func() {
 		// The death signal comes when the starting thread ends, so it has to
@@ -120,16 +137,14 @@ func launch(t *testing.T, port int, env []string, args ...string) *vllm {
 		}
 	}()
 	if err := <-started; err != nil {
-		t.Fatalf("start vLLM: %v", err)
+		t.Fatalf("start %s: %v", cmd.Path, err)
 	}
 	begin := time.Now()
 	if why := s.awaitHealth(testContext(t)); why != "" {
 		s.stop()
-		t.Fatalf("vLLM %s:\n%s", why, s.tail())
+		t.Fatalf("%s %s:\n%s", filepath.Base(cmd.Path), why, s.tail())
 	}
 	s.took = time.Since(begin)
-	t.Logf("vLLM %s: healthy after %.0f s (pid %d)", strings.Join(args, " "), s.took.Seconds(), s.pid)
-	return s
 }
 
 // serverEnvironment is that of vllm.md section 7.1, without anything of ours

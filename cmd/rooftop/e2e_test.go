@@ -60,7 +60,7 @@ func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("the recommended value is %q, want a number", text)
+		t.Fatalf("%q, want a number", text)
 	}
 	return n
 }

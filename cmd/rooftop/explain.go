@@ -11,6 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
@@ -21,8 +22,10 @@ func newExplain(w *world) *cobra.Command {
 		Short: "A finding's condition, formula and remedy; a metric's meaning",
 		Long: `Explains a finding (its condition, thresholds with their source, the formula of
 its number, the remedy), a word of the screen (direction, classic, ceiling …) or
-a metric (its names by vLLM version, unit, meaning). Without a name: the list.`,
-		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain vllm:kv_cache_usage_perc",
+a metric (its names by vLLM version, unit, meaning). Words and warnings of
+'rooftop probe' (witness, cpu-starved …) are among them. Without a name: the
+list.`,
+		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain cpu-starved\n  rooftop explain vllm:kv_cache_usage_perc",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return explainAll(w, &out)
@@ -37,11 +40,21 @@ a metric (its names by vLLM version, unit, meaning). Without a name: the list.`,
 	return c
 }
 
+// terms are the words of the loop, then those of probes and observations.
+func terms() []engine.Term { return slices.Concat(engine.Terms(), capture.Terms()) }
+
+// explained is a metric of the server's page, beside it what rooftop's own client means
+// by the same name.
+type explained struct {
+	catalog.Metric
+	Client []string `json:"client,omitempty"`
+}
+
 func explainAll(w *world, o *output) error {
 	if o.json {
-		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "terms": engine.Terms(), "metrics": catalog.Default().Metrics()})
+		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "terms": terms(), "metrics": catalog.Default().Metrics()})
 	}
-	return report.WriteIndex(w.stdout, rules.Explanations(), engine.Terms(), catalog.Default().Metrics(), o.style(w))
+	return report.WriteIndex(w.stdout, rules.Explanations(), terms(), catalog.Default().Metrics(), o.style(w))
 }
 
 func explainOne(w *world, o *output, name string) error {
@@ -60,7 +73,7 @@ func explainOne(w *world, o *output, name string) error {
 			return explainRest(w, o, name, e.ID)
 		}
 	}
-	for _, e := range engine.Terms() {
+	for _, e := range terms() {
 		if sameWord(name, e.Name) || slices.ContainsFunc(e.Also, func(also string) bool { return sameWord(name, also) }) {
 			if o.json {
 				return writeJSON(w, e)
@@ -70,9 +83,9 @@ func explainOne(w *world, o *output, name string) error {
 	}
 	if m, ok := findMetric(name); ok {
 		if o.json {
-			return writeJSON(w, m)
+			return writeJSON(w, explained{m, capture.OwnTimes(m.Key)})
 		}
-		return report.WriteMetric(w.stdout, m, o.style(w))
+		return report.WriteMetric(w.stdout, m, capture.OwnTimes(m.Key), o.style(w))
 	}
 	return usage("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
 }
@@ -114,6 +127,11 @@ func closest(name string) string {
 	for _, e := range rules.Explanations() {
 		if strings.Contains(string(e.ID), strings.ToLower(name)) {
 			near = append(near, string(e.ID))
+		}
+	}
+	for _, e := range terms() {
+		if strings.Contains(strings.ToLower(e.Name), strings.ToLower(name)) {
+			near = append(near, e.Name)
 		}
 	}
 	for _, m := range catalog.Default().Metrics() {

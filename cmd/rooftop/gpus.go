@@ -33,8 +33,17 @@ func (o *options) knownGPU() error {
 // learnGPUs opens whatever can read the server's GPUs and keeps those that are
 // the server's. None readable is a state, not an error.
 func (a *attached) learnGPUs(ctx context.Context, o *options) error {
+	var holder gpu.Holder
+	if a.process != nil {
+		holder = gpu.Holder(a.process.GPUHints())
+	}
+	return a.openGPUs(ctx, o, holder)
+}
+
+// openGPUs keeps the devices of whoever holds them.
+func (a *attached) openGPUs(ctx context.Context, o *options, holder gpu.Holder) error {
 	opts := gpu.Options{Clock: a.clock}
-	if a.process == nil && !a.local() {
+	if a.client != nil && a.process == nil && !a.local() {
 		opts.Remote, _ = splitHostPort(a.target)
 	}
 	if o.dcgmURL != "" {
@@ -50,10 +59,6 @@ func (a *attached) learnGPUs(ctx context.Context, o *options) error {
 	if source == nil {
 		a.header.GPUWhy = "no GPU is readable"
 		return nil
-	}
-	var holder gpu.Holder
-	if a.process != nil {
-		holder = gpu.Holder(a.process.GPUHints())
 	}
 	processes, err := source.Processes(ctx)
 	if err != nil && !errors.Is(err, collect.ErrNoData) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,29 +226,13 @@ func unanswered(s *probe.Summary) error {
 
 // client connects to nothing yet.
 func (o *loadOptions) client(target collect.Target) (*probe.Client, error) {
-	key, _ := o.env("ROOFTOP_API_KEY")
-	from := "the variable ROOFTOP_API_KEY"
-	if o.apiKeyFile != "" {
-		text, err := readFile(o.apiKeyFile, 16<<10)
-		if err != nil {
-			return nil, usage("--api-key-file: %w", err)
-		}
-		key, from = string(text), "--api-key-file "+o.apiKeyFile
+	key, err := apiKey(o.env, o.apiKeyFile)
+	if err != nil {
+		return nil, err
 	}
-	if _, err := collect.NewSecret(key); err != nil {
-		return nil, usage("%s: %w", from, err)
-	}
-	options := probe.Options{Model: o.model, APIKey: strings.TrimSpace(key)}
-	if o.caFile != "" {
-		pem, err := readFile(o.caFile, 4<<20)
-		if err != nil {
-			return nil, usage("--ca-file: %w", err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, usage("--ca-file: %s holds no PEM certificate", o.caFile)
-		}
-		options.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	options := probe.Options{Model: o.model, APIKey: key}
+	if options.TLS, err = trusted(o.caFile); err != nil {
+		return nil, err
 	}
 	client, err := probe.NewClient(target.Base(), options)
 	if err != nil {

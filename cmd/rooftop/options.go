@@ -45,6 +45,8 @@ type options struct {
 	// launch is the server's own launch where rooftop started it; nil is looked
 	// for among this machine's processes.
 	launch *launch.Config
+	// measures says that duration is that of a measurement.
+	measures bool
 	output
 
 	flags *pflag.FlagSet
@@ -97,6 +99,7 @@ func (o *options) registerUnread(g *flagGroups) {
 // registerRun are the flags of a measurement; of says what the duration is that of.
 // It returns their group, for more.
 func (o *options) registerRun(g *flagGroups, duration time.Duration, of string) *pflag.FlagSet {
+	o.measures = true
 	f := g.group("The run")
 	f.DurationVar(&o.duration, "duration", duration, "`TIME` "+of+", at least 8s")
 	f.StringVar(&o.record, "record", "", "new `FILE` for the raw pages and readings, to replay")
@@ -139,7 +142,7 @@ func (o *options) check() error {
 		return err
 	}
 	switch {
-	case o.flags.Lookup("duration") == nil:
+	case !o.measures:
 	case o.duration < minDuration:
 		return usage("--duration %v is too short: at least %v are needed for a verdict that is not noise", o.duration, minDuration)
 	case o.duration > maxDuration:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // A page whose values are older than this is no reading of now; the rules that
@@ -23,21 +24,22 @@ const dcgmFresh = time.Second
 // sampled up to its interval ago (30 s unless told otherwise), so a reading is
 // stamped with the time at which its values were first seen.
 type dcgmSource struct {
-	fetch   Fetch
-	clock   func() time.Duration
-	node    string
-	devices []Device
-	notes   []string
+	choice
+	fetch Fetch
+	clock func() time.Duration
+	node  string
+	notes []string
 
 	parsing sync.Mutex // one page at a time, guards reader
 	reader  *dcgmReader
 
-	mu     sync.Mutex
-	closed bool
-	keep   []int
-	rows   []dcgmRow
-	since  time.Duration // when rows' values were first seen
-	oldest time.Duration // the greatest age seen
+	// Guarded by mu.
+	rows  []dcgmRow
+	since time.Duration // when rows' values were first seen
+	// renewed says that values were seen to change, so that since is when they did;
+	// those of the first page may be older than it by the exporter's interval.
+	renewed bool
+	oldest  time.Duration // the greatest age seen
 }
 
 func openDCGM(ctx context.Context, o Options) (Source, error) {
@@ -118,7 +120,7 @@ func (s *dcgmSource) remember(rows []dcgmRow, now time.Duration) {
 		}
 	}
 	if !sameReadings(s.rows, ordered) {
-		s.since = now
+		s.since, s.renewed = now, s.rows != nil
 	}
 	s.oldest = max(s.oldest, now-s.since)
 	s.rows = ordered
@@ -134,16 +136,6 @@ func sameReadings(a, b []dcgmRow) bool {
 
 // Name implements [Source].
 func (s *dcgmSource) Name() string { return "DCGM exporter" }
-
-// Devices implements [Source].
-func (s *dcgmSource) Devices() []Device { return slices.Clone(s.devices) }
-
-// Keep implements [Source].
-func (s *dcgmSource) Keep(positions []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep = kept(positions, len(s.devices))
-}
 
 // Read implements [Source].
 func (s *dcgmSource) Read(ctx context.Context) (engine.GPUReading, error) {
@@ -168,6 +160,9 @@ func (s *dcgmSource) Read(ctx context.Context) (engine.GPUReading, error) {
 		d := &s.devices[p]
 		if s.rows[p].values != nil {
 			reading.Devices[i] = s.rows[p].gpu
+			if !s.renewed { // growth since then would be that of a longer time
+				reading.Devices[i].Fields[engine.GPUEnergyJ] = stat.None
+			}
 			present++
 		}
 		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
@@ -194,8 +189,12 @@ func (s *dcgmSource) Missing() []engine.Missing {
 	var reasons []why
 	for _, p := range s.keep {
 		if s.rows[p].values != nil {
+			reason := s.rows[p].why
+			if !s.renewed && s.oldest > dcgmFresh && reason[engine.GPUEnergyJ] == "" {
+				reason[engine.GPUEnergyJ] = "the exporter has not renewed its values yet, so that nobody knows how old these are"
+			}
 			labels = append(labels, label(s.devices[p]))
-			reasons = append(reasons, s.rows[p].why)
+			reasons = append(reasons, reason)
 		}
 	}
 	missing := gaps(labels, reasons)

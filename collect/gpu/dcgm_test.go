@@ -48,6 +48,7 @@ func openPage(t *testing.T, e *exporter, node string) (Source, *hand) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.(*dcgmSource).renewed = true // as of an exporter whose values have changed since
 	return s, clock
 }
 
@@ -176,6 +177,8 @@ func TestDCGMNodes(t *testing.T) {
 func TestDCGMOldValues(t *testing.T) {
 	e := dcgmFile(t, "h100x2.prom")
 	s, clock := openPage(t, e, "")
+	s.(*dcgmSource).renewed = false
+	var energy stat.Opt
 	read := func(at time.Duration) time.Duration {
 		t.Helper()
 		clock.at = at
@@ -183,6 +186,7 @@ func TestDCGMOldValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		energy = r.Devices[0].Fields[engine.GPUEnergyJ]
 		return r.T
 	}
 	if got := read(500 * time.Millisecond); got != 0 {
@@ -195,12 +199,18 @@ func TestDCGMOldValues(t *testing.T) {
 		t.Errorf("the same values after 20 s: stamped %v, want 0", got)
 	}
 	missing := s.Missing()
-	if len(missing) != 1 || missing[0].What != "fresh GPU readings" || !strings.Contains(missing[0].Reason, "20s") || !strings.Contains(missing[0].Effect, "DCGM_EXPORTER_INTERVAL") {
+	if len(missing) != 2 || missing[0].What != "GPU energy counter" || missing[1].What != "fresh GPU readings" || !strings.Contains(missing[1].Reason, "20s") || !strings.Contains(missing[1].Effect, "DCGM_EXPORTER_INTERVAL") {
 		t.Errorf("missing: got %v, want the age and the exporter's interval", missing)
 	}
+	if got, want := AveragingOf(s), (Averaging{Window: 21 * time.Second}); got != want {
+		t.Errorf("averaging: got %+v, want %+v, the second and the age", got, want)
+	}
 	e.page = strings.ReplaceAll(e.page, "123456789000", "123456999000")
-	if got := read(21 * time.Second); got != 21*time.Second {
-		t.Errorf("new values: stamped %v, want 21 s", got)
+	if energy.OK {
+		t.Errorf("energy of the first page: got %v, want none: nobody knows how old it is", energy)
+	}
+	if got := read(21 * time.Second); got != 21*time.Second || energy != stat.Some(123_456_999) {
+		t.Errorf("new values: stamped %v with %v J, want 21 s and the counter", got, energy)
 	}
 }
 

@@ -88,21 +88,3 @@ func label(d Device) string {
 	}
 	return name
 }
-
-// kept resolves the positions that Keep was given against n devices: nil is
-// all, and positions that do not exist are left out.
-func kept(positions []int, n int) []int {
-	out := make([]int, 0, n)
-	if positions == nil {
-		for i := range n {
-			out = append(out, i)
-		}
-		return out
-	}
-	for _, p := range positions {
-		if p >= 0 && p < n {
-			out = append(out, p)
-		}
-	}
-	return out
-}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -18,20 +17,19 @@ import (
 
 // nvmlSource reads devices through NVML, each in a slot of its own.
 type nvmlSource struct {
+	choice
 	lib     library
 	clock   func() time.Duration
-	devices []Device
 	units   []*unit
 	listing slot[map[string][]int]
 	notes   []string // of the start
 
 	questions *[numProbes]question
 
-	mu     sync.Mutex
-	closed bool
-	keep   []int // positions
-	reads  int
-	last   []answered // of each unit, by position
+	// Guarded by mu.
+	turns  int           // of PCIe, so far
+	turnAt time.Duration // when the next is due
+	last   []answered    // of each unit, by position
 }
 
 // answered is what a unit's last read left to say.
@@ -55,16 +53,6 @@ func newNVMLSource(lib library, clock func() time.Duration) (*nvmlSource, error)
 // Name implements [Source].
 func (s *nvmlSource) Name() string { return "NVML" }
 
-// Devices implements [Source].
-func (s *nvmlSource) Devices() []Device { return slices.Clone(s.devices) }
-
-// Keep implements [Source].
-func (s *nvmlSource) Keep(positions []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep = kept(positions, len(s.devices))
-}
-
 // Read implements [Source]. The kept devices are read side by side; one that
 // does not answer keeps its place, without values.
 func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
@@ -74,12 +62,15 @@ func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
 		s.mu.Unlock()
 		return engine.GPUReading{}, ErrClosed
 	}
-	keep, turn := s.keep, s.reads
-	s.reads++
+	keep, turn := s.keep, s.turn(began)
 	running := make([]<-chan answer[outcome], len(keep))
 	for i, p := range keep {
 		u := s.units[p]
-		running[i] = u.slot.start(func() (outcome, error) { return u.read(turnOf(turn, i, len(keep))), nil })
+		pcie := pcieNone
+		if turn >= 0 {
+			pcie = turnOf(turn, i, len(keep))
+		}
+		running[i] = u.slot.start(func() (outcome, error) { return u.read(pcie), nil })
 	}
 	s.mu.Unlock()
 
@@ -117,6 +108,18 @@ func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
 		return engine.GPUReading{}, fmt.Errorf("read GPUs through NVML: %w", failed)
 	}
 	return reading, nil
+}
+
+// turn is the turn of PCIe that a read has; -1 while none is due. The caller
+// holds the mutex.
+func (s *nvmlSource) turn(now time.Duration) int {
+	if now < s.turnAt {
+		return -1
+	}
+	// A tick that comes a little early is no reason to wait for the next.
+	s.turnAt = now + pciePeriod*9/10
+	s.turns++
+	return s.turns - 1
 }
 
 // Processes implements [Source].

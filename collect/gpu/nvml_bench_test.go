@@ -18,7 +18,10 @@ func (quickDevice) GetName() (string, nvml.Return)          { return "NVIDIA H10
 func (quickDevice) GetUUID() (string, nvml.Return)          { return "GPU-a", nvml.SUCCESS }
 func (quickDevice) GetPciInfo() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.SUCCESS }
 func (quickDevice) GetMinorNumber() (int, nvml.Return)      { return 0, nvml.SUCCESS }
-func (quickDevice) GetMigMode() (int, int, nvml.Return)     { return 0, 0, nvml.SUCCESS }
+func (quickDevice) GetCudaComputeCapability() (int, int, nvml.Return) {
+	return 9, 0, nvml.SUCCESS
+}
+func (quickDevice) GetMigMode() (int, int, nvml.Return) { return 0, 0, nvml.SUCCESS }
 func (quickDevice) GetUtilizationRates() (nvml.Utilization, nvml.Return) {
 	return nvml.Utilization{Gpu: 90, Memory: 50}, nvml.SUCCESS
 }

@@ -60,9 +60,29 @@ func (s *nvmlSource) add(d Device, u *unit, can [numProbes]bool) {
 	u.slot = newSlot[outcome]()
 	u.v2 = s.offered("nvmlDeviceGetMemoryInfo_v2")
 	u.eventReasons = s.offered("nvmlDeviceGetCurrentClocksEventReasons")
+	if s.offered("nvmlDeviceGetCudaComputeCapability") {
+		major, minor, ret := u.whole.GetCudaComputeCapability()
+		u.instantPower = ret == nvml.SUCCESS && instantPower(major, minor)
+	}
 	u.mps = s.offered("nvmlDeviceGetMPSComputeRunningProcesses")
 	s.devices = append(s.devices, d)
 	s.units = append(s.units, u)
+}
+
+// instantPower reports whether the power of GPUs of a compute capability is an
+// instant: of GA100, which is 8.0, and of what is older (nvml.h,
+// nvmlDeviceGetPowerUsage).
+func instantPower(major, minor int) bool { return major < 8 || major == 8 && minor == 0 }
+
+// averaging is that of all kept devices.
+func (s *nvmlSource) averaging() Averaging {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := Averaging{Window: averagingWindow, InstantPower: len(s.keep) > 0}
+	for _, p := range s.keep {
+		a.InstantPower = a.InstantPower && s.units[p].instantPower
+	}
+	return a
 }
 
 func (s *nvmlSource) describe(h handle, index int, driver string) Device {

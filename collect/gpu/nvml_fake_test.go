@@ -38,13 +38,14 @@ func h100(index int) *mock.Device {
 			copy(p.BusId[:], "00000000:"+string("1234567890"[index])+"A:00.0")
 			return ok(p)
 		},
-		GetMigModeFunc:            func() (int, int, nvml.Return) { return 0, 0, nvml.SUCCESS },
-		GetUtilizationRatesFunc:   func() (nvml.Utilization, nvml.Return) { return ok(nvml.Utilization{Gpu: 97, Memory: 61}) },
-		GetMemoryInfoFunc:         func() (nvml.Memory, nvml.Return) { return ok(nvml.Memory{Total: 80 << 30, Used: 71 << 30}) },
-		GetMemoryInfo_v2Func:      func() (nvml.Memory_v2, nvml.Return) { return ok(nvml.Memory_v2{Total: 80 << 30, Used: 70 << 30}) },
-		GetPowerUsageFunc:         func() (uint32, nvml.Return) { return ok(uint32(612_345)) },
-		GetEnforcedPowerLimitFunc: func() (uint32, nvml.Return) { return ok(uint32(700_000)) },
-		GetTemperatureFunc:        func(nvml.TemperatureSensors) (uint32, nvml.Return) { return ok(uint32(64)) },
+		GetCudaComputeCapabilityFunc: func() (int, int, nvml.Return) { return 9, 0, nvml.SUCCESS },
+		GetMigModeFunc:               func() (int, int, nvml.Return) { return 0, 0, nvml.SUCCESS },
+		GetUtilizationRatesFunc:      func() (nvml.Utilization, nvml.Return) { return ok(nvml.Utilization{Gpu: 97, Memory: 61}) },
+		GetMemoryInfoFunc:            func() (nvml.Memory, nvml.Return) { return ok(nvml.Memory{Total: 80 << 30, Used: 71 << 30}) },
+		GetMemoryInfo_v2Func:         func() (nvml.Memory_v2, nvml.Return) { return ok(nvml.Memory_v2{Total: 80 << 30, Used: 70 << 30}) },
+		GetPowerUsageFunc:            func() (uint32, nvml.Return) { return ok(uint32(612_345)) },
+		GetEnforcedPowerLimitFunc:    func() (uint32, nvml.Return) { return ok(uint32(700_000)) },
+		GetTemperatureFunc:           func(nvml.TemperatureSensors) (uint32, nvml.Return) { return ok(uint32(64)) },
 		GetClockInfoFunc: func(c nvml.ClockType) (uint32, nvml.Return) {
 			if c == nvml.CLOCK_MEM {
 				return ok(uint32(2619))
@@ -66,6 +67,7 @@ func h100(index int) *mock.Device {
 func a100(index int, clock func() time.Duration, txKiBps float64) *mock.Device {
 	d := h100(index)
 	d.GetNameFunc = func() (string, nvml.Return) { return ok("NVIDIA A100-SXM4-80GB") }
+	d.GetCudaComputeCapabilityFunc = func() (int, int, nvml.Return) { return 8, 0, nvml.SUCCESS }
 	d.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) { return ok(nvml.GpmSupport{}) }
 	d.GpmSampleGetFunc = nil
 	d.GetPcieThroughputFunc = func(c nvml.PcieUtilCounter) (uint32, nvml.Return) {

@@ -29,6 +29,7 @@ type handle interface {
 	GetUUID() (string, nvml.Return)
 	GetPciInfo() (nvml.PciInfo, nvml.Return)
 	GetMinorNumber() (int, nvml.Return)
+	GetCudaComputeCapability() (int, int, nvml.Return)
 	GetMigMode() (int, int, nvml.Return)
 	GetMaxMigDeviceCount() (int, nvml.Return)
 	GetMigDeviceHandleByIndex(index int) (nvml.Device, nvml.Return)

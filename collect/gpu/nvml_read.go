@@ -92,10 +92,14 @@ func (s *nvmlSource) probesOffered() [numProbes]bool {
 	return can
 }
 
-// A probe that a device does not offer is asked again after this many reads (a
-// minute at 250 ms), and so is the power limit, which changes only when
-// somebody sets it.
-const restReads = 240
+// A probe that a device does not offer is asked again after this time, and so is
+// the power limit, which changes only when somebody sets it.
+const restTime = time.Minute
+
+// NVML measures PCIe traffic for 20 ms before it answers (nvml.h,
+// nvmlDeviceGetPcieThroughput), which would be two fifths of a read every 50 ms.
+// It is asked no more often than this, whatever the cadence of reads.
+const pciePeriod = 250 * time.Millisecond
 
 // unit reads one device. Its fields belong to the goroutine that holds its slot.
 type unit struct {
@@ -111,9 +115,10 @@ type unit struct {
 	can              [numProbes]bool
 	v2, eventReasons bool // which of two spellings the library has
 	mps              bool
+	instantPower     bool // power readings are instants
 
 	why        why
-	rest       [numProbes]int // reads to leave out
+	due        [numProbes]time.Duration // when a probe that rests is asked again
 	powerLimit stat.Opt
 	gpm        gpmSamples
 	link       linkCounters
@@ -136,10 +141,9 @@ const (
 	pcieRx
 )
 
-// turnOf gives one device of each read one PCIe direction: NVML measures it for
-// 20 ms before it answers.
-func turnOf(read, device, devices int) pcieTurn {
-	turn := read % (2 * devices)
+// turnOf gives one device of each turn one PCIe direction.
+func turnOf(turn, device, devices int) pcieTurn {
+	turn %= 2 * devices
 	if turn/2 != device {
 		return pcieNone
 	}
@@ -169,8 +173,7 @@ func (u *unit) read(pcie pcieTurn) outcome {
 
 func (u *unit) probe(p probe, q *question, out *outcome) (nvml.Return, bool) {
 	switch {
-	case u.rest[p] > 0:
-		u.rest[p]--
+	case u.clock() < u.due[p]:
 		return nvml.SUCCESS, false
 	case !u.can[p]:
 		return nvml.ERROR_FUNCTION_NOT_FOUND, true
@@ -185,10 +188,10 @@ func (u *unit) settle(p probe, q *question, ret nvml.Return) {
 	switch ret {
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_NO_PERMISSION,
 		nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_ARGUMENT_VERSION_MISMATCH:
-		u.rest[p] = restReads
+		u.due[p] = u.clock() + restTime
 	case nvml.SUCCESS:
 		if p == probePowerLimit {
-			u.rest[p] = restReads
+			u.due[p] = u.clock() + restTime
 		}
 		if p == probeGPM {
 			return // its metrics fail one by one
@@ -243,8 +246,8 @@ func (u *unit) askMemory(out *outcome) nvml.Return {
 	return ret
 }
 
-// askPower reads milliwatts: the mean of the last second on Ampere and newer
-// (GA100 aside), an instant before (nvml.h, nvmlDeviceGetPowerUsage).
+// askPower reads milliwatts: an instant or the mean of the last second (see
+// [instantPower]).
 func (u *unit) askPower(out *outcome) nvml.Return {
 	v, ret := u.own.GetPowerUsage()
 	if ret == nvml.SUCCESS {

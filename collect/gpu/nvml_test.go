@@ -199,7 +199,7 @@ func TestNVMLAsksAgain(t *testing.T) {
 	d.GetPowerUsageFunc = fails[uint32](nvml.ERROR_NOT_SUPPORTED)
 	d.GetTotalEnergyConsumptionFunc = fails[uint64](nvml.ERROR_UNKNOWN)
 	s := openFake(t, driver([]*mock.Device{d}), clock.now)
-	const reads = restReads + 2
+	const reads = int(restTime/tick) + 1
 	for i := range reads {
 		clock.add(tick)
 		r, err := s.Read(t.Context())

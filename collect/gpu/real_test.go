@@ -178,3 +178,99 @@ func compareReadings(t *testing.T, device string, nv, smi [engine.NumGPUFields]f
 		}
 	}
 }
+
+// TestRealEnergy holds the energy counter against integrated power over a
+// minute at the cadence of a probe, and both against nvidia-smi's own power:
+//
+//	go test -tags gpu -run TestRealEnergy -v ./collect/gpu
+//
+// The three agree within 3 % where the load is steady; power is averaged over a
+// second, so a load that changes at the minute's ends moves it by as much.
+func TestRealEnergy(t *testing.T) {
+	const length, period, limit = time.Minute, 50 * time.Millisecond, 0.03
+	ctx, cancel := context.WithTimeout(t.Context(), 2*length)
+	defer cancel()
+	clock := sinceStart()
+	nv, err := openLocalNVML(ctx, clock)
+	if err != nil {
+		t.Fatalf("open NVML: %v", err)
+	}
+	defer func() { _ = nv.Close() }()
+	smi, err := openLocalSMI(ctx, Options{Clock: clock})
+	if err != nil {
+		t.Fatalf("open nvidia-smi: %v", err)
+	}
+	defer func() { _ = smi.Close() }()
+
+	var readings, rows []engine.GPUReading
+	var longest time.Duration
+	beat := time.NewTicker(period)
+	defer beat.Stop()
+	for end := clock() + length; clock() < end; {
+		<-beat.C
+		r, err := nv.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readings = append(readings, r)
+		longest = max(longest, r.Took)
+		if row, err := smi.Read(ctx); err == nil {
+			rows = append(rows, row)
+		}
+	}
+	t.Logf("%d reads, the longest took %v; averaging %+v", len(readings), longest, AveragingOf(nv))
+	if longest > period {
+		t.Errorf("a read took %v: longer than the period of %v", longest, period)
+	}
+	for i, d := range nv.Devices() {
+		if d.MIG() {
+			continue
+		}
+		j := slices.IndexFunc(smi.Devices(), func(o Device) bool { return o.UUID == d.UUID })
+		counter := growth(readings, i)
+		power, other := trapezoid(readings, i), trapezoid(rows, j)
+		steps, longestStep := updates(readings, i)
+		t.Logf("%s: counter %.1f J, NVML power %.1f J, nvidia-smi power %.1f J; the counter moved %d times, at most %v apart", label(d), counter, power, other, steps, longestStep)
+		for name, v := range map[string]float64{"NVML's power": power, "nvidia-smi's power": other} {
+			if math.IsNaN(v) || math.Abs(v-counter) > limit*counter {
+				t.Errorf("%s: counter %.1f J, %s %.1f J: more than %.0f %% apart", label(d), counter, name, v, 100*limit)
+			}
+		}
+	}
+}
+
+// growth is what the energy counter grew by between the first and last reading.
+func growth(readings []engine.GPUReading, device int) float64 {
+	first, last := readings[0].Devices[device].Fields[engine.GPUEnergyJ], readings[len(readings)-1].Devices[device].Fields[engine.GPUEnergyJ]
+	if !first.OK || !last.OK {
+		return math.NaN()
+	}
+	return last.V - first.V
+}
+
+// trapezoid integrates power over the readings, in joules.
+func trapezoid(readings []engine.GPUReading, device int) float64 {
+	if device < 0 || len(readings) < 2 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for i := range len(readings) - 1 {
+		a, b := readings[i].Devices[device].Fields[engine.GPUPowerW], readings[i+1].Devices[device].Fields[engine.GPUPowerW]
+		sum += (a.V + b.V) / 2 * (readings[i+1].T - readings[i].T).Seconds()
+	}
+	return sum
+}
+
+// updates counts how often the energy counter was found moved, and the longest
+// time between two of these readings.
+func updates(readings []engine.GPUReading, device int) (n int, longest time.Duration) {
+	at := readings[0].T
+	for i := 1; i < len(readings); i++ {
+		if readings[i].Devices[device].Fields[engine.GPUEnergyJ] != readings[i-1].Devices[device].Fields[engine.GPUEnergyJ] {
+			n++
+			longest = max(longest, readings[i].T-at)
+			at = readings[i].T
+		}
+	}
+	return n, longest
+}

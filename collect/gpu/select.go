@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,9 +11,12 @@ import (
 // Holder is what is known about the GPUs that a server holds.
 type Holder struct {
 	PIDs       []int  // of the server's process tree, as this machine numbers them
-	Visible    string // value of CUDA_VISIBLE_DEVICES in the server's environment
+	Visible    string // value of CUDA_VISIBLE_DEVICES, or of ROCm's, in the server's environment
 	VisibleSet bool   // whether the variable is set: set and empty hides every GPU
 	Minors     []int  // N of each /dev/nvidiaN that the tree has open
+	// VisibleName is the variable that Visible is of, "" is CUDA_VISIBLE_DEVICES.
+	VisibleName string
+	Renders     []int // N of each /dev/dri/renderDN that the tree has open
 }
 
 // Selection is the part of a machine's GPUs that is the server's.
@@ -26,7 +30,7 @@ type Selection struct {
 
 // Select finds the server's devices, by the first of: the driver's process
 // list (by device UUID) joined with the server's PIDs; CUDA_VISIBLE_DEVICES;
-// the /dev/nvidia* files that the server holds open; all of them. The process
+// the device files that the server holds open; all of them. The process
 // list says nothing in a container, where the driver's PIDs are the host's or
 // absent.
 func Select(devices []Device, processes map[string][]int, h Holder) Selection {
@@ -37,9 +41,12 @@ func Select(devices []Device, processes map[string][]int, h Holder) Selection {
 		return s
 	}
 	if h.VisibleSet {
-		return byVisible(devices, h.Visible)
+		return byVisible(devices, cmp.Or(h.VisibleName, "CUDA_VISIBLE_DEVICES"), h.Visible)
 	}
 	if s, ok := byMinor(devices, h.Minors); ok {
+		return s
+	}
+	if s, ok := byRender(devices, h.Renders); ok {
 		return s
 	}
 	return everything(devices, len(h.PIDs) > 0)
@@ -50,11 +57,14 @@ func Select(devices []Device, processes map[string][]int, h Holder) Selection {
 // that it runs without one.
 func everything(devices []Device, processesKnown bool) Selection {
 	const untied = "neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files"
-	all := Selection{Positions: positionsWhere(devices, func(Device) bool { return true })}
+	all := Selection{Positions: positionsWhere(devices, func(d Device) bool { return !d.Integrated })}
 	switch {
-	case len(devices) > 1:
+	case len(all.Positions) == 0:
+		// Nearly every desktop processor has one, and nearly no server uses it.
+		all.How = "the only GPU here is part of a processor, and " + untied + " tie the server to it"
+	case len(all.Positions) > 1:
 		all.Assumed = true
-		all.How = fmt.Sprintf("all %d GPUs: %s tell the server's", len(devices), untied)
+		all.How = fmt.Sprintf("all %d GPUs: %s tell the server's", len(all.Positions), untied)
 	case processesKnown:
 		all.Assumed = true
 		all.How = "the only GPU of this machine, though " + untied + " tie the server to it"
@@ -91,13 +101,26 @@ func byMinor(devices []Device, minors []int) (Selection, bool) {
 	return s, len(positions) > 0
 }
 
+// byRender is for AMD's. ROCm opens the file of every GPU that it may use, so
+// several of them may hold more than the server's; what is part of a processor is
+// opened with the others.
+func byRender(devices []Device, renders []int) (Selection, bool) {
+	open := func(d Device) bool { return d.Render > 0 && slices.Contains(renders, d.Render) }
+	positions := positionsWhere(devices, func(d Device) bool { return open(d) && !d.Integrated })
+	if len(positions) == 0 {
+		positions = positionsWhere(devices, open)
+	}
+	s := Selection{Positions: positions, How: "the /dev/dri/render* files that the server holds open", Assumed: len(positions) > 1}
+	return s, len(positions) > 0
+}
+
 // byVisible reads a CUDA_VISIBLE_DEVICES value as the CUDA runtime does: the
 // list ends at the first entry that names no device, a UUID may be cut short as
 // long as it stays unique, and a device named twice hides every device.
-func byVisible(devices []Device, value string) Selection {
-	s := Selection{Positions: []int{}, How: "CUDA_VISIBLE_DEVICES=" + value}
+func byVisible(devices []Device, name, value string) Selection {
+	s := Selection{Positions: []int{}, How: name + "=" + value}
 	if strings.TrimSpace(value) == "" {
-		s.How = "CUDA_VISIBLE_DEVICES is set and empty: no GPU"
+		s.How = name + " is set and empty: no GPU"
 		return s
 	}
 	for entry := range strings.SplitSeq(value, ",") {

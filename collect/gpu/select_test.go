@@ -26,10 +26,20 @@ func sliced() []Device {
 	}
 }
 
+// Two AMD cards beside the graphics of the processor, which comes first on the bus.
+func radeons() []Device {
+	return []Device{
+		{Index: 0, Minor: -1, GI: -1, CI: -1, UUID: "PCI-0000:02:00.0", Render: 128, Integrated: true},
+		{Index: 1, Minor: -1, GI: -1, CI: -1, UUID: "GPU-7c9a02f8d1a3b6e4", Render: 129},
+		{Index: 2, Minor: -1, GI: -1, CI: -1, UUID: "GPU-e2d0f31c4bbf1c05", Render: 130},
+	}
+}
+
 func TestSelect(t *testing.T) {
 	const (
 		process = "the driver's process list"
 		files   = "the /dev/nvidia* files that the server holds open"
+		renders = "the /dev/dri/render* files that the server holds open"
 	)
 	all8 := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	set := func(v string) Holder { return Holder{Visible: v, VisibleSet: true} }
@@ -71,6 +81,19 @@ func TestSelect(t *testing.T) {
 		{"nothing known, one GPU", eight()[:1], nil, Holder{}, Selection{Positions: []int{0}, How: "the only GPU of this machine"}},
 		{"one GPU, and a server that shows no sign of it", eight()[:1], map[string][]int{}, Holder{PIDs: []int{5}}, Selection{Positions: []int{0}, Assumed: true,
 			How: "the only GPU of this machine, though neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tie the server to it"}},
+		{"AMD by PID", radeons(), map[string][]int{"GPU-e2d0f31c4bbf1c05": {5}}, Holder{PIDs: []int{5}}, Selection{Positions: []int{2}, How: process}},
+		{"AMD by UUID", radeons(), nil, Holder{Visible: "GPU-7c9a", VisibleSet: true, VisibleName: "ROCR_VISIBLE_DEVICES"},
+			Selection{Positions: []int{1}, How: "ROCR_VISIBLE_DEVICES=GPU-7c9a"}},
+		{"AMD, set and empty", radeons(), nil, Holder{VisibleSet: true, VisibleName: "HIP_VISIBLE_DEVICES"},
+			Selection{Positions: []int{}, How: "HIP_VISIBLE_DEVICES is set and empty: no GPU"}},
+		{"one AMD card by its open file", radeons(), nil, Holder{Renders: []int{130}}, Selection{Positions: []int{2}, How: renders}},
+		{"ROCm opens them all, and the processor's with them", radeons(), nil, Holder{Renders: []int{128, 129, 130}},
+			Selection{Positions: []int{1, 2}, How: renders, Assumed: true}},
+		{"only the processor's is open", radeons(), nil, Holder{Renders: []int{128}}, Selection{Positions: []int{0}, How: renders}},
+		{"nothing known leaves out the processor's", radeons(), nil, Holder{}, Selection{Positions: []int{1, 2}, Assumed: true,
+			How: "all 2 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
+		{"a processor's alone is nobody's unless something says so", radeons()[:1], nil, Holder{PIDs: []int{5}}, Selection{Positions: []int{},
+			How: "the only GPU here is part of a processor, and neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tie the server to it"}},
 		{"nothing known", eight(), map[string][]int{}, Holder{PIDs: []int{5}}, Selection{Positions: all8, Assumed: true,
 			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
 	}

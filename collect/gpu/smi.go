@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect"
@@ -42,18 +41,16 @@ type starter func(ctx context.Context, args ...string) (*child, error)
 // smiSource reads the rows of one nvidia-smi that runs for as long as the
 // source is open.
 type smiSource struct {
+	choice
 	start   starter
 	clock   func() time.Duration
 	columns []column
-	devices []Device
 	notes   []string
 	listing slot[string]
 	stop    context.CancelFunc
 	ended   chan struct{} // closed when the stream's goroutine is gone
 
-	mu     sync.Mutex
-	closed bool
-	keep   []int
+	// Guarded by mu.
 	rows   []smiRow
 	at     []time.Duration // of each row
 	seen   []bool
@@ -243,16 +240,6 @@ func (s *smiSource) store(row smiRow) {
 
 // Name implements [Source].
 func (s *smiSource) Name() string { return "nvidia-smi" }
-
-// Devices implements [Source].
-func (s *smiSource) Devices() []Device { return slices.Clone(s.devices) }
-
-// Keep implements [Source].
-func (s *smiSource) Keep(positions []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep = kept(positions, len(s.devices))
-}
 
 // Read implements [Source]: the last row of each device, stamped with the
 // oldest of them. Only the first read waits for rows.

@@ -22,15 +22,18 @@ type Device struct {
 	Minor     int      // N of /dev/nvidiaN, -1 unknown
 	Host      string   // the node, where a page covers several; "" is this machine
 	Driver    string   // the driver's version, "" unknown
+	Render    int      // N of /dev/dri/renderDN, 0 unknown
+	// Integrated says that it is part of a processor and shares main memory.
+	Integrated bool
 }
 
 // MIG reports whether the device is a slice of a GPU.
 func (d Device) MIG() bool { return d.Parent != "" }
 
-// Source reads GPUs. Its methods may be called from several goroutines. AMD's
-// library would be one more implementation.
+// Source reads GPUs. Its methods may be called from several goroutines.
 type Source interface {
-	// Name says what is read: "NVML", "nvidia-smi", "DCGM exporter".
+	// Name says what is read: "NVML", "nvidia-smi", "DCGM exporter", "amdgpu" (the
+	// driver's files), "amd-smi".
 	Name() string
 	// Devices lists every device, in an order that does not change.
 	Devices() []Device
@@ -93,7 +96,7 @@ type attempt struct {
 }
 
 // Open returns the first source that works, of the DCGM exporter where its page
-// was given, NVML and nvidia-smi; nil where none does. What could not be used is
+// was given, NVML, nvidia-smi and AMD's; nil where none does. What could not be used is
 // listed with what that switches off and the one thing to do.
 func Open(ctx context.Context, o Options) (Source, []engine.Missing) {
 	if o.Clock == nil {
@@ -103,6 +106,7 @@ func Open(ctx context.Context, o Options) (Source, []engine.Missing) {
 	return open(ctx, o, []attempt{
 		{"NVML", func(ctx context.Context) (Source, error) { return openLocalNVML(ctx, o.Clock) }},
 		{"nvidia-smi", func(ctx context.Context) (Source, error) { return openLocalSMI(ctx, o) }},
+		{"AMD", func(ctx context.Context) (Source, error) { return openLocalAMD(ctx, o.Clock) }},
 	})
 }
 
@@ -139,6 +143,9 @@ func open(ctx context.Context, o Options, local []attempt) (Source, []engine.Mis
 func insteadOf(failed, used string) string {
 	if failed == "NVML" && used == "nvidia-smi" {
 		return "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic: nvidia-smi is read instead"
+	}
+	if used == "AMD" {
+		return "switches off NVIDIA GPUs, where there are any: AMD's are read instead"
 	}
 	return "switches off nothing: " + used + " is read instead"
 }

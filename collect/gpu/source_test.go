@@ -42,6 +42,9 @@ func TestOpenChooses(t *testing.T) {
 		{"NVML first", Options{}, []attempt{works("NVML"), works("nvidia-smi")}, "NVML", nil},
 		{"nvidia-smi stands in", Options{}, []attempt{fails("NVML", "no library"), works("nvidia-smi")}, "nvidia-smi", []engine.Missing{
 			{What: "NVML", Reason: "no library", Effect: "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic: nvidia-smi is read instead"}}},
+		{"AMD's where NVIDIA has none", Options{}, []attempt{fails("NVML", "no library"), fails("nvidia-smi", "not found"), works("AMD")}, "AMD", []engine.Missing{
+			{What: "NVML", Reason: "no library", Effect: "switches off NVIDIA GPUs, where there are any: AMD's are read instead"},
+			{What: "nvidia-smi", Reason: "not found", Effect: "switches off NVIDIA GPUs, where there are any: AMD's are read instead"}}},
 		{"nothing", Options{}, []attempt{fails("NVML", "no library"), fails("nvidia-smi", "not found")}, "", []engine.Missing{
 			{What: "GPU", Reason: "NVML: no library; nvidia-smi: not found",
 				Effect: off + "where the server has a GPU, name it with --gpu for the ceilings, or pass --dcgm-url"}}},
@@ -87,17 +90,20 @@ func TestOpenGivesUp(t *testing.T) {
 	})
 }
 
-// TestOpenHere opens this machine's GPUs, where it has none.
+// TestOpenHere opens this machine's GPUs, where it has none of either kind.
 func TestOpenHere(t *testing.T) {
 	if _, err := os.Stat("/dev/nvidiactl"); err == nil {
-		t.Skip("this machine has an NVIDIA driver: go test -tags gpu reads it")
+		t.Skip("NOT CHECKED: that a machine without a GPU says so; this one has an NVIDIA driver, which go test -tags gpu reads")
+	}
+	if _, err := amdCards(os.DirFS("/")); err == nil {
+		t.Skip("NOT CHECKED: that a machine without a GPU says so; this one has an AMD GPU")
 	}
 	s, missing := Open(t.Context(), Options{SMIPath: "nvidia-smi-that-is-not-here"})
 	if s != nil || len(missing) != 1 {
 		t.Fatalf("got %v, %v; want no source and the reason", s, missing)
 	}
 	m := missing[0]
-	if m.What != "GPU" || !strings.HasPrefix(m.Reason, "NVML: ") || !strings.Contains(m.Reason, "nvidia-smi-that-is-not-here was not found") {
+	if m.What != "GPU" || !strings.HasPrefix(m.Reason, "NVML: ") || !strings.Contains(m.Reason, "; AMD: no AMD GPU") || !strings.Contains(m.Reason, "nvidia-smi-that-is-not-here was not found") {
 		t.Errorf("got %+v, want why NVML and nvidia-smi cannot be read", m)
 	}
 }

@@ -66,7 +66,7 @@ func (c *Client) greedy(ctx context.Context, body greedyBody) (Answer, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return Answer{}, readStatus(response)
+		return Answer{}, c.readStatus(response)
 	}
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err != nil {

@@ -111,7 +111,7 @@ func (c *Client) tokensOf(ctx context.Context, model, text string) (int, error) 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return 0, readStatus(response)
+		return 0, c.readStatus(response)
 	}
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxModelsBytes))
 	if err != nil {

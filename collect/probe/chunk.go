@@ -2,8 +2,6 @@ package probe
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
 	"unicode/utf8"
 )
 
@@ -11,22 +9,51 @@ import (
 type chunk struct {
 	choice  bool // it has a choice
 	role    bool // of a chat, it names who speaks
-	output  bool // the choice holds text, reasoning or a tool's call
-	finish  string
-	text    []byte // of the first choice, where asked for; valid until the next
-	counted bool   // it has the server's count
-	prompt  int
-	tokens  int // of output
-	cached  int
+	says    bool // the choice holds text or a refusal
+	thinks  bool // it holds reasoning
+	calls   bool // it holds a tool's call
 	failed  bool // it is an error
+	counted bool // it has the server's count of output tokens
+	// Beside it there is a count of the prompt, of its cached part, and of the tokens
+	// of reasoning.
+	tellsPrompt, tellsCached, tellsThought bool
+
+	finish   string
+	text     []byte // of the first choice, where asked for; valid until the next
+	thought  int    // bytes of reasoning, where text is asked for
+	prompt   int
+	tokens   int // of output
+	cached   int // of the prompt
+	reasoned int // of the output
+	timings  *timings
+}
+
+// timings are the times and counts of a whole request that llama.cpp's server
+// puts into its last message (tools/server/server-task.cpp, result_timings;
+// cache_n since b6600).
+type timings struct {
+	Prompt      *float64 `json:"prompt_n"` // tokens that were computed
+	Cached      *float64 `json:"cache_n"`  // tokens that were not
+	PromptMS    *float64 `json:"prompt_ms"`
+	Predicted   *float64 `json:"predicted_n"`
+	PredictedMS *float64 `json:"predicted_ms"`
+}
+
+// output says that the choice holds anything that was generated.
+func (c *chunk) output() bool { return c.says || c.thinks || c.calls }
+
+// token says that a message of a choice stands for output: any does, except one
+// that opens, if it is the first, and one that closes, unless it is all that came.
+func (c *chunk) token(first bool, before int) bool {
+	return !(first && c.opens() || c.closes() && before > 0)
 }
 
 // opens says that a message of a chat only names who speaks: vLLM begins with
 // one, at the first token's time and without a token.
-func (c *chunk) opens() bool { return c.role && !c.output && c.finish == "" }
+func (c *chunk) opens() bool { return c.role && !c.output() && c.finish == "" }
 
 // closes says that a message only tells why the output ended.
-func (c *chunk) closes() bool { return !c.output && c.finish != "" }
+func (c *chunk) closes() bool { return !c.output() && c.finish != "" }
 
 // wireChunk is how a message is spelled. What is left raw may be of any type.
 type wireChunk struct {
@@ -34,6 +61,7 @@ type wireChunk struct {
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Object  json.RawMessage `json:"object"`
+	Timings json.RawMessage `json:"timings"`
 }
 
 type wireChoice struct {
@@ -50,14 +78,6 @@ type wireDelta struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 	Call      json.RawMessage `json:"function_call"`
 	Refusal   json.RawMessage `json:"refusal"`
-}
-
-type wireUsage struct {
-	Prompt     json.Number `json:"prompt_tokens"`
-	Completion json.Number `json:"completion_tokens"`
-	Details    struct {
-		Cached json.Number `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
 }
 
 // parseChunk reads one message. A message as servers write them, one for each
@@ -86,6 +106,12 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	if first := firstOf(w.Choices); first != nil {
 		c.take(first, keepText)
 	}
+	if given(w.Timings) {
+		c.timings = new(timings)
+		if json.Unmarshal(w.Timings, c.timings) != nil {
+			c.timings = nil
+		}
+	}
 	return c, nil
 }
 
@@ -104,48 +130,13 @@ func (c *chunk) take(first *wireChoice, keepText bool) {
 	var delta wireDelta
 	_ = json.Unmarshal(first.Delta, &delta)
 	c.role = filled(delta.Role)
-	for _, part := range []json.RawMessage{
-		first.Text, delta.Content, delta.Reasoning, delta.Reasoned, delta.ToolCalls, delta.Call, delta.Refusal,
-	} {
-		c.output = c.output || filled(part)
-	}
+	c.says = filled(first.Text) || filled(delta.Content) || filled(delta.Refusal)
+	c.thinks = filled(delta.Reasoning) || filled(delta.Reasoned)
+	c.calls = filled(delta.ToolCalls) || filled(delta.Call)
 	if keepText {
 		c.text = append(textIn(first.Text), textIn(delta.Content)...)
+		c.thought = len(textIn(delta.Reasoning)) + len(textIn(delta.Reasoned))
 	}
-}
-
-// usage reads the server's counts, where there are any.
-func (c *chunk) usage(raw json.RawMessage) error {
-	if !given(raw) {
-		return nil
-	}
-	var w wireUsage
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return fmt.Errorf("usage: %w", err)
-	}
-	prompt, ok1 := countIn(w.Prompt)
-	tokens, ok2 := countIn(w.Completion)
-	cached, ok3 := countIn(w.Details.Cached)
-	if ok1 && ok2 && ok3 {
-		c.counted, c.prompt, c.tokens, c.cached = true, prompt, tokens, cached
-	}
-	return nil
-}
-
-// maxCount bounds a count that is believed, so that sums of many stay in range.
-const maxCount = 1 << 40
-
-// countIn is a whole number from 0 to maxCount, also where it is written as 3.0;
-// 0 where none is given.
-func countIn(n json.Number) (count int, ok bool) {
-	if n == "" {
-		return 0, true
-	}
-	v, err := n.Float64()
-	if err != nil || !(v >= 0 && v <= maxCount) || v != math.Trunc(v) {
-		return 0, false
-	}
-	return int(v), true
 }
 
 // given says that a value is there and not null.
@@ -207,6 +198,8 @@ func scanChunk(data []byte, keepText bool) (chunk, bool) {
 		case "object":
 			kind, plain := s.text()
 			return seen.first(3) && plain && string(kind) != "error"
+		case "timings":
+			return seen.first(4) && s.null()
 		}
 		return s.skip(0)
 	})
@@ -246,7 +239,7 @@ func (s *scanner) choices(c *chunk, keepText bool) bool {
 // delta reads what a message adds to a chat.
 func (s *scanner) delta(c *chunk, seen *fields, keepText bool) bool {
 	return s.object(func(key []byte) bool {
-		at := 0
+		at, holds := 0, &c.calls
 		switch string(key) {
 		case "role":
 			who, read := s.nullable()
@@ -255,44 +248,34 @@ func (s *scanner) delta(c *chunk, seen *fields, keepText bool) bool {
 		case "content":
 			return seen.first(4) && s.kept(c, keepText)
 		case "reasoning":
-			at = 5
+			return seen.first(5) && s.thought(c, keepText)
 		case "reasoning_content":
-			at = 6
+			return seen.first(6) && s.thought(c, keepText)
 		case "tool_calls":
 			at = 7
 		case "function_call":
 			at = 8
 		case "refusal":
-			at = 9
+			at, holds = 9, &c.says
 		default:
 			return s.skip(0)
 		}
 		some, read := s.filled()
-		c.output = c.output || some
+		*holds = *holds || some
 		return seen.first(at) && read
 	})
 }
 
-// usage reads the server's counts.
-func (s *scanner) usage(c *chunk) bool {
-	c.counted = true
-	var seen fields
-	return s.object(func(key []byte) bool {
-		switch string(key) {
-		case "prompt_tokens":
-			return seen.first(0) && s.count(&c.prompt)
-		case "completion_tokens":
-			return seen.first(1) && s.count(&c.tokens)
-		case "prompt_tokens_details":
-			return seen.first(2) && (s.null() || s.object(func(key []byte) bool {
-				if string(key) == "cached_tokens" {
-					return seen.first(3) && s.count(&c.cached)
-				}
-				return s.skip(0)
-			}))
-		}
-		return s.skip(0)
-	})
+// thought reads reasoning, and counts its bytes where text is asked for.
+func (s *scanner) thought(c *chunk, keepText bool) bool {
+	s.space()
+	begin := s.at
+	some, ok := s.filled()
+	c.thinks = c.thinks || some
+	if ok && some && keepText {
+		c.thought += len(textIn(s.b[begin:s.at]))
+	}
+	return ok
 }
 
 // reasonOf is a finish reason as a string, without a copy of the usual ones.
@@ -317,7 +300,7 @@ func (s *scanner) kept(c *chunk, keep bool) bool {
 	s.space()
 	begin := s.at
 	text, escaped, ascii, ok := s.quoted()
-	c.output = c.output || len(text) > 0
+	c.says = c.says || len(text) > 0
 	if !ok || !keep {
 		return ok
 	}

@@ -21,12 +21,12 @@ func TestScanChunk(t *testing.T) {
 		name, in string
 		want     chunk
 	}{
-		{"token", vllmToken, chunk{choice: true, output: true, text: []byte(" roof")}},
-		{"last", vllmLast, chunk{choice: true, output: true, finish: "length", text: []byte("\né")}},
-		{"usage", vllmUsage, chunk{counted: true, prompt: 11, tokens: 3, cached: 8}},
+		{"token", vllmToken, chunk{choice: true, says: true, text: []byte(" roof")}},
+		{"last", vllmLast, chunk{choice: true, says: true, finish: "length", text: []byte("\né")}},
+		{"usage", vllmUsage, chunk{counted: true, tellsPrompt: true, prompt: 11, tokens: 3, cached: 8, tellsCached: true}},
 		{"chat opens", vllmChatOpens, chunk{choice: true, role: true}},
-		{"chat token", vllmChatToken, chunk{choice: true, output: true, finish: "stop", text: []byte(" héllo")}},
-		{"reasoning", `{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"so"}}]}`, chunk{choice: true, role: true, output: true}},
+		{"chat token", vllmChatToken, chunk{choice: true, says: true, finish: "stop", text: []byte(" héllo")}},
+		{"reasoning", `{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"so"}}]}`, chunk{choice: true, role: true, thinks: true, thought: 2}},
 		{"empty beside the role", `{"choices":[{"delta":{"role":"assistant","reasoning":"","tool_calls":[ ],"function_call":{},"refusal":null}}]}`, chunk{choice: true, role: true}},
 	} {
 		got, ok := scanChunk([]byte(tc.in), true)
@@ -48,15 +48,19 @@ func TestParseChunkTolerates(t *testing.T) {
 		name, in string
 		want     chunk
 	}{
-		{"a list of contents", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]}}]}`, chunk{choice: true, output: true, text: []byte("ab")}},
+		{"a list of contents", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]}}]}`, chunk{choice: true, says: true, text: []byte("ab")}},
 		{"no content in the list", `{"choices":[{"delta":{"content":[]}}]}`, chunk{choice: true}},
-		{"a numeric finish reason", `{"choices":[{"text":"a","finish_reason":2}]}`, chunk{choice: true, output: true, finish: "2", text: []byte("a")}},
-		{"a numeric object", `{"object":7,"choices":[{"text":"a"}]}`, chunk{choice: true, output: true, text: []byte("a")}},
+		{"a numeric finish reason", `{"choices":[{"text":"a","finish_reason":2}]}`, chunk{choice: true, says: true, finish: "2", text: []byte("a")}},
+		{"a numeric object", `{"object":7,"choices":[{"text":"a"}]}`, chunk{choice: true, says: true, text: []byte("a")}},
 		{"choices of another kind", `{"choices":{"text":"a"}}`, chunk{}},
 		{"a choice of another kind", `{"choices":["a"]}`, chunk{}},
 		{"a delta of another kind", `{"choices":[{"delta":"a"}]}`, chunk{choice: true}},
-		{"counts with a point", `{"usage":{"prompt_tokens":3.0,"completion_tokens":2e1}}`, chunk{counted: true, prompt: 3, tokens: 20}},
+		{"counts with a point", `{"usage":{"prompt_tokens":3.0,"completion_tokens":2e1}}`, chunk{counted: true, tellsPrompt: true, prompt: 3, tokens: 20}},
 		{"half a token", `{"usage":{"prompt_tokens":3.5,"completion_tokens":2}}`, chunk{}},
+		{"an empty report is none", `{"usage":{}}`, chunk{}},
+		{"a report without the output is none", `{"usage":{"prompt_tokens":3,"completion_tokens":null}}`, chunk{}},
+		{"a report without the prompt", `{"usage":{"completion_tokens":3}}`, chunk{counted: true, tokens: 3}},
+		{"details that are a list", `{"usage":{"prompt_tokens":3,"completion_tokens":3,"prompt_tokens_details":[]}}`, chunk{counted: true, tellsPrompt: true, prompt: 3, tokens: 3}},
 		{"a count beyond belief", `{"usage":{"prompt_tokens":3,"completion_tokens":999999999999999}}`, chunk{}},
 	} {
 		got, err := parseChunk([]byte(tc.in), true)
@@ -87,6 +91,7 @@ func FuzzScanChunk(f *testing.F) {
 		vllmToken, vllmLast, vllmUsage, vllmChatOpens, vllmChatToken,
 		`{"choices":[{"text":"a"}],"Choices":[]}`, `{"choices":[{"delta":{"role":"a","tool_calls":[{}],"reasoning":"","refusal":{ }}}]}`, `{"usage":{"prompt_tokens":3.0}}`, `{"choices":[{"delta":{"content":[{"text":"a"}]},"finish_reason":1}]}`, `{"choices":[{"delta":{"content":"b"},"text":"a"}]}`, `{"choices":null,"usage":{"prompt_tokens":-1}}`,
 		`{"choices":[{"text":"a"},{"text":"b"}]}`, `{"choices":[{"text":"\ud800\udc00"}],"x":[1,-0.5e+3,{"y":true}]} `, `{"error":null,"object":"error"}`, `{"usage":{"completion_tokens":01}}`,
+		`{"usage":{}}`, `{"usage":{"prompt_tokens":1,"completion_tokens":null}}`, `{"usage":{"prompt_tokens":null,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":null}}}`,
 	} {
 		f.Add([]byte(in), true)
 		f.Add([]byte(in), false)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,6 +41,11 @@ type Options struct {
 	APIKey string // sent as a bearer token; "" sends none
 	// TLS is used for https; nil is the system's roots, verified.
 	TLS *tls.Config
+	// Headers go with every request. NewClient refuses those that the client sets
+	// itself.
+	Headers http.Header
+	// Timeouts bound requests that are examined; Connect bounds all.
+	Timeouts Timeouts
 	// Transport replaces the client's own connections.
 	Transport http.RoundTripper
 }
@@ -48,10 +54,14 @@ type Options struct {
 // as many connections open as there are requests in flight, and is safe for
 // concurrent use.
 type Client struct {
-	base  *url.URL
-	key   string
-	http  http.Client
-	model string
+	base     *url.URL
+	key      string
+	headers  http.Header
+	timeouts Timeouts
+	// spoken is the dialect that the server was found to want.
+	spoken atomic.Uint32
+	http   http.Client
+	model  string
 	// Where requests go.
 	models, completions, chats, tokenize *url.URL
 	readers                              sync.Pool // of *eventReader
@@ -67,15 +77,23 @@ func NewClient(base string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkHeaders(o.Headers, o.APIKey != ""); err != nil {
+		return nil, err
+	}
+	if o.Timeouts.Connect <= 0 {
+		o.Timeouts.Connect = dialTimeout
+	}
 	transport := o.Transport
 	if transport == nil {
-		transport = newTransport(o.TLS)
+		transport = newTransport(o.TLS, o.Timeouts.Connect)
 	}
 	return &Client{
-		base:  u,
-		key:   o.APIKey,
-		model: o.Model,
-		lock:  make(chan struct{}, 1),
+		base:     u,
+		key:      o.APIKey,
+		headers:  o.Headers.Clone(),
+		timeouts: o.Timeouts,
+		model:    o.Model,
+		lock:     make(chan struct{}, 1),
 
 		models:      u.JoinPath("v1", "models"),
 		completions: u.JoinPath("v1", "completions"),
@@ -91,11 +109,11 @@ func NewClient(base string, o Options) (*Client, error) {
 // Close gives up idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-func newTransport(config *tls.Config) *http.Transport {
+func newTransport(config *tls.Config, connect time.Duration) *http.Transport {
 	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: connect}).DialContext,
 		TLSClientConfig:     config,
-		TLSHandshakeTimeout: dialTimeout,
+		TLSHandshakeTimeout: connect,
 		IdleConnTimeout:     idleConnTimeout,
 		MaxIdleConns:        maxIdleConns,
 		MaxIdleConnsPerHost: maxIdleConns,
@@ -194,7 +212,7 @@ func (c *Client) firstModel(ctx context.Context) (string, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("list models at %s: %w", at.Redacted(), readStatus(response))
+		return "", fmt.Errorf("list models at %s: %w", at.Redacted(), c.readStatus(response))
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxModelsBytes))
 	if err != nil {
@@ -219,9 +237,17 @@ func (c *Client) request(ctx context.Context, method string, at *url.URL, body [
 	if err != nil {
 		return nil, err
 	}
+	for name, values := range c.headers {
+		request.Header[name] = values
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Accept", "text/event-stream")
+		// llama.cpp's server promises to keep a connection and closes it after every
+		// stream (b11549), so that the next request on it may meet the end. Present
+		// and empty, this header is not sent and lets net/http send such a request
+		// again on a new connection, as long as nothing of an answer has come.
+		request.Header["Idempotency-Key"] = nil
 	}
 	if c.key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.key)
@@ -231,7 +257,44 @@ func (c *Client) request(ctx context.Context, method string, at *url.URL, body [
 
 // readStatus turns an answer other than 200 into an error with the server's
 // message, in the spellings that OpenAI-compatible servers use.
-func readStatus(response *http.Response) *StatusError {
+func (c *Client) readStatus(response *http.Response) *StatusError {
+	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
+		// Without what may be a secret: a user, a query.
+		elsewhere := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+		return &StatusError{Code: response.StatusCode, Message: "it redirects to " + oneLine(elsewhere.String()) + ", which is not followed: give that address if you trust it"}
+	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
-	return &StatusError{Code: response.StatusCode, Message: serverMessage(body)}
+	return &StatusError{Code: response.StatusCode, Message: serverMessage([]byte(c.hide(string(body))))}
+}
+
+// leastSecret is the length from which a header's value is hidden: a shorter one is no
+// secret, and a part of ordinary words.
+const leastSecret = 8
+
+// hide takes the API key and the values of headers out of what a server said: some
+// repeat what they refuse.
+func (c *Client) hide(words string) string {
+	secrets := []string{c.key}
+	for _, values := range c.headers {
+		for _, value := range values {
+			secrets = append(append(secrets, value), strings.Fields(value)...)
+		}
+	}
+	for _, secret := range secrets {
+		if len(secret) >= leastSecret {
+			words = withoutEnd(strings.ReplaceAll(words, secret, "[redacted]"), secret)
+		}
+	}
+	return words
+}
+
+// withoutEnd takes out the begin of a secret that words were cut in.
+func withoutEnd(words, secret string) string {
+	head, cut := strings.CutSuffix(words, cutMark)
+	for n := len(secret) - 1; cut && n >= leastSecret; n-- {
+		if kept, ends := strings.CutSuffix(head, secret[:n]); ends {
+			return kept + cutMark
+		}
+	}
+	return words
 }

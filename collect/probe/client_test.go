@@ -186,6 +186,7 @@ func TestCompleteStreams(t *testing.T) {
 		{name: "usage in every chunk", body: `data: {"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\n" + done, chunks: 1, tokens: 2},
 		{name: "usage null in chunks", body: `data: {"choices":[{"text":"a"}],"usage":null,"error":null}` + "\n\n" + done, chunks: 1, tokens: 1},
 		{name: "end without [DONE] after a finish reason", body: token + last, chunks: 1, tokens: 1},
+		{name: "[DONE] with a blank behind it", body: token + "data: [DONE] \n\n", chunks: 1, tokens: 1},
 		{name: "[DONE] without an end of line", body: token + "data: [DONE]", chunks: 1, tokens: 1},
 		{name: "[DONE] cut off", body: token + "data: [DON", chunks: 1, tokens: 1, err: ErrTruncated},
 		{name: "no empty lines", body: strings.ReplaceAll(token+token+usage+done, "\n\n", "\n"), chunks: 2, tokens: 3},

@@ -25,9 +25,12 @@ type Request struct {
 	// CancelAfter, where above 0, is the number of chunks after which the client
 	// closes the stream; the error is then ErrCancelled.
 	CancelAfter int
-	KeepText    bool // Result.Text is wanted, up to 4 MiB
+	// Greedy asks for the likeliest token each time (temperature 0). Without it how
+	// to draw is left to the server.
+	Greedy   bool
+	KeepText bool // Result.Text is wanted, up to 4 MiB
 	// OnChunk, where set, is called as each chunk of output arrives, with the
-	// time since the send, by the goroutine that called Complete.
+	// time since the send, by the goroutine of the request.
 	OnChunk func(sinceSend time.Duration)
 }
 
@@ -108,9 +111,11 @@ type completionBody struct {
 	Model         string        `json:"model"`
 	Prompt        *string       `json:"prompt,omitempty"`
 	Messages      []Message     `json:"messages,omitempty"`
-	MaxTokens     int           `json:"max_tokens"`
+	MaxTokens     int           `json:"max_tokens,omitempty"`
+	NewMaxTokens  int           `json:"max_completion_tokens,omitempty"`
+	Temperature   *float64      `json:"temperature,omitempty"`
 	Stream        bool          `json:"stream"`
-	StreamOptions streamOptions `json:"stream_options"`
+	StreamOptions streamOptions `json:"stream_options,omitzero"`
 	IgnoreEOS     bool          `json:"ignore_eos,omitempty"`
 }
 
@@ -126,7 +131,7 @@ func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
 	if r.MaxTokens < 1 {
 		return Result{}, fmt.Errorf("completion of %d tokens: ask for at least 1", r.MaxTokens)
 	}
-	request, err := c.completion(ctx, &r)
+	request, err := c.completion(ctx, &r, 0)
 	if err != nil {
 		return Result{Sent: time.Now()}, err
 	}
@@ -138,13 +143,17 @@ func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
 	defer response.Body.Close()
 	result.Status, result.Simulated = response.StatusCode, response.Header.Get("X-Simulated") != ""
 	if response.StatusCode != http.StatusOK {
-		return result, readStatus(response)
+		return result, c.readStatus(response)
 	}
 	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return result, fmt.Errorf("answer is %q, not an event stream", kind)
 	}
 	events := c.eventReader(response.Body)
 	err = result.read(events, &r)
+	var said *StreamError
+	if errors.As(err, &said) {
+		said.Message = c.hide(said.Message)
+	}
 	c.readers.Put(events)
 	if err == nil {
 		drain(response.Body)
@@ -153,10 +162,16 @@ func (c *Client) Complete(ctx context.Context, r Request) (Result, error) {
 }
 
 // completion is a request as it goes to the connection.
-func (c *Client) completion(ctx context.Context, r *Request) (*http.Request, error) {
+func (c *Client) completion(ctx context.Context, r *Request, spoken dialect) (*http.Request, error) {
 	content := completionBody{
 		Model: r.Model, Messages: r.Messages, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS,
 		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+	}
+	if r.Greedy {
+		content.Temperature = new(float64)
+	}
+	if spoken != 0 {
+		content.speak(spoken)
 	}
 	at := c.chats
 	if r.Messages == nil {
@@ -200,27 +215,12 @@ func (r *Result) read(events *eventReader, request *Request) error {
 		defer func() { r.Text = string(text) }()
 	}
 	messages := 0
+	var c chunk
 	for {
 		name, data, err := events.next()
 		since := time.Since(r.Sent)
-		switch {
-		case errors.Is(err, io.EOF) && r.FinishReason != "":
-			return nil // some servers send no [DONE]
-		case errors.Is(err, io.EOF):
-			return ErrTruncated
-		case err != nil:
-			return fmt.Errorf("read stream: %w", err)
-		case bytes.Equal(data, streamEnd):
-			return nil
-		case string(name) == "error":
-			return &StreamError{Message: serverMessage(data)}
-		}
-		c, err := parseChunk(data, request.KeepText)
-		if err != nil {
-			return fmt.Errorf("read stream: %w", err)
-		}
-		if c.failed {
-			return &StreamError{Message: serverMessage(data)}
+		if err := c.read(name, data, err, request.KeepText); err != nil {
+			return overOf(err, r.FinishReason)
 		}
 		if c.counted {
 			r.PromptTokens, r.OutputTokens, r.CachedTokens, r.Counted = c.prompt, c.tokens, c.cached, true
@@ -236,8 +236,7 @@ func (r *Result) read(events *eventReader, request *Request) error {
 		if messages++; messages > request.MaxTokens+overrun {
 			return ErrOverrun
 		}
-		// An end without text is no token, unless it is all that came.
-		if first && c.opens() || c.closes() && len(r.Chunks) > 0 {
+		if !c.token(first, len(r.Chunks)) {
 			continue
 		}
 		text = append(text, c.text[:min(len(c.text), maxTextBytes-len(text))]...)
@@ -245,6 +244,43 @@ func (r *Result) read(events *eventReader, request *Request) error {
 			return err
 		}
 	}
+}
+
+// errDone says that [DONE] came.
+var errDone = errors.New("the stream is over")
+
+// read takes what an event says; name, data and err are those of the event. At the end
+// of a stream the error is errDone or ErrTruncated.
+func (c *chunk) read(name, data []byte, err error, keepText bool) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return ErrTruncated
+	case err != nil:
+		return fmt.Errorf("read stream: %w", err)
+	case bytes.Equal(bytes.TrimSpace(data), streamEnd):
+		return errDone
+	case string(name) == "error":
+		return &StreamError{Message: serverMessage(data)}
+	case len(data) == 0: // no event, by WHATWG HTML 9.2.6
+		*c = chunk{}
+		return nil
+	}
+	if *c, err = parseChunk(data, keepText); err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	if c.failed {
+		return &StreamError{Message: serverMessage(data)}
+	}
+	return nil
+}
+
+// overOf is the error with which a stream ended, nil for a whole one: some servers
+// send no [DONE] after a finish reason.
+func overOf(err error, finish string) error {
+	if errors.Is(err, errDone) || finish != "" && errors.Is(err, ErrTruncated) {
+		return nil
+	}
+	return err
 }
 
 // take notes a chunk of output.
@@ -262,7 +298,11 @@ func (r *Result) take(since time.Duration, request *Request) error {
 	return nil
 }
 
-const maxMessageRunes = 300
+// A message of a server is cut to so many runes, and the mark says so.
+const (
+	maxMessageRunes = 300
+	cutMark         = "..."
+)
 
 // serverMessage finds the words in an error body: OpenAI's {"error":
 // {"message"}}, {"error": "..."}, vLLM's older {"message"}, FastAPI's
@@ -290,9 +330,9 @@ func serverMessage(body []byte) string {
 			text = plain
 		}
 	}
-	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	text = oneLine(text)
 	if runes := []rune(text); len(runes) > maxMessageRunes {
-		return string(runes[:maxMessageRunes]) + "..."
+		return string(runes[:maxMessageRunes]) + cutMark
 	}
 	return text
 }

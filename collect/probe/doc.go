@@ -12,6 +12,10 @@
 // It talks to the address it was given and to no other, follows no redirect and
 // uses no proxy.
 //
+// [Client.Examine] tells a single request in full instead, every moment by a clock of
+// the caller's, and [Client.ExamineAll] several: at most four chunks for each token
+// that was asked for, and 8 more. Both ways read a stream with the same parser.
+//
 // What to send and when is decided by an [Offer], which has no clock: [Run] drives
 // one by the wall clock, a simulation by its own.
 //

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 )
 
 const (
@@ -33,6 +34,11 @@ type eventReader struct {
 	// held is a data line that was read beyond the event: some servers leave out
 	// the empty line between events.
 	held []byte
+	// times, where set, tells when the stream's bytes came; at is then when the last
+	// of the event that next returned did. Each read is used up before another is
+	// made, so that the last read is the one that completed the event.
+	times      *stamped
+	at, heldAt time.Duration
 }
 
 func newEventReader(r io.Reader) *eventReader {
@@ -42,7 +48,7 @@ func newEventReader(r io.Reader) *eventReader {
 // reset begins another stream.
 func (e *eventReader) reset(r io.Reader) {
 	e.in.Reset(r)
-	e.skipLF, e.begun, e.held = false, false, nil
+	e.skipLF, e.begun, e.held, e.times = false, false, nil, nil
 }
 
 // plain returns the data of an event of a single data line that lies in the
@@ -72,6 +78,7 @@ func (e *eventReader) next() (name, data []byte, err error) {
 	e.name, e.data, e.lines = e.name[:0], e.data[:0], 0
 	if e.held != nil {
 		e.data, e.lines, e.held = append(e.data, e.held...), 1, nil
+		e.at = e.heldAt
 		return e.rest()
 	}
 	if e.in.Buffered() == 0 {
@@ -80,6 +87,7 @@ func (e *eventReader) next() (name, data []byte, err error) {
 		}
 	}
 	if data, ok := e.plain(); ok {
+		e.arrived(&e.at)
 		return e.name, data, nil
 	}
 	return e.rest()
@@ -102,10 +110,12 @@ func (e *eventReader) rest() (name, data []byte, err error) {
 		}
 		if value, ok := dataOf(line); ok && e.lines == 1 && json.Valid(e.data) {
 			e.held = append(make([]byte, 0, len(value)), value...)
+			e.arrived(&e.heldAt)
 			return e.name, e.data, nil
 		}
 		if len(line) == 0 {
 			if e.lines > 0 {
+				e.arrived(&e.at)
 				return e.name, e.data, nil
 			}
 			e.name = e.name[:0]
@@ -114,6 +124,13 @@ func (e *eventReader) rest() (name, data []byte, err error) {
 		if err := e.field(line); err != nil {
 			return nil, nil, err
 		}
+	}
+}
+
+// arrived notes the time of the last read.
+func (e *eventReader) arrived(at *time.Duration) {
+	if e.times != nil {
+		*at = e.times.at
 	}
 }
 
@@ -136,6 +153,7 @@ func (e *eventReader) field(line []byte) error {
 		}
 		e.data = append(e.data, value...)
 		e.lines++
+		e.arrived(&e.at)
 	case "event":
 		e.name = append(e.name[:0], value...)
 	}

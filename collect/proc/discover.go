@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -255,22 +254,11 @@ func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
 
 // forwarded follows a container runtime's port proxy to the server behind it.
 func (f FS) forwarded(pid int, port uint16) (*Server, bool) {
-	argv, err := f.argv(pid)
-	if err != nil || len(argv) == 0 {
+	inside, ok := f.proxied(pid, port)
+	if !ok {
 		return nil, false
 	}
-	switch base := filepath.Base(argv[0]); {
-	case base == "docker-proxy":
-		if i := slices.Index(argv, "-container-port"); i >= 0 && i+1 < len(argv) {
-			if n, err := strconv.ParseUint(argv[i+1], 10, 16); err == nil {
-				port = uint16(n)
-			}
-		}
-	case base == "rootlessport", base == "rootlesskit", base == "slirp4netns", base == "pasta", base == "pasta.avx2", base == "conmon":
-	default:
-		return nil, false
-	}
-	return f.elsewhere(port)
+	return f.elsewhere(inside)
 }
 
 // elsewhere finds the one vLLM server that listens on the port in another

@@ -82,7 +82,7 @@ func (p fake) put(t *testing.T, dir, tcp string) {
 	if p.ticks == 0 {
 		p.ticks = p.pid
 	}
-	put(t, dir, pid+"/stat", stat(p))
+	put(t, dir, pid+"/stat", statText(p))
 	put(t, dir, pid+"/comm", p.comm+"\n")
 	put(t, dir, pid+"/status", fmt.Sprintf("Name:\t%s\nUid:\t%d\t%d\t%d\t%d\n", p.comm, p.uid, p.uid, p.uid, p.uid))
 	line := strings.Join(p.argv, "\x00") + "\x00"
@@ -108,7 +108,7 @@ func (p fake) put(t *testing.T, dir, tcp string) {
 	link(t, "mnt:["+or(p.mntns, "1")+"]", dir, pid, "ns/mnt")
 }
 
-func stat(p fake) string {
+func statText(p fake) string {
 	return fmt.Sprintf("%d (%s) %s %d 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 7 0 %d 1000 256 0 %s\n", p.pid, p.comm, p.state, p.ppid, p.ticks, strings.Repeat("0 ", 24))
 }
 
@@ -170,7 +170,7 @@ func plain(pid int, listens string, flags ...string) []fake {
 		{pid: pid, ppid: 1, argv: argv, comm: "vllm", listens: []string{listens}},
 		{pid: pid + 1, ppid: pid, argv: []string{"/venv/bin/python3", "-c", "from multiprocessing.resource_tracker import main;main(31)"}},
 		{pid: pid + 2, ppid: pid, argv: []string{"VLLM::EngineCore"}, listens: []string{fmt.Sprintf("127.0.0.1:%d", 40000+pid)}},
-		{pid: pid + 3, ppid: pid + 2, argv: []string{"VLLM::Worker"}, fds: []string{"/dev/nvidiactl", "/dev/nvidia3", "/dev/nvidia-uvm", "/dev/nvidia3", "/dev/null"}},
+		{pid: pid + 3, ppid: pid + 2, argv: []string{"VLLM::Worker"}, fds: []string{"/dev/nvidiactl", "/dev/nvidia3", "/dev/nvidia-uvm", "/dev/nvidia3", "/dev/dri/card1", "/dev/dri/renderD128", "/dev/null"}},
 	}
 }
 

@@ -138,4 +138,12 @@ func (f FS) uid(pid int) int {
 	return int(status.UIDs[0])
 }
 
+// owner names the user of a process for a sentence.
+func (f FS) owner(pid int) string {
+	if id := f.uid(pid); id >= 0 {
+		return fmt.Sprintf("user %d", id)
+	}
+	return "another user"
+}
+
 func denied(err error) bool { return errors.Is(err, fs.ErrPermission) }

@@ -3,7 +3,6 @@ package proc
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -14,22 +13,14 @@ import (
 	"testing"
 )
 
-// roleVariable makes the test binary play a server: it listens on loopback,
-// writes its port, and ends when its stdin does.
+// roleVariable makes the test binary play another program, see [act].
 const roleVariable = "ROOFTOP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == "" {
 		os.Exit(m.Run())
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	defer l.Close()
-	fmt.Println(l.Addr().(*net.TCPAddr).Port)
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	os.Exit(act(os.Getenv(roleVariable)))
 }
 
 // TestLiveServerShowsNoSecret finds a child process by its port on the real

@@ -159,7 +159,7 @@ func TestDiscover(t *testing.T) {
 	if diff := cmp.Diff(wantEnv, s.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(GPUHints{PIDs: []int{100, 101, 102, 103}, Visible: "3", VisibleSet: true, Minors: []int{3}}, s.GPUHints()); diff != "" {
+	if diff := cmp.Diff(GPUHints{PIDs: []int{100, 101, 102, 103}, Visible: "3", VisibleSet: true, VisibleName: "CUDA_VISIBLE_DEVICES", Minors: []int{3}, Renders: []int{128}}, s.GPUHints()); diff != "" {
 		t.Errorf("GPU hints (-want +got):\n%s", diff)
 	}
 	if len(s.Missing) > 0 || len(s.Notes) > 0 {
@@ -361,7 +361,7 @@ func TestHealth(t *testing.T) {
 	set := func(change func(*fake)) {
 		p := engine
 		change(&p)
-		put(t, f.root, "102/stat", stat(p))
+		put(t, f.root, "102/stat", statText(p))
 	}
 	tests := []struct {
 		name   string

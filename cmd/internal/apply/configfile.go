@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -124,7 +125,7 @@ func (f *File) put() error {
 	if err := os.Rename(temp, target); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncDir(filepath.Dir(target))
+	return wholefile.SyncDir(filepath.Dir(target))
 }
 
 // staged says that what was written beside a file is all that it is to be, on the disk.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -232,7 +233,7 @@ func (s *Store) prepare() error {
 	if err := os.WriteFile(filepath.Join(s.dir, unbegunName), nil, 0o600); err != nil {
 		return &StateError{Dir: s.dir, Err: err}
 	}
-	if err := syncDir(s.dir); err != nil { // the journal's name, where it is new
+	if err := wholefile.SyncDir(s.dir); err != nil { // the journal's name, where it is new
 		return &StateError{Dir: s.dir, Err: err}
 	}
 	s.run = s.newRun()
@@ -256,7 +257,7 @@ func (s *Store) rotate() error {
 	}
 	_ = s.file.Close()
 	s.file, s.size = file, 0
-	return syncDir(s.dir)
+	return wholefile.SyncDir(s.dir)
 }
 
 // sure says that the journal tells whether its last run is settled.
@@ -290,7 +291,7 @@ func (s *Store) tidy() error {
 	if !removed {
 		return nil
 	}
-	return syncDir(s.dir)
+	return wholefile.SyncDir(s.dir)
 }
 
 // Dir is the directory of the server.

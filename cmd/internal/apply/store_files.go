@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
 )
 
 // StateError says that a run cannot be written down in the directory of a server,
@@ -94,45 +97,17 @@ func isLaunch(name string) bool {
 }
 
 // temporarySuffix ends the names of files that are being written.
-const temporarySuffix = ".tmp"
+const temporarySuffix = wholefile.Suffix
 
 func temporary(name string) bool { return strings.HasSuffix(name, temporarySuffix) }
 
 // writeAtomic writes a file whole or not at all: whoever reads it, also after a
 // crash at any instant, sees the old bytes or the new.
 func writeAtomic(path string, data []byte, mode fs.FileMode) error {
-	temp := path + temporarySuffix
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
+	return wholefile.Write(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode) // whatever the umask says
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir has the names of a directory on the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		err = nil // a file system that has no such thing
-	}
-	return errors.Join(err, d.Close())
+	})
 }
 
 // makeDirs makes a directory and its parents for their owner alone, with their
@@ -150,7 +125,7 @@ func makeDirs(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return wholefile.SyncDir(filepath.Dir(dir))
 }
 
 // appendSync adds to a file that its owner alone reads.

@@ -85,8 +85,8 @@ func WriteIndex(w io.Writer, findings []rules.Explanation, terms []engine.Term, 
 }
 
 // WriteMetric writes one metric of vLLM's page: its names by release, its unit
-// and its meaning.
-func WriteMetric(w io.Writer, m catalog.Metric, o Options) error {
+// and its meaning; client says what rooftop's own client means by the same name.
+func WriteMetric(w io.Writer, m catalog.Metric, client []string, o Options) error {
 	p := newPage(w, o)
 	p.title(m.Key, string(m.Kind)+", "+m.Unit)
 	p.blank()
@@ -102,6 +102,7 @@ func WriteMetric(w io.Writer, m catalog.Metric, o Options) error {
 	}
 	p.list("Labels that a series must carry", labels)
 	p.list("Note", nonEmpty(m.Note))
+	p.list("Measured by rooftop's own client (probe, load)", client)
 	var releases []string
 	if m.Since != "" {
 		releases = append(releases, "from "+m.Since)

@@ -2,22 +2,25 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
 func TestExplainEverything(t *testing.T) {
 	var index bytes.Buffer
-	if err := WriteIndex(&index, rules.Explanations(), engine.Terms(), catalog.Default().Metrics(), Options{}); err != nil {
+	terms := slices.Concat(engine.Terms(), capture.Terms())
+	if err := WriteIndex(&index, rules.Explanations(), terms, catalog.Default().Metrics(), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	checkWidth(t, index.String(), 80)
-	for _, e := range engine.Terms() {
+	for _, e := range terms {
 		var b bytes.Buffer
 		if err := WriteTerm(&b, e, Options{}); err != nil || len(e.Meaning) == 0 {
 			t.Errorf("%s: %v", e.Name, err)
@@ -47,7 +50,7 @@ func TestExplainEverything(t *testing.T) {
 	for _, m := range catalog.Default().Metrics() {
 		t.Run(m.Key, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := WriteMetric(&b, m, Options{}); err != nil {
+			if err := WriteMetric(&b, m, capture.OwnTimes(m.Key), Options{}); err != nil {
 				t.Fatal(err)
 			}
 			checkWidth(t, b.String(), 80)
@@ -55,6 +58,10 @@ func TestExplainEverything(t *testing.T) {
 				if !strings.Contains(b.String(), "vllm:"+n) {
 					t.Errorf("the page lacks the name %s", n)
 				}
+			}
+			own := strings.Contains(b.String(), "rooftop's own client")
+			if want := slices.Contains([]string{"ttft", "itl", "tpot", "e2e"}, m.Key); own != want {
+				t.Errorf("the page says what rooftop's client means: %v, want %v", own, want)
 			}
 		})
 	}

@@ -2,12 +2,14 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"math"
 	"reflect"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -66,8 +68,16 @@ func cleanValue(v reflect.Value) any {
 	if !v.IsValid() {
 		return nil
 	}
-	if o, ok := v.Interface().(stat.Opt); ok {
-		return number(o)
+	switch x := v.Interface().(type) {
+	case stat.Opt:
+		return number(x)
+	case capture.Distribution:
+		return x
+	case capture.Row:
+		if number(x.Mean) == nil && number(x.Peak) == nil {
+			x.Reason = cmp.Or(x.Reason, "not measured")
+		}
+		return cleanStruct(reflect.ValueOf(x))
 	}
 	switch v.Kind() {
 	case reflect.Float64, reflect.Float32:

@@ -63,8 +63,8 @@ func WriteRunJSON(w io.Writer, s *engine.Snapshot) error {
 	return writeMembers(w, doc)
 }
 
-// writeMembers writes an object a member at a time: all are indented but points,
-// which would take a line for each of thousands of numbers.
+// writeMembers writes an object a member at a time: all are indented but points and
+// capture, which would take a line for each of thousands of numbers.
 func writeMembers(w io.Writer, doc object) error {
 	var b bytes.Buffer
 	for i, m := range doc {
@@ -74,7 +74,7 @@ func writeMembers(w io.Writer, doc object) error {
 			return err
 		}
 		b.WriteString(`"` + m.key + `": `)
-		if m.key == "points" {
+		if m.key == "points" || m.key == "capture" {
 			b.Write(bytes.TrimSpace(value.Bytes()))
 			continue
 		}

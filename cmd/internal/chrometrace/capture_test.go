@@ -1,0 +1,337 @@
+package chrometrace
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/capture"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+const ms = time.Millisecond
+
+// small has one of everything: a reused connection, a request that failed, a process
+// that left, a GPU that is throttled, a page and a look that failed.
+func small() *capture.Capture {
+	device := func(power float64, mask uint64) engine.GPU {
+		d := engine.GPU{Index: 0, Name: "NVIDIA L4", UUID: "GPU-1", Throttle: mask, ThrottleOK: true}
+		d.Fields[engine.GPUPowerW] = stat.Some(power)
+		d.Fields[engine.GPUUtil] = stat.Some(0.91)
+		return d
+	}
+	return &capture.Capture{
+		Kind: capture.Probe, Wall: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Period: 50 * ms,
+		Begin: 10 * ms, End: 400 * ms, PagesFrom: "vLLM",
+		Requests: []capture.Request{
+			{ID: 0, Sent: 10 * ms, Connect: 2*ms + 345, Written: 13 * ms, Answered: 40 * ms, End: 200*ms + 1, Status: 200, Finish: "length",
+				Chunks:       []capture.Chunk{{At: 50*ms + 1, Bytes: 3}, {At: 100 * ms, Kind: capture.Reasoning, Bytes: 2}, {At: 200 * ms, Kind: capture.Empty}},
+				OutputTokens: stat.Some(3), PromptTokens: stat.Some(7)},
+			{ID: 1, Sent: 201 * ms, Reused: true, End: 400 * ms, Error: `the server said "no"`},
+		},
+		Tree: capture.Tree{Root: 100, How: "--pid",
+			Processes: []capture.Process{
+				{PID: 100, PPID: 1, InnerPID: 100, Comm: "bash", Role: "launcher", Joined: 5 * ms},
+				{PID: 101, PPID: 100, InnerPID: 7, Comm: "python", Title: "VLLM::EngineCore", Role: "engine-core", Joined: 5 * ms, Left: 105 * ms, Gone: true},
+			},
+			Samples: []capture.TreeSample{
+				{At: 5 * ms, Processes: []capture.ProcessSample{{Process: 0, RSSBytes: 2 << 20, Threads: 1}, {Process: 1, CPU: time.Second, RSSBytes: 1 << 30, Threads: 52}}},
+				{At: 55 * ms, Processes: []capture.ProcessSample{{Process: 0, RSSBytes: 2 << 20, Threads: 1}, {Process: 1, CPU: 1075 * ms, RSSBytes: 1 << 30, Threads: 53}}},
+				{At: 105 * ms, Partial: true, Processes: []capture.ProcessSample{{Process: 0, RSSBytes: 2 << 20, Threads: 1}}},
+				{At: 155 * ms, Error: "permission denied"},
+			}},
+		GPUs: capture.GPUs{From: "NVML", Readings: []engine.GPUReading{
+			{T: 6 * ms, Devices: []engine.GPU{device(37, 1)}},
+			{T: 56 * ms, Devices: []engine.GPU{device(72, 4)}},
+			{T: 106 * ms, Devices: []engine.GPU{device(72, 4)}},
+			{T: 156 * ms, Devices: []engine.GPU{device(60, 0)}},
+		}},
+		Pages: []capture.PageSample{
+			{At: 4 * ms, GenerationTokens: stat.Some(100), Running: stat.Some(0), KVUsage: stat.Some(0)},
+			{At: 104 * ms, Error: "connection refused"},
+			{At: 204 * ms, GenerationTokens: stat.Some(120), Running: stat.Some(1), KVUsage: stat.Some(0.25)},
+			{At: 304 * ms, GenerationTokens: stat.Some(3)}, // another server
+		},
+	}
+}
+
+func TestGolden(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteCapture(&out, small()); err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/capture.json"
+	if *update {
+		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if faults := validate(out.Bytes()); faults != nil {
+		t.Error(strings.Join(faults, "\n"))
+	}
+}
+
+// What lies before the origin moves it: the wall clock of every event stays.
+func TestOpeningSampleBeforeTheOrigin(t *testing.T) {
+	c := small()
+	c.Pages[0].At = -3 * ms
+	var out bytes.Buffer
+	if err := WriteCapture(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	if faults := validate(out.Bytes()); faults != nil {
+		t.Error(strings.Join(faults, "\n"))
+	}
+	for _, want := range []string{`"origin":"2026-01-02T03:04:04.997006Z"`, `{"ph":"X","ts":13000,"dur":390000,`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestRandomCaptures(t *testing.T) {
+	for seed := range uint64(300) {
+		c := random(rand.New(rand.NewPCG(seed, 1)))
+		var out, again bytes.Buffer
+		if err := WriteCapture(&out, c); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if faults := validate(out.Bytes()); faults != nil {
+			t.Fatalf("seed %d: %s", seed, strings.Join(faults, "\n"))
+		}
+		if err := WriteCapture(&again, c); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+			t.Fatalf("seed %d: the same capture gives another trace (%v)", seed, err)
+		}
+		chunks := 0
+		for _, r := range c.Requests {
+			chunks += len(r.Chunks)
+		}
+		if got := strings.Count(out.String(), `"cat":"chunk"`); got != chunks {
+			t.Fatalf("seed %d: %d chunks of %d are drawn", seed, got, chunks)
+		}
+	}
+}
+
+// random is a capture whose sources were late, absent and at odds with each other.
+func random(r *rand.Rand) *capture.Capture {
+	at := func(n int) time.Duration { return time.Duration(r.IntN(n)) }
+	opt := func(v float64) stat.Opt {
+		return [...]stat.Opt{stat.None, stat.Some(v), stat.Some(math.NaN()), stat.Some(0)}[r.IntN(4)]
+	}
+	word := func() string { return [...]string{"", "a", "\"x\"\n", "\xff\x01"}[r.IntN(4)] }
+	c := &capture.Capture{Kind: capture.Probe, Begin: at(1000), End: at(1e6), PagesFrom: word()}
+	for n := range r.IntN(12) {
+		q := capture.Request{ID: n, Lane: r.IntN(3), Sent: at(1e6), Connect: at(3) * at(1e5), Error: word()}
+		q.End = q.Sent + at(1e6) - at(1000)
+		for range r.IntN(5) {
+			q.Chunks = append(q.Chunks, capture.Chunk{At: at(2e6), Kind: capture.ChunkKind(r.IntN(6)), Bytes: r.IntN(9)})
+		}
+		c.Requests = append(c.Requests, q)
+	}
+	for range r.IntN(4) {
+		p := capture.Process{PID: r.IntN(3), Joined: at(1e6) - 1000, Gone: r.IntN(2) == 0, Comm: word()}
+		p.Left = at(2e6)
+		c.Tree.Processes = append(c.Tree.Processes, p)
+	}
+	// Looks, readings and pages come in order.
+	t := -at(5000)
+	for range r.IntN(8) {
+		t += at(1e5)
+		s := capture.TreeSample{At: t, Error: word(), Partial: r.IntN(3) == 0}
+		for n, p := range c.Tree.Processes {
+			if r.IntN(3) > 0 && t >= p.Joined && (!p.Gone || t < p.Left) {
+				s.Processes = append(s.Processes, capture.ProcessSample{Process: n, CPU: at(1e9), RSSBytes: int64(at(1e9)), Threads: r.IntN(9)})
+			}
+		}
+		c.Tree.Samples = append(c.Tree.Samples, s)
+		g := engine.GPUReading{T: t}
+		for i := range r.IntN(3) {
+			d := engine.GPU{Index: i, Name: word(), Throttle: r.Uint64(), ThrottleOK: r.IntN(2) == 0}
+			for f := range d.Fields {
+				d.Fields[f] = opt(r.NormFloat64())
+			}
+			g.Devices = append(g.Devices, d)
+		}
+		c.GPUs.Readings = append(c.GPUs.Readings, g)
+		c.Pages = append(c.Pages, capture.PageSample{At: t, Error: word(), GenerationTokens: opt(r.Float64()), PromptTokens: opt(1), Running: opt(2)})
+	}
+	return c
+}
+
+// event is what readers take of one.
+type event struct {
+	Ph   string
+	Ts   *float64
+	Dur  *float64
+	Pid  int
+	Tid  int
+	Name string
+	S    string
+	Args map[string]any
+}
+
+func nanos(us *float64) int64 { return int64(*us * 1000) }
+
+// validate reads a trace as Perfetto does and says what it would drop, show without
+// a name or take for something else.
+func validate(data []byte) (faults []string) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
+	var trace struct {
+		DisplayTimeUnit string            `json:"displayTimeUnit"`
+		OtherData       map[string]string `json:"otherData"`
+		TraceEvents     []event           `json:"traceEvents"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&struct {
+		DisplayTimeUnit *string         `json:"displayTimeUnit"`
+		OtherData       *map[string]any `json:"otherData"`
+		TraceEvents     *[]any          `json:"traceEvents"`
+	}{}); err != nil {
+		return []string{err.Error()}
+	}
+	if err := json.Unmarshal(data, &trace); err != nil {
+		return []string{err.Error()}
+	}
+	if trace.DisplayTimeUnit != "ms" || trace.OtherData["origin"] == "" {
+		fault("no unit or no origin: %q %v", trace.DisplayTimeUnit, trace.OtherData)
+	}
+	names := map[Track]bool{}
+	last := map[string]int64{}
+	open := map[Track][][2]int64{}
+	ids := map[int]bool{}
+	for _, e := range trace.TraceEvents {
+		if e.Ts == nil || *e.Ts < 0 || e.Pid <= 0 || e.Name == "" {
+			fault("%+v has no time, a negative one, no group or no name", e)
+			continue
+		}
+		on, at := Track{e.Pid, e.Tid}, nanos(e.Ts)
+		if e.Ph != "M" && !names[Track{PID: e.Pid}] {
+			fault("group %d has no name yet at %q", e.Pid, e.Name)
+		}
+		var key string
+		switch e.Ph {
+		case "M":
+			id := e.Tid
+			if id == 0 {
+				id = e.Pid
+			}
+			if strings.HasSuffix(e.Name, "_name") {
+				if text, _ := e.Args["name"].(string); text == "" || names[on] || ids[id] {
+					fault("%s of %v is empty or another's", e.Name, on)
+				}
+				names[on], ids[id] = true, true
+			} else if _, ok := e.Args["sort_index"].(float64); !ok {
+				fault("%+v is no metadata that is known", e)
+			}
+			continue
+		case "C":
+			key = fmt.Sprint("counter ", e.Pid, e.Name)
+			if len(e.Args) != 1 || e.Tid != 0 {
+				fault("counter %+v", e)
+			}
+			for _, v := range e.Args {
+				if f, ok := v.(float64); !ok || math.IsInf(f, 0) || math.IsNaN(f) {
+					fault("%s reads %v", key, v)
+				}
+			}
+		case "X", "i":
+			key = fmt.Sprint(e.Ph, on, depth(e.Name))
+			if !names[on] {
+				fault("track %v has no name", on)
+			}
+			if e.Ph == "i" && e.S != "t" {
+				fault("instant %+v has no scope", e)
+			}
+			if e.Ph == "X" {
+				if e.Dur == nil || *e.Dur < 0 {
+					fault("span %+v has no length", e)
+					continue
+				}
+				faults = append(faults, nest(open, on, e.Name, at, at+nanos(e.Dur))...)
+			}
+		default:
+			fault("phase %q", e.Ph)
+		}
+		if at < last[key] {
+			fault("%s goes back from %d to %d", key, last[key], at)
+		}
+		last[key] = at
+	}
+	return faults
+}
+
+// depth tells spans that hold others from those within: each kind goes forward.
+func depth(name string) string {
+	if strings.HasPrefix(name, "request ") {
+		return "request"
+	}
+	return "within"
+}
+
+// nest keeps the spans of a track that are open, and says where one crosses the end
+// of another.
+func nest(open map[Track][][2]int64, on Track, name string, from, to int64) []string {
+	stack := open[on]
+	for len(stack) > 0 && stack[len(stack)-1][1] <= from {
+		stack = stack[:len(stack)-1]
+	}
+	open[on] = append(slices.Clone(stack), [2]int64{from, to})
+	if len(stack) > 0 && to > stack[len(stack)-1][1] {
+		return []string{fmt.Sprintf("%q on %v, %d to %d, crosses the end of %v", name, on, from, to, stack[len(stack)-1])}
+	}
+	return nil
+}
+
+// The checks themselves fail where they should.
+func TestValidate(t *testing.T) {
+	const head = `{"displayTimeUnit":"ms","otherData":{"origin":"x"},"traceEvents":[{"ph":"M","ts":0,"pid":1,"name":"process_name","args":{"name":"g"}},{"ph":"M","ts":0,"pid":1,"tid":2,"name":"thread_name","args":{"name":"t"}}`
+	for _, c := range []struct{ name, events, want string }{
+		{"good", `,{"ph":"X","ts":1,"dur":2,"pid":1,"tid":2,"name":"a"},{"ph":"X","ts":3,"dur":0,"pid":1,"tid":2,"name":"b"}`, ""},
+		{"crossing", `,{"ph":"X","ts":1,"dur":2,"pid":1,"tid":2,"name":"a"},{"ph":"X","ts":2,"dur":2,"pid":1,"tid":2,"name":"b"}`, "crosses"},
+		{"backward", `,{"ph":"C","ts":2,"pid":1,"name":"a","args":{"v":1}},{"ph":"C","ts":1,"pid":1,"name":"a","args":{"v":1}}`, "goes back"},
+		{"negative length", `,{"ph":"X","ts":1,"dur":-2,"pid":1,"tid":2,"name":"a"}`, "no length"},
+		{"negative time", `,{"ph":"C","ts":-2,"pid":1,"name":"a","args":{"v":1}}`, "no time"},
+		{"no name", `,{"ph":"X","ts":1,"dur":2,"pid":1,"tid":3,"name":"a"}`, "track {1 3} has no name"},
+		{"text for a number", `,{"ph":"C","ts":2,"pid":1,"name":"a","args":{"v":"1"}}`, "reads 1"},
+		{"phase", `,{"ph":"B","ts":2,"pid":1,"tid":2,"name":"a"}`, "phase"},
+		{"number of another", `,{"ph":"M","ts":0,"pid":3,"tid":2,"name":"thread_name","args":{"name":"t"}}`, "another's"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			faults := strings.Join(validate([]byte(head+c.events+"]}")), "\n")
+			if (faults == "") != (c.want == "") || !strings.Contains(faults, c.want) {
+				t.Errorf("got %q, want %q", faults, c.want)
+			}
+		})
+	}
+}
+
+func BenchmarkWriteCapture(b *testing.B) {
+	b.ReportAllocs()
+	c := small()
+	for b.Loop() {
+		if err := WriteCapture(&bytes.Buffer{}, c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package chrometrace
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/capture"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// run draws the run as a whole, and below it a track for each client.
+func (p *painter) run(c *capture.Capture) {
+	pid := p.group("rooftop " + string(c.Kind))
+	p.span(p.track(pid, "run", 0), "run", string(c.Kind), c.Begin, c.End, Text("ended", c.Ended))
+	lanes := map[int][]*capture.Request{}
+	for i := range c.Requests {
+		r := &c.Requests[i]
+		lanes[r.Lane] = append(lanes[r.Lane], r)
+	}
+	for _, lane := range slices.Sorted(maps.Keys(lanes)) {
+		for n, row := range disjoint(lanes[lane]) {
+			name := fmt.Sprintf("client %d", lane)
+			if n > 0 {
+				name = fmt.Sprintf("client %d, beside its others", lane)
+			}
+			on := p.track(pid, name, lane+1)
+			for _, r := range row {
+				p.request(on, r)
+			}
+		}
+	}
+}
+
+// disjoint deals requests out to rows in which none begins before the one ahead of
+// it is over: one row, for clients that wait for their answers.
+func disjoint(requests []*capture.Request) [][]*capture.Request {
+	slices.SortStableFunc(requests, func(a, b *capture.Request) int { return cmp.Compare(a.Sent, b.Sent) })
+	var rows [][]*capture.Request
+	for _, r := range requests {
+		free := slices.IndexFunc(rows, func(row []*capture.Request) bool {
+			ahead := row[len(row)-1]
+			return max(ahead.Sent, ahead.End) <= r.Sent
+		})
+		if free < 0 {
+			free = len(rows)
+			rows = append(rows, nil)
+		}
+		rows[free] = append(rows[free], r)
+	}
+	return rows
+}
+
+// request draws one request: in its span those of its phases, and its chunks.
+func (p *painter) request(on Track, r *capture.Request) {
+	end := max(r.End, r.Sent)
+	within := func(t time.Duration) time.Duration { return min(max(t, r.Sent), end) }
+	connected := within(r.Sent + r.Connect)
+	first, last := end, end
+	if n := len(r.Chunks); n > 0 {
+		first = max(connected, within(r.Chunks[0].At))
+		last = max(first, within(r.Chunks[n-1].At))
+	}
+	p.span(on, "request", fmt.Sprintf("request %d", r.ID), r.Sent, end, requestArgs(r)...)
+	if r.Connect > 0 {
+		p.span(on, "request", "connect", r.Sent, connected)
+	}
+	p.span(on, "request", "waiting for the first token", connected, first)
+	if len(r.Chunks) == 0 {
+		return
+	}
+	p.span(on, "request", "decode", first, last)
+	at := first
+	for n, c := range r.Chunks {
+		at = min(max(at, c.At), last)
+		p.instant(on, "chunk", chunkNames[min(int(c.Kind), len(chunkNames)-1)], at, Int("number", int64(n+1)), Int("bytes", int64(c.Bytes)))
+	}
+}
+
+// chunkNames are the kinds of chunk by their number.
+var chunkNames = [...]string{capture.Text: "text", capture.Reasoning: "reasoning", capture.ToolCall: "tool call", capture.Empty: "empty"}
+
+func requestArgs(r *capture.Request) []Arg {
+	args := []Arg{Int("chunks", int64(len(r.Chunks)))}
+	for _, a := range []struct {
+		key string
+		v   stat.Opt
+	}{
+		{"output_tokens", r.OutputTokens}, {"prompt_tokens", r.PromptTokens},
+		{"cached_tokens", r.CachedTokens}, {"reasoning_tokens", r.ReasoningTokens},
+		{"prefill_seconds", r.PrefillSeconds}, {"decode_seconds", r.DecodeSeconds},
+	} {
+		if a.v.OK {
+			args = append(args, Real(a.key, a.v.V))
+		}
+	}
+	if r.Status != 0 {
+		args = append(args, Int("status", int64(r.Status)))
+	}
+	for _, t := range [...][2]string{{"finish", r.Finish}, {"error", r.Error}} {
+		if t[1] != "" {
+			args = append(args, Text(t[0], t[1]))
+		}
+	}
+	if r.Reused {
+		args = append(args, Text("connection", "used again"))
+	}
+	return args
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// anyServer is an OpenAI-compatible server of no engine in particular.
+type anyServer struct {
+	*httptest.Server
+	metrics http.HandlerFunc // nil is 404
+	models  []string         // none is 404
+
+	mu     sync.Mutex
+	asked  []string // models of requests
+	header []http.Header
+}
+
+func newAnyServer(t *testing.T, prefix string) *anyServer {
+	t.Helper()
+	s := &anyServer{models: []string{"m"}}
+	mux := http.NewServeMux()
+	mux.HandleFunc(prefix+"/metrics", func(w http.ResponseWriter, r *http.Request) {
+		if s.metrics == nil {
+			http.NotFound(w, r)
+			return
+		}
+		s.metrics(w, r)
+	})
+	mux.HandleFunc(prefix+"/v1/models", func(w http.ResponseWriter, r *http.Request) {
+		if s.models == nil {
+			http.NotFound(w, r)
+			return
+		}
+		type model struct {
+			ID string `json:"id"`
+		}
+		var list struct {
+			Data []model `json:"data"`
+		}
+		for _, id := range s.models {
+			list.Data = append(list.Data, model{id})
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	})
+	mux.HandleFunc(prefix+"/v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Model string }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		s.mu.Lock()
+		s.asked, s.header = append(s.asked, body.Model), append(s.header, r.Header.Clone())
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`+"\n\ndata: [DONE]\n\n")
+	})
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ownTree has a probe of a test's server sample something small and certain.
+func ownTree() []string { return []string{"--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "4"} }
+
+// TestProbeAnyMetrics holds that a server is probed whatever its /metrics is.
+func TestProbeAnyMetrics(t *testing.T) {
+	saying := func(code int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); fmt.Fprint(w, text) }
+	}
+	for _, tc := range []struct {
+		name, prefix string
+		metrics      http.HandlerFunc
+		said         string
+	}{
+		{"none (Ollama)", "", nil, "Ollama and LM Studio have none"},
+		{"JSON (LM Studio)", "", saying(200, `{"error":"Unexpected endpoint"}`), "it answered with JSON"},
+		{"a web page, below a base path", "/api", saying(200, "<!doctype html>"), "it answered with HTML"},
+		{"plain words", "", saying(200, "OK"), "page truncated"},
+		{"no page, though it looks like one", "", saying(200, "vllm:num_requests_running{a 1\n"), "holds no metrics"},
+		{"nothing", "", saying(200, ""), "it is empty"},
+		{"off (llama.cpp)", "", saying(501, `{}`), "restart it with --metrics"},
+		{"wants another key", "", saying(403, ""), "it wants a key"},
+		{"of another program", "", saying(200, "node_load1 3\n"), "node_load1"},
+		{"elsewhere", "", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://other.test/metrics", http.StatusFound)
+		}, "redirects to http://other.test/metrics"},
+		{"breaks off", "", func(w http.ResponseWriter, _ *http.Request) {
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				conn.Close()
+			}
+		}, "broke off"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newAnyServer(t, tc.prefix)
+			s.metrics = tc.metrics
+			stdout, stderr, code := call(t, nil, append([]string{"probe", "--json", "--url", s.URL + tc.prefix + "/v1"}, ownTree()...)...)
+			if code != exitDone || stderr != "" {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+			if !strings.Contains(stdout, tc.said) {
+				t.Errorf("the document does not say %q", tc.said)
+			}
+		})
+	}
+}
+
+// TestProbeModel holds which name requests carry: never silently another model's.
+func TestProbeModel(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		served []string
+		args   []string
+		asked  string // "" is a refusal
+		said   string
+	}{
+		{"the first", []string{"a", "b"}, nil, "a", ""},
+		{"one of them", []string{"a", "b"}, []string{"--model", "b"}, "b", ""},
+		{"by a short name (Ollama)", []string{"qwen3:8b", "llama3:latest"}, []string{"--model", "llama3"}, "llama3", ""},
+		{"not listed: a gateway may know it", []string{"a", "b"}, []string{"--model", "c"}, "c", ""},
+		{"the catalog's name of the one model", []string{"/models/w"}, []string{"--model", "Llama-3.1-8B-Instruct"}, "/models/w", `requests carry "/models/w"`},
+		{"nothing is listed", nil, []string{"--model", "c"}, "c", ""},
+		{"nothing is listed or given", nil, nil, "", "give --model NAME"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newAnyServer(t, "")
+			s.models = tc.served
+			stdout, stderr, code := call(t, nil, append(append([]string{"probe", "--json", "--url", s.URL}, ownTree()...), tc.args...)...)
+			if tc.asked == "" {
+				if code != exitUnreachable || !strings.Contains(stderr, tc.said) {
+					t.Errorf("exit code %d: %s", code, stderr)
+				}
+				return
+			}
+			if code != exitDone || len(s.asked) != 1 || s.asked[0] != tc.asked {
+				t.Fatalf("exit code %d, asked for %q: %s", code, s.asked, stderr)
+			}
+			var got probed
+			document(t, stdout, "probe.v1.schema.json", &got)
+			said, err := json.Marshal(tc.said)
+			if err != nil || got.Target.Model != tc.asked || !strings.Contains(stdout, strings.Trim(string(said), `"`)) {
+				t.Errorf("model %q; want the document to say %q", got.Target.Model, tc.said)
+			}
+		})
+	}
+}
+
+// TestProbeVariables holds that the command line wins over variables also where two
+// flags exclude each other, and that the document has what was really done.
+func TestProbeVariables(t *testing.T) {
+	s := newAnyServer(t, "")
+	file := filepath.Join(t.TempDir(), "p.txt")
+	if err := os.WriteFile(file, []byte("from the file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"probe", "--json", "--url", s.URL, "--prompt-file", file, "--repeat", "2", "--concurrency", "5"}, ownTree()...)
+	stdout, stderr, code := call(t, []string{"ROOFTOP_PROMPT=from a variable", "ROOFTOP_HEADER=X-Secret: hush-hush"}, args...)
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var got probed
+	document(t, stdout, "probe.v1.schema.json", &got)
+	if got.Request.Concurrency != 2 || len(got.Request.HeaderNames) != 1 || strings.Contains(stdout, "hush") || s.header[0].Get("X-Secret") != "hush-hush" {
+		t.Errorf("got %+v", got.Request)
+	}
+	if _, stderr, code = call(t, nil, append(args, "--prompt", "x")...); code != exitUsage {
+		t.Errorf("exit code %d of two prompts: %s", code, stderr)
+	}
+}
+
+// TestProbeReadsAHeaderOnce holds that a header's file may be a pipe.
+func TestProbeReadsAHeaderOnce(t *testing.T) {
+	s := newAnyServer(t, "")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(pipe, []byte("a-secret\n"), 0) }()
+	_, stderr, code := call(t, nil, append([]string{"probe", "--url", s.URL, "--header", "X-Key: @" + pipe}, ownTree()...)...)
+	if code != exitDone || s.header[0].Get("X-Key") != "a-secret" {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestProbeSaysWhatFailed holds that a reader of stdout who has gone hides no other
+// failure.
+func TestProbeSaysWhatFailed(t *testing.T) {
+	s := newAnyServer(t, "")
+	gone, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	defer w.Close()
+	for _, tc := range []struct {
+		name string
+		args []string
+		code exitCode
+		said string
+	}{
+		{"nothing else", nil, exitNobodyReads, ""},
+		{"the file fails, too", []string{"--save", "/proc/self/no-such"}, exitError, "/proc/self/no-such"},
+		{"the collector fails, too", []string{"--otlp-endpoint", "http://127.0.0.1:1"}, exitError, "connection refused"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			args := append(append([]string{"probe", "--url", s.URL}, ownTree()...), tc.args...)
+			code := execute(t.Context(), world{args: args, env: variables("HOME", t.TempDir()), stdout: w, stderr: &stderr})
+			if code != tc.code || !strings.Contains(stderr.String(), tc.said) || tc.said == "" && stderr.Len() > 0 {
+				t.Errorf("exit code %d, %q; want %d", code, stderr.String(), tc.code)
+			}
+		})
+	}
+}
+
+// quietReader is a stdin that nobody writes to.
+type quietReader struct{ end chan struct{} }
+
+func (r quietReader) Read([]byte) (int, error) { <-r.end; return 0, io.EOF }
+
+// TestProbeInterruptedEarly holds that a signal before the first request ends the
+// command with its code, and that it prints nothing.
+func TestProbeInterruptedEarly(t *testing.T) {
+	ended := make(chan struct{})
+	defer close(ended)
+	for _, tc := range []struct {
+		name string
+		args []string
+		at   string // path at which the signal comes; "" is while stdin is read
+	}{
+		{"reading the prompt", []string{"probe", "--prompt-file", "-"}, ""},
+		{"first look", []string{"probe"}, "/metrics"},
+		{"listing models", []string{"probe"}, "/v1/models"},
+		{"listing models of an observation", []string{"observe"}, "/v1/models"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			interrupt := func() { cancel(&signalError{signal: syscall.SIGINT}) }
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == tc.at {
+					interrupt()
+				}
+				http.NotFound(w, r)
+			}))
+			defer s.Close()
+			var stdout, stderr bytes.Buffer
+			in := io.Reader(quietReader{ended})
+			if tc.at == "" {
+				in = io.MultiReader(hook(interrupt), in)
+			}
+			saved := filepath.Join(t.TempDir(), "run.json")
+			code := execute(ctx, world{args: append(tc.args, "--url", s.URL, "--save", saved), stdin: in, env: variables("HOME", t.TempDir()), stdout: &stdout, stderr: &stderr})
+			if code != 130 || stdout.Len()+stderr.Len() > 0 {
+				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
+			}
+			if _, err := os.Stat(saved); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a file of nothing: %v", err)
+			}
+		})
+	}
+}
+
+// hook is a reader that is called and is at its end.
+type hook func()
+
+func (h hook) Read([]byte) (int, error) { h(); return 0, io.EOF }
+
+// TestGPUsOfAServerWithoutStatistics holds that its GPUs are looked for, although its
+// launch says that it is a vLLM.
+func TestGPUsOfAServerWithoutStatistics(t *testing.T) {
+	s := &subject{o: &probeOptions{}, engine: "vLLM", attached: &attached{}}
+	if err := s.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if s.gpus == nil && s.header.GPUWhy == "" {
+		t.Error("no GPU, and no word why")
+	}
+}
+
+// TestProbeInterruptedExport holds that a signal ends an export, and that the run's
+// document is there nevertheless.
+func TestProbeInterruptedExport(t *testing.T) {
+	s := newAnyServer(t, "")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // so that its end is noticed
+		cancel(&signalError{signal: syscall.SIGTERM})
+		<-r.Context().Done()
+	}))
+	defer collector.Close()
+	var stdout, stderr bytes.Buffer
+	args := append([]string{"probe", "--json", "--url", s.URL, "--otlp-endpoint", collector.URL}, ownTree()...)
+	code := execute(ctx, world{args: args, env: variables("HOME", t.TempDir()), stdout: &stdout, stderr: &stderr})
+	var got probed
+	document(t, stdout.String(), "probe.v1.schema.json", &got)
+	if code != 143 || got.Ended != nil || !strings.Contains(stderr.String(), "the export was interrupted") {
+		t.Errorf("exit code %d, ended %v: %s", code, got.Ended, stderr.String())
+	}
+}

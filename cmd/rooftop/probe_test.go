@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/capture"
+)
+
+// probed is what tests look at of a document.
+type probed struct {
+	Kind   string
+	Ended  *string
+	Target struct {
+		Model     string
+		Simulated bool
+	}
+	Request struct {
+		Repeat, Concurrency int
+		HeaderNames         []string `json:"header_names"`
+	}
+}
+
+// document holds a printed document against its schema and reads it.
+func document(t *testing.T, text, schema string, into any) {
+	t.Helper()
+	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "testdata", "schema", schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v in %.300s", err, text)
+	}
+	if err := compiled.Validate(parsed); err != nil {
+		t.Error(err)
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProbeDocumentFollowsItsSchema(t *testing.T) {
+	s := newCompletions(t)
+	dir := t.TempDir()
+	for _, tc := range []struct {
+		name                string
+		args                []string
+		repeat, concurrency int
+		chats               int
+	}{
+		{"one chat", nil, 1, 1, 1},
+		{"several completions", []string{"--api", "completion", "--repeat", "6", "--concurrency", "2"}, 6, 2, 0},
+		{"as many as clients", []string{"--concurrency", "3", "--system", "Be brief.", "--header", "X-Run: 7"}, 3, 3, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := s.paths["/v1/chat/completions"]
+			saved, trace := filepath.Join(dir, "run.json"), filepath.Join(dir, "trace.json")
+			args := append([]string{"probe", "--json", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "5", "--save", saved, "--trace", trace}, tc.args...)
+			stdout, stderr, code := call(t, nil, args...)
+			if code != exitDone || stderr != "" {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+			var got probed
+			document(t, stdout, "probe.v1.schema.json", &got)
+			if got.Kind != "probe" || got.Target.Model != "m" || got.Request.Repeat != tc.repeat || got.Request.Concurrency != tc.concurrency || got.Ended != nil {
+				t.Errorf("got %+v", got)
+			}
+			if n := s.paths["/v1/chat/completions"] - before; n != tc.chats {
+				t.Errorf("%d chats, want %d", n, tc.chats)
+			}
+			if strings.Contains(stdout, "Be brief") || strings.Contains(stdout, `"7"`) {
+				t.Error("the document holds the prompt or the value of a header")
+			}
+			text, err := os.ReadFile(saved)
+			if err != nil || string(text) != stdout {
+				t.Errorf("--save differs from what was printed (%v)", err)
+			}
+			if text, err := os.ReadFile(trace); err != nil || !json.Valid(text) {
+				t.Errorf("the trace is no JSON (%v)", err)
+			}
+		})
+	}
+}
+
+// TestProbePromptIsTheOneThatWasGiven holds that the digest is what sha256sum says of
+// the prompt.
+func TestProbePromptIsTheOneThatWasGiven(t *testing.T) {
+	s := newCompletions(t)
+	for _, tc := range []struct {
+		args   []string
+		digest string
+		bytes  int
+	}{
+		{[]string{"--prompt", "hello"}, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", 5},
+		{[]string{"--prompt", "hello", "--api", "completion"}, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", 5},
+		{[]string{"--prompt", "hello", "--system", "x"}, "", 7},
+	} {
+		stdout, stderr, code := call(t, nil, append([]string{"probe", "--json", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "2"}, tc.args...)...)
+		if code != exitDone {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		var got struct {
+			Request struct {
+				Digest string `json:"prompt_sha256"`
+				Bytes  int    `json:"prompt_bytes"`
+			}
+		}
+		document(t, stdout, "probe.v1.schema.json", &got)
+		if got.Request.Bytes != tc.bytes || tc.digest != "" && got.Request.Digest != tc.digest {
+			t.Errorf("%q: %+v, want %d bytes and %s", tc.args, got.Request, tc.bytes, tc.digest)
+		}
+	}
+}
+
+func TestRequestWatch(t *testing.T) {
+	r := newRequestWatch(&progress{}, 3)
+	r.chunk(0)
+	r.chunk(0)
+	r.done(nil)
+	if got := r.text(1600 * time.Millisecond); got != "2 s  1 of 3 requests  2 chunks" {
+		t.Errorf("the line is %q", got)
+	}
+	r.start()() // on no terminal nothing is shown, and nothing waits
+}
+
+func TestProbeReport(t *testing.T) {
+	s := newCompletions(t)
+	stdout, stderr, code := call(t, nil, "probe", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "7", "--repeat", "3")
+	if code != exitDone || stderr != "" {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{"TTFT", "nearest rank", "RSS", "CPU", "threads"} {
+		if !strings.Contains(strings.ToLower(stdout), strings.ToLower(want)) {
+			t.Errorf("the report lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+// TestProbeFailures holds that what was recorded is printed whatever went wrong, and
+// that the exit code and one sentence tell it.
+func TestProbeFailures(t *testing.T) {
+	models := func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/models" {
+			fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
+			return true
+		}
+		if r.URL.Path == "/metrics" {
+			http.NotFound(w, r)
+			return true
+		}
+		return false
+	}
+	calls := 0
+	for _, tc := range []struct {
+		name   string
+		answer http.HandlerFunc
+		args   []string
+		code   exitCode
+		says   string
+	}{
+		{"refused", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"error":{"message":"this model has no chat template"}}`)
+		}, nil, exitUnreachable, "no chat template"},
+		{"an error in the stream", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n"+`data: {"error":{"message":"the engine died"}}`+"\n\n")
+		}, nil, exitUnreachable, "the engine died"},
+		{"every other request", func(w http.ResponseWriter, _ *http.Request) {
+			if calls++; calls%2 == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		}, []string{"--repeat", "4"}, exitError, "2 of 4 requests were not answered to their end"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !models(w, r) {
+					tc.answer(w, r)
+				}
+			}))
+			defer s.Close()
+			args := append([]string{"probe", "--json", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid())}, tc.args...)
+			stdout, stderr, code := call(t, nil, args...)
+			if code != tc.code || !strings.Contains(stderr, tc.says) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit code %d and %q; want %d and one sentence with %q", code, stderr, tc.code, tc.says)
+			}
+			var got probed
+			document(t, stdout, "probe.v1.schema.json", &got)
+		})
+	}
+}
+
+func TestObserve(t *testing.T) {
+	stdout, stderr, code := call(t, nil, "observe", "--pid", strconv.Itoa(os.Getpid()), "--duration", "200ms", "--period", "10ms", "--json")
+	if code != exitDone || stderr != "" {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var got probed
+	document(t, stdout, "probe.v1.schema.json", &got)
+	if got.Kind != "observation" {
+		t.Errorf("kind %q", got.Kind)
+	}
+}
+
+func TestProbeCompare(t *testing.T) {
+	s := newCompletions(t)
+	dir := t.TempDir()
+	probe := func(name string, args ...string) string {
+		path := filepath.Join(dir, name)
+		_, stderr, code := call(t, nil, append([]string{"probe", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "5", "--repeat", "5", "--save", path}, args...)...)
+		if code != exitDone {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		return path
+	}
+	a, b, other := probe("a.json"), probe("b.json"), probe("other.json", "--prompt", "Another one.")
+	stdout, stderr, code := call(t, nil, "probe", "compare", a, b)
+	if code != exitDone || stderr != "" || !strings.Contains(stdout, "TTFT") {
+		t.Errorf("exit code %d, %s:\n%s", code, stderr, stdout)
+	}
+	stdout, _, code = call(t, nil, "probe", "compare", a, other)
+	if code != exitNothing || !strings.Contains(stdout, "prompt") {
+		t.Errorf("exit code %d of another prompt:\n%s", code, stdout)
+	}
+	stdout, _, code = call(t, nil, "probe", "compare", a, a)
+	if code != exitNothing || !strings.Contains(stdout, "one run") {
+		t.Errorf("exit code %d of one document twice:\n%s", code, stdout)
+	}
+	stdout, _, code = call(t, nil, "probe", "compare", "-v", a, b)
+	if code != exitDone || !strings.Contains(stdout, "values A") {
+		t.Errorf("exit code %d with -v:\n%s", code, stdout)
+	}
+	stdout, _, _ = call(t, nil, "probe", "compare", "--help")
+	for line := range strings.Lines(stdout) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("the help has a line of %d cells: %s", n, line)
+		}
+	}
+	stdout, _, code = call(t, nil, "probe", "compare", "--json", a, b)
+	var any struct{ Schema string }
+	document(t, stdout, "probe-compare.v1.schema.json", &any)
+	if code != exitDone || any.Schema != "rooftop.probe-compare/v1" {
+		t.Errorf("exit code %d, schema %q", code, any.Schema)
+	}
+}
+
+// TestConflictsAreNotes holds that a flag which contradicts what was read does not go
+// unsaid.
+func TestConflictsAreNotes(t *testing.T) {
+	s := &subject{attached: &attached{}}
+	s.header.Notes = []string{"found by its port"}
+	s.facts = engine.Resolve(engine.Inputs{
+		Flags: engine.Given{GPU: "L4"}, Catalog: catalog.Default(), Devices: []engine.GPU{{Name: "NVIDIA H100 80GB HBM3"}},
+	})
+	c := capture.Capture{Period: time.Second}
+	s.complete(&c)
+	if len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "contradicts the device's own name") {
+		t.Errorf("notes %q", c.Notes)
+	}
+}

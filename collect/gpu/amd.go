@@ -1,0 +1,119 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
+)
+
+// openLocalAMD opens this machine's AMD GPUs: by the driver's files, else by
+// amd-smi. Where there is no such GPU, nothing is started.
+func openLocalAMD(ctx context.Context, clock func() time.Duration) (Source, error) {
+	var ask func(context.Context, ...string) (string, error)
+	program, missing := findAMDSMI(exec.LookPath)
+	if missing == nil {
+		ask = asking(runner(program))
+	}
+	return openAnyAMD(ctx, clock, os.DirFS("/"), ask, missing)
+}
+
+func openAnyAMD(ctx context.Context, clock func() time.Duration, root fs.FS, ask func(context.Context, ...string) (string, error), missing error) (Source, error) {
+	files, err := openAMD(ctx, clock, root, ask)
+	if err == nil {
+		return files, nil
+	}
+	if _, kfd := fs.Stat(root, kfdProcesses); kfd != nil || errors.Is(err, errAsleep) {
+		return nil, err // no compute driver either; or amd-smi would wake it
+	}
+	if ask == nil {
+		return nil, fmt.Errorf("%w; %w", err, missing)
+	}
+	smi, other := openAMDSMI(ctx, clock, ask)
+	if other != nil {
+		return nil, fmt.Errorf("%w; amd-smi: %w", err, other)
+	}
+	return smi, nil
+}
+
+const (
+	kfdProcesses = "sys/class/kfd/kfd/proc"
+	kfdNodes     = "sys/class/kfd/kfd/topology/nodes"
+)
+
+// A process counts as one on a GPU that holds this much memory there: the
+// runtime opens every GPU that it sees, and takes a little on each.
+const kfdHolds = 64 << 20
+
+// Processes implements [Source]: the compute driver lists the processes that
+// opened it, by the host's PIDs, and what each holds in the memory of each GPU
+// (kernel, drivers/gpu/drm/amd/amdkfd/kfd_process.c).
+func (s *amdSource) Processes(ctx context.Context) (map[string][]int, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	processes, err := fs.ReadDir(s.root, kfdProcesses)
+	if err != nil {
+		return nil, fmt.Errorf("the compute driver's processes cannot be listed: %w: %w", collect.ErrNoData, err)
+	}
+	gpus := s.kfdGPUs()
+	held := map[string][]int{}
+	for _, p := range processes {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		files, err := fs.ReadDir(s.root, path.Join(kfdProcesses, p.Name()))
+		if err != nil {
+			continue // it ended
+		}
+		for _, f := range files {
+			id, isMemory := strings.CutPrefix(f.Name(), "vram_")
+			uuid, known := gpus[id]
+			if !isMemory || !known {
+				continue
+			}
+			if bytes, err := readNumber(s.root, path.Join(kfdProcesses, p.Name(), f.Name())); err == nil && bytes.V >= kfdHolds {
+				held[uuid] = append(held[uuid], pid)
+			}
+		}
+	}
+	return held, nil
+}
+
+// kfdGPUs maps the compute driver's GPU ids to our devices, which share the
+// number of the render node.
+func (s *amdSource) kfdGPUs() map[string]string {
+	gpus := map[string]string{}
+	nodes, err := fs.ReadDir(s.root, kfdNodes)
+	if err != nil {
+		return gpus
+	}
+	for _, n := range nodes {
+		id := readText(s.root, path.Join(kfdNodes, n.Name(), "gpu_id"))
+		if id == "" || id == "0" {
+			continue // a node of CPUs
+		}
+		for line := range strings.Lines(readText(s.root, path.Join(kfdNodes, n.Name(), "properties"))) {
+			value, ok := strings.CutPrefix(strings.TrimSpace(line), "drm_render_minor ")
+			minor, err := strconv.Atoi(value)
+			if !ok || err != nil {
+				continue
+			}
+			for _, d := range s.devices {
+				if d.Render == minor && minor > 0 {
+					gpus[id] = d.UUID
+				}
+			}
+		}
+	}
+	return gpus
+}

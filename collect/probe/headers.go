@@ -1,0 +1,48 @@
+package probe
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// ownHeaders are set by the client or by HTTP itself. Another value of Host or of
+// a length breaks the request; an encoding that is asked for makes the stream
+// arrive in lumps; a key of idempotency has a gateway answer all of them as one.
+var ownHeaders = []string{
+	"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
+	"Idempotency-Key", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// checkHeaders says which extra header cannot be sent. It repeats no value: that may
+// be a secret.
+func checkHeaders(headers http.Header, withKey bool) error {
+	for name, values := range headers {
+		switch {
+		case !tokenLike(name):
+			return fmt.Errorf("header %q: that is no header name; give NAME: VALUE", name)
+		case slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)):
+			return fmt.Errorf("header %s: the request sets it itself; leave it out", name)
+		case withKey && http.CanonicalHeaderKey(name) == "Authorization":
+			return fmt.Errorf("header %s: the API key is sent there; give one of the two", name)
+		case http.CanonicalHeaderKey(name) != name:
+			return fmt.Errorf("header %s: it is spelled %s", name, http.CanonicalHeaderKey(name))
+		case slices.ContainsFunc(values, unsendable):
+			return fmt.Errorf("header %s: its value holds a line break or a control character; leave it out", name)
+		}
+	}
+	return nil
+}
+
+// tokenLike says that a name is a token of RFC 9110, 5.6.2.
+func tokenLike(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	})
+}
+
+// unsendable says that a value is none of RFC 9110, 5.5.
+func unsendable(value string) bool {
+	return strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}

@@ -1,0 +1,267 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Machine is what is known of the server beside what was captured.
+type Machine struct {
+	Facts *engine.Facts // GPU, model, types, price; each with its source
+	Cards []catalog.GPU // that a smaller one is looked for among
+}
+
+// Names of derived quantities, in the order of a report.
+const (
+	JoulesPerToken     = "joules_per_token"
+	MillijoulesPer     = "millijoules_per_token"
+	TokensPerJoule     = "tokens_per_joule"
+	DollarsPerMillion  = "usd_per_million_tokens"
+	PowerShare         = "power_share"
+	BandwidthShare     = "bandwidth_share"
+	VRAMShare          = "vram_share"
+	DecodeRate         = "decode_tokens_per_s"
+	DecodeBatch        = "decode_batch"
+	CeilingAchievable  = "ceiling_achievable_tokens_per_s"
+	CeilingIdeal       = "ceiling_ideal_tokens_per_s"
+	CeilingEfficiency  = "ceiling_efficiency"
+	secondsPerHour     = 3600
+	tokensPerMillion   = 1e6
+	millijoulesInJoule = 1e3
+)
+
+// derivation gathers what quantities are derived from.
+type derivation struct {
+	c      *Capture
+	tokens Tokens
+	gpus   []GPUUsage
+	energy Energy
+	facts  *engine.Facts
+	point  operating
+	config roofline.Config
+	lacks  []string // inputs of the physical model that are unknown
+	list   []engine.NamedQuantity
+}
+
+func (d *derivation) put(name, unit string, source engine.Origin, v stat.Opt, reason, note string) {
+	q := engine.Quantity{Value: v, Unit: unit, Source: source, Note: note}
+	if !v.OK {
+		q.Reason = reason
+	}
+	d.list = append(d.list, engine.NamedQuantity{Name: name, Quantity: q})
+}
+
+// derive computes what a token costs in energy and money, which share of the
+// hardware the run used, and the ceiling for its batch.
+func (c *Capture) derive(tokens Tokens, gpus []GPUUsage, e Energy, m Machine) *derivation {
+	d := &derivation{c: c, tokens: tokens, gpus: gpus, energy: e, facts: m.Facts, point: c.operating(tokens)}
+	d.config, d.lacks = engine.ReplicaConfig(m.Facts)
+	d.perToken()
+	d.shares()
+	d.ceiling()
+	return d
+}
+
+// output is the tokens that the server's energy and money went to: those of all its
+// clients. It is absent, with the reason, where nobody counts the others'.
+func (d *derivation) output() (tokens stat.Opt, whose, reason string) {
+	switch {
+	case !d.point.Others:
+		return d.tokens.Used, "", "no output token was counted"
+	case !d.tokens.Counter.OK:
+		return stat.None, "", "other clients were on the server, and nobody counts their tokens"
+	}
+	// Its pages lie around the run.
+	return d.c.CounterRate().Times(d.c.Span().Seconds()), "; tokens of all clients, by the server's counter", "the server's counter did not grow"
+}
+
+// perToken divides energy and money by output tokens; those of a prompt have no
+// share of their own.
+func (d *derivation) perToken() {
+	tokens, whose, uncounted := d.output()
+	joules := d.energy.Joules.Div(tokens)
+	reason := d.energy.Reason
+	if d.energy.Joules.OK {
+		reason = uncounted
+	}
+	note := ""
+	if d.energy.Joules.OK {
+		note = "by " + d.energy.How + ", prefill included" + whose
+	}
+	d.put(JoulesPerToken, "J", engine.Derived, joules, reason, note)
+	d.put(MillijoulesPer, "mJ", engine.Derived, joules.Times(millijoulesInJoule), reason, note)
+	d.put(TokensPerJoule, "tokens/J", engine.Derived, tokens.Div(d.energy.Joules), reason, note)
+
+	cost := d.facts.CostPerHour
+	source, reason := engine.Derived, cost.Note
+	dollars := stat.None
+	if cost.Known {
+		reason = uncounted
+		dollars = stat.Some(cost.Value * d.c.Span().Seconds() / secondsPerHour).Div(tokens).Times(tokensPerMillion)
+	}
+	note = ""
+	if cost.Known {
+		note = fmt.Sprintf("at $%.2f an hour, %s", cost.Value, cost.Source)
+		if cost.Note != "" {
+			note += ": " + cost.Note
+		}
+		note += whose
+	}
+	if d.facts.CostEst {
+		source = engine.Estimate
+	}
+	d.put(DollarsPerMillion, "USD", source, dollars, reason, note)
+}
+
+// shares says how much of the devices the run used.
+func (d *derivation) shares() {
+	power, reason, note, source := d.powerShare()
+	d.put(PowerShare, "ratio", source, power, reason, note)
+	bandwidth, reason, note, source := d.bandwidthShare()
+	d.put(BandwidthShare, "ratio", source, bandwidth, reason, note)
+	used, total := stat.None, stat.None
+	for i := range d.gpus {
+		f := &d.gpus[i].Fields
+		used, total = used.Plus(f[engine.GPUVRAMUsed].Peak), total.Plus(f[engine.GPUVRAMTotal].Mean)
+	}
+	d.put(VRAMShare, "ratio", engine.Measured, used.Div(total), d.noGPU("VRAM"), "at its peak; vLLM reserves its pool at the start")
+}
+
+func (d *derivation) noGPU(what string) string {
+	if len(d.gpus) > 0 {
+		return "the GPU does not tell its " + what
+	}
+	if d.c.GPUs.Why != "" {
+		return d.c.GPUs.Why
+	}
+	return "no GPU was read"
+}
+
+// powerShare is the mean power of all GPUs over their limit.
+func (d *derivation) powerShare() (share stat.Opt, reason, note string, source engine.Origin) {
+	power, limit := stat.None, stat.None
+	source = engine.Measured
+	for i := range d.gpus {
+		f := &d.gpus[i].Fields
+		if p := f[engine.GPUPowerW]; !p.Mean.OK {
+			return stat.None, p.Reason, "", source
+		}
+		power = power.Plus(f[engine.GPUPowerW].Mean)
+		if !f[engine.GPUPowerLimitW].Mean.OK {
+			source = engine.Estimate
+		}
+		limit = limit.Plus(f[engine.GPUPowerLimitW].Mean)
+	}
+	note = "mean power over the enforced limit"
+	if source == engine.Estimate {
+		limit = stat.None
+		if d.facts.GPUKnown && d.facts.GPU.TDPW > 0 {
+			limit = stat.Some(d.facts.GPU.TDPW * float64(len(d.gpus)))
+			note = "mean power over the catalog's TDP"
+		}
+	}
+	if len(d.gpus) > 0 && power.OK && !limit.OK {
+		return stat.None, "the power limit is not readable and not in the catalog", "", source
+	}
+	return power.Div(limit), d.noGPU("power"), note, source
+}
+
+// bandwidthShare is the share of the memory's bandwidth that was used: measured
+// over the run where the device counts it, else what decoding has to read.
+func (d *derivation) bandwidthShare() (share stat.Opt, reason, note string, source engine.Origin) {
+	sum, n := 0.0, 0
+	for i := range d.gpus {
+		if active := d.gpus[i].Fields[engine.GPUDRAMActive].Mean; active.OK {
+			sum += active.V
+			n++
+		}
+	}
+	if n > 0 && n == len(d.gpus) {
+		return stat.Some(sum / float64(n)), "", "counted by the GPU over the run", engine.Measured
+	}
+	if reason := d.noPoint(); reason != "" {
+		return stat.None, reason, "", engine.Estimate
+	}
+	p, busy := d.step()
+	batch := d.point.Batch.V
+	bytes := busy*d.config.WeightBytes(p.Tokens) + batch*d.config.KVRead(p.Context)
+	perSecond := d.replicas() * float64(d.config.TP*d.config.PP) * d.config.GPU.MemBandwidthGBs * 1e9
+	used := bytes * d.point.Rate.V / batch / perSecond
+	if used > mostShare {
+		return stat.None, fmt.Sprintf("at one token a step, decoding would read %.3g times what the memory allows: steps made several tokens, chunks were held back on their way, or model, types or GPU are not these", used), "", engine.Estimate
+	}
+	return stat.Some(used), "", "weights and cache that decoding reads, while it decodes", engine.Estimate
+}
+
+// mostShare is the largest share of the bandwidth that is believed: what is read is
+// known to some percent.
+const mostShare = 1.1
+
+// noPoint says why the physical model cannot be held against the run, "" where it
+// can.
+func (d *derivation) noPoint() string {
+	switch {
+	case len(d.lacks) > 0:
+		return fmt.Sprintf("%s not known: give --gpu and --model", strings.Join(d.lacks, " and "))
+	case !d.point.Batch.OK || !d.point.Rate.OK:
+		return d.point.Reason
+	case !d.point.Context.OK:
+		return "the prompt's length is not known: the server sends no usage"
+	}
+	return ""
+}
+
+// replicas are the data-parallel ranks that the requests are spread over.
+func (d *derivation) replicas() float64 { return float64(max(1, d.facts.Ranks)) }
+
+// step is the operating point of one replica in the words of the physical model, and
+// how many of the replicas have something to decode.
+func (d *derivation) step() (p roofline.Point, busy float64) {
+	whole := max(1, d.point.Batch.V)
+	busy = min(d.replicas(), whole)
+	batch := whole / busy
+	return roofline.Point{Batch: batch, Context: d.point.Context.V, Tokens: batch, PerSequence: 1}, busy
+}
+
+// ceiling puts what the hardware allows for this batch beside what was decoded.
+func (d *derivation) ceiling() {
+	batchNote := d.point.BatchFrom
+	d.put(DecodeBatch, "requests", engine.Derived, d.point.Batch, d.point.Reason, batchNote)
+	source, rateNote := engine.Measured, "all sequences, while any decodes"
+	if d.point.Others {
+		source, rateNote = engine.Derived, "other clients' sequences taken to be as fast as these"
+	}
+	d.put(DecodeRate, "tokens/s", source, d.point.Rate, d.point.Reason, rateNote)
+	reason := d.noPoint()
+	achievable, ideal, efficiency := stat.None, stat.None, stat.None
+	note := ""
+	if reason == "" {
+		p, busy := d.step()
+		s := d.config.Step(p)
+		achievable = stat.Some(busy * p.Batch).Div(stat.Some(s.Achievable.Total()))
+		ideal = stat.Some(busy * p.Batch).Div(stat.Some(s.Ideal.Total()))
+		efficiency = d.point.Rate.Div(ideal)
+		note = fmt.Sprintf("%s bound, batch %.3g, %.0f tokens of context", s.Achievable.Binding(), p.Batch, p.Context)
+		if n := d.replicas(); n > 1 {
+			note += fmt.Sprintf(" on each of %.3g replicas", busy)
+		}
+	}
+	d.put(CeilingAchievable, "tokens/s", engine.Estimate, achievable, reason, note)
+	d.put(CeilingIdeal, "tokens/s", engine.Estimate, ideal, reason, "every byte at full bandwidth, nothing else")
+	d.put(CeilingEfficiency, "ratio", engine.Estimate, efficiency, reason, "measured decode over the ideal one")
+}
+
+// value is a derived quantity by its name.
+func (d *derivation) value(name string) stat.Opt {
+	for _, q := range d.list {
+		if q.Name == name {
+			return q.Value
+		}
+	}
+	return stat.None
+}

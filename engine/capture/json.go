@@ -1,0 +1,92 @@
+package capture
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
+
+// distribution is a Distribution as a document has it.
+type distribution struct {
+	Count int     `json:"count"`
+	Mean  float64 `json:"mean_s"`
+	P50   float64 `json:"p50_s"`
+	P95   float64 `json:"p95_s"`
+	P99   float64 `json:"p99_s"`
+	Max   float64 `json:"max_s"`
+}
+
+// MarshalJSON writes times in seconds, and null where nothing was observed.
+func (d Distribution) MarshalJSON() ([]byte, error) {
+	if d.Count <= 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(distribution{d.Count, d.Mean.Seconds(), d.P50.Seconds(), d.P95.Seconds(), d.P99.Seconds(), d.Max.Seconds()})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, to the nanosecond.
+func (d *Distribution) UnmarshalJSON(b []byte) error {
+	var w distribution
+	if err := json.Unmarshal(b, &w); err != nil { // null leaves it empty
+		return err
+	}
+	*d = Distribution{w.Count, Seconds(w.Mean), Seconds(w.P50), Seconds(w.P95), Seconds(w.P99), Seconds(w.Max)}
+	return nil
+}
+
+// Seconds is a time that is given in seconds, to the nearest nanosecond: what
+// Duration.Seconds says of it comes back the same up to 50 days. It is 0 for what is
+// not a number, and the longest duration for what is longer.
+func Seconds(v float64) time.Duration {
+	switch ns := math.Round(v * 1e9); {
+	case math.IsNaN(ns):
+		return 0
+	case ns >= math.MaxInt64:
+		return math.MaxInt64
+	case ns <= math.MinInt64:
+		return math.MinInt64
+	default:
+		return time.Duration(ns)
+	}
+}
+
+// Precision is that of moments in a document.
+const Precision = time.Microsecond
+
+// Round rounds every moment of a capture to Precision. A capture that was rounded
+// before its figures were made gives the same figures once it is read back.
+func (c *Capture) Round() {
+	round(&c.Period, &c.Begin, &c.End, &c.GPUs.Averaging)
+	for i := range c.Requests {
+		r := &c.Requests[i]
+		round(&r.Sent, &r.Connect, &r.Written, &r.Answered, &r.End)
+		for j := range r.Chunks {
+			round(&r.Chunks[j].At)
+		}
+	}
+	for i := range c.Tree.Processes {
+		round(&c.Tree.Processes[i].Joined, &c.Tree.Processes[i].Left)
+	}
+	for i := range c.Tree.Samples {
+		s := &c.Tree.Samples[i]
+		round(&s.At, &s.Took)
+		for j := range s.Processes {
+			round(&s.Processes[j].CPU, &s.Processes[j].Reaped)
+		}
+	}
+	for i := range c.Tree.Cgroups {
+		round(&c.Tree.Cgroups[i].At)
+	}
+	for i := range c.GPUs.Readings {
+		round(&c.GPUs.Readings[i].T, &c.GPUs.Readings[i].Took)
+	}
+	for i := range c.Pages {
+		round(&c.Pages[i].At, &c.Pages[i].Took)
+	}
+}
+
+func round(times ...*time.Duration) {
+	for _, t := range times {
+		*t = t.Round(Precision)
+	}
+}

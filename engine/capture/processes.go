@@ -1,0 +1,343 @@
+package capture
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// peakSpan is the shortest time that a peak of CPU use is taken over: where the
+// kernel's ticks of 10 ms are all there is, shorter ones say little.
+const peakSpan = 200 * time.Millisecond
+
+const noLook = "no look at the processes succeeded"
+
+// Usage is what the tree used between two moments, nil where there was no look at
+// it. It is taken from the last look at or before begin, else the first one there
+// is, to the first look at or after end, else the last one.
+//
+// CPU time of a process includes that of children of it that came and went
+// between two looks, so that rows of processes add up to their role, and roles to
+// the total. What a process used between its last look and its end stands in the
+// row of the parent that waited for it; where none of the tree did, it is lost.
+func (t *Tree) Usage(begin, end time.Duration) *TreeUsage {
+	if len(t.Samples) == 0 {
+		return nil
+	}
+	u := &TreeUsage{Samples: len(t.Samples)}
+	for _, s := range t.Samples {
+		if s.Error != "" {
+			u.Failed++
+		}
+		if s.Partial {
+			u.Partial++
+		}
+	}
+	g := t.grow()
+	w := g.window(begin, end)
+	g.pss = g.around(w, func(s ProcessSample) bool { return s.PSSBytes.OK })
+	all := make([]int, 0, len(t.Processes))
+	members := map[string][]int{}
+	var roles []string
+	for p, proc := range t.Processes {
+		if g.seen[p].first < 0 || g.seen[p].first > w.last || g.seen[p].last < w.first {
+			continue
+		}
+		all = append(all, p)
+		if members[proc.Role] == nil {
+			roles = append(roles, proc.Role)
+		}
+		members[proc.Role] = append(members[proc.Role], p)
+		one := g.usage(t, []int{p}, w)
+		one.Name, one.PID, one.Role = name(proc), proc.PID, proc.Role
+		u.Processes = append(u.Processes, one)
+	}
+	for _, role := range roles {
+		sum := g.usage(t, members[role], w)
+		sum.Name, sum.Role = role, role
+		u.Roles = append(u.Roles, sum)
+	}
+	u.Total = g.usage(t, all, w)
+	u.Total.Name = "total"
+	u.Cgroup = t.cgroupUsage(begin, end)
+	return u
+}
+
+func name(p Process) string {
+	if p.Title != "" {
+		return p.Title
+	}
+	return p.Comm
+}
+
+// window are the looks that a run is measured between.
+func (g *growth) window(begin, end time.Duration) lookRange {
+	w := lookRange{0, len(g.looks) - 1}
+	for k, look := range g.looks {
+		if look.At <= begin {
+			w.first = k
+		}
+		if look.At >= end {
+			w.last = k
+			break
+		}
+	}
+	return w
+}
+
+// usage sums over some processes of the tree.
+func (g *growth) usage(t *Tree, procs []int, w lookRange) ProcessUsage {
+	u := ProcessUsage{Count: len(procs)}
+	u.CPU, u.CPUSeconds = g.cpu(procs, w)
+	u.RSS = g.level(procs, w, func(s *ProcessSample) stat.Opt { return stat.Some(float64(s.RSSBytes)) })
+	u.Threads = g.level(procs, w, func(s *ProcessSample) stat.Opt { return stat.Some(float64(s.Threads)) })
+	u.PSS = g.level(procs, g.pss, func(s *ProcessSample) stat.Opt { return s.PSSBytes })
+	if u.PSS.Samples == 0 && u.PSS.Reason == "" {
+		u.PSS.Reason = "smaps_rollup was not read, or may not be: it needs the server's user or root"
+	}
+	for _, c := range []struct {
+		to *stat.Opt
+		of func(*ProcessSample) stat.Opt
+	}{
+		{&u.VoluntarySwitches, func(s *ProcessSample) stat.Opt { return s.VoluntarySwitches }},
+		{&u.InvoluntarySwitches, func(s *ProcessSample) stat.Opt { return s.InvoluntarySwitches }},
+		{&u.MinorFaults, func(s *ProcessSample) stat.Opt { return s.MinorFaults }},
+		{&u.MajorFaults, func(s *ProcessSample) stat.Opt { return s.MajorFaults }},
+		{&u.ReadBytes, func(s *ProcessSample) stat.Opt { return s.ReadBytes }},
+		{&u.WrittenBytes, func(s *ProcessSample) stat.Opt { return s.WrittenBytes }},
+		{&u.RunWaitSeconds, func(s *ProcessSample) stat.Opt { return s.RunWaitSeconds }},
+	} {
+		*c.to = g.counters(t, procs, w, c.of)
+	}
+	return u
+}
+
+// counters adds up a counter of some processes. Where one that lived to the end of the
+// run does not tell it, what the others did is not what all did; of those that ended
+// earlier it is what they were seen to have done.
+func (g *growth) counters(t *Tree, procs []int, w lookRange, of func(*ProcessSample) stat.Opt) stat.Opt {
+	var sum stat.Opt
+	for _, p := range procs {
+		v := g.counter(t, p, w, of)
+		if !v.OK && g.livedOn(t, p, w) {
+			return stat.None
+		}
+		sum = sum.Plus(v)
+	}
+	return sum
+}
+
+// livedOn tells whether a process was there at the end of the run, and had threads:
+// one that is dead and not waited for tells little. A tree that ended has no look of
+// its end, so that its last processes are in the last good one.
+func (g *growth) livedOn(t *Tree, p int, w lookRange) bool {
+	looks, seen := g.of[p], g.seen[p].last
+	ended := t.Processes[p].Gone && seen == len(g.looks)-1
+	return len(looks) > 0 && seen >= w.last && looks[len(looks)-1].Threads > 0 && !ended
+}
+
+// cpu is how many cores were in use, and the CPU time in seconds.
+func (g *growth) cpu(procs []int, w lookRange) (Row, stat.Opt) {
+	row := Row{Samples: w.last - w.first + 1}
+	switch {
+	case len(g.looks) == 0:
+		return Row{Reason: noLook}, stat.None
+	case row.Samples < 2:
+		row.Reason = "a single look at the processes: CPU time needs two"
+		return row, stat.None
+	}
+	x := g.extent(procs, w)
+	sum := g.upTo(procs, w, x)
+	rate := func(i, j int) float64 { return float64(sum(j)-sum(i)) / float64(g.looks[j].At-g.looks[i].At) }
+	if g.looks[w.last].At > g.looks[w.first].At {
+		row.Mean = stat.Some(rate(w.first, w.last))
+	}
+	// A span that ends later than this after the last of them holds no more than others.
+	for j := max(w.first+1, x.first); j <= w.last && (j <= x.last || g.looks[j-1].At < g.looks[x.last].At+peakSpan); j++ {
+		if i := g.from(j, w.first); i >= 0 {
+			row.Peak = row.Peak.Max(stat.Some(rate(i, j)))
+		}
+	}
+	if row.Peak.OK {
+		row.Peak = row.Peak.Max(row.Mean) // the run is a span too
+	} else {
+		row.Reason = fmt.Sprintf("no peak: the run is shorter than %d ms", peakSpan.Milliseconds())
+	}
+	return row, stat.Some(sum(w.last).Seconds())
+}
+
+// upTo tells what some processes used from the begin of a window up to a look; x is
+// where in the window they are.
+func (g *growth) upTo(procs []int, w, x lookRange) func(k int) time.Duration {
+	if x.last < x.first {
+		return func(int) time.Duration { return 0 }
+	}
+	sums := make([]time.Duration, x.last-x.first+1)
+	for _, p := range procs {
+		for k := max(x.first, w.first+1, g.seen[p].first); k <= min(x.last, g.seen[p].last); k++ {
+			sums[k-x.first] += g.used[p][k-g.seen[p].first]
+		}
+	}
+	for i := 1; i < len(sums); i++ {
+		sums[i] += sums[i-1]
+	}
+	return func(k int) time.Duration {
+		if k < x.first {
+			return 0
+		}
+		return sums[min(k, x.last)-x.first]
+	}
+}
+
+// from is where the shortest span of a peak that ends at look j begins, not
+// before first; -1 is nowhere. It reaches back behind the use of all time that
+// appears within it: a child's that was found late, or one that ended unseen.
+func (g *growth) from(j, first int) int {
+	i := j - 1
+	for i >= first && g.looks[j].At-g.looks[i].At < peakSpan {
+		i--
+	}
+	for k := j; k > i && i >= first; k-- {
+		if since := g.since[k]; since >= 0 && since < i {
+			i = since
+		}
+	}
+	if i < first {
+		return -1
+	}
+	return i
+}
+
+// around widens a window to the nearest looks outside that tell something which is
+// read seldom.
+func (g *growth) around(w lookRange, told func(ProcessSample) bool) lookRange {
+	tells := func(k int) bool { return slices.ContainsFunc(g.looks[k].Processes, told) }
+	if len(g.looks) == 0 {
+		return w
+	}
+	for k := w.first; k >= 0; k-- {
+		if tells(k) {
+			w.first = k
+			break
+		}
+	}
+	for k := w.last; k < len(g.looks); k++ {
+		if tells(k) {
+			w.last = k
+			break
+		}
+	}
+	return w
+}
+
+// level describes a sum over processes at each look that has at least one of
+// them, and at which each of those tells it.
+func (g *growth) level(procs []int, w lookRange, of func(*ProcessSample) stat.Opt) Row {
+	if len(g.looks) == 0 {
+		return Row{Reason: noLook}
+	}
+	type sum struct {
+		v       float64
+		n, told int
+	}
+	var row Row
+	x := g.extent(procs, w)
+	if x.last < x.first {
+		return row
+	}
+	sums := make([]sum, x.last-x.first+1)
+	for _, p := range procs {
+		for _, r := range g.of[p] {
+			if r.look < x.first || r.look > x.last {
+				continue
+			}
+			v, s := of(r.ProcessSample), &sums[r.look-x.first]
+			s.n++
+			if v.OK {
+				s.told++
+				s.v += v.V
+			}
+		}
+	}
+	total := 0.0
+	for _, s := range sums {
+		if s.n > 0 && s.told == s.n {
+			row.Samples++
+			total += s.v
+			row.Peak = row.Peak.Max(stat.Some(s.v))
+		}
+	}
+	if row.Samples > 0 {
+		row.Mean = stat.Some(total / float64(row.Samples))
+	}
+	return row
+}
+
+// counter is by how much a counter of a process grew over the window. Where the
+// looks at its edges do not tell it, the nearest outside do: what is read seldom
+// is read around the run. What a process did between the last look that read it
+// and its end is not known.
+func (g *growth) counter(t *Tree, p int, w lookRange, of func(*ProcessSample) stat.Opt) stat.Opt {
+	var first, last stat.Opt
+	for _, r := range g.of[p] {
+		v := of(r.ProcessSample)
+		switch {
+		case !v.OK:
+		case r.look <= w.first || !first.OK:
+			first, last = v, stat.None
+		case r.look <= w.last || !last.OK:
+			last = v
+		}
+	}
+	if !first.OK {
+		return stat.None
+	}
+	if g.seen[p].first > w.first && !t.Processes[p].Earlier {
+		return stat.Some(last.Or(first.V)) // it began at nothing
+	}
+	if !last.OK {
+		return stat.None
+	}
+	return stat.Some(max(0, last.V-first.V))
+}
+
+// cgroupUsage is what the control group says of the same run.
+func (t *Tree) cgroupUsage(begin, end time.Duration) *CgroupUsage {
+	if len(t.Cgroups) == 0 {
+		return nil
+	}
+	first, last := 0, len(t.Cgroups)-1
+	for i, s := range t.Cgroups {
+		if s.At <= begin {
+			first = i
+		}
+		if s.At >= end {
+			last = i
+			break
+		}
+	}
+	a, b := t.Cgroups[first], t.Cgroups[last]
+	u := &CgroupUsage{Path: b.Path, Whole: true, CPULimitCores: b.CPULimitCores}
+	for _, s := range t.Cgroups[first : last+1] {
+		u.Whole = u.Whole && s.Whole
+		u.MemoryBytes = u.MemoryBytes.Max(s.MemoryBytes)
+		u.MemoryLimitMax = u.MemoryLimitMax.Max(s.MemoryLimitBytes)
+	}
+	if a.Path != b.Path || last == first {
+		return u // the tree moved to another group, whose counters are others
+	}
+	u.CPUSeconds = grown(a.CPUSeconds, b.CPUSeconds)
+	u.ThrottledSeconds = grown(a.ThrottledSeconds, b.ThrottledSeconds)
+	u.ThrottledShare = grown(a.ThrottledPeriods, b.ThrottledPeriods).Div(grown(a.Periods, b.Periods))
+	return u
+}
+
+// grown is the growth of a counter; absent where either end is, or where it fell.
+func grown(a, b stat.Opt) stat.Opt {
+	if !a.OK || !b.OK || b.V < a.V {
+		return stat.None
+	}
+	return stat.Some(b.V - a.V)
+}

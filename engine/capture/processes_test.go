@@ -1,0 +1,190 @@
+package capture
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// steady is one process that uses the given milliseconds of CPU time in each look's
+// interval of 50 ms.
+func steady(used ...int) *Tree {
+	t := &Tree{Processes: []Process{{PID: 7, Comm: "it", Role: "server"}}}
+	sum := 0
+	for k, u := range append([]int{0}, used...) {
+		sum += u
+		t.Samples = append(t.Samples, TreeSample{At: time.Duration(k) * 50 * ms, Walked: k%10 == 0, Processes: []ProcessSample{{CPU: time.Duration(sum) * ms, RSSBytes: int64(1000 + k), Threads: 3}}})
+	}
+	return t
+}
+
+func TestUsageOfNothing(t *testing.T) {
+	if got := (&Tree{}).Usage(0, time.Second); got != nil {
+		t.Errorf("%+v of a tree that nobody looked at", got)
+	}
+	failed := &Tree{Samples: []TreeSample{{Error: "gone"}}}
+	u := failed.Usage(0, time.Second)
+	if u.Failed != 1 || u.Total.CPU.Reason == "" || u.Total.RSS.Reason == "" || u.Total.CPUSeconds.OK {
+		t.Errorf("of a look that failed: %+v", u)
+	}
+}
+
+func TestUsageOfCPU(t *testing.T) {
+	tests := []struct {
+		name       string
+		tree       *Tree
+		begin, end time.Duration
+		mean, peak stat.Opt
+		samples    int
+		reason     string // part of it
+	}{
+		{"even", steady(25, 25, 25, 25, 25, 25, 25, 25), 0, 400 * ms, stat.Some(0.5), stat.Some(0.5), 9, ""},
+		{"a burst counts over 200 ms", steady(0, 0, 0, 0, 100, 0, 0, 0), 0, 400 * ms, stat.Some(0.25), stat.Some(0.5), 9, ""},
+		{"the looks around the run", steady(50, 25, 25, 25, 25, 50), 60 * ms, 240 * ms, stat.Some(0.5), stat.Some(0.5), 5, ""},
+		{"a run between two looks", steady(50, 25, 50), 60 * ms, 90 * ms, stat.Some(0.5), stat.None, 2, "shorter than 200 ms"},
+		{"more than was looked at", steady(25, 25, 25, 25), -time.Second, time.Hour, stat.Some(0.5), stat.Some(0.5), 5, ""},
+		{"one look", steady(), 0, time.Second, stat.None, stat.None, 1, "needs two"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			row := tt.tree.Usage(tt.begin, tt.end).Total.CPU
+			if !same(row.Mean, tt.mean) || !same(row.Peak, tt.peak) || row.Samples != tt.samples {
+				t.Errorf("CPU %+v; want mean %v, peak %v over %d looks", row, tt.mean, tt.peak, tt.samples)
+			}
+			if (tt.reason == "") != (row.Reason == "") || !strings.Contains(row.Reason, tt.reason) {
+				t.Errorf("reason %q, want %q", row.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+func same(a, b stat.Opt) bool { return a.OK == b.OK && math.Abs(a.V-b.V) < 1e-9 }
+
+// TestPeakReachesBack sees time appear at once that was used over a longer while:
+// a child that lived between two looks for children, and one that was found late.
+func TestPeakReachesBack(t *testing.T) {
+	unseen := steady(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	unseen.Samples[10].Walked = false
+	for k := 9; k <= 11; k++ {
+		unseen.Samples[k].Processes[0].Reaped = 400 * ms
+	}
+	if got := unseen.Usage(0, time.Second).Total.CPU.Peak; !same(got, stat.Some(400.0/450)) {
+		t.Errorf("peak %v; want 400 ms of CPU over the 450 ms since children were looked for", got)
+	}
+	late := steady(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	late.Processes = append(late.Processes, Process{PID: 8, Role: "worker"})
+	for k := 10; k <= 11; k++ {
+		late.Samples[k].Processes = append(late.Samples[k].Processes, ProcessSample{Process: 1, CPU: 450 * ms})
+	}
+	if got := late.Usage(0, time.Second).Total.CPU.Peak; !same(got, stat.Some(0.9)) {
+		t.Errorf("peak %v; want 450 ms of CPU over the 500 ms since children were looked for", got)
+	}
+}
+
+func TestUsageByRole(t *testing.T) {
+	opt := stat.Some
+	tree := &Tree{
+		Processes: []Process{
+			{PID: 1, Comm: "vllm", Role: "api-server"}, {PID: 2, Title: "VLLM::Worker", Comm: "python", Role: "worker"}, {PID: 3, Comm: "python", Role: "worker"},
+		},
+		Samples: []TreeSample{
+			{At: 0, Walked: true, Processes: []ProcessSample{
+				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(10), PSSBytes: opt(60), VoluntarySwitches: opt(1000)},
+				{Process: 1, RSSBytes: 1000, Threads: 20, MinorFaults: opt(0), PSSBytes: opt(900)},
+			}},
+			{At: 50 * ms, Processes: []ProcessSample{
+				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(10), CPU: 10 * ms},
+				{Process: 1, RSSBytes: 1200, Threads: 20, MinorFaults: opt(5), CPU: 50 * ms},
+			}},
+			{At: 550 * ms, Walked: true, Partial: true, Processes: []ProcessSample{
+				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(12), CPU: 30 * ms},
+				{Process: 1, RSSBytes: 1200, Threads: 22, MinorFaults: opt(6), CPU: 300 * ms},
+				{Process: 2, RSSBytes: 700, Threads: 1, MinorFaults: opt(50), CPU: 200 * ms},
+			}},
+			{At: 600 * ms, Walked: true, Processes: []ProcessSample{
+				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(12), CPU: 30 * ms, PSSBytes: opt(70), VoluntarySwitches: opt(1500)},
+				{Process: 1, RSSBytes: 1200, Threads: 22, MinorFaults: opt(6), CPU: 300 * ms, PSSBytes: opt(950)},
+				{Process: 2, RSSBytes: 700, Threads: 1, MinorFaults: opt(50), CPU: 200 * ms},
+			}},
+		},
+	}
+	u := tree.Usage(50*ms, 550*ms)
+	if u.Samples != 4 || u.Partial != 1 || u.Failed != 0 || len(u.Processes) != 3 || len(u.Roles) != 2 {
+		t.Fatalf("usage %+v", u)
+	}
+	worker := u.Roles[1]
+	if worker.Name != "worker" || worker.Count != 2 || !same(worker.RSS.Peak, opt(1900)) || !same(worker.RSS.Mean, opt(1550)) || !same(worker.Threads.Peak, opt(23)) {
+		t.Errorf("workers %+v", worker)
+	}
+	if !same(worker.CPUSeconds, opt(0.45)) || !same(worker.CPU.Mean, opt(0.9)) || !same(worker.MinorFaults, opt(51)) {
+		t.Errorf("workers' CPU %+v, faults %v; want 250 ms and the 200 ms of one that joined, and its faults", worker.CPU, worker.MinorFaults)
+	}
+	if !same(u.Total.CPUSeconds, opt(0.47)) || !same(u.Total.RSS.Peak, opt(2000)) {
+		t.Errorf("total %+v", u.Total)
+	}
+	api := u.Processes[0]
+	if !same(api.PSS.Mean, opt(65)) || api.PSS.Samples != 2 || !same(api.VoluntarySwitches, opt(500)) {
+		t.Errorf("what is read around the run: PSS %+v, switches %v", api.PSS, api.VoluntarySwitches)
+	}
+	// The last look lacks one process's share: the sum of the rest is not the tree's.
+	if u.Total.PSS.Samples != 1 || !same(u.Total.PSS.Peak, opt(960)) {
+		t.Errorf("PSS of all %+v", u.Total.PSS)
+	}
+	if u.Total.VoluntarySwitches.OK || worker.VoluntarySwitches.OK {
+		t.Errorf("switches of all %v, though two processes do not tell theirs", u.Total.VoluntarySwitches)
+	}
+	if p := u.Processes[2]; p.PSS.Mean.OK || p.PSS.Reason == "" || p.Name != "python" || u.Processes[1].Name != "VLLM::Worker" {
+		t.Errorf("a process whose PSS may not be read: %+v", p)
+	}
+}
+
+func TestCgroupUsage(t *testing.T) {
+	opt := stat.Some
+	tree := &Tree{Samples: []TreeSample{{}}, Cgroups: []CgroupSample{
+		{At: -time.Second, Path: "/a", Whole: true, CPUSeconds: opt(1)},
+		{At: 0, Path: "/a", Whole: true, CPUSeconds: opt(10), Periods: opt(100), ThrottledPeriods: opt(0), ThrottledSeconds: opt(2), MemoryBytes: opt(5)},
+		{At: time.Second, Path: "/a", Whole: false, CPUSeconds: opt(11), MemoryBytes: opt(9)},
+		{At: 2 * time.Second, Path: "/a", Whole: true, CPUSeconds: opt(12.5), Periods: opt(120), ThrottledPeriods: opt(5), ThrottledSeconds: opt(2.5), CPULimitCores: opt(2), MemoryBytes: opt(7), MemoryLimitBytes: opt(64)},
+		{At: 9 * time.Second, Path: "/a", Whole: true, CPUSeconds: opt(99)},
+	}}
+	want := &CgroupUsage{Path: "/a", CPUSeconds: opt(2.5), ThrottledSeconds: opt(0.5), ThrottledShare: opt(0.25), CPULimitCores: opt(2), MemoryBytes: opt(9), MemoryLimitMax: opt(64)}
+	if diff := cmp.Diff(want, tree.Usage(0, 2*time.Second).Cgroup); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	tree.Cgroups[3].Path = "/b"
+	if got := tree.Usage(0, 2*time.Second).Cgroup; got.CPUSeconds.OK {
+		t.Errorf("growth between two groups: %+v", got)
+	}
+}
+
+// TestATreeThatEnded holds that what its processes were seen to have done stays, though
+// no look of the end of the run succeeded.
+func TestATreeThatEnded(t *testing.T) {
+	opt := stat.Some
+	tree := &Tree{
+		Processes: []Process{{PID: 1, Role: "server", Gone: true}, {PID: 2, Role: "worker", Gone: true}},
+		Samples: []TreeSample{
+			{At: 0, Walked: true, Processes: []ProcessSample{{Process: 0, Threads: 3, ReadBytes: opt(100), VoluntarySwitches: opt(5)}}},
+			{At: 500 * ms, Walked: true, Processes: []ProcessSample{{Process: 0, Threads: 3, ReadBytes: opt(140)}}},
+			// The worker was found too late for its own counters.
+			{At: 550 * ms, Processes: []ProcessSample{{Process: 0, Threads: 3}, {Process: 1, Threads: 2}}},
+			{At: 600 * ms, Error: "process 1 and all that it started have ended"},
+		},
+	}
+	total := tree.Usage(0, 600*ms).Total
+	if !same(total.ReadBytes, opt(40)) {
+		t.Errorf("read %v; want the 40 bytes up to the last good look", total.ReadBytes)
+	}
+	if total.VoluntarySwitches.OK {
+		t.Errorf("switches %v of a single reading", total.VoluntarySwitches)
+	}
+	tree.Processes[1].Gone = false
+	if got := tree.Usage(0, 600*ms).Total.ReadBytes; got.OK {
+		t.Errorf("read %v of all, though a process that lived on does not tell", got)
+	}
+}

@@ -1,0 +1,40 @@
+package capture
+
+import (
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Summarize makes every figure of a capture. A Machine without facts is one of which
+// nothing is known.
+func Summarize(c *Capture, m Machine) *Summary {
+	if m.Facts == nil {
+		nothing := engine.Resolve(engine.Inputs{})
+		m.Facts = &nothing
+	}
+	s := &Summary{Span: c.Span()}
+	tokens := c.observedTokens()
+	if c.Kind == Probe {
+		tokens = c.tokens()
+		s.Requests = c.requestsSummary()
+	}
+	s.Tree = c.Tree.Usage(c.Begin, c.End)
+	s.GPUs = c.gpuUsage()
+	s.Energy = c.totalEnergy(s.GPUs)
+	d := c.derive(tokens, s.GPUs, s.Energy, m)
+	s.Derived = d.list
+	s.Sizing = d.sizing(m.Cards)
+	s.Warnings = slices.Concat(c.processWarnings(), c.endings(), c.starvation(s.Tree))
+	return s
+}
+
+// observedTokens is what the server says that it generated for others, in proportion to
+// the window: its pages lie around it.
+func (c *Capture) observedTokens() Tokens {
+	t := Tokens{From: fromServer}
+	t.Counter, _ = c.pageGrowth(func(p *PageSample) stat.Opt { return p.GenerationTokens })
+	t.Used = c.CounterRate().Times(c.Span().Seconds())
+	return t
+}

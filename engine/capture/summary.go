@@ -1,0 +1,193 @@
+package capture
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Summary is every figure of a capture. Its parts go into the document
+// rooftop.probe/v1 by their tags.
+type Summary struct {
+	Span     time.Duration
+	Requests *RequestsSummary // nil of an observation
+	Tree     *TreeUsage       // nil where no process was sampled
+	GPUs     []GPUUsage       // none where none was sampled
+	Energy   Energy           // of all sampled GPUs together
+	Derived  []engine.NamedQuantity
+	Sizing   Sizing
+	Warnings []Warning
+}
+
+// Row is one reading over a run. Mean and Peak are absent, with the reason, where
+// the run does not hold enough of it to say.
+type Row struct {
+	Mean    stat.Opt `json:"mean"`
+	Peak    stat.Opt `json:"peak"`
+	Samples int      `json:"samples"` // readings that mean and peak were taken over
+	Reason  string   `json:"reason"`
+}
+
+// Distribution describes times. Quantiles are nearest rank: the smallest observed
+// value that at least that share of all values does not exceed. With a Count of 0
+// nothing is known.
+type Distribution struct {
+	Count                    int
+	Mean, P50, P95, P99, Max time.Duration
+}
+
+// Failure is one kind of error of a run.
+type Failure struct {
+	Error   string `json:"error"` // the first of its kind
+	Count   int    `json:"count"`
+	Example bool   `json:"example"` // others of the kind have other numbers in it
+}
+
+// RequestsSummary is what the requests of a probe came to.
+type RequestsSummary struct {
+	Sent     int       `json:"sent"`
+	Whole    int       `json:"whole"` // Whole were answered to the end
+	Failures []Failure `json:"failures"`
+	// TTFT and E2E count from the send, over requests that came so far. ITL is every
+	// gap between neighbouring chunks of a request, TPOT one value a request:
+	// (last chunk − first) / (tokens − 1).
+	TTFT Distribution `json:"ttft"`
+	ITL  Distribution `json:"itl"`
+	TPOT Distribution `json:"tpot"`
+	E2E  Distribution `json:"e2e"`
+	// Connect is over requests that made a new connection.
+	Connect Distribution `json:"connect"`
+	Tokens  Tokens       `json:"tokens"`
+	// OutputPerSecond is all output tokens over the run. RequestPerSecond is the mean
+	// over requests of tokens / (send to last chunk), DecodePerSecond that of
+	// (tokens − 1) / (first chunk to last).
+	OutputPerSecond  stat.Opt   `json:"output_tokens_per_s"`
+	RequestPerSecond stat.Opt   `json:"request_tokens_per_s"`
+	DecodePerSecond  stat.Opt   `json:"decode_tokens_per_s"`
+	PromptTokens     stat.Opt   `json:"prompt_tokens"`
+	CachedTokens     stat.Opt   `json:"cached_tokens"` // by the server's usage report, all requests
+	Server           ServerTTFT `json:"server_ttft"`
+}
+
+// Tokens counts output tokens three ways. Used is what figures go by.
+type Tokens struct {
+	Usage   stat.Opt `json:"usage"`   // the server's usage reports, of requests that have one
+	Chunks  int      `json:"chunks"`  // streamed messages with output
+	Counter stat.Opt `json:"counter"` // growth of the server's own counter over the run
+	Used    stat.Opt `json:"used"`
+	From    string   `json:"from"` // what Used is: "usage", "chunks", "counter"
+	// Reasoning and ToolChunks are chunks of these kinds; ReasoningTokens is the
+	// server's count.
+	ReasoningChunks int      `json:"reasoning_chunks"`
+	ToolChunks      int      `json:"tool_chunks"`
+	ReasoningTokens stat.Opt `json:"reasoning_tokens"`
+	// Differences says where the three disagree and what that may come from, one
+	// sentence each.
+	Differences []string `json:"differences"`
+}
+
+// ServerTTFT divides the time to first token into what the server itself saw and
+// the rest, which is the network, the client, and what the server does before its
+// clock starts. Means in seconds over requests.
+type ServerTTFT struct {
+	Client  stat.Opt `json:"client_s"`
+	Server  stat.Opt `json:"server_s"`
+	Outside stat.Opt `json:"outside_s"`
+	Queue   stat.Opt `json:"queue_s"`
+	Prefill stat.Opt `json:"prefill_s"` // parts of Server, where it tells them
+	From    string   `json:"from"`      // "vLLM metrics", "timings of the answer"
+	Reason  string   `json:"reason"`    // why there is none
+}
+
+// ProcessUsage is what one process, one role or a whole tree used over the run.
+type ProcessUsage struct {
+	Name    string `json:"name"` // role, or the process's name
+	PID     int    `json:"pid"`  // of a single process, else 0
+	Role    string `json:"role"`
+	Count   int    `json:"count"`     // processes seen
+	CPU     Row    `json:"cpu_cores"` // cores; the mean is CPU time over the run, the peak over at least 200 ms
+	RSS     Row    `json:"rss_bytes"` // bytes
+	PSS     Row    `json:"pss_bytes"` // bytes
+	Threads Row    `json:"threads"`
+	// Over the run.
+	CPUSeconds          stat.Opt `json:"cpu_s"`
+	VoluntarySwitches   stat.Opt `json:"voluntary_switches"`
+	InvoluntarySwitches stat.Opt `json:"involuntary_switches"`
+	MinorFaults         stat.Opt `json:"minor_faults"`
+	MajorFaults         stat.Opt `json:"major_faults"`
+	ReadBytes           stat.Opt `json:"read_bytes"`
+	WrittenBytes        stat.Opt `json:"written_bytes"`
+	RunWaitSeconds      stat.Opt `json:"run_wait_s"`
+}
+
+// TreeUsage is what a process tree used over the run.
+type TreeUsage struct {
+	Total     ProcessUsage   `json:"total"`
+	Roles     []ProcessUsage `json:"roles"`
+	Processes []ProcessUsage `json:"processes"`
+	Samples   int            `json:"samples"`
+	Failed    int            `json:"failed"`
+	Partial   int            `json:"partial"` // looks; those that failed; those that children were hidden from
+	Cgroup    *CgroupUsage   `json:"cgroup"`
+}
+
+// CgroupUsage is what the tree's control group says of the same run.
+type CgroupUsage struct {
+	Path             string   `json:"path"`
+	Whole            bool     `json:"whole"` // it holds the tree and nothing else
+	CPUSeconds       stat.Opt `json:"cpu_s"`
+	ThrottledSeconds stat.Opt `json:"throttled_s"`
+	ThrottledShare   stat.Opt `json:"throttled_share"` // of its enforcement periods
+	CPULimitCores    stat.Opt `json:"cpu_limit_cores"`
+	MemoryBytes      stat.Opt `json:"memory_bytes"`
+	MemoryLimitMax   stat.Opt `json:"memory_limit_bytes"`
+}
+
+// GPUUsage is what one GPU did over the run.
+type GPUUsage struct {
+	Index      int
+	Name, UUID string
+	Fields     [engine.NumGPUFields]Row
+	Throttle   uint64 // every clocks-event reason seen
+	ThrottleOK bool
+	Energy     Energy
+}
+
+// Energy is what was drawn over the run, and how that is known.
+type Energy struct {
+	Joules stat.Opt `json:"joules"`
+	How    string   `json:"how"` // "energy counter", "integrated power"
+	// Reason says why there is none; of an energy that there is, what to know of it:
+	// why it is not the counter's, or how uncertain it is.
+	Reason string `json:"reason"`
+}
+
+// Sizing says whether the hardware is larger than this load needs.
+type Sizing struct {
+	Verdict string `json:"verdict"` // over-provisioned, partly used, earned or unknown
+	Text    string `json:"text"`    // one sentence with its figures
+	Smaller []Card `json:"smaller"` // catalog cards that would serve this, cheapest first
+	Reason  string `json:"reason"`  // why nothing smaller is named
+}
+
+// Card is a GPU of the catalog that would serve what was measured.
+type Card struct {
+	Name          string   `json:"name"`
+	GPUs          int      `json:"gpus"`
+	DollarsPerH   stat.Opt `json:"usd_per_hour"`
+	PriceDate     string   `json:"price_date"`
+	NeedBytes     float64  `json:"need_bytes"`   // weights, cache of this batch and reserve
+	VRAMBytes     float64  `json:"vram_bytes"`   // of all its GPUs
+	TokensPerS    stat.Opt `json:"tokens_per_s"` // predicted at this batch and context (est)
+	Low           stat.Opt `json:"tokens_per_s_low"`
+	High          stat.Opt `json:"tokens_per_s_high"`
+	DollarsPerMTk stat.Opt `json:"usd_per_million_tokens"` // per million output tokens at that rate (est)
+}
+
+// Warning is something a reader must know before believing a figure. It stops
+// nothing.
+type Warning struct {
+	ID   string `json:"id"`   // "idle-pid", "wrong-tree", "period-missed", …
+	Text string `json:"text"` // what was seen and the next step
+}

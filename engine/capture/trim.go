@@ -1,0 +1,28 @@
+package capture
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// Trim drops samples that lie more than a period after the end of the run, unless
+// they are the first after it: what the server does then is not of the run.
+func (c *Capture) Trim() {
+	late := func(at, before time.Duration) bool { return at > c.End+c.Period && before >= c.End }
+	c.Tree.Samples = trimmed(c.Tree.Samples, late, func(s TreeSample) time.Duration { return s.At })
+	c.GPUs.Readings = trimmed(c.GPUs.Readings, late, func(r engine.GPUReading) time.Duration { return r.T })
+	c.Pages = trimmed(c.Pages, late, func(p PageSample) time.Duration { return p.At })
+}
+
+// trimmed is the samples up to the first that is late, given when the one before it
+// was taken.
+func trimmed[T any](samples []T, late func(at, before time.Duration) bool, at func(T) time.Duration) []T {
+	for i := 1; i < len(samples); i++ {
+		if late(at(samples[i]), at(samples[i-1])) {
+			return slices.Clip(samples[:i])
+		}
+	}
+	return samples
+}
