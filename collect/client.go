@@ -352,7 +352,8 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 		return wrap("%s does not speak TLS: give --url http://%s", where, c.target.host)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return wrap("%s broke off in the middle of an answer: did the server stop?", where)
-	case strings.Contains(err.Error(), "malformed HTTP"):
+	// The second is net/http's name for a server that speaks before it is asked.
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
 		return wrap("%s does not speak HTTP: is this the port of a vLLM server? check --url", where)
 	}
 	return wrap("%s: %v", where, err)

@@ -182,6 +182,8 @@ func TestTransportErrorsNameTheNextStep(t *testing.T) {
 		{"no such host", fail(&net.DNSError{Err: "no such host", Name: "server", IsNotFound: true}), "no host is called server"},
 		{"no route", fail(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), "no route to host"},
 		{"other protocol", (&fakeServer{answer: raw("SSH-2.0-OpenSSH_9.6\r\n")}).dial, "does not speak HTTP"},
+		// What net/http says where the greeting is read before the request is sent.
+		{"other protocol, sooner", fail(errors.New("readLoopPeekFailLocked: %!w(<nil>)")), "does not speak HTTP"},
 		{"closed at once", (&fakeServer{answer: raw("")}).dial, "broke off"},
 		{"closed within the body", (&fakeServer{answer: raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nvllm:")}).dial, "broke off"},
 		{"closed within a chunk", (&fakeServer{answer: raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nvllm:")}).dial, "broke off"},

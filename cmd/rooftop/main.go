@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"strings"
@@ -22,6 +23,7 @@ import (
 func main() {
 	apply.BecomeServer()
 	catchBrokenPipes()
+	log.SetOutput(io.Discard) // net/http's words, in the middle of a screen; what matters of them is in its errors
 	os.Exit(int(run(world{
 		args:    os.Args[1:],
 		env:     os.LookupEnv,

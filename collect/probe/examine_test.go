@@ -303,6 +303,9 @@ func TestExamineErrors(t *testing.T) {
 		chunks int
 		want   string
 	}{
+		{"speaks first", func(*http.Request) (*http.Response, error) {
+			return nil, errors.New("readLoopPeekFailLocked: %!w(<nil>)")
+		}, 0, "server.test:8000 does not speak HTTP: is it the server's address?"},
 		{"refused", func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }, 0, "connection refused at server.test:8000: is the server up? check its address"},
 		{"no such host", func(*http.Request) (*http.Response, error) { return nil, &net.DNSError{Name: "server.test"} }, 0, "no host is called server.test: check the server's address"},
 		{"status", answering(503, "application/json", `{"error":{"message":"Loading model"}}`), 0, "the server answered with status 503 Service Unavailable: Loading model"},

@@ -64,6 +64,9 @@ func (x *examination) broken(host string, err error) string {
 		return fmt.Sprintf("message %d of the stream is not JSON, %s: %s", x.messages, x.where(), words)
 	case errors.As(err, &kind):
 		return fmt.Sprintf("message %d of the stream is no message of a completion, %s: %s", x.messages, x.where(), words)
+	// The second is net/http's name for a server that speaks before it is asked.
+	case strings.Contains(words, "malformed HTTP"), strings.Contains(words, "readLoopPeekFailLocked"):
+		return host + " does not speak HTTP: is it the server's address?"
 	case x.told.Status != 0:
 		return fmt.Sprintf("the connection broke %s: %s", x.where(), words)
 	}

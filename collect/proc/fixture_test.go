@@ -28,6 +28,10 @@ type fake struct {
 	uid       int
 }
 
+// reader is rooftop's own PID in a made-up /proc: one that no made-up process
+// has, as the test's real one may (Linux ends at 1<<22, include/linux/threads.h).
+const reader = 1 << 22
+
 // mount makes a /proc of the processes and returns it opened. Sockets are
 // "ADDR:PORT"; the ones that a process listens on
 // it holds too. A process with its own netns gets its own socket table.
@@ -47,7 +51,7 @@ func mount(t *testing.T, procs ...fake) FS {
 	}
 	tcp := func(ns string) string { return "  sl  local_address rem_address   st\n" + tables[ns] }
 	put(t, dir, "net/tcp", tcp(""))
-	self := strconv.Itoa(os.Getpid())
+	self := strconv.Itoa(reader)
 	link(t, "net:[1]", dir, self, "ns/net")
 	link(t, "mnt:[1]", dir, self, "ns/mnt")
 	for _, p := range procs {
@@ -66,6 +70,7 @@ func mount(t *testing.T, procs ...fake) FS {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.self = reader
 	return f
 }
 

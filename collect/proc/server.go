@@ -184,7 +184,7 @@ func (f FS) launchOf(pid int) (argv []string, launchPID int) {
 	var wrapper []string
 	wrapperPID := 0
 	for _, p := range append([]int{pid}, f.ancestors(pid)...) {
-		if p == os.Getpid() {
+		if p == f.self {
 			break // rooftop's own command line may hold the server's
 		}
 		line, err := f.argv(p)

@@ -113,7 +113,7 @@ func TestHoldersAndTwinsOfThisProcess(t *testing.T) {
 func TestTwinsOfOtherNamespacesAreNone(t *testing.T) {
 	argv := []string{"vllm", "serve", "m"}
 	f := mount(t, fake{pid: 10, argv: argv}, fake{pid: 11, argv: argv, netns: "2"}, fake{pid: 12, argv: argv}, fake{pid: 13, argv: argv[:2]}, fake{pid: 14, argv: argv})
-	link(t, "pid:[1]", f.root, strconv.Itoa(os.Getpid()), "ns/pid")
+	link(t, "pid:[1]", f.root, strconv.Itoa(f.self), "ns/pid")
 	link(t, "pid:[2]", f.root, "12", "ns/pid")
 	link(t, "pid:[1]", f.root, "14", "ns/pid")
 	var pids []int

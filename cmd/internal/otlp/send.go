@@ -165,7 +165,8 @@ func explain(where string, err error) error {
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return wrap("%s does not speak TLS: give --otlp-endpoint http://…", where)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		strings.Contains(err.Error(), "malformed HTTP"):
+		strings.Contains(err.Error(), "malformed HTTP"),
+		strings.Contains(err.Error(), "readLoopPeekFailLocked"): // it spoke before it was asked
 		return wrap("%s broke off: is this its port for OTLP/HTTP (4318), not gRPC (4317)?", where)
 	}
 	return wrap("%s: %v; check --otlp-endpoint", where, err)

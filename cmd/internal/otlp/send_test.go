@@ -128,6 +128,17 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// TestASpeakerBeforeItsTurn is the gRPC server of [TestUnreachable] where net/http
+// reads its words before the request is sent: which of the two comes is a race.
+func TestASpeakerBeforeItsTurn(t *testing.T) {
+	e := exportOver(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("readLoopPeekFailLocked: %!w(<nil>)")
+	})
+	if _, err := e.all(t.Context()); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "broke off: is this its port for OTLP/HTTP (4318), not gRPC (4317)?") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // wire is a collector without a network.
 type wire func(*http.Request) (*http.Response, error)
 
