@@ -30,9 +30,14 @@ var mayImport = map[string][]string{
 	"collect":          {},
 	"collect/promtext": {"collect", "engine", "engine/stat", "engine/launch", "catalog"},
 	"collect/":         {"collect", "collect/promtext", "engine", "engine/capture", "engine/stat", "engine/launch", "catalog"},
-	"engine/figure":    {"engine/stat"},
-	"tui":              {"tui", "tui/", "engine", "engine/figure", "engine/roofline", "engine/verdict", "engine/stat"},
-	"cmd":              {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
+	// Operators of GGML runtimes: recorded events, and the files that they come from.
+	"collect/ggml":  {"collect", "collect/ggml/binary", "engine/optrace", "engine/stat"},
+	"collect/ggml/": {"engine/optrace", "engine/stat"},
+	// What this machine's cores and memory can do at most.
+	"collect/roof":  {"collect", "engine/optrace", "engine/stat"},
+	"engine/figure": {"engine/stat"},
+	"tui":           {"tui", "tui/", "engine", "engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/optrace"},
+	"cmd":           {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
 	// The simulator shares no code with the model that is scored on it; it reads
 	// a command line with the parser that everything here reads one with.
 	"cmd/internal/vllmsim": {"catalog", "engine/launch", "cmd/internal/vllmsim", "cmd/internal/vllmsim/"},
@@ -66,6 +71,9 @@ var only = map[string][]string{
 	// --otlp-endpoint. Others may name addresses (cmd/rooftop, collect/proc) or status
 	// codes (collect/vllm).
 	"net/http": {"collect", "cmd/internal/vllmsim", "cmd/internal/otlp"},
+	// What attaches to a running process, and what reads its instructions.
+	"github.com/cilium/ebpf": {"collect/ggml"},
+	"golang.org/x/arch":      {"collect/ggml/binary"},
 	// The SDK reads the environment: one room keeps it from having a say.
 	"go.opentelemetry.io":        {"cmd/internal/otlp"},
 	"google.golang.org/protobuf": {"cmd/internal/otlp"},

@@ -1,0 +1,102 @@
+package optrace
+
+import "time"
+
+// Target is what was traced, and how it was read.
+type Target struct {
+	PID     int    `json:"pid"` // 0 where a file was probed and no process
+	Command string `json:"command"`
+	// Files are the mapped files that matter, in the order of their roles.
+	Files []File `json:"files"`
+	// Runtime is what the target says it is ("ggml 0.25.1"), "" unknown.
+	Runtime string `json:"runtime"`
+	// Hook is how operators are seen: the symbol's name; "" where only graphs or calls are.
+	Hook string `json:"hook"`
+	// Layout says where the offsets of GGML's structures came from: "accessors",
+	// "version table", "DWARF"; "" none.
+	Layout string `json:"layout"`
+	// Verified says that tensors that were read fit the layout; with false names and
+	// shapes are withheld, and Withheld says why.
+	Verified bool   `json:"layout_verified"`
+	Withheld string `json:"withheld,omitempty"`
+	Sites    []Site `json:"sites"`
+	Arch     string `json:"arch"` // GOARCH
+	Kernel   string `json:"kernel"`
+	CPU      string `json:"cpu"`   // the CPU's model name
+	CPUs     int    `json:"cpus"`  // logical CPUs that the target may use
+	Model    string `json:"model"` // path of the mapped model file, "" unknown
+}
+
+// File is one mapped file of the target.
+type File struct {
+	Role    string `json:"role"` // "cpu backend", "base", "llama", "program"
+	Path    string `json:"path"`
+	BuildID string `json:"build_id"`
+}
+
+// Site is one place of a probe.
+type Site struct {
+	Symbol string `json:"symbol"`
+	File   string `json:"file"`
+	Offset uint64 `json:"offset"` // bytes after the symbol
+	// Instruction is what is there; Cheap says that the kernel emulates it and does
+	// not single-step it (arch/x86/kernel/uprobes.c).
+	Instruction string        `json:"instruction"`
+	Cheap       bool          `json:"cheap"`
+	Cost        time.Duration `json:"cost_ns"` // expected, for each hit
+}
+
+// Recording is what a source saw of one target over one run.
+type Recording struct {
+	Target Target
+	Tables *Tables
+	Events []Event // in the order of At
+	Begin  time.Duration
+	End    time.Duration
+	// Origin is Begin on the wall clock.
+	Origin time.Time
+	Detail Detail
+	// Dropped counts events that were lost on the way, and events that were left out
+	// because the recording had its full size.
+	Dropped  int64
+	LeftOut  int64
+	Roof     Roof
+	Gaps     []Gap
+	Observer Observer
+}
+
+// Gap is something that is not known of this run, with the reason and what to do.
+type Gap struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	Next string `json:"next"` // "" nothing can be done
+}
+
+// Roof is what the machine can do, for the threads that compute.
+type Roof struct {
+	// BytesPerSecond is the highest rate of reading memory that was seen or is known,
+	// FlopsPerSecond that of floating-point operations (a multiply and an add are two);
+	// 0 is unknown.
+	BytesPerSecond float64 `json:"bytes_per_s"`
+	FlopsPerSecond float64 `json:"flops_per_s"`
+	// Threads is the number of threads that the rates are of.
+	Threads int `json:"threads"`
+	// From is "measured", "catalog (est)" or "seen" (the best that the trace itself
+	// reached, a lower bound); "" none.
+	From string `json:"from"`
+}
+
+// Observer is what watching costs the target.
+type Observer struct {
+	// Hits is the number of probe hits for a token that is decoded, CostPerHit what one
+	// is reckoned to cost, Expected their share of the target's time.
+	HitsPerToken float64       `json:"hits_per_token"`
+	CostPerHit   time.Duration `json:"cost_per_hit_ns"`
+	Expected     float64       `json:"expected_ratio"`
+	// Measured is the slowdown by toggled windows with its 95 % interval; Windows is 0
+	// where it was not measured.
+	Measured     float64 `json:"measured_ratio"`
+	MeasuredLow  float64 `json:"measured_low"`
+	MeasuredHigh float64 `json:"measured_high"`
+	Windows      int     `json:"windows"`
+}

@@ -1,0 +1,275 @@
+package optrace
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Summary is every figure of a trace. Its parts go into the document
+// rooftop.trace/v1 by their tags. Times are in seconds there. A value that is not
+// known is absent (null); Gaps say why.
+type Summary struct {
+	Target   Target        `json:"target"`
+	Coverage Coverage      `json:"coverage"`
+	Observer Observer      `json:"observer"`
+	Roof     Roof          `json:"roof"`
+	Phases   []PhaseRow    `json:"phases"`    // those that occurred, prefill first
+	Kinds    []OperatorRow `json:"kinds"`     // by phase, operator and type of weights
+	Steps    []OperatorRow `json:"operators"` // by phase and name without its layer ("ffn_up")
+	Layers   []LayerRow    `json:"layers"`    // by phase and layer
+	Threads  []ThreadRow   `json:"threads"`   // by lane
+	Tokens   []TokenRow    `json:"tokens"`    // the last calls, oldest first, at most maxTokens
+	Experts  *Experts      `json:"experts"`   // nil where no mixture was seen
+	Context  []ContextRow  `json:"context"`   // attention against KV length, ascending
+	Types    []TypeRow     `json:"types"`     // by quantisation type of the weights
+	Critical []CriticalRow `json:"critical"`  // what decided the time of decode graphs, largest first
+	Others   []OtherRow    `json:"others"`    // processes that took the CPU away, largest first
+	Backends []BackendRow  `json:"backends"`
+	Copies   []CopyRow     `json:"copies"`
+	Graphs   []GraphShape  `json:"graphs"` // distinct DAGs
+	Findings []Finding     `json:"findings"`
+	Advice   Advice        `json:"recommendation"`
+	Gaps     []Gap         `json:"gaps"`
+}
+
+// Coverage says how much of the target's work is in the figures.
+type Coverage struct {
+	Seconds float64  `json:"seconds"` // of the recording
+	Detail  string   `json:"detail"`
+	Events  int64    `json:"events"`
+	Dropped int64    `json:"dropped"`  // lost on the way
+	LeftOut int64    `json:"left_out"` // not kept for exports; the figures hold them
+	Graphs  int      `json:"graphs"`
+	Partial int      `json:"partial_graphs"` // left out of every figure
+	Calls   int      `json:"calls"`
+	OpShare stat.Opt `json:"operators_of_graph_ratio"` // time of lane 0 that spans cover
+	GraphOf stat.Opt `json:"graphs_of_call_ratio"`
+	// OpsPerToken is the number of operators of one decode graph that lane 0 computes.
+	OpsPerToken stat.Opt `json:"operators_per_decode_graph"`
+}
+
+// Distribution describes times in seconds; quantiles are nearest rank.
+type Distribution struct {
+	Count                    int
+	Mean, P50, P95, P99, Max time.Duration
+}
+
+// PhaseRow is one phase of the trace.
+type PhaseRow struct {
+	Phase   string       `json:"phase"`
+	Calls   int          `json:"calls"`
+	Tokens  int64        `json:"tokens"`
+	Call    Distribution `json:"call"`         // time of a call
+	Graph   Distribution `json:"graph"`        // time of a graph
+	Rate    stat.Opt     `json:"tokens_per_s"` // tokens over the time of the calls
+	Between Distribution `json:"between"`      // from the end of a call to the begin of the next: sampling, the application
+	// FirstToken is from the begin of a prefill to the begin of the decode after it.
+	FirstToken Distribution `json:"first_token"`
+	Bytes      stat.Opt     `json:"bytes"` // moved by its operators, from shapes
+	Flops      stat.Opt     `json:"flops"`
+	BytesRate  stat.Opt     `json:"bytes_per_s"` // over the time of its graphs
+	FlopsRate  stat.Opt     `json:"flops_per_s"`
+	// Ceiling is the rate of tokens that the roof allows for these operators.
+	Ceiling stat.Opt `json:"ceiling_tokens_per_s"`
+}
+
+// Bound is what limits an operator.
+type Bound string
+
+// Bounds.
+const (
+	BoundMemory  Bound = "memory"
+	BoundCompute Bound = "compute"
+	BoundMixed   Bound = "mixed"
+	BoundUnknown Bound = ""
+)
+
+// OperatorRow is a group of spans.
+type OperatorRow struct {
+	Phase string `json:"phase"`
+	Op    string `json:"op"`
+	Sub   string `json:"sub,omitempty"`
+	Name  string `json:"name"`  // of Steps: the tensor's name without its layer
+	Type  string `json:"type"`  // of the weights, "" none
+	Count int64  `json:"count"` // operators, each once however many threads computed it
+	// Time is from an operator's first begin on any lane to its last end, added up;
+	// Share that of all operators of the phase.
+	Time      time.Duration `json:"time_ns"`
+	Share     stat.Opt      `json:"share_ratio"`
+	Each      Distribution  `json:"each"`
+	Sync      time.Duration `json:"sync_ns"` // lanes that waited, mean over lanes
+	Off       time.Duration `json:"off_cpu_ns"`
+	Bytes     stat.Opt      `json:"bytes"`
+	Flops     stat.Opt      `json:"flops"`
+	BytesRate stat.Opt      `json:"bytes_per_s"`
+	FlopsRate stat.Opt      `json:"flops_per_s"`
+	// OfRoof is the achieved share of the roof that bounds it.
+	OfRoof stat.Opt `json:"of_roof_ratio"`
+	Bound  Bound    `json:"bound"`
+	// BoundFrom is "counters" or "roofline (est)".
+	BoundFrom string   `json:"bound_from"`
+	IPC       stat.Opt `json:"ipc"`
+	MissRate  stat.Opt `json:"llc_misses_per_instruction"`
+}
+
+// LayerRow is one layer of the model.
+type LayerRow struct {
+	Phase string        `json:"phase"`
+	Layer int           `json:"layer"` // -1 is what belongs to no layer: embedding, output
+	Time  time.Duration `json:"time_ns"`
+	Share stat.Opt      `json:"share_ratio"`
+	// Parts divide it: "attention", "feed-forward", "norm", "other".
+	Parts map[string]time.Duration `json:"parts_ns"`
+	// Slow is its mean time over the median of the layers of its phase.
+	Slow stat.Opt `json:"over_median_ratio"`
+}
+
+// ThreadRow is one lane over all graphs. Ratios are of the time of graphs.
+type ThreadRow struct {
+	Lane        int          `json:"lane"`
+	Threads     int          `json:"threads"` // distinct thread ids that it had
+	Busy        stat.Opt     `json:"busy_ratio"`
+	Sync        stat.Opt     `json:"sync_ratio"`
+	Off         stat.Opt     `json:"off_cpu_ratio"`
+	Preempted   stat.Opt     `json:"preempted_ratio"`
+	WakeUp      Distribution `json:"wake_up"` // from ready to running
+	Switches    stat.Opt     `json:"switches"`
+	Syscalls    stat.Opt     `json:"syscalls"`
+	SyscallTime stat.Opt     `json:"syscall_s"`
+	MinorFaults stat.Opt     `json:"minor_faults"`
+	MajorFaults stat.Opt     `json:"major_faults"`
+	IOBytes     stat.Opt     `json:"io_bytes"`
+}
+
+// TokenRow is one call, for a line of time.
+type TokenRow struct {
+	Begin   time.Duration `json:"begin_ns"` // since the begin of the trace
+	Time    time.Duration `json:"time_ns"`
+	Phase   string        `json:"phase"`
+	Tokens  int           `json:"tokens"`
+	Graph   time.Duration `json:"graph_ns"`
+	Off     time.Duration `json:"off_cpu_ns"`
+	Context int64         `json:"context"` // KV length, 0 unknown
+}
+
+// Experts is what mixtures of experts did.
+type Experts struct {
+	Count  int           `json:"experts"` // of a layer
+	Used   int           `json:"used"`    // for each token
+	Tokens int64         `json:"tokens"`  // whose choices were read, over layers
+	Layers []ExpertLayer `json:"layers"`
+	// CV is the coefficient of variation of how often experts were chosen, all layers
+	// together; 0 is perfectly even.
+	CV stat.Opt `json:"cv"`
+	// TimeCV is that of the mean time of a mixture's matmuls by the expert, where
+	// batches of one token let it be told.
+	TimeCV stat.Opt `json:"time_cv"`
+}
+
+// ExpertLayer is one mixture.
+type ExpertLayer struct {
+	Layer  int      `json:"layer"`
+	Chosen []int64  `json:"chosen"` // how often, by expert
+	CV     stat.Opt `json:"cv"`
+	// Share of the tokens that the most chosen expert got.
+	Top stat.Opt `json:"top_ratio"`
+	// Time is the mean time of the mixture's matmuls in calls in which an expert took
+	// part, by expert; absent where it never did.
+	Time []stat.Opt `json:"time_s"`
+}
+
+// ContextRow is attention at one length of the KV cache.
+type ContextRow struct {
+	Length    int64         `json:"length"` // tokens, as padded by the runtime
+	Graphs    int           `json:"graphs"`
+	Attention time.Duration `json:"attention_ns"` // mean of a graph
+	Graph     time.Duration `json:"graph_ns"`
+	Share     stat.Opt      `json:"share_ratio"`
+}
+
+// TypeRow is the weights of one type.
+type TypeRow struct {
+	Type      string        `json:"type"`
+	Phase     string        `json:"phase"`
+	Time      time.Duration `json:"time_ns"`
+	Share     stat.Opt      `json:"share_ratio"`
+	Bytes     stat.Opt      `json:"bytes"`
+	BytesRate stat.Opt      `json:"bytes_per_s"`
+	FlopsRate stat.Opt      `json:"flops_per_s"`
+	Weights   stat.Opt      `json:"weights_bytes"` // distinct weights of the type that were read
+}
+
+// CriticalRow is a part of the critical path.
+type CriticalRow struct {
+	Name  string        `json:"name"` // operator, or "start", "synchronisation"
+	Lane  int           `json:"lane"` // the lane most often on the path
+	Time  time.Duration `json:"time_ns"`
+	Share stat.Opt      `json:"share_ratio"`
+}
+
+// OtherRow is another process that ran while the target could have.
+type OtherRow struct {
+	PID   int           `json:"pid"`
+	Name  string        `json:"name"` // "" unknown
+	Time  time.Duration `json:"time_ns"`
+	Share stat.Opt      `json:"share_ratio"` // of the time of graphs
+}
+
+// BackendRow is one backend.
+type BackendRow struct {
+	Name   string        `json:"name"`
+	Splits int64         `json:"splits"`
+	Nodes  int64         `json:"nodes"`
+	Time   time.Duration `json:"time_ns"`
+	// Seen says that its operators are in the figures; those of a GPU are not, and
+	// Pair names the tool that sees them.
+	Seen bool   `json:"operators_seen"`
+	Pair string `json:"pair_with,omitempty"`
+}
+
+// CopyRow is copies in one direction.
+type CopyRow struct {
+	Direction string `json:"direction"`
+	Count     int64  `json:"count"`
+	Bytes     int64  `json:"bytes"`
+}
+
+// GraphShape is one distinct graph.
+type GraphShape struct {
+	DAG    uint32 `json:"dag"`
+	Nodes  int    `json:"nodes"`
+	Edges  int    `json:"edges"`
+	Leaves int    `json:"leaves"`
+	Views  int    `json:"views"`
+	Graphs int    `json:"computed"`
+}
+
+// Finding is something that costs time, with its evidence.
+type Finding struct {
+	ID       string   `json:"id"`       // "threads-above-memory-roof"
+	Severity string   `json:"severity"` // "bad", "warn", "good", "info"
+	Title    string   `json:"title"`
+	Evidence []string `json:"evidence"`
+	// Cost is the share of the time of graphs that it takes, absent where unknown.
+	Cost stat.Opt `json:"cost_ratio"`
+}
+
+// Advice is the one thing to change, or that there is none.
+type Advice struct {
+	Finding string `json:"finding"` // id of the finding it follows from, "" none
+	// Do is the change in one sentence; Flag and Value are the runtime's option where
+	// it is one.
+	Do    string `json:"do"`
+	Flag  string `json:"flag,omitempty"`
+	Value string `json:"value,omitempty"`
+	Why   string `json:"why"`
+	Price string `json:"price"`
+	// Gain is the expected change of tokens a second with its range.
+	Gain     stat.Opt `json:"gain_ratio"`
+	GainLow  stat.Opt `json:"gain_low"`
+	GainHigh stat.Opt `json:"gain_high"`
+	Rejected []string `json:"rejected"`
+	// Check is the command that shows whether it helped.
+	Check string `json:"check,omitempty"`
+}
