@@ -7,8 +7,8 @@ import (
 )
 
 // Summary is every figure of a trace. Its parts go into the document
-// rooftop.trace/v1 by their tags. Times are in seconds there. A value that is not
-// known is absent (null); Gaps say why.
+// rooftop.trace/v1 by their tags: a key says the unit of its value, _ns, _s, _ratio. A
+// value that is not known is absent (null); Gaps say why.
 type Summary struct {
 	Target   Target        `json:"target"`
 	Coverage Coverage      `json:"coverage"`
@@ -49,10 +49,14 @@ type Coverage struct {
 	OpsPerToken stat.Opt `json:"operators_per_decode_graph"`
 }
 
-// Distribution describes times in seconds; quantiles are nearest rank.
+// Distribution describes times; quantiles are nearest rank.
 type Distribution struct {
-	Count                    int
-	Mean, P50, P95, P99, Max time.Duration
+	Count int           `json:"count"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P95   time.Duration `json:"p95_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
 }
 
 // PhaseRow is one phase of the trace.
