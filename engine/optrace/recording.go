@@ -1,6 +1,9 @@
 package optrace
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Target is what was traced, and how it was read.
 type Target struct {
@@ -79,11 +82,51 @@ type Roof struct {
 	// 0 is unknown.
 	BytesPerSecond float64 `json:"bytes_per_s"`
 	FlopsPerSecond float64 `json:"flops_per_s"`
+	// FlopsOf says which operations FlopsPerSecond counts: "f32, AVX-512 FMA"; "" unknown.
+	FlopsOf string `json:"flops_of,omitempty"`
+	// Int8PerSecond is the rate of operations on eight-bit integers (a multiply and an
+	// add are two), by which GGML multiplies weights that are quantised, Int8Of how they
+	// were done: "int8, AVX-512 VNNI"; 0 and "" unknown.
+	Int8PerSecond float64 `json:"int8_ops_per_s,omitempty"`
+	Int8Of        string  `json:"int8_of,omitempty"`
 	// Threads is the number of threads that the rates are of.
 	Threads int `json:"threads"`
 	// From is "measured", "catalog (est)" or "seen" (the best that the trace itself
 	// reached, a lower bound); "" none.
 	From string `json:"from"`
+	// ByThreads are the rates with fewer and more threads, ascending, as far as they
+	// were measured.
+	ByThreads []RoofPoint `json:"by_threads,omitempty"`
+}
+
+// RoofPoint is a [Roof] with another number of threads.
+type RoofPoint struct {
+	Threads        int     `json:"threads"`
+	BytesPerSecond float64 `json:"bytes_per_s"`
+	FlopsPerSecond float64 `json:"flops_per_s"`
+	Int8PerSecond  float64 `json:"int8_ops_per_s,omitempty"`
+}
+
+// OperationsPerSecond is the rate that bounds a product with weights of a type: that
+// of eight-bit integers where the type is quantised and the rate known, else
+// FlopsPerSecond; 0 unknown. GGML turns the other factor into q8_0 or q8_K for such
+// weights (ggml-cpu.c, vec_dot_type).
+func (r Roof) OperationsPerSecond(weights string) float64 {
+	if Quantised(weights) && r.Int8PerSecond > 0 {
+		return r.Int8PerSecond
+	}
+	return r.FlopsPerSecond
+}
+
+// Quantised says whether a type of GGML holds blocks of small integers with a scale:
+// q4_0, q6_K, iq4_nl, tq1_0, mxfp4 and their kin.
+func Quantised(name string) bool {
+	for _, prefix := range [...]string{"q", "iq", "tq", "mxfp", "nvfp"} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			return true
+		}
+	}
+	return false
 }
 
 // Observer is what watching costs the target.
