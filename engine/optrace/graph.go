@@ -64,7 +64,9 @@ type Lane struct {
 	// the CPU, where scheduling is: Preempted of it while it could have run, Waking
 	// between a wake-up and the CPU.
 	Busy, Sync, Off, Preempted, Waking time.Duration
-	Syscalls, Switches                 int
+	// WakeUps are the delays that Waking adds up, one by one.
+	WakeUps            []time.Duration
+	Syscalls, Switches int
 	SyscallTime                        time.Duration
 	MinorFaults, MajorFaults           int
 	IOBytes                            int64
@@ -94,4 +96,29 @@ type Span struct {
 type Counted struct {
 	Have  uint16
 	Value [NumCounters]uint64
+}
+
+// Split is a part of a graph that was handed to a backend.
+type Split struct {
+	Call    int    // index of the call it belongs to, -1 unknown
+	Backend uint32 // ref to [Tables.Names], 0 unknown
+	Nodes   int
+	At      time.Duration
+	TID     int32
+}
+
+// Copy is a copy of a tensor to, from or between backends.
+type Copy struct {
+	Call  int // index of the call it belongs to, -1 unknown
+	Kind  CopyKind
+	Bytes int64
+	At    time.Duration
+	TID   int32
+}
+
+// BackendReceiver is a [Receiver] that takes splits and copies too, in the order of At.
+// An [Assembler] hands them to receivers that have these methods.
+type BackendReceiver interface {
+	Split(*Split)
+	Copy(*Copy)
 }
