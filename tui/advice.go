@@ -16,7 +16,10 @@ const fieldCells = 8
 
 // field is a labelled paragraph.
 func (v *nowView) field(w, keep int, label string, body prose) block {
-	u := v.u
+	return v.u.field(w, keep, label, body)
+}
+
+func (u *look) field(w, keep int, label string, body prose) block {
 	name := u.say(cell.Muted, label+strings.Repeat(" ", max(1, fieldCells-len(label))))
 	return u.text(w, keep, name, body)
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"fmt"
+
 	"charm.land/bubbles/v2/key"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -15,7 +17,7 @@ type hint struct {
 
 // drawFooter writes the keys that matter now on one line; in their place what is
 // being typed, or a notice.
-func drawFooter(p cell.Pane, s *engine.Snapshot, u *look) {
+func drawFooter(p cell.Pane, s *scene, u *look) {
 	switch {
 	case u.typing:
 		x := p.Text(1, 0, cell.Key, "/ ")
@@ -30,26 +32,24 @@ func drawFooter(p cell.Pane, s *engine.Snapshot, u *look) {
 	if u.over == overlayHelp {
 		x := p.Text(1, 0, cell.Key, "esc")
 		x = p.Text(x+1, 0, cell.Body, "closes the help")
-		x = p.Text(x+2, 0, cell.Key, "1-6")
+		x = p.Text(x+2, 0, cell.Key, fmt.Sprintf("1-%d", len(s.views)))
 		p.Text(x+1, 0, cell.Body, "a view")
 		return
 	}
 	const gap = 2
 	cells := func(h hint) int { return p.Cells(h.binding.Help().Key) + 1 + p.Cells(h.word) + gap }
-	k := keys()
-	quit := hint{k.Quit, "quit"}
-	room := p.Width() - 1 - cells(quit)
+	room := p.Width() - 1 - cells(s.quit)
 	x := 1
 	put := func(h hint) {
 		x = p.Text(x, 0, cell.Key, h.binding.Help().Key) + 1
 		x = p.Text(x, 0, cell.Body, h.word) + gap
 	}
-	for _, h := range hintsFor(s, u) {
+	for _, h := range s.hints {
 		if x+cells(h) <= room+1 {
 			put(h)
 		}
 	}
-	put(quit)
+	put(s.quit)
 }
 
 // hintsFor lists the keys that do something now, the most useful first. The help

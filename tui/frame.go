@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/tui/cell"
@@ -16,29 +17,67 @@ type extent struct {
 	first       int // the first line shown, not beyond the last page
 }
 
-// frame draws the screen at a size. A snapshot, what the person at the keys has
+// scene is what a screen fills its frame with.
+type scene struct {
+	elapsed  time.Duration
+	identity []part // what is looked at
+	marks    []remark
+	views    []string
+	stage    stage
+	banner   remarks // what is wrong with what is shown
+	question remarks // what waits for an answer
+	body     func(p cell.Pane) extent
+	hints    []hint // keys that do something now, the most useful first
+	quit     hint
+	guide    func() guide // what the help says
+	// small is what fits on a terminal too small for the screen, the most urgent first.
+	small func(brief bool) remarks
+}
+
+// frame draws the main screen at a size. A snapshot, what the person at the keys has
 // set, and the size are all that it depends on. s may be nil: nothing is known yet.
 func frame(s *engine.Snapshot, u *look, w, h int) (*cell.Canvas, extent) {
+	if s == nil {
+		s = &engine.Snapshot{}
+	}
+	return compose(sceneOf(s, u, w), u, w, h)
+}
+
+func sceneOf(s *engine.Snapshot, u *look, w int) *scene {
+	names := make([]string, 0, numViews)
+	for _, v := range views() {
+		names = append(names, v.name)
+	}
+	k := keys()
+	return &scene{
+		elapsed: s.Now, identity: identity(s, u), marks: marksOf(s, u), views: names, stage: phaseOf(s),
+		banner: bannerOf(s, u), question: questionOf(s, u, w),
+		body:  func(p cell.Pane) extent { return drawView(p, s, u) },
+		hints: hintsFor(s, u), quit: hint{k.Quit, "quit"},
+		guide: func() guide { return guideTo(s, u) },
+		small: func(brief bool) remarks { return summary(s, u, brief) },
+	}
+}
+
+// compose draws a scene at a size.
+func compose(s *scene, u *look, w, h int) (*cell.Canvas, extent) {
 	c := cell.NewCanvas(w, h)
 	if u.glyphs.ASCII {
 		c.ASCII()
 	}
-	if s == nil {
-		s = &engine.Snapshot{}
-	}
 	if w < leastWidth || h < leastHeight {
-		drawSmall(c.Pane(), s, u)
+		drawSmall(c.Pane(), s)
 		return c, extent{}
 	}
-	banner := bannerOf(s, u).wrapped(c.Pane(), 2)
-	question := questionOf(s, u, w).wrapped(c.Pane(), 3)
+	banner := s.banner.wrapped(c.Pane(), 2)
+	question := s.question.wrapped(c.Pane(), 3)
 	want := bars{banner: len(banner), question: len(question)}
 	if u.tape != nil {
 		want.tape = 1
 	}
 	l := arrange(w, h, want)
 	at := func(r image.Rectangle) cell.Pane { return c.Pane().Sub(r.Min.X, r.Min.Y, r.Dx(), r.Dy()) }
-	drawHeader(at(l.header), s, u)
+	drawHeader(at(l.header), s)
 	drawTabs(at(l.tabs), s, u)
 	drawRule(at(l.upper), u)
 	banner.draw(at(l.banner))
@@ -52,25 +91,35 @@ func frame(s *engine.Snapshot, u *look, w, h int) (*cell.Canvas, extent) {
 
 func drawRule(p cell.Pane, u *look) { p.Fill(cell.Border, u.glyphs.Horizontal) }
 
-// drawBody draws the view, or what stands in for it or lies over it.
-func drawBody(p cell.Pane, s *engine.Snapshot, u *look) extent {
+// drawBody draws the view, or what lies over it.
+func drawBody(p cell.Pane, s *scene, u *look) extent {
 	if u.over == overlayHelp {
-		return scrolled(p, u, u.down, func(p cell.Pane, first int) int { return drawHelp(p, s, u, first) })
+		g := s.guide()
+		return scrolled(p, u, u.down, func(p cell.Pane, first int) int { return drawHelp(p, &g, first) })
 	}
-	var e extent
-	if !s.Attached && u.view != viewLog {
-		drawLooking(p, s)
-	} else {
-		e = scrolled(p, u, u.scroll[u.view], func(p cell.Pane, first int) int {
-			shifted := *u
-			shifted.scroll[u.view] = first
-			return views()[u.view].draw(p, s, &shifted)
-		})
-	}
+	e := s.body(p)
 	if u.over != overlayNone {
 		return drawDialog(p, u)
 	}
 	return e
+}
+
+// drawView draws the view of a run, or what stands in for it.
+func drawView(p cell.Pane, s *engine.Snapshot, u *look) extent {
+	if !s.Attached && u.view != viewLog {
+		drawLooking(p, s)
+		return extent{}
+	}
+	return scrolledView(p, u, func(p cell.Pane, u *look) int { return views()[u.view].draw(p, s, u) })
+}
+
+// scrolledView draws a view from the first line on that the person at the keys chose.
+func scrolledView(p cell.Pane, u *look, draw func(p cell.Pane, u *look) int) extent {
+	return scrolled(p, u, u.scroll[u.view], func(p cell.Pane, first int) int {
+		shifted := *u
+		shifted.scroll[u.view] = first
+		return draw(p, &shifted)
+	})
 }
 
 // scrolled draws what may be longer than its pane, from a first line on that is

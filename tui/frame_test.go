@@ -47,7 +47,7 @@ func plainLook() *look { return lookWith(cell.Unicode()) }
 
 func lookWith(glyphs cell.Glyphs) *look {
 	u := &look{glyphs: glyphs}
-	u.scroll[viewLog] = rest(viewLog)
+	u.scroll[viewLog] = toEnd
 	return u
 }
 

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,17 +13,17 @@ import (
 
 // drawHeader writes what is looked at, and what a reader must not miss about it.
 // What does not fit is left out, the least important first.
-func drawHeader(p cell.Pane, s *engine.Snapshot, u *look) {
+func drawHeader(p cell.Pane, s *scene) {
 	x := p.Width() - 1
 	right := func(t cell.Token, text string) {
 		p.Right(x, 0, t, text)
 		x -= p.Cells(text) + 2
 	}
-	right(cell.Muted, clock(s.Now))
-	for _, m := range marksOf(s, u) {
+	right(cell.Muted, clock(s.elapsed))
+	for _, m := range s.marks {
 		right(m.token, m.text)
 	}
-	parts := identity(s, u)
+	parts := slices.Clone(s.identity)
 	for width(p, parts) > x && len(parts) > 2 {
 		least := 0
 		for i := range parts {

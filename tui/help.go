@@ -7,21 +7,32 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// drawHelp shows every key, what does nothing now and why, and what the signs
-// mean. It returns how many lines it needs.
-func drawHelp(p cell.Pane, s *engine.Snapshot, u *look, first int) int {
+// guide is what the help of a screen says.
+type guide struct {
+	groups []keyGroup
+	off    [][2]string // keys that do nothing now, each with the reason
+	legend []remark    // what the signs mean
+}
+
+func guideTo(s *engine.Snapshot, u *look) guide {
 	k := keys()
 	groups := k.groups()
 	if u.tape == nil {
 		groups = append(groups[:3:3], groups[4])
 	}
+	return guide{groups, offNow(s), legend(u)}
+}
+
+// drawHelp shows every key, what does nothing now and why, and what the signs
+// mean. It returns how many lines it needs.
+func drawHelp(p cell.Pane, help *guide, first int) int {
 	columns := 1
 	if p.Width() >= 76 {
 		columns = 2
 	}
 	heights := make([]int, columns)
 	w := (p.Width() - 2) / columns
-	for _, g := range groups {
+	for _, g := range help.groups {
 		c := 0
 		for i := range heights {
 			if heights[i] < heights[c] {
@@ -38,18 +49,17 @@ func drawHelp(p cell.Pane, s *engine.Snapshot, u *look, first int) int {
 	for _, h := range heights {
 		y = max(y, h)
 	}
-	off := offNow(s)
-	if len(off) > 0 {
+	if len(help.off) > 0 {
 		y++
 		p.Text(1, y-first, cell.Title, "Not now")
 		y++
 	}
-	for _, k := range off {
+	for _, k := range help.off {
 		p.Text(2, y-first, cell.Disabled, k[0])
 		y = p.Sub(0, 0, p.Width()-1, p.Height()).Paragraph(12, y-first, cell.Disabled, k[1]) + first
 	}
 	y++
-	for _, m := range legend(u) {
+	for _, m := range help.legend {
 		p.Text(1, y-first, m.token, p.Cut(m.text, p.Width()-2))
 		y++
 	}

@@ -16,17 +16,11 @@ func drawMachine(p cell.Pane, s *engine.Snapshot, u *look) int {
 		return 0
 	}
 	p = p.Sub(1, 0, min(p.Width()-2, machineCells), p.Height())
-	m := &machineView{s: s, u: u, w: p.Width()}
+	m := &machineView{listing: listing{u: u, w: p.Width()}, s: s}
 	m.gpus()
 	m.processes()
 	m.sources()
-	first := max(0, u.scroll[viewMachine])
-	for y := range p.Height() {
-		if first+y < len(m.rows) {
-			m.rows[first+y](p.Sub(0, y, p.Width(), 1))
-		}
-	}
-	return len(m.rows)
+	return m.draw(p, u.scroll[viewMachine])
 }
 
 // machineCells is how wide the view gets: bars say no more when they are longer.
@@ -35,27 +29,10 @@ const machineCells = 130
 // roomyTable is the width from which tables spell out what they show.
 const roomyTable = 96
 
-// machineView collects the lines of the view.
+// machineView draws one snapshot.
 type machineView struct {
-	s    *engine.Snapshot
-	u    *look
-	w    int
-	rows []func(cell.Pane)
-}
-
-func (m *machineView) row(draw func(p cell.Pane)) { m.rows = append(m.rows, draw) }
-
-func (m *machineView) say(l prose) {
-	for _, part := range l.wrap(m.w) {
-		m.row(func(p cell.Pane) { part.draw(p, 0, 0) })
-	}
-}
-
-func (m *machineView) space() { m.row(func(cell.Pane) {}) }
-
-func (m *machineView) title(text string, note prose) {
-	q := panel{title: text, note: note}
-	m.row(func(p cell.Pane) { m.u.heading(p, &q) })
+	listing
+	s *engine.Snapshot
 }
 
 // state is a source, and whether its figures are of now.

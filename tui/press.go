@@ -1,13 +1,9 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"charm.land/bubbles/v2/key"
 	"charm.land/bubbletea/v2"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -17,9 +13,6 @@ import (
 // puttingBack is said where a run is told to end while something else than what was
 // kept runs.
 const puttingBack = "what was kept is put back, then the run ends; ctrl+c ends it at once"
-
-// hits says whether a key is one of a binding.
-func hits(k tea.KeyPressMsg, b key.Binding) bool { return slices.Contains(b.Keys(), k.String()) }
 
 // press answers a key: what always works first, then what lies over the view, then
 // the view.
@@ -42,28 +35,13 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case m.look.over != overlayNone:
 		return m.pressOver(k)
 	}
-	for _, a := range m.actions() {
-		if hits(k, a.binding) {
-			m.say(remark{})
-			return a.do(k)
-		}
-	}
-	return nil
-}
-
-// action is what a key does where nothing lies over the view.
-type action struct {
-	binding key.Binding
-	do      func(tea.KeyPressMsg) tea.Cmd
+	return m.act(k, m.actions())
 }
 
 // actions are what the keys do, in the order in which they are looked at: those of
 // a recording stand before those that share a key with them.
 func (m *model) actions() []action {
 	k := &m.keys
-	does := func(b key.Binding, f func()) action {
-		return action{b, func(tea.KeyPressMsg) tea.Cmd { f(); return nil }}
-	}
 	var list []action
 	if m.o.Playback != nil {
 		list = append(list,
@@ -72,14 +50,14 @@ func (m *model) actions() []action {
 			does(k.Pause, m.stopTape),
 		)
 	}
-	return append(list,
-		does(k.Help, func() { m.open(overlayHelp) }),
-		does(k.Next, func() { m.look.view = (m.look.view + 1) % numViews }),
-		does(k.Previous, func() { m.look.view = (m.look.view + numViews - 1) % numViews }),
-		action{k.Digit, m.digit},
+	return append(append(list, m.moves()...),
 		does(k.Filter, func() { m.look.view, m.look.typing = viewEvidence, true }),
 		does(k.Detail, m.evidence),
-		does(k.Back, m.back),
+		does(k.Back, func() {
+			if m.back() {
+				m.freeze()
+			}
+		}),
 		does(k.Freeze, m.freeze),
 		does(k.Apply, m.askApply),
 		does(k.Revert, m.askRevert),
@@ -90,35 +68,8 @@ func (m *model) actions() []action {
 		does(k.Pause, func() { m.do(engine.CommandPause, "") }),
 		action{k.Copy, func(tea.KeyPressMsg) tea.Cmd { return m.copyCommand() }},
 		does(k.Export, m.export),
-		does(k.Up, func() { m.scroll(-1) }), does(k.Down, func() { m.scroll(1) }),
-		does(k.PageUp, func() { m.scroll(-m.page()) }), does(k.PageDown, func() { m.scroll(m.page()) }),
-		does(k.Top, func() { m.scroll(-toEnd) }), does(k.Bottom, func() { m.scroll(toEnd) }),
 		action{k.Quit, func(tea.KeyPressMsg) tea.Cmd { return m.askQuit() }},
 	)
-}
-
-const (
-	seekStep = 10 * time.Second
-	toEnd    = 1 << 20 // lines; more than any view has
-)
-
-func (m *model) digit(k tea.KeyPressMsg) tea.Cmd {
-	m.look.view = viewID(k.String()[0] - '1')
-	return nil
-}
-
-// back leaves the innermost thing: a filter, then scrolling, then a display that
-// stands still.
-func (m *model) back() {
-	v := m.look.view
-	switch {
-	case m.look.filter != "":
-		m.look.filter = ""
-	case m.look.scroll[v] != rest(v):
-		m.look.scroll[v] = rest(v)
-	case m.look.frozen:
-		m.freeze()
-	}
 }
 
 func (m *model) freeze() {
@@ -128,71 +79,22 @@ func (m *model) freeze() {
 	}
 }
 
-func (m *model) typeFilter(k tea.KeyPressMsg) {
-	m.look.scroll[viewEvidence] = 0
-	switch name := k.String(); {
-	case name == "esc":
-		m.look.typing, m.look.filter = false, ""
-	case name == "enter":
-		m.look.typing = false
-	case name == "backspace":
-		_, size := utf8.DecodeLastRuneInString(m.look.filter)
-		m.look.filter = m.look.filter[:len(m.look.filter)-size]
-	case name == "ctrl+u":
-		m.look.filter = ""
-	case k.Text != "":
-		m.paste(k.Text)
-	}
-}
-
-// paste adds to the filter what fits a line.
-func (m *model) paste(text string) {
-	const most = 40
-	words := strings.Join(strings.Fields(m.look.filter+text), " ")
-	if words != "" && strings.TrimRightFunc(text, unicode.IsSpace) != text {
-		words += " " // the next word begins
-	}
-	if utf8.RuneCountInString(words) <= most {
-		m.look.filter = words
-	}
-}
-
-// open lays something over the view.
-func (m *model) open(o overlay) {
-	m.look.over, m.look.down, m.look.yes = o, 0, false
-}
-
 // pressOver answers a key while something lies over the view. Whatever is asked,
 // the answer is no until yes is chosen.
 func (m *model) pressOver(k tea.KeyPressMsg) tea.Cmd {
-	u, name := &m.look, k.String()
-	switch {
-	case hits(k, m.keys.Up) && name != "k":
-		m.scroll(-1)
-	case hits(k, m.keys.Down) && name != "j":
-		m.scroll(1)
-	case hits(k, m.keys.PageUp):
-		m.scroll(-m.page())
-	case hits(k, m.keys.PageDown):
-		m.scroll(m.page())
-	case hits(k, m.keys.Top):
-		m.scroll(-toEnd)
-	case hits(k, m.keys.Bottom):
-		m.scroll(toEnd)
-	case u.over == overlayAsk:
+	name := k.String()
+	switch asks := m.look.over == overlayAsk; {
+	case asks && (name == "k" || name == "j"):
+		return nil
+	case m.moved(k):
+		return nil
+	case asks:
 		return m.answer(name)
-	case name == "k":
-		m.scroll(-1)
-	case name == "j":
-		m.scroll(1)
-	case hits(k, m.keys.Back), hits(k, m.keys.Help), hits(k, m.keys.Quit), name == "enter":
+	case m.look.over == overlayText && hits(k, m.keys.Copy):
 		m.open(overlayNone)
-	case u.over == overlayText && hits(k, m.keys.Copy):
-		m.open(overlayNone)
-	case u.over == overlayHelp && hits(k, m.keys.Digit):
-		m.open(overlayNone)
-		return m.digit(k)
+		return nil
 	}
+	m.leave(k)
 	return nil
 }
 
@@ -272,35 +174,7 @@ func (m *model) keyOf(c engine.Command) string {
 	return ""
 }
 
-// say puts a notice into the footer for some seconds.
-func (m *model) say(r remark) {
-	m.look.notice = r
-	m.noticeLeft = int(noticeFor / m.refresh())
-}
-
-const noticeFor = 6 * time.Second
-
-// scroll moves by lines; where it ends is only known when it is drawn.
-func (m *model) scroll(by int) {
-	first := max(0, m.extent.first+by)
-	first = min(first, max(0, m.extent.lines-m.extent.page))
-	if m.look.over != overlayNone {
-		m.look.down = first
-		return
-	}
-	if v := m.look.view; v == viewLog && first >= m.extent.lines-m.extent.page {
-		first = toEnd // go on with what is added
-	}
-	m.look.scroll[m.look.view] = first
-}
-
-// rest is where a view stands before it is scrolled: the log shows the latest.
-func rest(v viewID) int {
-	if v == viewLog {
-		return toEnd
-	}
-	return 0
-}
+const seekStep = 10 * time.Second
 
 // evidence shows what the recommendation rests on, elsewhere everything.
 func (m *model) evidence() {
@@ -309,5 +183,3 @@ func (m *model) evidence() {
 	}
 	m.look.view, m.look.scroll[viewEvidence] = viewEvidence, 0
 }
-
-func (m *model) page() int { return max(1, m.extent.page-1) }

@@ -50,11 +50,16 @@ type Options struct {
 // terminal is as it was when it returns. The error is that of the terminal.
 func Run(ctx context.Context, feed Feed, controls Controls, o Options) error {
 	m := newModel(feed, controls, o)
+	return m.run(ctx, m, framesPerSecond)
+}
+
+// run shows the display's model until it quits or ctx ends.
+func (d *display) run(ctx context.Context, m tea.Model, fps int) error {
 	// Signals end ctx: whoever called decides which. The profile is given because
 	// detecting it runs a tmux command inside tmux.
 	options := append([]tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithColorProfile(m.profile), tea.WithFPS(framesPerSecond),
-	}, o.Program...)
+		tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithColorProfile(d.profile), tea.WithFPS(fps),
+	}, d.o.Program...)
 	_, err := tea.NewProgram(m, options...).Run()
 	if err != nil && ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) {
 		return nil

@@ -12,7 +12,7 @@ import (
 // drawSmall is what fits on a terminal too small for the screen: what happens, how
 // fast, what to do, and which size shows the rest. Keys work as they do on the
 // large one.
-func drawSmall(p cell.Pane, s *engine.Snapshot, u *look) {
+func drawSmall(p cell.Pane, s *scene) {
 	need := fmt.Sprintf("needs %dx%d, has %dx%d", leastWidth, leastHeight, p.Width(), p.Height())
 	if p.Cells(need) > p.Width() {
 		need = fmt.Sprintf("needs %dx%d", leastWidth, leastHeight)
@@ -20,7 +20,7 @@ func drawSmall(p cell.Pane, s *engine.Snapshot, u *look) {
 	last := p.Height() - 1
 	p.Text(0, last, cell.Muted, p.Cut(need, p.Width()))
 	y := 0
-	for _, m := range summary(s, u, p.Width() < narrow) {
+	for _, m := range s.small(p.Width() < narrow) {
 		for _, text := range p.Wrap(m.text, p.Width()) {
 			if y >= max(1, last) {
 				return // the most urgent came first

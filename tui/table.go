@@ -21,19 +21,19 @@ func (c *column) widthOf() int {
 }
 
 // table draws columns side by side; those at the end that do not fit are left out.
-func (m *machineView) table(columns []column, token func(row, col int) cell.Token) {
+func (l *listing) table(columns []column, token func(row, col int) cell.Token) {
 	rows := 0
 	for i := range columns {
 		for j, t := range columns[i].texts {
-			columns[i].texts[j] = m.u.spell(t)
+			columns[i].texts[j] = l.u.spell(t)
 		}
 		rows = max(rows, len(columns[i].texts))
 	}
 	if len(columns) > 0 { // a first column never takes more than half
 		first := &columns[0]
-		if most := max(12, m.w/2); first.widthOf() > most {
+		if most := max(12, l.w/2); first.widthOf() > most {
 			for j := range first.texts {
-				first.texts[j] = cell.Cut(first.texts[j], most, m.u.glyphs.Ellipsis)
+				first.texts[j] = cell.Cut(first.texts[j], most, l.u.glyphs.Ellipsis)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func (m *machineView) table(columns []column, token func(row, col int) cell.Toke
 		widths[i] = columns[i].widthOf()
 	}
 	for row := -1; row < rows; row++ {
-		m.row(func(p cell.Pane) {
+		l.row(func(p cell.Pane) {
 			x := 0
 			for i := range columns {
 				c, w := &columns[i], widths[i]

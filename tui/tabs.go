@@ -12,16 +12,16 @@ import (
 // drawTabs names the views with their digits, the one that is shown in brackets,
 // and the phase at the other end. Where both do not fit, other views keep their
 // digit only.
-func drawTabs(p cell.Pane, s *engine.Snapshot, u *look) {
-	phase := phaseOf(s)
-	names := tabNames(u, true)
+func drawTabs(p cell.Pane, s *scene, u *look) {
+	phase := s.stage
+	names := tabNames(s, u, true)
 	room := p.Width() - 2 - p.Cells(strings.Join(names, ""))
 	text := phase.words + phase.progress(true)
 	if p.Cells(text) > room {
 		text = phase.word + phase.progress(false)
 	}
 	if p.Cells(text) > room {
-		names = tabNames(u, false)
+		names = tabNames(s, u, false)
 		if long := phase.words + phase.progress(true); p.Cells(long) <= p.Width()-2-p.Cells(strings.Join(names, "")) {
 			text = long
 		}
@@ -42,10 +42,10 @@ func drawTabs(p cell.Pane, s *engine.Snapshot, u *look) {
 	}
 }
 
-func tabNames(u *look, all bool) []string {
+func tabNames(s *scene, u *look, all bool) []string {
 	var names []string
-	for i, v := range views() {
-		text := fmt.Sprintf("%d %s", i+1, v.name)
+	for i, name := range s.views {
+		text := fmt.Sprintf("%d %s", i+1, name)
 		switch {
 		case viewID(i) == u.view:
 			text = "[" + text + "]"
