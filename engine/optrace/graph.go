@@ -65,12 +65,12 @@ type Lane struct {
 	// between a wake-up and the CPU.
 	Busy, Sync, Off, Preempted, Waking time.Duration
 	// WakeUps are the delays that Waking adds up, one by one.
-	WakeUps                  []time.Duration
-	Syscalls, Switches       int
-	SyscallTime              time.Duration
-	MinorFaults, MajorFaults int
-	IOBytes                  int64
-	IOTime                   time.Duration
+	WakeUps            []time.Duration
+	Syscalls, Switches int
+	SyscallTime                        time.Duration
+	MinorFaults, MajorFaults           int
+	IOBytes                            int64
+	IOTime                             time.Duration
 	// Thieves are other processes that had the CPU while the lane was preempted, by PID.
 	Thieves map[int32]time.Duration
 }

@@ -61,7 +61,7 @@ func number(o stat.Opt) any {
 
 // clean turns any value of the contract into one that JSON can always hold:
 // structs become objects by their json tags, numbers that are not finite become
-// null, and a nil slice becomes an empty array.
+// null, a nil slice becomes an empty array and a nil map an empty object.
 func clean(v any) any { return cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) any {
@@ -93,6 +93,10 @@ func cleanValue(v reflect.Value) any {
 			list = append(list, cleanValue(v.Index(i)))
 		}
 		return list
+	case reflect.Map:
+		if v.IsNil() {
+			return object{}
+		}
 	case reflect.Struct:
 		return cleanStruct(v)
 	}

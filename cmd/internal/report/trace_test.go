@@ -1,0 +1,71 @@
+package report
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+func traceText(t testing.TB, s *optrace.Summary, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteTrace(&b, s, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTraceGoldens(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(traces())) {
+		of := map[string]Options{"80": {Width: 80}}
+		if name == "dense" || name == "moe" {
+			of["60"], of["120"], of["80-ascii"], of["80-v"] = Options{Width: 60}, Options{Width: 120}, Options{Width: 80, ASCII: true}, Options{Width: 80, Verbose: true}
+		}
+		for _, v := range slices.Sorted(maps.Keys(of)) {
+			t.Run(name+"-"+v, func(t *testing.T) {
+				page := traceText(t, traces()[name](), of[v])
+				checkWidth(t, page, of[v].Width)
+				golden(t, "trace-"+name+"-"+v, []byte(page))
+			})
+		}
+	}
+}
+
+// TestTraceColour holds that colour adds nothing but colour.
+func TestTraceColour(t *testing.T) {
+	for name, s := range traces() {
+		plain, colored := traceText(t, s(), Options{}), traceText(t, s(), Options{Color: true})
+		if plain == colored {
+			t.Errorf("%s: no colour at all", name)
+		}
+		if diff := cmp.Diff(plain, escapes.ReplaceAllString(colored, "")); diff != "" {
+			t.Errorf("%s: colour changes the text:\n%s", name, diff)
+		}
+	}
+}
+
+// TestTraceAnswersFirst holds that what to do, what it rests on and what it brings is
+// on the first screen, 24 lines of 80 cells.
+func TestTraceAnswersFirst(t *testing.T) {
+	for name, want := range map[string][]string{
+		"dense":      {"Compute with one thread", "--threads 1", "because", "41 %", "price", "+6.0 %", "28.4 tok/s", "163 tok/s", "decode by memory (est)", "costs the target"},
+		"interfered": {"Keep stress-ng off", "3.90 s", "28.4 tok/s"},
+		"moe":        {"nothing to change", "2,620 tok/s", "21 % (est)"},
+		"absent":     {"no recommendation", "no operator could be classified"},
+		"idle":       {"nothing was computed"},
+	} {
+		lines := strings.SplitAfter(traceText(t, traces()[name](), Options{Width: 80}), "\n")
+		first := strings.Join(lines[:min(24, len(lines))], "")
+		for _, w := range want {
+			if !strings.Contains(first, w) {
+				t.Errorf("%s: the first screen does not say %q:\n%s", name, w, first)
+			}
+		}
+	}
+}

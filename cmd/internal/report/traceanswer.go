@@ -1,0 +1,342 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// answer is the one thing to change, why, what it costs and what it brings.
+func (r *tracePage) answer() {
+	a := &r.s.Advice
+	r.blank()
+	if a.Do == "" {
+		r.noAdvice()
+		return
+	}
+	r.para(0, 2, text{r.mark(r.urgency(), "do"), r.span(strong, " "+a.Do)})
+	if a.Flag != "" && !strings.Contains(a.Do, a.Flag) {
+		r.command(indent, strings.TrimSpace(a.Flag+" "+a.Value))
+	}
+	for _, f := range [...]struct{ label, text string }{{"because", a.Why}, {"evidence", r.evidence()}, {"price", a.Price}, {"gain", r.gain()}, {"check", a.Check}} {
+		if f.text != "" {
+			r.row(f.label, r.text(body, f.text))
+		}
+	}
+}
+
+// noAdvice says that there is nothing to change, or that nothing is known.
+func (r *tracePage) noAdvice() {
+	c := &r.s.Coverage
+	if c.Graphs <= 0 && c.Calls <= 0 {
+		r.para(0, 2, text{r.mark(muted, "no figures:"), r.span(strong, " nothing was computed while it was traced")})
+		r.para(indent, indent, r.text(muted, "send the target a request while it is traced"))
+		return
+	}
+	if r.s.Advice.Why == "" && len(r.s.Kinds) == 0 {
+		r.para(0, 2, text{r.mark(muted, "no recommendation:"), r.span(strong, " no operator was seen, only "+plural(c.Calls, "call"))})
+		return
+	}
+	r.para(0, 2, append(text{r.mark(ok, "nothing to change")}, r.text(body, after(": ", r.s.Advice.Why))...))
+}
+
+// after is s behind a lead, "" where s is.
+func after(lead, s string) string {
+	if s == "" {
+		return ""
+	}
+	return lead + s
+}
+
+// urgency is the tone of the recommendation: that of its finding.
+func (r *tracePage) urgency() tone {
+	if f := r.finding(r.s.Advice.Finding); f != nil {
+		switch f.Severity {
+		case "bad":
+			return bad
+		case "warn":
+			return warn
+		}
+	}
+	return ok
+}
+
+func (r *tracePage) finding(id string) *optrace.Finding {
+	for i := range r.s.Findings {
+		if f := &r.s.Findings[i]; f.ID == id && id != "" {
+			return f
+		}
+	}
+	return nil
+}
+
+// mostEvidence are the pieces of evidence that the first screen has room for.
+const mostEvidence = 2
+
+// evidence is what the recommendation rests on, the first pieces of it.
+func (r *tracePage) evidence() string {
+	f := r.finding(r.s.Advice.Finding)
+	if f == nil {
+		return ""
+	}
+	list := f.Evidence
+	if !r.o.Verbose && len(list) > mostEvidence {
+		list = list[:mostEvidence]
+	}
+	return strings.Join(list, "; ")
+}
+
+// gain is the expected change of the rate of tokens with its range.
+func (r *tracePage) gain() string {
+	a := &r.s.Advice
+	mid, low, high := finite(a.Gain), finite(a.GainLow), finite(a.GainHigh)
+	if !mid.OK {
+		return absent + " not predicted"
+	}
+	s := figure.Change(mid.V) + nbsp + "% tok/s"
+	if low.OK && high.OK {
+		s += ", " + figure.Change(low.V) + nbsp + "to" + nbsp + figure.Change(high.V) + nbsp + "%"
+	}
+	return s + " (est)"
+}
+
+// glance is what the target does now, in a few lines.
+func (r *tracePage) glance() {
+	r.blank()
+	for _, name := range [...]string{"decode", "prefill", "encode"} {
+		if p := r.phase(name); p != nil {
+			r.row(name, r.text(strong, strings.Join(phaseGlance(p), " · ")))
+		}
+	}
+	for i := range r.s.Phases {
+		if p := &r.s.Phases[i]; !slices.Contains([]string{"decode", "prefill", "encode"}, p.Phase) {
+			r.row(cmp.Or(p.Phase, "unknown"), r.text(strong, strings.Join(phaseGlance(p), " · ")))
+		}
+	}
+	if len(r.s.Phases) == 0 {
+		r.row("tokens", r.text(muted, absent+" no call was seen"))
+	}
+	r.row("bound", r.text(body, r.boundGlance()))
+	r.row("watched", r.text(body, strings.Join(nonEmpty(r.coverageGlance(), r.observerGlance()), " · ")))
+}
+
+func (r *tracePage) phase(name string) *optrace.PhaseRow {
+	for i := range r.s.Phases {
+		if p := &r.s.Phases[i]; p.Phase == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// phaseGlance is a phase's rate, and its time a token or a call.
+func phaseGlance(p *optrace.PhaseRow) []string {
+	rate := absent + " tok/s"
+	if v := finite(p.Rate); v.OK {
+		rate = figure.Significant(v.V) + nbsp + "tok/s"
+		if c := finite(p.Ceiling); c.OK && c.V > 0 {
+			rate += " of" + nbsp + figure.Significant(c.V) + nbsp + "that the roof allows (est)"
+		}
+	}
+	parts := []string{rate}
+	if p.Call.Count > 0 {
+		what := "a call"
+		if p.Phase == "decode" && p.Tokens == int64(p.Calls) {
+			what = "a token"
+		}
+		parts = append(parts, phaseTime(&p.Call, medianOf)+" "+what+", p95"+nbsp+phaseTime(&p.Call, p95Of))
+	} else if p.Graph.Count > 0 {
+		parts = append(parts, phaseTime(&p.Graph, medianOf)+" a graph, p95"+nbsp+phaseTime(&p.Graph, p95Of))
+	}
+	if p.FirstToken.Count > 0 {
+		parts = append(parts, "TTFT p50"+nbsp+phaseTime(&p.FirstToken, medianOf))
+	}
+	return parts
+}
+
+// boundGlance says what bounds each phase, and how close to the roof it comes.
+func (r *tracePage) boundGlance() string {
+	var parts []string
+	for _, name := range [...]string{"decode", "prefill", "encode"} {
+		p := r.phase(name)
+		if p == nil {
+			continue
+		}
+		b, share, from := boundOf(r.s.Kinds, name)
+		if b == optrace.BoundUnknown {
+			continue
+		}
+		s := name + " by " + string(b)
+		switch {
+		case strings.Contains(from, "est"):
+			s += nbsp + "(est)"
+		case from != "":
+			s += " (" + from + ")"
+		}
+		s += " for " + figure.Percent(share) + nbsp + "% of its time"
+		parts = append(parts, s+after(": ", r.ofRoof(p, b)))
+	}
+	if len(parts) == 0 {
+		return absent + " no operator could be classified"
+	}
+	return strings.Join(parts, " · ")
+}
+
+// ofRoof is the rate of a phase against the roof that bounds it.
+func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
+	rate, roof, unit := finite(p.BytesRate), r.s.Roof.BytesPerSecond, "GB/s"
+	if b == optrace.BoundCompute {
+		rate, roof, unit = finite(p.FlopsRate), r.s.Roof.OperationsPerSecond(weightsOf(r.s.Kinds, p.Phase)), "GFLOP/s"
+	}
+	if !rate.OK {
+		return ""
+	}
+	s := inBillions(rate)
+	if roof > 0 && finite(stat.Some(roof)).OK {
+		return s + " of" + nbsp + inBillions(stat.Some(roof)) + nbsp + unit + ", " + percent(stat.Some(rate.V/roof)) + " of " + roofName(r.s.Roof.From)
+	}
+	return s + nbsp + unit
+}
+
+// weightsOf is the type of weights that takes most of a phase's time: it decides which
+// operations bound it.
+func weightsOf(rows []optrace.OperatorRow, phase string) string {
+	var most *optrace.OperatorRow
+	for i := range rows {
+		if k := &rows[i]; k.Phase == phase && k.Type != "" && (most == nil || k.Time > most.Time) {
+			most = k
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	return most.Type
+}
+
+// roofName says which roof a share is of.
+func roofName(from string) string {
+	switch from {
+	case "":
+		return "the roof"
+	case "seen":
+		return "the best that was seen"
+	}
+	return "the roof, " + from
+}
+
+// boundOf is what bounds most of the time of a phase's operators: its share of the
+// time that could be classified, and by what.
+func boundOf(rows []optrace.OperatorRow, phase string) (b optrace.Bound, share float64, from string) {
+	times := map[optrace.Bound]time.Duration{}
+	var all time.Duration
+	for i := range rows {
+		k := &rows[i]
+		if k.Phase != phase || k.Time <= 0 {
+			continue
+		}
+		all += k.Time
+		times[k.Bound] += k.Time
+	}
+	for _, x := range [...]optrace.Bound{optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed} {
+		if times[x] > times[b] || b == optrace.BoundUnknown && times[x] > 0 {
+			b = x
+		}
+	}
+	if b == optrace.BoundUnknown || all <= 0 {
+		return optrace.BoundUnknown, 0, ""
+	}
+	for i := range rows {
+		if k := &rows[i]; k.Phase == phase && k.Bound == b && k.BoundFrom != "" {
+			from = k.BoundFrom
+			break
+		}
+	}
+	return b, times[b].Seconds() / all.Seconds(), from
+}
+
+// coverageGlance says how much of the work is in the figures.
+func (r *tracePage) coverageGlance() string {
+	c := &r.s.Coverage
+	s := ""
+	if v := finite(c.OpShare); v.OK {
+		s = figure.Percent(v.V) + nbsp + "% of graph time, "
+	}
+	return s + plural(int(c.Dropped), "event") + " lost"
+}
+
+// observerGlance is what watching costs.
+func (r *tracePage) observerGlance() string {
+	o := &r.s.Observer
+	switch {
+	case o.Windows > 0 && finite(stat.Some(o.Measured)).OK:
+		return "costs the target " + figure.Percent(o.Measured) + nbsp + "% (" + figure.Percent(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Percent(o.MeasuredHigh) + nbsp + "%), measured"
+	case o.Expected > 0 && finite(stat.Some(o.Expected)).OK:
+		return "costs the target " + figure.Percent(o.Expected) + nbsp + "% (est)"
+	}
+	return ""
+}
+
+// findings lists all that costs time, that of the recommendation included, and what
+// was considered and not taken.
+func (r *tracePage) findings() {
+	if len(r.s.Findings) > 0 {
+		r.section("Findings", "")
+	}
+	for i := range r.s.Findings {
+		f := &r.s.Findings[i]
+		t, word := severityTone(f.Severity)
+		line := text{r.span(strong, f.Title)}
+		if v := finite(f.Cost); v.OK {
+			line = append(line, r.span(accent, " · "+figure.Percent(v.V)+nbsp+"% of graph time"))
+		}
+		if f.ID != "" && f.ID == r.s.Advice.Finding {
+			line = append(line, r.span(accent, " → recommended"))
+		}
+		mark := text{r.mark(t, word)}
+		if t == body {
+			mark = r.text(muted, nbsp+nbsp+word)
+		}
+		r.define(indent, traceColumn, mark, line)
+		for _, e := range f.Evidence {
+			r.para(traceColumn, traceColumn+2, r.text(muted, "· "+e))
+		}
+	}
+	if len(r.s.Advice.Rejected) > 0 {
+		r.section("Considered and not taken", "")
+		for _, x := range r.s.Advice.Rejected {
+			r.para(indent, indent+2, r.text(body, "· "+x))
+		}
+	}
+}
+
+func severityTone(s string) (tone, string) {
+	switch s {
+	case "bad":
+		return bad, "bad"
+	case "warn":
+		return warn, "warn"
+	case "good":
+		return ok, "good"
+	}
+	return body, cmp.Or(s, "info")
+}
+
+// unknown lists what is not known, why and what to do about it.
+func (r *tracePage) unknown() {
+	if len(r.s.Gaps) == 0 {
+		return
+	}
+	r.section("Not known", "")
+	for _, g := range r.s.Gaps {
+		t := text{r.span(strong, cmp.Or(g.What, "something")), r.span(body, after(": ", g.Why))}
+		if g.Next != "" {
+			t = append(t, r.span(muted, " → "+g.Next))
+		}
+		r.para(indent, indent+2, t)
+	}
+}

@@ -1,0 +1,277 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// layers is the time of each layer as a line of heights, a phase after the other.
+func (r *tracePage) layers() {
+	var phases []string
+	for i := range r.s.Layers {
+		if p := r.s.Layers[i].Phase; !slices.Contains(phases, p) {
+			phases = append(phases, p)
+		}
+	}
+	if len(phases) == 0 {
+		return
+	}
+	r.section("Layers", "time of each; "+r.level(.5, true)+" is the median of its phase, "+r.level(1, true)+" twice that or more")
+	for _, phase := range phases {
+		r.layerLine(phase, layersOf(r.s.Layers, phase))
+	}
+}
+
+// layersOf are the rows of a phase by layer.
+func layersOf(rows []optrace.LayerRow, phase string) []*optrace.LayerRow {
+	var out []*optrace.LayerRow
+	for i := range rows {
+		if rows[i].Phase == phase {
+			out = append(out, &rows[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *optrace.LayerRow) int { return cmp.Compare(a.Layer, b.Layer) })
+	return out
+}
+
+// overMedian is a layer's time over the median of the layers of its phase.
+func overMedian(rows []*optrace.LayerRow) func(*optrace.LayerRow) stat.Opt {
+	var times []time.Duration
+	for _, l := range rows {
+		if l.Layer >= 0 {
+			times = append(times, l.Time)
+		}
+	}
+	slices.Sort(times)
+	return func(l *optrace.LayerRow) stat.Opt {
+		if v := finite(l.Slow); v.OK || len(times) == 0 {
+			return v
+		}
+		return stat.Some(l.Time.Seconds()).Div(stat.Some(times[len(times)/2].Seconds()))
+	}
+}
+
+func (r *tracePage) layerLine(phase string, rows []*optrace.LayerRow) {
+	over := overMedian(rows)
+	line := ""
+	outside := stat.None
+	parts := map[string]time.Duration{}
+	var all time.Duration
+	var slowest *optrace.LayerRow
+	for _, l := range rows {
+		for name, d := range l.Parts {
+			parts[name] += d
+			all += d
+		}
+		if l.Layer < 0 {
+			outside = outside.Plus(finite(l.Share))
+			continue
+		}
+		v := over(l)
+		line += r.level(v.V/2, v.OK)
+		if slowest == nil || v.V > over(slowest).V {
+			slowest = l
+		}
+	}
+	label := r.text(muted, cmp.Or(phase, "unknown"))
+	room := max(1, r.width-traceColumn)
+	heat := []rune(line)
+	for first := 0; first < len(heat); first += room {
+		r.define(indent, traceColumn, label, text{{string(heat[first:min(len(heat), first+room)]), accent}})
+		label = nil
+	}
+	var said []string
+	if slowest != nil {
+		if v := over(slowest); v.OK {
+			said = append(said, "layer "+figure.Whole(float64(slowest.Layer))+" is slowest, "+figure.Significant(v.V)+nbsp+"× the median")
+		}
+	}
+	if outside.OK {
+		said = append(said, "outside of layers "+percent(outside))
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(parts[b], parts[a]), cmp.Compare(a, b))
+	}) {
+		if all > 0 && parts[name] > 0 {
+			said = append(said, name+" "+figure.Percent(parts[name].Seconds()/all.Seconds())+nbsp+"%")
+		}
+	}
+	if len(said) > 0 {
+		r.define(indent, traceColumn, label, r.text(muted, strings.Join(said, " · ")))
+	}
+}
+
+// mostMixtures are the mixtures shown without -v, the least even first.
+const mostMixtures = 4
+
+// experts is which experts the mixtures chose.
+func (r *tracePage) experts() {
+	e := r.s.Experts
+	if e == nil {
+		return
+	}
+	r.section("Experts", figure.Whole(float64(e.Used))+" of "+figure.Whole(float64(e.Count))+" for each token; "+figure.Whole(float64(e.Tokens))+" choices read")
+	r.row("imbalance", r.text(body, "CV of how often "+ratioFigure(e.CV)+" (0 is even) · CV of the time by expert "+ratioFigure(e.TimeCV)))
+	rows := slices.Clone(e.Layers)
+	if !r.o.Verbose {
+		slices.SortStableFunc(rows, func(a, b optrace.ExpertLayer) int { return cmp.Compare(finite(b.CV).V, finite(a.CV).V) })
+	}
+	n := r.most(len(rows), mostMixtures)
+	for i := range rows[:n] {
+		r.mixture(&rows[i])
+	}
+	r.left(len(rows)-n, "mixture")
+}
+
+// mixture is one layer's experts: the full height is the most chosen one.
+func (r *tracePage) mixture(l *optrace.ExpertLayer) {
+	var most int64
+	top := 0
+	for i, n := range l.Chosen {
+		if n > most {
+			most, top = n, i
+		}
+	}
+	line := ""
+	for _, n := range l.Chosen {
+		line += r.level(float64(n)/float64(max(most, 1))-1e-9, true)
+	}
+	said := "CV " + ratioFigure(l.CV)
+	if most > 0 {
+		said += ", expert " + figure.Whole(float64(top)) + " got " + percent(l.Top)
+	}
+	label := r.text(muted, "layer "+figure.Whole(float64(l.Layer)))
+	if width(line)+width(said)+2 <= r.width-traceColumn {
+		r.define(indent, traceColumn, label, text{{line, accent}, r.span(body, nbsp+nbsp+said)})
+		return
+	}
+	heat := []rune(line)
+	for room := max(1, r.width-traceColumn); len(heat) > 0; label = nil {
+		n := min(room, len(heat))
+		r.define(indent, traceColumn, label, text{{string(heat[:n]), accent}})
+		heat = heat[n:]
+	}
+	r.define(indent, traceColumn, label, r.text(body, said))
+}
+
+// mostLengths are the lengths of context shown without -v, spread over all.
+const mostLengths = 6
+
+// contexts is attention against the length of the KV cache.
+func (r *tracePage) contexts() {
+	rows := r.s.Context
+	if len(rows) == 0 {
+		return
+	}
+	r.section("Context", "attention by the length of the KV cache, decode; means of a graph")
+	shown := spreadOver(len(rows), r.most(len(rows), mostLengths))
+	at := func(i int) *optrace.ContextRow { return &rows[shown[i]] }
+	r.grid(len(shown), []column{
+		{head: "length", tone: strong, of: func(i int) string { return figure.Whole(float64(at(i).Length)) }},
+		{head: "", left: true, rank: 1, tone: accent, of: func(i int) string { return r.bar(at(i).Share, 20) }},
+		{head: "attention", of: func(i int) string { return shownTime(at(i).Attention) }},
+		{head: "graph", of: func(i int) string { return shownTime(at(i).Graph) }},
+		{head: "share", of: func(i int) string { return percent(at(i).Share) }},
+		{head: "graphs", rank: 2, of: func(i int) string { return figure.Whole(float64(at(i).Graphs)) }},
+	})
+	r.left(len(rows)-len(shown), "length")
+}
+
+// spreadOver are some of n places, the first and the last among them.
+func spreadOver(n, some int) []int {
+	var out []int
+	for i := range some {
+		at := 0
+		if some > 1 {
+			at = i * (n - 1) / (some - 1)
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+// types is the weights by their quantisation type.
+func (r *tracePage) types() {
+	rows := r.s.Types
+	if len(rows) == 0 {
+		return
+	}
+	r.section("Types of weights", "time of the operators that read them")
+	r.grid(len(rows), []column{
+		{head: "", left: true, tone: strong, of: func(i int) string { return cmp.Or(rows[i].Type, "none") }},
+		{head: "", left: true, tone: muted, of: func(i int) string { return rows[i].Phase }},
+		{head: "time", rank: 2, of: func(i int) string { return shownTime(rows[i].Time) }},
+		{head: "share", of: func(i int) string { return percent(rows[i].Share) }},
+		{head: "weights", rank: 1, of: func(i int) string { return figure.Show(finite(rows[i].Weights), "B") }},
+		{head: "GB/s", rank: 1, of: func(i int) string { return inBillions(rows[i].BytesRate) }},
+		{head: "GFLOP/s", rank: 1, of: func(i int) string { return inBillions(rows[i].FlopsRate) }},
+	})
+}
+
+// mostCritical are the parts of the critical path shown without -v.
+const mostCritical = 5
+
+// critical is what decided the time of decode graphs.
+func (r *tracePage) critical() {
+	rows := r.s.Critical
+	if len(rows) == 0 {
+		return
+	}
+	r.section("Critical path", "what decided the time of decode graphs")
+	n := r.most(len(rows), mostCritical)
+	r.grid(n, []column{
+		{head: "", left: true, tone: strong, of: func(i int) string { return clipped(r.span(body, cmp.Or(rows[i].Name, absent)).s, longestName) }},
+		{head: "", left: true, rank: 1, tone: accent, of: func(i int) string { return r.bar(rows[i].Share, 20) }},
+		{head: "share", of: func(i int) string { return percent(rows[i].Share) }},
+		{head: "time", rank: 2, of: func(i int) string { return shownTime(rows[i].Time) }},
+		{head: "lane", of: func(i int) string { return figure.Whole(float64(rows[i].Lane)) }},
+	})
+	r.left(len(rows)-n, "row")
+}
+
+// backends are where the graphs ran, and what was copied between them.
+func (r *tracePage) backends() {
+	if len(r.s.Backends)+len(r.s.Copies) == 0 {
+		return
+	}
+	r.section("Backends", "")
+	for _, b := range r.s.Backends {
+		seen := "its operators are in the figures"
+		if !b.Seen {
+			seen = "its operators are not seen" + after(": pair with ", b.Pair)
+		}
+		r.row(cmp.Or(b.Name, "unnamed"), r.text(body, plural(int(b.Splits), "split")+", "+plural(int(b.Nodes), "node")+", "+shownTime(b.Time)+"; "+seen))
+	}
+	for _, c := range r.s.Copies {
+		r.row("copies", r.text(body, cmp.Or(c.Direction, "unknown direction")+": "+figure.Whole(float64(c.Count))+" of "+figure.Show(stat.Some(float64(c.Bytes)), "B")))
+	}
+}
+
+// shapes are the distinct graphs.
+func (r *tracePage) shapes() {
+	rows := r.s.Graphs
+	if len(rows) == 0 {
+		return
+	}
+	n := r.most(len(rows), 3)
+	r.section("Graphs", "distinct ones, as read at their begin")
+	whole := func(f func(*optrace.GraphShape) int) func(int) string {
+		return func(i int) string { return figure.Whole(float64(f(&rows[i]))) }
+	}
+	r.grid(n, []column{
+		{head: "DAG", tone: strong, of: whole(func(g *optrace.GraphShape) int { return int(g.DAG) })},
+		{head: "computed", of: whole(func(g *optrace.GraphShape) int { return g.Graphs })},
+		{head: "nodes", of: whole(func(g *optrace.GraphShape) int { return g.Nodes })},
+		{head: "edges", of: whole(func(g *optrace.GraphShape) int { return g.Edges })},
+		{head: "leaves", of: whole(func(g *optrace.GraphShape) int { return g.Leaves })},
+		{head: "views", of: whole(func(g *optrace.GraphShape) int { return g.Views })},
+	})
+	r.left(len(rows)-n, "graph")
+}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// coverage says what the figures rest on, and what it cost the target.
+func (r *tracePage) coverage() {
+	c, t := &r.s.Coverage, &r.s.Target
+	r.section("Coverage", strings.TrimSpace(c.Detail+after(" for ", figure.Show(finite(stat.Some(c.Seconds)), "s"))))
+	graphs := plural(c.Graphs, "whole graph") + " of " + plural(c.Calls, "call")
+	if c.Partial > 0 {
+		graphs += ", " + plural(c.Partial, "partial graph") + " left out"
+	}
+	r.row("graphs", r.text(body, graphs))
+	events := plural(int(c.Events), "event") + ", " + figure.Whole(float64(c.Dropped)) + " lost"
+	if c.LeftOut > 0 {
+		events += ", " + figure.Whole(float64(c.LeftOut)) + " counted but not kept for exports"
+	}
+	line := r.text(body, events)
+	if c.Dropped > 0 {
+		line = append(text{r.mark(warn, "")}, line...)
+	}
+	r.row("events", line)
+	share := "operators cover " + percent(c.OpShare) + " of graph time, graphs " + percent(c.GraphOf) + " of call time"
+	if n := finite(c.OpsPerToken); n.OK {
+		share += "; " + figure.Count(n.V) + " operators a decode graph"
+	}
+	r.row("covered", r.text(body, share))
+	r.observer()
+	how := nonEmpty(after("hook ", t.Hook), after("layout from ", t.Layout))
+	switch {
+	case t.Withheld != "":
+		how = append(how, "names withheld: "+t.Withheld)
+	case t.Layout != "" && t.Verified:
+		how = append(how, "verified on the tensors that were read")
+	}
+	if len(how) > 0 {
+		r.row("read by", r.text(muted, strings.Join(how, " · ")))
+	}
+	machine := nonEmpty(t.CPU, after("kernel ", t.Kernel), t.Arch)
+	if len(machine) > 0 {
+		r.row("machine", r.text(muted, strings.Join(machine, " · ")))
+	}
+	if r.o.Verbose {
+		r.files()
+	}
+}
+
+// observer is what watching is expected to cost and what it did cost.
+func (r *tracePage) observer() {
+	o := &r.s.Observer
+	expected := absent + " not reckoned"
+	if o.HitsPerToken > 0 && finite(stat.Some(o.HitsPerToken)).OK {
+		expected = "expected " + percent(stat.Some(o.Expected)) + " (est): " + figure.Count(o.HitsPerToken) + " hits a token at " + shownTime(o.CostPerHit)
+	}
+	measured := "not measured"
+	if o.Windows > 0 {
+		measured = "measured " + figure.Change(o.Measured) + nbsp + "%, 95" + nbsp + "% of " + figure.Change(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Change(o.MeasuredHigh) +
+			nbsp + "% over " + plural(o.Windows, "window")
+	}
+	r.row("observer", r.text(body, expected+" · "+measured))
+}
+
+// files are the target's files and the places of the probes.
+func (r *tracePage) files() {
+	t := &r.s.Target
+	for _, f := range t.Files {
+		r.row(cmp.Or(f.Role, "file"), r.text(muted, f.Path+after(" build ", f.BuildID)))
+	}
+	for _, s := range t.Sites {
+		how := "single-stepped"
+		if s.Cheap {
+			how = "emulated"
+		}
+		r.row("probe", r.text(muted, s.Symbol+"+"+figure.Whole(float64(s.Offset))+after(" at ", s.Instruction)+", "+how+", "+shownTime(s.Cost)+" a hit"))
+	}
+}
+
+// phases is what each phase did, a column for each.
+func (r *tracePage) phases() {
+	phases := r.s.Phases
+	if len(phases) == 0 {
+		return
+	}
+	r.section("Phases", "quantiles are nearest rank; GB/s and GFLOP/s are reckoned from shapes (est)")
+	t := &table{}
+	heads := []string{}
+	for i := range phases {
+		heads = append(heads, cmp.Or(phases[i].Phase, "unknown"))
+	}
+	t.add(r.columnHeads(heads...)...)
+	for _, line := range phaseLines() {
+		row := []cell{{t: r.text(muted, line.label)}}
+		known := line.always
+		for i := range phases {
+			v := line.of(&phases[i])
+			known = known || v != absent
+			row = append(row, r.number(v))
+		}
+		if known {
+			t.add(row...)
+		}
+	}
+	if t.natural() > r.width-indent {
+		t.gap = 1
+	}
+	r.table(indent, t)
+}
+
+type phaseLine struct {
+	label  string
+	always bool
+	of     func(p *optrace.PhaseRow) string
+}
+
+func phaseLines() []phaseLine {
+	plain := func(o stat.Opt) string {
+		v := finite(o)
+		if !v.OK {
+			return absent
+		}
+		return figure.Significant(v.V)
+	}
+	return []phaseLine{
+		{"calls", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Calls)) }},
+		{"tokens", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Tokens)) }},
+		{"tok/s", true, func(p *optrace.PhaseRow) string { return plain(p.Rate) }},
+		{"ceiling tok/s (est)", false, func(p *optrace.PhaseRow) string { return plain(p.Ceiling) }},
+		{"call p50", true, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, medianOf) }},
+		{"call p95", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, p95Of) }},
+		{"call max", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, maxOf) }},
+		{"graph p50", true, func(p *optrace.PhaseRow) string { return phaseTime(&p.Graph, medianOf) }},
+		{"between calls p50", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.Between, medianOf) }},
+		{"first token p50", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.FirstToken, medianOf) }},
+		{"first token p99", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.FirstToken, p99Of) }},
+		{"moved", false, func(p *optrace.PhaseRow) string { return figure.Show(finite(p.Bytes), "B") }},
+		{"GB/s", false, func(p *optrace.PhaseRow) string { return inBillions(p.BytesRate) }},
+		{"GFLOP/s", false, func(p *optrace.PhaseRow) string { return inBillions(p.FlopsRate) }},
+	}
+}
+
+// tokens is the time of the last calls as a picture, the newest at the right.
+func (r *tracePage) tokens() {
+	rows := slices.DeleteFunc(slices.Clone(r.s.Tokens), func(t optrace.TokenRow) bool { return t.Phase != "decode" || t.Time <= 0 })
+	if len(rows) < 2 {
+		return
+	}
+	room := r.width - traceColumn - 1
+	rows = rows[max(0, len(rows)-room):]
+	var most, sum time.Duration
+	for i := range rows {
+		most = max(most, rows[i].Time)
+		sum += rows[i].Time
+	}
+	line := ""
+	for i := range rows {
+		line += r.level(rows[i].Time.Seconds()/most.Seconds()-1e-9, true)
+	}
+	r.section("Tokens", "time of the last "+plural(len(rows), "decode call")+"; the full height is "+shownTime(most)+", their mean "+shownTime(sum/time.Duration(len(rows))))
+	r.raw(indent, text{{line, accent}})
+}
