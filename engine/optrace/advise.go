@@ -1,0 +1,104 @@
+package optrace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+const (
+	// worthwhile is the least expected gain for which a setting is changed: windows of
+	// one process resolve 1 %, two runs of a server differ by up to 8 % (measured), and
+	// a change has its price.
+	worthwhile = 0.03
+	// checkCommand compares the trace before with the one after.
+	checkCommand = "rooftop trace compare before.json after.json"
+)
+
+// advise picks one remedy: of the first kind that there is, the one with the largest
+// expected gain, a known one before an unknown one.
+func advise(v *view, causes []cause) Advice {
+	a := Advice{Rejected: []string{}}
+	var open []*cause
+	for i := range causes {
+		c := &causes[i]
+		switch {
+		case c.remedy == nil:
+			if c.instead != "" {
+				a.Rejected = append(a.Rejected, c.ID+": "+c.instead)
+			}
+		case c.remedy.gain.high.OK && c.remedy.gain.high.V < worthwhile && c.remedy.kind == remedyFlag && c.ID != "threads-above-memory-roof":
+			a.Rejected = append(a.Rejected, fmt.Sprintf("%s: at most %s to gain, less than two runs differ by", c.ID, spellPercent(c.remedy.gain.high.V)))
+		default:
+			open = append(open, c)
+		}
+	}
+	slices.SortStableFunc(open, func(x, y *cause) int {
+		return cmp.Or(cmp.Compare(x.remedy.kind, y.remedy.kind), cmp.Compare(y.remedy.gain.mid.Or(0), x.remedy.gain.mid.Or(0)))
+	})
+	if len(open) == 0 {
+		return leaveAll(v, a)
+	}
+	best := open[0]
+	r := best.remedy
+	a.Finding, a.Do, a.Flag, a.Value, a.Why, a.Price = best.ID, r.do, r.flag, r.value, r.why, r.price
+	a.Gain, a.GainLow, a.GainHigh = r.gain.mid, r.gain.low, r.gain.high
+	a.Check = checkCommand
+	for _, c := range open[1:] {
+		a.Rejected = append(a.Rejected, c.ID+": "+c.behind(best))
+	}
+	a.Rejected = append(a.Rejected, v.unseen()...)
+	return a
+}
+
+// behind says why a remedy is not the one that is given.
+func (c *cause) behind(best *cause) string {
+	if c.instead != "" {
+		return c.instead
+	}
+	switch g := c.remedy.gain.mid; {
+	case best.remedy.kind == remedyTrace:
+		return "the figures have to hold first"
+	case best.remedy.kind == remedyHost && c.remedy.kind > remedyHost:
+		return "a setting is judged on a machine that does not disturb it"
+	case c.remedy.kind > best.remedy.kind:
+		return "what can be set comes first"
+	case !g.OK:
+		return "its gain cannot be reckoned from this trace"
+	default:
+		return fmt.Sprintf("less to gain (%s expected)", spellPercent(g.V))
+	}
+}
+
+// leaveAll is the advice to leave everything as it is.
+func leaveAll(v *view, a Advice) Advice {
+	a.Rejected = append(a.Rejected, v.unseen()...)
+	a.Price = "none"
+	switch {
+	case v.decode == nil && v.prefill == nil:
+		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
+		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)
+	case !v.roofKnown():
+		a.Do = "Change nothing."
+		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof was not measured."
+	default:
+		a.Do = "Change nothing."
+		a.Why = "Nothing in this trace costs more than its limit."
+	}
+	a.Gain, a.GainLow, a.GainHigh = stat.None, stat.None, stat.None
+	return a
+}
+
+// unseen says what could not be looked for, since it was not traced.
+func (v *view) unseen() []string {
+	var out []string
+	if !v.preempted().ok && len(v.Threads) > 0 {
+		out = append(out, "preempted: not ruled out, scheduling was not traced")
+	}
+	if v.lanes > 1 && !v.sync().ok {
+		out = append(out, "sync-bound: not ruled out, barriers were not traced")
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package optrace
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Severities of a finding.
+const (
+	severityBad  = "bad"
+	severityWarn = "warn"
+	severityGood = "good"
+	severityInfo = "info"
+)
+
+// cause is a finding with what would remove it.
+type cause struct {
+	Finding
+	remedy *remedy // nil where nothing is known that would
+	// instead says why there is no remedy, or why it stands behind others; it goes
+	// among what was rejected.
+	instead string
+}
+
+// remedy is a change that may become the advice.
+type remedy struct {
+	kind           remedyKind
+	do, why, price string
+	flag, value    string
+	gain           gain
+}
+
+// remedyKind orders remedies: figures have to hold before a setting is judged by them,
+// and a flag comes before another model file.
+type remedyKind uint8
+
+const (
+	remedyTrace  remedyKind = iota // trace again: the figures do not hold
+	remedyHost                     // the machine, not the runtime
+	remedyFlag                     // a setting of the runtime
+	remedyModel                    // another model file
+	remedyBeyond                   // nothing of the runtime: the application, the hardware
+)
+
+// gain is the expected relative change of tokens a second with its range.
+type gain struct{ mid, low, high stat.Opt }
+
+// gainOf is a gain whose three figures are known.
+func gainOf(low, mid, high float64) gain {
+	return gain{mid: stat.Some(mid), low: stat.Some(low), high: stat.Some(high)}
+}
+
+// freed is the gain of a share of the time that goes away: share/(1-share).
+func freed(share float64) float64 {
+	share = min(max(share, 0), mostFreed)
+	return share / (1 - share)
+}
+
+// mostFreed keeps the gain of a share finite.
+const mostFreed = 0.9
+
+// checks are all that is looked for, each in a file of its own.
+var checks = []func(*view) (cause, bool){
+	findObserver, findLost,
+	findPreempted, findOversubscribed,
+	findFewThreads, findManyThreads, findSync,
+	findCold,
+	findSmallBatch,
+	findAttention,
+	findRepacking,
+	findCopies,
+	findBetween,
+	findSlowLayer,
+	findQuantisation, findAtRoof,
+	findExperts,
+}
+
+// Diagnose says what costs a traced runtime time, the worst first, and the one thing
+// to change, or that there is none. It goes by the summary alone and asks for nothing
+// that is not in it: what was not traced is not claimed. Every limit is a named
+// constant with its reason beside the check.
+func Diagnose(s *Summary) ([]Finding, Advice) {
+	v := lookAt(s)
+	var causes []cause
+	for _, check := range checks {
+		if c, ok := check(v); ok {
+			causes = append(causes, c)
+		}
+	}
+	slices.SortStableFunc(causes, func(a, b cause) int {
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(b.Cost.Or(0), a.Cost.Or(0)))
+	})
+	findings := make([]Finding, len(causes))
+	for i := range causes {
+		findings[i] = causes[i].Finding
+	}
+	return findings, advise(v, causes)
+}
+
+func rank(severity string) int {
+	return slices.Index([]string{severityBad, severityWarn, severityInfo, severityGood}, severity)
+}

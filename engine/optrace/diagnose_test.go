@@ -1,0 +1,542 @@
+package optrace
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// even is a distribution without scatter.
+func even(n int, d time.Duration) Distribution {
+	return Distribution{Count: n, Mean: d, P50: d, P95: d, P99: d, Max: d}
+}
+
+// healthy is a trace of four threads on eight CPUs that decode q4_0 weights at 70 % of
+// what the memory gives: below the roof, and no knob turned wrong.
+func healthy() *Summary {
+	some := stat.Some
+	s := &Summary{
+		Target: Target{PID: 100, Command: "/usr/bin/llama-server -m model.gguf", CPUs: 4, Arch: "amd64"},
+		Coverage: Coverage{Seconds: 20, Detail: "barriers+sched", Events: 1e6, Graphs: 510, Partial: 2, Calls: 510,
+			OpShare: some(0.999), OpsPerToken: some(379)},
+		Observer: Observer{HitsPerToken: 1520, CostPerHit: 1500 * time.Nanosecond, Expected: 0.016},
+		Roof: Roof{BytesPerSecond: 40e9, FlopsPerSecond: 400e9, Threads: 4, From: "measured", ByThreads: []RoofPoint{
+			{Threads: 1, BytesPerSecond: 20e9, FlopsPerSecond: 100e9},
+			{Threads: 2, BytesPerSecond: 32e9, FlopsPerSecond: 200e9},
+			{Threads: 4, BytesPerSecond: 40e9, FlopsPerSecond: 400e9},
+		}},
+		Phases: []PhaseRow{
+			{Phase: "prefill", Calls: 10, Tokens: 3000, Call: even(10, 400*time.Millisecond), Graph: even(10, 398*time.Millisecond), Rate: some(750),
+				FirstToken: even(10, 420*time.Millisecond), Bytes: some(10e9), Flops: some(1e12), BytesRate: some(2.5e9), FlopsRate: some(250e9)},
+			{Phase: "decode", Calls: 500, Tokens: 500, Call: even(500, 22*time.Millisecond), Graph: even(500, 21900*time.Microsecond), Rate: some(45),
+				Between: even(490, 400*time.Microsecond), Bytes: some(310e9), Flops: some(1e12), BytesRate: some(28e9), FlopsRate: some(91e9)},
+		},
+		Kinds: []OperatorRow{
+			{Phase: "decode", Op: "MUL_MAT", Type: "q4_0", Share: some(0.9), Bound: BoundMemory},
+			{Phase: "decode", Op: "FLASH_ATTN_EXT", Share: some(0.06), Bound: BoundMemory},
+			{Phase: "decode", Op: "ADD", Share: some(0.04), Bound: BoundMixed},
+		},
+		Types: []TypeRow{{Type: "q4_0", Phase: "decode", Share: some(0.9)}, {Type: "q4_0", Phase: "prefill", Share: some(0.9)}},
+	}
+	for lane := range 4 {
+		s.Threads = append(s.Threads, ThreadRow{Lane: lane, Threads: 1, Busy: some(0.93), Sync: some(0.06), Off: some(0.008), Preempted: some(0.004),
+			MajorFaults: some(0), MinorFaults: some(100)})
+	}
+	for layer := range 22 {
+		s.Layers = append(s.Layers, LayerRow{Phase: "decode", Layer: layer, Share: some(0.042), Slow: some(1 + 0.01*float64(layer%3-1)),
+			Parts: map[string]time.Duration{"attention": 10, "feed-forward": 20}})
+	}
+	for range 40 {
+		s.Tokens = append(s.Tokens, TokenRow{Phase: "decode", Tokens: 1, Time: 22 * time.Millisecond, Graph: 21900 * time.Microsecond})
+	}
+	s.Others = []OtherRow{{PID: 7, Name: "kworker/0:1", Time: 10 * time.Millisecond, Share: some(0.001)}}
+	s.Context = []ContextRow{
+		{Length: 256, Graphs: 250, Attention: time.Millisecond, Graph: 22 * time.Millisecond, Share: some(0.045)},
+		{Length: 512, Graphs: 250, Attention: 1900 * time.Microsecond, Graph: 23 * time.Millisecond, Share: some(0.083)},
+	}
+	return s
+}
+
+func phaseOf(s *Summary, name string) *PhaseRow {
+	for i := range s.Phases {
+		if s.Phases[i].Phase == name {
+			return &s.Phases[i]
+		}
+	}
+	return nil
+}
+
+func decodeOf(s *Summary) *PhaseRow  { return phaseOf(s, "decode") }
+func prefillOf(s *Summary) *PhaseRow { return phaseOf(s, "prefill") }
+
+// reads sets the rate at which decode moves bytes.
+func reads(s *Summary, rate float64) { decodeOf(s).BytesRate = stat.Some(rate) }
+
+// lanes sets a figure of each lane.
+func lanes(s *Summary, f func(lane int, t *ThreadRow)) {
+	for i := range s.Threads {
+		f(i, &s.Threads[i])
+	}
+}
+
+func ids(findings []Finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.ID)
+	}
+	return out
+}
+
+func TestHealthyTraceHasNoFinding(t *testing.T) {
+	findings, advice := Diagnose(healthy())
+	if len(findings) != 0 {
+		t.Errorf("a healthy trace: %+v", findings)
+	}
+	if advice.Finding != "" || !strings.HasPrefix(advice.Do, "Change nothing") || advice.Gain.OK {
+		t.Errorf("the advice for it: %+v", advice)
+	}
+}
+
+// atTheRoof makes decode fill the memory that four threads, and two, can read.
+func atTheRoof(s *Summary) {
+	reads(s, 38e9)
+	s.Roof.ByThreads[0].BytesPerSecond, s.Roof.ByThreads[1].BytesPerSecond = 36e9, 39.5e9
+}
+
+func stolen(s *Summary) {
+	lanes(s, func(lane int, t *ThreadRow) {
+		t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.6), stat.Some(0.38), stat.Some(0.01), stat.Some(0.005)
+		if lane == 2 {
+			t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.62), stat.Some(0.01), stat.Some(0.37), stat.Some(0.36)
+		}
+	})
+	s.Others = []OtherRow{{PID: 4242, Name: "stress", Time: 7 * time.Second, Share: stat.Some(0.35)}}
+}
+
+func crowded(s *Summary) {
+	s.Target.CPUs = 3
+	lanes(s, func(_ int, t *ThreadRow) {
+		t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.4), stat.Some(0.35), stat.Some(0.25), stat.Some(0.24)
+	})
+}
+
+func fewThreads(s *Summary) {
+	s.Threads = s.Threads[:2]
+	lanes(s, func(_ int, t *ThreadRow) { t.Busy, t.Sync = stat.Some(0.96), stat.Some(0.03) })
+	reads(s, 17e9)
+}
+
+func unevenLanes(s *Summary) {
+	lanes(s, func(lane int, t *ThreadRow) {
+		t.Busy, t.Sync = stat.Some(0.4), stat.Some(0.59)
+		if lane == 0 {
+			t.Busy, t.Sync = stat.Some(0.98), stat.Some(0.01)
+		}
+	})
+}
+
+func cold(s *Summary) {
+	lanes(s, func(_ int, t *ThreadRow) {
+		t.Off, t.Preempted, t.MajorFaults, t.IOBytes = stat.Some(0.3), stat.Some(0.004), stat.Some(900), stat.Some(60e6)
+		t.Busy = stat.Some(0.64)
+	})
+	for i := range s.Tokens {
+		s.Tokens[i].Off = 20 * time.Millisecond
+	}
+}
+
+func smallBatches(s *Summary) {
+	p := prefillOf(s)
+	p.Calls, p.Tokens = 200, 3200
+	p.Call, p.Graph = even(200, 40*time.Millisecond), even(200, 39*time.Millisecond)
+	p.Bytes, p.Flops = stat.Some(126e9), stat.Some(0.5e12) // 4 operations a byte, the ridge is at 10
+}
+
+func longContext(s *Summary) {
+	s.Context = []ContextRow{
+		{Length: 512, Graphs: 100, Attention: time.Millisecond, Graph: 22 * time.Millisecond, Share: stat.Some(0.05)},
+		{Length: 8192, Graphs: 100, Attention: 16 * time.Millisecond, Graph: 37 * time.Millisecond, Share: stat.Some(0.43)},
+	}
+}
+
+func split(s *Summary) {
+	s.Backends = []BackendRow{{Name: "CUDA0", Splits: 1530}, {Name: "CPU", Splits: 1530, Seen: true}}
+	s.Copies = []CopyRow{{Direction: "set", Count: 5000, Bytes: 40e9}, {Direction: "get", Count: 5000, Bytes: 20e9}}
+}
+
+func eightBits(s *Summary) {
+	s.Types = []TypeRow{{Type: "q8_0", Phase: "decode", Share: stat.Some(0.92)}}
+	reads(s, 35e9)
+}
+
+func mixture(s *Summary) {
+	s.Experts = &Experts{Count: 8, Used: 2, Tokens: 1000, Layers: []ExpertLayer{
+		{Layer: 0, Chosen: []int64{250, 250, 250, 250, 250, 250, 250, 250}, CV: stat.Some(0), Top: stat.Some(0.25)},
+		{Layer: 1, Chosen: []int64{900, 600, 200, 100, 100, 50, 30, 20}, CV: stat.Some(1.22), Top: stat.Some(0.9)},
+	}}
+}
+
+// TestFindings holds, for each finding, a trace that has it and near misses that must
+// not. want is every finding of the trace.
+func TestFindings(t *testing.T) {
+	tests := []struct {
+		name string
+		make func(*Summary)
+		want []string
+	}{
+		{"threads above the roof", atTheRoof, []string{"threads-above-memory-roof", "decode-at-roof"}},
+		{"the roof, and fewer threads read less", func(s *Summary) { reads(s, 38e9) }, []string{"decode-at-roof"}},
+		{"the roof, and the rates of fewer threads not known", func(s *Summary) { reads(s, 38e9); s.Roof.ByThreads = nil }, []string{"decode-at-roof"}},
+		{"the roof, and fewer threads could not compute it", func(s *Summary) {
+			atTheRoof(s)
+			decodeOf(s).FlopsRate = stat.Some(150e9)
+		}, []string{"decode-at-roof"}},
+		{"the roof, and one thread unpacks too slowly for two", func(s *Summary) {
+			atTheRoof(s)
+			s.Roof.ByThreads[0].BytesPerSecond = 25e9
+		}, []string{"decode-at-roof"}},
+		{"just below the roof", func(s *Summary) { atTheRoof(s); reads(s, 33.9e9) }, nil},
+		{"the trace's own best is no roof", func(s *Summary) { atTheRoof(s); s.Roof.From = "seen" }, nil},
+		{"weights in the caches", func(s *Summary) { atTheRoof(s); reads(s, 60e9) }, nil},
+		{"at the roof by bytes, and bound by computing", func(s *Summary) {
+			atTheRoof(s)
+			s.Kinds[0].Bound = BoundCompute
+		}, nil},
+		{"a roof of other threads", func(s *Summary) { reads(s, 38e9); s.Roof.ByThreads, s.Roof.Threads = nil, 8 }, nil},
+
+		{"too few threads", fewThreads, []string{"too-few-threads"}},
+		{"few threads, and no CPU left", func(s *Summary) { fewThreads(s); s.Target.CPUs = 2 }, nil},
+		{"few threads at their roof, and little more with all", func(s *Summary) {
+			fewThreads(s)
+			reads(s, 29e9)
+			s.Roof.ByThreads[1].BytesPerSecond = 33e9
+		}, nil},
+		{"few threads at the roof of all", func(s *Summary) {
+			fewThreads(s)
+			reads(s, 35e9)
+			s.Roof.ByThreads[1].BytesPerSecond = 39e9
+		}, []string{"decode-at-roof"}},
+		{"few threads, the CPUs are halves of cores", func(s *Summary) {
+			fewThreads(s)
+			s.Roof.ByThreads[2].FlopsPerSecond, s.Roof.ByThreads[2].BytesPerSecond = 205e9, 33e9
+		}, nil},
+		{"few threads that wait", func(s *Summary) {
+			fewThreads(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Busy, t.Sync = stat.Some(0.85), stat.Some(0.14) })
+		}, nil},
+		{"few threads, others are on the machine", func(s *Summary) {
+			fewThreads(s)
+			s.Others = []OtherRow{{PID: 5, Name: "make", Share: stat.Some(0.2)}}
+		}, nil},
+		{"few threads, the rates of more not known", func(s *Summary) {
+			fewThreads(s)
+			s.Roof.ByThreads = s.Roof.ByThreads[:2]
+		}, nil},
+
+		{"interference", stolen, []string{"preempted"}},
+		{"a little preemption", func(s *Summary) {
+			stolen(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
+		}, nil},
+		{"preempted by nobody else", func(s *Summary) { stolen(s); s.Others = nil }, nil},
+
+		{"more threads than CPUs", crowded, []string{"oversubscribed"}},
+		{"more threads than CPUs, scheduling not traced", func(s *Summary) {
+			crowded(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
+		}, []string{"oversubscribed"}},
+		{"more threads than CPUs, and none is put off", func(s *Summary) { s.Target.CPUs = 3 }, nil},
+		{"CPUs not known", func(s *Summary) { s.Target.CPUs = 0 }, nil},
+		{"more lanes in prefills alone", func(s *Summary) {
+			for i := range 4 {
+				s.Threads = append(s.Threads, ThreadRow{Lane: 4 + i, Busy: stat.Some(0.2), Sync: stat.Some(0.01), Off: stat.Some(0)})
+			}
+		}, nil},
+
+		{"lanes of unequal speed", unevenLanes, []string{"sync-bound"}},
+		{"waits of a healthy run", func(s *Summary) {
+			lanes(s, func(_ int, t *ThreadRow) { t.Busy, t.Sync = stat.Some(0.81), stat.Some(0.19) })
+		}, nil},
+		{"waits because a lane was put off", stolen, []string{"preempted"}},
+		{"waits of operators that are too small", func(s *Summary) {
+			lanes(s, func(_ int, t *ThreadRow) { t.Busy, t.Sync = stat.Some(0.2), stat.Some(0.79) })
+		}, []string{"sync-bound"}},
+
+		{"cold weights", cold, []string{"mmap-cold"}},
+		{"a few faults of a start", func(s *Summary) {
+			cold(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.MajorFaults = stat.Some(9) })
+		}, nil},
+		{"faults that cost nothing", func(s *Summary) {
+			cold(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Off = stat.Some(0.012) })
+		}, nil},
+		{"faults, and the time off the CPU not traced", func(s *Summary) {
+			cold(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
+		}, nil},
+
+		{"small batches", smallBatches, []string{"prefill-batch-too-small"}},
+		{"short prompts, not cut", func(s *Summary) { smallBatches(s); prefillOf(s).FirstToken = even(200, time.Second) }, nil},
+		{"small batches that compute enough", func(s *Summary) { smallBatches(s); prefillOf(s).Flops = stat.Some(0.9e12) }, nil},
+		{"batches of the usual size", func(s *Summary) { smallBatches(s); prefillOf(s).Tokens = 200 * 256 }, nil},
+		{"prefill does not matter", func(s *Summary) { smallBatches(s); prefillOf(s).Call = even(200, 4*time.Millisecond) }, nil},
+
+		{"attention grows", longContext, []string{"attention-grows"}},
+		{"a long context with little attention", func(s *Summary) { longContext(s); s.Context[1].Share = stat.Some(0.2) }, nil},
+		{"much attention that does not grow", func(s *Summary) { longContext(s); s.Context[0].Attention = 15 * time.Millisecond }, nil},
+		{"one long graph", func(s *Summary) { longContext(s); s.Context[1].Graphs = 2 }, nil},
+
+		{"no repacking", func(s *Summary) { s.Target.Command += " --no-repack" }, []string{"repacking-unused"}},
+		{"no repacking of what cannot be", func(s *Summary) {
+			s.Target.Command += " --no-repack"
+			s.Types = []TypeRow{{Type: "q5_1", Phase: "decode", Share: stat.Some(0.9)}}
+		}, nil},
+
+		{"copies", split, []string{"offload-copies"}},
+		{"copies of logits", func(s *Summary) { split(s); s.Copies = []CopyRow{{Bytes: 510 * 128e3}} }, nil},
+		{"a CPU alone", func(s *Summary) { split(s); s.Backends = s.Backends[1:] }, nil},
+		{"a graph in one part", func(s *Summary) { split(s); s.Backends[0].Splits, s.Backends[1].Splits = 510, 510 }, nil},
+
+		{"time between calls", func(s *Summary) { decodeOf(s).Between = even(490, 8*time.Millisecond) }, []string{"time-between-calls"}},
+		{"long waits for requests", func(s *Summary) {
+			decodeOf(s).Between = Distribution{Count: 490, Mean: time.Second, P50: 400 * time.Microsecond, P95: time.Second, P99: time.Minute, Max: time.Hour}
+		}, nil},
+		{"just short enough between", func(s *Summary) { decodeOf(s).Between = even(490, 3800*time.Microsecond) }, nil},
+
+		{"a slow layer", func(s *Summary) { s.Layers[7].Slow, s.Layers[7].Share = stat.Some(2), stat.Some(0.08) }, []string{"slow-layer"}},
+		{"a layer in a larger type", func(s *Summary) { s.Layers[7].Slow = stat.Some(1.22) }, nil},
+		{"every second layer is another", func(s *Summary) {
+			for i := range s.Layers {
+				s.Layers[i].Slow = stat.Some(0.75 + float64(i%2))
+			}
+		}, nil},
+		{"layers that scatter", func(s *Summary) {
+			for i := range s.Layers {
+				s.Layers[i].Slow = stat.Some(0.9 + 0.05*float64(i%5))
+			}
+			s.Layers[7].Slow = stat.Some(1.4)
+		}, nil},
+		{"few layers", func(s *Summary) {
+			s.Layers = s.Layers[:5]
+			s.Layers[3].Slow, s.Layers[3].Share = stat.Some(2), stat.Some(0.3)
+		}, nil},
+
+		{"eight bits at the roof", eightBits, []string{"quantisation", "decode-at-roof"}},
+		{"eight bits, not bound by memory", func(s *Summary) { eightBits(s); s.Kinds[0].Bound = BoundCompute }, nil},
+		{"eight bits far below the roof", func(s *Summary) { eightBits(s); reads(s, 20e9) }, nil},
+		{"eight bits in the output alone", func(s *Summary) { eightBits(s); s.Types[0].Share = stat.Some(0.3) }, []string{"decode-at-roof"}},
+
+		{"uneven experts", mixture, []string{"experts-uneven"}},
+		{"a few choices, uneven by chance", func(s *Summary) {
+			mixture(s)
+			s.Experts.Layers[1] = ExpertLayer{Layer: 1, Chosen: []int64{4, 3, 2, 1, 0, 0, 0, 0}, CV: stat.Some(1.2)}
+		}, nil},
+		{"slightly uneven experts", func(s *Summary) { mixture(s); s.Experts.Layers[1].CV = stat.Some(0.45) }, nil},
+
+		{"tracing measured to be dear", func(s *Summary) {
+			s.Observer.Measured, s.Observer.MeasuredLow, s.Observer.MeasuredHigh, s.Observer.Windows = 0.13, 0.11, 0.18, 40
+		}, []string{"observer-effect"}},
+		{"tracing that may be dear", func(s *Summary) {
+			s.Observer.Measured, s.Observer.MeasuredLow, s.Observer.MeasuredHigh, s.Observer.Windows = 0.06, 0.01, 0.18, 40
+		}, nil},
+		{"tracing expected to be dear and measured to be cheap", func(s *Summary) {
+			s.Observer = Observer{Expected: 0.3, Measured: 0.02, MeasuredLow: 0.01, MeasuredHigh: 0.03, Windows: 40}
+		}, nil},
+		{"tracing expected to be dear", func(s *Summary) { s.Observer.Expected = 0.3 }, []string{"observer-effect"}},
+		{"events lost", func(s *Summary) { s.Coverage.Dropped = 2e5 }, []string{"events-lost"}},
+		{"a few events lost", func(s *Summary) { s.Coverage.Dropped = 2e4 }, nil},
+		{"a short trace with two partial graphs", func(s *Summary) { s.Coverage.Graphs = 21 }, nil},
+
+		{"nothing at all", func(s *Summary) { *s = Summary{} }, nil},
+		{"too short", func(s *Summary) { atTheRoof(s); decodeOf(s).Graph.Count = 10 }, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := healthy()
+			test.make(s)
+			findings, advice := Diagnose(s)
+			if got := ids(findings); !slices.Equal(got, test.want) {
+				t.Errorf("findings %q, want %q", got, test.want)
+			}
+			checkFindings(t, findings)
+			checkAdvice(t, findings, &advice)
+		})
+	}
+}
+
+func checkFindings(t *testing.T, findings []Finding) {
+	t.Helper()
+	for _, f := range findings {
+		if len(f.Evidence) == 0 || f.Title == "" || rank(f.Severity) < 0 {
+			t.Errorf("%+v: no evidence, title or severity", f)
+		}
+		if f.Cost.OK && (f.Cost.V < 0 || f.Cost.V > 1) {
+			t.Errorf("%s costs %v of the time", f.ID, f.Cost.V)
+		}
+		for _, e := range append(f.Evidence, f.Title) {
+			if strings.Contains(e, "NaN") || strings.Contains(e, "%!") || strings.Contains(e, "Inf") {
+				t.Errorf("%s: %s", f.ID, e)
+			}
+		}
+	}
+}
+
+func checkAdvice(t *testing.T, findings []Finding, a *Advice) {
+	t.Helper()
+	if a.Do == "" || a.Why == "" || a.Price == "" || a.Rejected == nil {
+		t.Errorf("advice without do, why, price or rejected: %+v", a)
+	}
+	if a.Finding != "" && !slices.Contains(ids(findings), a.Finding) {
+		t.Errorf("the advice follows from %q, which was not found", a.Finding)
+	}
+	if a.Finding != "" && a.Check == "" {
+		t.Error("no command that checks it")
+	}
+	if a.Gain.OK && !(a.GainLow.V <= a.Gain.V && a.Gain.V <= a.GainHigh.V) {
+		t.Errorf("gain %v to %v, expected %v", a.GainLow.V, a.GainHigh.V, a.Gain.V)
+	}
+}
+
+// TestAdvice holds that there is one thing to do, the right one, with its number.
+func TestAdvice(t *testing.T) {
+	both := func(f ...func(*Summary)) func(*Summary) {
+		return func(s *Summary) {
+			for _, f := range f {
+				f(s)
+			}
+		}
+	}
+	tests := []struct {
+		name                 string
+		make                 func(*Summary)
+		finding, flag, value string
+	}{
+		{"fewer threads", atTheRoof, "threads-above-memory-roof", "--threads", "2"},
+		{"more threads", fewThreads, "too-few-threads", "--threads", "4"},
+		{"as many threads as CPUs", crowded, "oversubscribed", "--threads", "3"},
+		{"the fast cores", unevenLanes, "sync-bound", "--threads", "3"},
+		{"half the threads", func(s *Summary) {
+			lanes(s, func(_ int, t *ThreadRow) { t.Busy, t.Sync = stat.Some(0.2), stat.Some(0.79) })
+		}, "sync-bound", "--threads", "2"},
+		{"lock the weights", cold, "mmap-cold", "--mlock", ""},
+		{"larger batches", smallBatches, "prefill-batch-too-small", "--ubatch-size", "512"},
+		{"a smaller cache", longContext, "attention-grows", "--cache-type-k and --cache-type-v", "q8_0"},
+		{"flash attention", both(longContext, func(s *Summary) {
+			s.Kinds[1].Op, s.Kinds[2].Op, s.Kinds[2].Share = "MUL_MAT", "SOFT_MAX", stat.Some(0.15)
+		}), "attention-grows", "--flash-attn", "on"},
+		{"repacking", func(s *Summary) { s.Target.Command += " --no-repack" }, "repacking-unused", "--repack", ""},
+		{"more layers on the GPU", split, "offload-copies", "--gpu-layers", "99"},
+		{"another model file", eightBits, "quantisation", "", ""},
+		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
+		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
+		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
+		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--detail", "operator"},
+		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
+		{"node-llama-cpp's name", both(fewThreads, func(s *Summary) {
+			s.Target.Command = "node server.js"
+			s.Target.Files = []File{{Role: "llama", Path: "/app/node_modules/@node-llama-cpp/linux-x64/bins/libllama.so"}}
+		}), "too-few-threads", "threads (createContext)", "4"},
+		{"no name of its own", both(fewThreads, func(s *Summary) { s.Target.Command = "/opt/mine" }), "too-few-threads", "--threads", "4"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := healthy()
+			test.make(s)
+			findings, a := Diagnose(s)
+			if a.Finding != test.finding || a.Flag != test.flag || a.Value != test.value {
+				t.Errorf("%q: %q %q, want %q: %q %q (%s)", a.Finding, a.Flag, a.Value, test.finding, test.flag, test.value, a.Do)
+			}
+			checkAdvice(t, findings, &a)
+		})
+	}
+}
+
+func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
+	s := healthy()
+	stolen(s)
+	findings, a := Diagnose(s)
+	if !strings.Contains(a.Do, "stress (PID 4242)") || !strings.Contains(findings[0].Evidence[1], "stress (PID 4242)") {
+		t.Errorf("the process that took the CPU is not named: %s / %q", a.Do, findings[0].Evidence)
+	}
+	s = healthy()
+	fewThreads(s)
+	s.Target.Command = "/opt/mine"
+	if _, a = Diagnose(s); !strings.Contains(a.Why, "as in llama.cpp") {
+		t.Errorf("whose option it is is not said: %s", a.Why)
+	}
+	s.Target.Command = "/usr/bin/llama-server"
+	if _, a = Diagnose(s); strings.Contains(a.Why, "as in llama.cpp") {
+		t.Errorf("a program that is known: %s", a.Why)
+	}
+}
+
+func TestColdWeightsThatAreWarmNow(t *testing.T) {
+	s := healthy()
+	cold(s)
+	for i := range s.Tokens[20:] {
+		s.Tokens[20+i].Off = 0
+	}
+	findings, a := Diagnose(s)
+	if len(findings) != 1 || findings[0].Severity != severityInfo || a.Finding != "" {
+		t.Errorf("weights that are in memory by now: %+v, %+v", findings, a)
+	}
+}
+
+func TestWhatWasNotTracedIsNotRuledOut(t *testing.T) {
+	s := healthy()
+	lanes(s, func(_ int, t *ThreadRow) { t.Sync, t.Off, t.Preempted = stat.None, stat.None, stat.None })
+	findings, a := Diagnose(s)
+	if len(findings) != 0 || len(a.Rejected) != 2 {
+		t.Errorf("findings %q, rejected %q", ids(findings), a.Rejected)
+	}
+}
+
+func TestArgument(t *testing.T) {
+	for _, c := range []struct {
+		command, value string
+		found          bool
+	}{
+		{"llama-server -ctk q8_0", "q8_0", true},
+		{"llama-server --cache-type-k=q4_0", "q4_0", true},
+		{"llama-server -ctk", "", true},
+		{"llama-server -ctk -m x", "", true},
+		{"llama-server -ctk -1", "-1", true},
+		{"llama-server -ctkx q8_0", "", false},
+		{"", "", false},
+	} {
+		if value, found := argument(c.command, "-ctk", "--cache-type-k"); value != c.value || found != c.found {
+			t.Errorf("%q: %q %v", c.command, value, found)
+		}
+	}
+}
+
+// FuzzDiagnose holds that no figures make it panic, claim more than all of the time, or
+// give a range that is none.
+func FuzzDiagnose(f *testing.F) {
+	f.Add(38e9, 0.3, 0.9, 0.2, int64(500), 4, 1.5)
+	f.Add(0.0, -1.0, 2.0, 0.0, int64(-1), 0, 0.0)
+	f.Fuzz(func(t *testing.T, rate, preempted, share, sync float64, count int64, cpus int, slow float64) {
+		s := healthy()
+		atTheRoof(s)
+		reads(s, rate)
+		s.Target.CPUs = cpus
+		decodeOf(s).Graph.Count, decodeOf(s).Tokens = int(count), count
+		prefillOf(s).Tokens = count
+		lanes(s, func(lane int, t *ThreadRow) {
+			t.Sync = stat.Some(sync * float64(lane))
+			if lane%2 == 0 {
+				t.Preempted, t.MajorFaults = stat.Some(preempted), stat.Some(rate)
+			}
+		})
+		s.Others[0].Share, s.Context[1].Share, s.Types[0].Share = stat.Some(share), stat.Some(share), stat.Some(share)
+		s.Layers[3].Slow, s.Layers[3].Share = stat.Some(slow), stat.Some(share)
+		_, a := Diagnose(s)
+		if a.Do == "" {
+			t.Error("no advice")
+		}
+	})
+}

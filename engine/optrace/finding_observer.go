@@ -1,0 +1,90 @@
+package optrace
+
+import (
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+const (
+	// observerMeasured is the slowdown by tracing, the lower end of its interval, above
+	// which shares of operators are no longer those of the runtime alone: each probe adds
+	// about as much to a small operator as to a large one.
+	observerMeasured = 0.05
+	// observerExpected is the same for a slowdown that was reckoned, which is right
+	// within half of itself (measured on five runtimes).
+	observerExpected = 0.10
+	// observerBad is where small operators show more of the probe than of themselves.
+	observerBad = 0.20
+	// lostShare is the share of events, or of graphs, from which on what is left may be
+	// another sample than the whole.
+	lostShare = 0.05
+)
+
+// findObserver is tracing that changes what it traces.
+func findObserver(v *view) (cause, bool) {
+	o := &v.Observer
+	slow, limit := o.Expected, observerExpected
+	evidence := []string{fmt.Sprintf("%s probe hits a token at %s each are expected to take %s of the time (est).", spellThree(o.HitsPerToken), spellTime(o.CostPerHit), spellPercent(o.Expected))}
+	if o.Windows > 0 {
+		slow, limit = o.MeasuredLow, observerMeasured
+		evidence = []string{fmt.Sprintf("With probes the target is %s slower (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows)}
+	}
+	if !(slow > limit) {
+		return cause{}, false
+	}
+	severity := severityWarn
+	if slow > observerBad {
+		severity = severityBad
+	}
+	evidence = append(evidence, "Small operators look longer than they are, and their shares with them.")
+	return cause{
+		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(slow / (1 + slow))},
+		remedy: &remedy{
+			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: "--detail", value: lighter(v.Coverage.Detail),
+			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",
+			price: "fewer figures: what the level leaves out is absent",
+		},
+	}, true
+}
+
+// lighter is a level of detail below one by its name.
+func lighter(detail string) string {
+	switch detail {
+	case "operator", "graph":
+		return "graph"
+	default:
+		return "operator"
+	}
+}
+
+// findLost is events or graphs that are missing from the figures.
+func findLost(v *view) (cause, bool) {
+	c := &v.Coverage
+	events, graphs := shareOf(float64(c.Dropped), float64(c.Events)), shareOf(float64(c.Partial), float64(c.Graphs))
+	// One partial graph begins and one ends most traces.
+	if c.Partial <= 2 {
+		graphs = 0
+	}
+	if max(events, graphs) <= lostShare {
+		return cause{}, false
+	}
+	return cause{
+		Finding: Finding{ID: "events-lost", Severity: severityWarn, Title: "Part of the trace was lost", Cost: stat.None, Evidence: []string{
+			fmt.Sprintf("%d events were lost beside %d that came; %d graphs are incomplete and left out beside %d whole ones.", c.Dropped, c.Events, c.Partial, c.Graphs),
+			"Totals are too low. Rates hold as far as the graphs that are left are like the others.",
+		}},
+		remedy: &remedy{
+			kind: remedyTrace, do: "Trace again with less detail, or with fewer other programs on the machine.", flag: "--detail", value: lighter(c.Detail),
+			why: "The reader did not keep up with the events.", price: "fewer figures",
+		},
+	}, true
+}
+
+// shareOf is lost/(lost+kept), 0 where nothing was lost.
+func shareOf(lost, kept float64) float64 {
+	if lost <= 0 {
+		return 0
+	}
+	return lost / (lost + kept)
+}

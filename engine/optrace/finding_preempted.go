@@ -1,0 +1,85 @@
+package optrace
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+const (
+	// preemptedLimit is the share of the time of graphs that a lane is ready and
+	// without a CPU. The kernel's own threads and timers take well under 1 %.
+	preemptedLimit = 0.03
+	preemptedBad   = 0.15
+	// thiefLimit is the share that other processes must have had: without one to name,
+	// the lanes took the CPUs from each other.
+	thiefLimit = 0.01
+)
+
+// findPreempted is other processes on the CPUs of the lanes: interference, and no slow
+// operator.
+func findPreempted(v *view) (cause, bool) {
+	p := v.preempted()
+	if !p.ok || p.max < preemptedLimit || len(v.Others) == 0 || v.Others[0].Share.Or(0) < thiefLimit {
+		return cause{}, false
+	}
+	thief := &v.Others[0]
+	who := thief.Name
+	if who == "" {
+		who = "process"
+	}
+	who = fmt.Sprintf("%s (PID %d)", who, thief.PID)
+	severity := severityWarn
+	if p.max >= preemptedBad {
+		severity = severityBad
+	}
+	evidence := []string{
+		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs, the mean of %s is %s.", p.most, spellPercent(p.max), spellThreads(v.lanes), spellPercent(p.mean)),
+		fmt.Sprintf("%s had the CPU for %s in that time, %s of the time of graphs.", who, spellTime(thief.Time), spellPercent(thief.Share.V)),
+	}
+	if v.lanes > 1 {
+		evidence = append(evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
+	}
+	return cause{
+		Finding: Finding{ID: "preempted", Severity: severity, Title: "Another process takes the CPU: interference, not a slow operator", Evidence: evidence, Cost: stat.Some(p.max)},
+		remedy: &remedy{
+			kind: remedyHost, do: "Keep " + who + " off the CPUs of this runtime (taskset, a cpuset), or stop it.",
+			why:   fmt.Sprintf("The lanes lose up to %s of their time to it.", spellPercent(p.max)),
+			price: "the other process gets less of the machine",
+			// The lanes lose what they are off the CPU, at least in the mean; where all wait
+			// for each that is put off, the sum over lanes.
+			gain: gainOf(freed(p.mean), freed(p.max), freed(p.mean*float64(v.lanes))),
+		},
+	}, true
+}
+
+// findOversubscribed is more lanes than CPUs. Barriers of GGML spin, so that a lane
+// which waits keeps the CPU from the one it waits for.
+func findOversubscribed(v *view) (cause, bool) {
+	n := v.Target.CPUs
+	if n <= 0 || v.lanes <= n {
+		return cause{}, false
+	}
+	p := v.preempted()
+	if p.ok && p.max < preemptedLimit {
+		return cause{}, false
+	}
+	evidence := []string{fmt.Sprintf("%s compute, and the target may use %d CPUs.", spellThreads(v.lanes), n)}
+	r := &remedy{
+		kind: remedyFlag, do: fmt.Sprintf("Run as many threads as there are CPUs: %d instead of %d.", n, v.lanes),
+		why: "Threads that wait for each other spin, and keep the CPU from the one that they wait for.", price: "none",
+	}
+	r.flag, r.value = v.names.spell(optThreads, strconv.Itoa(n))
+	r.why += v.names.aside()
+	cost := stat.None
+	if p.ok {
+		cost = stat.Some(p.mean)
+		evidence = append(evidence, fmt.Sprintf("The lanes were ready and without a CPU for %s of the time of graphs in the mean.", spellPercent(p.mean)))
+		r.gain = gainOf(0, freed(p.mean), freed(p.max))
+	}
+	return cause{
+		Finding: Finding{ID: "oversubscribed", Severity: severityBad, Title: "More threads than CPUs", Evidence: evidence, Cost: cost},
+		remedy:  r,
+	}, true
+}
