@@ -27,8 +27,11 @@ type Call struct {
 	Tokens int // of the batch; 0 unknown
 	TID    int32
 	Begin  time.Duration
-	End    time.Duration // 0 while it goes on, and where its end is not probed
-	Graphs []int         // indices of the graphs that it computed
+	End    time.Duration
+	// Inferred says that the call's own end was not seen: End is that of its last
+	// graph, 0 where it computed none.
+	Inferred bool
+	Graphs   []int // indices of the graphs that it computed whole
 }
 
 // Graph is one whole computation of a graph. Partial ones (events lost, begun before
@@ -59,18 +62,18 @@ type SpanRef struct{ Lane, Span int }
 type Lane struct {
 	TID   int32
 	Spans []Span
-	// Times of the lane within the graph. Busy is the time of its spans less the
-	// waiting in them; Sync the time in barriers, where they are traced; Off that off
-	// the CPU, where scheduling is: Preempted of it while it could have run, Waking
-	// between a wake-up and the CPU.
+	// Times of the lane within the graph. Busy is the time of its spans less what of
+	// it was spent in barriers or off the CPU; Sync the time in barriers, where they
+	// are traced; Off that off the CPU, where scheduling is, in barriers too: Preempted
+	// of it while it could have run, Waking between a wake-up and the CPU.
 	Busy, Sync, Off, Preempted, Waking time.Duration
-	// WakeUps are the delays that Waking adds up, one by one.
-	WakeUps            []time.Duration
-	Syscalls, Switches int
-	SyscallTime                        time.Duration
-	MinorFaults, MajorFaults           int
-	IOBytes                            int64
-	IOTime                             time.Duration
+	// WakeUps are the delays that Waking adds up, one by one, the first 64.
+	WakeUps                  []time.Duration
+	Syscalls, Switches       int
+	SyscallTime              time.Duration
+	MinorFaults, MajorFaults int
+	IOBytes                  int64
+	IOTime                   time.Duration
 	// Thieves are other processes that had the CPU while the lane was preempted, by PID.
 	Thieves map[int32]time.Duration
 }

@@ -1,0 +1,41 @@
+package optrace
+
+import "time"
+
+// request is a request to a disk that is under way.
+type request struct {
+	lane  *laneWork
+	begin time.Duration
+}
+
+// beginRequest counts a request for the lane that makes it. Requests of threads that
+// compute nothing are not followed.
+func (a *Assembler) beginRequest(th *thread, e *Event) {
+	if th.lane == nil {
+		return
+	}
+	th.lane.IOBytes += max(e.N, 0)
+	if len(a.pending) >= maxRequests {
+		clear(a.pending) // their ends were not seen
+	}
+	a.pending[e.Addr] = request{th.lane, e.At}
+}
+
+func (a *Assembler) endRequest(e *Event) {
+	r, ok := a.pending[e.Addr]
+	if !ok {
+		return
+	}
+	delete(a.pending, e.Addr)
+	r.lane.IOTime += e.At - r.begin
+}
+
+// endRequests counts the requests of a graph that outlast it up to its end.
+func (a *Assembler) endRequests(g *building) {
+	for sector, r := range a.pending {
+		if r.lane.graph == g {
+			r.lane.IOTime += max(g.End-r.begin, 0)
+			delete(a.pending, sector)
+		}
+	}
+}
