@@ -1,0 +1,186 @@
+package optrace
+
+import (
+	"strings"
+	"time"
+)
+
+// Expectation is what is known of a target before its operators are traced: what its
+// graphs look like, and where the probes would sit.
+type Expectation struct {
+	Detail Detail
+	// Nodes are the operators that one lane computes in a decode graph: ExecutedNodes
+	// of its DAG, or a count. 0 where the level needs none.
+	Nodes int
+	// Lanes is the number of threads, 1 at least. They are probed side by side, so
+	// that more of them add hits and no delay.
+	Lanes int
+	// GraphTime is the time of one decode graph without probes.
+	GraphTime time.Duration
+	// GraphsPerToken and CallsPerToken are 1 where they are 0.
+	GraphsPerToken, CallsPerToken float64
+	// NewGraphs is the share of graphs whose DAG has to be read; 0 where the runtime
+	// keeps its graph.
+	NewGraphs float64
+	// Sites are the places of the probes. A point without one counts as dear.
+	Sites []Site
+}
+
+// Costs of a probe in the target's life, fitted to the toggled-window runs of three
+// models (3 M, 152 M and 0.98 B parameters: 0.33, 10 and 35 ms a token; x86-64 under
+// KVM, Linux 6.18). A probe whose instruction the kernel emulates costs 0.5 µs where
+// the caches are hot, and up to 1 µs more where weights stream through them between
+// two hits; one that is single-stepped traps twice. Bare metal differs.
+const (
+	hitCheap    = 500 * time.Nanosecond
+	hitStepped  = 4700 * time.Nanosecond
+	hitCold     = 1000 * time.Nanosecond
+	tensorCold  = 300 * time.Nanosecond // more, of the tensor that is copied out of cold memory
+	steppedCold = 300 * time.Nanosecond // more, of the second trap
+	// coldAfter is the time between two hits from which on the caches hold nothing of
+	// the first.
+	coldAfter = 50 * time.Microsecond
+	// barriersEach are barriers for each operator: one after it, and two more within
+	// each product, which four of ten operators are (29 of 73, 85 of 209, 155 of 379).
+	barriersEach = 1 + 2*0.41
+	// barrierHit is a hit at the begin or the end of a barrier: they follow each other
+	// so closely that the caches are hot.
+	barrierHit = 400 * time.Nanosecond
+	// countersHit is more for each operator where counters are read. Assumption.
+	countersHit = 500 * time.Nanosecond
+	// readNode is the time in which a graph's first probe copies one node: 130 nodes
+	// took 14 to 16 µs.
+	readNode = 115 * time.Nanosecond
+)
+
+// Expect reckons what tracing would cost the target: probe hits for each token, what
+// one costs, and the share of a token's time that those of one lane take. It is an
+// estimate, right within about half of itself; scheduling, system calls, I/O and
+// faults are not in it, whose events come with what the target does and not with its
+// operators. Nothing is expected without a time of a graph.
+func Expect(in Expectation) Observer {
+	lanes, graphs, calls := float64(max(in.Lanes, 1)), orOne(in.GraphsPerToken), orOne(in.CallsPerToken)
+	var hits float64        // of all lanes, for each token
+	var delay time.Duration // of one lane, for each token
+	add := func(each float64, everyLane bool, cost time.Duration) {
+		delay += time.Duration(each * float64(cost))
+		if everyLane {
+			each *= lanes
+		}
+		hits += each
+	}
+	if in.Detail&DetailToken != 0 {
+		add(2*calls, false, in.siteCost(coldAfter, "llama_decode", "llama_process", "llama_encode"))
+	}
+	if in.Detail&DetailGraph != 0 {
+		add(2*graphs, false, in.siteCost(coldAfter, "ggml_graph_compute"))
+		delay += time.Duration(graphs * in.NewGraphs * float64(in.Nodes) * float64(readNode))
+	}
+	if in.Detail&DetailBackend != 0 {
+		add(graphs, false, in.siteCost(coldAfter, "ggml_backend_graph_compute_async"))
+	}
+	if in.Detail&(DetailOperator|DetailTensor) != 0 && in.Nodes > 0 {
+		add(graphs*float64(in.Nodes), true, in.operatorHit())
+	}
+	if in.Detail&DetailBarrier != 0 && in.Nodes > 0 {
+		cost := barrierHit
+		if !in.cheap("ggml_barrier") {
+			cost = hitStepped
+		}
+		add(2*graphs*barriersEach*float64(in.Nodes), true, cost)
+	}
+	out := Observer{HitsPerToken: hits}
+	if token := time.Duration(graphs * float64(in.GraphTime)); token > 0 {
+		out.Expected = float64(delay) / float64(token)
+	}
+	if perLane := hits / lanes; perLane > 0 {
+		out.CostPerHit = time.Duration(float64(delay) / perLane)
+	}
+	return out
+}
+
+func orOne(v float64) float64 {
+	if v <= 0 {
+		return 1
+	}
+	return v
+}
+
+// operatorHit is what one hit at an operator costs.
+func (in *Expectation) operatorHit() time.Duration {
+	apart := in.GraphTime / time.Duration(in.Nodes)
+	cost := in.siteCost(apart, "compute_forward")
+	if in.Detail&DetailTensor != 0 {
+		cost += tensorCold * min(apart, coldAfter) / coldAfter
+	}
+	if in.Detail&DetailCounters != 0 {
+		cost += countersHit
+	}
+	return cost
+}
+
+// siteCost is what one hit at a point costs whose hits are so far apart.
+func (in *Expectation) siteCost(apart time.Duration, symbols ...string) time.Duration {
+	away := min(apart, coldAfter)
+	if in.cheap(symbols...) {
+		return hitCheap + hitCold*away/coldAfter
+	}
+	return hitStepped + (hitCold+steppedCold)*away/coldAfter
+}
+
+// cheap says that all sites of a point are emulated by the kernel, and that there are
+// any.
+func (in *Expectation) cheap(symbols ...string) bool {
+	found := false
+	for i := range in.Sites {
+		for _, s := range symbols {
+			if !strings.Contains(in.Sites[i].Symbol, s) {
+				continue
+			}
+			if !in.Sites[i].Cheap {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// Allowed says that tracing costs no more than a share of a token's time: the upper end
+// of what was measured, where it was, else what is expected.
+func (o Observer) Allowed(limit float64) bool {
+	if o.Windows > 0 {
+		return o.MeasuredHigh <= limit
+	}
+	return o.Expected <= limit
+}
+
+// Lighten takes away detail, the dearest first, until no more than limit is expected.
+// It returns what is left and what that is expected to cost; false where even calls
+// alone cost more.
+func Lighten(in Expectation, limit float64) (Detail, Observer, bool) {
+	o := Expect(in)
+	for _, less := range [...]Detail{DetailBarrier, DetailCounters, DetailTensor | DetailExperts, DetailOperator, DetailGraph | DetailBackend} {
+		if o.Allowed(limit) {
+			break
+		}
+		in.Detail &^= less
+		o = Expect(in)
+	}
+	return in.Detail, o, o.Allowed(limit)
+}
+
+// unexecuted are nodes of a graph that compute nothing: other views of a tensor.
+var unexecuted = map[string]bool{"": true, "NONE": true, "VIEW": true, "RESHAPE": true, "PERMUTE": true, "TRANSPOSE": true}
+
+// ExecutedNodes counts the nodes of a graph that are computed. Two that are computed in
+// one count as two: it is known only from a trace which are.
+func ExecutedNodes(t *Tables, d *DAG) int {
+	n := 0
+	for i := range d.Nodes {
+		if !unexecuted[t.Operator(d.Nodes[i].Operator).Op] {
+			n++
+		}
+	}
+	return n
+}
