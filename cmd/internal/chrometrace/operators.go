@@ -1,0 +1,249 @@
+package chrometrace
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// WriteOperators writes a recording of operators, with the graphs and calls that were
+// assembled of it, as a trace: one group for the target with a track for its calls, one
+// for its graphs, and for each lane one of its operators with the waiting inside them
+// and one of what the kernel did with its thread. Tokens a second, bytes a second and
+// counters are counter tracks.
+//
+// Graphs that were computed at the same time, as of two contexts, have tracks of their
+// own: nothing on a track crosses.
+func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) error {
+	t := r.Tables
+	if t == nil {
+		t = &optrace.Tables{}
+	}
+	first := earliestOf(r, graphs, calls)
+	p := &operatorPainter{painter: &painter{shift: -first}, t: t, r: r}
+	p.Writer = NewWriter(w, r.Origin.Add(first-r.Begin),
+		Text("program", "rooftop"), Text("kind", "operators"), Text("runtime", r.Target.Runtime), Text("hook", r.Target.Hook), Text("detail", detailText(r.Detail)),
+		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)))
+	p.pid = p.group(targetName(&r.Target))
+	p.byThread()
+	p.calls(calls)
+	p.graphs(graphs)
+	p.rates(calls)
+	p.work(graphs)
+	p.disk()
+	return p.Close()
+}
+
+// operatorPainter draws one recording.
+type operatorPainter struct {
+	*painter
+	t   *optrace.Tables
+	r   *optrace.Recording
+	pid int
+	// of are the events of threads that are drawn on lanes, in their order.
+	of map[int32][]*optrace.Event
+}
+
+// earliestOf is the first moment of a recording.
+func earliestOf(r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) time.Duration {
+	t := r.Begin
+	if len(r.Events) > 0 {
+		t = min(t, r.Events[0].At)
+	}
+	for _, g := range graphs {
+		t = min(t, g.Begin)
+	}
+	for _, c := range calls {
+		t = min(t, c.Begin)
+	}
+	return t
+}
+
+func targetName(t *optrace.Target) string {
+	name, _, _ := strings.Cut(strings.TrimSpace(t.Command), " ")
+	if name != "" {
+		name = filepath.Base(name)
+	} else if len(t.Files) > 0 {
+		name = filepath.Base(t.Files[0].Path)
+	}
+	name = cmp.Or(name, "target")
+	if t.PID > 0 {
+		name += fmt.Sprintf(" PID %d", t.PID)
+	}
+	return name
+}
+
+// byThread sorts the events that the lanes' own tracks show by their thread.
+func (p *operatorPainter) byThread() {
+	p.of = map[int32][]*optrace.Event{}
+	for i := range p.r.Events {
+		e := &p.r.Events[i]
+		switch e.Kind {
+		case optrace.BarrierBegin, optrace.BarrierEnd, optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd, optrace.PageFault:
+			p.of[e.TID] = append(p.of[e.TID], e)
+		}
+	}
+}
+
+// within are the events of a thread from one moment to another.
+func (p *operatorPainter) within(tid int32, from, to time.Duration) []*optrace.Event {
+	list := p.of[tid]
+	i, _ := slices.BinarySearchFunc(list, from, func(e *optrace.Event, at time.Duration) int { return cmp.Compare(e.At, at) })
+	j, _ := slices.BinarySearchFunc(list, to, func(e *optrace.Event, at time.Duration) int { return cmp.Compare(e.At, at+1) })
+	return list[i:max(i, j)]
+}
+
+// apart deals things out to rows in which none begins before the one ahead of it is
+// over, in the order of their begins.
+func apart[T any](list []T, when func(T) (from, to time.Duration)) [][]T {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b T) int {
+		x, _ := when(a)
+		y, _ := when(b)
+		return cmp.Compare(x, y)
+	})
+	var rows [][]T
+	for _, x := range list {
+		from, _ := when(x)
+		free := slices.IndexFunc(rows, func(row []T) bool {
+			begin, end := when(row[len(row)-1])
+			return max(begin, end) <= from
+		})
+		if free < 0 {
+			free = len(rows)
+			rows = append(rows, nil)
+		}
+		rows[free] = append(rows[free], x)
+	}
+	return rows
+}
+
+// beside is the name of a track of row n.
+func beside(name string, n int) string {
+	if n == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s, beside the others %d", name, n)
+}
+
+// Orders of tracks: calls, graphs, then the lanes of each row of graphs.
+const (
+	orderCalls  = 0
+	orderGraphs = 100
+	orderLanes  = 1000
+)
+
+// calls draws the calls of the runtime's interface, and what happened to the recording.
+func (p *operatorPainter) calls(calls []*optrace.Call) {
+	rows := apart(calls, callTime)
+	for n := range max(1, len(rows)) {
+		on := p.track(p.pid, beside("calls", n), orderCalls+n)
+		if n < len(rows) {
+			for _, c := range rows[n] {
+				from, to := callTime(c)
+				p.span(on, "call", callName(c), from, to, Int("call", int64(c.Index)), Text("phase", c.Phase.String()), Int("tokens", int64(c.Tokens)), Int("graphs", int64(len(c.Graphs))), Int("thread", int64(c.TID)))
+			}
+		}
+		if n == 0 {
+			p.marks(on)
+		}
+	}
+}
+
+// callTime is when a call was under way: one whose end was not seen has no length.
+func callTime(c *optrace.Call) (from, to time.Duration) { return c.Begin, max(c.Begin, c.End) }
+
+func callName(c *optrace.Call) string {
+	name := c.Phase.String()
+	if c.Phase == optrace.PhaseUnknown {
+		name = "call"
+	}
+	switch c.Tokens {
+	case 0:
+		return name
+	case 1:
+		return name + ", 1 token"
+	}
+	return fmt.Sprintf("%s, %d tokens", name, c.Tokens)
+}
+
+// marks draws what belongs to no lane: sampling, splits, copies, gaps of the recording.
+func (p *operatorPainter) marks(on Track) {
+	for i := range p.r.Events {
+		e := &p.r.Events[i]
+		switch e.Kind {
+		case optrace.SampleBegin:
+			p.instant(on, "call", "sample", e.At)
+		case optrace.SplitBegin:
+			p.instant(on, "backend", "split to "+cmp.Or(p.name(e.Ref), "a backend"), e.At, Int("nodes", e.N))
+		case optrace.CopyBegin:
+			p.instant(on, "backend", copyName(optrace.CopyKind(e.Ref)), e.At, Int("bytes", e.N))
+		case optrace.Lost:
+			p.instant(on, "recording", "events lost", e.At, Int("events", e.N))
+		case optrace.TargetExec:
+			p.instant(on, "recording", "the target became another program", e.At)
+		case optrace.TargetExit:
+			p.instant(on, "recording", "the target ended", e.At)
+		case optrace.DetailChanged:
+			p.instant(on, "recording", "detail changed", e.At, Text("detail", detailText(optrace.Detail(max(0, e.N)))))
+		}
+	}
+}
+
+func (p *operatorPainter) name(ref uint32) string {
+	if ref == 0 || int(ref) > len(p.t.Names) {
+		return ""
+	}
+	return p.t.Names[ref-1]
+}
+
+func copyName(k optrace.CopyKind) string {
+	switch k {
+	case optrace.CopySet:
+		return "copy into a backend"
+	case optrace.CopyGet:
+		return "copy out of a backend"
+	case optrace.CopyAcross:
+		return "copy between backends"
+	}
+	return "copy"
+}
+
+// disk draws requests to disks, with how long each took.
+func (p *operatorPainter) disk() {
+	ends := map[uint64][]time.Duration{}
+	any := false
+	for i := range p.r.Events {
+		switch e := &p.r.Events[i]; e.Kind {
+		case optrace.BlockIOBegin:
+			any = true
+		case optrace.BlockIOEnd:
+			ends[e.Addr] = append(ends[e.Addr], e.At)
+		}
+	}
+	if !any {
+		return
+	}
+	on := p.track(p.pid, "disk requests", orderGraphs-1)
+	for i := range p.r.Events {
+		e := &p.r.Events[i]
+		if e.Kind != optrace.BlockIOBegin {
+			continue
+		}
+		args := []Arg{Int("bytes", e.N), Int("thread", int64(e.TID))}
+		for list := ends[e.Addr]; len(list) > 0; list = ends[e.Addr] {
+			ends[e.Addr] = list[1:]
+			if list[0] >= e.At {
+				args = append(args, Real("took_us", float64(list[0]-e.At)/1e3))
+				break
+			}
+		}
+		p.instant(on, "kernel", "disk request", e.At, args...)
+	}
+}
