@@ -247,3 +247,14 @@ func (p *operatorPainter) disk() {
 		p.instant(on, "kernel", "disk request", e.At, args...)
 	}
 }
+
+// detailText is what is recorded, as a command line takes it.
+func detailText(d optrace.Detail) string {
+	var names []string
+	for bit, name := range [...]string{"token", "graph", "operator", "tensor", "experts", "barriers", "sched", "syscalls", "io", "faults", "counters", "backends"} {
+		if d&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
