@@ -1,0 +1,241 @@
+package binary
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// source is a file that may belong to a runtime: path is how the target calls it, open
+// how this process does.
+type source struct{ path, open string }
+
+// maxSiblings is how many files of a folder are looked at.
+const maxSiblings = 256
+
+// FromFile reads a runtime from its files: the given one, and those beside it that hold
+// the parts that it lacks (libggml-base.so, libllama.so and the like). It fails where
+// the file cannot be read, is no ELF file of 64 bits, or holds nothing of GGML.
+func FromFile(path string) (*Runtime, error) {
+	sources := []source{{path, path}}
+	given, err := openPart(sources[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; give the path of a GGML library (libggml-cpu.so) or of the program that holds one", path, err)
+	}
+	needsMore := !given.complete()
+	given.close()
+	if needsMore {
+		sources = append(sources, siblings(path)...)
+	}
+	return newRuntime(sources)
+}
+
+// siblings are the libraries of GGML and llama.cpp beside a file, without other variants
+// of a CPU backend that is given.
+func siblings(path string) []source {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil
+	}
+	base := filepath.Base(path)
+	backend := strings.HasPrefix(base, backendPrefix)
+	var found []source
+	for _, e := range entries[:min(len(entries), maxSiblings)] {
+		name := e.Name()
+		if name == base || !e.Type().IsRegular() && e.Type()&os.ModeSymlink == 0 || !isRuntimeName(name) {
+			continue
+		}
+		if strings.HasPrefix(name, backendPrefix) && backend {
+			continue
+		}
+		full := filepath.Join(filepath.Dir(path), name)
+		found = append(found, source{full, full})
+	}
+	return found
+}
+
+// backendPrefix begins the names of CPU backends, of which a folder may hold one for
+// each kind of CPU.
+const backendPrefix = "libggml-cpu"
+
+// isRuntimeName says whether a file is called as a library of GGML or llama.cpp.
+func isRuntimeName(name string) bool {
+	name = strings.ToLower(name)
+	if !strings.Contains(name, ".so") && !strings.HasSuffix(name, ".node") {
+		return false
+	}
+	return strings.HasPrefix(name, "libggml") || strings.HasPrefix(name, "libllama") || strings.Contains(name, "llama") && strings.HasSuffix(name, ".node")
+}
+
+// opened is a part with the file that it reads from.
+type opened struct {
+	part
+	file io.Closer
+}
+
+func (p *opened) close() { _ = p.file.Close() }
+
+// ErrNoRuntime says that a file or a process holds nothing of GGML. A process may load
+// its libraries later.
+var ErrNoRuntime = errors.New("it holds no function of GGML or llama.cpp")
+
+// openPart opens a file of a runtime.
+func openPart(s source) (*opened, error) {
+	f, err := os.Open(s.open)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, errNotELF
+	}
+	o, err := readObject(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	p := &opened{part: part{object: o}, file: f}
+	p.image = &Image{Role: p.role(), Path: s.path, Open: s.open, BuildID: o.buildID, Arch: o.arch, Stripped: o.stripped}
+	if p.image.Role == "" {
+		p.close()
+		return nil, ErrNoRuntime
+	}
+	return p, nil
+}
+
+// plain takes the path out of an error: callers say it themselves.
+func plain(err error) error {
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
+
+// What a file holds, by a function that every version has there.
+func (p *part) hasBackend() bool {
+	_, ok := p.object.function(graphSymbol)
+	return ok
+}
+
+func (p *part) hasBase() bool {
+	_, name := p.object.function("ggml_get_name")
+	_, count := p.object.function("ggml_nelements")
+	return name || count
+}
+
+func (p *part) hasLlama() bool {
+	_, ok := p.object.function(decodeSymbol)
+	return ok
+}
+
+func (p *part) complete() bool { return p.hasBackend() && p.hasBase() && p.hasLlama() }
+
+// role is what a file is for: "cpu backend", "base", "llama", "program" of one that
+// holds more than one of these, "" of one that holds none.
+func (p *part) role() string {
+	backend, base, llama := p.hasBackend(), p.hasBase(), p.hasLlama()
+	switch {
+	case backend && (base || llama) || base && llama:
+		return roleProgram
+	case backend:
+		return roleBackend
+	case base:
+		return roleBase
+	case llama:
+		return roleLlama
+	}
+	return ""
+}
+
+// Roles of files.
+const (
+	roleBackend = "cpu backend"
+	roleBase    = "base"
+	roleLlama   = "llama"
+	roleProgram = "program"
+)
+
+// newRuntime reads a runtime from files, of which the first counts where two hold the
+// same thing.
+func newRuntime(sources []source) (*Runtime, error) {
+	r := &Runtime{Layout: emptyLayout(), Hook: PointGraph}
+	var parts []part
+	for _, s := range sources {
+		p, err := openPart(s)
+		if err != nil {
+			if isRuntimeName(filepath.Base(s.path)) && !errors.Is(err, ErrNoRuntime) {
+				r.Gaps = append(r.Gaps, optrace.Gap{What: s.path, Why: "it could not be read: " + err.Error()})
+			}
+			continue
+		}
+		defer p.close()
+		if other := covered(parts, p.part); other != "" {
+			r.Gaps = append(r.Gaps, optrace.Gap{
+				What: "a second copy of GGML: " + s.path, Why: "the same functions are in " + other + ", which is traced", Next: "operators that go through it are not seen",
+			})
+			continue
+		}
+		parts = append(parts, p.part)
+	}
+	if len(parts) == 0 {
+		return nil, ErrNoRuntime
+	}
+	r.read(parts)
+	return r, nil
+}
+
+// covered is the file that already holds all that a part would add, "" none.
+func covered(parts []part, p part) string {
+	for i := range parts {
+		q := &parts[i]
+		if (!p.hasBackend() || q.hasBackend()) && (!p.hasBase() || q.hasBase()) && (!p.hasLlama() || q.hasLlama()) {
+			return q.image.Path
+		}
+	}
+	return ""
+}
+
+// read fills a runtime from its open parts.
+func (r *Runtime) read(parts []part) {
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(rank(a.image.Role), rank(b.image.Role)) })
+	for i := range parts {
+		r.Images = append(r.Images, parts[i].image)
+	}
+	if arch := parts[0].object.arch; chooserOf(arch) == nil {
+		r.Gaps = append(r.Gaps, optrace.Gap{
+			What: "everything", Why: fmt.Sprintf("the runtime is built for %s, whose instructions are not known here", arch),
+			Next: "trace on amd64 or arm64",
+		})
+		return
+	}
+	var gaps []optrace.Gap
+	if i := slices.IndexFunc(parts, func(p part) bool { return p.hasBase() }); i >= 0 {
+		base := parts[i].object
+		r.Layout, gaps = base.layout()
+		r.Gaps = append(r.Gaps, gaps...)
+		r.Names, gaps = base.names()
+		r.Gaps = append(r.Gaps, gaps...)
+		r.Version = base.version()
+	} else {
+		r.Gaps = append(r.Gaps, optrace.Gap{
+			What: "names and shapes of operators", Why: "no file with GGML's accessors (ggml_get_name) was found: libggml-base.so is missing beside it, or it was stripped",
+			Next: "give the file that lies beside libggml-base.so",
+		})
+		r.Names.Types = builtinTypes()
+	}
+	r.Hook, r.Places, gaps = places(parts)
+	r.Gaps = append(r.Gaps, gaps...)
+}
+
+// rank is the order of roles in [Runtime.Images].
+func rank(role string) int {
+	return slices.Index([]string{roleProgram, roleBackend, roleBase, roleLlama}, role)
+}

@@ -1,0 +1,115 @@
+package binary
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Candidate is a running process that has a GGML runtime mapped.
+type Candidate struct {
+	PID     int
+	Command string // its command line, arguments separated by spaces
+	// Kind is what the runtime is called: "llama.cpp", "Ollama", "node-llama-cpp",
+	// "llama.node", "whisper.cpp", "GGML".
+	Kind  string
+	Model string // path of the mapped GGUF file, "" unknown
+}
+
+// maxCommand is how much of a command line is read.
+const maxCommand = 4096
+
+// Find lists the processes that have a GGML runtime mapped, by PID. Processes that may
+// not be looked at are left out. The root is "/proc", or a folder that looks like it.
+func Find(root string) ([]Candidate, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, plain(err)
+	}
+	seen := map[string]bool{} // files that were looked at, and whether they hold a runtime
+	var found []Candidate
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid <= 0 {
+			continue
+		}
+		p := process{filepath.Join(root, e.Name())}
+		if c, ok := p.candidate(pid, seen); ok {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b Candidate) int { return a.PID - b.PID })
+	return found, nil
+}
+
+// candidate says whether a process has a runtime mapped. What a file holds is looked up
+// once for all processes.
+func (p process) candidate(pid int, seen map[string]bool) (Candidate, bool) {
+	files, err := p.files()
+	if err != nil {
+		return Candidate{}, false
+	}
+	for i := range files {
+		m := &files[i]
+		if !m.code {
+			continue
+		}
+		key := strconv.FormatUint(m.inode, 10) + m.path
+		holds, known := seen[key]
+		if !known {
+			holds = p.holds(m)
+			seen[key] = holds
+		}
+		if holds {
+			command := p.command()
+			return Candidate{PID: pid, Command: command, Kind: kindOf(m.path, command), Model: model(files)}, true
+		}
+	}
+	return Candidate{}, false
+}
+
+// holds says whether a mapped file computes graphs of GGML.
+func (p process) holds(m *mapping) bool {
+	s, err := p.source(m)
+	if err != nil {
+		return isRuntimeName(filepath.Base(m.path))
+	}
+	one, err := openPart(s)
+	if err != nil {
+		return false
+	}
+	defer one.close()
+	return true
+}
+
+func (p process) command() string {
+	f, err := os.Open(filepath.Join(p.folder, "cmdline"))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	b := make([]byte, maxCommand)
+	n, _ := f.Read(b)
+	return strings.TrimSpace(strings.ReplaceAll(string(b[:n]), "\x00", " "))
+}
+
+// kinds are words of a path or a command line that tell a runtime, in the order in
+// which they are looked for.
+var kinds = []struct{ word, kind string }{
+	{"ollama", "Ollama"}, {"node-llama-cpp", "node-llama-cpp"}, {"fugood", "llama.node"}, {"whisper", "whisper.cpp"},
+	{"llama", "llama.cpp"},
+}
+
+// kindOf names a runtime by its file and its command line.
+func kindOf(path, command string) string {
+	for _, text := range []string{path, command} {
+		for _, k := range kinds {
+			if strings.Contains(strings.ToLower(text), k.word) {
+				return k.kind
+			}
+		}
+	}
+	return "GGML"
+}

@@ -1,0 +1,235 @@
+package binary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// probe says where the probe of a point sits and what it needs there.
+type probe struct {
+	point  Point
+	symbol string
+	need   need
+}
+
+// probes are those of fixed names. A llama_batch is passed by value: on the stack of
+// x86-64, by the address in the second argument on arm64.
+var probes = []probe{
+	{PointGraph, "ggml_graph_compute", need{arguments: 2}},
+	{PointGraphReturn, "ggml_graph_compute", need{ret: true}},
+	{PointBarrier, "ggml_barrier", need{}},
+	{PointBarrierReturn, "ggml_barrier", need{ret: true}},
+	{PointSplit, "ggml_backend_graph_compute_async", need{arguments: 2}},
+	{PointTensorSet, "ggml_backend_tensor_set", need{arguments: 4}},
+	{PointTensorGet, "ggml_backend_tensor_get", need{arguments: 4}},
+	{PointTensorGet, "ggml_backend_tensor_get_async", need{arguments: 5}},
+	{PointTensorCopy, "ggml_backend_tensor_copy", need{arguments: 2}},
+	{PointDecode, "llama_decode", need{arguments: 2, stack: true}},
+	{PointProcess, "llama_process", need{arguments: 3, stack: true}},
+	{PointEncode, "llama_encode", need{arguments: 2, stack: true}},
+	{PointSample, "llama_sampler_sample", need{arguments: 1}},
+	{PointSample, "llama_sampler_apply", need{arguments: 1}},
+}
+
+// Symbols by which operators are seen.
+const (
+	hookSymbol   = "ggml_cpu_extra_compute_forward"
+	oldSymbol    = "ggml_compute_forward"
+	eachPrefix   = "ggml_compute_forward_"
+	fusedSuffix  = "_fused"
+	graphSymbol  = "ggml_graph_compute"
+	decodeSymbol = "llama_decode"
+)
+
+// part is a file of a runtime with what was read of it.
+type part struct {
+	image  *Image
+	object *object
+}
+
+// places chooses where to attach in the files of a runtime, and by which point
+// operators are seen.
+func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
+	hook, operators, gaps := operatorProbes(parts)
+	for _, p := range slices.Concat(operators, probes) {
+		for i := range parts {
+			if place, ok := parts[i].place(p); ok {
+				found = append(found, place)
+				break
+			}
+		}
+	}
+	found, more := ends(parts, found)
+	return hook, found, append(gaps, more...)
+}
+
+// operatorProbes goes down the ladder of hooks.
+func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
+	if has(parts, hookSymbol) {
+		list := []probe{{PointOp, hookSymbol, need{arguments: 2}}}
+		for _, name := range matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && strings.HasSuffix(n, fusedSuffix) }) {
+			list = append(list, probe{PointOpFused, name, need{arguments: 3}})
+		}
+		return PointOp, list, nil
+	}
+	if has(parts, oldSymbol) {
+		return PointOpOld, []probe{{PointOpOld, oldSymbol, need{arguments: 2}}}, nil
+	}
+	each := matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && !strings.HasSuffix(n, fusedSuffix) })
+	if len(each) > 0 {
+		var list []probe
+		for _, name := range each {
+			list = append(list, probe{PointOpEach, name, need{arguments: 2}})
+		}
+		return PointOpEach, list, []optrace.Gap{{
+			What: "matrix products with repacked or AMX weights, and mixtures",
+			Why:  fmt.Sprintf("the file has neither %s nor %s, only %d functions of single operators, which these bypass", hookSymbol, oldSymbol, len(each)),
+			Next: "use a GGML of 2024-12 or later, or one that is not stripped",
+		}}
+	}
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.hasBackend() || p.image.Role == roleProgram }) {
+		return PointGraph, nil, []optrace.Gap{{
+			What: "operators and graphs", Why: "no CPU backend (libggml-cpu) is there or loaded; programs load it with their first model",
+			Next: "let the program load a model, or give the backend's file",
+		}}
+	}
+	gap := optrace.Gap{
+		What: "operators", Why: "no function through which operators go has a symbol in the files: they were linked statically and stripped",
+		Next: "trace at the level graph, or use a build that is not stripped",
+	}
+	if !has(parts, graphSymbol) {
+		gap.What = "operators and graphs"
+		gap.Why = "neither ggml_graph_compute nor any function of an operator has a symbol in the files: they were linked statically and stripped"
+		gap.Next = "use a build that is not stripped, or one with shared libraries"
+	}
+	return PointGraph, nil, []optrace.Gap{gap}
+}
+
+func has(parts []part, name string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { _, ok := p.object.function(name); return ok })
+}
+
+// matching are the functions whose names fit, sorted, each once.
+func matching(parts []part, fits func(string) bool) []string {
+	var found []string
+	for _, p := range parts {
+		for name := range p.object.symbols {
+			if _, ok := p.object.function(name); ok && fits(name) {
+				found = append(found, name)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// place chooses the instruction for a probe, and says whether the file has the function.
+func (p part) place(want probe) (Place, bool) {
+	s, ok := p.object.function(want.symbol)
+	choose := chooserOf(p.object.arch)
+	if !ok || choose == nil {
+		return Place{}, false
+	}
+	chosen := choose.spot(p.object, s, want.need)
+	if !want.need.stack {
+		chosen.pushed = 0
+	}
+	if want.need.ret {
+		// The measured cost of a return is that beside an entry at the same site.
+		chosen.cost = costReturnStepped
+		if chosen.cheap {
+			chosen.cost = costReturn
+		}
+	}
+	return p.at(want.point, s, chosen)
+}
+
+// at makes a place of an instruction, and says whether it lies in the file.
+func (p part) at(point Point, s symbol, chosen spot) (Place, bool) {
+	file, ok := p.object.fileOffset(s.address)
+	return Place{
+		Point: point, Image: p.image, Symbol: s.name, Address: s.address, File: file, Pushed: chosen.pushed,
+		Site: optrace.Site{
+			Symbol: s.name, File: p.image.Path, Offset: chosen.offset,
+			Instruction: chosen.instruction, Cheap: chosen.cheap, Cost: chosen.cost,
+		},
+	}, ok
+}
+
+// calls are the points that have an end.
+var calls = []Point{PointDecode, PointProcess, PointEncode}
+
+// maxEnds is how many returns of one call are probed: llama_context::decode has fewer
+// than twenty.
+const maxEnds = 32
+
+// ends adds the ends of calls: the instruction after the inner call of a wrapper, else
+// every return of the function. They are plain probes on purpose: a return probe on a
+// frame that a C++ exception passes through aborts the target.
+func ends(parts []part, found []Place) ([]Place, []optrace.Gap) {
+	var gaps []optrace.Gap
+	for _, point := range calls {
+		i := slices.IndexFunc(found, func(p Place) bool { return p.Point == point })
+		if i < 0 {
+			continue
+		}
+		j := slices.IndexFunc(parts, func(p part) bool { return p.image == found[i].Image })
+		more := parts[j].ends(found[i].Symbol)
+		if len(more) == 0 {
+			gaps = append(gaps, optrace.Gap{
+				What: "the end of " + found[i].Symbol,
+				Why:  "its code shows neither an inner call nor all of its returns",
+				Next: "calls end with their last graph",
+			})
+		}
+		for k := range more {
+			more[k].Point, more[k].Ends = PointCallEnd, point
+		}
+		found = append(found, more...)
+	}
+	return found, gaps
+}
+
+func (p part) ends(name string) []Place {
+	s, _ := p.object.function(name)
+	choose := chooserOf(p.object.arch)
+	if chosen, ok := choose.after(p.object, s); ok {
+		if place, ok := p.at(PointCallEnd, s, chosen); ok {
+			return []Place{place}
+		}
+	}
+	return p.returnsOf(choose, s, 0)
+}
+
+// returnsOf are places at all returns of a function and of those that it ends by
+// jumping to; none where one of them could not be read.
+func (p part) returnsOf(choose chooser, s symbol, depth int) []Place {
+	at, tails, ok := choose.returns(p.object, s)
+	if !ok || depth > maxDepth {
+		return nil
+	}
+	var found []Place
+	for _, chosen := range at {
+		if place, ok := p.at(PointCallEnd, s, chosen); ok {
+			found = append(found, place)
+		}
+	}
+	for _, target := range tails {
+		callee, ok := p.object.symbolAt(p.object.resolve(target))
+		if !ok {
+			return nil
+		}
+		more := p.returnsOf(choose, callee, depth+1)
+		if len(more) == 0 {
+			return nil
+		}
+		found = append(found, more...)
+	}
+	if len(found) > maxEnds {
+		return nil
+	}
+	return found
+}

@@ -1,0 +1,132 @@
+package binary
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// procRoot is where the kernel shows processes.
+const procRoot = "/proc"
+
+// FromProcess reads the runtime that a running process has mapped: the files are opened
+// as the process sees them, in its own mount namespace, also where they were deleted or
+// replaced since. It fails where the process is gone or may not be looked at, and with
+// [ErrNoRuntime] where it has no GGML mapped.
+func FromProcess(pid int) (*Runtime, error) { return FromProcessIn(procRoot, pid) }
+
+// FromProcessIn is [FromProcess] with another root than /proc.
+func FromProcessIn(root string, pid int) (*Runtime, error) {
+	p := process{filepath.Join(root, strconv.Itoa(pid))}
+	files, err := p.files()
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, explain(err))
+	}
+	var sources []source
+	var gaps []optrace.Gap
+	for i := range files {
+		if !files[i].code {
+			continue
+		}
+		s, err := p.source(&files[i])
+		if err != nil {
+			if isRuntimeName(filepath.Base(files[i].path)) {
+				gaps = append(gaps, lostFile(files[i].path, err))
+			}
+			continue
+		}
+		sources = append(sources, s)
+	}
+	r, err := newRuntime(sources)
+	if err != nil && len(gaps) > 0 {
+		return nil, fmt.Errorf("process %d: %w: %s %s", pid, err, gaps[0].What, gaps[0].Why)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w among its mapped files; give the process that computes (a server's child, say), or wait until it has loaded a model", pid, err)
+	}
+	r.PID = pid
+	r.Model = model(files)
+	r.Gaps = append(gaps, r.Gaps...)
+	return r, nil
+}
+
+// explain says what to do about a process that cannot be looked at.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such process")
+	case errors.Is(err, fs.ErrPermission):
+		return errors.New("its mapped files may not be read; run as root or as the user it runs as")
+	}
+	return plain(err)
+}
+
+func lostFile(path string, err error) optrace.Gap {
+	return optrace.Gap{
+		What: path, Why: "it was deleted or replaced since the process mapped it, and the mapped one cannot be opened: " + plain(err).Error(),
+		Next: "run as root, or restart the process",
+	}
+}
+
+// process is the folder of one process under /proc.
+type process struct{ folder string }
+
+func (p process) files() ([]mapping, error) {
+	f, err := os.Open(filepath.Join(p.folder, "maps"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return readMaps(f)
+}
+
+// errReplaced says that a path leads to another file than the mapped one.
+var errReplaced = errors.New("another file has its name now")
+
+// source says how to open a mapped file: under its name in the process's mount
+// namespace where that is still the same file, else through the mapping itself.
+func (p process) source(m *mapping) (source, error) {
+	s := source{path: m.path, open: filepath.Join(p.folder, "root", m.path)}
+	err := errReplaced
+	if !m.deleted {
+		var inode uint64
+		if inode, err = inodeOf(s.open); err == nil && (inode == m.inode || inode == 0) {
+			return s, nil
+		} else if err == nil {
+			err = errReplaced
+		}
+	}
+	if exe, e := os.Readlink(filepath.Join(p.folder, "exe")); e == nil && strings.TrimSuffix(exe, deletedSuffix) == m.path {
+		s.open = filepath.Join(p.folder, "exe")
+		if inode, e := inodeOf(s.open); e == nil && inode == m.inode {
+			return s, nil
+		}
+	}
+	for _, r := range m.ranges {
+		s.open = filepath.Join(p.folder, "map_files", r.name)
+		f, e := os.Open(s.open)
+		if e == nil {
+			return s, f.Close()
+		}
+		err = e
+	}
+	return source{}, err
+}
+
+// model is the path of the largest GGUF file that is mapped, "" where there is none: a
+// model that was read into memory instead is not seen.
+func model(files []mapping) string {
+	path, most := "", uint64(0)
+	for i := range files {
+		if strings.HasSuffix(strings.ToLower(files[i].path), ".gguf") && files[i].bytes > most {
+			path, most = files[i].path, files[i].bytes
+		}
+	}
+	return path
+}
