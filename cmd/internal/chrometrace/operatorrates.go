@@ -44,31 +44,59 @@ func (p *operatorPainter) rates(calls []*optrace.Call) {
 	}
 }
 
-// work draws what graphs did, a reading for each: the growth of counters over its time.
+// work draws what graphs did, a reading for each over its time: the bytes and operations
+// of its operators by their shapes, and the growth of counters.
 func (p *operatorPainter) work(graphs []*optrace.Graph) {
 	graphs = slices.Clone(graphs)
 	slices.SortStableFunc(graphs, func(a, b *optrace.Graph) int { return cmp.Compare(a.Begin, b.Begin) })
+	costs := map[uint32]optrace.Cost{}
 	for i, g := range graphs {
 		if g.End <= g.Begin {
 			continue
 		}
-		over := (g.End - g.Begin).Seconds()
-		sums := graphCounters(g)
-		var drawn []string
-		for _, x := range counterNames {
-			if v := sums[x.counter]; v.OK {
-				name := strings.ReplaceAll(x.key, "_", " ")
-				p.counter(p.pid, name, x.key+"/s", g.Begin, stat.Some(v.V/over))
-				drawn = append(drawn, name)
+		pause := i+1 == len(graphs) || graphs[i+1].Begin-g.End >= longestPause
+		read := func(name, unit string, v stat.Opt) {
+			if !v.OK {
+				return
+			}
+			p.counter(p.pid, name, unit, g.Begin, v.Times(1/(g.End-g.Begin).Seconds()))
+			if pause {
+				p.counter(p.pid, name, unit, g.End, stat.Some(0))
 			}
 		}
-		if i+1 < len(graphs) && graphs[i+1].Begin-g.End < longestPause {
-			continue
-		}
-		for _, name := range drawn {
-			p.counter(p.pid, name, strings.ReplaceAll(name, " ", "_")+"/s", g.End, stat.Some(0))
+		bytes, flops := p.moved(g, costs)
+		read("memory moved (est)", "bytes/s", bytes)
+		read("operations (est)", "FLOP/s", flops)
+		sums := graphCounters(g)
+		for _, x := range counterNames {
+			read(strings.ReplaceAll(x.key, "_", " "), x.key+"/s", sums[x.counter])
 		}
 	}
+}
+
+// moved are the bytes and operations of a graph's operators, as far as their shapes are
+// known. Lane 0 takes part in each.
+func (p *operatorPainter) moved(g *optrace.Graph, costs map[uint32]optrace.Cost) (bytes, flops stat.Opt) {
+	if len(g.Lanes) == 0 {
+		return stat.None, stat.None
+	}
+	for i := range g.Lanes[0].Spans {
+		s := &g.Lanes[0].Spans[i]
+		var cost optrace.Cost
+		if s.Experts != 0 && int(s.Experts) <= len(p.t.Experts) {
+			cost = optrace.CostOf(p.t, p.t.Operator(s.Operator), p.t.Experts[s.Experts-1])
+		} else {
+			var seen bool
+			if cost, seen = costs[s.Operator]; !seen {
+				cost = optrace.CostOf(p.t, p.t.Operator(s.Operator), optrace.ExpertChoice{})
+				costs[s.Operator] = cost
+			}
+		}
+		if cost.Known {
+			bytes, flops = bytes.Plus(stat.Some(cost.Bytes())), flops.Plus(stat.Some(cost.Flops))
+		}
+	}
+	return bytes, flops
 }
 
 // graphCounters are the sums of the counters over all spans of a graph.

@@ -13,7 +13,7 @@ import (
 )
 
 // WriteOperators writes a recording of operators, with the graphs and calls that were
-// assembled of it, as a trace: one group for the target with a track for its calls, one
+// assembled of it (where both are nil they are assembled of its events), as a trace: one group for the target with a track for its calls, one
 // for its graphs, and for each lane one of its operators with the waiting inside them
 // and one of what the kernel did with its thread. Tokens a second, bytes a second and
 // counters are counter tracks.
@@ -24,6 +24,14 @@ func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, 
 	t := r.Tables
 	if t == nil {
 		t = &optrace.Tables{}
+	}
+	if !slices.IsSortedFunc(r.Events, byMoment) {
+		sorted := *r
+		sorted.Events = slices.SortedStableFunc(slices.Values(r.Events), byMoment)
+		r = &sorted
+	}
+	if graphs == nil && calls == nil {
+		graphs, calls = assembled(r, t)
 	}
 	first := earliestOf(r, graphs, calls)
 	p := &operatorPainter{painter: &painter{shift: -first}, t: t, r: r}
@@ -48,6 +56,27 @@ type operatorPainter struct {
 	pid int
 	// of are the events of threads that are drawn on lanes, in their order.
 	of map[int32][]*optrace.Event
+}
+
+func byMoment(a, b optrace.Event) int { return cmp.Compare(a.At, b.At) }
+
+// assembly keeps what an assembler makes.
+type assembly struct {
+	graphs []*optrace.Graph
+	calls  []*optrace.Call
+}
+
+func (a *assembly) Graph(g *optrace.Graph) { a.graphs = append(a.graphs, g) }
+func (a *assembly) Call(c *optrace.Call)   { a.calls = append(a.calls, c) }
+
+func assembled(r *optrace.Recording, t *optrace.Tables) ([]*optrace.Graph, []*optrace.Call) {
+	var all assembly
+	a := optrace.NewAssembler(t, &all)
+	for i := range r.Events {
+		a.Push(r.Events[i])
+	}
+	a.Flush(r.End)
+	return all.graphs, all.calls
 }
 
 // earliestOf is the first moment of a recording.

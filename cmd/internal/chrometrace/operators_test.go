@@ -1,0 +1,227 @@
+package chrometrace
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+const us = time.Microsecond
+
+// traced is a recording of two decode calls on two lanes, a mixture among their
+// operators: with a wait inside an operator, one that crosses its end, a preemption, a
+// system call, a page fault, a copy and counters.
+func traced() *optrace.Recording {
+	t := &optrace.Tables{
+		Tensors: []optrace.Tensor{
+			{Name: "ffn_up-0", Type: "f32", NE: [4]int64{64, 1, 1, 1}}, {Name: "blk.0.ffn_up.weight", Type: "q4_0", NE: [4]int64{32, 64, 1, 1}},
+			{Name: "norm-0", Type: "f32", NE: [4]int64{32, 1, 1, 1}}, {Name: `evil"name` + "\n</x>", Type: "f32", NE: [4]int64{64, 1, 1, 1}},
+		},
+		Operators: []optrace.Operator{{Op: "MUL_MAT", Out: 1, In: []uint32{2, 3}}, {Op: "RMS_NORM", Out: 3, In: []uint32{3}, Fused: []string{"MUL"}}, {Op: "MUL_MAT_ID", Out: 4, In: []uint32{2, 3, 0}}},
+		Experts:   []optrace.ExpertChoice{{Layer: 0, Used: 2, IDs: []int32{7, 2}, Tokens: 1}},
+		Names:     []string{"CPU"},
+	}
+	r := &optrace.Recording{
+		Target: optrace.Target{PID: 42, Command: "/usr/bin/llama-server -m x", Runtime: "ggml 0.25.1", Hook: "ggml_cpu_extra_compute_forward"},
+		Tables: t, Begin: 5 * time.Second, End: 5*time.Second + 3*ms, Origin: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Detail: optrace.LevelSched | optrace.DetailBarrier,
+	}
+	var first, second, third uint64 = 0x1000, 0x1150, 0x12a0
+	for call := range 2 {
+		at := r.Begin + time.Duration(call)*ms
+		add := func(after time.Duration, tid int32, e optrace.Event) {
+			e.At, e.PID, e.TID = at+after, 42, tid
+			r.Events = append(r.Events, e)
+		}
+		worker := int32(50 + call) // a new one for each graph
+		op := func(lane uint16, addr uint64, ref uint32) optrace.Event {
+			return optrace.Event{Kind: optrace.OpBegin, Addr: addr, Ref: ref, Lane: lane, Lanes: 2, CPU: lane}
+		}
+		add(0, 42, optrace.Event{Kind: optrace.CallBegin, Ref: uint32(optrace.CallDecode), N: 1})
+		add(10*us, 42, optrace.Event{Kind: optrace.SplitBegin, Ref: 1, N: 3, Addr: 0x900})
+		add(20*us, 42, optrace.Event{Kind: optrace.GraphBegin, Addr: 0x900, N: 3})
+		add(30*us, 42, op(0, first, 2))
+		add(31*us, worker, op(1, first, 2))
+		add(50*us, worker, optrace.Event{Kind: optrace.BarrierBegin})
+		add(60*us, 42, optrace.Event{Kind: optrace.BarrierBegin})
+		add(61*us, 42, optrace.Event{Kind: optrace.BarrierEnd})
+		add(62*us, worker, optrace.Event{Kind: optrace.BarrierEnd})
+		add(63*us, 42, op(0, second, 1))
+		add(64*us, worker, op(1, second, 1))
+		add(70*us, 42, optrace.Event{Kind: optrace.PageFault, Addr: 0x7f00, N: 1})
+		add(80*us, 42, optrace.Event{Kind: optrace.SwitchOut, N: int64(optrace.OffPreempted)})
+		add(180*us, 42, optrace.Event{Kind: optrace.SwitchIn, N: 8001, CPU: 1})
+		add(190*us, worker, optrace.Event{Kind: optrace.SyscallBegin, N: 202})
+		add(200*us, worker, optrace.Event{Kind: optrace.SwitchOut, N: int64(optrace.OffBlocked)})
+		add(230*us, worker, optrace.Event{Kind: optrace.WakeUp})
+		add(235*us, worker, optrace.Event{Kind: optrace.SwitchIn})
+		add(236*us, worker, optrace.Event{Kind: optrace.SyscallEnd})
+		add(240*us, worker, optrace.Event{Kind: optrace.BarrierBegin})
+		add(300*us, 42, optrace.Event{Kind: optrace.BarrierBegin})
+		add(301*us, 42, optrace.Event{Kind: optrace.BarrierEnd})
+		add(302*us, worker, optrace.Event{Kind: optrace.BarrierEnd})
+		add(305*us, 42, op(0, third, 3))
+		add(306*us, 42, optrace.Event{Kind: optrace.ExpertsChosen, Ref: 1})
+		add(307*us, worker, op(1, third, 3))
+		add(400*us, 42, optrace.Event{Kind: optrace.GraphEnd, Addr: 0x900})
+		add(410*us, 42, optrace.Event{Kind: optrace.CopyBegin, Ref: uint32(optrace.CopyGet), N: 4096})
+		add(450*us, 42, optrace.Event{Kind: optrace.CallEnd})
+		add(500*us, 42, optrace.Event{Kind: optrace.SampleBegin})
+	}
+	return r
+}
+
+func operatorTrace(t testing.TB, r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WriteOperators(&out, r, graphs, calls); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestOperatorsGolden(t *testing.T) {
+	got := operatorTrace(t, traced(), nil, nil)
+	const file = "testdata/operators.json"
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if faults := validate(got); faults != nil {
+		t.Error(strings.Join(faults, "\n"))
+	}
+	for _, want := range []string{
+		`"origin":"2026-01-02T03:04:05Z"`, `"name":"llama-server PID 42"`, `"name":"decode, 1 token"`, `"name":"RMS_NORM+MUL norm-0"`, `"name":"MUL_MAT ffn_up-0"`,
+		`"experts":"7 2"`, `"name":"preempted"`, `"process_before":8001`, `"name":"blocked"`, `"name":"wait for the others"`, `"name":"page fault, from disk"`,
+		`"name":"split to CPU"`, `"name":"copy out of a backend"`, `"name":"sample"`, `"args":{"tokens/s":1000}`, `"name":"memory moved (est)"`, `"in0":"blk.0.ffn_up.weight q4_0[32,64]"`,
+	} {
+		if !bytes.Contains(got, []byte(want)) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestOperatorSpansAreAllThere holds that each span of each lane is drawn once.
+func TestOperatorSpansAreAllThere(t *testing.T) {
+	r := traced()
+	graphs, calls := assembled(r, r.Tables)
+	spans := 0
+	for _, g := range graphs {
+		for i := range g.Lanes {
+			spans += len(g.Lanes[i].Spans)
+		}
+	}
+	if len(graphs) != 2 || len(calls) != 2 || spans != 12 {
+		t.Fatalf("%d graphs, %d calls, %d spans of 2, 2 and 12", len(graphs), len(calls), spans)
+	}
+	got := operatorTrace(t, r, graphs, calls)
+	if n := bytes.Count(got, []byte(`"cat":"operator"`)); n != spans {
+		t.Errorf("%d spans of %d are drawn", n, spans)
+	}
+}
+
+// TestWaitsAreCutAtOperators holds that a wait stands where it was, in pieces that do
+// not cross the end of an operator.
+func TestWaitsAreCutAtOperators(t *testing.T) {
+	spans := []optrace.Span{{Begin: 10, End: 20}, {Begin: 25, End: 40}}
+	for _, c := range []struct {
+		from, to time.Duration
+		want     string
+	}{
+		{12, 15, "12-15"}, {15, 22, "15-20 20-22"}, {20, 25, "20-25"}, {18, 30, "18-20 20-25 25-30"}, {5, 50, "5-10 10-20 20-25 25-40 40-50"}, {41, 45, "41-45"}, {1, 3, "1-3"},
+	} {
+		events := []*optrace.Event{{Kind: optrace.BarrierBegin, At: c.from}, {Kind: optrace.BarrierEnd, At: c.to}}
+		var got []string
+		for _, x := range waits(events, spans, 100) {
+			got = append(got, fmt.Sprintf("%d-%d", x.from, x.to))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%d to %d: got %s, want %s", c.from, c.to, s, c.want)
+		}
+	}
+}
+
+// anyRecording is one whose source was at odds with itself.
+func anyRecording(seed uint64) (*optrace.Recording, []*optrace.Graph, []*optrace.Call) {
+	r := rand.New(rand.NewPCG(seed, 9))
+	rec := traced()
+	rec.Begin = time.Duration(r.IntN(3)) * rec.Begin
+	at := time.Duration(r.IntN(5e6))
+	for range r.IntN(200) {
+		at += time.Duration(r.IntN(4e4))
+		rec.Events = append(rec.Events, optrace.Event{
+			Kind: optrace.Kind(r.IntN(30)), At: at, Addr: uint64(r.IntN(3)), N: int64(r.IntN(5) - 1), Ref: uint32(r.IntN(6)), PID: 42, TID: int32(r.IntN(4)), Lane: uint16(r.IntN(3)), Lanes: uint16(r.IntN(4)),
+		})
+	}
+	var graphs []*optrace.Graph
+	var calls []*optrace.Call
+	for n := range r.IntN(8) {
+		g := &optrace.Graph{Index: n, Begin: time.Duration(r.IntN(5e6)), Call: r.IntN(3) - 1, Phase: optrace.Phase(r.IntN(4)), Backend: uint32(r.IntN(4))}
+		g.End = g.Begin + time.Duration(r.IntN(2e6))
+		for range r.IntN(4) {
+			l := optrace.Lane{TID: int32(r.IntN(4))}
+			from := g.Begin
+			for range r.IntN(9) {
+				s := optrace.Span{Operator: uint32(r.IntN(6)), Begin: from + time.Duration(r.IntN(1e4)), Experts: uint32(r.IntN(3)), Counters: &optrace.Counted{Have: uint16(r.IntN(1 << 9))}}
+				s.End = s.Begin + time.Duration(r.IntN(3e5))
+				from = s.End
+				l.Spans = append(l.Spans, s)
+			}
+			g.Lanes = append(g.Lanes, l)
+		}
+		graphs = append(graphs, g)
+		calls = append(calls, &optrace.Call{Index: n, Begin: time.Duration(r.IntN(5e6)), End: time.Duration(r.IntN(2)) * g.End, Tokens: r.IntN(3), Phase: optrace.Phase(r.IntN(4))})
+	}
+	return rec, graphs, calls
+}
+
+// FuzzOperators holds that any recording gives a trace that readers take.
+func FuzzOperators(f *testing.F) {
+	for seed := range uint64(100) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		r, graphs, calls := anyRecording(seed)
+		got := operatorTrace(t, r, graphs, calls)
+		if faults := validate(got); faults != nil {
+			t.Fatal(strings.Join(faults, "\n"))
+		}
+		if again := operatorTrace(t, r, graphs, calls); !bytes.Equal(got, again) {
+			t.Fatal("the same recording gives another trace")
+		}
+	})
+}
+
+func TestOperatorsOfNothing(t *testing.T) {
+	if faults := validate(operatorTrace(t, &optrace.Recording{}, nil, nil)); faults != nil {
+		t.Error(strings.Join(faults, "\n"))
+	}
+}
+
+func BenchmarkWriteOperators(b *testing.B) {
+	r := traced()
+	graphs, calls := assembled(r, r.Tables)
+	b.ReportAllocs()
+	var out bytes.Buffer
+	for b.Loop() {
+		out.Reset()
+		if err := WriteOperators(&out, r, graphs, calls); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
