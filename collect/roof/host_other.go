@@ -1,0 +1,27 @@
+//go:build !linux
+
+package roof
+
+import "runtime"
+
+// Other systems bind no threads, and tell neither caches nor free memory here.
+
+func allowedCPUs() ([]int, error) {
+	cpus := make([]int, runtime.NumCPU())
+	for i := range cpus {
+		cpus[i] = i
+	}
+	return cpus, nil
+}
+
+func bind(int) {}
+
+func pages(size int) (b []byte, release func(), err error) {
+	b = make([]byte, size)
+	touch(b)
+	return b, func() {}, nil
+}
+
+func lastCache() int { return 0 }
+
+func freeMemory() int { return 0 }
