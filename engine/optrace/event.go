@@ -150,7 +150,8 @@ const (
 	DetailBackend                     // splits and copies
 )
 
-// detailNames are the names that a command line takes, in the order of the bits.
+// detailNames are the names of single details, in the order of the bits. Those that a
+// command line takes are in detail.go.
 var detailNames = [...]string{
 	"token", "graph", "operator", "tensor", "experts", "barriers", "sched", "syscalls", "io", "faults", "counters", "backends",
 }
