@@ -1,0 +1,315 @@
+package optrace
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// recorded is a recording of a scene, with something in every field.
+func recorded(s scene) *Recording {
+	m := s.make()
+	m.tables.Names = append(m.tables.Names, "CPU", "Größe \"x\"\n")
+	m.events = append(m.events,
+		Event{At: 1 << 40, Kind: SplitBegin, Addr: math.MaxUint64, N: math.MinInt64, Ref: 2, PID: math.MaxInt32, TID: math.MinInt32},
+		Event{At: math.MaxInt64, Kind: PageFault, Lane: math.MaxUint16, Lanes: math.MaxUint16, CPU: math.MaxUint16, N: math.MaxInt64, Ref: math.MaxUint32},
+		Event{At: math.MaxInt64, Kind: Lost},
+	)
+	return &Recording{
+		Target: Target{
+			PID: 5, Command: "llama-server -m x", Files: []File{{Role: "base", Path: "/x", BuildID: "ab"}}, Layout: "accessors", Verified: true,
+			Sites: []Site{{Symbol: "f", Offset: 4, Cheap: true, Cost: 350}}, CPUs: 2,
+		},
+		Tables: m.tables, Events: m.events, Begin: 1, End: 99,
+		Origin: time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC), Detail: LevelSched,
+		Dropped: 3, LeftOut: 4, Roof: Roof{BytesPerSecond: 1.5e10, FlopsPerSecond: 0.1, Threads: 2, From: "measured"},
+		Gaps: []Gap{{"a", "b", "c"}}, Observer: Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7},
+	}
+}
+
+func TestRecordingRoundTrip(t *testing.T) {
+	for name, r := range map[string]*Recording{
+		"a scene":    recorded(variants()["everything"]),
+		"nothing":    {Tables: &Tables{}},
+		"no tables":  {Events: []Event{{Kind: Lost, N: 1}}},
+		"other zone": {Tables: &Tables{}, Origin: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("x", 3600))},
+	} {
+		var b bytes.Buffer
+		if err := WriteRecording(&b, r); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text := b.String()
+		got, err := ReadRecording(&b)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := *r
+		want.Origin = r.Origin.UTC()
+		if want.Tables == nil {
+			want.Tables = &Tables{}
+		}
+		if !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, *got, want)
+		}
+		var again bytes.Buffer
+		if err := WriteRecording(&again, got); err != nil || again.String() != text {
+			t.Errorf("%s: written again it is another text, %v", name, err)
+		}
+	}
+}
+
+func TestEveryKindHasItsWord(t *testing.T) {
+	for k := KindNone + 1; k < kinds; k++ {
+		if kindOf[kindNames[k]] != k {
+			t.Errorf("kind %d: its word is %q", k, kindNames[k])
+		}
+	}
+	if got := (kinds + 3).String(); !strings.HasPrefix(got, "kind ") {
+		t.Errorf("an unknown kind is %q", got)
+	}
+}
+
+func TestRecordingIsReadEventByEvent(t *testing.T) {
+	r := recorded(plain)
+	var b bytes.Buffer
+	if err := WriteRecording(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	rr, err := NewRecordingReader(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rr.Recording().Target.Command != r.Target.Command {
+		t.Error("the target is not there at once")
+	}
+	n := 0
+	for {
+		e, err := rr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil || e != r.Events[n] {
+			t.Fatalf("event %d: %+v, %v, want %+v", n, e, err, r.Events[n])
+		}
+		n++
+	}
+	if n != len(r.Events) || rr.Recording().End != r.End {
+		t.Errorf("%d events and the end %v, want %d and %v", n, rr.Recording().End, len(r.Events), r.End)
+	}
+}
+
+// What is written while it is made reads like what is written at once.
+func TestRecordingIsWrittenInPieces(t *testing.T) {
+	r := recorded(variants()["everything"])
+	var b bytes.Buffer
+	w, err := NewRecordingWriter(&b, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var grown Tables
+	for i, e := range r.Events {
+		all := r.Tables
+		grown = Tables{ // as a source that adds what the next event needs
+			Tensors: all.Tensors, Operators: all.Operators[:max(len(grown.Operators), refIf(e, e.Kind == OpBegin || e.Kind == FusedBegin, dagOperators(all, e)))],
+			Experts:  all.Experts[:max(len(grown.Experts), refIf(e, e.Kind == ExpertsChosen, 0))],
+			Counters: all.Counters[:max(len(grown.Counters), refIf(e, e.Kind == CountersRead, 0))],
+			DAGs:     all.DAGs[:max(len(grown.DAGs), refIf(e, e.Kind == GraphBegin, 0))],
+			Names:    all.Names,
+		}
+		if err := w.Tables(&grown); err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		if err := w.Events(r.Events[i : i+1]); err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+	}
+	if err := w.Tables(r.Tables); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRecording(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, r) {
+		t.Errorf("got %+v\nwant %+v", got, r)
+	}
+}
+
+func refIf(e Event, is bool, otherwise int) int {
+	if is {
+		return int(e.Ref)
+	}
+	return otherwise
+}
+
+// dagOperators is how many operators the DAG of an event refers to.
+func dagOperators(t *Tables, e Event) int {
+	if e.Kind != GraphBegin || e.Ref == 0 {
+		return 0
+	}
+	most := 0
+	for _, n := range t.DAGs[e.Ref-1].Nodes {
+		most = max(most, int(n.Operator))
+	}
+	return most
+}
+
+func TestReadRecordingSaysWhatIsWrong(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteRecording(&b, &Recording{Events: []Event{{Kind: Lost, At: 5, N: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(b.String(), "\n")
+	head, event, end := lines[0], lines[1], lines[2]
+	for name, c := range map[string]struct{ text, says string }{
+		"nothing":             {"", "line 1: this is no recording of a trace"},
+		"something else":      {"PK\x03\x04\n", "line 1: this is no recording"},
+		"another document":    {`{"schema":"rooftop.run/v1"}` + "\n", "line 1: this is no recording"},
+		"a newer one":         {`{"schema":"rooftop.trace-recording/v2"}` + "\n", "read it with the rooftop that wrote it"},
+		"a head with more":    {`{"schema":"rooftop.trace-recording/v1","more":1}` + "\n", `line 1: json: unknown field "more"`},
+		"cut after the head":  {head, "line 2: the recording is cut short"},
+		"cut within a line":   {head + event[:5], "line 2: the recording is cut short"},
+		"cut before the end":  {head + event, "line 3: the recording is cut short"},
+		"an event too few":    {head + end, "line 2: it says that there are 1 events, and 0 were read"},
+		"more after the end":  {head + event + end + event, "line 4: something follows the end"},
+		"back in time":        {head + event + `["lost",4]` + "\n", "line 3: it is earlier than the one before it"},
+		"no kind":             {head + "[5,1]\n", "line 2: part 1 of the event is no kind"},
+		"an unknown kind":     {head + `["dance",1]` + "\n", `line 2: part 1 of the event is "dance"`},
+		"a fraction":          {head + `["lost",1.5]` + "\n", "line 2: after part 2 of the event there is \".5]\""},
+		"text for a number":   {head + `["lost","x"]` + "\n", "line 2: part 2 of the event is no whole number"},
+		"a number too large":  {head + `["lost",1,99999999999]` + "\n", "line 2: part 3 of the event is out of its range"},
+		"one larger still":    {head + `["lost",99999999999999999999]` + "\n", "line 2: part 2 of the event is too large"},
+		"a negative time":     {head + `["lost",-1]` + "\n", "line 2: part 2 of the event is out of its range"},
+		"eleven parts":        {head + `["lost",1,1,1,1,1,1,1,1,1,1]` + "\n", `line 2: after part 10 of the event there is ",1]"`},
+		"an open event":       {head + `["lost",1` + "\n", `line 2: after part 2 of the event there is ""`},
+		"an operator unknown": {head + `["op",1,1,1,0,0,0,1]` + "\n", "line 2: it refers to operator 1, and 0 stand before it"},
+		"a tensor unknown":    {head + `{"operator":{"op":"ADD","out":0,"in":[2]}}` + "\n", "line 2: it refers to tensor 2, and 0 stand before it"},
+		"a DAG that does":     {head + `{"dag":{"nodes":[{"operator":7}]}}` + "\n", "line 2: it refers to operator 7"},
+		"an empty line":       {head + "\n", "line 2: it is empty"},
+		"no entry":            {head + "{}\n", "line 2: it is neither an event nor one entry"},
+		"two entries":         {head + `{"name":"a","tensor":{}}` + "\n", "line 2: it is neither an event nor one entry"},
+		"an unknown entry":    {head + `{"tensor":{"colour":1}}` + "\n", `unknown field "colour"`},
+		"two values":          {head + `{"name":"a"} {}` + "\n", "line 2: something follows the value"},
+	} {
+		r, err := ReadRecording(strings.NewReader(c.text))
+		if err == nil || r != nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
+
+// endless is a line that never ends.
+type endless struct{ head io.Reader }
+
+func (e endless) Read(b []byte) (int, error) {
+	if n, _ := e.head.Read(b); n > 0 {
+		return n, nil
+	}
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+func TestReadRecordingEndsWithAnEndlessLine(t *testing.T) {
+	_, err := ReadRecording(endless{strings.NewReader(`{"schema":`)})
+	if err == nil || !strings.Contains(err.Error(), "line 1: it has more than") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWriteRecordingRefusesWhatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    Recording
+		says string
+	}{
+		"no kind":      {Recording{Events: []Event{{}}}, "event 1 (kind 0) cannot be recorded"},
+		"back in time": {Recording{Events: []Event{{At: 2, Kind: Lost}, {At: 1, Kind: Lost}}}, "event 2 (lost) cannot be recorded: it is earlier"},
+		"an operator":  {Recording{Events: []Event{{Kind: OpBegin, Ref: 1}}}, "refers to operator 1"},
+		"a tensor":     {Recording{Tables: &Tables{Operators: []Operator{{Out: 3}}}}, "refers to tensor 3"},
+		"no number":    {Recording{Roof: Roof{BytesPerSecond: math.NaN()}}, "the end of the recording cannot be written"},
+	} {
+		if err := WriteRecording(io.Discard, &c.r); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
+
+// What can be read is written as something that reads the same.
+func FuzzReadRecording(f *testing.F) {
+	for _, s := range []scene{plain, {seed: 3, contexts: 1, rounds: 1, lanes: 1, nodes: 2, prompt: 2, dag: true, counters: true, experts: true}} {
+		var b bytes.Buffer
+		if err := WriteRecording(&b, recorded(s)); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Add([]byte(`{"schema":"rooftop.trace-recording/v1"}` + "\n" + `["lost",1]` + "\n" + `{"end":{"events":1}}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := ReadRecording(bytes.NewReader(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "line ") {
+				t.Errorf("%v: says no line", err)
+			}
+			return
+		}
+		var b bytes.Buffer
+		if err := WriteRecording(&b, r); err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		again, err := ReadRecording(&b)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if len(r.Events) != len(again.Events) || !reflect.DeepEqual(r.Events, again.Events) {
+			t.Error("the events are others")
+		}
+		assemble(r.Tables, r.Events)
+	})
+}
+
+func BenchmarkWriteRecording(b *testing.B) {
+	r := benchmarked()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := WriteRecording(io.Discard, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perEvent(b, len(r.Events))
+}
+
+func BenchmarkReadRecording(b *testing.B) {
+	r := benchmarked()
+	var text bytes.Buffer
+	if err := WriteRecording(&text, r); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ReadRecording(bytes.NewReader(text.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perEvent(b, len(r.Events))
+}
+
+// benchmarked is a recording of a model with 200 operators.
+func benchmarked() *Recording {
+	s := scene{seed: 1, contexts: 1, rounds: 200, ubatches: 1, lanes: 2, nodes: 200, prompt: 64, dag: true, barriers: true, sched: true}
+	m := s.make()
+	return &Recording{Tables: m.tables, Events: m.events}
+}
+
+func perEvent(b *testing.B, events int) {
+	b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
