@@ -100,10 +100,13 @@ func TestHealthyTraceHasNoFinding(t *testing.T) {
 	}
 }
 
-// atTheRoof makes decode fill the memory that four threads, and two, can read.
+// atTheRoof makes decode fill the memory that four threads, and three, can read.
 func atTheRoof(s *Summary) {
 	reads(s, 38e9)
-	s.Roof.ByThreads[0].BytesPerSecond, s.Roof.ByThreads[1].BytesPerSecond = 36e9, 39.5e9
+	s.Roof.ByThreads = []RoofPoint{
+		{Threads: 1, BytesPerSecond: 30e9, FlopsPerSecond: 100e9}, {Threads: 2, BytesPerSecond: 39e9, FlopsPerSecond: 200e9},
+		{Threads: 3, BytesPerSecond: 39.8e9, FlopsPerSecond: 300e9}, {Threads: 4, BytesPerSecond: 40e9, FlopsPerSecond: 400e9},
+	}
 }
 
 func stolen(s *Summary) {
@@ -192,9 +195,9 @@ func TestFindings(t *testing.T) {
 		{"the roof, and the rates of fewer threads not known", func(s *Summary) { reads(s, 38e9); s.Roof.ByThreads = nil }, []string{"decode-at-roof"}},
 		{"the roof, and fewer threads could not compute it", func(s *Summary) {
 			atTheRoof(s)
-			decodeOf(s).FlopsRate = stat.Some(150e9)
+			decodeOf(s).FlopsRate = stat.Some(160e9)
 		}, []string{"decode-at-roof"}},
-		{"the roof, and one thread unpacks too slowly for two", func(s *Summary) {
+		{"the roof, and one thread unpacks too slowly for three", func(s *Summary) {
 			atTheRoof(s)
 			s.Roof.ByThreads[0].BytesPerSecond = 25e9
 		}, []string{"decode-at-roof"}},
@@ -415,7 +418,7 @@ func TestAdvice(t *testing.T) {
 		make                 func(*Summary)
 		finding, flag, value string
 	}{
-		{"fewer threads", atTheRoof, "threads-above-memory-roof", "--threads", "2"},
+		{"fewer threads", atTheRoof, "threads-above-memory-roof", "--threads", "3"},
 		{"more threads", fewThreads, "too-few-threads", "--threads", "4"},
 		{"as many threads as CPUs", crowded, "oversubscribed", "--threads", "3"},
 		{"the fast cores", unevenLanes, "sync-bound", "--threads", "3"},
