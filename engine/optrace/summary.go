@@ -106,12 +106,13 @@ type OperatorRow struct {
 	Off       time.Duration `json:"off_cpu_ns"`
 	Bytes     stat.Opt      `json:"bytes"`
 	Flops     stat.Opt      `json:"flops"`
+	Estimated bool          `json:"estimated"` // Bytes and Flops do not follow from shapes alone
 	BytesRate stat.Opt      `json:"bytes_per_s"`
 	FlopsRate stat.Opt      `json:"flops_per_s"`
 	// OfRoof is the achieved share of the roof that bounds it.
 	OfRoof stat.Opt `json:"of_roof_ratio"`
 	Bound  Bound    `json:"bound"`
-	// BoundFrom is "counters" or "roofline (est)".
+	// BoundFrom is [FromCounters] or [FromRoofline], "" where it is unknown.
 	BoundFrom string   `json:"bound_from"`
 	IPC       stat.Opt `json:"ipc"`
 	MissRate  stat.Opt `json:"llc_misses_per_instruction"`

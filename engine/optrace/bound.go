@@ -1,0 +1,178 @@
+package optrace
+
+import (
+	"math"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// What a bound was judged by.
+const (
+	FromCounters = "counters"
+	FromRoofline = "roofline (est)"
+)
+
+// Limits by which counters tell what bounds an operator: ProfInfer, step 8 of its
+// workflow (memory: fewer than one instruction a cycle and more than one miss of the
+// last cache in a hundred instructions). For computing it says "more than 2.0 and a low
+// rate of misses"; the limit of the rate is that of its example.
+const (
+	memoryIPC    = 1.0
+	memoryMisses = 0.01
+	computeIPC   = 2.0
+	computeMiss  = 0.005
+)
+
+// nearRidge is how far from the ridge of a roofline an operator has to be to be bound by
+// one thing: the rates of a roof are each known to about a tenth (runs of the same probe
+// differ by that much), so their ratio is to about a quarter.
+const nearRidge = 1.25
+
+// counts are the counters of an operator's spans, added up over those that had them.
+type counts struct {
+	ipc   [2]float64 // instructions, cycles
+	miss  [2]float64 // misses, instructions
+	whole bool       // all three were there
+}
+
+// add adds a span's.
+func (c *counts) add(s *Counted) {
+	has := func(n Counter) bool { return s.Have&(1<<n) != 0 }
+	value := func(n Counter) float64 { return float64(s.Value[n]) }
+	if !has(Instructions) {
+		return
+	}
+	if has(Cycles) {
+		c.ipc[0] += value(Instructions)
+		c.ipc[1] += value(Cycles)
+	}
+	if has(LLCMisses) {
+		c.miss[0] += value(LLCMisses)
+		c.miss[1] += value(Instructions)
+	}
+	c.whole = c.whole || has(Cycles) && has(LLCMisses)
+}
+
+// merge adds those of another.
+func (c *counts) merge(d *counts) {
+	for i := range c.ipc {
+		c.ipc[i] += d.ipc[i]
+		c.miss[i] += d.miss[i]
+	}
+	c.whole = c.whole || d.whole
+}
+
+// rates are instructions a cycle and misses of the last cache an instruction.
+func (c *counts) rates() (ipc, misses stat.Opt) {
+	if c.ipc[1] > 0 {
+		ipc = finite(c.ipc[0] / c.ipc[1])
+	}
+	if c.miss[1] > 0 {
+		misses = finite(c.miss[0] / c.miss[1])
+	}
+	return ipc, misses
+}
+
+// bound is what the counters say, unknown where not all three were read.
+func (c *counts) bound() Bound {
+	ipc, misses := c.rates()
+	switch {
+	case !c.whole || !ipc.OK || !misses.OK:
+		return BoundUnknown
+	case ipc.V < memoryIPC && misses.V > memoryMisses:
+		return BoundMemory
+	case ipc.V > computeIPC && misses.V < computeMiss:
+		return BoundCompute
+	}
+	return BoundMixed
+}
+
+// bound is what a roofline says of so many bytes and operations with weights of a type
+// (Williams, Waterman & Patterson, CACM 52(4), 2009): below the ridge, where both take
+// equally long, memory bounds, above it computing does.
+func (r Roof) bound(bytes, flops float64, weights string) Bound {
+	moving, computing := r.times(bytes, flops, weights)
+	switch {
+	case !moving.OK || !computing.OK || moving.V+computing.V <= 0:
+		return BoundUnknown
+	case moving.V > nearRidge*computing.V:
+		return BoundMemory
+	case computing.V > nearRidge*moving.V:
+		return BoundCompute
+	}
+	return BoundMixed
+}
+
+// times are the seconds that a roof allows for moving and for computing.
+func (r Roof) times(bytes, flops float64, weights string) (moving, computing stat.Opt) {
+	if r.BytesPerSecond > 0 {
+		moving = finite(bytes / r.BytesPerSecond)
+	}
+	if of := r.OperationsPerSecond(weights); of > 0 {
+		computing = finite(flops / of)
+	}
+	return moving, computing
+}
+
+// share is how much of the roof that bounds it a row reached.
+func (r Roof) share(row *OperatorRow) stat.Opt {
+	var memory, compute stat.Opt
+	if r.BytesPerSecond > 0 {
+		memory = row.BytesRate.Div(stat.Some(r.BytesPerSecond))
+	}
+	compute = row.FlopsRate.Div(stat.Some(r.OperationsPerSecond(row.Type)))
+	var of stat.Opt
+	switch row.Bound {
+	case BoundMemory:
+		of = memory
+	case BoundCompute:
+		of = compute
+	case BoundMixed:
+		of = memory.Max(compute)
+	}
+	if !of.OK {
+		return stat.None
+	}
+	return finite(of.V)
+}
+
+// Sizes from which an operator counts for the roof that a trace itself reached. A
+// smaller one is over before its threads are all awake, and its operands are those
+// that caches hold: 1 MiB is a large second-level cache.
+const (
+	seenBytes = 1 << 20
+	seenFlops = 1 << 20
+)
+
+// apart is how much further from memory, in operations for each byte, the fastest
+// computing operator has to be than the one that moved most, for the two to be two
+// sides of a roof and not the same thing.
+const apart = 2.0
+
+// roofSeen is the best that any kind of operator reached, a lower bound: of rates over
+// all operators of the kind, that noise in one does not make.
+func (t *Tally) roofSeen() Roof {
+	var r Roof
+	var atBytes, atFlops float64 // operations a byte of the kinds that made the rates
+	for _, g := range t.kinds.of {
+		n, seconds := float64(g.each.count), g.cost.time.Seconds()
+		if !g.cost.known || n == 0 || seconds <= 0 {
+			continue
+		}
+		if v := finite(g.cost.bytes / seconds); v.V > r.BytesPerSecond && g.cost.bytes >= n*seenBytes {
+			r.BytesPerSecond, atBytes = v.V, g.cost.flops/g.cost.bytes
+		}
+		if v := finite(g.cost.flops / seconds); v.V > r.FlopsPerSecond && g.cost.flops >= n*seenFlops {
+			r.FlopsPerSecond, atFlops = v.V, g.cost.flops/math.Max(g.cost.bytes, 1)
+		}
+	}
+	if atFlops < apart*atBytes {
+		// Nothing in the trace was bound by computing: how fast that could go is unknown.
+		r.FlopsPerSecond = 0
+	}
+	if r.BytesPerSecond <= 0 && r.FlopsPerSecond <= 0 {
+		return Roof{}
+	}
+	r.Threads, r.From = t.mostLanes, "seen"
+	return r
+}

@@ -1,0 +1,132 @@
+package optrace
+
+import (
+	"testing"
+	"time"
+)
+
+// TestBoundOfCounters holds the limits against the examples of the method's own page.
+func TestBoundOfCounters(t *testing.T) {
+	for _, c := range []struct {
+		name                         string
+		instructions, cycles, misses uint64
+		have                         uint16
+		want                         Bound
+	}{
+		{"mul_mat: IPC 3.41, misses 0.0002", 341_000_000, 100_000_000, 68_200, 7, BoundCompute},
+		{"soft_max: IPC 0.87, misses 0.018", 87_000_000, 100_000_000, 1_566_000, 7, BoundMemory},
+		{"rope: IPC 1.24, misses 0.009", 124_000_000, 100_000_000, 1_116_000, 7, BoundMixed},
+		{"fast, but it misses", 300_000_000, 100_000_000, 3_000_000, 7, BoundMixed},
+		{"no misses could be counted", 300_000_000, 100_000_000, 0, 3, BoundUnknown},
+		{"nothing ran", 0, 0, 0, 7, BoundUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var n counts
+			s := Counted{Have: c.have}
+			s.Value[Instructions], s.Value[Cycles], s.Value[LLCMisses] = c.instructions, c.cycles, c.misses
+			n.add(&s)
+			if got := n.bound(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestBoundOfRoofline goes along the ridge of a machine with 20 GB/s and 100 GFLOP/s,
+// five operations a byte, and 400 G operations a second on eight-bit integers.
+func TestBoundOfRoofline(t *testing.T) {
+	r := Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, Int8PerSecond: 400e9, From: "measured"}
+	for _, c := range []struct {
+		bytes, flops float64
+		weights      string
+		want         Bound
+	}{
+		{100, 100, "f32", BoundMemory}, {100, 390, "f32", BoundMemory}, {100, 450, "f32", BoundMixed}, {100, 600, "f32", BoundMixed},
+		{100, 640, "f32", BoundCompute}, {100, 1500, "q4_0", BoundMemory}, {100, 2600, "q4_0", BoundCompute}, {100, 0, "", BoundMemory}, {0, 0, "", BoundUnknown},
+	} {
+		if got := r.bound(c.bytes, c.flops, c.weights); got != c.want {
+			t.Errorf("%v operations on %v bytes of %q: %q, want %q", c.flops, c.bytes, c.weights, got, c.want)
+		}
+	}
+	if got := (Roof{BytesPerSecond: 20e9}).bound(100, 100, ""); got != BoundUnknown {
+		t.Errorf("half a roof: %q", got)
+	}
+}
+
+// TestMatmulAndAttention classifies a prefill of 512 tokens, whose matmuls compute, and
+// a decode over a long cache, whose attention moves memory.
+func TestMatmulAndAttention(t *testing.T) {
+	m := newModel()
+	tally := NewTally(m.tables)
+	prefill := run(m.decoder(2, 512, 512), 1, 0, each(time.Millisecond))
+	prefill.Phase, prefill.Tokens = PhasePrefill, 512
+	tally.Graph(prefill)
+	decode := run(m.decoder(2, 1, 65536), 1, prefill.End, each(time.Millisecond))
+	decode.Phase, decode.Tokens = PhaseDecode, 1
+	tally.Graph(decode)
+	s := tally.Summary(Settings{Roof: Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, From: "measured"}})
+	seen := map[string]Bound{}
+	for _, k := range s.Kinds {
+		if k.BoundFrom != FromRoofline {
+			t.Errorf("%s: bound from %q", k.Op, k.BoundFrom)
+		}
+		seen[k.Phase+" "+k.Op+" "+k.Type] = k.Bound
+	}
+	for what, want := range map[string]Bound{"prefill MUL_MAT q4_0": BoundCompute, "decode MUL_MAT q4_0": BoundMemory, "decode FLASH_ATTN_EXT ": BoundMemory, "decode ADD ": BoundMemory} {
+		if seen[what] != want {
+			t.Errorf("%s: %q, want %q", what, seen[what], want)
+		}
+	}
+	// The same from counters, which are believed before the roof.
+	for l := range decode.Lanes {
+		for k := range decode.Lanes[l].Spans {
+			c := &Counted{Have: 7}
+			c.Value[Instructions], c.Value[Cycles], c.Value[LLCMisses] = 3000, 1000, 1
+			decode.Lanes[l].Spans[k].Counters = c
+		}
+	}
+	tally = NewTally(m.tables)
+	tally.Graph(decode)
+	for _, k := range tally.Summary(Settings{Roof: s.Roof}).Kinds {
+		if k.Bound != BoundCompute || k.BoundFrom != FromCounters || k.IPC.V != 3 {
+			t.Errorf("%s: %q from %q, IPC %v", k.Op, k.Bound, k.BoundFrom, k.IPC)
+		}
+	}
+}
+
+// TestRoofSeen takes the best rates of a trace for a roof, and only the side of it that
+// the trace has touched.
+func TestRoofSeen(t *testing.T) {
+	m := newModel()
+	big := func(tokens int64) uint32 {
+		return m.op("MUL_MAT", "", tensor("ffn_up-0", "f32", 4096, tokens), tensor("blk.0.ffn_up.weight", "f16", 4096, 4096), tensor("x", "f32", 4096, tokens))
+	}
+	decode := run([]uint32{big(1)}, 2, 0, each(time.Millisecond))
+	decode.Phase, decode.Tokens = PhaseDecode, 1
+	tally := NewTally(m.tables)
+	tally.Graph(decode)
+	s := tally.Summary(Settings{})
+	bytes := 2.0*4096*4096 + 4096*4*2
+	if s.Roof.From != "seen" || s.Roof.Threads != 2 || s.Roof.FlopsPerSecond != 0 || s.Kinds[0].Bound != BoundUnknown {
+		t.Errorf("decode alone: %+v, %+v", s.Roof, s.Kinds)
+	}
+	near(t, "ceiling", s.Phases[0].Ceiling, s.Roof.BytesPerSecond/bytes)
+	near(t, "rate", s.Kinds[0].BytesRate, bytes*1000)
+	prefill := run([]uint32{big(512)}, 2, 0, each(10*time.Millisecond))
+	prefill.Phase, prefill.Tokens = PhasePrefill, 512
+	tally.Graph(prefill)
+	s = tally.Summary(Settings{})
+	if s.Roof.FlopsPerSecond != 2*4096*4096*512*100 || s.Roof.BytesPerSecond != bytes*1000 {
+		t.Errorf("with a prefill: %+v", s.Roof)
+	}
+	bounds := map[string]Bound{}
+	for _, k := range s.Kinds {
+		bounds[k.Phase] = k.Bound
+	}
+	if bounds["prefill"] != BoundCompute || bounds["decode"] != BoundMemory {
+		t.Errorf("bounds: %v", bounds)
+	}
+	if got := NewTally(&Tables{}).Summary(Settings{}).Roof; got.From != "" {
+		t.Errorf("nothing seen: %+v", got)
+	}
+}

@@ -1,0 +1,150 @@
+package optrace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// groupKey names a group of operators: a kind has no name, a step has one.
+type groupKey struct {
+	phase                  Phase
+	op, sub, weights, name string
+}
+
+// groups are operators added up by a key.
+type groups struct {
+	limit int
+	of    map[groupKey]*group
+}
+
+// group adds operators up.
+type group struct {
+	key       groupKey
+	each      durations
+	sync, off time.Duration
+	lanes     int
+	cost      costSum
+	count     counts
+}
+
+// costSum adds costs up with the time that they took.
+type costSum struct {
+	bytes, flops float64
+	time         time.Duration
+	known        bool
+	reckoned     bool // a cost was not exact
+}
+
+// add adds the cost of an operator that took some time.
+func (s *costSum) add(took time.Duration, c *Cost) {
+	if !c.Known {
+		return
+	}
+	s.known = true
+	s.reckoned = s.reckoned || !c.Exact
+	s.bytes += c.ReadBytes + c.WrittenBytes
+	s.flops += c.Flops
+	s.time = plus(s.time, took)
+}
+
+// amounts are the sums, absent where nothing was known.
+func (s *costSum) amounts() (bytes, flops stat.Opt) {
+	if !s.known {
+		return stat.None, stat.None
+	}
+	return finite(s.bytes), finite(s.flops)
+}
+
+// group is the group of a key, and whether it stands for others too.
+func (s *groups) group(key groupKey) (g *group, over bool) {
+	if s.of == nil {
+		s.of = map[groupKey]*group{}
+	}
+	if g := s.of[key]; g != nil {
+		return g, false
+	}
+	if len(s.of) >= s.limit {
+		key, over = groupKey{phase: key.phase, op: others, name: others}, true
+		if g := s.of[key]; g != nil {
+			return g, true
+		}
+	}
+	g = &group{key: key}
+	s.of[key] = g
+	return g, over
+}
+
+// add adds an operator of a graph.
+func (g *group) add(s *step, took time.Duration, c *Cost) {
+	g.each.add(took)
+	lanes := max(s.lanes, 1)
+	g.sync, g.off = plus(g.sync, s.sync/asTime(lanes)), plus(g.off, s.off/asTime(lanes))
+	g.lanes = max(g.lanes, lanes)
+	g.cost.add(took, c)
+	g.count.merge(&s.count)
+}
+
+// asTime is a number to divide a time by.
+func asTime(n int) time.Duration { return time.Duration(n) }
+
+// rows are the groups by phase, the ones with the most time first.
+func (s *groups) rows(t *Tally, r Roof) []OperatorRow {
+	rows := make([]OperatorRow, 0, len(s.of))
+	for _, g := range s.of {
+		rows = append(rows, g.row(t, r))
+	}
+	slices.SortFunc(rows, func(a, b OperatorRow) int {
+		return cmp.Or(
+			cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(b.Time, a.Time),
+			strings.Compare(a.Op, b.Op), strings.Compare(a.Sub, b.Sub), strings.Compare(a.Name, b.Name), strings.Compare(a.Type, b.Type),
+		)
+	})
+	return rows
+}
+
+// row is what a group came to.
+func (g *group) row(t *Tally, r Roof) OperatorRow {
+	row := OperatorRow{
+		Phase: g.key.phase.String(), Op: g.key.op, Sub: g.key.sub, Name: g.key.name, Type: g.key.weights,
+		Count: int64(g.each.count), Time: g.each.sum, Each: g.each.distribution(),
+		Share: ratio(g.each.sum, t.phases[g.key.phase].operators), Sync: g.sync, Off: g.off, Estimated: g.cost.reckoned,
+	}
+	row.Bytes, row.Flops = g.cost.amounts()
+	if g.cost.known {
+		row.BytesRate, row.FlopsRate = rate(g.cost.bytes, g.cost.time), rate(g.cost.flops, g.cost.time)
+	}
+	row.IPC, row.MissRate = g.count.rates()
+	row.Bound, row.BoundFrom = g.count.bound(), FromCounters
+	if row.Bound == BoundUnknown {
+		row.Bound, row.BoundFrom = r.bound(g.cost.bytes, g.cost.flops, g.key.weights), FromRoofline
+	}
+	if row.Bound == BoundUnknown {
+		row.BoundFrom = ""
+	}
+	row.OfRoof = r.share(&row)
+	return row
+}
+
+// phaseRank is the place of a phase in a document.
+func phaseRank(name string) int {
+	return slices.IndexFunc(phaseOrder[:], func(p Phase) bool { return p.String() == name })
+}
+
+// order are the keys in an order that is the same each time.
+func (s *groups) order() []groupKey {
+	keys := make([]groupKey, 0, len(s.of))
+	for key := range s.of {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b groupKey) int {
+		return cmp.Or(
+			cmp.Compare(a.phase, b.phase), strings.Compare(a.op, b.op), strings.Compare(a.sub, b.sub),
+			strings.Compare(a.weights, b.weights), strings.Compare(a.name, b.name),
+		)
+	})
+	return keys
+}

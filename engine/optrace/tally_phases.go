@@ -1,0 +1,159 @@
+package optrace
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// samePrompt is the longest pause between two calls that compute one prompt batch by
+// batch: nothing is sampled between them. Batches of llama.cpp's server are microseconds
+// apart; the limit leaves room for a thread that lost its CPU.
+const samePrompt = 20 * time.Millisecond
+
+// phaseSums adds a phase up.
+type phaseSums struct {
+	calls     int
+	tokens    int64
+	timed     int64 // tokens of calls whose time is known
+	call      durations
+	timedFor  time.Duration
+	graph     durations
+	between   durations
+	first     durations
+	operators time.Duration
+	cost      costSum
+	// computed are the tokens of the calls whose graphs were seen; lastCall is the call
+	// that was counted last.
+	computed int64
+	lastCall int
+	// Calls with their graphs, where both are known.
+	callsOfGraphs, graphsOfCalls time.Duration
+}
+
+// addGraph adds a graph.
+func (s *phaseSums) addGraph(g *Graph, took time.Duration) {
+	s.graph.add(took)
+	if g.Tokens > 0 && (g.Call < 0 || s.lastCall != g.Call+1) {
+		s.computed += int64(g.Tokens)
+	}
+	s.lastCall = max(g.Call, -1) + 1
+}
+
+// addStep adds an operator.
+func (s *phaseSums) addStep(took time.Duration, c *Cost) {
+	s.operators = plus(s.operators, took)
+	s.cost.add(took, c)
+}
+
+// Call takes a call that ended, after its graphs.
+func (t *Tally) Call(c *Call) {
+	t.begin(c.Begin)
+	t.calls++
+	p := phaseIndex(c.Phase)
+	s := &t.phases[p]
+	s.calls++
+	s.tokens += int64(max(c.Tokens, 0))
+	graphs := t.open[c.Index]
+	delete(t.open, c.Index)
+	if graphs == nil {
+		graphs = &callSums{}
+	}
+	end := max(c.End, graphs.end)
+	if end > c.Begin {
+		took := span(c.Begin, end)
+		s.call.add(took)
+		if c.Tokens > 0 {
+			s.timed += int64(c.Tokens)
+			s.timedFor = plus(s.timedFor, took)
+		}
+		if graphs.time > 0 {
+			s.callsOfGraphs, s.graphsOfCalls = plus(s.callsOfGraphs, took), plus(s.graphsOfCalls, graphs.time)
+		}
+		if p == PhaseDecode {
+			t.live.addCall(c.Begin, end, c.Tokens)
+		}
+	}
+	t.follow(c, p, end)
+	t.tokens.add(tokenSum{begin: c.Begin, end: max(end, c.Begin), phase: p, tokens: c.Tokens, of: *graphs})
+}
+
+// following is what is remembered of the calls before.
+type following struct {
+	any    bool
+	phase  Phase
+	end    time.Duration
+	prompt bool          // the calls before are a prefill that no decode followed yet
+	since  time.Duration // the begin of its first
+}
+
+// follow measures from one call to the next. Between two decodes, and between a prefill
+// and what follows it, lies what the application does for a token; between a decode and
+// a prefill it may only wait for a request, which is not counted.
+func (t *Tally) follow(c *Call, p Phase, end time.Duration) {
+	b := &t.before
+	pause := c.Begin - b.end
+	if b.any && pause >= 0 && b.end > 0 && !(b.phase == PhaseDecode && p != PhaseDecode) {
+		t.phases[b.phase].between.add(pause)
+	}
+	switch p {
+	case PhasePrefill:
+		if !b.prompt || b.phase != PhasePrefill || pause > samePrompt {
+			b.since = c.Begin
+		}
+		b.prompt = true
+	case PhaseDecode:
+		if b.prompt && c.Begin > b.since {
+			t.phases[PhasePrefill].first.add(c.Begin - b.since)
+		}
+		b.prompt = false
+	}
+	b.any, b.phase, b.end = true, p, end
+}
+
+// phaseRows are the phases that occurred.
+func (t *Tally) phaseRows(r Roof) []PhaseRow {
+	rows := []PhaseRow{}
+	for _, p := range phaseOrder {
+		s := &t.phases[p]
+		if s.calls == 0 && s.graph.count == 0 {
+			continue
+		}
+		row := PhaseRow{
+			Phase: p.String(), Calls: s.calls, Tokens: s.tokens, Call: s.call.distribution(), Graph: s.graph.distribution(),
+			Between: s.between.distribution(), FirstToken: s.first.distribution(),
+		}
+		if s.timed > 0 {
+			row.Rate = rate(float64(s.timed), s.timedFor)
+		}
+		row.Bytes, row.Flops = s.cost.amounts()
+		if s.cost.known {
+			row.BytesRate, row.FlopsRate = rate(s.cost.bytes, s.graph.sum), rate(s.cost.flops, s.graph.sum)
+		}
+		row.Ceiling = t.ceiling(p, r)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// ceiling is the rate of tokens with every step of a phase at the roof: for each what
+// takes longer of moving its bytes and of computing. A side of the roof that is not
+// known allows anything.
+func (t *Tally) ceiling(p Phase, r Roof) stat.Opt {
+	tokens := float64(t.phases[p].computed)
+	if tokens <= 0 {
+		return stat.None
+	}
+	seconds := 0.0
+	for _, key := range t.steps.order() {
+		if key.phase == p {
+			g := t.steps.of[key]
+			moving, computing := r.times(g.cost.bytes, g.cost.flops, key.weights)
+			seconds += moving.Max(computing).V
+		}
+	}
+	if seconds <= 0 {
+		return stat.None
+	}
+	return finite(tokens / seconds)
+}

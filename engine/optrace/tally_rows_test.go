@@ -1,0 +1,310 @@
+package optrace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// mixture are the operators of a layer with 8 experts of which 2 are used.
+func (m *model) mixture(l int, tokens int64) []uint32 {
+	w := func(name string) Tensor {
+		return tensor(fmt.Sprintf("blk.%d.%s.weight", l, name), "q8_0", 256, 512, 8)
+	}
+	x, ids := tensor(fmt.Sprintf("ffn_norm-%d", l), "f32", 256, 1, tokens), tensor(fmt.Sprintf("ffn_moe_topk-%d", l), "i32", 2, tokens)
+	out := tensor(fmt.Sprintf("ffn_moe_up-%d", l), "f32", 512, 2, tokens)
+	return []uint32{m.op("MUL_MAT_ID", "", out, w("ffn_up_exps"), x, ids), m.op("MUL_MAT_ID", "", out, w("ffn_gate_exps"), x, ids)}
+}
+
+// TestExperts chooses experts of which the second takes twice as long.
+func TestExperts(t *testing.T) {
+	m := newModel()
+	refs := append(m.mixture(3, 1), m.mixture(5, 1)...)
+	tally := NewTally(m.tables)
+	for i := range 8 {
+		pair := []int32{1, int32(2 + i%4)}
+		m.tables.Experts = append(m.tables.Experts, ExpertChoice{Layer: 3, Used: 2, IDs: pair, Tokens: 1})
+		ref := uint32(len(m.tables.Experts))
+		g := run(refs, 2, 0, each(time.Millisecond))
+		for l := range g.Lanes {
+			g.Lanes[l].Spans[0].Experts = ref // the ids are read once a layer
+		}
+		tally.Graph(g)
+	}
+	e := tally.Summary(Settings{}).Experts
+	if e == nil || e.Count != 8 || e.Used != 2 || e.Tokens != 8 || len(e.Layers) != 1 || e.Layers[0].Layer != 3 {
+		t.Fatalf("got %+v", e)
+	}
+	l := e.Layers[0]
+	if fmt.Sprint(l.Chosen) != "[0 8 2 2 2 2 0 0]" {
+		t.Errorf("chosen %v", l.Chosen)
+	}
+	near(t, "top", l.Top, 1)
+	// Counts of mean 2: squares 3x4 + 36 + 4x0 over 8 are 6.
+	near(t, "variation", l.CV, math.Sqrt(6)/2)
+	near(t, "variation of all layers", e.CV, math.Sqrt(6)/2)
+	near(t, "time of expert 1", l.Time[1], 0.002)
+	if l.Time[0].OK {
+		t.Error("an expert that was never chosen has a time")
+	}
+	near(t, "variation of times", e.TimeCV, 0)
+}
+
+// TestExpertsOutOfRange has ids that cannot be, and tokens that were not all read.
+func TestExpertsOutOfRange(t *testing.T) {
+	m := newModel()
+	refs := m.mixture(0, 3)
+	m.tables.Experts = []ExpertChoice{{Layer: 0, Used: 2, IDs: []int32{-1, 7, 8, 1 << 30, 3}, Tokens: 3}}
+	g := run(refs, 1, 0, each(time.Millisecond))
+	g.Lanes[0].Spans[0].Experts = 1
+	tally := NewTally(m.tables)
+	tally.Graph(g)
+	e := tally.Summary(Settings{}).Experts
+	if e.Count != 8 || e.Tokens != 2 || fmt.Sprint(e.Layers[0].Chosen) != "[0 0 0 0 0 0 0 1]" || e.TimeCV.OK {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// TestContext has attention that grows with the cache, at more lengths than rows.
+func TestContext(t *testing.T) {
+	m := newModel()
+	tally := NewTally(m.tables)
+	graphs := 0
+	for i := range int64(600) {
+		length := (i + 1) * 32
+		g := run(m.decoder(1, 1, length), 1, 0, func(k, _ int) time.Duration {
+			if k == 9 { // FLASH_ATTN_EXT
+				return time.Duration(length)
+			}
+			return 100
+		})
+		g.Phase = PhaseDecode
+		tally.Graph(g)
+	}
+	rows := tally.Summary(Settings{}).Context
+	if len(rows) > maxLengths || len(rows) < maxLengths/2 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, row := range rows {
+		graphs += row.Graphs
+		if row.Attention > time.Duration(row.Length) || int64(row.Attention) < row.Length-128 {
+			t.Errorf("at %d: %v", row.Length, row.Attention)
+		}
+		if i > 0 && row.Length <= rows[i-1].Length {
+			t.Errorf("%d after %d", row.Length, rows[i-1].Length)
+		}
+	}
+	if graphs != 600 {
+		t.Errorf("%d graphs", graphs)
+	}
+}
+
+// TestAttentionWithoutFlash takes the length from the scores.
+func TestAttentionWithoutFlash(t *testing.T) {
+	m := newModel()
+	scores := tensor("kq-0", "f32", 512, 1, 4)
+	refs := []uint32{
+		m.op("MUL_MAT", "", scores, tensor("cache_k_l0 (view)", "f16", 64, 512, 4), tensor("q", "f32", 64, 1, 4)),
+		m.op("SOFT_MAX", "", tensor("kq_soft_max-0", "f32", 512, 1, 4), scores),
+		m.op("MUL_MAT", "", tensor("kqv-0", "f32", 64, 1, 4), tensor("cache_v_l0 (view)", "f16", 512, 64, 4), scores),
+		m.op("MUL_MAT", "", tensor("attn_out-0", "f32", 256), tensor("blk.0.attn_output.weight", "q4_0", 256, 256), tensor("kqv_out-0", "f32", 256)),
+	}
+	g := run(refs, 1, 0, each(time.Microsecond))
+	g.Phase = PhaseDecode
+	tally := NewTally(m.tables)
+	tally.Graph(g)
+	rows := tally.Summary(Settings{}).Context
+	if len(rows) != 1 || rows[0].Length != 512 || rows[0].Attention != 3*time.Microsecond {
+		t.Errorf("got %+v", rows)
+	}
+}
+
+// TestFirstToken has a prompt in two batches, and a second one that no decode follows.
+func TestFirstToken(t *testing.T) {
+	tally := NewTally(&Tables{})
+	ms := time.Millisecond
+	call := func(phase Phase, tokens int, begin, end time.Duration) {
+		tally.Call(&Call{Index: tally.calls, Phase: phase, Tokens: tokens, Begin: begin, End: end})
+	}
+	call(PhasePrefill, 512, 1*ms, 101*ms)
+	call(PhasePrefill, 100, 102*ms, 122*ms)
+	call(PhaseDecode, 1, 125*ms, 135*ms)
+	call(PhaseDecode, 1, 137*ms, 147*ms)
+	call(PhasePrefill, 10, 5000*ms, 5010*ms) // another request, after a long wait
+	call(PhasePrefill, 10, 9000*ms, 9010*ms) // and another: the one before wanted no token
+	call(PhaseDecode, 1, 9011*ms, 9021*ms)
+	rows := tally.Summary(Settings{}).Phases
+	if len(rows) != 2 || rows[0].Phase != "prefill" || rows[1].Phase != "decode" {
+		t.Fatalf("got %+v", rows)
+	}
+	if f := rows[0].FirstToken; f.Count != 2 || f.Max != 124*ms || f.Mean != (124+11)*ms/2 {
+		t.Errorf("first tokens: %+v", f)
+	}
+	near(t, "prefill", rows[0].Rate, 632/0.140)
+	near(t, "decode", rows[1].Rate, 100)
+	if b := rows[1].Between; b.Count != 1 || b.Max != 2*ms {
+		t.Errorf("between decodes: %+v", b)
+	}
+}
+
+// TestInferredEnd is a call whose end was not seen: it goes on until its last graph.
+func TestInferredEnd(t *testing.T) {
+	tally := NewTally(&Tables{})
+	tally.Graph(&Graph{Call: 0, Phase: PhaseDecode, Tokens: 1, Begin: 10, End: 110})
+	tally.Call(&Call{Phase: PhaseDecode, Tokens: 1, Begin: 5})
+	row := tally.Summary(Settings{}).Phases[0]
+	if row.Call.Max != 105 {
+		t.Errorf("got %+v", row.Call)
+	}
+	tally.Call(&Call{Index: 1, Phase: PhaseDecode, Tokens: 1, Begin: 200})
+	if row := tally.Summary(Settings{}).Phases[0]; row.Calls != 2 || row.Call.Count != 1 {
+		t.Errorf("a call without any end has a time: %+v", row)
+	}
+}
+
+// TestOthers has a process that takes both lanes of a graph away at once.
+func TestOthers(t *testing.T) {
+	tally := NewTally(&Tables{})
+	ms := time.Millisecond
+	for range 2 {
+		tally.Graph(&Graph{Call: -1, End: 100 * ms, Lanes: []Lane{
+			{TID: 1, Off: 30 * ms, Preempted: 30 * ms, Thieves: map[int32]time.Duration{7: 30 * ms}},
+			{TID: 2, Off: 20 * ms, Preempted: 20 * ms, Thieves: map[int32]time.Duration{7: 15 * ms, 9: 5 * ms}},
+		}})
+	}
+	rows := tally.Summary(Settings{Processes: map[int32]string{7: "stress"}}).Others
+	if len(rows) != 2 || rows[0].PID != 7 || rows[0].Name != "stress" || rows[0].Time != 90*ms || rows[1].Name != "" {
+		t.Fatalf("got %+v", rows)
+	}
+	near(t, "share", rows[0].Share, 0.3)
+}
+
+func TestBackendsAndCopies(t *testing.T) {
+	tables := &Tables{Names: []string{"CUDA0", "CPU"}}
+	tally := NewTally(tables)
+	for range 3 {
+		tally.Split(&Split{Backend: 1, Nodes: 400})
+		tally.Split(&Split{Backend: 2, Nodes: 10})
+		tally.Graph(&Graph{Call: -1, Backend: 2, End: 50, Lanes: []Lane{{TID: 1}}})
+		tally.Copy(&Copy{Kind: CopySet, Bytes: 1000})
+		tally.Copy(&Copy{Kind: CopyGet, Bytes: 10})
+	}
+	s := tally.Summary(Settings{})
+	if len(s.Backends) != 2 || s.Backends[0] != (BackendRow{Name: "CUDA0", Splits: 3, Nodes: 1200, Pair: "nsys profile"}) ||
+		s.Backends[1] != (BackendRow{Name: "CPU", Splits: 3, Nodes: 30, Time: 150, Seen: true}) {
+		t.Errorf("backends: %+v", s.Backends)
+	}
+	if len(s.Copies) != 2 || s.Copies[0] != (CopyRow{"in", 3, 3000}) || s.Copies[1] != (CopyRow{"out", 3, 30}) {
+		t.Errorf("copies: %+v", s.Copies)
+	}
+}
+
+// TestThreads holds that what was not recorded is absent and not zero.
+func TestThreads(t *testing.T) {
+	m := newModel()
+	g := run([]uint32{m.op("ADD", "", tensor("a", "f32", 4), tensor("b", "f32", 4))}, 2, 0, func(_, l int) time.Duration { return time.Duration(l+1) * time.Millisecond })
+	g.Lanes[1].Off, g.Lanes[1].WakeUps, g.Lanes[1].Switches = time.Millisecond, []time.Duration{5, 7}, 2
+	tally := NewTally(m.tables)
+	tally.Graph(g)
+	g.Lanes[0].TID = 99
+	tally.Graph(g)
+	rows := tally.Summary(Settings{Detail: LevelTensor}).Threads
+	if len(rows) != 2 || rows[0].Threads != 2 || rows[1].Threads != 1 {
+		t.Fatalf("got %+v", rows)
+	}
+	graph := (2*time.Millisecond + time.Microsecond).Seconds()
+	near(t, "busy", rows[0].Busy, 0.001/graph)
+	near(t, "waiting", rows[0].Sync, 0.001/graph)
+	near(t, "off", rows[1].Off, 0.001/graph)
+	if rows[0].Off.OK || rows[0].Switches.OK || rows[0].MinorFaults.OK || rows[1].WakeUp.Count != 4 {
+		t.Errorf("got %+v", rows)
+	}
+	if rows := tally.Summary(Settings{Detail: LevelSched}).Threads; !rows[0].Off.OK || rows[0].Off.V != 0 {
+		t.Errorf("a lane that was never off its CPU: %+v", rows[0])
+	}
+}
+
+// TestTokens keeps the last calls.
+func TestTokens(t *testing.T) {
+	tally := NewTally(&Tables{})
+	for i := range maxTokens + 10 {
+		tally.Call(&Call{Index: i, Phase: PhaseDecode, Tokens: 1, Begin: time.Duration(i), End: time.Duration(i) + 1})
+	}
+	rows := tally.Summary(Settings{}).Tokens
+	if len(rows) != maxTokens || rows[0].Begin != 10 || rows[maxTokens-1].Begin != maxTokens+9 {
+		t.Errorf("%d rows from %v", len(rows), rows[0].Begin)
+	}
+}
+
+func TestShapes(t *testing.T) {
+	tables := &Tables{DAGs: []DAG{
+		{Nodes: []Node{{Addr: 1, Sources: []uint64{9}}, {Addr: 2, Sources: []uint64{1}, View: 1}}, Leaves: []Node{{Addr: 9}}},
+		{Nodes: []Node{{Addr: 1}}},
+	}}
+	tally := NewTally(tables)
+	for _, ref := range []uint32{1, 2, 2, 77} {
+		tally.Graph(&Graph{Call: -1, DAG: ref})
+	}
+	rows := tally.Summary(Settings{}).Graphs
+	if len(rows) != 2 || rows[0] != (GraphShape{DAG: 2, Nodes: 1, Graphs: 2}) || rows[1].Views != 1 || rows[1].Leaves != 1 || rows[1].Edges == 0 {
+		t.Errorf("got %+v", rows)
+	}
+}
+
+// TestLive draws the newest decode graph, and rates by the second.
+func TestLive(t *testing.T) {
+	m := newModel()
+	tally := NewTally(m.tables)
+	if g := tally.Live(); g.Lanes != nil {
+		t.Errorf("before the first: %+v", g)
+	}
+	for _, v := range tally.Rates(time.Second, 5) {
+		if !math.IsNaN(v) {
+			t.Errorf("before the first: %v", v)
+		}
+	}
+	decodes(tally, m.decoder(2, 1, 256), 3, 2, time.Second, time.Microsecond)
+	g := tally.Live()
+	if g.Index != 2 || g.Phase != "decode" || len(g.Lanes) != 2 || g.Lanes[0].Spans[9].Op != "FLASH_ATTN_EXT" || g.Lanes[0].Spans[0].Begin != time.Microsecond {
+		t.Errorf("got %+v", g)
+	}
+	tally = NewTally(m.tables)
+	// Two tokens a second for two seconds, a pause of one, and four at once.
+	for i := range 4 {
+		begin := 10*time.Second + time.Duration(i)*500*time.Millisecond
+		tally.Call(&Call{Index: i, Phase: PhaseDecode, Tokens: 1, Begin: begin, End: begin + 500*time.Millisecond})
+	}
+	tally.Call(&Call{Index: 4, Phase: PhaseDecode, Tokens: 4, Begin: 13 * time.Second, End: 15 * time.Second})
+	if got := fmt.Sprint(tally.Rates(15*time.Second+time.Millisecond, 6)); got != "[NaN 2 2 NaN 2 2]" {
+		t.Errorf("rates %s", got)
+	}
+	if got := tally.Rates(500*time.Second, 3); !math.IsNaN(got[2]) {
+		t.Errorf("long after: %v", got)
+	}
+}
+
+// TestBoundedMemory computes graphs that never look the same.
+func TestBoundedMemory(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 3))
+	tables := &Tables{}
+	tally := NewTally(tables)
+	for i := range 400 {
+		var refs []uint32
+		for k := range 100 {
+			tables.Tensors = append(tables.Tensors, tensor(fmt.Sprintf("t%d-%d", i, k*i), "f32", int64(i+1)))
+			tables.Operators = append(tables.Operators, Operator{Op: fmt.Sprintf("OP%d", rnd.IntN(1000)), Out: uint32(len(tables.Tensors)), In: []uint32{1}})
+			refs = append(refs, uint32(len(tables.Operators)))
+		}
+		g := run(refs, 1, 0, each(time.Duration(rnd.IntN(1e9))))
+		g.Call, g.Phase, g.DAG, g.Backend = i*1000, Phase(rnd.IntN(4)), uint32(i), uint32(i)
+		g.Lanes[0].TID = int32(i)
+		g.Lanes[0].Thieves = map[int32]time.Duration{int32(i * 7): 5}
+		tally.Graph(g)
+	}
+	if len(tally.facts) > maxFacts+1 || len(tally.kinds.of) > maxKinds+numPhases || len(tally.steps.of) > maxSteps+numPhases ||
+		len(tally.layers.of) > maxLayers+numPhases || len(tally.open) > maxOpen || len(tally.shapes) > maxShapes || len(tally.backends.of) > maxBackends {
+		t.Errorf("facts %d, kinds %d, steps %d, layers %d, open %d", len(tally.facts), len(tally.kinds.of), len(tally.steps.of), len(tally.layers.of), len(tally.open))
+	}
+}

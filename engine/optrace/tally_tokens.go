@@ -1,0 +1,72 @@
+package optrace
+
+import "time"
+
+// callSums is what the graphs of a call took, while the call goes on.
+type callSums struct {
+	time, off time.Duration
+	end       time.Duration // of the last one
+	context   int64
+}
+
+// addOpen adds a graph to its call.
+func (t *Tally) addOpen(one *graphSums, took time.Duration) {
+	if one.g.Call < 0 {
+		return
+	}
+	s := t.open[one.g.Call]
+	if s == nil {
+		if len(t.open) >= maxOpen { // calls whose ends were lost
+			clear(t.open)
+		}
+		s = &callSums{}
+		t.open[one.g.Call] = s
+	}
+	off := time.Duration(0)
+	for i := range one.g.Lanes {
+		off = max(off, one.g.Lanes[i].Off)
+	}
+	s.time, s.off = plus(s.time, took), plus(s.off, off)
+	s.end, s.context = max(s.end, one.g.End), max(s.context, one.length)
+}
+
+// tokenSum is a call that ended.
+type tokenSum struct {
+	begin, end time.Duration
+	phase      Phase
+	tokens     int
+	of         callSums
+}
+
+// tokenRing holds the last calls.
+type tokenRing struct {
+	of   []tokenSum
+	next int // where the next goes once the ring is full
+}
+
+// add adds a call, in the place of the oldest where the ring is full.
+func (r *tokenRing) add(s tokenSum) {
+	if len(r.of) < maxTokens {
+		r.of = append(r.of, s)
+		return
+	}
+	r.of[r.next] = s
+	r.next = (r.next + 1) % maxTokens
+}
+
+// tokenRows are the last calls, the oldest first.
+func (t *Tally) tokenRows(s *Settings) []TokenRow {
+	began := s.Begin
+	if began == 0 {
+		began = t.began
+	}
+	rows := make([]TokenRow, 0, len(t.tokens.of))
+	for i := range t.tokens.of {
+		c := &t.tokens.of[(t.tokens.next+i)%len(t.tokens.of)]
+		rows = append(rows, TokenRow{
+			Begin: span(began, c.begin), Time: span(c.begin, c.end), Phase: c.phase.String(), Tokens: max(c.tokens, 0),
+			Graph: c.of.time, Off: c.of.off, Context: c.of.context,
+		})
+	}
+	return rows
+}
