@@ -70,8 +70,14 @@ func (l *Layout) debugTensor(e *dwarf.Entry, at map[string]int) {
 	if size, ok := e.Val(dwarf.AttrByteSize).(int64); ok && size > 0 && size < maxOffset {
 		l.Size = int(size)
 	}
-	if l.Src >= 0 && l.View > l.Src {
-		l.Slots = min((l.View-l.Src)/pointerBytes, defaultSlots)
+	next := maxOffset // the member after the sources
+	for _, offset := range at {
+		if offset > l.Src && offset < next {
+			next = offset
+		}
+	}
+	if slots := (next - l.Src) / pointerBytes; l.Src >= 0 && slots <= maxSlots {
+		l.Slots = slots
 	}
 }
 

@@ -201,35 +201,42 @@ func (p part) ends(name string) []Place {
 			return []Place{place}
 		}
 	}
-	return p.returnsOf(choose, s, 0)
-}
-
-// returnsOf are places at all returns of a function and of those that it ends by
-// jumping to; none where one of them could not be read.
-func (p part) returnsOf(choose chooser, s symbol, depth int) []Place {
-	at, tails, ok := choose.returns(p.object, s)
-	if !ok || depth > maxDepth {
-		return nil
-	}
 	var found []Place
-	for _, chosen := range at {
-		if place, ok := p.at(PointCallEnd, s, chosen); ok {
-			found = append(found, place)
-		}
-	}
-	for _, target := range tails {
-		callee, ok := p.object.symbolAt(p.object.resolve(target))
-		if !ok {
-			return nil
-		}
-		more := p.returnsOf(choose, callee, depth+1)
-		if len(more) == 0 {
-			return nil
-		}
-		found = append(found, more...)
-	}
-	if len(found) > maxEnds {
+	if !p.returnsOf(choose, s, 0, map[uint64]bool{}, &found) || len(found) > maxEnds {
 		return nil
 	}
 	return found
 }
+
+// returnsOf adds places at all returns of a function and of those that it ends by
+// jumping to, and says whether all of the code could be read. Compilers move what is
+// rarely done to a part of its own (".cold"), which goes back or throws: jumps there, and
+// to where no function begins, are no ends.
+func (p part) returnsOf(choose chooser, s symbol, depth int, had map[uint64]bool, found *[]Place) bool {
+	if had[s.address] {
+		return true
+	}
+	had[s.address] = true
+	at, tails, ok := choose.returns(p.object, s)
+	if !ok || depth > maxDepth {
+		return false
+	}
+	for _, chosen := range at {
+		if place, ok := p.at(PointCallEnd, s, chosen); ok {
+			*found = append(*found, place)
+		}
+	}
+	for _, target := range tails {
+		callee, ok := p.object.symbolAt(p.object.resolve(target))
+		if !ok || strings.HasSuffix(callee.name, coldSuffix) {
+			continue
+		}
+		if !p.returnsOf(choose, callee, depth+1, had, found) {
+			return false
+		}
+	}
+	return true
+}
+
+// coldSuffix ends the names of the parts of functions that are rarely come to.
+const coldSuffix = ".cold"

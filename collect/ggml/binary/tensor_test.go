@@ -138,9 +138,13 @@ func TestWhatCannotBeATensorIsRefused(t *testing.T) {
 func TestPermutedTensorsAreBelieved(t *testing.T) {
 	l := currentLayout()
 	for name, change := range map[string]func(*RawTensor){
-		"transposed":  func(r *RawTensor) { r.NB[0], r.NB[1] = 4096, 4 },
-		"one column":  func(r *RawTensor) { r.NE = [4]int64{1, 24, 8, 1}; r.NB = [4]uint64{4096, 4096, 98304, 786432} },
-		"a view":      func(r *RawTensor) { r.View = 0x5000; r.NE = [4]int64{64, 2, 2, 2}; r.NB = [4]uint64{8, 512, 1024, 2048} },
+		"transposed": func(r *RawTensor) { r.NB[0], r.NB[1] = 4096, 4 },
+		"one column": func(r *RawTensor) { r.NE = [4]int64{1, 24, 8, 1}; r.NB = [4]uint64{4096, 4096, 98304, 786432} },
+		"a view": func(r *RawTensor) {
+			r.View = 0x5000
+			r.NE = [4]int64{64, 2, 2, 2}
+			r.NB = [4]uint64{8, 512, 1024, 2048}
+		},
 		"not ASCII":   func(r *RawTensor) { r.Name = "Größe" },
 		"without any": func(r *RawTensor) { r.Name = "" },
 	} {

@@ -89,7 +89,8 @@ func (c x86) step(m *machine, address uint64, code []byte) step {
 // x86Flow says where an instruction leads, with the target of a direct jump or call.
 func x86Flow(i *x86asm.Inst, next uint64) (flow, uint64) {
 	target := uint64(0)
-	if rel, ok := i.Args[0].(x86asm.Rel); ok {
+	rel, direct := i.Args[0].(x86asm.Rel)
+	if direct {
 		target = next + uint64(int64(rel)) //nolint:gosec // wraps as addresses do
 	}
 	switch i.Op {
@@ -102,7 +103,7 @@ func x86Flow(i *x86asm.Inst, next uint64) (flow, uint64) {
 	case x86asm.UD2, x86asm.HLT, x86asm.INT:
 		return stop, 0
 	}
-	if target != 0 {
+	if direct {
 		return branch, target
 	}
 	return goOn, 0

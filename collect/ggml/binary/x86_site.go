@@ -57,11 +57,10 @@ func x86Emulated(i *x86asm.Inst, code []byte) (time.Duration, bool) {
 	case x86asm.NOP:
 		return costNop, i.Len == 1 && code[0] == 0x90
 	}
-	if f, target := x86Flow(i, 0); f == jump || f == call || f == branch {
-		_, relative := i.Args[0].(x86asm.Rel)
+	if f, _ := x86Flow(i, 0); f == jump || f == call || f == branch {
+		_, direct := i.Args[0].(x86asm.Rel)
 		// Loops that count in rcx are not emulated.
-		known := f != branch || x86Condition(i.Op)
-		return costEmulated, relative && known && (target != 0 || f != branch)
+		return costEmulated, direct && (f != branch || x86Condition(i.Op))
 	}
 	return 0, false
 }

@@ -1,0 +1,219 @@
+package binary
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// compile builds the fake runtime with the machine's C compiler. Without one the test
+// says what was not checked.
+func compile(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("NOT CHECKED: what is read from compiled code (there is no gcc)")
+	}
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" || runtime.GOOS != "linux" {
+		t.Skipf("NOT CHECKED: what is read from compiled code (gcc makes code for %s/%s)", runtime.GOOS, runtime.GOARCH)
+	}
+	out := filepath.Join(t.TempDir(), name)
+	args := append([]string{"-o", out, filepath.Join("testdata", "fake.c")}, flags...)
+	if text, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, text)
+	}
+	return out
+}
+
+// stripped is a copy of a file without its symbol table.
+func stripped(t *testing.T, path string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), filepath.Base(path))
+	if text, err := exec.Command("strip", "-s", "-o", out, path).CombinedOutput(); err != nil {
+		t.Skipf("NOT CHECKED: stripped files (strip: %v %s)", err, text)
+	}
+	return out
+}
+
+// compiledLayout is what the compiler says of the structures.
+func compiledLayout(t *testing.T, path string) Layout {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	o, err := readObject(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := o.read(o.symbols["GGML_FAKE_OFFSETS"].address, 14*4)
+	at := func(i int) int { return int(binary.LittleEndian.Uint32(b[4*i:])) }
+	l := Layout{Size: at(12), Slots: at(13)}
+	for i, f := range l.fields() {
+		*f = at(i)
+	}
+	return l
+}
+
+var compiledNames = Names{
+	Ops: []string{"NONE", "DUP", "ADD", "MUL_MAT", "UNARY", "GLU"}, Unary: []string{"ABS", "SGN", "SILU"}, GLU: []string{"REGLU", "GEGLU", "SWIGLU"},
+	Types: builtinTypes()[:9],
+}
+
+// builds are the ways in which the fake runtime is compiled.
+func builds() map[string][]string {
+	all := map[string][]string{
+		"O2, as in 2024-06": {"-O2", "-shared", "-fPIC", "-DGRADIENT"},
+		"O0, as in 2024-06": {"-O0", "-shared", "-fPIC", "-DGRADIENT"},
+		"O2, a fork":        {"-O2", "-shared", "-fPIC", "-DFORK"},
+		"O2, packed":        {"-O2", "-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"},
+		"O2, without PIC":   {"-O2", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-fno-plt"},
+		"Os":                {"-Os", "-shared", "-fPIC"},
+		"O3, AVX-512":       {"-O3", "-shared", "-fPIC", "-march=sapphirerapids"},
+		"O2, frame pointer": {"-O2", "-shared", "-fPIC", "-fno-omit-frame-pointer", "-fstack-protector-all"},
+	}
+	if runtime.GOARCH != "amd64" {
+		delete(all, "O3, AVX-512")
+	}
+	for _, level := range []string{"O0", "O1", "O2", "O3"} {
+		for _, protection := range []string{"full", "none"} {
+			flag := "-fcf-protection=" + protection
+			if runtime.GOARCH == "arm64" {
+				flag = "-mbranch-protection=" + map[string]string{"full": "standard", "none": "none"}[protection]
+			}
+			all[level+", CET "+protection] = []string{"-" + level, "-shared", "-fPIC", flag}
+		}
+	}
+	return all
+}
+
+func TestCompiledRuntimesAreReadAsTheCompilerSays(t *testing.T) {
+	for name, flags := range builds() {
+		t.Run(name, func(t *testing.T) {
+			path := compile(t, "libggml.so", flags...)
+			for _, file := range []string{path, stripped(t, path)} {
+				r, err := FromFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := compiledLayout(t, path)
+				want.From = "accessors"
+				if strings.Contains(name, "2024-06") {
+					want.From = "version table"
+				}
+				if d := cmp.Diff(want, r.Layout); d != "" {
+					t.Errorf("stripped %v: layout: %s", r.Images[0].Stripped, d)
+				}
+				if d := cmp.Diff(compiledNames, r.Names); d != "" {
+					t.Errorf("stripped %v: names: %s", r.Images[0].Stripped, d)
+				}
+				if r.Version != "0.99.1" || r.Images[0].BuildID == "" {
+					t.Errorf("version %q, build-id %q", r.Version, r.Images[0].BuildID)
+				}
+				if len(r.Gaps) > 0 {
+					t.Errorf("gaps: %+v", r.Gaps)
+				}
+				checkPlaces(t, file, r)
+			}
+		})
+	}
+}
+
+// A program that is linked statically holds pointers as they are.
+func TestAStaticProgramIsRead(t *testing.T) {
+	main := filepath.Join(t.TempDir(), "main.c")
+	if err := os.WriteFile(main, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := compile(t, "server", "-O2", "-no-pie", "-fno-pie", main)
+	r, err := FromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := compiledLayout(t, path)
+	want.From = "accessors"
+	if d := cmp.Diff(want, r.Layout); d != "" {
+		t.Errorf("layout: %s", d)
+	}
+	if d := cmp.Diff(compiledNames, r.Names); d != "" {
+		t.Errorf("names: %s", d)
+	}
+	if r.Images[0].Role != roleProgram || r.Hook != PointOp {
+		t.Errorf("role %q, hook %d", r.Images[0].Role, r.Hook)
+	}
+	checkPlaces(t, path, r)
+	if _, err := FromFile(stripped(t, path)); err == nil || !strings.Contains(err.Error(), "no function of GGML") {
+		t.Errorf("without any symbol: %v", err)
+	}
+}
+
+func TestDebugInformationIsReadWhereNothingElseTells(t *testing.T) {
+	path := compile(t, "libggml.so", "-O2", "-g", "-shared", "-fPIC", "-DFORK")
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	o, err := readObject(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.symbols = map[string]symbol{} // no accessor is exported
+	got, gaps := o.layout()
+	want := compiledLayout(t, path)
+	want.From = "DWARF"
+	if d := cmp.Diff(want, got); d != "" || len(gaps) > 0 {
+		t.Errorf("%s %+v", d, gaps)
+	}
+}
+
+// checkPlaces holds every place against what the binutils say: a probe sits on an
+// instruction, at the file's offset of its symbol.
+func checkPlaces(t *testing.T, path string, r *Runtime) {
+	t.Helper()
+	points := map[Point]int{}
+	for _, p := range r.Places {
+		points[p.Point]++
+		if !disassembly(t, path)[p.Address+p.Site.Offset] {
+			t.Errorf("%s+%d lies within an instruction", p.Symbol, p.Site.Offset)
+		}
+		if file := fileOffset(t, path, p.Address); file != p.File {
+			t.Errorf("%s lies at %#x of the file, not at %#x", p.Symbol, file, p.File)
+		}
+		if p.Site.Cheap && (strings.Contains(p.Site.Instruction, "nop") && p.Site.Offset > 0 || p.Site.Cost >= costStepped) {
+			t.Errorf("%s+%d %s for %v", p.Symbol, p.Site.Offset, p.Site.Instruction, p.Site.Cost)
+		}
+	}
+	for _, want := range []Point{PointOp, PointOpFused, PointGraph, PointGraphReturn, PointBarrier, PointBarrierReturn, PointTensorSet, PointDecode, PointEncode} {
+		if points[want] != 1 {
+			t.Errorf("point %d has %d places", want, points[want])
+		}
+	}
+	if points[PointCallEnd] < 2 {
+		t.Errorf("calls have %d ends", points[PointCallEnd])
+	}
+}
+
+func fileOffset(t *testing.T, path string, address uint64) uint64 {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for _, s := range f.Sections {
+		if s.Name == ".text" && address >= s.Addr && address < s.Addr+s.Size {
+			return address - s.Addr + s.Offset
+		}
+	}
+	t.Fatalf("%#x is not in .text", address)
+	return 0
+}
