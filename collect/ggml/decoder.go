@@ -1,0 +1,537 @@
+package ggml
+
+import (
+	"bytes"
+	"encoding/binary"
+	"time"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// Limits of what a target can make a decoder keep.
+const (
+	maxProcesses  = 256     // where a file is watched and no process
+	maxAddresses  = 1 << 18 // tensors of a process; beyond, all are forgotten and learnt again
+	maxPending    = 1 << 16 // nodes of graphs whose GraphBegin has not come yet
+	maxGraphs     = 1 << 12 // addresses of graphs
+	maxCPUs       = 1 << 13
+	maxBatch      = 1 << 24 // tokens; more were not read right
+	maxPlausible  = 16      // tensors that fit the layout, after which it counts as verified
+	minMisfits    = 4       // tensors that do not, before names are withheld
+	misfitsPerFit = 4       // as above: one in so many
+)
+
+// memory reads a process's memory into all of a slice.
+type memory func(pid int32, addr uint64, to []byte) error
+
+// watched is what a decoder must know of a place.
+type watched struct {
+	ref uint32 // a CallKind or CopyKind
+}
+
+// Decoder makes events of records. It is pure but for reading the target's memory,
+// which is handed to it, and keeps what it has learnt of each process: which tensor lies
+// at which address.
+type Decoder struct {
+	layout  layouts.Layout
+	names   layouts.Names
+	raw     int // bytes of a tensor in a record
+	places  []watched
+	memory  memory
+	backend func(pid int32, addr uint64) string
+	// forget makes the programs send a graph once more.
+	forget func(graph uint64)
+	have   uint16 // counters that are read
+
+	tables    *interner
+	out       order
+	processes map[int32]*process
+	last      *process
+	lastPID   int32
+	dropped   []uint32 // by CPU
+
+	graphs, hits   int64 // begins of graphs and of operators
+	fits, misfits  int64 // tensors that the layout fits, and not
+	withheld       string
+	malformed      int64 // records that made no sense
+	execs          int64 // times that the target became another program
+	lostTold       int64 // records that were lost, as far as events tell
+	newestRecorded time.Duration
+	scratch        []byte
+	read0          layouts.RawTensor // decoded into, so that nothing is allocated
+}
+
+// process is what is known of one process.
+type process struct {
+	pid      int32
+	tensors  map[uint64]*tensor
+	pending  map[int32][]pendingNode // by thread
+	waiting  int
+	graphs   map[uint64]uint32 // refs of the newest at each address
+	backends map[uint64]uint32
+}
+
+// tensor is what lies at an address, as it was seen last.
+type tensor struct {
+	raw      []byte // as it was read; nil where only its shape is known
+	shape    uint32 // ref of its Tensor
+	operator uint32
+	sources  []*tensor // nil where a slot is empty or could not be read
+	refs     []uint32  // their shapes when the operator was made
+	fused    *tensor   // the same of the operator that begins with this one and computes more
+}
+
+// pendingNode is a node of a graph that is about to begin.
+type pendingNode struct {
+	graph uint64
+	addr  uint64
+	raw   []byte
+}
+
+// newDecoder makes a decoder for a layout.
+func newDecoder(layout layouts.Layout, names layouts.Names, places []watched) *Decoder {
+	d := &Decoder{
+		memory:    func(int32, uint64, []byte) error { return errNoMemory },
+		backend:   func(int32, uint64) string { return "" },
+		forget:    func(uint64) {},
+		tables:    newInterner(),
+		processes: map[int32]*process{},
+	}
+	d.become(layout, names, places)
+	return d
+}
+
+// become decodes for another runtime from here on; tables and events stay.
+func (d *Decoder) become(layout layouts.Layout, names layouts.Names, places []watched) {
+	d.layout, d.names, d.raw, d.places = layout, names, rawSize(&layout), places
+	d.fits, d.misfits, d.withheld = 0, 0, ""
+	if !layout.Complete() {
+		d.withheld = "the layout of tensors could not be read from the runtime's files"
+	}
+	d.forgetAll()
+}
+
+// forgetAll forgets what lies where in every process.
+func (d *Decoder) forgetAll() {
+	clear(d.processes)
+	d.last = nil
+}
+
+// Record takes one record of the ring. What is not understood is counted and left out.
+func (d *Decoder) Record(b []byte) {
+	var h header
+	if !parseHeader(b, &h) {
+		d.malformed++
+		return
+	}
+	d.lost(&h)
+	d.newestRecorded = h.at
+	payload := b[headerSize:]
+	e := optrace.Event{At: h.at, PID: h.pid, TID: h.tid, CPU: uint16(h.cpu), Kind: optrace.Kind(h.kind)}
+	switch e.Kind {
+	case recordNode:
+		d.node(&h, payload)
+		return
+	case optrace.OpBegin, optrace.FusedBegin:
+		d.hits++
+		e.Addr, e.Lane, e.Lanes = h.addr, h.lane, h.lanes
+		e.Ref = d.operator(&h, payload)
+		if e.Kind == optrace.FusedBegin {
+			e.N = h.n
+		}
+	case optrace.GraphBegin:
+		d.graphs++
+		e.Addr, e.N = h.addr, h.n
+		e.Ref = d.graph(&h)
+	case optrace.CallBegin:
+		e.Ref = d.place(&h)
+		if h.n > 0 && h.n <= maxBatch {
+			e.N = h.n
+		}
+	case optrace.SplitBegin:
+		e.Addr, e.N = h.addr, h.n
+		e.Ref = d.backendOf(&h)
+	case optrace.CopyBegin:
+		e.Addr, e.N, e.Ref = h.addr, h.n, d.place(&h)
+		if len(payload) > 0 {
+			e.N = d.size(payload)
+		}
+	case optrace.ExpertsChosen:
+		e.Addr = h.addr
+		if e.Ref = d.experts(&h, payload); e.Ref == 0 {
+			return
+		}
+	case optrace.CountersRead:
+		if e.Ref = d.counters(payload); e.Ref == 0 {
+			return
+		}
+	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
+		optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd,
+		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd:
+		e.Addr, e.N = h.addr, h.n
+	case optrace.TargetExec:
+		d.execs++
+	default:
+		d.malformed++
+		return
+	}
+	d.out.add(e)
+}
+
+// lost tells of records that a CPU lost before this one.
+func (d *Decoder) lost(h *header) {
+	if h.cpu >= maxCPUs {
+		return
+	}
+	for int(h.cpu) >= len(d.dropped) {
+		d.dropped = append(d.dropped, 0)
+	}
+	if more := int32(h.dropped - d.dropped[h.cpu]); more > 0 {
+		d.dropped[h.cpu] = h.dropped
+		d.tellLost(optrace.Event{At: h.at, Kind: optrace.Lost, N: int64(more), CPU: uint16(h.cpu), PID: h.pid})
+	}
+}
+
+// tellLost makes an event of a loss.
+func (d *Decoder) tellLost(e optrace.Event) {
+	d.lostTold += e.N
+	d.out.add(e)
+}
+
+// of is what is known of a record's process.
+func (d *Decoder) of(pid int32) *process {
+	if d.last != nil && d.lastPID == pid {
+		return d.last
+	}
+	p := d.processes[pid]
+	if p == nil {
+		if len(d.processes) >= maxProcesses {
+			clear(d.processes)
+		}
+		p = &process{pid: pid}
+		p.forget()
+		d.processes[pid] = p
+	}
+	d.last, d.lastPID = p, pid
+	return p
+}
+
+// forget makes a process unknown: it became another program, or is too much.
+func (p *process) forget() {
+	p.tensors, p.pending, p.waiting = map[uint64]*tensor{}, map[int32][]pendingNode{}, 0
+	p.graphs, p.backends = map[uint64]uint32{}, map[uint64]uint32{}
+}
+
+// place is what the place of a record stands for.
+func (d *Decoder) place(h *header) uint32 {
+	if int(h.place) >= len(d.places) {
+		return 0
+	}
+	return d.places[h.place].ref
+}
+
+// operator is the ref of the operator that a record begins.
+func (d *Decoder) operator(h *header, payload []byte) uint32 {
+	if d.withheld != "" {
+		return 0
+	}
+	p := d.of(h.pid)
+	t := p.tensors[h.addr]
+	fused := optrace.Kind(h.kind) == optrace.FusedBegin
+	if len(payload) == 0 {
+		if t == nil {
+			return 0
+		}
+		if fused && t.fused != nil {
+			return t.fused.operator
+		}
+		return t.operator
+	}
+	if len(payload) != d.raw*(1+b2i(fused)) {
+		d.malformed++
+		return 0
+	}
+	if t == nil {
+		t = p.at(h.addr)
+	}
+	if !fused {
+		d.learn(p, t, payload)
+		return t.operator
+	}
+	if t.fused == nil {
+		t.fused = &tensor{}
+	}
+	d.learnFused(p, t, p.at(h.extra), h, payload)
+	return t.fused.operator
+}
+
+// at is the tensor at an address, made where it was not known.
+func (p *process) at(addr uint64) *tensor {
+	t := p.tensors[addr]
+	if t == nil {
+		if len(p.tensors) >= maxAddresses {
+			clear(p.tensors)
+		}
+		t = &tensor{}
+		p.tensors[addr] = t
+	}
+	return t
+}
+
+// current says that nothing has changed since the operator was made.
+func (t *tensor) current(raw []byte) bool {
+	if t.operator == 0 || !bytes.Equal(t.raw, raw) {
+		return false
+	}
+	for i, s := range t.sources {
+		if s != nil && s.shape != t.refs[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// learn takes what was read of a tensor, and makes its operator where it is new.
+func (d *Decoder) learn(p *process, t *tensor, raw []byte) {
+	if t.current(raw) {
+		return
+	}
+	r, ok := d.read(raw)
+	if !ok {
+		t.raw, t.operator = nil, 0
+		return
+	}
+	t.raw = append(t.raw[:0], raw...)
+	t.shape = d.tables.tensor(r.shape)
+	d.resolve(p, t, trimmed(r.sources))
+	t.operator = d.tables.operator(optrace.Operator{
+		Op: r.op, Sub: r.sub, Out: t.shape, In: append([]uint32(nil), t.refs...), Params: r.params,
+	})
+}
+
+// learnFused is the same for an operator that computes a second tensor of the first:
+// it writes the second one, and reads the sources of both.
+func (d *Decoder) learnFused(p *process, first, second *tensor, h *header, raw []byte) {
+	if first.fused.current(raw) {
+		return
+	}
+	d.learn(p, first, raw[:d.raw])
+	d.learn(p, second, raw[d.raw:])
+	if first.operator == 0 || second.operator == 0 {
+		first.fused.operator = 0
+		return
+	}
+	f := first.fused
+	f.raw = append(f.raw[:0], raw...)
+	f.sources, f.refs = append(f.sources[:0], first.sources...), append(f.refs[:0], first.refs...)
+	for i, s := range second.sources {
+		if s != nil && s != first {
+			f.sources, f.refs = append(f.sources, s), append(f.refs, second.refs[i])
+		}
+	}
+	a, b := d.tables.Operator(first.operator), d.tables.Operator(second.operator)
+	f.operator = d.tables.operator(optrace.Operator{
+		Op: a.Op, Sub: a.Sub, Out: second.shape, In: append([]uint32(nil), f.refs...), Params: a.Params, Fused: []string{b.Op},
+	})
+}
+
+// resolve finds the sources of a tensor by their addresses, and reads those that no
+// graph has told of.
+func (d *Decoder) resolve(p *process, t *tensor, sources []uint64) {
+	t.sources, t.refs = t.sources[:0], t.refs[:0]
+	for _, addr := range sources {
+		if addr == 0 {
+			t.sources, t.refs = append(t.sources, nil), append(t.refs, 0)
+			continue
+		}
+		s := p.at(addr)
+		if s.shape == 0 {
+			d.fetch(p, addr, s)
+		}
+		t.sources, t.refs = append(t.sources, s), append(t.refs, s.shape)
+	}
+	for len(t.refs) > 0 && t.sources[len(t.sources)-1] == nil {
+		t.sources, t.refs = t.sources[:len(t.sources)-1], t.refs[:len(t.refs)-1]
+	}
+}
+
+// fetch reads a tensor's shape out of the target's memory.
+func (d *Decoder) fetch(p *process, addr uint64, t *tensor) (readTensor, bool) {
+	if len(d.scratch) != d.raw {
+		d.scratch = make([]byte, d.raw)
+	}
+	if d.memory(p.pid, addr, d.scratch) != nil {
+		return readTensor{}, false
+	}
+	r, ok := d.read(d.scratch)
+	if ok {
+		t.shape = d.tables.tensor(r.shape)
+	}
+	return r, ok
+}
+
+// node keeps a node until its graph begins.
+func (d *Decoder) node(h *header, payload []byte) {
+	if len(payload) != d.raw {
+		d.malformed++
+		return
+	}
+	p := d.of(h.pid)
+	if p.waiting >= maxPending {
+		clear(p.pending)
+		p.waiting = 0
+	}
+	p.waiting++
+	p.pending[h.tid] = append(p.pending[h.tid], pendingNode{h.extra, h.addr, bytes.Clone(payload)})
+}
+
+// graph is the ref of the graph that a record begins, made of the nodes before it, or
+// that of the newest at this address.
+func (d *Decoder) graph(h *header) uint32 {
+	p := d.of(h.pid)
+	pending := p.pending[h.tid]
+	delete(p.pending, h.tid)
+	p.waiting -= len(pending)
+	nodes := pending[:0]
+	for _, n := range pending {
+		if n.graph == h.addr {
+			nodes = append(nodes, n)
+		}
+	}
+	if d.withheld != "" {
+		return 0
+	}
+	if h.extra == 0 {
+		return p.graphs[h.addr]
+	}
+	ref := d.dag(p, h.addr, nodes, int(h.extra))
+	if len(p.graphs) >= maxGraphs {
+		clear(p.graphs)
+	}
+	p.graphs[h.addr] = ref
+	return ref
+}
+
+// dag makes a graph of its nodes.
+func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int) uint32 {
+	g := optrace.DAG{Addr: addr, Truncated: max(expected-len(nodes), 0)}
+	if g.Truncated > 0 {
+		d.forget(addr)
+	}
+	inside := make(map[uint64]bool, len(nodes))
+	read := make([]readTensor, len(nodes))
+	fits := make([]bool, len(nodes))
+	for i, n := range nodes {
+		inside[n.addr] = true
+		if read[i], fits[i] = d.read(n.raw); fits[i] {
+			read[i].sources = trimmed(read[i].sources)
+			p.at(n.addr).shape = d.tables.tensor(read[i].shape)
+		}
+	}
+	leaves := map[uint64]bool{}
+	for i, n := range nodes {
+		if !fits[i] {
+			g.Truncated++
+			continue
+		}
+		for _, s := range read[i].sources {
+			if s != 0 && !inside[s] && !leaves[s] {
+				leaves[s] = true
+				g.Leaves = append(g.Leaves, d.leaf(p, s))
+			}
+		}
+		t := p.at(n.addr)
+		d.learn(p, t, n.raw)
+		g.Nodes = append(g.Nodes, optrace.Node{Addr: n.addr, Operator: t.operator, Sources: read[i].sources, View: read[i].view})
+	}
+	return d.tables.dag(g)
+}
+
+// leaf is a tensor that no node computes, read out of the target's memory.
+func (d *Decoder) leaf(p *process, addr uint64) optrace.Node {
+	t := p.at(addr)
+	r, ok := d.fetch(p, addr, t)
+	if !ok {
+		t.shape = 0
+		return optrace.Node{Addr: addr}
+	}
+	op := d.tables.operator(optrace.Operator{Op: "NONE", Out: t.shape})
+	return optrace.Node{Addr: addr, Operator: op, View: r.view}
+}
+
+// trimmed is a copy of sources without empty slots at the end.
+func trimmed(sources []uint64) []uint64 {
+	n := len(sources)
+	for n > 0 && sources[n-1] == 0 {
+		n--
+	}
+	return append([]uint64(nil), sources[:n]...)
+}
+
+// backendOf is the ref of a backend's name.
+func (d *Decoder) backendOf(h *header) uint32 {
+	p := d.of(h.pid)
+	ref, ok := p.backends[h.extra]
+	if !ok {
+		if len(p.backends) >= maxNames {
+			clear(p.backends)
+		}
+		ref = d.tables.name(d.backend(h.pid, h.extra))
+		p.backends[h.extra] = ref
+	}
+	return ref
+}
+
+// size is how many bytes a tensor has, by its strides (ggml_nbytes); 0 unknown.
+func (d *Decoder) size(raw []byte) int64 {
+	if len(raw) != d.raw || d.withheld != "" {
+		return 0
+	}
+	r, ok := d.read(raw)
+	if !ok {
+		return 0
+	}
+	return r.bytes
+}
+
+// experts is the ref of a mixture's choice, 0 where it makes no sense.
+func (d *Decoder) experts(h *header, payload []byte) uint32 {
+	used, tokens := int(h.extra), int(h.n)
+	rows := len(payload) / (expertSlot * 4)
+	if used <= 0 || used > expertSlot || tokens <= 0 || tokens > maxBatch || d.withheld != "" {
+		d.malformed++
+		return 0
+	}
+	choice := optrace.ExpertChoice{Layer: -1, Used: used, Tokens: tokens}
+	for row := range min(rows, tokens) {
+		slot := payload[row*expertSlot*4:]
+		for i := range used {
+			choice.IDs = append(choice.IDs, int32(binary.LittleEndian.Uint32(slot[4*i:])))
+		}
+	}
+	if t := d.of(h.pid).tensors[h.addr]; t != nil {
+		choice.Layer, _ = optrace.LayerOf(d.tables.Tensor(t.shape).Name)
+	}
+	return d.tables.choice(choice)
+}
+
+// counters is the ref of a reading.
+func (d *Decoder) counters(payload []byte) uint32 {
+	if len(payload) != 8*int(optrace.NumCounters) {
+		d.malformed++
+		return 0
+	}
+	set := optrace.CounterSet{Have: d.have}
+	for i := range set.Value {
+		set.Value[i] = binary.LittleEndian.Uint64(payload[8*i:])
+	}
+	return d.tables.counter(set)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

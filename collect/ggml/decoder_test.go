@@ -1,0 +1,291 @@
+package ggml
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// opsOfMixture are the operators of a decoded token of the model of experts, four layers.
+var opsOfMixture = map[string]int{
+	"GET_ROWS": 7, "RMS_NORM+MUL": 9, "MUL_MAT": 21, "MUL_MAT_ID": 12, "ROPE": 8, "SET_ROWS": 8, "FLASH_ATTN_EXT": 4,
+	"ADD": 8 + 4, "SOFT_MAX": 4, "ARGSORT": 4, "SUM_ROWS": 4, "CLAMP": 4, "DIV": 4, "GLU": 4, "MUL": 4,
+}
+
+func TestRecordsOfARealRuntime(t *testing.T) {
+	d, events := readFixture(t).events()
+	if d.malformed != 0 || d.misfits != 0 || !d.verified() || d.out.late != 0 {
+		t.Errorf("malformed %d, misfits %d, verified %v, late %d", d.malformed, d.misfits, d.verified(), d.out.late)
+	}
+	var calls, graphs []int64
+	each := []map[string]int{}
+	for _, e := range events {
+		switch e.Kind {
+		case optrace.CallBegin:
+			calls = append(calls, e.N)
+		case optrace.GraphBegin:
+			graphs = append(graphs, e.N)
+			each = append(each, map[string]int{})
+			if e.Ref == 0 {
+				t.Error("a graph without its nodes")
+			}
+		case optrace.OpBegin, optrace.FusedBegin:
+			o := d.tables.Operator(e.Ref)
+			name := o.Op
+			for _, f := range o.Fused {
+				name += "+" + f
+			}
+			each[len(each)-1][name]++
+			if e.Lane != 0 || e.Lanes != 1 {
+				t.Fatalf("lane %d of %d, one thread", e.Lane, e.Lanes)
+			}
+		}
+	}
+	if diff := cmp.Diff([]int64{12, 1, 1}, calls); diff != "" {
+		t.Errorf("tokens of the calls: %s", diff)
+	}
+	if len(graphs) != 3 {
+		t.Fatalf("graphs %v", graphs)
+	}
+	for i, ops := range each {
+		if diff := cmp.Diff(opsOfMixture, ops); diff != "" {
+			t.Errorf("operators of graph %d: %s", i, diff)
+		}
+	}
+}
+
+// Every operator's sources have a name and a type, and every edge of a graph leads to a
+// node or a leaf of it.
+func TestGraphsAreWhole(t *testing.T) {
+	d, _ := readFixture(t).events()
+	for i, o := range d.tables.Operators {
+		for _, in := range o.In {
+			if s := d.tables.Tensor(in); s.Name == "" || s.Type == "" || s.NE[0] <= 0 {
+				t.Errorf("operator %d %s: source %+v", i+1, o.Op, s)
+			}
+		}
+	}
+	if len(d.tables.DAGs) == 0 {
+		t.Fatal("no graph")
+	}
+	for _, g := range d.tables.DAGs {
+		known := map[uint64]bool{}
+		for _, n := range slices.Concat(g.Nodes, g.Leaves) {
+			known[n.Addr] = true
+			if n.Operator == 0 {
+				t.Errorf("%#x has no operator", n.Addr)
+			}
+		}
+		edges := 0
+		for _, n := range g.Nodes {
+			for _, s := range n.Sources {
+				edges++
+				if s != 0 && !known[s] {
+					t.Errorf("%#x has an unknown source %#x", n.Addr, s)
+				}
+			}
+		}
+		if g.Truncated != 0 || len(g.Leaves) < 40 || edges < len(g.Nodes) {
+			t.Errorf("%d nodes, %d leaves, %d edges, %d cut off", len(g.Nodes), len(g.Leaves), edges, g.Truncated)
+		}
+	}
+}
+
+// Of 8 experts two are chosen, in range and distinct; the three matrices of a layer go
+// by the same ids.
+func TestExpertsAreChosen(t *testing.T) {
+	d, events := readFixture(t).events()
+	byLayer := map[int]map[uint32]int{}
+	for _, e := range events {
+		if e.Kind != optrace.ExpertsChosen {
+			continue
+		}
+		c := d.tables.Experts[e.Ref-1]
+		if byLayer[c.Layer] == nil {
+			byLayer[c.Layer] = map[uint32]int{}
+		}
+		byLayer[c.Layer][e.Ref]++
+		if c.Used != 2 || len(c.IDs) != 2*c.Tokens {
+			t.Errorf("%+v", c)
+		}
+		for i := 0; i < len(c.IDs); i += 2 {
+			if a, b := c.IDs[i], c.IDs[i+1]; a == b || min(a, b) < 0 || max(a, b) > 7 {
+				t.Errorf("layer %d chose %d and %d", c.Layer, a, b)
+			}
+		}
+	}
+	for layer := range 4 {
+		total := 0
+		for ref, n := range byLayer[layer] {
+			total += n
+			if n%3 != 0 {
+				t.Errorf("layer %d: choice %d came %d times", layer, ref, n)
+			}
+		}
+		if total != 9 {
+			t.Errorf("layer %d has %d choices, want 3 matrices of 3 graphs", layer, total)
+		}
+	}
+}
+
+// record makes a record by hand.
+func record(kind optrace.Kind, at time.Duration, fill func(b []byte)) []byte {
+	b := make([]byte, headerSize)
+	binary.LittleEndian.PutUint64(b[offAt:], uint64(at))
+	binary.LittleEndian.PutUint64(b[offThread:], 7<<32|8)
+	binary.LittleEndian.PutUint32(b[offCookie:], uint32(kind))
+	if fill != nil {
+		fill(b)
+	}
+	return b
+}
+
+func empty() *Decoder {
+	return newDecoder(layouts.Layout{}, layouts.Names{}, []watched{{uint32(optrace.CallDecode)}})
+}
+
+func TestKernelEvents(t *testing.T) {
+	d := empty()
+	d.Record(record(optrace.SwitchOut, 5, func(b []byte) {
+		binary.LittleEndian.PutUint64(b[offN:], uint64(optrace.OffPreempted))
+		binary.LittleEndian.PutUint32(b[offCPU:], 3)
+	}))
+	d.Record(record(optrace.PageFault, 6, func(b []byte) {
+		binary.LittleEndian.PutUint64(b[offAddr:], 0x1000)
+		binary.LittleEndian.PutUint64(b[offN:], 1)
+	}))
+	want := []optrace.Event{
+		{At: 5, N: int64(optrace.OffPreempted), PID: 7, TID: 8, CPU: 3, Kind: optrace.SwitchOut},
+		{At: 6, N: 1, Addr: 0x1000, PID: 7, TID: 8, Kind: optrace.PageFault},
+	}
+	if diff := cmp.Diff(want, d.out.take(10)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A loss is told where it happened, once, also where a record that was written before
+// it comes after it.
+func TestLossesAreTold(t *testing.T) {
+	d := empty()
+	for i, dropped := range []uint32{0, 0, 4, 2, 4, 9} {
+		d.Record(record(optrace.BarrierBegin, time.Duration(i), func(b []byte) {
+			binary.LittleEndian.PutUint32(b[offDropped:], dropped)
+			binary.LittleEndian.PutUint32(b[offCPU:], 1)
+		}))
+	}
+	var lost []string
+	for _, e := range d.out.take(10) {
+		if e.Kind == optrace.Lost {
+			lost = append(lost, fmt.Sprint(e.At, " ", e.N))
+		}
+	}
+	if diff := cmp.Diff([]string{"2ns 4", "5ns 5"}, lost); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecordsThatMakeNoSense(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"short":             make([]byte, headerSize-1),
+		"unknown kind":      record(180, 1, nil),
+		"cut tensor":        append(record(optrace.OpBegin, 1, nil), 1, 2, 3),
+		"cut counters":      append(record(optrace.CountersRead, 1, nil), 1, 2, 3),
+		"no experts":        record(optrace.ExpertsChosen, 1, nil),
+		"no node":           record(recordNode, 1, nil),
+		"unknown node kind": record(recordKinds, 1, nil),
+	} {
+		d := empty()
+		d.withheld = ""
+		d.Record(b)
+		if d.malformed != 1 {
+			t.Errorf("%s: malformed %d", name, d.malformed)
+		}
+	}
+}
+
+// A batch that cannot be is a batch that was not read.
+func TestTokensOfABatch(t *testing.T) {
+	for n, want := range map[int64]int64{0: 0, 1: 1, 512: 512, maxBatch: maxBatch, maxBatch + 1: 0, 0xfffffff0: 0} {
+		d := empty()
+		d.Record(record(optrace.CallBegin, 1, func(b []byte) { binary.LittleEndian.PutUint64(b[offN:], uint64(n)) }))
+		if e := d.out.take(10)[0]; e.N != want || e.Ref != uint32(optrace.CallDecode) {
+			t.Errorf("%d: %+v", n, e)
+		}
+	}
+}
+
+// Where the layout does not fit, names are withheld and times stay.
+func TestMisfitsAreWithheld(t *testing.T) {
+	x := readFixture(t)
+	x.Layout.NE, x.Layout.NB = x.Layout.NB, x.Layout.Params
+	d := x.decoder()
+	ops := 0
+	for i, r := range x.Records {
+		withheld := d.withheld != ""
+		d.Record(r)
+		for _, e := range d.out.take(1 << 62) {
+			if e.Kind != optrace.OpBegin && e.Kind != optrace.FusedBegin {
+				continue
+			}
+			ops++
+			if withheld && e.Ref != 0 {
+				t.Fatalf("record %d has an operator", i)
+			}
+		}
+	}
+	if d.withheld == "" || d.verified() {
+		t.Errorf("fits %d, misfits %d, withheld %q", d.fits, d.misfits, d.withheld)
+	}
+	if ops != 3*109 {
+		t.Errorf("%d operators", ops)
+	}
+}
+
+// Operators without their tensors are named by the graph.
+func TestOperatorsByAddress(t *testing.T) {
+	x := readFixture(t)
+	for i, r := range x.Records {
+		switch optrace.Kind(r[offCookie]) {
+		case optrace.OpBegin, optrace.FusedBegin:
+			x.Records[i] = r[:headerSize]
+		}
+	}
+	d, events := x.events()
+	unnamed := 0
+	for _, e := range events {
+		if e.Kind == optrace.OpBegin || e.Kind == optrace.FusedBegin {
+			if d.tables.Operator(e.Ref).Op == "" {
+				unnamed++
+			}
+		}
+	}
+	if unnamed != 0 {
+		t.Errorf("%d operators have no name", unnamed)
+	}
+}
+
+// Nothing that the ring can hold makes the decoder fail or grow without bound.
+func FuzzDecoder(f *testing.F) {
+	x := readFixture(f)
+	for i := 0; i < len(x.Records); i += 40 {
+		f.Add(x.Records[i])
+	}
+	f.Add(record(optrace.SwitchIn, 3, nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := x.decoder()
+		for range 3 {
+			d.Record(b)
+		}
+		d.Record(record(optrace.GraphBegin, 9, func(b []byte) { b[offExtra] = 3 }))
+		if n := len(d.out.take(1 << 62)); n > 8 {
+			t.Errorf("%d events of 4 records", n)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package ggml
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// Sizes at which a table takes no more, so that a long trace of a changing target stays
+// bounded: what comes later has the ref 0. Counter sets are one for each operator that
+// is watched, and go round: the oldest are overwritten.
+const (
+	maxTensors   = 1 << 18
+	maxOperators = 1 << 18
+	maxExperts   = 1 << 20
+	maxDAGs      = 1 << 12
+	maxNames     = 1 << 12
+	maxCounters  = 1 << 20
+)
+
+// interner keeps each thing once and gives it a ref.
+type interner struct {
+	optrace.Tables
+	tensors   map[optrace.Tensor]uint32
+	operators map[string]uint32
+	experts   map[string]uint32
+	dags      map[[sha256.Size]byte]uint32
+	names     map[string]uint32
+	key       []byte
+	counters  int   // sets that were read
+	left      int64 // things that found no place
+}
+
+func newInterner() *interner {
+	return &interner{
+		tensors: map[optrace.Tensor]uint32{}, operators: map[string]uint32{}, experts: map[string]uint32{},
+		dags: map[[sha256.Size]byte]uint32{}, names: map[string]uint32{},
+	}
+}
+
+// tensor is the ref of a tensor.
+func (t *interner) tensor(v optrace.Tensor) uint32 {
+	if ref, ok := t.tensors[v]; ok {
+		return ref
+	}
+	if len(t.Tensors) >= maxTensors {
+		t.left++
+		return 0
+	}
+	t.Tensors = append(t.Tensors, v)
+	t.tensors[v] = uint32(len(t.Tensors))
+	return uint32(len(t.Tensors))
+}
+
+// operator is the ref of an operator; the value is kept.
+func (t *interner) operator(o optrace.Operator) uint32 {
+	k := append(t.key[:0], o.Op...)
+	k = append(append(k, 0), o.Sub...)
+	k = binary.LittleEndian.AppendUint32(append(k, 0), o.Out)
+	for _, in := range o.In {
+		k = binary.LittleEndian.AppendUint32(k, in)
+	}
+	for _, p := range o.Params {
+		k = binary.LittleEndian.AppendUint32(k, uint32(p))
+	}
+	for _, f := range o.Fused {
+		k = append(append(k, 0), f...)
+	}
+	t.key = k
+	if ref, ok := t.operators[string(k)]; ok {
+		return ref
+	}
+	if len(t.Operators) >= maxOperators {
+		t.left++
+		return 0
+	}
+	t.Operators = append(t.Operators, o)
+	t.operators[string(k)] = uint32(len(t.Operators))
+	return uint32(len(t.Operators))
+}
+
+// choice is the ref of experts; the ids are copied.
+func (t *interner) choice(c optrace.ExpertChoice) uint32 {
+	k := binary.LittleEndian.AppendUint64(t.key[:0], uint64(c.Layer))
+	k = binary.LittleEndian.AppendUint32(k, uint32(c.Used))
+	k = binary.LittleEndian.AppendUint32(k, uint32(c.Tokens))
+	for _, id := range c.IDs {
+		k = binary.LittleEndian.AppendUint32(k, uint32(id))
+	}
+	t.key = k
+	if ref, ok := t.experts[string(k)]; ok {
+		return ref
+	}
+	if len(t.Experts) >= maxExperts {
+		t.left++
+		return 0
+	}
+	c.IDs = append([]int32(nil), c.IDs...)
+	t.Experts = append(t.Experts, c)
+	t.experts[string(k)] = uint32(len(t.Experts))
+	return uint32(len(t.Experts))
+}
+
+// dag is the ref of a graph; the value is kept.
+func (t *interner) dag(d optrace.DAG) uint32 {
+	k := binary.LittleEndian.AppendUint64(t.key[:0], d.Addr)
+	k = binary.LittleEndian.AppendUint64(k, uint64(d.Truncated))
+	for _, nodes := range [][]optrace.Node{d.Nodes, d.Leaves} {
+		k = binary.LittleEndian.AppendUint64(k, uint64(len(nodes)))
+		for i := range nodes {
+			n := &nodes[i]
+			k = binary.LittleEndian.AppendUint64(k, n.Addr)
+			k = binary.LittleEndian.AppendUint32(k, n.Operator)
+			k = binary.LittleEndian.AppendUint64(k, n.View)
+			for _, s := range n.Sources {
+				k = binary.LittleEndian.AppendUint64(k, s)
+			}
+		}
+	}
+	t.key = k
+	sum := sha256.Sum256(k)
+	if ref, ok := t.dags[sum]; ok {
+		return ref
+	}
+	if len(t.DAGs) >= maxDAGs {
+		t.left++
+		return 0
+	}
+	t.DAGs = append(t.DAGs, d)
+	t.dags[sum] = uint32(len(t.DAGs))
+	return uint32(len(t.DAGs))
+}
+
+// name is the ref of a name, 0 of none.
+func (t *interner) name(s string) uint32 {
+	if s == "" {
+		return 0
+	}
+	if ref, ok := t.names[s]; ok {
+		return ref
+	}
+	if len(t.Names) >= maxNames {
+		t.left++
+		return 0
+	}
+	t.Names = append(t.Names, s)
+	t.names[s] = uint32(len(t.Names))
+	return uint32(len(t.Names))
+}
+
+// counter is the ref of a reading.
+func (t *interner) counter(c optrace.CounterSet) uint32 {
+	at := t.counters % maxCounters
+	t.counters++
+	if at < len(t.Counters) {
+		t.Counters[at] = c
+	} else {
+		t.Counters = append(t.Counters, c)
+	}
+	return uint32(at + 1)
+}
