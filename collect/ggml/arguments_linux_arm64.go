@@ -1,0 +1,20 @@
+package ggml
+
+// argumentOffsets are where the arguments of a function lie in the context of a probe:
+// x0 to x5 (AAPCS64) in struct user_pt_regs (arch/arm64/include/uapi/asm/ptrace.h).
+var argumentOffsets = [...]int16{0, 8, 16, 24, 32, 40}
+
+// stackPointerOffset is where the stack pointer lies there.
+const stackPointerOffset = 248
+
+// stackArguments is how far above the stack pointer arguments on the stack lie at the
+// entry.
+const stackArguments = 0
+
+// batchOnStack says that a structure as large as llama_batch is passed on the stack:
+// on arm64 its address is the second argument.
+const batchOnStack = false
+
+// faultAddress is where struct bpf_perf_event_data holds the address: behind
+// user_pt_regs (272 bytes) and the period.
+const faultAddress = 280

@@ -1,0 +1,213 @@
+//go:build amd64 || arm64
+
+package ggml
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// probe is how a point is watched.
+type probe struct {
+	detail  optrace.Detail
+	kind    optrace.Kind
+	program string // a key of Session.programs
+	ret     bool   // of the return, which must be that of a function written in C
+	ref     uint32 // what Ref of its events is, where it says one
+}
+
+// probeOf is how to watch a place; false where it is none that is watched.
+func probeOf(p *layouts.Place) (probe, bool) {
+	switch p.Point {
+	case layouts.PointOp, layouts.PointOpOld, layouts.PointOpEach:
+		return probe{optrace.DetailOperator, optrace.OpBegin, "operator", false, 0}, true
+	case layouts.PointOpFused:
+		return probe{optrace.DetailOperator, optrace.FusedBegin, "fused", false, 0}, true
+	case layouts.PointGraph:
+		return probe{optrace.DetailGraph, optrace.GraphBegin, "graph", false, 0}, true
+	case layouts.PointGraphReturn:
+		return probe{optrace.DetailGraph, optrace.GraphEnd, "mark", true, 0}, true
+	case layouts.PointBarrier:
+		return probe{optrace.DetailBarrier, optrace.BarrierBegin, "mark", false, 0}, true
+	case layouts.PointBarrierReturn:
+		return probe{optrace.DetailBarrier, optrace.BarrierEnd, "mark", true, 0}, true
+	case layouts.PointSplit:
+		return probe{optrace.DetailBackend, optrace.SplitBegin, "split", false, 0}, true
+	case layouts.PointTensorSet:
+		return probe{optrace.DetailBackend, optrace.CopyBegin, transferOf(p), false, uint32(optrace.CopySet)}, true
+	case layouts.PointTensorGet:
+		return probe{optrace.DetailBackend, optrace.CopyBegin, transferOf(p), false, uint32(optrace.CopyGet)}, true
+	case layouts.PointTensorCopy:
+		return probe{optrace.DetailBackend, optrace.CopyBegin, "copy", false, uint32(optrace.CopyAcross)}, true
+	case layouts.PointDecode:
+		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallDecode)}, true
+	case layouts.PointProcess:
+		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallProcess)}, true
+	case layouts.PointEncode:
+		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallEncode)}, true
+	case layouts.PointCallEnd:
+		return probe{optrace.DetailToken, optrace.CallEnd, "mark", false, 0}, true
+	case layouts.PointSample:
+		return probe{optrace.DetailToken, optrace.SampleBegin, "mark", false, 0}, true
+	}
+	return probe{}, false
+}
+
+// transferOf tells (tensor, data, offset, size) from (backend, tensor, data, offset,
+// size), ggml-backend.h.
+func transferOf(p *layouts.Place) string {
+	if strings.Contains(p.Symbol, "_async") {
+		return "transfer_async"
+	}
+	return "transfer"
+}
+
+// group is what one link holds: places of one file with one program.
+type group struct {
+	detail  optrace.Detail
+	path    string
+	program string
+	ret     bool
+	hook    layouts.Point // of operators, else 0
+	isHook  bool
+	offsets []uint64
+	cookies []uint64
+	links   []link.Link
+}
+
+// groupPlaces sorts places into links.
+func groupPlaces(places []layouts.Place) (groups []*group, refs []watched) {
+	type key struct {
+		path, program string
+		ret           bool
+		detail        optrace.Detail
+		hook          layouts.Point
+	}
+	found := map[key]*group{}
+	refs = make([]watched, len(places))
+	for i := range places {
+		p := &places[i]
+		how, ok := probeOf(p)
+		if !ok || p.Image == nil {
+			continue
+		}
+		refs[i] = watched{ref: how.ref}
+		k := key{path: p.Image.Open, program: how.program, ret: how.ret, detail: how.detail}
+		isHook := how.kind == optrace.OpBegin
+		if isHook {
+			k.hook = p.Point
+		}
+		g := found[k]
+		if g == nil {
+			g = &group{detail: how.detail, path: k.path, program: k.program, ret: k.ret, hook: k.hook, isHook: isHook}
+			found[k] = g
+			groups = append(groups, g)
+		}
+		g.offsets = append(g.offsets, p.File+uint64(p.Site.Offset))
+		g.cookies = append(g.cookies, cookie(how.kind, i, p.Pushed))
+	}
+	return groups, refs
+}
+
+// programs are the loaded programs by name.
+type programs map[string]*ebpf.Program
+
+// loadProbes loads the programs that a set of groups needs.
+func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi bool) (programs, error) {
+	loaded := programs{}
+	for _, g := range groups {
+		if loaded[g.program] != nil {
+			continue
+		}
+		var ins asm.Instructions
+		switch g.program {
+		case "operator":
+			ins = operator(m, o, false, task)
+		case "fused":
+			ins = operator(m, o, true, task)
+		case "graph":
+			ins = graph(m, o)
+		case "mark":
+			ins = mark(m)
+		case "call":
+			ins = call(m)
+		case "split":
+			ins = split(m, o)
+		case "transfer":
+			ins = transfer(m, o, 0, 3)
+		case "transfer_async":
+			ins = transfer(m, o, 1, 4)
+		case "copy":
+			ins = transfer(m, o, 0, -1)
+		}
+		p, err := loadProbe("rooftop_"+g.program, ins, multi)
+		if err != nil {
+			return nil, errors.Join(err, loaded.close())
+		}
+		loaded[g.program] = p
+	}
+	return loaded, nil
+}
+
+func (p programs) close() error {
+	var all []error
+	for _, one := range p {
+		all = append(all, one.Close())
+	}
+	return errors.Join(all...)
+}
+
+// attach attaches a group. pid is the process, 0 all that map the file.
+func (g *group) attach(p *ebpf.Program, pid int, multi bool) error {
+	if len(g.links) > 0 {
+		return nil
+	}
+	ex, err := link.OpenExecutable(g.path)
+	if err != nil {
+		return err
+	}
+	if multi {
+		options := &link.UprobeMultiOptions{Addresses: g.offsets, Cookies: g.cookies, PID: uint32(pid)}
+		open := ex.UprobeMulti
+		if g.ret {
+			open = ex.UretprobeMulti
+		}
+		l, err := open(nil, p, options)
+		if err != nil {
+			return fmt.Errorf("attach to %s: %w", g.path, err)
+		}
+		g.links = []link.Link{l}
+		return nil
+	}
+	for i := range g.offsets {
+		options := &link.UprobeOptions{Address: g.offsets[i], Cookie: g.cookies[i], PID: pid}
+		open := ex.Uprobe
+		if g.ret {
+			open = ex.Uretprobe
+		}
+		l, err := open("", p, options)
+		if err != nil {
+			return errors.Join(fmt.Errorf("attach to %s: %w", g.path, err), g.detach())
+		}
+		g.links = append(g.links, l)
+	}
+	return nil
+}
+
+// detach takes the probes off.
+func (g *group) detach() error {
+	var all []error
+	for _, l := range g.links {
+		all = append(all, l.Close())
+	}
+	g.links = nil
+	return errors.Join(all...)
+}

@@ -1,0 +1,218 @@
+//go:build amd64 || arm64
+
+package ggml
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// Places on the stack of a program, below the frame pointer.
+const (
+	stackKey    = -4   // u32, a key of a map
+	stackDetail = -8   // u32, the details that are on
+	stackAt     = -16  // u64
+	stackCookie = -24  // u64
+	stackLanes  = -32  // i32 index, i32 count
+	stackArg    = -40  // u64, a saved argument
+	stackWord   = -48  // u64, what was read last
+	stackCount  = -56  // u64, records of a loop that were written
+	stackLoop   = -104 // the context of a loop's callback: 6 words
+	stackTensor = -256 // what was read of a tensor
+)
+
+// Of BPF's own interface (include/uapi/linux/bpf.h).
+const (
+	ringNoWakeup = 1 // BPF_RB_NO_WAKEUP
+	mapAny       = 0 // BPF_ANY
+)
+
+// code is a program in the making. Registers: R6 the context, R7 the record, R8 PID and
+// TID, R9 what the program works on.
+type code struct {
+	asm.Instructions
+	maps   *maps
+	labels int
+	label  string // for the next instruction
+}
+
+// maps are what programs share with this process.
+type maps struct {
+	ring   *ebpf.Map
+	target *ebpf.Map // u32 PID of the target, 0 not known yet
+	mode   *ebpf.Map // u32 details, u32 what PID 0 means
+	cpu    *ebpf.Map // per CPU: u64 records lost
+	graphs *ebpf.Map // address of a graph → a sum over what it looked like last
+	blocks *ebpf.Map // a disk request on its way → the thread that began it
+}
+
+// What the target's PID 0 means, in the second word of mode.
+const (
+	followFirst = 0 // the first process that hits becomes the target
+	followAll   = 1
+)
+
+// add appends instructions.
+func (c *code) add(ins ...asm.Instruction) {
+	if c.label != "" && len(ins) > 0 {
+		ins[0] = ins[0].WithSymbol(c.label)
+		c.label = ""
+	}
+	c.Instructions = append(c.Instructions, ins...)
+}
+
+// unique is a label that nothing else has.
+func (c *code) unique(name string) string {
+	c.labels++
+	return fmt.Sprintf("%s_%d", name, c.labels)
+}
+
+// at puts a label before the next instruction.
+func (c *code) at(label string) {
+	if c.label != "" { // two labels at one place
+		c.add(asm.Mov.Imm(asm.R0, 0))
+	}
+	c.label = label
+}
+
+// exit ends the program.
+func (c *code) exit() { c.add(asm.Mov.Imm(asm.R0, 0), asm.Return()) }
+
+// stack loads an address on the stack.
+func stack(dst asm.Register, offset int32) []asm.Instruction {
+	return []asm.Instruction{asm.Mov.Reg(dst, asm.RFP), asm.Add.Imm(dst, offset)}
+}
+
+// begin takes the context, lets pass only the target, and keeps time and details.
+func (c *code) begin() {
+	c.add(asm.Mov.Reg(asm.R6, asm.R1))
+	c.filter("exit")
+	c.time()
+}
+
+// filter jumps where the thread that runs is not of the target. It fills R8.
+func (c *code) filter(other string) {
+	ok, compare := c.unique("target"), c.unique("compare")
+	c.add(
+		asm.FnGetCurrentPidTgid.Call(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.Mov.Reg(asm.R1, asm.R0),
+		asm.RSh.Imm(asm.R1, 32),
+		asm.LoadMapValue(asm.R2, c.maps.mode.FD(), 0),
+		asm.LoadMem(asm.R4, asm.R2, 0, asm.Word),
+		asm.StoreMem(asm.RFP, stackDetail, asm.R4, asm.Word),
+		asm.LoadMem(asm.R4, asm.R2, 4, asm.Word),
+		asm.JEq.Imm(asm.R4, followAll, ok),
+		asm.LoadMapValue(asm.R3, c.maps.target.FD(), 0),
+		asm.LoadMem(asm.R2, asm.R3, 0, asm.Word),
+		asm.JNE.Imm(asm.R2, 0, compare),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.CmpXchg.Mem(asm.R3, asm.R1, asm.Word, 0),
+		asm.JEq.Imm(asm.R0, 0, ok),
+		asm.Mov.Reg(asm.R2, asm.R0),
+	)
+	c.at(compare)
+	c.add(asm.JNE.Reg(asm.R1, asm.R2, other))
+	c.at(ok)
+}
+
+// time keeps the moment.
+func (c *code) time() {
+	c.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(asm.RFP, stackAt, asm.R0, asm.DWord))
+}
+
+// keepCookie keeps what the probe knows of its place.
+func (c *code) keepCookie() {
+	c.add(
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.FnGetAttachCookie.Call(),
+		asm.StoreMem(asm.RFP, stackCookie, asm.R0, asm.DWord),
+	)
+}
+
+// argument loads an argument of the watched function.
+func (c *code) argument(dst asm.Register, index int) {
+	c.add(asm.LoadMem(dst, asm.R6, argumentOffsets[index], asm.DWord))
+}
+
+// readUser copies from the target's memory onto the stack; from is clobbered. R0 is 0
+// where it succeeded.
+func (c *code) readUser(to int32, size int32, from asm.Register, offset int32) {
+	c.add(asm.Mov.Reg(asm.R3, from))
+	if offset != 0 {
+		c.add(asm.Add.Imm(asm.R3, offset))
+	}
+	c.add(asm.Mov.Imm(asm.R2, size))
+	c.add(stack(asm.R1, to)...)
+	c.add(asm.FnProbeReadUser.Call())
+}
+
+// reserve makes room for a record in R7 and fills its header but for addr, n, extra and
+// the lanes, which are 0. Without room it counts the loss and jumps.
+func (c *code) reserve(size int32, none string) {
+	room, lost := c.unique("room"), c.unique("lost")
+	c.add(
+		asm.LoadMapPtr(asm.R1, c.maps.ring.FD()),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.FnRingbufReserve.Call(),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.JNE.Imm(asm.R7, 0, room),
+	)
+	c.own(none)
+	c.add(asm.Mov.Imm(asm.R1, 1), asm.StoreXAdd(asm.R0, asm.R1, asm.DWord))
+	c.add(asm.Ja.Label(none))
+	c.at(room)
+	c.own(lost)
+	c.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord), asm.StoreMem(asm.R7, offDropped, asm.R1, asm.Word))
+	c.at(lost)
+	c.add(
+		asm.FnGetSmpProcessorId.Call(),
+		asm.StoreMem(asm.R7, offCPU, asm.R0, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
+		asm.StoreMem(asm.R7, offAt, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R7, offThread, asm.R8, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackCookie, asm.DWord),
+		asm.StoreMem(asm.R7, offCookie, asm.R1, asm.Word),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R7, offLane, asm.R1, asm.Word),
+	)
+}
+
+// own loads this CPU's counters into R0.
+func (c *code) own(none string) {
+	c.add(asm.Mov.Imm(asm.R0, 0), asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
+	c.add(stack(asm.R2, stackKey)...)
+	c.add(
+		asm.LoadMapPtr(asm.R1, c.maps.cpu.FD()),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, none),
+	)
+}
+
+// copyUser copies from the target's memory into the record.
+func (c *code) copyUser(to int32, size int32, from asm.Register) {
+	c.add(
+		asm.Mov.Reg(asm.R3, from),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Mov.Reg(asm.R1, asm.R7),
+		asm.Add.Imm(asm.R1, to),
+		asm.FnProbeReadUser.Call(),
+	)
+}
+
+// submit hands the record over, without waking the reader.
+func (c *code) submit() {
+	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.Mov.Imm(asm.R2, ringNoWakeup), asm.FnRingbufSubmit.Call())
+}
+
+// finish puts the common exit.
+func (c *code) finish() {
+	c.at("exit")
+	c.exit()
+}

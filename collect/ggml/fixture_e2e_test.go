@@ -1,0 +1,60 @@
+//go:build e2e && linux && (amd64 || arm64)
+
+package ggml
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/gob"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+var update = flag.Bool("update", false, "record the fixture anew")
+
+// What the decoder is tested with is what a real runtime gives.
+func TestE2ERecordFixture(t *testing.T) {
+	if !*update {
+		t.Skip("NOT CHECKED: whether the fixture is what a runtime gives today (it is recorded with -update)")
+	}
+	run := startReal(t, "npm-new", "moe.gguf", 1)
+	s := run.attach(t, optrace.LevelTensor)
+	x := &fixture{Layout: s.runtime.Layout, Names: s.runtime.Names, Memory: map[uint64][]byte{}}
+	for _, p := range s.decoder.places {
+		x.Places = append(x.Places, p.ref)
+	}
+	s.decoder.memory = func(pid int32, addr uint64, to []byte) error {
+		err := s.read(pid, addr, to)
+		if err == nil {
+			x.Memory[addr] = bytes.Clone(to)
+		}
+		return err
+	}
+	run.say(t, "run 12 3")
+	for range 10 {
+		if _, err := s.ring.drain(func(r []byte) {
+			x.Records = append(x.Records, bytes.Clone(r))
+			s.decoder.Record(r)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pollEvery)
+	}
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err := gob.NewEncoder(z).Encode(x); err != nil {
+		t.Fatal(err)
+	}
+	z.Close()
+	t.Logf("%d records, %d pieces of memory, %d bytes", len(x.Records), len(x.Memory), b.Len())
+	if b.Len() > 200_000 {
+		t.Fatalf("the fixture has %d bytes", b.Len())
+	}
+	if err := os.WriteFile(fixturePath, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,76 @@
+//go:build e2e && linux && (amd64 || arm64)
+
+package ggml
+
+import (
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// newest is the layout of GGML since 2024-11.
+func newest() *offsets {
+	return &offsets{raw: 320, ne: 16, nb: 48, op: 80, src: 152, data: 248, graphNodes: 16, graphCount: 4, mulMatID: 30}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: eBPF programs in the kernel (needs root)")
+	}
+}
+
+// The kernel's verifier takes every program, for both ways to attach.
+func TestE2EProgramsLoad(t *testing.T) {
+	needRoot(t)
+	m, err := newMaps(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	task, err := kernelTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := &offsets{raw: 320, ne: -1, nb: -1, op: -1, src: -1, data: -1, graphNodes: -1, graphCount: -1, mulMatID: -1}
+	for _, o := range []*offsets{newest(), unknown} {
+		for name, ins := range map[string]asm.Instructions{
+			"op": operator(m, o, false, task), "op_bare": operator(m, o, false, nil), "fused": operator(m, o, true, task),
+			"mark": mark(m), "call": call(m), "split": split(m, o), "graph": graph(m, o),
+			"set": transfer(m, o, 0, 3), "get_async": transfer(m, o, 1, 4), "copy": transfer(m, o, 0, -1),
+		} {
+			for _, multi := range []bool{true, false} {
+				p, err := loadProbe(name, ins, multi)
+				if err != nil {
+					t.Errorf("%+v", err)
+					continue
+				}
+				p.Close()
+			}
+		}
+	}
+	for name, ins := range map[string]asm.Instructions{
+		"sched_switch": switches(m, task), "sched_wakeup": wakeUps(m, task),
+		"sys_enter": syscalls(m, optrace.SyscallBegin), "sys_exit": syscalls(m, optrace.SyscallEnd),
+		"block_rq_issue": blockBegin(m, task), "block_rq_complete": blockEnd(m, task),
+		"sched_process_exec": execs(m),
+	} {
+		p, err := loadTracepoint(name, ins)
+		if err != nil {
+			t.Errorf("%+v", err)
+			continue
+		}
+		p.Close()
+	}
+	for _, major := range []bool{false, true} {
+		p, err := loadFaults(faults(m, major))
+		if err != nil {
+			t.Errorf("%+v", err)
+			continue
+		}
+		p.Close()
+	}
+}

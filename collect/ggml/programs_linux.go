@@ -1,0 +1,109 @@
+//go:build amd64 || arm64
+
+package ggml
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// license is what the kernel is told; reading a process's memory is for GPL-compatible
+// programs.
+const license = "Dual MIT/GPL"
+
+// Sizes of maps.
+const (
+	rememberedGraphs = 256  // the least recently used go first
+	blocksUnderWay   = 4096 // disk requests
+)
+
+// newMaps makes the maps; ring is the ring buffer's size in bytes, a power of two.
+func newMaps(ring int) (*maps, error) {
+	m := &maps{}
+	for _, spec := range []struct {
+		to   **ebpf.Map
+		spec ebpf.MapSpec
+	}{
+		{&m.ring, ebpf.MapSpec{Name: "rooftop_ring", Type: ebpf.RingBuf, MaxEntries: uint32(ring)}},
+		{&m.target, ebpf.MapSpec{Name: "rooftop_target", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
+		{&m.mode, ebpf.MapSpec{Name: "rooftop_mode", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&m.cpu, ebpf.MapSpec{Name: "rooftop_cpu", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: rememberedGraphs}},
+		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
+	} {
+		made, err := ebpf.NewMap(&spec.spec)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make the map %s: %w", spec.spec.Name, err), m.close())
+		}
+		*spec.to = made
+	}
+	return m, nil
+}
+
+// close gives the maps back.
+func (m *maps) close() error {
+	var all []error
+	for _, one := range []*ebpf.Map{m.ring, m.target, m.mode, m.cpu, m.graphs, m.blocks} {
+		if one != nil {
+			all = append(all, one.Close())
+		}
+	}
+	return errors.Join(all...)
+}
+
+// setMode says what is recorded, and what an unknown target means.
+func (m *maps) setMode(d optrace.Detail, unknown uint32) error {
+	return m.mode.Put(uint32(0), [2]uint32{uint32(d), unknown})
+}
+
+// losses is how many records found no room, all CPUs together.
+func (m *maps) losses() (int64, error) {
+	var each []uint64
+	if err := m.cpu.Lookup(uint32(0), &each); err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for _, n := range each {
+		sum += n
+	}
+	return int64(sum), nil
+}
+
+// loadProbe loads a program for uprobes: for many places at a time where the kernel can.
+func loadProbe(name string, ins asm.Instructions, multi bool) (*ebpf.Program, error) {
+	spec := &ebpf.ProgramSpec{Name: name, Type: ebpf.Kprobe, Instructions: ins, License: license}
+	if multi {
+		spec.AttachType = ebpf.AttachTraceUprobeMulti
+	}
+	p, err := ebpf.NewProgram(spec)
+	if err != nil {
+		return nil, fmt.Errorf("load the program %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// loadTracepoint loads a program for a tracepoint of the kernel, with types.
+func loadTracepoint(name string, ins asm.Instructions) (*ebpf.Program, error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: name, Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: name,
+		Instructions: ins, License: license,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load the program for %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// loadFaults loads a program for a software event of page faults.
+func loadFaults(ins asm.Instructions) (*ebpf.Program, error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "page_faults", Type: ebpf.PerfEvent, Instructions: ins, License: license})
+	if err != nil {
+		return nil, fmt.Errorf("load the program for page faults: %w", err)
+	}
+	return p, nil
+}

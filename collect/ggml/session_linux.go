@@ -1,0 +1,392 @@
+//go:build amd64 || arm64
+
+package ggml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// pollEvery is how often the ring is read. Programs wake nobody: waking costs the
+// target more than the record itself.
+const pollEvery = 5 * time.Millisecond
+
+// checkEvery is how often the session looks after the target: its end, losses, and
+// whether operators come.
+const checkEvery = 100 * time.Millisecond
+
+// graphsWithoutOperators is after how many graphs without a single operator the hook
+// counts as one that is never called.
+const graphsWithoutOperators = 5
+
+// Session is attached to a target. Its methods belong to one goroutine.
+type Session struct {
+	runtime *layouts.Runtime
+	options Options
+	multi   bool
+	pid     int // by which the kernel filters; 0 none
+	unknown uint32
+
+	maps     *maps
+	ring     *ring
+	offsets  offsets
+	programs programs
+	groups   []*group
+	kernel   *kernelLayer
+	task     *taskOffsets
+	taskErr  error
+	detail   optrace.Detail
+	decoder  *Decoder
+
+	process  *lifeline
+	target   optrace.Target
+	gaps     gaps
+	checked  time.Duration
+	drained  time.Duration
+	whole    bool
+	lost     int64 // as counted by the programs
+	told     int64 // of them, in events
+	baseline struct{ graphs, hits int64 }
+	hookSeen bool
+	again    time.Duration // until when a runtime is looked for after an exec, 0 not
+	nextLook time.Duration
+	end      error // what Next returns when all is handed out
+	closed   bool
+}
+
+// Open loads the programs and attaches them to a runtime at the cheapest detail:
+// calls. Without the privileges, or where the kernel lacks something that nothing makes
+// up for, it fails with one sentence.
+func Open(r *layouts.Runtime, o Options) (*Session, error) {
+	if err := permitted(); err != nil {
+		return nil, err
+	}
+	s := &Session{runtime: r, options: o, pid: r.PID, multi: !o.Single && haveMulti(), whole: true}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Session) open() error {
+	r := s.runtime
+	if len(r.Places) == 0 {
+		return fmt.Errorf("nothing of %s can be probed: no function of GGML or llama.cpp has a symbol in its files", s.name())
+	}
+	var err error
+	if s.maps, err = newMaps(s.options.ringSize()); err != nil {
+		return s.explain(err)
+	}
+	if s.ring, err = mapRing(s.maps.ring.FD(), s.options.ringSize()); err != nil {
+		return err
+	}
+	switch {
+	case r.PID == 0 && s.options.All:
+		s.unknown = followAll
+	case r.PID != 0 && inFirstNamespace():
+		if err := s.maps.target.Put(uint32(0), uint32(r.PID)); err != nil {
+			return err
+		}
+	}
+	if r.PID != 0 {
+		if s.process, err = openProcess(r.PID); err != nil {
+			return err
+		}
+	}
+	s.task, s.taskErr = kernelTypes()
+	s.decoder = newDecoder(r.Layout, r.Names, nil)
+	if err := s.arm(); err != nil {
+		return s.explain(err)
+	}
+	s.gaps.add(r.Gaps...)
+	return s.SetDetail(optrace.DetailToken)
+}
+
+// arm loads programs for the runtime's places.
+func (s *Session) arm() error {
+	var refs []watched
+	s.groups, refs = groupPlaces(s.runtime.Places)
+	s.decoder.become(s.runtime.Layout, s.runtime.Names, refs)
+	s.decoder.memory = s.read
+	s.decoder.backend = s.backendName
+	s.decoder.forget = func(graph uint64) { _ = s.maps.graphs.Delete(graph) }
+	if s.task != nil {
+		s.decoder.have = kernelCounters
+	}
+	s.offsets = offsetsOf(&s.runtime.Layout, &s.runtime.Names, s.decoder.raw)
+	var err error
+	s.programs, err = loadProbes(s.groups, s.maps, &s.offsets, s.task, s.multi)
+	if err != nil {
+		return err
+	}
+	s.target = describe(s.runtime)
+	return nil
+}
+
+// disarm takes all probes off and unloads their programs.
+func (s *Session) disarm() error {
+	var all []error
+	for _, g := range s.groups {
+		all = append(all, g.detach())
+	}
+	all = append(all, s.programs.close())
+	s.groups, s.programs = nil, nil
+	return errors.Join(all...)
+}
+
+// offsetsOf are what programs must know of a layout.
+func offsetsOf(l *layouts.Layout, n *layouts.Names, raw int) offsets {
+	o := offsets{
+		raw: raw, ne: l.NE, nb: l.NB, op: l.Op, src: l.Src, data: l.Data,
+		graphNodes: l.GraphNodes, graphCount: l.GraphCount, mulMatID: -1,
+	}
+	for i, name := range n.Ops {
+		if name == "MUL_MAT_ID" {
+			o.mulMatID = i
+		}
+	}
+	return o
+}
+
+// SetDetail changes what is recorded. Probes that are not needed are taken off, so that
+// they cost nothing; it takes 1 to 6 ms for each file. Details that others need are
+// added; what the kernel or the runtime cannot give is a gap ([Session.Gaps]).
+func (s *Session) SetDetail(d optrace.Detail) error {
+	d = implied(d)
+	if s.closed {
+		return errors.New("the session is closed")
+	}
+	// Less first: the programs that stay must not write what nothing asks for.
+	if err := s.maps.setMode(d&s.detail, s.unknown); err != nil {
+		return err
+	}
+	for _, g := range s.groups {
+		if d&g.detail == 0 {
+			if err := g.detach(); err != nil {
+				return fmt.Errorf("take probes off %s: %w", g.path, err)
+			}
+		}
+	}
+	s.setKernel(d)
+	if err := s.maps.setMode(d, s.unknown); err != nil {
+		return err
+	}
+	// A graph's begin last: what is seen of a graph is seen from its begin on.
+	for _, last := range []bool{false, true} {
+		for _, g := range s.groups {
+			if d&g.detail == 0 || (g.program == "graph") != last {
+				continue
+			}
+			if err := g.attach(s.programs[g.program], s.pid, s.multi); err != nil {
+				return s.explain(err)
+			}
+		}
+	}
+	s.noteAbsent(d)
+	s.detail = d
+	s.baseline.graphs, s.baseline.hits = s.decoder.graphs, s.decoder.hits
+	s.decoder.out.add(optrace.Event{At: monotonic(), Kind: optrace.DetailChanged, N: int64(d), PID: int32(s.runtime.PID)})
+	return nil
+}
+
+// Detail is what is recorded.
+func (s *Session) Detail() optrace.Detail { return s.detail }
+
+// Next waits for events and returns them in the order of time; they are valid until the
+// next call. When ctx ends it returns what is left, then the error of ctx. After the
+// target's end it is io.EOF.
+func (s *Session) Next(ctx context.Context) ([]optrace.Event, error) {
+	for {
+		if s.closed {
+			return nil, errors.New("the session is closed")
+		}
+		if s.end != nil {
+			return s.rest(s.end)
+		}
+		if wait := pollEvery - (monotonic() - s.drained); wait > 0 && s.whole {
+			timer := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				s.drain()
+				return s.rest(ctx.Err())
+			case <-timer.C:
+			}
+		} else if ctx.Err() != nil {
+			s.drain()
+			return s.rest(ctx.Err())
+		}
+		until := s.drain()
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+		if events := s.decoder.out.take(until); len(events) > 0 {
+			return events, nil
+		}
+	}
+}
+
+// rest is what is left, once, and an error after that.
+func (s *Session) rest(err error) ([]optrace.Event, error) {
+	if events := s.decoder.out.take(math.MaxInt64); len(events) > 0 {
+		return events, nil
+	}
+	return nil, err
+}
+
+// drain reads the ring, and says up to which moment events are complete.
+func (s *Session) drain() time.Duration {
+	s.drained = monotonic()
+	before := s.decoder.newestRecorded
+	whole, err := s.ring.drain(s.decoder.Record)
+	if err != nil {
+		s.gaps.add(optrace.Gap{What: "some events", Why: err.Error()})
+	}
+	s.whole = whole || s.decoder.newestRecorded == before
+	if whole {
+		return s.drained - holdBack
+	}
+	return s.decoder.newestRecorded - holdBack
+}
+
+// Tables are what events refer to. They grow with each call of Next.
+func (s *Session) Tables() *optrace.Tables { return &s.decoder.tables.Tables }
+
+// Target is what is watched.
+func (s *Session) Target() optrace.Target {
+	t := s.target
+	t.Verified = s.decoder.verified()
+	t.Withheld = s.decoder.withheld
+	if t.PID == 0 && s.unknown == followFirst {
+		var pid uint32
+		if s.maps.target.Lookup(uint32(0), &pid) == nil {
+			t.PID = int(pid)
+		}
+	}
+	return t
+}
+
+// Dropped is how many records found no room in the ring buffer.
+func (s *Session) Dropped() int64 {
+	if n, err := s.maps.losses(); err == nil {
+		s.lost = n
+	}
+	return s.lost
+}
+
+// Gaps are what cannot be known of this target on this machine.
+func (s *Session) Gaps() []optrace.Gap {
+	all := s.gaps.list()
+	d := s.decoder
+	if d.withheld != "" {
+		all = append(all, optrace.Gap{What: "names, shapes and graphs", Why: d.withheld, Next: "times are right; send the file's version to the project"})
+	}
+	if d.tables.left > 0 {
+		all = append(all, optrace.Gap{What: fmt.Sprintf("%d tensors, operators, graphs or choices of experts", d.tables.left),
+			Why: "the tables are full", Next: "trace for a shorter time"})
+	}
+	return all
+}
+
+// Close takes everything off the target, which goes on as if nothing had been.
+func (s *Session) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	all := []error{s.disarm(), s.kernel.close()}
+	if s.ring != nil {
+		all = append(all, s.ring.close())
+	}
+	if s.maps != nil {
+		all = append(all, s.maps.close())
+	}
+	all = append(all, s.process.close())
+	return errors.Join(all...)
+}
+
+// explain makes a sentence of a refusal by the kernel.
+func (s *Session) explain(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w: the kernel refuses to watch %s (%w); `rooftop doctor` prints what is missing", ErrPrivileges, s.name(), err)
+	}
+	return err
+}
+
+// name is what the target is called in sentences.
+func (s *Session) name() string {
+	if s.runtime.PID != 0 {
+		return fmt.Sprintf("process %d", s.runtime.PID)
+	}
+	if len(s.runtime.Images) > 0 {
+		return s.runtime.Images[0].Path
+	}
+	return "the target"
+}
+
+// monotonic is CLOCK_MONOTONIC, the clock of the programs.
+func monotonic() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail for this clock
+	return time.Duration(ts.Nano())
+}
+
+// check looks after the target, now and then.
+func (s *Session) check() error {
+	now := monotonic()
+	if now-s.checked < checkEvery {
+		return nil
+	}
+	s.checked = now
+	s.tellLosses(now)
+	if s.decoder.execs > 0 {
+		s.decoder.execs = 0
+		return s.becameAnother()
+	}
+	if s.process.gone() {
+		s.drain()
+		s.decoder.out.add(optrace.Event{At: monotonic(), Kind: optrace.TargetExit, PID: int32(s.runtime.PID)})
+		s.end = io.EOF
+		return nil
+	}
+	s.checkHook()
+	return s.checkLate(now)
+}
+
+// tellLosses makes events of losses that no record has told of.
+func (s *Session) tellLosses(now time.Duration) {
+	if more := s.Dropped() - s.decoder.lostTold; more > 0 && s.ring.waiting() == 0 {
+		s.decoder.tellLost(optrace.Event{At: now, Kind: optrace.Lost, N: more})
+	}
+}
+
+// checkHook says where operators do not come although graphs do.
+func (s *Session) checkHook() {
+	d := s.decoder
+	if s.detail&optrace.DetailOperator == 0 || s.hookSeen || s.runtime.Hook == layouts.PointGraph {
+		return
+	}
+	if d.hits > s.baseline.hits {
+		s.hookSeen = true
+		return
+	}
+	if d.graphs-s.baseline.graphs < graphsWithoutOperators {
+		return
+	}
+	s.hookSeen = true
+	s.gaps.add(optrace.Gap{
+		What: "operators",
+		Why:  fmt.Sprintf("%d graphs were computed and %s was never called: the runtime goes around it", d.graphs-s.baseline.graphs, s.target.Hook),
+		Next: "the level graph still tells graphs and tokens",
+	})
+}
