@@ -19,6 +19,8 @@ const (
 // Live is what a screen draws of a trace that goes on: an immutable snapshot.
 type Live struct {
 	State LiveState
+	// Target is what is looked at, as far as it is known; Summary holds the same later.
+	Target Target
 	// Since is how long the trace records, less pauses; Now how long it is attached.
 	Since, Now time.Duration
 	Detail     Detail
