@@ -107,7 +107,7 @@ func drawBody(p cell.Pane, s *scene, u *look) extent {
 // drawView draws the view of a run, or what stands in for it.
 func drawView(p cell.Pane, s *engine.Snapshot, u *look) extent {
 	if !s.Attached && u.view != viewLog {
-		drawLooking(p, s)
+		lookingFor(s).draw(p)
 		return extent{}
 	}
 	return scrolledView(p, u, func(p cell.Pane, u *look) int { return views()[u.view].draw(p, s, u) })

@@ -114,16 +114,23 @@ func TestLooks(t *testing.T) {
 				u.view = v
 				c, _ := frame(s, u, 80, 24)
 				th := themeOf(l.theme, l.profile)
-				got := c.Render(th.paint)
-				golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
-				if colour := regexp.MustCompile(`\x1b\[[0-9;]*[349][0-9]`).FindString(got); l.profile <= colorprofile.ASCII && colour != "" {
-					t.Errorf("a colour without colours: %q", colour)
-				}
-				if words := trimLines(ansi.Strip(got)); words != c.Plain() {
-					t.Errorf("without colours the words are others:\n%s", cmp.Diff(c.Plain(), words))
-				}
+				goldenBytes(t, name, c, th, l.profile)
 			})
 		}
+	}
+}
+
+// goldenBytes compares what goes to a terminal of some colours with a golden file, and
+// with the words that are there without them.
+func goldenBytes(t *testing.T, name string, c *cell.Canvas, th theme, p colorprofile.Profile) {
+	t.Helper()
+	got := c.Render(th.paint)
+	golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
+	if colour := regexp.MustCompile(`\x1b\[[0-9;]*[349][0-9]`).FindString(got); p <= colorprofile.ASCII && colour != "" {
+		t.Errorf("a colour without colours: %q", colour)
+	}
+	if words := trimLines(ansi.Strip(got)); words != c.Plain() {
+		t.Errorf("without colours the words are others:\n%s", cmp.Diff(c.Plain(), words))
 	}
 }
 

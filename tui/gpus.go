@@ -169,14 +169,10 @@ func (m *machineView) gpuTable(devices []engine.GPU) {
 			words = figure.Absent
 			sign = ""
 		}
-		for c, text := range [...]string{
-			fmt.Sprintf("%d %s", g.Index, strings.TrimPrefix(g.Name, "NVIDIA ")), figure.Show(f[engine.GPUUtil], "ratio"),
+		addRow(columns, fmt.Sprintf("%d %s", g.Index, strings.TrimPrefix(g.Name, "NVIDIA ")), figure.Show(f[engine.GPUUtil], "ratio"),
 			ofLimit(f[engine.GPUVRAMUsed], f[engine.GPUVRAMTotal], "B"), ofLimit(f[engine.GPUPowerW], f[engine.GPUPowerLimitW], "W"),
 			figure.Show(f[engine.GPUTemperatureC], "C"), figure.Show(f[engine.GPUSMClockMHz], "MHz"),
-			strings.TrimSpace(sign + " " + words), figure.Show(f[engine.GPUDRAMActive], "ratio"), figure.Show(f[engine.GPUTensorUtil], "ratio"),
-		} {
-			columns[c].texts = append(columns[c].texts, text)
-		}
+			strings.TrimSpace(sign+" "+words), figure.Show(f[engine.GPUDRAMActive], "ratio"), figure.Show(f[engine.GPUTensorUtil], "ratio"))
 	}
 	m.table(columns, func(row, col int) cell.Token {
 		if col == 6 {

@@ -1,6 +1,9 @@
 package tui
 
-import "github.com/rooftop-dev/rooftop/tui/cell"
+import (
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
 
 // listing collects the lines of a view that scrolls.
 type listing struct {
@@ -33,4 +36,38 @@ func (l *listing) space() { l.row(func(cell.Pane) {}) }
 func (l *listing) title(text string, note prose) {
 	q := panel{title: text, note: note}
 	l.row(func(p cell.Pane) { l.u.heading(p, &q) })
+}
+
+// section is a table under its title, nothing where it has no row.
+func (l *listing) section(title string, columns []column) {
+	if len(columns[0].texts) == 0 {
+		return
+	}
+	l.title(title, nil)
+	l.table(columns, func(_, col int) cell.Token {
+		if col == 0 {
+			return cell.Strong
+		}
+		return cell.Body
+	})
+	l.space()
+}
+
+// factCells is the column of the values of facts.
+const factCells = 14
+
+// fact is a line with its name; what is longer than a line goes on below its value.
+func (l *listing) fact(name string, t cell.Token, text string) {
+	if text == "" {
+		t, text = cell.Muted, figure.Absent
+	}
+	label := l.u.say(cell.Muted, name)
+	for i, part := range l.u.say(t, text).wrap(max(1, l.w-factCells)) {
+		l.row(func(p cell.Pane) {
+			if i == 0 {
+				label.draw(p, 0, 0)
+			}
+			part.draw(p, factCells, 0)
+		})
+	}
 }

@@ -81,9 +81,7 @@ func (m *machineView) sources() {
 		if x.Interval > 0 {
 			every = figure.Show(stat.Some(x.Interval.Seconds()), "s")
 		}
-		for c, text := range [...]string{sourceName(x.Name), sign + " " + word, every, last, took, figure.Whole(float64(x.Failures)), figure.Whole(float64(x.Missed))} {
-			columns[c].texts = append(columns[c].texts, text)
-		}
+		addRow(columns, sourceName(x.Name), sign+" "+word, every, last, took, figure.Whole(float64(x.Failures)), figure.Whole(float64(x.Missed)))
 	}
 	m.table(columns, func(row, col int) cell.Token {
 		if col == 1 {

@@ -55,18 +55,28 @@ func (v *nowView) draw(p cell.Pane) {
 	if !framed {
 		p = p.Sub(1, 0, p.Width()-2, h)
 	}
-	columns := v.columns(p.Width(), framed)
-	if h >= timesLines && len(v.s.Points) > 0 {
+	below := v.times
+	if len(v.s.Points) == 0 {
+		below = nil
+	}
+	v.u.columns(p, v.columns(p.Width(), framed), framed, below)
+}
+
+// columns draws panels side by side, and what goes over the whole width below them
+// where there is room for it.
+func (u *look) columns(p cell.Pane, list []nowColumn, framed bool, below func(cell.Pane)) {
+	h := p.Height()
+	if h >= timesLines && below != nil {
 		need := 0
-		for _, c := range columns {
+		for _, c := range list {
 			need = max(need, height(c.panels, framed))
 		}
 		h = min(max(need, leastColumns), h-leastTimes)
-		v.times(p.Sub(0, h, p.Width(), p.Height()-h))
+		below(p.Sub(0, h, p.Width(), p.Height()-h))
 	}
 	x := 0
-	for _, c := range columns {
-		v.u.column(p.Sub(x, 0, c.width, h), c.panels, framed)
+	for _, c := range list {
+		u.column(p.Sub(x, 0, c.width, h), c.panels, framed)
 		x += c.width + 1
 	}
 }

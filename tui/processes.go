@@ -49,12 +49,8 @@ func (m *machineView) processes() {
 		if p.Name != "" && p.Name != name && m.w >= roomyTable {
 			name += " (" + p.Name + ")"
 		}
-		for c, text := range [...]string{
-			lead + name, fmt.Sprint(p.PID), processState(p.State), cores(p.CPU), figure.Show(finite(p.RunWait), "ratio"),
-			figure.Show(stat.Some(float64(p.RSSBytes)), "B"), figure.Whole(float64(p.Threads)), lasting(p.Age),
-		} {
-			columns[c].texts = append(columns[c].texts, text)
-		}
+		addRow(columns, lead+name, fmt.Sprint(p.PID), processState(p.State), cores(p.CPU), figure.Show(finite(p.RunWait), "ratio"),
+			figure.Show(stat.Some(float64(p.RSSBytes)), "B"), figure.Whole(float64(p.Threads)), lasting(p.Age))
 	}
 	m.table(columns, func(_, col int) cell.Token {
 		if col == 0 {

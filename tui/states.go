@@ -126,45 +126,17 @@ func lastChange(s *engine.Snapshot) string {
 	return changeOf(&s.Iterations[len(s.Iterations)-1])
 }
 
-// drawLooking stands in for every view while no server was found: what is looked
-// for, since when, why not, and what to do.
-func drawLooking(p cell.Pane, s *engine.Snapshot) {
-	w := min(p.Width()-4, 76)
-	p = p.Sub(max(2, (p.Width()-w)/2), 0, w, p.Height())
-	y := max(0, min(3, (p.Height()-14)/2))
-	title := "Looking for a vLLM server"
+// lookingFor stands in while no server was found: what is looked for, since when, why
+// not, and what to do.
+func lookingFor(s *engine.Snapshot) *standIn {
 	if s.Seq == 0 && s.Watch == "" {
-		p.Text(0, y, cell.Title, "Starting")
-		p.Paragraph(0, y+2, cell.Body, "rooftop is about to look for a vLLM server on this machine.")
-		return
+		return &standIn{title: "Starting", what: "rooftop is about to look for a vLLM server on this machine."}
 	}
-	p.Text(0, y, cell.Title, title)
-	p.Text(p.Cells(title)+2, y, cell.Muted, clock(max(s.Progress.Elapsed, s.Now-s.Since)))
-	y += 2
-	label := func(t cell.Token, name, text string) {
-		p.Text(0, y, cell.Muted, name)
-		y = p.Sub(0, 0, p.Width(), p.Height()).Paragraph(10, y, t, text)
+	return &standIn{
+		title: "Looking for a vLLM server", clock: clock(max(s.Progress.Elapsed, s.Now-s.Since)),
+		facts: []labelled{{cell.Body, "looks at", s.Watch}, {cell.Warn, "last try", s.AttachWhy}},
+		steps: stepsFor(s), last: "The screen goes on by itself as soon as a server answers.",
 	}
-	if s.Watch != "" {
-		label(cell.Body, "looks at", s.Watch)
-	}
-	if s.AttachWhy != "" {
-		label(cell.Warn, "last try", s.AttachWhy)
-	}
-	y++
-	p.Text(0, y, cell.Strong, "What you can do")
-	y++
-	steps := stepsFor(s)
-	column := 0
-	for _, step := range steps {
-		column = max(column, p.Cells(step[0]))
-	}
-	for _, step := range steps {
-		p.Text(2, y, cell.Accent, step[0])
-		y = p.Paragraph(2+column+2, y, cell.Body, step[1])
-	}
-	y++
-	p.Paragraph(0, y, cell.Muted, "The screen goes on by itself as soon as a server answers.")
 }
 
 // stepsFor are what helps where no server can be read: a command and what it does.

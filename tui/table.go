@@ -20,6 +20,13 @@ func (c *column) widthOf() int {
 	return n
 }
 
+// addRow adds a text to each column.
+func addRow(columns []column, texts ...string) {
+	for i, text := range texts {
+		columns[i].texts = append(columns[i].texts, text)
+	}
+}
+
 // table draws columns side by side; those at the end that do not fit are left out.
 func (l *listing) table(columns []column, token func(row, col int) cell.Token) {
 	rows := 0

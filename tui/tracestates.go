@@ -1,0 +1,90 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// standInFor says what a trace does while there is no figure yet, and what to do.
+func standInFor(l *optrace.Live, begun bool) *standIn {
+	doctor := [2]string{"rooftop doctor", "what can be traced here, and what each gap costs"}
+	x := &standIn{
+		clock: clock(l.Now),
+		facts: []labelled{{cell.Body, "target", targetWords(&l.Target)}, {cell.Strong, "last word", l.Notice}},
+		last:  "The screen goes on by itself as soon as a graph was traced.",
+	}
+	switch l.State {
+	case optrace.LiveWaiting:
+		x.title, x.what = "Waiting for work", "The probes are in place, and the target computes nothing. Send it a request: the first whole graph shows here."
+		x.steps = [][2]string{{"curl http://HOST:PORT/v1/completions …", "ask a server for some tokens"}, {"- or +", "trace less or more detail"}, doctor}
+	case optrace.LiveWeighing:
+		x.title, x.what = "Weighing the cost", "Only graphs are traced for some seconds, to reckon from their operators what more detail would cost the target."
+	case optrace.LiveAsking:
+		x.title, x.what = "Your answer", cmp.Or(l.Question, "Go on?")
+		x.steps = [][2]string{{"y", "go on"}, {"n", "stay with what costs less"}}
+		x.last = "Until then the target runs as it is traced now."
+	case optrace.LiveTracing:
+		x.title, x.what = "Tracing", "No whole graph was seen yet: one that began before the trace is left out. Where the target computes and this stays, its operators go past the hook."
+		x.steps = [][2]string{doctor}
+	case optrace.LivePaused:
+		x.title, x.what = "Paused", "Nothing is recorded, and nothing was before."
+		x.steps = [][2]string{{"p", "go on"}}
+	case optrace.LiveEnded:
+		x.title, x.what = "Ended", "The trace has ended before a whole graph was seen. The target is as it was."
+		x.steps, x.last = [][2]string{{"q", "quit"}, doctor}, ""
+	default:
+		x.title, x.what = "Attaching", "rooftop reads the target's files: which of them computes, how its structures lie, where a probe is cheap. The target goes on meanwhile."
+		x.steps = [][2]string{doctor}
+		if !begun {
+			x.title, x.clock, x.what = "Starting", "", "rooftop is about to read the target's files."
+		}
+	}
+	return x
+}
+
+// targetWords is a target in a line.
+func targetWords(t *optrace.Target) string {
+	text := t.Command
+	if t.PID > 0 {
+		text = fmt.Sprintf("PID%s%d, %s", figure.NBSP, t.PID, cmp.Or(text, "command not known"))
+	}
+	if t.Hook != "" {
+		text += ", operators by " + t.Hook
+	}
+	return text
+}
+
+// costWords is what watching costs the target, and where that is known from, in a few
+// words or in all of them.
+func (u *look) costWords(o *optrace.Observer, long bool) (text string, token cell.Token) {
+	const much = 0.05 // above it a reader has to know
+	grave := func(ratio float64) cell.Token {
+		if ratio > much {
+			return cell.Warn
+		}
+		return cell.OK
+	}
+	switch {
+	case o.Windows > 0:
+		text = signed(o.Measured) + " of the time (" + figure.Change(o.MeasuredLow) + " to " + signed(o.MeasuredHigh) + "), measured"
+		if long {
+			text += " in " + counted(o.Windows, "window") + ", 95 % interval"
+		}
+		return text, grave(o.Measured)
+	case o.HitsPerToken > 0:
+		text = figure.Show(stat.Some(o.Expected), "ratio") + " of the time (est)"
+		if long {
+			text += ": " + figure.Count(o.HitsPerToken) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"
+		}
+		return text, grave(o.Expected)
+	}
+	return u.glyphs.Dash + " (not known yet)", cell.Muted
+}
+
+// signed is a change in percent.
+func signed(ratio float64) string { return figure.Change(ratio) + figure.NBSP + "%" }
