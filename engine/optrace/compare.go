@@ -1,0 +1,320 @@
+package optrace
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// Comparison is what two traces say of each other: the document
+// rooftop.trace-compare/v1 without its name. A is the first trace, B the second; a
+// ratio is B over A.
+type Comparison struct {
+	// Refused says why there is nothing to compare; the rest is empty then.
+	Refused []string `json:"refused"`
+	// Headline is the outcome in one sentence.
+	Headline string `json:"headline"`
+	// Differs are what the two do not share, and what the comparison may so be about.
+	Differs []Difference `json:"differs"`
+	// Notes are what to know of the figures.
+	Notes  []string      `json:"notes"`
+	Phases []PhaseChange `json:"phases"`
+	// Operators are matched by phase, operator, name without layer and type of weights;
+	// those that changed a token's time most come first.
+	Operators []OperatorChange `json:"operators"`
+	Layers    []LayerChange    `json:"layers"` // by phase and layer
+	Threads   ThreadsChange    `json:"threads"`
+}
+
+// Difference is something that two traces do not share.
+type Difference struct {
+	What string `json:"what"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// ChangeWord says which way a figure moved from A to B.
+type ChangeWord string
+
+// Words of a comparison.
+const (
+	ChangeFaster  ChangeWord = "faster"                         // the whole interval is on that side
+	ChangeSlower  ChangeWord = "slower"                         // of no change
+	ChangeNone    ChangeWord = "no difference beyond the noise" // and the whole interval is within a tenth
+	ChangeUnclear ChangeWord = "cannot-tell"                    // the interval holds no change, and changes that matter
+)
+
+// Change is a figure on both sides.
+type Change struct {
+	A     stat.Opt `json:"a"`
+	B     stat.Opt `json:"b"`
+	Ratio stat.Opt `json:"ratio"`
+	// Low and High are the 95 % interval of the ratio: the scatter within each trace, and
+	// what two runs of the same differ by.
+	Low    stat.Opt   `json:"ratio_low"`
+	High   stat.Opt   `json:"ratio_high"`
+	Word   ChangeWord `json:"verdict"` // "" where nothing can be said
+	Reason string     `json:"reason"`  // why a value or the verdict is absent
+}
+
+// PhaseChange is a phase on both sides.
+type PhaseChange struct {
+	Phase string `json:"phase"`
+	Rate  Change `json:"tokens_per_s"`
+	// Shares of the roof of memory that A and B reach.
+	OfRoofA stat.Opt `json:"of_roof_a"`
+	OfRoofB stat.Opt `json:"of_roof_b"`
+	// FirstToken is from the begin of a prefill to that of the decode after it, in
+	// seconds; of prefill alone.
+	FirstToken Change `json:"first_token_s"`
+}
+
+// OperatorChange is a group of spans on both sides.
+type OperatorChange struct {
+	Phase string `json:"phase"`
+	Op    string `json:"op"`
+	Name  string `json:"name"`
+	TypeA string `json:"type_a"`
+	TypeB string `json:"type_b"`
+	// PerToken is its time for each token, in seconds; of a row that one side lacks, 0
+	// there.
+	PerToken Change `json:"s_per_token"`
+	// Of is what the change makes of A's whole time of operators for each token.
+	Of stat.Opt `json:"of_token_ratio"`
+}
+
+// LayerChange is a layer on both sides, in seconds for each token.
+type LayerChange struct {
+	Phase    string `json:"phase"`
+	Layer    int    `json:"layer"`
+	PerToken Change `json:"s_per_token"`
+}
+
+// ThreadsChange are the threads of both sides: how many, and the means of what they
+// did with the time of graphs.
+type ThreadsChange struct {
+	CountA     int      `json:"count_a"`
+	CountB     int      `json:"count_b"`
+	BusyA      stat.Opt `json:"busy_a"`
+	BusyB      stat.Opt `json:"busy_b"`
+	SyncA      stat.Opt `json:"sync_a"`
+	SyncB      stat.Opt `json:"sync_b"`
+	PreemptedA stat.Opt `json:"preempted_a"`
+	PreemptedB stat.Opt `json:"preempted_b"`
+}
+
+const (
+	// betweenRuns is the half width of what two processes of the same model and settings
+	// differ by (measured: 8 %), withinRun of two stretches of one process (measured with
+	// nothing attached in both: 1 %).
+	betweenRuns = 0.08
+	withinRun   = 0.01
+	// equalWithin is the change, either way, that is still none.
+	equalWithin = 0.1
+	// probeNoise is by how much the cost of a probe differs from hit to hit, and so the
+	// time of an operator: 0.5 to 1.8 µs (measured).
+	probeNoise = 0.0000005
+	// normalP95 is by how many standard deviations the 95th percentile of normal noise
+	// exceeds its median, twoSided how many hold 95 % of it.
+	normalP95 = 1.645
+	twoSided  = 1.96
+)
+
+// Compare compares trace b with trace a. What differs within the noise is said to be
+// no difference. Either may be nil, which is refused.
+func Compare(a, b *Summary) *Comparison {
+	out := &Comparison{Refused: []string{}, Differs: []Difference{}, Notes: []string{}, Phases: []PhaseChange{}, Operators: []OperatorChange{}, Layers: []LayerChange{}}
+	for i, s := range []*Summary{a, b} {
+		if s == nil || len(s.Phases) == 0 {
+			out.Refused = append(out.Refused, fmt.Sprintf("the %s trace holds no graph that was computed", [...]string{"first", "second"}[i]))
+		}
+	}
+	if len(out.Refused) > 0 {
+		out.Headline = "Nothing can be compared: " + out.Refused[0] + "."
+		return out
+	}
+	c := comparing{a: lookAt(a), b: lookAt(b), noise: betweenRuns}
+	if sameProcess(&a.Target, &b.Target) {
+		c.noise = withinRun
+	}
+	out.Differs = append(out.Differs, c.differs()...)
+	out.Notes = append(out.Notes, c.notes()...)
+	out.Threads = c.threads()
+	for i := range a.Phases {
+		pa := &a.Phases[i]
+		at := slices.IndexFunc(b.Phases, func(p PhaseRow) bool { return p.Phase == pa.Phase })
+		if at < 0 {
+			out.Notes = append(out.Notes, "Only the first trace has the phase "+pa.Phase+".")
+			continue
+		}
+		pb := &b.Phases[at]
+		out.Phases = append(out.Phases, c.phase(pa, pb))
+		out.Operators = append(out.Operators, c.operators(pa, pb)...)
+		out.Layers = append(out.Layers, c.layers(pa, pb)...)
+	}
+	for i := range b.Phases {
+		if !slices.ContainsFunc(a.Phases, func(p PhaseRow) bool { return p.Phase == b.Phases[i].Phase }) {
+			out.Notes = append(out.Notes, "Only the second trace has the phase "+b.Phases[i].Phase+".")
+		}
+	}
+	slices.SortStableFunc(out.Operators, func(x, y OperatorChange) int {
+		return cmp.Compare(math.Abs(y.Of.Or(0)), math.Abs(x.Of.Or(0)))
+	})
+	out.Headline = headline(out)
+	return out
+}
+
+// sameProcess says that two traces are of one process that ran on. A PID alone may
+// have been given out again; then the files would have to be the same as well.
+func sameProcess(a, b *Target) bool {
+	return a.PID > 0 && a.PID == b.PID && a.Command == b.Command && slices.Equal(a.Files, b.Files)
+}
+
+// comparing is a comparison while it is made.
+type comparing struct {
+	a, b  *view
+	noise float64 // what nothing but another run makes, as a half width
+}
+
+// change is a figure with its interval; sa and sb are relative standard errors of the
+// two sides. rate says that more is faster.
+func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool) Change {
+	out := Change{A: a, B: b}
+	switch {
+	case !a.OK || !b.OK:
+		out.Reason = "one side does not have it"
+		return out
+	case !(a.V > 0) || !(b.V > 0):
+		out.Reason = "one side is not positive"
+		return out
+	}
+	out.Ratio = b.Div(a)
+	if math.IsNaN(sa) || math.IsNaN(sb) {
+		out.Reason = fmt.Sprintf("one side has fewer than %d of it, so that its scatter is not known", fewestGraphs)
+		return out
+	}
+	half := math.Sqrt(twoSided*twoSided*(sa*sa+sb*sb) + c.noise*c.noise)
+	out.Low, out.High = stat.Some(out.Ratio.V*math.Exp(-half)), stat.Some(out.Ratio.V*math.Exp(half))
+	out.Word = wordFor(out.Low.V, out.High.V, rate)
+	return out
+}
+
+func wordFor(low, high float64, rate bool) ChangeWord {
+	switch {
+	case low <= 1 && high >= 1 && low >= 1-equalWithin && high <= 1+equalWithin:
+		return ChangeNone
+	case low <= 1 && high >= 1:
+		return ChangeUnclear
+	case low > 1 == rate:
+		return ChangeFaster
+	}
+	return ChangeSlower
+}
+
+// scatter is the relative standard error of a distribution's mean, by its upper
+// quantiles, which outliers at the very end do not move; NaN of too few. floor is an
+// absolute error of each value that does not average out, in seconds.
+func (d *Distribution) scatter(floor float64) float64 {
+	mean := d.Mean.Seconds()
+	if d.Count < fewestGraphs || mean <= 0 {
+		return math.NaN()
+	}
+	se := max(0, (d.P95-d.P50).Seconds()) / normalP95 / math.Sqrt(float64(d.Count))
+	return math.Sqrt(se*se+floor*floor) / mean
+}
+
+func (c *comparing) phase(a, b *PhaseRow) PhaseChange {
+	out := PhaseChange{
+		Phase:   a.Phase,
+		Rate:    c.change(a.Rate, b.Rate, a.calls().scatter(0), b.calls().scatter(0), true),
+		OfRoofA: c.a.phaseOfRoof(a),
+		OfRoofB: c.b.phaseOfRoof(b),
+	}
+	first := func(p *PhaseRow) stat.Opt {
+		if p.FirstToken.Count == 0 {
+			return stat.None
+		}
+		return stat.Some(p.FirstToken.Mean.Seconds())
+	}
+	out.FirstToken = c.change(first(a), first(b), a.FirstToken.scatter(0), b.FirstToken.scatter(0), false)
+	return out
+}
+
+// calls is the distribution of a phase's calls, of its graphs where calls were not seen.
+func (p *PhaseRow) calls() *Distribution {
+	if p.Call.Count == 0 {
+		return &p.Graph
+	}
+	return &p.Call
+}
+
+// phaseOfRoof is the share of the memory's roof that a phase reaches.
+func (v *view) phaseOfRoof(p *PhaseRow) stat.Opt {
+	roof, ok := v.point(v.lanes)
+	if !ok {
+		return stat.None
+	}
+	return p.BytesRate.Div(stat.Some(roof.BytesPerSecond))
+}
+
+func (c *comparing) layers(a, b *PhaseRow) []LayerChange {
+	var out []LayerChange
+	if a.Tokens <= 0 || b.Tokens <= 0 {
+		return nil
+	}
+	for i := range c.a.Layers {
+		la := &c.a.Layers[i]
+		if la.Phase != a.Phase {
+			continue
+		}
+		at := slices.IndexFunc(c.b.Layers, func(l LayerRow) bool { return l.Phase == la.Phase && l.Layer == la.Layer })
+		if at < 0 {
+			continue
+		}
+		out = append(out, LayerChange{Phase: a.Phase, Layer: la.Layer, PerToken: c.change(
+			stat.Some(la.Time.Seconds()/float64(a.Tokens)), stat.Some(c.b.Layers[at].Time.Seconds()/float64(b.Tokens)),
+			a.Graph.scatter(0), b.Graph.scatter(0), false)})
+	}
+	return out
+}
+
+func (c *comparing) threads() ThreadsChange {
+	mean := func(s spread) stat.Opt {
+		if !s.ok {
+			return stat.None
+		}
+		return stat.Some(s.mean)
+	}
+	return ThreadsChange{
+		CountA: c.a.lanes, CountB: c.b.lanes, BusyA: mean(c.a.busy()), BusyB: mean(c.b.busy()),
+		SyncA: mean(c.a.sync()), SyncB: mean(c.b.sync()), PreemptedA: mean(c.a.preempted()), PreemptedB: mean(c.b.preempted()),
+	}
+}
+
+// headline is the outcome for decode, or for the first phase where there is none.
+func headline(c *Comparison) string {
+	if len(c.Phases) == 0 {
+		return "Nothing can be compared: the two traces share no phase."
+	}
+	at := max(0, slices.IndexFunc(c.Phases, func(p PhaseChange) bool { return p.Phase == PhaseDecode.String() }))
+	p := &c.Phases[at]
+	r := &p.Rate
+	interval := fmt.Sprintf("%s tokens/s against %s, ×%s; 95 %% interval ×%s to ×%s", spellThree(r.B.V), spellThree(r.A.V), spellThree(r.Ratio.V), spellThree(r.Low.V), spellThree(r.High.V))
+	switch r.Word {
+	case ChangeFaster, ChangeSlower:
+		return fmt.Sprintf("%s is %s in the second trace (%s).", phaseName(p.Phase), r.Word, interval)
+	case ChangeNone:
+		return fmt.Sprintf("%s does not differ beyond the noise (%s).", phaseName(p.Phase), interval)
+	case ChangeUnclear:
+		return fmt.Sprintf("Whether %s differs cannot be told (%s).", p.Phase, interval)
+	default:
+		return fmt.Sprintf("Whether %s differs cannot be told: %s.", p.Phase, r.Reason)
+	}
+}
+
+func phaseName(phase string) string {
+	return map[string]string{"decode": "Decode", "prefill": "Prefill", "encode": "Encode"}[phase]
+}

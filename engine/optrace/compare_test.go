@@ -1,0 +1,288 @@
+package optrace
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stepped is the healthy trace with operators by name, whose times add up to a token's.
+func stepped() *Summary {
+	s := healthy()
+	step := func(op, name, kind string, each time.Duration, times int64) {
+		s.Steps = append(s.Steps, OperatorRow{Phase: "decode", Op: op, Name: name, Type: kind, Count: 500 * times,
+			Time: each * time.Duration(500*times), Each: even(int(500*times), each)})
+	}
+	step("MUL_MAT", "ffn_up", "q4_0", 300*time.Microsecond, 22)
+	step("MUL_MAT", "ffn_down", "q4_0", 300*time.Microsecond, 22)
+	step("RMS_NORM", "attn_norm", "", 20*time.Microsecond, 22)
+	step("ADD", "ffn_inp", "", time.Microsecond, 22)
+	for i := range s.Layers {
+		s.Layers[i].Time = 500 * 900 * time.Microsecond
+	}
+	s.Target.Files = []File{{Role: "cpu backend", Path: "/opt/a/libggml-cpu.so", BuildID: "aaaa"}}
+	s.Target.CPU = "EPYC"
+	return s
+}
+
+// times makes everything of a decode take so many times as long.
+func times(s *Summary, f float64) {
+	scale := func(d time.Duration) time.Duration { return time.Duration(float64(d) * f) }
+	all := func(d *Distribution) {
+		d.Mean, d.P50, d.P95, d.P99, d.Max = scale(d.Mean), scale(d.P50), scale(d.P95), scale(d.P99), scale(d.Max)
+	}
+	p := decodeOf(s)
+	p.Rate.V /= f
+	all(&p.Call)
+	all(&p.Graph)
+	for i := range s.Steps {
+		s.Steps[i].Time = scale(s.Steps[i].Time)
+		all(&s.Steps[i].Each)
+	}
+	for i := range s.Layers {
+		s.Layers[i].Time = scale(s.Layers[i].Time)
+	}
+}
+
+func decodeChange(t *testing.T, c *Comparison) *PhaseChange {
+	t.Helper()
+	for i := range c.Phases {
+		if c.Phases[i].Phase == "decode" {
+			return &c.Phases[i]
+		}
+	}
+	t.Fatalf("no decode in %+v", c.Phases)
+	return nil
+}
+
+func TestCompareWords(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		factor  float64 // of the time of B
+		process bool    // the same one
+		want    ChangeWord
+	}{
+		{"the same, two runs", 1, false, ChangeNone},
+		{"half a percent, one process", 1.005, true, ChangeNone},
+		{"three percent, one process", 1.03, true, ChangeSlower},
+		{"three percent, two runs", 1.03, false, ChangeUnclear},
+		{"a fifth slower, two runs", 1.2, false, ChangeSlower},
+		{"a fifth faster, two runs", 0.8, false, ChangeFaster},
+	} {
+		a, b := stepped(), stepped()
+		times(b, c.factor)
+		if !c.process {
+			b.Target.PID++
+		}
+		got := Compare(a, b)
+		r := decodeChange(t, got).Rate
+		if r.Word != c.want {
+			t.Errorf("%s: %q (%v to %v), want %q", c.name, r.Word, r.Low.V, r.High.V, c.want)
+		}
+		if math.Abs(r.Ratio.V*c.factor-1) > 1e-9 || r.Low.V > r.Ratio.V || r.High.V < r.Ratio.V {
+			t.Errorf("%s: ratio %+v", c.name, r)
+		}
+		// Layers and long operators go the same way.
+		if w := got.Layers[0].PerToken.Word; w != c.want {
+			t.Errorf("%s: layer 0 is %q", c.name, w)
+		}
+		if w := row(t, got, "ffn_up").PerToken.Word; w != c.want {
+			t.Errorf("%s: ffn_up is %q", c.name, w)
+		}
+	}
+}
+
+func row(t *testing.T, c *Comparison, name string) *OperatorChange {
+	t.Helper()
+	for i := range c.Operators {
+		if c.Operators[i].Name == name {
+			return &c.Operators[i]
+		}
+	}
+	t.Fatalf("no %s in %+v", name, c.Operators)
+	return nil
+}
+
+// TestCompareIsAntisymmetric holds that the other order says the opposite.
+func TestCompareIsAntisymmetric(t *testing.T) {
+	a, b := stepped(), stepped()
+	times(b, 1.3)
+	b.Target.PID++
+	x, y := decodeChange(t, Compare(a, b)).Rate, decodeChange(t, Compare(b, a)).Rate
+	if math.Abs(x.Low.V*y.High.V-1) > 1e-9 || x.Word != ChangeSlower || y.Word != ChangeFaster {
+		t.Errorf("%+v and %+v", x, y)
+	}
+}
+
+// TestCompareScatter holds that calls which scatter widen the interval.
+func TestCompareScatter(t *testing.T) {
+	a, b := stepped(), stepped()
+	width := func() float64 {
+		r := decodeChange(t, Compare(a, b)).Rate
+		return r.High.V - r.Low.V
+	}
+	narrow := width()
+	d := &decodeOf(b).Call
+	d.P95 = d.P50 * 3
+	wide := width()
+	if wide < 2*narrow {
+		t.Errorf("an interval of %v became %v", narrow, wide)
+	}
+	d.Count = fewestGraphs - 1
+	if r := decodeChange(t, Compare(a, b)).Rate; r.Word != "" || r.Low.OK || !r.Ratio.OK || r.Reason == "" {
+		t.Errorf("too few calls: %+v", r)
+	}
+}
+
+// TestCompareShortOperators holds that an operator as short as the probe's own cost has
+// no verdict, and a long one of the same change has.
+func TestCompareShortOperators(t *testing.T) {
+	a, b := stepped(), stepped()
+	times(b, 1.3)
+	got := Compare(a, b)
+	if w := row(t, got, "ffn_inp").PerToken.Word; w != ChangeUnclear {
+		t.Errorf("an operator of 1 µs that takes 1.3: %q", w)
+	}
+	if w := row(t, got, "attn_norm").PerToken.Word; w != ChangeSlower {
+		t.Errorf("an operator of 20 µs that takes 26: %q", w)
+	}
+}
+
+func TestCompareMatchesOperators(t *testing.T) {
+	a, b := stepped(), stepped()
+	b.Steps[0].Type = "q8_0"
+	b.Steps[2].Op = "RMS_NORM_MUL"
+	a.Steps[3].Name = "old"
+	got := Compare(a, b)
+	if r := row(t, got, "ffn_up"); r.TypeA != "q4_0" || r.TypeB != "q8_0" || !r.PerToken.Ratio.OK {
+		t.Errorf("another type: %+v", r)
+	}
+	if r := row(t, got, "attn_norm"); r.Op != "RMS_NORM" || !r.PerToken.Ratio.OK {
+		t.Errorf("another operator of the same name: %+v", r)
+	}
+	if r := row(t, got, "old"); r.PerToken.Ratio.OK || r.PerToken.B.V != 0 || !r.PerToken.B.OK || r.Of.V >= 0 {
+		t.Errorf("a row of the first alone: %+v", r)
+	}
+	if r := row(t, got, "ffn_inp"); r.PerToken.A.V != 0 || r.Of.V <= 0 {
+		t.Errorf("a row of the second alone: %+v", r)
+	}
+	if len(got.Operators) != 5 {
+		t.Errorf("%d rows, want 5", len(got.Operators))
+	}
+}
+
+// TestCompareOrdersByWhatChangedMost holds that shares of a token add up to the change.
+func TestCompareOrdersByWhatChangedMost(t *testing.T) {
+	a, b := stepped(), stepped()
+	b.Steps[1].Time *= 2
+	got := Compare(a, b)
+	if got.Operators[0].Name != "ffn_down" {
+		t.Errorf("first is %+v", got.Operators[0])
+	}
+	sum, want := 0.0, 6600.0/(6600+6600+440+22)
+	for _, o := range got.Operators {
+		sum += o.Of.V
+	}
+	if math.Abs(sum-want) > 1e-9 {
+		t.Errorf("the rows change a token by %v, want %v", sum, want)
+	}
+}
+
+func TestCompareSaysWhatDiffers(t *testing.T) {
+	a, b := stepped(), stepped()
+	if d := Compare(a, b).Differs; len(d) != 0 {
+		t.Errorf("the same trace differs: %+v", d)
+	}
+	b.Target.CPU = "Xeon"
+	b.Target.Files[0].BuildID = "bbbb"
+	b.Threads = b.Threads[:2]
+	b.Types = []TypeRow{{Type: "q8_0", Phase: "decode"}}
+	b.Coverage.Detail = "graph"
+	got := Compare(a, b)
+	var what []string
+	for _, d := range got.Differs {
+		what = append(what, d.What)
+	}
+	if want := []string{"CPU", "types of weights", "build of cpu backend", "threads", "detail"}; !slices.Equal(what, want) {
+		t.Errorf("%q, want %q", what, want)
+	}
+	if !slices.ContainsFunc(got.Notes, func(n string) bool { return strings.Contains(n, "different machines") }) {
+		t.Errorf("another CPU is not noted: %q", got.Notes)
+	}
+	if got.Threads.CountA != 4 || got.Threads.CountB != 2 || !got.Threads.SyncA.OK {
+		t.Errorf("%+v", got.Threads)
+	}
+}
+
+func TestCompareNotesWhatDisturbs(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(*Summary)
+		want string
+	}{
+		"interference": {stolen, "mostly by stress (PID 4242)"},
+		"lost events":  {func(s *Summary) { s.Coverage.Dropped = 1e6 }, "lost 50 % of its events"},
+		"context":      {longContext, "not have the same work"},
+		"batches":      {smallBatches, "300 and 16 tokens"},
+		"observer":     {func(s *Summary) { s.Observer.Expected = 0.2 }, "1.6 % of the first and 20 % of the second"},
+	} {
+		a, b := stepped(), stepped()
+		if n := Compare(a, b).Notes; len(n) != 0 {
+			t.Errorf("notes on the same: %q", n)
+		}
+		c.make(b)
+		if notes := Compare(a, b).Notes; len(notes) != 1 || !strings.Contains(notes[0], c.want) {
+			t.Errorf("%s: %q, want %q", name, notes, c.want)
+		}
+	}
+}
+
+func TestCompareRefuses(t *testing.T) {
+	for _, pair := range [][2]*Summary{{nil, stepped()}, {stepped(), nil}, {stepped(), {}}, {nil, nil}} {
+		c := Compare(pair[0], pair[1])
+		if len(c.Refused) == 0 || len(c.Phases) != 0 || !strings.HasPrefix(c.Headline, "Nothing can be compared") {
+			t.Errorf("%+v", c)
+		}
+	}
+	a, b := stepped(), stepped()
+	a.Phases, b.Phases = a.Phases[:1], b.Phases[1:]
+	c := Compare(a, b)
+	if len(c.Notes) != 2 || c.Headline != "Nothing can be compared: the two traces share no phase." {
+		t.Errorf("%q %q", c.Headline, c.Notes)
+	}
+}
+
+func TestCompareHeadline(t *testing.T) {
+	a, b := stepped(), stepped()
+	times(b, 0.5)
+	b.Target.PID++
+	if h := Compare(a, b).Headline; h != "Decode is faster in the second trace (90.0 tokens/s against 45.0, ×2; 95 % interval ×1.85 to ×2.17)." {
+		t.Error(h)
+	}
+}
+
+// TestComparisonIsADocument holds that nothing is null that is a list, and that it is
+// the same when read back.
+func TestComparisonIsADocument(t *testing.T) {
+	for _, c := range []*Comparison{Compare(nil, nil), Compare(stepped(), stepped())} {
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []string{"refused", "differs", "notes", "phases", "operators", "layers"} {
+			if strings.Contains(string(b), `"`+list+`":null`) {
+				t.Errorf("%s is null", list)
+			}
+		}
+		var back Comparison
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := json.Marshal(back)
+		if string(again) != string(b) {
+			t.Error("not the same when read back")
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package optrace
+
+import (
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// operators matches the rows of a phase: by operator, name and type of weights, then
+// without the type, since another quantisation may be what is compared, and then
+// without the operator, since a fused one computes the same.
+func (c *comparing) operators(a, b *PhaseRow) []OperatorChange {
+	if a.Tokens <= 0 || b.Tokens <= 0 {
+		return nil
+	}
+	left, right := rowsOf(c.a, a.Phase), rowsOf(c.b, b.Phase)
+	whole := 0.0
+	for _, r := range left {
+		whole += r.Time.Seconds()
+	}
+	whole /= float64(a.Tokens)
+	var out []OperatorChange
+	for _, same := range [...]func(x, y *OperatorRow) bool{
+		func(x, y *OperatorRow) bool {
+			return x.Op == y.Op && x.Sub == y.Sub && x.Name == y.Name && x.Type == y.Type
+		},
+		func(x, y *OperatorRow) bool { return x.Op == y.Op && x.Sub == y.Sub && x.Name == y.Name },
+		func(x, y *OperatorRow) bool { return x.Name == y.Name && x.Name != "" },
+	} {
+		for i, x := range left {
+			if x == nil {
+				continue
+			}
+			for j, y := range right {
+				if y != nil && same(x, y) {
+					out = append(out, c.operator(x, y, a.Tokens, b.Tokens, whole))
+					left[i], right[j] = nil, nil
+					break
+				}
+			}
+		}
+	}
+	for _, x := range left {
+		if x != nil {
+			out = append(out, c.operator(x, nil, a.Tokens, b.Tokens, whole))
+		}
+	}
+	for _, y := range right {
+		if y != nil {
+			out = append(out, c.operator(nil, y, a.Tokens, b.Tokens, whole))
+		}
+	}
+	return out
+}
+
+// rowsOf are the rows of a phase, by name where there are such, else by operator.
+func rowsOf(v *view, phase string) []*OperatorRow {
+	rows := v.Steps
+	if len(rows) == 0 {
+		rows = v.Kinds
+	}
+	var out []*OperatorRow
+	for i := range rows {
+		if rows[i].Phase == phase {
+			out = append(out, &rows[i])
+		}
+	}
+	return out
+}
+
+// operator is the change of a row that both sides have, or one of them.
+func (c *comparing) operator(x, y *OperatorRow, tokensA, tokensB int64, whole float64) OperatorChange {
+	some := x
+	if some == nil {
+		some = y
+	}
+	out := OperatorChange{Phase: some.Phase, Op: some.Op, Name: some.Name}
+	a, b := stat.Some(0), stat.Some(0)
+	var sa, sb float64
+	if x != nil {
+		out.TypeA, a, sa = x.Type, stat.Some(x.Time.Seconds()/float64(tokensA)), x.Each.scatter(probeNoise)
+	}
+	if y != nil {
+		out.TypeB, b, sb = y.Type, stat.Some(y.Time.Seconds()/float64(tokensB)), y.Each.scatter(probeNoise)
+	}
+	out.PerToken = c.change(a, b, sa, sb, false)
+	if x == nil || y == nil {
+		out.PerToken.Reason = "one side does not have this operator"
+	}
+	if whole > 0 {
+		out.Of = stat.Some((b.V - a.V) / whole)
+	}
+	return out
+}
