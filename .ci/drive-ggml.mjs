@@ -1,10 +1,11 @@
 // Runs a GGML runtime for the tests of operator tracing: loads a model into this
-// process, with the CPU alone, and does what the lines on stdin say, one after another.
+// process, or into a llama-server that it starts in the folder of Debian's packages,
+// with the CPU alone, and does what the lines on stdin say, one after another.
 //
 //   node drive-ggml.mjs RUNTIME MODEL THREADS
 //
 // RUNTIME is a directory of .ci/install-ggml. Each answer is one line of JSON on
-// stdout; the first one says that the model is loaded, and the process.
+// stdout; the first one says that the model is loaded, and which process computes.
 //
 //   run PROMPT TOKENS     forgets all, takes in a prompt of so many tokens, decodes greedily
 //   window PROMPT MS      the same, decoding for so long
@@ -13,22 +14,26 @@
 // In an answer, rate is of what was decoded after the first token, which is that of the
 // prompt; hash is of all tokens that came, in their order. Lines that do not begin with
 // { are the runtime's own.
+import {spawn} from "node:child_process";
 import {createHash} from "node:crypto";
 import {existsSync, readFileSync} from "node:fs";
 import {createRequire} from "node:module";
+import {createServer} from "node:net";
 import path from "node:path";
 import {createInterface} from "node:readline";
+import {Readable} from "node:stream";
 import {pathToFileURL} from "node:url";
 
 const contextSize = 2048;
 const [runtime, model, threadsText] = process.argv.slice(2);
 const threads = Number(threadsText);
 const packages = path.resolve(runtime, "node_modules");
+let computing = process.pid;
 const say = answer => process.stdout.write(JSON.stringify(answer) + "\n");
 
-// Of either library a function decode(prompt, limit, done), which calls done(token) with
+// Of each runtime a function decode(prompt, limit, done), which calls done(token) with
 // each token that comes, limit at most, until it says true. It returns the number of
-// tokens and their rate where the library knows them better than its caller.
+// tokens, their rate and the whole text where those know better than their caller.
 async function nodeLlamaCpp(dir) {
     const lib = await import(pathToFileURL(path.join(dir, "dist/index.js")));
     const llama = await lib.getLlama({gpu: false, build: "never", skipDownload: true, logLevel: "error", maxThreads: threads});
@@ -53,31 +58,73 @@ async function fugood(dir) {
         native.clearCache(true);
         const text = Array.from({length: prompt - fixed}, (_, i) => String.fromCharCode(65 + (i * 7) % 26)).join("");
         let stopped = false;
-        // A token that is half a character comes with the next one, so that calls are fewer.
-        const {timings} = await native.completion({prompt: text, n_predict: limit, temperature: 0, top_k: 1}, result => {
+        // A token that is half a character comes with the next one or the one after, so
+        // that what comes is no token each.
+        const {timings, text: all} = await native.completion({prompt: text, n_predict: limit, temperature: 0, top_k: 1}, result => {
             if (!stopped && done(result.token)) {
                 stopped = true;
                 native.stopCompletion();
             }
         });
-        return {tokens: timings.predicted_n + 1, rate: timings.predicted_per_second};
+        return {tokens: timings.predicted_n + 1, rate: timings.predicted_per_second, text: all};
+    };
+}
+
+async function freePort() {
+    const server = createServer().listen(0, "127.0.0.1");
+    await new Promise(done => server.once("listening", done));
+    const {port} = server.address();
+    await new Promise(done => server.close(done));
+    return port;
+}
+
+async function debian(root) {
+    const port = await freePort();
+    const server = spawn("chroot", [root, "/usr/bin/llama-server", "-m", "/models/" + path.basename(model), "--host", "127.0.0.1", "--port", String(port),
+        "-t", threadsText, "-c", String(contextSize), "-np", "1", "--no-webui"], {stdio: "ignore"});
+    process.on("exit", () => server.kill("SIGKILL"));
+    server.on("exit", code => {
+        console.error("llama-server ended with code " + code);
+        process.exit(1);
+    });
+    computing = server.pid;
+    const at = "http://127.0.0.1:" + port;
+    while (!await fetch(at + "/health").then(answer => answer.ok, () => false)) await new Promise(done => setTimeout(done, 100));
+    return async (prompt, limit, done) => {
+        const stop = new AbortController();
+        const tokens = Array.from({length: prompt}, (_, i) => i === 0 ? 1 : 3 + (i * 37) % 256);
+        const answer = await fetch(at + "/completion", {method: "POST", signal: stop.signal, body: JSON.stringify({
+            prompt: tokens, n_predict: limit, temperature: 0, stream: true, return_tokens: true, cache_prompt: false, ignore_eos: true,
+        })});
+        let last = {};
+        try {
+            for await (const line of createInterface({input: Readable.fromWeb(answer.body)})) {
+                if (!line.startsWith("data: {")) continue;
+                last = JSON.parse(line.slice(6));
+                if ((last.tokens ?? []).some(done)) break;
+            }
+        } finally {
+            stop.abort();
+        }
+        return last.timings ? {tokens: last.timings.predicted_n, rate: last.timings.predicted_per_second} : {};
     };
 }
 
 const known = {"node-llama-cpp": nodeLlamaCpp, "@fugood/llama.node": fugood};
+const chroot = path.resolve(runtime ?? "", "root");
 const name = Object.keys(known).find(name => existsSync(path.join(packages, name)));
-if (name === undefined || !(threads > 0)) {
+if (!(threads > 0) || name === undefined && !existsSync(path.join(chroot, "usr/bin/llama-server"))) {
     console.error("usage: node drive-ggml.mjs RUNTIME MODEL THREADS, where RUNTIME is a directory of .ci/install-ggml");
     process.exit(2);
 }
-const dir = path.join(packages, name);
-const decode = await known[name](dir);
-say({ready: true, pid: process.pid, runtime: name + " " + JSON.parse(readFileSync(path.join(dir, "package.json"))).version});
+const dir = name && path.join(packages, name);
+const decode = name ? await known[name](dir) : await debian(chroot);
+say({ready: true, pid: computing, runtime: name ? name + " " + JSON.parse(readFileSync(path.join(dir, "package.json"))).version : "llama-server"});
 
 async function run(prompt, limit, ms) {
     const came = [];
     let first = 0n, last = 0n;
-    const known = await decode(prompt, limit, token => {
+    const {text, ...known} = await decode(prompt, limit, token => {
         last = process.hrtime.bigint();
         if (came.length === 0) first = last;
         came.push(token);
@@ -86,7 +133,7 @@ async function run(prompt, limit, ms) {
     const seconds = Number(last - first) / 1e9;
     say({
         prompt, tokens: came.length, distinct: new Set(came).size, seconds, rate: (came.length - 1) / seconds,
-        hash: createHash("sha256").update(came.join(" ")).digest("hex").slice(0, 16), ...known,
+        hash: createHash("sha256").update(text ?? came.join(" ")).digest("hex").slice(0, 16), ...known,
     });
 }
 

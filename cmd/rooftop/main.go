@@ -217,7 +217,7 @@ contacted but the ones you give.`,
 		commands []*cobra.Command
 	}{
 		{"A server that runs:", []*cobra.Command{newTune(w), newDiagnose(w), newDoctor(w)}},
-		{"Under the microscope, any engine:", []*cobra.Command{newProbe(w), newObserve(w)}},
+		{"Under the microscope, any engine:", []*cobra.Command{newProbe(w), newObserve(w), newTrace(w)}},
 		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w), newRecover(w)}},
 		{"Without one:", []*cobra.Command{newDemo(w), newReplay(w), newCeiling(w)}},
 		{"What it goes by:", []*cobra.Command{newExplain(w), newCatalog(w)}},

@@ -1,0 +1,147 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
+)
+
+// runtimes are the unmodified GGML runtimes of .ci/install-ggml that are always there:
+// llama.cpp v0.5.0, b4753 of February 2025, and a stripped one that is linked into a
+// single file.
+var runtimes = []string{"npm-new", "npm-old", "npm-static"}
+
+// installed are those that are there: Debian's llama-server, newest, stripped, with
+// OpenMP and in a file system of its own, comes with them where it could be had.
+func installed(t *testing.T) []string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(ggmlHome(t), "debian", ".complete")); err != nil {
+		t.Log("NOT CHECKED: Debian's llama.cpp (.ci/install-ggml could not install it)")
+		return runtimes
+	}
+	return append(slices.Clone(runtimes), "debian")
+}
+
+// ggmlHome is the directory that .ci/install-ggml prints.
+func ggmlHome(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("ROOFTOP_E2E_GGML")
+	if dir == "" {
+		t.Fatal("ROOFTOP_E2E_GGML is not set: run .ci/install-ggml and give its last line")
+	}
+	return dir
+}
+
+// needsRoot skips, aloud, where nothing can be attached to.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("NOT CHECKED: operators of real GGML runtimes (attaching takes root here)")
+	}
+}
+
+// driven is a runtime with a model, which does what it is told (.ci/drive-ggml.mjs).
+type driven struct {
+	pid   int
+	model gguf.Shape
+	stdin io.WriteCloser
+	lines chan string
+}
+
+// did is what came of one run.
+type did struct {
+	Ready    bool    `json:"ready"`
+	PID      int     `json:"pid"`
+	Prompt   int     `json:"prompt"`
+	Tokens   int     `json:"tokens"`
+	Distinct int     `json:"distinct"`
+	Seconds  float64 `json:"seconds"`
+	Rate     float64 `json:"rate"`
+	Hash     string  `json:"hash"`
+	Error    string  `json:"error"`
+}
+
+// drive starts a runtime with a model, and ends it with the test.
+func drive(t *testing.T, runtime string, model gguf.Shape, threads int) *driven {
+	t.Helper()
+	home := ggmlHome(t)
+	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "drive-ggml.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(testContext(t), "node", script, filepath.Join(home, runtime), filepath.Join(home, "models", model.Name+".gguf"), strconv.Itoa(threads))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	d := &driven{model: model, lines: make(chan string, 16)}
+	if d.stdin, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(d.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			if strings.HasPrefix(s.Text(), "{") {
+				d.lines <- s.Text()
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = d.stdin.Close()
+		for range d.lines { // until it ends
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s with %s: %v", runtime, model.Name, err)
+		}
+	})
+	d.pid = d.answer(t).PID
+	return d
+}
+
+// tell has the runtime do something; answer waits for what came of it.
+func (d *driven) tell(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if _, err := fmt.Fprintf(d.stdin, format+"\n", args...); err != nil {
+		t.Fatalf("process %d: %v", d.pid, err)
+	}
+}
+
+func (d *driven) answer(t *testing.T) did {
+	t.Helper()
+	select {
+	case line, ok := <-d.lines:
+		var a did
+		if err := json.Unmarshal([]byte(line), &a); !ok || err != nil || a.Error != "" {
+			t.Fatalf("process %d says %q (%v); it runs: %v", d.pid, line, err, ok)
+		}
+		return a
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("process %d does not answer", d.pid)
+	}
+	return did{}
+}
+
+// run forgets all, takes in a prompt, and decodes so many tokens.
+func (d *driven) run(t *testing.T, prompt, tokens int) did {
+	t.Helper()
+	d.tell(t, "run %d %d", prompt, tokens)
+	return d.answer(t)
+}

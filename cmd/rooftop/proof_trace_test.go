@@ -1,0 +1,144 @@
+//go:build proof && e2e && linux
+
+package main_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
+	"github.com/rooftop-dev/rooftop/collect/ggml"
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+const (
+	overheadPairs  = 60  // windows with probes, as a rule; ROOFTOP_PROOF_PAIRS says otherwise
+	overheadWindow = 400 // ms of decoding in a window
+)
+
+// TestProofTraceOverhead is what tracing costs the runtime that is traced: one process
+// that decodes, windows with probes attached and without in turn, each one with probes
+// held against the mean of its two neighbours without. The control has nothing more
+// attached in either. Figures are printed as they are; limits are those that were
+// promised, at the upper end of the 95 % interval. It wants the machine to itself:
+//
+//	ROOFTOP_E2E_GGML=… go test -tags e2e,proof -run ProofTraceOverhead -v -timeout 60m ./cmd/rooftop
+func TestProofTraceOverhead(t *testing.T) {
+	needsRoot(t)
+	pairs := overheadPairs
+	if text := os.Getenv("ROOFTOP_PROOF_PAIRS"); text != "" {
+		pairs = number(t, text)
+	}
+	for _, c := range []struct {
+		name   string
+		model  gguf.Shape
+		detail optrace.Detail
+		most   float64 // of the time of a token; 0 promises nothing
+	}{
+		{"mid/control", gguf.Mid, optrace.LevelToken, 0},
+		{"mid/operator", gguf.Mid, optrace.LevelOperator, 0.04},
+		{"mid/tensor", gguf.Mid, optrace.LevelTensor, 0.05},
+		{"mid/sched", gguf.Mid, optrace.LevelSched, 0},
+		{"mid/barriers", gguf.Mid, optrace.LevelBarriers, 0},
+		{"big/control", gguf.Big, optrace.LevelToken, 0},
+		{"big/tensor", gguf.Big, optrace.LevelTensor, 0.03},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := overhead(t, c.model, c.detail, pairs)
+			t.Logf("%s: a token takes %+.2f %% longer, 95 %% interval %+.2f to %+.2f (%d windows)", c.name, 100*s.Median, 100*s.Low, 100*s.High, s.Pairs)
+			if c.most > 0 && !(s.High <= c.most) {
+				t.Errorf("it may be %.2f %%, want %.0f %% at most", 100*s.High, 100*c.most)
+			}
+		})
+	}
+}
+
+// overhead toggles the detail of an attached session between calls alone and more.
+func overhead(t *testing.T, model gguf.Shape, detail optrace.Detail, pairs int) optrace.Slowdown {
+	t.Helper()
+	d := drive(t, runtimes[0], model, 1)
+	d.run(t, 8, 16) // the model comes into memory
+	s := beginSession(t, d.pid)
+	var windows []optrace.Window
+	for i := range 2*pairs + 1 {
+		on := i%2 == 1
+		s.set(t, map[bool]optrace.Detail{true: detail, false: optrace.LevelToken}[on])
+		d.tell(t, "window 8 %d", overheadWindow)
+		windows = append(windows, optrace.Window{On: on, Rate: d.answer(t).Rate})
+	}
+	events, dropped := s.end(t)
+	if events == 0 || dropped > 0 {
+		t.Errorf("%d events came, %d were dropped", events, dropped)
+	}
+	slower, ok := optrace.Toggled(windows, 1)
+	if !ok {
+		t.Fatalf("%d pairs of windows are too few", slower.Pairs)
+	}
+	return slower
+}
+
+// toggled is an attached session that one goroutine reads and changes.
+type toggled struct {
+	details chan optrace.Detail
+	done    chan error // of each change
+	ended   chan struct{}
+	events  int
+	dropped int64
+}
+
+func beginSession(t *testing.T, pid int) *toggled {
+	t.Helper()
+	r, err := layouts.FromProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := ggml.Open(r, ggml.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &toggled{details: make(chan optrace.Detail), done: make(chan error), ended: make(chan struct{})}
+	go s.read(session)
+	return s
+}
+
+// read reads a session until there are no more details to set.
+func (s *toggled) read(session *ggml.Session) {
+	defer close(s.ended)
+	for {
+		ctx, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		events, err := session.Next(ctx)
+		for err == nil { // what is left when the time is over comes first
+			s.events += len(events)
+			events, err = session.Next(ctx)
+		}
+		stop()
+		s.events += len(events)
+		select {
+		case detail, more := <-s.details:
+			if !more {
+				s.dropped = session.Dropped()
+				_ = session.Close()
+				return
+			}
+			s.done <- session.SetDetail(detail)
+		default:
+		}
+	}
+}
+
+func (s *toggled) set(t *testing.T, detail optrace.Detail) {
+	t.Helper()
+	s.details <- detail
+	if err := <-s.done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *toggled) end(*testing.T) (events int, dropped int64) {
+	close(s.details)
+	<-s.ended
+	return s.events, s.dropped
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// recordingSuffix is how the files of recordings end.
+const recordingSuffix = ".jsonl.gz"
+
+func newTrace(w *world) *cobra.Command {
+	var o traceOptions
+	c := &cobra.Command{
+		Use:   "trace [NAME | RECORDING" + recordingSuffix + "]",
+		Short: "Every operator of a GGML runtime (llama.cpp, Ollama), live",
+		Long: `Attaches to a running, unmodified GGML runtime with eBPF and shows its tokens,
+graphs, operators and threads: what each costs, what bounds it, where time is
+lost, and the one thing to change. It is found by its process, by a part of its
+command line, or, where one alone runs on this machine, by itself. With --file
+every process that uses the file is traced, those that start later too.
+
+WHAT IT COSTS
+  Before operators are watched, graphs alone are for a moment: the operators of
+  a token and its time say what watching will cost. Above --max-overhead
+  nothing more is attached, unless --force says so; a lower --level costs less.
+
+WHAT IT NEEDS
+  Root, or CAP_BPF and CAP_PERFMON; Linux 5.15 or newer. 'rooftop doctor' says
+  what is missing. The target is not stopped and nothing in it is changed; when
+  rooftop ends, however it ends, the target is as it was.
+
+LEVELS
+  token      calls and their batches
+  graph      graphs too, and the backends that compute them
+  operator   operators too
+  tensor     what each of them computes, and the experts of mixtures
+  barriers   the waits of threads for each other too
+  sched      threads on and off their CPU
+  all        all that can be had
+  Or single details by comma: operator,sched,faults.
+
+RECORDINGS
+  --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again.
+
+INTERRUPTING
+  Ctrl-C (or SIGTERM, SIGHUP) ends the trace with what was recorded and 128+n.
+
+EXIT CODES
+  0      traced
+  1      any other error
+  2      the command line is off
+  4      nothing was computed meanwhile, or watching would cost too much
+  5      no such runtime, or it may not be attached to
+  128+n  ended by signal n`,
+		Example: `  rooftop trace
+  rooftop trace --pid 4242 --duration 30s --save run.jsonl.gz
+  rooftop trace llama-server --level sched --trace run.trace.json
+  rooftop trace --file /usr/lib/libggml-cpu.so --json | jq .recommendation
+  rooftop trace run.jsonl.gz --trace run.trace.json`,
+		Args: traceArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.flags = c.Flags()
+			if len(args) > 0 {
+				o.name = args[0]
+			}
+			return runTrace(c.Context(), w, &o)
+		},
+	}
+	o.env = w.env
+	g := groupFlags(c)
+	o.register(g)
+	g.done()
+	return c
+}
+
+// traceArgs takes one name or recording at most.
+func traceArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("trace takes one name or recording, but got %d", len(args))
+	}
+	return nil
+}
+
+func runTrace(ctx context.Context, w *world, o *traceOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.recording() {
+		return showRecording(w, o, o.name)
+	}
+	watched, err := o.watch(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := o.finish(w, watched); err != nil {
+		return err
+	}
+	switch ended := signalOf(ctx); {
+	case ended != 0:
+		return exit(ended)
+	case watched.summary.Coverage.Graphs == 0 && watched.summary.Coverage.Calls == 0:
+		return exit(exitNothing) // the report says so
+	}
+	return nil
+}
+
+// recording says that what was named is the file of a recording and no process.
+func (o *traceOptions) recording() bool {
+	if strings.HasSuffix(o.name, recordingSuffix) {
+		return true
+	}
+	info, err := os.Stat(o.name)
+	return o.name != "" && err == nil && info.Mode().IsRegular()
+}
+
+// traced is a trace that has ended: its figures, and its events as far as they were
+// kept.
+type traced struct {
+	recording *optrace.Recording
+	summary   *optrace.Summary
+}

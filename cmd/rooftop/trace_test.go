@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// decoder is a source of a model of one operator, whose calls take as long each.
+type decoder struct {
+	tables optrace.Tables
+	detail optrace.Detail
+	now    time.Duration
+	each   time.Duration // of a graph
+	left   int           // calls until the target ends; none are computed where it is 0
+	closed bool
+}
+
+func newDecoder(each time.Duration, calls int) *decoder {
+	return &decoder{
+		now: time.Hour, each: each, left: calls,
+		tables: optrace.Tables{
+			Tensors: []optrace.Tensor{
+				{Name: "blk.0.ffn_up.weight", Type: "q8_0", NE: [4]int64{64, 64, 1, 1}, NB: [4]uint64{34, 68, 4352, 4352}},
+				{Name: "ffn_norm-0", Type: "f32", NE: [4]int64{64, 1, 1, 1}, NB: [4]uint64{4, 256, 256, 256}},
+				{Name: "ffn_up-0", Type: "f32", NE: [4]int64{64, 1, 1, 1}, NB: [4]uint64{4, 256, 256, 256}},
+			},
+			Operators: []optrace.Operator{{Op: "MUL_MAT", Out: 3, In: []uint32{1, 2}}, {Op: "NONE", Out: 1}, {Op: "NONE", Out: 2}},
+			DAGs: []optrace.DAG{{
+				Addr: 0x10, Nodes: []optrace.Node{{Addr: 0x100, Operator: 1, Sources: []uint64{0x200, 0x300}}},
+				Leaves: []optrace.Node{{Addr: 0x200, Operator: 2}, {Addr: 0x300, Operator: 3}},
+			}},
+		},
+	}
+}
+
+func (d *decoder) SetDetail(detail optrace.Detail) error { d.detail = detail; return nil }
+func (d *decoder) Tables() *optrace.Tables               { return &d.tables }
+func (d *decoder) Dropped() int64                        { return 0 }
+func (d *decoder) Gaps() []optrace.Gap                   { return nil }
+func (d *decoder) Close() error                          { d.closed = true; return nil }
+
+func (d *decoder) Target() optrace.Target {
+	return optrace.Target{PID: 4242, Command: "llama-server -m tiny.gguf", Runtime: "ggml 0.25.1", Verified: true, Sites: []optrace.Site{
+		{Symbol: "llama_decode", Cheap: true, Cost: 350}, {Symbol: "ggml_graph_compute", Cheap: true, Cost: 350},
+		{Symbol: "ggml_cpu_extra_compute_forward", Cheap: true, Cost: 350},
+	}}
+}
+
+// Next is one call: a prompt of 8 tokens every tenth time.
+func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if d.left == 0 {
+		return nil, io.EOF
+	}
+	d.left--
+	tokens := int64(1)
+	if d.left%10 == 9 {
+		tokens = 8
+	}
+	at := func(share float64) time.Duration { return d.now + time.Duration(share*float64(d.each)) }
+	events := []optrace.Event{
+		{At: at(0), Kind: optrace.CallBegin, Ref: uint32(optrace.CallDecode), N: tokens},
+		{At: at(0.01), Kind: optrace.GraphBegin, Addr: 0x10, N: 1, Ref: 1},
+		{At: at(1.01), Kind: optrace.GraphEnd, Addr: 0x10},
+		{At: at(1.02), Kind: optrace.CallEnd, Ref: uint32(optrace.CallDecode)},
+	}
+	if d.detail&optrace.DetailOperator != 0 {
+		events = append(events[:3], events[2:]...)
+		events[2] = optrace.Event{At: at(0.01), Kind: optrace.OpBegin, Addr: 0x100, Ref: 1, Lanes: 1}
+	}
+	for i := range events {
+		events[i].PID, events[i].TID = 4242, 4243
+	}
+	d.now += 2 * d.each
+	return events, nil
+}
+
+// trace runs the command on a source.
+func trace(t *testing.T, d *decoder, args ...string) (stdout, stderr string, code exitCode) {
+	t.Helper()
+	var out, errs strings.Builder
+	w := &world{stdout: &out, stderr: &errs, env: variables()}
+	var o traceOptions
+	c := &cobra.Command{Use: "trace", SilenceErrors: true, SilenceUsage: true, Args: traceArgs, RunE: func(c *cobra.Command, args []string) error {
+		o.flags, o.env = c.Flags(), w.env
+		if len(args) > 0 {
+			o.name = args[0]
+		}
+		if d != nil {
+			o.open = func() (operatorSource, error) { return d, nil }
+		}
+		return runTrace(c.Context(), w, &o)
+	}}
+	g := groupFlags(c)
+	o.register(g)
+	g.done()
+	c.SetArgs(args)
+	err := c.ExecuteContext(t.Context())
+	if d != nil && !d.closed {
+		t.Error("the target is still attached to")
+	}
+	if err == nil {
+		return out.String(), errs.String(), exitDone
+	}
+	coded, ok := err.(*codedError) //nolint:errorlint // as it comes from the command
+	if !ok {
+		t.Fatal(err)
+	}
+	if coded.err != nil {
+		errs.WriteString("rooftop: " + coded.err.Error() + "\n")
+	}
+	return out.String(), errs.String(), coded.code
+}
+
+func TestTraceUntilTheTargetEnds(t *testing.T) {
+	out, errs, code := trace(t, newDecoder(time.Millisecond, 500))
+	if code != exitDone || !strings.Contains(out, "MUL_MAT") || !strings.Contains(out, "PID") {
+		t.Errorf("exit code %d, said %q:\n%s", code, errs, out)
+	}
+	if !strings.Contains(errs, "expected to cost") {
+		t.Errorf("the cost was not said: %q", errs)
+	}
+}
+
+// What watching would cost is the limit's to judge, unless one says otherwise.
+func TestTraceThatCostsTooMuch(t *testing.T) {
+	_, errs, code := trace(t, newDecoder(10*time.Microsecond, 500), "--pid", "4242")
+	if code != exitNothing || !strings.Contains(errs, "more than --max-overhead 4") || !strings.Contains(errs, "--force") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	for _, args := range [][]string{{"--force"}, {"--max-overhead", "500"}, {"--level", "token"}} {
+		if _, errs, code := trace(t, newDecoder(10*time.Microsecond, 500), args...); code != exitDone {
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+	}
+}
+
+func TestTraceOfATargetThatComputesNothing(t *testing.T) {
+	out, errs, code := trace(t, newDecoder(time.Millisecond, 0))
+	if code != exitNothing || out == "" || !strings.Contains(errs, "not known: nothing was computed") {
+		t.Errorf("exit code %d, said %q:\n%s", code, errs, out)
+	}
+}
+
+// A recording gives the figures of the trace that made it, and every file.
+func TestTraceOfARecording(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "run.jsonl.gz")
+	live, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file, "--json")
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	args := []string{file, "--json"}
+	for _, name := range []string{"trace"} {
+		args = append(args, "--"+name, filepath.Join(dir, name))
+	}
+	again, errs, code := trace(t, nil, args...)
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	if live != again {
+		t.Errorf("live:\n%s\nof the recording:\n%s", live, again)
+	}
+	for name, want := range map[string]string{"trace": "MUL_MAT"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("--%s: %v: %.200s, want %s in it", name, err, text, want)
+		}
+	}
+}
+
+func TestTraceCommandLinesThatAreOff(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text.jsonl.gz")
+	if err := os.WriteFile(text, []byte("no recording"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"a", "b"}, "takes one name or recording"},
+		{[]string{"--pid", "1", "--file", "x"}, "say one target"},
+		{[]string{"--pid", "-1"}, "--pid must be a process"},
+		{[]string{"--duration", "1ms"}, "--duration must be"},
+		{[]string{"--level", "everything"}, "--level:"},
+		{[]string{"--max-overhead", "0"}, "--max-overhead must be"},
+		{[]string{"--save", dir}, "--save:"},
+		{[]string{"--save", "one", "--trace", "./one"}, "name one file"},
+		{[]string{text}, "no recording"},
+		{[]string{filepath.Join(dir, "none.jsonl.gz")}, "no such file"},
+	} {
+		_, errs, code := call(t, nil, append([]string{"trace"}, c.args...)...)
+		if code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: exit code %d: %q, want %q", c.args, code, errs, c.want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/chrometrace"
+	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// finish puts a trace everywhere that was asked for. One place that fails keeps it
+// from no other.
+func (o *traceOptions) finish(w *world, t *traced) error {
+	var failed, saved []string
+	for i, fill := range []func(io.Writer) error{t.save, t.chrome} {
+		file := o.outputs()[i]
+		if file.path == "" {
+			continue
+		}
+		if err := wholefile.Write(file.path, wholefile.Mode(file.path, 0o600), fill); err != nil {
+			failed = append(failed, err.Error())
+		} else {
+			saved = append(saved, file.path)
+		}
+	}
+	err := t.print(w, o)
+	if _, tty := terminal(w.stderr); tty && len(saved) > 0 {
+		fmt.Fprintln(w.stderr, "saved:", strings.Join(saved, ", "))
+	}
+	switch {
+	case len(failed) > 0:
+		if err != nil {
+			failed = append(failed, err.Error())
+		}
+		return fail(exitError, errors.New(strings.Join(failed, "; and ")))
+	case err != nil:
+		return fail(exitError, err)
+	}
+	return nil
+}
+
+// print writes the report or the document.
+func (t *traced) print(w *world, o *traceOptions) error {
+	if o.json {
+		return report.WriteTraceJSON(w.stdout, t.document())
+	}
+	return report.WriteTrace(w.stdout, t.summary, o.style(w))
+}
+
+func (t *traced) document() *report.Trace {
+	return &report.Trace{Version: buildVersion(), Started: t.recording.Origin, Summary: t.summary}
+}
+
+func (t *traced) save(w io.Writer) error {
+	z := gzip.NewWriter(w)
+	if err := optrace.WriteRecording(z, t.recording); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+func (t *traced) chrome(w io.Writer) error {
+	return chrometrace.WriteOperators(w, t.recording, nil, nil)
+}
+
+// showRecording gives the figures and files of a recording.
+func showRecording(w *world, o *traceOptions, path string) error {
+	r, err := readRecording(path)
+	if err != nil {
+		return err
+	}
+	return o.finish(w, &traced{recording: r, summary: optrace.Analyze(r)})
+}
+
+// maxRecording bounds a recording that is read, as it lies on the disk.
+const maxRecording = 1 << 30
+
+// readRecording reads the file of --save.
+func readRecording(path string) (*optrace.Recording, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage("trace: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.IsDir() || info.Size() > maxRecording {
+		return nil, usage("trace: %s is a directory, or larger than %d MiB: name a recording of 'rooftop trace --save'", path, maxRecording>>20)
+	}
+	z, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, err)
+	}
+	r, err := optrace.ReadRecording(z)
+	if err != nil {
+		return nil, usage("trace: %s: %w", path, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// Limits of a trace.
+const (
+	minTrace = 200 * time.Millisecond
+	maxTrace = 24 * time.Hour
+	// defaultOverhead is the share of the target's speed that watching may cost, in
+	// per cent, unless one says otherwise: what ProfInfer (arXiv:2601.20755) calls
+	// acceptable.
+	defaultOverhead = 4.0
+)
+
+// traceOptions are the flags of trace.
+type traceOptions struct {
+	output
+
+	name string // of a process, or a recording
+	pid  int
+	file string
+
+	duration    time.Duration
+	level       string
+	detail      optrace.Detail
+	maxOverhead float64 // per cent
+	force       bool
+	roof        bool
+
+	save, chrome string
+
+	flags *pflag.FlagSet
+	env   func(string) (string, bool)
+	// open attaches to a runtime; nil is the kernel's way.
+	open func() (operatorSource, error)
+}
+
+func (o *traceOptions) register(g *flagGroups) {
+	f := g.group("The target")
+	f.IntVar(&o.pid, "pid", 0, "`PID` of the process")
+	f.StringVar(&o.file, "file", "", "`FILE` of the runtime (libggml-cpu.so): every process that uses it")
+	f = g.group("The trace")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace")
+	f.StringVar(&o.level, "level", "tensor", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all")
+	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
+	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
+	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards: some seconds on all cores of the target")
+	o.output.register(g, "every operator, layer, site and reason")
+	f = g.group("Files")
+	f.StringVar(&o.save, "save", "", "`FILE"+recordingSuffix+"` for the recording")
+	f.StringVar(&o.chrome, "trace", "", "`FILE` for a trace that ui.perfetto.dev and chrome://tracing open")
+}
+
+// outputs are the files of the flags.
+func (o *traceOptions) outputs() []namedFile {
+	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}}
+}
+
+// namedFile is a file with the flag that names it.
+type namedFile struct{ flag, path string }
+
+// check refuses what cannot be meant, before anything is looked at.
+func (o *traceOptions) check() error {
+	if err := fromEnvironment(o.flags, o.env); err != nil {
+		return err
+	}
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	var err error
+	if o.detail, err = optrace.ParseDetail(o.level); err != nil {
+		return usage("--level: %w", err)
+	}
+	given := 0
+	for _, there := range []bool{o.name != "", o.pid != 0, o.file != ""} {
+		if there {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return usage("a name, --pid and --file say one target: give one of them")
+	case o.pid < 0:
+		return usage("--pid must be a process, not %d", o.pid)
+	case o.duration < minTrace || o.duration > maxTrace:
+		return usage("--duration must be %v to %v, not %v", minTrace, maxTrace, o.duration)
+	case math.IsNaN(o.maxOverhead) || o.maxOverhead <= 0:
+		return usage("--max-overhead must be more than 0 per cent, not %v; --level token costs least", o.maxOverhead)
+	}
+	return checkFiles(o.outputs())
+}
+
+// checkFiles says which of the files could not be written, or are one.
+func checkFiles(files []namedFile) error {
+	seen := map[string]string{}
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		if err := writable(f.path); err != nil {
+			return usage("%s: %w", f.flag, err)
+		}
+		path := filepath.Clean(f.path)
+		if other := seen[path]; other != "" {
+			return usage("%s and %s name one file, %s: name two", other, f.flag, path)
+		}
+		seen[path] = f.flag
+	}
+	return nil
+}

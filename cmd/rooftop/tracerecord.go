@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect/roof"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// keeper adds events up, and keeps them as far as there is room.
+type keeper struct {
+	assembler *optrace.Assembler
+	tally     *optrace.Tally
+	most      int // events to keep
+	recording *optrace.Recording
+	count     int64
+	lanes     int              // the most that computed a graph
+	exited    bool             // the target did
+	names     map[int32]string // of other processes
+}
+
+func newKeeper(tables *optrace.Tables, most int) *keeper {
+	tally := optrace.NewTally(tables)
+	return &keeper{assembler: optrace.NewAssembler(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables}}
+}
+
+func (k *keeper) take(events []optrace.Event) {
+	r := k.recording
+	for _, e := range events {
+		if k.count == 0 {
+			r.Begin = e.At
+		}
+		k.count++
+		r.End = max(r.End, e.At)
+		k.lanes = max(k.lanes, int(e.Lanes))
+		k.assembler.Push(e)
+		if len(r.Events) < k.most {
+			r.Events = append(r.Events, e)
+		} else if k.most > 0 {
+			r.LeftOut++
+		}
+		switch e.Kind {
+		case optrace.TargetExit, optrace.TargetExec:
+			k.exited = true
+		case optrace.SwitchIn:
+			k.meet(int32(e.N))
+		}
+	}
+}
+
+// record watches at the level that was asked for until its time is over.
+func (t *tracing) record(ctx context.Context) (*traced, error) {
+	if err := t.source.SetDetail(t.o.detail); err != nil {
+		return nil, fail(exitError, fmt.Errorf("trace: %w", err))
+	}
+	most := 0
+	if t.o.save != "" || t.o.chrome != "" {
+		most = maxKept
+	}
+	k := newKeeper(t.source.Tables(), most)
+	began, origin := time.Now(), time.Now()
+	timed, cancel := context.WithTimeout(ctx, t.o.duration)
+	defer cancel()
+	said := time.Duration(0)
+	err := t.drain(timed, func(events []optrace.Event) {
+		k.take(events)
+		if passed := time.Since(began); passed-said > time.Second/4 {
+			said = passed
+			t.show.say(fmt.Sprintf("tracing %2.0f/%.0f s  %d events", passed.Seconds(), t.o.duration.Seconds(), k.count))
+		}
+	}, func() bool { return k.exited })
+	if err != nil {
+		return nil, err
+	}
+	r := k.recording
+	r.Origin, r.Detail = origin, t.o.detail
+	if r.End = max(r.End, r.Begin+time.Since(began)); k.count == 0 {
+		r.End = time.Since(began)
+	}
+	k.assembler.Flush(r.End)
+	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), t.source.Gaps(), t.observer
+	if t.o.roof && ctx.Err() == nil {
+		t.show.say("measures what this machine can do")
+		roofOf(ctx, r, k.lanes)
+	}
+	partial, _ := k.assembler.Dropped()
+	return &traced{recording: r, summary: k.tally.Summary(optrace.Settings{
+		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
+		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Processes: k.names,
+	})}, nil
+}
+
+// roofOf measures what this machine can do with so many threads.
+func roofOf(ctx context.Context, r *optrace.Recording, threads int) {
+	measured, err := roof.Measure(ctx, roof.Options{Threads: threads})
+	if err != nil {
+		r.Gaps = append(r.Gaps, optrace.Gap{What: "what this machine can do", Why: err.Error(), Next: "trace again with --roof"})
+		return
+	}
+	r.Roof = measured
+}
+
+// maxNames bounds the processes whose names are read.
+const maxNames = 4096
+
+// meet reads the name of a process that had the CPU before the target, while it runs.
+func (k *keeper) meet(pid int32) {
+	if _, known := k.names[pid]; known || pid <= 0 || len(k.names) >= maxNames {
+		return
+	}
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/comm")
+	k.names[pid] = strings.TrimSpace(string(text))
+}
