@@ -47,6 +47,9 @@ func advise(v *view, causes []cause) Advice {
 	a.Gain, a.GainLow, a.GainHigh = r.gain.mid, r.gain.low, r.gain.high
 	a.Check = checkCommand
 	for _, c := range open[1:] {
+		if c.Severity == severityGood {
+			continue // it asks for nothing
+		}
 		a.Rejected = append(a.Rejected, c.ID+": "+c.behind(best))
 	}
 	a.Rejected = append(a.Rejected, v.unseen()...)

@@ -59,9 +59,8 @@ func findCold(v *view) (cause, bool) {
 	r := &remedy{
 		kind: remedyFlag, do: "Keep the weights in memory.", why: "What is mapped from a file goes out of memory when others need it, and comes back page by page." + v.names.aside(),
 		price: "the memory of the whole model, all the time; where it is not there, the start fails or the machine swaps",
-		gain:  gainOf(freed(blocked.mean)/2, freed(blocked.max), freed(blocked.mean*float64(max(v.lanes, 1)))),
+		gain:  gainOf(freed(blocked.mean)/2, freed(blocked.max), freed(v.lostByAll(blocked))),
 	}
-	r.gain.high = stat.Some(max(r.gain.high.V, r.gain.mid.V))
 	r.flag, r.value = v.names.spell(optMlock, "")
 	c.remedy = r
 	return c, true

@@ -47,11 +47,20 @@ func findPreempted(v *view) (cause, bool) {
 			kind: remedyHost, do: "Keep " + who + " off the CPUs of this runtime (taskset, a cpuset), or stop it.",
 			why:   fmt.Sprintf("The lanes lose up to %s of their time to it.", spellPercent(p.max)),
 			price: "the other process gets less of the machine",
-			// The lanes lose what they are off the CPU, at least in the mean; where all wait
-			// for each that is put off, the sum over lanes.
-			gain: gainOf(freed(p.mean), freed(p.max), freed(p.mean*float64(v.lanes))),
+			gain:  gainOf(freed(p.mean), freed(p.max), freed(v.lostByAll(p))),
 		},
 	}, true
+}
+
+// lostByAll is the most that the lanes can lose by what some of them lose: where all
+// wait for each that is off its CPU, the sum over lanes, and no more than the time that
+// they do not compute.
+func (v *view) lostByAll(off spread) float64 {
+	most := off.mean * float64(max(v.lanes, 1))
+	if busy := v.busy(); busy.ok {
+		most = min(most, 1-busy.mean)
+	}
+	return max(most, off.max)
 }
 
 // findOversubscribed is more lanes than CPUs. Barriers of GGML spin, so that a lane

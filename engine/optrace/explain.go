@@ -1,0 +1,143 @@
+package optrace
+
+import "fmt"
+
+// ExplainWord is a word of traces with its meaning.
+type ExplainWord struct {
+	Name    string
+	Also    []string
+	Meaning []string
+}
+
+// ExplainWords are the words of traces: their figures, then every finding with its
+// condition, its meaning and the next step.
+func ExplainWords() []ExplainWord {
+	return append(figureWords(), findingWords()...)
+}
+
+func figureWords() []ExplainWord {
+	return []ExplainWord{
+		{"roof", []string{"memory roof", "roofline"}, []string{
+			"What the machine can do at most: bytes read from memory in a second, and operations (a multiply and an add are two) in a second, with as many threads as compute.",
+			"measured: by rooftop's own loops of vector instructions, in a few seconds. catalog (est): from data sheets. seen: the best that the trace itself reached, a lower bound that nothing is judged by.",
+			"Weights that are quantised are multiplied as eight-bit integers: their rate of operations is another one than that of f32.",
+			"Next: measure it while the server rests; beside a server that computes it comes out too low.",
+			"Source: Williams, Waterman & Patterson, Roofline, CACM 52(4), 2009.",
+		}},
+		{"bound", []string{"memory-bound", "compute-bound", "mixed"}, []string{
+			fmt.Sprintf("By counters: memory below %.1f instructions a cycle with more than %.2f misses of the last cache an instruction; compute above %.1f with fewer than %.3f; mixed between.", memoryIPC, memoryMisses, computeIPC, computeMiss),
+			fmt.Sprintf("By the roofline (est), where there are no counters: what takes longer at the roof, moving the operator's bytes or computing its operations, by more than %s; mixed between.", spellPercent(nearRidge-1)),
+			"Meaning: what memory bounds gets faster by fewer bytes (a smaller type, a shorter context), and by more threads only until they fill the memory. What computing bounds gets faster by more threads and better kernels.",
+			"Source: counters: ProfInfer (arXiv:2601.20755).",
+		}},
+		{"lane", []string{"ith", "compute thread"}, []string{
+			"One of the threads that compute a graph together, by its index (ith). Some runtimes start new threads for each graph: the lane stays, the thread does not.",
+		}},
+		{"barrier wait", []string{"barrier", "sync", "synchronisation"}, []string{
+			"The time that a lane waits for the others: after each operator, and within products. GGML's barriers spin, so that a thread which waits keeps its CPU.",
+			"Next: see sync-bound, and preempted: a lane that is put off its CPU holds all others up at the next barrier.",
+		}},
+		{"critical path", nil, []string{
+			"The spans that decided how long a graph took: in each step the lane that ended last. Making anything else faster changes nothing.",
+		}},
+		{"observer effect", []string{"overhead"}, []string{
+			"By how much tracing slows the target: probe hits for each token, times what one costs, over the time of a token.",
+			fmt.Sprintf("expected (est): a probe on an instruction that the kernel emulates costs %s where the caches are hot and up to %s where weights stream through them; one that is single-stepped %s more. Right within about half of itself.",
+				spellTime(hitCheap), spellTime(hitCheap+hitCold+tensorCold), spellTime(hitStepped-hitCheap)),
+			"measured: windows of a second or less with probes on and off in turn; each one with probes against the mean of its two neighbours without; the median with the 95 % interval of a bootstrap.",
+			"Next: a lower level of detail costs less.",
+		}},
+		{"prefill", []string{"prompt processing"}, []string{
+			"A call with several tokens: the prompt. All of them share each reading of the weights, so that computing bounds it where the batch is large.",
+		}},
+		{"decode", []string{"generation"}, []string{
+			"A call with one token for each sequence: the answer, token by token. Each call reads all weights, so that memory bounds it. A prompt of one token looks the same.",
+		}},
+		{"CV", []string{"coefficient of variation", "imbalance"}, []string{
+			"The standard deviation of counts over their mean: how unevenly experts are chosen. 0 is perfectly even. n choices of k experts differ by about sqrt((k-1)/n) by chance alone.",
+		}},
+		{"off the CPU", []string{"off-cpu", "blocked"}, []string{
+			"The time of a lane without a CPU. preempted: it could have gone on, and another thread had the CPU. blocked: it waited for something (a disk, a lock).",
+			"Source: sched_switch: a thread that leaves in the state running was preempted.",
+		}},
+	}
+}
+
+func findingWords() []ExplainWord {
+	word := func(name, condition, meaning, next string) ExplainWord {
+		return ExplainWord{Name: name, Meaning: []string{"Condition: " + condition, "Meaning: " + meaning, "Next: " + next}}
+	}
+	return []ExplainWord{
+		word("threads-above-memory-roof",
+			fmt.Sprintf("decode reads %s to %s of what its threads can read (measured), operators that memory bounds take %s of it, and fewer threads read %s as much and could still unpack and compute it.",
+				spellPercent(atRoof), spellPercent(aboveRoof), spellPercent(boundShare), spellPercent(sameRoof)),
+			"the memory is full: fewer threads decode as fast, and leave CPUs to others.",
+			"llama.cpp: --threads with the number that is named, --threads-batch with the old one, since prefill is bound by computing."),
+		word("too-few-threads",
+			fmt.Sprintf("lanes compute for %s of the time and wait for less than %s, others take less than %s, and the machine was measured to do %s more with more threads.",
+				spellPercent(busyLanes), spellPercent(waitingLanes), spellPercent(preemptedLimit), spellPercent(moreGain)),
+			"CPUs that could compute are not used. Two logical CPUs of one core do not count twice: the machine's own rates decide.",
+			"llama.cpp: --threads with the number that is named. Expected are 30 to 100 % of what the rates promise."),
+		word("preempted",
+			fmt.Sprintf("a lane is ready and without a CPU for %s of the time of graphs, and another process had it for %s.", spellPercent(preemptedLimit), spellPercent(thiefLimit)),
+			"interference: the operators are not slow, the machine is shared. All lanes wait for the one that is put off.",
+			"keep the process that is named off these CPUs (taskset, a cpuset), or give the runtime fewer threads than there are CPUs."),
+		word("oversubscribed",
+			fmt.Sprintf("more lanes than CPUs that the target may use, and lanes are put off for %s of the time where scheduling was traced.", spellPercent(preemptedLimit)),
+			"threads that wait spin, and keep the CPU from the one that they wait for.",
+			"as many threads as CPUs at most."),
+		word("sync-bound",
+			fmt.Sprintf("lanes wait at barriers for %s of the time of graphs in the mean, and none of them lost its CPU.", spellPercent(syncLimit)),
+			fmt.Sprintf("lanes that differ by %s have unequal CPUs; the one that waits least is the slow one. Lanes that wait alike have too little to do each.", spellPercent(unevenLimit)),
+			"the fast CPUs alone, or fewer threads, where the figures say that it pays."),
+		word("mmap-cold",
+			fmt.Sprintf("%d pages or more were read from a disk within operators, and a lane was blocked, not preempted, for %s of the time of graphs.", coldFaults, spellPercent(coldCost)),
+			"weights are mapped from the file and come in page by page while operators wait.",
+			"a request that warms them up; llama.cpp: --mlock, or --no-mmap, where the model fits into memory."),
+		word("prefill-batch-too-small",
+			fmt.Sprintf("prompts are cut into %.2g or more graphs of fewer than %d tokens, which do less than %s of the operations a byte that the machine could, and prefill takes %s of the time.",
+				splitPrompt, smallBatch, spellPercent(belowRidge), spellPercent(prefillMatters)),
+			"each graph reads all weights for little work.",
+			fmt.Sprintf("llama.cpp: --ubatch-size %d, and --batch-size no smaller.", fullBatch)),
+		word("attention-grows",
+			fmt.Sprintf("at the longest context attention takes %s of a graph, and %.2g times what it took at half that length or less.", spellPercent(attentionShare), attentionGrows),
+			"each token reads the whole cache.",
+			"llama.cpp: --flash-attn on where attention runs as several operators, else --cache-type-k and --cache-type-v q8_0."),
+		word("repacking-unused",
+			fmt.Sprintf("the command has --no-repack, and weights of types that could be rearranged take %s of a phase. Without that option nothing is claimed: the operators look the same.", spellPercent(repackShare)),
+			"products take one row at a time where the CPU could take several.",
+			"leave the option out. The rearranged weights are a copy in memory."),
+		word("offload-copies",
+			fmt.Sprintf("graphs are cut into %d parts or more between backends, and the bytes copied would take %s of the time at %s (est).", splitsEach, spellPercent(copyShare), spellScaled(copyRate, "B/s")),
+			"tensors go back and forth between the CPU and a GPU.",
+			"llama.cpp: --gpu-layers for all layers, where they fit."),
+		word("time-between-calls",
+			fmt.Sprintf("between two decodes passes %s or more of a token's time, by medians.", spellPercent(betweenShare)),
+			"sampling, a grammar, or the application, and no operator.",
+			"fewer samplers, no grammar, less work for each token."),
+		word("slow-layer",
+			fmt.Sprintf("a layer takes %s more than the median, and more than layers differ otherwise; not where more than %s of the layers do, which is the model's design.", spellPercent(slowLayer), spellPercent(fewSlow)),
+			"its weights are of a larger type, lay on the disk, or in memory of another node.",
+			"look at its operators; no setting is of one layer."),
+		word("quantisation",
+			fmt.Sprintf("decode is bound by memory at %s of the roof or more, weights in f32, f16, bf16 or q8_0 take %s of it, and a smaller type promises %s.", spellPercent(nearRoof), spellPercent(wideShare), spellPercent(smallerGain)),
+			"fewer bytes for each token are less time.",
+			"another model file: Q8_0 for f16 (quality as good as the same), Q4_K_M for q8_0 (a little quality)."),
+		word("decode-at-roof",
+			fmt.Sprintf("decode reads %s or more of what the memory gives, and operators that memory bounds take %s of it.", spellPercent(atRoof), spellPercent(boundShare)),
+			"no flag fixes this: it is as fast as the memory.",
+			"a smaller quantisation, more bandwidth, several sequences in a batch, speculative decoding."),
+		word("experts-uneven",
+			fmt.Sprintf("in a layer the CV of choices is %.2g or more, and %d times what chance makes it.", unevenExperts, chanceTimes),
+			"a few experts do most of the work: the router's and the text's doing.",
+			"nothing to set; those experts are the ones worth keeping in fast memory."),
+		word("observer-effect",
+			fmt.Sprintf("tracing slows the target by more than %s, the lower end of what was measured, or by more than %s where it is only expected.", spellPercent(observerMeasured), spellPercent(observerExpected)),
+			"small operators look longer than they are.",
+			"trace again with less detail, then change settings."),
+		word("events-lost",
+			fmt.Sprintf("more than %s of the events were lost, or of the graphs are incomplete.", spellPercent(lostShare)),
+			"totals are too low; rates hold as far as what is left is like the rest.",
+			"less detail, or fewer other programs on the machine."),
+	}
+}
