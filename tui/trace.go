@@ -256,10 +256,10 @@ func (t *Trace) detail(by int) {
 	list := levels()
 	at := min(max(0, levelOf(from)+by), len(list)-1)
 	if list[at].detail == from {
-		t.say(remark{cell.Warn, key + ": " + list[at].name + " is the " + map[bool]string{true: "highest", false: "lowest"}[by > 0] + " level of detail."})
+		t.say(remark{cell.Warn, key + ": " + from.String() + " is the " + map[bool]string{true: "highest", false: "lowest"}[by > 0] + " level of detail."})
 		return
 	}
 	t.want = list[at].detail
 	t.controls.SetDetail(t.want)
-	t.say(remark{cell.OK, "Detail: " + list[at].name + ", " + list[at].adds + "."})
+	t.say(remark{cell.OK, "Detail: " + t.want.String() + ", " + list[at].adds + "."})
 }

@@ -182,6 +182,7 @@ func operators(s *optrace.Summary, of shape) {
 		row("decode", "SET_ROWS", "", "", "", 0.004, 0, 0, 0, optrace.BoundUnknown, 37_400),
 		row("decode", "GET_ROWS", "", "q4_0", "", 0.0003, 0.4e9, 0, 0.02, mem, 2_550),
 	}
+	s.Kinds[4].Estimated = true
 	for i, name := range []string{"ffn_up", "ffn_gate", "ffn_down", "attn_q", "attn_out", "kqv", "result_output", "norm"} {
 		s.Steps = append(s.Steps, row("decode", "MUL_MAT", "", "q4_0", name, 0.3/float64(i+1), 20e9-float64(i)*1e9, 60e9, 0.8-0.05*float64(i), mem, 18_700))
 	}

@@ -86,7 +86,7 @@ func TestTraceKeys(t *testing.T) {
 		{name: "less", trace: "dense", keys: "-", details: []optrace.Detail{optrace.LevelOperator}},
 		{name: "less and more", trace: "dense", keys: "- +", details: []optrace.Detail{optrace.LevelOperator, optrace.LevelTensor}},
 		{name: "the most", trace: "dense", keys: "+ + + +", details: []optrace.Detail{withBarriers, withBarriers | optrace.DetailSched, optrace.LevelAll}, says: "all is the highest"},
-		{name: "the least", trace: "graphs", keys: "- -", details: []optrace.Detail{optrace.LevelToken}, says: "tokens is the lowest"},
+		{name: "the least", trace: "graphs", keys: "- -", details: []optrace.Detail{optrace.LevelToken}, says: "token is the lowest"},
 		{name: "pause", trace: "dense", keys: "p", pauses: []bool{true}},
 		{name: "go on", trace: "paused", keys: "p", pauses: []bool{false}},
 		{name: "yes", trace: "asking", keys: "y", answers: []bool{true}},

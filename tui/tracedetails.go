@@ -29,7 +29,7 @@ func (v *traceView) details(p cell.Pane) int {
 
 func (v *traceView) coverage(l *listing) {
 	u, c, r := v.u, &v.s.Coverage, &v.s.Roof
-	l.title("Coverage", u.say(cell.Muted, "detail "+cmp.Or(c.Detail, detailWord(v.live.Detail), figure.Absent)))
+	l.title("Coverage", u.say(cell.Muted, "detail "+cmp.Or(c.Detail, v.live.Detail.String())))
 	took := time.Duration(0)
 	if c.Seconds > 0 && c.Seconds < 1e9 {
 		took = time.Duration(c.Seconds * float64(time.Second))

@@ -47,20 +47,19 @@ func (k *traceKeys) groups() []keyGroup {
 // level is a level of detail that a key chooses.
 type level struct {
 	detail optrace.Detail
-	name   string
 	adds   string
 }
 
 // levels are the levels of detail, each with all of the ones before.
 func levels() []level {
 	return []level{
-		{optrace.LevelToken, "tokens", "calls and their batches"},
-		{optrace.LevelGraph, "graphs", "graphs and backends too"},
-		{optrace.LevelOperator, "operators", "operators and threads too"},
-		{optrace.LevelTensor, "tensors", "shapes and experts too"},
-		{optrace.LevelTensor | optrace.DetailBarrier, "barriers", "waits of threads too"},
-		{optrace.LevelTensor | optrace.DetailBarrier | optrace.DetailSched, "sched", "scheduling too"},
-		{optrace.LevelAll, "all", "system calls, faults, disks and counters too"},
+		{optrace.LevelToken, "calls and their batches"},
+		{optrace.LevelGraph, "graphs and backends too"},
+		{optrace.LevelOperator, "operators and threads too"},
+		{optrace.LevelTensor, "shapes and experts too"},
+		{optrace.LevelTensor | optrace.DetailBarrier, "waits of threads too"},
+		{optrace.LevelTensor | optrace.DetailBarrier | optrace.DetailSched, "scheduling too"},
+		{optrace.LevelAll, "system calls, faults, disks and counters too"},
 	}
 }
 
@@ -73,19 +72,6 @@ func levelOf(d optrace.Detail) int {
 		}
 	}
 	return at
-}
-
-// detailWord is what is recorded in a word: a + stands for what is beyond its level.
-func detailWord(d optrace.Detail) string {
-	at := levelOf(d)
-	if at < 0 {
-		return ""
-	}
-	l := levels()[at]
-	if d != l.detail {
-		return l.name + "+"
-	}
-	return l.name
 }
 
 // traceHints lists the keys that do something now, the most useful first.

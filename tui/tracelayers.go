@@ -13,8 +13,9 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
-// slowLayer is how much more than the median a layer takes that is marked.
-const slowLayer = 1.2
+// slowLayer is how much more than the median a layer takes that is marked: the least
+// at which findings speak of one.
+const slowLayer = 1.3
 
 // layerParts are what the time of a layer is divided into.
 func layerParts() []string { return []string{"attention", "feed-forward", "norm", "other"} }

@@ -33,7 +33,8 @@ func (v *traceView) now(p cell.Pane) int {
 
 // columns has what is measured at the left and what follows from it at the right.
 func (v *traceView) columns(w int, framed bool) []nowColumn {
-	left := min(w*52/100, widest)
+	const leastLeft = 58 // an operator with all its figures, and a bar
+	left := min(max(leastLeft, w*52/100), widest)
 	right := min(w-left-1, widest)
 	a, b := inner(left, framed), inner(right, framed)
 	return []nowColumn{
@@ -184,7 +185,7 @@ func (v *traceView) dearest(w int, framed bool) panel {
 	for i := range rows {
 		names = max(names, cell.Width(u.spell(kindName(rows[i]))))
 	}
-	names = min(names, max(12, w/3))
+	names = min(names, max(12, w*3/10))
 	shape := dearShape(w, names, framed)
 	if framed {
 		q.blocks = append(q.blocks, block{lines: 1, keep: 60, draw: func(p cell.Pane) { shape.head(p) }})
@@ -227,15 +228,14 @@ type dearColumns struct {
 func dearShape(w, names int, head bool) dearColumns {
 	c := dearColumns{names: names, share: 7, words: !head}
 	room := w - names - 1 - c.share
-	const leastBar, most = 8, 40
-	roof := 14
+	leastBar, most, rate, roof, bound := 8, 40, 11, 14, 9
 	if head {
-		roof = 8
+		leastBar, rate, roof, bound = 4, 10, 8, 8
 	}
 	for _, x := range [...]struct {
 		to *int
 		n  int
-	}{{&c.rate, 11}, {&c.bound, 9}, {&c.roof, roof}} {
+	}{{&c.rate, rate}, {&c.bound, bound}, {&c.roof, roof}} {
 		if room-x.n >= leastBar {
 			*x.to = x.n
 			room -= x.n
@@ -251,7 +251,7 @@ func (c *dearColumns) head(p cell.Pane) {
 	for _, part := range [...]struct {
 		n    int
 		name string
-	}{{c.rate, "memory"}, {c.roof, "of roof"}} {
+	}{{c.rate, "moves"}, {c.roof, "of roof"}} {
 		if part.n > 0 {
 			x += part.n
 			p.Right(x, 0, cell.Muted, part.name)
@@ -298,6 +298,14 @@ func kindName(r *optrace.OperatorRow) string {
 		if s != "" {
 			name += " " + s
 		}
+	}
+	return estimated(r, name)
+}
+
+// estimated marks an operator whose bytes and operations are an estimate.
+func estimated(r *optrace.OperatorRow, name string) string {
+	if r.Estimated {
+		return name + " (est)"
 	}
 	return name
 }
@@ -415,7 +423,7 @@ func (v *traceView) watching(w int, framed bool) panel {
 		lost = u.say(cell.Warn, u.glyphs.Warn+" "+strings.TrimSuffix(lostWords(c), "."))
 	}
 	if !framed {
-		l := line(u.say(cell.Muted, "watching costs "), u.say(token, cost), u.say(cell.Body, "; "), lost)
+		l := line(u.say(cell.Muted, "watching: "), u.say(token, cost), u.say(cell.Body, "; "), lost)
 		return panel{blocks: []block{u.one(88, l)}}
 	}
 	if c.Dropped == 0 {

@@ -123,10 +123,12 @@ func (v *traceView) operatorTable(l *listing) {
 		}
 		columns = append(columns, column{head: head, left: c.left})
 	}
+	guessed := false
 	for _, r := range rows {
+		guessed = guessed || r.Estimated
 		name := kindName(r)
 		if v.set.names {
-			name = cmp.Or(r.Name, name)
+			name = estimated(r, cmp.Or(r.Name, r.Op))
 		}
 		columns[0].texts = append(columns[0].texts, name)
 		for i, c := range operatorColumns() {
@@ -139,6 +141,9 @@ func (v *traceView) operatorTable(l *listing) {
 		}
 		return cell.Body
 	})
+	if guessed {
+		l.say(u.say(cell.Muted, "(est): its bytes and operations do not follow from shapes alone."))
+	}
 	l.space()
 }
 

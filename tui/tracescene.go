@@ -154,8 +154,9 @@ func traceMarks(l *optrace.Live, u *look) []remark {
 	if l.State == optrace.LivePaused {
 		marks = append(marks, remark{cell.Selected, " PAUSED "})
 	}
-	if word := detailWord(l.Detail); word != "" {
-		marks = append(marks, remark{cell.Accent, "detail " + word})
+	if l.Detail != 0 {
+		const most = 24 // a set that is no level is spelt bit by bit
+		marks = append(marks, remark{cell.Accent, "detail " + cell.Cut(l.Detail.String(), most, u.glyphs.Ellipsis)})
 	}
 	return marks
 }

@@ -71,13 +71,14 @@ func (u *look) costWords(o *optrace.Observer, long bool) (text string, token cel
 	}
 	switch {
 	case o.Windows > 0:
-		text = signed(o.Measured) + " of the time (" + figure.Change(o.MeasuredLow) + " to " + signed(o.MeasuredHigh) + "), measured"
+		interval := figure.Change(o.MeasuredLow) + " to " + signed(o.MeasuredHigh)
+		text = signed(o.Measured) + " (" + interval + "), measured"
 		if long {
-			text += " in " + counted(o.Windows, "window") + ", 95 % interval"
+			text = signed(o.Measured) + " of its time (95 %: " + interval + "), measured in " + counted(o.Windows, "window")
 		}
 		return text, grave(o.Measured)
 	case o.HitsPerToken > 0:
-		text = figure.Show(stat.Some(o.Expected), "ratio") + " of the time (est)"
+		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its time (est)"
 		if long {
 			text += ": " + figure.Count(o.HitsPerToken) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"
 		}
