@@ -14,12 +14,12 @@ var disassemblies = map[string]map[uint64]bool{}
 
 // disassembly is the set of addresses at which objdump sees instructions. Without
 // symbols it starts at the section's begin, which is code too.
-func disassembly(t *testing.T, path string) map[uint64]bool {
+func (c toolchain) disassembly(t *testing.T, path string) map[uint64]bool {
 	t.Helper()
 	if had, ok := disassemblies[path]; ok {
 		return had
 	}
-	out, err := exec.Command("objdump", "-d", "-j", ".text", "--no-show-raw-insn", path).Output()
+	out, err := exec.Command(c.prefix+"objdump", "-d", "-j", ".text", "--no-show-raw-insn", path).Output()
 	if err != nil {
 		t.Skipf("NOT CHECKED: that probes sit on instructions (objdump: %v)", err)
 	}

@@ -216,6 +216,11 @@ func (r *Runtime) read(parts []part) {
 		})
 		return
 	}
+	if parts[0].object.arch != "amd64" {
+		r.Gaps = append(r.Gaps, optrace.Gap{
+			What: "cost of probes on " + parts[0].object.arch, Why: "it was measured on amd64 alone: those figures are taken (assumption)",
+		})
+	}
 	var gaps []optrace.Gap
 	if i := slices.IndexFunc(parts, func(p part) bool { return p.hasBase() }); i >= 0 {
 		base := parts[i].object

@@ -124,6 +124,8 @@ func processorOf(arch string) processor {
 	switch arch {
 	case "amd64":
 		return x86{}
+	case "arm64":
+		return arm{}
 	}
 	return nil
 }

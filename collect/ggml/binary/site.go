@@ -50,6 +50,8 @@ func chooserOf(arch string) chooser {
 	switch arch {
 	case "amd64":
 		return x86{}
+	case "arm64":
+		return arm{}
 	}
 	return nil
 }
