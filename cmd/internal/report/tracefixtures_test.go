@@ -210,6 +210,11 @@ func mixtureTrace() *optrace.Summary {
 	s.Threads = s.Threads[:1]
 	s.Phases = []optrace.PhaseRow{{Phase: "decode", Calls: decodes, Tokens: decodes, Call: spreadOut(decodes, 350*us), Graph: spreadOut(decodes, 331*us), Rate: some(2620), BytesRate: some(7.9e9), FlopsRate: some(49e9)}}
 	s.Layers, s.Context, s.Critical = nil, nil, s.Critical[:1]
+	for _, rows := range [][]optrace.OperatorRow{s.Steps, s.Kinds} {
+		for i := range rows {
+			rows[i].Estimated = rows[i].Op == "ARGSORT" || rows[i].Op == "FLASH_ATTN_EXT"
+		}
+	}
 	e := &optrace.Experts{Count: 8, Used: 2, Tokens: layers * decodes, CV: some(.52), TimeCV: some(.013)}
 	for l := range layers {
 		row := optrace.ExpertLayer{Layer: l, CV: some(.11 + .2*float64(l)), Top: some(.17 + .05*float64(l))}

@@ -123,8 +123,8 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 		{head: "p95", rank: 9, of: text(func(o *optrace.OperatorRow) string { return phaseTime(&o.Each, p95Of) })},
 		{head: "count", rank: 8, of: text(func(o *optrace.OperatorRow) string { return figure.Whole(float64(o.Count)) })},
 		{head: "time", rank: 7, of: text(func(o *optrace.OperatorRow) string { return shownTime(o.Time) })},
-		{head: "GB/s", rank: 2, of: text(func(o *optrace.OperatorRow) string { return inBillions(o.BytesRate) })},
-		{head: "GFLOP/s", rank: 4, of: text(func(o *optrace.OperatorRow) string { return inBillions(o.FlopsRate) })},
+		{head: "GB/s", rank: 2, of: text(func(o *optrace.OperatorRow) string { return about(o) + inBillions(o.BytesRate) })},
+		{head: "GFLOP/s", rank: 4, of: text(func(o *optrace.OperatorRow) string { return about(o) + inBillions(o.FlopsRate) })},
 		{head: "of" + nbsp + "roof", rank: 5, of: text(func(o *optrace.OperatorRow) string { return percent(o.OfRoof) })},
 		{head: "waits", rank: 10, of: func(i int) string { return perCount(i, rows[i].Sync) }},
 		{head: "off" + nbsp + "CPU", rank: 11, of: func(i int) string { return perCount(i, rows[i].Off) }},
@@ -133,6 +133,14 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 		{head: "type", rank: 6, left: true, of: text(func(o *optrace.OperatorRow) string { return cmp.Or(o.Type, absent) })},
 		{head: "bound", left: true, of: text(shownBound)},
 	}
+}
+
+// about marks figures of work that does not follow from shapes alone.
+func about(o *optrace.OperatorRow) string {
+	if o.Estimated && finite(o.BytesRate).OK {
+		return "≈"
+	}
+	return ""
 }
 
 // ratioFigure is a ratio that is no percentage.
