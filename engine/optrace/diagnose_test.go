@@ -234,6 +234,16 @@ func TestFindings(t *testing.T) {
 			fewThreads(s)
 			s.Others = []OtherRow{{PID: 5, Name: "make", Share: stat.Some(0.2)}}
 		}, nil},
+		{"few threads, and their waits not traced", func(s *Summary) {
+			fewThreads(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Sync = stat.None })
+		}, nil},
+		{"one thread, which waits for none", func(s *Summary) {
+			fewThreads(s)
+			s.Threads = s.Threads[:1]
+			s.Threads[0].Sync = stat.None
+			reads(s, 9e9)
+		}, []string{"too-few-threads"}},
 		{"few threads, the rates of more not known", func(s *Summary) {
 			fewThreads(s)
 			s.Roof.ByThreads = s.Roof.ByThreads[:2]
@@ -244,6 +254,7 @@ func TestFindings(t *testing.T) {
 			stolen(s)
 			lanes(s, func(_ int, t *ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
 		}, nil},
+		{"rooftop's own reader", func(s *Summary) { stolen(s); s.Others[0].Name = "rooftop" }, []string{"preempted"}},
 		{"preempted by nobody else", func(s *Summary) { stolen(s); s.Others = nil }, nil},
 
 		{"more threads than CPUs", crowded, []string{"oversubscribed"}},
@@ -436,8 +447,9 @@ func TestAdvice(t *testing.T) {
 		{"another model file", eightBits, "quantisation", "", ""},
 		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
 		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
+		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = "rooftop" }), "preempted", "--level", "operator"},
 		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
-		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--detail", "operator"},
+		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "operator"},
 		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
 		{"node-llama-cpp's name", both(fewThreads, func(s *Summary) {
 			s.Target.Command = "node server.js"
@@ -542,4 +554,21 @@ func FuzzDiagnose(f *testing.F) {
 			t.Error("no advice")
 		}
 	})
+}
+
+// TestRoofBetweenPoints holds that the roof of a number of threads that was not measured
+// lies between those that were.
+func TestRoofBetweenPoints(t *testing.T) {
+	v := lookAt(healthy())
+	v.Roof.Threads = 4
+	for n, want := range map[int]float64{1: 20e9, 2: 32e9, 3: 36e9, 4: 40e9} {
+		if p, ok := v.point(n); !ok || p.BytesPerSecond != want || p.Threads != n {
+			t.Errorf("%d threads: %+v %v, want %v", n, p, ok, want)
+		}
+	}
+	for _, n := range []int{0, 5} {
+		if p, ok := v.point(n); ok {
+			t.Errorf("%d threads, beyond what was measured: %+v", n, p)
+		}
+	}
 }

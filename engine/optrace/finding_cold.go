@@ -66,8 +66,8 @@ func findCold(v *view) (cause, bool) {
 	return c, true
 }
 
-// offLater is the share of time off the CPU in the later half of the calls that are
-// kept; false with too few of them.
+// offLater is the share of time off the CPU, of the lane that was off it longest, in the
+// later half of the calls that are kept; false with too few of them.
 func (v *view) offLater() (float64, bool) {
 	if len(v.Tokens) < fewestGraphs {
 		return 0, false
@@ -75,7 +75,7 @@ func (v *view) offLater() (float64, bool) {
 	var off, all float64
 	for _, t := range v.Tokens[len(v.Tokens)/2:] {
 		off += t.Off.Seconds()
-		all += t.Graph.Seconds() * float64(max(v.lanes, 1))
+		all += t.Graph.Seconds()
 	}
 	if all <= 0 {
 		return 0, false

@@ -19,6 +19,8 @@ const (
 	// lostShare is the share of events, or of graphs, from which on what is left may be
 	// another sample than the whole.
 	lostShare = 0.05
+	// levelFlag is rooftop's own option for the level of detail.
+	levelFlag = "--level"
 )
 
 // findObserver is tracing that changes what it traces.
@@ -41,7 +43,7 @@ func findObserver(v *view) (cause, bool) {
 	return cause{
 		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(slow / (1 + slow))},
 		remedy: &remedy{
-			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: "--detail", value: lighter(v.Coverage.Detail),
+			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: levelFlag, value: lighter(v.Coverage.Detail),
 			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",
 			price: "fewer figures: what the level leaves out is absent",
 		},
@@ -75,7 +77,7 @@ func findLost(v *view) (cause, bool) {
 			"Totals are too low. Rates hold as far as the graphs that are left are like the others.",
 		}},
 		remedy: &remedy{
-			kind: remedyTrace, do: "Trace again with less detail, or with fewer other programs on the machine.", flag: "--detail", value: lighter(c.Detail),
+			kind: remedyTrace, do: "Trace again with less detail, or with fewer other programs on the machine.", flag: levelFlag, value: lighter(c.Detail),
 			why: "The reader did not keep up with the events.", price: "fewer figures",
 		},
 	}, true

@@ -15,6 +15,8 @@ const (
 	// thiefLimit is the share that other processes must have had: without one to name,
 	// the lanes took the CPUs from each other.
 	thiefLimit = 0.01
+	// ownName is this program's name as the kernel tells it.
+	ownName = "rooftop"
 )
 
 // findPreempted is other processes on the CPUs of the lanes: interference, and no slow
@@ -29,7 +31,9 @@ func findPreempted(v *view) (cause, bool) {
 	if who == "" {
 		who = "process"
 	}
-	who = fmt.Sprintf("%s (PID %d)", who, thief.PID)
+	if thief.PID > 0 {
+		who = fmt.Sprintf("%s (PID %d)", who, thief.PID)
+	}
 	severity := severityWarn
 	if p.max >= preemptedBad {
 		severity = severityBad
@@ -41,15 +45,21 @@ func findPreempted(v *view) (cause, bool) {
 	if v.lanes > 1 {
 		evidence = append(evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
 	}
-	return cause{
-		Finding: Finding{ID: "preempted", Severity: severity, Title: "Another process takes the CPU: interference, not a slow operator", Evidence: evidence, Cost: stat.Some(p.max)},
-		remedy: &remedy{
-			kind: remedyHost, do: "Keep " + who + " off the CPUs of this runtime (taskset, a cpuset), or stop it.",
-			why:   fmt.Sprintf("The lanes lose up to %s of their time to it.", spellPercent(p.max)),
-			price: "the other process gets less of the machine",
-			gain:  gainOf(freed(p.mean), freed(p.max), freed(v.lostByAll(p))),
-		},
-	}, true
+	c := cause{Finding: Finding{ID: "preempted", Severity: severity, Title: "Another process takes the CPU: interference, not a slow operator", Evidence: evidence, Cost: stat.Some(p.max)}}
+	if thief.Name == ownName {
+		c.remedy = &remedy{
+			kind: remedyTrace, do: "Trace with less detail, or leave rooftop a CPU of its own.", flag: levelFlag, value: lighter(v.Coverage.Detail),
+			why: "The reader of the trace itself takes the CPU from the lanes.", price: "fewer figures",
+		}
+		return c, true
+	}
+	c.remedy = &remedy{
+		kind: remedyHost, do: "Keep " + who + " off the CPUs of this runtime (taskset, a cpuset), or stop it.",
+		why:   fmt.Sprintf("The lanes lose up to %s of their time to it.", spellPercent(p.max)),
+		price: "the other process gets less of the machine",
+		gain:  gainOf(freed(p.mean), freed(p.max), freed(v.lostByAll(p))),
+	}
+	return c, true
 }
 
 // lostByAll is the most that the lanes can lose by what some of them lose: where all

@@ -118,6 +118,9 @@ const (
 func findFewThreads(v *view) (cause, bool) {
 	achieved, roof, ok := v.ofRoof()
 	busy, sync, off := v.busy(), v.sync(), v.off()
+	if v.lanes > 1 && !sync.ok {
+		return cause{}, false // waits that are not traced look like computing
+	}
 	if !ok || v.lanes < 1 || achieved > aboveRoof*roof || !busy.ok || busy.mean < busyLanes || sync.mean > waitingLanes || off.mean > preemptedLimit {
 		return cause{}, false
 	}
