@@ -126,13 +126,22 @@ func (w *laneWork) attach(g *building) {
 }
 
 // endBefore is when a graph ended whose return was not seen, if it ended before at:
-// with the last barrier of its thread, where barriers are traced.
+// with the last barrier of its threads, where barriers are traced.
 func (g *building) endBefore(at time.Duration) time.Duration {
-	w := g.first
-	if s := w.span(); s != nil && w.ended >= s.Begin && !w.waiting {
-		return w.ended
+	if w := g.first; w.waiting || w.ended == none {
+		return at
 	}
-	return at
+	end := none
+	for _, w := range g.lanes {
+		if w == nil {
+			continue
+		}
+		end = max(end, w.ended, w.barrier)
+		if s := w.span(); s != nil {
+			end = max(end, s.Begin)
+		}
+	}
+	return end
 }
 
 // close ends a graph that was seen whole and hands it over.
@@ -168,7 +177,7 @@ func (a *Assembler) takeLoose(g *building) {
 	}
 	for _, w := range slices.Clone(a.loose) {
 		s := w.span()
-		if s == nil || w.th.pid != g.pid || !g.free(w) {
+		if s == nil || s.Begin < g.Begin || w.th.pid != g.pid || !g.free(w) {
 			continue
 		}
 		if _, ok := began[s.Addr]; ok {
@@ -201,18 +210,24 @@ func (a *Assembler) remove(g *building) {
 			w.th.lane = nil
 		}
 	}
+	a.expire()
 }
 
 // finish ends what goes on in a lane with its graph.
 func (w *laneWork) finish(end time.Duration) {
 	th := w.th
 	if th.lane == w {
-		if th.away {
+		if th.away && th.out < end {
 			w.gone(th.until(end))
 		}
 		if th.inSyscall {
-			w.SyscallTime += end - max(th.syscall, w.graph.Begin)
+			w.SyscallTime += max(end-max(th.syscall, w.graph.Begin), 0)
 		}
 	}
 	w.endSpan(end)
+	// Where the end was inferred, something may have been counted after it.
+	longest := end - w.graph.Begin
+	for _, d := range []*time.Duration{&w.Off, &w.Preempted, &w.Waking, &w.SyscallTime} {
+		*d = min(*d, longest)
+	}
 }

@@ -128,10 +128,9 @@ func (a *Assembler) room(w *laneWork) bool {
 			a.letGo(w)
 			return false
 		}
-		oldest := a.open[0]
-		a.drop(oldest)
-		if oldest == w.graph {
-			return false
+		a.drop(a.open[0])
+		if w.th.lane != w {
+			return false // its own, or it can be no other's
 		}
 	}
 	before := cap(w.Spans)
@@ -196,7 +195,43 @@ func (a *Assembler) settle(w *laneWork) {
 // take gives a loose lane to a graph.
 func (a *Assembler) take(w *laneWork, g *building) {
 	a.unlist(w)
+	w.trim(g.Begin)
 	w.attach(g)
+}
+
+// trim drops what a loose lane did before a graph began: it was for another, and with
+// it goes what the kernel said of the lane.
+func (w *laneWork) trim(begin time.Duration) {
+	first := slices.IndexFunc(w.Spans, func(s Span) bool { return s.Begin >= begin })
+	switch first {
+	case 0:
+		return
+	case -1:
+		first = len(w.Spans)
+	}
+	w.Lane = Lane{TID: w.TID, Spans: slices.Delete(w.Spans, 0, first)}
+	for i := range w.Spans {
+		s := &w.Spans[i]
+		w.Sync += s.Sync
+		w.Off += s.Off
+		w.Preempted += s.Preempted
+		if i < len(w.Spans)-1 {
+			w.Busy += max(s.End-s.Begin-s.Off, 0)
+		}
+	}
+}
+
+// expire lets loose lanes go that began their last operator in no open graph.
+func (a *Assembler) expire() {
+	for i := len(a.loose) - 1; i >= 0; i-- {
+		w := a.loose[i]
+		s := w.span()
+		if s == nil || !slices.ContainsFunc(a.open, func(g *building) bool {
+			return g.pid == w.th.pid && g.Begin <= s.Begin && g.free(w)
+		}) {
+			a.letGo(w)
+		}
+	}
 }
 
 // letGo drops a loose lane.

@@ -21,7 +21,7 @@ type absence struct {
 
 // until is the absence of a thread that is still away.
 func (o *offCPU) until(at time.Duration) absence {
-	return absence{from: o.out, to: at, woken: o.woken, preempted: o.reason == OffPreempted}
+	return absence{from: o.out, to: max(at, o.out), woken: min(o.woken, max(at, o.out)), preempted: o.reason == OffPreempted}
 }
 
 // pushKernel takes what the kernel says of a thread.
@@ -103,7 +103,7 @@ func (w *laneWork) before(was absence, begin time.Duration) {
 func (was absence) after(begin time.Duration) absence {
 	was.from = min(max(was.from, begin), was.to)
 	if was.woken >= 0 {
-		was.woken = max(was.woken, begin)
+		was.woken = min(max(was.woken, begin), was.to)
 	}
 	return was
 }

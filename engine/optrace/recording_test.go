@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"reflect"
@@ -91,7 +92,7 @@ func TestRecordingIsReadEventByEvent(t *testing.T) {
 	n := 0
 	for {
 		e, err := rr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil || e != r.Events[n] {
