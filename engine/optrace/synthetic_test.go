@@ -245,9 +245,7 @@ func (m *maker) graph(g *Graph, ref uint32, refs []uint32, main int32, workers [
 			m.read(lane, nil, g.End-5)
 		}
 	}
-	if m.noReturn {
-		g.End = at
-	} else {
+	if !m.noReturn {
 		m.emit(Event{At: g.End, Kind: GraphEnd, TID: main})
 	}
 	for l := range g.Lanes {
