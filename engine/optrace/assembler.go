@@ -94,7 +94,7 @@ func (a *Assembler) Push(e Event) {
 	case SwitchOut, SwitchIn, WakeUp, SyscallBegin, SyscallEnd, PageFault, BlockIOBegin, BlockIOEnd, CountersRead:
 		a.pushKernel(&e)
 	case Lost:
-		a.lost = plus(a.lost, max(e.N, 0))
+		a.lost = addUp(a.lost, max(e.N, 0))
 		a.forget()
 	case DetailChanged:
 		a.forget()

@@ -59,6 +59,10 @@ func TestWhichGraphALaneIsOf(t *testing.T) {
 			events: at(begin(1, 0xa), begin(2, 0xb), op(1, 0, 0xa1), op(2, 0, 0xb1), op(3, 1, 0xb1), op(4, 1, 0xa1), end(1), end(2)),
 			tids:   [][]int32{{1, 4}, {2, 3}}, spans: [][]int{{1, 1}, {1, 1}},
 		},
+		"a step later, where lane 0 is ahead": {
+			events: at(begin(1, 0xa), op(1, 0, 0xa1), op(1, 0, 0xa2), op(4, 1, 0xa1), op(4, 1, 0xa2), end(1)),
+			tids:   [][]int32{{1, 4}}, spans: [][]int{{2, 2}},
+		},
 		"a step later, where lane 0 is behind": {
 			events: at(begin(1, 0xa), begin(2, 0xb), op(3, 1, 0xb1), op(4, 1, 0xa1), op(1, 0, 0xa1), op(2, 0, 0xb1), op(3, 1, 0xb2), op(4, 1, 0xa2), op(1, 0, 0xa2), op(2, 0, 0xb2), end(1), end(2)),
 			tids:   [][]int32{{1, 4}, {2, 3}}, spans: [][]int{{2, 2}, {2, 2}},
@@ -359,6 +363,20 @@ func TestCountersBesideTheirOperator(t *testing.T) {
 	}
 }
 
+// Lanes that no graph has a place for do not fill the room of others.
+func TestLooseLanesExpire(t *testing.T) {
+	var got kept
+	a := NewAssembler(&Tables{}, &got)
+	for i := range int32(3 * maxLoose) {
+		for _, e := range at(begin(1, 0xa), op(10+i, 1, 0xb1), op(1, 0, 0xa1), end(1)) {
+			a.Push(e)
+		}
+	}
+	if len(a.loose) != 0 {
+		t.Errorf("%d lanes wait for a graph, and none is open", len(a.loose))
+	}
+}
+
 // withBackends takes splits and copies too.
 type withBackends struct {
 	kept
@@ -379,6 +397,8 @@ func TestBackends(t *testing.T) {
 		Event{Kind: SplitBegin, TID: 1, Addr: 0xa, Ref: 1, N: 3},
 		begin(1, 0xa), end(1),
 		begin(1, 0xa), end(1), // not handed over by a scheduler
+		Event{Kind: SplitBegin, TID: 1, Addr: 0xc, Ref: 2, N: 30}, // computed by the backend itself
+		begin(1, 0xa), end(1),
 		Event{Kind: CallEnd, TID: 1},
 	) {
 		a.Push(e)
@@ -386,11 +406,13 @@ func TestBackends(t *testing.T) {
 	if want := []Copy{{Call: -1, Kind: CopySet, Bytes: 100, At: 10, TID: 1}}; !reflect.DeepEqual(got.copies, want) {
 		t.Errorf("copies %+v, want %+v", got.copies, want)
 	}
-	if want := []Split{{Backend: 2, Nodes: 30, At: 30, TID: 1}, {Backend: 1, Nodes: 3, At: 40, TID: 1}}; !reflect.DeepEqual(got.splits, want) {
+	if want := []Split{{Backend: 2, Nodes: 30, At: 30, TID: 1}, {Backend: 1, Nodes: 3, At: 40, TID: 1}, {Backend: 2, Nodes: 30, At: 90, TID: 1}}; !reflect.DeepEqual(got.splits, want) {
 		t.Errorf("splits %+v, want %+v", got.splits, want)
 	}
-	if got.graphs[0].Backend != 1 || got.graphs[1].Backend != 0 {
-		t.Errorf("backends of graphs %d and %d, want 1 and 0", got.graphs[0].Backend, got.graphs[1].Backend)
+	for i, want := range []uint32{1, 0, 0} {
+		if got.graphs[i].Backend != want {
+			t.Errorf("graph %d has backend %d, want %d", i, got.graphs[i].Backend, want)
+		}
 	}
 }
 

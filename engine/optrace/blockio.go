@@ -17,7 +17,7 @@ func (a *Assembler) beginRequest(th *thread, e *Event) {
 	if th.lane == nil {
 		return
 	}
-	th.lane.IOBytes = plus(th.lane.IOBytes, max(e.N, 0))
+	th.lane.IOBytes = addUp(th.lane.IOBytes, max(e.N, 0))
 	if len(a.pending) >= maxRequests {
 		clear(a.pending) // their ends were not seen
 	}
@@ -30,21 +30,21 @@ func (a *Assembler) endRequest(e *Event) {
 		return
 	}
 	delete(a.pending, e.Addr)
-	r.lane.IOTime = plus(r.lane.IOTime, e.At-r.begin)
+	r.lane.IOTime = addUp(r.lane.IOTime, e.At-r.begin)
 }
 
 // endRequests counts the requests of a graph that outlast it up to its end.
 func (a *Assembler) endRequests(g *building) {
 	for sector, r := range a.pending {
 		if r.lane.graph == g {
-			r.lane.IOTime = plus(r.lane.IOTime, max(g.End-r.begin, 0))
+			r.lane.IOTime = addUp(r.lane.IOTime, max(g.End-r.begin, 0))
 			delete(a.pending, sector)
 		}
 	}
 }
 
-// plus adds what is not negative, up to the largest number.
-func plus[T ~int64](a, b T) T {
+// addUp adds what is not negative, up to the largest number.
+func addUp[T ~int64](a, b T) T {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
 	}

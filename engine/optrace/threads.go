@@ -45,7 +45,7 @@ func (a *Assembler) thread(e *Event) *thread {
 	switch {
 	case th == nil:
 		if len(a.threads) >= maxThreads && !a.sweep() {
-			a.lost = plus(a.lost, 1)
+			a.lost = addUp(a.lost, 1)
 			return nil
 		}
 		th = &thread{tid: e.TID, pid: e.PID, epoch: a.epoch}
