@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -204,10 +205,19 @@ func (g *group) attach(p *ebpf.Program, pid int, multi bool) error {
 
 // detach takes the probes off.
 func (g *group) detach() error {
-	var all []error
-	for _, l := range g.links {
-		all = append(all, l.Close())
-	}
+	links := g.links
 	g.links = nil
+	return closeLinks(links)
+}
+
+// closeLinks closes links side by side: each waits until no CPU runs its program any
+// more, and they wait for the same.
+func closeLinks(links []link.Link) error {
+	all := make([]error, len(links))
+	var wait sync.WaitGroup
+	for i, l := range links {
+		wait.Go(func() { all[i] = l.Close() })
+	}
+	wait.Wait()
 	return errors.Join(all...)
 }

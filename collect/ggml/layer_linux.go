@@ -35,8 +35,8 @@ type tracepoint struct {
 	ins  asm.Instructions
 }
 
-// setKernel attaches and detaches what the details need. What fails is a gap.
-func (s *Session) setKernel(d optrace.Detail) {
+// setKernel attaches what the details need, and returns the links of what they do not. What fails is a gap.
+func (s *Session) setKernel(d optrace.Detail) (unused []link.Link) {
 	if s.kernel == nil {
 		s.kernel = &kernelLayer{on: map[optrace.Detail][]link.Link{}}
 		s.followExecs()
@@ -48,18 +48,19 @@ func (s *Session) setKernel(d optrace.Detail) {
 		links := s.kernel.on[bit]
 		switch {
 		case d&bit == 0:
-			closeLinks(links)
+			unused = append(unused, links...)
 			delete(s.kernel.on, bit)
 		case links == nil:
 			links, err := s.attachKernel(bit)
 			if err != nil {
-				closeLinks(links)
+				unused = append(unused, links...)
 				s.gaps.add(optrace.Gap{What: kernelNames[bit], Why: err.Error(), Next: kernelNext(err)})
 				continue
 			}
 			s.kernel.on[bit] = links
 		}
 	}
+	return unused
 }
 
 // kernelNames are what a reader misses without a detail.
@@ -197,23 +198,18 @@ func attachSoftware(p *ebpf.Program, config uint64, cpu int) (link.Link, error) 
 	return &eventLink{raw, fd}, nil
 }
 
-func closeLinks(links []link.Link) {
-	for _, l := range links {
-		_ = l.Close() // a link that is gone does what is wanted
-	}
-}
-
 func (k *kernelLayer) close() error {
 	if k == nil {
 		return nil
 	}
-	for _, links := range k.on {
-		closeLinks(links)
+	var links []link.Link
+	for _, more := range k.on {
+		links = append(links, more...)
 	}
 	if k.exec != nil {
-		return k.exec.Close()
+		links = append(links, k.exec)
 	}
-	return nil
+	return closeLinks(links)
 }
 
 // noteAbsent says what of the wanted details nothing can give.

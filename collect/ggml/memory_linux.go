@@ -46,6 +46,7 @@ func (s *Session) read(pid int32, addr uint64, to []byte) error {
 // mapping is a line of /proc/PID/maps.
 type mapping struct {
 	start, end uint64
+	offset     uint64 // of start in the file
 	execute    bool
 	path       string
 }
@@ -71,6 +72,9 @@ func parseMappings(raw []byte) []mapping {
 		}
 		var m mapping
 		if _, err := fmt.Sscanf(f[0], "%x-%x", &m.start, &m.end); err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(f[2], "%x", &m.offset); err != nil {
 			continue
 		}
 		m.execute = len(f[1]) > 2 && f[1][2] == 'x'

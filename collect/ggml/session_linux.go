@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
@@ -60,7 +61,8 @@ type Session struct {
 	hookSeen bool
 	again    time.Duration // until when a runtime is looked for after an exec, 0 not
 	nextLook time.Duration
-	end      error // what Next returns when all is handed out
+	patience time.Duration // how long a runtime is looked for after an exec
+	end      error         // what Next returns when all is handed out
 	closed   bool
 }
 
@@ -71,7 +73,7 @@ func Open(r *layouts.Runtime, o Options) (*Session, error) {
 	if err := permitted(); err != nil {
 		return nil, err
 	}
-	s := &Session{runtime: r, options: o, pid: r.PID, multi: !o.Single && haveMulti(), whole: true}
+	s := &Session{runtime: r, options: o, pid: r.PID, multi: !o.Single && haveMulti(), whole: true, patience: lookAgainFor}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -135,11 +137,11 @@ func (s *Session) arm() error {
 
 // disarm takes all probes off and unloads their programs.
 func (s *Session) disarm() error {
-	var all []error
+	var links []link.Link
 	for _, g := range s.groups {
-		all = append(all, g.detach())
+		links = append(links, g.links...)
 	}
-	all = append(all, s.programs.close())
+	all := []error{closeLinks(links), s.programs.close()}
 	s.groups, s.programs = nil, nil
 	return errors.Join(all...)
 }
@@ -170,14 +172,16 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 	if err := s.maps.setMode(d&s.detail, s.unknown); err != nil {
 		return err
 	}
+	unused := s.setKernel(d)
 	for _, g := range s.groups {
 		if d&g.detail == 0 {
-			if err := g.detach(); err != nil {
-				return fmt.Errorf("take probes off %s: %w", g.path, err)
-			}
+			unused = append(unused, g.links...)
+			g.links = nil
 		}
 	}
-	s.setKernel(d)
+	if err := closeLinks(unused); err != nil {
+		return fmt.Errorf("take probes off %s: %w", s.name(), err)
+	}
 	if err := s.maps.setMode(d, s.unknown); err != nil {
 		return err
 	}

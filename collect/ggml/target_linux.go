@@ -106,7 +106,7 @@ func (s *Session) becameAnother() error {
 		return err
 	}
 	s.decoder.forgetAll()
-	s.again = monotonic() + lookAgainFor
+	s.again = monotonic() + s.patience
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (s *Session) checkLate(now time.Duration) error {
 	}
 	if s.again != 0 && now >= s.again {
 		s.end = fmt.Errorf("%w: process %d executed %s, which has no GGML runtime after %v; trace it anew when it has",
-			ErrGone, s.runtime.PID, command(s.runtime.PID), lookAgainFor)
+			ErrGone, s.runtime.PID, command(s.runtime.PID), s.patience)
 	}
 	return nil
 }

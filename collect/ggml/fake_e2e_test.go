@@ -1,0 +1,672 @@
+//go:build e2e && linux && (amd64 || arm64)
+
+package ggml
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// built are the forms of testdata/runtime.c.
+type built struct{ program, library, driver string }
+
+// build compiles them, or skips loudly.
+func build(t *testing.T) built {
+	t.Helper()
+	needRoot(t)
+	dir := t.TempDir()
+	b := built{filepath.Join(dir, "program"), filepath.Join(dir, "libggml-cpu.so"), filepath.Join(dir, "driver")}
+	for out, flags := range map[string][]string{
+		b.program: {"-DPROGRAM", "-rdynamic"}, b.library: {"-fPIC", "-shared"}, b.driver: {"-DDRIVER"},
+	} {
+		compile(t, out, flags...)
+	}
+	return b
+}
+
+func compile(t *testing.T, out string, flags ...string) {
+	t.Helper()
+	args := append([]string{"-O2", "-fcf-protection", "-o", out, "testdata/runtime.c", "-pthread", "-ldl"}, flags...)
+	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			t.Skip("NOT CHECKED: the known runtime (no gcc)")
+		}
+		t.Fatalf("gcc: %v\n%s", err, text)
+	}
+}
+
+// known is a running program of testdata/runtime.c.
+type known struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func start(t *testing.T, program string) *known {
+	t.Helper()
+	cmd := exec.Command(program)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	k := &known{cmd, in, bufio.NewScanner(out)}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	k.expect(t, "ready")
+	return k
+}
+
+func (k *known) expect(t *testing.T, want string) {
+	t.Helper()
+	if !k.out.Scan() || k.out.Text() != want {
+		t.Fatalf("%q, want %q (%v)", k.out.Text(), want, k.out.Err())
+	}
+}
+
+func (k *known) order(t *testing.T, line string) {
+	t.Helper()
+	if _, err := io.WriteString(k.in, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// decode computes graphs and waits for them.
+func (k *known) decode(t *testing.T, times, tokens, threads, micros int) {
+	t.Helper()
+	k.order(t, fmt.Sprintf("decode %d %d %d %d", times, tokens, threads, micros))
+	k.expect(t, "done")
+}
+
+func (k *known) pid() int { return k.cmd.Process.Pid }
+
+func open(t *testing.T, r *layouts.Runtime, o Options, d optrace.Detail) *Session {
+	t.Helper()
+	s, err := Open(r, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.SetDetail(d); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func runtimeOf(t *testing.T, pid int) *layouts.Runtime {
+	t.Helper()
+	r, err := layouts.FromProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// drain is everything up to now.
+func drained(t *testing.T, s *Session) []optrace.Event { return collect(t, s, 60*time.Millisecond) }
+
+// of keeps events of some kinds.
+func of(events []optrace.Event, kinds ...optrace.Kind) []optrace.Event {
+	var all []optrace.Event
+	for _, e := range events {
+		if slices.Contains(kinds, e.Kind) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// text is what an event of an operator says, with its operands.
+func text(tb *optrace.Tables, e optrace.Event) string {
+	o := tb.Operator(e.Ref)
+	out := tb.Tensor(o.Out)
+	s := o.Op
+	for _, f := range o.Fused {
+		s += "+" + f
+	}
+	if o.Sub != "" {
+		s += " " + o.Sub
+	}
+	s += fmt.Sprintf(" %s[%d %d] <-", out.Name, out.NE[0], out.NE[1])
+	for _, in := range o.In {
+		x := tb.Tensor(in)
+		s += fmt.Sprintf(" %s:%s[%d %d]", x.Name, x.Type, x.NE[0], x.NE[1])
+	}
+	return s
+}
+
+// sequence is what testdata/runtime.c computes for a batch of five.
+var sequence = []string{
+	"RMS_NORM+MUL attn_norm-3[64 5] <- inp:f32[64 5] blk.3.attn_norm.weight:f32[64 1]",
+	"MUL_MAT Qcur-3[32 5] <- blk.3.attn_q.weight:q4_0[64 32] attn_norm-3:f32[64 5]",
+	"MUL_MAT_ID ffn_moe_up-3[16 5] <- blk.3.ffn_up_exps.weight:f16[32 16] Qcur-3 (view):f32[32 5] ffn_moe_topk-3:i32[2 5]",
+	"UNARY SILU ffn_act-3[16 5] <- ffn_moe_up-3:f32[16 5]",
+	"ADD l_out-3[16 5] <- ffn_act-3:f32[16 5] ffn_moe_up-3:f32[16 5]",
+}
+
+// What a known runtime does is what is seen: both ways to attach, with the tensors and
+// without, one thread and three.
+func TestE2EKnownSequence(t *testing.T) {
+	b := build(t)
+	for _, single := range []bool{false, true} {
+		for _, level := range []optrace.Detail{optrace.LevelOperator, optrace.LevelBarriers} {
+			for _, threads := range []int{1, 3} {
+				name := fmt.Sprintf("single=%v,level=%v,threads=%d", single, level, threads)
+				t.Run(name, func(t *testing.T) { checkSequence(t, b, single, level, threads) })
+			}
+		}
+	}
+}
+
+func checkSequence(t *testing.T, b built, single bool, level optrace.Detail, threads int) {
+	const graphs, tokens, micros = 4, 5, 2000
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{Single: single}, level)
+	k.decode(t, graphs, tokens, threads, micros)
+	events := drained(t, s)
+	tb := s.Tables()
+
+	lanes := map[uint16][]optrace.Event{}
+	for _, e := range of(events, optrace.OpBegin, optrace.FusedBegin) {
+		if int(e.Lanes) != threads || e.PID != int32(k.pid()) {
+			t.Fatalf("%+v", e)
+		}
+		lanes[e.Lane] = append(lanes[e.Lane], e)
+	}
+	if len(lanes) != threads {
+		t.Errorf("%d lanes", len(lanes))
+	}
+	for lane, ops := range lanes {
+		var got []string
+		for _, e := range ops {
+			got = append(got, text(tb, e))
+		}
+		want := slices.Repeat(sequence, graphs)
+		if level&optrace.DetailTensor == 0 { // a graph's nodes know nothing of fused ones
+			for i, w := range want {
+				if strings.HasPrefix(w, "RMS_NORM+MUL") {
+					want[i] = "RMS_NORM norm-3[64 5] <- inp:f32[64 5]"
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("lane %d: %s", lane, diff)
+		}
+	}
+	for i, e := range lanes[0] {
+		if strings.HasPrefix(text(tb, e), "MUL_MAT ") && i+1 < len(lanes[0]) {
+			if d := lanes[0][i+1].At - e.At; d < micros*time.Microsecond || d > 20*micros*time.Microsecond {
+				t.Errorf("a product of %d us took %v", micros, d)
+			}
+		}
+	}
+	for kind, want := range map[optrace.Kind]int{
+		optrace.CallBegin: graphs, optrace.CallEnd: graphs, optrace.GraphBegin: graphs, optrace.GraphEnd: graphs,
+		optrace.SplitBegin: graphs, optrace.Lost: 0,
+	} {
+		if got := of(events, kind); len(got) != want {
+			t.Errorf("%v: %d, want %d", kind, len(got), want)
+		}
+	}
+	for _, e := range of(events, optrace.CallBegin) {
+		if e.N != tokens || e.Ref != uint32(optrace.CallDecode) {
+			t.Errorf("%+v", e)
+		}
+	}
+	for _, e := range of(events, optrace.SplitBegin) {
+		if tb.Names[e.Ref-1] != "CPU" || e.N != 7 {
+			t.Errorf("%+v %v", e, tb.Names)
+		}
+	}
+	if level&optrace.DetailBarrier != 0 {
+		if n := len(of(events, optrace.BarrierBegin)); n != graphs*threads*len(sequence) {
+			t.Errorf("%d barriers", n)
+		}
+		if n := len(of(events, optrace.BarrierEnd)); n != graphs*threads*len(sequence) {
+			t.Errorf("%d ends of barriers", n)
+		}
+		checkChoices(t, tb, of(events, optrace.ExpertsChosen), graphs, tokens)
+	}
+	if !slices.IsSortedFunc(events, func(a, b optrace.Event) int { return int(a.At - b.At) }) {
+		t.Error("events are not in order")
+	}
+	if s.Dropped() != 0 || s.decoder.malformed != 0 || !s.Target().Verified {
+		t.Errorf("dropped %d, malformed %d, %+v", s.Dropped(), s.decoder.malformed, s.Target())
+	}
+	checkGraph(t, tb)
+}
+
+// checkChoices: token i chose i and i+3, of eight; lane 0 tells.
+func checkChoices(t *testing.T, tb *optrace.Tables, events []optrace.Event, graphs, tokens int) {
+	t.Helper()
+	if len(events) != graphs || len(tb.Experts) != 1 {
+		t.Fatalf("%d choices, %d of them distinct", len(events), len(tb.Experts))
+	}
+	want := optrace.ExpertChoice{Layer: 3, Used: 2, Tokens: tokens}
+	for i := range tokens {
+		want.IDs = append(want.IDs, int32(i%8), int32((i+3)%8))
+	}
+	if diff := cmp.Diff(want, tb.Experts[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func checkGraph(t *testing.T, tb *optrace.Tables) {
+	t.Helper()
+	if len(tb.DAGs) != 1 {
+		t.Fatalf("%d graphs", len(tb.DAGs))
+	}
+	g := tb.DAGs[0]
+	name := map[uint64]string{0: ""}
+	for _, n := range slices.Concat(g.Leaves, g.Nodes) {
+		name[n.Addr] = tb.Tensor(tb.Operator(n.Operator).Out).Name
+	}
+	var got []string
+	for _, n := range g.Nodes {
+		line := name[n.Addr] + " <-"
+		for _, s := range n.Sources {
+			line += " " + name[s]
+		}
+		if n.View != 0 {
+			line += " of " + name[n.View]
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"norm-3 <- inp", "attn_norm-3 <- norm-3 blk.3.attn_norm.weight", "Qcur-3 <- blk.3.attn_q.weight attn_norm-3",
+		"Qcur-3 (view) <- Qcur-3 of Qcur-3", "ffn_moe_up-3 <- blk.3.ffn_up_exps.weight Qcur-3 (view) ffn_moe_topk-3",
+		"ffn_act-3 <- ffn_moe_up-3", "l_out-3 <- ffn_act-3 ffn_moe_up-3",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(g.Leaves) != 5 || g.Truncated != 0 {
+		t.Errorf("%d leaves, %d cut off: %s", len(g.Leaves), g.Truncated, diff)
+	}
+}
+
+// A graph that was built anew at the same addresses with other shapes is read anew;
+// one that was not is not.
+func TestE2EGraphsChange(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelTensor)
+	for _, tokens := range []int{24, 1, 1, 2, 1} {
+		k.decode(t, 1, tokens, 1, 0)
+	}
+	events := drained(t, s)
+	var refs []uint32
+	for _, e := range of(events, optrace.GraphBegin) {
+		refs = append(refs, e.Ref)
+	}
+	if diff := cmp.Diff([]uint32{1, 2, 2, 3, 2}, refs); diff != "" {
+		t.Error(diff)
+	}
+	for _, e := range of(events, optrace.OpBegin) {
+		o := s.Tables().Operator(e.Ref)
+		for _, in := range o.In { // sources that no step computes are right as well
+			if x := s.Tables().Tensor(in); x.Name == "Qcur-3 (view)" && x.NE[1] != s.Tables().Tensor(o.Out).NE[1] {
+				t.Errorf("%s", text(s.Tables(), e))
+			}
+		}
+	}
+}
+
+func TestE2EFiveHundredThreads(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelBarriers|optrace.DetailSched)
+	k.decode(t, 2, 3, 500, 0)
+	events := drained(t, s)
+	lanes, threads := map[uint16]int{}, map[int32]bool{}
+	for _, e := range of(events, optrace.OpBegin, optrace.FusedBegin) {
+		lanes[e.Lane]++
+		threads[e.TID] = true
+	}
+	if len(lanes) != 500 || len(threads) != 999 || s.Dropped() != 0 {
+		t.Errorf("%d lanes, %d threads, %d dropped", len(lanes), len(threads), s.Dropped())
+	}
+	for lane, n := range lanes {
+		if n != 2*len(sequence) {
+			t.Errorf("lane %d: %d operators", lane, n)
+		}
+	}
+	if n := len(of(events, optrace.SwitchIn)); n < 1000 {
+		t.Errorf("%d switches", n)
+	}
+}
+
+func TestE2ETargetEnds(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelTensor)
+	k.decode(t, 1, 1, 1, 0)
+	k.order(t, "quit")
+	k.cmd.Wait()
+	var events []optrace.Event
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for {
+		more, err := s.Next(ctx)
+		events = append(events, more...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(of(events, optrace.OpBegin)) != 4 || events[len(events)-1].Kind != optrace.TargetExit {
+		t.Errorf("%+v", events)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A target that becomes the same program again is followed; one that becomes another
+// ends the trace with a sentence.
+func TestE2ETargetExecs(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelTensor)
+	k.decode(t, 1, 1, 1, 0)
+	k.order(t, "exec "+b.program)
+	k.expect(t, "ready")
+	first := drained(t, s)
+	if len(of(first, optrace.TargetExec)) != 1 {
+		t.Errorf("%+v", first)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var again []optrace.Event
+	for len(of(again, optrace.OpBegin)) < 4 {
+		k.decode(t, 1, 5, 1, 0)
+		more, err := s.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = append(again, more...)
+	}
+	if got := text(s.Tables(), of(again, optrace.OpBegin)[0]); got != sequence[1] {
+		t.Error(got)
+	}
+	s.patience = 0
+	k.order(t, "exec /bin/cat")
+	for {
+		_, err := s.Next(ctx)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "/bin/cat") {
+			t.Error(err)
+		}
+		break
+	}
+}
+
+func TestE2ELibraryComesLate(t *testing.T) {
+	b := build(t)
+	k := start(t, b.driver)
+	type found struct {
+		r   *layouts.Runtime
+		err error
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	waited := make(chan found)
+	go func() {
+		r, err := Wait(ctx, k.pid())
+		waited <- found{r, err}
+	}()
+	k.order(t, "load "+b.library)
+	k.expect(t, "done")
+	f := <-waited
+	if f.err != nil {
+		t.Fatal(f.err)
+	}
+	s := open(t, f.r, Options{}, optrace.LevelTensor)
+	k.decode(t, 1, 5, 1, 0)
+	if n := len(of(drained(t, s), optrace.OpBegin)); n != 4 {
+		t.Errorf("%d operators", n)
+	}
+	if _, err := Wait(ctx, 1<<30); err == nil {
+		t.Error("a process that is not")
+	}
+}
+
+// By file: the first process that computes becomes the target, or all do.
+func TestE2EByFile(t *testing.T) {
+	b := build(t)
+	for _, all := range []bool{false, true} {
+		r, err := layouts.FromFile(b.library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, r, Options{All: all}, optrace.LevelTensor)
+		var pids []int
+		for range 2 {
+			k := start(t, b.driver)
+			k.order(t, "load "+b.library)
+			k.expect(t, "done")
+			k.decode(t, 1, 5, 1, 0)
+			pids = append(pids, k.pid())
+		}
+		seen := map[int]int{}
+		for _, e := range of(drained(t, s), optrace.OpBegin) {
+			seen[int(e.PID)]++
+			if got := text(s.Tables(), e); !slices.Contains(sequence, got) {
+				t.Error(got)
+			}
+		}
+		want := map[int]int{pids[0]: 4}
+		if all {
+			want[pids[1]] = 4
+		}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("all %v: %s", all, diff)
+		}
+		if got := s.Target().PID; !all && got != pids[0] {
+			t.Errorf("target %d", got)
+		}
+		s.Close()
+	}
+}
+
+// A file that was replaced since the process mapped it is watched as it is mapped.
+func TestE2EUpgradedOnDisk(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	compile(t, b.program+".new", "-DPROGRAM", "-rdynamic", "-O0")
+	if err := os.Rename(b.program+".new", b.program); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelTensor)
+	k.decode(t, 1, 5, 1, 0)
+	ops := of(drained(t, s), optrace.OpBegin, optrace.FusedBegin)
+	if len(ops) != len(sequence) {
+		t.Fatalf("%d operators", len(ops))
+	}
+	for i, e := range ops {
+		if got := text(s.Tables(), e); got != sequence[i] {
+			t.Error(got)
+		}
+	}
+}
+
+// What finds no room is counted and told; nothing else breaks.
+func TestE2ELosses(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{Ring: minRing}, optrace.LevelBarriers)
+	k.decode(t, 2000, 1, 1, 0)
+	var lost int64
+	for _, e := range of(drained(t, s), optrace.Lost) {
+		lost += e.N
+	}
+	if s.Dropped() == 0 || lost != s.Dropped() {
+		t.Errorf("%d told, %d dropped", lost, s.Dropped())
+	}
+	k.decode(t, 3, 7, 1, 0)
+	refs := map[uint32]bool{}
+	for _, e := range of(drained(t, s), optrace.GraphBegin) {
+		refs[e.Ref] = true
+	}
+	if len(refs) != 1 || refs[0] {
+		t.Errorf("graphs after the losses: %v", refs)
+	}
+}
+
+// The target's code while nothing, little and all is watched: what is not asked for is
+// not there, and after Close nothing is.
+func TestE2EDetailsComeAndGo(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	r := runtimeOf(t, k.pid())
+	clean := breakpoints(t, r)
+	if len(clean) != 0 {
+		t.Fatalf("%v before", clean)
+	}
+	s := open(t, r, Options{}, optrace.DetailToken)
+	for i, step := range []struct {
+		detail optrace.Detail
+		ops    int
+	}{{optrace.LevelTensor, 4}, {optrace.LevelGraph, 0}, {optrace.LevelAll, 4}, {optrace.LevelToken, 0}, {optrace.LevelOperator, 4}} {
+		begin := time.Now()
+		if err := s.SetDetail(step.detail); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v: %v", step.detail, time.Since(begin))
+		k.decode(t, 1, 5, 1, 0)
+		if n := len(of(drained(t, s), optrace.OpBegin)); n != step.ops {
+			t.Errorf("step %d: %d operators, want %d", i, n, step.ops)
+		}
+		hook := slices.ContainsFunc(breakpoints(t, r), func(p string) bool { return strings.Contains(p, "extra_compute") })
+		if hook != (step.ops > 0) {
+			t.Errorf("step %d: a breakpoint at the hook is %v", i, hook)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := breakpoints(t, r); len(left) != 0 {
+		t.Errorf("%v are left", left)
+	}
+	k.decode(t, 3, 5, 3, 0)
+}
+
+// breakpoints are the places at which the target's memory differs from its file.
+func breakpoints(t *testing.T, r *layouts.Runtime) []string {
+	t.Helper()
+	maps, err := mappings(r.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for i := range r.Places {
+		p := &r.Places[i]
+		file, err := os.ReadFile(p.Image.Open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := p.File + p.Site.Offset
+		for _, m := range maps {
+			if !m.execute || !strings.HasPrefix(m.path, p.Image.Path) {
+				continue
+			}
+			if at < m.offset || at >= m.offset+m.end-m.start {
+				continue
+			}
+			var now [1]byte
+			if err := readMemory(r.PID, m.start+at-m.offset, now[:]); err != nil {
+				t.Fatal(err)
+			}
+			if now[0] != file[at] {
+				found = append(found, p.Symbol)
+			}
+		}
+	}
+	return found
+}
+
+// watcherOf names, to this test run anew as another process, the process to watch.
+const watcherOf = "ROOFTOP_TEST_WATCH"
+
+// TestMain lets the test be the process that is killed.
+func TestMain(m *testing.M) {
+	var pid int
+	if n, _ := fmt.Sscan(os.Getenv(watcherOf), &pid); n == 1 {
+		watch(pid)
+	}
+	os.Exit(m.Run())
+}
+
+// watch attaches to everything and says so, until it is killed.
+func watch(pid int) {
+	r, err := layouts.FromProcess(pid)
+	if err == nil {
+		var s *Session
+		if s, err = Open(r, Options{}); err == nil {
+			err = s.SetDetail(optrace.LevelAll)
+		}
+	}
+	fmt.Println("watching", err)
+	select {}
+}
+
+// After a kill -9 of the watcher the target is as it was, and goes on.
+func TestE2EKilledWatcher(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	r := runtimeOf(t, k.pid())
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", watcherOf, k.pid()))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	if line != "watching <nil>\n" {
+		t.Fatal(line)
+	}
+	k.decode(t, 5, 5, 2, 0)
+	if n := len(breakpoints(t, r)); n < 5 {
+		t.Errorf("%d places are watched", n)
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	deadline := time.Now().Add(5 * time.Second)
+	for len(breakpoints(t, r)) != 0 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if left := breakpoints(t, r); len(left) != 0 {
+		t.Errorf("%v are left", left)
+	}
+	k.decode(t, 5, 5, 2, 0)
+}
