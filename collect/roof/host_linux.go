@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,6 +63,15 @@ func bind(cpu int) {
 	var set unix.CPUSet
 	set.Set(cpu)
 	_ = unix.SchedSetaffinity(0, &set)
+}
+
+// threadTime is how long the calling thread has had a CPU, negative unknown.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return -1
+	}
+	return time.Duration(t.Nano())
 }
 
 // pages returns memory that is mapped and filled with zeros, in large pages where the

@@ -2,9 +2,13 @@
 
 package roof
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
-// Other systems bind no threads, and tell neither caches nor free memory here.
+// Other systems bind no threads, and tell neither caches, free memory nor the time of a
+// thread here.
 
 func allowedCPUs() ([]int, error) {
 	cpus := make([]int, runtime.NumCPU())
@@ -15,6 +19,8 @@ func allowedCPUs() ([]int, error) {
 }
 
 func bind(int) {}
+
+func threadTime() time.Duration { return -1 }
 
 func pages(size int) (b []byte, release func(), err error) {
 	b = make([]byte, size)

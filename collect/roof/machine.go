@@ -55,17 +55,27 @@ func (m *machine) free() {
 // operations.
 type work func() float64
 
+// pace is what n threads reached together in a round.
+type pace struct {
+	perSecond float64
+	// onCPU is the share of the round that the threads had a CPU, as far as there are as
+	// many CPUs; 1 where that cannot be told.
+	onCPU float64
+}
+
 // best is the highest rate of n threads in a few rounds, 0 without a kernel.
-func (m *machine) best(ctx context.Context, n int, round time.Duration, of func(i, n int) work) float64 {
+func (m *machine) best(ctx context.Context, n int, round time.Duration, of func(i, n int) work) pace {
 	if of == nil {
-		return 0
+		return pace{onCPU: 1}
 	}
-	top := 0.0
+	var top pace
 	for range rounds {
 		if ctx.Err() != nil {
-			return 0
+			return pace{}
 		}
-		top = max(top, m.rate(n, round, of))
+		if p := m.rate(n, round, of); p.perSecond > top.perSecond {
+			top = p
+		}
 	}
 	return top
 }
@@ -73,11 +83,12 @@ func (m *machine) best(ctx context.Context, n int, round time.Duration, of func(
 // rate runs n threads side by side, each on a CPU of its own, and adds up their rates.
 // A goroutine that ends while it is locked takes its thread with it, and so the
 // binding to a CPU.
-func (m *machine) rate(n int, round time.Duration, of func(i, n int) work) float64 {
-	rates := make([]float64, n)
+func (m *machine) rate(n int, round time.Duration, of func(i, n int) work) pace {
+	paces := make([]pace, n)
 	var ready, done sync.WaitGroup
 	ready.Add(n)
 	begin := make(chan struct{})
+	var start time.Time // of all: a thread that comes onto its CPU late has lost that time
 	for i := range n {
 		done.Go(func() {
 			runtime.LockOSThread()
@@ -86,28 +97,37 @@ func (m *machine) rate(n int, round time.Duration, of func(i, n int) work) float
 			w() // touches its memory, wakes the vector units
 			ready.Done()
 			<-begin
-			rates[i] = timed(round, w)
+			paces[i] = timed(start, round, w)
 		})
 	}
 	ready.Wait()
+	start = time.Now()
 	close(begin)
 	done.Wait()
-	sum := 0.0
-	for _, r := range rates {
-		sum += r
+	var sum pace
+	for _, p := range paces {
+		sum.perSecond += p.perSecond
+		sum.onCPU += p.onCPU
 	}
+	sum.onCPU /= float64(min(n, len(m.cpus)))
 	return sum
 }
 
-// timed does work for as long as a round and returns it per second.
-func timed(round time.Duration, w work) float64 {
+// timed does work until a round is over and returns it per second.
+func timed(start time.Time, round time.Duration, w work) pace {
 	amount := 0.0
-	start := time.Now()
+	ran := threadTime()
 	for {
 		amount += w()
-		if took := time.Since(start); took >= round {
-			return amount / took.Seconds()
+		took := time.Since(start)
+		if took < round {
+			continue
 		}
+		p := pace{perSecond: amount / took.Seconds(), onCPU: 1}
+		if ran >= 0 {
+			p.onCPU = (threadTime() - ran).Seconds() / took.Seconds()
+		}
+		return p
 	}
 }
 

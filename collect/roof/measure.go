@@ -24,18 +24,23 @@ type Options struct {
 const (
 	defaultDuration = 3 * time.Second
 	// rounds of each figure: the highest counts, since what disturbs only slows down.
-	rounds = 3
+	rounds = 5
 	// leastRound is long beside what it takes to start and stop threads.
 	leastRound = 5 * time.Millisecond
 	// readShare is how much longer memory is measured than each rate of operations:
 	// it is the figure that matters more, and the one that scatters more.
 	readShare = 2
+	// undisturbed is the share of the best round that its threads must have had a CPU:
+	// below it others were on it, the target not least, and the rates are too low.
+	undisturbed = 0.95
 	// mostThreads bounds what is measured, however many were asked for.
 	mostThreads = 1024
 )
 
 // Measure measures the roof with Options.Threads threads, each on a CPU of its own as
-// far as there are any, and with fewer and more (Roof.ByThreads). It changes
+// far as there are any, and with fewer and more (Roof.ByThreads). Where others had the
+// CPUs meanwhile, Roof.From says so (optrace.RoofDisturbed), and nothing should be
+// judged by it. It changes
 // GOMAXPROCS for the time where that is smaller than the threads. An error says that
 // the context ended, that there is no memory for the buffer, or that the CPUs cannot
 // be told; the rates that this CPU has no kernel for are 0.
@@ -69,14 +74,17 @@ func Measure(ctx context.Context, o Options) (optrace.Roof, error) {
 	round := max(leastRound, o.Duration/time.Duration(shares*rounds*len(counts)))
 	out := optrace.Roof{Threads: o.Threads, From: m.kernels.from, FlopsOf: m.kernels.flopsOf, Int8Of: m.kernels.int8Of}
 	for _, n := range counts {
-		p := optrace.RoofPoint{Threads: n}
-		p.BytesPerSecond = m.best(ctx, n, readShare*round, m.read)
-		p.FlopsPerSecond = m.best(ctx, n, round, operations(m.kernels.flops))
-		p.Int8PerSecond = m.best(ctx, n, round, operations(m.kernels.int8))
+		memory := m.best(ctx, n, readShare*round, m.read)
+		flops := m.best(ctx, n, round, operations(m.kernels.flops))
+		int8 := m.best(ctx, n, round, operations(m.kernels.int8))
 		if err := ctx.Err(); err != nil {
 			return optrace.Roof{}, errors.Join(errors.New("the roof was not measured to the end"), err)
 		}
+		p := optrace.RoofPoint{Threads: n, BytesPerSecond: memory.perSecond, FlopsPerSecond: flops.perSecond, Int8PerSecond: int8.perSecond}
 		out.ByThreads = append(out.ByThreads, p)
+		if memory.onCPU < undisturbed || flops.onCPU < undisturbed {
+			out.From = optrace.RoofDisturbed
+		}
 		if n == o.Threads {
 			out.BytesPerSecond, out.FlopsPerSecond, out.Int8PerSecond = p.BytesPerSecond, p.FlopsPerSecond, p.Int8PerSecond
 		}

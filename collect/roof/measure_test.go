@@ -104,8 +104,22 @@ func TestKernelsReadAllOfIt(t *testing.T) {
 
 func TestOperationsWithoutAKernel(t *testing.T) {
 	m := machine{cpus: []int{0}, kernels: plain()}
-	if r := m.best(context.Background(), 1, time.Millisecond, operations(m.kernels.flops)); r != 0 {
-		t.Errorf("%v operations a second without a kernel", r)
+	if r := m.best(context.Background(), 1, time.Millisecond, operations(m.kernels.flops)); r.perSecond != 0 || r.onCPU != 1 {
+		t.Errorf("%+v without a kernel", r)
+	}
+}
+
+// TestTwoThreadsOnOneCPU holds that threads which share a CPU count as many as they are
+// CPUs, and not as disturbed by each other.
+func TestTwoThreadsOnOneCPU(t *testing.T) {
+	cpus, err := allowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machine{cpus: cpus[:1], kernels: kernelsHere()}
+	one := func(int, int) work { return func() float64 { readWords(unsafe.Pointer(&sink), 64); return 1 } }
+	if p := m.rate(2, 20*time.Millisecond, one); p.perSecond <= 0 || p.onCPU <= 0 || p.onCPU > 1.1 && threadTime() >= 0 {
+		t.Errorf("two threads on one CPU: %+v", p)
 	}
 }
 

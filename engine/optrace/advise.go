@@ -83,6 +83,9 @@ func leaveAll(v *view, a Advice) Advice {
 	case v.decode == nil && v.prefill == nil:
 		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
 		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)
+	case v.Roof.From == RoofDisturbed:
+		a.Do = "Change nothing."
+		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: other programs ran while its roof was measured."
 	case !v.roofKnown():
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof was not measured."

@@ -203,6 +203,7 @@ func TestFindings(t *testing.T) {
 		}, []string{"decode-at-roof"}},
 		{"just below the roof", func(s *Summary) { atTheRoof(s); reads(s, 33.9e9) }, nil},
 		{"the trace's own best is no roof", func(s *Summary) { atTheRoof(s); s.Roof.From = "seen" }, nil},
+		{"a roof beside other load", func(s *Summary) { atTheRoof(s); s.Roof.From = RoofDisturbed }, nil},
 		{"weights in the caches", func(s *Summary) { atTheRoof(s); reads(s, 60e9) }, nil},
 		{"at the roof by bytes, and bound by computing", func(s *Summary) {
 			atTheRoof(s)

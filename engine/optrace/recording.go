@@ -91,13 +91,17 @@ type Roof struct {
 	Int8Of        string  `json:"int8_of,omitempty"`
 	// Threads is the number of threads that the rates are of.
 	Threads int `json:"threads"`
-	// From is "measured", "catalog (est)" or "seen" (the best that the trace itself
-	// reached, a lower bound); "" none.
+	// From is "measured", "catalog (est)", "seen" (the best that the trace itself
+	// reached, a lower bound) or [RoofDisturbed]; "" none.
 	From string `json:"from"`
 	// ByThreads are the rates with fewer and more threads, ascending, as far as they
 	// were measured.
 	ByThreads []RoofPoint `json:"by_threads,omitempty"`
 }
+
+// RoofDisturbed is the From of a roof that was measured while others had the CPUs: its
+// rates are too low, and nothing is judged by them.
+const RoofDisturbed = "measured beside other load"
 
 // RoofPoint is a [Roof] with another number of threads.
 type RoofPoint struct {

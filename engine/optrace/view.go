@@ -93,9 +93,10 @@ func (v *view) preempted() spread {
 }
 
 // roofKnown says that the roof is one to compare with. The best that the trace itself
-// reached is not: everything is near its own best.
+// reached is not: everything is near its own best. Neither is one that was measured
+// beside other load.
 func (v *view) roofKnown() bool {
-	return v.Roof.BytesPerSecond > 0 && (strings.HasPrefix(v.Roof.From, "measured") || strings.HasPrefix(v.Roof.From, "catalog"))
+	return v.Roof.BytesPerSecond > 0 && v.Roof.From != RoofDisturbed && (strings.HasPrefix(v.Roof.From, "measured") || strings.HasPrefix(v.Roof.From, "catalog"))
 }
 
 // point is the roof with n threads, false where it is not known. Between two numbers of
