@@ -66,6 +66,9 @@ type Recording struct {
 	Roof     Roof
 	Gaps     []Gap
 	Observer Observer
+	// Processes are names, by PID, of processes that had the CPU between the target's
+	// threads.
+	Processes map[int32]string
 }
 
 // Gap is something that is not known of this run, with the reason and what to do.

@@ -28,7 +28,7 @@ func recorded(s scene) *Recording {
 		Tables: m.tables, Events: m.events, Begin: 1, End: 99,
 		Origin: time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC), Detail: LevelSched,
 		Dropped: 3, LeftOut: 4, Roof: Roof{BytesPerSecond: 1.5e10, FlopsPerSecond: 0.1, Threads: 2, From: "measured"},
-		Gaps: []Gap{{"a", "b", "c"}}, Observer: Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7},
+		Gaps: []Gap{{"a", "b", "c"}}, Observer: Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7}, Processes: map[int32]string{7: "stress"},
 	}
 }
 

@@ -53,6 +53,8 @@ type recordingEnd struct {
 	Roof     Roof          `json:"roof"`
 	Gaps     []Gap         `json:"gaps"`
 	Observer Observer      `json:"observer"`
+	// Processes are names by PID.
+	Processes map[int32]string `json:"processes,omitempty"`
 }
 
 // recordingLine is a line between them that is no event: one of these.

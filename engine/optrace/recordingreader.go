@@ -195,7 +195,7 @@ func (rr *RecordingReader) end(end *recordingEnd) error {
 	}
 	r := &rr.rec
 	r.End, r.Detail, r.Dropped, r.LeftOut = end.End, end.Detail, end.Dropped, end.LeftOut
-	r.Roof, r.Gaps, r.Observer = end.Roof, end.Gaps, end.Observer
+	r.Roof, r.Gaps, r.Observer, r.Processes = end.Roof, end.Gaps, end.Observer, end.Processes
 	rr.done = true
 	return nil
 }

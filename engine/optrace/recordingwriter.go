@@ -165,7 +165,7 @@ func fitTables(entries, bytes int) error {
 func (rw *RecordingWriter) Close(end *Recording) error {
 	line, err := json.Marshal(recordingLine{End: &recordingEnd{
 		End: end.End, Detail: end.Detail, Events: rw.events, Dropped: end.Dropped, LeftOut: end.LeftOut,
-		Roof: end.Roof, Gaps: end.Gaps, Observer: end.Observer,
+		Roof: end.Roof, Gaps: end.Gaps, Observer: end.Observer, Processes: end.Processes,
 	}})
 	if err != nil {
 		return fmt.Errorf("the end of the recording cannot be written: %w", err)
