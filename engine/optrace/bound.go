@@ -150,16 +150,18 @@ const (
 const apart = 2.0
 
 // roofSeen is the best that any kind of operator reached, a lower bound: of rates over
-// all operators of the kind, that noise in one does not make.
+// all operators of the kind, that noise in one does not make. Bytes count where they are
+// mostly weights, which come from memory: what other operators read was just written
+// and lies in caches. What is reckoned does not count.
 func (t *Tally) roofSeen() Roof {
 	var r Roof
 	var atBytes, atFlops float64 // operations a byte of the kinds that made the rates
 	for _, g := range t.kinds.of {
 		n, seconds := float64(g.each.count), g.cost.time.Seconds()
-		if !g.cost.known || n == 0 || seconds <= 0 {
+		if !g.cost.known || g.cost.reckoned || n == 0 || seconds <= 0 {
 			continue
 		}
-		if v := finite(g.cost.bytes / seconds); v.V > r.BytesPerSecond && g.cost.bytes >= n*seenBytes {
+		if v := finite(g.cost.bytes / seconds); v.V > r.BytesPerSecond && g.cost.bytes >= n*seenBytes && g.cost.weights > g.cost.bytes/2 {
 			r.BytesPerSecond, atBytes = v.V, g.cost.flops/g.cost.bytes
 		}
 		if v := finite(g.cost.flops / seconds); v.V > r.FlopsPerSecond && g.cost.flops >= n*seenFlops {

@@ -46,10 +46,9 @@ func CostOf(t *Tables, op Operator, experts ExpertChoice) Cost {
 		k.unknown()
 	}
 	if len(op.Fused) > 0 {
-		// Each fused node does one more operation for an element and keeps what is
-		// between the two out of memory; its other operand is not among the sources.
+		// What is between fused nodes stays out of memory; their other operands are among
+		// the sources. GGML fuses additions and products, one operation for an element.
 		k.c.Flops += float64(len(op.Fused)) * k.out.Elements()
-		k.c.Exact = false
 	}
 	return k.c
 }

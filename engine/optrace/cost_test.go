@@ -104,9 +104,9 @@ func TestCostOfPartOfARope(t *testing.T) {
 }
 
 func TestCostOfFused(t *testing.T) {
-	tables, op := shape("RMS_NORM", "", tensor("norm-0", "f32", 2048), tensor("x", "f32", 2048))
+	tables, op := shape("RMS_NORM", "", tensor("attn_norm-0", "f32", 2048), tensor("x", "f32", 2048), tensor("blk.0.attn_norm.weight", "f32", 2048))
 	op.Fused = []string{"MUL"}
-	if got := CostOf(tables, op, ExpertChoice{}); got.Flops != 4*2048 || got.WrittenBytes != 8192 || got.Exact {
+	if got := CostOf(tables, op, ExpertChoice{}); got.Flops != 4*2048 || got.WrittenBytes != 8192 || got.ReadBytes != 16384 || !got.Exact {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -34,6 +34,7 @@ type group struct {
 // costSum adds costs up with the time that they took.
 type costSum struct {
 	bytes, flops float64
+	weights      float64 // of bytes, those of weights
 	time         time.Duration
 	known        bool
 	reckoned     bool // a cost was not exact
@@ -48,6 +49,7 @@ func (s *costSum) add(took time.Duration, c *Cost) {
 	s.reckoned = s.reckoned || !c.Exact
 	s.bytes += c.ReadBytes + c.WrittenBytes
 	s.flops += c.Flops
+	s.weights += c.WeightBytes
 	s.time = plus(s.time, took)
 }
 
