@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// hostile makes values of bytes: numbers that are small, huge, negative or all zero.
-type hostile struct{ b []byte }
+// nasty makes values of bytes: numbers that are small, huge, negative or all zero.
+type nasty struct{ b []byte }
 
 // word is the next number, 0 at the end.
-func (h *hostile) word() int64 {
+func (h *nasty) word() int64 {
 	if len(h.b) == 0 {
 		return 0
 	}
@@ -37,10 +37,10 @@ func (h *hostile) word() int64 {
 }
 
 // pick is one of some.
-func pick[T any](h *hostile, of ...T) T { return of[uint64(h.word())%uint64(len(of))] }
+func pick[T any](h *nasty, of ...T) T { return of[uint64(h.word())%uint64(len(of))] }
 
 // tables are hostile tables with as many operators.
-func (h *hostile) tables(ops []string) *Tables {
+func (h *nasty) tables(ops []string) *Tables {
 	t := &Tables{Names: []string{"CPU"}, DAGs: []DAG{{Nodes: []Node{{Addr: 1, Operator: uint32(h.word()), Sources: []uint64{1, 2}, View: uint64(h.word())}}}}}
 	for range 8 {
 		t.Tensors = append(t.Tensors, Tensor{
@@ -64,10 +64,10 @@ func (h *hostile) tables(ops []string) *Tables {
 }
 
 // moment is a time, any one.
-func (h *hostile) moment() time.Duration { return time.Duration(h.word()) }
+func (h *nasty) moment() time.Duration { return time.Duration(h.word()) }
 
 // graph is a hostile graph.
-func (h *hostile) graph() *Graph {
+func (h *nasty) graph() *Graph {
 	g := &Graph{
 		Index: int(h.word()), Call: int(h.word()), Phase: Phase(h.word()), Tokens: int(h.word()), DAG: uint32(h.word()), Backend: uint32(h.word()),
 		Begin: h.moment(), End: h.moment(), Lanes: make([]Lane, h.word()&3), Critical: []SpanRef{{int(h.word()), int(h.word())}, {0, 0}},
@@ -104,7 +104,7 @@ func FuzzTally(f *testing.F) {
 	}
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h := &hostile{b}
+		h := &nasty{b}
 		some := make([]string, 12)
 		for i := range some {
 			some[i] = pick(h, names...)
