@@ -162,7 +162,7 @@ func TestTraceSorts(t *testing.T) {
 		{"2 s S", "MUL_MAT q6_k"},      // the fewest
 		{"2 s s", "MUL_MAT q6_k"},      // the longest each
 		{"2 s s s S", "GET_ROWS q4_0"}, // what has no figure comes last, whichever way
-		{"2 b", "ffn_up"},
+		{"2 b", "ffn_up MUL_MAT"},
 		{"2 f", "MUL_MAT q4_0"},
 		{"/ f l a s h enter", "FLASH_ATTN_EXT"},
 		{"/ c o m p u t e enter f", "MUL_MAT q4_0"},

@@ -15,8 +15,7 @@ import (
 
 // details is what the figures rest on: what was covered, what it cost, what was traced
 // and where, what was found, and what is not known.
-func (v *traceView) details(p cell.Pane) int {
-	l, in := v.listing(p, tableCells)
+func (v *traceView) details(l *listing) {
 	v.coverage(l)
 	v.target(l)
 	v.gaps(l)
@@ -24,7 +23,6 @@ func (v *traceView) details(p cell.Pane) int {
 	v.sites(l)
 	v.backends(l)
 	v.shapes(l)
-	return l.draw(in, v.u.scroll[viewDetails])
 }
 
 func (v *traceView) coverage(l *listing) {
@@ -51,6 +49,17 @@ func (v *traceView) coverage(l *listing) {
 	l.space()
 }
 
+// roofFrom says where a roof is known from.
+func roofFrom(from string) string {
+	switch from {
+	case "":
+		return "(est)"
+	case "seen":
+		return "the best seen"
+	}
+	return from
+}
+
 // roofWords is what the machine can do, and where that is known from.
 func roofWords(bytes, flops float64, of string, int8s float64, int8Of string, threads int, from string) string {
 	if from == "" {
@@ -65,7 +74,7 @@ func roofWords(bytes, flops float64, of string, int8s float64, int8Of string, th
 	add(bytes, "GB/s", "")
 	add(flops, "GFLOP/s", of)
 	add(int8s, "Gop/s", int8Of)
-	return strings.Join(words, ", ") + " with " + counted(threads, "thread") + ", " + from
+	return strings.Join(words, ", ") + " with " + counted(threads, "thread") + ", " + roofFrom(from)
 }
 
 func (v *traceView) target(l *listing) {

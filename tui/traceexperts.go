@@ -17,13 +17,12 @@ const (
 )
 
 // experts is how often each expert of each layer was chosen.
-func (v *traceView) experts(p cell.Pane) int {
-	l, in := v.listing(p, 0)
+func (v *traceView) experts(l *listing) {
 	u, e := v.u, v.s.Experts
 	if e == nil || len(e.Layers) == 0 {
 		l.title("Experts", nil)
 		l.say(u.say(cell.Muted, v.noExperts()))
-		return l.draw(in, v.u.scroll[viewExperts])
+		return
 	}
 	columns := expertWidth(e.Count, l.w-expertLabel-expertFigure)
 	l.title(fmt.Sprintf("%s, %s for each token", counted(e.Count, "expert"), figure.Whole(float64(e.Used))), u.say(cell.Muted, counted(int(e.Tokens), "choice")+" read"))
@@ -45,7 +44,6 @@ func (v *traceView) experts(p cell.Pane) int {
 		layer := &e.Layers[i]
 		l.row(func(p cell.Pane) { v.expertRow(p, layer, columns, top) })
 	}
-	return l.draw(in, v.u.scroll[viewExperts])
 }
 
 func (v *traceView) noExperts() string {

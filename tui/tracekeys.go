@@ -121,6 +121,7 @@ func traceGuide(s *optrace.Live, u *look) guide {
 		{cell.OK, " " + laneSigns(g)[laneBusy] + " a thread computes"},
 		{cell.Warn, " " + laneSigns(g)[laneSync] + " it waits for the others"},
 		{cell.Bad, " " + laneSigns(g)[laneOff] + " it is off the CPU"},
+		{cell.Muted, " blank: it has no operator"},
 		{cell.Muted, " Roof is the share of what memory or compute allow, whichever bounds it."},
 	}}
 }

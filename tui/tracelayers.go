@@ -13,27 +13,28 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
-// slowLayer is how much more than the median a layer takes that is marked: the least
-// at which findings speak of one.
-const slowLayer = 1.3
+// slowLayer is how much more than the median a layer takes that is marked, of at least
+// so many: what findings take for one.
+const (
+	slowLayer = 1.3
+	manyLayer = 6
+)
 
 // layerParts are what the time of a layer is divided into.
 func layerParts() []string { return []string{"attention", "feed-forward", "norm", "other"} }
 
 // layers is the heat map of layers by parts, and the table of both.
-func (v *traceView) layers(p cell.Pane) int {
-	l, in := v.listing(p, 0)
+func (v *traceView) layers(l *listing) {
 	rows, rest := v.layerRows()
 	if len(rows) == 0 {
 		l.title(titled(v.phase)+": no layers", nil)
 		l.say(v.u.say(cell.Muted, v.noLayers()))
-		return l.draw(in, v.u.scroll[viewLayers])
+		return
 	}
 	l.title(v.layerTitle(), v.u.say(cell.Muted, mapNote(foldOf(len(rows), mapColumns(l)))))
 	v.layerMap(l, rows)
 	l.space()
 	v.layerTable(l, rows, rest)
-	return l.draw(in, v.u.scroll[viewLayers])
 }
 
 // layerRows are the layers of the phase in their order, and what belongs to none.
@@ -60,7 +61,7 @@ func mapColumns(l *listing) int { return max(1, l.w-mapLabel-mapFigure) }
 // mapNote says what a column of the map is.
 func mapNote(fold int) string {
 	if fold > 1 {
-		return fmt.Sprintf("a column is the slowest of %d layers", fold)
+		return fmt.Sprintf("the slowest of %d layers a column", fold)
 	}
 	return "each line its own scale"
 }
@@ -86,7 +87,16 @@ func (v *traceView) each(d time.Duration) time.Duration {
 	return d
 }
 
-func isSlow(r *optrace.LayerRow) bool { return number(r.Slow) && r.Slow.V >= slowLayer }
+// slowOnes are the layers that are marked.
+func slowOnes(rows []*optrace.LayerRow) map[int]bool {
+	out := map[int]bool{}
+	for _, r := range rows {
+		if len(rows) >= manyLayer && number(r.Slow) && r.Slow.V >= slowLayer {
+			out[r.Layer] = true
+		}
+	}
+	return out
+}
 
 // mapLabel and mapFigure are the cells before and after a line of a map.
 const (
@@ -102,8 +112,9 @@ func (v *traceView) layerMap(l *listing, rows []*optrace.LayerRow) {
 	fold := foldOf(len(rows), columns)
 	wide := max(1, min(3, columns/len(rows)))
 	parts := append([]string{"whole layer"}, layerParts()...)
+	marked := slowOnes(rows)
 	slow := func(i int) bool {
-		return slices.ContainsFunc(rows[i*fold:min(len(rows), (i+1)*fold)], isSlow)
+		return slices.ContainsFunc(rows[i*fold:min(len(rows), (i+1)*fold)], func(r *optrace.LayerRow) bool { return marked[r.Layer] })
 	}
 	for n, part := range parts {
 		values := make([]stat.Opt, (len(rows)+fold-1)/fold*wide)
@@ -138,7 +149,7 @@ func (v *traceView) layerMap(l *listing, rows []*optrace.LayerRow) {
 		})
 	}
 	l.row(func(p cell.Pane) { layerAxis(p.Sub(mapLabel, 0, columns, 1), rows, fold, wide) })
-	if slices.ContainsFunc(rows, isSlow) {
+	if len(marked) > 0 {
 		l.row(func(p cell.Pane) {
 			end := p.Text(0, 0, cell.Warn, "slow") // its sign stands under the layer
 			for i := range (len(rows) + fold - 1) / fold {
@@ -153,14 +164,22 @@ func (v *traceView) layerMap(l *listing, rows []*optrace.LayerRow) {
 	}
 }
 
-// layerAxis writes the numbers of layers under their columns.
+// layerAxis writes the numbers of layers under their columns, as many as there is room
+// for.
 func layerAxis(p cell.Pane, rows []*optrace.LayerRow, fold, wide int) {
-	next := 0
+	const apart = 4 // columns from one number to the next
+	steps := [...]int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if s*wide >= apart*fold {
+			step = s
+			break
+		}
+	}
 	for i := 0; i*fold < len(rows); i++ {
 		n := rows[i*fold].Layer
-		text := figure.Whole(float64(n))
-		if x := i * wide; x >= next && (n%10 == 0 || i == 0 || fold > 1 || wide > 1 && n%5 == 0) && x+p.Cells(text) <= p.Width() {
-			next = p.Text(x, 0, cell.Muted, text) + 4
+		if text := fmt.Sprint(n); n%step < fold && i*wide+p.Cells(text) <= p.Width() {
+			p.Text(i*wide, 0, cell.Muted, text)
 		}
 	}
 }
@@ -172,7 +191,7 @@ func (v *traceView) layerTable(l *listing, rows []*optrace.LayerRow, rest *optra
 	for _, part := range layerParts() {
 		columns = append(columns, column{head: part})
 	}
-	list := rows
+	list, marked := rows, slowOnes(rows)
 	if rest != nil {
 		list = append(list[:len(list):len(list)], rest)
 	}
@@ -181,7 +200,7 @@ func (v *traceView) layerTable(l *listing, rows []*optrace.LayerRow, rest *optra
 		switch {
 		case r.Layer < 0:
 			name = "  none"
-		case isSlow(r):
+		case marked[r.Layer]:
 			name = u.glyphs.Warn + " " + strings.TrimSpace(name) + " slow"
 		}
 		if number(r.Slow) && r.Layer >= 0 {
@@ -195,7 +214,7 @@ func (v *traceView) layerTable(l *listing, rows []*optrace.LayerRow, rest *optra
 	}
 	l.table(columns, func(row, col int) cell.Token {
 		switch {
-		case isSlow(list[row]) && list[row].Layer >= 0:
+		case marked[list[row].Layer]:
 			return cell.Warn
 		case col == 0:
 			return cell.Strong

@@ -17,18 +17,17 @@ import (
 
 // now answers where the time goes and what to do about it. It does not scroll: what
 // matters least gives way on a small screen and is found in another view.
-func (v *traceView) now(p cell.Pane) int {
+func (v *traceView) now(p cell.Pane) {
 	if p.Width() < twoColumns {
 		w := p.Width() - 2
 		v.u.column(p.Sub(1, 0, w, p.Height()), []panel{v.speed(false), v.dearest(w, false), v.found(w, false), v.advice(w), v.watching(w, false)}, false)
-		return p.Height()
+		return
 	}
 	h, framed := p.Height(), p.Height() >= frameLines
 	if !framed {
 		p = p.Sub(1, 0, p.Width()-2, h)
 	}
 	v.u.columns(p, v.columns(p.Width(), framed), framed, v.below)
-	return p.Height()
 }
 
 // columns has what is measured at the left and what follows from it at the right.
@@ -149,11 +148,7 @@ func (v *traceView) past(phase string) []stat.Opt {
 func (v *traceView) ceilingRow(p cell.Pane, row *optrace.PhaseRow) {
 	share := row.Rate.Div(row.Ceiling)
 	text := figure.Show(finite(share), "ratio") + " of " + figure.Show(row.Ceiling, "tok/s")
-	from := v.s.Roof.From
-	if from == "" {
-		from = "(est)"
-	}
-	text += ", " + from
+	text += ", " + roofFrom(v.s.Roof.From)
 	w := p.Width() - labelCells - 1 - p.Cells(text)
 	if w < 8 {
 		text, w = p.Cut(text, p.Width()-labelCells), 0

@@ -65,35 +65,26 @@ func operatorColumns() []operatorColumn {
 // howLong spells a length of time; what is not positive was not there.
 func howLong(d time.Duration) string { return figure.Show(secondsOf(d), "s") }
 
-// giga spells a rate in 10^9 a second.
+// giga spells a rate in 10^9 a second. What is less than a thousandth of that is of no
+// account in a table.
 func giga(o stat.Opt) string {
-	if !number(o) {
+	const least = 1e-3
+	switch v := o.V * 1e-9; {
+	case !number(o):
 		return figure.Absent
+	case v > 0 && v < least:
+		return "<" + figure.Significant(least)
+	default:
+		return figure.Significant(v)
 	}
-	return figure.Significant(o.V * 1e-9)
 }
 
-// tableCells is how wide tables of a trace get.
-const tableCells = 150
-
 // operators is the table of operators, and what else the time of the phase is made of.
-func (v *traceView) operators(p cell.Pane) int {
-	l, in := v.listing(p, tableCells)
+func (v *traceView) operators(l *listing) {
 	v.operatorTable(l)
 	v.types(l)
 	v.critical(l)
 	v.contexts(l)
-	return l.draw(in, v.u.scroll[viewOperators])
-}
-
-// listing begins a view that scrolls, at most so many cells wide; 0 is any number.
-func (v *traceView) listing(p cell.Pane, most int) (*listing, cell.Pane) {
-	w := p.Width() - 2
-	if most > 0 {
-		w = min(w, most)
-	}
-	in := p.Sub(1, 0, w, p.Height())
-	return &listing{u: v.u, w: in.Width()}, in
 }
 
 func (v *traceView) operatorTable(l *listing) {
@@ -128,7 +119,7 @@ func (v *traceView) operatorTable(l *listing) {
 		guessed = guessed || r.Estimated
 		name := kindName(r)
 		if v.set.names {
-			name = estimated(r, cmp.Or(r.Name, r.Op))
+			name = estimated(r, strings.TrimSpace(r.Name+" "+r.Op))
 		}
 		columns[0].texts = append(columns[0].texts, name)
 		for i, c := range operatorColumns() {

@@ -82,13 +82,25 @@ func drawTrace(p cell.Pane, l *optrace.Live, u *look, set *traceSet, begun bool)
 		standInFor(l, begun).draw(p)
 		return extent{}
 	}
-	return scrolledView(p, u, func(p cell.Pane, u *look) int {
-		v := &traceView{u: u, set: set, live: l, s: l.Summary, phase: set.phaseOf(l.Summary)}
-		return [numTraceViews]func(cell.Pane) int{
-			viewNow: v.now, viewOperators: v.operators, viewLayers: v.layers, viewThreads: v.threads, viewExperts: v.experts, viewDetails: v.details,
-		}[u.view](p)
-	})
+	v := &traceView{u: u, set: set, live: l, s: l.Summary, phase: set.phaseOf(l.Summary)}
+	list := [numTraceViews]func(*listing){
+		viewOperators: v.operators, viewLayers: v.layers, viewThreads: v.threads, viewExperts: v.experts, viewDetails: v.details,
+	}[u.view]
+	if list == nil {
+		v.now(p)
+		return extent{}
+	}
+	w := p.Width() - 2
+	if u.view == viewOperators || u.view == viewDetails {
+		w = min(w, tableCells)
+	}
+	lines := &listing{u: u, w: w}
+	list(lines)
+	return scrolledView(p, u, func(p cell.Pane, u *look) int { return lines.draw(p.Sub(1, 0, w, p.Height()), u.scroll[u.view]) })
 }
+
+// tableCells is how wide views of text and figures get.
+const tableCells = 150
 
 // targetOf is what is traced, as far as it is known.
 func targetOf(l *optrace.Live) *optrace.Target {

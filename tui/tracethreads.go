@@ -34,15 +34,13 @@ func laneTokens() [numLaneStates]cell.Token {
 }
 
 // threads is the newest decode graph lane by lane, and the lanes over all graphs.
-func (v *traceView) threads(p cell.Pane) int {
-	l, in := v.listing(p, 0)
+func (v *traceView) threads(l *listing) {
 	l.title("The newest decode graph", v.graphNote())
 	v.lanes(l, 0)
 	l.space()
 	v.longest(l)
 	v.threadTable(l)
 	v.others(l)
-	return l.draw(in, v.u.scroll[viewThreads])
 }
 
 func (v *traceView) graphNote() prose {
@@ -57,7 +55,7 @@ func (v *traceView) graphNote() prose {
 // the graph it computed.
 const (
 	laneLabel  = 4
-	laneFigure = 6
+	laneFigure = 7
 )
 
 // lanes draws a line for each thread, and what its signs mean. most is how many lines
