@@ -17,46 +17,91 @@ import (
 // how this process does.
 type source struct{ path, open string }
 
-// maxSiblings is how many files of a folder are looked at.
-const maxSiblings = 256
+// Limits of looking for the other files of a runtime. Debian keeps backends two folders
+// below the libraries.
+const (
+	maxSiblings = 4096 // files of a folder
+	maxFolders  = 3
+)
 
-// FromFile reads a runtime from its files: the given one, and those beside it that hold
-// the parts that it lacks (libggml-base.so, libllama.so and the like). It fails where
-// the file cannot be read, is no ELF file of 64 bits, or holds nothing of GGML.
+// FromFile reads a runtime from its files: the given one, and those that lie beside it
+// and hold the parts that it lacks (libggml-base.so, libllama.so and the like). It fails where the file cannot be read, is no ELF file of
+// 64 bits, or holds nothing of GGML.
 func FromFile(path string) (*Runtime, error) {
-	sources := []source{{path, path}}
-	given, err := openPart(sources[0])
+	given, err := openPart(source{path, path})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; give the path of a GGML library (libggml-cpu.so) or of the program that holds one", path, err)
 	}
-	needsMore := !given.complete()
+	complete, backend := given.complete(), given.hasBackend()
 	given.close()
-	if needsMore {
-		sources = append(sources, siblings(path)...)
+	sources := []source{{path, path}}
+	var gaps []optrace.Gap
+	if !complete {
+		more, variants := siblings(path, backend)
+		sources = append(sources, more...)
+		if variants > 1 {
+			gaps = append(gaps, optrace.Gap{
+				What: "the CPU backend", Why: fmt.Sprintf("%d variants of it lie beside %s, and a file does not tell which one a process loads", variants, filepath.Base(path)),
+				Next: "give the variant's file, or the process",
+			})
+		}
 	}
-	return newRuntime(sources)
+	r, err := newRuntime(sources)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r.Gaps = append(gaps, r.Gaps...)
+	return r, nil
 }
 
-// siblings are the libraries of GGML and llama.cpp beside a file, without other variants
-// of a CPU backend that is given.
-func siblings(path string) []source {
-	entries, err := os.ReadDir(filepath.Dir(path))
+// siblings are the libraries of GGML and llama.cpp beside a file, each once, and how many
+// CPU backends are there. A backend is among them where it is the only one and none is
+// given. Folders of backends ("ggml", "backends0") have the libraries above them.
+func siblings(path string, given bool) (found []source, variants int) {
+	had := map[string]bool{}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		had[real] = true
+	}
+	var backends []source
+	folder := filepath.Dir(path)
+	for range maxFolders {
+		for _, file := range libraries(folder) {
+			real, err := filepath.EvalSymlinks(file)
+			if err != nil || had[real] {
+				continue
+			}
+			had[real] = true
+			if strings.HasPrefix(filepath.Base(file), backendPrefix) {
+				backends = append(backends, source{file, file})
+			} else {
+				found = append(found, source{file, file})
+			}
+		}
+		if name := filepath.Base(folder); name != "ggml" && !strings.HasPrefix(name, "backends") {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	if given {
+		return found, 0
+	}
+	if len(backends) == 1 {
+		found = append(found, backends...)
+	}
+	return found, len(backends)
+}
+
+// libraries are the files of a folder that are called as those of a runtime.
+func libraries(folder string) []string {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
 	}
-	base := filepath.Base(path)
-	backend := strings.HasPrefix(base, backendPrefix)
-	var found []source
+	var found []string
 	for _, e := range entries[:min(len(entries), maxSiblings)] {
-		name := e.Name()
-		if name == base || !e.Type().IsRegular() && e.Type()&os.ModeSymlink == 0 || !isRuntimeName(name) {
-			continue
+		if (e.Type().IsRegular() || e.Type()&os.ModeSymlink != 0) && isRuntimeName(e.Name()) {
+			found = append(found, filepath.Join(folder, e.Name()))
 		}
-		if strings.HasPrefix(name, backendPrefix) && backend {
-			continue
-		}
-		full := filepath.Join(filepath.Dir(path), name)
-		found = append(found, source{full, full})
 	}
 	return found
 }

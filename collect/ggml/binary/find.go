@@ -56,7 +56,7 @@ func (p process) candidate(pid int, seen map[string]bool) (Candidate, bool) {
 		if !m.code {
 			continue
 		}
-		key := strconv.FormatUint(m.inode, 10) + m.path
+		key := m.device + " " + strconv.FormatUint(m.inode, 10) + m.path
 		holds, known := seen[key]
 		if !known {
 			holds = p.holds(m)

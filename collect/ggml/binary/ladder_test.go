@@ -97,6 +97,16 @@ func TestPartsThatLieBesideAFileAreFound(t *testing.T) {
 	if len(r.Gaps) != 1 || !strings.Contains(r.Gaps[0].What, "libggml-broken.so") {
 		t.Errorf("%+v", r.Gaps)
 	}
+	r, err = FromFile(in("libllama.so.0.5"))
+	if err != nil || r.Hook != PointGraph || !strings.Contains(r.Gaps[0].Why, "2 variants of it lie beside libllama.so.0.5") {
+		t.Errorf("from the library of models: %v, %+v", err, r)
+	}
+	below := filepath.Join(folder.root, "ggml", "backends0", "libggml-cpu-zen4.so")
+	folder.copy(in("libggml-cpu-zen4.so"), below)
+	folder.link("libggml-base.so", in("libggml-base.so.0"))
+	if r, err = FromFile(below); err != nil || len(r.Images) != 3 || len(r.Gaps) != 1 {
+		t.Errorf("from a folder of backends: %v, %+v", err, r)
+	}
 	alone := tree{t, t.TempDir()}
 	alone.copy(in("libggml-cpu-zen4.so"), filepath.Join(alone.root, "libggml-cpu.so"))
 	if r, err = FromFile(filepath.Join(alone.root, "libggml-cpu.so")); err != nil || r.Layout.Complete() || len(r.Gaps) != 1 {

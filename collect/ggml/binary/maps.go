@@ -11,10 +11,17 @@ import (
 type mapping struct {
 	path    string // as the process calls it
 	deleted bool   // no longer under that name
-	inode   uint64
-	ranges  []addresses // of which the first is in the order of addresses
-	code    bool        // some of it may be executed
-	bytes   uint64      // mapped of it in all
+	identity
+	ranges []addresses // of which the first is in the order of addresses
+	code   bool        // some of it may be executed
+	bytes  uint64      // mapped of it in all
+}
+
+// identity is what tells a file from all others: its device as a list of mappings has
+// it ("fe:00"), and its number there, 0 unknown.
+type identity struct {
+	device string
+	inode  uint64
 }
 
 // addresses are a range of addresses as /proc/PID/map_files calls it.
@@ -46,12 +53,12 @@ func readMaps(r io.Reader) ([]mapping, error) {
 		if !ok {
 			continue
 		}
-		key := strconv.FormatUint(one.inode, 10) + one.path
+		key := one.device + " " + strconv.FormatUint(one.inode, 10) + one.path
 		i, had := index[key]
 		if !had {
 			i = len(files)
 			index[key] = i
-			files = append(files, mapping{path: one.path, deleted: one.deleted, inode: one.inode})
+			files = append(files, mapping{path: one.path, deleted: one.deleted, identity: one.identity})
 		}
 		f := &files[i]
 		f.ranges = append(f.ranges, one.ranges...)
@@ -83,7 +90,7 @@ func readMapping(line string) (mapping, bool) {
 	path, deleted := strings.CutSuffix(path, deletedSuffix)
 	code := strings.Contains(fields[1], "x")
 	return mapping{
-		path: strings.ReplaceAll(path, `\012`, "\n"), deleted: deleted, inode: inode, code: code, bytes: end - begin,
+		path: strings.ReplaceAll(path, `\012`, "\n"), deleted: deleted, identity: identity{fields[3], inode}, code: code, bytes: end - begin,
 		ranges: []addresses{{fields[0], code}},
 	}, true
 }

@@ -22,11 +22,11 @@ nonsense
 		t.Fatal(err)
 	}
 	want := []mapping{
-		{path: "/usr/bin/node", inode: 11, code: true, bytes: 0x3000, ranges: []addresses{{"55d0c0000000-55d0c0001000", false}, {"55d0c0001000-55d0c0003000", true}}},
-		{path: "/opt/my models/libggml-base.so", deleted: true, inode: 12, code: true, bytes: 0x1000, ranges: []addresses{{"7f0c00001000-7f0c00002000", true}}},
-		{path: "/models/a.gguf", inode: 13, bytes: 0xa000000, ranges: []addresses{{"7f0c00002000-7f0c0a002000", false}}},
+		{path: "/usr/bin/node", identity: identity{"fe:00", 11}, code: true, bytes: 0x3000, ranges: []addresses{{"55d0c0000000-55d0c0001000", false}, {"55d0c0001000-55d0c0003000", true}}},
+		{path: "/opt/my models/libggml-base.so", deleted: true, identity: identity{"fe:00", 12}, code: true, bytes: 0x1000, ranges: []addresses{{"7f0c00001000-7f0c00002000", true}}},
+		{path: "/models/a.gguf", identity: identity{"fe:00", 13}, bytes: 0xa000000, ranges: []addresses{{"7f0c00002000-7f0c0a002000", false}}},
 	}
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(mapping{}, addresses{})); d != "" {
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(mapping{}, identity{}, addresses{})); d != "" {
 		t.Error(d)
 	}
 	if got := model(got); got != "/models/a.gguf" {

@@ -245,6 +245,9 @@ const relaBytes = 24
 // read leaves its pointers unknown.
 func (o *object) readRelocations() {
 	for _, s := range o.elf.Sections {
+		if s.Type != elf.SHT_RELA && s.Type != sectionRelr {
+			continue
+		}
 		data, err := sectionData(s, maxTableBytes)
 		if err != nil {
 			continue

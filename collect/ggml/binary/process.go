@@ -89,30 +89,35 @@ func (p process) files() ([]mapping, error) {
 // errReplaced says that a path leads to another file than the mapped one.
 var errReplaced = errors.New("another file has its name now")
 
-// source says how to open a mapped file: under its name in the process's mount
-// namespace where that is still the same file, else through the mapping itself.
+// source says how to open a mapped file: under its name where that is the same file (it
+// is so for most, and for those of a chroot), under its name in the process's mount
+// namespace, else through the mapping itself. Devices of a namespace are not compared:
+// overlay file systems show others.
 func (p process) source(m *mapping) (source, error) {
-	s := source{path: m.path, open: filepath.Join(p.folder, "root", m.path)}
-	err := errReplaced
+	inside := filepath.Join(p.folder, "root", m.path)
+	id, err := identityOf(inside)
 	if !m.deleted {
-		var inode uint64
-		if inode, err = inodeOf(s.open); err == nil && (inode == m.inode || inode == 0) {
-			return s, nil
-		} else if err == nil {
-			err = errReplaced
+		if outside, err := identityOf(m.path); err == nil && outside == m.identity {
+			return source{m.path, m.path}, nil
+		}
+		if err == nil && (id.inode == m.inode || id.inode == 0) {
+			return source{m.path, inside}, nil
 		}
 	}
-	if exe, e := os.Readlink(filepath.Join(p.folder, "exe")); e == nil && strings.TrimSuffix(exe, deletedSuffix) == m.path {
-		s.open = filepath.Join(p.folder, "exe")
-		if inode, e := inodeOf(s.open); e == nil && inode == m.inode {
-			return s, nil
+	if err == nil {
+		err = errReplaced
+	}
+	exe := filepath.Join(p.folder, "exe")
+	if to, e := os.Readlink(exe); e == nil && strings.TrimSuffix(to, deletedSuffix) == m.path {
+		if id, e := identityOf(exe); e == nil && id.inode == m.inode {
+			return source{m.path, exe}, nil
 		}
 	}
 	for _, r := range m.ranges {
-		s.open = filepath.Join(p.folder, "map_files", r.name)
-		f, e := os.Open(s.open)
+		path := filepath.Join(p.folder, "map_files", r.name)
+		f, e := os.Open(path)
 		if e == nil {
-			return s, f.Close()
+			return source{m.path, path}, f.Close()
 		}
 		err = e
 	}

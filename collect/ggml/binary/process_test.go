@@ -45,11 +45,11 @@ func (p tree) link(to, path string) {
 // mapped is a line of a list of mappings.
 func (p tree) mapped(begin uint64, protection, file, as string) string {
 	p.t.Helper()
-	inode, err := inodeOf(file)
+	id, err := identityOf(file)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return fmt.Sprintf("%x-%x %s 00000000 fe:00 %d                   %s\n", begin, begin+0x1000, protection, inode, as)
+	return fmt.Sprintf("%x-%x %s 00000000 ff:ff %d                   %s\n", begin, begin+0x1000, protection, id.inode, as)
 }
 
 func (p tree) copy(from, to string) {
@@ -77,6 +77,27 @@ func TestAProcessIsReadInItsOwnMountNamespace(t *testing.T) {
 	}
 	if i := r.Images[0]; i.Path != "/app/libggml-cpu.so" || i.Open != inside {
 		t.Errorf("path %q, opened as %q", i.Path, i.Open)
+	}
+}
+
+// A list of mappings shows the files of a chroot by their names outside of it.
+func TestFilesOfAChrootAreReadByTheirNamesOutside(t *testing.T) {
+	library := compile(t, "libggml.so", "-O2", "-shared", "-fPIC")
+	id, err := identityOf(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTree(t)
+	line := p.mapped(0x7f0000000000, "r-xp", library, library)
+	p.write(p.path(7, "maps"), strings.Replace(line, "ff:ff", id.device, 1))
+	r, err := FromProcessIn(p.root, 7)
+	if err != nil || r.Images[0].Open != library {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// The same name on another device is another file.
+	p.write(p.path(8, "maps"), line)
+	if r, err := FromProcessIn(p.root, 8); !errors.Is(err, ErrNoRuntime) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

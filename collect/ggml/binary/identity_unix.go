@@ -1,0 +1,25 @@
+//go:build unix
+
+package binary
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// identityOf is what tells a file from all others.
+func identityOf(path string) (identity, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return identity{}, err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{}, nil
+	}
+	device := uint64(s.Dev) //nolint:gosec,unconvert // its type differs by system
+	return identity{fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device)), s.Ino}, nil
+}
