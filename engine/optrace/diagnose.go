@@ -47,9 +47,9 @@ const (
 // gain is the expected relative change of tokens a second with its range.
 type gain struct{ mid, low, high stat.Opt }
 
-// gainOf is a gain whose three figures are known.
+// gainOf is a gain whose three figures are known; what is expected lies in its range.
 func gainOf(low, mid, high float64) gain {
-	return gain{mid: stat.Some(mid), low: stat.Some(low), high: stat.Some(high)}
+	return gain{mid: stat.Some(mid), low: stat.Some(min(low, mid)), high: stat.Some(max(high, mid))}
 }
 
 // freed is the gain of a share of the time that goes away: share/(1-share).

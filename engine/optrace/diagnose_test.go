@@ -448,9 +448,9 @@ func TestAdvice(t *testing.T) {
 		{"another model file", eightBits, "quantisation", "", ""},
 		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
 		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
-		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = "rooftop" }), "preempted", "--level", "operator"},
+		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = "rooftop" }), "preempted", "--level", "tensor"},
 		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
-		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "operator"},
+		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
 		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
 		{"node-llama-cpp's name", both(fewThreads, func(s *Summary) {
 			s.Target.Command = "node server.js"
@@ -487,6 +487,23 @@ func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
 	s.Target.Command = "/usr/bin/llama-server"
 	if _, a = Diagnose(s); strings.Contains(a.Why, "as in llama.cpp") {
 		t.Errorf("a program that is known: %s", a.Why)
+	}
+}
+
+func TestManyProcessesThatTakeTurns(t *testing.T) {
+	s := healthy()
+	stolen(s)
+	s.Others = []OtherRow{{PID: 11, Name: "compile", Share: stat.Some(0.12)}, {PID: 12, Name: "link", Share: stat.Some(0.1)},
+		{PID: 13, Name: "vet", Share: stat.Some(0.08)}, {PID: 14, Name: "sh", Share: stat.Some(0.01)}}
+	findings, a := Diagnose(s)
+	if want := "compile (PID 11) 12 %, link (PID 12) 10 %, vet (PID 13) 8 %"; !strings.Contains(strings.Join(findings[0].Evidence, "\n"), want) {
+		t.Errorf("%q are not named in %q", want, findings[0].Evidence)
+	}
+	if strings.Contains(a.Do, "compile") || !strings.Contains(a.Do, "CPUs of its own") || a.Flag != "" {
+		t.Errorf("one of many is blamed: %s", a.Do)
+	}
+	if g := freed(0.12); a.Gain.V <= g || a.GainHigh.V < a.Gain.V {
+		t.Errorf("gain %v to %v, expected %v", a.GainLow.V, a.GainHigh.V, a.Gain.V)
 	}
 }
 

@@ -50,13 +50,14 @@ func findObserver(v *view) (cause, bool) {
 	}, true
 }
 
-// lighter is a level of detail below one by its name.
+// lighter is the name of a level that costs clearly less than a detail: without what is
+// more than tensors, or without operators at all, each of which is a hit.
 func lighter(detail string) string {
 	switch detail {
-	case "operator", "graph":
+	case "tensor", "operator", "graph", "token":
 		return "graph"
 	default:
-		return "operator"
+		return "tensor"
 	}
 }
 

@@ -3,6 +3,7 @@ package optrace
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -15,6 +16,11 @@ const (
 	// thiefLimit is the share that other processes must have had: without one to name,
 	// the lanes took the CPUs from each other.
 	thiefLimit = 0.01
+	// mainThief is the share of what the lanes lose that one process must have taken to
+	// be the one to stop.
+	mainThief = 0.5
+	// mostThieves are named.
+	mostThieves = 3
 	// ownName is this program's name as the kernel tells it.
 	ownName = "rooftop"
 )
@@ -27,20 +33,13 @@ func findPreempted(v *view) (cause, bool) {
 		return cause{}, false
 	}
 	thief := &v.Others[0]
-	who := thief.Name
-	if who == "" {
-		who = "process"
-	}
-	if thief.PID > 0 {
-		who = fmt.Sprintf("%s (PID %d)", who, thief.PID)
-	}
 	severity := severityWarn
 	if p.max >= preemptedBad {
 		severity = severityBad
 	}
 	evidence := []string{
 		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs, the mean of %s is %s.", p.most, spellPercent(p.max), spellThreads(v.lanes), spellPercent(p.mean)),
-		fmt.Sprintf("%s had the CPU for %s in that time, %s of the time of graphs.", who, spellTime(thief.Time), spellPercent(thief.Share.V)),
+		"Of the time of graphs the CPU went to " + v.thieves() + ".",
 	}
 	if v.lanes > 1 {
 		evidence = append(evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
@@ -53,13 +52,43 @@ func findPreempted(v *view) (cause, bool) {
 		}
 		return c, true
 	}
-	c.remedy = &remedy{
-		kind: remedyHost, do: "Keep " + who + " off the CPUs of this runtime (taskset, a cpuset), or stop it.",
-		why:   fmt.Sprintf("The lanes lose up to %s of their time to it.", spellPercent(p.max)),
-		price: "the other process gets less of the machine",
-		gain:  gainOf(freed(p.mean), freed(p.max), freed(v.lostByAll(p))),
+	c.remedy = &remedy{kind: remedyHost, price: "the others get less of the machine"}
+	// One lane at least loses what is taken from it; at most all wait for each that is off.
+	least, most := thief.Share.V/float64(max(v.lanes, 1)), v.lostByAll(p)
+	if thief.Share.V >= mainThief*p.max {
+		expected := min(thief.Share.V, most)
+		c.remedy.do = "Keep " + thief.who() + " off the CPUs of this runtime (taskset, a cpuset), or stop it."
+		c.remedy.why = fmt.Sprintf("It had a lane's CPU for %s of the time of graphs.", spellPercent(thief.Share.V))
+		c.remedy.gain = gainOf(freed(least), freed(expected), freed(most))
+	} else {
+		c.remedy.do = "Give this runtime CPUs of its own (taskset, a cpuset): several processes take turns on them."
+		c.remedy.why = fmt.Sprintf("No single one takes most of the %s that a lane loses.", spellPercent(p.max))
+		c.remedy.gain = gainOf(freed(p.mean), freed(p.max), freed(most))
 	}
 	return c, true
+}
+
+// who is a process with its name.
+func (o *OtherRow) who() string {
+	name := o.Name
+	if name == "" {
+		name = "a process"
+	}
+	if o.PID <= 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (PID %d)", name, o.PID)
+}
+
+// thieves are the processes that took most, with their shares.
+func (v *view) thieves() string {
+	var out []string
+	for i := range v.Others {
+		if o := &v.Others[i]; i < mostThieves && o.Share.Or(0) >= thiefLimit {
+			out = append(out, o.who()+" "+spellPercent(o.Share.V))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // lostByAll is the most that the lanes can lose by what some of them lose: where all
