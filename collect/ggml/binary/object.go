@@ -67,6 +67,8 @@ func readObject(r io.ReaderAt) (*object, error) {
 		o.arch = "amd64"
 	case elf.EM_AARCH64:
 		o.arch = "arm64"
+	case elf.EM_RISCV:
+		o.arch = "riscv64"
 	default:
 		o.arch = strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
 	}
@@ -238,14 +240,18 @@ func (o *object) pointer(address uint64) (to uint64, relocated bool) {
 	return to, false
 }
 
-// relaBytes is the size of an entry of a 64-bit relocation table (Elf64_Rela).
-const relaBytes = 24
+// Tables of relocations with addends: SHT_RELA by its number, and the size of an entry
+// of 64 bits.
+const (
+	sectionRela = elf.SectionType(4)
+	relaBytes   = 24
+)
 
 // readRelocations keeps the relocations that need no symbol. A section that cannot be
 // read leaves its pointers unknown.
 func (o *object) readRelocations() {
 	for _, s := range o.elf.Sections {
-		if s.Type != elf.SHT_RELA && s.Type != sectionRelr {
+		if s.Type != sectionRela && s.Type != sectionRelr {
 			continue
 		}
 		data, err := sectionData(s, maxTableBytes)
@@ -253,7 +259,7 @@ func (o *object) readRelocations() {
 			continue
 		}
 		switch s.Type {
-		case elf.SHT_RELA:
+		case sectionRela:
 			o.addRela(data)
 		case sectionRelr:
 			o.addRelr(data)

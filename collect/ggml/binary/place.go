@@ -20,8 +20,8 @@ type probe struct {
 var probes = []probe{
 	{PointGraph, "ggml_graph_compute", need{arguments: 2}},
 	{PointGraphReturn, "ggml_graph_compute", need{ret: true}},
-	{PointBarrier, "ggml_barrier", need{}},
-	{PointBarrierReturn, "ggml_barrier", need{ret: true}},
+	{PointBarrier, barrierSymbol, need{}},
+	{PointBarrierReturn, barrierSymbol, need{ret: true}},
 	{PointSplit, "ggml_backend_graph_compute_async", need{arguments: 2}},
 	{PointTensorSet, "ggml_backend_tensor_set", need{arguments: 4}},
 	{PointTensorGet, "ggml_backend_tensor_get", need{arguments: 4}},
@@ -36,12 +36,13 @@ var probes = []probe{
 
 // Symbols by which operators are seen.
 const (
-	hookSymbol   = "ggml_cpu_extra_compute_forward"
-	oldSymbol    = "ggml_compute_forward"
-	eachPrefix   = "ggml_compute_forward_"
-	fusedSuffix  = "_fused"
-	graphSymbol  = "ggml_graph_compute"
-	decodeSymbol = "llama_decode"
+	hookSymbol    = "ggml_cpu_extra_compute_forward"
+	oldSymbol     = "ggml_compute_forward"
+	eachPrefix    = "ggml_compute_forward_"
+	fusedSuffix   = "_fused"
+	graphSymbol   = "ggml_graph_compute"
+	barrierSymbol = "ggml_barrier"
+	decodeSymbol  = "llama_decode"
 )
 
 // part is a file of a runtime with what was read of it.
@@ -56,10 +57,21 @@ func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
 	hook, operators, gaps := operatorProbes(parts)
 	for _, p := range slices.Concat(operators, probes) {
 		for i := range parts {
-			if place, ok := parts[i].place(p); ok {
-				found = append(found, place)
+			place, ok := parts[i].place(p)
+			if !ok {
+				continue
+			}
+			if p.symbol == barrierSymbol && parts[i].idle(p.symbol) {
+				if p.need.ret {
+					gaps = append(gaps, optrace.Gap{
+						What: "waits in barriers", Why: barrierSymbol + " of this build does nothing: the compiler put the waiting elsewhere",
+						Next: "waits show as time of the operators they are in",
+					})
+				}
 				break
 			}
+			found = append(found, place)
+			break
 		}
 	}
 	found, more := ends(parts, found)
@@ -112,7 +124,8 @@ func has(parts []part, name string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { _, ok := p.object.function(name); return ok })
 }
 
-// matching are the functions whose names fit, sorted, each once.
+// matching are the functions whose names fit, sorted, each once, as many as there can be
+// operators.
 func matching(parts []part, fits func(string) bool) []string {
 	var found []string
 	for _, p := range parts {
@@ -123,7 +136,8 @@ func matching(parts []part, fits func(string) bool) []string {
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found)
+	found = slices.Compact(found)
+	return found[:min(len(found), maxNames)]
 }
 
 // place chooses the instruction for a probe, and says whether the file has the function.
@@ -145,6 +159,15 @@ func (p part) place(want probe) (Place, bool) {
 		}
 	}
 	return p.at(want.point, s, chosen)
+}
+
+// idleBytes is the size of a function that can do nothing but return: what waits has a
+// loop and a jump over it.
+const idleBytes = 8
+
+func (p part) idle(name string) bool {
+	s, ok := p.object.function(name)
+	return ok && s.size > 0 && s.size <= idleBytes
 }
 
 // at makes a place of an instruction, and says whether it lies in the file.
