@@ -28,7 +28,8 @@ type Receiver interface {
 // lane's next operator and when a graph ends.
 //
 // A graph is whole or dropped: one that was begun before the trace, one in which
-// events were lost or the detail was changed, one that the target did not live to end.
+// events were lost or the detail was changed, one that the target did not live to end,
+// one whose lanes differ in their operators although those of its like do not.
 // Events that come late count as if they came at the moment of the newest.
 type Assembler struct {
 	t  *Tables
@@ -46,6 +47,7 @@ type Assembler struct {
 	spans   int // room for spans that open and loose lanes hold
 	newest  map[graphKey]uint32
 	places  map[uint32]map[uint64]struct{}
+	uneven  map[uint32]int // graphs of a DAG whose lanes differ
 	pending map[uint64]request
 
 	graphs, calls int
@@ -69,6 +71,7 @@ func NewAssembler(t *Tables, to Receiver) *Assembler {
 		threads: map[int32]*thread{},
 		newest:  map[graphKey]uint32{},
 		places:  map[uint32]map[uint64]struct{}{},
+		uneven:  map[uint32]int{},
 		pending: map[uint64]request{},
 	}
 }

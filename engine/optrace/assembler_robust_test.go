@@ -259,7 +259,7 @@ func checkRoom(t *testing.T, a *Assembler) {
 	for what, n := range map[string][2]int{
 		"threads": {len(a.threads), maxThreads}, "open graphs": {len(a.open), maxOpenGraphs}, "loose lanes": {len(a.loose), maxLoose},
 		"spans": {a.spans, maxOpenSpans + maxOpenSpans/4}, "requests": {len(a.pending), maxRequests},
-		"newest DAGs": {len(a.newest), maxNewestDAGs}, "DAGs": {len(a.places), maxPlaces},
+		"newest DAGs": {len(a.newest), maxNewestDAGs}, "DAGs that are told apart": {len(a.uneven), maxNewestDAGs}, "DAGs": {len(a.places), maxPlaces},
 	} {
 		if n[0] > n[1] {
 			t.Fatalf("%d %s are kept, more than %d", n[0], what, n[1])

@@ -363,6 +363,28 @@ func TestCountersBesideTheirOperator(t *testing.T) {
 	}
 }
 
+// A loss that is told too late shows in lanes that differ, unless they always do.
+func TestLanesThatDiffer(t *testing.T) {
+	even := []Event{begin(1, 0xa), op(1, 0, 1), op(2, 1, 1), op(1, 0, 2), op(2, 1, 2), end(1)}
+	torn := slices.Delete(slices.Clone(even), 4, 5)
+	for name, c := range map[string]struct {
+		events         []Event
+		whole, partial int
+	}{
+		"never":            {slices.Concat(even, even, even), 3, 0},
+		"once":             {slices.Concat(even, torn, even), 2, 1},
+		"at first":         {slices.Concat(torn, even, torn, even), 2, 2},
+		"often":            {slices.Concat(even, torn, torn, torn, torn, torn), 1, 5},
+		"from the begin":   {slices.Concat(torn, torn, torn, torn, torn), 2, 3},
+		"until they agree": {slices.Concat(torn, torn, torn, torn, torn, even, torn), 3, 4},
+	} {
+		got, a := assemble(&Tables{}, at(slices.Clone(c.events)...))
+		if partial, _ := a.Dropped(); len(got.graphs) != c.whole || partial != c.partial {
+			t.Errorf("%s: %d whole and %d partial graphs, want %d and %d", name, len(got.graphs), partial, c.whole, c.partial)
+		}
+	}
+}
+
 // Lanes that no graph has a place for do not fill the room of others.
 func TestLooseLanesExpire(t *testing.T) {
 	var got kept

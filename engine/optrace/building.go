@@ -158,12 +158,51 @@ func (a *Assembler) close(g *building, at time.Duration) {
 	}
 	g.main.hint = len(g.first.Spans)
 	a.remove(g)
+	if a.torn(g) {
+		a.partial++
+		return
+	}
 	g.Index = a.graphs
 	a.graphs++
 	a.charge(g)
 	g.Critical = CriticalPath(&g.Graph)
 	a.to.Graph(&g.Graph)
 }
+
+// torn says whether events of a graph are missing that no loss has told of yet: losses
+// are told with the next event of their CPU, which may come after the graph's end. All
+// lanes of GGML pass all nodes, so that they have as many operators. Where they never do
+// in graphs of a DAG, that is how they are computed, and they are whole.
+func (a *Assembler) torn(g *building) bool {
+	n, lanes, even := 0, 0, true
+	for _, w := range g.lanes {
+		if w == nil || len(w.Spans) == 0 {
+			continue
+		}
+		if lanes++; lanes > 1 && len(w.Spans) != n {
+			even = false
+		}
+		n = len(w.Spans)
+	}
+	if lanes < 2 {
+		return false
+	}
+	if len(a.uneven) >= maxNewestDAGs {
+		clear(a.uneven)
+	}
+	switch {
+	case even:
+		a.uneven[g.DAG] = everEven
+		return false
+	case a.uneven[g.DAG] == everEven:
+		return true
+	}
+	a.uneven[g.DAG]++
+	return a.uneven[g.DAG] <= maxUneven
+}
+
+// everEven stands for a DAG whose lanes are even.
+const everEven = -1
 
 // takeLoose gives a graph that ends the loose lanes whose last operators its own thread
 // computed too.

@@ -32,6 +32,9 @@ const (
 	maxWakeUps = 64
 	// maxThieves are told apart in a lane of a graph.
 	maxThieves = 256
+	// maxUneven graphs of a DAG are dropped because their lanes differ, where they do
+	// from the first on.
+	maxUneven = 3
 	// maxPlaces are the DAGs whose addresses are kept ready.
 	maxPlaces = 256
 	// maxNewestDAGs are the graph addresses whose newest DAG is remembered.

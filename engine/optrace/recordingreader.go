@@ -55,7 +55,7 @@ func NewRecordingReader(r io.Reader) (*RecordingReader, error) {
 		Schema string `json:"schema"`
 	}
 	if json.Unmarshal(line, &schema) != nil || !strings.HasPrefix(schema.Schema, recordingFamily) {
-		return nil, fmt.Errorf("line 1: this is no recording of a trace (%s): rooftop trace --record FILE makes one", RecordingSchema)
+		return nil, fmt.Errorf("line 1: this is no recording of a trace (%s): rooftop trace --save FILE makes one", RecordingSchema)
 	}
 	if schema.Schema != RecordingSchema {
 		return nil, fmt.Errorf("line 1: the recording has the format %s, and this program reads %s: read it with the rooftop that wrote it", schema.Schema, RecordingSchema)
