@@ -88,6 +88,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		t.show.say("measures what this machine can do")
 		roofOf(ctx, r, k.lanes)
 	}
+	r.Processes = k.names
 	partial, _ := k.assembler.Dropped()
 	return &traced{recording: r, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,

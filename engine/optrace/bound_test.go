@@ -61,7 +61,7 @@ func TestMatmulAndAttention(t *testing.T) {
 	prefill := run(m.decoder(2, 512, 512), 1, 0, each(time.Millisecond))
 	prefill.Phase, prefill.Tokens = PhasePrefill, 512
 	tally.Graph(prefill)
-	decode := run(m.decoder(2, 1, 65536), 1, prefill.End, each(time.Millisecond))
+	decode := run(m.decoder(2, 1, 65536), 1, prefill.End, each(10*time.Millisecond))
 	decode.Phase, decode.Tokens = PhaseDecode, 1
 	tally.Graph(decode)
 	s := tally.Summary(Settings{Roof: Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, From: "measured"}})
@@ -90,6 +90,22 @@ func TestMatmulAndAttention(t *testing.T) {
 	for _, k := range tally.Summary(Settings{Roof: s.Roof}).Kinds {
 		if k.Bound != BoundCompute || k.BoundFrom != FromCounters || k.IPC.V != 3 {
 			t.Errorf("%s: %q from %q, IPC %v", k.Op, k.Bound, k.BoundFrom, k.IPC)
+		}
+	}
+}
+
+// TestFasterThanMemory is an operator whose operands come from caches: a roof of the
+// memory says nothing about it.
+func TestFasterThanMemory(t *testing.T) {
+	m := newModel()
+	g := run([]uint32{m.op("ADD", "", tensor("l_out-0", "f32", 1024), tensor("a", "f32", 1024), tensor("b", "f32", 1024))}, 1, 0, each(100))
+	tally := NewTally(m.tables)
+	tally.Graph(g)
+	// 12288 bytes in 100 ns are 123 GB/s.
+	for bandwidth, want := range map[float64]Bound{50e9: BoundUnknown, 120e9: BoundMemory, 1e12: BoundMemory} {
+		k := tally.Summary(Settings{Roof: Roof{BytesPerSecond: bandwidth, FlopsPerSecond: 1e12, From: "measured"}}).Kinds[0]
+		if k.Bound != want || k.OfRoof.OK != (want == BoundMemory) {
+			t.Errorf("memory of %v: %q, of the roof %v", bandwidth, k.Bound, k.OfRoof)
 		}
 	}
 }

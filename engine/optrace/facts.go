@@ -135,8 +135,11 @@ func partOf(op, name, weights string) int {
 	if strings.HasSuffix(name, "_norm") || strings.Contains(weights, "norm.") {
 		return partNorm
 	}
-	if name == "ffn_inp" || name == "l_out" { // what a layer's parts are added to
+	switch name {
+	case "ffn_inp", "l_out": // what a layer's parts are added to
 		return partOther
+	case "q", "k", "v":
+		return partAttention
 	}
 	for _, s := range [...]string{name, weights} {
 		if strings.HasPrefix(s, "ffn") || strings.Contains(s, "moe") {

@@ -123,6 +123,9 @@ func (g *group) row(t *Tally, r Roof) OperatorRow {
 	row.Bound, row.BoundFrom = g.count.bound(), FromCounters
 	if row.Bound == BoundUnknown {
 		row.Bound, row.BoundFrom = r.bound(g.cost.bytes, g.cost.flops, g.key.weights), FromRoofline
+		if row.Bound == BoundMemory && row.BytesRate.V > nearRidge*r.BytesPerSecond {
+			row.Bound = BoundUnknown // faster than the memory: its operands are in caches
+		}
 	}
 	if row.Bound == BoundUnknown {
 		row.BoundFrom = ""

@@ -91,11 +91,7 @@ func (h *nasty) graph() *Graph {
 // FuzzTally adds up what no runtime does: the document can always be written, which it
 // could not be with a number that is none.
 func FuzzTally(f *testing.F) {
-	var names []string
-	for _, op := range sorted(costs) {
-		names = append(names, op)
-	}
-	names = append(names, "", "UNHEARD_OF")
+	names := append(sorted(costs), "", "UNHEARD_OF")
 	f.Add([]byte{})
 	f.Add([]byte("\x06abcdefgh\x0c\x14\x02\x02\x02\x03\x01\x0c\x0c\x14\x1c\x24\x06zyxwvuts\x02\x02\x02\x02\x0c\x14\x1c\x24\x2c\x34"))
 	seed := make([]byte, 4096)
