@@ -82,10 +82,20 @@ func (k *keyMap) groups() []keyGroup {
 
 // KeyTable returns the keys of the screen as a Markdown table.
 func KeyTable() string {
+	k := keys()
+	return keyTable(k.groups())
+}
+
+// TraceKeyTable returns the keys of the screen of a trace as a Markdown table.
+func TraceKeyTable() string {
+	k := tracingKeys()
+	return keyTable(k.groups())
+}
+
+func keyTable(groups []keyGroup) string {
 	var b strings.Builder
 	b.WriteString("| key | does |\n|---|---|\n")
-	k := keys()
-	for _, g := range k.groups() {
+	for _, g := range groups {
 		for _, binding := range g.keys {
 			h := binding.Help()
 			fmt.Fprintf(&b, "| %s | %s |\n", "`"+strings.ReplaceAll(h.Key, " ", "` `")+"`", h.Desc)

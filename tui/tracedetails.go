@@ -158,7 +158,7 @@ func (v *traceView) findingList(l *listing) {
 		}
 		l.say(head)
 		for _, e := range f.Evidence {
-			l.say(u.say(cell.Muted, u.glyphs.Info+" "+e))
+			l.say(u.say(cell.Muted, "  "+u.glyphs.Info+" "+e))
 		}
 	}
 	l.space()

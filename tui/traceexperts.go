@@ -51,7 +51,9 @@ func (v *traceView) noExperts() string {
 	case v.live.Detail != 0 && v.live.Detail&optrace.DetailExperts == 0:
 		return "The choices of experts are not traced at this level of detail: + traces them."
 	case len(v.s.Kinds) == 0:
-		return noOperators(v.live)
+		return v.noOperators()
+	case !v.s.Target.Verified && v.s.Target.Withheld != "":
+		return "Mixtures are told by the names of operators, and these are withheld: " + sentence(v.s.Target.Withheld)
 	}
 	return "This model is dense: no graph so far chooses among experts."
 }

@@ -27,7 +27,7 @@ func layerParts() []string { return []string{"attention", "feed-forward", "norm"
 func (v *traceView) layers(l *listing) {
 	rows, rest := v.layerRows()
 	if len(rows) == 0 {
-		l.title(titled(v.phase)+": no layers", nil)
+		l.title(v.phaseTitle()+": no layers", nil)
 		l.say(v.u.say(cell.Muted, v.noLayers()))
 		return
 	}
@@ -53,7 +53,7 @@ func (v *traceView) layerRows() (rows []*optrace.LayerRow, rest *optrace.LayerRo
 }
 
 func (v *traceView) layerTitle() string {
-	return titled(v.phase) + ": time of a graph, by layer and part"
+	return v.phaseTitle() + ": time of a graph, by layer and part"
 }
 
 func mapColumns(l *listing) int { return max(1, l.w-mapLabel-mapFigure) }
@@ -71,7 +71,7 @@ func (v *traceView) noLayers() string {
 	case !v.s.Target.Verified && v.s.Target.Withheld != "":
 		return "Layers are told by the names of tensors, and these are withheld: " + sentence(v.s.Target.Withheld)
 	case len(v.s.Kinds) == 0:
-		return noOperators(v.live)
+		return v.noOperators()
 	}
 	return "No tensor of this phase has a name that ends with the number of a layer."
 }

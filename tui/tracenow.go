@@ -89,13 +89,19 @@ func (v *traceView) phaseRow(p cell.Pane, row *optrace.PhaseRow) {
 	p.Right(x, 0, token, number)
 	p.Text(x+1, 0, cell.Muted, unit)
 	x += 1 + unitCells + 1
-	says := u.say(cell.Body, perToken(row))
-	x = says.cut(p.Width()-x, u.glyphs.Ellipsis).draw(p, x, 0) + 2
+	text := perToken(row)
+	if first, _, more := strings.Cut(text, ", "); more && x+p.Cells(text)+2+leastSpark > p.Width() {
+		text = first // the past says more than the rest
+	}
+	x = u.say(cell.Body, text).cut(p.Width()-x, u.glyphs.Ellipsis).draw(p, x, 0) + 2
 	values := v.past(row.Phase)
 	if room := p.Width() - x; room >= leastSpark && len(values) > 0 {
 		chart.Sparkline(p.Sub(x, 0, room, 1), u.glyphs, cell.Baseline, values, chart.Follow(values, room))
 	}
 }
+
+// phaseTitle begins the titles of what is of one phase.
+func (v *traceView) phaseTitle() string { return cmp.Or(titled(v.phase), "No phase yet") }
 
 // titled begins a word with a capital.
 func titled(s string) string {
@@ -114,11 +120,11 @@ func perToken(row *optrace.PhaseRow) string {
 	text := show(d.Mean.Seconds())
 	switch {
 	case row.Phase == "prefill" && row.FirstToken.Count > 0:
-		return counted(row.Calls, "call") + ", " + show(row.FirstToken.Mean.Seconds()) + " to a first token"
+		return show(row.FirstToken.Mean.Seconds()) + " to a first token, " + counted(row.Calls, "call")
 	case row.Tokens == int64(row.Calls):
 		text += " a token"
 	case row.Calls > 0:
-		text += " a call of " + figure.Significant(float64(row.Tokens)/float64(row.Calls)) + " tokens"
+		text += " a call of " + figure.Count(float64(row.Tokens)/float64(row.Calls)) + " tokens"
 	}
 	if d.P95 > 0 && row.Phase != "prefill" {
 		text += ", p95 " + show(d.P95.Seconds())
@@ -167,11 +173,11 @@ func (v *traceView) ceilingRow(p cell.Pane, row *optrace.PhaseRow) {
 func (v *traceView) dearest(w int, framed bool) panel {
 	u := v.u
 	rows := v.sorted(v.s.Kinds, &traceSet{})
-	q := panel{title: titled(v.phase) + ": where the time goes", old: v.old()}
+	q := panel{title: v.phaseTitle() + ": where the time goes", old: v.old()}
 	if len(rows) == 0 {
 		q.title = ""
 		if len(v.s.Phases) > 0 {
-			q.blocks = append(q.blocks, u.text(w, 60, nil, u.say(cell.Muted, noOperators(v.live))))
+			q.blocks = append(q.blocks, u.text(w, 60, nil, u.say(cell.Muted, v.noOperators())))
 		}
 		return q
 	}
@@ -192,9 +198,12 @@ func (v *traceView) dearest(w int, framed bool) panel {
 }
 
 // noOperators says why a trace shows no operator.
-func noOperators(l *optrace.Live) string {
-	if l.Detail != 0 && l.Detail&optrace.DetailOperator == 0 {
+func (v *traceView) noOperators() string {
+	switch l := v.live; {
+	case l.Detail != 0 && l.Detail&optrace.DetailOperator == 0:
 		return "No operator is traced at this level of detail: + traces them."
+	case len(v.s.Phases) == 0:
+		return "No call was traced whole yet."
 	}
 	return "No operator was traced in this phase: view 6 says what is missing."
 }
@@ -207,7 +216,7 @@ func (v *traceView) coverageWords() string {
 		words = append(words, figure.Count(c.OpsPerToken.V)+" a token")
 	}
 	if number(c.OpShare) {
-		words = append(words, figure.Show(c.OpShare, "ratio")+" covered")
+		words = append(words, figure.Show(c.OpShare, "ratio")+" seen")
 	}
 	return strings.Join(words, ", ")
 }

@@ -94,14 +94,14 @@ func (v *traceView) operatorTable(l *listing) {
 		list, kind = v.s.Steps, "by name"
 	}
 	rows := v.sorted(list, v.set)
-	title := titled(cmp.Or(v.phase, "no phase yet")) + ": " + kind
+	title := v.phaseTitle() + ": " + kind
 	l.title(title, u.say(cell.Muted, v.coverageWords()))
 	if filter := strings.TrimSpace(u.filter); filter != "" {
 		l.say(line(u.say(cell.Accent, fmt.Sprintf("%s %q", matches(len(rows)), filter)), u.say(cell.Muted, ": esc clears the filter")))
 	}
 	if len(rows) == 0 {
 		if u.filter == "" {
-			l.say(u.say(cell.Muted, noOperators(v.live)))
+			l.say(u.say(cell.Muted, v.noOperators()))
 		}
 		l.space()
 		return

@@ -1,0 +1,101 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+// TestLaneColumns draws lanes of ten columns over a hundred milliseconds.
+func TestLaneColumns(t *testing.T) {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	at := func(begin, end, sync, off int) optrace.LiveSpan {
+		return optrace.LiveSpan{Begin: ms(begin), End: ms(end), Sync: ms(sync), Off: ms(off)}
+	}
+	for _, c := range []struct {
+		name  string
+		spans []optrace.LiveSpan
+		want  string
+	}{
+		{"computes", []optrace.LiveSpan{at(0, 100, 0, 0)}, "##########"},
+		{"nothing", nil, "          "},
+		{"a gap between operators", []optrace.LiveSpan{at(0, 30, 0, 0), at(60, 100, 0, 0)}, "###   ####"},
+		{"what waits waits at the end", []optrace.LiveSpan{at(0, 100, 40, 0)}, "######...."},
+		{"what is off is off before it waits", []optrace.LiveSpan{at(0, 100, 20, 30)}, "#####xxx.."},
+		{"a quarter of a column off is seen", []optrace.LiveSpan{at(0, 10, 0, 3), at(10, 100, 0, 2)}, "x#########"},
+		{"the larger part of the others", []optrace.LiveSpan{at(0, 10, 6, 0), at(10, 20, 4, 0)}, ".#        "},
+		{"beyond the graph", []optrace.LiveSpan{at(90, 900, 0, 0), at(200, 300, 0, 0), at(-10, 5, 0, 0)}, "         #"},
+		{"more off than there is", []optrace.LiveSpan{at(0, 50, 0, 90)}, "xxxxx     "},
+		{"times that are none", []optrace.LiveSpan{at(50, 20, 0, 0), at(0, 20, -5, -5)}, "##        "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b strings.Builder
+			for _, state := range laneColumns(c.spans, ms(100), 10) {
+				b.WriteString(laneSigns(cell.ASCII())[state])
+			}
+			if b.String() != c.want {
+				t.Errorf("%q, want %q", b.String(), c.want)
+			}
+		})
+	}
+	if got := laneColumns([]optrace.LiveSpan{at(0, 1, 0, 0)}, 0, 10); got != nil {
+		t.Errorf("a graph without time has %v", got)
+	}
+}
+
+// TestSpread lays experts out over more and fewer columns than there are.
+func TestSpread(t *testing.T) {
+	none := stat.None
+	for _, c := range []struct {
+		name    string
+		chosen  []int64
+		columns int
+		want    []stat.Opt
+	}{
+		{"one each", []int64{1, 0, 3}, 3, []stat.Opt{some(0.25), none, some(0.75)}},
+		{"the highest of two", []int64{1, 3, 0, 0, 4, 2}, 3, []stat.Opt{some(0.3), none, some(0.4)}},
+		{"three each, and a blank between", []int64{1, 1}, 8, []stat.Opt{some(0.5), some(0.5), some(0.5), none, some(0.5), some(0.5), some(0.5), none}},
+		{"never chosen", []int64{0, 0}, 8, nil},
+		{"counts that are none", []int64{-4, 4}, 2, []stat.Opt{none, some(1)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := spread(c.chosen, total(c.chosen), c.columns); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestPerToken says how long a token takes only where a call has one.
+func TestPerToken(t *testing.T) {
+	call := distribution(20*time.Millisecond, 10)
+	for _, c := range []struct {
+		row  optrace.PhaseRow
+		want string
+	}{
+		{optrace.PhaseRow{Phase: "decode", Calls: 10, Tokens: 10, Call: call}, "20.0 ms a token, p95 21.4 ms"},
+		{optrace.PhaseRow{Phase: "decode", Calls: 10, Tokens: 40, Call: call}, "20.0 ms a call of 4 tokens, p95 21.4 ms"},
+		{optrace.PhaseRow{Phase: "prefill", Calls: 10, Tokens: 5120, Call: call}, "20.0 ms a call of 512 tokens"},
+		{optrace.PhaseRow{Phase: "decode"}, ""},
+	} {
+		if got := strings.ReplaceAll(perToken(&c.row), string(nbsp), " "); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func ExampleTraceKeyTable() {
+	table, _, _ := strings.Cut(TraceKeyTable(), "\n| `p`")
+	fmt.Println(table)
+	// Output:
+	// | key | does |
+	// |---|---|
+	// | `+` | trace more detail |
+	// | `-` | trace less detail |
+}
