@@ -59,7 +59,6 @@ func startReal(t *testing.T, name, model string, threads int) *real {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Skipf("NOT CHECKED: a real runtime (%v)", err)
 	}
@@ -124,5 +123,102 @@ func collect(t *testing.T, s *Session, quiet time.Duration) []optrace.Event {
 		if err != nil {
 			return all
 		}
+	}
+}
+
+// Of every token of a real runtime each operator is seen, on every thread, in its
+// graph, and nothing is lost.
+func TestE2ERealRuntimes(t *testing.T) {
+	for _, c := range []struct {
+		runtime, model string
+		threads, ops   int // operators of a decoded token; 0 is checked for being the same for all
+	}{
+		{"npm-new", "tiny.gguf", 1, 73}, {"npm-new", "tiny.gguf", 2, 73}, {"npm-new", "moe.gguf", 1, 109},
+		{"npm-old", "moe.gguf", 2, 0}, {"npm-old", "tiny.gguf", 1, 0},
+		{"npm-static", "tiny.gguf", 1, 73}, {"npm-static", "moe.gguf", 1, 109}, // it computes with one thread whatever it is told
+	} {
+		t.Run(strings.Join([]string{c.runtime, c.model, strconv.Itoa(c.threads)}, "-"), func(t *testing.T) {
+			run := startReal(t, c.runtime, c.model, c.threads)
+			before := run.say(t, "run 12 9")
+			s := run.attach(t, optrace.LevelTensor)
+			after := run.say(t, "run 12 9")
+			events := collect(t, s, 60*time.Millisecond)
+			checkReal(t, s, events, c.threads, c.ops)
+			if a, b := hashOf(before), hashOf(after); a != b || a == "" {
+				t.Errorf("tokens differ while watched: %s, %s", before, after)
+			}
+		})
+	}
+}
+
+// hashOf is the hash of the tokens in an answer.
+func hashOf(answer string) string {
+	_, rest, _ := strings.Cut(answer, `"hash":"`)
+	hash, _, _ := strings.Cut(rest, `"`)
+	return hash
+}
+
+func checkReal(t *testing.T, s *Session, events []optrace.Event, threads, want int) {
+	t.Helper()
+	tb := s.Tables()
+	inGraph, graphs := false, 0
+	perGraph := map[int]int{} // operators of a lane in a graph → how often
+	lanes := map[uint16]int{}
+	shares := map[uint16]bool{}
+	for _, e := range events {
+		switch e.Kind {
+		case optrace.GraphBegin:
+			inGraph, lanes = true, map[uint16]int{}
+			graphs++
+			if e.Ref == 0 {
+				t.Error("a graph without its nodes")
+			}
+		case optrace.GraphEnd:
+			inGraph = false
+			for _, n := range lanes {
+				perGraph[n]++
+			}
+		case optrace.OpBegin, optrace.FusedBegin:
+			if !inGraph {
+				t.Fatalf("an operator outside a graph: %+v", e)
+			}
+			o := tb.Operator(e.Ref)
+			switch o.Op {
+			case "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE", "NONE": // builds before 2025-11 send them through
+				continue
+			case "":
+				t.Fatalf("an operator without a name: %+v", e)
+			}
+			lanes[e.Lane]++
+			shares[e.Lane] = true
+			if int(e.Lanes) > threads {
+				t.Fatalf("%+v", e)
+			}
+		}
+	}
+	t.Logf("%d events, %d graphs, operators of a graph and how often %v, tables %d %d %d %d", len(events), graphs, perGraph,
+		len(tb.Tensors), len(tb.Operators), len(tb.DAGs), len(tb.Experts))
+	if graphs != 9 || len(perGraph) > 2 || len(shares) != threads {
+		t.Errorf("%d graphs, operators %v, lanes %v of %d", graphs, perGraph, shares, of(events, optrace.OpBegin)[0].Lanes)
+	}
+	if want > 0 && perGraph[want] < 8 {
+		t.Errorf("operators of a token: %v, want %d", perGraph, want)
+	}
+	d := s.decoder
+	if s.Dropped() != 0 || d.malformed != 0 || d.misfits != 0 || !s.Target().Verified || d.out.late != 0 {
+		t.Errorf("dropped %d, malformed %d, misfits %d, late %d, %+v", s.Dropped(), d.malformed, d.misfits, d.out.late, s.Target())
+	}
+	for _, c := range tb.Experts {
+		if c.Layer < 0 || c.Layer > 3 || c.Used != 2 {
+			t.Errorf("%+v", c)
+		}
+		for i := 0; i < len(c.IDs); i += 2 {
+			if a, b := c.IDs[i], c.IDs[i+1]; a == b || min(a, b) < 0 || max(a, b) > 7 {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	for _, g := range s.Gaps() {
+		t.Logf("gap: %+v", g)
 	}
 }

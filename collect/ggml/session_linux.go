@@ -363,7 +363,9 @@ func (s *Session) check() error {
 		s.end = io.EOF
 		return nil
 	}
-	s.checkHook()
+	if err := s.checkHook(); err != nil {
+		return err
+	}
 	return s.checkLate(now)
 }
 
@@ -374,23 +376,53 @@ func (s *Session) tellLosses(now time.Duration) {
 	}
 }
 
-// checkHook says where operators do not come although graphs do.
-func (s *Session) checkHook() {
+// checkHook goes down the ladder of hooks where operators do not come although graphs
+// do.
+func (s *Session) checkHook() error {
 	d := s.decoder
 	if s.detail&optrace.DetailOperator == 0 || s.hookSeen || s.runtime.Hook == layouts.PointGraph {
-		return
+		return nil
 	}
 	if d.hits > s.baseline.hits {
 		s.hookSeen = true
-		return
+		return nil
 	}
 	if d.graphs-s.baseline.graphs < graphsWithoutOperators {
-		return
+		return nil
 	}
 	s.hookSeen = true
-	s.gaps.add(optrace.Gap{
-		What: "operators",
-		Why:  fmt.Sprintf("%d graphs were computed and %s was never called: the runtime goes around it", d.graphs-s.baseline.graphs, s.target.Hook),
-		Next: "the level graph still tells graphs and tokens",
-	})
+	why := fmt.Sprintf("%d graphs were computed and %s was never called: the runtime goes around it", d.graphs-s.baseline.graphs, s.target.Hook)
+	next, ok := lowerHook(s.runtime)
+	if !ok {
+		s.gaps.add(optrace.Gap{What: "operators", Why: why, Next: "the level graph still tells graphs and tokens"})
+		return nil
+	}
+	if err := s.rearm(next); err != nil {
+		return err
+	}
+	s.gaps.add(optrace.Gap{What: "some operators", Why: why + "; now " + s.target.Hook + " is watched, which does not see all"})
+	return nil
+}
+
+// lowerHook is a runtime with the next hook of the ladder in place of its own.
+func lowerHook(r *layouts.Runtime) (*layouts.Runtime, bool) {
+	if len(r.Lower) == 0 {
+		return nil, false
+	}
+	next := *r
+	next.Hook = r.Lower[0].Point
+	next.Places, next.Lower = nil, nil
+	for _, p := range r.Places {
+		if p.Point != r.Hook && p.Point != layouts.PointOpFused {
+			next.Places = append(next.Places, p)
+		}
+	}
+	for _, p := range r.Lower {
+		if p.Point == next.Hook {
+			next.Places = append(next.Places, p)
+		} else {
+			next.Lower = append(next.Lower, p)
+		}
+	}
+	return &next, true
 }

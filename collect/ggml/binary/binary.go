@@ -99,6 +99,9 @@ type Runtime struct {
 	// or PointGraph where they are not.
 	Hook   Point
 	Places []Place
+	// Lower are places by which operators may be seen where those of Hook are never
+	// called, the best first: of PointOpOld, then of PointOpEach.
+	Lower []Place
 	// Model is the path of the mapped GGUF file, "" unknown.
 	Model string
 	// Gaps are what could not be read, with the reasons.

@@ -282,6 +282,7 @@ func (r *Runtime) read(parts []part) {
 		r.Names.Types = builtinTypes()
 	}
 	r.Hook, r.Places, gaps = places(parts)
+	r.Lower = lower(parts, r.Hook)
 	r.Gaps = append(r.Gaps, gaps...)
 }
 

@@ -109,6 +109,12 @@ API FAR void ggml_barrier(int *pool) {
     if (*pool > 1) pthread_barrier_wait(&barrier);
 }
 
+#ifdef AROUND // the exported hook is there and never called
+API FAR void ggml_compute_forward_all(struct params *p, struct ggml_tensor *t) { sink += t->ne[0] + p->nth; }
+#define ggml_cpu_extra_compute_forward ggml_compute_forward_all
+#define ggml_compute_forward_rms_norm_mul_fused(p, a, b) ggml_compute_forward_all(p, a), ggml_compute_forward_all(p, b)
+#endif
+
 struct lane {
     struct ggml_cgraph *graph;
     struct params params;
