@@ -75,7 +75,10 @@ func atLeast(release string, major, minor int) bool {
 	a, rest, _ := strings.Cut(release, ".")
 	b, _, _ := strings.Cut(rest, ".")
 	x, err1 := strconv.Atoi(a)
-	y, err2 := strconv.Atoi(strings.TrimRight(b, "-abcdefghijklmnopqrstuvwxyz+~"))
+	if i := strings.IndexFunc(b, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		b = b[:i]
+	}
+	y, err2 := strconv.Atoi(b)
 	return err1 == nil && err2 == nil && (x > major || x == major && y >= minor)
 }
 
