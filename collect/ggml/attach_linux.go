@@ -51,7 +51,9 @@ func probeOf(p *layouts.Place) (probe, bool) {
 	case layouts.PointDecode:
 		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallDecode)}, true
 	case layouts.PointProcess:
-		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallProcess)}, true
+		// llama_process(ctx, kind, batch) takes a llama_batch_ext by its address, an object
+		// of C++ that nothing exported tells the size of: its tokens are those of its graph.
+		return probe{optrace.DetailToken, optrace.CallBegin, "mark", false, uint32(optrace.CallProcess)}, true
 	case layouts.PointEncode:
 		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallEncode)}, true
 	case layouts.PointCallEnd:

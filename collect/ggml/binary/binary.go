@@ -29,7 +29,7 @@ const (
 	PointTensorGet                  // ggml_backend_tensor_get, _get_async: size is the last argument [4, 5]
 	PointTensorCopy                 // ggml_backend_tensor_copy(src, dst) [2]
 	PointDecode                     // llama_decode(ctx, batch on the stack) [stack]
-	PointProcess                    // llama_process [stack]
+	PointProcess                    // llama_process(ctx, kind, llama_batch_ext) [0]
 	PointEncode                     // llama_encode(ctx, batch on the stack) [stack]
 	PointCallEnd                    // after the inner call of one of these, never a uretprobe: C++ exceptions pass there
 	PointSample                     // llama_sampler_sample, llama_sampler_apply [1]
