@@ -93,18 +93,19 @@ async function debian(root) {
     return async (prompt, limit, done) => {
         const stop = new AbortController();
         const tokens = Array.from({length: prompt}, (_, i) => i === 0 ? 1 : 3 + (i * 37) % 256);
-        const answer = await fetch(at + "/completion", {method: "POST", signal: stop.signal, body: JSON.stringify({
+        const answer = await fetch(at + "/completion", {method: "POST", headers: {connection: "close"}, signal: stop.signal, body: JSON.stringify({
             prompt: tokens, n_predict: limit, temperature: 0, stream: true, return_tokens: true, cache_prompt: false, ignore_eos: true,
         })});
+        const lines = createInterface({input: Readable.fromWeb(answer.body)});
+        lines.on("error", () => {}); // that they were cut off, below
         let last = {};
-        try {
-            for await (const line of createInterface({input: Readable.fromWeb(answer.body)})) {
-                if (!line.startsWith("data: {")) continue;
-                last = JSON.parse(line.slice(6));
-                if ((last.tokens ?? []).some(done)) break;
+        for await (const line of lines) {
+            if (!line.startsWith("data: {")) continue;
+            last = JSON.parse(line.slice(6));
+            if ((last.tokens ?? []).some(done)) {
+                stop.abort();
+                break;
             }
-        } finally {
-            stop.abort();
         }
         return last.timings ? {tokens: last.timings.predicted_n, rate: last.timings.predicted_per_second} : {};
     };

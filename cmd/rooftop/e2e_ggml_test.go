@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -83,8 +83,8 @@ func drive(t *testing.T, runtime string, model gguf.Shape, threads int) *driven 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(testContext(t), "node", script, filepath.Join(home, runtime), filepath.Join(home, "models", model.Name+".gguf"), strconv.Itoa(threads))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// The end of its stdin, which that of this process is too, ends it.
+	cmd := exec.Command("node", script, filepath.Join(home, runtime), filepath.Join(home, "models", model.Name+".gguf"), strconv.Itoa(threads))
 	d := &driven{model: model, lines: make(chan string, 16)}
 	if d.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -93,6 +93,8 @@ func drive(t *testing.T, runtime string, model gguf.Shape, threads int) *driven 
 	if err != nil {
 		t.Fatal(err)
 	}
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func drive(t *testing.T, runtime string, model gguf.Shape, threads int) *driven 
 		for range d.lines { // until it ends
 		}
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s with %s: %v", runtime, model.Name, err)
+			t.Errorf("%s with %s: %v: %.2000s", runtime, model.Name, err, said.String())
 		}
 	})
 	d.pid = d.answer(t).PID

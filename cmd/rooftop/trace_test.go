@@ -18,6 +18,7 @@ import (
 type decoder struct {
 	tables optrace.Tables
 	detail optrace.Detail
+	change bool // of detail, that no event has told
 	now    time.Duration
 	each   time.Duration // of a graph
 	left   int           // calls until the target ends; none are computed where it is 0
@@ -42,11 +43,15 @@ func newDecoder(each time.Duration, calls int) *decoder {
 	}
 }
 
-func (d *decoder) SetDetail(detail optrace.Detail) error { d.detail = detail; return nil }
-func (d *decoder) Tables() *optrace.Tables               { return &d.tables }
-func (d *decoder) Dropped() int64                        { return 0 }
-func (d *decoder) Gaps() []optrace.Gap                   { return nil }
-func (d *decoder) Close() error                          { d.closed = true; return nil }
+func (d *decoder) SetDetail(detail optrace.Detail) error {
+	d.detail, d.change = detail, true
+	return nil
+}
+
+func (d *decoder) Tables() *optrace.Tables { return &d.tables }
+func (d *decoder) Dropped() int64          { return 0 }
+func (d *decoder) Gaps() []optrace.Gap     { return nil }
+func (d *decoder) Close() error            { d.closed = true; return nil }
 
 func (d *decoder) Target() optrace.Target {
 	return optrace.Target{PID: 4242, Command: "llama-server -m tiny.gguf", Runtime: "ggml 0.25.1", Verified: true, Sites: []optrace.Site{
@@ -59,6 +64,10 @@ func (d *decoder) Target() optrace.Target {
 func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if d.change {
+		d.change = false
+		return []optrace.Event{{At: d.now, Kind: optrace.DetailChanged, N: int64(d.detail), PID: 4242}}, nil
 	}
 	if d.left == 0 {
 		return nil, io.EOF

@@ -29,10 +29,15 @@ func newKeeper(tables *optrace.Tables, most int) *keeper {
 	return &keeper{assembler: optrace.NewAssembler(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables}}
 }
 
+// take takes in events, from the first one on that was recorded with the detail that was
+// asked for.
 func (k *keeper) take(events []optrace.Event) {
 	r := k.recording
 	for _, e := range events {
 		if k.count == 0 {
+			if e.Kind != optrace.DetailChanged {
+				continue // of the graphs that were weighed
+			}
 			r.Begin = e.At
 		}
 		k.count++

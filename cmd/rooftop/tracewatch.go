@@ -66,18 +66,16 @@ type tracing struct {
 
 // drain hands events over until the context ends, the target does, or enough says so.
 func (t *tracing) drain(ctx context.Context, take func([]optrace.Event), enough func() bool) error {
-	for !enough() {
-		events, err := t.source.Next(ctx)
+	var err error
+	for err == nil && !enough() {
+		var events []optrace.Event
+		events, err = t.source.Next(ctx)
 		take(events)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil || errors.Is(err, io.EOF):
-			return nil
-		default:
-			return fail(exitError, fmt.Errorf("trace: %w", err))
-		}
 	}
-	return nil
+	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil //nolint:nilerr // that is how it ends
+	}
+	return fail(exitError, fmt.Errorf("trace: %w", err))
 }
 
 // weigher takes in graphs alone.
