@@ -37,14 +37,19 @@ func (t *Tally) addLanes(g *Graph, took time.Duration) {
 	t.thieves.addGraph(g)
 }
 
-// addLane0 measures how much of a graph its operators cover.
+// addLane0 measures how much of a graph its operators cover, with the waits after them.
 func (t *Tally) addLane0(g *Graph, l *Lane, took time.Duration) {
 	if len(l.Spans) == 0 {
 		return
 	}
 	covered := asTime(0)
 	for k := range l.Spans {
-		covered = plus(covered, span(l.Spans[k].Begin, l.Spans[k].End))
+		s := &l.Spans[k]
+		next := g.End
+		if k+1 < len(l.Spans) {
+			next = l.Spans[k+1].Begin
+		}
+		covered = plus(covered, span(s.Begin, max(s.End, min(plus(s.End, s.Sync), next))))
 	}
 	t.lane0, t.inLane0 = plus(t.lane0, took), plus(t.inLane0, min(covered, took))
 	if g.Phase == PhaseDecode && (t.opsOf[len(l.Spans)] > 0 || len(t.opsOf) < maxCounts) {
