@@ -31,7 +31,7 @@ func (t *Tally) addLanes(g *Graph, took time.Duration) {
 			t.lanes = append(t.lanes, &laneSums{threads: map[int32]struct{}{}})
 		}
 		if len(l.Spans) > 0 || l.TID != 0 {
-			t.lanes[i].add(l)
+			t.lanes[i].add(l, len(g.Lanes[0].Spans) > 0)
 		}
 	}
 	t.thieves.addGraph(g)
@@ -57,11 +57,15 @@ func (t *Tally) addLane0(g *Graph, l *Lane, took time.Duration) {
 	}
 }
 
-// add adds what the lane did in a graph.
-func (s *laneSums) add(l *Lane) {
+// add adds what the lane did in a graph. Times go into ratios of the time of graphs
+// whose operators were seen: those of others (detail that came later) do not.
+func (s *laneSums) add(l *Lane, seen bool) {
 	s.graphs++
-	s.busy, s.sync, s.off = plus(s.busy, l.Busy), plus(s.sync, l.Sync), plus(s.off, l.Off)
-	s.preempted, s.took = plus(s.preempted, l.Preempted), plus(s.took, l.SyscallTime)
+	if seen {
+		s.busy, s.sync = plus(s.busy, l.Busy), plus(s.sync, l.Sync)
+		s.off, s.preempted = plus(s.off, l.Off), plus(s.preempted, l.Preempted)
+	}
+	s.took = plus(s.took, l.SyscallTime)
 	if l.TID != 0 && len(s.threads) < maxThreadIDs {
 		s.threads[l.TID] = struct{}{}
 	}

@@ -16,3 +16,15 @@ func TestWaitsAreCovered(t *testing.T) {
 		}
 	}
 }
+
+// Graphs that were seen without their operators do not make lanes lose more time than
+// there was.
+func TestGraphsWithoutOperatorsAreNoPartOfRatios(t *testing.T) {
+	tally := NewTally(&Tables{})
+	tally.Graph(&Graph{Call: -1, End: 100, Lanes: []Lane{{TID: 1, Off: 90, Preempted: 80}}})
+	tally.Graph(&Graph{Call: -1, Begin: 100, End: 200, Lanes: []Lane{{TID: 1, Off: 50, Preempted: 40, Busy: 50, Spans: []Span{{Begin: 100, End: 200}}}}})
+	row := tally.Summary(Settings{Detail: LevelSched}).Threads[0]
+	if row.Off.V != 0.5 || row.Preempted.V != 0.4 || row.Busy.V != 0.5 {
+		t.Errorf("busy %v, off %v, preempted %v, want 0.5, 0.5 and 0.4", row.Busy, row.Off, row.Preempted)
+	}
+}
