@@ -196,6 +196,10 @@ func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool) Change {
 		out.Reason = fmt.Sprintf("one side has fewer than %d of it, so that its scatter is not known", fewestGraphs)
 		return out
 	}
+	if !finiteNumber(out.Ratio.V) {
+		out.Ratio, out.Reason = stat.None, "the two are too far apart"
+		return out
+	}
 	half := math.Sqrt(twoSided*twoSided*(sa*sa+sb*sb) + c.noise*c.noise)
 	out.Low, out.High = stat.Some(out.Ratio.V*math.Exp(-half)), stat.Some(out.Ratio.V*math.Exp(half))
 	out.Word = wordFor(out.Low.V, out.High.V, rate)

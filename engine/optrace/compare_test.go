@@ -254,6 +254,18 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
+func TestCompareOfFiguresTooFarApart(t *testing.T) {
+	a, b := stepped(), stepped()
+	decodeOf(a).Rate.V, decodeOf(b).Rate.V = 1e-300, 1e300
+	c := Compare(a, b)
+	if r := decodeChange(t, c).Rate; r.Ratio.OK || r.Word != "" || r.Reason == "" {
+		t.Errorf("%+v", r)
+	}
+	if _, err := json.Marshal(c); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCompareHeadline(t *testing.T) {
 	a, b := stepped(), stepped()
 	times(b, 0.5)

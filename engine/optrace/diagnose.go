@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -86,6 +87,7 @@ func Diagnose(s *Summary) ([]Finding, Advice) {
 	var causes []cause
 	for _, check := range checks {
 		if c, ok := check(v); ok {
+			c.bound()
 			causes = append(causes, c)
 		}
 	}
@@ -98,6 +100,23 @@ func Diagnose(s *Summary) ([]Finding, Advice) {
 	}
 	return findings, advise(v, causes)
 }
+
+// bound keeps what follows from figures that contradict each other (those of a recording
+// that was altered) a share and a gain, or makes it absent.
+func (c *cause) bound() {
+	if math.IsNaN(c.Cost.V) {
+		c.Cost = stat.None
+	}
+	c.Cost.V = min(max(c.Cost.V, 0), 1)
+	if c.remedy == nil {
+		return
+	}
+	if g := &c.remedy.gain; !finiteNumber(g.low.V) || !finiteNumber(g.mid.V) || !finiteNumber(g.high.V) {
+		*g = gain{}
+	}
+}
+
+func finiteNumber(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func rank(severity string) int {
 	return slices.Index([]string{severityBad, severityWarn, severityInfo, severityGood}, severity)

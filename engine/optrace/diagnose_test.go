@@ -1,6 +1,8 @@
 package optrace
 
 import (
+	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -443,6 +445,8 @@ func TestAdvice(t *testing.T) {
 		{"flash attention", both(longContext, func(s *Summary) {
 			s.Kinds[1].Op, s.Kinds[2].Op, s.Kinds[2].Share = "MUL_MAT", "SOFT_MAX", stat.Some(0.15)
 		}), "attention-grows", "--flash-attn", "on"},
+		{"attention that computes", both(longContext, func(s *Summary) { s.Kinds[1].Bound = BoundCompute }), "", "", ""},
+		{"a cache that is small already", both(longContext, func(s *Summary) { s.Target.Command += " -ctk q8_0 -ctv q8_0" }), "", "", ""},
 		{"repacking", func(s *Summary) { s.Target.Command += " --no-repack" }, "repacking-unused", "--repack", ""},
 		{"more layers on the GPU", split, "offload-copies", "--gpu-layers", "99"},
 		{"another model file", eightBits, "quantisation", "", ""},
@@ -552,6 +556,7 @@ func TestArgument(t *testing.T) {
 func FuzzDiagnose(f *testing.F) {
 	f.Add(38e9, 0.3, 0.9, 0.2, int64(500), 4, 1.5)
 	f.Add(0.0, -1.0, 2.0, 0.0, int64(-1), 0, 0.0)
+	f.Add(math.NaN(), math.Inf(1), math.NaN(), math.NaN(), int64(math.MaxInt64), -3, math.Inf(-1))
 	f.Fuzz(func(t *testing.T, rate, preempted, share, sync float64, count int64, cpus int, slow float64) {
 		s := healthy()
 		atTheRoof(s)
@@ -567,9 +572,17 @@ func FuzzDiagnose(f *testing.F) {
 		})
 		s.Others[0].Share, s.Context[1].Share, s.Types[0].Share = stat.Some(share), stat.Some(share), stat.Some(share)
 		s.Layers[3].Slow, s.Layers[3].Share = stat.Some(slow), stat.Some(share)
-		_, a := Diagnose(s)
-		if a.Do == "" {
-			t.Error("no advice")
+		s.Findings, s.Advice = Diagnose(s)
+		checkAdvice(t, s.Findings, &s.Advice)
+		for _, found := range s.Findings {
+			if found.Cost.OK && !(found.Cost.V >= 0 && found.Cost.V <= 1) {
+				t.Errorf("%s costs %v", found.ID, found.Cost.V)
+			}
+		}
+		for _, part := range []any{s.Findings, s.Advice} {
+			if _, err := json.Marshal(part); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -52,6 +52,8 @@ func findAttention(v *view) (cause, bool) {
 		c.instead = "which operators attention runs as is not known"
 	case v.cacheQuantised():
 		c.instead = "the cache is quantised already; a shorter context is what is left"
+	case v.boundOfOp("FLASH_ATTN_EXT") == BoundCompute:
+		c.instead = "attention runs as one operator and is bound by computing, not by reading the cache; a shorter context is what is left"
 	default:
 		c.Evidence = append(c.Evidence, "It runs as one operator already (FLASH_ATTN_EXT): what is left is to read less.")
 		r := &remedy{
@@ -90,6 +92,17 @@ func (v *view) shareOfOp(op string) float64 {
 		}
 	}
 	return sum
+}
+
+// boundOfOp is what bounds an operator in decodes, by the row with the largest share.
+func (v *view) boundOfOp(op string) Bound {
+	best, most := BoundUnknown, 0.0
+	for i := range v.Kinds {
+		if k := &v.Kinds[i]; k.Phase == PhaseDecode.String() && k.Op == op && k.Share.Or(0) > most {
+			best, most = k.Bound, k.Share.V
+		}
+	}
+	return best
 }
 
 // cacheQuantised says that the command sets another type of the cache than the
