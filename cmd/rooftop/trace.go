@@ -45,7 +45,8 @@ LEVELS
   Or single details by comma: operator,sched,faults.
 
 RECORDINGS
-  --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again.
+  --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,
+  'rooftop trace compare A B' holds two side by side.
 
 INTERRUPTING
   Ctrl-C (or SIGTERM, SIGHUP) ends the trace with what was recorded and 128+n.
@@ -61,7 +62,8 @@ EXIT CODES
   rooftop trace --pid 4242 --duration 30s --save run.jsonl.gz
   rooftop trace llama-server --level sched --trace run.trace.json
   rooftop trace --file /usr/lib/libggml-cpu.so --json | jq .recommendation
-  rooftop trace run.jsonl.gz --trace run.trace.json`,
+  rooftop trace run.jsonl.gz --svg graph.svg --trace run.trace.json
+  rooftop trace compare before.jsonl.gz after.jsonl.gz`,
 		Args: traceArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.flags = c.Flags()
@@ -75,13 +77,14 @@ EXIT CODES
 	g := groupFlags(c)
 	o.register(g)
 	g.done()
+	c.AddCommand(newTraceCompare(w))
 	return c
 }
 
 // traceArgs takes one name or recording at most.
 func traceArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usage("trace takes one name or recording, but got %d", len(args))
+		return usage("trace takes one name or recording, but got %d; two recordings are held side by side with 'rooftop trace compare'", len(args))
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func TestTraceOfARecording(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	args := []string{file, "--json"}
-	for _, name := range []string{"trace"} {
+	for _, name := range []string{"trace", "dot", "svg"} {
 		args = append(args, "--"+name, filepath.Join(dir, name))
 	}
 	again, errs, code := trace(t, nil, args...)
@@ -181,10 +181,14 @@ func TestTraceOfARecording(t *testing.T) {
 	if live != again {
 		t.Errorf("live:\n%s\nof the recording:\n%s", live, again)
 	}
-	for name, want := range map[string]string{"trace": "MUL_MAT"} {
+	for name, want := range map[string]string{"trace": "MUL_MAT", "dot": "digraph", "svg": "<svg"} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("--%s: %v: %.200s, want %s in it", name, err, text, want)
 		}
+	}
+	out, errs, code := call(t, nil, "trace", "compare", file, file)
+	if code != exitDone || out == "" {
+		t.Errorf("compare: exit code %d: %s", code, errs)
 	}
 }
 
@@ -206,6 +210,8 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		{[]string{"--max-overhead", "0"}, "--max-overhead must be"},
 		{[]string{"--save", dir}, "--save:"},
 		{[]string{"--save", "one", "--trace", "./one"}, "name one file"},
+		{[]string{"compare", "one"}, "takes two traces"},
+		{[]string{"compare", text, text}, "no recording"},
 		{[]string{text}, "no recording"},
 		{[]string{filepath.Join(dir, "none.jsonl.gz")}, "no such file"},
 	} {

@@ -19,7 +19,7 @@ import (
 // from no other.
 func (o *traceOptions) finish(w *world, t *traced) error {
 	var failed, saved []string
-	for i, fill := range []func(io.Writer) error{t.save, t.chrome} {
+	for i, fill := range []func(io.Writer) error{t.save, t.chrome, t.dot, t.svg} {
 		file := o.outputs()[i]
 		if file.path == "" {
 			continue
@@ -68,6 +68,37 @@ func (t *traced) save(w io.Writer) error {
 
 func (t *traced) chrome(w io.Writer) error {
 	return chrometrace.WriteOperators(w, t.recording, nil, nil)
+}
+
+func (t *traced) dot(w io.Writer) error {
+	dag, err := t.dag()
+	if err != nil {
+		return err
+	}
+	return report.WriteDOT(w, t.recording.Tables, dag, t.summary)
+}
+
+func (t *traced) svg(w io.Writer) error {
+	dag, err := t.dag()
+	if err != nil {
+		return err
+	}
+	return report.WriteDAGSVG(w, t.recording.Tables, dag, t.summary)
+}
+
+// dag is the graph that was computed most often.
+func (t *traced) dag() (*optrace.DAG, error) {
+	dags := t.recording.Tables.DAGs
+	if len(dags) == 0 {
+		return nil, errors.New("no graph was read: --level operator and above read them, while the target computes")
+	}
+	most := optrace.GraphShape{DAG: uint32(len(dags))}
+	for _, shape := range t.summary.Graphs {
+		if shape.Graphs > most.Graphs && shape.DAG > 0 && int(shape.DAG) <= len(dags) {
+			most = shape
+		}
+	}
+	return &dags[most.DAG-1], nil
 }
 
 // showRecording gives the figures and files of a recording.

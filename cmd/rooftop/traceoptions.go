@@ -35,7 +35,7 @@ type traceOptions struct {
 	force       bool
 	roof        bool
 
-	save, chrome string
+	save, chrome, dot, svg string
 
 	flags *pflag.FlagSet
 	env   func(string) (string, bool)
@@ -57,11 +57,13 @@ func (o *traceOptions) register(g *flagGroups) {
 	f = g.group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE"+recordingSuffix+"` for the recording")
 	f.StringVar(&o.chrome, "trace", "", "`FILE` for a trace that ui.perfetto.dev and chrome://tracing open")
+	f.StringVar(&o.dot, "dot", "", "`FILE` for the graph of operators, for Graphviz")
+	f.StringVar(&o.svg, "svg", "", "`FILE` for a picture of it")
 }
 
 // outputs are the files of the flags.
 func (o *traceOptions) outputs() []namedFile {
-	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}}
+	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}, {"--dot", o.dot}, {"--svg", o.svg}}
 }
 
 // namedFile is a file with the flag that names it.

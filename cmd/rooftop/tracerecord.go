@@ -89,6 +89,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 	}
 	k.assembler.Flush(r.End)
 	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), t.source.Gaps(), t.observer
+	r.Processes = k.names
 	if t.o.roof && ctx.Err() == nil {
 		t.show.say("measures what this machine can do")
 		roofOf(ctx, r, k.lanes)
