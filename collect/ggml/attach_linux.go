@@ -114,7 +114,7 @@ func groupPlaces(places []layouts.Place) (groups []*group, refs []watched) {
 			found[k] = g
 			groups = append(groups, g)
 		}
-		g.offsets = append(g.offsets, p.File+uint64(p.Site.Offset))
+		g.offsets = append(g.offsets, p.File+p.Site.Offset)
 		g.cookies = append(g.cookies, cookie(how.kind, i, p.Pushed))
 	}
 	return groups, refs

@@ -262,7 +262,7 @@ func (d *Decoder) operator(h *header, payload []byte) uint32 {
 	if t.fused == nil {
 		t.fused = &tensor{}
 	}
-	d.learnFused(p, t, p.at(h.extra), h, payload)
+	d.learnFused(p, t, p.at(h.extra), payload)
 	return t.fused.operator
 }
 
@@ -312,7 +312,7 @@ func (d *Decoder) learn(p *process, t *tensor, raw []byte) {
 
 // learnFused is the same for an operator that computes a second tensor of the first:
 // it writes the second one, and reads the sources of both.
-func (d *Decoder) learnFused(p *process, first, second *tensor, h *header, raw []byte) {
+func (d *Decoder) learnFused(p *process, first, second *tensor, raw []byte) {
 	if first.fused.current(raw) {
 		return
 	}

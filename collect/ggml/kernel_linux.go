@@ -216,20 +216,20 @@ func wakeUps(m *maps, t *taskOffsets) asm.Instructions {
 	return c.Instructions
 }
 
-// ofTarget passes where the thread that runs is of the target, whose PID is in R9.
-func (c *code) ofTarget(other string) {
+// ofTarget goes on where the thread that runs is of the target, whose PID is in R9.
+func (c *code) ofTarget() {
 	c.add(
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.RSh.Imm(asm.R0, 32),
-		asm.JNE.Reg(asm.R0, asm.R9, other),
+		asm.JNE.Reg(asm.R0, asm.R9, "exit"),
 	)
 }
 
 // syscalls follows sys_enter(regs, number), or sys_exit(regs, result).
 func syscalls(m *maps, kind optrace.Kind) asm.Instructions {
 	c := kernelCode(m, kind)
-	c.ofTarget("exit")
+	c.ofTarget()
 	c.time()
 	c.reserve(headerSize, "exit")
 	if kind == optrace.SyscallBegin {
@@ -244,7 +244,7 @@ func syscalls(m *maps, kind optrace.Kind) asm.Instructions {
 // registers, a period and the address.
 func faults(m *maps, major bool) asm.Instructions {
 	c := kernelCode(m, optrace.PageFault)
-	c.ofTarget("exit")
+	c.ofTarget()
 	c.time()
 	c.reserve(headerSize, "exit")
 	c.add(
@@ -263,7 +263,7 @@ func faults(m *maps, major bool) asm.Instructions {
 // issued by other threads too, for the target's pages: those are not seen.
 func blockBegin(m *maps, t *taskOffsets) asm.Instructions {
 	c := kernelCode(m, optrace.BlockIOBegin)
-	c.ofTarget("exit")
+	c.ofTarget()
 	c.time()
 	c.add(
 		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord),
@@ -320,7 +320,7 @@ func blockEnd(m *maps, t *taskOffsets) asm.Instructions {
 // execs follows sched_process_exec: the target became another program.
 func execs(m *maps) asm.Instructions {
 	c := kernelCode(m, optrace.TargetExec)
-	c.ofTarget("exit")
+	c.ofTarget()
 	c.time()
 	c.reserve(headerSize, "exit")
 	c.submit()

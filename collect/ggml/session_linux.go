@@ -56,7 +56,6 @@ type Session struct {
 	drained  time.Duration
 	whole    bool
 	lost     int64 // as counted by the programs
-	told     int64 // of them, in events
 	baseline struct{ graphs, hits int64 }
 	hookSeen bool
 	again    time.Duration // until when a runtime is looked for after an exec, 0 not
@@ -296,7 +295,7 @@ func (s *Session) Gaps() []optrace.Gap {
 		all = append(all, optrace.Gap{What: "names, shapes and graphs", Why: d.withheld, Next: "times are right; send the file's version to the project"})
 	}
 	if d.tables.left > 0 {
-		all = append(all, optrace.Gap{What: fmt.Sprintf("%d tensors, operators, graphs or choices of experts", d.tables.left),
+		all = append(all, optrace.Gap{What: fmt.Sprintf("%d tensors, operators, graphs, choices of experts or readings of counters", d.tables.left),
 			Why: "the tables are full", Next: "trace for a shorter time"})
 	}
 	return all

@@ -1,0 +1,133 @@
+//go:build e2e && linux && (amd64 || arm64)
+
+package ggml
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// nobody is a user without privileges.
+const nobody = 65534
+
+// attemptOf names, to this test run anew as another user, the process to trace.
+const attemptOf = "ROOFTOP_TEST_ATTEMPT"
+
+// attempt traces a process that computes when it is told so, and says what it got.
+func attempt(pid int) {
+	for _, r := range Ladder() {
+		fmt.Printf("rung %s: %v; %s; %s; %s\n", r.Name, r.OK, r.Found, r.Missing, r.Next)
+	}
+	r, err := layouts.FromProcess(pid)
+	if err != nil { // without the right to read it
+		r = &layouts.Runtime{PID: pid}
+	}
+	s, err := Open(r, Options{})
+	if err != nil {
+		fmt.Println("refused:", err)
+		return
+	}
+	defer s.Close()
+	if err := s.SetDetail(optrace.LevelTensor | optrace.DetailSched); err != nil {
+		fmt.Println("refused:", err)
+		return
+	}
+	fmt.Println("attached")
+	_, _ = fmt.Scanln()
+	s.drain()
+	kinds := map[optrace.Kind]int{}
+	for _, e := range s.decoder.out.take(1 << 62) {
+		kinds[e.Kind]++
+	}
+	fmt.Printf("operators %d, switches %d, gaps %v\n", kinds[optrace.OpBegin], kinds[optrace.SwitchIn], s.Gaps())
+}
+
+// as runs this test anew as nobody with capabilities, and decodes when it has attached.
+func as(t *testing.T, k *known, caps ...uintptr) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rooftop-ladder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o755)
+	self := filepath.Join(dir, "test")
+	raw, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(self, raw, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", attemptOf, k.pid()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: caps}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("NOT CHECKED: privileges (%v)", err)
+	}
+	defer cmd.Wait()
+	var said bytes.Buffer
+	buf := make([]byte, 4096)
+	for {
+		n, err := out.Read(buf)
+		said.Write(buf[:n])
+		if strings.Contains(said.String(), "attached\n") {
+			k.decode(t, 2, 5, 1, 0)
+			io.WriteString(in, "\n")
+			rest, _ := io.ReadAll(out)
+			said.Write(rest)
+			return said.String()
+		}
+		if err != nil {
+			return said.String()
+		}
+	}
+}
+
+// Without privileges there is a sentence and no empty trace; with two capabilities there
+// is a whole one.
+func TestE2EPrivileges(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	for name, c := range map[string]struct {
+		caps []uintptr
+		want []string
+	}{
+		"none":    {nil, []string{"rung privileges: false", "refused: not permitted: privileges", "CAP_BPF and CAP_PERFMON", "sudo setcap"}},
+		"bpf":     {[]uintptr{unix.CAP_BPF}, []string{"rung ring buffer: true", "refused: not permitted", "CAP_PERFMON"}},
+		"perfmon": {[]uintptr{unix.CAP_PERFMON}, []string{"rung ring buffer: false", "refused: not permitted", "CAP_BPF"}},
+		"both": {[]uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE},
+			[]string{"rung privileges: true", "rung programs: true", "attached", "operators 8, switches"}},
+	} {
+		said := as(t, k, c.caps...)
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, said)
+			}
+		}
+		if strings.Contains(said, "cannot be read") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
