@@ -179,15 +179,17 @@ func (c arm) soonAfter(o *object, s symbol, code []byte, from int) spot {
 }
 
 func (c arm) returns(o *object, s symbol) (at []spot, tails []uint64, ok bool) {
-	refused := false
+	refused, unknown := false, false
 	ok = c.words(o, s, func(offset int, w uint32) {
 		switch f, target := armFlow(w, s.address+uint64(offset)); { //nolint:gosec // not negative
 		case f == leave:
 			refused = refused || !armSimulated(w)                                                                   // the kernel lets no probe sit on an authenticated return
 			at = append(at, spot{offset: uint64(offset), instruction: armText(w), cheap: true, cost: costEmulated}) //nolint:gosec // not negative
-		case f == jump && target != 0 && target-s.address >= s.size:
+		case f == jump && target == 0:
+			unknown = true
+		case f == jump && target-s.address >= s.size:
 			tails = append(tails, target)
 		}
 	})
-	return at, tails, ok && !refused
+	return at, tails, ok && !refused && (!unknown || s.size > maxWrapper)
 }

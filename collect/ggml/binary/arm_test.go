@@ -85,6 +85,10 @@ func TestArmEndsOfCalls(t *testing.T) {
 	if !ok || len(at) != 2 || at[0].offset != 4 || at[1].offset != 12 || len(tails) != 1 || tails[0] != s.address+16+0x1000 {
 		t.Errorf("%+v %x %v", at, tails, ok)
 	}
+	o, s = armCode(t, armCBZ, armRET, 0xd61f0200) // br x16
+	if _, _, ok := (arm{}).returns(o, s); ok {
+		t.Error("a jump to a computed address was taken for no end")
+	}
 	o, s = armCode(t, armCBZ, armRETAA)
 	if _, _, ok := (arm{}).returns(o, s); ok {
 		t.Error("an authenticated return was taken, which the kernel refuses")

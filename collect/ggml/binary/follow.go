@@ -180,7 +180,6 @@ func (f *follower) path(m *machine, at uint64, w window, depth int) bool {
 // call follows a call within the file; what it destroys is unknown afterwards.
 func (f *follower) call(m *machine, target uint64, depth int) {
 	var result value
-	target = f.object.resolve(target)
 	if code := f.object.read(target, calleeBytes); depth < maxDepth && target != 0 && len(code) > 0 {
 		callee := m.fork()
 		f.cpu.enter(callee)
@@ -194,7 +193,6 @@ func (f *follower) call(m *machine, target uint64, depth int) {
 
 // tailCall goes on in another function of the file.
 func (f *follower) tailCall(m *machine, target uint64, depth int) bool {
-	target = f.object.resolve(target)
 	code := f.object.read(target, calleeBytes)
 	if len(code) == 0 || f.forks >= maxForks {
 		return false

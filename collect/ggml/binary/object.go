@@ -240,7 +240,7 @@ func (o *object) pointer(address uint64) (to uint64, relocated bool) {
 	return to, false
 }
 
-// Tables of relocations with addends: SHT_RELA by its number, and the size of an entry
+// Tables of relocations with addends, by their number in the ABI, and the size of an entry
 // of 64 bits.
 const (
 	sectionRela = elf.SectionType(4)

@@ -42,7 +42,9 @@ type chooser interface {
 	// function is a wrapper whose one call does the work.
 	after(o *object, s symbol) (spot, bool)
 	// returns are the instructions that a function ends with, and the functions that it
-	// ends by jumping to. It fails where not all of the code could be read.
+	// ends by jumping to. It fails where not all of the code could be read, or where a
+	// small function jumps to an address that it computes: in a large one that is a switch,
+	// there it may be the call of another function.
 	returns(o *object, s symbol) (at []spot, tails []uint64, ok bool)
 }
 

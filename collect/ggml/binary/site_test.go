@@ -56,6 +56,7 @@ func TestX86SitesKeepWhatTheProbeNeeds(t *testing.T) {
 		"an aligned stack, arguments in registers":   {endbr + "4c8d542408 4883e4c0 41ff72f8 55 c3", need{arguments: 3}, 17, costEmulated, 0},
 		"an aligned stack, a return probe":           {endbr + "4c8d542408 4883e4c0 41ff72f8 55 c3", need{ret: true}, 0, costStepped, 0},
 		"room on the stack, then a return probe":     {endbr + "4883ec18 55 c3", need{ret: true}, 0, costStepped, 0},
+		"a push of memory, then a return probe":      {endbr + "ff7748 55 c3", need{ret: true}, 0, costStepped, 0},
 		"a push, a return probe":                     {endbr + "55 c3", need{ret: true}, 4, costEmulated, 0},
 		"room on the stack, arguments on it":         {endbr + "4883ec18 7400 c3", need{arguments: 1, stack: true}, 8, costEmulated, 0x18},
 		"an aligned stack, arguments on it":          {endbr + "4883e4c0 55 c3", need{arguments: 1, stack: true}, 0, costStepped, 0},
@@ -108,6 +109,10 @@ func TestX86ReturnsAreAllFound(t *testing.T) {
 	at, tails, ok := x86{}.returns(o, s)
 	if !ok || len(at) != 2 || at[0].offset != 11 || at[1].offset != 15 || len(tails) != 1 || tails[0] != 0x1015+0xffc {
 		t.Errorf("%+v %x %v", at, tails, ok)
+	}
+	o, s = codeAt(t, "amd64", "7401 c3 ffe0")
+	if _, _, ok := (x86{}).returns(o, s); ok {
+		t.Error("a jump to a computed address was taken for no end")
 	}
 	o, s = codeAt(t, "amd64", "0f04 c3")
 	if _, _, ok := (x86{}).returns(o, s); ok {

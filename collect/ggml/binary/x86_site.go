@@ -234,16 +234,19 @@ func (c x86) soonAfter(o *object, s symbol, code []byte, from int) (spot, bool) 
 }
 
 func (c x86) returns(o *object, s symbol) (at []spot, tails []uint64, ok bool) {
+	unknown := false
 	ok = c.sweep(o, s, func(offset int, i *x86asm.Inst, code []byte) {
 		next := s.address + uint64(offset+i.Len) //nolint:gosec // not negative
 		switch f, target := x86Flow(i, next); {
+		case f == jump && target == 0:
+			unknown = true
 		case f == leave:
 			at = append(at, spot{offset: uint64(offset), instruction: x86Text(i, code), cost: costStepped}) //nolint:gosec // not negative
-		case f == jump && target != 0 && target-s.address >= s.size:
+		case f == jump && target-s.address >= s.size:
 			tails = append(tails, target)
 		}
 	})
-	return at, tails, ok
+	return at, tails, ok && (!unknown || s.size > maxWrapper)
 }
 
 // stub is the slot of the global offset table that a stub of the procedure linkage

@@ -54,10 +54,16 @@ API const int GGML_FAKE_OFFSETS[] = {
     sizeof(((struct ggml_tensor *)0)->src) / sizeof(void *),
 };
 
-static const char *const OP_NAME[OP_COUNT] = {"NONE", "DUP", "ADD", "MUL_MAT", "UNARY", "GLU"};
-static const char *const OP_SYMBOL[OP_COUNT] = {"none", "x", "x+y", "X*Y", "unary(x)", "glu(x)"};
-static const char *const UNARY_NAME[] = {"ABS", "SGN", "SILU"};
-static const char *const GLU_NAME[] = {"REGLU", "GEGLU", "SWIGLU"};
+// The tables lie side by side, as a linker may put them: each runs on into the next.
+static const struct {
+    const char *unary[3], *glu[3], *op[OP_COUNT], *more[3], *symbol[OP_COUNT];
+} names = {
+    {"ABS", "SGN", "SILU"},
+    {"REGLU", "GEGLU", "SWIGLU"},
+    {"NONE", "DUP", "ADD", "MUL_MAT", "UNARY", "GLU"},
+    {"NONE", "SUM", "AVG"}, // of something else
+    {"none", "x", "x+y", "X*Y", "unary(x)", "glu(x)"},
+};
 
 struct traits {
     const char *name;
@@ -80,10 +86,10 @@ API FAR void ggml_abort(const char *what) {
 #define ASSERT(x) do { if (!(x)) ggml_abort(#x); } while (0)
 
 API const char *ggml_version(void) { return "0.99.1"; }
-API const char *ggml_op_name(int op) { return OP_NAME[op]; }
-API const char *ggml_op_symbol(int op) { return OP_SYMBOL[op]; }
-API const char *ggml_unary_op_name(int op) { return UNARY_NAME[op]; }
-API const char *ggml_glu_op_name(int op) { return GLU_NAME[op]; }
+API const char *ggml_op_name(int op) { return names.op[op]; }
+API const char *ggml_op_symbol(int op) { return names.symbol[op]; }
+API const char *ggml_unary_op_name(int op) { return names.unary[op]; }
+API const char *ggml_glu_op_name(int op) { return names.glu[op]; }
 #ifdef GRADIENT // as in versions of that time
 API const char *ggml_type_name(int type) { return type < TYPE_COUNT ? type_traits[type].name : "NONE"; }
 #else
@@ -187,4 +193,23 @@ API FAR int llama_encode(void *ctx, struct llama_batch batch) {
     if (batch.n_tokens == 1) return inner(ctx, &batch) + 3;
     sink += inner(ctx, &batch);
     return 0;
+}
+
+// From 0.7 on: the call ends in what it jumps to, which has a part that is rarely come to.
+__attribute__((cold, noinline)) static void warn(int code) { sink -= code; }
+API FAR int fake_decode(void *ctx, struct llama_batch *batch) {
+    int ret = inner(ctx, batch);
+    if (__builtin_expect(ret == 77, 0)) {
+        warn(ret);
+        ret = (int)(sink % 5);
+        warn(ret + 1);
+    }
+    sink++;
+    return ret + 1;
+}
+API FAR int fake_encode(void *ctx, struct llama_batch *batch) { return inner(ctx, batch) - 1; }
+API FAR int llama_process(void *ctx, int kind, struct llama_batch *batch) {
+    if (kind == 0) return fake_encode(ctx, batch);
+    if (kind == 1) return fake_decode(ctx, batch);
+    return -1;
 }
