@@ -174,7 +174,8 @@ func anyTrace(seed uint64) *optrace.Summary {
 }
 
 // FuzzTraceReports holds that any figures are drawn within the width, without a
-// control character that is not ours, and written as a document.
+// control character that is not ours, and written as a document and as a page of HTML
+// that holds nothing foreign.
 func FuzzTraceReports(f *testing.F) {
 	for seed := range uint64(120) {
 		f.Add(seed, int(20+seed%130), seed%3 == 0, seed%5 == 0)
@@ -190,6 +191,13 @@ func FuzzTraceReports(f *testing.F) {
 			}
 		}
 		decoded(t, traceJSON(t, s))
+		graph := aDecodeGraph()
+		fill(rand.New(rand.NewPCG(seed, 13)), reflect.ValueOf(graph).Elem())
+		shown := traceHTML(t, &TracePage{Trace: Trace{Started: traceBegan, Summary: s}, Graph: graph})
+		checkHTML(t, shown)
+		if strings.Contains(shown, `"NaN"`) || strings.Contains(shown, `Inf"`) {
+			t.Fatal("a place of a picture is no number")
+		}
 	})
 }
 
@@ -197,6 +205,7 @@ func TestTraceWriteErrorsAreReturned(t *testing.T) {
 	for name, err := range map[string]error{
 		"text":     WriteTrace(failing{}, denseTrace(), Options{}),
 		"document": WriteTraceJSON(failing{}, &Trace{Summary: denseTrace()}),
+		"HTML":     WriteTraceHTML(failing{}, &TracePage{Trace: Trace{Summary: denseTrace()}}),
 	} {
 		if err == nil {
 			t.Errorf("%s: a failed write is not reported", name)

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// tracePages are the states of a page that the writer is held against.
+func tracePages() map[string]*TracePage {
+	out := map[string]*TracePage{"none": {}}
+	for name, s := range traces() {
+		out[name] = &TracePage{Trace: Trace{Version: "1.3.0", Started: traceBegan, Summary: s()}}
+	}
+	for _, name := range []string{"dense", "hostile"} {
+		p := out[name]
+		p.Tables, p.DAG = llamaGraph(22)
+		p.Graph = aDecodeGraph()
+	}
+	g := out["hostile"].Graph
+	for i := range g.Lanes[0].Spans {
+		g.Lanes[0].Spans[i].Name, g.Phase = hostile[i%len(hostile)]+"</title><script>", "<b>"
+	}
+	return out
+}
+
+// aDecodeGraph is one on two lanes, the second of which waits.
+func aDecodeGraph() *optrace.LiveGraph {
+	g := &optrace.LiveGraph{Index: 7, Phase: "decode", Tokens: 1}
+	g.Lanes = []optrace.LiveLane{{Lane: 0, TID: 42}, {Lane: 1, TID: 51}}
+	at := 10 * us
+	for range 8 {
+		for _, x := range []struct {
+			op, name string
+			us       int
+		}{{"RMS_NORM", "attn_norm", 9}, {"MUL_MAT", "Qcur", 134}, {"ROPE", "Qcur", 6}, {"FLASH_ATTN_EXT", "__fattn__", 64}, {"MUL_MAT", "ffn_up", 352}, {"GLU", "ffn_swiglu", 7}, {"MUL_MAT", "ffn_out", 362}, {"ADD", "l_out", 3}} {
+			d := time.Duration(x.us) * us
+			end := at + d
+			g.Lanes[0].Spans = append(g.Lanes[0].Spans, optrace.LiveSpan{Op: x.op, Name: x.name, Begin: at, End: end})
+			g.Lanes[1].Spans = append(g.Lanes[1].Spans, optrace.LiveSpan{Op: x.op, Name: x.name, Begin: at + us, End: end, Sync: d * 2 / 5})
+			at = end + us
+		}
+	}
+	g.Time = at
+	return g
+}
+
+func traceHTML(t testing.TB, p *TracePage) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteTraceHTML(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// model is the picture of the graph, which is a document of its own within the page.
+var model = regexp.MustCompile(`<img class="model" alt="[^"<>]*" src="data:image/svg(?:\+|&#43;)xml;base64,(?:[A-Za-z0-9+/=]|&#43;)*">`)
+
+// TestTraceHTMLHoldsNothingForeign holds that pages have the elements that the report
+// writes, and no address but that of the picture within.
+func TestTraceHTMLHoldsNothingForeign(t *testing.T) {
+	pages := tracePages()
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		t.Run(name, func(t *testing.T) {
+			page := traceHTML(t, pages[name])
+			if n := len(model.FindAllString(page, -1)); (n == 1) != (pages[name].DAG != nil) {
+				t.Errorf("%d pictures of the graph", n)
+			}
+			page = model.ReplaceAllString(page, "")
+			checkHTML(t, page)
+			for _, r := range page {
+				if r < ' ' && r != '\n' || r == '\u202e' {
+					t.Fatalf("%q in the page", r)
+				}
+			}
+			style := page[strings.Index(page, "<style>"):strings.Index(page, "</style>")]
+			for _, way := range []string{"url(", "@import", "src:"} {
+				if strings.Contains(style, way) {
+					t.Errorf("the style names an address: %s", way)
+				}
+			}
+			if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") {
+				t.Error("a place is no number")
+			}
+			if name == "hostile" && !strings.Contains(page, "&lt;script&gt;alert(1)") {
+				t.Error("the hostile text is not there: nothing was tested")
+			}
+		})
+	}
+}
+
+// TestTraceHTMLShows holds that a page says first what to do, and has each picture.
+func TestTraceHTMLShows(t *testing.T) {
+	pages := tracePages()
+	page := traceHTML(t, pages["dense"])
+	for _, want := range []string{
+		"Compute with one thread instead of two", "--threads 1", "28.4", `id="share-title"`, `id="spread-title"`, `id="roofline-title"`, `id="layers-title"`, `id="timeline-title"`,
+		`id="tokens-title"`, `id="context-title"`, "curve roof memory", "curve roof compute", "Not known", "lane 1",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	if moe := traceHTML(t, pages["moe"]); !strings.Contains(moe, `id="experts-title"`) || !strings.Contains(moe, "Nothing to change") {
+		t.Error("the page of a mixture has no experts, or no answer")
+	}
+	if strings.Contains(page, "<script") || strings.Contains(page, "http://") || strings.Contains(page, "https://") {
+		t.Error("the page has a script or an address")
+	}
+}
+
+func TestTraceHTMLSamples(t *testing.T) {
+	dir := os.Getenv("ROOFTOP_SAMPLES")
+	if dir == "" {
+		t.Skip("NOT CHECKED: how pages look to a person (ROOFTOP_SAMPLES names no directory)")
+	}
+	for name, p := range tracePages() {
+		if err := os.WriteFile(dir+"/"+name+".html", []byte(traceHTML(t, p)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
