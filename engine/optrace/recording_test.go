@@ -245,6 +245,37 @@ func TestWriteRecordingRefusesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A source goes on adding to its tables after the last event that is kept: what these
+// need is kept and gives the same.
+func TestTablesThatAreTooLargeAreCut(t *testing.T) {
+	r := recorded(variants()["everything"])
+	half := r.Events[:len(r.Events)/2]
+	cut := needed(r.Tables, half)
+	if len(cut.Experts) >= len(r.Tables.Experts) || len(cut.Counters) >= len(r.Tables.Counters) || len(cut.Names) != 0 {
+		t.Errorf("nothing was cut: %d experts, %d counters, %d names", len(cut.Experts), len(cut.Counters), len(cut.Names))
+	}
+	want, _ := assemble(r.Tables, half)
+	got, _ := assemble(cut, half)
+	if len(got.graphs) == 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d graphs are others than before", len(got.graphs))
+	}
+	if err := WriteRecording(io.Discard, &Recording{Tables: cut, Events: half}); err != nil {
+		t.Error(err)
+	}
+
+	large := &Tables{DAGs: make([]DAG, 70)}
+	for i := range large.DAGs {
+		large.DAGs[i].Nodes = make([]Node, 1<<16)
+	}
+	begun := []Event{{Kind: GraphBegin, Ref: 1}}
+	if got := fitting(large, begun); len(got.DAGs) != 1 {
+		t.Errorf("%d DAGs of %d, want the one that is needed", len(got.DAGs), len(large.DAGs))
+	}
+	if got := fitting(r.Tables, nil); got != r.Tables {
+		t.Error("tables that fit were cut")
+	}
+}
+
 // What can be read is written as something that reads the same.
 func FuzzReadRecording(f *testing.F) {
 	for _, s := range []scene{plain, {seed: 3, contexts: 1, rounds: 1, lanes: 1, nodes: 2, prompt: 2, dag: true, counters: true, experts: true}} {

@@ -28,7 +28,7 @@ const (
 	// below 600 MB.
 	maxTableEntries = 1 << 22
 	// maxTableBytes are the lines of all tables.
-	maxTableBytes = 256 << 20
+	maxTableBytes = 1 << 30
 	// maxRecordingLine is the longest line: a DAG of 65,536 nodes with ten sources each.
 	maxRecordingLine = 32 << 20
 )

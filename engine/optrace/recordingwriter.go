@@ -11,15 +11,15 @@ import (
 )
 
 // WriteRecording writes a recording as lines of JSON; [RecordingSchema] has the format.
-// What [ReadRecording] would not take is an error. Text that is not UTF-8 loses what is
-// not.
+// What [ReadRecording] would not take is an error; of tables that are too large for it,
+// what no event needs is left out. Text that is not UTF-8 loses what is not.
 func WriteRecording(w io.Writer, r *Recording) error {
 	rw, err := NewRecordingWriter(w, r)
 	if err != nil {
 		return err
 	}
 	if r.Tables != nil {
-		if err := rw.Tables(r.Tables); err != nil {
+		if err := rw.Tables(fitting(r.Tables, r.Events)); err != nil {
 			return err
 		}
 	}
