@@ -12,6 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
@@ -23,8 +24,8 @@ func newExplain(w *world) *cobra.Command {
 		Long: `Explains a finding (its condition, thresholds with their source, the formula of
 its number, the remedy), a word of the screen (direction, classic, ceiling …) or
 a metric (its names by vLLM version, unit, meaning). Words and warnings of
-'rooftop probe' (witness, cpu-starved …) are among them. Without a name: the
-list.`,
+'rooftop probe' (witness, cpu-starved …) and of 'rooftop trace' (roof,
+too-few-threads …) are among them. Without a name: the list.`,
 		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain cpu-starved\n  rooftop explain vllm:kv_cache_usage_perc",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -40,8 +41,15 @@ list.`,
 	return c
 }
 
-// terms are the words of the loop, then those of probes and observations.
-func terms() []engine.Term { return slices.Concat(engine.Terms(), capture.Terms()) }
+// terms are the words of the loop, then those of probes and observations, then those of
+// traces.
+func terms() []engine.Term {
+	out := slices.Concat(engine.Terms(), capture.Terms())
+	for _, w := range optrace.ExplainWords() {
+		out = append(out, engine.Term{Name: w.Name, Also: w.Also, Meaning: w.Meaning})
+	}
+	return out
+}
 
 // explained is a metric of the server's page, beside it what rooftop's own client means
 // by the same name.

@@ -47,10 +47,10 @@ func figureWords() []ExplainWord {
 			"measured: windows of a second or less with probes on and off in turn; each one with probes against the mean of its two neighbours without; the median with the 95 % interval of a bootstrap.",
 			"Next: a lower level of detail costs less.",
 		}},
-		{"prefill", []string{"prompt processing"}, []string{
+		{"prefill call", []string{"prompt processing"}, []string{
 			"A call with several tokens: the prompt. All of them share each reading of the weights, so that computing bounds it where the batch is large.",
 		}},
-		{"decode", []string{"generation"}, []string{
+		{"decode call", []string{"generation"}, []string{
 			"A call with one token for each sequence: the answer, token by token. Each call reads all weights, so that memory bounds it. A prompt of one token looks the same.",
 		}},
 		{"CV", []string{"coefficient of variation", "imbalance"}, []string{

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
 // TestExplainWords holds that each word leads to one meaning, also beside those of the
-// loop and of probes.
+// loop, of probes and of metrics.
 func TestExplainWords(t *testing.T) {
 	of := map[string]string{}
 	add := func(name string, also []string) {
@@ -25,6 +26,9 @@ func TestExplainWords(t *testing.T) {
 	}
 	for _, e := range append(engine.Terms(), capture.Terms()...) {
 		add(e.Name, e.Also)
+	}
+	for _, m := range catalog.Default().Metrics() {
+		add(m.Key, nil)
 	}
 	for _, e := range ExplainWords() {
 		add(e.Name, e.Also)
