@@ -7,6 +7,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // Places on the stack of a program, below the frame pointer.
@@ -25,8 +27,9 @@ const (
 
 // Of BPF's own interface (include/uapi/linux/bpf.h).
 const (
-	ringNoWakeup = 1 // BPF_RB_NO_WAKEUP
-	mapAny       = 0 // BPF_ANY
+	ringNoWakeup = 1          // BPF_RB_NO_WAKEUP
+	mapAny       = 0          // BPF_ANY
+	currentCPU   = 0xffffffff // BPF_F_CURRENT_CPU
 )
 
 // code is a program in the making. Registers: R6 the context, R7 the record, R8 PID and
@@ -41,11 +44,12 @@ type code struct {
 // maps are what programs share with this process.
 type maps struct {
 	ring   *ebpf.Map
-	target *ebpf.Map // u32 PID of the target, 0 not known yet
-	mode   *ebpf.Map // u32 details, u32 what PID 0 means
-	cpu    *ebpf.Map // per CPU: u64 records lost
-	graphs *ebpf.Map // address of a graph → a sum over what it looked like last
-	blocks *ebpf.Map // a disk request on its way → the thread that began it
+	target *ebpf.Map                     // u32 PID of the target, 0 not known yet
+	mode   *ebpf.Map                     // u32 details, u32 what PID 0 means
+	cpu    *ebpf.Map                     // per CPU: u64 records lost
+	graphs *ebpf.Map                     // address of a graph → a sum over what it looked like last
+	pmu    map[optrace.Counter]*ebpf.Map // counters of CPUs
+	blocks *ebpf.Map                     // a disk request on its way → the thread that began it
 }
 
 // What the target's PID 0 means, in the second word of mode.

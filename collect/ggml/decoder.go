@@ -43,6 +43,8 @@ type Decoder struct {
 	// forget makes the programs send a graph once more.
 	forget func(graph uint64)
 	have   uint16 // counters that are read
+	// running makes totals of threads of what CPUs count.
+	running running
 
 	tables    *interner
 	out       order
@@ -163,7 +165,7 @@ func (d *Decoder) Record(b []byte) {
 			return
 		}
 	case optrace.CountersRead:
-		if e.Ref = d.counters(payload); e.Ref == 0 {
+		if e.Ref = d.counters(&h, payload); e.Ref == 0 {
 			return
 		}
 	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
@@ -517,7 +519,7 @@ func (d *Decoder) experts(h *header, payload []byte) uint32 {
 }
 
 // counters is the ref of a reading.
-func (d *Decoder) counters(payload []byte) uint32 {
+func (d *Decoder) counters(h *header, payload []byte) uint32 {
 	if len(payload) != 8*int(optrace.NumCounters) {
 		d.malformed++
 		return 0
@@ -526,6 +528,7 @@ func (d *Decoder) counters(payload []byte) uint32 {
 	for i := range set.Value {
 		set.Value[i] = binary.LittleEndian.Uint64(payload[8*i:])
 	}
+	d.running.own(h.tid, h.cpu, &set)
 	return d.tables.counter(set)
 }
 

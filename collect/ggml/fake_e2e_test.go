@@ -651,6 +651,13 @@ func TestMain(m *testing.M) {
 		attempt(pid)
 		return
 	}
+	if program := os.Getenv(namespaceOf); program != "" {
+		if err := inNamespace(program); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

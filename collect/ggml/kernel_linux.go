@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
@@ -89,8 +90,8 @@ func offsetOf(s *btf.Struct, name string) (int16, error) {
 	return 0, fmt.Errorf("the kernel's %s has no field %s", s.Name, name)
 }
 
-// counters reads what the kernel counts for the thread that runs: exact totals of this
-// thread, without opening an event.
+// counters reads what the kernel counts for the thread that runs, exact totals of this
+// thread without opening an event, and what the hardware counts on this CPU.
 func (c *code) counters(t *taskOffsets) {
 	end := c.unique("counted")
 	c.unless(optrace.DetailCounters, end)
@@ -98,15 +99,19 @@ func (c *code) counters(t *taskOffsets) {
 	c.add(
 		asm.Mov.Imm(asm.R1, int32(optrace.CountersRead)),
 		asm.StoreMem(asm.R7, offCookie, asm.R1, asm.Word),
-		asm.FnGetCurrentTaskBtf.Call(),
-		asm.Mov.Imm(asm.R1, 0),
 	)
 	store := func(counter optrace.Counter, from asm.Register) {
 		c.add(asm.StoreMem(asm.R7, headerSize+8*int16(counter), from, asm.DWord))
 	}
-	for _, absent := range []optrace.Counter{optrace.Instructions, optrace.Cycles, optrace.LLCMisses, optrace.BranchMisses} {
-		store(absent, asm.R1)
+	for _, e := range hardware {
+		c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackTensor, asm.R1, asm.DWord))
+		if m := c.maps.pmu[e.counter]; m != nil {
+			c.readCounter(m)
+		}
+		c.add(asm.LoadMem(asm.R1, asm.RFP, stackTensor, asm.DWord))
+		store(e.counter, asm.R1)
 	}
+	c.add(asm.FnGetCurrentTaskBtf.Call())
 	for _, field := range []struct {
 		counter optrace.Counter
 		offset  int16
@@ -125,6 +130,14 @@ func (c *code) counters(t *taskOffsets) {
 	store(optrace.ContextSwitches, asm.R1)
 	c.submit()
 	c.at(end)
+}
+
+// readCounter reads what this CPU counts (struct bpf_perf_event_value: the counter, the
+// time it was enabled, and the time it ran) onto the stack, 0 where it cannot.
+func (c *code) readCounter(m *ebpf.Map) {
+	c.add(asm.LoadMapPtr(asm.R1, m.FD()), asm.LoadImm(asm.R2, currentCPU, asm.DWord))
+	c.add(stack(asm.R3, stackTensor)...)
+	c.add(asm.Mov.Imm(asm.R4, 24), asm.FnPerfEventReadValue.Call())
 }
 
 // kernelCode begins a program of the kernel's layer: R6 the context, R9 the target's

@@ -240,17 +240,17 @@ func (s *Session) noteAbsent(d optrace.Detail) {
 
 // noteCounters says which counters there are.
 func (s *Session) noteCounters() {
-	if err := havePMU(); err != nil {
+	switch {
+	case s.pmu == nil:
 		s.gaps.add(optrace.Gap{
 			What: "instructions, cycles, cache and branch misses",
-			Why:  "this machine shows no performance monitoring unit: " + err.Error(),
+			Why:  "this machine shows no performance monitoring unit: " + s.pmuErr.Error(),
 			Next: "run on bare metal or give the virtual machine a PMU; the kernel's own counters are read instead",
 		})
-	} else {
+	case s.pmu.have != cpuCounters:
 		s.gaps.add(optrace.Gap{
-			What: "instructions, cycles, cache and branch misses",
-			Why:  "they are not read yet, though this machine has a performance monitoring unit",
-			Next: "the kernel's own counters are read instead",
+			What: "some of instructions, cycles, cache and branch misses",
+			Why:  "the performance monitoring unit does not count all of them, or others use it",
 		})
 	}
 	if s.task == nil {

@@ -46,6 +46,8 @@ type Session struct {
 	kernel   *kernelLayer
 	task     *taskOffsets
 	taskErr  error
+	pmu      *pmu
+	pmuErr   error
 	detail   optrace.Detail
 	decoder  *Decoder
 
@@ -105,6 +107,9 @@ func (s *Session) open() error {
 		}
 	}
 	s.task, s.taskErr = kernelTypes()
+	if s.pmu, s.pmuErr = openPMU(hardware); s.pmu != nil {
+		s.maps.pmu = s.pmu.maps
+	}
 	s.decoder = newDecoder(r.Layout, r.Names, nil)
 	if err := s.arm(); err != nil {
 		return s.explain(err)
@@ -123,6 +128,9 @@ func (s *Session) arm() error {
 	s.decoder.forget = func(graph uint64) { _ = s.maps.graphs.Delete(graph) }
 	if s.task != nil {
 		s.decoder.have = kernelCounters
+		if s.pmu != nil {
+			s.decoder.have |= s.pmu.have
+		}
 	}
 	s.offsets = offsetsOf(&s.runtime.Layout, &s.runtime.Names, s.decoder.raw)
 	var err error
@@ -172,6 +180,7 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 		return err
 	}
 	unused := s.setKernel(d)
+	s.pmu.run(d&optrace.DetailCounters != 0)
 	for _, g := range s.groups {
 		if d&g.detail == 0 {
 			unused = append(unused, g.links...)
@@ -307,7 +316,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.closed = true
-	all := []error{s.disarm(), s.kernel.close()}
+	all := []error{s.disarm(), s.kernel.close(), s.pmu.close()}
 	if s.ring != nil {
 		all = append(all, s.ring.close())
 	}
