@@ -43,7 +43,7 @@ type Coverage struct {
 	Graphs  int      `json:"graphs"`
 	Partial int      `json:"partial_graphs"` // left out of every figure
 	Calls   int      `json:"calls"`
-	OpShare stat.Opt `json:"operators_of_graph_ratio"` // time of lane 0 that spans cover
+	OpShare stat.Opt `json:"operators_of_graph_ratio"` // time of lane 0 that spans cover, and traced waits
 	GraphOf stat.Opt `json:"graphs_of_call_ratio"`
 	// OpsPerToken is the number of operators of one decode graph that lane 0 computes.
 	OpsPerToken stat.Opt `json:"operators_per_decode_graph"`
@@ -66,7 +66,7 @@ type PhaseRow struct {
 	Tokens  int64        `json:"tokens"`
 	Call    Distribution `json:"call"`         // time of a call
 	Graph   Distribution `json:"graph"`        // time of a graph
-	Rate    stat.Opt     `json:"tokens_per_s"` // tokens over the time of the calls
+	Rate    stat.Opt     `json:"tokens_per_s"` // tokens over the time of the calls, of graphs where no call was seen
 	Between Distribution `json:"between"`      // from the end of a call to the begin of the next: sampling, the application
 	// FirstToken is from the begin of a prefill to the begin of the decode after it.
 	FirstToken Distribution `json:"first_token"`

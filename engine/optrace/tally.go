@@ -52,7 +52,6 @@ type Tally struct {
 	lane0, inLane0 time.Duration // time of graphs with a lane 0, and what its spans cover
 	opsOf          map[int]int   // decode graphs by the number of operators of lane 0
 	mostLanes      int
-	unnamed        bool // an operator without a name was seen
 	overflow       bool // rows beyond a limit were added up
 
 	phases   [numPhases]phaseSums
@@ -104,6 +103,7 @@ func (t *Tally) Graph(g *Graph) {
 	t.experts.addGraph(t, &one)
 	t.lengths.addGraph(&one, took)
 	t.addOpen(&one, took)
+	t.uncalled(&one, took)
 	if p == PhaseDecode {
 		t.critical.addGraph(t, g)
 		t.live.addGraph(t, g)
@@ -124,6 +124,7 @@ type graphSums struct {
 	attention time.Duration // of operators that grow with the KV cache
 	length    int64         // of the KV cache
 	queries   int64         // tokens that attend to it
+	logits    bool          // it computes them
 	mixed     []mixed
 }
 
@@ -222,7 +223,7 @@ func (t *Tally) addStep(one *graphSums, s *step) {
 		}
 		one.mixed = append(one.mixed, mixed{layer: f.layer, experts: f.experts, time: took, choice: choice})
 	}
-	t.unnamed = t.unnamed || f.op == ""
+	one.logits = one.logits || f.name == logits
 	t.phases[p].addStep(took, &cost)
 	f.rows(t, p)
 	f.kind[p].add(s, took, &cost)

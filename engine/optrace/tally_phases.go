@@ -53,7 +53,6 @@ func (t *Tally) Call(c *Call) {
 	p := phaseIndex(c.Phase)
 	s := &t.phases[p]
 	s.calls++
-	s.tokens += int64(max(c.Tokens, 0))
 	graphs := t.open[c.Index]
 	delete(t.open, c.Index)
 	if graphs == nil {
@@ -63,19 +62,36 @@ func (t *Tally) Call(c *Call) {
 	if end > c.Begin {
 		took := span(c.Begin, end)
 		s.call.add(took)
-		if c.Tokens > 0 {
-			s.timed += int64(c.Tokens)
-			s.timedFor = plus(s.timedFor, took)
-		}
 		if graphs.time > 0 {
 			s.callsOfGraphs, s.graphsOfCalls = plus(s.callsOfGraphs, took), plus(s.graphsOfCalls, graphs.time)
 		}
+	}
+	t.batch(p, c.Tokens, c.Begin, end, graphs)
+}
+
+// uncalled takes a graph whose call was not seen for a call of its own. A decode graph
+// without logits is a part of one.
+func (t *Tally) uncalled(one *graphSums, took time.Duration) {
+	if g := one.g; g.Call < 0 && g.Tokens > 0 && (one.p != PhaseDecode || one.logits) {
+		t.batch(one.p, g.Tokens, g.Begin, max(g.End, g.Begin), &callSums{time: took, off: mostOff(g), context: one.length})
+	}
+}
+
+// batch adds the tokens of a batch, and the time to and from it.
+func (t *Tally) batch(p Phase, tokens int, begin, end time.Duration, graphs *callSums) {
+	s := &t.phases[p]
+	s.tokens += int64(max(tokens, 0))
+	if end > begin {
+		if tokens > 0 {
+			s.timed += int64(tokens)
+			s.timedFor = plus(s.timedFor, span(begin, end))
+		}
 		if p == PhaseDecode {
-			t.live.addCall(c.Begin, end, c.Tokens)
+			t.live.addCall(begin, end, tokens)
 		}
 	}
-	t.follow(c, p, end)
-	t.tokens.add(tokenSum{begin: c.Begin, end: max(end, c.Begin), phase: p, tokens: c.Tokens, of: *graphs})
+	t.follow(p, begin, end)
+	t.tokens.add(tokenSum{begin: begin, end: max(end, begin), phase: p, tokens: tokens, of: *graphs})
 }
 
 // following is what is remembered of the calls before.
@@ -90,21 +106,21 @@ type following struct {
 // follow measures from one call to the next. Between two decodes, and between a prefill
 // and what follows it, lies what the application does for a token; between a decode and
 // a prefill it may only wait for a request, which is not counted.
-func (t *Tally) follow(c *Call, p Phase, end time.Duration) {
+func (t *Tally) follow(p Phase, begin, end time.Duration) {
 	b := &t.before
-	pause := c.Begin - b.end
+	pause := begin - b.end
 	if b.any && pause >= 0 && b.end > 0 && !(b.phase == PhaseDecode && p != PhaseDecode) {
 		t.phases[b.phase].between.add(pause)
 	}
 	switch p {
 	case PhasePrefill:
 		if !b.prompt || b.phase != PhasePrefill || pause > samePrompt {
-			b.since = c.Begin
+			b.since = begin
 		}
 		b.prompt = true
 	case PhaseDecode:
-		if b.prompt && c.Begin > b.since {
-			t.phases[PhasePrefill].first.add(c.Begin - b.since)
+		if b.prompt && begin > b.since {
+			t.phases[PhasePrefill].first.add(begin - b.since)
 		}
 		b.prompt = false
 	}

@@ -308,3 +308,41 @@ func TestBoundedMemory(t *testing.T) {
 		t.Errorf("facts %d, kinds %d, steps %d, layers %d, open %d", len(tally.facts), len(tally.kinds.of), len(tally.steps.of), len(tally.layers.of), len(tally.open))
 	}
 }
+
+// TestCoverage counts waits between operators where they are traced, and no others.
+func TestCoverage(t *testing.T) {
+	g := &Graph{Call: -1, End: 100, Lanes: []Lane{{TID: 1, Spans: []Span{
+		{Addr: 1, Begin: 10, End: 30, Sync: 15},  // five of it within, ten after
+		{Addr: 2, Begin: 40, End: 60, Sync: 100}, // more than there is
+		{Addr: 3, Begin: 65, End: 80},            // nothing traced after it
+		{Addr: 4, Begin: 85, End: 90, Sync: 5},
+	}}}}
+	tally := NewTally(&Tables{})
+	tally.Graph(g)
+	near(t, "covered", tally.Summary(Settings{}).Coverage.OpShare, (20+10+20+5+15+5+5)/100.0)
+}
+
+// TestUncalled is a runtime whose calls cannot be probed: its graphs stand for them.
+func TestUncalled(t *testing.T) {
+	m := newModel()
+	tally := NewTally(m.tables)
+	begin := time.Second
+	for range 4 {
+		g := run(m.decoder(1, 1, 256), 1, begin, each(time.Millisecond))
+		g.Phase, g.Tokens = PhaseDecode, 1
+		tally.Graph(g)
+		part := run(m.mixture(0, 1), 1, g.End, each(time.Millisecond)) // computed for another backend
+		part.Phase, part.Tokens = PhaseDecode, 1
+		tally.Graph(part)
+		begin = part.End + time.Millisecond
+	}
+	s := tally.Summary(Settings{})
+	p := s.Phases[0]
+	if p.Calls != 0 || p.Tokens != 4 || len(s.Tokens) != 4 || s.Tokens[0].Context != 256 || p.Call.Count != 0 {
+		t.Errorf("got %+v, tokens %+v", p, s.Tokens)
+	}
+	near(t, "rate", p.Rate, 1/(18*time.Millisecond+time.Microsecond).Seconds())
+	if len(s.Gaps) != 1 {
+		t.Errorf("gaps: %+v", s.Gaps)
+	}
+}

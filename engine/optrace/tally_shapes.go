@@ -35,7 +35,7 @@ func (t *Tally) gaps(s *Settings) []Gap {
 		gaps = append(gaps, Gap{What: "rows", Why: "there were more operators, layers or threads than a trace tells apart", Next: "the row \"others\" holds the rest; trace for a shorter time"})
 	}
 	if t.graphs > 0 && t.calls == 0 {
-		gaps = append(gaps, Gap{What: "tokens", Why: "no call that computes a batch was seen", Next: ""})
+		gaps = append(gaps, Gap{What: "calls", Why: "none that computes a batch was seen", Next: "tokens and their rates are those of graphs, less what lies between them"})
 	}
 	return gaps
 }

@@ -22,12 +22,16 @@ func (t *Tally) addOpen(one *graphSums, took time.Duration) {
 		s = &callSums{}
 		t.open[one.g.Call] = s
 	}
-	off := time.Duration(0)
-	for i := range one.g.Lanes {
-		off = max(off, one.g.Lanes[i].Off)
-	}
-	s.time, s.off = plus(s.time, took), plus(s.off, off)
+	s.time, s.off = plus(s.time, took), plus(s.off, mostOff(one.g))
 	s.end, s.context = max(s.end, one.g.End), max(s.context, one.length)
+}
+
+// mostOff is the time off the CPU of the lane that was off it longest.
+func mostOff(g *Graph) (off time.Duration) {
+	for i := range g.Lanes {
+		off = max(off, g.Lanes[i].Off)
+	}
+	return off
 }
 
 // tokenSum is a call that ended.
