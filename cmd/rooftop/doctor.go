@@ -11,6 +11,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -20,8 +21,9 @@ func newDoctor(w *world) *cobra.Command {
 		Use:   "doctor",
 		Short: "What can be read here, what a gap switches off, and what to do",
 		Long: `Tries everything that a diagnosis reads, once: the metrics page, the launch, the
-model's shape, the GPUs, the price. For each it says what was found or why not,
-what the gap switches off, and the one thing to do about it.
+model's shape, the GPUs, the price; and what 'rooftop trace' needs of this
+machine, step by step. For each it says what was found or why not, what the gap
+switches off, and the one thing to do about it.
 
 EXIT CODES
   0  reached; the report says how each check went
@@ -52,7 +54,7 @@ func doctor(ctx context.Context, w *world, o *options) error {
 			Name: "metrics page", State: report.CheckBad, Found: coded.err.Error(),
 			Effect: "nothing can be measured", Next: "start the server, or say where it is with --url",
 		}
-		if err := writeChecks(w, o, []report.Check{check}); err != nil {
+		if err := writeChecks(w, o, append([]report.Check{check}, traceChecks()...)); err != nil {
 			return err
 		}
 		return exit(exitUnreachable)
@@ -68,7 +70,25 @@ func doctor(ctx context.Context, w *world, o *options) error {
 	if o.verbose {
 		checks = append(checks, server.unread(checks)...)
 	}
-	return writeChecks(w, o, checks)
+	return writeChecks(w, o, append(checks, traceChecks()...))
+}
+
+// traceChecks are the steps to a trace of a GGML runtime on this machine, whatever server
+// was looked at.
+func traceChecks() []report.Check {
+	var list []report.Check
+	for _, r := range ggml.Ladder() {
+		c := report.Check{Name: "trace: " + r.Name, State: report.CheckOK, Found: r.Found, Effect: r.Missing, Next: r.Next}
+		switch {
+		case r.OK:
+		case r.Needed:
+			c.State = report.CheckWarn // of a diagnosis nothing is missing
+		default:
+			c.State = report.CheckAbsent
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // writeChecks prints checks as asked for.

@@ -62,7 +62,7 @@ EXIT CODES
   rooftop trace --pid 4242 --duration 30s --save run.jsonl.gz
   rooftop trace llama-server --level sched --trace run.trace.json
   rooftop trace --file /usr/lib/libggml-cpu.so --json | jq .recommendation
-  rooftop trace run.jsonl.gz --svg graph.svg --trace run.trace.json
+  rooftop trace run.jsonl.gz --svg graph.svg --html run.html
   rooftop trace compare before.jsonl.gz after.jsonl.gz`,
 		Args: traceArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -126,4 +126,5 @@ func (o *traceOptions) recording() bool {
 type traced struct {
 	recording *optrace.Recording
 	summary   *optrace.Summary
+	newest    func() optrace.LiveGraph // of a token
 }

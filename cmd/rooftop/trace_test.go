@@ -171,7 +171,7 @@ func TestTraceOfARecording(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	args := []string{file, "--json"}
-	for _, name := range []string{"trace", "dot", "svg"} {
+	for _, name := range []string{"trace", "dot", "svg", "html"} {
 		args = append(args, "--"+name, filepath.Join(dir, name))
 	}
 	again, errs, code := trace(t, nil, args...)
@@ -181,7 +181,7 @@ func TestTraceOfARecording(t *testing.T) {
 	if live != again {
 		t.Errorf("live:\n%s\nof the recording:\n%s", live, again)
 	}
-	for name, want := range map[string]string{"trace": "MUL_MAT", "dot": "digraph", "svg": "<svg"} {
+	for name, want := range map[string]string{"trace": "MUL_MAT", "dot": "digraph", "svg": "<svg", "html": "<html"} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("--%s: %v: %.200s, want %s in it", name, err, text, want)
 		}

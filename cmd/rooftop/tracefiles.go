@@ -19,7 +19,7 @@ import (
 // from no other.
 func (o *traceOptions) finish(w *world, t *traced) error {
 	var failed, saved []string
-	for i, fill := range []func(io.Writer) error{t.save, t.chrome, t.dot, t.svg} {
+	for i, fill := range []func(io.Writer) error{t.save, t.chrome, t.dot, t.svg, t.html} {
 		file := o.outputs()[i]
 		if file.path == "" {
 			continue
@@ -86,6 +86,17 @@ func (t *traced) svg(w io.Writer) error {
 	return report.WriteDAGSVG(w, t.recording.Tables, dag, t.summary)
 }
 
+func (t *traced) html(w io.Writer) error {
+	page := &report.TracePage{Trace: *t.document(), Tables: t.recording.Tables}
+	if dag, err := t.dag(); err == nil {
+		page.DAG = dag
+	}
+	if newest := t.newest(); len(newest.Lanes) > 0 {
+		page.Graph = &newest
+	}
+	return report.WriteTraceHTML(w, page)
+}
+
 // dag is the graph that was computed most often.
 func (t *traced) dag() (*optrace.DAG, error) {
 	dags := t.recording.Tables.DAGs
@@ -107,7 +118,18 @@ func showRecording(w *world, o *traceOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	return o.finish(w, &traced{recording: r, summary: optrace.Analyze(r)})
+	return o.finish(w, &traced{recording: r, summary: optrace.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }})
+}
+
+// newestOf is the newest graph of a token in a recording.
+func newestOf(r *optrace.Recording) optrace.LiveGraph {
+	tally := optrace.NewTally(r.Tables)
+	a := optrace.NewAssembler(r.Tables, tally)
+	for _, e := range r.Events {
+		a.Push(e)
+	}
+	a.Flush(r.End)
+	return tally.Live()
 }
 
 // maxRecording bounds a recording that is read, as it lies on the disk.

@@ -35,7 +35,7 @@ type traceOptions struct {
 	force       bool
 	roof        bool
 
-	save, chrome, dot, svg string
+	save, chrome, dot, svg, html string
 
 	flags *pflag.FlagSet
 	env   func(string) (string, bool)
@@ -59,11 +59,12 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.StringVar(&o.chrome, "trace", "", "`FILE` for a trace that ui.perfetto.dev and chrome://tracing open")
 	f.StringVar(&o.dot, "dot", "", "`FILE` for the graph of operators, for Graphviz")
 	f.StringVar(&o.svg, "svg", "", "`FILE` for a picture of it")
+	f.StringVar(&o.html, "html", "", "`FILE` for the report as one page with its plots")
 }
 
 // outputs are the files of the flags.
 func (o *traceOptions) outputs() []namedFile {
-	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}, {"--dot", o.dot}, {"--svg", o.svg}}
+	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}, {"--dot", o.dot}, {"--svg", o.svg}, {"--html", o.html}}
 }
 
 // namedFile is a file with the flag that names it.

@@ -96,7 +96,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 	}
 	r.Processes = k.names
 	partial, _ := k.assembler.Dropped()
-	return &traced{recording: r, summary: k.tally.Summary(optrace.Settings{
+	return &traced{recording: r, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
 		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Processes: k.names,
 	})}, nil
