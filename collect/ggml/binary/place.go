@@ -232,9 +232,8 @@ func (p part) ends(name string) []Place {
 }
 
 // returnsOf adds places at all returns of a function and of those that it ends by
-// jumping to, and says whether all of the code could be read. Compilers move what is
-// rarely done to a part of its own (".cold"), which goes back or throws: jumps there, and
-// to where no function begins, are no ends.
+// jumping to, and says whether all of the code could be read. Jumps to where no function
+// begins are no ends: compilers move what is rarely done away, and it goes back or throws.
 func (p part) returnsOf(choose chooser, s symbol, depth int, had map[uint64]bool, found *[]Place) bool {
 	if had[s.address] {
 		return true
@@ -251,7 +250,7 @@ func (p part) returnsOf(choose chooser, s symbol, depth int, had map[uint64]bool
 	}
 	for _, target := range tails {
 		callee, ok := p.object.symbolAt(p.object.resolve(target))
-		if !ok || strings.HasSuffix(callee.name, coldSuffix) {
+		if !ok {
 			continue
 		}
 		if !p.returnsOf(choose, callee, depth+1, had, found) {
@@ -260,6 +259,3 @@ func (p part) returnsOf(choose chooser, s symbol, depth int, had map[uint64]bool
 	}
 	return true
 }
-
-// coldSuffix ends the names of the parts of functions that are rarely come to.
-const coldSuffix = ".cold"
