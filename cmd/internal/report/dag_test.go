@@ -25,7 +25,11 @@ type graphMaker struct {
 // tensor is a node, or a leaf where op is "NONE"; it returns its address.
 func (m *graphMaker) tensor(op, sub, name, typ string, view uint64, ne [4]int64, sources ...uint64) uint64 {
 	m.t.Tensors = append(m.t.Tensors, optrace.Tensor{Name: name, Type: typ, NE: ne})
-	m.t.Operators = append(m.t.Operators, optrace.Operator{Op: op, Sub: sub, Out: uint32(len(m.t.Tensors))})
+	made := optrace.Operator{Op: op, Sub: sub, Out: uint32(len(m.t.Tensors))}
+	for _, addr := range sources {
+		made.In = append(made.In, uint32((addr-0x10000)/0x150))
+	}
+	m.t.Operators = append(m.t.Operators, made)
 	addr := 0x10000 + uint64(len(m.t.Tensors))*0x150
 	n := optrace.Node{Addr: addr, Operator: uint32(len(m.t.Operators)), Sources: sources, View: view}
 	if op == "NONE" {

@@ -95,7 +95,7 @@ func computing(s *optrace.Summary) int {
 // and says where more is.
 func (r *tracePage) footer() {
 	r.blank()
-	if a := &r.s.Advice; a.Do != "" {
+	if a := &r.s.Advice; asked(a) {
 		r.para(0, 2, text{r.span(strong, "do "), r.span(accent, a.Do)})
 	}
 	more := "-v shows every row; --json has all of them"

@@ -15,7 +15,7 @@ import (
 func (r *tracePage) answer() {
 	a := &r.s.Advice
 	r.blank()
-	if a.Do == "" {
+	if !asked(a) {
 		r.noAdvice()
 		return
 	}
@@ -30,6 +30,14 @@ func (r *tracePage) answer() {
 	}
 }
 
+// asked says that there is something to change: advice to leave everything as it is
+// follows from no finding.
+func asked(a *optrace.Advice) bool { return a.Do != "" && a.Finding != "" }
+
+// tooLittle says that there is no advice because too little was seen, and not because
+// all is well.
+func tooLittle(a *optrace.Advice) bool { return strings.HasPrefix(a.Do, "Nothing") }
+
 // noAdvice says that there is nothing to change, or that nothing is known.
 func (r *tracePage) noAdvice() {
 	c := &r.s.Coverage
@@ -38,8 +46,12 @@ func (r *tracePage) noAdvice() {
 		r.para(indent, indent, r.text(muted, "send the target a request while it is traced"))
 		return
 	}
-	if r.s.Advice.Why == "" && len(r.s.Kinds) == 0 {
+	if len(r.s.Kinds) == 0 {
 		r.para(0, 2, text{r.mark(muted, "no recommendation:"), r.span(strong, " no operator was seen, only "+plural(c.Calls, "call"))})
+		return
+	}
+	if tooLittle(&r.s.Advice) {
+		r.para(0, 2, append(text{r.mark(muted, "no recommendation")}, r.text(body, after(": ", r.s.Advice.Why))...))
 		return
 	}
 	r.para(0, 2, append(text{r.mark(ok, "nothing to change")}, r.text(body, after(": ", r.s.Advice.Why))...))

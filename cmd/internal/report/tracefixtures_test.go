@@ -94,7 +94,7 @@ func scaledSteps(steps []traceStep, each, bytes, flops float64) []traceStep {
 // second brings nothing.
 func denseTrace() *optrace.Summary {
 	const layers, decodes, prefills = 22, 276, 4
-	roof := optrace.Roof{BytesPerSecond: 21.4e9, FlopsPerSecond: 640e9, Threads: 2, From: "measured"}
+	roof := optrace.Roof{BytesPerSecond: 21.4e9, FlopsPerSecond: 640e9, Threads: 2, From: "measured", ByThreads: []optrace.RoofPoint{{Threads: 1, BytesPerSecond: 18.9e9, FlopsPerSecond: 330e9}}}
 	steps := []traceStep{
 		{"ffn_up", "MUL_MAT", "", "q4_0", layers, 352 * us, 6.49e6, 23.1e6}, {"ffn_gate", "MUL_MAT", "", "q4_0", layers, 349 * us, 6.49e6, 23.1e6},
 		{"ffn_out", "MUL_MAT", "", "q4_0", layers, 362 * us, 6.49e6, 23.1e6}, {"Qcur", "MUL_MAT", "", "q4_0", layers, 134 * us, 2.36e6, 8.4e6},
@@ -270,7 +270,7 @@ func interferedTrace() *optrace.Summary {
 	s.Threads[0].Busy, s.Threads[0].Off, s.Threads[0].Preempted = some(.5), some(.42), some(.4)
 	s.Threads[1].Busy, s.Threads[1].Off, s.Threads[1].Preempted, s.Threads[1].Sync = some(.44), some(.4), some(.37), some(.16)
 	s.Others = []optrace.OtherRow{{PID: 8001, Name: "stress-ng", Time: 3900 * ms, Share: some(.39)}, {PID: 22, Name: "", Time: 12 * ms, Share: some(.001)}}
-	s.Coverage.Dropped = 17
+	s.Coverage.Dropped, s.Roof.From = 17, optrace.RoofDisturbed
 	s.Findings = append([]optrace.Finding{{
 		ID: "preempted", Severity: "bad", Title: "Another process takes the CPU", Cost: some(.39),
 		Evidence: []string{"stress-ng (PID 8001) had a CPU for 3.90 s while a compute thread could have run", "lane 0 was preempted for 40 % of the time of graphs"},
@@ -294,6 +294,6 @@ func countedTrace() *optrace.Summary {
 		}
 	}
 	s.Threads, s.Findings, s.Gaps = s.Threads[:1], nil, nil
-	s.Advice = optrace.Advice{Why: "decode reads memory at 82 % of its roof, prefill computes at 51 %: what is left is small"}
+	s.Advice = optrace.Advice{Do: "Change nothing.", Price: "none", Why: "decode reads memory at 82 % of its roof, prefill computes at 51 %: what is left is small"}
 	return s
 }

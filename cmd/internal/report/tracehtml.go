@@ -105,7 +105,7 @@ func targetTitle(s *optrace.Summary) string {
 func (doc *traceDocument) headline(r *tracePage) {
 	a := &r.s.Advice
 	switch {
-	case a.Do != "":
+	case asked(a):
 		doc.Headline, doc.Tone = plainText(a.Do), [...]string{ok: "ok", warn: "warn", bad: "bad"}[r.urgency()]
 		if a.Flag != "" && !strings.Contains(a.Do, a.Flag) {
 			doc.Command = plainText(strings.TrimSpace(a.Flag + " " + a.Value))
@@ -117,10 +117,12 @@ func (doc *traceDocument) headline(r *tracePage) {
 		}
 	case r.s.Coverage.Graphs <= 0 && r.s.Coverage.Calls <= 0:
 		doc.Headline = "Nothing was computed while it was traced"
-	case a.Why == "" && len(r.s.Kinds) == 0:
+	case len(r.s.Kinds) == 0:
 		doc.Headline = "No recommendation: no operator was seen"
 	default:
-		doc.Headline, doc.Tone = "Nothing to change", "ok"
+		if doc.Headline, doc.Tone = "Nothing to change", "ok"; tooLittle(a) {
+			doc.Headline, doc.Tone = "No recommendation", ""
+		}
 		if a.Why != "" {
 			doc.Reasons = []labelled{{"Because", plainText(a.Why)}}
 		}

@@ -58,6 +58,9 @@ func overMedian(rows []*optrace.LayerRow) func(*optrace.LayerRow) stat.Opt {
 	}
 }
 
+// alike is the most that a layer takes over the median and is still like the others.
+const alike = 1.05
+
 func (r *tracePage) layerLine(phase string, rows []*optrace.LayerRow) {
 	over := overMedian(rows)
 	line := ""
@@ -89,7 +92,10 @@ func (r *tracePage) layerLine(phase string, rows []*optrace.LayerRow) {
 	}
 	var said []string
 	if slowest != nil {
-		if v := over(slowest); v.OK {
+		switch v := over(slowest); {
+		case v.OK && v.V < alike:
+			said = append(said, "all layers within "+figure.Percent(alike-1)+nbsp+"% of the median or below")
+		case v.OK:
 			said = append(said, "layer "+figure.Whole(float64(slowest.Layer))+" is slowest, "+figure.Significant(v.V)+nbsp+"× the median")
 		}
 	}

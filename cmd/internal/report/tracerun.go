@@ -49,8 +49,42 @@ func (r *tracePage) coverage() {
 	if len(machine) > 0 {
 		r.row("machine", r.text(muted, strings.Join(machine, " · ")))
 	}
+	r.roof()
 	if r.o.Verbose {
 		r.files()
+	}
+}
+
+// roof is what the machine can do, with -v by the number of threads.
+func (r *tracePage) roof() {
+	f := &r.s.Roof
+	if f.BytesPerSecond <= 0 && f.FlopsPerSecond <= 0 {
+		r.row("roof", r.text(muted, absent+" not known"))
+		return
+	}
+	rates := func(bytes, flops, whole float64) string {
+		positive := func(v float64) stat.Opt {
+			if v > 0 {
+				return stat.Some(v)
+			}
+			return stat.None
+		}
+		s := inBillions(positive(bytes)) + nbsp + "GB/s, " + inBillions(positive(flops)) + nbsp + "GFLOP/s"
+		if whole > 0 {
+			s += ", " + inBillions(positive(whole)) + nbsp + "int8" + nbsp + "GOP/s"
+		}
+		return s
+	}
+	s := rates(f.BytesPerSecond, f.FlopsPerSecond, f.Int8PerSecond)
+	if f.Threads > 0 {
+		s += " with " + plural(f.Threads, "thread")
+	}
+	r.row("roof", r.text(muted, s+after(", ", f.From)))
+	if !r.o.Verbose {
+		return
+	}
+	for _, p := range f.ByThreads {
+		r.row("", r.text(muted, plural(p.Threads, "thread")+": "+rates(p.BytesPerSecond, p.FlopsPerSecond, p.Int8PerSecond)))
 	}
 }
 
