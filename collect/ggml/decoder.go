@@ -53,7 +53,8 @@ type Decoder struct {
 	lastPID   int32
 	dropped   []uint32 // by CPU
 
-	graphs, hits   int64 // begins of graphs and of operators
+	graphs, hits   int64 // begins of graphs and of operators, from counted on
+	counted        time.Duration
 	fits, misfits  int64 // tensors that the layout fits, and not
 	withheld       string
 	malformed      int64 // records that made no sense
@@ -114,6 +115,10 @@ func (d *Decoder) become(layout layouts.Layout, names layouts.Names, places []wa
 	d.forgetAll()
 }
 
+// countFrom counts graphs and operators anew from a moment on. Records of before it may
+// still be in the ring.
+func (d *Decoder) countFrom(at time.Duration) { d.graphs, d.hits, d.counted = 0, 0, at }
+
 // forgetAll forgets what lies where in every process.
 func (d *Decoder) forgetAll() {
 	clear(d.processes)
@@ -136,14 +141,18 @@ func (d *Decoder) Record(b []byte) {
 		d.node(&h, payload)
 		return
 	case optrace.OpBegin, optrace.FusedBegin:
-		d.hits++
+		if h.at >= d.counted {
+			d.hits++
+		}
 		e.Addr, e.Lane, e.Lanes = h.addr, h.lane, h.lanes
 		e.Ref = d.operator(&h, payload)
 		if e.Kind == optrace.FusedBegin {
 			e.N = h.n
 		}
 	case optrace.GraphBegin:
-		d.graphs++
+		if h.at >= d.counted {
+			d.graphs++
+		}
 		e.Addr, e.N = h.addr, h.n
 		e.Ref = d.graph(&h)
 	case optrace.CallBegin:

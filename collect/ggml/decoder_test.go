@@ -170,6 +170,25 @@ func TestKernelEvents(t *testing.T) {
 	}
 }
 
+// Graphs of a lower level that are still in the ring when operators are asked for are
+// no sign that the hook is gone around.
+func TestGraphsAreCountedFromAMomentOn(t *testing.T) {
+	d := empty()
+	d.Record(record(optrace.GraphBegin, 3, func([]byte) {}))
+	d.countFrom(10)
+	for at := range time.Duration(10) {
+		d.Record(record(optrace.GraphBegin, at, func([]byte) {}))
+	}
+	if d.graphs != 0 {
+		t.Errorf("%d graphs of before", d.graphs)
+	}
+	d.Record(record(optrace.GraphBegin, 10, func([]byte) {}))
+	d.Record(record(optrace.OpBegin, 11, func([]byte) {}))
+	if d.graphs != 1 || d.hits != 1 {
+		t.Errorf("%d graphs and %d operators, want 1 and 1", d.graphs, d.hits)
+	}
+}
+
 // A loss is told where it happened, once, also where a record that was written before
 // it comes after it.
 func TestLossesAreTold(t *testing.T) {

@@ -58,7 +58,6 @@ type Session struct {
 	drained  time.Duration
 	whole    bool
 	lost     int64 // as counted by the programs
-	baseline struct{ graphs, hits int64 }
 	hookSeen bool
 	again    time.Duration // until when a runtime is looked for after an exec, 0 not
 	nextLook time.Duration
@@ -206,8 +205,9 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 	}
 	s.noteAbsent(d)
 	s.detail = d
-	s.baseline.graphs, s.baseline.hits = s.decoder.graphs, s.decoder.hits
-	s.decoder.out.add(optrace.Event{At: monotonic(), Kind: optrace.DetailChanged, N: int64(d), PID: int32(s.runtime.PID)})
+	now := monotonic()
+	s.decoder.countFrom(now)
+	s.decoder.out.add(optrace.Event{At: now, Kind: optrace.DetailChanged, N: int64(d), PID: int32(s.runtime.PID)})
 	return nil
 }
 
@@ -391,15 +391,15 @@ func (s *Session) checkHook() error {
 	if s.detail&optrace.DetailOperator == 0 || s.hookSeen || s.runtime.Hook == layouts.PointGraph {
 		return nil
 	}
-	if d.hits > s.baseline.hits {
+	if d.hits > 0 {
 		s.hookSeen = true
 		return nil
 	}
-	if d.graphs-s.baseline.graphs < graphsWithoutOperators {
+	if d.graphs < graphsWithoutOperators {
 		return nil
 	}
 	s.hookSeen = true
-	why := fmt.Sprintf("%d graphs were computed and %s was never called: the runtime goes around it", d.graphs-s.baseline.graphs, s.target.Hook)
+	why := fmt.Sprintf("%d graphs were computed and %s was never called: the runtime goes around it", d.graphs, s.target.Hook)
 	next, ok := lowerHook(s.runtime)
 	if !ok {
 		s.gaps.add(optrace.Gap{What: "operators", Why: why, Next: "the level graph still tells graphs and tokens"})
