@@ -68,7 +68,8 @@ type PhaseRow struct {
 	Graph   Distribution `json:"graph"`        // time of a graph
 	Rate    stat.Opt     `json:"tokens_per_s"` // tokens over the time of the calls, of graphs where no call was seen
 	Between Distribution `json:"between"`      // from the end of a call to the begin of the next: sampling, the application
-	// FirstToken is from the begin of a prefill to the begin of the decode after it.
+	// FirstToken is from the begin of a prefill to the begin of the decode after it; calls
+	// that compute one prompt batch by batch are one prefill.
 	FirstToken Distribution `json:"first_token"`
 	Bytes      stat.Opt     `json:"bytes"` // moved by its operators, from shapes
 	Flops      stat.Opt     `json:"flops"`
@@ -97,13 +98,13 @@ type OperatorRow struct {
 	Name  string `json:"name"`  // of Steps: the tensor's name without its layer
 	Type  string `json:"type"`  // of the weights, "" none
 	Count int64  `json:"count"` // operators, each once however many threads computed it
-	// Time is from an operator's first begin on any lane to its last end, added up;
-	// Share that of all operators of the phase.
+	// Time is from an operator's first begin on any lane to its last end, but not beyond
+	// the first begin of the next, added up; Share that of all operators of the phase.
 	Time      time.Duration `json:"time_ns"`
 	Share     stat.Opt      `json:"share_ratio"`
 	Each      Distribution  `json:"each"`
-	Sync      time.Duration `json:"sync_ns"` // lanes that waited, mean over lanes
-	Off       time.Duration `json:"off_cpu_ns"`
+	Sync      time.Duration `json:"sync_ns"`    // lanes that waited, mean over lanes
+	Off       time.Duration `json:"off_cpu_ns"` // lanes off their CPU, mean over lanes
 	Bytes     stat.Opt      `json:"bytes"`
 	Flops     stat.Opt      `json:"flops"`
 	Estimated bool          `json:"estimated"` // Bytes and Flops do not follow from shapes alone
@@ -123,7 +124,7 @@ type LayerRow struct {
 	Phase string        `json:"phase"`
 	Layer int           `json:"layer"` // -1 is what belongs to no layer: embedding, output
 	Time  time.Duration `json:"time_ns"`
-	Share stat.Opt      `json:"share_ratio"`
+	Share stat.Opt      `json:"share_ratio"` // of all operators of the phase
 	// Parts divide it: "attention", "feed-forward", "norm", "other".
 	Parts map[string]time.Duration `json:"parts_ns"`
 	// Slow is its mean time over the median of the layers of its phase.
@@ -184,7 +185,8 @@ type ExpertLayer struct {
 	Time []stat.Opt `json:"time_s"`
 }
 
-// ContextRow is attention at one length of the KV cache.
+// ContextRow is attention of decode graphs at one length of the KV cache: what grows with
+// it, not the products with weights before and after.
 type ContextRow struct {
 	Length    int64         `json:"length"` // tokens, as padded by the runtime
 	Graphs    int           `json:"graphs"`
@@ -218,7 +220,7 @@ type OtherRow struct {
 	PID   int           `json:"pid"`
 	Name  string        `json:"name"` // "" unknown
 	Time  time.Duration `json:"time_ns"`
-	Share stat.Opt      `json:"share_ratio"` // of the time of graphs
+	Share stat.Opt      `json:"share_ratio"` // of the time of graphs, by the lane of each that lost most
 }
 
 // BackendRow is one backend.
