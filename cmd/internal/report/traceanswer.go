@@ -100,7 +100,16 @@ func (r *tracePage) evidence() string {
 	if !r.o.Verbose && len(list) > mostEvidence {
 		list = list[:mostEvidence]
 	}
-	return strings.Join(list, "; ")
+	return sentences(list)
+}
+
+// sentences joins pieces of evidence, each of which may end as a sentence does.
+func sentences(list []string) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, strings.TrimSuffix(s, "."))
+	}
+	return strings.Join(out, "; ")
 }
 
 // gain is the expected change of the rate of tokens with its range.

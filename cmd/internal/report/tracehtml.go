@@ -145,7 +145,7 @@ func findingGrid(r *tracePage) *grid {
 	g := &grid{Title: "Findings", Heads: []string{"", "what", "of graph time", "evidence"}, Figures: []int{2}}
 	for i := range r.s.Findings {
 		f := &r.s.Findings[i]
-		g.Rows = append(g.Rows, []string{plainText(f.Severity), plainText(f.Title), percent(f.Cost), plainText(strings.Join(f.Evidence, "; "))})
+		g.Rows = append(g.Rows, []string{plainText(f.Severity), plainText(f.Title), percent(f.Cost), plainText(sentences(f.Evidence))})
 	}
 	return g
 }
