@@ -272,21 +272,65 @@ func faults(m *maps, major bool) asm.Instructions {
 	return c.Instructions
 }
 
-// blockBegin follows block_rq_issue(request) of the target's threads. Requests are
-// issued by other threads too, for the target's pages: those are not seen.
-func blockBegin(m *maps, t *taskOffsets) asm.Instructions {
+// blockStart follows block_io_start(request), of Linux 6.4 on: the thread that asks.
+func blockStart(m *maps) asm.Instructions {
 	c := kernelCode(m, optrace.BlockIOBegin)
 	c.ofTarget()
-	c.time()
-	c.add(
-		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord),
-		asm.StoreMem(asm.RFP, stackWord, asm.R9, asm.DWord),
-		asm.StoreMem(asm.RFP, stackArg, asm.R8, asm.DWord),
-		asm.LoadMapPtr(asm.R1, m.blocks.FD()),
-	)
+	c.requestOf()
+	c.remember()
+	c.finish()
+	return c.Instructions
+}
+
+// requestOf keeps the request's address on the stack and in R9.
+func (c *code) requestOf() {
+	c.add(asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), asm.StoreMem(asm.RFP, stackWord, asm.R9, asm.DWord))
+}
+
+// remember notes the thread in R8 as that of the request.
+func (c *code) remember() {
+	c.add(asm.StoreMem(asm.RFP, stackArg, asm.R8, asm.DWord), asm.LoadMapPtr(asm.R1, c.maps.blocks.FD()))
 	c.add(stack(asm.R2, stackWord)...)
 	c.add(stack(asm.R3, stackArg)...)
 	c.add(asm.Mov.Imm(asm.R4, mapAny), asm.FnMapUpdateElem.Call())
+}
+
+// recall loads the request's thread into R8.
+func (c *code) recall(unknown string) {
+	c.add(asm.LoadMapPtr(asm.R1, c.maps.blocks.FD()))
+	c.add(stack(asm.R2, stackWord)...)
+	c.add(
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, unknown),
+		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
+	)
+}
+
+// issued is set beside the thread of a request that has begun: PIDs have 31 bits.
+const issued = -1 << 63
+
+// blockBegin follows block_rq_issue(request): threads of the kernel may issue what the
+// target asked for.
+func blockBegin(m *maps, t *taskOffsets) asm.Instructions {
+	c := kernelCode(m, optrace.BlockIOBegin)
+	c.add(asm.StoreMem(asm.RFP, stackLanes, asm.R9, asm.DWord))
+	c.requestOf()
+	c.recall("mine")
+	c.add(asm.Ja.Label("known"))
+	c.at("mine")
+	c.add(asm.LoadMem(asm.R9, asm.RFP, stackLanes, asm.DWord))
+	c.ofTarget()
+	c.requestOf()
+	c.at("known")
+	c.add(
+		asm.JSLT.Imm(asm.R8, 0, "exit"), // issued before, and put back by a driver that was busy
+		asm.LoadImm(asm.R1, issued, asm.DWord),
+		asm.Or.Reg(asm.R8, asm.R1),
+	)
+	c.remember()
+	c.add(asm.LSh.Imm(asm.R8, 1), asm.RSh.Imm(asm.R8, 1))
+	c.time()
+	c.requestOf()
 	c.reserve(headerSize, "exit")
 	c.block(t)
 	c.submit()
@@ -308,18 +352,11 @@ func (c *code) block(t *taskOffsets) {
 // seen, and gives them the thread that began them.
 func blockEnd(m *maps, t *taskOffsets) asm.Instructions {
 	c := kernelCode(m, optrace.BlockIOEnd)
-	c.add(
-		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord),
-		asm.StoreMem(asm.RFP, stackWord, asm.R9, asm.DWord),
-		asm.LoadMapPtr(asm.R1, m.blocks.FD()),
-	)
-	c.add(stack(asm.R2, stackWord)...)
-	c.add(
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, "exit"),
-		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
-		asm.LoadMapPtr(asm.R1, m.blocks.FD()),
-	)
+	c.requestOf()
+	c.recall("exit")
+	c.add(asm.JSGE.Imm(asm.R8, 0, "exit")) // it was not issued, or was already told
+	c.add(asm.LSh.Imm(asm.R8, 1), asm.RSh.Imm(asm.R8, 1))
+	c.add(asm.LoadMapPtr(asm.R1, m.blocks.FD()))
 	c.add(stack(asm.R2, stackWord)...)
 	c.add(asm.FnMapDeleteElem.Call())
 	c.time()

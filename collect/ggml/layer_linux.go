@@ -89,6 +89,7 @@ func (s *Session) attachKernel(bit optrace.Detail) ([]link.Link, error) {
 		return nil, s.taskErr
 	}
 	var points []tracepoint
+	var links []link.Link
 	switch bit {
 	case optrace.DetailSched:
 		points = []tracepoint{{"sched_switch", switches(s.maps, s.task)}, {"sched_wakeup", wakeUps(s.maps, s.task)}}
@@ -98,9 +99,14 @@ func (s *Session) attachKernel(bit optrace.Detail) ([]link.Link, error) {
 		if !s.task.blocks {
 			return nil, errors.New("the kernel's type of disk requests has other fields than are known")
 		}
+		start, err := attachTracepoint(tracepoint{"block_io_start", blockStart(s.maps)})
+		if err == nil {
+			links = append(links, start)
+		} else {
+			s.gaps.add(optrace.Gap{What: "block I/O that threads of the kernel issue for the target", Why: short(err), Next: "use Linux 6.4 or later"})
+		}
 		points = []tracepoint{{"block_rq_issue", blockBegin(s.maps, s.task)}, {"block_rq_complete", blockEnd(s.maps, s.task)}}
 	}
-	var links []link.Link
 	for _, p := range points {
 		l, err := attachTracepoint(p)
 		if err != nil {

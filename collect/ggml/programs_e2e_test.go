@@ -55,7 +55,7 @@ func TestE2EProgramsLoad(t *testing.T) {
 	for name, ins := range map[string]asm.Instructions{
 		"sched_switch": switches(m, task), "sched_wakeup": wakeUps(m, task),
 		"sys_enter": syscalls(m, optrace.SyscallBegin), "sys_exit": syscalls(m, optrace.SyscallEnd),
-		"block_rq_issue": blockBegin(m, task), "block_rq_complete": blockEnd(m, task),
+		"block_io_start": blockStart(m), "block_rq_issue": blockBegin(m, task), "block_rq_complete": blockEnd(m, task),
 		"sched_process_exec": execs(m),
 	} {
 		p, err := loadTracepoint(name, ins)

@@ -61,6 +61,7 @@ type Session struct {
 	hookSeen bool
 	again    time.Duration // until when a runtime is looked for after an exec, 0 not
 	nextLook time.Duration
+	files    string        // with code that the target had mapped when it was looked at last
 	patience time.Duration // how long a runtime is looked for after an exec
 	end      error         // what Next returns when all is handed out
 	closed   bool
@@ -138,6 +139,7 @@ func (s *Session) arm() error {
 		return err
 	}
 	s.target = describe(s.runtime)
+	s.files = mappedFiles(s.runtime.PID)
 	return nil
 }
 

@@ -117,6 +117,11 @@ func (s *Session) checkLate(now time.Duration) error {
 		return nil
 	}
 	s.nextLook = now + lookAgainEvery
+	files := mappedFiles(s.runtime.PID)
+	if s.again == 0 && files == s.files {
+		return nil
+	}
+	s.files = files
 	r, err := layouts.FromProcess(s.runtime.PID)
 	if err == nil && (s.again != 0 || r.Hook != layouts.PointGraph) {
 		s.again = 0
@@ -127,6 +132,22 @@ func (s *Session) checkLate(now time.Duration) error {
 			ErrGone, s.runtime.PID, command(s.runtime.PID), s.patience)
 	}
 	return nil
+}
+
+// mappedFiles are the files with code that a process has mapped, as one string.
+func mappedFiles(pid int) string {
+	maps, err := mappings(pid)
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, m := range maps {
+		if m.execute {
+			b.WriteString(m.path)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // rearm watches a runtime in place of the one before.

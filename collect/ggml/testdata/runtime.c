@@ -4,6 +4,7 @@
 // the lines on stdin say; without, a library that one loads.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define API __attribute__((visibility("default")))
@@ -249,6 +251,18 @@ int main(void) {
             fake_decode = lib ? (void (*)(int, int, int))dlsym(lib, "fake_decode") : NULL;
             if (!fake_decode) puts(dlerror());
 #endif
+        } else if (sscanf(line, "read %3999s", path) == 1 || sscanf(line, "map %3999s", path) == 1) {
+            const int fd = open(path, O_RDONLY);
+            const off_t size = lseek(fd, 0, SEEK_END);
+            if (line[0] == 'm') {
+                volatile const char *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+                for (off_t i = 0; i < size; i += 4096) (void)p[i];
+            } else {
+                char *all = malloc(size);
+                if (pread(fd, all, size, 0) != size) puts("short");
+                free(all);
+            }
+            close(fd);
         } else if (sscanf(line, "exec %3999s", path) == 1) {
             execl(path, path, (char *)NULL);
         } else {
