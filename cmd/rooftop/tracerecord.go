@@ -109,13 +109,14 @@ func roofOf(ctx context.Context, r *optrace.Recording, threads int) {
 		r.Gaps = append(r.Gaps, optrace.Gap{What: "what this machine can do", Why: err.Error(), Next: "trace again with --roof"})
 		return
 	}
-	r.Roof = measured
 	if measured.From == optrace.RoofDisturbed {
 		r.Gaps = append(r.Gaps, optrace.Gap{
-			What: "how near the target is to what this machine can do", Why: "other programs had the CPUs while that was measured, the target itself perhaps: it came out too low",
+			What: "what this machine can do", Why: "other programs had the CPUs while that was measured, the target itself perhaps: it came out too low",
 			Next: "trace again with --roof, and let the target and others rest in the seconds after the trace",
 		})
+		return
 	}
+	r.Roof = measured
 }
 
 // maxNames bounds the processes whose names are read.

@@ -151,6 +151,21 @@ func TestCompareShortOperators(t *testing.T) {
 	}
 }
 
+// TestCompareFewGraphs holds that many operators of few graphs have no verdict: they are
+// disturbed together.
+func TestCompareFewGraphs(t *testing.T) {
+	a, b := stepped(), stepped()
+	times(b, 2)
+	decodeOf(b).Graph.Count = 3
+	got := Compare(a, b)
+	if r := row(t, got, "ffn_up").PerToken; r.Word != "" || r.Reason == "" || !r.Ratio.OK {
+		t.Errorf("%+v", r)
+	}
+	if r := got.Layers[0].PerToken; r.Word != "" || r.Reason == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestCompareMatchesOperators(t *testing.T) {
 	a, b := stepped(), stepped()
 	b.Steps[0].Type = "q8_0"

@@ -1,6 +1,8 @@
 package optrace
 
 import (
+	"math"
+
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -31,7 +33,7 @@ func (c *comparing) operators(a, b *PhaseRow) []OperatorChange {
 			}
 			for j, y := range right {
 				if y != nil && same(x, y) {
-					out = append(out, c.operator(x, y, a.Tokens, b.Tokens, whole))
+					out = append(out, c.operator(x, y, a, b, whole))
 					left[i], right[j] = nil, nil
 					break
 				}
@@ -40,12 +42,12 @@ func (c *comparing) operators(a, b *PhaseRow) []OperatorChange {
 	}
 	for _, x := range left {
 		if x != nil {
-			out = append(out, c.operator(x, nil, a.Tokens, b.Tokens, whole))
+			out = append(out, c.operator(x, nil, a, b, whole))
 		}
 	}
 	for _, y := range right {
 		if y != nil {
-			out = append(out, c.operator(nil, y, a.Tokens, b.Tokens, whole))
+			out = append(out, c.operator(nil, y, a, b, whole))
 		}
 	}
 	return out
@@ -66,27 +68,34 @@ func rowsOf(v *view, phase string) []*OperatorRow {
 	return out
 }
 
-// operator is the change of a row that both sides have, or one of them.
-func (c *comparing) operator(x, y *OperatorRow, tokensA, tokensB int64, whole float64) OperatorChange {
+// operator is the change of a row that both sides have, or one of them. Operators of one
+// graph are disturbed together, so that the scatter of graphs is in each.
+func (c *comparing) operator(x, y *OperatorRow, a, b *PhaseRow, whole float64) OperatorChange {
 	some := x
 	if some == nil {
 		some = y
 	}
 	out := OperatorChange{Phase: some.Phase, Op: some.Op, Name: some.Name}
-	a, b := stat.Some(0), stat.Some(0)
-	var sa, sb float64
+	perToken := func(r *OperatorRow, of *PhaseRow) (stat.Opt, float64) {
+		if r == nil {
+			return stat.Some(0), 0
+		}
+		return stat.Some(r.Time.Seconds() / float64(of.Tokens)), math.Hypot(r.Each.scatter(probeNoise), of.Graph.scatter(0))
+	}
+	ta, sa := perToken(x, a)
+	tb, sb := perToken(y, b)
 	if x != nil {
-		out.TypeA, a, sa = x.Type, stat.Some(x.Time.Seconds()/float64(tokensA)), x.Each.scatter(probeNoise)
+		out.TypeA = x.Type
 	}
 	if y != nil {
-		out.TypeB, b, sb = y.Type, stat.Some(y.Time.Seconds()/float64(tokensB)), y.Each.scatter(probeNoise)
+		out.TypeB = y.Type
 	}
-	out.PerToken = c.change(a, b, sa, sb, false)
+	out.PerToken = c.change(ta, tb, sa, sb, false)
 	if x == nil || y == nil {
 		out.PerToken.Reason = "one side does not have this operator"
 	}
 	if whole > 0 {
-		out.Of = stat.Some((b.V - a.V) / whole)
+		out.Of = stat.Some((tb.V - ta.V) / whole)
 	}
 	return out
 }
