@@ -111,10 +111,12 @@ func (o *object) readSymbols(kind elf.SectionType) error {
 	}
 	o.tables = append(o.tables, symbolTable{data, names})
 	for ; len(data) >= symbolBytes; data = data[symbolBytes:] {
-		if s, ok := readSymbol(data, names); ok && wanted(s.name) {
-			if had, ok := o.symbols[s.name]; !ok || had.local && !s.local {
-				o.symbols[s.name] = s
-			}
+		if !wanted(names, uint64(binary.LittleEndian.Uint32(data))) {
+			continue
+		}
+		s, ok := readSymbol(data, names)
+		if had, twice := o.symbols[s.name]; ok && (!twice || had.local && !s.local) {
+			o.symbols[s.name] = s
 		}
 	}
 	return nil
@@ -152,9 +154,20 @@ func readSymbol(entry, names []byte) (symbol, bool) {
 	}, true
 }
 
-// wanted says whether a name is one of GGML's or llama.cpp's C names.
-func wanted(name string) bool {
-	return strings.HasPrefix(name, "ggml_") || strings.HasPrefix(name, "llama_") || strings.HasPrefix(name, "GGML_") || name == "type_traits"
+// wantedPrefixes begin GGML's and llama.cpp's C names, and that of the table of formats.
+var wantedPrefixes = [...]string{"ggml_", "llama_", "GGML_", "type_traits"}
+
+// wanted says whether the name at an offset is kept. Files have up to a million others.
+func wanted(names []byte, at uint64) bool {
+	if at >= uint64(len(names)) {
+		return false
+	}
+	for _, p := range wantedPrefixes {
+		if rest := names[at:]; len(rest) > len(p) && string(rest[:len(p)]) == p {
+			return true
+		}
+	}
+	return false
 }
 
 // cString is the NUL-terminated string at an offset, "" where there is none.
