@@ -136,6 +136,9 @@ func (r Roof) share(row *OperatorRow) stat.Opt {
 	return finite(of.V)
 }
 
+// roofOwn is where a roof is from that the trace itself reached.
+const roofOwn = "seen"
+
 // Sizes from which an operator counts for the roof that a trace itself reached. A
 // smaller one is over before its threads are all awake, and its operands are those
 // that caches hold: 1 MiB is a large second-level cache.
@@ -149,19 +152,21 @@ const (
 // sides of a roof and not the same thing.
 const apart = 2.0
 
-// roofSeen is the best that any kind of operator reached, a lower bound: of rates over
-// all operators of the kind, that noise in one does not make. Bytes count where they are
-// mostly weights, which come from memory: what other operators read was just written
-// and lies in caches. What is reckoned does not count.
+// roofSeen is the best that any step reached, a lower bound: of rates over all operators
+// of the step, that noise in one does not make. Bytes count in a decode and where they
+// are mostly weights, which come from memory: what other operators read was just written
+// and lies in caches, and a prefill that computes reads weights at its leisure. What is
+// reckoned does not count.
 func (t *Tally) roofSeen() Roof {
 	var r Roof
 	var atBytes, atFlops float64 // operations a byte of the kinds that made the rates
-	for _, g := range t.kinds.of {
+	for key, g := range t.steps.of {
 		n, seconds := float64(g.each.count), g.cost.time.Seconds()
 		if !g.cost.known || g.cost.reckoned || n == 0 || seconds <= 0 {
 			continue
 		}
-		if v := finite(g.cost.bytes / seconds); v.V > r.BytesPerSecond && g.cost.bytes >= n*seenBytes && g.cost.weights > g.cost.bytes/2 {
+		weights := key.phase == PhaseDecode && g.cost.bytes >= n*seenBytes && g.cost.weights > g.cost.bytes/2
+		if v := finite(g.cost.bytes / seconds); weights && v.V > r.BytesPerSecond {
 			r.BytesPerSecond, atBytes = v.V, g.cost.flops/g.cost.bytes
 		}
 		if v := finite(g.cost.flops / seconds); v.V > r.FlopsPerSecond && g.cost.flops >= n*seenFlops {
@@ -175,6 +180,6 @@ func (t *Tally) roofSeen() Roof {
 	if r.BytesPerSecond <= 0 && r.FlopsPerSecond <= 0 {
 		return Roof{}
 	}
-	r.Threads, r.From = t.mostLanes, "seen"
+	r.Threads, r.From = t.mostLanes, roofOwn
 	return r
 }
