@@ -193,7 +193,7 @@ func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool) Change {
 	}
 	out.Ratio = b.Div(a)
 	if math.IsNaN(sa) || math.IsNaN(sb) {
-		out.Reason = fmt.Sprintf("one side has fewer than %d of it, so that its scatter is not known", fewestGraphs)
+		out.Reason = fmt.Sprintf("one side has fewer than %d of it, or of its graphs, so that its scatter is not known", fewestGraphs)
 		return out
 	}
 	if !finiteNumber(out.Ratio.V) {
