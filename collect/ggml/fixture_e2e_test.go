@@ -7,20 +7,21 @@ import (
 	"compress/gzip"
 	"encoding/gob"
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 var update = flag.Bool("update", false, "record the fixture anew")
 
-// What the decoder is tested with is what a real runtime gives.
-func TestE2ERecordFixture(t *testing.T) {
-	if !*update {
-		t.Skip("NOT CHECKED: whether the fixture is what a runtime gives today (it is recorded with -update)")
-	}
+// What the decoder is tested with is what a real runtime gives today: the same calls,
+// graphs and operators, in the same order. With -update it is recorded anew.
+func TestE2EFixture(t *testing.T) {
 	run := startReal(t, "npm-new", "moe.gguf", 1)
 	s := run.attach(t, optrace.LevelTensor)
 	x := &fixture{Layout: s.runtime.Layout, Names: s.runtime.Names, Memory: map[uint64][]byte{}}
@@ -44,6 +45,31 @@ func TestE2ERecordFixture(t *testing.T) {
 		}
 		time.Sleep(pollEvery)
 	}
+	if *update {
+		write(t, x)
+	}
+	if diff := cmp.Diff(steps(readFixture(t)), steps(x)); diff != "" {
+		t.Errorf("the fixture is not what the runtime gives today: %s", diff)
+	}
+}
+
+// steps are the calls, graphs and operators of a fixture.
+func steps(x *fixture) []string {
+	d, events := x.events()
+	var all []string
+	for _, e := range of(events, optrace.CallBegin, optrace.GraphBegin, optrace.OpBegin, optrace.FusedBegin) {
+		line := fmt.Sprint(e.Kind, " ", e.N)
+		if e.Kind == optrace.OpBegin || e.Kind == optrace.FusedBegin {
+			line += " " + text(&d.tables.Tables, e)
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// write keeps it.
+func write(t *testing.T, x *fixture) {
+	t.Helper()
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err := gob.NewEncoder(z).Encode(x); err != nil {

@@ -14,7 +14,7 @@ import (
 // fixture is what the ring buffer held of a real runtime, and what was read of its
 // memory: node-llama-cpp 3.22.1 with .ci/install-ggml's model of experts, one thread, a
 // prompt and two tokens at the level of tensors. `go test -tags e2e -run
-// E2ERecordFixture -update` records it anew.
+// E2EFixture -update` records it anew.
 type fixture struct {
 	Layout  layouts.Layout
 	Names   layouts.Names

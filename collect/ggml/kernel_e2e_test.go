@@ -26,7 +26,7 @@ func TestE2EScheduler(t *testing.T) {
 	product := func(e optrace.Event) bool {
 		return e.Kind == optrace.OpBegin && s.Tables().Operator(e.Ref).Op == "MUL_MAT"
 	}
-	naps, in := 0, false
+	naps, in, blocked := 0, false, false
 	var seen []optrace.Kind
 	var out time.Duration
 	for _, e := range events {
@@ -43,10 +43,10 @@ func TestE2EScheduler(t *testing.T) {
 			in = false
 		case in:
 			seen = append(seen, e.Kind)
-			if e.Kind == optrace.SwitchOut && e.N == int64(optrace.OffBlocked) {
-				out = e.At
+			if e.Kind == optrace.SwitchOut {
+				out, blocked = e.At, e.N == int64(optrace.OffBlocked)
 			}
-			if e.Kind == optrace.SwitchIn && e.At-out > micros*time.Microsecond/2 {
+			if e.Kind == optrace.SwitchIn && blocked && e.At-out > micros*time.Microsecond/2 {
 				naps++
 				want := []optrace.Kind{optrace.SyscallBegin, optrace.SwitchOut, optrace.WakeUp, optrace.SwitchIn}
 				at := 0

@@ -156,7 +156,7 @@ func memoryRung() Rung {
 	if caps := capabilities(); caps&(1<<capSysPtrace|1<<capSysAdmin) == 0 {
 		err = errors.New("neither CAP_SYS_PTRACE nor CAP_SYS_ADMIN")
 	}
-	return rung("target's memory", false, err, "CAP_SYS_PTRACE", "names and types of weights of other users' processes", setcap)
+	return rung("memory", false, err, "CAP_SYS_PTRACE", "names and types of weights of other users' processes", setcap)
 }
 
 func multiRung() Rung {
@@ -173,7 +173,7 @@ func multiRung() Rung {
 
 func typesRung() Rung {
 	_, err := kernelTypes()
-	return rung("kernel types (BTF)", false, err, "/sys/kernel/btf/vmlinux", "time off the CPU, system calls, block I/O and counters of threads",
+	return rung("BTF", false, err, "/sys/kernel/btf/vmlinux", "time off the CPU, system calls, block I/O and counters of threads",
 		"use a kernel built with CONFIG_DEBUG_INFO_BTF=y")
 }
 
@@ -199,16 +199,19 @@ func paranoidRung() Rung {
 	if err == nil && bad == nil && level > 0 && capabilities()&(1<<capPerfmon|1<<capSysAdmin) == 0 {
 		err = fmt.Errorf("%d, and no CAP_PERFMON", level)
 	}
-	return rung("perf_event_paranoid", false, err, value, "page faults one by one", "sudo sysctl kernel.perf_event_paranoid=0")
+	return rung("paranoid", false, err, "perf_event_paranoid "+value, "page faults one by one", "sudo sysctl kernel.perf_event_paranoid=0")
 }
 
 func pmuRung() Rung {
 	err := havePMU()
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+		err = errors.New("this machine shows none")
+	}
 	next := "run on bare metal, or give the virtual machine a PMU (KVM: -cpu host,pmu=on)"
 	if errors.Is(err, os.ErrPermission) {
 		next = "sudo sysctl kernel.perf_event_paranoid=0"
 	}
-	return rung("performance counters", false, err, "instructions can be counted",
+	return rung("PMU", false, err, "instructions can be counted",
 		"instructions, cycles and cache misses; what bounds an operator is reckoned from the roofline (est)", next)
 }
 

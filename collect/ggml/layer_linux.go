@@ -250,7 +250,7 @@ func (s *Session) noteCounters() {
 	case s.pmu == nil:
 		s.gaps.add(optrace.Gap{
 			What: "instructions, cycles, cache and branch misses",
-			Why:  "this machine shows no performance monitoring unit: " + s.pmuErr.Error(),
+			Why:  "this machine shows no performance monitoring unit (" + s.pmuErr.Error() + ")",
 			Next: "run on bare metal or give the virtual machine a PMU; the kernel's own counters are read instead",
 		})
 	case s.pmu.have != cpuCounters:
