@@ -10,6 +10,9 @@ import (
 // spot walks from the entry to the first instruction that the kernel simulates
 // (arch/arm64/kernel/probes/decode-insn.c: jumps, calls, adr, and literals).
 func (c arm) spot(o *object, s symbol, n need) spot {
+	if n.stack {
+		n.arguments = max(n.arguments, armBatch) // large structures are passed by their address
+	}
 	code := o.code(s)
 	entry, ok := armWord(code)
 	if !ok {
@@ -33,6 +36,9 @@ func (c arm) spot(o *object, s symbol, n need) spot {
 	}
 	return fallback
 }
+
+// armBatch is how many arguments a call with a llama_batch has: its context, the batch.
+const armBatch = 2
 
 // armSimulated says whether the kernel simulates an instruction.
 func armSimulated(w uint32) bool {

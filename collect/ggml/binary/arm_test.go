@@ -62,6 +62,7 @@ func TestArmSitesKeepWhatTheProbeNeeds(t *testing.T) {
 		"an atomic operation":                    {[]uint32{armLDADD, armCBZ, armRET}, need{}, 0, false},
 		"a loop comes back":                      {[]uint32{armLDR, armAND, armBackFour, armRET}, need{}, 0, false},
 		"a return within the walk":               {[]uint32{armLDR, armRETAA}, need{}, 0, false},
+		"a batch by its address is overwritten":  {[]uint32{0xaa0003e1, armCBZ, armRET}, need{stack: true}, 0, false}, // mov x1, x0
 		"nothing at all":                         {nil, need{}, 0, false},
 	} {
 		o, s := armCode(t, c.code...)

@@ -27,9 +27,9 @@ var probes = []probe{
 	{PointTensorGet, "ggml_backend_tensor_get", need{arguments: 4}},
 	{PointTensorGet, "ggml_backend_tensor_get_async", need{arguments: 5}},
 	{PointTensorCopy, "ggml_backend_tensor_copy", need{arguments: 2}},
-	{PointDecode, "llama_decode", need{arguments: 2, stack: true}},
+	{PointDecode, "llama_decode", need{stack: true}},
 	{PointProcess, "llama_process", need{}},
-	{PointEncode, "llama_encode", need{arguments: 2, stack: true}},
+	{PointEncode, "llama_encode", need{stack: true}},
 	{PointSample, "llama_sampler_sample", need{arguments: 1}},
 	{PointSample, "llama_sampler_apply", need{arguments: 1}},
 }

@@ -59,6 +59,7 @@ func TestX86SitesKeepWhatTheProbeNeeds(t *testing.T) {
 		"a push of memory, then a return probe":      {endbr + "ff7748 55 c3", need{ret: true}, 0, costStepped, 0},
 		"a push, a return probe":                     {endbr + "55 c3", need{ret: true}, 4, costEmulated, 0},
 		"room on the stack, arguments on it":         {endbr + "4883ec18 7400 c3", need{arguments: 1, stack: true}, 8, costEmulated, 0x18},
+		"Debian's llama_decode":                      {endbr + "4883ec18 488d742420 e800000000 c3", need{stack: true}, 13, costEmulated, 0x18},
 		"an aligned stack, arguments on it":          {endbr + "4883e4c0 55 c3", need{arguments: 1, stack: true}, 0, costStepped, 0},
 		"a division writes what it does not name":    {endbr + "48f7f1 55 c3", need{arguments: 3}, 0, costStepped, 0},
 		"a copy of strings":                          {endbr + "f3a4 55 c3", need{arguments: 2}, 0, costStepped, 0},
