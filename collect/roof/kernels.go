@@ -1,6 +1,10 @@
 package roof
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
 
 // kernels are the loops for this CPU.
 type kernels struct {
@@ -23,7 +27,7 @@ type kernel struct {
 // gives; computing one number at a time comes nowhere near what vector kernels do, so
 // that no rate of operations is given.
 func plain() kernels {
-	return kernels{read: readWords, from: "measured (without vector instructions)"}
+	return kernels{read: readWords, from: optrace.RoofPlain}
 }
 
 // sink keeps what readWords adds up, so that the compiler cannot leave it out.

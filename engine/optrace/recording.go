@@ -95,12 +95,17 @@ type Roof struct {
 	// Threads is the number of threads that the rates are of.
 	Threads int `json:"threads"`
 	// From is "measured", "catalog (est)", "seen" (the best that the trace itself
-	// reached, a lower bound) or [RoofDisturbed]; "" none.
+	// reached, a lower bound), [RoofPlain] or [RoofDisturbed]; "" none.
 	From string `json:"from"`
 	// ByThreads are the rates with fewer and more threads, ascending, as far as they
 	// were measured.
 	ByThreads []RoofPoint `json:"by_threads,omitempty"`
 }
+
+// RoofPlain is the From of a roof that was measured on a CPU whose vector instructions
+// rooftop has no loops for: its rate of bytes is a little low, rates of operations are
+// not known.
+const RoofPlain = "measured without vector instructions"
 
 // RoofDisturbed is the From of a roof that was measured while others had the CPUs: its
 // rates are too low, and nothing is judged by them.

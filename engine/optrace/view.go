@@ -96,7 +96,7 @@ func (v *view) preempted() spread {
 // reached is not: everything is near its own best. Neither is one that was measured
 // beside other load.
 func (v *view) roofKnown() bool {
-	return v.Roof.BytesPerSecond > 0 && v.Roof.From != RoofDisturbed && (strings.HasPrefix(v.Roof.From, "measured") || strings.HasPrefix(v.Roof.From, "catalog"))
+	return v.Roof.BytesPerSecond > 0 && v.Roof.From != RoofDisturbed && (v.Roof.From == "measured" || v.Roof.From == RoofPlain || strings.HasPrefix(v.Roof.From, "catalog"))
 }
 
 // point is the roof with n threads, false where it is not known. Between two numbers of
