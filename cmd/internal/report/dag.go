@@ -103,7 +103,7 @@ func nodeOf(t *optrace.Tables, n *optrace.Node, leaf bool) dagNode {
 	if leaf {
 		name = ""
 	}
-	return dagNode{op: safe(name), name: safe(tensor.Name), shape: safe(tensorShape(tensor)), leaf: leaf, view: n.View != 0 || viewOp(op.Op), layer: max(-1, layer), times: 1, group: -1}
+	return dagNode{op: safe(name), name: safe(tensor.Name), shape: safe(tensorShape(tensor)), leaf: leaf, view: viewOp(op.Op), layer: max(-1, layer), times: 1, group: -1}
 }
 
 // viewOp says that an operator computes nothing: its result is the memory of another.
@@ -155,20 +155,36 @@ func (g *dagDrawing) times(s *optrace.Summary) {
 	shares := map[string]stat.Opt{}
 	for i := range s.Steps {
 		if o := &s.Steps[i]; o.Phase == g.phase {
-			key := stepKey(o.Op, o.Name)
-			shares[key] = shares[key].Plus(finite(o.Share))
+			for _, key := range [...]string{stepKey(o.Op, o.Name), stepKey("", o.Name)} {
+				shares[key] = shares[key].Plus(finite(o.Share))
+			}
 		}
 	}
 	counts := map[string]int{}
 	each := func(visit func(n *dagNode, key string)) {
 		for i := range g.nodes {
 			if n := &g.nodes[i]; !n.leaf && !n.view {
-				visit(n, stepKey(n.op, n.name))
+				visit(n, n.step(shares))
 			}
 		}
 	}
 	each(func(_ *dagNode, key string) { counts[key]++ })
 	each(func(n *dagNode, key string) { n.share = shares[key].Times(1 / float64(counts[key])) })
+}
+
+// step is the key of a node's step among those that there are: by its operator and its
+// name, without a name by its operator alone, as a summary names such steps. A product
+// that is fused with a norm goes by its name: the step has the norm's operator.
+func (n *dagNode) step(shares map[string]stat.Opt) string {
+	op, _, _ := strings.Cut(n.op, " ")
+	key := stepKey(op, n.name)
+	if unnamedTensor(n.name) {
+		key = stepKey(op, strings.ToLower(op))
+	}
+	if _, known := shares[key]; !known && op == "MUL" {
+		return stepKey("", n.name)
+	}
+	return key
 }
 
 // folded draws layers in a row that are alike as one.

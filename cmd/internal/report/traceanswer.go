@@ -103,13 +103,21 @@ func (r *tracePage) evidence() string {
 	return sentences(list)
 }
 
-// sentences joins pieces of evidence, each of which may end as a sentence does.
+// sentences joins pieces of evidence, some of which are sentences.
 func sentences(list []string) string {
-	var out []string
+	out := ""
 	for _, s := range list {
-		out = append(out, strings.TrimSuffix(s, "."))
+		s = strings.TrimSuffix(s, ".")
+		switch first := strings.TrimLeft(s, " "); {
+		case out == "":
+		case first != "" && first[0] >= 'A' && first[0] <= 'Z':
+			out += ". "
+		default:
+			out += "; "
+		}
+		out += s
 	}
-	return strings.Join(out, "; ")
+	return out
 }
 
 // gain is the expected change of the rate of tokens with its range.
@@ -131,12 +139,12 @@ func (r *tracePage) glance() {
 	r.blank()
 	for _, name := range [...]string{"decode", "prefill", "encode"} {
 		if p := r.phase(name); p != nil {
-			r.row(name, r.text(strong, strings.Join(phaseGlance(p), " · ")))
+			r.row(name, r.text(strong, strings.Join(phaseGlance(r.s, p), " · ")))
 		}
 	}
 	for i := range r.s.Phases {
 		if p := &r.s.Phases[i]; !slices.Contains([]string{"decode", "prefill", "encode"}, p.Phase) {
-			r.row(cmp.Or(p.Phase, "unknown"), r.text(strong, strings.Join(phaseGlance(p), " · ")))
+			r.row(cmp.Or(p.Phase, "unknown"), r.text(strong, strings.Join(phaseGlance(r.s, p), " · ")))
 		}
 	}
 	if len(r.s.Phases) == 0 {
@@ -155,12 +163,21 @@ func (r *tracePage) phase(name string) *optrace.PhaseRow {
 	return nil
 }
 
+// ceilingOf is the rate that the roof allows a phase, absent where the roof is only the
+// best that was seen, or was measured beside other load.
+func ceilingOf(s *optrace.Summary, p *optrace.PhaseRow) stat.Opt {
+	if s.Roof.From == "seen" || s.Roof.From == optrace.RoofDisturbed {
+		return stat.None
+	}
+	return finite(p.Ceiling)
+}
+
 // phaseGlance is a phase's rate, and its time a token or a call.
-func phaseGlance(p *optrace.PhaseRow) []string {
+func phaseGlance(s *optrace.Summary, p *optrace.PhaseRow) []string {
 	rate := absent + " tok/s"
 	if v := finite(p.Rate); v.OK {
 		rate = figure.Significant(v.V) + nbsp + "tok/s"
-		if c := finite(p.Ceiling); c.OK && c.V > 0 {
+		if c := ceilingOf(s, p); c.OK && c.V >= v.V {
 			rate += " of" + nbsp + figure.Significant(c.V) + nbsp + "that the roof allows (est)"
 		}
 	}
@@ -203,6 +220,9 @@ func (r *tracePage) boundGlance() string {
 		parts = append(parts, s+after(": ", r.ofRoof(p, b)))
 	}
 	if len(parts) == 0 {
+		if len(r.s.Kinds) > 0 && (r.s.Roof.From == "seen" || r.s.Roof.From == "") {
+			return absent + " not judged: the machine's roof was not measured (--roof measures it)"
+		}
 		return absent + " no operator could be classified"
 	}
 	return strings.Join(parts, " · ")

@@ -134,7 +134,7 @@ func glanceGrid(r *tracePage) *grid {
 	g := &grid{Title: "At a glance", Heads: []string{"", "now"}}
 	for i := range r.s.Phases {
 		p := &r.s.Phases[i]
-		g.Rows = append(g.Rows, []string{plainText(cmp.Or(p.Phase, "unknown")), plainText(strings.Join(phaseGlance(p), " · "))})
+		g.Rows = append(g.Rows, []string{plainText(cmp.Or(p.Phase, "unknown")), plainText(strings.Join(phaseGlance(r.s, p), " · "))})
 	}
 	g.Rows = append(g.Rows, []string{"bound", plainText(r.boundGlance())},
 		[]string{"watched", plainText(strings.Join(nonEmpty(r.coverageGlance(), r.observerGlance()), " · "))})

@@ -62,6 +62,21 @@ func kindName(o *optrace.OperatorRow) string {
 	return cmp.Or(strings.TrimSpace(o.Op+" "+o.Sub), "operator without a name")
 }
 
+// distinct names rows: by what they compute, and by their operator too where several
+// compute the same.
+func distinct(rows []*optrace.OperatorRow) func(*optrace.OperatorRow) string {
+	counts := map[string]int{}
+	for _, o := range rows {
+		counts[stepName(o)]++
+	}
+	return func(o *optrace.OperatorRow) string {
+		if counts[stepName(o)] > 1 && !strings.HasPrefix(o.Op, "MUL_MAT") && o.Op != "" {
+			return stepName(o) + " " + o.Op
+		}
+		return stepName(o)
+	}
+}
+
 // longestName is the most cells that a name takes in a table: runtimes' names are much
 // shorter.
 const longestName = 30
@@ -84,6 +99,9 @@ func (r *tracePage) operatorTable(phase, title string, rows []*optrace.OperatorR
 		return
 	}
 	n := r.most(len(rows), some)
+	if title == "by tensor" {
+		name = distinct(rows)
+	}
 	r.section("Operators "+title, cmp.Or(phase, "unknown phase")+"; share of the time of its operators")
 	r.grid(n, r.operatorColumns(rows[:n], name))
 	rest := stat.None
@@ -131,7 +149,7 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 		{head: "IPC", rank: 6, of: text(func(o *optrace.OperatorRow) string { return ratioFigure(o.IPC) })},
 		{head: "LLC/instr", rank: 6, of: text(func(o *optrace.OperatorRow) string { return ratioFigure(o.MissRate) })},
 		{head: "type", rank: 6, left: true, of: text(func(o *optrace.OperatorRow) string { return cmp.Or(o.Type, absent) })},
-		{head: "bound", left: true, of: text(shownBound)},
+		{head: "bound", rank: 1, left: true, of: text(shownBound)},
 	}
 }
 

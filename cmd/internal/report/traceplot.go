@@ -143,6 +143,7 @@ func sharePlate(s *optrace.Summary) *plate {
 	phase, rows := plotted(s)
 	p := newPlate("share", "Share of time by operator", float64(len(rows))*plotRow+16)
 	most := stat.None
+	name := distinct(rows)
 	for _, o := range rows {
 		most = most.Max(finite(o.Share))
 	}
@@ -154,7 +155,7 @@ func sharePlate(s *optrace.Summary) *plate {
 	for i, o := range rows {
 		y := float64(i)*plotRow + 6
 		share := finite(o.Share)
-		p.label("strong", plotNames-8, y+14, "end", clipped(safe(stepName(o)), 26))
+		p.label("strong", plotNames-8, y+14, "end", clipped(safe(name(o)), 26))
 		text := fmt.Sprintf("%s, %s: %s, %s", stepName(o), kindName(o), percent(share), shownBound(o))
 		length := (frameWidth - plotNames - 130) * max(0, share.V) / most.V
 		p.rect(boundClass(o.Bound), plotNames, y+2, max(1, length), plotRow-6, text)
@@ -181,6 +182,7 @@ func spreadPlate(s *optrace.Summary) *plate {
 		return p
 	}
 	least, most := math.Inf(1), 0.0
+	name := distinct(rows)
 	for _, o := range rows {
 		least, most = min(least, o.Each.P50.Seconds()), max(most, o.Each.Max.Seconds())
 	}
@@ -195,7 +197,7 @@ func spreadPlate(s *optrace.Summary) *plate {
 		y := float64(i)*plotRow + 6
 		e := &o.Each
 		at := func(d time.Duration) float64 { return x.at(min(max(d.Seconds(), lo), hi)) }
-		p.label("strong", plotNames-8, y+14, "end", clipped(safe(stepName(o)), 26))
+		p.label("strong", plotNames-8, y+14, "end", clipped(safe(name(o)), 26))
 		p.line("whisker", at(e.P50), y+plotRow/2-1, at(e.Max), y+plotRow/2-1)
 		text := fmt.Sprintf("%s: p50 %s, p95 %s, p99 %s, longest %s, %d of them", stepName(o), shownTime(e.P50), shownTime(e.P95), shownTime(e.P99), shownTime(e.Max), e.Count)
 		p.rect(boundClass(o.Bound), at(e.P50), y+4, max(2, at(e.P95)-at(e.P50)), plotRow-10, text)

@@ -131,7 +131,7 @@ func (r *tracePage) phases() {
 		heads = append(heads, cmp.Or(phases[i].Phase, "unknown"))
 	}
 	t.add(r.columnHeads(heads...)...)
-	for _, line := range phaseLines() {
+	for _, line := range r.phaseLines() {
 		row := []cell{{t: r.text(muted, line.label)}}
 		known := line.always
 		for i := range phases {
@@ -155,7 +155,7 @@ type phaseLine struct {
 	of     func(p *optrace.PhaseRow) string
 }
 
-func phaseLines() []phaseLine {
+func (r *tracePage) phaseLines() []phaseLine {
 	plain := func(o stat.Opt) string {
 		v := finite(o)
 		if !v.OK {
@@ -167,7 +167,7 @@ func phaseLines() []phaseLine {
 		{"calls", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Calls)) }},
 		{"tokens", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Tokens)) }},
 		{"tok/s", true, func(p *optrace.PhaseRow) string { return plain(p.Rate) }},
-		{"ceiling tok/s (est)", false, func(p *optrace.PhaseRow) string { return plain(p.Ceiling) }},
+		{"ceiling tok/s (est)", false, func(p *optrace.PhaseRow) string { return plain(ceilingOf(r.s, p)) }},
 		{"call p50", true, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, medianOf) }},
 		{"call p95", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, p95Of) }},
 		{"call max", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, maxOf) }},
