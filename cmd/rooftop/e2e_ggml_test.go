@@ -78,13 +78,19 @@ type did struct {
 // drive starts a runtime with a model, and ends it with the test.
 func drive(t *testing.T, runtime string, model gguf.Shape, threads int) *driven {
 	t.Helper()
+	return driveAs(t, exec.Command, runtime, model, threads)
+}
+
+// driveAs is drive with a way to start programs. The end of its stdin, which that of this
+// process is too, ends the runtime.
+func driveAs(t *testing.T, command func(string, ...string) *exec.Cmd, runtime string, model gguf.Shape, threads int) *driven {
+	t.Helper()
 	home := ggmlHome(t)
 	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "drive-ggml.mjs"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The end of its stdin, which that of this process is too, ends it.
-	cmd := exec.Command("node", script, filepath.Join(home, runtime), filepath.Join(home, "models", model.Name+".gguf"), strconv.Itoa(threads))
+	cmd := command("node", script, filepath.Join(home, runtime), filepath.Join(home, "models", model.Name+".gguf"), strconv.Itoa(threads))
 	d := &driven{model: model, lines: make(chan string, 16)}
 	if d.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

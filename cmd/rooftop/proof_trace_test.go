@@ -5,6 +5,7 @@ package main_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -59,7 +60,10 @@ func TestProofTraceOverhead(t *testing.T) {
 // overhead toggles the detail of an attached session between calls alone and more.
 func overhead(t *testing.T, model gguf.Shape, detail optrace.Detail, pairs int) optrace.Slowdown {
 	t.Helper()
-	d := drive(t, runtimes[0], model, 1)
+	// At real-time priority, so that what else runs on the machine disturbs it less.
+	d := driveAs(t, func(program string, args ...string) *exec.Cmd {
+		return realTime(context.Background(), program, args...)
+	}, runtimes[0], model, 1)
 	d.run(t, 8, 16) // the model comes into memory
 	s := beginSession(t, d.pid)
 	var windows []optrace.Window
