@@ -83,6 +83,7 @@ async function debian(root) {
     const server = spawn("chroot", [root, "/usr/bin/llama-server", "-m", "/models/" + path.basename(model), "--host", "127.0.0.1", "--port", String(port),
         "-t", threadsText, "-c", String(contextSize), "-np", "1", "--no-webui"], {stdio: "ignore"});
     process.on("exit", () => server.kill("SIGKILL"));
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => process.exit(1));
     server.on("exit", code => {
         console.error("llama-server ended with code " + code);
         process.exit(1);
