@@ -62,6 +62,7 @@ type Decoder struct {
 	lostTold       int64 // records that were lost, as far as events tell
 	newestRecorded time.Duration
 	scratch        []byte
+	sources        []uint64
 	read0          layouts.RawTensor // decoded into, so that nothing is allocated
 }
 
@@ -315,9 +316,10 @@ func (d *Decoder) learn(p *process, t *tensor, raw []byte) {
 	}
 	t.raw = append(t.raw[:0], raw...)
 	t.shape = d.tables.tensor(r.shape)
-	d.resolve(p, t, trimmed(r.sources))
+	d.sources = append(d.sources[:0], r.sources...) // reading a source overwrites them
+	d.resolve(p, t, d.sources)
 	t.operator = d.tables.operator(optrace.Operator{
-		Op: r.op, Sub: r.sub, Out: t.shape, In: append([]uint32(nil), t.refs...), Params: r.params,
+		Op: r.op, Sub: r.sub, Out: t.shape, In: t.refs, Params: r.params,
 	})
 }
 
@@ -343,7 +345,7 @@ func (d *Decoder) learnFused(p *process, first, second *tensor, raw []byte) {
 	}
 	a, b := d.tables.Operator(first.operator), d.tables.Operator(second.operator)
 	f.operator = d.tables.operator(optrace.Operator{
-		Op: a.Op, Sub: a.Sub, Out: second.shape, In: append([]uint32(nil), f.refs...), Params: a.Params, Fused: []string{b.Op},
+		Op: a.Op, Sub: a.Sub, Out: second.shape, In: f.refs, Params: a.Params, Fused: []string{b.Op},
 	})
 }
 

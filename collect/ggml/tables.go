@@ -52,7 +52,7 @@ func (t *interner) tensor(v optrace.Tensor) uint32 {
 	return uint32(len(t.Tensors))
 }
 
-// operator is the ref of an operator; the value is kept.
+// operator is the ref of an operator; its sources are copied.
 func (t *interner) operator(o optrace.Operator) uint32 {
 	k := t.key[:0]
 	k = append(append(k, o.Op...), 0)
@@ -75,6 +75,7 @@ func (t *interner) operator(o optrace.Operator) uint32 {
 		t.left++
 		return 0
 	}
+	o.In = append([]uint32(nil), o.In...)
 	t.Operators = append(t.Operators, o)
 	t.operators[string(k)] = uint32(len(t.Operators))
 	return uint32(len(t.Operators))
