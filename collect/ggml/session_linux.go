@@ -18,10 +18,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// pollEvery is how often the ring is read. Programs wake nobody: waking costs the
-// target more than the record itself.
-const pollEvery = 5 * time.Millisecond
-
 // checkEvery is how often the session looks after the target: its end, losses, and
 // whether operators come.
 const checkEvery = 100 * time.Millisecond
@@ -56,6 +52,7 @@ type Session struct {
 	gaps     gaps
 	checked  time.Duration
 	drained  time.Duration
+	pace     pace
 	whole    bool
 	lost     int64 // as counted by the programs
 	hookSeen bool
@@ -106,6 +103,7 @@ func (s *Session) open() error {
 			return err
 		}
 	}
+	s.pace.size = s.options.ringSize()
 	s.task, s.taskErr = kernelTypes()
 	if s.pmu, s.pmuErr = openPMU(hardware); s.pmu != nil {
 		s.maps.pmu = s.pmu.maps
@@ -227,7 +225,7 @@ func (s *Session) Next(ctx context.Context) ([]optrace.Event, error) {
 		if s.end != nil {
 			return s.rest(s.end)
 		}
-		if wait := pollEvery - (monotonic() - s.drained); wait > 0 && s.whole {
+		if wait := s.pace.pause() - (monotonic() - s.drained); wait > 0 && s.whole {
 			timer := time.NewTimer(wait)
 			select {
 			case <-ctx.Done():
@@ -260,7 +258,9 @@ func (s *Session) rest(err error) ([]optrace.Event, error) {
 
 // drain reads the ring, and says up to which moment events are complete.
 func (s *Session) drain() time.Duration {
-	s.drained = monotonic()
+	now := monotonic()
+	s.pace.saw(s.ring.waiting(), now-s.drained)
+	s.drained = now
 	before := s.decoder.newestRecorded
 	whole, err := s.ring.drain(s.decoder.Record)
 	if err != nil {
