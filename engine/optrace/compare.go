@@ -233,7 +233,7 @@ func (d *Distribution) scatter(floor float64) float64 {
 func (c *comparing) phase(a, b *PhaseRow) PhaseChange {
 	out := PhaseChange{
 		Phase:   a.Phase,
-		Rate:    c.change(a.Rate, b.Rate, a.calls().scatter(0), b.calls().scatter(0), true),
+		Rate:    c.change(a.Rate, b.Rate, c.a.unsteady(a.Phase, a.calls()), c.b.unsteady(b.Phase, b.calls()), true),
 		OfRoofA: c.a.phaseOfRoof(a),
 		OfRoofB: c.b.phaseOfRoof(b),
 	}
@@ -280,7 +280,7 @@ func (c *comparing) layers(a, b *PhaseRow) []LayerChange {
 		}
 		out = append(out, LayerChange{Phase: a.Phase, Layer: la.Layer, PerToken: c.change(
 			stat.Some(la.Time.Seconds()/float64(a.Tokens)), stat.Some(c.b.Layers[at].Time.Seconds()/float64(b.Tokens)),
-			a.Graph.scatter(0), b.Graph.scatter(0), false)})
+			c.a.unsteady(a.Phase, &a.Graph), c.b.unsteady(b.Phase, &b.Graph), false)})
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // stepped is the healthy trace with operators by name, whose times add up to a token's.
@@ -104,6 +106,49 @@ func row(t *testing.T, c *Comparison, name string) *OperatorChange {
 	}
 	t.Fatalf("no %s in %+v", name, c.Operators)
 	return nil
+}
+
+// disturbed makes every third stretch of the calls take half as long again, as a program
+// does that runs for a while.
+func disturbed(s *Summary) {
+	s.Tokens = nil
+	for i := range 200 {
+		took := 22 * time.Millisecond
+		if i/20%3 == 1 {
+			took += took / 2
+		}
+		s.Tokens = append(s.Tokens, TokenRow{Phase: "decode", Tokens: 1, Time: took, Graph: took})
+	}
+}
+
+// TestCompareOfDisturbedRuns holds that what comes and goes within each trace is noise
+// between them: calls one after another are not as many witnesses.
+func TestCompareOfDisturbedRuns(t *testing.T) {
+	a, b := stepped(), stepped()
+	times(b, 1.15)
+	if got := decodeChange(t, Compare(a, b)).Rate; got.Word != ChangeSlower {
+		t.Fatalf("calm runs: %+v", got)
+	}
+	disturbed(a)
+	disturbed(b)
+	c := Compare(a, b)
+	for what, got := range map[string]Change{"decode": decodeChange(t, c).Rate, "ffn_up": row(t, c, "ffn_up").PerToken, "layer 0": c.Layers[0].PerToken} {
+		if got.Word != ChangeUnclear {
+			t.Errorf("%s of disturbed runs: %q (%v to %v)", what, got.Word, got.Low.V, got.High.V)
+		}
+	}
+}
+
+func TestCompareSaysThatInterferenceWasNotTraced(t *testing.T) {
+	note := "other programs took the CPU"
+	a, b := stepped(), stepped()
+	if notes := strings.Join(Compare(a, b).Notes, " "); strings.Contains(notes, note) {
+		t.Errorf("scheduling was traced in both: %s", notes)
+	}
+	lanes(b, func(_ int, t *ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
+	if notes := strings.Join(Compare(a, b).Notes, " "); !strings.Contains(notes, note) {
+		t.Errorf("scheduling was not traced in the second: %s", notes)
+	}
 }
 
 // TestCompareIsAntisymmetric holds that the other order says the opposite.

@@ -76,14 +76,14 @@ func (c *comparing) operator(x, y *OperatorRow, a, b *PhaseRow, whole float64) O
 		some = y
 	}
 	out := OperatorChange{Phase: some.Phase, Op: some.Op, Name: some.Name}
-	perToken := func(r *OperatorRow, of *PhaseRow) (stat.Opt, float64) {
+	perToken := func(v *view, r *OperatorRow, of *PhaseRow) (stat.Opt, float64) {
 		if r == nil {
 			return stat.Some(0), 0
 		}
-		return stat.Some(r.Time.Seconds() / float64(of.Tokens)), math.Hypot(r.Each.scatter(probeNoise), of.Graph.scatter(0))
+		return stat.Some(r.Time.Seconds() / float64(of.Tokens)), math.Hypot(r.Each.scatter(probeNoise), v.unsteady(of.Phase, &of.Graph))
 	}
-	ta, sa := perToken(x, a)
-	tb, sb := perToken(y, b)
+	ta, sa := perToken(c.a, x, a)
+	tb, sb := perToken(c.b, y, b)
 	if x != nil {
 		out.TypeA = x.Type
 	}

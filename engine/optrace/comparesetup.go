@@ -89,6 +89,9 @@ func (c *comparing) notes() []string {
 			out = append(out, fmt.Sprintf("The %s trace lost %s of its events.", which, spellPercent(lost)))
 		}
 	}
+	if !c.a.preempted().ok || !c.b.preempted().ok {
+		out = append(out, "Whether other programs took the CPU meanwhile was not traced in both (--level sched): a change may be theirs.")
+	}
 	if a, b := meanContext(c.a.Summary), meanContext(c.b.Summary); farApart(a, b, otherContext) {
 		out = append(out, fmt.Sprintf("Contexts are %.0f and %.0f tokens long in the mean: attention does not have the same work.", a, b))
 	}
