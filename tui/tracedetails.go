@@ -45,19 +45,19 @@ func (v *traceView) coverage(l *listing) {
 		figure.Show(finite(c.OpShare), "ratio"), figure.Show(finite(c.GraphOf), "ratio"), figure.Show(finite(c.OpsPerToken), "")))
 	text, token = u.costWords(&v.s.Observer, true)
 	l.fact("cost", token, text)
-	l.fact("roof", cell.Body, roofWords(r.BytesPerSecond, r.FlopsPerSecond, r.FlopsOf, r.Int8PerSecond, r.Int8Of, r.Threads, r.From))
+	l.fact("roof", cell.Body, roofWords(r.BytesPerSecond, r.FlopsPerSecond, r.FlopsOf, r.Int8PerSecond, r.Int8Of, r.Threads, roofFrom(r)))
 	l.space()
 }
 
 // roofFrom says where a roof is known from.
-func roofFrom(from string) string {
-	switch from {
+func roofFrom(r *optrace.Roof) string {
+	switch r.From {
 	case "":
 		return "(est)"
-	case "seen":
+	case optrace.RoofSeen:
 		return "the best seen"
 	}
-	return from
+	return r.Origin()
 }
 
 // roofWords is what the machine can do, and where that is known from.
@@ -74,7 +74,7 @@ func roofWords(bytes, flops float64, of string, int8s float64, int8Of string, th
 	add(bytes, "GB/s", "")
 	add(flops, "GFLOP/s", of)
 	add(int8s, "Gop/s", int8Of)
-	return strings.Join(words, ", ") + " with " + counted(threads, "thread") + ", " + roofFrom(from)
+	return strings.Join(words, ", ") + " with " + counted(threads, "thread") + ", " + from
 }
 
 func (v *traceView) target(l *listing) {

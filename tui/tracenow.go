@@ -154,7 +154,7 @@ func (v *traceView) past(phase string) []stat.Opt {
 func (v *traceView) ceilingRow(p cell.Pane, row *optrace.PhaseRow) {
 	share := row.Rate.Div(row.Ceiling)
 	text := figure.Show(finite(share), "ratio") + " of " + figure.Show(row.Ceiling, "tok/s")
-	text += ", " + roofFrom(v.s.Roof.From)
+	text += ", " + roofFrom(&v.s.Roof)
 	w := p.Width() - labelCells - 1 - p.Cells(text)
 	if w < 8 {
 		text, w = p.Cut(text, p.Width()-labelCells), 0

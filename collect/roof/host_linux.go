@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,36 @@ func siblingsOf(cpu int) string {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
+}
+
+// packageOf is the package that a CPU lies in, "" unknown.
+func packageOf(cpu int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// cpuName is the name of the CPU, or of the board that it is on.
+func cpuName() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	name, codes := nameIn(string(info))
+	if name != "" {
+		return name
+	}
+	if board, err := os.ReadFile("/proc/device-tree/model"); err == nil {
+		if name := strings.Trim(string(board), "\x00 \n"); name != "" {
+			return name
+		}
+	}
+	if codes == "" {
+		return ""
+	}
+	return runtime.GOARCH + " " + codes
 }
 
 // bind keeps the calling thread on a CPU. Where that is refused it stays where the

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Other systems bind no threads, and tell neither caches, free memory nor the time of a
-// thread here.
+// Other systems bind no threads, and tell neither the name of the CPU, caches, free
+// memory nor the time of a thread here.
 
 func allowedCPUs() ([]int, error) {
 	cpus := make([]int, runtime.NumCPU())
@@ -17,6 +17,10 @@ func allowedCPUs() ([]int, error) {
 	}
 	return cpus, nil
 }
+
+func packageOf(int) string { return "" }
+
+func cpuName() string { return "" }
 
 func bind(int) {}
 

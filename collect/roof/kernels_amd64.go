@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // In kernels_amd64.s. n is a multiple of 1024 bytes.
@@ -32,7 +34,7 @@ func kernelsHere() kernels {
 	k := plain()
 	x := &cpu.X86
 	if x.HasAVX2 && x.HasFMA {
-		k.read, k.from = readAVX2, "measured"
+		k.read, k.from = readAVX2, optrace.RoofMeasured
 		k.flops, k.flopsOf = kernel{fmaAVX2, fmaAVX2Each}, "f32, AVX2 FMA"
 		k.int8, k.int8Of = kernel{dotAVX2, dotAVX2Each}, "int8, AVX2"
 	}

@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // In kernels_arm64.s. n is a multiple of 1024 bytes.
@@ -23,7 +25,7 @@ const (
 // kernelsHere are those of NEON, which every arm64 has, and of its dot product. SVE and
 // the matrix product of bytes (i8mm) may do more and are not measured.
 func kernelsHere() kernels {
-	k := kernels{read: readNEON, from: "measured", flops: kernel{fmaNEON, fmaNEONEach}, flopsOf: "f32, NEON FMA"}
+	k := kernels{read: readNEON, from: optrace.RoofMeasured, flops: kernel{fmaNEON, fmaNEONEach}, flopsOf: "f32, NEON FMA"}
 	if cpu.ARM64.HasASIMDDP {
 		k.int8, k.int8Of = kernel{dotNEON, dotNEONEach}, "int8, NEON dot product"
 	}

@@ -86,7 +86,7 @@ func leaveAll(v *view, a Advice) Advice {
 	case v.Roof.From == RoofDisturbed:
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: other programs ran while its roof was measured."
-	case !v.roofKnown():
+	case !v.Roof.Known():
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof was not measured (rooftop trace --roof)."
 	default:

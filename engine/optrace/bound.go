@@ -136,9 +136,6 @@ func (r Roof) share(row *OperatorRow) stat.Opt {
 	return finite(of.V)
 }
 
-// roofOwn is where a roof is from that the trace itself reached.
-const roofOwn = "seen"
-
 // Sizes from which an operator counts for the roof that a trace itself reached. A
 // smaller one is over before its threads are all awake, and its operands are those
 // that caches hold: 1 MiB is a large second-level cache.
@@ -180,6 +177,6 @@ func (t *Tally) roofSeen() Roof {
 	if r.BytesPerSecond <= 0 && r.FlopsPerSecond <= 0 {
 		return Roof{}
 	}
-	r.Threads, r.From = t.mostLanes, roofOwn
+	r.Threads, r.From = t.mostLanes, RoofSeen
 	return r
 }

@@ -54,7 +54,7 @@ func findQuantisation(v *view) (cause, bool) {
 	return cause{
 		Finding: Finding{ID: "quantisation", Severity: severityInfo, Title: "A smaller type of weights would be faster", Cost: stat.Some(best.Share.V * (1 - w.smaller/w.bits)), Evidence: []string{
 			fmt.Sprintf("Weights of type %s (%s bits each) take %s of the decode time; %s has %s bits.", best.Type, spellThree(w.bits), spellPercent(best.Share.V), w.name, spellThree(w.smaller)),
-			fmt.Sprintf("Decode reads %s, %s of what memory gives (%s): fewer bytes are less time.", spellScaled(achieved, "B/s"), spellPercent(achieved/roof), v.Roof.From),
+			fmt.Sprintf("Decode reads %s, %s of what memory gives (%s): fewer bytes are less time.", spellScaled(achieved, "B/s"), spellPercent(achieved/roof), v.Roof.Origin()),
 		}},
 		remedy: &remedy{
 			kind: remedyModel, do: fmt.Sprintf("No flag of the runtime fixes this. Serve the model in %s instead of %s.", w.name, strings.ToUpper(best.Type)),
@@ -74,7 +74,7 @@ func findAtRoof(v *view) (cause, bool) {
 	}
 	return cause{
 		Finding: Finding{ID: "decode-at-roof", Severity: severityGood, Title: "Decode reads memory as fast as it is", Cost: stat.None, Evidence: []string{
-			fmt.Sprintf("Decode reads %s, %s of the %s that %s of this machine can read (%s).", spellScaled(achieved, "B/s"), spellPercent(achieved/roof), spellScaled(roof, "B/s"), spellThreads(v.lanes), v.Roof.From),
+			fmt.Sprintf("Decode reads %s, %s of the %s that %s of this machine can read (%s).", spellScaled(achieved, "B/s"), spellPercent(achieved/roof), spellScaled(roof, "B/s"), spellThreads(v.lanes), v.Roof.Origin()),
 			fmt.Sprintf("Operators that memory bounds take %s of the decode time.", spellPercent(v.memoryShare().V)),
 		}},
 		remedy: &remedy{

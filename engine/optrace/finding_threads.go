@@ -70,7 +70,7 @@ func findManyThreads(v *view) (cause, bool) {
 	}
 	return cause{
 		Finding: Finding{ID: "threads-above-memory-roof", Severity: severityWarn, Title: "More threads than the memory can feed", Cost: cost, Evidence: []string{
-			fmt.Sprintf("Decode reads %s, %s of the %s that %s of this machine can read (%s).", spellScaled(achieved, "B/s"), spellPercent(achieved/roof), spellScaled(roof, "B/s"), spellThreads(v.lanes), v.Roof.From),
+			fmt.Sprintf("Decode reads %s, %s of the %s that %s of this machine can read (%s).", spellScaled(achieved, "B/s"), spellPercent(achieved/roof), spellScaled(roof, "B/s"), spellThreads(v.lanes), v.Roof.Origin()),
 			fmt.Sprintf("%s read %s: as much.", spellThreads(fewer.Threads), spellScaled(fewer.BytesPerSecond, "B/s")),
 			fmt.Sprintf("Operators that memory bounds take %s of the decode time.", spellPercent(v.memoryShare().V)),
 		}},
@@ -140,7 +140,7 @@ func findFewThreads(v *view) (cause, bool) {
 	r.why += v.names.aside()
 	evidence := []string{
 		fmt.Sprintf("%s compute for %s of the time of graphs; the target may use %d CPUs.", spellThreads(v.lanes), spellPercent(busy.mean), v.Target.CPUs),
-		fmt.Sprintf("Decode reads %s. This machine reads %s with %s and %s with %d (%s).", spellScaled(achieved, "B/s"), spellScaled(here.BytesPerSecond, "B/s"), spellThreads(v.lanes), spellScaled(more.BytesPerSecond, "B/s"), more.Threads, v.Roof.From),
+		fmt.Sprintf("Decode reads %s. This machine reads %s with %s and %s with %d (%s).", spellScaled(achieved, "B/s"), spellScaled(here.BytesPerSecond, "B/s"), spellThreads(v.lanes), spellScaled(more.BytesPerSecond, "B/s"), more.Threads, v.Roof.Origin()),
 	}
 	if !off.ok {
 		evidence = append(evidence, "Whether the other CPUs are free was not traced.")

@@ -94,22 +94,16 @@ type Roof struct {
 	Int8Of        string  `json:"int8_of,omitempty"`
 	// Threads is the number of threads that the rates are of.
 	Threads int `json:"threads"`
-	// From is "measured", "catalog (est)", "seen" (the best that the trace itself
-	// reached, a lower bound), [RoofPlain] or [RoofDisturbed]; "" none.
+	// From is [RoofMeasured], [RoofPlain], [RoofDisturbed], [RoofCatalog] or [RoofSeen];
+	// "" none.
 	From string `json:"from"`
+	// MeasuredOn is the day of a measurement that was made before the trace, "2026-11-22";
+	// "" it was made with the trace, or not at all.
+	MeasuredOn string `json:"measured_on,omitempty"`
 	// ByThreads are the rates with fewer and more threads, ascending, as far as they
 	// were measured.
 	ByThreads []RoofPoint `json:"by_threads,omitempty"`
 }
-
-// RoofPlain is the From of a roof that was measured on a CPU whose vector instructions
-// rooftop has no loops for: its rate of bytes is a little low, rates of operations are
-// not known.
-const RoofPlain = "measured without vector instructions"
-
-// RoofDisturbed is the From of a roof that was measured while others had the CPUs: its
-// rates are too low, and nothing is judged by them.
-const RoofDisturbed = "measured beside other load"
 
 // RoofPoint is a [Roof] with another number of threads.
 type RoofPoint struct {

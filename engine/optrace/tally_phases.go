@@ -154,10 +154,11 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 
 // ceiling is the rate of tokens with every step of a phase at the roof: for each what
 // takes longer of moving its bytes and of computing. A side of the roof that is not
-// known allows anything. What the trace itself reached is no ceiling of it.
+// known allows anything. What the trace itself reached is no ceiling of it, nor is what
+// was measured beside other load.
 func (t *Tally) ceiling(p Phase, r Roof) stat.Opt {
 	tokens := float64(t.phases[p].computed)
-	if tokens <= 0 || r.From == roofOwn {
+	if tokens <= 0 || r.From == RoofSeen || r.From == RoofDisturbed {
 		return stat.None
 	}
 	seconds := 0.0

@@ -1,8 +1,6 @@
 package optrace
 
 import (
-	"strings"
-
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -92,48 +90,8 @@ func (v *view) preempted() spread {
 	return v.over(func(t *ThreadRow) stat.Opt { return t.Preempted })
 }
 
-// roofKnown says that the roof is one to compare with. The best that the trace itself
-// reached is not: everything is near its own best. Neither is one that was measured
-// beside other load.
-func (v *view) roofKnown() bool {
-	return v.Roof.BytesPerSecond > 0 && v.Roof.From != RoofDisturbed && (v.Roof.From == "measured" || v.Roof.From == RoofPlain || strings.HasPrefix(v.Roof.From, "catalog"))
-}
-
-// point is the roof with n threads, false where it is not known. Between two numbers of
-// threads that were measured it is taken to lie on a line.
-func (v *view) point(n int) (RoofPoint, bool) {
-	if !v.roofKnown() || n < 1 {
-		return RoofPoint{}, false
-	}
-	if v.Roof.Threads == n || v.Roof.Threads == 0 {
-		return RoofPoint{Threads: n, BytesPerSecond: v.Roof.BytesPerSecond, FlopsPerSecond: v.Roof.FlopsPerSecond, Int8PerSecond: v.Roof.Int8PerSecond}, true
-	}
-	var before RoofPoint
-	for _, p := range v.Roof.ByThreads {
-		switch {
-		case p.BytesPerSecond <= 0:
-		case p.Threads == n:
-			return p, true
-		case p.Threads < n:
-			before = p
-		case before.Threads > 0:
-			return between(before, p, n), true
-		}
-	}
-	return RoofPoint{}, false
-}
-
-// between is a point on the line between two.
-func between(a, b RoofPoint, n int) RoofPoint {
-	share := float64(n-a.Threads) / float64(b.Threads-a.Threads)
-	mix := func(x, y float64) float64 {
-		if x <= 0 || y <= 0 {
-			return 0
-		}
-		return x + share*(y-x)
-	}
-	return RoofPoint{Threads: n, BytesPerSecond: mix(a.BytesPerSecond, b.BytesPerSecond), FlopsPerSecond: mix(a.FlopsPerSecond, b.FlopsPerSecond), Int8PerSecond: mix(a.Int8PerSecond, b.Int8PerSecond)}
-}
+// point is the roof with n threads, false where it is not known.
+func (v *view) point(n int) (RoofPoint, bool) { return v.Roof.Point(n) }
 
 // memoryShare is the share of the decode time in operators that memory bounds.
 func (v *view) memoryShare() stat.Opt {

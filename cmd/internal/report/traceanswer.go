@@ -166,7 +166,7 @@ func (r *tracePage) phase(name string) *optrace.PhaseRow {
 // ceilingOf is the rate that the roof allows a phase, absent where the roof is only the
 // best that was seen, or was measured beside other load.
 func ceilingOf(s *optrace.Summary, p *optrace.PhaseRow) stat.Opt {
-	if s.Roof.From == "seen" || s.Roof.From == optrace.RoofDisturbed {
+	if s.Roof.From == optrace.RoofSeen || s.Roof.From == optrace.RoofDisturbed {
 		return stat.None
 	}
 	return finite(p.Ceiling)
@@ -220,7 +220,7 @@ func (r *tracePage) boundGlance() string {
 		parts = append(parts, s+after(": ", r.ofRoof(p, b)))
 	}
 	if len(parts) == 0 {
-		if len(r.s.Kinds) > 0 && (r.s.Roof.From == "seen" || r.s.Roof.From == "") {
+		if len(r.s.Kinds) > 0 && (r.s.Roof.From == optrace.RoofSeen || r.s.Roof.From == "") {
 			return absent + " not judged: the machine's roof was not measured (--roof measures it)"
 		}
 		return absent + " no operator could be classified"
@@ -239,7 +239,7 @@ func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
 	}
 	s := inBillions(rate)
 	if roof > 0 && finite(stat.Some(roof)).OK {
-		return s + " of" + nbsp + inBillions(stat.Some(roof)) + nbsp + unit + ", " + percent(stat.Some(rate.V/roof)) + " of " + roofName(r.s.Roof.From)
+		return s + " of" + nbsp + inBillions(stat.Some(roof)) + nbsp + unit + ", " + percent(stat.Some(rate.V/roof)) + " of " + roofName(&r.s.Roof)
 	}
 	return s + nbsp + unit
 }
@@ -260,14 +260,14 @@ func weightsOf(rows []optrace.OperatorRow, phase string) string {
 }
 
 // roofName says which roof a share is of.
-func roofName(from string) string {
-	switch from {
+func roofName(r *optrace.Roof) string {
+	switch r.From {
 	case "":
 		return "the roof"
-	case "seen":
+	case optrace.RoofSeen:
 		return "the best that was seen"
 	}
-	return "the roof, " + from
+	return "the roof, " + r.Origin()
 }
 
 // boundOf is what bounds most of the time of a phase's operators: its share of the

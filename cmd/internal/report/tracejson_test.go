@@ -37,6 +37,7 @@ func TestTraceJSONMatchesSchema(t *testing.T) {
 		all, n := &optrace.Summary{}, 0
 		numberFields(reflect.ValueOf(all).Elem(), &n)
 		all.Roof.From, all.Findings[0].Severity = "seen", "warn"
+		all.Roof.MeasuredOn = "2026-11-22"
 		for _, p := range []*string{&all.Phases[0].Phase, &all.Kinds[0].Phase, &all.Steps[0].Phase, &all.Layers[0].Phase, &all.Tokens[0].Phase, &all.Types[0].Phase} {
 			*p = "decode"
 		}

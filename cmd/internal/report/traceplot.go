@@ -275,7 +275,7 @@ func roofPlate(s *optrace.Summary) *plate {
 		if ceiling > 0 {
 			p.Desc += " and " + figure.Significant(ceiling) + " GFLOP/s of compute"
 		}
-		p.Desc += " (" + plainText(cmp.Or(s.Roof.From, "origin unknown")) + ")."
+		p.Desc += " (" + plainText(cmp.Or(s.Roof.Origin(), "origin unknown")) + ")."
 	}
 	return p
 }

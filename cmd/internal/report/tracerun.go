@@ -79,7 +79,7 @@ func (r *tracePage) roof() {
 	if f.Threads > 0 {
 		s += " with " + plural(f.Threads, "thread")
 	}
-	r.row("roof", r.text(muted, s+after(", ", f.From)))
+	r.row("roof", r.text(muted, s+after(", ", f.Origin())))
 	if !r.o.Verbose {
 		return
 	}

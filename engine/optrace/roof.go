@@ -1,0 +1,83 @@
+package optrace
+
+// Where a roof is from, as [Roof.From].
+const (
+	// RoofMeasured: on the machine, while nothing else computed.
+	RoofMeasured = "measured"
+	// RoofPlain: measured on a CPU whose vector instructions rooftop has no loops for.
+	// Its rate of bytes is a little low, rates of operations are not known.
+	RoofPlain = "measured without vector instructions"
+	// RoofDisturbed: measured while others had the CPUs. Its rates are too low, and
+	// nothing is judged by them.
+	RoofDisturbed = "measured beside other load"
+	// RoofCatalog: reckoned from the data sheet of the CPU.
+	RoofCatalog = "catalog (est)"
+	// RoofSeen: the best that the trace itself reached, a lower bound. It classifies
+	// operators and is no ceiling of them.
+	RoofSeen = "seen"
+)
+
+// Known says that the roof is one to compare with. The best that the trace itself
+// reached is not: everything is near its own best. Neither is one that was measured
+// beside other load.
+func (r Roof) Known() bool {
+	return r.BytesPerSecond > 0 && (r.From == RoofMeasured || r.From == RoofPlain || r.From == RoofCatalog)
+}
+
+// Origin is From in words, with the day of a measurement that was made before the trace.
+func (r Roof) Origin() string {
+	if r.MeasuredOn == "" {
+		return r.From
+	}
+	return r.From + " " + r.MeasuredOn + " on this machine"
+}
+
+// Point is the roof with so many threads, false where it is not known. Between two
+// numbers of threads that were measured it is taken to lie on a line.
+func (r Roof) Point(threads int) (RoofPoint, bool) {
+	if !r.Known() || threads < 1 {
+		return RoofPoint{}, false
+	}
+	if r.Threads == threads || r.Threads == 0 {
+		return RoofPoint{Threads: threads, BytesPerSecond: r.BytesPerSecond, FlopsPerSecond: r.FlopsPerSecond, Int8PerSecond: r.Int8PerSecond}, true
+	}
+	var before RoofPoint
+	for _, p := range r.ByThreads {
+		switch {
+		case p.BytesPerSecond <= 0:
+		case p.Threads == threads:
+			return p, true
+		case p.Threads < threads:
+			before = p
+		case before.Threads > 0:
+			return between(before, p, threads), true
+		}
+	}
+	return RoofPoint{}, false
+}
+
+// between is a point on the line between two.
+func between(a, b RoofPoint, n int) RoofPoint {
+	share := float64(n-a.Threads) / float64(b.Threads-a.Threads)
+	mix := func(x, y float64) float64 {
+		if x <= 0 || y <= 0 {
+			return 0
+		}
+		return x + share*(y-x)
+	}
+	return RoofPoint{Threads: n, BytesPerSecond: mix(a.BytesPerSecond, b.BytesPerSecond), FlopsPerSecond: mix(a.FlopsPerSecond, b.FlopsPerSecond), Int8PerSecond: mix(a.Int8PerSecond, b.Int8PerSecond)}
+}
+
+// With is the roof for another number of threads: those that a later trace found. False
+// says that it was not measured with as many. 0 threads are as many as it is of.
+func (r Roof) With(threads int) (Roof, bool) {
+	if threads == 0 {
+		return r, r.Known()
+	}
+	p, ok := r.Point(threads)
+	if !ok {
+		return Roof{}, false
+	}
+	r.Threads, r.BytesPerSecond, r.FlopsPerSecond, r.Int8PerSecond = threads, p.BytesPerSecond, p.FlopsPerSecond, p.Int8PerSecond
+	return r, true
+}
