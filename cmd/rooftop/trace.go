@@ -28,6 +28,8 @@ WHAT IT COSTS
   Before operators are watched, graphs alone are for a moment: the operators of
   a token and its time say what watching will cost. Above --max-overhead
   nothing more is attached, unless --force says so; a lower --level costs less.
+  --measure-overhead does not reckon: it watches and does not in turn while the
+  target decodes, and the report has the slowdown with its 95 % interval.
 
 WHAT IT NEEDS
   Root, or CAP_BPF and CAP_PERFMON; Linux 5.15 or newer. 'rooftop doctor' says

@@ -33,6 +33,7 @@ type traceOptions struct {
 	detail      optrace.Detail
 	maxOverhead float64 // per cent
 	force       bool
+	measure     bool
 	roof        bool
 
 	save, chrome, dot, svg, html string
@@ -52,6 +53,7 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.StringVar(&o.level, "level", "tensor", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all")
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
+	f.BoolVar(&o.measure, "measure-overhead", false, "measure what watching costs before the trace: on and off in turn for 12 s while the target decodes")
 	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards: some seconds on all cores of the target")
 	o.output.register(g, "every operator, layer, site and reason")
 	f = g.group("Files")
@@ -97,6 +99,8 @@ func (o *traceOptions) check() error {
 		return usage("--duration must be %v to %v, not %v", minTrace, maxTrace, o.duration)
 	case math.IsNaN(o.maxOverhead) || o.maxOverhead <= 0:
 		return usage("--max-overhead must be more than 0 per cent, not %v; --level token costs least", o.maxOverhead)
+	case o.measure && o.detail&optrace.DetailOperator == 0:
+		return usage("--measure-overhead is for levels with operators, not for --level %s", o.level)
 	}
 	return checkFiles(o.outputs())
 }

@@ -50,6 +50,11 @@ func (o *traceOptions) watch(ctx context.Context, w *world) (*traced, error) {
 		if err := t.afford(w); err != nil {
 			return nil, err
 		}
+		if o.measure {
+			if err := t.measure(ctx, w.stderr); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return t.record(ctx)
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// paced is a decoder that takes its time, and more of it while operators are watched.
+type paced struct {
+	*decoder
+	slower float64 // of each call, with operators
+	pause  int     // each so many calls the target rests for a second; 0 never
+	lasts  int     // calls until it ends; 0 without end
+	seen   int
+}
+
+func (p *paced) Next(ctx context.Context) ([]optrace.Event, error) {
+	if p.change {
+		p.change = false
+		return []optrace.Event{{At: p.now, Kind: optrace.DetailChanged, N: int64(p.detail), PID: 4242}}, nil
+	}
+	p.seen++
+	if p.lasts > 0 && p.seen > p.lasts {
+		return nil, io.EOF
+	}
+	each := p.each
+	if p.detail&optrace.DetailOperator != 0 {
+		each += time.Duration(p.slower * float64(each))
+	}
+	if p.pause > 0 && p.seen%p.pause == 0 {
+		each = time.Second
+	}
+	timer := time.NewTimer(each)
+	defer timer.Stop()
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		p.now += time.Since(began)
+		return nil, ctx.Err()
+	case <-timer.C:
+	}
+	p.now += each
+	return []optrace.Event{
+		{At: p.now, Kind: optrace.CallBegin, Ref: uint32(optrace.CallDecode), N: 1, PID: 4242, TID: 1},
+		{At: p.now + 1, Kind: optrace.CallBegin, Ref: uint32(optrace.CallProcess), PID: 4242, TID: 1},
+	}, nil
+}
+
+// measureOf measures a source in its own time.
+func measureOf(t *testing.T, p *paced, limit float64, force bool) (o optrace.Observer, said string, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var errs strings.Builder
+		w := &world{stderr: &errs, env: variables()}
+		m := &tracing{
+			o:      &traceOptions{detail: optrace.LevelTensor, maxOverhead: limit, force: force},
+			source: p, show: newProgress(w, &output{plain: true}), observer: optrace.Observer{Expected: 0.01, HitsPerToken: 5},
+		}
+		err = m.measure(t.Context(), &errs)
+		o, said = m.observer, errs.String()
+	})
+	return o, said, err
+}
+
+func newPaced(slower float64) *paced {
+	return &paced{decoder: newDecoder(10*time.Millisecond, 0), slower: slower}
+}
+
+func TestMeasuredOverheadIsThatOfTheTarget(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		of   func(*paced)
+	}{
+		{"steady", func(*paced) {}},
+		{"with pauses between requests", func(p *paced) { p.pause = 37 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPaced(0.03)
+			c.of(p)
+			o, said, err := measureOf(t, p, 4, false)
+			if err != nil || math.Abs(o.Measured-0.03) > 1e-6 || math.Abs(o.MeasuredLow-0.03) > 1e-6 || math.Abs(o.MeasuredHigh-0.03) > 1e-6 || o.Windows < 6 || o.Expected != 0.01 {
+				t.Errorf("%v, %+v, want a slowdown of 3 %%", err, o)
+			}
+			if !strings.Contains(said, "+3.0 % longer") {
+				t.Errorf("it said %q", said)
+			}
+		})
+	}
+}
+
+// Windows without watching are held against each other too.
+func TestMeasuredOverheadHasAControl(t *testing.T) {
+	windows := make([]*paceWindow, 2*measurePairs+1)
+	for i := range windows {
+		every := 10 * time.Millisecond
+		switch {
+		case i%2 == 1:
+			every = 12 * time.Millisecond
+		case i%4 == 2: // every other one of those without
+			every = 11 * time.Millisecond
+		}
+		windows[i] = &paceWindow{on: i%2 == 1, calls: []callPace{{1, every}, {24, time.Second}, {1, every}}}
+	}
+	cost, control, ok := slowdowns(windows)
+	if !ok || cost.Pairs != measurePairs || control.Pairs != measurePairs/2 || math.Abs(control.Median-0.1) > 1e-9 {
+		t.Errorf("the control is %+v of %+v, want 10 %% over %d pairs", control, cost, measurePairs/2)
+	}
+	if want := 12*(1.0/10+1.0/11)/2 - 1; math.Abs(cost.Median-want) > 1e-9 {
+		t.Errorf("it costs %v, want %v", cost.Median, want)
+	}
+}
+
+func TestMeasuredOverheadAboveTheLimit(t *testing.T) {
+	if _, _, err := measureOf(t, newPaced(0.1), 4, false); err == nil || !strings.Contains(err.Error(), "more than --max-overhead 4") {
+		t.Errorf("10 %% at a limit of 4 %%: %v", err)
+	}
+	if o, _, err := measureOf(t, newPaced(0.1), 4, true); err != nil || o.Windows != measurePairs {
+		t.Errorf("with --force: %v, %+v", err, o)
+	}
+}
+
+// A target that rests or ends has no measured cost, and the reckoned one stays.
+func TestMeasuredOverheadOfATargetThatDoesNotDecode(t *testing.T) {
+	for name, p := range map[string]*paced{
+		"rests": {decoder: newDecoder(time.Hour, 0)},
+		"ends":  {decoder: newDecoder(10*time.Millisecond, 0), lasts: 100},
+	} {
+		o, said, err := measureOf(t, p, 4, false)
+		if err != nil || o.Windows != 0 || o.Expected != 0.01 || !strings.Contains(said, "was not measured") {
+			t.Errorf("one that %s: %v, %+v, %q", name, err, o, said)
+		}
+	}
+}
