@@ -28,6 +28,13 @@ const (
 // differ by that much), so their ratio is to about a quarter.
 const nearRidge = 1.25
 
+// farBelow is the share of the roof below which an operator is bound by neither side of
+// it: what takes three times as long as the slower of moving and computing would is held
+// up by something else, such as starting, waiting for single values of memory, or code
+// without vector instructions. Kernels that unpack weights of four bits, which memory
+// does hold up, reached 0.54 of what one thread could stream (Zen 5, measured).
+const farBelow = 1.0 / 3
+
 // counts are the counters of an operator's spans, added up over those that had them.
 type counts struct {
 	ipc   [2]float64 // instructions, cycles
@@ -127,10 +134,11 @@ func (r Roof) share(row *OperatorRow) stat.Opt {
 		of = memory
 	case BoundCompute:
 		of = compute
-	case BoundMixed:
+	case BoundMixed, BoundNeither:
 		of = memory.Max(compute)
 	}
-	if !of.OK {
+	// What is reckoned is the most that it can be: GGML skips what a mask shuts out.
+	if !of.OK || row.Estimated && of.V > 1 {
 		return stat.None
 	}
 	return finite(of.V)

@@ -1,8 +1,11 @@
 package optrace
 
 import (
+	"math"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // TestBoundOfCounters holds the limits against the examples of the method's own page.
@@ -58,13 +61,23 @@ func TestBoundOfRoofline(t *testing.T) {
 func TestMatmulAndAttention(t *testing.T) {
 	m := newModel()
 	tally := NewTally(m.tables)
-	prefill := run(m.decoder(2, 512, 512), 1, 0, each(time.Millisecond))
+	roof := Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, From: "measured"}
+	// Every operator takes half as long again as the roof allows.
+	near := func(refs []uint32) func(int, int) time.Duration {
+		return func(step, _ int) time.Duration {
+			c := CostOf(m.tables, m.tables.Operator(refs[step]), ExpertChoice{})
+			moving, computing := roof.times(c.Bytes(), c.Flops, "")
+			return time.Duration(1.5e9*moving.Max(computing).V) + 1
+		}
+	}
+	prompt, token := m.decoder(2, 512, 512), m.decoder(2, 1, 65536)
+	prefill := run(prompt, 1, 0, near(prompt))
 	prefill.Phase, prefill.Tokens = PhasePrefill, 512
 	tally.Graph(prefill)
-	decode := run(m.decoder(2, 1, 65536), 1, prefill.End, each(10*time.Millisecond))
+	decode := run(token, 1, prefill.End, near(token))
 	decode.Phase, decode.Tokens = PhaseDecode, 1
 	tally.Graph(decode)
-	s := tally.Summary(Settings{Roof: Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, From: "measured"}})
+	s := tally.Summary(Settings{Roof: roof})
 	seen := map[string]Bound{}
 	for _, k := range s.Kinds {
 		if k.BoundFrom != FromRoofline {
@@ -102,9 +115,9 @@ func TestFasterThanMemory(t *testing.T) {
 	tally := NewTally(m.tables)
 	tally.Graph(g)
 	// 12288 bytes in 100 ns are 123 GB/s.
-	for bandwidth, want := range map[float64]Bound{50e9: BoundUnknown, 120e9: BoundMemory, 1e12: BoundMemory} {
+	for bandwidth, want := range map[float64]Bound{50e9: BoundUnknown, 120e9: BoundMemory, 1e12: BoundNeither} {
 		k := tally.Summary(Settings{Roof: Roof{BytesPerSecond: bandwidth, FlopsPerSecond: 1e12, From: "measured"}}).Kinds[0]
-		if k.Bound != want || k.OfRoof.OK != (want == BoundMemory) {
+		if k.Bound != want || k.OfRoof.OK == (want == BoundUnknown) {
 			t.Errorf("memory of %v: %q, of the roof %v", bandwidth, k.Bound, k.OfRoof)
 		}
 	}
@@ -148,5 +161,31 @@ func TestRoofSeen(t *testing.T) {
 	}
 	if got := NewTally(&Tables{}).Summary(Settings{}).Roof; got.From != "" {
 		t.Errorf("nothing seen: %+v", got)
+	}
+}
+
+// TestBoundOfWhatIsFarBelow holds that what is slow for another reason is not said to be
+// bound by memory, which it uses a fifth of.
+func TestBoundOfWhatIsFarBelow(t *testing.T) {
+	r := Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9}
+	for _, test := range []struct {
+		name         string
+		bytes, flops float64 // in a millisecond
+		reckoned     bool
+		want         Bound
+		of           stat.Opt
+	}{
+		{"half of the memory", 10e6, 10e6, false, BoundMemory, stat.Some(0.5)},
+		{"a fifth of the memory", 4e6, 4e6, false, BoundNeither, stat.Some(0.2)},
+		{"a fifth of the operations", 1e5, 20e6, false, BoundNeither, stat.Some(0.2)},
+		{"all of the operations", 1e5, 100e6, false, BoundCompute, stat.Some(1)},
+		{"more than all of the operations, as reckoned", 1e5, 110e6, true, BoundCompute, stat.None},
+	} {
+		g := group{}
+		g.add(&step{lanes: 1}, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
+		row := g.row(NewTally(&Tables{}), r)
+		if row.Bound != test.want || row.OfRoof.OK != test.of.OK || math.Abs(row.OfRoof.V-test.of.V) > 1e-9 {
+			t.Errorf("%s: %q at %v of the roof, want %q at %v", test.name, row.Bound, row.OfRoof, test.want, test.of)
+		}
 	}
 }

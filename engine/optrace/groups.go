@@ -131,6 +131,10 @@ func (g *group) row(t *Tally, r Roof) OperatorRow {
 		row.BoundFrom = ""
 	}
 	row.OfRoof = r.share(&row)
+	if row.BoundFrom == FromRoofline && row.OfRoof.OK && row.OfRoof.V < farBelow {
+		row.Bound = BoundNeither
+		row.OfRoof = r.share(&row)
+	}
 	return row
 }
 

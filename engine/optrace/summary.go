@@ -87,6 +87,8 @@ const (
 	BoundMemory  Bound = "memory"
 	BoundCompute Bound = "compute"
 	BoundMixed   Bound = "mixed"
+	// BoundNeither is far below the roof on both sides: what holds it up is neither.
+	BoundNeither Bound = "neither"
 	BoundUnknown Bound = ""
 )
 
@@ -110,7 +112,8 @@ type OperatorRow struct {
 	Estimated bool          `json:"estimated"` // Bytes and Flops do not follow from shapes alone
 	BytesRate stat.Opt      `json:"bytes_per_s"`
 	FlopsRate stat.Opt      `json:"flops_per_s"`
-	// OfRoof is the achieved share of the roof that bounds it.
+	// OfRoof is the achieved share of the roof that bounds it, of the nearer side where
+	// neither does.
 	OfRoof stat.Opt `json:"of_roof_ratio"`
 	Bound  Bound    `json:"bound"`
 	// BoundFrom is [FromCounters] or [FromRoofline], "" where it is unknown.

@@ -70,3 +70,21 @@ func TestTraceAnswersFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundOfAPhase holds that time which neither side of the roof holds up counts as
+// that, and is not left to the next best.
+func TestBoundOfAPhase(t *testing.T) {
+	rows := []optrace.OperatorRow{
+		{Phase: "decode", Time: 4, Bound: optrace.BoundMemory, BoundFrom: optrace.FromRoofline},
+		{Phase: "decode", Time: 5, Bound: optrace.BoundNeither, BoundFrom: optrace.FromRoofline},
+		{Phase: "decode", Time: 1},
+		{Phase: "prefill", Time: 90, Bound: optrace.BoundCompute},
+	}
+	b, share, from := boundOf(rows, "decode")
+	if b != optrace.BoundNeither || share != 0.5 || from != optrace.FromRoofline {
+		t.Errorf("%q for %v, from %q", b, share, from)
+	}
+	if got := boundWords(b); got != "neither memory nor compute" {
+		t.Error(got)
+	}
+}

@@ -209,7 +209,7 @@ func (r *tracePage) boundGlance() string {
 		if b == optrace.BoundUnknown {
 			continue
 		}
-		s := name + " by " + string(b)
+		s := name + " by " + boundWords(b)
 		switch {
 		case strings.Contains(from, "est"):
 			s += nbsp + "(est)"
@@ -226,6 +226,17 @@ func (r *tracePage) boundGlance() string {
 		return absent + " no operator could be classified"
 	}
 	return strings.Join(parts, " · ")
+}
+
+// boundWords is a bound in a sentence.
+func boundWords(b optrace.Bound) string {
+	switch b {
+	case optrace.BoundMixed:
+		return "memory and compute alike"
+	case optrace.BoundNeither:
+		return "neither memory nor compute"
+	}
+	return string(b)
 }
 
 // ofRoof is the rate of a phase against the roof that bounds it.
@@ -283,7 +294,7 @@ func boundOf(rows []optrace.OperatorRow, phase string) (b optrace.Bound, share f
 		all += k.Time
 		times[k.Bound] += k.Time
 	}
-	for _, x := range [...]optrace.Bound{optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed} {
+	for _, x := range [...]optrace.Bound{optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed, optrace.BoundNeither} {
 		if times[x] > times[b] || b == optrace.BoundUnknown && times[x] > 0 {
 			b = x
 		}

@@ -135,7 +135,7 @@ func boundClass(b optrace.Bound) string {
 }
 
 func boundKeys() []keyOf {
-	return []keyOf{{Class: "memory", Label: "bound by memory"}, {Class: "compute", Label: "bound by compute"}, {Class: "mixed", Label: "by both"}, {Class: "other", Label: "not known"}}
+	return []keyOf{{Class: "memory", Label: "bound by memory"}, {Class: "compute", Label: "bound by compute"}, {Class: "mixed", Label: "by both"}, {Class: "other", Label: "by neither, or not known"}}
 }
 
 // sharePlate is the share of each operator as a bar, shaded by what bounds it.
