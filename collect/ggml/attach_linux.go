@@ -5,6 +5,7 @@ package ggml
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
@@ -76,7 +77,7 @@ func transferOf(p *layouts.Place) string {
 // group is what one link holds: places of one file with one program.
 type group struct {
 	detail  optrace.Detail
-	path    string
+	image   *layouts.Image
 	program string
 	ret     bool
 	hook    layouts.Point // of operators, else 0
@@ -89,10 +90,11 @@ type group struct {
 // groupPlaces sorts places into links.
 func groupPlaces(places []layouts.Place) (groups []*group, refs []watched) {
 	type key struct {
-		path, program string
-		ret           bool
-		detail        optrace.Detail
-		hook          layouts.Point
+		image   *layouts.Image
+		program string
+		ret     bool
+		detail  optrace.Detail
+		hook    layouts.Point
 	}
 	found := map[key]*group{}
 	refs = make([]watched, len(places))
@@ -103,14 +105,14 @@ func groupPlaces(places []layouts.Place) (groups []*group, refs []watched) {
 			continue
 		}
 		refs[i] = watched{ref: how.ref}
-		k := key{path: p.Image.Open, program: how.program, ret: how.ret, detail: how.detail}
+		k := key{image: p.Image, program: how.program, ret: how.ret, detail: how.detail}
 		isHook := how.kind == optrace.OpBegin
 		if isHook {
 			k.hook = p.Point
 		}
 		g := found[k]
 		if g == nil {
-			g = &group{detail: how.detail, path: k.path, program: k.program, ret: k.ret, hook: k.hook, isHook: isHook}
+			g = &group{detail: how.detail, image: k.image, program: k.program, ret: k.ret, hook: k.hook, isHook: isHook}
 			found[k] = g
 			groups = append(groups, g)
 		}
@@ -168,12 +170,46 @@ func (p programs) close() error {
 	return errors.Join(all...)
 }
 
-// attach attaches a group. pid is the process, 0 all that map the file.
-func (g *group) attach(p *ebpf.Program, pid int, multi bool) error {
+// files are the files that are attached to, held open: what has their names later may
+// be others.
+type files map[*layouts.Image]*os.File
+
+// openFiles opens the files of groups, which must be those that were read.
+func openFiles(groups []*group) (files, error) {
+	held := files{}
+	for _, g := range groups {
+		if held[g.image] != nil {
+			continue
+		}
+		f, err := g.image.Again()
+		if err != nil {
+			return nil, errors.Join(err, held.close())
+		}
+		held[g.image] = f
+	}
+	return held, nil
+}
+
+// path is the name under which the kernel finds the open file itself.
+func (f files) path(image *layouts.Image) string {
+	return fmt.Sprintf("/proc/self/fd/%d", f[image].Fd())
+}
+
+func (f files) close() error {
+	var all []error
+	for _, one := range f {
+		all = append(all, one.Close())
+	}
+	return errors.Join(all...)
+}
+
+// attach attaches a group to its file, which is open. pid is the process, 0 all that map
+// the file.
+func (g *group) attach(held files, p *ebpf.Program, pid int, multi bool) error {
 	if len(g.links) > 0 {
 		return nil
 	}
-	ex, err := link.OpenExecutable(g.path)
+	ex, err := link.OpenExecutable(held.path(g.image))
 	if err != nil {
 		return err
 	}
@@ -185,7 +221,7 @@ func (g *group) attach(p *ebpf.Program, pid int, multi bool) error {
 		}
 		l, err := open(nil, p, options)
 		if err != nil {
-			return fmt.Errorf("attach to %s: %w", g.path, err)
+			return fmt.Errorf("attach to %s: %w", g.image.Path, err)
 		}
 		g.links = []link.Link{l}
 		return nil
@@ -198,7 +234,7 @@ func (g *group) attach(p *ebpf.Program, pid int, multi bool) error {
 		}
 		l, err := open("", p, options)
 		if err != nil {
-			return errors.Join(fmt.Errorf("attach to %s: %w", g.path, err), g.detach())
+			return errors.Join(fmt.Errorf("attach to %s: %w", g.image.Path, err), g.detach())
 		}
 		g.links = append(g.links, l)
 	}

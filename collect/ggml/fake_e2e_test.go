@@ -517,6 +517,37 @@ func TestE2EUpgradedOnDisk(t *testing.T) {
 	}
 }
 
+// A file that is replaced while it is watched, or after it was read, is not watched in its
+// new form: the old one's offsets lie in the middle of its instructions.
+func TestE2EReplacedWhileWatched(t *testing.T) {
+	b := build(t)
+	upgrade := func() {
+		compile(t, b.library+".new", "-fPIC", "-shared", "-O0")
+		if err := os.Rename(b.library+".new", b.library); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := layouts.FromFile(b.library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, r, Options{All: true}, optrace.LevelToken)
+	upgrade()
+	if err := s.SetDetail(optrace.LevelTensor); err != nil {
+		t.Fatal(err)
+	}
+	k := start(t, b.driver)
+	k.order(t, "load "+b.library)
+	k.expect(t, "done")
+	k.decode(t, 3, 5, 2, 0)
+	if events := of(drained(t, s), optrace.OpBegin, optrace.GraphBegin, optrace.CallBegin); len(events) != 0 {
+		t.Errorf("%d events of another file, the first %+v", len(events), events[0])
+	}
+	if _, err := Open(r, Options{All: true}); err == nil || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("a file that is another by now: %v", err)
+	}
+}
+
 // What finds no room is counted and told; nothing else breaks.
 func TestE2ELosses(t *testing.T) {
 	b := build(t)

@@ -39,6 +39,7 @@ type Session struct {
 	offsets  offsets
 	programs programs
 	groups   []*group
+	held     files
 	kernel   *kernelLayer
 	task     *taskOffsets
 	taskErr  error
@@ -132,6 +133,9 @@ func (s *Session) arm() error {
 	}
 	s.offsets = offsetsOf(&s.runtime.Layout, &s.runtime.Names, s.decoder.raw)
 	var err error
+	if s.held, err = openFiles(s.groups); err != nil {
+		return err
+	}
 	s.programs, err = loadProbes(s.groups, s.maps, &s.offsets, s.task, s.multi)
 	if err != nil {
 		return err
@@ -147,8 +151,8 @@ func (s *Session) disarm() error {
 	for _, g := range s.groups {
 		links = append(links, g.links...)
 	}
-	all := []error{closeLinks(links), s.programs.close()}
-	s.groups, s.programs = nil, nil
+	all := []error{closeLinks(links), s.programs.close(), s.held.close()}
+	s.groups, s.programs, s.held = nil, nil, nil
 	return errors.Join(all...)
 }
 
@@ -198,7 +202,7 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 			if d&g.detail == 0 || (g.program == "graph") != last {
 				continue
 			}
-			if err := g.attach(s.programs[g.program], s.pid, s.multi); err != nil {
+			if err := g.attach(s.held, s.programs[g.program], s.pid, s.multi); err != nil {
 				return s.explain(err)
 			}
 		}

@@ -9,7 +9,11 @@
 // the reasons.
 package binary
 
-import "github.com/rooftop-dev/rooftop/engine/optrace"
+import (
+	"os"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
 
 // Point is something that can be probed.
 type Point uint8
@@ -61,6 +65,8 @@ type Image struct {
 	BuildID    string // hexadecimal, "" none
 	Arch       string // GOARCH of the file
 	Stripped   bool   // it has no .symtab
+
+	read os.FileInfo // of the file when it was read
 }
 
 // Layout is the offsets of fields in bytes; -1 is unknown.

@@ -133,11 +133,16 @@ var ErrNoRuntime = errors.New("it holds no function of GGML or llama.cpp")
 
 // openPart opens a file of a runtime.
 func openPart(s source) (*opened, error) {
+	// Looked at before it is opened: opening a device does something.
+	if info, err := os.Stat(s.open); err == nil && !info.Mode().IsRegular() {
+		return nil, errNotELF
+	}
 	f, err := os.Open(s.open)
 	if err != nil {
 		return nil, plain(err)
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		_ = f.Close()
 		return nil, errNotELF
 	}
@@ -147,7 +152,7 @@ func openPart(s source) (*opened, error) {
 		return nil, err
 	}
 	p := &opened{part: part{object: o}, file: f}
-	p.image = &Image{Role: p.role(), Path: s.path, Open: s.open, BuildID: o.buildID, Arch: o.arch, Stripped: o.stripped}
+	p.image = &Image{Role: p.role(), Path: s.path, Open: s.open, BuildID: o.buildID, Arch: o.arch, Stripped: o.stripped, read: info}
 	if p.image.Role == "" {
 		p.close()
 		return nil, ErrNoRuntime
