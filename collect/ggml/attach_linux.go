@@ -22,7 +22,7 @@ type probe struct {
 	detail  optrace.Detail
 	kind    optrace.Kind
 	program string // a key of Session.programs
-	ret     bool   // of the return, which must be that of a function written in C
+	ret     bool   // of the return, which must be that of a function in whose frame no C++ runs
 	ref     uint32 // what Ref of its events is, where it says one
 }
 
@@ -36,7 +36,7 @@ func probeOf(p *layouts.Place) (probe, bool) {
 	case layouts.PointGraph:
 		return probe{optrace.DetailGraph, optrace.GraphBegin, "graph", false, 0}, true
 	case layouts.PointGraphReturn:
-		return probe{optrace.DetailGraph, optrace.GraphEnd, "mark", true, 0}, true
+		return probe{optrace.DetailGraph, optrace.GraphEnd, "mark", false, 0}, true
 	case layouts.PointBarrier:
 		return probe{optrace.DetailBarrier, optrace.BarrierBegin, "mark", false, 0}, true
 	case layouts.PointBarrierReturn:

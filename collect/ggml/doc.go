@@ -8,8 +8,8 @@
 // compiler nor a table of versions is needed. The programs copy raw bytes; a [Decoder]
 // makes sense of them here, which is why it can be tested with recorded bytes.
 //
-// The target is never changed: entries are watched with uprobes, returns only of
-// functions written in C, for a C++ exception that passes a watched return ends the
-// process. All links die with this process, also after a kill -9.
+// The target is never changed: entries and ends are watched with plain uprobes on their
+// instructions. Only the barrier's return has a return probe: a C++ exception that passes
+// one ends the process, and in a graph's frame operators of C++ run. All links die with this process, also after a kill -9.
 // [Ladder] says what of it this process may do, and what is missing.
 package ggml

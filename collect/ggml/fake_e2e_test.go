@@ -548,6 +548,18 @@ func TestE2EReplacedWhileWatched(t *testing.T) {
 	}
 }
 
+// An exception that leaves an operator finds its way through all that is watched.
+func TestE2EExceptionsPass(t *testing.T) {
+	b := build(t)
+	for _, single := range []bool{false, true} {
+		k := start(t, b.program)
+		open(t, runtimeOf(t, k.pid()), Options{Single: single}, optrace.LevelAll)
+		k.order(t, "unwind")
+		k.expect(t, "whole")
+		k.expect(t, "done")
+	}
+}
+
 // What finds no room is counted and told; nothing else breaks.
 func TestE2ELosses(t *testing.T) {
 	b := build(t)

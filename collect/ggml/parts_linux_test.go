@@ -97,7 +97,7 @@ func TestLadderSaysWhatToDo(t *testing.T) {
 }
 
 // Every point that can be attached to has a program, and a return probe only sits on
-// functions of C: an exception that passes one ends the target.
+// the barrier, which calls nothing of C++: an exception that passes one ends the target.
 func TestPointsHavePrograms(t *testing.T) {
 	image := &layouts.Image{Path: "/a.so", Open: "/a.so"}
 	var places []layouts.Place
@@ -110,7 +110,7 @@ func TestPointsHavePrograms(t *testing.T) {
 		seen += len(g.offsets)
 		for _, c := range g.cookies {
 			point := places[uint16(c>>16)].Point
-			if g.ret != (point == layouts.PointGraphReturn || point == layouts.PointBarrierReturn) {
+			if g.ret != (point == layouts.PointBarrierReturn) {
 				t.Errorf("point %d: return %v", point, g.ret)
 			}
 			if kind := optrace.Kind(c); kind == 0 || kind >= recordNode {

@@ -73,7 +73,7 @@ func Expect(in Expectation) Observer {
 		add(2*calls, false, in.siteCost(coldAfter, "llama_decode", "llama_process", "llama_encode"))
 	}
 	if in.Detail&DetailGraph != 0 {
-		add(2*graphs, false, in.siteCost(coldAfter, "ggml_graph_compute"))
+		add(2*graphs, false, in.graphHit())
 		delay += time.Duration(graphs * in.NewGraphs * float64(in.Nodes) * float64(readNode))
 	}
 	if in.Detail&DetailBackend != 0 {
@@ -104,6 +104,24 @@ func orOne(v float64) float64 {
 		return 1
 	}
 	return v
+}
+
+// graphHit is the mean of what a hit at the begin and one at the end of a graph cost: the
+// end is a return, which is stepped where the begin is cheap.
+func (in *Expectation) graphHit() time.Duration {
+	var sum time.Duration
+	sites := 0
+	for i := range in.Sites {
+		if in.Sites[i].Symbol == "ggml_graph_compute" {
+			one := Expectation{Sites: in.Sites[i : i+1]}
+			sum += one.siteCost(coldAfter, "ggml_graph_compute")
+			sites++
+		}
+	}
+	if sites == 0 {
+		return in.siteCost(coldAfter, "ggml_graph_compute")
+	}
+	return sum / time.Duration(sites)
 }
 
 // operatorHit is what one hit at an operator costs.

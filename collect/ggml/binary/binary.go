@@ -25,7 +25,7 @@ const (
 	PointOpOld                      // ggml_compute_forward(params, tensor), builds before 2025 [2]
 	PointOpEach                     // ggml_compute_forward_<op>(params, tensor), where neither is there [2]
 	PointGraph                      // ggml_graph_compute(cgraph, cplan) [2]
-	PointGraphReturn                // its return
+	PointGraphReturn                // at its returns, never a uretprobe: operators of C++ run in its frame
 	PointBarrier                    // ggml_barrier(threadpool) [0]
 	PointBarrierReturn              // its return
 	PointSplit                      // ggml_backend_graph_compute_async(backend, cgraph) [2]
@@ -52,7 +52,7 @@ type Place struct {
 	// Pushed is how many bytes the stack pointer has moved at the site since the entry:
 	// arguments on the stack lie that much higher.
 	Pushed int
-	// Ends is, of PointCallEnd, the point whose end it is.
+	// Ends is, of PointCallEnd and PointGraphReturn, the point whose end it is.
 	Ends Point
 }
 

@@ -19,7 +19,6 @@ type probe struct {
 // x86-64, by the address in the second argument on arm64.
 var probes = []probe{
 	{PointGraph, "ggml_graph_compute", need{arguments: 2}},
-	{PointGraphReturn, "ggml_graph_compute", need{ret: true}},
 	{PointBarrier, barrierSymbol, need{}},
 	{PointBarrierReturn, barrierSymbol, need{ret: true}},
 	{PointSplit, "ggml_backend_graph_compute_async", need{arguments: 2}},
@@ -182,44 +181,56 @@ func (p part) at(point Point, s symbol, chosen spot) (Place, bool) {
 	}, ok
 }
 
-// calls are the points that have an end.
-var calls = []Point{PointDecode, PointProcess, PointEncode}
+// ended are the points that have an end, what that end is, and what is taken for it where
+// it cannot be probed.
+var ended = []struct {
+	point, end Point
+	without    string
+}{
+	{PointGraph, PointGraphReturn, "graphs end with their last operator or barrier"},
+	{PointDecode, PointCallEnd, "calls end with their last graph"},
+	{PointProcess, PointCallEnd, "calls end with their last graph"},
+	{PointEncode, PointCallEnd, "calls end with their last graph"},
+}
 
-// maxEnds is how many returns of one call are probed: llama_context::decode has fewer
+// maxEnds is how many returns of one function are probed: llama_context::decode has fewer
 // than twenty.
 const maxEnds = 32
 
-// ends adds the ends of calls: the instruction after the inner call of a wrapper, else
-// every return of the function. They are plain probes on purpose: a return probe on a
-// frame that a C++ exception passes through aborts the target.
+// ends adds the ends of graphs and calls: of a call the instruction after the inner call of
+// a wrapper, else every return of the function. They are plain probes on purpose: a return
+// probe on a frame that a C++ exception passes through aborts the target. The frame of a
+// graph is written in C, but operators of C++ run in it.
 func ends(parts []part, found []Place) ([]Place, []optrace.Gap) {
 	var gaps []optrace.Gap
-	for _, point := range calls {
-		i := slices.IndexFunc(found, func(p Place) bool { return p.Point == point })
+	for _, e := range ended {
+		i := slices.IndexFunc(found, func(p Place) bool { return p.Point == e.point })
 		if i < 0 {
 			continue
 		}
 		j := slices.IndexFunc(parts, func(p part) bool { return p.image == found[i].Image })
-		more := parts[j].ends(found[i].Symbol)
+		more := parts[j].ends(found[i].Symbol, e.point != PointGraph)
 		if len(more) == 0 {
 			gaps = append(gaps, optrace.Gap{
 				What: "the end of " + found[i].Symbol,
 				Why:  "its code shows neither an inner call nor all of its returns",
-				Next: "calls end with their last graph",
+				Next: e.without,
 			})
 		}
 		for k := range more {
-			more[k].Point, more[k].Ends = PointCallEnd, point
+			more[k].Point, more[k].Ends = e.end, e.point
 		}
 		found = append(found, more...)
 	}
 	return found, gaps
 }
 
-func (p part) ends(name string) []Place {
+// ends are the places at which a function ends, none where not all are known; wrapper says
+// that its first call may be what it is for.
+func (p part) ends(name string, wrapper bool) []Place {
 	s, _ := p.object.function(name)
 	choose := chooserOf(p.object.arch)
-	if chosen, ok := choose.after(p.object, s); ok {
+	if chosen, ok := choose.after(p.object, s); ok && wrapper {
 		if place, ok := p.at(PointCallEnd, s, chosen); ok {
 			return []Place{place}
 		}

@@ -66,7 +66,7 @@ var realRuntimes = []realRuntime{
 		name: "llama.node 1.7.15", variable: "ROOFTOP_E2E_GGML", pattern: "npm-static/node_modules/@fugood/node-llama-linux-x64/index.node",
 		arch: "amd64", version: "0.18.0", ops: 101, unary: 22, glu: 6, types: 43, since: "2024-11", size: 352, from: "accessors", stripped: true,
 		sites: []string{
-			"ggml_cpu_extra_compute_forward+0 push %r15", "ggml_graph_compute+0 push %rbp",
+			"ggml_cpu_extra_compute_forward+0 push %r15", "ggml_graph_compute+0 push %rbp", "ggml_graph_compute+8442 retq",
 			"llama_decode+0 push %rbx", "llama_decode+16 jb .+0x1c",
 		},
 		gap: "ggml_barrier of this build does nothing",
@@ -75,7 +75,7 @@ var realRuntimes = []realRuntime{
 		name: "xllamacpp", variable: "ROOFTOP_E2E_LLAMACPP", pattern: "venv/lib/python3*/site-packages/xllamacpp/xllamacpp.abi3.so",
 		arch: "amd64", version: "0.26.0", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
 		sites: []string{
-			"ggml_cpu_extra_compute_forward+0 push %r13", "ggml_graph_compute+0 push %r14", "ggml_barrier+7 je .+0x7",
+			"ggml_cpu_extra_compute_forward+0 push %r13", "ggml_graph_compute+0 push %r14", "ggml_graph_compute+202 retq", "ggml_barrier+7 je .+0x7",
 			"llama_decode+18 jbe .+0x1c", "llama_process+2 je .+0xc", "llama_process+14 retq",
 		},
 	},
@@ -93,7 +93,7 @@ var realRuntimes = []realRuntime{
 		arch: "arm64", version: "0.25.1", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
 		sites: []string{
 			"ggml_compute_forward_rms_norm_mul_fused+40 cbz x2, .+0x564", "ggml_barrier+12 b.eq .+0x44",
-			"ggml_graph_compute+0 stp x29, x30, [sp,#-64]!", "llama_decode+24 b.cc .+0x20", "llama_encode+20 cbz w0, .+0x20",
+			"ggml_graph_compute+724 ret", "llama_decode+24 b.cc .+0x20", "llama_encode+20 cbz w0, .+0x20",
 		},
 	},
 }
