@@ -32,7 +32,7 @@ WHAT IT COSTS
   target decodes, and the report has the slowdown with its 95 % interval.
 
 WHAT IT NEEDS
-  Root, or CAP_BPF and CAP_PERFMON; Linux 5.15 or newer. 'rooftop doctor' says
+  Root, or CAP_BPF and CAP_PERFMON; Linux 5.17 or newer. 'rooftop doctor' says
   what is missing. The target is not stopped and nothing in it is changed; when
   rooftop ends, however it ends, the target is as it was.
 

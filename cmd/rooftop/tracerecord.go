@@ -89,8 +89,12 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 	}
 	k.assembler.Flush(r.End)
 	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), t.source.Gaps(), t.observer
-	r.Processes = k.names
 	if t.o.roof && ctx.Err() == nil {
+		// What is measured is the machine without the probes, and they cost the target nothing
+		// meanwhile.
+		if err := t.source.Close(); err != nil {
+			return nil, fail(exitError, fmt.Errorf("trace: detach: %w", err))
+		}
 		t.show.say("measures what this machine can do")
 		roofOf(ctx, r, k.lanes)
 	}

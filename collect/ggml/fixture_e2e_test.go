@@ -43,7 +43,7 @@ func TestE2EFixture(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(pollEvery)
+		time.Sleep(minPause)
 	}
 	if *update {
 		write(t, x)

@@ -99,6 +99,9 @@ func (r *ring) drain(visit func(record []byte)) (whole bool, err error) {
 	return true, nil
 }
 
+// size is the ring's, in bytes.
+func (r *ring) size() int { return len(r.data) / 2 }
+
 // waiting is how many bytes wait to be read.
 func (r *ring) waiting() uint64 {
 	return atomic.LoadUint64(r.producer) - atomic.LoadUint64(r.consumer)

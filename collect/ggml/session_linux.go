@@ -55,6 +55,7 @@ type Session struct {
 	drained  time.Duration
 	pace     pace
 	whole    bool
+	handed   bool  // what was left, by the last Next
 	lost     int64 // as counted by the programs
 	hookSeen bool
 	again    time.Duration // until when a runtime is looked for after an exec, 0 not
@@ -234,14 +235,13 @@ func (s *Session) Next(ctx context.Context) ([]optrace.Event, error) {
 			select {
 			case <-ctx.Done():
 				timer.Stop()
-				s.drain()
 				return s.rest(ctx.Err())
 			case <-timer.C:
 			}
 		} else if ctx.Err() != nil {
-			s.drain()
 			return s.rest(ctx.Err())
 		}
+		s.handed = false
 		until := s.drain()
 		if err := s.check(); err != nil {
 			return nil, err
@@ -252,9 +252,20 @@ func (s *Session) Next(ctx context.Context) ([]optrace.Event, error) {
 	}
 }
 
-// rest is what is left, once, and an error after that.
+// rest is all that is left, once, and an error after that: a target that goes on has
+// always more.
 func (s *Session) rest(err error) ([]optrace.Event, error) {
+	if s.handed {
+		s.handed = false
+		return nil, err
+	}
+	for range s.ring.size()/maxDrain + 1 {
+		if s.drain(); s.whole {
+			break
+		}
+	}
 	if events := s.decoder.out.take(math.MaxInt64); len(events) > 0 {
+		s.handed = true
 		return events, nil
 	}
 	return nil, err
@@ -372,7 +383,6 @@ func (s *Session) check() error {
 		return s.becameAnother()
 	}
 	if s.process.gone() {
-		s.drain()
 		s.decoder.out.add(optrace.Event{At: monotonic(), Kind: optrace.TargetExit, PID: int32(s.runtime.PID)})
 		s.end = io.EOF
 		return nil
