@@ -221,3 +221,13 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnProcessHasItsName holds that rooftop is told from others by its process, not by
+// what its file is called (that of a test is called rooftop.test).
+func TestOwnProcessHasItsName(t *testing.T) {
+	k := newKeeper(&optrace.Tables{}, 0)
+	k.meet(int32(os.Getpid()))
+	if got := k.names[int32(os.Getpid())]; got != optrace.OwnName {
+		t.Errorf("the process that traces is called %q", got)
+	}
+}

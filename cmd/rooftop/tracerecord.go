@@ -110,12 +110,12 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 func roofOf(ctx context.Context, r *optrace.Recording, threads int) {
 	measured, err := roof.Measure(ctx, roof.Options{Threads: threads})
 	if err != nil {
-		r.Gaps = append(r.Gaps, optrace.Gap{What: "what this machine can do", Why: err.Error(), Next: "trace again with --roof"})
+		r.Gaps = append(r.Gaps, optrace.Gap{What: optrace.GapRoof, Why: err.Error(), Next: "trace again with --roof"})
 		return
 	}
 	if measured.From == optrace.RoofDisturbed {
 		r.Gaps = append(r.Gaps, optrace.Gap{
-			What: "what this machine can do", Why: "other programs had the CPUs while that was measured, the target itself perhaps: it came out too low",
+			What: optrace.GapRoof, Why: "other programs had the CPUs while that was measured, the target itself perhaps: it came out too low",
 			Next: "trace again with --roof, and let the target and others rest in the seconds after the trace",
 		})
 		return
@@ -129,6 +129,10 @@ const maxNames = 4096
 // meet reads the name of a process that had the CPU before the target, while it runs.
 func (k *keeper) meet(pid int32) {
 	if _, known := k.names[pid]; known || pid <= 0 || len(k.names) >= maxNames {
+		return
+	}
+	if int(pid) == os.Getpid() {
+		k.names[pid] = optrace.OwnName // whatever the file is called
 		return
 	}
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/comm")

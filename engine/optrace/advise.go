@@ -86,6 +86,9 @@ func leaveAll(v *view, a Advice) Advice {
 	case v.Roof.From == RoofDisturbed:
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: other programs ran while its roof was measured."
+	case !v.Roof.Known() && slices.ContainsFunc(v.Gaps, func(g Gap) bool { return g.What == GapRoof }):
+		a.Do = "Change nothing."
+		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof could not be measured."
 	case !v.Roof.Known():
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof was not measured (rooftop trace --roof)."

@@ -165,6 +165,7 @@ func longContext(s *Summary) {
 		{Length: 512, Graphs: 100, Attention: time.Millisecond, Graph: 22 * time.Millisecond, Share: stat.Some(0.05)},
 		{Length: 8192, Graphs: 100, Attention: 16 * time.Millisecond, Graph: 37 * time.Millisecond, Share: stat.Some(0.43)},
 	}
+	s.Kinds[1].BytesRate = stat.Some(30e9)
 }
 
 func split(s *Summary) {
@@ -446,6 +447,9 @@ func TestAdvice(t *testing.T) {
 			s.Kinds[1].Op, s.Kinds[2].Op, s.Kinds[2].Share = "MUL_MAT", "SOFT_MAX", stat.Some(0.15)
 		}), "attention-grows", "--flash-attn", "on"},
 		{"attention that computes", both(longContext, func(s *Summary) { s.Kinds[1].Bound = BoundCompute }), "", "", ""},
+		{"attention far below the memory", both(longContext, func(s *Summary) { s.Kinds[1].BytesRate = stat.Some(5e9) }), "", "", ""},
+		{"attention, and what the memory gives not known", both(longContext, func(s *Summary) { s.Roof.From = "seen" }), "", "", ""},
+		{"attention, and what it reads not known", both(longContext, func(s *Summary) { s.Kinds[1].BytesRate = stat.None }), "", "", ""},
 		{"a cache that is small already", both(longContext, func(s *Summary) { s.Target.Command += " -ctk q8_0 -ctv q8_0" }), "", "", ""},
 		{"repacking", func(s *Summary) { s.Target.Command += " --no-repack" }, "repacking-unused", "--repack", ""},
 		{"more layers on the GPU", split, "offload-copies", "--gpu-layers", "99"},
@@ -491,6 +495,49 @@ func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
 	s.Target.Command = "/usr/bin/llama-server"
 	if _, a = Diagnose(s); strings.Contains(a.Why, "as in llama.cpp") {
 		t.Errorf("a program that is known: %s", a.Why)
+	}
+}
+
+// TestOneThreadThatIsPutOff holds that a single lane has no mean, and that its gain is a
+// range: what one process leaves another may take.
+func TestOneThreadThatIsPutOff(t *testing.T) {
+	one := func() *Summary {
+		s := healthy()
+		stolen(s)
+		s.Threads = s.Threads[2:3]
+		return s
+	}
+	for _, others := range [][]OtherRow{
+		{{PID: 4242, Name: "stress", Share: stat.Some(0.35)}},
+		{{PID: 11, Name: "compile", Share: stat.Some(0.15)}, {PID: 12, Name: "link", Share: stat.Some(0.12)}},
+	} {
+		s := one()
+		s.Others = others
+		findings, a := Diagnose(s)
+		if text := strings.Join(findings[0].Evidence, " "); strings.Contains(text, "mean of") || strings.Contains(text, "barrier") {
+			t.Errorf("one thread: %s", text)
+		}
+		if !a.Gain.OK || a.GainLow.V >= a.Gain.V || a.GainLow.V <= 0 {
+			t.Errorf("%s: gain %v, from %v", a.Do, a.Gain.V, a.GainLow.V)
+		}
+	}
+	s := one()
+	s.Others = []OtherRow{{PID: 9, Name: OwnName, Share: stat.Some(0.35)}}
+	if findings, _ := Diagnose(s); strings.Contains(findings[0].Title, "nother process") {
+		t.Errorf("the trace itself is called %q", findings[0].Title)
+	}
+}
+
+// TestRoofThatCouldNotBeMeasured holds that who asked for the roof is not told to.
+func TestRoofThatCouldNotBeMeasured(t *testing.T) {
+	s := healthy()
+	s.Roof.From = "seen"
+	if _, a := Diagnose(s); !strings.Contains(a.Why, "--roof") {
+		t.Errorf("the roof was not asked for: %s", a.Why)
+	}
+	s.Gaps = []Gap{{What: GapRoof, Why: "other programs had the CPUs"}}
+	if _, a := Diagnose(s); strings.Contains(a.Why, "--roof") || !strings.Contains(a.Why, "could not be measured") {
+		t.Errorf("the roof was asked for: %s", a.Why)
 	}
 }
 

@@ -102,7 +102,7 @@ func findingWords() []ExplainWord {
 		word("attention-grows",
 			fmt.Sprintf("at the longest context attention takes %s of a graph, and %.2g times what it took at half that length or less.", spellPercent(attentionShare), attentionGrows),
 			"each token reads the whole cache.",
-			"llama.cpp: --flash-attn on where attention runs as several operators, else --cache-type-k and --cache-type-v q8_0."),
+			"llama.cpp: --flash-attn on where attention runs as several operators, and --cache-type-k and --cache-type-v q8_0 where it reads the cache at a rate near the memory's: below, fewer bytes gain nothing and have to be unpacked."),
 		word("repacking-unused",
 			fmt.Sprintf("the command has --no-repack, and weights of types that could be rearranged take %s of a phase. Without that option nothing is claimed: the operators look the same.", spellPercent(repackShare)),
 			"products take one row at a time where the CPU could take several.",

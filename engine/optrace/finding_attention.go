@@ -22,6 +22,8 @@ const (
 	softMaxShare = 0.01
 	// A cache in q8_0 holds 34 bytes for 32 values, one in f16 64 (ggml-common.h).
 	cacheQ8 = 34.0 / 64
+	// flashAttention is GGML's operator for the whole of attention.
+	flashAttention = "FLASH_ATTN_EXT"
 )
 
 // findAttention is attention that takes more and more of a token as the context grows.
@@ -35,7 +37,7 @@ func findAttention(v *view) (cause, bool) {
 	c := cause{Finding: Finding{ID: "attention-grows", Severity: severityWarn, Title: "Attention grows with the context", Cost: stat.Some(share), Evidence: []string{
 		fmt.Sprintf("At a context of %d it takes %s of a graph, %s of it; at %d it took %s.", long.Length, spellTime(long.Attention), spellPercent(share), short.Length, spellTime(short.Attention)),
 	}}}
-	flash, soft := v.shareOfOp("FLASH_ATTN_EXT"), v.shareOfOp("SOFT_MAX")
+	flash, soft := v.shareOfOp(flashAttention), v.shareOfOp("SOFT_MAX")
 	switch {
 	case flash == 0 && soft >= softMaxShare:
 		c.Evidence = append(c.Evidence, "It runs as several operators (SOFT_MAX and products); there is no FLASH_ATTN_EXT.")
@@ -52,8 +54,8 @@ func findAttention(v *view) (cause, bool) {
 		c.instead = "which operators attention runs as is not known"
 	case v.cacheQuantised():
 		c.instead = "the cache is quantised already; a shorter context is what is left"
-	case v.boundOfOp("FLASH_ATTN_EXT") == BoundCompute:
-		c.instead = "attention runs as one operator and is bound by computing, not by reading the cache; a shorter context is what is left"
+	case !v.readsCache():
+		c.instead = v.whyNotCache()
 	default:
 		c.Evidence = append(c.Evidence, "It runs as one operator already (FLASH_ATTN_EXT): what is left is to read less.")
 		r := &remedy{
@@ -66,6 +68,37 @@ func findAttention(v *view) (cause, bool) {
 		c.remedy = r
 	}
 	return c, true
+}
+
+// readsCache says that attention is held up by reading the cache: in decodes it reads at
+// a rate that is near the memory's. Fewer bytes make nothing else faster, and they have
+// to be unpacked.
+func (v *view) readsCache() bool {
+	rate, roof, ok := v.cacheRate()
+	return ok && rate >= nearRoof*roof && v.boundOfOp(flashAttention) != BoundCompute
+}
+
+// whyNotCache is why a smaller cache is not advised.
+func (v *view) whyNotCache() string {
+	rate, roof, ok := v.cacheRate()
+	switch {
+	case v.boundOfOp(flashAttention) == BoundCompute:
+		return "attention runs as one operator and is bound by computing, not by reading the cache; a shorter context is what is left"
+	case !ok:
+		return "whether reading the cache holds attention up is not known without the machine's roof (rooftop trace --roof)"
+	}
+	return fmt.Sprintf("attention reads %s at most, %s of what memory gives: a smaller cache would not make it faster", spellScaled(rate, "B/s"), spellPercent(rate/roof))
+}
+
+// cacheRate is what attention reads and writes in a second in decodes, and what the
+// memory gives to as many threads; false where one of them is not known.
+func (v *view) cacheRate() (rate, roof float64, ok bool) {
+	row := v.rowOfOp(flashAttention)
+	p, known := v.point(v.lanes)
+	if row == nil || !row.BytesRate.OK || !known || p.BytesPerSecond <= 0 {
+		return 0, 0, false
+	}
+	return row.BytesRate.V, p.BytesPerSecond, true
 }
 
 // contextEnds are the shortest and the longest context with enough graphs.
@@ -94,15 +127,24 @@ func (v *view) shareOfOp(op string) float64 {
 	return sum
 }
 
-// boundOfOp is what bounds an operator in decodes, by the row with the largest share.
-func (v *view) boundOfOp(op string) Bound {
-	best, most := BoundUnknown, 0.0
+// rowOfOp is the row of an operator in decodes with the largest share, nil where there
+// is none.
+func (v *view) rowOfOp(op string) *OperatorRow {
+	var best *OperatorRow
 	for i := range v.Kinds {
-		if k := &v.Kinds[i]; k.Phase == PhaseDecode.String() && k.Op == op && k.Share.Or(0) > most {
-			best, most = k.Bound, k.Share.V
+		if k := &v.Kinds[i]; k.Phase == PhaseDecode.String() && k.Op == op && (best == nil || k.Share.Or(0) > best.Share.Or(0)) {
+			best = k
 		}
 	}
 	return best
+}
+
+// boundOfOp is what bounds an operator in decodes.
+func (v *view) boundOfOp(op string) Bound {
+	if row := v.rowOfOp(op); row != nil {
+		return row.Bound
+	}
+	return BoundUnknown
 }
 
 // cacheQuantised says that the command sets another type of the cache than the

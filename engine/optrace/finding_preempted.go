@@ -21,9 +21,13 @@ const (
 	mainThief = 0.5
 	// mostThieves are named.
 	mostThieves = 3
-	// ownName is this program's name as the kernel tells it.
-	ownName = "rooftop"
+	// remains is the share of what processes take that may stay taken where one goes away:
+	// the next in the queue gets the CPU. Assumption, for the lower end of a gain.
+	remains = 0.5
 )
+
+// OwnName is the name in [Recording.Processes] of the process that traced.
+const OwnName = "rooftop"
 
 // findPreempted is other processes on the CPUs of the lanes: interference, and no slow
 // operator.
@@ -37,15 +41,20 @@ func findPreempted(v *view) (cause, bool) {
 	if p.max >= preemptedBad {
 		severity = severityBad
 	}
+	without := fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs", p.most, spellPercent(p.max))
+	if v.lanes > 1 {
+		without += fmt.Sprintf(", the mean of %s is %s", spellThreads(v.lanes), spellPercent(p.mean))
+	}
 	evidence := []string{
-		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs, the mean of %s is %s.", p.most, spellPercent(p.max), spellThreads(v.lanes), spellPercent(p.mean)),
+		without + ".",
 		"Of the time of graphs the CPU went to " + v.thieves() + ".",
 	}
 	if v.lanes > 1 {
 		evidence = append(evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
 	}
 	c := cause{Finding: Finding{ID: "preempted", Severity: severity, Title: "Another process takes the CPU: interference, not a slow operator", Evidence: evidence, Cost: stat.Some(p.max)}}
-	if thief.Name == ownName {
+	if thief.Name == OwnName {
+		c.Title = "The reader of this trace takes the CPU: interference, not a slow operator"
 		c.remedy = &remedy{
 			kind: remedyTrace, do: "Trace with less detail, or leave rooftop a CPU of its own.", flag: levelFlag, value: lighter(v.Coverage.Detail),
 			why: "The reader of the trace itself takes the CPU from the lanes.", price: "fewer figures",
@@ -53,17 +62,18 @@ func findPreempted(v *view) (cause, bool) {
 		return c, true
 	}
 	c.remedy = &remedy{kind: remedyHost, price: "the others get less of the machine"}
-	// One lane at least loses what is taken from it; at most all wait for each that is off.
-	least, most := thief.Share.V/float64(max(v.lanes, 1)), v.lostByAll(p)
+	// One lane at least gets back what is taken from it, as far as no other process takes
+	// that; at most all wait for each that is off.
+	least, most := min(1/float64(max(v.lanes, 1)), remains), v.lostByAll(p)
 	if thief.Share.V >= mainThief*p.max {
 		expected := min(thief.Share.V, most)
 		c.remedy.do = "Keep " + thief.who() + " off the CPUs of this runtime (taskset, a cpuset), or stop it."
 		c.remedy.why = fmt.Sprintf("It had a lane's CPU for %s of the time of graphs.", spellPercent(thief.Share.V))
-		c.remedy.gain = gainOf(freed(least), freed(expected), freed(most))
+		c.remedy.gain = gainOf(freed(least*thief.Share.V), freed(expected), freed(most))
 	} else {
 		c.remedy.do = "Give this runtime CPUs of its own (taskset, a cpuset): several processes take turns on them."
 		c.remedy.why = fmt.Sprintf("No single one takes most of the %s that a lane loses.", spellPercent(p.max))
-		c.remedy.gain = gainOf(freed(p.mean), freed(p.max), freed(most))
+		c.remedy.gain = gainOf(freed(remains*p.mean), freed(p.max), freed(most))
 	}
 	return c, true
 }

@@ -105,6 +105,10 @@ type Roof struct {
 	ByThreads []RoofPoint `json:"by_threads,omitempty"`
 }
 
+// GapRoof is what a [Gap] says is not known where the roof was to be measured and could
+// not be.
+const GapRoof = "what this machine can do"
+
 // RoofPoint is a [Roof] with another number of threads.
 type RoofPoint struct {
 	Threads        int     `json:"threads"`

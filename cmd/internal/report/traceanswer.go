@@ -221,6 +221,9 @@ func (r *tracePage) boundGlance() string {
 	}
 	if len(parts) == 0 {
 		if len(r.s.Kinds) > 0 && (r.s.Roof.From == optrace.RoofSeen || r.s.Roof.From == "") {
+			if slices.ContainsFunc(r.s.Gaps, func(g optrace.Gap) bool { return g.What == optrace.GapRoof }) {
+				return absent + " not judged: the machine's roof could not be measured (see Not known)"
+			}
 			return absent + " not judged: the machine's roof was not measured (--roof measures it)"
 		}
 		return absent + " no operator could be classified"
