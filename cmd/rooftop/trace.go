@@ -46,6 +46,11 @@ LEVELS
   all        all that can be had
   Or single details by comma: operator,sched,faults.
 
+THE ROOF
+  Operators are judged by what the machine can do: measured once, while nothing
+  else computes, by 'rooftop trace roof', or after a trace by --roof; else by
+  the best that the trace itself reached, which is no limit of the machine.
+
 RECORDINGS
   --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,
   'rooftop trace compare A B' holds two side by side.
@@ -75,11 +80,11 @@ EXIT CODES
 			return runTrace(c.Context(), w, &o)
 		},
 	}
-	o.env = w.env
+	o.env, o.machine = w.env, thisMachine()
 	g := groupFlags(c)
 	o.register(g)
 	g.done()
-	c.AddCommand(newTraceCompare(w))
+	c.AddCommand(newTraceCompare(w), newTraceRoof(w))
 	return c
 }
 

@@ -98,11 +98,17 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 // trace runs the command on a source.
 func trace(t *testing.T, d *decoder, args ...string) (stdout, stderr string, code exitCode) {
 	t.Helper()
+	return traceOn(t, steady("Example CPU 1000", "0-3"), variables(), d, args...)
+}
+
+// traceOn does so on a machine.
+func traceOn(t *testing.T, machine roofing, env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code exitCode) {
+	t.Helper()
 	var out, errs strings.Builder
-	w := &world{stdout: &out, stderr: &errs, env: variables()}
+	w := &world{stdout: &out, stderr: &errs, env: env}
 	var o traceOptions
 	c := &cobra.Command{Use: "trace", SilenceErrors: true, SilenceUsage: true, Args: traceArgs, RunE: func(c *cobra.Command, args []string) error {
-		o.flags, o.env = c.Flags(), w.env
+		o.flags, o.env, o.machine = c.Flags(), w.env, machine
 		if len(args) > 0 {
 			o.name = args[0]
 		}

@@ -42,6 +42,8 @@ type traceOptions struct {
 	env   func(string) (string, bool)
 	// open attaches to a runtime; nil is the kernel's way.
 	open func() (operatorSource, error)
+	// machine is the one that is measured.
+	machine roofing
 }
 
 func (o *traceOptions) register(g *flagGroups) {
@@ -54,7 +56,7 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
 	f.BoolVar(&o.measure, "measure-overhead", false, "measure what watching costs before the trace: on and off in turn for 12 s while the target decodes")
-	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards: some seconds on all cores of the target")
+	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards, and keep them for later traces: some seconds on all cores")
 	o.output.register(g, "every operator, layer, site and reason")
 	f = g.group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE"+recordingSuffix+"` for the recording")

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/roof"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -96,31 +95,16 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 			return nil, fail(exitError, fmt.Errorf("trace: detach: %w", err))
 		}
 		t.show.say("measures what this machine can do")
-		roofOf(ctx, r, k.lanes)
 	}
+	var gaps []optrace.Gap
+	r.Roof, gaps = t.o.roofOf(ctx, k.lanes)
+	r.Gaps = append(r.Gaps, gaps...)
 	r.Processes = k.names
 	partial, _ := k.assembler.Dropped()
 	return &traced{recording: r, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
 		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Processes: k.names,
 	})}, nil
-}
-
-// roofOf measures what this machine can do with so many threads.
-func roofOf(ctx context.Context, r *optrace.Recording, threads int) {
-	measured, err := roof.Measure(ctx, roof.Options{Threads: threads})
-	if err != nil {
-		r.Gaps = append(r.Gaps, optrace.Gap{What: optrace.GapRoof, Why: err.Error(), Next: "trace again with --roof"})
-		return
-	}
-	if measured.From == optrace.RoofDisturbed {
-		r.Gaps = append(r.Gaps, optrace.Gap{
-			What: optrace.GapRoof, Why: "other programs had the CPUs while that was measured, the target itself perhaps: it came out too low",
-			Next: "trace again with --roof, and let the target and others rest in the seconds after the trace",
-		})
-		return
-	}
-	r.Roof = measured
 }
 
 // maxNames bounds the processes whose names are read.

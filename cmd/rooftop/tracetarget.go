@@ -65,7 +65,11 @@ func (o *traceOptions) findProcess() (int, error) {
 	case len(meant) == 0 && o.name != "":
 		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; there are %d others; give --pid N", o.name, len(found)))
 	case len(meant) == 0:
-		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): start one, or give --pid N"))
+		next := "start one, or give --pid N"
+		if o.roof {
+			next += "; 'rooftop trace roof' measures the machine alone"
+		}
+		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): %s", next))
 	}
 	lines := make([]string, len(meant))
 	for i, c := range meant {

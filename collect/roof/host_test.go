@@ -22,7 +22,7 @@ func TestSockets(t *testing.T) {
 func TestNameIn(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"processor : 0\nmodel name\t: AMD EPYC 9654 96-Core Processor\n\nprocessor : 1\nmodel name : other\n": {"AMD EPYC 9654 96-Core Processor", ""},
-		"processor: 0\nCPU implementer: 0x41\nCPU part : 0xd40\n\nCPU part : 0xd41\n":                          {"", "0x41 0xd40"},
+		"processor: 0\nCPU implementer: 0x41\nCPU part : 0xd40\n\nCPU part : 0xd41\n":                         {"", "0x41 0xd40"},
 		"processor: 0\n": {}, "": {}, "model name": {}, "model name:\n": {},
 	} {
 		if name, codes := nameIn(text); name != want[0] || codes != want[1] {
