@@ -12,8 +12,8 @@ import (
 // Limits of what a target can make a decoder keep.
 const (
 	maxProcesses  = 256     // where a file is watched and no process
-	maxAddresses  = 1 << 18 // tensors of a process; beyond, all are forgotten and learnt again
-	maxPending    = 1 << 16 // nodes of graphs whose GraphBegin has not come yet
+	maxAddresses  = 1 << 18 // tensors, of all processes together; beyond, all are forgotten and learnt again
+	maxPending    = 1 << 16 // nodes of graphs whose GraphBegin has not come yet, of all processes
 	maxGraphs     = 1 << 12 // addresses of graphs
 	maxCPUs       = 1 << 13
 	maxBatch      = 1 << 24 // tokens; more were not read right
@@ -51,6 +51,8 @@ type Decoder struct {
 	processes map[int32]*process
 	last      *process
 	lastPID   int32
+	addresses int      // tensors of all processes
+	waiting   int      // nodes of all processes
 	dropped   []uint32 // by CPU
 
 	graphs, hits   int64 // begins of graphs and of operators, from counted on
@@ -71,8 +73,7 @@ type process struct {
 	pid      int32
 	tensors  map[uint64]*tensor
 	pending  map[int32][]pendingNode // by thread
-	waiting  int
-	graphs   map[uint64]uint32 // refs of the newest at each address
+	graphs   map[uint64]uint32       // refs of the newest at each address
 	backends map[uint64]uint32
 }
 
@@ -123,7 +124,7 @@ func (d *Decoder) countFrom(at time.Duration) { d.graphs, d.hits, d.counted = 0,
 // forgetAll forgets what lies where in every process.
 func (d *Decoder) forgetAll() {
 	clear(d.processes)
-	d.last = nil
+	d.last, d.addresses, d.waiting = nil, 0, 0
 }
 
 // Record takes one record of the ring. What is not understood is counted and left out.
@@ -219,20 +220,16 @@ func (d *Decoder) of(pid int32) *process {
 	p := d.processes[pid]
 	if p == nil {
 		if len(d.processes) >= maxProcesses {
-			clear(d.processes)
+			d.forgetAll()
 		}
-		p = &process{pid: pid}
-		p.forget()
+		p = &process{
+			pid: pid, tensors: map[uint64]*tensor{}, pending: map[int32][]pendingNode{},
+			graphs: map[uint64]uint32{}, backends: map[uint64]uint32{},
+		}
 		d.processes[pid] = p
 	}
 	d.last, d.lastPID = p, pid
 	return p
-}
-
-// forget makes a process unknown: it became another program, or is too much.
-func (p *process) forget() {
-	p.tensors, p.pending, p.waiting = map[uint64]*tensor{}, map[int32][]pendingNode{}, 0
-	p.graphs, p.backends = map[uint64]uint32{}, map[uint64]uint32{}
 }
 
 // place is what the place of a record stands for.
@@ -265,7 +262,7 @@ func (d *Decoder) operator(h *header, payload []byte) uint32 {
 		return 0
 	}
 	if t == nil {
-		t = p.at(h.addr)
+		t = d.at(p, h.addr)
 	}
 	if !fused {
 		d.learn(p, t, payload)
@@ -274,17 +271,21 @@ func (d *Decoder) operator(h *header, payload []byte) uint32 {
 	if t.fused == nil {
 		t.fused = &tensor{}
 	}
-	d.learnFused(p, t, p.at(h.extra), payload)
+	d.learnFused(p, t, d.at(p, h.extra), payload)
 	return t.fused.operator
 }
 
 // at is the tensor at an address, made where it was not known.
-func (p *process) at(addr uint64) *tensor {
+func (d *Decoder) at(p *process, addr uint64) *tensor {
 	t := p.tensors[addr]
 	if t == nil {
-		if len(p.tensors) >= maxAddresses {
-			clear(p.tensors)
+		if d.addresses >= maxAddresses {
+			for _, each := range d.processes {
+				clear(each.tensors)
+			}
+			d.addresses = 0
 		}
+		d.addresses++
 		t = &tensor{}
 		p.tensors[addr] = t
 	}
@@ -358,8 +359,8 @@ func (d *Decoder) resolve(p *process, t *tensor, sources []uint64) {
 			t.sources, t.refs = append(t.sources, nil), append(t.refs, 0)
 			continue
 		}
-		s := p.at(addr)
-		if s.shape == 0 {
+		s := d.at(p, addr)
+		if s.shape == 0 && d.tables.more() {
 			d.fetch(p, addr, s)
 		}
 		t.sources, t.refs = append(t.sources, s), append(t.refs, s.shape)
@@ -391,11 +392,13 @@ func (d *Decoder) node(h *header, payload []byte) {
 		return
 	}
 	p := d.of(h.pid)
-	if p.waiting >= maxPending {
-		clear(p.pending)
-		p.waiting = 0
+	if d.waiting >= maxPending {
+		for _, each := range d.processes {
+			clear(each.pending)
+		}
+		d.waiting = 0
 	}
-	p.waiting++
+	d.waiting++
 	p.pending[h.tid] = append(p.pending[h.tid], pendingNode{h.extra, h.addr, bytes.Clone(payload)})
 }
 
@@ -405,7 +408,7 @@ func (d *Decoder) graph(h *header) uint32 {
 	p := d.of(h.pid)
 	pending := p.pending[h.tid]
 	delete(p.pending, h.tid)
-	p.waiting -= len(pending)
+	d.waiting -= len(pending)
 	nodes := pending[:0]
 	for _, n := range pending {
 		if n.graph == h.addr {
@@ -439,7 +442,7 @@ func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int
 		inside[n.addr] = true
 		if read[i], fits[i] = d.read(n.raw); fits[i] {
 			read[i].sources = trimmed(read[i].sources)
-			p.at(n.addr).shape = d.tables.tensor(read[i].shape)
+			d.at(p, n.addr).shape = d.tables.tensor(read[i].shape)
 		}
 	}
 	leaves := map[uint64]bool{}
@@ -454,7 +457,7 @@ func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int
 				g.Leaves = append(g.Leaves, d.leaf(p, s))
 			}
 		}
-		t := p.at(n.addr)
+		t := d.at(p, n.addr)
 		d.learn(p, t, n.raw)
 		g.Nodes = append(g.Nodes, optrace.Node{Addr: n.addr, Operator: t.operator, Sources: read[i].sources, View: read[i].view})
 	}
@@ -463,7 +466,7 @@ func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int
 
 // leaf is a tensor that no node computes, read out of the target's memory.
 func (d *Decoder) leaf(p *process, addr uint64) optrace.Node {
-	t := p.at(addr)
+	t := d.at(p, addr)
 	r, ok := d.fetch(p, addr, t)
 	if !ok {
 		t.shape = 0

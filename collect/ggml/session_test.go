@@ -3,6 +3,7 @@ package ggml
 import (
 	"testing"
 
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -50,6 +51,61 @@ func TestTablesStayBounded(t *testing.T) {
 	in.Counters = make([]optrace.CounterSet, maxCounters-1)
 	if a, b := in.counter(optrace.CounterSet{}), in.counter(optrace.CounterSet{}); a != maxCounters || b != 0 || in.left != 6 {
 		t.Errorf("refs %d and %d, %d left out", a, b, in.left)
+	}
+}
+
+// A table of large things stops at what they hold together.
+func TestTablesOfLargeThingsStayBounded(t *testing.T) {
+	in := newInterner()
+	ids := make([]int32, 4096)
+	for i := range 2 * maxChosen / len(ids) {
+		ids[0] = int32(i)
+		in.choice(optrace.ExpertChoice{Used: 8, Tokens: len(ids) / 8, IDs: ids})
+	}
+	held := 0
+	for _, c := range in.Experts {
+		held += len(c.IDs)
+	}
+	if held != maxChosen || in.left != int64(maxChosen/len(ids)) {
+		t.Errorf("%d ids of experts, %d choices left out", held, in.left)
+	}
+	in, held = newInterner(), 0
+	for i := range 2 * maxNodes / maxGraphNodesHeld {
+		in.dag(optrace.DAG{Addr: uint64(i), Nodes: make([]optrace.Node, maxGraphNodesHeld-1), Leaves: make([]optrace.Node, 1)})
+	}
+	for _, d := range in.DAGs {
+		held += len(d.Nodes) + len(d.Leaves)
+	}
+	if held != maxNodes || in.left != maxNodes/maxGraphNodesHeld {
+		t.Errorf("%d nodes, %d graphs left out", held, in.left)
+	}
+}
+
+// maxGraphNodesHeld is the size of the graphs of a test, as large as programs send them.
+const maxGraphNodesHeld = 1 << 16
+
+// What is known of addresses is bounded over all processes, and when tables are full the
+// target's memory is not read for what finds no room.
+func TestAddressesStayBounded(t *testing.T) {
+	d := newDecoder(layouts.Layout{}, layouts.Names{}, nil)
+	for i := range maxAddresses + 3 {
+		d.at(d.of(int32(i%7)), uint64(i))
+	}
+	held := 0
+	for _, p := range d.processes {
+		held += len(p.tensors)
+	}
+	if held != 3 {
+		t.Errorf("%d tensors are held", held)
+	}
+	reads := 0
+	d.memory = func(int32, uint64, []byte) error { reads++; return errNoMemory }
+	p := d.of(1)
+	d.resolve(p, &tensor{}, []uint64{0x10, 0x20})
+	d.tables.Tensors = make([]optrace.Tensor, maxTensors)
+	d.resolve(p, &tensor{}, []uint64{0x10, 0x20})
+	if reads != 2 {
+		t.Errorf("%d reads of the target's memory", reads)
 	}
 }
 

@@ -14,7 +14,9 @@ const (
 	maxTensors   = 1 << 18
 	maxOperators = 1 << 18
 	maxExperts   = 1 << 20
+	maxChosen    = 1 << 23 // ids of all choices together; those of a prompt have 1,024 and more
 	maxDAGs      = 1 << 12
+	maxNodes     = 1 << 21 // nodes and leaves of all graphs together, 64 bytes and more each
 	maxNames     = 1 << 12
 	maxCounters  = 1 << 20
 )
@@ -28,6 +30,8 @@ type interner struct {
 	dags      map[[sha256.Size]byte]uint32
 	names     map[string]uint32
 	key       []byte
+	chosen    int   // ids of all choices
+	nodes     int   // of all graphs
 	left      int64 // things that found no place
 }
 
@@ -38,12 +42,15 @@ func newInterner() *interner {
 	}
 }
 
+// more says that there is room for tensors.
+func (t *interner) more() bool { return len(t.Tensors) < maxTensors }
+
 // tensor is the ref of a tensor.
 func (t *interner) tensor(v optrace.Tensor) uint32 {
 	if ref, ok := t.tensors[v]; ok {
 		return ref
 	}
-	if len(t.Tensors) >= maxTensors {
+	if !t.more() {
 		t.left++
 		return 0
 	}
@@ -93,10 +100,11 @@ func (t *interner) choice(c optrace.ExpertChoice) uint32 {
 	if ref, ok := t.experts[string(k)]; ok {
 		return ref
 	}
-	if len(t.Experts) >= maxExperts {
+	if len(t.Experts) >= maxExperts || t.chosen+len(c.IDs) > maxChosen {
 		t.left++
 		return 0
 	}
+	t.chosen += len(c.IDs)
 	c.IDs = append([]int32(nil), c.IDs...)
 	t.Experts = append(t.Experts, c)
 	t.experts[string(k)] = uint32(len(t.Experts))
@@ -124,10 +132,12 @@ func (t *interner) dag(d optrace.DAG) uint32 {
 	if ref, ok := t.dags[sum]; ok {
 		return ref
 	}
-	if len(t.DAGs) >= maxDAGs {
+	size := len(d.Nodes) + len(d.Leaves)
+	if len(t.DAGs) >= maxDAGs || t.nodes+size > maxNodes {
 		t.left++
 		return 0
 	}
+	t.nodes += size
 	t.DAGs = append(t.DAGs, d)
 	t.dags[sum] = uint32(len(t.DAGs))
 	return uint32(len(t.DAGs))
