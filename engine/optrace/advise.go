@@ -39,7 +39,7 @@ func advise(v *view, causes []cause) Advice {
 		return cmp.Or(cmp.Compare(x.remedy.kind, y.remedy.kind), cmp.Compare(y.remedy.gain.mid.Or(0), x.remedy.gain.mid.Or(0)))
 	})
 	if len(open) == 0 {
-		return leaveAll(v, a)
+		return leaveAll(v, a, causes)
 	}
 	best := open[0]
 	r := best.remedy
@@ -76,13 +76,20 @@ func (c *cause) behind(best *cause) string {
 }
 
 // leaveAll is the advice to leave everything as it is.
-func leaveAll(v *view, a Advice) Advice {
+func leaveAll(v *view, a Advice, causes []cause) Advice {
 	a.Rejected = append(a.Rejected, v.unseen()...)
 	a.Price = "none"
 	switch {
 	case v.decode == nil && v.prefill == nil:
 		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
 		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)
+	case len(causes) > 0 && rank(causes[0].Severity) <= rank(severityWarn):
+		a.Do = "Change nothing."
+		a.Why = "No setting is known to remove what costs time here. " + causes[0].Title + " (" + causes[0].ID + ")"
+		if causes[0].instead != "" {
+			a.Why += ": " + causes[0].instead
+		}
+		a.Why += "."
 	case v.Roof.From == RoofDisturbed:
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: other programs ran while its roof was measured."

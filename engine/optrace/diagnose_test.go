@@ -528,6 +528,18 @@ func TestOneThreadThatIsPutOff(t *testing.T) {
 	}
 }
 
+// TestFindingWithoutRemedy holds that a trace with something that costs time is not said
+// to have none.
+func TestFindingWithoutRemedy(t *testing.T) {
+	s := healthy()
+	longContext(s)
+	s.Roof.From = "seen"
+	_, a := Diagnose(s)
+	if a.Finding != "" || !strings.Contains(a.Why, "attention-grows") || !strings.Contains(a.Why, "--roof") || strings.Contains(a.Why, "Nothing in this trace") {
+		t.Errorf("%s %s", a.Do, a.Why)
+	}
+}
+
 // TestRoofThatCouldNotBeMeasured holds that who asked for the roof is not told to.
 func TestRoofThatCouldNotBeMeasured(t *testing.T) {
 	s := healthy()

@@ -163,8 +163,13 @@ func (g *dagDrawing) times(s *optrace.Summary) {
 	counts := map[string]int{}
 	each := func(visit func(n *dagNode, key string)) {
 		for i := range g.nodes {
-			if n := &g.nodes[i]; !n.leaf && !n.view {
-				visit(n, n.step(shares))
+			n := &g.nodes[i]
+			if n.leaf {
+				continue
+			}
+			key := n.step(shares)
+			if _, computed := shares[key]; computed || !n.view { // builds of 2025 pass views to their threads as well
+				visit(n, key)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // graphMaker builds tables and a DAG, as GGML would.
@@ -356,5 +357,36 @@ func TestDAGSamples(t *testing.T) {
 	tables, d := llamaGraph(22)
 	if err := os.WriteFile(dir+"/dag.svg", dagSVG(t, tables, d, denseTrace()), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSharesOfViews holds that views have the time that a summary has of them, as of old
+// builds whose threads pass them, and none where it has none.
+func TestSharesOfViews(t *testing.T) {
+	g := func() *dagDrawing {
+		return &dagDrawing{nodes: []dagNode{
+			{op: "MUL_MAT", name: "Qcur-0"}, {op: "RESHAPE", name: "Qcur-0 (reshaped)", view: true}, {op: "RESHAPE", name: "Qcur-1 (reshaped)", view: true},
+		}}
+	}
+	s := &optrace.Summary{
+		Phases: []optrace.PhaseRow{{Phase: "decode"}},
+		Steps: []optrace.OperatorRow{
+			{Phase: "decode", Op: "MUL_MAT", Name: "Qcur", Share: stat.Some(0.75)}, {Phase: "decode", Op: "RESHAPE", Name: "Qcur", Share: stat.Some(0.25)},
+		},
+	}
+	old := g()
+	old.times(s)
+	sum := 0.0
+	for _, n := range old.nodes {
+		sum += n.share.V
+	}
+	if sum != 1 || old.nodes[1].share != stat.Some(0.125) {
+		t.Errorf("shares of an old build add up to %v: %+v", sum, old.nodes)
+	}
+	s.Steps = s.Steps[:1]
+	today := g()
+	today.times(s)
+	if today.nodes[1].share.OK || today.nodes[0].share != stat.Some(0.75) {
+		t.Errorf("views that nothing computes: %+v", today.nodes)
 	}
 }

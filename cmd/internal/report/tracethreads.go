@@ -21,7 +21,7 @@ func (r *tracePage) threads() {
 		return
 	}
 	marks := r.shares()
-	r.section("Threads", "shares of the time of graphs: "+marks[0]+" computes "+marks[1]+" waits for others "+marks[2]+" off the CPU")
+	r.section("Threads", "shares of the time of graphs: "+marks[0]+" computes "+marks[1]+" waits for others "+marks[2]+" off the CPU, in waits too")
 	n := r.most(len(rows), mostThreads)
 	cells := 12
 	if r.width >= 100 {
