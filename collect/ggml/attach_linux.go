@@ -203,9 +203,8 @@ func (f files) close() error {
 	return errors.Join(all...)
 }
 
-// attach attaches a group to its file, which is open. pid is the process, 0 all that map
-// the file.
-func (g *group) attach(held files, p *ebpf.Program, pid int, multi bool) error {
+// attach attaches a group to its file, which is open.
+func (g *group) attach(held files, p *ebpf.Program, by means) error {
 	if len(g.links) > 0 {
 		return nil
 	}
@@ -213,8 +212,8 @@ func (g *group) attach(held files, p *ebpf.Program, pid int, multi bool) error {
 	if err != nil {
 		return err
 	}
-	if multi {
-		options := &link.UprobeMultiOptions{Addresses: g.offsets, Cookies: g.cookies, PID: uint32(pid)}
+	if by.multi {
+		options := &link.UprobeMultiOptions{Addresses: g.offsets, Cookies: g.cookies, PID: uint32(by.pid)}
 		open := ex.UprobeMulti
 		if g.ret {
 			open = ex.UretprobeMulti
@@ -227,7 +226,7 @@ func (g *group) attach(held files, p *ebpf.Program, pid int, multi bool) error {
 		return nil
 	}
 	for i := range g.offsets {
-		options := &link.UprobeOptions{Address: g.offsets[i], Cookie: g.cookies[i], PID: pid}
+		options := &link.UprobeOptions{Address: g.offsets[i], Cookie: g.cookies[i], PID: by.pid}
 		open := ex.Uprobe
 		if g.ret {
 			open = ex.Uretprobe

@@ -74,3 +74,14 @@ func TestE2EProgramsLoad(t *testing.T) {
 		p.Close()
 	}
 }
+
+// Kernels of 6.10 and later filter by process; where this one does not, that is known.
+func TestE2EFiltersByProcess(t *testing.T) {
+	needRoot(t)
+	if release := kernelRelease(); !atLeast(release, 6, 10) {
+		t.Skip("NOT CHECKED: that links of many probes filter by process (Linux " + release + ")")
+	}
+	if !filtersByProcess() {
+		t.Error("links of many probes are taken to see one thread alone")
+	}
+}

@@ -30,8 +30,7 @@ const graphsWithoutOperators = 5
 type Session struct {
 	runtime *layouts.Runtime
 	options Options
-	multi   bool
-	pid     int // by which the kernel filters; 0 none
+	means   means
 	unknown uint32
 
 	maps     *maps
@@ -73,7 +72,7 @@ func Open(r *layouts.Runtime, o Options) (*Session, error) {
 	if err := permitted(); err != nil {
 		return nil, err
 	}
-	s := &Session{runtime: r, options: o, pid: r.PID, multi: !o.Single && haveMulti(), whole: true, patience: lookAgainFor}
+	s := &Session{runtime: r, options: o, means: meansOf(r.PID, o.Single), whole: true, patience: lookAgainFor}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -137,7 +136,7 @@ func (s *Session) arm() error {
 	if s.held, err = openFiles(s.groups); err != nil {
 		return err
 	}
-	s.programs, err = loadProbes(s.groups, s.maps, &s.offsets, s.task, s.multi)
+	s.programs, err = loadProbes(s.groups, s.maps, &s.offsets, s.task, s.means.multi)
 	if err != nil {
 		return err
 	}
@@ -203,7 +202,7 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 			if d&g.detail == 0 || (g.program == "graph") != last {
 				continue
 			}
-			if err := g.attach(s.held, s.programs[g.program], s.pid, s.multi); err != nil {
+			if err := g.attach(s.held, s.programs[g.program], s.means); err != nil {
 				return s.explain(err)
 			}
 		}
