@@ -9,6 +9,7 @@
 //
 //   run PROMPT TOKENS     forgets all, takes in a prompt of so many tokens, decodes greedily
 //   window PROMPT MS      the same, decoding for so long
+//   both PROMPT TOKENS    as run, in two contexts of the model at once, an answer of each
 //   quit                  as the end of stdin does
 //
 // In an answer, rate is of what was decoded after the first token, which is that of the
@@ -36,11 +37,12 @@ const say = answer => process.stdout.write(JSON.stringify(answer) + "\n");
 // tokens, their rate and the whole text where those know better than their caller.
 async function nodeLlamaCpp(dir) {
     const lib = await import(pathToFileURL(path.join(dir, "dist/index.js")));
-    const llama = await lib.getLlama({gpu: false, build: "never", skipDownload: true, logLevel: "error", maxThreads: threads});
+    const llama = await lib.getLlama({gpu: false, build: "never", skipDownload: true, logLevel: "error", maxThreads: 2 * threads}); // of both contexts
     const loaded = await llama.loadModel({modelPath: path.resolve(model), gpuLayers: 0});
-    const context = await loaded.createContext({threads, contextSize, batchSize: 512});
-    const sequence = context.getSequence();
-    return async (prompt, limit, done) => {
+    const context = async () => (await loaded.createContext({threads, contextSize, batchSize: 512})).getSequence();
+    const sequences = [await context()];
+    return async (prompt, limit, done, which = 0) => {
+        const sequence = sequences[which] ??= await context();
         let came = 0;
         await sequence.clearHistory();
         const tokens = Array.from({length: prompt}, (_, i) => i === 0 ? 1 : 3 + (i * 37) % 256);
@@ -123,7 +125,7 @@ const dir = name && path.join(packages, name);
 const decode = name ? await known[name](dir) : await debian(chroot);
 say({ready: true, pid: computing, runtime: name ? name + " " + JSON.parse(readFileSync(path.join(dir, "package.json"))).version : "llama-server"});
 
-async function run(prompt, limit, ms) {
+async function run(prompt, limit, ms, which) {
     const came = [];
     let first = 0n, last = 0n;
     const {text, ...known} = await decode(prompt, limit, token => {
@@ -131,7 +133,7 @@ async function run(prompt, limit, ms) {
         if (came.length === 0) first = last;
         came.push(token);
         return Number(last - first) / 1e6 >= ms;
-    });
+    }, which);
     const seconds = Number(last - first) / 1e9;
     say({
         prompt, tokens: came.length, distinct: new Set(came).size, seconds, rate: (came.length - 1) / seconds,
@@ -143,6 +145,7 @@ for await (const line of createInterface({input: process.stdin})) {
     const [word, prompt, limit] = line.trim().split(/\s+/);
     if (word === "quit") break;
     if (word === "run") await run(Number(prompt), Number(limit), Infinity);
+    else if (word === "both" && name === "node-llama-cpp") await Promise.all([0, 1].map(which => run(Number(prompt), Number(limit), Infinity, which)));
     else if (word === "window") await run(Number(prompt), contextSize - Number(prompt) - 2, Number(limit));
     else say({error: "what is " + word + "?"});
 }
