@@ -49,6 +49,7 @@ type Assembler struct {
 	places  map[uint32]map[uint64]struct{}
 	uneven  map[uint32]int // graphs of a DAG whose lanes differ
 	pending map[uint64]request
+	cpus    map[cpuOf]*cpuUse
 
 	graphs, calls int
 	callEnds      bool // an end of a call was seen: they are probed
@@ -73,6 +74,7 @@ func NewAssembler(t *Tables, to Receiver) *Assembler {
 		places:  map[uint32]map[uint64]struct{}{},
 		uneven:  map[uint32]int{},
 		pending: map[uint64]request{},
+		cpus:    map[cpuOf]*cpuUse{},
 	}
 }
 

@@ -315,6 +315,28 @@ func TestWorkerThatIsWoken(t *testing.T) {
 	}
 }
 
+// A thread that lost its CPU to another of its process comes back after that one lost it
+// to somebody else: what somebody else took is theirs, whoever comes back first, and what
+// the own thread had is nobody's theft.
+func TestThiefBetweenOwnThreads(t *testing.T) {
+	const own, thief = 100, 77
+	got, _ := assemble(&Tables{}, at(
+		Event{Kind: GraphBegin, TID: 1, PID: own, Addr: 0xa, At: 10},
+		Event{Kind: OpBegin, TID: 1, PID: own, Lanes: 1, Addr: 1, At: 20},
+		Event{Kind: SwitchOut, TID: 1, PID: own, CPU: 3, At: 30, N: int64(OffPreempted)},
+		Event{Kind: SwitchIn, TID: 2, PID: own, CPU: 3, At: 30, N: own},
+		Event{Kind: SwitchOut, TID: 2, PID: own, CPU: 3, At: 40, N: int64(OffPreempted)},
+		Event{Kind: SwitchIn, TID: 2, PID: own, CPU: 3, At: 90, N: thief},
+		Event{Kind: SwitchOut, TID: 2, PID: own, CPU: 3, At: 100, N: int64(OffBlocked)},
+		Event{Kind: SwitchIn, TID: 1, PID: own, CPU: 3, At: 100, N: own},
+		Event{Kind: GraphEnd, TID: 1, PID: own, At: 200},
+	))
+	l := got.graphs[0].Lanes[0]
+	if want := map[int32]time.Duration{thief: 50}; !reflect.DeepEqual(l.Thieves, want) || l.Preempted != 70 {
+		t.Errorf("%v of %v off the CPU was taken, want %v of 70ns", l.Thieves, l.Preempted, want)
+	}
+}
+
 // A request to a disk that outlasts its graph counts up to its end.
 func TestRequestThatOutlastsItsGraph(t *testing.T) {
 	got, _ := assemble(&Tables{}, at(

@@ -1,6 +1,9 @@
 package optrace
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // offCPU is whether a thread is on a CPU.
 type offCPU struct {
@@ -16,7 +19,57 @@ type absence struct {
 	from, to  time.Duration
 	woken     time.Duration
 	preempted bool
-	thief     int32 // process that had the CPU before it came back, 0 none
+	taken     []taking // by other processes meanwhile; not where it was blocked
+}
+
+// taking is a time that another process had a CPU which the target had before and after.
+type taking struct {
+	from, to time.Duration
+	pid      int32 // the last one, where there were several
+}
+
+// cpuOf is a CPU as the threads of a process have it.
+type cpuOf struct {
+	pid int32
+	cpu uint16
+}
+
+// cpuUse is who had a CPU between threads of a process. A thread that lost it to another
+// one of its own process may come back after that one, which has lost it to a third party
+// in between.
+type cpuUse struct {
+	out   time.Duration // when a thread of the process last left it
+	taken []taking      // the newest maxTakings, oldest first
+}
+
+// take adds the time since a thread of the process last had the CPU.
+func (u *cpuUse) take(to time.Duration, pid int32) {
+	if len(u.taken) == maxTakings {
+		u.taken = append(u.taken[:0], u.taken[1:]...)
+	}
+	u.taken = append(u.taken, taking{from: u.out, to: to, pid: pid})
+}
+
+// since are those that reach beyond a moment.
+func (u *cpuUse) since(from time.Duration) []taking {
+	n := len(u.taken)
+	for n > 0 && u.taken[n-1].to > from {
+		n--
+	}
+	return slices.Clone(u.taken[n:])
+}
+
+// cpu is what is known of a CPU.
+func (a *Assembler) cpu(of cpuOf) *cpuUse {
+	u := a.cpus[of]
+	if u == nil {
+		if len(a.cpus) >= maxCPUs {
+			clear(a.cpus)
+		}
+		u = &cpuUse{}
+		a.cpus[of] = u
+	}
+	return u
 }
 
 // until is the absence of a thread that is still away.
@@ -37,6 +90,7 @@ func (a *Assembler) pushKernel(e *Event) {
 	switch e.Kind {
 	case SwitchOut:
 		th.away, th.out, th.reason, th.woken = true, e.At, OffReason(e.N), none
+		a.cpu(cpuOf{th.pid, e.CPU}).out = e.At
 	case SwitchIn:
 		a.switchIn(th, e)
 	case WakeUp:
@@ -53,13 +107,17 @@ func (a *Assembler) pushKernel(e *Event) {
 }
 
 func (a *Assembler) switchIn(th *thread, e *Event) {
+	u := a.cpu(cpuOf{th.pid, e.CPU})
+	if pid := int32(e.N); int64(pid) == e.N && pid > 0 && pid != th.pid {
+		u.take(e.At, pid)
+	}
 	if !th.away {
 		return
 	}
 	th.away = false
 	was := th.until(e.At)
-	if pid := int32(e.N); was.preempted && int64(pid) == e.N && pid > 0 && pid != th.pid {
-		was.thief = pid
+	if was.preempted {
+		was.taken = u.since(was.from)
 	}
 	th.lastAway = was
 	if th.lane != nil {
@@ -121,14 +179,21 @@ func (w *laneWork) addAbsence(was absence) {
 			w.WakeUps = append(w.WakeUps, waking)
 		}
 	}
-	if was.thief == 0 {
+	for _, t := range was.taken {
+		w.rob(t.pid, min(t.to, was.to)-max(t.from, was.from))
+	}
+}
+
+// rob adds what a process took.
+func (w *laneWork) rob(pid int32, took time.Duration) {
+	if took <= 0 {
 		return
 	}
 	if w.Thieves == nil {
 		w.Thieves = map[int32]time.Duration{}
 	}
-	if _, known := w.Thieves[was.thief]; known || len(w.Thieves) < maxThieves {
-		w.Thieves[was.thief] += off
+	if _, known := w.Thieves[pid]; known || len(w.Thieves) < maxThieves {
+		w.Thieves[pid] += took
 	}
 }
 

@@ -281,8 +281,9 @@ func (m *maker) wait(lane *Lane, s *Span, from, to time.Duration) {
 // absent is a lane that is off its CPU, and returns when it is back.
 func (m *maker) absent(lane *Lane, s *Span, at time.Duration, preempted bool) time.Duration {
 	off := m.between(1000, 9000)
-	out := Event{At: at, Kind: SwitchOut, N: int64(OffBlocked), TID: lane.TID}
-	in := Event{At: at + off, Kind: SwitchIn, TID: lane.TID}
+	cpu := uint16(lane.TID) // one of its own
+	out := Event{At: at, Kind: SwitchOut, N: int64(OffBlocked), TID: lane.TID, CPU: cpu}
+	in := Event{At: at + off, Kind: SwitchIn, TID: lane.TID, CPU: cpu}
 	if preempted {
 		out.N, in.N = int64(OffPreempted), thiefPID
 		lane.Preempted += off
