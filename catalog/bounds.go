@@ -38,6 +38,13 @@ var numberBounds = map[string]bounds{
 	"pcie_gen":           {0, 10, true, "generation"},
 	"tdp_w":              {0, 1e5, false, "watts"},
 
+	"mem_channels":         {1, 64, false, "channels of a socket"},
+	"channel_bits":         {8, 4096, false, "bits"},
+	"transfer_mt_s":        {100, 1e5, false, "1e6 transfers per second"},
+	"fp32_flops_per_cycle": {1, 1e4, false, "operations of a core"},
+	"int8_ops_per_cycle":   {1, 1e5, false, "operations of a core"},
+	"max_ghz":              {0.1, 20, false, "1e9 cycles per second"},
+
 	"total_params":  {1e4, 1e14, false, "parameters: 8 billion is 8e9"},
 	"active_params": {1e4, 1e14, false, "parameters: 8 billion is 8e9"},
 	"vision_params": {1e4, 1e14, true, "parameters: 8 billion is 8e9"},
@@ -53,6 +60,11 @@ var numberBounds = map[string]bounds{
 // gpu checks what the fields of a GPU mean together.
 func (v *checker) gpu(n *yaml.Node, f map[string]*yaml.Node) {
 	v.require(n, f, "vendor", "mem_bandwidth_gb_s")
+}
+
+// cpu checks what the fields of a CPU mean together.
+func (v *checker) cpu(n *yaml.Node, f map[string]*yaml.Node) {
+	v.require(n, f, "vendor", "mem_channels", "transfer_mt_s")
 }
 
 // model checks what the fields of a model mean together.

@@ -13,11 +13,12 @@ import (
 //go:embed data/*.yaml
 var data embed.FS
 
-// Catalog is what is known of GPUs, models, flags and metrics. It is immutable
+// Catalog is what is known of GPUs, CPUs, models, flags and metrics. It is immutable
 // and safe for concurrent use; With returns a new one. Each part is read when
 // it is first asked for.
 type Catalog struct {
 	gpus    func() gpuIndex
+	cpus    func() cpuIndex
 	models  func() modelIndex
 	flags   func() flagTable
 	metrics func() []Metric
@@ -27,6 +28,7 @@ type Catalog struct {
 // is a property of the build, checked by tests, so an error panics.
 var embedded = Catalog{
 	gpus:    sync.OnceValue(func() gpuIndex { return newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }),
+	cpus:    sync.OnceValue(func() cpuIndex { return newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs) }),
 	models:  sync.OnceValue(func() modelIndex { return newModelIndex(load[struct{ Models []Model }]("models").Models) }),
 	flags:   sync.OnceValue(func() flagTable { return newFlagTable(load[flagFile]("vllm-flags")) }),
 	metrics: sync.OnceValue(func() []Metric { return load[struct{ Metrics []Metric }]("vllm-metrics").Metrics }),

@@ -47,10 +47,11 @@ func (v *checker) document(doc *yaml.Node) {
 	}
 	root := doc.Content[0]
 	top := v.fields(root, "", reflect.TypeFor[userFile]())
-	if len(v.problems) == 0 && top["gpus"] == nil && top["models"] == nil {
-		v.add(root, "", `neither "gpus" nor "models"`)
+	if len(v.problems) == 0 && top["gpus"] == nil && top["cpus"] == nil && top["models"] == nil {
+		v.add(root, "", `no list "gpus", "cpus" or "models"`)
 	}
 	v.entries(top["gpus"], "name", reflect.TypeFor[GPU](), v.gpu)
+	v.entries(top["cpus"], "name", reflect.TypeFor[CPU](), v.cpu)
 	v.entries(top["models"], "id", reflect.TypeFor[Model](), v.model)
 }
 

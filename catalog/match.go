@@ -14,7 +14,7 @@ var ErrUnknown = errors.New("not in the catalog")
 
 // AmbiguousError says that a name fits several entries that differ.
 type AmbiguousError struct {
-	Kind       string   // "GPU" or "model"
+	Kind       string   // "GPU", "CPU" or "model"
 	Name       string   // as given
 	Candidates []string // names of the entries, in catalog order
 }
@@ -25,6 +25,9 @@ func (e *AmbiguousError) Error() string {
 	list := strings.Join(e.Candidates[:min(most, len(e.Candidates))], ", ")
 	if more := len(e.Candidates) - most; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
+	}
+	if e.Kind == "CPU" { // its name is read, and no flag gives another
+		return fmt.Sprintf("CPU %q fits several: %s; describe it in a --catalog FILE", e.Name, list)
 	}
 	return fmt.Sprintf("%s %q fits several: %s; give one of them with --%s", e.Kind, e.Name, list, strings.ToLower(e.Kind))
 }

@@ -21,6 +21,8 @@ func FuzzNames(f *testing.F) {
 		if again, _ := Default().FindModel(strings.ToUpper(strings.ToLower(name))); strings.ToLower(name) == name && isASCII(name) && again.ID != m.ID {
 			t.Errorf("FindModel(%q) = %q, in capitals %q", name, m.ID, again.ID)
 		}
+		c, err := Default().FindCPU(name)
+		checkLookup(t, "CPU", name, c.Name, err)
 		if d, _, ok := DTypeOfName(name); ok != (d.Bytes() > 0) {
 			t.Errorf("DTypeOfName(%q) = %q, %v", name, d, ok)
 		}
@@ -71,6 +73,7 @@ func BenchmarkLoad(b *testing.B) {
 		load func()
 	}{
 		{"gpus", func() { newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }},
+		{"cpus", func() { newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs) }},
 		{"models", func() { newModelIndex(load[struct{ Models []Model }]("models").Models) }},
 		{"flags", func() { newFlagTable(load[flagFile]("vllm-flags")) }},
 		{"metrics", func() { load[struct{ Metrics []Metric }]("vllm-metrics") }},

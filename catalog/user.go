@@ -19,12 +19,13 @@ const maxUserFile = 1 << 20
 // embedded ones.
 type userFile struct {
 	GPUs   []GPU   `yaml:"gpus"`
+	CPUs   []CPU   `yaml:"cpus"`
 	Models []Model `yaml:"models"`
 }
 
 // With returns a catalog that holds the entries of a user's YAML file (lists
-// "gpus" and "models", of the shape that `rooftop catalog show` prints) before
-// its own. An entry replaces one of the same name or id; where both match a
+// "gpus", "cpus" and "models", of the shape that `rooftop catalog show` prints)
+// before its own. An entry replaces one of the same name or id; where both match a
 // name equally well, the user's is taken. name stands for the file in errors,
 // which are those of Check, joined.
 func (c *Catalog) With(r io.Reader, name string) (*Catalog, error) {
@@ -38,6 +39,12 @@ func (c *Catalog) With(r io.Reader, name string) (*Catalog, error) {
 		x := newGPUIndex(merge(file.GPUs, old.entries, func(g GPU) string { return g.Name }))
 		x.users = old.users + len(file.GPUs)
 		out.gpus = func() gpuIndex { return x }
+	}
+	if len(file.CPUs) > 0 {
+		old := c.cpus()
+		x := newCPUIndex(merge(file.CPUs, old.entries, func(c CPU) string { return c.Name }))
+		x.users = old.users + len(file.CPUs)
+		out.cpus = func() cpuIndex { return x }
 	}
 	if len(file.Models) > 0 {
 		old := c.models()
@@ -80,7 +87,7 @@ func readUserFile(r io.Reader, name string) (userFile, []error) {
 	var doc, next yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return fail(": empty: expected a list \"gpus\" or \"models\"")
+		return fail(": empty: expected a list \"gpus\", \"cpus\" or \"models\"")
 	case err != nil:
 		return fail("%s", syntaxError(err))
 	}
@@ -101,6 +108,9 @@ func readUserFile(r io.Reader, name string) (userFile, []error) {
 	}
 	for i := range file.GPUs {
 		file.GPUs[i].Source = orElse(file.GPUs[i].Source, name)
+	}
+	for i := range file.CPUs {
+		file.CPUs[i].Source = orElse(file.CPUs[i].Source, name)
 	}
 	for i := range file.Models {
 		m := &file.Models[i]

@@ -98,11 +98,11 @@ func TestCheck(t *testing.T) {
 		want     []string
 	}{
 		{"good", userCatalog, nil},
-		{"empty", "", []string{`f.yaml: empty: expected a list "gpus" or "models"`}},
-		{"only a comment", "# nothing\n", []string{`f.yaml: empty: expected a list "gpus" or "models"`}},
+		{"empty", "", []string{`f.yaml: empty: expected a list "gpus", "cpus" or "models"`}},
+		{"only a comment", "# nothing\n", []string{`f.yaml: empty: expected a list "gpus", "cpus" or "models"`}},
 		{"null", "---\n", []string{`f.yaml:2: must be a block of "field: value"`}},
 		{"a list", "- a\n", []string{`f.yaml:1: must be a block of "field: value"`}},
-		{"no list", "{}", []string{`f.yaml:1: neither "gpus" nor "models"`}},
+		{"no list", "{}", []string{`f.yaml:1: no list "gpus", "cpus" or "models"`}},
 		{"unknown list", "gpu: []\n", []string{"f.yaml:1: gpu: unknown field (gpus?)"}},
 		{"list is a block", "gpus: {name: x}\n", []string{"f.yaml:1: gpus: must be a list"}},
 		{"list given twice", "gpus: []\nmodels: []\ngpus: []\n", []string{"f.yaml:3: gpus: given twice"}},
@@ -236,7 +236,7 @@ func TestCheckReadsTheReadersError(t *testing.T) {
 // TestEmbeddedFilesPassTheCheck: what users must keep to holds for us, and each
 // of our entries names its source.
 func TestEmbeddedFilesPassTheCheck(t *testing.T) {
-	for _, name := range []string{"gpus.yaml", "models.yaml"} {
+	for _, name := range []string{"gpus.yaml", "cpus.yaml", "models.yaml"} {
 		f, err := os.Open(filepath.Join("data", name))
 		if err != nil {
 			t.Fatal(err)
@@ -251,6 +251,11 @@ func TestEmbeddedFilesPassTheCheck(t *testing.T) {
 			t.Errorf("%s: no source or architecture", g.Name)
 		}
 	}
+	for _, c := range Default().CPUs() {
+		if c.Source == "" || c.Arch == "" || len(c.Models) == 0 {
+			t.Errorf("%s: no source, architecture or models", c.Name)
+		}
+	}
 	for _, m := range Default().Models() {
 		if m.Source == "" || m.Family == "" || m.NativeDType == "" || m.ActiveParams == 0 {
 			t.Errorf("%s: no source, family, type or active parameters", m.ID)
@@ -263,6 +268,7 @@ func FuzzUserFile(f *testing.F) {
 	f.Add([]byte("gpus:\n  - &a [*a]\n"))
 	f.Add([]byte("models:\n  - {id: a/b, total_params: 8.03}\n"))
 	f.Add([]byte("gpus: {name: x}\n---\n{}"))
+	f.Add([]byte("cpus:\n  - {name: x 1, vendor: cpu, mem_channels: 2, transfer_mt_s: 3200}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		problems := Default().Check(strings.NewReader(string(raw)), "f")
 		c, err := Default().With(strings.NewReader(string(raw)), "f")
@@ -283,6 +289,11 @@ func FuzzUserFile(f *testing.F) {
 			}
 			if found, err := c.FindGPU(g.Name, 0); err != nil && !errors.Is(err, ErrUnknown) && !errors.As(err, new(*AmbiguousError)) {
 				t.Errorf("FindGPU(%q) = %+v, %v", g.Name, found, err)
+			}
+		}
+		for _, p := range c.cpus().entries[:c.cpus().users] {
+			if !(p.MemBandwidth() > 0) || p.Name == "" {
+				t.Errorf("accepted %+v", p)
 			}
 		}
 		for _, m := range c.models().entries[:c.models().users] {
