@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -63,13 +64,13 @@ func (o *traceOptions) findProcess() (int, error) {
 	case len(meant) == 1:
 		return meant[0].PID, nil
 	case len(meant) == 0 && o.name != "":
-		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; there are %d others; give --pid N", o.name, len(found)))
+		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; there are %d others; give --pid N%s", o.name, len(found), unseen(os.Geteuid())))
 	case len(meant) == 0:
 		next := "start one, or give --pid N"
 		if o.roof {
 			next += "; 'rooftop trace roof' measures the machine alone"
 		}
-		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): %s", next))
+		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): %s%s", next, unseen(os.Geteuid())))
 	}
 	lines := make([]string, len(meant))
 	for i, c := range meant {
@@ -77,4 +78,13 @@ func (o *traceOptions) findProcess() (int, error) {
 		lines[i] = fmt.Sprintf("  --pid %d   %s %.50s", c.PID, filepath.Base(program), rest)
 	}
 	return 0, usage("%d processes here compute with GGML; say which:\n%s", len(meant), strings.Join(lines, "\n"))
+}
+
+// unseen says what a user who is not root does not see; the kernel hides mappings of other
+// users' processes.
+func unseen(user int) string {
+	if user == 0 {
+		return ""
+	}
+	return "; processes of other users are seen by root alone"
 }

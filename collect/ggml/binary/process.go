@@ -45,7 +45,7 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	}
 	r, err := newRuntime(sources)
 	if err != nil && len(gaps) > 0 {
-		return nil, fmt.Errorf("process %d: %w: %s %s", pid, err, gaps[0].What, gaps[0].Why)
+		return nil, &unreadError{fmt.Sprintf("process %d: %s: %s; %s", pid, gaps[0].What, gaps[0].Why, gaps[0].Next)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w among its mapped files; give the process that computes (a server's child, say), or wait until it has loaded a model", pid, err)
@@ -67,7 +67,21 @@ func explain(err error) error {
 	return plain(err)
 }
 
+// unreadError says that the files of a runtime are mapped and cannot be read.
+type unreadError struct{ text string }
+
+func (e *unreadError) Error() string { return e.text }
+
+// Unwrap is [ErrNoRuntime]: nothing of one was found.
+func (e *unreadError) Unwrap() error { return ErrNoRuntime }
+
 func lostFile(path string, err error) optrace.Gap {
+	if errors.Is(err, fs.ErrPermission) {
+		return optrace.Gap{
+			What: path, Why: "it is mapped, and may not be opened: " + plain(err).Error(),
+			Next: "run as root, or as a user who may read it",
+		}
+	}
 	return optrace.Gap{
 		What: path, Why: "it was deleted or replaced since the process mapped it, and the mapped one cannot be opened: " + plain(err).Error(),
 		Next: "run as root, or restart the process",

@@ -3,6 +3,7 @@ package binary
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -157,6 +158,14 @@ func TestWhatCannotBeTracedSaysWhy(t *testing.T) {
 		if _, err := FromFile(path); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
+	}
+}
+
+// A file that may not be opened is not said to be gone.
+func TestAFileThatMayNotBeOpenedIsNamed(t *testing.T) {
+	g := lostFile("/app/libggml-cpu.so", &fs.PathError{Op: "open", Path: "/proc/7/map_files/1-2", Err: fs.ErrPermission})
+	if strings.Contains(g.Why, "deleted") || !strings.Contains(g.Why, "may not be opened") || !strings.Contains(g.Next, "root") {
+		t.Errorf("%+v", g)
 	}
 }
 
