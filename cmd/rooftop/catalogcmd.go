@@ -16,44 +16,53 @@ func newCatalog(w *world) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "catalog",
-		Short: "The GPUs, models, prices and flags that rooftop knows",
-		Long: `The catalog holds datasheet peaks of GPUs, shapes of models, market prices and
-vLLM's flags with their defaults by version, each with its source. A YAML file
-of your own can add to it or correct it: --catalog FILE of the measuring
-commands.`,
+		Short: "The GPUs, CPUs, models, prices and flags that rooftop knows",
+		Long: `The catalog holds datasheet peaks of GPUs and CPUs, shapes of models, market
+prices and vLLM's flags with their defaults by version, each with its source.
+A YAML file of your own can add to it or correct it: --catalog FILE of the
+measuring commands.`,
 	}
 	c.PersistentFlags().BoolVar(&out.json, "json", false, "print JSON")
 	c.PersistentFlags().StringVar(&out.color, "color", "auto", "colour: `auto`, always or never")
 	c.PersistentFlags().BoolVar(&out.ascii, "ascii", false, "only ASCII characters")
-	c.PersistentFlags().StringVar(&file, "catalog", "", "a YAML `FILE` with further GPUs and models")
+	c.PersistentFlags().StringVar(&file, "catalog", "", "a YAML `FILE` with further GPUs, CPUs and models")
 	list := &cobra.Command{
-		Use:   "list [gpus|models]",
-		Short: "List GPUs and models",
+		Use:   "list [gpus|cpus|models]",
+		Short: "List GPUs, CPUs and models",
 		RunE: func(_ *cobra.Command, args []string) error {
 			what := strings.Join(args, " ")
-			if what != "" && what != "gpus" && what != "models" {
-				return usage("catalog list takes gpus or models, not %q", what)
+			if what != "" && what != "gpus" && what != "cpus" && what != "models" {
+				return usage("catalog list takes gpus, cpus or models, not %q", what)
 			}
+			wanted := func(list string) bool { return what == "" || what == list }
 			cat, _, err := userCatalog(file)
 			if err != nil {
 				return err
 			}
 			if out.json {
 				doc := map[string]any{}
-				if what != "models" {
+				if wanted("gpus") {
 					doc["gpus"] = cat.GPUs()
 				}
-				if what != "gpus" {
+				if wanted("cpus") {
+					doc["cpus"] = cat.CPUs()
+				}
+				if wanted("models") {
 					doc["models"] = cat.Models()
 				}
 				return writeJSON(w, doc)
 			}
-			if what != "models" {
+			if wanted("gpus") {
 				if err := report.WriteGPUs(w.stdout, cat.GPUs(), out.style(w)); err != nil {
 					return fail(exitError, err)
 				}
 			}
-			if what != "gpus" {
+			if wanted("cpus") {
+				if err := report.WriteCPUs(w.stdout, cat.CPUs(), out.style(w)); err != nil {
+					return fail(exitError, err)
+				}
+			}
+			if wanted("models") {
 				if err := report.WriteModels(w.stdout, cat.Models(), out.style(w)); err != nil {
 					return fail(exitError, err)
 				}
@@ -63,11 +72,11 @@ commands.`,
 	}
 	show := &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show one GPU or model with its source",
+		Short:   "Show one GPU, CPU or model with its source",
 		Example: "  rooftop catalog show \"H100 SXM\"\n  rooftop catalog show nvidia/Llama-3.3-70B-Instruct-FP4",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("catalog show needs the NAME of a GPU or model")
+				return usage("catalog show needs the NAME of a GPU, CPU or model")
 			}
 			cat, _, err := userCatalog(file)
 			if err != nil {
@@ -110,6 +119,13 @@ func showEntry(w *world, o *output, cat *catalog.Catalog, name string) error {
 		}
 		return report.WriteGPU(w.stdout, gpu, o.style(w))
 	}
+	cpu, cpuErr := cat.FindCPU(name)
+	if cpuErr == nil {
+		if o.json {
+			return writeJSON(w, cpu)
+		}
+		return report.WriteCPU(w.stdout, cpu, o.style(w))
+	}
 	model, modelErr := cat.FindModel(name)
 	if modelErr == nil {
 		if o.json {
@@ -118,8 +134,8 @@ func showEntry(w *world, o *output, cat *catalog.Catalog, name string) error {
 		return report.WriteModel(w.stdout, model, o.style(w))
 	}
 	var ambiguous *catalog.AmbiguousError
-	if asAmbiguous(gpuErr, &ambiguous) || asAmbiguous(modelErr, &ambiguous) {
+	if asAmbiguous(gpuErr, &ambiguous) || asAmbiguous(cpuErr, &ambiguous) || asAmbiguous(modelErr, &ambiguous) {
 		return usage("%w", ambiguous)
 	}
-	return usage("neither a GPU nor a model of the catalog is called %q; 'rooftop catalog list' lists them", name)
+	return usage("no GPU, CPU or model of the catalog is called %q; 'rooftop catalog list' lists them", name)
 }

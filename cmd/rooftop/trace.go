@@ -49,7 +49,8 @@ LEVELS
 THE ROOF
   Operators are judged by what the machine can do: measured once, while nothing
   else computes, by 'rooftop trace roof', or after a trace by --roof; else by
-  the best that the trace itself reached, which is no limit of the machine.
+  the data sheet of the CPU (est), which --catalog can add; else by the best
+  that the trace itself reached, which is no limit of the machine.
 
 RECORDINGS
   --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,

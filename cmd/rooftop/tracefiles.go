@@ -118,6 +118,7 @@ func showRecording(w *world, o *traceOptions, path string) error {
 	if err != nil {
 		return err
 	}
+	o.recatalog(r)
 	return o.finish(w, &traced{recording: r, summary: optrace.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }})
 }
 

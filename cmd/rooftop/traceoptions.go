@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -44,6 +45,9 @@ type traceOptions struct {
 	open func() (operatorSource, error)
 	// machine is the one that is measured.
 	machine roofing
+
+	catalogFile string
+	catalog     *catalog.Catalog
 }
 
 func (o *traceOptions) register(g *flagGroups) {
@@ -57,6 +61,7 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
 	f.BoolVar(&o.measure, "measure-overhead", false, "measure what watching costs before the trace: on and off in turn for 12 s while the target decodes")
 	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards, and keep them for later traces: some seconds on all cores")
+	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further CPUs, by whose data sheets operators are judged where nothing was measured")
 	o.output.register(g, "every operator, layer, site and reason")
 	f = g.group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE"+recordingSuffix+"` for the recording")
@@ -83,6 +88,9 @@ func (o *traceOptions) check() error {
 		return err
 	}
 	var err error
+	if o.catalog, _, err = userCatalog(o.catalogFile); err != nil {
+		return err
+	}
 	if o.detail, err = optrace.ParseDetail(o.level); err != nil {
 		return usage("--level: %w", err)
 	}

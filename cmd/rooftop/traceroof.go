@@ -58,7 +58,7 @@ func (m roofing) keep(env func(string) (string, bool), r optrace.Roof) (path str
 // says why it is not the one.
 func (m roofing) kept(env func(string) (string, bool), threads int) (optrace.Roof, []optrace.Gap) {
 	none := func(why string) (optrace.Roof, []optrace.Gap) {
-		return optrace.Roof{}, []optrace.Gap{{What: optrace.GapRoof, Why: why, Next: roofNext}}
+		return optrace.Roof{}, []optrace.Gap{{What: "the roof that was kept", Why: why, Next: roofNext}}
 	}
 	k, err := readKeptRoof(env)
 	if err != nil {
@@ -82,24 +82,52 @@ func (m roofing) kept(env func(string) (string, bool), threads int) (optrace.Roo
 }
 
 // roofOf is the roof that a trace is judged by: measured now where that is asked for, else
-// the one that was kept. Without one the best that the trace itself reaches is taken.
+// the one that was kept, else that of the CPU's data sheet. Without one the best that the
+// trace itself reaches is taken. Gaps say why one of them is not the one.
 func (o *traceOptions) roofOf(ctx context.Context, threads int) (optrace.Roof, []optrace.Gap) {
 	var gaps []optrace.Gap
 	if o.roof && ctx.Err() == nil {
 		r, why := o.machine.measured(ctx, o.env, threads)
-		if r.Known() {
-			return r, why
+		if gaps = why; r.Known() {
+			return r, gaps
 		}
-		gaps = why
 	}
 	r, why := o.machine.kept(o.env, threads)
 	if r.Known() {
 		return r, gaps
 	}
-	if len(gaps) == 0 {
-		gaps = why
+	gaps = append(gaps, why...)
+	here, err := o.machine.here()
+	if err != nil {
+		return r, gaps // that is said
 	}
-	return optrace.Roof{}, gaps
+	r, why = o.catalogued(here.CPU, optrace.Sockets{Threads: threads, Cores: here.Cores, Count: here.Sockets})
+	return r, append(gaps, why...)
+}
+
+// catalogued is the roof by the data sheet of a CPU; a gap says why there is none.
+func (o *traceOptions) catalogued(cpu string, at optrace.Sockets) (optrace.Roof, []optrace.Gap) {
+	c, err := o.catalog.FindCPU(cpu)
+	if err != nil {
+		return optrace.Roof{}, []optrace.Gap{{What: "a roof by the CPU's data sheet", Why: err.Error(), Next: roofNext}}
+	}
+	return optrace.CatalogRoof(&c, at), nil
+}
+
+// recatalog judges a recording by the catalog that one names, where its own roof was not
+// measured.
+func (o *traceOptions) recatalog(r *optrace.Recording) {
+	if o.catalogFile == "" || r.Roof.Known() && r.Roof.From != optrace.RoofCatalog {
+		return
+	}
+	lanes := 0
+	for i := range r.Events {
+		lanes = max(lanes, int(r.Events[i].Lanes))
+	}
+	judged, gaps := o.catalogued(r.Target.CPU, optrace.Sockets{Threads: lanes})
+	if r.Gaps = append(r.Gaps, gaps...); judged.Known() {
+		r.Roof = judged
+	}
 }
 
 func newTraceRoof(w *world) *cobra.Command {

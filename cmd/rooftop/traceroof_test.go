@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/roof"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
@@ -176,4 +177,69 @@ func FuzzKeptRoof(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRoofByTheCatalog is a machine whose CPU the catalog knows, or a person's file, and
+// on which nothing was measured; and one whose name says nothing.
+func TestRoofByTheCatalog(t *testing.T) {
+	known := steady("AMD EPYC 7763 64-Core Processor", "0-3")
+	file := filepath.Join(t.TempDir(), "run.jsonl.gz")
+	out, errs, code := traceOn(t, known, variables(), newDecoder(time.Millisecond, 500), "--json", "--save", file)
+	r, _ := roofIn(t, out)
+	if code != exitDone || r.From != optrace.RoofCatalog || r.Threads != 1 || r.BytesPerSecond != optrace.CatalogCoreRead || !strings.Contains(r.FlopsOf, "EPYC 7003") {
+		t.Fatalf("%+v, exit code %d: %s", r, code, errs)
+	}
+	if text, _, _ := traceOn(t, known, variables(), newDecoder(time.Millisecond, 500)); !strings.Contains(text, "catalog (est)") || !strings.Contains(text, "allows (est)") {
+		t.Errorf("the report does not say that its roof is an estimate:\n%s", text)
+	}
+	// What was measured goes before it, and it goes before the best that was seen.
+	env, _ := measuredRoof(t, known)
+	out, _, _ = traceOn(t, known, env, newDecoder(time.Millisecond, 500), "--json")
+	if r, _ := roofIn(t, out); r.From != optrace.RoofMeasured {
+		t.Errorf("measured before: %+v", r)
+	}
+	hidden := steady("AMD EPYC", "0-3")
+	out, _, _ = traceOn(t, hidden, variables(), newDecoder(time.Millisecond, 500), "--json")
+	if r, gaps := roofIn(t, out); r.From == optrace.RoofCatalog || !strings.Contains(strings.Join(gaps, "\n"), "names no model") {
+		t.Errorf("%+v, %q", r, gaps)
+	}
+	ours := filepath.Join(t.TempDir(), "ours.yaml")
+	if err := os.WriteFile(ours, []byte("cpus:\n  - {name: Our VM, models: [AMD EPYC], vendor: amd, mem_channels: 1, transfer_mt_s: 1600, fp32_flops_per_cycle: 32, max_ghz: 3}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ = traceOn(t, hidden, variables(), newDecoder(time.Millisecond, 500), "--json", "--catalog", ours)
+	if r, gaps := roofIn(t, out); r.From != optrace.RoofCatalog || r.BytesPerSecond != optrace.CatalogRead*12.8e9 || r.FlopsPerSecond != 96e9 {
+		t.Errorf("a person's file: %+v, %q", r, gaps)
+	}
+	if _, errs, code := traceOn(t, hidden, variables(), nil, "--catalog", file); code != exitUsage || !strings.Contains(errs, "--catalog") {
+		t.Errorf("no catalog: exit code %d: %s", code, errs)
+	}
+	// A recording keeps its roof, until a file is named that knows its CPU.
+	again, _, _ := traceOn(t, hidden, variables(), nil, file, "--json")
+	if got, _ := roofIn(t, again); !cmp.Equal(got, r) {
+		t.Errorf("shown again: %+v, want %+v", got, r)
+	}
+}
+
+// A recording whose roof was not measured is judged by the file that one names.
+func TestRecordingByTheCatalog(t *testing.T) {
+	c, err := catalog.Default().With(strings.NewReader("cpus: [{name: Our VM, models: [AMD EPYC], vendor: amd, mem_channels: 1, transfer_mt_s: 1600}]"), "ours.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &traceOptions{catalogFile: "ours.yaml", catalog: c}
+	measured := optrace.Roof{BytesPerSecond: 1e9, Threads: 2, From: optrace.RoofMeasured}
+	for _, tt := range []struct {
+		cpu  string
+		roof optrace.Roof
+		want string
+		gaps int
+	}{
+		{"AMD EPYC", optrace.Roof{}, optrace.RoofCatalog, 0}, {"AMD EPYC", measured, optrace.RoofMeasured, 0}, {"Other 1", optrace.Roof{}, "", 1},
+	} {
+		r := &optrace.Recording{Target: optrace.Target{CPU: tt.cpu}, Roof: tt.roof, Events: []optrace.Event{{Kind: optrace.OpBegin, Lanes: 2}}}
+		if o.recatalog(r); r.Roof.From != tt.want || len(r.Gaps) != tt.gaps || r.Roof.Known() && r.Roof.Threads != 2 {
+			t.Errorf("%s, %q: %+v, %v", tt.cpu, tt.roof.From, r.Roof, r.Gaps)
+		}
+	}
 }

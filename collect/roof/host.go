@@ -13,8 +13,10 @@ type Host struct {
 	CPU string `json:"cpu"`
 	// CPUs are those that this process may use, as the kernel lists them: "0-3,8".
 	CPUs string `json:"cpus"`
-	// Count is how many they are, Sockets of how many packages; 0 unknown.
+	// Count is how many they are, Cores of how many cores, Sockets of how many packages;
+	// 0 unknown.
 	Count   int `json:"-"`
+	Cores   int `json:"-"`
 	Sockets int `json:"-"`
 }
 
@@ -24,7 +26,7 @@ func Here() (Host, error) {
 	if err != nil {
 		return Host{}, fmt.Errorf("the CPUs of this process: %w", err)
 	}
-	return Host{CPU: cpuName(), CPUs: cpuList(cpus), Count: len(cpus), Sockets: sockets(cpus, packageOf)}, nil
+	return Host{CPU: cpuName(), CPUs: cpuList(cpus), Count: len(cpus), Cores: distinct(cpus, siblingsOf), Sockets: distinct(cpus, packageOf)}, nil
 }
 
 // cpuList writes CPUs as the kernel does.
@@ -47,11 +49,11 @@ func cpuList(cpus []int) string {
 	return strings.Join(parts, ",")
 }
 
-// sockets are the distinct packages of CPUs, 0 where one is not known.
-func sockets(cpus []int, packageOf func(int) string) int {
+// distinct is in how many cores or packages CPUs lie, 0 where it is not known of one.
+func distinct(cpus []int, of func(int) string) int {
 	var seen []string
 	for _, c := range cpus {
-		p := packageOf(c)
+		p := of(c)
 		if p == "" {
 			return 0
 		}

@@ -18,6 +18,8 @@ func allowedCPUs() ([]int, error) {
 	return cpus, nil
 }
 
+func siblingsOf(int) string { return "" }
+
 func packageOf(int) string { return "" }
 
 func cpuName() string { return "" }

@@ -10,11 +10,11 @@ func TestCPUList(t *testing.T) {
 	}
 }
 
-func TestSockets(t *testing.T) {
-	if got := sockets([]int{0, 1, 2, 3}, func(c int) string { return []string{"0", "1"}[c%2] }); got != 2 {
+func TestDistinct(t *testing.T) {
+	if got := distinct([]int{0, 1, 2, 3}, func(c int) string { return []string{"0", "1"}[c%2] }); got != 2 {
 		t.Errorf("%d, want 2", got)
 	}
-	if got := sockets([]int{0, 1}, func(int) string { return "" }); got != 0 {
+	if got := distinct([]int{0, 1}, func(int) string { return "" }); got != 0 {
 		t.Errorf("not known: %d", got)
 	}
 }
