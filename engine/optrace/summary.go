@@ -130,7 +130,8 @@ type LayerRow struct {
 	Share stat.Opt      `json:"share_ratio"` // of all operators of the phase
 	// Parts divide it: "attention", "feed-forward", "norm", "other".
 	Parts map[string]time.Duration `json:"parts_ns"`
-	// Slow is its mean time over the median of the layers of its phase.
+	// Slow is its mean time over the median of the layers of its phase, both without the
+	// time for which other processes or threads had the CPU of a lane.
 	Slow stat.Opt `json:"over_median_ratio"`
 }
 

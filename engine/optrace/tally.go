@@ -133,6 +133,7 @@ type step struct {
 	operator   uint32
 	begin, end time.Duration
 	sync, off  time.Duration // added up over lanes
+	preempted  time.Duration // of the lane that lost most
 	lanes      int
 	experts    uint32
 	count      counts
@@ -199,6 +200,7 @@ func (s *step) add(p *Span) {
 	s.lanes++
 	s.begin, s.end = min(s.begin, p.Begin), max(s.end, p.End)
 	s.sync, s.off = plus(s.sync, p.Sync), plus(s.off, p.Off)
+	s.preempted = max(s.preempted, p.Preempted)
 	if s.experts == 0 {
 		s.experts = p.Experts
 	}
@@ -228,7 +230,7 @@ func (t *Tally) addStep(one *graphSums, s *step) {
 	f.rows(t, p)
 	f.kind[p].add(s, took, &cost)
 	f.step[p].add(s, took, &cost)
-	f.sums[p].add(t.graphs, f.part, took)
+	f.sums[p].add(t.graphs, f.part, took, min(s.preempted, took))
 	if f.typed[p] != nil {
 		f.typed[p].add(took, &cost)
 	}

@@ -23,6 +23,7 @@ type layerSums struct {
 // layerSum adds a layer up.
 type layerSum struct {
 	time   time.Duration
+	lost   time.Duration // of it, to who preempted a lane
 	parts  [numParts]time.Duration
 	graphs int // in which it was
 	last   int // the last of them
@@ -44,17 +45,21 @@ func (s *layerSums) get(key layerKey) (l *layerSum, over bool) {
 	return l, over
 }
 
-// add adds an operator of the n-th graph.
-func (l *layerSum) add(n, part int, took time.Duration) {
+// add adds an operator of the n-th graph, in which a lane was preempted for so long.
+func (l *layerSum) add(n, part int, took, preempted time.Duration) {
 	if l.last != n {
 		l.last = n
 		l.graphs++
 	}
 	l.time, l.parts[part] = plus(l.time, took), plus(l.parts[part], took)
+	l.lost = plus(l.lost, preempted)
 }
 
-// mean is its time in a graph.
-func (l *layerSum) mean() float64 { return float64(l.time) / float64(max(l.graphs, 1)) }
+// mean is its time in a graph, without that in which a lane was preempted: whom it hits is
+// chance, and makes no layer slow.
+func (l *layerSum) mean() float64 {
+	return float64(max(l.time-l.lost, 0)) / float64(max(l.graphs, 1))
+}
 
 // layerRows are the layers by phase, in the order of the model.
 func (t *Tally) layerRows() []LayerRow {

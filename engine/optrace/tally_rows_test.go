@@ -346,3 +346,37 @@ func TestUncalled(t *testing.T) {
 		t.Errorf("gaps: %+v", s.Gaps)
 	}
 }
+
+// A layer in which a thread lost its CPU takes longer, and is not slow.
+func TestPreemptedLayerIsNotSlow(t *testing.T) {
+	const ms = time.Millisecond
+	m := newModel()
+	at, lane := time.Duration(0), Lane{TID: 1}
+	for l := range 7 {
+		w := tensor(fmt.Sprintf("blk.%d.ffn_up.weight", l), "q4_0", 256, 256)
+		x := tensor(fmt.Sprintf("ffn_up-%d", l), "f32", 256, 1)
+		s := Span{Operator: m.op("MUL_MAT", "", x, w, x), Addr: uint64(l + 1), Begin: at, End: at + ms}
+		switch l {
+		case 3: // preempted
+			s.End, s.Off, s.Preempted = at+5*ms, 4*ms, 4*ms
+		case 5: // waits for its weights
+			s.End, s.Off = at+5*ms, 4*ms
+		}
+		lane.Spans, at = append(lane.Spans, s), s.End
+	}
+	tally := NewTally(m.tables)
+	tally.Graph(&Graph{Phase: PhaseDecode, Tokens: 1, Call: -1, End: at, Lanes: []Lane{lane}})
+	for _, l := range tally.Summary(Settings{}).Layers {
+		want, took := 1.0, ms
+		switch l.Layer {
+		case 3:
+			took = 5 * ms
+		case 5:
+			want, took = 5, 5*ms
+		}
+		if l.Time != took {
+			t.Errorf("layer %d takes %v, want %v", l.Layer, l.Time, took)
+		}
+		near(t, fmt.Sprintf("layer %d over the median", l.Layer), l.Slow, want)
+	}
+}
