@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -153,7 +154,12 @@ func (t *tracing) operators(graph *optrace.Graph) int {
 	if graph.DAG == 0 || int(graph.DAG) > len(tables.DAGs) {
 		return graph.Nodes
 	}
-	return optrace.ExecutedNodes(tables, &tables.DAGs[graph.DAG-1])
+	dag := &tables.DAGs[graph.DAG-1]
+	n := optrace.ExecutedNodes(tables, dag)
+	if slices.ContainsFunc(t.source.Target().Sites, func(s optrace.Site) bool { return strings.HasSuffix(s.Symbol, "_rms_norm_mul_fused") }) {
+		n -= optrace.FusedNodes(tables, dag)
+	}
+	return n
 }
 
 // afford says what watching is expected to cost, and refuses what is above the limit.
