@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -23,6 +25,7 @@ type decoder struct {
 	each   time.Duration // of a graph
 	left   int           // calls until the target ends; none are computed where it is 0
 	closed bool
+	ended  bool // before more than graphs was watched
 }
 
 func newDecoder(each time.Duration, calls int) *decoder {
@@ -44,6 +47,9 @@ func newDecoder(each time.Duration, calls int) *decoder {
 }
 
 func (d *decoder) SetDetail(detail optrace.Detail) error {
+	if d.ended && detail&optrace.DetailOperator != 0 {
+		return fmt.Errorf("process 4242: %w", ggml.ErrEnded)
+	}
 	d.detail, d.change = detail, true
 	return nil
 }
@@ -136,6 +142,14 @@ func traceOn(t *testing.T, machine roofing, env func(string) (string, bool), d *
 		errs.WriteString("rooftop: " + coded.err.Error() + "\n")
 	}
 	return out.String(), errs.String(), coded.code
+}
+
+func TestTraceOfATargetThatEndsAtOnce(t *testing.T) {
+	d := newDecoder(time.Millisecond, 30)
+	d.ended = true
+	if _, errs, code := trace(t, d, "--force"); code != exitNothing || !strings.Contains(errs, "process 4242: it ended") {
+		t.Errorf("exit code %d, said %q", code, errs)
+	}
 }
 
 func TestTraceUntilTheTargetEnds(t *testing.T) {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -60,7 +62,11 @@ func (k *keeper) take(events []optrace.Event) {
 // record watches at the level that was asked for until its time is over.
 func (t *tracing) record(ctx context.Context) (*traced, error) {
 	if err := t.source.SetDetail(t.o.detail); err != nil {
-		return nil, fail(exitError, fmt.Errorf("trace: %w", err))
+		code := exitError
+		if errors.Is(err, ggml.ErrEnded) {
+			code = exitNothing
+		}
+		return nil, fail(code, fmt.Errorf("trace: %w", err))
 	}
 	most := 0
 	if t.o.save != "" || t.o.chrome != "" {

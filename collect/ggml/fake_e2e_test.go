@@ -387,6 +387,25 @@ func TestE2ETargetEnds(t *testing.T) {
 	}
 }
 
+// A target that is gone when more is to be watched is said to have ended.
+func TestE2ETargetEndsBeforeMore(t *testing.T) {
+	b := build(t)
+	for _, single := range []bool{false, true} {
+		k := start(t, b.program)
+		r := runtimeOf(t, k.pid())
+		s := open(t, r, Options{Single: single}, optrace.LevelToken)
+		k.cmd.Process.Kill()
+		k.cmd.Wait()
+		if err := s.SetDetail(optrace.LevelTensor); !errors.Is(err, ErrEnded) {
+			t.Errorf("single=%v: %v", single, err)
+		}
+		if s, err := Open(r, Options{Single: single}); err == nil {
+			t.Error("a process that is gone was attached to")
+			s.Close()
+		}
+	}
+}
+
 // A target that becomes the same program again is followed; one that becomes another
 // ends the trace with a sentence.
 func TestE2ETargetExecs(t *testing.T) {

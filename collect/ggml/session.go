@@ -31,6 +31,10 @@ type Options struct {
 // that it needs; [Ladder] tells which.
 var ErrPrivileges = errors.New("not permitted")
 
+// ErrEnded is the error, wrapped in a sentence, of [Open] and [Session.SetDetail] when the
+// target has ended meanwhile.
+var ErrEnded = errors.New("it ended before all of it was watched")
+
 // ErrGone is the error, wrapped in a sentence, of [Session.Next] when the target became
 // a program that has no GGML runtime.
 var ErrGone = errors.New("the target became another program")

@@ -345,6 +345,9 @@ func (s *Session) Close() error {
 
 // explain makes a sentence of a refusal by the kernel.
 func (s *Session) explain(err error) error {
+	if s.process.gone() {
+		return fmt.Errorf("process %d: %w", s.runtime.PID, ErrEnded)
+	}
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: the kernel refuses to watch %s (%w); `rooftop doctor` prints what is missing", ErrPrivileges, s.name(), err)
 	}
