@@ -56,7 +56,7 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.StringVar(&o.file, "file", "", "`FILE` of the runtime (libggml-cpu.so): every process that uses it")
 	f = g.group("The trace")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace")
-	f.StringVar(&o.level, "level", "tensor", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all")
+	f.StringVar(&o.level, "level", "sched", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all")
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
 	f.BoolVar(&o.measure, "measure-overhead", false, "measure what watching costs before the trace: on and off in turn for 12 s while the target decodes")

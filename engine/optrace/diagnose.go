@@ -64,7 +64,7 @@ const mostFreed = 0.9
 
 // checks are all that is looked for, each in a file of its own.
 var checks = []func(*view) (cause, bool){
-	findObserver, findLost,
+	findObserver, findLost, findUneven,
 	findPreempted, findOversubscribed,
 	findFewThreads, findManyThreads, findSync,
 	findCold,

@@ -134,6 +134,14 @@ func fewThreads(s *Summary) {
 	reads(s, 17e9)
 }
 
+// uneven is a server whose threads wait for CPUs, as a trace without scheduling sees it.
+func uneven(s *Summary) {
+	lanes(s, func(_ int, t *ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
+	d := decodeOf(s)
+	d.Graph.P95 = 20 * d.Graph.P50
+	d.Graph.P99, d.Graph.Max = d.Graph.P95, d.Graph.P95
+}
+
 func unevenLanes(s *Summary) {
 	lanes(s, func(lane int, t *ThreadRow) {
 		t.Busy, t.Sync = stat.Some(0.4), stat.Some(0.59)
@@ -252,6 +260,18 @@ func TestFindings(t *testing.T) {
 			fewThreads(s)
 			s.Roof.ByThreads = s.Roof.ByThreads[:2]
 		}, nil},
+
+		{"few threads, and scheduling not traced", func(s *Summary) {
+			fewThreads(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
+		}, nil},
+
+		{"tokens of very different times, and scheduling not traced", uneven, []string{"uneven-graphs"}},
+		{"the same with scheduling", func(s *Summary) {
+			uneven(s)
+			lanes(s, func(_ int, t *ThreadRow) { t.Off, t.Preempted = stat.Some(0.001), stat.Some(0.001) })
+		}, nil},
+		{"tokens of different times", func(s *Summary) { uneven(s); decodeOf(s).Graph.P95 = 2 * decodeOf(s).Graph.P50 }, nil},
 
 		{"interference", stolen, []string{"preempted"}},
 		{"a little preemption", func(s *Summary) {

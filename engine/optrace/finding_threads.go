@@ -121,6 +121,9 @@ func findFewThreads(v *view) (cause, bool) {
 	if v.lanes > 1 && !sync.ok {
 		return cause{}, false // waits that are not traced look like computing
 	}
+	if !off.ok {
+		return cause{}, false // and so do threads that wait for a CPU: more of them would wait too
+	}
 	if !ok || v.lanes < 1 || achieved > aboveRoof*roof || !busy.ok || busy.mean < busyLanes || sync.mean > waitingLanes || off.mean > preemptedLimit {
 		return cause{}, false
 	}
@@ -141,9 +144,6 @@ func findFewThreads(v *view) (cause, bool) {
 	evidence := []string{
 		fmt.Sprintf("%s compute for %s of the time of graphs; the target may use %d CPUs.", spellThreads(v.lanes), spellPercent(busy.mean), v.Target.CPUs),
 		fmt.Sprintf("Decode reads %s. This machine reads %s with %s and %s with %d (%s).", spellScaled(achieved, "B/s"), spellScaled(here.BytesPerSecond, "B/s"), spellThreads(v.lanes), spellScaled(more.BytesPerSecond, "B/s"), more.Threads, v.Roof.Origin()),
-	}
-	if !off.ok {
-		evidence = append(evidence, "Whether the other CPUs are free was not traced.")
 	}
 	return cause{
 		Finding: Finding{ID: "too-few-threads", Severity: severityWarn, Title: "CPUs that could compute are not used", Evidence: evidence, Cost: stat.Some(1 - 1/predicted)},
