@@ -187,9 +187,9 @@ func phaseGlance(s *optrace.Summary, p *optrace.PhaseRow) []string {
 		if p.Phase == "decode" && p.Tokens == int64(p.Calls) {
 			what = "a token"
 		}
-		parts = append(parts, phaseTime(&p.Call, medianOf)+" "+what+", p95"+nbsp+phaseTime(&p.Call, p95Of))
+		parts = append(parts, "p50"+nbsp+phaseTime(&p.Call, medianOf)+" "+what+", p95"+nbsp+phaseTime(&p.Call, p95Of))
 	} else if p.Graph.Count > 0 {
-		parts = append(parts, phaseTime(&p.Graph, medianOf)+" a graph, p95"+nbsp+phaseTime(&p.Graph, p95Of))
+		parts = append(parts, "p50"+nbsp+phaseTime(&p.Graph, medianOf)+" a graph, p95"+nbsp+phaseTime(&p.Graph, p95Of))
 	}
 	if p.FirstToken.Count > 0 {
 		parts = append(parts, "TTFT p50"+nbsp+phaseTime(&p.FirstToken, medianOf))

@@ -1,0 +1,199 @@
+package optrace
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// TestAdvice holds that there is one thing to do, the right one, with its number.
+func TestAdvice(t *testing.T) {
+	both := func(f ...func(*Summary)) func(*Summary) {
+		return func(s *Summary) {
+			for _, f := range f {
+				f(s)
+			}
+		}
+	}
+	tests := []struct {
+		name                 string
+		make                 func(*Summary)
+		finding, flag, value string
+	}{
+		{"fewer threads", atTheRoof, "threads-above-memory-roof", "--threads", "3"},
+		{"more threads", fewThreads, "too-few-threads", "--threads", "4"},
+		{"as many threads as CPUs", crowded, "oversubscribed", "--threads", "3"},
+		{"the fast cores", unevenLanes, "sync-bound", "--threads", "3"},
+		{"half the threads", func(s *Summary) {
+			lanes(s, func(_ int, t *ThreadRow) { t.Busy, t.Sync = stat.Some(0.2), stat.Some(0.79) })
+		}, "sync-bound", "--threads", "2"},
+		{"lock the weights", cold, "mmap-cold", "--mlock", ""},
+		{"larger batches", smallBatches, "prefill-batch-too-small", "--ubatch-size", "512"},
+		{"a smaller cache", longContext, "attention-grows", "--cache-type-k and --cache-type-v", "q8_0"},
+		{"flash attention", both(longContext, func(s *Summary) {
+			s.Kinds[1].Op, s.Kinds[2].Op, s.Kinds[2].Share = "MUL_MAT", "SOFT_MAX", stat.Some(0.15)
+		}), "attention-grows", "--flash-attn", "on"},
+		{"attention that computes", both(longContext, func(s *Summary) { s.Kinds[1].Bound = BoundCompute }), "", "", ""},
+		{"attention far below the memory", both(longContext, func(s *Summary) { s.Kinds[1].BytesRate = stat.Some(5e9) }), "", "", ""},
+		{"attention, and what the memory gives not known", both(longContext, func(s *Summary) { s.Roof.From = "seen" }), "", "", ""},
+		{"attention, and what it reads not known", both(longContext, func(s *Summary) { s.Kinds[1].BytesRate = stat.None }), "", "", ""},
+		{"a cache that is small already", both(longContext, func(s *Summary) { s.Target.Command += " -ctk q8_0 -ctv q8_0" }), "", "", ""},
+		{"repacking", func(s *Summary) { s.Target.Command += " --no-repack" }, "repacking-unused", "--repack", ""},
+		{"more layers on the GPU", split, "offload-copies", "--gpu-layers", "99"},
+		{"another model file", eightBits, "quantisation", "", ""},
+		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
+		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
+		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = "rooftop" }), "preempted", "--level", "tensor"},
+		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
+		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
+		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
+		{"node-llama-cpp's name", both(fewThreads, func(s *Summary) {
+			s.Target.Command = "node server.js"
+			s.Target.Files = []File{{Role: "llama", Path: "/app/node_modules/@node-llama-cpp/linux-x64/bins/libllama.so"}}
+		}), "too-few-threads", "threads (createContext)", "4"},
+		{"no name of its own", both(fewThreads, func(s *Summary) { s.Target.Command = "/opt/mine" }), "too-few-threads", "--threads", "4"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := healthy()
+			test.make(s)
+			findings, a := Diagnose(s)
+			if a.Finding != test.finding || a.Flag != test.flag || a.Value != test.value {
+				t.Errorf("%q: %q %q, want %q: %q %q (%s)", a.Finding, a.Flag, a.Value, test.finding, test.flag, test.value, a.Do)
+			}
+			checkAdvice(t, findings, &a)
+		})
+	}
+}
+
+func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
+	s := healthy()
+	stolen(s)
+	findings, a := Diagnose(s)
+	if !strings.Contains(a.Do, "stress (PID 4242)") || !strings.Contains(findings[0].Evidence[1], "stress (PID 4242)") {
+		t.Errorf("the process that took the CPU is not named: %s / %q", a.Do, findings[0].Evidence)
+	}
+	s = healthy()
+	fewThreads(s)
+	s.Target.Command = "/opt/mine"
+	if _, a = Diagnose(s); !strings.Contains(a.Why, "as in llama.cpp") {
+		t.Errorf("whose option it is is not said: %s", a.Why)
+	}
+	s.Target.Command = "/usr/bin/llama-server"
+	if _, a = Diagnose(s); strings.Contains(a.Why, "as in llama.cpp") {
+		t.Errorf("a program that is known: %s", a.Why)
+	}
+}
+
+// TestOneThreadThatIsPutOff holds that a single lane has no mean, and that its gain is a
+// range: what one process leaves another may take.
+func TestOneThreadThatIsPutOff(t *testing.T) {
+	one := func() *Summary {
+		s := healthy()
+		stolen(s)
+		s.Threads = s.Threads[2:3]
+		return s
+	}
+	for _, others := range [][]OtherRow{
+		{{PID: 4242, Name: "stress", Share: stat.Some(0.35)}},
+		{{PID: 11, Name: "compile", Share: stat.Some(0.15)}, {PID: 12, Name: "link", Share: stat.Some(0.12)}},
+	} {
+		s := one()
+		s.Others = others
+		findings, a := Diagnose(s)
+		if text := strings.Join(findings[0].Evidence, " "); strings.Contains(text, "mean of") || strings.Contains(text, "barrier") {
+			t.Errorf("one thread: %s", text)
+		}
+		if !a.Gain.OK || a.GainLow.V >= a.Gain.V || a.GainLow.V <= 0 {
+			t.Errorf("%s: gain %v, from %v", a.Do, a.Gain.V, a.GainLow.V)
+		}
+	}
+	s := one()
+	s.Others = []OtherRow{{PID: 9, Name: OwnName, Share: stat.Some(0.35)}}
+	if findings, _ := Diagnose(s); strings.Contains(findings[0].Title, "nother process") {
+		t.Errorf("the trace itself is called %q", findings[0].Title)
+	}
+}
+
+// TestFindingWithoutRemedy holds that a trace with something that costs time is not said
+// to have none.
+func TestFindingWithoutRemedy(t *testing.T) {
+	s := healthy()
+	longContext(s)
+	s.Roof.From = "seen"
+	_, a := Diagnose(s)
+	if a.Finding != "" || !strings.Contains(a.Why, "attention-grows") || !strings.Contains(a.Why, "--roof") || strings.Contains(a.Why, "Nothing in this trace") {
+		t.Errorf("%s %s", a.Do, a.Why)
+	}
+}
+
+// TestRoofThatCouldNotBeMeasured holds that who asked for the roof is not told to.
+func TestRoofThatCouldNotBeMeasured(t *testing.T) {
+	s := healthy()
+	s.Roof.From = "seen"
+	if _, a := Diagnose(s); !strings.Contains(a.Why, "--roof") {
+		t.Errorf("the roof was not asked for: %s", a.Why)
+	}
+	s.Gaps = []Gap{{What: GapRoof, Why: "other programs had the CPUs"}}
+	if _, a := Diagnose(s); strings.Contains(a.Why, "--roof") || !strings.Contains(a.Why, "could not be measured") {
+		t.Errorf("the roof was asked for: %s", a.Why)
+	}
+}
+
+func TestManyProcessesThatTakeTurns(t *testing.T) {
+	s := healthy()
+	stolen(s)
+	s.Others = []OtherRow{{PID: 11, Name: "compile", Share: stat.Some(0.12)}, {PID: 12, Name: "link", Share: stat.Some(0.1)},
+		{PID: 13, Name: "vet", Share: stat.Some(0.08)}, {PID: 14, Name: "sh", Share: stat.Some(0.01)}}
+	findings, a := Diagnose(s)
+	if want := "compile (PID 11) 12 %, link (PID 12) 10 %, vet (PID 13) 8 %"; !strings.Contains(strings.Join(findings[0].Evidence, "\n"), want) {
+		t.Errorf("%q are not named in %q", want, findings[0].Evidence)
+	}
+	if strings.Contains(a.Do, "compile") || !strings.Contains(a.Do, "CPUs of its own") || a.Flag != "" {
+		t.Errorf("one of many is blamed: %s", a.Do)
+	}
+	if g := freed(0.12); a.Gain.V <= g || a.GainHigh.V < a.Gain.V {
+		t.Errorf("gain %v to %v, expected %v", a.GainLow.V, a.GainHigh.V, a.Gain.V)
+	}
+}
+
+func TestColdWeightsThatAreWarmNow(t *testing.T) {
+	s := healthy()
+	cold(s)
+	for i := range s.Tokens[20:] {
+		s.Tokens[20+i].Off = 0
+	}
+	findings, a := Diagnose(s)
+	if len(findings) != 1 || findings[0].Severity != severityInfo || a.Finding != "" {
+		t.Errorf("weights that are in memory by now: %+v, %+v", findings, a)
+	}
+}
+
+func TestWhatWasNotTracedIsNotRuledOut(t *testing.T) {
+	s := healthy()
+	lanes(s, func(_ int, t *ThreadRow) { t.Sync, t.Off, t.Preempted = stat.None, stat.None, stat.None })
+	findings, a := Diagnose(s)
+	if len(findings) != 0 || len(a.Rejected) != 2 {
+		t.Errorf("findings %q, rejected %q", ids(findings), a.Rejected)
+	}
+}
+
+func TestArgument(t *testing.T) {
+	for _, c := range []struct {
+		command, value string
+		found          bool
+	}{
+		{"llama-server -ctk q8_0", "q8_0", true},
+		{"llama-server --cache-type-k=q4_0", "q4_0", true},
+		{"llama-server -ctk", "", true},
+		{"llama-server -ctk -m x", "", true},
+		{"llama-server -ctk -1", "-1", true},
+		{"llama-server -ctkx q8_0", "", false},
+		{"", "", false},
+	} {
+		if value, found := argument(c.command, "-ctk", "--cache-type-k"); value != c.value || found != c.found {
+			t.Errorf("%q: %q %v", c.command, value, found)
+		}
+	}
+}
