@@ -171,19 +171,27 @@ func TestBoundOfWhatIsFarBelow(t *testing.T) {
 	for _, test := range []struct {
 		name         string
 		bytes, flops float64 // in a millisecond
+		off          time.Duration
 		reckoned     bool
 		want         Bound
 		of           stat.Opt
 	}{
-		{"half of the memory", 10e6, 10e6, false, BoundMemory, stat.Some(0.5)},
-		{"a fifth of the memory", 4e6, 4e6, false, BoundNeither, stat.Some(0.2)},
-		{"a fifth of the operations", 1e5, 20e6, false, BoundNeither, stat.Some(0.2)},
-		{"all of the operations", 1e5, 100e6, false, BoundCompute, stat.Some(1)},
-		{"more than all of the operations, as reckoned", 1e5, 110e6, true, BoundCompute, stat.None},
+		{"half of the memory", 10e6, 10e6, 0, false, BoundMemory, stat.Some(0.5)},
+		{"a fifth of the memory", 4e6, 4e6, 0, false, BoundNeither, stat.Some(0.2)},
+		{"a fifth of the memory, and off the CPU for half of the time", 4e6, 4e6, time.Millisecond / 2, false, BoundMemory, stat.Some(0.2)},
+		{"a fifth of the operations", 1e5, 20e6, 0, false, BoundNeither, stat.Some(0.2)},
+		{"all of the operations", 1e5, 100e6, 0, false, BoundCompute, stat.Some(1)},
+		{"more than all of the operations, as reckoned", 1e5, 110e6, 0, true, BoundCompute, stat.None},
 	} {
 		g := group{}
-		g.add(&step{lanes: 1}, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
+		g.add(&step{lanes: 1, off: test.off}, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
 		row := g.row(NewTally(&Tables{}), r)
+		fast := r
+		fast.Int8PerSecond = 700e9
+		g.key.weights = "q8_0"
+		if test.want == BoundCompute && g.row(NewTally(&Tables{}), fast).Bound != BoundCompute {
+			t.Errorf("%s: not bound by computing where bare products of integers are seven times as fast", test.name)
+		}
 		if row.Bound != test.want || row.OfRoof.OK != test.of.OK || math.Abs(row.OfRoof.V-test.of.V) > 1e-9 {
 			t.Errorf("%s: %q at %v of the roof, want %q at %v", test.name, row.Bound, row.OfRoof, test.want, test.of)
 		}

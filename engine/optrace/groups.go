@@ -131,11 +131,20 @@ func (g *group) row(t *Tally, r Roof) OperatorRow {
 		row.BoundFrom = ""
 	}
 	row.OfRoof = r.share(&row)
-	if row.BoundFrom == FromRoofline && row.OfRoof.OK && row.OfRoof.V < farBelow {
+	if row.BoundFrom == FromRoofline && r.nearest(&row) < farBelow*g.undisturbed() {
 		row.Bound = BoundNeither
 		row.OfRoof = r.share(&row)
 	}
 	return row
+}
+
+// undisturbed is the least share of the operators' time in which no lane was off its CPU:
+// what it was off is no matter of the operator's.
+func (g *group) undisturbed() float64 {
+	if g.each.sum <= 0 {
+		return 1
+	}
+	return 1 - min(float64(g.off)*float64(max(g.lanes, 1))/float64(g.each.sum), 1)
 }
 
 // phaseRank is the place of a phase in a document.

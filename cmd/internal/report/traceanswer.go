@@ -242,8 +242,11 @@ func boundWords(b optrace.Bound) string {
 	return string(b)
 }
 
-// ofRoof is the rate of a phase against the roof that bounds it.
+// ofRoof is the rate of a phase against the roof that bounds it, "" where none does.
 func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
+	if b == optrace.BoundNeither {
+		return ""
+	}
 	rate, roof, unit := finite(p.BytesRate), r.s.Roof.BytesPerSecond, "GB/s"
 	if b == optrace.BoundCompute {
 		rate, roof, unit = finite(p.FlopsRate), r.s.Roof.OperationsPerSecond(weightsOf(r.s.Kinds, p.Phase)), "GFLOP/s"
