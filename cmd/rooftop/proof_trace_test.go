@@ -81,7 +81,22 @@ func overhead(t *testing.T, model gguf.Shape, detail optrace.Detail, pairs int) 
 	if !ok {
 		t.Fatalf("%d pairs of windows are too few", slower.Pairs)
 	}
+	if c, ok := optrace.Toggled(alike(windows), 1); ok {
+		t.Logf("its windows without differ by %+.2f %%, 95 %% interval %+.2f to %+.2f (%d windows)", 100*c.Median, 100*c.Low, 100*c.High, c.Pairs)
+	}
 	return slower
+}
+
+// alike are the windows without probes, every other one taken for one with: a control of
+// the same minutes.
+func alike(windows []optrace.Window) []optrace.Window {
+	var off []optrace.Window
+	for _, w := range windows {
+		if !w.On {
+			off = append(off, optrace.Window{On: len(off)%2 == 1, Rate: w.Rate})
+		}
+	}
+	return off
 }
 
 // toggled is an attached session that one goroutine reads and changes.
