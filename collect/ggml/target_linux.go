@@ -202,13 +202,14 @@ func describe(r *layouts.Runtime) optrace.Target {
 	return t
 }
 
-// command is a process's command line, or its name, "" unknown.
+// command is a process's command line without its secrets, "" unknown.
 func command(pid int) string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(bytes.ReplaceAll(raw, []byte{0}, []byte{' '})))
+	words := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
+	return strings.TrimSpace(strings.Join(withoutSecrets(words), " "))
 }
 
 func kernelRelease() string {
