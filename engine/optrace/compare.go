@@ -320,5 +320,5 @@ func headline(c *Comparison) string {
 }
 
 func phaseName(phase string) string {
-	return map[string]string{"decode": "Decode", "prefill": "Prefill", "encode": "Encode"}[phase]
+	return map[string]string{"decode": "Decode", "prefill": "Prefill", "encode": "Encode", "unknown": "The phase that is not known"}[phase]
 }

@@ -151,6 +151,18 @@ func TestCompareSaysThatInterferenceWasNotTraced(t *testing.T) {
 	}
 }
 
+// TestHeadlineOfCallsAlone holds that traces whose phases are not known have a sentence.
+func TestHeadlineOfCallsAlone(t *testing.T) {
+	calls := func() *Summary {
+		s := healthy()
+		s.Phases = []PhaseRow{{Phase: PhaseUnknown.String(), Calls: 500, Tokens: 500, Call: even(500, time.Millisecond), Graph: even(500, time.Millisecond), Rate: stat.Some(1000)}}
+		return s
+	}
+	if got := Compare(calls(), calls()).Headline; !strings.HasPrefix(got, "The phase that is not known does not differ") {
+		t.Error(got)
+	}
+}
+
 // TestCompareIsAntisymmetric holds that the other order says the opposite.
 func TestCompareIsAntisymmetric(t *testing.T) {
 	a, b := stepped(), stepped()

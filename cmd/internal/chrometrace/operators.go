@@ -36,7 +36,7 @@ func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, 
 	first := earliestOf(r, graphs, calls)
 	p := &operatorPainter{painter: &painter{shift: -first}, t: t, r: r}
 	p.Writer = NewWriter(w, r.Origin.Add(first-r.Begin),
-		Text("program", "rooftop"), Text("kind", "operators"), Text("runtime", r.Target.Runtime), Text("hook", r.Target.Hook), Text("detail", detailText(r.Detail)),
+		Text("program", "rooftop"), Text("kind", "operators"), Text("runtime", r.Target.Runtime), Text("hook", r.Target.Hook), Text("detail", r.Detail.String()),
 		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)))
 	p.pid = p.group(targetName(&r.Target))
 	p.byThread()
@@ -220,7 +220,7 @@ func (p *operatorPainter) marks(on Track) {
 		case optrace.TargetExit:
 			p.instant(on, "recording", "the target ended", e.At)
 		case optrace.DetailChanged:
-			p.instant(on, "recording", "detail changed", e.At, Text("detail", detailText(optrace.Detail(max(0, e.N)))))
+			p.instant(on, "recording", "detail changed", e.At, Text("detail", optrace.Detail(max(0, e.N)).String()))
 		}
 	}
 }
@@ -275,15 +275,4 @@ func (p *operatorPainter) disk() {
 		}
 		p.instant(on, "kernel", "disk request", e.At, args...)
 	}
-}
-
-// detailText is what is recorded, as a command line takes it.
-func detailText(d optrace.Detail) string {
-	var names []string
-	for bit, name := range [...]string{"token", "graph", "operator", "tensor", "experts", "barriers", "sched", "syscalls", "io", "faults", "counters", "backends"} {
-		if d&(1<<bit) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
 }
