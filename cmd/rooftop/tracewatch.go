@@ -34,6 +34,9 @@ const (
 	maxKept = 4 << 20
 )
 
+// weighed is what is watched to reckon with: calls and graphs.
+const weighed = optrace.LevelGraph &^ optrace.DetailBackend
+
 // watch attaches to a runtime, says what watching will cost, and records.
 func (o *traceOptions) watch(ctx context.Context, w *world) (*traced, error) {
 	source, err := o.attach()
@@ -115,7 +118,7 @@ func (g *weigher) typical() *optrace.Graph {
 
 // weigh looks at graphs alone, and reckons what it will cost to watch more.
 func (t *tracing) weigh(ctx context.Context) error {
-	if err := t.source.SetDetail(optrace.LevelGraph &^ optrace.DetailBackend); err != nil {
+	if err := t.source.SetDetail(weighed); err != nil {
 		return fail(exitUnreachable, fmt.Errorf("trace: %w", err))
 	}
 	g := &weigher{graphs: map[optrace.Phase][]*optrace.Graph{}}
@@ -166,7 +169,12 @@ func (t *tracing) operators(graph *optrace.Graph) int {
 func (t *tracing) afford(w *world) error {
 	o, limit := t.observer, t.o.maxOverhead/100
 	if o.HitsPerToken == 0 {
-		fmt.Fprintln(w.stderr, "rooftop: what watching will cost is not known: nothing was computed yet")
+		if t.o.force {
+			fmt.Fprintln(w.stderr, "rooftop: what watching will cost is not known: nothing was computed yet")
+			return nil
+		}
+		fmt.Fprintln(w.stderr, "rooftop: what watching will cost is not known: nothing was computed yet; graphs alone are watched, --force watches more")
+		t.o.detail = weighed
 		return nil
 	}
 	t.show.say("")
