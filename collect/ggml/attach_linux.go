@@ -60,7 +60,7 @@ func probeOf(p *layouts.Place) (probe, bool) {
 	case layouts.PointCallEnd:
 		return probe{optrace.DetailToken, optrace.CallEnd, "mark", false, 0}, true
 	case layouts.PointSample:
-		return probe{optrace.DetailToken, optrace.SampleBegin, "mark", false, 0}, true
+		return probe{optrace.DetailSample, optrace.SampleBegin, "mark", false, 0}, true
 	}
 	return probe{}, false
 }

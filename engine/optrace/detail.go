@@ -26,6 +26,7 @@ var words = []detailWord{
 	{"io", DetailIO},
 	{"faults", DetailFault},
 	{"counters", DetailCounters},
+	{"sampling", DetailSample},
 	{"all", LevelAll},
 }
 
@@ -35,7 +36,7 @@ const levels = 4
 // aliases are other words for the same.
 var aliases = map[string]string{
 	"tokens": "token", "graphs": "graph", "operators": "operator", "tensors": "tensor",
-	"experts": "tensor", "backends": "graph", "barrier": "barriers", "syscall": "syscalls", "fault": "faults", "counter": "counters",
+	"experts": "tensor", "backends": "graph", "barrier": "barriers", "syscall": "syscalls", "fault": "faults", "counter": "counters", "sample": "sampling", "samplers": "sampling",
 }
 
 // String is the shortest list of words that [ParseDetail] reads as the same: a level,

@@ -148,12 +148,13 @@ const (
 	DetailFault                       // page faults
 	DetailCounters                    // counters, of hardware or the kernel's
 	DetailBackend                     // splits and copies
+	DetailSample                      // each sampler that chooses a token: a dozen a token in some chains
 )
 
 // detailNames are the names of single details, in the order of the bits. Those that a
 // command line takes are in detail.go.
 var detailNames = [...]string{
-	"token", "graph", "operator", "tensor", "experts", "barriers", "sched", "syscalls", "io", "faults", "counters", "backends",
+	"token", "graph", "operator", "tensor", "experts", "barriers", "sched", "syscalls", "io", "faults", "counters", "backends", "sampling",
 }
 
 // Levels of detail that go by one name.
@@ -164,5 +165,5 @@ const (
 	LevelTensor   = LevelOperator | DetailTensor | DetailExperts
 	LevelBarriers = LevelTensor | DetailBarrier
 	LevelSched    = LevelTensor | DetailSched
-	LevelAll      = DetailBackend<<1 - 1
+	LevelAll      = DetailSample<<1 - 1
 )
