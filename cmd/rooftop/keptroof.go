@@ -118,9 +118,9 @@ func sound(rates ...float64) bool {
 func (k *keptRoof) of(here *roof.Host) (why string, same bool) {
 	switch {
 	case k.CPU != here.CPU:
-		return fmt.Sprintf("the roof that was kept is of another CPU, %s", orUnknown(k.CPU)), false
+		return fmt.Sprintf("it is of another CPU, %s", orUnknown(k.CPU)), false
 	case k.CPUs != here.CPUs:
-		return fmt.Sprintf("the roof that was kept is of other CPUs, %s, and rooftop may use %s now", k.CPUs, here.CPUs), false
+		return fmt.Sprintf("it is of other CPUs, %s, and rooftop may use %s now", k.CPUs, here.CPUs), false
 	}
 	return "", true
 }

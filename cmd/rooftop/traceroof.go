@@ -32,7 +32,7 @@ func (m roofing) measured(ctx context.Context, env func(string) (string, bool), 
 	r, err := m.measure(ctx, roof.Options{Threads: threads})
 	switch {
 	case err != nil:
-		return optrace.Roof{}, []optrace.Gap{{What: optrace.GapRoof, Why: err.Error(), Next: "trace again with --roof"}}
+		return optrace.Roof{}, []optrace.Gap{{What: optrace.GapRoof, Why: err.Error(), Next: roofNext}}
 	case r.From == optrace.RoofDisturbed:
 		return optrace.Roof{}, []optrace.Gap{{
 			What: optrace.GapRoof, Why: "other programs had the CPUs while that was measured, the target itself perhaps: it came out too low",
@@ -76,7 +76,7 @@ func (m roofing) kept(env func(string) (string, bool), threads int) (optrace.Roo
 	}
 	r, ok := k.Roof.With(threads)
 	if !ok {
-		return none(fmt.Sprintf("the roof that was kept is not of %d threads", threads))
+		return none(fmt.Sprintf("it is not of %d threads", threads))
 	}
 	return r, nil
 }

@@ -98,7 +98,7 @@ func leaveAll(v *view, a Advice, causes []cause) Advice {
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof could not be measured."
 	case !v.Roof.Known():
 		a.Do = "Change nothing."
-		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof was not measured (rooftop trace --roof)."
+		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: its roof was not measured (rooftop trace roof)."
 	default:
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit."

@@ -123,7 +123,7 @@ func TestFindingWithoutRemedy(t *testing.T) {
 	longContext(s)
 	s.Roof.From = "seen"
 	_, a := Diagnose(s)
-	if a.Finding != "" || !strings.Contains(a.Why, "attention-grows") || !strings.Contains(a.Why, "--roof") || strings.Contains(a.Why, "Nothing in this trace") {
+	if a.Finding != "" || !strings.Contains(a.Why, "attention-grows") || !strings.Contains(a.Why, "trace roof") || strings.Contains(a.Why, "Nothing in this trace") {
 		t.Errorf("%s %s", a.Do, a.Why)
 	}
 }
@@ -132,11 +132,11 @@ func TestFindingWithoutRemedy(t *testing.T) {
 func TestRoofThatCouldNotBeMeasured(t *testing.T) {
 	s := healthy()
 	s.Roof.From = "seen"
-	if _, a := Diagnose(s); !strings.Contains(a.Why, "--roof") {
+	if _, a := Diagnose(s); !strings.Contains(a.Why, "trace roof") {
 		t.Errorf("the roof was not asked for: %s", a.Why)
 	}
 	s.Gaps = []Gap{{What: GapRoof, Why: "other programs had the CPUs"}}
-	if _, a := Diagnose(s); strings.Contains(a.Why, "--roof") || !strings.Contains(a.Why, "could not be measured") {
+	if _, a := Diagnose(s); strings.Contains(a.Why, "trace roof") || !strings.Contains(a.Why, "could not be measured") {
 		t.Errorf("the roof was asked for: %s", a.Why)
 	}
 }

@@ -85,7 +85,7 @@ func (v *view) whyNotCache() string {
 	case v.boundOfOp(flashAttention) == BoundCompute:
 		return "attention runs as one operator and is bound by computing, not by reading the cache; a shorter context is what is left"
 	case !ok:
-		return "whether reading the cache holds attention up is not known without the machine's roof (rooftop trace --roof)"
+		return "whether reading the cache holds attention up is not known without the machine's roof (rooftop trace roof)"
 	}
 	return fmt.Sprintf("attention reads %s at most, %s of what memory gives: a smaller cache would not make it faster", spellScaled(rate, "B/s"), spellPercent(rate/roof))
 }

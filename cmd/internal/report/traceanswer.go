@@ -224,7 +224,7 @@ func (r *tracePage) boundGlance() string {
 			if slices.ContainsFunc(r.s.Gaps, func(g optrace.Gap) bool { return g.What == optrace.GapRoof }) {
 				return absent + " not judged: the machine's roof could not be measured (see Not known)"
 			}
-			return absent + " not judged: the machine's roof was not measured (--roof measures it)"
+			return absent + " not judged: the machine's roof was not measured ('rooftop trace roof' measures it)"
 		}
 		return absent + " no operator could be classified"
 	}
