@@ -61,6 +61,9 @@ func roofIn(t *testing.T, document string) (r optrace.Roof, gaps []string) {
 	return d.Roof, gaps
 }
 
+// unwrapped is a text without its lines' ends.
+func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // A roof that was measured once is what later traces are judged by, and recordings keep.
 func TestRoofThatWasKept(t *testing.T) {
 	env, printed := measuredRoof(t, steady("Example CPU 1000", "0-3"))
@@ -79,7 +82,7 @@ func TestRoofThatWasKept(t *testing.T) {
 		t.Errorf("the trace's roof: %+v", r)
 	}
 	text, _, _ := traceOn(t, steady("Example CPU 1000", "0-3"), env, newDecoder(time.Millisecond, 500))
-	if !strings.Contains(text, "measured 2026-11-22") {
+	if !strings.Contains(unwrapped(text), "measured 2026-11-22 on this machine") {
 		t.Errorf("the report does not say when it was measured:\n%s", text)
 	}
 	// On another machine, and without what was kept.
@@ -189,7 +192,7 @@ func TestRoofByTheCatalog(t *testing.T) {
 	if code != exitDone || r.From != optrace.RoofCatalog || r.Threads != 1 || r.BytesPerSecond != optrace.CatalogCoreRead || !strings.Contains(r.FlopsOf, "EPYC 7003") {
 		t.Fatalf("%+v, exit code %d: %s", r, code, errs)
 	}
-	if text, _, _ := traceOn(t, known, variables(), newDecoder(time.Millisecond, 500)); !strings.Contains(text, "catalog (est)") || !strings.Contains(text, "allows (est)") {
+	if text, _, _ := traceOn(t, known, variables(), newDecoder(time.Millisecond, 500)); !strings.Contains(unwrapped(text), "catalog (est)") || !strings.Contains(unwrapped(text), "allows (est)") {
 		t.Errorf("the report does not say that its roof is an estimate:\n%s", text)
 	}
 	// What was measured goes before it, and it goes before the best that was seen.
