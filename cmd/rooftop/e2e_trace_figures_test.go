@@ -19,12 +19,26 @@ import (
 // reads 32 MB of keys and values, and 10 MB of weights.
 var cacheHeavy = gguf.Shape{Name: "cache-heavy", Layers: 4, Width: 1024, Heads: 16, KVHeads: 16, Hidden: 64, Vocab: 2048, Context: 4096, Weights: gguf.Q4_0}
 
-// attached waits until a trace records, while the target computes.
+// attached waits until a trace records, while the target computes: until it has told the
+// cost, and then set the probes of operators.
 func (r *traceRun) attached(t *testing.T, compute func()) {
 	t.Helper()
+	before := 0
 	for !r.stderr.says("expected to cost") {
+		before = max(before, r.links(t))
 		compute()
 	}
+	deadline := time.Now().Add(time.Minute)
+	for last, same := 0, 0; same < 10; time.Sleep(20 * time.Millisecond) {
+		n := r.links(t)
+		if same++; n <= before || n != last {
+			last, same = n, 0
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a minute after it told the cost no operator is watched: %s", r.stderr.String())
+		}
+	}
+	compute()
 }
 
 // figures ends a trace, and reads them.
@@ -73,14 +87,13 @@ func TestE2ETraceAttribution(t *testing.T) {
 	needsRoot(t)
 	for _, c := range []struct {
 		threads, prompt, tokens, runs int
-		level                         string
 	}{
-		{1, tracePrompt, traceTokens, 3, "tensor"},
-		{2, tracePrompt, tokensFor(2), 2, "barriers"},
+		{1, tracePrompt, traceTokens, 3},
+		{2, tracePrompt, tokensFor(2), 2},
 	} {
 		t.Run(fmt.Sprint(c.threads, " threads"), func(t *testing.T) {
 			d := drive(t, "npm-new", gguf.Mid, c.threads)
-			r := beginTrace(t, d, "--level", c.level)
+			r := beginTrace(t, d)
 			r.attached(t, func() { d.run(t, c.prompt, c.tokens) })
 			for range c.runs {
 				d.run(t, c.prompt, c.tokens)

@@ -21,7 +21,6 @@ type keeper struct {
 	recording *optrace.Recording
 	count     int64
 	lanes     int              // the most that computed a graph
-	exited    bool             // the target did
 	names     map[int32]string // of other processes
 }
 
@@ -50,10 +49,7 @@ func (k *keeper) take(events []optrace.Event) {
 		} else if k.most > 0 {
 			r.LeftOut++
 		}
-		switch e.Kind {
-		case optrace.TargetExit, optrace.TargetExec:
-			k.exited = true
-		case optrace.SwitchIn:
+		if e.Kind == optrace.SwitchIn {
 			k.meet(int32(e.N))
 		}
 	}
@@ -83,7 +79,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 			said = passed
 			t.show.say(fmt.Sprintf("tracing %2.0f/%.0f s  %d events", passed.Seconds(), t.o.duration.Seconds(), k.count))
 		}
-	}, func() bool { return k.exited })
+	}, func() bool { return false })
 	if err != nil {
 		return nil, err
 	}

@@ -71,15 +71,19 @@ type tracing struct {
 	// expectation is what the expected cost is reckoned from.
 	expectation optrace.Expectation
 	observer    optrace.Observer
+	ended       bool // the target did, or became another program, at whatever step
 }
 
 // drain hands events over until the context ends, the target does, or enough says so.
 func (t *tracing) drain(ctx context.Context, take func([]optrace.Event), enough func() bool) error {
 	var err error
-	for err == nil && !enough() {
+	for err == nil && !t.ended && !enough() {
 		var events []optrace.Event
 		events, err = t.source.Next(ctx)
 		take(events)
+		t.ended = t.ended || slices.ContainsFunc(events, func(e optrace.Event) bool {
+			return e.Kind == optrace.TargetExit || e.Kind == optrace.TargetExec
+		})
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil //nolint:nilerr // that is how it ends
