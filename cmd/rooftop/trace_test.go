@@ -26,6 +26,8 @@ type decoder struct {
 	left   int           // calls until the target ends; none are computed where it is 0
 	closed bool
 	ended  bool // before more than graphs was watched
+	execs  bool // instead of ending
+	asked  int  // for events after that
 }
 
 func newDecoder(each time.Duration, calls int) *decoder {
@@ -75,7 +77,14 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 		d.change = false
 		return []optrace.Event{{At: d.now, Kind: optrace.DetailChanged, N: int64(d.detail), PID: 4242}}, nil
 	}
-	if d.left == 0 {
+	switch {
+	case d.left < 0:
+		d.asked++
+		return nil, io.EOF
+	case d.left == 0 && d.execs:
+		d.left--
+		return []optrace.Event{{At: d.now, Kind: optrace.TargetExec, PID: 4242, TID: 4242}}, nil
+	case d.left == 0:
 		return nil, io.EOF
 	}
 	d.left--
@@ -149,6 +158,18 @@ func TestTraceOfATargetThatEndsAtOnce(t *testing.T) {
 	d.ended = true
 	if _, errs, code := trace(t, d, "--force"); code != exitNothing || !strings.Contains(errs, "process 4242: it ended") {
 		t.Errorf("exit code %d, said %q", code, errs)
+	}
+}
+
+// A target that becomes another program is not waited for, neither while the cost is
+// reckoned, after five graphs, nor later.
+func TestTraceOfATargetThatExecs(t *testing.T) {
+	for calls, want := range map[int]exitCode{5: exitNothing, 500: exitDone} {
+		d := newDecoder(time.Millisecond, calls)
+		d.execs = true
+		if _, errs, code := trace(t, d, "--force"); code != want || d.asked > 0 {
+			t.Errorf("after %d calls: exit code %d, want %d, and asked for more %d times: %s", calls, code, want, d.asked, errs)
+		}
 	}
 }
 
