@@ -49,7 +49,12 @@ func (k *keeper) take(events []optrace.Event) {
 		} else if k.most > 0 {
 			r.LeftOut++
 		}
-		if e.Kind == optrace.SwitchIn {
+		switch e.Kind {
+		case optrace.SwitchIn:
+			k.meet(int32(e.N))
+		case optrace.SwitchOut:
+			k.meet(int32(e.Addr))
+		case optrace.CPUTaken:
 			k.meet(int32(e.N))
 		}
 	}
@@ -112,7 +117,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 // maxNames bounds the processes whose names are read.
 const maxNames = 4096
 
-// meet reads the name of a process that had the CPU before the target, while it runs.
+// meet reads the name of a process that has a CPU of the target, while it runs.
 func (k *keeper) meet(pid int32) {
 	if _, known := k.names[pid]; known || pid <= 0 || len(k.names) >= maxNames {
 		return

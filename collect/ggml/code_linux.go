@@ -47,6 +47,7 @@ type maps struct {
 	target *ebpf.Map                     // u32 PID of the target, 0 not known yet
 	mode   *ebpf.Map                     // u32 details, u32 what PID 0 means
 	cpu    *ebpf.Map                     // per CPU: u64 records lost
+	marks  *ebpf.Map                     // per CPU: u64 until when its switches are told, 0 they are not
 	graphs *ebpf.Map                     // address of a graph → a sum over what it looked like last
 	pmu    map[optrace.Counter]*ebpf.Map // counters of CPUs
 	blocks *ebpf.Map                     // a disk request on its way → the thread that began it

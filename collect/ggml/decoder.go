@@ -181,7 +181,8 @@ func (d *Decoder) Record(b []byte) {
 		}
 	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
 		optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd,
-		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd:
+		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd,
+		optrace.CPUTaken:
 		e.Addr, e.N = h.addr, h.n
 	case optrace.TargetExec:
 		d.execs++

@@ -169,18 +169,36 @@ func (c *code) threadOf(task asm.Register, t *taskOffsets) {
 	)
 }
 
+// markFor is how long switches of a CPU are told after a thread of the target was
+// preempted on it, in ns: one that has waited for longer may have gone elsewhere.
+const markFor = 1_000_000_000
+
+// Addresses on the stack of switches.
+const (
+	stackLeaves = stackArg  // u64, the process that leaves
+	stackComes  = stackWord // u64, the process that comes
+)
+
 // switches follows sched_switch(preempt, prev, next, prev_state): who leaves a CPU and
-// why, who comes and whose it was.
+// why, who comes and whose it was; and who else has a CPU that the target was put off.
 func switches(m *maps, t *taskOffsets) asm.Instructions {
 	c := kernelCode(m, optrace.SwitchOut)
-	c.time()
 	c.add(
 		asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord),
 		asm.LoadMem(asm.R3, asm.R2, t.tgid, asm.Word),
-		asm.JNE.Reg(asm.R3, asm.R9, "in"),
+		asm.StoreMem(asm.RFP, stackLeaves, asm.R3, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, 16, asm.DWord),
+		asm.LoadMem(asm.R4, asm.R1, t.tgid, asm.Word),
+		asm.StoreMem(asm.RFP, stackComes, asm.R4, asm.DWord),
+		asm.JEq.Reg(asm.R3, asm.R9, "out"),
+		asm.JEq.Reg(asm.R4, asm.R9, "came"),
+		asm.JEq.Reg(asm.R4, asm.R3, "exit"), // threads of one process
 	)
+	c.taken()
+	c.at("out")
+	c.time()
+	c.add(asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord))
 	c.threadOf(asm.R2, t)
-	c.reserve(headerSize, "in")
 	c.add(
 		asm.Mov.Imm(asm.R2, int32(optrace.OffPreempted)),
 		asm.LoadMem(asm.R1, asm.R6, 0, asm.DWord),
@@ -192,25 +210,81 @@ func switches(m *maps, t *taskOffsets) asm.Instructions {
 		asm.Mov.Imm(asm.R2, int32(optrace.OffBlocked)),
 	)
 	c.at("reason")
-	c.add(asm.StoreMem(asm.R7, offN, asm.R2, asm.DWord))
+	c.add(asm.StoreMem(asm.RFP, stackCount, asm.R2, asm.DWord), asm.JEq.Imm(asm.R2, int32(optrace.OffBlocked), "told"))
+	c.markOf("told")
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
+		asm.Add.Imm(asm.R1, markFor),
+		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
+	)
+	c.at("told")
+	c.reserve(headerSize, "in")
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackCount, asm.DWord),
+		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
+		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
+	)
 	c.submit()
 	c.at("in")
-	c.add(
-		asm.LoadMem(asm.R2, asm.R6, 16, asm.DWord),
-		asm.LoadMem(asm.R3, asm.R2, t.tgid, asm.Word),
-		asm.JNE.Reg(asm.R3, asm.R9, "exit"),
-	)
+	c.add(asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord), asm.JNE.Reg(asm.R1, asm.R9, "exit"))
+	c.at("came")
+	c.time()
+	c.add(asm.LoadMem(asm.R2, asm.R6, 16, asm.DWord))
 	c.threadOf(asm.R2, t)
 	c.cookie(optrace.SwitchIn)
 	c.reserve(headerSize, "exit")
 	c.add(
-		asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R2, t.tgid, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, stackLeaves, asm.DWord),
 		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
 	)
 	c.submit()
 	c.finish()
 	return c.Instructions
+}
+
+// taken tells of a switch between other processes on a CPU with a mark. The mark ends
+// with its time, or where the CPU is idle: then nobody waits for it.
+func (c *code) taken() {
+	c.markOf("exit")
+	c.add(
+		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
+		asm.JEq.Imm(asm.R8, 0, "exit"),
+	)
+	c.time()
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, "unmark"),
+		asm.JLE.Reg(asm.R0, asm.R8, "marked"),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, stackComes, asm.R1, asm.DWord),
+	)
+	c.at("unmark")
+	c.markOf("exit")
+	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord))
+	c.at("marked")
+	c.add(asm.Mov.Reg(asm.R8, asm.R9), asm.LSh.Imm(asm.R8, 32))
+	c.cookie(optrace.CPUTaken)
+	c.reserve(headerSize, "exit")
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackLeaves, asm.DWord),
+		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
+		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
+	)
+	c.submit()
+	c.add(asm.Ja.Label("exit"))
+}
+
+// markOf loads the address of this CPU's mark into R0.
+func (c *code) markOf(none string) {
+	c.add(asm.Mov.Imm(asm.R0, 0), asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
+	c.add(stack(asm.R2, stackKey)...)
+	c.add(
+		asm.LoadMapPtr(asm.R1, c.maps.marks.FD()),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, none),
+	)
 }
 
 // wakeUps follows sched_wakeup(task).

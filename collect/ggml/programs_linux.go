@@ -33,6 +33,7 @@ func newMaps(ring int) (*maps, error) {
 		{&m.target, ebpf.MapSpec{Name: "rooftop_target", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
 		{&m.mode, ebpf.MapSpec{Name: "rooftop_mode", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 		{&m.cpu, ebpf.MapSpec{Name: "rooftop_cpu", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
 	} {
@@ -48,7 +49,7 @@ func newMaps(ring int) (*maps, error) {
 // close gives the maps back.
 func (m *maps) close() error {
 	var all []error
-	for _, one := range []*ebpf.Map{m.ring, m.target, m.mode, m.cpu, m.graphs, m.blocks} {
+	for _, one := range []*ebpf.Map{m.ring, m.target, m.mode, m.cpu, m.marks, m.graphs, m.blocks} {
 		if one != nil {
 			all = append(all, one.Close())
 		}

@@ -44,7 +44,7 @@ func TestAdvice(t *testing.T) {
 		{"another model file", eightBits, "quantisation", "", ""},
 		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
 		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
-		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = "rooftop" }), "preempted", "--level", "tensor"},
+		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = OwnName }), "preempted", "--level", "tensor"},
 		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
 		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
 		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
@@ -113,6 +113,11 @@ func TestOneThreadThatIsPutOff(t *testing.T) {
 	s.Others = []OtherRow{{PID: 9, Name: OwnName, Share: stat.Some(0.35)}}
 	if findings, _ := Diagnose(s); strings.Contains(findings[0].Title, "nother process") {
 		t.Errorf("the trace itself is called %q", findings[0].Title)
+	}
+	s = one()
+	s.Others = []OtherRow{{PID: 9, Name: OwnName, Share: stat.Some(0.2)}, {PID: 11, Name: "compile", Share: stat.Some(0.18)}}
+	if findings, a := Diagnose(s); !strings.Contains(findings[0].Title, "nother process") || strings.Contains(a.Do, "rooftop") || !strings.Contains(a.Do, "compile") {
+		t.Errorf("%q: %s", findings[0].Title, a.Do)
 	}
 }
 

@@ -49,7 +49,7 @@ type Assembler struct {
 	places  map[uint32]map[uint64]struct{}
 	uneven  map[uint32]int // graphs of a DAG whose lanes differ
 	pending map[uint64]request
-	cpus    map[cpuOf]*cpuUse
+	cpus    map[uint16]*cpuUse
 
 	graphs, calls int
 	callEnds      bool // an end of a call was seen: they are probed
@@ -74,7 +74,7 @@ func NewAssembler(t *Tables, to Receiver) *Assembler {
 		places:  map[uint32]map[uint64]struct{}{},
 		uneven:  map[uint32]int{},
 		pending: map[uint64]request{},
-		cpus:    map[cpuOf]*cpuUse{},
+		cpus:    map[uint16]*cpuUse{},
 	}
 }
 
@@ -98,6 +98,8 @@ func (a *Assembler) Push(e Event) {
 		a.pushRuntime(&e)
 	case SwitchOut, SwitchIn, WakeUp, SyscallBegin, SyscallEnd, PageFault, BlockIOBegin, BlockIOEnd, CountersRead:
 		a.pushKernel(&e)
+	case CPUTaken:
+		a.cpu(e.CPU).pass(e.At, int64(e.Addr), e.N)
 	case Lost:
 		a.lost = addUp(a.lost, max(e.N, 0))
 		a.forget()
@@ -182,6 +184,7 @@ func (a *Assembler) forget() {
 		a.letGo(a.loose[len(a.loose)-1])
 	}
 	clear(a.pending)
+	clear(a.cpus)
 	a.epoch++
 }
 

@@ -323,9 +323,9 @@ func TestThiefBetweenOwnThreads(t *testing.T) {
 	got, _ := assemble(&Tables{}, at(
 		Event{Kind: GraphBegin, TID: 1, PID: own, Addr: 0xa, At: 10},
 		Event{Kind: OpBegin, TID: 1, PID: own, Lanes: 1, Addr: 1, At: 20},
-		Event{Kind: SwitchOut, TID: 1, PID: own, CPU: 3, At: 30, N: int64(OffPreempted)},
+		Event{Kind: SwitchOut, TID: 1, PID: own, CPU: 3, At: 30, N: int64(OffPreempted), Addr: own},
 		Event{Kind: SwitchIn, TID: 2, PID: own, CPU: 3, At: 30, N: own},
-		Event{Kind: SwitchOut, TID: 2, PID: own, CPU: 3, At: 40, N: int64(OffPreempted)},
+		Event{Kind: SwitchOut, TID: 2, PID: own, CPU: 3, At: 40, N: int64(OffPreempted), Addr: thief},
 		Event{Kind: SwitchIn, TID: 2, PID: own, CPU: 3, At: 90, N: thief},
 		Event{Kind: SwitchOut, TID: 2, PID: own, CPU: 3, At: 100, N: int64(OffBlocked)},
 		Event{Kind: SwitchIn, TID: 1, PID: own, CPU: 3, At: 100, N: own},

@@ -278,7 +278,7 @@ func TestFindings(t *testing.T) {
 			stolen(s)
 			lanes(s, func(_ int, t *ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
 		}, nil},
-		{"rooftop's own reader", func(s *Summary) { stolen(s); s.Others[0].Name = "rooftop" }, []string{"preempted"}},
+		{"rooftop's own reader", func(s *Summary) { stolen(s); s.Others[0].Name = OwnName }, []string{"preempted"}},
 		{"preempted by nobody else", func(s *Summary) { stolen(s); s.Others = nil }, nil},
 
 		{"more threads than CPUs", crowded, []string{"oversubscribed"}},

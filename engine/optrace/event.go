@@ -48,7 +48,8 @@ const (
 
 	// The kernel, by thread.
 
-	// SwitchOut is a thread that leaves its CPU. N is an [OffReason].
+	// SwitchOut is a thread that leaves its CPU. N is an [OffReason], Addr the process
+	// that comes onto the CPU; 0 is the idle task, or not known.
 	SwitchOut
 	// SwitchIn is a thread that comes onto a CPU. N is the process that had it before,
 	// 0 the idle task.
@@ -82,6 +83,11 @@ const (
 	TargetExit
 	// DetailChanged says that from here on N, a [Detail], is recorded.
 	DetailChanged
+
+	// CPUTaken is a CPU that goes from another process to another still, after a thread
+	// of the target was preempted on it. TID is 0, Addr the process that leaves, N the one
+	// that comes; 0 where it is the idle task, or where the next ones are not told.
+	CPUTaken
 
 	kinds
 )

@@ -26,8 +26,9 @@ const (
 	remains = 0.5
 )
 
-// OwnName is the name in [Recording.Processes] of the process that traced.
-const OwnName = "rooftop"
+// OwnName is the name in [Recording.Processes] of the process that traced. It is longer
+// than the kernel lets the name of a process be (TASK_COMM_LEN), so that no other has it.
+const OwnName = "rooftop (this trace)"
 
 // findPreempted is other processes on the CPUs of the lanes: interference, and no slow
 // operator.
@@ -36,7 +37,7 @@ func findPreempted(v *view) (cause, bool) {
 	if !p.ok || p.max < preemptedLimit || len(v.Others) == 0 || v.Others[0].Share.Or(0) < thiefLimit {
 		return cause{}, false
 	}
-	thief := &v.Others[0]
+	thief := v.mainOther()
 	severity := severityWarn
 	if p.max >= preemptedBad {
 		severity = severityBad
@@ -78,13 +79,24 @@ func findPreempted(v *view) (cause, bool) {
 	return c, true
 }
 
+// mainOther is the process that took most beside the one that traces, and that one where
+// no other took enough to name.
+func (v *view) mainOther() *OtherRow {
+	for i := range v.Others {
+		if o := &v.Others[i]; o.Name != OwnName && o.Share.Or(0) >= thiefLimit {
+			return o
+		}
+	}
+	return &v.Others[0]
+}
+
 // who is a process with its name.
 func (o *OtherRow) who() string {
 	name := o.Name
 	if name == "" {
 		name = "a process"
 	}
-	if o.PID <= 0 {
+	if o.PID <= 0 || name == OwnName {
 		return name
 	}
 	return fmt.Sprintf("%s (PID %d)", name, o.PID)

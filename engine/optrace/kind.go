@@ -12,6 +12,7 @@ var kindNames = [kinds]string{
 	SyscallBegin: "syscall", SyscallEnd: "syscall_end", PageFault: "fault",
 	BlockIOBegin: "io", BlockIOEnd: "io_end", CountersRead: "counters",
 	Lost: "lost", TargetExec: "exec", TargetExit: "exit", DetailChanged: "detail",
+	CPUTaken: "taken",
 }
 
 // kindOf finds a kind by its word.

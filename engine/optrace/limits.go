@@ -32,8 +32,9 @@ const (
 	maxWakeUps = 64
 	// maxCPUs are known at once, of all processes that are traced: more than a machine has.
 	maxCPUs = 8192
-	// maxTakings of a CPU are remembered: what happens while one thread is off it.
-	maxTakings = 32
+	// maxTakings of a CPU are remembered: what happens while one thread is off it. A wait
+	// of a second has 333 slices of 3 ms.
+	maxTakings = 512
 	// maxThieves are told apart in a lane of a graph.
 	maxThieves = 256
 	// maxUneven graphs of a DAG are dropped because their lanes differ, where they do

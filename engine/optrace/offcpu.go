@@ -1,14 +1,12 @@
 package optrace
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // offCPU is whether a thread is on a CPU.
 type offCPU struct {
 	away     bool
 	out      time.Duration // when it left
+	cpu      uint16        // which one
 	reason   OffReason
 	woken    time.Duration // when it was ready again, none not yet
 	lastAway absence
@@ -22,52 +20,61 @@ type absence struct {
 	taken     []taking // by other processes meanwhile; not where it was blocked
 }
 
-// taking is a time that another process had a CPU which the target had before and after.
+// taking is a time that a process had a CPU.
 type taking struct {
 	from, to time.Duration
-	pid      int32 // the last one, where there were several
+	pid      int32
 }
 
-// cpuOf is a CPU as the threads of a process have it.
-type cpuOf struct {
-	pid int32
-	cpu uint16
-}
-
-// cpuUse is who had a CPU between threads of a process. A thread that lost it to another
-// one of its own process may come back after that one, which has lost it to a third party
-// in between.
+// cpuUse is who had a CPU, as far as it was told.
 type cpuUse struct {
-	out   time.Duration // when a thread of the process last left it
-	taken []taking      // the newest maxTakings, oldest first
+	pid   int32 // who has it, 0 nobody or not known
+	since time.Duration
+	taken []taking // the newest maxTakings at least, oldest first
 }
 
-// take adds the time since a thread of the process last had the CPU.
-func (u *cpuUse) take(to time.Duration, pid int32) {
-	if len(u.taken) == maxTakings {
-		u.taken = append(u.taken[:0], u.taken[1:]...)
+// pass ends what one process has and begins what the next has. Where another one leaves
+// than came, switches between were not told, and nobody is charged with that time.
+func (u *cpuUse) pass(at time.Duration, leaves, comes int64) {
+	if u.pid > 0 && int64(u.pid) == leaves {
+		if len(u.taken) == 2*maxTakings {
+			u.taken = append(u.taken[:0], u.taken[maxTakings:]...)
+		}
+		u.taken = append(u.taken, taking{from: u.since, to: at, pid: u.pid})
 	}
-	u.taken = append(u.taken, taking{from: u.out, to: to, pid: pid})
+	u.pid, u.since = 0, at
+	if pid := int32(comes); pid > 0 && int64(pid) == comes {
+		u.pid = pid
+	}
 }
 
-// since are those that reach beyond a moment.
-func (u *cpuUse) since(from time.Duration) []taking {
-	n := len(u.taken)
-	for n > 0 && u.taken[n-1].to > from {
-		n--
+// between is what processes other than one had of a time up to now.
+func (u *cpuUse) between(from, to time.Duration, own int32) []taking {
+	first := len(u.taken)
+	for first > 0 && u.taken[first-1].to > from {
+		first--
 	}
-	return slices.Clone(u.taken[n:])
+	var out []taking
+	for _, t := range u.taken[first:] {
+		if t.pid != own {
+			out = append(out, t)
+		}
+	}
+	if u.pid > 0 && u.pid != own && u.since < to {
+		out = append(out, taking{from: u.since, to: to, pid: u.pid})
+	}
+	return out
 }
 
 // cpu is what is known of a CPU.
-func (a *Assembler) cpu(of cpuOf) *cpuUse {
-	u := a.cpus[of]
+func (a *Assembler) cpu(number uint16) *cpuUse {
+	u := a.cpus[number]
 	if u == nil {
 		if len(a.cpus) >= maxCPUs {
 			clear(a.cpus)
 		}
 		u = &cpuUse{}
-		a.cpus[of] = u
+		a.cpus[number] = u
 	}
 	return u
 }
@@ -90,7 +97,8 @@ func (a *Assembler) pushKernel(e *Event) {
 	switch e.Kind {
 	case SwitchOut:
 		th.away, th.out, th.reason, th.woken = true, e.At, OffReason(e.N), none
-		a.cpu(cpuOf{th.pid, e.CPU}).out = e.At
+		th.cpu = e.CPU
+		a.cpu(e.CPU).pass(e.At, int64(th.pid), int64(e.Addr))
 	case SwitchIn:
 		a.switchIn(th, e)
 	case WakeUp:
@@ -107,17 +115,15 @@ func (a *Assembler) pushKernel(e *Event) {
 }
 
 func (a *Assembler) switchIn(th *thread, e *Event) {
-	u := a.cpu(cpuOf{th.pid, e.CPU})
-	if pid := int32(e.N); int64(pid) == e.N && pid > 0 && pid != th.pid {
-		u.take(e.At, pid)
-	}
+	a.cpu(e.CPU).pass(e.At, e.N, int64(th.pid))
 	if !th.away {
 		return
 	}
 	th.away = false
 	was := th.until(e.At)
 	if was.preempted {
-		was.taken = u.since(was.from)
+		// It waited for the CPU that it had. Another one that takes it over runs it at once.
+		was.taken = a.cpu(th.cpu).between(was.from, was.to, th.pid)
 	}
 	th.lastAway = was
 	if th.lane != nil {

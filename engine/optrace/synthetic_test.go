@@ -285,7 +285,7 @@ func (m *maker) absent(lane *Lane, s *Span, at time.Duration, preempted bool) ti
 	out := Event{At: at, Kind: SwitchOut, N: int64(OffBlocked), TID: lane.TID, CPU: cpu}
 	in := Event{At: at + off, Kind: SwitchIn, TID: lane.TID, CPU: cpu}
 	if preempted {
-		out.N, in.N = int64(OffPreempted), thiefPID
+		out.N, out.Addr, in.N = int64(OffPreempted), thiefPID, thiefPID
 		lane.Preempted += off
 		s.Preempted += off
 		if lane.Thieves == nil {
