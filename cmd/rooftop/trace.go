@@ -52,6 +52,13 @@ THE ROOF
   the data sheet of the CPU (est), which --catalog can add; else by the best
   that the trace itself reached, which is no limit of the machine.
 
+THE SCREEN
+  On a terminal the trace is shown live until q: ? shows every key, + and -
+  change the level, p pauses, e exports what was recorded into the current
+  directory: a document, a page, a trace for ui.perfetto.dev, and a recording of
+  the newest events. With --duration, --roof, --json, --plain or a file the
+  report is printed after --duration.
+
 RECORDINGS
   --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,
   'rooftop trace compare A B' holds two side by side.
@@ -67,6 +74,7 @@ EXIT CODES
   5      no such runtime, or it may not be attached to
   128+n  ended by signal n`,
 		Example: `  rooftop trace
+  rooftop trace --pid 4242
   rooftop trace --pid 4242 --duration 30s --save run.jsonl.gz
   rooftop trace llama-server --level sched --trace run.trace.json
   rooftop trace --file /usr/lib/libggml-cpu.so --json | jq .recommendation
@@ -85,6 +93,7 @@ EXIT CODES
 	g := groupFlags(c)
 	o.register(g)
 	g.done()
+	c.Flags().Lookup("plain").Usage = "the report instead of the screen, without colour or progress line"
 	c.AddCommand(newTraceCompare(w), newTraceRoof(w))
 	return c
 }
@@ -103,6 +112,9 @@ func runTrace(ctx context.Context, w *world, o *traceOptions) error {
 	}
 	if o.recording() {
 		return showRecording(w, o, o.name)
+	}
+	if o.live(w) {
+		return o.watchLive(ctx, w)
 	}
 	watched, err := o.watch(ctx, w)
 	if err != nil {

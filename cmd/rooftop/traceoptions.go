@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"charm.land/bubbletea/v2"
 	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -48,6 +49,10 @@ type traceOptions struct {
 
 	catalogFile string
 	catalog     *catalog.Catalog
+	// exportDir is where the screen exports to, "" the current directory.
+	exportDir string
+	// program adds to the options of the screen's program: tests have no terminal.
+	program []tea.ProgramOption
 }
 
 func (o *traceOptions) register(g *flagGroups) {
@@ -55,7 +60,7 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.IntVar(&o.pid, "pid", 0, "`PID` of the process")
 	f.StringVar(&o.file, "file", "", "`FILE` of the runtime (libggml-cpu.so): every process that uses it")
 	f = g.group("The trace")
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace; without it a terminal shows the screen")
 	f.StringVar(&o.level, "level", "sched", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all")
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")

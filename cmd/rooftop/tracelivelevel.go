@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// weighDetail is what is watched to reckon what more will cost.
+const weighDetail = optrace.LevelGraph &^ optrace.DetailBackend
+
+// dearDetail are the details whose cost is weighed before they are watched: their probes
+// are hit at every operator.
+const dearDetail = optrace.DetailOperator | optrace.DetailTensor | optrace.DetailExperts | optrace.DetailBarrier | optrace.DetailCounters
+
+// liveWeighing looks at graphs alone.
+type liveWeighing struct {
+	weigher
+	assembler   *optrace.Assembler
+	first, last time.Duration
+}
+
+func newLiveWeighing(t *optrace.Tables) *liveWeighing {
+	w := &liveWeighing{weigher: weigher{graphs: map[optrace.Phase][]*optrace.Graph{}}}
+	w.assembler = optrace.NewAssembler(t, &w.weigher)
+	return w
+}
+
+func (w *liveWeighing) take(events []optrace.Event) {
+	for _, e := range events {
+		w.assembler.Push(e)
+		if w.first == 0 && e.Kind == optrace.GraphBegin {
+			w.first = e.At
+		}
+		w.last = e.At
+	}
+}
+
+// enough says that there are graphs to reckon with.
+func (w *liveWeighing) enough() bool {
+	return len(w.graphs[optrace.PhaseDecode]) >= weighGraphs || w.first > 0 && w.last-w.first > weighTime && w.typical() != nil
+}
+
+// liveQuestion waits for a person's answer.
+type liveQuestion struct {
+	text     string
+	expected float64        // what yes may cost, as a share of the target's speed
+	less     optrace.Detail // what no takes
+}
+
+// aim is a wish for a level of detail: it is weighed, asked for or watched.
+func (l *liveTrace) aim(d optrace.Detail) {
+	l.aimed, l.ask = d, liveQuestion{}
+	switch {
+	case l.ended:
+	case d&dearDetail == 0, l.o.force && l.settled:
+		l.settle(d)
+	case l.expectation.GraphTime == 0:
+		l.startWeighing()
+	default:
+		l.afford(d)
+	}
+}
+
+func (l *liveTrace) startWeighing() {
+	if l.weigh != nil {
+		return
+	}
+	if err := l.source.SetDetail(weighDetail); err != nil {
+		l.end(err)
+		return
+	}
+	l.weigh = newLiveWeighing(l.source.Tables())
+}
+
+// weighed reckons with the graphs that were seen, and goes on to what was aimed at.
+func (l *liveTrace) weighed() {
+	graph := l.weigh.typical()
+	l.weigh = nil
+	l.expectation = optrace.Expectation{
+		Nodes: l.operators(graph), Lanes: max(len(graph.Lanes), 1), GraphTime: max(graph.End-graph.Begin, 1), Sites: l.source.Target().Sites,
+	}
+	l.afford(l.aimed)
+	l.publish()
+}
+
+// expect is what a level is expected to cost.
+func (l *liveTrace) expect(d optrace.Detail) optrace.Observer {
+	in := l.expectation
+	in.Detail = d
+	return optrace.Expect(in)
+}
+
+// afford watches at a level, or asks first where that is expected to cost too much.
+func (l *liveTrace) afford(d optrace.Detail) {
+	o, limit := l.expect(d), max(l.o.maxOverhead/100, l.granted)
+	if l.o.force || o.Allowed(limit) || l.settled && d&^l.detail == 0 {
+		l.settle(d)
+		return
+	}
+	less, verb := l.detail, "stays with"
+	if !l.settled {
+		in := l.expectation
+		in.Detail = d
+		less, _, _ = optrace.Lighten(in, limit)
+		verb = "takes"
+	}
+	l.ask = liveQuestion{expected: o.Expected, less: less, text: fmt.Sprintf(
+		"Detail %v would cost %s of the target's speed (est), more than --max-overhead %v. Trace it all the same? n %s %v: %s.",
+		d, perCent(o.Expected), l.o.maxOverhead, verb, less, perCent(l.expect(less).Expected))}
+}
+
+// perCent is a share with one decimal.
+func perCent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// settle watches at a level, and records from then on.
+func (l *liveTrace) settle(d optrace.Detail) {
+	before, first := l.detail, !l.settled
+	l.weigh, l.ask, l.aimed, l.detail = nil, liveQuestion{}, d, d
+	if l.paused {
+		return // it comes into effect when that ends
+	}
+	l.settled = true
+	if err := l.source.SetDetail(d); err != nil {
+		if first || l.source.SetDetail(before) != nil {
+			l.end(err)
+			return
+		}
+		l.detail, l.aimed, l.notice = before, before, fmt.Sprintf("%v cannot be watched: %v", d, err)
+		return
+	}
+	if first {
+		l.stretch = time.Now()
+	}
+	if l.observer = l.expect(d); l.observer.HitsPerToken > 0 && l.expectation.GraphTime > 0 {
+		l.notice = fmt.Sprintf("Detail %v is expected to cost %s of the target's speed (est): %.0f probe hits a token.", d, perCent(l.observer.Expected), l.observer.HitsPerToken)
+	}
+}
+
+// answer answers the open question, if there is one.
+func (l *liveTrace) answer(yes bool) {
+	q := l.ask
+	switch {
+	case q.text == "":
+	case yes:
+		l.granted = max(l.granted, q.expected)
+		l.settle(l.aimed)
+	case l.settled && q.less == l.detail:
+		l.ask, l.aimed = liveQuestion{}, l.detail
+	default:
+		l.settle(q.less)
+	}
+}
+
+// pause takes the probes off that cost something and counts nothing, or goes on.
+func (l *liveTrace) pause(paused bool) {
+	switch {
+	case l.ended || paused == l.paused:
+		return
+	case !l.settled:
+		l.notice = "Nothing is recorded yet, so that there is nothing to pause."
+		return
+	}
+	detail := l.detail
+	if paused {
+		detail, l.weigh = optrace.LevelToken, nil
+		l.stop()
+	} else {
+		l.stretch = time.Now()
+	}
+	l.paused = paused
+	if err := l.source.SetDetail(detail); err != nil {
+		l.end(err)
+	}
+}
