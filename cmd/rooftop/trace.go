@@ -56,8 +56,8 @@ THE SCREEN
   On a terminal the trace is shown live until q: ? shows every key, + and -
   change the level, p pauses, e exports what was recorded into the current
   directory: a document, a page, a trace for ui.perfetto.dev, and a recording of
-  the newest events. With --duration, --roof, --json, --plain or a file the
-  report is printed after --duration.
+  the newest events. With --duration, --roof, --measure-overhead, --json,
+  --plain or a file the report is printed after --duration.
 
 RECORDINGS
   --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,

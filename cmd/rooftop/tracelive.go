@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +73,10 @@ type liveTrace struct {
 	target  optrace.Target
 	lost    int64
 	gaps    []optrace.Gap
-	files   []string // that were exported
+	roof    optrace.Roof
+	lanes   int           // that the roof is of
+	missing []optrace.Gap // of the roof
+	files   []string      // that were exported
 }
 
 // liveClock is the newest event, and when it came.
@@ -256,7 +260,7 @@ func (l *liveTrace) end(err error) {
 		name = fmt.Sprintf("process %d", l.target.PID)
 	}
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, ggml.ErrEnded):
 		l.notice = name + " has ended"
 	case errors.Is(err, ggml.ErrGone):
 		l.notice = err.Error()
@@ -295,7 +299,12 @@ func (l *liveTrace) look() {
 	if !l.ended || l.target.Runtime == "" {
 		l.target = l.source.Target()
 	}
-	l.lost, l.gaps = l.source.Dropped(), l.source.Gaps()
+	l.lost = l.source.Dropped()
+	if lanes := l.keeper.lanes; lanes > 0 && lanes != l.lanes { // nothing is measured here
+		l.lanes = lanes
+		l.roof, l.missing = l.o.roofOf(context.Background(), lanes)
+	}
+	l.gaps = slices.Concat(l.source.Gaps(), l.missing)
 }
 
 // reckon adds up the figures so far.
@@ -307,7 +316,7 @@ func (l *liveTrace) reckon() {
 	k := l.keeper
 	partial, _ := k.assembler.Dropped()
 	s := k.tally.Summary(optrace.Settings{
-		Target: l.target, Observer: l.observer, Gaps: l.gaps, Begin: k.recording.Begin, Span: l.since(), Detail: l.detail,
+		Target: l.target, Roof: l.roof, Observer: l.observer, Gaps: l.gaps, Begin: k.recording.Begin, Span: l.since(), Detail: l.detail,
 		Events: k.count, Dropped: l.lost, Partial: partial, Processes: k.names,
 	})
 	if s.Coverage.Graphs > 0 || s.Coverage.Calls > 0 {

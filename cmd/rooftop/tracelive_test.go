@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
@@ -88,6 +89,7 @@ func begin(t *testing.T, each time.Duration, o traceOptions) *sitting {
 	if o.maxOverhead == 0 {
 		o.maxOverhead = defaultOverhead
 	}
+	o.env, o.machine, o.catalog = variables(), steady("Example CPU 1000", "0-3"), builtIn(t)
 	s := &sitting{t: t, target: &living{decoder: newDecoder(each, 1<<30), rests: true, refuses: map[optrace.Detail]error{}}, ended: make(chan error, 1)}
 	s.live = newLiveTrace(&o, s.target)
 	if got := s.live.Latest(); got == nil || got.State != optrace.LiveAttaching {
@@ -97,6 +99,36 @@ func begin(t *testing.T, each time.Duration, o traceOptions) *sitting {
 	s.leave = cancel
 	go func() { s.ended <- s.live.run(ctx) }()
 	return s
+}
+
+// builtIn is the catalog without a person's own.
+func builtIn(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c, _, err := userCatalog("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A roof that was measured before is what operators of a live trace are judged by.
+func TestLiveTraceByTheRoofThatIsKept(t *testing.T) {
+	m := steady("Example CPU 1000", "0-3")
+	env, _ := measuredRoof(t, m)
+	synctest.Test(t, func(t *testing.T) {
+		o := &traceOptions{detail: optrace.LevelTensor, maxOverhead: defaultOverhead, env: env, machine: m, catalog: builtIn(t)}
+		target := &living{decoder: newDecoder(10*time.Millisecond, 1<<30)}
+		l := newLiveTrace(o, target)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := l.run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := o.roofOf(t.Context(), 1)
+		if got := l.Latest().Summary.Roof; !want.Known() || got.From != optrace.RoofMeasured || got.BytesPerSecond != want.BytesPerSecond {
+			t.Errorf("the roof is %+v, want %+v", got, want)
+		}
+	})
 }
 
 // over ends it.
@@ -147,7 +179,7 @@ func TestLiveTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, 10*time.Millisecond, traceOptions{})
 		first := s.state(optrace.LiveWaiting)
-		if s.last() != weighDetail || first.Detail != optrace.LevelTensor || first.Summary != nil {
+		if s.last() != weighed || first.Detail != optrace.LevelTensor || first.Summary != nil {
 			t.Errorf("%v is watched before anything is computed: %+v", s.last(), first)
 		}
 		s.do(func() { s.live.pause(true) })
@@ -256,7 +288,7 @@ func TestLiveTraceThatCostsTooMuch(t *testing.T) {
 			s := begin(t, 50*time.Microsecond, traceOptions{})
 			s.rests(false)
 			l := s.state(optrace.LiveAsking)
-			if !strings.Contains(l.Question, "Detail tensor would cost ") || !strings.Contains(l.Question, "more than --max-overhead 4") || s.last() != weighDetail {
+			if !strings.Contains(l.Question, "Detail tensor would cost ") || !strings.Contains(l.Question, "more than --max-overhead 4") || s.last() != weighed {
 				t.Errorf("asks %q while %v is watched", l.Question, s.last())
 			}
 			time.Sleep(20 * time.Second)
@@ -316,7 +348,7 @@ func TestLiveTraceFromCallsToOperators(t *testing.T) {
 		s.do(func() { s.live.aim(optrace.LevelOperator) })
 		s.state(optrace.LiveWeighing)
 		s.until("operators", func(l *optrace.Live) bool { return l.State == optrace.LiveTracing && l.Detail == optrace.LevelOperator })
-		if want := []optrace.Detail{optrace.LevelToken, weighDetail, optrace.LevelOperator}; !slices.Equal(s.target.asked, want) {
+		if want := []optrace.Detail{optrace.LevelToken, weighed, optrace.LevelOperator}; !slices.Equal(s.target.asked, want) {
 			t.Errorf("watched were %v, want %v", s.target.asked, want)
 		}
 		s.do(func() { s.live.pause(true) })
@@ -367,6 +399,7 @@ func TestLiveTraceThatIsCutOff(t *testing.T) {
 		err    bool
 	}{
 		{io.EOF, "process 4242 has ended", false},
+		{fmt.Errorf("process 4242: %w", ggml.ErrEnded), "process 4242 has ended", false},
 		{fmt.Errorf("%w: process 4242 executed sleep", ggml.ErrGone), "another program: process 4242 executed sleep", false},
 		{errors.New("the ring is torn"), "tracing process 4242 failed: the ring is torn", true},
 	} {
@@ -439,6 +472,7 @@ func TestTraceScreen(t *testing.T) {
 		o := &traceOptions{
 			detail: optrace.LevelTensor, maxOverhead: defaultOverhead, exportDir: t.TempDir(), program: onGlass(g, k),
 			open: func() (operatorSource, error) { return target, nil },
+			env:  w.env, machine: steady("Example CPU 1000", "0-3"), catalog: builtIn(t),
 		}
 		o.color = "auto"
 		ended := make(chan error, 1)
@@ -495,6 +529,7 @@ func TestTraceThatEnds(t *testing.T) {
 		{[]string{"--level", "sched", "--force"}, false},
 		{[]string{"--duration", "10s"}, true},
 		{[]string{"--roof"}, true},
+		{[]string{"--measure-overhead"}, true},
 		{[]string{"--save", "x"}, true},
 		{[]string{"--html", "x"}, true},
 	} {

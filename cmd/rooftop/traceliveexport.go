@@ -76,7 +76,7 @@ func (l *liveTrace) traced() *traced {
 	events := l.window.list()
 	graph := l.graph
 	r := &optrace.Recording{
-		Target: l.target, Detail: l.detail, Events: events, Tables: &tables, Observer: l.observer, Gaps: l.gaps,
+		Target: l.target, Roof: l.roof, Detail: l.detail, Events: events, Tables: &tables, Observer: l.observer, Gaps: l.gaps,
 		Dropped: l.lost, LeftOut: l.keeper.count - int64(len(events)), End: l.now(),
 	}
 	if len(events) > 0 {

@@ -7,9 +7,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// weighDetail is what is watched to reckon what more will cost.
-const weighDetail = optrace.LevelGraph &^ optrace.DetailBackend
-
 // dearDetail are the details whose cost is weighed before they are watched: their probes
 // are hit at every operator.
 const dearDetail = optrace.DetailOperator | optrace.DetailTensor | optrace.DetailExperts | optrace.DetailBarrier | optrace.DetailCounters
@@ -67,7 +64,7 @@ func (l *liveTrace) startWeighing() {
 	if l.weigh != nil {
 		return
 	}
-	if err := l.source.SetDetail(weighDetail); err != nil {
+	if err := l.source.SetDetail(weighed); err != nil {
 		l.end(err)
 		return
 	}

@@ -49,6 +49,7 @@ type traceOptions struct {
 
 	catalogFile string
 	catalog     *catalog.Catalog
+
 	// exportDir is where the screen exports to, "" the current directory.
 	exportDir string
 	// program adds to the options of the screen's program: tests have no terminal.

@@ -26,7 +26,7 @@ func (o *traceOptions) ends() bool {
 			return true
 		}
 	}
-	return o.roof || o.flags.Changed("duration")
+	return o.roof || o.measure || o.flags.Changed("duration")
 }
 
 // watchLive shows a trace on the screen until the person leaves it, and prints at the end
