@@ -1,4 +1,4 @@
-//go:build e2e && proof
+//go:build e2e && proof && linux
 
 package main_test
 
