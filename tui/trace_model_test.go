@@ -342,6 +342,7 @@ func TestTraceProgram(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- m.Run(ctx) }()
 		time.Sleep(time.Second)
+		synctest.Wait() // the program rests: what it has drawn may be read
 		if first := ansi.Strip(out.take()); !strings.Contains(first, "[1 Now]") || !strings.Contains(first, "Compute with 2 threads") {
 			t.Errorf("the first second shows %q", first)
 		}
@@ -354,6 +355,7 @@ func TestTraceProgram(t *testing.T) {
 			f.set(&l)
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		if frames := m.drawn - before; frames > span*4+1 {
 			t.Errorf("%d frames in %d s, want at most 4 a second", frames, span)
 		}

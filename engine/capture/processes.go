@@ -233,7 +233,9 @@ func (g *growth) around(w lookRange, told func(ProcessSample) bool) lookRange {
 }
 
 // level describes a sum over processes at each look that has at least one of
-// them, and at which each of those tells it.
+// them, and at which each of those tells it. Where two or more of these looked for new
+// children, the mean is theirs alone: between two of them a tree where children come
+// and go only shrinks, so that a mean over all would be too low. The peak is of all.
 func (g *growth) level(procs []int, w lookRange, of func(*ProcessSample) stat.Opt) Row {
 	if len(g.looks) == 0 {
 		return Row{Reason: noLook}
@@ -261,16 +263,23 @@ func (g *growth) level(procs []int, w lookRange, of func(*ProcessSample) stat.Op
 			}
 		}
 	}
-	total := 0.0
-	for _, s := range sums {
-		if s.n > 0 && s.told == s.n {
-			row.Samples++
-			total += s.v
-			row.Peak = row.Peak.Max(stat.Some(s.v))
+	var all, walked stat.Opt // sums
+	whole := 0
+	for k, s := range sums {
+		if s.n == 0 || s.told < s.n {
+			continue
+		}
+		row.Samples++
+		row.Peak = row.Peak.Max(stat.Some(s.v))
+		all = all.Plus(stat.Some(s.v))
+		if g.looks[x.first+k].Walked {
+			walked = walked.Plus(stat.Some(s.v))
+			whole++
 		}
 	}
-	if row.Samples > 0 {
-		row.Mean = stat.Some(total / float64(row.Samples))
+	row.Mean = walked.Div(stat.Some(float64(whole)))
+	if whole < 2 {
+		row.Mean = all.Div(stat.Some(float64(row.Samples)))
 	}
 	return row
 }

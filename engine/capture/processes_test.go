@@ -86,6 +86,28 @@ func TestPeakReachesBack(t *testing.T) {
 	}
 }
 
+// TestLevelOfComingAndGoing has a child at each look that looks for children, which is
+// gone at the next one: between two of these the sampler cannot see a new one, though
+// there is always one.
+func TestLevelOfComingAndGoing(t *testing.T) {
+	tree := &Tree{Processes: []Process{{PID: 1, Role: "server"}}}
+	for k := range 41 {
+		look := TreeSample{At: time.Duration(k) * 50 * ms, Walked: k%10 == 0, Processes: []ProcessSample{{RSSBytes: 1000, Threads: 5}}}
+		if look.Walked {
+			look.Processes = append(look.Processes, ProcessSample{Process: len(tree.Processes), RSSBytes: 100, Threads: 1})
+			tree.Processes = append(tree.Processes, Process{PID: 2 + k, Role: "child"})
+		}
+		tree.Samples = append(tree.Samples, look)
+	}
+	u := tree.Usage(0, 2*time.Second)
+	if !same(u.Total.RSS.Mean, stat.Some(1100)) || !same(u.Total.Threads.Mean, stat.Some(6)) || u.Total.RSS.Samples != 41 {
+		t.Errorf("RSS %+v, threads %+v; want the mean of the looks that saw all: 1100 and 6", u.Total.RSS, u.Total.Threads)
+	}
+	if server := u.Processes[0]; !same(server.RSS.Mean, stat.Some(1000)) {
+		t.Errorf("the server's RSS %+v", server.RSS)
+	}
+}
+
 func TestUsageByRole(t *testing.T) {
 	opt := stat.Some
 	tree := &Tree{

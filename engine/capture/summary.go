@@ -25,7 +25,7 @@ type Summary struct {
 type Row struct {
 	Mean    stat.Opt `json:"mean"`
 	Peak    stat.Opt `json:"peak"`
-	Samples int      `json:"samples"` // readings that mean and peak were taken over
+	Samples int      `json:"samples"` // readings that there were
 	Reason  string   `json:"reason"`
 }
 
