@@ -44,16 +44,35 @@ type code struct {
 // maps are what programs share with this process.
 type maps struct {
 	ring   *ebpf.Map
-	target *ebpf.Map                     // u32 PID of the target, 0 not known yet
-	mode   *ebpf.Map                     // u32 details, u32 what PID 0 means
-	cpu    *ebpf.Map                     // per CPU: u64 records lost
+	state  *ebpf.Map // what every program reads, in one cache line: see [state]
+	shared *state    // that, mapped in page
+	page   []byte
 	marks  *ebpf.Map                     // per CPU: u64 until when its switches are told, 0 they are not
-	graphs *ebpf.Map                     // address of a graph → a sum over what it looked like last
+	graphs *ebpf.Map                     // address of a graph → what it looked like last
 	pmu    map[optrace.Counter]*ebpf.Map // counters of CPUs
 	blocks *ebpf.Map                     // a disk request on its way → the thread that began it
 }
 
-// What the target's PID 0 means, in the second word of mode.
+// state is what every hit reads. It is one cache line, because weights stream through the
+// caches between two hits, so that each line costs a read of main memory.
+type state struct {
+	details uint32 // that are recorded
+	unknown uint32 // what PID 0 means: followFirst, followAll
+	target  uint32 // PID of the target, 0 not known yet
+	_       uint32
+	lost    uint64 // records that found no room
+}
+
+// Offsets in state.
+const (
+	stateDetails = 0
+	stateUnknown = 4
+	stateTarget  = 8
+	stateLost    = 16
+	stateBytes   = 24
+)
+
+// What the target's PID 0 means.
 const (
 	followFirst = 0 // the first process that hits becomes the target
 	followAll   = 1
@@ -105,16 +124,15 @@ func (c *code) filter(other string) {
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.Mov.Reg(asm.R1, asm.R0),
 		asm.RSh.Imm(asm.R1, 32),
-		asm.LoadMapValue(asm.R2, c.maps.mode.FD(), 0),
-		asm.LoadMem(asm.R4, asm.R2, 0, asm.Word),
+		asm.LoadMapValue(asm.R3, c.maps.state.FD(), 0),
+		asm.LoadMem(asm.R4, asm.R3, stateDetails, asm.Word),
 		asm.StoreMem(asm.RFP, stackDetail, asm.R4, asm.Word),
-		asm.LoadMem(asm.R4, asm.R2, 4, asm.Word),
+		asm.LoadMem(asm.R4, asm.R3, stateUnknown, asm.Word),
 		asm.JEq.Imm(asm.R4, followAll, ok),
-		asm.LoadMapValue(asm.R3, c.maps.target.FD(), 0),
-		asm.LoadMem(asm.R2, asm.R3, 0, asm.Word),
+		asm.LoadMem(asm.R2, asm.R3, stateTarget, asm.Word),
 		asm.JNE.Imm(asm.R2, 0, compare),
 		asm.Mov.Imm(asm.R0, 0),
-		asm.CmpXchg.Mem(asm.R3, asm.R1, asm.Word, 0),
+		asm.CmpXchg.Mem(asm.R3, asm.R1, asm.Word, stateTarget),
 		asm.JEq.Imm(asm.R0, 0, ok),
 		asm.Mov.Reg(asm.R2, asm.R0),
 	)
@@ -157,7 +175,7 @@ func (c *code) readUser(to int32, size int32, from asm.Register, offset int32) {
 // reserve makes room for a record in R7 and fills its header but for addr, n, extra and
 // the lanes, which are 0. Without room it counts the loss and jumps.
 func (c *code) reserve(size int32, none string) {
-	room, lost := c.unique("room"), c.unique("lost")
+	room := c.unique("room")
 	c.add(
 		asm.LoadMapPtr(asm.R1, c.maps.ring.FD()),
 		asm.Mov.Imm(asm.R2, size),
@@ -165,14 +183,17 @@ func (c *code) reserve(size int32, none string) {
 		asm.FnRingbufReserve.Call(),
 		asm.Mov.Reg(asm.R7, asm.R0),
 		asm.JNE.Imm(asm.R7, 0, room),
+		asm.LoadMapValue(asm.R0, c.maps.state.FD(), stateLost),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
+		asm.Ja.Label(none),
 	)
-	c.own(none)
-	c.add(asm.Mov.Imm(asm.R1, 1), asm.StoreXAdd(asm.R0, asm.R1, asm.DWord))
-	c.add(asm.Ja.Label(none))
 	c.at(room)
-	c.own(lost)
-	c.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord), asm.StoreMem(asm.R7, offDropped, asm.R1, asm.Word))
-	c.at(lost)
+	c.add(
+		asm.LoadMapValue(asm.R1, c.maps.state.FD(), stateLost),
+		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
+		asm.StoreMem(asm.R7, offDropped, asm.R1, asm.Word),
+	)
 	c.add(
 		asm.FnGetSmpProcessorId.Call(),
 		asm.StoreMem(asm.R7, offCPU, asm.R0, asm.Word),
@@ -186,17 +207,6 @@ func (c *code) reserve(size int32, none string) {
 		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
 		asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord),
 		asm.StoreMem(asm.R7, offLane, asm.R1, asm.Word),
-	)
-}
-
-// own loads this CPU's counters into R0.
-func (c *code) own(none string) {
-	c.add(asm.Mov.Imm(asm.R0, 0), asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
-	c.add(stack(asm.R2, stackKey)...)
-	c.add(
-		asm.LoadMapPtr(asm.R1, c.maps.cpu.FD()),
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, none),
 	)
 }
 

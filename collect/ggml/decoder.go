@@ -15,7 +15,6 @@ const (
 	maxAddresses  = 1 << 18 // tensors, of all processes together; beyond, all are forgotten and learnt again
 	maxPending    = 1 << 16 // nodes of graphs whose GraphBegin has not come yet, of all processes
 	maxGraphs     = 1 << 12 // addresses of graphs
-	maxCPUs       = 1 << 13
 	maxBatch      = 1 << 24 // tokens; more were not read right
 	maxPlausible  = 16      // tensors that fit the layout, after which it counts as verified
 	minMisfits    = 4       // tensors that do not, before names are withheld
@@ -51,9 +50,9 @@ type Decoder struct {
 	processes map[int32]*process
 	last      *process
 	lastPID   int32
-	addresses int      // tensors of all processes
-	waiting   int      // nodes of all processes
-	dropped   []uint32 // by CPU
+	addresses int    // tensors of all processes
+	waiting   int    // nodes of all processes
+	dropped   uint32 // records that were lost, as far as records tell
 
 	graphs, hits   int64 // begins of graphs and of operators, from counted on
 	counted        time.Duration
@@ -193,16 +192,10 @@ func (d *Decoder) Record(b []byte) {
 	d.out.add(e)
 }
 
-// lost tells of records that a CPU lost before this one.
+// lost tells of records that were lost before this one, of any CPU.
 func (d *Decoder) lost(h *header) {
-	if h.cpu >= maxCPUs {
-		return
-	}
-	for int(h.cpu) >= len(d.dropped) {
-		d.dropped = append(d.dropped, 0)
-	}
-	if more := int32(h.dropped - d.dropped[h.cpu]); more > 0 {
-		d.dropped[h.cpu] = h.dropped
+	if more := int32(h.dropped - d.dropped); more > 0 {
+		d.dropped = h.dropped
 		d.tellLost(optrace.Event{At: h.at, Kind: optrace.Lost, N: int64(more), CPU: uint16(h.cpu), PID: h.pid})
 	}
 }

@@ -146,7 +146,7 @@ func kernelCode(m *maps, kind optrace.Kind) *code {
 	c := &code{maps: m}
 	c.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadMapValue(asm.R2, m.target.FD(), 0),
+		asm.LoadMapValue(asm.R2, m.state.FD(), stateTarget),
 		asm.LoadMem(asm.R9, asm.R2, 0, asm.Word),
 		asm.JEq.Imm(asm.R9, 0, "exit"),
 	)

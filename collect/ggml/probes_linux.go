@@ -13,10 +13,16 @@ import (
 // known models have some ten thousand.
 const maxGraphNodes = 1 << 16
 
-// lookStride is how far nodes lie apart that are looked at to tell whether a graph is new:
-// each costs 0.2 us where the caches are cold. A cache that grows changes its views of
-// K and V with their permutations, four nodes in a row of each layer.
-const lookStride = 3
+// How a graph is looked at to tell whether it is new. A look at a node costs 0.2 us where
+// the caches are cold. Where a cache grows, its views of K and V change with their
+// permutations, four nodes in a row of each layer that attends: one node of three shows
+// it for sure. So many of these as there are turns are looked at in turn, so that this is
+// seen after two graphs more at the latest; where the number of tokens changes nearly all
+// nodes do.
+const (
+	lookApart = 3
+	lookTurns = 3
+)
 
 // mixture is a prime that spreads the bits of a sum (FNV-1a, 64 bits).
 const mixture = 0x100000001b3
@@ -265,6 +271,14 @@ const (
 	loopWritten
 	loopGraph
 	loopAt
+	loopFirst // the index of the first node that is looked at
+)
+
+// What is remembered of a graph: a sum for each turn, and whose turn it is.
+const (
+	seenTurn  = 8 * 4 // behind room for one turn more, so that two bits count turns
+	seenBytes = seenTurn + 8
+	stackSeen = stackTensor // in a program that reads no tensor
 )
 
 // graph watches (graph, plan). Where the graph is not as it was seen last, its nodes
@@ -294,31 +308,10 @@ func graph(m *maps, o *offsets) asm.Instructions {
 			asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
 			asm.JEq.Imm(asm.R1, 0, "begin"),
 			asm.JGT.Imm(asm.R1, maxGraphNodes, "begin"),
-			asm.StoreMem(asm.RFP, word(loopSum), asm.R1, asm.DWord),
 		)
-		c.add(
-			asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
-			asm.Add.Imm(asm.R1, lookStride-1),
-			asm.Div.Imm(asm.R1, lookStride),
-		)
-		c.loop("look")
-		c.add(stack(asm.R2, int32(word(loopGraph)))...)
-		c.add(
-			asm.LoadMapPtr(asm.R1, m.graphs.FD()),
-			asm.FnMapLookupElem.Call(),
-			asm.JEq.Imm(asm.R0, 0, "new"),
-			asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
-			asm.LoadMem(asm.R2, asm.RFP, word(loopSum), asm.DWord),
-			asm.JEq.Reg(asm.R1, asm.R2, "begin"),
-		)
+		c.seenBefore()
 		c.at("new")
-		c.add(stack(asm.R2, int32(word(loopGraph)))...)
-		c.add(stack(asm.R3, int32(word(loopSum)))...)
-		c.add(
-			asm.LoadMapPtr(asm.R1, m.graphs.FD()),
-			asm.Mov.Imm(asm.R4, mapAny),
-			asm.FnMapUpdateElem.Call(),
-		)
+		c.rememberGraph()
 		c.add(asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word))
 		c.loop("write")
 		c.add(
@@ -347,6 +340,76 @@ func graph(m *maps, o *offsets) asm.Instructions {
 	return c.Instructions
 }
 
+// seenBefore jumps to begin where the graph is as it was, as far as this turn tells.
+func (c *code) seenBefore() {
+	c.add(stack(asm.R2, stackLoop+loopGraph)...)
+	c.add(
+		asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "new"),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.LoadMem(asm.R2, asm.R7, seenTurn, asm.DWord),
+		asm.Mul.Imm(asm.R2, lookApart),
+	)
+	c.sumOfTurn()
+	c.add(
+		asm.LoadMem(asm.R1, asm.R7, seenTurn, asm.DWord),
+		asm.And.Imm(asm.R1, 3),
+		asm.Mov.Reg(asm.R2, asm.R1),
+		asm.LSh.Imm(asm.R2, 3),
+		asm.Mov.Reg(asm.R3, asm.R7),
+		asm.Add.Reg(asm.R3, asm.R2),
+		asm.Add.Imm(asm.R1, 1),
+		asm.Mod.Imm(asm.R1, lookTurns),
+		asm.StoreMem(asm.R7, seenTurn, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R3, 0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackLoop+loopSum, asm.DWord),
+		asm.JEq.Reg(asm.R1, asm.R2, "begin"),
+	)
+}
+
+// rememberGraph keeps the sums of all turns.
+func (c *code) rememberGraph() {
+	c.add(asm.Mov.Imm(asm.R1, 0))
+	for at := int16(0); at < seenBytes; at += 8 {
+		c.add(asm.StoreMem(asm.RFP, stackSeen+at, asm.R1, asm.DWord))
+	}
+	for turn := range int16(lookTurns) {
+		c.add(asm.Mov.Imm(asm.R2, lookApart*int32(turn)))
+		c.sumOfTurn()
+		c.add(
+			asm.LoadMem(asm.R1, asm.RFP, stackLoop+loopSum, asm.DWord),
+			asm.StoreMem(asm.RFP, stackSeen+8*turn, asm.R1, asm.DWord),
+		)
+	}
+	c.add(stack(asm.R2, stackLoop+loopGraph)...)
+	c.add(stack(asm.R3, stackSeen)...)
+	c.add(
+		asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()),
+		asm.Mov.Imm(asm.R4, mapAny),
+		asm.FnMapUpdateElem.Call(),
+	)
+}
+
+// sumOfTurn looks at every so many nodes of a graph of stackWord nodes, from index R2 on.
+func (c *code) sumOfTurn() {
+	some := c.unique("some")
+	c.add(
+		asm.StoreMem(asm.RFP, stackLoop+loopFirst, asm.R2, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
+		asm.StoreMem(asm.RFP, stackLoop+loopSum, asm.R1, asm.DWord),
+		asm.JGE.Reg(asm.R1, asm.R2, some),
+		asm.Mov.Reg(asm.R1, asm.R2),
+	)
+	c.at(some)
+	c.add(
+		asm.Sub.Reg(asm.R1, asm.R2),
+		asm.Add.Imm(asm.R1, lookApart*lookTurns-1),
+		asm.Div.Imm(asm.R1, lookApart*lookTurns),
+	)
+	c.loop("look")
+}
+
 // loop calls a function as often as R1 says.
 func (c *code) loop(function string) {
 	c.add(
@@ -356,18 +419,20 @@ func (c *code) loop(function string) {
 	c.add(asm.Mov.Imm(asm.R4, 0), asm.FnLoop.Call())
 }
 
-// node is the begin of a callback: R6 its context, R9 the address of the node at its
-// index times a stride.
-func (c *code) node(name string, stride int32) {
+// callback begins a function of a loop: R6 its context, R9 its index.
+func (c *code) callback(name string) {
 	start := len(c.Instructions)
+	c.add(asm.Mov.Reg(asm.R6, asm.R2).WithSymbol(name), asm.Mov.Reg(asm.R9, asm.R1))
+	c.Instructions[start] = btf.WithFuncMetadata(c.Instructions[start], callbackType(name))
+}
+
+// node loads the address of the node at index R9 into R9, 0 where it cannot be read.
+func (c *code) node() {
 	c.add(
-		asm.Mov.Reg(asm.R6, asm.R2).WithSymbol(name),
-		asm.Mov.Reg(asm.R9, asm.R1),
-		asm.Mul.Imm(asm.R9, 8*stride),
+		asm.LSh.Imm(asm.R9, 3),
 		asm.LoadMem(asm.R1, asm.R6, loopNodes, asm.DWord),
 		asm.Add.Reg(asm.R9, asm.R1),
 	)
-	c.Instructions[start] = btf.WithFuncMetadata(c.Instructions[start], callbackType(name))
 	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackWord, asm.R1, asm.DWord))
 	c.readUser(stackWord, 8, asm.R9, 0)
 	c.add(asm.LoadMem(asm.R9, asm.RFP, stackWord, asm.DWord))
@@ -375,7 +440,13 @@ func (c *code) node(name string, stride int32) {
 
 // look adds a node's address and shape to the sum.
 func (c *code) look(o *offsets) {
-	c.node("look", lookStride)
+	c.callback("look")
+	c.add(
+		asm.Mul.Imm(asm.R9, lookApart*lookTurns),
+		asm.LoadMem(asm.R1, asm.R6, loopFirst, asm.DWord),
+		asm.Add.Reg(asm.R9, asm.R1),
+	)
+	c.node()
 	for i := range int16(4) {
 		c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackTensor+8*i, asm.R1, asm.DWord))
 	}
@@ -399,7 +470,8 @@ func (c *code) look(o *offsets) {
 
 // write writes a node's record.
 func (c *code) write(o *offsets) {
-	c.node("write", 1)
+	c.callback("write")
+	c.node()
 	c.add(
 		asm.LoadMem(asm.R1, asm.R6, loopAt, asm.DWord),
 		asm.StoreMem(asm.RFP, stackAt, asm.R1, asm.DWord),

@@ -5,9 +5,13 @@ package ggml
 import (
 	"errors"
 	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
@@ -30,11 +34,9 @@ func newMaps(ring int) (*maps, error) {
 		spec ebpf.MapSpec
 	}{
 		{&m.ring, ebpf.MapSpec{Name: "rooftop_ring", Type: ebpf.RingBuf, MaxEntries: uint32(ring)}},
-		{&m.target, ebpf.MapSpec{Name: "rooftop_target", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
-		{&m.mode, ebpf.MapSpec{Name: "rooftop_mode", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
-		{&m.cpu, ebpf.MapSpec{Name: "rooftop_cpu", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&m.state, ebpf.MapSpec{Name: "rooftop_state", Type: ebpf.Array, KeySize: 4, ValueSize: stateBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}},
 		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
-		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: rememberedGraphs}},
+		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 8, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
 	} {
 		made, err := ebpf.NewMap(&spec.spec)
@@ -43,13 +45,22 @@ func newMaps(ring int) (*maps, error) {
 		}
 		*spec.to = made
 	}
+	page, err := unix.Mmap(m.state.FD(), 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("map what programs share: %w", err), m.close())
+	}
+	m.page, m.shared = page, (*state)(unsafe.Pointer(&page[0]))
 	return m, nil
 }
 
 // close gives the maps back.
 func (m *maps) close() error {
 	var all []error
-	for _, one := range []*ebpf.Map{m.ring, m.target, m.mode, m.cpu, m.marks, m.graphs, m.blocks} {
+	if m.page != nil {
+		m.shared = nil
+		all = append(all, unix.Munmap(m.page))
+	}
+	for _, one := range []*ebpf.Map{m.ring, m.state, m.marks, m.graphs, m.blocks} {
 		if one != nil {
 			all = append(all, one.Close())
 		}
@@ -58,21 +69,9 @@ func (m *maps) close() error {
 }
 
 // setMode says what is recorded, and what an unknown target means.
-func (m *maps) setMode(d optrace.Detail, unknown uint32) error {
-	return m.mode.Put(uint32(0), [2]uint32{uint32(d), unknown})
-}
-
-// losses is how many records found no room, all CPUs together.
-func (m *maps) losses() (int64, error) {
-	var each []uint64
-	if err := m.cpu.Lookup(uint32(0), &each); err != nil {
-		return 0, err
-	}
-	var sum uint64
-	for _, n := range each {
-		sum += n
-	}
-	return int64(sum), nil
+func (m *maps) setMode(d optrace.Detail, unknown uint32) {
+	atomic.StoreUint32(&m.shared.unknown, unknown)
+	atomic.StoreUint32(&m.shared.details, uint32(d))
 }
 
 // loadProbe loads a program for uprobes: for many places at a time where the kernel can.

@@ -17,7 +17,7 @@ const (
 	offExtra   = 32 // u64
 	offCookie  = 40 // u32: kind | place << 16
 	offCPU     = 44 // u32
-	offDropped = 48 // u32: records that this CPU has lost so far
+	offDropped = 48 // u32: records that were lost so far
 	offLane    = 52 // u16
 	offLanes   = 54 // u16
 	headerSize = 56

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf/link"
@@ -95,9 +96,7 @@ func (s *Session) open() error {
 	case r.PID == 0 && s.options.All:
 		s.unknown = followAll
 	case r.PID != 0 && inFirstNamespace():
-		if err := s.maps.target.Put(uint32(0), uint32(r.PID)); err != nil {
-			return err
-		}
+		atomic.StoreUint32(&s.maps.shared.target, uint32(r.PID))
 	}
 	if r.PID != 0 {
 		if s.process, err = openProcess(r.PID); err != nil {
@@ -179,9 +178,7 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 		return errors.New("the session is closed")
 	}
 	// Less first: the programs that stay must not write what nothing asks for.
-	if err := s.maps.setMode(d&s.detail, s.unknown); err != nil {
-		return err
-	}
+	s.maps.setMode(d&s.detail, s.unknown)
 	unused := s.setKernel(d)
 	s.pmu.run(d&optrace.DetailCounters != 0)
 	for _, g := range s.groups {
@@ -193,9 +190,7 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 	if err := closeLinks(unused); err != nil {
 		return fmt.Errorf("take probes off %s: %w", s.name(), err)
 	}
-	if err := s.maps.setMode(d, s.unknown); err != nil {
-		return err
-	}
+	s.maps.setMode(d, s.unknown)
 	// A graph's begin last: what is seen of a graph is seen from its begin on.
 	for _, last := range []bool{false, true} {
 		for _, g := range s.groups {
@@ -295,19 +290,16 @@ func (s *Session) Target() optrace.Target {
 	t := s.target
 	t.Verified = s.decoder.verified()
 	t.Withheld = s.decoder.withheld
-	if t.PID == 0 && s.unknown == followFirst {
-		var pid uint32
-		if s.maps.target.Lookup(uint32(0), &pid) == nil {
-			t.PID = int(pid)
-		}
+	if t.PID == 0 && s.unknown == followFirst && !s.closed {
+		t.PID = int(atomic.LoadUint32(&s.maps.shared.target))
 	}
 	return t
 }
 
 // Dropped is how many records found no room in the ring buffer.
 func (s *Session) Dropped() int64 {
-	if n, err := s.maps.losses(); err == nil {
-		s.lost = n
+	if !s.closed {
+		s.lost = int64(atomic.LoadUint64(&s.maps.shared.lost))
 	}
 	return s.lost
 }
@@ -330,6 +322,9 @@ func (s *Session) Gaps() []optrace.Gap {
 func (s *Session) Close() error {
 	if s.closed {
 		return nil
+	}
+	if s.maps != nil && s.maps.shared != nil {
+		s.target.PID, s.lost = s.Target().PID, s.Dropped()
 	}
 	s.closed = true
 	all := []error{s.disarm(), s.kernel.close(), s.pmu.close()}

@@ -30,12 +30,13 @@ type Expectation struct {
 // Costs of a probe in the target's life, fitted to the toggled-window runs of three
 // models (3 M, 152 M and 0.98 B parameters: 0.33, 10 and 35 ms a token; x86-64 under
 // KVM, Linux 6.18). A probe whose instruction the kernel emulates costs 0.5 µs where
-// the caches are hot, and up to 1 µs more where weights stream through them between
-// two hits; one that is single-stepped traps twice. Bare metal differs.
+// the caches are hot, and up to 0.75 µs more where weights stream through them between
+// two hits (seven runs of 152 M parameters at 7 ms a token: 1.2 µs each, 0.75 of them the
+// trap's); one that is single-stepped traps twice. Bare metal differs.
 const (
 	hitCheap    = 500 * time.Nanosecond
 	hitStepped  = 4700 * time.Nanosecond
-	hitCold     = 1000 * time.Nanosecond
+	hitCold     = 750 * time.Nanosecond
 	tensorCold  = 300 * time.Nanosecond // more, of the tensor that is copied out of cold memory
 	steppedCold = 300 * time.Nanosecond // more, of the second trap
 	// coldAfter is the time between two hits from which on the caches hold nothing of
@@ -53,9 +54,10 @@ const (
 	// took 14 to 16 µs.
 	readNode = 115 * time.Nanosecond
 	// lookNode is the time in which a graph's probe looks whether the graph is the one it
-	// was, for each operator, cold: by the kernel's own count of the program's time 24 µs
-	// for 234 operators (152 M parameters, 6.5 ms a token, 265 graphs, a busy machine).
-	lookNode = 100 * time.Nanosecond
+	// was, for each operator, cold: by the kernel's own count of the program's time 11 µs
+	// for 209 operators (152 M parameters, 8 ms a token, 382 graphs), of which 2 µs are
+	// the probe's own.
+	lookNode = 40 * time.Nanosecond
 )
 
 // Expect reckons what tracing would cost the target: probe hits for each token, what
