@@ -290,10 +290,17 @@ func (s *Session) Target() optrace.Target {
 	t := s.target
 	t.Verified = s.decoder.verified()
 	t.Withheld = s.decoder.withheld
-	if t.PID == 0 && s.unknown == followFirst && !s.closed {
-		t.PID = int(atomic.LoadUint32(&s.maps.shared.target))
-	}
+	t.PID = s.pid()
 	return t
+}
+
+// pid is the target's, that of the first process which was seen where none was named, and
+// 0 where all are watched.
+func (s *Session) pid() int {
+	if s.target.PID != 0 || s.unknown != followFirst || s.closed {
+		return s.target.PID
+	}
+	return int(atomic.LoadUint32(&s.maps.shared.target))
 }
 
 // Dropped is how many records found no room in the ring buffer.
@@ -324,7 +331,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	if s.maps != nil && s.maps.shared != nil {
-		s.target.PID, s.lost = s.Target().PID, s.Dropped()
+		s.target.PID, s.lost = s.pid(), s.Dropped()
 	}
 	s.closed = true
 	all := []error{s.disarm(), s.kernel.close(), s.pmu.close()}
