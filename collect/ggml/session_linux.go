@@ -74,6 +74,7 @@ func Open(r *layouts.Runtime, o Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{runtime: r, options: o, means: meansOf(r.PID, o.Single), whole: true, patience: lookAgainFor}
+	s.decoder = newDecoder(r.Layout, r.Names, nil) // first, since Close asks it, whatever fails
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -108,7 +109,6 @@ func (s *Session) open() error {
 	if s.pmu, s.pmuErr = openPMU(hardware); s.pmu != nil {
 		s.maps.pmu = s.pmu.maps
 	}
-	s.decoder = newDecoder(r.Layout, r.Names, nil)
 	if err := s.arm(); err != nil {
 		return s.explain(err)
 	}
