@@ -20,16 +20,18 @@ func newDoctor(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "What can be read here, what a gap switches off, and what to do",
-		Long: `Tries everything that a diagnosis reads, once: the metrics page, the launch, the
-model's shape, the GPUs, the price; and what 'rooftop trace' needs of this
-machine, step by step. For each it says what was found or why not, what the gap
-switches off, and the one thing to do about it.
+		Long: `Tries everything that rooftop reads, once, and judges each of its two purposes
+by itself: tuning, diagnosing and probing a server (the metrics page, the
+launch, the model's shape, the GPUs, the price), and tracing a GGML runtime
+(what the kernel and the user allow, step by step). For each step it says what
+was found or why not, what the gap switches off, and the one thing to do.
 
 EXIT CODES
-  0  reached; the report says how each check went
+  0  one of the two can be done, and a server that was named was reached
   1  any other error
   2  the command line is off
-  5  unreachable, or not a vLLM metrics page`,
+  5  the server that was named or found is unreachable or has no vLLM metrics
+     page; or there is no server, and no runtime can be traced either`,
 		Example: "  rooftop doctor\n  rooftop doctor --url http://gpu-7:8000 --gpu L40S\n  rooftop doctor --json | jq '.checks[] | select(.state == \"bad\")'",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return doctor(c.Context(), w, &o) },
@@ -47,15 +49,28 @@ func doctor(ctx context.Context, w *world, o *options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	server, err := attach(ctx, o)
+	if err := o.knownGPU(); err != nil {
+		return err
+	}
+	target, process, err := findTarget(o)
+	if err != nil {
+		return err
+	}
+	tracing, steps := traceChecks(ggml.Ladder())
+	server, err := attachTo(ctx, o, target, process, stopwatch())
 	var coded *codedError
 	if errors.As(err, &coded) && coded.code == exitUnreachable {
-		check := report.Check{
-			Name: "metrics page", State: report.CheckBad, Found: coded.err.Error(),
-			Effect: "nothing can be measured", Next: "start the server, or say where it is with --url",
+		meant := o.url != "" || process != nil
+		page, check := unserved(coded.err, meant)
+		list := []report.Purpose{page, tracing}
+		if tracing.Can && !meant {
+			slices.Reverse(list)
 		}
-		if err := writeChecks(w, o, append([]report.Check{check}, traceChecks()...)); err != nil {
+		if err := writeDoctor(w, o, report.Doctor{Purposes: list, Checks: append([]report.Check{check}, steps...)}); err != nil {
 			return err
+		}
+		if tracing.Can && !meant {
+			return nil
 		}
 		return exit(exitUnreachable)
 	}
@@ -70,32 +85,69 @@ func doctor(ctx context.Context, w *world, o *options) error {
 	if o.verbose {
 		checks = append(checks, server.unread(checks)...)
 	}
-	return writeChecks(w, o, append(checks, traceChecks()...))
+	for i := range checks {
+		checks[i].For = serverPurpose
+	}
+	page := report.Purpose{
+		ID: serverPurpose, Commands: serverCommands, Can: checks[0].State != report.CheckBad,
+		Found: "A vLLM answers at " + target.Metrics() + ".", Next: "rooftop diagnose --url " + target.Metrics(),
+	}
+	if !page.Can {
+		page.Found, page.Next = checks[0].Found, ""
+	}
+	return writeDoctor(w, o, report.Doctor{Purposes: []report.Purpose{page, tracing}, Checks: append(checks, steps...)})
+}
+
+// What rooftop is wanted for.
+const (
+	serverPurpose  = "server"
+	serverCommands = "tune, diagnose and probe a server"
+	tracePurpose   = "trace"
+	traceCommands  = "trace a GGML runtime"
+)
+
+// unserved is the answer where no vLLM could be read. That nobody named a server and none
+// was found is nothing wrong with the machine.
+func unserved(why error, meant bool) (report.Purpose, report.Check) {
+	p := report.Purpose{ID: serverPurpose, Commands: serverCommands, Found: "No vLLM can be read."}
+	c := report.Check{
+		For: serverPurpose, Name: "metrics page", State: report.CheckBad, Found: why.Error(),
+		Effect: "nothing can be measured", Next: "start the server, or say where it is with --url; 'rooftop probe' takes any server with the OpenAI API",
+	}
+	if !meant {
+		p.Found = "No vLLM was found on this machine, and none was named with --url."
+		c.State, c.Effect = report.CheckAbsent, "tune, diagnose and probe have nothing to look at"
+	}
+	return p, c
 }
 
 // traceChecks are the steps to a trace of a GGML runtime on this machine, whatever server
-// was looked at.
-func traceChecks() []report.Check {
+// was looked at, and whether they lead there.
+func traceChecks(ladder []ggml.Rung) (report.Purpose, []report.Check) {
+	p := report.Purpose{ID: tracePurpose, Commands: traceCommands, Can: true, Found: "All that it needs is there.", Next: "rooftop trace"}
 	var list []report.Check
-	for _, r := range ggml.Ladder() {
-		c := report.Check{Name: "trace: " + r.Name, State: report.CheckOK, Found: r.Found, Effect: r.Missing, Next: r.Next}
+	for _, r := range ladder {
+		c := report.Check{For: tracePurpose, Name: "trace: " + r.Name, State: report.CheckOK, Found: r.Found, Effect: r.Missing, Next: r.Next}
 		switch {
 		case r.OK:
 		case r.Needed:
-			c.State = report.CheckWarn // of a diagnosis nothing is missing
+			c.State = report.CheckBad
+			if p.Can { // the ladder's order is that in which a person gets over it
+				p.Can, p.Found, p.Next = false, "First missing: "+r.Name+" ("+r.Found+").", r.Next
+			}
 		default:
 			c.State = report.CheckAbsent
 		}
 		list = append(list, c)
 	}
-	return list
+	return p, list
 }
 
-// writeChecks prints checks as asked for.
-func writeChecks(w *world, o *options, checks []report.Check) error {
-	show := func() error { return report.WriteDoctor(w.stdout, checks, o.style(w)) }
+// writeDoctor prints what was found as asked for.
+func writeDoctor(w *world, o *options, d report.Doctor) error {
+	show := func() error { return report.WriteDoctor(w.stdout, d, o.style(w)) }
 	if o.json {
-		show = func() error { return report.WriteDoctorJSON(w.stdout, checks) }
+		show = func() error { return report.WriteDoctorJSON(w.stdout, d) }
 	}
 	if err := show(); err != nil {
 		return fail(exitError, err)

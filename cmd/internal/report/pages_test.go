@@ -135,19 +135,39 @@ func TestDoctor(t *testing.T) {
 		{Name: "NVML", State: CheckBad, Found: "libnvidia-ml.so.1 is there and fails: driver/library version mismatch", Effect: "no GPU reading", Next: "reboot, or reload the kernel module"},
 		{Name: "DCGM", State: CheckAbsent, Found: "no --dcgm-url was given"},
 	}
+	const setcap = `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep "$(command -v rooftop)"`
+	two := Doctor{
+		Purposes: []Purpose{
+			{ID: "trace", Commands: "trace a GGML runtime", Can: true, Found: "All that it needs is there.", Next: "rooftop trace --pid PID"},
+			{ID: "server", Commands: "tune, diagnose and probe a server", Found: "No vLLM was found on this machine, and none was named with --url."},
+		},
+		Checks: []Check{
+			{For: "server", Name: "metrics page", State: CheckAbsent, Found: "unreachable: connection refused"},
+			{For: "trace", Name: "trace: kernel", State: CheckOK, Found: "Linux 6.18"},
+		},
+	}
+	neither := Doctor{
+		Purposes: []Purpose{{ID: "trace", Commands: "trace a GGML runtime", Found: "First missing: privileges (user 65534).", Next: setcap}},
+		Checks: []Check{
+			{For: "trace", Name: "trace: privileges", State: CheckBad, Found: "user 65534", Effect: "everything: CAP_BPF and CAP_PERFMON or root", Next: setcap},
+			{For: "trace", Name: "trace: ring buffer", State: CheckBad, Found: "operation not permitted", Effect: "no event reaches rooftop", Next: setcap},
+		},
+	}
 	for name, c := range map[string]struct {
-		checks []Check
-		o      Options
+		found Doctor
+		o     Options
 	}{
-		"doctor-80":       {checks, Options{Width: 80}},
-		"doctor-60-ascii": {checks, Options{Width: 60, ASCII: true}},
-		"doctor-ok-80":    {checks[:1], Options{Width: 80}},
-		"doctor-gap-80":   {checks[:2], Options{Width: 80}},
-		"doctor-fault-80": {checks[2:3], Options{Width: 80}},
+		"doctor-80":         {Doctor{Checks: checks}, Options{Width: 80}},
+		"doctor-60-ascii":   {Doctor{Checks: checks}, Options{Width: 60, ASCII: true}},
+		"doctor-ok-80":      {Doctor{Checks: checks[:1]}, Options{Width: 80}},
+		"doctor-gap-80":     {Doctor{Checks: checks[:2]}, Options{Width: 80}},
+		"doctor-fault-80":   {Doctor{Checks: checks[2:3]}, Options{Width: 80}},
+		"doctor-two-80":     {two, Options{Width: 80}},
+		"doctor-neither-80": {neither, Options{Width: 80}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := WriteDoctor(&b, c.checks, c.o); err != nil {
+			if err := WriteDoctor(&b, c.found, c.o); err != nil {
 				t.Fatal(err)
 			}
 			checkWidth(t, b.String(), c.o.Width)
@@ -158,18 +178,21 @@ func TestDoctor(t *testing.T) {
 
 func TestDoctorJSON(t *testing.T) {
 	s := schema(t, "doctor.v1.schema.json")
-	write := func(checks []Check) string {
+	write := func(d Doctor) string {
 		var b bytes.Buffer
-		if err := WriteDoctorJSON(&b, checks); err != nil {
+		if err := WriteDoctorJSON(&b, d); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
 	}
-	full := write([]Check{
-		{Name: "endpoint", State: CheckOK, Found: "answers <quickly>"},
-		{Name: "NVML", State: CheckBad, Found: "fails", Effect: "no GPU reading", Next: "reboot"},
+	full := write(Doctor{
+		[]Purpose{{ID: "trace", Commands: "trace a GGML runtime", Can: true, Found: "all is there", Next: "rooftop trace"}},
+		[]Check{
+			{For: "server", Name: "endpoint", State: CheckOK, Found: "answers <quickly>"},
+			{Name: "NVML", State: CheckBad, Found: "fails", Effect: "no GPU reading", Next: "reboot"},
+		},
 	})
-	for name, doc := range map[string]string{"checks": full, "none": write(nil)} {
+	for name, doc := range map[string]string{"checks": full, "none": write(Doctor{})} {
 		if err := s.Validate(decoded(t, []byte(doc))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -179,7 +202,7 @@ func TestDoctorJSON(t *testing.T) {
 			t.Errorf("the document lacks %s:\n%s", key, full)
 		}
 	}
-	for from, to := range map[string]string{"rooftop.doctor/v1": "rooftop.doctor/v0", `"state": "bad"`: `"state": "red"`, `"next"`: `"then"`} {
+	for from, to := range map[string]string{"rooftop.doctor/v1": "rooftop.doctor/v0", `"state": "bad"`: `"state": "red"`, `"next"`: `"then"`, `"for": "server"`: `"for": "nobody"`, `"can": true`: `"can": "yes"`} {
 		if s.Validate(decoded(t, []byte(strings.ReplaceAll(full, from, to)))) == nil {
 			t.Errorf("the schema accepts %s", to)
 		}
@@ -239,7 +262,7 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain":   WritePlain(failing{}, seats(), Options{}),
 		"json":    WriteJSON(failing{}, seats()),
-		"doctor":  WriteDoctor(failing{}, []Check{{Name: "x"}}, Options{}),
+		"doctor":  WriteDoctor(failing{}, Doctor{Checks: []Check{{Name: "x"}}}, Options{}),
 		"ceiling": WriteCeilingPlain(failing{}, l4(1), Options{}),
 	} {
 		if err == nil {
