@@ -10,6 +10,7 @@ import (
 const (
 	FromCounters = "counters"
 	FromRoofline = "roofline (est)"
+	FromLanes    = "waits of its lanes"
 )
 
 // Limits by which counters tell what bounds an operator: ProfInfer, step 8 of its
@@ -34,6 +35,11 @@ const nearRidge = 1.25
 // without vector instructions. Kernels that unpack weights of four bits, which memory
 // does hold up, reached 0.54 of what one thread could stream (Zen 5, measured).
 const farBelow = 1.0 / 3
+
+// mostlyIdle is the share of an operator's time, in the mean of its lanes, above which
+// these waited for each other or were off their CPUs more than they computed: neither
+// memory nor computing is then what it took its time for.
+const mostlyIdle = 0.5
 
 // counts are the counters of an operator's spans, added up over those that had them.
 type counts struct {

@@ -197,3 +197,54 @@ func TestBoundOfWhatIsFarBelow(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundWhileWaiting holds that nothing is said to be bound by memory or by computing
+// where its lanes hardly computed. Of a roof of 20 GB/s, 10 MB in a millisecond are half.
+func TestBoundWhileWaiting(t *testing.T) {
+	r := Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9}
+	type lane struct{ sync, off time.Duration } // in microseconds
+	for _, test := range []struct {
+		name  string
+		bytes float64
+		lanes []lane
+		count bool // counters that say compute
+		want  Bound
+		from  string
+	}{
+		{"two lanes that compute", 10e6, []lane{{}, {}}, false, BoundMemory, FromRoofline},
+		{"one lane of two waits for the other", 10e6, []lane{{}, {sync: 900}}, false, BoundMemory, FromRoofline},
+		{"three of four wait for the one that computes", 10e6, []lane{{}, {sync: 900}, {sync: 900}, {sync: 900}}, false, BoundWaiting, FromLanes},
+		{"both off the CPU for more than half of it", 10e6, []lane{{off: 520}, {off: 510}}, false, BoundWaiting, FromLanes},
+		{"one off the CPU, the other waits for it", 10e6, []lane{{off: 600}, {sync: 600}}, false, BoundWaiting, FromLanes},
+		// 0.3 + 0.3 may be the same 300 us, in a barrier that sleeps.
+		{"what is off the CPU in a barrier counts once", 10e6, []lane{{sync: 300, off: 300}, {sync: 300, off: 300}}, false, BoundMemory, FromRoofline},
+		// Undisturbed for 20 to 60 % of it: 0.25 of the roof is at least 0.25/0.6 = 0.42 of it then.
+		{"a quarter of the memory, off for two fifths each", 5e6, []lane{{off: 400}, {off: 400}}, false, BoundMemory, FromRoofline},
+		// 0.1 of the roof in 20 to 60 %: 0.17 to 0.5, on both sides of a third.
+		{"a tenth of the memory, off for two fifths each", 2e6, []lane{{off: 400}, {off: 400}}, false, BoundUnknown, ""},
+		{"a fiftieth of the memory, off for two fifths each", 4e5, []lane{{off: 400}, {off: 400}}, false, BoundNeither, FromRoofline},
+		{"counters see no time off the CPU", 10e6, []lane{{off: 600}, {off: 600}}, true, BoundCompute, FromCounters},
+		{"counters count waits that spin", 10e6, []lane{{sync: 600}, {sync: 600}}, true, BoundWaiting, FromLanes},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var s step
+			for _, l := range test.lanes {
+				p := Span{End: time.Millisecond, Sync: l.sync * time.Microsecond, Off: l.off * time.Microsecond}
+				if test.count {
+					p.Counters = &Counted{Have: 7}
+					p.Counters.Value[Instructions], p.Counters.Value[Cycles], p.Counters.Value[LLCMisses] = 3000, 1000, 1
+				}
+				s.add(&p)
+			}
+			g := group{}
+			g.add(&s, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.bytes, Known: true, Exact: true})
+			row := g.row(NewTally(&Tables{}), r)
+			if row.Bound != test.want || row.BoundFrom != test.from {
+				t.Errorf("%q from %q, want %q from %q", row.Bound, row.BoundFrom, test.want, test.from)
+			}
+			if row.Bound == BoundWaiting && row.OfRoof.OK {
+				t.Errorf("%v of a roof that does not bound it", row.OfRoof.V)
+			}
+		})
+	}
+}

@@ -27,6 +27,7 @@ func figureWords() []ExplainWord {
 		{"bound", []string{"memory-bound", "compute-bound", "mixed", "neither"}, []string{
 			fmt.Sprintf("By counters: memory below %.1f instructions a cycle with more than %.2f misses of the last cache an instruction; compute above %.1f with fewer than %.3f; mixed between.", memoryIPC, memoryMisses, computeIPC, computeMiss),
 			fmt.Sprintf("By the roofline (est), where there are no counters: what takes longer at the roof, moving the operator's bytes or computing its operations, by more than %s; mixed between. neither: it reaches less than %s of the nearer side of the roof (for operations that of f32), and something else holds it up.", spellPercent(nearRidge-1), spellPercent(farBelow)),
+			fmt.Sprintf("waiting: its lanes waited for each other or were off their CPUs for more than %s of its time, where that is traced: see preempted and sync-bound.", spellPercent(mostlyIdle)),
 			"Meaning: what memory bounds gets faster by fewer bytes (a smaller type, a shorter context), and by more threads only until they fill the memory. What computing bounds gets faster by more threads and better kernels.",
 			"Source: counters: ProfInfer (arXiv:2601.20755).",
 		}},

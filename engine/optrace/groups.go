@@ -26,6 +26,7 @@ type group struct {
 	key       groupKey
 	each      durations
 	sync, off time.Duration
+	idle      time.Duration // as in step, mean over lanes
 	lanes     int
 	cost      costSum
 	count     counts
@@ -85,6 +86,7 @@ func (g *group) add(s *step, took time.Duration, c *Cost) {
 	g.each.add(took)
 	lanes := max(s.lanes, 1)
 	g.sync, g.off = plus(g.sync, s.sync/asTime(lanes)), plus(g.off, s.off/asTime(lanes))
+	g.idle = plus(g.idle, s.idle/asTime(lanes))
 	g.lanes = max(g.lanes, lanes)
 	g.cost.add(took, c)
 	g.count.merge(&s.count)
@@ -120,31 +122,44 @@ func (g *group) row(t *Tally, r Roof) OperatorRow {
 		row.BytesRate, row.FlopsRate = rate(g.cost.bytes, g.cost.time), rate(g.cost.flops, g.cost.time)
 	}
 	row.IPC, row.MissRate = g.count.rates()
-	row.Bound, row.BoundFrom = g.count.bound(), FromCounters
-	if row.Bound == BoundUnknown {
-		row.Bound, row.BoundFrom = r.bound(g.cost.bytes, g.cost.flops, g.key.weights), FromRoofline
-		if row.Bound == BoundMemory && row.BytesRate.V > nearRidge*r.BytesPerSecond {
-			row.Bound = BoundUnknown // faster than the memory: its operands are in caches
-		}
-	}
-	if row.Bound == BoundUnknown {
-		row.BoundFrom = ""
-	}
+	row.Bound, row.BoundFrom = g.bound(&row, r)
 	row.OfRoof = r.share(&row)
-	if row.BoundFrom == FromRoofline && r.nearest(&row) < farBelow*g.undisturbed() {
-		row.Bound = BoundNeither
-		row.OfRoof = r.share(&row)
-	}
 	return row
 }
 
-// undisturbed is the least share of the operators' time in which no lane was off its CPU:
-// what it was off is no matter of the operator's.
-func (g *group) undisturbed() float64 {
-	if g.each.sum <= 0 {
-		return 1
+// bound is what bounds the operators, and by what that was judged. Counters count what
+// ran, also waits that spin, but not what was off the CPU; a roofline goes by the clock
+// alone.
+func (g *group) bound(row *OperatorRow, r Roof) (Bound, string) {
+	waited := float64(g.sync) > mostlyIdle*float64(g.each.sum)
+	if b := g.count.bound(); b != BoundUnknown && !waited {
+		return b, FromCounters
 	}
-	return 1 - min(float64(g.off)*float64(max(g.lanes, 1))/float64(g.each.sum), 1)
+	if float64(g.idle) > mostlyIdle*float64(g.each.sum) {
+		return BoundWaiting, FromLanes
+	}
+	b := r.bound(g.cost.bytes, g.cost.flops, g.key.weights)
+	least, most := g.undisturbed()
+	reached := r.nearest(row)
+	switch {
+	case b == BoundUnknown, b == BoundMemory && row.BytesRate.V > nearRidge*r.BytesPerSecond:
+		return BoundUnknown, "" // faster than the memory: its operands are in caches
+	case reached < farBelow*least:
+		return BoundNeither, FromRoofline
+	case reached < farBelow*most:
+		return BoundUnknown, "" // far below, or held up by what had the CPUs meanwhile
+	}
+	return b, FromRoofline
+}
+
+// undisturbed are the least and the largest share of the operators' time in which no
+// lane was off its CPU: what it was off is no matter of the operator's.
+func (g *group) undisturbed() (least, most float64) {
+	if g.each.sum <= 0 {
+		return 1, 1
+	}
+	off := float64(g.off) / float64(g.each.sum)
+	return 1 - min(off*float64(max(g.lanes, 1)), 1), 1 - min(off, 1)
 }
 
 // phaseRank is the place of a phase in a document.

@@ -89,6 +89,9 @@ const (
 	BoundMixed   Bound = "mixed"
 	// BoundNeither is far below the roof on both sides: what holds it up is neither.
 	BoundNeither Bound = "neither"
+	// BoundWaiting is lanes that waited for each other or were off their CPUs for more than
+	// half of the time: what would bound the operator then is not to be seen.
+	BoundWaiting Bound = "waiting"
 	BoundUnknown Bound = ""
 )
 
@@ -116,7 +119,7 @@ type OperatorRow struct {
 	// neither does.
 	OfRoof stat.Opt `json:"of_roof_ratio"`
 	Bound  Bound    `json:"bound"`
-	// BoundFrom is [FromCounters] or [FromRoofline], "" where it is unknown.
+	// BoundFrom is [FromCounters], [FromRoofline] or [FromLanes], "" where it is unknown.
 	BoundFrom string   `json:"bound_from"`
 	IPC       stat.Opt `json:"ipc"`
 	MissRate  stat.Opt `json:"llc_misses_per_instruction"`

@@ -133,6 +133,7 @@ type step struct {
 	operator   uint32
 	begin, end time.Duration
 	sync, off  time.Duration // added up over lanes
+	idle       time.Duration // of lanes, at least: the longer of both of each, which may overlap
 	preempted  time.Duration // of the lane that lost most
 	lanes      int
 	experts    uint32
@@ -200,6 +201,7 @@ func (s *step) add(p *Span) {
 	s.lanes++
 	s.begin, s.end = min(s.begin, p.Begin), max(s.end, p.End)
 	s.sync, s.off = plus(s.sync, p.Sync), plus(s.off, p.Off)
+	s.idle = plus(s.idle, max(p.Sync, p.Off))
 	s.preempted = max(s.preempted, p.Preempted)
 	if s.experts == 0 {
 		s.experts = p.Experts

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 func traceText(t testing.TB, s *optrace.Summary, o Options) string {
@@ -86,5 +87,13 @@ func TestBoundOfAPhase(t *testing.T) {
 	}
 	if got := boundWords(b); got != "neither memory nor compute" {
 		t.Error(got)
+	}
+	rows[1].Bound = optrace.BoundWaiting
+	if b, share, _ := boundOf(rows, "decode"); b != optrace.BoundWaiting || share != 0.5 {
+		t.Errorf("%q for %v of a phase whose lanes mostly wait", b, share)
+	}
+	page := &tracePage{s: &optrace.Summary{}}
+	if got := page.ofRoof(&optrace.PhaseRow{BytesRate: stat.Some(1e9)}, optrace.BoundWaiting); got != "" {
+		t.Errorf("%q: a share of a roof that does not bound it", got)
 	}
 }

@@ -213,7 +213,7 @@ func (r *tracePage) boundGlance() string {
 		switch {
 		case strings.Contains(from, "est"):
 			s += nbsp + "(est)"
-		case from != "":
+		case from != "" && b != optrace.BoundWaiting:
 			s += " (" + from + ")"
 		}
 		s += " for " + figure.Percent(share) + nbsp + "% of its time"
@@ -238,13 +238,15 @@ func boundWords(b optrace.Bound) string {
 		return "memory and compute alike"
 	case optrace.BoundNeither:
 		return "neither memory nor compute"
+	case optrace.BoundWaiting:
+		return "waits of its threads, for each other or for a CPU,"
 	}
 	return string(b)
 }
 
 // ofRoof is the rate of a phase against the roof that bounds it, "" where none does.
 func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
-	if b == optrace.BoundNeither {
+	if b == optrace.BoundNeither || b == optrace.BoundWaiting {
 		return ""
 	}
 	rate, roof, unit := finite(p.BytesRate), r.s.Roof.BytesPerSecond, "GB/s"
@@ -300,7 +302,7 @@ func boundOf(rows []optrace.OperatorRow, phase string) (b optrace.Bound, share f
 		all += k.Time
 		times[k.Bound] += k.Time
 	}
-	for _, x := range [...]optrace.Bound{optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed, optrace.BoundNeither} {
+	for _, x := range [...]optrace.Bound{optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed, optrace.BoundNeither, optrace.BoundWaiting} {
 		if times[x] > times[b] || b == optrace.BoundUnknown && times[x] > 0 {
 			b = x
 		}
