@@ -176,7 +176,8 @@ type Experts struct {
 	// together; 0 is perfectly even.
 	CV stat.Opt `json:"cv"`
 	// TimeCV is that of the mean time of a mixture's matmuls by the expert, where
-	// batches of one token let it be told.
+	// batches of one token let it be told, five of each. Batches that lost a CPU meanwhile
+	// are left out, where scheduling is traced.
 	TimeCV stat.Opt `json:"time_cv"`
 }
 
@@ -188,7 +189,7 @@ type ExpertLayer struct {
 	// Share of the tokens that the most chosen expert got.
 	Top stat.Opt `json:"top_ratio"`
 	// Time is the mean time of the mixture's matmuls in calls in which an expert took
-	// part, by expert; absent where it never did.
+	// part, by expert; absent where it never did without losing a CPU.
 	Time []stat.Opt `json:"time_s"`
 }
 

@@ -225,7 +225,7 @@ func (t *Tally) addStep(one *graphSums, s *step) {
 		if choice != nil && f.mixTokens != 1 {
 			cost = CostOf(t.t, t.t.Operator(s.operator), *choice)
 		}
-		one.mixed = append(one.mixed, mixed{layer: f.layer, experts: f.experts, time: took, choice: choice})
+		one.mixed = append(one.mixed, mixed{layer: f.layer, experts: f.experts, time: took, off: s.off, choice: choice})
 	}
 	one.logits = one.logits || f.name == logits
 	t.phases[p].addStep(took, &cost)

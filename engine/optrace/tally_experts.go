@@ -10,12 +10,22 @@ import (
 // maxMixtures is the number of layers with a mixture that are told apart.
 const maxMixtures = 512
 
+const (
+	// disturbedMixture is the share of a mixture's time off a CPU above which it says
+	// nothing of its experts: a lane that another process puts off for a few
+	// milliseconds makes them look tens of times slower.
+	disturbedMixture = 0.01
+	// fewestTimes are the batches that the time of an expert needs to be held against
+	// that of others.
+	fewestTimes = 5
+)
+
 // mixed is a matmul of a mixture.
 type mixed struct {
-	layer   int
-	experts int64
-	time    time.Duration
-	choice  *ExpertChoice
+	layer     int
+	experts   int64
+	time, off time.Duration // off the CPU, of all lanes
+	choice    *ExpertChoice
 }
 
 // expertSums adds mixtures up.
@@ -30,8 +40,8 @@ type expertSums struct {
 type expertSum struct {
 	chosen []int64
 	tokens int64
-	// By expert the time of the mixture in batches of one token that used it, and how
-	// many these were.
+	// By expert the time of the mixture in batches of one token that used it and that
+	// nothing disturbed, and how many these were.
 	time  []time.Duration
 	calls []int64
 }
@@ -43,10 +53,10 @@ func (s *expertSums) addGraph(t *Tally, one *graphSums) {
 		if slices.ContainsFunc(one.mixed[:i], func(o mixed) bool { return o.layer == m.layer }) {
 			continue
 		}
-		choice, took := m.choice, time.Duration(0)
+		choice, took, off := m.choice, time.Duration(0), time.Duration(0)
 		for j := i; j < len(one.mixed); j++ {
 			if o := &one.mixed[j]; o.layer == m.layer {
-				took = plus(took, o.time)
+				took, off = plus(took, o.time), plus(off, o.off)
 				if choice == nil {
 					choice = o.choice
 				}
@@ -60,11 +70,15 @@ func (s *expertSums) addGraph(t *Tally, one *graphSums) {
 		if layer < 0 {
 			layer = choice.Layer
 		}
+		if float64(off) > disturbedMixture*float64(took) {
+			took = 0
+		}
 		t.overflow = t.overflow || !s.add(layer, choice, m.experts, took)
 	}
 }
 
 // add adds one choice of a layer's mixture, and is false where there is no room for it.
+// A time of 0 is not known.
 func (s *expertSums) add(layer int, c *ExpertChoice, experts int64, took time.Duration) bool {
 	l := s.of[layer]
 	if l == nil {
@@ -91,7 +105,7 @@ func (s *expertSums) add(layer int, c *ExpertChoice, experts int64, took time.Du
 		}
 		l.grow(int(id) + 1)
 		l.chosen[id]++
-		if rows == 1 && c.Tokens <= 1 {
+		if took > 0 && rows == 1 && c.Tokens <= 1 {
 			l.time[id] = plus(l.time[id], took)
 			l.calls[id]++
 		}
@@ -128,7 +142,9 @@ func (s *expertSums) summary() *Experts {
 			if l.calls[id] > 0 {
 				mean := l.time[id].Seconds() / float64(l.calls[id])
 				row.Time[id] = finite(mean)
-				means = append(means, mean)
+				if l.calls[id] >= fewestTimes {
+					means = append(means, mean)
+				}
 			}
 		}
 		row.CV = variation(counts)
@@ -136,7 +152,9 @@ func (s *expertSums) summary() *Experts {
 			row.Top = finite(float64(slices.Max(l.chosen)) / float64(l.tokens))
 		}
 		chosen = append(chosen, relative(counts)...)
-		times = append(times, relative(means)...)
+		if len(means) > 1 { // one alone varies from nothing
+			times = append(times, relative(means)...)
+		}
 		e.Layers = append(e.Layers, row)
 	}
 	e.CV, e.TimeCV = variation(chosen), variation(times)

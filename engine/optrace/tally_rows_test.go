@@ -49,7 +49,43 @@ func TestExperts(t *testing.T) {
 	if l.Time[0].OK {
 		t.Error("an expert that was never chosen has a time")
 	}
-	near(t, "variation of times", e.TimeCV, 0)
+	if e.TimeCV.OK { // only expert 1 was timed five times
+		t.Errorf("the time of one expert varies by %v", e.TimeCV.V)
+	}
+}
+
+// TestExpertTimesWithoutInterference has two experts of which the second takes 3 ms where
+// the first takes 2, and a process that puts lane 0 off for 50 ms in one of the first's
+// batches: by chance, and no matter of the expert's.
+func TestExpertTimesWithoutInterference(t *testing.T) {
+	for _, sleeps := range []bool{false, true} {
+		m := newModel()
+		refs := m.mixture(3, 1)
+		m.tables.Experts = []ExpertChoice{{Layer: 3, Used: 1, IDs: []int32{0}, Tokens: 1}, {Layer: 3, Used: 1, IDs: []int32{4}, Tokens: 1}, {Layer: 3, Used: 1, IDs: []int32{6}, Tokens: 1}}
+		tally := NewTally(m.tables)
+		batch := func(expert uint32, took, off time.Duration) {
+			g := run(refs, 2, 0, each(took+off))
+			for l := range g.Lanes {
+				g.Lanes[l].Spans[0].Experts = expert
+			}
+			g.Lanes[0].Spans[1].Off = off
+			tally.Graph(g)
+		}
+		for range fewestTimes {
+			batch(1, time.Millisecond, 0)
+			batch(2, 3*time.Millisecond/2, 0)
+		}
+		batch(3, 9*time.Millisecond, 0) // once: it says nothing about the expert
+		if sleeps {
+			batch(1, time.Millisecond, 50*time.Millisecond)
+		}
+		e := tally.Summary(Settings{}).Experts
+		near(t, "expert 0", e.Layers[0].Time[0], 0.002)
+		near(t, "expert 4", e.Layers[0].Time[4], 0.003)
+		near(t, "expert 6", e.Layers[0].Time[6], 0.018)
+		// 2 and 3 are a fifth of their mean away from it.
+		near(t, "variation of times", e.TimeCV, 0.2)
+	}
 }
 
 // TestExpertsOutOfRange has ids that cannot be, and tokens that were not all read.
