@@ -58,10 +58,10 @@ type Decoder struct {
 	counted        time.Duration
 	fits, misfits  int64 // tensors that the layout fits, and not
 	withheld       string
-	malformed      int64 // records that made no sense
-	execs          int64 // times that the target became another program
-	lostTold       int64 // records that were lost, as far as events tell
-	newestRecorded time.Duration
+	malformed      int64         // records that made no sense
+	execs          int64         // times that the target became another program
+	newestRecorded time.Duration // of the last record
+	newest         time.Duration // of all records
 	scratch        []byte
 	sources        []uint64
 	read0          layouts.RawTensor // decoded into, so that nothing is allocated
@@ -133,8 +133,8 @@ func (d *Decoder) Record(b []byte) {
 		d.malformed++
 		return
 	}
-	d.lost(&h)
-	d.newestRecorded = h.at
+	d.newestRecorded, d.newest = h.at, max(d.newest, h.at)
+	d.lose(h.dropped, h.pid)
 	payload := b[headerSize:]
 	e := optrace.Event{At: h.at, PID: h.pid, TID: h.tid, CPU: uint16(h.cpu), Kind: optrace.Kind(h.kind)}
 	switch e.Kind {
@@ -192,18 +192,16 @@ func (d *Decoder) Record(b []byte) {
 	d.out.add(e)
 }
 
-// lost tells of records that were lost before this one, of any CPU.
-func (d *Decoder) lost(h *header) {
-	if more := int32(h.dropped - d.dropped); more > 0 {
-		d.dropped = h.dropped
-		d.tellLost(optrace.Event{At: h.at, Kind: optrace.Lost, N: int64(more), CPU: uint16(h.cpu), PID: h.pid})
+// lose tells of records that were lost, of any CPU: dropped is how many by now. They are of
+// about the moment of the newest record: a program takes the time, then room in the ring or
+// none, then it looks how many were lost, and may be interrupted in between.
+func (d *Decoder) lose(dropped uint32, pid int32) {
+	if more := int32(dropped - d.dropped); more > 0 {
+		d.dropped = dropped
+		d.out.add(optrace.Event{
+			At: max(d.newest-holdBack, 0), Addr: uint64(d.newest + holdBack), Kind: optrace.Lost, N: int64(more), PID: pid,
+		})
 	}
-}
-
-// tellLost makes an event of a loss.
-func (d *Decoder) tellLost(e optrace.Event) {
-	d.lostTold += e.N
-	d.out.add(e)
 }
 
 // of is what is known of a record's process.

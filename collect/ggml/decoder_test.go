@@ -189,23 +189,23 @@ func TestGraphsAreCountedFromAMomentOn(t *testing.T) {
 	}
 }
 
-// A loss is told where it happened, once, also where a record that was written before
+// A loss is told about when it happened, once, also where a record that was written before
 // it comes after it.
 func TestLossesAreTold(t *testing.T) {
 	d := empty()
 	for i, dropped := range []uint32{0, 0, 4, 2, 4, 9} {
-		d.Record(record(optrace.BarrierBegin, time.Duration(i), func(b []byte) {
+		d.Record(record(optrace.BarrierBegin, time.Duration(i)*time.Second, func(b []byte) {
 			binary.LittleEndian.PutUint32(b[offDropped:], dropped)
 			binary.LittleEndian.PutUint32(b[offCPU:], 1)
 		}))
 	}
 	var lost []string
-	for _, e := range d.out.take(10) {
+	for _, e := range d.out.take(time.Minute) {
 		if e.Kind == optrace.Lost {
-			lost = append(lost, fmt.Sprint(e.At, " ", e.N))
+			lost = append(lost, fmt.Sprint(e.At, " ", time.Duration(e.Addr), " ", e.N))
 		}
 	}
-	if diff := cmp.Diff([]string{"2ns 4", "5ns 5"}, lost); diff != "" {
+	if diff := cmp.Diff([]string{"1.998s 2.002s 4", "4.998s 5.002s 5"}, lost); diff != "" {
 		t.Error(diff)
 	}
 }

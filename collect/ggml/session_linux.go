@@ -399,8 +399,9 @@ func (s *Session) check() error {
 
 // tellLosses makes events of losses that no record has told of.
 func (s *Session) tellLosses(now time.Duration) {
-	if more := s.Dropped() - s.decoder.lostTold; more > 0 && s.ring.waiting() == 0 {
-		s.decoder.tellLost(optrace.Event{At: now, Kind: optrace.Lost, N: more})
+	if lost := s.Dropped(); s.ring.waiting() == 0 {
+		s.decoder.newest = max(s.decoder.newest, now)
+		s.decoder.lose(uint32(lost), int32(s.runtime.PID))
 	}
 }
 

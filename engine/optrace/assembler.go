@@ -1,6 +1,9 @@
 package optrace
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Receiver takes what an [Assembler] makes. What it is given is its own to keep.
 type Receiver interface {
@@ -28,7 +31,7 @@ type Receiver interface {
 // lane's next operator and when a graph ends.
 //
 // A graph is whole or dropped: one that was begun before the trace, one in which
-// events were lost or the detail was changed, one that the target did not live to end,
+// events were lost, or may have been, or the detail was changed, one that the target did not live to end,
 // one whose lanes differ in their operators although those of its like do not.
 // Events that come late count as if they came at the moment of the newest.
 type Assembler struct {
@@ -38,7 +41,8 @@ type Assembler struct {
 	backends BackendReceiver
 
 	now     time.Duration
-	epoch   uint32 // grows where what is known of threads no longer holds
+	lossy   time.Duration // until when graphs that begin may have lost events
+	epoch   uint32        // grows where what is known of threads no longer holds
 	threads map[int32]*thread
 	last    *thread // the one that was asked for last
 	refused int     // new threads that were turned away since the table was full
@@ -102,6 +106,7 @@ func (a *Assembler) Push(e Event) {
 		a.cpu(e.CPU).pass(e.At, int64(e.Addr), e.N)
 	case Lost:
 		a.lost = addUp(a.lost, max(e.N, 0))
+		a.lossy = max(a.lossy, time.Duration(min(e.Addr, math.MaxInt64)))
 		a.forget()
 	case DetailChanged:
 		a.forget()

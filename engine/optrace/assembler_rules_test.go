@@ -135,6 +135,7 @@ func TestWhatMakesAGraphPartial(t *testing.T) {
 		"nothing":                            {whole, 1, 0},
 		"a loss":                             {slices.Insert(slices.Clone(whole), 2, Event{Kind: Lost, N: 7}), 0, 1},
 		"a loss between graphs":              {slices.Concat(whole, []Event{{Kind: Lost, N: 7}}, whole), 2, 0},
+		"a loss until after it began":        {slices.Concat([]Event{{Kind: Lost, N: 7, Addr: 21}}, whole, whole), 1, 1},
 		"another detail":                     {slices.Insert(slices.Clone(whole), 1, Event{Kind: DetailChanged, N: 1}), 0, 1},
 		"begun before the trace":             {slices.Concat(whole[1:], whole), 1, 1},
 		"ended before its operators came":    {slices.Concat(whole[2:], whole), 1, 1},

@@ -21,6 +21,11 @@ func (a *Assembler) beginGraph(th *thread, e *Event) {
 	if th.lane != nil {
 		a.leaveLane(th.lane)
 	}
+	if e.At < a.lossy {
+		a.partial++
+		th.stray = true
+		return
+	}
 	if len(a.open) >= maxOpenGraphs {
 		a.drop(a.open[0])
 	}

@@ -75,7 +75,8 @@ const (
 
 	// The recording itself.
 
-	// Lost is a gap: N events could not be kept.
+	// Lost is a gap: N events could not be kept. They are of moments from At to Addr, a
+	// moment as At is; 0 is At itself.
 	Lost
 	// TargetExec is the target process that became another program.
 	TargetExec
