@@ -198,6 +198,20 @@ func TestBoundOfWhatIsFarBelow(t *testing.T) {
 	}
 }
 
+// TestBoundOfWhatIsNotKnown holds that an operator of tomorrow, of which it is not known
+// what it computes, is not bound by memory for want of operations.
+func TestBoundOfWhatIsNotKnown(t *testing.T) {
+	m := newModel()
+	g := run([]uint32{m.op("LIGHTNING_INDEXER", "", tensor("scores", "f32", 1024), tensor("q", "f32", 1024), tensor("k", "f32", 1024))}, 1, 0, each(time.Microsecond))
+	tally := NewTally(m.tables)
+	tally.Graph(g)
+	// 12 KiB in a microsecond are 12 GB/s.
+	k := tally.Summary(Settings{Roof: Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, From: RoofMeasured}}).Kinds[0]
+	if k.Bound != BoundUnknown || k.BoundFrom != "" || k.OfRoof.OK || !k.Estimated {
+		t.Errorf("%q from %q at %v of the roof", k.Bound, k.BoundFrom, k.OfRoof)
+	}
+}
+
 // TestBoundWhileWaiting holds that nothing is said to be bound by memory or by computing
 // where its lanes hardly computed. Of a roof of 20 GB/s, 10 MB in a millisecond are half.
 func TestBoundWhileWaiting(t *testing.T) {

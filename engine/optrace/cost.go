@@ -23,6 +23,9 @@ type Cost struct {
 	// Exact says that nothing in it is reckoned: the types are known, every source was
 	// read, and the operator's work follows from its shapes alone.
 	Exact bool
+	// Guessed says that what the operator does is not known: Flops are not what it
+	// computes, and nothing is to be judged by them.
+	Guessed bool
 }
 
 // Bytes is what is moved altogether.
@@ -32,7 +35,7 @@ func (c Cost) Bytes() float64 { return c.ReadBytes + c.WrittenBytes }
 // ggml-cpu.c). The ids of the experts that a MUL_MAT_ID chose say which weights it
 // reads; without them it is reckoned that each is as likely as the other. Operators
 // that are not known read their sources, write their result and do one operation for
-// each element of it: they are not Exact.
+// each element of it: they are not Exact, and Guessed.
 func CostOf(t *Tables, op Operator, experts ExpertChoice) Cost {
 	k := costing{t: t, op: &op, experts: &experts}
 	if op.Op == "" || op.Out == 0 || int(op.Out) > len(t.Tensors) {
@@ -127,7 +130,7 @@ func (k *costing) writes(elements float64) {
 // unknown is an operator of which only the operands are known.
 func (k *costing) unknown() {
 	k.each(1)
-	k.c.Exact = false
+	k.c.Exact, k.c.Guessed = false, true
 }
 
 // each reads all, writes all and does some operations for each element of the result.
@@ -145,12 +148,11 @@ var costs = map[string]func(*costing){
 	"FLASH_ATTN_EXT": (*costing).attention,
 
 	"ADD": perElement(1), "SUB": perElement(1), "MUL": perElement(1), "DIV": perElement(1), "ADD1": perElement(1), "ADD_ID": (*costing).addRows,
-	"SCALE": perElement(2), "CLAMP": perElement(2), "SQR": perElement(1), "SQRT": perElement(1), "LOG": perElement(1), "SIN": perElement(1), "COS": perElement(1),
+	"SCALE": (*costing).scale, "CLAMP": perElement(2), "SQR": perElement(1), "SQRT": perElement(1), "LOG": perElement(1), "SIN": perElement(1), "COS": perElement(1),
 	"DIAG_MASK_INF": perElement(0), "DIAG_MASK_ZERO": perElement(0),
 	"UNARY": (*costing).unary, "GLU": (*costing).gated, "LEAKY_RELU": perElement(2),
 
-	// For an element: scale it, subtract the largest, exp, add up, divide; and find the largest.
-	"SOFT_MAX": perElement(6),
+	"SOFT_MAX": (*costing).softMax,
 	// A pair of elements is turned by four multiplications and two additions.
 	"ROPE": (*costing).rope, "ROPE_BACK": (*costing).rope,
 	// Square and add; scale. NORM subtracts the mean besides, for which it adds up.
@@ -159,16 +161,27 @@ var costs = map[string]func(*costing){
 	"CPY": (*costing).copies, "DUP": (*costing).copies, "CONT": (*costing).copies,
 	"SET_ROWS": (*costing).setRows, "GET_ROWS": (*costing).getRows,
 	"CONCAT": perElement(0), "REPEAT": perElement(0), "PAD": perElement(0), "PAD_REFLECT_1D": perElement(0), "ROLL": perElement(0),
+	"WIN_PART": perElement(0), "WIN_UNPART": perElement(0), "DIAG": perElement(0),
+	"SET": (*costing).sets, "ACC": (*costing).accumulates,
 	"ARANGE": perElement(1), "FILL": perElement(0), "TRI": perElement(0),
 
 	"SUM": (*costing).reduce, "SUM_ROWS": (*costing).reduce, "MEAN": (*costing).reduce, "ARGMAX": (*costing).reduce,
-	"CUMSUM": (*costing).reduce, "COUNT_EQUAL": (*costing).reduce,
+	"CUMSUM": (*costing).reduce, "COUNT_EQUAL": (*costing).reduce, "REPEAT_BACK": (*costing).reduce, "COL2IM_1D": (*costing).reduce,
 	"ARGSORT": (*costing).sort, "TOP_K": (*costing).sort,
 
-	"IM2COL":  func(k *costing) { k.reads(1); k.writes(k.out.Elements()) },
-	"CONV_2D": (*costing).conv2D, "CONV_2D_DW": (*costing).conv2DDepth,
+	"IM2COL": (*costing).columns, "IM2COL_3D": (*costing).columns,
+	"CONV_2D": (*costing).conv2D, "CONV_2D_DW": (*costing).conv2DDepth, "CONV_3D": (*costing).conv3D,
 	"CONV_TRANSPOSE_1D": (*costing).convBack1D, "CONV_TRANSPOSE_2D": (*costing).convBack2D,
 	"SSM_CONV": (*costing).stateConv, "SSM_SCAN": (*costing).stateScan,
+	"SOLVE_TRI": (*costing).solve,
+
+	// Operations for each element of the state of a head and each token. WKV6: v times k,
+	// that times the first and the state added, that weighed by r and added up, the state
+	// decayed and v times k added: 1 + 2 + 2 + 2. WKV7: the state weighed by a, v times k,
+	// the state decayed and both added, weighed by r: 2 + 1 + 4 + 2. Gated linear attention:
+	// v times k, the state decayed and it added, weighed by q: 1 + 2 + 2. Gated delta net:
+	// the state decayed, weighed by k, the difference times k added, weighed by q: 1 + 2 + 2 + 2.
+	"RWKV_WKV6": recurrent(0, 7), "RWKV_WKV7": recurrent(2, 9), "GATED_LINEAR_ATTN": recurrent(0, 5), "GATED_DELTA_NET": recurrent(2, 7),
 }
 
 // nothing is the cost of operators that only look at memory in another way.
@@ -254,7 +267,8 @@ func (k *costing) outer() {
 // shapes do not tell: with a mask this is the most that it can be.
 func (k *costing) attention() {
 	q, key, v := k.needs(0), k.needs(1), k.needs(2)
-	k.readsAll()
+	k.reads(0, 1, 2, 4)
+	k.mask(3, q.NE[1])
 	k.writes(k.out.Elements())
 	scores := dim(key.NE[1]) * dim(q.NE[1]) * dim(q.NE[2]) * dim(q.NE[3])
 	k.c.Flops = scores * (2*dim(q.NE[0]) + 2*dim(v.NE[0]) + 6)
@@ -263,11 +277,80 @@ func (k *costing) attention() {
 	}
 }
 
+// mask reads the rows of a mask [length, tokens or more, ...] that belong to tokens: older
+// runtimes make it a multiple of 32 or 64 rows long (GGML_KQ_MASK_PAD), and the rest is
+// not looked at.
+func (k *costing) mask(i int, tokens int64) {
+	m := k.in(i)
+	k.c.Exact = k.c.Exact && (i >= len(k.op.In) || k.op.In[i] != 0)
+	if rows := dim(m.NE[1]); rows > 0 {
+		k.read(i, m.Elements()*min(1, dim(tokens)/rows))
+	}
+}
+
+// softMax is SOFT_MAX, with a mask and sinks or without. For an element: scale it, subtract
+// the largest, exp, add up, divide; and find the largest.
+func (k *costing) softMax() {
+	k.needs(0)
+	k.reads(0, 2)
+	k.mask(1, k.out.NE[1])
+	k.writes(k.out.Elements())
+	k.c.Flops = 6 * k.out.Elements()
+}
+
+// scale is SCALE: a multiplication, and an addition where the second parameter, a float,
+// is not 0.
+func (k *costing) scale() {
+	if k.op.Params[1] == 0 {
+		k.each(1)
+		return
+	}
+	k.each(2)
+}
+
+// some is as many elements of a source as there are of it at most: rows that are looked
+// up twice count once, as far as they are more than all.
+func (k *costing) some(i int, elements float64) {
+	k.read(i, min(elements, k.in(i).Elements()))
+}
+
+// sets is SET: the second source is put into the first, or (fifth parameter) into a copy
+// of it.
+func (k *costing) sets() {
+	k.needs(1)
+	k.reads(1)
+	k.writes(k.in(1).Elements())
+	if k.op.Params[4] == 0 {
+		k.reads(0)
+		k.writes(k.out.Elements())
+	}
+}
+
+// accumulates is ACC: as SET, but the second source is added to what is there.
+func (k *costing) accumulates() {
+	b := k.needs(1).Elements()
+	k.reads(1)
+	k.read(0, b)
+	k.writes(b)
+	k.c.Flops = b
+	if k.op.Params[4] == 0 {
+		k.reads(0)
+		k.writes(k.out.Elements())
+	}
+}
+
+// columns is IM2COL: of the kernel, the first source, only the shape matters.
+func (k *costing) columns() {
+	k.needs(1)
+	k.reads(1)
+	k.writes(k.out.Elements())
+}
+
 // addRows is ADD_ID: to each row the row of the second that its id names.
 func (k *costing) addRows() {
 	k.needs(1)
 	k.reads(0, 2)
-	k.read(1, k.out.Elements())
+	k.some(1, k.out.Elements())
 	k.writes(k.out.Elements())
 	k.c.Flops = k.out.Elements()
 }
@@ -299,6 +382,7 @@ func (k *costing) gated() {
 		flops = 2
 	}
 	k.each(flops)
+	k.c.Exact = k.c.Exact && ok
 }
 
 // rope turns pairs of the first n_dims (op_params[1]) elements of each row.
@@ -329,7 +413,7 @@ func (k *costing) setRows() {
 // getRows is GET_ROWS: of the first source it reads the rows of the result.
 func (k *costing) getRows() {
 	k.needs(0)
-	k.read(0, k.out.Elements())
+	k.some(0, k.out.Elements())
 	k.reads(1)
 	k.writes(k.out.Elements())
 }
@@ -380,14 +464,63 @@ func (k *costing) stateConv() {
 	k.each(2 * dim(k.needs(1).NE[0]))
 }
 
-// stateScan is SSM_SCAN: for each element of x (the second source) and each of the
-// states (the first dimension of the first) the state is scaled, the input added
-// and the state weighed: five operations.
+// stateScan is SSM_SCAN: states [states, head, heads, sequences], x [head, heads, tokens,
+// sequences], dt, A, B, C, and in later versions the ids of the sequences, which say of
+// how many the states are read. For each element of x and each of the states the state
+// is scaled, the input added and the state weighed: five operations. Where A has a
+// factor for each of the states (Mamba; one for each head in Mamba-2), that times dt
+// and its exponential are two more.
 func (k *costing) stateScan() {
-	k.readsAll()
+	s, x := k.needs(0), k.needs(1)
+	k.reads(1, 2, 3, 4, 5, 6)
+	if ids := k.in(6); ids.Elements() > 0 {
+		k.some(0, dim(s.NE[0])*dim(s.NE[1])*dim(s.NE[2])*dim(ids.NE[0]))
+	} else {
+		k.reads(0)
+	}
 	k.writes(k.out.Elements())
-	k.c.Flops = 5 * dim(k.needs(0).NE[0]) * k.needs(1).Elements()
+	each := 5.0
+	if k.in(3).NE[0] > 1 {
+		each = 7
+	}
+	k.c.Flops = each * dim(s.NE[0]) * x.Elements()
 	k.c.Exact = false
+}
+
+// recurrent is attention without a cache: each head has a state of so many columns as
+// the rows of a source (the index) have elements, and each token passes all of it.
+func recurrent(rows int, flops float64) func(*costing) {
+	return func(k *costing) {
+		s := k.needs(rows)
+		k.readsAll()
+		k.writes(k.out.Elements())
+		k.c.Flops = flops * dim(s.NE[0]) * s.Elements()
+	}
+}
+
+// solve is SOLVE_TRI: a lower triangle [n, n] and right sides [columns, n]. Row i takes i
+// multiply-adds, a subtraction and a division: n(n+1) for each column.
+func (k *costing) solve() {
+	a := k.needs(0)
+	n := dim(a.NE[0])
+	if n > 0 {
+		k.read(0, a.Elements()*(n+1)/(2*n))
+	}
+	k.reads(1)
+	k.writes(k.out.Elements())
+	k.c.Flops = (n + 1) * k.out.Elements()
+}
+
+// conv3D is CONV_3D: a kernel [W, H, D, in x out], the second source [x, y, z, in x images],
+// the result [x, y, z, out x images]: what is in follows from the three products.
+func (k *costing) conv3D() {
+	a, b := k.needs(0), k.needs(1)
+	k.each(0)
+	in := 0.0
+	if o := dim(k.out.NE[3]); o > 0 {
+		in = math.Round(math.Sqrt(dim(a.NE[3]) * dim(b.NE[3]) / o))
+	}
+	k.c.Flops = 2 * dim(a.NE[0]) * dim(a.NE[1]) * dim(a.NE[2]) * in * k.out.Elements()
 }
 
 // isWeight says whether a tensor's name is that of weights in a GGUF file. Weights are

@@ -49,10 +49,16 @@ func TestCostOf(t *testing.T) {
 			Cost{ReadBytes: 4.625*139264 + 3072 + 24, WrittenBytes: 12288, WeightBytes: 4.625 * 139264, Flops: 1572864, Weights: 2, Known: true}},
 		{"attention of one token over 256: 256 x 32 scores of 2x64 + 2x64 + 6", of("FLASH_ATTN_EXT", "", f32(64, 32), f32(64, 1, 32), tensor("k", "f16", 64, 256, 8), tensor("v", "f16", 64, 256, 8)), ExpertChoice{},
 			Cost{ReadBytes: 8192 + 2*262144, WrittenBytes: 8192, Flops: 2146304, Known: true, Exact: true}},
+		// Of a mask padded to 64 rows one token looks at the first: 256 x 2 bytes.
 		{"a mask makes that the most that it can be", of("FLASH_ATTN_EXT", "", f32(64, 32), f32(64, 1, 32), tensor("k", "f16", 64, 256, 8), tensor("v", "f16", 64, 256, 8), tensor("mask", "f16", 256, 64)), ExpertChoice{},
-			Cost{ReadBytes: 8192 + 2*262144 + 32768, WrittenBytes: 8192, Flops: 2146304, Known: true}},
+			Cost{ReadBytes: 8192 + 2*262144 + 512, WrittenBytes: 8192, Flops: 2146304, Known: true}},
+		{"a mask of two streams, and sinks: 3 rows of 256 x 2 bytes of each, 32 x 4 bytes", of("FLASH_ATTN_EXT", "", f32(64, 32, 3, 2), f32(64, 3, 32, 2), tensor("k", "f16", 64, 256, 8, 2), tensor("v", "f16", 64, 256, 8, 2), tensor("mask", "f16", 256, 64, 1, 2), f32(32)), ExpertChoice{},
+			// 64 x 3 x 32 x 2 x 4 of queries and as many written; 2 x 262144 of keys and of values;
+			// 256 x 3 x 32 x 2 scores of 2x64 + 2x64 + 6.
+			Cost{ReadBytes: 49152 + 4*262144 + 2*1536 + 128, WrittenBytes: 49152, Flops: 49152 * 262, Known: true}},
+		// The mask has 64 rows of 256 x 4 bytes, of which one token looks at one.
 		{"soft max with a mask", of("SOFT_MAX", "", f32(256, 1, 32), f32(256, 1, 32), tensor("mask", "f32", 256, 64)), ExpertChoice{},
-			Cost{ReadBytes: 32768 + 65536, WrittenBytes: 32768, Flops: 49152, Known: true, Exact: true}},
+			Cost{ReadBytes: 32768 + 1024, WrittenBytes: 32768, Flops: 49152, Known: true, Exact: true}},
 		{"an addition that repeats its second source", of("ADD", "", f32(2048, 24), f32(2048, 24), tensor("blk.0.attn_q.bias", "f32", 2048)), ExpertChoice{},
 			Cost{ReadBytes: 196608 + 8192, WrittenBytes: 196608, WeightBytes: 8192, Flops: 49152, Weights: 3, Known: true, Exact: true}},
 		{"rms norm", of("RMS_NORM", "", f32(2048), f32(2048)), ExpertChoice{}, Cost{ReadBytes: 8192, WrittenBytes: 8192, Flops: 6144, Known: true, Exact: true}},
@@ -71,8 +77,43 @@ func TestCostOf(t *testing.T) {
 		{"state space convolution", of("SSM_CONV", "", f32(64, 5), f32(8, 64), tensor("blk.0.ssm_conv1d.weight", "f32", 4, 64)), ExpertChoice{},
 			Cost{ReadBytes: 2048 + 1024, WrittenBytes: 1280, WeightBytes: 1024, Flops: 2560, Weights: 3, Known: true, Exact: true}},
 		{"state space scan: 5 x 16 x 64 x 3", of("SSM_SCAN", "", f32(1216), f32(16, 64), f32(64, 1, 3)), ExpertChoice{}, Cost{ReadBytes: 4096 + 768, WrittenBytes: 4864, Flops: 15360, Known: true}},
+		// Mamba-2 of 128 states, heads 4 of 64, 3 tokens of 2 sequences in a cache of 10: 2 x 128 x 64 x 4
+		// states of 4 bytes are read; x 64 x 4 x 3 x 2; dt 4 x 3 x 2; A 4; B and C 128 x 3 x 2 each; 2 ids of
+		// 4 bytes. Written are 1536 of y and the 65536 states. 5 x 128 for each of the 1536 of x.
+		{"a scan of two of ten sequences", of("SSM_SCAN", "", f32(1536+65536), f32(128, 64, 4, 10), f32(64, 4, 3, 2), f32(4, 3, 2), f32(1, 4), f32(128, 1, 3, 2), f32(128, 1, 3, 2), tensor("ids", "i32", 2)), ExpertChoice{},
+			Cost{ReadBytes: 4*(65536+1536+24+4+768+768) + 8, WrittenBytes: 4 * 67072, Flops: 983040, Known: true}},
+		// Mamba has a factor for each of 16 states: 7 x 16 x 64.
+		{"a scan with a factor for each state", of("SSM_SCAN", "", f32(64+1024), f32(16, 1, 64, 1), f32(1, 64, 1, 1), f32(64, 1, 1), tensor("blk.0.ssm_a", "f32", 16, 64), f32(16, 1, 1, 1), f32(16, 1, 1, 1), tensor("ids", "i32", 1)), ExpertChoice{},
+			Cost{ReadBytes: 4*(1024+64+64+1024+16+16) + 4, WrittenBytes: 4 * 1088, WeightBytes: 4096, Flops: 7168, Weights: 5, Known: true}},
+		// 2 heads of 64, 3 tokens, one state of 2 x 64 x 64: 384 elements of k with 64 columns each.
+		{"wkv6: 7 x 64 x 384", of("RWKV_WKV6", "", f32(128, 3+64), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2), f32(64, 2, 3), f32(8192, 1)), ExpertChoice{},
+			Cost{ReadBytes: 4 * (4*384 + 128 + 8192), WrittenBytes: 4 * 8576, Flops: 172032, Known: true, Exact: true}},
+		{"wkv7: 9 x 64 x 384", of("RWKV_WKV7", "", f32(128, 3+64), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(8192, 1)), ExpertChoice{},
+			Cost{ReadBytes: 4 * (6*384 + 8192), WrittenBytes: 4 * 8576, Flops: 221184, Known: true, Exact: true}},
+		{"gated linear attention: 5 x 64 x 384", of("GATED_LINEAR_ATTN", "", f32(128, 3+64), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(64, 2, 3), f32(8192, 1)), ExpertChoice{},
+			Cost{ReadBytes: 4 * (4*384 + 8192), WrittenBytes: 4 * 8576, Flops: 122880, Known: true, Exact: true}},
+		// One head of keys for two of values, each of 128: q and k 128 x 3, v 256 x 3, g and beta 2 x 3, the
+		// state 2 x 128 x 128. 7 x 128 for each of the 768 of v.
+		{"gated delta net", of("GATED_DELTA_NET", "", f32(256, 3+128), f32(128, 1, 3), f32(128, 1, 3), f32(128, 2, 3), f32(1, 2, 3), f32(1, 2, 3), f32(128, 128, 2)), ExpertChoice{},
+			Cost{ReadBytes: 4 * (384 + 384 + 768 + 6 + 6 + 32768), WrittenBytes: 4 * 33536, Flops: 688128, Known: true, Exact: true}},
+		// Rows of 4 take 0+2, 2+2, 4+2, 6+2 = 20 operations for each of 3 columns; 10 of 16 elements are in the triangle.
+		{"a triangle of four", of("SOLVE_TRI", "", f32(3, 4), f32(4, 4), f32(3, 4)), ExpertChoice{},
+			Cost{ReadBytes: 40 + 48, WrittenBytes: 48, Flops: 60, Known: true, Exact: true}},
+		// 2 x 2 x 2 x 3 channels in, 5 out, 2 images: 24 multiply-adds for each of 4 x 4 x 4 x 10.
+		{"convolution of volumes", of("CONV_3D", "", f32(4, 4, 4, 10), tensor("c.weight", "f16", 2, 2, 2, 15), f32(5, 5, 5, 6)), ExpertChoice{},
+			Cost{ReadBytes: 240 + 3000, WrittenBytes: 2560, WeightBytes: 240, Flops: 30720, Weights: 2, Known: true, Exact: true}},
+		{"columns of volumes do not read the kernel", of("IM2COL_3D", "", tensor("c", "f16", 24, 64), tensor("c.weight", "f16", 2, 2, 2, 15), f32(5, 5, 5, 3)), ExpertChoice{},
+			Cost{ReadBytes: 1500, WrittenBytes: 3072, Known: true, Exact: true}},
+		// 512 tokens with 4 experts each look up 2048 rows of 32: each is read once.
+		{"biases of 32 experts for 2048 rows", of("ADD_ID", "", f32(2880, 4, 512), f32(2880, 4, 512), tensor("blk.0.ffn_up_exps.bias", "f32", 2880, 32), tensor("ids", "i32", 4, 512)), ExpertChoice{},
+			Cost{ReadBytes: 4*5898240 + 4*92160 + 8192, WrittenBytes: 4 * 5898240, WeightBytes: 4 * 92160, Flops: 5898240, Weights: 3, Known: true, Exact: true}},
+		{"one row of a table looked up 100 times is one row", of("GET_ROWS", "", f32(64, 100), f32(64, 1), tensor("ids", "i32", 100)), ExpertChoice{},
+			Cost{ReadBytes: 256 + 400, WrittenBytes: 25600, Known: true, Exact: true}},
+		{"scaling is one multiplication", of("SCALE", "", f32(100), f32(100)), ExpertChoice{}, Cost{ReadBytes: 400, WrittenBytes: 400, Flops: 100, Known: true, Exact: true}},
+		{"a part of a copy is set", of("SET", "", f32(100), f32(100), f32(10)), ExpertChoice{}, Cost{ReadBytes: 440, WrittenBytes: 440, Known: true, Exact: true}},
+		{"a gate of tomorrow", of("GLU", "NEWGLU", f32(100), f32(200)), ExpertChoice{}, Cost{ReadBytes: 800, WrittenBytes: 400, Flops: 200, Known: true}},
 		{"a view is nothing", of("PERMUTE", "", f32(10), f32(10)), ExpertChoice{}, Cost{Known: true, Exact: true}},
-		{"an operator of tomorrow", of("NEW_THING", "", f32(10), f32(20), f32(30)), ExpertChoice{}, Cost{ReadBytes: 200, WrittenBytes: 40, Flops: 10, Known: true}},
+		{"an operator of tomorrow", of("NEW_THING", "", f32(10), f32(20), f32(30)), ExpertChoice{}, Cost{ReadBytes: 200, WrittenBytes: 40, Flops: 10, Known: true, Guessed: true}},
 		{"no name", of("", "", f32(10), f32(10)), ExpertChoice{}, Cost{}},
 		{"a type of tomorrow: rows of 90 bytes for 64 elements", of("CONT", "", f32(128), Tensor{Type: "q9_9", NE: [4]int64{64, 2, 1, 1}, NB: [4]uint64{45, 90, 180, 180}}), ExpertChoice{},
 			Cost{ReadBytes: 180, WrittenBytes: 512, Known: true}},
@@ -100,6 +141,27 @@ func TestCostOfPartOfARope(t *testing.T) {
 	op.Params[1] = 16
 	if got := CostOf(tables, op, ExpertChoice{}); got.Flops != 3*512 {
 		t.Errorf("a quarter turned: %+v", got)
+	}
+}
+
+// TestCostOfParameters has operators that do more or less by their parameters: a scale
+// with an offset, parts that are set and added in place.
+func TestCostOfParameters(t *testing.T) {
+	for _, c := range []struct {
+		op                   string
+		parameter            int
+		read, written, flops float64
+	}{
+		{"SCALE", 1, 440, 400, 200}, // with a source too many, which is read
+		{"SET", 4, 40, 40, 0},
+		{"ACC", 4, 80, 40, 10},
+		{"ACC", 0, 480, 440, 10}, // not in place: all is copied besides
+	} {
+		tables, op := shape(c.op, "", tensor("x", "f32", 100), tensor("x", "f32", 100), tensor("y", "f32", 10))
+		op.Params[c.parameter] = 1
+		if got := CostOf(tables, op, ExpertChoice{}); got.ReadBytes != c.read || got.WrittenBytes != c.written || got.Flops != c.flops {
+			t.Errorf("%s: %+v, want %v, %v, %v", c.op, got, c.read, c.written, c.flops)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ type costSum struct {
 	time         time.Duration
 	known        bool
 	reckoned     bool // a cost was not exact
+	guessed      bool // of one it is not known what it computes
 }
 
 // add adds the cost of an operator that took some time.
@@ -48,6 +49,7 @@ func (s *costSum) add(took time.Duration, c *Cost) {
 	}
 	s.known = true
 	s.reckoned = s.reckoned || !c.Exact
+	s.guessed = s.guessed || c.Guessed
 	s.bytes += c.ReadBytes + c.WrittenBytes
 	s.flops += c.Flops
 	s.weights += c.WeightBytes
@@ -142,7 +144,7 @@ func (g *group) bound(row *OperatorRow, r Roof) (Bound, string) {
 	least, most := g.undisturbed()
 	reached := r.nearest(row)
 	switch {
-	case b == BoundUnknown, b == BoundMemory && row.BytesRate.V > nearRidge*r.BytesPerSecond:
+	case g.cost.guessed, b == BoundUnknown, b == BoundMemory && row.BytesRate.V > nearRidge*r.BytesPerSecond:
 		return BoundUnknown, "" // faster than the memory: its operands are in caches
 	case reached < farBelow*least:
 		return BoundNeither, FromRoofline
