@@ -48,7 +48,7 @@ type maps struct {
 	shared *state    // that, mapped in page
 	page   []byte
 	marks  *ebpf.Map                     // per CPU: u64 until when its switches are told, 0 they are not
-	graphs *ebpf.Map                     // address of a graph → what it looked like last
+	graphs *ebpf.Map                     // address of a graph and its PID → what it looked like last
 	pmu    map[optrace.Counter]*ebpf.Map // counters of CPUs
 	blocks *ebpf.Map                     // a disk request on its way → the thread that began it
 }

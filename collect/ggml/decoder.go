@@ -39,8 +39,8 @@ type Decoder struct {
 	places  []watched
 	memory  memory
 	backend func(pid int32, addr uint64) string
-	// forget makes the programs send a graph once more.
-	forget func(graph uint64)
+	// forget makes the programs send a graph of a process once more.
+	forget func(pid int32, graph uint64)
 	have   uint16 // counters that are read
 	// running makes totals of threads of what CPUs count.
 	running running
@@ -98,7 +98,7 @@ func newDecoder(layout layouts.Layout, names layouts.Names, places []watched) *D
 	d := &Decoder{
 		memory:    func(int32, uint64, []byte) error { return errNoMemory },
 		backend:   func(int32, uint64) string { return "" },
-		forget:    func(uint64) {},
+		forget:    func(int32, uint64) {},
 		tables:    newInterner(),
 		processes: map[int32]*process{},
 	}
@@ -274,6 +274,7 @@ func (d *Decoder) at(p *process, addr uint64) *tensor {
 		if d.addresses >= maxAddresses {
 			for _, each := range d.processes {
 				clear(each.tensors)
+				clear(each.graphs) // so that they are sent anew, with their tensors
 			}
 			d.addresses = 0
 		}
@@ -411,7 +412,11 @@ func (d *Decoder) graph(h *header) uint32 {
 		return 0
 	}
 	if h.extra == 0 {
-		return p.graphs[h.addr]
+		ref, known := p.graphs[h.addr]
+		if !known { // it was sent, and forgotten since: another runtime, too many addresses
+			d.forget(h.pid, h.addr)
+		}
+		return ref
 	}
 	ref := d.dag(p, h.addr, nodes, int(h.extra))
 	if len(p.graphs) >= maxGraphs {
@@ -425,7 +430,7 @@ func (d *Decoder) graph(h *header) uint32 {
 func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int) uint32 {
 	g := optrace.DAG{Addr: addr, Truncated: max(expected-len(nodes), 0)}
 	if g.Truncated > 0 {
-		d.forget(addr)
+		d.forget(p.pid, addr)
 	}
 	inside := make(map[uint64]bool, len(nodes))
 	read := make([]readTensor, len(nodes))

@@ -98,6 +98,32 @@ func TestGraphsAreWhole(t *testing.T) {
 	}
 }
 
+// A graph that programs take for known, and that was forgotten here, is asked for again.
+func TestGraphsThatAreForgottenAreAskedFor(t *testing.T) {
+	d := empty()
+	d.withheld = ""
+	var asked []string
+	d.forget = func(pid int32, graph uint64) { asked = append(asked, fmt.Sprint(pid, " ", graph)) }
+	again := func() {
+		d.Record(record(optrace.GraphBegin, 1, func(b []byte) { binary.LittleEndian.PutUint64(b[offAddr:], 9) }))
+	}
+	d.of(7).graphs[9] = 3
+	again()
+	if events := d.out.take(1); len(asked) != 0 || events[0].Ref != 3 {
+		t.Errorf("a known graph is asked for: %q, and has the ref %d", asked, events[0].Ref)
+	}
+	d.forgetAll()
+	again()
+	d.of(7).graphs[9] = 3
+	for i := range uint64(maxAddresses) + 1 {
+		d.at(d.of(7), i)
+	}
+	again()
+	if diff := cmp.Diff([]string{"7 9", "7 9"}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Of 8 experts two are chosen, in range and distinct; the three matrices of a layer go
 // by the same ids.
 func TestExpertsAreChosen(t *testing.T) {

@@ -278,7 +278,8 @@ const (
 const (
 	seenTurn  = 8 * 4 // behind room for one turn more, so that two bits count turns
 	seenBytes = seenTurn + 8
-	stackSeen = stackTensor // in a program that reads no tensor
+	stackSeen = stackTensor           // in a program that reads no tensor
+	stackSame = stackSeen + seenBytes // the key: address and PID
 )
 
 // graph watches (graph, plan). Where the graph is not as it was seen last, its nodes
@@ -297,6 +298,10 @@ func graph(m *maps, o *offsets) asm.Instructions {
 		asm.StoreMem(asm.RFP, word(loopGraph), asm.R9, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
 		asm.StoreMem(asm.RFP, word(loopAt), asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackSame, asm.R9, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.RSh.Imm(asm.R1, 32),
+		asm.StoreMem(asm.RFP, stackSame+8, asm.R1, asm.DWord),
 	)
 	if o.graphCount >= 0 {
 		c.readUser(stackWord, 4, asm.R9, int32(o.graphCount))
@@ -321,7 +326,7 @@ func graph(m *maps, o *offsets) asm.Instructions {
 	}
 	c.at("begin")
 	c.time()
-	c.reserve(headerSize, "exit")
+	c.reserve(headerSize, "unsent")
 	c.add(
 		asm.StoreMem(asm.R7, offAddr, asm.R9, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
@@ -330,6 +335,11 @@ func graph(m *maps, o *offsets) asm.Instructions {
 		asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord),
 	)
 	c.submit()
+	c.add(asm.Ja.Label("exit"))
+	c.at("unsent") // nodes whose graph does not come are lost too: they are sent once more
+	c.add(asm.LoadMem(asm.R1, asm.RFP, stackCount, asm.DWord), asm.JEq.Imm(asm.R1, 0, "exit"))
+	c.seen()
+	c.add(asm.FnMapDeleteElem.Call())
 	c.finish()
 	if o.graph() {
 		main := btf.WithFuncMetadata(c.Instructions[0], programType("graph"))
@@ -340,11 +350,16 @@ func graph(m *maps, o *offsets) asm.Instructions {
 	return c.Instructions
 }
 
+// seen loads the map of what is remembered of graphs, and the key of this one.
+func (c *code) seen() {
+	c.add(stack(asm.R2, stackSame)...)
+	c.add(asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()))
+}
+
 // seenBefore jumps to begin where the graph is as it was, as far as this turn tells.
 func (c *code) seenBefore() {
-	c.add(stack(asm.R2, stackLoop+loopGraph)...)
+	c.seen()
 	c.add(
-		asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "new"),
 		asm.Mov.Reg(asm.R7, asm.R0),
@@ -382,13 +397,9 @@ func (c *code) rememberGraph() {
 			asm.StoreMem(asm.RFP, stackSeen+8*turn, asm.R1, asm.DWord),
 		)
 	}
-	c.add(stack(asm.R2, stackLoop+loopGraph)...)
+	c.seen()
 	c.add(stack(asm.R3, stackSeen)...)
-	c.add(
-		asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()),
-		asm.Mov.Imm(asm.R4, mapAny),
-		asm.FnMapUpdateElem.Call(),
-	)
+	c.add(asm.Mov.Imm(asm.R4, mapAny), asm.FnMapUpdateElem.Call())
 }
 
 // sumOfTurn looks at every so many nodes of a graph of stackWord nodes, from index R2 on.

@@ -22,7 +22,7 @@ const license = "Dual MIT/GPL"
 
 // Sizes of maps.
 const (
-	rememberedGraphs = 256  // the least recently used go first
+	rememberedGraphs = 2048 // the least recently used go first; each CPU sets 128 aside for itself
 	blocksUnderWay   = 4096 // disk requests
 )
 
@@ -36,7 +36,7 @@ func newMaps(ring int) (*maps, error) {
 		{&m.ring, ebpf.MapSpec{Name: "rooftop_ring", Type: ebpf.RingBuf, MaxEntries: uint32(ring)}},
 		{&m.state, ebpf.MapSpec{Name: "rooftop_state", Type: ebpf.Array, KeySize: 4, ValueSize: stateBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}},
 		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
-		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 8, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
+		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 16, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
 	} {
 		made, err := ebpf.NewMap(&spec.spec)

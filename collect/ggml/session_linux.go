@@ -123,7 +123,7 @@ func (s *Session) arm() error {
 	s.decoder.become(s.runtime.Layout, s.runtime.Names, refs)
 	s.decoder.memory = s.read
 	s.decoder.backend = s.backendName
-	s.decoder.forget = func(graph uint64) { _ = s.maps.graphs.Delete(graph) }
+	s.decoder.forget = func(pid int32, graph uint64) { _ = s.maps.graphs.Delete([2]uint64{graph, uint64(pid)}) }
 	if s.task != nil {
 		s.decoder.have = kernelCounters
 		if s.pmu != nil {

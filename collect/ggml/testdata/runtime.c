@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -284,6 +285,12 @@ int main(void) {
                 free(all);
             }
             close(fd);
+        } else if (sscanf(line, "fork %d %d %d %d", &times, &tokens, &threads, &micros) == 4) {
+            const pid_t child = fork();
+            for (int i = 0; i < times; i++) fake_decode(tokens, threads, micros);
+            if (child == 0) _exit(0);
+            int status = -1;
+            if (waitpid(child, &status, 0) != child || status != 0) puts("the child broke");
         } else if (sscanf(line, "exec %3999s", path) == 1) {
             execl(path, path, (char *)NULL);
         } else {

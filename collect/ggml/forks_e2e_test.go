@@ -1,0 +1,60 @@
+//go:build e2e && linux && (amd64 || arm64)
+
+package ggml
+
+import (
+	"testing"
+
+	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// A target that forks: its child computes at the same addresses. It is not taken for the
+// target, goes on as if nothing were watched, and where every process that has the files is
+// watched, its graphs are its own.
+func TestE2ETargetForks(t *testing.T) {
+	b := build(t)
+	const times = 8
+	for name, o := range map[string]Options{
+		"one process": {}, "one process, single": {Single: true}, "all": {All: true}, "all, single": {All: true, Single: true},
+	} {
+		k := start(t, b.program)
+		r := runtimeOf(t, k.pid())
+		if o.All {
+			var err error
+			if r, err = layouts.FromFile(b.program); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, r, o, optrace.LevelOperator)
+		k.order(t, "fork 8 5 2 0")
+		k.expect(t, "done")
+		steps, graphs := map[int32]int{}, map[int32]int{}
+		for _, e := range drained(t, s) {
+			switch e.Kind {
+			case optrace.OpBegin, optrace.FusedBegin:
+				steps[e.PID]++
+				if s.Tables().Operator(e.Ref).Op == "" {
+					t.Fatalf("%s: an operator of process %d of %d has no name", name, e.PID, k.pid())
+				}
+			case optrace.GraphBegin:
+				graphs[e.PID]++
+				if e.Ref == 0 {
+					t.Fatalf("%s: a graph of process %d of %d has no nodes", name, e.PID, k.pid())
+				}
+			}
+		}
+		processes := 1
+		if o.All {
+			processes = 2
+		}
+		if len(graphs) != processes || steps[int32(k.pid())] != times*2*len(sequence) || s.Dropped() != 0 {
+			t.Errorf("%s: graphs %v, steps %v, of %d", name, graphs, steps, k.pid())
+		}
+		for pid, n := range graphs {
+			if n != times || steps[pid] != times*2*len(sequence) {
+				t.Errorf("%s: process %d computed %d graphs of %d steps", name, pid, n, steps[pid])
+			}
+		}
+	}
+}
