@@ -164,7 +164,7 @@ func operators(s *optrace.Summary, of shape) {
 		t := time.Duration(share * float64(25*time.Second))
 		opt := func(v float64) stat.Opt { return stat.Opt{V: v, OK: v > 0} }
 		return optrace.OperatorRow{
-			Phase: phase, Op: op, Sub: sub, Type: typ, Name: name, Count: count, Time: t, Share: some(share), Each: distribution(t/time.Duration(count), int(count)), Sync: t / 9,
+			Phase: phase, Op: op, Sub: sub, Type: typ, Name: name, Count: count, Time: t, Share: some(share), Each: distribution(t/time.Duration(count), int(count)), Sync: optrace.SomeTime(t / 9),
 			BytesRate: opt(bytes), FlopsRate: opt(flops), OfRoof: opt(roof), Bound: bound, BoundFrom: "roofline (est)",
 		}
 	}

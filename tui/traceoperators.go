@@ -55,11 +55,19 @@ func operatorColumns() []operatorColumn {
 		{"bound", true, none, func(r *optrace.OperatorRow) string { return cmp.Or(string(r.Bound), figure.Absent) }},
 		{"each", false, byEach, func(r *optrace.OperatorRow) string { return howLong(r.Each.Mean) }},
 		{"p99", false, none, func(r *optrace.OperatorRow) string { return howLong(r.Each.P99) }},
-		{"waits", false, none, func(r *optrace.OperatorRow) string { return howLong(r.Sync) }},
-		{"off CPU", false, none, func(r *optrace.OperatorRow) string { return howLong(r.Off) }},
+		{"waits", false, none, func(r *optrace.OperatorRow) string { return howLong(r.Sync.D) }},
+		{"off CPU", false, none, func(r *optrace.OperatorRow) string { return howLong(r.Off.D) }},
 		{"IPC", false, none, func(r *optrace.OperatorRow) string { return figure.Show(finite(r.IPC), "") }},
 		{"bound by", true, none, func(r *optrace.OperatorRow) string { return cmp.Or(r.BoundFrom, figure.Absent) }},
 	}
+}
+
+// laneOf spells the number of a lane; below 0 is none.
+func laneOf(lane int) string {
+	if lane < 0 {
+		return figure.Absent
+	}
+	return figure.Whole(float64(lane))
 }
 
 // howLong spells a length of time; what is not positive was not there.
@@ -163,7 +171,7 @@ func (v *traceView) critical(l *listing) {
 	columns := []column{{head: "on the critical path", left: true}, {head: "share"}, {head: "time"}, {head: "lane"}}
 	for i := range v.s.Critical {
 		r := &v.s.Critical[i]
-		addRow(columns, cmp.Or(r.Name, figure.Absent), figure.Show(finite(r.Share), "ratio"), howLong(r.Time), figure.Whole(float64(r.Lane)))
+		addRow(columns, cmp.Or(r.Name, figure.Absent), figure.Show(finite(r.Share), "ratio"), howLong(r.Time), laneOf(r.Lane))
 	}
 	if v.phase == "decode" {
 		l.section("What decided the time of decode graphs", columns)

@@ -210,7 +210,7 @@ func robbed(t *testing.T, s *optrace.Summary, thief int) {
 	// What is taken is away from the CPU in the operators' rows as well.
 	away, all := time.Duration(0), time.Duration(0)
 	for i := range s.Kinds {
-		away, all = away+s.Kinds[i].Off, all+s.Kinds[i].Time
+		away, all = away+s.Kinds[i].Off.D, all+s.Kinds[i].Time
 	}
 	if share := away.Seconds() / all.Seconds(); !(share > 0.25) {
 		t.Errorf("operators are off their CPU for %.1f %% of their time", 100*share)

@@ -167,7 +167,7 @@ func TestColdWeightsThatAreWarmNow(t *testing.T) {
 	s := healthy()
 	cold(s)
 	for i := range s.Tokens[20:] {
-		s.Tokens[20+i].Off = 0
+		s.Tokens[20+i].Off = SomeTime(0)
 	}
 	findings, a := Diagnose(s)
 	if len(findings) != 1 || findings[0].Severity != severityInfo || a.Finding != "" {

@@ -185,11 +185,11 @@ func TestBoundOfWhatIsFarBelow(t *testing.T) {
 	} {
 		g := group{}
 		g.add(&step{lanes: 1, off: test.off}, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
-		row := g.row(NewTally(&Tables{}), r)
+		row := g.row(NewTally(&Tables{}), r, LevelAll)
 		fast := r
 		fast.Int8PerSecond = 700e9
 		g.key.weights = "q8_0"
-		if test.want == BoundCompute && g.row(NewTally(&Tables{}), fast).Bound != BoundCompute {
+		if test.want == BoundCompute && g.row(NewTally(&Tables{}), fast, LevelAll).Bound != BoundCompute {
 			t.Errorf("%s: not bound by computing where bare products of integers are seven times as fast", test.name)
 		}
 		if row.Bound != test.want || row.OfRoof.OK != test.of.OK || math.Abs(row.OfRoof.V-test.of.V) > 1e-9 {
@@ -252,7 +252,7 @@ func TestBoundWhileWaiting(t *testing.T) {
 			}
 			g := group{}
 			g.add(&s, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.bytes, Known: true, Exact: true})
-			row := g.row(NewTally(&Tables{}), r)
+			row := g.row(NewTally(&Tables{}), r, LevelAll)
 			if row.Bound != test.want || row.BoundFrom != test.from {
 				t.Errorf("%q from %q, want %q from %q", row.Bound, row.BoundFrom, test.want, test.from)
 			}

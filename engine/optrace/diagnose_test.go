@@ -157,7 +157,7 @@ func cold(s *Summary) {
 		t.Busy = stat.Some(0.64)
 	})
 	for i := range s.Tokens {
-		s.Tokens[i].Off = 20 * time.Millisecond
+		s.Tokens[i].Off = SomeTime(20 * time.Millisecond)
 	}
 }
 

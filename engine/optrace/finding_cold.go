@@ -74,7 +74,7 @@ func (v *view) offLater() (float64, bool) {
 	}
 	var off, all float64
 	for _, t := range v.Tokens[len(v.Tokens)/2:] {
-		off += t.Off.Seconds()
+		off += t.Off.D.Seconds()
 		all += t.Graph.Seconds()
 	}
 	if all <= 0 {

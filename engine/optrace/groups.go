@@ -98,10 +98,10 @@ func (g *group) add(s *step, took time.Duration, c *Cost) {
 func asTime(n int) time.Duration { return time.Duration(n) }
 
 // rows are the groups by phase, the ones with the most time first.
-func (s *groups) rows(t *Tally, r Roof) []OperatorRow {
+func (s *groups) rows(t *Tally, r Roof, d Detail) []OperatorRow {
 	rows := make([]OperatorRow, 0, len(s.of))
 	for _, g := range s.of {
-		rows = append(rows, g.row(t, r))
+		rows = append(rows, g.row(t, r, d))
 	}
 	slices.SortFunc(rows, func(a, b OperatorRow) int {
 		return cmp.Or(
@@ -113,12 +113,13 @@ func (s *groups) rows(t *Tally, r Roof) []OperatorRow {
 }
 
 // row is what a group came to.
-func (g *group) row(t *Tally, r Roof) OperatorRow {
+func (g *group) row(t *Tally, r Roof, d Detail) OperatorRow {
 	row := OperatorRow{
 		Phase: g.key.phase.String(), Op: g.key.op, Sub: g.key.sub, Name: g.key.name, Type: g.key.weights,
 		Count: int64(g.each.count), Time: g.each.sum, Each: g.each.distribution(),
-		Share: ratio(g.each.sum, t.phases[g.key.phase].operators), Sync: g.sync, Off: g.off, Estimated: g.cost.reckoned,
+		Share: ratio(g.each.sum, t.phases[g.key.phase].operators), Estimated: g.cost.reckoned,
 	}
+	row.Sync, row.Off = recordedTime(d&DetailBarrier != 0, g.sync), recordedTime(d&DetailSched != 0, g.off)
 	row.Bytes, row.Flops = g.cost.amounts()
 	if g.cost.known {
 		row.BytesRate, row.FlopsRate = rate(g.cost.bytes, g.cost.time), rate(g.cost.flops, g.cost.time)

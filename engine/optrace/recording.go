@@ -7,7 +7,7 @@ import (
 
 // Target is what was traced, and how it was read.
 type Target struct {
-	PID     int    `json:"pid"` // 0 where a file was probed and no process
+	PID     int    `json:"pid" absent:"0"` // 0 where a file was probed and no process
 	Command string `json:"command"`
 	// Files are the mapped files that matter, in the order of their roles.
 	Files []File `json:"files"`
@@ -25,9 +25,9 @@ type Target struct {
 	Sites    []Site `json:"sites"`
 	Arch     string `json:"arch"` // GOARCH
 	Kernel   string `json:"kernel"`
-	CPU      string `json:"cpu"`   // the CPU's model name
-	CPUs     int    `json:"cpus"`  // logical CPUs that the target may use
-	Model    string `json:"model"` // path of the mapped model file, "" unknown
+	CPU      string `json:"cpu"`             // the CPU's model name
+	CPUs     int    `json:"cpus" absent:"0"` // logical CPUs that the target may use, 0 unknown
+	Model    string `json:"model"`           // path of the mapped model file, "" unknown
 }
 
 // File is one mapped file of the target.
@@ -46,7 +46,7 @@ type Site struct {
 	// not single-step it (arch/x86/kernel/uprobes.c).
 	Instruction string        `json:"instruction"`
 	Cheap       bool          `json:"cheap"`
-	Cost        time.Duration `json:"cost_ns"` // expected, for each hit
+	Cost        time.Duration `json:"cost_ns" absent:"0"` // expected, for each hit, 0 not reckoned
 }
 
 // Recording is what a source saw of one target over one run.
@@ -83,8 +83,8 @@ type Roof struct {
 	// BytesPerSecond is the highest rate of reading memory that was seen or is known,
 	// FlopsPerSecond that of floating-point operations (a multiply and an add are two);
 	// 0 is unknown.
-	BytesPerSecond float64 `json:"bytes_per_s"`
-	FlopsPerSecond float64 `json:"flops_per_s"`
+	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
+	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
 	// FlopsOf says which operations FlopsPerSecond counts: "f32, AVX-512 FMA"; "" unknown.
 	FlopsOf string `json:"flops_of,omitempty"`
 	// Int8PerSecond is the rate of operations on eight-bit integers (a multiply and an
@@ -92,8 +92,8 @@ type Roof struct {
 	// were done: "int8, AVX-512 VNNI"; 0 and "" unknown.
 	Int8PerSecond float64 `json:"int8_ops_per_s,omitempty"`
 	Int8Of        string  `json:"int8_of,omitempty"`
-	// Threads is the number of threads that the rates are of.
-	Threads int `json:"threads"`
+	// Threads is the number of threads that the rates are of, 0 unknown.
+	Threads int `json:"threads" absent:"0"`
 	// From is [RoofMeasured], [RoofPlain], [RoofDisturbed], [RoofCatalog] or [RoofSeen];
 	// "" none.
 	From string `json:"from"`
@@ -112,8 +112,8 @@ const GapRoof = "what this machine can do"
 // RoofPoint is a [Roof] with another number of threads.
 type RoofPoint struct {
 	Threads        int     `json:"threads"`
-	BytesPerSecond float64 `json:"bytes_per_s"`
-	FlopsPerSecond float64 `json:"flops_per_s"`
+	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
+	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
 	Int8PerSecond  float64 `json:"int8_ops_per_s,omitempty"`
 }
 
@@ -142,10 +142,10 @@ func Quantised(name string) bool {
 // Observer is what watching costs the target.
 type Observer struct {
 	// Hits is the number of probe hits for a token that is decoded, CostPerHit what one
-	// is reckoned to cost, Expected their share of the target's time.
-	HitsPerToken float64       `json:"hits_per_token"`
-	CostPerHit   time.Duration `json:"cost_per_hit_ns"`
-	Expected     float64       `json:"expected_ratio"`
+	// is reckoned to cost, Expected their share of the target's time; 0 not reckoned.
+	HitsPerToken float64       `json:"hits_per_token" absent:"0"`
+	CostPerHit   time.Duration `json:"cost_per_hit_ns" absent:"0"`
+	Expected     float64       `json:"expected_ratio" absent:"0"`
 	// Measured is the slowdown by toggled windows with its 95 % interval; Windows is 0
 	// where it was not measured.
 	Measured     float64 `json:"measured_ratio"`

@@ -8,7 +8,8 @@ import (
 
 // Summary is every figure of a trace. Its parts go into the document
 // rooftop.trace/v1 by their tags: a key says the unit of its value, _ns, _s, _ratio. A
-// value that is not known is absent (null); Gaps say why.
+// value that is not known is absent (null); Gaps say why. The tag absent has the number
+// that stands for one that is not known.
 type Summary struct {
 	Target   Target        `json:"target"`
 	Coverage Coverage      `json:"coverage"`
@@ -35,18 +36,26 @@ type Summary struct {
 
 // Coverage says how much of the target's work is in the figures.
 type Coverage struct {
-	Seconds float64  `json:"seconds"` // of the recording
-	Detail  string   `json:"detail"`
-	Events  int64    `json:"events"`
-	Dropped int64    `json:"dropped"`  // lost on the way
-	LeftOut int64    `json:"left_out"` // not kept for exports; the figures hold them
+	Seconds float64 `json:"seconds"` // of the recording
+	Detail  string  `json:"detail"`
+	Events  int64   `json:"events"`
+	Dropped int64   `json:"dropped"`  // lost on the way
+	LeftOut int64   `json:"left_out"` // not kept for exports; the figures hold them
+	// Graphs are those that were whole; Partial ones are left out of every figure. Both
+	// are 0 where graphs were not traced, as [Coverage.SawGraphs] says.
 	Graphs  int      `json:"graphs"`
-	Partial int      `json:"partial_graphs"` // left out of every figure
+	Partial int      `json:"partial_graphs"`
 	Calls   int      `json:"calls"`
 	OpShare stat.Opt `json:"operators_of_graph_ratio"` // time of lane 0 that spans cover, and traced waits
 	GraphOf stat.Opt `json:"graphs_of_call_ratio"`
 	// OpsPerToken is the number of operators of one decode graph that lane 0 computes.
 	OpsPerToken stat.Opt `json:"operators_per_decode_graph"`
+}
+
+// SawGraphs says that graphs were traced, if only for a part of the time.
+func (c *Coverage) SawGraphs() bool {
+	d, err := ParseDetail(c.Detail)
+	return err != nil || d&^LevelToken != 0 || c.Graphs+c.Partial > 0
 }
 
 // Distribution describes times; quantiles are nearest rank.
@@ -62,12 +71,12 @@ type Distribution struct {
 // PhaseRow is one phase of the trace.
 type PhaseRow struct {
 	Phase   string       `json:"phase"`
-	Calls   int          `json:"calls"`
-	Tokens  int64        `json:"tokens"`
-	Call    Distribution `json:"call"`         // time of a call
-	Graph   Distribution `json:"graph"`        // time of a graph
-	Rate    stat.Opt     `json:"tokens_per_s"` // tokens over the time of the calls, of graphs where no call was seen
-	Between Distribution `json:"between"`      // from the end of a call to the begin of the next: sampling, the application
+	Calls   int          `json:"calls" absent:"0"`  // 0: graphs alone were seen
+	Tokens  int64        `json:"tokens" absent:"0"` // 0 unknown
+	Call    Distribution `json:"call"`              // time of a call
+	Graph   Distribution `json:"graph"`             // time of a graph
+	Rate    stat.Opt     `json:"tokens_per_s"`      // tokens over the time of the calls, of graphs where no call was seen
+	Between Distribution `json:"between"`           // from the end of a call to the begin of the next: sampling, the application
 	// FirstToken is from the begin of a prefill to the begin of the decode after it; calls
 	// that compute one prompt batch by batch are one prefill.
 	FirstToken Distribution `json:"first_token"`
@@ -105,16 +114,18 @@ type OperatorRow struct {
 	Count int64  `json:"count"` // operators, each once however many threads computed it
 	// Time is from an operator's first begin on any lane to its last end, but not beyond
 	// the first begin of the next, added up; Share that of all operators of the phase.
-	Time      time.Duration `json:"time_ns"`
-	Share     stat.Opt      `json:"share_ratio"`
-	Each      Distribution  `json:"each"`
-	Sync      time.Duration `json:"sync_ns"`    // lanes that waited, mean over lanes
-	Off       time.Duration `json:"off_cpu_ns"` // lanes off their CPU, mean over lanes
-	Bytes     stat.Opt      `json:"bytes"`
-	Flops     stat.Opt      `json:"flops"`
-	Estimated bool          `json:"estimated"` // Bytes and Flops do not follow from shapes alone
-	BytesRate stat.Opt      `json:"bytes_per_s"`
-	FlopsRate stat.Opt      `json:"flops_per_s"`
+	Time  time.Duration `json:"time_ns"`
+	Share stat.Opt      `json:"share_ratio"`
+	Each  Distribution  `json:"each"`
+	// Sync is lanes that waited, Off lanes off their CPU, means over lanes; absent where
+	// barriers, or scheduling, were not traced.
+	Sync      OptTime  `json:"sync_ns"`
+	Off       OptTime  `json:"off_cpu_ns"`
+	Bytes     stat.Opt `json:"bytes"`
+	Flops     stat.Opt `json:"flops"`
+	Estimated bool     `json:"estimated"` // Bytes and Flops do not follow from shapes alone
+	BytesRate stat.Opt `json:"bytes_per_s"`
+	FlopsRate stat.Opt `json:"flops_per_s"`
 	// OfRoof is the achieved share of the roof that bounds it, of the nearer side where
 	// neither does.
 	OfRoof stat.Opt `json:"of_roof_ratio"`
@@ -141,7 +152,7 @@ type LayerRow struct {
 // ThreadRow is one lane over all graphs. Ratios are of the time of graphs.
 type ThreadRow struct {
 	Lane        int          `json:"lane"`
-	Threads     int          `json:"threads"` // distinct thread ids that it had
+	Threads     int          `json:"threads" absent:"0"` // distinct thread ids that it had, 0 unknown
 	Busy        stat.Opt     `json:"busy_ratio"`
 	Sync        stat.Opt     `json:"sync_ratio"`
 	Off         stat.Opt     `json:"off_cpu_ratio"`
@@ -160,17 +171,17 @@ type TokenRow struct {
 	Begin   time.Duration `json:"begin_ns"` // since the begin of the trace
 	Time    time.Duration `json:"time_ns"`
 	Phase   string        `json:"phase"`
-	Tokens  int           `json:"tokens"`
-	Graph   time.Duration `json:"graph_ns"`
-	Off     time.Duration `json:"off_cpu_ns"`
-	Context int64         `json:"context"` // KV length, 0 unknown
+	Tokens  int           `json:"tokens" absent:"0"`   // 0 unknown
+	Graph   time.Duration `json:"graph_ns" absent:"0"` // of its graphs, 0 none was seen whole
+	Off     OptTime       `json:"off_cpu_ns"`          // absent where scheduling was not traced
+	Context int64         `json:"context" absent:"0"`  // KV length, 0 unknown
 }
 
 // Experts is what mixtures of experts did.
 type Experts struct {
-	Count  int           `json:"experts"` // of a layer
-	Used   int           `json:"used"`    // for each token
-	Tokens int64         `json:"tokens"`  // whose choices were read, over layers
+	Count  int           `json:"experts" absent:"0"` // of a layer, 0 unknown
+	Used   int           `json:"used" absent:"0"`    // for each token, 0 no choice was read
+	Tokens int64         `json:"tokens"`             // whose choices were read, over layers
 	Layers []ExpertLayer `json:"layers"`
 	// CV is the coefficient of variation of how often experts were chosen, all layers
 	// together; 0 is perfectly even.
@@ -217,16 +228,16 @@ type TypeRow struct {
 
 // CriticalRow is a part of the critical path.
 type CriticalRow struct {
-	Name  string        `json:"name"` // operator, or "start", "synchronisation"
-	Lane  int           `json:"lane"` // the lane most often on the path
+	Name  string        `json:"name"`             // operator, or "start", "synchronisation"
+	Lane  int           `json:"lane" absent:"-1"` // the lane most often on the path, -1 where it is of none
 	Time  time.Duration `json:"time_ns"`
 	Share stat.Opt      `json:"share_ratio"`
 }
 
 // OtherRow is another process that ran while the target could have.
 type OtherRow struct {
-	PID   int           `json:"pid"`
-	Name  string        `json:"name"` // "" unknown
+	PID   int           `json:"pid" absent:"0"` // 0: several
+	Name  string        `json:"name"`           // "" unknown
 	Time  time.Duration `json:"time_ns"`
 	Share stat.Opt      `json:"share_ratio"` // of the time of graphs, by the lane of each that lost most
 }
@@ -236,7 +247,7 @@ type BackendRow struct {
 	Name   string        `json:"name"`
 	Splits int64         `json:"splits"`
 	Nodes  int64         `json:"nodes"`
-	Time   time.Duration `json:"time_ns"`
+	Time   time.Duration `json:"time_ns" absent:"0"` // of graphs on the CPU, 0 unknown
 	// Seen says that its operators are in the figures; those of a GPU are not, and
 	// Pair names the tool that sees them.
 	Seen bool   `json:"operators_seen"`

@@ -270,7 +270,7 @@ func (t *Tally) Summary(s Settings) *Summary {
 	}
 	sum := &Summary{
 		Target: s.Target, Observer: s.Observer, Roof: r, Coverage: t.coverage(&s),
-		Phases: t.phaseRows(r), Kinds: t.kinds.rows(t, r), Steps: t.steps.rows(t, r),
+		Phases: t.phaseRows(r), Kinds: t.kinds.rows(t, r, s.Detail), Steps: t.steps.rows(t, r, s.Detail),
 		Layers: t.layerRows(), Threads: t.threadRows(s.Detail), Tokens: t.tokenRows(&s),
 		Experts: t.experts.summary(), Context: t.lengths.rows(), Types: t.typeRows(),
 		Critical: t.critical.rows(), Others: t.thieves.rows(t.graphTime(), s.Processes),

@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,21 @@ const (
 	criticalStart = "start"
 	criticalSync  = "synchronisation"
 )
+
+// noLane is the lane of what no lane does: nobody computes before the first operator, nor
+// between two.
+const noLane = -1
+
+// UnmarshalJSON reads a row of a document, in which null is no lane.
+func (r *CriticalRow) UnmarshalJSON(b []byte) error {
+	type plain CriticalRow
+	row := plain{Lane: noLane}
+	if err := json.Unmarshal(b, &row); err != nil {
+		return err
+	}
+	*r = CriticalRow(row)
+	return nil
+}
 
 // maxCritical is the number of names on critical paths that are told apart.
 const maxCritical = 256
@@ -47,14 +63,14 @@ func (s *criticalSums) addGraph(t *Tally, g *Graph) {
 			if i == 0 {
 				name = criticalStart
 			}
-			s.add(name, 0, span(at, begin))
+			s.add(name, noLane, span(at, begin))
 		}
 		if from := max(at, begin); end > from {
 			s.add(t.criticalName(p.Operator), ref.Lane, span(from, end))
 		}
 		at = max(at, end)
 	}
-	s.add(criticalSync, 0, span(at, g.End))
+	s.add(criticalSync, noLane, span(at, g.End))
 }
 
 // criticalName is an operator's name on a critical path.
@@ -80,7 +96,7 @@ func (s *criticalSums) add(name string, lane int, took time.Duration) {
 		s.of[name] = c
 	}
 	c.time, s.time = plus(c.time, took), plus(s.time, took)
-	if lane < maxLaneRows {
+	if lane >= 0 && lane < maxLaneRows {
 		c.lanes[lane] = plus(c.lanes[lane], took)
 	}
 }
@@ -89,9 +105,9 @@ func (s *criticalSums) add(name string, lane int, took time.Duration) {
 func (s *criticalSums) rows() []CriticalRow {
 	rows := make([]CriticalRow, 0, len(s.of))
 	for name, c := range s.of {
-		row := CriticalRow{Name: name, Time: c.time, Share: ratio(c.time, s.time)}
+		row := CriticalRow{Name: name, Lane: noLane, Time: c.time, Share: ratio(c.time, s.time)}
 		for _, lane := range sorted(c.lanes) {
-			if c.lanes[lane] > c.lanes[row.Lane] {
+			if row.Lane == noLane || c.lanes[lane] > c.lanes[row.Lane] {
 				row.Lane = lane
 			}
 		}

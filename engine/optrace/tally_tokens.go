@@ -69,7 +69,7 @@ func (t *Tally) tokenRows(s *Settings) []TokenRow {
 		c := &t.tokens.of[(t.tokens.next+i)%len(t.tokens.of)]
 		rows = append(rows, TokenRow{
 			Begin: span(began, c.begin), Time: span(c.begin, c.end), Phase: c.phase.String(), Tokens: max(c.tokens, 0),
-			Graph: c.of.time, Off: c.of.off, Context: c.of.context,
+			Graph: c.of.time, Off: recordedTime(s.Detail&DetailSched != 0, c.of.off), Context: c.of.context,
 		})
 	}
 	return rows

@@ -7,9 +7,11 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/capture"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -71,8 +73,12 @@ func cleanValue(v reflect.Value) any {
 	switch x := v.Interface().(type) {
 	case stat.Opt:
 		return number(x)
-	case capture.Distribution:
-		return x
+	case capture.Distribution, optrace.Distribution, optrace.OptTime:
+		return x // null where nothing was observed
+	case optrace.Observer:
+		return cleanObserver(x)
+	case optrace.Coverage:
+		return cleanCoverage(x)
 	case capture.Row:
 		if number(x.Mean) == nil && number(x.Peak) == nil {
 			x.Reason = cmp.Or(x.Reason, "not measured")
@@ -103,6 +109,19 @@ func cleanValue(v reflect.Value) any {
 	return v.Interface()
 }
 
+// standsForNone says that a number is the one that its field's tag absent has for a value
+// that is not known.
+func standsForNone(f reflect.StructField, v reflect.Value) bool {
+	none, tagged := f.Tag.Lookup("absent")
+	if !tagged {
+		return false
+	}
+	if v.CanFloat() {
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64) == none
+	}
+	return strconv.FormatInt(v.Int(), 10) == none
+}
+
 func cleanStruct(v reflect.Value) object {
 	o := object{}
 	for i := range v.NumField() {
@@ -115,6 +134,8 @@ func cleanStruct(v reflect.Value) object {
 		case rest == "omitempty" && v.Field(i).IsZero():
 		case name == "":
 			o = append(o, member{f.Name, cleanValue(v.Field(i))})
+		case standsForNone(f, v.Field(i)):
+			o = append(o, member{name, nil})
 		default:
 			o = append(o, member{name, cleanValue(v.Field(i))})
 		}

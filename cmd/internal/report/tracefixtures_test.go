@@ -41,7 +41,7 @@ func stepRows(phase string, graphs int, steps []traceStep, roof optrace.Roof) []
 		n := s.count * graphs
 		row := optrace.OperatorRow{
 			Phase: phase, Op: s.op, Sub: s.sub, Name: s.name, Type: s.typ, Count: int64(n), Time: time.Duration(n) * s.each, Each: spreadOut(n, s.each),
-			Sync: time.Duration(n) * s.each / 9, Off: time.Duration(n) * s.each / 200,
+			Sync: optrace.SomeTime(time.Duration(n) * s.each / 9), Off: optrace.SomeTime(time.Duration(n) * s.each / 200),
 			Bytes: some(s.bytes * float64(n)), Flops: some(s.flops * float64(n)), BytesRate: some(s.bytes / s.each.Seconds()), FlopsRate: some(s.flops / s.each.Seconds()),
 		}
 		memory, compute := row.BytesRate.V/roof.BytesPerSecond, row.FlopsRate.V/roof.FlopsPerSecond
@@ -72,7 +72,7 @@ func kindRows(steps []optrace.OperatorRow) []optrace.OperatorRow {
 			continue
 		}
 		o := &out[i]
-		o.Count, o.Time, o.Sync, o.Off = o.Count+s.Count, o.Time+s.Time, o.Sync+s.Sync, o.Off+s.Off
+		o.Count, o.Time, o.Sync, o.Off = o.Count+s.Count, o.Time+s.Time, o.Sync.Plus(s.Sync), o.Off.Plus(s.Off)
 		o.Share, o.Bytes, o.Flops = o.Share.Plus(s.Share), o.Bytes.Plus(s.Bytes), o.Flops.Plus(s.Flops)
 		o.Each = spreadOut(int(o.Count), o.Time/time.Duration(o.Count))
 		o.BytesRate, o.FlopsRate = some(o.Bytes.V/o.Time.Seconds()), some(o.Flops.V/o.Time.Seconds())
@@ -177,7 +177,7 @@ func denseTrace() *optrace.Summary {
 	at := time.Duration(0)
 	for i := range 64 {
 		d := time.Duration(float64(35200*us) * (1 + .06*math.Sin(float64(i)) + map[bool]float64{true: .5}[i%23 == 22]))
-		s.Tokens = append(s.Tokens, optrace.TokenRow{Begin: at, Time: d, Phase: "decode", Tokens: 1, Graph: d - 300*us, Off: 400 * us, Context: 128 + int64(i)})
+		s.Tokens = append(s.Tokens, optrace.TokenRow{Begin: at, Time: d, Phase: "decode", Tokens: 1, Graph: d - 300*us, Off: optrace.SomeTime(400 * us), Context: 128 + int64(i)})
 		at += d + 310*us
 	}
 	for i := range int64(8) {

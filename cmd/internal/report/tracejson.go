@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -35,6 +37,36 @@ func WriteTraceJSON(w io.Writer, t *Trace) error {
 	}
 	figures, _ := clean(s).(object)
 	return encode(w, append(head, figures...), "  ")
+}
+
+// cleanObserver is what watching costs; what was not measured is null.
+func cleanObserver(x optrace.Observer) object {
+	o := cleanStruct(reflect.ValueOf(x))
+	if x.Windows == 0 {
+		o.forget("measured_ratio", "measured_low", "measured_high")
+	}
+	return o
+}
+
+// cleanCoverage is what the figures rest on; what was not traced is null.
+func cleanCoverage(x optrace.Coverage) object {
+	o := cleanStruct(reflect.ValueOf(x))
+	if !x.SawGraphs() {
+		o.forget("graphs", "partial_graphs")
+	}
+	if x.Calls == 0 && x.Graphs > 0 {
+		o.forget("calls")
+	}
+	return o
+}
+
+// forget makes members null.
+func (o object) forget(names ...string) {
+	for i := range o {
+		if slices.Contains(names, o[i].key) {
+			o[i].value = nil
+		}
+	}
 }
 
 // ReadTrace reads a document that WriteTraceJSON wrote. Its error says what is wrong

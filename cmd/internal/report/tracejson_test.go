@@ -2,11 +2,13 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,58 @@ func TestTraceSchemaRejects(t *testing.T) {
 				t.Error("the schema accepts it")
 			}
 		})
+	}
+}
+
+// TestTraceJSONSaysNullOfWhatWasNotMeasured holds that nothing that was not recorded is
+// written as 0, nor what was and is none as null.
+func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
+	s := &optrace.Summary{
+		Coverage: optrace.Coverage{Detail: "token"},
+		Phases:   []optrace.PhaseRow{{Phase: "decode", Graph: optrace.Distribution{Count: 1}}},
+		Kinds:    []optrace.OperatorRow{{Phase: "decode", Op: "ADD"}, {Phase: "decode", Op: "MUL", Sync: optrace.SomeTime(0), Off: optrace.SomeTime(0)}},
+		Threads:  []optrace.ThreadRow{{Lane: 0}},
+		Tokens:   []optrace.TokenRow{{Phase: "decode"}},
+		Experts:  &optrace.Experts{},
+		Critical: []optrace.CriticalRow{{Name: "synchronisation", Lane: -1}, {Name: "ADD"}},
+		Others:   []optrace.OtherRow{{Name: "others"}},
+		Backends: []optrace.BackendRow{{Name: "CUDA0"}},
+		Roof:     optrace.Roof{From: "measured", ByThreads: []optrace.RoofPoint{{Threads: 1}}},
+		Target:   optrace.Target{Sites: []optrace.Site{{Symbol: "f"}}},
+	}
+	doc := decoded(t, traceJSON(t, s))
+	at := func(path string) any {
+		v := doc
+		for key := range strings.SplitSeq(path, ".") {
+			if list, is := v.([]any); is {
+				i, _ := strconv.Atoi(key)
+				v = list[i]
+				continue
+			}
+			v = v.(map[string]any)[key]
+		}
+		return v
+	}
+	for _, path := range []string{
+		"target.pid", "target.cpus", "target.sites.0.cost_ns", "coverage.graphs", "coverage.partial_graphs",
+		"observer.hits_per_token", "observer.cost_per_hit_ns", "observer.expected_ratio", "observer.measured_ratio", "observer.measured_low", "observer.measured_high",
+		"roof.bytes_per_s", "roof.flops_per_s", "roof.threads", "roof.by_threads.0.bytes_per_s", "roof.by_threads.0.flops_per_s",
+		"phases.0.calls", "phases.0.tokens", "phases.0.call", "phases.0.between", "phases.0.first_token",
+		"kinds.0.each", "kinds.0.sync_ns", "kinds.0.off_cpu_ns", "threads.0.threads", "threads.0.wake_up",
+		"tokens.0.tokens", "tokens.0.graph_ns", "tokens.0.off_cpu_ns", "tokens.0.context",
+		"experts.experts", "experts.used", "critical.0.lane", "others.0.pid", "backends.0.time_ns",
+	} {
+		if v := at(path); v != nil {
+			t.Errorf("%s is %v, want null", path, v)
+		}
+	}
+	for _, path := range []string{"observer.windows", "coverage.calls", "coverage.dropped", "kinds.1.sync_ns", "kinds.1.off_cpu_ns", "critical.1.lane"} {
+		if v := at(path); fmt.Sprint(v) != "0" {
+			t.Errorf("%s is %v, want 0", path, v)
+		}
+	}
+	if err := schema(t, "trace.v1.schema.json").Validate(doc); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -237,9 +237,17 @@ func (r *tracePage) critical() {
 		{head: "", left: true, rank: 1, tone: accent, of: func(i int) string { return r.bar(rows[i].Share, 20) }},
 		{head: "share", of: func(i int) string { return percent(rows[i].Share) }},
 		{head: "time", rank: 2, of: func(i int) string { return shownTime(rows[i].Time) }},
-		{head: "lane", of: func(i int) string { return figure.Whole(float64(rows[i].Lane)) }},
+		{head: "lane", of: func(i int) string { return laneOf(rows[i].Lane) }},
 	})
 	r.left(len(rows)-n, "row")
+}
+
+// laneOf is the number of a lane; below 0 is none.
+func laneOf(lane int) string {
+	if lane < 0 {
+		return absent
+	}
+	return figure.Whole(float64(lane))
 }
 
 // backends are where the graphs ran, and what was copied between them.

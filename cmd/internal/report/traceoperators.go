@@ -127,11 +127,11 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 	for _, o := range rows {
 		most = most.Max(finite(o.Share))
 	}
-	perCount := func(i int, d time.Duration) string {
-		if rows[i].Count <= 0 {
+	perCount := func(i int, t optrace.OptTime) string {
+		if rows[i].Count <= 0 || !t.OK {
 			return absent
 		}
-		return shownTime(d / time.Duration(rows[i].Count))
+		return shownTime(t.D / time.Duration(rows[i].Count))
 	}
 	return []column{
 		{head: "", left: true, of: func(i int) string { return clipped(r.span(body, name(rows[i])).s, min(longestName, r.width/3)) }, tone: strong},

@@ -102,11 +102,20 @@ func tokenPlate(s *optrace.Summary) *plate {
 		case "prefill":
 			class = "compute"
 		}
-		p.dot(class, x.at(t.Begin.Seconds()), y.at(t.Time.Seconds()), 3, fmt.Sprintf("%s of %s: %s, off the CPU %s", t.Phase, plural(t.Tokens, "token"), shownTime(t.Time), shownTime(t.Off)))
+		p.dot(class, x.at(t.Begin.Seconds()), y.at(t.Time.Seconds()), 3, callSaid(t))
 	}
 	p.Keys = []keyOf{{Class: "memory", Label: "decode"}, {Class: "compute", Label: "prefill"}, {Class: "other", Label: "other"}}
 	p.Desc = fmt.Sprintf("The last %s, the longest took %s.", plural(n, "call"), shownTime(most))
 	return p
+}
+
+// callSaid is a call in words.
+func callSaid(t *optrace.TokenRow) string {
+	s := fmt.Sprintf("%s of %s: %s", t.Phase, plural(t.Tokens, "token"), shownTime(t.Time))
+	if t.Off.OK {
+		s += ", off the CPU " + shownTime(t.Off.D)
+	}
+	return s
 }
 
 // contextPlate is attention, and the whole graph, against the length of the KV cache.

@@ -16,6 +16,12 @@ func (r *tracePage) coverage() {
 	c, t := &r.s.Coverage, &r.s.Target
 	r.section("Coverage", strings.TrimSpace(c.Detail+after(" for ", figure.Show(finite(stat.Some(c.Seconds)), "s"))))
 	graphs := plural(c.Graphs, "whole graph") + " of " + plural(c.Calls, "call")
+	switch {
+	case !c.SawGraphs():
+		graphs = absent + " not traced at this level; " + plural(c.Calls, "call")
+	case c.Calls == 0 && c.Graphs > 0:
+		graphs = plural(c.Graphs, "whole graph") + ", no call was seen"
+	}
 	if c.Partial > 0 {
 		graphs += ", " + plural(c.Partial, "partial graph") + " left out"
 	}
