@@ -147,7 +147,7 @@ func (t *Trace) actions() []action {
 		does(k.Reverse, func() { t.sort(func(s *traceSet) { s.least = !s.least }) }),
 		does(k.Names, func() { t.sort(func(s *traceSet) { s.names = !s.names }) }),
 		does(k.Phase, t.nextPhase),
-		does(k.More, func() { t.detail(1) }), does(k.Less, func() { t.detail(-1) }),
+		does(k.More, func() { t.detail(true) }), does(k.Less, func() { t.detail(false) }),
 		does(k.Pause, t.pause),
 		does(k.Yes, func() { t.answer(true) }), does(k.No, func() { t.answer(false) }),
 		does(k.Export, t.export),
@@ -240,11 +240,11 @@ func (t *Trace) export() {
 	t.say(remark{cell.OK, "Writing files …"})
 }
 
-// detail asks for the next level of detail, up or down.
-func (t *Trace) detail(by int) {
-	key := t.keys.More.Help().Key
-	if by < 0 {
-		key = t.keys.Less.Help().Key
+// detail asks for the next step of detail, up or down.
+func (t *Trace) detail(up bool) {
+	key, step, end := t.keys.More.Help().Key, more, "highest"
+	if !up {
+		key, step, end = t.keys.Less.Help().Key, less, "lowest"
 	}
 	if t.refuse(key, t.controls.SetDetail != nil) {
 		return
@@ -253,13 +253,12 @@ func (t *Trace) detail(by int) {
 	if t.want != 0 { // pressed again before the first came into effect
 		from = t.want
 	}
-	list := levels()
-	at := min(max(0, levelOf(from)+by), len(list)-1)
-	if list[at].detail == from {
-		t.say(remark{cell.Warn, key + ": " + from.String() + " is the " + map[bool]string{true: "highest", false: "lowest"}[by > 0] + " level of detail."})
+	to, what := step(from)
+	if to == from {
+		t.say(remark{cell.Warn, key + ": " + from.String() + " is the " + end + " level of detail."})
 		return
 	}
-	t.want = list[at].detail
-	t.controls.SetDetail(t.want)
-	t.say(remark{cell.OK, "Detail: " + t.want.String() + ", " + list[at].adds + "."})
+	t.want = to
+	t.controls.SetDetail(to)
+	t.say(remark{cell.OK, "Detail: " + to.String() + ", " + what + "."})
 }

@@ -86,6 +86,9 @@ func TestTraceKeys(t *testing.T) {
 		{name: "less", trace: "dense", keys: "-", details: []optrace.Detail{optrace.LevelOperator}},
 		{name: "less and more", trace: "dense", keys: "- +", details: []optrace.Detail{optrace.LevelOperator, optrace.LevelTensor}},
 		{name: "the most", trace: "dense", keys: "+ + + +", details: []optrace.Detail{withBarriers, withBarriers | optrace.DetailSched, optrace.LevelAll}, says: "all is the highest"},
+		{name: "more than the level sched keeps it", trace: "sched", keys: "+", details: []optrace.Detail{withBarriers | optrace.DetailSched}, says: "Detail: barriers+sched, waits of threads too."},
+		{name: "more than operators with sched keeps it", trace: "operators-sched", keys: "+ +", details: []optrace.Detail{optrace.LevelSched, withBarriers | optrace.DetailSched}},
+		{name: "less than the level sched", trace: "sched", keys: "-", details: []optrace.Detail{optrace.LevelTensor}, says: "Detail: tensor, without scheduling."},
 		{name: "the least", trace: "graphs", keys: "- -", details: []optrace.Detail{optrace.LevelToken}, says: "token is the lowest"},
 		{name: "pause", trace: "dense", keys: "p", pauses: []bool{true}},
 		{name: "go on", trace: "paused", keys: "p", pauses: []bool{false}},
@@ -108,7 +111,20 @@ func TestTraceKeys(t *testing.T) {
 		{name: "one phase alone", trace: "empty", keys: "f", says: "no other phase"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, f := testTrace(t, c.trace, Options{})
+			trace, detail := c.trace, optrace.Detail(0)
+			switch trace {
+			case "sched":
+				trace, detail = "dense", optrace.LevelSched
+			case "operators-sched":
+				trace, detail = "dense", optrace.LevelOperator|optrace.DetailSched
+			}
+			m, f := testTrace(t, trace, Options{})
+			if detail != 0 {
+				l := *f.l
+				l.Detail = detail
+				f.set(&l)
+				m.Update(tick{m.beat})
+			}
 			var cmd tea.Cmd
 			for key := range strings.FieldsSeq(c.keys) {
 				if key == "ASK" {
@@ -128,6 +144,28 @@ func TestTraceKeys(t *testing.T) {
 				t.Errorf("says %q, want %q in it", m.look.notice.text, c.says)
 			}
 		})
+	}
+}
+
+// TestStepsOfDetail takes any set of details up and down: a step up keeps what was there, a
+// step down adds nothing, and either ends.
+func TestStepsOfDetail(t *testing.T) {
+	for d := range optrace.LevelAll + 1 {
+		up, _ := more(d)
+		if up&d != d || up == d && d != optrace.LevelAll {
+			t.Fatalf("more than %v is %v", d, up)
+		}
+		down, _ := less(d)
+		if down&^d != 0 || d != 0 && down == 0 {
+			t.Fatalf("less than %v is %v", d, down)
+		}
+		at, steps := d, 0
+		for to, _ := less(at); to != at; to, _ = less(at) {
+			at, steps = to, steps+1
+		}
+		if most := len(rungs()); steps >= most {
+			t.Fatalf("%d steps down from %v, want fewer than %d", steps, d, most)
+		}
 	}
 }
 

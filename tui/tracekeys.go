@@ -44,34 +44,46 @@ func (k *traceKeys) groups() []keyGroup {
 	}
 }
 
-// level is a level of detail that a key chooses.
-type level struct {
-	detail optrace.Detail
-	adds   string
+// rung is a step of detail that a key takes.
+type rung struct {
+	detail optrace.Detail // with all of the ones before
+	what   string         // what it has that the ones before have not
 }
 
-// levels are the levels of detail, each with all of the ones before.
-func levels() []level {
-	return []level{
+// rungs are the steps of detail, the least first.
+func rungs() []rung {
+	return []rung{
 		{optrace.LevelToken, "calls and their batches"},
-		{optrace.LevelGraph, "graphs and backends too"},
-		{optrace.LevelOperator, "operators and threads too"},
-		{optrace.LevelTensor, "shapes and experts too"},
-		{optrace.LevelTensor | optrace.DetailBarrier, "waits of threads too"},
-		{optrace.LevelTensor | optrace.DetailBarrier | optrace.DetailSched, "scheduling too"},
-		{optrace.LevelAll, "system calls, faults, disks and counters too"},
+		{optrace.LevelGraph, "graphs and backends"},
+		{optrace.LevelOperator, "operators and threads"},
+		{optrace.LevelTensor, "shapes and experts"},
+		{optrace.LevelTensor | optrace.DetailBarrier, "waits of threads"},
+		{optrace.LevelTensor | optrace.DetailBarrier | optrace.DetailSched, "scheduling"},
+		{optrace.LevelAll, "system calls, faults, disks and counters"},
 	}
 }
 
-// levelOf is the highest level all of which is recorded; -1 where none is.
-func levelOf(d optrace.Detail) int {
-	at := -1
-	for i, l := range levels() {
-		if d&l.detail == l.detail {
-			at = i
+// more adds the first step that a set of details lacks a part of. It keeps the others,
+// whichever they are, and returns the set itself where nothing is left to add.
+func more(d optrace.Detail) (optrace.Detail, string) {
+	for _, r := range rungs() {
+		if r.detail&^d != 0 {
+			return d | r.detail, r.what + " too"
 		}
 	}
-	return at
+	return d, ""
+}
+
+// less takes away the last step that a set of details has a part of, and only that. It
+// returns the set itself where one step alone is left.
+func less(d optrace.Detail) (optrace.Detail, string) {
+	list := rungs()
+	for i := len(list) - 1; i > 0; i-- {
+		if own := list[i].detail &^ list[i-1].detail; d&own != 0 && d&^own != 0 {
+			return d &^ own, "without " + list[i].what
+		}
+	}
+	return d, ""
 }
 
 // traceHints lists the keys that do something now, the most useful first.
