@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 
@@ -26,10 +27,11 @@ every process that uses the file is traced, those that start later too.
 
 WHAT IT COSTS
   Before operators are watched, graphs alone are for a moment: the operators of
-  a token and its time say what watching will cost. Above --max-overhead
-  nothing more is attached, unless --force says so; a lower --level costs less.
-  --measure-overhead does not reckon: it watches and does not in turn while the
-  target decodes, and the report has the slowdown with its 95 % interval.
+  a token and its time say what watching will cost. Where the default level
+  would cost more than --max-overhead, the most detailed one that fits is taken
+  and that is said; a --level that was asked for is refused, unless --force says
+  so. --measure-overhead measures it instead: it watches and does not in turn
+  while the target decodes. The lower end of the 95 % interval decides then.
 
 WHAT IT NEEDS
   Root, or CAP_BPF and CAP_PERFMON; Linux 5.17 or newer. 'rooftop doctor' says
@@ -57,7 +59,8 @@ THE SCREEN
   change the level, p pauses, e exports what was recorded into the current
   directory: a document, a page, a trace for ui.perfetto.dev, and a recording of
   the newest events. With --duration, --roof, --measure-overhead, --json,
-  --plain or a file the report is printed after --duration.
+  --plain or a file the report is printed after --duration, or when the target
+  ends: it says then after how long.
 
 RECORDINGS
   --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,
@@ -67,12 +70,14 @@ INTERRUPTING
   Ctrl-C (or SIGTERM, SIGHUP) ends the trace with what was recorded and 128+n.
 
 EXIT CODES
-  0      traced
+  0      traced, until the target's end where that came first
   1      any other error
   2      the command line is off
-  4      nothing was computed meanwhile, or watching would cost too much
+  4      nothing was computed meanwhile, the target ended before the trace, or
+         watching would cost too much; the document of --json says which
   5      no such runtime, or it may not be attached to
-  128+n  ended by signal n`,
+  128+n  ended by signal n
+  With 1, 2 and 5 --json writes no document: the reason is on stderr.`,
 		Example: `  rooftop trace
   rooftop trace --pid 4242
   rooftop trace --pid 4242 --duration 30s --save run.jsonl.gz
@@ -118,6 +123,11 @@ func runTrace(ctx context.Context, w *world, o *traceOptions) error {
 	}
 	watched, err := o.watch(ctx, w)
 	if err != nil {
+		if watched != nil && o.json {
+			if unsaid := watched.print(w, o); unsaid != nil {
+				return fail(exitError, errors.Join(err, unsaid))
+			}
+		}
 		return err
 	}
 	if err := o.finish(w, watched); err != nil {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,16 +21,19 @@ import (
 
 // decoder is a source of a model of one operator, whose calls take as long each.
 type decoder struct {
-	tables optrace.Tables
-	detail optrace.Detail
-	change bool // of detail, that no event has told
-	now    time.Duration
-	each   time.Duration // of a graph
-	left   int           // calls until the target ends; none are computed where it is 0
-	closed bool
-	ended  bool // before more than graphs was watched
-	execs  bool // instead of ending
-	asked  int  // for events after that
+	tables  optrace.Tables
+	detail  optrace.Detail
+	change  bool // of detail, that no event has told
+	now     time.Duration
+	each    time.Duration // of a graph
+	left    int           // calls until the target ends; none are computed where it is 0
+	closed  bool
+	idle    bool // computes nothing and goes on
+	ended   bool // before more than graphs was watched
+	execs   bool // instead of ending
+	prompts bool // alone
+	cold    int  // calls that take ten times as long, the first ones
+	asked   int  // for events after that
 }
 
 func newDecoder(each time.Duration, calls int) *decoder {
@@ -78,6 +84,9 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 		return []optrace.Event{{At: d.now, Kind: optrace.DetailChanged, N: int64(d.detail), PID: 4242}}, nil
 	}
 	switch {
+	case d.idle:
+		<-ctx.Done()
+		return nil, ctx.Err()
 	case d.left < 0:
 		d.asked++
 		return nil, io.EOF
@@ -89,10 +98,15 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 	}
 	d.left--
 	tokens := int64(1)
-	if d.left%10 == 9 {
+	if d.left%10 == 9 || d.prompts {
 		tokens = 8
 	}
-	at := func(share float64) time.Duration { return d.now + time.Duration(share*float64(d.each)) }
+	each := d.each
+	if d.cold > 0 {
+		each *= 10
+		d.cold--
+	}
+	at := func(share float64) time.Duration { return d.now + time.Duration(share*float64(each)) }
 	events := []optrace.Event{
 		{At: at(0), Kind: optrace.CallBegin, Ref: uint32(optrace.CallDecode), N: tokens},
 		{At: at(0.01), Kind: optrace.GraphBegin, Addr: 0x10, N: 1, Ref: 1},
@@ -106,7 +120,7 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 	for i := range events {
 		events[i].PID, events[i].TID = 4242, 4243
 	}
-	d.now += 2 * d.each
+	d.now += 2 * each
 	return events, nil
 }
 
@@ -183,10 +197,11 @@ func TestTraceUntilTheTargetEnds(t *testing.T) {
 	}
 }
 
-// What watching would cost is the limit's to judge, unless one says otherwise.
+// What watching would cost is the limit's to judge, unless one says otherwise: a level that
+// was asked for is refused, with the one that fits.
 func TestTraceThatCostsTooMuch(t *testing.T) {
-	_, errs, code := trace(t, newDecoder(10*time.Microsecond, 500), "--pid", "4242")
-	if code != exitNothing || !strings.Contains(errs, "more than --max-overhead 4") || !strings.Contains(errs, "--force") {
+	_, errs, code := trace(t, newDecoder(200*time.Microsecond, 500), "--pid", "4242", "--level", "sched")
+	if code != exitNothing || !strings.Contains(errs, "more than --max-overhead 4") || !strings.Contains(errs, "--force") || !strings.Contains(errs, "--level token would cost ") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	for _, args := range [][]string{{"--force"}, {"--max-overhead", "500"}, {"--level", "token"}} {
@@ -196,11 +211,117 @@ func TestTraceThatCostsTooMuch(t *testing.T) {
 	}
 }
 
+// The default level gives way to the most detailed one that fits, and that is said.
+func TestTraceWhoseDefaultLevelCostsTooMuch(t *testing.T) {
+	for _, c := range []struct {
+		each  time.Duration
+		limit string
+		want  optrace.Detail
+	}{
+		{200 * time.Microsecond, "4", optrace.LevelToken},
+		{300 * time.Microsecond, "3.4", optrace.LevelToken},
+		{300 * time.Microsecond, "3.6", optrace.LevelGraph},
+	} {
+		d := newDecoder(c.each, 500)
+		out, errs, code := trace(t, d, "--max-overhead", c.limit, "--json")
+		if code != exitDone || d.detail != c.want {
+			t.Errorf("%v at %s %%: exit code %d, watched %v, want %v: %s", c.each, c.limit, code, d.detail, c.want, errs)
+		}
+		for _, want := range []string{"more than --max-overhead " + c.limit, "traces at --level " + c.want.String() + " instead", "--level sched --force"} {
+			if !strings.Contains(errs, want) {
+				t.Errorf("%v at %s %%: it says %q, want %q", c.each, c.limit, errs, want)
+			}
+		}
+		if !strings.Contains(out, "what --level sched tells more than "+c.want.String()) {
+			t.Errorf("%v at %s %%: the document does not say so: %s", c.each, c.limit, out)
+		}
+	}
+}
+
+func TestTraceWhereNoLevelFits(t *testing.T) {
+	for _, args := range [][]string{nil, {"--level", "tensor"}} {
+		d := newDecoder(10*time.Microsecond, 500)
+		_, errs, code := trace(t, d, args...)
+		if code != exitNothing || !strings.Contains(errs, "no level fits: calls alone (--level token) would cost") || d.detail&optrace.DetailOperator != 0 {
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+	}
+}
+
+// A refusal has its document, as other commands' outcomes have; an error has none.
+func TestTraceDocumentOfARefusal(t *testing.T) {
+	ended := newDecoder(time.Millisecond, 30)
+	ended.ended = true
+	for want, of := range map[string]struct {
+		d    *decoder
+		args []string
+	}{
+		"more than --max-overhead 4":     {newDecoder(10*time.Microsecond, 500), []string{"--json"}},
+		"process 4242: it ended":         {ended, []string{"--json", "--force"}},
+		"nothing was computed yet":       {&decoder{idle: true}, []string{"--json", "--duration", "200ms"}},
+		"process 4242 ended after 0.0 s": {newDecoder(time.Millisecond, 0), []string{"--json"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			out, _, code := trace(t, of.d, of.args...)
+			var document struct {
+				Schema string `json:"schema"`
+				Gaps   []optrace.Gap
+			}
+			if err := json.Unmarshal([]byte(out), &document); err != nil || code != exitNothing || document.Schema != "rooftop.trace/v1" ||
+				!slices.ContainsFunc(document.Gaps, func(g optrace.Gap) bool { return strings.Contains(g.Why, want) }) {
+				t.Errorf("%s: exit code %d, %v: %s", want, code, err, out)
+			}
+		})
+	}
+	if out, errs, code := trace(t, nil, "--json", "--file", "/nowhere/libggml-cpu.so"); code != exitUnreachable || out != "" {
+		t.Errorf("exit code %d, wrote %q, said %q", code, out, errs)
+	}
+}
+
+// What was reckoned without a token that was decoded is said to be.
+func TestTraceReckonedFromPrompts(t *testing.T) {
+	d := newDecoder(time.Second, 30)
+	d.prompts = true
+	out, errs, _ := trace(t, d, "--json")
+	if !strings.Contains(errs, "no token was decoded yet") || !strings.Contains(out, "what tracing costs while tokens are decoded") {
+		t.Errorf("it said %q:\n%s", errs, out)
+	}
+}
+
+// The cost is reckoned from the middle one of many tokens, not from those of a cold begin.
+func TestTraceReckonedFromEnoughTokens(t *testing.T) {
+	d := newDecoder(time.Millisecond, 500)
+	d.cold = 20
+	if _, errs, _ := trace(t, d); !strings.Contains(errs, "for a token of 1ms, the middle one of 60") {
+		t.Errorf("it said %q", errs)
+	}
+}
+
 func TestTraceOfATargetThatComputesNothing(t *testing.T) {
-	idle := newDecoder(time.Millisecond, 0)
-	out, errs, code := trace(t, idle)
-	if code != exitNothing || out == "" || !strings.Contains(errs, "not known: nothing was computed") || idle.detail&optrace.DetailOperator != 0 {
-		t.Errorf("exit code %d, said %q:\n%s", code, errs, out)
+	synctest.Test(t, func(t *testing.T) {
+		idle := &decoder{idle: true}
+		out, errs, code := trace(t, idle)
+		if code != exitNothing || out == "" || !strings.Contains(errs, "not known: nothing was computed") || idle.detail&optrace.DetailOperator != 0 {
+			t.Errorf("exit code %d, said %q:\n%s", code, errs, out)
+		}
+	})
+}
+
+// A target that ends in the middle is said to have, and after how long.
+func TestTraceOfATargetThatEndsInTheMiddle(t *testing.T) {
+	exec := newDecoder(time.Millisecond, 1500)
+	exec.execs = true
+	for want, d := range map[string]*decoder{
+		"process 4242 ended after 2.9 s of the trace, which was to take 10.0 s":                  newDecoder(time.Millisecond, 1500),
+		"process 4242 became another program after 2.9 s of the trace, which was to take 10.0 s": exec,
+	} {
+		out, errs, code := trace(t, d)
+		if code != exitDone || !strings.Contains(errs, "rooftop: "+want) || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("exit code %d, want %q: said %q:\n%s", code, want, errs, out)
+		}
+	}
+	if _, errs, _ := trace(t, &decoder{idle: true}, "--duration", "200ms"); strings.Contains(errs, "ended") {
+		t.Errorf("of a target that goes on it says %q", errs)
 	}
 }
 

@@ -48,7 +48,7 @@ type liveTrace struct {
 	began  time.Time
 	detail optrace.Detail // is recorded, or will be after a pause
 	aimed  optrace.Detail // is asked for
-	weigh  *liveWeighing  // nil while nothing is weighed
+	weigh  *weighing      // nil while nothing is weighed
 	ask    liveQuestion
 	// granted is the share of the target's speed that a person has said yes to.
 	granted  float64

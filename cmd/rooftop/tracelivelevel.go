@@ -11,34 +11,6 @@ import (
 // are hit at every operator.
 const dearDetail = optrace.DetailOperator | optrace.DetailTensor | optrace.DetailExperts | optrace.DetailBarrier | optrace.DetailCounters
 
-// liveWeighing looks at graphs alone.
-type liveWeighing struct {
-	weigher
-	assembler   *optrace.Assembler
-	first, last time.Duration
-}
-
-func newLiveWeighing(t *optrace.Tables) *liveWeighing {
-	w := &liveWeighing{weigher: weigher{graphs: map[optrace.Phase][]*optrace.Graph{}}}
-	w.assembler = optrace.NewAssembler(t, &w.weigher)
-	return w
-}
-
-func (w *liveWeighing) take(events []optrace.Event) {
-	for _, e := range events {
-		w.assembler.Push(e)
-		if w.first == 0 && e.Kind == optrace.GraphBegin {
-			w.first = e.At
-		}
-		w.last = e.At
-	}
-}
-
-// enough says that there are graphs to reckon with.
-func (w *liveWeighing) enough() bool {
-	return len(w.graphs[optrace.PhaseDecode]) >= weighGraphs || w.first > 0 && w.last-w.first > weighTime && w.typical() != nil
-}
-
 // liveQuestion waits for a person's answer.
 type liveQuestion struct {
 	text     string
@@ -68,16 +40,14 @@ func (l *liveTrace) startWeighing() {
 		l.end(err)
 		return
 	}
-	l.weigh = newLiveWeighing(l.source.Tables())
+	l.weigh = newWeighing(l.source.Tables())
 }
 
 // weighed reckons with the graphs that were seen, and goes on to what was aimed at.
 func (l *liveTrace) weighed() {
 	graph := l.weigh.typical()
 	l.weigh = nil
-	l.expectation = optrace.Expectation{
-		Nodes: l.operators(graph), Lanes: max(len(graph.Lanes), 1), GraphTime: max(graph.End-graph.Begin, 1), Sites: l.source.Target().Sites,
-	}
+	l.expectation = l.expectationOf(graph)
 	l.afford(l.aimed)
 	l.publish()
 }

@@ -128,7 +128,7 @@ func slowdowns(windows []*paceWindow) (cost, control optrace.Slowdown, ok bool) 
 }
 
 // measure turns watching on and off in turn while the target decodes, and says how much
-// slower it is with it. Calls are seen in both.
+// slower it is with it, where that can be told. Calls are seen in both.
 func (t *tracing) measure(ctx context.Context, stderr io.Writer) error {
 	var windows []*paceWindow
 	for i := range 2*measurePairs + 1 {
@@ -146,7 +146,9 @@ func (t *tracing) measure(ctx context.Context, stderr io.Writer) error {
 	t.show.say("")
 	cost, control, ok := slowdowns(windows)
 	if !ok {
-		fmt.Fprintf(stderr, "rooftop: what watching costs was not measured: the target decoded in %d of %d pairs of windows, and 6 are needed\n", cost.Pairs, measurePairs)
+		why := fmt.Sprintf("the target decoded in %d of %d pairs of windows, and 6 are needed", cost.Pairs, measurePairs)
+		fmt.Fprintf(stderr, "rooftop: what watching costs was not measured: %s\n", why)
+		t.notes = append(t.notes, optrace.Gap{What: "what tracing costs, measured", Why: why, Next: "measure while the target decodes for 12 s and more"})
 		return nil
 	}
 	cost.Into(&t.observer)
@@ -155,9 +157,6 @@ func (t *tracing) measure(ctx context.Context, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "; windows without it differ by %+.1f %% (%+.1f to %+.1f)", 100*control.Median, 100*control.Low, 100*control.High)
 	}
 	fmt.Fprintln(stderr)
-	if limit := t.o.maxOverhead / 100; cost.Low > limit && !t.o.force {
-		return fail(exitNothing, fmt.Errorf("trace: that is more than --max-overhead %v: a lower --level costs less, --force traces all the same", t.o.maxOverhead))
-	}
 	return nil
 }
 
@@ -176,5 +175,5 @@ func (t *tracing) window(ctx context.Context, w *paceWindow) (whole bool, err er
 	if err := t.drain(timed, w.take, func() bool { return w.over }); err != nil {
 		return false, err
 	}
-	return !w.over && timed.Err() != nil && ctx.Err() == nil, nil
+	return !w.over && !t.ended() && timed.Err() != nil && ctx.Err() == nil, nil
 }

@@ -53,20 +53,27 @@ func (p *paced) Next(ctx context.Context) ([]optrace.Event, error) {
 	}, nil
 }
 
-// measureOf measures a source in its own time.
+// measureOf measures a source in its own time, at a level that was asked for.
 func measureOf(t *testing.T, p *paced, limit float64, force bool) (o optrace.Observer, said string, err error) {
 	t.Helper()
+	m, said, err := affordOf(t, p, &traceOptions{detail: optrace.LevelTensor, level: "tensor", levelGiven: true, maxOverhead: limit, force: force})
+	return m.observer, said, err
+}
+
+// affordOf measures a source that is expected to cost 1 %.
+func affordOf(t *testing.T, p *paced, o *traceOptions) (m *tracing, said string, err error) {
+	t.Helper()
+	o.measure = true
 	synctest.Test(t, func(t *testing.T) {
 		var errs strings.Builder
 		w := &world{stderr: &errs, env: variables()}
-		m := &tracing{
-			o:      &traceOptions{detail: optrace.LevelTensor, maxOverhead: limit, force: force},
-			source: p, show: newProgress(w, &output{plain: true}), observer: optrace.Observer{Expected: 0.01, HitsPerToken: 5},
-		}
-		err = m.measure(t.Context(), &errs)
-		o, said = m.observer, errs.String()
+		m = &tracing{o: o, source: p, show: newProgress(w, &output{plain: true}), basis: "the middle one of 60"}
+		m.expectation = optrace.Expectation{Detail: o.detail, Nodes: 1, Lanes: 1, GraphTime: 600 * time.Microsecond, Sites: p.Target().Sites}
+		m.observer = optrace.Observer{Expected: 0.01, HitsPerToken: 5} // 0.4 of it by calls
+		err = m.afford(t.Context(), w)
+		said = errs.String()
 	})
-	return o, said, err
+	return m, said, err
 }
 
 func newPaced(slower float64) *paced {
@@ -118,11 +125,42 @@ func TestMeasuredOverheadHasAControl(t *testing.T) {
 }
 
 func TestMeasuredOverheadAboveTheLimit(t *testing.T) {
-	if _, _, err := measureOf(t, newPaced(0.1), 4, false); err == nil || !strings.Contains(err.Error(), "more than --max-overhead 4") {
-		t.Errorf("10 %% at a limit of 4 %%: %v", err)
+	_, _, err := measureOf(t, newPaced(0.1), 4, false)
+	for _, want := range []string{"--level tensor costs at least 10.0 % of the target's speed, as measured", "more than --max-overhead 4", "--force", "--level token would cost"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("10 %% at a limit of 4 %%: %v, want %q", err, want)
+		}
 	}
 	if o, _, err := measureOf(t, newPaced(0.1), 4, true); err != nil || o.Windows != measurePairs {
 		t.Errorf("with --force: %v, %+v", err, o)
+	}
+}
+
+// What is expected refuses nothing that is about to be measured.
+func TestMeasuredOverheadDecidesAndNotTheExpectedOne(t *testing.T) {
+	o, said, err := measureOf(t, newPaced(0.005), 0.9, false)
+	if err != nil || o.Windows != measurePairs || !strings.Contains(said, "expected to cost 1.0 %") {
+		t.Errorf("0.5 %% as measured and 1 %% expected, at a limit of 0.9 %%: %v, %+v, %q", err, o, said)
+	}
+	// Where it could not be measured, it does.
+	rests := &paced{decoder: newDecoder(time.Hour, 0)}
+	if _, _, err := measureOf(t, rests, 0.9, false); err == nil || !strings.Contains(err.Error(), "costs 1.0 % of the target's speed (est)") {
+		t.Errorf("1 %% expected and nothing measured, at a limit of 0.9 %%: %v", err)
+	}
+}
+
+// The default level that proves too dear gives way to less, whose cost is reckoned by what
+// was measured.
+func TestMeasuredOverheadOfTheDefaultLevel(t *testing.T) {
+	m, said, err := affordOf(t, newPaced(0.1), &traceOptions{detail: optrace.LevelSched, level: "sched", maxOverhead: 4})
+	if err != nil || m.o.detail&(optrace.DetailOperator|optrace.DetailSched) != 0 || m.o.detail&optrace.DetailToken == 0 {
+		t.Fatalf("%v, watches %v: %s", err, m.o.detail, said)
+	}
+	if m.observer.Windows != 0 || !(m.observer.Expected > 0 && m.observer.Expected <= 0.04) || !strings.Contains(said, "traces at --level "+m.o.detail.String()+" instead") {
+		t.Errorf("%+v: %s", m.observer, said)
+	}
+	if len(m.notes) != 1 || !strings.Contains(m.notes[0].Why, "costs at least 10.0 %") {
+		t.Errorf("the report says %+v", m.notes)
 	}
 }
 

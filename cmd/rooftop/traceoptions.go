@@ -32,6 +32,7 @@ type traceOptions struct {
 
 	duration    time.Duration
 	level       string
+	levelGiven  bool // and not the default
 	detail      optrace.Detail
 	maxOverhead float64 // per cent
 	force       bool
@@ -100,6 +101,7 @@ func (o *traceOptions) check() error {
 	if o.detail, err = optrace.ParseDetail(o.level); err != nil {
 		return usage("--level: %w", err)
 	}
+	o.levelGiven = o.flags.Changed("level")
 	given := 0
 	for _, there := range []bool{o.name != "", o.pid != 0, o.file != ""} {
 		if there {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,14 +61,14 @@ func (k *keeper) take(events []optrace.Event) {
 	}
 }
 
-// record watches at the level that was asked for until its time is over.
-func (t *tracing) record(ctx context.Context) (*traced, error) {
+// record watches at the level that was decided on until its time is over.
+func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	if err := t.source.SetDetail(t.o.detail); err != nil {
-		code := exitError
-		if errors.Is(err, ggml.ErrEnded) {
-			code = exitNothing
+		if !errors.Is(err, ggml.ErrEnded) {
+			return nil, fail(exitError, fmt.Errorf("trace: %w", err))
 		}
-		return nil, fail(code, fmt.Errorf("trace: %w", err))
+		t.notes = append(t.notes, optrace.Gap{What: "every figure", Why: err.Error()})
+		return t.nothing(), fail(exitNothing, fmt.Errorf("trace: %w", err))
 	}
 	most := 0
 	if t.o.save != "" || t.o.chrome != "" {
@@ -94,7 +95,13 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		r.End = time.Since(began)
 	}
 	k.assembler.Flush(r.End)
-	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), t.source.Gaps(), t.observer
+	if t.ended() {
+		g := endedGap(t.end, r.End-r.Begin, t.o.duration)
+		t.notes = append(t.notes, g)
+		t.show.say("")
+		fmt.Fprintf(w.stderr, "rooftop: %s: the trace ends with it\n", g.Why)
+	}
+	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer
 	if t.o.roof && ctx.Err() == nil {
 		// What is measured is the machine without the probes, and they cost the target nothing
 		// meanwhile.
@@ -112,6 +119,23 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
 		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Processes: k.names,
 	})}, nil
+}
+
+// endedGap says that a trace is shorter than it was to be, because its target ended.
+func endedGap(end string, after, of time.Duration) optrace.Gap {
+	g := optrace.Gap{What: "what came later", Why: fmt.Sprintf("%s after %s of the trace", end, shortly(after))}
+	if of > 0 {
+		g.What, g.Why = "the rest of the "+shortly(of), g.Why+", which was to take "+shortly(of)
+	}
+	return g
+}
+
+// shortly spells a time as a person does.
+func shortly(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
 }
 
 // maxNames bounds the processes whose names are read.

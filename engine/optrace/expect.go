@@ -180,11 +180,11 @@ func (in *Expectation) cheap(symbols ...string) bool {
 	return found
 }
 
-// Allowed says that tracing costs no more than a share of a token's time: the upper end
-// of what was measured, where it was, else what is expected.
+// Allowed says that tracing costs no more than a share of a token's time: the lower end of
+// what was measured, where it was, so that noise refuses nothing; else what is expected.
 func (o Observer) Allowed(limit float64) bool {
 	if o.Windows > 0 {
-		return o.MeasuredHigh <= limit
+		return o.MeasuredLow <= limit
 	}
 	return o.Expected <= limit
 }

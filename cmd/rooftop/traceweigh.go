@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+const (
+	// weighGraphs are enough graphs of one phase to reckon with: the middle one of so
+	// many is not that of a cold cache or of a moment in which other programs ran.
+	weighGraphs = 60
+	// weighTime is how long they are waited for once the target decodes.
+	weighTime = 2 * time.Second
+	// weighPrompt is how long decoding is waited for while the target computes other
+	// than tokens that it decodes: prompts.
+	weighPrompt = 5 * time.Second
+)
+
+// weighed is what is watched to reckon with: calls and graphs.
+const weighed = optrace.LevelGraph &^ optrace.DetailBackend
+
+// weighing looks at graphs alone, until there are enough to reckon with.
+type weighing struct {
+	assembler *optrace.Assembler
+	graphs    map[optrace.Phase][]*optrace.Graph
+	first     time.Duration // graph that began; 0 none
+	decoded   time.Duration // end of the first one that was decoded; 0 none
+	last      time.Duration
+}
+
+func newWeighing(t *optrace.Tables) *weighing {
+	w := &weighing{graphs: map[optrace.Phase][]*optrace.Graph{}}
+	w.assembler = optrace.NewAssembler(t, w)
+	return w
+}
+
+// Graph implements optrace.Receiver.
+func (w *weighing) Graph(graph *optrace.Graph) {
+	if w.decoded == 0 && graph.Phase == optrace.PhaseDecode {
+		w.decoded = graph.End
+	}
+	if list := w.graphs[graph.Phase]; len(list) < weighGraphs {
+		w.graphs[graph.Phase] = append(list, graph)
+	}
+}
+
+// Call implements optrace.Receiver.
+func (w *weighing) Call(*optrace.Call) {}
+
+func (w *weighing) take(events []optrace.Event) {
+	for _, e := range events {
+		w.assembler.Push(e)
+		if w.first == 0 && e.Kind == optrace.GraphBegin {
+			w.first = e.At
+		}
+		w.last = e.At
+	}
+}
+
+// enough says that there are graphs to reckon with.
+func (w *weighing) enough() bool {
+	switch {
+	case w.decoded > 0:
+		return len(w.graphs[optrace.PhaseDecode]) >= weighGraphs || w.last-w.decoded > weighTime
+	case w.first > 0:
+		return w.last-w.first > weighPrompt && w.typical() != nil
+	}
+	return false
+}
+
+// phase is the one to reckon with: that of tokens that are decoded where there were
+// some, else the one that had most graphs.
+func (w *weighing) phase() optrace.Phase {
+	best := optrace.PhaseDecode
+	if len(w.graphs[best]) > 0 {
+		return best
+	}
+	for phase, list := range w.graphs {
+		if more := len(list) - len(w.graphs[best]); more > 0 || more == 0 && phase < best {
+			best = phase
+		}
+	}
+	return best
+}
+
+// typical is the graph of middle length of a phase; nil where none was seen.
+func (w *weighing) typical() *optrace.Graph {
+	list := w.graphs[w.phase()]
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b *optrace.Graph) int { return cmp.Compare(a.End-a.Begin, b.End-b.Begin) })
+	return list[len(list)/2]
+}
+
+// basis says in words of what graphs the reckoning is.
+func (w *weighing) basis() string {
+	count := len(w.graphs[w.phase()])
+	switch {
+	case w.phase() != optrace.PhaseDecode:
+		return fmt.Sprintf("no token was decoded yet: of %s of other work the middle one", graphsWord(count))
+	case count == 1:
+		return "the only token that was decoded meanwhile"
+	}
+	return fmt.Sprintf("the middle one of %d", count)
+}
+
+func graphsWord(n int) string {
+	if n == 1 {
+		return "1 graph"
+	}
+	return fmt.Sprintf("%d graphs", n)
+}
+
+// weigh looks at graphs alone, and reckons what it will cost to watch more.
+func (t *tracing) weigh(ctx context.Context) error {
+	if err := t.source.SetDetail(weighed); err != nil {
+		return fail(exitUnreachable, fmt.Errorf("trace: %w", err))
+	}
+	w := newWeighing(t.source.Tables())
+	ctx, cancel := context.WithTimeout(ctx, t.o.duration)
+	defer cancel()
+	if err := t.drain(ctx, w.take, w.enough); err != nil {
+		return err
+	}
+	if graph := w.typical(); graph != nil {
+		t.expectation, t.basis = t.expectationOf(graph), w.basis()
+		t.expectation.Detail = t.o.detail
+		t.observer = optrace.Expect(t.expectation)
+		if w.phase() != optrace.PhaseDecode {
+			t.notes = append(t.notes, optrace.Gap{
+				What: "what tracing costs while tokens are decoded",
+				Why:  "none was decoded while it was reckoned, before the trace: it is that of " + graphsWord(len(w.graphs[w.phase()])) + " of other work",
+				Next: "trace while the target decodes, or with --measure-overhead",
+			})
+		}
+	}
+	return nil
+}
+
+// expectationOf is what a graph tells of the cost of watching others like it, at a level
+// that is left open.
+func (t *tracing) expectationOf(graph *optrace.Graph) optrace.Expectation {
+	return optrace.Expectation{
+		Nodes: t.operators(graph), Lanes: max(len(graph.Lanes), 1), GraphTime: max(graph.End-graph.Begin, 1), Sites: t.source.Target().Sites,
+	}
+}
+
+// operators are how many a graph computes: those of its DAG, where one was read, else
+// every node.
+func (t *tracing) operators(graph *optrace.Graph) int {
+	tables := t.source.Tables()
+	if graph.DAG == 0 || int(graph.DAG) > len(tables.DAGs) {
+		return graph.Nodes
+	}
+	dag := &tables.DAGs[graph.DAG-1]
+	n := optrace.ExecutedNodes(tables, dag)
+	if slices.ContainsFunc(t.source.Target().Sites, func(s optrace.Site) bool { return strings.HasSuffix(s.Symbol, "_rms_norm_mul_fused") }) {
+		n -= optrace.FusedNodes(tables, dag)
+	}
+	return n
+}
