@@ -90,7 +90,7 @@ func (t *tracing) lighten(w *world, costs string) error {
 	}
 	fmt.Fprintf(w.stderr, "rooftop: %s; traces at --level %v instead, which is expected to cost %s (est); --level %s --force traces all of it\n", over, detail, perCent(less.Expected), o.level)
 	t.notes = append(t.notes, optrace.Gap{
-		What: "what --level " + o.level + " tells more than " + detail.String(), Why: strings.TrimPrefix(over, "--level "+o.level+" "),
+		What: "what --level " + o.level + " tells more than " + detail.String(), Why: "it" + strings.TrimPrefix(over, "--level "+o.level),
 		Next: fmt.Sprintf("--level %s --force traces it all the same", o.level),
 	})
 	o.detail, t.observer = detail, less
