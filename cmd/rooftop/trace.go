@@ -17,11 +17,11 @@ const recordingSuffix = ".jsonl.gz"
 func newTrace(w *world) *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
-		Use:   "trace [NAME | RECORDING" + recordingSuffix + "]",
+		Use:   "trace [PID | NAME | RECORDING" + recordingSuffix + "]",
 		Short: "Every operator of a GGML runtime (llama.cpp, Ollama), live",
 		Long: `Attaches to a running, unmodified GGML runtime with eBPF and shows its tokens,
 graphs, operators and threads: what each costs, what bounds it, where time is
-lost, and the one thing to change. It is found by its process, by a part of its
+lost, and the one thing to change. It is found by its PID, by a part of its
 command line, or, where one alone runs on this machine, by itself. With --file
 every process that uses the file is traced, those that start later too.
 
@@ -46,7 +46,9 @@ LEVELS
   barriers   the waits of threads for each other too
   sched      threads on and off their CPU
   all        all that can be had
-  Or single details by comma: operator,sched,faults.
+  Or single details with + between them, operator+sched+faults: a level, and any
+  of barriers, sched, syscalls, io, faults, counters, sampling; tensor is the
+  level where none is named.
 
 THE ROOF
   Operators are judged by what the machine can do: measured once, while nothing
@@ -79,7 +81,7 @@ EXIT CODES
   128+n  ended by signal n
   With 1, 2 and 5 --json writes no document: the reason is on stderr.`,
 		Example: `  rooftop trace
-  rooftop trace --pid 4242
+  rooftop trace 4242
   rooftop trace --pid 4242 --duration 30s --save run.jsonl.gz
   rooftop trace llama-server --level sched --trace run.trace.json
   rooftop trace --file /usr/lib/libggml-cpu.so --json | jq .recommendation
@@ -144,7 +146,7 @@ func runTrace(ctx context.Context, w *world, o *traceOptions) error {
 
 // recording says that what was named is the file of a recording and no process.
 func (o *traceOptions) recording() bool {
-	if strings.HasSuffix(o.name, recordingSuffix) {
+	if strings.HasSuffix(o.name, recordingSuffix) || strings.HasSuffix(o.name, ".json") {
 		return true
 	}
 	info, err := os.Stat(o.name)

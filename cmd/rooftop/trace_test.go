@@ -256,10 +256,10 @@ func TestTraceDocumentOfARefusal(t *testing.T) {
 		d    *decoder
 		args []string
 	}{
-		"more than --max-overhead 4":     {newDecoder(10*time.Microsecond, 500), []string{"--json"}},
-		"process 4242: it ended":         {ended, []string{"--json", "--force"}},
-		"nothing was computed yet":       {&decoder{idle: true}, []string{"--json", "--duration", "200ms"}},
-		"process 4242 ended after 0.0 s": {newDecoder(time.Millisecond, 0), []string{"--json"}},
+		"more than --max-overhead 4": {newDecoder(10*time.Microsecond, 500), []string{"--json"}},
+		"process 4242: it ended":     {ended, []string{"--json", "--force"}},
+		"nothing was computed yet":   {&decoder{idle: true}, []string{"--json", "--duration", "200ms"}},
+		"process 4242 ended":         {newDecoder(time.Millisecond, 0), []string{"--json"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			out, _, code := trace(t, of.d, of.args...)
@@ -312,8 +312,8 @@ func TestTraceOfATargetThatEndsInTheMiddle(t *testing.T) {
 	exec := newDecoder(time.Millisecond, 1500)
 	exec.execs = true
 	for want, d := range map[string]*decoder{
-		"process 4242 ended after 2.9 s of the trace, which was to take 10.0 s":                  newDecoder(time.Millisecond, 1500),
-		"process 4242 became another program after 2.9 s of the trace, which was to take 10.0 s": exec,
+		"after 2.9 s of the trace, which was to take 10.0 s, process 4242 ended":                  newDecoder(time.Millisecond, 1500),
+		"after 2.9 s of the trace, which was to take 10.0 s, process 4242 became another program": exec,
 	} {
 		out, errs, code := trace(t, d)
 		if code != exitDone || !strings.Contains(errs, "rooftop: "+want) || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
@@ -368,6 +368,12 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		{[]string{"a", "b"}, "takes one name or recording"},
 		{[]string{"--pid", "1", "--file", "x"}, "say one target"},
 		{[]string{"--pid", "-1"}, "--pid must be a process"},
+		{[]string{"--pid", "0"}, "--pid must be a process"},
+		{[]string{"0"}, "--pid must be a process"},
+		{[]string{"99999999999"}, "--pid must be a process"},
+		{[]string{"4242", "--pid", "1"}, "say one target"},
+		{[]string{"--level", "sched+nothing"}, "with + between them"},
+		{[]string{"none.json"}, "no such file"},
 		{[]string{"--duration", "1ms"}, "--duration must be"},
 		{[]string{"--level", "everything"}, "--level:"},
 		{[]string{"--max-overhead", "0"}, "--max-overhead must be"},
@@ -382,6 +388,21 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errs, c.want) {
 			t.Errorf("%v: exit code %d: %q, want %q", c.args, code, errs, c.want)
 		}
+	}
+}
+
+// A number is a process, unless it is a file.
+func TestTraceOfANumber(t *testing.T) {
+	_, errs, code := call(t, nil, "trace", "4194305") // more than a kernel gives
+	if code != exitUnreachable || !strings.Contains(errs, "process 4194305: there is no such process") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("4194305", []byte("no recording"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := call(t, nil, "trace", "4194305"); code != exitUsage || !strings.Contains(errs, "no recording") {
+		t.Errorf("of a file: exit code %d: %s", code, errs)
 	}
 }
 

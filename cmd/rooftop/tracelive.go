@@ -270,6 +270,7 @@ func (l *liveTrace) end(err error) {
 	}
 	l.keeper.assembler.Flush(l.now())
 	l.look()
+	l.gaps = append(l.gaps, endedGap(l.notice, l.since(), 0))
 	l.fresh = true
 	if err := l.source.Close(); err != nil {
 		l.failure = errors.Join(l.failure, err)

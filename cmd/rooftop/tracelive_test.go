@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -432,6 +433,14 @@ func TestLiveTraceExports(t *testing.T) {
 		s.state(optrace.LiveEnded)
 		s.do(s.live.export)
 		s.says("Exported ")
+		s.do(func() {
+			for i, want := range []bool{false, true} { // the target had ended
+				text, err := os.ReadFile(s.live.files[i*len(tracedFormats)])
+				if said := regexp.MustCompile(`after 3\.\d s of the trace process 4242 has ended`).Match(text); err != nil || said != want {
+					t.Errorf("export %d says %v that the target has ended, want %v: %v", i+1, said, want, err)
+				}
+			}
+		})
 		s.live.o.exportDir = filepath.Join(dir, "none")
 		s.do(s.live.export)
 		s.says("Not all was exported: ")

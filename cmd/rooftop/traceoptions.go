@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"charm.land/bubbletea/v2"
@@ -63,7 +64,7 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.StringVar(&o.file, "file", "", "`FILE` of the runtime (libggml-cpu.so): every process that uses it")
 	f = g.group("The trace")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace; without it a terminal shows the screen")
-	f.StringVar(&o.level, "level", "sched", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all")
+	f.StringVar(&o.level, "level", "sched", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all, or details with + between them")
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
 	f.BoolVar(&o.measure, "measure-overhead", false, "measure what watching costs before the trace: on and off in turn for 12 s while the target decodes")
@@ -102,8 +103,11 @@ func (o *traceOptions) check() error {
 		return usage("--level: %w", err)
 	}
 	o.levelGiven = o.flags.Changed("level")
+	if err := o.number(); err != nil {
+		return err
+	}
 	given := 0
-	for _, there := range []bool{o.name != "", o.pid != 0, o.file != ""} {
+	for _, there := range []bool{o.name != "", o.flags.Changed("pid"), o.file != ""} {
 		if there {
 			given++
 		}
@@ -111,7 +115,7 @@ func (o *traceOptions) check() error {
 	switch {
 	case given > 1:
 		return usage("a name, --pid and --file say one target: give one of them")
-	case o.pid < 0:
+	case o.flags.Changed("pid") && o.pid <= 0:
 		return usage("--pid must be a process, not %d", o.pid)
 	case o.duration < minTrace || o.duration > maxTrace:
 		return usage("--duration must be %v to %v, not %v", minTrace, maxTrace, o.duration)
@@ -121,6 +125,23 @@ func (o *traceOptions) check() error {
 		return usage("--measure-overhead is for levels with operators, not for --level %s", o.level)
 	}
 	return checkFiles(o.outputs())
+}
+
+// number takes a name that is a number and no file for the process that it is of, as kill
+// does.
+func (o *traceOptions) number() error {
+	if o.name == "" || strings.Trim(o.name, "0123456789") != "" || o.recording() {
+		return nil
+	}
+	if err := o.flags.Lookup("pid").Value.Set(o.name); err != nil || o.pid <= 0 || o.pid > math.MaxInt32 {
+		return usage("--pid must be a process, not %s", o.name)
+	}
+	if o.flags.Changed("pid") {
+		return usage("a name, --pid and --file say one target: give one of them")
+	}
+	o.name = ""
+	o.flags.Lookup("pid").Changed = true
+	return nil
 }
 
 // checkFiles says which of the files could not be written, or are one.

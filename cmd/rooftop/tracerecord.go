@@ -99,7 +99,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		g := endedGap(t.end, r.End-r.Begin, t.o.duration)
 		t.notes = append(t.notes, g)
 		t.show.say("")
-		fmt.Fprintf(w.stderr, "rooftop: %s: the trace ends with it\n", g.Why)
+		fmt.Fprintf(w.stderr, "rooftop: %s\n", g.Why)
 	}
 	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer
 	if t.o.roof && ctx.Err() == nil {
@@ -121,13 +121,13 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	})}, nil
 }
 
-// endedGap says that a trace is shorter than it was to be, because its target ended.
+// endedGap says that a trace is shorter than it was to be, and why; of is 0 where it had no
+// end of its own.
 func endedGap(end string, after, of time.Duration) optrace.Gap {
-	g := optrace.Gap{What: "what came later", Why: fmt.Sprintf("%s after %s of the trace", end, shortly(after))}
-	if of > 0 {
-		g.What, g.Why = "the rest of the "+shortly(of), g.Why+", which was to take "+shortly(of)
+	if of == 0 {
+		return optrace.Gap{What: "what came later", Why: fmt.Sprintf("after %s of the trace %s", shortly(after), end)}
 	}
-	return g
+	return optrace.Gap{What: "the rest of the " + shortly(of), Why: fmt.Sprintf("after %s of the trace, which was to take %s, %s", shortly(after), shortly(of), end)}
 }
 
 // shortly spells a time as a person does.

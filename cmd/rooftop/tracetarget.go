@@ -64,7 +64,7 @@ func (o *traceOptions) findProcess() (int, error) {
 	case len(meant) == 1:
 		return meant[0].PID, nil
 	case len(meant) == 0 && o.name != "":
-		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; there are %d others; give --pid N%s", o.name, len(found), unseen(os.Geteuid())))
+		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; give the PID of the one that is meant%s%s", o.name, unseen(os.Geteuid()), listOf(found)))
 	case len(meant) == 0:
 		next := "start one, or give --pid N"
 		if o.roof {
@@ -72,12 +72,21 @@ func (o *traceOptions) findProcess() (int, error) {
 		}
 		return 0, fail(exitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): %s%s", next, unseen(os.Geteuid())))
 	}
-	lines := make([]string, len(meant))
-	for i, c := range meant {
-		program, rest, _ := strings.Cut(c.Command, " ")
-		lines[i] = fmt.Sprintf("  --pid %d   %s %.50s", c.PID, filepath.Base(program), rest)
+	return 0, usage("%d processes here compute with GGML; say which:%s", len(meant), strings.TrimPrefix(listOf(meant), "; these do:"))
+}
+
+// listOf lists processes, a line for each, as the end of a sentence; "" where there are
+// none.
+func listOf(found []binary.Candidate) string {
+	if len(found) == 0 {
+		return ""
 	}
-	return 0, usage("%d processes here compute with GGML; say which:\n%s", len(meant), strings.Join(lines, "\n"))
+	list := "; these do:"
+	for _, c := range found {
+		program, rest, _ := strings.Cut(c.Command, " ")
+		list += fmt.Sprintf("\n  --pid %d   %s %.50s", c.PID, filepath.Base(program), rest)
+	}
+	return list
 }
 
 // unseen says what a user who is not root does not see; the kernel hides mappings of other
