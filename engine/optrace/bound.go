@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"math"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -100,11 +101,33 @@ func (c *counts) bound() Bound {
 	return BoundMixed
 }
 
-// bound is what a roofline says of so many bytes and operations with weights of a type
-// (Williams, Waterman & Patterson, CACM 52(4), 2009): below the ridge, where both take
-// equally long, memory bounds, above it computing does.
-func (r Roof) bound(bytes, flops float64, weights string) Bound {
-	moving, computing := r.times(bytes, flops, weights)
+// unpacks is the share of the rate of f32 that a kernel which does nothing but unpack and
+// multiply quantised weights is taken to reach: 0.31 with q8_0 (node-llama-cpp 3.22.1 on
+// Zen 5, measured), and less with types that take tables to unpack; an assumption.
+const unpacks = 0.25
+
+// work is bytes and operations with weights of a type, and the time that they took.
+type work struct {
+	bytes, flops float64
+	weights      string
+	took         time.Duration
+}
+
+// work is what a group did, of the operators whose costs are known.
+func (g *group) work() work {
+	return work{g.cost.bytes, g.cost.flops, g.key.weights, g.cost.time}
+}
+
+// rates are bytes and operations in a second, 0 where no time passed.
+func (w work) rates() (bytes, flops float64) {
+	return rate(w.bytes, w.took).V, rate(w.flops, w.took).V
+}
+
+// bound is what a roofline says of some work (Williams, Waterman & Patterson, CACM 52(4),
+// 2009): below the ridge, where both take equally long, memory bounds, above it computing
+// does.
+func (r Roof) bound(w work) Bound {
+	moving, computing := r.times(w)
 	switch {
 	case !moving.OK || !computing.OK || moving.V+computing.V <= 0:
 		return BoundUnknown
@@ -117,40 +140,44 @@ func (r Roof) bound(bytes, flops float64, weights string) Bound {
 }
 
 // times are the seconds that a roof allows for moving and for computing.
-func (r Roof) times(bytes, flops float64, weights string) (moving, computing stat.Opt) {
+func (r Roof) times(w work) (moving, computing stat.Opt) {
 	if r.BytesPerSecond > 0 {
-		moving = finite(bytes / r.BytesPerSecond)
+		moving = finite(w.bytes / r.BytesPerSecond)
 	}
-	if of := r.OperationsPerSecond(weights); of > 0 {
-		computing = finite(flops / of)
+	_, reached := w.rates()
+	if of, _ := r.Computing(w.weights, reached); of > 0 {
+		computing = finite(w.flops / of)
 	}
 	return moving, computing
 }
 
-// nearest is the share that a row reached of the side of the roof that it comes nearest
-// to. Operations count against the rate of f32: kernels that unpack eight-bit weights reach
-// an eighth of the bare rate of such integers while they do nothing but compute
-// (node-llama-cpp 3.22.1 with q8_0 on Zen 5, measured).
-func (r Roof) nearest(row *OperatorRow) float64 {
-	memory, compute := 0.0, 0.0
+// shares are the shares of both sides of a roof that some work reached.
+func (r Roof) shares(w work) (memory, compute stat.Opt) {
+	bytes, flops := w.rates()
 	if r.BytesPerSecond > 0 {
-		memory = row.BytesRate.V / r.BytesPerSecond
+		memory = finite(bytes / r.BytesPerSecond)
 	}
-	if r.FlopsPerSecond > 0 {
-		compute = row.FlopsRate.V / r.FlopsPerSecond
+	if of, _ := r.Computing(w.weights, flops); of > 0 {
+		compute = finite(flops / of)
 	}
-	return max(memory, compute)
+	return memory, compute
 }
 
-// share is how much of the roof that bounds it a row reached.
-func (r Roof) share(row *OperatorRow) stat.Opt {
-	var memory, compute stat.Opt
-	if r.BytesPerSecond > 0 {
-		memory = row.BytesRate.Div(stat.Some(r.BytesPerSecond))
+// nearest is the share of the side of the roof that some work comes nearest to. What is
+// bound by computing with quantised weights counts by what kernels that unpack reach.
+func (r Roof) nearest(w work, b Bound) float64 {
+	memory, compute := r.shares(w)
+	if b != BoundMemory && Quantised(w.weights) && r.From != RoofSeen {
+		compute.V /= unpacks
 	}
-	compute = row.FlopsRate.Div(stat.Some(r.OperationsPerSecond(row.Type)))
+	return memory.Max(compute).V
+}
+
+// share is how much of the roof that bounds it some work reached.
+func (r Roof) share(w work, b Bound, estimated bool) stat.Opt {
+	memory, compute := r.shares(w)
 	var of stat.Opt
-	switch row.Bound {
+	switch b {
 	case BoundMemory:
 		of = memory
 	case BoundCompute:
@@ -159,10 +186,10 @@ func (r Roof) share(row *OperatorRow) stat.Opt {
 		of = memory.Max(compute)
 	}
 	// What is reckoned is the most that it can be: GGML skips what a mask shuts out.
-	if !of.OK || row.Estimated && of.V > 1 {
+	if !of.OK || estimated && of.V > 1 {
 		return stat.None
 	}
-	return finite(of.V)
+	return of
 }
 
 // Sizes from which an operator counts for the roof that a trace itself reached. A

@@ -36,22 +36,30 @@ func TestBoundOfCounters(t *testing.T) {
 }
 
 // TestBoundOfRoofline goes along the ridge of a machine with 20 GB/s and 100 GFLOP/s,
-// five operations a byte, and 400 G operations a second on eight-bit integers.
+// five operations a byte, and 400 G operations a second on eight-bit integers, which
+// count for kernels that do more than 100.
 func TestBoundOfRoofline(t *testing.T) {
 	r := Roof{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, Int8PerSecond: 400e9, From: "measured"}
 	for _, c := range []struct {
 		bytes, flops float64
 		weights      string
+		at           float64 // G operations a second that it reached
 		want         Bound
 	}{
-		{100, 100, "f32", BoundMemory}, {100, 390, "f32", BoundMemory}, {100, 450, "f32", BoundMixed}, {100, 600, "f32", BoundMixed},
-		{100, 640, "f32", BoundCompute}, {100, 1500, "q4_0", BoundMemory}, {100, 2600, "q4_0", BoundCompute}, {100, 0, "", BoundMemory}, {0, 0, "", BoundUnknown},
+		{100, 100, "f32", 9, BoundMemory}, {100, 390, "f32", 9, BoundMemory}, {100, 450, "f32", 9, BoundMixed}, {100, 600, "f32", 9, BoundMixed},
+		{100, 640, "f32", 9, BoundCompute}, {100, 100, "q4_0", 9, BoundMemory}, {100, 1500, "q4_0", 30, BoundCompute},
+		{100, 1500, "q4_0", 200, BoundMemory}, {100, 2600, "q4_0", 200, BoundCompute}, {100, 1500, "f16", 200, BoundCompute},
+		{100, 0, "", 0, BoundMemory}, {0, 0, "", 0, BoundUnknown},
 	} {
-		if got := r.bound(c.bytes, c.flops, c.weights); got != c.want {
+		w := work{1e9 * c.bytes, 1e9 * c.flops, c.weights, 0}
+		if c.at > 0 {
+			w.took = time.Duration(c.flops / c.at * 1e9)
+		}
+		if got := r.bound(w); got != c.want {
 			t.Errorf("%v operations on %v bytes of %q: %q, want %q", c.flops, c.bytes, c.weights, got, c.want)
 		}
 	}
-	if got := (Roof{BytesPerSecond: 20e9}).bound(100, 100, ""); got != BoundUnknown {
+	if got := (Roof{BytesPerSecond: 20e9}).bound(work{bytes: 100, flops: 100}); got != BoundUnknown {
 		t.Errorf("half a roof: %q", got)
 	}
 }
@@ -66,7 +74,7 @@ func TestMatmulAndAttention(t *testing.T) {
 	near := func(refs []uint32) func(int, int) time.Duration {
 		return func(step, _ int) time.Duration {
 			c := CostOf(m.tables, m.tables.Operator(refs[step]), ExpertChoice{})
-			moving, computing := roof.times(c.Bytes(), c.Flops, "")
+			moving, computing := roof.times(work{bytes: c.Bytes(), flops: c.Flops})
 			return time.Duration(1.5e9*moving.Max(computing).V) + 1
 		}
 	}

@@ -20,13 +20,13 @@ func figureWords() []ExplainWord {
 		{"roof", []string{"memory roof", "roofline"}, []string{
 			"What the machine can do at most: bytes read from memory in a second, and operations (a multiply and an add are two) in a second, with as many threads as compute.",
 			"measured: by rooftop's own loops of vector instructions, in a few seconds. catalog (est): from data sheets. seen: the best that the trace itself reached, a lower bound that nothing is judged by.",
-			"Weights that are quantised are multiplied as eight-bit integers: their rate of operations is another one than that of f32.",
+			"Weights that are quantised are multiplied as eight-bit integers, but kernels unpack them first: they are held against the rate of f32, of which they reach about a third, and against the bare rate of integers (int8) only where they pass it.",
 			"Next: measure it while the server rests; beside a server that computes it comes out too low.",
 			"Source: Williams, Waterman & Patterson, Roofline, CACM 52(4), 2009.",
 		}},
 		{"bound", []string{"memory-bound", "compute-bound", "mixed", "neither"}, []string{
 			fmt.Sprintf("By counters: memory below %.1f instructions a cycle with more than %.2f misses of the last cache an instruction; compute above %.1f with fewer than %.3f; mixed between.", memoryIPC, memoryMisses, computeIPC, computeMiss),
-			fmt.Sprintf("By the roofline (est), where there are no counters: what takes longer at the roof, moving the operator's bytes or computing its operations, by more than %s; mixed between. neither: it reaches less than %s of the nearer side of the roof (for operations that of f32), and something else holds it up.", spellPercent(nearRidge-1), spellPercent(farBelow)),
+			fmt.Sprintf("By the roofline (est), where there are no counters: what takes longer at the roof, moving the operator's bytes or computing its operations, by more than %s; mixed between. neither: it reaches less than %s of the nearer side of the roof (for products of quantised weights, %s of the rate of f32), and something else holds it up.", spellPercent(nearRidge-1), spellPercent(farBelow), spellPercent(unpacks)),
 			fmt.Sprintf("waiting: its lanes waited for each other or were off their CPUs for more than %s of its time, where that is traced: see preempted and sync-bound.", spellPercent(mostlyIdle)),
 			"Meaning: what memory bounds gets faster by fewer bytes (a smaller type, a shorter context), and by more threads only until they fill the memory. What computing bounds gets faster by more threads and better kernels.",
 			"Source: counters: ProfInfer (arXiv:2601.20755).",

@@ -125,15 +125,15 @@ func (g *group) row(t *Tally, r Roof, d Detail) OperatorRow {
 		row.BytesRate, row.FlopsRate = rate(g.cost.bytes, g.cost.time), rate(g.cost.flops, g.cost.time)
 	}
 	row.IPC, row.MissRate = g.count.rates()
-	row.Bound, row.BoundFrom = g.bound(&row, r)
-	row.OfRoof = r.share(&row)
+	row.Bound, row.BoundFrom = g.bound(r)
+	row.OfRoof = r.share(g.work(), row.Bound, row.Estimated)
 	return row
 }
 
 // bound is what bounds the operators, and by what that was judged. Counters count what
 // ran, also waits that spin, but not what was off the CPU; a roofline goes by the clock
 // alone.
-func (g *group) bound(row *OperatorRow, r Roof) (Bound, string) {
+func (g *group) bound(r Roof) (Bound, string) {
 	waited := float64(g.sync) > mostlyIdle*float64(g.each.sum)
 	if b := g.count.bound(); b != BoundUnknown && !waited {
 		return b, FromCounters
@@ -141,11 +141,13 @@ func (g *group) bound(row *OperatorRow, r Roof) (Bound, string) {
 	if float64(g.idle) > mostlyIdle*float64(g.each.sum) {
 		return BoundWaiting, FromLanes
 	}
-	b := r.bound(g.cost.bytes, g.cost.flops, g.key.weights)
+	w := g.work()
+	b := r.bound(w)
 	least, most := g.undisturbed()
-	reached := r.nearest(row)
+	reached := r.nearest(w, b)
+	bytes, _ := w.rates()
 	switch {
-	case g.cost.guessed, b == BoundUnknown, b == BoundMemory && row.BytesRate.V > nearRidge*r.BytesPerSecond:
+	case g.cost.guessed, b == BoundUnknown, b == BoundMemory && bytes > nearRidge*r.BytesPerSecond:
 		return BoundUnknown, "" // faster than the memory: its operands are in caches
 	case reached < farBelow*least:
 		return BoundNeither, FromRoofline

@@ -88,8 +88,9 @@ type Roof struct {
 	// FlopsOf says which operations FlopsPerSecond counts: "f32, AVX-512 FMA"; "" unknown.
 	FlopsOf string `json:"flops_of,omitempty"`
 	// Int8PerSecond is the rate of operations on eight-bit integers (a multiply and an
-	// add are two), by which GGML multiplies weights that are quantised, Int8Of how they
-	// were done: "int8, AVX-512 VNNI"; 0 and "" unknown.
+	// add are two), by which GGML multiplies weights that are quantised: bare, which its
+	// kernels do not come near ([Roof.Computing]). Int8Of is how they were done: "int8,
+	// AVX-512 VNNI"; 0 and "" unknown.
 	Int8PerSecond float64 `json:"int8_ops_per_s,omitempty"`
 	Int8Of        string  `json:"int8_of,omitempty"`
 	// Threads is the number of threads that the rates are of, 0 unknown.
@@ -115,17 +116,6 @@ type RoofPoint struct {
 	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
 	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
 	Int8PerSecond  float64 `json:"int8_ops_per_s,omitempty"`
-}
-
-// OperationsPerSecond is the rate that bounds a product with weights of a type: that
-// of eight-bit integers where the type is quantised and the rate known, else
-// FlopsPerSecond; 0 unknown. GGML turns the other factor into q8_0 or q8_K for such
-// weights (ggml-cpu.c, vec_dot_type).
-func (r Roof) OperationsPerSecond(weights string) float64 {
-	if Quantised(weights) && r.Int8PerSecond > 0 {
-		return r.Int8PerSecond
-	}
-	return r.FlopsPerSecond
 }
 
 // Quantised says whether a type of GGML holds blocks of small integers with a scale:

@@ -155,7 +155,8 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 // ceiling is the rate of tokens with every step of a phase at the roof: for each what
 // takes longer of moving its bytes and of computing. A side of the roof that is not
 // known allows anything. What the trace itself reached is no ceiling of it, nor is what
-// was measured beside other load.
+// was measured beside other load, nor a rate of operations that a step has passed: kernels
+// may use instructions that no rate was measured of (AMX).
 func (t *Tally) ceiling(p Phase, r Roof) stat.Opt {
 	tokens := float64(t.phases[p].computed)
 	if tokens <= 0 || r.From == RoofSeen || r.From == RoofDisturbed {
@@ -163,11 +164,16 @@ func (t *Tally) ceiling(p Phase, r Roof) stat.Opt {
 	}
 	seconds := 0.0
 	for _, key := range t.steps.order() {
-		if key.phase == p {
-			g := t.steps.of[key]
-			moving, computing := r.times(g.cost.bytes, g.cost.flops, key.weights)
-			seconds += moving.Max(computing).V
+		if key.phase != p {
+			continue
 		}
+		g := t.steps.of[key]
+		w := g.work()
+		if _, compute := r.shares(w); compute.V > 1 && !g.cost.reckoned && g.cost.flops >= seenFlops*float64(g.each.count) {
+			return stat.None
+		}
+		moving, computing := r.times(w)
+		seconds += moving.Max(computing).V
 	}
 	if seconds <= 0 {
 		return stat.None

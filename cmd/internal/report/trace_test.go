@@ -97,3 +97,20 @@ func TestBoundOfAPhase(t *testing.T) {
 		t.Errorf("%q: a share of a roof that does not bound it", got)
 	}
 }
+
+// TestRoofOfAPhase holds the products of a prefill against the rate that says something
+// about them, and names it.
+func TestRoofOfAPhase(t *testing.T) {
+	kinds := []optrace.OperatorRow{{Phase: "prefill", Type: "q8_0", Time: 9}}
+	roof := optrace.Roof{BytesPerSecond: 37e9, FlopsPerSecond: 240e9, Int8PerSecond: 960e9, From: optrace.RoofMeasured}
+	for rate, want := range map[float64]string{
+		75e9:  "75.0 of 240 GFLOP/s (f32), 31 % of the roof, measured",
+		480e9: "480 of 960 GFLOP/s (int8), 50 % of the roof, measured",
+	} {
+		page := &tracePage{s: &optrace.Summary{Kinds: kinds, Roof: roof}}
+		got := strings.ReplaceAll(page.ofRoof(&optrace.PhaseRow{Phase: "prefill", FlopsRate: stat.Some(rate)}, optrace.BoundCompute), nbsp, " ")
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -251,7 +251,16 @@ func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
 	}
 	rate, roof, unit := finite(p.BytesRate), r.s.Roof.BytesPerSecond, "GB/s"
 	if b == optrace.BoundCompute {
-		rate, roof, unit = finite(p.FlopsRate), r.s.Roof.OperationsPerSecond(weightsOf(r.s.Kinds, p.Phase)), "GFLOP/s"
+		weights := weightsOf(r.s.Kinds, p.Phase)
+		rate, unit = finite(p.FlopsRate), "GFLOP/s"
+		var int8 bool
+		roof, int8 = r.s.Roof.Computing(weights, rate.V)
+		switch {
+		case int8:
+			unit += " (int8)"
+		case optrace.Quantised(weights) && r.s.Roof.From != optrace.RoofSeen:
+			unit += " (f32)"
+		}
 	}
 	if !rate.OK {
 		return ""

@@ -136,7 +136,7 @@ func roofPlate(s *optrace.Summary) *plate {
 		x, y float64
 	}
 	var spots []spot
-	var xs, ys []float64
+	var xs, ys, rates []float64
 	for i := range s.Steps {
 		o := &s.Steps[i]
 		bytes, flops, rate := finite(o.Bytes), finite(o.Flops), finite(o.FlopsRate)
@@ -145,13 +145,17 @@ func roofPlate(s *optrace.Summary) *plate {
 		}
 		spots = append(spots, spot{o, flops.V / bytes.V, rate.V / 1e9})
 		xs, ys = append(xs, flops.V/bytes.V), append(ys, rate.V/1e9)
+		if o.Type != "" {
+			rates = append(rates, rate.V/1e9)
+		}
 	}
 	if len(spots) == 0 {
 		p.Empty = "no operator has both bytes and operations that are known"
 		return p
 	}
 	memory := finite(stat.Some(s.Roof.BytesPerSecond)).V / 1e9
-	ceiling := finite(stat.Some(s.Roof.OperationsPerSecond(weightsOf(s.Kinds, mainPhase(s))))).V / 1e9
+	computing, _ := s.Roof.Computing(weightsOf(s.Kinds, mainPhase(s)), 1e9*slices.Max(append(rates, 0)))
+	ceiling := finite(stat.Some(computing)).V / 1e9
 	if finiteAbove(ceiling) {
 		ys = append(ys, ceiling)
 		if finiteAbove(memory) {
