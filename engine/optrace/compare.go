@@ -17,6 +17,9 @@ type Comparison struct {
 	Refused []string `json:"refused"`
 	// Headline is the outcome in one sentence.
 	Headline string `json:"headline"`
+	// OtherModel says why the two are taken to be of different models, "" where they are
+	// not. No figure has a verdict then: the work is not the same.
+	OtherModel string `json:"other_model"`
 	// Differs are what the two do not share, and what the comparison may so be about.
 	Differs []Difference `json:"differs"`
 	// Notes are what to know of the figures.
@@ -82,6 +85,9 @@ type OperatorChange struct {
 	// PerToken is its time for each token, in seconds; of a row that one side lacks, 0
 	// there.
 	PerToken Change `json:"s_per_token"`
+	// ShareA and ShareB are its shares of the time of the operators of the phase.
+	ShareA stat.Opt `json:"share_a_ratio"`
+	ShareB stat.Opt `json:"share_b_ratio"`
 	// Of is what the change makes of A's whole time of operators for each token.
 	Of stat.Opt `json:"of_token_ratio"`
 }
@@ -96,8 +102,9 @@ type LayerChange struct {
 // ThreadsChange are the threads of both sides: how many, and the means of what they
 // did with the time of graphs.
 type ThreadsChange struct {
-	CountA     int      `json:"count_a"`
-	CountB     int      `json:"count_b"`
+	// Counts are 0 where no lane was seen.
+	CountA     int      `json:"count_a" absent:"0"`
+	CountB     int      `json:"count_b" absent:"0"`
 	BusyA      stat.Opt `json:"busy_a"`
 	BusyB      stat.Opt `json:"busy_b"`
 	SyncA      stat.Opt `json:"sync_a"`
@@ -117,6 +124,8 @@ const (
 	// probeNoise is by how much the cost of a probe differs from hit to hit, and so the
 	// time of an operator: 0.5 to 1.8 µs (measured).
 	probeNoise = 0.0000005
+	// mostLost bounds the share of a trace that others are taken to have had.
+	mostLost = 0.95
 	// normalP95 is by how many standard deviations the 95th percentile of normal noise
 	// exceeds its median, twoSided how many hold 95 % of it.
 	normalP95 = 1.645
@@ -163,6 +172,12 @@ func Compare(a, b *Summary) *Comparison {
 	slices.SortStableFunc(out.Operators, func(x, y OperatorChange) int {
 		return cmp.Compare(math.Abs(y.Of.Or(0)), math.Abs(x.Of.Or(0)))
 	})
+	if out.OtherModel = c.otherModel(); out.OtherModel != "" {
+		out.apart()
+		slices.SortStableFunc(out.Operators, func(x, y OperatorChange) int {
+			return cmp.Compare(y.ShareA.Max(y.ShareB).Or(0), x.ShareA.Max(x.ShareB).Or(0))
+		})
+	}
 	out.Headline = headline(out)
 	return out
 }
@@ -201,9 +216,25 @@ func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool) Change {
 		return out
 	}
 	half := math.Sqrt(twoSided*twoSided*(sa*sa+sb*sb) + c.noise*c.noise)
-	out.Low, out.High = stat.Some(out.Ratio.V*math.Exp(-half)), stat.Some(out.Ratio.V*math.Exp(half))
+	// A side that others took the CPUs from would have been so much faster without them.
+	down, up := c.b.slowedBy(), c.a.slowedBy()
+	if rate {
+		down, up = up, down
+	}
+	out.Low, out.High = stat.Some(out.Ratio.V*math.Exp(-half)/down), stat.Some(out.Ratio.V*math.Exp(half)*up)
 	out.Word = wordFor(out.Low.V, out.High.V, rate)
 	return out
+}
+
+// slowedBy is by how much others that took the CPUs away may have slowed a trace at
+// most, 1 where nobody did or nothing is known: barriers let every lane wait for the one
+// that lost its CPU.
+func (v *view) slowedBy() float64 {
+	p := v.preempted()
+	if !p.ok || p.max < preemptedLimit {
+		return 1
+	}
+	return 1 / (1 - min(v.lostByAll(p), mostLost))
 }
 
 func wordFor(low, high float64, rate bool) ChangeWord {
@@ -306,6 +337,9 @@ func headline(c *Comparison) string {
 	at := max(0, slices.IndexFunc(c.Phases, func(p PhaseChange) bool { return p.Phase == PhaseDecode.String() }))
 	p := &c.Phases[at]
 	r := &p.Rate
+	if c.OtherModel != "" {
+		return fmt.Sprintf("Two different models (%s): neither trace is the faster one of the other. %s: %s tokens/s and %s.", c.OtherModel, phaseName(p.Phase), spellRate(r.A), spellRate(r.B))
+	}
 	interval := fmt.Sprintf("%s tokens/s against %s, ×%s; 95 %% interval ×%s to ×%s", spellThree(r.B.V), spellThree(r.A.V), spellThree(r.Ratio.V), spellThree(r.Low.V), spellThree(r.High.V))
 	switch r.Word {
 	case ChangeFaster, ChangeSlower:
@@ -317,6 +351,14 @@ func headline(c *Comparison) string {
 	default:
 		return fmt.Sprintf("Whether %s differs cannot be told: %s.", p.Phase, r.Reason)
 	}
+}
+
+// spellRate is a rate, or that there is none.
+func spellRate(o stat.Opt) string {
+	if !o.OK {
+		return "an unknown number of"
+	}
+	return spellThree(o.V)
 }
 
 func phaseName(phase string) string {

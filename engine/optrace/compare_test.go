@@ -370,3 +370,85 @@ func TestComparisonIsADocument(t *testing.T) {
 		}
 	}
 }
+
+// TestCompareOfTwoModels holds that traces of different models have no direction, and
+// that another quantisation, another build or a batch is no other model.
+func TestCompareOfTwoModels(t *testing.T) {
+	flops := func(s *Summary, name string, each float64) {
+		for i := range s.Steps {
+			if s.Steps[i].Name == name {
+				s.Steps[i].Flops = stat.Some(each * float64(s.Steps[i].Count))
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*Summary)
+		want   string
+	}{
+		"the same":  {func(*Summary) {}, ""},
+		"quantised": {func(s *Summary) { s.Target.Model, s.Steps[0].Type = "/m/qwen-Q8_0.gguf", "q8_0" }, ""},
+		"renamed":   {func(s *Summary) { s.Steps[0].Name = "node" }, ""},
+		"a batch of two": {func(s *Summary) {
+			decodeOf(s).Tokens *= 2
+			flops(s, "ffn_up", 4e6)
+			flops(s, "ffn_down", 4e6)
+		}, ""},
+		"layers":      {func(s *Summary) { s.Layers = s.Layers[:12] }, "22 layers and 12"},
+		"sizes":       {func(s *Summary) { flops(s, "ffn_up", 3e6) }, "ffn_up has other sizes"},
+		"experts":     {func(s *Summary) { s.Experts = &Experts{Count: 8} }, "one has mixtures of experts"},
+		"operators":   {func(s *Summary) { s.Target.Model, s.Steps[0].Name = "/m/gemma.gguf", "ffn_moe_up" }, "one alone computes ffn_up"},
+		"names alone": {func(s *Summary) { s.Target.Model, s.Steps, s.Layers = "/m/gemma.gguf", nil, nil }, "qwen-q4_0.gguf and gemma.gguf by their names"},
+	} {
+		a, b := stepped(), stepped()
+		for _, s := range []*Summary{a, b} {
+			s.Target.Model = "/m/qwen-q4_0.gguf"
+			flops(s, "ffn_up", 2e6)
+			flops(s, "ffn_down", 2e6)
+		}
+		c.change(b)
+		times(b, 3)
+		got := Compare(a, b)
+		if got.OtherModel != c.want {
+			t.Errorf("%s: %q, want %q", name, got.OtherModel, c.want)
+		}
+		if says := strings.Contains(got.Headline, "slower"); says != (c.want == "") {
+			t.Errorf("%s: %s", name, got.Headline)
+		}
+		if c.want == "" {
+			continue
+		}
+		if !strings.Contains(got.Headline, "different models ("+c.want+")") || !strings.Contains(got.Headline, "45.0 tokens/s and 15.0") {
+			t.Errorf("%s: %s", name, got.Headline)
+		}
+		if r := decodeChange(t, got).Rate; r.Word != "" || r.Reason == "" || !r.A.OK || !r.B.OK {
+			t.Errorf("%s: %+v", name, r)
+		}
+		for i := range got.Operators {
+			if o := &got.Operators[i]; o.PerToken.Word != "" || o.Of.OK || o.PerToken.Ratio.OK {
+				t.Errorf("%s: %+v", name, o)
+			}
+		}
+	}
+}
+
+// TestCompareOfATraceThatLostItsCPU holds that what others may have done is no direction.
+func TestCompareOfATraceThatLostItsCPU(t *testing.T) {
+	slower := func(preempted float64) ChangeWord {
+		a, b := stepped(), stepped()
+		times(b, 1.6)
+		lanes(b, func(_ int, t *ThreadRow) {
+			t.Busy, t.Preempted, t.Off = stat.Some(0.55), stat.Some(preempted), stat.Some(preempted)
+		})
+		got, back := Compare(a, b), Compare(b, a)
+		if x, y := decodeChange(t, got).Rate, decodeChange(t, back).Rate; math.Abs(x.High.V*y.Low.V-1) > 1e-9 {
+			t.Errorf("not the opposite: %+v, %+v", x, y)
+		}
+		return decodeChange(t, got).Rate.Word
+	}
+	if w := slower(0.01); w != ChangeSlower {
+		t.Errorf("a calm trace: %q", w)
+	}
+	if w := slower(0.4); w != ChangeUnclear {
+		t.Errorf("one that lost 40 %% of its CPUs: %q", w)
+	}
+}

@@ -85,10 +85,10 @@ func (c *comparing) operator(x, y *OperatorRow, a, b *PhaseRow, whole float64) O
 	ta, sa := perToken(c.a, x, a)
 	tb, sb := perToken(c.b, y, b)
 	if x != nil {
-		out.TypeA = x.Type
+		out.TypeA, out.ShareA = x.Type, x.Share
 	}
 	if y != nil {
-		out.TypeB = y.Type
+		out.TypeB, out.ShareB = y.Type, y.Share
 	}
 	out.PerToken = c.change(ta, tb, sa, sb, false)
 	if x == nil || y == nil {

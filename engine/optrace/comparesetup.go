@@ -80,6 +80,9 @@ func (c *comparing) notes() []string {
 	if c.noise == betweenRuns {
 		out = append(out, fmt.Sprintf("Two processes of the same settings differ by up to %s; the intervals hold that.", spellPercent(betweenRuns)))
 	}
+	if c.a.lanes != c.b.lanes && c.a.lanes > 0 && c.b.lanes > 0 && len(c.a.Steps)+len(c.a.Kinds) > 0 {
+		out = append(out, fmt.Sprintf("%s and %s: times of operators are from the first begin on any thread to the last end, so that waits for the slower thread are in them; they are no sums over threads.", spellThreads(c.a.lanes), spellThreads(c.b.lanes)))
+	}
 	for i, v := range []*view{c.a, c.b} {
 		which := [...]string{"first", "second"}[i]
 		if p := v.preempted(); p.ok && p.max >= preemptedLimit {

@@ -46,8 +46,12 @@ func tracedSide(name string, t *Trace) object {
 	if s == nil {
 		s = &optrace.Summary{}
 	}
+	var threads any // null where no lane was seen
+	if n := computing(s); n > 0 {
+		threads = n
+	}
 	return append(o, object{
-		{"seconds", number(stat.Some(s.Coverage.Seconds))}, {"command", s.Target.Command}, {"model", s.Target.Model}, {"runtime", s.Target.Runtime}, {"threads", computing(s)}, {"detail", s.Coverage.Detail},
+		{"seconds", number(stat.Some(s.Coverage.Seconds))}, {"command", s.Target.Command}, {"model", s.Target.Model}, {"runtime", s.Target.Runtime}, {"threads", threads}, {"detail", s.Coverage.Detail},
 	}...)
 }
 
@@ -112,16 +116,25 @@ type changeRow struct {
 	unit  string
 	c     *optrace.Change
 	of    stat.Opt // of a token's time
+	// Shares of the time on both sides, where they tell more than a change does.
+	shares         bool
+	shareA, shareB stat.Opt
+	apart          bool // of two models, which the headline says
 }
 
 // changeTable writes figures on both sides; where some have a part of a token's time,
 // that too. The intervals are left out where there is no room: the words rest on them.
 func (p *page) changeTable(rows []changeRow) {
-	t := p.changeGrid(rows, true)
+	shares := slices.ContainsFunc(rows, func(r changeRow) bool { return r.shares })
+	t := p.changeGrid(rows, !shares)
 	if t.natural() > p.width-indent {
 		t.gap = 1
 	}
 	if t.natural() > p.width-indent {
+		rows = slices.Clone(rows)
+		for i := range rows {
+			rows[i].shares = false
+		}
 		t = p.changeGrid(rows, false)
 	}
 	if t.natural() > p.width-indent {
@@ -133,10 +146,18 @@ func (p *page) changeTable(rows []changeRow) {
 
 func (p *page) changeGrid(rows []changeRow, intervals bool) *table {
 	names := []string{"A", "B", "change"}
+	shares := slices.ContainsFunc(rows, func(r changeRow) bool { return r.shares })
+	apart := shares && slices.ContainsFunc(rows, func(r changeRow) bool { return r.apart })
+	parts := !shares && slices.ContainsFunc(rows, func(r changeRow) bool { return finite(r.of).OK })
+	if shares {
+		names = []string{"A", "B", "share" + nbsp + "A", "share" + nbsp + "B"}
+		if !apart {
+			names = append(names, "change")
+		}
+	}
 	if intervals {
 		names = append(names, "95"+nbsp+"% interval")
 	}
-	parts := slices.ContainsFunc(rows, func(r changeRow) bool { return finite(r.of).OK })
 	if parts {
 		names = append(names, "of"+nbsp+"a"+nbsp+"token")
 	}
@@ -145,8 +166,15 @@ func (p *page) changeGrid(rows []changeRow, intervals bool) *table {
 	for _, r := range rows {
 		line := []cell{
 			{t: p.text(body, r.label)}, {t: p.text(body, shownChange(r.c.A, r.unit)), right: true}, {t: p.text(strong, shownChange(r.c.B, r.unit)), right: true},
-			{t: p.text(accent, ratioChange(r.c.Ratio)), right: true},
 		}
+		if shares {
+			line = append(line, cell{t: p.text(body, percent(r.shareA)), right: true}, cell{t: p.text(strong, percent(r.shareB)), right: true})
+		}
+		if apart {
+			t.add(append(line, cell{})...)
+			continue
+		}
+		line = append(line, cell{t: p.text(accent, timesChange(r.c.Ratio)), right: true})
 		if intervals {
 			line = append(line, cell{t: p.text(muted, intervalOf(r.c)), right: true})
 		}
@@ -160,6 +188,18 @@ func (p *page) changeGrid(rows []changeRow, intervals bool) *table {
 		t.add(append(line, cell{t: p.changeWord(r.c.Word)})...)
 	}
 	return t
+}
+
+// mostPercent is the ratio from which on a change is said as a multiple: the digits of
+// +51,282 % say nothing.
+const mostPercent = 10
+
+// timesChange is a ratio as a change in percent, or as a multiple where it is large.
+func timesChange(o stat.Opt) string {
+	if v := finite(o); v.OK && v.V >= mostPercent {
+		return "×" + figure.Significant(v.V)
+	}
+	return ratioChange(o)
 }
 
 func intervalOf(c *optrace.Change) string {
@@ -188,7 +228,7 @@ func (p *page) changeReasons(rows []changeRow) {
 	labels := map[string][]string{}
 	var reasons []string
 	for _, r := range rows {
-		if r.c.Word != "" || r.c.Reason == "" {
+		if r.c.Word != "" || r.c.Reason == "" || r.apart {
 			continue
 		}
 		if labels[r.c.Reason] == nil {
@@ -205,9 +245,9 @@ func (p *page) comparedPhases(c *TraceComparison) {
 	var rows []changeRow
 	for i := range c.Phases {
 		x := &c.Phases[i]
-		rows = append(rows, changeRow{label: x.Phase + " tok/s", unit: rateUnit, c: &x.Rate})
+		rows = append(rows, changeRow{label: x.Phase + " tok/s", unit: rateUnit, c: &x.Rate, apart: c.OtherModel != ""})
 		if x.FirstToken.A.OK || x.FirstToken.B.OK {
-			rows = append(rows, changeRow{label: "TTFT", unit: "s", c: &x.FirstToken})
+			rows = append(rows, changeRow{label: "TTFT", unit: "s", c: &x.FirstToken, apart: c.OtherModel != ""})
 		}
 	}
 	if len(rows) == 0 {
@@ -240,6 +280,8 @@ func (p *page) comparedOperators(c *TraceComparison) {
 			phases = append(phases, phase)
 		}
 	}
+	// Between models, and between numbers of threads, shares tell more than percents do.
+	shares := c.OtherModel != "" || c.Threads.CountA != c.Threads.CountB
 	for _, phase := range phases {
 		var rows []changeRow
 		for i := range c.Operators {
@@ -251,9 +293,13 @@ func (p *page) comparedOperators(c *TraceComparison) {
 			if types := typeChange(x.TypeA, x.TypeB); types != "" {
 				label += " " + clipped(p.span(body, types).s, longestName/2)
 			}
-			rows = append(rows, changeRow{label: label, unit: "s", c: &x.PerToken, of: x.Of})
+			rows = append(rows, changeRow{label: label, unit: "s", c: &x.PerToken, of: x.Of, shares: shares, shareA: x.ShareA, shareB: x.ShareB, apart: c.OtherModel != ""})
 		}
-		p.heading("Operators", cmp.Or(phase, "unknown phase")+", time a token, those that changed it most first")
+		order := "those that changed it most first"
+		if c.OtherModel != "" {
+			order = "and its share of the operators' time"
+		}
+		p.heading("Operators", cmp.Or(phase, "unknown phase")+", time a token, "+order)
 		n := len(rows)
 		if !p.o.Verbose {
 			n = min(n, mostCompared)
