@@ -60,7 +60,13 @@ type known struct {
 
 func start(t *testing.T, program string) *known {
 	t.Helper()
-	cmd := exec.Command(program)
+	return startAs(t, exec.Command(program), nil)
+}
+
+// startAs starts it with what the system is told of it.
+func startAs(t *testing.T, cmd *exec.Cmd, how *syscall.SysProcAttr) *known {
+	t.Helper()
+	cmd.SysProcAttr = how
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -634,7 +640,7 @@ func TestE2EDetailsComeAndGo(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if left := breakpoints(t, r); len(left) != 0 {
+	if left := changedText(t, r); len(left) != 0 {
 		t.Errorf("%v are left", left)
 	}
 	k.decode(t, 3, 5, 3, 0)
@@ -760,8 +766,8 @@ func TestE2EKilledWatcher(t *testing.T) {
 		t.Fatal(line)
 	}
 	k.decode(t, 5, 5, 2, 0)
-	if n := len(breakpoints(t, r)); n < 5 {
-		t.Errorf("%d places are watched", n)
+	if n, links := len(breakpoints(t, r)), linksOf(t, b.program); n < 5 || haveMulti() && links < 5 {
+		t.Errorf("%d places are watched with %d links", n, links)
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
@@ -769,8 +775,11 @@ func TestE2EKilledWatcher(t *testing.T) {
 	for len(breakpoints(t, r)) != 0 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if left := breakpoints(t, r); len(left) != 0 {
-		t.Errorf("%v are left", left)
+	for linksOf(t, b.program) != 0 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if left, links := changedText(t, r), linksOf(t, b.program); len(left) != 0 || links != 0 {
+		t.Errorf("%v and %d links are left", left, links)
 	}
 	k.decode(t, 5, 5, 2, 0)
 }
