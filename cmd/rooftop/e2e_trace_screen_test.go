@@ -1,4 +1,4 @@
-//go:build e2e && proof && linux
+//go:build e2e && linux
 
 package main_test
 
