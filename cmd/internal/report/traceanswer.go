@@ -23,7 +23,13 @@ func (r *tracePage) answer() {
 	if a.Flag != "" && !strings.Contains(a.Do, a.Flag) {
 		r.command(indent, strings.TrimSpace(a.Flag+" "+a.Value))
 	}
-	for _, f := range [...]struct{ label, text string }{{"because", a.Why}, {"evidence", r.evidence()}, {"price", a.Price}, {"gain", r.gain()}, {"check", a.Check}} {
+	reasons := []struct{ label, text string }{{"because", a.Why}}
+	label := "evidence"
+	for _, e := range r.evidence() {
+		reasons = append(reasons, struct{ label, text string }{label, e})
+		label = ""
+	}
+	for _, f := range append(reasons, []struct{ label, text string }{{"price", a.Price}, {"gain", r.gain()}, {"check", a.Check}}...) {
 		if f.text != "" {
 			r.row(f.label, r.text(body, f.text))
 		}
@@ -91,27 +97,28 @@ func (r *tracePage) finding(id string) *optrace.Finding {
 const mostEvidence = 2
 
 // evidence is what the recommendation rests on, the first pieces of it.
-func (r *tracePage) evidence() string {
+func (r *tracePage) evidence() []string {
 	f := r.finding(r.s.Advice.Finding)
 	if f == nil {
-		return ""
+		return nil
 	}
 	list := f.Evidence
 	if !r.o.Verbose && len(list) > mostEvidence {
 		list = list[:mostEvidence]
 	}
-	return sentences(list)
+	return list
 }
 
-// sentences joins pieces of evidence, some of which are sentences.
+// sentences joins pieces of evidence, most of which are sentences.
 func sentences(list []string) string {
 	out := ""
 	for _, s := range list {
-		s = strings.TrimSuffix(s, ".")
-		switch first := strings.TrimLeft(s, " "); {
+		switch {
+		case s == "":
+			continue
 		case out == "":
-		case first != "" && first[0] >= 'A' && first[0] <= 'Z':
-			out += ". "
+		case strings.HasSuffix(out, "."):
+			out += " "
 		default:
 			out += "; "
 		}

@@ -110,7 +110,7 @@ func (doc *traceDocument) headline(r *tracePage) {
 		if a.Flag != "" && !strings.Contains(a.Do, a.Flag) {
 			doc.Command = plainText(strings.TrimSpace(a.Flag + " " + a.Value))
 		}
-		for _, x := range [...]labelled{{"Because", a.Why}, {"Evidence", r.evidence()}, {"Price", a.Price}, {"Gain", r.gain()}, {"Check", a.Check}} {
+		for _, x := range [...]labelled{{"Because", a.Why}, {"Evidence", sentences(r.evidence())}, {"Price", a.Price}, {"Gain", r.gain()}, {"Check", a.Check}} {
 			if x.Text != "" {
 				doc.Reasons = append(doc.Reasons, labelled{x.Label, plainText(x.Text)})
 			}

@@ -123,7 +123,8 @@ func (r *tracePage) experts() {
 	if e == nil {
 		return
 	}
-	r.section("Experts", figure.Whole(float64(e.Used))+" of "+figure.Whole(float64(e.Count))+" for each token; "+figure.Whole(float64(e.Tokens))+" choices read")
+	r.section("Experts", figure.Whole(float64(e.Used))+" of "+figure.Whole(float64(e.Count))+" for each token")
+	r.row("choices", r.text(body, figure.Whole(float64(e.Tokens))+" read, one for each token and layer, of "+plural(len(e.Layers), "layer")+"; times are means of the mixture's products, one token at a time"))
 	r.row("imbalance", r.text(body, "CV of how often "+ratioFigure(e.CV)+" (0 is even) · CV of the time by expert "+ratioFigure(e.TimeCV)))
 	rows := slices.Clone(e.Layers)
 	if !r.o.Verbose {
@@ -151,7 +152,7 @@ func (r *tracePage) mixture(l *optrace.ExpertLayer) {
 	}
 	said := "CV " + ratioFigure(l.CV)
 	if most > 0 {
-		said += ", expert " + figure.Whole(float64(top)) + " got " + percent(l.Top)
+		said += ", " + chosenWords(l, top)
 	}
 	label := r.text(muted, "layer "+figure.Whole(float64(l.Layer)))
 	if width(line)+width(said)+2 <= r.width-traceColumn {
@@ -165,6 +166,43 @@ func (r *tracePage) mixture(l *optrace.ExpertLayer) {
 		heat = heat[n:]
 	}
 	r.define(indent, traceColumn, label, r.text(body, said))
+}
+
+// chosenWords are the experts of a mixture that were chosen most and least, and between
+// what the time of the mixture lies by the expert.
+func chosenWords(l *optrace.ExpertLayer, top int) string {
+	least, slow, fast := 0, -1, -1
+	var all int64
+	for i, n := range l.Chosen {
+		all += n
+		if n < l.Chosen[least] {
+			least = i
+		}
+	}
+	for i, v := range l.Time {
+		switch {
+		case !finite(v).OK:
+			continue
+		case slow < 0:
+			slow, fast = i, i
+		}
+		if v.V > l.Time[slow].V {
+			slow = i
+		}
+		if v.V < l.Time[fast].V {
+			fast = i
+		}
+	}
+	of := func(i int) string {
+		// Top is the share of the tokens; the others go by it.
+		share := finite(l.Top).Div(stat.Some(float64(l.Chosen[top])))
+		return "expert" + nbsp + figure.Whole(float64(i)) + " by " + percent(stat.Opt{V: share.V * float64(l.Chosen[i]), OK: share.OK}) + " of tokens"
+	}
+	s := "most " + of(top) + ", " + figure.Significant(float64(l.Chosen[top])*float64(len(l.Chosen))/float64(max(all, 1))) + nbsp + "× an even share, least " + of(least)
+	if slow >= 0 && slow != fast {
+		s += "; with expert" + nbsp + figure.Whole(float64(fast)) + " " + figure.Show(l.Time[fast], "s") + ", with expert" + nbsp + figure.Whole(float64(slow)) + " " + figure.Show(l.Time[slow], "s")
+	}
+	return s
 }
 
 // mostLengths are the lengths of context shown without -v, spread over all.

@@ -122,6 +122,9 @@ func (r *tracePage) files() {
 		}
 		r.row("probe", r.text(muted, s.Symbol+"+"+figure.Whole(float64(s.Offset))+after(" at ", s.Instruction)+", "+how+", "+shownTime(s.Cost)+" a hit"))
 	}
+	if o := &r.s.Observer; len(t.Sites) > 0 && o.CostPerHit > 0 {
+		r.row("", r.text(muted, "a probe's figure is of its trap alone, with warm caches (est); the observer's "+shownTime(o.CostPerHit)+" a hit is in this target: with what is read and copied, and caches gone cold between hits (est)"))
+	}
 }
 
 // phases is what each phase did, a column for each.
