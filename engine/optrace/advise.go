@@ -90,6 +90,9 @@ func leaveAll(v *view, a Advice, causes []cause) Advice {
 			a.Why += ": " + causes[0].instead
 		}
 		a.Why += "."
+	case v.decode == nil:
+		a.Do = "Change nothing."
+		a.Why = fmt.Sprintf("Nothing in this trace costs more than its limit. Of decoding fewer than %d graphs were seen, and nothing is said about it.", fewestGraphs)
 	case v.Roof.From == RoofDisturbed:
 		a.Do = "Change nothing."
 		a.Why = "Nothing in this trace costs more than its limit. How far decode is from what the machine can do is not known: other programs ran while its roof was measured."

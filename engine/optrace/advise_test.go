@@ -45,6 +45,10 @@ func TestAdvice(t *testing.T) {
 		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
 		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
 		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = OwnName }), "preempted", "--level", "tensor"},
+		{"a limit of CPU time, or another context", both(stolen, func(s *Summary) { s.Others[0].Share = stat.Some(0.04) }), "oversubscribed", "", ""},
+		{"a trace whose hits are operators' alone", func(s *Summary) { s.Observer.Expected, s.Observer.HitsPerToken = 0.3, 1600 }, "observer-effect", "--level", "graph"},
+		{"a first request", both(cold, func(s *Summary) { s.Tokens = s.Tokens[:5] }), "", "", ""},
+		{"weights that are not mapped", both(cold, func(s *Summary) { s.Target.Command += " --no-mmap" }), "", "", ""},
 		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
 		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
 		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
@@ -64,6 +68,16 @@ func TestAdvice(t *testing.T) {
 			}
 			checkAdvice(t, findings, &a)
 		})
+	}
+}
+
+// TestAdviceOfAPrefillAlone says what was not judged: no decode was seen.
+func TestAdviceOfAPrefillAlone(t *testing.T) {
+	s := healthy()
+	s.Phases, s.Kinds, s.Layers = s.Phases[:1], nil, nil
+	_, a := Diagnose(s)
+	if !strings.HasPrefix(a.Do, "Change nothing") || !strings.Contains(a.Why, "Of decoding fewer than 20 graphs were seen") {
+		t.Errorf("got %q, %q", a.Do, a.Why)
 	}
 }
 

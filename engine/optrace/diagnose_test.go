@@ -24,7 +24,7 @@ func healthy() *Summary {
 		Target: Target{PID: 100, Command: "/usr/bin/llama-server -m model.gguf", CPUs: 4, Arch: "amd64"},
 		Coverage: Coverage{Seconds: 20, Detail: "barriers+sched", Events: 1e6, Graphs: 510, Partial: 2, Calls: 510,
 			OpShare: some(0.999), OpsPerToken: some(379)},
-		Observer: Observer{HitsPerToken: 1520, CostPerHit: 1500 * time.Nanosecond, Expected: 0.016},
+		Observer: Observer{HitsPerToken: 3900, CostPerHit: 585 * time.Nanosecond, Expected: 0.016},
 		Roof: Roof{BytesPerSecond: 40e9, FlopsPerSecond: 400e9, Threads: 4, From: "measured", ByThreads: []RoofPoint{
 			{Threads: 1, BytesPerSecond: 20e9, FlopsPerSecond: 100e9},
 			{Threads: 2, BytesPerSecond: 32e9, FlopsPerSecond: 200e9},
@@ -279,7 +279,12 @@ func TestFindings(t *testing.T) {
 			lanes(s, func(_ int, t *ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
 		}, nil},
 		{"rooftop's own reader", func(s *Summary) { stolen(s); s.Others[0].Name = OwnName }, []string{"preempted"}},
-		{"preempted by nobody else", func(s *Summary) { stolen(s); s.Others = nil }, nil},
+		{"put off by nobody else: a limit of CPU time, or another context", func(s *Summary) { stolen(s); s.Others = nil }, []string{"oversubscribed"}},
+		{"put off, a little by others", func(s *Summary) { stolen(s); s.Others[0].Share = stat.Some(0.04) }, []string{"oversubscribed"}},
+		{"put off for a tenth, by nobody who is known", func(s *Summary) {
+			stolen(s)
+			s.Threads[2].Preempted, s.Others = stat.Some(0.1), nil
+		}, nil},
 
 		{"more threads than CPUs", crowded, []string{"oversubscribed"}},
 		{"more threads than CPUs, scheduling not traced", func(s *Summary) {
@@ -345,6 +350,24 @@ func TestFindings(t *testing.T) {
 		}, nil},
 		{"just short enough between", func(s *Summary) { decodeOf(s).Between = even(490, 3800*time.Microsecond) }, nil},
 
+		{"three of 22 layers attend, the others have a state", func(s *Summary) {
+			for _, l := range []int{6, 13, 20} {
+				s.Layers[l].Slow, s.Layers[l].Share, s.Layers[l].Make = stat.Some(1.8), stat.Some(0.07), "attention"
+			}
+		}, nil},
+		{"a slow layer among those of the same make", func(s *Summary) {
+			for l := range 11 {
+				s.Layers[2*l].Slow, s.Layers[2*l].Make = stat.Some(1.5), "attention"
+			}
+			s.Layers[8].Slow, s.Layers[8].Share = stat.Some(3), stat.Some(0.12)
+		}, []string{"slow-layer"}},
+		{"few threads, and small operators that take longer to start than to compute", func(s *Summary) {
+			fewThreads(s)
+			for i := range s.Kinds {
+				s.Kinds[i].Bound = BoundNeither
+			}
+		}, nil},
+		{"a first request that reads the weights", func(s *Summary) { cold(s); s.Tokens = s.Tokens[:5] }, []string{"mmap-cold"}},
 		{"a slow layer", func(s *Summary) { s.Layers[7].Slow, s.Layers[7].Share = stat.Some(2), stat.Some(0.08) }, []string{"slow-layer"}},
 		{"a layer in a larger type", func(s *Summary) { s.Layers[7].Slow = stat.Some(1.22) }, nil},
 		{"every second layer is another", func(s *Summary) {

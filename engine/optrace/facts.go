@@ -181,6 +181,7 @@ func (f *facts) rows(t *Tally, p Phase) {
 	f.kind[p], over[0] = t.kinds.group(groupKey{phase: p, op: f.op, sub: f.sub, weights: f.weights})
 	f.step[p], over[1] = t.steps.group(groupKey{phase: p, op: f.op, sub: f.sub, weights: f.weights, name: f.name})
 	f.sums[p], over[2] = t.layers.get(layerKey{p, f.layer})
+	f.sums[p].has(f.op, f.sub, f.weights)
 	if f.weight != 0 {
 		f.typed[p], over[3] = t.types.get(typeKey{p, f.weights})
 		// Of a table of which rows are looked up the rest is not read.

@@ -52,6 +52,14 @@ func findCold(v *view) (cause, bool) {
 		c.instead = "the weights are in memory now; a request before the first real one warms them up"
 		return c, true
 	}
+	if _, set := argument(v.Target.Command, "--no-mmap"); set {
+		c.instead = "the weights are not mapped from the file (--no-mmap): what comes back from the disk was swapped out, the memory is too small"
+		return c, true
+	}
+	if len(v.Tokens) < fewestGraphs {
+		c.instead = fmt.Sprintf("fewer than %d calls were seen: a first request always reads the weights, trace the next ones", fewestGraphs)
+		return c, true
+	}
 	if _, set := argument(v.Target.Command, "--mlock"); set {
 		c.instead = "the weights are to be locked already: the lock failed (ulimit -l), or the memory is too small"
 		return c, true

@@ -26,29 +26,53 @@ const (
 	slowCosts = 0.02
 )
 
-// findSlowLayer is a layer of a decode that takes longer than the others by more than
-// they differ among themselves.
+// findSlowLayer is a layer of a decode that takes longer than those that are made alike,
+// by more than they differ among themselves. Layers of other operators or types (few with
+// attention among many with a state, dense ones before mixtures) are slower by design.
 func findSlowLayer(v *view) (cause, bool) {
 	if v.decode == nil {
 		return cause{}, false
 	}
-	var rows []*LayerRow
-	var slow []float64
+	alike := map[string][]*LayerRow{}
 	for i := range v.Layers {
 		if l := &v.Layers[i]; l.Phase == PhaseDecode.String() && l.Layer >= 0 && l.Slow.OK {
-			rows, slow = append(rows, l), append(slow, l.Slow.V)
+			alike[l.Make] = append(alike[l.Make], l)
 		}
 	}
+	var best cause
+	have := false
+	for _, made := range sorted(alike) {
+		if c, ok := slowAmong(alike[made]); ok && (!have || c.Cost.V > best.Cost.V) {
+			best, have = c, true
+		}
+	}
+	return best, have
+}
+
+// slowAmong is a slow layer among some that are made alike.
+func slowAmong(rows []*LayerRow) (cause, bool) {
 	if len(rows) < fewestLayers {
 		return cause{}, false
 	}
+	slow := make([]float64, len(rows))
+	for i, l := range rows {
+		slow[i] = l.Slow.V
+	}
+	middle := median(slices.Clone(slow))
+	if middle <= 0 {
+		return cause{}, false
+	}
+	for i := range slow {
+		slow[i] /= middle
+	}
 	limit := max(slowLayer, layerNoise*deviation(slow))
 	var found []*LayerRow
-	cost := 0.0
-	for _, l := range rows {
-		if l.Slow.V-1 > limit {
+	cost, most := 0.0, 0.0
+	for i, l := range rows {
+		if slow[i]-1 > limit {
 			found = append(found, l)
-			cost += l.Share.Or(0) * (1 - 1/l.Slow.V)
+			cost += l.Share.Or(0) * (1 - 1/slow[i])
+			most = max(most, slow[i])
 		}
 	}
 	if len(found) == 0 || float64(len(found)) > max(1, fewSlow*float64(len(rows))) || cost < slowCosts {
@@ -57,8 +81,8 @@ func findSlowLayer(v *view) (cause, bool) {
 	worst := slices.MaxFunc(found, func(a, b *LayerRow) int { return int(math.Copysign(1, a.Slow.V-b.Slow.V)) })
 	return cause{
 		Finding: Finding{ID: "slow-layer", Severity: severityWarn, Title: fmt.Sprintf("Layer %d is slow", worst.Layer), Cost: stat.Some(cost), Evidence: []string{
-			fmt.Sprintf("It takes %s times the median of %d layers, most of it in its %s; the others differ from the median by %s.", spellThree(worst.Slow.V), len(rows), largestPart(worst.Parts), spellPercent(1.4826*deviation(slow))),
-			fmt.Sprintf("%d of %d layers are that slow; what they take beyond the median is %s of the decode time.", len(found), len(rows), spellPercent(cost)),
+			fmt.Sprintf("It takes %s times the median of %d layers that are made alike, most of it in its %s; the others differ from the median by %s.", spellThree(most), len(rows), largestPart(worst.Parts), spellPercent(1.4826*deviation(slow))),
+			fmt.Sprintf("%d of these %d layers are that slow; what they take beyond the median is %s of the decode time.", len(found), len(rows), spellPercent(cost)),
 		}},
 		instead: "no setting is of one layer: look at its types and experts, and whether its weights were in memory",
 	}, true

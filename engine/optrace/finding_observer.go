@@ -43,17 +43,25 @@ func findObserver(v *view) (cause, bool) {
 	return cause{
 		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(slow / (1 + slow))},
 		remedy: &remedy{
-			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: levelFlag, value: lighter(v.Coverage.Detail),
+			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: levelFlag, value: v.lighter(),
 			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",
 			price: "fewer figures: what the level leaves out is absent",
 		},
 	}, true
 }
 
-// lighter is the name of a level that costs clearly less than a detail: without what is
-// more than tensors, or without operators at all, each of which is a hit.
-func lighter(detail string) string {
-	switch detail {
+// mostlyOperators is how many times the hits on operators all hits may be, for less than
+// these to save next to nothing.
+const mostlyOperators = 1.5
+
+// lighter is the name of a level that costs clearly less: without what is more than
+// tensors, or without operators at all, each of which is a hit on each lane.
+func (v *view) lighter() string {
+	hits, operators := v.Observer.HitsPerToken, v.Coverage.OpsPerToken.Or(0)*float64(max(v.lanes, 1))
+	if hits > 0 && hits <= mostlyOperators*operators {
+		return "graph"
+	}
+	switch v.Coverage.Detail {
 	case "tensor", "operator", "graph", "token":
 		return "graph"
 	default:
@@ -78,7 +86,7 @@ func findLost(v *view) (cause, bool) {
 			"Totals are too low. Rates hold as far as the graphs that are left are like the others.",
 		}},
 		remedy: &remedy{
-			kind: remedyTrace, do: "Trace again with less detail, or with fewer other programs on the machine.", flag: levelFlag, value: lighter(c.Detail),
+			kind: remedyTrace, do: "Trace again with less detail, or with fewer other programs on the machine.", flag: levelFlag, value: v.lighter(),
 			why: "The reader did not keep up with the events.", price: "fewer figures",
 		},
 	}, true

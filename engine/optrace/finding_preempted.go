@@ -34,7 +34,7 @@ const OwnName = "rooftop (this trace)"
 // operator.
 func findPreempted(v *view) (cause, bool) {
 	p := v.preempted()
-	if !p.ok || p.max < preemptedLimit || len(v.Others) == 0 || v.Others[0].Share.Or(0) < thiefLimit {
+	if !p.ok || p.max < preemptedLimit || len(v.Others) == 0 || v.Others[0].Share.Or(0) < thiefLimit || v.putOffByItself(p) {
 		return cause{}, false
 	}
 	thief := v.mainOther()
@@ -57,7 +57,7 @@ func findPreempted(v *view) (cause, bool) {
 	if thief.Name == OwnName {
 		c.Title = "The reader of this trace takes the CPU: interference, not a slow operator"
 		c.remedy = &remedy{
-			kind: remedyTrace, do: "Trace with less detail, or leave rooftop a CPU of its own.", flag: levelFlag, value: lighter(v.Coverage.Detail),
+			kind: remedyTrace, do: "Trace with less detail, or leave rooftop a CPU of its own.", flag: levelFlag, value: v.lighter(),
 			why: "The reader of the trace itself takes the CPU from the lanes.", price: "fewer figures",
 		}
 		return c, true
@@ -124,12 +124,46 @@ func (v *view) lostByAll(off spread) float64 {
 	return max(most, off.max)
 }
 
+// untold is the part of what lanes lose that other processes must not have had at least,
+// for the target itself or its limits to be the cause.
+const untold = 0.5
+
+// putOffByItself says that what lanes lose is hardly due to other processes.
+func (v *view) putOffByItself(p spread) bool {
+	return p.ok && p.max >= preemptedBad && v.othersShare() <= (1-untold)*p.max
+}
+
+// findThrottled is the part of findOversubscribed with no more lanes than CPUs: lanes that are put off their CPUs while no other process has these:
+// other threads of the target do, or nobody does, since it used up a limit of CPU time.
+func findThrottled(v *view) (cause, bool) {
+	p := v.preempted()
+	if !v.putOffByItself(p) {
+		return cause{}, false
+	}
+	evidence := []string{
+		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs.", p.most, spellPercent(p.max)),
+		fmt.Sprintf("Other processes had its CPU for %s of it.", spellPercent(v.othersShare())),
+	}
+	if n := v.Target.CPUs; n > 0 {
+		evidence = append(evidence, fmt.Sprintf("%s compute a graph, and the target may use %d CPUs.", spellThreads(v.lanes), n))
+	}
+	return cause{
+		Finding: Finding{ID: "oversubscribed", Severity: severityBad, Title: "Threads are put off their CPUs, and not by other processes", Evidence: evidence, Cost: stat.Some(p.max)},
+		remedy: &remedy{
+			kind: remedyHost, do: "Look for contexts that compute at once with more threads than CPUs together, and for a limit of CPU time (cpu.max of its cgroup, --cpus of a container): one thread for each CPU that it has.",
+			why:   "Either the runtime's own threads take the CPUs from each other, or a limit stops them; both hold up the whole graph at the next barrier.",
+			price: "none where threads wait for each other; a higher limit takes CPU time from others",
+			gain:  gainOf(0, freed(p.mean)/2, freed(p.max)),
+		},
+	}, true
+}
+
 // findOversubscribed is more lanes than CPUs. Barriers of GGML spin, so that a lane
 // which waits keeps the CPU from the one it waits for.
 func findOversubscribed(v *view) (cause, bool) {
 	n := v.Target.CPUs
 	if n <= 0 || v.lanes <= n {
-		return cause{}, false
+		return findThrottled(v)
 	}
 	p := v.preempted()
 	if p.ok && p.max < preemptedLimit {

@@ -129,6 +129,10 @@ func findFewThreads(v *view) (cause, bool) {
 	}
 	here, _ := v.point(v.lanes)
 	more, predicted := v.moreThreads(here, achieved)
+	// What neither memory nor computing holds up, such as starting small operators, takes
+	// as long with more threads.
+	scales := v.judgedShare()
+	predicted = 1 / (1 - scales + scales/max(predicted, 1))
 	if predicted-1 < moreGain || v.othersShare() > preemptedLimit {
 		return cause{}, false
 	}
@@ -175,6 +179,19 @@ func (v *view) moreThreads(here RoofPoint, achieved float64) (RoofPoint, float64
 		}
 	}
 	return RoofPoint{}, 0
+}
+
+// judgedShare is the share of the decode time in operators that memory or computing
+// bounds.
+func (v *view) judgedShare() float64 {
+	sum := 0.0
+	for i := range v.Kinds {
+		k := &v.Kinds[i]
+		if k.Phase == PhaseDecode.String() && (k.Bound == BoundMemory || k.Bound == BoundCompute || k.Bound == BoundMixed) {
+			sum += k.Share.Or(0)
+		}
+	}
+	return min(sum, 1)
 }
 
 // othersShare is what other processes had of the lanes' CPUs.

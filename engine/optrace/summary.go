@@ -147,6 +147,9 @@ type LayerRow struct {
 	// Slow is its mean time over the median of the layers of its phase, both without the
 	// time for which other processes or threads had the CPU of a lane.
 	Slow stat.Opt `json:"over_median_ratio"`
+	// Make is the same for layers that are made alike and can be held against each other:
+	// of the same operators on the same types, in as many graphs.
+	Make string `json:"-"`
 }
 
 // ThreadRow is one lane over all graphs. Ratios are of the time of graphs.

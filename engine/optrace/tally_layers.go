@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -25,8 +27,9 @@ type layerSum struct {
 	time   time.Duration
 	lost   time.Duration // of it, to who preempted a lane
 	parts  [numParts]time.Duration
-	graphs int // in which it was
-	last   int // the last of them
+	graphs int                 // in which it was
+	last   int                 // the last of them
+	made   map[string]struct{} // its operators with the types of their weights
 }
 
 // get is the sum of a layer; those beyond the limit are added to what belongs to none.
@@ -55,6 +58,20 @@ func (l *layerSum) add(n, part int, took, preempted time.Duration) {
 	l.lost = plus(l.lost, preempted)
 }
 
+// has notes an operator that the layer is made of.
+func (l *layerSum) has(op, sub, weights string) {
+	if l.made == nil {
+		l.made = map[string]struct{}{}
+	}
+	l.made[op+" "+sub+" "+weights] = struct{}{}
+}
+
+// make is the same for layers that are made of the same operators and types and were in
+// as many graphs: those of a second model, such as a draft's, are in others.
+func (l *layerSum) make() string {
+	return strconv.Itoa(l.graphs) + " " + strings.Join(sorted(l.made), ",")
+}
+
 // mean is its time in a graph, without that in which a lane was preempted: whom it hits is
 // chance, and makes no layer slow.
 func (l *layerSum) mean() float64 {
@@ -77,7 +94,7 @@ func (t *Tally) layerRows() []LayerRow {
 	rows := make([]LayerRow, 0, len(keys))
 	for _, key := range keys {
 		l := t.layers.of[key]
-		row := LayerRow{Phase: key.phase.String(), Layer: key.layer, Time: l.time, Share: ratio(l.time, t.phases[key.phase].operators), Parts: map[string]time.Duration{}}
+		row := LayerRow{Phase: key.phase.String(), Layer: key.layer, Time: l.time, Share: ratio(l.time, t.phases[key.phase].operators), Parts: map[string]time.Duration{}, Make: l.make()}
 		for part, took := range l.parts {
 			if took > 0 {
 				row.Parts[partNames[part]] = took

@@ -416,3 +416,31 @@ func TestPreemptedLayerIsNotSlow(t *testing.T) {
 		near(t, fmt.Sprintf("layer %d over the median", l.Layer), l.Slow, want)
 	}
 }
+
+// TestMakeOfLayers tells layers apart that are made of other operators or types, or that
+// are in fewer graphs: those of a second model.
+func TestMakeOfLayers(t *testing.T) {
+	m := newModel()
+	product := func(layer int, format string) uint32 {
+		w := tensor(fmt.Sprintf("blk.%d.ffn_up.weight", layer), format, 256, 256)
+		return m.op("MUL_MAT", "", tensor(fmt.Sprintf("ffn_up-%d", layer), "f32", 256), w, tensor("x", "f32", 256))
+	}
+	sum := func(layer int) uint32 {
+		return m.op("ADD", "", tensor(fmt.Sprintf("l_out-%d", layer), "f32", 256), tensor("a", "f32", 256), tensor("b", "f32", 256))
+	}
+	tally := NewTally(m.tables)
+	all := []uint32{product(0, "q4_0"), product(1, "q4_0"), product(2, "q8_0"), product(3, "q4_0"), sum(3), product(4, "q4_0")}
+	for _, refs := range [][]uint32{all, all[:5]} { // the second graph has no layer 4
+		g := run(refs, 1, 0, each(time.Microsecond))
+		g.Phase, g.Tokens = PhaseDecode, 1
+		tally.Graph(g)
+	}
+	rows := tally.Summary(Settings{}).Layers
+	makes := map[string][]int{}
+	for _, r := range rows {
+		makes[r.Make] = append(makes[r.Make], r.Layer)
+	}
+	if len(rows) != 5 || len(makes) != 4 || rows[0].Make != rows[1].Make {
+		t.Errorf("layers by make: %v", makes)
+	}
+}
