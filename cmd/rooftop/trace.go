@@ -65,8 +65,9 @@ THE SCREEN
   ends: it says then after how long.
 
 RECORDINGS
-  --save keeps every event; 'rooftop trace FILE` + recordingSuffix + `' shows it again,
-  'rooftop trace compare A B' holds two side by side.
+  --save keeps every event, while they come: until it is whole, a recording is
+  called NAME.partial` + recordingSuffix + `, which a kill leaves. 'rooftop trace FILE'
+  shows it again, 'rooftop trace compare A B' holds two side by side.
 
 INTERRUPTING
   Ctrl-C (or SIGTERM, SIGHUP) ends the trace with what was recorded and 128+n.
@@ -157,6 +158,7 @@ func (o *traceOptions) recording() bool {
 // kept.
 type traced struct {
 	recording *optrace.Recording
+	saving    *saving // of the recording, which is not in memory then; nil none
 	summary   *optrace.Summary
 	newest    func() optrace.LiveGraph // of a token
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,12 +29,14 @@ type decoder struct {
 	each    time.Duration // of a graph
 	left    int           // calls until the target ends; none are computed where it is 0
 	closed  bool
-	idle    bool // computes nothing and goes on
-	ended   bool // before more than graphs was watched
-	execs   bool // instead of ending
-	prompts bool // alone
-	cold    int  // calls that take ten times as long, the first ones
-	asked   int  // for events after that
+	lasts   func() // what a call takes of the test's own time; nil nothing
+	fails   error  // instead of ending
+	idle    bool   // computes nothing and goes on
+	ended   bool   // before more than graphs was watched
+	execs   bool   // instead of ending
+	prompts bool   // alone
+	cold    int    // calls that take ten times as long, the first ones
+	asked   int    // for events after that
 }
 
 func newDecoder(each time.Duration, calls int) *decoder {
@@ -90,11 +93,16 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 	case d.left < 0:
 		d.asked++
 		return nil, io.EOF
+	case d.left == 0 && d.fails != nil:
+		return nil, d.fails
 	case d.left == 0 && d.execs:
 		d.left--
 		return []optrace.Event{{At: d.now, Kind: optrace.TargetExec, PID: 4242, TID: 4242}}, nil
 	case d.left == 0:
 		return nil, io.EOF
+	}
+	if d.lasts != nil {
+		d.lasts()
 	}
 	d.left--
 	tokens := int64(1)
@@ -352,6 +360,96 @@ func TestTraceOfARecording(t *testing.T) {
 	out, errs, code := call(t, nil, "trace", "compare", file, file)
 	if code != exitDone || out == "" {
 		t.Errorf("compare: exit code %d: %s", code, errs)
+	}
+}
+
+// What a recording has so far can be read at each moment, as after a kill, and has its own
+// name when it is whole.
+func TestTraceSavesWhileItRecords(t *testing.T) {
+	dir := t.TempDir()
+	file, partial := filepath.Join(dir, "run.jsonl.gz"), filepath.Join(dir, "run.partial.jsonl.gz")
+	var last *optrace.Recording
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecoder(100*time.Millisecond, 1<<30)
+		ticks := 0
+		d.lasts = func() {
+			if ticks++; ticks%20 != 0 {
+				time.Sleep(200 * time.Millisecond)
+				return
+			}
+			time.Sleep(saveEvery + 1) // the goroutine writes what came
+			synctest.Wait()
+			r, err := readRecording(partial)
+			if errors.Is(err, os.ErrNotExist) && last == nil {
+				return // graphs are weighed
+			}
+			if err != nil || last != nil && len(r.Events) <= len(last.Events) || !strings.Contains(r.Gaps[len(r.Gaps)-1].Why, "cut short") {
+				t.Errorf("after %d steps: %v, %d events", ticks, err, len(r.Events))
+				return
+			}
+			last = r
+		}
+		if _, errs, code := trace(t, d, "--save", file, "--duration", "60s"); code != exitDone {
+			t.Errorf("exit code %d: %s", code, errs)
+		}
+	})
+	if _, err := os.Stat(partial); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", partial, err)
+	}
+	whole, err := readRecording(file)
+	if err != nil || last == nil || len(whole.Events) <= len(last.Events) || !slices.Equal(whole.Events[:len(last.Events)], last.Events) {
+		t.Fatalf("%v: the whole recording does not go on from the one that was cut", err)
+	}
+	if last.Observer.HitsPerToken == 0 {
+		t.Errorf("known of the one that was cut was %+v, %v", last.Observer, last.Gaps)
+	}
+	out, errs, code := trace(t, nil, file)
+	if code != exitDone || strings.Contains(out, "cut short") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+}
+
+// A recording that was cut anywhere is shown as far as it goes, with a sentence that says
+// so.
+func TestTraceOfARecordingThatWasCut(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "run.jsonl.gz")
+	if _, errs, code := trace(t, newDecoder(time.Millisecond, 5000), "--save", file); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, share := range []int{40, 60, 80, 99} {
+		for name, tail := range map[string]string{"cut": "", "with zeros behind": strings.Repeat("\x00", 500)} {
+			if err := os.WriteFile(file, append(slices.Clone(text[:len(text)*share/100]), tail...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, errs, code := trace(t, nil, file)
+			if code != exitDone || !strings.Contains(out, "cut short") || !strings.Contains(out, "MUL_MAT") {
+				t.Errorf("%d %% of it, %s: exit code %d: %s\n%s", share, name, code, errs, out)
+			}
+		}
+	}
+}
+
+// What cannot be written costs no report, and a failed trace says where its events are.
+func TestTraceThatCannotBeSaved(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "run.jsonl.gz")
+	if err := os.Mkdir(filepath.Join(dir, "run.partial.jsonl.gz"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != exitError || !strings.Contains(errs, "run.partial.jsonl.gz") || !strings.Contains(out, "MUL_MAT") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+	torn := newDecoder(time.Millisecond, 500)
+	torn.fails = errors.New("the ring is torn")
+	file = filepath.Join(dir, "torn.jsonl.gz")
+	_, errs, code := trace(t, torn, "--save", file)
+	if r, err := readRecording(filepath.Join(dir, "torn.partial.jsonl.gz")); err != nil || len(r.Events) < 1000 || code != exitError || !strings.Contains(errs, "the ring is torn; what was recorded until then is in ") {
+		t.Errorf("exit code %d: %s, %v", code, errs, err)
 	}
 }
 

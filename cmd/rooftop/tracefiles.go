@@ -24,7 +24,11 @@ func (o *traceOptions) finish(w *world, t *traced) error {
 		if file.path == "" {
 			continue
 		}
-		if err := wholefile.Write(file.path, wholefile.Mode(file.path, 0o600), fill); err != nil {
+		write := func() error { return wholefile.Write(file.path, wholefile.Mode(file.path, 0o600), fill) }
+		if i == 0 && t.saving != nil {
+			write = func() error { return t.saving.close(t.recording) }
+		}
+		if err := write(); err != nil {
 			failed = append(failed, err.Error())
 		} else {
 			saved = append(saved, file.path)
@@ -150,9 +154,49 @@ func readRecording(path string) (*optrace.Recording, error) {
 	if err != nil {
 		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, err)
 	}
-	r, err := optrace.ReadRecording(z)
+	r, err := unpacked(&cutting{from: z})
 	if err != nil {
 		return nil, usage("trace: %s: %w", path, err)
 	}
 	return r, nil
+}
+
+// unpacked reads a recording as far as its file goes.
+func unpacked(from *cutting) (*optrace.Recording, error) {
+	rr, err := optrace.NewRecordingReader(from)
+	if err != nil {
+		return nil, err
+	}
+	r := rr.Recording()
+	for {
+		e, err := rr.Next()
+		switch {
+		case err == nil:
+			r.Events = append(r.Events, e)
+			continue
+		case errors.Is(err, io.EOF):
+			return r, nil
+		}
+		// A line is wrong. Where the file is cut further on, it was made of what lay there.
+		if _, unread := io.Copy(io.Discard, from); unread != nil || !from.cut {
+			return nil, err
+		}
+		rr.Cut()
+		return r, nil
+	}
+}
+
+// cutting has what cannot be unpacked be the end: a file that a killed program or a full
+// disk left ends anywhere, or in bytes that are none of its own.
+type cutting struct {
+	from io.Reader
+	cut  bool
+}
+
+func (c *cutting) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.cut, err = true, io.EOF
+	}
+	return n, err
 }

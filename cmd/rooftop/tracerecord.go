@@ -23,6 +23,7 @@ type keeper struct {
 	count     int64
 	lanes     int              // the most that computed a graph
 	names     map[int32]string // of other processes
+	save      *saving          // nil where nothing is saved while it is recorded
 }
 
 func newKeeper(tables *optrace.Tables, most int) *keeper {
@@ -34,13 +35,15 @@ func newKeeper(tables *optrace.Tables, most int) *keeper {
 // asked for.
 func (k *keeper) take(events []optrace.Event) {
 	r := k.recording
-	for _, e := range events {
-		if k.count == 0 {
-			if e.Kind != optrace.DetailChanged {
-				continue // of the graphs that were weighed
-			}
-			r.Begin = e.At
+	if k.count == 0 {
+		first := slices.IndexFunc(events, func(e optrace.Event) bool { return e.Kind == optrace.DetailChanged })
+		if first < 0 {
+			return // of the graphs that were weighed
 		}
+		events = events[first:]
+		r.Begin = events[0].At
+	}
+	for _, e := range events {
 		k.count++
 		r.End = max(r.End, e.At)
 		k.lanes = max(k.lanes, int(e.Lanes))
@@ -59,6 +62,9 @@ func (k *keeper) take(events []optrace.Event) {
 			k.meet(int32(e.N))
 		}
 	}
+	if k.save != nil {
+		k.save.take(r, events)
+	}
 }
 
 // record watches at the level that was decided on until its time is over.
@@ -71,26 +77,31 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		return t.nothing(), fail(exitNothing, fmt.Errorf("trace: %w", err))
 	}
 	most := 0
-	if t.o.save != "" || t.o.chrome != "" {
+	t.save = newSaving(t.o.save)
+	if t.o.save != "" && t.save == nil || t.o.chrome != "" {
 		most = maxKept
 	}
 	k := newKeeper(t.source.Tables(), most)
-	began, origin := time.Now(), time.Now()
+	k.save = t.save
+	r := k.recording
+	began := time.Now()
+	r.Target, r.Origin, r.Detail = t.source.Target(), began, t.o.detail
 	timed, cancel := context.WithTimeout(ctx, t.o.duration)
 	defer cancel()
 	said := time.Duration(0)
 	err := t.drain(timed, func(events []optrace.Event) {
 		k.take(events)
+		if t.save != nil {
+			t.save.flush(func() *optrace.Recording { return t.soFar(k) })
+		}
 		if passed := time.Since(began); passed-said > time.Second/4 {
 			said = passed
 			t.show.say(fmt.Sprintf("tracing %2.0f/%.0f s  %d events", passed.Seconds(), t.o.duration.Seconds(), k.count))
 		}
 	}, func() bool { return false })
 	if err != nil {
-		return nil, err
+		return nil, t.failed(err)
 	}
-	r := k.recording
-	r.Origin, r.Detail = origin, t.o.detail
 	if r.End = max(r.End, r.Begin+time.Since(began)); k.count == 0 {
 		r.End = time.Since(began)
 	}
@@ -106,7 +117,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		// What is measured is the machine without the probes, and they cost the target nothing
 		// meanwhile.
 		if err := t.source.Close(); err != nil {
-			return nil, fail(exitError, fmt.Errorf("trace: detach: %w", err))
+			return nil, t.failed(fmt.Errorf("trace: detach: %w", err))
 		}
 		t.show.say("measures what this machine can do")
 	}
@@ -114,11 +125,31 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	r.Roof, gaps = t.o.roofOf(ctx, k.lanes)
 	r.Gaps = append(r.Gaps, gaps...)
 	r.Processes = k.names
+	if t.save != nil {
+		r.LeftOut = max(r.LeftOut, t.save.left)
+	}
 	partial, _ := k.assembler.Dropped()
-	return &traced{recording: r, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
+	return &traced{recording: r, saving: t.save, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
 		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Processes: k.names,
 	})}, nil
+}
+
+// failed ends a trace with an error, which says where what was recorded is.
+func (t *tracing) failed(err error) error {
+	if file := t.save.abandon(); file != "" {
+		err = fmt.Errorf("%w; what was recorded until then is in %s", err, file)
+	}
+	return fail(exitError, err)
+}
+
+// soFar is what is known of a recording that goes on.
+func (t *tracing) soFar(k *keeper) *optrace.Recording {
+	r := *k.recording
+	r.Target = t.source.Target()
+	r.Dropped, r.Gaps, r.Observer, r.Processes = t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer, k.names
+	r.LeftOut = t.save.left
+	return &r
 }
 
 // endedGap says that a trace is shorter than it was to be, and why; of is 0 where it had no

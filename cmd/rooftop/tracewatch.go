@@ -62,6 +62,7 @@ type tracing struct {
 	basis       string // of it, in words
 	observer    optrace.Observer
 	notes       []optrace.Gap // on the trace itself
+	save        *saving       // what is recorded; nil in memory alone
 	end         string        // what became of the target, at whatever step; "" it goes on
 }
 

@@ -13,8 +13,8 @@ import (
 //	[kind, at, pid, tid, cpu, addr, n, ref, lane, lanes]
 //
 // in the order of at, nanoseconds of CLOCK_MONOTONIC. Zeros at the end of an event are
-// left out. The last line, {"end":…}, is what is known at the end alone: a file without
-// it was cut short.
+// left out. The last line, {"end":…}, is what is known at the end alone; {"so_far":…} is
+// the same as of its place. A file without the last line was cut short.
 const RecordingSchema = "rooftop.trace-recording/v1"
 
 // recordingFamily begins the names of all formats of recordings of traces.
@@ -45,6 +45,8 @@ type recordingHead struct {
 
 // recordingEnd is the last line.
 type recordingEnd struct {
+	// Target is what the head has, as it is known by then; nil as in the head.
+	Target   *Target       `json:"target,omitempty"`
 	End      time.Duration `json:"end_ns"`
 	Detail   Detail        `json:"detail"`
 	Events   int           `json:"events"`
@@ -65,13 +67,14 @@ type recordingLine struct {
 	Counters *CounterSet   `json:"counters,omitempty"`
 	DAG      *DAG          `json:"dag,omitempty"`
 	Name     *string       `json:"name,omitempty"`
+	SoFar    *recordingEnd `json:"so_far,omitempty"`
 	End      *recordingEnd `json:"end,omitempty"`
 }
 
 // is counts what a line is.
 func (l *recordingLine) is() int {
 	n := 0
-	for _, set := range []bool{l.Tensor != nil, l.Operator != nil, l.Experts != nil, l.Counters != nil, l.DAG != nil, l.Name != nil, l.End != nil} {
+	for _, set := range []bool{l.Tensor != nil, l.Operator != nil, l.Experts != nil, l.Counters != nil, l.DAG != nil, l.Name != nil, l.SoFar != nil, l.End != nil} {
 		if set {
 			n++
 		}

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// ReadRecording reads what [WriteRecording] wrote. Errors name the line.
+// ReadRecording reads what [WriteRecording] wrote. One that was cut short is read as far
+// as it goes, with a gap that says so. Errors name the line.
 func ReadRecording(r io.Reader) (*Recording, error) {
 	rr, err := NewRecordingReader(r)
 	if err != nil {
@@ -78,7 +79,8 @@ func (rr *RecordingReader) Next() (Event, error) {
 	for !rr.done {
 		line, err := rr.next()
 		if errors.Is(err, io.EOF) {
-			return Event{}, fmt.Errorf("line %d: the recording is cut short, its last line is missing: record it again", rr.line)
+			rr.Cut()
+			return Event{}, io.EOF
 		}
 		if err != nil {
 			return Event{}, err
@@ -160,8 +162,12 @@ func (rr *RecordingReader) entry(line []byte) error {
 	if l.is() != 1 {
 		return errors.New("it is neither an event nor one entry of a table")
 	}
-	if l.End != nil {
-		return rr.end(l.End)
+	switch {
+	case l.SoFar != nil:
+		return rr.known(l.SoFar)
+	case l.End != nil:
+		rr.done = true
+		return rr.known(l.End)
 	}
 	rr.entries += l.weight()
 	rr.bytes += len(line) + 1
@@ -189,15 +195,34 @@ func (rr *RecordingReader) entry(line []byte) error {
 	return nil
 }
 
-func (rr *RecordingReader) end(end *recordingEnd) error {
+// known takes what a line tells of the recording so far.
+func (rr *RecordingReader) known(end *recordingEnd) error {
 	if end.Events != rr.events {
 		return fmt.Errorf("it says that there are %d events, and %d were read: the recording was changed, record it again", end.Events, rr.events)
 	}
 	r := &rr.rec
+	if end.Target != nil {
+		r.Target = *end.Target
+	}
 	r.End, r.Detail, r.Dropped, r.LeftOut = end.End, end.Detail, end.Dropped, end.LeftOut
 	r.Roof, r.Gaps, r.Observer, r.Processes = end.Roof, end.Gaps, end.Observer, end.Processes
-	rr.done = true
 	return nil
+}
+
+// Cut ends a recording with what was read so far, since no more of its file is right: Next
+// returns io.EOF, and a gap says so. Where the last line is missing, Next does it.
+func (rr *RecordingReader) Cut() {
+	if rr.done {
+		return
+	}
+	r := &rr.rec
+	r.End = max(r.End, rr.at, r.Begin)
+	r.Gaps = append(r.Gaps, Gap{
+		What: "the end of the recording",
+		Why:  fmt.Sprintf("the file is cut short after %d events: who recorded it was killed, or its disk was full", rr.events),
+		Next: "what is there is right; record it again for the rest",
+	})
+	rr.done = true
 }
 
 // strict reads one JSON value and takes nothing that it does not know.

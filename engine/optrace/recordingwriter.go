@@ -160,20 +160,36 @@ func fitTables(entries, bytes int) error {
 	return nil
 }
 
+// SoFar writes what is known at this moment, for a recording that is cut short later.
+func (rw *RecordingWriter) SoFar(now *Recording) error {
+	return rw.known(recordingLine{SoFar: rw.endOf(now)})
+}
+
+// Flush hands on all that was written so far.
+func (rw *RecordingWriter) Flush() error { return rw.w.Flush() }
+
 // Close writes what is known at the end alone. The recording is whole then; what is
 // below is not closed.
 func (rw *RecordingWriter) Close(end *Recording) error {
-	line, err := json.Marshal(recordingLine{End: &recordingEnd{
-		End: end.End, Detail: end.Detail, Events: rw.events, Dropped: end.Dropped, LeftOut: end.LeftOut,
-		Roof: end.Roof, Gaps: end.Gaps, Observer: end.Observer, Processes: end.Processes,
-	}})
-	if err != nil {
-		return fmt.Errorf("the end of the recording cannot be written: %w", err)
-	}
-	if err := rw.put(line); err != nil {
+	if err := rw.known(recordingLine{End: rw.endOf(end)}); err != nil {
 		return err
 	}
 	return rw.w.Flush()
+}
+
+func (rw *RecordingWriter) endOf(r *Recording) *recordingEnd {
+	return &recordingEnd{
+		Target: &r.Target, End: r.End, Detail: r.Detail, Events: rw.events, Dropped: r.Dropped, LeftOut: r.LeftOut,
+		Roof: r.Roof, Gaps: r.Gaps, Observer: r.Observer, Processes: r.Processes,
+	}
+}
+
+func (rw *RecordingWriter) known(l recordingLine) error {
+	line, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("the end of the recording cannot be written: %w", err)
+	}
+	return rw.put(line)
 }
 
 // appendEvent writes the line of an event.
