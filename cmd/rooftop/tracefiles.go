@@ -95,8 +95,12 @@ func (t *traced) html(w io.Writer) error {
 	if dag, err := t.dag(); err == nil {
 		page.DAG = dag
 	}
-	if newest := t.newest(); len(newest.Lanes) > 0 {
-		page.Graph = &newest
+	graph := optrace.MedianGraph(t.recording)
+	if len(graph.Lanes) == 0 { // its events are not kept any more
+		graph = t.newest()
+	}
+	if len(graph.Lanes) > 0 {
+		page.Graph = &graph
 	}
 	return report.WriteTraceHTML(w, page)
 }

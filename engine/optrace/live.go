@@ -42,6 +42,7 @@ type LiveGraph struct {
 	Tokens int
 	Time   time.Duration
 	Lanes  []LiveLane
+	Of     int // whole decode graphs of which it is the median by time, 0 where it is just one
 }
 
 // LiveLane is one thread of it.

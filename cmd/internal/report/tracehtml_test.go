@@ -128,3 +128,34 @@ func TestTraceHTMLSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestPageSaysWhichGraphAndCallsItDraws holds that a picture of a part says of what.
+func TestPageSaysWhichGraphAndCallsItDraws(t *testing.T) {
+	g := &optrace.LiveGraph{Index: 7, Phase: "decode", Tokens: 1, Time: time.Millisecond, Lanes: []optrace.LiveLane{{}}}
+	if got := timelinePlate(g).Desc; !strings.Contains(got, "newest") {
+		t.Error(got)
+	}
+	g.Of = 156
+	if got := timelinePlate(g).Desc; !strings.Contains(got, "the median by time of 156 whole graphs") {
+		t.Error(got)
+	}
+	s := &optrace.Summary{Tokens: []optrace.TokenRow{{Phase: "decode", Time: time.Millisecond}, {Phase: "decode", Time: 2 * time.Millisecond}}}
+	s.Coverage.Calls = 2
+	if got := tokenPlate(s).Desc; !strings.Contains(got, "Every one of 2 calls") {
+		t.Error(got)
+	}
+	s.Coverage.Calls = 9000
+	if got := tokenPlate(s).Desc; !strings.Contains(got, "The last 2 calls of 9,000") {
+		t.Error(got)
+	}
+}
+
+// TestLabelsAreNotCut holds that a label which is centred at the edge ends there.
+func TestLabelsAreNotCut(t *testing.T) {
+	p := newPlate("x", "x", 10)
+	p.label("", frameWidth-frameRight, 5, "middle", "600 µs")
+	p.label("", 100, 5, "middle", "600 µs")
+	if a, b := p.Labels[0], p.Labels[1]; a.Anchor != "end" || b.Anchor != "middle" {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}

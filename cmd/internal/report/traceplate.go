@@ -58,7 +58,13 @@ func (p *plate) dot(class string, x, y, r float64, text string) {
 	}
 }
 
+// label writes a text; one that is centred so near to the right edge that it would be cut
+// ends there.
 func (p *plate) label(class string, x, y float64, anchor, text string) {
+	const halfCell = 3.6 // of the font, wide characters
+	if anchor == "middle" && x+halfCell*float64(width(text)) > frameWidth {
+		x, anchor = frameWidth-1, "end"
+	}
 	if drawable(x, y) {
 		p.Labels = append(p.Labels, plateText{class, coordinate(x), coordinate(y), anchor, plainText(text)})
 	}

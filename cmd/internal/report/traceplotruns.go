@@ -50,7 +50,11 @@ func timelinePlate(g *optrace.LiveGraph) *plate {
 		}
 	}
 	p.Keys = []keyOf{{Class: "memory", Label: "products of matrices"}, {Class: "compute", Label: "attention"}, {Class: "mixed", Label: "norms and activations"}, {Class: "other", Label: "other operators"}, {Class: "panel", Label: "waiting or off the CPU, as a share of the height"}}
-	p.Desc = plainText(fmt.Sprintf("Graph %d, %s of %s: %s on %s. Gaps are the time between operators.", g.Index, cmp.Or(g.Phase, "a graph"), plural(g.Tokens, "token"), shownTime(g.Time), plural(len(g.Lanes), "lane")))
+	which := "the newest one"
+	if g.Of > 0 {
+		which = "the median by time of " + plural(g.Of, "whole graph") + " that the recording has"
+	}
+	p.Desc = plainText(fmt.Sprintf("Graph %d, %s of %s, %s: %s on %s. Gaps are the time between operators.", g.Index, cmp.Or(g.Phase, "a graph"), plural(g.Tokens, "token"), which, shownTime(g.Time), plural(len(g.Lanes), "lane")))
 	return p
 }
 
@@ -105,7 +109,10 @@ func tokenPlate(s *optrace.Summary) *plate {
 		p.dot(class, x.at(t.Begin.Seconds()), y.at(t.Time.Seconds()), 3, callSaid(t))
 	}
 	p.Keys = []keyOf{{Class: "memory", Label: "decode"}, {Class: "compute", Label: "prefill"}, {Class: "other", Label: "other"}}
-	p.Desc = fmt.Sprintf("The last %s, the longest took %s.", plural(n, "call"), shownTime(most))
+	p.Desc = fmt.Sprintf("Every one of %s, the longest took %s.", plural(n, "call"), shownTime(most))
+	if s.Coverage.Calls > n {
+		p.Desc = fmt.Sprintf("The last %s of %s: earlier ones are in the other figures and not drawn. The longest of them took %s.", plural(n, "call"), figure.Whole(float64(s.Coverage.Calls)), shownTime(most))
+	}
 	return p
 }
 
