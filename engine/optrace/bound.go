@@ -173,8 +173,12 @@ func (r Roof) nearest(w work, b Bound) float64 {
 	return memory.Max(compute).V
 }
 
-// share is how much of the roof that bounds it some work reached.
+// share is how much of the roof that bounds it some work reached, none of a roof that was
+// measured beside other load: its rates are too low, and the share would be too high.
 func (r Roof) share(w work, b Bound, estimated bool) stat.Opt {
+	if r.From == RoofDisturbed {
+		return stat.None
+	}
 	memory, compute := r.shares(w)
 	var of stat.Opt
 	switch b {

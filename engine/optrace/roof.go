@@ -7,8 +7,8 @@ const (
 	// RoofPlain: measured on a CPU whose vector instructions rooftop has no loops for.
 	// Its rate of bytes is a little low, rates of operations are not known.
 	RoofPlain = "measured without vector instructions"
-	// RoofDisturbed: measured while others had the CPUs. Its rates are too low, and
-	// nothing is judged by them.
+	// RoofDisturbed: measured while others had the CPUs. Its rates are too low: they tell
+	// memory from computing, and no share is of them.
 	RoofDisturbed = "measured beside other load"
 	// RoofCatalog: reckoned from the data sheet of the CPU.
 	RoofCatalog = "catalog (est)"

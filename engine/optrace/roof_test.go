@@ -117,3 +117,30 @@ func TestCeilingByOrigin(t *testing.T) {
 		}
 	}
 }
+
+// TestNoShareOfARoofThatIsTooLow has a roof that was measured beside other load, and a
+// model whose weights lie in caches: neither has a share or a ceiling that was passed.
+func TestNoShareOfARoofThatIsTooLow(t *testing.T) {
+	m := newModel()
+	w := tensor("blk.0.ffn_up.weight", "f16", 256, 256)
+	g := run([]uint32{m.op("MUL_MAT", "", tensor("ffn_up-0", "f32", 256), w, tensor("x", "f32", 256))}, 1, 0, each(10*time.Microsecond))
+	g.Phase, g.Tokens = PhaseDecode, 1
+	tally := NewTally(m.tables)
+	tally.Graph(g)
+	tally.Call(&Call{Index: 9, Phase: PhaseDecode, Tokens: 1, Begin: g.Begin, End: g.End})
+	// 2 x 65536 + 2048 bytes in 10 us are 13.3 GB/s.
+	for _, c := range []struct {
+		bytes          float64
+		from           string
+		share, ceiling bool
+	}{
+		{20e9, RoofMeasured, true, true},
+		{20e9, RoofDisturbed, false, false},
+		{9e9, RoofMeasured, false, false}, // faster than the memory
+	} {
+		s := tally.Summary(Settings{Roof: Roof{BytesPerSecond: c.bytes, FlopsPerSecond: 100e9, Threads: 1, From: c.from}})
+		if k := s.Kinds[0]; k.OfRoof.OK != c.share || s.Phases[0].Ceiling.OK != c.ceiling {
+			t.Errorf("%v %s: %v of the roof, a ceiling of %v at %v tokens a second", c.bytes, c.from, k.OfRoof, s.Phases[0].Ceiling, s.Phases[0].Rate)
+		}
+	}
+}

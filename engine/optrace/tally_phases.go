@@ -146,7 +146,9 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 		if s.cost.known {
 			row.BytesRate, row.FlopsRate = rate(s.cost.bytes, s.graph.sum), rate(s.cost.flops, s.graph.sum)
 		}
-		row.Ceiling = t.ceiling(p, r)
+		if c := t.ceiling(p, r); !row.Rate.OK || c.V >= row.Rate.V {
+			row.Ceiling = c // what was passed is none: the weights lie in caches
+		}
 		rows = append(rows, row)
 	}
 	return rows

@@ -256,7 +256,7 @@ func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
 	if b == optrace.BoundNeither || b == optrace.BoundWaiting {
 		return ""
 	}
-	rate, roof, unit := finite(p.BytesRate), r.s.Roof.BytesPerSecond, "GB/s"
+	rate, roof, unit, of := finite(p.BytesRate), r.s.Roof.BytesPerSecond, "GB/s", ""
 	if b == optrace.BoundCompute {
 		weights := weightsOf(r.s.Kinds, p.Phase)
 		rate, unit = finite(p.FlopsRate), "GFLOP/s"
@@ -264,17 +264,17 @@ func (r *tracePage) ofRoof(p *optrace.PhaseRow, b optrace.Bound) string {
 		roof, int8 = r.s.Roof.Computing(weights, rate.V)
 		switch {
 		case int8:
-			unit += " (int8)"
+			of = " (int8)"
 		case optrace.Quantised(weights) && r.s.Roof.From != optrace.RoofSeen:
-			unit += " (f32)"
+			of = " (f32)"
 		}
 	}
 	if !rate.OK {
 		return ""
 	}
 	s := inBillions(rate)
-	if roof > 0 && finite(stat.Some(roof)).OK {
-		return s + " of" + nbsp + inBillions(stat.Some(roof)) + nbsp + unit + ", " + percent(stat.Some(rate.V/roof)) + " of " + roofName(&r.s.Roof)
+	if roof > 0 && r.s.Roof.From != optrace.RoofDisturbed && finite(stat.Some(roof)).OK {
+		return s + " of" + nbsp + inBillions(stat.Some(roof)) + nbsp + unit + of + ", " + percent(stat.Some(rate.V/roof)) + " of " + roofName(&r.s.Roof)
 	}
 	return s + nbsp + unit
 }
