@@ -168,7 +168,7 @@ func multiRung() Rung {
 	if errors.Is(err, os.ErrPermission) {
 		next = setcap
 	}
-	return rung("uprobe_multi", false, err, "many probes with one link", missing, next)
+	return rung("uprobe_multi", capabilities()&(1<<capSysAdmin) == 0, err, "many probes with one link", missing, next)
 }
 
 func typesRung() Rung {
@@ -217,8 +217,8 @@ func pmuRung() Rung {
 
 // permitted says in one sentence why nothing can be watched; nil where it can.
 func permitted() error {
-	for _, r := range []Rung{kernelRung(), privilegesRung(), ringRung(), programRung()} {
-		if !r.OK {
+	for _, r := range []Rung{kernelRung(), privilegesRung(), ringRung(), programRung(), multiRung()} {
+		if r.Needed && !r.OK {
 			return fmt.Errorf("%w: %s (%s) is missing to watch a process with eBPF; get it with: %s", ErrPrivileges, r.Name, r.Found, r.Next)
 		}
 	}

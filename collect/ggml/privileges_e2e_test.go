@@ -112,7 +112,7 @@ func TestE2EPrivileges(t *testing.T) {
 	k := start(t, b.program)
 	both := []string{"rung privileges: true", "rung programs: true", "attached", "operators 8, switches"}
 	if !haveMulti() { // probes one by one are for root
-		both = []string{"rung privileges: true", "rung uprobe_multi: false", "install Linux 6.6", "refused: not permitted"}
+		both = []string{"rung privileges: true", "rung uprobe_multi: false", "refused: not permitted: uprobe_multi", "install Linux 6.6"}
 	}
 	for name, c := range map[string]struct {
 		caps []uintptr
