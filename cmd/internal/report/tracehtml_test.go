@@ -159,3 +159,16 @@ func TestLabelsAreNotCut(t *testing.T) {
 		t.Errorf("%+v, %+v", a, b)
 	}
 }
+
+// TestPlotsScrollOnNarrowPages holds that a picture is not made so small that its texts
+// cannot be read: each is in a box that scrolls and keeps its width, but for paper.
+func TestPlotsScrollOnNarrowPages(t *testing.T) {
+	page := traceHTML(t, &TracePage{Trace: Trace{Summary: denseTrace()}})
+	if plots, boxes := strings.Count(page, `<svg role="img"`), strings.Count(page, `<div class="scroll plot" `); plots == 0 || plots != boxes {
+		t.Errorf("%d pictures in %d boxes", plots, boxes)
+	}
+	screen, paper, ok := strings.Cut(page, "@media print")
+	if !ok || !strings.Contains(screen, ".plot svg { min-width: 42rem; }") || !strings.Contains(paper, ".plot svg { min-width: 0; }") {
+		t.Error("pictures have no least width, or keep it on paper")
+	}
+}
