@@ -146,3 +146,19 @@ func TestSentencesAreNotGlued(t *testing.T) {
 		}
 	}
 }
+
+// TestCoverageSaysWhatWasNotSeen holds that figures of nothing are no dashes in a
+// sentence, and that a roof which was only seen is not taken for the machine's.
+func TestCoverageSaysWhatWasNotSeen(t *testing.T) {
+	s := absentTrace()
+	s.Roof = optrace.Roof{FlopsPerSecond: 154e9, Threads: 2, From: optrace.RoofSeen}
+	page := strings.Join(strings.Fields(traceText(t, s, Options{Width: 200})), " ")
+	for _, want := range []string{"no operator and no graph of a call was seen", "the best that this trace itself reached: no limit of the machine"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if strings.Contains(page, "operators cover –") {
+		t.Error("operators cover nothing that is known, and it is said as a share")
+	}
+}

@@ -39,6 +39,9 @@ func (r *tracePage) coverage() {
 	if n := finite(c.OpsPerToken); n.OK {
 		share += "; " + figure.Count(n.V) + " operators a decode graph"
 	}
+	if !finite(c.OpShare).OK && !finite(c.GraphOf).OK {
+		share = absent + " no operator and no graph of a call was seen, so that no time is divided"
+	}
 	r.row("covered", r.text(body, share))
 	r.observer()
 	how := nonEmpty(after("hook ", t.Hook), after("layout from ", t.Layout))
@@ -85,7 +88,11 @@ func (r *tracePage) roof() {
 	if f.Threads > 0 {
 		s += " with " + plural(f.Threads, "thread")
 	}
-	r.row("roof", r.text(muted, s+after(", ", f.Origin())))
+	origin := f.Origin()
+	if f.From == optrace.RoofSeen {
+		origin = "the best that this trace itself reached: no limit of the machine"
+	}
+	r.row("roof", r.text(muted, s+after(", ", origin)))
 	if !r.o.Verbose {
 		return
 	}
