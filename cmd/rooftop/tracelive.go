@@ -57,7 +57,8 @@ type liveTrace struct {
 	counting bool // events count, by what was seen last in their stream
 	notice   string
 	ended    bool
-	failure  error // why it ended, where that is an error
+	failure  error  // why it ended, where that is an error
+	cut      string // how and after how long it did, in words
 
 	keeper   *keeper
 	window   recentEvents
@@ -270,7 +271,8 @@ func (l *liveTrace) end(err error) {
 	}
 	l.keeper.assembler.Flush(l.now())
 	l.look()
-	l.gaps = append(l.gaps, endedGap(l.notice, l.since(), 0))
+	cut := endedGap(l.notice, l.since(), 0)
+	l.gaps, l.cut = append(l.gaps, cut), cut.Why
 	l.fresh = true
 	if err := l.source.Close(); err != nil {
 		l.failure = errors.Join(l.failure, err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -447,6 +448,10 @@ func TestLiveTraceExports(t *testing.T) {
 		if err := s.over(); err != nil {
 			t.Error(err)
 		}
+		var told strings.Builder // whatever was exported since
+		if err := s.live.told(&world{stdout: io.Discard, stderr: &told, env: variables()}); err != nil || !regexp.MustCompile(`^rooftop: after 3\.\d s of the trace process 4242 has ended\n$`).MatchString(told.String()) {
+			t.Errorf("%v: it ends with %q", err, told.String())
+		}
 		if len(s.live.files) != 2*len(tracedFormats) {
 			t.Errorf("exported were %v", s.live.files)
 		}
@@ -473,6 +478,7 @@ func TestLiveTraceExports(t *testing.T) {
 
 // The whole of it but for the kernel and the terminal.
 func TestTraceScreen(t *testing.T) {
+	hearing(func(int, syscall.Signal) {})() // what it starts in the runtime is not of a bubble
 	synctest.Test(t, func(t *testing.T) {
 		target := &living{decoder: newDecoder(10*time.Millisecond, 1<<30)}
 		g, k := newGlass(80, 24), newKeys()

@@ -116,7 +116,7 @@ func (l *liveTrace) told(w *world) error {
 		}
 	}
 	if l.ended && l.failure == nil {
-		fmt.Fprintln(w.stderr, "rooftop: "+endedGap(l.notice, l.since(), 0).Why)
+		fmt.Fprintln(w.stderr, "rooftop: "+l.cut)
 	}
 	return nil
 }
