@@ -62,6 +62,26 @@ func targetWords(t *optrace.Target) string {
 // costWords is what watching costs the target, and where that is known from, in a few
 // words or in all of them.
 func (u *look) costWords(o *optrace.Observer, long bool) (text string, token cell.Token) {
+	text, token = u.probeWords(o, long)
+	if r := finite(o.Reader); r.OK && (long || r.V >= readerMuch) {
+		if long {
+			text += "; rooftop had its CPU for " + figure.Show(r, "ratio") + " of the time of graphs"
+		} else {
+			text += "; rooftop took " + figure.Show(r, "ratio")
+		}
+		if r.V >= readerMuch {
+			token = cell.Warn
+		}
+	}
+	return text, token
+}
+
+// readerMuch is the share of the time of graphs for which rooftop itself has a CPU of the
+// target, from which on a reader has to know. It is what counts as interference.
+const readerMuch = 0.03
+
+// probeWords is what the probes cost.
+func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token cell.Token) {
 	const much = 0.05 // above it a reader has to know
 	grave := func(ratio float64) cell.Token {
 		if ratio > much {

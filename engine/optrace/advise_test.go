@@ -44,7 +44,7 @@ func TestAdvice(t *testing.T) {
 		{"another model file", eightBits, "quantisation", "", ""},
 		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
 		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
-		{"rooftop's own reader", both(stolen, func(s *Summary) { s.Others[0].Name = OwnName }), "preempted", "--level", "tensor"},
+		{"rooftop's own reader", both(stolen, byReader), "preempted", "--level", "tensor"},
 		{"a limit of CPU time, or another context", both(stolen, func(s *Summary) { s.Others[0].Share = stat.Some(0.04) }), "oversubscribed", "", ""},
 		{"a trace whose hits are operators' alone", func(s *Summary) { s.Observer.Expected, s.Observer.HitsPerToken = 0.3, 1600 }, "observer-effect", "--level", "graph"},
 		{"a first request", both(cold, func(s *Summary) { s.Tokens = s.Tokens[:5] }), "", "", ""},

@@ -108,10 +108,11 @@ func (c *comparing) notes() []string {
 }
 
 func byWhom(v *view) string {
-	if len(v.Others) == 0 || v.Others[0].Name == "" {
+	list := v.takers()
+	if len(list) == 0 || list[0].Name == "" {
 		return ""
 	}
-	return fmt.Sprintf(", mostly by %s (PID %d)", v.Others[0].Name, v.Others[0].PID)
+	return ", mostly by " + list[0].who()
 }
 
 func farApart(a, b, ratio float64) bool { return a > 0 && b > 0 && (a > ratio*b || b > ratio*a) }

@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,10 +35,11 @@ const OwnName = "rooftop (this trace)"
 // operator.
 func findPreempted(v *view) (cause, bool) {
 	p := v.preempted()
-	if !p.ok || p.max < preemptedLimit || len(v.Others) == 0 || v.Others[0].Share.Or(0) < thiefLimit || v.putOffByItself(p) {
+	takers := v.takers()
+	if !p.ok || p.max < preemptedLimit || len(takers) == 0 || takers[0].Share.Or(0) < thiefLimit || v.putOffByItself(p) {
 		return cause{}, false
 	}
-	thief := v.mainOther()
+	thief := mainTaker(takers)
 	severity := severityWarn
 	if p.max >= preemptedBad {
 		severity = severityBad
@@ -48,7 +50,7 @@ func findPreempted(v *view) (cause, bool) {
 	}
 	evidence := []string{
 		without + ".",
-		"Of the time of graphs the CPU went to " + v.thieves() + ".",
+		"Of the time of graphs the CPU went to " + thieves(takers) + ".",
 	}
 	if v.lanes > 1 {
 		evidence = append(evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
@@ -79,15 +81,29 @@ func findPreempted(v *view) (cause, bool) {
 	return c, true
 }
 
-// mainOther is the process that took most beside the one that traces, and that one where
+// takers are the processes that are known to have had a lane's CPU, the one that traced
+// among them, those that took most first.
+func (v *view) takers() []OtherRow {
+	list := slices.DeleteFunc(slices.Clone(v.Others), func(o OtherRow) bool { return o.Name == UntoldName })
+	if r := v.Observer.Reader; r.Or(0) > 0 {
+		at := slices.IndexFunc(list, func(o OtherRow) bool { return o.Time < v.Observer.ReaderTime })
+		if at < 0 {
+			at = len(list)
+		}
+		list = slices.Insert(list, at, OtherRow{Name: OwnName, Time: v.Observer.ReaderTime, Share: r})
+	}
+	return list
+}
+
+// mainTaker is the process that took most beside the one that traces, and that one where
 // no other took enough to name.
-func (v *view) mainOther() *OtherRow {
-	for i := range v.Others {
-		if o := &v.Others[i]; o.Name != OwnName && o.Share.Or(0) >= thiefLimit {
+func mainTaker(list []OtherRow) *OtherRow {
+	for i := range list {
+		if o := &list[i]; o.Name != OwnName && o.Share.Or(0) >= thiefLimit {
 			return o
 		}
 	}
-	return &v.Others[0]
+	return &list[0]
 }
 
 // who is a process with its name.
@@ -103,10 +119,10 @@ func (o *OtherRow) who() string {
 }
 
 // thieves are the processes that took most, with their shares.
-func (v *view) thieves() string {
+func thieves(list []OtherRow) string {
 	var out []string
-	for i := range v.Others {
-		if o := &v.Others[i]; i < mostThieves && o.Share.Or(0) >= thiefLimit {
+	for i := range list {
+		if o := &list[i]; i < mostThieves && o.Share.Or(0) >= thiefLimit {
 			out = append(out, o.who()+" "+spellPercent(o.Share.V))
 		}
 	}

@@ -197,8 +197,8 @@ func (v *view) judgedShare() float64 {
 // othersShare is what other processes had of the lanes' CPUs.
 func (v *view) othersShare() float64 {
 	sum := 0.0
-	for i := range v.Others {
-		sum += v.Others[i].Share.Or(0)
+	for _, o := range v.takers() {
+		sum += o.Share.Or(0)
 	}
 	return sum
 }

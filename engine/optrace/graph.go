@@ -74,7 +74,8 @@ type Lane struct {
 	MinorFaults, MajorFaults int
 	IOBytes                  int64
 	IOTime                   time.Duration
-	// Thieves are other processes that had the CPU while the lane was preempted, by PID.
+	// Thieves are other processes that had the CPU while the lane could have run, preempted
+	// or woken, by PID; -1 those that are not known.
 	Thieves map[int32]time.Duration
 }
 

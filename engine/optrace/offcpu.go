@@ -1,6 +1,9 @@
 package optrace
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // offCPU is whether a thread is on a CPU.
 type offCPU struct {
@@ -17,7 +20,9 @@ type absence struct {
 	from, to  time.Duration
 	woken     time.Duration
 	preempted bool
-	taken     []taking // by other processes meanwhile; not where it was blocked
+	waited    bool     // for a CPU after it was woken, that another process had at the end
+	own       int32    // its process
+	taken     []taking // by processes while it could have run, its own among them
 }
 
 // taking is a time that a process had a CPU.
@@ -48,19 +53,14 @@ func (u *cpuUse) pass(at time.Duration, leaves, comes int64) {
 	}
 }
 
-// between is what processes other than one had of a time up to now.
-func (u *cpuUse) between(from, to time.Duration, own int32) []taking {
+// between is what processes had of a time up to now.
+func (u *cpuUse) between(from, to time.Duration) []taking {
 	first := len(u.taken)
 	for first > 0 && u.taken[first-1].to > from {
 		first--
 	}
-	var out []taking
-	for _, t := range u.taken[first:] {
-		if t.pid != own {
-			out = append(out, t)
-		}
-	}
-	if u.pid > 0 && u.pid != own && u.since < to {
+	out := slices.Clone(u.taken[first:])
+	if u.pid > 0 && u.since < to {
 		out = append(out, taking{from: u.since, to: to, pid: u.pid})
 	}
 	return out
@@ -121,9 +121,15 @@ func (a *Assembler) switchIn(th *thread, e *Event) {
 	}
 	th.away = false
 	was := th.until(e.At)
-	if was.preempted {
+	was.own = th.pid
+	switch {
+	case was.preempted:
 		// It waited for the CPU that it had. Another one that takes it over runs it at once.
-		was.taken = a.cpu(th.cpu).between(was.from, was.to, th.pid)
+		was.taken = a.cpu(th.cpu).between(was.from, was.to)
+	case was.woken >= 0 && e.N != 0 && e.N != int64(th.pid):
+		// It waited for the CPU that it gets. An idle one, or one of its own threads, is no
+		// other process.
+		was.taken, was.waited = a.cpu(e.CPU).between(was.woken, was.to), true
 	}
 	th.lastAway = was
 	if th.lane != nil {
@@ -185,10 +191,24 @@ func (w *laneWork) addAbsence(was absence) {
 			w.WakeUps = append(w.WakeUps, waking)
 		}
 	}
-	for _, t := range was.taken {
-		w.rob(t.pid, min(t.to, was.to)-max(t.from, was.from))
+	from, rest := was.from, time.Duration(0)
+	if was.waited {
+		from = was.woken
+		rest = was.to - from
 	}
+	for _, t := range was.taken {
+		took := min(t.to, was.to) - max(t.from, from)
+		rest -= max(took, 0)
+		if t.pid != was.own {
+			w.rob(t.pid, took)
+		}
+	}
+	w.rob(untoldThief, rest)
 }
+
+// untoldThief stands for the processes that had a CPU while a woken thread waited for it,
+// where the switches between them were not told.
+const untoldThief = -1
 
 // rob adds what a process took.
 func (w *laneWork) rob(pid int32, took time.Duration) {

@@ -18,6 +18,7 @@ func TestSlicesOfOthers(t *testing.T) {
 	taken := func(at time.Duration, leaves uint64, comes int64) Event {
 		return Event{Kind: CPUTaken, PID: own, CPU: 3, At: at, Addr: leaves, N: comes}
 	}
+	woken := Event{Kind: WakeUp, TID: 1, PID: own, At: 60}
 	for name, c := range map[string]struct {
 		events []Event
 		want   map[int32]time.Duration
@@ -34,7 +35,12 @@ func TestSlicesOfOthers(t *testing.T) {
 		"a recording that tells the last one alone":    {[]Event{out(30, OffPreempted, 0), in(100, 3, waker)}, nil},
 		"switches that were not told":                  {[]Event{out(30, OffPreempted, one), in(100, 3, waker)}, nil},
 		"the rest is not told":                         {[]Event{out(30, OffPreempted, one), taken(60, one, 0), in(100, 3, waker)}, map[int32]time.Duration{one: 30}},
-		"a wait after a wake-up is no preemption":      {[]Event{out(30, OffBlocked, one), {Kind: WakeUp, TID: 1, PID: own, At: 60}, in(100, 3, one)}, nil},
+		"a wait after a wake-up":                       {[]Event{out(30, OffBlocked, one), woken, in(100, 3, one)}, map[int32]time.Duration{one: 40}},
+		"a woken thread that gets an idle CPU":         {[]Event{out(30, OffBlocked, one), woken, in(100, 4, 0)}, nil},
+		"that waits for a thread of its own":           {[]Event{out(30, OffBlocked, one), woken, in(100, 4, own)}, nil},
+		"that waits for one that came untold":          {[]Event{out(30, OffBlocked, one), woken, in(100, 3, two)}, map[int32]time.Duration{untoldThief: 40}},
+		"the last of whom is told":                     {[]Event{out(30, OffBlocked, 0), woken, taken(80, one, two), in(100, 3, two)}, map[int32]time.Duration{two: 20, untoldThief: 20}},
+		"a thread that was not woken waits for none":   {[]Event{out(30, OffBlocked, one), in(100, 3, one)}, nil},
 		"what was taken before the thread left is not": {[]Event{taken(25, one, two), out(30, OffPreempted, one), in(50, 3, one)}, map[int32]time.Duration{one: 20}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,8 @@ package optrace
 import (
 	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Target is what was traced, and how it was read.
@@ -142,4 +144,9 @@ type Observer struct {
 	MeasuredLow  float64 `json:"measured_low"`
 	MeasuredHigh float64 `json:"measured_high"`
 	Windows      int     `json:"windows"`
+	// Reader is the share of the time of graphs for which rooftop itself had the CPU of a
+	// lane that could have run, as [OtherRow.Share] is, and ReaderTime how long; none and 0
+	// where scheduling was not traced.
+	Reader     stat.Opt      `json:"reader_ratio"`
+	ReaderTime time.Duration `json:"reader_ns"`
 }

@@ -273,9 +273,15 @@ func (t *Tally) Summary(s Settings) *Summary {
 		Phases: t.phaseRows(r), Kinds: t.kinds.rows(t, r, s.Detail), Steps: t.steps.rows(t, r, s.Detail),
 		Layers: t.layerRows(), Threads: t.threadRows(s.Detail), Tokens: t.tokenRows(&s),
 		Experts: t.experts.summary(), Context: t.lengths.rows(), Types: t.typeRows(),
-		Critical: t.critical.rows(), Others: t.thieves.rows(t.graphTime(), s.Processes),
+		Critical: t.critical.rows(),
 		Backends: t.backends.rows(t.t), Copies: t.backends.copyRows(), Graphs: t.shapeRows(),
 		Findings: []Finding{}, Gaps: t.gaps(&s),
+	}
+	var reader OtherRow
+	if sum.Others, reader = t.thieves.rows(t.graphTime(), s.Processes); reader.PID != 0 {
+		sum.Observer.Reader, sum.Observer.ReaderTime = reader.Share, reader.Time
+	} else if s.Detail&DetailSched != 0 && t.graphTime() > 0 {
+		sum.Observer.Reader = stat.Some(0)
 	}
 	sum.Findings, sum.Advice = Diagnose(sum)
 	return sum

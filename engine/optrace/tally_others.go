@@ -43,18 +43,37 @@ func (s *thiefSums) addGraph(g *Graph) {
 	}
 }
 
-// rows are the processes, those that took most first.
-func (s *thiefSums) rows(graphs time.Duration, names map[int32]string) []OtherRow {
-	rows := make([]OtherRow, 0, len(s.of))
+// UntoldName is the name in [Summary.Others] of processes that had a CPU for which a woken
+// thread waited, where it is not known which they were. It is longer than the kernel lets
+// the name of a process be.
+const UntoldName = "not known (after a wake-up)"
+
+// rows are the processes, those that took most first and what is not known last. The one
+// that traced is told apart: what it takes is a cost of the trace. Its PID is 0 where it
+// took nothing.
+func (s *thiefSums) rows(graphs time.Duration, names map[int32]string) (rows []OtherRow, reader OtherRow) {
+	rows = make([]OtherRow, 0, len(s.of))
 	for pid, o := range s.of {
-		name := names[pid]
-		if pid == 0 && name == "" {
-			name = others
+		row := OtherRow{PID: int(pid), Name: names[pid], Time: o.time, Share: ratio(o.worst, graphs)}
+		switch {
+		case pid == untoldThief:
+			row.PID, row.Name = 0, UntoldName
+		case pid == 0 && row.Name == "":
+			row.Name = others
+		case row.Name == OwnName:
+			reader = row
+			continue
 		}
-		rows = append(rows, OtherRow{PID: int(pid), Name: name, Time: o.time, Share: ratio(o.worst, graphs)})
+		rows = append(rows, row)
+	}
+	last := func(r *OtherRow) int {
+		if r.Name == UntoldName {
+			return 1
+		}
+		return 0
 	}
 	slices.SortFunc(rows, func(a, b OtherRow) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.PID, b.PID))
+		return cmp.Or(cmp.Compare(last(&a), last(&b)), cmp.Compare(b.Time, a.Time), cmp.Compare(a.PID, b.PID))
 	})
-	return rows
+	return rows, reader
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // mixture are the operators of a layer with 8 experts of which 2 are used.
@@ -197,6 +199,30 @@ func TestInferredEnd(t *testing.T) {
 	tally.Call(&Call{Index: 1, Phase: PhaseDecode, Tokens: 1, Begin: 200})
 	if row := tally.Summary(Settings{}).Phases[0]; row.Calls != 2 || row.Call.Count != 1 {
 		t.Errorf("a call without any end has a time: %+v", row)
+	}
+}
+
+// TestTheReaderIsNoOther has rooftop itself and processes that are not known take a CPU:
+// the one is a cost of the trace, the others come last.
+func TestTheReaderIsNoOther(t *testing.T) {
+	tally := NewTally(&Tables{})
+	tally.Graph(&Graph{Begin: 0, End: 100 * time.Millisecond, Lanes: []Lane{
+		{TID: 1, Off: 60 * time.Millisecond, Thieves: map[int32]time.Duration{7: 5 * time.Millisecond, 9: 15 * time.Millisecond, untoldThief: 40 * time.Millisecond}},
+	}})
+	s := tally.Summary(Settings{Detail: LevelSched, Processes: map[int32]string{7: "stress", 9: OwnName}})
+	if len(s.Others) != 2 || s.Others[0].PID != 7 || s.Others[1].PID != 0 || s.Others[1].Name != UntoldName || s.Others[1].Time != 40*time.Millisecond {
+		t.Errorf("others are %+v", s.Others)
+	}
+	if o := s.Observer; o.ReaderTime != 15*time.Millisecond || o.Reader != stat.Some(0.15) {
+		t.Errorf("the reader took %v, %v of the graphs", o.ReaderTime, o.Reader)
+	}
+	none := NewTally(&Tables{})
+	none.Graph(&Graph{Begin: 0, End: 100 * time.Millisecond, Lanes: []Lane{{TID: 1}}})
+	if o := none.Summary(Settings{Detail: LevelSched}).Observer; o.Reader != stat.Some(0) {
+		t.Errorf("a reader that took nothing took %v", o.Reader)
+	}
+	if o := none.Summary(Settings{Detail: LevelTensor}).Observer; o.Reader.OK {
+		t.Errorf("without scheduling the reader took %v", o.Reader)
 	}
 }
 

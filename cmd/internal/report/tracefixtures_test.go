@@ -269,6 +269,7 @@ func interferedTrace() *optrace.Summary {
 	s := denseTrace()
 	s.Threads[0].Busy, s.Threads[0].Off, s.Threads[0].Preempted = some(.5), some(.42), some(.4)
 	s.Threads[1].Busy, s.Threads[1].Off, s.Threads[1].Preempted, s.Threads[1].Sync = some(.44), some(.4), some(.37), some(.16)
+	s.Observer.Reader, s.Observer.ReaderTime = some(.021), 210*ms
 	s.Others = []optrace.OtherRow{{PID: 8001, Name: "stress-ng", Time: 3900 * ms, Share: some(.39)}, {PID: 22, Name: "", Time: 12 * ms, Share: some(.001)}}
 	s.Coverage.Dropped, s.Roof.From = 17, optrace.RoofDisturbed
 	s.Findings = append([]optrace.Finding{{

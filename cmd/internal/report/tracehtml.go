@@ -180,6 +180,7 @@ func coverageGrid(r *tracePage) *grid {
 		{"events", figure.Whole(float64(c.Events)) + ", " + figure.Whole(float64(c.Dropped)) + " lost"},
 		{"operators of graph time", percent(c.OpShare)}, {"graphs of call time", percent(c.GraphOf)},
 		{"watching, expected (est)", percent(stat.Some(o.Expected))}, {"watching, measured", measured},
+		{"rooftop had a compute thread's CPU, of graph time", percent(o.Reader)},
 		{"machine", plainText(strings.Join(nonEmpty(r.s.Target.CPU, after("kernel ", r.s.Target.Kernel), r.s.Target.Arch), " · "))},
 	}
 	return &grid{Title: "Coverage and observer effect", Heads: []string{"", ""}, Rows: rows}

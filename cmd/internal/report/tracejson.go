@@ -45,6 +45,9 @@ func cleanObserver(x optrace.Observer) object {
 	if x.Windows == 0 {
 		o.forget("measured_ratio", "measured_low", "measured_high")
 	}
+	if !x.Reader.OK {
+		o.forget("reader_ns")
+	}
 	return o
 }
 

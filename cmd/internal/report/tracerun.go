@@ -113,7 +113,16 @@ func (r *tracePage) observer() {
 		measured = "measured " + figure.Change(o.Measured) + nbsp + "%, 95" + nbsp + "% of " + figure.Change(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Change(o.MeasuredHigh) +
 			nbsp + "% over " + plural(o.Windows, "window")
 	}
-	r.row("observer", r.text(body, expected+" · "+measured))
+	r.row("observer", r.text(body, strings.Join(nonEmpty(expected, measured, r.reader()), " · ")))
+}
+
+// reader is what rooftop itself took from the compute threads, "" not known.
+func (r *tracePage) reader() string {
+	o := &r.s.Observer
+	if !finite(o.Reader).OK {
+		return ""
+	}
+	return "rooftop had a compute thread's CPU for " + percent(o.Reader) + " of the time of graphs"
 }
 
 // files are the target's files and the places of the probes.
