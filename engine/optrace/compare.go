@@ -234,7 +234,11 @@ func (v *view) slowedBy() float64 {
 	if !p.ok || p.max < preemptedLimit {
 		return 1
 	}
-	return 1 / (1 - min(v.lostByAll(p), mostLost))
+	lost := max(p.mean*float64(max(v.lanes, 1)), p.max)
+	if v.sync().ok { // else waiting for the lane that lost its CPU looks busy
+		lost = v.lostByAll(p)
+	}
+	return 1 / (1 - min(lost, mostLost))
 }
 
 func wordFor(low, high float64, rate bool) ChangeWord {

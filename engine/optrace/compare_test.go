@@ -445,6 +445,16 @@ func TestCompareOfATraceThatLostItsCPU(t *testing.T) {
 		}
 		return decodeChange(t, got).Rate.Word
 	}
+	a, b := stepped(), stepped()
+	times(b, 4)
+	lanes(b, func(_ int, t *ThreadRow) { t.Busy, t.Preempted, t.Off = stat.Some(0.6), stat.Some(0.3), stat.Some(0.3) })
+	if w := decodeChange(t, Compare(a, b)).Rate.Word; w != ChangeSlower {
+		t.Errorf("four times as long, with lanes busy for most of it: %q", w)
+	}
+	lanes(b, func(_ int, t *ThreadRow) { t.Sync = stat.None })
+	if w := decodeChange(t, Compare(a, b)).Rate.Word; w != ChangeUnclear {
+		t.Errorf("four times as long, and waits are not told from work: %q", w)
+	}
 	if w := slower(0.01); w != ChangeSlower {
 		t.Errorf("a calm trace: %q", w)
 	}
