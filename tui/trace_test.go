@@ -125,3 +125,10 @@ func TestTraceOverlays(t *testing.T) {
 		})
 	}
 }
+
+// TestNoRoof holds that a roof of which nothing is known is no roof "with 0 threads".
+func TestNoRoof(t *testing.T) {
+	if text := roofWords(0, 0, "", 0, "", 0, "(est)"); text != "" {
+		t.Errorf("no roof is told as %q", text)
+	}
+}

@@ -74,6 +74,9 @@ func roofWords(bytes, flops float64, of string, int8s float64, int8Of string, th
 	add(bytes, "GB/s", "")
 	add(flops, "GFLOP/s", of)
 	add(int8s, "Gop/s", int8Of)
+	if len(words) == 0 {
+		return "" // the line shows a dash
+	}
 	return strings.Join(words, ", ") + " with " + counted(threads, "thread") + ", " + from
 }
 
