@@ -37,6 +37,7 @@ const setcap = `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep "$(command -v 
 // Ladder tries what tracing needs, by loading small real programs, and attaches to
 // nothing. The order is that in which a person would get it.
 func Ladder() []Rung {
+	mayReadItself()
 	return []Rung{
 		kernelRung(), privilegesRung(), ringRung(), programRung(), memoryRung(), multiRung(), typesRung(), schedulerRung(), paranoidRung(), pmuRung(),
 	}
@@ -215,8 +216,15 @@ func pmuRung() Rung {
 		"instructions, cycles and cache misses; what bounds an operator is reckoned from the roofline (est)", next)
 }
 
+// mayReadItself lets this process read its own files in /proc: the library finds the
+// kernel's version in its own memory. Of a process that has its capabilities from its file
+// these are root's (proc(5), PR_SET_DUMPABLE in prctl(2)). Others of the same user still
+// may not trace it without those capabilities (ptrace(2), access mode checking).
+func mayReadItself() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }
+
 // permitted says in one sentence why nothing can be watched; nil where it can.
 func permitted() error {
+	mayReadItself()
 	for _, r := range []Rung{kernelRung(), privilegesRung(), ringRung(), programRung(), multiRung()} {
 		if r.Needed && !r.OK {
 			return fmt.Errorf("%w: %s (%s) is missing to watch a process with eBPF; get it with: %s", ErrPrivileges, r.Name, r.Found, r.Next)

@@ -4,6 +4,7 @@ package ggml
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -54,8 +55,20 @@ func attempt(pid int) {
 	fmt.Printf("operators %d, switches %d, gaps %v\n", kinds[optrace.OpBegin], kinds[optrace.SwitchIn], s.Gaps())
 }
 
-// as runs this test anew as nobody with capabilities, and decodes when it has attached.
-func as(t *testing.T, k *known, caps ...uintptr) string {
+// fileCapabilities gives a program CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, as setcap(8)
+// does (struct vfs_cap_data of include/uapi/linux/capability.h, revision 2, effective).
+func fileCapabilities(path string) error {
+	var data []byte
+	low, high := uint32(1<<unix.CAP_SYS_PTRACE), uint32(1<<(unix.CAP_BPF-32)|1<<(unix.CAP_PERFMON-32))
+	for _, word := range []uint32{0x02000001, low, 0, high, 0} {
+		data = binary.LittleEndian.AppendUint32(data, word)
+	}
+	return unix.Setxattr(path, "security.capability", data, 0)
+}
+
+// as runs this test anew as nobody with capabilities, those of its file or of its
+// parent's, and decodes when it has attached.
+func as(t *testing.T, k *known, ofFile bool, caps ...uintptr) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rooftop-ladder")
 	if err != nil {
@@ -70,6 +83,11 @@ func as(t *testing.T, k *known, caps ...uintptr) string {
 	}
 	if err := os.WriteFile(self, raw, 0o755); err != nil {
 		t.Fatal(err)
+	}
+	if ofFile {
+		if err := fileCapabilities(self); err != nil {
+			t.Skipf("NOT CHECKED: capabilities of a file (%v)", err)
+		}
 	}
 	cmd := exec.Command(self)
 	cmd.Dir = dir
@@ -115,15 +133,17 @@ func TestE2EPrivileges(t *testing.T) {
 		both = []string{"rung privileges: true", "rung uprobe_multi: false", "refused: not permitted: uprobe_multi", "install Linux 6.6"}
 	}
 	for name, c := range map[string]struct {
-		caps []uintptr
-		want []string
+		caps   []uintptr
+		want   []string
+		ofFile bool
 	}{
-		"none":    {nil, []string{"rung privileges: false", "refused: not permitted: privileges", "CAP_BPF and CAP_PERFMON", "sudo setcap"}},
-		"bpf":     {[]uintptr{unix.CAP_BPF}, []string{"rung ring buffer: true", "refused: not permitted", "CAP_PERFMON"}},
-		"perfmon": {[]uintptr{unix.CAP_PERFMON}, []string{"rung ring buffer: false", "refused: not permitted", "CAP_BPF"}},
-		"both":    {[]uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE}, both},
+		"none":    {nil, []string{"rung privileges: false", "refused: not permitted: privileges", "CAP_BPF and CAP_PERFMON", "sudo setcap"}, false},
+		"bpf":     {[]uintptr{unix.CAP_BPF}, []string{"rung ring buffer: true", "refused: not permitted", "CAP_PERFMON"}, false},
+		"perfmon": {[]uintptr{unix.CAP_PERFMON}, []string{"rung ring buffer: false", "refused: not permitted", "CAP_BPF"}, false},
+		"both":    {[]uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE}, both, false},
+		"setcap":  {nil, both, true},
 	} {
-		said := as(t, k, c.caps...)
+		said := as(t, k, c.ofFile, c.caps...)
 		for _, want := range c.want {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, said)
