@@ -288,6 +288,14 @@ func TestPhases(t *testing.T) {
 				t.Errorf("%s, without a call: %v of %d tokens in call %d", name, g.Phase, g.Tokens, g.Call)
 			}
 		}
+		// Where no operators are watched the graph's nodes say the same.
+		tables.DAGs = []DAG{{Nodes: []Node{{Addr: 1, Operator: 3}, {Addr: 2, Operator: 1}, {Addr: 3, Operator: 3}, {Addr: 4, Operator: 2}}}}
+		whole := begin(1, 0xa)
+		whole.Ref = 1
+		nodes, _ := assemble(tables, at(Event{Kind: CallBegin, TID: 1, Ref: uint32(c.kind), N: c.said}, whole, end(1), Event{Kind: CallEnd, TID: 1}))
+		if g := nodes.graphs[0]; g.Phase != c.phase || g.Tokens != c.want {
+			t.Errorf("%s, by nodes: %v of %d tokens, want %v of %d", name, g.Phase, g.Tokens, c.phase, c.want)
+		}
 	}
 }
 

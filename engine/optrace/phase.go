@@ -36,25 +36,36 @@ func judgePhase(kind CallKind, tokens int, shape batchShape) Phase {
 	return PhasePrefill
 }
 
-// shape reads the batch off the operators of lane 0.
+// shape reads the batch off the operators of lane 0, and where none were seen off the
+// nodes of the graph's [DAG]: a batch of another size is another one.
 func (a *Assembler) shape(g *building) batchShape {
 	var b batchShape
 	spans := g.first.Spans
-	for i := range spans {
-		if out, ok := a.product(spans[i].Operator); ok {
+	if len(spans) == 0 && g.DAG > 0 && int(g.DAG) <= len(a.t.DAGs) {
+		nodes := a.t.DAGs[g.DAG-1].Nodes
+		a.measure(&b, len(nodes), func(i int) uint32 { return nodes[i].Operator })
+		return b
+	}
+	a.measure(&b, len(spans), func(i int) uint32 { return spans[i].Operator })
+	return b
+}
+
+// measure reads a batch off the first and the last product of n operators.
+func (a *Assembler) measure(b *batchShape, n int, operator func(i int) uint32) {
+	for i := range n {
+		if out, ok := a.product(operator(i)); ok {
 			b.tokens = int(max(out.NE[1], 0))
 			break
 		}
 	}
-	for i := len(spans) - 1; i >= 0; i-- {
-		if out, ok := a.product(spans[i].Operator); ok {
+	for i := n - 1; i >= 0; i-- {
+		if out, ok := a.product(operator(i)); ok {
 			if out.Name == logits {
 				b.outputs = int(max(out.NE[1], 0))
 			}
 			break
 		}
 	}
-	return b
 }
 
 // product is the result of a matrix product.
