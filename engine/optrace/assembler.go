@@ -55,6 +55,9 @@ type Assembler struct {
 	pending map[uint64]request
 	cpus    map[uint16]*cpuUse
 
+	details map[int32]Detail // what is recorded of a process, as far as it was told
+	detail  Detail           // what was told last, of any
+
 	graphs, calls int
 	callEnds      bool // an end of a call was seen: they are probed
 	partial       int
@@ -79,6 +82,7 @@ func NewAssembler(t *Tables, to Receiver) *Assembler {
 		uneven:  map[uint32]int{},
 		pending: map[uint64]request{},
 		cpus:    map[uint16]*cpuUse{},
+		details: map[int32]Detail{},
 	}
 }
 
@@ -110,6 +114,7 @@ func (a *Assembler) Push(e Event) {
 		a.forget()
 	case DetailChanged:
 		a.forget()
+		a.changeDetail(e.PID, Detail(max(e.N, 0)))
 	case TargetExec, TargetExit:
 		a.leave(e.PID)
 	}
@@ -179,6 +184,22 @@ func (a *Assembler) pushRuntime(e *Event) {
 	}
 }
 
+// changeDetail remembers what is recorded of a process from here on.
+func (a *Assembler) changeDetail(pid int32, d Detail) {
+	if len(a.details) >= maxThreads {
+		clear(a.details)
+	}
+	a.details[pid], a.detail = d, d
+}
+
+// detailOf is what is recorded of a process, 0 where no event said so.
+func (a *Assembler) detailOf(pid int32) Detail {
+	if d, told := a.details[pid]; told {
+		return d
+	}
+	return a.detail
+}
+
 // forget drops everything that goes on, in every process: what was missed could be any
 // part of it.
 func (a *Assembler) forget() {
@@ -199,6 +220,7 @@ func (a *Assembler) leave(pid int32) {
 		a.forget()
 		clear(a.threads)
 		clear(a.newest)
+		clear(a.details)
 		a.last = nil
 		return
 	}

@@ -192,7 +192,7 @@ func TestBoundOfWhatIsFarBelow(t *testing.T) {
 		{"more than all of the operations, as reckoned", 1e5, 110e6, 0, true, BoundCompute, stat.None},
 	} {
 		g := group{}
-		g.add(&step{lanes: 1, off: test.off}, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
+		g.add(&step{lanes: 1, off: test.off, sched: true}, time.Millisecond, &Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
 		row := g.row(NewTally(&Tables{}), r, LevelAll)
 		fast := r
 		fast.Int8PerSecond = 700e9
@@ -249,7 +249,7 @@ func TestBoundWhileWaiting(t *testing.T) {
 		{"counters count waits that spin", 10e6, []lane{{sync: 600}, {sync: 600}}, true, BoundWaiting, FromLanes},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var s step
+			s := step{barriers: true, sched: true}
 			for _, l := range test.lanes {
 				p := Span{End: time.Millisecond, Sync: l.sync * time.Microsecond, Off: l.off * time.Microsecond}
 				if test.count {

@@ -31,7 +31,7 @@ func (a *Assembler) beginGraph(th *thread, e *Event) {
 	}
 	th.stray = false
 	g := &building{pid: th.pid, main: th, call: th.call}
-	g.Graph = Graph{Call: -1, Addr: e.Addr, Nodes: int(max(e.N, 0)), Begin: e.At, TID: th.tid, DAG: a.newestDAG(e)}
+	g.Graph = Graph{Call: -1, Addr: e.Addr, Nodes: int(max(e.N, 0)), Begin: e.At, TID: th.tid, DAG: a.newestDAG(e), Detail: a.detailOf(e.PID)}
 	if th.split == e.Addr {
 		g.Backend = th.backend
 	}

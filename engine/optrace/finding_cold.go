@@ -82,6 +82,9 @@ func (v *view) offLater() (float64, bool) {
 	}
 	var off, all float64
 	for _, t := range v.Tokens[len(v.Tokens)/2:] {
+		if !t.Off.OK {
+			continue // scheduling was not recorded
+		}
 		off += t.Off.D.Seconds()
 		all += t.Graph.Seconds()
 	}

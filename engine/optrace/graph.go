@@ -45,14 +45,20 @@ type Graph struct {
 	DAG     uint32 // ref of the newest DAG of this address, 0 none
 	Backend uint32 // ref to [Tables.Names], 0 unknown
 	Nodes   int
-	Begin   time.Duration
-	End     time.Duration
-	TID     int32  // the thread that computes lane 0
-	Lanes   []Lane // by index
+	// Detail is what was recorded meanwhile, 0 where no event said so.
+	Detail Detail
+	Begin  time.Duration
+	End    time.Duration
+	TID    int32  // the thread that computes lane 0
+	Lanes  []Lane // by index
 	// Critical are the spans that decided how long it took: in each step of the graph
 	// the one that ended last.
 	Critical []SpanRef
 }
+
+// watched says whether a detail was recorded meanwhile. Where nobody said what was, all
+// may have been.
+func (g *Graph) watched(d Detail) bool { return g.Detail == 0 || g.Detail&d != 0 }
 
 // SpanRef names a span of a graph.
 type SpanRef struct{ Lane, Span int }

@@ -27,9 +27,12 @@ type group struct {
 	each      durations
 	sync, off time.Duration
 	idle      time.Duration // as in step, mean over lanes
-	lanes     int
-	cost      costSum
-	count     counts
+	// Of operators whose barriers, scheduling, either were recorded.
+	synced, offed         int64
+	syncOf, offOf, idleOf time.Duration
+	lanes                 int
+	cost                  costSum
+	count                 counts
 }
 
 // costSum adds costs up with the time that they took.
@@ -89,6 +92,15 @@ func (g *group) add(s *step, took time.Duration, c *Cost) {
 	lanes := max(s.lanes, 1)
 	g.sync, g.off = plus(g.sync, s.sync/asTime(lanes)), plus(g.off, s.off/asTime(lanes))
 	g.idle = plus(g.idle, s.idle/asTime(lanes))
+	if s.barriers {
+		g.synced, g.syncOf = g.synced+1, plus(g.syncOf, took)
+	}
+	if s.sched {
+		g.offed, g.offOf = g.offed+1, plus(g.offOf, took)
+	}
+	if s.barriers || s.sched {
+		g.idleOf = plus(g.idleOf, took)
+	}
 	g.lanes = max(g.lanes, lanes)
 	g.cost.add(took, c)
 	g.count.merge(&s.count)
@@ -120,6 +132,7 @@ func (g *group) row(t *Tally, r Roof, d Detail) OperatorRow {
 		Share: ratio(g.each.sum, t.phases[g.key.phase].operators), Estimated: g.cost.reckoned,
 	}
 	row.Sync, row.Off = recordedTime(d&DetailBarrier != 0, g.sync), recordedTime(d&DetailSched != 0, g.off)
+	row.Synced, row.Offed = g.synced, g.offed
 	row.Bytes, row.Flops = g.cost.amounts()
 	if g.cost.known {
 		row.BytesRate, row.FlopsRate = rate(g.cost.bytes, g.cost.time), rate(g.cost.flops, g.cost.time)
@@ -134,11 +147,11 @@ func (g *group) row(t *Tally, r Roof, d Detail) OperatorRow {
 // ran, also waits that spin, but not what was off the CPU; a roofline goes by the clock
 // alone.
 func (g *group) bound(r Roof) (Bound, string) {
-	waited := float64(g.sync) > mostlyIdle*float64(g.each.sum)
+	waited := float64(g.sync) > mostlyIdle*float64(g.syncOf)
 	if b := g.count.bound(); b != BoundUnknown && !waited {
 		return b, FromCounters
 	}
-	if float64(g.idle) > mostlyIdle*float64(g.each.sum) {
+	if float64(g.idle) > mostlyIdle*float64(g.idleOf) {
 		return BoundWaiting, FromLanes
 	}
 	w := g.work()
@@ -160,10 +173,10 @@ func (g *group) bound(r Roof) (Bound, string) {
 // undisturbed are the least and the largest share of the operators' time in which no
 // lane was off its CPU: what it was off is no matter of the operator's.
 func (g *group) undisturbed() (least, most float64) {
-	if g.each.sum <= 0 {
+	if g.offOf <= 0 {
 		return 1, 1
 	}
-	off := float64(g.off) / float64(g.each.sum)
+	off := float64(g.off) / float64(g.offOf)
 	return 1 - min(off*float64(max(g.lanes, 1)), 1), 1 - min(off, 1)
 }
 

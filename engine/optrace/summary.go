@@ -119,8 +119,12 @@ type OperatorRow struct {
 	Each  Distribution  `json:"each"`
 	// Sync is lanes that waited, Off lanes off their CPU, means over lanes; absent where
 	// barriers, or scheduling, were not traced.
-	Sync      OptTime  `json:"sync_ns"`
-	Off       OptTime  `json:"off_cpu_ns"`
+	Sync OptTime `json:"sync_ns"`
+	Off  OptTime `json:"off_cpu_ns"`
+	// Synced and Offed are of Count the operators that Sync and Off are of, fewer where the
+	// detail was changed meanwhile; 0 in what was read from a document.
+	Synced    int64    `json:"-"`
+	Offed     int64    `json:"-"`
 	Bytes     stat.Opt `json:"bytes"`
 	Flops     stat.Opt `json:"flops"`
 	Estimated bool     `json:"estimated"` // Bytes and Flops do not follow from shapes alone

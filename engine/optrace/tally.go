@@ -50,9 +50,14 @@ type Tally struct {
 
 	graphs, calls  int
 	lane0, inLane0 time.Duration // time of graphs with a lane 0, and what its spans cover
-	opsOf          map[int]int   // decode graphs by the number of operators of lane 0
-	mostLanes      int
-	overflow       bool // rows beyond a limit were added up
+	recorded       Detail        // with any graph, as far as events said so
+	// lane0By divides lane0 by what was recorded; scheduled is the time of all graphs
+	// whose scheduling was.
+	lane0By   [numWatched]time.Duration
+	scheduled time.Duration
+	opsOf     map[int]int // decode graphs by the number of operators of lane 0
+	mostLanes int
+	overflow  bool // rows beyond a limit were added up
 
 	phases   [numPhases]phaseSums
 	kinds    groups
@@ -95,11 +100,16 @@ func (t *Tally) Graph(g *Graph) {
 	if g.DAG != 0 && (t.shapes[g.DAG] > 0 || len(t.shapes) < maxShapes) {
 		t.shapes[g.DAG]++
 	}
-	t.phases[p].addGraph(g, took)
+	t.recorded |= g.Detail
+	if g.watched(DetailSched) {
+		t.scheduled = plus(t.scheduled, took)
+	}
+	t.phases[p].addGraph(took)
 	t.backends.addGraph(g, took)
 	t.addLanes(g, took)
 	one := graphSums{p: p, g: g}
 	t.addSteps(&one)
+	t.phases[p].addCosted(&one, took)
 	t.experts.addGraph(t, &one)
 	t.lengths.addGraph(&one, took)
 	t.addOpen(&one, took)
@@ -125,6 +135,7 @@ type graphSums struct {
 	length    int64         // of the KV cache
 	queries   int64         // tokens that attend to it
 	logits    bool          // it computes them
+	costed    bool          // the cost of an operator is known
 	mixed     []mixed
 }
 
@@ -138,6 +149,8 @@ type step struct {
 	lanes      int
 	experts    uint32
 	count      counts
+	// barriers and sched say whether these were recorded.
+	barriers, sched bool
 }
 
 // alignAhead is how many spans of a lane are looked through for an operator that its
@@ -178,7 +191,7 @@ func (t *Tally) addSteps(one *graphSums) {
 // the span to look at first.
 func (g *Graph) stepAt(lead, k int, next []int) step {
 	first := &g.Lanes[lead].Spans[k]
-	s := step{operator: first.Operator, begin: first.Begin, end: first.End}
+	s := step{operator: first.Operator, begin: first.Begin, end: first.End, barriers: g.watched(DetailBarrier), sched: g.watched(DetailSched)}
 	s.add(first)
 	for l := range g.Lanes {
 		if l == lead {
@@ -228,6 +241,7 @@ func (t *Tally) addStep(one *graphSums, s *step) {
 		one.mixed = append(one.mixed, mixed{layer: f.layer, experts: f.experts, time: took, off: s.off, choice: choice})
 	}
 	one.logits = one.logits || f.name == logits
+	one.costed = one.costed || cost.Known
 	t.phases[p].addStep(took, &cost)
 	f.rows(t, p)
 	f.kind[p].add(s, took, &cost)
@@ -264,23 +278,25 @@ type Settings struct {
 // Summary is every figure so far, what they point to and the advice that follows. It can
 // be called again and again.
 func (t *Tally) Summary(s Settings) *Summary {
+	// What was recorded once is not unknown since it is not any more.
+	recorded := s.Detail | t.recorded
 	r := s.Roof
 	if r.BytesPerSecond <= 0 && r.FlopsPerSecond <= 0 {
 		r = t.roofSeen()
 	}
 	sum := &Summary{
 		Target: s.Target, Observer: s.Observer, Roof: r, Coverage: t.coverage(&s),
-		Phases: t.phaseRows(r), Kinds: t.kinds.rows(t, r, s.Detail), Steps: t.steps.rows(t, r, s.Detail),
-		Layers: t.layerRows(), Threads: t.threadRows(s.Detail), Tokens: t.tokenRows(&s),
+		Phases: t.phaseRows(r), Kinds: t.kinds.rows(t, r, recorded), Steps: t.steps.rows(t, r, recorded),
+		Layers: t.layerRows(), Threads: t.threadRows(recorded), Tokens: t.tokenRows(&s),
 		Experts: t.experts.summary(), Context: t.lengths.rows(), Types: t.typeRows(),
 		Critical: t.critical.rows(),
 		Backends: t.backends.rows(t.t), Copies: t.backends.copyRows(), Graphs: t.shapeRows(),
 		Findings: []Finding{}, Gaps: t.gaps(&s),
 	}
 	var reader OtherRow
-	if sum.Others, reader = t.thieves.rows(t.graphTime(), s.Processes); reader.PID != 0 {
+	if sum.Others, reader = t.thieves.rows(t.scheduled, s.Processes); reader.PID != 0 {
 		sum.Observer.Reader, sum.Observer.ReaderTime = reader.Share, reader.Time
-	} else if s.Detail&DetailSched != 0 && t.graphTime() > 0 {
+	} else if recorded&DetailSched != 0 && t.scheduled > 0 {
 		sum.Observer.Reader = stat.Some(0)
 	}
 	sum.Findings, sum.Advice = Diagnose(sum)
@@ -305,14 +321,6 @@ func (t *Tally) coverage(s *Settings) Coverage {
 		}
 	}
 	return c
-}
-
-// graphTime is the time of all graphs.
-func (t *Tally) graphTime() (sum time.Duration) {
-	for i := range t.phases {
-		sum = plus(sum, t.phases[i].graph.sum)
-	}
-	return sum
 }
 
 // phaseIndex is the phase of a graph or call, unknown where it is none of ours.

@@ -9,11 +9,42 @@ import (
 // laneSums adds a lane of all graphs up.
 type laneSums struct {
 	graphs                           int // that it was in
-	busy, sync, off, preempted, took time.Duration
+	busy                             [numWatched]time.Duration
+	sync, off, preempted, took       time.Duration
 	threads                          map[int32]struct{}
 	wakeUps                          durations
 	switches, syscalls, minor, major float64
 	ioBytes                          float64
+}
+
+// What was recorded of the lanes of a graph, beside its operators: one of numWatched. A
+// share of what barriers or scheduling tell is one of the time in which they were recorded,
+// or it would shrink as soon as they are not any more.
+const (
+	watchedBarriers = 1 << iota
+	watchedSched
+	numWatched = 1 << iota
+)
+
+// watchedOf is which of them a graph is.
+func watchedOf(g *Graph) (w int) {
+	if g.watched(DetailBarrier) {
+		w |= watchedBarriers
+	}
+	if g.watched(DetailSched) {
+		w |= watchedSched
+	}
+	return w
+}
+
+// lane0With is the time of graphs with a lane 0 of which something was recorded.
+func (t *Tally) lane0With(what int) (sum time.Duration) {
+	for w, took := range t.lane0By {
+		if w&what == what {
+			sum = plus(sum, took)
+		}
+	}
+	return sum
 }
 
 // addLanes adds the lanes of a graph, and what took the CPU away from them.
@@ -31,7 +62,7 @@ func (t *Tally) addLanes(g *Graph, took time.Duration) {
 			t.lanes = append(t.lanes, &laneSums{threads: map[int32]struct{}{}})
 		}
 		if len(l.Spans) > 0 || l.TID != 0 {
-			t.lanes[i].add(l, len(g.Lanes[0].Spans) > 0)
+			t.lanes[i].add(l, len(g.Lanes[0].Spans) > 0, watchedOf(g))
 		}
 	}
 	t.thieves.addGraph(g)
@@ -52,6 +83,8 @@ func (t *Tally) addLane0(g *Graph, l *Lane, took time.Duration) {
 		covered = plus(covered, span(s.Begin, max(s.End, min(plus(s.End, s.Sync), next))))
 	}
 	t.lane0, t.inLane0 = plus(t.lane0, took), plus(t.inLane0, min(covered, took))
+	w := watchedOf(g)
+	t.lane0By[w] = plus(t.lane0By[w], took)
 	if g.Phase == PhaseDecode && (t.opsOf[len(l.Spans)] > 0 || len(t.opsOf) < maxCounts) {
 		t.opsOf[len(l.Spans)]++
 	}
@@ -59,10 +92,10 @@ func (t *Tally) addLane0(g *Graph, l *Lane, took time.Duration) {
 
 // add adds what the lane did in a graph. Times go into ratios of the time of graphs
 // whose operators were seen: those of others (detail that came later) do not.
-func (s *laneSums) add(l *Lane, seen bool) {
+func (s *laneSums) add(l *Lane, seen bool, watched int) {
 	s.graphs++
 	if seen {
-		s.busy, s.sync = plus(s.busy, l.Busy), plus(s.sync, l.Sync)
+		s.busy[watched], s.sync = plus(s.busy[watched], l.Busy), plus(s.sync, l.Sync)
 		s.off, s.preempted = plus(s.off, l.Off), plus(s.preempted, l.Preempted)
 	}
 	s.took = plus(s.took, l.SyscallTime)
@@ -80,9 +113,14 @@ func (s *laneSums) add(l *Lane, seen bool) {
 }
 
 // threadRows are the lanes, with ratios of the time of all graphs whose operators were
-// seen. What was not recorded is absent.
+// seen, and of which that was recorded what they are of. What never was is absent. A lane
+// is busy for what is neither a wait nor off the CPU: of the graphs that tell most of these.
 func (t *Tally) threadRows(d Detail) []ThreadRow {
 	rows := make([]ThreadRow, 0, len(t.lanes))
+	barriers, sched, most := t.lane0With(watchedBarriers), t.lane0With(watchedSched), numWatched-1
+	for most > 0 && t.lane0By[most] == 0 {
+		most--
+	}
 	for i, s := range t.lanes {
 		if s.graphs == 0 {
 			continue
@@ -96,10 +134,10 @@ func (t *Tally) threadRows(d Detail) []ThreadRow {
 		}
 		row := ThreadRow{
 			Lane: i, Threads: len(s.threads),
-			Busy:      with(DetailOperator|DetailTensor, ratio(s.busy, t.lane0)),
-			Sync:      with(DetailBarrier, ratio(s.sync, t.lane0)),
-			Off:       with(DetailSched, ratio(s.off, t.lane0)),
-			Preempted: with(DetailSched, ratio(s.preempted, t.lane0)),
+			Busy:      with(DetailOperator|DetailTensor, ratio(s.busy[most], t.lane0By[most])),
+			Sync:      with(DetailBarrier, ratio(s.sync, barriers)),
+			Off:       with(DetailSched, ratio(s.off, sched)),
+			Preempted: with(DetailSched, ratio(s.preempted, sched)),
 			WakeUp:    s.wakeUps.distribution(),
 			Switches:  with(DetailSched, finite(s.switches)),
 			Syscalls:  with(DetailSyscall, finite(s.syscalls)), SyscallTime: with(DetailSyscall, finite(s.took.Seconds())),

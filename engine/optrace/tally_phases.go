@@ -23,17 +23,26 @@ type phaseSums struct {
 	first     durations
 	operators time.Duration
 	cost      costSum
-	// computed are the tokens of the calls whose graphs were seen; lastCall is the call
+	// computed are the tokens of the calls whose operators were seen; lastCall is the call
 	// that was counted last.
 	computed int64
+	costed   time.Duration // of graphs whose operators have a known cost
 	lastCall int
 	// Calls with their graphs, where both are known.
 	callsOfGraphs, graphsOfCalls time.Duration
 }
 
 // addGraph adds a graph.
-func (s *phaseSums) addGraph(g *Graph, took time.Duration) {
-	s.graph.add(took)
+func (s *phaseSums) addGraph(took time.Duration) { s.graph.add(took) }
+
+// addCosted adds a graph of whose operators the cost is known: rates of what they move and
+// compute are over its time, and not over that of graphs whose operators were not recorded.
+func (s *phaseSums) addCosted(one *graphSums, took time.Duration) {
+	if !one.costed {
+		return
+	}
+	g := one.g
+	s.costed = plus(s.costed, took)
 	if g.Tokens > 0 && (g.Call < 0 || s.lastCall != g.Call+1) {
 		s.computed += int64(g.Tokens)
 	}
@@ -73,7 +82,7 @@ func (t *Tally) Call(c *Call) {
 // without logits is a part of one.
 func (t *Tally) uncalled(one *graphSums, took time.Duration) {
 	if g := one.g; g.Call < 0 && g.Tokens > 0 && (one.p != PhaseDecode || one.logits) {
-		t.batch(one.p, g.Tokens, g.Begin, max(g.End, g.Begin), &callSums{time: took, off: mostOff(g), context: one.length})
+		t.batch(one.p, g.Tokens, g.Begin, max(g.End, g.Begin), sumsOf(one, took))
 	}
 }
 
@@ -144,7 +153,7 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 		}
 		row.Bytes, row.Flops = s.cost.amounts()
 		if s.cost.known {
-			row.BytesRate, row.FlopsRate = rate(s.cost.bytes, s.graph.sum), rate(s.cost.flops, s.graph.sum)
+			row.BytesRate, row.FlopsRate = rate(s.cost.bytes, s.costed), rate(s.cost.flops, s.costed)
 		}
 		if c := t.ceiling(p, r); !row.Rate.OK || c.V >= row.Rate.V {
 			row.Ceiling = c // what was passed is none: the weights lie in caches

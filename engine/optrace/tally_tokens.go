@@ -7,6 +7,7 @@ type callSums struct {
 	time, off time.Duration
 	end       time.Duration // of the last one
 	context   int64
+	scheduled time.Duration // of time, in which scheduling was recorded
 }
 
 // addOpen adds a graph to its call.
@@ -23,7 +24,19 @@ func (t *Tally) addOpen(one *graphSums, took time.Duration) {
 		t.open[one.g.Call] = s
 	}
 	s.time, s.off = plus(s.time, took), plus(s.off, mostOff(one.g))
+	if one.g.watched(DetailSched) {
+		s.scheduled = plus(s.scheduled, took)
+	}
 	s.end, s.context = max(s.end, one.g.End), max(s.context, one.length)
+}
+
+// sumsOf is a graph as a call of its own.
+func sumsOf(one *graphSums, took time.Duration) *callSums {
+	s := &callSums{time: took, off: mostOff(one.g), context: one.length}
+	if one.g.watched(DetailSched) {
+		s.scheduled = took
+	}
+	return s
 }
 
 // mostOff is the time off the CPU of the lane that was off it longest.
@@ -64,12 +77,13 @@ func (t *Tally) tokenRows(s *Settings) []TokenRow {
 	if began == 0 {
 		began = t.began
 	}
+	recorded := s.Detail | t.recorded
 	rows := make([]TokenRow, 0, len(t.tokens.of))
 	for i := range t.tokens.of {
 		c := &t.tokens.of[(t.tokens.next+i)%len(t.tokens.of)]
 		rows = append(rows, TokenRow{
 			Begin: span(began, c.begin), Time: span(c.begin, c.end), Phase: c.phase.String(), Tokens: max(c.tokens, 0),
-			Graph: c.of.time, Off: recordedTime(s.Detail&DetailSched != 0, c.of.off), Context: c.of.context,
+			Graph: c.of.time, Off: recordedTime(recorded&DetailSched != 0 && (c.of.scheduled > 0 || c.of.time == 0), c.of.off), Context: c.of.context,
 		})
 	}
 	return rows

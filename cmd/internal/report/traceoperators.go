@@ -127,11 +127,11 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 	for _, o := range rows {
 		most = most.Max(finite(o.Share))
 	}
-	perCount := func(i int, t optrace.OptTime) string {
-		if rows[i].Count <= 0 || !t.OK {
+	perCount := func(i int, t optrace.OptTime, of int64) string {
+		if of = cmp.Or(of, rows[i].Count); of <= 0 || !t.OK {
 			return absent
 		}
-		return shownTime(t.D / time.Duration(rows[i].Count))
+		return shownTime(t.D / time.Duration(of))
 	}
 	return []column{
 		{head: "", left: true, of: func(i int) string { return clipped(r.span(body, name(rows[i])).s, min(longestName, r.width/3)) }, tone: strong},
@@ -144,8 +144,8 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 		{head: "GB/s", rank: 2, of: text(func(o *optrace.OperatorRow) string { return about(o) + inBillions(o.BytesRate) })},
 		{head: "GFLOP/s", rank: 4, of: text(func(o *optrace.OperatorRow) string { return about(o) + inBillions(o.FlopsRate) })},
 		{head: "of" + nbsp + "roof", rank: 5, of: text(func(o *optrace.OperatorRow) string { return percent(o.OfRoof) })},
-		{head: "waits", rank: 10, of: func(i int) string { return perCount(i, rows[i].Sync) }},
-		{head: "off" + nbsp + "CPU", rank: 11, of: func(i int) string { return perCount(i, rows[i].Off) }},
+		{head: "waits", rank: 10, of: func(i int) string { return perCount(i, rows[i].Sync, rows[i].Synced) }},
+		{head: "off" + nbsp + "CPU", rank: 11, of: func(i int) string { return perCount(i, rows[i].Off, rows[i].Offed) }},
 		{head: "IPC", rank: 6, of: text(func(o *optrace.OperatorRow) string { return ratioFigure(o.IPC) })},
 		{head: "LLC/instr", rank: 6, of: text(func(o *optrace.OperatorRow) string { return ratioFigure(o.MissRate) })},
 		{head: "type", rank: 6, left: true, of: text(func(o *optrace.OperatorRow) string { return cmp.Or(o.Type, absent) })},
