@@ -131,7 +131,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	partial, _ := k.assembler.Dropped()
 	return &traced{recording: r, saving: t.save, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
-		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Processes: k.names,
+		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names,
 	})}, nil
 }
 

@@ -60,6 +60,8 @@ type Assembler struct {
 
 	graphs, calls int
 	callEnds      bool // an end of a call was seen: they are probed
+	computes      bool // a graph of a call was seen whole
+	cut           int  // calls that were left out
 	partial       int
 	lost          int64
 }
@@ -92,6 +94,10 @@ func NewAssembler(t *Tables, to Receiver) *Assembler {
 func (a *Assembler) Dropped() (partialGraphs int, lostEvents int64) {
 	return a.partial, a.lost
 }
+
+// Cut is how many calls were left out because they do not tell their tokens and none of
+// their graphs was seen whole.
+func (a *Assembler) Cut() int { return a.cut }
 
 // Push takes the next event.
 func (a *Assembler) Push(e Event) {

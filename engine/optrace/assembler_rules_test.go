@@ -3,6 +3,7 @@ package optrace
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -519,4 +520,47 @@ func TestFiveHundredThreads(t *testing.T) {
 		t.Errorf("%d partial graphs, %d events lost", partial, lost)
 	}
 	compareGraphs(t, got, m)
+}
+
+// TestCutCalls holds that a call which does not tell its tokens is left out where its graph
+// was cut by probes that are taken off, and that one of a target whose graphs are not
+// recorded is not.
+func TestCutCalls(t *testing.T) {
+	begins, ends := Event{Kind: CallBegin, TID: 1, Ref: uint32(CallProcess)}, Event{Kind: CallEnd, TID: 1}
+	told := begins
+	told.N = 1
+	detail := func(d Detail) Event { return Event{Kind: DetailChanged, N: int64(d)} }
+	whole := []Event{begins, begin(1, 0xa), op(1, 0, 1), end(1), ends}
+	for name, c := range map[string]struct {
+		events     []Event
+		calls, cut int
+	}{
+		"no graph of it came":            {slices.Concat([]Event{detail(LevelSched)}, whole, []Event{begins, ends}), 1, 1},
+		"begun before a pause":           {slices.Concat([]Event{detail(LevelSched)}, whole, []Event{begins, detail(LevelSched), ends}), 1, 0},
+		"it tells its tokens":            {slices.Concat([]Event{detail(LevelSched)}, whole, []Event{told, ends}), 2, 0},
+		"graphs are not recorded":        {slices.Concat([]Event{detail(LevelGraph)}, whole, []Event{detail(LevelToken), begins, ends}), 2, 0},
+		"none computes a graph":          {[]Event{detail(LevelSched), begins, ends, begins, ends}, 2, 0},
+		"nobody said what is recorded":   {slices.Concat(whole, []Event{begins, ends}), 1, 1},
+		"the trace ends before it does":  {slices.Concat(whole, []Event{begins}), 1, 0},
+		"the return of its graph is cut": {slices.Concat(whole, []Event{begins, begin(1, 0xa), detail(LevelSched), end(1), ends}), 1, 0},
+	} {
+		tables := &Tables{
+			Tensors:   []Tensor{{Name: logits, NE: [4]int64{32, 1, 1, 1}}},
+			Operators: []Operator{{Op: "MUL_MAT", Out: 1}},
+		}
+		events := at(c.events...)
+		for i := range events {
+			if events[i].Kind == OpBegin {
+				events[i].Ref = 1
+			}
+		}
+		got, a := assemble(tables, events)
+		if len(got.calls) != c.calls || a.Cut() != c.cut {
+			t.Errorf("%s: %d calls and %d cut, want %d and %d", name, len(got.calls), a.Cut(), c.calls, c.cut)
+		}
+		s := Analyze(&Recording{Tables: tables, Events: events})
+		if told := slices.ContainsFunc(s.Gaps, func(g Gap) bool { return strings.Contains(g.Why, "left out") }); told != (c.cut > 0) {
+			t.Errorf("%s: gaps %+v", name, s.Gaps)
+		}
+	}
 }

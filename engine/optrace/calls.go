@@ -48,13 +48,26 @@ func (a *Assembler) inferEnd(th *thread) {
 	a.handOver(th)
 }
 
+// handOver hands a call over. One that does not tell its tokens, and of which no graph came
+// whole although those of other calls do, was cut: by a pause, or by probes that were put on
+// or taken off, which takes a while. It is of no phase, and is left out.
 func (a *Assembler) handOver(th *thread) {
 	c := th.call
 	th.call = nil
 	if c.Phase == PhaseUnknown {
 		c.Phase = judgePhase(c.Kind, c.Tokens, batchShape{})
 	}
+	if c.Phase == PhaseUnknown && len(c.Graphs) == 0 && a.computes && a.seesGraphs(th.pid) {
+		a.cut++
+		return
+	}
 	a.to.Call(&c.Call)
+}
+
+// seesGraphs says whether graphs of a process are recorded, as far as events say so.
+func (a *Assembler) seesGraphs(pid int32) bool {
+	d := a.detailOf(pid)
+	return d == 0 || d&DetailGraph != 0
 }
 
 // endCalls ends all calls whose ends are not probed, in the order of their begin.
@@ -90,7 +103,7 @@ func (a *Assembler) charge(g *building) {
 	if c.Phase == PhaseUnknown {
 		c.Phase = judgePhase(c.Kind, c.Tokens, shape)
 	}
-	c.ended = g.End
+	c.ended, a.computes = g.End, true
 	if len(c.Graphs) < maxGraphsOfCall {
 		c.Graphs = append(c.Graphs, g.Index)
 	}

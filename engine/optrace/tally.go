@@ -272,6 +272,7 @@ type Settings struct {
 	// were left out of every figure.
 	Events, Dropped, LeftOut int64
 	Partial                  int
+	Cut                      int              // calls that were left out, as [Assembler.Cut]
 	Processes                map[int32]string // names by PID
 }
 

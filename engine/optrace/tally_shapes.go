@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -33,6 +34,13 @@ func (t *Tally) gaps(s *Settings) []Gap {
 	gaps := append([]Gap{}, s.Gaps...)
 	if t.overflow {
 		gaps = append(gaps, Gap{What: "rows", Why: "there were more operators, layers or threads than a trace tells apart", Next: "the row \"others\" holds the rest; trace for a shorter time"})
+	}
+	if s.Cut > 0 {
+		calls := "calls were"
+		if s.Cut == 1 {
+			calls = "call was"
+		}
+		gaps = append(gaps, Gap{What: "the phase of some calls", Why: fmt.Sprintf("%d %s cut by a pause, a change of detail or a loss, and left out of every figure", s.Cut, calls)})
 	}
 	if t.graphs > 0 && t.calls == 0 {
 		gaps = append(gaps, Gap{What: "calls", Why: "none that computes a batch was seen", Next: "tokens and their rates are those of graphs, less what lies between them"})
