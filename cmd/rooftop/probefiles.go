@@ -41,7 +41,7 @@ func (o *probeOptions) finish(ctx context.Context, w *world, s *subject, c *capt
 		if file.path == "" {
 			continue
 		}
-		err := wholefile.Write(file.path, wholefile.Mode(file.path, 0o600), file.fill)
+		err := wholefile.Behind(os.Geteuid(), w.env).Write(file.path, wholefile.Mode(file.path, 0o600), file.fill)
 		if note(err); err == nil {
 			saved = append(saved, file.path)
 		}

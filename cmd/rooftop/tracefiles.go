@@ -24,7 +24,7 @@ func (o *traceOptions) finish(w *world, t *traced) error {
 		if file.path == "" {
 			continue
 		}
-		write := func() error { return wholefile.Write(file.path, wholefile.Mode(file.path, 0o600), fill) }
+		write := func() error { return o.owner().Write(file.path, wholefile.Mode(file.path, 0o600), fill) }
 		if i == 0 && t.saving != nil {
 			write = func() error { return t.saving.close(t.recording) }
 		}

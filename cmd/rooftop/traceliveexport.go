@@ -56,7 +56,7 @@ func (l *liveTrace) export() {
 	}
 	t := l.traced()
 	l.errands.Go(func() {
-		files, err := writeTraced(l.o.exportDir, t)
+		files, err := writeTraced(l.o.exportDir, l.o.owner(), t)
 		l.wish(func() {
 			l.files = append(l.files, files...)
 			if err != nil {
@@ -104,9 +104,9 @@ var tracedFormats = []tracedFormat{
 	{recordingSuffix, func(t *traced) func(io.Writer) error { return t.save }},
 }
 
-// writeTraced writes a trace in every format into a directory, under one name with a
+// writeTraced writes a trace in every format into a directory, for an owner, under one name with a
 // number behind it where that is taken. One file that fails keeps it from no other.
-func writeTraced(dir string, t *traced) (files []string, err error) {
+func writeTraced(dir string, owner *wholefile.Owner, t *traced) (files []string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.Join(err, fmt.Errorf("internal error: %v", p))
@@ -119,7 +119,7 @@ func writeTraced(dir string, t *traced) (files []string, err error) {
 	var failed []error
 	for _, f := range tracedFormats {
 		path := name + f.end
-		if err := wholefile.Write(path, wholefile.Mode(path, 0o600), f.fill(t)); err != nil {
+		if err := owner.Write(path, wholefile.Mode(path, 0o600), f.fill(t)); err != nil {
 			failed = append(failed, err)
 			continue
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -78,6 +80,9 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.StringVar(&o.svg, "svg", "", "`FILE` for a picture of it")
 	f.StringVar(&o.html, "html", "", "`FILE` for the report as one page with its plots")
 }
+
+// owner is whom files are for.
+func (o *traceOptions) owner() *wholefile.Owner { return wholefile.Behind(os.Geteuid(), o.env) }
 
 // outputs are the files of the flags.
 func (o *traceOptions) outputs() []namedFile {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
@@ -35,6 +36,7 @@ const (
 type saving struct {
 	path    string // that was named, links followed
 	partial string
+	owner   *wholefile.Owner
 	writer  *optrace.RecordingWriter // nil before the first event
 	chunks  chan []byte
 	ended   chan error // of the goroutine
@@ -45,9 +47,9 @@ type saving struct {
 	known   time.Time
 }
 
-// newSaving saves into a file; nil where that is none, but a pipe or a device: those get
+// newSaving saves into a file of an owner; nil where that is none, but a pipe or a device: those get
 // the recording when it is whole.
-func newSaving(path string) *saving {
+func newSaving(path string, owner *wholefile.Owner) *saving {
 	if path == "" || strings.HasPrefix(filepath.Clean(path), "/dev/") || strings.HasPrefix(filepath.Clean(path), "/proc/") {
 		return nil
 	}
@@ -57,12 +59,12 @@ func newSaving(path string) *saving {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return &saving{path: path, partial: strings.TrimSuffix(path, recordingSuffix) + ".partial" + recordingSuffix, most: maxSaved}
+	return &saving{path: path, partial: strings.TrimSuffix(path, recordingSuffix) + ".partial" + recordingSuffix, owner: owner, most: maxSaved}
 }
 
 // begin makes the file and writes the head of the recording.
 func (s *saving) begin(head *optrace.Recording) error {
-	f, err := os.OpenFile(s.partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := s.create()
 	if err != nil {
 		return &wholefile.Error{Path: s.partial, Err: err}
 	}
@@ -70,6 +72,27 @@ func (s *saving) begin(head *optrace.Recording) error {
 	go func() { s.ended <- pack(f, s.chunks) }()
 	s.writer, err = optrace.NewRecordingWriter(chunker(s.chunks), head)
 	return err
+}
+
+// create makes the file anew, in place of what a kill left there: where that is a link of
+// somebody else, nothing is written behind it.
+func (s *saving) create() (*os.File, error) {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(s.partial, flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if err := syscall.Unlink(s.partial); err != nil {
+			return nil, err
+		}
+		f, err = os.OpenFile(s.partial, flags, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(wholefile.Mode(s.path, 0o600)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	s.owner.Take(f, s.path)
+	return f, nil
 }
 
 // take writes events of a recording, which is its head as well where they are the first.
@@ -115,7 +138,7 @@ func (s *saving) close(r *optrace.Recording) error {
 	if err := errors.Join(s.err, s.writer.Close(&end), s.stop()); err != nil {
 		return fmt.Errorf("%w; what was recorded until then can be read", &wholefile.Error{Path: s.partial, Err: err})
 	}
-	if err := errors.Join(os.Chmod(s.partial, wholefile.Mode(s.path, 0o600)), os.Rename(s.partial, s.path), wholefile.SyncDir(filepath.Dir(s.path))); err != nil {
+	if err := errors.Join(os.Rename(s.partial, s.path), wholefile.SyncDir(filepath.Dir(s.path))); err != nil {
 		return &wholefile.Error{Path: s.path, Err: err}
 	}
 	return nil

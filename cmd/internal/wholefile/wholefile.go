@@ -74,14 +74,18 @@ func Mode(path string, otherwise fs.FileMode) fs.FileMode {
 // followed. What is no file (a pipe, a terminal, /dev/stdout) is written to as it
 // stands, for there is nothing to replace. Every error is an *Error.
 func Write(path string, mode fs.FileMode, fill func(io.Writer) error) error {
-	if err := write(path, mode, fill); err != nil {
+	return written(path, mode, nil, fill)
+}
+
+func written(path string, mode fs.FileMode, owner *Owner, fill func(io.Writer) error) error {
+	if err := write(path, mode, owner, fill); err != nil {
 		target, _ := behindLinks(path)
 		return &Error{Path: path, Err: err, target: target}
 	}
 	return nil
 }
 
-func write(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+func write(path string, mode fs.FileMode, owner *Owner, fill func(io.Writer) error) error {
 	if stream(path) {
 		f, err := openStream(path)
 		if err != nil {
@@ -115,6 +119,7 @@ func write(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	if err := f.Chmod(mode); err != nil { // whatever the umask says
 		return err
 	}
+	owner.Take(f, target)
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
