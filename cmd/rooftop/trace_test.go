@@ -513,3 +513,21 @@ func TestOwnProcessHasItsName(t *testing.T) {
 		t.Errorf("the process that traces is called %q", got)
 	}
 }
+
+// What a trace itself reached is called the same everywhere: bounds are told by it, and it
+// is no limit.
+func TestTheBestThatWasSeenIsOneThing(t *testing.T) {
+	const words = "no limit of the machine"
+	var explained string
+	for _, e := range optrace.ExplainWords() {
+		if e.Name == "roof" {
+			explained = strings.Join(e.Meaning, "\n")
+		}
+	}
+	help := newTrace(&world{env: variables()}).Long
+	for from, text := range map[string]string{"explain": explained, "--help": strings.Join(strings.Fields(help), " ")} {
+		if !strings.Contains(text, words) || strings.Contains(text, "nothing is judged") {
+			t.Errorf("%s: %s", from, text)
+		}
+	}
+}
