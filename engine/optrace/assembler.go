@@ -52,8 +52,10 @@ type Assembler struct {
 	newest  map[graphKey]uint32
 	places  map[uint32]map[uint64]struct{}
 	uneven  map[uint32]int // graphs of a DAG whose lanes differ
-	pending map[uint64]request
-	cpus    map[uint16]*cpuUse
+	// products are the DAGs of graphs of which a matrix product was seen.
+	products map[uint32]struct{}
+	pending  map[uint64]request
+	cpus     map[uint16]*cpuUse
 
 	details map[int32]Detail // what is recorded of a process, as far as it was told
 	detail  Detail           // what was told last, of any
@@ -78,13 +80,14 @@ func NewAssembler(t *Tables, to Receiver) *Assembler {
 	backends, _ := to.(BackendReceiver)
 	return &Assembler{
 		t: t, to: to, backends: backends,
-		threads: map[int32]*thread{},
-		newest:  map[graphKey]uint32{},
-		places:  map[uint32]map[uint64]struct{}{},
-		uneven:  map[uint32]int{},
-		pending: map[uint64]request{},
-		cpus:    map[uint16]*cpuUse{},
-		details: map[int32]Detail{},
+		threads:  map[int32]*thread{},
+		newest:   map[graphKey]uint32{},
+		places:   map[uint32]map[uint64]struct{}{},
+		uneven:   map[uint32]int{},
+		pending:  map[uint64]request{},
+		products: map[uint32]struct{}{},
+		cpus:     map[uint16]*cpuUse{},
+		details:  map[int32]Detail{},
 	}
 }
 

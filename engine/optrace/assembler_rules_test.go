@@ -564,3 +564,36 @@ func TestCutCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestStrippedGraphs holds that a graph whose probes were taken off before its first product
+// is a partial one, and that one of a runtime whose products are never seen is not.
+func TestStrippedGraphs(t *testing.T) {
+	tables := &Tables{
+		Tensors:   []Tensor{{Name: logits, NE: [4]int64{32, 1, 1, 1}}, {Name: "norm"}},
+		Operators: []Operator{{Op: "MUL_MAT", Out: 1}, {Op: "RMS_NORM", Out: 2}},
+		DAGs:      []DAG{{Nodes: []Node{{Addr: 1, Operator: 2}, {Addr: 2, Operator: 1}}}},
+	}
+	graph := func(operators ...uint32) []Event {
+		list := []Event{begin(1, 0xa)}
+		list[0].Ref = 1
+		for _, ref := range operators {
+			e := op(1, 0, 3-uint64(ref))
+			e.Ref = ref
+			list = append(list, e)
+		}
+		return append(list, end(1))
+	}
+	for name, c := range map[string]struct {
+		events         []Event
+		whole, partial int
+	}{
+		"probes taken off":    {slices.Concat(graph(2, 1), graph(2)), 1, 1},
+		"products never seen": {slices.Concat(graph(2), graph(2)), 2, 0},
+		"no operators at all": {slices.Concat(graph(2, 1), graph()), 2, 0},
+	} {
+		got, a := assemble(tables, at(c.events...))
+		if partial, _ := a.Dropped(); len(got.graphs) != c.whole || partial != c.partial {
+			t.Errorf("%s: %d whole and %d partial, want %d and %d", name, len(got.graphs), partial, c.whole, c.partial)
+		}
+	}
+}

@@ -163,7 +163,7 @@ func (a *Assembler) close(g *building, at time.Duration) {
 	}
 	g.main.hint = len(g.first.Spans)
 	a.remove(g)
-	if a.torn(g) {
+	if a.torn(g) || a.stripped(g) {
 		a.partial++
 		return
 	}
@@ -204,6 +204,23 @@ func (a *Assembler) torn(g *building) bool {
 	}
 	a.uneven[g.DAG]++
 	return a.uneven[g.DAG] <= maxUneven
+}
+
+// stripped says whether a graph lacks the products that others of its DAG had: the probes of
+// its operators were taken off, or put on, while it was computed, which is told later.
+func (a *Assembler) stripped(g *building) bool {
+	if len(g.first.Spans) == 0 || g.DAG == 0 {
+		return false
+	}
+	if a.shape(g).tokens > 0 {
+		if len(a.products) >= maxNewestDAGs {
+			clear(a.products)
+		}
+		a.products[g.DAG] = struct{}{}
+		return false
+	}
+	_, had := a.products[g.DAG]
+	return had
 }
 
 // everEven stands for a DAG whose lanes are even.
