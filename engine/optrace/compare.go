@@ -56,7 +56,8 @@ type Change struct {
 	B     stat.Opt `json:"b"`
 	Ratio stat.Opt `json:"ratio"`
 	// Low and High are the 95 % interval of the ratio: the scatter within each trace, and
-	// what two runs of the same differ by.
+	// what two runs of the same differ by. The intervals of all rows together hold with
+	// 95 %, so that many rows do not make a change.
 	Low    stat.Opt   `json:"ratio_low"`
 	High   stat.Opt   `json:"ratio_high"`
 	Word   ChangeWord `json:"verdict"` // "" where nothing can be said
@@ -127,9 +128,10 @@ const (
 	// mostLost bounds the share of a trace that others are taken to have had.
 	mostLost = 0.95
 	// normalP95 is by how many standard deviations the 95th percentile of normal noise
-	// exceeds its median, twoSided how many hold 95 % of it.
+	// exceeds its median.
 	normalP95 = 1.645
-	twoSided  = 1.96
+	// atOnce is the probability that any interval of a comparison misses.
+	atOnce = 0.05
 )
 
 // Compare compares trace b with trace a. What differs within the noise is said to be
@@ -146,6 +148,7 @@ func Compare(a, b *Summary) *Comparison {
 		return out
 	}
 	c := comparing{a: lookAt(a), b: lookAt(b), noise: betweenRuns}
+	c.wide = normalOf(c.rows())
 	if sameProcess(&a.Target, &b.Target) {
 		c.noise = withinRun
 	}
@@ -192,11 +195,42 @@ func sameProcess(a, b *Target) bool {
 type comparing struct {
 	a, b  *view
 	noise float64 // what nothing but another run makes, as a half width
+	wide  float64 // by how many standard errors an interval reaches to either side
 }
 
-// change is a figure with its interval; sa and sb are relative standard errors of the
+// rows is the number of intervals that the comparison makes at most.
+func (c *comparing) rows() int {
+	n := 0
+	for i := range c.a.Phases {
+		phase := c.a.Phases[i].Phase
+		n += 2 + len(rowsOf(c.a, phase)) // the rate and the first token
+		for j := range c.a.Layers {
+			if c.a.Layers[j].Phase == phase {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// normalOf is by how many standard errors n intervals of normal noise have to reach to
+// hold all of it with 95 % (Bonferroni).
+func normalOf(n int) float64 {
+	return math.Sqrt2 * math.Erfinv(1-atOnce/float64(max(n, 1)))
+}
+
+// change is [comparing.interval] with its verdict, or why there is none.
+func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool, without string) Change {
+	out := c.interval(a, b, sa, sb, rate)
+	if without != "" && out.Low.OK {
+		out.Low, out.High, out.Word, out.Reason = stat.None, stat.None, "", without
+	}
+	return out
+}
+
+// interval is a figure with its interval; sa and sb are relative standard errors of the
 // two sides. rate says that more is faster.
-func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool) Change {
+func (c *comparing) interval(a, b stat.Opt, sa, sb float64, rate bool) Change {
 	out := Change{A: a, B: b}
 	switch {
 	case !a.OK || !b.OK:
@@ -215,7 +249,7 @@ func (c *comparing) change(a, b stat.Opt, sa, sb float64, rate bool) Change {
 		out.Ratio, out.Reason = stat.None, "the two are too far apart"
 		return out
 	}
-	half := math.Sqrt(twoSided*twoSided*(sa*sa+sb*sb) + c.noise*c.noise)
+	half := math.Sqrt(c.wide*c.wide*(sa*sa+sb*sb) + c.noise*c.noise)
 	// A side that others took the CPUs from would have been so much faster without them.
 	down, up := c.b.slowedBy(), c.a.slowedBy()
 	if rate {
@@ -253,22 +287,11 @@ func wordFor(low, high float64, rate bool) ChangeWord {
 	return ChangeSlower
 }
 
-// scatter is the relative standard error of a distribution's mean, by its upper
-// quantiles, which outliers at the very end do not move; NaN of too few. floor is an
-// absolute error of each value that does not average out, in seconds.
-func (d *Distribution) scatter(floor float64) float64 {
-	mean := d.Mean.Seconds()
-	if d.Count < fewestGraphs || mean <= 0 {
-		return math.NaN()
-	}
-	se := max(0, (d.P95-d.P50).Seconds()) / normalP95 / math.Sqrt(float64(d.Count))
-	return math.Sqrt(se*se+floor*floor) / mean
-}
-
 func (c *comparing) phase(a, b *PhaseRow) PhaseChange {
+	without := c.untold(a, b)
 	out := PhaseChange{
 		Phase:   a.Phase,
-		Rate:    c.change(a.Rate, b.Rate, c.a.unsteady(a.Phase, a.calls()), c.b.unsteady(b.Phase, b.calls()), true),
+		Rate:    c.change(a.Rate, b.Rate, c.unsteady(c.a, a.Phase, a.calls()), c.unsteady(c.b, b.Phase, b.calls()), true, without),
 		OfRoofA: c.a.phaseOfRoof(a),
 		OfRoofB: c.b.phaseOfRoof(b),
 	}
@@ -278,7 +301,7 @@ func (c *comparing) phase(a, b *PhaseRow) PhaseChange {
 		}
 		return stat.Some(p.FirstToken.Mean.Seconds())
 	}
-	out.FirstToken = c.change(first(a), first(b), a.FirstToken.scatter(0), b.FirstToken.scatter(0), false)
+	out.FirstToken = c.change(first(a), first(b), a.FirstToken.scatter(0), b.FirstToken.scatter(0), false, without)
 	return out
 }
 
@@ -304,6 +327,7 @@ func (c *comparing) layers(a, b *PhaseRow) []LayerChange {
 	if a.Tokens <= 0 || b.Tokens <= 0 {
 		return nil
 	}
+	without := c.withheld(a, b)
 	for i := range c.a.Layers {
 		la := &c.a.Layers[i]
 		if la.Phase != a.Phase {
@@ -313,9 +337,10 @@ func (c *comparing) layers(a, b *PhaseRow) []LayerChange {
 		if at < 0 {
 			continue
 		}
+		lb := &c.b.Layers[at]
 		out = append(out, LayerChange{Phase: a.Phase, Layer: la.Layer, PerToken: c.change(
-			stat.Some(la.Time.Seconds()/float64(a.Tokens)), stat.Some(c.b.Layers[at].Time.Seconds()/float64(b.Tokens)),
-			c.a.unsteady(a.Phase, &a.Graph), c.b.unsteady(b.Phase, &b.Graph), false)})
+			stat.Some(la.Time.Seconds()/float64(a.Tokens)), stat.Some(lb.Time.Seconds()/float64(b.Tokens)),
+			c.unsteadyPart(c.a, a, la.Time), c.unsteadyPart(c.b, b, lb.Time), false, without)})
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func TestCompareWords(t *testing.T) {
 	}{
 		{"the same, two runs", 1, false, ChangeNone},
 		{"half a percent, one process", 1.005, true, ChangeNone},
-		{"three percent, one process", 1.03, true, ChangeSlower},
+		{"six percent, one process", 1.06, true, ChangeSlower},
 		{"three percent, two runs", 1.03, false, ChangeUnclear},
 		{"a fifth slower, two runs", 1.2, false, ChangeSlower},
 		{"a fifth faster, two runs", 0.8, false, ChangeFaster},

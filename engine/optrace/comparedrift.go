@@ -1,15 +1,15 @@
 package optrace
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// stretches are what the calls of a phase are divided into, one after another.
 	stretches = 10
 	// fewestInStretch are the calls that the mean of a stretch needs.
 	fewestInStretch = 2
-	// studentNine is how many standard errors hold 95 % of what ten means give: the
-	// quantile of Student's distribution with nine degrees of freedom.
-	studentNine = 2.262
 )
 
 // drift is the relative standard error of the mean time of a phase's calls by the means
@@ -17,7 +17,7 @@ const (
 // ch. 9), 0 of too few. Another program that runs for a second slows hundreds of calls
 // one after another: their scatter one by one takes them for as many witnesses. It is
 // of the last calls alone, those of the line of time.
-func (v *view) drift(phase string) float64 {
+func (c *comparing) drift(v *view, phase string) float64 {
 	var times []float64
 	for i := range v.Tokens {
 		if t := &v.Tokens[i]; t.Phase == phase && t.Time > 0 {
@@ -37,15 +37,33 @@ func (v *view) drift(phase string) float64 {
 		return 0
 	}
 	// variation divides by the number of means, a standard error by one less.
-	return cv.V / math.Sqrt(stretches-1) * studentNine / twoSided
+	return cv.V / math.Sqrt(stretches-1) * student(c.wide, stretches-1) / c.wide
+}
+
+// student is the quantile of Student's distribution at that of the normal one, to 1 % for
+// nine degrees of freedom and more (Abramowitz & Stegun, 26.7.5).
+func student(z, freedom float64) float64 {
+	z3, z5, z7 := z*z*z, z*z*z*z*z, z*z*z*z*z*z*z
+	return z + (z3+z)/(4*freedom) + (5*z5+16*z3+3*z)/(96*freedom*freedom) + (3*z7+19*z5+17*z3-15*z)/(384*freedom*freedom*freedom)
 }
 
 // unsteady is the relative standard error of a phase's figures: of its calls, or of its
 // graphs, one by one, and of stretches of them.
-func (v *view) unsteady(phase string, d *Distribution) float64 {
+func (c *comparing) unsteady(v *view, phase string, d *Distribution) float64 {
 	one := d.scatter(0)
 	if math.IsNaN(one) {
 		return one
 	}
-	return max(one, v.drift(phase))
+	return max(one, c.drift(v, phase))
+}
+
+// unsteadyPart is that of a part of the graphs of a phase of which the sum alone is known.
+// What made the slowest graphs slow may all have hit this part.
+func (c *comparing) unsteadyPart(v *view, of *PhaseRow, sum time.Duration) float64 {
+	d := &of.Graph
+	one := c.unsteady(v, of.Phase, d)
+	if math.IsNaN(one) || sum <= 0 {
+		return one
+	}
+	return math.Hypot(one, d.tail()*float64(d.Count)/sum.Seconds())
 }

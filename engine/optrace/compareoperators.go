@@ -80,7 +80,7 @@ func (c *comparing) operator(x, y *OperatorRow, a, b *PhaseRow, whole float64) O
 		if r == nil {
 			return stat.Some(0), 0
 		}
-		return stat.Some(r.Time.Seconds() / float64(of.Tokens)), math.Hypot(r.Each.scatter(probeNoise), v.unsteady(of.Phase, &of.Graph))
+		return stat.Some(r.Time.Seconds() / float64(of.Tokens)), math.Hypot(r.Each.scatter(probeNoise), c.unsteady(v, of.Phase, &of.Graph))
 	}
 	ta, sa := perToken(c.a, x, a)
 	tb, sb := perToken(c.b, y, b)
@@ -90,12 +90,36 @@ func (c *comparing) operator(x, y *OperatorRow, a, b *PhaseRow, whole float64) O
 	if y != nil {
 		out.TypeB, out.ShareB = y.Type, y.Share
 	}
-	out.PerToken = c.change(ta, tb, sa, sb, false)
+	out.PerToken = c.change(ta, tb, sa, sb, false, c.withheld(a, b))
 	if x == nil || y == nil {
 		out.PerToken.Reason = "one side does not have this operator"
+	} else {
+		c.bothWays(&out.PerToken, x, y, a, b)
 	}
 	if whole > 0 {
 		out.Of = stat.Some((tb.V - ta.V) / whole)
 	}
 	return out
+}
+
+// bothWays widens the interval of an operator to what its medians say. A lane that loses
+// its CPU once adds milliseconds to one operator, and so to its sum, but hardly moves its
+// median; what has really changed moves both.
+func (c *comparing) bothWays(out *Change, x, y *OperatorRow, a, b *PhaseRow) {
+	if !out.Low.OK {
+		return
+	}
+	middle := func(v *view, r *OperatorRow, of *PhaseRow) (stat.Opt, float64) {
+		return stat.Some(r.Each.P50.Seconds() * float64(r.Each.Count) / float64(of.Tokens)),
+			math.Hypot(r.Each.scatterOfMedian(probeNoise), c.drift(v, of.Phase))
+	}
+	ma, sa := middle(c.a, x, a)
+	mb, sb := middle(c.b, y, b)
+	m := c.interval(ma, mb, sa, sb, false)
+	if !m.Low.OK {
+		out.Low, out.High, out.Word, out.Reason = stat.None, stat.None, "", "its median is not known"
+		return
+	}
+	out.Low, out.High = stat.Some(min(out.Low.V, m.Low.V)), out.High.Max(m.High)
+	out.Word = wordFor(out.Low.V, out.High.V, false)
 }
