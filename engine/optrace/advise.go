@@ -29,6 +29,8 @@ func advise(v *view, causes []cause) Advice {
 			if c.instead != "" {
 				a.Rejected = append(a.Rejected, c.ID+": "+c.instead)
 			}
+		case v.few() && c.remedy.kind != remedyTrace:
+			a.Rejected = append(a.Rejected, fmt.Sprintf("%s: fewer than %d graphs were seen, too few to change anything by", c.ID, fewestGraphs))
 		case c.remedy.gain.high.OK && c.remedy.gain.high.V < worthwhile && c.remedy.kind == remedyFlag && c.ID != "threads-above-memory-roof":
 			a.Rejected = append(a.Rejected, fmt.Sprintf("%s: at most %s to gain, less than two runs differ by", c.ID, spellPercent(c.remedy.gain.high.V)))
 		default:
@@ -83,6 +85,9 @@ func leaveAll(v *view, a Advice, causes []cause) Advice {
 	case v.decode == nil && v.prefill == nil:
 		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
 		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)
+	case v.few() && slices.ContainsFunc(causes, func(c cause) bool { return c.remedy != nil }):
+		a.Do = "Change nothing yet."
+		a.Why = fmt.Sprintf("Fewer than %d graphs were seen: what they point to may be chance. Trace for longer, while requests are served.", fewestGraphs)
 	case len(causes) > 0 && rank(causes[0].Severity) <= rank(severityWarn):
 		a.Do = "Change nothing."
 		a.Why = "No setting is known to remove what costs time here. " + causes[0].Title + " (" + causes[0].ID + ")"

@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -213,6 +214,24 @@ func TestArgument(t *testing.T) {
 	} {
 		if value, found := argument(c.command, "-ctk", "--cache-type-k"); value != c.value || found != c.found {
 			t.Errorf("%q: %q %v", c.command, value, found)
+		}
+	}
+}
+
+// TestAdviceOfFewGraphs holds that nothing is advised to be changed by a handful of graphs:
+// what is seen in them is told, and not what it would gain.
+func TestAdviceOfFewGraphs(t *testing.T) {
+	s := healthy()
+	stolen(s)
+	s.Phases = s.Phases[:1]
+	for graphs, want := range map[int]string{8: "", fewestGraphs - 1: "", fewestGraphs: "preempted"} {
+		s.Phases[0].Graph.Count = graphs
+		findings, a := Diagnose(s)
+		if len(findings) == 0 || findings[0].ID != "preempted" || a.Finding != want || a.Gain.OK != (want != "") {
+			t.Errorf("%d graphs: %q, gain %v, of %+v", graphs, a.Finding, a.Gain, findings)
+		}
+		if want == "" && (a.Do != "Change nothing yet." || !slices.ContainsFunc(a.Rejected, func(r string) bool { return strings.HasPrefix(r, "preempted: fewer than 20 graphs") })) {
+			t.Errorf("%d graphs: %q, %q", graphs, a.Do, a.Rejected)
 		}
 	}
 }

@@ -9,6 +9,7 @@ type view struct {
 	*Summary
 	decode, prefill *PhaseRow // nil where the phase did not occur often enough
 	lanes           int       // threads that compute most graphs
+	graphs          int       // of all phases
 	names           dialect
 }
 
@@ -26,6 +27,7 @@ func lookAt(s *Summary) *view {
 	v := &view{Summary: s, names: dialectOf(&s.Target)}
 	for i := range s.Phases {
 		p := &s.Phases[i]
+		v.graphs += p.Graph.Count
 		switch {
 		case p.Phase == PhaseDecode.String() && p.Graph.Count >= fewestGraphs:
 			v.decode = p
@@ -42,6 +44,9 @@ func lookAt(s *Summary) *view {
 	}
 	return v
 }
+
+// few says that there are graphs, and not enough of them to change anything by.
+func (v *view) few() bool { return v.graphs > 0 && v.graphs < fewestGraphs }
 
 // present calls f with each lane that takes part in most graphs.
 func (v *view) present(f func(*ThreadRow)) {
