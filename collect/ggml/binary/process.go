@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,11 +31,15 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	}
 	var sources []source
 	var gaps []optrace.Gap
+	var hidden []string // files with code that may not be read
 	for i := range files {
 		if !files[i].code {
 			continue
 		}
 		s, err := p.source(&files[i])
+		if errors.Is(cmp.Or(err, readable(s)), fs.ErrPermission) {
+			hidden = append(hidden, files[i].path)
+		}
 		if err != nil {
 			if isRuntimeName(filepath.Base(files[i].path)) {
 				gaps = append(gaps, lostFile(files[i].path, err))
@@ -46,6 +51,9 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	r, err := newRuntime(sources)
 	if err != nil && len(gaps) > 0 {
 		return nil, &unreadError{fmt.Sprintf("process %d: %s: %s; %s", pid, gaps[0].What, gaps[0].Why, gaps[0].Next)}
+	}
+	if err != nil && len(hidden) > 0 {
+		return nil, unread(pid, hidden)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w among its mapped files; give the process that computes (a server's child, say), or wait until it has loaded a model", pid, err)
@@ -74,6 +82,36 @@ func (e *unreadError) Error() string { return e.text }
 
 // Unwrap is [ErrNoRuntime]: nothing of one was found.
 func (e *unreadError) Unwrap() error { return ErrNoRuntime }
+
+// readable opens the file of a source to see whether that is allowed.
+func readable(s source) error {
+	if info, err := os.Stat(s.open); err != nil || !info.Mode().IsRegular() {
+		return err // opening a device does something
+	}
+	f, err := os.Open(s.open)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// unread is what there is to say where no runtime was found in the files that may be read,
+// and others may not. The one that is named for a runtime stands for them, else the first.
+func unread(pid int, hidden []string) error {
+	file, others := hidden[0], ""
+	for _, path := range hidden {
+		if kindOf(path, "") != kindOf("", "") {
+			file = path
+			break
+		}
+	}
+	if n := len(hidden) - 1; n == 1 {
+		others = " (as 1 other file with code)"
+	} else if n > 1 {
+		others = fmt.Sprintf(" (as %d other files with code)", n)
+	}
+	return &unreadError{fmt.Sprintf("process %d: whether it computes with GGML cannot be told: %s is mapped and may not be read%s; run as root, or as a user who may read it", pid, file, others)}
+}
 
 func lostFile(path string, err error) optrace.Gap {
 	if errors.Is(err, fs.ErrPermission) {

@@ -196,3 +196,16 @@ func TestRunningServersAreFound(t *testing.T) {
 		t.Error("a root that is not there was searched")
 	}
 }
+
+// Where files may not be read, nobody says that there is no runtime in them.
+func TestWhatMayNotBeRead(t *testing.T) {
+	for want, hidden := range map[string][]string{
+		"process 7: whether it computes with GGML cannot be told: /root/a is mapped and may not be read; run as root, or as a user who may read it": {"/root/a"},
+		"/root/xllamacpp.abi3.so is mapped and may not be read (as 1 other file with code)":                                                         {"/root/a", "/root/xllamacpp.abi3.so"},
+		"/root/a is mapped and may not be read (as 2 other files with code)":                                                                        {"/root/a", "/root/b", "/root/c"},
+	} {
+		if err := unread(7, hidden); !strings.Contains(err.Error(), want) || !errors.Is(err, ErrNoRuntime) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
