@@ -300,7 +300,7 @@ func TestTraceReckonedFromPrompts(t *testing.T) {
 func TestTraceReckonedFromEnoughTokens(t *testing.T) {
 	d := newDecoder(time.Millisecond, 500)
 	d.cold = 20
-	if _, errs, _ := trace(t, d); !strings.Contains(errs, "for a token of 1ms, the middle one of 60") {
+	if _, errs, _ := trace(t, d); !strings.Contains(errs, "for a token of 1.00 ms, the middle one of 60") {
 		t.Errorf("it said %q", errs)
 	}
 }
@@ -459,6 +459,10 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 	if err := os.WriteFile(text, []byte("no recording"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty, begun := filepath.Join(dir, "empty.jsonl.gz"), filepath.Join(dir, "begun.jsonl.gz")
+	if err := errors.Join(os.WriteFile(empty, nil, 0o600), os.WriteFile(begun, []byte{0x1f, 0x8b, 8}, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -479,7 +483,12 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		{[]string{"--save", "one", "--trace", "./one"}, "name one file"},
 		{[]string{"compare", "one"}, "takes two traces"},
 		{[]string{"compare", text, text}, "no recording"},
-		{[]string{text}, "no recording"},
+		{[]string{text}, "no recording of 'rooftop trace --save': it is no file that gzip made"},
+		{[]string{empty}, "no recording of 'rooftop trace --save': it is empty"},
+		{[]string{begun}, "no recording of 'rooftop trace --save': it ends before its first event"},
+		{[]string{text, "--level", "token"}, "--level is for a trace that is made"},
+		{[]string{text, "--duration", "3s"}, "--duration is for a trace that is made"},
+		{[]string{text, "--force"}, "--force is for a trace that is made"},
 		{[]string{filepath.Join(dir, "none.jsonl.gz")}, "no such file"},
 	} {
 		_, errs, code := call(t, nil, append([]string{"trace"}, c.args...)...)

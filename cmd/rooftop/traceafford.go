@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -23,8 +24,8 @@ func (t *tracing) afford(ctx context.Context, w *world) error {
 		return nil
 	}
 	t.show.say("")
-	fmt.Fprintf(w.stderr, "rooftop: watching at this level is expected to cost %s of the target's speed (est): %.0f probe hits for a token of %v, %s\n",
-		perCent(t.observer.Expected), t.observer.HitsPerToken, t.expectation.GraphTime.Round(time.Microsecond), t.basis)
+	fmt.Fprintf(w.stderr, "rooftop: watching at this level is expected to cost %s of the target's speed (est): %.0f probe hits for a token of %s, %s\n",
+		perCent(t.observer.Expected), t.observer.HitsPerToken, spellTime(t.expectation.GraphTime), t.basis)
 	if o.measure {
 		if err := t.measure(ctx, w.stderr); err != nil {
 			return err
@@ -37,6 +38,12 @@ func (t *tracing) afford(ctx context.Context, w *world) error {
 		return t.lighten(w, "at least "+perCent(t.observer.MeasuredLow)+" of the target's speed, as measured")
 	}
 	return t.lighten(w, perCent(t.observer.Expected)+" of the target's speed (est)")
+}
+
+// spellTime is a time as reports have it.
+func spellTime(d time.Duration) string {
+	number, unit := figure.Seconds(d.Seconds())
+	return number + " " + unit
 }
 
 // unknown goes on with graphs alone where nothing was computed to reckon with.

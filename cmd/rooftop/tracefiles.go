@@ -156,13 +156,26 @@ func readRecording(path string) (*optrace.Recording, error) {
 	}
 	z, err := gzip.NewReader(bufio.NewReader(f))
 	if err != nil {
-		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, err)
+		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, unpackable(err))
 	}
 	r, err := unpacked(&cutting{from: z})
 	if err != nil {
 		return nil, usage("trace: %s: %w", path, err)
 	}
 	return r, nil
+}
+
+// unpackable says in words why a file does not begin as gzip's do.
+func unpackable(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends before its first event")
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum):
+		return errors.New("it is no file that gzip made")
+	}
+	return err
 }
 
 // unpacked reads a recording as far as its file goes.

@@ -129,7 +129,24 @@ func (o *traceOptions) check() error {
 	case o.measure && o.detail&optrace.DetailOperator == 0:
 		return usage("--measure-overhead is for levels with operators, not for --level %s", o.level)
 	}
+	if err := o.shown(); err != nil {
+		return err
+	}
 	return checkFiles(o.outputs())
+}
+
+// shown refuses for a recording what only a trace that is made can heed.
+func (o *traceOptions) shown() error {
+	if !o.recording() {
+		return nil
+	}
+	for _, name := range []string{"level", "duration", "max-overhead", "force", "measure-overhead", "roof"} {
+		flag := o.flags.Lookup(name)
+		if flag.Changed && flag.Annotations[fromVariable] == nil {
+			return usage("--%s is for a trace that is made, and %s is one that was recorded: leave it out", name, o.name)
+		}
+	}
+	return nil
 }
 
 // number takes a name that is a number and no file for the process that it is of, as kill
