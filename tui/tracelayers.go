@@ -76,9 +76,13 @@ func (v *traceView) noLayers() string {
 	return "No tensor of this phase has a name that ends with the number of a layer."
 }
 
-// each is a time of a layer over the graphs of its phase; over all of them where it is
+// each is the mean of a time of a layer over the graphs in which its operators were
+// recorded, over those of its phase where that is not told; over all of them where it is
 // not known how many there were.
-func (v *traceView) each(d time.Duration) time.Duration {
+func (v *traceView) each(r *optrace.LayerRow, d time.Duration) time.Duration {
+	if r.Graphs > 0 {
+		return d / time.Duration(r.Graphs)
+	}
 	for i := range v.s.Phases {
 		if p := &v.s.Phases[i]; p.Phase == v.phase && p.Graph.Count > 0 {
 			return d / time.Duration(p.Graph.Count)
@@ -118,14 +122,14 @@ func (v *traceView) layerMap(l *listing, rows []*optrace.LayerRow) {
 	}
 	for n, part := range parts {
 		values := make([]stat.Opt, (len(rows)+fold-1)/fold*wide)
-		top, at := time.Duration(0), 0
+		top, at := time.Duration(0), rows[0]
 		for i, r := range rows {
 			d := r.Time
 			if n > 0 {
 				d = r.Parts[part]
 			}
 			if d > top {
-				top, at = d, r.Layer
+				top, at = d, r
 			}
 			if d > 0 {
 				for at := i / fold * wide; at < (i/fold+1)*wide; at++ {
@@ -136,7 +140,7 @@ func (v *traceView) layerMap(l *listing, rows []*optrace.LayerRow) {
 		if top == 0 && n > 0 {
 			continue
 		}
-		most := fmt.Sprintf("%s in %d", howLong(v.each(top)), at)
+		most := fmt.Sprintf("%s in %d", howLong(v.each(at, top)), at.Layer)
 		l.row(func(p cell.Pane) {
 			p.Text(0, 0, cell.Muted, part)
 			chart.Area(p.Sub(mapLabel, 0, columns, 1), u.glyphs, values, chart.Scale{Hi: float64(top)}, func(i int) cell.Token {
@@ -206,9 +210,9 @@ func (v *traceView) layerTable(l *listing, rows []*optrace.LayerRow, rest *optra
 		if number(r.Slow) && r.Layer >= 0 {
 			over = figure.Significant(r.Slow.V) + "x"
 		}
-		texts := []string{name, howLong(v.each(r.Time)), figure.Show(finite(r.Share), "ratio"), over}
+		texts := []string{name, howLong(v.each(r, r.Time)), figure.Show(finite(r.Share), "ratio"), over}
 		for _, part := range layerParts() {
-			texts = append(texts, howLong(v.each(r.Parts[part])))
+			texts = append(texts, howLong(v.each(r, r.Parts[part])))
 		}
 		addRow(columns, texts...)
 	}

@@ -99,3 +99,15 @@ func ExampleTraceKeyTable() {
 	// | `+` | trace more detail |
 	// | `-` | trace less detail |
 }
+
+// TestLayerOfGraphsWithItsOperators holds that the time of a layer is one of the graphs in
+// which it was recorded: others, of less detail, do not make it faster.
+func TestLayerOfGraphsWithItsOperators(t *testing.T) {
+	s := &optrace.Summary{Phases: []optrace.PhaseRow{{Phase: "decode", Graph: optrace.Distribution{Count: 40}}}}
+	v := &traceView{s: s, phase: "decode"}
+	for graphs, want := range map[int]time.Duration{10: time.Millisecond, 0: time.Millisecond / 4} {
+		if got := v.each(&optrace.LayerRow{Graphs: graphs}, 10*time.Millisecond); got != want {
+			t.Errorf("of %d graphs: %v, want %v", graphs, got, want)
+		}
+	}
+}

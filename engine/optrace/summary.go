@@ -154,6 +154,9 @@ type LayerRow struct {
 	// Make is the same for layers that are made alike and can be held against each other:
 	// of the same operators on the same types, in as many graphs.
 	Make string `json:"-"`
+	// Graphs are those in which its operators were recorded, fewer than the phase has where
+	// the detail was changed meanwhile; 0 in what was read from a document.
+	Graphs int `json:"-"`
 }
 
 // ThreadRow is one lane over all graphs. Ratios are of the time of graphs.

@@ -94,7 +94,7 @@ func (t *Tally) layerRows() []LayerRow {
 	rows := make([]LayerRow, 0, len(keys))
 	for _, key := range keys {
 		l := t.layers.of[key]
-		row := LayerRow{Phase: key.phase.String(), Layer: key.layer, Time: l.time, Share: ratio(l.time, t.phases[key.phase].operators), Parts: map[string]time.Duration{}, Make: l.make()}
+		row := LayerRow{Phase: key.phase.String(), Layer: key.layer, Time: l.time, Share: ratio(l.time, t.phases[key.phase].operators), Parts: map[string]time.Duration{}, Make: l.make(), Graphs: l.graphs}
 		for part, took := range l.parts {
 			if took > 0 {
 				row.Parts[partNames[part]] = took
