@@ -199,7 +199,7 @@ func TestLiveTrace(t *testing.T) {
 		if graphs := l.Since.Seconds() / 0.02; float64(c.Graphs) < graphs-50 || float64(c.Graphs) > graphs+1 || c.Partial > 0 {
 			t.Errorf("%d graphs, %d partial in %v at 20 ms each", c.Graphs, c.Partial, l.Since)
 		}
-		if len(l.Rates) != rateSeconds || len(l.Graph.Lanes) != 1 || !strings.Contains(l.Notice, "is expected to cost") || l.Summary.Observer.HitsPerToken == 0 {
+		if len(l.Rates) != rateSeconds || len(l.Graph.Lanes) != 1 || !strings.Contains(l.Notice, "is expected to cost") || len(l.Notice) > 78 /* a line of 80 */ || l.Summary.Observer.HitsPerToken == 0 {
 			t.Errorf("%d rates, %d lanes, %q, %+v", len(l.Rates), len(l.Graph.Lanes), l.Notice, l.Summary.Observer)
 		}
 

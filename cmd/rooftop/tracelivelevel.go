@@ -101,7 +101,7 @@ func (l *liveTrace) settle(d optrace.Detail) {
 		l.stretch = time.Now()
 	}
 	if l.observer = l.expect(d); l.observer.HitsPerToken > 0 && l.expectation.GraphTime > 0 {
-		l.notice = fmt.Sprintf("Detail %v is expected to cost %s of the target's speed (est): %.0f probe hits a token.", d, perCent(l.observer.Expected), l.observer.HitsPerToken)
+		l.notice = fmt.Sprintf("Detail %v is expected to cost %s (est): %.0f hits a token.", d, perCent(l.observer.Expected), l.observer.HitsPerToken)
 	}
 }
 
