@@ -118,7 +118,8 @@ func driveAs(t *testing.T, command func(string, ...string) *exec.Cmd, runtime st
 		for range d.lines { // until it ends
 		}
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s with %s: %v: %.2000s", runtime, model.Name, err, said.String())
+			end := said.String()
+			t.Errorf("%s with %s: %v: …%s", runtime, model.Name, err, end[max(0, len(end)-2000):])
 		}
 	})
 	d.pid = d.answer(t).PID
