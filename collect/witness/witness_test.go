@@ -214,27 +214,35 @@ func TestSampleFails(t *testing.T) {
 	})
 }
 
-// What a page costs grows with its series, not with their square.
-func TestTotalOfManySeries(t *testing.T) {
-	cost := func(series int) time.Duration {
-		w := newWitness(nil, vllm())
-		for i := range series {
-			w.families.Samples = append(w.families.Samples, promtext.Sample{
-				Series: &promtext.Series{Name: "n", Labels: []promtext.Label{{Name: "engine", Value: strconv.Itoa(i)}}}, Value: 1,
-			})
-		}
-		best := time.Hour
-		for range 3 {
-			began := time.Now()
-			if got := w.total("n", level); got != stat.Some(float64(series)) {
-				t.Fatalf("got %v", got)
-			}
-			best = min(best, time.Since(began))
-		}
-		return best
+// manySeries is a witness of a page with so many series of one family.
+func manySeries(series int) *Witness {
+	w := newWitness(nil, vllm())
+	for i := range series {
+		w.families.Samples = append(w.families.Samples, promtext.Sample{
+			Series: &promtext.Series{Name: "n", Labels: []promtext.Label{{Name: "engine", Value: strconv.Itoa(i)}}}, Value: 1,
+		})
 	}
-	if few, many := cost(1<<11), cost(1<<15); many > 100*few {
-		t.Errorf("%v for 2048 series, %v for 16 times as many", few, many)
+	return w
+}
+
+// What a page costs grows with its series ([BenchmarkTotal]): by their square this would
+// take minutes.
+func TestTotalOfManySeries(t *testing.T) {
+	const series = 1 << 17
+	if got := manySeries(series).total("n", level); got != stat.Some(series) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func BenchmarkTotal(b *testing.B) {
+	for _, series := range []int{1 << 11, 1 << 15} {
+		b.Run(strconv.Itoa(series), func(b *testing.B) {
+			w := manySeries(series)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.total("n", level)
+			}
+		})
 	}
 }
 
