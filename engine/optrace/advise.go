@@ -14,7 +14,7 @@ const (
 	// a change has its price.
 	worthwhile = 0.03
 	// checkCommand compares the trace before with the one after.
-	checkCommand = "rooftop trace compare before.json after.json"
+	checkCommand = "rooftop trace compare before.jsonl.gz after.jsonl.gz"
 )
 
 // advise picks one remedy: of the first kind that there is, the one with the largest

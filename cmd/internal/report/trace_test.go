@@ -98,6 +98,29 @@ func TestBoundOfAPhase(t *testing.T) {
 	}
 }
 
+// TestBoundOfNothingIsNotNamed holds that what bounds hardly any of the time is no bound of
+// the phase, and that the reason for none is the reason.
+func TestBoundOfNothingIsNotNamed(t *testing.T) {
+	known := stat.Some(1e9)
+	seen := optrace.Roof{BytesPerSecond: 1e9, From: optrace.RoofSeen}
+	for name, c := range map[string]struct {
+		kinds      []optrace.OperatorRow
+		has, hasNo string
+	}{
+		"almost nothing":    {[]optrace.OperatorRow{{Phase: "decode", Time: 9999, Bytes: known, Flops: known}, {Phase: "decode", Time: 1, Bytes: known, Bound: optrace.BoundWaiting}}, "decode not known: <0.1 % of its time has a bound, the rest is", "waits of"},
+		"no shapes, a wait": {[]optrace.OperatorRow{{Phase: "decode", Time: 9999}, {Phase: "decode", Time: 1, Bound: optrace.BoundWaiting}}, "shapes of operators were not read", "waits of"},
+		"no shapes":         {[]optrace.OperatorRow{{Phase: "decode", Time: 10}}, "shapes of operators were not read", "roof was not measured"},
+		"no roof":           {[]optrace.OperatorRow{{Phase: "decode", Time: 10, Bytes: known}}, "roof was not measured", "shapes"},
+		"half":              {[]optrace.OperatorRow{{Phase: "decode", Time: 10}, {Phase: "decode", Time: 10, Bound: optrace.BoundWaiting}}, "decode by waits of", "not known"},
+	} {
+		page := &tracePage{s: &optrace.Summary{Kinds: c.kinds, Roof: seen, Phases: []optrace.PhaseRow{{Phase: "decode"}}}}
+		got := strings.ReplaceAll(page.boundGlance(), nbsp, " ")
+		if !strings.Contains(got, c.has) || strings.Contains(got, c.hasNo) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestRoofOfAPhase holds the products of a prefill against the rate that says something
 // about them, and names it.
 func TestRoofOfAPhase(t *testing.T) {

@@ -216,6 +216,14 @@ func (r *tracePage) boundGlance() string {
 		if b == optrace.BoundUnknown {
 			continue
 		}
+		if share < leastBound {
+			why := "the rest is faster than memory (caches), estimated, or may have been held up by others on the CPUs"
+			if without := r.unshaped(name); without >= leastBound {
+				why = "shapes of operators were not read, which memory and compute are told by"
+			}
+			parts = append(parts, name+" not known: "+figure.Percent(share)+nbsp+"% of its time has a bound, "+why)
+			continue
+		}
 		s := name + " by " + boundWords(b)
 		switch {
 		case strings.Contains(from, "est"):
@@ -227,6 +235,11 @@ func (r *tracePage) boundGlance() string {
 		parts = append(parts, s+after(": ", r.ofRoof(p, b)))
 	}
 	if len(parts) == 0 {
+		for _, name := range [...]string{"decode", "prefill", "encode"} {
+			if r.phase(name) != nil && r.unshaped(name) >= leastBound {
+				return absent + " not judged: shapes of operators were not read, which memory and compute are told by (--level tensor reads them)"
+			}
+		}
 		if len(r.s.Kinds) > 0 && (r.s.Roof.From == optrace.RoofSeen || r.s.Roof.From == "") {
 			if slices.ContainsFunc(r.s.Gaps, func(g optrace.Gap) bool { return g.What == optrace.GapRoof }) {
 				return absent + " not judged: the machine's roof could not be measured (see Not known)"
@@ -236,6 +249,29 @@ func (r *tracePage) boundGlance() string {
 		return absent + " no operator could be classified"
 	}
 	return strings.Join(parts, " · ")
+}
+
+// leastBound is the share of a phase's time that a bound has to hold for to be named.
+const leastBound = 0.1
+
+// unshaped is the share of a phase's time in operators whose bytes and operations are not
+// known, of all of them without either.
+func (r *tracePage) unshaped(phase string) float64 {
+	var all, without time.Duration
+	for i := range r.s.Kinds {
+		k := &r.s.Kinds[i]
+		if k.Phase != phase || k.Time <= 0 {
+			continue
+		}
+		all += k.Time
+		if !k.Bytes.OK && !k.Flops.OK {
+			without += k.Time
+		}
+	}
+	if all <= 0 {
+		return 0
+	}
+	return without.Seconds() / all.Seconds()
 }
 
 // boundWords is a bound in a sentence.
