@@ -31,10 +31,10 @@ func figureWords() []ExplainWord {
 			"Meaning: what memory bounds gets faster by fewer bytes (a smaller type, a shorter context), and by more threads only until they fill the memory. What computing bounds gets faster by more threads and better kernels.",
 			"Source: counters: ProfInfer (arXiv:2601.20755).",
 		}},
-		{"lane", []string{"ith", "compute thread"}, []string{
+		{"lane", []string{"lanes", "ith", "compute thread"}, []string{
 			"One of the threads that compute a graph together, by its index (ith). Some runtimes start new threads for each graph: the lane stays, the thread does not.",
 		}},
-		{"barrier wait", []string{"barrier", "sync", "synchronisation"}, []string{
+		{"barrier wait", []string{"barrier", "barriers", "sync", "synchronisation"}, []string{
 			"The time that a lane waits for the others: after each operator, and within products. GGML's barriers spin, so that a thread which waits keeps its CPU.",
 			"Next: see sync-bound, and preempted: a lane that is put off its CPU holds all others up at the next barrier.",
 		}},
@@ -60,6 +60,33 @@ func figureWords() []ExplainWord {
 		{"off the CPU", []string{"off-cpu", "blocked"}, []string{
 			"The time of a lane without a CPU. preempted: it could have gone on, and another thread had the CPU. blocked: it waited for something (a disk, a lock).",
 			"Source: sched_switch: a thread that leaves in the state running was preempted.",
+		}},
+		{"level of detail", []string{"detail", "levels"}, []string{
+			"What is traced (--level): token: calls alone. graph: graphs of operators as well. operator: each operator on each thread. tensor: its name, shapes and type as well, from which bytes and operations are reckoned. barriers: waits of threads for each other. sched: who had the CPUs. More details cost more; they can be joined with +.",
+			"Next: rooftop trace --help lists all of them.",
+		}},
+		{"operator", []string{"op"}, []string{
+			"One step of a graph (MUL_MAT, ROPE): all lanes compute it together, and go on to the next. Its time is from its first begin on any lane to the first begin of the next.",
+		}},
+		{"tensor", nil, []string{
+			"What an operator computes, or reads: weights, or values in between. Operators by tensor are rows by the name without its layer (ffn_up).",
+			"As a level: names, shapes and types are read, which bytes, operations and bounds are reckoned from.",
+		}},
+		{"graph", nil, []string{
+			"The operators that one call of the runtime computes, in their order. One that lost an event or began before the trace is partial, and in no figure.",
+		}},
+		{"sched", []string{"scheduling", "interference"}, []string{
+			"As a level: when threads got and lost their CPUs, and to whom. What other programs took is interference; it looks like slow operators where it is not traced.",
+			"Next: see preempted and off the CPU.",
+		}},
+		{"wake-up", nil, []string{
+			"The time from a thread's being ready to its running. It is long where all CPUs are taken.",
+		}},
+		{"expert", []string{"experts", "mixture of experts"}, []string{
+			"One of several feed-forward networks of a layer, of which a router chooses a few for each token.",
+		}},
+		{"splits", []string{"split"}, []string{
+			"Parts of a graph that a backend (the CPU, a GPU) computes in one go. Between two of them values may be copied.",
 		}},
 	}
 }

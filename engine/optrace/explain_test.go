@@ -85,3 +85,19 @@ func TestEveryFindingIsExplained(t *testing.T) {
 		}
 	}
 }
+
+// TestWordsOfTheScreenAreExplained holds that what the screen and the report say without
+// explaining it has a meaning.
+func TestWordsOfTheScreenAreExplained(t *testing.T) {
+	known := map[string]bool{}
+	for _, e := range ExplainWords() {
+		for _, word := range append([]string{e.Name}, e.Also...) {
+			known[word] = true
+		}
+	}
+	for _, word := range []string{"operator", "tensor", "sched", "barriers", "graph", "wake-up", "expert", "splits", "interference", "levels", "lane", "lanes"} {
+		if !known[word] {
+			t.Errorf("explain does not know %q", word)
+		}
+	}
+}
