@@ -154,7 +154,11 @@ func readRecording(path string) (*optrace.Recording, error) {
 	if info, err := f.Stat(); err != nil || info.IsDir() || info.Size() > maxRecording {
 		return nil, usage("trace: %s is a directory, or larger than %d MiB: name a recording of 'rooftop trace --save'", path, maxRecording>>20)
 	}
-	z, err := gzip.NewReader(bufio.NewReader(f))
+	buffered := bufio.NewReader(f)
+	if head, _ := buffered.Peek(1); len(head) == 1 && head[0] == '{' {
+		return nil, usage("trace: %s looks like the document of a report (--json), not like a recording: 'rooftop trace compare' reads it, any JSON viewer shows it; what 'rooftop trace' shows again is the recording that --save NAME.jsonl.gz keeps", path)
+	}
+	z, err := gzip.NewReader(buffered)
 	if err != nil {
 		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, unpackable(err))
 	}
