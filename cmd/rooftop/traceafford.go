@@ -92,7 +92,7 @@ func (t *tracing) lighten(w *world, costs string) error {
 		if fits {
 			next = at + " (est), " + next
 		}
-		t.notes = append(t.notes, optrace.Gap{What: "every figure", Why: over, Next: next})
+		t.notes = append(t.notes, optrace.Gap{What: optrace.GapEverything, Why: over, Next: next})
 		return fail(exitNothing, fmt.Errorf("trace: %s: %s", over, next))
 	}
 	fmt.Fprintf(w.stderr, "rooftop: %s; traces at --level %v instead, which is expected to cost %s (est); --level %s --force traces all of it\n", over, detail, perCent(less.Expected), o.level)

@@ -73,7 +73,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		if !errors.Is(err, ggml.ErrEnded) {
 			return nil, fail(exitError, fmt.Errorf("trace: %w", err))
 		}
-		t.notes = append(t.notes, optrace.Gap{What: "every figure", Why: err.Error()})
+		t.notes = append(t.notes, optrace.Gap{What: optrace.GapEverything, Why: err.Error()})
 		return t.nothing(), fail(exitNothing, fmt.Errorf("trace: %w", err))
 	}
 	most := 0

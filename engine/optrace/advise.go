@@ -77,11 +77,17 @@ func (c *cause) behind(best *cause) string {
 	}
 }
 
+// GapEverything is the What of the gap of a trace that was refused or came too late.
+const GapEverything = "every figure"
+
 // leaveAll is the advice to leave everything as it is.
 func leaveAll(v *view, a Advice, causes []cause) Advice {
 	a.Rejected = append(a.Rejected, v.unseen()...)
 	a.Price = "none"
-	switch {
+	switch refused := slices.IndexFunc(v.Gaps, func(g Gap) bool { return g.What == GapEverything }); {
+	case v.decode == nil && v.prefill == nil && refused >= 0:
+		a.Do = "Nothing: nothing was traced."
+		a.Why = "It was not traced: " + v.Gaps[refused].Why + "."
 	case v.decode == nil && v.prefill == nil:
 		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
 		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)

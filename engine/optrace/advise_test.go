@@ -235,3 +235,11 @@ func TestAdviceOfFewGraphs(t *testing.T) {
 		}
 	}
 }
+
+// A trace that was refused says why nothing is advised.
+func TestAdviceOfARefusedTrace(t *testing.T) {
+	s := NewTally(&Tables{}).Summary(Settings{Gaps: []Gap{{What: GapEverything, Why: "it costs too much"}}})
+	if a := s.Advice; a.Do != "Nothing: nothing was traced." || !strings.Contains(a.Why, "it costs too much") {
+		t.Errorf("%+v", a)
+	}
+}
