@@ -124,7 +124,7 @@ func (e *Exec) Start(ctx context.Context) error {
 	if e.process != nil {
 		return errors.New("the server was started already")
 	}
-	pids, listening, err := e.fs.Holders(e.port)
+	pids, listening, err := e.holders(e.port)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,13 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	os.Exit(m.Run())
+}
+
+// A fake server is its program's first thread, so that this can end alone.
+func init() {
+	if filepath.Base(os.Args[0]) == "vllm" {
+		runtime.LockOSThread()
+	}
 }
 
 // Seats with which the fake server misbehaves.
@@ -139,6 +147,12 @@ func fakeServer() {
 		case fake("hollow") && s == syscall.SIGTERM: // waits for connections to close
 			_ = core.Process.Kill()
 			_ = core.Wait()
+		case fake("first-thread-first"):
+			go func() {
+				time.Sleep(500 * time.Millisecond)
+				os.Exit(0)
+			}()
+			_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 		case s == syscall.SIGINT, !fake("ignore-term"):
 			os.Exit(0)
 		}

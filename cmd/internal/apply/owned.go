@@ -132,7 +132,7 @@ func (s *owned) check(target *Launch) error {
 	}
 	if s.process != nil && s.over(s.process) != "" {
 		// It may have been started again by somebody else.
-		pids, listening, err := s.fs.Holders(s.port)
+		pids, listening, err := s.holders(s.port)
 		if err != nil {
 			return err
 		}

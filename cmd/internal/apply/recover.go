@@ -189,6 +189,10 @@ const gatePatience = 2 * time.Second
 
 // processes finds what runs of this run, and what else is on its port.
 func (l *Left) processes(h *host) error {
+	port, err := portOf(l.kept)
+	if err != nil {
+		return err
+	}
 	for deadline := time.Now().Add(gatePatience); ; time.Sleep(stopPoll) {
 		l.running = nil
 		waits := false
@@ -202,16 +206,12 @@ func (l *Left) processes(h *host) error {
 			break
 		}
 	}
+	pids, listening, err := h.holders(port)
+	if err != nil {
+		return err
+	}
 	for _, p := range l.running {
 		l.found("process %d runs %s", p.PID, l.named(p.Launch))
-	}
-	port, err := portOf(l.kept)
-	if err != nil {
-		return err
-	}
-	pids, listening, err := h.fs.Holders(port)
-	if err != nil {
-		return err
 	}
 	ours := l.leftovers(h)
 	l.foreign = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(ours, pid) })

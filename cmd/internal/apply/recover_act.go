@@ -279,7 +279,7 @@ func (r *Repair) putBack(ctx context.Context, s *Store, o *owned, l *Left) error
 	if err := s.Write(journal.Record{Kind: journal.Stopped}); err != nil {
 		return err
 	}
-	pids, listening, err := o.fs.Holders(o.port)
+	pids, listening, err := o.holders(o.port)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,40 @@ func TestServerOnItsWayDownIsStartedAgain(t *testing.T) {
 	s.check(t, want, "after the repair")
 }
 
+// Its first thread is gone, and others hold its port for a while: whose that is cannot
+// be seen then.
+func TestServerWhoseFirstThreadIsGoneIsStartedAgain(t *testing.T) {
+	s := newSite(t, "attach", 2)
+	want := s.swapped(t, "first-thread-first")
+	must(t, s.server.Process.Signal(syscall.SIGTERM))
+	for deadline := time.Now().Add(5 * time.Second); !gone(s.server.Process.Pid) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	l := s.survey(t)
+	if l.Remedy != PutBack {
+		t.Fatalf("remedy %q, found %q", l.Remedy, l.Found)
+	}
+	said(t, l.Found, "no server runs")
+	must(t, s.repaired(t, l))
+	s.check(t, want, "after the repair")
+}
+
+// swapped replaces the site's server by one that behaves otherwise and leaves it as a
+// run does that is cut off: told to stop, and no more.
+func (s *site) swapped(t *testing.T, fake string) *Launch {
+	t.Helper()
+	must(t, s.server.Process.Kill())
+	for deadline := time.Now().Add(5 * time.Second); !gone(s.server.Process.Pid) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.fake = fake
+	s.begin(t)
+	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+		return []journal.Record{foundRunning(kept, p), intent(next)}
+	})
+	return s.truth(t)
+}
+
 // It ends between the look and the act: what was said covers that.
 func TestServerThatEndsMeanwhileIsStartedAgain(t *testing.T) {
 	s := newSite(t, "attach", 2)

@@ -157,6 +157,7 @@ type site struct {
 	dir    string
 	config string
 	server *exec.Cmd // attach: the server as it was found
+	fake   string    // attach: how the server behaves that is begun
 }
 
 const configBytes = "# seats are measured\nmax-num-seqs: 4   # of 2026\nmax-model-len: 512\n"
@@ -186,6 +187,9 @@ func newSite(t *testing.T, mode string, seed uint64) *site {
 func (s *site) begin(t *testing.T) {
 	t.Helper()
 	s.server = &exec.Cmd{Path: s.Argv[0], Args: s.Argv, Dir: s.dir, Env: []string{"HOME=/nowhere", "VLLM_API_KEY=sk-test-secret", "EMPTY="}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if s.fake != "" {
+		s.server.Env = append(s.server.Env, "FAKE="+s.fake)
+	}
 	must(t, s.server.Start())
 	go func() { _ = s.server.Wait() }()
 	h, err := newHost(testGrace)

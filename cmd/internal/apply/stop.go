@@ -129,6 +129,21 @@ func (h *host) free(port uint16) error {
 	}
 }
 
+// holdersPatience is how long a port may be held by nobody who can be seen: the kernel
+// ends a program's other threads, and closes its sockets, after its first thread.
+const holdersPatience = 2 * time.Second
+
+// holders tells who listens on a port, as proc.FS.Holders does, but looks again for a
+// while where nobody can be named.
+func (h *host) holders(port uint16) (pids []int, listening bool, err error) {
+	for deadline := time.Now().Add(holdersPatience); ; time.Sleep(stopPoll) {
+		pids, listening, err = h.fs.Holders(port)
+		if err != nil || !listening || len(pids) > 0 || time.Now().After(deadline) {
+			return pids, listening, err
+		}
+	}
+}
+
 // signal asks a server to end: its whole group where rooftop started it, else the
 // launch process alone, which ends its children itself.
 func (h *host) signal(p *process, left []proc.Process, s syscall.Signal) {
