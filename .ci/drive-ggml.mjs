@@ -8,7 +8,8 @@
 // stdout; the first one says that the model is loaded, and which process computes.
 //
 //   run PROMPT TOKENS     forgets all, takes in a prompt of so many tokens, decodes greedily
-//   window PROMPT MS      the same, decoding for so long
+//   window PROMPT MS      goes on with one conversation for so long, of node-llama-cpp; a
+//                         new one, with a prompt of so many tokens, where it is about to be full
 //   both PROMPT TOKENS    as run, in two contexts of the model at once, an answer of each
 //   quit                  as the end of stdin does
 //
@@ -30,6 +31,7 @@ const [runtime, model, threadsText] = process.argv.slice(2);
 const threads = Number(threadsText);
 const packages = path.resolve(runtime, "node_modules");
 let computing = process.pid;
+let conversation, goOn; // what window goes on with, and how
 const say = answer => process.stdout.write(JSON.stringify(answer) + "\n");
 
 // Of each runtime a function decode(prompt, limit, done), which calls done(token) with
@@ -41,12 +43,26 @@ async function nodeLlamaCpp(dir) {
     const loaded = await llama.loadModel({modelPath: path.resolve(model), gpuLayers: 0});
     const context = async () => (await loaded.createContext({threads, contextSize, batchSize: 512})).getSequence();
     const sequences = [await context()];
-    return async (prompt, limit, done, which = 0) => {
-        const sequence = sequences[which] ??= await context();
-        let came = 0;
+    const begin = async (sequence, prompt) => {
         await sequence.clearHistory();
         const tokens = Array.from({length: prompt}, (_, i) => i === 0 ? 1 : 3 + (i * 37) % 256);
-        for await (const token of sequence.evaluate(tokens, {temperature: 0, yieldEogToken: true}))
+        return sequence.evaluate(tokens, {temperature: 0, yieldEogToken: true});
+    };
+    goOn = async (prompt, done) => {
+        const sequence = sequences[0];
+        // What a graph costs that was not seen before is not what a window is to tell.
+        if (!conversation || sequence.nextTokenIndex > contextSize / 2) {
+            await conversation?.return();
+            conversation = await begin(sequence, prompt);
+            for (let i = 0; i < 8; i++) await conversation.next();
+        }
+        while (sequence.nextTokenIndex < contextSize - 2 && !done((await conversation.next()).value));
+    };
+    return async (prompt, limit, done, which = 0) => {
+        conversation = undefined;
+        const sequence = sequences[which] ??= await context();
+        let came = 0;
+        for await (const token of await begin(sequence, prompt))
             if (done(token) || ++came >= limit) return {};
     };
 }
@@ -125,15 +141,15 @@ const dir = name && path.join(packages, name);
 const decode = name ? await known[name](dir) : await debian(chroot);
 say({ready: true, pid: computing, runtime: name ? name + " " + JSON.parse(readFileSync(path.join(dir, "package.json"))).version : "llama-server"});
 
-async function run(prompt, limit, ms, which) {
+async function run(prompt, decode, ms = Infinity) {
     const came = [];
     let first = 0n, last = 0n;
-    const {text, ...known} = await decode(prompt, limit, token => {
+    const {text, ...known} = await decode(token => {
         last = process.hrtime.bigint();
         if (came.length === 0) first = last;
         came.push(token);
         return Number(last - first) / 1e6 >= ms;
-    }, which);
+    }) ?? {};
     const seconds = Number(last - first) / 1e9;
     say({
         prompt, tokens: came.length, distinct: new Set(came).size, seconds, rate: (came.length - 1) / seconds,
@@ -144,9 +160,10 @@ async function run(prompt, limit, ms, which) {
 for await (const line of createInterface({input: process.stdin})) {
     const [word, prompt, limit] = line.trim().split(/\s+/);
     if (word === "quit") break;
-    if (word === "run") await run(Number(prompt), Number(limit), Infinity);
-    else if (word === "both" && name === "node-llama-cpp") await Promise.all([0, 1].map(which => run(Number(prompt), Number(limit), Infinity, which)));
-    else if (word === "window") await run(Number(prompt), contextSize - Number(prompt) - 2, Number(limit));
+    const whole = which => run(Number(prompt), done => decode(Number(prompt), Number(limit), done, which));
+    if (word === "run") await whole();
+    else if (word === "both" && name === "node-llama-cpp") await Promise.all([0, 1].map(whole));
+    else if (word === "window" && name === "node-llama-cpp") await run(Number(prompt), done => goOn(Number(prompt), done), Number(limit));
     else say({error: "what is " + word + "?"});
 }
 process.exit(0);

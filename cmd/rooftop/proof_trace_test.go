@@ -22,7 +22,9 @@ const overheadPairs = 200
 
 // TestProofTraceOverhead is what tracing costs the runtime that is traced: one process
 // that decodes, windows with probes attached and without in turn, each one with probes
-// held against the mean of its two neighbours without. The control has nothing more
+// held against its two neighbours without. All windows are of one conversation,
+// which is begun anew between two of them where its context is full: what a graph costs
+// that was not seen before comes once in a conversation. The control has nothing more
 // attached in either. Figures are printed as they are; limits are those that were
 // promised, at the upper end of the 95 % interval. It wants the machine to itself:
 //

@@ -119,7 +119,7 @@ func TestMeasuredOverheadHasAControl(t *testing.T) {
 	if !ok || cost.Pairs != measurePairs || control.Pairs != measurePairs/2 || math.Abs(control.Median-0.1) > 1e-9 {
 		t.Errorf("the control is %+v of %+v, want 10 %% over %d pairs", control, cost, measurePairs/2)
 	}
-	if want := 12*(1.0/10+1.0/11)/2 - 1; math.Abs(cost.Median-want) > 1e-9 {
+	if want := 12/math.Sqrt(10*11) - 1; math.Abs(cost.Median-want) > 1e-9 {
 		t.Errorf("it costs %v, want %v", cost.Median, want)
 	}
 }

@@ -61,6 +61,46 @@ func TestToggledOfNothing(t *testing.T) {
 	}
 }
 
+// TestToggledUnderLopsidedNoise has a host that slows single windows, or several in a row,
+// and never hastens one: that is no slowdown by probes, and none is missed.
+func TestToggledUnderLopsidedNoise(t *testing.T) {
+	const runs, effect = 120, 0.03
+	for _, lasts := range []float64{1, 3} { // windows
+		held, sum := 0, 0.0
+		for seed := range uint64(runs) {
+			source := rand.New(rand.NewPCG(seed, 5))
+			w := windows(161, effect, 0.005, 0.1, seed)
+			slowed := 0.0
+			for i := range w {
+				if source.Float64() < 1/lasts {
+					slowed = 0
+					if source.Float64() < 0.25 {
+						slowed = 0.1 * source.Float64()
+					}
+				}
+				w[i].Rate /= 1 + slowed
+			}
+			s, ok := Toggled(w, seed)
+			if !ok {
+				t.Fatal("no interval")
+			}
+			if s.Low <= effect && s.High >= effect {
+				held++
+			}
+			sum += s.Median
+		}
+		if held < 104 { // 95 % of 120 is 114 ± 5 at two standard deviations
+			t.Errorf("lasting %v: %d of %d intervals hold the slowdown", lasts, held, runs)
+		}
+		// One run's median scatters by 0.15 %, that of 120 by 0.014 %.
+		if bias := sum/runs - effect; math.Abs(bias) > 0.0005 {
+			t.Errorf("lasting %v: %+.3f %% off in the mean", lasts, 100*bias)
+		} else {
+			t.Logf("lasting %v: %d of %d intervals hold the slowdown; %+.3f %% off in the mean", lasts, held, runs, 100*bias)
+		}
+	}
+}
+
 func TestToggledLeavesOutWhatIsNoPair(t *testing.T) {
 	w := windows(41, 0.05, 0, 0, 1)
 	w[5].Rate, w[11].Rate, w[20].Rate = 0, math.NaN(), math.Inf(1)
