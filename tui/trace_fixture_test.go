@@ -114,9 +114,9 @@ func liveOf(of shape) *optrace.Live {
 		Backends: []optrace.BackendRow{{Name: "CPU", Splits: graphs + 2, Nodes: 379 * graphs, Time: 29 * time.Second, Seen: true}},
 		Graphs:   []optrace.GraphShape{{DAG: 1, Nodes: 754, Edges: 1130, Leaves: 201, Views: 310, Graphs: graphs}, {DAG: 2, Nodes: 760, Edges: 1140, Leaves: 201, Views: 310, Graphs: 2}},
 		Findings: []optrace.Finding{
-			{ID: "threads-above-memory-roof", Severity: "warn", Title: "More threads than memory can feed", Evidence: []string{"4 threads reach 18.6 GB/s of the 25.4 GB/s that 2 reach already", "lanes wait 21 % of the time of graphs in barriers"}, Cost: some(0.11)},
-			{ID: "one-slow-layer", Severity: "bad", Title: "Layer 17 takes 1.6x the median", Evidence: []string{"its feed-forward part takes 2.5 ms, that of others 1.5 ms"}, Cost: some(0.03)},
-			{ID: "coverage", Severity: "good", Title: "Operators cover the graphs", Evidence: []string{"99.9 %"}},
+			{ID: "threads-above-memory-roof", Severity: "warn", Title: "More threads than memory can feed", Evidence: []string{"4 threads reach 18.6 GB/s of the 25.4 GB/s that 2 reach already.", "Lanes wait 21 % of the time of graphs in barriers."}, Cost: some(0.11)},
+			{ID: "one-slow-layer", Severity: "bad", Title: "Layer 17 takes 1.6x the median", Evidence: []string{"Its feed-forward part takes 2.5 ms, that of others 1.5 ms."}, Cost: some(0.03)},
+			{ID: "coverage", Severity: "good", Title: "Operators cover the graphs", Evidence: []string{"They are 99.9 % of the time of graphs."}},
 		},
 		Advice: optrace.Advice{
 			Finding: "threads-above-memory-roof", Do: "Compute with 2 threads instead of 4", Flag: "--threads", Value: "2",

@@ -334,7 +334,7 @@ func (v *traceView) found(w int, framed bool) panel {
 		}
 		keep := [...]int{86, 58, 50}[min(i, 2)] - i
 		q.blocks = append(q.blocks, short(u.text(w, max(8, keep), head, text), 2))
-		if ev := strings.Join(f.Evidence, "; "); ev != "" && f.ID != v.s.Advice.Finding {
+		if ev := strings.Join(f.Evidence, " "); ev != "" && f.ID != v.s.Advice.Finding {
 			q.blocks = append(q.blocks, short(u.text(w, max(7, 36-i), u.say(cell.Body, pad(7)), u.say(cell.Muted, ev)), 2))
 		}
 	}
