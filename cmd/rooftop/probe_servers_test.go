@@ -209,7 +209,7 @@ func TestProbeSaysWhatFailed(t *testing.T) {
 		said string
 	}{
 		{"nothing else", nil, exitNobodyReads, ""},
-		{"the file fails, too", []string{"--save", "/proc/self/no-such"}, exitError, "/proc/self/no-such"},
+		{"the file fails, too", []string{"--save", "/dev/full"}, exitError, "/dev/full"},
 		{"the collector fails, too", []string{"--otlp-endpoint", "http://127.0.0.1:1"}, exitError, "connection refused"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

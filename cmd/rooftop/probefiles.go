@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/chrometrace"
@@ -76,18 +75,7 @@ func writable(path string) error {
 	if path == "" {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory: name a file", path)
-	}
-	dir := filepath.Dir(path)
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is no directory", dir)
-	}
-	return nil
+	return wholefile.Check(path)
 }
 
 // readCollector says where traces and metrics go; nil where nobody asked for that.

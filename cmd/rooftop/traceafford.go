@@ -58,7 +58,7 @@ func (t *tracing) unknown(w *world) {
 		What: "operators", Why: "what watching them would cost was not known, since " + why + ", and graphs alone were watched",
 		Next: "trace while the target computes, or with --force",
 	})
-	t.o.detail = weighed
+	t.o.detail = optrace.LevelGraph
 }
 
 // lighten takes the most detailed level that costs no more than the limit, or refuses the

@@ -81,10 +81,47 @@ func listOf(found []binary.Candidate) string {
 	if len(found) == 0 {
 		return ""
 	}
-	list := "; these do:"
+	var commands []string
 	for _, c := range found {
 		program, rest, _ := strings.Cut(c.Command, " ")
-		list += fmt.Sprintf("\n  --pid %d   %s %.50s", c.PID, filepath.Base(program), rest)
+		commands = append(commands, filepath.Base(program)+" "+rest)
+	}
+	list := "; these do:"
+	for i, command := range toldApart(commands, 66) {
+		list += fmt.Sprintf("\n  --pid %-7d %s", found[i].PID, command)
+	}
+	return list
+}
+
+// toldApart shortens command lines to so many bytes by leaving out arguments, and parts
+// of paths, that all of them begin with: those are what does not tell them apart.
+func toldApart(commands []string, most int) []string {
+	longest, alike := 0, len(commands[0])
+	for _, c := range commands {
+		longest, alike = max(longest, len(c)), min(alike, len(c))
+		for i := range alike {
+			if c[i] != commands[0][i] {
+				alike = i
+				break
+			}
+		}
+	}
+	program := strings.Index(commands[0], " ") + 1
+	from := program
+	for i := program; len(commands) > 1 && i < alike && program+len("… ")+longest-from > most; i++ {
+		if strings.IndexByte(" /", commands[0][i]) >= 0 {
+			from = i + 1
+		}
+	}
+	list := make([]string, len(commands))
+	for i, c := range commands {
+		if from > program && program > 0 {
+			c = c[:program] + "… " + c[from:]
+		}
+		if len(c) > most {
+			c = strings.ToValidUTF8(c[:most-len("…")], "") + "…"
+		}
+		list[i] = c
 	}
 	return list
 }

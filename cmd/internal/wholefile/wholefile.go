@@ -51,6 +51,8 @@ func (e *Error) Error() string {
 		why = "it is a directory; name a file in it"
 	case errors.Is(e.Err, syscall.ENOTDIR):
 		why = "a part of that path is no directory; name another place"
+	case errors.Is(e.Err, fs.ErrNotExist) && isDir(dir): // /proc
+		why = fmt.Sprintf("no file can be made in %s; name another place", dir)
 	case errors.Is(e.Err, fs.ErrNotExist):
 		why = fmt.Sprintf("there is no directory %s; make it, or name another place", dir)
 	}
@@ -59,6 +61,51 @@ func (e *Error) Error() string {
 
 // Unwrap returns what the system or the filling said.
 func (e *Error) Unwrap() error { return e.Err }
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Check says why Write could not write a file, as far as that can be known before: it
+// makes the one that would take its place, and removes it. What is no file is not
+// opened, for a pipe would wait for its reader. Every error is an *Error.
+func Check(path string) error {
+	err := check(path)
+	if err == nil {
+		return nil
+	}
+	target, _ := behindLinks(path)
+	return &Error{Path: path, Err: err, target: target}
+}
+
+func check(path string) error {
+	if stream(path) {
+		if _, ours := descriptor(filepath.Clean(path)); ours {
+			return nil
+		}
+		_, err := os.Stat(path)
+		return err
+	}
+	target, err := behindLinks(path)
+	if err != nil {
+		return err
+	}
+	if isDir(target) {
+		return &fs.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
+	}
+	f, err := beside(target)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// beside makes the file that takes target's place once it is whole. It has a name of its
+// own: two programs that write one file do not mix.
+func beside(target string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*"+Suffix)
+}
 
 // Mode is that of the file there is, else the one given: what a file that a person
 // named is written with.
@@ -97,11 +144,10 @@ func write(path string, mode fs.FileMode, owner *Owner, fill func(io.Writer) err
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(target); err == nil && info.IsDir() {
+	if isDir(target) {
 		return &fs.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
 	}
-	// A name of its own: two programs that write one file do not mix.
-	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*"+Suffix)
+	f, err := beside(target)
 	if err != nil {
 		return err
 	}

@@ -111,10 +111,14 @@ func TestRefusals(t *testing.T) {
 		{"no directory", filepath.Join(dir, "none", "a"), "there is no directory " + filepath.Join(dir, "none") + "; make it, or name another place"},
 		{"a directory", dir, "it is a directory; name a file in it"},
 		{"below a file", filepath.Join(dir, "file", "a"), "a part of that path is no directory; name another place"},
+		{"where the kernel makes the files", "/proc/x", "no file can be made in /proc; name another place"},
 	} {
-		err := Write(c.path, 0o600, text("x"))
-		if want := fmt.Sprintf("write %s: %s", c.path, c.want); err == nil || err.Error() != want {
+		want := fmt.Sprintf("write %s: %s", c.path, c.want)
+		if err := Write(c.path, 0o600, text("x")); err == nil || err.Error() != want {
 			t.Errorf("%s: got  %v\nwant %s", c.name, err, want)
+		}
+		if err := Check(c.path); err == nil || err.Error() != want {
+			t.Errorf("%s, asked before: got  %v\nwant %s", c.name, err, want)
 		}
 	}
 	for err, want := range map[error]string{
@@ -128,6 +132,27 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
+}
+
+// TestCheckLeavesNothing asks for files that could be written.
+func TestCheckLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	there, pipe := filepath.Join(dir, "there"), filepath.Join(dir, "pipe")
+	if err := Write(there, 0o600, text("old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{there, filepath.Join(dir, "new"), pipe, os.DevNull, "/dev/stdout"} {
+		if err := Check(path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, there, "old")
 }
 
 func TestLinksAreFollowed(t *testing.T) {
