@@ -127,7 +127,7 @@ func (v *view) unseen() []string {
 	if !v.preempted().ok && len(v.Threads) > 0 {
 		out = append(out, "preempted: not ruled out, scheduling was not traced")
 	}
-	if v.lanes > 1 && !v.sync().ok {
+	if v.lanes > 1 && !v.barriers().ok {
 		out = append(out, "sync-bound: not ruled out, barriers were not traced")
 	}
 	return out

@@ -288,7 +288,7 @@ func (w *laneWork) finish(end time.Duration) {
 	w.endSpan(end)
 	// Where the end was inferred, something may have been counted after it.
 	longest := end - w.graph.Begin
-	for _, d := range []*time.Duration{&w.Off, &w.Preempted, &w.Waking, &w.SyscallTime} {
+	for _, d := range []*time.Duration{&w.Off, &w.Preempted, &w.Waking, &w.OffWaiting, &w.SyscallTime} {
 		*d = min(*d, longest)
 	}
 }

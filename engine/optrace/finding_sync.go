@@ -21,7 +21,7 @@ const (
 
 // findSync is lanes that wait for each other, while none of them lost its CPU.
 func findSync(v *view) (cause, bool) {
-	s, p := v.sync(), v.preempted()
+	s, p := v.barriers(), v.preempted()
 	if !s.ok || v.lanes < 2 || s.mean < syncLimit || p.max >= preemptedLimit || (v.Target.CPUs > 0 && v.lanes > v.Target.CPUs) {
 		return cause{}, false
 	}
@@ -72,8 +72,8 @@ func (v *view) fastCores(s spread) *remedy {
 	var busyFast, busySlow float64
 	v.present(func(t *ThreadRow) {
 		switch {
-		case !t.Sync.OK || !t.Busy.OK:
-		case t.Sync.V >= middle:
+		case !t.barriers().OK || !t.Busy.OK:
+		case t.barriers().V >= middle:
 			fast, busyFast = fast+1, busyFast+t.Busy.V
 		default:
 			slow, busySlow = slow+1, busySlow+t.Busy.V

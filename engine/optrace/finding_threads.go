@@ -62,7 +62,7 @@ func findManyThreads(v *view) (cause, bool) {
 	r.flag, r.value = v.names.spell(optThreads, strconv.Itoa(fewer.Threads))
 	r.why += v.names.aside()
 	cost := stat.None
-	if s := v.sync(); s.ok {
+	if s := v.barriers(); s.ok {
 		cost = stat.Some(s.mean)
 		// Waits shrink with the threads at most to nothing, at least not at all.
 		top := min(freed(s.mean), mostSyncFreed)
@@ -117,7 +117,7 @@ const (
 // CPUs of one core do not compute twice as much.
 func findFewThreads(v *view) (cause, bool) {
 	achieved, roof, ok := v.ofRoof()
-	busy, sync, off := v.busy(), v.sync(), v.off()
+	busy, sync, off := v.busy(), v.barriers(), v.off()
 	if v.lanes > 1 && !sync.ok {
 		return cause{}, false // waits that are not traced look like computing
 	}

@@ -15,7 +15,7 @@ const unevenGraphs = 2.5
 // findUneven is decode graphs of very different length in a trace that does not tell
 // time off the CPU from computing: threads that wait for a CPU look like slow operators.
 func findUneven(v *view) (cause, bool) {
-	if v.decode == nil || v.off().ok {
+	if v.decode == nil || v.preempted().ok {
 		return cause{}, false
 	}
 	d := &v.decode.Graph

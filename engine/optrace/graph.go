@@ -70,9 +70,10 @@ type Lane struct {
 	Spans []Span
 	// Times of the lane within the graph. Busy is the time of its spans less what of
 	// it was spent in barriers or off the CPU; Sync the time in barriers, where they
-	// are traced; Off that off the CPU, where scheduling is, in barriers too: Preempted
-	// of it while it could have run, Waking between a wake-up and the CPU.
-	Busy, Sync, Off, Preempted, Waking time.Duration
+	// are traced; Off that off the CPU, where scheduling is: Preempted of it while it
+	// could have run, Waking between a wake-up and the CPU, OffWaiting in barriers and so
+	// in Sync too.
+	Busy, Sync, Off, Preempted, Waking, OffWaiting time.Duration
 	// WakeUps are the delays that Waking adds up, one by one, the first 64.
 	WakeUps                  []time.Duration
 	Syscalls, Switches       int
@@ -95,11 +96,11 @@ type Span struct {
 	CPU      uint16
 	Fused    uint16 // nodes that it computes, where more than one
 	// Sync is the time in barriers inside and after it, Off that off the CPU, of that
-	// Preempted.
-	Sync, Off, Preempted     time.Duration
-	MinorFaults, MajorFaults uint32
-	Experts                  uint32   // ref to [Tables.Experts], 0 none
-	Counters                 *Counted // nil where none were read
+	// Preempted, and OffWaiting in those barriers.
+	Sync, Off, Preempted, OffWaiting time.Duration
+	MinorFaults, MajorFaults         uint32
+	Experts                          uint32   // ref to [Tables.Experts], 0 none
+	Counters                         *Counted // nil where none were read
 }
 
 // Counted is the growth of counters over a span.

@@ -215,8 +215,9 @@ func (w *laneWork) trim(begin time.Duration) {
 		w.Sync += s.Sync
 		w.Off += s.Off
 		w.Preempted += s.Preempted
+		w.OffWaiting += s.OffWaiting
 		if i < len(w.Spans)-1 {
-			w.Busy += max(s.End-s.Begin-s.Off, 0)
+			w.Busy += max(s.End-s.Begin-(s.Off-s.OffWaiting), 0)
 		}
 	}
 }

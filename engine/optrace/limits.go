@@ -7,7 +7,7 @@ const (
 	maxLanes = 512
 	// maxOpenGraphs are computed at once, one for each context of a process.
 	maxOpenGraphs = 64
-	// maxOpenSpans are the spans of all open graphs together, 180 MB: 512 threads and
+	// maxOpenSpans are the spans of all open graphs together, 200 MB: 512 threads and
 	// 4,096 operators.
 	maxOpenSpans = 1 << 21
 	// firstSpans is the room for spans of a lane that nothing is known of, and

@@ -52,7 +52,9 @@ type LiveLane struct {
 	Spans []LiveSpan
 }
 
-// LiveSpan is one operator on it. Moments count from the begin of the graph.
+// LiveSpan is one operator on it, with the barrier after it. Moments count from the begin of
+// the graph. Sync, waiting for others on its CPU, and Off, off its CPU, are two parts of it;
+// what they leave is computing.
 type LiveSpan struct {
 	Op         string
 	Name       string

@@ -146,10 +146,16 @@ func (w *laneWork) gone(was absence) {
 	}
 	off := was.to - was.from
 	w.addAbsence(was)
-	if !w.waiting {
+	s := w.span()
+	switch {
+	case !w.waiting:
 		w.since += off // a part of the wait otherwise
+	case s != nil:
+		w.OffWaiting, s.OffWaiting = w.OffWaiting+off, s.OffWaiting+off
+	default:
+		w.OffWaiting += off
 	}
-	if s := w.span(); s != nil {
+	if s != nil {
 		s.Off += off
 		if was.preempted {
 			s.Preempted += off

@@ -161,11 +161,19 @@ type LayerRow struct {
 
 // ThreadRow is one lane over all graphs. Ratios are of the time of graphs.
 type ThreadRow struct {
-	Lane        int          `json:"lane"`
-	Threads     int          `json:"threads" absent:"0"` // distinct thread ids that it had, 0 unknown
-	Busy        stat.Opt     `json:"busy_ratio"`
-	Sync        stat.Opt     `json:"sync_ratio"`
-	Off         stat.Opt     `json:"off_cpu_ratio"`
+	Lane    int `json:"lane"`
+	Threads int `json:"threads" absent:"0"` // distinct thread ids that it had, 0 unknown
+	// Busy, Sync and Off divide the time of the lane: it computes, it waits for others on
+	// its CPU, it is off its CPU, in a barrier or not. What they leave of the whole is time
+	// without an operator. All three are of the same graphs, those that tell most: where
+	// the detail was changed, what others tell is not mixed in. A part that these graphs do
+	// not tell is absent, and lies within Busy; off the CPU in a barrier lies within Sync.
+	Busy stat.Opt `json:"busy_ratio"`
+	Sync stat.Opt `json:"sync_ratio"`
+	Off  stat.Opt `json:"off_cpu_ratio"`
+	// Barriers is the time in barriers, on its CPU or off it, of all graphs whose barriers
+	// were traced; Preempted that ready and without a CPU, of all whose scheduling was.
+	Barriers    stat.Opt     `json:"barriers_ratio"`
 	Preempted   stat.Opt     `json:"preempted_ratio"`
 	WakeUp      Distribution `json:"wake_up"` // from ready to running
 	Switches    stat.Opt     `json:"switches"`

@@ -53,11 +53,12 @@ type Tally struct {
 	recorded       Detail        // with any graph, as far as events said so
 	// lane0By divides lane0 by what was recorded; scheduled is the time of all graphs
 	// whose scheduling was.
-	lane0By   [numWatched]time.Duration
-	scheduled time.Duration
-	opsOf     map[int]int // decode graphs by the number of operators of lane 0
-	mostLanes int
-	overflow  bool // rows beyond a limit were added up
+	lane0By     [numWatched]time.Duration
+	lane0Graphs [numWatched]int // and how many they are
+	scheduled   time.Duration
+	opsOf       map[int]int // decode graphs by the number of operators of lane 0
+	mostLanes   int
+	overflow    bool // rows beyond a limit were added up
 
 	phases   [numPhases]phaseSums
 	kinds    groups

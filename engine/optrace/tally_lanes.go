@@ -9,12 +9,29 @@ import (
 // laneSums adds a lane of all graphs up.
 type laneSums struct {
 	graphs                           int // that it was in
-	busy                             [numWatched]time.Duration
-	sync, off, preempted, took       time.Duration
+	parts                            [numWatched]laneParts
+	barriers, preempted, took        time.Duration
 	threads                          map[int32]struct{}
 	wakeUps                          durations
 	switches, syscalls, minor, major float64
 	ioBytes                          float64
+}
+
+// laneParts is the time of a lane, divided: no moment is in two of them.
+type laneParts struct{ busy, waits, off time.Duration }
+
+// partsOf divides the time of a lane in a graph that took so long. What the kernel says of
+// it comes first, and nothing is more than is left of the whole.
+func partsOf(l *Lane, took time.Duration) laneParts {
+	off := min(max(l.Off, 0), took)
+	busy := min(max(l.Busy, 0), took-off)
+	waits := span(max(l.OffWaiting, 0), max(l.Sync, 0))
+	return laneParts{busy: busy, waits: min(waits, took-off-busy), off: off}
+}
+
+// add adds those of another graph.
+func (p *laneParts) add(q laneParts) {
+	p.busy, p.waits, p.off = plus(p.busy, q.busy), plus(p.waits, q.waits), plus(p.off, q.off)
 }
 
 // What was recorded of the lanes of a graph, beside its operators: one of numWatched. A
@@ -35,6 +52,19 @@ func watchedOf(g *Graph) (w int) {
 		w |= watchedSched
 	}
 	return w
+}
+
+// told is which graphs the parts of lanes are of: those that tell most, of which enough
+// were seen, and where there are not enough of any, those that tell most at all.
+func (t *Tally) told() int {
+	for _, enough := range []int{fewestGraphs, 1} {
+		for w := numWatched - 1; w >= 0; w-- {
+			if t.lane0Graphs[w] >= enough {
+				return w
+			}
+		}
+	}
+	return 0
 }
 
 // lane0With is the time of graphs with a lane 0 of which something was recorded.
@@ -62,7 +92,7 @@ func (t *Tally) addLanes(g *Graph, took time.Duration) {
 			t.lanes = append(t.lanes, &laneSums{threads: map[int32]struct{}{}})
 		}
 		if len(l.Spans) > 0 || l.TID != 0 {
-			t.lanes[i].add(l, len(g.Lanes[0].Spans) > 0, watchedOf(g))
+			t.lanes[i].add(l, len(g.Lanes[0].Spans) > 0, watchedOf(g), took)
 		}
 	}
 	t.thieves.addGraph(g)
@@ -75,28 +105,34 @@ func (t *Tally) addLane0(g *Graph, l *Lane, took time.Duration) {
 	}
 	covered := asTime(0)
 	for k := range l.Spans {
-		s := &l.Spans[k]
-		next := g.End
-		if k+1 < len(l.Spans) {
-			next = l.Spans[k+1].Begin
-		}
-		covered = plus(covered, span(s.Begin, max(s.End, min(plus(s.End, s.Sync), next))))
+		covered = plus(covered, span(l.Spans[k].Begin, l.waitsUntil(k, g.End)))
 	}
 	t.lane0, t.inLane0 = plus(t.lane0, took), plus(t.inLane0, min(covered, took))
 	w := watchedOf(g)
 	t.lane0By[w] = plus(t.lane0By[w], took)
+	t.lane0Graphs[w]++
 	if g.Phase == PhaseDecode && (t.opsOf[len(l.Spans)] > 0 || len(t.opsOf) < maxCounts) {
 		t.opsOf[len(l.Spans)]++
 	}
 }
 
+// waitsUntil is when the wait after the k-th span of a lane is over, its own end where
+// there is none.
+func (l *Lane) waitsUntil(k int, end time.Duration) time.Duration {
+	s, next := &l.Spans[k], end
+	if k+1 < len(l.Spans) {
+		next = l.Spans[k+1].Begin
+	}
+	return max(s.End, min(plus(s.End, s.Sync), next))
+}
+
 // add adds what the lane did in a graph. Times go into ratios of the time of graphs
 // whose operators were seen: those of others (detail that came later) do not.
-func (s *laneSums) add(l *Lane, seen bool, watched int) {
+func (s *laneSums) add(l *Lane, seen bool, watched int, took time.Duration) {
 	s.graphs++
 	if seen {
-		s.busy[watched], s.sync = plus(s.busy[watched], l.Busy), plus(s.sync, l.Sync)
-		s.off, s.preempted = plus(s.off, l.Off), plus(s.preempted, l.Preempted)
+		s.parts[watched].add(partsOf(l, took))
+		s.barriers, s.preempted = plus(s.barriers, l.Sync), plus(s.preempted, l.Preempted)
 	}
 	s.took = plus(s.took, l.SyscallTime)
 	if l.TID != 0 && len(s.threads) < maxThreadIDs {
@@ -113,14 +149,10 @@ func (s *laneSums) add(l *Lane, seen bool, watched int) {
 }
 
 // threadRows are the lanes, with ratios of the time of all graphs whose operators were
-// seen, and of which that was recorded what they are of. What never was is absent. A lane
-// is busy for what is neither a wait nor off the CPU: of the graphs that tell most of these.
+// seen, and of which that was recorded what they are of. What never was is absent.
 func (t *Tally) threadRows(d Detail) []ThreadRow {
 	rows := make([]ThreadRow, 0, len(t.lanes))
-	barriers, sched, most := t.lane0With(watchedBarriers), t.lane0With(watchedSched), numWatched-1
-	for most > 0 && t.lane0By[most] == 0 {
-		most--
-	}
+	barriers, sched, told := t.lane0With(watchedBarriers), t.lane0With(watchedSched), t.told()
 	for i, s := range t.lanes {
 		if s.graphs == 0 {
 			continue
@@ -132,11 +164,20 @@ func (t *Tally) threadRows(d Detail) []ThreadRow {
 			}
 			return v
 		}
+		// Of a part nothing is known where these graphs do not tell it.
+		part := func(watched int, of Detail, v time.Duration) stat.Opt {
+			if told&watched == 0 {
+				return stat.None
+			}
+			return with(of, ratio(v, t.lane0By[told]))
+		}
+		parts := &s.parts[told]
 		row := ThreadRow{
 			Lane: i, Threads: len(s.threads),
-			Busy:      with(DetailOperator|DetailTensor, ratio(s.busy[most], t.lane0By[most])),
-			Sync:      with(DetailBarrier, ratio(s.sync, barriers)),
-			Off:       with(DetailSched, ratio(s.off, sched)),
+			Busy:      with(DetailOperator|DetailTensor, ratio(parts.busy, t.lane0By[told])),
+			Sync:      part(watchedBarriers, DetailBarrier, parts.waits),
+			Off:       part(watchedSched, DetailSched, parts.off),
+			Barriers:  with(DetailBarrier, ratio(s.barriers, barriers)),
 			Preempted: with(DetailSched, ratio(s.preempted, sched)),
 			WakeUp:    s.wakeUps.distribution(),
 			Switches:  with(DetailSched, finite(s.switches)),

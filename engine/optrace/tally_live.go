@@ -82,8 +82,10 @@ func (t *Tally) draw(g *Graph) LiveGraph {
 			p := &lane.Spans[k]
 			f := t.factsOf(p.Operator)
 			begin := min(span(g.Begin, p.Begin), l.Time)
+			end := min(max(span(g.Begin, lane.waitsUntil(k, g.End)), begin), l.Time)
+			off := min(max(p.Off, 0), end-begin)
 			l.Lanes[i].Spans[k] = LiveSpan{
-				Op: f.op, Name: f.name, Begin: begin, End: min(max(span(g.Begin, p.End), begin), l.Time), Sync: max(p.Sync, 0), Off: max(p.Off, 0),
+				Op: f.op, Name: f.name, Begin: begin, End: end, Sync: min(span(max(p.OffWaiting, 0), max(p.Sync, 0)), end-begin-off), Off: off,
 			}
 		}
 	}

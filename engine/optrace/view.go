@@ -89,6 +89,17 @@ func (v *view) over(of func(*ThreadRow) stat.Opt) spread {
 }
 
 func (v *view) sync() spread { return v.over(func(t *ThreadRow) stat.Opt { return t.Sync }) }
+
+// barriers is the time in barriers. Documents that do not tell it apart have it as Sync.
+func (v *view) barriers() spread { return v.over((*ThreadRow).barriers) }
+
+func (t *ThreadRow) barriers() stat.Opt {
+	if t.Barriers.OK {
+		return t.Barriers
+	}
+	return t.Sync
+}
+
 func (v *view) busy() spread { return v.over(func(t *ThreadRow) stat.Opt { return t.Busy }) }
 func (v *view) off() spread  { return v.over(func(t *ThreadRow) stat.Opt { return t.Off }) }
 func (v *view) preempted() spread {

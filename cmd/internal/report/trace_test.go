@@ -138,25 +138,6 @@ func TestRoofOfAPhase(t *testing.T) {
 	}
 }
 
-// TestSharesOfALaneAreOneWhole holds that time off the CPU is not in the waits again.
-func TestSharesOfALaneAreOneWhole(t *testing.T) {
-	some := stat.Some
-	for _, c := range []struct {
-		row  optrace.ThreadRow
-		want stat.Opt
-	}{
-		{optrace.ThreadRow{Busy: some(0.25), Sync: some(0.75), Off: some(0.5)}, some(0.25)},
-		{optrace.ThreadRow{Busy: some(0.5), Sync: some(0.25), Off: some(0.25)}, some(0.25)},
-		{optrace.ThreadRow{Busy: some(0.5), Sync: some(0.5), Off: some(0.75)}, some(0)},
-		{optrace.ThreadRow{Busy: some(0.5), Sync: some(0.5)}, some(0.5)},
-		{optrace.ThreadRow{Busy: some(0.5), Off: some(0.5)}, stat.None},
-	} {
-		if got := waiting(&c.row); got != c.want {
-			t.Errorf("%+v waits for %v, want %v", c.row, got, c.want)
-		}
-	}
-}
-
 // TestSentencesAreNotGlued holds that pieces of evidence end as they were written.
 func TestSentencesAreNotGlued(t *testing.T) {
 	for want, list := range map[string][]string{

@@ -40,9 +40,9 @@ func (r *tracePage) threads() {
 	}
 	r.grid(n, []column{
 		{head: "lane", left: true, tone: strong, of: func(i int) string { return figure.Whole(float64(rows[i].Lane)) }},
-		{head: "", rank: 1, left: true, tone: accent, of: func(i int) string { return stacked(marks, cells, rows[i].Busy, waiting(&rows[i]), rows[i].Off) }},
+		{head: "", rank: 1, left: true, tone: accent, of: func(i int) string { return stacked(marks, cells, rows[i].Busy, rows[i].Sync, rows[i].Off) }},
 		{head: "busy", of: share(func(t *optrace.ThreadRow) stat.Opt { return t.Busy })},
-		{head: "waits", of: share(waiting)},
+		{head: "waits", of: share(func(t *optrace.ThreadRow) stat.Opt { return t.Sync })},
 		{head: "off" + nbsp + "CPU", of: share(func(t *optrace.ThreadRow) stat.Opt { return t.Off })},
 		{head: "preempted", rank: 2, of: share(func(t *optrace.ThreadRow) stat.Opt { return t.Preempted })},
 		{head: "wake-up" + nbsp + "p95", rank: 3, of: func(i int) string { return phaseTime(&rows[i].WakeUp, p95Of) }},
@@ -55,16 +55,6 @@ func (r *tracePage) threads() {
 		{head: "thread" + nbsp + "ids", rank: 8, of: func(i int) string { return figure.Whole(float64(rows[i].Threads)) }},
 	})
 	r.left(len(rows)-n, "lane")
-}
-
-// waiting is the share in which a lane waits for others and has its CPU: the time off the
-// CPU stands beside it, and the parts of a lane are one whole.
-func waiting(t *optrace.ThreadRow) stat.Opt {
-	sync, off, busy := finite(t.Sync), finite(t.Off), finite(t.Busy)
-	if !sync.OK || !off.OK || !busy.OK {
-		return sync
-	}
-	return stat.Some(max(0, min(sync.V, 1-busy.V-off.V)))
 }
 
 // shares are the marks of the parts of a thread's time.
