@@ -66,8 +66,10 @@ THE SCREEN
 
 RECORDINGS
   --save keeps every event, while they come: until it is whole, a recording is
-  called NAME.partial` + recordingSuffix + `, which a kill leaves. 'rooftop trace FILE'
-  shows it again, 'rooftop trace compare A B' holds two side by side.
+  called NAME.partial` + recordingSuffix + `, which a kill leaves, and which no later trace
+  overwrites: move or remove it first. A trace of nothing replaces no recording.
+  'rooftop trace FILE' shows a recording again, 'rooftop trace compare A B'
+  holds two side by side.
 
 INTERRUPTING
   Ctrl-C (or SIGTERM, SIGHUP) ends the trace with what was recorded and 128+n.
@@ -139,7 +141,7 @@ func runTrace(ctx context.Context, w *world, o *traceOptions) error {
 	switch ended := signalOf(ctx); {
 	case ended != 0:
 		return exit(ended)
-	case watched.summary.Coverage.Graphs == 0 && watched.summary.Coverage.Calls == 0:
+	case watched.empty():
 		return exit(exitNothing) // the report says so
 	}
 	return nil

@@ -25,6 +25,10 @@ func (o *traceOptions) finish(w *world, t *traced) error {
 			continue
 		}
 		write := func() error { return o.owner().Write(file.path, wholefile.Mode(file.path, 0o600), fill) }
+		if i == 0 && t.empty() && holds(file.path) {
+			t.spare(w, file.path)
+			continue
+		}
 		if i == 0 && t.saving != nil {
 			write = func() error { return t.saving.close(t.recording) }
 		}
@@ -48,6 +52,27 @@ func (o *traceOptions) finish(w *world, t *traced) error {
 		return fail(exitError, err)
 	}
 	return nil
+}
+
+// empty says that there is nothing to show.
+func (t *traced) empty() bool {
+	return t.summary.Coverage.Graphs == 0 && t.summary.Coverage.Calls == 0
+}
+
+// holds says that a path names a file with something in it.
+func holds(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
+// spare leaves the recording that is there where it is, instead of one of nothing.
+func (t *traced) spare(w *world, path string) {
+	if t.saving != nil {
+		t.saving.discard()
+	}
+	g := optrace.Gap{What: "the recording", Why: path + " is left as it was: there is nothing in this trace that could take its place", Next: "name another file to keep it all the same"}
+	t.summary.Gaps = append(t.summary.Gaps, g)
+	fmt.Fprintf(w.stderr, "rooftop: %s\n", g.Why)
 }
 
 // print writes the report or the document.

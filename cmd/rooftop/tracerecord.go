@@ -77,7 +77,6 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		return t.nothing(), fail(exitNothing, fmt.Errorf("trace: %w", err))
 	}
 	most := 0
-	t.save = newSaving(t.o.save, t.o.owner())
 	if t.o.save != "" && t.save == nil || t.o.chrome != "" {
 		most = maxKept
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
@@ -34,65 +33,51 @@ const (
 // they refer to tables that grow; they are compressed and written by a goroutine, so that
 // a slow disk holds nobody up. It is not safe for concurrent use.
 type saving struct {
-	path    string // that was named, links followed
-	partial string
-	owner   *wholefile.Owner
-	writer  *optrace.RecordingWriter // nil before the first event
-	chunks  chan []byte
-	ended   chan error // of the goroutine
-	most    int64
-	count   int64
-	left    int64 // events beyond what fits
-	err     error // why nothing is written any more
-	known   time.Time
+	path   string // that was named, links followed
+	file   *claimed
+	writer *optrace.RecordingWriter // nil before the first event
+	chunks chan []byte
+	ended  chan error // of the goroutine
+	most   int64
+	count  int64
+	left   int64 // events beyond what fits
+	err    error // why nothing is written any more
+	known  time.Time
 }
 
-// newSaving saves into a file of an owner; nil where that is none, but a pipe or a device: those get
-// the recording when it is whole.
-func newSaving(path string, owner *wholefile.Owner) *saving {
+// newSaving saves into a file of an owner, beside which it makes the one that is written;
+// nil where that is none, but a pipe or a device: those get the recording when it is
+// whole. Errors are of a command line that is off.
+func newSaving(path string, owner *wholefile.Owner) (*saving, error) {
 	if path == "" || strings.HasPrefix(filepath.Clean(path), "/dev/") || strings.HasPrefix(filepath.Clean(path), "/proc/") {
-		return nil
+		return nil, nil
 	}
 	if there, err := filepath.EvalSymlinks(path); err == nil {
 		path = there
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	return &saving{path: path, partial: strings.TrimSuffix(path, recordingSuffix) + ".partial" + recordingSuffix, owner: owner, most: maxSaved}
+	f, err := claim(partialOf(path))
+	if err != nil {
+		return nil, usage("--save: %w", err)
+	}
+	s := &saving{path: path, file: f, most: maxSaved}
+	if err := f.Chmod(wholefile.Mode(path, 0o600)); err != nil {
+		s.discard()
+		return nil, usage("--save: %w", &wholefile.Error{Path: f.Name(), Err: err})
+	}
+	owner.Take(f.File, path)
+	return s, nil
 }
 
-// begin makes the file and writes the head of the recording.
+// begin writes the head of the recording.
 func (s *saving) begin(head *optrace.Recording) error {
-	f, err := s.create()
-	if err != nil {
-		return &wholefile.Error{Path: s.partial, Err: err}
-	}
 	s.chunks, s.ended, s.known = make(chan []byte, saveChunks), make(chan error, 1), time.Now()
-	go func() { s.ended <- pack(f, s.chunks) }()
+	go func() { s.ended <- pack(s.file.File, s.chunks) }()
+	var err error
 	s.writer, err = optrace.NewRecordingWriter(chunker(s.chunks), head)
 	return err
-}
-
-// create makes the file anew, in place of what a kill left there: where that is a link of
-// somebody else, nothing is written behind it.
-func (s *saving) create() (*os.File, error) {
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	f, err := os.OpenFile(s.partial, flags, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		if err := syscall.Unlink(s.partial); err != nil {
-			return nil, err
-		}
-		f, err = os.OpenFile(s.partial, flags, 0o600)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Chmod(wholefile.Mode(s.path, 0o600)); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	s.owner.Take(f, s.path)
-	return f, nil
 }
 
 // take writes events of a recording, which is its head as well where they are the first.
@@ -136,12 +121,27 @@ func (s *saving) close(r *optrace.Recording) error {
 	end := *r
 	end.LeftOut = s.left
 	if err := errors.Join(s.err, s.writer.Close(&end), s.stop()); err != nil {
-		return fmt.Errorf("%w; what was recorded until then can be read", &wholefile.Error{Path: s.partial, Err: err})
+		return fmt.Errorf("%w; what was recorded until then can be read", &wholefile.Error{Path: s.file.Name(), Err: err})
 	}
-	if err := errors.Join(os.Rename(s.partial, s.path), wholefile.SyncDir(filepath.Dir(s.path))); err != nil {
-		return &wholefile.Error{Path: s.path, Err: err}
+	if !s.file.there() {
+		return fmt.Errorf("%s was taken away while it was written, and with it the recording: name a file that nobody else moves or removes", s.file.Name())
+	}
+	if err := errors.Join(os.Rename(s.file.Name(), s.path), wholefile.SyncDir(filepath.Dir(s.path))); err != nil {
+		return fmt.Errorf("%w; the recording is whole in %s", &wholefile.Error{Path: s.path, Err: err}, s.file.Name())
 	}
 	return nil
+}
+
+// discard leaves nothing of what was written.
+func (s *saving) discard() {
+	if s.file.there() {
+		_ = os.Remove(s.file.Name())
+	}
+	if s.chunks == nil {
+		_ = s.file.Close()
+		return
+	}
+	_ = s.stop() // of what is not there any more
 }
 
 // stop ends the goroutine, and with it what is there of the file.
@@ -154,6 +154,13 @@ func (s *saving) stop() error {
 	return <-s.ended
 }
 
+// unused leaves nothing of a recording that was not begun.
+func (s *saving) unused() {
+	if s != nil && s.writer == nil {
+		s.discard()
+	}
+}
+
 // abandon leaves a trace that failed with what was written so far, and says where; ""
 // nothing was.
 func (s *saving) abandon() string {
@@ -163,7 +170,7 @@ func (s *saving) abandon() string {
 	if err := errors.Join(s.writer.Flush(), s.stop()); err != nil {
 		return ""
 	}
-	return s.partial
+	return s.file.Name()
 }
 
 // chunker hands on copies of what is written, and waits where too much is on its way.

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -15,7 +20,10 @@ import (
 // waited for.
 func BenchmarkSaving(b *testing.B) {
 	tables := newDecoder(time.Millisecond, 1).tables
-	s := newSaving(filepath.Join(b.TempDir(), "run"+recordingSuffix), nil)
+	s, err := newSaving(filepath.Join(b.TempDir(), "run"+recordingSuffix), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
 	s.most = 1 << 62
 	r := &optrace.Recording{Tables: &tables}
 	events := make([]optrace.Event, 1000)
@@ -41,29 +49,122 @@ func TestWhatIsSavedWhileItIsMade(t *testing.T) {
 		"": false, "/dev/stdout": false, "/proc/self/fd/1": false, dir: false,
 		filepath.Join(dir, "new"): true, filepath.Join(dir, "new"+recordingSuffix): true,
 	} {
-		s := newSaving(path, nil)
-		if (s != nil) != want || s != nil && s.partial != filepath.Join(dir, "new.partial"+recordingSuffix) {
-			t.Errorf("%q: %+v", path, s)
+		s, err := newSaving(path, nil)
+		if err != nil || (s != nil) != want || s != nil && s.file.Name() != filepath.Join(dir, "new.partial"+recordingSuffix) {
+			t.Errorf("%q: %+v, %v", path, s, err)
+		}
+		s.unused()
+	}
+}
+
+// What a kill left of an earlier trace may be all that there is of it: the next one says
+// so before it attaches, and touches neither it nor what is behind a link in its place.
+func TestWhatAKillLeftIsNotOverwritten(t *testing.T) {
+	const theirs = "theirs"
+	for name, c := range map[string]struct {
+		leave func(partial, other string) error
+		want  string
+	}{
+		"a recording": {func(partial, _ string) error { return os.WriteFile(partial, []byte(theirs), 0o600) }, "--save: %[1]s is what a trace left that was killed, and is not overwritten: 'rooftop trace %[1]s' shows it; move or remove it, or name another file"},
+		"a link":      {func(partial, other string) error { return os.Symlink(other, partial) }, "--save: %s is no file"},
+		"a directory": {func(partial, _ string) error { return os.Mkdir(partial, 0o700) }, "--save: %s is no file"},
+	} {
+		dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+		partial := filepath.Join(dir, "run.partial"+recordingSuffix)
+		if err := errors.Join(os.WriteFile(other, []byte(theirs), 0o600), c.leave(partial, other)); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Lstat(partial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDecoder(time.Millisecond, 500)
+		d.closed = true // is not opened
+		_, errs, code := trace(t, d, "--save", filepath.Join(dir, "run"+recordingSuffix))
+		if want := fmt.Sprintf(c.want, partial); code != exitUsage || !strings.Contains(errs, want) || d.left != 500 {
+			t.Errorf("%s: exit code %d, %d calls are left: said %q, want %q", name, code, d.left, errs, want)
+		}
+		after, err := os.Lstat(partial)
+		if err != nil || !os.SameFile(before, after) || before.Size() != after.Size() {
+			t.Errorf("%s was changed: %v", name, err)
+		}
+		if text, err := os.ReadFile(other); string(text) != theirs || err != nil {
+			t.Errorf("%s: the other file has %q, %v", name, text, err)
 		}
 	}
 }
 
-// What a kill left is replaced, and what lies behind a link in its place is left alone.
-func TestSavingBesideALink(t *testing.T) {
-	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
-	partial := filepath.Join(dir, "run.partial"+recordingSuffix)
-	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, partial)); err != nil {
-		t.Fatal(err)
+// Two traces at the same time do not write one recording.
+func TestTwoTracesToOneRecording(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run"+recordingSuffix)
+	first := newDecoder(time.Millisecond, 500)
+	first.lasts = func() {
+		second := newDecoder(time.Millisecond, 500)
+		second.closed = true // is not opened
+		_, errs, code := trace(t, second, "--save", file)
+		if want := "another trace is writing " + partialOf(file); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("exit code %d: said %q, want %q", code, errs, want)
+		}
 	}
-	file := filepath.Join(dir, "run"+recordingSuffix)
-	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != exitDone {
+	if _, errs, code := trace(t, first, "--save", file); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	if text, err := os.ReadFile(other); string(text) != "theirs" || err != nil {
-		t.Errorf("the other file has %d bytes, %v", len(text), err)
+	if r, err := readRecording(file); err != nil || len(r.Events) < 1000 {
+		t.Error(err)
+	}
+}
+
+// A trace that is refused or comes to nothing leaves no file that is in the next one's way,
+// and neither does one that is killed before its first event.
+func TestTracesThatRecordNothingAreInNobodysWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run"+recordingSuffix)
+	gone := newDecoder(time.Millisecond, 30)
+	gone.ended = true
+	if _, errs, code := trace(t, gone, "--force", "--save", file); code != exitNothing {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, err := os.Lstat(partialOf(file)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it left a file: %v", err)
+	}
+	if err := os.WriteFile(partialOf(file), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != exitDone {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, err := readRecording(file); err != nil {
 		t.Error(err)
+	}
+}
+
+// A trace of nothing takes the place of no recording, and says so.
+func TestATraceOfNothingSparesARecording(t *testing.T) {
+	dir := t.TempDir()
+	file, fresh := filepath.Join(dir, "run"+recordingSuffix), filepath.Join(dir, "fresh"+recordingSuffix)
+	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		out, errs, code := trace(t, &decoder{idle: true}, "--save", file)
+		if want := file + " is left as it was"; code != exitNothing || !strings.Contains(errs, "rooftop: "+want) || !strings.Contains(strings.Join(strings.Fields(out), " "), "left as it was") {
+			t.Errorf("exit code %d: said %q, want %q:\n%s", code, errs, want, out)
+		}
+		if _, errs, code := trace(t, &decoder{idle: true}, "--save", fresh); code != exitNothing {
+			t.Errorf("exit code %d: %s", code, errs)
+		}
+	})
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("of %d bytes %d are left, %v", len(before), len(after), err)
+	}
+	if r, err := readRecording(fresh); err != nil || len(r.Events) > 1 {
+		t.Errorf("where none was it has %+v, %v", r, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("there are %v, %v", entries, err)
 	}
 }
 

@@ -27,13 +27,22 @@ const maxKept = 4 << 20
 
 // watch attaches to a runtime, says what watching will cost, and records. A trace that
 // comes with an error has no events, and gaps that say why.
-func (o *traceOptions) watch(ctx context.Context, w *world) (*traced, error) {
+func (o *traceOptions) watch(ctx context.Context, w *world) (watched *traced, err error) {
+	save, err := newSaving(o.save, o.owner())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			save.unused()
+		}
+	}()
 	source, err := o.attach()
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	t := &tracing{o: o, source: source, show: newProgress(w, &o.output)}
+	t := &tracing{o: o, source: source, show: newProgress(w, &o.output), save: save}
 	defer t.show.done()
 	if o.detail&optrace.DetailOperator != 0 {
 		t.show.say("attached; waits for the target to compute")
