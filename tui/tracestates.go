@@ -91,14 +91,14 @@ func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token ce
 	}
 	switch {
 	case o.Windows > 0:
-		interval := figure.Change(o.MeasuredLow) + " to " + signed(o.MeasuredHigh)
-		text = signed(o.Measured) + " (" + interval + "), measured"
+		interval := figure.Percent(o.MeasuredLow) + " to " + figure.Show(stat.Some(o.MeasuredHigh), "ratio")
+		text = figure.Show(stat.Some(o.Measured), "ratio") + " (" + interval + "), measured"
 		if long {
-			text = signed(o.Measured) + " of its time (95 %: " + interval + "), measured in " + counted(o.Windows, "window")
+			text = figure.Show(stat.Some(o.Measured), "ratio") + " of its speed (95 %: " + interval + "), measured in " + counted(o.Windows, "window")
 		}
 		return text, grave(o.Measured)
 	case o.HitsPerToken > 0:
-		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its time (est)"
+		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its speed (est)"
 		if long {
 			text += ": " + figure.Count(o.HitsPerToken) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"
 		}

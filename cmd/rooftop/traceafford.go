@@ -67,20 +67,16 @@ func (t *tracing) lighten(w *world, costs string) error {
 	o, in, limit := t.o, t.expectation, t.o.maxOverhead/100
 	// What was measured, which is what more than calls cost, corrects what is expected of
 	// less, and has in it what is not reckoned.
-	ratio, calls := 1.0, in
+	calls := in
 	calls.Detail = optrace.LevelToken
-	floor := optrace.Expect(calls).Expected
-	if more := t.observer.Expected - floor; t.observer.Windows > 0 && more > 0 {
-		ratio = t.observer.MeasuredLow / more
+	more := optrace.Longer(t.observer.Expected) - optrace.Longer(optrace.Expect(calls).Expected)
+	if t.observer.Windows > 0 && more > 0 {
+		in.Times = optrace.Longer(t.observer.MeasuredLow) / more
 		in.Detail &^= unreckoned
 	}
-	detail, less, fits := optrace.Lighten(in, floor+(limit-floor)/ratio)
+	detail, less, fits := optrace.Lighten(in, limit)
 	if detail&optrace.DetailOperator == 0 {
 		detail &^= unreckoned // they are seen beside operators
-	}
-	if reckoned := less.Expected; reckoned > 0 {
-		less.Expected = floor + (reckoned-floor)*ratio
-		less.CostPerHit = time.Duration(float64(less.CostPerHit) * less.Expected / reckoned)
 	}
 	over := fmt.Sprintf("--level %s costs %s, more than --max-overhead %v", o.level, costs, o.maxOverhead)
 	if !fits {

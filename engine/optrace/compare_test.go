@@ -298,7 +298,7 @@ func TestCompareNotesWhatDisturbs(t *testing.T) {
 		"lost events":  {func(s *Summary) { s.Coverage.Dropped = 1e6 }, "lost 50 % of its events"},
 		"context":      {longContext, "not have the same work"},
 		"batches":      {smallBatches, "300 and 16 tokens"},
-		"observer":     {func(s *Summary) { s.Observer.Expected = 0.2 }, "1.6 % of the first and 20 % of the second"},
+		"observer":     {func(s *Summary) { s.Observer.Expected = 0.2 }, "1.6 % of the speed of the first and 20 % of that of the second"},
 	} {
 		a, b := stepped(), stepped()
 		if n := Compare(a, b).Notes; len(n) != 0 {

@@ -102,7 +102,7 @@ func (c *comparing) notes() []string {
 		out = append(out, fmt.Sprintf("Graphs of prefills have %.0f and %.0f tokens in the mean.", a, b))
 	}
 	if a, b := tracingCost(&c.a.Observer), tracingCost(&c.b.Observer); a-b > otherCost || b-a > otherCost {
-		out = append(out, fmt.Sprintf("Tracing itself takes %s of the first and %s of the second.", spellPercent(a), spellPercent(b)))
+		out = append(out, fmt.Sprintf("Tracing itself takes %s of the speed of the first and %s of that of the second.", spellPercent(a), spellPercent(b)))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,9 @@ type Expectation struct {
 	NewGraphs float64
 	// Sites are the places of the probes. A point without one counts as dear.
 	Sites []Site
+	// Times corrects what more than calls cost by what was measured: so many times what
+	// is reckoned; 0 is once.
+	Times float64
 }
 
 // Costs of a probe in the target's life, fitted to the toggled-window runs of three
@@ -61,7 +65,7 @@ const (
 )
 
 // Expect reckons what tracing would cost the target: probe hits for each token, what
-// one costs, and the share of a token's time that those of one lane take. It is an
+// one costs, and the share of the target's speed that those of one lane take ([SpeedLost]). It is an
 // estimate, right within about half of itself; scheduling, system calls, I/O and
 // faults are not in it, whose events come with what the target does and not with its
 // operators. Nothing is expected without a time of a graph.
@@ -69,8 +73,9 @@ func Expect(in Expectation) Observer {
 	lanes, graphs, calls := float64(max(in.Lanes, 1)), orOne(in.GraphsPerToken), orOne(in.CallsPerToken)
 	var hits float64        // of all lanes, for each token
 	var delay time.Duration // of one lane, for each token
+	times := 1.0
 	add := func(each float64, everyLane bool, cost time.Duration) {
-		delay += time.Duration(each * float64(cost))
+		delay += time.Duration(each * float64(cost) * times)
 		if everyLane {
 			each *= lanes
 		}
@@ -79,10 +84,11 @@ func Expect(in Expectation) Observer {
 	if in.Detail&DetailToken != 0 {
 		add(2*calls, false, in.siteCost(coldAfter, "llama_decode", "llama_process", "llama_encode"))
 	}
+	times = orOne(in.Times)
 	if in.Detail&DetailGraph != 0 {
 		add(2*graphs, false, in.graphHit())
-		delay += time.Duration(graphs * in.NewGraphs * float64(in.Nodes) * float64(readNode))
-		delay += time.Duration(graphs * float64(in.Nodes) * float64(in.look()))
+		delay += time.Duration(graphs * in.NewGraphs * float64(in.Nodes) * float64(readNode) * times)
+		delay += time.Duration(graphs * float64(in.Nodes) * float64(in.look()) * times)
 	}
 	if in.Detail&DetailBackend != 0 {
 		add(graphs, false, in.siteCost(coldAfter, "ggml_backend_graph_compute_async"))
@@ -99,7 +105,7 @@ func Expect(in Expectation) Observer {
 	}
 	out := Observer{HitsPerToken: hits}
 	if token := time.Duration(graphs * float64(in.GraphTime)); token > 0 {
-		out.Expected = float64(delay) / float64(token)
+		out.Expected = SpeedLost(float64(delay) / float64(token))
 	}
 	if perLane := hits / lanes; perLane > 0 {
 		out.CostPerHit = time.Duration(float64(delay) / perLane)
@@ -180,7 +186,20 @@ func (in *Expectation) cheap(symbols ...string) bool {
 	return found
 }
 
-// Allowed says that tracing costs no more than a share of a token's time: the lower end of
+// SpeedLost is the share of its speed that a target loses whose tokens take longer by a
+// share of their time without tracing: with 1, which is twice the time, it is 0.5. It is below 0
+// where they take less time, and the base of every figure of what tracing costs.
+func SpeedLost(longer float64) float64 {
+	if math.IsInf(longer, 1) {
+		return 1
+	}
+	return longer / (1 + longer)
+}
+
+// Longer is what [SpeedLost] is of: by what share of its time a token takes longer.
+func Longer(lost float64) float64 { return lost / (1 - lost) }
+
+// Allowed says that tracing costs no more than a share of the target's speed: the lower end of
 // what was measured, where it was, so that noise refuses nothing; else what is expected.
 func (o Observer) Allowed(limit float64) bool {
 	if o.Windows > 0 {

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// observerMeasured is the slowdown by tracing, the lower end of its interval, above
+	// observerMeasured is the share of its speed that the target loses by tracing, the lower end of its interval, above
 	// which shares of operators are no longer those of the runtime alone: each probe adds
 	// about as much to a small operator as to a large one.
 	observerMeasured = 0.05
-	// observerExpected is the same for a slowdown that was reckoned, which is right
+	// observerExpected is the same for a share that was reckoned, which is right
 	// within half of itself (measured on five runtimes).
 	observerExpected = 0.10
 	// observerBad is where small operators show more of the probe than of themselves.
@@ -27,10 +27,10 @@ const (
 func findObserver(v *view) (cause, bool) {
 	o := &v.Observer
 	slow, limit := o.Expected, observerExpected
-	evidence := []string{fmt.Sprintf("%s probe hits a token at %s each are expected to take %s of the time (est).", spellThree(o.HitsPerToken), spellTime(o.CostPerHit), spellPercent(o.Expected))}
+	evidence := []string{fmt.Sprintf("%s probe hits a token at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsPerToken), spellTime(o.CostPerHit), spellPercent(o.Expected))}
 	if o.Windows > 0 {
 		slow, limit = o.MeasuredLow, observerMeasured
-		evidence = []string{fmt.Sprintf("With probes the target is %s slower (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows)}
+		evidence = []string{fmt.Sprintf("With probes the target loses %s of its speed (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows)}
 	}
 	if !(slow > limit) {
 		return cause{}, false
@@ -41,7 +41,7 @@ func findObserver(v *view) (cause, bool) {
 	}
 	evidence = append(evidence, "Small operators look longer than they are, and their shares with them.")
 	return cause{
-		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(slow / (1 + slow))},
+		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(slow)},
 		remedy: &remedy{
 			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: levelFlag, value: v.lighter(),
 			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",

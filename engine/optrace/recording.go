@@ -131,14 +131,15 @@ func Quantised(name string) bool {
 	return false
 }
 
-// Observer is what watching costs the target.
+// Observer is what watching costs the target. Its ratios are shares of the target's speed
+// that it loses, as of [SpeedLost]: what a token takes longer over what it takes with that.
 type Observer struct {
 	// Hits is the number of probe hits for a token that is decoded, CostPerHit what one
-	// is reckoned to cost, Expected their share of the target's time; 0 not reckoned.
+	// is reckoned to cost, Expected what they cost of the target's speed; 0 not reckoned.
 	HitsPerToken float64       `json:"hits_per_token" absent:"0"`
 	CostPerHit   time.Duration `json:"cost_per_hit_ns" absent:"0"`
 	Expected     float64       `json:"expected_ratio" absent:"0"`
-	// Measured is the slowdown by toggled windows with its 95 % interval; Windows is 0
+	// Measured is the same by toggled windows with its 95 % interval; Windows is 0
 	// where it was not measured.
 	Measured     float64 `json:"measured_ratio"`
 	MeasuredLow  float64 `json:"measured_low"`

@@ -92,7 +92,8 @@ func median(values []float64) float64 {
 	return (values[n/2-1] + values[n/2]) / 2
 }
 
-// Into writes a slowdown that was measured beside what was expected.
+// Into writes a slowdown that was measured beside what was expected, as the share of its
+// speed that the target loses.
 func (s Slowdown) Into(o *Observer) {
-	o.Measured, o.MeasuredLow, o.MeasuredHigh, o.Windows = s.Median, s.Low, s.High, s.Pairs
+	o.Measured, o.MeasuredLow, o.MeasuredHigh, o.Windows = SpeedLost(s.Median), SpeedLost(s.Low), SpeedLost(s.High), s.Pairs
 }

@@ -132,7 +132,7 @@ func TestToggledIsTheSameForTheSameSeed(t *testing.T) {
 	var o Observer
 	o.Expected = 0.03
 	a.Into(&o)
-	if o.Measured != a.Median || o.MeasuredHigh != a.High || o.Windows != 30 || o.Expected != 0.03 {
+	if o.Measured != SpeedLost(a.Median) || o.MeasuredHigh != SpeedLost(a.High) || o.Windows != 30 || o.Expected != 0.03 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -58,7 +58,7 @@ func TestTraceAnswersFirst(t *testing.T) {
 		"dense":      {"Compute with one thread", "--threads 1", "because", "41 %", "price", "+6.0 %", "28.4 tok/s", "163 tok/s", "decode by memory (est)", "costs the target"},
 		"interfered": {"Keep stress-ng off", "3.90 s", "28.4 tok/s"},
 		"counted":    {"nothing to change", "82 % of the roof"},
-		"moe":        {"nothing to change", "2,620 tok/s", "21 % (est)"},
+		"moe":        {"nothing to change", "2,620 tok/s", "costs the target 21 % of its"},
 		"absent":     {"no recommendation", "no operator could be classified"},
 		"idle":       {"nothing was computed"},
 	} {

@@ -106,12 +106,12 @@ func (r *tracePage) observer() {
 	o := &r.s.Observer
 	expected := absent + " not reckoned"
 	if o.HitsPerToken > 0 && finite(stat.Some(o.HitsPerToken)).OK {
-		expected = "expected " + percent(stat.Some(o.Expected)) + " (est): " + figure.Count(o.HitsPerToken) + " hits a token at " + shownTime(o.CostPerHit)
+		expected = "expected " + percent(stat.Some(o.Expected)) + " of its speed (est): " + figure.Count(o.HitsPerToken) + " hits a token at " + shownTime(o.CostPerHit)
 	}
 	measured := "not measured"
 	if o.Windows > 0 {
-		measured = "measured " + figure.Change(o.Measured) + nbsp + "%, 95" + nbsp + "% of " + figure.Change(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Change(o.MeasuredHigh) +
-			nbsp + "% over " + plural(o.Windows, "window")
+		measured = "measured " + percent(stat.Some(o.Measured)) + " of it, 95" + nbsp + "% of " + figure.Percent(o.MeasuredLow) + nbsp + "to" + nbsp + percent(stat.Some(o.MeasuredHigh)) +
+			" over " + plural(o.Windows, "window")
 	}
 	r.row("observer", r.text(body, strings.Join(nonEmpty(expected, measured, r.reader()), " · ")))
 }
