@@ -78,8 +78,9 @@ EXIT CODES
   0      traced, until the target's end where that came first
   1      any other error
   2      the command line is off
-  4      nothing was computed meanwhile, the target ended before the trace, or
-         watching would cost too much; the document of --json says which
+  4      nothing was computed meanwhile, the target ended before the trace, a
+         recording was cut short before its first graph, or watching would cost
+         too much; the document of --json says which
   5      no such runtime, or it may not be attached to
   128+n  ended by signal n
   With 1, 2 and 5 --json writes no document: the reason is on stderr.`,
@@ -141,7 +142,7 @@ func runTrace(ctx context.Context, w *world, o *traceOptions) error {
 	switch ended := signalOf(ctx); {
 	case ended != 0:
 		return exit(ended)
-	case watched.empty():
+	case watched.summary.Empty():
 		return exit(exitNothing) // the report says so
 	}
 	return nil

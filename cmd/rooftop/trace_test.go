@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -431,6 +433,47 @@ func TestTraceOfARecordingThatWasCut(t *testing.T) {
 				t.Errorf("%d %% of it, %s: exit code %d: %s\n%s", share, name, code, errs, out)
 			}
 		}
+	}
+}
+
+// A recording of which no graph is left says that first, and has no figures. Neither has
+// one of nothing.
+func TestTraceOfARecordingWithoutAGraph(t *testing.T) {
+	dir := t.TempDir()
+	file, cut := filepath.Join(dir, "run.jsonl.gz"), filepath.Join(dir, "cut.jsonl.gz")
+	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	r, err := readRecording(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head bytes.Buffer
+	z := gzip.NewWriter(&head)
+	rw, err := optrace.NewRecordingWriter(z, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(rw.Tables(r.Tables), rw.Events(r.Events[:2]), rw.Flush(), z.Close(), os.WriteFile(cut, head.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := trace(t, nil, cut)
+	lines := strings.Split(out, "\n")
+	if first := strings.Join(lines[:min(4, len(lines))], " "); code != exitNothing || !strings.Contains(first, "cut short after 2 events") || strings.Contains(out, "nothing was computed while") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+	out, errs, code = trace(t, nil, cut, "--json")
+	var doc struct {
+		Recommendation struct{ Do, Why string } `json:"recommendation"`
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitNothing || !strings.Contains(doc.Recommendation.Why, "cut short after 2 events") {
+		t.Errorf("exit code %d: %v, %s\n%s", code, err, errs, out)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		trace(t, &decoder{idle: true}, "--save", filepath.Join(dir, "idle.jsonl.gz"))
+	})
+	if out, errs, code := trace(t, nil, filepath.Join(dir, "idle.jsonl.gz")); code != exitNothing || !strings.Contains(out, "nothing was computed while") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
 }
 

@@ -25,7 +25,7 @@ func (o *traceOptions) finish(w *world, t *traced) error {
 			continue
 		}
 		write := func() error { return o.owner().Write(file.path, wholefile.Mode(file.path, 0o600), fill) }
-		if i == 0 && t.empty() && holds(file.path) {
+		if i == 0 && t.summary.Empty() && holds(file.path) {
 			t.spare(w, file.path)
 			continue
 		}
@@ -52,11 +52,6 @@ func (o *traceOptions) finish(w *world, t *traced) error {
 		return fail(exitError, err)
 	}
 	return nil
-}
-
-// empty says that there is nothing to show.
-func (t *traced) empty() bool {
-	return t.summary.Coverage.Graphs == 0 && t.summary.Coverage.Calls == 0
 }
 
 // holds says that a path names a file with something in it.
@@ -152,7 +147,14 @@ func showRecording(w *world, o *traceOptions, path string) error {
 		return err
 	}
 	o.recatalog(r)
-	return o.finish(w, &traced{recording: r, summary: optrace.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }})
+	t := &traced{recording: r, summary: optrace.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }}
+	if err := o.finish(w, t); err != nil {
+		return err
+	}
+	if t.summary.Empty() {
+		return exit(exitNothing) // the report says why
+	}
+	return nil
 }
 
 // newestOf is the newest graph of a token in a recording.

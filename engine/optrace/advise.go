@@ -84,10 +84,13 @@ const GapEverything = "every figure"
 func leaveAll(v *view, a Advice, causes []cause) Advice {
 	a.Rejected = append(a.Rejected, v.unseen()...)
 	a.Price = "none"
-	switch refused := slices.IndexFunc(v.Gaps, func(g Gap) bool { return g.What == GapEverything }); {
-	case v.decode == nil && v.prefill == nil && refused >= 0:
+	switch refused, cut := v.gap(GapEverything), v.gap(GapEnd); {
+	case v.decode == nil && v.prefill == nil && refused != nil:
 		a.Do = "Nothing: nothing was traced."
-		a.Why = "It was not traced: " + v.Gaps[refused].Why + "."
+		a.Why = "It was not traced: " + refused.Why + "."
+	case v.Empty() && cut != nil:
+		a.Do = "Nothing: the recording was cut short, and no graph is left in it."
+		a.Why = "Of what was recorded there is no more: " + cut.Why + "."
 	case v.decode == nil && v.prefill == nil:
 		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
 		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)

@@ -243,3 +243,12 @@ func TestAdviceOfARefusedTrace(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// Of a recording without a graph it is not said that nothing was computed, where its file
+// was cut short.
+func TestAdviceOfARecordingThatWasCut(t *testing.T) {
+	s := NewTally(&Tables{}).Summary(Settings{Gaps: []Gap{{What: GapEnd, Why: "the file is cut short after 3 events"}}})
+	if a := s.Advice; a.Do != "Nothing: the recording was cut short, and no graph is left in it." || !strings.Contains(a.Why, "after 3 events") {
+		t.Errorf("%+v", a)
+	}
+}

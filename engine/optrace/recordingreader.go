@@ -209,6 +209,9 @@ func (rr *RecordingReader) known(end *recordingEnd) error {
 	return nil
 }
 
+// GapEnd is the What of the gap of a recording that was cut short.
+const GapEnd = "the end of the recording"
+
 // Cut ends a recording with what was read so far, since no more of its file is right: Next
 // returns io.EOF, and a gap says so. Where the last line is missing, Next does it.
 func (rr *RecordingReader) Cut() {
@@ -218,7 +221,7 @@ func (rr *RecordingReader) Cut() {
 	r := &rr.rec
 	r.End = max(r.End, rr.at, r.Begin)
 	r.Gaps = append(r.Gaps, Gap{
-		What: "the end of the recording",
+		What: GapEnd,
 		Why:  fmt.Sprintf("the file is cut short after %d events: who recorded it was killed, or its disk was full", rr.events),
 		Next: "what is there is right; record it again for the rest",
 	})

@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -56,6 +57,22 @@ type Coverage struct {
 func (c *Coverage) SawGraphs() bool {
 	d, err := ParseDetail(c.Detail)
 	return err != nil || d&^LevelToken != 0 || c.Graphs+c.Partial > 0
+}
+
+// Empty says that there are no figures: nothing was computed, or a recording that was cut
+// short has calls at most, and graphs were to be in it.
+func (s *Summary) Empty() bool {
+	c := &s.Coverage
+	return c.Graphs <= 0 && (c.Calls <= 0 || s.gap(GapEnd) != nil && c.SawGraphs())
+}
+
+// gap is the gap that says why something is not known, nil where none does.
+func (s *Summary) gap(what string) *Gap {
+	i := slices.IndexFunc(s.Gaps, func(g Gap) bool { return g.What == what })
+	if i < 0 {
+		return nil
+	}
+	return &s.Gaps[i]
 }
 
 // Distribution describes times; quantiles are nearest rank.

@@ -61,6 +61,7 @@ func TestTraceAnswersFirst(t *testing.T) {
 		"moe":        {"nothing to change", "2,620 tok/s", "costs the target 21 % of its"},
 		"absent":     {"no recommendation", "no operator could be classified"},
 		"idle":       {"nothing was computed"},
+		"cut":        {"no figures: the file is cut short after 3 events", "record it again"},
 	} {
 		lines := strings.SplitAfter(traceText(t, traces()[name](), Options{Width: 80}), "\n")
 		first := strings.Join(lines[:min(24, len(lines))], "")

@@ -47,9 +47,10 @@ func tooLittle(a *optrace.Advice) bool { return strings.HasPrefix(a.Do, "Nothing
 // noAdvice says that there is nothing to change, or that nothing is known.
 func (r *tracePage) noAdvice() {
 	c := &r.s.Coverage
-	if c.Graphs <= 0 && c.Calls <= 0 {
-		r.para(0, 2, text{r.mark(muted, "no figures:"), r.span(strong, " nothing was computed while it was traced")})
-		r.para(indent, indent, r.text(muted, "send the target a request while it is traced"))
+	if r.s.Empty() {
+		why, next := r.nothing()
+		r.para(0, 2, text{r.mark(muted, "no figures:"), r.span(strong, " "+why)})
+		r.para(indent, indent, r.text(muted, next))
 		return
 	}
 	if len(r.s.Kinds) == 0 {
@@ -61,6 +62,16 @@ func (r *tracePage) noAdvice() {
 		return
 	}
 	r.para(0, 2, append(text{r.mark(ok, "nothing to change")}, r.text(body, after(": ", r.s.Advice.Why))...))
+}
+
+// nothing says why there are no figures, and what to do.
+func (r *tracePage) nothing() (why, next string) {
+	for _, g := range r.s.Gaps {
+		if g.What == optrace.GapEnd {
+			return g.Why, "no graph is in what there is of it: record it again"
+		}
+	}
+	return "nothing was computed while it was traced", "send the target a request while it is traced"
 }
 
 // after is s behind a lead, "" where s is.

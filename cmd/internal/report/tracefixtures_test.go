@@ -16,7 +16,16 @@ func traces() map[string]func() *optrace.Summary {
 	return map[string]func() *optrace.Summary{
 		"dense": denseTrace, "moe": mixtureTrace, "absent": absentTrace, "hostile": hostileTrace,
 		"interfered": interferedTrace, "counted": countedTrace, "idle": func() *optrace.Summary { return &optrace.Summary{} },
+		"cut": cutTrace,
 	}
+}
+
+// cutTrace is a recording of which nothing is left but its head.
+func cutTrace() *optrace.Summary {
+	return &optrace.Summary{Gaps: []optrace.Gap{
+		{What: "counters", Why: "the machine has none"},
+		{What: optrace.GapEnd, Why: "the file is cut short after 3 events: who recorded it was killed, or its disk was full", Next: "what is there is right; record it again for the rest"},
+	}}
 }
 
 // traceStep is one step of a layer of a fixture, with its figures for each token.

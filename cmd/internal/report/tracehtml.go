@@ -115,8 +115,9 @@ func (doc *traceDocument) headline(r *tracePage) {
 				doc.Reasons = append(doc.Reasons, labelled{x.Label, plainText(x.Text)})
 			}
 		}
-	case r.s.Coverage.Graphs <= 0 && r.s.Coverage.Calls <= 0:
-		doc.Headline = "Nothing was computed while it was traced"
+	case r.s.Empty():
+		why, next := r.nothing()
+		doc.Headline, doc.Reasons = plainText("No figures: "+why), []labelled{{"Next", plainText(next)}}
 	case len(r.s.Kinds) == 0:
 		doc.Headline = "No recommendation: no operator was seen"
 	default:
