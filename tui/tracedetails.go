@@ -45,19 +45,19 @@ func (v *traceView) coverage(l *listing) {
 		figure.Show(finite(c.OpShare), "ratio"), figure.Show(finite(c.GraphOf), "ratio"), figure.Show(finite(c.OpsPerToken), "")))
 	text, token = u.costWords(&v.s.Observer, true)
 	l.fact("cost", token, text)
-	l.fact("roof", cell.Body, roofWords(r.BytesPerSecond, r.FlopsPerSecond, r.FlopsOf, r.Int8PerSecond, r.Int8Of, r.Threads, roofFrom(r)))
+	l.fact("roof", cell.Body, roofWords(r.BytesPerSecond, r.FlopsPerSecond, r.FlopsOf, r.Int8PerSecond, r.Int8Of, r.Threads, roofFrom(v.s)))
 	l.space()
 }
 
 // roofFrom says where a roof is known from.
-func roofFrom(r *optrace.Roof) string {
-	switch r.From {
+func roofFrom(s *optrace.Summary) string {
+	switch s.Roof.From {
 	case "":
 		return "(est)"
 	case optrace.RoofSeen:
-		return "the best seen"
+		return s.SeenRoof()
 	}
-	return r.Origin()
+	return s.Roof.Origin()
 }
 
 // roofWords is what the machine can do, and where that is known from.

@@ -154,7 +154,7 @@ func (v *traceView) past(phase string) []stat.Opt {
 func (v *traceView) ceilingRow(p cell.Pane, row *optrace.PhaseRow) {
 	share := row.Rate.Div(row.Ceiling)
 	text := figure.Show(finite(share), "ratio") + " of " + figure.Show(row.Ceiling, "tok/s")
-	text += ", " + roofFrom(&v.s.Roof)
+	text += ", " + roofFrom(v.s)
 	w := p.Width() - labelCells - 1 - p.Cells(text)
 	if w < 8 {
 		text, w = p.Cut(text, p.Width()-labelCells), 0
@@ -281,8 +281,8 @@ func (v *traceView) dearRow(p cell.Pane, row *optrace.OperatorRow, c dearColumns
 	}
 	if c.roof > 0 {
 		x += c.roof
-		text := figure.Show(finite(row.OfRoof), "ratio")
-		if c.words && number(row.OfRoof) {
+		text := shareOfRoof(row)
+		if c.words && number(row.OfRoof) && row.OfRoof.V <= 1 {
 			text += " of roof"
 		}
 		p.Right(x, 0, cell.Body, text)
@@ -290,6 +290,15 @@ func (v *traceView) dearRow(p cell.Pane, row *optrace.OperatorRow, c dearColumns
 	if c.bound > 0 {
 		p.Text(x+1, 0, cell.Muted, cmp.Or(string(row.Bound), figure.Absent))
 	}
+}
+
+// shareOfRoof is the share of the roof that an operator reached. What passed the roof, with
+// operands from caches or instructions that no rate was measured of, is no share of it.
+func shareOfRoof(r *optrace.OperatorRow) string {
+	if number(r.OfRoof) && r.OfRoof.V > 1 {
+		return "above it"
+	}
+	return figure.Show(finite(r.OfRoof), "ratio")
 }
 
 // kindName is an operator as GGML calls it, with the function and the type of weights.

@@ -51,7 +51,7 @@ func operatorColumns() []operatorColumn {
 		{"count", false, byCount, func(r *optrace.OperatorRow) string { return figure.Whole(float64(r.Count)) }},
 		{"GB/s", false, byBytes, func(r *optrace.OperatorRow) string { return giga(r.BytesRate) }},
 		{"GFLOP/s", false, byFlops, func(r *optrace.OperatorRow) string { return giga(r.FlopsRate) }},
-		{"roof", false, byRoof, func(r *optrace.OperatorRow) string { return figure.Show(finite(r.OfRoof), "ratio") }},
+		{"roof", false, byRoof, shareOfRoof},
 		{"bound", true, none, func(r *optrace.OperatorRow) string { return cmp.Or(string(r.Bound), figure.Absent) }},
 		{"each", false, byEach, func(r *optrace.OperatorRow) string { return howLong(r.Each.Mean) }},
 		{"p99", false, none, func(r *optrace.OperatorRow) string { return howLong(r.Each.P99) }},

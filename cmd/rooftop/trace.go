@@ -54,7 +54,8 @@ THE ROOF
   Operators are judged by what the machine can do: measured once, while nothing
   else computes, by 'rooftop trace roof', or after a trace by --roof; else by
   the data sheet of the CPU (est), which --catalog can add; else by the best
-  that the trace itself reached, which is no limit of the machine.
+  that products with weights reached in the trace itself, which is no limit of
+  the machine.
 
 THE SCREEN
   On a terminal the trace is shown live until q: ? shows every key, + and -

@@ -1,7 +1,6 @@
 package optrace
 
 import (
-	"math"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -189,54 +188,10 @@ func (r Roof) share(w work, b Bound, estimated bool) stat.Opt {
 	case BoundMixed, BoundNeither:
 		of = memory.Max(compute)
 	}
-	// What is reckoned is the most that it can be: GGML skips what a mask shuts out.
-	if !of.OK || estimated && of.V > 1 {
+	// What is reckoned is the most that it can be: GGML skips what a mask shuts out. What
+	// passed the best of the trace's products is no part of it.
+	if !of.OK || of.V > 1 && (estimated || r.From == RoofSeen) {
 		return stat.None
 	}
 	return of
-}
-
-// Sizes from which an operator counts for the roof that a trace itself reached. A
-// smaller one is over before its threads are all awake, and its operands are those
-// that caches hold: 1 MiB is a large second-level cache.
-const (
-	seenBytes = 1 << 20
-	seenFlops = 1 << 20
-)
-
-// apart is how much further from memory, in operations for each byte, the fastest
-// computing operator has to be than the one that moved most, for the two to be two
-// sides of a roof and not the same thing.
-const apart = 2.0
-
-// roofSeen is the best that any step reached, a lower bound: of rates over all operators
-// of the step, that noise in one does not make. Bytes count in a decode and where they
-// are mostly weights, which come from memory: what other operators read was just written
-// and lies in caches, and a prefill that computes reads weights at its leisure. What is
-// reckoned does not count.
-func (t *Tally) roofSeen() Roof {
-	var r Roof
-	var atBytes, atFlops float64 // operations a byte of the kinds that made the rates
-	for key, g := range t.steps.of {
-		n, seconds := float64(g.each.count), g.cost.time.Seconds()
-		if !g.cost.known || g.cost.reckoned || n == 0 || seconds <= 0 {
-			continue
-		}
-		weights := key.phase == PhaseDecode && g.cost.bytes >= n*seenBytes && g.cost.weights > g.cost.bytes/2
-		if v := finite(g.cost.bytes / seconds); weights && v.V > r.BytesPerSecond {
-			r.BytesPerSecond, atBytes = v.V, g.cost.flops/g.cost.bytes
-		}
-		if v := finite(g.cost.flops / seconds); v.V > r.FlopsPerSecond && g.cost.flops >= n*seenFlops {
-			r.FlopsPerSecond, atFlops = v.V, g.cost.flops/math.Max(g.cost.bytes, 1)
-		}
-	}
-	if atFlops < apart*atBytes {
-		// Nothing in the trace was bound by computing: how fast that could go is unknown.
-		r.FlopsPerSecond = 0
-	}
-	if r.BytesPerSecond <= 0 && r.FlopsPerSecond <= 0 {
-		return Roof{}
-	}
-	r.Threads, r.From = t.mostLanes, RoofSeen
-	return r
 }

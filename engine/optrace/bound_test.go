@@ -141,7 +141,9 @@ func TestRoofSeen(t *testing.T) {
 	decode := run([]uint32{big(1)}, 2, 0, each(time.Millisecond))
 	decode.Phase, decode.Tokens = PhaseDecode, 1
 	tally := NewTally(m.tables)
-	tally.Graph(decode)
+	for range seenOperators {
+		tally.Graph(decode)
+	}
 	s := tally.Summary(Settings{})
 	bytes := 2.0*4096*4096 + 4096*4*2
 	if s.Roof.From != "seen" || s.Roof.Threads != 2 || s.Roof.FlopsPerSecond != 0 || s.Kinds[0].Bound != BoundUnknown {
@@ -155,7 +157,9 @@ func TestRoofSeen(t *testing.T) {
 	near(t, "rate", s.Kinds[0].BytesRate, bytes*1000)
 	prefill := run([]uint32{big(512)}, 2, 0, each(10*time.Millisecond))
 	prefill.Phase, prefill.Tokens = PhasePrefill, 512
-	tally.Graph(prefill)
+	for range seenOperators {
+		tally.Graph(prefill)
+	}
 	s = tally.Summary(Settings{})
 	if s.Roof.FlopsPerSecond != 2*4096*4096*512*100 || s.Roof.BytesPerSecond != bytes*1000 {
 		t.Errorf("with a prefill: %+v", s.Roof)

@@ -19,7 +19,7 @@ func figureWords() []ExplainWord {
 	return []ExplainWord{
 		{"roof", []string{"memory roof", "roofline"}, []string{
 			"What the machine can do at most: bytes read from memory in a second, and operations (a multiply and an add are two) in a second, with as many threads as compute.",
-			"measured: by rooftop's own loops of vector instructions, in a few seconds. catalog (est): from data sheets. seen: the best that the trace itself reached: it tells what memory bounds from what computing bounds, and is no limit of the machine, so that no ceiling is reckoned from it.",
+			"measured: by rooftop's own loops of vector instructions, in a few seconds. catalog (est): from data sheets. seen: the best that products with weights reached in the trace itself, eight in a row, while their threads kept their CPUs where scheduling is traced: it tells what memory bounds from what computing bounds, and is no limit of the machine, so that no ceiling is reckoned from it; what reads from caches passes it.",
 			"Weights that are quantised are multiplied as eight-bit integers, but kernels unpack them first: they are held against the rate of f32, of which they reach about a third, and against the bare rate of integers (int8) only where they pass it.",
 			"Next: measure it while the server rests; beside a server that computes it comes out too low.",
 			"Source: Williams, Waterman & Patterson, Roofline, CACM 52(4), 2009.",

@@ -33,6 +33,7 @@ type group struct {
 	lanes                 int
 	cost                  costSum
 	count                 counts
+	paces                 [numPaces]pace
 }
 
 // costSum adds costs up with the time that they took.
@@ -104,6 +105,12 @@ func (g *group) add(s *step, took time.Duration, c *Cost) {
 	g.lanes = max(g.lanes, lanes)
 	g.cost.add(took, c)
 	g.count.merge(&s.count)
+	switch {
+	case !s.sched:
+		g.paces[cpusUnknown].add(took, c)
+	case !s.lostCPU:
+		g.paces[cpusKept].add(took, c)
+	}
 }
 
 // asTime is a number to divide a time by.

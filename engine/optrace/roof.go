@@ -12,8 +12,9 @@ const (
 	RoofDisturbed = "measured beside other load"
 	// RoofCatalog: reckoned from the data sheet of the CPU.
 	RoofCatalog = "catalog (est)"
-	// RoofSeen: the best that the trace itself reached, a lower bound. It classifies
-	// operators and is no ceiling of them.
+	// RoofSeen: the best that products with weights reached in the trace itself, while
+	// their lanes kept their CPUs where scheduling was traced: a lower bound. It classifies
+	// operators and is no ceiling of them. It never falls while a trace goes on.
 	RoofSeen = "seen"
 )
 

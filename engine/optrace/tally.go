@@ -150,8 +150,9 @@ type step struct {
 	lanes      int
 	experts    uint32
 	count      counts
-	// barriers and sched say whether these were recorded.
-	barriers, sched bool
+	// barriers and sched say whether these were recorded, lostCPU that a lane was put off
+	// its CPU in it or in the one before, after which it may begin late.
+	barriers, sched, lostCPU bool
 }
 
 // alignAhead is how many spans of a lane are looked through for an operator that its
@@ -176,8 +177,11 @@ func (t *Tally) addSteps(one *graphSums) {
 	}
 	next := make([]int, len(g.Lanes))
 	var before step
+	lostBefore := false
 	for k := range g.Lanes[lead].Spans {
 		s := g.stepAt(lead, k, next)
+		lost := float64(s.preempted) > lostCPU*float64(span(s.begin, s.end))
+		s.lostCPU, lostBefore = lost || lostBefore, lost
 		if k > 0 {
 			before.end = min(before.end, s.begin)
 			t.addStep(one, &before)

@@ -158,12 +158,30 @@ func TestCoverageSaysWhatWasNotSeen(t *testing.T) {
 	s := absentTrace()
 	s.Roof = optrace.Roof{FlopsPerSecond: 154e9, Threads: 2, From: optrace.RoofSeen}
 	page := strings.Join(strings.Fields(traceText(t, s, Options{Width: 200})), " ")
-	for _, want := range []string{"no operator and no graph of a call was seen", "the best that this trace itself reached: no limit of the machine"} {
+	for _, want := range []string{"no operator and no graph of a call was seen", "the best that products with weights reached in this trace: no limit of the machine"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
 	if strings.Contains(page, "operators cover –") {
 		t.Error("operators cover nothing that is known, and it is said as a share")
+	}
+}
+
+// TestNoRoofWithoutCPUs holds that where threads had no CPU and no roof was measured, that
+// is the reason why nothing is judged, and that what passed the roof is no share of it.
+func TestNoRoofWithoutCPUs(t *testing.T) {
+	s := &optrace.Summary{
+		Kinds:   []optrace.OperatorRow{{Phase: "decode", Time: 10, Bytes: stat.Some(1e9)}},
+		Phases:  []optrace.PhaseRow{{Phase: "decode"}},
+		Threads: []optrace.ThreadRow{{Preempted: stat.Some(0.48)}},
+	}
+	if got := strings.ReplaceAll((&tracePage{s: s}).boundGlance(), nbsp, " "); !strings.Contains(got, "not judged: the threads had no CPU for 48 % of the time") {
+		t.Error(got)
+	}
+	for share, want := range map[float64]string{0.5: "50 %", 1: "100 %", 1.04: "above it", 2: "above it"} {
+		if got := strings.ReplaceAll(shareOfRoof(&optrace.OperatorRow{OfRoof: stat.Some(share)}), nbsp, " "); got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
 	}
 }

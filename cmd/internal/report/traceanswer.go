@@ -252,6 +252,9 @@ func (r *tracePage) boundGlance() string {
 			}
 		}
 		if len(r.s.Kinds) > 0 && (r.s.Roof.From == optrace.RoofSeen || r.s.Roof.From == "") {
+			if without := r.s.WithoutCPU(); r.s.Roof.From == "" && without.OK {
+				return absent + " not judged: the threads had no CPU for " + percent(without) + " of the time, and the machine's roof was not measured ('rooftop trace roof' measures it)"
+			}
 			if slices.ContainsFunc(r.s.Gaps, func(g optrace.Gap) bool { return g.What == optrace.GapRoof }) {
 				return absent + " not judged: the machine's roof could not be measured (see Not known)"
 			}

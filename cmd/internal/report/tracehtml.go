@@ -162,7 +162,7 @@ func operatorGrid(s *optrace.Summary) *grid {
 		for _, o := range of(s.Steps, phase) {
 			g.Rows = append(g.Rows, []string{
 				plainText(o.Phase), plainText(o.Name), plainText(kindName(o)), plainText(cmp.Or(o.Type, absent)), figure.Whole(float64(o.Count)), percent(o.Share),
-				phaseTime(&o.Each, meanOf), phaseTime(&o.Each, p95Of), about(o) + inBillions(o.BytesRate), about(o) + inBillions(o.FlopsRate), percent(o.OfRoof), plainText(shownBound(o)),
+				phaseTime(&o.Each, meanOf), phaseTime(&o.Each, p95Of), about(o) + inBillions(o.BytesRate), about(o) + inBillions(o.FlopsRate), shareOfRoof(o), plainText(shownBound(o)),
 			})
 		}
 	}

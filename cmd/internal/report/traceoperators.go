@@ -143,7 +143,7 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 		{head: "time", rank: 7, of: text(func(o *optrace.OperatorRow) string { return shownTime(o.Time) })},
 		{head: "GB/s", rank: 2, of: text(func(o *optrace.OperatorRow) string { return about(o) + inBillions(o.BytesRate) })},
 		{head: "GFLOP/s", rank: 4, of: text(func(o *optrace.OperatorRow) string { return about(o) + inBillions(o.FlopsRate) })},
-		{head: "of" + nbsp + "roof", rank: 5, of: text(func(o *optrace.OperatorRow) string { return percent(o.OfRoof) })},
+		{head: "of" + nbsp + "roof", rank: 5, of: text(shareOfRoof)},
 		{head: "waits", rank: 10, of: func(i int) string { return perCount(i, rows[i].Sync, rows[i].Synced) }},
 		{head: "off" + nbsp + "CPU", rank: 11, of: func(i int) string { return perCount(i, rows[i].Off, rows[i].Offed) }},
 		{head: "IPC", rank: 6, of: text(func(o *optrace.OperatorRow) string { return ratioFigure(o.IPC) })},
@@ -151,6 +151,15 @@ func (r *tracePage) operatorColumns(rows []*optrace.OperatorRow, name func(*optr
 		{head: "type", rank: 6, left: true, of: text(func(o *optrace.OperatorRow) string { return cmp.Or(o.Type, absent) })},
 		{head: "bound", rank: 1, left: true, of: text(shownBound)},
 	}
+}
+
+// shareOfRoof is the share of the roof that an operator reached. What passed the roof, with
+// operands from caches or instructions that no rate was measured of, is no share of it.
+func shareOfRoof(o *optrace.OperatorRow) string {
+	if v := finite(o.OfRoof); v.OK && v.V > 1 {
+		return "above" + nbsp + "it"
+	}
+	return percent(o.OfRoof)
 }
 
 // about marks figures of work that does not follow from shapes alone.

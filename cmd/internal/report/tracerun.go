@@ -90,7 +90,7 @@ func (r *tracePage) roof() {
 	}
 	origin := f.Origin()
 	if f.From == optrace.RoofSeen {
-		origin = "the best that this trace itself reached: no limit of the machine"
+		origin = r.s.SeenRoof() + ": no limit of the machine, and what reads from caches passes it"
 	}
 	r.row("roof", r.text(muted, s+after(", ", origin)))
 	if !r.o.Verbose {
