@@ -321,7 +321,7 @@ func (s *subject) complete(c *capture.Capture) {
 		c.Notes = append(c.Notes, fmt.Sprintf("rooftop itself runs below process %d: its own processes are left out of the tree", c.Tree.Root))
 	}
 	if s.page != nil {
-		c.PagesFrom = s.engine
+		c.PagesFrom, c.Counting = s.engine, s.page.Counting()
 	}
 	switch {
 	case s.gpus == nil:

@@ -30,7 +30,8 @@ type field struct {
 // dialect is how an engine names its metrics.
 type dialect struct {
 	engine   string
-	prefixes []string // of its families
+	prefixes []string         // of its families
+	counting capture.Counting // of its output tokens
 	fields   []field
 }
 
@@ -75,7 +76,7 @@ func vllm() dialect {
 		}
 		return all
 	}
-	return dialect{engine: "vLLM", prefixes: prefixes, fields: []field{
+	return dialect{engine: "vLLM", prefixes: prefixes, counting: capture.EachStep, fields: []field{
 		{into: generation, names: names("generation_tokens", "")},
 		{into: prompt, names: names("prompt_tokens", "")},
 		{into: requests, names: names("request_success", "")},
@@ -93,7 +94,7 @@ func vllm() dialect {
 // grows when a request ends.
 func sglang() dialect {
 	either := func(name string) []string { return []string{"sglang:" + name, "sglang_" + name} }
-	return dialect{engine: "SGLang", prefixes: []string{"sglang:", "sglang_"}, fields: []field{
+	return dialect{engine: "SGLang", prefixes: []string{"sglang:", "sglang_"}, counting: capture.AtEnd, fields: []field{
 		{into: generation, names: either("generation_tokens_total")},
 		{into: prompt, names: either("prompt_tokens_total")},
 		{into: requests, names: either("num_requests_total")},
@@ -107,9 +108,10 @@ func sglang() dialect {
 
 // llamacpp has the names of llama.cpp's server (tools/server/server-context.cpp).
 // prompt_tokens_total leaves out cached tokens; releases up to b11549 came to count
-// these beside it. kv_cache_usage_ratio went in 2025.
+// these beside it. tokens_predicted_total grows when a slot is released, by all tokens
+// of its request (server_metrics::on_prediction). kv_cache_usage_ratio went in 2025.
 func llamacpp() dialect {
-	return dialect{engine: "llama.cpp", prefixes: []string{"llamacpp:"}, fields: []field{
+	return dialect{engine: "llama.cpp", prefixes: []string{"llamacpp:"}, counting: capture.AtEnd, fields: []field{
 		{into: generation, names: []string{"llamacpp:tokens_predicted_total"}},
 		{into: prompt, names: []string{"llamacpp:prompt_tokens_total"}, plus: []string{"llamacpp:prompt_tokens_cached_total"}},
 		{into: running, merge: level, names: []string{"llamacpp:requests_processing"}},
@@ -122,7 +124,7 @@ func llamacpp() dialect {
 // (docs/source/reference/metrics.md). Tokens are sums of histograms of finished
 // requests; it measures no time to first token.
 func tgi() dialect {
-	return dialect{engine: "TGI", prefixes: []string{"tgi_"}, fields: []field{
+	return dialect{engine: "TGI", prefixes: []string{"tgi_"}, counting: capture.AtEnd, fields: []field{
 		{into: generation, names: []string{"tgi_request_generated_tokens_sum"}},
 		{into: prompt, names: []string{"tgi_request_input_length_sum"}},
 		{into: requests, names: []string{"tgi_request_success", "tgi_request_success_total"}},

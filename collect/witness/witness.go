@@ -43,6 +43,9 @@ func Open(ctx context.Context, client *collect.Client) (w *Witness, engine strin
 	return newWitness(client, d), d.engine, nil
 }
 
+// Counting is when the page's counter of output tokens moves.
+func (w *Witness) Counting() capture.Counting { return w.dialect.counting }
+
 func newWitness(client *collect.Client, d dialect) *Witness {
 	w := &Witness{client: client, dialect: d}
 	var names []string

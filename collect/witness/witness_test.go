@@ -149,6 +149,9 @@ sglang:queue_time_seconds_count{tp_rank="1"} 5
 				if engine != tc.engine {
 					t.Errorf("got engine %q, want %q", engine, tc.engine)
 				}
+				if want := map[bool]capture.Counting{true: capture.EachStep, false: capture.AtEnd}[engine == "vLLM"]; w.Counting() != want {
+					t.Errorf("%s counts at %q, want %q", engine, w.Counting(), want)
+				}
 				origin := time.Now()
 				got := w.Sample(t.Context(), func() time.Duration { return time.Since(origin) })
 				tc.want.At, tc.want.Took = 5*time.Millisecond, 10*time.Millisecond

@@ -35,6 +35,7 @@ type Capture struct {
 	// PagesFrom names the engine whose metrics were read ("vLLM", "llama.cpp"); ""
 	// where there are none.
 	PagesFrom string
+	Counting  Counting // when their counter of output tokens moves
 
 	Missing []engine.Missing
 	Notes   []string

@@ -90,6 +90,7 @@ func Compare(a, b *Side) Comparison {
 	out.Changes = slices.DeleteFunc(out.Changes, func(c Change) bool { return !c.A.OK && !c.B.OK })
 	if a.Capture.Kind == Observation {
 		out.Notes = append(out.Notes, "what clients asked for was not held equal in two observations: values stand beside each other, without a verdict")
+		out.Notes = append(out.Notes, countedNotes(a, b)...)
 		return out
 	}
 	if atATime := a.atATime(); min(whole(a), whole(b)) < leastGroups*atATime {
@@ -257,7 +258,7 @@ var perRun = [...]runFigure{
 		if q := s.Summary.Requests; q != nil {
 			return q.OutputPerSecond
 		}
-		return s.Capture.CounterRate()
+		return s.observedTokens().Times(1 / s.Summary.Span.Seconds())
 	}},
 	{"cpu_s_per_token", "s", func(s *Side) stat.Opt {
 		if s.Summary.Tree == nil {
@@ -287,7 +288,33 @@ func (s *Side) generated() stat.Opt {
 	if q := s.Summary.Requests; q != nil {
 		return q.Tokens.Used
 	}
-	return s.Capture.CounterRate().Times(s.Summary.Span.Seconds())
+	return s.observedTokens()
+}
+
+// observedTokens are those of an observation; absent where its counter does not tell
+// them, or no time was observed.
+func (s *Side) observedTokens() stat.Opt {
+	if s.Summary.Span <= 0 {
+		return stat.None
+	}
+	return s.Capture.Counted().Tokens
+}
+
+// countedNotes say what the counters of two observations leave open.
+func countedNotes(a, b *Side) []string {
+	var out []string
+	for _, side := range [...]struct {
+		name string
+		*Side
+	}{{"A", a}, {"B", b}} {
+		switch n := side.Capture.Counted(); {
+		case n.Reason != "":
+			out = append(out, "the output of "+side.name+" is not known: "+n.Reason)
+		case n.Estimate:
+			out = append(out, "the output of "+side.name+" is an estimate: "+n.Note)
+		}
+	}
+	return out
 }
 
 func (f *runFigure) compare(a, b *Side) Change {

@@ -290,7 +290,7 @@ func TestCompareNamesWhatDiffers(t *testing.T) {
 
 func TestObservationsStandBesideEachOther(t *testing.T) {
 	window := func(tokens float64) *Side {
-		return &Side{Capture: &Capture{Kind: Observation, Pages: []PageSample{{GenerationTokens: stat.Some(5)}, {}, {At: 10 * time.Second, GenerationTokens: stat.Some(5 + tokens)}}}, Summary: &Summary{
+		return &Side{Capture: &Capture{Kind: Observation, End: 10 * time.Second, Counting: EachStep, Pages: []PageSample{{GenerationTokens: stat.Some(5)}, {}, {At: 10 * time.Second, GenerationTokens: stat.Some(5 + tokens)}}}, Summary: &Summary{
 			Span: 10 * time.Second, Tree: &TreeUsage{Total: ProcessUsage{CPUSeconds: stat.Some(20)}},
 		}}
 	}

@@ -1,7 +1,9 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -25,6 +27,7 @@ const (
 	PowerShare         = "power_share"
 	BandwidthShare     = "bandwidth_share"
 	VRAMShare          = "vram_share"
+	OutputRate         = "output_tokens_per_s" // of an observation
 	DecodeRate         = "decode_tokens_per_s"
 	DecodeBatch        = "decode_batch"
 	CeilingAchievable  = "ceiling_achievable_tokens_per_s"
@@ -39,6 +42,7 @@ const (
 type derivation struct {
 	c      *Capture
 	tokens Tokens
+	output Counted // that energy and money went to
 	gpus   []GPUUsage
 	energy Energy
 	facts  *engine.Facts
@@ -61,48 +65,75 @@ func (d *derivation) put(name, unit string, source engine.Origin, v stat.Opt, re
 func (c *Capture) derive(tokens Tokens, gpus []GPUUsage, e Energy, m Machine) *derivation {
 	d := &derivation{c: c, tokens: tokens, gpus: gpus, energy: e, facts: m.Facts, point: c.operating(tokens)}
 	d.config, d.lacks = engine.ReplicaConfig(m.Facts)
+	d.output = d.ofAllClients()
+	if c.Kind == Observation {
+		d.outputRate()
+	}
 	d.perToken()
 	d.shares()
 	d.ceiling()
 	return d
 }
 
-// output is the tokens that the server's energy and money went to: those of all its
-// clients. It is absent, with the reason, where nobody counts the others'.
-func (d *derivation) output() (tokens stat.Opt, whose, reason string) {
-	switch {
-	case !d.point.Others:
-		return d.tokens.Used, "", "no output token was counted"
-	case !d.tokens.Counter.OK:
-		return stat.None, "", "other clients were on the server, and nobody counts their tokens"
+// outputRate is what the server's counter says of the window.
+func (d *derivation) outputRate() {
+	rate := stat.None
+	if span := d.c.Span().Seconds(); span > 0 {
+		rate = d.output.Tokens.Times(1 / span)
 	}
-	// Its pages lie around the run.
-	return d.c.CounterRate().Times(d.c.Span().Seconds()), "; tokens of all clients, by the server's counter", "the server's counter did not grow"
+	source := engine.Measured
+	if d.output.Estimate {
+		source = engine.Estimate
+	}
+	d.put(OutputRate, "tokens/s", source, rate, cmp.Or(d.output.Reason, "no time was observed"), cmp.Or(d.output.Note, "the server's counter"))
+}
+
+// ofAllClients is the tokens that the server's energy and money went to: those of all
+// its clients. It is absent, with the reason, where nobody counts the others'.
+func (d *derivation) ofAllClients() Counted {
+	switch {
+	case d.c.Kind == Observation:
+		return d.c.Counted()
+	case !d.point.Others:
+		return Counted{Tokens: d.tokens.Used}
+	case !d.tokens.Counter.OK:
+		return Counted{Reason: "other clients were on the server, and nobody counts their tokens"}
+	}
+	n := d.c.byCounter(d.tokens.Used.Or(0))
+	if n.Reason != "" {
+		n.Reason = "other clients were on the server, and their tokens are not known: " + n.Reason
+	}
+	n.Note = strings.Join(slices.DeleteFunc([]string{"tokens of all clients, by the server's counter", n.Note}, func(s string) bool { return s == "" }), ", ")
+	return n
 }
 
 // perToken divides energy and money by output tokens; those of a prompt have no
 // share of their own.
 func (d *derivation) perToken() {
-	tokens, whose, uncounted := d.output()
-	joules := d.energy.Joules.Div(tokens)
-	reason := d.energy.Reason
-	if d.energy.Joules.OK {
-		reason = uncounted
+	n := &d.output
+	source, whose := engine.Derived, ""
+	if n.Estimate {
+		source = engine.Estimate
 	}
-	note := ""
+	if n.Note != "" {
+		whose = "; " + n.Note
+	}
+	joules := d.energy.Joules.Div(n.Tokens)
+	reason, note := d.energy.Reason, ""
 	if d.energy.Joules.OK {
+		reason = cmp.Or(n.Reason, "no output token was counted")
 		note = "by " + d.energy.How + ", prefill included" + whose
 	}
-	d.put(JoulesPerToken, "J", engine.Derived, joules, reason, note)
-	d.put(MillijoulesPer, "mJ", engine.Derived, joules.Times(millijoulesInJoule), reason, note)
-	d.put(TokensPerJoule, "tokens/J", engine.Derived, tokens.Div(d.energy.Joules), reason, note)
+	d.put(JoulesPerToken, "J", source, joules, reason, note)
+	d.put(MillijoulesPer, "mJ", source, joules.Times(millijoulesInJoule), reason, note)
+	d.put(TokensPerJoule, "tokens/J", source, n.Tokens.Div(d.energy.Joules), reason, note)
 
 	cost := d.facts.CostPerHour
-	source, reason := engine.Derived, cost.Note
+	reason = cost.Note
 	dollars := stat.None
 	if cost.Known {
-		reason = uncounted
-		dollars = stat.Some(cost.Value * d.c.Span().Seconds() / secondsPerHour).Div(tokens).Times(tokensPerMillion)
+		reason = cmp.Or(n.Reason, "no output token was counted")
+		dollars = stat.Some(cost.Value * d.c.Span().Seconds() / secondsPerHour).Div(n.Tokens).Times(tokensPerMillion)
 	}
 	note = ""
 	if cost.Known {
@@ -233,8 +264,11 @@ func (d *derivation) ceiling() {
 	batchNote := d.point.BatchFrom
 	d.put(DecodeBatch, "requests", engine.Derived, d.point.Batch, d.point.Reason, batchNote)
 	source, rateNote := engine.Measured, "all sequences, while any decodes"
-	if d.point.Others {
+	switch {
+	case d.point.Others:
 		source, rateNote = engine.Derived, "other clients' sequences taken to be as fast as these"
+	case d.output.Estimate:
+		source, rateNote = engine.Estimate, d.output.Note
 	}
 	d.put(DecodeRate, "tokens/s", source, d.point.Rate, d.point.Reason, rateNote)
 	reason := d.noPoint()

@@ -137,16 +137,18 @@ func (c *Capture) coresWhileServing() (cores, most float64) {
 }
 
 // counting are the times between looks at the server's page over which its counter of
-// output tokens grew.
+// output tokens grew, and of one that does not move with each step, over which requests
+// ran.
 func (c *Capture) counting() []span {
 	var when []span
+	stepwise := c.stepwise(c.pagesWithCounter())
 	var before *PageSample
 	for i := range c.Pages {
 		p := &c.Pages[i]
 		if !p.GenerationTokens.OK {
 			continue
 		}
-		if before != nil && p.GenerationTokens.V > before.GenerationTokens.V {
+		if before != nil && (p.GenerationTokens.V > before.GenerationTokens.V || !stepwise && p.runs() && before.runs()) {
 			when = append(when, span{before.At, p.At})
 		}
 		before = p

@@ -1,10 +1,6 @@
 package capture
 
-import (
-	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/stat"
-)
+import "time"
 
 // Load is the CPU of a tree between two looks.
 type Load struct {
@@ -48,22 +44,4 @@ func (t *Tree) Load() []Load {
 		}
 	}
 	return out
-}
-
-// CounterRate is the output in tokens per second by the server's own counter, from the
-// first page that has it to the last; absent where it fell, as of a restart.
-func (c *Capture) CounterRate() stat.Opt {
-	var first, last *PageSample
-	for i := range c.Pages {
-		if p := &c.Pages[i]; p.GenerationTokens.OK {
-			if first == nil {
-				first = p
-			}
-			last = p
-		}
-	}
-	if first == nil || last.At <= first.At || last.GenerationTokens.V < first.GenerationTokens.V {
-		return stat.None
-	}
-	return stat.Some((last.GenerationTokens.V - first.GenerationTokens.V) / (last.At - first.At).Seconds())
 }

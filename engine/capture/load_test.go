@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 func TestTreeLoad(t *testing.T) {
@@ -38,30 +36,6 @@ func TestTreeLoad(t *testing.T) {
 				if math.Abs(v.Cores-c.want[i]) > 1e-9 {
 					t.Errorf("interval %d: %v cores, want %v", i, v.Cores, c.want[i])
 				}
-			}
-		})
-	}
-}
-
-func TestCounterRate(t *testing.T) {
-	page := func(at time.Duration, tokens float64) PageSample {
-		return PageSample{At: at, GenerationTokens: stat.Some(tokens)}
-	}
-	for _, c := range []struct {
-		name  string
-		pages []PageSample
-		want  stat.Opt
-	}{
-		{"no page", nil, stat.None},
-		{"one page", []PageSample{page(0, 5)}, stat.None},
-		{"pages without a counter", []PageSample{{At: 0}, {At: time.Second}}, stat.None},
-		{"two at one moment", []PageSample{page(0, 5), page(0, 9)}, stat.None},
-		{"a restart", []PageSample{page(0, 500), page(time.Second, 9)}, stat.None},
-		{"a failed page between", []PageSample{page(0, 5), {At: time.Second, Error: "timeout"}, page(2*time.Second, 25)}, stat.Some(10)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := (&Capture{Pages: c.pages}).CounterRate(); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}

@@ -36,10 +36,13 @@ func (c *Capture) operating(tokens Tokens) operating {
 			return o
 		}
 		o.Batch, o.BatchFrom = running, "the server's gauge"
-		if tokens.Used.OK && c.Span() > 0 {
+		switch {
+		case !tokens.Used.OK || c.Span() <= 0:
+			o.Reason = cmp.Or(c.Counted().Reason, "the server does not count its tokens")
+		case tokens.Used.V <= 0:
+			o.Reason = "no output token was counted while requests ran: they were not past their prompts"
+		default:
 			o.Rate = stat.Some(tokens.Used.V / (c.Span().Seconds() * loaded))
-		} else {
-			o.Reason = "the server does not count its tokens"
 		}
 	case running.OK && o.Batch.OK && running.V > 1.2*o.Batch.V+0.5:
 		// Others are on the server: a step carries their sequences too, each as fast as

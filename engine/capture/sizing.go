@@ -71,7 +71,11 @@ func (d *derivation) sizing(cards []catalog.GPU) Sizing {
 // noLoad says why the run says nothing of the size that the server needs: it served
 // nothing, or GPUs had no part in it; "" where it does.
 func (d *derivation) noLoad() string {
-	if d.tokens.Used.V <= 0 {
+	switch used := d.tokens.Used; {
+	case used.V > 0, !used.OK && d.c.Kind == Observation && d.point.Batch.OK: // requests ran, whatever was counted
+	case !used.OK && d.c.Kind == Observation && len(d.c.Pages) > 0:
+		return "whether it served is not known: " + d.output.Reason
+	default:
 		return "no output token was counted: a server at rest does not show what size it needs"
 	}
 	if d.facts.Device.Value == "cpu" {

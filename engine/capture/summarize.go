@@ -30,11 +30,9 @@ func Summarize(c *Capture, m Machine) *Summary {
 	return s
 }
 
-// observedTokens is what the server says that it generated for others, in proportion to
-// the window: its pages lie around it.
+// observedTokens is what the server says that it generated for others.
 func (c *Capture) observedTokens() Tokens {
-	t := Tokens{From: fromServer}
+	t := Tokens{From: fromServer, Used: c.Counted().Tokens}
 	t.Counter, _ = c.pageGrowth(func(p *PageSample) stat.Opt { return p.GenerationTokens })
-	t.Used = c.CounterRate().Times(c.Span().Seconds())
 	return t
 }

@@ -108,7 +108,7 @@ func (p *painter) pages(c *capture.Capture) {
 			continue
 		}
 		if before != nil {
-			p.counter(pid, "generation", "tokens/s", before.At, rate(before.GenerationTokens, page.GenerationTokens, page.At-before.At))
+			p.generation(pid, c.Counting, before, page)
 			p.counter(pid, "prompt", "tokens/s", before.At, rate(before.PromptTokens, page.PromptTokens, page.At-before.At))
 		}
 		before = page
@@ -116,6 +116,16 @@ func (p *painter) pages(c *capture.Capture) {
 		p.counter(pid, "waiting", "requests", page.At, page.Waiting)
 		p.counter(pid, "KV cache used", "ratio", page.At, page.KVUsage)
 	}
+}
+
+// generation draws the output between two pages. A counter that moves when a request
+// ends has no rate between them: it is drawn as it stands.
+func (p *painter) generation(pid int, counting capture.Counting, before, page *capture.PageSample) {
+	if counting == capture.AtEnd {
+		p.counter(pid, "generated (counted when a request ends)", "tokens", page.At, page.GenerationTokens)
+		return
+	}
+	p.counter(pid, "generation", "tokens/s", before.At, rate(before.GenerationTokens, page.GenerationTokens, page.At-before.At))
 }
 
 // rate is the growth of a counter a second; absent where it shrank, as it does when

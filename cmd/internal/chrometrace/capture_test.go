@@ -335,3 +335,23 @@ func BenchmarkWriteCapture(b *testing.B) {
 		}
 	}
 }
+
+// TestCountedAtEnd holds that a counter which moves when a request ends is drawn as it
+// stands, and not as a rate.
+func TestCountedAtEnd(t *testing.T) {
+	for counting, want := range map[capture.Counting]string{capture.AtEnd: "generated (counted when a request ends)", capture.EachStep: "generation"} {
+		c := &capture.Capture{Kind: capture.Observation, End: 2 * time.Second, PagesFrom: "llama.cpp", Counting: counting}
+		for i := range 3 {
+			c.Pages = append(c.Pages, capture.PageSample{At: time.Duration(i) * time.Second, GenerationTokens: stat.Some(600 * float64(i/2))})
+		}
+		var out strings.Builder
+		if err := WriteCapture(&out, c); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"generated (counted when a request ends)", "generation"} {
+			if drawn := strings.Contains(out.String(), `"`+name+`"`); drawn != (name == want) {
+				t.Errorf("%s: %q drawn: %v", counting, name, drawn)
+			}
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 // toWire turns a capture into columns.
 func toWire(c *capture.Capture) wireCapture {
 	w := wireCapture{
-		Begin: inSeconds(c.Begin), End: inSeconds(c.End), PagesFrom: c.PagesFrom,
+		Begin: inSeconds(c.Begin), End: inSeconds(c.End), PagesFrom: c.PagesFrom, Counting: string(c.Counting),
 		Requests: []wireRequest{}, Tree: treeWire(&c.Tree), GPUs: gpusWire(&c.GPUs), Pages: pagesWire(c.Pages),
 	}
 	for i := range c.Requests {

@@ -24,6 +24,8 @@ func probes() map[string]func() *Probe {
 		"interrupted": interruptedProbe,
 		"failures":    failedProbe,
 		"eight-gpus":  eightGPUs,
+		"uncounted":   func() *Probe { return countedAtEnd(0, 0, 0, 0, 0) },
+		"estimated":   func() *Probe { return countedAtEnd(0, 0, 120, 120, 360) },
 	}
 }
 
@@ -369,4 +371,20 @@ func eightGPUs() *Probe {
 	p.Summary.GPUs = gpuFigures(8, len(p.Capture.GPUs.Readings))
 	p.Summary.Energy = capture.Energy{Joules: some(1444), How: "integrated power", Reason: "one of the devices has no energy counter"}
 	return p
+}
+
+// countedAtEnd is an observation of a server under load that counts tokens when a
+// request ends, and of what it had counted at each second.
+func countedAtEnd(tokens ...float64) *Probe {
+	end := time.Duration(len(tokens)-1) * time.Second
+	c := &capture.Capture{
+		Kind: capture.Observation, Wall: time.Date(2026, 11, 21, 22, 46, 10, 0, time.UTC), Period: 50 * ms, End: end,
+		Tree: sampledTree(end, 50*ms), GPUs: capture.GPUs{Why: "no GPU is readable"}, PagesFrom: "llama.cpp", Counting: capture.AtEnd,
+	}
+	for i, v := range tokens {
+		c.Pages = append(c.Pages, capture.PageSample{At: time.Duration(i) * time.Second, Took: ms, GenerationTokens: some(9000 + v), Running: some(1), Waiting: some(0)})
+	}
+	setup := probeSetup(1, 1)
+	setup.Request, setup.Target = nil, engine.Target{URL: "http://127.0.0.1:8080", Engine: "llama.cpp", Model: "random"}
+	return &Probe{Setup: setup, Capture: c, Summary: capture.Summarize(c, capture.Machine{})}
 }

@@ -143,7 +143,7 @@ func momentOf(s *seconds) time.Duration {
 
 // capture turns columns back into samples.
 func (w *wireCapture) capture() (*capture.Capture, error) {
-	c := &capture.Capture{Begin: duration(w.Begin), End: duration(w.End), PagesFrom: w.PagesFrom}
+	c := &capture.Capture{Begin: duration(w.Begin), End: duration(w.End), PagesFrom: w.PagesFrom, Counting: capture.Counting(w.Counting)}
 	for i := range w.Requests {
 		r, err := w.Requests[i].request()
 		if err != nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -205,7 +206,7 @@ func (r *probePage) derivedSection() {
 		}
 	}
 	if r.folded() {
-		gaps = nil // notKnown has them
+		gaps = slices.DeleteFunc(gaps, func(q engine.NamedQuantity) bool { return !needsNoGPU(q.Name) }) // notKnown has them
 	}
 	if len(t.rows)+len(gaps) == 0 {
 		return

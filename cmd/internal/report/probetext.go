@@ -119,11 +119,7 @@ func (r *probePage) label(label string, t text) {
 func (r *probePage) latencyGlance() {
 	q := r.s.Requests
 	if q == nil {
-		if rate := finite(r.c.CounterRate()); rate.OK {
-			r.label("server", r.text(strong, figure.Significant(rate.V)+nbsp+"tok/s by its own counter"))
-		} else if r.c.Kind == capture.Observation {
-			r.label("server", r.text(muted, absent+" "+r.noPages()))
-		}
+		r.serverGlance()
 		return
 	}
 	parts := nonEmpty(
@@ -136,6 +132,32 @@ func (r *probePage) latencyGlance() {
 		return
 	}
 	r.label("requests", r.text(strong, strings.Join(parts, " · ")))
+}
+
+// serverGlance is the output of an observed server by its own counter, with what to
+// know of it, or why it is not known.
+func (r *probePage) serverGlance() {
+	n := r.c.Counted()
+	rate := stat.None
+	if span := r.c.Span().Seconds(); span > 0 {
+		rate = finite(n.Tokens.Times(1 / span))
+	}
+	switch {
+	case rate.OK && n.Estimate:
+		r.label("server", append(r.text(strong, figure.Significant(rate.V)+nbsp+"tok/s"+nbsp+est(engine.Estimate)+" by its own counter"), r.text(muted, " · "+n.Note)...))
+	case rate.OK:
+		r.label("server", r.text(strong, figure.Significant(rate.V)+nbsp+"tok/s by its own counter"))
+	case r.c.Kind != capture.Observation:
+	case n.Reason != "" && r.counterRead():
+		r.label("server", r.text(muted, absent+nbsp+"tok/s: "+n.Reason))
+	default:
+		r.label("server", r.text(muted, absent+" "+r.noPages()))
+	}
+}
+
+// counterRead says that the server's page was read, and that it counts tokens.
+func (r *probePage) counterRead() bool {
+	return slices.ContainsFunc(r.c.Pages, func(p capture.PageSample) bool { return p.Error == "" && p.GenerationTokens.OK })
 }
 
 // times is the mean of a distribution, named so where it is of several.

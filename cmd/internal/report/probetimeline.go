@@ -201,22 +201,12 @@ func (a axisOf) spreadTokens(q *capture.Request, tokens []float64) bool {
 	return len(q.Chunks) > 1
 }
 
-// pageRates are the rates between neighbouring pages, by the server's counter.
+// pageRates are the rates between looks at the server's page, as far as its counter
+// tells them.
 func (r *probePage) pageRates() []stretchValue {
 	var out []stretchValue
-	last := -1
-	for i := range r.c.Pages {
-		p := &r.c.Pages[i]
-		if !finite(p.GenerationTokens).OK {
-			continue
-		}
-		if last >= 0 {
-			q := &r.c.Pages[last]
-			if grown := p.GenerationTokens.V - q.GenerationTokens.V; grown >= 0 && p.At > q.At {
-				out = append(out, stretchValue{q.At, p.At, grown / (p.At - q.At).Seconds()})
-			}
-		}
-		last = i
+	for _, rate := range r.c.CounterRates() {
+		out = append(out, stretchValue{rate.From, rate.To, rate.PerSecond})
 	}
 	return out
 }

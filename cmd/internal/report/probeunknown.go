@@ -20,8 +20,13 @@ var derivedTopics = [...]struct {
 	{"energy", []string{capture.JoulesPerToken, capture.MillijoulesPer, capture.TokensPerJoule}},
 	{"money", []string{capture.DollarsPerMillion}},
 	{"shares of the hardware", []string{capture.PowerShare, capture.BandwidthShare, capture.VRAMShare}},
-	{"decode rate", []string{capture.DecodeRate, capture.DecodeBatch}},
 	{"ceiling", []string{capture.CeilingAchievable, capture.CeilingIdeal, capture.CeilingEfficiency}},
+}
+
+// needsNoGPU says that a derived figure needs no GPU: where it is not known, that has
+// another reason.
+func needsNoGPU(name string) bool {
+	return name == capture.OutputRate || name == capture.DecodeRate || name == capture.DecodeBatch
 }
 
 // topicOf is what a derived figure is about: itself where it belongs to no topic.
@@ -53,7 +58,7 @@ func (r *probePage) notKnown() {
 	}
 	for _, q := range r.s.Derived {
 		switch topic := topicOf(q.Name); {
-		case finiteQuantity(q.Quantity).Value.OK:
+		case finiteQuantity(q.Quantity).Value.OK, needsNoGPU(q.Name):
 		case slices.Contains(told, topic):
 			add(strings.ReplaceAll(q.Name, "_", " "))
 		default:

@@ -78,6 +78,7 @@ type wireCapture struct {
 	Begin     seconds       `json:"begin_s"`
 	End       seconds       `json:"end_s"`
 	PagesFrom string        `json:"pages_from"`
+	Counting  string        `json:"tokens_counted,omitempty"`
 	Requests  []wireRequest `json:"requests"`
 	Tree      wireTree      `json:"tree"`
 	GPUs      wireGPUs      `json:"gpus"`
