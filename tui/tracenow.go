@@ -111,16 +111,17 @@ func titled(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// perToken is how long a token takes, or a call where it has more of them.
+// perToken is how long a token takes, or a call where it has more of them: the median, as
+// in the report, beside another quantile.
 func perToken(row *optrace.PhaseRow) string {
 	d := &row.Call
 	if d.Count == 0 {
 		return ""
 	}
-	text := show(d.Mean.Seconds())
+	text := "p50 " + show(d.P50.Seconds())
 	switch {
 	case row.Phase == "prefill" && row.FirstToken.Count > 0:
-		return show(row.FirstToken.Mean.Seconds()) + " to a first token, " + counted(row.Calls, "call")
+		return "p50 " + show(row.FirstToken.P50.Seconds()) + " to a first token, " + counted(row.Calls, "call")
 	case row.Tokens == int64(row.Calls):
 		text += " a token"
 	case row.Calls > 0:
