@@ -92,11 +92,10 @@ func leaveAll(v *view, a Advice, causes []cause) Advice {
 		a.Do = "Nothing: the recording was cut short, and no graph is left in it."
 		a.Why = "Of what was recorded there is no more: " + cut.Why + "."
 	case v.decode == nil && v.prefill == nil:
-		a.Do = "Nothing: nothing was computed while the trace ran, or too little to judge."
-		a.Why = fmt.Sprintf("Fewer than %d graphs of a decode and none of a prefill were seen: trace while requests are served.", fewestGraphs)
+		a.Do, a.Why = v.tooLittle()
 	case v.few() && slices.ContainsFunc(causes, func(c cause) bool { return c.remedy != nil }):
-		a.Do = "Change nothing yet."
-		a.Why = fmt.Sprintf("Fewer than %d graphs were seen: what they point to may be chance. Trace for longer, while requests are served.", fewestGraphs)
+		a.Do = fmt.Sprintf("Nothing yet: too early, %d of %d graphs.", v.graphs, fewestGraphs)
+		a.Why = "What so few graphs point to may be chance. Trace for longer, while requests are served."
 	case len(causes) > 0 && rank(causes[0].Severity) <= rank(severityWarn):
 		a.Do = "Change nothing."
 		a.Why = "No setting is known to remove what costs time here. " + causes[0].Title + " (" + causes[0].ID + ")"
@@ -122,6 +121,26 @@ func leaveAll(v *view, a Advice, causes []cause) Advice {
 	}
 	a.Gain, a.GainLow, a.GainHigh = stat.None, stat.None, stat.None
 	return a
+}
+
+// tooLittle says why nothing is said of a decode or a prefill.
+func (v *view) tooLittle() (do, why string) {
+	decodes := 0
+	for i := range v.Phases {
+		if p := &v.Phases[i]; p.Phase == PhaseDecode.String() {
+			decodes = p.Graph.Count
+		}
+	}
+	switch {
+	case decodes > 0:
+		return fmt.Sprintf("Nothing yet: too early, %d of %d graphs of a decode.", decodes, fewestGraphs),
+			"What so few graphs point to may be chance. Trace for longer, while requests are served."
+	case v.graphs > 0:
+		return "Nothing: neither a decode nor a prefill was seen.", "What was computed is neither, or nothing says which: no advice is known for it."
+	case v.Coverage.Calls > 0 || v.Coverage.Partial > 0:
+		return "Nothing: no graph was seen as a whole.", "Advice follows from graphs: trace for longer, at a level with graphs, while requests are served."
+	}
+	return "Nothing: nothing was computed while the trace ran.", "Trace while requests are served."
 }
 
 // unseen says what could not be looked for, since it was not traced.

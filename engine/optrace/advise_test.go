@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -230,8 +231,30 @@ func TestAdviceOfFewGraphs(t *testing.T) {
 		if len(findings) == 0 || findings[0].ID != "preempted" || a.Finding != want || a.Gain.OK != (want != "") {
 			t.Errorf("%d graphs: %q, gain %v, of %+v", graphs, a.Finding, a.Gain, findings)
 		}
-		if want == "" && (a.Do != "Change nothing yet." || !slices.ContainsFunc(a.Rejected, func(r string) bool { return strings.HasPrefix(r, "preempted: fewer than 20 graphs") })) {
+		if bad := findings[0].Severity == severityBad; bad != (want != "") {
+			t.Errorf("%d graphs are called %q: %q", graphs, findings[0].Severity, findings[0].Evidence)
+		}
+		if early := fmt.Sprintf("Nothing yet: too early, %d of 20 graphs.", graphs); want == "" && (a.Do != early || !slices.ContainsFunc(a.Rejected, func(r string) bool { return strings.HasPrefix(r, "preempted: fewer than 20 graphs") })) {
 			t.Errorf("%d graphs: %q, %q", graphs, a.Do, a.Rejected)
+		}
+	}
+}
+
+// TestAdviceOfTooLittle holds that what was computed is not said to be nothing: live, the
+// first seconds of a trace are too early to tell.
+func TestAdviceOfTooLittle(t *testing.T) {
+	phase := func(name string, graphs int) PhaseRow {
+		return PhaseRow{Phase: name, Graph: Distribution{Count: graphs}}
+	}
+	for want, s := range map[string]*Summary{
+		"Nothing: nothing was computed while the trace ran.":  {},
+		"Nothing yet: too early, 6 of 20 graphs of a decode.": {Phases: []PhaseRow{phase("decode", 6)}, Coverage: Coverage{Graphs: 6}},
+		"Nothing: neither a decode nor a prefill was seen.":   {Phases: []PhaseRow{phase("encode", 600)}, Coverage: Coverage{Graphs: 600}},
+		"Nothing: no graph was seen as a whole.":              {Coverage: Coverage{Calls: 3, Partial: 2}},
+		"Change nothing.":                                     {Phases: []PhaseRow{phase("prefill", 1), phase("decode", 6)}},
+	} {
+		if _, a := Diagnose(s); a.Do != want || a.Why == "" {
+			t.Errorf("%q: %q, want %q", a.Do, a.Why, want)
 		}
 	}
 }

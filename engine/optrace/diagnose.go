@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -88,6 +89,9 @@ func Diagnose(s *Summary) ([]Finding, Advice) {
 	for _, check := range checks {
 		if c, ok := check(v); ok {
 			c.bound()
+			if v.few() {
+				c.doubt(v.graphs)
+			}
 			causes = append(causes, c)
 		}
 	}
@@ -99,6 +103,16 @@ func Diagnose(s *Summary) ([]Finding, Advice) {
 		findings[i] = causes[i].Finding
 	}
 	return findings, advise(v, causes)
+}
+
+// doubt keeps what a few graphs point to from being called bad. Figures that do not hold
+// are as bad as they are.
+func (c *cause) doubt(graphs int) {
+	if c.Severity != severityBad || c.remedy != nil && c.remedy.kind == remedyTrace {
+		return
+	}
+	c.Severity = severityWarn
+	c.Evidence = append(c.Evidence, fmt.Sprintf("It is too early to tell: %d of %d graphs were seen.", graphs, fewestGraphs))
 }
 
 // bound keeps what follows from figures that contradict each other (those of a recording

@@ -44,6 +44,12 @@ func asked(a *optrace.Advice) bool { return a.Do != "" && a.Finding != "" }
 // all is well.
 func tooLittle(a *optrace.Advice) bool { return strings.HasPrefix(a.Do, "Nothing") }
 
+// tooLittleWords are what was seen instead, and what to do.
+func tooLittleWords(a *optrace.Advice) string {
+	_, seen, _ := strings.Cut(a.Do, ": ")
+	return strings.TrimSpace(seen + " " + a.Why)
+}
+
 // noAdvice says that there is nothing to change, or that nothing is known.
 func (r *tracePage) noAdvice() {
 	c := &r.s.Coverage
@@ -58,7 +64,7 @@ func (r *tracePage) noAdvice() {
 		return
 	}
 	if tooLittle(&r.s.Advice) {
-		r.para(0, 2, append(text{r.mark(muted, "no recommendation")}, r.text(body, after(": ", r.s.Advice.Why))...))
+		r.para(0, 2, append(text{r.mark(muted, "no recommendation")}, r.text(body, after(": ", tooLittleWords(&r.s.Advice)))...))
 		return
 	}
 	r.para(0, 2, append(text{r.mark(ok, "nothing to change")}, r.text(body, after(": ", r.s.Advice.Why))...))

@@ -92,7 +92,7 @@ func TestTraceOfARecording(t *testing.T) {
 
 // TestTraceOfTooLittle holds that a trace of a few graphs is not said to be well.
 func TestTraceOfTooLittle(t *testing.T) {
-	for decodes, want := range map[int]string{2: "no recommendation: Fewer than", 40: "nothing to change"} {
+	for decodes, want := range map[int]string{2: "no recommendation: too early, 2 of 20 graphs of a decode.", 40: "nothing to change"} {
 		r := recorded(22, decodes)
 		if decodes == 2 {
 			r.Events = r.Events[len(r.Events)/3:] // begun after the prefill
