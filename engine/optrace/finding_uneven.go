@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -11,6 +12,34 @@ import (
 // the ratio is 1.1 to 1.3 (real runtimes, one and two threads), and contexts that grow
 // within a trace hardly double a graph.
 const unevenGraphs = 2.5
+
+// unevenID is the finding of decode graphs of very different length.
+const unevenID = "uneven-graphs"
+
+// GapExpertTimes is the What of the gap of times by expert that say nothing of experts.
+const GapExpertTimes = "times by expert"
+
+// doubtExpertTimes leaves the times of experts out where graphs take very different times
+// and nothing tells whether a batch lost its CPU: a few of these make an expert look
+// tens of times slower.
+func (s *Summary) doubtExpertTimes() {
+	if s.Experts == nil || !slices.ContainsFunc(s.Findings, func(f Finding) bool { return f.ID == unevenID }) {
+		return
+	}
+	timed := s.Experts.TimeCV.OK
+	s.Experts.TimeCV = stat.None
+	for i := range s.Experts.Layers {
+		times := s.Experts.Layers[i].Time
+		timed = timed || slices.ContainsFunc(times, func(t stat.Opt) bool { return t.OK })
+		clear(times)
+	}
+	if timed {
+		s.Gaps = append(s.Gaps, Gap{
+			What: GapExpertTimes, Why: "tokens take very different times, and scheduling was not traced: a batch that waited for a CPU looks like a slow expert",
+			Next: "trace again with " + levelFlag + " sched",
+		})
+	}
+}
 
 // findUneven is decode graphs of very different length in a trace that does not tell
 // time off the CPU from computing: threads that wait for a CPU look like slow operators.
@@ -24,7 +53,7 @@ func findUneven(v *view) (cause, bool) {
 		return cause{}, false
 	}
 	return cause{
-		Finding: Finding{ID: "uneven-graphs", Severity: severityWarn, Title: "Tokens take very different times, and scheduling was not traced", Cost: stat.None, Evidence: []string{
+		Finding: Finding{ID: unevenID, Severity: severityWarn, Title: "Tokens take very different times, and scheduling was not traced", Cost: stat.None, Evidence: []string{
 			fmt.Sprintf("Half of the decode graphs took at most %s, one in twenty more than %s, %.1f times as long.", spellTime(d.P50), spellTime(d.P95), ratio),
 			"At this level a thread that waits for a CPU looks like one that computes: times of operators and layers may be those of other programs.",
 		}},

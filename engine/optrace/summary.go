@@ -223,7 +223,8 @@ type Experts struct {
 	CV stat.Opt `json:"cv"`
 	// TimeCV is that of the mean time of a mixture's matmuls by the expert, where
 	// batches of one token let it be told, five of each. Batches that lost a CPU meanwhile
-	// are left out, where scheduling is traced.
+	// are left out, where scheduling is traced; it is absent, and so are all times by
+	// expert, where it is not and tokens take very different times, as [GapExpertTimes].
 	TimeCV stat.Opt `json:"time_cv"`
 }
 

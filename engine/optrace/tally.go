@@ -306,6 +306,7 @@ func (t *Tally) Summary(s Settings) *Summary {
 		sum.Observer.Reader = stat.Some(0)
 	}
 	sum.Findings, sum.Advice = Diagnose(sum)
+	sum.doubtExpertTimes()
 	return sum
 }
 

@@ -90,6 +90,33 @@ func TestExpertTimesWithoutInterference(t *testing.T) {
 	}
 }
 
+// TestExpertTimesOfADisturbedTrace holds that where some tokens take many times as long as
+// others, and nothing tells why, no expert is said to be slow; with scheduling they are
+// told.
+func TestExpertTimesOfADisturbedTrace(t *testing.T) {
+	for detail, told := range map[Detail]bool{LevelTensor: false, LevelSched: true} {
+		m := newModel()
+		refs := m.mixture(3, 1)
+		m.tables.Experts = []ExpertChoice{{Layer: 3, Used: 1, IDs: []int32{0}, Tokens: 1}, {Layer: 3, Used: 1, IDs: []int32{4}, Tokens: 1}}
+		tally := NewTally(m.tables)
+		for i := range 2 * fewestGraphs {
+			took, expert := time.Millisecond, uint32(1)
+			if i%4 == 0 {
+				took, expert = 40*time.Millisecond, 2
+			}
+			g := run(refs, 1, 0, each(took))
+			g.Phase, g.Tokens, g.Detail = PhaseDecode, 1, detail
+			g.Lanes[0].Spans[0].Experts = expert
+			tally.Graph(g)
+		}
+		s := tally.Summary(Settings{Detail: detail})
+		gap := s.gap(GapExpertTimes)
+		if e := s.Experts; e.TimeCV.OK != told || e.Layers[0].Time[4].OK != told || (gap == nil) != told || len(e.Layers[0].Chosen) != 8 {
+			t.Errorf("at %s: CV %v, times %v, gap %v", detail, e.TimeCV, e.Layers[0].Time, gap)
+		}
+	}
+}
+
 // TestExpertsOutOfRange has ids that cannot be, and tokens that were not all read.
 func TestExpertsOutOfRange(t *testing.T) {
 	m := newModel()

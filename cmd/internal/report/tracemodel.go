@@ -124,8 +124,12 @@ func (r *tracePage) experts() {
 		return
 	}
 	r.section("Experts", figure.Whole(float64(e.Used))+" of "+figure.Whole(float64(e.Count))+" for each token")
-	r.row("choices", r.text(body, figure.Whole(float64(e.Tokens))+" read, one for each token and layer, of "+plural(len(e.Layers), "layer")+"; times are means of the mixture's products, one token at a time"))
-	r.row("imbalance", r.text(body, "CV of how often "+ratioFigure(e.CV)+" (0 is even) · CV of the time by expert "+ratioFigure(e.TimeCV)))
+	r.row("choices", r.text(body, figure.Whole(float64(e.Tokens))+" read, one for each token and layer, of "+plural(len(e.Layers), "layer")+timesOfExperts(e)))
+	times := ratioFigure(e.TimeCV)
+	if slices.ContainsFunc(r.s.Gaps, func(g optrace.Gap) bool { return g.What == optrace.GapExpertTimes }) {
+		times += " not told without scheduling (see Not known)"
+	}
+	r.row("imbalance", r.text(body, "CV of how often "+ratioFigure(e.CV)+" (0 is even) · CV of the time by expert "+times))
 	rows := slices.Clone(e.Layers)
 	if !r.o.Verbose {
 		slices.SortStableFunc(rows, func(a, b optrace.ExpertLayer) int { return cmp.Compare(finite(b.CV).V, finite(a.CV).V) })
@@ -135,6 +139,16 @@ func (r *tracePage) experts() {
 		r.mixture(&rows[i])
 	}
 	r.left(len(rows)-n, "mixture")
+}
+
+// timesOfExperts says what the times by expert are, "" where there are none.
+func timesOfExperts(e *optrace.Experts) string {
+	for i := range e.Layers {
+		if slices.ContainsFunc(e.Layers[i].Time, func(t stat.Opt) bool { return finite(t).OK }) {
+			return "; times are means of the mixture's products, one token at a time"
+		}
+	}
+	return ""
 }
 
 // mixture is one layer's experts: the full height is the most chosen one.
