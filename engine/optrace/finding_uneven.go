@@ -13,9 +13,6 @@ import (
 // within a trace hardly double a graph.
 const unevenGraphs = 2.5
 
-// unevenID is the finding of decode graphs of very different length.
-const unevenID = "uneven-graphs"
-
 // GapExpertTimes is the What of the gap of times by expert that say nothing of experts.
 const GapExpertTimes = "times by expert"
 
@@ -23,7 +20,7 @@ const GapExpertTimes = "times by expert"
 // and nothing tells whether a batch lost its CPU: a few of these make an expert look
 // tens of times slower.
 func (s *Summary) doubtExpertTimes() {
-	if s.Experts == nil || !slices.ContainsFunc(s.Findings, func(f Finding) bool { return f.ID == unevenID }) {
+	if s.Experts == nil || !slices.ContainsFunc(s.Findings, func(f Finding) bool { return f.ID == "uneven-graphs" }) {
 		return
 	}
 	timed := s.Experts.TimeCV.OK
@@ -53,7 +50,7 @@ func findUneven(v *view) (cause, bool) {
 		return cause{}, false
 	}
 	return cause{
-		Finding: Finding{ID: unevenID, Severity: severityWarn, Title: "Tokens take very different times, and scheduling was not traced", Cost: stat.None, Evidence: []string{
+		Finding: Finding{ID: "uneven-graphs", Severity: severityWarn, Title: "Tokens take very different times, and scheduling was not traced", Cost: stat.None, Evidence: []string{
 			fmt.Sprintf("Half of the decode graphs took at most %s, one in twenty more than %s, %.1f times as long.", spellTime(d.P50), spellTime(d.P95), ratio),
 			"At this level a thread that waits for a CPU looks like one that computes: times of operators and layers may be those of other programs.",
 		}},
