@@ -562,9 +562,16 @@ func TestTraceOfANumber(t *testing.T) {
 // what its file is called (that of a test is called rooftop.test).
 func TestOwnProcessHasItsName(t *testing.T) {
 	k := newKeeper(&optrace.Tables{}, 0)
+	k.recording.Reader = os.Getpid()
 	k.meet(int32(os.Getpid()))
 	if got := k.names[int32(os.Getpid())]; got != optrace.OwnName {
 		t.Errorf("the process that traces is called %q", got)
+	}
+	// In a PID namespace of its own the numbers are those of others.
+	k = newKeeper(&optrace.Tables{}, 0)
+	k.recording.Reader = 0
+	if k.meet(int32(os.Getpid())); len(k.names) > 0 {
+		t.Errorf("processes that are not known are called %v", k.names)
 	}
 }
 

@@ -320,7 +320,7 @@ func (l *liveTrace) reckon() {
 	partial, _ := k.assembler.Dropped()
 	s := k.tally.Summary(optrace.Settings{
 		Target: l.target, Roof: l.roof, Observer: l.observer, Gaps: l.gaps, Begin: k.recording.Begin, Span: l.since(), Detail: l.detail,
-		Events: k.count, Dropped: l.lost, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names,
+		Events: k.count, Dropped: l.lost, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: k.recording.Reader,
 	})
 	if s.Coverage.Graphs > 0 || s.Coverage.Calls > 0 {
 		l.summary, l.graph = s, k.tally.Live()

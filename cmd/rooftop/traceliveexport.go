@@ -84,7 +84,7 @@ func (l *liveTrace) traced() *traced {
 		r.End = max(r.End, events[len(events)-1].At)
 	}
 	r.Origin = time.Now().Add(r.Begin - r.End)
-	r.Processes = maps.Clone(l.keeper.names)
+	r.Processes, r.Reader = maps.Clone(l.keeper.names), l.keeper.recording.Reader
 	return &traced{recording: r, summary: l.summary, newest: func() optrace.LiveGraph { return graph }}
 }
 

@@ -28,7 +28,7 @@ type keeper struct {
 
 func newKeeper(tables *optrace.Tables, most int) *keeper {
 	tally := optrace.NewTally(tables)
-	return &keeper{assembler: optrace.NewAssembler(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables}}
+	return &keeper{assembler: optrace.NewAssembler(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables, Reader: ggml.OwnPID()}}
 }
 
 // take takes in events, from the first one on that was recorded with the detail that was
@@ -91,7 +91,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	err := t.drain(timed, func(events []optrace.Event) {
 		k.take(events)
 		if t.save != nil {
-			t.save.flush(func() *optrace.Recording { return t.soFar(k) })
+			t.save.flush(len(k.names), func() *optrace.Recording { return t.soFar(k) })
 		}
 		if passed := time.Since(began); passed-said > time.Second/4 {
 			said = passed
@@ -130,7 +130,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	partial, _ := k.assembler.Dropped()
 	return &traced{recording: r, saving: t.save, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
-		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names,
+		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: r.Reader,
 	})}, nil
 }
 
@@ -171,12 +171,14 @@ func shortly(d time.Duration) string {
 // maxNames bounds the processes whose names are read.
 const maxNames = 4096
 
-// meet reads the name of a process that has a CPU of the target, while it runs.
+// meet reads the name of a process that has a CPU of the target, while it runs. Where PIDs
+// here are not those of events, it would be that of another.
 func (k *keeper) meet(pid int32) {
-	if _, known := k.names[pid]; known || pid <= 0 || len(k.names) >= maxNames {
+	reader := k.recording.Reader
+	if _, known := k.names[pid]; known || pid <= 0 || reader <= 0 || len(k.names) >= maxNames {
 		return
 	}
-	if int(pid) == os.Getpid() {
+	if int(pid) == reader {
 		k.names[pid] = optrace.OwnName // whatever the file is called
 		return
 	}

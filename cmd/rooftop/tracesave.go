@@ -23,7 +23,7 @@ const (
 	// written: 16 MB.
 	saveChunks = 256
 	// saveEvery is how much of a trace a kill may lose, and knownEvery how old what is
-	// known beside the events may be then.
+	// known beside the events and the names of processes may be then.
 	saveEvery  = time.Second
 	knownEvery = 5 * time.Second
 )
@@ -40,9 +40,10 @@ type saving struct {
 	ended  chan error // of the goroutine
 	most   int64
 	count  int64
-	left   int64 // events beyond what fits
-	err    error // why nothing is written any more
-	known  time.Time
+	left   int64     // events beyond what fits
+	err    error     // why nothing is written any more
+	known  time.Time // when what is known was told
+	names  int       // of processes, that were told
 }
 
 // newSaving saves into a file of an owner, beside which it makes the one that is written;
@@ -97,13 +98,14 @@ func (s *saving) take(r *optrace.Recording, events []optrace.Event) {
 }
 
 // flush has what was taken written within saveEvery, with what is known now where that
-// was told long ago.
-func (s *saving) flush(now func() *optrace.Recording) {
+// was told long ago, or without processes whose names are known now: nobody can read the
+// name of one that has ended.
+func (s *saving) flush(names int, now func() *optrace.Recording) {
 	if s.writer == nil || s.err != nil {
 		return
 	}
-	if time.Since(s.known) >= knownEvery {
-		s.known = time.Now()
+	if age := time.Since(s.known); age >= knownEvery || age >= saveEvery && names > s.names {
+		s.known, s.names = time.Now(), names
 		s.err = s.writer.SoFar(now())
 	}
 	s.err = errors.Join(s.err, s.writer.Flush())

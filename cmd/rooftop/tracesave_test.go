@@ -34,7 +34,7 @@ func BenchmarkSaving(b *testing.B) {
 			events[i] = optrace.Event{At: at, Kind: optrace.OpBegin, PID: 4242, TID: 4243, CPU: 1, Addr: 0x7f0000001000 + uint64(i)<<8, Ref: 1, Lanes: 2}
 		}
 		s.take(r, events)
-		s.flush(func() *optrace.Recording { return r })
+		s.flush(0, func() *optrace.Recording { return r })
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
 	if err := s.close(r); err != nil {
@@ -135,6 +135,42 @@ func TestTracesThatRecordNothingAreInNobodysWay(t *testing.T) {
 	if _, err := readRecording(file); err != nil {
 		t.Error(err)
 	}
+}
+
+// A kill leaves the names of processes, which nobody can read any more once they have
+// ended, and the PID of the one that was killed.
+func TestNamesThatAKillLeaves(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run"+recordingSuffix)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newSaving(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &optrace.Recording{Tables: &optrace.Tables{}, Begin: time.Hour, Detail: optrace.LevelSched, Reader: 77}
+		met := *r
+		met.Processes = map[int32]string{7: "stress"}
+		for _, step := range []struct {
+			after time.Duration
+			names int
+			want  string
+		}{{0, 1, ""}, {saveEvery, 1, "stress"}, {knownEvery - 1, 1, "stress"}} {
+			time.Sleep(step.after)
+			s.take(r, []optrace.Event{{At: 2 * time.Hour, Kind: optrace.Lost, N: 1}})
+			s.flush(step.names, func() *optrace.Recording { return &met })
+			time.Sleep(saveEvery) // the goroutine writes what came
+			synctest.Wait()
+			killed, err := readRecording(s.file.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if killed.Processes[7] != step.want || killed.Reader != 77 {
+				t.Errorf("after %v of PID %d it knows %v, want %q", step.after, killed.Reader, killed.Processes, step.want)
+			}
+		}
+		if err := s.close(r); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A trace of nothing takes the place of no recording, and says so.

@@ -23,6 +23,9 @@ func Open(*layouts.Runtime, Options) (*Session, error) { return nil, errSystem }
 // Wait fails on this system.
 func Wait(context.Context, int) (*layouts.Runtime, error) { return nil, errSystem }
 
+// OwnPID is not known on this system.
+func OwnPID() int { return 0 }
+
 // SetDetail fails on this system.
 func (*Session) SetDetail(optrace.Detail) error { return errSystem }
 

@@ -69,6 +69,15 @@ func inFirstNamespace() bool {
 	return err == nil && link == firstNamespace
 }
 
+// OwnPID is the PID of this process as events have it; 0 where that is not known, since
+// PIDs here are not those that programs in the kernel see.
+func OwnPID() int {
+	if !inFirstNamespace() {
+		return 0
+	}
+	return os.Getpid()
+}
+
 // Wait waits until a process has mapped a GGML runtime, for those that load it late. It
 // ends with ctx, or when the process ends.
 func Wait(ctx context.Context, pid int) (*layouts.Runtime, error) {

@@ -71,6 +71,8 @@ type Recording struct {
 	// Processes are names, by PID, of processes that had the CPU between the target's
 	// threads.
 	Processes map[int32]string
+	// Reader is the PID of the process that recorded, as events have it; 0 not known.
+	Reader int
 }
 
 // Gap is something that is not known of this run, with the reason and what to do.
@@ -147,7 +149,7 @@ type Observer struct {
 	Windows      int     `json:"windows"`
 	// Reader is the share of the time of graphs for which rooftop itself had the CPU of a
 	// lane that could have run, as [OtherRow.Share] is, and ReaderTime how long; none and 0
-	// where scheduling was not traced.
+	// where scheduling was not traced, or it is not known which process rooftop was.
 	Reader     stat.Opt      `json:"reader_ratio"`
 	ReaderTime time.Duration `json:"reader_ns"`
 }

@@ -28,7 +28,7 @@ func recorded(s scene) *Recording {
 		Tables: m.tables, Events: m.events, Begin: 1, End: 99,
 		Origin: time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC), Detail: LevelSched,
 		Dropped: 3, LeftOut: 4, Roof: Roof{BytesPerSecond: 1.5e10, FlopsPerSecond: 0.1, Threads: 2, From: "measured"},
-		Gaps: []Gap{{"a", "b", "c"}}, Observer: Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7}, Processes: map[int32]string{7: "stress"},
+		Gaps: []Gap{{"a", "b", "c"}}, Observer: Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7}, Processes: map[int32]string{7: "stress"}, Reader: 8,
 	}
 }
 
@@ -168,7 +168,7 @@ func dagOperators(t *Tables, e Event) int {
 // so.
 func TestReadRecordingThatWasCutShort(t *testing.T) {
 	var b bytes.Buffer
-	rw, err := NewRecordingWriter(&b, &Recording{Begin: 3, Detail: LevelTensor})
+	rw, err := NewRecordingWriter(&b, &Recording{Begin: 3, Detail: LevelTensor, Reader: 77})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestReadRecordingThatWasCutShort(t *testing.T) {
 				t.Fatalf("cut after line %d: %v", c.lines, err)
 			}
 			gap := r.Gaps[len(r.Gaps)-1]
-			if len(r.Events) != c.events || r.End != c.end || r.Dropped != c.dropped || r.Detail != LevelTensor || !strings.Contains(gap.Why, "cut short") {
+			if len(r.Events) != c.events || r.End != c.end || r.Dropped != c.dropped || r.Detail != LevelTensor || r.Reader != 77 || !strings.Contains(gap.Why, "cut short") {
 				t.Errorf("cut after line %d: %+v", c.lines, r)
 			}
 			if c.dropped > 0 && (len(r.Gaps) != 2 || r.Processes[5] != "other" || !r.Target.Verified || r.Observer.Expected != 0.01) {

@@ -41,6 +41,8 @@ type recordingHead struct {
 	Origin time.Time     `json:"origin"`
 	Detail Detail        `json:"detail"`
 	Words  string        `json:"detail_words"` // the same to read; Detail counts
+	// Reader is the PID of the process that recorded, 0 in recordings that lack it.
+	Reader int `json:"reader_pid,omitempty"`
 }
 
 // recordingEnd is the last line.

@@ -65,7 +65,7 @@ func NewRecordingReader(r io.Reader) (*RecordingReader, error) {
 	if err := strict(line, &head); err != nil {
 		return nil, rr.wrong(err)
 	}
-	rr.rec.Target, rr.rec.Begin, rr.rec.Origin, rr.rec.Detail = head.Target, head.Begin, head.Origin, head.Detail
+	rr.rec.Target, rr.rec.Begin, rr.rec.Origin, rr.rec.Detail, rr.rec.Reader = head.Target, head.Begin, head.Origin, head.Detail, head.Reader
 	return rr, nil
 }
 

@@ -40,12 +40,12 @@ type RecordingWriter struct {
 	line    []byte
 }
 
-// NewRecordingWriter writes the head of a recording: its target, begin and detail.
+// NewRecordingWriter writes the head of a recording: its target, begin, detail and reader.
 func NewRecordingWriter(w io.Writer, head *Recording) (*RecordingWriter, error) {
 	rw := &RecordingWriter{w: bufio.NewWriterSize(w, 1<<16)}
 	line, err := json.Marshal(recordingHead{
 		Schema: RecordingSchema, Target: head.Target, Begin: head.Begin,
-		Origin: head.Origin.UTC(), Detail: head.Detail, Words: head.Detail.String(),
+		Origin: head.Origin.UTC(), Detail: head.Detail, Words: head.Detail.String(), Reader: head.Reader,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the head of the recording cannot be written: %w", err)

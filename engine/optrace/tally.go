@@ -279,6 +279,25 @@ type Settings struct {
 	Partial                  int
 	Cut                      int              // calls that were left out, as [Assembler.Cut]
 	Processes                map[int32]string // names by PID
+	Reader                   int              // as [Recording.Reader]
+}
+
+// isReader says that a process is the one that traced.
+func (s *Settings) isReader(pid int32) bool {
+	return s.Reader > 0 && int(pid) == s.Reader || s.Processes[pid] == OwnName
+}
+
+// knowsReader says that the process that traced would have been told from others.
+func (s *Settings) knowsReader() bool {
+	if s.Reader > 0 {
+		return true
+	}
+	for _, name := range s.Processes {
+		if name == OwnName {
+			return true
+		}
+	}
+	return false
 }
 
 // Summary is every figure so far, what they point to and the advice that follows. It can
@@ -300,9 +319,9 @@ func (t *Tally) Summary(s Settings) *Summary {
 		Findings: []Finding{}, Gaps: t.gaps(&s),
 	}
 	var reader OtherRow
-	if sum.Others, reader = t.thieves.rows(t.scheduled, s.Processes); reader.PID != 0 {
+	if sum.Others, reader = t.thieves.rows(t.scheduled, &s); reader.PID != 0 {
 		sum.Observer.Reader, sum.Observer.ReaderTime = reader.Share, reader.Time
-	} else if recorded&DetailSched != 0 && t.scheduled > 0 {
+	} else if recorded&DetailSched != 0 && t.scheduled > 0 && s.knowsReader() {
 		sum.Observer.Reader = stat.Some(0)
 	}
 	sum.Findings, sum.Advice = Diagnose(sum)

@@ -51,16 +51,16 @@ const UntoldName = "not known (after a wake-up)"
 // rows are the processes, those that took most first and what is not known last. The one
 // that traced is told apart: what it takes is a cost of the trace. Its PID is 0 where it
 // took nothing.
-func (s *thiefSums) rows(graphs time.Duration, names map[int32]string) (rows []OtherRow, reader OtherRow) {
+func (s *thiefSums) rows(graphs time.Duration, of *Settings) (rows []OtherRow, reader OtherRow) {
 	rows = make([]OtherRow, 0, len(s.of))
 	for pid, o := range s.of {
-		row := OtherRow{PID: int(pid), Name: names[pid], Time: o.time, Share: ratio(o.worst, graphs)}
+		row := OtherRow{PID: int(pid), Name: of.Processes[pid], Time: o.time, Share: ratio(o.worst, graphs)}
 		switch {
 		case pid == untoldThief:
 			row.PID, row.Name = 0, UntoldName
 		case pid == 0 && row.Name == "":
 			row.Name = others
-		case row.Name == OwnName:
+		case of.isReader(pid):
 			reader = row
 			continue
 		}

@@ -245,8 +245,16 @@ func TestTheReaderIsNoOther(t *testing.T) {
 	}
 	none := NewTally(&Tables{})
 	none.Graph(&Graph{Begin: 0, End: 100 * time.Millisecond, Lanes: []Lane{{TID: 1}}})
-	if o := none.Summary(Settings{Detail: LevelSched}).Observer; o.Reader != stat.Some(0) {
-		t.Errorf("a reader that took nothing took %v", o.Reader)
+	for _, known := range []Settings{{Detail: LevelSched, Reader: 9}, {Detail: LevelSched, Processes: map[int32]string{9: OwnName}}} {
+		if o := none.Summary(known).Observer; o.Reader != stat.Some(0) {
+			t.Errorf("a reader that took nothing took %v", o.Reader)
+		}
+	}
+	if o := tally.Summary(Settings{Detail: LevelSched, Reader: 9}); o.Observer.Reader != stat.Some(0.15) || len(o.Others) != 2 {
+		t.Errorf("a reader without its name took %v; others are %+v", o.Observer.Reader, o.Others)
+	}
+	if o := tally.Summary(Settings{Detail: LevelSched}); o.Observer.Reader.OK || len(o.Others) != 3 {
+		t.Errorf("a reader that is not known took %v; others are %+v", o.Observer.Reader, o.Others)
 	}
 	if o := none.Summary(Settings{Detail: LevelTensor}).Observer; o.Reader.OK {
 		t.Errorf("without scheduling the reader took %v", o.Reader)
