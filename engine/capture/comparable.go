@@ -105,22 +105,17 @@ func unfit(name string, s *Side) []string {
 	if q.Sent == 0 {
 		out = append(out, name+" has no request")
 	}
-	if t := &q.Tokens; t.Counter.OK && t.Usage.OK && t.Counter.V > t.Usage.V*(1+foreignShare)+foreignTokens {
+	if t := &q.Tokens; t.foreign() {
 		out = append(out, fmt.Sprintf("other clients were on the server during %s: its counter grew by %s tokens, usage says %s", name, spelled(t.Counter), spelled(t.Usage)))
+	}
+	if running, own, ok := s.Capture.besideOurs(); ok && running-own >= leastOthers {
+		out = append(out, fmt.Sprintf("other clients were on the server during %s: %.3g requests ran at once, %.3g of them from here", name, running, own))
 	}
 	if finished, _ := s.Capture.pageGrowth(func(p *PageSample) stat.Opt { return p.Requests }); finished.OK && finished.V > float64(q.Sent) {
 		out = append(out, fmt.Sprintf("other clients were on the server during %s: it finished %s requests, %d were sent from here", name, spelled(finished), q.Sent))
 	}
 	return out
 }
-
-// Above these a server's counter has grown by tokens of other clients. A little more
-// than usage is common: a stop string that is cut off was generated, and so were
-// tokens beyond the end that speculation had accepted.
-const (
-	foreignShare  = 0.05
-	foreignTokens = 8
-)
 
 // answerLength is the mean output of a request that was answered to the end.
 func answerLength(s *Side) stat.Opt {

@@ -44,13 +44,49 @@ func (c *Capture) operating(tokens Tokens) operating {
 		default:
 			o.Rate = stat.Some(tokens.Used.V / (c.Span().Seconds() * loaded))
 		}
-	case running.OK && o.Batch.OK && running.V > 1.2*o.Batch.V+0.5:
+	case running.OK && o.Batch.OK && running.V > o.Batch.V && c.othersRan(&tokens, running.V > 1.2*o.Batch.V+0.5):
 		// Others are on the server: a step carries their sequences too, each as fast as
 		// ours.
 		o.Rate = o.Rate.Times(running.V / o.Batch.V)
 		o.Batch, o.BatchFrom, o.Others = running, "the server's gauge", true
 	}
 	return o
+}
+
+// othersRan tells whether other clients were on the server: more requests ran than were
+// under way from here, or more decoded at once, as the caller knows, and the server
+// counts tokens that are not ours. By itself the latter may be our own prompts.
+func (c *Capture) othersRan(tokens *Tokens, moreDecoded bool) bool {
+	running, own, ok := c.besideOurs()
+	return ok && running-own >= leastOthers || moreDecoded && tokens.foreign()
+}
+
+// leastOthers is how many requests of others, in the mean, are no accident: at a look,
+// the server may not have noticed yet that one of ours has ended.
+const leastOthers = 0.5
+
+// besideOurs is how many requests the server says it ran, and how many were under way
+// from here, means over the looks of the run at which any ran; ok where these are
+// enough.
+func (c *Capture) besideOurs() (running, own float64, ok bool) {
+	n := 0.0
+	for i := range c.Pages {
+		p := &c.Pages[i]
+		if p.At < c.Begin || p.At > c.End || !p.runs() {
+			continue
+		}
+		n++
+		running += p.Running.V
+		for j := range c.Requests {
+			if r := &c.Requests[j]; r.Sent <= p.At && p.At <= r.End {
+				own++
+			}
+		}
+	}
+	if n < leastGauges {
+		return 0, 0, false
+	}
+	return running / n, own / n, true
 }
 
 // ownPoint is the operating point by rooftop's own requests.

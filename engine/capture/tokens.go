@@ -41,12 +41,28 @@ func (c *Capture) tokens() Tokens {
 		t.From, t.Used = fromChunks, stat.Some(float64(t.Chunks))
 	}
 	t.Differences = append(n.reports(&t), n.compared(&t)...)
+	if running, own, ok := c.besideOurs(); ok && running-own >= leastOthers && c.Counting != EachStep {
+		t.Differences = append(t.Differences, fmt.Sprintf("other clients were on the server: %.3g requests ran at once, %.3g of them from here; the counter has their tokens as they end", running, own))
+	}
 	if difference := c.beside(&t, &n); difference != "" {
 		t.Differences = append(t.Differences, difference)
 	} else if why != "" && len(c.Pages) > 0 {
 		t.Differences = append(t.Differences, "the server's own counter is no witness: "+why)
 	}
 	return t
+}
+
+// Above these a server's counter has grown by tokens of other clients. A little more
+// than usage is common: a stop string that is cut off was generated, and so were
+// tokens beyond the end that speculation had accepted.
+const (
+	foreignShare  = 0.05
+	foreignTokens = 8
+)
+
+// foreign tells whether the server's counter grew by tokens of other clients.
+func (t *Tokens) foreign() bool {
+	return t.Counter.OK && t.Usage.OK && t.Counter.V > t.Usage.V*(1+foreignShare)+foreignTokens
 }
 
 // of is how many tokens a request had, by what figures go by.

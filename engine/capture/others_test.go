@@ -1,0 +1,91 @@
+package capture
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// beside adds looks at a gauge of running requests to a run, five of them.
+func beside(c *Capture, running, counted float64) *Capture {
+	before, after := PageSample{At: c.Begin - time.Millisecond}, PageSample{At: c.End + time.Millisecond}
+	before.GenerationTokens, after.GenerationTokens = stat.Some(5000), stat.Some(5000+counted)
+	c.Pages = []PageSample{before}
+	for i := range 5 {
+		c.Pages = append(c.Pages, PageSample{At: c.Begin + time.Duration(2*i+1)*c.Span()/10, Running: stat.Some(running)})
+	}
+	c.Pages = append(c.Pages, after)
+	return c
+}
+
+// TestOthersRan holds that who else is on the server is told from requests that run
+// beyond those under way from here, and not from our own prompts.
+func TestOthersRan(t *testing.T) {
+	// Four at once, whose prompts take so long that they decode one after another.
+	prompts := func() *Capture {
+		c := streams(4, 11, time.Second, 10*time.Millisecond)
+		for i := range c.Requests {
+			r := &c.Requests[i]
+			for j := range r.Chunks {
+				r.Chunks[j].At += time.Duration(i) * time.Second
+			}
+			r.End = r.Chunks[len(r.Chunks)-1].At
+			c.End = r.End
+		}
+		// They end as they decode, so that the gauge falls.
+		beside(c, 4, 44)
+		for i := range c.Pages {
+			left := 0.0
+			for _, r := range c.Requests {
+				if r.End >= c.Pages[i].At {
+					left++
+				}
+			}
+			c.Pages[i].Running = stat.Some(left)
+		}
+		return c
+	}
+	for name, tt := range map[string]struct {
+		c      *Capture
+		others bool
+	}{
+		"our own prompts": {prompts(), false},
+		"one beside one":  {beside(streams(1, 501, 0, 10*time.Millisecond), 2, 501), true},
+		"one beside four": {beside(streams(4, 501, 0, 10*time.Millisecond), 5, 2004), true},
+		"none beside four, of which two wait at times":     {beside(streams(4, 501, 0, 10*time.Millisecond), 3, 2004), false},
+		"others hold our prompts up, and the counter says": {beside(streams(4, 501, 0, 10*time.Millisecond), 4, 9000), false}, // not more than are under way
+	} {
+		o := tt.c.operating(tt.c.tokens())
+		if o.Others != tt.others {
+			t.Errorf("%s: others %v (%v at once, %s)", name, o.Others, o.Batch, o.BatchFrom)
+		}
+		told := strings.Contains(strings.Join(tt.c.tokens().Differences, "\n"), "requests ran at once")
+		if told != tt.others {
+			t.Errorf("%s: told %v", name, told)
+		}
+	}
+	waiting := prompts()
+	waiting.Pages[len(waiting.Pages)-1].GenerationTokens = stat.Some(9000)
+	if o := waiting.operating(waiting.tokens()); !o.Others {
+		t.Error("the counter has thousands of tokens that are not ours, and more ran than decoded")
+	}
+}
+
+// TestRunsBesideOthersAreNotCompared holds that a run with others on the server is not
+// comparable, also where the counter does not have their tokens.
+func TestRunsBesideOthersAreNotCompared(t *testing.T) {
+	side := func(running float64) *Side {
+		c := beside(streams(1, 501, 0, 10*time.Millisecond), running, 501)
+		return &Side{Setup: Setup{Request: &RequestSetup{Concurrency: 1, PromptSHA256: "x"}}, Capture: c, Summary: Summarize(c, Machine{})}
+	}
+	a, b := side(1), side(2)
+	b.Capture.Wall = time.Unix(9, 0)
+	if got := Compare(a, b); len(got.Refused) != 1 || got.Refused[0] != "other clients were on the server during B: 2 requests ran at once, 1 of them from here" {
+		t.Errorf("refused %q", got.Refused)
+	}
+	if got := Compare(a, a); len(got.Refused) != 0 {
+		t.Errorf("refused %q", got.Refused)
+	}
+}
