@@ -34,9 +34,10 @@ WHAT IT COSTS
   while the target decodes. The lower end of the 95 % interval decides then.
 
 WHAT IT NEEDS
-  Root, or CAP_BPF and CAP_PERFMON; Linux 5.17 or newer. 'rooftop doctor' says
-  what is missing. The target is not stopped and nothing in it is changed; when
-  rooftop ends, however it ends, the target is as it was.
+  Root, or CAP_BPF and CAP_PERFMON, and CAP_SYS_PTRACE for processes of other
+  users; Linux 5.17 or newer. 'rooftop doctor' says what is missing. The target
+  is not stopped and nothing in it is changed; when rooftop ends, however it
+  ends, the target is as it was.
 
 LEVELS
   token      calls and their batches

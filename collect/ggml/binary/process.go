@@ -27,7 +27,7 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	p := process{filepath.Join(root, strconv.Itoa(pid))}
 	files, err := p.files()
 	if err != nil {
-		return nil, fmt.Errorf("process %d: %w", pid, explain(err))
+		return nil, fmt.Errorf("process %d: %w", pid, explain(root, err))
 	}
 	var sources []source
 	var gaps []optrace.Gap
@@ -65,12 +65,12 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 }
 
 // explain says what to do about a process that cannot be looked at.
-func explain(err error) error {
+func explain(root string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("there is no such process")
 	case errors.Is(err, fs.ErrPermission):
-		return errors.New("its mapped files may not be read; run as root or as the user it runs as")
+		return unreadable(root)
 	}
 	return plain(err)
 }
