@@ -17,6 +17,8 @@ type Comparison struct {
 	Refused []string `json:"refused"`
 	// Headline is the outcome in one sentence.
 	Headline string `json:"headline"`
+	// Next is what to do now where that cannot be told, "" where it can.
+	Next string `json:"next"`
 	// OtherModel says why the two are taken to be of different models, "" where they are
 	// not. No figure has a verdict then: the work is not the same.
 	OtherModel string `json:"other_model"`
@@ -181,7 +183,7 @@ func Compare(a, b *Summary) *Comparison {
 			return cmp.Compare(y.ShareA.Max(y.ShareB).Or(0), x.ShareA.Max(x.ShareB).Or(0))
 		})
 	}
-	out.Headline = headline(out)
+	out.Headline, out.Next = headline(out), c.next(out)
 	return out
 }
 
@@ -360,11 +362,10 @@ func (c *comparing) threads() ThreadsChange {
 
 // headline is the outcome for decode, or for the first phase where there is none.
 func headline(c *Comparison) string {
-	if len(c.Phases) == 0 {
+	if c.main() == nil {
 		return "Nothing can be compared: the two traces share no phase."
 	}
-	at := max(0, slices.IndexFunc(c.Phases, func(p PhaseChange) bool { return p.Phase == PhaseDecode.String() }))
-	p := &c.Phases[at]
+	p := c.main()
 	r := &p.Rate
 	if c.OtherModel != "" {
 		return fmt.Sprintf("Two different models (%s): neither trace is the faster one of the other. %s: %s tokens/s and %s.", c.OtherModel, phaseName(p.Phase), spellRate(r.A), spellRate(r.B))

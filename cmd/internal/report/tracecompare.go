@@ -70,6 +70,9 @@ func WriteTraceCompare(w io.Writer, c *TraceComparison, o Options) error {
 		return p.flush()
 	}
 	p.para(0, 2, p.text(strong, c.Headline))
+	if c.Next != "" {
+		p.para(0, 2, append(text{p.mark(warn, "do")}, p.text(body, " "+c.Next)...))
+	}
 	if len(c.Differs) > 0 {
 		var parts []string
 		for _, d := range c.Differs {
@@ -299,6 +302,11 @@ func (p *page) comparedOperators(c *TraceComparison) {
 		if c.OtherModel != "" {
 			order = "and its share of the operators' time"
 		}
+		if why := untold(rows); why != "" && !p.o.Verbose {
+			p.heading("Operators", cmp.Or(phase, "unknown phase"))
+			p.para(indent, indent+2, p.text(muted, absent+" none of "+plural(len(rows), "operator")+" can be compared (-v shows them): "+why))
+			continue
+		}
 		p.heading("Operators", cmp.Or(phase, "unknown phase")+", time a token, "+order)
 		n := len(rows)
 		if !p.o.Verbose {
@@ -309,6 +317,22 @@ func (p *page) comparedOperators(c *TraceComparison) {
 			p.line(indent, p.text(muted, "and "+plural(len(rows)-n, "operator")+" more (-v)"))
 		}
 	}
+}
+
+// untold says of rows without any verdict why there is none, "" where one has a verdict, is
+// on one side alone, or where their shares are to be seen.
+func untold(rows []changeRow) string {
+	var reasons []string
+	for i := range rows {
+		c := rows[i].c
+		if c.Word != "" || c.Reason == "" || rows[i].apart || c.A.Or(0) <= 0 || c.B.Or(0) <= 0 {
+			return ""
+		}
+		if !slices.Contains(reasons, c.Reason) {
+			reasons = append(reasons, c.Reason)
+		}
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // typeChange is the type of weights, on both sides where it changed.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // traceComparisons are the states of a comparison that the writers are held against.
@@ -137,4 +138,29 @@ func FuzzTraceCompare(f *testing.F) {
 		checkWidth(t, traceComparisonText(t, c, o), o.width())
 		decoded(t, traceComparisonJSON(t, c))
 	})
+}
+
+// TestCompareFoldsWhatCannotBeTold holds that operators of which none has a verdict are one
+// line with the reason, and a table again with -v; that what to do comes after the headline.
+func TestCompareFoldsWhatCannotBeTold(t *testing.T) {
+	c := traceComparisons()["threads"]()
+	c.Headline, c.Next = "Whether decode differs cannot be told.", "Measure both again without tui.test."
+	for i := range c.Operators {
+		x := &c.Operators[i].PerToken
+		x.Low, x.High, x.Word, x.Reason = stat.None, stat.None, "", "a thread was without its CPU"
+	}
+	short, long := traceComparisonText(t, c, Options{Width: 80}), traceComparisonText(t, c, Options{Width: 80, Verbose: true})
+	if strings.Contains(short, "ffn_up") || !strings.Contains(long, "ffn_up") {
+		t.Errorf("with and without -v:\n%s", short)
+	}
+	flat := strings.Join(strings.Fields(short), " ")
+	for _, want := range []string{"cannot be told. ▲ do Measure both again without tui.test.", "can be compared (-v shows them): a thread was without its CPU"} {
+		if !strings.Contains(strings.ReplaceAll(flat, nbsp, " "), want) {
+			t.Errorf("the page does not say %q:\n%s", want, short)
+		}
+	}
+	c.Operators[0].PerToken.Word = optrace.ChangeFaster
+	if page := traceComparisonText(t, c, Options{Width: 80}); !strings.Contains(page, "faster") {
+		t.Errorf("one has a verdict:\n%s", page)
+	}
 }
