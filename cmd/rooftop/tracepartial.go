@@ -83,7 +83,20 @@ func makeWay(path string) error {
 }
 
 func leftThere(path string) error {
-	return fmt.Errorf("%[1]s is what a trace left that was killed, and is not overwritten: 'rooftop trace %[1]s' shows it; move or remove it, or name another file", path)
+	return fmt.Errorf("%[1]s is what a trace left that was killed or failed, and is not overwritten: 'rooftop trace %[1]s' shows it; move or remove it, or name another file", path)
+}
+
+// free says that no other trace writes a file, whoever named it so.
+func free(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil // what cannot be read is no affair of ours, and is said where it is replaced
+	}
+	defer f.Close()
+	if !lock(f) {
+		return writtenNow(path)
+	}
+	return nil
 }
 
 func writtenNow(path string) error {

@@ -59,6 +59,9 @@ func newSaving(path string, owner *wholefile.Owner) (*saving, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err := free(path); err != nil { // named like the part of another recording
+		return nil, usage("--save: %w", err)
+	}
 	f, err := claim(partialOf(path))
 	if err != nil {
 		return nil, usage("--save: %w", err)

@@ -65,7 +65,7 @@ func TestWhatAKillLeftIsNotOverwritten(t *testing.T) {
 		leave func(partial, other string) error
 		want  string
 	}{
-		"a recording": {func(partial, _ string) error { return os.WriteFile(partial, []byte(theirs), 0o600) }, "--save: %[1]s is what a trace left that was killed, and is not overwritten: 'rooftop trace %[1]s' shows it; move or remove it, or name another file"},
+		"a recording": {func(partial, _ string) error { return os.WriteFile(partial, []byte(theirs), 0o600) }, "--save: %[1]s is what a trace left that was killed or failed, and is not overwritten: 'rooftop trace %[1]s' shows it; move or remove it, or name another file"},
 		"a link":      {func(partial, other string) error { return os.Symlink(other, partial) }, "--save: %s is no file"},
 		"a directory": {func(partial, _ string) error { return os.Mkdir(partial, 0o700) }, "--save: %s is no file"},
 	} {
@@ -99,11 +99,13 @@ func TestTwoTracesToOneRecording(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run"+recordingSuffix)
 	first := newDecoder(time.Millisecond, 500)
 	first.lasts = func() {
-		second := newDecoder(time.Millisecond, 500)
-		second.closed = true // is not opened
-		_, errs, code := trace(t, second, "--save", file)
-		if want := "another trace is writing " + partialOf(file); code != exitUsage || !strings.Contains(errs, want) {
-			t.Errorf("exit code %d: said %q, want %q", code, errs, want)
+		for _, name := range []string{file, partialOf(file)} {
+			second := newDecoder(time.Millisecond, 500)
+			second.closed = true // is not opened
+			_, errs, code := trace(t, second, "--save", name)
+			if want := "another trace is writing " + partialOf(file); code != exitUsage || !strings.Contains(errs, want) {
+				t.Errorf("to %s: exit code %d: said %q, want %q", name, code, errs, want)
+			}
 		}
 	}
 	if _, errs, code := trace(t, first, "--save", file); code != exitDone {
