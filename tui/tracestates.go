@@ -99,10 +99,17 @@ func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token ce
 		return text, grave(o.Measured)
 	case o.HitsPerToken > 0:
 		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its speed (est)"
-		if long {
-			text += ": " + figure.Count(o.HitsPerToken) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"
+		token = grave(o.Expected)
+		if o.Over() {
+			text, token = text+", above --max-overhead "+figure.Significant(100*o.Limit), cell.Warn
 		}
-		return text, grave(o.Expected)
+		if long {
+			text += ": " + figure.Count(o.HitsOfThread()) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"
+			if basis := o.Basis(); basis != "" {
+				text += ", by " + basis
+			}
+		}
+		return text, token
 	}
 	return u.glyphs.Dash + " (not known yet)", cell.Muted
 }

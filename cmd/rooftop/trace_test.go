@@ -307,6 +307,73 @@ func TestTraceReckonedFromEnoughTokens(t *testing.T) {
 	}
 }
 
+// hurried is a target whose first calls take a second each, as other programs have its
+// CPUs, and all others as long.
+func hurried(each time.Duration, calls int) *decoder {
+	d := newDecoder(time.Second, calls)
+	d.lasts = func() {
+		if d.asked++; d.asked > 3 {
+			d.each = each
+		}
+	}
+	return d
+}
+
+// A cost that was reckoned from a few slow tokens is not the report's: that is reckoned from
+// the tokens of the trace, and said to be above the limit where it is.
+func TestTraceReckonedFromItsOwnTokens(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl.gz")
+	said := func(out string) (s struct{ Observer optrace.Observer }) {
+		if err := json.Unmarshal([]byte(out), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	out, errs, code := trace(t, hurried(150*time.Microsecond, 1500), "--json", "--save", file)
+	o := said(out).Observer
+	if code != exitDone || !strings.Contains(errs, "before the trace") || strings.Contains(errs, "instead") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if o.From != optrace.ExpectedTrace || o.Graphs < 20 || o.Expected < 0.04 || !o.Over() || o.Limit != 0.04 {
+		t.Errorf("the cost is %+v", o)
+	}
+	shown, _, _ := trace(t, nil, file, "--json")
+	if again := said(shown).Observer; again != o {
+		t.Errorf("the recording says %+v, the trace %+v", again, o)
+	}
+	text, _, _ := trace(t, nil, file)
+	for _, want := range []string{"(est), more than --max-overhead 4", "by the middle one of"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if forced := func() optrace.Observer {
+		out, _, _ := trace(t, hurried(150*time.Microsecond, 1500), "--json", "--force")
+		return said(out).Observer
+	}(); forced.Over() || forced.Expected < 0.04 {
+		t.Errorf("with --force: %+v", forced)
+	}
+}
+
+// Of few tokens the fastest counts: others ran during the slow ones, and the probes take as
+// long in each.
+func TestTraceReckonedFromTheFastestOfFew(t *testing.T) {
+	tables := &optrace.Tables{}
+	weighing := func(count int) *weighing {
+		w := newWeighing(tables)
+		for i := range count {
+			w.Graph(&optrace.Graph{Phase: optrace.PhaseDecode, End: time.Duration(count-i) * time.Millisecond})
+		}
+		return w
+	}
+	if g := weighing(19).typical(); g.End != time.Millisecond {
+		t.Errorf("of 19 graphs of 1 to 19 ms that of %v", g.End)
+	}
+	if g := weighing(21).typical(); g.End != 11*time.Millisecond {
+		t.Errorf("of 21 graphs of 1 to 21 ms that of %v", g.End)
+	}
+}
+
 func TestTraceOfATargetThatComputesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		idle := &decoder{idle: true}

@@ -23,9 +23,10 @@ func (t *tracing) afford(ctx context.Context, w *world) error {
 		t.unknown(w)
 		return nil
 	}
+	t.observer.Limit = o.limit()
 	t.show.say("")
 	fmt.Fprintf(w.stderr, "rooftop: watching at this level is expected to cost %s of the target's speed (est): %.0f probe hits for a token of %s, %s\n",
-		perCent(t.observer.Expected), t.observer.HitsPerToken, spellTime(t.expectation.GraphTime), t.basis)
+		perCent(t.observer.Expected), t.observer.HitsOfThread(), spellTime(t.observer.GraphTime), t.observer.Basis())
 	if o.measure {
 		if err := t.measure(ctx, w.stderr); err != nil {
 			return err
@@ -97,6 +98,7 @@ func (t *tracing) lighten(w *world, costs string) error {
 		Next: fmt.Sprintf("--level %s --force traces it all the same", o.level),
 	})
 	o.detail, t.observer = detail, less
+	t.observer.Limit = o.limit()
 	return nil
 }
 

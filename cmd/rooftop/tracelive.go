@@ -56,6 +56,7 @@ type liveTrace struct {
 	paused   bool
 	counting bool // events count, by what was seen last in their stream
 	notice   string
+	said     string // the last notice of what a level costs
 	ended    bool
 	failure  error  // why it ended, where that is an error
 	cut      string // how and after how long it did, in words
@@ -316,6 +317,7 @@ func (l *liveTrace) reckon() {
 	if !l.ended {
 		l.look()
 	}
+	l.learn()
 	k := l.keeper
 	partial, _ := k.assembler.Dropped()
 	s := k.tally.Summary(optrace.Settings{

@@ -340,6 +340,31 @@ func TestLiveTraceThatCostsTooMuch(t *testing.T) {
 	})
 }
 
+// What was reckoned from slow tokens is reckoned again from those of the trace, and what is
+// asked for later by them.
+func TestLiveTraceReckonsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, 45*time.Millisecond, traceOptions{})
+		s.rests(false)
+		first := s.says("is expected to cost 0.0 %")
+		s.target.do(func() { s.target.decoder.each = 180 * time.Microsecond })
+		l := s.until("a cost of the trace's own", func(l *optrace.Live) bool {
+			return l.Summary != nil && l.Summary.Observer.From == optrace.ExpectedTrace
+		})
+		if o := l.Summary.Observer; !o.Over() || o.Graphs < 20 {
+			t.Errorf("it costs %+v", o)
+		}
+		if l = s.until("it again", func(l *optrace.Live) bool { return l.Notice != first.Notice }); !strings.HasPrefix(l.Notice, "Detail tensor is expected to cost ") {
+			t.Errorf("%q became %q", first.Notice, l.Notice)
+		}
+		s.do(func() { s.live.aim(optrace.LevelBarriers) })
+		s.state(optrace.LiveAsking)
+		if err := s.over(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // From calls alone, whose cost was not weighed, operators are weighed when they are
 // asked for.
 func TestLiveTraceFromCallsToOperators(t *testing.T) {

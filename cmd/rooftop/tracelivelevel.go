@@ -45,9 +45,8 @@ func (l *liveTrace) startWeighing() {
 
 // weighed reckons with the graphs that were seen, and goes on to what was aimed at.
 func (l *liveTrace) weighed() {
-	graph := l.weigh.typical()
+	l.expectation = l.expectationOf(l.weigh, l.weigh.typical())
 	l.weigh = nil
-	l.expectation = l.expectationOf(graph)
 	l.afford(l.aimed)
 	l.publish()
 }
@@ -56,7 +55,33 @@ func (l *liveTrace) weighed() {
 func (l *liveTrace) expect(d optrace.Detail) optrace.Observer {
 	in := l.expectation
 	in.Detail = d
-	return optrace.Expect(in)
+	o := optrace.Expect(in)
+	o.Limit = l.o.limit()
+	return o
+}
+
+// learn reckons with the trace's own graphs once there are enough. What was said of the
+// level that goes on is said again with them.
+func (l *liveTrace) learn() {
+	if in, ok := l.keeper.tally.Expectation(l.target.Sites, 0); ok {
+		l.expectation = in
+	}
+	if !l.settled {
+		return
+	}
+	l.observer = l.expect(l.keeper.tally.Level(l.detail))
+	if said := l.costs(l.detail); l.said != "" && said != "" && l.notice == l.said {
+		l.notice, l.said = said, said
+	}
+}
+
+// costs says what watching at a level is expected to cost; "" not known.
+func (l *liveTrace) costs(d optrace.Detail) string {
+	o := l.expect(d)
+	if o.HitsPerToken == 0 || l.expectation.GraphTime == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Detail %v is expected to cost %s (est): %.0f hits a token.", d, perCent(o.Expected), o.HitsOfThread())
 }
 
 // afford watches at a level, or asks first where that is expected to cost too much.
@@ -100,8 +125,9 @@ func (l *liveTrace) settle(d optrace.Detail) {
 	if first {
 		l.stretch = time.Now()
 	}
-	if l.observer = l.expect(d); l.observer.HitsPerToken > 0 && l.expectation.GraphTime > 0 {
-		l.notice = fmt.Sprintf("Detail %v is expected to cost %s (est): %.0f hits a token.", d, perCent(l.observer.Expected), l.observer.HitsPerToken)
+	l.observer = l.expect(l.keeper.tally.Level(d))
+	if said := l.costs(d); said != "" {
+		l.notice, l.said = said, said
 	}
 }
 

@@ -67,7 +67,7 @@ func affordOf(t *testing.T, p *paced, o *traceOptions) (m *tracing, said string,
 	synctest.Test(t, func(t *testing.T) {
 		var errs strings.Builder
 		w := &world{stderr: &errs, env: variables()}
-		m = &tracing{o: o, source: p, show: newProgress(w, &output{plain: true}), basis: "the middle one of 60"}
+		m = &tracing{o: o, source: p, show: newProgress(w, &output{plain: true})}
 		m.expectation = optrace.Expectation{Detail: o.detail, Nodes: 1, Lanes: 1, GraphTime: 600 * time.Microsecond, Sites: p.Target().Sites}
 		m.observer = optrace.Observer{Expected: 0.01, HitsPerToken: 5} // 0.4 of it by calls
 		err = m.afford(t.Context(), w)

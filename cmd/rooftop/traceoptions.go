@@ -81,6 +81,14 @@ func (o *traceOptions) register(g *flagGroups) {
 	f.StringVar(&o.html, "html", "", "`FILE` for the report as one page with its plots")
 }
 
+// limit is the share of its speed that the target may lose; 0 is any.
+func (o *traceOptions) limit() float64 {
+	if o.force {
+		return 0
+	}
+	return o.maxOverhead / 100
+}
+
 // owner is whom files are for.
 func (o *traceOptions) owner() *wholefile.Owner { return wholefile.Behind(os.Geteuid(), o.env) }
 

@@ -68,7 +68,6 @@ type tracing struct {
 	show   *progress
 	// expectation is what the expected cost is reckoned from.
 	expectation optrace.Expectation
-	basis       string // of it, in words
 	observer    optrace.Observer
 	notes       []optrace.Gap // on the trace itself
 	save        *saving       // what is recorded; nil in memory alone

@@ -89,26 +89,26 @@ func (w *weighing) phase() optrace.Phase {
 	return best
 }
 
-// typical is the graph of middle length of a phase; nil where none was seen.
+// typical is the graph of middle length of a phase, the shortest of few
+// ([optrace.FewExpected]); nil where none was seen.
 func (w *weighing) typical() *optrace.Graph {
 	list := w.graphs[w.phase()]
 	if len(list) == 0 {
 		return nil
 	}
 	slices.SortFunc(list, func(a, b *optrace.Graph) int { return cmp.Compare(a.End-a.Begin, b.End-b.Begin) })
+	if optrace.FewExpected(len(list)) {
+		return list[0]
+	}
 	return list[len(list)/2]
 }
 
-// basis says in words of what graphs the reckoning is.
-func (w *weighing) basis() string {
-	count := len(w.graphs[w.phase()])
-	switch {
-	case w.phase() != optrace.PhaseDecode:
-		return fmt.Sprintf("no token was decoded yet: of %s of other work the middle one", graphsWord(count))
-	case count == 1:
-		return "the only token that was decoded meanwhile"
+// from says what graphs those are.
+func (w *weighing) from() string {
+	if w.phase() == optrace.PhaseDecode {
+		return optrace.ExpectedBefore
 	}
-	return fmt.Sprintf("the middle one of %d", count)
+	return optrace.ExpectedOther
 }
 
 func graphsWord(n int) string {
@@ -130,7 +130,7 @@ func (t *tracing) weigh(ctx context.Context) error {
 		return err
 	}
 	if graph := w.typical(); graph != nil {
-		t.expectation, t.basis = t.expectationOf(graph), w.basis()
+		t.expectation = t.expectationOf(w, graph)
 		t.expectation.Detail = t.o.detail
 		t.observer = optrace.Expect(t.expectation)
 		if w.phase() != optrace.PhaseDecode {
@@ -146,9 +146,10 @@ func (t *tracing) weigh(ctx context.Context) error {
 
 // expectationOf is what a graph tells of the cost of watching others like it, at a level
 // that is left open.
-func (t *tracing) expectationOf(graph *optrace.Graph) optrace.Expectation {
+func (t *tracing) expectationOf(w *weighing, graph *optrace.Graph) optrace.Expectation {
 	return optrace.Expectation{
-		Nodes: t.operators(graph), Lanes: max(len(graph.Lanes), 1), GraphTime: max(graph.End-graph.Begin, 1), Sites: t.source.Target().Sites,
+		Nodes: t.operators(graph), Lanes: len(graph.Lanes), GraphTime: max(graph.End-graph.Begin, 1), Sites: t.source.Target().Sites,
+		Graphs: len(w.graphs[w.phase()]), From: w.from(),
 	}
 }
 

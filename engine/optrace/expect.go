@@ -3,6 +3,7 @@ package optrace
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,7 +15,7 @@ type Expectation struct {
 	// Nodes are the operators that one lane computes in a decode graph: ExecutedNodes
 	// of its DAG, or a count. 0 where the level needs none.
 	Nodes int
-	// Lanes is the number of threads, 1 at least. They are probed side by side, so
+	// Lanes is the number of threads, 0 not known: one is reckoned with. They are probed side by side, so
 	// that more of them add hits and no delay.
 	Lanes int
 	// GraphTime is the time of one decode graph without probes.
@@ -29,7 +30,17 @@ type Expectation struct {
 	// Times corrects what more than calls cost by what was measured: so many times what
 	// is reckoned; 0 is once.
 	Times float64
+	// Graphs and From are said in what is expected, as [Observer] has them.
+	Graphs int
+	From   string
 }
+
+// What an expectation is reckoned from.
+const (
+	ExpectedTrace  = "trace"            // decode graphs of the trace itself
+	ExpectedBefore = "before the trace" // decode graphs before it
+	ExpectedOther  = "other work"       // graphs before it, of which none was decoded
+)
 
 // Costs of a probe in the target's life, fitted to the toggled-window runs of three
 // models (3 M, 152 M and 0.98 B parameters: 0.33, 10 and 35 ms a token; x86-64 under
@@ -103,7 +114,7 @@ func Expect(in Expectation) Observer {
 		}
 		add(2*graphs*barriersEach*float64(in.Nodes), true, cost)
 	}
-	out := Observer{HitsPerToken: hits}
+	out := Observer{HitsPerToken: hits, Threads: in.Lanes, GraphTime: in.GraphTime, Graphs: in.Graphs, From: in.From, Times: in.Times}
 	if token := time.Duration(graphs * float64(in.GraphTime)); token > 0 {
 		out.Expected = SpeedLost(float64(delay) / float64(token))
 	}
@@ -198,6 +209,45 @@ func SpeedLost(longer float64) float64 {
 
 // Longer is what [SpeedLost] is of: by what share of its time a token takes longer.
 func Longer(lost float64) float64 { return lost / (1 - lost) }
+
+// Delay is what probes take of a token, on one of the threads that are hit side by side.
+func (o *Observer) Delay() time.Duration {
+	return time.Duration(o.HitsOfThread() * float64(o.CostPerHit))
+}
+
+// HitsOfThread is the number of probe hits for a token on one thread.
+func (o *Observer) HitsOfThread() float64 { return o.HitsPerToken / float64(max(o.Threads, 1)) }
+
+// Over says that tracing costs more than was to be lost.
+func (o *Observer) Over() bool { return o.Limit > 0 && !o.Allowed(o.Limit) }
+
+// FewExpected says that what is expected is reckoned from so few graphs that it is from the
+// fastest of them. A middle one does not hold then: where other programs ran meanwhile it
+// is many times as long as a token alone, and the cost is a small part of it. What the probes
+// take is the same, so that the fastest has the largest share, and lets no level through
+// that the others would not.
+func FewExpected(graphs int) bool { return graphs < fewestGraphs }
+
+// Basis says in words what is expected by; "" it is not said.
+func (o *Observer) Basis() string {
+	which := "the middle one of " + strconv.Itoa(o.Graphs)
+	if FewExpected(o.Graphs) {
+		which = "the fastest of only " + strconv.Itoa(o.Graphs)
+	}
+	switch {
+	case o.From == "" || o.Graphs <= 0:
+		return ""
+	case o.Graphs == 1 && o.From == ExpectedBefore:
+		return "the only decode graph before the trace"
+	case o.From == ExpectedTrace:
+		return which + " decode graphs of the trace"
+	case o.From == ExpectedOther && o.Graphs == 1:
+		return "the only graph before the trace, of other work, as no token was decoded yet"
+	case o.From == ExpectedOther:
+		return which + " graphs of other work before the trace, as no token was decoded yet"
+	}
+	return which + " decode graphs before the trace"
+}
 
 // Allowed says that tracing costs no more than a share of the target's speed: the lower end of
 // what was measured, where it was, so that noise refuses nothing; else what is expected.

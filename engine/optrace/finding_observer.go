@@ -27,7 +27,7 @@ const (
 func findObserver(v *view) (cause, bool) {
 	o := &v.Observer
 	slow, limit := o.Expected, observerExpected
-	evidence := []string{fmt.Sprintf("%s probe hits a token at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsPerToken), spellTime(o.CostPerHit), spellPercent(o.Expected))}
+	evidence := []string{fmt.Sprintf("%s probe hits a token on a thread at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsOfThread()), spellTime(o.CostPerHit), spellPercent(o.Expected))}
 	if o.Windows > 0 {
 		slow, limit = o.MeasuredLow, observerMeasured
 		evidence = []string{fmt.Sprintf("With probes the target loses %s of its speed (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows)}

@@ -141,6 +141,18 @@ type Observer struct {
 	HitsPerToken float64       `json:"hits_per_token" absent:"0"`
 	CostPerHit   time.Duration `json:"cost_per_hit_ns" absent:"0"`
 	Expected     float64       `json:"expected_ratio" absent:"0"`
+	// Threads are those that are hit side by side, over which HitsPerToken is spread; 0 not
+	// known, and hits are of one. GraphTime is how long a decode graph takes without the
+	// probes: the middle one of Graphs, the fastest where these are fewer than 20. From is
+	// [ExpectedTrace], [ExpectedBefore] or [ExpectedOther]; "" not said.
+	Threads   int           `json:"threads" absent:"0"`
+	GraphTime time.Duration `json:"expected_graph_ns" absent:"0"`
+	Graphs    int           `json:"expected_graphs" absent:"0"`
+	From      string        `json:"expected_from"`
+	// Times is what Expected was corrected by, as [Expectation] has it; 0 it was not.
+	Times float64 `json:"expected_times" absent:"0"`
+	// Limit is the share of its speed that the target was to lose at most; 0 none was set.
+	Limit float64 `json:"limit_ratio" absent:"0"`
 	// Measured is the same by toggled windows with its 95 % interval; Windows is 0
 	// where it was not measured.
 	Measured     float64 `json:"measured_ratio"`

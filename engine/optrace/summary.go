@@ -38,10 +38,13 @@ type Summary struct {
 // Coverage says how much of the target's work is in the figures.
 type Coverage struct {
 	Seconds float64 `json:"seconds"` // of the recording
-	Detail  string  `json:"detail"`
-	Events  int64   `json:"events"`
-	Dropped int64   `json:"dropped"`  // lost on the way
-	LeftOut int64   `json:"left_out"` // not kept for exports; the figures hold them
+	// Detail is the level of most decode graphs; Levels are all at which graphs were
+	// recorded, that one first.
+	Detail  string     `json:"detail"`
+	Levels  []LevelRow `json:"levels"`
+	Events  int64      `json:"events"`
+	Dropped int64      `json:"dropped"`  // lost on the way
+	LeftOut int64      `json:"left_out"` // not kept for exports; the figures hold them
 	// Graphs are those that were whole; Partial ones are left out of every figure. Both
 	// are 0 where graphs were not traced, as [Coverage.SawGraphs] says.
 	Graphs  int      `json:"graphs"`

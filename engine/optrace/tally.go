@@ -76,6 +76,7 @@ type Tally struct {
 	shapes   map[uint32]int // graphs by DAG
 	before   following
 	live     liveSums
+	levels   levelSums
 }
 
 // NewTally is an empty Tally of what refers to the tables. These may grow while it is
@@ -87,6 +88,7 @@ func NewTally(t *Tables) *Tally {
 		layers: layerSums{of: map[layerKey]*layerSum{}}, types: typeSums{of: map[typeKey]*typeSum{}},
 		critical: criticalSums{of: map[string]*criticalSum{}}, thieves: thiefSums{of: map[int32]*thiefSum{}},
 		backends: backendSums{of: map[uint32]*backendSum{}},
+		levels:   levelSums{of: map[Detail]*levelSum{}, nodes: map[uint32]nodeCount{}},
 		experts:  expertSums{of: map[int]*expertSum{}}, lengths: lengthSums{of: map[int64]*lengthSum{}, width: 1},
 	}
 }
@@ -102,6 +104,7 @@ func (t *Tally) Graph(g *Graph) {
 		t.shapes[g.DAG]++
 	}
 	t.recorded |= g.Detail
+	t.levels.addGraph(t.t, g, took)
 	if g.watched(DetailSched) {
 		t.scheduled = plus(t.scheduled, took)
 	}
@@ -272,7 +275,9 @@ type Settings struct {
 	// Begin is the begin of the trace on the clock of the events, 0 that of the first
 	// graph or call; Span how long it was recorded.
 	Begin, Span time.Duration
-	Detail      Detail
+	// Detail is what was recorded last; Observer what was reckoned before the trace, of the
+	// level that the [Tally.Level] is.
+	Detail Detail
 	// Events were recorded, Dropped lost on the way, LeftOut not kept; Partial graphs
 	// were left out of every figure.
 	Events, Dropped, LeftOut int64
@@ -310,7 +315,7 @@ func (t *Tally) Summary(s Settings) *Summary {
 		r = t.roofSeen()
 	}
 	sum := &Summary{
-		Target: s.Target, Observer: s.Observer, Roof: r, Coverage: t.coverage(&s),
+		Target: s.Target, Observer: t.observer(&s), Roof: r, Coverage: t.coverage(&s),
 		Phases: t.phaseRows(r), Kinds: t.kinds.rows(t, r, recorded), Steps: t.steps.rows(t, r, recorded),
 		Layers: t.layerRows(), Threads: t.threadRows(recorded), Tokens: t.tokenRows(&s),
 		Experts: t.experts.summary(), Context: t.lengths.rows(), Types: t.typeRows(),
@@ -332,7 +337,7 @@ func (t *Tally) Summary(s Settings) *Summary {
 // coverage says how much of the work is in the figures.
 func (t *Tally) coverage(s *Settings) Coverage {
 	c := Coverage{
-		Seconds: s.Span.Seconds(), Detail: s.Detail.String(), Events: s.Events, Dropped: s.Dropped, LeftOut: s.LeftOut,
+		Seconds: s.Span.Seconds(), Detail: t.Level(s.Detail).String(), Levels: t.levels.rows(s.Detail), Events: s.Events, Dropped: s.Dropped, LeftOut: s.LeftOut,
 		Graphs: t.graphs, Partial: s.Partial, Calls: t.calls, OpShare: ratio(t.inLane0, t.lane0),
 	}
 	var graphs, calls time.Duration

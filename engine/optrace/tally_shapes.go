@@ -45,5 +45,5 @@ func (t *Tally) gaps(s *Settings) []Gap {
 	if t.graphs > 0 && t.calls == 0 {
 		gaps = append(gaps, Gap{What: "calls", Why: "none that computes a batch was seen", Next: "tokens and their rates are those of graphs, less what lies between them"})
 	}
-	return gaps
+	return append(gaps, changedLevel(t.levels.rows(s.Detail))...)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -183,5 +184,31 @@ func TestNoRoofWithoutCPUs(t *testing.T) {
 		if got := strings.ReplaceAll(shareOfRoof(&optrace.OperatorRow{OfRoof: stat.Some(share)}), nbsp, " "); got != want {
 			t.Errorf("%v: %q, want %q", share, got, want)
 		}
+	}
+}
+
+// What tracing costs is said with what it is reckoned from, so that hits, what one costs
+// and the time of a token give it again, and whether it is more than it was to be.
+func TestTraceSaysWhatItsCostIsReckonedFrom(t *testing.T) {
+	s := denseTrace()
+	s.Observer = optrace.Observer{
+		HitsPerToken: 434, CostPerHit: 1640, Threads: 2, Expected: 0.047, GraphTime: 7184 * time.Microsecond, Graphs: 240, From: optrace.ExpectedTrace, Limit: 0.04,
+	}
+	said := func() string { return strings.Join(strings.Fields(traceText(t, s, Options{Width: 80})), " ") }
+	for _, want := range []string{
+		"costs the target 4.7 % of its speed (est), more than --max-overhead 4",
+		"217 hits a token on each of 2 threads at 1.64 µs take 356 µs of its 7.54 ms with them, by the middle one of 240 decode graphs of the trace",
+	} {
+		if !strings.Contains(said(), want) {
+			t.Errorf("it does not say %q: %s", want, said())
+		}
+	}
+	s.Observer.Limit, s.Observer.Graphs, s.Observer.From = 0.05, 3, optrace.ExpectedBefore
+	if got := said(); strings.Contains(got, "--max-overhead") || !strings.Contains(got, "by the fastest of only 3 decode graphs before the trace") {
+		t.Errorf("within the limit, from few graphs: %s", got)
+	}
+	s.Observer.HitsPerToken = 0
+	if got := said(); !strings.Contains(got, "not reckoned") {
+		t.Errorf("without hits: %s", got)
 	}
 }

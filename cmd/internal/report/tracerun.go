@@ -106,7 +106,7 @@ func (r *tracePage) observer() {
 	o := &r.s.Observer
 	expected := absent + " not reckoned"
 	if o.HitsPerToken > 0 && finite(stat.Some(o.HitsPerToken)).OK {
-		expected = "expected " + percent(stat.Some(o.Expected)) + " of its speed (est): " + figure.Count(o.HitsPerToken) + " hits a token at " + shownTime(o.CostPerHit)
+		expected = "expected " + percent(stat.Some(o.Expected)) + " of its speed (est)" + r.aboveLimit() + ": " + hitWords(o)
 	}
 	measured := "not measured"
 	if o.Windows > 0 {
@@ -114,6 +114,32 @@ func (r *tracePage) observer() {
 			" over " + plural(o.Windows, "window")
 	}
 	r.row("observer", r.text(body, strings.Join(nonEmpty(expected, measured, r.reader()), " · ")))
+}
+
+// hitWords are the probe hits of a token and what they take of it, so that one can reckon
+// with them.
+func hitWords(o *optrace.Observer) string {
+	if o.HitsPerToken <= 0 || !finite(stat.Some(o.HitsPerToken)).OK {
+		return absent
+	}
+	s := figure.Count(o.HitsOfThread()) + " hits a token"
+	if o.Threads > 1 {
+		s += " on each of " + plural(o.Threads, "thread")
+	}
+	s += " at " + shownTime(o.CostPerHit)
+	if basis := o.Basis(); basis != "" && o.GraphTime > 0 {
+		s += " take " + shownTime(o.Delay()) + " of its " + shownTime(o.GraphTime+o.Delay()) + " with them, by " + basis
+	}
+	return s
+}
+
+// aboveLimit says that tracing costs more than it was to.
+func (r *tracePage) aboveLimit() string {
+	o := &r.s.Observer
+	if !o.Over() {
+		return ""
+	}
+	return ", more than --max-overhead " + figure.Significant(100*o.Limit)
 }
 
 // reader is what rooftop itself took from the compute threads, "" not known.

@@ -1,0 +1,161 @@
+package optrace
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// decoded adds decode graphs to a tally, at a level, of 209 operators on two threads.
+func decoded(t *Tally, d Detail, count int, took func(i int) time.Duration) {
+	for i := range count {
+		t.Graph(&Graph{Call: -1, Phase: PhaseDecode, Detail: d, Nodes: 209, Begin: time.Second, End: time.Second + took(i), Lanes: []Lane{{TID: 1}, {TID: 2}}})
+	}
+}
+
+func steadily(took time.Duration) func(int) time.Duration {
+	return func(int) time.Duration { return took }
+}
+
+// before is what was reckoned from three graphs that other programs held up.
+func before() Observer {
+	return Expect(Expectation{Detail: LevelSched, Nodes: 209, GraphTime: 1010 * time.Millisecond, Sites: sites(true), Graphs: 3, From: ExpectedBefore})
+}
+
+// What was reckoned from three graphs of a second each does not stand beside 200 of 7.5 ms:
+// the cost is that of the trace's own, and follows from what stands beside it.
+func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
+	tally := NewTally(&Tables{})
+	decoded(tally, LevelSched, 200, func(i int) time.Duration {
+		if i%3 == 0 {
+			return 400 * time.Millisecond // others had the CPU
+		}
+		return 7540 * time.Microsecond
+	})
+	told := before()
+	told.Limit, told.Measured, told.MeasuredLow, told.Windows = 0.01, 0.03, 0.02, 7
+	if told.Expected > 0.001 {
+		t.Fatalf("%v were reckoned before", told.Expected)
+	}
+	s := tally.Summary(Settings{Target: Target{Sites: sites(true)}, Observer: told, Detail: LevelSched})
+	o := s.Observer
+	p50 := s.Phases[0].Graph.P50
+	if want := float64(o.Delay()) / float64(p50); math.Abs(o.Expected-want) > 1e-4 || o.Expected < 0.025 || o.Expected > 0.06 {
+		t.Errorf("%v of the speed, and %v of %v is %v", o.Expected, o.Delay(), p50, want)
+	}
+	if o.From != ExpectedTrace || o.Graphs != 200 || o.Threads != 2 || o.HitsPerToken != 5+2*209 || o.Basis() != "the middle one of 200 decode graphs of the trace" {
+		t.Errorf("%+v, by %s", o, o.Basis())
+	}
+	if o.Windows != 7 || o.Measured != 0.03 || !o.Over() {
+		t.Errorf("what was measured is %+v", o)
+	}
+	if o.Windows = 0; !o.Over() {
+		t.Error("it is not said to be above the limit")
+	}
+}
+
+// Of fewer than 20 graphs nothing is said, and what was reckoned before stays.
+func TestExpectedCostOfAFewGraphsStays(t *testing.T) {
+	for name, of := range map[string]struct {
+		graphs int
+		detail Detail
+		sites  []Site
+	}{
+		"19 graphs":         {19, LevelSched, sites(true)},
+		"no level was told": {200, 0, sites(true)},
+		"no site is known":  {200, LevelSched, nil},
+	} {
+		tally := NewTally(&Tables{})
+		decoded(tally, of.detail, of.graphs, steadily(7*time.Millisecond))
+		o := tally.Summary(Settings{Target: Target{Sites: of.sites}, Observer: before(), Detail: LevelSched}).Observer
+		if o.Reader = stat.None; o != before() {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// What a measurement said of the reckoning holds for the trace's own graphs too.
+func TestExpectedCostKeepsItsCorrection(t *testing.T) {
+	cost := func(times float64) Observer {
+		tally := NewTally(&Tables{})
+		decoded(tally, LevelSched, 50, steadily(7*time.Millisecond))
+		told := before()
+		told.Times = times
+		return tally.Summary(Settings{Target: Target{Sites: sites(true)}, Observer: told}).Observer
+	}
+	if once, thrice := cost(0), cost(3); thrice.Times != 3 || thrice.Expected < 2.5*once.Expected {
+		t.Errorf("three times %v is %v", once.Expected, thrice.Expected)
+	}
+}
+
+// A trace is that of the level that its graphs were recorded at, whatever is watched at its
+// end, and its cost is that of this level.
+func TestTraceWhoseLevelWasChanged(t *testing.T) {
+	tally := NewTally(&Tables{})
+	decoded(tally, LevelSched, 1200, steadily(8*time.Millisecond))
+	idle := tally.Summary(Settings{Target: Target{Sites: sites(true)}, Detail: LevelBarriers})
+	if c := idle.Coverage; c.Detail != LevelSched.String() || len(c.Levels) != 1 || len(idle.Gaps) != 1 /* calls */ {
+		t.Errorf("changed while nothing was computed: %+v, %v", c, idle.Gaps)
+	}
+	decoded(tally, LevelBarriers, 30, steadily(9*time.Millisecond))
+	s := tally.Summary(Settings{Target: Target{Sites: sites(true)}, Detail: LevelBarriers})
+	want := []LevelRow{{"sched", 1200, 1200, 9600 * time.Millisecond}, {"barriers", 30, 30, 270 * time.Millisecond}}
+	if c := s.Coverage; c.Detail != "sched" || len(c.Levels) != 2 || c.Levels[0] != want[0] || c.Levels[1] != want[1] {
+		t.Errorf("%+v", c)
+	}
+	if s.Observer.HitsPerToken != idle.Observer.HitsPerToken || s.Observer.Graphs != 1200 {
+		t.Errorf("the cost is that of %+v", s.Observer)
+	}
+	if last := s.Gaps[len(s.Gaps)-1].Why; !strings.Contains(last, "sched for 1200 graphs (9.6 s), barriers for 30 graphs (270 ms)") {
+		t.Errorf("it says %q", last)
+	}
+	if got := NewTally(&Tables{}).Level(LevelGraph); got != LevelGraph {
+		t.Errorf("without a graph the level is %v", got)
+	}
+}
+
+// Nodes that were not seen are those of the graph's DAG, once each where a norm and its
+// product are one.
+func TestExpectationOfGraphsAlone(t *testing.T) {
+	tables := &Tables{
+		Operators: []Operator{{Op: "RMS_NORM"}, {Op: "MUL"}, {Op: "ADD"}, {Op: "VIEW"}},
+		DAGs:      []DAG{{Nodes: []Node{{Addr: 1, Operator: 1}, {Addr: 2, Operator: 2, Sources: []uint64{1}}, {Addr: 3, Operator: 3}, {Addr: 4, Operator: 4}}}},
+	}
+	tally := NewTally(tables)
+	for range 20 {
+		tally.Graph(&Graph{Call: -1, Phase: PhaseDecode, Detail: LevelGraph, DAG: 1, Nodes: 4, End: time.Millisecond})
+	}
+	if in, ok := tally.Expectation(sites(true), 0); !ok || in.Nodes != 2 || in.Lanes != 0 || in.GraphTime >= time.Millisecond {
+		t.Errorf("%+v, %v", in, ok)
+	}
+	if in, ok := tally.Expectation(sites(true)[:1], 0); !ok || in.Nodes != 3 {
+		t.Errorf("nothing is fused: %+v, %v", in, ok)
+	}
+}
+
+// Probes that take more than the graph are reckoned with all the same.
+func TestExpectationOfGraphsThatAreAllProbes(t *testing.T) {
+	tally := NewTally(&Tables{})
+	decoded(tally, LevelAll, 20, steadily(10*time.Microsecond))
+	o := tally.Summary(Settings{Target: Target{Sites: sites(false)}}).Observer
+	if !(o.Expected > 0.9 && o.Expected < 1) || o.GraphTime <= 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestBasis(t *testing.T) {
+	for want, o := range map[string]Observer{
+		"": {}, "the only decode graph before the trace": {Graphs: 1, From: ExpectedBefore},
+		"the fastest of only 3 decode graphs before the trace":                                      {Graphs: 3, From: ExpectedBefore},
+		"the middle one of 60 decode graphs before the trace":                                       {Graphs: 60, From: ExpectedBefore},
+		"the fastest of only 19 graphs of other work before the trace, as no token was decoded yet": {Graphs: 19, From: ExpectedOther},
+		"the only graph before the trace, of other work, as no token was decoded yet":               {Graphs: 1, From: ExpectedOther},
+	} {
+		if got := o.Basis(); got != want {
+			t.Errorf("%+v: %q, want %q", o, got, want)
+		}
+	}
+}
