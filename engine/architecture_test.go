@@ -30,6 +30,8 @@ var mayImport = map[string][]string{
 	"collect":          {},
 	"collect/promtext": {"collect", "engine", "engine/stat", "engine/launch", "catalog"},
 	"collect/":         {"collect", "collect/promtext", "engine", "engine/capture", "engine/stat", "engine/launch", "catalog"},
+	// Who has the CPUs beside a runtime that is traced.
+	"collect/proc": {"collect", "collect/promtext", "engine", "engine/capture", "engine/optrace", "engine/stat", "engine/launch", "catalog"},
 	// Operators of GGML runtimes: recorded events, and the files that they come from.
 	"collect/ggml":  {"collect", "collect/ggml/binary", "engine/optrace", "engine/stat"},
 	"collect/ggml/": {"engine/optrace", "engine/stat"},

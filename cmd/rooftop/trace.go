@@ -102,7 +102,7 @@ EXIT CODES
 			return runTrace(c.Context(), w, &o)
 		},
 	}
-	o.env, o.machine = w.env, thisMachine()
+	o.env, o.machine, o.load = w.env, thisMachine(), besides
 	g := groupFlags(c)
 	o.register(g)
 	g.done()

@@ -75,6 +75,7 @@ type liveTrace struct {
 	target  optrace.Target
 	lost    int64
 	gaps    []optrace.Gap
+	load    *optrace.HostLoad
 	roof    optrace.Roof
 	lanes   int           // that the roof is of
 	missing []optrace.Gap // of the roof
@@ -304,6 +305,9 @@ func (l *liveTrace) look() {
 		l.target = l.source.Target()
 	}
 	l.lost = l.source.Dropped()
+	if !l.ended {
+		l.load = l.others.look()
+	}
 	if lanes := l.keeper.lanes; lanes > 0 && lanes != l.lanes { // nothing is measured here
 		l.lanes = lanes
 		l.roof, l.missing = l.o.roofOf(context.Background(), lanes)
@@ -322,7 +326,7 @@ func (l *liveTrace) reckon() {
 	partial, _ := k.assembler.Dropped()
 	s := k.tally.Summary(optrace.Settings{
 		Target: l.target, Roof: l.roof, Observer: l.observer, Gaps: l.gaps, Begin: k.recording.Begin, Span: l.since(), Detail: l.detail,
-		Events: k.count, Dropped: l.lost, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: k.recording.Reader,
+		Events: k.count, Dropped: l.lost, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: k.recording.Reader, HostLoad: l.load,
 	})
 	if s.Coverage.Graphs > 0 || s.Coverage.Calls > 0 {
 		l.summary, l.graph = s, k.tally.Live()

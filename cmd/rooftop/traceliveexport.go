@@ -77,7 +77,7 @@ func (l *liveTrace) traced() *traced {
 	graph := l.graph
 	r := &optrace.Recording{
 		Target: l.target, Roof: l.roof, Detail: l.detail, Events: events, Tables: &tables, Observer: l.observer, Gaps: l.gaps,
-		Dropped: l.lost, LeftOut: l.keeper.count - int64(len(events)), End: l.now(),
+		Dropped: l.lost, LeftOut: l.keeper.count - int64(len(events)), End: l.now(), HostLoad: l.load,
 	}
 	if len(events) > 0 {
 		r.Begin = events[0].At

@@ -124,6 +124,7 @@ func (l *liveTrace) settle(d optrace.Detail) {
 	}
 	if first {
 		l.stretch = time.Now()
+		l.others.begin(l.o, l.source.Target().PID)
 	}
 	l.observer = l.expect(l.keeper.tally.Level(d))
 	if said := l.costs(d); said != "" {

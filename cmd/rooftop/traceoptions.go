@@ -50,6 +50,8 @@ type traceOptions struct {
 	open func() (operatorSource, error)
 	// machine is the one that is measured.
 	machine roofing
+	// load begins to measure who has the CPUs beside a process; nil where nobody does.
+	load func(pid int) (hostLoad, error)
 
 	catalogFile string
 	catalog     *catalog.Catalog

@@ -7,10 +7,10 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/ggml"
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -85,6 +85,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	r := k.recording
 	began := time.Now()
 	r.Target, r.Origin, r.Detail = t.source.Target(), began, t.o.detail
+	t.others.begin(t.o, r.Target.PID)
 	timed, cancel := context.WithTimeout(ctx, t.o.duration)
 	defer cancel()
 	said := time.Duration(0)
@@ -95,12 +96,14 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		}
 		if passed := time.Since(began); passed-said > time.Second/4 {
 			said = passed
+			t.others.look()
 			t.show.say(fmt.Sprintf("tracing %2.0f/%.0f s  %d events", passed.Seconds(), t.o.duration.Seconds(), k.count))
 		}
 	}, func() bool { return false })
 	if err != nil {
 		return nil, t.failed(err)
 	}
+	r.HostLoad = t.others.lookNow()
 	if r.End = max(r.End, r.Begin+time.Since(began)); k.count == 0 {
 		r.End = time.Since(began)
 	}
@@ -130,7 +133,7 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 	partial, _ := k.assembler.Dropped()
 	return &traced{recording: r, saving: t.save, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
-		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: r.Reader,
+		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: r.Reader, HostLoad: r.HostLoad,
 	})}, nil
 }
 
@@ -147,7 +150,7 @@ func (t *tracing) soFar(k *keeper) *optrace.Recording {
 	r := *k.recording
 	r.Target = t.source.Target()
 	r.Dropped, r.Gaps, r.Observer, r.Processes = t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer, k.names
-	r.LeftOut = t.save.left
+	r.LeftOut, r.HostLoad = t.save.left, t.others.look()
 	return &r
 }
 
@@ -182,6 +185,16 @@ func (k *keeper) meet(pid int32) {
 		k.names[pid] = optrace.OwnName // whatever the file is called
 		return
 	}
-	text, _ := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/comm")
-	k.names[pid] = strings.TrimSpace(string(text))
+	k.names[pid] = nameOf("/proc/" + strconv.Itoa(int(pid)) + "/stat")
+}
+
+// nameOf is the name of a process by its stat, in brackets where it is a thread of the
+// kernel; "" where it has ended.
+func nameOf(stat string) string {
+	text, _ := os.ReadFile(stat)
+	name, kernel, _ := proc.NameOf(text)
+	if kernel {
+		return optrace.KernelName(name)
+	}
+	return name
 }

@@ -71,6 +71,7 @@ type tracing struct {
 	observer    optrace.Observer
 	notes       []optrace.Gap // on the trace itself
 	save        *saving       // what is recorded; nil in memory alone
+	others      others        // programs beside the target
 	end         string        // what became of the target, at whatever step; "" it goes on
 }
 

@@ -15,6 +15,7 @@ type statLine struct {
 	cpu, reaped  time.Duration
 	threads      int
 	start        uint64
+	kernel       bool // a thread of the kernel itself
 }
 
 // parseStat reads /proc/PID/stat. A name may hold anything, brackets and spaces
@@ -38,8 +39,19 @@ func parseStat(b []byte) (line statLine, ok bool) {
 	line.ppid, line.minor, line.major = int(min(at(4), math.MaxInt32)), at(10), at(12)
 	line.cpu, line.reaped = ticksTime(at(14), at(15)), ticksTime(at(16), at(17))
 	line.threads, line.start = int(min(at(20), math.MaxInt32)), at(22)
+	line.kernel = at(9)&kernelThread != 0
 	return line, true
 }
+
+// NameOf is the name of a process by its /proc/PID/stat, and whether it is a thread of the
+// kernel itself; ok is false where that is no such text.
+func NameOf(stat []byte) (name string, kernel, ok bool) {
+	line, ok := parseStat(stat)
+	return string(line.comm), line.kernel, ok
+}
+
+// kernelThread is PF_KTHREAD of a process's flags (include/linux/sched.h).
+const kernelThread = 0x00200000
 
 // ticksTime adds two times in clock ticks; it does not overflow.
 func ticksTime(a, b uint64) time.Duration {

@@ -168,7 +168,7 @@ func TestManyProcessesThatTakeTurns(t *testing.T) {
 	s.Others = []OtherRow{{PID: 11, Name: "compile", Share: stat.Some(0.12)}, {PID: 12, Name: "link", Share: stat.Some(0.1)},
 		{PID: 13, Name: "vet", Share: stat.Some(0.08)}, {PID: 14, Name: "sh", Share: stat.Some(0.01)}}
 	findings, a := Diagnose(s)
-	if want := "compile (PID 11) 12 %, link (PID 12) 10 %, vet (PID 13) 8 %"; !strings.Contains(strings.Join(findings[0].Evidence, "\n"), want) {
+	if want := "compile (PID 11) 33 %, link (PID 12) 28 %, vet (PID 13) 22 %"; !strings.Contains(strings.Join(findings[0].Evidence, "\n"), want) {
 		t.Errorf("%q are not named in %q", want, findings[0].Evidence)
 	}
 	if strings.Contains(a.Do, "compile") || !strings.Contains(a.Do, "CPUs of its own") || a.Flag != "" {

@@ -16,6 +16,6 @@ func Analyze(r *Recording) *Summary {
 	return t.Summary(Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: span(r.Begin, r.End), Detail: r.Detail,
 		Events: int64(len(r.Events)), Dropped: max(r.Dropped, lost), LeftOut: r.LeftOut, Partial: partial, Cut: a.Cut(),
-		Processes: r.Processes, Reader: r.Reader,
+		Processes: r.Processes, Reader: r.Reader, HostLoad: r.HostLoad,
 	})
 }

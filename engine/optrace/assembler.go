@@ -56,6 +56,7 @@ type Assembler struct {
 	products map[uint32]struct{}
 	pending  map[uint64]request
 	cpus     map[uint16]*cpuUse
+	inUse    cpuSums // of the threads of this epoch
 
 	details map[int32]Detail // what is recorded of a process, as far as it was told
 	detail  Detail           // what was told last, of any
@@ -145,7 +146,7 @@ func (a *Assembler) pushOperator(e *Event) {
 	if th == nil {
 		return
 	}
-	th.away = false // it runs
+	a.runs(th)
 	switch e.Kind {
 	case OpBegin, FusedBegin:
 		a.beginOperator(th, e)
@@ -169,7 +170,7 @@ func (a *Assembler) pushRuntime(e *Event) {
 	if th == nil {
 		return
 	}
-	th.away = false
+	a.runs(th)
 	if e.Kind == GraphEnd {
 		a.endGraph(th, e.At)
 		return
@@ -220,6 +221,7 @@ func (a *Assembler) forget() {
 	}
 	clear(a.pending)
 	clear(a.cpus)
+	a.inUse = cpuSums{}
 	a.epoch++
 }
 
@@ -245,6 +247,7 @@ func (a *Assembler) leave(pid int32) {
 	}
 	for tid, th := range a.threads {
 		if th.pid == pid {
+			a.uses(th, useUnknown)
 			delete(a.threads, tid)
 		}
 	}

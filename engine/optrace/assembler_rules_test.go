@@ -316,7 +316,7 @@ func TestWorkerThatIsWoken(t *testing.T) {
 		Event{Kind: SwitchIn, TID: 2, At: 300, N: 77},
 	))
 	l := got.graphs[0].Lanes[1]
-	want := Lane{TID: 2, Spans: l.Spans, Busy: 20, Off: 120, Preempted: 50, Waking: 60, WakeUps: []time.Duration{60}, Switches: 1}
+	want := Lane{TID: 2, Spans: l.Spans, Busy: 20, Off: 120, Preempted: 50, Waking: 60, WakeUps: []time.Duration{60}, Switches: 1, Ran: 50, Queued: 50}
 	if !reflect.DeepEqual(l, want) {
 		t.Errorf("lane\n got %+v\nwant %+v", l, want)
 	}
@@ -327,7 +327,7 @@ func TestWorkerThatIsWoken(t *testing.T) {
 
 // A thread that lost its CPU to another of its process comes back after that one lost it
 // to somebody else: what somebody else took is theirs, whoever comes back first, and what
-// the own thread had is nobody's theft.
+// the own thread had is told apart.
 func TestThiefBetweenOwnThreads(t *testing.T) {
 	const own, thief = 100, 77
 	got, _ := assemble(&Tables{}, at(
@@ -342,8 +342,12 @@ func TestThiefBetweenOwnThreads(t *testing.T) {
 		Event{Kind: GraphEnd, TID: 1, PID: own, At: 200},
 	))
 	l := got.graphs[0].Lanes[0]
-	if want := map[int32]time.Duration{thief: 50}; !reflect.DeepEqual(l.Thieves, want) || l.Preempted != 70 {
+	if want := map[int32]time.Duration{thief: 50, siblingThief: 20}; !reflect.DeepEqual(l.Thieves, want) || l.Preempted != 70 {
 		t.Errorf("%v of %v off the CPU was taken, want %v of 70ns", l.Thieves, l.Preempted, want)
+	}
+	// The other thread had the CPU for 20 of the 70, and waited with this one for 50.
+	if l.Ran != 20 || l.Queued != 120 {
+		t.Errorf("meanwhile the target ran for %v and waited for %v, want 20ns and 120ns", l.Ran, l.Queued)
 	}
 }
 

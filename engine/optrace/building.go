@@ -157,7 +157,7 @@ func (a *Assembler) close(g *building, at time.Duration) {
 	g.Lanes = make([]Lane, max(len(g.lanes), int(g.width)))
 	for i, w := range g.lanes {
 		if w != nil {
-			w.finish(g.End)
+			a.finish(w, g.End)
 			g.Lanes[i] = w.Lane
 		}
 	}
@@ -275,11 +275,11 @@ func (a *Assembler) remove(g *building) {
 }
 
 // finish ends what goes on in a lane with its graph.
-func (w *laneWork) finish(end time.Duration) {
+func (a *Assembler) finish(w *laneWork, end time.Duration) {
 	th := w.th
 	if th.lane == w {
 		if th.away && th.out < end {
-			w.gone(th.until(end))
+			w.gone(a.absenceOf(th, end))
 		}
 		if th.inSyscall {
 			w.SyscallTime += max(end-max(th.syscall, w.graph.Begin), 0)

@@ -107,12 +107,31 @@ func (c *comparing) notes() []string {
 	return out
 }
 
+// byWhom says who put lanes off their CPUs, by the judgement of the trace's own findings.
 func byWhom(v *view) string {
-	list := v.takers()
-	if len(list) == 0 || list[0].Name == "" {
-		return ""
+	i := v.interference()
+	switch i.culprit {
+	case culpritPrograms:
+		top := &i.programs[0]
+		if top.part > mainThief {
+			return ", mostly by " + top.who()
+		}
+		return fmt.Sprintf(", the most of any by %s, %s", top.who(), spellPercent(top.part*i.lost.max))
+	case culpritReader:
+		return ", the most of any by the reader of the trace, " + spellPercent(i.reader*i.lost.max)
+	case culpritKernel:
+		return ", the most of any by threads of the kernel, " + spellPercent(i.kernel*i.lost.max)
+	case culpritLimit:
+		return " by a limit of CPU time"
+	case culpritItself:
+		return " by other threads of the target"
+	case culpritBinding:
+		return ", and not by other processes"
+	case culpritUnknown:
+		return "; by whom is not known"
+	case culpritNone:
 	}
-	return ", mostly by " + list[0].who()
+	return ""
 }
 
 func farApart(a, b, ratio float64) bool { return a > 0 && b > 0 && (a > ratio*b || b > ratio*a) }

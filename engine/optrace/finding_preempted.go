@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,8 +15,7 @@ const (
 	// without a CPU. The kernel's own threads and timers take well under 1 %.
 	preemptedLimit = 0.03
 	preemptedBad   = 0.15
-	// thiefLimit is the share that other processes must have had: without one to name,
-	// the lanes took the CPUs from each other.
+	// thiefLimit is the share that other processes must have had, or cost, to be named.
 	thiefLimit = 0.01
 	// mainThief is the share of what the lanes lose that one process must have taken to
 	// be the one to stop.
@@ -34,12 +34,8 @@ const OwnName = "rooftop (this trace)"
 // findPreempted is other processes on the CPUs of the lanes: interference, and no slow
 // operator.
 func findPreempted(v *view) (cause, bool) {
-	p := v.preempted()
-	takers := v.takers()
-	if !p.ok || p.max < preemptedLimit || len(takers) == 0 || takers[0].Share.Or(0) < thiefLimit || v.putOffByItself(p) {
-		return cause{}, false
-	}
-	thief := mainTaker(takers)
+	i := v.interference()
+	p := i.lost
 	severity := severityWarn
 	if p.max >= preemptedBad {
 		severity = severityBad
@@ -48,43 +44,84 @@ func findPreempted(v *view) (cause, bool) {
 	if v.lanes > 1 {
 		without += fmt.Sprintf(", the mean of %s is %s", spellThreads(v.lanes), spellPercent(p.mean))
 	}
-	evidence := []string{
-		without + ".",
-		"Of the time of graphs the CPU went to " + thieves(takers) + ".",
+	c := cause{Finding: Finding{ID: "preempted", Severity: severity, Evidence: []string{without + "."}, Cost: stat.Some(p.max)}}
+	if list := i.thieves(v); list != "" {
+		c.Evidence = append(c.Evidence, "Of what the lanes lost, their CPU went to "+list+".")
 	}
+	c.Evidence = append(c.Evidence, v.heldElsewhere(&i)...)
 	if v.lanes > 1 {
-		evidence = append(evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
+		c.Evidence = append(c.Evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
 	}
-	c := cause{Finding: Finding{ID: "preempted", Severity: severity, Title: "Another process takes the CPU: interference, not a slow operator", Evidence: evidence, Cost: stat.Some(p.max)}}
-	if thief.Name == OwnName {
+	switch i.culprit {
+	case culpritPrograms:
+		c.Title = "Another process takes the CPU: interference, not a slow operator"
+		c.remedy = v.keepOff(&i)
+	case culpritReader:
 		c.Title = "The reader of this trace takes the CPU: interference, not a slow operator"
 		c.remedy = &remedy{
 			kind: remedyTrace, do: "Trace with less detail, or leave rooftop a CPU of its own.", flag: levelFlag, value: v.lighter(),
 			why: "The reader of the trace itself takes the CPU from the lanes.", price: "fewer figures",
 		}
-		return c, true
-	}
-	c.remedy = &remedy{kind: remedyHost, price: "the others get less of the machine"}
-	// One lane at least gets back what is taken from it, as far as no other process takes
-	// that; at most all wait for each that is off.
-	least, most := min(1/float64(max(v.lanes, 1)), remains), v.lostByAll(p)
-	if thief.Share.V >= mainThief*p.max {
-		expected := min(thief.Share.V, most)
-		c.remedy.do = "Keep " + thief.who() + " off the CPUs of this runtime (taskset, a cpuset), or stop it."
-		c.remedy.why = fmt.Sprintf("It had a lane's CPU for %s of the time of graphs.", spellPercent(thief.Share.V))
-		c.remedy.gain = gainOf(freed(least*thief.Share.V), freed(expected), freed(most))
-	} else {
-		c.remedy.do = "Give this runtime CPUs of its own (taskset, a cpuset): several processes take turns on them."
-		c.remedy.why = fmt.Sprintf("No single one takes most of the %s that a lane loses.", spellPercent(p.max))
-		c.remedy.gain = gainOf(freed(remains*p.mean), freed(p.max), freed(most))
+	case culpritKernel:
+		c.Title = "The kernel's own threads take the CPU: interference, not a slow operator"
+		c.instead = "threads of the kernel work for all programs (disks, network, memory): nothing of this runtime sends them away"
+	default:
+		return cause{}, false
 	}
 	return c, true
+}
+
+// keepOff is the remedy against other programs. Of what a lane loses, what the tracer and
+// the kernel took stays lost.
+func (v *view) keepOff(i *interference) *remedy {
+	p, thief := i.lost, &i.programs[0]
+	all := min(i.all, 1)
+	// One lane at least gets back what is taken from it, as far as no other process takes
+	// that; at most all wait for each that is off.
+	least, most := min(1/float64(max(v.lanes, 1)), remains), all*v.lostByAll(p)
+	r := &remedy{kind: remedyHost, price: "the others get less of the machine"}
+	if thief.part < mainThief || thief.PID <= 0 {
+		r.do = "Give this runtime CPUs of its own (taskset, a cpuset): several processes take turns on them."
+		r.why = fmt.Sprintf("No single one takes most of the %s that a lane loses.", spellPercent(p.max))
+		r.gain = gainOf(freed(remains*all*p.mean), freed(all*p.max), freed(most))
+		return r
+	}
+	// A graph is held up by the lane that loses most in it, which is another one each time.
+	took := max(thief.Share.Or(0), thief.part*p.max)
+	r.do = "Keep " + thief.who() + " off the CPUs of this runtime (taskset, a cpuset), let it give way (nice), or stop it."
+	r.why = fmt.Sprintf("It had the CPU for %s of what lanes lost.", spellPercent(thief.part))
+	if i.elsewhere*p.max >= thiefLimit {
+		r.why = fmt.Sprintf("%s of what lanes lost is due to it (est): it had their CPU, or another one, so that they took turns on the rest.", spellPercent(thief.part))
+	}
+	r.gain = gainOf(freed(least*took), freed(min(took, most)), freed(most))
+	return r
+}
+
+// heldElsewhere says what programs had of the CPUs on which no lane waited, where that
+// cost lanes time.
+func (v *view) heldElsewhere(i *interference) []string {
+	h := v.HostLoad
+	if h == nil || i.elsewhere*i.lost.max < thiefLimit {
+		return nil
+	}
+	list := make([]string, 0, mostThieves)
+	for k := range h.Processes {
+		if p := &h.Processes[k]; len(list) < mostThieves && h.cpusOf(p.Time) >= thiefLimit {
+			row := OtherRow{PID: p.PID, Name: p.Name}
+			list = append(list, fmt.Sprintf("%s %s", row.who(), spellThree(h.cpusOf(p.Time))))
+		}
+	}
+	whose := "other programs had " + spellThree(h.cpusOf(h.Others)) + " over the whole trace"
+	if len(list) > 0 {
+		whose += " (" + strings.Join(list, ", ") + ")"
+	}
+	return []string{fmt.Sprintf("While a lane waited, the target had %s of the %d CPUs that it may use; %s, so that its threads took turns on the rest.", spellThree(v.PutOff.OwnCPUs.V), h.CPUs, whose)}
 }
 
 // takers are the processes that are known to have had a lane's CPU, the one that traced
 // among them, those that took most first.
 func (v *view) takers() []OtherRow {
-	list := slices.DeleteFunc(slices.Clone(v.Others), func(o OtherRow) bool { return o.Name == UntoldName })
+	list := slices.DeleteFunc(slices.Clone(v.Others), func(o OtherRow) bool { return o.Name == UntoldName || o.Name == SiblingName })
 	if r := v.Observer.Reader; r.Or(0) > 0 {
 		at := slices.IndexFunc(list, func(o OtherRow) bool { return o.Time < v.Observer.ReaderTime })
 		if at < 0 {
@@ -95,15 +132,18 @@ func (v *view) takers() []OtherRow {
 	return list
 }
 
-// mainTaker is the process that took most beside the one that traces, and that one where
-// no other took enough to name.
-func mainTaker(list []OtherRow) *OtherRow {
-	for i := range list {
-		if o := &list[i]; o.Name != OwnName && o.Share.Or(0) >= thiefLimit {
-			return o
+// hadTheCPU are the takers and the target's own other threads, those that took most first.
+func (v *view) hadTheCPU() []OtherRow {
+	list := v.takers()
+	for _, o := range v.Others {
+		if o.Name == SiblingName {
+			list = append(list, o)
 		}
 	}
-	return &list[0]
+	slices.SortStableFunc(list, func(a, b OtherRow) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Share.Or(0), a.Share.Or(0)))
+	})
+	return list
 }
 
 // who is a process with its name.
@@ -112,18 +152,19 @@ func (o *OtherRow) who() string {
 	if name == "" {
 		name = "a process"
 	}
-	if o.PID <= 0 || name == OwnName {
+	if o.PID <= 0 || name == OwnName || name == hiddenName {
 		return name
 	}
 	return fmt.Sprintf("%s (PID %d)", name, o.PID)
 }
 
-// thieves are the processes that took most, with their shares.
-func thieves(list []OtherRow) string {
+// thieves are the processes that took most, with their parts of what was lost.
+func (i *interference) thieves(v *view) string {
 	var out []string
-	for i := range list {
-		if o := &list[i]; i < mostThieves && o.Share.Or(0) >= thiefLimit {
-			out = append(out, o.who()+" "+spellPercent(o.Share.V))
+	part := v.parts(i.lost.max)
+	for _, o := range v.hadTheCPU() {
+		if p := part(&o); len(out) < mostThieves && p*i.lost.max >= thiefLimit {
+			out = append(out, o.who()+" "+spellPercent(p))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -140,38 +181,66 @@ func (v *view) lostByAll(off spread) float64 {
 	return max(most, off.max)
 }
 
-// untold is the part of what lanes lose that other processes must not have had at least,
-// for the target itself or its limits to be the cause.
-const untold = 0.5
-
-// putOffByItself says that what lanes lose is hardly due to other processes.
-func (v *view) putOffByItself(p spread) bool {
-	return p.ok && p.max >= preemptedBad && v.othersShare() <= (1-untold)*p.max
-}
-
-// findThrottled is the part of findOversubscribed with no more lanes than CPUs: lanes that are put off their CPUs while no other process has these:
-// other threads of the target do, or nobody does, since it used up a limit of CPU time.
-func findThrottled(v *view) (cause, bool) {
-	p := v.preempted()
-	if !v.putOffByItself(p) {
+// findPutOff is the part of findOversubscribed with no more lanes than CPUs: lanes that are
+// put off their CPUs, hardly by other programs.
+func findPutOff(v *view) (cause, bool) {
+	i := v.interference()
+	p := i.lost
+	c := cause{Finding: Finding{ID: "oversubscribed", Severity: severityBad, Evidence: []string{
+		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs.", p.most, spellPercent(p.max)),
+		fmt.Sprintf("Other processes had the CPU for %s of what the lanes lost, other threads of the target for %s.", spellPercent(i.reader+i.kernel+i.all-i.elsewhere), spellPercent(i.siblings)),
+	}, Cost: stat.Some(p.max)}}
+	if n := v.Target.CPUs; n > 0 {
+		c.Evidence = append(c.Evidence, fmt.Sprintf("%s compute a graph, and the target may use %d CPUs.", spellThreads(v.lanes), n))
+	}
+	if own := v.PutOff; own.OwnCPUs.OK && own.Threads.OK {
+		c.Evidence = append(c.Evidence, fmt.Sprintf("Meanwhile the target had %s CPUs in the mean, and %s threads of it waited for one.", spellThree(own.OwnCPUs.V), spellThree(own.Threads.V)))
+	}
+	c.remedy = &remedy{kind: remedyHost, price: "none", gain: gainOf(0, freed(p.mean)/2, freed(p.max))}
+	switch r := c.remedy; i.culprit {
+	case culpritLimit:
+		c.Title = "A limit of CPU time stops the threads"
+		c.Evidence = append(c.Evidence, v.limit())
+		r.do = "Raise the limit of CPU time (cpu.max of the control group, --cpus of a container), or run one thread for each CPU that it allows."
+		r.why, r.price = "A limit that is used up stops all threads, until its next period begins.", "a higher limit takes CPU time from others"
+	case culpritItself:
+		c.Title = "Threads of the target take the CPUs from each other"
+		r.do = "Look for contexts that compute at once with more threads than CPUs together: one thread for each CPU."
+		r.why = "A thread that waits for its CPU holds up its whole graph at the next barrier."
+	case culpritBinding:
+		c.Title = "Threads are put off their CPUs, and not by other processes"
+		c.Evidence = append(c.Evidence, fmt.Sprintf("Other programs had %s of these CPUs over the whole trace: too little for it.", spellThree(v.HostLoad.cpusOf(v.HostLoad.Others))))
+		r.do = "Look for what keeps the threads off CPUs that are free: several bound to one CPU (taskset, --cpu-mask, --numa)" + v.orALimit() + "."
+		r.why = "CPUs were free while threads waited for one."
+	case culpritUnknown:
+		c.Title = "Threads are put off their CPUs; by whom is not known"
+		c.Evidence = append(c.Evidence, "Who had the other CPUs meanwhile was not recorded.")
+		c.remedy = &remedy{
+			kind: remedyTrace, do: "Trace this process again: who has the other CPUs is recorded by its PID.",
+			why: "Other programs on them, a limit of CPU time and too many threads look alike here.", price: "none",
+		}
+	default:
 		return cause{}, false
 	}
-	evidence := []string{
-		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs.", p.most, spellPercent(p.max)),
-		fmt.Sprintf("Other processes had its CPU for %s of it.", spellPercent(v.othersShare())),
+	return c, true
+}
+
+// limit says what the limit of CPU time is, and for how long it held the target up.
+func (v *view) limit() string {
+	h := v.HostLoad
+	cores := "of its control group"
+	if h.CPULimit.OK {
+		cores += " is " + spellThree(h.CPULimit.V) + " CPUs, and"
 	}
-	if n := v.Target.CPUs; n > 0 {
-		evidence = append(evidence, fmt.Sprintf("%s compute a graph, and the target may use %d CPUs.", spellThreads(v.lanes), n))
+	return fmt.Sprintf("The limit %s held it up for %s, added up over CPUs, of the %s that lanes waited.", cores, spellThree(h.Throttled.V)+" s", spellTime(v.PutOff.Time.D))
+}
+
+// orALimit is a limit of CPU time as a suspicion, where there may be one.
+func (v *view) orALimit() string {
+	if v.HostLoad.Throttled.OK {
+		return ""
 	}
-	return cause{
-		Finding: Finding{ID: "oversubscribed", Severity: severityBad, Title: "Threads are put off their CPUs, and not by other processes", Evidence: evidence, Cost: stat.Some(p.max)},
-		remedy: &remedy{
-			kind: remedyHost, do: "Look for contexts that compute at once with more threads than CPUs together, and for a limit of CPU time (cpu.max of its cgroup, --cpus of a container): one thread for each CPU that it has.",
-			why:   "Either the runtime's own threads take the CPUs from each other, or a limit stops them; both hold up the whole graph at the next barrier.",
-			price: "none where threads wait for each other; a higher limit takes CPU time from others",
-			gain:  gainOf(0, freed(p.mean)/2, freed(p.max)),
-		},
-	}, true
+	return ", or a limit of CPU time (cpu.max of its control group)"
 }
 
 // findOversubscribed is more lanes than CPUs. Barriers of GGML spin, so that a lane
@@ -179,7 +248,7 @@ func findThrottled(v *view) (cause, bool) {
 func findOversubscribed(v *view) (cause, bool) {
 	n := v.Target.CPUs
 	if n <= 0 || v.lanes <= n {
-		return findThrottled(v)
+		return findPutOff(v)
 	}
 	p := v.preempted()
 	if p.ok && p.max < preemptedLimit {

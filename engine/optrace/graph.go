@@ -82,8 +82,11 @@ type Lane struct {
 	IOBytes                  int64
 	IOTime                   time.Duration
 	// Thieves are other processes that had the CPU while the lane could have run, preempted
-	// or woken, by PID; -1 those that are not known.
+	// or woken, by PID; -1 those that are not known, -2 other threads of the target.
 	Thieves map[int32]time.Duration
+	// Ran is the CPU time of all threads of the target while the lane was preempted, Queued
+	// for how long they, the lane's among them, could have run then and had no CPU.
+	Ran, Queued time.Duration
 }
 
 // Span is one thread's part of one operator. End is the begin of the next, or the

@@ -209,6 +209,7 @@ func (w *laneWork) trim(begin time.Duration) {
 	case -1:
 		first = len(w.Spans)
 	}
+	before := w.Lane
 	w.Lane = Lane{TID: w.TID, Spans: slices.Delete(w.Spans, 0, first)}
 	for i := range w.Spans {
 		s := &w.Spans[i]
@@ -220,6 +221,8 @@ func (w *laneWork) trim(begin time.Duration) {
 			w.Busy += max(s.End-s.Begin-(s.Off-s.OffWaiting), 0)
 		}
 	}
+	kept := cpuTimes{ran: before.Ran, queued: before.Queued}.part(w.Preempted, before.Preempted)
+	w.Ran, w.Queued = kept.ran, kept.queued
 }
 
 // expire lets loose lanes go that began their last operator in no open graph.

@@ -12,6 +12,7 @@ type offCPU struct {
 	cpu      uint16        // which one
 	reason   OffReason
 	woken    time.Duration // when it was ready again, none not yet
+	then     cpuTimes      // of the target, when it left
 	lastAway absence
 }
 
@@ -23,6 +24,7 @@ type absence struct {
 	waited    bool     // for a CPU after it was woken, that another process had at the end
 	own       int32    // its process
 	taken     []taking // by processes while it could have run, its own among them
+	target    cpuTimes // of the target meanwhile
 }
 
 // taking is a time that a process had a CPU.
@@ -84,6 +86,15 @@ func (o *offCPU) until(at time.Duration) absence {
 	return absence{from: o.out, to: max(at, o.out), woken: min(o.woken, max(at, o.out)), preempted: o.reason == OffPreempted}
 }
 
+// absenceOf is the absence of a thread up to a moment, with what the target's threads had
+// meanwhile.
+func (a *Assembler) absenceOf(th *thread, at time.Duration) absence {
+	was := th.until(at)
+	a.inUse.pass(a.now)
+	was.target = a.inUse.cpuTimes.since(th.then).part(was.to-was.from, a.now-th.out)
+	return was
+}
+
 // pushKernel takes what the kernel says of a thread.
 func (a *Assembler) pushKernel(e *Event) {
 	if e.Kind == BlockIOEnd { // it ends on whatever thread the interrupt came to
@@ -98,12 +109,19 @@ func (a *Assembler) pushKernel(e *Event) {
 	case SwitchOut:
 		th.away, th.out, th.reason, th.woken = true, e.At, OffReason(e.N), none
 		th.cpu = e.CPU
+		use := useNone
+		if th.reason == OffPreempted {
+			use = useReady
+		}
+		a.uses(th, use)
+		th.then = a.inUse.cpuTimes
 		a.cpu(e.CPU).pass(e.At, int64(th.pid), int64(e.Addr))
 	case SwitchIn:
 		a.switchIn(th, e)
 	case WakeUp:
 		if th.away && th.reason != OffPreempted && th.woken == none {
 			th.woken = e.At
+			a.uses(th, useReady)
 		}
 	case BlockIOBegin:
 		a.beginRequest(th, e)
@@ -117,10 +135,12 @@ func (a *Assembler) pushKernel(e *Event) {
 func (a *Assembler) switchIn(th *thread, e *Event) {
 	a.cpu(e.CPU).pass(e.At, e.N, int64(th.pid))
 	if !th.away {
+		a.uses(th, useRuns)
 		return
 	}
 	th.away = false
-	was := th.until(e.At)
+	was := a.absenceOf(th, e.At)
+	a.uses(th, useRuns)
 	was.own = th.pid
 	switch {
 	case was.preempted:
@@ -177,7 +197,9 @@ func (w *laneWork) before(was absence, begin time.Duration) {
 
 // after is the part of an absence after a moment.
 func (was absence) after(begin time.Duration) absence {
+	whole := was.to - was.from
 	was.from = min(max(was.from, begin), was.to)
+	was.target = was.target.part(was.to-was.from, whole)
 	if was.woken >= 0 {
 		was.woken = min(max(was.woken, begin), was.to)
 	}
@@ -189,6 +211,8 @@ func (w *laneWork) addAbsence(was absence) {
 	w.Off += off
 	if was.preempted {
 		w.Preempted += off
+		w.Ran += was.target.ran
+		w.Queued += was.target.queued
 	}
 	if was.woken >= 0 {
 		waking := was.to - was.woken
@@ -207,6 +231,8 @@ func (w *laneWork) addAbsence(was absence) {
 		rest -= max(took, 0)
 		if t.pid != was.own {
 			w.rob(t.pid, took)
+		} else {
+			w.rob(siblingThief, took)
 		}
 	}
 	w.rob(untoldThief, rest)
@@ -215,6 +241,9 @@ func (w *laneWork) addAbsence(was absence) {
 // untoldThief stands for the processes that had a CPU while a woken thread waited for it,
 // where the switches between them were not told.
 const untoldThief = -1
+
+// siblingThief stands for other threads of the target itself.
+const siblingThief = -2
 
 // rob adds what a process took.
 func (w *laneWork) rob(pid int32, took time.Duration) {

@@ -73,6 +73,8 @@ type Recording struct {
 	Processes map[int32]string
 	// Reader is the PID of the process that recorded, as events have it; 0 not known.
 	Reader int
+	// HostLoad is who had the CPUs meanwhile, nil where nobody looked.
+	HostLoad *HostLoad
 }
 
 // Gap is something that is not known of this run, with the reason and what to do.

@@ -59,6 +59,7 @@ type recordingEnd struct {
 	Observer Observer      `json:"observer"`
 	// Processes are names by PID.
 	Processes map[int32]string `json:"processes,omitempty"`
+	HostLoad  *HostLoad        `json:"host_load,omitempty"`
 }
 
 // recordingLine is a line between them that is no event: one of these.

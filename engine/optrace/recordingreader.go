@@ -205,7 +205,7 @@ func (rr *RecordingReader) known(end *recordingEnd) error {
 		r.Target = *end.Target
 	}
 	r.End, r.Detail, r.Dropped, r.LeftOut = end.End, end.Detail, end.Dropped, end.LeftOut
-	r.Roof, r.Gaps, r.Observer, r.Processes = end.Roof, end.Gaps, end.Observer, end.Processes
+	r.Roof, r.Gaps, r.Observer, r.Processes, r.HostLoad = end.Roof, end.Gaps, end.Observer, end.Processes, end.HostLoad
 	return nil
 }
 

@@ -180,7 +180,7 @@ func (rw *RecordingWriter) Close(end *Recording) error {
 func (rw *RecordingWriter) endOf(r *Recording) *recordingEnd {
 	return &recordingEnd{
 		Target: &r.Target, End: r.End, Detail: r.Detail, Events: rw.events, Dropped: r.Dropped, LeftOut: r.LeftOut,
-		Roof: r.Roof, Gaps: r.Gaps, Observer: r.Observer, Processes: r.Processes,
+		Roof: r.Roof, Gaps: r.Gaps, Observer: r.Observer, Processes: r.Processes, HostLoad: r.HostLoad,
 	}
 }
 

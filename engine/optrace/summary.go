@@ -27,6 +27,8 @@ type Summary struct {
 	Types    []TypeRow     `json:"types"`     // by quantisation type of the weights
 	Critical []CriticalRow `json:"critical"`  // what decided the time of decode graphs, largest first
 	Others   []OtherRow    `json:"others"`    // processes that took the CPU away, largest first
+	PutOff   PutOff        `json:"put_off"`   // the target itself while a lane had no CPU
+	HostLoad *HostLoad     `json:"host_load"` // who had the CPUs over the whole trace, nil not known
 	Backends []BackendRow  `json:"backends"`
 	Copies   []CopyRow     `json:"copies"`
 	Graphs   []GraphShape  `json:"graphs"` // distinct DAGs

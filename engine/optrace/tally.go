@@ -285,6 +285,7 @@ type Settings struct {
 	Cut                      int              // calls that were left out, as [Assembler.Cut]
 	Processes                map[int32]string // names by PID
 	Reader                   int              // as [Recording.Reader]
+	HostLoad                 *HostLoad        // nil not known
 }
 
 // isReader says that a process is the one that traced.
@@ -329,6 +330,7 @@ func (t *Tally) Summary(s Settings) *Summary {
 	} else if recorded&DetailSched != 0 && t.scheduled > 0 && s.knowsReader() {
 		sum.Observer.Reader = stat.Some(0)
 	}
+	sum.HostLoad, sum.PutOff = s.HostLoad, t.thieves.putOff(recorded)
 	sum.Findings, sum.Advice = Diagnose(sum)
 	sum.doubtExpertTimes()
 	return sum

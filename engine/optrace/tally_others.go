@@ -9,6 +9,8 @@ import (
 // thiefSums adds up the other processes that had the CPU while a lane could have run.
 type thiefSums struct {
 	of map[int32]*thiefSum // by PID, 0 those beyond the limit
+	// Of lanes that were preempted: for how long, and what [Lane] has of the target then.
+	preempted, ran, queued time.Duration
 }
 
 // thiefSum adds one process up.
@@ -21,7 +23,9 @@ type thiefSum struct {
 func (s *thiefSums) addGraph(g *Graph) {
 	var worst map[int32]time.Duration
 	for i := range g.Lanes {
-		for pid, took := range g.Lanes[i].Thieves {
+		l := &g.Lanes[i]
+		s.preempted, s.ran, s.queued = plus(s.preempted, l.Preempted), plus(s.ran, l.Ran), plus(s.queued, l.Queued)
+		for pid, took := range l.Thieves {
 			if took <= 0 {
 				continue
 			}
@@ -48,6 +52,15 @@ func (s *thiefSums) addGraph(g *Graph) {
 // the name of a process be.
 const UntoldName = "not known (after a wake-up)"
 
+// SiblingName is the name in [Summary.Others] of the target's own other threads, which had
+// a CPU for which one of it waited.
+const SiblingName = "other threads of the target"
+
+// putOff is what the target had while lanes were put off their CPUs.
+func (s *thiefSums) putOff(recorded Detail) PutOff {
+	return PutOff{Time: recordedTime(recorded&DetailSched != 0, s.preempted), OwnCPUs: ratio(s.ran, s.preempted), Threads: ratio(s.queued, s.preempted)}
+}
+
 // rows are the processes, those that took most first and what is not known last. The one
 // that traced is told apart: what it takes is a cost of the trace. Its PID is 0 where it
 // took nothing.
@@ -58,6 +71,8 @@ func (s *thiefSums) rows(graphs time.Duration, of *Settings) (rows []OtherRow, r
 		switch {
 		case pid == untoldThief:
 			row.PID, row.Name = 0, UntoldName
+		case pid == siblingThief:
+			row.PID, row.Name = 0, SiblingName
 		case pid == 0 && row.Name == "":
 			row.Name = others
 		case of.isReader(pid):

@@ -20,6 +20,7 @@ type thread struct {
 	backend uint32 // which
 
 	offCPU
+	use       cpuUsing // whether it has a CPU
 	inSyscall bool
 	syscall   time.Duration // its begin
 
@@ -52,10 +53,12 @@ func (a *Assembler) thread(e *Event) *thread {
 		a.threads[e.TID] = th
 	case th.pid != e.PID: // the number was given away again
 		a.abandon(th)
+		a.uses(th, useUnknown)
 		*th = thread{tid: e.TID, pid: e.PID, epoch: a.epoch}
 	case th.epoch != a.epoch:
 		th.epoch = a.epoch
 		th.call, th.away, th.inSyscall, th.read = nil, false, false, 0
+		th.use = useUnknown
 		th.lastAway = absence{}
 	}
 	th.seen = a.now
@@ -101,6 +104,7 @@ func (a *Assembler) sweep() bool {
 func (a *Assembler) forgetThreads(keep func(*thread) bool) {
 	for tid, th := range a.threads {
 		if th.graph == nil && th.lane == nil && !keep(th) {
+			a.uses(th, useUnknown)
 			delete(a.threads, tid)
 		}
 	}

@@ -82,16 +82,24 @@ func stacked(marks [3]string, cells int, parts ...stat.Opt) string {
 	return b.String()
 }
 
-// others are processes that ran while the target could have.
+// processID is the number of a process, absent where a row is of several.
+func processID(pid int) string {
+	if pid <= 0 {
+		return absent
+	}
+	return strconv.Itoa(pid)
+}
+
+// others is who had the CPU of compute threads that could have run, their siblings among them.
 func (r *tracePage) others() {
 	rows := r.s.Others
 	if len(rows) == 0 {
 		return
 	}
-	r.section("Other processes", "had a CPU while a compute thread could have run; share of the time of graphs")
+	r.section("Who had the CPU instead", "while a compute thread waited for it; share of the time of graphs")
 	n := r.most(len(rows), 5)
 	r.grid(n, []column{
-		{head: "PID", of: func(i int) string { return strconv.Itoa(rows[i].PID) }},
+		{head: "PID", of: func(i int) string { return processID(rows[i].PID) }},
 		{head: "", left: true, tone: strong, of: func(i int) string { return clipped(r.span(body, cmp.Or(rows[i].Name, absent)).s, longestName) }},
 		{head: "time", of: func(i int) string { return shownTime(rows[i].Time) }},
 		{head: "share", of: func(i int) string { return percent(rows[i].Share) }},
