@@ -208,12 +208,33 @@ func (v *traceView) threadTable(l *listing) {
 	l.section("Threads over the whole trace", columns)
 }
 
+// hardly is the share of the time of graphs below which processes are not listed one by
+// one: there are hundreds on a server, and all together say that nobody is in the way.
+const hardly = 0.001
+
 // others is who took the CPU away.
 func (v *traceView) others(l *listing) {
+	l.section("Who had the CPU instead", thieves(v.s.Others))
+}
+
+// thieves is a table of processes.
+func thieves(rows []optrace.OtherRow) []column {
 	columns := []column{{head: "process", left: true}, {head: "PID"}, {head: "time"}, {head: "of graphs"}}
-	for i := range v.s.Others {
-		r := &v.s.Others[i]
+	small, together := 0, time.Duration(0)
+	for i := range rows {
+		if r := &rows[i]; r.Share.OK && r.Share.V < hardly {
+			small, together = small+1, together+r.Time
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		if small > 1 && r.Share.OK && r.Share.V < hardly {
+			continue
+		}
 		addRow(columns, cmp.Or(r.Name, figure.Absent), fmt.Sprint(r.PID), howLong(r.Time), figure.Show(finite(r.Share), "ratio"))
 	}
-	l.section("Who had the CPU instead", columns)
+	if small > 1 {
+		addRow(columns, fmt.Sprintf("%d more, each less", small), figure.Absent, howLong(together), "<"+figure.Show(stat.Some(hardly), "ratio"))
+	}
+	return columns
 }

@@ -111,3 +111,23 @@ func TestLayerOfGraphsWithItsOperators(t *testing.T) {
 		}
 	}
 }
+
+// TestOthersAreFolded holds that processes which hardly had a CPU are one line, and that
+// those of which it is not known how much they had, and a single one, are not.
+func TestOthersAreFolded(t *testing.T) {
+	table := func(shares ...stat.Opt) (names, times []string) {
+		var rows []optrace.OtherRow
+		for i, share := range shares {
+			rows = append(rows, optrace.OtherRow{PID: 100 + i, Name: fmt.Sprintf("p%d", i), Time: time.Millisecond, Share: share})
+		}
+		columns := thieves(rows)
+		return columns[0].texts, columns[2].texts
+	}
+	much, little := stat.Some(0.02), stat.Some(0.0009)
+	if names, times := table(much, little, stat.None, little, little); !slices.Equal(names, []string{"p0", "p2", "3 more, each less"}) || times[2] != howLong(3*time.Millisecond) {
+		t.Errorf("%q, %q", names, times)
+	}
+	if names, _ := table(much, little); !slices.Equal(names, []string{"p0", "p1"}) {
+		t.Errorf("one alone: %q", names)
+	}
+}
