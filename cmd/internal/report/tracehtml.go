@@ -53,6 +53,7 @@ func WriteTraceHTML(w io.Writer, t *TracePage) error {
 // traceDocument is a page as its template takes it.
 type traceDocument struct {
 	Title, Headline, Tone, Command string
+	About                          string // when, how long, with how many threads; "" where none is known
 	Reasons                        []labelled
 	Glance                         *grid
 	Plates                         []*plate
@@ -69,7 +70,10 @@ func (t *TracePage) document() (*traceDocument, error) {
 		s = &optrace.Summary{}
 	}
 	r := &tracePage{page: newPage(io.Discard, Options{}), s: s}
-	doc := &traceDocument{Title: plainText(targetTitle(s)), Version: plainText(t.Version), Started: t.Started.UTC().Format(time.RFC3339)}
+	doc := &traceDocument{Title: plainText(targetTitle(s)), Version: plainText(t.Version), About: plainText(t.about(s))}
+	if !t.Started.IsZero() {
+		doc.Started = t.Started.UTC().Format(time.RFC3339)
+	}
 	doc.headline(r)
 	doc.Glance = glanceGrid(r)
 	doc.Plates = []*plate{
@@ -87,6 +91,25 @@ func (t *TracePage) document() (*traceDocument, error) {
 		doc.Model = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg.Bytes())) //nolint:gosec // base64 of our own picture
 	}
 	return doc, nil
+}
+
+// about is when a trace was made, how long, and with how many threads, as far as it is
+// known.
+func (t *TracePage) about(s *optrace.Summary) string {
+	var parts []string
+	if !t.Started.IsZero() {
+		parts = append(parts, t.Started.UTC().Format(time.DateTime)+" UTC")
+	}
+	if v := s.Coverage.Seconds; finiteAbove(v) {
+		parts = append(parts, "traced for "+figure.Show(finite(stat.Some(v)), "s"))
+	}
+	if n := computing(s); n > 0 {
+		parts = append(parts, plural(n, "thread"))
+	}
+	if n := s.Target.CPUs; n > 0 {
+		parts = append(parts, plural(n, "CPU"))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // plainText is text without what no page may hold.

@@ -6,11 +6,13 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // tracePages are the states of a page that the writer is held against.
@@ -170,5 +172,48 @@ func TestPlotsScrollOnNarrowPages(t *testing.T) {
 	screen, paper, ok := strings.Cut(page, "@media print")
 	if !ok || !strings.Contains(screen, ".plot svg { min-width: 42rem; }") || !strings.Contains(paper, ".plot svg { min-width: 0; }") {
 		t.Error("pictures have no least width, or keep it on paper")
+	}
+}
+
+// TestBarsLeaveRoomForTheirLabels holds that the label behind the longest bar is not cut,
+// and that operators which wait have a colour and a word of their own.
+func TestBarsLeaveRoomForTheirLabels(t *testing.T) {
+	s := &optrace.Summary{Steps: []optrace.OperatorRow{
+		{Phase: "decode", Op: "FLASH_ATTN_EXT", Name: "flash_attn_ext", Share: stat.Some(0.082), Time: 2, Bound: optrace.BoundWaiting},
+		{Phase: "decode", Op: "MUL_MAT", Name: "ffn_up", Type: "q8_0", Share: stat.Some(0.08), Time: 1, Bound: optrace.BoundMemory},
+	}}
+	p := sharePlate(s)
+	found := false
+	for _, l := range p.Labels {
+		x, err := strconv.ParseFloat(l.X, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end := x + 7*float64(width(l.Text)); l.Anchor == "start" && end > frameWidth {
+			t.Errorf("%q ends at %.0f of %.0f", l.Text, end, frameWidth)
+		}
+		found = found || strings.HasSuffix(l.Text, "flash_attn_ext") && l.Anchor == "start"
+	}
+	if !found {
+		t.Errorf("no label is whole: %+v", p.Labels)
+	}
+	if p.Rects[0].Class != "waiting" || !slices.ContainsFunc(p.Keys, func(k keyOf) bool { return k.Class == "waiting" }) {
+		t.Errorf("what waits is %q: %+v", p.Rects[0].Class, p.Keys)
+	}
+	if !strings.Contains(tracePageHTML, "svg .waiting { fill: var(--waiting)") || strings.Count(tracePageHTML, "--waiting: #") != 2 {
+		t.Error("what waits has no colour in both schemes")
+	}
+}
+
+// TestHeadOfAPage holds that a page says when, how long and with how many threads was
+// traced, as far as it is known.
+func TestHeadOfAPage(t *testing.T) {
+	s := &optrace.Summary{Target: optrace.Target{CPUs: 4}, Coverage: optrace.Coverage{Seconds: 12}, Threads: make([]optrace.ThreadRow, 2)}
+	page := traceHTML(t, &TracePage{Trace: Trace{Summary: s, Started: time.Date(2026, 11, 22, 11, 21, 26, 0, time.UTC)}})
+	if want := "2026-11-22 11:21:26 UTC · traced for 12.0 s · 2 threads · 4 CPUs"; !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), want) {
+		t.Errorf("the head does not say %q", want)
+	}
+	if page := traceHTML(t, &TracePage{Trace: Trace{Summary: &optrace.Summary{}}}); strings.Contains(page, "0001-01-01") {
+		t.Error("a time that is not known is the year 1")
 	}
 }

@@ -47,14 +47,14 @@ func plotted(s *optrace.Summary) (string, []*optrace.OperatorRow) {
 // boundClass is the shade of a bound.
 func boundClass(b optrace.Bound) string {
 	switch b {
-	case optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed:
+	case optrace.BoundMemory, optrace.BoundCompute, optrace.BoundMixed, optrace.BoundWaiting:
 		return string(b)
 	}
 	return "other"
 }
 
 func boundKeys() []keyOf {
-	return []keyOf{{Class: "memory", Label: "bound by memory"}, {Class: "compute", Label: "bound by compute"}, {Class: "mixed", Label: "by both"}, {Class: "other", Label: "by neither, or not known"}}
+	return []keyOf{{Class: "memory", Label: "bound by memory"}, {Class: "compute", Label: "bound by compute"}, {Class: "mixed", Label: "by both"}, {Class: "waiting", Label: "waits for others or for a CPU"}, {Class: "other", Label: "by neither, or not known"}}
 }
 
 // sharePlate is the share of each operator as a bar, shaded by what bounds it.
@@ -70,15 +70,23 @@ func sharePlate(s *optrace.Summary) *plate {
 		p.Empty = "no operator was seen"
 		return p
 	}
+	const gap, wideCell = 6.0, 7.2 // of the font, wide characters
+	behind := func(o *optrace.OperatorRow) string {
+		return percent(finite(o.Share)) + " · " + clipped(safe(cmp.Or(o.Type, strings.ToLower(o.Op))), 20)
+	}
+	room := 0.0
+	for _, o := range rows {
+		room = max(room, gap+wideCell*float64(width(behind(o))))
+	}
 	var said []string
 	for i, o := range rows {
 		y := float64(i)*plotRow + 6
 		share := finite(o.Share)
 		p.label("strong", plotNames-8, y+14, "end", clipped(safe(name(o)), 26))
 		text := fmt.Sprintf("%s, %s: %s, %s", stepName(o), kindName(o), percent(share), shownBound(o))
-		length := (frameWidth - plotNames - 130) * max(0, share.V) / most.V
+		length := (frameWidth - plotNames - room) * max(0, share.V) / most.V
 		p.rect(boundClass(o.Bound), plotNames, y+2, max(1, length), plotRow-6, text)
-		p.label("", plotNames+length+6, y+14, "start", percent(share)+" · "+cmp.Or(o.Type, strings.ToLower(o.Op)))
+		p.label("", plotNames+length+gap, y+14, "start", behind(o))
 		if i < 3 {
 			said = append(said, stepName(o)+" "+percent(share))
 		}
@@ -198,7 +206,11 @@ func roofPlate(s *optrace.Summary) *plate {
 		if ceiling > 0 {
 			p.Desc += " and " + figure.Significant(ceiling) + " GFLOP/s of compute"
 		}
-		p.Desc += " (" + plainText(cmp.Or(s.Roof.Origin(), "origin unknown")) + ")."
+		origin := cmp.Or(s.Roof.Origin(), "origin unknown")
+		if s.Roof.From == optrace.RoofSeen {
+			origin = s.SeenRoof()
+		}
+		p.Desc += " (" + plainText(origin) + ")."
 	}
 	return p
 }
