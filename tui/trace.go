@@ -48,6 +48,9 @@ type Trace struct {
 
 	// want is the level of detail that was asked for last, while it is on its way.
 	want optrace.Detail
+	// steps are those that led to the level that is watched, the newest last: the key the
+	// other way takes them back.
+	steps []levelStep
 }
 
 // NewTrace returns the screen of a trace. Playback of the options is of no account.
@@ -240,7 +243,14 @@ func (t *Trace) export() {
 	t.say(remark{cell.OK, "Writing files …"})
 }
 
-// detail asks for the next step of detail, up or down.
+// levelStep is a step of detail that a key took.
+type levelStep struct {
+	from, to optrace.Detail
+	up       bool
+}
+
+// detail asks for the next step of detail, up or down, or takes the last one back that went
+// the other way.
 func (t *Trace) detail(up bool) {
 	key, step, end := t.keys.More.Help().Key, more, "highest"
 	if !up {
@@ -253,10 +263,22 @@ func (t *Trace) detail(up bool) {
 	if t.want != 0 { // pressed again before the first came into effect
 		from = t.want
 	}
+	if n := len(t.steps); n > 0 && t.steps[n-1].to != from {
+		t.steps = nil // something else changed it
+	}
 	to, what := step(from)
+	back := false
+	if n := len(t.steps); n > 0 && t.steps[n-1].up != up {
+		to, what, back = t.steps[n-1].from, "as before", true
+	}
 	if to == from {
 		t.say(remark{cell.Warn, key + ": " + from.String() + " is the " + end + " level of detail."})
 		return
+	}
+	if back {
+		t.steps = t.steps[:len(t.steps)-1]
+	} else {
+		t.steps = append(t.steps, levelStep{from, to, up})
 	}
 	t.want = to
 	t.controls.SetDetail(to)
