@@ -365,6 +365,41 @@ func TestLiveTraceReckonsAgain(t *testing.T) {
 	})
 }
 
+// What no takes is said to be above the limit too where it is, and has no details that are
+// seen beside operators alone.
+func TestLiveTraceWhereNoLevelFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, 20*time.Microsecond, traceOptions{detail: optrace.LevelSched})
+		s.rests(false)
+		l := s.state(optrace.LiveAsking)
+		if !strings.Contains(l.Question, "n takes token: ") || !strings.Contains(l.Question, "%, the least, which is more too: q detaches.") {
+			t.Errorf("it asks %q", l.Question)
+		}
+		s.do(func() { s.live.answer(false) })
+		s.state(optrace.LiveTracing)
+		if s.last() != optrace.LevelToken {
+			t.Errorf("no, and %v is watched", s.last())
+		}
+		s.do(func() { s.live.aim(optrace.LevelTensor) })
+		if l = s.state(optrace.LiveAsking); !strings.Contains(l.Question, "n stays with token: ") || !strings.Contains(l.Question, "which is more too") {
+			t.Errorf("it asks %q", l.Question)
+		}
+		if err := s.over(); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, 200*time.Microsecond, traceOptions{})
+		s.rests(false)
+		if l := s.state(optrace.LiveAsking); strings.Contains(l.Question, "more too") {
+			t.Errorf("a level that fits: %q", l.Question)
+		}
+		if err := s.over(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // From calls alone, whose cost was not weighed, operators are weighed when they are
 // asked for.
 func TestLiveTraceFromCallsToOperators(t *testing.T) {

@@ -96,11 +96,26 @@ func (l *liveTrace) afford(d optrace.Detail) {
 		in := l.expectation
 		in.Detail = d
 		less, _, _ = optrace.Lighten(in, limit)
+		if less&optrace.DetailOperator == 0 {
+			less &^= unreckoned // they are seen beside operators
+		}
 		verb = "takes"
 	}
 	l.ask = liveQuestion{expected: o.Expected, less: less, text: fmt.Sprintf(
-		"Detail %v would cost %s of the target's speed (est), more than --max-overhead %v. Trace it all the same? n %s %v: %s.",
-		d, perCent(o.Expected), l.o.maxOverhead, verb, less, perCent(l.expect(less).Expected))}
+		"Detail %v would cost %s of the target's speed (est), more than --max-overhead %v. Trace it all the same? n %s %v: %s%s.",
+		d, perCent(o.Expected), l.o.maxOverhead, verb, less, perCent(l.expect(less).Expected), l.tooMuch(less))}
+}
+
+// tooMuch says of what no takes that it costs more than the limit too, and that nothing
+// costs less; "" it does not.
+func (l *liveTrace) tooMuch(less optrace.Detail) string {
+	switch o := l.expect(less); {
+	case o.Allowed(l.o.maxOverhead / 100):
+		return ""
+	case less == optrace.LevelToken:
+		return ", the least, which is more too: q detaches"
+	}
+	return ", which is more too"
 }
 
 // perCent is a share with one decimal.
