@@ -26,12 +26,15 @@ command line, or, where one alone runs on this machine, by itself. With --file
 every process that uses the file is traced, those that start later too.
 
 WHAT IT COSTS
-  Before operators are watched, graphs alone are for a moment: the operators of
-  a token and its time say what watching will cost. Where the default level
-  would cost more than --max-overhead, the most detailed one that fits is taken
-  and that is said; a --level that was asked for is refused, unless --force says
-  so. --measure-overhead measures it instead: it watches and does not in turn
-  while the target decodes. The lower end of the 95 % interval decides then.
+  Before operators are watched, graphs alone are: the operators of a token and
+  its time say what watching will cost. That is not a part of --duration, and
+  takes 60 tokens or 2 s; a prompt is waited for up to 5 s, and a target that
+  computes nothing for --duration. The report reckons it again from the tokens
+  of the trace, once there are 20. Where the default level would cost more than
+  --max-overhead, the most detailed one that fits is taken and that is said; a
+  --level that was asked for is refused, unless --force says so.
+  --measure-overhead measures it instead: it watches and does not in turn while
+  the target decodes. The lower end of the 95 % interval decides then.
 
 WHAT IT NEEDS
   Root, or CAP_BPF and CAP_PERFMON, and CAP_SYS_PTRACE for processes of other

@@ -374,6 +374,24 @@ func TestTraceReckonedFromTheFastestOfFew(t *testing.T) {
 	}
 }
 
+// What is waited for before the trace is said once, where it takes more than a second.
+func TestTraceSaysWhatItWaitsFor(t *testing.T) {
+	for want, d := range map[string]*living{
+		"rooftop: waits for the target to compute, 10s at most, to reckon what watching will cost\n": {rests: true, decoder: newDecoder(time.Millisecond, 1<<30)},
+		"rooftop: looks at graphs alone first, 2s at most, to reckon what watching will cost\n":      {decoder: newDecoder(40*time.Millisecond, 1<<30)},
+		"rooftop: waits for a token to be decoded, 5s at most, to reckon what watching will cost\n":  {decoder: func() *decoder { d := newDecoder(40*time.Millisecond, 1<<30); d.prompts = true; return d }()},
+		"": {decoder: newDecoder(time.Millisecond, 1<<30)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var errs strings.Builder
+			m := &tracing{o: &traceOptions{detail: optrace.LevelTensor, duration: 10 * time.Second}, source: d, show: newProgress(&world{stderr: &errs, env: variables()}, &output{plain: true})}
+			if err := m.weigh(t.Context(), &errs); err != nil || errs.String() != want {
+				t.Errorf("it said %q, want %q, %v", errs.String(), want, err)
+			}
+		})
+	}
+}
+
 func TestTraceOfATargetThatComputesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		idle := &decoder{idle: true}

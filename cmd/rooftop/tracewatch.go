@@ -46,7 +46,7 @@ func (o *traceOptions) watch(ctx context.Context, w *world) (watched *traced, er
 	defer t.show.done()
 	if o.detail&optrace.DetailOperator != 0 {
 		t.show.say("attached; waits for the target to compute")
-		if err := t.weigh(ctx); err != nil {
+		if err := t.weigh(ctx, w.stderr); err != nil {
 			return nil, err
 		}
 		switch {

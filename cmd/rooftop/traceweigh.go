@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -118,16 +119,39 @@ func graphsWord(n int) string {
 	return fmt.Sprintf("%d graphs", n)
 }
 
+// weighSilent is how long is weighed before it is said what is waited for.
+const weighSilent = time.Second
+
+// waits says what is waited for, and how long at most.
+func (w *weighing) waits(most time.Duration) string {
+	switch {
+	case w.decoded > 0:
+		return fmt.Sprintf("looks at graphs alone first, %v at most, to reckon what watching will cost", min(weighTime, most))
+	case w.first > 0:
+		return fmt.Sprintf("waits for a token to be decoded, %v at most, to reckon what watching will cost", min(weighPrompt, most))
+	}
+	return fmt.Sprintf("waits for the target to compute, %v at most, to reckon what watching will cost", most)
+}
+
 // weigh looks at graphs alone, and reckons what it will cost to watch more.
-func (t *tracing) weigh(ctx context.Context) error {
+func (t *tracing) weigh(ctx context.Context, stderr io.Writer) error {
 	if err := t.source.SetDetail(weighed); err != nil {
 		return fail(exitUnreachable, fmt.Errorf("trace: %w", err))
 	}
 	w := newWeighing(t.source.Tables())
 	ctx, cancel := context.WithTimeout(ctx, t.o.duration)
 	defer cancel()
-	if err := t.drain(ctx, w.take, w.enough); err != nil {
+	short, stop := context.WithTimeout(ctx, weighSilent)
+	defer stop()
+	if err := t.drain(short, w.take, w.enough); err != nil {
 		return err
+	}
+	if ctx.Err() == nil && !t.ended() && !w.enough() {
+		t.show.say("")
+		fmt.Fprintf(stderr, "rooftop: %s\n", w.waits(t.o.duration))
+		if err := t.drain(ctx, w.take, w.enough); err != nil {
+			return err
+		}
 	}
 	if graph := w.typical(); graph != nil {
 		t.expectation = t.expectationOf(w, graph)
