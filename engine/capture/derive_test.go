@@ -109,6 +109,12 @@ func TestOperatingPoint(t *testing.T) {
 			t.Errorf("%+v; the server says that nothing runs", o)
 		}
 	})
+	t.Run("observation between two looks", func(t *testing.T) {
+		c := &Capture{Kind: Observation, End: 700 * time.Millisecond, Pages: []PageSample{page(-time.Millisecond, 4), page(701*time.Millisecond, 4)}}
+		if o := c.operating(Tokens{Used: stat.Some(9)}); o.Batch.OK || !strings.Contains(o.Reason, "too short for a look") {
+			t.Errorf("%+v; the server says what runs, and no look is in the window", o)
+		}
+	})
 	t.Run("nothing known", func(t *testing.T) {
 		o := (&Capture{Kind: Observation}).operating(Tokens{})
 		if o.Batch.OK || o.Rate.OK || o.Reason == "" {

@@ -131,9 +131,10 @@ func (c *Capture) ownPoint(tokens Tokens) operating {
 // run at which any ran, and which share of the looks (0..1) those are; absent with
 // the reason.
 func (c *Capture) meanRunning() (mean stat.Opt, loaded float64, reason string) {
-	sum, n, looks := 0.0, 0, 0
+	sum, n, looks, told := 0.0, 0, 0, false
 	for i := range c.Pages {
 		p := &c.Pages[i]
+		told = told || p.Running.OK
 		if p.At < c.Begin || p.At > c.End || !p.Running.OK {
 			continue
 		}
@@ -144,6 +145,8 @@ func (c *Capture) meanRunning() (mean stat.Opt, loaded float64, reason string) {
 		}
 	}
 	switch {
+	case looks == 0 && told:
+		return stat.None, 0, fmt.Sprintf("too short for a look at the server's page: a mean of the requests that run needs %d", leastGauges)
 	case looks == 0:
 		return stat.None, 0, "the server does not say how many requests run"
 	case n < leastGauges:
