@@ -25,6 +25,9 @@ type field struct {
 	names []string
 	// plus are wire names that count beside it.
 	plus []string
+	// times is the wire name of a factor, which a page without it lacks the number for;
+	// "" none. The product is a whole number.
+	times string
 }
 
 // dialect is how an engine names its metrics.
@@ -36,12 +39,15 @@ type dialect struct {
 }
 
 // Fields of a page sample.
-func generation(s *capture.PageSample) *stat.Opt   { return &s.GenerationTokens }
-func prompt(s *capture.PageSample) *stat.Opt       { return &s.PromptTokens }
-func requests(s *capture.PageSample) *stat.Opt     { return &s.Requests }
-func running(s *capture.PageSample) *stat.Opt      { return &s.Running }
-func waiting(s *capture.PageSample) *stat.Opt      { return &s.Waiting }
-func kvUsage(s *capture.PageSample) *stat.Opt      { return &s.KVUsage }
+func generation(s *capture.PageSample) *stat.Opt { return &s.GenerationTokens }
+func prompt(s *capture.PageSample) *stat.Opt     { return &s.PromptTokens }
+func requests(s *capture.PageSample) *stat.Opt   { return &s.Requests }
+func running(s *capture.PageSample) *stat.Opt    { return &s.Running }
+func waiting(s *capture.PageSample) *stat.Opt    { return &s.Waiting }
+func kvUsage(s *capture.PageSample) *stat.Opt    { return &s.KVUsage }
+func sequenceSteps(s *capture.PageSample) *stat.Opt {
+	return &s.SequenceSteps
+}
 func ttftSum(s *capture.PageSample) *stat.Opt      { return &s.TTFTSum }
 func ttftCount(s *capture.PageSample) *stat.Opt    { return &s.TTFTCount }
 func queueSum(s *capture.PageSample) *stat.Opt     { return &s.QueueSum }
@@ -109,7 +115,9 @@ func sglang() dialect {
 // llamacpp has the names of llama.cpp's server (tools/server/server-context.cpp).
 // prompt_tokens_total leaves out cached tokens; releases up to b11549 came to count
 // these beside it. tokens_predicted_total grows when a slot is released, by all tokens
-// of its request (server_metrics::on_prediction). kv_cache_usage_ratio went in 2025.
+// of its request (server_metrics::on_prediction); n_decode_total and the mean of busy
+// slots over all of these, with six digits, grow with each step.
+// kv_cache_usage_ratio went in 2025.
 func llamacpp() dialect {
 	return dialect{engine: "llama.cpp", prefixes: []string{"llamacpp:"}, counting: capture.AtEnd, fields: []field{
 		{into: generation, names: []string{"llamacpp:tokens_predicted_total"}},
@@ -117,6 +125,7 @@ func llamacpp() dialect {
 		{into: running, merge: level, names: []string{"llamacpp:requests_processing"}},
 		{into: waiting, merge: level, names: []string{"llamacpp:requests_deferred"}},
 		{into: kvUsage, merge: averaged, names: []string{"llamacpp:kv_cache_usage_ratio"}},
+		{into: sequenceSteps, names: []string{"llamacpp:n_decode_total"}, times: "llamacpp:n_busy_slots_per_decode"},
 	}}
 }
 

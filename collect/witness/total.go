@@ -93,3 +93,11 @@ func ratio(v float64) stat.Opt {
 	}
 	return stat.Some(min(v, 1))
 }
+
+// product is a whole number that a page gives as two factors.
+func product(a, b stat.Opt) stat.Opt {
+	if !a.OK || !b.OK {
+		return stat.None
+	}
+	return finite(math.Round(a.V * b.V))
+}

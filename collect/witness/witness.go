@@ -51,6 +51,9 @@ func newWitness(client *collect.Client, d dialect) *Witness {
 	var names []string
 	for _, f := range d.fields {
 		names = append(names, slices.Concat(f.names, f.plus)...)
+		if f.times != "" {
+			names = append(names, f.times)
+		}
 	}
 	w.filter = promtext.NewExactFilter(names...)
 	return w
@@ -126,6 +129,9 @@ func (w *Witness) read(body []byte, s *capture.PageSample) error {
 			if more := w.total(name, f.merge); value.OK && more.OK {
 				value = value.Plus(more)
 			}
+		}
+		if f.times != "" {
+			value = product(value, w.total(f.times, f.merge))
 		}
 		*f.into(s) = value
 	}

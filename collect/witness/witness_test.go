@@ -127,8 +127,10 @@ sglang:queue_time_seconds_count{tp_rank="1"} 5
 			Running: some(5), KVUsage: some(0.3), Requests: some(5), TTFTSum: some(2.5), TTFTCount: some(5), QueueSum: some(0.5), QueueCount: some(5),
 		}},
 		{"llama.cpp b11549", page(t, "../probe/testdata/llamacpp/metrics.txt"), "llama.cpp", capture.PageSample{
-			GenerationTokens: some(33), PromptTokens: some(18), Running: some(0), Waiting: some(0),
+			GenerationTokens: some(33), PromptTokens: some(18), Running: some(0), Waiting: some(0), SequenceSteps: some(33),
 		}},
+		{"llama.cpp: slots over steps", "llamacpp:n_decode_total 308\nllamacpp:n_busy_slots_per_decode 1.97403\n", "llama.cpp", capture.PageSample{SequenceSteps: some(608)}},
+		{"llama.cpp: steps alone", "llamacpp:n_decode_total 308\n", "llama.cpp", capture.PageSample{}},
 		{"llama.cpp: cached tokens are counted apart", "llamacpp:prompt_tokens_total 18\nllamacpp:prompt_tokens_cached_total 5\nllamacpp:kv_cache_usage_ratio 0.25\n", "llama.cpp", capture.PageSample{
 			PromptTokens: some(23), KVUsage: some(0.25),
 		}},

@@ -207,6 +207,9 @@ type PageSample struct {
 	GenerationTokens, PromptTokens, Requests stat.Opt
 	Running, Waiting                         stat.Opt // requests
 	KVUsage                                  stat.Opt // 0..1
+	// SequenceSteps are the steps of the engine, each times the requests in it: about as
+	// many output tokens, counted as they come.
+	SequenceSteps stat.Opt
 	// Sums in seconds and counts of requests.
 	TTFTSum, TTFTCount, QueueSum, QueueCount, PrefillSum, PrefillCount stat.Opt
 }

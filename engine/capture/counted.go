@@ -54,6 +54,9 @@ func (c *Capture) byCounter(own float64) Counted {
 	if c.stepwise(looks) || first.rests() && last.rests() {
 		return all
 	}
+	if steps := last.SequenceSteps.V - first.SequenceSteps.V; first.SequenceSteps.OK && last.SequenceSteps.OK && steps > max(own, 0) {
+		return Counted{Tokens: stat.Some(steps * share), Estimate: true, Note: bySteps}
+	}
 	if grown <= 0 {
 		return Counted{Reason: "the counter did not move while " + ranAtMost(looks) + c.howItCounts() + observeLonger}
 	}
@@ -77,6 +80,9 @@ func (c *Capture) byCounter(own float64) Counted {
 		figure.Significant(low*perSecond), figure.Significant(high*perSecond), figure.Whole(first.Running.V), figure.Whole(last.Running.V))
 	return all
 }
+
+// bySteps says what an estimate is of that does not go by the counter.
+const bySteps = "a token for each request in each step of the server, since its counter of tokens moves when a request ends"
 
 const observeLonger = "; observe for longer than a request"
 
@@ -205,24 +211,33 @@ type Rate struct {
 }
 
 // CounterRates are the output by the server's own counter over time, as far as it tells
-// it: of a counter that moves when a request ends, only what began after a look at which
+// it: of a counter that moves when a request ends, by the server's steps, where it counts
+// these, which is an estimate, else only what began after a look at which
 // nothing ran, or, where requests run one at a time, after the one before. The rest is
 // not known.
-func (c *Capture) CounterRates() []Rate {
-	var out []Rate
+func (c *Capture) CounterRates() (rates []Rate, estimate bool) {
 	if c.stepwise(c.pagesWithCounter()) {
-		return c.steadyRates()
+		return c.steadyRates(generationTokens), false
 	}
+	if rates := c.steadyRates(func(p *PageSample) stat.Opt { return p.SequenceSteps }); len(rates) > 0 {
+		return rates, true
+	}
+	return c.ratesOfWhole(), false
+}
+
+// ratesOfWhole are those of a counter that moves when a request ends.
+func (c *Capture) ratesOfWhole() []Rate {
+	var out []Rate
 	var from, before *PageSample // from: the look since which all that is counted was begun
 	for _, p := range c.pagesWithCounter() {
 		switch {
 		case before == nil, p.GenerationTokens.V < before.GenerationTokens.V || p.At <= before.At:
 			from = nil
 		case p.GenerationTokens.V > before.GenerationTokens.V && from != nil:
-			out = append(out, between(from, p))
+			out = append(out, between(from, p, generationTokens))
 			from = nil
 		case p.rests() && before.rests():
-			out = append(out, between(before, p))
+			out = append(out, between(before, p, generationTokens))
 		}
 		grew := before != nil && p.GenerationTokens.V > before.GenerationTokens.V
 		if p.rests() || grew && p.Running.OK && p.Running.V <= 1 && before.Running.OK && before.Running.V <= 1 {
@@ -233,21 +248,27 @@ func (c *Capture) CounterRates() []Rate {
 	return out
 }
 
-// steadyRates are those between neighbouring looks.
-func (c *Capture) steadyRates() []Rate {
+// steadyRates are those of a number between neighbouring looks.
+func (c *Capture) steadyRates(of func(*PageSample) stat.Opt) []Rate {
 	var out []Rate
 	var before *PageSample
-	for _, p := range c.pagesWithCounter() {
-		if before != nil && p.At > before.At && p.GenerationTokens.V >= before.GenerationTokens.V {
-			out = append(out, between(before, p))
+	for i := range c.Pages {
+		p := &c.Pages[i]
+		if p.Error != "" || !of(p).OK {
+			continue
+		}
+		if before != nil && p.At > before.At && of(p).V >= of(before).V {
+			out = append(out, between(before, p, of))
 		}
 		before = p
 	}
 	return out
 }
 
-func between(a, b *PageSample) Rate {
-	return Rate{a.At, b.At, (b.GenerationTokens.V - a.GenerationTokens.V) / (b.At - a.At).Seconds()}
+func generationTokens(p *PageSample) stat.Opt { return p.GenerationTokens }
+
+func between(a, b *PageSample, of func(*PageSample) stat.Opt) Rate {
+	return Rate{a.At, b.At, (of(b).V - of(a).V) / (b.At - a.At).Seconds()}
 }
 
 func (c *Capture) pagesWithCounter() []*PageSample {

@@ -161,6 +161,42 @@ func TestOthersWhoAreNotCounted(t *testing.T) {
 	}
 }
 
+// TestSequenceSteps holds that steps stand in for a counter that does not tell, and only
+// there.
+func TestSequenceSteps(t *testing.T) {
+	type list = []float64
+	stepped := func(c *Capture, steps list) *Capture {
+		for i := range c.Pages {
+			c.Pages[i].SequenceSteps = stat.Some(steps[i])
+		}
+		return c
+	}
+	within := stepped(looked(AtEnd, list{0, 0, 0}, list{2, 2, 2}), list{700, 840, 980})
+	if got := within.Counted(); got.Tokens != stat.Some(280) || !got.Estimate || got.Note != bySteps {
+		t.Errorf("in the middle of requests: %+v", got)
+	}
+	if got, estimate := within.CounterRates(); len(got) != 2 || got[1].PerSecond != 140 || !estimate {
+		t.Errorf("in the middle of requests: %+v, an estimate: %v", got, estimate)
+	}
+	if got := stepped(looked(AtEnd, list{0, 600, 600}, list{1, 0, 0}), list{500, 640, 640}).Counted(); got.Tokens != stat.Some(140) {
+		t.Errorf("around an end: %+v", got)
+	}
+	if got := stepped(looked(AtEnd, list{0, 0, 600}, list{0, 1, 0}), list{500, 800, 1102}).Counted(); got.Tokens != stat.Some(600) || got.Estimate {
+		t.Errorf("a whole request: %+v", got)
+	}
+	if got := stepped(looked(AtEnd, list{0, 0}, list{1, 1}), list{500, 500}).Counted(); got.Tokens.OK || got.Reason == "" {
+		t.Errorf("a server that stands still: %+v", got)
+	}
+	c := beside(streams(1, 501, 0, 10*time.Millisecond), 2, 501)
+	c.Counting = AtEnd
+	c.Pages[0].Running, c.Pages[6].Running = stat.Some(1), stat.Some(1)
+	c.Pages[0].SequenceSteps, c.Pages[6].SequenceSteps = stat.Some(9), stat.Some(1009)
+	d := c.derive(c.tokens(), powered(300, 700), Energy{Joules: stat.Some(500), How: fromCounter}, Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)})
+	if q := d.quantity(JoulesPerToken); q.Value.V < .499 || q.Value.V > .501 || q.Source != engine.Estimate || !strings.Contains(q.Note, "tokens of all clients, a token for each request") {
+		t.Errorf("beside another client: %v J a token, %s, %q", q.Value, q.Source, q.Note)
+	}
+}
+
 func TestCounterRates(t *testing.T) {
 	type list = []float64
 	const s = time.Second
@@ -181,8 +217,9 @@ func TestCounterRates(t *testing.T) {
 		{"a restart", EachStep, list{500, 0, 10}, list{1, 1, 1}, []Rate{{s, 2 * s, 10}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, looked(tc.counting, tc.tokens, tc.running).CounterRates()); diff != "" {
-				t.Error(diff)
+			got, estimate := looked(tc.counting, tc.tokens, tc.running).CounterRates()
+			if diff := cmp.Diff(tc.want, got); diff != "" || estimate {
+				t.Error(diff, estimate)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package capture
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -103,7 +102,10 @@ func (d *derivation) ofAllClients() Counted {
 	if n.Reason != "" {
 		n.Reason = "other clients were on the server, and their tokens are not known: " + n.Reason
 	}
-	n.Note = strings.Join(slices.DeleteFunc([]string{"tokens of all clients, by the server's counter", n.Note}, func(s string) bool { return s == "" }), ", ")
+	if n.Note == "" {
+		n.Note = "by the server's counter"
+	}
+	n.Note = "tokens of all clients, " + n.Note
 	return n
 }
 

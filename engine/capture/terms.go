@@ -66,7 +66,7 @@ func Terms() []engine.Term {
 	add("witness", []string{"usage", "chunks", "counter", "tokens"},
 		"Output tokens are counted three ways. usage: the server's report at the end of an answer. chunks: the streamed messages with output that came here. counter: by how much the server's own counter grew.",
 		"Figures go by usage where every whole request has one, else by chunks; those of an observation by the counter.",
-		"A counter that moves when a request ends (llama.cpp, SGLang, TGI) holds tokens from before the run, and lacks those of requests that run on. So what runs as the run begins makes its figures an estimate with bounds, or unknown; vLLM's counter moves with each step.",
+		"A counter that moves when a request ends (llama.cpp, SGLang, TGI) holds tokens from before the run, and lacks those of requests that run on. So what runs as the run begins makes its figures an estimate with bounds, or unknown; vLLM's counter moves with each step. Where such a server tells its steps (llama.cpp), a token for each request in each of them is the estimate; with speculation more come.",
 		"usage above chunks: the server speculates, or sends several tokens in a message. counter above usage: other clients were on it, or requests that were cut off went on there.",
 		"Next: read 'differ' in the report before believing a rate; observe for longer than a request.")
 	add("joules per token", []string{JoulesPerToken, MillijoulesPer, TokensPerJoule, "J/token"},

@@ -25,6 +25,7 @@ func probes() map[string]func() *Probe {
 		"failures":    failedProbe,
 		"eight-gpus":  eightGPUs,
 		"uncounted":   func() *Probe { return countedAtEnd(0, 0, 0, 0, 0) },
+		"stepped":     stepped,
 		"estimated":   func() *Probe { return countedAtEnd(0, 0, 120, 120, 360) },
 	}
 }
@@ -370,6 +371,16 @@ func eightGPUs() *Probe {
 	p.Capture.GPUs = sampledGPUs(8, p.Capture.End, 100*ms)
 	p.Summary.GPUs = gpuFigures(8, len(p.Capture.GPUs.Readings))
 	p.Summary.Energy = capture.Energy{Joules: some(1444), How: "integrated power", Reason: "one of the devices has no energy counter"}
+	return p
+}
+
+// stepped is one of which the server tells its steps.
+func stepped() *Probe {
+	p := countedAtEnd(0, 0, 0, 0, 0)
+	for i := range p.Capture.Pages {
+		p.Capture.Pages[i].SequenceSteps = some(9000 + 70*float64(i))
+	}
+	p.Summary = capture.Summarize(p.Capture, capture.Machine{})
 	return p
 }
 

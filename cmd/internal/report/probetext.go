@@ -144,7 +144,7 @@ func (r *probePage) serverGlance() {
 	}
 	switch {
 	case rate.OK && n.Estimate:
-		r.label("server", append(r.text(strong, figure.Significant(rate.V)+nbsp+"tok/s"+nbsp+est(engine.Estimate)+" by its own counter"), r.text(muted, " · "+n.Note)...))
+		r.label("server", append(r.text(strong, figure.Significant(rate.V)+nbsp+"tok/s"+nbsp+est(engine.Estimate)), r.text(muted, " · "+n.Note)...))
 	case rate.OK:
 		r.label("server", r.text(strong, figure.Significant(rate.V)+nbsp+"tok/s by its own counter"))
 	case r.c.Kind != capture.Observation:

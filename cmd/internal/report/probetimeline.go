@@ -156,7 +156,8 @@ func highest(values []stat.Opt) (most float64, any bool) {
 // has two. An observation has the rate of the server's counter.
 func (r *probePage) tokenLane(a axisOf) lane {
 	if len(r.c.Requests) == 0 {
-		return lane{name: "tokens", unit: "tok/s, mean", rows: 3, values: a.mean(r.pageRates()), tone: accent}
+		rates, unit := r.pageRates()
+		return lane{name: "tokens", unit: unit, rows: 3, values: a.mean(rates), tone: accent}
 	}
 	marks, tokens := make([]stat.Opt, a.columns), make([]float64, a.columns)
 	rated := false
@@ -202,13 +203,16 @@ func (a axisOf) spreadTokens(q *capture.Request, tokens []float64) bool {
 }
 
 // pageRates are the rates between looks at the server's page, as far as its counter
-// tells them.
-func (r *probePage) pageRates() []stretchValue {
-	var out []stretchValue
-	for _, rate := range r.c.CounterRates() {
-		out = append(out, stretchValue{rate.From, rate.To, rate.PerSecond})
+// tells them, and what they are.
+func (r *probePage) pageRates() (rates []stretchValue, unit string) {
+	list, estimate := r.c.CounterRates()
+	for _, rate := range list {
+		rates = append(rates, stretchValue{rate.From, rate.To, rate.PerSecond})
 	}
-	return out
+	if estimate {
+		return rates, "tok/s (est)"
+	}
+	return rates, "tok/s, mean"
 }
 
 func (r *probePage) inFlight(a axisOf) []stat.Opt {

@@ -248,7 +248,7 @@ type wirePages struct {
 func pageFields(p *capture.PageSample) map[string]*stat.Opt {
 	return map[string]*stat.Opt{
 		"generation_tokens": &p.GenerationTokens, "prompt_tokens": &p.PromptTokens, "requests": &p.Requests,
-		"running": &p.Running, "waiting": &p.Waiting, "kv_usage": &p.KVUsage,
+		"running": &p.Running, "waiting": &p.Waiting, "kv_usage": &p.KVUsage, "sequence_steps": &p.SequenceSteps,
 		"ttft_sum_s": &p.TTFTSum, "ttft_count": &p.TTFTCount, "queue_sum_s": &p.QueueSum, "queue_count": &p.QueueCount,
 		"prefill_sum_s": &p.PrefillSum, "prefill_count": &p.PrefillCount,
 	}
