@@ -39,6 +39,7 @@ type decoder struct {
 	prompts bool   // alone
 	cold    int    // calls that take ten times as long, the first ones
 	asked   int    // for events after that
+	load    func(pid int) (hostLoad, error)
 }
 
 func newDecoder(each time.Duration, calls int) *decoder {
@@ -152,7 +153,7 @@ func traceOn(t *testing.T, machine roofing, env func(string) (string, bool), d *
 			o.name = args[0]
 		}
 		if d != nil {
-			o.open = func() (operatorSource, error) { return d, nil }
+			o.open, o.load = func() (operatorSource, error) { return d, nil }, d.load
 		}
 		return runTrace(c.Context(), w, &o)
 	}}

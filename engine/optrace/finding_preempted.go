@@ -45,10 +45,10 @@ func findPreempted(v *view) (cause, bool) {
 		without += fmt.Sprintf(", the mean of %s is %s", spellThreads(v.lanes), spellPercent(p.mean))
 	}
 	c := cause{Finding: Finding{ID: "preempted", Severity: severity, Evidence: []string{without + "."}, Cost: stat.Some(p.max)}}
+	c.Evidence = append(c.Evidence, v.heldElsewhere(&i)...)
 	if list := i.thieves(v); list != "" {
 		c.Evidence = append(c.Evidence, "Of what the lanes lost, their CPU went to "+list+".")
 	}
-	c.Evidence = append(c.Evidence, v.heldElsewhere(&i)...)
 	if v.lanes > 1 {
 		c.Evidence = append(c.Evidence, "The other lanes wait at the next barrier for the one that was put off, so that every operator looks slower.")
 	}
@@ -111,11 +111,11 @@ func (v *view) heldElsewhere(i *interference) []string {
 			list = append(list, fmt.Sprintf("%s %s", row.who(), spellThree(h.cpusOf(p.Time))))
 		}
 	}
-	whose := "other programs had " + spellThree(h.cpusOf(h.Others)) + " over the whole trace"
+	whose := "other programs had " + spellThree(h.cpusOf(h.Others)) + " CPUs over the whole trace"
 	if len(list) > 0 {
 		whose += " (" + strings.Join(list, ", ") + ")"
 	}
-	return []string{fmt.Sprintf("While a lane waited, the target had %s of the %d CPUs that it may use; %s, so that its threads took turns on the rest.", spellThree(v.PutOff.OwnCPUs.V), h.CPUs, whose)}
+	return []string{fmt.Sprintf("While a lane waited, the target had %s of the %d CPUs that it may use; %s. Its threads took turns on the rest.", spellThree(v.PutOff.OwnCPUs.V), h.CPUs, whose)}
 }
 
 // takers are the processes that are known to have had a lane's CPU, the one that traced

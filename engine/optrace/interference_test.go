@@ -42,6 +42,9 @@ func TestProgramOnAnotherCPU(t *testing.T) {
 			t.Errorf("%q is missing from %s", want, text)
 		}
 	}
+	if !strings.Contains(findings[0].Evidence[1], "0.97") {
+		t.Errorf("a report shows the first two: %q", findings[0].Evidence)
+	}
 	if a.Gain.V < freed(0.45) {
 		t.Errorf("gain %v, the lanes lose half of the time to it", a.Gain.V)
 	}

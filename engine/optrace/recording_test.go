@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // recorded is a recording of a scene, with something in every field.
@@ -29,6 +31,7 @@ func recorded(s scene) *Recording {
 		Origin: time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC), Detail: LevelSched,
 		Dropped: 3, LeftOut: 4, Roof: Roof{BytesPerSecond: 1.5e10, FlopsPerSecond: 0.1, Threads: 2, From: "measured"},
 		Gaps: []Gap{{"a", "b", "c"}}, Observer: Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7}, Processes: map[int32]string{7: "stress"}, Reader: 8,
+		HostLoad: &HostLoad{Elapsed: 98, CPUs: 2, Others: 40, Processes: []ProcessLoad{{PID: 7, Name: "stress", Time: 40}}, Throttled: stat.Some(0)},
 	}
 }
 
