@@ -231,7 +231,11 @@ func thieves(rows []optrace.OtherRow) []column {
 		if small > 1 && r.Share.OK && r.Share.V < hardly {
 			continue
 		}
-		addRow(columns, cmp.Or(r.Name, figure.Absent), fmt.Sprint(r.PID), howLong(r.Time), figure.Show(finite(r.Share), "ratio"))
+		pid := figure.Absent // of several
+		if r.PID > 0 {
+			pid = fmt.Sprint(r.PID)
+		}
+		addRow(columns, cmp.Or(r.Name, figure.Absent), pid, howLong(r.Time), figure.Show(finite(r.Share), "ratio"))
 	}
 	if small > 1 {
 		addRow(columns, fmt.Sprintf("%d more, each less", small), figure.Absent, howLong(together), "<"+figure.Show(stat.Some(hardly), "ratio"))
