@@ -100,8 +100,8 @@ func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token ce
 	case o.HitsPerToken > 0:
 		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its speed (est)"
 		token = grave(o.Expected)
-		if o.Over() {
-			text, token = text+", above --max-overhead "+figure.Significant(100*o.Limit), cell.Warn
+		if over := o.OverLimit(); over != "" {
+			text, token = text+", "+over, cell.Warn
 		}
 		if long {
 			text += ": " + figure.Count(o.HitsOfThread()) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"

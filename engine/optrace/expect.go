@@ -221,6 +221,14 @@ func (o *Observer) HitsOfThread() float64 { return o.HitsPerToken / float64(max(
 // Over says that tracing costs more than was to be lost.
 func (o *Observer) Over() bool { return o.Limit > 0 && !o.Allowed(o.Limit) }
 
+// OverLimit says in words that tracing is [Observer.Over] what it was to cost; "" it is not.
+func (o *Observer) OverLimit() string {
+	if !o.Over() {
+		return ""
+	}
+	return "more than --max-overhead " + strconv.FormatFloat(100*o.Limit, 'g', 4, 64)
+}
+
 // FewExpected says that what is expected is reckoned from so few graphs that it is from the
 // fastest of them. A middle one does not hold then: where other programs ran meanwhile it
 // is many times as long as a token alone, and the cost is a small part of it. What the probes

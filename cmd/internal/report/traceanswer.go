@@ -406,9 +406,9 @@ func (r *tracePage) observerGlance() string {
 	o := &r.s.Observer
 	switch {
 	case o.Windows > 0 && finite(stat.Some(o.Measured)).OK:
-		return "costs the target " + figure.Percent(o.Measured) + nbsp + "% of its speed (" + figure.Percent(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Percent(o.MeasuredHigh) + nbsp + "%), measured" + r.aboveLimit()
+		return "costs the target " + figure.Percent(o.Measured) + nbsp + "% of its speed (" + figure.Percent(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Percent(o.MeasuredHigh) + nbsp + "%), measured" + after(", ", o.OverLimit())
 	case o.Expected > 0 && finite(stat.Some(o.Expected)).OK:
-		return "costs the target " + figure.Percent(o.Expected) + nbsp + "% of its speed (est)" + r.aboveLimit()
+		return "costs the target " + figure.Percent(o.Expected) + nbsp + "% of its speed (est)" + after(", ", o.OverLimit())
 	}
 	return ""
 }

@@ -106,7 +106,7 @@ func (r *tracePage) observer() {
 	o := &r.s.Observer
 	expected := absent + " not reckoned"
 	if o.HitsPerToken > 0 && finite(stat.Some(o.HitsPerToken)).OK {
-		expected = "expected " + percent(stat.Some(o.Expected)) + " of its speed (est)" + r.aboveLimit() + ": " + hitWords(o)
+		expected = "expected " + percent(stat.Some(o.Expected)) + " of its speed (est)" + after(", ", o.OverLimit()) + ": " + hitWords(o)
 	}
 	measured := "not measured"
 	if o.Windows > 0 {
@@ -131,15 +131,6 @@ func hitWords(o *optrace.Observer) string {
 		s += " take " + shownTime(o.Delay()) + " of its " + shownTime(o.GraphTime+o.Delay()) + " with them, by " + basis
 	}
 	return s
-}
-
-// aboveLimit says that tracing costs more than it was to.
-func (r *tracePage) aboveLimit() string {
-	o := &r.s.Observer
-	if !o.Over() {
-		return ""
-	}
-	return ", more than --max-overhead " + figure.Significant(100*o.Limit)
 }
 
 // reader is what rooftop itself took from the compute threads, "" not known.
