@@ -91,6 +91,11 @@ func (m *LoadMeter) Load() *optrace.HostLoad {
 	if was, is := m.first.group.ThrottledSeconds, now.group.ThrottledSeconds; was.OK && is.OK {
 		l.Throttled = stat.Some(max(is.V-was.V, 0))
 	}
+	// Both are absent together.
+	was, is := m.first.group, now.group
+	if periods := is.Periods.V - was.Periods.V; periods > 0 && was.ThrottledPeriods.OK && is.ThrottledPeriods.OK {
+		l.ThrottledPeriods = stat.Some(min(max((is.ThrottledPeriods.V-was.ThrottledPeriods.V)/periods, 0), 1))
+	}
 	return l
 }
 

@@ -58,7 +58,7 @@ func TestHostLoad(t *testing.T) {
 	put(t, f.root, "10/cgroup", "0::/a\n")
 	put(t, f.root, "self/mountinfo", "1 0 0:1 / "+group+" rw - cgroup2 cgroup rw\n")
 	put(t, group, "a/cpu.max", "150000 100000\n")
-	put(t, group, "a/cpu.stat", "throttled_usec 500000\n")
+	put(t, group, "a/cpu.stat", "nr_periods 100\nnr_throttled 10\nthrottled_usec 500000\n")
 	m, err := f.NewLoadMeter(10, func() time.Duration { return now })
 	if err != nil {
 		t.Fatal(err)
@@ -73,12 +73,12 @@ func TestHostLoad(t *testing.T) {
 	idle := loaded{pid: 25, name: "idle", ticks: 1, allowed: "0-1"}
 	// 2,000 ticks on two CPUs: 990 the target, 970 engine.test, 20 the kernel, 10 rooftop.
 	load(t, f.root, [][2]int{{1085, 60}, {1205, 65}, {1000, 0}, {1000, 0}}, target, rooftop, busy, away, kernel, again, idle)
-	put(t, group, "a/cpu.stat", "throttled_usec 1700000\n")
+	put(t, group, "a/cpu.stat", "nr_periods 200\nnr_throttled 85\nthrottled_usec 1700000\n")
 	const tick = time.Second / ticksPerSecond
 	want := &optrace.HostLoad{
 		Elapsed: now, CPUs: 2, Target: 990 * tick, Rooftop: 10 * tick, Kernel: 20 * tick, Others: 970 * tick, Idle: 15 * tick,
 		Processes: []optrace.ProcessLoad{{PID: 20, Name: "engine.test", Time: 970 * tick}, {PID: 23, Name: "second", Time: 8 * tick}},
-		CPULimit:  stat.Some(1.5), Throttled: stat.Some(1.2),
+		CPULimit:  stat.Some(1.5), Throttled: stat.Some(1.2), ThrottledPeriods: stat.Some(0.75),
 	}
 	if diff := cmp.Diff(want, m.Load()); diff != "" {
 		t.Error(diff)

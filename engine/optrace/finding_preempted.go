@@ -200,7 +200,7 @@ func findPutOff(v *view) (cause, bool) {
 	switch r := c.remedy; i.culprit {
 	case culpritLimit:
 		c.Title = "A limit of CPU time stops the threads"
-		c.Evidence = append(c.Evidence, v.limit())
+		c.Evidence = slices.Insert(c.Evidence, 1, v.limit())
 		r.do = "Raise the limit of CPU time (cpu.max of the control group, --cpus of a container), or run one thread for each CPU that it allows."
 		r.why, r.price = "A limit that is used up stops all threads, until its next period begins.", "a higher limit takes CPU time from others"
 	case culpritItself:
@@ -232,7 +232,11 @@ func (v *view) limit() string {
 	if h.CPULimit.OK {
 		cores += " is " + spellThree(h.CPULimit.V) + " CPUs, and"
 	}
-	return fmt.Sprintf("The limit %s held it up for %s, added up over CPUs, of the %s that lanes waited.", cores, spellThree(h.Throttled.V)+" s", spellTime(v.PutOff.Time.D))
+	text := fmt.Sprintf("The limit %s stopped it for %s s, added up over CPUs", cores, spellThree(h.Throttled.V))
+	if h.ThrottledPeriods.OK {
+		text += fmt.Sprintf(", in %s of its periods", spellPercent(h.ThrottledPeriods.V))
+	}
+	return text + fmt.Sprintf("; lanes waited for %s. Others may have the CPUs then.", spellTime(v.PutOff.Time.D))
 }
 
 // orALimit is a limit of CPU time as a suspicion, where there may be one.

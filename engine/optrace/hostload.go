@@ -25,9 +25,11 @@ type HostLoad struct {
 	Processes []ProcessLoad `json:"processes"`
 	// CPULimit is the limit of CPU time of the target's control group and those above it,
 	// in CPUs, absent where there is none; Throttled for how much of the time it held the
-	// target up, absent where that cannot be read.
-	CPULimit  stat.Opt `json:"cpu_limit_cores"`
-	Throttled stat.Opt `json:"throttled_s"`
+	// target up, and ThrottledPeriods in how many of its periods: absent where that cannot be
+	// read.
+	CPULimit         stat.Opt `json:"cpu_limit_cores"`
+	Throttled        stat.Opt `json:"throttled_s"`
+	ThrottledPeriods stat.Opt `json:"throttled_periods_ratio"`
 }
 
 // ProcessLoad is the CPU time of a process.

@@ -72,6 +72,10 @@ func TestWhoPutsLanesOff(t *testing.T) {
 			s.HostLoad.Others, s.HostLoad.Throttled, s.HostLoad.Processes = 300*time.Millisecond, stat.None, nil
 		}, "oversubscribed", "or a limit of CPU time", ""},
 		{"a limit of CPU time, beside a busy program", func(s *Summary) { s.HostLoad.Throttled, s.HostLoad.CPULimit = stat.Some(18), stat.Some(0.5) }, "oversubscribed", "Raise the limit", "engine.test"},
+		{"the same, by its periods, and others have the CPUs then", func(s *Summary) {
+			s.HostLoad.Throttled, s.HostLoad.ThrottledPeriods, s.HostLoad.CPULimit = stat.Some(0.85), stat.Some(0.79), stat.Some(0.6)
+			s.PutOff.OwnCPUs, s.Others[1].Time = stat.Some(0.36), 15*time.Second
+		}, "oversubscribed", "Raise the limit", "engine.test"},
 		{"a recording without who had the CPUs", func(s *Summary) { s.HostLoad = nil }, "oversubscribed", "Trace this process again", "limit"},
 		{"the same, where the target had them all", func(s *Summary) { s.HostLoad = nil; s.PutOff.OwnCPUs = stat.Some(2) }, "oversubscribed", "contexts that compute at once", "limit"},
 	} {
