@@ -114,8 +114,11 @@ func threadsUpTo(n int) {
 	}
 }
 
-// churnMB is the memory that a churning server holds.
-const churnMB = 300
+// What a churning server holds.
+const (
+	churnMB      = 300
+	churnThreads = 100
+)
 
 // actChurn holds memory and threads, works a part of the time, and starts children
 // over and over, each with a child of its own: some for a few milliseconds, some
@@ -125,7 +128,7 @@ func actChurn() int {
 	for i := 0; i < len(memory); i += 4096 {
 		memory[i] = 1
 	}
-	threadsUpTo(100)
+	threadsUpTo(churnThreads)
 	loops := []int{300, 3_000, 30_000, 300_000}
 	for lane := range 2 {
 		go func() {
