@@ -70,14 +70,7 @@ func isDir(path string) bool {
 // Check says why Write could not write a file, as far as that can be known before: it
 // makes the one that would take its place, and removes it. What is no file is not
 // opened, for a pipe would wait for its reader. Every error is an *Error.
-func Check(path string) error {
-	err := check(path)
-	if err == nil {
-		return nil
-	}
-	target, _ := behindLinks(path)
-	return &Error{Path: path, Err: err, target: target}
-}
+func Check(path string) error { return unwritten(path, check(path)) }
 
 func check(path string) error {
 	if stream(path) {
@@ -87,24 +80,33 @@ func check(path string) error {
 		_, err := os.Stat(path)
 		return err
 	}
-	target, err := behindLinks(path)
-	if err != nil {
-		return err
-	}
-	if isDir(target) {
-		return &fs.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
-	}
-	f, err := beside(target)
+	f, _, err := beside(path)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// beside makes the file that takes target's place once it is whole. It has a name of its
-// own: two programs that write one file do not mix.
-func beside(target string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*"+Suffix)
+// beside makes the file that takes the place of target, where the links of path lead, once
+// it is whole. It has a name of its own: two programs that write one file do not mix.
+func beside(path string) (f *os.File, target string, err error) {
+	if target, err = behindLinks(path); err != nil {
+		return nil, "", err
+	}
+	if isDir(target) {
+		return nil, "", &fs.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
+	}
+	f, err = os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*"+Suffix)
+	return f, target, err
+}
+
+// unwritten is the error of a file that is not written; nil where there is none.
+func unwritten(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	target, _ := behindLinks(path)
+	return &Error{Path: path, Err: err, target: target}
 }
 
 // Mode is that of the file there is, else the one given: what a file that a person
@@ -125,11 +127,7 @@ func Write(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 }
 
 func written(path string, mode fs.FileMode, owner *Owner, fill func(io.Writer) error) error {
-	if err := write(path, mode, owner, fill); err != nil {
-		target, _ := behindLinks(path)
-		return &Error{Path: path, Err: err, target: target}
-	}
-	return nil
+	return unwritten(path, write(path, mode, owner, fill))
 }
 
 func write(path string, mode fs.FileMode, owner *Owner, fill func(io.Writer) error) error {
@@ -140,14 +138,7 @@ func write(path string, mode fs.FileMode, owner *Owner, fill func(io.Writer) err
 		}
 		return errors.Join(filled(f, fill), f.Close())
 	}
-	target, err := behindLinks(path)
-	if err != nil {
-		return err
-	}
-	if isDir(target) {
-		return &fs.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
-	}
-	f, err := beside(target)
+	f, target, err := beside(path)
 	if err != nil {
 		return err
 	}
