@@ -128,30 +128,38 @@ type programs map[string]*ebpf.Program
 // loadProbes loads the programs that a set of groups needs.
 func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi bool) (programs, error) {
 	loaded := programs{}
+	cookies := map[string][]uint64{}
+	for _, g := range groups {
+		cookies[g.program] = append(cookies[g.program], g.cookies...)
+	}
 	for _, g := range groups {
 		if loaded[g.program] != nil {
 			continue
 		}
+		c := &code{maps: m, graphs: len(cookies["graph"]) > 0}
+		if all := cookies[g.program]; len(all) == 1 {
+			c.only = &all[0]
+		}
 		var ins asm.Instructions
 		switch g.program {
 		case "operator":
-			ins = operator(m, o, false, task)
+			ins = operator(c, o, false, task)
 		case "fused":
-			ins = operator(m, o, true, task)
+			ins = operator(c, o, true, task)
 		case "graph":
-			ins = graph(m, o)
+			ins = graph(c, o)
 		case "mark":
-			ins = mark(m)
+			ins = mark(c)
 		case "call":
-			ins = call(m)
+			ins = call(c)
 		case "split":
-			ins = split(m, o)
+			ins = split(c, o)
 		case "transfer":
-			ins = transfer(m, o, 0, 3)
+			ins = transfer(c, o, 0, 3)
 		case "transfer_async":
-			ins = transfer(m, o, 1, 4)
+			ins = transfer(c, o, 1, 4)
 		case "copy":
-			ins = transfer(m, o, 0, -1)
+			ins = transfer(c, o, 0, -1)
 		}
 		p, err := loadProbe("rooftop_"+g.program, ins, multi)
 		if err != nil {

@@ -341,6 +341,44 @@ func TestE2EGraphsChange(t *testing.T) {
 	}
 }
 
+// A thread that goes on is another lane of another number in the next graph.
+func TestE2ELanesOfEachGraph(t *testing.T) {
+	b := build(t)
+	k := start(t, b.program)
+	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelOperator)
+	var want []string
+	for _, threads := range []int{1, 3, 2, 3, 1} {
+		k.decode(t, 2, 1, threads, 0)
+		for range 2 {
+			want = append(want, fmt.Sprint("0 of ", threads, ", ", threads, " lanes"))
+		}
+	}
+	var got []string
+	seen := map[uint16]bool{}
+	var last optrace.Event // operator of the thread that began the graph
+	tell := func() {
+		if last.TID != 0 {
+			got = append(got, fmt.Sprint(last.Lane, " of ", last.Lanes, ", ", len(seen), " lanes"))
+		}
+		clear(seen)
+		last = optrace.Event{}
+	}
+	for _, e := range of(drained(t, s), optrace.GraphBegin, optrace.OpBegin, optrace.FusedBegin) {
+		if e.Kind == optrace.GraphBegin {
+			tell()
+			continue
+		}
+		seen[e.Lane] = true
+		if e.TID == int32(k.pid()) {
+			last = e
+		}
+	}
+	tell()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lanes of graphs (-want +got):\n%s", diff)
+	}
+}
+
 func TestE2EFiveHundredThreads(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)

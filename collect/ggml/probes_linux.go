@@ -54,17 +54,14 @@ func (c *code) unless(detail optrace.Detail, label string) {
 
 // operator watches the begin of an operator: (params, tensor) or, fused, (params,
 // tensor, tensor). params begins with the thread's index and the number of threads.
-func operator(m *maps, o *offsets, fused bool, task *taskOffsets) asm.Instructions {
-	c := &code{maps: m}
+func operator(c *code, o *offsets, fused bool, task *taskOffsets) asm.Instructions {
 	tensors := int32(1)
 	if fused {
 		tensors = 2
 	}
 	c.begin()
 	c.keepCookie()
-	c.argument(asm.R1, 0)
-	c.add(asm.Mov.Imm(asm.R2, 0), asm.StoreMem(asm.RFP, stackLanes, asm.R2, asm.DWord))
-	c.readUser(stackLanes, 8, asm.R1, 0)
+	c.lane()
 	c.argument(asm.R9, 1)
 	head := func() {
 		c.add(
@@ -81,6 +78,18 @@ func operator(m *maps, o *offsets, fused bool, task *taskOffsets) asm.Instructio
 			c.add(asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord))
 		}
 	}
+	// Operators alone come first and in one piece: code that weights have pushed out of
+	// the caches costs the target 10 ns and more a line.
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackDetail, asm.Word),
+		asm.And.Imm(asm.R1, int32(optrace.DetailTensor|optrace.DetailExperts|optrace.DetailCounters)),
+		asm.JNE.Imm(asm.R1, 0, "detailed"),
+	)
+	c.reserve(headerSize, "exit")
+	head()
+	c.submit()
+	c.finish()
+	c.at("detailed")
 	c.unless(optrace.DetailTensor, "short")
 	c.reserve(headerSize+tensors*int32(o.raw), "more")
 	head()
@@ -89,13 +98,11 @@ func operator(m *maps, o *offsets, fused bool, task *taskOffsets) asm.Instructio
 		c.argument(asm.R1, 2)
 		c.copyUser(headerSize+int32(o.raw), int32(o.raw), asm.R1)
 	}
-	c.add(asm.Ja.Label("submit"))
+	c.submit()
+	c.add(asm.Ja.Label("more"))
 	c.at("short")
 	c.reserve(headerSize, "more")
 	head()
-	c.submit()
-	c.add(asm.Ja.Label("more"))
-	c.at("submit")
 	c.submit()
 	c.at("more")
 	if task != nil {
@@ -104,8 +111,71 @@ func operator(m *maps, o *offsets, fused bool, task *taskOffsets) asm.Instructio
 	if o.experts() && !fused {
 		c.experts(o)
 	}
-	c.finish()
+	c.add(asm.Ja.Label("exit"))
 	return c.Instructions
+}
+
+// The memory of which lane a thread is: a slot of one cache line for each of so many
+// threads, by their IDs, and a word in it. The word has, from the top, 22 bits of the
+// thread's ID (the largest that Linux gives), 22 of how many graphs had begun, and
+// laneBits each of the index and of the number of threads.
+const (
+	laneSlots = 256
+	laneSlot  = 64
+	laneBits  = 10 // GGML computes with 512 threads at most (GGML_MAX_N_THREADS)
+	laneMost  = 1<<laneBits - 1
+	begunBits = 22
+)
+
+// lane finds which of how many threads of the graph this one is, into stackLanes. It is
+// read from the target's memory, which takes 100 ns, for the first operator of a thread
+// in a graph, and remembered until the next graph begins.
+func (c *code) lane() {
+	c.argument(asm.R1, 0)
+	c.add(asm.Mov.Imm(asm.R2, 0), asm.StoreMem(asm.RFP, stackLanes, asm.R2, asm.DWord))
+	if !c.graphs {
+		c.readUser(stackLanes, 8, asm.R1, 0)
+		return
+	}
+	c.add(
+		asm.Mov.Reg(asm.R7, asm.R8),
+		asm.LSh.Imm(asm.R7, 2*laneBits+begunBits),
+		asm.LoadMapValue(asm.R2, c.maps.state.FD(), stateBegun),
+		asm.LoadMem(asm.R2, asm.R2, 0, asm.Word),
+		asm.And.Imm(asm.R2, 1<<begunBits-1),
+		asm.LSh.Imm(asm.R2, 2*laneBits),
+		asm.Or.Reg(asm.R7, asm.R2),
+		asm.Mov.Reg(asm.R2, asm.R8),
+		asm.And.Imm(asm.R2, laneSlots-1),
+		asm.Mul.Imm(asm.R2, laneSlot),
+		asm.LoadMapValue(asm.R9, c.maps.lanes.FD(), 0),
+		asm.Add.Reg(asm.R9, asm.R2),
+		asm.LoadMem(asm.R2, asm.R9, 0, asm.DWord),
+		asm.Mov.Reg(asm.R3, asm.R2),
+		asm.Xor.Reg(asm.R3, asm.R7),
+		asm.JGT.Imm(asm.R3, 1<<(2*laneBits)-1, "unknown_lane"),
+		asm.Mov.Reg(asm.R3, asm.R2),
+		asm.And.Imm(asm.R2, laneMost),
+		asm.StoreMem(asm.RFP, stackLanes+4, asm.R2, asm.Word),
+		asm.RSh.Imm(asm.R3, laneBits),
+		asm.And.Imm(asm.R3, laneMost),
+		asm.StoreMem(asm.RFP, stackLanes, asm.R3, asm.Word),
+		asm.Ja.Label("lane"),
+	)
+	c.at("unknown_lane")
+	c.readUser(stackLanes, 8, asm.R1, 0)
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackLanes, asm.Word),
+		asm.JGT.Imm(asm.R1, laneMost, "lane"),
+		asm.LoadMem(asm.R2, asm.RFP, stackLanes+4, asm.Word),
+		asm.JGT.Imm(asm.R2, laneMost, "lane"),
+		asm.JEq.Imm(asm.R2, 0, "lane"), // could not be read
+		asm.LSh.Imm(asm.R1, laneBits),
+		asm.Or.Reg(asm.R1, asm.R2),
+		asm.Or.Reg(asm.R1, asm.R7),
+		asm.StoreMem(asm.R9, 0, asm.R1, asm.DWord),
+	)
+	c.at("lane")
 }
 
 // experts reads the ids that a MUL_MAT_ID goes by: its third source, one row for each
@@ -182,8 +252,7 @@ func (c *code) expertRows(rows int32, ne, nb, data int16) {
 }
 
 // mark watches a place of which only thread and moment count.
-func mark(m *maps) asm.Instructions {
-	c := &code{maps: m}
+func mark(c *code) asm.Instructions {
 	c.begin()
 	c.keepCookie()
 	c.reserve(headerSize, "exit")
@@ -194,8 +263,7 @@ func mark(m *maps) asm.Instructions {
 
 // call watches a call with a llama_batch by value, whose first field is the number of
 // its tokens (llama.h, int32_t n_tokens).
-func call(m *maps) asm.Instructions {
-	c := &code{maps: m}
+func call(c *code) asm.Instructions {
 	c.begin()
 	c.keepCookie()
 	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackWord, asm.R1, asm.DWord))
@@ -218,8 +286,7 @@ func call(m *maps) asm.Instructions {
 }
 
 // split watches (backend, graph).
-func split(m *maps, o *offsets) asm.Instructions {
-	c := &code{maps: m}
+func split(c *code, o *offsets) asm.Instructions {
 	c.begin()
 	c.keepCookie()
 	c.argument(asm.R9, 1)
@@ -242,8 +309,7 @@ func split(m *maps, o *offsets) asm.Instructions {
 
 // transfer watches a copy whose arguments have the tensor and the size at the given
 // places; size < 0 is that of the tensor, which is copied into the record.
-func transfer(m *maps, o *offsets, tensor, size int) asm.Instructions {
-	c := &code{maps: m}
+func transfer(c *code, o *offsets, tensor, size int) asm.Instructions {
 	c.begin()
 	c.keepCookie()
 	c.argument(asm.R9, tensor)
@@ -284,13 +350,15 @@ const (
 
 // graph watches (graph, plan). Where the graph is not as it was seen last, its nodes
 // are written first, one record each. The moment of GraphBegin is after that.
-func graph(m *maps, o *offsets) asm.Instructions {
-	c := &code{maps: m}
+func graph(c *code, o *offsets) asm.Instructions {
 	word := func(field int16) int16 { return stackLoop + field }
 	c.begin()
 	c.keepCookie()
 	c.argument(asm.R9, 0)
 	c.add(
+		asm.LoadMapValue(asm.R1, c.maps.state.FD(), stateBegun),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.StoreXAdd(asm.R1, asm.R2, asm.Word),
 		asm.Mov.Imm(asm.R1, 0),
 		asm.StoreMem(asm.RFP, stackCount, asm.R1, asm.DWord),
 		asm.StoreMem(asm.RFP, word(loopWritten), asm.R1, asm.DWord),

@@ -36,11 +36,16 @@ func TestE2EProgramsLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	unknown := &offsets{raw: 320, ne: -1, nb: -1, op: -1, src: -1, data: -1, graphNodes: -1, graphCount: -1, mulMatID: -1}
-	for _, o := range []*offsets{newest(), unknown} {
+	place := cookie(optrace.OpBegin, 3, 0)
+	for i, o := range []*offsets{newest(), unknown, newest()} {
+		with := func() *code { return &code{maps: m, graphs: true} }
+		if i == 2 {
+			with = func() *code { return &code{maps: m, only: &place} }
+		}
 		for name, ins := range map[string]asm.Instructions{
-			"op": operator(m, o, false, task), "op_bare": operator(m, o, false, nil), "fused": operator(m, o, true, task),
-			"mark": mark(m), "call": call(m), "split": split(m, o), "graph": graph(m, o),
-			"set": transfer(m, o, 0, 3), "get_async": transfer(m, o, 1, 4), "copy": transfer(m, o, 0, -1),
+			"op": operator(with(), o, false, task), "op_bare": operator(with(), o, false, nil), "fused": operator(with(), o, true, task),
+			"mark": mark(with()), "call": call(with()), "split": split(with(), o), "graph": graph(with(), o),
+			"set": transfer(with(), o, 0, 3), "get_async": transfer(with(), o, 1, 4), "copy": transfer(with(), o, 0, -1),
 		} {
 			for _, multi := range []bool{true, false} {
 				p, err := loadProbe(name, ins, multi)

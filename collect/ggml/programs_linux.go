@@ -35,6 +35,7 @@ func newMaps(ring int) (*maps, error) {
 	}{
 		{&m.ring, ebpf.MapSpec{Name: "rooftop_ring", Type: ebpf.RingBuf, MaxEntries: uint32(ring)}},
 		{&m.state, ebpf.MapSpec{Name: "rooftop_state", Type: ebpf.Array, KeySize: 4, ValueSize: stateBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}},
+		{&m.lanes, ebpf.MapSpec{Name: "rooftop_lanes", Type: ebpf.Array, KeySize: 4, ValueSize: laneSlots * laneSlot, MaxEntries: 1}},
 		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 16, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
@@ -60,7 +61,7 @@ func (m *maps) close() error {
 		m.shared = nil
 		all = append(all, unix.Munmap(m.page))
 	}
-	for _, one := range []*ebpf.Map{m.ring, m.state, m.marks, m.graphs, m.blocks} {
+	for _, one := range []*ebpf.Map{m.ring, m.state, m.lanes, m.marks, m.graphs, m.blocks} {
 		if one != nil {
 			all = append(all, one.Close())
 		}
@@ -70,6 +71,7 @@ func (m *maps) close() error {
 
 // setMode says what is recorded, and what an unknown target means.
 func (m *maps) setMode(d optrace.Detail, unknown uint32) {
+	atomic.AddUint32(&m.shared.begun, 1) // graphs may have begun that no program saw
 	atomic.StoreUint32(&m.shared.unknown, unknown)
 	atomic.StoreUint32(&m.shared.details, uint32(d))
 }
