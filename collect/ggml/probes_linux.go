@@ -16,12 +16,14 @@ const maxGraphNodes = 1 << 16
 // How a graph is looked at to tell whether it is new. A look at a node costs 0.2 us where
 // the caches are cold. Where a cache grows, its views of K and V change with their
 // permutations, four nodes in a row of each layer that attends: one node of three shows
-// it for sure. So many of these as there are turns are looked at in turn, so that this is
-// seen after two graphs more at the latest; where the number of tokens changes nearly all
-// nodes do.
+// it for sure. Layers change alike, and so each graph is looked at in one part of several
+// in turn: what changes in all layers is seen at once as a rule, and what changes in one
+// after as many graphs as there are parts at the latest. Where the number of tokens
+// changes nearly all nodes do.
 const (
 	lookApart = 3
-	lookTurns = 3
+	lookPart  = 64 // nodes of a part at least, in powers of two: two layers and more
+	lookParts = 8  // at most, a power of two
 )
 
 // mixture is a prime that spreads the bits of a sum (FNV-1a, 64 bits).
@@ -340,10 +342,10 @@ const (
 	loopFirst // the index of the first node that is looked at
 )
 
-// What is remembered of a graph: a sum for each turn, and whose turn it is.
+// What is remembered of a graph: a sum for each part, and which part is next.
 const (
-	seenTurn  = 8 * 4 // behind room for one turn more, so that two bits count turns
-	seenBytes = seenTurn + 8
+	seenNext  = 8 * lookParts
+	seenBytes = seenNext + 8
 	stackSeen = stackTensor           // in a program that reads no tensor
 	stackSame = stackSeen + seenBytes // the key: address and PID
 )
@@ -424,67 +426,83 @@ func (c *code) seen() {
 	c.add(asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()))
 }
 
-// seenBefore jumps to begin where the graph is as it was, as far as this turn tells.
+// seenBefore jumps to begin where the graph is as it was, as far as one part tells.
 func (c *code) seenBefore() {
 	c.seen()
 	c.add(
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "new"),
 		asm.Mov.Reg(asm.R7, asm.R0),
-		asm.LoadMem(asm.R2, asm.R7, seenTurn, asm.DWord),
-		asm.Mul.Imm(asm.R2, lookApart),
+		asm.LoadMem(asm.R2, asm.R7, seenNext, asm.DWord),
 	)
-	c.sumOfTurn()
+	c.sumOfPart()
+	c.parts(asm.R4)
 	c.add(
-		asm.LoadMem(asm.R1, asm.R7, seenTurn, asm.DWord),
-		asm.And.Imm(asm.R1, 3),
+		asm.LoadMem(asm.R1, asm.R7, seenNext, asm.DWord),
+		asm.And.Imm(asm.R1, lookParts-1),
 		asm.Mov.Reg(asm.R2, asm.R1),
 		asm.LSh.Imm(asm.R2, 3),
 		asm.Mov.Reg(asm.R3, asm.R7),
 		asm.Add.Reg(asm.R3, asm.R2),
 		asm.Add.Imm(asm.R1, 1),
-		asm.Mod.Imm(asm.R1, lookTurns),
-		asm.StoreMem(asm.R7, seenTurn, asm.R1, asm.DWord),
+		asm.Mod.Reg(asm.R1, asm.R4),
+		asm.StoreMem(asm.R7, seenNext, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R2, asm.R3, 0, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, stackLoop+loopSum, asm.DWord),
 		asm.JEq.Reg(asm.R1, asm.R2, "begin"),
 	)
 }
 
-// rememberGraph keeps the sums of all turns.
+// rememberGraph keeps the sums of all parts.
 func (c *code) rememberGraph() {
 	c.add(asm.Mov.Imm(asm.R1, 0))
 	for at := int16(0); at < seenBytes; at += 8 {
 		c.add(asm.StoreMem(asm.RFP, stackSeen+at, asm.R1, asm.DWord))
 	}
-	for turn := range int16(lookTurns) {
-		c.add(asm.Mov.Imm(asm.R2, lookApart*int32(turn)))
-		c.sumOfTurn()
+	for part := range int16(lookParts) {
+		c.parts(asm.R1)
+		c.add(asm.JLE.Imm(asm.R1, int32(part), "summed"), asm.Mov.Imm(asm.R2, int32(part)))
+		c.sumOfPart()
 		c.add(
 			asm.LoadMem(asm.R1, asm.RFP, stackLoop+loopSum, asm.DWord),
-			asm.StoreMem(asm.RFP, stackSeen+8*turn, asm.R1, asm.DWord),
+			asm.StoreMem(asm.RFP, stackSeen+8*part, asm.R1, asm.DWord),
 		)
 	}
+	c.at("summed")
 	c.seen()
 	c.add(stack(asm.R3, stackSeen)...)
 	c.add(asm.Mov.Imm(asm.R4, mapAny), asm.FnMapUpdateElem.Call())
 }
 
-// sumOfTurn looks at every so many nodes of a graph of stackWord nodes, from index R2 on.
-func (c *code) sumOfTurn() {
-	some := c.unique("some")
+// parts is in how many parts a graph of stackWord nodes is looked at, 1 to lookParts.
+func (c *code) parts(dst asm.Register) {
+	few, some := c.unique("few"), c.unique("some")
 	c.add(
-		asm.StoreMem(asm.RFP, stackLoop+loopFirst, asm.R2, asm.DWord),
+		asm.LoadMem(dst, asm.RFP, stackWord, asm.Word),
+		asm.Div.Imm(dst, lookPart),
+		asm.JLE.Imm(dst, lookParts, few),
+		asm.Mov.Imm(dst, lookParts),
+	)
+	c.at(few)
+	c.add(asm.JGE.Imm(dst, 1, some), asm.Mov.Imm(dst, 1))
+	c.at(some)
+}
+
+// sumOfPart looks at every so many nodes of the part of index R2 of a graph.
+func (c *code) sumOfPart() {
+	c.parts(asm.R3)
+	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
 		asm.StoreMem(asm.RFP, stackLoop+loopSum, asm.R1, asm.DWord),
-		asm.JGE.Reg(asm.R1, asm.R2, some),
-		asm.Mov.Reg(asm.R1, asm.R2),
-	)
-	c.at(some)
-	c.add(
-		asm.Sub.Reg(asm.R1, asm.R2),
-		asm.Add.Imm(asm.R1, lookApart*lookTurns-1),
-		asm.Div.Imm(asm.R1, lookApart*lookTurns),
+		asm.Mov.Reg(asm.R4, asm.R1),
+		asm.Mul.Reg(asm.R4, asm.R2),
+		asm.Add.Reg(asm.R1, asm.R4),
+		asm.Div.Reg(asm.R1, asm.R3),
+		asm.Div.Reg(asm.R4, asm.R3),
+		asm.StoreMem(asm.RFP, stackLoop+loopFirst, asm.R4, asm.DWord),
+		asm.Sub.Reg(asm.R1, asm.R4),
+		asm.Add.Imm(asm.R1, lookApart-1),
+		asm.Div.Imm(asm.R1, lookApart),
 	)
 	c.loop("look")
 }
@@ -521,7 +539,7 @@ func (c *code) node() {
 func (c *code) look(o *offsets) {
 	c.callback("look")
 	c.add(
-		asm.Mul.Imm(asm.R9, lookApart*lookTurns),
+		asm.Mul.Imm(asm.R9, lookApart),
 		asm.LoadMem(asm.R1, asm.R6, loopFirst, asm.DWord),
 		asm.Add.Reg(asm.R9, asm.R1),
 	)
