@@ -69,10 +69,10 @@ const (
 	// took 14 to 16 µs.
 	readNode = 115 * time.Nanosecond
 	// lookNode is the time in which a graph's probe looks whether the graph is the one it
-	// was, for each operator, cold: by the kernel's own count of the program's time 11 µs
-	// for 209 operators (152 M parameters, 8 ms a token, 382 graphs), of which 2 µs are
+	// was, for each operator, cold: by the kernel's own count of the program's time 9 µs
+	// for 209 operators (152 M parameters, 8 ms a token, 904 graphs), of which 2 µs are
 	// the probe's own.
-	lookNode = 40 * time.Nanosecond
+	lookNode = 35 * time.Nanosecond
 )
 
 // Expect reckons what tracing would cost the target: probe hits for each token, what

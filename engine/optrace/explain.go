@@ -45,7 +45,7 @@ func figureWords() []ExplainWord {
 			"By how much tracing slows the target: probe hits for each token, times what one costs, over the time of a token.",
 			fmt.Sprintf("expected (est): a probe on an instruction that the kernel emulates costs %s where the caches are hot and up to %s where weights stream through them; one that is single-stepped %s more. Right within about half of itself.",
 				spellTime(hitCheap), spellTime(hitCheap+hitCold+tensorCold), spellTime(hitStepped-hitCheap)),
-			"measured: windows of a second or less with probes on and off in turn; each one with probes against the mean of its two neighbours without; the median with the 95 % interval of a bootstrap.",
+			"measured: windows of a second or less with probes on and off in turn; each one with probes against the one before it and the one after it; the median of all, with the 95 % interval of a bootstrap of blocks of windows.",
 			"Next: a lower level of detail costs less.",
 		}},
 		{"prefill call", []string{"prompt processing"}, []string{
