@@ -1,5 +1,7 @@
 package ggml
 
+import "github.com/cilium/ebpf/asm"
+
 // argumentOffsets are where the arguments of a function lie in the context of a probe:
 // rdi, rsi, rdx, rcx, r8, r9 (System V ABI) in struct pt_regs
 // (arch/x86/include/uapi/asm/ptrace.h).
@@ -18,3 +20,9 @@ const batchOnStack = true
 // faultAddress is where struct bpf_perf_event_data holds the address: behind pt_regs
 // (168 bytes) and the period.
 const faultAddress = 176
+
+// publish stores a word behind all that was stored before it: this machine keeps the order
+// of stores.
+func publish(to asm.Register, offset int16, from asm.Register) asm.Instruction {
+	return asm.StoreMem(to, offset, from, asm.DWord)
+}

@@ -1,5 +1,7 @@
 package ggml
 
+import "github.com/cilium/ebpf/asm"
+
 // argumentOffsets are where the arguments of a function lie in the context of a probe:
 // x0 to x5 (AAPCS64) in struct user_pt_regs (arch/arm64/include/uapi/asm/ptrace.h).
 var argumentOffsets = [...]int16{0, 8, 16, 24, 32, 40}
@@ -18,3 +20,9 @@ const batchOnStack = false
 // faultAddress is where struct bpf_perf_event_data holds the address: behind
 // user_pt_regs (272 bytes) and the period.
 const faultAddress = 280
+
+// publish stores a word behind all that was stored before it: an exchange is a full barrier
+// (Documentation/bpf/standardization/instruction-set.rst, XCHG; include/linux/atomic.h).
+func publish(to asm.Register, offset int16, from asm.Register) asm.Instruction {
+	return atomically(asm.Xchg, to, from, asm.DWord, offset)
+}

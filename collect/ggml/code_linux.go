@@ -22,14 +22,14 @@ const (
 	stackWord   = -48  // u64, what was read last
 	stackCount  = -56  // u64, records of a loop that were written
 	stackLoop   = -104 // the context of a loop's callback: 6 words
-	stackTensor = -256 // what was read of a tensor
+	stackDone   = -112 // u64, the word of a record that is whole
+	stackTensor = -264 // what was read of a tensor
 )
 
 // Of BPF's own interface (include/uapi/linux/bpf.h).
 const (
-	ringNoWakeup = 1          // BPF_RB_NO_WAKEUP
-	mapAny       = 0          // BPF_ANY
-	currentCPU   = 0xffffffff // BPF_F_CURRENT_CPU
+	mapAny     = 0          // BPF_ANY
+	currentCPU = 0xffffffff // BPF_F_CURRENT_CPU
 )
 
 // code is a program in the making. Registers: R6 the context, R7 the record, R8 PID and
@@ -45,7 +45,9 @@ type code struct {
 
 // maps are what programs share with this process.
 type maps struct {
-	ring   *ebpf.Map
+	ring   *ebpf.Map // see ring_linux.go
+	size   int       // of its data
+	spare  int       // that stays free
 	state  *ebpf.Map // what every program reads, in one cache line: see [state]
 	shared *state    // that, mapped in page
 	page   []byte
@@ -113,6 +115,15 @@ func stack(dst asm.Register, offset int32) []asm.Instruction {
 	return []asm.Instruction{asm.Mov.Reg(dst, asm.RFP), asm.Add.Imm(dst, offset)}
 }
 
+// atomically is op on what lies at dst+offset. The library leaves out which operation it
+// is: all would be additions that return nothing (asm.Instruction.Marshal of
+// github.com/cilium/ebpf v0.22.0 takes the constant before it sets it).
+func atomically(op asm.AtomicOp, dst, src asm.Register, size asm.Size, offset int16) asm.Instruction {
+	ins := op.Mem(dst, src, size, offset)
+	ins.Constant = int64(op >> 8) // as the library keeps it: above the eight bits of the opcode
+	return ins
+}
+
 // begin takes the context, lets pass only the target, and keeps time and details.
 func (c *code) begin() {
 	c.add(asm.Mov.Reg(asm.R6, asm.R1))
@@ -136,7 +147,7 @@ func (c *code) filter(other string) {
 		asm.LoadMem(asm.R2, asm.R3, stateTarget, asm.Word),
 		asm.JNE.Imm(asm.R2, 0, compare),
 		asm.Mov.Imm(asm.R0, 0),
-		asm.CmpXchg.Mem(asm.R3, asm.R1, asm.Word, stateTarget),
+		atomically(asm.CmpXchg, asm.R3, asm.R1, asm.Word, stateTarget),
 		asm.JEq.Imm(asm.R0, 0, ok),
 		asm.Mov.Reg(asm.R2, asm.R0),
 	)
@@ -183,12 +194,11 @@ func (c *code) readUser(to int32, size int32, from asm.Register, offset int32) {
 func (c *code) reserve(size int32, none string) {
 	room := c.unique("room")
 	c.add(
-		asm.LoadMapPtr(asm.R1, c.maps.ring.FD()),
-		asm.Mov.Imm(asm.R2, size),
-		asm.Mov.Imm(asm.R3, 0),
-		asm.FnRingbufReserve.Call(),
-		asm.Mov.Reg(asm.R7, asm.R0),
-		asm.JNE.Imm(asm.R7, 0, room),
+		asm.LoadMapValue(asm.R1, c.maps.ring.FD(), 0),
+		asm.LoadMem(asm.R2, asm.R1, ringTail, asm.DWord),
+		asm.LoadMem(asm.R3, asm.R1, ringHead, asm.DWord),
+		asm.Sub.Reg(asm.R3, asm.R2),
+		asm.JLE.Imm(asm.R3, int32(c.maps.size-c.maps.spare), room),
 		asm.LoadMapValue(asm.R0, c.maps.state.FD(), stateLost),
 		asm.Mov.Imm(asm.R1, 1),
 		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
@@ -196,6 +206,14 @@ func (c *code) reserve(size int32, none string) {
 	)
 	c.at(room)
 	c.add(
+		asm.Mov.Imm(asm.R7, ringWord+(size+7)&^7),
+		atomically(asm.FetchAdd, asm.R1, asm.R7, asm.DWord, ringHead),
+		asm.LoadImm(asm.R2, int64(size)<<ringLength|ringDone, asm.DWord),
+		asm.Or.Reg(asm.R2, asm.R7),
+		asm.StoreMem(asm.RFP, stackDone, asm.R2, asm.DWord),
+		asm.And.Imm(asm.R7, int32(c.maps.size-1)),
+		asm.Add.Reg(asm.R7, asm.R1),
+		asm.Add.Imm(asm.R7, ringControl+ringWord),
 		asm.LoadMapValue(asm.R1, c.maps.state.FD(), stateLost),
 		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
 		asm.StoreMem(asm.R7, offDropped, asm.R1, asm.Word),
@@ -229,7 +247,8 @@ func (c *code) copyUser(to int32, size int32, from asm.Register) {
 
 // submit hands the record over, without waking the reader.
 func (c *code) submit() {
-	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.Mov.Imm(asm.R2, ringNoWakeup), asm.FnRingbufSubmit.Call())
+	c.add(asm.LoadMem(asm.R1, asm.RFP, stackDone, asm.DWord))
+	c.add(publish(asm.R7, -ringWord, asm.R1))
 }
 
 // finish puts the common exit.

@@ -26,14 +26,31 @@ const (
 	blocksUnderWay   = 4096 // disk requests
 )
 
-// newMaps makes the maps; ring is the ring buffer's size in bytes, a power of two.
+// newMaps makes the maps; ring is the ring buffer's size in bytes, a power of two. It is
+// larger where that much has to stay free, and smaller where the kernel has no maps of
+// that size: before Linux 6.0 a value has 4 MiB at most.
 func newMaps(ring int) (*maps, error) {
-	m := &maps{}
+	m := &maps{size: ring, spare: spare(possibleCPUs())}
+	for m.size < 2*m.spare {
+		m.size *= 2
+	}
+	for {
+		var err error
+		m.ring, err = ebpf.NewMap(&ebpf.MapSpec{
+			Name: "rooftop_ring", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(ringBytes(m.size)), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.E2BIG) || m.size/2 < 2*m.spare {
+			return nil, fmt.Errorf("make the ring buffer of %d bytes: %w", m.size, err)
+		}
+		m.size /= 2
+	}
 	for _, spec := range []struct {
 		to   **ebpf.Map
 		spec ebpf.MapSpec
 	}{
-		{&m.ring, ebpf.MapSpec{Name: "rooftop_ring", Type: ebpf.RingBuf, MaxEntries: uint32(ring)}},
 		{&m.state, ebpf.MapSpec{Name: "rooftop_state", Type: ebpf.Array, KeySize: 4, ValueSize: stateBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}},
 		{&m.lanes, ebpf.MapSpec{Name: "rooftop_lanes", Type: ebpf.Array, KeySize: 4, ValueSize: laneSlots * laneSlot, MaxEntries: 1}},
 		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},

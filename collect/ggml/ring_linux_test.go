@@ -12,33 +12,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fake is a ring as the kernel writes it.
+// fake is a ring as programs write it.
 type fake struct {
 	*ring
-	consumerPage, producerPage, data []byte
+	memory []byte
 }
 
 func newFake(size int) *fake {
-	f := &fake{consumerPage: make([]byte, 8), producerPage: make([]byte, 8), data: make([]byte, 2*size)}
-	f.ring = newRing(f.consumerPage, f.producerPage, f.data)
-	return f
+	memory := make([]byte, ringBytes(size))
+	return &fake{newRing(memory, size), memory}
 }
 
-// write puts a record where the kernel would, in both halves; flags as in its header.
-func (f *fake) write(payload []byte, flags uint32) {
-	at := *f.producer
-	record := binary.LittleEndian.AppendUint32(nil, uint32(len(payload))|flags)
-	record = append(append(record, 0, 0, 0, 0), payload...)
-	for len(record)%8 != 0 {
-		record = append(record, 0)
-	}
-	size := uint64(len(f.data) / 2)
-	for i, b := range record {
-		where := (at + uint64(i)) & f.mask
-		f.data[where], f.data[where+size] = b, b
-	}
-	*f.producer += uint64(len(record))
+// reserve makes room for a record and returns its position.
+func (f *fake) reserve(payload []byte) uint64 {
+	at := *f.head
+	copy(f.data[at&f.mask+ringWord:], payload)
+	*f.head += ringWord + uint64(len(payload)+7)&^7
+	return at
 }
+
+// commit says that it is whole, and how long.
+func (f *fake) commit(at uint64, size int) {
+	binary.NativeEndian.PutUint64(f.data[at&f.mask:], at|ringDone|uint64(size)<<ringLength)
+}
+
+// write puts a whole record.
+func (f *fake) write(payload []byte) { f.commit(f.reserve(payload), len(payload)) }
 
 func TestRingReadsInOrder(t *testing.T) {
 	f := newFake(256)
@@ -46,7 +45,7 @@ func TestRingReadsInOrder(t *testing.T) {
 	for i := range 40 { // several times around
 		b := bytes.Repeat([]byte{byte(i)}, i%50)
 		want = append(want, b)
-		f.write(b, 0)
+		f.write(b)
 		whole, err := f.drain(func(r []byte) { got = append(got, bytes.Clone(r)) })
 		if err != nil || !whole {
 			t.Fatal(whole, err)
@@ -62,56 +61,73 @@ func TestRingReadsInOrder(t *testing.T) {
 	}
 }
 
-func TestRingStopsAtBusyAndLeavesOutDiscarded(t *testing.T) {
-	f := newFake(1024)
-	f.write([]byte("a"), 0)
-	f.write([]byte("b"), ringDiscard)
-	f.write([]byte("c"), 0)
-	busy := *f.producer
-	f.write([]byte("d"), ringBusy)
-	f.write([]byte("e"), 0)
-	var got string
-	read := func() bool {
-		whole, err := f.drain(func(r []byte) { got += string(r) })
-		if err != nil {
-			t.Fatal(err)
+// What is being written stops a drain, also where a whole record lies there from the time
+// before.
+func TestRingStopsAtWhatIsBeingWritten(t *testing.T) {
+	for _, around := range []int{0, 1, 3} {
+		f := newFake(256)
+		for range around * 256 / 16 {
+			f.write([]byte("old"))
+			if whole, err := f.drain(func([]byte) {}); !whole || err != nil {
+				t.Fatal(whole, err)
+			}
 		}
-		return whole
-	}
-	if read() || got != "ac" || *f.consumer != busy {
-		t.Errorf("%q, at %d of %d", got, *f.consumer, busy)
-	}
-	f.data[busy+3] &^= 0x80 // committed
-	if !read() || got != "acde" {
-		t.Errorf("%q", got)
+		f.write([]byte("a"))
+		f.write([]byte("b"))
+		busy := f.reserve([]byte("c"))
+		f.write([]byte("d"))
+		var got string
+		read := func() bool {
+			whole, err := f.drain(func(r []byte) { got += string(r) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return whole
+		}
+		if read() || got != "ab" || *f.tail != busy {
+			t.Errorf("%q, at %d of %d", got, *f.tail, busy)
+		}
+		f.commit(busy, 1)
+		if !read() || got != "abcd" {
+			t.Errorf("%q", got)
+		}
 	}
 }
 
 // A drain is bounded: the rest comes with the next.
 func TestRingDrainsInPieces(t *testing.T) {
 	f := newFake(16 << 20)
-	n, payload := 0, make([]byte, 64<<10)
-	for range 100 {
-		f.write(payload, 0)
+	n, payload := 0, make([]byte, 16<<10)
+	for range 400 {
+		f.write(payload)
 	}
 	whole, err := f.drain(func([]byte) { n++ })
-	if whole || err != nil || n < 60 || n > 70 {
+	if whole || err != nil || n < 240 || n > 270 {
 		t.Errorf("%d records, whole %v, %v", n, whole, err)
 	}
-	if whole, _ = f.drain(func([]byte) { n++ }); !whole || n != 100 {
+	if whole, _ = f.drain(func([]byte) { n++ }); !whole || n != 400 {
 		t.Errorf("%d records in the end", n)
 	}
 }
 
 func TestRingOfNonsense(t *testing.T) {
-	f := newFake(1024)
-	f.write([]byte("a"), 0)
-	f.data[0], f.data[1] = 0xff, 0xff // longer than what was written
-	if _, err := f.drain(func([]byte) { t.Error("a record") }); !errors.Is(err, errRing) {
-		t.Error(err)
-	}
-	if f.waiting() != 0 {
-		t.Error("it would be read again")
+	for name, c := range map[string]struct {
+		spoil func(*fake)
+		want  error
+	}{
+		"longer than what was written":   {func(f *fake) { f.commit(0, 9000) }, errRing},
+		"longer than any record":         {func(f *fake) { *f.head += 32 << 10; f.commit(0, largestRecord+1) }, errRing},
+		"written to while it was unread": {func(f *fake) { *f.head = 65 << 10 }, errOverrun},
+	} {
+		f := newFake(64 << 10)
+		f.write([]byte("a"))
+		c.spoil(f)
+		if _, err := f.drain(func([]byte) { t.Error(name + ": a record") }); !errors.Is(err, c.want) {
+			t.Error(name, err)
+		}
+		if f.waiting() != 0 {
+			t.Error(name + ": it would be read again")
+		}
 	}
 }
 
@@ -129,11 +145,11 @@ func benchmarkRing(b *testing.B, tensors bool) {
 			if r[offCookie] == recordNode || int(r[offCookie]) == 12 && !tensors {
 				continue
 			}
-			f.write(r, 0)
+			f.write(r)
 			n++
 		}
 	}
-	end := *f.producer
+	end := *f.head
 	for _, r := range x.Records { // the graphs are known
 		d.Record(r)
 	}
@@ -142,7 +158,7 @@ func benchmarkRing(b *testing.B, tensors bool) {
 	events := 0
 	began := used(b)
 	for b.Loop() {
-		*f.consumer, *f.producer = 0, end
+		*f.tail, *f.head = 0, end
 		for {
 			whole, err := f.drain(d.Record)
 			if err != nil {

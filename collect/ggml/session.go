@@ -12,13 +12,13 @@ import (
 const (
 	defaultRing = 16 << 20
 	minRing     = 64 << 10
-	maxRing     = 1 << 30
+	maxRing     = 256 << 20 // the verifier follows offsets up to 512 MiB (BPF_MAX_VAR_OFF)
 )
 
 // Options are the choices of a session.
 type Options struct {
 	// Ring is the size of the ring buffer in bytes, rounded up to a power of two between
-	// 64 KiB and 1 GiB; 0 is 16 MiB.
+	// 64 KiB and 256 MiB; 0 is 16 MiB. It is more where many CPUs write at a time.
 	Ring int
 	// All watches every process that maps the files, where the runtime has no PID; else
 	// the first process that is seen becomes the target.

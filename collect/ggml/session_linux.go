@@ -90,7 +90,7 @@ func (s *Session) open() error {
 	if s.maps, err = newMaps(s.options.ringSize()); err != nil {
 		return s.explain(err)
 	}
-	if s.ring, err = mapRing(s.maps.ring.FD(), s.options.ringSize()); err != nil {
+	if s.ring, err = mapRing(s.maps.ring.FD(), s.maps.size); err != nil {
 		return err
 	}
 	switch {
@@ -104,7 +104,7 @@ func (s *Session) open() error {
 			return err
 		}
 	}
-	s.pace.size = s.options.ringSize()
+	s.pace.size = s.maps.size
 	s.task, s.taskErr = kernelTypes()
 	if s.pmu, s.pmuErr = openPMU(hardware); s.pmu != nil {
 		s.maps.pmu = s.pmu.maps

@@ -23,14 +23,14 @@ func (f *fake) sample(at uint64) {
 	record := make([]byte, headerSize)
 	binary.LittleEndian.PutUint64(record[offAt:], at)
 	binary.LittleEndian.PutUint32(record[offCookie:], uint32(optrace.SampleBegin))
-	f.write(record, 0)
+	f.write(record)
 }
 
 // What lies in the ring when the target ends, or when nobody wants more, is handed out to
 // the last record, however much it is; what comes after that is not waited for.
 func TestWhatIsLeftIsHandedOut(t *testing.T) {
 	const ring = 4 * maxDrain
-	records := ring/(headerSize+ringHeader) - 1
+	records := ring/(headerSize+ringWord) - 1
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, c := range map[string]struct {
