@@ -230,8 +230,8 @@ func TestTraceWhoseDefaultLevelCostsTooMuch(t *testing.T) {
 		want  optrace.Detail
 	}{
 		{200 * time.Microsecond, "4", optrace.LevelToken},
-		{300 * time.Microsecond, "3.4", optrace.LevelToken},
-		{300 * time.Microsecond, "3.6", optrace.LevelGraph},
+		{300 * time.Microsecond, "3.1", optrace.LevelToken},
+		{300 * time.Microsecond, "3.4", optrace.LevelGraph},
 	} {
 		d := newDecoder(c.each, 500)
 		out, errs, code := trace(t, d, "--max-overhead", c.limit, "--json")

@@ -119,11 +119,11 @@ func capabilities() uint64 {
 }
 
 func ringRung() Rung {
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: uint32(os.Getpagesize())})
+	m, err := ebpf.NewMap(ringSpec(os.Getpagesize()))
 	if err == nil {
 		err = m.Close()
 	}
-	return rung("ring buffer", true, err, "a map of one page was made", "no event reaches rooftop", setcap)
+	return rung("ring buffer", true, err, "a small one was made", "no event reaches rooftop", setcap)
 }
 
 // tiny is the smallest program that does what all of ours do: it reads a process's

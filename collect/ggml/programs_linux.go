@@ -36,10 +36,7 @@ func newMaps(ring int) (*maps, error) {
 	}
 	for {
 		var err error
-		m.ring, err = ebpf.NewMap(&ebpf.MapSpec{
-			Name: "rooftop_ring", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(ringBytes(m.size)), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
-		})
-		if err == nil {
+		if m.ring, err = ebpf.NewMap(ringSpec(m.size)); err == nil {
 			break
 		}
 		if !errors.Is(err, unix.E2BIG) || m.size/2 < 2*m.spare {
@@ -69,6 +66,13 @@ func newMaps(ring int) (*maps, error) {
 	}
 	m.page, m.shared = page, (*state)(unsafe.Pointer(&page[0]))
 	return m, nil
+}
+
+// ringSpec is the map of a ring with so much data.
+func ringSpec(size int) *ebpf.MapSpec {
+	return &ebpf.MapSpec{
+		Name: "rooftop_ring", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(ringBytes(size)), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
+	}
 }
 
 // close gives the maps back.

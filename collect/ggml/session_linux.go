@@ -272,7 +272,8 @@ func (s *Session) drain() time.Duration {
 	s.drained = now
 	before := s.decoder.newestRecorded
 	whole, err := s.ring.drain(s.decoder.Record)
-	if err != nil {
+	if err != nil { // how many is not known: one, so that graphs of that time are not whole
+		atomic.AddUint64(&s.maps.shared.lost, 1)
 		s.gaps.add(optrace.Gap{What: "some events", Why: err.Error()})
 	}
 	s.whole = whole || s.decoder.newestRecorded == before

@@ -45,13 +45,13 @@ const (
 // Costs of a probe in the target's life, fitted to the toggled-window runs of three
 // models (3 M, 152 M and 0.98 B parameters: 0.33, 10 and 35 ms a token; x86-64 under
 // KVM, Linux 6.18). A probe whose instruction the kernel emulates costs 0.5 µs where
-// the caches are hot, and up to 0.75 µs more where weights stream through them between
-// two hits (seven runs of 152 M parameters at 7 ms a token: 1.2 µs each, 0.75 of them the
-// trap's); one that is single-stepped traps twice. Bare metal differs.
+// the caches are hot, and up to 0.6 µs more where weights stream through them between two
+// hits (152 M parameters at 8 ms a token, EPYC, three runs: 0.65 to 0.95 µs each, 0.16 of
+// them the program's; a billion parameters on a Xeon: 1.4); one that is single-stepped traps twice. Bare metal differs.
 const (
 	hitCheap    = 500 * time.Nanosecond
 	hitStepped  = 4700 * time.Nanosecond
-	hitCold     = 750 * time.Nanosecond
+	hitCold     = 600 * time.Nanosecond
 	tensorCold  = 300 * time.Nanosecond // more, of the tensor that is copied out of cold memory
 	steppedCold = 300 * time.Nanosecond // more, of the second trap
 	// coldAfter is the time between two hits from which on the caches hold nothing of

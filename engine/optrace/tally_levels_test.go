@@ -52,8 +52,8 @@ func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
 	if o.Windows != 7 || o.Measured != 0.03 || !o.Over() {
 		t.Errorf("what was measured is %+v", o)
 	}
-	o.Limit = 3.4 / 100
-	if o.Windows = 0; o.OverLimit() != "more than --max-overhead 3.4" {
+	o.Limit = 3.0 / 100
+	if o.Windows = 0; o.OverLimit() != "more than --max-overhead 3" {
 		t.Error("it is not said to be above the limit")
 	}
 }
