@@ -296,6 +296,7 @@ func TestCompareNotesWhatDisturbs(t *testing.T) {
 	}{
 		"interference": {stolen, "mostly by stress (PID 4242)"},
 		"lost events":  {func(s *Summary) { s.Coverage.Dropped = 1e6 }, "lost 50 % of its events"},
+		"cut":          {func(s *Summary) { s.Gaps = []Gap{{What: GapEnd, Why: "the file is cut short"}} }, "Of the second trace, the file is cut short."},
 		"context":      {longContext, "not have the same work"},
 		"batches":      {smallBatches, "300 and 16 tokens"},
 		"observer":     {func(s *Summary) { s.Observer.Expected = 0.2 }, "1.6 % of the speed of the first and 20 % of that of the second"},

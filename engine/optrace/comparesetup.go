@@ -91,6 +91,11 @@ func (c *comparing) notes() []string {
 		if lost := shareOf(float64(v.Coverage.Dropped), float64(v.Coverage.Events)); lost > lostShare {
 			out = append(out, fmt.Sprintf("The %s trace lost %s of its events.", which, spellPercent(lost)))
 		}
+		for _, g := range v.Gaps {
+			if g.What == GapEnd {
+				out = append(out, fmt.Sprintf("Of the %s trace, %s.", which, g.Why))
+			}
+		}
 	}
 	if !c.a.preempted().ok || !c.b.preempted().ok {
 		out = append(out, "Whether other programs took the CPU meanwhile was not traced in both (--level sched): a change may be theirs.")
