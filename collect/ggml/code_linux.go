@@ -13,17 +13,17 @@ import (
 
 // Places on the stack of a program, below the frame pointer.
 const (
-	stackKey    = -4   // u32, a key of a map
-	stackDetail = -8   // u32, the details that are on
-	stackAt     = -16  // u64
-	stackCookie = -24  // u64
-	stackLanes  = -32  // i32 index, i32 count
-	stackArg    = -40  // u64, a saved argument
-	stackWord   = -48  // u64, what was read last
-	stackCount  = -56  // u64, records of a loop that were written
-	stackLoop   = -104 // the context of a loop's callback: 6 words
-	stackDone   = -112 // u64, the word of a record that is whole
-	stackTensor = -264 // what was read of a tensor
+	stackKey    = -4        // u32, a key of a map
+	stackDetail = -8        // u32, the details that are on
+	stackAt     = -16       // u64
+	stackCookie = -24       // u64
+	stackLanes  = -32       // i32 index, i32 count
+	stackArg    = -40       // u64, a saved argument
+	stackWord   = -48       // u64, what was read last
+	stackCount  = -56       // u64, records of a loop that were written
+	stackLoop   = -104      // the context of a loop's callback: 6 words
+	stackTensor = -256      // what was read of a tensor
+	stackNode   = stackLoop // the same in a callback, whose frame is its own: both are 512 bytes at most
 )
 
 // Of BPF's own interface (include/uapi/linux/bpf.h).
@@ -208,12 +208,12 @@ func (c *code) reserve(size int32, none string) {
 	c.add(
 		asm.Mov.Imm(asm.R7, ringWord+(size+7)&^7),
 		atomically(asm.FetchAdd, asm.R1, asm.R7, asm.DWord, ringHead),
-		asm.LoadImm(asm.R2, int64(size)<<ringLength|ringDone, asm.DWord),
+		asm.LoadImm(asm.R2, int64(size)<<ringLength, asm.DWord),
 		asm.Or.Reg(asm.R2, asm.R7),
-		asm.StoreMem(asm.RFP, stackDone, asm.R2, asm.DWord),
 		asm.And.Imm(asm.R7, int32(c.maps.size-1)),
 		asm.Add.Reg(asm.R7, asm.R1),
 		asm.Add.Imm(asm.R7, ringControl+ringWord),
+		asm.StoreMem(asm.R7, -ringWord, asm.R2, asm.DWord),
 		asm.LoadMapValue(asm.R1, c.maps.state.FD(), stateLost),
 		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
 		asm.StoreMem(asm.R7, offDropped, asm.R1, asm.Word),
@@ -245,9 +245,12 @@ func (c *code) copyUser(to int32, size int32, from asm.Register) {
 	)
 }
 
-// submit hands the record over, without waking the reader.
+// submit hands the record over, without waking the reader. What it writes is not on the
+// stack: from Linux 6.13 on that is one for each CPU, and where the kernel preempts a
+// program of a uprobe, the next thread's on that CPU takes the same. Events may suffer from
+// it, but the ring must not stop for good.
 func (c *code) submit() {
-	c.add(asm.LoadMem(asm.R1, asm.RFP, stackDone, asm.DWord))
+	c.add(asm.LoadMem(asm.R1, asm.R7, -ringWord, asm.DWord), asm.Or.Imm(asm.R1, ringDone))
 	c.add(publish(asm.R7, -ringWord, asm.R1))
 }
 

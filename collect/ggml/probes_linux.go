@@ -545,9 +545,9 @@ func (c *code) look(o *offsets) {
 	)
 	c.node()
 	for i := range int16(4) {
-		c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackTensor+8*i, asm.R1, asm.DWord))
+		c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackNode+8*i, asm.R1, asm.DWord))
 	}
-	c.readUser(stackTensor, 32, asm.R9, int32(o.ne))
+	c.readUser(stackNode, 32, asm.R9, int32(o.ne))
 	c.add(
 		asm.LoadMem(asm.R1, asm.R6, loopSum, asm.DWord),
 		asm.LoadImm(asm.R2, mixture, asm.DWord),
@@ -556,7 +556,7 @@ func (c *code) look(o *offsets) {
 	)
 	for i := range int16(4) {
 		c.add(
-			asm.LoadMem(asm.R3, asm.RFP, stackTensor+8*i, asm.DWord),
+			asm.LoadMem(asm.R3, asm.RFP, stackNode+8*i, asm.DWord),
 			asm.Xor.Reg(asm.R1, asm.R3),
 			asm.Mul.Reg(asm.R1, asm.R2),
 		)

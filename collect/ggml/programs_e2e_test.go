@@ -6,7 +6,9 @@ import (
 	"os"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
@@ -81,6 +83,27 @@ func TestE2EProgramsLoad(t *testing.T) {
 		}
 		p.Close()
 	}
+}
+
+// The frames of a program and its callbacks are 512 bytes at most together. From Linux 6.13
+// on programs of probes have a stack of their own, for which that does not hold; those of
+// the type syscall have not.
+func TestE2EStackFitsEarlierKernels(t *testing.T) {
+	needRoot(t)
+	m, err := newMaps(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	place := cookie(optrace.GraphBegin, 3, 0) // the call that asks for it is not for that type
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "graph", Type: ebpf.Syscall, Flags: unix.BPF_F_SLEEPABLE,
+		Instructions: graph(&code{maps: m, graphs: true, only: &place}, newest()), License: license,
+	})
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	p.Close()
 }
 
 // Kernels of 6.10 and later filter by process; where this one does not, that is known.

@@ -20,9 +20,8 @@ import (
 //
 // Positions count bytes from the start of the trace; the data at a position is at that
 // modulo the size. A record is a word, what was reserved for, and padding to 8 bytes. The
-// word is written last and tells that the record is whole: its position, with the bit 0
-// set, and its length from bit 48 on. What lies there from the time before has another
-// position.
+// word is its position, and its length from bit 48 on; bit 0 is set last and tells that the
+// record is whole. What lies there from the time before has another position.
 const (
 	ringHead    = 0   // u64 in the control: the position behind what is reserved
 	ringTail    = 64  // u64 there: the position up to which this process has read
