@@ -6,8 +6,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +30,7 @@ func newFake(size int) *fake {
 // reserve makes room for a record and returns its position.
 func (f *fake) reserve(payload []byte) uint64 {
 	at := *f.head
+	f.word(at, uint64(len(payload))<<ringLength|at)
 	copy(f.data[at&f.mask+ringWord:], payload)
 	*f.head += ringWord + uint64(len(payload)+7)&^7
 	return at
@@ -33,8 +38,11 @@ func (f *fake) reserve(payload []byte) uint64 {
 
 // commit says that it is whole, and how long.
 func (f *fake) commit(at uint64, size int) {
-	binary.NativeEndian.PutUint64(f.data[at&f.mask:], at|ringDone|uint64(size)<<ringLength)
+	f.word(at, at|ringDone|uint64(size)<<ringLength)
 }
+
+// word puts the word of a record.
+func (f *fake) word(at, word uint64) { binary.NativeEndian.PutUint64(f.data[at&f.mask:], word) }
 
 // write puts a whole record.
 func (f *fake) write(payload []byte) { f.commit(f.reserve(payload), len(payload)) }
@@ -129,6 +137,66 @@ func TestRingOfNonsense(t *testing.T) {
 			t.Error(name + ": it would be read again")
 		}
 	}
+}
+
+// Writers that come between each other, as programs of several CPUs do, lose and spoil
+// nothing that found room.
+func TestRingOfManyWriters(t *testing.T) {
+	const (
+		writers = 8
+		size    = 4 << 10
+		largest = 200 // bytes of a record
+		each    = 20_000
+	)
+	f := newFake(size)
+	var wait sync.WaitGroup
+	for w := range writers {
+		wait.Go(func() {
+			for i := 0; i < each; {
+				if f.race(w, i, headerSize+(i*7+w*13)%(largest-headerSize), size-writers*largest) {
+					i++
+				} else {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	next, read := [writers]uint32{}, 0
+	for read < writers*each {
+		_, err := f.drain(func(r []byte) {
+			w, i := r[0], binary.NativeEndian.Uint32(r[4:])
+			if w >= writers || i != next[w] || bytes.Count(r[8:], r[:1]) != len(r)-8 {
+				t.Fatalf("of writer %d record %d, want %d: % x", w, i, next[w], r)
+			}
+			next[w]++
+			read++
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	wait.Wait()
+}
+
+// race writes a record as programs do, while others do too: false without room.
+func (f *fake) race(writer, index, size, room int) bool {
+	tail := atomic.LoadUint64(f.tail)
+	if atomic.LoadUint64(f.head)-tail > uint64(room) {
+		return false
+	}
+	padded := uint64(ringWord + (size+7)&^7)
+	at := atomic.AddUint64(f.head, padded) - padded
+	word := (*uint64)(unsafe.Pointer(&f.data[at&f.mask]))
+	atomic.StoreUint64(word, uint64(size)<<ringLength|at)
+	runtime.Gosched() // another may run between any two instructions
+	r := f.data[at&f.mask+ringWord:][:size]
+	for i := range r {
+		r[i] = byte(writer)
+	}
+	binary.NativeEndian.PutUint32(r[4:], uint32(index))
+	atomic.StoreUint64(word, *word|ringDone)
+	return true
 }
 
 // benchmarkRing reads and decodes what a busy runtime writes.
