@@ -37,6 +37,7 @@ type decoder struct {
 	ended   bool   // before more than graphs was watched
 	execs   bool   // instead of ending
 	prompts bool   // alone
+	untold  int    // operators of graphs that say neither how many they have nor what for; 0 they do
 	cold    int    // calls that take ten times as long, the first ones
 	asked   int    // for events after that
 	load    func(pid int) (hostLoad, error)
@@ -74,7 +75,7 @@ func (d *decoder) Gaps() []optrace.Gap     { return nil }
 func (d *decoder) Close() error            { d.closed = true; return nil }
 
 func (d *decoder) Target() optrace.Target {
-	return optrace.Target{PID: 4242, Command: "llama-server -m tiny.gguf", Runtime: "ggml 0.25.1", Verified: true, Sites: []optrace.Site{
+	return optrace.Target{PID: 4242, Command: "llama-server -m tiny.gguf", Runtime: "ggml 0.25.1", Verified: true, Hook: "ggml_cpu_extra_compute_forward", Sites: []optrace.Site{
 		{Symbol: "llama_decode", Cheap: true, Cost: 350}, {Symbol: "ggml_graph_compute", Cheap: true, Cost: 350},
 		{Symbol: "ggml_cpu_extra_compute_forward", Cheap: true, Cost: 350},
 	}}
@@ -127,6 +128,14 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 	if d.detail&optrace.DetailOperator != 0 {
 		events = append(events[:3], events[2:]...)
 		events[2] = optrace.Event{At: at(0.01), Kind: optrace.OpBegin, Addr: 0x100, Ref: 1, Lanes: 1}
+	}
+	if d.untold > 0 {
+		events = []optrace.Event{events[1], events[len(events)-2]}
+		events[0].N, events[0].Ref = 0, 0
+		for i := range d.untold * min(1, int(d.detail&optrace.DetailOperator)) {
+			op := optrace.Event{At: at(0.01 + float64(i)/float64(d.untold)), Kind: optrace.OpBegin, Addr: uint64(0x100 + i), Lanes: 1}
+			events = slices.Insert(events, len(events)-1, op)
+		}
 	}
 	for i := range events {
 		events[i].PID, events[i].TID = 4242, 4243
@@ -372,6 +381,33 @@ func TestTraceReckonedFromTheFastestOfFew(t *testing.T) {
 	}
 	if g := weighing(21).typical(); g.End != 11*time.Millisecond {
 		t.Errorf("of 21 graphs of 1 to 21 ms that of %v", g.End)
+	}
+}
+
+// Where a graph does not say how many operators it has, they are counted for a moment:
+// to reckon with none would let every level through.
+func TestTraceCountsOperatorsOfGraphsThatDoNotSay(t *testing.T) {
+	many := newDecoder(time.Millisecond, 3000)
+	many.untold = 200
+	out, errs, _ := trace(t, many, "--json")
+	for _, want := range []string{"more than --max-overhead 4; traces at --level", "the middle one of 60 graphs before the trace, whatever they are for"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("it does not say %q: %s", want, errs)
+		}
+	}
+	if many.detail&optrace.DetailOperator != 0 {
+		t.Errorf("%v is watched", many.detail)
+	}
+	var r struct{ Gaps []struct{ What, Why string } }
+	if err := json.Unmarshal([]byte(out), &r); err != nil || !slices.ContainsFunc(r.Gaps, func(g struct{ What, Why string }) bool {
+		return g.What == "what tracing costs while tokens are decoded" && strings.Contains(g.Why, "of no graph is known what it is for")
+	}) {
+		t.Errorf("%v, gaps %+v", err, r.Gaps)
+	}
+	few := newDecoder(100*time.Millisecond, 300)
+	few.untold = 10
+	if _, errs, code := trace(t, few); code != exitDone || !strings.Contains(errs, ": 15 probe hits for a token of") || few.detail&optrace.DetailOperator == 0 {
+		t.Errorf("exit code %d, %v is watched: %s", code, few.detail, errs)
 	}
 }
 

@@ -196,9 +196,14 @@ func (l *liveTrace) take(events []optrace.Event) {
 		}
 		events = events[n:]
 	}
-	if l.weigh != nil && l.weigh.enough() {
-		l.weighed()
+	if l.weigh == nil || !l.weigh.enough() {
+		return
 	}
+	if l.uncounted(l.weigh) {
+		l.count()
+		return
+	}
+	l.weighed()
 }
 
 // watch sees whether the target computes, and what becomes of it. What the kernel tells

@@ -421,6 +421,23 @@ func TestLiveTraceFromCallsToOperators(t *testing.T) {
 	})
 }
 
+// Operators of graphs that do not say how many they have are counted before the question
+// of what they cost is answered.
+func TestLiveTraceCountsOperators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, time.Millisecond, traceOptions{})
+		s.target.do(func() { s.target.decoder.untold = 200 })
+		s.rests(false)
+		l := s.until("a question", func(l *optrace.Live) bool { return l.Question != "" })
+		if want := []optrace.Detail{weighed, weighedOperators}; !slices.Equal(s.target.asked, want) || !strings.Contains(l.Question, "more than --max-overhead 4") {
+			t.Errorf("watched were %v, want %v: %s", s.target.asked, want, l.Question)
+		}
+		if err := s.over(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A level that the kernel refuses is told, and the one before goes on.
 func TestLiveTraceOfWhatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

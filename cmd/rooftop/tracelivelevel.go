@@ -43,6 +43,15 @@ func (l *liveTrace) startWeighing() {
 	l.weigh = newWeighing(l.source.Tables())
 }
 
+// count goes on to count the operators of graphs that do not say how many they have.
+func (l *liveTrace) count() {
+	if err := l.source.SetDetail(weighedOperators); err != nil {
+		l.end(err)
+		return
+	}
+	l.weigh.count()
+}
+
 // weighed reckons with the graphs that were seen, and goes on to what was aimed at.
 func (l *liveTrace) weighed() {
 	l.expectation = l.expectationOf(l.weigh, l.weigh.typical())

@@ -21,10 +21,17 @@ const (
 	// weighPrompt is how long decoding is waited for while the target computes other
 	// than tokens that it decodes: prompts.
 	weighPrompt = 5 * time.Second
+	// countGraphs are enough graphs to count operators in, where a graph does not say how
+	// many it has.
+	countGraphs = 3
 )
 
 // weighed is what is watched to reckon with: calls and graphs.
 const weighed = optrace.LevelGraph &^ optrace.DetailBackend
+
+// weighedOperators is what is watched for a moment where a graph does not say how many operators
+// it has: the layout of graphs is not known.
+const weighedOperators = weighed | optrace.DetailOperator
 
 // weighing looks at graphs alone, until there are enough to reckon with.
 type weighing struct {
@@ -33,6 +40,9 @@ type weighing struct {
 	first     time.Duration // graph that began; 0 none
 	decoded   time.Duration // end of the first one that was decoded; 0 none
 	last      time.Duration
+	counts    bool          // operators, as weighedOperators has it
+	since     time.Duration // when it began to
+	operators []int         // of one lane, in each of the graphs that were watched for that
 }
 
 func newWeighing(t *optrace.Tables) *weighing {
@@ -43,6 +53,12 @@ func newWeighing(t *optrace.Tables) *weighing {
 
 // Graph implements optrace.Receiver.
 func (w *weighing) Graph(graph *optrace.Graph) {
+	if w.counts {
+		if len(graph.Lanes) > 0 && len(graph.Lanes[0].Spans) > 0 {
+			w.operators = append(w.operators, len(graph.Lanes[0].Spans))
+		}
+		return
+	}
 	if w.decoded == 0 && graph.Phase == optrace.PhaseDecode {
 		w.decoded = graph.End
 	}
@@ -67,13 +83,26 @@ func (w *weighing) take(events []optrace.Event) {
 // enough says that there are graphs to reckon with.
 func (w *weighing) enough() bool {
 	switch {
+	case w.counts:
+		return len(w.operators) >= countGraphs || w.last-w.since > weighTime
 	case w.decoded > 0:
 		return len(w.graphs[optrace.PhaseDecode]) >= weighGraphs || w.last-w.decoded > weighTime
+	case w.untold():
+		return true
 	case w.first > 0:
 		return w.last-w.first > weighPrompt && w.typical() != nil
 	}
 	return false
 }
+
+// untold says that there are graphs enough of which nothing says what they are for, and no
+// others: which of them decode will not be known either.
+func (w *weighing) untold() bool {
+	return len(w.graphs) == 1 && len(w.graphs[optrace.PhaseUnknown]) >= weighGraphs
+}
+
+// count begins to count operators.
+func (w *weighing) count() { w.counts, w.since = true, w.last }
 
 // phase is the one to reckon with: that of tokens that are decoded where there were
 // some, else the one that had most graphs.
@@ -106,8 +135,11 @@ func (w *weighing) typical() *optrace.Graph {
 
 // from says what graphs those are.
 func (w *weighing) from() string {
-	if w.phase() == optrace.PhaseDecode {
+	switch w.phase() {
+	case optrace.PhaseDecode:
 		return optrace.ExpectedBefore
+	case optrace.PhaseUnknown:
+		return optrace.ExpectedUntold
 	}
 	return optrace.ExpectedOther
 }
@@ -153,34 +185,66 @@ func (t *tracing) weigh(ctx context.Context, stderr io.Writer) error {
 			return err
 		}
 	}
-	if graph := w.typical(); graph != nil {
-		t.expectation = t.expectationOf(w, graph)
-		t.expectation.Detail = t.o.detail
-		t.observer = optrace.Expect(t.expectation)
-		if w.phase() != optrace.PhaseDecode {
-			t.notes = append(t.notes, optrace.Gap{
-				What: "what tracing costs while tokens are decoded",
-				Why:  "none was decoded while it was reckoned, before the trace: it is that of " + graphsWord(len(w.graphs[w.phase()])) + " of other work",
-				Next: "trace while the target decodes, or with --measure-overhead",
-			})
+	graph := w.typical()
+	if graph == nil {
+		return nil
+	}
+	if ctx.Err() == nil && !t.ended() && t.uncounted(w) {
+		w.count()
+		if err := t.source.SetDetail(weighedOperators); err != nil {
+			return fail(exitUnreachable, fmt.Errorf("trace: %w", err))
+		}
+		if err := t.drain(ctx, w.take, w.enough); err != nil {
+			return err
 		}
 	}
+	t.expectation = t.expectationOf(w, graph)
+	t.expectation.Detail = t.o.detail
+	t.observer = optrace.Expect(t.expectation)
+	t.notes = append(t.notes, w.notes()...)
 	return nil
+}
+
+// notes say of what graphs the cost is where that is not of those that decode.
+func (w *weighing) notes() []optrace.Gap {
+	gap := optrace.Gap{What: "what tracing costs while tokens are decoded"}
+	graphs := graphsWord(len(w.graphs[w.phase()]))
+	switch w.phase() {
+	case optrace.PhaseDecode:
+		return nil
+	case optrace.PhaseUnknown:
+		gap.Why = "of no graph is known what it is for, neither of the trace nor before it: it is that of " + graphs + " before it"
+		gap.Next = "--measure-overhead measures it"
+	default:
+		gap.Why = "none was decoded while it was reckoned, before the trace: it is that of " + graphs + " of other work"
+		gap.Next = "trace while the target decodes, or with --measure-overhead"
+	}
+	return []optrace.Gap{gap}
+}
+
+// uncounted says that it is not known how many operators the graphs have that are to be
+// reckoned with, and that they can be counted.
+func (t *tracing) uncounted(w *weighing) bool {
+	graph := w.typical()
+	return !w.counts && graph != nil && t.operators(w, graph) == 0 && t.source.Target().Hook != ""
 }
 
 // expectationOf is what a graph tells of the cost of watching others like it, at a level
 // that is left open.
 func (t *tracing) expectationOf(w *weighing, graph *optrace.Graph) optrace.Expectation {
 	return optrace.Expectation{
-		Nodes: t.operators(graph), Lanes: len(graph.Lanes), GraphTime: max(graph.End-graph.Begin, 1), Sites: t.source.Target().Sites,
+		Nodes: t.operators(w, graph), Lanes: len(graph.Lanes), GraphTime: max(graph.End-graph.Begin, 1), Sites: t.source.Target().Sites,
 		Graphs: len(w.graphs[w.phase()]), From: w.from(),
 	}
 }
 
-// operators are how many a graph computes: those of its DAG, where one was read, else
-// every node.
-func (t *tracing) operators(graph *optrace.Graph) int {
+// operators are how many a graph computes: those that were counted, else those of its DAG,
+// where one was read, else every node.
+func (t *tracing) operators(w *weighing, graph *optrace.Graph) int {
 	tables := t.source.Tables()
+	if len(w.operators) > 0 {
+		return slices.Max(w.operators)
+	}
 	if graph.DAG == 0 || int(graph.DAG) > len(tables.DAGs) {
 		return graph.Nodes
 	}

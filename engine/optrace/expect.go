@@ -40,6 +40,7 @@ const (
 	ExpectedTrace  = "trace"            // decode graphs of the trace itself
 	ExpectedBefore = "before the trace" // decode graphs before it
 	ExpectedOther  = "other work"       // graphs before it, of which none was decoded
+	ExpectedUntold = "untold"           // graphs before it, of which is not known what they are for
 )
 
 // Costs of a probe in the target's life, fitted to the toggled-window runs of three
@@ -249,6 +250,8 @@ func (o *Observer) Basis() string {
 		return "the only decode graph before the trace"
 	case o.From == ExpectedTrace:
 		return which + " decode graphs of the trace"
+	case o.From == ExpectedUntold:
+		return which + " graphs before the trace, whatever they are for"
 	case o.From == ExpectedOther && o.Graphs == 1:
 		return "the only graph before the trace, of other work, as no token was decoded yet"
 	case o.From == ExpectedOther:

@@ -146,7 +146,7 @@ type Observer struct {
 	// Threads are those that are hit side by side, over which HitsPerToken is spread; 0 not
 	// known, and hits are of one. GraphTime is how long a decode graph takes without the
 	// probes: the middle one of Graphs, the fastest where these are fewer than 20. From is
-	// [ExpectedTrace], [ExpectedBefore] or [ExpectedOther]; "" not said.
+	// [ExpectedTrace], [ExpectedBefore], [ExpectedOther] or [ExpectedUntold]; "" not said.
 	Threads   int           `json:"threads" absent:"0"`
 	GraphTime time.Duration `json:"expected_graph_ns" absent:"0"`
 	Graphs    int           `json:"expected_graphs" absent:"0"`

@@ -153,6 +153,7 @@ func TestBasis(t *testing.T) {
 		"the fastest of only 3 decode graphs before the trace":                                      {Graphs: 3, From: ExpectedBefore},
 		"the middle one of 60 decode graphs before the trace":                                       {Graphs: 60, From: ExpectedBefore},
 		"the fastest of only 19 graphs of other work before the trace, as no token was decoded yet": {Graphs: 19, From: ExpectedOther},
+		"the middle one of 60 graphs before the trace, whatever they are for":                       {Graphs: 60, From: ExpectedUntold},
 		"the only graph before the trace, of other work, as no token was decoded yet":               {Graphs: 1, From: ExpectedOther},
 	} {
 		if got := o.Basis(); got != want {
