@@ -18,11 +18,11 @@ const maxGraphNodes = 1 << 16
 // permutations, four nodes in a row of each layer that attends: one node of three shows
 // it for sure. Layers change alike, and so each graph is looked at in one part of several
 // in turn: what changes in all layers is seen at once as a rule, and what changes in one
-// after as many graphs as there are parts at the latest. Where the number of tokens
-// changes nearly all nodes do.
+// after as many graphs as there are parts at the latest, but for the last node, which is
+// always looked at. Where the number of tokens changes nearly all nodes do.
 const (
 	lookApart = 3
-	lookPart  = 64 // nodes of a part at least, in powers of two: two layers and more
+	lookPart  = 64 // nodes of a part at least: two layers as a rule
 	lookParts = 8  // at most, a power of two
 )
 
@@ -488,7 +488,8 @@ func (c *code) parts(dst asm.Register) {
 	c.at(some)
 }
 
-// sumOfPart looks at every so many nodes of the part of index R2 of a graph.
+// sumOfPart looks at every so many nodes of the part of index R2 of a graph, and at the last
+// node of all: how many outputs are asked for changes the last layer alone.
 func (c *code) sumOfPart() {
 	c.parts(asm.R3)
 	c.add(
@@ -503,6 +504,13 @@ func (c *code) sumOfPart() {
 		asm.Sub.Reg(asm.R1, asm.R4),
 		asm.Add.Imm(asm.R1, lookApart-1),
 		asm.Div.Imm(asm.R1, lookApart),
+	)
+	c.loop("look")
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
+		asm.Sub.Imm(asm.R1, 1),
+		asm.StoreMem(asm.RFP, stackLoop+loopFirst, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R1, 1),
 	)
 	c.loop("look")
 }

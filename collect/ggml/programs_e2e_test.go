@@ -3,8 +3,10 @@
 package ggml
 
 import (
+	"encoding/binary"
 	"os"
 	"testing"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -85,17 +87,18 @@ func TestE2EProgramsLoad(t *testing.T) {
 	}
 }
 
-// The frames of a program and its callbacks are 512 bytes at most together. From Linux 6.13
-// on programs of probes have a stack of their own, for which that does not hold; those of
-// the type syscall have not.
-func TestE2EStackFitsEarlierKernels(t *testing.T) {
+// graphOf is the program of a graph as one that is run by itself, with what it shares. Such
+// a program has no stack of its own, as those of probes have from Linux 6.13 on: it loads
+// where its frame and that of a callback are 512 bytes together, which earlier ones demand.
+func graphOf(t *testing.T) (*ebpf.Program, *maps) {
+	t.Helper()
 	needRoot(t)
 	m, err := newMaps(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.close()
-	place := cookie(optrace.GraphBegin, 3, 0) // the call that asks for it is not for that type
+	t.Cleanup(func() { m.close() })
+	place := cookie(optrace.GraphBegin, 3, 0) // the call that asks for it is not for this type
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "graph", Type: ebpf.Syscall, Flags: unix.BPF_F_SLEEPABLE,
 		Instructions: graph(&code{maps: m, graphs: true, only: &place}, newest()), License: license,
@@ -103,7 +106,105 @@ func TestE2EStackFitsEarlierKernels(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
-	p.Close()
+	t.Cleanup(func() { p.Close() })
+	return p, m
+}
+
+// made is a graph in this process, as the program finds it.
+type made struct {
+	head  [24]byte
+	nodes []*node
+}
+
+type node struct {
+	_  [16]byte
+	ne [4]int64
+	_  [320]byte
+}
+
+// begin runs the program on the graph, and says how many of its nodes were written.
+func (g *made) begin(t *testing.T, p *ebpf.Program, r *ring) (written int) {
+	t.Helper()
+	binary.NativeEndian.PutUint32(g.head[4:], uint32(len(g.nodes)))
+	binary.NativeEndian.PutUint64(g.head[16:], uint64(uintptr(unsafe.Pointer(&g.nodes[0]))))
+	registers := make([]byte, 168)
+	binary.NativeEndian.PutUint64(registers[argumentOffsets[0]:], uint64(uintptr(unsafe.Pointer(g))))
+	if _, err := p.Run(&ebpf.RunOptions{Context: registers}); err != nil {
+		t.Fatal(err)
+	}
+	var last header
+	n := 0
+	if _, err := r.drain(func(b []byte) { n++; parseHeader(b, &last) }); err != nil {
+		t.Fatal(err)
+	}
+	if optrace.Kind(last.kind) != optrace.GraphBegin || last.n != int64(len(g.nodes)) || int(last.extra) != n-1 {
+		t.Fatalf("%d records, the last %+v", n, last)
+	}
+	return n - 1
+}
+
+// Of a graph of many layers each look is at one part.
+func TestE2EGraphsAreLookedAtInParts(t *testing.T) {
+	p, m := graphOf(t)
+	r, err := mapRing(m.ring.FD(), m.size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	const layers, each = 20, 30
+	for _, size := range []int{1, 2, 7, 63, 64, 65, 128, 200, 511, 512, layers * each} {
+		g := &made{}
+		for range size {
+			g.nodes = append(g.nodes, &node{ne: [4]int64{64, 1, 1, 1}})
+		}
+		for range 2 {
+			if n := g.begin(t, p, r); n != size {
+				t.Errorf("%d nodes: a new graph wrote %d", size, n)
+			}
+			for range 3 * lookParts {
+				if n := g.begin(t, p, r); n != 0 {
+					t.Errorf("%d nodes: a known graph wrote %d", size, n)
+				}
+			}
+			for _, x := range g.nodes {
+				x.ne[1]++ // another number of tokens
+			}
+		}
+		g.begin(t, p, r)
+		for at := 0; at+4 <= size; at += 4 * each { // what one layer has
+			for _, x := range g.nodes[at : at+4] {
+				x.ne[1]++
+			}
+			seen := 0
+			for seen < lookParts && g.begin(t, p, r) == 0 {
+				seen++
+			}
+			if seen == lookParts {
+				t.Errorf("%d nodes: what changed at %d was not seen", size, at)
+			}
+		}
+		for at := range g.nodes { // what each layer has
+			if at%each < 4 {
+				g.nodes[at].ne[2]++
+			}
+		}
+		if n := g.begin(t, p, r); n != size {
+			t.Errorf("%d nodes: what changed in all layers was not seen at once", size)
+		}
+		g.begin(t, p, r)
+		for _, x := range g.nodes[max(size-10, 0):] { // another number of outputs
+			x.ne[1]++
+		}
+		if n := g.begin(t, p, r); n != size {
+			t.Errorf("%d nodes: what changed at the end was not seen at once", size)
+		}
+		if size > 1 { // fewer parts than the one whose turn it is
+			g.nodes = g.nodes[:max(size/8, 1)]
+			if n := g.begin(t, p, r); n != len(g.nodes) {
+				t.Errorf("%d nodes of %d: wrote %d", len(g.nodes), size, n)
+			}
+		}
+	}
 }
 
 // Kernels of 6.10 and later filter by process; where this one does not, that is known.
