@@ -34,12 +34,13 @@ const (
 // largestRecord is that of the experts of a prompt.
 const largestRecord = headerSize + expertRowsLarge*expertSlot*4
 
-// spareEach is what each CPU may reserve at the same moment as others that there is room
-// for all alone, which two lanes at a time may exceed.
+// spareEach is what the programs of one CPU take at the same moment: an operator's with two
+// tensors, and one of the kernel's in between. Two of all may take the largest record.
 const spareEach = 2 << 10
 
 // spare is how much of a ring stays free: a program looks whether there is room and then
-// takes it, and programs of other CPUs do so in between.
+// takes it, and programs of other CPUs do so in between. One that is preempted there is
+// beyond that; the reader says so where there were too many ([errOverrun]).
 func spare(cpus int) int { return 2*largestRecord + cpus*spareEach }
 
 // maxDrain is how many bytes one drain reads at most, so that what it makes of them

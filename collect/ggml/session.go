@@ -17,8 +17,9 @@ const (
 
 // Options are the choices of a session.
 type Options struct {
-	// Ring is the size of the ring buffer in bytes, rounded up to a power of two between
-	// 64 KiB and 256 MiB; 0 is 16 MiB. It is more where many CPUs write at a time.
+	// Ring is the size of the ring buffer in bytes, rounded up to a power of two of 256 MiB
+	// at most; 0 is 16 MiB. It is 128 KiB at least, more where there are many CPUs, and
+	// 2 MiB at most before Linux 6.0.
 	Ring int
 	// All watches every process that maps the files, where the runtime has no PID; else
 	// the first process that is seen becomes the target.
