@@ -56,6 +56,7 @@ type maps struct {
 	graphs *ebpf.Map                     // address of a graph and its PID → what it looked like last
 	pmu    map[optrace.Counter]*ebpf.Map // counters of CPUs
 	blocks *ebpf.Map                     // a disk request on its way → the thread that began it
+	none   *ebpf.Map                     // programs that could be called: none, see [code.ownStack]
 }
 
 // state is what every hit reads. It is one cache line, because weights stream through the
@@ -127,8 +128,30 @@ func atomically(op asm.AtomicOp, dst, src asm.Register, size asm.Size, offset in
 // begin takes the context, lets pass only the target, and keeps time and details.
 func (c *code) begin() {
 	c.add(asm.Mov.Reg(asm.R6, asm.R1))
+	c.ownStack()
 	c.filter("exit")
 	c.time()
+}
+
+// ownStack keeps the program on the stack of the thread that runs it. From Linux 6.13 on
+// programs of probes have one for each CPU instead, but for those that call others
+// (check_max_stack_depth in kernel/bpf/verifier.c). Nothing keeps a uprobe's program from
+// being preempted by another thread's, which then writes to the same stack: records came out
+// with the lane of another. The call is never reached; the verifier sees that and takes it
+// out.
+func (c *code) ownStack() {
+	if c.maps.none == nil {
+		return
+	}
+	own := c.unique("own_stack")
+	c.add(
+		asm.Mov.Imm(asm.R0, 0),
+		asm.JEq.Imm(asm.R0, 0, own),
+		asm.LoadMapPtr(asm.R2, c.maps.none.FD()),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.FnTailCall.Call(),
+	)
+	c.at(own)
 }
 
 // filter jumps where the thread that runs is not of the target. It fills R8.
@@ -246,9 +269,8 @@ func (c *code) copyUser(to int32, size int32, from asm.Register) {
 }
 
 // submit hands the record over, without waking the reader. What it writes is not on the
-// stack: from Linux 6.13 on that is one for each CPU, and where the kernel preempts a
-// program of a uprobe, the next thread's on that CPU takes the same. Events may suffer from
-// it, but the ring must not stop for good.
+// stack, which may be that of the CPU (see [code.ownStack]): a wrong word would stop the
+// reader for good.
 func (c *code) submit() {
 	c.add(asm.LoadMem(asm.R1, asm.R7, -ringWord, asm.DWord), asm.Or.Imm(asm.R1, ringDone))
 	c.add(publish(asm.R7, -ringWord, asm.R1))

@@ -3,8 +3,10 @@
 package ggml
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -27,40 +29,68 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// The kernel's verifier takes every program, for both ways to attach.
+// The kernel's verifier takes every program of a probe, for both ways to attach.
 func TestE2EProgramsLoad(t *testing.T) {
 	needRoot(t)
-	m, err := newMaps(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.close()
 	task, err := kernelTypes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	unknown := &offsets{raw: 320, ne: -1, nb: -1, op: -1, src: -1, data: -1, graphNodes: -1, graphCount: -1, mulMatID: -1}
 	place := cookie(optrace.OpBegin, 3, 0)
-	for i, o := range []*offsets{newest(), unknown, newest()} {
-		with := func() *code { return &code{maps: m, graphs: true} }
-		if i == 2 {
-			with = func() *code { return &code{maps: m, only: &place} }
+	for _, multi := range []bool{true, false} {
+		m, err := newMaps(1 << 20)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for name, ins := range map[string]asm.Instructions{
-			"op": operator(with(), o, false, task), "op_bare": operator(with(), o, false, nil), "fused": operator(with(), o, true, task),
-			"mark": mark(with()), "call": call(with()), "split": split(with(), o), "graph": graph(with(), o),
-			"set": transfer(with(), o, 0, 3), "get_async": transfer(with(), o, 1, 4), "copy": transfer(with(), o, 0, -1),
-		} {
-			for _, multi := range []bool{true, false} {
+		defer m.close()
+		for i, o := range []*offsets{newest(), unknown, newest()} {
+			with := func() *code { return &code{maps: m, graphs: true} }
+			if i == 2 {
+				with = func() *code { return &code{maps: m, only: &place} }
+			}
+			for name, ins := range map[string]asm.Instructions{
+				"op": operator(with(), o, false, task), "op_bare": operator(with(), o, false, nil), "fused": operator(with(), o, true, task),
+				"mark": mark(with()), "call": call(with()), "split": split(with(), o), "graph": graph(with(), o),
+				"set": transfer(with(), o, 0, 3), "get_async": transfer(with(), o, 1, 4), "copy": transfer(with(), o, 0, -1),
+			} {
 				p, err := loadProbe(name, ins, multi)
 				if err != nil {
 					t.Errorf("%+v", err)
 					continue
 				}
+				checkStack(t, name, p)
 				p.Close()
 			}
 		}
 	}
+}
+
+// checkStack looks for the stack of a CPU in machine code: its address is the sum of one
+// that is known and of where this CPU has its data.
+func checkStack(t *testing.T, name string, p *ebpf.Program) {
+	t.Helper()
+	info, err := p.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, ok := info.JitedInsns(); ok && runtime.GOARCH == "amd64" && bytes.Contains(code, []byte{0x65, 0x4c, 0x03, 0x0c, 0x25}) { // add r9, gs:
+		t.Errorf("%s takes the stack of its CPU, which others take when it is preempted", name)
+	}
+}
+
+// The same for programs of the kernel's tracepoints and events.
+func TestE2EProgramsOfTheKernelLoad(t *testing.T) {
+	needRoot(t)
+	task, err := kernelTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMaps(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
 	for name, ins := range map[string]asm.Instructions{
 		"sched_switch": switches(m, task), "sched_wakeup": wakeUps(m, task),
 		"sys_enter": syscalls(m, optrace.SyscallBegin), "sys_exit": syscalls(m, optrace.SyscallEnd),
@@ -98,6 +128,8 @@ func graphOf(t *testing.T) (*ebpf.Program, *maps) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.close() })
+	m.none.Close()
+	m.none = nil                              // nor may this type call others
 	place := cookie(optrace.GraphBegin, 3, 0) // the call that asks for it is not for this type
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "graph", Type: ebpf.Syscall, Flags: unix.BPF_F_SLEEPABLE,

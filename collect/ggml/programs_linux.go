@@ -53,6 +53,7 @@ func newMaps(ring int) (*maps, error) {
 		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 16, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
+		{&m.none, ebpf.MapSpec{Name: "rooftop_none", Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
 	} {
 		made, err := ebpf.NewMap(&spec.spec)
 		if err != nil {
@@ -82,7 +83,7 @@ func (m *maps) close() error {
 		m.shared = nil
 		all = append(all, unix.Munmap(m.page))
 	}
-	for _, one := range []*ebpf.Map{m.ring, m.state, m.lanes, m.marks, m.graphs, m.blocks} {
+	for _, one := range []*ebpf.Map{m.ring, m.state, m.lanes, m.marks, m.graphs, m.blocks, m.none} {
 		if one != nil {
 			all = append(all, one.Close())
 		}
