@@ -32,6 +32,15 @@ func TestTheHookIsTheBestThatTheFilesHave(t *testing.T) {
 		"the local function of old builds": {func() string {
 			return compile(t, "libggml.so", "-O2", "-shared", "-fPIC", "-DEACH", "-DOLD", "-Dggml_cpu_extra_compute_forward=other", "-D"+fused+"=another")
 		}, PointOpOld, map[Point]int{PointOpOld: 1, PointOpEach: 0}, ""},
+		"it and a copy of it": {func() string {
+			return compile(t, "libggml.so", "-O2", "-shared", "-fPIC", "-DEACH", "-DOLD", `-DCOPY=".constprop.0"`, "-Dggml_cpu_extra_compute_forward=other", "-D"+fused+"=another")
+		}, PointOpOld, map[Point]int{PointOpOld: 2, PointOpEach: 0}, ""},
+		"a piece of it alone": {func() string {
+			return compile(t, "libggml.so", "-O2", "-shared", "-fPIC", `-DCOPY=".part.0"`, "-Dggml_cpu_extra_compute_forward=other", "-D"+fused+"=another")
+		}, PointOpOld, map[Point]int{PointOpOld: 1}, ""},
+		"a piece that it goes through": {func() string {
+			return compile(t, "libggml.so", "-O2", "-shared", "-fPIC", "-DOLD", `-DCOPY=".part.0"`, "-Dggml_cpu_extra_compute_forward=other", "-D"+fused+"=another")
+		}, PointOpOld, map[Point]int{PointOpOld: 1}, ""},
 		"single operators": {func() string {
 			return exporting(t, "libggml.so", "*;", "ggml_cpu_extra_compute_forward;", "-DEACH", "-DOLD")
 		}, PointOpEach, map[Point]int{PointOpEach: 2, PointOpFused: 0}, "bypass"},

@@ -6,8 +6,8 @@ import "strings"
 // function that has a symbol need not be called, and only running it shows.
 func lower(parts []part, hook Point) []Place {
 	var below []probe
-	if hook == PointOp && has(parts, oldSymbol) {
-		below = append(below, probe{PointOpOld, oldSymbol, need{arguments: 2}})
+	if hook == PointOp {
+		below = oldProbes(parts)
 	}
 	if hook == PointOp || hook == PointOpOld {
 		for _, name := range matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && !strings.HasSuffix(n, fusedSuffix) }) {

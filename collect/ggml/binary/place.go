@@ -86,8 +86,8 @@ func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
 		}
 		return PointOp, list, nil
 	}
-	if has(parts, oldSymbol) {
-		return PointOpOld, []probe{{PointOpOld, oldSymbol, need{arguments: 2}}}, nil
+	if old := oldProbes(parts); len(old) > 0 {
+		return PointOpOld, old, nil
 	}
 	each := matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && !strings.HasSuffix(n, fusedSuffix) })
 	if len(each) > 0 {
@@ -117,6 +117,33 @@ func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
 		gap.Next = "use a build that is not stripped, or one with shared libraries"
 	}
 	return PointGraph, nil, []optrace.Gap{gap}
+}
+
+// Suffixes that GCC gives to the copies and pieces of a function which take the same
+// arguments: one made for a constant in them (ipa-cp.cc), which other callers go by, and
+// what is left of one whose begin was put into its callers (ipa-split.cc).
+const (
+	constantSuffix = ".constprop."
+	pieceSuffix    = ".part."
+)
+
+// isOld says whether a function is ggml_compute_forward, a copy or a piece of it.
+func isOld(name string) bool {
+	return name == oldSymbol || strings.HasPrefix(name, oldSymbol+constantSuffix) || strings.HasPrefix(name, oldSymbol+pieceSuffix)
+}
+
+// oldProbes are those of ggml_compute_forward: of its pieces, where there are any,
+// which all ways lead through, else of it and its copies.
+func oldProbes(parts []part) []probe {
+	names := matching(parts, isOld)
+	if pieces := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, oldSymbol+pieceSuffix) }); len(pieces) > 0 {
+		names = pieces
+	}
+	var list []probe
+	for _, name := range names {
+		list = append(list, probe{PointOpOld, name, need{arguments: 2}})
+	}
+	return list
 }
 
 func has(parts []part, name string) bool {

@@ -154,6 +154,11 @@ API FAR void ggml_compute_forward_rms_norm_mul_fused(struct params *p, struct gg
 __attribute__((noipa)) static void ggml_compute_forward(struct params *p, struct ggml_tensor *t) { sink += p->ith + t->ne[0]; }
 API void use(struct params *p, struct ggml_tensor *t) { ggml_compute_forward(p, t); sink++; }
 #endif
+#ifdef COPY // as the compiler calls copies and pieces of functions
+__attribute__((noipa)) static void copied(struct params *p, struct ggml_tensor *t) __asm__("ggml_compute_forward" COPY);
+static void copied(struct params *p, struct ggml_tensor *t) { sink += p->ith + t->ne[0]; }
+API void use_copied(struct params *p, struct ggml_tensor *t) { copied(p, t); sink++; }
+#endif
 #ifdef EACH
 API FAR void ggml_compute_forward_add(struct params *p, struct ggml_tensor *t) { sink += p->ith + t->ne[0]; }
 API FAR void ggml_compute_forward_mul_mat(struct params *p, struct ggml_tensor *t) { sink += p->ith * t->ne[0]; }
