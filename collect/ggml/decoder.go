@@ -74,6 +74,7 @@ type process struct {
 	pending  map[int32][]pendingNode // by thread
 	graphs   map[uint64]uint32       // refs of the newest at each address
 	backends map[uint64]uint32
+	steps    stepping
 }
 
 // tensor is what lies at an address, as it was seen last.
@@ -150,12 +151,18 @@ func (d *Decoder) Record(b []byte) {
 		if e.Kind == optrace.FusedBegin {
 			e.N = h.n
 		}
+		if d.layout.Thread != 0 && !d.of(h.pid).steps.begins(&e) {
+			return
+		}
 	case optrace.GraphBegin:
 		if h.at >= d.counted {
 			d.graphs++
 		}
 		e.Addr, e.N = h.addr, h.n
 		e.Ref = d.graph(&h)
+		if d.layout.Thread != 0 {
+			d.of(h.pid).steps.graph(h.tid)
+		}
 	case optrace.CallBegin:
 		e.Ref = d.place(&h)
 		if h.n > 0 && h.n <= maxBatch {
@@ -171,11 +178,11 @@ func (d *Decoder) Record(b []byte) {
 		}
 	case optrace.ExpertsChosen:
 		e.Addr = h.addr
-		if e.Ref = d.experts(&h, payload); e.Ref == 0 {
+		if e.Ref = d.experts(&h, payload); e.Ref == 0 || d.of(h.pid).steps.again[h.tid] {
 			return
 		}
 	case optrace.CountersRead:
-		if e.Ref = d.counters(&h, payload); e.Ref == 0 {
+		if e.Ref = d.counters(&h, payload); e.Ref == 0 || d.of(h.pid).steps.again[h.tid] {
 			return
 		}
 	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
@@ -216,7 +223,7 @@ func (d *Decoder) of(pid int32) *process {
 		}
 		p = &process{
 			pid: pid, tensors: map[uint64]*tensor{}, pending: map[int32][]pendingNode{},
-			graphs: map[uint64]uint32{}, backends: map[uint64]uint32{},
+			graphs: map[uint64]uint32{}, backends: map[uint64]uint32{}, steps: newStepping(),
 		}
 		d.processes[pid] = p
 	}

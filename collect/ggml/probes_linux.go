@@ -35,6 +35,7 @@ type offsets struct {
 	ne, nb, op, src, data  int
 	graphNodes, graphCount int
 	mulMatID               int // the number of MUL_MAT_ID
+	thread                 int // of the parameters of an operator: its index, then how many there are
 }
 
 // experts says that the ids of experts can be found.
@@ -63,7 +64,7 @@ func operator(c *code, o *offsets, fused bool, task *taskOffsets) asm.Instructio
 	}
 	c.begin()
 	c.keepCookie()
-	c.lane()
+	c.lane(o)
 	c.argument(asm.R9, 1)
 	head := func() {
 		c.add(
@@ -132,11 +133,11 @@ const (
 // lane finds which of how many threads of the graph this one is, into stackLanes. It is
 // read from the target's memory, which takes 100 ns, for the first operator of a thread
 // in a graph, and remembered until the next graph begins.
-func (c *code) lane() {
+func (c *code) lane(o *offsets) {
 	c.argument(asm.R1, 0)
 	c.add(asm.Mov.Imm(asm.R2, 0), asm.StoreMem(asm.RFP, stackLanes, asm.R2, asm.DWord))
-	if !c.graphs {
-		c.readUser(stackLanes, 8, asm.R1, 0)
+	if !c.graphs || o.thread != 0 { // in steps a thread is one lane and another in turn
+		c.readUser(stackLanes, 8, asm.R1, int32(o.thread))
 		return
 	}
 	c.add(

@@ -159,7 +159,7 @@ func (s *Session) disarm() error {
 func offsetsOf(l *layouts.Layout, n *layouts.Names, raw int) offsets {
 	o := offsets{
 		raw: raw, ne: l.NE, nb: l.NB, op: l.Op, src: l.Src, data: l.Data,
-		graphNodes: l.GraphNodes, graphCount: l.GraphCount, mulMatID: -1,
+		graphNodes: l.GraphNodes, graphCount: l.GraphCount, mulMatID: -1, thread: l.Thread,
 	}
 	for i, name := range n.Ops {
 		if name == "MUL_MAT_ID" {

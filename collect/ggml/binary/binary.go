@@ -76,8 +76,12 @@ type Layout struct {
 	// Slots is the number of sources (GGML_MAX_SRC).
 	Slots int
 	// Of ggml_cgraph.
-	GraphNodes, GraphCount int    // nodes (a pointer to pointers), n_nodes (an int)
-	From                   string // "accessors", "version table", "DWARF"
+	GraphNodes, GraphCount int // nodes (a pointer to pointers), n_nodes (an int)
+	// Thread is where ggml_compute_params has the index of the thread and, after it, the
+	// number of threads: at its begin, or (until June 2024, ggml 5378ea0) after the step
+	// of the operator that is done: to prepare it, compute it, or finish it, with a call each.
+	Thread int
+	From   string // "accessors", "version table", "DWARF"
 }
 
 // Names are the names behind GGML's numbers, read from the file.

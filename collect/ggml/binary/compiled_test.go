@@ -88,6 +88,7 @@ func (c toolchain) builds() map[string][]string {
 	all := map[string][]string{
 		"O2, as in 2024-06": {"-O2", "-shared", "-fPIC", "-DGRADIENT"},
 		"O0, as in 2024-06": {"-O0", "-shared", "-fPIC", "-DGRADIENT"},
+		"O2, as in 2024-02": {"-O2", "-shared", "-fPIC", "-DGRADIENT", "-DTIMES"},
 		"O2, a fork":        {"-O2", "-shared", "-fPIC", "-DFORK"},
 		"O2, packed":        {"-O2", "-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"},
 		"O2, without PIC":   {"-O2", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-fno-plt"},
@@ -129,8 +130,11 @@ func checkBuilds(t *testing.T, c toolchain) {
 				}
 				want := compiledLayout(t, path)
 				want.From = "accessors"
-				if strings.Contains(name, "2024-06") {
+				if strings.Contains(name, "as in 2024") {
 					want.From = "version table"
+				}
+				if strings.Contains(name, "2024-02") {
+					want.Thread = 4
 				}
 				if d := cmp.Diff(want, r.Layout); d != "" {
 					t.Errorf("stripped %v: layout: %s", r.Images[0].Stripped, d)

@@ -2,6 +2,8 @@ package binary
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -132,6 +134,34 @@ func isVersion(s string) bool {
 // layout is the layout of GGML's structures in a file: from accessors, else from the
 // table of versions, else from debug information. What stays unknown is a gap.
 func (o *object) layout() (Layout, []optrace.Gap) {
+	l, gaps := o.tensorLayout()
+	if o.hasSteps(&l) {
+		l.Thread = stepBytes
+	}
+	return l, gaps
+}
+
+// Until June 2024 operators had steps, and tensors fields of how long they took: an int
+// padded, and two counts (perf_runs, perf_cycles, perf_time_us), between the sources and
+// the view.
+const (
+	stepBytes = 4
+	perfBytes = 24
+)
+
+// hasSteps says that operators are computed in steps. Where the layout does not tell it is
+// told by what else was there from February 2024 on.
+func (o *object) hasSteps(l *Layout) bool {
+	if l.Src >= 0 && l.View >= 0 && l.Slots > 0 {
+		return l.View-l.Src-pointerBytes*l.Slots == perfBytes
+	}
+	old := slices.ContainsFunc(slices.Collect(maps.Keys(o.symbols)), isOld)
+	_, later := o.function("ggml_set_input")
+	return old && !later
+}
+
+// tensorLayout is the layout of tensors and graphs.
+func (o *object) tensorLayout() (Layout, []optrace.Gap) {
 	l := o.accessorLayout()
 	l.From = "accessors"
 	if !l.Complete() && l.fromTable(o.version()) {

@@ -29,6 +29,10 @@ struct ggml_tensor {
 #else
     struct ggml_tensor *src[10];
 #endif
+#ifdef TIMES // until 2024-06
+    int perf_runs;
+    int64_t perf_cycles, perf_time_us;
+#endif
     struct ggml_tensor *view_src;
     size_t view_offs;
     void *data;
