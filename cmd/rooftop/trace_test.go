@@ -404,6 +404,15 @@ func TestTraceCountsOperatorsOfGraphsThatDoNotSay(t *testing.T) {
 	}) {
 		t.Errorf("%v, gaps %+v", err, r.Gaps)
 	}
+	slow := newDecoder(30*time.Millisecond, 300)
+	slow.untold = 200
+	synctest.Test(t, func(t *testing.T) {
+		slow.lasts = func() { time.Sleep(30 * time.Millisecond) }
+		_, errs, _ := trace(t, slow, "--duration", "1s")
+		if !strings.Contains(errs, "is not known: a graph does not say how many operators it has, and there was no time to count them; graphs alone are watched") {
+			t.Error(errs)
+		}
+	})
 	few := newDecoder(100*time.Millisecond, 300)
 	few.untold = 10
 	if _, errs, code := trace(t, few); code != exitDone || !strings.Contains(errs, ": 15 probe hits for a token of") || few.detail&optrace.DetailOperator == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -47,9 +48,9 @@ func spellTime(d time.Duration) string {
 	return number + " " + unit
 }
 
-// unknown goes on with graphs alone where nothing was computed to reckon with.
+// unknown goes on with graphs alone where there was nothing to reckon with.
 func (t *tracing) unknown(w *world) {
-	why := "nothing was computed yet"
+	why := cmp.Or(t.why, "nothing was computed yet")
 	if t.o.force {
 		fmt.Fprintf(w.stderr, "rooftop: what watching will cost is not known: %s\n", why)
 		return

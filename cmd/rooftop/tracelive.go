@@ -199,7 +199,7 @@ func (l *liveTrace) take(events []optrace.Event) {
 	if l.weigh == nil || !l.weigh.enough() {
 		return
 	}
-	if l.uncounted(l.weigh) {
+	if !l.weigh.counts && l.uncounted(l.weigh) {
 		l.count()
 		return
 	}

@@ -69,6 +69,7 @@ type tracing struct {
 	// expectation is what the expected cost is reckoned from.
 	expectation optrace.Expectation
 	observer    optrace.Observer
+	why         string        // that could not be reckoned; "" it was, or nothing was computed
 	notes       []optrace.Gap // on the trace itself
 	save        *saving       // what is recorded; nil in memory alone
 	others      others        // programs beside the target

@@ -54,8 +54,12 @@ func newWeighing(t *optrace.Tables) *weighing {
 // Graph implements optrace.Receiver.
 func (w *weighing) Graph(graph *optrace.Graph) {
 	if w.counts {
-		if len(graph.Lanes) > 0 && len(graph.Lanes[0].Spans) > 0 {
-			w.operators = append(w.operators, len(graph.Lanes[0].Spans))
+		most := 0
+		for i := range graph.Lanes {
+			most = max(most, len(graph.Lanes[i].Spans))
+		}
+		if most > 0 {
+			w.operators = append(w.operators, most)
 		}
 		return
 	}
@@ -88,17 +92,18 @@ func (w *weighing) enough() bool {
 	case w.decoded > 0:
 		return len(w.graphs[optrace.PhaseDecode]) >= weighGraphs || w.last-w.decoded > weighTime
 	case w.untold():
-		return true
+		n := len(w.graphs[optrace.PhaseUnknown])
+		return n >= weighGraphs || !optrace.FewExpected(n) && w.last-w.first > weighTime || w.last-w.first > weighPrompt
 	case w.first > 0:
 		return w.last-w.first > weighPrompt && w.typical() != nil
 	}
 	return false
 }
 
-// untold says that there are graphs enough of which nothing says what they are for, and no
-// others: which of them decode will not be known either.
+// untold says that there are graphs of which nothing says what they are for, and no others:
+// where they are many, which of them decode will not be known either.
 func (w *weighing) untold() bool {
-	return len(w.graphs) == 1 && len(w.graphs[optrace.PhaseUnknown]) >= weighGraphs
+	return len(w.graphs) == 1 && len(w.graphs[optrace.PhaseUnknown]) > 0
 }
 
 // count begins to count operators.
@@ -189,7 +194,7 @@ func (t *tracing) weigh(ctx context.Context, stderr io.Writer) error {
 	if graph == nil {
 		return nil
 	}
-	if ctx.Err() == nil && !t.ended() && t.uncounted(w) {
+	if ctx.Err() == nil && !t.ended() && t.uncounted(w) && !w.counts {
 		w.count()
 		if err := t.source.SetDetail(weighedOperators); err != nil {
 			return fail(exitUnreachable, fmt.Errorf("trace: %w", err))
@@ -197,6 +202,10 @@ func (t *tracing) weigh(ctx context.Context, stderr io.Writer) error {
 		if err := t.drain(ctx, w.take, w.enough); err != nil {
 			return err
 		}
+	}
+	if ctx.Err() != nil && t.uncounted(w) {
+		t.why = "a graph does not say how many operators it has, and there was no time to count them"
+		return nil
 	}
 	t.expectation = t.expectationOf(w, graph)
 	t.expectation.Detail = t.o.detail
@@ -226,7 +235,7 @@ func (w *weighing) notes() []optrace.Gap {
 // reckoned with, and that they can be counted.
 func (t *tracing) uncounted(w *weighing) bool {
 	graph := w.typical()
-	return !w.counts && graph != nil && t.operators(w, graph) == 0 && t.source.Target().Hook != ""
+	return graph != nil && t.operators(w, graph) == 0 && t.source.Target().Hook != ""
 }
 
 // expectationOf is what a graph tells of the cost of watching others like it, at a level
