@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -132,11 +133,12 @@ func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi b
 	for _, g := range groups {
 		cookies[g.program] = append(cookies[g.program], g.cookies...)
 	}
+	graphs := graphsSeen(groups)
 	for _, g := range groups {
 		if loaded[g.program] != nil {
 			continue
 		}
-		c := &code{maps: m, graphs: len(cookies["graph"]) > 0}
+		c := &code{maps: m, graphs: graphs}
 		if all := cookies[g.program]; len(all) == 1 {
 			c.only = &all[0]
 		}
@@ -168,6 +170,17 @@ func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi b
 		loaded[g.program] = p
 	}
 	return loaded, nil
+}
+
+// graphsSeen says that each file with operators has its begins of graphs watched too.
+func graphsSeen(groups []*group) bool {
+	begins := map[*layouts.Image]bool{}
+	for _, g := range groups {
+		if g.program == "graph" {
+			begins[g.image] = true
+		}
+	}
+	return !slices.ContainsFunc(groups, func(g *group) bool { return g.detail == optrace.DetailOperator && !begins[g.image] })
 }
 
 func (p programs) close() error {
