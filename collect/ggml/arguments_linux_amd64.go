@@ -26,3 +26,6 @@ const faultAddress = 176
 func publish(to asm.Register, offset int16, from asm.Register) asm.Instruction {
 	return asm.StoreMem(to, offset, from, asm.DWord)
 }
+
+// oldestMinor is of the oldest kernel: bpf_loop is of 5.17, attach cookies of 5.15.
+const oldestMinor = 17

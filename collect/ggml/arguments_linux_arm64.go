@@ -26,3 +26,7 @@ const faultAddress = 280
 func publish(to asm.Register, offset int16, from asm.Register) asm.Instruction {
 	return atomically(asm.Xchg, to, from, asm.DWord, offset)
 }
+
+// oldestMinor is of the oldest kernel: bpf_loop is of 5.17, and additions that return what
+// was there before are compiled on this machine from 5.18 on.
+const oldestMinor = 18

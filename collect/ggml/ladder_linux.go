@@ -24,12 +24,9 @@ const (
 	capBPF       = 39
 )
 
-// The oldest kernel that has all that is needed: bpf_loop and attach cookies are of
-// 5.17 and 5.15.
-const (
-	oldestMajor = 5
-	oldestMinor = 17
-)
+// oldestMajor is of the oldest kernel that has all that is needed; oldestMinor depends on
+// the machine.
+const oldestMajor = 5
 
 // setcap is the command that gives the capabilities for good.
 const setcap = `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep "$(command -v rooftop)"`
@@ -68,7 +65,7 @@ func kernelRung() Rung {
 		err = fmt.Errorf("Linux %s", release) //nolint:staticcheck // a name
 	}
 	return rung("kernel", true, err, "Linux "+release+" "+runtime.GOARCH,
-		"graphs cannot be read: bpf_loop is of Linux "+fmt.Sprintf("%d.%d", oldestMajor, oldestMinor), "install a newer kernel")
+		fmt.Sprintf("graphs cannot be read: that takes Linux %d.%d", oldestMajor, oldestMinor), "install a newer kernel")
 }
 
 // atLeast compares a release with a version.
