@@ -54,7 +54,8 @@ type Decoder struct {
 	waiting   int    // nodes of all processes
 	dropped   uint32 // records that were lost, as far as records tell
 
-	graphs, hits   int64 // begins of graphs and of operators, from counted on
+	calls          int64 // begins of calls, from counted on
+	graphs, hits   int64 // and of graphs and of operators
 	counted        time.Duration
 	fits, misfits  int64 // tensors that the layout fits, and not
 	withheld       string
@@ -119,7 +120,7 @@ func (d *Decoder) become(layout layouts.Layout, names layouts.Names, places []wa
 
 // countFrom counts graphs and operators anew from a moment on. Records of before it may
 // still be in the ring.
-func (d *Decoder) countFrom(at time.Duration) { d.graphs, d.hits, d.counted = 0, 0, at }
+func (d *Decoder) countFrom(at time.Duration) { d.calls, d.graphs, d.hits, d.counted = 0, 0, 0, at }
 
 // forgetAll forgets what lies where in every process.
 func (d *Decoder) forgetAll() {
@@ -164,6 +165,9 @@ func (d *Decoder) Record(b []byte) {
 			d.of(h.pid).steps.graph(h.tid)
 		}
 	case optrace.CallBegin:
+		if h.at >= d.counted {
+			d.calls++
+		}
 		e.Ref = d.place(&h)
 		if h.n > 0 && h.n <= maxBatch {
 			e.N = h.n

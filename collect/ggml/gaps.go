@@ -1,6 +1,10 @@
 package ggml
 
-import "github.com/rooftop-dev/rooftop/engine/optrace"
+import (
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
 
 // gaps are what is not known, each once.
 type gaps struct{ all []optrace.Gap }
@@ -15,6 +19,13 @@ next:
 		}
 		g.all = append(g.all, m)
 	}
+}
+
+// drop takes back what was added.
+func (g *gaps) drop(gone ...optrace.Gap) {
+	g.all = slices.DeleteFunc(g.all, func(have optrace.Gap) bool {
+		return slices.ContainsFunc(gone, func(m optrace.Gap) bool { return m.What == have.What })
+	})
 }
 
 func (g *gaps) list() []optrace.Gap { return append([]optrace.Gap(nil), g.all...) }

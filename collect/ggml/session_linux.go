@@ -58,6 +58,7 @@ type Session struct {
 	handed   bool  // what was left, by the last Next
 	lost     int64 // as counted by the programs
 	hookSeen bool
+	copies   copies
 	again    time.Duration // until when a runtime is looked for after an exec, 0 not
 	nextLook time.Duration
 	files    string        // with code that the target had mapped when it was looked at last
@@ -113,6 +114,7 @@ func (s *Session) open() error {
 		return s.explain(err)
 	}
 	s.gaps.add(r.Gaps...)
+	s.copies.watch(monotonic())
 	return s.SetDetail(optrace.DetailToken)
 }
 
@@ -392,6 +394,9 @@ func (s *Session) check() error {
 		s.end = io.EOF
 		return nil
 	}
+	if err := s.checkCopies(now); err != nil {
+		return err
+	}
 	if err := s.checkHook(); err != nil {
 		return err
 	}
@@ -432,6 +437,18 @@ func (s *Session) checkHook() error {
 	}
 	s.gaps.add(optrace.Gap{What: "some operators", Why: why + "; now " + s.target.Hook + " is watched, which does not see all"})
 	return nil
+}
+
+// checkCopies goes on to another copy of GGML in the target where this one computes nothing.
+func (s *Session) checkCopies(now time.Duration) error {
+	others := s.runtime.Others
+	if s.runtime.PID == 0 || len(others) == 0 || !s.copies.leave(now, s.decoder.graphs+s.decoder.calls > 0) {
+		return nil
+	}
+	s.gaps.drop(s.runtime.Gaps...)
+	err := s.rearm(others[0])
+	s.copies.watch(monotonic())
+	return err
 }
 
 // lowerHook is a runtime with the next hook of the ladder in place of its own.

@@ -46,10 +46,13 @@ func FromFile(path string) (*Runtime, error) {
 			})
 		}
 	}
-	r, err := newRuntime(sources)
+	found, err := newRuntimes(sources)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	r := found[max(0, slices.IndexFunc(found, func(r *Runtime) bool {
+		return slices.ContainsFunc(r.Images, func(i *Image) bool { return i.Path == path })
+	}))]
 	r.Gaps = append(gaps, r.Gaps...)
 	return r, nil
 }
@@ -213,44 +216,49 @@ const (
 	roleProgram = "program"
 )
 
-// newRuntime reads a runtime from files, of which the first counts where two hold the
-// same thing.
-func newRuntime(sources []source) (*Runtime, error) {
-	r := &Runtime{Layout: emptyLayout(), Hook: PointGraph}
+// newRuntimes reads the runtimes that files hold, each with the others in [Runtime.Others].
+// Of two files that hold the same part of one, the first counts.
+func newRuntimes(sources []source) ([]*Runtime, error) {
 	var parts []part
+	var gaps []optrace.Gap
 	for _, s := range sources {
 		p, err := openPart(s)
 		if err != nil {
 			if isRuntimeName(filepath.Base(s.path)) && !errors.Is(err, ErrNoRuntime) {
-				r.Gaps = append(r.Gaps, optrace.Gap{What: s.path, Why: "it could not be read: " + err.Error()})
+				gaps = append(gaps, optrace.Gap{What: s.path, Why: "it could not be read: " + err.Error()})
 			}
 			continue
 		}
 		defer p.close()
-		if other := covered(parts, p.part); other != "" {
-			r.Gaps = append(r.Gaps, optrace.Gap{
-				What: "a second copy of GGML: " + s.path, Why: "the same functions are in " + other + ", which is traced", Next: "operators that go through it are not seen",
-			})
-			continue
-		}
 		parts = append(parts, p.part)
 	}
 	if len(parts) == 0 {
 		return nil, ErrNoRuntime
 	}
-	r.read(parts)
-	return r, nil
-}
-
-// covered is the file that already holds all that a part would add, "" none.
-func covered(parts []part, p part) string {
-	for i := range parts {
-		q := &parts[i]
-		if (!p.hasBackend() || q.hasBackend()) && (!p.hasBase() || q.hasBase()) && (!p.hasLlama() || q.hasLlama()) {
-			return q.image.Path
+	var found []*Runtime
+	copies, unused := copiesOf(parts)
+	for _, copied := range copies {
+		r := &Runtime{Layout: emptyLayout(), Hook: PointGraph, Gaps: slices.Clone(gaps)}
+		for i := range unused {
+			r.Gaps = append(r.Gaps, secondCopy(unused[i].image.Path, copied[0].image.Path))
+		}
+		r.read(copied)
+		found = append(found, r)
+	}
+	for i, r := range found {
+		r.Others = slices.Concat(found[i+1:], found[:i])
+		for _, other := range r.Others {
+			r.Gaps = append(r.Gaps, secondCopy(other.Images[0].Path, r.Images[0].Path))
 		}
 	}
-	return ""
+	return found, nil
+}
+
+// secondCopy is the gap of a copy beside the one that is traced.
+func secondCopy(path, traced string) optrace.Gap {
+	return optrace.Gap{
+		What: "a second copy of GGML: " + path, Why: "the same functions are in " + traced + ", which is traced", Next: "operators that go through it are not seen",
+	}
 }
 
 // read fills a runtime from its open parts.

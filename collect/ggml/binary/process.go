@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,7 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 		}
 		sources = append(sources, s)
 	}
-	r, err := newRuntime(sources)
+	found, err := newRuntimes(sources)
 	if err != nil && len(gaps) > 0 {
 		return nil, &unreadError{fmt.Sprintf("process %d: %s: %s; %s", pid, gaps[0].What, gaps[0].Why, gaps[0].Next)}
 	}
@@ -58,10 +59,20 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w among its mapped files; give the process that computes (a server's child, say), or wait until it has loaded a model", pid, err)
 	}
-	r.PID = pid
-	r.Model = model(files)
-	r.Gaps = append(gaps, r.Gaps...)
-	return r, nil
+	for _, r := range found {
+		r.PID = pid
+		// Beside a copy with llama.cpp another one computes other models.
+		if r == found[0] || r.loads() {
+			r.Model = model(files)
+		}
+		r.Gaps = slices.Concat(gaps, r.Gaps)
+	}
+	return found[0], nil
+}
+
+// loads says that a runtime has llama.cpp, which loads GGUF files.
+func (r *Runtime) loads() bool {
+	return slices.ContainsFunc(r.Places, func(p Place) bool { return p.Point == PointDecode || p.Point == PointProcess })
 }
 
 // explain says what to do about a process that cannot be looked at.
