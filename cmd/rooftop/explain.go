@@ -25,8 +25,9 @@ func newExplain(w *world) *cobra.Command {
 its number, the remedy), a word of the screen (direction, classic, ceiling …) or
 a metric (its names by vLLM version, unit, meaning). Words and warnings of
 'rooftop probe' (witness, cpu-starved …) and of 'rooftop trace' (roof,
-too-few-threads …) are among them. Without a name: the list.`,
-		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain cpu-starved\n  rooftop explain vllm:kv_cache_usage_perc",
+too-few-threads …) are among them. A word that means several things is explained
+with where it does each. Without a name: the list.`,
+		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain cpu-starved\n  rooftop explain tok/s\n  rooftop explain vllm:kv_cache_usage_perc",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return explainAll(w, &out)
@@ -41,12 +42,34 @@ too-few-threads …) are among them. Without a name: the list.`,
 	return c
 }
 
-// terms are the words of the loop, then those of probes and observations, then those of
-// traces.
-func terms() []engine.Term {
-	out := slices.Concat(engine.Terms(), capture.Terms())
+// word is a word with where it is used.
+type word struct {
+	engine.Term
+	Used   string `json:"used"`
+	Others []any  `json:"others,omitempty"` // what else the name means, elsewhere
+}
+
+// vocabularies are the words of the loop, then those of probes and observations, then
+// those of traces.
+func vocabularies() []report.Vocabulary {
+	traces := report.Vocabulary{Used: "rooftop trace"}
 	for _, w := range optrace.ExplainWords() {
-		out = append(out, engine.Term{Name: w.Name, Also: w.Also, Meaning: w.Meaning})
+		traces.Terms = append(traces.Terms, engine.Term{Name: w.Name, Also: w.Also, Meaning: w.Meaning})
+	}
+	return []report.Vocabulary{
+		{Used: "rooftop diagnose and tune", Terms: engine.Terms()},
+		{Used: "rooftop probe, observe and load", Terms: capture.Terms()},
+		traces,
+	}
+}
+
+// words are those of all vocabularies.
+func words() []word {
+	var out []word
+	for _, v := range vocabularies() {
+		for _, t := range v.Terms {
+			out = append(out, word{Term: t, Used: v.Used})
+		}
 	}
 	return out
 }
@@ -56,13 +79,15 @@ func terms() []engine.Term {
 type explained struct {
 	catalog.Metric
 	Client []string `json:"client,omitempty"`
+	Used   string   `json:"used"`
+	Others []any    `json:"others,omitempty"` // what else the name means, elsewhere
 }
 
 func explainAll(w *world, o *output) error {
 	if o.json {
-		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "terms": terms(), "metrics": catalog.Default().Metrics()})
+		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "terms": words(), "metrics": catalog.Default().Metrics()})
 	}
-	return report.WriteIndex(w.stdout, rules.Explanations(), terms(), catalog.Default().Metrics(), o.style(w))
+	return report.WriteIndex(w.stdout, rules.Explanations(), vocabularies(), catalog.Default().Metrics(), o.style(w))
 }
 
 func explainOne(w *world, o *output, name string) error {
@@ -81,21 +106,92 @@ func explainOne(w *world, o *output, name string) error {
 			return explainRest(w, o, name, e.ID)
 		}
 	}
-	for _, e := range terms() {
-		if sameWord(name, e.Name) || slices.ContainsFunc(e.Also, func(also string) bool { return sameWord(name, also) }) {
-			if o.json {
-				return writeJSON(w, e)
-			}
-			return report.WriteTerm(w.stdout, e, o.style(w))
+	meanings := meaningsOf(name)
+	switch {
+	case len(meanings) == 0:
+		return usage("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
+	case o.json:
+		return writeJSON(w, nested(meanings))
+	case len(meanings) == 1:
+		return meanings[0].write(w, o)
+	}
+	for i := range meanings {
+		if i > 0 {
+			fmt.Fprintln(w.stdout)
+		}
+		if err := report.WriteUsed(w.stdout, name, meanings[i].used(), o.style(w)); err != nil {
+			return fail(exitError, err)
+		}
+		if err := meanings[i].write(w, o); err != nil {
+			return fail(exitError, err)
+		}
+	}
+	return nil
+}
+
+// meaning is one of the things that a name stands for: a word, or a metric.
+type meaning struct {
+	word   *word
+	metric *explained
+	own    bool // the name is its own, and not another one for it
+}
+
+// meaningsOf are the meanings of a name, those first that it is the own name of.
+func meaningsOf(name string) []meaning {
+	var out []meaning
+	for _, e := range words() {
+		own := sameWord(name, e.Name)
+		if own || slices.ContainsFunc(e.Also, func(also string) bool { return sameWord(name, also) }) {
+			out = append(out, meaning{word: &e, own: own})
 		}
 	}
 	if m, ok := findMetric(name); ok {
-		if o.json {
-			return writeJSON(w, explained{m, capture.OwnTimes(m.Key)})
-		}
-		return report.WriteMetric(w.stdout, m, capture.OwnTimes(m.Key), o.style(w))
+		out = append(out, meaning{metric: &explained{Metric: m, Client: capture.OwnTimes(m.Key), Used: "vLLM's page of metrics, which rooftop diagnose and tune read"}, own: sameWord(name, m.Key)})
 	}
-	return usage("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
+	slices.SortStableFunc(out, func(a, b meaning) int {
+		switch {
+		case a.own == b.own:
+			return 0
+		case a.own:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+func (m *meaning) used() string {
+	if m.word != nil {
+		return m.word.Used
+	}
+	return m.metric.Used
+}
+
+func (m *meaning) write(w *world, o *output) error {
+	if m.word != nil {
+		return report.WriteTerm(w.stdout, m.word.Term, o.style(w))
+	}
+	return report.WriteMetric(w.stdout, m.metric.Metric, m.metric.Client, o.style(w))
+}
+
+// nested is the first meaning, which has the others in it.
+func nested(meanings []meaning) any {
+	var others []any
+	for i := len(meanings) - 1; i > 0; i-- {
+		others = append([]any{meanings[i].object(nil)}, others...)
+	}
+	return meanings[0].object(others)
+}
+
+func (m *meaning) object(others []any) any {
+	if m.word != nil {
+		w := *m.word
+		w.Others = others
+		return w
+	}
+	metric := *m.metric
+	metric.Others = others
+	return metric
 }
 
 // sameWord compares as a person does: not comparable, not-comparable and
@@ -137,7 +233,7 @@ func closest(name string) string {
 			near = append(near, string(e.ID))
 		}
 	}
-	for _, e := range terms() {
+	for _, e := range words() {
 		if strings.Contains(strings.ToLower(e.Name), strings.ToLower(name)) {
 			near = append(near, e.Name)
 		}

@@ -1,6 +1,9 @@
 package optrace
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ExplainWord is a word of traces with its meaning.
 type ExplainWord struct {
@@ -9,15 +12,15 @@ type ExplainWord struct {
 	Meaning []string
 }
 
-// ExplainWords are the words of traces: their figures, then every finding with its
-// condition, its meaning and the next step.
+// ExplainWords are the words of traces: their figures, those of the levels and of the
+// report, then every finding with its condition, its meaning and the next step.
 func ExplainWords() []ExplainWord {
-	return append(figureWords(), findingWords()...)
+	return slices.Concat(figureWords(), levelWords(), reportWords(), findingWords())
 }
 
 func figureWords() []ExplainWord {
 	return []ExplainWord{
-		{"roof", []string{"memory roof", "roofline"}, []string{
+		{"roof", []string{"memory roof", "roofline", "best that was seen"}, []string{
 			"What the machine can do at most: bytes read from memory in a second, and operations (a multiply and an add are two) in a second, with as many threads as compute.",
 			"measured: by rooftop's own loops of vector instructions, in a few seconds. catalog (est): from data sheets. seen: the best that products with weights reached in the trace itself, eight in a row, while their threads kept their CPUs where scheduling is traced: it tells what memory bounds from what computing bounds, and is no limit of the machine, so that no ceiling is reckoned from it; what reads from caches passes it.",
 			"Weights that are quantised are multiplied as eight-bit integers, but kernels unpack them first: they are held against the rate of f32, of which they reach about a third, and against the bare rate of integers (int8) only where they pass it.",
@@ -36,12 +39,14 @@ func figureWords() []ExplainWord {
 		}},
 		{"barrier wait", []string{"barrier", "barriers", "sync", "synchronisation"}, []string{
 			"The time that a lane waits for the others: after each operator, and within products. GGML's barriers spin, so that a thread which waits keeps its CPU.",
+			"On the critical path (synchronisation): from an operator's end on the lane that ended last to the next one's begin.",
+			"As a level (barriers): operators with their tensors, and these waits.",
 			"Next: see sync-bound, and preempted: a lane that is put off its CPU holds all others up at the next barrier.",
 		}},
-		{"critical path", nil, []string{
+		{"critical path", []string{"critical"}, []string{
 			"The spans that decided how long a graph took: in each step the lane that ended last. Making anything else faster changes nothing.",
 		}},
-		{"observer effect", []string{"overhead"}, []string{
+		{"observer effect", []string{"overhead", "observer"}, []string{
 			"By how much tracing slows the target: probe hits for each token, times what one costs, over the time of a token.",
 			fmt.Sprintf("expected (est): a probe on an instruction that the kernel emulates costs %s where the caches are hot and up to %s where weights stream through them; one that is single-stepped %s more. Right within about half of itself.",
 				spellTime(hitCheap), spellTime(hitCheap+hitCold+tensorCold), spellTime(hitStepped-hitCheap)),
@@ -54,19 +59,20 @@ func figureWords() []ExplainWord {
 		{"decode call", []string{"generation"}, []string{
 			"A call with one token for each sequence: the answer, token by token. Each call reads all weights, so that memory bounds it. A prompt of one token looks the same.",
 		}},
-		{"CV", []string{"coefficient of variation", "imbalance"}, []string{
+		{"CV", []string{"coefficient of variation", "imbalance", "skew"}, []string{
 			"The standard deviation of counts over their mean: how unevenly experts are chosen. 0 is perfectly even. n choices of k experts differ by about sqrt((k-1)/n) by chance alone.",
 		}},
 		{"off the CPU", []string{"off-cpu", "blocked"}, []string{
 			"The time of a lane without a CPU. preempted: it could have gone on, and another thread had the CPU. blocked: it waited for something (a disk, a lock).",
 			"Source: sched_switch: a thread that leaves in the state running was preempted.",
 		}},
-		{"level of detail", []string{"detail", "levels"}, []string{
+		{"level", []string{"level of detail", "detail", "levels"}, []string{
 			"What is traced (--level): token: calls alone. graph: graphs of operators as well. operator: each operator on each thread. tensor: its name, shapes and type as well, from which bytes and operations are reckoned. barriers: waits of threads for each other. sched: who had the CPUs. More details cost more; they can be joined with +.",
 			"Next: rooftop trace --help lists all of them.",
 		}},
 		{"operator", []string{"op"}, []string{
 			"One step of a graph (MUL_MAT, ROPE): all lanes compute it together, and go on to the next. Its time is from its first begin on any lane to the first begin of the next.",
+			"As a level: each operator on each thread, by its name from the graph, without shapes.",
 		}},
 		{"tensor", nil, []string{
 			"What an operator computes, or reads: weights, or values in between. Operators by tensor are rows by the name without its layer (ffn_up).",
@@ -74,6 +80,7 @@ func figureWords() []ExplainWord {
 		}},
 		{"graph", nil, []string{
 			"The operators that one call of the runtime computes, in their order. One that lost an event or began before the trace is partial, and in no figure.",
+			"As a level: calls, graphs, and the backends that compute them; no operator.",
 		}},
 		{"sched", []string{"scheduling", "interference"}, []string{
 			"As a level: when threads got and lost their CPUs, and to whom. What other programs took is interference; it looks like slow operators where it is not traced.",

@@ -5,14 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
-// TestExplainWords holds that each word leads to one meaning, also beside those of the
-// loop, of probes and of metrics.
+// TestExplainWords holds that each word leads to one meaning among those of traces.
 func TestExplainWords(t *testing.T) {
 	of := map[string]string{}
 	add := func(name string, also []string) {
@@ -23,12 +18,6 @@ func TestExplainWords(t *testing.T) {
 			}
 			of[word] = name
 		}
-	}
-	for _, e := range append(engine.Terms(), capture.Terms()...) {
-		add(e.Name, e.Also)
-	}
-	for _, m := range catalog.Default().Metrics() {
-		add(m.Key, nil)
 	}
 	for _, e := range ExplainWords() {
 		add(e.Name, e.Also)
@@ -95,9 +84,16 @@ func TestWordsOfTheScreenAreExplained(t *testing.T) {
 			known[word] = true
 		}
 	}
-	for _, word := range []string{"operator", "tensor", "sched", "barriers", "graph", "wake-up", "expert", "splits", "interference", "levels", "lane", "lanes"} {
+	for _, word := range []string{"operator", "tensor", "sched", "barriers", "graph", "wake-up", "expert", "splits", "interference", "levels", "lane", "lanes",
+		"tok/s", "time to first token", "first token", "TTFT", "between calls", "moved", "call", "unknown", "coverage", "observer", "partial", "hook",
+		"of roof", "roof share", "type", "copies", "leaves", "views", "DAG", "switches", "lost", "skew", "flash_attn_ext", "best that was seen", "waiting", "of median", "start", "synchronisation"} {
 		if !known[word] {
 			t.Errorf("explain does not know %q", word)
+		}
+	}
+	for _, w := range words {
+		if !known[w.name] {
+			t.Errorf("explain does not know the level %q", w.name)
 		}
 	}
 }

@@ -59,9 +59,22 @@ func WriteTerm(w io.Writer, e engine.Term, o Options) error {
 	return p.flush()
 }
 
+// Vocabulary are the words of some commands.
+type Vocabulary struct {
+	Used  string // by which commands
+	Terms []engine.Term
+}
+
+// WriteUsed says where a name that means several things has the meaning that follows.
+func WriteUsed(w io.Writer, name, used string, o Options) error {
+	p := newPage(w, o)
+	p.para(0, 2, p.text(muted, name+" in "+used+":"))
+	return p.flush()
+}
+
 // WriteIndex lists what can be explained: findings, words of the screen, then
 // metrics.
-func WriteIndex(w io.Writer, findings []rules.Explanation, terms []engine.Term, metrics []catalog.Metric, o Options) error {
+func WriteIndex(w io.Writer, findings []rules.Explanation, words []Vocabulary, metrics []catalog.Metric, o Options) error {
 	p := newPage(w, o)
 	p.title("Findings", "rooftop explain NAME says how each is judged")
 	t := &table{}
@@ -69,12 +82,14 @@ func WriteIndex(w io.Writer, findings []rules.Explanation, terms []engine.Term, 
 		t.add(cell{t: p.text(body, string(e.ID))}, cell{t: p.text(muted, e.Rule)}, cell{t: p.text(body, e.Title)})
 	}
 	p.table(indent, t)
-	p.heading("Words", "of the screen and the reports")
-	t = &table{}
-	for _, e := range terms {
-		t.add(cell{t: p.text(body, e.Name)}, cell{t: p.text(muted, strings.Join(e.Also, ", "))})
+	for _, v := range words {
+		p.heading("Words", "of the screen and the reports of "+v.Used)
+		t = &table{}
+		for _, e := range v.Terms {
+			t.add(cell{t: p.text(body, e.Name)}, cell{t: p.text(muted, strings.Join(e.Also, ", "))})
+		}
+		p.table(indent, t)
 	}
-	p.table(indent, t)
 	p.heading("Metrics", "of vLLM's page, by rooftop's names")
 	t = &table{}
 	for _, m := range metrics {

@@ -16,7 +16,7 @@ import (
 func TestExplainEverything(t *testing.T) {
 	var index bytes.Buffer
 	terms := slices.Concat(engine.Terms(), capture.Terms())
-	if err := WriteIndex(&index, rules.Explanations(), terms, catalog.Default().Metrics(), Options{}); err != nil {
+	if err := WriteIndex(&index, rules.Explanations(), []Vocabulary{{Used: "rooftop trace", Terms: terms}}, catalog.Default().Metrics(), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	checkWidth(t, index.String(), 80)
