@@ -29,6 +29,9 @@ const (
 // 64 bits, or holds nothing of GGML.
 func FromFile(path string) (*Runtime, error) {
 	given, err := openPart(source{path, path})
+	if errors.Is(err, ErrNoRuntime) && inside(source{path, path}) {
+		return nil, &hiddenError{path}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; give the path of a GGML library (libggml-cpu.so) or of the program that holds one", path, err)
 	}

@@ -56,6 +56,9 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	if err != nil && len(hidden) > 0 {
 		return nil, unread(pid, hidden)
 	}
+	if i := slices.IndexFunc(sources, inside); err != nil && i >= 0 {
+		return nil, fmt.Errorf("process %d: %w", pid, &hiddenError{sources[i].path})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w among its mapped files; give the process that computes (a server's child, say), or wait until it has loaded a model", pid, err)
 	}

@@ -161,6 +161,30 @@ func TestWhatCannotBeTracedSaysWhy(t *testing.T) {
 	}
 }
 
+// Of GGML that was linked into a stripped file with hidden functions it is said where it is,
+// and not that there is none.
+func TestHiddenGGMLIsNamed(t *testing.T) {
+	p := newTree(t)
+	maps := func(pid int, library string) {
+		in := p.path(pid, "root", "app", "binding.so")
+		p.copy(library, in)
+		p.write(p.path(pid, "maps"), p.mapped(0x1000, "r-xp", in, "/app/binding.so"))
+	}
+	library := exporting(t, "binding.so", "nothing;", "*;", `-DHIDDEN="GGML_ASSERT(%s) failed"`)
+	maps(7, library)
+	_, running := FromProcessIn(p.root, 7)
+	_, lying := FromFile(library)
+	for where, err := range map[string]error{"/app/binding.so": running, library: lying} {
+		if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "GGML is inside "+where) || strings.Contains(err.Error(), "wait until") {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	maps(8, exporting(t, "other.so", "nothing;", "*;"))
+	if _, err := FromProcessIn(p.root, 8); err == nil || strings.Contains(err.Error(), "inside") {
+		t.Errorf("of a process without: %v", err)
+	}
+}
+
 // A file that may not be opened is not said to be gone.
 func TestAFileThatMayNotBeOpenedIsNamed(t *testing.T) {
 	g := lostFile("/app/libggml-cpu.so", &fs.PathError{Op: "open", Path: "/proc/7/map_files/1-2", Err: fs.ErrPermission})

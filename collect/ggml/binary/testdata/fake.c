@@ -147,6 +147,11 @@ API void ggml_backend_tensor_set(struct ggml_tensor *t, const void *data, size_t
 }
 
 volatile int64_t sink;
+#ifdef HIDDEN // a text that is in every build
+#define QUOTED(text) #text
+#define TEXT(text) QUOTED(text)
+__attribute__((used)) static const char said[] = TEXT(HIDDEN);
+#endif
 API FAR bool ggml_cpu_extra_compute_forward(struct params *p, struct ggml_tensor *t) {
     for (int64_t i = p->ith; i < t->ne[0]; i += p->nth) sink += i * t->ne[1];
     return sink == 1;
