@@ -100,6 +100,10 @@ func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token ce
 	case o.HitsPerToken > 0:
 		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its speed (est)"
 		token = grave(o.Expected)
+		if mean := finite(o.OfMean()); mean.OK {
+			text += " by its median token, " + figure.Show(mean, "ratio") + " of its mean one"
+			token = grave(mean.V)
+		}
 		if over := o.OverLimit(); over != "" {
 			text, token = text+", "+over, cell.Warn
 		}

@@ -144,4 +144,9 @@ func TestTraceCostAboveTheLimit(t *testing.T) {
 	if text, token = u.costWords(&o, false); token != cell.OK || strings.Contains(text, "more") {
 		t.Errorf("within the limit: %q, %v", text, token)
 	}
+	o.GraphTime, o.MeanGraph, o.Expected = 7*time.Millisecond, 40*time.Millisecond, 0.051
+	text, token = u.costWords(&o, false)
+	if text = strings.ReplaceAll(text, string(nbsp), " "); token != cell.Warn || text != "5.1 % of its speed (est) by its median token, 0.9 % of its mean one, more than --max-overhead 5" {
+		t.Errorf("where others held tokens up: %q, %v", text, token)
+	}
 }

@@ -40,6 +40,7 @@ func advise(v *view, causes []cause) Advice {
 	slices.SortStableFunc(open, func(x, y *cause) int {
 		return cmp.Or(cmp.Compare(x.remedy.kind, y.remedy.kind), cmp.Compare(y.remedy.gain.mid.Or(0), x.remedy.gain.mid.Or(0)))
 	})
+	interferenceFirst(open)
 	if len(open) == 0 {
 		return leaveAll(v, a, causes)
 	}
@@ -58,6 +59,26 @@ func advise(v *view, causes []cause) Advice {
 	return a
 }
 
+// farMore is how many times what the probes take others must take from the target, to come
+// before them: who had the CPUs is told by the kernel's switches, which probes do not bend.
+const farMore = 2
+
+// interferenceFirst puts what keeps lanes off their CPUs before the advice to trace again
+// with less detail, where it costs the target far more of its time.
+func interferenceFirst(open []*cause) {
+	probes := slices.IndexFunc(open, func(c *cause) bool { return c.ID == "observer-effect" })
+	if probes < 0 {
+		return
+	}
+	for i, c := range open[probes:] {
+		if (c.ID == "preempted" || c.ID == "oversubscribed") && c.Cost.Or(0) > farMore*open[probes].Cost.Or(0) {
+			copy(open[probes+1:probes+i+1], open[probes:probes+i])
+			open[probes] = c
+			return
+		}
+	}
+}
+
 // behind says why a remedy is not the one that is given.
 func (c *cause) behind(best *cause) string {
 	if c.instead != "" {
@@ -68,6 +89,8 @@ func (c *cause) behind(best *cause) string {
 		return "the figures have to hold first"
 	case best.remedy.kind == remedyHost && c.remedy.kind > remedyHost:
 		return "a setting is judged on a machine that does not disturb it"
+	case c.ID == "observer-effect":
+		return fmt.Sprintf("it costs %s of the time, this %s", spellPercent(c.Cost.Or(0)), spellPercent(best.Cost.Or(0)))
 	case c.remedy.kind > best.remedy.kind:
 		return "what can be set comes first"
 	case !g.OK:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -53,6 +54,8 @@ func TestAdvice(t *testing.T) {
 		{"weights that are not mapped", both(cold, func(s *Summary) { s.Target.Command += " --no-mmap" }), "", "", ""},
 		{"settings before another file", both(smallBatches, eightBits), "prefill-batch-too-small", "--ubatch-size", "512"},
 		{"figures that hold before all", both(stolen, func(s *Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
+		{"interference that costs far more than the probes", both(stolen, heldUp(0.3)), "preempted", "", ""},
+		{"the same, where the mean token is as the median one", both(stolen, heldUp(0.3), func(s *Summary) { s.Observer.MeanGraph = 500 * time.Microsecond }), "observer-effect", "--level", "graph"},
 		{"Ollama's name", both(fewThreads, func(s *Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
 		{"node-llama-cpp's name", both(fewThreads, func(s *Summary) {
 			s.Target.Command = "node server.js"
@@ -70,6 +73,38 @@ func TestAdvice(t *testing.T) {
 			}
 			checkAdvice(t, findings, &a)
 		})
+	}
+}
+
+// heldUp has the probes take a share of the speed by the median token, and next to nothing of
+// the mean one, which waits for a CPU.
+func heldUp(expected float64) func(*Summary) {
+	return func(s *Summary) {
+		o := &s.Observer
+		o.Expected, o.HitsPerToken, o.CostPerHit, o.GraphTime, o.MeanGraph = expected, 112, time.Microsecond, 300*time.Microsecond, 9*time.Millisecond
+	}
+}
+
+// TestProbesBesideInterference holds that the probes' cost is said by both tokens, and why
+// less detail is not what to do.
+func TestProbesBesideInterference(t *testing.T) {
+	s := healthy()
+	stolen(s)
+	heldUp(0.25)(s)
+	findings, a := Diagnose(s)
+	at := slices.IndexFunc(findings, func(f Finding) bool { return f.ID == "observer-effect" })
+	if at < 0 || findings[at].Severity != severityWarn || findings[at].Cost.V > 0.0125 || findings[at].Cost.V < 0.0124 {
+		t.Fatalf("%+v", findings)
+	}
+	if text := strings.Join(findings[at].Evidence, " "); !strings.Contains(text, "25 %") || !strings.Contains(text, "median token. The mean one takes 9 ms") || !strings.Contains(text, "1.2 % of that") {
+		t.Error(text)
+	}
+	if !slices.Contains(a.Rejected, "observer-effect: it costs 1.2 % of the time, this 36 %") {
+		t.Errorf("%q", a.Rejected)
+	}
+	s.Observer.Windows, s.Observer.MeasuredLow = 20, 0.2
+	if _, a := Diagnose(s); a.Finding != "observer-effect" {
+		t.Errorf("what was measured is of all the time: %s", a.Do)
 	}
 }
 

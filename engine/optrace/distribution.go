@@ -83,13 +83,16 @@ func (s *durations) quantile(q float64) time.Duration {
 	return s.max
 }
 
+// mean is 0 of no times.
+func (s *durations) mean() time.Duration { return s.sum / time.Duration(max(s.count, 1)) }
+
 // distribution describes the times.
 func (s *durations) distribution() Distribution {
 	if s.count == 0 {
 		return Distribution{}
 	}
 	return Distribution{
-		Count: s.count, Mean: s.sum / time.Duration(s.count),
+		Count: s.count, Mean: s.mean(),
 		P50: s.quantile(0.50), P95: s.quantile(0.95), P99: s.quantile(0.99), Max: s.max,
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Expectation is what is known of a target before its operators are traced: what its
@@ -214,6 +216,20 @@ func Longer(lost float64) float64 { return lost / (1 - lost) }
 // Delay is what probes take of a token, on one of the threads that are hit side by side.
 func (o *Observer) Delay() time.Duration {
 	return time.Duration(o.HitsOfThread() * float64(o.CostPerHit))
+}
+
+// farMean is how many times the middle token the mean one is, where a share of either says
+// nothing of the other: other programs had the CPUs for much of the time.
+const farMean = 2
+
+// OfMean is the share of the mean token that probes take, where that one is far longer
+// than the middle one, which Expected is by: what tracing takes of the time that passed. None
+// where the two are alike, where the cost was measured, or the trace's own graphs are too few.
+func (o *Observer) OfMean() stat.Opt {
+	if o.Windows > 0 || o.GraphTime <= 0 || o.MeanGraph < farMean*(o.GraphTime+o.Delay()) {
+		return stat.None
+	}
+	return stat.Some(float64(o.Delay()) / float64(o.MeanGraph))
 }
 
 // HitsOfThread is the number of probe hits for a token on one thread.

@@ -26,22 +26,25 @@ const (
 // findObserver is tracing that changes what it traces.
 func findObserver(v *view) (cause, bool) {
 	o := &v.Observer
-	slow, limit := o.Expected, observerExpected
+	slow, limit, cost := o.Expected, observerExpected, o.OfMean().Or(o.Expected)
 	evidence := []string{fmt.Sprintf("%s probe hits a token on a thread at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsOfThread()), spellTime(o.CostPerHit), spellPercent(o.Expected))}
+	if o.OfMean().OK {
+		evidence = append(evidence, fmt.Sprintf("That is by the median token. The mean one takes %s, what holds it up included: %s of that is the probes'.", spellTime(o.MeanGraph), spellPercent(cost)))
+	}
 	if o.Windows > 0 {
-		slow, limit = o.MeasuredLow, observerMeasured
+		slow, limit, cost = o.MeasuredLow, observerMeasured, o.MeasuredLow
 		evidence = []string{fmt.Sprintf("With probes the target loses %s of its speed (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows)}
 	}
 	if !(slow > limit) {
 		return cause{}, false
 	}
 	severity := severityWarn
-	if slow > observerBad {
+	if cost > observerBad {
 		severity = severityBad
 	}
 	evidence = append(evidence, "Small operators look longer than they are, and their shares with them.")
 	return cause{
-		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(slow)},
+		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(cost)},
 		remedy: &remedy{
 			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: levelFlag, value: v.lighter(),
 			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",

@@ -151,6 +151,9 @@ type Observer struct {
 	GraphTime time.Duration `json:"expected_graph_ns" absent:"0"`
 	Graphs    int           `json:"expected_graphs" absent:"0"`
 	From      string        `json:"expected_from"`
+	// MeanGraph is the mean of the decode graphs of the trace, probes and what held some up
+	// included; 0 where Graphs are not the trace's.
+	MeanGraph time.Duration `json:"expected_mean_graph_ns" absent:"0"`
 	// Times is what Expected was corrected by, as [Expectation] has it; 0 it was not.
 	Times float64 `json:"expected_times" absent:"0"`
 	// Limit is the share of its speed that the target was to lose at most; 0 none was set.

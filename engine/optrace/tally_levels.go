@@ -174,5 +174,6 @@ func (t *Tally) observer(s *Settings) Observer {
 	e := Expect(in)
 	o.HitsPerToken, o.CostPerHit, o.Expected, o.Threads = e.HitsPerToken, e.CostPerHit, e.Expected, e.Threads
 	o.Graphs, o.GraphTime, o.From = e.Graphs, e.GraphTime, e.From
+	o.MeanGraph = t.levels.of[in.Detail].decode.mean()
 	return o
 }

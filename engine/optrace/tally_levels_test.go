@@ -46,6 +46,9 @@ func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
 	if want := float64(o.Delay()) / float64(p50); math.Abs(o.Expected-want) > 1e-4 || o.Expected < 0.025 || o.Expected > 0.06 {
 		t.Errorf("%v of the speed, and %v of %v is %v", o.Expected, o.Delay(), p50, want)
 	}
+	if mean := s.Phases[0].Graph.Mean; o.MeanGraph != mean || o.OfMean().OK {
+		t.Errorf("the mean graph takes %v, %v is said; of what was measured it is %v", mean, o.MeanGraph, o.OfMean())
+	}
 	if o.From != ExpectedTrace || o.Graphs != 200 || o.Threads != 2 || o.HitsPerToken != 5+2*209 || o.Basis() != "the middle one of 200 decode graphs of the trace" {
 		t.Errorf("%+v, by %s", o, o.Basis())
 	}
@@ -55,6 +58,12 @@ func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
 	o.Limit = 3.0 / 100
 	if o.Windows = 0; o.OverLimit() != "more than --max-overhead 3" {
 		t.Error("it is not said to be above the limit")
+	}
+	if share := o.OfMean(); !share.OK || share.V > 0.003 {
+		t.Errorf("the probes take %v of a mean graph that others hold up", share)
+	}
+	if o.MeanGraph = p50; o.OfMean().OK {
+		t.Error("a mean graph that is as the middle one is told apart")
 	}
 }
 

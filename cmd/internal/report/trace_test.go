@@ -203,6 +203,16 @@ func TestTraceSaysWhatItsCostIsReckonedFrom(t *testing.T) {
 			t.Errorf("it does not say %q: %s", want, said())
 		}
 	}
+	s.Observer.MeanGraph = 40 * time.Millisecond
+	for _, want := range []string{
+		"costs the target 4.7 % of its speed (est) by its median token, 0.9 % of its mean one of 40.0 ms, more than --max-overhead 4 Coverage",
+		"expected 4.7 % of its speed (est) by its median token, 0.9 % of its mean one of 40.0 ms",
+	} {
+		if !strings.Contains(said(), want) {
+			t.Errorf("where others held tokens up, it does not say %q: %s", want, said())
+		}
+	}
+	s.Observer.MeanGraph = 0
 	s.Observer.Limit, s.Observer.Graphs, s.Observer.From = 0.05, 3, optrace.ExpectedBefore
 	if got := said(); strings.Contains(got, "--max-overhead") || !strings.Contains(got, "by the fastest of only 3 decode graphs before the trace") {
 		t.Errorf("within the limit, from few graphs: %s", got)

@@ -408,9 +408,18 @@ func (r *tracePage) observerGlance() string {
 	case o.Windows > 0 && finite(stat.Some(o.Measured)).OK:
 		return "costs the target " + figure.Percent(o.Measured) + nbsp + "% of its speed (" + figure.Percent(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Percent(o.MeasuredHigh) + nbsp + "%), measured" + after(", ", o.OverLimit())
 	case o.Expected > 0 && finite(stat.Some(o.Expected)).OK:
-		return "costs the target " + figure.Percent(o.Expected) + nbsp + "% of its speed (est)" + after(", ", o.OverLimit())
+		return "costs the target " + figure.Percent(o.Expected) + nbsp + "% of its speed (est)" + after(" by its median token, ", meanShare(o)) + after(", ", o.OverLimit())
 	}
 	return ""
+}
+
+// meanShare is what probes take of the mean token, "" where the median one says it too.
+func meanShare(o *optrace.Observer) string {
+	share := finite(o.OfMean())
+	if !share.OK {
+		return ""
+	}
+	return percent(share) + " of its mean one of " + shownTime(o.MeanGraph)
 }
 
 // findings lists all that costs time, that of the recommendation included, and what
