@@ -124,8 +124,11 @@ func perToken(row *optrace.PhaseRow) string {
 		return "p50 " + show(row.FirstToken.P50.Seconds()) + " to a first token, " + counted(row.Calls, "call")
 	case row.Tokens == int64(row.Calls):
 		text += " a token"
+	case row.Calls > 0 && row.Tokens <= 0:
+		text += " a call (tokens unknown)"
 	case row.Calls > 0:
-		text += " a call of " + figure.Count(float64(row.Tokens)/float64(row.Calls)) + " tokens"
+		tokens := figure.Count(float64(row.Tokens) / float64(row.Calls))
+		text += " a call of " + tokens + " token" + map[bool]string{false: "s"}[tokens == "1"]
 	}
 	if d.P95 > 0 && row.Phase != "prefill" {
 		text += ", p95 " + show(d.P95.Seconds())

@@ -82,6 +82,8 @@ func TestPerToken(t *testing.T) {
 		{optrace.PhaseRow{Phase: "decode", Calls: 10, Tokens: 10, Call: call}, "p50 19.6 ms a token, p95 21.4 ms"},
 		{optrace.PhaseRow{Phase: "decode", Calls: 10, Tokens: 40, Call: call}, "p50 19.6 ms a call of 4 tokens, p95 21.4 ms"},
 		{optrace.PhaseRow{Phase: "prefill", Calls: 10, Tokens: 5120, Call: call}, "p50 19.6 ms a call of 512 tokens"},
+		{optrace.PhaseRow{Phase: "decode", Calls: 250, Tokens: 251, Call: call}, "p50 19.6 ms a call of 1 token, p95 21.4 ms"},
+		{optrace.PhaseRow{Phase: "unknown", Calls: 10, Call: call}, "p50 19.6 ms a call (tokens unknown), p95 21.4 ms"},
 		{optrace.PhaseRow{Phase: "decode"}, ""},
 	} {
 		if got := strings.ReplaceAll(perToken(&c.row), string(nbsp), " "); got != c.want {

@@ -37,6 +37,7 @@ type decoder struct {
 	ended   bool   // before more than graphs was watched
 	execs   bool   // instead of ending
 	prompts bool   // alone
+	mute    bool   // calls do not tell their tokens
 	untold  int    // operators of graphs that say neither how many they have nor what for; 0 they do
 	cold    int    // calls that take ten times as long, the first ones
 	asked   int    // for events after that
@@ -124,6 +125,12 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 		{At: at(0.01), Kind: optrace.GraphBegin, Addr: 0x10, N: 1, Ref: 1},
 		{At: at(1.01), Kind: optrace.GraphEnd, Addr: 0x10},
 		{At: at(1.02), Kind: optrace.CallEnd, Ref: uint32(optrace.CallDecode)},
+	}
+	if d.mute {
+		events[0].Ref, events[0].N = uint32(optrace.CallProcess), 0
+	}
+	if d.detail&optrace.DetailGraph == 0 {
+		events = append(events[:1], events[3])
 	}
 	if d.detail&optrace.DetailOperator != 0 {
 		events = append(events[:3], events[2:]...)
@@ -255,6 +262,36 @@ func TestTraceWhoseDefaultLevelCostsTooMuch(t *testing.T) {
 		if !strings.Contains(out, "what --level sched tells more than "+c.want.String()) {
 			t.Errorf("%v at %s %%: the document does not say so: %s", c.each, c.limit, out)
 		}
+	}
+}
+
+// Where calls do not tell their tokens, graphs are the least that is taken: calls alone would
+// give no figure.
+func TestTraceOfCallsThatDoNotTellTheirTokens(t *testing.T) {
+	mute := func(each time.Duration) *decoder {
+		d := newDecoder(each, 500)
+		d.mute = true
+		return d
+	}
+	d := mute(300 * time.Microsecond)
+	if _, errs, code := trace(t, d, "--max-overhead", "3.4"); code != exitDone || d.detail != optrace.LevelGraph {
+		t.Errorf("exit code %d, watched %v: %s", code, d.detail, errs)
+	}
+	for _, args := range [][]string{nil, {"--level", "tensor"}} {
+		d := mute(200 * time.Microsecond) // calls alone would fit
+		_, errs, code := trace(t, d, args...)
+		if want := "and no level fits: calls do not tell their tokens, and graphs alone (--level graph) would cost "; code != exitNothing || !strings.Contains(errs, want) || d.detail&optrace.DetailOperator != 0 {
+			t.Errorf("%v: exit code %d, watched %v: %s", args, code, d.detail, errs)
+		}
+	}
+	out, errs, code := trace(t, mute(200*time.Microsecond), "--level", "token")
+	for _, want := range []string{"the tokens and the phase of 500 calls", "llama_process", "--level graph tells them"} {
+		if said := strings.Join(strings.Fields(strings.ReplaceAll(out, "\u00a0", " ")), " "); code != exitDone || !strings.Contains(said, want) {
+			t.Errorf("exit code %d, no %q: %s%s", code, want, errs, out)
+		}
+	}
+	if out, _, _ := trace(t, mute(5*time.Millisecond), "--level", "graph", "--json"); strings.Contains(out, "the tokens and the phase") || !strings.Contains(out, `"phase": "decode"`) {
+		t.Errorf("graphs tell them: %s", out)
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *tracing) lighten(w *world, costs string) error {
 	}
 	over := fmt.Sprintf("--level %s costs %s, more than --max-overhead %v", o.level, costs, o.maxOverhead)
 	if !fits {
-		over += fmt.Sprintf(", and no level fits: calls alone (--level %v) would cost %s", detail, perCent(less.Expected))
+		over += fmt.Sprintf(", and no level fits: %s (--level %v) would cost %s", least(in), detail, perCent(less.Expected))
 	}
 	at := fmt.Sprintf("--level %v would cost %s", detail, perCent(less.Expected))
 	if o.levelGiven || !fits {
@@ -101,6 +101,14 @@ func (t *tracing) lighten(w *world, costs string) error {
 	o.detail, t.observer = detail, less
 	t.observer.Limit = o.limit()
 	return nil
+}
+
+// least is in words the least that can be watched.
+func least(in optrace.Expectation) string {
+	if in.Mute {
+		return "calls do not tell their tokens, and graphs alone"
+	}
+	return "calls alone"
 }
 
 // nothing is a trace that was refused: without events, with the reason among its gaps.

@@ -389,6 +389,17 @@ func TestLiveTraceWhereNoLevelFits(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, 50*time.Microsecond, traceOptions{})
+		s.target.do(func() { s.target.decoder.mute = true })
+		s.rests(false)
+		if l := s.state(optrace.LiveAsking); !strings.Contains(l.Question, "n takes graph: ") || !strings.Contains(l.Question, "%, the least, which is more too: q detaches.") {
+			t.Errorf("where calls do not tell their tokens it asks %q", l.Question)
+		}
+		if err := s.over(); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, 200*time.Microsecond, traceOptions{})
 		s.rests(false)
 		if l := s.state(optrace.LiveAsking); strings.Contains(l.Question, "more too") {

@@ -73,6 +73,7 @@ func (l *liveTrace) expect(d optrace.Detail) optrace.Observer {
 // level that goes on is said again with them.
 func (l *liveTrace) learn() {
 	if in, ok := l.keeper.tally.Expectation(l.target.Sites, 0); ok {
+		in.Mute = l.expectation.Mute // is told by calls alone
 		l.expectation = in
 	}
 	if !l.settled {
@@ -121,7 +122,7 @@ func (l *liveTrace) tooMuch(less optrace.Detail) string {
 	switch o := l.expect(less); {
 	case o.Allowed(l.o.maxOverhead / 100):
 		return ""
-	case less == optrace.LevelToken:
+	case less == optrace.LevelToken, less == optrace.LevelGraph && l.expectation.Mute:
 		return ", the least, which is more too: q detaches"
 	}
 	return ", which is more too"

@@ -40,6 +40,7 @@ type weighing struct {
 	first     time.Duration // graph that began; 0 none
 	decoded   time.Duration // end of the first one that was decoded; 0 none
 	last      time.Duration
+	told      bool          // a call told its tokens
 	counts    bool          // operators, as weighedOperators has it
 	since     time.Duration // when it began to
 	operators []int         // of one lane, in each of the graphs that were watched for that
@@ -79,6 +80,9 @@ func (w *weighing) take(events []optrace.Event) {
 		w.assembler.Push(e)
 		if w.first == 0 && e.Kind == optrace.GraphBegin {
 			w.first = e.At
+		}
+		if e.Kind == optrace.CallBegin && e.N > 0 {
+			w.told = true
 		}
 		w.last = e.At
 	}
@@ -243,7 +247,7 @@ func (t *tracing) uncounted(w *weighing) bool {
 func (t *tracing) expectationOf(w *weighing, graph *optrace.Graph) optrace.Expectation {
 	return optrace.Expectation{
 		Nodes: t.operators(w, graph), Lanes: len(graph.Lanes), GraphTime: max(graph.End-graph.Begin, 1), Sites: t.source.Target().Sites,
-		Graphs: len(w.graphs[w.phase()]), From: w.from(),
+		Graphs: len(w.graphs[w.phase()]), From: w.from(), Mute: !w.told,
 	}
 }
 

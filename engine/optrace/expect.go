@@ -29,6 +29,8 @@ type Expectation struct {
 	NewGraphs float64
 	// Sites are the places of the probes. A point without one counts as dear.
 	Sites []Site
+	// Mute says that calls do not tell their tokens: what tells any is their graphs.
+	Mute bool
 	// Times corrects what more than calls cost by what was measured: so many times what
 	// is reckoned; 0 is once.
 	Times float64
@@ -287,11 +289,11 @@ func (o Observer) Allowed(limit float64) bool {
 
 // Lighten takes away detail, the dearest first, until no more than limit is expected.
 // It returns what is left and what that is expected to cost; false where even calls
-// alone cost more.
+// alone cost more, or graphs where calls alone would tell nothing.
 func Lighten(in Expectation, limit float64) (Detail, Observer, bool) {
 	o := Expect(in)
 	for _, less := range [...]Detail{DetailBarrier, DetailCounters, DetailTensor | DetailExperts, DetailOperator, DetailGraph | DetailBackend} {
-		if o.Allowed(limit) {
+		if o.Allowed(limit) || in.Mute && less&DetailGraph != 0 {
 			break
 		}
 		in.Detail &^= less

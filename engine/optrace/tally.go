@@ -49,6 +49,7 @@ type Tally struct {
 	any   bool
 
 	graphs, calls  int
+	mute           muteSums
 	lane0, inLane0 time.Duration // time of graphs with a lane 0, and what its spans cover
 	recorded       Detail        // with any graph, as far as events said so
 	// lane0By divides lane0 by what was recorded; scheduled is the time of all graphs

@@ -59,6 +59,7 @@ func (s *phaseSums) addStep(took time.Duration, c *Cost) {
 func (t *Tally) Call(c *Call) {
 	t.begin(c.Begin)
 	t.calls++
+	t.mute.addCall(c)
 	p := phaseIndex(c.Phase)
 	s := &t.phases[p]
 	s.calls++

@@ -42,6 +42,7 @@ func (t *Tally) gaps(s *Settings) []Gap {
 		}
 		gaps = append(gaps, Gap{What: "the phase of some calls", Why: fmt.Sprintf("%d %s cut by a pause, a change of detail or a loss, and left out of every figure", s.Cut, calls)})
 	}
+	gaps = append(gaps, t.mute.gaps(s.Detail, t.graphs)...)
 	if t.graphs > 0 && t.calls == 0 {
 		gaps = append(gaps, Gap{What: "calls", Why: "none that computes a batch was seen", Next: "tokens and their rates are those of graphs, less what lies between them"})
 	}

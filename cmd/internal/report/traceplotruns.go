@@ -118,7 +118,11 @@ func tokenPlate(s *optrace.Summary) *plate {
 
 // callSaid is a call in words.
 func callSaid(t *optrace.TokenRow) string {
-	s := fmt.Sprintf("%s of %s: %s", t.Phase, plural(t.Tokens, "token"), shownTime(t.Time))
+	tokens := "of " + plural(t.Tokens, "token")
+	if t.Tokens <= 0 {
+		tokens = "call (tokens unknown)"
+	}
+	s := fmt.Sprintf("%s %s: %s", t.Phase, tokens, shownTime(t.Time))
 	if t.Off.OK {
 		s += ", off the CPU " + shownTime(t.Off.D)
 	}

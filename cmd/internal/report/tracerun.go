@@ -197,6 +197,14 @@ type phaseLine struct {
 	of     func(p *optrace.PhaseRow) string
 }
 
+// tokensSaid is how many tokens a phase has, absent where they are not known.
+func tokensSaid(p *optrace.PhaseRow) string {
+	if p.Tokens <= 0 {
+		return absent
+	}
+	return figure.Whole(float64(p.Tokens))
+}
+
 func (r *tracePage) phaseLines() []phaseLine {
 	plain := func(o stat.Opt) string {
 		v := finite(o)
@@ -207,7 +215,7 @@ func (r *tracePage) phaseLines() []phaseLine {
 	}
 	return []phaseLine{
 		{"calls", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Calls)) }},
-		{"tokens", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Tokens)) }},
+		{"tokens", true, tokensSaid},
 		{"tok/s", true, func(p *optrace.PhaseRow) string { return plain(p.Rate) }},
 		{"ceiling tok/s (est)", false, func(p *optrace.PhaseRow) string { return plain(ceilingOf(r.s, p)) }},
 		{"call p50", true, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, medianOf) }},
