@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,21 +75,29 @@ func compareTraces(w *world, out *output, a, b string) error {
 	return nil
 }
 
-// readTraced reads the figures of a recording, or of a document.
+// readTraced reads the figures of a recording, or of a document: which it is the file
+// itself says, whatever it is called.
 func readTraced(path string) (*report.Trace, error) {
-	if strings.HasSuffix(path, recordingSuffix) {
+	f, err := looked(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buffered := bufio.NewReaderSize(f, headOfFile)
+	head, _ := buffered.Peek(headOfFile)
+	if packed := []byte{0x1f, 0x8b}; bytes.HasPrefix(head, packed) || strings.HasSuffix(path, recordingSuffix) && !bytes.HasPrefix(head, []byte("{")) {
 		r, err := readRecording(path)
 		if err != nil {
 			return nil, err
 		}
 		return (&traced{recording: r, summary: optrace.Analyze(r)}).document(), nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usage("trace compare: %w", err)
+	if schema := schemaOf.FindSubmatch(head); schema == nil || string(schema[1]) != report.TraceSchema {
+		if other, known := foreignOf(head, path); known {
+			return nil, usage("trace compare: %s %s; what is compared are recordings (--save) and documents (--json) of traces", path, other)
+		}
 	}
-	defer f.Close()
-	t, err := report.ReadTrace(io.LimitReader(f, maxDocument))
+	t, err := report.ReadTrace(io.LimitReader(buffered, maxDocument))
 	if err != nil {
 		return nil, usage("trace compare: %w", fmt.Errorf("%s: %w", path, err))
 	}

@@ -173,27 +173,36 @@ const maxRecording = 1 << 30
 
 // readRecording reads the file of --save.
 func readRecording(path string) (*optrace.Recording, error) {
-	f, err := os.Open(path)
+	f, err := looked(path)
 	if err != nil {
-		return nil, usage("trace: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.IsDir() || info.Size() > maxRecording {
-		return nil, usage("trace: %s is a directory, or larger than %d MiB: name a recording of 'rooftop trace --save'", path, maxRecording>>20)
-	}
-	buffered := bufio.NewReader(f)
-	if head, _ := buffered.Peek(1); len(head) == 1 && head[0] == '{' {
-		return nil, usage("trace: %s looks like the document of a report (--json), not like a recording: 'rooftop trace compare' reads it, any JSON viewer shows it; what 'rooftop trace' shows again is the recording that --save NAME.jsonl.gz keeps", path)
+	buffered := bufio.NewReaderSize(f, headOfFile)
+	head, _ := buffered.Peek(headOfFile)
+	if other, known := foreignOf(head, path); known {
+		return nil, usage("trace: %s %s; what 'rooftop trace' shows again is the recording that --save NAME%s keeps", path, other, recordingSuffix)
 	}
 	z, err := gzip.NewReader(buffered)
 	if err != nil {
 		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, unpackable(err))
 	}
-	r, err := unpacked(&cutting{from: z})
+	lines := bufio.NewReaderSize(z, headOfFile)
+	head, _ = lines.Peek(headOfFile)
+	if other, known := foreignOf(head, path); known && !isRecording(head) {
+		return nil, usage("trace: %s, unpacked, %s; what 'rooftop trace' shows again is the recording that --save NAME%s keeps", path, other, recordingSuffix)
+	}
+	r, err := unpacked(&cutting{from: lines})
 	if err != nil {
 		return nil, usage("trace: %s: %w", path, err)
 	}
 	return r, nil
+}
+
+// isRecording says that what is unpacked begins as a recording of a trace does.
+func isRecording(head []byte) bool {
+	schema := schemaOf.FindSubmatch(head)
+	return schema != nil && string(schema[1]) == optrace.RecordingSchema
 }
 
 // unpackable says in words why a file does not begin as gzip's do.
