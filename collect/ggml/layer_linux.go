@@ -228,7 +228,7 @@ func (s *Session) noteAbsent(d optrace.Detail) {
 		bit        optrace.Detail
 		what, next string
 	}{
-		{optrace.DetailToken, "calls and their tokens", "tokens are told by graphs alone"},
+		{optrace.DetailToken, "calls and their tokens", "tokens are told by graphs, where they are"},
 		{optrace.DetailGraph, "graphs", "use a build that is not stripped"},
 		{optrace.DetailBarrier, "waits in barriers", "ends of operators are the begins of the next ones"},
 	} {

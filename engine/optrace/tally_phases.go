@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -149,7 +150,10 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 			Phase: p.String(), Calls: s.calls, Tokens: s.tokens, Call: s.call.distribution(), Graph: s.graph.distribution(),
 			Between: s.between.distribution(), FirstToken: s.first.distribution(),
 		}
-		if s.timed > 0 {
+		switch {
+		case s.calls == 0 && !t.namesLogits():
+			row.Tokens, row.FirstToken = 0, Distribution{}
+		case s.timed > 0:
 			row.Rate = rate(float64(s.timed), s.timedFor)
 		}
 		row.Bytes, row.Flops = s.cost.amounts()
@@ -162,6 +166,13 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// namesLogits says that the runtime computes logits under llama.cpp's name. Without, the
+// columns of a graph whose call was not seen are of anything: of the moments of a sound that
+// whisper.cpp encodes, say.
+func (t *Tally) namesLogits() bool {
+	return slices.ContainsFunc(t.t.Tensors, func(one Tensor) bool { return one.Name == logits })
 }
 
 // ceiling is the rate of tokens with every step of a phase at the roof: for each what

@@ -44,7 +44,11 @@ func (t *Tally) gaps(s *Settings) []Gap {
 	}
 	gaps = append(gaps, t.mute.gaps(s.Detail, t.graphs)...)
 	if t.graphs > 0 && t.calls == 0 {
-		gaps = append(gaps, Gap{What: "calls", Why: "none that computes a batch was seen", Next: "tokens and their rates are those of graphs, less what lies between them"})
+		gap := Gap{What: "calls", Why: "none that computes a batch was seen", Next: "tokens and their rates are those of graphs, less what lies between them"}
+		if !t.namesLogits() {
+			gap.What, gap.Why, gap.Next = "calls and tokens", gap.Why+", and no result is called "+logits, "what tells tokens in other graphs is not known; their times are right"
+		}
+		gaps = append(gaps, gap)
 	}
 	return append(gaps, changedLevel(t.levels.rows(s.Detail))...)
 }

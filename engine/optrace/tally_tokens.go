@@ -79,12 +79,16 @@ func (t *Tally) tokenRows(s *Settings) []TokenRow {
 	}
 	recorded := s.Detail | t.recorded
 	rows := make([]TokenRow, 0, len(t.tokens.of))
+	told := t.calls > 0 || t.namesLogits()
 	for i := range t.tokens.of {
 		c := &t.tokens.of[(t.tokens.next+i)%len(t.tokens.of)]
 		rows = append(rows, TokenRow{
 			Begin: span(began, c.begin), Time: span(c.begin, c.end), Phase: c.phase.String(), Tokens: max(c.tokens, 0),
 			Graph: c.of.time, Off: recordedTime(recorded&DetailSched != 0 && (c.of.scheduled > 0 || c.of.time == 0), c.of.off), Context: c.of.context,
 		})
+		if !told {
+			rows[i].Tokens = 0
+		}
 	}
 	return rows
 }
