@@ -82,14 +82,18 @@ func (v *traceView) phaseRow(p cell.Pane, row *optrace.PhaseRow) {
 		token = cell.Muted
 	}
 	x := labelCells + figureCells
+	shown := row.Rate
+	if row.Apart() {
+		shown = row.Paced
+	}
 	number, unit := figure.Absent, ""
-	if finite(row.Rate).OK {
-		number, unit = figure.Amount(row.Rate.V, "tok/s")
+	if finite(shown).OK {
+		number, unit = figure.Amount(shown.V, "tok/s")
 	}
 	p.Right(x, 0, token, number)
 	p.Text(x+1, 0, cell.Muted, unit)
 	x += 1 + unitCells + 1
-	text := perToken(row)
+	text := inAnswers(row) + perToken(row)
 	if first, _, more := strings.Cut(text, ", "); more && x+p.Cells(text)+2+leastSpark > p.Width() {
 		text = first // the past says more than the rest
 	}
@@ -134,6 +138,15 @@ func perToken(row *optrace.PhaseRow) string {
 		text += ", p95 " + show(d.P95.Seconds())
 	}
 	return strings.ReplaceAll(text, " a token", figure.NBSP+"a"+figure.NBSP+"token")
+}
+
+// inAnswers says of a rate that the time between calls is in it, and what it is without,
+// "" where that makes no difference.
+func inAnswers(row *optrace.PhaseRow) string {
+	if !row.Apart() {
+		return ""
+	}
+	return "in" + figure.NBSP + "answers; " + figure.Show(row.Rate, "tok/s") + " in" + figure.NBSP + "calls, "
 }
 
 // past is the recent past of a phase: the last seconds of decoding, else the last

@@ -267,6 +267,9 @@ func traceSummary(l *optrace.Live, u *look, brief bool) remarks {
 	}
 	for _, p := range l.Summary.Phases {
 		text := p.Phase + " " + figure.Show(p.Rate, "tok/s")
+		if p.Apart() {
+			text = p.Phase + " " + figure.Show(p.Paced, "tok/s") + " in answers, " + figure.Show(p.Rate, "tok/s") + " in calls"
+		}
 		if !brief && p.Call.Count > 0 {
 			text += ", " + show(p.Call.Mean.Seconds()) + " a call"
 		}

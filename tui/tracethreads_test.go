@@ -92,6 +92,18 @@ func TestPerToken(t *testing.T) {
 	}
 }
 
+// The rate of answers is shown where the time between calls makes it another, and named.
+func TestRateOfAnswers(t *testing.T) {
+	row := optrace.PhaseRow{Phase: "decode", Rate: some(3701), Paced: some(2770)}
+	if got := strings.ReplaceAll(inAnswers(&row), string(nbsp), " "); got != "in answers; 3,700 tok/s in calls, " {
+		t.Errorf("%q", got)
+	}
+	row.Paced = some(3600)
+	if got := inAnswers(&row); got != "" {
+		t.Errorf("as fast as in calls: %q", got)
+	}
+}
+
 func ExampleTraceKeyTable() {
 	table, _, _ := strings.Cut(TraceKeyTable(), "\n| `p`")
 	fmt.Println(table)

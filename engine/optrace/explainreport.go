@@ -1,5 +1,7 @@
 package optrace
 
+import "fmt"
+
 // levelWords are the words of --level that have no other meaning.
 func levelWords() []ExplainWord {
 	return []ExplainWord{
@@ -35,9 +37,11 @@ func levelWords() []ExplainWord {
 // reportWords are the words of the screen and of the report.
 func reportWords() []ExplainWord {
 	return []ExplainWord{
-		{"tok/s", []string{"tokens per second", "rate of tokens"}, []string{
-			"Tokens of a phase over the time of its calls (of its graphs, where no call was seen): how fast it computes. The time between calls is not in it, so that a server, which counts that too, tells less.",
-			"Next: see between calls; the smaller the model, the more of the time lies there.",
+		{"tok/s", []string{"tokens a second", "tokens per second", "rate of tokens", "in answers", "in calls"}, []string{
+			"Tokens a second of a phase. in calls: over the time of the runtime's calls that compute them (of its graphs, where no call was seen), which is what operators and the roof are held against, and what a comparison compares.",
+			fmt.Sprintf("in answers: over the time from the begin of a decode to the begin of the next one of the same answer, so that sampling and the application's work between the calls is in it: what the runtime's own log and a client see. Pauses of more than %s and %d decodes are waits for a request and not counted. Both are shown where the first is %s or more above the other; one alone is in calls.",
+				spellTime(samePrompt), sameAnswer, spellPercent(paceApart)),
+			"Next: see between calls, and time-between-calls; the smaller the model, the more of the time lies there.",
 		}},
 		{"first token", []string{"TTFT", "time to first token"}, []string{
 			"From the begin of a prefill to the begin of the decode after it; calls that compute one prompt batch by batch are one prefill. It is what computing the prompt takes.",

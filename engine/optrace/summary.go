@@ -99,6 +99,10 @@ type PhaseRow struct {
 	Graph   Distribution `json:"graph"`             // time of a graph
 	Rate    stat.Opt     `json:"tokens_per_s"`      // tokens over the time of the calls, of graphs where no call was seen
 	Between Distribution `json:"between"`           // from the end of a call to the begin of the next: sampling, the application
+	// Paced is the rate with what lies between the calls of one answer: tokens over the time
+	// from the begin of a decode to the begin of the next one. Absent for other phases, and
+	// where calls overlap or most pauses are waits for a request.
+	Paced stat.Opt `json:"tokens_per_s_with_between"`
 	// FirstToken is from the begin of a prefill to the begin of the decode after it; calls
 	// that compute one prompt batch by batch are one prefill.
 	FirstToken Distribution `json:"first_token"`
@@ -108,6 +112,15 @@ type PhaseRow struct {
 	FlopsRate  stat.Opt     `json:"flops_per_s"`
 	// Ceiling is the rate of tokens that the roof allows for these operators.
 	Ceiling stat.Opt `json:"ceiling_tokens_per_s"`
+}
+
+// paceApart is by how much the rate in calls is above that of answers where both are told.
+const paceApart = 0.05
+
+// Apart says that the time between calls makes a difference: that the rate in calls, Rate,
+// is well above that of answers, Paced.
+func (p *PhaseRow) Apart() bool {
+	return p.Rate.OK && p.Paced.OK && p.Paced.V > 0 && p.Rate.V > (1+paceApart)*p.Paced.V
 }
 
 // Bound is what limits an operator.

@@ -12,6 +12,11 @@ import (
 // apart; the limit leaves room for a thread that lost its CPU.
 const samePrompt = 20 * time.Millisecond
 
+// sameAnswer is the longest pause after a decode within one answer, as a multiple of the
+// decode. A longer one is a wait for a request: a prompt of one token, all others of which
+// are in the cache, looks like the next token. Pauses up to [samePrompt] always count.
+const sameAnswer = 10
+
 // phaseSums adds a phase up.
 type phaseSums struct {
 	calls     int
@@ -22,6 +27,7 @@ type phaseSums struct {
 	graph     durations
 	between   durations
 	first     durations
+	paced     paceSums
 	operators time.Duration
 	cost      costSum
 	// computed are the tokens of the calls whose operators were seen; lastCall is the call
@@ -31,6 +37,39 @@ type phaseSums struct {
 	lastCall int
 	// Calls with their graphs, where both are known.
 	callsOfGraphs, graphsOfCalls time.Duration
+}
+
+// paceSums add decodes up from the begin of each to the begin of the next.
+type paceSums struct {
+	tokens   int64
+	time     time.Duration
+	followed int64 // decodes that the next one of the same answer followed
+	waits    int64 // decodes after which a request was waited for
+	overlaps int64 // decodes that went on when the next one began
+}
+
+// add adds a decode with the pause after it.
+func (s *paceSums) add(tokens int, took, pause time.Duration) {
+	switch {
+	case pause < 0:
+		s.overlaps++
+	case pause > max(samePrompt, sameAnswer*took):
+		s.waits++
+	case tokens > 0 && took > 0:
+		s.followed++
+		s.tokens += int64(tokens)
+		s.time = plus(s.time, plus(took, pause))
+	}
+}
+
+// rate is that of answers. Where decodes overlap, of several contexts, what lies between two
+// of them is not known; and where waits are as many as decodes, no more is it which is which.
+func (s *paceSums) rate() stat.Opt {
+	const few = 20 // one in so many may be of another context
+	if s.followed <= s.waits || s.overlaps*few > s.followed {
+		return stat.None
+	}
+	return rate(float64(s.tokens), s.time)
 }
 
 // addGraph adds a graph.
@@ -101,7 +140,7 @@ func (t *Tally) batch(p Phase, tokens int, begin, end time.Duration, graphs *cal
 			t.live.addCall(begin, end, tokens)
 		}
 	}
-	t.follow(p, begin, end)
+	t.follow(p, tokens, begin, end)
 	t.tokens.add(tokenSum{begin: begin, end: max(end, begin), phase: p, tokens: tokens, of: *graphs})
 }
 
@@ -109,6 +148,8 @@ func (t *Tally) batch(p Phase, tokens int, begin, end time.Duration, graphs *cal
 type following struct {
 	any    bool
 	phase  Phase
+	tokens int // of the last
+	begin  time.Duration
 	end    time.Duration
 	prompt bool          // the calls before are a prefill that no decode followed yet
 	since  time.Duration // the begin of its first
@@ -117,11 +158,14 @@ type following struct {
 // follow measures from one call to the next. Between two decodes, and between a prefill
 // and what follows it, lies what the application does for a token; between a decode and
 // a prefill it may only wait for a request, which is not counted.
-func (t *Tally) follow(p Phase, begin, end time.Duration) {
+func (t *Tally) follow(p Phase, tokens int, begin, end time.Duration) {
 	b := &t.before
 	pause := begin - b.end
 	if b.any && pause >= 0 && b.end > 0 && !(b.phase == PhaseDecode && p != PhaseDecode) {
 		t.phases[b.phase].between.add(pause)
+	}
+	if b.any && b.end > b.begin && b.phase == PhaseDecode && p == PhaseDecode {
+		t.phases[p].paced.add(b.tokens, span(b.begin, b.end), pause)
 	}
 	switch p {
 	case PhasePrefill:
@@ -135,7 +179,7 @@ func (t *Tally) follow(p Phase, begin, end time.Duration) {
 		}
 		b.prompt = false
 	}
-	b.any, b.phase, b.end = true, p, end
+	b.any, b.phase, b.tokens, b.begin, b.end = true, p, tokens, begin, end
 }
 
 // phaseRows are the phases that occurred.
@@ -148,7 +192,7 @@ func (t *Tally) phaseRows(r Roof) []PhaseRow {
 		}
 		row := PhaseRow{
 			Phase: p.String(), Calls: s.calls, Tokens: s.tokens, Call: s.call.distribution(), Graph: s.graph.distribution(),
-			Between: s.between.distribution(), FirstToken: s.first.distribution(),
+			Between: s.between.distribution(), FirstToken: s.first.distribution(), Paced: s.paced.rate(),
 		}
 		switch {
 		case s.calls == 0 && !t.namesLogits():

@@ -214,6 +214,40 @@ func TestFirstToken(t *testing.T) {
 	}
 }
 
+// TestPaceOfAnswers has 10 ms of decode and 2 ms between, waits for requests whose prompt is
+// one token, and a decode after which a prompt comes, which is in no answer's pace.
+func TestPaceOfAnswers(t *testing.T) {
+	ms := time.Millisecond
+	paced := func(calls, waits int, pause time.Duration) stat.Opt {
+		tally, at := NewTally(&Tables{}), ms
+		for i := range calls {
+			tally.Call(&Call{Index: i, Phase: PhaseDecode, Tokens: 1, Begin: at, End: at + 10*ms})
+			if at += 10*ms + pause; i < waits {
+				at += 150 * ms
+			}
+		}
+		tally.Call(&Call{Index: calls, Phase: PhasePrefill, Tokens: 9, Begin: at + time.Second, End: at + 2*time.Second})
+		return tally.Summary(Settings{}).Phases[len(tally.Summary(Settings{}).Phases)-1].Paced
+	}
+	near(t, "answers", paced(40, 0, 2*ms), 1000.0/12)
+	near(t, "with waits", paced(40, 10, 2*ms), 1000.0/12)
+	for name, got := range map[string]stat.Opt{"one call": paced(1, 0, 0), "waits above all": paced(40, 30, 2*ms), "calls at once": paced(40, 0, -ms)} {
+		if got.OK {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	p := PhaseRow{Rate: stat.Some(100), Paced: stat.Some(94)}
+	if !p.Apart() {
+		t.Error("6 % make no difference")
+	}
+	if p.Paced = stat.Some(96); p.Apart() {
+		t.Error("4 % make a difference")
+	}
+	if p.Paced = stat.None; p.Apart() {
+		t.Error("what is not known makes a difference")
+	}
+}
+
 // TestInferredEnd is a call whose end was not seen: it goes on until its last graph.
 func TestInferredEnd(t *testing.T) {
 	tally := NewTally(&Tables{})

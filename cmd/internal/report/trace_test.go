@@ -141,6 +141,21 @@ func TestRoofOfAPhase(t *testing.T) {
 }
 
 // TestSentencesAreNotGlued holds that pieces of evidence end as they were written.
+func TestRateOfAnswersIsTold(t *testing.T) {
+	s := denseTrace()
+	for i := range s.Phases {
+		if p := &s.Phases[i]; p.Phase == "decode" {
+			p.Rate, p.Paced = some(3701), some(2770)
+		}
+	}
+	page := strings.Join(strings.Fields(strings.ReplaceAll(traceText(t, s, Options{Width: 120}), "\u00a0", " ")), " ")
+	for _, want := range []string{"decode 2,770 tok/s in answers · 3,700 tok/s in calls", "tok/s in answers – 2,770", "tok/s in calls"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}
+
 func TestSentencesAreNotGlued(t *testing.T) {
 	for want, list := range map[string][]string{
 		"One is so. 2 are not.":        {"One is so.", "2 are not."},

@@ -201,11 +201,17 @@ func phaseGlance(s *optrace.Summary, p *optrace.PhaseRow) []string {
 	rate := absent + " tok/s"
 	if v := finite(p.Rate); v.OK {
 		rate = figure.Significant(v.V) + nbsp + "tok/s"
+		if p.Apart() {
+			rate += " in" + nbsp + "calls"
+		}
 		if c := ceilingOf(s, p); c.OK && c.V >= v.V {
 			rate += " of" + nbsp + figure.Significant(c.V) + nbsp + "that the roof allows (est)"
 		}
 	}
 	parts := []string{rate}
+	if p.Apart() {
+		parts = []string{figure.Significant(p.Paced.V) + nbsp + "tok/s in" + nbsp + "answers", rate}
+	}
 	if p.Call.Count > 0 {
 		what := "a call"
 		if p.Phase == "decode" && p.Tokens == int64(p.Calls) {

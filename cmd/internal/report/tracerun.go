@@ -213,10 +213,16 @@ func (r *tracePage) phaseLines() []phaseLine {
 		}
 		return figure.Significant(v.V)
 	}
+	apart := slices.ContainsFunc(r.s.Phases, func(p optrace.PhaseRow) bool { return p.Apart() })
+	inCalls := "tok/s"
+	if apart {
+		inCalls = "tok/s in calls"
+	}
 	return []phaseLine{
 		{"calls", true, func(p *optrace.PhaseRow) string { return figure.Whole(float64(p.Calls)) }},
 		{"tokens", true, tokensSaid},
-		{"tok/s", true, func(p *optrace.PhaseRow) string { return plain(p.Rate) }},
+		{inCalls, true, func(p *optrace.PhaseRow) string { return plain(p.Rate) }},
+		{"tok/s in answers", false, func(p *optrace.PhaseRow) string { return plain(paced(p, apart)) }},
 		{"ceiling tok/s (est)", false, func(p *optrace.PhaseRow) string { return plain(ceilingOf(r.s, p)) }},
 		{"call p50", true, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, medianOf) }},
 		{"call p95", false, func(p *optrace.PhaseRow) string { return phaseTime(&p.Call, p95Of) }},
@@ -229,6 +235,15 @@ func (r *tracePage) phaseLines() []phaseLine {
 		{"GB/s", false, func(p *optrace.PhaseRow) string { return inBillions(p.BytesRate) }},
 		{"GFLOP/s", false, func(p *optrace.PhaseRow) string { return inBillions(p.FlopsRate) }},
 	}
+}
+
+// paced is the rate of a phase with what lies between its calls, where it makes a
+// difference to one.
+func paced(p *optrace.PhaseRow, apart bool) stat.Opt {
+	if !apart {
+		return stat.None
+	}
+	return p.Paced
 }
 
 // tokens is the time of the last calls as a picture, the newest at the right.
