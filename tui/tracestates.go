@@ -63,6 +63,9 @@ func targetWords(t *optrace.Target) string {
 // words or in all of them.
 func (u *look) costWords(o *optrace.Observer, long bool) (text string, token cell.Token) {
 	text, token = u.probeWords(o, long)
+	if o.Windows == 0 && o.HitsPerToken > 0 {
+		return text, token // rooftop's own CPU is in it
+	}
 	if r := finite(o.Reader); r.OK && (long || r.V >= readerMuch) {
 		if long {
 			text += "; rooftop had its CPU for " + figure.Show(r, "ratio") + " of the time of graphs"
@@ -98,11 +101,17 @@ func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token ce
 		}
 		return text, grave(o.Measured)
 	case o.HitsPerToken > 0:
-		text = figure.Show(stat.Some(o.Expected), "ratio") + " of its speed (est)"
-		token = grave(o.Expected)
+		text = figure.Show(stat.Some(o.Cost()), "ratio") + " of its speed (est)"
+		token = grave(o.Cost())
+		if o.TookCPU() {
+			text = figure.Show(stat.Some(o.Cost()), "ratio") + " of its speed (est: probes " + figure.Show(stat.Some(o.Expected), "ratio") + ", rooftop's CPU " + figure.Show(o.Reader, "ratio") + ")"
+		}
 		if mean := finite(o.OfMean()); mean.OK {
 			text += " by its median token, " + figure.Show(mean, "ratio") + " of its mean one"
 			token = grave(mean.V)
+		}
+		if o.Reader.Or(0) >= readerMuch {
+			token = cell.Warn
 		}
 		if over := o.OverLimit(); over != "" {
 			text, token = text+", "+over, cell.Warn

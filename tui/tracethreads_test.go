@@ -163,4 +163,9 @@ func TestTraceCostAboveTheLimit(t *testing.T) {
 	if text = strings.ReplaceAll(text, string(nbsp), " "); token != cell.Warn || text != "5.1 % of its speed (est) by its median token, 0.9 % of its mean one, more than --max-overhead 5" {
 		t.Errorf("where others held tokens up: %q, %v", text, token)
 	}
+	o.MeanGraph, o.Expected, o.Reader = 0, 0.014, stat.Some(0.051)
+	text, token = u.costWords(&o, false)
+	if text = strings.ReplaceAll(text, string(nbsp), " "); token != cell.Warn || text != "6.5 % of its speed (est: probes 1.4 %, rooftop's CPU 5.1 %), more than --max-overhead 5" {
+		t.Errorf("with rooftop's own CPU: %q, %v", text, token)
+	}
 }

@@ -47,7 +47,7 @@ func TestAdvice(t *testing.T) {
 		{"another model file", eightBits, "quantisation", "", ""},
 		{"nothing at the roof", func(s *Summary) { reads(s, 38e9) }, "decode-at-roof", "", ""},
 		{"interference before settings", both(smallBatches, stolen), "preempted", "", ""},
-		{"rooftop's own reader", both(stolen, byReader), "preempted", "--level", "tensor"},
+		{"rooftop's own reader", both(stolen, byReader), "observer-effect", "--level", "tensor"},
 		{"a limit of CPU time, or another context", both(stolen, func(s *Summary) { s.Others[0].Share = stat.Some(0.04) }), "oversubscribed", "", ""},
 		{"a trace whose hits are operators' alone", func(s *Summary) { s.Observer.Expected, s.Observer.HitsPerToken = 0.3, 1600 }, "observer-effect", "--level", "graph"},
 		{"a first request", both(cold, func(s *Summary) { s.Tokens = s.Tokens[:5] }), "", "", ""},
@@ -162,7 +162,7 @@ func TestOneThreadThatIsPutOff(t *testing.T) {
 	}
 	s := one()
 	s.Others = []OtherRow{{PID: 9, Name: OwnName, Share: stat.Some(0.35)}}
-	if findings, _ := Diagnose(s); strings.Contains(findings[0].Title, "nother process") {
+	if findings, _ := Diagnose(s); len(findings) != 0 {
 		t.Errorf("the trace itself is called %q", findings[0].Title)
 	}
 	s = one()

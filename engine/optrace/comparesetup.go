@@ -106,7 +106,7 @@ func (c *comparing) notes() []string {
 	if a, b := promptGraph(c.a), promptGraph(c.b); farApart(a, b, otherBatch) {
 		out = append(out, fmt.Sprintf("Graphs of prefills have %.0f and %.0f tokens in the mean.", a, b))
 	}
-	if a, b := tracingCost(&c.a.Observer), tracingCost(&c.b.Observer); a-b > otherCost || b-a > otherCost {
+	if a, b := c.a.Observer.Cost(), c.b.Observer.Cost(); a-b > otherCost || b-a > otherCost {
 		out = append(out, fmt.Sprintf("Tracing itself takes %s of the speed of the first and %s of that of the second.", spellPercent(a), spellPercent(b)))
 	}
 	return out
@@ -123,7 +123,7 @@ func byWhom(v *view) string {
 		}
 		return fmt.Sprintf(", the most of any by %s, %s", top.who(), spellPercent(top.part*i.lost.max))
 	case culpritReader:
-		return ", the most of any by the reader of the trace, " + spellPercent(i.reader*i.lost.max)
+		return ", the most of any by the reader of the trace, " + spellPercent(i.tracer)
 	case culpritKernel:
 		return ", the most of any by threads of the kernel, " + spellPercent(i.kernel*i.lost.max)
 	case culpritLimit:
@@ -160,12 +160,4 @@ func promptGraph(v *view) float64 {
 		return 0
 	}
 	return float64(v.prefill.Tokens) / float64(v.prefill.Graph.Count)
-}
-
-// tracingCost is what tracing takes, measured where it was, else expected.
-func tracingCost(o *Observer) float64 {
-	if o.Windows > 0 {
-		return o.Measured
-	}
-	return o.Expected
 }

@@ -278,7 +278,7 @@ func TestFindings(t *testing.T) {
 			stolen(s)
 			lanes(s, func(_ int, t *ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
 		}, nil},
-		{"rooftop's own reader", func(s *Summary) { stolen(s); byReader(s) }, []string{"preempted"}},
+		{"rooftop's own reader", func(s *Summary) { stolen(s); byReader(s) }, []string{"observer-effect"}},
 		{"put off by nobody else: a limit of CPU time, or another context", func(s *Summary) { stolen(s); s.Others = nil }, []string{"oversubscribed"}},
 		{"put off, a little by others", func(s *Summary) { stolen(s); s.Others[0].Share = stat.Some(0.04) }, []string{"oversubscribed"}},
 		{"put off for a tenth, by nobody who is known", func(s *Summary) {

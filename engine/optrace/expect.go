@@ -224,21 +224,48 @@ func (o *Observer) Delay() time.Duration {
 // nothing of the other: other programs had the CPUs for much of the time.
 const farMean = 2
 
-// OfMean is the share of the mean token that probes take, where that one is far longer
-// than the middle one, which Expected is by: what tracing takes of the time that passed. None
+// OfMean is the share of the mean token that tracing takes, where that one is far longer
+// than the middle one, which Expected is by: [Observer.Cost] of the time that passed. None
 // where the two are alike, where the cost was measured, or the trace's own graphs are too few.
 func (o *Observer) OfMean() stat.Opt {
 	if o.Windows > 0 || o.GraphTime <= 0 || o.MeanGraph < farMean*(o.GraphTime+o.Delay()) {
 		return stat.None
 	}
-	return stat.Some(float64(o.Delay()) / float64(o.MeanGraph))
+	return stat.Some(min(float64(o.Delay())/float64(o.MeanGraph)+o.tookCPU(), 1))
 }
 
 // HitsOfThread is the number of probe hits for a token on one thread.
 func (o *Observer) HitsOfThread() float64 { return o.HitsPerToken / float64(max(o.Threads, 1)) }
 
 // Over says that tracing costs more than was to be lost.
-func (o *Observer) Over() bool { return o.Limit > 0 && !o.Allowed(o.Limit) }
+func (o *Observer) Over() bool {
+	return o.Limit > 0 && (!o.Allowed(o.Limit) || o.Windows == 0 && o.Cost() > o.Limit)
+}
+
+// Cost is the share of its speed that the target loses by the trace: what was measured, which
+// holds both, else [Observer.ExpectedCost].
+func (o *Observer) Cost() float64 {
+	if o.Windows > 0 {
+		return o.Measured
+	}
+	return o.ExpectedCost()
+}
+
+// ExpectedCost is what is expected of the probes and what rooftop itself had of the target's
+// CPUs, which was seen.
+func (o *Observer) ExpectedCost() float64 { return min(o.Expected+o.tookCPU(), 1) }
+
+// TookCPU says that rooftop itself had a CPU of the target for so long that it is told apart
+// from the probes.
+func (o *Observer) TookCPU() bool { return o.tookCPU() >= seenShare }
+
+// tookCPU is the share of the time for which it had one, 0 not known.
+func (o *Observer) tookCPU() float64 {
+	if !finiteNumber(o.Reader.Or(0)) {
+		return 0
+	}
+	return max(o.Reader.Or(0), 0)
+}
 
 // OverLimit says in words that tracing is [Observer.Over] what it was to cost; "" it is not.
 func (o *Observer) OverLimit() string {

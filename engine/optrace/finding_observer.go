@@ -26,31 +26,50 @@ const (
 // findObserver is tracing that changes what it traces.
 func findObserver(v *view) (cause, bool) {
 	o := &v.Observer
-	slow, limit, cost := o.Expected, observerExpected, o.OfMean().Or(o.Expected)
-	evidence := []string{fmt.Sprintf("%s probe hits a token on a thread at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsOfThread()), spellTime(o.CostPerHit), spellPercent(o.Expected))}
-	if o.OfMean().OK {
-		evidence = append(evidence, fmt.Sprintf("That is by the median token. The mean one takes %s, what holds it up included: %s of that is the probes'.", spellTime(o.MeanGraph), spellPercent(cost)))
-	}
+	// Of what is expected as much counts as will be lost at least; what rooftop had of the
+	// CPUs was seen.
+	slow, least, cost := o.Cost(), o.Expected*observerMeasured/observerExpected+o.tookCPU(), o.OfMean().Or(o.Cost())
 	if o.Windows > 0 {
-		slow, limit, cost = o.MeasuredLow, observerMeasured, o.MeasuredLow
-		evidence = []string{fmt.Sprintf("With probes the target loses %s of its speed (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows)}
+		slow, least, cost = o.MeasuredLow, o.MeasuredLow, o.MeasuredLow
 	}
-	if !(slow > limit) {
+	if !(least > observerMeasured) {
 		return cause{}, false
 	}
 	severity := severityWarn
 	if cost > observerBad {
 		severity = severityBad
 	}
-	evidence = append(evidence, "Small operators look longer than they are, and their shares with them.")
+	do := "Trace again with less detail before changing anything."
+	if o.Windows == 0 && o.tookCPU() > o.Expected {
+		do = "Trace again with less detail, or leave rooftop a CPU of its own, before changing anything."
+	}
 	return cause{
-		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(cost)},
+		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: o.evidence(), Cost: stat.Some(cost)},
 		remedy: &remedy{
-			kind: remedyTrace, do: "Trace again with less detail before changing anything.", flag: levelFlag, value: v.lighter(),
+			kind: remedyTrace, do: do, flag: levelFlag, value: v.lighter(),
 			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",
 			price: "fewer figures: what the level leaves out is absent",
 		},
 	}, true
+}
+
+// evidence is what tracing costs, and where that is known from.
+func (o *Observer) evidence() []string {
+	var out []string
+	if o.Windows > 0 {
+		out = append(out, fmt.Sprintf("With probes the target loses %s of its speed (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows))
+	} else {
+		if o.HitsPerToken > 0 {
+			out = append(out, fmt.Sprintf("%s probe hits a token on a thread at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsOfThread()), spellTime(o.CostPerHit), spellPercent(o.Expected)))
+		}
+		if o.TookCPU() {
+			out = append(out, fmt.Sprintf("rooftop itself had a compute thread's CPU for %s of the time of graphs: %s together.", spellPercent(o.tookCPU()), spellPercent(o.Cost())))
+		}
+		if mean := o.OfMean(); mean.OK {
+			out = append(out, fmt.Sprintf("That is by the median token. The mean one takes %s, what holds it up included: tracing takes %s of that.", spellTime(o.MeanGraph), spellPercent(mean.V)))
+		}
+	}
+	return append(out, "Small operators look longer than they are, and their shares with them.")
 }
 
 // mostlyOperators is how many times the hits on operators all hits may be, for less than

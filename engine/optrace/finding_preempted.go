@@ -20,6 +20,8 @@ const (
 	// mainThief is the share of what the lanes lose that one process must have taken to
 	// be the one to stop.
 	mainThief = 0.5
+	// seenShare is the least share that is said: percents have one digit after the point.
+	seenShare = 0.0005
 	// mostThieves are named.
 	mostThieves = 3
 	// remains is the share of what processes take that may stay taken where one goes away:
@@ -44,6 +46,7 @@ func findPreempted(v *view) (cause, bool) {
 	if v.lanes > 1 {
 		without += fmt.Sprintf(", the mean of %s is %s", spellThreads(v.lanes), spellPercent(p.mean))
 	}
+	without += i.leftOut()
 	c := cause{Finding: Finding{ID: "preempted", Severity: severity, Evidence: []string{without + "."}, Cost: stat.Some(p.max)}}
 	c.Evidence = append(c.Evidence, v.heldElsewhere(&i)...)
 	if list := i.thieves(v); list != "" {
@@ -56,12 +59,6 @@ func findPreempted(v *view) (cause, bool) {
 	case culpritPrograms:
 		c.Title = "Another process takes the CPU: interference, not a slow operator"
 		c.remedy = v.keepOff(&i)
-	case culpritReader:
-		c.Title = "The reader of this trace takes the CPU: interference, not a slow operator"
-		c.remedy = &remedy{
-			kind: remedyTrace, do: "Trace with less detail, or leave rooftop a CPU of its own.", flag: levelFlag, value: v.lighter(),
-			why: "The reader of the trace itself takes the CPU from the lanes.", price: "fewer figures",
-		}
 	case culpritKernel:
 		c.Title = "The kernel's own threads take the CPU: interference, not a slow operator"
 		c.instead = "threads of the kernel work for all programs (disks, network, memory): nothing of this runtime sends them away"
@@ -71,8 +68,16 @@ func findPreempted(v *view) (cause, bool) {
 	return c, true
 }
 
-// keepOff is the remedy against other programs. Of what a lane loses, what the tracer and
-// the kernel took stays lost.
+// leftOut says that what the tracer had is not in what lanes lost.
+func (i *interference) leftOut() string {
+	if i.tracer < seenShare {
+		return ""
+	}
+	return fmt.Sprintf("; what rooftop itself had, %s, is left out: it is a cost of the trace", spellPercent(i.tracer))
+}
+
+// keepOff is the remedy against other programs. Of what a lane loses, what the kernel took
+// stays lost.
 func (v *view) keepOff(i *interference) *remedy {
 	p, thief := i.lost, &i.programs[0]
 	all := min(i.all, 1)
@@ -132,14 +137,10 @@ func (v *view) takers() []OtherRow {
 	return list
 }
 
-// hadTheCPU are the takers and the target's own other threads, those that took most first.
+// hadTheCPU are the takers but for the one that traced, and the target's own other threads,
+// those that took most first.
 func (v *view) hadTheCPU() []OtherRow {
-	list := v.takers()
-	for _, o := range v.Others {
-		if o.Name == SiblingName {
-			list = append(list, o)
-		}
-	}
+	list := slices.DeleteFunc(slices.Clone(v.Others), func(o OtherRow) bool { return o.Name == UntoldName || o.isTracer() })
 	slices.SortStableFunc(list, func(a, b OtherRow) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Share.Or(0), a.Share.Or(0)))
 	})
@@ -187,8 +188,8 @@ func findPutOff(v *view) (cause, bool) {
 	i := v.interference()
 	p := i.lost
 	c := cause{Finding: Finding{ID: "oversubscribed", Severity: severityBad, Evidence: []string{
-		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs.", p.most, spellPercent(p.max)),
-		fmt.Sprintf("Other processes had the CPU for %s of what the lanes lost, other threads of the target for %s.", spellPercent(i.reader+i.kernel+i.all-i.elsewhere), spellPercent(i.siblings)),
+		fmt.Sprintf("Lane %d was ready and without a CPU for %s of the time of graphs%s.", p.most, spellPercent(p.max), i.leftOut()),
+		fmt.Sprintf("Other processes had the CPU for %s of what the lanes lost, other threads of the target for %s.", spellPercent(i.kernel+i.all-i.elsewhere), spellPercent(i.siblings)),
 	}, Cost: stat.Some(p.max)}}
 	if n := v.Target.CPUs; n > 0 {
 		c.Evidence = append(c.Evidence, fmt.Sprintf("%s compute a graph, and the target may use %d CPUs.", spellThreads(v.lanes), n))
@@ -254,7 +255,7 @@ func findOversubscribed(v *view) (cause, bool) {
 	if n <= 0 || v.lanes <= n {
 		return findPutOff(v)
 	}
-	p := v.preempted()
+	p := v.interference().lost
 	if p.ok && p.max < preemptedLimit {
 		return cause{}, false
 	}

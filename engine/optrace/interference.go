@@ -25,7 +25,7 @@ type culprit uint8
 const (
 	culpritNone     culprit = iota // too little to judge, or nothing is known of it
 	culpritPrograms                // other programs
-	culpritReader                  // the process that traces
+	culpritReader                  // the process that traces: a cost of the trace, and no finding here
 	culpritKernel                  // the kernel's own threads
 	culpritLimit                   // a limit of CPU time
 	culpritItself                  // other threads of the target
@@ -36,16 +36,19 @@ const (
 // interference is who had the CPUs while lanes could have run, as far as it is known.
 // Parts are of what the lanes lost, and add up to 1 at most.
 type interference struct {
-	lost spread // shares of the time of graphs
+	// lost are shares of the time of graphs, without what the tracer had of it: that is a
+	// cost of the trace, as its probes are, and nobody's interference.
+	lost   spread
+	tracer float64 // what it had, as a share of the time of graphs
 	// programs are other programs, those with the largest part first; all is the sum of
 	// their parts.
 	programs []taker
 	all      float64
 	// elsewhere is the part of all that was lost since programs had CPUs of the target on
 	// which no lane waited: its threads had to share the others.
-	elsewhere                float64
-	reader, kernel, siblings float64
-	culprit                  culprit
+	elsewhere        float64
+	kernel, siblings float64
+	culprit          culprit
 }
 
 // taker is a process with its part.
@@ -68,12 +71,12 @@ func (v *view) interference() interference {
 	if !i.lost.ok {
 		return i
 	}
+	tracer := v.tracerPart(i.lost.max)
+	i.tracer, i.lost = tracer*i.lost.max, i.lost.times(1-tracer)
 	part := v.parts(i.lost.max)
 	for _, o := range v.hadTheCPU() {
 		t := taker{OtherRow: o, part: part(&o)}
 		switch {
-		case o.Name == OwnName:
-			i.reader += t.part
 		case o.Name == SiblingName:
 			i.siblings += t.part
 		case kernelThread(o.Name):
@@ -84,22 +87,56 @@ func (v *view) interference() interference {
 		}
 	}
 	possible, filled, known := v.byOthersElsewhere()
-	if known {
-		i.addElsewhere(v.HostLoad, (1-v.throttled())*possible*filled-i.reader-i.kernel-i.all)
+	if known && tracer < 1 {
+		i.addElsewhere(v.HostLoad, ((1-v.throttled())*possible*filled-tracer)/(1-tracer)-i.kernel-i.all)
 	}
 	slices.SortStableFunc(i.programs, func(a, b taker) int { return cmp.Compare(b.part, a.part) })
 	i.culprit = v.culprit(&i, possible, known)
+	if i.culprit == culpritNone && i.tracer >= preemptedLimit {
+		i.culprit = culpritReader
+	}
 	return i
 }
 
-// parts gives the part of what lanes lost that a process had: by time where that is known,
-// else by its share.
-func (v *view) parts(lost float64) func(*OtherRow) float64 {
-	whole := v.Observer.ReaderTime
-	for k := range v.Others {
-		whole = plus(whole, v.Others[k].Time)
+// tracerPart is the part of what lanes lost that the process that traced had. Which of the
+// lanes lost it is not known: of each it is taken out alike.
+func (v *view) tracerPart(lost float64) float64 {
+	o := v.tracer()
+	part := 0.0
+	switch {
+	case v.PutOff.Time.D > 0:
+		part = float64(o.Time) / float64(max(plus(v.othersTime(), o.Time), v.PutOff.Time.D))
+	case lost > 0:
+		part = o.Share.Or(0) / lost
 	}
-	whole = max(whole, v.PutOff.Time.D)
+	return min(max(part, 0), 1)
+}
+
+// tracer is what the process that traced had. Some documents have it among the others.
+func (v *view) tracer() OtherRow {
+	if at := slices.IndexFunc(v.Others, func(o OtherRow) bool { return o.isTracer() }); at >= 0 {
+		return v.Others[at]
+	}
+	return OtherRow{Name: OwnName, Time: v.Observer.ReaderTime, Share: v.Observer.Reader}
+}
+
+// othersTime is what all others had, added up.
+func (v *view) othersTime() time.Duration {
+	var sum time.Duration
+	for k := range v.Others {
+		if !v.Others[k].isTracer() {
+			sum = plus(sum, v.Others[k].Time)
+		}
+	}
+	return sum
+}
+
+func (o *OtherRow) isTracer() bool { return o.Name == OwnName }
+
+// parts gives the part of what lanes lost to others than the tracer that a process had: by
+// time where that is known, else by its share.
+func (v *view) parts(lost float64) func(*OtherRow) float64 {
+	whole := max(v.othersTime(), v.PutOff.Time.D-v.tracer().Time, 1)
 	return func(o *OtherRow) float64 {
 		if v.PutOff.Time.D > 0 {
 			return max(float64(o.Time)/float64(whole), 0)
@@ -174,7 +211,7 @@ func (v *view) culprit(i *interference, possible float64, known bool) culprit {
 	case lost >= preemptedBad && v.throttled() >= byLimit:
 		// Whoever had the CPUs meanwhile: the target might not have them.
 		return culpritLimit
-	case lost < preemptedBad || i.reader+i.kernel+i.all > 1-untold:
+	case lost < preemptedBad || i.kernel+i.all > 1-untold:
 		return i.some()
 	case known && possible < siblings:
 		return culpritItself
@@ -189,8 +226,6 @@ func (i *interference) some() culprit {
 	switch {
 	case i.all*i.lost.max >= thiefLimit && len(i.programs) > 0:
 		return culpritPrograms
-	case i.reader*i.lost.max >= preemptedLimit && i.reader >= i.kernel:
-		return culpritReader
 	case i.kernel*i.lost.max >= preemptedLimit:
 		return culpritKernel
 	}

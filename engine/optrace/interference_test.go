@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -106,11 +107,56 @@ func TestOwnReaderIsNoReason(t *testing.T) {
 		t.Errorf("%q: %s %v", ids(findings), a.Do, a.Gain)
 	}
 	s.Others = append(s.Others, OtherRow{PID: 9, Name: "sh", Share: stat.Some(0.012)})
+	if findings, a := Diagnose(s); len(findings) != 0 {
+		t.Errorf("without what the tracer had it is less than the limit: %q: %s", ids(findings), a.Do)
+	}
+	s.Threads[0].Preempted = stat.Some(0.056)
 	if _, a := Diagnose(s); !strings.Contains(a.Do, "CPUs of its own") || a.Gain.V > freed(0.0121) {
 		t.Errorf("the gain holds what the tracer and the kernel took: %s %v", a.Do, a.Gain)
 	}
-	s.Others = []OtherRow{{PID: 77, Name: KernelName("kdamond.0"), Share: stat.Some(0.04)}}
+	s.Threads[0].Preempted, s.Others = stat.Some(0.062), []OtherRow{{PID: 77, Name: KernelName("kdamond.0"), Share: stat.Some(0.04)}}
 	if findings, a := Diagnose(s); len(findings) != 1 || !strings.Contains(findings[0].Title, "kernel") || a.Gain.OK {
+		t.Errorf("%+v: %s", findings, a.Do)
+	}
+}
+
+// TestWhatTheTracerHadIsACostOfTheTrace holds that rooftop's own CPU is no evidence against
+// others, that what is left is said without it, and that it counts beside the probes.
+func TestWhatTheTracerHadIsACostOfTheTrace(t *testing.T) {
+	s := healthy()
+	s.Threads = s.Threads[:2]
+	lanes(s, func(_ int, t *ThreadRow) { t.Preempted = stat.Some(0.066) })
+	s.Others = []OtherRow{{Name: SiblingName, Time: 220 * time.Millisecond, Share: stat.Some(0.014)}, {PID: 1, Name: "bash", Time: 420 * time.Millisecond, Share: stat.Some(0.02)}}
+	s.Observer.Expected, s.Observer.Reader, s.Observer.ReaderTime = 0.02, stat.Some(0.025), 360*time.Millisecond
+	s.PutOff = PutOff{Time: SomeTime(1080 * time.Millisecond), OwnCPUs: stat.Some(2), Threads: stat.Some(1)}
+	findings, a := Diagnose(s)
+	if len(findings) != 1 || a.Finding != "preempted" || math.Abs(findings[0].Cost.V-0.044) > 1e-9 {
+		t.Fatalf("%+v: %s", findings, a.Do)
+	}
+	text := strings.Join(findings[0].Evidence, " ")
+	for _, want := range []string{"for 4.4 % of the time of graphs", "what rooftop itself had, 2.2 %, is left out", "bash (PID 1) 58 %, other threads of the target 31 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing from %s", want, text)
+		}
+	}
+	if strings.Contains(text, OwnName) || a.Gain.V > freed(0.044) {
+		t.Errorf("%s; %s: %v", text, a.Do, a.Gain)
+	}
+	o := s.Observer
+	for o.Limit = range map[float64]bool{0.04: true, 0.044: true} {
+		if !o.Over() || math.Abs(o.Cost()-0.045) > 1e-9 {
+			t.Errorf("%v of the speed is not above %v", o.Cost(), o.Limit)
+		}
+	}
+	if o.Limit = 0.05; o.Over() {
+		t.Error("it is above 5 %")
+	}
+	if o.Windows, o.Measured, o.MeasuredLow, o.Limit = 30, 0.03, 0.02, 0.03; o.Over() || o.Cost() != 0.03 {
+		t.Errorf("what was measured holds rooftop's own CPU: %v", o.Cost())
+	}
+	// Together they cost too much for what the figures tell.
+	s.Observer.Reader, s.Observer.ReaderTime = stat.Some(0.045), 800*time.Millisecond
+	if findings, a := Diagnose(s); len(findings) != 1 || a.Finding != "observer-effect" || !strings.Contains(strings.Join(findings[0].Evidence, " "), "4.5 % of the time of graphs: 6.5 % together") {
 		t.Errorf("%+v: %s", findings, a.Do)
 	}
 }

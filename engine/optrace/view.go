@@ -65,6 +65,12 @@ type spread struct {
 	ok             bool
 }
 
+// times is the spread of so much of each.
+func (s spread) times(f float64) spread {
+	s.min, s.mean, s.max = f*s.min, f*s.mean, f*s.max
+	return s
+}
+
 func (v *view) over(of func(*ThreadRow) stat.Opt) spread {
 	var s spread
 	n := 0.0

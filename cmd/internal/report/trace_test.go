@@ -227,7 +227,11 @@ func TestTraceSaysWhatItsCostIsReckonedFrom(t *testing.T) {
 			t.Errorf("where others held tokens up, it does not say %q: %s", want, said())
 		}
 	}
-	s.Observer.MeanGraph = 0
+	s.Observer.MeanGraph, s.Observer.Limit, s.Observer.Expected, s.Observer.Reader = 0, 0.06, 0.031, stat.Some(0.037)
+	if want := "costs the target 6.8 % of its speed (est: probes 3.1 %, rooftop's own CPU 3.7 %), more than --max-overhead 6 Coverage"; !strings.Contains(said(), want) {
+		t.Errorf("with rooftop's own CPU it does not say %q: %s", want, said())
+	}
+	s.Observer.Reader = stat.None
 	s.Observer.Limit, s.Observer.Graphs, s.Observer.From = 0.05, 3, optrace.ExpectedBefore
 	if got := said(); strings.Contains(got, "--max-overhead") || !strings.Contains(got, "by the fastest of only 3 decode graphs before the trace") {
 		t.Errorf("within the limit, from few graphs: %s", got)

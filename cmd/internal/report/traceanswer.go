@@ -414,12 +414,22 @@ func (r *tracePage) observerGlance() string {
 	case o.Windows > 0 && finite(stat.Some(o.Measured)).OK:
 		return "costs the target " + figure.Percent(o.Measured) + nbsp + "% of its speed (" + figure.Percent(o.MeasuredLow) + nbsp + "to" + nbsp + figure.Percent(o.MeasuredHigh) + nbsp + "%), measured" + after(", ", o.OverLimit())
 	case o.Expected > 0 && finite(stat.Some(o.Expected)).OK:
-		return "costs the target " + figure.Percent(o.Expected) + nbsp + "% of its speed (est)" + after(" by its median token, ", meanShare(o)) + after(", ", o.OverLimit())
+		return "costs the target " + expectedCost(o)
 	}
 	return ""
 }
 
-// meanShare is what probes take of the mean token, "" where the median one says it too.
+// expectedCost is what watching is reckoned to cost: the probes, and what rooftop itself had
+// of the target's CPUs.
+func expectedCost(o *optrace.Observer) string {
+	of := " of its speed (est)"
+	if o.TookCPU() {
+		of = " of its speed (est: probes " + percent(stat.Some(o.Expected)) + ", rooftop's own CPU " + percent(o.Reader) + ")"
+	}
+	return percent(stat.Some(o.ExpectedCost())) + of + after(" by its median token, ", meanShare(o)) + after(", ", o.OverLimit())
+}
+
+// meanShare is what tracing takes of the mean token, "" where the median one says it too.
 func meanShare(o *optrace.Observer) string {
 	share := finite(o.OfMean())
 	if !share.OK {

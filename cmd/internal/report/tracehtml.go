@@ -203,7 +203,7 @@ func coverageGrid(r *tracePage) *grid {
 		{"graphs", plural(c.Graphs, "whole graph") + " of " + plural(c.Calls, "call") + ", " + figure.Whole(float64(c.Partial)) + " partial left out"},
 		{"events", figure.Whole(float64(c.Events)) + ", " + figure.Whole(float64(c.Dropped)) + " lost"},
 		{"operators of graph time", percent(c.OpShare)}, {"graphs of call time", percent(c.GraphOf)},
-		{"watching, expected, of the speed (est)", percent(stat.Some(o.Expected)) + plainText(after(" by its median token, ", meanShare(o))+after(", ", o.OverLimit()))}, {"what that is reckoned from (est)", plainText(hitWords(o))}, {"watching, measured, of the speed", measured},
+		{"watching, expected", plainText(expectedCost(o))}, {"what that is reckoned from (est)", plainText(hitWords(o))}, {"watching, measured, of the speed", measured},
 		{"rooftop had a compute thread's CPU, of graph time", percent(o.Reader)},
 		{"machine", plainText(strings.Join(nonEmpty(r.s.Target.CPU, after("kernel ", r.s.Target.Kernel), r.s.Target.Arch), " · "))},
 	}

@@ -106,7 +106,7 @@ func (r *tracePage) observer() {
 	o := &r.s.Observer
 	expected := absent + " not reckoned"
 	if o.HitsPerToken > 0 && finite(stat.Some(o.HitsPerToken)).OK {
-		expected = "expected " + percent(stat.Some(o.Expected)) + " of its speed (est)" + after(" by its median token, ", meanShare(o)) + after(", ", o.OverLimit()) + ": " + hitWords(o)
+		expected = "expected " + expectedCost(o) + ": " + hitWords(o)
 	}
 	measured := "not measured"
 	if o.Windows > 0 {
