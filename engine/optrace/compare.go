@@ -15,6 +15,8 @@ import (
 type Comparison struct {
 	// Refused says why there is nothing to compare; the rest is empty then.
 	Refused []string `json:"refused"`
+	// SameRecording says that the two are one: nothing has a verdict then.
+	SameRecording bool `json:"same_recording"`
 	// Headline is the outcome in one sentence.
 	Headline string `json:"headline"`
 	// Next is what to do now where that cannot be told, "" where it can.
@@ -74,7 +76,7 @@ type PhaseChange struct {
 	OfRoofA stat.Opt `json:"of_roof_a"`
 	OfRoofB stat.Opt `json:"of_roof_b"`
 	// FirstToken is from the begin of a prefill to that of the decode after it, in
-	// seconds; of prefill alone.
+	// seconds, the mean; of prefill alone.
 	FirstToken Change `json:"first_token_s"`
 }
 
@@ -185,6 +187,25 @@ func Compare(a, b *Summary) *Comparison {
 	}
 	out.Headline, out.Next = headline(out), c.next(out)
 	return out
+}
+
+// Itself takes every verdict from a comparison of a recording with itself, and says so.
+func (c *Comparison) Itself() {
+	c.SameRecording, c.Next, c.Notes = true, "", []string{}
+	c.Headline = "A and B are the same recording: there is nothing between them that could differ."
+	none := func(x *Change) {
+		x.Low, x.High, x.Word, x.Reason = stat.None, stat.None, "", "the two are the same recording"
+	}
+	for i := range c.Phases {
+		none(&c.Phases[i].Rate)
+		none(&c.Phases[i].FirstToken)
+	}
+	for i := range c.Operators {
+		none(&c.Operators[i].PerToken)
+	}
+	for i := range c.Layers {
+		none(&c.Layers[i].PerToken)
+	}
 }
 
 // sameProcess says that two traces are of one process that ran on. A PID alone may
@@ -370,7 +391,7 @@ func headline(c *Comparison) string {
 	if c.OtherModel != "" {
 		return fmt.Sprintf("Two different models (%s): neither trace is the faster one of the other. %s: %s tokens/s and %s.", c.OtherModel, phaseName(p.Phase), spellRate(r.A), spellRate(r.B))
 	}
-	interval := fmt.Sprintf("%s tokens/s against %s, ×%s; 95 %% interval ×%s to ×%s", spellThree(r.B.V), spellThree(r.A.V), spellThree(r.Ratio.V), spellThree(r.Low.V), spellThree(r.High.V))
+	interval := fmt.Sprintf("%s → %s tokens/s, ×%s; 95 %% interval ×%s to ×%s", spellThree(r.A.V), spellThree(r.B.V), spellThree(r.Ratio.V), spellThree(r.Low.V), spellThree(r.High.V))
 	switch r.Word {
 	case ChangeFaster, ChangeSlower:
 		return fmt.Sprintf("%s is %s in the second trace (%s).", phaseName(p.Phase), r.Word, interval)

@@ -343,7 +343,7 @@ func TestCompareHeadline(t *testing.T) {
 	a, b := stepped(), stepped()
 	times(b, 0.5)
 	b.Target.PID++
-	if h := Compare(a, b).Headline; h != "Decode is faster in the second trace (90.0 tokens/s against 45.0, ×2; 95 % interval ×1.85 to ×2.17)." {
+	if h := Compare(a, b).Headline; h != "Decode is faster in the second trace (45.0 → 90.0 tokens/s, ×2; 95 % interval ×1.85 to ×2.17)." {
 		t.Error(h)
 	}
 }

@@ -19,6 +19,7 @@ import (
 func WriteTrace(w io.Writer, s *optrace.Summary, o Options) error {
 	r := &tracePage{page: newPage(w, o), s: s}
 	r.subject()
+	r.cut()
 	r.answer()
 	r.glance()
 	r.coverage()
@@ -66,6 +67,20 @@ func (r *tracePage) subject() {
 		threads = strings.ReplaceAll(threads, " ", nbsp)
 	}
 	r.para(0, 2, r.text(strong, strings.Join(nonEmpty(cmp.Or(who, "unknown target"), t.Runtime, model, threads), " · ")))
+}
+
+// cut says before any figure that the recording has no end; where nothing is in it, the
+// answer does.
+func (r *tracePage) cut() {
+	if r.s.Empty() {
+		return
+	}
+	for _, g := range r.s.Gaps {
+		if g.What == optrace.GapEnd {
+			r.blank()
+			r.para(0, 2, append(text{r.mark(warn, "not whole:")}, r.text(body, " "+g.Why+"; the figures are of what is there")...))
+		}
+	}
 }
 
 // base is the last part of a path, "" of none.

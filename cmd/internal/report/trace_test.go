@@ -241,3 +241,14 @@ func TestTraceSaysWhatItsCostIsReckonedFrom(t *testing.T) {
 		t.Errorf("without hits: %s", got)
 	}
 }
+
+// TestACutRecordingIsSaidFirst holds that a recording without an end says so before its
+// figures.
+func TestACutRecordingIsSaidFirst(t *testing.T) {
+	s := denseTrace()
+	s.Gaps = append(s.Gaps, cutTrace().Gaps[1])
+	lines := strings.SplitAfter(traceText(t, s, Options{Width: 80}), "\n")
+	if head := strings.Join(lines[:6], ""); !strings.Contains(head, "not whole: the file is cut short after 3 events") {
+		t.Errorf("the first lines do not say it:\n%s", head)
+	}
+}

@@ -25,7 +25,19 @@ type TraceComparison struct {
 
 // CompareTraces compares b with a.
 func CompareTraces(version, nameA, nameB string, a, b *Trace) *TraceComparison {
-	return &TraceComparison{Version: version, A: a, B: b, NameA: nameA, NameB: nameB, Comparison: optrace.Compare(a.Summary, b.Summary)}
+	c := optrace.Compare(a.Summary, b.Summary)
+	if len(c.Refused) == 0 && sameRecording(a, b) {
+		c.Itself()
+	}
+	return &TraceComparison{Version: version, A: a, B: b, NameA: nameA, NameB: nameB, Comparison: c}
+}
+
+// sameRecording says that two traces are one, in one file or in two, one of which may be
+// its document: of one target, begun at the same nanosecond, and of as many events.
+func sameRecording(a, b *Trace) bool {
+	s, t := a.Summary, b.Summary
+	return !a.Started.IsZero() && a.Started.Equal(b.Started) && s.Target.PID == t.Target.PID && s.Target.Command == t.Target.Command &&
+		s.Coverage.Seconds == t.Coverage.Seconds && s.Coverage.Events == t.Coverage.Events
 }
 
 // WriteTraceCompareJSON writes c as one rooftop.trace-compare/v1 object, indented.
@@ -70,6 +82,10 @@ func WriteTraceCompare(w io.Writer, c *TraceComparison, o Options) error {
 		return p.flush()
 	}
 	p.para(0, 2, p.text(strong, c.Headline))
+	if c.SameRecording {
+		p.para(0, 2, p.text(muted, "'rooftop trace FILE' shows it; what is compared are two traces, before and after a change."))
+		return p.flush()
+	}
 	if c.Next != "" {
 		p.para(0, 2, append(text{p.mark(warn, "do")}, p.text(body, " "+c.Next)...))
 	}
@@ -125,23 +141,29 @@ type changeRow struct {
 	apart          bool // of two models, which the headline says
 }
 
-// changeTable writes figures on both sides; where some have a part of a token's time,
-// that too. The intervals are left out where there is no room: the words rest on them.
+// changeTable writes figures on both sides, with the interval of each as in every table;
+// where there is room, with the part of a token's time, or the shares on both sides. Where
+// the page is narrow the intervals are left out too: the words rest on them. Two models
+// have no changes, and shares alone; so have rows none of which has an interval.
 func (p *page) changeTable(rows []changeRow) {
-	shares := slices.ContainsFunc(rows, func(r changeRow) bool { return r.shares })
-	t := p.changeGrid(rows, !shares)
-	if t.natural() > p.width-indent {
-		t.gap = 1
+	sharesAlone := slices.ContainsFunc(rows, func(r changeRow) bool { return r.shares }) &&
+		!slices.ContainsFunc(rows, func(r changeRow) bool { return !r.apart && finite(r.c.Low).OK })
+	bare := slices.Clone(rows)
+	for i := range bare {
+		bare[i].shares, bare[i].of = false, stat.None
 	}
-	if t.natural() > p.width-indent {
-		rows = slices.Clone(rows)
-		for i := range rows {
-			rows[i].shares = false
+	var t *table
+	for _, try := range []struct {
+		rows      []changeRow
+		intervals bool
+	}{{rows, !sharesAlone}, {bare, !sharesAlone}, {bare, false}} {
+		t = p.changeGrid(try.rows, try.intervals)
+		if t.natural() > p.width-indent {
+			t.gap = 1
 		}
-		t = p.changeGrid(rows, false)
-	}
-	if t.natural() > p.width-indent {
-		t.gap = 1
+		if t.natural() <= p.width-indent {
+			break
+		}
 	}
 	p.table(indent, t)
 	p.changeReasons(rows)
@@ -250,7 +272,7 @@ func (p *page) comparedPhases(c *TraceComparison) {
 		x := &c.Phases[i]
 		rows = append(rows, changeRow{label: x.Phase + " tok/s", unit: rateUnit, c: &x.Rate, apart: c.OtherModel != ""})
 		if x.FirstToken.A.OK || x.FirstToken.B.OK {
-			rows = append(rows, changeRow{label: "TTFT", unit: "s", c: &x.FirstToken, apart: c.OtherModel != ""})
+			rows = append(rows, changeRow{label: "TTFT mean", unit: "s", c: &x.FirstToken, apart: c.OtherModel != ""})
 		}
 	}
 	if len(rows) == 0 {

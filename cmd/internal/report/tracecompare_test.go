@@ -48,6 +48,10 @@ func traceComparisons() map[string]func() *TraceComparison {
 		"threads": func() *TraceComparison { return compare(denseTrace(), faster()) },
 		"same":    func() *TraceComparison { return compare(denseTrace(), denseTrace()) },
 		"models":  func() *TraceComparison { return compare(denseTrace(), mixtureTrace()) },
+		"itself": func() *TraceComparison {
+			a, b := &Trace{Version: "1.3.0", Started: traceBegan, Summary: denseTrace()}, &Trace{Version: "1.3.0", Started: traceBegan, Summary: denseTrace()}
+			return CompareTraces("1.3.0", "run.jsonl.gz", "run.json", a, b)
+		},
 		"refused": func() *TraceComparison { return compare(&optrace.Summary{}, denseTrace()) },
 		"hostile": func() *TraceComparison { return compare(hostileTrace(), faster()) },
 	}
