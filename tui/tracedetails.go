@@ -39,7 +39,7 @@ func (v *traceView) coverage(l *listing) {
 	}
 	l.fact("lost", token, text)
 	if c.Partial > 0 || c.LeftOut > 0 {
-		l.fact("left out", cell.Body, fmt.Sprintf("%s of every figure; %s of exports alone", counted(c.Partial, "partial graph"), counted(int(c.LeftOut), "event")))
+		l.fact("left out", cell.Body, fmt.Sprintf("%s of every figure; %s of exports alone", counted(c.Partial, "partial graph"), counted(int(c.LeftOut), "event"))+keptWords(c))
 	}
 	l.fact("covered", cell.Body, fmt.Sprintf("operators %s of the time of graphs, graphs %s of that of calls; %s operators a decoded token",
 		figure.Show(finite(c.OpShare), "ratio"), figure.Show(finite(c.GraphOf), "ratio"), figure.Show(finite(c.OpsPerToken), "")))
@@ -47,6 +47,15 @@ func (v *traceView) coverage(l *listing) {
 	l.fact("cost", token, text)
 	l.fact("roof", cell.Body, roofWords(r.BytesPerSecond, r.FlopsPerSecond, r.FlopsOf, r.Int8PerSecond, r.Int8Of, r.Threads, roofFrom(v.s)))
 	l.space()
+}
+
+// keptWords say which seconds of a trace exports of events hold, "" where they hold all or
+// it is not known.
+func keptWords(c *optrace.Coverage) string {
+	if !number(c.KeptFrom) || !number(c.KeptTo) {
+		return ""
+	}
+	return fmt.Sprintf(", which hold %.1f to %.1f s of the trace", c.KeptFrom.V, c.KeptTo.V)
 }
 
 // roofFrom says where a roof is known from.

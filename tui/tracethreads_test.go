@@ -104,6 +104,16 @@ func TestRateOfAnswers(t *testing.T) {
 	}
 }
 
+// What exports hold is said in seconds of the trace where they do not hold all of it.
+func TestSecondsThatAreKept(t *testing.T) {
+	if got := keptWords(&optrace.Coverage{KeptFrom: some(56), KeptTo: some(62.04)}); got != ", which hold 56.0 to 62.0 s of the trace" {
+		t.Errorf("%q", got)
+	}
+	if got := keptWords(&optrace.Coverage{}); got != "" {
+		t.Errorf("all are kept: %q", got)
+	}
+}
+
 func ExampleTraceKeyTable() {
 	table, _, _ := strings.Cut(TraceKeyTable(), "\n| `p`")
 	fmt.Println(table)

@@ -329,9 +329,10 @@ func (l *liveTrace) reckon() {
 	l.learn()
 	k := l.keeper
 	partial, _ := k.assembler.Dropped()
+	from, to := l.window.span()
 	s := k.tally.Summary(optrace.Settings{
 		Target: l.target, Roof: l.roof, Observer: l.observer, Gaps: l.gaps, Begin: k.recording.Begin, Span: l.since(), Detail: l.detail,
-		Events: k.count, Dropped: l.lost, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: k.recording.Reader, HostLoad: l.load,
+		Events: k.count, Dropped: l.lost, LeftOut: l.leftOut(), KeptFrom: from, KeptTo: to, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: k.recording.Reader, HostLoad: l.load,
 	})
 	if s.Coverage.Graphs > 0 || s.Coverage.Calls > 0 {
 		l.summary, l.graph = s, k.tally.Live()

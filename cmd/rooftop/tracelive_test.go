@@ -518,6 +518,7 @@ func TestLiveTraceExports(t *testing.T) {
 		s.until("figures", func(l *optrace.Live) bool { return l.Summary != nil && l.Since > 3*time.Second })
 		s.do(s.live.export)
 		s.says("Exported " + filepath.Join(dir, "rooftop-trace-"))
+		s.says("; the last two hold the newest of its ")
 		s.target.do(func() { s.target.end = io.EOF })
 		s.state(optrace.LiveEnded)
 		s.do(s.live.export)
@@ -548,7 +549,18 @@ func TestLiveTraceExports(t *testing.T) {
 	if len(recordings) != 2 {
 		t.Fatalf("recordings %v", recordings)
 	}
+	for pattern, want := range map[string]string{ // the figures are of all, the others say what they are of
+		"*.json": `"left_out": [1-9]\d\d`, "*.trace.json": `the newest of its \d{3,} events alone, not \d{3,} before them: from [2-9]\.\d to 3\.\d s of the trace`,
+	} {
+		files, _ := filepath.Glob(filepath.Join(dir, "rooftop-trace-"+pattern))
+		if text, err := os.ReadFile(files[0]); err != nil || !regexp.MustCompile(want).Match(text) {
+			t.Errorf("%s: %v: %.3000s", files[0], err, text)
+		}
+	}
 	r, err := readRecording(recordings[0])
+	if i := slices.IndexFunc(r.Gaps, func(g optrace.Gap) bool { return g.What == gapKept }); i < 0 {
+		t.Errorf("the recording does not say that it is a part: %v", r.Gaps)
+	}
 	if err != nil || len(r.Events) != 100 || r.LeftOut < 400 || !slices.IsSortedFunc(r.Events, func(a, b optrace.Event) int { return int(a.At - b.At) }) {
 		t.Fatalf("%v: %d events, %d left out", err, len(r.Events), r.LeftOut)
 	}

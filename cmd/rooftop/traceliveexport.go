@@ -44,6 +44,33 @@ func (r *recentEvents) list() []optrace.Event {
 	return slices.Concat(r.events[r.oldest:], r.events[:r.oldest])
 }
 
+// span is from the oldest of them to the newest.
+func (r *recentEvents) span() (from, to time.Duration) {
+	n := len(r.events)
+	if n == 0 {
+		return 0, 0
+	}
+	return r.events[r.oldest%n].At, r.events[(r.oldest+n-1)%n].At
+}
+
+// leftOut is how many events were counted of which there was no room for files.
+func (l *liveTrace) leftOut() int64 { return max(0, l.keeper.count-int64(len(l.window.events))) }
+
+// keptWords say which part of a trace the files of its events hold, "" where they hold all.
+func keptWords(c *optrace.Coverage) string {
+	if c.LeftOut <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("the newest of its %d events alone, not %d before them", c.Events, c.LeftOut)
+	if c.KeptFrom.OK && c.KeptTo.OK {
+		text += fmt.Sprintf(": from %.1f to %.1f s of the trace", c.KeptFrom.V, c.KeptTo.V)
+	}
+	return text
+}
+
+// gapKept is [optrace.Gap.What] of a recording that holds a part of a trace alone.
+const gapKept = "what came before"
+
 // export writes files of what was recorded so far, while events go on to be taken in.
 func (l *liveTrace) export() {
 	l.notice = "" // one that comes again is news
@@ -64,6 +91,9 @@ func (l *liveTrace) export() {
 				return
 			}
 			l.notice = "Exported " + exportedWords(files)
+			if held := keptWords(&t.summary.Coverage); held != "" {
+				l.notice += "; the last two hold " + held
+			}
 		})
 	})
 }
@@ -77,11 +107,15 @@ func (l *liveTrace) traced() *traced {
 	graph := l.graph
 	r := &optrace.Recording{
 		Target: l.target, Roof: l.roof, Detail: l.detail, Events: events, Tables: &tables, Observer: l.observer, Gaps: l.gaps,
-		Dropped: l.lost, LeftOut: l.keeper.count - int64(len(events)), End: l.now(), HostLoad: l.load,
+		Dropped: l.lost, LeftOut: l.leftOut(), End: l.now(), HostLoad: l.load,
 	}
 	if len(events) > 0 {
 		r.Begin = events[0].At
 		r.End = max(r.End, events[len(events)-1].At)
+	}
+	if held := keptWords(&l.summary.Coverage); held != "" {
+		g := optrace.Gap{What: gapKept, Why: "the screen that exported this kept " + held, Next: "rooftop trace --save records all of it"}
+		r.Gaps = append(slices.Clone(r.Gaps), g)
 	}
 	r.Origin = time.Now().Add(r.Begin - r.End)
 	r.Processes, r.Reader = maps.Clone(l.keeper.names), l.keeper.recording.Reader

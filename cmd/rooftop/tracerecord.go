@@ -131,9 +131,13 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		r.LeftOut = max(r.LeftOut, t.save.left)
 	}
 	partial, _ := k.assembler.Dropped()
+	var kept time.Duration
+	if n := len(r.Events); n > 0 {
+		kept = r.Events[n-1].At
+	}
 	return &traced{recording: r, saving: t.save, newest: k.tally.Live, summary: k.tally.Summary(optrace.Settings{
 		Target: r.Target, Roof: r.Roof, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: r.End - r.Begin, Detail: r.Detail,
-		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: r.Reader, HostLoad: r.HostLoad,
+		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, KeptFrom: r.Begin, KeptTo: kept, Partial: partial, Cut: k.assembler.Cut(), Processes: k.names, Reader: r.Reader, HostLoad: r.HostLoad,
 	})}, nil
 }
 

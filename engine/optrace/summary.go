@@ -47,6 +47,10 @@ type Coverage struct {
 	Events  int64      `json:"events"`
 	Dropped int64      `json:"dropped"`  // lost on the way
 	LeftOut int64      `json:"left_out"` // not kept for exports; the figures hold them
+	// KeptFrom and KeptTo are the seconds since the begin of the trace that exports hold,
+	// absent where they hold all of it, or where that is not known.
+	KeptFrom stat.Opt `json:"kept_from_s"`
+	KeptTo   stat.Opt `json:"kept_to_s"`
 	// Graphs are those that were whole; Partial ones are left out of every figure. Both
 	// are 0 where graphs were not traced, as [Coverage.SawGraphs] says.
 	Graphs  int      `json:"graphs"`

@@ -282,11 +282,14 @@ type Settings struct {
 	// Events were recorded, Dropped lost on the way, LeftOut not kept; Partial graphs
 	// were left out of every figure.
 	Events, Dropped, LeftOut int64
-	Partial                  int
-	Cut                      int              // calls that were left out, as [Assembler.Cut]
-	Processes                map[int32]string // names by PID
-	Reader                   int              // as [Recording.Reader]
-	HostLoad                 *HostLoad        // nil not known
+	// KeptFrom and KeptTo are, on the clock of the events, the first and the last event that
+	// was kept where some were left out; KeptTo is 0 where that is not known.
+	KeptFrom, KeptTo time.Duration
+	Partial          int
+	Cut              int              // calls that were left out, as [Assembler.Cut]
+	Processes        map[int32]string // names by PID
+	Reader           int              // as [Recording.Reader]
+	HostLoad         *HostLoad        // nil not known
 }
 
 // isReader says that a process is the one that traced.
@@ -342,6 +345,9 @@ func (t *Tally) coverage(s *Settings) Coverage {
 	c := Coverage{
 		Seconds: s.Span.Seconds(), Detail: t.Level(s.Detail).String(), Levels: t.levels.rows(s.Detail), Events: s.Events, Dropped: s.Dropped, LeftOut: s.LeftOut,
 		Graphs: t.graphs, Partial: s.Partial, Calls: t.calls, OpShare: ratio(t.inLane0, t.lane0),
+	}
+	if s.LeftOut > 0 && s.KeptTo > 0 {
+		c.KeptFrom, c.KeptTo = stat.Some(span(s.Begin, s.KeptFrom).Seconds()), stat.Some(span(s.Begin, s.KeptTo).Seconds())
 	}
 	var graphs, calls time.Duration
 	for i := range t.phases {

@@ -35,9 +35,13 @@ func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, 
 	}
 	first := earliestOf(r, graphs, calls)
 	p := &operatorPainter{painter: &painter{shift: -first}, t: t, r: r}
+	var missing []string
+	for _, g := range r.Gaps {
+		missing = append(missing, g.What+": "+g.Why)
+	}
 	p.Writer = NewWriter(w, r.Origin.Add(first-r.Begin),
 		Text("program", "rooftop"), Text("kind", "operators"), Text("runtime", r.Target.Runtime), Text("hook", r.Target.Hook), Text("detail", r.Detail.String()),
-		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)))
+		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)), Text("not_known", strings.Join(missing, "; ")))
 	p.pid = p.group(targetName(&r.Target))
 	p.byThread()
 	p.calls(calls)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ func (r *tracePage) coverage() {
 	events := plural(int(c.Events), "event") + ", " + figure.Whole(float64(c.Dropped)) + " lost"
 	if c.LeftOut > 0 {
 		events += ", " + figure.Whole(float64(c.LeftOut)) + " counted but not kept for exports"
+		if from, to := finite(c.KeptFrom), finite(c.KeptTo); from.OK && to.OK {
+			events += fmt.Sprintf(", which hold %.1f to %.1f s of the trace", from.V, to.V)
+		}
 	}
 	line := r.text(body, events)
 	if c.Dropped > 0 {
