@@ -196,7 +196,11 @@ func (v *traceView) backends(l *listing) {
 	for i := range v.s.Backends {
 		b := &v.s.Backends[i]
 		seen := "seen"
-		if !b.Seen {
+		switch {
+		case b.Seen:
+		case b.Time > 0:
+			seen = "not watched: + traces them"
+		default:
 			seen = strings.TrimSpace("not seen: " + cmp.Or(b.Pair, "they run elsewhere"))
 		}
 		addRow(columns, cmp.Or(b.Name, figure.Absent), figure.Whole(float64(b.Splits)), figure.Whole(float64(b.Nodes)), howLong(b.Time), seen)

@@ -85,7 +85,7 @@ func (v *traceView) lanes(l *listing, most int) {
 		l.row(func(p cell.Pane) {
 			p.Right(laneLabel, 0, cell.Muted, fmt.Sprint(lane.Lane))
 			x := laneLabel + laneFigure
-			p.Right(x, 0, cell.Body, figure.Show(busyShare(lane, g.Time), "ratio"))
+			p.Right(x, 0, cell.Body, figure.Show(busyShare(lane, g), "ratio"))
 			x += 2
 			drawRuns(p.Sub(x, 0, p.Width()-x, 1), laneColumns(lane.Spans, g.Time, p.Width()-x), signs, tokens)
 		})
@@ -114,9 +114,11 @@ func (v *traceView) noLanes() string {
 	return "No whole decode graph was traced yet."
 }
 
-// busyShare is how much of a graph a lane computed.
-func busyShare(lane *optrace.LiveLane, whole time.Duration) stat.Opt {
-	if whole <= 0 {
+// busyShare is how much of a graph a lane computed, absent where no operator of the graph
+// was traced.
+func busyShare(lane *optrace.LiveLane, g *optrace.LiveGraph) stat.Opt {
+	whole := g.Time
+	if whole <= 0 || !slices.ContainsFunc(g.Lanes, func(l optrace.LiveLane) bool { return len(l.Spans) > 0 }) {
 		return stat.None
 	}
 	busy := 0.0

@@ -114,6 +114,18 @@ func TestSecondsThatAreKept(t *testing.T) {
 	}
 }
 
+// A lane of which no operator was traced is not idle.
+func TestBusyOfNothingIsNotZero(t *testing.T) {
+	g := &optrace.LiveGraph{Time: time.Second, Lanes: []optrace.LiveLane{{}, {Lane: 1}}}
+	if got := busyShare(&g.Lanes[0], g); got.OK {
+		t.Errorf("graphs alone: %v", got)
+	}
+	g.Lanes[1].Spans = []optrace.LiveSpan{{End: time.Second / 2}}
+	if idle, busy := busyShare(&g.Lanes[0], g), busyShare(&g.Lanes[1], g); idle != some(0) || busy != some(0.5) {
+		t.Errorf("%v and %v", idle, busy)
+	}
+}
+
 func ExampleTraceKeyTable() {
 	table, _, _ := strings.Cut(TraceKeyTable(), "\n| `p`")
 	fmt.Println(table)

@@ -1,6 +1,7 @@
 package optrace
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,7 +45,7 @@ func (s *backendSums) addGraph(g *Graph, took time.Duration) {
 	if b := s.get(g.Backend); b != nil {
 		b.graphs++
 		b.time = plus(b.time, took)
-		b.spans = b.spans || len(g.Lanes) > 0
+		b.spans = b.spans || slices.ContainsFunc(g.Lanes, func(l Lane) bool { return len(l.Spans) > 0 })
 	}
 }
 

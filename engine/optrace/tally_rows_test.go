@@ -318,7 +318,7 @@ func TestBackendsAndCopies(t *testing.T) {
 	for range 3 {
 		tally.Split(&Split{Backend: 1, Nodes: 400})
 		tally.Split(&Split{Backend: 2, Nodes: 10})
-		tally.Graph(&Graph{Call: -1, Backend: 2, End: 50, Lanes: []Lane{{TID: 1}}})
+		tally.Graph(&Graph{Call: -1, Backend: 2, End: 50, Lanes: []Lane{{TID: 1, Spans: []Span{{End: 40}}}}})
 		tally.Copy(&Copy{Kind: CopySet, Bytes: 1000})
 		tally.Copy(&Copy{Kind: CopyGet, Bytes: 10})
 	}
@@ -326,6 +326,11 @@ func TestBackendsAndCopies(t *testing.T) {
 	if len(s.Backends) != 2 || s.Backends[0] != (BackendRow{Name: "CUDA0", Splits: 3, Nodes: 1200, Pair: "nsys profile"}) ||
 		s.Backends[1] != (BackendRow{Name: "CPU", Splits: 3, Nodes: 30, Time: 150, Seen: true}) {
 		t.Errorf("backends: %+v", s.Backends)
+	}
+	graphs := NewTally(tables) // without their operators
+	graphs.Graph(&Graph{Call: -1, Backend: 2, End: 50, Lanes: []Lane{{TID: 1}}})
+	if b := graphs.Summary(Settings{}).Backends; len(b) != 1 || b[0].Seen || b[0].Time != 50 {
+		t.Errorf("operators that nobody watched are seen: %+v", b)
 	}
 	if len(s.Copies) != 2 || s.Copies[0] != (CopyRow{"in", 3, 3000}) || s.Copies[1] != (CopyRow{"out", 3, 30}) {
 		t.Errorf("copies: %+v", s.Copies)

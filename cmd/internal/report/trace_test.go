@@ -156,6 +156,16 @@ func TestRateOfAnswersIsTold(t *testing.T) {
 	}
 }
 
+// Operators that nobody watched are in no figure.
+func TestBackendWithoutOperators(t *testing.T) {
+	s := denseTrace()
+	s.Backends = []optrace.BackendRow{{Name: "CPU", Splits: 1, Nodes: 10, Time: time.Second}}
+	page := strings.Join(strings.Fields(strings.ReplaceAll(traceText(t, s, Options{Width: 120}), "\u00a0", " ")), " ")
+	if !strings.Contains(page, "none of its operators was watched") || strings.Contains(page, "its operators are in the figures") {
+		t.Error(page)
+	}
+}
+
 func TestSentencesAreNotGlued(t *testing.T) {
 	for want, list := range map[string][]string{
 		"One is so. 2 are not.":        {"One is so.", "2 are not."},

@@ -310,7 +310,11 @@ func (r *tracePage) backends() {
 	r.section("Backends", "")
 	for _, b := range r.s.Backends {
 		seen := "its operators are in the figures"
-		if !b.Seen {
+		switch {
+		case b.Seen:
+		case b.Time > 0:
+			seen = "none of its operators was watched (--level operator and above do)"
+		default:
 			seen = "its operators are not seen" + after(": pair with ", b.Pair)
 		}
 		r.row(cmp.Or(b.Name, "unnamed"), r.text(body, plural(int(b.Splits), "split")+", "+plural(int(b.Nodes), "node")+", "+shownTime(b.Time)+"; "+seen))
