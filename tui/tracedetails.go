@@ -178,10 +178,14 @@ func (v *traceView) findingList(l *listing) {
 
 // sites are where the probes sit.
 func (v *traceView) sites(l *listing) {
-	columns := []column{{head: "probe", left: true}, {head: "at", left: true}, {head: "costs"}, {head: "instruction", left: true}, {head: "file", left: true}}
+	columns := []column{{head: "probe", left: true}, {head: "at", left: true}, {head: "a hit, hot to cold (est)"}, {head: "instruction", left: true}, {head: "file", left: true}}
 	for i := range v.s.Target.Sites {
 		s := &v.s.Target.Sites[i]
-		cost := howLong(s.Cost)
+		hot, cold := s.HitCost()
+		cost := howLong(hot)
+		if cold != hot {
+			cost += " to " + howLong(cold)
+		}
 		if !s.Cheap {
 			cost = v.u.glyphs.Warn + " " + cost
 		}

@@ -117,7 +117,7 @@ func (u *look) probeWords(o *optrace.Observer, long bool) (text string, token ce
 			text, token = text+", "+over, cell.Warn
 		}
 		if long {
-			text += ": " + figure.Count(o.HitsOfThread()) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each"
+			text += ": " + figure.Count(o.HitsOfThread()) + " hits a token, " + show(o.CostPerHit.Seconds()) + " each in the mean"
 			if basis := o.Basis(); basis != "" {
 				text += ", by " + basis
 			}

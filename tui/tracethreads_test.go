@@ -173,7 +173,7 @@ func TestTraceCostAboveTheLimit(t *testing.T) {
 	u := unicodeLook()
 	o := optrace.Observer{HitsPerToken: 434, Threads: 2, CostPerHit: 1640, Expected: 0.047, Graphs: 240, From: optrace.ExpectedTrace, Limit: 0.04}
 	text, token := u.costWords(&o, true)
-	if text = strings.ReplaceAll(text, string(nbsp), " "); token != cell.Warn || text != "4.7 % of its speed (est), more than --max-overhead 4: 217 hits a token, 1.64 µs each, by the middle one of 240 decode graphs of the trace" {
+	if text = strings.ReplaceAll(text, string(nbsp), " "); token != cell.Warn || text != "4.7 % of its speed (est), more than --max-overhead 4: 217 hits a token, 1.64 µs each in the mean, by the middle one of 240 decode graphs of the trace" {
 		t.Errorf("%q, %v", text, token)
 	}
 	o.Limit = 0.05

@@ -184,6 +184,17 @@ func (in *Expectation) siteCost(apart time.Duration, symbols ...string) time.Dur
 	return hitStepped + (hitCold+steppedCold)*away/coldAfter
 }
 
+// HitCost is what a hit of a probe there is reckoned to cost the target: hot, where the caches
+// hold what it needs, and cold, where weights stream through them between two hits. [Site.Cost]
+// is of a program that does nothing, and less. Hits of barriers follow each other so closely that they are always hot.
+func (s *Site) HitCost() (hot, cold time.Duration) {
+	one := Expectation{Sites: []Site{*s}}
+	if s.Cheap && strings.Contains(s.Symbol, "ggml_barrier") {
+		return barrierHit, barrierHit
+	}
+	return one.siteCost(0, s.Symbol), one.siteCost(coldAfter, s.Symbol)
+}
+
 // cheap says that all sites of a point are emulated by the kernel, and that there are
 // any.
 func (in *Expectation) cheap(symbols ...string) bool {

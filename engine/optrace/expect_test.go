@@ -2,6 +2,7 @@ package optrace
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -86,6 +87,33 @@ func TestExpectOfUnknownSitesIsDear(t *testing.T) {
 	in.Sites[1].Cheap = false
 	if one := Expect(in); one.CostPerHit < hitStepped {
 		t.Errorf("one dear site of two: %v a hit", one.CostPerHit)
+	}
+}
+
+// TestWhatAHitCostsIsSaidAlike holds that a probe's own figure, the word's explanation and what
+// is expected of a token are of the same costs.
+func TestWhatAHitCostsIsSaidAlike(t *testing.T) {
+	var words string
+	for _, w := range ExplainWords() {
+		if w.Name == "observer effect" {
+			words = strings.Join(w.Meaning, " ")
+		}
+	}
+	for _, cheap := range []bool{true, false} {
+		s := Site{Symbol: "llama_decode", Cheap: cheap, Cost: 350}
+		hot, cold := s.HitCost()
+		for _, d := range []time.Duration{hot, cold} {
+			if !strings.Contains(words, spellTime(d)) {
+				t.Errorf("%v is not explained: %s", d, words)
+			}
+		}
+		if o := Expect(Expectation{Detail: DetailToken, GraphTime: 9 * time.Millisecond, Sites: []Site{s}}); hot >= cold || o.CostPerHit != cold {
+			t.Errorf("a hit costs %v to %v, %v is expected", hot, cold, o.CostPerHit)
+		}
+	}
+	barrier := Site{Symbol: "ggml_barrier", Cheap: true}
+	if hot, cold := barrier.HitCost(); hot != barrierHit || cold != barrierHit {
+		t.Errorf("a barrier's costs %v to %v", hot, cold)
 	}
 }
 

@@ -49,8 +49,8 @@ func figureWords() []ExplainWord {
 		{"observer effect", []string{"overhead", "observer"}, []string{
 			"By how much tracing slows the target: probe hits for each token, times what one costs, over the time of a token; and what rooftop itself had of the CPUs of compute threads, where scheduling is traced.",
 			fmt.Sprintf("The token is the median one, which says what is lost where nothing else disturbs. Where the mean one is %d times as long or more, others hold tokens up, and the share of the mean one is said too.", farMean),
-			fmt.Sprintf("expected (est): a probe on an instruction that the kernel emulates costs %s where the caches are hot and up to %s where weights stream through them; one that is single-stepped %s more. Right within about half of itself.",
-				spellTime(hitCheap), spellTime(hitCheap+hitCold+tensorCold), spellTime(hitStepped-hitCheap)),
+			fmt.Sprintf("expected (est): a hit of a probe on an instruction that the kernel emulates costs %s hot, where the caches hold what it needs, and %s cold, where weights stream through them between two hits; one that is single-stepped %s and %s. A tensor that is copied out of cold memory is up to %s more, and hits of barriers follow each other so closely that they cost %s. What stands beside the hits of a token is the mean of all of them. Right within about half of itself.",
+				spellTime(hitCheap), spellTime(hitCheap+hitCold), spellTime(hitStepped), spellTime(hitStepped+hitCold+steppedCold), spellTime(tensorCold), spellTime(barrierHit)),
 			"measured: windows of a second or less with probes on and off in turn; each one with probes against the one before it and the one after it; the median of all, with the 95 % interval of a bootstrap of blocks of windows.",
 			"Next: a lower level of detail costs less.",
 		}},

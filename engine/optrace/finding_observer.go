@@ -60,7 +60,7 @@ func (o *Observer) evidence() []string {
 		out = append(out, fmt.Sprintf("With probes the target loses %s of its speed (95 %% interval %s to %s, %d windows on and off in turn).", spellPercent(o.Measured), spellPercent(o.MeasuredLow), spellPercent(o.MeasuredHigh), o.Windows))
 	} else {
 		if o.HitsPerToken > 0 {
-			out = append(out, fmt.Sprintf("%s probe hits a token on a thread at %s each are expected to take %s of the target's speed (est).", spellThree(o.HitsOfThread()), spellTime(o.CostPerHit), spellPercent(o.Expected)))
+			out = append(out, fmt.Sprintf("%s probe hits a token on a thread, %s each in the mean, are expected to take %s of the target's speed (est).", spellThree(o.HitsOfThread()), spellTime(o.CostPerHit), spellPercent(o.Expected)))
 		}
 		if o.TookCPU() {
 			out = append(out, fmt.Sprintf("rooftop itself had a compute thread's CPU for %s of the time of graphs: %s together.", spellPercent(o.tookCPU()), spellPercent(o.Cost())))

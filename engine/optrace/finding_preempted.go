@@ -73,7 +73,7 @@ func (i *interference) leftOut() string {
 	if i.tracer < seenShare {
 		return ""
 	}
-	return fmt.Sprintf("; what rooftop itself had, %s, is left out: it is a cost of the trace", spellPercent(i.tracer))
+	return "; what rooftop itself had is left out, as a cost of the trace"
 }
 
 // keepOff is the remedy against other programs. Of what a lane loses, what the kernel took

@@ -222,7 +222,7 @@ func TestTraceSaysWhatItsCostIsReckonedFrom(t *testing.T) {
 	said := func() string { return strings.Join(strings.Fields(traceText(t, s, Options{Width: 80})), " ") }
 	for _, want := range []string{
 		"costs the target 4.7 % of its speed (est), more than --max-overhead 4 Coverage",
-		"217 hits a token on each of 2 threads at 1.64 µs take 356 µs of its 7.54 ms with them, by the middle one of 240 decode graphs of the trace",
+		"217 hits a token on each of 2 threads at a mean of 1.64 µs take 356 µs of its 7.54 ms with them, by the middle one of 240 decode graphs of the trace",
 	} {
 		if !strings.Contains(said(), want) {
 			t.Errorf("it does not say %q: %s", want, said())

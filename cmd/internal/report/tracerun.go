@@ -130,7 +130,7 @@ func hitWords(o *optrace.Observer) string {
 	if o.Threads > 1 {
 		s += " on each of " + plural(o.Threads, "thread")
 	}
-	s += " at " + shownTime(o.CostPerHit)
+	s += " at a mean of " + shownTime(o.CostPerHit)
 	if basis := o.Basis(); basis != "" && o.GraphTime > 0 {
 		s += " take " + shownTime(o.Delay()) + " of its " + shownTime(o.GraphTime+o.Delay()) + " with them, by " + basis
 	}
@@ -157,11 +157,20 @@ func (r *tracePage) files() {
 		if s.Cheap {
 			how = "emulated"
 		}
-		r.row("probe", r.text(muted, s.Symbol+"+"+figure.Whole(float64(s.Offset))+after(" at ", s.Instruction)+", "+how+", "+shownTime(s.Cost)+" a hit"))
+		r.row("probe", r.text(muted, s.Symbol+"+"+figure.Whole(float64(s.Offset))+after(" at ", s.Instruction)+", "+how+", "+hitCost(&s)+" a hit (est)"))
 	}
 	if o := &r.s.Observer; len(t.Sites) > 0 && o.CostPerHit > 0 {
-		r.row("", r.text(muted, "a probe's figure is of its trap alone, with warm caches (est); the observer's "+shownTime(o.CostPerHit)+" a hit is in this target: with what is read and copied, and caches gone cold between hits (est)"))
+		r.row("", r.text(muted, "hot: the caches hold what the probe needs; cold: weights stream through them between two hits; the observer's "+shownTime(o.CostPerHit)+" is the mean of a hit here, with what is copied"))
 	}
+}
+
+// hitCost is what one hit of a probe costs.
+func hitCost(s *optrace.Site) string {
+	hot, cold := s.HitCost()
+	if hot == cold {
+		return shownTime(hot)
+	}
+	return shownTime(hot) + " hot to " + shownTime(cold) + " cold"
 }
 
 // phases is what each phase did, a column for each.
