@@ -27,12 +27,15 @@ func (v *traceView) details(l *listing) {
 
 func (v *traceView) coverage(l *listing) {
 	u, c, r := v.u, &v.s.Coverage, &v.s.Roof
-	l.title("Coverage", u.say(cell.Muted, "detail "+cmp.Or(c.Detail, v.live.Detail.String())))
+	l.title("Coverage", u.say(cell.Muted, "detail "+v.detailWord()))
 	took := time.Duration(0)
 	if c.Seconds > 0 && c.Seconds < 1e9 {
 		took = time.Duration(c.Seconds * float64(time.Second))
 	}
 	l.fact("recorded", cell.Body, fmt.Sprintf("%s: %s, %s, %s", lasting(took), counted(c.Calls, "call"), counted(c.Graphs, "graph"), counted(int(c.Events), "event")))
+	if v.severalLevels() {
+		l.fact("levels", cell.Body, v.levelWords())
+	}
 	token, text := cell.OK, u.glyphs.Good+" nothing"
 	if c.Dropped > 0 {
 		token, text = cell.Warn, u.glyphs.Warn+" "+lostWords(c)
@@ -43,7 +46,7 @@ func (v *traceView) coverage(l *listing) {
 	}
 	l.fact("covered", cell.Body, fmt.Sprintf("operators %s of the time of graphs, graphs %s of that of calls; %s operators a decoded token",
 		figure.Show(finite(c.OpShare), "ratio"), figure.Show(finite(c.GraphOf), "ratio"), figure.Show(finite(c.OpsPerToken), "")))
-	text, token = u.costWords(&v.s.Observer, true)
+	text, token = u.costWords(v.observer(), true)
 	l.fact("cost", token, text)
 	l.fact("roof", cell.Body, roofWords(r.BytesPerSecond, r.FlopsPerSecond, r.FlopsOf, r.Int8PerSecond, r.Int8Of, r.Threads, roofFrom(v.s)))
 	l.space()
@@ -56,6 +59,15 @@ func keptWords(c *optrace.Coverage) string {
 		return ""
 	}
 	return fmt.Sprintf(", which hold %.1f to %.1f s of the trace", c.KeptFrom.V, c.KeptTo.V)
+}
+
+// detailWord is the level that goes on; of a snapshot that does not tell, that of most
+// graphs.
+func (v *traceView) detailWord() string {
+	if v.live.Detail != 0 {
+		return v.live.Detail.String()
+	}
+	return cmp.Or(v.s.Coverage.Detail, v.live.Detail.String())
 }
 
 // roofFrom says where a roof is known from.

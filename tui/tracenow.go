@@ -53,7 +53,11 @@ func (v *traceView) speed(framed bool) panel {
 	q := panel{old: v.old()}
 	if framed {
 		q.title = "Tokens"
-		q.note = u.say(cell.Muted, "over "+lasting(v.live.Since))
+		note := "over " + lasting(v.live.Since)
+		if v.severalLevels() {
+			note += fmt.Sprintf(", several levels: view %d", viewDetails+1)
+		}
+		q.note = u.say(cell.Muted, note)
 	}
 	if len(v.s.Phases) == 0 {
 		q.blocks = append(q.blocks, u.one(90, u.say(cell.Muted, "No call was traced whole yet.")))
@@ -447,7 +451,7 @@ func gainWords(a *optrace.Advice) string {
 // is no room for a frame.
 func (v *traceView) watching(w int, framed bool) panel {
 	u, c := v.u, &v.s.Coverage
-	cost, token := u.costWords(&v.s.Observer, framed)
+	cost, token := u.costWords(v.observer(), framed)
 	lost := u.say(cell.OK, "nothing lost")
 	if c.Dropped > 0 {
 		lost = u.say(cell.Warn, u.glyphs.Warn+" "+strings.TrimSuffix(lostWords(c), "."))

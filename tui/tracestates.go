@@ -3,6 +3,7 @@ package tui
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -57,6 +58,31 @@ func targetWords(t *optrace.Target) string {
 		text += ", operators by " + t.Hook
 	}
 	return text
+}
+
+// observer is what watching costs now; of a snapshot that does not tell, what it did.
+func (v *traceView) observer() *optrace.Observer {
+	if o := &v.live.Observer; o.HitsPerToken > 0 || o.Windows > 0 {
+		return o
+	}
+	return &v.s.Observer
+}
+
+// severalLevels says that the figures are not of the level that goes on alone.
+func (v *traceView) severalLevels() bool {
+	levels := v.s.Coverage.Levels
+	return len(levels) > 1 || len(levels) == 1 && v.live.Detail != 0 && levels[0].Detail != v.live.Detail.String()
+}
+
+// levelWords are the levels that the graphs of the figures were traced at, and the one that
+// goes on.
+func (v *traceView) levelWords() string {
+	var list []string
+	for i := range v.s.Coverage.Levels {
+		l := &v.s.Coverage.Levels[i]
+		list = append(list, fmt.Sprintf("%s for %s (%s)", l.Detail, counted(l.Graphs, "graph"), howLong(l.Time)))
+	}
+	return strings.Join(list, ", ") + ": all in the figures; now " + v.live.Detail.String()
 }
 
 // costWords is what watching costs the target, and where that is known from, in a few

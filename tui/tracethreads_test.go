@@ -168,6 +168,37 @@ func TestOthersAreFolded(t *testing.T) {
 	}
 }
 
+// After a change of level every place has the level that goes on and what it costs, and it is
+// said that the figures are of others.
+func TestTraceAfterAChangeOfLevel(t *testing.T) {
+	l := *liveOf(shape{layers: 4, threads: 2, slow: -1})
+	s := *l.Summary
+	s.Coverage.Detail = "sched"
+	s.Coverage.Levels = []optrace.LevelRow{{Detail: "sched", Graphs: 1200, Decode: 1200, Time: 9600 * time.Millisecond}}
+	l.Summary, l.Detail = &s, optrace.LevelToken
+	l.Observer = optrace.Observer{HitsPerToken: 2, Threads: 1, CostPerHit: time.Microsecond, Expected: 0.001}
+	for v, want := range map[viewID][]string{
+		viewNow:     {"detail token", "0.1 % of its speed (est): 2 hits a token", "several levels: view 6"},
+		viewDetails: {"Coverage detail token", "sched for 1,200 graphs (9.60 s): all in the figures; now token", "0.1 % of its speed (est): 2 hits a token"},
+	} {
+		u := plainLook()
+		u.view = v
+		text := strings.Join(strings.Fields(strings.NewReplacer(string(nbsp), " ", "─", "").Replace(traceText(traced{"", &l}, u, 200, 60))), " ")
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("view %d has no %q:\n%s", v+1, w, traceText(traced{"", &l}, u, 200, 60))
+			}
+		}
+		if strings.Contains(text, "detail sched") {
+			t.Errorf("view %d has the level of before", v+1)
+		}
+	}
+	l.Detail = optrace.LevelSched
+	if v := (&traceView{live: &l, s: &s}); v.severalLevels() {
+		t.Error("one level is several")
+	}
+}
+
 // What tracing costs is said to be more than it was to, and by what it is reckoned.
 func TestTraceCostAboveTheLimit(t *testing.T) {
 	u := unicodeLook()

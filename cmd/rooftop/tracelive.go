@@ -346,7 +346,7 @@ func (l *liveTrace) reckon() {
 func (l *liveTrace) publish() {
 	s := &optrace.Live{
 		State: l.state(), Target: l.target, Since: l.since(), Now: time.Since(l.began), Detail: l.detail,
-		Question: l.ask.text, Notice: l.notice, Summary: l.summary,
+		Question: l.ask.text, Notice: l.notice, Summary: l.summary, Observer: l.costsNow(),
 	}
 	if l.ended {
 		s.Now = l.latest.Load().Now

@@ -365,6 +365,33 @@ func TestLiveTraceReckonsAgain(t *testing.T) {
 	})
 }
 
+// A screen has what tracing costs at the level that goes on, and not that of most graphs.
+func TestLiveTraceCostsWhatIsWatchedNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, 10*time.Millisecond, traceOptions{detail: optrace.LevelSched})
+		s.rests(false)
+		first := s.until("a cost of the trace's own", func(l *optrace.Live) bool {
+			return l.Summary != nil && l.Summary.Observer.From == optrace.ExpectedTrace && l.Since > 5*time.Second
+		})
+		if first.Observer != first.Summary.Observer || first.Observer.HitsPerToken == 0 {
+			t.Errorf("at one level %+v is told, %+v of the figures", first.Observer, first.Summary.Observer)
+		}
+		for _, d := range []optrace.Detail{optrace.LevelToken, optrace.LevelBarriers} {
+			s.do(func() { s.live.aim(d) })
+			l := s.until("another level", func(l *optrace.Live) bool { return l.Detail == d })
+			if said := fmt.Sprintf("Detail %v is expected to cost %s", d, perCent(l.Observer.Expected)); !strings.HasPrefix(l.Notice, said) {
+				t.Errorf("%+v is told of %v: %s", l.Observer, d, l.Notice)
+			}
+			if o := l.Summary.Observer; o.HitsPerToken != first.Summary.Observer.HitsPerToken || l.Observer.HitsPerToken == o.HitsPerToken {
+				t.Errorf("at %v %v hits are told, those of the figures are %v", d, l.Observer.HitsPerToken, o.HitsPerToken)
+			}
+		}
+		if err := s.over(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What no takes is said to be above the limit too where it is, and has no details that are
 // seen beside operators alone.
 func TestLiveTraceWhereNoLevelFits(t *testing.T) {

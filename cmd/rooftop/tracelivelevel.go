@@ -85,6 +85,20 @@ func (l *liveTrace) learn() {
 	}
 }
 
+// costsNow is what watching costs at the level that goes on.
+func (l *liveTrace) costsNow() optrace.Observer {
+	if l.summary == nil {
+		return l.observer
+	}
+	of := l.summary.Observer
+	if l.detail == l.keeper.tally.Level(l.detail) {
+		return of
+	}
+	o := l.expect(l.detail)
+	o.Reader, o.ReaderTime = of.Reader, of.ReaderTime
+	return o
+}
+
 // costs says what watching at a level is expected to cost; "" not known.
 func (l *liveTrace) costs(d optrace.Detail) string {
 	o := l.expect(d)

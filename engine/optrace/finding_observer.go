@@ -43,8 +43,12 @@ func findObserver(v *view) (cause, bool) {
 	if o.Windows == 0 && o.tookCPU() > o.Expected {
 		do = "Trace again with less detail, or leave rooftop a CPU of its own, before changing anything."
 	}
+	evidence := o.evidence()
+	if v.Coverage.Detail != "" && o.Windows == 0 && o.HitsPerToken > 0 {
+		evidence[0] = "At level " + v.Coverage.Detail + ", " + evidence[0]
+	}
 	return cause{
-		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: o.evidence(), Cost: stat.Some(cost)},
+		Finding: Finding{ID: "observer-effect", Severity: severity, Title: "Tracing slows the target down", Evidence: evidence, Cost: stat.Some(cost)},
 		remedy: &remedy{
 			kind: remedyTrace, do: do, flag: levelFlag, value: v.lighter(),
 			why:   "Figures that tracing bends by " + spellPercent(slow) + " do not tell which setting costs time.",

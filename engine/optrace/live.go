@@ -24,6 +24,9 @@ type Live struct {
 	// Since is how long the trace records, less pauses; Now how long it is attached.
 	Since, Now time.Duration
 	Detail     Detail
+	// Observer is what tracing costs at Detail. That of Summary is of the level of most
+	// decode graphs, which may have been another.
+	Observer Observer
 	// Question is what has to be answered in LiveAsking, Notice the last thing to tell.
 	Question, Notice string
 	// Summary is of everything so far; nil before the first graph.

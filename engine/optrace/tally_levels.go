@@ -126,7 +126,7 @@ func changedLevel(rows []LevelRow) []Gap {
 	}
 	return []Gap{{
 		What: "all figures of all graphs",
-		Why:  "the level of detail was changed while it ran: " + strings.Join(list, ", ") + "; what a level leaves out is not known of its graphs, and what tracing costs is said of the first",
+		Why:  "the level of detail was changed while it ran: " + strings.Join(list, ", ") + "; what a level leaves out is not known of its graphs. A report has what tracing costs at " + rows[0].Detail + ", a screen what it costs now",
 	}}
 }
 
