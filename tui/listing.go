@@ -39,11 +39,14 @@ func (l *listing) title(text string, note prose) {
 }
 
 // section is a table under its title, nothing where it has no row.
-func (l *listing) section(title string, columns []column) {
+func (l *listing) section(title string, columns []column) { l.noted(title, nil, columns) }
+
+// noted is a section with a note beside its title.
+func (l *listing) noted(title string, note prose, columns []column) {
 	if len(columns[0].texts) == 0 {
 		return
 	}
-	l.title(title, nil)
+	l.title(title, note)
 	l.table(columns, func(_, col int) cell.Token {
 		if col == 0 {
 			return cell.Strong

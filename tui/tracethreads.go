@@ -207,7 +207,19 @@ func (v *traceView) threadTable(l *listing) {
 			howLong(r.WakeUp.P99), figure.Show(finite(r.Switches), ""), figure.Whole(float64(r.Threads)),
 			figure.Show(finite(r.Syscalls), ""), figure.Show(finite(r.MinorFaults), ""), figure.Show(finite(r.MajorFaults), ""), figure.Show(finite(r.IOBytes), "B"))
 	}
-	l.section("Threads over the whole trace", columns)
+	l.noted("Threads over the whole trace", v.ofGraphs(), columns)
+}
+
+// ofGraphs says what graphs the shares of lanes are of, where these are not all.
+func (v *traceView) ofGraphs() prose {
+	if len(v.s.Threads) == 0 || !v.severalLevels() {
+		return nil
+	}
+	n, all := v.s.Threads[0].Graphs, v.s.Coverage.Graphs
+	if n <= 0 || n >= all {
+		return nil
+	}
+	return v.u.say(cell.Muted, fmt.Sprintf("shares: %s of %s, whose levels tell most", figure.Whole(float64(n)), counted(all, "graph")))
 }
 
 // hardly is the share of the time of graphs below which processes are not listed one by

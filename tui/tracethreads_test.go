@@ -193,6 +193,13 @@ func TestTraceAfterAChangeOfLevel(t *testing.T) {
 			t.Errorf("view %d has the level of before", v+1)
 		}
 	}
+	s.Coverage.Graphs, s.Threads = 1200, slices.Clone(s.Threads)
+	s.Threads[0].Graphs = 25
+	u := plainLook()
+	u.view = viewThreads
+	if text := strings.ReplaceAll(traceText(traced{"", &l}, u, 120, 60), string(nbsp), " "); !strings.Contains(text, "shares: 25 of 1,200 graphs, whose levels tell most") {
+		t.Errorf("it is not said what lanes' shares are of:\n%s", text)
+	}
 	l.Detail = optrace.LevelSched
 	if v := (&traceView{live: &l, s: &s}); v.severalLevels() {
 		t.Error("one level is several")

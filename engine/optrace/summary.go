@@ -211,9 +211,14 @@ type ThreadRow struct {
 	Sync stat.Opt `json:"sync_ratio"`
 	Off  stat.Opt `json:"off_cpu_ratio"`
 	// Barriers is the time in barriers, on its CPU or off it, of all graphs whose barriers
-	// were traced; Preempted that ready and without a CPU, of all whose scheduling was.
-	Barriers    stat.Opt     `json:"barriers_ratio"`
-	Preempted   stat.Opt     `json:"preempted_ratio"`
+	// were traced. Preempted is that ready and without a CPU, a part of Off; where Off is
+	// absent, of all graphs whose scheduling was traced.
+	Barriers  stat.Opt `json:"barriers_ratio"`
+	Preempted stat.Opt `json:"preempted_ratio"`
+	// LostCPU is Preempted of all graphs whose scheduling was traced, and Graphs how many
+	// Busy, Sync and Off are of; absent and 0 in what was read from a document.
+	LostCPU     stat.Opt     `json:"-"`
+	Graphs      int          `json:"-"`
 	WakeUp      Distribution `json:"wake_up"` // from ready to running
 	Switches    stat.Opt     `json:"switches"`
 	Syscalls    stat.Opt     `json:"syscalls"`

@@ -10,15 +10,18 @@ import (
 type laneSums struct {
 	graphs                           int // that it was in
 	parts                            [numWatched]laneParts
-	barriers, preempted, took        time.Duration
+	barriers, took                   time.Duration
 	threads                          map[int32]struct{}
 	wakeUps                          durations
 	switches, syscalls, minor, major float64
 	ioBytes                          float64
 }
 
-// laneParts is the time of a lane, divided: no moment is in two of them.
-type laneParts struct{ busy, waits, off time.Duration }
+// laneParts is the time of a lane, divided: no moment is in two of the first three.
+type laneParts struct {
+	busy, waits, off time.Duration
+	preempted        time.Duration // of off
+}
 
 // partsOf divides the time of a lane in a graph that took so long. What the kernel says of
 // it comes first, and nothing is more than is left of the whole.
@@ -26,12 +29,12 @@ func partsOf(l *Lane, took time.Duration) laneParts {
 	off := min(max(l.Off, 0), took)
 	busy := min(max(l.Busy, 0), took-off)
 	waits := span(max(l.OffWaiting, 0), max(l.Sync, 0))
-	return laneParts{busy: busy, waits: min(waits, took-off-busy), off: off}
+	return laneParts{busy: busy, waits: min(waits, took-off-busy), off: off, preempted: min(max(l.Preempted, 0), off)}
 }
 
 // add adds those of another graph.
 func (p *laneParts) add(q laneParts) {
-	p.busy, p.waits, p.off = plus(p.busy, q.busy), plus(p.waits, q.waits), plus(p.off, q.off)
+	p.busy, p.waits, p.off, p.preempted = plus(p.busy, q.busy), plus(p.waits, q.waits), plus(p.off, q.off), plus(p.preempted, q.preempted)
 }
 
 // What was recorded of the lanes of a graph, beside its operators: one of numWatched. A
@@ -132,7 +135,7 @@ func (s *laneSums) add(l *Lane, seen bool, watched int, took time.Duration) {
 	s.graphs++
 	if seen {
 		s.parts[watched].add(partsOf(l, took))
-		s.barriers, s.preempted = plus(s.barriers, l.Sync), plus(s.preempted, l.Preempted)
+		s.barriers = plus(s.barriers, l.Sync)
 	}
 	s.took = plus(s.took, l.SyscallTime)
 	if l.TID != 0 && len(s.threads) < maxThreadIDs {
@@ -146,6 +149,16 @@ func (s *laneSums) add(l *Lane, seen bool, watched int, took time.Duration) {
 	s.minor += float64(max(l.MinorFaults, 0))
 	s.major += float64(max(l.MajorFaults, 0))
 	s.ioBytes += float64(max(l.IOBytes, 0))
+}
+
+// preempted is for how long the lane lost its CPU in all graphs that tell it.
+func (s *laneSums) preempted() (sum time.Duration) {
+	for w := range s.parts {
+		if w&watchedSched != 0 {
+			sum = plus(sum, s.parts[w].preempted)
+		}
+	}
+	return sum
 }
 
 // threadRows are the lanes, with ratios of the time of all graphs whose operators were
@@ -172,16 +185,21 @@ func (t *Tally) threadRows(d Detail) []ThreadRow {
 			return with(of, ratio(v, t.lane0By[told]))
 		}
 		parts := &s.parts[told]
+		lost := with(DetailSched, ratio(s.preempted(), sched))
+		preempted := lost
+		if told&watchedSched != 0 {
+			preempted = with(DetailSched, ratio(parts.preempted, t.lane0By[told]))
+		}
 		row := ThreadRow{
 			Lane: i, Threads: len(s.threads),
 			Busy:      with(DetailOperator|DetailTensor, ratio(parts.busy, t.lane0By[told])),
 			Sync:      part(watchedBarriers, DetailBarrier, parts.waits),
 			Off:       part(watchedSched, DetailSched, parts.off),
 			Barriers:  with(DetailBarrier, ratio(s.barriers, barriers)),
-			Preempted: with(DetailSched, ratio(s.preempted, sched)),
-			WakeUp:    s.wakeUps.distribution(),
-			Switches:  with(DetailSched, finite(s.switches)),
-			Syscalls:  with(DetailSyscall, finite(s.syscalls)), SyscallTime: with(DetailSyscall, finite(s.took.Seconds())),
+			Preempted: preempted, LostCPU: lost, Graphs: t.lane0Graphs[told],
+			WakeUp:   s.wakeUps.distribution(),
+			Switches: with(DetailSched, finite(s.switches)),
+			Syscalls: with(DetailSyscall, finite(s.syscalls)), SyscallTime: with(DetailSyscall, finite(s.took.Seconds())),
 			MinorFaults: with(DetailFault, finite(s.minor)), MajorFaults: with(DetailFault, finite(s.major)),
 			IOBytes: with(DetailIO, finite(s.ioBytes)),
 		}

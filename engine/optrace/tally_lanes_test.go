@@ -199,7 +199,17 @@ func TestPartsAreNotOfTwoDetails(t *testing.T) {
 	if row.Busy.V != 0.1 || row.Sync.V != 0.35 || row.Off.V != 0.5 {
 		t.Errorf("busy %v, waits %v, off %v, want 0.1, 0.35 and 0.5", row.Busy, row.Sync, row.Off)
 	}
-	if want := (80*.4 + 20*.5) / 100; math.Abs(row.Preempted.V-want) > 1e-9 {
-		t.Errorf("preempted for %v, want %v of all that tell it", row.Preempted, want)
+	if row.Preempted.V != 0.5 || row.Graphs != fewestGraphs {
+		t.Errorf("preempted for %v of %d graphs, want 0.5 of the %d that the others are of", row.Preempted, row.Graphs, fewestGraphs)
+	}
+	if want := (80*.4 + 20*.5) / 100; math.Abs(row.LostCPU.V-want) > 1e-9 {
+		t.Errorf("preempted for %v, want %v of all that tell it", row.LostCPU, want)
+	}
+	// A lane that lost its CPU before, and not in the graphs that tell most.
+	tally = NewTally(&Tables{})
+	graphs(tally, 80, LevelSched, sched)
+	graphs(tally, fewestGraphs, LevelBarriers|LevelSched, Lane{Busy: 90, Sync: 9, Off: 1, Preempted: 1})
+	if row := tally.Summary(Settings{Detail: LevelSched}).Threads[0]; row.Preempted.V > row.Off.V || row.Off.V != 0.01 {
+		t.Errorf("preempted for %v, and off the CPU for %v", row.Preempted, row.Off)
 	}
 }

@@ -109,7 +109,12 @@ func (t *ThreadRow) barriers() stat.Opt {
 func (v *view) busy() spread { return v.over(func(t *ThreadRow) stat.Opt { return t.Busy }) }
 func (v *view) off() spread  { return v.over(func(t *ThreadRow) stat.Opt { return t.Off }) }
 func (v *view) preempted() spread {
-	return v.over(func(t *ThreadRow) stat.Opt { return t.Preempted })
+	return v.over(func(t *ThreadRow) stat.Opt {
+		if t.LostCPU.OK {
+			return t.LostCPU
+		}
+		return t.Preempted
+	})
 }
 
 // point is the roof with n threads, false where it is not known.
