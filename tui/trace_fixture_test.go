@@ -221,7 +221,7 @@ func lanesOf(l *optrace.Live, of shape) {
 	}
 	if of.off {
 		l.Summary.Observer.Reader, l.Summary.Observer.ReaderTime = some(0.042), 900*time.Millisecond
-		l.Summary.Others = []optrace.OtherRow{{PID: 812, Name: "postgres", Time: 310 * time.Millisecond, Share: some(0.011)}, {Name: optrace.SiblingName, Time: 40 * time.Millisecond, Share: some(0.0013)}, {PID: 99, Name: "", Time: 12 * time.Millisecond, Share: some(0.0004)}}
+		l.Summary.Others = []optrace.OtherRow{{PID: 812, Name: "postgres", Time: 310 * time.Millisecond, Share: some(0.011), OfLanes: some(0.0056)}, {Name: optrace.SiblingName, Time: 40 * time.Millisecond, Share: some(0.0013), OfLanes: some(0.0007)}, {PID: 99, Name: "", Time: 12 * time.Millisecond, Share: some(0.0004)}}
 	}
 }
 

@@ -233,7 +233,7 @@ func (v *traceView) others(l *listing) {
 
 // thieves is a table of processes.
 func thieves(rows []optrace.OtherRow) []column {
-	columns := []column{{head: "process", left: true}, {head: "PID"}, {head: "time"}, {head: "of graphs"}}
+	columns := []column{{head: "process", left: true}, {head: "PID"}, {head: "time"}, {head: "of lanes"}, {head: "of graphs, worst lane"}}
 	small, together := 0, time.Duration(0)
 	for i := range rows {
 		if r := &rows[i]; r.Share.OK && r.Share.V < hardly {
@@ -249,10 +249,10 @@ func thieves(rows []optrace.OtherRow) []column {
 		if r.PID > 0 {
 			pid = fmt.Sprint(r.PID)
 		}
-		addRow(columns, cmp.Or(r.Name, figure.Absent), pid, howLong(r.Time), figure.Show(finite(r.Share), "ratio"))
+		addRow(columns, cmp.Or(r.Name, figure.Absent), pid, howLong(r.Time), figure.Show(finite(r.OfLanes), "ratio"), figure.Show(finite(r.Share), "ratio"))
 	}
 	if small > 1 {
-		addRow(columns, fmt.Sprintf("%d more, each less", small), figure.Absent, howLong(together), "<"+figure.Show(stat.Some(hardly), "ratio"))
+		addRow(columns, fmt.Sprintf("%d more, each less", small), figure.Absent, howLong(together), figure.Absent, "<"+figure.Show(stat.Some(hardly), "ratio"))
 	}
 	return columns
 }

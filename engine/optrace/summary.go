@@ -303,6 +303,8 @@ type OtherRow struct {
 	Name  string        `json:"name"`           // "" unknown
 	Time  time.Duration `json:"time_ns"`
 	Share stat.Opt      `json:"share_ratio"` // of the time of graphs, by the lane of each that lost most
+	// OfLanes is Time as a share of the time of all lanes.
+	OfLanes stat.Opt `json:"of_lanes_ratio"`
 }
 
 // BackendRow is one backend.

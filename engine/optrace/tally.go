@@ -108,6 +108,9 @@ func (t *Tally) Graph(g *Graph) {
 	t.levels.addGraph(t.t, g, took)
 	if g.watched(DetailSched) {
 		t.scheduled = plus(t.scheduled, took)
+		for range g.Lanes {
+			t.thieves.lanes = plus(t.thieves.lanes, took)
+		}
 	}
 	t.phases[p].addGraph(took)
 	t.backends.addGraph(g, took)

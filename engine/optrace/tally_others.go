@@ -8,7 +8,8 @@ import (
 
 // thiefSums adds up the other processes that had the CPU while a lane could have run.
 type thiefSums struct {
-	of map[int32]*thiefSum // by PID, 0 those beyond the limit
+	of    map[int32]*thiefSum // by PID, 0 those beyond the limit
+	lanes time.Duration       // of graphs whose scheduling was recorded, all lanes
 	// Of lanes that were preempted: for how long, and what [Lane] has of the target then.
 	preempted, ran, queued time.Duration
 }
@@ -67,7 +68,7 @@ func (s *thiefSums) putOff(recorded Detail) PutOff {
 func (s *thiefSums) rows(graphs time.Duration, of *Settings) (rows []OtherRow, reader OtherRow) {
 	rows = make([]OtherRow, 0, len(s.of))
 	for pid, o := range s.of {
-		row := OtherRow{PID: int(pid), Name: of.Processes[pid], Time: o.time, Share: ratio(o.worst, graphs)}
+		row := OtherRow{PID: int(pid), Name: of.Processes[pid], Time: o.time, Share: ratio(o.worst, graphs), OfLanes: ratio(o.time, s.lanes)}
 		switch {
 		case pid == untoldThief:
 			row.PID, row.Name = 0, UntoldName

@@ -300,7 +300,7 @@ func TestOthers(t *testing.T) {
 	tally := NewTally(&Tables{})
 	ms := time.Millisecond
 	for range 2 {
-		tally.Graph(&Graph{Call: -1, End: 100 * ms, Lanes: []Lane{
+		tally.Graph(&Graph{Call: -1, Detail: LevelSched, End: 100 * ms, Lanes: []Lane{
 			{TID: 1, Off: 30 * ms, Preempted: 30 * ms, Thieves: map[int32]time.Duration{7: 30 * ms}},
 			{TID: 2, Off: 20 * ms, Preempted: 20 * ms, Thieves: map[int32]time.Duration{7: 15 * ms, 9: 5 * ms}},
 		}})
@@ -310,6 +310,8 @@ func TestOthers(t *testing.T) {
 		t.Fatalf("got %+v", rows)
 	}
 	near(t, "share", rows[0].Share, 0.3)
+	near(t, "of lanes", rows[0].OfLanes, 90.0/400) // one denominator for all rows
+	near(t, "of lanes", rows[1].OfLanes, 10.0/400)
 }
 
 func TestBackendsAndCopies(t *testing.T) {

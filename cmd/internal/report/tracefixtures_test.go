@@ -279,7 +279,7 @@ func interferedTrace() *optrace.Summary {
 	s.Threads[0].Busy, s.Threads[0].Off, s.Threads[0].Preempted = some(.5), some(.42), some(.4)
 	s.Threads[1].Busy, s.Threads[1].Off, s.Threads[1].Preempted, s.Threads[1].Sync = some(.44), some(.4), some(.37), some(.16)
 	s.Observer.Reader, s.Observer.ReaderTime = some(.021), 210*ms
-	s.Others = []optrace.OtherRow{{PID: 8001, Name: "stress-ng", Time: 3900 * ms, Share: some(.39)}, {Name: optrace.SiblingName, Time: 80 * ms, Share: some(.008)}, {PID: 22, Name: "", Time: 12 * ms, Share: some(.001)}}
+	s.Others = []optrace.OtherRow{{PID: 8001, Name: "stress-ng", Time: 3900 * ms, Share: some(.39), OfLanes: some(.195)}, {Name: optrace.SiblingName, Time: 80 * ms, Share: some(.008), OfLanes: some(.004)}, {PID: 22, Name: "", Time: 12 * ms, Share: some(.001)}}
 	s.PutOff = optrace.PutOff{Time: optrace.SomeTime(4 * time.Second), OwnCPUs: some(1.04), Threads: some(1)}
 	s.HostLoad = &optrace.HostLoad{
 		Elapsed: 10 * time.Second, CPUs: 2, Target: 12 * time.Second, Rooftop: 200 * ms, Kernel: 10 * ms, Others: 7500 * ms, Idle: 200 * ms,

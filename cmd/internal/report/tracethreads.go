@@ -96,13 +96,14 @@ func (r *tracePage) others() {
 	if len(rows) == 0 {
 		return
 	}
-	r.section("Who had the CPU instead", "while a compute thread waited for it; share of the time of graphs")
+	r.section("Who had the CPU instead", "while a compute thread waited for it; of lanes: time, of that of all of them; of graphs: by the lane of each that lost most to it")
 	n := r.most(len(rows), 5)
 	r.grid(n, []column{
 		{head: "PID", of: func(i int) string { return processID(rows[i].PID) }},
 		{head: "", left: true, tone: strong, of: func(i int) string { return clipped(r.span(body, cmp.Or(rows[i].Name, absent)).s, longestName) }},
 		{head: "time", of: func(i int) string { return shownTime(rows[i].Time) }},
-		{head: "share", of: func(i int) string { return percent(rows[i].Share) }},
+		{head: "of lanes", of: func(i int) string { return percent(rows[i].OfLanes) }},
+		{head: "of graphs", of: func(i int) string { return percent(rows[i].Share) }},
 	})
 	r.left(len(rows)-n, "row")
 }
