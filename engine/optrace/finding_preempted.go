@@ -3,6 +3,7 @@ package optrace
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func (v *view) keepOff(i *interference) *remedy {
 	r := &remedy{kind: remedyHost, price: "the others get less of the machine"}
 	if thief.part < mainThief || thief.PID <= 0 {
 		r.do = "Give this runtime CPUs of its own (taskset, a cpuset): several processes take turns on them."
-		r.why = fmt.Sprintf("No single one takes most of the %s that a lane loses.", spellPercent(p.max))
+		r.why = fmt.Sprintf("No single one takes most of the %s that a lane loses.", spellPercent(p.max)) + v.fewerMeanwhile(i)
 		r.gain = gainOf(freed(remains*all*p.mean), freed(all*p.max), freed(most))
 		return r
 	}
@@ -98,8 +99,26 @@ func (v *view) keepOff(i *interference) *remedy {
 	if i.elsewhere*p.max >= thiefLimit {
 		r.why = fmt.Sprintf("%s of what lanes lost is due to it (est): it had their CPU, or another one, so that they took turns on the rest.", spellPercent(thief.part))
 	}
+	r.why += v.fewerMeanwhile(i)
 	r.gain = gainOf(freed(least*took), freed(min(took, most)), freed(most))
 	return r
+}
+
+// fewerMeanwhile says that fewer threads may do better while other programs have the CPUs:
+// those that wait at a barrier spin, and keep the CPU from the one that they wait for. "" where
+// no fewer fit the CPUs that are left, or little is lost.
+func (v *view) fewerMeanwhile(i *interference) string {
+	h := v.HostLoad
+	if h == nil || h.CPUs <= 0 || v.lanes < 2 || i.lost.max < preemptedBad {
+		return ""
+	}
+	left := max(float64(h.CPUs)-h.cpusOf(h.Others), 0)
+	fit := max(int(math.Round(left)), 1)
+	if fit >= v.lanes {
+		return ""
+	}
+	flag, value := v.names.spell(optThreads, strconv.Itoa(fit))
+	return fmt.Sprintf(" Where that cannot be, %s may do better than %d (%s %s): others leave %s of the %d CPUs.", spellThreads(fit), v.lanes, flag, value, spellThree(left), h.CPUs)
 }
 
 // heldElsewhere says what programs had of the CPUs on which no lane waited, where that

@@ -46,8 +46,29 @@ func TestProgramOnAnotherCPU(t *testing.T) {
 	if !strings.Contains(findings[0].Evidence[1], "0.97") {
 		t.Errorf("a report shows the first two: %q", findings[0].Evidence)
 	}
+	if want := " Where that cannot be, 1 thread may do better than 2 (--threads 1): others leave 1.02 of the 2 CPUs."; !strings.HasSuffix(a.Why, want) {
+		t.Errorf("fewer threads fit what is left: %s", a.Why)
+	}
 	if a.Gain.V < freed(0.45) {
 		t.Errorf("gain %v, the lanes lose half of the time to it", a.Gain.V)
+	}
+}
+
+// TestFewerThreadsMeanwhile holds that fewer threads are named only where others leave too few
+// CPUs for all, and lanes lose much by it.
+func TestFewerThreadsMeanwhile(t *testing.T) {
+	for name, set := range map[string]func(*Summary){
+		"who had the CPUs is not known":    func(s *Summary) { s.HostLoad = nil },
+		"others leave CPUs for all":        func(s *Summary) { s.HostLoad.Others = 5 * time.Second },
+		"one thread, which cannot be less": func(s *Summary) { s.Threads = s.Threads[:1] },
+		"little is lost":                   func(s *Summary) { lanes(s, func(_ int, t *ThreadRow) { t.Preempted = stat.Some(0.1) }) },
+	} {
+		s := healthy()
+		crowdedOut(s)
+		set(s)
+		if _, a := Diagnose(s); strings.Contains(a.Why, "may do better") {
+			t.Errorf("%s: %s", name, a.Why)
+		}
 	}
 }
 
