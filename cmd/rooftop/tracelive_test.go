@@ -369,11 +369,12 @@ func TestLiveTraceReckonsAgain(t *testing.T) {
 func TestLiveTraceCostsWhatIsWatchedNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, 10*time.Millisecond, traceOptions{detail: optrace.LevelSched})
+		s.do(func() { s.live.keeper.recording.Reader = 77 })
 		s.rests(false)
 		first := s.until("a cost of the trace's own", func(l *optrace.Live) bool {
 			return l.Summary != nil && l.Summary.Observer.From == optrace.ExpectedTrace && l.Since > 5*time.Second
 		})
-		if first.Observer != first.Summary.Observer || first.Observer.HitsPerToken == 0 {
+		if first.Observer != first.Summary.Observer || first.Observer.HitsPerToken == 0 || !first.Observer.Reader.OK {
 			t.Errorf("at one level %+v is told, %+v of the figures", first.Observer, first.Summary.Observer)
 		}
 		for _, d := range []optrace.Detail{optrace.LevelToken, optrace.LevelBarriers} {
@@ -381,6 +382,9 @@ func TestLiveTraceCostsWhatIsWatchedNow(t *testing.T) {
 			l := s.until("another level", func(l *optrace.Live) bool { return l.Detail == d })
 			if said := fmt.Sprintf("Detail %v is expected to cost %s", d, perCent(l.Observer.Expected)); !strings.HasPrefix(l.Notice, said) {
 				t.Errorf("%+v is told of %v: %s", l.Observer, d, l.Notice)
+			}
+			if l.Observer.Reader.OK {
+				t.Errorf("at %v rooftop's CPU of another level is told: %v", d, l.Observer.Reader)
 			}
 			if o := l.Summary.Observer; o.HitsPerToken != first.Summary.Observer.HitsPerToken || l.Observer.HitsPerToken == o.HitsPerToken {
 				t.Errorf("at %v %v hits are told, those of the figures are %v", d, l.Observer.HitsPerToken, o.HitsPerToken)

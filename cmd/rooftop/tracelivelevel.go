@@ -90,13 +90,10 @@ func (l *liveTrace) costsNow() optrace.Observer {
 	if l.summary == nil {
 		return l.observer
 	}
-	of := l.summary.Observer
 	if l.detail == l.keeper.tally.Level(l.detail) {
-		return of
+		return l.summary.Observer
 	}
-	o := l.expect(l.detail)
-	o.Reader, o.ReaderTime = of.Reader, of.ReaderTime
-	return o
+	return l.expect(l.detail) // what rooftop's own CPU cost was seen at another level
 }
 
 // costs says what watching at a level is expected to cost; "" not known.
