@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,12 @@ func trace(t *testing.T, d *decoder, args ...string) (stdout, stderr string, cod
 // traceOn does so on a machine.
 func traceOn(t *testing.T, machine roofing, env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code exitCode) {
 	t.Helper()
+	return traceWithin(t.Context(), t, machine, env, d, args...)
+}
+
+// traceWithin does so until a context ends.
+func traceWithin(ctx context.Context, t *testing.T, machine roofing, env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code exitCode) {
+	t.Helper()
 	var out, errs strings.Builder
 	w := &world{stdout: &out, stderr: &errs, env: env}
 	var o traceOptions
@@ -177,7 +184,7 @@ func traceOn(t *testing.T, machine roofing, env func(string) (string, bool), d *
 	o.register(g)
 	g.done()
 	c.SetArgs(args)
-	err := c.ExecuteContext(t.Context())
+	err := c.ExecuteContext(ctx)
 	if d != nil && !d.closed {
 		t.Error("the target is still attached to")
 	}
@@ -500,6 +507,22 @@ func TestTraceOfATargetThatEndsInTheMiddle(t *testing.T) {
 	}
 	if _, errs, _ := trace(t, &decoder{idle: true}, "--duration", "200ms"); strings.Contains(errs, "ended") {
 		t.Errorf("of a target that goes on it says %q", errs)
+	}
+}
+
+// A trace that a signal ends says so, and after how long.
+func TestTraceThatIsInterrupted(t *testing.T) {
+	d, calls := newDecoder(time.Millisecond, 1<<30), 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d.lasts = func() {
+		if calls++; d.detail&optrace.DetailOperator != 0 && calls > 500 {
+			cancel()
+		}
+	}
+	out, errs, _ := traceWithin(ctx, t, steady("Example CPU 1000", "0-3"), variables(), d)
+	if !regexp.MustCompile(`the rest of the 10\.0 s: after \d\.\d s of the trace, which was to take 10\.0 s, it was ended by a signal`).MatchString(strings.Join(strings.Fields(strings.ReplaceAll(out, "\u00a0", " ")), " ")) {
+		t.Errorf("said %q:\n%s", errs, out)
 	}
 }
 

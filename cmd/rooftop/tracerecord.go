@@ -114,6 +114,9 @@ func (t *tracing) record(ctx context.Context, w *world) (*traced, error) {
 		t.show.say("")
 		fmt.Fprintf(w.stderr, "rooftop: %s\n", g.Why)
 	}
+	if ctx.Err() != nil && !t.ended() {
+		t.notes = append(t.notes, endedGap("it was ended by a signal (Ctrl-C, SIGTERM)", r.End-r.Begin, t.o.duration))
+	}
 	r.Target, r.Dropped, r.Gaps, r.Observer = t.source.Target(), t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer
 	if t.o.roof && ctx.Err() == nil {
 		// What is measured is the machine without the probes, and they cost the target nothing
