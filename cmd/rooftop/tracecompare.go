@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -78,26 +77,24 @@ func compareTraces(w *world, out *output, a, b string) error {
 // readTraced reads the figures of a recording, or of a document: which it is the file
 // itself says, whatever it is called.
 func readTraced(path string) (*report.Trace, error) {
-	f, err := looked(path)
+	f, err := openTraced(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	buffered := bufio.NewReaderSize(f, headOfFile)
-	head, _ := buffered.Peek(headOfFile)
-	if packed := []byte{0x1f, 0x8b}; bytes.HasPrefix(head, packed) || strings.HasSuffix(path, recordingSuffix) && !bytes.HasPrefix(head, []byte("{")) {
+	if packed := []byte{0x1f, 0x8b}; bytes.HasPrefix(f.head, packed) || strings.HasSuffix(path, recordingSuffix) && !bytes.HasPrefix(f.head, []byte("{")) {
 		r, err := readRecording(path)
 		if err != nil {
 			return nil, err
 		}
 		return (&traced{recording: r, summary: optrace.Analyze(r)}).document(), nil
 	}
-	if schema := schemaOf.FindSubmatch(head); schema == nil || string(schema[1]) != report.TraceSchema {
-		if other, known := foreignOf(head, path); known {
+	if schema := schemaOf.FindSubmatch(f.head); schema == nil || string(schema[1]) != report.TraceSchema {
+		if other, known := foreignOf(f.head, path); known {
 			return nil, usage("trace compare: %s %s; what is compared are recordings (--save) and documents (--json) of traces", path, other)
 		}
 	}
-	t, err := report.ReadTrace(io.LimitReader(buffered, maxDocument))
+	t, err := report.ReadTrace(io.LimitReader(f, maxDocument))
 	if err != nil {
 		return nil, usage("trace compare: %w", fmt.Errorf("%s: %w", path, err))
 	}

@@ -173,22 +173,20 @@ const maxRecording = 1 << 30
 
 // readRecording reads the file of --save.
 func readRecording(path string) (*optrace.Recording, error) {
-	f, err := looked(path)
+	f, err := openTraced(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	buffered := bufio.NewReaderSize(f, headOfFile)
-	head, _ := buffered.Peek(headOfFile)
-	if other, known := foreignOf(head, path); known {
+	if other, known := foreignOf(f.head, path); known {
 		return nil, usage("trace: %s %s; what 'rooftop trace' shows again is the recording that --save NAME%s keeps", path, other, recordingSuffix)
 	}
-	z, err := gzip.NewReader(buffered)
+	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, usage("trace: %s is no recording of 'rooftop trace --save': %w", path, unpackable(err))
 	}
 	lines := bufio.NewReaderSize(z, headOfFile)
-	head, _ = lines.Peek(headOfFile)
+	head, _ := lines.Peek(headOfFile)
 	if other, known := foreignOf(head, path); known && !isRecording(head) {
 		return nil, usage("trace: %s, unpacked, %s; what 'rooftop trace' shows again is the recording that --save NAME%s keeps", path, other, recordingSuffix)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -89,3 +90,24 @@ func looked(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// opened is a file that is to be read as one of a trace, with what it begins with.
+type opened struct {
+	*bufio.Reader
+	head []byte
+	file *os.File
+}
+
+// openTraced opens such a file.
+func openTraced(path string) (*opened, error) {
+	f, err := looked(path)
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewReaderSize(f, headOfFile)
+	head, _ := buffered.Peek(headOfFile)
+	return &opened{buffered, head, f}, nil
+}
+
+// Close closes the file.
+func (o *opened) Close() error { return o.file.Close() }
