@@ -253,6 +253,9 @@ func (o *Observer) Over() bool {
 	return o.Limit > 0 && (!o.Allowed(o.Limit) || o.Windows == 0 && o.Cost() > o.Limit)
 }
 
+// Reckoned says that there was something to reckon the expected cost from.
+func (o *Observer) Reckoned() bool { return o.HitsPerToken > 0 && finiteNumber(o.HitsPerToken) }
+
 // Cost is the share of its speed that the target loses by the trace: what was measured, which
 // holds both, else [Observer.ExpectedCost].
 func (o *Observer) Cost() float64 {

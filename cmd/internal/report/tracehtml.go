@@ -194,6 +194,10 @@ func operatorGrid(s *optrace.Summary) *grid {
 
 func coverageGrid(r *tracePage) *grid {
 	c, o := &r.s.Coverage, &r.s.Observer
+	expected, from := absent, absent
+	if o.Reckoned() {
+		expected, from = plainText(expectedCost(o)), plainText(hitWords(o))
+	}
 	measured := "not measured"
 	if o.Windows > 0 {
 		measured = percent(stat.Some(o.Measured)) + " (" + percent(stat.Some(o.MeasuredLow)) + " to " + percent(stat.Some(o.MeasuredHigh)) + ") over " + plural(o.Windows, "window")
@@ -203,7 +207,7 @@ func coverageGrid(r *tracePage) *grid {
 		{"graphs", plural(c.Graphs, "whole graph") + " of " + plural(c.Calls, "call") + ", " + figure.Whole(float64(c.Partial)) + " partial left out"},
 		{"events", figure.Whole(float64(c.Events)) + ", " + figure.Whole(float64(c.Dropped)) + " lost"},
 		{"operators of graph time", percent(c.OpShare)}, {"graphs of call time", percent(c.GraphOf)},
-		{"watching, expected", plainText(expectedCost(o))}, {"what that is reckoned from (est)", plainText(hitWords(o))}, {"watching, measured, of the speed", measured},
+		{"watching, expected", expected}, {"what that is reckoned from (est)", from}, {"watching, measured, of the speed", measured},
 		{"rooftop had a compute thread's CPU, of graph time", percent(o.Reader)},
 		{"machine", plainText(strings.Join(nonEmpty(r.s.Target.CPU, after("kernel ", r.s.Target.Kernel), r.s.Target.Arch), " · "))},
 	}

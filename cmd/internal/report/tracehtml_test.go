@@ -119,6 +119,20 @@ func TestTraceHTMLShows(t *testing.T) {
 	}
 }
 
+// A cost that was not reckoned is not known, and not 0 %.
+func TestTraceHTMLHasNoCostOfNothing(t *testing.T) {
+	page := tracePages()["dense"]
+	if with := traceHTML(t, page); !strings.Contains(with, "of its speed (est") {
+		t.Error("the page has no expected cost")
+	}
+	page.Summary.Observer = optrace.Observer{}
+	for _, zero := range []string{"of its speed (est", "hits a token"} {
+		if without := traceHTML(t, page); strings.Contains(without, zero) {
+			t.Errorf("the page says %q of what was not reckoned", zero)
+		}
+	}
+}
+
 func TestTraceHTMLSamples(t *testing.T) {
 	dir := os.Getenv("ROOFTOP_SAMPLES")
 	if dir == "" {

@@ -109,7 +109,7 @@ func (r *tracePage) roof() {
 func (r *tracePage) observer() {
 	o := &r.s.Observer
 	expected := absent + " not reckoned"
-	if o.HitsPerToken > 0 && finite(stat.Some(o.HitsPerToken)).OK {
+	if o.Reckoned() {
 		expected = "expected " + expectedCost(o) + ": " + hitWords(o)
 	}
 	measured := "not measured"
