@@ -1,6 +1,6 @@
 """Serves a GGUF model with llama.cpp's own HTTP server on 127.0.0.1.
 
-    python serve-llamacpp.py MODEL PORT [SEATS [THREADS]]
+    python serve-llamacpp.py MODEL PORT [SLOTS [THREADS]]
 
 The server is the C++ one (tools/server of llama.cpp) inside this process: its
 routes, its streams and, as with --metrics, its /metrics. TERM ends it.
@@ -12,13 +12,13 @@ import sys
 import xllamacpp
 
 model, port = sys.argv[1:3]
-seats, threads = [*sys.argv[3:], *("4", "2")[len(sys.argv) - 3 :]]
+slots, threads = [*sys.argv[3:], *("4", "2")[len(sys.argv) - 3 :]]
 params = xllamacpp.CommonParams()
 params.model.path = model
 params.hostnames = ["127.0.0.1"]
 params.port = int(port)
-params.n_parallel = int(seats)
-params.n_ctx = 2048 * params.n_parallel  # divided among the seats
+params.n_parallel = int(slots)
+params.n_ctx = 2048 * params.n_parallel  # divided among the slots
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
 params.model_alias = {"random"}
 params.endpoint_metrics = True

@@ -6,14 +6,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// bounds are what a number of a user's file may be: beyond them it is a typing
-// error or another unit, not hardware.
+// bounds is the valid range of a number in a user's file. A number outside is a typing error or in
+// another unit.
 type bounds struct {
 	min, max float64
-	zero     bool // 0 is a value
+	zero     bool // 0 is valid
 	unit     string
 }
 
+// boundsOf returns the bounds of a field by its name; fields without their own are counts.
 func boundsOf(field string) bounds {
 	if b, ok := numberBounds[field]; ok {
 		return b
@@ -57,17 +58,17 @@ var numberBounds = map[string]bounds{
 	"max_positions": {0, 1e10, true, "tokens"},
 }
 
-// gpu checks what the fields of a GPU mean together.
+// gpu checks that the required fields of a GPU are present.
 func (v *checker) gpu(n *yaml.Node, f map[string]*yaml.Node) {
 	v.require(n, f, "vendor", "mem_bandwidth_gb_s")
 }
 
-// cpu checks what the fields of a CPU mean together.
+// cpu checks that the required fields of a CPU are present.
 func (v *checker) cpu(n *yaml.Node, f map[string]*yaml.Node) {
 	v.require(n, f, "vendor", "mem_channels", "transfer_mt_s")
 }
 
-// model checks what the fields of a model mean together.
+// model checks that the fields of a model are consistent.
 func (v *checker) model(n *yaml.Node, f map[string]*yaml.Node) {
 	if v.require(n, f, "total_params"); f["total_params"] == nil {
 		return
@@ -104,8 +105,8 @@ func (v *checker) model(n *yaml.Node, f map[string]*yaml.Node) {
 			v.add(at(c.field), c.field, "%s", c.what)
 		}
 	}
-	// Half or double is another model or a slip of the pen; the count does not
-	// know every architecture, so it does not judge more finely.
+	// A factor of two means another model or a typing error. The check is not stricter because
+	// count does not cover every architecture.
 	if count := m.shape().count(); count.total > 0 && !within(m.TotalParams-m.VisionParams, count.total, 0.5) &&
 		!within(count.total, m.TotalParams-m.VisionParams, 0.5) {
 		v.add(at("total_params"), "total_params", "%.3g, but the dimensions make %.3g", m.TotalParams, count.total)

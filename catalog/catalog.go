@@ -13,9 +13,8 @@ import (
 //go:embed data/*.yaml
 var data embed.FS
 
-// Catalog is what is known of GPUs, CPUs, models, flags and metrics. It is immutable
-// and safe for concurrent use; With returns a new one. Each part is read when
-// it is first asked for.
+// Catalog holds data about GPUs, CPUs, models, flags and metrics. It is immutable and safe for
+// concurrent use; With returns a new one. Each part is parsed at its first use.
 type Catalog struct {
 	gpus    func() gpuIndex
 	cpus    func() cpuIndex
@@ -24,12 +23,12 @@ type Catalog struct {
 	metrics func() []Metric
 }
 
-// embedded reads the files that are part of the program. That they are valid
-// is a property of the build, checked by tests, so an error panics.
+// embedded is the catalog of the embedded files. Tests check that they are valid, so that an error
+// panics.
 var embedded = Catalog{
-	gpus:    sync.OnceValue(func() gpuIndex { return newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }),
-	cpus:    sync.OnceValue(func() cpuIndex { return newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs) }),
-	models:  sync.OnceValue(func() modelIndex { return newModelIndex(load[struct{ Models []Model }]("models").Models) }),
+	gpus:    sync.OnceValue(func() gpuIndex { return newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs, 0) }),
+	cpus:    sync.OnceValue(func() cpuIndex { return newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs, 0) }),
+	models:  sync.OnceValue(func() modelIndex { return newModelIndex(load[struct{ Models []Model }]("models").Models, 0) }),
 	flags:   sync.OnceValue(func() flagTable { return newFlagTable(load[flagFile]("vllm-flags")) }),
 	metrics: sync.OnceValue(func() []Metric { return load[struct{ Metrics []Metric }]("vllm-metrics").Metrics }),
 }
@@ -37,10 +36,10 @@ var embedded = Catalog{
 // Default returns the embedded catalog.
 func Default() *Catalog { return &embedded }
 
-// GPUs returns all GPUs: embedded ones in file order, a user's before them.
+// GPUs returns all GPUs: the user's, then the embedded ones, each in file order.
 func (c *Catalog) GPUs() []GPU { return slices.Clone(c.gpus().entries) }
 
-// Models returns all models: embedded ones in file order, a user's before them.
+// Models returns all models: the user's, then the embedded ones, each in file order.
 func (c *Catalog) Models() []Model { return slices.Clone(c.models().entries) }
 
 func load[T any](name string) T {

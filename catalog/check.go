@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -12,8 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checker walks a user's file before it is decoded and notes everything that is
-// wrong with it, by line and field.
+// checker checks a user's file before it is decoded and collects all problems, by line and field.
 type checker struct {
 	file     string
 	problems []problem
@@ -24,6 +24,7 @@ type problem struct {
 	err  error
 }
 
+// add adds a problem at the line of a node; field may be "".
 func (v *checker) add(n *yaml.Node, field, format string, args ...any) {
 	where := fmt.Sprintf("%s:%d: ", v.file, n.Line)
 	if field != "" {
@@ -32,6 +33,7 @@ func (v *checker) add(n *yaml.Node, field, format string, args ...any) {
 	v.problems = append(v.problems, problem{n.Line, fmt.Errorf("%s"+format, append([]any{where}, args...)...)})
 }
 
+// sorted returns the problems in order of line.
 func (v *checker) sorted() []error {
 	slices.SortStableFunc(v.problems, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
 	var out []error
@@ -55,11 +57,11 @@ func (v *checker) document(doc *yaml.Node) {
 	v.entries(top["models"], "id", reflect.TypeFor[Model](), v.model)
 }
 
-// aliases refuses anchors and aliases: a few lines of them can stand for
-// gigabytes, and no catalog needs them.
+// aliases rejects anchors and aliases: a few lines of them can expand to gigabytes, and no catalog
+// needs them.
 func (v *checker) aliases(n *yaml.Node) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		v.add(n, "", "anchors and aliases are not read")
+		v.add(n, "", "anchors and aliases are not supported")
 		return
 	}
 	for _, child := range n.Content {
@@ -84,7 +86,7 @@ func (v *checker) entries(list *yaml.Node, key string, typ reflect.Type, check f
 		}
 		if n.Kind == yaml.MappingNode {
 			v.structs(f, typ)
-			// What fields mean together is judged only where each is sound.
+			// Fields are checked together only if each of them is valid.
 			v.require(n, f, key)
 			if len(v.problems) == before {
 				check(n, f)
@@ -147,7 +149,7 @@ func (v *checker) fields(n *yaml.Node, prefix string, typ reflect.Type) map[stri
 
 func suggestion(name string, known map[string]reflect.Type) string {
 	best, distant := "", 4
-	for _, k := range slices.Sorted(keysOf(known)) {
+	for _, k := range slices.Sorted(maps.Keys(known)) {
 		if len(name) <= maxToken {
 			if d := Distance(name, k); d < distant {
 				best, distant = k, d
@@ -160,14 +162,13 @@ func suggestion(name string, known map[string]reflect.Type) string {
 	return fmt.Sprintf(" (%s?)", best)
 }
 
-func keysOf(m map[string]reflect.Type) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
+// scalars lists the YAML tags that are valid for a kind of field, and the requirement for error
+// messages.
+var scalars = map[reflect.Kind]struct{ tags, must string }{
+	reflect.String:  {"!!str !!timestamp", "text (in quotes)"},
+	reflect.Bool:    {"!!bool", "true or false"},
+	reflect.Int:     {"!!int", "a whole number"},
+	reflect.Float64: {"!!int !!float", "a number"},
 }
 
 func (v *checker) value(n *yaml.Node, field string, typ reflect.Type) {
@@ -175,34 +176,19 @@ func (v *checker) value(n *yaml.Node, field string, typ reflect.Type) {
 		typ = typ.Elem()
 	}
 	tag := n.ShortTag()
-	scalar := n.Kind == yaml.ScalarNode
 	if tag == "!!null" {
 		v.add(n, field, "has no value")
 		return
 	}
+	if s, ok := scalars[typ.Kind()]; ok && (n.Kind != yaml.ScalarNode || !slices.Contains(strings.Fields(s.tags), tag)) {
+		v.add(n, field, "must be %s", s.must)
+		return
+	}
 	switch typ.Kind() {
 	case reflect.String:
-		if !scalar || tag != "!!str" && tag != "!!timestamp" {
-			v.add(n, field, "must be text (in quotes)")
-			return
-		}
 		v.text(n, field, typ)
-	case reflect.Bool:
-		if !scalar || tag != "!!bool" {
-			v.add(n, field, "must be true or false")
-		}
-	case reflect.Int:
-		if !scalar || tag != "!!int" {
-			v.add(n, field, "must be a whole number")
-			return
-		}
-		v.number(n, field)
-	case reflect.Float64:
-		if !scalar || tag != "!!int" && tag != "!!float" {
-			v.add(n, field, "must be a number")
-			return
-		}
-		v.number(n, field)
+	case reflect.Int, reflect.Float64:
+		v.checkNumber(n, field)
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			v.add(n, field, "must be a list")
@@ -235,7 +221,7 @@ func (v *checker) text(n *yaml.Node, field string, typ reflect.Type) {
 	case len(n.Value) > maxText:
 		v.add(n, field, "longer than %d bytes", maxText)
 	case strings.ContainsFunc(n.Value, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
-		v.add(n, field, "has control characters") // they would reach a terminal
+		v.add(n, field, "has control characters") // would be sent to a terminal
 	case typ == reflect.TypeFor[DType]():
 		allowed(string(FP32), string(BF16), string(FP16), string(FP8), string(INT8), string(INT4), string(MXFP4), string(NVFP4))
 	case typ == reflect.TypeFor[Attention]():
@@ -245,9 +231,9 @@ func (v *checker) text(n *yaml.Node, field string, typ reflect.Type) {
 	}
 }
 
-func (v *checker) number(n *yaml.Node, field string) {
-	x, err := numberOf(n)
-	b := boundsOf(field)
+func (v *checker) checkNumber(n *yaml.Node, field string) {
+	var x float64
+	err, b := n.Decode(&x), boundsOf(field)
 	switch {
 	case err != nil || math.IsNaN(x) || math.IsInf(x, 0):
 		v.add(n, field, "must be a number")
@@ -262,12 +248,6 @@ func (v *checker) number(n *yaml.Node, field string) {
 	}
 }
 
-func numberOf(n *yaml.Node) (float64, error) {
-	var x float64
-	err := n.Decode(&x)
-	return x, err
-}
-
 // yamlFields maps the YAML names of a struct's fields to their types.
 func yamlFields(typ reflect.Type) map[string]reflect.Type {
 	out := make(map[string]reflect.Type)
@@ -278,7 +258,7 @@ func yamlFields(typ reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// nested returns the fields of a struct that are blocks themselves.
+// nested returns the fields of a struct that are pointers to structs, which are blocks in YAML.
 func nested(typ reflect.Type) map[string]reflect.Type {
 	out := make(map[string]reflect.Type)
 	for name, t := range yamlFields(typ) {

@@ -16,12 +16,11 @@ import (
 // maxConfig bounds a config.json, in bytes; real ones have a few kilobytes.
 const maxConfig = 4 << 20
 
-// ParseModelConfig reads a Hugging Face config.json into a Model without ID:
-// dimensions, experts, what each layer keeps of the context, the type of the
-// weights as published. Text models inside multi-modal ones (text_config) are
-// read, their towers estimated. Parameters are counted from the dimensions; they
-// stay 0 where the architecture is not known well enough to count (state-space
-// layers, per-layer embeddings). Errors name the field.
+// ParseModelConfig returns the model that a Hugging Face config.json describes, without ID:
+// dimensions, experts, the cache of each layer, and the type of the published weights. Of a
+// multi-modal model it reads the text model (text_config) and estimates the encoder. Parameters
+// are counted from the dimensions; they are 0 if the architecture is not known well enough
+// (state-space layers, per-layer embeddings). Errors name the field.
 func ParseModelConfig(r io.Reader) (Model, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	switch {
@@ -54,16 +53,16 @@ func ParseModelConfig(r io.Reader) (Model, error) {
 	return s.Model, nil
 }
 
-// config reads fields of a config.json; the first that is wrong is kept.
+// config reads fields of a config.json and keeps the first error.
 type config struct {
 	fields    map[string]any
 	kind      string // model_type
-	countable bool   // the parameters follow from the dimensions
+	countable bool   // the parameters can be counted from the dimensions
 	err       error
 }
 
-// newConfig takes the text model of a multi-modal one, with what the outer
-// object alone says (types, quantization).
+// newConfig returns the fields of a config. For a multi-modal model these are the fields of its text
+// model, and those that only the outer object has (types, quantization).
 func newConfig(top map[string]any) *config {
 	c := &config{fields: maps.Clone(top), countable: true}
 	if c.fields == nil { // null
@@ -90,19 +89,21 @@ func newConfig(top map[string]any) *config {
 	return c
 }
 
-// classDefaults are dimensions that published configs of a type leave out
-// because they are the defaults of its configuration class in transformers.
+// classDefaults lists, by model type, dimensions that published configs omit because they are the
+// defaults of the configuration class in transformers.
 var classDefaults = map[string]map[string]string{
 	"gemma3_text": {"vocab_size": "262208", "num_attention_heads": "8", "num_key_value_heads": "4", "head_dim": "256", "max_position_embeddings": "131072"},
 }
 
+// fail keeps the first error.
 func (c *config) fail(field, format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("config.json: "+field+": "+format, args...)
 	}
 }
 
-// get returns the first of the fields that is there and not null.
+// get returns the first of the fields that is present and not null; the first name and nil if there
+// is none.
 func (c *config) get(names ...string) (field string, value any) {
 	for _, name := range names {
 		if v := c.fields[name]; v != nil {
@@ -112,15 +113,15 @@ func (c *config) get(names ...string) (field string, value any) {
 	return names[0], nil
 }
 
-// int reads a whole number from 0 to 1e9 under the first of several names; 0
-// where there is none. A list of equal numbers, one a layer, is that number.
+// int returns the whole number from 0 to 1e9 under the first of several names that is present, 0 if
+// there is none. A list of equal numbers, one per layer, counts as that number.
 func (c *config) int(names ...string) int {
 	field, v := c.get(names...)
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		first, _ := list[0].(json.Number)
 		for _, item := range list {
 			if n, _ := item.(json.Number); n != first {
-				c.fail(field, "layers of unequal width are not read")
+				c.fail(field, "layers of unequal width are not supported")
 				return 0
 			}
 		}
@@ -138,8 +139,8 @@ func (c *config) int(names ...string) int {
 	return int(x)
 }
 
-// need is int for a field that no model does without.
-func (c *config) need(names ...string) int {
+// requiredInt is int for a field that every model has: it fails if the number is 0 or absent.
+func (c *config) requiredInt(names ...string) int {
 	n := c.int(names...)
 	if n == 0 {
 		c.fail(names[0], "missing or 0")
@@ -156,25 +157,27 @@ func (c *config) bool(fallback bool, names ...string) bool {
 	return pick(ok, b, fallback)
 }
 
-func (c *config) is(kinds ...string) bool { return slices.Contains(kinds, c.kind) }
+// isKind reports whether the model type is one of kinds.
+func (c *config) isKind(kinds ...string) bool { return slices.Contains(kinds, c.kind) }
 
-// like reports whether the model type is one of these or a variant of it:
-// qwen3_5_moe_text is like qwen3_5.
-func (c *config) like(kinds ...string) bool {
+// isVariantOf reports whether the model type is one of kinds or a variant of one:
+// qwen3_5_moe_text is a variant of qwen3_5.
+func (c *config) isVariantOf(kinds ...string) bool {
 	return slices.ContainsFunc(kinds, func(k string) bool { return c.kind == k || strings.HasPrefix(c.kind, k+"_") })
 }
 
+// shape returns the dimensions of the model; it stops at the first error.
 func (c *config) shape() shape {
 	var s shape
 	s.Family, s.Source = c.kind, "config.json"
-	s.Layers = c.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-	s.Hidden = c.need("hidden_size", "n_embd", "d_model", "dim")
-	s.Heads = c.need("num_attention_heads", "n_head", "n_heads")
-	s.Vocab = c.need("vocab_size", "padded_vocab_size")
+	s.Layers = c.requiredInt("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+	s.Hidden = c.requiredInt("hidden_size", "n_embd", "d_model", "dim")
+	s.Heads = c.requiredInt("num_attention_heads", "n_head", "n_heads")
+	s.Vocab = c.requiredInt("vocab_size", "padded_vocab_size")
 	s.Intermediate = c.int("intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner")
 	s.MaxPositions = c.int("max_position_embeddings", "n_positions", "seq_length", "max_sequence_length")
 	if c.fields["block_configs"] != nil {
-		c.fail("block_configs", "layers of unequal shape are not read")
+		c.fail("block_configs", "layers of unequal shape are not supported")
 	}
 	if c.err != nil {
 		return s
@@ -190,8 +193,8 @@ func (c *config) shape() shape {
 	}
 	s.HeadDim = cmp.Or(c.int("head_dim", "kv_channels"), s.Hidden/s.Heads)
 	s.KVHeads = c.kvHeads(s.Heads)
-	s.TiedEmbeddings = c.bool(c.like(tiedKinds...), "tie_word_embeddings")
-	s.plainFFN, s.positions = c.is(plainKinds...), c.is("gpt2", "gpt_bigcode", "opt")
+	s.TiedEmbeddings = c.bool(c.isVariantOf(tiedKinds...), "tie_word_embeddings")
+	s.plainFFN, s.positions = c.isKind(plainKinds...), c.isKind("gpt2", "gpt_bigcode", "opt")
 	if s.plainFFN && s.Intermediate == 0 {
 		s.Intermediate = 4 * s.Hidden
 	}
@@ -204,8 +207,8 @@ func (c *config) shape() shape {
 	return s
 }
 
-// Model types whose configs leave tie_word_embeddings out though they tie, and
-// those whose FFN has no gate (transformers, configuration_*.py).
+// Model types with tied embeddings whose configs omit tie_word_embeddings, and model types whose FFN
+// has no gate (transformers, configuration_*.py).
 var (
 	tiedKinds  = []string{"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "cohere", "cohere2", "starcoder2", "smollm3"}
 	plainKinds = []string{"gpt2", "gpt_bigcode", "gpt_neox", "gptj", "opt", "bloom", "falcon", "mpt", "starcoder2", "phi", "nemotron", "nemotron_h"}
@@ -213,7 +216,7 @@ var (
 
 func (c *config) kvHeads(heads int) int {
 	switch {
-	case c.is("falcon") && !c.bool(false, "new_decoder_architecture"), c.is("gpt_bigcode"):
+	case c.isKind("falcon") && !c.bool(false, "new_decoder_architecture"), c.isKind("gpt_bigcode"):
 		return pick(c.bool(true, "multi_query"), 1, heads)
 	case c.fields["num_key_value_heads"] == nil && c.fields["attn_config"] != nil: // MPT, DBRX
 		attn, _ := c.fields["attn_config"].(map[string]any)
@@ -232,12 +235,12 @@ func (c *config) latent(s *shape) {
 	s.Attention = AttentionMLA
 	s.HeadDim = 0
 	s.QLoraRank = c.int("q_lora_rank")
-	s.QKRopeHeadDim, s.QKNopeHeadDim, s.VHeadDim = c.need("qk_rope_head_dim"), c.need("qk_nope_head_dim"), c.need("v_head_dim")
+	s.QKRopeHeadDim, s.QKNopeHeadDim, s.VHeadDim = c.requiredInt("qk_rope_head_dim"), c.requiredInt("qk_nope_head_dim"), c.requiredInt("v_head_dim")
 	s.SparseTopK = c.int("index_topk")
 	s.indexHeads, s.indexDim = c.int("index_n_heads"), c.int("index_head_dim")
 }
 
-// types reads how the published weights are stored.
+// types reads the types in which the published weights are stored.
 func (c *config) types(s *shape) {
 	if name, ok := c.fields["dtype"].(string); ok {
 		s.NativeDType, _ = ParseDType(name)
@@ -251,13 +254,13 @@ func (c *config) types(s *shape) {
 	}
 	base := s.NativeDType
 	s.NativeDType = quantizedType(q)
-	if s.Experts > 0 && s.NativeDType != base && sparesAttention(q) {
+	if s.Experts > 0 && s.NativeDType != base && skipsAttention(q) {
 		s.NonExpertDType = base
 	}
 }
 
-// towers estimates the encoder of a multi-modal model: four square matrices and
-// an FFN a layer. Its projector is left out.
+// towers estimates the parameters of the vision encoder of a multi-modal model: four square matrices
+// and an FFN per layer, without the projector.
 func (c *config) towers(s *shape) {
 	tower, ok := c.fields["vision_config"].(map[string]any)
 	if !ok {

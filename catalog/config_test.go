@@ -28,9 +28,9 @@ func parseConfig(t *testing.T, name string) Model {
 	return m
 }
 
-// knownConfigs are configs as published, cut to the fields that say something
-// of the shape. params are the parameters of the text model that transformers
-// builds from the same file, norms and biases included.
+// knownConfigs lists published configs, reduced to the fields about the shape. params is the number of
+// parameters of the text model that transformers builds from the same file, including norms and
+// biases.
 var knownConfigs = []struct {
 	file   string
 	params float64
@@ -58,8 +58,8 @@ var knownConfigs = []struct {
 	{"opt-125m", 125239296, "facebook/opt-125m", nil},
 }
 
-// TestParseModelConfig: a config gives the shape that the catalog has for the
-// model, and as many parameters as transformers makes of it.
+// TestParseModelConfig checks that a config gives the shape that the catalog has for the model, and
+// the number of parameters that transformers counts.
 func TestParseModelConfig(t *testing.T) {
 	for _, tt := range knownConfigs {
 		t.Run(tt.file, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestParseModelConfig(t *testing.T) {
 			if !within(got.TotalParams-got.VisionParams, want.TotalParams-want.VisionParams, 0.015) {
 				t.Errorf("%.5g parameters, the catalog has %.5g", got.TotalParams-got.VisionParams, want.TotalParams-want.VisionParams)
 			}
-			// Publishers cut to whole billions and count one table or two.
+			// Publishers truncate to whole billions and count one embedding table or two.
 			if got.ActiveParams > got.TotalParams || got.Experts > 0 && !within(got.ActiveParams, want.ActiveParams, 0.3) {
 				t.Errorf("%.5g active parameters, the catalog has %.5g", got.ActiveParams, want.ActiveParams)
 			}
@@ -86,7 +86,7 @@ func TestParseModelConfig(t *testing.T) {
 	}
 }
 
-// TestParseModelConfigTiny is the model of the end-to-end tests, by hand: eight
+// TestParseModelConfigTiny compares the model of the end-to-end tests with a count by hand: eight
 // layers of 512*512*2 + 512*256*2 + 3*512*1536, and two tables of 512*512.
 func TestParseModelConfigTiny(t *testing.T) {
 	want := Model{Family: "llama", TotalParams: 25690112, ActiveParams: 25690112, Layers: 8, Hidden: 512, Heads: 8, KVHeads: 4, HeadDim: 64,
@@ -96,7 +96,7 @@ func TestParseModelConfigTiny(t *testing.T) {
 	}
 }
 
-// llama is a small config with changes: fields to add, replace or (null) drop.
+// llama returns a small config with changes: fields to add, replace or (null) remove.
 func llama(changes string) string {
 	base := `{"model_type": "llama", "hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4,
 		"intermediate_size": 1536, "vocab_size": 512, "max_position_embeddings": 4096, "torch_dtype": "bfloat16"`
@@ -108,7 +108,7 @@ func TestParseModelConfigLayers(t *testing.T) {
 	s, f, l := "sliding_attention", "full_attention", "linear_attention"
 	for _, tt := range []struct {
 		name, changes        string
-		full, window, linear int // as CacheLayers tells
+		full, window, linear int // of CacheLayers
 		width                int // of the window
 	}{
 		{"plain", ``, 8, 0, 0, 0},
@@ -248,8 +248,8 @@ func TestParseModelConfigRefuses(t *testing.T) {
 		{"short list of layers", llama(`"layer_types": ["full_attention"]`), "config.json: layer_types: 1 entries for 8 layers"},
 		{"latent attention half told", llama(`"kv_lora_rank": 512`), "config.json: qk_rope_head_dim: missing or 0"},
 		{"a list of lists", llama(`"hidden_size": [[512], [512]]`), "config.json: hidden_size: must be a whole number of 0 to 1e9"},
-		{"unequal layers", llama(`"intermediate_size": [1, 2]`), "config.json: intermediate_size: layers of unequal width are not read"},
-		{"pruned blocks", llama(`"block_configs": []`), "config.json: block_configs: layers of unequal shape are not read"},
+		{"unequal layers", llama(`"intermediate_size": [1, 2]`), "config.json: intermediate_size: layers of unequal width are not supported"},
+		{"pruned blocks", llama(`"block_configs": []`), "config.json: block_configs: layers of unequal shape are not supported"},
 		{"too large", strings.Repeat(" ", maxConfig+1), fmt.Sprintf("config.json: larger than %d bytes", maxConfig)},
 	} {
 		_, err := ParseModelConfig(strings.NewReader(tt.in))

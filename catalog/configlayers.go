@@ -20,10 +20,10 @@ func (c *config) experts(s *shape) {
 	}
 	s.ExpertWidth = cmp.Or(c.int("moe_intermediate_size", "expert_intermediate_size"), s.Intermediate)
 	switch {
-	case c.like("llama4"):
+	case c.isVariantOf("llama4"):
 		s.SharedWidth = s.Intermediate
 		s.Intermediate = cmp.Or(c.int("intermediate_size_mlp"), s.Intermediate)
-	case c.like("gemma4"): // an ordinary FFN beside the experts
+	case c.isVariantOf("gemma4"): // has a dense FFN in addition to the experts
 		s.SharedWidth = s.Intermediate
 	default:
 		s.SharedWidth = cmp.Or(c.int("shared_expert_intermediate_size", "shared_intermediate_size"),
@@ -41,8 +41,8 @@ func (c *config) experts(s *shape) {
 	}
 }
 
-// routing returns whether layer i has experts, by whichever of the fields that
-// model types use for it is there.
+// routing returns a function that reports whether layer i has experts, from whichever of the fields
+// for it the config has.
 func (c *config) routing() func(i int) bool {
 	kinds, _ := c.fields["mlp_layer_types"].([]any)
 	dense := c.set("mlp_only_layers")
@@ -60,7 +60,7 @@ func (c *config) routing() func(i int) bool {
 			return kinds[i] != "dense"
 		case i < first || dense[i]:
 			return false
-		case routed != nil && c.like("llama4"):
+		case routed != nil && c.isVariantOf("llama4"):
 			return routed[i]
 		case step > 1:
 			return (i+1)%step == 0
@@ -71,7 +71,7 @@ func (c *config) routing() func(i int) bool {
 	}
 }
 
-// set reads a list of layer numbers; nil where there is none.
+// set returns a list of layer numbers as a set; nil if there is none.
 func (c *config) set(field string) map[int]bool {
 	list, ok := c.fields[field].([]any)
 	if !ok {
@@ -88,7 +88,7 @@ func (c *config) set(field string) map[int]bool {
 	return out
 }
 
-// Kinds of layers by what they keep of the context.
+// layerKind is what a layer caches: the whole context, a window, or a constant state.
 type layerKind uint8
 
 const (
@@ -97,14 +97,14 @@ const (
 	linearLayer
 )
 
-// layers decides what each layer keeps and the kind of attention that makes.
+// layers counts the layers of each kind and derives the kind of attention of the model.
 func (c *config) layers(s *shape) {
 	s.SlidingWindow = c.int("sliding_window", "attention_chunk_size", "sliding_window_size")
-	if !c.bool(!c.like("qwen2", "qwen3"), "use_sliding_window") && c.fields["layer_types"] == nil {
+	if !c.bool(!c.isVariantOf("qwen2", "qwen3"), "use_sliding_window") && c.fields["layer_types"] == nil {
 		s.SlidingWindow = 0
 	}
 	if s.SlidingWindow > 0 && s.MaxPositions > 0 && s.SlidingWindow >= s.MaxPositions {
-		s.SlidingWindow = 0 // as wide as the context: no limit
+		s.SlidingWindow = 0 // as wide as the context, which is no limit
 	}
 	if c.hybridPattern(s) {
 		return
@@ -145,8 +145,7 @@ func (c *config) layers(s *shape) {
 	}
 }
 
-// layerKinds returns the kind of layer i: as listed, by a pattern, or as the
-// model type has it.
+// layerKinds returns a function for the kind of layer i: from a list, a pattern, or the model type.
 func (c *config) layerKinds(s *shape) func(i int) layerKind {
 	every := func(n int, other layerKind) func(int) layerKind {
 		return func(i int) layerKind { return pick((i+1)%n == 0, fullLayer, other) }
@@ -165,7 +164,7 @@ func (c *config) layerKinds(s *shape) func(i int) layerKind {
 		return func(i int) layerKind { return namedKind(list[i]) }
 	case interval > 1:
 		return every(interval, linearLayer)
-	case c.like("llama4"):
+	case c.isVariantOf("llama4"):
 		if rope, ok := c.fields["no_rope_layers"].([]any); ok && len(rope) >= s.Layers {
 			return func(i int) layerKind { return pick(rope[i] == json.Number("0"), fullLayer, windowLayer) }
 		}
@@ -176,16 +175,16 @@ func (c *config) layerKinds(s *shape) func(i int) layerKind {
 		return func(i int) layerKind { return pick(letters[i%len(letters)] == 'L', windowLayer, fullLayer) }
 	case pattern != nil:
 		return every(max(1, c.int("sliding_window_pattern", "_sliding_window_pattern")), windowLayer)
-	case c.like("gemma2", "gpt_oss"):
+	case c.isVariantOf("gemma2", "gpt_oss"):
 		return every(2, windowLayer)
-	case c.like("cohere2", "olmo3"):
+	case c.isVariantOf("cohere2", "olmo3"):
 		return every(4, windowLayer)
-	case c.like("gemma3", "gemma4"):
+	case c.isVariantOf("gemma3", "gemma4"):
 		return every(6, windowLayer)
-	case c.like("qwen2", "qwen3"):
+	case c.isVariantOf("qwen2", "qwen3"):
 		from := c.int("max_window_layers")
 		return func(i int) layerKind { return pick(i < from, fullLayer, windowLayer) }
-	case c.is("mistral", "mixtral", "starcoder2", "phi3", "phimoe"):
+	case c.isKind("mistral", "mixtral", "starcoder2", "phi3", "phimoe"):
 		return func(int) layerKind { return windowLayer }
 	}
 	return every(1, fullLayer)
@@ -201,8 +200,8 @@ func namedKind(name any) layerKind {
 	return fullLayer
 }
 
-// hybridPattern reads Nemotron-H's one letter a layer: * attention, M a state
-// space, the rest FFN only.
+// hybridPattern reads Nemotron-H's pattern of one letter per layer: * is attention, M a state-space
+// layer, all others FFN only. It reports whether the config has one.
 func (c *config) hybridPattern(s *shape) bool {
 	pattern, ok := c.fields["hybrid_override_pattern"].(string)
 	if !ok {
@@ -213,8 +212,8 @@ func (c *config) hybridPattern(s *shape) bool {
 	return true
 }
 
-// linear reads gated DeltaNet layers; parameters of other layers with a
-// constant state are not known here.
+// linear reads the dimensions of gated DeltaNet layers. With other layers of a constant state the
+// parameters cannot be counted.
 func (c *config) linear(s *shape) {
 	if s.LinearLayers == 0 {
 		return
@@ -228,5 +227,5 @@ func (c *config) linear(s *shape) {
 	}
 	key, value := s.linearKeyHeads*s.linearKeyDim, s.linearValueHeads*s.linearValueDim
 	s.StateElements = value*s.linearKeyDim + max(0, s.convKernel-1)*(2*key+value)
-	s.queryGate = c.bool(c.like("qwen3_next", "qwen3_5"), "attn_output_gate")
+	s.queryGate = c.bool(c.isVariantOf("qwen3_next", "qwen3_5"), "attn_output_gate")
 }

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// quantizedType reads the type of the weights out of a quantization_config;
-// "" where the method is not known, since guessing the width would halve or
-// double every ceiling.
+// quantizedType returns the type of the weights that a quantization_config describes, "" if the
+// method is unknown: a guessed width would halve or double every ceiling.
 func quantizedType(q map[string]any) DType {
-	method := strings.ToLower(text(q["quant_method"]))
+	method := strings.ToLower(stringOf(q["quant_method"]))
 	switch {
 	case method == "fp8", method == "fbgemm_fp8", method == "mxfp8":
 		return FP8
@@ -21,7 +20,7 @@ func quantizedType(q map[string]any) DType {
 	case method == "bitsandbytes":
 		return pick(q["load_in_8bit"] == true || q["_load_in_8bit"] == true, INT8, INT4)
 	case strings.HasPrefix(method, "modelopt"), q["quant_algo"] != nil:
-		if d := algorithmType(text(q["quant_algo"])); d != "" {
+		if d := algorithmType(stringOf(q["quant_algo"])); d != "" {
 			return d
 		}
 		return groupsType(q)
@@ -33,8 +32,8 @@ func quantizedType(q map[string]any) DType {
 	case method == "experts_int8":
 		return INT8
 	}
-	// awq, gptq, auto-round, inc, aqlm: a width in bits.
-	switch text(q["bits"]) + text(q["w_bit"]) {
+	// awq, gptq, auto-round, inc and aqlm give the width in bits.
+	switch stringOf(q["bits"]) + stringOf(q["w_bit"]) {
 	case "4":
 		return INT4
 	case "8":
@@ -43,7 +42,8 @@ func quantizedType(q map[string]any) DType {
 	return ""
 }
 
-func text(v any) string {
+// stringOf returns a JSON string or number as text, "" for other values.
+func stringOf(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -53,7 +53,7 @@ func text(v any) string {
 	return ""
 }
 
-// algorithmType reads ModelOpt's quant_algo.
+// algorithmType returns the type of a ModelOpt quant_algo, "" if it is unknown.
 func algorithmType(name string) DType {
 	name = strings.ToUpper(name)
 	for _, a := range []struct {
@@ -67,15 +67,15 @@ func algorithmType(name string) DType {
 	return ""
 }
 
-// groupsType reads config_groups: compressed-tensors' and newer ModelOpt's.
-// Where groups differ, the narrowest counts: it holds the bulk of the weights.
+// groupsType returns the type of config_groups, as written by compressed-tensors and newer ModelOpt.
+// If groups differ, the narrowest type counts: most of the weights have it.
 func groupsType(q map[string]any) DType {
 	groups, _ := q["config_groups"].(map[string]any)
 	var best DType
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		group, _ := groups[key].(map[string]any)
 		d := weightType(group["weights"])
-		if d == NVFP4 && strings.Contains(text(group["format"])+text(q["format"]), "mxfp4") {
+		if d == NVFP4 && strings.Contains(stringOf(group["format"])+stringOf(q["format"]), "mxfp4") {
 			d = MXFP4
 		}
 		if d != "" && (best == "" || d.Bytes() < best.Bytes()) {
@@ -85,20 +85,21 @@ func groupsType(q map[string]any) DType {
 	return best
 }
 
-// weightType reads {num_bits, type, group_size} or quark's {dtype}.
+// weightType returns the type of {num_bits, type, group_size} or quark's {dtype}, "" if it is
+// unknown.
 func weightType(v any) DType {
 	w, _ := v.(map[string]any)
-	if name := text(w["dtype"]); name != "" {
+	if name := stringOf(w["dtype"]); name != "" {
 		if name == "fp4" {
-			return MXFP4 // quark's fp4 has scales for groups of 32
+			return MXFP4 // quark's fp4 has one scale per group of 32
 		}
 		d, _ := ParseDType(name)
 		return d
 	}
-	float := text(w["type"]) == "float"
-	switch bits := text(w["num_bits"]); {
+	float := stringOf(w["type"]) == "float"
+	switch bits := stringOf(w["num_bits"]); {
 	case bits == "4" && float:
-		return pick(text(w["group_size"]) == "32", MXFP4, NVFP4)
+		return pick(stringOf(w["group_size"]) == "32", MXFP4, NVFP4)
 	case bits == "4":
 		return INT4
 	case bits == "8" && float:
@@ -109,9 +110,9 @@ func weightType(v any) DType {
 	return ""
 }
 
-// sparesAttention reports whether a quantization leaves the attention of all
-// layers as it was: then only the experts are narrow.
-func sparesAttention(q map[string]any) bool {
+// skipsAttention reports whether a quantization excludes the attention of all layers: then only the
+// experts are quantized.
+func skipsAttention(q map[string]any) bool {
 	for _, key := range []string{"ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers", "exclude"} {
 		list, _ := q[key].([]any)
 		for _, item := range list {

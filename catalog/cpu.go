@@ -1,27 +1,27 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// CPU is the models of a CPU that have the same memory and vector units, as data sheets
-// describe them, for each socket. Clocks and transfer rates are the highest of them: what
-// follows is an upper end. A zero is unknown.
+// CPU is a series of CPU models with the same memory channels and vector units, as data sheets
+// describe them, per socket. Clocks and transfer rates are the highest of the series, so that
+// peaks derived from them are upper bounds. 0 means unknown.
 type CPU struct {
 	Name string `yaml:"name"` // of the series: "AMD EPYC 9004"
-	// Models are what their names hold, as the kernel reports them ("EPYC 9654").
+	// Models are the parts of the kernel's CPU names that identify a model ("EPYC 9654").
 	Models []string `yaml:"models,omitempty"`
 	Vendor string   `yaml:"vendor"` // nvidia, amd, intel, cpu, other
 	Arch   string   `yaml:"arch,omitempty"`
 
 	MemChannels int     `yaml:"mem_channels"`
-	ChannelBits int     `yaml:"channel_bits,omitempty"` // width of a channel, 0 is 64
+	ChannelBits int     `yaml:"channel_bits,omitempty"` // width of a channel, 0 means 64
 	TransferMTs float64 `yaml:"transfer_mt_s"`          // 1e6 transfers per second
 
-	// Operations of one core in a cycle; a multiply and an add are two.
+	// Operations of one core per cycle; a multiply-add counts as two.
 	FP32PerCycle int     `yaml:"fp32_flops_per_cycle,omitempty"`
 	INT8PerCycle int     `yaml:"int8_ops_per_cycle,omitempty"`
 	MaxGHz       float64 `yaml:"max_ghz,omitempty"` // highest boost of any of the models
@@ -29,30 +29,24 @@ type CPU struct {
 	Source string `yaml:"source"`
 }
 
-// MemBandwidth is what all channels of a socket transfer at most, in bytes per second.
+// MemBandwidth returns the peak memory bandwidth of a socket, in bytes per second.
 func (c CPU) MemBandwidth() float64 {
-	bits := c.ChannelBits
-	if bits == 0 {
-		bits = 64
-	}
-	return float64(c.MemChannels) * float64(bits) / 8 * c.TransferMTs * 1e6
+	return float64(c.MemChannels) * float64(cmp.Or(c.ChannelBits, 64)) / 8 * c.TransferMTs * 1e6
 }
 
 // cpuIndex holds the CPUs with their names as tokens.
 type cpuIndex struct {
-	entries []CPU
-	names   [][]words // of the entry and its models
-	all     []words
-	users   int // the first entries are a user's
+	index[CPU]
+	names [][]words // of the entry and its models
 }
 
-func newCPUIndex(cpus []CPU) cpuIndex {
-	x := cpuIndex{entries: cpus}
+func newCPUIndex(cpus []CPU, users int) cpuIndex {
+	x := cpuIndex{index: index[CPU]{kind: "CPU", title: func(c CPU) string { return c.Name }, entries: cpus, users: users}}
 	for _, c := range cpus {
 		var names []words
 		var tokens []string
 		for _, name := range append([]string{c.Name}, c.Models...) {
-			w := newWords(split(name))
+			w := newWords(tokenize(name))
 			names = append(names, w)
 			tokens = append(tokens, w...)
 		}
@@ -62,47 +56,43 @@ func newCPUIndex(cpus []CPU) cpuIndex {
 	return x
 }
 
-// ErrNoModel says that a CPU's name tells no model: hypervisors hide it.
+// ErrNoModel is wrapped by the error of a CPU name that contains no model: hypervisors hide it.
 var ErrNoModel = errors.New("names no model, as in many virtual machines")
 
-// CPUs returns all CPUs: embedded ones in file order, a user's before them.
+// CPUs returns all CPUs: the user's, then the embedded ones, each in file order.
 func (c *Catalog) CPUs() []CPU { return slices.Clone(c.cpus().entries) }
 
 // FindCPU returns the CPU of that name, as the kernel reports it ("AMD EPYC 9654 96-Core
-// Processor") or as people write it. Names are compared as whole tokens without case: a
-// name has all tokens of one of an entry's models, "EPYC 9654" none of "EPYC 9654P". A
-// name that fits several is an *AmbiguousError, one that fits none wraps ErrUnknown, and
-// ErrNoModel too where it tells none.
+// Processor") or as people write it. A name matches an entry if it contains all tokens of its
+// name or of one of its models. Tokens are compared as a whole and without case: "9654" does not
+// match "9654P". The error is an *AmbiguousError if several entries match. It wraps ErrUnknown if
+// none does, and ErrNoModel if the name contains no model.
 func (c *Catalog) FindCPU(name string) (CPU, error) {
 	x := c.cpus()
-	q := newWords(split(name))
+	q := newWords(tokenize(name))
 	var found []int
 	for i := range x.entries {
-		if slices.ContainsFunc(x.names[i], func(w words) bool { return len(w) > 0 && w.in(q) }) {
+		if slices.ContainsFunc(x.names[i], func(w words) bool { return len(w) > 0 && w.subsetOf(q) }) {
 			found = append(found, i)
 		}
 	}
-	switch found = preferUsers(found, x.users); len(found) {
+	switch found = x.preferUsers(found); len(found) {
 	case 1:
 		return x.entries[found[0]], nil
 	case 0:
 		return CPU{}, x.unknown(name, q)
 	}
-	err := &AmbiguousError{Kind: "CPU", Name: name}
-	for _, i := range found {
-		err.Candidates = append(err.Candidates, x.entries[i].Name)
-	}
-	return CPU{}, err
+	return CPU{}, x.ambiguous(name, found)
 }
 
-// unknown is the error of a name that fits no entry.
+// unknown returns the error for a name that matches no entry.
 func (x cpuIndex) unknown(name string, q words) error {
 	if !slices.ContainsFunc(q, hasDigit) {
 		return fmt.Errorf("CPU %q is %w: it %w; describe it in a --catalog FILE", name, ErrUnknown, ErrNoModel)
 	}
-	near := nearest(q, len(x.entries), func(i int) words { return x.all[i] }, func(i int) string { return x.entries[i].Name })
-	if len(near) == 0 {
+	near := x.nearest(q)
+	if near == "" {
 		return fmt.Errorf("CPU %q is %w: describe it in a --catalog FILE", name, ErrUnknown)
 	}
-	return fmt.Errorf("CPU %q is %w (nearest: %s): describe it in a --catalog FILE", name, ErrUnknown, strings.Join(near, ", "))
+	return fmt.Errorf("CPU %q is %w (nearest: %s): describe it in a --catalog FILE", name, ErrUnknown, near)
 }

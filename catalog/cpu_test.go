@@ -31,7 +31,7 @@ func TestFindCPU(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", name, got.Name, err, want)
 		}
 	}
-	// Others of the name, and names that say nothing.
+	// Names of other products, and names without a model.
 	for _, name := range []string{
 		"AMD EPYC", "AMD EPYC Processor", "AMD EPYC 7R13 Processor", "Intel(R) Xeon(R) Processor @ 2.90GHz", "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz", "Intel Xeon Gold 6338N",
 		"AMD Ryzen 7 5800H with Radeon Graphics", "AMD Ryzen 7 7840U w/ Radeon 780M Graphics", "Raspberry Pi 4 Model B Rev 1.5", "arm64 0x41 0xd0c", "QEMU Virtual CPU version 2.5+", "9654", "",
@@ -46,7 +46,7 @@ func TestFindCPU(t *testing.T) {
 	}
 }
 
-// TestEveryCPUFindsItself: each model leads to its own entry and to no other.
+// TestEveryCPUFindsItself checks that each model matches its own entry and no other.
 func TestEveryCPUFindsItself(t *testing.T) {
 	models := 0
 	for _, c := range Default().CPUs() {
@@ -62,7 +62,7 @@ func TestEveryCPUFindsItself(t *testing.T) {
 	}
 }
 
-// TestMemBandwidth holds figures against those that makers and reviews publish, in GB/s.
+// TestMemBandwidth compares bandwidths with those that vendors and reviews publish, in GB/s.
 func TestMemBandwidth(t *testing.T) {
 	for name, want := range map[string]float64{
 		"EPYC 7763": 204.8, "EPYC 9654": 460.8, "i9-13900K": 89.6, "Platinum 8380": 204.8, "Jetson AGX Orin": 204.8, "Jetson Orin Nano": 102.4, "Raspberry Pi 5": 17.068,
@@ -78,7 +78,7 @@ func TestUsersCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"AMD EPYC", "AMD EPYC 9654 96-Core Processor"} { // a user's goes before ours
+	for _, name := range []string{"AMD EPYC", "AMD EPYC 9654 96-Core Processor"} { // the user's entry takes precedence
 		if got, err := c.FindCPU(name); err != nil || got.Name != "Our VM" || got.Source != "ours.yaml" || got.MemBandwidth() != 38.4e9 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGPUsAgreeWithTheTable: the embedded GPUs are the table of the field data,
-// but for cells that its notes left open and the entry's source fills.
+// TestGPUsAgreeWithTheTable compares the embedded GPUs with the table of the field data; cells that
+// its notes leave open are filled from the entry's source.
 func TestGPUsAgreeWithTheTable(t *testing.T) {
 	filled := map[string]bool{"NVIDIA B200 fp32_tflops": true, "NVIDIA L20 vram_gib": true, "NVIDIA H20-3e vram_gib": true}
 	rows := fieldData(t, "gpus.csv")
@@ -57,10 +57,10 @@ func TestGPUsAgreeWithTheTable(t *testing.T) {
 	}
 }
 
-// TestModelsAgreeWithTheTable: every row of the field data is an entry, with
-// the sizes and the shape of the table.
+// TestModelsAgreeWithTheTable checks that every row of the field data is an entry with the sizes and
+// the shape of the table.
 func TestModelsAgreeWithTheTable(t *testing.T) {
-	// Recounted from the dimensions: the table cuts them to whole billions.
+	// Recounted from the dimensions: the table truncates them to whole billions.
 	recounted := map[string]bool{"google/gemma-4-26B-A4B-it": true}
 	byID := make(map[string]Model)
 	for _, m := range Default().Models() {
@@ -102,8 +102,7 @@ func TestModelsAgreeWithTheTable(t *testing.T) {
 
 var none = math.NaN()
 
-// seedGPUs are the rows of the table that the documented tool ships; none where
-// it has no figure.
+// seedGPUs lists the rows of the table in PROFILE; none means that it has no number.
 var seedGPUs = []struct {
 	row                         string
 	fp32, bandwidth             float64
@@ -145,10 +144,10 @@ var seedGPUs = []struct {
 		map[string]string{"NVIDIA GB10": "20 has no source; NVIDIA publishes FP4 only"}, nil},
 }
 
-// TestSeedGPUs: each difference from that table is listed with its reason, and
-// each listed one is still there.
+// TestSeedGPUs checks that each difference from that table is listed with its reason, and that each
+// listed difference exists.
 func TestSeedGPUs(t *testing.T) {
-	priced := map[string]bool{"NVIDIA L4": true} // inferscope's author tells what he paid for one
+	priced := map[string]bool{"NVIDIA L4": true} // inferscope's author states the price that he paid
 	for _, row := range seedGPUs {
 		for _, name := range row.entries {
 			g, err := Default().FindGPU(name, 0)
@@ -183,7 +182,7 @@ func TestSeedGPUs(t *testing.T) {
 	}
 }
 
-// TestSeedGPURowsResolve: a row's own name leads to its entries and to no other.
+// TestSeedGPURowsResolve checks that a row's name matches its entries and no other.
 func TestSeedGPURowsResolve(t *testing.T) {
 	for _, row := range seedGPUs {
 		got := resolve(t, row.row)
@@ -207,8 +206,8 @@ func resolve(t *testing.T, name string) []string {
 	return []string{g.Name}
 }
 
-// TestPublishedNamesResolve: the GPUs and models of measurements that others
-// published are found, or named as several.
+// TestPublishedNamesResolve checks that the GPUs and models of published measurements are found or
+// ambiguous.
 func TestPublishedNamesResolve(t *testing.T) {
 	notHere := map[string]bool{"Intel Arc Pro B60": true}
 	for _, row := range fieldData(t, "published-results.csv") {
@@ -238,7 +237,7 @@ func TestParametersMatchDimensions(t *testing.T) {
 	for _, m := range Default().Models() {
 		got := m.shape().count()
 		ok := within(got.total, m.TotalParams-m.VisionParams, 0.015)
-		// Publishers count active parameters with and without tables, and cut
+		// Publishers count active parameters with or without embedding tables, and truncate
 		// to whole billions.
 		okActive := within(got.active, m.ActiveParams-pick(m.Experts == 0, m.VisionParams, 0), pick(m.Experts == 0, 0.015, 0.2))
 		if _, listed := exceptions[m.ID]; listed {
@@ -257,8 +256,8 @@ func TestParametersMatchDimensions(t *testing.T) {
 	}
 }
 
-// TestCacheBytes recomputes what the literature says of known models: bytes of
-// cache that one token adds, at 2 bytes an element.
+// TestCacheBytes compares the bytes of cache per token with the literature on known models, at 2 bytes
+// per element.
 func TestCacheBytes(t *testing.T) {
 	for _, tt := range []struct {
 		id   string

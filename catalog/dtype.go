@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// dtypeSpellings are the spellings of vLLM's --dtype and --kv-cache-dtype, of
-// torch and of config.json that name one storage type. "auto" and formats
-// without a type of their own (turboquant) are missing on purpose.
+// dtypeSpellings maps the spellings of vLLM's --dtype and --kv-cache-dtype, of torch and of
+// config.json to storage types. "auto" and formats without a DType (turboquant) are omitted on
+// purpose.
 var dtypeSpellings = map[string]DType{
 	"float32": FP32, "float": FP32, "fp32": FP32, "f32": FP32,
 	"bfloat16": BF16, "bf16": BF16,
@@ -22,20 +22,19 @@ var dtypeSpellings = map[string]DType{
 	"nvfp4": NVFP4, "nvfp4_ds_mla": NVFP4, "nvfp4_4over6": NVFP4,
 }
 
-// ParseDType reads a type as vLLM's flags, torch or a config.json spell it:
-// "bfloat16", "half", "fp8_e4m3", "torch.float16". "auto" and unknown spellings
-// are not ok.
+// ParseDType returns the type that vLLM's flags, torch or a config.json spell as s: "bfloat16",
+// "half", "fp8_e4m3", "torch.float16". It returns false for "auto" and unknown spellings.
 func ParseDType(s string) (DType, bool) {
 	s = strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(s)), "torch."), "-", "_")
 	d, ok := dtypeSpellings[s]
 	return d, ok
 }
 
-// DTypeOfName reads the storage type of the weights out of a model's name or
-// path: "…-FP8-dynamic", "…-AWQ", "…quantized.w4a16", "…-bnb-4bit". method is
-// vLLM's name of the quantization where the name, with its publisher, settles
-// it, else "". A name without such a mark is not ok; nor is a width that DType
-// does not have (GGUF in three, five or six bits), whose method is still told.
+// DTypeOfName returns the storage type of the weights that a model's name or path states:
+// "…-FP8-dynamic", "…-AWQ", "…quantized.w4a16", "…-bnb-4bit". method is vLLM's name of the
+// quantization if name and publisher determine it, else "". ok is false if the name states no type,
+// or one that DType does not have (GGUF with three, five or six bits); method is then still
+// returned.
 func DTypeOfName(name string) (d DType, method string, ok bool) {
 	org, tokens := nameTokens(name)
 	has := func(want ...string) bool {
@@ -85,7 +84,7 @@ func DTypeOfName(name string) (d DType, method string, ok bool) {
 	return "", "", false
 }
 
-// publisherMethods are publishers whose quantized models come in one format.
+// publisherMethods maps publishers whose quantized models have one format to vLLM's name of it.
 var publisherMethods = map[string]string{
 	"nvidia":      "modelopt",
 	"redhatai":    "compressed-tensors",
@@ -97,6 +96,7 @@ var publisherMethods = map[string]string{
 	"zai-org":     "fp8",
 }
 
+// pick returns a if first is true, else b.
 func pick[T any](first bool, a, b T) T {
 	if first {
 		return a
@@ -104,7 +104,7 @@ func pick[T any](first bool, a, b T) T {
 	return b
 }
 
-// ggufWidth reports whether t is a width as GGUF files name it: q4, iq4.
+// ggufWidth reports whether t is a width as in the names of GGUF files: q4, iq4.
 func ggufWidth(t string) bool { return ggufBits(t) != 0 }
 
 func ggufBits(t string) byte {

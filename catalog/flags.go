@@ -1,32 +1,34 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Hardware is what a hardware-dependent default depends on. A zero field is
+// Hardware is the information that hardware-dependent defaults are derived from. Zero fields are
 // unknown.
 type Hardware struct {
 	Device    string  // "cuda", "rocm" or "cpu"
 	VRAMGiB   float64 // memory of one GPU
 	GPUName   string
 	WorldSize int  // tensor- times pipeline-parallel ranks
-	V0        bool // the V0 engine, removed in 0.11
-	APIServer bool // an OpenAI-compatible server rather than the offline LLM class
+	V0        bool // the V0 engine, which 0.11 removed
+	APIServer bool // an OpenAI-compatible server, not the offline LLM class
 }
 
 // Flag is one engine argument of vLLM.
 type Flag struct {
-	Name string // "max_num_seqs"
-	// Since and Until are the first and last minor release that has it; "" is
-	// the first, or the newest, that the catalog was read from.
-	Since, Until string
-	Note         string
-	// Answers says that the model's answers may differ with the value.
-	Answers bool
+	Name string `yaml:"name"` // "max_num_seqs"
+	// Since and Until are the first and last minor release that have the argument; "" means the
+	// oldest and the newest release in the catalog.
+	Since string `yaml:"since"`
+	Until string `yaml:"until"`
+	Note  string `yaml:"note"`
+	// Answers reports whether the model's answers may depend on the value.
+	Answers bool `yaml:"answers"`
 }
 
 type flagFile struct {
@@ -36,24 +38,20 @@ type flagFile struct {
 }
 
 type flagEntry struct {
-	Name     string        `yaml:"name"`
-	Since    *release      `yaml:"since"`
-	Until    *release      `yaml:"until"`
+	Flag     `yaml:",inline"`
 	Defaults []flagDefault `yaml:"defaults"`
-	Note     string        `yaml:"note"`
-	Answers  bool          `yaml:"answers"`
 	Rules    []flagRule    `yaml:"rules"`
 }
 
-// flagDefault is a literal default from a release on; "" is unset, an object or
-// decided at start.
+// flagDefault is a literal default since a release. Value is "" if the default is unset, an object,
+// or decided at start.
 type flagDefault struct {
 	From  release `yaml:"from"`
 	Value string  `yaml:"value"`
 }
 
-// flagRule is one case of a default that is decided at start. Conditions that
-// are absent always hold; the first rule whose conditions hold decides.
+// flagRule is one case of a default that is decided at start. Absent conditions are always met; the
+// first rule with all conditions met applies.
 type flagRule struct {
 	Engine     string   `yaml:"engine"` // v0
 	Device     string   `yaml:"device"` // cpu, gpu
@@ -63,7 +61,7 @@ type flagRule struct {
 	From       *release `yaml:"from"`
 	Until      *release `yaml:"until"`
 
-	Value    string `yaml:"value"` // "" where no number can be told
+	Value    string `yaml:"value"` // "" if no number is known
 	PerWorld bool   `yaml:"per_world"`
 	Note     string `yaml:"note"`
 }
@@ -86,21 +84,14 @@ func (c *Catalog) Flags() []Flag {
 	t := c.flags()
 	out := make([]Flag, 0, len(t.Flags))
 	for _, e := range t.Flags {
-		f := Flag{Name: e.Name, Note: e.Note, Answers: e.Answers}
-		if e.Since != nil {
-			f.Since = e.Since.String()
-		}
-		if e.Until != nil {
-			f.Until = e.Until.String()
-		}
-		out = append(out, f)
+		out = append(out, e.Flag)
 	}
 	slices.SortFunc(out, func(a, b Flag) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// find accepts an argument's name with underscores or as it is typed, the
-// negative form of a switch included.
+// find returns the entry of an argument, given with underscores or as on the command line, also in
+// the negative form of a switch.
 func (t flagTable) find(flag string) (flagEntry, bool) {
 	name := strings.ReplaceAll(strings.ToLower(strings.TrimLeft(flag, "-")), "-", "_")
 	i, ok := t.byName[name]
@@ -113,9 +104,9 @@ func (t flagTable) find(flag string) (flagEntry, bool) {
 	return t.Flags[i], true
 }
 
-// at resolves a version to a release that the table covers, and says so where
-// it had to take another.
-func (t flagTable) at(version string) (release, string) {
+// resolve returns the release of a version, at most the newest that the table covers. The note says
+// which release the data are from if it is another.
+func (t flagTable) resolve(version string) (release, string) {
 	r, ok := parseRelease(version)
 	switch {
 	case !ok:
@@ -128,29 +119,28 @@ func (t flagTable) at(version string) (release, string) {
 	return r, ""
 }
 
-// FlagKnown reports whether a release of vLLM has the engine argument
-// ("max_num_seqs"); note says since when, until when, or which release stands
-// in for an unknown one. The front end's own arguments (host, API key) are not
-// in the catalog and not known.
+// FlagKnown reports whether a release of vLLM has the engine argument ("max_num_seqs"). note is the
+// first or last release that has it, or the release whose data were used for an unknown version.
+// The arguments of the front end (host, API key) are not in the catalog and not known.
 func (c *Catalog) FlagKnown(flag, version string) (known bool, note string) {
 	t := c.flags()
 	e, ok := t.find(flag)
 	if !ok {
 		return false, "not an engine argument of vLLM 0.8 to " + t.Newest.String()
 	}
-	r, note := t.at(version)
-	if e.Since != nil && r.compare(*e.Since) < 0 {
-		return false, join(note, "since "+e.Since.String())
+	r, note := t.resolve(version)
+	if since, ok := parseRelease(e.Since); ok && r.compare(since) < 0 {
+		return false, join(note, "since "+e.Since)
 	}
-	if e.Until != nil && r.compare(*e.Until) > 0 {
-		return false, join(note, "removed after "+e.Until.String())
+	if until, ok := parseRelease(e.Until); ok && r.compare(until) > 0 {
+		return false, join(note, "removed after "+e.Until)
 	}
 	return true, note
 }
 
-// ChangesAnswers reports whether the model may answer one prompt differently with
-// another value of an engine argument ("kv_cache_dtype", "--kv-cache-dtype", or a
-// part of one, "speculative_config.model"). An argument that is not known may.
+// ChangesAnswers reports whether another value of an engine argument may change the model's answers
+// to the same prompt. The argument is given as "kv_cache_dtype", "--kv-cache-dtype", or a field of
+// one, "speculative_config.model". It returns true for an unknown argument.
 func (c *Catalog) ChangesAnswers(flag string) bool {
 	head, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), ".")
 	if strings.ReplaceAll(head, "_", "-") == apiServers {
@@ -160,18 +150,17 @@ func (c *Catalog) ChangesAnswers(flag string) bool {
 	return !ok || e.Answers
 }
 
-// apiServers is the one argument of the front end that a change is proposed of; the
-// catalog has those of the engine alone.
+// apiServers is the only argument of the front end that rooftop proposes to change; the catalog has
+// only engine arguments.
 const apiServers = "api-server-count"
 
 func join(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// FlagDefault returns the default of an engine argument in a release of vLLM on
-// some hardware, as text ("256", "0.92", "true", "auto"). It is not ok where
-// the release lacks the argument, where the default is unset, or where it
-// depends on something that hw leaves open; note then says which.
+// FlagDefault returns the default of an engine argument in a release of vLLM on some hardware, as
+// text ("256", "0.92", "true", "auto"). ok is false if the release lacks the argument, if the
+// default is unset, or if it depends on something unknown in hw; note is the reason.
 func (c *Catalog) FlagDefault(flag, version string, hw Hardware) (value, note string, ok bool) {
 	t := c.flags()
 	e, found := t.find(flag)
@@ -179,7 +168,7 @@ func (c *Catalog) FlagDefault(flag, version string, hw Hardware) (value, note st
 	if !found || !known {
 		return "", note, false
 	}
-	r, _ := t.at(version)
+	r, _ := t.resolve(version)
 	for _, rule := range e.Rules {
 		applies, missing := rule.applies(r, t.First, hw)
 		if missing != "" {
@@ -197,20 +186,13 @@ func (c *Catalog) FlagDefault(flag, version string, hw Hardware) (value, note st
 		}
 	}
 	if value == "" {
-		return "", join(note, orElse(e.Note, "unset by default")), false
+		return "", join(note, cmp.Or(e.Note, "unset by default")), false
 	}
 	return value, join(note, e.Note), true
 }
 
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
-// applies reports whether the rule's conditions hold; missing names the piece
-// of hardware that would have to be known to tell.
+// applies reports whether the rule's conditions are met. missing is the hardware information that
+// is needed to decide but unknown.
 func (rule flagRule) applies(r, first release, hw Hardware) (ok bool, missing string) {
 	// V1 became the default engine in 0.8.
 	v0 := hw.V0 && r.compare(release{0, 11}) < 0 || r.compare(first) < 0
@@ -247,6 +229,7 @@ func (rule flagRule) applies(r, first release, hw Hardware) (ok bool, missing st
 	return !strings.Contains(strings.ToLower(hw.GPUName), rule.ExceptGPU), ""
 }
 
+// result returns the default that a rule gives, like FlagDefault.
 func (rule flagRule) result(hw Hardware, note string) (string, string, bool) {
 	if rule.Value == "" {
 		return "", note, false

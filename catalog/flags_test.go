@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/csv"
 	"os"
 	"path/filepath"
@@ -40,8 +41,8 @@ func TestFlagDefault(t *testing.T) {
 	for _, tt := range []struct {
 		flag, version string
 		hw            Hardware
-		want          string // "" is not ok
-		note          string // part of it
+		want          string // "" if not ok
+		note          string // contained in the note
 	}{
 		{"max_num_seqs", "0.11.0", h100, "1024", "per data-parallel rank"},
 		{"--max-num-seqs", "0.11.0", h100, "1024", ""},
@@ -54,7 +55,7 @@ func TestFlagDefault(t *testing.T) {
 		{"max_num_seqs", "0.32.0+cpu", cpu, "128", ""},
 		{"max_num_seqs", "0.32.0", cpu2, "256", "each"},
 		{"max_num_seqs", "0.9.2", v0, "256", ""},
-		{"max_num_seqs", "0.11.0", v0, "1024", ""}, // there is no V0 any more
+		{"max_num_seqs", "0.11.0", v0, "1024", ""}, // V0 was removed
 		{"max_num_seqs", "0.6.6", h100, "256", "oldest release read"},
 		{"max_num_seqs", "0.11.0", Hardware{}, "", "the device, which is unknown"},
 		{"max_num_seqs", "0.11.0", Hardware{Device: "cuda"}, "", "the memory of the GPU, which is unknown"},
@@ -116,8 +117,8 @@ func TestFlagDefault(t *testing.T) {
 	}
 }
 
-// TestFlagDefaultsOnCPU: what vLLM 0.32.0 itself makes of no flags on a CPU (its
-// create_engine_config for an API server), on one rank and on two.
+// TestFlagDefaultsOnCPU compares defaults with those of vLLM 0.32.0 without flags on a CPU (its
+// create_engine_config for an API server), with one rank and with two.
 func TestFlagDefaultsOnCPU(t *testing.T) {
 	for flag, want := range map[string][2]string{
 		"max_num_seqs":           {"128", "256"},
@@ -156,12 +157,12 @@ func TestFlagKnown(t *testing.T) {
 	}
 }
 
-// fieldData opens a table of the field data, which is not part of the project.
+// fieldData reads a table of the field data, which is not in the repository.
 func fieldData(t *testing.T, name string) []map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "shared", "data", name))
 	if err != nil {
-		t.Skipf("the field data are not on this machine, nothing to compare with: %v", err)
+		t.Skipf("NOT CHECKED: the field data are not on this machine, nothing to compare with: %v", err)
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
@@ -188,8 +189,8 @@ func minorOf(t *testing.T, version string) string {
 	return r.String()
 }
 
-// TestFlagsAgreeWithThePackages: what was read out of 25 packages of vLLM has
-// the same arguments, releases and literal defaults.
+// TestFlagsAgreeWithThePackages compares arguments, releases and literal defaults with those extracted
+// from 25 packages of vLLM.
 func TestFlagsAgreeWithThePackages(t *testing.T) {
 	rows := fieldData(t, "vllm-flags.csv")
 	flags := make(map[string]Flag)
@@ -207,10 +208,10 @@ func TestFlagsAgreeWithThePackages(t *testing.T) {
 			t.Errorf("%s: missing", name)
 			continue
 		}
-		if got, want := orElse(f.Since, "0.8"), minorOf(t, row["first_seen"]); got != want {
+		if got, want := cmp.Or(f.Since, "0.8"), minorOf(t, row["first_seen"]); got != want {
 			t.Errorf("%s: since %s, the packages say %s", name, got, want)
 		}
-		if got, want := orElse(f.Until, "0.32"), minorOf(t, row["last_seen"]); got != want {
+		if got, want := cmp.Or(f.Until, "0.32"), minorOf(t, row["last_seen"]); got != want {
 			t.Errorf("%s: until %s, the packages say %s", name, got, want)
 		}
 		for part := range strings.SplitSeq(row["defaults_by_version"], " | ") {
@@ -248,7 +249,7 @@ func plainLiteral(s string) (string, bool) {
 	return "", false
 }
 
-// TestFlagRulesAreSound: every rule can be reached and says something.
+// TestFlagRulesAreSound checks that every rule can apply and has a value or a note.
 func TestFlagRulesAreSound(t *testing.T) {
 	for _, e := range Default().flags().Flags {
 		for i, rule := range e.Rules {

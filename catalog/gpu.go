@@ -1,7 +1,7 @@
 package catalog
 
-// GPU is one accelerator as a datasheet describes it. Peaks are dense, per
-// device; a zero peak is unknown.
+// GPU is one accelerator as its data sheet describes it. Peaks are dense (without sparsity) and per
+// device; 0 means unknown.
 type GPU struct {
 	Name    string   `yaml:"name"` // as NVML (or amd-smi) reports it
 	Aliases []string `yaml:"aliases,omitempty"`
@@ -16,14 +16,14 @@ type GPU struct {
 	FP8TFLOPS       float64 `yaml:"fp8_tflops,omitempty"`
 	INT8TOPS        float64 `yaml:"int8_tops,omitempty"`
 	FP4TFLOPS       float64 `yaml:"fp4_tflops,omitempty"`
-	// NVLinkGBs is the bidirectional bandwidth of all links, 1e9 bytes per
-	// second; 0 is none, nil unknown.
+	// NVLinkGBs is the bidirectional bandwidth of all links, in 1e9 bytes per second; 0 means no
+	// NVLink, nil unknown.
 	NVLinkGBs *float64 `yaml:"nvlink_gb_s,omitempty"`
 	PCIeGen   int      `yaml:"pcie_gen,omitempty"`
 	TDPW      float64  `yaml:"tdp_w,omitempty"`
 
-	// Achieved, where set, replaces the architecture's achievable fractions
-	// (physics.md section 5); for devices that a user measured.
+	// Achieved replaces the architecture's achievable fractions on devices that a user measured;
+	// may be nil.
 	Achieved *Achieved `yaml:"achieved,omitempty"`
 	Price    *Price    `yaml:"price,omitempty"`
 	Source   string    `yaml:"source"`
@@ -40,7 +40,7 @@ type Achieved struct {
 	RequestSeconds float64 `yaml:"request_seconds"` // fixed time per running request and step
 }
 
-// Price is a market price of one GPU for an hour, always an estimate.
+// Price is an estimate of the market price of one GPU for one hour.
 type Price struct {
 	OnDemandUSD float64 `yaml:"on_demand_usd,omitempty"`
 	SpotUSD     float64 `yaml:"spot_usd,omitempty"`

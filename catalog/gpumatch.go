@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// gpuName is a GPU's name as tokens: what names the product, and memory sizes
-// in GB or GiB apart, since drivers, sellers and people round them differently.
-// Power limits ("330 W cap") are left out.
+// gpuName is a GPU's name as tokens, with its memory sizes (GB or GiB) apart: drivers, sellers and
+// people round them differently. Power limits ("330 W cap") are omitted.
 type gpuName struct {
 	words words
 	sizes []float64
 }
 
-// Tokens that name a maker, a product line or a kind of memory, not a product.
+// gpuNoise lists tokens that name a vendor or a product line, not a product.
 var gpuNoise = newWords(strings.Fields(`nvidia geforce tesla amd instinct gpu generation edition graphics card
 	accelerator tensor core cores nvgpu ac vf corporation module cap limit tdp`))
 
-// gpuForms are the form factors; makers number their sockets (SXM4, SXM5).
+// gpuForms lists the form factors, without the number of the socket (SXM4, SXM5).
 var gpuForms = newWords([]string{"sxm", "pcie", "nvl", "oam"})
 
 func parseGPUName(s string) gpuName {
 	var n gpuName
 	var tokens []string
-	fields := split(s)
+	fields := tokenize(s)
 	for i := 0; i < len(fields); i++ {
 		t := fields[i]
 		if size, ok := memorySize(t); ok {
@@ -54,7 +53,7 @@ func parseGPUName(s string) gpuName {
 	return n
 }
 
-// memorySize reads "80gb", "80gib" or "144g" in the unit it is written in.
+// memorySize returns the number in "80gb", "80gib" or "144g", in the unit that is written.
 func memorySize(t string) (float64, bool) {
 	number, unit := cutNumber(t)
 	if number == "" || !slices.Contains([]string{"g", "gb", "gib"}, unit) {
@@ -64,6 +63,7 @@ func memorySize(t string) (float64, bool) {
 	return v, err == nil
 }
 
+// cutNumber splits a token after its leading decimal number.
 func cutNumber(t string) (number, unit string) {
 	i := 0
 	for i < len(t) && (t[i] >= '0' && t[i] <= '9' || t[i] == '.') {
@@ -72,8 +72,8 @@ func cutNumber(t string) (number, unit string) {
 	return t[:i], t[i:]
 }
 
-// splitGPUToken separates what people write together: rtx4090, h100pcie,
-// a100sxm4; HGX and DGX boards carry the SXM form of a chip.
+// splitGPUToken splits tokens that people write together: rtx4090, h100pcie, a100sxm4. HGX and DGX
+// become sxm, the form factor of their chips.
 func splitGPUToken(t string) []string {
 	switch t {
 	case "hgx", "dgx":
@@ -97,45 +97,39 @@ func splitGPUToken(t string) []string {
 
 // gpuIndex holds the GPUs with their names as tokens.
 type gpuIndex struct {
-	entries []GPU
-	names   [][]gpuName // name and aliases of an entry
-	all     []words     // every token of an entry's names
-	arch    []words
-	users   int // the first entries are a user's
+	index[GPU]
+	names [][]gpuName // name and aliases of an entry
+	arch  []words
 }
 
-func newGPUIndex(gpus []GPU) gpuIndex {
-	x := gpuIndex{entries: gpus}
+func newGPUIndex(gpus []GPU, users int) gpuIndex {
+	x := gpuIndex{index: index[GPU]{kind: "GPU", title: func(g GPU) string { return g.Name }, entries: gpus, users: users}}
 	for _, g := range gpus {
-		names := []gpuName{parseGPUName(g.Name)}
-		for _, alias := range g.Aliases {
-			names = append(names, parseGPUName(alias))
-		}
+		var names []gpuName
 		var tokens []string
-		for _, n := range names {
-			tokens = append(tokens, n.words...)
+		for _, name := range append([]string{g.Name}, g.Aliases...) {
+			n := parseGPUName(name)
+			names, tokens = append(names, n), append(tokens, n.words...)
 		}
 		x.names = append(x.names, names)
 		x.all = append(x.all, newWords(tokens))
-		x.arch = append(x.arch, newWords(split(g.Arch)))
+		x.arch = append(x.arch, newWords(tokenize(g.Arch)))
 	}
 	return x
 }
 
-// FindGPU returns the GPU of that name. Names are compared as whole tokens
-// without case: as NVML reports them ("NVIDIA H100 80GB HBM3") or as people
-// write them ("h100-sxm", "RTX 4090"); the tokens of a whole name beat a part
-// of a longer one. vramBytes is the device's memory as NVML tells it, 0 if
-// unknown; it decides between entries that the name leaves open. A name that
-// still fits several is an *AmbiguousError, one that fits none wraps
-// ErrUnknown.
+// FindGPU returns the GPU of that name, as NVML reports it ("NVIDIA H100 80GB HBM3") or as people
+// write it ("h100-sxm", "RTX 4090"). Tokens are compared as a whole and without case; a complete
+// name takes precedence over a part of a longer one. vramBytes is the device's memory as NVML
+// reports it, 0 if unknown; it decides between entries that the name matches equally. The error is
+// an *AmbiguousError if several entries match, and wraps ErrUnknown if none does.
 func (c *Catalog) FindGPU(name string, vramBytes float64) (GPU, error) {
 	x := c.gpus()
 	q := parseGPUName(name)
 	for _, fits := range []func(i int) bool{
-		func(i int) bool { return x.equal(i, q) },
-		func(i int) bool { return x.saysLess(i, q) },
-		func(i int) bool { return x.saysMore(i, q) },
+		func(i int) bool { return x.matchesName(i, q) },
+		func(i int) bool { return x.matchesPart(i, q) },
+		func(i int) bool { return x.matchesLonger(i, q) },
 	} {
 		var found []int
 		for i := range x.entries {
@@ -143,7 +137,7 @@ func (c *Catalog) FindGPU(name string, vramBytes float64) (GPU, error) {
 				found = append(found, i)
 			}
 		}
-		found = preferUsers(found, x.users)
+		found = x.preferUsers(found)
 		if len(found) > 1 && vramBytes > 0 {
 			if near := slices.DeleteFunc(slices.Clone(found), func(i int) bool { return !x.memoryNear(i, vramBytes) }); len(near) > 0 {
 				found = near
@@ -155,59 +149,50 @@ func (c *Catalog) FindGPU(name string, vramBytes float64) (GPU, error) {
 		case 1:
 			return x.entries[found[0]], nil
 		}
-		err := &AmbiguousError{Kind: "GPU", Name: name}
-		for _, i := range found {
-			err.Candidates = append(err.Candidates, x.entries[i].Name)
-		}
-		return GPU{}, err
+		return GPU{}, x.ambiguous(name, found)
 	}
 	digits := slices.DeleteFunc(slices.Clone(q.words), func(t string) bool { return !hasDigit(t) })
-	return GPU{}, unknown("GPU", name, nearest(digits, len(x.entries),
-		func(i int) words { return x.all[i] }, func(i int) string { return x.entries[i].Name }))
+	return GPU{}, x.unknown(name, digits)
 }
 
-// equal reports whether the query has exactly the tokens of one of the names,
-// but for a kind of memory that the name leaves out.
-func (x gpuIndex) equal(i int, q gpuName) bool {
+// matchesName reports whether the query has exactly the tokens of one of the entry's names; kinds of
+// memory that the name omits do not count.
+func (x gpuIndex) matchesName(i int, q gpuName) bool {
 	plain := q.words.withoutMemoryTypes()
 	return len(plain) > 0 && slices.ContainsFunc(x.names[i], func(n gpuName) bool {
 		return slices.Equal(n.words, q.words) || slices.Equal(n.words, plain)
 	})
 }
 
-// saysLess reports whether the query's tokens are part of the entry's, one that
-// tells products apart (it holds a digit) among them.
-func (x gpuIndex) saysLess(i int, q gpuName) bool {
+// matchesPart reports whether the query's tokens are a part of the entry's, including one with a
+// digit, which distinguishes products.
+func (x gpuIndex) matchesPart(i int, q gpuName) bool {
 	rest := q.words.minus(x.arch[i]).withoutMemoryTypes()
-	return slices.ContainsFunc(rest, hasDigit) && rest.in(x.all[i])
+	return slices.ContainsFunc(rest, hasDigit) && rest.subsetOf(x.all[i])
 }
 
 func hasDigit(t string) bool { return strings.ContainsAny(t, "0123456789") }
 
-// withoutMemoryTypes drops hbm2e, gddr6x and the like. They are part of a name
-// (the SXM form of the H100 is the one with HBM3) but settle nothing alone.
+// withoutMemoryTypes returns the tokens without hbm2e, gddr6x and the like. They are part of a name
+// (the SXM form of the H100 has HBM3) but do not identify a product alone.
 func (w words) withoutMemoryTypes() words {
 	return slices.DeleteFunc(slices.Clone(w), func(t string) bool {
 		return strings.HasPrefix(t, "hbm") || strings.HasPrefix(t, "gddr")
 	})
 }
 
-// saysMore reports whether the query holds all tokens of one of the names, and
-// beyond them nothing that could name another product: its architecture, a kind
-// of memory, or the form factor where the entry has no other.
-func (x gpuIndex) saysMore(i int, q gpuName) bool {
+// matchesLonger reports whether the query has all tokens of one of the entry's names and no others
+// that could name another product: only its architecture, a kind of memory, or the form factor if
+// the entry does not state one.
+func (x gpuIndex) matchesLonger(i int, q gpuName) bool {
 	hasForm := len(x.all[i].minus(gpuForms)) < len(x.all[i])
 	for _, n := range x.names[i] {
-		if len(n.words) == 0 || !n.words.in(q.words) {
+		if len(n.words) == 0 || !n.words.subsetOf(q.words) {
 			continue
 		}
 		rest := q.words.minus(x.all[i]).minus(x.arch[i]).withoutMemoryTypes()
 		if !hasForm {
-			if x.entries[i].linked() {
-				rest = rest.minus(words{"sxm"})
-			} else {
-				rest = rest.minus(words{"pcie"})
-			}
+			rest = rest.minus(words{pick(x.entries[i].hasNVLink(), "sxm", "pcie")})
 		}
 		if len(rest) == 0 {
 			return true
@@ -216,17 +201,13 @@ func (x gpuIndex) saysMore(i int, q gpuName) bool {
 	return false
 }
 
-func (g GPU) linked() bool { return g.NVLinkGBs != nil && *g.NVLinkGBs > 0 }
+// hasNVLink reports whether the GPU is known to have NVLink.
+func (g GPU) hasNVLink() bool { return g.NVLinkGBs != nil && *g.NVLinkGBs > 0 }
 
-// sizesFit reports whether every size of the query is one that the entry's
-// names have, or its memory within 1.5 % in GiB or in GB (a 48 GB card shows
-// 44.99 GiB).
+// sizesFit reports whether every size of the query is in the entry's names, or equals its memory
+// within 1.5 %, in GiB or in GB (a 48 GB card shows 44.99 GiB).
 func (x gpuIndex) sizesFit(i int, sizes []float64) bool {
-	vram := x.entries[i].VRAMGiB
-	var named []float64
-	for _, n := range x.names[i] {
-		named = append(named, n.sizes...)
-	}
+	vram, named := x.entries[i].VRAMGiB, x.sizes(i)
 	for _, size := range sizes {
 		if slices.Contains(named, size) || vram == 0 && len(named) == 0 {
 			continue
@@ -240,20 +221,23 @@ func (x gpuIndex) sizesFit(i int, sizes []float64) bool {
 
 const gib = 1 << 30
 
-// memoryNear reports whether NVML's memory can be the entry's: within 8 %,
-// because error correction takes a sixteenth of some cards.
+// memoryNear reports whether the memory that NVML reports is that of the entry within 8 %: error
+// correction takes a sixteenth of the memory of some cards.
 func (x gpuIndex) memoryNear(i int, vramBytes float64) bool {
 	if vram := x.entries[i].VRAMGiB; vram > 0 {
 		return within(vramBytes/gib, vram, 0.08)
 	}
-	for _, n := range x.names[i] {
-		for _, size := range n.sizes {
-			if within(vramBytes/gib, size, 0.08) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.sizes(i), func(size float64) bool { return within(vramBytes/gib, size, 0.08) })
 }
 
+// sizes returns the memory sizes in an entry's names.
+func (x gpuIndex) sizes(i int) []float64 {
+	var out []float64
+	for _, n := range x.names[i] {
+		out = append(out, n.sizes...)
+	}
+	return out
+}
+
+// within reports whether a is in b*(1-share)..b*(1+share).
 func within(a, b, share float64) bool { return a >= b*(1-share) && a <= b*(1+share) }

@@ -28,7 +28,7 @@ func TestFindGPU(t *testing.T) {
 		{a100s80, 80, one(a100s80)}, {a100p80, 80, one(a100p80)}, {a100s40, 40, one(a100s40)}, {a100p40, 40, one(a100p40)},
 		{"NVIDIA A100-PCIe-40GB", 40, one(a100p40)},
 		{"NVIDIA GeForce RTX 4090", 23.99, one("NVIDIA GeForce RTX 4090")},
-		{"NVIDIA GeForce RTX 4090", 48, one("NVIDIA GeForce RTX 4090")}, // rebuilt with more memory, the same chip
+		{"NVIDIA GeForce RTX 4090", 48, one("NVIDIA GeForce RTX 4090")}, // modified with more memory, the same chip
 		{"Tesla T4", 14.75, one("Tesla T4")}, {"NVIDIA H20", 95.58, one("NVIDIA H20")}, {"NVIDIA H20-3e", 140.4, one("NVIDIA H20-3e")},
 		{"NVIDIA B200", 179.06, one("NVIDIA B200")}, {"NVIDIA GB200", 185, one("NVIDIA GB200")}, {"NVIDIA B300 SXM6 AC", 268, one("NVIDIA B300 SXM6 AC")},
 		{"NVIDIA GH200 480GB", 95.58, one("NVIDIA GH200 480GB")}, {"NVIDIA GH200 144G HBM3e", 0, one("NVIDIA GH200 144G HBM3e")},
@@ -57,7 +57,7 @@ func TestFindGPU(t *testing.T) {
 		{"A10", 0, one("NVIDIA A10")}, {"A10G", 0, one("NVIDIA A10G")}, {"L4", 0, one("NVIDIA L4")}, {"L40", 0, one("NVIDIA L40")}, {"L40S", 0, one("NVIDIA L40S")},
 		{"H20 96GB", 0, one("NVIDIA H20")}, {"H20 141GB", 0, one("NVIDIA H20-3e")},
 
-		// Several fit.
+		// Ambiguous.
 		{"A100", 0, []string{a100s80, a100s40, a100p80, a100p40}}, {"A100", 80, []string{a100s80, a100p80}}, {"A100", 40, []string{a100s40, a100p40}},
 		{"a100-80gb", 0, []string{a100s80, a100p80}}, {"A100 80GB HBM2e", 0, []string{a100s80, a100p80}},
 		{"H100", 0, []string{h100sxm, h100pcie, h100nvl}}, {"NVIDIA H100 80GB", 0, []string{h100sxm, h100pcie}},
@@ -69,7 +69,7 @@ func TestFindGPU(t *testing.T) {
 		{"RTX 6000", 0, []string{"NVIDIA RTX 6000 Ada Generation", proServer, proWork, proMaxQ}},
 		{"V100 32GB", 0, []string{"Tesla V100-SXM2-32GB", "Tesla V100-PCIE-32GB"}},
 
-		// Others of the name, and no names.
+		// Names of other products, and names without a product.
 		{"RTX 3090 Ti", 0, nil}, {"RTX 4090 D", 0, nil}, {"NVIDIA GeForce RTX 4090 Laptop GPU", 16, nil}, {"Quadro RTX 6000", 0, nil},
 		{"NVIDIA A100-SXM-64GB", 64, nil}, {"H100 96GB", 0, nil}, {"NVIDIA A100-SXM4-80GB MIG 3g.40gb", 40, nil}, {"GRID A100-40C", 0, nil},
 		{"Intel Arc Pro B60", 0, nil}, {"MI308X", 0, nil}, {"h10", 0, nil}, {"80gb", 0, nil}, {"sxm", 0, nil}, {"Ada", 0, nil}, {"NVIDIA", 0, nil}, {"", 0, nil}, {"Blackwell", 0, nil},
@@ -93,8 +93,8 @@ func TestFindGPU(t *testing.T) {
 	}
 }
 
-// TestEveryGPUFindsItself: a name or alias leads to its own entry, or says that
-// it is shared.
+// TestEveryGPUFindsItself checks that a name or alias matches its own entry, or is ambiguous if
+// entries share it.
 func TestEveryGPUFindsItself(t *testing.T) {
 	for _, g := range Default().GPUs() {
 		for _, name := range append([]string{g.Name}, g.Aliases...) {

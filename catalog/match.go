@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// ErrUnknown says that no entry has the name.
+// ErrUnknown is wrapped by the error of a name that matches no entry.
 var ErrUnknown = errors.New("not in the catalog")
 
-// AmbiguousError says that a name fits several entries that differ.
+// AmbiguousError is the error of a name that matches several entries that differ.
 type AmbiguousError struct {
 	Kind       string   // "GPU", "CPU" or "model"
 	Name       string   // as given
@@ -21,35 +21,65 @@ type AmbiguousError struct {
 
 // Error lists the candidates and the next step.
 func (e *AmbiguousError) Error() string {
-	const most = 6
-	list := strings.Join(e.Candidates[:min(most, len(e.Candidates))], ", ")
-	if more := len(e.Candidates) - most; more > 0 {
+	const maxListed = 6
+	list := strings.Join(e.Candidates[:min(maxListed, len(e.Candidates))], ", ")
+	if more := len(e.Candidates) - maxListed; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	if e.Kind == "CPU" { // its name is read, and no flag gives another
+	if e.Kind == "CPU" { // there is no flag for the CPU
 		return fmt.Sprintf("CPU %q fits several: %s; describe it in a --catalog FILE", e.Name, list)
 	}
 	return fmt.Sprintf("%s %q fits several: %s; give one of them with --%s", e.Kind, e.Name, list, strings.ToLower(e.Kind))
 }
 
-func unknown(kind, name string, nearest []string) error {
-	flag := "--" + strings.ToLower(kind)
-	if len(nearest) == 0 {
-		return fmt.Errorf("%s %q is %w: give one of `rooftop catalog list` with %s, or describe it in a --catalog FILE",
-			kind, name, ErrUnknown, flag)
-	}
-	return fmt.Errorf("%s %q is %w (nearest: %s): give its name with %s, or describe it in a --catalog FILE",
-		kind, name, ErrUnknown, strings.Join(nearest, ", "), flag)
+// index holds the entries of one kind with the tokens of their names.
+type index[E any] struct {
+	kind    string         // "GPU", "CPU" or "model"
+	title   func(E) string // name of an entry in messages
+	entries []E
+	all     []words // every token of an entry's names
+	users   int     // number of a user's entries, which come first
 }
 
-// preferUsers leaves only a user's entries where any are among the hits,
-// which are in order.
-func preferUsers(hits []int, users int) []int {
-	n, _ := slices.BinarySearch(hits, users)
-	if n > 0 {
+// withUser returns a user's entries, followed by those of the index that have other names, and the
+// number of a user's entries.
+func (x *index[E]) withUser(user []E) (entries []E, users int) {
+	entries = slices.Clone(user)
+	for _, e := range x.entries {
+		if !slices.ContainsFunc(user, func(u E) bool { return strings.EqualFold(x.title(u), x.title(e)) }) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, x.users + len(user)
+}
+
+// preferUsers returns only the user's entries if any are among the hits, else all hits, which must
+// be in order.
+func (x *index[E]) preferUsers(hits []int) []int {
+	if n, _ := slices.BinarySearch(hits, x.users); n > 0 {
 		return hits[:n]
 	}
 	return hits
+}
+
+// ambiguous returns the error for a name that matches several entries.
+func (x *index[E]) ambiguous(name string, hits []int) error {
+	err := &AmbiguousError{Kind: x.kind, Name: name}
+	for _, i := range hits {
+		err.Candidates = append(err.Candidates, x.title(x.entries[i]))
+	}
+	return err
+}
+
+// unknown returns the error for a name that matches no entry, with the nearest ones.
+func (x *index[E]) unknown(name string, query words) error {
+	flag, near := "--"+strings.ToLower(x.kind), x.nearest(query)
+	if near == "" {
+		return fmt.Errorf("%s %q is %w: give one of `rooftop catalog list` with %s, or describe it in a --catalog FILE",
+			x.kind, name, ErrUnknown, flag)
+	}
+	return fmt.Errorf("%s %q is %w (nearest: %s): give its name with %s, or describe it in a --catalog FILE",
+		x.kind, name, ErrUnknown, near, flag)
 }
 
 // words is a sorted set of tokens.
@@ -66,23 +96,18 @@ func (w words) has(token string) bool {
 	return ok
 }
 
-// in reports whether every token of w is in other.
-func (w words) in(other words) bool {
-	for _, t := range w {
-		if !other.has(t) {
-			return false
-		}
-	}
-	return true
+// subsetOf reports whether every token of w is in other.
+func (w words) subsetOf(other words) bool {
+	return !slices.ContainsFunc(w, func(t string) bool { return !other.has(t) })
 }
 
 func (w words) minus(other words) words {
 	return slices.DeleteFunc(slices.Clone(w), other.has)
 }
 
-// split cuts a name into lower-case tokens of letters, digits and inner points:
+// tokenize splits a name into lower-case tokens of letters, digits and points between digits:
 // "H100-SXM5 (80GB)" is h100, sxm5, 80gb; "Llama-3.1" is llama, 3.1.
-func split(s string) []string {
+func tokenize(s string) []string {
 	rs := []rune(strings.ToLower(s))
 	for i, r := range rs {
 		inner := i > 0 && i+1 < len(rs) && unicode.IsDigit(rs[i-1]) && unicode.IsDigit(rs[i+1])
@@ -95,17 +120,17 @@ func split(s string) []string {
 	return strings.Fields(string(rs))
 }
 
-// nearest returns up to four of n entries whose tokens resemble the query's,
-// best first.
-func nearest(query words, n int, tokens func(i int) words, name func(i int) string) []string {
+// nearest returns the names of up to four entries whose tokens resemble the query's, best first; ""
+// if there are none.
+func (x *index[E]) nearest(query words) string {
 	type scored struct{ score, i int }
 	var all []scored
-	for i := range n {
+	for i, tokens := range x.all {
 		score := 0
 		for _, q := range query {
 			best := 0
-			for _, t := range tokens(i) {
-				best = max(best, likeness(q, t))
+			for _, t := range tokens {
+				best = max(best, similarity(q, t))
 			}
 			score += best
 		}
@@ -119,17 +144,17 @@ func nearest(query words, n int, tokens func(i int) words, name func(i int) stri
 		if len(out) == 4 || s.score*2 < all[0].score {
 			break
 		}
-		out = append(out, name(s.i))
+		out = append(out, x.title(x.entries[s.i]))
 	}
-	return out
+	return strings.Join(out, ", ")
 }
 
-// maxToken bounds what is compared letter by letter.
+// maxToken bounds the length of tokens that are compared by Distance, in bytes.
 const maxToken = 32
 
-// likeness weighs two tokens: a product or a family (h100, qwen) says much, a
-// version or a size (3.1, 70b) little.
-func likeness(a, b string) int {
+// similarity returns the score of two tokens, 0 if they are unlike: a product or a family (h100,
+// qwen) counts more than a version or a size (3.1, 70b).
+func similarity(a, b string) int {
 	switch {
 	case a == b && (sizeToken(a) || len(a) <= 3 && a[0] >= '0' && a[0] <= '9'):
 		return 3
@@ -150,8 +175,8 @@ func likeness(a, b string) int {
 	return 0
 }
 
-// Distance is the Levenshtein distance of two short words, in bytes: how many to
-// add, to leave out or to replace.
+// Distance returns the Levenshtein distance of two short words: the minimum number of bytes to
+// insert, delete or replace.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

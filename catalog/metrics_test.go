@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMetricKeys pins the keys: collect/vllm maps them to its readings.
+// TestMetricKeys fixes the keys, which collect/vllm maps to its readings.
 func TestMetricKeys(t *testing.T) {
 	want := map[MetricKind]string{
-		KindGauge: "running waiting waiting_capacity waiting_deferred swapped kv_usage cpu_kv_usage engine_sleep_state max_num_seqs prefix_hit_rate",
+		KindGauge: "running waiting waiting_capacity waiting_deferred swapped kv_usage cpu_kv_usage engine_sleep_state max_num_seqs prefix_hit_rate lora_requests",
 		KindCounter: "prompt_tokens prompt_tokens_cached prompt_tokens_by_source generation_tokens request_success preemptions prefix_queries prefix_hits " +
 			"external_queries external_hits spec_drafts spec_draft_tokens spec_accepted admission_rejections",
 		KindHistogram: "ttft itl tpot e2e queue prefill decode inference prompt_len output_len iteration_tokens",
@@ -58,7 +58,7 @@ func TestMetricsAreComplete(t *testing.T) {
 	}
 }
 
-// TestMetricsAreImmutable: a caller's change does not reach the next caller.
+// TestMetricsAreImmutable checks that a caller's change does not affect the next caller.
 func TestMetricsAreImmutable(t *testing.T) {
 	first := Default().Metrics()
 	i := slices.IndexFunc(first, func(m Metric) bool { return len(m.Labels) > 0 })
@@ -68,8 +68,8 @@ func TestMetricsAreImmutable(t *testing.T) {
 	}
 }
 
-// TestMetricsAgreeWithThePackages: each name is a family of some release, of
-// the same type, and since and until are where those families begin and end.
+// TestMetricsAgreeWithThePackages checks that each name is a family of some release, of the same type,
+// and that Since and Until are the first and last release with it.
 func TestMetricsAgreeWithThePackages(t *testing.T) {
 	type span struct {
 		kind        string
@@ -99,7 +99,7 @@ func TestMetricsAgreeWithThePackages(t *testing.T) {
 	oldest, newest := release{0, 8}, release{0, 32}
 	for _, m := range Default().Metrics() {
 		if m.Key == "max_num_seqs" {
-			continue // proposed, in no release so far
+			continue // proposed, in no release yet
 		}
 		var all span
 		for _, name := range m.Names {

@@ -10,15 +10,13 @@ import (
 
 // modelIndex holds the models with their names as tokens.
 type modelIndex struct {
-	entries []Model
-	names   [][]modelName // id and aliases of an entry
-	lower   [][]string    // the same as they are written, without publisher
-	all     []words       // every token of an entry's names
-	users   int           // the first entries are a user's
+	index[Model]
+	names [][]modelName // id and aliases of an entry
+	lower [][]string    // the same names in lower case, without publisher
 }
 
-func newModelIndex(models []Model) modelIndex {
-	x := modelIndex{entries: models}
+func newModelIndex(models []Model, users int) modelIndex {
+	x := modelIndex{index: index[Model]{kind: "model", title: func(m Model) string { return m.ID }, entries: models, users: users}}
 	for _, m := range models {
 		var names []modelName
 		var lower, tokens []string
@@ -33,15 +31,13 @@ func newModelIndex(models []Model) modelIndex {
 	return x
 }
 
-// FindModel returns the model of that name: a Hugging Face id, a repack of one
-// ("nvidia/Llama-3.3-70B-Instruct-FP4"), a path, or a short name
-// ("qwen3-32b"). Names are compared as whole tokens without case; families,
-// versions, sizes and every word that names another model must agree, so that
-// a distilled model never matches its teacher and a fine-tune under a name of
-// its own is unknown. Publisher, tuning, quantization and context length do not
-// count. A name that fits models of different shape is an *AmbiguousError, one
-// that fits none wraps ErrUnknown. NativeDType is that of the entry; DTypeOfName
-// tells what a repack's name says.
+// FindModel returns the model of that name: a Hugging Face ID, a repack of one
+// ("nvidia/Llama-3.3-70B-Instruct-FP4"), a path, or a short name ("qwen3-32b"). Tokens are compared
+// as a whole and without case. Families, versions, sizes and every word that names another model
+// must agree: a distilled model never matches its teacher, and a fine-tune under another name is
+// unknown. Publisher, tuning, quantization and context length do not count. The error is an
+// *AmbiguousError if models of different shape match, and wraps ErrUnknown if none does.
+// NativeDType is that of the entry; DTypeOfName reads the type from a repack's name.
 func (c *Catalog) FindModel(name string) (Model, error) {
 	x := c.models()
 	q := parseModelName(name)
@@ -52,9 +48,9 @@ func (c *Catalog) FindModel(name string) (Model, error) {
 			return x.entries[i], nil
 		}
 	}
-	for _, fits := range []func(m Model, n modelName) (extra int, ok bool){q.equals, q.saysLess, q.saysMore} {
+	for _, fits := range []func(m Model, n modelName) (extra int, ok bool){q.matchesName, q.matchesPart, q.matchesLonger} {
 		var hits []int
-		extra := make([]int, len(x.entries)) // how far the best of an entry's names is off
+		extra := make([]int, len(x.entries)) // tokens by which the best of an entry's names differs
 		for i, m := range x.entries {
 			extra[i] = math.MaxInt
 			for _, n := range x.names[i] {
@@ -69,57 +65,50 @@ func (c *Catalog) FindModel(name string) (Model, error) {
 		if len(hits) == 0 {
 			continue
 		}
-		hits = preferUsers(hits, x.users)
+		hits = x.preferUsers(hits)
 		slices.SortStableFunc(hits, func(a, b int) int { return cmp.Compare(extra[a], extra[b]) })
 		first := x.entries[hits[0]]
-		err := &AmbiguousError{Kind: "model", Name: name}
-		same := true
-		for _, i := range hits {
-			same = same && sameShape(first, x.entries[i])
-			err.Candidates = append(err.Candidates, x.entries[i].ID)
+		if slices.ContainsFunc(hits, func(i int) bool { return !sameShape(first, x.entries[i]) }) {
+			return Model{}, x.ambiguous(name, hits)
 		}
-		if same {
-			return first, nil
-		}
-		return Model{}, err
+		return first, nil
 	}
-	query := newWords(slices.Concat(q.words, q.sizes, q.dates))
-	return Model{}, unknown("model", name, nearest(query, len(x.entries),
-		func(i int) words { return x.all[i] }, func(i int) string { return x.entries[i].ID }))
+	return Model{}, x.unknown(name, newWords(slices.Concat(q.words, q.sizes, q.dates)))
 }
 
-// equals: the same words; sizes and dates where both have them.
-func (q modelName) equals(m Model, n modelName) (int, bool) {
+// matchesName reports whether the query has the words of an entry's name, and the same sizes and
+// dates if both have them. extra is the number of tokens that the query omits.
+func (q modelName) matchesName(m Model, n modelName) (int, bool) {
 	ok := len(q.words) > 0 && slices.Equal(q.words, n.words) && q.sizeFits(m, n) && len(q.sizes) >= len(n.sizes) &&
-		q.dates.in(n.dates)
+		q.dates.subsetOf(n.dates)
 	return len(n.dates) - len(q.dates), ok
 }
 
-// distinct are words that a name has to say: a distilled model is not its
-// teacher, one that sees is not the text model of the same size.
-var distinct = []string{"distill", "vl"}
+// requiredWords lists words that a query must contain to match a name with them: a distilled model is
+// not its teacher, and a vision model is not the text model of the same size.
+var requiredWords = []string{"distill", "vl"}
 
-// saysLess: the query's words are some of the entry's, a family among them.
-func (q modelName) saysLess(m Model, n modelName) (int, bool) {
+// matchesPart reports whether the query's words are a part of the entry's, including a family. extra
+// is the number of tokens that the query omits.
+func (q modelName) matchesPart(m Model, n modelName) (int, bool) {
 	family := slices.ContainsFunc(q.words, func(t string) bool { return len(t) >= 3 && !hasDigit(t) })
-	ok := family && q.words.in(n.words) && q.dates.in(n.dates) && q.sizeFits(m, n) &&
-		!slices.ContainsFunc(distinct, func(t string) bool { return n.words.has(t) && !q.words.has(t) })
+	ok := family && q.words.subsetOf(n.words) && q.dates.subsetOf(n.dates) && q.sizeFits(m, n) &&
+		!slices.ContainsFunc(requiredWords, func(t string) bool { return n.words.has(t) && !q.words.has(t) })
 	return len(n.words) - len(q.words) + len(n.dates) - len(q.dates), ok
 }
 
-// saysMore: the query has the entry's words and size and, beyond them, only a
-// release date that the catalog does not know yet.
-func (q modelName) saysMore(m Model, n modelName) (int, bool) {
+// matchesLonger reports whether the query has the entry's words and size, and in addition only a
+// release date, which may be newer than the catalog. extra is the number of dates.
+func (q modelName) matchesLonger(m Model, n modelName) (int, bool) {
 	ok := len(q.words) > 0 && slices.Equal(q.words, n.words) && len(n.sizes) > 0 && slices.Equal(q.sizes, n.sizes) && len(n.dates) == 0
 	return len(q.dates), ok
 }
 
-// sizeFits reports whether the sizes that the query names are those of the
-// entry's name or, where that has none (phi-4, DeepSeek-V3), its parameter
-// count cut or rounded to the same number of billions, or within 3 %.
+// sizeFits reports whether the query's sizes are those of the entry's name or, if it has none (phi-4,
+// DeepSeek-V3), its parameters in billions, truncated, rounded or within 3 %.
 func (q modelName) sizeFits(m Model, n modelName) bool {
 	if len(q.sizes) == 0 || len(n.sizes) > 0 {
-		return q.sizes.in(n.sizes)
+		return q.sizes.subsetOf(n.sizes)
 	}
 	for _, t := range q.sizes {
 		b, total := sizeParams(t)/1e9, m.TotalParams/1e9
@@ -130,8 +119,8 @@ func (q modelName) sizeFits(m Model, n modelName) bool {
 	return true
 }
 
-// sameShape reports whether two models cost the same to serve: everything but
-// names, sources and the longest context.
+// sameShape reports whether two models are equal except for names, sources and the longest context,
+// and therefore cost the same to serve.
 func sameShape(a, b Model) bool {
 	for _, m := range []*Model{&a, &b} {
 		m.ID, m.Aliases, m.Family, m.Source, m.MaxPositions = "", nil, "", "", 0

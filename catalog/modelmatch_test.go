@@ -10,7 +10,7 @@ import (
 func TestFindModel(t *testing.T) {
 	const ambiguous, none = "ambiguous", "unknown"
 	for _, tt := range []struct{ name, want string }{
-		// Ids, repacks of others, paths, short names.
+		// IDs, repacks by other publishers, paths, short names.
 		{"meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"},
 		{"meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct"},
 		{"meta-llama/Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"},
@@ -46,12 +46,12 @@ func TestFindModel(t *testing.T) {
 		{"Llama-2-7B", "meta-llama/Llama-2-7b-hf"}, {"Mixtral-8x7B", "mistralai/Mixtral-8x7B-Instruct-v0.1"}, {"gpt-oss-20b", "openai/gpt-oss-20b"},
 		{"phi-4", "microsoft/phi-4"}, {"kimi-k2", "moonshotai/Kimi-K2-Instruct"}, {"mistral-nemo", "mistralai/Mistral-Nemo-Instruct-2407"},
 		{"DeepSeek-R1-0528", "deepseek-ai/DeepSeek-R1"}, {"Meta-Llama-3-8B", "meta-llama/Meta-Llama-3-8B-Instruct"},
-		{"Qwen3-235B-A22B-Instruct-2601", "Qwen/Qwen3-235B-A22B"}, // a release this catalog is too old for
+		{"Qwen3-235B-A22B-Instruct-2601", "Qwen/Qwen3-235B-A22B"}, // a release newer than the catalog
 
-		// The same shape under several names: any of them is right.
+		// Several names with the same shape: any of them is correct.
 		{"llama-8b", "meta-llama/Meta-Llama-3-8B-Instruct"},
 
-		// Distilled and teacher.
+		// Distilled models and their teachers.
 		{"deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-R1"},
 		{"DeepSeek-R1-Distill-Qwen-7B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"},
 		{"DeepSeek-R1-Distill-Llama-70B-FP8-dynamic", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"},
@@ -65,7 +65,7 @@ func TestFindModel(t *testing.T) {
 		// Several shapes.
 		{"llama-70b", ambiguous}, {"qwen", ambiguous}, {"qwen-7b", ambiguous}, {"gemma-27b", ambiguous}, {"mistral-7b", ambiguous}, {"deepseek", ambiguous}, {"glm-4.7", "zai-org/GLM-4.7"}, {"command-r", ambiguous},
 
-		// Names of their own.
+		// Fine-tunes and other models that are not in the catalog.
 		{"my-company/support-bot", none}, {"NousResearch/Hermes-3-Llama-3.1-8B", none}, {"acme/Llama-3.1-8B-Instruct-my-lora", none},
 		{"Qwen/Qwen3-Embedding-8B", none}, {"nvidia/Llama-3_3-Nemotron-Super-49B-v1", none}, {"/mnt/models", none}, {"8b", none}, {"model", none}, {"", none}, {"///", none}, {"qwen38", none},
 	} {
@@ -88,8 +88,8 @@ func TestFindModel(t *testing.T) {
 	}
 }
 
-// TestEveryModelFindsItself: an id or alias leads to its own entry, with or
-// without publisher and quantization.
+// TestEveryModelFindsItself checks that an ID or alias matches its own entry, with or without
+// publisher and quantization.
 func TestEveryModelFindsItself(t *testing.T) {
 	for _, m := range Default().Models() {
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
@@ -107,8 +107,7 @@ func TestEveryModelFindsItself(t *testing.T) {
 	}
 }
 
-// TestFindModelNamesWhatIsNear: the message leads from a wrong name to a right
-// one.
+// TestFindModelNamesWhatIsNear checks that the error for a misspelled name lists the correct one.
 func TestFindModelNamesWhatIsNear(t *testing.T) {
 	for _, tt := range []struct{ name, near string }{
 		{"acme/Llama-3.1-8B-Instruct-my-lora", "meta-llama/Llama-3.1-8B-Instruct"},
@@ -123,14 +122,14 @@ func TestFindModelNamesWhatIsNear(t *testing.T) {
 	}
 }
 
-// seedModels are the rows of the table that the documented tool ships; each is
-// an entry here or corrected, with the reason.
+// seedModels lists the rows of the table in PROFILE; each is an entry here or corrected, with the
+// reason.
 var seedModels = []struct {
 	row         string
 	total       float64 // 1e9 parameters, as that table has them
 	active      float64
-	want        string // "" where nothing matches
-	corrections string // why nothing matches, or which figure differs
+	want        string // "" if nothing matches
+	corrections string // why nothing matches, or which number differs
 }{
 	{"Llama 4 Maverick", 400, 17, "meta-llama/Llama-4-Maverick-17B-128E-Instruct", ""},
 	{"Llama 4 Scout", 109, 17, "meta-llama/Llama-4-Scout-17B-16E-Instruct", ""},
@@ -175,7 +174,7 @@ func TestSeedModels(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", row.row, got.ID, err, row.want)
 			continue
 		}
-		// That table cuts or rounds; small models lose most by it.
+		// That table truncates or rounds, which affects small models most.
 		differs := row.want == "" || !within(row.total, got.TotalParams/1e9, 0.10) || !within(row.active, got.ActiveParams/1e9, 0.10)
 		if differs != (row.corrections != "") {
 			t.Errorf("%s: %v and %v here, %v and %v there; listed reason %q", row.row,

@@ -6,35 +6,36 @@ import (
 	"strings"
 )
 
-// modelName is a model's name as tokens, without what does not change its
-// shape: publisher, tuning (instruct, chat) and quantization.
+// modelName is a model's name as tokens, without those that do not affect its shape: publisher,
+// tuning (instruct, chat) and quantization.
 type modelName struct {
 	words words
 	sizes words // "8b", "8x7b", "0.6b"
 	dates words // "0528", "2507"
-	// context is "128k", "1m"; it decides only between equals.
+	// context is "128k", "1m"; it decides only between names that match equally.
 	context words
 }
 
-// Tokens that leave a model's shape alone.
+// modelNoise lists tokens that do not affect a model's shape.
 var modelNoise = newWords(strings.Fields(`meta nvidia instruct instruction chat it hf base pt preview latest model official
 	unsloth redhatai neuralmagic thebloke bartowski lmstudio community mlx text`))
 
-// Tokens of quantized repacks. A few mean something only beside another of
-// these (dynamic, block, tensor) but name no model either.
+// quantNoise lists tokens of quantized repacks. Some have a meaning only next to another of them
+// (dynamic, block, tensor), but none names a model.
 var quantNoise = newWords(strings.Fields(`fp8 fp4 nvfp4 nvfp4a16 mxfp4 mxfp8 float8 fp16 bf16 bfloat16 float16 int4 int8 nf4
 	awq gptq bnb bitsandbytes 4bit 8bit w4a16 w8a8 w8a16 w4a8 w4afp8 w4a4 gguf f16 ud quantized quant quants dynamic static
 	block channel per weight weights tensor tensors compressed asym sym g128 128g g32 32g autoround hqq ptq marlin quark`))
 
-// nameTokens cuts a Hugging Face id, a local path, a path into the Hugging Face
-// cache or a served name into its publisher ("" where the name has none) and
-// the tokens of the model's own name.
+// nameTokens returns the publisher ("" if the name has none) and the tokens of the model's own name.
+// The name may be a Hugging Face ID, a local path, a path into the Hugging Face cache, or a served
+// name.
 func nameTokens(name string) (org string, tokens []string) {
 	org, base := modelBase(name)
-	return org, split(base)
+	return org, tokenize(base)
 }
 
-// modelBase returns the part of a name or path that names the model.
+// modelBase returns the publisher in lower case, "" if there is none, and the part of a name or path
+// that names the model.
 func modelBase(name string) (org, base string) {
 	name = strings.TrimSpace(name)
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' })
@@ -47,8 +48,7 @@ func modelBase(name string) (org, base string) {
 			return strings.ToLower(org), base
 		}
 	}
-	// Directories that hold a model without naming it: revisions and the like.
-	for len(parts) > 1 && anonymous(parts[len(parts)-1]) {
+	for len(parts) > 1 && genericDir(parts[len(parts)-1]) {
 		parts = parts[:len(parts)-1]
 	}
 	switch n := len(parts); {
@@ -61,7 +61,9 @@ func modelBase(name string) (org, base string) {
 	}
 }
 
-func anonymous(dir string) bool {
+// genericDir reports whether a directory does not name its model: a revision, "snapshots" and the
+// like.
+func genericDir(dir string) bool {
 	switch strings.ToLower(dir) {
 	case "main", "latest", "snapshots", "model", "models", "weights", "checkpoint", "hf", "default":
 		return true
@@ -100,8 +102,8 @@ func parseModelName(s string) modelName {
 
 func quantToken(t string) bool { return quantNoise.has(t) || ggufWidth(t) }
 
-// quantTail reports whether t, right after a token of a quantization, is part
-// of it: Q4_K_M, FP8-KV, NVFP4-v2.
+// quantTail reports whether t is part of a quantization if it follows a token of one: Q4_K_M, FP8-KV,
+// NVFP4-v2.
 func quantTail(t string) bool {
 	switch t {
 	case "k", "m", "s", "l", "xl", "xs", "xxs", "0", "1", "kv", "v2", "nl":
@@ -128,7 +130,7 @@ func sizeToken(t string) bool {
 	return number != "" && (unit == "b" || unit == "m" || unit == "t")
 }
 
-// sizeParams reads a size token as parameters; 0 where it is a product (8x7b).
+// sizeParams returns the number of parameters of a size token; 0 if it is a product (8x7b).
 func sizeParams(t string) float64 {
 	number, unit := cutNumber(t)
 	v, err := strconv.ParseFloat(number, 64)
@@ -146,7 +148,7 @@ func sizeParams(t string) float64 {
 	return 0
 }
 
-// dateToken reports whether t is a release stamp: 0528, 2507, 20250101.
+// dateToken reports whether t is a release date: 0528, 2507, 20250101.
 func dateToken(t string) bool {
 	if len(t) != 4 && len(t) != 6 && len(t) != 8 {
 		return false
@@ -155,8 +157,8 @@ func dateToken(t string) bool {
 	return err == nil
 }
 
-// splitVersion separates a family from its version: llama3.1, qwen2.5, phi4.
-// One letter with a number is a name of its own (r1, v3, k2).
+// splitVersion splits a family from its version: llama3.1, qwen2.5, phi4. A single letter with a
+// number stays one token (r1, v3, k2).
 func splitVersion(t string) []string {
 	family := strings.TrimRight(t, "0123456789.")
 	version := t[len(family):]
@@ -168,8 +170,7 @@ func splitVersion(t string) []string {
 
 func trimZero(t string) string { return strings.TrimSuffix(t, ".0") }
 
-// joinVersions makes one version of digits that a name separates: llama-3-1 and
-// Llama-3_1 are llama 3.1.
+// joinVersions joins separate digits to one version: llama-3-1 and Llama-3_1 become llama 3.1.
 func joinVersions(tokens []string) []string {
 	digit := func(t string) bool { return len(t) == 1 && t[0] >= '0' && t[0] <= '9' }
 	var out []string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzNames: whatever a driver or a server calls itself, a lookup ends in an
-// entry, in candidates, or in an error that says so, and always in the same.
+// FuzzNames checks that looking up any name returns an entry, an *AmbiguousError or an error that wraps
+// ErrUnknown, and always the same.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"NVIDIA H100 80GB HBM3", "h100sxm5-80gb", "A100 80 GB (330 W cap)", "meta-llama/Llama-3_1-8B-Instruct-FP8-dynamic",
 		"/models--a--b/snapshots/0123", "Q4_K_M.gguf", "8x7b", "…/☃", "\x00\xff", "...", "1.2.3.4", "İ"} {
@@ -66,15 +66,15 @@ func BenchmarkFindModel(b *testing.B) {
 	}
 }
 
-// The cost of the first use of each part of the catalog.
+// BenchmarkLoad measures the first use of each part of the catalog.
 func BenchmarkLoad(b *testing.B) {
 	for _, part := range []struct {
 		name string
 		load func()
 	}{
-		{"gpus", func() { newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs) }},
-		{"cpus", func() { newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs) }},
-		{"models", func() { newModelIndex(load[struct{ Models []Model }]("models").Models) }},
+		{"gpus", func() { newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs, 0) }},
+		{"cpus", func() { newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs, 0) }},
+		{"models", func() { newModelIndex(load[struct{ Models []Model }]("models").Models, 0) }},
 		{"flags", func() { newFlagTable(load[flagFile]("vllm-flags")) }},
 		{"metrics", func() { load[struct{ Metrics []Metric }]("vllm-metrics") }},
 	} {

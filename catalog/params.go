@@ -1,14 +1,16 @@
 package catalog
 
-// shape is a model's dimensions with what only counting its parameters needs.
+import "cmp"
+
+// shape is a model with the additional dimensions that are needed to count its parameters.
 type shape struct {
 	Model
 
-	plainFFN  bool // two matrices instead of the three of a gated FFN
-	positions bool // a table of learned positions
+	plainFFN  bool // an FFN of two matrices instead of the three of a gated one
+	positions bool // has a table of learned positions
 	// queryGate doubles the query projection of full layers (Qwen3-Next).
 	queryGate bool
-	// keysAsValues: full layers have no value projection (Gemma 4).
+	// keysAsValues is set if full layers have no value projection (Gemma 4).
 	keysAsValues bool
 
 	// Gated DeltaNet layers.
@@ -20,17 +22,16 @@ type shape struct {
 	indexHeads, indexDim int
 }
 
-// params is a count of parameters, by what a step reads.
+// params is a count of parameters: all, and those that a step reads for one token.
 type params struct {
-	total  float64 // 0 where the dimensions are not known
-	active float64 // total without the routed experts that one token skips
+	total  float64 // 0 if the dimensions are unknown
+	active float64 // total without the routed experts that one token does not use
 }
 
 func (m Model) shape() shape { return shape{Model: m} }
 
-// count adds up the matrices of a decoder: embeddings, attention, FFN, experts
-// and routers; norms and biases are left out (below 0.1 %). Towers for images
-// are not part of it. Layers of linear attention are counted where their
+// count returns the parameters of a decoder: embeddings, attention, FFN, experts and routers. It
+// omits norms and biases (below 0.1 %) and image encoders. Layers of linear attention count if their
 // dimensions are known.
 func (s shape) count() params {
 	h := float64(s.Hidden)
@@ -41,39 +42,23 @@ func (s shape) count() params {
 	attention := float64(full)*s.fullAttention() + float64(window)*s.attention(s.KVHeads, s.HeadDim, false)
 	attention += float64(linear) * s.linearAttention()
 
-	matrices := 3.0
-	if s.plainFFN {
-		matrices = 2
-	}
+	matrices := pick(s.plainFFN, 2.0, 3.0)
 	moe := float64(s.MoELayers())
-	width := float64(s.ExpertWidth)
-	if width == 0 {
-		width = float64(s.Intermediate)
-	}
-	expert := matrices * h * width
+	expert := matrices * h * float64(cmp.Or(s.ExpertWidth, s.Intermediate))
 	ffn := (float64(s.Layers) - moe) * matrices * h * float64(s.Intermediate)
 	ffn += moe * (h*float64(s.Experts) + matrices*h*float64(s.SharedWidth) + float64(s.Experts)*expert)
 
-	tables := 2.0
-	if s.TiedEmbeddings {
-		tables = 1
-	}
+	tables := pick(s.TiedEmbeddings, 1.0, 2.0)
 	total := attention + ffn + (tables*float64(s.Vocab)+pick(s.positions, float64(s.MaxPositions), 0))*h
 	return params{total: total, active: total - moe*float64(s.Experts-s.ExpertsPerToken)*expert}
 }
 
-// fullAttention counts the projections of one layer whose cache grows.
+// fullAttention returns the parameters of the projections of one full layer.
 func (s shape) fullAttention() float64 {
 	if s.Attention == AttentionMLA {
 		return s.latentAttention()
 	}
-	kv, dim := s.KVHeads, s.HeadDim
-	if s.FullKVHeads > 0 {
-		kv = s.FullKVHeads
-	}
-	if s.FullHeadDim > 0 {
-		dim = s.FullHeadDim
-	}
+	kv, dim := cmp.Or(s.FullKVHeads, s.KVHeads), cmp.Or(s.FullHeadDim, s.HeadDim)
 	return s.attention(kv, dim, s.keysAsValues) + pick(s.queryGate, float64(s.Hidden)*float64(s.Heads)*float64(s.HeadDim), 0)
 }
 
@@ -82,7 +67,8 @@ func (s shape) attention(kvHeads, headDim int, keysAsValues bool) float64 {
 	return 2*h*float64(s.Heads)*d + pick(keysAsValues, 1.0, 2.0)*h*float64(kvHeads)*d
 }
 
-// latentAttention is that of DeepSeek V2 and V3 (arXiv 2405.04434, section 2.1).
+// latentAttention returns the parameters of one layer of latent attention as in DeepSeek V2 and V3
+// (arXiv 2405.04434, section 2.1).
 func (s shape) latentAttention() float64 {
 	h, heads := float64(s.Hidden), float64(s.Heads)
 	qk, rank := float64(s.QKNopeHeadDim+s.QKRopeHeadDim), float64(s.KVLoraRank)
@@ -95,8 +81,8 @@ func (s shape) latentAttention() float64 {
 	return q + kv + heads*float64(s.VHeadDim)*h + index
 }
 
-// linearAttention is the gated DeltaNet of Qwen3-Next: projections of queries,
-// keys, values and gate, one short convolution, the output.
+// linearAttention returns the parameters of one gated DeltaNet layer as in Qwen3-Next: the
+// projections of queries, keys, values and gate, a short convolution, and the output.
 func (s shape) linearAttention() float64 {
 	h := float64(s.Hidden)
 	key, value := float64(s.linearKeyHeads*s.linearKeyDim), float64(s.linearValueHeads*s.linearValueDim)

@@ -2,12 +2,12 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
-	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -15,61 +15,34 @@ import (
 // maxUserFile bounds a user's file, in bytes.
 const maxUserFile = 1 << 20
 
-// userFile is what a user's file may hold: lists of the same shape as the
-// embedded ones.
+// userFile is the content of a user's file: lists of the same types as the embedded ones.
 type userFile struct {
 	GPUs   []GPU   `yaml:"gpus"`
 	CPUs   []CPU   `yaml:"cpus"`
 	Models []Model `yaml:"models"`
 }
 
-// With returns a catalog that holds the entries of a user's YAML file (lists
-// "gpus", "cpus" and "models", of the shape that `rooftop catalog show` prints)
-// before its own. An entry replaces one of the same name or id; where both match a
-// name equally well, the user's is taken. name stands for the file in errors,
-// which are those of Check, joined.
+// With returns a catalog with the entries of a user's YAML file (lists "gpus", "cpus" and "models", of
+// the form that `rooftop catalog show` prints) before those of c. An entry replaces one of the same
+// name or ID; if entries of both match a name equally, the user's is found. name is the file's name
+// in errors, which are those of Check, joined.
 func (c *Catalog) With(r io.Reader, name string) (*Catalog, error) {
 	file, problems := readUserFile(r, name)
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
 	out := *c
-	if len(file.GPUs) > 0 {
-		old := c.gpus()
-		x := newGPUIndex(merge(file.GPUs, old.entries, func(g GPU) string { return g.Name }))
-		x.users = old.users + len(file.GPUs)
-		out.gpus = func() gpuIndex { return x }
-	}
-	if len(file.CPUs) > 0 {
-		old := c.cpus()
-		x := newCPUIndex(merge(file.CPUs, old.entries, func(c CPU) string { return c.Name }))
-		x.users = old.users + len(file.CPUs)
-		out.cpus = func() cpuIndex { return x }
-	}
-	if len(file.Models) > 0 {
-		old := c.models()
-		x := newModelIndex(merge(file.Models, old.entries, func(m Model) string { return m.ID }))
-		x.users = old.users + len(file.Models)
-		out.models = func() modelIndex { return x }
-	}
+	out.gpus = sync.OnceValue(func() gpuIndex { old := c.gpus(); return newGPUIndex(old.withUser(file.GPUs)) })
+	out.cpus = sync.OnceValue(func() cpuIndex { old := c.cpus(); return newCPUIndex(old.withUser(file.CPUs)) })
+	out.models = sync.OnceValue(func() modelIndex { old := c.models(); return newModelIndex(old.withUser(file.Models)) })
 	return &out, nil
 }
 
-// Check reads a user's file as With does and returns every problem in order of
-// line, each as "FILE:LINE: FIELD: what is wrong".
+// Check parses a user's file as With does and returns all problems in order of line, each as
+// "FILE:LINE: FIELD: problem".
 func (c *Catalog) Check(r io.Reader, name string) []error {
 	_, problems := readUserFile(r, name)
 	return problems
-}
-
-func merge[T any](user, own []T, key func(T) string) []T {
-	out := slices.Clone(user)
-	for _, e := range own {
-		if !slices.ContainsFunc(user, func(u T) bool { return strings.EqualFold(key(u), key(e)) }) {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 func readUserFile(r io.Reader, name string) (userFile, []error) {
@@ -107,24 +80,22 @@ func readUserFile(r io.Reader, name string) (userFile, []error) {
 		return fail("%s", syntaxError(err))
 	}
 	for i := range file.GPUs {
-		file.GPUs[i].Source = orElse(file.GPUs[i].Source, name)
+		file.GPUs[i].Source = cmp.Or(file.GPUs[i].Source, name)
 	}
 	for i := range file.CPUs {
-		file.CPUs[i].Source = orElse(file.CPUs[i].Source, name)
+		file.CPUs[i].Source = cmp.Or(file.CPUs[i].Source, name)
 	}
 	for i := range file.Models {
 		m := &file.Models[i]
-		m.Source = orElse(m.Source, name)
-		if m.ActiveParams == 0 {
-			m.ActiveParams = m.TotalParams
-		}
+		m.Source = cmp.Or(m.Source, name)
+		m.ActiveParams = cmp.Or(m.ActiveParams, m.TotalParams)
 	}
 	return file, nil
 }
 
 var yamlLine = regexp.MustCompile(`(?s)^yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
 
-// syntaxError puts the line of a YAML error where the other errors have it.
+// syntaxError formats a YAML error like the errors of a checker, with its line first.
 func syntaxError(err error) string {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	switch {

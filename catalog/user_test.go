@@ -57,7 +57,7 @@ func TestWith(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("a CPU (-want +got), %v:\n%s", err, diff)
 	}
-	// The user's entry replaces one of the same name, and 0 is a value.
+	// The user's entry replaces one of the same name, and 0 is valid.
 	got, err = c.FindGPU("NVIDIA H200", 0)
 	want = GPU{Name: "nvidia h200", Vendor: "nvidia", Arch: "Hopper sm90", VRAMGiB: 140.4, MemBandwidthGBs: 4700, NVLinkGBs: &zero, Source: "ours.yaml"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -82,7 +82,7 @@ func TestWith(t *testing.T) {
 	if _, note, ok := c.FlagDefault("kv_cache_dtype", "0.11.0", Hardware{}); !ok {
 		t.Errorf("flags are lost: %s", note)
 	}
-	// A second file wins over the first.
+	// A second file takes precedence over the first.
 	again, err := c.With(strings.NewReader("gpus: [{name: Build host, vendor: cpu, mem_bandwidth_gb_s: 40}]"), "newer.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestCheck(t *testing.T) {
 			"f.yaml:2: total_params: 7e+10, but the dimensions make 8.03e+09"}},
 		{"whole numbers", "models:\n  - {id: a/b, total_params: 8e9, layers: 32.5, heads: 99999999999999999999}\n", []string{
 			"f.yaml:2: layers: must be a whole number", "f.yaml:2: heads: must be a whole number"}},
-		{"anchors", "gpus:\n  - &a {name: A, vendor: cpu, mem_bandwidth_gb_s: 1}\n  - *a\n", []string{"f.yaml:2: anchors and aliases are not read", "f.yaml:3: anchors and aliases are not read"}},
+		{"anchors", "gpus:\n  - &a {name: A, vendor: cpu, mem_bandwidth_gb_s: 1}\n  - *a\n", []string{"f.yaml:2: anchors and aliases are not supported", "f.yaml:3: anchors and aliases are not supported"}},
 		{"merge key", "gpus:\n  - {name: A, vendor: cpu, mem_bandwidth_gb_s: 1, <<: {arch: x}}\n", []string{"f.yaml:2: <<: unknown field"}},
 		{"foreign tag", "gpus:\n  - {name: !!binary QQ==, vendor: cpu, mem_bandwidth_gb_s: 1}\n", []string{"f.yaml:2: name: must be text (in quotes)"}},
 		{"too large", "# " + strings.Repeat("x", maxUserFile), []string{"f.yaml: larger than 1048576 bytes"}},
@@ -233,8 +233,8 @@ func TestCheckReadsTheReadersError(t *testing.T) {
 	}
 }
 
-// TestEmbeddedFilesPassTheCheck: what users must keep to holds for us, and each
-// of our entries names its source.
+// TestEmbeddedFilesPassTheCheck checks that the embedded files pass the checks for users' files, and
+// that each entry has its source.
 func TestEmbeddedFilesPassTheCheck(t *testing.T) {
 	for _, name := range []string{"gpus.yaml", "cpus.yaml", "models.yaml"} {
 		f, err := os.Open(filepath.Join("data", name))

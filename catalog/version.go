@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// release is a minor release of vLLM: 0.11 of "0.11.2". Patches do not change
-// flags or metrics in a way that the catalog tells apart.
+// release is a minor release of vLLM: 0.11 for "0.11.2". The catalog does not distinguish patch
+// releases.
 type release struct{ major, minor int }
 
-// parseRelease reads "0.11.0", "v0.11.1rc1", "0.32.0+cpu". A development build
-// without a tag ("0.1.dev123+g0abc", "dev") is not ok.
+// parseRelease parses "0.11.0", "v0.11.1rc1", "0.32.0+cpu". It returns false for a development build
+// without a tag ("0.1.dev123+g0abc", "dev").
 func parseRelease(s string) (release, bool) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "v")
 	major, rest, _ := strings.Cut(s, ".")
@@ -33,7 +33,7 @@ func (r release) compare(o release) int {
 }
 func (r release) String() string { return strconv.Itoa(r.major) + "." + strconv.Itoa(r.minor) }
 
-// UnmarshalText reads a release of the catalog's own files.
+// UnmarshalText parses a release in the embedded files.
 func (r *release) UnmarshalText(text []byte) error {
 	v, ok := parseRelease(string(text))
 	if !ok {

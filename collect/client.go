@@ -19,36 +19,36 @@ import (
 	"time"
 )
 
-// Limits that hold where Options leaves them zero.
+// Defaults for Options that are zero.
 const (
 	DefaultTimeout  = 5 * time.Second
 	DefaultMaxBytes = 16 << 20
 )
 
-// MetricsAccept is the Accept header of a metrics page. Servers answer what
-// they like: pages are parsed by content.
+// MetricsAccept is the Accept header of a metrics page. Servers may answer with another format, so
+// pages are parsed by content.
 const MetricsAccept = "text/plain; version=0.0.4"
 
-// Errors that callers branch on. All of them arrive wrapped in a sentence that
-// says what, where, and the next step.
+// Errors that callers branch on. All of them are wrapped in a message with what failed, where, and
+// the next step.
 var (
-	// ErrUnreachable says that no answer came: refused, no route, no such name,
-	// TLS not agreed, or not answered in time.
+	// ErrUnreachable reports that no answer arrived: connection refused, no route, unknown host
+	// name, failed TLS handshake, or a timeout.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrTooLarge says that an answer was larger than a page can sensibly be.
+	// ErrTooLarge reports that an answer was larger than Options.MaxBytes.
 	ErrTooLarge = errors.New("answer too large")
-	// ErrRedirect says that the server sent us elsewhere, which is not followed.
+	// ErrRedirect reports a redirect to another address, which is not followed.
 	ErrRedirect = errors.New("redirect to another address")
 )
 
-// StatusError is an answer with a status other than 200.
+// StatusError reports an answer with a status other than 200.
 type StatusError struct {
 	URL  string
 	Code int
-	Hint string // the next step, "" none
+	Hint string // the next step; "" for none
 }
 
-// Error returns the status in words with the next step.
+// Error returns the status in words, and the next step.
 func (e *StatusError) Error() string {
 	s := fmt.Sprintf("%s answered %d %s", e.URL, e.Code, http.StatusText(e.Code))
 	if e.Hint != "" {
@@ -57,38 +57,37 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// Options says how to talk to a server. Only Target is required.
+// Options configure a Client. Only Target is required.
 type Options struct {
 	Target   Target
-	Token    Secret        // sent as a bearer token, to Target alone
+	Token    Secret        // sent as a bearer token, only to Target
 	CAFile   string        // PEM certificates trusted instead of the system's
-	Timeout  time.Duration // of a whole request, dial to last byte; 0: DefaultTimeout
-	MaxBytes int64         // of an answer, after decompression; 0: DefaultMaxBytes
+	Timeout  time.Duration // of a whole request, from dial to last byte; 0: DefaultTimeout
+	MaxBytes int64         // maximum size of an answer after decompression; 0: DefaultMaxBytes
 	// UserAgent names the program and its version; "" is "rooftop".
 	UserAgent string
-	// Dial replaces the network, for tests and for tunnels. Nil dials.
+	// Dial replaces the network, for tests and tunnels. Nil uses the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Client talks to one server over one keep-alive connection with one request in
-// flight, whatever the number of callers: it is a guest there. It contacts no
-// address but its target's: proxies of the environment are ignored and
-// redirects to elsewhere refused.
+// Client sends requests to one server over one keep-alive connection, one at a time whatever the
+// number of callers, to disturb the server as little as possible. It contacts no address except its
+// target's: it ignores proxy settings in the environment and refuses redirects to other servers.
 type Client struct {
 	target    Target
 	token     Secret
 	timeout   time.Duration
 	maxBytes  int64
 	userAgent string
-	transport *http.Transport // used bare: nothing here follows a redirect by itself
-	turn      chan struct{}   // holds one value while a request is in flight
+	transport *http.Transport // used directly, because http.Client follows redirects
+	turn      chan struct{}   // has one value while a request is in flight
 
 	mu    sync.Mutex
 	moved map[string]string // endpoint to the path on the same server that it redirects to
 }
 
-// NewClient returns a client for a server. It opens no connection yet; it reads
-// the certificate file, if one is named.
+// NewClient returns a client for a server. It reads the certificate file, if there is one, but
+// opens no connection.
 func NewClient(o Options) (*Client, error) {
 	if o.Target.IsZero() {
 		return nil, fmt.Errorf("%w: none given; give --url", ErrTarget)
@@ -111,16 +110,9 @@ func NewClient(o Options) (*Client, error) {
 	if c.userAgent == "" {
 		c.userAgent = "rooftop"
 	}
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read --ca-file: %w", err)
-		}
-		tlsConfig.RootCAs = x509.NewCertPool()
-		if !tlsConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read --ca-file: %s holds no PEM certificate", o.CAFile)
-		}
+	tlsConfig, err := TrustCAs(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read --ca-file: %w", err)
 	}
 	dial := o.Dial
 	if dial == nil {
@@ -140,18 +132,47 @@ func NewClient(o Options) (*Client, error) {
 	return c, nil
 }
 
+// maxCertificates is the largest file of certificates that is read, in bytes.
+const maxCertificates = 4 << 20
+
+// TrustCAs returns a TLS configuration that trusts the PEM certificates of a file, or the system's
+// if path is "".
+func TrustCAs(path string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if path == "" {
+		return config, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	pem, err := io.ReadAll(io.LimitReader(file, maxCertificates+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(pem) > maxCertificates {
+		return nil, fmt.Errorf("%s is larger than %d KiB", path, maxCertificates>>10)
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no PEM certificate", path)
+	}
+	return config, nil
+}
+
 // Target returns the server's address.
 func (c *Client) Target() Target { return c.target }
 
-// Close drops the idle connection.
+// Close closes the idle connection.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// maxRedirects bounds a chain of redirects within the same server.
+// maxRedirects limits a chain of redirects within the same server.
 const maxRedirects = 3
 
-// Get asks for an endpoint (a path below the base URL, with its query) and
-// appends the body to buf, which may be nil. It waits for its turn. A status
-// other than 200 is a *StatusError; see the errors of this package for the rest.
+// Get requests an endpoint, which is a path below the base URL with its query, and appends the body
+// to buf, which may be nil. It waits until no other request is in flight. A status other than 200
+// is a *StatusError; other failures wrap the errors of this package.
 func (c *Client) Get(ctx context.Context, endpoint, accept string, buf []byte) ([]byte, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -187,13 +208,13 @@ func (c *Client) Get(ctx context.Context, endpoint, accept string, buf []byte) (
 			return body, nil
 		}
 		if hop == maxRedirects {
-			return buf, fmt.Errorf("%w: %s redirects in a circle", ErrRedirect, c.target.Base()+plain(endpoint))
+			return buf, fmt.Errorf("%w: %s redirects in a loop", ErrRedirect, c.target.Base()+plain(endpoint))
 		}
 		path = next
 	}
 }
 
-// remember keeps the path that an endpoint redirected to, or forgets it.
+// remember stores the path that an endpoint redirected to, or deletes it if path is "".
 func (c *Client) remember(endpoint, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,15 +225,15 @@ func (c *Client) remember(endpoint, path string) {
 	}
 }
 
-// isAnswer reports whether an error is what the server said, worded already,
-// rather than a fault on the way.
+// isAnswer reports whether an error describes the server's answer and needs no explanation, rather
+// than a failure of the connection.
 func isAnswer(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrRedirect) || errors.Is(err, ErrTarget)
 }
 
-// once makes one request for a path of the server. A redirect within the server
-// returns the path it leads to.
+// once sends one request for a path of the server. For a redirect within the server it returns the
+// new path in next.
 func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (body []byte, next string, err error) {
 	where := c.target.scheme + "://" + c.target.host + plain(path)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.target.scheme+"://"+c.target.host+path, nil)
@@ -254,7 +275,7 @@ func (c *Client) read(buf []byte, resp *http.Response) ([]byte, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		// The limit holds for the compressed stream too: a header alone can be endless.
+		// Limit the compressed stream too: a header alone can be endless.
 		z, err := gzip.NewReader(io.LimitReader(resp.Body, c.maxBytes))
 		if err != nil {
 			return buf, fmt.Errorf("gzip: %w", err)
@@ -275,14 +296,14 @@ func (c *Client) read(buf []byte, resp *http.Response) ([]byte, error) {
 }
 
 func (c *Client) tooLarge(where string) error {
-	return fmt.Errorf("%w: %s sends more than %d MiB: is that a metrics page? check --url", ErrTooLarge, where, c.maxBytes>>20)
+	return fmt.Errorf("%w: %s sends more than %d MiB: not a metrics page? check --url", ErrTooLarge, where, c.maxBytes>>20)
 }
 
-// within returns the path that a redirect leads to, if it stays on the server.
+// within returns the path that a redirect leads to, or ErrRedirect if it leaves the server.
 func (c *Client) within(where string, resp *http.Response) (string, error) {
 	to, err := resp.Request.URL.Parse(resp.Header.Get("Location"))
 	if err != nil {
-		return "", fmt.Errorf("%w: %s redirects to what is no URL", ErrRedirect, where)
+		return "", fmt.Errorf("%w: %s redirects to an invalid URL", ErrRedirect, where)
 	}
 	port := to.Port()
 	if port == "" {
@@ -299,13 +320,13 @@ func (c *Client) within(where string, resp *http.Response) (string, error) {
 	return path, nil
 }
 
-// hint says what to do about a status.
+// hint returns the next step for a status, "" if there is none.
 func hint(code int, withToken bool) string {
 	switch {
 	case (code == http.StatusUnauthorized || code == http.StatusForbidden) && withToken:
 		return "the API key was not accepted"
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return "it wants a key; give --api-key-file"
+		return "an API key is required: give --api-key-file"
 	case code == http.StatusBadRequest:
 		return "does it speak TLS? try --url https://"
 	case code == http.StatusNotFound:
@@ -313,13 +334,13 @@ func hint(code int, withToken bool) string {
 	case code == http.StatusTooManyRequests:
 		return "something in front of the server limits requests; ask the server itself"
 	case code >= 500:
-		return "the server is in trouble or still starting; its log says more"
+		return "the server failed or is still starting; check its log"
 	}
 	return ""
 }
 
-// explain turns a transport error into a sentence with a next step. Where the
-// caller's own context ended, that is the reason.
+// explain turns a transport error into a sentence with a next step. If the caller's own context
+// ended, it returns that error instead.
 func (c *Client) explain(caller context.Context, where string, err error) error {
 	if caller.Err() != nil {
 		return fmt.Errorf("get %s: %w", where, caller.Err())
@@ -337,7 +358,7 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 	)
 	switch {
 	case errors.As(err, &dns):
-		return wrap("no host is called %s: check --url", dns.Name)
+		return wrap("unknown host %s: check --url", dns.Name)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return wrap("connection refused at %s: is the server up? check --url", where)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
@@ -359,11 +380,10 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 	return wrap("%s: %v", where, err)
 }
 
-// drain reads the little that an error answer holds, so that the connection can
-// be used again; a larger one is closed.
+// drain reads the rest of a short error answer, so that the connection can be used again.
 func drain(r io.Reader) { _, _ = io.CopyN(io.Discard, r, 16<<10) }
 
-// plain cuts the query off a path: it may carry a token.
+// plain cuts the query off a path, because it may contain a token.
 func plain(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path

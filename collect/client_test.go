@@ -179,10 +179,10 @@ func TestTransportErrorsNameTheNextStep(t *testing.T) {
 		says string
 	}{
 		{"refused", fail(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "connection refused at http://server:8000/metrics: is the server up? check --url"},
-		{"no such host", fail(&net.DNSError{Err: "no such host", Name: "server", IsNotFound: true}), "no host is called server"},
+		{"no such host", fail(&net.DNSError{Err: "no such host", Name: "server", IsNotFound: true}), "unknown host server"},
 		{"no route", fail(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), "no route to host"},
 		{"other protocol", (&fakeServer{answer: raw("SSH-2.0-OpenSSH_9.6\r\n")}).dial, "does not speak HTTP"},
-		// What net/http says where the greeting is read before the request is sent.
+		// net/http's error if the greeting is read before the request is sent.
 		{"other protocol, sooner", fail(errors.New("readLoopPeekFailLocked: %!w(<nil>)")), "does not speak HTTP"},
 		{"closed at once", (&fakeServer{answer: raw("")}).dial, "broke off"},
 		{"closed within the body", (&fakeServer{answer: raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nvllm:")}).dial, "broke off"},
@@ -244,8 +244,8 @@ func TestStatusNamesTheNextStep(t *testing.T) {
 	}
 }
 
-// TestNothingButTheTargetIsContacted lists what a server or the environment may
-// try to lead rooftop elsewhere with.
+// TestNothingButTheTargetIsContacted covers the ways in which a server or the environment may
+// redirect rooftop to another address.
 func TestNothingButTheTargetIsContacted(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
 		t.Setenv(name, "http://proxy.example:3128")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeServer answers connections in memory and records who was called.
+// fakeServer answers connections in memory and records the dialled addresses.
 type fakeServer struct {
 	// answer writes raw bytes in reply to one request; it returns false to close.
 	answer func(net.Conn, *http.Request) bool
@@ -21,7 +21,7 @@ type fakeServer struct {
 	headers  []http.Header
 }
 
-// dial is a dialer that reaches nothing but the fake.
+// dial returns connections to the fake server only.
 func (f *fakeServer) dial(_ context.Context, _, address string) (net.Conn, error) {
 	f.mu.Lock()
 	f.dialed = append(f.dialed, address)
@@ -49,7 +49,7 @@ func (f *fakeServer) serve(conn net.Conn) {
 	}
 }
 
-// client returns a client of the fake at http://server:8000.
+// client returns a client of the fake server at http://server:8000.
 func (f *fakeServer) client(t *testing.T, change func(*Options)) *Client {
 	t.Helper()
 	target, err := ParseTarget("http://server:8000")
@@ -74,7 +74,7 @@ func ok(conn net.Conn, body string) bool {
 	return err == nil
 }
 
-// raw writes bytes as they are and closes.
+// raw writes bytes and closes the connection.
 func raw(text string) func(net.Conn, *http.Request) bool {
 	return func(conn net.Conn, _ *http.Request) bool {
 		_, _ = conn.Write([]byte(text))

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -40,39 +38,5 @@ func TestNewSecretRefusesWhatNoHeaderCarries(t *testing.T) {
 		if _, err := NewSecret(in); err == nil || strings.Contains(err.Error(), in) {
 			t.Errorf("NewSecret(%q): error %v, want one that does not repeat it", in, err)
 		}
-	}
-}
-
-func TestReadSecret(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	tests := []struct {
-		name, path, want, says string
-	}{
-		{"key with newline", write("good", "sk-1\n"), "sk-1", ""},
-		{"empty file", write("empty", "\n"), "", "empty"},
-		{"a whole .env file", write("env", "A=s3cret B=2"), "", "bare key"},
-		{"too large", write("large", strings.Repeat("x", maxSecretBytes+1)), "", "larger"},
-		{"missing file", filepath.Join(dir, "none"), "", "none"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := ReadSecret(tt.path)
-			if tt.says == "" {
-				if err != nil || got.value != tt.want {
-					t.Fatalf("got %q and %v, want %q", got.value, err, tt.want)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("error %v, want one that says %q", err, tt.says)
-			}
-		})
 	}
 }

@@ -1,12 +1,12 @@
-// Package collect holds what every source shares: the answer it gives (a
-// value, no data, or a failure), and an HTTP client that disturbs nothing.
+// Package collect has what all data sources share: an error for a source without data, and an HTTP
+// client that does not disturb the server.
 //
-// Sources never import each other. They return plain values; who polls them,
-// and when, is the session's business.
+// Sources never import each other. They return plain values; the session decides which of them to
+// poll, and when.
 package collect
 
 import "errors"
 
-// ErrNoData says that a source works and has nothing to tell: a state to show,
-// not a failure. Wrap it with what is missing and the one thing to do about it.
+// ErrNoData reports that a source works but has no data: a state to show, not a failure. Wrap it
+// with what is missing and the next step.
 var ErrNoData = errors.New("no data")

@@ -9,25 +9,24 @@ import (
 	"strings"
 )
 
-// DefaultPort is the port of a vLLM server that was not told otherwise.
+// DefaultPort is the default port of vLLM.
 const DefaultPort = "8000"
 
-// ErrTarget says that an address could not be understood.
+// ErrTarget reports that an address could not be parsed.
 var ErrTarget = errors.New("not a server address")
 
-// Target is the address of one server: scheme, host, port, and the path below
-// which its endpoints lie. The zero Target is no address.
+// Target is the address of one server: scheme, host, port, and a path prefix of its endpoints. The
+// zero Target is no address.
 type Target struct {
 	scheme string // http or https
-	host   string // host:port, IPv6 in brackets; the port is always there
+	host   string // host:port, IPv6 in brackets; always with a port
 	prefix string // path in front of every endpoint, without trailing slash
 	query  string // query of the metrics URL, as given
 }
 
-// ParseTarget reads an address as people type it: a base URL, the URL of the
-// metrics page or of the OpenAI API (…/v1), host:port, a host, or a port of
-// this machine. Without a scheme it is http and the port defaults to 8000; with
-// one, the scheme's own port is meant. The error wraps ErrTarget.
+// ParseTarget parses an address: a base URL, the URL of the metrics page or of the OpenAI API
+// (…/v1), host:port, a host, or a port of this machine. Without a scheme, http and port 8000 are
+// assumed; with one, the scheme's default port. Errors wrap ErrTarget.
 func ParseTarget(s string) (Target, error) {
 	const next = `give --url as http://HOST:PORT, for example http://localhost:8000`
 	refuse := func(format string, a ...any) (Target, error) {
@@ -40,22 +39,9 @@ func ParseTarget(s string) (Target, error) {
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return refuse("the address holds a space or a control character")
 	}
-	defaultPort := DefaultPort
-	switch scheme, _, found := strings.Cut(text, "://"); {
-	case !found && net.ParseIP(text) != nil && strings.Contains(text, ":"):
-		text = "http://[" + text + "]"
-	case !found && strings.Trim(text, "0123456789") == "":
-		text = "http://localhost:" + text
-	case !found && strings.HasPrefix(text, ":"):
-		text = "http://localhost" + text
-	case !found:
-		text = "http://" + text
-	case strings.EqualFold(scheme, "http"):
-		defaultPort = "80"
-	case strings.EqualFold(scheme, "https"):
-		defaultPort = "443"
-	default:
-		return refuse("scheme %q is neither http nor https", scheme)
+	text, defaultPort, err := completeAddress(text)
+	if err != nil {
+		return refuse("%v", err)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -75,7 +61,41 @@ func ParseTarget(s string) (Target, error) {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return refuse("port %q is not between 1 and 65535", port)
 	}
-	prefix, query := strings.TrimRight(u.EscapedPath(), "/"), ""
+	prefix, query := splitPath(u)
+	return Target{
+		scheme: strings.ToLower(u.Scheme),
+		host:   net.JoinHostPort(strings.ToLower(host), port),
+		prefix: strings.TrimRight(prefix, "/"),
+		query:  query,
+	}, nil
+}
+
+// completeAddress adds a missing scheme and host, and returns the default port of the scheme.
+func completeAddress(text string) (complete, defaultPort string, err error) {
+	defaultPort = DefaultPort
+	switch scheme, _, found := strings.Cut(text, "://"); {
+	case !found && net.ParseIP(text) != nil && strings.Contains(text, ":"):
+		text = "http://[" + text + "]"
+	case !found && strings.Trim(text, "0123456789") == "":
+		text = "http://localhost:" + text
+	case !found && strings.HasPrefix(text, ":"):
+		text = "http://localhost" + text
+	case !found:
+		text = "http://" + text
+	case strings.EqualFold(scheme, "http"):
+		defaultPort = "80"
+	case strings.EqualFold(scheme, "https"):
+		defaultPort = "443"
+	default:
+		return "", "", fmt.Errorf("scheme %q is neither http nor https", scheme)
+	}
+	return text, defaultPort, nil
+}
+
+// splitPath returns the path before a known endpoint, and the query if that endpoint is the metrics
+// page.
+func splitPath(u *url.URL) (prefix, query string) {
+	prefix = strings.TrimRight(u.EscapedPath(), "/")
 	if page, found := strings.CutSuffix(prefix, "/metrics"); found {
 		prefix, query = page, u.RawQuery
 	} else {
@@ -86,15 +106,10 @@ func ParseTarget(s string) (Target, error) {
 			}
 		}
 	}
-	return Target{
-		scheme: strings.ToLower(u.Scheme),
-		host:   net.JoinHostPort(strings.ToLower(host), port),
-		prefix: strings.TrimRight(prefix, "/"),
-		query:  query,
-	}, nil
+	return prefix, query
 }
 
-// IsZero reports whether t is no address at all.
+// IsZero reports whether t is no address.
 func (t Target) IsZero() bool { return t.host == "" }
 
 // Base returns the base URL, without a trailing slash.
@@ -103,11 +118,10 @@ func (t Target) Base() string { return t.scheme + "://" + t.host + t.prefix }
 // HostPort returns host:port, IPv6 addresses in brackets.
 func (t Target) HostPort() string { return t.host }
 
-// Metrics returns the URL of the metrics page. A query is left out: it may
-// carry a token, and this string is printed.
+// Metrics returns the URL of the metrics page without its query, which may contain a token.
 func (t Target) Metrics() string { return t.Base() + "/metrics" }
 
-// String returns the base URL. It holds no secret.
+// String returns the base URL. It contains no secret.
 func (t Target) String() string { return t.Base() }
 
 // Loopback reports whether the host is this machine by name or address.

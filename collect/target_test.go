@@ -15,6 +15,7 @@ func TestParseTarget(t *testing.T) {
 		{"API base", "http://gpu1:8000/v1", "http://gpu1:8000"},
 		{"API endpoint", "http://gpu1:8000/v1/chat/completions", "http://gpu1:8000"},
 		{"below a path", "https://host/llama/metrics", "https://host:443/llama"},
+		{"API below a path, query and fragment", "https://host/team/a/v1?x=1#y", "https://host:443/team/a"},
 		{"host and port", "gpu1:9000", "http://gpu1:9000"},
 		{"host and port and path", "gpu1:9000/metrics", "http://gpu1:9000"},
 		{"host", "gpu1", "http://gpu1:8000"},
@@ -47,6 +48,7 @@ func TestParseTargetRefuses(t *testing.T) {
 	tests := []struct{ name, in, says string }{
 		{"empty", " ", "empty"},
 		{"other scheme", "grpc://gpu1:8000", `"grpc"`},
+		{"no host's scheme", "unix:///run/x", `"unix"`},
 		{"password", "http://me:s3cret@gpu1:8000", "--api-key-file"},
 		{"no host", "http://:8000", "no host"},
 		{"port zero", "gpu1:0", "port"},

@@ -8,10 +8,11 @@ const (
 	activeGPUUtil = 0.20 // share of time
 )
 
-// active is the second tier of the gate. Where a GPU is readable it is the
-// documented one: running > 0 and (KV > 30 % or GPU > 20 %), an absent arm left
-// out. Without a GPU most loaded CPU and small-context servers would count as
-// idle, so there running > 0 with moving tokens is enough (decisions.md 1).
+// active reports whether the server did real work in the window: the second tier of
+// evaluation. With a readable GPU it applies the documented condition, running > 0 and
+// (KV > 30 % or GPU > 20 %), leaving out an absent operand. Without a GPU most loaded CPU
+// and small-context servers would count as idle, so running > 0 with moving tokens is
+// enough (docs/decisions.md 1).
 func active(w *Window) bool {
 	if w.Running.Or(0) <= 0 || w.Asleep {
 		return false
@@ -26,25 +27,25 @@ func active(w *Window) bool {
 	return w.GPUBusy.V > activeGPUUtil || w.KV.Or(0) > activeKV
 }
 
-// stepTime is the mean engine step in seconds. The inter-token latency comes
-// first: it is the step as a running request sees it, also where the server was
-// idle for a part of the window. Counted steps need a batch throughout; the
-// last resort is running/generated, which holds at one token a step.
-func stepTime(w *Window) (stat.Opt, string) {
-	if itl := w.Hist[HistITL].Mean(); itl.OK && itl.V > 0 {
-		return itl, "itl"
+// stepTime returns the mean engine step in seconds. The inter-token latency is preferred:
+// it is the step as a running request sees it, even if the server was idle for part of
+// the window. Counted steps need a batch throughout. The last resort is
+// running/generated, which assumes one token a step.
+func stepTime(w *Window) stat.Opt {
+	if itl := w.Hist[HistITL].Mean(); itl.Or(0) > 0 {
+		return itl
 	}
 	if w.CountedStep.OK {
-		return w.CountedStep, "steps"
+		return w.CountedStep
 	}
-	if g := w.Rate[CounterGenerationTokens]; g.OK && g.V > 0 && w.Running.Or(0) > 0 {
-		return stat.Some(w.Running.V / g.V), "rate"
+	if w.Running.Or(0) <= 0 {
+		return stat.None
 	}
-	return stat.None, ""
+	return w.Running.Div(w.Rate[CounterGenerationTokens])
 }
 
-// countedStep is ranks over steps per second, absent where any poll saw nothing
-// running: steps of an idle moment are not there to be counted.
+// countedStep returns ranks over steps per second, in seconds. It is absent if any poll
+// saw nothing running, because an idle engine counts no steps.
 func countedStep(w *Window) stat.Opt {
 	if w.RunningMin.Or(0) <= 0 {
 		return stat.None

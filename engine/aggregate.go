@@ -6,14 +6,13 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Aggregate combines the windows of a run. Which windows count for a field is
-// part of its meaning: active (the server was working), evaluable (it
-// answered) or all.
+// Aggregate combines the windows of a run. Each field counts certain windows: active (the
+// server was working), evaluable (it answered) or all.
 type Aggregate struct {
 	Windows WindowCounts
-	// Working is how many windows the figures of "active" windows are over. It is
-	// Windows.Active, or with Light those in which tokens moved: at a load so
-	// light that no window passes the documented gate.
+	// Working is the number of windows behind the fields of active windows. It is
+	// Windows.Active or, if Light is set, the number of windows in which tokens moved: the
+	// load was too light for any window to count as active.
 	Working int
 	Light   bool
 	Seconds float64 // of these windows
@@ -31,58 +30,59 @@ type Aggregate struct {
 
 	// Active windows, pooled by observation.
 	Hist      [NumHists]stat.Delta
-	HistNames [NumHists]string // wire names, of the last evaluable window
-	// Lifetime is the mean since the server's start at the last page, used and
-	// labelled only where no window saw an observation.
+	HistNames [NumHists]string // wire names in the last evaluable window
+	// Lifetime is the mean since the server's start, from the last page. It is used, and
+	// labelled, only if no window has an observation.
 	Lifetime [NumHists]stat.Opt
 
 	// Evaluable windows.
 	KV     stat.Opt // time-weighted mean, ratio
-	KVPeak stat.Opt // at least the last landing value
-	// KVPerRequest is the share of one rank's pool that a running request holds,
-	// 0..1, over the same windows for both.
+	KVPeak stat.Opt // at least the last poll's value
+	// KVPerRequest is the share of one rank's pool that a running request holds, 0..1, with
+	// usage and running requests from the same windows.
 	KVPerRequest stat.Opt
 	PromptLen    stat.Opt // mean prompt tokens of requests finished in any evaluable window
 	OutputLen    stat.Opt // mean generated tokens, likewise
 	VRAMPeak     stat.Opt
 	GPUs         []GPUSummary
 
-	// HitRate is the prefix-cache hit rate 0..1 over evaluable windows; absent
-	// with HitRateReason where there were no queries or the counters are
-	// inflated (vllm.md 5.3). HitRateFrom names the counters used.
+	// HitRate is the prefix-cache hit rate 0..1 over evaluable windows. It is absent, with
+	// HitRateReason, if there were no queries or the counters are inflated (docs/vllm.md
+	// 5.3). HitRateFrom names the counters used.
 	HitRate       stat.Opt
 	HitRateFrom   string
 	HitRateReason string
-	// LookupRatio is prefix queries per prompt token: 1 when healthy, far above
-	// where admissions are blocked.
+	// LookupRatio is prefix queries per prompt token: 1 when healthy, far above when
+	// admissions are blocked.
 	LookupRatio stat.Opt
 	ExternalHit stat.Opt // external (connector) hit rate, 0..1
 
-	// PrefillPerS is computed (not cached) prompt tokens per second over active
-	// windows; absent where hits are unreliable.
+	// PrefillPerS is computed (not cached) prompt tokens per second over active windows. It
+	// is absent if the hit counters are unreliable.
 	PrefillPerS stat.Opt
 	// PrefillShare is prefill seconds of finished requests over prefill plus
 	// decode seconds, 0..1.
 	PrefillShare stat.Opt
-	// PrefillBusy is prefill seconds of finished requests per second and rank: at
-	// most that share of the time has a prefill in it. Prefills overlap, so it may
-	// be above 1, and bounds nothing then.
+	// PrefillBusy is prefill seconds of finished requests per second and rank: an upper
+	// bound on the share of time with a prefill in it. Prefills overlap, so it may exceed 1
+	// and is then no bound.
 	PrefillBusy stat.Opt
 
-	StepTime     stat.Opt // s, mean engine step while busy, per rank
-	StepTimeFrom string
-	// CountedStep is the mean step from the engine's own step counter, in
-	// seconds; it does not stretch when a request waits after a preemption.
+	StepTime       stat.Opt // s, mean engine step while busy, per rank
+	StepTimeOrigin Origin
+	StepTimeFrom   string // the source, in words
+	// CountedStep is the mean step in seconds from the engine's own step counter. A request
+	// that waits after a preemption does not lengthen it.
 	CountedStep stat.Opt
 
 	// All windows.
 	Totals       [NumCounters]stat.Opt // at the last collected window
-	Missed       int                   // ticks rooftop itself missed
+	Missed       int                   // ticks that rooftop missed
 	Ticks        int                   // ticks due
 	Failed       int                   // scrapes that failed
-	LastErr      string                // why the last of them did
+	LastErr      string                // error of the last failed scrape
 	Restarts     int
-	LongestStall time.Duration // longest time in which requests were in and nothing moved
+	LongestStall time.Duration // longest time with requests in the server and no progress
 }
 
 // P99 returns the 0.99 quantile of a histogram over the active windows, from

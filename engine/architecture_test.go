@@ -13,43 +13,28 @@ import (
 
 const module = "github.com/rooftop-dev/rooftop/"
 
-// mayImport says which rooms of this module each room may import: imports run
-// one way. The longest matching prefix decides.
+// mayImport lists the packages of this module that each package may import. Imports go one way, down this list. The longest
+// matching prefix applies; a trailing slash stands for the packages below.
 var mayImport = map[string][]string{
-	"catalog":         {},
-	"engine":          {"engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/launch", "catalog"},
-	"engine/journal":  {},
-	"engine/stat":     {},
-	"engine/launch":   {},
-	"engine/roofline": {"engine/stat", "catalog"},
-	"engine/verdict":  {"engine/stat", "catalog"},
-	"engine/optrace":  {"engine/stat", "catalog"},
-	// What sources recorded on one clock: they fill its types.
-	"engine/capture":   {"engine", "engine/figure", "engine/roofline", "engine/stat", "catalog"},
-	"rules":            {"engine", "engine/roofline", "engine/stat", "catalog"},
-	"collect":          {},
-	"collect/promtext": {"collect", "engine", "engine/stat", "engine/launch", "catalog"},
-	"collect/":         {"collect", "collect/promtext", "engine", "engine/capture", "engine/stat", "engine/launch", "catalog"},
-	// Who has the CPUs beside a runtime that is traced.
-	"collect/proc": {"collect", "collect/promtext", "engine", "engine/capture", "engine/optrace", "engine/stat", "engine/launch", "catalog"},
-	// Operators of GGML runtimes: recorded events, and the files that they come from.
-	"collect/ggml":  {"collect", "collect/ggml/binary", "engine/optrace", "engine/stat"},
-	"collect/ggml/": {"engine/optrace", "engine/stat"},
-	// What this machine's cores and memory can do at most.
-	"collect/roof":  {"collect", "engine/optrace", "engine/stat"},
-	"engine/figure": {"engine/stat"},
-	"tui":           {"tui", "tui/", "engine", "engine/figure", "engine/roofline", "engine/verdict", "engine/stat", "engine/optrace"},
-	"cmd":           {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
-	// The simulator shares no code with the model that is scored on it; it reads
-	// a command line with the parser that everything here reads one with.
-	"cmd/internal/vllmsim": {"catalog", "engine/launch", "cmd/internal/vllmsim", "cmd/internal/vllmsim/"},
+	"catalog": {},
+	"engine":  {"engine", "engine/", "catalog"},
+	"rules":   {"engine", "engine/", "catalog"},
+	// Sources never import each other: they share only collect's HTTP client and the parser of metrics pages.
+	"collect":  {"engine", "engine/", "catalog"},
+	"collect/": {"collect", "collect/promtext", "engine", "engine/", "catalog"},
+	// The load generator sends its requests with the client of probes.
+	"collect/loadgen": {"collect/probe", "engine", "engine/", "catalog"},
+	"collect/ggml":    {"collect", "collect/ggml/binary", "engine/", "catalog"},
+	"tui":             {"tui", "tui/", "engine", "engine/"},
+	"cmd":             {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
+	// The simulator shares no code with the model that is tested on it, except for the parser of command lines.
+	"cmd/internal/sim/vllmsim": {"engine/throttle", "catalog", "engine/launch", "cmd/internal/sim/vllmsim", "cmd/internal/sim/vllmsim/"},
 }
 
-// pure rooms reach no clock, file, socket, environment or global random source.
+// pure packages use no clock, file, socket, environment or global random source.
 var pure = []string{"catalog", "engine", "rules"}
 
-// effects are the packages, and the names of otherwise harmless ones, that a
-// pure room must not use.
+// effects are the packages, and names in otherwise harmless packages, that a pure package must not use.
 var effects = map[string][]string{
 	"os": nil, "net": nil, "net/http": nil, "os/exec": nil, "os/signal": nil, "syscall": nil,
 	"math/rand": nil, "math/rand/v2": {"Int", "IntN", "Float64", "Perm", "Shuffle", "N", "NormFloat64", "ExpFloat64", "Uint64"},
@@ -57,36 +42,35 @@ var effects = map[string][]string{
 	"log":  nil, "crypto/rand": nil,
 }
 
-// only names packages that one room alone may import.
+// only lists packages that may be imported by one package alone.
 var only = map[string][]string{
 	"github.com/prometheus/common/expfmt":   {"collect/promtext"},
-	"github.com/NVIDIA/go-nvml/pkg/nvml":    {"collect/gpu"},
+	"github.com/NVIDIA/go-nvml":             {"collect/gpu"},
 	"github.com/prometheus/procfs":          {"collect/proc"},
-	"charm.land/bubbletea/v2":               {"tui", "cmd/rooftop"},
+	"github.com/coreos/go-systemd":          {"cmd/internal/apply/systemd"},
+	"github.com/godbus/dbus":                {"cmd/internal/apply/systemd"},
+	"charm.land":                            {"tui", "cmd/internal/screen"},
 	"charm.land/lipgloss/v2":                {"tui"},
 	"charm.land/bubbles/v2":                 {"tui"},
-	"github.com/charmbracelet/x":            {"tui"},
-	"github.com/charmbracelet/colorprofile": {"tui"},
-	"github.com/spf13/cobra":                {"cmd/rooftop"},
-	// Who may open a connection: the client that keeps to the address it was
-	// given, the load generator, and what sends a run to the collector of
-	// --otlp-endpoint. Others may name addresses (cmd/rooftop, collect/proc) or status
-	// codes (collect/vllm).
-	"net/http": {"collect", "cmd/internal/vllmsim", "cmd/internal/otlp"},
-	// What attaches to a running process, and what reads its instructions.
+	"github.com/charmbracelet/x":            {"tui", "cmd/internal"}, // widths of text for terminals
+	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
+	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
+	// Only these open connections: the client restricted to its given address, the load generator, and the exporter to the
+	// collector of --otlp-endpoint, and Docker's on a socket of this machine. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
+	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker"},
+	// Only these attach to a running process or read its instructions.
 	"github.com/cilium/ebpf": {"collect/ggml"},
 	"golang.org/x/arch":      {"collect/ggml/binary"},
-	// The SDK reads the environment: one room keeps it from having a say.
+	// The SDK reads the environment: one package prevents that from having an effect.
 	"go.opentelemetry.io":        {"cmd/internal/otlp"},
 	"google.golang.org/protobuf": {"cmd/internal/otlp"},
-	// OTLP goes over HTTP: gRPC is 5 MB that nothing calls, and these bring it.
+	// OTLP uses HTTP: gRPC adds 5 MB of unused code, and these packages import it.
 	"google.golang.org/grpc":                                            {},
 	"go.opentelemetry.io/proto/otlp/collector":                          {},
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {},
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {},
-	// cmd/internal/apply keeps two tuners apart with a socket of this machine that has
-	// no address.
-	"net": {"collect", "cmd/rooftop", "cmd/internal/vllmsim", "cmd/internal/apply"},
+	// cmd/internal/serverdir keeps two tuners apart with a socket of this machine without an address.
+	"net": {"collect", "cmd/internal/apply/docker", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir"},
 }
 
 func TestRoomsKeepTheirWalls(t *testing.T) {
@@ -151,6 +135,9 @@ func checkFile(t *testing.T, path, room string) {
 		return
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
+		if statement, ok := n.(*ast.GoStmt); ok {
+			t.Errorf("%s: %s is pure and must not start a goroutine", fset.Position(statement.Pos()), room)
+		}
 		sel, ok := n.(*ast.SelectorExpr)
 		if !ok {
 			return true
@@ -168,7 +155,7 @@ func checkFile(t *testing.T, path, room string) {
 	})
 }
 
-// inAny says whether a room is one of these or lies below one.
+// inAny reports whether a package is one of these or below one.
 func inAny(room string, rooms []string) bool {
 	for _, r := range rooms {
 		if room == r || strings.HasPrefix(room, r+"/") {
@@ -201,11 +188,11 @@ func TestTheWallsStopABreach(t *testing.T) {
 	}{
 		{"engine", "collect/vllm", false},
 		{"engine", "rules", false},
-		{"engine/roofline", "engine", false},
+		{"engine/roofline", "rules", false},
 		{"collect/gpu", "collect/vllm", false},
 		{"collect/gpu", "collect/promtext", true},
-		{"cmd/internal/vllmsim", "engine/roofline", false},
-		{"cmd/rooftop", "cmd/internal/report", true},
+		{"cmd/internal/sim/vllmsim", "engine/roofline", false},
+		{"cmd/rooftop", "cmd/internal/render", true},
 		{"tui", "collect/vllm", false},
 		{"rules", "engine/roofline", true},
 	} {

@@ -8,36 +8,42 @@ import (
 )
 
 const (
-	// backlogWindows is how many windows tell a trend of the requests in the server
-	// from their scatter.
+	// backlogWindows is the number of windows needed to tell a trend in the number of
+	// requests from scatter.
 	backlogWindows = 6
-	// backlogSure is how many of its standard errors the trend must reach: windows
+	// backlogStdErrors is the number of standard errors that the trend must reach. Windows
 	// are not independent, so it is more than the usual two or three.
-	backlogSure = 5
-	// backlogGrown is the growth over the run, as a share of the mean, from which
-	// it counts, and backlogLeast the same in requests.
-	backlogGrown = 0.1
-	backlogLeast = 3
-	// backlogStands is the share of the mean queue that the shortest one must have
-	// for the queue to be one that never ends.
-	backlogStands = 0.5
-	// allThinking is the variance over the mean from which requests come as if
-	// nobody waited for an answer: by chance (Poisson has 1).
-	allThinking = 0.9
+	backlogStdErrors = 5
+	// backlogGrowth is the least growth over the run that counts, as a share of the mean;
+	// backlogRequests is the same in requests.
+	backlogGrowth   = 0.1
+	backlogRequests = 3
+	// persistentQueueShare is the least share of the mean queue that the shortest queue must
+	// have for the queue to count as one that never empties.
+	persistentQueueShare = 0.5
+	// poissonDispersion is the variance over the mean from which arrivals count as independent
+	// of the answers (Poisson has 1).
+	poissonDispersion = 0.9
+	// frontBound is the share of a core from which the API server sets how many requests are in
+	// the engine: their number then says nothing about the clients.
+	frontBound = 0.9
 )
 
-// offered works out how the requests come, from how many are in the server over
-// time. A queue that grows is an open loop above capacity: what comes exceeds what
-// is finished by the growth. Clients of a closed loop that answer at once keep the
-// number constant; those that think in between make it vary, by the binomial law:
-// the variance over the mean is the share of clients that think. Where the server is
-// full, whoever thinks is missing from a constant number, and their number varies
-// like Poisson's, so that the variance is their mean (machine-repair model, e.g.
-// Lazowska et al., Quantitative System Performance, ch. 5).
-func (r *Run) offered() (o roofline.Offered) {
+// estimateOffered derives the arrival pattern from the number of requests in the server
+// over time. A growing queue means an open loop above capacity: arrivals exceed
+// completions by the growth. Clients of a closed loop that send their next request at once
+// keep the number constant. Clients that think in between make it vary binomially: the
+// variance over the mean is the share of thinking clients. If the server is full, thinking
+// clients are missing from a constant number, and their number varies like Poisson's, so
+// its variance is its mean (machine-repair model, e.g. Lazowska et al., Quantitative
+// System Performance, ch. 5).
+func (r *Run) estimateOffered() (o roofline.Offered) {
+	if r.FrontShare().Or(0) >= frontBound {
+		return o
+	}
 	finished := r.Agg.Rate[CounterRequestSuccess]
 	var at, in []float64
-	waiting, least := weighted{}, math.Inf(1)
+	waiting, least := stat.Average{}, math.Inf(1)
 	seconds := 0.0
 	for i := range r.Windows {
 		w := &r.Windows[i]
@@ -46,45 +52,45 @@ func (r *Run) offered() (o roofline.Offered) {
 		}
 		at = append(at, (w.Start + w.Duration/2).Seconds())
 		in = append(in, w.Running.V+w.Waiting.V)
-		waiting.add(w.Waiting, w.Seconds())
+		waiting.Add(w.Waiting, w.Seconds())
 		least = min(least, w.Waiting.V)
 		seconds += w.Seconds()
 	}
 	if len(in) < backlogWindows || finished.Or(0) <= 0 {
 		return o
 	}
-	filled := filling(in)
+	filled := rampUpLength(in)
 	at, in = at[filled:], in[filled:]
-	if len(in) < backlogWindows { // of the rest too little is known
+	if len(in) < backlogWindows { // too few windows left to judge
 		return o
 	}
 	n := float64(len(in))
-	mean, slope, residual := line(at, in)
+	mean, slope, residual := fitLine(at, in)
 	span := at[len(at)-1] - at[0]
 	spread := 0.0
 	for _, t := range at {
 		spread += (t - at[0] - span/2) * (t - at[0] - span/2)
 	}
-	sure := math.Abs(slope) >= backlogSure*math.Sqrt(residual/max(1e-9, spread))
-	if grown := slope * span; sure && grown >= max(backlogLeast, backlogGrown*mean) {
+	sure := math.Abs(slope) >= backlogStdErrors*math.Sqrt(residual/max(1e-9, spread))
+	if grown := slope * span; sure && grown >= max(backlogRequests, backlogGrowth*mean) {
 		o.Growing, o.Demand = true, stat.Some(1+slope/finished.V)
 		return o
 	}
 	if mean <= 0 {
 		return o
 	}
-	if q := waiting.mean(); q.Or(0) >= 1 && least >= backlogStands*q.V {
+	if q := waiting.Mean(); q.Or(0) >= 1 && least >= persistentQueueShare*q.V {
 		o.Thinking = stat.Some(residual / float64(max(1, r.Agg.Ranks)))
 		return o
 	}
-	// A window's mean varies less than the number itself where requests are shorter
-	// than the window: the variance of the mean of a process whose correlation dies
-	// out over the time that a request stays.
+	// The mean of a window varies less than the number itself if requests are shorter than
+	// the window. This is the variance of the mean of a process whose correlation decays over
+	// the time that a request stays.
 	stay := mean / finished.V
 	x := seconds / n / stay
 	averaged := 2 / x * (1 - (1-math.Exp(-x))/x)
 	share := residual / mean / max(averaged, 0.05)
-	if share >= allThinking {
+	if share >= poissonDispersion {
 		o.Demand = stat.Some(1)
 		return o
 	}
@@ -92,11 +98,11 @@ func (r *Run) offered() (o roofline.Offered) {
 	return o
 }
 
-// filling is how many values at the beginning are of a load that only comes in, as
-// after a restart: clients that arrive one after the other are no trend. What is
-// left out makes the standard error of the mean of the rest smallest (MSER: White,
-// Simulation 69, 1997), and is at most half.
-func filling(in []float64) (cut int) {
+// rampUpLength returns the number of initial values that belong to a load that is still
+// ramping up, such as after a restart: clients that arrive one after the other are no
+// trend. It minimizes the standard error of the mean of the remaining values (MSER: White,
+// Simulation 69, 1997), and is at most half of them.
+func rampUpLength(in []float64) (cut int) {
 	best := math.Inf(1)
 	for k := 0; k <= len(in)/2; k++ {
 		rest := in[k:]
@@ -114,8 +120,8 @@ func filling(in []float64) (cut int) {
 	return cut
 }
 
-// line fits a straight line; residual is the variance about it.
-func line(x, y []float64) (mean, slope, residual float64) {
+// fitLine fits a straight line. residual is the variance about it.
+func fitLine(x, y []float64) (mean, slope, residual float64) {
 	n := float64(len(x))
 	mx := 0.0
 	for i := range x {
@@ -137,9 +143,9 @@ func line(x, y []float64) (mean, slope, residual float64) {
 	return mean, slope, residual
 }
 
-// frontShare is the share of its one core that the API server's process uses;
-// absent where there are several, or where it shares the process with the engine.
-func (r *Run) frontShare() stat.Opt {
+// FrontShare returns the share of one core that the API server's process uses. It is absent
+// if there are several API servers, or one that shares its process with the engine.
+func (r *Run) FrontShare() stat.Opt {
 	f := r.Facts
 	if f.APIServerCount.Known && f.APIServerCount.Value > 1 || f.V0.Value {
 		return stat.None

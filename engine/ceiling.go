@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// ceilings fills the run's classic and physical ceilings from its facts and
-// aggregates. Whatever is absent keeps its reason.
+// ceilings fills the run's PROFILE and physical ceilings from its facts and aggregates,
+// with a reason for each that is absent.
 func ceilings(r *Run) {
 	r.Ceiling = &Ceiling{}
-	r.Offered = r.offered()
+	r.Offered = r.estimateOffered()
 	r.classic()
 	r.physical()
 }
@@ -34,12 +35,8 @@ func (r *Run) classic() {
 		Running:           a.Running,
 		GenerationPerS:    a.Rate[CounterGenerationTokens],
 		PrefillShare:      a.PrefillShare,
-	}
-	if f.MaxModelLen.Known {
-		in.MaxModelLen = stat.Some(float64(f.MaxModelLen.Value))
-	}
-	if f.CostPerHour.Known {
-		in.CostPerHour = stat.Some(f.CostPerHour.Value)
+		MaxModelLen:       FactOpt(f.MaxModelLen),
+		CostPerHour:       FactOpt(f.CostPerHour),
 	}
 	if len(a.GPUs) > 0 {
 		in.VRAMTotalBytes = a.GPUs[0].Last[GPUVRAMTotal]
@@ -59,8 +56,8 @@ func absentHardware(f *Facts) []string {
 	return out
 }
 
-// physical puts the measured operating point into the physical model. One
-// replica is one data-parallel rank; the ceilings are those of all together.
+// physical evaluates the physical model at the measured operating point. A replica is one
+// data-parallel rank; the ceilings are those of all ranks together.
 func (r *Run) physical() {
 	a, f, c := &r.Agg, r.Facts, r.Ceiling
 	why := func(text string) { c.PhysicalReason, r.PerfReason = text, text }
@@ -73,8 +70,35 @@ func (r *Run) physical() {
 		why("no request was seen running while tokens moved")
 		return
 	}
-	ranks := float64(max(1, a.Ranks)) // those measured: a page may show fewer than the server has
-	m := roofline.Measured{
+	m, assumed, ok := r.measuredPoint()
+	if !ok {
+		why("the mean context of a running request is not known: no KV usage and no prompt lengths")
+		return
+	}
+	ranks := max(1, a.Ranks)
+	operating, perf, err := config.Operate(m, ranks)
+	if err != nil {
+		why(err.Error())
+		return
+	}
+	operating.Assumptions = append(operating.Assumptions, assumed...)
+	c.Physical, r.Perf = &operating, perf
+	if g := a.Rate[CounterGenerationTokens]; g.OK && impossible(config, m, m.Resident, ranks, g.V) {
+		measured, ideal := figure.Compared(g.V, operating.IdealTokensPerS.V, "tok/s")
+		c.Impossible = fmt.Sprintf("measured %s is above the ideal ceiling of %s: model, GPU, dtype or tensor parallelism is misread (%s, %s weights, %s, TP %d)",
+			measured, ideal, f.ModelSpec.ID, f.WeightDType.Value, f.GPU.Name, config.TP)
+		r.Perf = nil
+		r.PerfReason = c.Impossible
+	}
+}
+
+// measuredPoint returns the measurements of one data-parallel rank in the terms of the
+// physical model, and the assumptions made. ok is false if the context of a running request
+// is unknown.
+func (r *Run) measuredPoint() (m roofline.Measured, assumed []string, ok bool) {
+	a, f := &r.Agg, r.Facts
+	ranks := float64(max(1, a.Ranks)) // of the page, which may show fewer than the server has
+	m = roofline.Measured{
 		StepSeconds:  a.StepTime,
 		OutputPerS:   a.Rate[CounterGenerationTokens].Times(1 / ranks),
 		PrefillPerS:  a.PrefillPerS.Times(1 / ranks),
@@ -82,13 +106,12 @@ func (r *Run) physical() {
 		TTFTSeconds:  a.Mean(HistTTFT),
 		QueueSeconds: a.Mean(HistQueue), PrefillSeconds: a.Mean(HistPrefill),
 		PreemptsPerS: a.Rate[CounterPreemptions].Times(1 / ranks),
+		KVCapacity:   FactOpt(f.KVCapacityTokens), MaxNumSeqs: FactOpt(f.MaxNumSeqs), TokenBudget: FactOpt(f.MaxNumBatchedTokens),
+		Offered: r.Offered, FrontShare: r.FrontShare(),
 	}
-	m.Offered = r.Offered
-	m.FrontShare = r.frontShare()
-	var assumed []string
 	if prompt := a.Rate[CounterPromptTokens]; !m.PrefillPerS.OK && prompt.OK {
-		// Too much work rather than too little: a ceiling that ignored prefill
-		// would call a server slow that is only computing prompts.
+		// Counting cached tokens as computed overstates the work. A ceiling that ignored
+		// prefill would call a server slow that only computes prompts.
 		m.PrefillPerS = prompt.Times(1 / ranks)
 		assumed = append(assumed, "every prompt token is taken as computed: which of them were cached is not known")
 	}
@@ -97,19 +120,9 @@ func (r *Run) physical() {
 	if drafts := a.Rate[CounterSpecDrafts]; drafts.OK && drafts.V > 0 {
 		m.PerSequence = 1 + a.Rate[CounterSpecAccepted].Or(0)/drafts.V
 	}
-	if f.KVCapacityTokens.Known {
-		m.KVCapacity = stat.Some(f.KVCapacityTokens.Value)
-	}
-	if f.MaxNumSeqs.Known {
-		m.MaxNumSeqs = stat.Some(float64(f.MaxNumSeqs.Value))
-	}
-	if f.MaxNumBatchedTokens.Known {
-		m.TokenBudget = stat.Some(float64(f.MaxNumBatchedTokens.Value))
-	}
 	read, resident := r.context()
 	if !read.OK {
-		why("the mean context of a running request is not known: no KV usage and no prompt lengths")
-		return
+		return m, nil, false
 	}
 	m.Context, m.Resident = read.V, resident
 	if a.PromptLen.OK && a.OutputLen.OK {
@@ -120,33 +133,21 @@ func (r *Run) physical() {
 		m.Workload = roofline.Workload{Prompt: prompt, Computed: prompt * (1 - a.HitRate.Or(0)), Output: a.Rate[CounterGenerationTokens].V / n.V}
 		m.WorkloadKnown = true
 	}
-	operating, perf, err := config.Operate(m, int(ranks))
-	if err != nil {
-		why(err.Error())
-		return
-	}
-	operating.Assumptions = append(operating.Assumptions, assumed...)
-	c.Physical, r.Perf = &operating, perf
-	if g := a.Rate[CounterGenerationTokens]; g.OK && impossible(config, m, resident, int(ranks), g.V) {
-		c.Impossible = fmt.Sprintf("measured %.0f tok/s is above the ideal ceiling of %.0f tok/s: model, GPU, dtype or tensor parallelism is misread (%s, %s weights, %s, TP %d)",
-			g.V, operating.IdealTokensPerS.V, f.ModelSpec.ID, f.WeightDType.Value, f.GPU.Name, config.TP)
-		r.Perf = nil
-		r.PerfReason = c.Impossible
-	}
+	return m, assumed, true
 }
 
-// impossible says whether a rate lies above the ideal ceiling whatever the
-// sequences read: the ceiling is taken at the shorter of both contexts.
+// impossible reports whether an output rate exceeds the ideal ceiling. The ceiling is taken
+// at the shorter of both contexts, so that it is an upper bound.
 func impossible(c roofline.Config, m roofline.Measured, resident stat.Opt, ranks int, perS float64) bool {
 	m.Context = min(m.Context, resident.Or(m.Context))
 	o, _, err := c.Operate(m, ranks)
 	return err == nil && o.Impossible(perS)
 }
 
-// context is what a running request reads of the cache in a step, and what it
-// holds of the pool, in tokens. The pool counts shared prefix blocks once, so
-// what is held is a lower bound of what is read: each sequence reads its whole
-// context. Without a pool both are the mean prompt and half the output.
+// context returns the tokens that a running request reads from the KV cache in a step, and
+// the tokens that it holds of the pool. The pool counts shared prefix blocks once, so the
+// held tokens are a lower bound of those read: each sequence reads its whole context.
+// Without a known pool both are the mean prompt plus half the output.
 func (r *Run) context() (read, resident stat.Opt) {
 	a, f := &r.Agg, r.Facts
 	if a.PromptLen.OK {

@@ -1,137 +1,148 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// lookupsInflated is the ratio of prefix-cache lookups to prompt tokens above
-// which the counters cannot be trusted: before vLLM 0.26 a waiting request's
-// lookup was counted again in each step that failed to admit it (PR 48860).
+// lookupsInflated is the ratio of prefix-cache lookups to prompt tokens above which the
+// counters cannot be trusted: before vLLM 0.26 the lookup of a waiting request was counted
+// again in each step that failed to admit it (PR 48860).
 const lookupsInflated = 1.2
 
-// weighted is a time-weighted mean: sum of value times duration over durations.
-type weighted struct{ sum, seconds float64 }
-
-func (m *weighted) add(v stat.Opt, seconds float64) {
-	if v.OK {
-		m.sum += v.V * seconds
-		m.seconds += seconds
-	}
-}
-
-func (m *weighted) mean() stat.Opt {
-	if m.seconds <= 0 {
-		return stat.None
-	}
-	return stat.Some(m.sum / m.seconds)
-}
-
-// Combine aggregates the windows of a run in their order. Which windows count
-// for which field follows the documented aggregation table.
+// Combine aggregates the windows of a run, which must be in order. [Aggregate] documents which
+// windows count for which field.
 func Combine(windows []Window, f *Facts) Aggregate {
-	var a Aggregate
-	var active struct {
-		running, waiting, deferred, util, mem, dram, power, steps weighted
-		rate                                                      [NumCounters]weighted
-	}
-	var kv weighted
-	var evaluable [NumCounters]stat.Opt // summed deltas
-	var held, ran weighted              // KV usage and running where both were read
-	var prompt, output stat.Delta
-	works := working(windows)
-	a.Light = works != nil
-	a.Ranks = 1
-	var gauge stat.Opt
+	var c combining
+	c.works = lightLoad(windows)
+	c.a.Light = c.works != nil
+	c.a.Ranks = 1
 	for i := range windows {
 		w := &windows[i]
-		a.Windows.Collected++
-		a.Missed += w.Missed
-		a.Failed += w.Failed
-		if w.LastErr != "" {
-			a.LastErr = w.LastErr
-		}
-		a.Ticks += w.Polls + w.Failed + w.Missed
-		if w.Restarted || w.AfterRestart {
-			a.Restarts++
-		}
-		a.LongestStall = max(a.LongestStall, w.Stall)
-		for c, v := range w.Last {
-			if v.OK {
-				a.Totals[c] = v
-			}
-		}
+		c.collect(w)
 		if !w.Evaluable {
 			continue
 		}
-		a.Windows.Evaluable++
-		a.HistNames = w.HistNames
-		a.Ranks = max(a.Ranks, len(w.Ranks))
-		seconds := w.Seconds()
-		kv.add(w.KV, seconds)
-		a.KVPeak = a.KVPeak.Max(w.KVPeak)
-		a.VRAMPeak = a.VRAMPeak.Max(w.VRAMPeak)
-		for c := range w.Delta {
-			evaluable[c] = evaluable[c].Plus(w.Delta[c])
-		}
-		prompt.Merge(&w.Hist[HistPromptTokens])
-		output.Merge(&w.Hist[HistGenerationTokens])
-		if w.PrefixGauge.OK {
-			gauge = w.PrefixGauge
-		}
-		for h := range w.Lifetime {
-			if w.Lifetime[h].OK {
-				a.Lifetime[h] = w.Lifetime[h]
-			}
-		}
+		c.evaluate(w)
 		if w.Active {
-			a.Windows.Active++
-		} else if !a.Light || !works(w) {
+			c.a.Windows.Active++
+		} else if !c.a.Light || !c.works(w) {
 			continue
 		}
-		a.Working++
-		a.Seconds += seconds
-		if w.KV.OK && w.Running.OK {
-			held.add(w.KV, seconds)
-			ran.add(w.Running, seconds)
-		}
-		active.running.add(w.Running, seconds)
-		active.waiting.add(w.Waiting, seconds)
-		active.deferred.add(w.Deferred, seconds)
-		active.util.add(w.GPUUtil, seconds)
-		active.mem.add(w.MemUtil, seconds)
-		active.dram.add(w.DRAMUtil, seconds)
-		active.power.add(w.Power, seconds)
-		for c := range w.Rate {
-			active.rate[c].add(w.Rate[c], seconds)
-		}
-		for h := range w.Hist {
-			a.Hist[h].Merge(&w.Hist[h])
-		}
-		if w.CountedStep.OK && w.CountedStep.V > 0 {
-			active.steps.add(stat.Some(1/w.CountedStep.V), seconds)
-		}
+		c.work(w)
 	}
-	a.Running, a.Waiting, a.Deferred = active.running.mean(), active.waiting.mean(), active.deferred.mean()
-	a.GPUUtil, a.MemUtil, a.DRAMUtil, a.Power = active.util.mean(), active.mem.mean(), active.dram.mean(), active.power.mean()
-	for c := range a.Rate {
-		a.Rate[c] = active.rate[c].mean()
+	a := &c.a
+	a.Running, a.Waiting, a.Deferred = c.running.Mean(), c.waiting.Mean(), c.deferred.Mean()
+	a.GPUUtil, a.MemUtil, a.DRAMUtil, a.Power = c.util.Mean(), c.mem.Mean(), c.dram.Mean(), c.power.Mean()
+	for i := range a.Rate {
+		a.Rate[i] = c.rate[i].Mean()
 	}
-	a.KV = kv.mean()
+	a.KV = c.kv.Mean()
 	a.KVPeak = a.KVPeak.Max(lastKV(windows))
-	a.PromptLen, a.OutputLen = prompt.Mean(), output.Mean()
+	a.PromptLen, a.OutputLen = c.prompt.Mean(), c.output.Mean()
 	a.GPUs = combineGPUs(windows)
-	a.combineStep(active.steps.mean())
-	a.combineReuse(&evaluable, gauge)
+	a.combineStep(c.steps.Mean())
+	a.combineReuse(&c.counted, c.prefixGauge)
 	a.combinePrefill(f)
-	a.KVPerRequest = held.mean().Times(float64(a.Ranks)).Div(ran.mean())
-	return a
+	a.KVPerRequest = c.kvRead.Mean().Times(float64(a.Ranks)).Div(c.ran.Mean())
+	return *a
 }
 
-// working returns which windows count as work where none is active by the
-// documented gate (a light load: KV and GPU both below their limits): those in
-// which requests ran and tokens moved. Nil where a window is active, or where
-// nothing moved in any.
-func working(windows []Window) func(*Window) bool {
+// combining is the state of an aggregation.
+type combining struct {
+	a     Aggregate
+	works func(*Window) bool // whether a window counts as working under a light load; nil otherwise
+
+	// Evaluable windows.
+	kv             stat.Average
+	counted        [NumCounters]stat.Opt // summed deltas
+	prompt, output stat.Delta
+	prefixGauge    stat.Opt
+
+	// Working windows.
+	running, waiting, deferred, util, mem, dram, power, steps stat.Average
+
+	rate        [NumCounters]stat.Average
+	kvRead, ran stat.Average // KV usage and running requests of windows that have both
+}
+
+// collect adds the values that every window has.
+func (c *combining) collect(w *Window) {
+	a := &c.a
+	a.Windows.Collected++
+	a.Missed += w.Missed
+	a.Failed += w.Failed
+	if w.LastErr != "" {
+		a.LastErr = w.LastErr
+	}
+	a.Ticks += w.Polls + w.Failed + w.Missed
+	if w.Restarted || w.AfterRestart {
+		a.Restarts++
+	}
+	a.LongestStall = max(a.LongestStall, w.Stall)
+	for i, v := range w.Last {
+		if v.OK {
+			a.Totals[i] = v
+		}
+	}
+}
+
+// evaluate adds the values of an evaluable window.
+func (c *combining) evaluate(w *Window) {
+	a := &c.a
+	a.Windows.Evaluable++
+	a.HistNames = w.HistNames
+	a.Ranks = max(a.Ranks, len(w.Ranks))
+	c.kv.Add(w.KV, w.Seconds())
+	a.KVPeak = a.KVPeak.Max(w.KVPeak)
+	a.VRAMPeak = a.VRAMPeak.Max(w.VRAMPeak)
+	for i := range w.Delta {
+		c.counted[i] = c.counted[i].Plus(w.Delta[i])
+	}
+	c.prompt.Merge(&w.Hist[HistPromptTokens])
+	c.output.Merge(&w.Hist[HistGenerationTokens])
+	if w.PrefixGauge.OK {
+		c.prefixGauge = w.PrefixGauge
+	}
+	for i := range w.Lifetime {
+		if w.Lifetime[i].OK {
+			a.Lifetime[i] = w.Lifetime[i]
+		}
+	}
+}
+
+// work adds the values of a working window.
+func (c *combining) work(w *Window) {
+	a, seconds := &c.a, w.Seconds()
+	a.Working++
+	a.Seconds += seconds
+	if w.KV.OK && w.Running.OK {
+		c.kvRead.Add(w.KV, seconds)
+		c.ran.Add(w.Running, seconds)
+	}
+	c.running.Add(w.Running, seconds)
+	c.waiting.Add(w.Waiting, seconds)
+	c.deferred.Add(w.Deferred, seconds)
+	c.util.Add(w.GPUUtil, seconds)
+	c.mem.Add(w.MemUtil, seconds)
+	c.dram.Add(w.DRAMUtil, seconds)
+	c.power.Add(w.Power, seconds)
+	for i := range w.Rate {
+		c.rate[i].Add(w.Rate[i], seconds)
+	}
+	for i := range w.Hist {
+		a.Hist[i].Merge(&w.Hist[i])
+	}
+	if w.CountedStep.OK && w.CountedStep.V > 0 {
+		c.steps.Add(stat.Some(1/w.CountedStep.V), seconds)
+	}
+}
+
+// lightLoad returns the condition for a window to count as working if none is active (a light
+// load: KV and GPU both below their limits): requests ran and tokens moved. It returns nil
+// if a window is active, or if no tokens moved in any.
+func lightLoad(windows []Window) func(*Window) bool {
 	moved := func(w *Window) bool {
 		return w.Evaluable && w.Running.Or(0) > 0 && !w.Asleep &&
 			(w.Delta[CounterGenerationTokens].Or(0) > 0 || w.Delta[CounterPromptTokens].Or(0) > 0)
@@ -149,27 +160,27 @@ func working(windows []Window) func(*Window) bool {
 	return moved
 }
 
-// combineStep settles the run's step time. Inter-token latencies are pooled by
-// observation. The others are ratios of sums, not means of ratios: a window in
-// which hardly a token came out would otherwise outweigh all others.
+// combineStep sets the run's step time. Inter-token latencies are pooled by observation. The
+// others are ratios of sums, not means of ratios: a window with hardly any tokens would
+// otherwise outweigh all others.
 func (a *Aggregate) combineStep(stepsPerS stat.Opt) {
 	if stepsPerS.OK && stepsPerS.V > 0 {
 		a.CountedStep = stat.Some(1 / stepsPerS.V)
 	}
-	if itl := a.Mean(HistITL); itl.OK && itl.V > 0 {
-		a.StepTime, a.StepTimeFrom = itl, "itl"
-		return
-	}
-	if a.CountedStep.OK {
-		a.StepTime, a.StepTimeFrom = a.CountedStep, "steps"
-		return
-	}
-	if step := a.Running.Div(a.Rate[CounterGenerationTokens]); step.OK && step.V > 0 {
-		a.StepTime, a.StepTimeFrom = step, "rate"
+	step := a.Running.Div(a.Rate[CounterGenerationTokens])
+	switch itl := a.Mean(HistITL); {
+	case itl.Or(0) > 0:
+		a.StepTime, a.StepTimeOrigin, a.StepTimeFrom = itl, Measured, "mean inter-token latency"
+	case a.CountedStep.OK:
+		a.StepTime, a.StepTimeOrigin, a.StepTimeFrom = a.CountedStep, Derived, "counted engine steps"
+	case step.Or(0) > 0:
+		a.StepTime, a.StepTimeOrigin, a.StepTimeFrom = step, Derived, "running / generated tokens per s"
+	default:
+		a.StepTimeOrigin = Derived
 	}
 }
 
-// combineReuse works out the prefix-cache hit rate, or why there is none.
+// combineReuse sets the prefix-cache hit rate, or the reason for its absence.
 func (a *Aggregate) combineReuse(d *[NumCounters]stat.Opt, gauge stat.Opt) {
 	prompt, cached := d[CounterPromptTokens], d[CounterPromptTokensCached]
 	queries, hits := d[CounterPrefixQueries], d[CounterPrefixHits]
@@ -179,7 +190,7 @@ func (a *Aggregate) combineReuse(d *[NumCounters]stat.Opt, gauge stat.Opt) {
 	case queries.OK && queries.V <= 0 && prompt.Or(0) > 0:
 		a.HitRateReason = "no prefix-cache lookup in the run: caching is off"
 	case cached.OK && prompt.Or(0) > 0:
-		a.HitRate, a.HitRateFrom = stat.Some(min(1, cached.V/prompt.V)), "prompt_tokens_cached/prompt_tokens"
+		a.HitRate, a.HitRateFrom = stat.Some(min(1, cached.V/prompt.V)), "prompt_tokens_cached / prompt_tokens"
 	case !queries.OK && gauge.OK:
 		a.HitRate, a.HitRateFrom = gauge, "hit-rate gauge (over the server's recent requests)"
 	case !queries.OK:
@@ -189,14 +200,14 @@ func (a *Aggregate) combineReuse(d *[NumCounters]stat.Opt, gauge stat.Opt) {
 	case a.LookupRatio.Or(1) >= lookupsInflated:
 		a.HitRateReason = "unreliable: blocked admissions were counted again (lookups far above prompt tokens)"
 	case hits.OK:
-		a.HitRate, a.HitRateFrom = stat.Some(min(1, hits.V/queries.V)), "prefix_cache_hits/prefix_cache_queries"
+		a.HitRate, a.HitRateFrom = stat.Some(min(1, hits.V/queries.V)), "prefix_cache_hits / prefix_cache_queries"
 	default:
 		a.HitRateReason = "the page counts lookups but no hits"
 	}
 }
 
-// combinePrefill works out how fast prompts are computed (cached tokens left
-// out) and which share of a request's engine time that is.
+// combinePrefill sets the rate at which prompts are computed, without cached tokens, and the
+// share of prefill in a request's engine time.
 func (a *Aggregate) combinePrefill(f *Facts) {
 	prompt, queries := a.Rate[CounterPromptTokens], a.Rate[CounterPrefixQueries]
 	switch {
@@ -219,8 +230,8 @@ func (a *Aggregate) combinePrefill(f *Facts) {
 	}
 }
 
-// lastKV is the landing value of the last evaluable window: an aggregate peak
-// is never below what is shown as current.
+// lastKV returns the last KV usage of the last evaluable window, so that an aggregate peak is
+// never below the current value.
 func lastKV(windows []Window) stat.Opt {
 	for i := len(windows) - 1; i >= 0; i-- {
 		if windows[i].Evaluable {
@@ -230,19 +241,17 @@ func lastKV(windows []Window) stat.Opt {
 	return stat.None
 }
 
-// combineGPUs keeps, for each device, the landing values of the last evaluable
-// window, means over active windows and peaks over evaluable ones.
+// combineGPUs returns, for each device, the last values of the last evaluable window, means
+// over active windows and peaks over evaluable ones.
 func combineGPUs(windows []Window) []GPUSummary {
 	var out []GPUSummary
-	var means [][NumGPUFields]weighted
+	var means [][NumGPUFields]stat.Average
 	at := func(index int) int {
-		for i := range out {
-			if out[i].Index == index {
-				return i
-			}
+		if i := slices.IndexFunc(out, func(g GPUSummary) bool { return g.Index == index }); i >= 0 {
+			return i
 		}
 		out = append(out, GPUSummary{Index: index})
-		means = append(means, [NumGPUFields]weighted{})
+		means = append(means, [NumGPUFields]stat.Average{})
 		return len(out) - 1
 	}
 	for i := range windows {
@@ -258,7 +267,7 @@ func combineGPUs(windows []Window) []GPUSummary {
 			for f := range g.Peak {
 				s.Peak[f] = s.Peak[f].Max(g.Peak[f])
 				if w.Active {
-					means[k][f].add(g.Mean[f], w.Seconds())
+					means[k][f].Add(g.Mean[f], w.Seconds())
 				}
 			}
 			s.Throttle |= g.Throttle
@@ -267,7 +276,7 @@ func combineGPUs(windows []Window) []GPUSummary {
 	}
 	for k := range out {
 		for f := range out[k].Mean {
-			out[k].Mean[f] = means[k][f].mean()
+			out[k].Mean[f] = means[k][f].Mean()
 		}
 	}
 	return out

@@ -3,44 +3,53 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// Request is what a diagnosis is made from.
+// Request is the input of a diagnosis.
 type Request struct {
 	Started  time.Time
 	Duration time.Duration
 	Version  string // of rooftop
 	Target   Target
 	Facts    Facts
-	Windows  []Window // in their order; not changed
+	Windows  []Window // in order; not modified
 	Rules    []Rule
-	Missing  []Missing // what sources could not read
+	Missing  []Missing // what the sources could not read
 	Notes    []string
 	GPUWhy   string // why no GPU is readable, "" where one is
 }
 
-// Diagnose runs the rules over the windows, ranks what they found and picks at
-// most one recommendation. It is a pure function of its request.
+// Diagnose runs the rules over the windows, ranks the findings and picks at most one
+// recommendation. It is a pure function of its request.
 func Diagnose(q Request) Diagnosis {
 	d := Diagnosis{
 		Started: q.Started, Duration: q.Duration, Version: q.Version,
 		Target: q.Target, Facts: q.Facts, Missing: q.Missing, Notes: q.Notes,
 	}
-	r := Run{Windows: q.Windows, Facts: &d.Facts, Agg: Combine(q.Windows, &d.Facts)}
+	for i := range q.Rules {
+		if infer := q.Rules[i].Infer; infer != nil {
+			infer(q.Windows, &d.Facts)
+		}
+	}
+	d.Condition = ConditionAtEnd(q.Windows, &d.Facts, q.Duration)
+	r := Run{Windows: q.Windows, Facts: &d.Facts, Agg: Combine(q.Windows, &d.Facts), Condition: d.Condition}
 	ceilings(&r)
 	d.Windows, d.Ceiling, d.GPUs = r.Agg.Windows, *r.Ceiling, r.Agg.GPUs
 	d.Curve = curve(&r)
-	d.performance, d.ranks = r.Perf, max(1, r.Agg.Ranks)
+	d.Performance, d.Ranks = r.Perf, max(1, r.Agg.Ranks)
 	d.Measured = measure(&r, q.Windows, q.GPUWhy)
 	for i := range q.Rules {
 		d.Findings = append(d.Findings, judge(&q.Rules[i], &r))
 	}
 	suppress(d.Findings, q.Rules)
 	rank(d.Findings)
-	load := loaded(q.Windows)
-	if load {
+	load := Loaded(q.Windows)
+	if load && !d.Condition.Ill() {
 		d.recommend()
 	}
 	d.Outcome, d.Doubt = outcome(&d, &r, load)
@@ -49,22 +58,26 @@ func Diagnose(q Request) Diagnosis {
 		d.LastRaw = &last
 	}
 	d.Notes = append(d.Notes, runNotes(&r)...)
-	if why := aboveSeats(&r); why != "" {
+	if why := aboveSlots(&r); why != "" {
 		d.Facts.Conflicts = append(d.Facts.Conflicts, why)
 	}
 	return d
 }
 
-// judge lets one rule look at every evaluable window, applies its gate and lets
-// it conclude.
+// judge checks every evaluable window with one rule, applies its significance condition and
+// calls its Conclude.
 func judge(rule *Rule, r *Run) Finding {
 	f := Finding{ID: rule.ID, Rule: rule.Code, Title: rule.Title, Group: rule.Group, Impact: rule.Impact}
 	if rule.Once != nil {
 		rule.Once(r, &f)
+		if f.Judged == 0 && f.State != NotEvaluable {
+			f.Judged = f.Evaluable // the run as a whole was judged
+		}
 		return finish(f)
 	}
-	t := Count(rule, r)
-	f.Fired, f.Evaluable, f.Missing = t.Fired, t.Evaluable, t.Missing
+	t := TallyChecks(rule, r)
+	f.Profile = profileForm(rule, r)
+	f.Fired, f.Judged, f.Evaluable, f.Missing = t.Fired, t.Judged, t.Evaluable, t.Missing
 	gate := t.Significant
 	if rule.Significant != nil {
 		gate = func() bool { return rule.Significant(t) }
@@ -76,27 +89,46 @@ func judge(rule *Rule, r *Run) Finding {
 			rule.Conclude(r, t, &f)
 		}
 		if f.Reason == "" && !f.Significant {
-			f.Reason = fmt.Sprintf("fired in %d of %d windows: too few to act on", t.Fired, t.Evaluable)
+			f.Reason = f.FiredIn() + ": too few to act on"
 		}
 	case t.Suppressed > 0:
 		f.State, f.Reason = Suppressed, t.Suppress.Sentence()
-	case t.Evaluable > 0:
+	case t.Judged > t.NoLoad:
 		f.State, f.Reason = NotFired, t.Last.Sentence()
+	case t.NoLoad > 0:
+		f.State, f.Judged, f.Reason = NotEvaluable, 0, t.Last.Sentence()
 	default:
 		f.State = NotEvaluable
 		f.Reason = "no evaluable window"
 		if len(t.Missing) > 0 {
 			f.Reason = "needs " + t.Missing[0]
 		}
-		if rule.Unjudged != nil && r.Agg.Windows.Evaluable > 0 {
-			rule.Unjudged(r, &f)
-		}
 	}
 	return finish(f)
 }
 
-// Count tallies what a rule says of each evaluable window of a run.
-func Count(rule *Rule, r *Run) Tally {
+// profileForm judges the windows of a run by PROFILE's form of a rule; zero if the rule has none of
+// its own.
+func profileForm(rule *Rule, r *Run) ProfileForm {
+	if rule.Profile == nil {
+		return ProfileForm{}
+	}
+	form := Rule{Check: rule.Profile}
+	t := TallyChecks(&form, r)
+	p := ProfileForm{State: NotEvaluable, Significant: t.Significant(), Fired: t.Fired, Judged: t.Judged}
+	switch {
+	case t.Fired > 0:
+		p.State, p.Reason = Fired, fmt.Sprintf("fired in %d of %s", t.Fired, figure.Counted(t.Evaluable, "window"))
+	case t.Judged > 0:
+		p.State, p.Reason = NotFired, t.Last.Sentence()
+	case len(t.Missing) > 0:
+		p.Reason = "needs " + t.Missing[0]
+	}
+	return p
+}
+
+// TallyChecks counts the results of a rule's check over the evaluable windows of a run.
+func TallyChecks(rule *Rule, r *Run) Tally {
 	var t Tally
 	t.Collected = len(r.Windows)
 	consecutive := 0
@@ -105,13 +137,14 @@ func Count(rule *Rule, r *Run) Tally {
 		if !w.Evaluable {
 			continue
 		}
+		t.Evaluable++
 		c := rule.Check(w, r.Facts)
 		if c.State != Fired {
 			consecutive = 0
 		}
 		switch c.State {
 		case Fired:
-			t.Evaluable++
+			t.Judged++
 			t.Fired++
 			consecutive++
 			t.ConsecFired = max(t.ConsecFired, consecutive)
@@ -122,12 +155,15 @@ func Count(rule *Rule, r *Run) Tally {
 				t.Critical2++
 			}
 		case Suppressed:
-			t.Evaluable++
+			t.Judged++
 			t.Suppressed++
 			t.Suppress = c
 		case NotFired:
-			t.Evaluable++
+			t.Judged++
 			t.Last = c
+			if c.NoLoad {
+				t.NoLoad++
+			}
 		default:
 			if !slices.Contains(t.Missing, c.Why) {
 				t.Missing = append(t.Missing, c.Why)
@@ -137,10 +173,15 @@ func Count(rule *Rule, r *Run) Tally {
 	return t
 }
 
-// finish scores a finding: impact x confidence, 0 where it did not fire.
+// finish sets the score of a finding: impact x confidence, or 0 if it did not fire. Windows that
+// the rule could not judge lower its confidence in proportion. Both have three decimals, so that equal
+// scores are equal.
 func finish(f Finding) Finding {
+	if f.Judged < f.Evaluable {
+		f.Confidence = math.Round(1e3*f.Confidence*float64(f.Judged)/float64(f.Evaluable)) / 1e3
+	}
 	if f.State == Fired {
-		f.Score = f.Impact * f.Confidence
+		f.Score = math.Round(1e3*f.Impact*f.Confidence) / 1e3
 	} else {
 		f.Fix = nil
 		f.Significant = false
@@ -148,39 +189,32 @@ func finish(f Finding) Finding {
 	return f
 }
 
-// suppress silences findings that are another one seen from another side, and
-// withholds remedies that have no basis while a stronger finding holds.
+// suppress suppresses findings that another finding explains, and withholds remedies that have
+// no basis while a stronger finding is present.
 func suppress(findings []Finding, rules []Rule) {
-	at := func(id FindingID) *Finding {
-		for i := range findings {
-			if findings[i].ID == id {
-				return &findings[i]
-			}
-		}
-		return nil
-	}
 	for i := range rules {
-		by := at(rules[i].ID)
+		by := find(findings, rules[i].ID)
 		if by.State != Fired || !by.Significant {
 			continue
 		}
 		for _, id := range rules[i].Suppresses {
-			if f := at(id); f != nil && f.State == Fired {
+			if f := find(findings, id); f != nil && f.State == Fired {
 				f.State, f.SuppressedBy, f.Significant, f.Score = Suppressed, string(by.ID), false, 0
 				f.Reason = "explained by " + string(by.ID)
 				f.Fix = nil
 			}
 		}
 		for _, id := range rules[i].Overrides {
-			if f := at(id); f != nil && f.State == Fired && f.Fix != nil && f.Fix.Withheld == "" {
-				f.Fix.Withheld = "its remedy has no basis while " + string(by.ID) + " holds"
+			if f := find(findings, id); f != nil && f.State == Fired && f.Fix != nil && f.Fix.Withheld == "" {
+				f.Fix.Withheld = "not evaluated while " + string(by.ID) + " is active"
 			}
 		}
 	}
 }
 
-// rank puts significant firings first, by score; the smaller risk breaks ties,
-// then the name, so that the order is the same every time.
+// rank sorts significant fired findings first, by descending score. Ties are broken in favour of a flag
+// of this server over what others would have to do, by the smaller risk, and then by name, so that the
+// order is deterministic.
 func rank(findings []Finding) {
 	class := func(f *Finding) int {
 		switch {
@@ -195,6 +229,12 @@ func rank(findings []Finding) {
 		}
 		return 4
 	}
+	others := func(f *Finding) int {
+		if f.Fix == nil || f.Fix.Kind == KindFlag {
+			return 0
+		}
+		return 1
+	}
 	risk := func(f *Finding) int {
 		if f.Fix == nil {
 			return 0
@@ -205,14 +245,15 @@ func rank(findings []Finding) {
 		return cmp.Or(
 			cmp.Compare(class(&a), class(&b)),
 			cmp.Compare(b.Score, a.Score),
+			cmp.Compare(others(&a), others(&b)),
 			cmp.Compare(risk(&a), risk(&b)),
 			cmp.Compare(a.ID, b.ID),
 		)
 	})
 }
 
-// recommend takes the first significant finding whose remedy is not withheld,
-// and lists the best of the other groups after it.
+// recommend picks the first significant finding whose remedy is not withheld, and lists the
+// best of each other group as runners-up.
 func (d *Diagnosis) recommend() {
 	groups := map[Group]bool{}
 	for i := range d.Findings {
@@ -228,8 +269,8 @@ func (d *Diagnosis) recommend() {
 			d.Recommendation = &Recommendation{Finding: f.ID, Fix: *f.Fix}
 			continue
 		}
-		if same(&d.Recommendation.Fix, f.Fix) {
-			continue // another cause, the same change
+		if sameFix(&d.Recommendation.Fix, f.Fix) {
+			continue // a different cause with the same remedy
 		}
 		d.Runners = append(d.Runners, f.ID)
 	}
@@ -245,12 +286,12 @@ func (d *Diagnosis) recommend() {
 	}
 }
 
-// same says whether two remedies are one change.
-func same(a, b *Fix) bool { return a.Flag != "" && a.Flag == b.Flag && a.To == b.To }
+// sameFix reports whether two remedies are the same change.
+func sameFix(a, b *Fix) bool { return a.Flag != "" && a.Flag == b.Flag && a.To == b.To }
 
-// loaded says whether anything was asked of the server while it was watched.
-// Gauges of a sleeping engine do not count.
-func loaded(windows []Window) bool {
+// Loaded reports whether the server received requests while it was observed. Gauges of a
+// sleeping engine do not count.
+func Loaded(windows []Window) bool {
 	for i := range windows {
 		w := &windows[i]
 		if w.Asleep {
@@ -264,16 +305,19 @@ func loaded(windows []Window) bool {
 	return false
 }
 
-func (d *Diagnosis) finding(id FindingID) *Finding {
-	for i := range d.Findings {
-		if d.Findings[i].ID == id {
-			return &d.Findings[i]
+// Finding returns the finding with the given ID, or nil.
+func (d *Diagnosis) Finding(id FindingID) *Finding { return find(d.Findings, id) }
+
+func find(list []Finding, id FindingID) *Finding {
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i]
 		}
 	}
 	return nil
 }
 
-// runNotes says what a reader must know of how the run was measured.
+// runNotes returns remarks that a reader needs to interpret the run.
 func runNotes(r *Run) []string {
 	var out []string
 	a := &r.Agg
@@ -287,9 +331,9 @@ func runNotes(r *Run) []string {
 		out = append(out, fmt.Sprintf("the server answered %.2g requests a second with a 5xx error", failing.V))
 	}
 	if a.Restarts >= manyRestarts {
-		out = append(out, fmt.Sprintf("%d restarts were seen: if none happened, several servers answer behind this address; give each one's own", a.Restarts))
+		out = append(out, fmt.Sprintf("%d restarts were seen: if none happened, several servers answer at this address; pass the address of one", a.Restarts))
 	} else if a.Restarts > 0 {
-		out = append(out, fmt.Sprintf("the server restarted %s during the run; windows across a restart are left out", times(a.Restarts)))
+		out = append(out, figure.Counted(a.Restarts, "restart")+" of the server during the run; windows across a restart are left out")
 	}
 	if a.Failed > 0 {
 		text := fmt.Sprintf("%d of %d scrapes failed; the gaps are marked, not filled", a.Failed, a.Ticks)
@@ -300,7 +344,7 @@ func runNotes(r *Run) []string {
 	}
 	if a.Missed > 0 {
 		text := fmt.Sprintf("rooftop missed %d of %d ticks: this host is short of CPU", a.Missed, a.Ticks)
-		if float64(a.Missed) > starved*float64(a.Ticks) {
+		if float64(a.Missed) > starvedShare*float64(a.Ticks) {
 			text += "; short peaks between them were not seen, and rates are less certain"
 		}
 		out = append(out, text)
@@ -308,11 +352,11 @@ func runNotes(r *Run) []string {
 	return out
 }
 
-// aboveSeats says where more requests ran at once than there are seats: proof
-// that max_num_seqs is misread. A request or two above it is chunked prefill.
-func aboveSeats(r *Run) string {
-	seats := r.Facts.MaxNumSeqs
-	if !seats.Known {
+// aboveSlots returns a remark if more requests ran at once than there are slots, which shows
+// that max_num_seqs was misread; "" otherwise. A request or two above is chunked prefill.
+func aboveSlots(r *Run) string {
+	slots := r.Facts.MaxNumSeqs
+	if !slots.Known {
 		return ""
 	}
 	most := 0.0
@@ -320,27 +364,20 @@ func aboveSeats(r *Run) string {
 		w := &r.Windows[i]
 		most = max(most, w.RunningPeak.Or(0)/float64(max(1, len(w.Ranks))))
 	}
-	if most <= float64(seats.Value)+seatsTolerance {
+	if most <= float64(slots.Value)+slotsTolerance {
 		return ""
 	}
-	return fmt.Sprintf("max_num_seqs: %.0f requests ran at once, more than the %d seats of the %s: that number is wrong", most, seats.Value, seats.Source)
+	return fmt.Sprintf("max_num_seqs: %s requests ran at once, more than the %d slots of the %s: that number is wrong", figure.Count(most), slots.Value, slots.Source)
 }
 
-// seatsTolerance is how many requests above the seats are no contradiction.
-const seatsTolerance = 2
+// slotsTolerance is the number of requests above the slots that is no contradiction.
+const slotsTolerance = 2
 
-// manyRestarts is how many restarts in one run make a load balancer likelier.
+// manyRestarts is the number of restarts in a run that suggests a load balancer.
 const manyRestarts = 3
 
-// starved is the share of missed ticks above which a run's peaks are in doubt.
-const starved = 0.10
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
+// starvedShare is the share of missed ticks above which the peaks of a run are doubtful.
+const starvedShare = 0.10
 
 func formatSeconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(10 * time.Microsecond).String()

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// busy makes n evaluable, active windows.
+// busy returns n evaluable, active windows.
 func busy(n int) []Window {
 	out := make([]Window, n)
 	for i := range out {
@@ -20,7 +20,7 @@ func busy(n int) []Window {
 	return out
 }
 
-// firing is a rule that fires in the first n windows.
+// firing returns a rule that fires in the first n windows.
 func firing(id FindingID, group Group, n int, impact, confidence float64, fix *Fix) Rule {
 	return Rule{
 		ID: id, Code: "beyond", Title: string(id), Group: group, Impact: impact,
@@ -40,6 +40,17 @@ func firing(id FindingID, group Group, n int, impact, confidence float64, fix *F
 	}
 }
 
+// Where two findings weigh the same, a flag of this server comes before what its clients would have to do.
+func TestAFlagBreaksATie(t *testing.T) {
+	d := Diagnose(Request{Windows: busy(10), Rules: []Rule{
+		firing(LowPrefixReuse, GroupReuse, 10, 2, 0.9, &Fix{Kind: KindClient, Command: "other prompts"}),
+		firing(TokenBudget, GroupSlots, 10, 3, 0.6, &Fix{Kind: KindFlag, Flag: "--a", Command: "a", Risk: 1}),
+	}})
+	if r := d.Recommendation; r == nil || r.Finding != TokenBudget {
+		t.Errorf("recommended %+v, want the flag", r)
+	}
+}
+
 func TestGate(t *testing.T) {
 	for _, c := range []struct {
 		fired, evaluable int
@@ -53,16 +64,55 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// Windows that a rule could not judge stay in the gate's denominator and lower its confidence.
+func TestUnjudgedWindowsCount(t *testing.T) {
+	for _, c := range []struct {
+		fired, judged int
+		state         State
+		significant   bool
+		confidence    float64
+		reason        string
+	}{
+		{3, 3, Fired, false, 0.18, "fired in 3 of 15 windows, 3 judged: too few to act on"},
+		{5, 5, Fired, true, 0.3, ""},
+		{4, 15, Fired, true, 0.9, ""},
+		{0, 2, NotFired, false, 0, "quiet 1"},
+	} {
+		rule := firing(KVPressure, GroupMemory, c.fired, 3, 0.9, &Fix{Kind: KindFlag, Flag: "--a", Command: "a"})
+		check := rule.Check
+		rule.Check = func(w *Window, f *Facts) Check {
+			if w.Index >= c.judged {
+				return Check{State: NotEvaluable, Why: "a reading"}
+			}
+			return check(w, f)
+		}
+		d := Diagnose(Request{Windows: busy(15), Rules: []Rule{rule}})
+		f := d.Finding(KVPressure)
+		if f.State != c.state || f.Significant != c.significant || f.Judged != c.judged || f.Evaluable != 15 || f.Reason != c.reason {
+			t.Errorf("fired %d, judged %d: %s, significant %v, %d judged of %d, %q", c.fired, c.judged, f.State, f.Significant, f.Judged, f.Evaluable, f.Reason)
+		}
+		if f.Confidence != c.confidence {
+			t.Errorf("fired %d, judged %d: confidence %v, want %v", c.fired, c.judged, f.Confidence, c.confidence)
+		}
+		if got := d.Recommendation != nil; got != c.significant {
+			t.Errorf("fired %d, judged %d: recommended = %v, want %v", c.fired, c.judged, got, c.significant)
+		}
+		if want := "not judged: kv-pressure in 13 of 15 windows (needs a reading)"; c.state == NotFired && (d.Outcome != OutcomeHealthy || d.Doubt != want) {
+			t.Errorf("outcome %s, doubt %q, want healthy with %q", d.Outcome, d.Doubt, want)
+		}
+	}
+}
+
 func TestOneRecommendationByScore(t *testing.T) {
 	flag := &Fix{Kind: KindFlag, Flag: "--a", Command: "a"}
 	client := &Fix{Kind: KindClient, Command: "b"}
 	rules := []Rule{
 		firing(UnderBatching, GroupLoad, 10, 3, 0.8, client),
-		firing(SeatSaturation, GroupSeats, 10, 4, 0.9, flag),
+		firing(ConcurrencySaturation, GroupSlots, 10, 4, 0.9, flag),
 		firing(KVPressure, GroupMemory, 2, 5, 0.95, flag), // not significant
 	}
 	d := Diagnose(Request{Windows: busy(10), Rules: rules})
-	if d.Outcome != OutcomeRecommendation || d.Recommendation == nil || d.Recommendation.Finding != SeatSaturation {
+	if d.Outcome != OutcomeRecommendation || d.Recommendation == nil || d.Recommendation.Finding != ConcurrencySaturation {
 		t.Fatalf("outcome %s, recommendation %+v", d.Outcome, d.Recommendation)
 	}
 	if len(d.Runners) != 1 || d.Runners[0] != UnderBatching {
@@ -113,7 +163,7 @@ func TestOutcomes(t *testing.T) {
 		asleep[i].Asleep, asleep[i].Active = true, false
 	}
 	dead := make([]Window, 5)
-	flag := []Rule{firing(SeatSaturation, GroupSeats, 10, 4, 0.9, &Fix{Kind: KindFlag})}
+	flag := []Rule{firing(ConcurrencySaturation, GroupSlots, 10, 4, 0.9, &Fix{Kind: KindFlag})}
 	for _, c := range []struct {
 		name    string
 		windows []Window
@@ -222,13 +272,13 @@ func TestHitRate(t *testing.T) {
 	}
 }
 
-func TestMoreRunningThanSeatsIsAContradiction(t *testing.T) {
+func TestMoreRunningThanSlotsIsAContradiction(t *testing.T) {
 	w := busy(5)
 	for i := range w {
 		w[i].RunningPeak = stat.Some(30)
 	}
 	d := Diagnose(Request{Windows: w, Facts: Facts{MaxNumSeqs: Know(16, FromFlag, "")}})
 	if len(d.Facts.Conflicts) != 1 {
-		t.Errorf("conflicts %q, want the seats", d.Facts.Conflicts)
+		t.Errorf("conflicts %q, want the slots", d.Facts.Conflicts)
 	}
 }

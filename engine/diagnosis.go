@@ -1,13 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Outcome is the answer in one word.
+// Outcome is the result of a diagnosis in one word.
 type Outcome string
 
 // Outcomes of a diagnosis.
@@ -16,6 +17,7 @@ const (
 	OutcomeHealthy        Outcome = "healthy"
 	OutcomeNoLoad         Outcome = "no-load"
 	OutcomeNotEvaluable   Outcome = "not-evaluable"
+	OutcomeUnhealthy      Outcome = "unhealthy" // the server is ill; Diagnosis.Condition says how
 )
 
 // Origin says how a quantity was obtained.
@@ -28,34 +30,47 @@ const (
 	Estimate Origin = "est"
 )
 
-// Quantity is one measured or derived number of a diagnosis. Reason says why
-// it is absent.
+// Quantity is one measured or derived number of a diagnosis. Reason states why it is absent.
 type Quantity struct {
 	Value  stat.Opt `json:"value"`
 	Unit   string   `json:"unit"`
 	Source Origin   `json:"source"`
 	Reason string   `json:"reason,omitempty"`
 	Note   string   `json:"note,omitempty"`
-	// AtLeast says that the value is a lower limit: the quantile lies above the
-	// page's last bucket.
+	// AtLeast marks the value as a lower bound: the quantile lies above the page's last bucket.
 	AtLeast bool `json:"at_least,omitempty"`
+	// Bucket has the bounds of the histogram bucket of a quantile, in the unit of Value; zero if the value
+	// comes from no bucket.
+	Bucket stat.Bucket `json:"bounds,omitzero"`
 }
 
-// NamedQuantity is a quantity under its stable name (interfaces.md section 3).
+// Finite returns q, or an absent quantity with a reason if its value is not finite.
+func (q Quantity) Finite() Quantity {
+	switch v := q.Value.Finite(); {
+	case v.OK:
+		q.Reason = ""
+	case q.Value.OK:
+		q.Value, q.AtLeast, q.Reason = v, false, "not a finite number"
+	default:
+		q.AtLeast, q.Reason = false, cmp.Or(q.Reason, "not measured")
+	}
+	return q
+}
+
+// NamedQuantity is a quantity with its stable name (docs/interfaces.md section 3).
 type NamedQuantity struct {
 	Name string
 	Quantity
 }
 
-// Missing is a source or reading that could not be had, and what that
-// switches off.
+// Missing is an unavailable source or reading, and what rooftop cannot do without it.
 type Missing struct {
 	What   string `json:"what"`
 	Reason string `json:"reason"`
 	Effect string `json:"effect"`
 }
 
-// Target is what was diagnosed.
+// Target is the diagnosed server.
 type Target struct {
 	URL           string `json:"url"`
 	Engine        string `json:"engine"`
@@ -64,39 +79,39 @@ type Target struct {
 	Simulated     bool   `json:"simulated"`
 }
 
-// WindowCounts says how many windows a run has and how many of them count.
+// WindowCounts is the number of windows of a run, and how many of them count.
 type WindowCounts struct {
 	Collected int `json:"collected"`
-	Evaluable int `json:"evaluable"` // the endpoint answered with valid data
-	Active    int `json:"active"`    // and the server was doing work
+	Evaluable int `json:"evaluable"` // the endpoint returned valid data
+	Active    int `json:"active"`    // evaluable, and the server was working
 }
 
-// Ceiling is what the hardware allows at the measured operating point, by the
-// documented formulas and by the physical model.
+// Ceiling is the hardware's limit at the measured operating point, by the PROFILE formulas and
+// by the physical model.
 type Ceiling struct {
 	Classic  *roofline.Classic
 	Physical *roofline.Operating
 	// Reasons for absence.
 	ClassicReason  string
 	PhysicalReason string
-	// Impossible says that the measured rate lies above the ideal ceiling:
-	// model, GPU, dtype or TP is misread. "" where it does not.
+	// Impossible states that the measured rate exceeds the ideal ceiling, so model, GPU, dtype
+	// or TP was misread; "" otherwise.
 	Impossible string
 }
 
-// GPUSummary is one device over a run.
+// GPUSummary summarizes one device over a run.
 type GPUSummary struct {
 	Index      int
 	Name       string
 	UUID       string
-	Last       [NumGPUFields]stat.Opt // last evaluable window's landing value
+	Last       [NumGPUFields]stat.Opt // last poll of the last evaluable window
 	Mean       [NumGPUFields]stat.Opt // time-weighted over active windows
 	Peak       [NumGPUFields]stat.Opt // maximum over all polls of evaluable windows
-	Throttle   uint64                 // reasons seen at any poll
+	Throttle   uint64                 // union of the reasons of all polls
 	ThrottleOK bool
 }
 
-// Diagnosis is the whole answer about one run.
+// Diagnosis is the complete result for one run.
 type Diagnosis struct {
 	Started  time.Time
 	Duration time.Duration
@@ -105,30 +120,32 @@ type Diagnosis struct {
 	Target   Target
 	Facts    Facts
 	Windows  WindowCounts
-	Measured []NamedQuantity // in the order of interfaces.md section 3
+	Measured []NamedQuantity // in the order of docs/interfaces.md section 3
 	Ceiling  Ceiling
-	// Curve is nil where the physical model has no basis; Ceiling has the reason.
+	// Curve is nil if the physical model has no basis; Ceiling has the reason.
 	Curve          *Curve
 	Findings       []Finding // ranked: fired and significant first, by score
 	Recommendation *Recommendation
-	// Runners are the best of the other groups, in rank order.
+	// Runners are the best findings of the other groups, in rank order.
 	Runners []FindingID
 	Outcome Outcome
-	// Doubt is what an outcome without a recommendation leaves open: why nothing
-	// could be judged, or what "healthy" does not cover. "" where nothing is.
+	// Condition is what was wrong with the server at the end of the run. While it is ill there
+	// is no recommendation.
+	Condition Condition
+	// Doubt states what an outcome without a recommendation leaves open: why nothing could be
+	// judged, or what "healthy" does not cover. "" if nothing.
 	Doubt   string
 	GPUs    []GPUSummary
 	Missing []Missing
-	Notes   []string // what else a reader must know: interrupted, starved, mixed models
-	// performance is the calibrated model of one replica, nil without a basis; ranks
-	// are the replicas that were measured.
-	performance *roofline.Performance
-	ranks       int
-	// LastRaw is set where no window was evaluable: the last raw window, so marked.
+	Notes   []string // what a reader needs to know: interrupted, missed polls, mixed models
+	// Performance is the calibrated model of one replica, nil if it has no basis.
+	Performance *roofline.Performance
+	Ranks       int // measured replicas, at least 1
+	// LastRaw is the last raw window. It is set only if no window was evaluable.
 	LastRaw *Window
 }
 
-// Quantity returns the measured quantity of a name; absent where unknown.
+// Quantity returns the measured quantity with the given name, absent if there is none.
 func (d *Diagnosis) Quantity(name string) Quantity {
 	for _, q := range d.Measured {
 		if q.Name == name {

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Source says where a fact came from, strongest first: a flag of rooftop beats
-// its environment, which beats discovery, which beats the catalog.
+// Source is the origin of a fact. A flag of rooftop takes precedence over its environment,
+// then discovery, then the catalog.
 type Source string
 
 // Sources of facts and of evidence.
@@ -23,30 +25,40 @@ const (
 	FromGPU      Source = "gpu" // read from the device
 )
 
-// Fact is one thing known of the server before any measuring.
+// Fact is one property of the server that is known without measuring.
 type Fact[T any] struct {
 	Value  T
 	Known  bool
 	Source Source
-	Note   string // what else should be said of it, or why it is unknown
+	Note   string // a remark, or why the fact is unknown
 }
 
-// Know returns a known fact.
+// Know returns a fact with a known value, its source and an optional note.
 func Know[T any](v T, from Source, note string) Fact[T] {
 	return Fact[T]{Value: v, Known: true, Source: from, Note: note}
 }
 
-// Facts is what is known of a server's launch, model and hardware. Integers
-// are at least 1 where known.
+// FactOpt returns the value of a fact, absent if it is unknown.
+func FactOpt[T int | float64](f Fact[T]) stat.Opt {
+	if !f.Known {
+		return stat.None
+	}
+	return stat.Some(float64(f.Value))
+}
+
+// Facts are the known properties of a server's launch, model and hardware. Known integers are
+// at least 1.
 type Facts struct {
 	Engine        Fact[string] // "vllm"
-	EngineVersion Fact[string] // "0.32.0", without build suffix
+	EngineVersion Fact[string] // "0.32.0", without a build suffix
 	V0            Fact[bool]   // the engine before V1: other names, swap, defaults
 	Model         Fact[string] // served model name
-	ModelPath     Fact[string] // model path or HF id behind it
+	ModelPath     Fact[string] // model path or HF ID behind the name
 	Device        Fact[string] // "cuda", "cpu", "rocm"
 
 	MaxNumSeqs           Fact[int]
+	SlotsInferred        int  // slots of a rank that the page alone shows; 0 if it shows none
+	MaxNumSeqsInferred   bool // MaxNumSeqs is SlotsInferred: nothing else tells it
 	MaxNumBatchedTokens  Fact[int]
 	MaxModelLen          Fact[int]
 	TensorParallel       Fact[int]
@@ -54,8 +66,8 @@ type Facts struct {
 	DataParallel         Fact[int]
 	ExpertParallel       Fact[bool]
 	GPUMemoryUtilization Fact[float64] // 0..1
-	KVCacheDType         Fact[string]  // catalog.DType spelling; resolved, never "auto"
-	WeightDType          Fact[string]  // catalog.DType spelling
+	KVCacheDType         Fact[string]  // spelled as catalog.DType; resolved, never "auto"
+	WeightDType          Fact[string]  // spelled as catalog.DType
 	ComputeDType         Fact[string]  // dtype of activations
 	Quantization         Fact[string]
 	PrefixCaching        Fact[bool]
@@ -68,32 +80,74 @@ type Facts struct {
 	KVCapacityTokens     Fact[float64] // tokens of one rank's pool
 	APIServerCount       Fact[int]
 	Speculative          Fact[bool]
+	EnableLoRA           Fact[bool]
+	MaxLoRAs             Fact[int] // adapters that one step takes
+	MaxLoRARank          Fact[int]
 
 	Ranks       int // data-parallel ranks on the page, at least 1
 	GPUName     Fact[string]
-	GPUCount    Fact[int]     // GPUs of the ranks that are measured
+	GPUCount    Fact[int]     // GPUs of the measured ranks
+	GPUsFree    Fact[int]     // further GPUs of that kind on the server's machine that no process uses
 	CostPerHour Fact[float64] // USD for the whole server
-	CostEst     bool          // cost is a catalog price
+	CostEst     bool          // the cost is a catalog price
 
 	ParamsTotal  Fact[float64] // parameters
 	ParamsActive Fact[float64]
 
-	// GPU and ModelSpec are the catalog entries (or config.json) behind the
-	// names; valid where GPUKnown and ModelKnown.
+	// GPU and ModelSpec are the catalog entries (or config.json) behind the names. They are
+	// valid only if GPUKnown and ModelKnown are set.
 	GPU        catalog.GPU
 	GPUKnown   bool
 	ModelSpec  catalog.Model
 	ModelKnown bool
 	ModelFrom  Source
 
-	// ClassicBytes is bytes per parameter in the documented order of R4 and the
-	// classic ceilings, with where it came from: "env", "kv_cache_dtype",
-	// "catalog" or "bf16 fallback".
+	// ClassicBytes is bytes per parameter for R4 and the PROFILE ceilings, in their documented
+	// order of precedence. Its origin is "env", "kv_cache_dtype", "catalog" or "bf16 fallback".
 	ClassicBytes     float64
 	ClassicBytesFrom string
 
-	Local     bool   // the server's process was found on this machine
-	PID       int    // of the listening process, 0 unknown
-	Launch    string // the redacted command line as one string, "" unknown
+	PID       int    // listening process, 0 if unknown
+	Launch    string // redacted command line, "" if unknown
 	Conflicts []string
+}
+
+// OnCPU reports whether the model runs on a CPU: no GPU computes it.
+func (f *Facts) OnCPU() bool { return f.Device.Known && f.Device.Value == "cpu" }
+
+// ReplicaConfig returns the physical model's configuration of one data-parallel replica, or
+// the names of the missing facts.
+func ReplicaConfig(f *Facts) (roofline.Config, []string) {
+	var missing []string
+	if !f.GPUKnown {
+		missing = append(missing, "the GPU")
+	}
+	if !f.ModelKnown {
+		missing = append(missing, "the model's shape")
+	}
+	if !f.KVCacheDType.Known {
+		missing = append(missing, "the KV cache type")
+	}
+	c := roofline.Config{
+		GPU:            f.GPU,
+		Model:          f.ModelSpec,
+		TP:             max(1, f.TensorParallel.Value),
+		PP:             max(1, f.PipelineParallel.Value),
+		ExpertParallel: f.ExpertParallel.Value,
+		Weight:         catalog.DType(f.WeightDType.Value),
+		KV:             catalog.DType(f.KVCacheDType.Value),
+		KVAssumed:      f.KVCacheDType.Source == FromDefault,
+		Compute:        catalog.DType(f.ComputeDType.Value),
+		Eager:          f.EnforceEager.Value,
+	}
+	if c.ExpertParallel {
+		c.DP = max(1, f.DataParallel.Value)
+	}
+	if c.Weight == catalog.INT8 && f.Quantization.Value == "compressed-tensors" {
+		c.Compute = catalog.INT8 // W8A8; other int8 weights are unpacked to 16 bit
+	}
+	if len(missing) == 0 {
+		missing = append(missing, c.Check()...)
+	}
+	return c, missing
 }

@@ -2,17 +2,16 @@ package engine
 
 import "github.com/rooftop-dev/rooftop/engine/stat"
 
-// OutsideEngine returns the mean seconds that finished requests spent outside
-// the engine, from what its histograms gained: end to end less queue and
-// inference. vLLM observes these at one instant for one request, when it
-// finishes (v1/metrics/stats.py, update_from_finished_request), so the
-// difference is that of the same requests, whatever the load did meanwhile; a
-// time to first token is observed while other requests finish.
+// OutsideEngine returns the mean seconds that finished requests spent outside the engine,
+// from the deltas of its histograms: end to end minus queue and inference. vLLM observes
+// these together when a request finishes (v1/metrics/stats.py,
+// update_from_finished_request), so all describe the same requests, however the load
+// varies. A time to first token, in contrast, is observed while other requests finish.
 //
-// It contains the API server's own time, on the way in and with the last token
-// on the way out, and the wait for the step at hand: between two steps the
-// engine takes in what has arrived and notes it as queued. Absent, with what is
-// missing, where a family is, nothing finished, or the counts differ.
+// The result contains the API server's own time, before and after the engine, and the wait
+// for the current step: the engine queues arrived requests between two steps. It is
+// absent, with the name of what is missing, if a histogram is missing, nothing finished, or
+// the counts differ.
 func OutsideEngine(h *[NumHists]stat.Delta) (outside stat.Opt, missing string) {
 	e2e, queue := &h[HistE2E], &h[HistQueue]
 	inference, n := inEngine(h)
@@ -35,8 +34,8 @@ func OutsideEngine(h *[NumHists]stat.Delta) (outside stat.Opt, missing string) {
 	return stat.Some(total.V - waited.V - inference.V), ""
 }
 
-// inEngine returns the mean seconds from first scheduling to last token and of
-// how many requests it is; -1 where the page does not tell.
+// inEngine returns the mean seconds from first scheduling to last token, and the number of
+// requests behind it, or -1 if the page lacks the histograms.
 func inEngine(h *[NumHists]stat.Delta) (mean stat.Opt, requests float64) {
 	if d := &h[HistInference]; d.OK {
 		return d.Mean(), d.Count

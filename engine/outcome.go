@@ -2,37 +2,45 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 const (
-	// leastWindows is how many judged windows, and how many with load, "healthy"
-	// needs: as many as a rule needs to count.
-	leastWindows = 3
-	// doubtfulQueue is the share of waiting requests, R5's own, from which a
-	// server is not healthy as long as nothing explains the queue.
+	// LeastWindows is the number of judged windows, and of windows with load, needed for
+	// "healthy": the same that a rule needs to be significant.
+	LeastWindows = 3
+	// doubtfulQueue is the share of waiting requests, from R5, above which a server is not
+	// healthy unless a finding explains the queue.
 	doubtfulQueue = 0.30
-	// lostScrapes is the share of failed scrapes from which a run says too little
-	// of a server to call it healthy.
+	// explainingShare is the share of the windows in which a finding that is not significant must have
+	// fired to be named as what a queue may come from.
+	explainingShare = 0.10
+	// doubtfulStall is the time without a token at the end from which a run of few windows at work is
+	// doubted.
+	doubtfulStall = 2 * WindowLength
+	// lostScrapes is the share of failed scrapes above which a run does not represent the
+	// server.
 	lostScrapes = 0.25
-	// deadFor is how long a server must not have answered at the end of a run to
-	// be called dead.
-	deadFor = 2 * time.Second
 )
 
-// outcome is the answer in one word, and what it leaves open. Healthy is the
-// strongest claim of all and has to be earned: enough windows, a server that
-// answers to the end, and no queue whose cause is unknown.
+// outcome returns the result in one word, and the doubt that it leaves. Healthy is the
+// strongest claim and requires enough windows, a server that answers to the end, and no
+// unexplained queue.
 func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	a := &r.Agg
 	switch {
+	case d.Condition.Ill():
+		return OutcomeUnhealthy, ""
 	case d.Windows.Evaluable == 0:
 		return OutcomeNotEvaluable, ""
 	case d.Recommendation != nil:
-		return OutcomeRecommendation, silence(d, r)
+		return OutcomeRecommendation, unanswered(r)
 	}
-	if why := silence(d, r); why != "" {
+	if why := unanswered(r); why != "" {
 		return OutcomeNotEvaluable, why
 	}
 	switch {
@@ -40,20 +48,26 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 		return OutcomeNoLoad, "the engine sleeps or is paused: wake it, then measure under load"
 	case !load:
 		return OutcomeNoLoad, ""
+	case a.Working < LeastWindows && silentFor(r.Windows) >= doubtfulStall:
+		return OutcomeNotEvaluable, fmt.Sprintf("no tokens generated for %s at the end, with requests in the server: it may hang, which shows after %s", figure.Elapsed(silentFor(r.Windows)), figure.Elapsed(HungMinimum))
 	case a.Working == 0:
-		return OutcomeNotEvaluable, "requests were in, and in no window was the server seen working"
-	case d.Windows.Evaluable < leastWindows:
+		return OutcomeNotEvaluable, "requests were in the server, but no window shows it working"
+	case d.Windows.Evaluable < LeastWindows:
 		return OutcomeNotEvaluable, fmt.Sprintf("only %d of %d windows could be judged: too few to call the server healthy", d.Windows.Evaluable, d.Windows.Collected)
-	case a.Working < leastWindows:
+	case a.Working < LeastWindows:
 		return OutcomeNotEvaluable, fmt.Sprintf("the server worked in only %d of %d windows: too few to call it healthy", a.Working, d.Windows.Collected)
 	}
-	if why := d.queue(a); why != "" {
+	if why := d.unexplainedQueue(a); why != "" {
 		return OutcomeNotEvaluable, why
 	}
 	var open []string
-	for _, id := range [...]FindingID{UnderBatching, KVPressure, SeatSaturation} {
-		if f := d.finding(id); f != nil && f.State == NotEvaluable {
+	for _, id := range [...]FindingID{UnderBatching, KVPressure, ConcurrencySaturation} {
+		switch f := d.Finding(id); {
+		case f == nil:
+		case f.State == NotEvaluable:
 			open = append(open, fmt.Sprintf("%s (%s)", id, f.Reason))
+		case f.Undecided():
+			open = append(open, fmt.Sprintf("%s in %d of %d windows (needs %s)", id, f.Evaluable-f.Judged, f.Evaluable, strings.Join(f.Missing, ", ")))
 		}
 	}
 	if len(open) > 0 {
@@ -62,64 +76,85 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	return OutcomeHealthy, ""
 }
 
-// silence says that the server was silent for so much of the run, or at its
-// end, that what was measured does not speak for it; "" where it answered.
-func silence(d *Diagnosis, r *Run) string {
-	a := &r.Agg
-	if a.Failed == 0 {
-		return ""
+// silentFor returns how long no token had been generated at the end of a run, with requests in the server.
+func silentFor(windows []Window) time.Duration {
+	if len(windows) == 0 {
+		return 0
 	}
-	last := time.Duration(0)
-	for i := range r.Windows {
-		if w := &r.Windows[i]; w.Polls > 0 {
-			last = w.Start + w.Duration
-		}
+	last := &windows[len(windows)-1]
+	if !(last.Running.Or(0) > 0) {
+		return 0
+	}
+	return last.Stall
+}
+
+// unanswered returns why the run does not represent the server because it failed to answer
+// for too long; "" otherwise.
+func unanswered(r *Run) string {
+	a := &r.Agg
+	if float64(a.Failed) <= lostScrapes*float64(a.Ticks) {
+		return ""
 	}
 	why := ""
 	if a.LastErr != "" {
 		why = " (" + a.LastErr + ")"
 	}
-	if final := r.Windows[len(r.Windows)-1]; final.Failed > 0 && d.Duration-last >= deadFor {
-		return fmt.Sprintf("the server stopped answering after %.1f s%s", last.Seconds(), why)
-	}
-	if float64(a.Failed) > lostScrapes*float64(a.Ticks) {
-		return fmt.Sprintf("%d of %d scrapes failed%s: what was measured does not speak for the server", a.Failed, a.Ticks, why)
-	}
-	return ""
+	return fmt.Sprintf("%d of %d scrapes failed%s: the measurements do not represent the server", a.Failed, a.Ticks, why)
 }
 
-// queue says why a queue that nothing explains keeps a server from being called
-// healthy; "" where there is none, or a significant finding accounts for it.
-func (d *Diagnosis) queue(a *Aggregate) string {
+// unexplainedQueue returns why a queue prevents the outcome healthy; "" if there is no queue
+// or a significant finding explains it.
+func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 	share := a.Waiting.Div(a.Running.Plus(a.Waiting))
 	if share.Or(0) < doubtfulQueue {
 		return ""
 	}
-	part := fmt.Sprintf("%.0f %% of the requests wait", 100*share.V)
-	if seats := d.finding(SeatSaturation); seats != nil && seats.State == NotEvaluable {
-		why := part + ", and whether the seats are the limit cannot be told: " + seats.Reason
-		for _, e := range seats.Evidence {
-			why += "; " + e.Text
-		}
-		return why
+	part := figure.PercentSign(share.V) + " of the requests wait"
+	if slots := d.Finding(ConcurrencySaturation); slots != nil && slots.State == NotEvaluable {
+		return part + ", and whether the slots are the limit is unknown: " + slots.Reason
 	}
+	var few *Finding // fired in too few windows to be significant
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		if f.State == Fired && f.Significant && (f.Group == GroupMemory || f.Group == GroupSeats || f.Group == GroupHost) {
+		if f.State != Fired || f.Group != GroupMemory && f.Group != GroupSlots && f.Group != GroupHost {
+			continue
+		}
+		if f.Significant {
 			return ""
 		}
+		if float64(f.Fired) >= explainingShare*float64(f.Evaluable) && (few == nil || f.Fired > few.Fired) {
+			few = f
+		}
+	}
+	if few != nil {
+		return fmt.Sprintf("%s; %s may explain it, but %s: too few to judge by", part, few.ID, few.FiredIn())
 	}
 	if a.Deferred.Or(0) >= a.Waiting.V/2 {
-		return part + ", deferred by the scheduler: they wait for a KV transfer, a grammar or a LoRA slot, which no flag of capacity gives"
+		return part + ", deferred by the scheduler: they wait for a KV transfer, a grammar or a LoRA slot, which no capacity flag provides"
 	}
-	return part + " although seats and KV pool have room: look at LoRA slots (--max-loras), --long-prefill-token-threshold, priorities, and what the server's log says of scheduling"
+	if why := d.Facts.doubtfulSlots(); why != "" {
+		return part + ": " + why
+	}
+	return part + " although slots and KV pool have room: look at LoRA slots (--max-loras), --long-prefill-token-threshold, priorities, and what the server's log says of scheduling"
+}
+
+// doubtfulSlots asks whether a number of slots that the launch does not name is right, if the page shows
+// fewer; "" otherwise.
+func (f *Facts) doubtfulSlots() string {
+	if f.SlotsInferred == 0 || f.SlotsInferred >= f.MaxNumSeqs.Value {
+		return ""
+	}
+	given := fmt.Sprintf("-m %d", f.MaxNumSeqs.Value)
+	switch f.MaxNumSeqs.Source {
+	case FromFlag, FromEnv:
+	case FromDefault:
+		given = fmt.Sprintf("vLLM's default of %d", f.MaxNumSeqs.Value)
+	default:
+		return ""
+	}
+	return fmt.Sprintf("running stays at %d while requests wait and the KV pool has room: is %s right?", f.SlotsInferred, given)
 }
 
 func asleep(windows []Window) bool {
-	for i := range windows {
-		if windows[i].Asleep {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(windows, func(w Window) bool { return w.Asleep })
 }

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// queueing makes n windows in which a third of the requests wait.
+// queueing returns n windows in which a third of the requests wait.
 func queueing(n int) []Window {
 	w := busy(n)
 	for i := range w {
@@ -39,6 +40,11 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 	for i := range deferred {
 		deferred[i].Deferred = stat.Some(30)
 	}
+	stalled := busy(4)
+	for i := range stalled {
+		w := &stalled[i]
+		w.Active, w.Running, w.Stall = false, stat.Some(16), time.Duration(i+1)*WindowLength
+	}
 	for _, c := range []struct {
 		name    string
 		windows []Window
@@ -46,19 +52,37 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 		doubt   string
 	}{
 		{"a queue that nothing explains", queueing(5), OutcomeNotEvaluable, "33 % of the requests wait although"},
-		{"a deferred queue", deferred, OutcomeNotEvaluable, "no flag of capacity"},
-		{"a server that stopped answering", silent, OutcomeNotEvaluable, "stopped answering"},
+		{"a deferred queue", deferred, OutcomeNotEvaluable, "no capacity flag"},
+		{"a server that stopped answering", silent, OutcomeUnhealthy, "stopped answering"},
 		{"a server that answers now and then", patchy, OutcomeNotEvaluable, "scrapes failed"},
+		{"a standstill shorter than a hang", stalled, OutcomeNotEvaluable, "no tokens generated for 8 s at the end"},
 		{"two seconds of load", short, OutcomeNotEvaluable, "worked in only 1 of 10"},
 		{"an engine that sleeps", asleep, OutcomeNoLoad, "sleeps"},
 		{"enough quiet windows under load", busy(5), OutcomeHealthy, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := Diagnose(Request{Windows: c.windows, Duration: 2 * time.Second * time.Duration(len(c.windows))})
-			if d.Outcome != c.outcome || !strings.Contains(d.Doubt, c.doubt) {
+			if d.Outcome != c.outcome || !strings.Contains(strings.ReplaceAll(d.Doubt+d.Condition.String(), figure.NBSP, " "), c.doubt) {
 				t.Errorf("%s, doubt %q; want %s with %q", d.Outcome, d.Doubt, c.outcome, c.doubt)
 			}
 		})
+	}
+}
+
+// A finding of too few windows is named as what may explain a queue.
+func TestAQueueMayBeExplained(t *testing.T) {
+	for _, c := range []struct {
+		fires, of int
+		want      string
+	}{
+		{1, 10, "33 % of the requests wait; token-budget may explain it, but fired in 1 of 10 windows: too few to judge by"},
+		{10, 10, ""},
+		{2, 60, "33 % of the requests wait although slots and KV pool have room: look at"},
+	} {
+		d := Diagnose(Request{Windows: queueing(c.of), Duration: 2 * time.Second * time.Duration(c.of), Rules: []Rule{firing(TokenBudget, GroupSlots, c.fires, 3, 0.8, nil)}})
+		if !strings.HasPrefix(strings.ReplaceAll(d.Doubt, figure.NBSP, " "), c.want) || c.want == "" && d.Doubt != "" {
+			t.Errorf("fired in %d of %d windows: doubt %q, want %q", c.fires, c.of, d.Doubt, c.want)
+		}
 	}
 }
 
@@ -122,7 +146,7 @@ func TestAQuantileAboveTheLastBucketIsALowerLimit(t *testing.T) {
 func TestOneChangeIsNotProposedTwice(t *testing.T) {
 	fix := &Fix{Kind: KindFlag, Flag: "--kv-cache-dtype", To: "fp8"}
 	d := Diagnose(Request{Windows: busy(5), Rules: []Rule{
-		firing(SeatSaturation, GroupSeats, 5, 5, 0.9, fix), firing(KVPressure, GroupMemory, 5, 4, 0.9, fix),
+		firing(ConcurrencySaturation, GroupSlots, 5, 5, 0.9, fix), firing(KVPressure, GroupMemory, 5, 4, 0.9, fix),
 	}})
 	if len(d.Runners) != 0 {
 		t.Errorf("runners %v repeat the recommendation", d.Runners)

@@ -1,14 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
-// MeasuredNames are the quantities of a diagnosis, in the order of its
-// document (interfaces.md section 3).
+// MeasuredNames are the names of a diagnosis's quantities, in the order of its document
+// (docs/interfaces.md section 3).
 var MeasuredNames = [...]string{
 	"generation_tokens_per_s", "prompt_tokens_per_s", "requests_per_s",
 	"running_mean", "waiting_mean", "kv_usage_mean", "kv_usage_peak", "preemptions_per_s",
@@ -19,38 +21,33 @@ var MeasuredNames = [...]string{
 	"gpu_util", "mem_util", "dram_util", "power_w", "power_limit_w", "throttled",
 	"vram_total_bytes", "vram_used_bytes", "vram_peak_bytes", "temperature_c", "sm_clock_mhz",
 	"tokens_per_watt", "joules_per_token", "usd_per_million_tokens", "recoverable_usd_per_hour",
-	// Beyond the named interface.
+	// Not part of the documented interface.
 	"output_tokens_mean", "waiting_deferred_mean", "swapped_mean", "cpu_kv_usage_mean",
 	"external_hit_rate", "lookup_ratio", "prefill_tokens_per_s", "prefill_share",
 	"total_generation_tokens", "total_requests", "temperature_peak_c", "api_server_cpu",
 	"http_4xx_per_s", "rejections_per_s", "http_5xx_per_s", "spec_acceptance",
 }
 
-// quantities collects a diagnosis' numbers under their names, each with its
-// unit and the reason of its absence.
+// quantities collects the quantities of a diagnosis, each with its unit and, if absent, the
+// reason.
 type quantities struct{ list []NamedQuantity }
 
 func (q *quantities) put(name, unit string, v stat.Opt, from Origin, reason string) {
-	n := NamedQuantity{Name: name, Quantity: Quantity{Value: v, Unit: unit, Source: from}}
-	if !v.OK {
-		n.Reason = reason
-		if reason == "" {
-			n.Reason = "not on the page"
-		}
+	if v.OK {
+		reason = ""
+	} else {
+		reason = cmp.Or(reason, "not on the page")
 	}
-	q.list = append(q.list, n)
+	q.list = append(q.list, NamedQuantity{Name: name, Quantity: Quantity{Value: v, Unit: unit, Source: from, Reason: reason}})
 }
 
-// note adds a remark to the quantity put last.
+// note adds a remark to the last quantity.
 func (q *quantities) note(text string) {
 	last := &q.list[len(q.list)-1]
-	if last.Note != "" {
-		text = last.Note + "; " + text
-	}
-	last.Note = text
+	last.Note = strings.TrimPrefix(last.Note+"; "+text, "; ")
 }
 
-// Reasons that several quantities share.
+// Shared reasons for absence.
 const (
 	whyNoActive = "no window in which the server was working"
 	whyNoPage   = "the page does not have it"
@@ -59,41 +56,27 @@ const (
 	whyFell     = "the counter fell or is not on the page"
 )
 
-// measure lists every quantity of a run in the order of MeasuredNames.
+// measure returns the quantities of a run in the order of MeasuredNames.
 func measure(r *Run, windows []Window, gpuWhy string) []NamedQuantity {
 	a, f := &r.Agg, r.Facts
 	var q quantities
-	rate := func(name, unit string, c Counter) {
-		why := whyFell
-		if a.Working == 0 {
-			why = whyNoActive
-		}
-		q.put(name, unit, a.Rate[c], Measured, why)
-	}
+	rate := func(name, unit string, c Counter) { q.put(name, unit, a.Rate[c], Measured, a.whenWorking(whyFell)) }
 	rate("generation_tokens_per_s", "tok/s", CounterGenerationTokens)
 	rate("prompt_tokens_per_s", "tok/s", CounterPromptTokens)
 	rate("requests_per_s", "req/s", CounterRequestSuccess)
 
-	activeWhy := whyNoPage
-	if a.Working == 0 {
-		activeWhy = whyNoActive
-	}
-	q.put("running_mean", "req", a.Running, Measured, activeWhy)
-	q.put("waiting_mean", "req", a.Waiting, Measured, activeWhy)
+	q.put("running_mean", "req", a.Running, Measured, a.whenWorking(whyNoPage))
+	q.put("waiting_mean", "req", a.Waiting, Measured, a.whenWorking(whyNoPage))
 	q.put("kv_usage_mean", "ratio", a.KV, Measured, whyNoPage)
 	q.put("kv_usage_peak", "ratio", a.KVPeak, Measured, whyNoPage)
 	rate("preemptions_per_s", "1/s", CounterPreemptions)
 	q.put("prefix_hit_rate", "ratio", a.HitRate, Measured, a.HitRateReason)
-	if a.HitRate.OK {
-		q.note(a.HitRateFrom)
-	}
+	q.note(a.HitRateFrom)
 	q.put("prompt_tokens_mean", "tok", a.PromptLen, Measured, whyNoFinish)
 
 	a.latencies(&q)
-	q.put("step_time_s", "s", a.StepTime, stepOrigin(a.StepTimeFrom), "no step was seen")
-	if a.StepTime.OK {
-		q.note(map[string]string{"itl": "mean inter-token latency", "steps": "counted engine steps", "rate": "running / generated tokens per s"}[a.StepTimeFrom])
-	}
+	q.put("step_time_s", "s", a.StepTime, a.StepTimeOrigin, "no step was seen")
+	q.note(a.StepTimeFrom)
 	q.put("missed_ticks", "", stat.Some(float64(a.Missed)), Measured, "")
 
 	a.hardware(&q, gpuWhy)
@@ -102,16 +85,18 @@ func measure(r *Run, windows []Window, gpuWhy string) []NamedQuantity {
 	return q.list
 }
 
-func stepOrigin(from string) Origin {
-	if from == "itl" {
-		return Measured
+// whenWorking returns why a figure of working windows is absent: the given reason, or that
+// there was no such window.
+func (a *Aggregate) whenWorking(reason string) string {
+	if a.Working == 0 {
+		return whyNoActive
 	}
-	return Derived
+	return reason
 }
 
-// latencies are pooled over active windows. Where nothing was observed in any
-// of them, a mean falls back to the server's lifetime and says "since start";
-// a quantile has no fallback: a stale p99 is worse than none.
+// latencies adds the latencies pooled over active windows. If none of them has an observation,
+// a mean falls back to the server's lifetime and is marked "since start". A quantile has no
+// fallback: a stale p99 is worse than none.
 func (a *Aggregate) latencies(q *quantities) {
 	why := func(h Hist) string {
 		if a.Working > 0 && !a.Hist[h].OK && !a.Lifetime[h].OK {
@@ -130,16 +115,17 @@ func (a *Aggregate) latencies(q *quantities) {
 	}
 	p99 := func(name string, h Hist) {
 		q.put(name, "s", a.P99(h), Measured, why(h))
-		switch res := a.Hist[h].Resolution(0.99); {
+		switch bucket := a.Hist[h].Bucket(0.99); {
 		case a.Hist[h].Overflows(0.99):
 			q.list[len(q.list)-1].AtLeast = true
 			q.note("in the overflow bucket: above the page's last bound")
-		case res.OK:
-			q.note("bucket width " + formatSeconds(res.V))
+		case bucket.Width() > 0:
+			q.list[len(q.list)-1].Bucket = bucket
+			q.note("bucket width " + formatSeconds(bucket.Width()))
 		}
 	}
-	// Before 0.11 a page has no time per output token of whole requests; what
-	// stands in is an inter-token latency, and says so.
+	// Pages before vLLM 0.11 have no time per output token of whole requests. An
+	// inter-token latency stands in, with a note.
 	fallback := func() {
 		if name := a.HistNames[HistTPOT]; name != "" && !strings.Contains(name, "request_time_per_output_token") {
 			q.note("from time_per_output_token_seconds, which is an inter-token latency")
@@ -157,24 +143,17 @@ func (a *Aggregate) latencies(q *quantities) {
 	mean("queue_mean_s", HistQueue)
 	mean("prefill_mean_s", HistPrefill)
 	mean("decode_mean_s", HistDecode)
-	front, absent := a.FrontEnd()
-	if a.Working == 0 {
-		absent = whyNoActive
-	}
-	q.put("front_end_mean_s", "s", front, Derived, absent)
-	lost, absent := a.PreemptionLost()
-	if a.Working == 0 {
-		absent = whyNoActive
-	}
-	q.put("preemption_lost_s", "s", lost, Derived, absent)
+	front, absent := a.frontEnd()
+	q.put("front_end_mean_s", "s", front, Derived, a.whenWorking(absent))
+	lost, absent := a.preemptionLost()
+	q.put("preemption_lost_s", "s", lost, Derived, a.whenWorking(absent))
 }
 
-// FrontEnd is what a request spent outside the engine, in seconds: see
-// OutsideEngine. On pages that lack a family of it, TTFT less queue and prefill
-// stands in; TTFT is observed at the first token and the others at the end, so
-// in a short run they may be of different requests. A negative difference is no
-// answer.
-func (a *Aggregate) FrontEnd() (stat.Opt, string) {
+// frontEnd returns the time a request spent outside the engine, in seconds; see OutsideEngine.
+// On pages that lack one of its histograms, TTFT minus queue and prefill stands in. TTFT is
+// observed at the first token and the others at the end, so in a short run they may describe
+// different requests. A negative difference is treated as absent.
+func (a *Aggregate) frontEnd() (stat.Opt, string) {
 	d, _ := OutsideEngine(&a.Hist)
 	if !d.OK {
 		ttft, queue, prefill := a.Mean(HistTTFT), a.Mean(HistQueue), a.Mean(HistPrefill)
@@ -189,10 +168,10 @@ func (a *Aggregate) FrontEnd() (stat.Opt, string) {
 	return d, ""
 }
 
-// PreemptionLost is the time a mean request lost to preemption, in seconds:
-// its decode time less one engine step for each token after the first. It is 0
-// where nothing was preempted, and absent where steps are not counted.
-func (a *Aggregate) PreemptionLost() (stat.Opt, string) {
+// preemptionLost returns the mean time a request lost to preemption, in seconds: its decode
+// time minus one engine step for each token after the first. It is 0 if nothing was preempted,
+// and absent if steps are not counted.
+func (a *Aggregate) preemptionLost() (stat.Opt, string) {
 	preempted := a.Rate[CounterPreemptions]
 	if !preempted.OK {
 		return stat.None, "the page has no preemption counter"
@@ -212,21 +191,19 @@ func (a *Aggregate) PreemptionLost() (stat.Opt, string) {
 }
 
 func (a *Aggregate) hardware(q *quantities, why string) {
-	if why == "" {
-		why = whyNoGPU
-	}
+	why = cmp.Or(why, whyNoGPU)
 	fullest, limit, throttled := -1, stat.None, stat.None
-	var peak, clock stat.Opt
+	var temperature, clock stat.Opt
 	for i := range a.GPUs {
 		g := &a.GPUs[i]
 		limit = limit.Plus(g.Last[GPUPowerLimitW])
-		peak = peak.Max(g.Peak[GPUTemperatureC])
+		temperature = temperature.Max(g.Last[GPUTemperatureC])
 		if c := g.Last[GPUSMClockMHz]; c.OK && (!clock.OK || c.V < clock.V) {
 			clock = c
 		}
 		if g.ThrottleOK {
 			throttled = stat.Some(throttled.Or(0))
-			if g.Throttle&throttleHarmful != 0 {
+			if g.Throttle&throttle.Harmful != 0 {
 				throttled = stat.Some(1)
 			}
 		}
@@ -235,52 +212,31 @@ func (a *Aggregate) hardware(q *quantities, why string) {
 			fullest = i
 		}
 	}
-	var total, used, top, temperature stat.Opt
+	var total, used, top stat.Opt
 	if fullest >= 0 {
 		g := &a.GPUs[fullest]
 		total, used, top = g.Last[GPUVRAMTotal], g.Last[GPUVRAMUsed], g.Peak[GPUVRAMUsed]
 	}
-	for i := range a.GPUs {
-		temperature = temperature.Max(a.GPUs[i].Last[GPUTemperatureC])
-	}
-	all := func(text string) {
+	put := func(name, unit string, v stat.Opt, of string) {
+		q.put(name, unit, v, Measured, why)
 		if len(a.GPUs) > 1 {
-			q.note(text)
+			q.note(of)
 		}
 	}
-	q.put("gpu_util", "ratio", a.GPUUtil, Measured, why)
-	all("mean of all GPUs")
-	q.put("mem_util", "ratio", a.MemUtil, Measured, why)
-	all("mean of all GPUs")
-	q.put("dram_util", "ratio", a.DRAMUtil, Measured, why)
-	all("mean of all GPUs")
-	q.put("power_w", "W", a.Power, Measured, why)
-	all("sum of all GPUs")
-	q.put("power_limit_w", "W", limit, Measured, why)
-	all("sum of all GPUs")
-	q.put("throttled", "bool", throttled, Measured, why)
-	all("any GPU, at any poll")
-	q.put("vram_total_bytes", "B", total, Measured, why)
-	all("the fullest GPU")
-	q.put("vram_used_bytes", "B", used, Measured, why)
-	all("the fullest GPU")
-	q.put("vram_peak_bytes", "B", top, Measured, why)
-	all("the fullest GPU")
-	q.put("temperature_c", "C", temperature, Measured, why)
-	all("the hottest GPU")
-	q.put("sm_clock_mhz", "MHz", clock, Measured, why)
-	all("the slowest GPU")
+	put("gpu_util", "ratio", a.GPUUtil, "mean of all GPUs")
+	put("mem_util", "ratio", a.MemUtil, "mean of all GPUs")
+	put("dram_util", "ratio", a.DRAMUtil, "mean of all GPUs")
+	put("power_w", "W", a.Power, "sum of all GPUs")
+	put("power_limit_w", "W", limit, "sum of all GPUs")
+	put("throttled", "bool", throttled, "any GPU, at any poll")
+	put("vram_total_bytes", "B", total, "the fullest GPU")
+	put("vram_used_bytes", "B", used, "the fullest GPU")
+	put("vram_peak_bytes", "B", top, "the fullest GPU")
+	put("temperature_c", "C", temperature, "the hottest GPU")
+	put("sm_clock_mhz", "MHz", clock, "the slowest GPU")
 }
 
-// throttleHarmful is the part of NVML's clock-event mask that costs speed:
-// software power cap 0x4, hardware slowdown 0x8, software thermal 0x20,
-// hardware thermal 0x40, hardware power brake 0x80 (nvml.h,
-// nvmlClocksEventReason*). Idle and application clocks are not among them.
-const throttleHarmful = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
-
 func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
-	g := a.Rate[CounterGenerationTokens]
-	power := a.Power
 	powerWhy := "needs generated tokens and the power of every GPU"
 	if len(a.GPUs) == 0 {
 		powerWhy = whyNoGPU
@@ -293,42 +249,41 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 			from = Estimate
 		}
 	}
-	e := roofline.NewEconomics(g, power, cost)
+	e := roofline.NewEconomics(a.Rate[CounterGenerationTokens], a.Power, cost)
 	q.put("tokens_per_watt", "tok/s/W", e.TokensPerWatt, Derived, powerWhy)
 	q.put("joules_per_token", "J", e.JoulesPerToken, Derived, powerWhy)
 	q.put("usd_per_million_tokens", "USD", e.USDPerMillionTokens, from, why)
 	var recoverable stat.Opt
-	why = "needs a price and the classic efficiency"
 	if r.Ceiling != nil && r.Ceiling.Classic != nil {
 		recoverable = r.Ceiling.Classic.RecoverableUSDPerHour
 	}
-	q.put("recoverable_usd_per_hour", "USD/h", recoverable, Estimate, why)
+	q.put("recoverable_usd_per_hour", "USD/h", recoverable, Estimate, "needs a price and the PROFILE efficiency")
 	if recoverable.OK {
-		q.note("classic formula: cost x (1 - classic efficiency); see the recommendation for what a change would save")
+		q.note("PROFILE formula: cost x (1 - PROFILE efficiency); see the recommendation for what a change would save")
 	}
 }
 
-// extra lists what the interface does not name.
+// extra adds the quantities that are not part of the documented interface.
 func (a *Aggregate) extra(q *quantities, windows []Window) {
-	page, cached := whyNoPage, "which prompt tokens were cached is not known"
-	if a.Working == 0 {
-		page, cached = whyNoActive, whyNoActive
-	}
+	page, cached := a.whenWorking(whyNoPage), a.whenWorking("which prompt tokens were cached is not known")
 	q.put("output_tokens_mean", "tok", a.OutputLen, Measured, whyNoFinish)
 	q.put("waiting_deferred_mean", "req", a.Deferred, Measured, page)
-	var swapped, cpuKV weighted
+	var swapped, cpuKV stat.Average
 	for i := range windows {
 		if w := &windows[i]; w.Active {
-			swapped.add(w.Swapped, w.Seconds())
-			cpuKV.add(w.CPUKV, w.Seconds())
+			swapped.Add(w.Swapped, w.Seconds())
+			cpuKV.Add(w.CPUKV, w.Seconds())
 		}
 	}
-	q.put("swapped_mean", "req", swapped.mean(), Measured, "only the V0 engine swaps")
-	q.put("cpu_kv_usage_mean", "ratio", cpuKV.mean(), Measured, "only the V0 engine has it")
+	q.put("swapped_mean", "req", swapped.Mean(), Measured, "only the V0 engine swaps")
+	q.put("cpu_kv_usage_mean", "ratio", cpuKV.Mean(), Measured, "only the V0 engine has it")
 	q.put("external_hit_rate", "ratio", a.ExternalHit, Measured, "no KV connector in use")
 	q.put("lookup_ratio", "ratio", a.LookupRatio, Derived, "needs prefix-cache lookups and prompt tokens")
 	q.put("prefill_tokens_per_s", "tok/s", a.PrefillPerS, Derived, cached)
 	q.put("prefill_share", "ratio", a.PrefillShare, Derived, whyNoFinish)
+	if a.PrefillShare.OK {
+		q.note("of a request's time in the engine")
+	}
 	q.put("total_generation_tokens", "tok", a.Totals[CounterGenerationTokens], Measured, whyNoPage)
 	q.put("total_requests", "req", a.Totals[CounterRequestSuccess], Measured, whyNoPage)
 	var hottest stat.Opt

@@ -1,8 +1,8 @@
 package engine
 
-// Restarted says whether the server was restarted between two pages: its start
-// time moved, every series was created anew, or several counters fell together.
-// One falling counter alone is a fault of that counter.
+// Restarted reports whether the server was restarted between pages a and b: its start time
+// moved, every series was created again, or several counters fell together. A single falling
+// counter is a fault of that counter.
 func Restarted(a, b *Page) bool {
 	if a.StartTime.OK && b.StartTime.OK {
 		return b.StartTime.V-a.StartTime.V > 0.5

@@ -6,25 +6,28 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Gauge names a reading of the server's page that has a value at an instant.
+// Gauge identifies an instantaneous reading of the server's page.
 type Gauge uint8
 
 // Gauges of a page. Counts are requests; usages are ratios 0..1.
 const (
 	GaugeRunning         Gauge = iota // requests in the running batch
 	GaugeWaiting                      // requests queued, capacity and deferred together
-	GaugeWaitingCapacity              // of these, waiting for seats or KV blocks (vLLM >= 0.20)
+	GaugeWaitingCapacity              // of these, waiting for slots or KV blocks (vLLM >= 0.20)
 	GaugeWaitingDeferred              // of these, waiting for something else (KV transfer, grammar, LoRA slot)
 	GaugeSwapped                      // V0: requests whose KV lies in host memory
 	GaugeKVUsage                      // share of the KV pool in use, 0..1
 	GaugeCPUKVUsage                   // V0: share of the host KV pool in use, 0..1
 	GaugeAsleep                       // 1 while the engine sleeps or is paused
-	GaugeMaxNumSeqs                   // the seats, where a page tells them
+	GaugeMaxNumSeqs                   // number of slots, if the page has it
 	GaugePrefixHitRate                // V0: hit-rate gauge 0..1; the -1 of "not available" is absent
+	GaugeMaxLoRAs                     // LoRA adapters that one step takes; absent without LoRA
+	GaugeRunningLoRAs                 // adapters of the running requests
+	GaugeWaitingLoRAs                 // adapters of waiting requests that no running request uses
 	NumGauges
 )
 
-// Counter names a reading of the page that only grows while the server lives.
+// Counter identifies a reading of the page that only grows while the server runs.
 type Counter uint8
 
 // Counters of a page.
@@ -35,6 +38,7 @@ const (
 	CounterPromptTokensExternal                // of these, transferred by a KV connector
 	CounterGenerationTokens                    // output tokens
 	CounterRequestSuccess                      // finished requests
+	CounterRequestErrors                       // of these, finished with an error
 	CounterPreemptions                         // preempted sequences
 	CounterPrefixQueries                       // prefix-cache lookups, in tokens (early V1: blocks)
 	CounterPrefixHits                          // prefix-cache hits, same unit
@@ -51,7 +55,7 @@ const (
 	NumCounters
 )
 
-// Hist names a histogram of the page.
+// Hist identifies a histogram of the page.
 type Hist uint8
 
 // Histograms of a page; latencies in seconds, the rest in tokens.
@@ -70,9 +74,9 @@ const (
 	NumHists
 )
 
-// Rank is what a page says of one data-parallel rank (one engine).
+// Rank is the state of one data-parallel rank (one engine) on a page.
 type Rank struct {
-	Name       string // value of the engine label, "" where pages have none
+	Name       string // value of the engine label, "" if pages have none
 	Gauges     [NumGauges]stat.Opt
 	Generation stat.Opt // output tokens, cumulative
 	Prompt     stat.Opt // prompt tokens, cumulative
@@ -80,11 +84,10 @@ type Rank struct {
 	Cache      CacheConfig
 }
 
-// Untouched says that nothing ever ran on the rank. With several API servers
-// vLLM's page leaves out a gauge that no process has set yet (prometheus_client,
-// multiprocess mode), while counters stand at 0 from the start: without a gauge
-// and without a token the rank's gauges are known to be 0, not unknown. Another
-// rank's gauges are the proof that the page has them at all.
+// Untouched reports whether nothing has run on the rank yet. With several API servers vLLM's
+// page omits a gauge that no process has set yet (prometheus_client, multiprocess mode), while
+// counters start at 0. Without a gauge and without a token the rank's gauges are therefore
+// known to be 0, provided that another rank shows that the page has these gauges at all.
 func (r *Rank) Untouched(others []Rank) bool {
 	for _, g := range [...]Gauge{GaugeRunning, GaugeWaiting, GaugeKVUsage} {
 		if r.Gauges[g].OK {
@@ -102,8 +105,7 @@ func (r *Rank) Untouched(others []Rank) bool {
 	return false
 }
 
-// kvUsage is the mean KV usage over ranks, 0..1, with those that nothing ever
-// ran on at 0.
+// kvUsage returns the mean KV usage over ranks, 0..1, counting untouched ranks as 0.
 func (p *Page) kvUsage() stat.Opt {
 	usage, untouched := p.Gauges[GaugeKVUsage], 0
 	if len(p.Ranks) < 2 || !usage.OK {
@@ -117,8 +119,8 @@ func (p *Page) kvUsage() stat.Opt {
 	return usage.Times(float64(len(p.Ranks)-untouched) / float64(len(p.Ranks)))
 }
 
-// CacheConfig holds the labels of vllm:cache_config_info that rooftop uses.
-// Strings are kept as the page has them; "" is absent.
+// CacheConfig holds the labels of vllm:cache_config_info that rooftop uses, as on the page;
+// "" is absent.
 type CacheConfig struct {
 	BlockSize             string
 	NumGPUBlocks          string
@@ -127,28 +129,28 @@ type CacheConfig struct {
 	CacheDType            string
 	EnablePrefixCaching   string
 	ChunkedPrefill        string
-	KVCacheSizeTokens     string // vLLM >= 0.23; true also for hybrid models
+	KVCacheSizeTokens     string // vLLM >= 0.23; also correct for hybrid models
 	KVCacheMaxConcurrency string // vLLM >= 0.23; KVCacheSizeTokens / max_model_len
 	SlidingWindow         string
 	SwapSpaceBytes        string // V0
 	NumCPUBlocks          string // V0
 }
 
-// Page is one scrape of the server's /metrics, merged over engines and worker
-// processes. Pages are immutable once published.
+// Page is one scrape of the server's /metrics, merged over engines and worker processes. A
+// page must not be modified once published.
 type Page struct {
 	T     time.Duration // completion, since the start of the session (monotonic)
 	Took  time.Duration // from request to last byte
 	Bytes int
 
-	// Gauges are sums over ranks for counts, means for usages. The fullest
-	// rank's KV usage is KVUsageMax.
+	// Gauges are sums over ranks for counts and means for usages. KVUsageMax is the KV usage
+	// of the fullest rank.
 	Gauges     [NumGauges]stat.Opt
 	KVUsageMax stat.Opt
 	Counters   [NumCounters]stat.Opt
 	Hists      [NumHists]stat.Histogram
-	// HistNames are the wire names the histograms came from: a fallback name
-	// has another meaning and is labelled.
+	// HistNames are the wire names of the histograms. A fallback name has another meaning and
+	// is labelled.
 	HistNames [NumHists]string
 	Ranks     []Rank // in order of rank name
 
@@ -157,10 +159,10 @@ type Page struct {
 
 	Model  string   // model_name of the series used
 	Models []string // every model_name on the page, sorted
-	Notes  []string // what was odd about the page: duplicate series, stale pids, a second model
+	Notes  []string // anomalies of the page: duplicate series, stale PIDs, a second model
 }
 
-// GPUField names one reading of a GPU.
+// GPUField identifies one reading of a GPU.
 type GPUField uint8
 
 // Readings of a GPU. Ratios are 0..1.
@@ -182,16 +184,18 @@ const (
 	GPUPCIeRxBps
 	GPUNVLinkTxBps // bytes per second, all links
 	GPUNVLinkRxBps
+	GPUSMClockMaxMHz     // the highest SM clock of the device
+	GPUTemperatureLimitC // core temperature from which the device lowers its clocks
 	NumGPUFields
 )
 
-// GPU is one reading of one device.
+// GPU is the reading of one device.
 type GPU struct {
 	Index  int
 	Name   string
 	UUID   string
 	Fields [NumGPUFields]stat.Opt
-	// Throttle is the NVML mask of clock-event reasons, valid where ThrottleOK.
+	// Throttle is the NVML mask of clock-event reasons, valid if ThrottleOK is set.
 	Throttle   uint64
 	ThrottleOK bool
 }
@@ -203,13 +207,14 @@ type GPUReading struct {
 	Devices []GPU
 }
 
-// Sample is one tick of collection: what each source had to say by then. A nil
-// part with an error is a failure, without one the source does not exist.
+// Sample is the result of one tick of collection. A nil part with an error is a failure; a nil
+// part without one means that the source does not exist.
 type Sample struct {
 	T       time.Duration // the tick, since the start of the session
 	Page    *Page
 	PageErr string
 	GPU     *GPUReading
 	GPUErr  string
-	Missed  int // ticks that rooftop itself missed since the previous sample
+	Health  *Health // nil if it was not read at this tick
+	Missed  int     // ticks that rooftop missed since the previous sample
 }

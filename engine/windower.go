@@ -7,91 +7,58 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Window geometry: nine polls 250 ms apart share their edges, so a window spans
-// eight gaps, 2.0 s. With slow pages it is at least that long and has at least
-// three polls (decisions.md 14).
+// Window geometry: nine polls 250 ms apart; neighbouring windows share a poll, so a window
+// spans eight gaps, 2.0 s. With slow pages it lasts at least that long and has at least three
+// polls (docs/decisions.md 14).
 const (
 	PollInterval   = 250 * time.Millisecond
 	WindowLength   = 2 * time.Second
 	WindowMinPolls = 3
-	// windowSlack lets a poll that came a little early still close its window.
-	windowSlack = PollInterval / 2
-	// maxSkew is how far page and GPU may be read apart before rules that join
-	// both are switched off.
+	// WindowSlack lets a poll that came slightly early still close its window.
+	WindowSlack = PollInterval / 2
+	// maxSkew is the largest time between the readings of page and GPU for rules that combine
+	// both.
 	maxSkew = time.Second
 )
 
-// Windower cuts a stream of samples into windows. The zero value is ready. It
-// allocates only while its buffers grow: at a steady number of ranks, GPUs and
-// buckets a sample costs no memory.
+// Windower cuts a stream of samples into windows. The zero value is ready to use. It allocates
+// only while its buffers grow: with a constant number of ranks, GPUs and buckets, adding a
+// sample does not allocate.
 type Windower struct {
+	Index int // index of the open window
+
 	win     Window
 	open    bool
 	start   time.Duration // tick at which the window began
 	edge    Sample        // the poll that closed the last window; it opens the next
 	first   *Page
 	last    *Page
-	sums    [numMeans]meanSum
-	running []float64 // of the polls of the window
+	means   gaugeMeans
+	running []float64 // running requests of each poll in the window
 	ranks   []rankSums
 	gpus    []gpuSums
 	skewed  bool
 
-	// Reaching over windows: when requests were last seen to move.
-	previous *Page
-	moved    time.Duration
-	broken   bool // a scrape failed since the last page: how long nothing moved is unknown
-	longest  time.Duration
-	index    int
+	// State across windows.
+	vitals vitals
+	slots  occupancy
 }
 
-type meanSum struct {
-	sum float64
-	n   int
-}
-
-func (m *meanSum) add(v stat.Opt) {
-	if v.OK {
-		m.sum += v.V
-		m.n++
-	}
-}
-
-func (m *meanSum) mean() stat.Opt {
-	if m.n == 0 {
-		return stat.None
-	}
-	return stat.Some(m.sum / float64(m.n))
-}
-
-const (
-	meanRunning = iota
-	meanWaiting
-	meanDeferred
-	meanSwapped
-	meanKV
-	meanCPUKV
-	numMeans
-)
-
-// median returns the middle of values, the lower one of two; it sorts them.
-func median(values []float64) stat.Opt {
-	if len(values) == 0 {
-		return stat.None
-	}
-	slices.Sort(values)
-	return stat.Some(values[(len(values)-1)/2])
+// gaugeMeans are the means of a window's gauges over its polls.
+type gaugeMeans struct {
+	running, waiting, deferred, swapped, kv, cpuKV stat.Average
+	runningLoRAs, waitingLoRAs                     stat.Average
 }
 
 type rankSums struct {
-	running, waiting meanSum
+	running, waiting stat.Average
 	first, last      Rank
 }
 
-type gpuSums struct{ mean [NumGPUFields]meanSum }
+type gpuSums struct{ mean [NumGPUFields]stat.Average }
 
-// Add takes one sample. It returns the window that the sample closed, or nil.
-// The window is reused: it is valid until the next call, Clone keeps it.
+// Add takes one sample. It returns the window that the sample closed, or nil. The window is
+// valid until the next call; use Clone to keep it.
 func (w *Windower) Add(s *Sample) *Window {
 	if !w.open {
 		w.open = true
@@ -99,19 +66,27 @@ func (w *Windower) Add(s *Sample) *Window {
 	}
 	w.win.Missed += s.Missed
 	w.addPage(s)
+	w.vitals.addHealth(s.Health)
 	w.addGPU(s)
-	if s.T-w.start < WindowLength-windowSlack || w.win.Polls+w.win.Failed < WindowMinPolls {
+	if s.T-w.start < WindowLength-WindowSlack || w.win.Polls+w.win.Failed < WindowMinPolls {
 		return nil
 	}
 	w.edge, w.edge.Missed = *s, 0
 	return w.close()
 }
 
-// Flush closes what is left at the end of a run. It returns nil where that is
-// less than half a window, too little to weigh like the others, and no scrape
-// failed in it.
+// Discard drops the open window after a gap in the readings. What is known of the engine's life
+// stays: whether it is stuck shows in the next pages.
+func (w *Windower) Discard() {
+	kept := w.vitals
+	kept.broken = true
+	*w = Windower{Index: w.Index + 1, vitals: kept}
+}
+
+// Flush closes the open window at the end of a run. It returns nil if the window is shorter
+// than half a regular one, too little to weigh the same, and no scrape failed in it.
 func (w *Windower) Flush() *Window {
-	failed := w.win.Failed > 0 // a server that died must not drop out of the record
+	failed := w.win.Failed > 0 // keep the failures of a server that died
 	if !w.open || !failed && (w.first == nil || w.last.T-w.first.T < WindowLength/2 || w.win.Polls < WindowMinPolls) {
 		return nil
 	}
@@ -119,22 +94,22 @@ func (w *Windower) Flush() *Window {
 	return w.close()
 }
 
-// begin empties the window and keeps its buffers.
+// begin empties the window but keeps its buffers.
 func (w *Windower) begin(at time.Duration) {
 	ranks, gpus, hist := w.win.Ranks[:0], w.win.GPUs[:0], w.win.Hist
 	for i := range hist {
 		hist[i].Reset()
 	}
-	w.win = Window{Index: w.index, Ranks: ranks, GPUs: gpus, Hist: hist}
+	w.win = Window{Index: w.Index, Ranks: ranks, GPUs: gpus, Hist: hist}
 	w.ranks, w.gpus = w.ranks[:0], w.gpus[:0]
-	w.sums = [numMeans]meanSum{}
+	w.means = gaugeMeans{}
 	w.running = w.running[:0]
 	w.first, w.last, w.skewed = nil, nil, false
 	w.start = at
 }
 
-// carry begins a window with the poll that closed the one before it, or afresh
-// where there was none or it failed.
+// carry begins a window with the poll that closed the previous one, or empty if there was none
+// or it failed.
 func (w *Windower) carry(now time.Duration) {
 	if w.edge.Page == nil {
 		w.begin(now)
@@ -150,19 +125,21 @@ func (w *Windower) addPage(s *Sample) {
 	if p == nil {
 		w.win.Failed++
 		w.win.LastErr = s.PageErr
-		w.broken = true
+		w.vitals.broken = true
 		return
 	}
-	if w.previous != nil && Restarted(w.previous, p) {
-		// Inside the window its deltas are lost; in a gap before its first page
-		// they are whole.
+	if before := w.vitals.previous; before != nil && Restarted(before, p) {
+		// Within a window the restart invalidates the deltas. In the gap before the first page
+		// it does not.
 		if w.last != nil {
 			w.win.Restarted = true
 		} else {
 			w.win.AfterRestart = true
 		}
 	}
-	w.progress(p)
+	if w.vitals.addPage(p) {
+		w.win.Progress = true
+	}
 	if w.first == nil {
 		w.first = p
 	}
@@ -170,15 +147,18 @@ func (w *Windower) addPage(s *Sample) {
 	win := &w.win
 	win.Polls++
 	running, waiting := p.Gauges[GaugeRunning], p.Gauges[GaugeWaiting]
-	w.sums[meanRunning].add(running)
+	w.means.running.Add(running, 1)
 	if running.OK {
 		w.running = append(w.running, running.V)
 	}
-	w.sums[meanWaiting].add(waiting)
-	w.sums[meanDeferred].add(p.Gauges[GaugeWaitingDeferred])
-	w.sums[meanSwapped].add(p.Gauges[GaugeSwapped])
-	w.sums[meanKV].add(p.kvUsage())
-	w.sums[meanCPUKV].add(p.Gauges[GaugeCPUKVUsage])
+	w.means.waiting.Add(waiting, 1)
+	w.means.deferred.Add(p.Gauges[GaugeWaitingDeferred], 1)
+	w.means.swapped.Add(p.Gauges[GaugeSwapped], 1)
+	w.means.runningLoRAs.Add(p.Gauges[GaugeRunningLoRAs], 1)
+	w.means.waitingLoRAs.Add(p.Gauges[GaugeWaitingLoRAs], 1)
+	win.LoRAs.Wanted = win.LoRAs.Wanted.Max(p.Gauges[GaugeRunningLoRAs].Plus(p.Gauges[GaugeWaitingLoRAs]))
+	w.means.kv.Add(p.kvUsage(), 1)
+	w.means.cpuKV.Add(p.Gauges[GaugeCPUKVUsage], 1)
 	win.RunningPeak = win.RunningPeak.Max(running)
 	win.WaitingPeak = win.WaitingPeak.Max(waiting)
 	if running.OK && (!win.RunningMin.OK || running.V < win.RunningMin.V) {
@@ -191,38 +171,10 @@ func (w *Windower) addPage(s *Sample) {
 	w.addRanks(p)
 }
 
-// progress follows how long requests have been in without any counter moving.
-// Idle and sleeping servers do not stall; after a failed scrape nobody knows,
-// so the clock starts anew.
-func (w *Windower) progress(p *Page) {
-	previous := w.previous
-	w.previous = p
-	busy := p.Gauges[GaugeRunning].Or(0)+p.Gauges[GaugeWaiting].Or(0) > 0 && p.Gauges[GaugeAsleep].Or(0) == 0
-	switch {
-	case previous == nil || w.broken || !busy || Restarted(previous, p):
-		w.moved = p.T
-	case advanced(previous, p):
-		w.longest = max(w.longest, p.T-w.moved)
-		w.moved = p.T
-		w.win.Progress = true
-	}
-	w.broken = false
-}
-
-// advanced says whether any counter that an engine step moves differs.
-func advanced(a, b *Page) bool {
-	for _, c := range [...]Counter{CounterGenerationTokens, CounterPromptTokens, CounterPreemptions, CounterRequestSuccess} {
-		if a.Counters[c] != b.Counters[c] {
-			return true
-		}
-	}
-	return a.Hists[HistIterationTokens].Count != b.Hists[HistIterationTokens].Count
-}
-
 func (w *Windower) addRanks(p *Page) {
 	if len(p.Ranks) != len(w.ranks) {
 		if len(w.ranks) > 0 && w.win.Polls > 1 {
-			// The set of ranks changed: what was summed belongs to other ones.
+			// The set of ranks changed: the sums belong to other ranks.
 			w.ranks = w.ranks[:0]
 		}
 		for i := range p.Ranks {
@@ -233,14 +185,14 @@ func (w *Windower) addRanks(p *Page) {
 	for i := range p.Ranks {
 		r := &w.ranks[i]
 		r.last = p.Ranks[i]
-		r.running.add(p.Ranks[i].Gauges[GaugeRunning])
-		r.waiting.add(p.Ranks[i].Gauges[GaugeWaiting])
+		r.running.Add(p.Ranks[i].Gauges[GaugeRunning], 1)
+		r.waiting.Add(p.Ranks[i].Gauges[GaugeWaiting], 1)
 		out := &w.win.Ranks[i]
 		out.KVPeak = out.KVPeak.Max(p.Ranks[i].Gauges[GaugeKVUsage])
 		if out.Untouched = p.Ranks[i].Untouched(p.Ranks); out.Untouched {
 			zero := stat.Some(0)
-			r.running.add(zero)
-			r.waiting.add(zero)
+			r.running.Add(zero, 1)
+			r.waiting.Add(zero, 1)
 			out.KVPeak = out.KVPeak.Max(zero)
 		}
 	}
@@ -264,7 +216,7 @@ func (w *Windower) addGPU(s *Sample) {
 		out.Index, out.Name, out.UUID = d.Index, d.Name, d.UUID
 		out.Last = d.Fields
 		for f := range d.Fields {
-			w.gpus[i].mean[f].add(d.Fields[f])
+			w.gpus[i].mean[f].Add(d.Fields[f], 1)
 			out.Peak[f] = out.Peak[f].Max(d.Fields[f])
 		}
 		if d.ThrottleOK {
@@ -274,12 +226,12 @@ func (w *Windower) addGPU(s *Sample) {
 	}
 }
 
-// close computes everything that needs the whole window.
+// close computes the values that need the whole window.
 func (w *Windower) close() *Window {
 	win := &w.win
 	w.open = false
-	w.index++
-	win.LongestStep = w.longest
+	w.Index++
+	win.LongestStep = w.vitals.longest
 	w.closeGPU()
 	if w.first == nil {
 		win.Start = w.start
@@ -288,22 +240,26 @@ func (w *Windower) close() *Window {
 	}
 	win.Start = w.first.T
 	win.Duration = w.last.T - w.first.T
-	win.Running = w.sums[meanRunning].mean()
-	win.RunningMedian = median(w.running)
-	win.Waiting = w.sums[meanWaiting].mean()
-	win.Deferred = w.sums[meanDeferred].mean()
-	win.Swapped = w.sums[meanSwapped].mean()
-	win.KV = w.sums[meanKV].mean()
-	win.CPUKV = w.sums[meanCPUKV].mean()
+	win.Running = w.means.running.Mean()
+	win.Occupied = w.slots.add(w.last, win.Restarted || win.AfterRestart)
+	slices.Sort(w.running)
+	win.RunningMedian = stat.NearestRank(w.running, 0.5)
+	win.Waiting = w.means.waiting.Mean()
+	win.Deferred = w.means.deferred.Mean()
+	win.LoRAs.Running, win.LoRAs.Waiting = w.means.runningLoRAs.Mean(), w.means.waitingLoRAs.Mean()
+	win.LoRAs.Max = w.last.Gauges[GaugeMaxLoRAs]
+	win.Swapped = w.means.swapped.Mean()
+	win.KV = w.means.kv.Mean()
+	win.CPUKV = w.means.cpuKV.Mean()
 	win.KVLast = w.last.kvUsage()
 	win.PrefixGauge = w.last.Gauges[GaugePrefixHitRate]
-	win.Stall = w.last.T - w.moved
 	win.Last = w.last.Counters
 	win.HistNames = w.last.HistNames
 	w.closeDeltas()
 	w.closeRanks()
+	w.vitals.close(win, w.last.T)
 	win.CountedStep = countedStep(win)
-	win.StepTime, win.StepTimeFrom = stepTime(win)
+	win.StepTime = stepTime(win)
 	switch {
 	case win.Restarted:
 		win.Why = "the server restarted inside the window"
@@ -349,7 +305,7 @@ func (w *Windower) closeRanks() {
 	win, seconds := &w.win, w.win.Duration.Seconds()
 	for i := range w.ranks {
 		r, out := &w.ranks[i], &win.Ranks[i]
-		out.Running, out.Waiting = r.running.mean(), r.waiting.mean()
+		out.Running, out.Waiting = r.running.Mean(), r.waiting.Mean()
 		out.MaxNumSeqs = r.last.Gauges[GaugeMaxNumSeqs]
 		if win.Restarted || seconds <= 0 {
 			continue
@@ -363,22 +319,22 @@ func (w *Windower) closeRanks() {
 	}
 }
 
-// closeGPU makes the scalars over GPUs: power summed, utilisations averaged,
-// memory that of the fullest GPU.
+// closeGPU sets the scalars over GPUs: power summed, utilizations averaged, memory of the
+// fullest GPU.
 func (w *Windower) closeGPU() {
 	win := &w.win
 	win.Skewed = w.skewed
-	var util, mem, dram, power meanSum
+	var util, mem, dram, power stat.Average
 	for i := range win.GPUs {
 		g := &win.GPUs[i]
 		for f := range g.Mean {
-			g.Mean[f] = w.gpus[i].mean[f].mean()
+			g.Mean[f] = w.gpus[i].mean[f].Mean()
 		}
-		util.add(g.Mean[GPUUtil])
+		util.Add(g.Mean[GPUUtil], 1)
 		win.GPUBusy = win.GPUBusy.Max(g.Mean[GPUUtil])
-		mem.add(g.Mean[GPUMemUtil])
-		dram.add(g.Mean[GPUDRAMActive])
-		power.add(g.Mean[GPUPowerW])
+		mem.Add(g.Mean[GPUMemUtil], 1)
+		dram.Add(g.Mean[GPUDRAMActive], 1)
+		power.Add(g.Mean[GPUPowerW], 1)
 		used, total := g.Last[GPUVRAMUsed], g.Last[GPUVRAMTotal]
 		if used.OK && total.OK && total.V > 0 &&
 			(!win.VRAMTotal.OK || used.V/total.V > win.VRAMUsed.V/win.VRAMTotal.V) {
@@ -386,21 +342,21 @@ func (w *Windower) closeGPU() {
 			win.VRAMPeak = g.Peak[GPUVRAMUsed]
 		}
 	}
-	win.GPUUtil, win.MemUtil, win.DRAMUtil = util.mean(), mem.mean(), dram.mean()
-	// A sum over GPUs of which one is unreadable would be too small.
-	if power.n > 0 && power.n == len(win.GPUs) {
-		win.Power = stat.Some(power.sum)
+	win.GPUUtil, win.MemUtil, win.DRAMUtil = util.Mean(), mem.Mean(), dram.Mean()
+	// With an unreadable GPU the sum would be too small.
+	if power.Weight > 0 && power.Weight == float64(len(win.GPUs)) {
+		win.Power = stat.Some(power.Sum)
 	}
 }
 
 // Clone returns a copy that shares no memory with w.
 func (w *Window) Clone() Window {
 	c := *w
-	c.Ranks = append([]RankWindow(nil), w.Ranks...)
-	c.GPUs = append([]GPUWindow(nil), w.GPUs...)
+	c.Ranks = slices.Clone(w.Ranks)
+	c.GPUs = slices.Clone(w.GPUs)
 	for h := range c.Hist {
-		c.Hist[h].Bounds = append([]float64(nil), w.Hist[h].Bounds...)
-		c.Hist[h].Counts = append([]float64(nil), w.Hist[h].Counts...)
+		c.Hist[h].Bounds = slices.Clone(w.Hist[h].Bounds)
+		c.Hist[h].Counts = slices.Clone(w.Hist[h].Counts)
 	}
 	return c
 }

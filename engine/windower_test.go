@@ -12,7 +12,7 @@ const poll = PollInterval
 
 var inf = math.Inf(1)
 
-// pageAt is a page of one rank with the readings that most tests need.
+// pageAt returns a page of one rank with the readings that most tests need.
 func pageAt(t time.Duration, running, waiting, kv, generated float64) *Page {
 	p := &Page{T: t, KVUsageMax: stat.Some(kv)}
 	p.Gauges[GaugeRunning] = stat.Some(running)
@@ -23,7 +23,7 @@ func pageAt(t time.Duration, running, waiting, kv, generated float64) *Page {
 	return p
 }
 
-// feed runs samples through a windower and keeps every window.
+// feed runs samples through a windower and returns every window.
 func feed(samples ...*Sample) []Window {
 	var w Windower
 	var out []Window
@@ -35,7 +35,7 @@ func feed(samples ...*Sample) []Window {
 	return out
 }
 
-// ticks makes n samples, one an interval, from what page says of each.
+// ticks returns n samples, one for each interval, with the pages returned by page.
 func ticks(n int, interval time.Duration, page func(i int, t time.Duration) *Page) []*Sample {
 	var out []*Sample
 	for i := range n {
@@ -358,8 +358,8 @@ func BenchmarkWindow(b *testing.B) {
 	}
 }
 
-// A rank that nothing ran on has no gauges on the page of several API servers;
-// it is empty, not unknown. A rank whose counters moved is unknown.
+// An untouched rank has no gauges on the page of several API servers; it is empty, not unknown. A rank whose counters moved is
+// unknown.
 func TestUntouchedRanks(t *testing.T) {
 	for _, c := range []struct {
 		name       string

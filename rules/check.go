@@ -5,44 +5,47 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// The outcomes of a check. All texts are constants: a check allocates nothing.
+// The outcomes of a check. All texts are constants: a check does not allocate.
 
-// figure is a measured value held against a limit.
-type figure struct {
+// comparison is a value compared with a limit. It completes the sentence that begins with
+// the reason: "KV peak" 91 % >= 88 %.
+type comparison struct {
 	value stat.Opt
 	op    string
 	limit float64
 	unit  string
 }
 
-func fired(why string, f figure) engine.Check {
-	return engine.Check{State: engine.Fired, Why: why, Figure: f.value, Op: f.op, Limit: stat.Some(f.limit), Unit: f.unit}
+func (c comparison) check(state engine.State, why string) engine.Check {
+	return engine.Check{State: state, Why: why, Figure: c.value, Op: c.op, Limit: stat.Some(c.limit), Unit: c.unit}
 }
 
-// quiet says that the rule did not fire; f is the figure that decided.
-func quiet(why string, f figure) engine.Check {
-	return engine.Check{State: engine.NotFired, Why: why, Figure: f.value, Op: f.op, Limit: stat.Some(f.limit), Unit: f.unit}
+func fired(why string, c comparison) engine.Check      { return c.check(engine.Fired, why) }
+func notFired(why string, c comparison) engine.Check   { return c.check(engine.NotFired, why) }
+func suppressed(why string, c comparison) engine.Check { return c.check(engine.Suppressed, why) }
+
+// above fires if the value reaches the limit.
+func above(why string, value stat.Opt, limit float64, unit string) engine.Check {
+	if value.Or(0) >= limit {
+		return fired(why, comparison{value, ">=", limit, unit})
+	}
+	return notFired(why, comparison{value, "<", limit, unit})
 }
 
-func suppressed(why string, f figure) engine.Check {
-	return engine.Check{State: engine.Suppressed, Why: why, Figure: f.value, Op: f.op, Limit: stat.Some(f.limit), Unit: f.unit}
-}
-
-// lacks says that an input was missing.
+// lacks returns the result of a check whose input is missing.
 func lacks(input string) engine.Check {
 	return engine.Check{State: engine.NotEvaluable, Why: input}
 }
 
-// Names of inputs, as a rule says that it lacked them.
+// Names of inputs, for "needs …".
 const (
 	inputWindow     = "a window in which the endpoint answered"
-	inputSeats      = "max_num_seqs (give -m)"
+	inputSlots      = "max_num_seqs (give -m)"
 	inputWaiting    = "num_requests_waiting"
 	inputKV         = "kv_cache_usage_perc"
 	inputPrefill    = "request_prefill_time_seconds"
 	inputCapacity   = "the size of the KV pool"
 	inputPromptLen  = "request_prompt_tokens"
-	inputPrompts    = "prompt_tokens"
 	inputFinished   = "request_success"
 	inputHits       = "prefix-cache counters"
 	inputBudget     = "max_num_batched_tokens"
@@ -52,62 +55,65 @@ const (
 	inputITL        = "inter_token_latency_seconds"
 	inputGPU        = "a readable GPU"
 	inputThrottle   = "the GPU's throttle reasons"
+	inputAdapters   = "lora_requests_info"
 	inputRanks      = "several data-parallel ranks"
 
-	inputV1      = "vLLM's V1 engine: V0 makes its steps otherwise"
+	inputV1      = "vLLM's V1 engine: V0 schedules steps differently"
 	inputChunked = "chunked prefill (without it vLLM refuses a budget below max_model_len)"
 
 	inputRankKV      = "kv_cache_usage_perc of each rank"
 	inputRankRunning = "num_requests_running of each rank"
-	inputOneClock    = "page and GPU read within one second of each other"
+	inputOneClock    = "metrics page and GPU read within one second of each other"
 )
 
-// idle is the answer of rules about load to a window without any.
+// idle returns the result of a rule about load for a window without requests.
 func idle() engine.Check {
-	return engine.Check{State: engine.NotFired, Why: "no request ran"}
+	return engine.Check{State: engine.NotFired, NoLoad: true, Why: "no request ran"}
 }
 
-// working says whether the server did anything in the window: a request ran or
-// a token moved (decisions.md 3: idle is not under-batched).
+// working reports whether the server did anything in the window: a request ran or a token
+// was counted. An idle server is not under-batched.
 func working(w *engine.Window) bool {
 	return w.Running.Or(0) > 0 || w.Delta[engine.CounterGenerationTokens].Or(0) > 0 ||
 		w.Delta[engine.CounterPromptTokens].Or(0) > 0
 }
 
-// loaded says whether requests were in the server at all, running or queued.
+// loaded reports whether the server had requests, running or queued.
 func loaded(w *engine.Window) bool { return working(w) || w.Waiting.Or(0) > 0 }
 
-// frozen says whether requests were in and no counter moved in the whole window:
-// its gauges say nothing of load then, the engine may be stuck.
+// frozen reports whether no counter moved in the whole window although the server had
+// requests. The engine may be stuck; its gauges then say nothing about load.
 func frozen(w *engine.Window) bool {
 	return !w.Progress && w.Duration > 0 && w.Stall >= w.Duration
 }
 
-// still is the answer of rules about load to a frozen window.
-func still(w *engine.Window) engine.Check {
-	return quiet("no token and no step moved: standstill", figure{stat.Some(w.Stall.Seconds()), "<", stuckLeast.Seconds(), "s"})
+// stalled returns the result of a rule about load for a frozen window.
+func stalled(w *engine.Window) engine.Check {
+	c := notFired("no tokens generated and no steps counted for", comparison{stat.Some(w.Stall.Seconds()), ">=", w.Seconds(), "s"})
+	c.NoLoad = true
+	return c
 }
 
-// underLoad says whether a window tells of load; where it does not (nothing was
-// read, nothing was asked, nothing moved), answer is what a rule about load says.
-func underLoad(w *engine.Window) (answer engine.Check, ok bool) {
+// underLoad reports whether a window says anything about load. If not (the endpoint did not
+// answer, the server was idle or frozen), result is what a rule about load returns.
+func underLoad(w *engine.Window) (result engine.Check, ok bool) {
 	switch {
 	case !w.Evaluable:
 		return lacks(inputWindow), false
 	case !loaded(w):
 		return idle(), false
 	case frozen(w):
-		return still(w), false
+		return stalled(w), false
 	}
 	return engine.Check{}, true
 }
 
-// preempting says whether a request was preempted in the window.
+// preempting reports whether a request was preempted in the window.
 func preempting(w *engine.Window) bool { return w.Delta[engine.CounterPreemptions].Or(0) > 0 }
 
-// queued returns the requests that wait for capacity: the waiting ones without
-// those deferred for another reason (KV transfer, grammar, LoRA slot), which no
-// flag of capacity helps. Absent without a waiting gauge.
+// queued returns the requests that wait for capacity. Requests deferred for another reason (KV
+// transfer, grammar, LoRA slot) do not count: no capacity flag helps them. The result is absent
+// without a waiting gauge.
 func queued(w *engine.Window) stat.Opt {
 	if !w.Waiting.OK {
 		return stat.None
@@ -115,8 +121,8 @@ func queued(w *engine.Window) stat.Opt {
 	return stat.Some(max(0, w.Waiting.V-w.Deferred.Or(0)))
 }
 
-// queueRatio returns queued/(running+queued), 0..1; absent without both gauges
-// or where both are zero.
+// queueRatio returns queued/(running+queued), 0..1; absent without both gauges, or if both
+// are zero.
 func queueRatio(w *engine.Window) stat.Opt {
 	q := queued(w)
 	if !q.OK || !w.Running.OK {
@@ -125,8 +131,7 @@ func queueRatio(w *engine.Window) stat.Opt {
 	return q.Div(w.Running.Plus(q))
 }
 
-// kvPeak returns the highest KV usage of the window, its mean where there is no
-// peak.
+// kvPeak returns the highest KV usage of the window, or its mean without a peak.
 func kvPeak(w *engine.Window) stat.Opt {
 	if w.KVPeak.OK {
 		return w.KVPeak
@@ -134,8 +139,8 @@ func kvPeak(w *engine.Window) stat.Opt {
 	return w.KV
 }
 
-// meanOf returns the mean of a histogram over the window, else the mean since
-// the server's start (the documented fallback).
+// meanOf returns the mean of a histogram over the window, or since the start of the server,
+// as PROFILE does.
 func meanOf(w *engine.Window, h engine.Hist) stat.Opt {
 	if m := w.Mean(h); m.OK {
 		return m

@@ -1,9 +1,9 @@
-// Package rules holds what rooftop knows of bottlenecks: one file a rule, with
-// its condition on a window, what it concludes from a run, its confidence and
-// its fix with the number. All lists them; Explain says in words what a rule
-// does, from the same constants.
+// Package rules defines the bottlenecks of a vLLM server that rooftop detects, one file each:
+// the condition on a window, the conclusion over a run, its confidence, and the fix with the
+// value to set. [All] returns the rules; [Explanations] describes them with the constants that
+// they use.
 //
-// Rules are values of package engine, which runs, gates and ranks them. They
-// are pure: no clock, file, network or random source, and no knowledge of which
-// screen shows them; what they write are plain sentences.
+// Package engine runs the rules, decides which findings are significant, and ranks them. Rules
+// are pure: they use no clock, file, network or random source, and return plain sentences
+// without a layout.
 package rules

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -11,56 +12,50 @@ import (
 // Limits of dp-imbalance.
 const (
 	imbalanceRatio      = 1.5 // busiest rank over the mean, above; of running or of KV usage
-	imbalanceQueue      = 1.0 // requests waiting at one rank, at least
+	imbalanceQueue      = 1.0 // requests waiting in one rank, at least
 	imbalanceConfidence = 0.80
-	// imbalanceLeast is the part of the bound that is promised: half of a
-	// predicted benefit, as everywhere (physics.md section 10).
-	imbalanceLeast = 0.5
+	// imbalanceLowShare is the lower end of the predicted gain as a share of its lower bound.
+	imbalanceLowShare = 0.5
 )
 
-func dpImbalance() definition {
-	return definition{
-		rule: engine.Rule{
-			ID: engine.DPImbalance, Code: "beyond", Title: "Uneven data-parallel ranks", Group: engine.GroupLoad, Impact: 2,
-			Check: checkDPImbalance, Conclude: concludeDPImbalance,
-		},
-		explain: Explanation{
-			Condition: []string{
-				fmt.Sprintf("the server has several data-parallel ranks, and the busiest runs or holds more than %s times the mean", number(imbalanceRatio)),
-				"requests wait at one rank while another has a free seat and room in its pool",
-			},
-			Thresholds: []Threshold{
-				{"max / mean of running or KV peak over ranks", ">", imbalanceRatio, "", fromJudgement},
-				{"waiting at one rank", ">=", imbalanceQueue, "req", fromJudgement},
-				{"KV peak of the rank with room", "<", kvPressureUsage, "ratio", fromJudgement},
-			},
-			Formula: []string{
-				"even load = (running + waiting) / ranks for each, at most its seats and what its pool holds",
-				"gain = ranks x rate of a rank at the even load / the ranks' rates now - 1, the rates by the physical model; bounded by the busiest rank's measured rate, taken as constant in the batch and as proportional to it (a rate grows with the batch, and less than in proportion), which without a model are the ends, their mean the middle",
-			},
-			Confidence: []string{number(imbalanceConfidence) + " fixed"},
-			Remedy:     []string{"spread the requests: no pinning to a rank, a balancer that sees running and waiting requests"},
-			Limits: []string{
-				"ranks behind other ports are not on this page",
-				"a rank whose KV usage is not known is not one with room, nor part of the mean of KV usage",
-				"a rank without gauges is idle only where its counters stand at 0 (several API servers: a gauge that was never set is left out); else it is unknown and not compared",
-			},
-		},
-	}
-}
+var dpImbalance = definition{engine.Rule{
+	ID: engine.DPImbalance, Code: "beyond", Title: "Uneven data-parallel ranks", Group: engine.GroupLoad, Impact: 2,
+	Check: checkDPImbalance, Conclude: concludeDPImbalance,
+}, Explanation{
+	Condition: []string{
+		fmt.Sprintf("the server has several data-parallel ranks, and the busiest runs or holds more than %v times the mean", imbalanceRatio),
+		"requests wait in one rank while another has a free slot and room in its pool",
+	},
+	Thresholds: []Threshold{
+		{"max / mean of running or KV peak over ranks", ">", imbalanceRatio, "", fromJudgement},
+		{"waiting in one rank", ">=", imbalanceQueue, "req", fromJudgement},
+		{"KV peak of the rank with room", "<", kvPressureUsage, "ratio", fromJudgement},
+	},
+	Formula: []string{
+		"even load = (running + waiting) / ranks, at most the slots and the sequences that fit into the pool of a rank",
+		"gain = ranks x throughput of a rank at the even load / current throughput of the ranks - 1, by the physical model; bounded by the measured throughput of the busiest rank, once constant in the batch and once proportional to it, which without a model are the ends of the range",
+	},
+	Confidence: []string{fmt.Sprintf("%v (fixed)", imbalanceConfidence)},
+	Remedy:     []string{"spread the requests: do not pin them to a rank, and balance by running and waiting requests"},
+	Limits: []string{
+		"ranks behind other ports are not on this page",
+		"a rank with unknown KV usage does not count as one with room, nor in the mean of KV usage",
+		"a rank without gauges is idle only if its counters are 0 (with several API servers a gauge that was never set is missing); else it is not compared",
+	},
+}}
 
-// spread is how unevenly a window's ranks are used.
+// spread describes how unevenly the ranks of a window are used.
 type spread struct {
 	running, kv float64 // largest over mean; 0 unknown
-	waiting     float64 // most at one rank
+	waiting     float64 // most in one rank
 	known       int     // ranks whose running requests are known
-	free        int     // rank with free seat and room, -1 none
-	unsure      bool    // a rank has a free seat, and its room is not known
+	free        int     // index of a rank with a free slot and room, -1 for none
+	unsure      bool    // a rank has a free slot, but its KV usage is unknown
 }
 
-// spreadOf compares the ranks whose running requests are known: a rank without
-// the gauge may be as busy as the others.
-func spreadOf(w *engine.Window, seats stat.Opt) spread {
+// spreadOf compares the ranks with known running requests: a rank without the gauge may be as
+// busy as the others.
+func spreadOf(w *engine.Window, slots stat.Opt) spread {
 	s := spread{free: -1}
 	var sumRunning, sumKV, maxRunning, maxKV, knownKV float64
 	for i := range w.Ranks {
@@ -77,9 +72,9 @@ func spreadOf(w *engine.Window, seats stat.Opt) spread {
 			maxKV = max(maxKV, r.KVPeak.V)
 		}
 		s.waiting = max(s.waiting, r.Waiting.Or(0))
-		hasSeat := !seats.OK || r.Running.V < seats.V-seatMargin
+		hasSlot := !slots.OK || r.Running.V < slots.V-slotMargin
 		switch {
-		case !hasSeat || !r.Waiting.OK || r.Waiting.V >= imbalanceQueue:
+		case !hasSlot || !r.Waiting.OK || r.Waiting.V >= imbalanceQueue:
 		case !r.KVPeak.OK:
 			s.unsure = true
 		case r.KVPeak.V < kvPressureUsage:
@@ -105,67 +100,64 @@ func checkDPImbalance(w *engine.Window, f *engine.Facts) engine.Check {
 	if !loaded(w) {
 		return idle()
 	}
-	s := spreadOf(w, seatsOf(w, f))
-	uneven := figure{stat.Some(max(s.running, s.kv)), ">", imbalanceRatio, ""}
+	s := spreadOf(w, slotsOf(w, f))
+	uneven := comparison{stat.Some(max(s.running, s.kv)), ">", imbalanceRatio, ""}
 	switch {
 	case s.known < 2:
 		return lacks(inputRankRunning)
 	case s.waiting < imbalanceQueue:
-		return quiet("requests waiting at one rank", figure{stat.Some(s.waiting), "<", imbalanceQueue, "req"})
+		return above("requests waiting in one rank", stat.Some(s.waiting), imbalanceQueue, "req")
 	case s.free < 0 && s.unsure:
 		return lacks(inputRankKV)
 	case s.free < 0:
 		uneven.op = ""
-		return quiet("no rank has a free seat and room; busiest over mean", uneven)
+		return notFired("no rank has a free slot and room; busiest rank over the mean", uneven)
 	case uneven.value.V <= imbalanceRatio:
 		uneven.op = "<="
-		return quiet("busiest rank over the mean", uneven)
+		return notFired("busiest rank over the mean", uneven)
 	}
 	return fired("busiest rank over the mean", uneven)
 }
 
 func concludeDPImbalance(r *engine.Run, t engine.Tally, f *engine.Finding) {
-	facts := r.Facts
 	f.Confidence = imbalanceConfidence
-	in := func(w *engine.Window) bool { return checkDPImbalance(w, facts).State == engine.Fired }
-	var ratio, waiting []float64
-	for i := range r.Windows {
-		if w := &r.Windows[i]; in(w) {
-			s := spreadOf(w, seatsOf(w, facts))
-			ratio, waiting = append(ratio, max(s.running, s.kv)), append(waiting, s.waiting)
-		}
+	in := firesIn(r, checkDPImbalance)
+	var ratios, queues []float64
+	for w := range windows(r, in) {
+		s := spreadOf(w, slotsOf(w, r.Facts))
+		ratios, queues = append(ratios, max(s.running, s.kv)), append(queues, s.waiting)
 	}
-	f.Reason = "the busiest rank has " + number(average(ratio)) + " times the mean"
-	f.Evidence = append(f.Evidence,
-		evidence("rank_spread", stat.Some(average(ratio)), "", ">", stat.Some(imbalanceRatio), engine.FromDerived,
-			"the busiest rank runs or holds "+number(average(ratio))+" times the mean of the ranks"),
-		evidence("waiting_at_one_rank", stat.Some(average(waiting)), "req", ">=", stat.Some(imbalanceQueue), engine.FromMeasured,
-			number(average(waiting))+" requests wait at one rank while another has room"))
+	ratio, waiting := stat.Mean(ratios), stat.Mean(queues)
+	f.Reason = "the busiest rank has " + figure.Count(ratio.V) + " times the mean"
+	addEvidence(f,
+		compared("rank_spread", ratio, "", ">", imbalanceRatio, engine.FromDerived,
+			"the busiest rank runs or holds "+figure.Count(ratio.V)+" times the mean of the ranks"),
+		compared("waiting_at_one_rank", waiting, "req", ">=", imbalanceQueue, engine.FromMeasured,
+			figure.Counted(waiting.V, "request")+" waiting in one rank while another has room"))
 	loads := rankLoads(r, in)
 	for i := range loads {
 		l := &loads[i]
-		text := fmt.Sprintf("rank %s: %s running, %s waiting", l.name, number(l.running), number(l.waiting))
+		text := fmt.Sprintf("rank %s: %s running, %s waiting", l.name, figure.Count(l.running), figure.Count(l.waiting))
 		if l.kv.OK {
-			text += ", KV peak " + percent(l.kv.V)
+			text += ", KV peak " + figure.PercentSign(l.kv.V)
 		}
 		from := engine.FromMeasured
 		if l.untouched {
-			text, from = fmt.Sprintf("rank %s has run nothing since the server started: its gauges were never set and its counters stand at 0", l.name), engine.FromDerived
+			text, from = fmt.Sprintf("rank %s has run nothing since the server started: its gauges were never set and its counters are 0", l.name), engine.FromDerived
 		}
-		f.Evidence = append(f.Evidence, evidence("running", stat.Some(l.running), "req", "", stat.None, from, text))
+		addEvidence(f, sourced("running", stat.Some(l.running), "req", from, text))
 	}
 	p := poolOf(r, in)
 	f.Fix = &engine.Fix{
 		Kind:      engine.KindClient,
 		Command:   "spread the requests over the ranks: do not pin them to one (X-data-parallel-rank), and balance by running and waiting requests",
-		Why:       "One rank queues while another has free seats and blocks: where requests are sent is the limit. No flag of the server helps.",
-		Price:     []string{"requests that share a prefix may land on a rank that has not cached it"},
+		Why:       "One rank has a queue while another has free slots and blocks: the distribution of requests is the limit. No server flag helps.",
+		Costs:     []string{"requests that share a prefix may reach a rank that has not cached it"},
 		Predicted: evenLoad(r, &p, loads).predictions(),
 	}
-	setImpact(f, 2)
 }
 
-// rankLoad is one rank's load, means over the windows that count.
+// rankLoad is the load of one rank: means over the selected windows.
 type rankLoad struct {
 	name             string
 	running, waiting float64
@@ -174,14 +166,12 @@ type rankLoad struct {
 	untouched        bool
 }
 
-// rankLoads averages the ranks whose running requests are known, over the
-// windows that count and show as many of them as the last one.
-func rankLoads(r *engine.Run, count func(*engine.Window) bool) []rankLoad {
+// rankLoads averages the ranks with known running requests, over the selected windows that
+// have as many ranks as the last one.
+func rankLoads(r *engine.Run, selected func(*engine.Window) bool) []rankLoad {
 	var last *engine.Window
-	for i := range r.Windows {
-		if w := &r.Windows[i]; count(w) {
-			last = w
-		}
+	for w := range windows(r, selected) {
+		last = w
 	}
 	var loads []rankLoad
 	for k := range last.Ranks {
@@ -191,9 +181,8 @@ func rankLoads(r *engine.Run, count func(*engine.Window) bool) []rankLoad {
 		l := rankLoad{name: last.Ranks[k].Name, untouched: last.Ranks[k].Untouched}
 		var running, waiting, output, secs float64
 		outputOK := true
-		for i := range r.Windows {
-			w := &r.Windows[i]
-			if !count(w) || len(w.Ranks) != len(last.Ranks) {
+		for w := range windows(r, selected) {
+			if len(w.Ranks) != len(last.Ranks) {
 				continue
 			}
 			s, k := w.Seconds(), &w.Ranks[k]
@@ -213,7 +202,8 @@ func rankLoads(r *engine.Run, count func(*engine.Window) bool) []rankLoad {
 	return loads
 }
 
-// evenLoad predicts the same requests spread evenly over the ranks.
+// evenLoad predicts the gain of spreading the same requests evenly over the ranks; the zero gain
+// if no rank ran a request.
 func evenLoad(r *engine.Run, p *pool, loads []rankLoad) gain {
 	n := float64(len(loads))
 	total, present, modelled := 0.0, 0.0, 0.0
@@ -233,8 +223,8 @@ func evenLoad(r *engine.Run, p *pool, loads []rankLoad) gain {
 		return gain{}
 	}
 	each := total / n
-	if seats := r.Facts.MaxNumSeqs; seats.Known {
-		each = min(each, float64(seats.Value))
+	if slots := r.Facts.MaxNumSeqs; slots.Known {
+		each = min(each, float64(slots.Value))
 	}
 	each = min(each, max(busiest.running, p.holds.Or(each)))
 	rate := func(l *rankLoad) float64 {
@@ -257,6 +247,6 @@ func evenLoad(r *engine.Run, p *pool, loads []rankLoad) gain {
 		mid = min(high, max(low, n*r.Perf.Throughput(each)/modelled-1))
 	}
 	return gain{Gain: roofline.Gain{Throughput: roofline.Range{
-		Low: stat.Some(min(low, low*imbalanceLeast)), Mid: stat.Some(mid), High: stat.Some(high),
+		Low: stat.Some(min(low, low*imbalanceLowShare)), Mid: stat.Some(mid), High: stat.Some(high),
 	}}}
 }

@@ -7,6 +7,16 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
+// explain returns the explanation of a finding; false for an unknown id.
+func explain(id engine.FindingID) (Explanation, bool) {
+	for _, d := range definitions {
+		if d.rule.ID == id {
+			return completeExplanation(d), true
+		}
+	}
+	return Explanation{}, false
+}
+
 func TestEveryRuleIsExplained(t *testing.T) {
 	all := All()
 	explained := Explanations()
@@ -14,7 +24,7 @@ func TestEveryRuleIsExplained(t *testing.T) {
 		t.Fatalf("%d rules, %d explanations", len(all), len(explained))
 	}
 	for i, r := range all {
-		e, ok := Explain(r.ID)
+		e, ok := explain(r.ID)
 		if !ok {
 			t.Errorf("%s is not explained", r.ID)
 			continue
@@ -36,27 +46,27 @@ func TestEveryRuleIsExplained(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := Explain("no-such-finding"); ok {
+	if _, ok := explain("no-such-finding"); ok {
 		t.Error("an unknown finding is explained")
 	}
 }
 
-// TestDocumentedLimits pins the limits of R1 to R5 to those of the document
-// that rooftop implements: they are not ours to move.
+// TestDocumentedLimits compares the limits of R1 to R5 with those of PROFILE, the document that
+// rooftop implements: this project does not change them.
 func TestDocumentedLimits(t *testing.T) {
 	want := map[engine.FindingID]map[string]float64{
-		engine.UnderBatching:  {"running / max_num_seqs": 0.25, "waiting": 2, "prefill seconds / window seconds": 0.40, "prefill seconds in a window": 4},
-		engine.KVPressure:     {"kv_usage_peak": 0.88, "preemptions": 0, "vram_peak / vram_total (support only)": 0.78},
-		engine.KVAdmission:    {"queued / (running + queued)": 0.30},
-		engine.LowPrefixReuse: {"prefix_hit_rate": 0.35, "prompt_tokens_mean": 20, "requests_per_s": 5, "running": 0.75},
-		engine.OOMRisk:        {"kv_headroom_gb = vram_total_gb - weight_gb / tp": 0, "reserve per GPU": 3, "gpu_memory_utilization where unknown": 0.9},
-		engine.SeatSaturation: {"|running - max_num_seqs|": 0.5, "queued / (running + queued)": 0.30, "kv_usage_peak: raise the seats": 0.80},
+		engine.UnderBatching:         {"running / max_num_seqs": 0.25, "waiting": 2, "prefill seconds / window seconds": 0.40, "prefill seconds in a window": 4},
+		engine.KVPressure:            {"kv_usage_peak": 0.88, "preemptions": 0, "vram_peak / vram_total (support only)": 0.78},
+		engine.KVAdmission:           {"queued / (running + queued)": 0.30},
+		engine.LowPrefixReuse:        {"prefix_hit_rate": 0.35, "prompt_tokens_mean": 20, "requests_per_s, in PROFILE's form only": 5, "running": 0.75},
+		engine.OOMRisk:               {"kv_headroom_gb = vram_total_gb - weight_gb / tp": 0, "reserve per GPU": 3, "gpu_memory_utilization if unknown": 0.9},
+		engine.ConcurrencySaturation: {"|running - max_num_seqs|": 0.5, "queued / (running + queued)": 0.30, "kv_usage_peak: raise the slots": 0.80},
 	}
 	for id, limits := range want {
-		e, _ := Explain(id)
+		e, _ := explain(id)
 		got := map[string]float64{}
 		for _, x := range e.Thresholds {
-			if x.Source == fromSeed {
+			if x.Source == fromProfile {
 				got[x.Name] = x.Value
 			}
 		}
@@ -73,10 +83,10 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 	confidence := map[engine.FindingID][]string{
 		engine.UnderBatching: {"0.8"}, engine.KVPressure: {"0.95", "0.85", "0.7"}, engine.KVAdmission: {"0.85"},
-		engine.LowPrefixReuse: {"0.9"}, engine.OOMRisk: {"0.95", "0.9", "0.6"}, engine.SeatSaturation: {"0.9", "0.6"},
+		engine.LowPrefixReuse: {"0.9"}, engine.OOMRisk: {"0.95", "0.9", "0.6"}, engine.ConcurrencySaturation: {"0.9", "0.6", "0.5"},
 	}
 	for id, values := range confidence {
-		e, _ := Explain(id)
+		e, _ := explain(id)
 		if len(e.Confidence) != len(values) {
 			t.Errorf("%s: %d confidences, want %d", id, len(e.Confidence), len(values))
 			continue

@@ -8,12 +8,20 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// priceRestart is what every change of a flag costs.
-const priceRestart = "one restart: no request is served while the model loads and warms up"
+// costRestart is the cost of every flag change.
+const costRestart = "one restart: no requests are served while the model loads and warms up"
 
-// setFlag writes the change of one flag in the way the server was launched: an
-// edit of its command line or config file where that is known, else a restart
-// with the flag. from is the present value, "" where it is not known.
+// flagFix returns the change of one flag, with a restart as its first cost. from is the
+// current value, "" if unknown.
+func flagFix(f *engine.Facts, flag, from, to string, source engine.Source, why string, costs ...string) *engine.Fix {
+	return &engine.Fix{
+		Kind: engine.KindFlag, Flag: flag, From: from, To: to, Command: setFlag(f, flag, from, to, source),
+		Why: why, Costs: append([]string{costRestart}, costs...), Risk: 1,
+	}
+}
+
+// setFlag describes the change of one flag: an edit of the launch command or the config file
+// if known, else a restart with the flag.
 func setFlag(f *engine.Facts, flag, from, to string, source engine.Source) string {
 	with := flag
 	if to != "" {
@@ -34,15 +42,15 @@ func setFlag(f *engine.Facts, flag, from, to string, source engine.Source) strin
 	return "restart vLLM with " + with
 }
 
-// dropFlag writes the removal of a switch.
-func dropFlag(f *engine.Facts, flag string) string {
+// removeFlag describes the removal of a switch.
+func removeFlag(f *engine.Facts, flag string) string {
 	if mentions(f.Launch, flag) {
 		return fmt.Sprintf("remove %s from the launch command and restart", flag)
 	}
 	return fmt.Sprintf("restart vLLM without %s", flag)
 }
 
-// mentions says whether a command line has the flag, in either spelling.
+// mentions reports whether a command line has the flag, with dashes or underscores.
 func mentions(launch, flag string) bool {
 	name := strings.ReplaceAll(strings.TrimPrefix(flag, "--"), "_", "-")
 	for _, word := range strings.Fields(launch) {
@@ -54,20 +62,17 @@ func mentions(launch, flag string) bool {
 	return false
 }
 
-// onCPU says whether the model itself runs on a CPU.
-func onCPU(f *engine.Facts) bool { return f.Device.Known && f.Device.Value == "cpu" }
-
-// apiServersSince is the first release with --api-server-count, an argument of
-// the front end, which the catalog of engine arguments does not list.
+// apiServersSince is the first release with --api-server-count, which the catalog of engine
+// arguments does not list.
 const apiServersSince = "0.9.1"
 
-// flagMissing says why this server's vLLM does not have a flag; "" where it has
-// it, or where the version is not known and the newest releases have it.
+// flagMissing returns why this server's vLLM lacks a flag; "" if it has the flag, or if the
+// version is unknown and the newest releases have it.
 func flagMissing(f *engine.Facts, flag string) string {
 	version := f.EngineVersion.Value
 	if flag == "--api-server-count" {
-		if f.EngineVersion.Known && olderThan(version, apiServersSince) {
-			return fmt.Sprintf("vLLM %s does not have %s: since %s", version, flag, apiServersSince)
+		if f.EngineVersion.Known && engine.OlderThan(version, apiServersSince) {
+			return fmt.Sprintf("vLLM %s does not have %s (added in %s)", version, flag, apiServersSince)
 		}
 		return ""
 	}
@@ -81,8 +86,7 @@ func flagMissing(f *engine.Facts, flag string) string {
 	return flag + " is not in the newest releases of vLLM: " + note
 }
 
-// withholdUnknownFlag keeps a fix from being recommended whose flag this
-// server's release does not have.
+// withholdUnknownFlag withholds a fix whose flag this server's release lacks.
 func withholdUnknownFlag(f *engine.Facts, fix *engine.Fix) {
 	if fix == nil || fix.Kind != engine.KindFlag || fix.Withheld != "" {
 		return

@@ -7,83 +7,77 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Limits of front-end: the API server's own time is the limit.
+// Limits of front-end: the time in the API server itself limits throughput.
 const (
 	frontShare   = 0.50 // share of the time before the first token spent in the API server, at least
-	frontSeconds = 0.10 // and at least so many seconds of it
-	// frontInside is how many requests must be in each API server at once. Below
-	// one a request is mostly alone there: it takes as long with more of them.
+	frontSeconds = 0.10 // seconds before the first token spent in the API server, at least
+	// frontInside is the minimum number of requests in each API server at once. Below one, a
+	// request is mostly alone there, and more API servers would not be faster.
 	frontInside = 1.0
 	frontCPU    = 0.90 // cores used by the one API-server process, at least
-	// frontIdle is the share of its core below which the API server does not hold
-	// up requests by working: one server with one queue has frontInside in it at
-	// this load (M/M/1: load/(1-load)).
+	// frontIdle is the CPU use, in cores, below which the API server delays requests by waiting
+	// instead of working: an M/M/1 queue holds frontInside requests at this load (load/(1-load)).
 	frontIdle  = 0.50
-	frontQueue = 1.0 // requests waiting in the engine, below: else it is the engine that is behind
-	// frontShort is the longest stay in the engine, as a share of the window, with
-	// which first tokens and ends in one window are of the same requests.
+	frontQueue = 1.0 // requests waiting in the engine, below; else the engine is the limit
+	// frontShort is the longest stay in the engine, as a share of the window, for first tokens
+	// and ends of one window to belong to the same requests.
 	frontShort      = 0.10
-	frontRelief     = 0.5  // CPU share that each API server should come down to
+	frontRelief     = 0.5  // target CPU share of each API server
 	frontConfidence = 0.80 // both signs
 	frontOneSign    = 0.60
-	frontMost       = 8 // API servers proposed at most
+	maxFrontServers = 8 // API servers proposed at most
 )
 
-func frontEnd() definition {
-	return definition{
-		rule: engine.Rule{
-			ID: engine.FrontEnd, Code: "beyond", Title: "Front end", Group: engine.GroupHost, Impact: 3,
-			Check: checkFrontEnd, Conclude: concludeFrontEnd,
-			// Few requests run because the API server lets few through: more of them
-			// would wait there.
-			Suppresses: []engine.FindingID{engine.UnderBatching},
-		},
-		explain: Explanation{
-			Condition: []string{
-				fmt.Sprintf("%s of the time before the first token and at least %s of it pass in the API server: end to end less queue and inference of the same finished requests, less the step at hand that an arriving request waits for", percent(frontShare), seconds(frontSeconds)),
-				fmt.Sprintf("and %s request or more is in each API server at once", number(frontInside)),
-				fmt.Sprintf("or the one API-server process uses %s of a core and more", number(frontCPU)),
-				fmt.Sprintf("fewer than %s requests wait in the engine: else the engine is behind, not its front end", number(frontQueue)),
-				"not judged where the model itself runs on the CPU, nor on the V0 engine: front end and model share cores or a process there",
-			},
-			Thresholds: []Threshold{
-				{"(e2e - queue - inference - step at hand) / (e2e - inference + prefill)", ">=", frontShare, "ratio", fromJudgement},
-				{"e2e - queue - inference - step at hand", ">=", frontSeconds, "s", fromJudgement},
-				{"requests in each API server at once", ">=", frontInside, "req", fromQueueing},
-				{"waiting in the engine", "<", frontQueue, "req", fromJudgement},
-				{"CPU of the API server, cores", ">=", frontCPU, "", fromVLLM},
-			},
-			Formula: []string{
-				"step at hand = the mean step or prefill that a random moment falls into, sum(x^2)/sum(x) at the most that the buckets of inter-token latency and prefill time allow, at most the longest time between two moves of the counters",
-				"requests in the API servers at once = their own time x requests per second (Little)",
-				fmt.Sprintf("API servers = present ones x CPU per server / %s, rounded up, at least twice as many, at most %d", number(frontRelief), frontMost),
-			},
-			Confidence: []string{number(frontConfidence) + " with both signs", number(frontOneSign) + " with one"},
-			Remedy: []string{
-				"--api-server-count; with `python -m vllm.entrypoints…` the flag is ignored: launch with `vllm serve`",
-				fmt.Sprintf("no flag where the process uses less than %s of a core: it waits for CPU time or for something it fetches", number(frontIdle)),
-			},
-			Limits: []string{
-				"with several API servers the page has no process CPU",
-				"where a release or an endpoint notes the arrival after tokenising (vLLM PR 37498), only the CPU of the process shows the tokeniser",
-				"a page without end-to-end times is judged by time to first token less queue and prefill, where requests stay in the engine so briefly that both are of the same ones",
-			},
-		},
-	}
-}
+var frontEnd = definition{engine.Rule{
+	ID: engine.FrontEnd, Code: "beyond", Title: "Front end", Group: engine.GroupHost, Impact: 3,
+	Check: checkFrontEnd, Conclude: concludeFrontEnd,
+	// Few requests run because the API server admits few: more would wait there.
+	Suppresses: []engine.FindingID{engine.UnderBatching},
+}, Explanation{
+	Condition: []string{
+		fmt.Sprintf("at least %s and %v s of the time before the first token pass in the API server: end-to-end time minus queue and inference of the same finished requests, minus the step in progress that an arriving request waits for", figure.PercentSign(frontShare), frontSeconds),
+		fmt.Sprintf("and at least %v request is in each API server at once", frontInside),
+		fmt.Sprintf("or the only API-server process uses at least %v of a core", frontCPU),
+		fmt.Sprintf("less than %v request waits in the engine: otherwise the engine is the limit", frontQueue),
+		"not judged if the model itself runs on the CPU, nor on the V0 engine: front end and model share cores or a process there",
+	},
+	Thresholds: []Threshold{
+		{"(e2e - queue - inference - step in progress) / (e2e - inference + prefill)", ">=", frontShare, "ratio", fromJudgement},
+		{"e2e - queue - inference - step in progress", ">=", frontSeconds, "s", fromJudgement},
+		{"requests in each API server at once", ">=", frontInside, "req", fromQueueing},
+		{"waiting in the engine", "<", frontQueue, "req", fromJudgement},
+		{"CPU of the API server, cores", ">=", frontCPU, "", fromVLLM},
+	},
+	Formula: []string{
+		"step in progress = the mean step or prefill at a random moment, sum(x^2)/sum(x), the maximum that the buckets of inter-token latency and prefill time allow, at most the longest time between two changes of the counters",
+		"requests in the API servers at once = their own time x requests per second (Little's law)",
+		fmt.Sprintf("API servers = current number x CPU per server / %v, rounded up, at least twice as many, at most %d", frontRelief, maxFrontServers),
+	},
+	Confidence: []string{fmt.Sprintf("%v with both signs", frontConfidence), fmt.Sprintf("%v with one", frontOneSign)},
+	Remedy: []string{
+		"--api-server-count; with `python -m vllm.entrypoints…` the flag is ignored: launch with `vllm serve`",
+		fmt.Sprintf("no flag if the process uses less than %v of a core: it waits for CPU time or for something it fetches", frontIdle),
+	},
+	Limits: []string{
+		"with several API servers the page has no CPU time of the process",
+		"a release or endpoint that counts the arrival after tokenization (vLLM PR 37498) shows the tokenizer only in the CPU of the process",
+		"without end-to-end times it uses time to first token minus queue and prefill, if requests stay in the engine so briefly that both belong to the same ones",
+	},
+}}
 
-// frontTimes is how requests of a window waited for their first token.
+// frontTimes describes how requests of a window waited for their first token.
 type frontTimes struct {
-	own    float64 // s, mean: in the API server, not for the step at hand
-	first  float64 // s, mean: all of it, with step at hand, queue and prefill
+	own    float64 // s, mean: in the API server, without the step in progress
+	first  float64 // s, mean: all of it, with the step in progress, queue and prefill
 	inside float64 // requests in the API servers at once, mean
 }
 
-// frontTimesOf returns the times of a window, or what is missing.
+// frontTimesOf returns the times of a window, or the name of a missing input.
 func frontTimesOf(w *engine.Window) (t frontTimes, missing string) {
 	queue, prefill := w.Mean(engine.HistQueue), w.Mean(engine.HistPrefill)
 	switch {
@@ -98,20 +92,20 @@ func frontTimesOf(w *engine.Window) (t frontTimes, missing string) {
 	requests := w.Hist[engine.HistE2E].Count
 	if !outside.OK {
 		ttft := &w.Hist[engine.HistTTFT]
-		if !ttft.OK || !brief(w) {
+		if !ttft.OK || !briefStay(w) {
 			return t, missing
 		}
 		outside, requests = stat.Some(ttft.Sum/ttft.Count-queue.V-prefill.V), ttft.Count
 	}
 	t.first = outside.V + queue.V + prefill.V
-	t.own = max(0, outside.V-stepAtHand(w))
+	t.own = max(0, outside.V-stepInProgress(w))
 	t.inside = t.own * requests / w.Seconds()
 	return t, ""
 }
 
-// brief says whether requests stay in the engine for so small a part of the
-// window that its first tokens and its ends are of the same ones.
-func brief(w *engine.Window) bool {
+// briefStay reports whether requests stay in the engine for at most frontShort of the window.
+// The first tokens and the ends that the window counts then belong to the same requests.
+func briefStay(w *engine.Window) bool {
 	begun, ended := &w.Hist[engine.HistTTFT], &w.Hist[engine.HistQueue]
 	if begun.Count <= 0 || !w.Running.OK || math.Abs(begun.Count-ended.Count) > frontShort*ended.Count {
 		return false
@@ -120,11 +114,10 @@ func brief(w *engine.Window) bool {
 	return stay <= frontShort*w.Seconds()
 }
 
-// stepAtHand bounds, in seconds, what the mean request waits between its arrival
-// at the engine and the end of the step that is under way: clients that answer at
-// once send theirs when a step begins, so it may be a whole one. A step is a gap
-// between two tokens of those that decode, or a prefill where none does.
-func stepAtHand(w *engine.Window) float64 {
+// stepInProgress bounds, in seconds, the mean wait between a request's arrival at the engine
+// and the end of the current step. It may be a whole step, because clients that react at once
+// send when a step begins. A step is the gap between two tokens, or a prefill.
+func stepInProgress(w *engine.Window) float64 {
 	longest := w.LongestStep.Seconds()
 	itl, prefill := &w.Hist[engine.HistITL], &w.Hist[engine.HistPrefill]
 	step := itl.LengthBiasedMean().Max(prefill.LengthBiasedMean())
@@ -137,8 +130,7 @@ func stepAtHand(w *engine.Window) float64 {
 	return step.V
 }
 
-// frontCores returns the cores that the one API-server process used; absent
-// where there are several.
+// frontCores returns the CPU use of the only API-server process, in cores; absent with several.
 func frontCores(w *engine.Window, f *engine.Facts) stat.Opt {
 	if f.APIServerCount.Known && f.APIServerCount.Value > 1 {
 		return stat.None
@@ -150,20 +142,20 @@ func checkFrontEnd(w *engine.Window, f *engine.Facts) engine.Check {
 	if !w.Evaluable {
 		return lacks(inputWindow)
 	}
-	if onCPU(f) {
-		return lacks("a model that does not run on the CPU itself")
+	if f.OnCPU() {
+		return lacks("a model that does not run on the CPU")
 	}
 	if f.V0.Known && f.V0.Value {
-		return lacks("the V1 engine: in V0 front end and engine can share a process")
+		return lacks("the V1 engine: in V0, front end and engine can share a process")
 	}
-	if answer, ok := underLoad(w); !ok {
-		return answer
+	if result, ok := underLoad(w); !ok {
+		return result
 	}
 	if q := queued(w); q.Or(0) >= frontQueue {
-		return quiet("requests queue in the engine, which the front end fills fast enough:", figure{q, ">=", frontQueue, "req"})
+		return notFired("the front end fills the engine fast enough; requests queued", comparison{q, ">=", frontQueue, "req"})
 	}
 	if cores := frontCores(w, f); cores.OK && cores.V >= frontCPU {
-		return fired("CPU cores of the API server", figure{cores, ">=", frontCPU, ""})
+		return above("CPU cores of the API server", cores, frontCPU, "")
 	}
 	t, missing := frontTimesOf(w)
 	if missing != "" {
@@ -172,69 +164,63 @@ func checkFrontEnd(w *engine.Window, f *engine.Facts) engine.Check {
 	inside := frontInside * float64(max(1, f.APIServerCount.Value))
 	switch {
 	case t.own < frontSeconds:
-		return quiet("time before the first token in the API server", figure{stat.Some(t.own), "<", frontSeconds, "s"})
-	case t.own < frontShare*t.first:
-		return quiet("share of the time before the first token in the API server", figure{stat.Some(t.own / t.first), "<", frontShare, "ratio"})
-	case t.inside < inside:
-		return quiet("requests in the API server at once", figure{stat.Some(t.inside), "<", inside, "req"})
+		return above("time before the first token in the API server", stat.Some(t.own), frontSeconds, "s")
+	case t.own >= frontShare*t.first && t.inside < inside:
+		return above("requests in the API server at once", stat.Some(t.inside), inside, "req")
 	}
-	return fired("share of the time before the first token in the API server", figure{stat.Some(t.own / t.first), ">=", frontShare, "ratio"})
+	return above("share of the time before the first token in the API server", stat.Some(t.own/t.first), frontShare, "ratio")
 }
 
 func concludeFrontEnd(r *engine.Run, t engine.Tally, f *engine.Finding) {
-	facts := r.Facts
-	var cores, share, own, inside []float64
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		if checkFrontEnd(w, facts).State != engine.Fired {
-			continue
-		}
-		if c := frontCores(w, facts); c.OK {
-			cores = append(cores, c.V)
+	var allCores, shares, owns, insides []float64
+	for w := range windows(r, firesIn(r, checkFrontEnd)) {
+		if c := frontCores(w, r.Facts); c.OK {
+			allCores = append(allCores, c.V)
 		}
 		if v, missing := frontTimesOf(w); missing == "" && v.first > 0 {
-			own, share, inside = append(own, v.own), append(share, v.own/v.first), append(inside, v.inside)
+			owns, shares, insides = append(owns, v.own), append(shares, v.own/v.first), append(insides, v.inside)
 		}
 	}
-	busy, slow := average(cores) >= frontCPU, average(share) >= frontShare && average(own) >= frontSeconds
+	cores, share, own, inside := stat.Mean(allCores), stat.Mean(shares), stat.Mean(owns), stat.Mean(insides)
+	busy, slow := cores.Or(0) >= frontCPU, share.Or(0) >= frontShare && own.Or(0) >= frontSeconds
 	f.Confidence = frontOneSign
 	if busy && slow {
 		f.Confidence = frontConfidence
 	}
-	if len(cores) > 0 {
-		text := "the API-server process used " + number(average(cores)) + " of a core; one Python process cannot use more than about one"
-		f.Evidence = append(f.Evidence, evidence("api_server_cpu", stat.Some(average(cores)), "", ">=", stat.Some(frontCPU), engine.FromMeasured, text))
-		f.Reason = "the API server uses " + number(average(cores)) + " of a core"
+	ofACore := figure.PercentSign(cores.V) + " of a core"
+	if cores.OK {
+		addEvidence(f, compared("api_server_cpu", cores, "", ">=", frontCPU, engine.FromMeasured,
+			"the API-server process used "+ofACore+"; one Python process cannot use much more than one"))
+		f.Reason = "the API server uses " + ofACore
 	}
-	if len(share) > 0 {
-		f.Evidence = append(f.Evidence,
-			evidence("front_end_share", stat.Some(average(share)), "ratio", ">=", stat.Some(frontShare), engine.FromDerived,
-				fmt.Sprintf("%s of the time before the first token, %s, passed in the API server: outside queue and inference, and longer than a step takes", percent(average(share)), seconds(average(own)))),
-			evidence("front_end_requests", stat.Some(average(inside)), "req", ">=", stat.Some(frontInside), engine.FromDerived,
-				number(average(inside))+" requests were in the API server at once"))
+	if share.OK {
+		addEvidence(f,
+			compared("front_end_share", share, "ratio", ">=", frontShare, engine.FromDerived,
+				fmt.Sprintf("%s of the time before the first token, %s, passed in the API server: outside queue and inference, and longer than a step", figure.PercentSign(share.V), formatSeconds(own.V))),
+			compared("front_end_requests", inside, "req", ">=", frontInside, engine.FromDerived,
+				figure.Counted(inside.V, "request")+" in the API server at once"))
 		if slow {
-			f.Reason = percent(average(share)) + " of the time before the first token passes in the front end"
+			f.Reason = figure.PercentSign(share.V) + " of the time before the first token passes in the front end"
 		}
 	}
-	if len(cores) > 0 && average(cores) < frontIdle {
-		f.Reason += ", which uses " + number(average(cores)) + " of a core"
-		f.Fix = lookAtFrontEnd(average(cores))
+	if cores.OK && cores.V < frontIdle {
+		f.Reason += ", which uses " + ofACore
+		f.Fix = inspectFrontEnd(ofACore)
 	} else {
-		f.Fix = moreAPIServers(r, average(cores), average(inside), stat.Opt{V: average(share), OK: len(share) > 0})
+		f.Fix = moreAPIServers(r, cores.Or(0), inside.Or(0), share)
 	}
-	setLatencyImpact(f, 3)
 }
 
-// lookAtFrontEnd is the remedy where the API server holds requests up without
-// working: more servers wait for the same.
-func lookAtFrontEnd(cores float64) *engine.Fix {
+// inspectFrontEnd returns the fix for an API server that delays requests while its core is idle:
+// more servers would wait for the same thing.
+func inspectFrontEnd(ofACore string) *engine.Fix {
 	return &engine.Fix{
 		Kind:    engine.KindHost,
-		Command: "look at what the API server waits for: the CPU limit of its container (nr_throttled in cpu.stat), other processes on its cores, images or adapters that it fetches",
-		Why:     fmt.Sprintf("Requests spend their time in the API server, and its process uses %s of a core: it waits rather than works.", number(cores)),
-		Price:   []string{"none: nothing on the server changes"},
+		Command: "find out what the API server waits for: the CPU limit of its container (nr_throttled in cpu.stat), other processes on its cores, images or adapters that it fetches",
+		Why:     "Requests spend their time in the API server, but its process uses only " + ofACore + ": it waits instead of working.",
+		Costs:   []string{"none: nothing on the server changes"},
 		Rejected: []engine.Rejected{{
-			What: "--api-server-count", Why: "the server that is there does not use its core; more of them wait for the same",
+			What: "--api-server-count", Why: "the current server does not use its core; more servers would wait for the same thing",
 		}},
 	}
 }
@@ -242,25 +228,21 @@ func lookAtFrontEnd(cores float64) *engine.Fix {
 func moreAPIServers(r *engine.Run, cores, inside float64, share stat.Opt) *engine.Fix {
 	facts := r.Facts
 	now := max(1, facts.APIServerCount.Value)
-	to := min(frontMost, max(2*now, int(math.Ceil(float64(now)*cores/frontRelief))))
-	from, who := "", "the API server"
+	to := min(maxFrontServers, max(2*now, int(math.Ceil(float64(now)*cores/frontRelief))))
+	from, servers := "", "the API server"
 	if facts.APIServerCount.Known {
-		from, who = strconv.Itoa(now), counted(float64(now), "API server", "API servers")
+		from, servers = strconv.Itoa(now), figure.Counted(now, "API server")
 	}
-	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--api-server-count", From: from, To: strconv.Itoa(to),
-		Command: setFlag(facts, "--api-server-count", from, strconv.Itoa(to), facts.APIServerCount.Source),
-		Why:     fmt.Sprintf("HTTP and tokeniser of %s set the pace, not the GPU; %d share the work.", who, to),
-		Price:   []string{priceRestart, "a CPU core and about 1 GB of host memory for each server added", "the page loses its process_* metrics"},
-		Risk:    1,
-	}
+	fix := flagFix(facts, "--api-server-count", from, strconv.Itoa(to), facts.APIServerCount.Source,
+		fmt.Sprintf("HTTP and tokenization in %s limit throughput, not the GPU; %d servers share the work.", servers, to),
+		"a CPU core and about 1 GB of host memory for each added server", "the metrics page loses its process_* metrics")
 	if from == "" {
-		fix.Why += " How many there are is not known; one is the default."
+		fix.Why += " The current number is unknown; the default is one."
 	}
 	if strings.Contains(facts.Launch, "api_server") {
 		fix.Command = fmt.Sprintf("launch with `vllm serve` and --api-server-count %d: python -m … ignores the flag", to)
 	}
-	fix.Rejected = append(fix.Rejected, engine.Rejected{What: "--stream-interval", Why: "fewer, larger messages per stream: less CPU, but choppier answers"})
+	reject(fix, "--stream-interval", "fewer, larger messages per stream: less CPU, but less smooth streaming")
 	switch most := -min(1, share.V) * (1 - float64(now)/float64(to)); {
 	case r.Perf != nil && cores > 0:
 		front := roofline.Front{Inside: inside / float64(max(1, r.Agg.Ranks)), Share: min(1, share.Or(0)), Busy: cores}
@@ -268,8 +250,8 @@ func moreAPIServers(r *engine.Run, cores, inside float64, share stat.Opt) *engin
 			return m.MoreServers(float64(to)/float64(now), front)
 		}).predictions()
 	case share.V > 0:
-		// The front end's part of the time to first token shrinks by what the
-		// added servers take over, at best; none of it is certain.
+		// At best, the front end's part of the time to first token shrinks by what the added
+		// servers take over.
 		fix.Predicted = []engine.Prediction{{Metric: metricTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
 	}
 	return fix

@@ -9,7 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Metrics that a prediction can be about (engine.Prediction).
+// Metrics of predictions (engine.Prediction).
 const (
 	metricThroughput = "generation_tokens_per_s"
 	metricTTFT       = "ttft_mean_s"
@@ -17,62 +17,53 @@ const (
 	metricCost       = "usd_per_million_tokens"
 )
 
-// mostBound is the bound above which a gain is called unknown: that a server
-// could be a hundred times faster says nothing.
-const mostBound = 10.0
+// maxBound is the upper bound above which a gain counts as unknown: "up to a hundred times
+// faster" informs nobody.
+const maxBound = 10.0
 
-// gain is what a change is expected to do, from the physical model where the
-// run has one.
+// widestKnown is the ratio of the ends of a predicted range above which only its lower end is told.
+const widestKnown = 5.0
+
+// leastError is the least error of a prediction, as a logarithm: two measurements without a change
+// differ by as much.
+const leastError = 0.03
+
+// gain is the predicted effect of a change.
 type gain struct {
 	roofline.Gain
-	known bool // from the physical model, not from bounds
+	modelled bool // predicted by the physical model, not by bounds
 }
 
-// predictions lists the parts that are known.
+// predictions lists the metrics with a known effect.
 func (g gain) predictions() []engine.Prediction {
-	var out []engine.Prediction
 	x, itl := g.Throughput, g.ITL
-	if !g.known && x.High.Or(0) > mostBound {
+	if !g.modelled && x.High.Or(0) > maxBound {
 		x.High, itl.High = stat.None, stat.None
 	}
-	if !g.known && x.Mid.Or(0) > mostBound {
-		x, itl = roofline.Range{}, roofline.Range{}
+	if !g.modelled && x.Low.OK && (!x.High.OK || 1+x.High.V > widestKnown*(1+x.Low.V)) {
+		x.Mid, x.High, itl.Mid, itl.High = stat.None, stat.None, stat.None, stat.None
 	}
-	for _, m := range []struct {
-		name string
-		r    roofline.Range
-	}{{metricThroughput, x}, {metricTTFT, g.TTFT}, {metricITL, itl}, {metricCost, cost(x)}} {
-		if m.r.Low.OK || m.r.Mid.OK || m.r.High.OK {
-			out = append(out, engine.Prediction{Metric: m.name, Unit: "ratio", Low: m.r.Low, Mid: m.r.Mid, High: m.r.High})
-		}
+	if x.Mid.OK && x.Mid.V != 0 && x.Low.OK && x.High.OK {
+		x.Low.V = min(x.Low.V, (1+x.Mid.V)*math.Exp(-leastError)-1)
+		x.High.V = max(x.High.V, (1+x.Mid.V)*math.Exp(leastError)-1)
 	}
-	return out
+	// On the same hardware the cost of a token is the inverse of throughput.
+	return engine.Predict(engine.PredictedRange{Metric: metricThroughput, Range: x}, engine.PredictedRange{Metric: metricTTFT, Range: g.TTFT},
+		engine.PredictedRange{Metric: metricITL, Range: itl}, engine.PredictedRange{Metric: metricCost, Range: x.Inverse()})
 }
 
-// cost turns a gain in throughput on the same hardware into the change of the
-// price of a token: the more tokens, the cheaper each.
-func cost(x roofline.Range) roofline.Range {
-	invert := func(v stat.Opt) stat.Opt {
-		if !v.OK || v.V <= -1 {
-			return stat.None
-		}
-		return stat.Some(1/(1+v.V) - 1)
-	}
-	return roofline.Range{Low: invert(x.High), Mid: invert(x.Mid), High: invert(x.Low)}
-}
-
-// worthless says that the physical model expects next to nothing.
+// worthless reports whether the physical model predicts less throughput gain than gainFloor.
 func (g gain) worthless() bool {
-	return g.known && g.Throughput.Mid.OK && g.Throughput.Mid.V < gainFloor
+	return g.modelled && g.Throughput.Mid.OK && g.Throughput.Mid.V < gainFloor
 }
 
-// pointless says that neither throughput nor the time to the first token is
-// expected to gain; false where either is not known.
+// pointless reports whether neither throughput nor time to first token is predicted to improve by
+// gainFloor; false if either is unknown.
 func (g gain) pointless() bool {
 	return g.worthless() && g.TTFT.Mid.OK && -g.TTFT.Mid.V < gainFloor
 }
 
-// because gives the model's own reason in front of a fallback.
+// because returns the note of the prediction, else fallback.
 func (g gain) because(fallback string) string {
 	if g.Note != "" {
 		return g.Note
@@ -80,7 +71,7 @@ func (g gain) because(fallback string) string {
 	return fallback
 }
 
-// sentence writes the note as a sentence of its own, "" without one.
+// sentence returns the note as a sentence with a leading space, "" without a note.
 func (g gain) sentence() string {
 	if g.Note == "" {
 		return ""
@@ -88,16 +79,17 @@ func (g gain) sentence() string {
 	return " " + strings.ToUpper(g.Note[:1]) + g.Note[1:] + "."
 }
 
-// modelled is what the physical model predicts of a change; blind where the run
-// has none.
+// modelled returns the gain that the physical model predicts for a change; the zero gain without
+// a model.
 func modelled(r *engine.Run, change func(*roofline.Performance) roofline.Gain) gain {
 	if r.Perf == nil {
 		return gain{}
 	}
-	return gain{Gain: change(r.Perf), known: true}
+	return gain{Gain: change(r.Perf), modelled: true}
 }
 
-// unmodelled says in short why the run has no physical model.
+// unmodelled returns the reason why the run has no physical model, without its details in
+// parentheses.
 func unmodelled(r *engine.Run) string {
 	why, _, _ := strings.Cut(r.PerfReason, " (")
 	if why == "" {
@@ -106,34 +98,35 @@ func unmodelled(r *engine.Run) string {
 	return "no physical model of this run (" + why + ")"
 }
 
-// blind is what the run tells of one rank without a physical model.
+// blind returns the inputs that bound the gains of one rank without a physical model.
 func blind(r *engine.Run, p *pool) roofline.Blind {
 	share := r.Agg.Mean(engine.HistQueue).Div(r.Agg.Mean(engine.HistTTFT))
 	if share.OK {
 		share.V = min(1, share.V)
 	}
+	in := max(p.running, p.occupied.Or(0)) // what the gauge of running requests misses counts as queued
 	return roofline.Blind{
-		Running: p.running, Waiting: p.queued, Holds: p.holds, Seats: runSeats(r),
-		Half: halfOf(r), QueueShare: share, Offered: r.Offered, Why: unmodelled(r),
+		Running: in, Waiting: max(0, p.queued-(in-p.running)), Holds: p.holds, Slots: runSlots(r),
+		CPU: r.Facts.OnCPU(), Half: halfOf(r), Prefill: stepPrefill(r),
+		QueueShare: share, FrontShare: r.FrontShare(), Offered: r.Offered, Why: unmodelled(r),
 	}
 }
 
 const (
-	// halfSpan is the ratio of the largest to the smallest batch of a run from which
-	// its steps tell how they grow, and halfWindows how many windows must be of it.
+	// halfSpan is the minimum ratio of the largest to the smallest batch of a run for a fit of
+	// step time over batch, and halfWindows the minimum number of windows.
 	halfSpan    = 1.5
 	halfWindows = 6
 )
 
-// halfOf returns the batch at which a step takes twice as long as for next to none,
-// from a straight line through the steps of windows with different batches; absent
-// where the batch hardly moved, or steps do not grow with it.
+// halfOf returns the batch at which a step takes twice as long as an almost empty one, from a
+// straight line through the windows' steps. It is absent if the batch hardly varied, or if
+// steps do not grow with it.
 func halfOf(r *engine.Run) stat.Opt {
 	var n, sx, sy, sxx, sxy float64
 	least, most := math.Inf(1), 0.0
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		if !w.Evaluable || w.Running.Or(0) <= 0 || !w.StepTime.OK {
+	for w := range windows(r, evaluable) {
+		if w.Running.Or(0) <= 0 || !w.StepTime.OK {
 			continue
 		}
 		x, y := w.Running.V/float64(ranks(w)), w.StepTime.V
@@ -151,19 +144,77 @@ func halfOf(r *engine.Run) stat.Opt {
 	return stat.Some(base / slope)
 }
 
-func raiseSeats(r *engine.Run, p *pool, to int) gain {
-	if r.Perf == nil {
-		return gain{Gain: blind(r, p).RaiseSeats(to)}
+// stepPrefill returns the share of the engine's time, 0..1, that it computes prompts: the time by which
+// steps with a part of a prompt exceed the others. It is absent if the page does not count the tokens
+// of steps, or if prompts are so short that steps with one do not stand out.
+func stepPrefill(r *engine.Run) stat.Opt {
+	a := &r.Agg
+	steps, step, prefill := &a.Hist[engine.HistIterationTokens], a.CountedStep, a.Mean(engine.HistPrefill)
+	if !step.OK {
+		step = a.StepTime
 	}
-	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.RaiseSeats(to) })
+	prompt, output := lengths(r)
+	if !steps.OK || steps.Count <= 0 || !step.OK || !prefill.OK || !prompt.OK || !output.OK {
+		return stat.None
+	}
+	computed := prompt.V * (1 - a.HitRate.Or(0))
+	// A step without a prompt has at most as many tokens as requests run.
+	decoding := a.Running.V / float64(a.Ranks)
+	for w := range windows(r, evaluable) {
+		decoding = max(decoding, w.RunningPeak.V/float64(ranks(w)))
+	}
+	with, bound := 0.0, 0.0
+	for i, n := range steps.Counts {
+		if bound >= decoding {
+			with += n
+		}
+		bound = steps.Bounds[i]
+	}
+	share := with / steps.Count
+	if computed < 2*decoding || share <= 0 {
+		return stat.None
+	}
+	chunks := math.Ceil(computed / max(1, engine.FactOpt(r.Facts.MaxNumBatchedTokens).Or(computed)))
+	longer := (prefill.V/chunks - step.V) / max(1-share, leastWithout) // than a step without a prompt
+	return stat.Some(min(1, max(0, share*longer/step.V)))
 }
 
-func lowerSeats(r *engine.Run, to int) gain {
-	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.LowerSeats(to) })
+// prefillMost returns an upper bound, 0..1, of the share of the engine's time that reuse of prompts can
+// save. Otherwise why is the reason that there is none.
+func prefillMost(r *engine.Run) (share stat.Opt, why string) {
+	a := &r.Agg
+	switch {
+	case a.Waiting.Or(1) >= noQueue*a.Running.Or(0):
+		return stat.None, "requests wait, and what is freed by shorter prompts serves them"
+	case r.Facts.OnCPU():
+		return stat.None, "on a CPU prompts also slow down the other work of the same cores"
+	}
+	if a.PrefillBusy.OK && a.PrefillBusy.V < 1 {
+		share = a.PrefillBusy
+	}
+	if r.Perf != nil {
+		if model := r.Perf.PrefillMost(); model.OK && (!share.OK || model.V < share.V) {
+			share = model
+		}
+	}
+	return share, "some prefill runs at every moment, or prefill was not measured"
 }
 
-// moreConcurrency predicts to requests at once in each rank. Where the seats
-// are raised with it, they are no limit.
+// noQueue is the mean number of waiting requests for each running one below which none waits.
+const noQueue = 0.05
+
+// leastWithout is the least share of steps without a prompt for which their time is told apart.
+const leastWithout = 0.1
+
+func raiseSlots(r *engine.Run, p *pool, to int) gain {
+	if r.Perf == nil {
+		return gain{Gain: blind(r, p).RaiseSlots(to)}
+	}
+	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.RaiseSlots(to) })
+}
+
+// moreConcurrency predicts the gain of running to requests at once in each rank. If raised is
+// set, the slots do not limit them.
 func moreConcurrency(r *engine.Run, p *pool, to float64, raised bool) gain {
 	if r.Perf == nil {
 		return gain{Gain: blind(r, p).MoreConcurrency(to)}
@@ -178,7 +229,7 @@ func moreConcurrency(r *engine.Run, p *pool, to float64, raised bool) gain {
 	})
 }
 
-// moreCapacity predicts a pool of each rank that is growth times as large.
+// moreCapacity predicts the gain of a KV pool that is growth times as large on each rank.
 func moreCapacity(r *engine.Run, p *pool, growth float64) gain {
 	if r.Perf == nil {
 		return gain{Gain: blind(r, p).MoreKV(growth)}
@@ -187,27 +238,17 @@ func moreCapacity(r *engine.Run, p *pool, growth float64) gain {
 	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.MoreKV(tokens) })
 }
 
-func fp8KV(r *engine.Run) gain {
-	return modelled(r, (*roofline.Performance).FP8KV)
-}
-
-func tensorParallel(r *engine.Run, to int) gain {
-	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.TensorParallel(to) })
-}
-
-func biggerBudget(r *engine.Run, to int) gain {
+// tokenBudgetGain predicts the gain of steps of at most to tokens; the zero gain without a
+// model.
+func tokenBudgetGain(r *engine.Run, to int) gain {
 	return modelled(r, func(m *roofline.Performance) roofline.Gain { return m.TokenBudget(to) })
 }
 
-func withGraphs(r *engine.Run) gain {
-	return modelled(r, (*roofline.Performance).NoEager)
-}
-
-// gainSteps is how finely predicted ratios are written: far below anything that can
-// be measured, far above the noise of float64.
+// gainSteps is the resolution of predicted ratios: finer than any measurement, coarser than
+// the noise of float64.
 const gainSteps = 1e6
 
-// roundPredictions rounds what a fix is predicted to do.
+// roundPredictions rounds the predictions of a fix, which may be nil, to 1/gainSteps.
 func roundPredictions(fix *engine.Fix) {
 	if fix == nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// A queue far longer than the pool is not one for the pool where the longest
-// prompts find room at its fullest; the mean of the prompts cannot tell that.
-func TestAdmissionRoomIsOfTheLongestPrompts(t *testing.T) {
+// TestAdmissionUsesTheLongestPrompts checks that a long queue does not count as waiting for the
+// pool if the longest prompts fit into its free part at its peak; mean prompts cannot show that.
+func TestAdmissionUsesTheLongestPrompts(t *testing.T) {
 	bounds := []float64{500, 1000, 2000, 5000, 10000, 20000, 50000, math.Inf(1)}
 	for _, c := range []struct {
 		name    string
@@ -19,9 +19,9 @@ func TestAdmissionRoomIsOfTheLongestPrompts(t *testing.T) {
 		want    engine.State
 		why     string
 	}{
-		{"all short", observed(bounds, map[float64]float64{1300: 200}), engine.Suppressed, "of the longest prompts at its fullest"},
-		{"some of 40,000 tokens", observed(bounds, map[float64]float64{600: 196, 40000: 4}), engine.Fired, "queue ratio"},
-		{"only the mean known", stat.Delta{Sum: 200 * 1300, Count: 200, OK: true}, engine.Fired, "queue ratio"},
+		{"all short", observed(bounds, map[float64]float64{1300: 200}), engine.Suppressed, "at its fullest it had room for"},
+		{"some of 40,000 tokens", observed(bounds, map[float64]float64{600: 196, 40000: 4}), engine.Fired, "requests queued"},
+		{"only the mean known", stat.Delta{Sum: 200 * 1300, Count: 200, OK: true}, engine.Fired, "requests queued"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, f := quietWindow(), knownFacts()

@@ -4,57 +4,60 @@ import (
 	"fmt"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Limits of R2, main path.
 const (
 	kvPressureUsage   = 0.88 // peak share of the KV pool, at least
-	kvCriticalUsage   = 0.95 // peak share from which two windows are enough
+	kvCriticalUsage   = 0.95 // peak share from which kvCriticalWindows windows are enough
 	kvCriticalWindows = 2
-	vramCorroborates  = 0.78 // share of the GPU's memory that is shown as support, never required
+	vramCorroborates  = 0.78 // share of GPU memory that is shown as support, never required
 
 	kvPreemptingConfidence = 0.95
 	kvCriticalConfidence   = 0.85
 	kvPressureConfidence   = 0.70
+
+	// emptyQueue is the mean number of queued requests below which none waits: every request
+	// passes through the queue for a moment.
+	emptyQueue = 0.5
+	// lookupsBlocked is the ratio of prefix lookups to prompt tokens from which admissions were
+	// blocked: vLLM looks a waiting prompt up again in every step.
+	lookupsBlocked = 1.5
 )
 
-func kvPressure() definition {
-	return definition{
-		rule: engine.Rule{
-			ID: engine.KVPressure, Code: "R2", Title: "KV cache pressure", Group: engine.GroupMemory, Impact: 5,
-			Check: checkKVPressure, Significant: kvSignificant, Conclude: concludeKVPressure,
-			// Seats that stay empty because the pool is full are no lack of load.
-			Suppresses: []engine.FindingID{engine.KVAdmission, engine.UnderBatching},
-		},
-		explain: Explanation{
-			Condition: []string{
-				"the peak KV usage of the window reaches " + percent(kvPressureUsage) + ", or a request was preempted (alone enough: a V0 server on a CPU shows 0 % for ever)",
-				"page and GPU were read within a second of each other, where a GPU is readable",
-			},
-			Thresholds: []Threshold{
-				{"kv_usage_peak", ">=", kvPressureUsage, "ratio", fromSeed},
-				{"preemptions", ">", 0, "req", fromSeed},
-				{"vram_peak / vram_total (support only)", ">=", vramCorroborates, "ratio", fromSeed},
-			},
-			Formula: []string{
-				"context of a sequence = the larger of usage x capacity / running and mean prompt + mean output",
-				"sequences the pool holds = capacity / context",
-				"blocks needed = sequences x blocks of one context / " + percent(kvPressureUsage) + ", one null block added",
-			},
-			Gate: fmt.Sprintf("one window with preemptions; or %d windows at %s and more; else %s", kvCriticalWindows, percent(kvCriticalUsage), standardGate),
-			Confidence: []string{
-				number(kvPreemptingConfidence) + " with preemptions",
-				number(kvCriticalConfidence) + " from " + percent(kvCriticalUsage) + " usage",
-				number(kvPressureConfidence) + " from " + percent(kvPressureUsage) + " usage",
-			},
-			Remedy: append(moreKVRemedies(),
-				"fewer seats, as many as the pool holds: a latency fix, recommended only where no more KV can be had and requests are preempted",
-				"not a lower --max-model-len: V1 allots blocks on demand, so it frees nothing"),
-			Limits: []string{"usage counts cached blocks that nobody references as free: low usage is not an empty cache"},
-		},
-	}
-}
+var kvPressure = definition{engine.Rule{
+	ID: engine.KVPressure, Code: "R2", Title: "KV cache pressure", Group: engine.GroupMemory, Impact: 5,
+	Check: checkKVPressure, Significant: kvSignificant, Conclude: concludeKVPressure,
+	// Slots that stay empty because the pool is full do not mean that load is missing.
+	Suppresses: []engine.FindingID{engine.KVAdmission, engine.UnderBatching},
+}, Explanation{
+	Condition: []string{
+		"the peak KV usage of the window reaches " + figure.PercentSign(kvPressureUsage) + ", or a request was preempted (which is enough: a V0 server on a CPU always reports 0 %)",
+		"metrics page and GPU were read within a second of each other, if a GPU can be read",
+	},
+	Thresholds: []Threshold{
+		{"kv_usage_peak", ">=", kvPressureUsage, "ratio", fromProfile},
+		{"preemptions", ">", 0, "req", fromProfile},
+		{"vram_peak / vram_total (support only)", ">=", vramCorroborates, "ratio", fromProfile},
+	},
+	Formula: []string{
+		"context of a sequence = the larger of usage x capacity / running and mean prompt + mean output",
+		"sequences that fit = capacity / context",
+		"blocks needed = sequences x blocks of one context / " + figure.PercentSign(kvPressureUsage) + ", plus one null block",
+	},
+	Gate: fmt.Sprintf("one window with preemptions, or %d windows at %s or more, or else: %s", kvCriticalWindows, figure.PercentSign(kvCriticalUsage), standardGate),
+	Confidence: []string{
+		fmt.Sprintf("%v with preemptions", kvPreemptingConfidence),
+		fmt.Sprintf("%v from %s usage", kvCriticalConfidence, figure.PercentSign(kvCriticalUsage)),
+		fmt.Sprintf("%v from %s usage", kvPressureConfidence, figure.PercentSign(kvPressureUsage)),
+	},
+	Remedy: append(moreKVRemedies(),
+		"fewer slots, as many as the pool fits: a latency fix, recommended only if no more KV memory is available and requests are preempted",
+		"not a lower --max-model-len: V1 allocates blocks on demand, so it frees nothing"),
+	Limits: []string{"usage counts unreferenced cached blocks as free: low usage does not mean an empty cache"},
+}}
 
 func checkKVPressure(w *engine.Window, _ *engine.Facts) engine.Check {
 	if !w.Evaluable {
@@ -66,39 +69,33 @@ func checkKVPressure(w *engine.Window, _ *engine.Facts) engine.Check {
 	if !loaded(w) {
 		return idle()
 	}
-	peak := kvPeak(w)
-	usage := figure{peak, ">=", kvPressureUsage, "ratio"}
 	if preempting(w) {
-		c := fired("preemptions", figure{w.Delta[engine.CounterPreemptions], ">", 0, "req"})
+		c := fired("preemptions", comparison{w.Delta[engine.CounterPreemptions], ">", 0, "req"})
 		c.Critical = 1
 		return c
 	}
+	peak := kvPeak(w)
 	if !peak.OK {
 		return lacks(inputKV)
 	}
-	if peak.V < kvPressureUsage {
-		usage.op = "<"
-		return quiet("KV peak", usage)
-	}
-	c := fired("KV peak", usage)
+	c := above("KV peak", peak, kvPressureUsage, "ratio")
 	if peak.V >= kvCriticalUsage {
 		c.Critical = 2
 	}
 	return c
 }
 
-// kvSignificant is R2's own gate.
+// kvSignificant reports whether a tally of R2 is significant: one window with preemptions,
+// kvCriticalWindows windows at kvCriticalUsage, or the standard gate.
 func kvSignificant(t engine.Tally) bool {
 	return t.Critical1 >= 1 || t.Critical2 >= kvCriticalWindows || t.Significant()
 }
 
 func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
-	facts := r.Facts
-	p := poolOf(r, func(w *engine.Window) bool { return checkKVPressure(w, facts).State == engine.Fired })
+	p := poolOf(r, firesIn(r, checkKVPressure))
 	peak, preempted := r.Agg.KVPeak, stat.None
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		if w.Evaluable && !w.Skewed {
+	for w := range windows(r, evaluable) {
+		if !w.Skewed {
 			peak = peak.Max(kvPeak(w))
 			preempted = preempted.Plus(w.Delta[engine.CounterPreemptions])
 		}
@@ -112,79 +109,62 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		f.Confidence = kvPressureConfidence
 	}
 	if peak.OK {
-		f.Evidence = append(f.Evidence, evidence("kv_usage_peak", peak, "ratio", ">=", stat.Some(kvPressureUsage), engine.FromMeasured,
-			"the KV pool was "+percent(peak.V)+" full at its peak"))
-		f.Reason = "KV peak " + percent(peak.V)
+		f.Reason = "KV peak " + figure.PercentSign(peak.V)
+		addEvidence(f, compared("kv_usage_peak", peak, "ratio", ">=", kvPressureUsage, engine.FromMeasured, fullAtPeak(peak)))
 	}
 	if preempted.Or(0) > 0 {
-		f.Evidence = append(f.Evidence, evidence("preemptions", preempted, "req", ">", stat.Some(0), engine.FromMeasured,
-			counted(preempted.V, "preemption", "preemptions")+": blocks were taken from running requests, whose context is computed again"))
-		f.Reason = counted(preempted.V, "preemption", "preemptions")
+		f.Reason = figure.Counted(preempted.V, "preemption")
+		addEvidence(f, compared("preemptions", preempted, "req", ">", 0, engine.FromMeasured,
+			f.Reason+": running requests lost their blocks and compute their context again"))
 	}
-	f.Evidence = append(f.Evidence, measured("running_mean", stat.Some(p.running*p.ranks), "req",
-		fmt.Sprintf("%s ran and %s waited on average", number(p.running*p.ranks), number(p.queued*p.ranks))))
-	f.Evidence = append(f.Evidence, poolEvidence(&p)...)
-	if e, ok := vramEvidence(&r.Agg); ok {
-		f.Evidence = append(f.Evidence, e)
+	addEvidence(f, measured("running_mean", stat.Some(p.running*p.ranks), "req",
+		fmt.Sprintf("%s ran and %s waited on average", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks))))
+	addEvidence(f, poolEvidence(&p)...)
+	if used := vramShare(r); used.OK && used.V >= vramCorroborates {
+		addEvidence(f, compared("vram_peak", used, "ratio", ">=", vramCorroborates, engine.FromGPU,
+			"GPU memory was "+figure.PercentSign(used.V)+" full at its peak"))
 	}
 	if l := r.Agg.LookupRatio; l.OK && l.V >= lookupsBlocked {
-		f.Evidence = append(f.Evidence, evidence("lookup_ratio", l, "", ">=", stat.Some(lookupsBlocked), engine.FromMeasured,
-			"each prompt token was looked up "+number(l.V)+" times: waiting requests failed to get blocks step after step"))
+		addEvidence(f, compared("lookup_ratio", l, "", ">=", lookupsBlocked, engine.FromMeasured,
+			"each prompt token was looked up "+figure.Count(l.V)+" times: waiting requests failed to get blocks in step after step"))
 	}
-
-	m := moreKV(r, &p, p.wanted(facts), preempted.Or(0) > 0, "")
+	m := moreKV(r, &p, p.wanted(r.Facts), preempted.Or(0) > 0, "")
 	f.Fix = m.fix
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
-		// Nothing was lost to the pool and nothing is known to have been held back.
+		// No work was lost to the pool, and no request is known to have been held back.
 		f.Fix = m.withheldIfPointless()
-		if p.queued*p.ranks < nobodyWaits {
-			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger one would hold the same requests"
+		if p.queued*p.ranks < emptyQueue {
+			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
 		}
 	}
-	setImpact(f, 5)
 }
 
-// nobodyWaits is the mean queue below which nobody is taken to wait, in
-// requests: a request passes through the queue on its way in.
-const nobodyWaits = 0.5
+// fullAtPeak returns a sentence about the highest usage of the pool.
+func fullAtPeak(peak stat.Opt) string {
+	return "the KV pool was " + figure.PercentSign(peak.V) + " full at its peak"
+}
 
-// lookupsBlocked is the ratio of prefix lookups to prompt tokens from which
-// admissions were blocked (vllm.md section 6).
-const lookupsBlocked = 1.5
-
-// poolEvidence says what the pool holds.
+// poolEvidence returns the known evidence about the pool: its size, the context of a sequence,
+// and how many sequences fit.
 func poolEvidence(p *pool) []engine.Evidence {
 	var out []engine.Evidence
 	if p.capacity.OK {
-		text := "the pool has room for " + number(p.capacity.V) + " tokens" + perRank(int(p.ranks))
+		text := "the pool has room for " + figure.Count(p.capacity.V) + " tokens" + perRank(p.ranks)
 		if p.est {
 			text = "(est) " + text
 		}
-		out = append(out, evidence("kv_capacity_tokens", p.capacity, "tok", "", stat.None, p.from, text))
+		out = append(out, sourced("kv_capacity_tokens", p.capacity, "tok", p.from, text))
 	}
 	if p.context.OK {
-		text := fmt.Sprintf("one sequence takes %s tokens by its end", number(p.context.V))
+		text := fmt.Sprintf("one sequence takes %s tokens by its end", figure.Count(p.context.V))
 		if p.shared {
-			text += ", shared prefixes counted once"
+			text += ", counting shared prefixes once"
 		}
-		out = append(out, evidence("context_tokens", p.context, "tok", "", stat.None, engine.FromDerived, text))
+		out = append(out, sourced("context_tokens", p.context, "tok", engine.FromDerived, text))
 	}
-	if n := p.whole(); n.OK {
-		out = append(out, evidence("sequences_held", n, "req", "", stat.None, engine.FromDerived,
-			fmt.Sprintf("the pool holds %s at the context they reach%s", counted(n.V, "sequence", "sequences"), perRank(int(p.ranks)))))
+	if n := p.wholeSequences(); n.OK {
+		out = append(out, sourced("sequences_held", n, "req", engine.FromDerived,
+			fmt.Sprintf("%s fit into the pool at the context they reach%s", figure.Counted(n.V, "sequence"), perRank(p.ranks))))
 	}
 	return out
-}
-
-func vramEvidence(a *engine.Aggregate) (engine.Evidence, bool) {
-	share := stat.None
-	for i := range a.GPUs {
-		g := &a.GPUs[i]
-		share = share.Max(g.Peak[engine.GPUVRAMUsed].Div(g.Last[engine.GPUVRAMTotal]))
-	}
-	if !share.OK || share.V < vramCorroborates {
-		return engine.Evidence{}, false
-	}
-	return evidence("vram_peak", share, "ratio", ">=", stat.Some(vramCorroborates), engine.FromGPU,
-		"GPU memory was "+percent(share.V)+" full at its peak"), true
 }

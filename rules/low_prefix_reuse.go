@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -11,65 +12,62 @@ import (
 const (
 	reuseHitRate    = 0.35 // prefix-cache hit rate, below
 	reusePromptLen  = 20   // mean prompt tokens, at least
-	reuseRequests   = 5    // finished requests per second, at least
+	reuseRequests   = 5    // finished requests per second, at least, in PROFILE's form
 	reuseRunning    = 0.75 // running requests, above
 	reuseConfidence = 0.90
 
-	reuseBlocks       = 2    // blocks that a mean prompt must have for reuse to be recommended
-	reusePrefillShare = 0.10 // share of prefill in engine time, at least, likewise
+	reuseBlocks       = 2    // blocks of a mean prompt, at least, to recommend reuse
+	reusePrefillShare = 0.10 // share of prefill in engine time, at least, to recommend reuse
 
-	// reuseInflated is the ratio of lookups to prompt tokens from which hit
-	// counters cannot be trusted (vllm.md section 5.3).
+	// reuseInflated is the ratio of lookups to prompt tokens from which hit counters are
+	// unreliable: vLLM counts the lookups of blocked admissions again.
 	reuseInflated = 1.2
 )
 
-func lowPrefixReuse() definition {
-	return definition{
-		rule: engine.Rule{
-			ID: engine.LowPrefixReuse, Code: "R3", Title: "Low prefix reuse", Group: engine.GroupReuse, Impact: 2,
-			Check: checkLowPrefixReuse, Conclude: concludeLowPrefixReuse,
-		},
-		explain: Explanation{
-			Condition: []string{
-				"the prefix-cache hit rate is below " + percent(reuseHitRate) + "; with caching off there is no rate, and the other conditions decide",
-				fmt.Sprintf("prompts have %d tokens and more on average", reusePromptLen),
-				fmt.Sprintf("%d requests per second and more finish", reuseRequests),
-				fmt.Sprintf("more than %s requests run", number(reuseRunning)),
-			},
-			Thresholds: []Threshold{
-				{"prefix_hit_rate", "<", reuseHitRate, "ratio", fromSeed},
-				{"prompt_tokens_mean", ">=", reusePromptLen, "tok", fromSeed},
-				{"requests_per_s", ">=", reuseRequests, "1/s", fromSeed},
-				{"running", ">", reuseRunning, "req", fromSeed},
-				{"recommended with caching on: mean prompt / block size", ">=", reuseBlocks, "", fromDecisions},
-				{"recommended with caching on: prefill share of engine time", ">=", reusePrefillShare, "ratio", fromDecisions},
-				{"recommended: gain at most", ">=", gainFloor, "ratio", fromDecisions},
-				{"a larger pool instead: seconds that a block stays cached", "<", reuseStay, "s", fromJudgement},
-				{"a larger pool instead: spread of a request's cached tokens over windows / that of whole hits and misses", ">=", reuseUneven, "ratio", fromJudgement},
-			},
-			Formula: []string{
-				"hit rate = cached prompt tokens / prompt tokens where the page has them, else hits / lookups unless lookups are inflated (" + number(reuseInflated) + " per prompt token and more)",
-				"prefill share of engine time = the smaller of prefill seconds per second and rank (prefills overlap, so it may be all the time) and, of the physical model, 1 - step without prefill / step",
-				"gain = unknown until tried, at most 1 / (1 - share) - 1",
-				"a block stays cached for: tokens of the pool that no running request holds / (computed prompt + generated tokens per second)",
-				"spread = mean over windows of (cached tokens - requests x mean)^2 / requests, over mean x (mean prompt - mean), mean being a request's cached tokens",
-			},
-			Confidence: []string{number(reuseConfidence) + " fixed"},
-			Remedy: []string{
-				"caching off: --enable-prefix-caching, then restructure the prompts",
-				"caching on, blocks soon overwritten and whole prompts hit or miss: the pool that --num-gpu-blocks-override or a low --gpu-memory-utilization makes small at its full size",
-				"caching on: shared instructions first, standard templates, nothing unique at the beginning",
-			},
-			Limits: []string{
-				"whether prompts share a beginning cannot be seen while caching is off", "only whole blocks are reused",
-				"no counter tells evicted beginnings from prompts that share none: clients of which some share and others do not look like eviction",
-			},
-		},
-	}
-}
+var lowPrefixReuse = definition{engine.Rule{
+	ID: engine.LowPrefixReuse, Code: "R3", Title: "Low prefix reuse", Group: engine.GroupReuse, Impact: 2,
+	Check: checkLowPrefixReuse, Conclude: concludeLowPrefixReuse, Profile: checkProfileReuse,
+}, Explanation{
+	Condition: []string{
+		"the prefix-cache hit rate is below " + figure.PercentSign(reuseHitRate) + "; with caching off there is no hit rate, and the other conditions decide",
+		fmt.Sprintf("prompts have at least %d tokens on average", reusePromptLen),
+		fmt.Sprintf("more than %v requests run", reuseRunning),
+		fmt.Sprintf("prefill takes at least %s of the engine's time, or its share is unknown, or PROFILE's form counts", figure.PercentSign(reusePrefillShare)),
+	},
+	Profile: []string{
+		fmt.Sprintf("at least %d requests per second finish as well; without it, a few long prompts that share a prefix count too, and the share of prefill decides what is recommended", reuseRequests),
+	},
+	Thresholds: []Threshold{
+		{"prefix_hit_rate", "<", reuseHitRate, "ratio", fromProfile},
+		{"prompt_tokens_mean", ">=", reusePromptLen, "tok", fromProfile},
+		{"requests_per_s, in PROFILE's form only", ">=", reuseRequests, "1/s", fromProfile},
+		{"running", ">", reuseRunning, "req", fromProfile},
+		{"recommended with caching on: mean prompt / block size", ">=", reuseBlocks, "", fromDecision},
+		{"recommended: prefill share of engine time", ">=", reusePrefillShare, "ratio", fromDecision},
+		{"a larger pool instead: seconds that a block stays cached", "<", reuseStay, "s", fromJudgement},
+		{"a larger pool instead: spread of a request's cached tokens over windows / that of whole hits and misses", ">=", reuseUneven, "ratio", fromJudgement},
+	},
+	Formula: []string{
+		fmt.Sprintf("hit rate = cached prompt tokens / prompt tokens if the page has them, else hits / lookups, unless there are %v or more lookups per prompt token; since the server's start in a window that counts no prompt", reuseInflated),
+		"prefill share of engine time = the smaller of prefill seconds per second and rank (an upper bound, because prefills overlap) and, by the physical model, 1 - step without prefill / step",
+		"gain = unknown until tried, at most 1 / (1 - share) - 1",
+		"time that a block stays cached = tokens of the pool that no running request holds / (computed prompt + generated tokens per second)",
+		"spread = mean over windows of (cached tokens - requests x mean)^2 / requests, divided by mean x (mean prompt - mean), mean being the cached tokens of a request",
+	},
+	Confidence: []string{fmt.Sprintf("%v (fixed)", reuseConfidence)},
+	Remedy: []string{
+		"caching off: --enable-prefix-caching, then restructure the prompts",
+		"caching on, blocks overwritten soon, and whole prompts hit or miss: the full size for a pool that --num-gpu-blocks-override or a low --gpu-memory-utilization makes small",
+		"caching on: in the prompts, shared instructions first, standard templates, nothing unique at the beginning",
+	},
+	Limits: []string{
+		"whether prompts share a prefix is unknown while caching is off", "only whole blocks are reused",
+		"no counter separates evicted prefixes from prompts without a shared prefix: a mix of clients with and without one looks like eviction",
+	},
+}}
 
-// cachingOff says whether prefix caching is off: by the facts, else by lookups
-// that stay at zero while prompts come in.
+// cachingOff reports whether prefix caching is off: according to the facts, or if they do not
+// say, because lookups stay at zero while prompts arrive.
 func cachingOff(w *engine.Window, f *engine.Facts) bool {
 	if f.PrefixCaching.Known {
 		return !f.PrefixCaching.Value
@@ -78,25 +76,49 @@ func cachingOff(w *engine.Window, f *engine.Facts) bool {
 	return q.OK && q.V == 0 && w.Delta[engine.CounterPromptTokens].Or(0) > 0
 }
 
-// hitRate returns the share of prompt tokens that the local cache served.
-// Absent where the counters are missing or inflated; why names the reason.
+// hitRate returns the share of prompt tokens that the local cache served; absent, with what is
+// missing, if the counters are missing or inflated. A window that counts no prompt, as with a few
+// long ones, has the rate since the server's start.
 func hitRate(w *engine.Window) (rate stat.Opt, why string) {
-	prompt := w.Delta[engine.CounterPromptTokens]
-	cached := w.Delta[engine.CounterPromptTokensCached]
-	queries, hits := w.Delta[engine.CounterPrefixQueries], w.Delta[engine.CounterPrefixHits]
+	if w.Delta[engine.CounterPromptTokens].Or(0) > 0 || w.Delta[engine.CounterPrefixQueries].Or(0) > 0 {
+		return hitRateOf(w, &w.Delta)
+	}
+	return hitRateOf(w, &w.Last)
+}
+
+// hitRateOf is hitRate of the window's own increases, or of its totals.
+func hitRateOf(w *engine.Window, counted *[engine.NumCounters]stat.Opt) (rate stat.Opt, why string) {
+	prompt, cached := counted[engine.CounterPromptTokens], counted[engine.CounterPromptTokensCached]
+	queries, hits := counted[engine.CounterPrefixQueries], counted[engine.CounterPrefixHits]
 	switch {
 	case cached.OK && prompt.Or(0) > 0:
 		return stat.Some(min(1, cached.V/prompt.V)), ""
 	case queries.Or(0) > 0 && prompt.Or(0) > 0 && queries.V/prompt.V >= reuseInflated:
-		return stat.None, "reliable prefix-cache counters (blocked admissions were counted again)"
+		return stat.None, "reliable prefix-cache counters (blocked admissions are counted again)"
 	case queries.Or(0) > 0 && hits.OK:
 		return stat.Some(min(1, hits.V/queries.V)), ""
 	case !queries.OK && w.PrefixGauge.OK:
 		return w.PrefixGauge, ""
 	case queries.OK:
-		return stat.None, "a prompt that was looked up"
+		return stat.None, "a prompt looked up in the cache"
 	}
 	return stat.None, inputHits
+}
+
+// checkProfileReuse checks R3 as PROFILE defines it.
+func checkProfileReuse(w *engine.Window, f *engine.Facts) engine.Check {
+	c := checkLowPrefixReuse(w, f)
+	if c.State != engine.Fired {
+		return c
+	}
+	rate := w.Rate[engine.CounterRequestSuccess]
+	if !rate.OK {
+		return lacks(inputFinished)
+	}
+	if rate.V < reuseRequests {
+		return above("requests per second", rate, reuseRequests, "1/s")
+	}
+	return c
 }
 
 func checkLowPrefixReuse(w *engine.Window, f *engine.Facts) engine.Check {
@@ -107,14 +129,7 @@ func checkLowPrefixReuse(w *engine.Window, f *engine.Facts) engine.Check {
 		return idle()
 	}
 	if w.Running.V <= reuseRunning {
-		return quiet("running", figure{w.Running, "<=", reuseRunning, "req"})
-	}
-	rate := w.Rate[engine.CounterRequestSuccess]
-	if !rate.OK {
-		return lacks(inputFinished)
-	}
-	if rate.V < reuseRequests {
-		return quiet("requests per second", figure{rate, "<", reuseRequests, "1/s"})
+		return notFired("running", comparison{w.Running, "<=", reuseRunning, "req"})
 	}
 	prompt := meanOf(w, engine.HistPromptTokens)
 	if !prompt.OK {
@@ -124,70 +139,109 @@ func checkLowPrefixReuse(w *engine.Window, f *engine.Facts) engine.Check {
 		return lacks(inputPromptLen)
 	}
 	if prompt.V < reusePromptLen {
-		return quiet("mean prompt", figure{prompt, "<", reusePromptLen, "tok"})
+		return above("mean prompt", prompt, reusePromptLen, "tok")
 	}
 	if cachingOff(w, f) {
-		return fired("prefix caching is off; mean prompt", figure{prompt, ">=", reusePromptLen, "tok"})
+		return above("prefix caching is off; mean prompt", prompt, reusePromptLen, "tok")
 	}
 	hit, why := hitRate(w)
 	if !hit.OK {
 		return lacks(why)
 	}
 	if hit.V >= reuseHitRate {
-		return quiet("hit rate", figure{hit, ">=", reuseHitRate, "ratio"})
+		return notFired("hit rate", comparison{hit, ">=", reuseHitRate, "ratio"})
 	}
-	return fired("hit rate", figure{hit, "<", reuseHitRate, "ratio"})
+	return fired("hit rate", comparison{hit, "<", reuseHitRate, "ratio"})
 }
 
 func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	facts := r.Facts
 	f.Confidence = reuseConfidence
-	off := false
-	for i := range r.Windows {
-		if w := &r.Windows[i]; w.Evaluable && checkLowPrefixReuse(w, facts).State == engine.Fired {
-			off = off || cachingOff(w, facts)
-		}
-	}
+	off := cachingOffInRun(r)
 	prompt, _ := lengths(r)
 	share := prefillShare(r)
 	if off {
-		f.Evidence = append(f.Evidence, evidence("prefix_hit_rate", stat.None, "ratio", "", stat.None, facts.PrefixCaching.Source,
-			"prefix caching is off, so there is no hit rate"))
 		f.Reason = "prefix caching is off"
+		addEvidence(f, sourced("prefix_hit_rate", stat.None, "ratio", facts.PrefixCaching.Source,
+			"prefix caching is off, so there is no hit rate"))
 	} else {
-		f.Evidence = append(f.Evidence, evidence("prefix_hit_rate", r.Agg.HitRate, "ratio", "<", stat.Some(reuseHitRate), engine.FromMeasured,
-			percent(r.Agg.HitRate.Or(0))+" of the prompt tokens were served from the prefix cache"))
-		f.Reason = "hit rate " + percent(r.Agg.HitRate.Or(0))
+		addHitRate(r, t, f)
 	}
-	if prompt.OK {
-		f.Evidence = append(f.Evidence, evidence("prompt_tokens_mean", prompt, "tok", ">=", stat.Some(reusePromptLen), engine.FromMeasured,
-			"a prompt has "+number(prompt.V)+" tokens on average"))
-	}
-	f.Evidence = append(f.Evidence, evidence("requests_per_s", r.Agg.Rate[engine.CounterRequestSuccess], "req/s", ">=", stat.Some(reuseRequests), engine.FromMeasured,
-		number(r.Agg.Rate[engine.CounterRequestSuccess].Or(0))+" requests finished per second"))
-	if share.OK {
-		f.Evidence = append(f.Evidence, evidence("prefill_time_share", share, "ratio", "", stat.None, engine.FromDerived, "the engine spends "+percent(share.V)+" of its time on prefill at most"))
-	} else {
+	addKnownEvidence(f, compared("prompt_tokens_mean", prompt, "tok", ">=", reusePromptLen, engine.FromMeasured,
+		"a prompt has "+figure.Count(prompt.V)+" tokens on average"))
+	addKnownEvidence(f, sourced("prefill_tokens_per_s", r.Agg.PrefillPerS, "tok/s", engine.FromDerived,
+		figure.Count(r.Agg.PrefillPerS.V)+" prompt tokens are computed per second"))
+	if !addKnownEvidence(f, compared("prefill_time_share", share, "ratio", ">=", reusePrefillShare, engine.FromDerived,
+		"the engine spends at most "+figure.PercentSign(share.V)+" of its time on prefill")) {
 		f.Missing = append(f.Missing, inputPrefill)
 	}
-	if e := r.Agg.ExternalHit; e.OK {
-		f.Evidence = append(f.Evidence, measured("external_hit_rate", e, "ratio",
-			percent(e.V)+" of the lookups in the external cache (KV connector) hit; they are not in the rate above"))
-	}
+	external := r.Agg.ExternalHit
+	addKnownEvidence(f, measured("external_hit_rate", external, "ratio",
+		figure.PercentSign(external.V)+" of the lookups in the external cache (KV connector) hit; the hit rate above does not include them"))
 	if off {
 		f.Fix = enableCaching(r, prompt, share)
 	} else {
 		e := evictionOf(r)
-		f.Evidence = append(f.Evidence, e.evidence(r)...)
+		addEvidence(f, e.evidence(r)...)
 		f.Fix = reuseMore(r, e, prompt, share)
 	}
-	setImpact(f, 2)
+	profile := engine.Rule{Check: checkProfileReuse}
+	if share.OK && share.V < reusePrefillShare && !engine.TallyChecks(&profile, r).Significant() {
+		f.State = engine.NotFired
+		f.Reason += fmt.Sprintf(", but prefill takes only %s of the engine's time (limit %s)", figure.PercentSign(share.V), figure.PercentSign(reusePrefillShare))
+	}
 }
 
-// prefillShare is the part of the engine's time, 0..1, that prefill takes at
-// most: the seconds with a prefill in them, and what the physical model says of
-// the step. Seconds of requests are no such share: their decode seconds run side
-// by side and contain the prefills of others. Absent without either.
+// cachingOffInRun reports whether prefix caching is off in a run in which R3 fired.
+func cachingOffInRun(r *engine.Run) bool {
+	for w := range windows(r, firesIn(r, checkLowPrefixReuse)) {
+		if cachingOff(w, r.Facts) {
+			return true
+		}
+	}
+	return false
+}
+
+// cachingAdvised reports whether R3 advises to turn prefix caching on: a flag that comes before any
+// advice to clients. The share of prefill must be known.
+func cachingAdvised(r *engine.Run) bool {
+	rule := lowPrefixReuse.rule
+	share := prefillShare(r)
+	if !share.OK || !engine.TallyChecks(&rule, r).Significant() || !cachingOffInRun(r) {
+		return false
+	}
+	prompt, _ := lengths(r)
+	return enableCaching(r, prompt, share).Withheld == ""
+}
+
+// addHitRate adds the reason and the evidence of a hit rate: that of the windows in which the rule
+// fired, beside that of the run if it fired in a part of them only.
+func addHitRate(r *engine.Run, t engine.Tally, f *engine.Finding) {
+	hit := r.Agg.HitRate
+	text := figure.PercentSign(hit.Or(0)) + " of the prompt tokens were served from the prefix cache"
+	f.Reason = "hit rate " + figure.PercentSign(hit.Or(0))
+	if t.Fired < t.Evaluable {
+		var of stat.Average
+		for w := range windows(r, firesIn(r, checkLowPrefixReuse)) {
+			rate, _ := hitRate(w)
+			of.Add(rate, max(1, w.Delta[engine.CounterPromptTokens].Or(0)))
+		}
+		overall := hit
+		hit = of.Mean()
+		in := fmt.Sprintf(" in %d of %s", t.Fired, figure.Counted(t.Evaluable, "window"))
+		f.Reason = "hit rate " + figure.PercentSign(hit.Or(0)) + in
+		text = figure.PercentSign(hit.Or(0)) + " of the prompt tokens were served from the prefix cache" + in
+		if overall.OK {
+			text += ", " + figure.PercentSign(overall.V) + " over the run"
+		}
+	}
+	addEvidence(f, compared("prefix_hit_rate", hit, "ratio", "<", reuseHitRate, engine.FromMeasured, text))
+}
+
+// prefillShare returns an upper bound, 0..1, of the share of the engine's time that prefill
+// takes: the measured share of seconds with a prefill, or the share by the physical model if that
+// is lower. It is absent without either. The prefill seconds of requests do not bound it: they
+// overlap and contain the prefills of others.
 func prefillShare(r *engine.Run) stat.Opt {
 	share := stat.None
 	if busy := r.Agg.PrefillBusy; busy.OK {
@@ -202,107 +256,137 @@ func prefillShare(r *engine.Run) stat.Opt {
 	return share
 }
 
-// reuseBound is the gain that reuse cannot exceed: all prefill saved. Without a
-// bound, or with one that says nothing, the gain is unknown until tried.
-func reuseBound(share stat.Opt) []engine.Prediction {
+// reuseBound returns the upper bound of the gain of reuse: all prefill saved. Without a useful bound
+// the prediction has no upper end.
+func reuseBound(r *engine.Run) []engine.Prediction {
 	p := engine.Prediction{Metric: metricThroughput, Unit: "ratio"}
-	if share.OK && share.V < 1 {
+	if share, _ := prefillMost(r); share.OK && share.V < 1 {
 		p.High = stat.Some(1/(1-share.V) - 1)
 	}
-	if p.High.V > mostBound {
+	if p.High.V > maxBound {
 		p.High = stat.None
 	}
 	return []engine.Prediction{p}
-}
-
-// atMost withholds a fix whose bound is not worth a change.
-func atMost(fix *engine.Fix) {
-	if high := fix.Predicted[0].High; high.OK && high.V < gainFloor && fix.Withheld == "" {
-		fix.Withheld = fmt.Sprintf("so little of the engine's time is prefill that reuse gains %s at most", change(high.V))
-	}
 }
 
 func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	facts := r.Facts
 	from := "off"
 	if s := facts.PrefixCaching.Source; s == engine.FromDefault || s == engine.FromMetrics && facts.V0.Value {
-		from = "" // nobody switched it off, and old releases have no --no- form
+		from = "" // it is off by default, and old releases have no --no- form
 	}
-	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: from, To: "on",
-		Command: setFlag(facts, "--enable-prefix-caching", "", "", facts.PrefixCaching.Source),
-		Why:     "Prefix caching is off: a beginning that prompts share is computed again for each. Whether they share one cannot be seen before it is on.",
-		Price:   []string{priceRestart, "no memory: cached blocks are given up when they are needed"},
-		Risk:    1,
-	}
+	fix := flagFix(facts, "--enable-prefix-caching", "", "", facts.PrefixCaching.Source,
+		"Prefix caching is off: a shared prompt prefix is computed again for each request. Whether prompts share one is unknown until caching is on.",
+		"no memory: cached blocks are freed when they are needed")
+	fix.From, fix.To = from, "on"
 	if mentions(facts.Launch, "--no-enable-prefix-caching") {
-		fix.Command = "in the launch command replace --no-enable-prefix-caching by --enable-prefix-caching, and restart"
+		fix.Command = "in the launch command replace --no-enable-prefix-caching with --enable-prefix-caching, and restart"
 	}
-	fix.Predicted = reuseBound(share)
-	if high := fix.Predicted[0].High; high.OK {
-		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(high.V))
-	} else {
-		fix.Why += " The gain is unknown until tried, and nothing bounds it: some prefill runs at every moment, or prefill was not measured."
-	}
-	fix.Rejected = append(fix.Rejected, engine.Rejected{
-		What: "restructuring the prompts first", Why: "has no effect while caching is off; it is the step after",
-	})
+	fix.Predicted = reuseBound(r)
+	_, unbounded := prefillMost(r)
+	fix.Why += unknownGain(r, fix, ", and has no upper bound: "+unbounded)
+	reject(fix, "restructuring the prompts first", "has no effect while caching is off; it is the next step")
 	if b := facts.BlockSize; b.Known && prompt.OK && prompt.V < float64(b.Value) {
-		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens does not fill one block of %d: it can never hit", number(prompt.V), b.Value)
+		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens does not fill one block of %d, so it can never hit", figure.Count(prompt.V), b.Value)
 	}
-	atMost(fix)
+	withholdSmallShare(fix, share)
 	return fix
 }
 
-// reuseMore is the remedy where caching is on: a pool that keeps what is shared
-// where it seems to be evicted, else prompts that share more. Where the page
-// cannot tell, the fix says so, and what would.
+// withholdSmallShare withholds a fix if prefill takes so little of the engine's time that reuse has
+// little to save.
+func withholdSmallShare(fix *engine.Fix, share stat.Opt) {
+	if !share.OK || share.V >= reusePrefillShare || fix.Withheld != "" {
+		return
+	}
+	fix.Withheld = fmt.Sprintf("prefill takes only %s of the engine's time: reuse would gain almost nothing", figure.PercentSign(share.V))
+	if high := fix.Predicted[0].High; high.OK {
+		fix.Withheld = fmt.Sprintf("prefill takes only %s of the engine's time: reuse gains at most %s", figure.PercentSign(share.V), figure.ChangeSign(high.V))
+	}
+}
+
+// unknownGain returns a sentence with the upper bound of a gain that is unknown until tried, or
+// with unbounded, the reason why there is none.
+// Where arrivals do not depend on the server, it says what of the gain can be output.
+func unknownGain(r *engine.Run, fix *engine.Fix, unbounded string) string {
+	text, high := " The gain is unknown until tried"+unbounded+".", fix.Predicted[0].High
+	if high.OK {
+		text = fmt.Sprintf(" The gain is unknown until tried, at most %s.", figure.ChangeSign(high.V))
+	}
+	switch d := r.Offered.Demand; {
+	case !d.OK || high.OK && high.V <= d.V-1:
+		return text
+	case d.V <= 1:
+		return text + " Requests seem to arrive at a rate of their own, and all are served: what is gained is latency and capacity, not output."
+	default:
+		return text + fmt.Sprintf(" Requests seem to arrive at a rate of their own: output rises by at most %s, the rest is capacity.", figure.ChangeSign(d.V-1))
+	}
+}
+
+// reuseMore returns the fix with caching on: a larger pool if shared prefixes seem to be evicted,
+// else prompts that share more. If the page does not show which is the cause, the fix says so.
 func reuseMore(r *engine.Run, e eviction, prompt, share stat.Opt) *engine.Fix {
 	var fix *engine.Fix
 	if e.likely() {
-		fix = keepPrefixes(r, e, share)
+		fix = keepPrefixes(r, e)
 	}
 	if fix == nil {
-		fix = reshapePrompts(r, e, share)
+		fix = reshapePrompts(r, e)
 	}
 	b := r.Facts.BlockSize
 	switch {
 	case !prompt.OK || !b.Known:
-		fix.Withheld = "mean prompt or block size is not known: whether a prompt fills two blocks cannot be told"
+		fix.Withheld = "mean prompt or block size is unknown: a prompt must fill two blocks"
 	case prompt.V < reuseBlocks*float64(b.Value):
-		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens is less than %d blocks of %d: there is next to nothing to reuse", number(prompt.V), reuseBlocks, b.Value)
+		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens is less than %d blocks of %d: there is almost nothing to reuse", figure.Count(prompt.V), reuseBlocks, b.Value)
 	case !share.OK:
-		fix.Withheld = "the prefill share was not measured: what reuse could gain is not known"
-	case share.V < reusePrefillShare:
-		fix.Withheld = fmt.Sprintf("prefill is only %s of the engine time: reuse would gain next to nothing", percent(share.V))
+		fix.Withheld = "the prefill share was not measured, so the possible gain of reuse is unknown"
 	}
-	atMost(fix)
+	withholdSmallShare(fix, share)
+	if fix.Withheld == "" && queueUnexplained(r) {
+		fix.Withheld = "requests wait although slots and KV pool have room: find out why before changing prompts"
+	}
 	return fix
 }
 
-func reshapePrompts(r *engine.Run, e eviction, share stat.Opt) *engine.Fix {
+// queueUnexplained reports whether requests wait as in R5, and no rule about capacity explains it.
+func queueUnexplained(r *engine.Run) bool {
+	if r.Agg.Waiting.Div(r.Agg.Running.Plus(r.Agg.Waiting)).Or(0) < slotQueueRatio {
+		return false
+	}
+	for _, d := range []*definition{&concurrencySaturation, &kvPressure, &kvAdmission, &tokenBudget, &loraSlots} {
+		if t := engine.TallyChecks(&d.rule, r); t.Significant() {
+			return false
+		}
+	}
+	return true
+}
+
+func reshapePrompts(r *engine.Run, e eviction) *engine.Fix {
+	few := "none"
+	if share := figure.PercentSign(r.Agg.HitRate.Or(0)); share != figure.PercentSign(0) {
+		few = "only " + share
+	}
 	fix := &engine.Fix{
 		Kind:      engine.KindClient,
 		Command:   "in the prompts: shared instructions first, standard templates, nothing unique at the beginning",
-		Why:       fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused: the prompts differ from their beginning on. No flag of the server helps.", percent(r.Agg.HitRate.Or(0))),
-		Price:     []string{"a change of the clients' prompts"},
-		Predicted: reuseBound(share),
+		Why:       fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused: the prompts differ from their first tokens on. No server flag helps.", few),
+		Costs:     []string{"a change of the clients' prompts"},
+		Predicted: reuseBound(r),
 	}
 	if e.possible() && !e.excluded() {
-		fix.Why = fmt.Sprintf("Prefix caching is on, yet only %s of the prompt tokens are reused. Either the prompts differ from their beginning on, or what they share is evicted before it comes again: a block stays cached for about %s after its request, and the page cannot tell the two apart.",
-			percent(r.Agg.HitRate.Or(0)), seconds(e.stay.V))
-		fix.Command += "; where they are so already, a larger KV pool or fewer different beginnings for each server"
-		fix.Rejected = append(fix.Rejected, engine.Rejected{
-			What: "a larger KV pool first", Why: "helps only where prompts that share a beginning come within the time that it stays cached: " + evictionTest(r.Facts),
-		})
+		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused. Either the prompts differ from their first tokens on, or their shared prefixes are evicted before they are needed again: a block stays cached for about %s after its request. The metrics page does not separate the two.",
+			few, formatSeconds(e.stay.V))
+		fix.Command += "; if they are like that already, a larger KV pool or fewer different prefixes for each server"
+		reject(fix, "a larger KV pool first", "helps only if prompts with a shared prefix arrive within the time that it stays cached: "+evictionTest(r.Facts))
 	}
 	return fix
 }
 
-// evictionTest is how to tell evicted beginnings from prompts that share none.
+// evictionTest returns how to distinguish evicted prefixes from prompts without a shared one.
 func evictionTest(f *engine.Facts) string {
 	if f.EngineVersion.Known && flagMissing(f, "--kv-cache-metrics") != "" {
-		return "send one prompt twice, at once and again after that time, and compare its time to the first token"
+		return "send one prompt twice at once and again after that time, and compare the times to first token"
 	}
 	return "--kv-cache-metrics shows it (vllm:kv_block_reuse_gap_seconds against vllm:kv_block_idle_before_evict_seconds)"
 }

@@ -8,43 +8,45 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// pool is one rank's KV pool as a run used it: what is held, and how many
-// sequences it holds at the context they reach.
+// pool is one rank's KV pool as a run used it, and how many sequences fit into it at the
+// context they reach.
 type pool struct {
 	ranks    float64
-	running  float64       // requests of one rank, mean
+	running  float64       // requests of one rank, mean of the gauge
+	occupied stat.Opt      // slots of one rank in use, mean (engine.Window.Occupied)
 	queued   float64       // requests of one rank waiting for capacity, mean
-	peak     float64       // most requests of one rank that ran at once
+	peak     float64       // requests of one rank that ran at once, maximum
 	usage    stat.Opt      // share of the pool in use, mean
-	full     stat.Opt      // the same at its peak
+	full     stat.Opt      // share of the pool in use, peak
 	capacity stat.Opt      // tokens of one rank
 	from     engine.Source // of capacity
-	est      bool          // capacity is computed from the catalog, not told by the server
+	est      bool          // capacity is computed from the catalog, not reported by the server
 	prompt   stat.Opt      // mean prompt, tokens
 	output   stat.Opt      // mean output, tokens
-	resident stat.Opt      // mean tokens that a running sequence holds
-	end      stat.Opt      // tokens it is expected to hold when it ends
-	context  stat.Opt      // the larger of both: what one sequence is budgeted at
-	holds    stat.Opt      // sequences that the pool holds at that context
-	shared   bool          // sequences hold fewer tokens than their prompts have: they share prefixes
+	resident stat.Opt      // mean tokens of a running sequence
+	end      stat.Opt      // expected tokens of a sequence at its end
+	context  stat.Opt      // the larger of resident and end: the budget of one sequence
+	holds    stat.Opt      // sequences that fit at that context
+	shared   bool          // sequences hold fewer tokens than their prompts: they share prefixes
 }
 
-// minFinished is how many requests must have finished to take mean lengths from
-// counters, where the histogram of lengths is not on the page.
+// minFinished is the minimum number of finished requests to compute mean lengths from
+// counters, if the page has no histogram of lengths.
 const minFinished = 10
 
-// sharedReuse is the prefix hit rate from which sequences that hold less than
-// their prompts are taken to share blocks rather than to be half prefilled.
+// sharedReuse is the minimum prefix hit rate to explain sequences that hold less than their
+// prompts by shared blocks; below it they are prompts in the middle of their prefill.
 const sharedReuse = 0.20
 
-// poolOf looks at the windows that count says yes to and in which requests ran.
-func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
+// poolOf returns the means of the pool over the selected windows in which requests ran. Without
+// such a window only ranks is set.
+func poolOf(r *engine.Run, selected func(w *engine.Window) bool) pool {
 	p := pool{ranks: 1}
 	var running, queue, usage, secs float64
+	var occupied stat.Average
 	usageOK := false
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		if !w.Evaluable || w.Running.Or(0) <= 0 || !count(w) {
+	for w := range windows(r, selected) {
+		if !w.Evaluable || w.Running.Or(0) <= 0 {
 			continue
 		}
 		s := w.Seconds()
@@ -52,6 +54,7 @@ func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
 		running += w.Running.V * s
 		p.peak = max(p.peak, w.RunningPeak.Or(w.Running.V)/p.ranks)
 		queue += queued(w).Or(0) * s
+		occupied.Add(w.Occupied, s)
 		usage += w.KV.Or(0) * s
 		p.full = p.full.Max(kvPeak(w))
 		usageOK = usageOK || w.KV.OK
@@ -61,8 +64,9 @@ func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
 		return p
 	}
 	p.running, p.queued = running/secs/p.ranks, queue/secs/p.ranks
-	// A pool that reads empty while requests run is not read at all: the V0
-	// engine on a CPU shows 0 for ever.
+	p.occupied = occupied.Mean().Times(1 / p.ranks)
+	// A pool that reads empty while requests run is not measured: the V0 engine on a CPU
+	// always reports 0.
 	if usageOK && usage > 0 {
 		p.usage = stat.Some(usage / secs)
 	}
@@ -74,8 +78,8 @@ func poolOf(r *engine.Run, count func(w *engine.Window) bool) pool {
 	return p
 }
 
-// lengths returns the mean prompt and output of the run's requests: from the
-// finished ones, else since the server's start, else from counters.
+// lengths returns the mean prompt and output in tokens: of the requests that finished in the run,
+// else of those since the start of the server, else from counters.
 func lengths(r *engine.Run) (prompt, output stat.Opt) {
 	prompt, output = r.Agg.PromptLen, r.Agg.OutputLen
 	if !prompt.OK {
@@ -88,12 +92,10 @@ func lengths(r *engine.Run) (prompt, output stat.Opt) {
 		return prompt, output
 	}
 	var in, out, n stat.Opt
-	for i := range r.Windows {
-		if w := &r.Windows[i]; w.Evaluable {
-			in = in.Plus(w.Delta[engine.CounterPromptTokens])
-			out = out.Plus(w.Delta[engine.CounterGenerationTokens])
-			n = n.Plus(w.Delta[engine.CounterRequestSuccess])
-		}
+	for w := range windows(r, evaluable) {
+		in = in.Plus(w.Delta[engine.CounterPromptTokens])
+		out = out.Plus(w.Delta[engine.CounterGenerationTokens])
+		n = n.Plus(w.Delta[engine.CounterRequestSuccess])
 	}
 	if n.Or(0) < minFinished {
 		return prompt, output
@@ -107,7 +109,8 @@ func lengths(r *engine.Run) (prompt, output stat.Opt) {
 	return prompt, output
 }
 
-// budget works out what one sequence costs and how many fit.
+// budget computes the tokens that one sequence takes and how many sequences fit. hit is the
+// prefix hit rate.
 func (p *pool) budget(hit stat.Opt) {
 	p.resident = p.usage.Times(p.capacity.Or(0))
 	if !p.capacity.OK || p.running <= 0 {
@@ -118,8 +121,8 @@ func (p *pool) budget(hit stat.Opt) {
 		p.end = stat.Some(p.prompt.V + p.output.V)
 	}
 	if p.resident.OK && p.end.OK && p.resident.V < p.prompt.V && hit.Or(0) >= sharedReuse {
-		// Shared blocks are held once: half of the output is resident on
-		// average, the other half is still to come.
+		// Shared blocks are held once: on average half of the output is resident, and the
+		// other half is still to come.
 		p.shared = true
 		p.end = stat.Some(p.resident.V + p.output.V/2)
 	}
@@ -128,22 +131,21 @@ func (p *pool) budget(hit stat.Opt) {
 	case p.capacity.OK && p.context.OK:
 		p.holds = p.capacity.Div(p.context)
 	case p.usage.OK:
-		// Without the pool's size its usage still tells how many fit as they are
-		// now; they grow by what half an output adds.
+		// Without the size of the pool, its usage shows how many sequences of the current
+		// length fit; they grow by half an output.
 		grow := 1.0
 		if p.end.OK && p.end.V > 0 {
 			grow = p.end.V / (p.prompt.V + p.output.V/2)
 		}
 		p.holds = stat.Some(p.running / p.usage.V / grow)
 	}
-	p.shown()
+	p.raiseToObserved()
 }
 
-// shown corrects what the pool holds by what it was seen to hold: what ran at its
-// peak usage is proof, where mean lengths may be of other requests than those
-// that run, or share prefixes that nobody counts. A full pool proves nothing: it
-// runs so many because it refuses the others.
-func (p *pool) shown() {
+// raiseToObserved raises holds to the sequences that the peak usage shows to fit: mean lengths
+// may belong to other requests, or count shared prefixes more than once. The usage of a full pool
+// is no evidence: it keeps further requests out.
+func (p *pool) raiseToObserved() {
 	if p.full.Or(0) <= 0 || p.full.V >= kvPressureUsage {
 		return
 	}
@@ -157,8 +159,8 @@ func (p *pool) shown() {
 	}
 }
 
-// wanted returns the sequences of one rank that want to run at once: running
-// and queued, bounded by the seats where they are known.
+// wanted returns the sequences of one rank that would run at once: running and queued, at most
+// its slots if known.
 func (p *pool) wanted(f *engine.Facts) float64 {
 	n := p.running + p.queued
 	if f.MaxNumSeqs.Known {
@@ -167,9 +169,8 @@ func (p *pool) wanted(f *engine.Facts) float64 {
 	return n
 }
 
-// factor returns how many times larger a rank's pool must be so that n
-// sequences at their end fill it no further than kvPressureUsage. Absent where
-// the pool's measure is.
+// factor returns how many times larger a rank's pool must be so that n sequences at their end
+// fill it to kvPressureUsage at most; absent if the number that fits is unknown.
 func (p *pool) factor(n float64) stat.Opt {
 	if !p.holds.OK || p.holds.V <= 0 {
 		return stat.None
@@ -177,23 +178,23 @@ func (p *pool) factor(n float64) stat.Opt {
 	return stat.Some(n / p.holds.V / kvPressureUsage)
 }
 
-// whole returns the sequences that the pool holds, rounded down.
-func (p *pool) whole() stat.Opt {
+// wholeSequences returns the number of sequences that fit into the pool, rounded down.
+func (p *pool) wholeSequences() stat.Opt {
 	if !p.holds.OK {
 		return stat.None
 	}
 	return stat.Some(math.Floor(p.holds.V + 1e-9))
 }
 
-// room returns the sequences, rounded down, with which the pool stays below
-// seatKVHeadroom: above it sweeps of real servers lose. Prefixes find no room to
-// stay cached, time to first token grows, and a burst preempts.
+// room returns the number of sequences, rounded down, with which usage stays below
+// slotKVHeadroom. Above it, real servers lose throughput: prefixes are evicted, and bursts cause
+// preemptions.
 func (p *pool) room() stat.Opt {
 	if !p.holds.OK {
 		return stat.None
 	}
-	return stat.Some(math.Floor(p.holds.V*seatKVHeadroom + 1e-9))
+	return stat.Some(math.Floor(p.holds.V*slotKVHeadroom + 1e-9))
 }
 
-// always counts every window.
+// always selects every window.
 func always(*engine.Window) bool { return true }

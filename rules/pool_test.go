@@ -4,28 +4,10 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-func TestSeatsLadder(t *testing.T) {
-	for _, c := range []struct {
-		n           float64
-		want, below int
-	}{
-		{0.2, 1, 0}, {1, 1, 1}, {1.5, 1, 1}, {1.6, 2, 1}, {3, 4, 2}, {4.5, 4, 4}, {5, 8, 4}, {8, 8, 8}, {31.8, 32, 24}, {32, 32, 32}, {32.4, 32, 32}, {32.6, 40, 32},
-		{248, 248, 248}, {250, 256, 248}, {256, 256, 256}, {257, 272, 256}, {1000, 1008, 992},
-	} {
-		if got := seatsFor(c.n); got != c.want {
-			t.Errorf("seatsFor(%v) = %d, want %d", c.n, got, c.want)
-		}
-		if got := seatsWithin(c.n); got != c.below {
-			t.Errorf("seatsWithin(%v) = %d, want %d", c.n, got, c.below)
-		}
-	}
-}
 
 func TestPool(t *testing.T) {
 	run := func(edit func(w *engine.Window, f *engine.Facts)) pool {
@@ -50,7 +32,7 @@ func TestPool(t *testing.T) {
 			stat.Some(2250), stat.Some(200000.0 / 2250),
 		},
 		{
-			"what ran is proof against lengths", // 40 at 45 % at most, whatever the prompts were
+			"observed concurrency outweighs lengths", // 40 at 45 % at most, whatever the prompts were
 			func(w *engine.Window, _ *engine.Facts) {
 				setMean(w, engine.HistPromptTokens, 3000)
 				setCounter(w, engine.CounterPromptTokensCached, 0)
@@ -68,12 +50,12 @@ func TestPool(t *testing.T) {
 		},
 		{"the resident mean is longer than the end", func(*engine.Window, *engine.Facts) {}, stat.Some(2000), stat.Some(100)},
 		{
-			"shared prefixes are held once", // hits 60 %: resident 2,000 of a prompt of 3,000, half an output to come
+			"shared prefixes are held once", // hit rate 60 %: 2,000 of a 3,000-token prompt resident, half an output still to come
 			func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistPromptTokens, 3000) },
 			stat.Some(2125), stat.Some(200000.0 / 2125),
 		},
 		{
-			"lengths from counters where histograms are absent", // 16,000 prompt tokens of 16 requests, 4,000 generated
+			"lengths from counters if histograms are absent", // 16,000 prompt tokens of 16 requests, 4,000 generated
 			func(w *engine.Window, _ *engine.Facts) {
 				w.Hist[engine.HistPromptTokens], w.Hist[engine.HistGenerationTokens] = stat.Delta{}, stat.Delta{}
 				setCounter(w, engine.CounterPromptTokensCached, 0)
@@ -109,32 +91,6 @@ func TestPool(t *testing.T) {
 	}
 }
 
-func TestFlatRunning(t *testing.T) {
-	windows := func(running ...float64) *engine.Run {
-		r := &engine.Run{Facts: &engine.Facts{}}
-		for _, n := range running {
-			r.Windows = append(r.Windows, engine.Window{Evaluable: true, Duration: 2 * time.Second, Running: stat.Some(n), RunningPeak: stat.Some(math.Ceil(n)), Waiting: stat.Some(9)})
-		}
-		return r
-	}
-	for _, c := range []struct {
-		name string
-		run  *engine.Run
-		want int
-	}{
-		{"flat", windows(16, 15.9, 15.7, 16), 16},
-		{"two windows", windows(16, 16), 0},
-		{"moving", windows(16, 12, 16, 9), 0},
-		{"a few percent below", windows(256, 250, 248), 256},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := flatRunning(c.run); got != c.want {
-				t.Errorf("flatRunning = %d, want %d", got, c.want)
-			}
-		})
-	}
-}
-
 func TestImpactFollowsThePredictedGain(t *testing.T) {
 	for _, c := range []struct{ gain, want float64 }{
 		{0.5, 5}, {0.499, 4}, {0.2, 4}, {0.199, 3}, {0.1, 3}, {0.099, 2}, {0.03, 2}, {0.029, 1}, {0, 1}, {-0.2, 1},
@@ -158,8 +114,8 @@ func TestImpactFollowsThePredictedGain(t *testing.T) {
 		{"a low bound lowers it", predicted(stat.None, stat.Some(0.05)), 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := engine.Finding{Fix: c.fix}
-			setImpact(&f, 4)
+			f := engine.Finding{Impact: 4, Fix: c.fix}
+			setImpact(&f)
 			if f.Impact != c.want {
 				t.Errorf("impact %v, want %v", f.Impact, c.want)
 			}
@@ -219,22 +175,8 @@ func TestOlderThan(t *testing.T) {
 		a, b string
 		want bool
 	}{{"0.9.2", "0.13.0", true}, {"0.13.0", "0.13.0", false}, {"0.13", "0.13.0", false}, {"0.32.0", "0.13.0", false}, {"0.12.1rc1", "0.13.0", true}, {"", "0.13.0", true}} {
-		if got := olderThan(c.a, c.b); got != c.want {
-			t.Errorf("olderThan(%q, %q) = %t, want %t", c.a, c.b, got, c.want)
-		}
-	}
-}
-
-func TestNumbersInSentences(t *testing.T) {
-	for _, c := range []struct{ got, want string }{
-		{percent(0.553), "55 %"}, {percent(0.0597), "6 %"}, {percent(0.012), "1.2 %"}, {percent(0), "0 %"}, {percent(1), "100 %"},
-		{change(0.123), "+12 %"}, {change(-0.05), "-5 %"},
-		{seconds(0.0125), "12.5 ms"}, {seconds(1.25), "1.25 s"}, {seconds(0), "0 s"}, {seconds(4e-5), "40 us"},
-		{number(1234567), "1234567"}, {number(27.84), "27.8"}, {number(0.5), "0.5"}, {number(0.0123), "0.012"}, {number(3), "3"},
-		{joinAnd(nil), ""}, {joinAnd([]string{"a"}), "a"}, {joinAnd([]string{"a", "b", "c"}), "a, b and c"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
+		if got := engine.OlderThan(c.a, c.b); got != c.want {
+			t.Errorf("OlderThan(%q, %q) = %t, want %t", c.a, c.b, got, c.want)
 		}
 	}
 }
@@ -247,7 +189,7 @@ func TestAnEstimatedPoolIsNotShownAsRead(t *testing.T) {
 		return poolEvidence(&p)[0]
 	}
 	read := run(engine.Know(1000.0, engine.FromMetrics, "kv_cache_size_tokens"))
-	computed := run(engine.Know(1000.0, engine.FromDerived, "(est) from GPU memory, weights and utilisation, +-20 %"))
+	computed := run(engine.Know(1000.0, engine.FromDerived, "(est) from GPU memory, weights and utilization, +-20 %"))
 	if read.Source != engine.FromMetrics || strings.Contains(read.Text, "(est)") {
 		t.Errorf("a pool that the page tells: %+v", read)
 	}
@@ -256,9 +198,9 @@ func TestAnEstimatedPoolIsNotShownAsRead(t *testing.T) {
 	}
 }
 
-// Caching that nobody switched off is taken back by leaving the switch out: releases
-// whose default is off have no --no- form of it.
-func TestCachingIsSwitchedOffOnlyWhereItWas(t *testing.T) {
+// TestRevertOfPrefixCaching checks that --enable-prefix-caching is reverted by omitting it unless
+// the launch disabled caching: releases with caching off by default have no --no- form.
+func TestRevertOfPrefixCaching(t *testing.T) {
 	for _, c := range []struct {
 		source engine.Source
 		v0     bool

@@ -5,55 +5,44 @@ import (
 	"math"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-)
-
-// NVML's mask of clock-event reasons (nvml.h, nvmlClocksEventReasons).
-const (
-	reasonSWPowerCap        = 0x04 // the driver holds the clocks to the power limit
-	reasonHWSlowdown        = 0x08
-	reasonSWThermalSlowdown = 0x20
-	reasonHWThermalSlowdown = 0x40
-	reasonHWPowerBrake      = 0x80 // the board or chassis asks for less power
-
-	reasonsPower   = reasonSWPowerCap | reasonHWPowerBrake
-	reasonsThermal = reasonHWSlowdown | reasonSWThermalSlowdown | reasonHWThermalSlowdown
+	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // Limits of power-limit.
 const (
 	powerAtLimit      = 0.95 // power draw over the limit, at least
-	powerBelowRated   = 0.97 // limit over the card's rated power, below: it was lowered
+	powerBelowRated   = 0.97 // power limit over rated power below which the limit was lowered
 	powerConfidence   = 0.80
 	thermalConfidence = 0.85
+	// thermalLast is the number of latest windows that thermal throttling must last to count at once:
+	// the share of a long run that went well before says nothing about a GPU that is hot now.
+	thermalLast = 3
 )
 
-func powerLimit() definition {
-	return definition{
-		rule: engine.Rule{
-			ID: engine.PowerLimit, Code: "beyond", Title: "Power or temperature limit", Group: engine.GroupHardware, Impact: 2,
-			Check: checkPowerLimit, Conclude: concludePowerLimit,
-		},
-		explain: Explanation{
-			Condition: []string{
-				"requests run, and a GPU reports that its clocks are held down",
-				"for a power reason, the card also draws " + percent(powerAtLimit) + " of its limit and more; a thermal or hardware slowdown needs no more than itself",
-			},
-			Thresholds: []Threshold{
-				{"power / power limit", ">=", powerAtLimit, "ratio", fromJudgement},
-				{"power limit / rated power (remedy)", "<", powerBelowRated, "ratio", fromJudgement},
-			},
-			Formula:    []string{"gain = at most the ratio of the clocks, unknown until tried; nothing where memory bandwidth binds the step, which the limit does not lower"},
-			Confidence: []string{number(powerConfidence) + " for power", number(thermalConfidence) + " for temperature"},
-			Remedy: []string{
-				"a limit below the card's rated power: raise it",
-				"at the rated power, or with memory bandwidth binding: listed only",
-				"temperature: cooling",
-			},
-			Limits: []string{"a card at its rated power under prefill is normal"},
-		},
-	}
-}
+var powerLimit = definition{engine.Rule{
+	ID: engine.PowerLimit, Code: "beyond", Title: "Power or temperature limit", Group: engine.GroupHardware, Impact: 2,
+	Check: checkPowerLimit, Conclude: concludePowerLimit,
+}, Explanation{
+	Condition: []string{
+		"requests run, and a GPU reports that it is throttled",
+		"throttled for power, the GPU also draws at least " + figure.PercentSign(powerAtLimit) + " of its power limit; thermal or hardware throttling is enough by itself",
+	},
+	Thresholds: []Threshold{
+		{"power / power limit", ">=", powerAtLimit, "ratio", fromJudgement},
+		{"power limit / rated power (remedy)", "<", powerBelowRated, "ratio", fromJudgement},
+	},
+	Gate:       fmt.Sprintf("%s; or thermal or hardware throttling in each of the last %d windows", standardGate, thermalLast),
+	Formula:    []string{"gain = at most the ratio of the clocks, unknown until tried; none if memory bandwidth limits the step, because the power limit does not lower it"},
+	Confidence: []string{fmt.Sprintf("%v for power", powerConfidence), fmt.Sprintf("%v for temperature", thermalConfidence)},
+	Remedy: []string{
+		"if the limit is below the rated power of the GPU: raise it",
+		"at the rated power, or if memory bandwidth limits the step: listed, not recommended",
+		"temperature: improve cooling",
+	},
+	Limits: []string{"a GPU at its rated power during prefill is normal"},
+}}
 
 func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 	if !w.Evaluable {
@@ -72,39 +61,60 @@ func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 			continue
 		}
 		readable = true
-		if g.Throttle&reasonsThermal != 0 {
-			return fired("a GPU slowed down for temperature or by its board", figure{g.Mean[engine.GPUTemperatureC], "", 0, "C"})
+		if g.Throttle&throttle.Thermal != 0 {
+			c := fired("thermal or hardware throttling, at most", comparison{g.Peak[engine.GPUTemperatureC], "", 0, "C"})
+			c.Critical = thermalFiring
+			return c
 		}
 		drawn := g.Mean[engine.GPUPowerW].Div(g.Last[engine.GPUPowerLimitW])
 		share = share.Max(drawn)
-		if g.Throttle&reasonsPower != 0 && drawn.Or(0) >= powerAtLimit {
-			return fired("share of the power limit drawn, clocks held down", figure{drawn, ">=", powerAtLimit, "ratio"})
+		if g.Throttle&throttle.Power != 0 && drawn.Or(0) >= powerAtLimit {
+			return above("throttled for power; share of the power limit drawn", drawn, powerAtLimit, "ratio")
 		}
 	}
 	if !readable {
 		return lacks(inputThrottle)
 	}
-	return quiet("no GPU's clocks are held down at its power limit; share drawn", figure{share, "<", powerAtLimit, "ratio"})
+	return notFired("no GPU is throttled at its power limit; share drawn", comparison{share, "<", powerAtLimit, "ratio"})
 }
 
-// throttled is the most affected GPU of a run.
+// thermalFiring marks a firing for temperature (engine.Check.Critical).
+const thermalFiring = 1
+
+// hotAtTheEnd reports whether the GPUs were throttled for temperature in each of the last windows.
+func hotAtTheEnd(r *engine.Run) bool {
+	hot := 0
+	for i := len(r.Windows) - 1; i >= 0 && hot < thermalLast; i-- {
+		if w := &r.Windows[i]; w.Evaluable {
+			if checkPowerLimit(w, r.Facts).Critical != thermalFiring {
+				return false
+			}
+			hot++
+		}
+	}
+	return hot == thermalLast
+}
+
+// throttled is a GPU that was throttled in a run.
 type throttled struct {
 	gpu     *engine.GPUSummary
 	thermal bool
 }
 
+// worstGPU returns the most affected GPU of a run, false if none was throttled. Temperature takes
+// precedence over power.
 func worstGPU(r *engine.Run) (throttled, bool) {
 	var worst throttled
 	most := -1.0
 	for i := range r.Agg.GPUs {
 		g := &r.Agg.GPUs[i]
-		if !g.ThrottleOK || g.Throttle&(reasonsPower|reasonsThermal) == 0 {
+		if !g.ThrottleOK || g.Throttle&throttle.Harmful == 0 {
 			continue
 		}
-		thermal := g.Throttle&reasonsThermal != 0
+		thermal := g.Throttle&throttle.Thermal != 0
 		share := g.Mean[engine.GPUPowerW].Div(g.Last[engine.GPUPowerLimitW]).Or(0)
 		if thermal {
-			share += 2 // temperature before power
+			share += 2
 		}
 		if share > most {
 			most, worst = share, throttled{g, thermal}
@@ -115,30 +125,49 @@ func worstGPU(r *engine.Run) (throttled, bool) {
 
 func concludePowerLimit(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Confidence = powerConfidence
+	f.Significant = f.Significant || hotAtTheEnd(r)
 	worst, ok := worstGPU(r)
 	if !ok {
-		f.Reason = "a GPU's clocks were held down"
+		f.Reason = "a GPU was throttled"
 		return
 	}
 	g := worst.gpu
 	power, limit := g.Mean[engine.GPUPowerW], g.Last[engine.GPUPowerLimitW]
 	if worst.thermal {
 		f.Confidence = thermalConfidence
-		f.Reason = fmt.Sprintf("GPU %d slowed down for temperature or by its board", g.Index)
-		f.Evidence = append(f.Evidence, measured("temperature_c", g.Peak[engine.GPUTemperatureC], "C", fmt.Sprintf("GPU %d reached %s C and slowed its clocks", g.Index, number(g.Peak[engine.GPUTemperatureC].Or(0)))))
+		f.Reason = fmt.Sprintf("thermal or hardware throttling of GPU %d", g.Index)
+		hottest, limit := g.Peak[engine.GPUTemperatureC], g.Last[engine.GPUTemperatureLimitC]
+		text := fmt.Sprintf("GPU %d reached %s and was throttled", g.Index, figure.Show(hottest, "C"))
+		if limit.OK {
+			addEvidence(f, compared("temperature_peak_c", hottest, "C", ">=", limit.V, engine.FromGPU, text))
+		} else {
+			addEvidence(f, measured("temperature_peak_c", hottest, "C", text))
+		}
 	} else {
-		share := power.Div(limit)
-		f.Reason = fmt.Sprintf("GPU %d draws %s of its power limit, clocks held down", g.Index, percent(share.Or(0)))
-		f.Evidence = append(f.Evidence, evidence("power_w", power, "W", ">=", limit.Times(powerAtLimit), engine.FromGPU,
-			fmt.Sprintf("GPU %d draws %s W of %s W", g.Index, number(power.Or(0)), number(limit.Or(0)))))
+		f.Reason = fmt.Sprintf("GPU %d is throttled for power", g.Index)
+		if share := power.Div(limit); share.OK {
+			f.Reason = fmt.Sprintf("GPU %d draws %s of its power limit and is throttled", g.Index, figure.PercentSign(share.V))
+		}
+		if limit.OK {
+			addEvidence(f, compared("power_w", power, "W", ">=", powerAtLimit*limit.V, engine.FromGPU, fmt.Sprintf("GPU %d draws %s of %s", g.Index, figure.Show(power, "W"), figure.Show(limit, "W"))))
+		} else {
+			addEvidence(f, sourced("power_w", power, "W", engine.FromGPU, fmt.Sprintf("GPU %d draws %s; its power limit was not read", g.Index, figure.Show(power, "W"))))
+		}
 	}
-	clock, peak := g.Mean[engine.GPUSMClockMHz], g.Peak[engine.GPUSMClockMHz]
-	if clock.OK && peak.OK {
-		f.Evidence = append(f.Evidence, evidence("sm_clock_mhz", clock, "MHz", "<=", peak, engine.FromGPU,
-			fmt.Sprintf("its SM clock is %s MHz on average and %s MHz at best", number(clock.V), number(peak.V))))
-	}
+	addClock(f, g)
 	f.Fix = morePower(r, worst)
-	setImpact(f, 2)
+}
+
+// addClock adds the mean SM clock of a GPU beside the highest of the device, or else of the run.
+func addClock(f *engine.Finding, g *engine.GPUSummary) {
+	clock, most, of := g.Mean[engine.GPUSMClockMHz], g.Last[engine.GPUSMClockMaxMHz], "the device's highest is"
+	if !most.OK {
+		most, of = g.Peak[engine.GPUSMClockMHz], "the highest of the run is"
+	}
+	if clock.OK && most.OK {
+		addEvidence(f, compared("sm_clock_mhz", clock, "MHz", "<=", most.V, engine.FromGPU,
+			fmt.Sprintf("its SM clock is %s on average; %s %s", figure.Show(clock, "MHz"), of, figure.Show(most, "MHz"))))
+	}
 }
 
 func morePower(r *engine.Run, worst throttled) *engine.Fix {
@@ -146,9 +175,9 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 	if worst.thermal {
 		return &engine.Fix{
 			Kind:    engine.KindHardware,
-			Command: fmt.Sprintf("cool GPU %d: airflow, neighbours in the chassis, inlet temperature", g.Index),
-			Why:     "The GPU slows its clocks to stay within its temperature. No flag of the server helps.",
-			Price:   []string{"none on the server"},
+			Command: fmt.Sprintf("cool GPU %d: check airflow, adjacent GPUs and the inlet temperature", g.Index),
+			Why:     "The GPU lowers its clocks to stay within its temperature limit. No server flag helps.",
+			Costs:   []string{"none on the server"},
 		}
 	}
 	limit := g.Last[engine.GPUPowerLimitW]
@@ -157,22 +186,22 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 		rated = stat.Some(r.Facts.GPU.TDPW)
 	}
 	fix := &engine.Fix{
-		Kind: engine.KindHardware, From: number(limit.Or(0)) + " W",
+		Kind: engine.KindHardware, From: fmt.Sprintf("%.0f W", limit.Or(0)),
 		Command: fmt.Sprintf("raise the power limit of GPU %d", g.Index),
-		Why:     "The power limit holds the clocks down. No flag of the server helps.",
-		Price:   []string{"more power drawn and more heat"},
+		Why:     "The power limit keeps the clocks low. No server flag helps.",
+		Costs:   []string{"more power drawn and more heat"},
 	}
 	if rated.OK {
-		fix.To = number(rated.V) + " W"
-		fix.Command = fmt.Sprintf("nvidia-smi -i %d -pl %s (as root): the card is rated for it", g.Index, number(rated.V))
+		fix.To = fmt.Sprintf("%.0f W", rated.V)
+		fix.Command = fmt.Sprintf("nvidia-smi -i %d -pl %.0f (as root): the GPU is rated for it", g.Index, rated.V)
 	}
 	switch {
 	case !rated.OK || !limit.OK:
-		fix.Withheld = "what the card is rated for is not known"
+		fix.Withheld = "the rated power of the GPU is unknown"
 	case limit.V >= powerBelowRated*rated.V:
-		fix.Withheld = fmt.Sprintf("the limit of %s W is what the card is rated for: there is nothing to raise", number(limit.V))
+		fix.Withheld = fmt.Sprintf("the limit of %s is already the rated power of the GPU", figure.Value(limit.V, "W"))
 	case memoryBound(r):
-		fix.Withheld = "memory bandwidth binds the step, and the power limit does not lower that"
+		fix.Withheld = "memory bandwidth limits the step, and the power limit does not lower it"
 	default:
 		// Clocks rise with about the cube root of power near the limit.
 		fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio", Low: stat.Some(0), High: stat.Some(math.Cbrt(rated.V/limit.V) - 1)}}
@@ -180,7 +209,8 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 	return fix
 }
 
-// memoryBound says whether reading weights or cache is the step's largest part.
+// memoryBound reports whether reading weights or KV cache takes the largest part of a step;
+// false without a physical model.
 func memoryBound(r *engine.Run) bool {
 	if r.Perf == nil {
 		return false

@@ -8,17 +8,17 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// vLLM's buckets of inter-token latency and of the tokens of a step
-// (v1/metrics/loggers.py).
+// Bucket bounds of inter-token latency and of tokens per step (vLLM, v1/metrics/loggers.py).
 var (
 	boundsITL   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
 	boundsSteps = []float64{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, math.Inf(1)}
 )
 
-// observed makes a histogram's gain from values and how often each came.
+// observed returns the increase of a histogram from values and their numbers of observations.
 func observed(bounds []float64, values map[float64]float64) stat.Delta {
 	d := stat.Delta{Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
 	for v, n := range values {
@@ -33,9 +33,8 @@ func observed(bounds []float64, values map[float64]float64) stat.Delta {
 	return d
 }
 
-// interrupted is a server with 40 streams that come along at 20 ms a token and
-// pause once in the window for 0.7 s, while a step computes a prompt of 6,000
-// tokens.
+// interrupted returns a window of a server with 40 streams that receive a token every 20 ms and
+// pause once for 0.7 s, while a step computes a prompt of 6,000 tokens.
 func interrupted() (engine.Window, engine.Facts) {
 	w, f := quietWindow(), knownFacts()
 	f.MaxNumBatchedTokens, f.ChunkedPrefill = know(16384), know(true)
@@ -58,7 +57,7 @@ func TestPrefillInterferenceConditions(t *testing.T) {
 		}, engine.Fired, "noticeable pauses"},
 		{"fewer do", func(w *engine.Window, _ *engine.Facts) {
 			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.7: 19})
-		}, engine.NotFired, "0.237 1/s < 0.25 1/s"},
+		}, engine.NotFired, "0.237/s < 0.250/s"},
 		{"pauses that nobody notices", func(w *engine.Window, _ *engine.Facts) {
 			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.39: 400})
 		}, engine.NotFired, "noticeable pauses"},
@@ -67,8 +66,8 @@ func TestPrefillInterferenceConditions(t *testing.T) {
 		}, engine.NotFired, "noticeable pauses"},
 		{"no step carries a prompt: the host pauses", func(w *engine.Window, _ *engine.Facts) {
 			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{40: 65, 120: 1})
-		}, engine.NotFired, "no prompt is the reason"},
-		{"requests wait: smaller steps would make the queue longer", func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 1) }, engine.NotFired, "requests wait"},
+		}, engine.NotFired, "but not for a prompt"},
+		{"requests wait: smaller steps would make the queue longer", func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 1) }, engine.NotFired, "requests queued"},
 		{"preempted streams pause", func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 1) }, engine.NotFired, "preempted"},
 		{"budget unknown", func(_ *engine.Window, f *engine.Facts) { f.MaxNumBatchedTokens = engine.Fact[int]{} }, engine.NotEvaluable, inputBudget},
 		{"V0", func(_ *engine.Window, f *engine.Facts) { f.V0 = know(true) }, engine.NotEvaluable, inputV1},
@@ -112,22 +111,22 @@ func diagnoseInterrupted(t *testing.T, edit func(w *engine.Window, f *engine.Fac
 	return engine.Finding{}
 }
 
-// priceOfWait reads from a fix's price how much longer a first token takes, in
-// percent.
-func priceOfWait(t *testing.T, f *engine.Finding) float64 {
+// costOfWait returns the increase of time to first token that a fix lists as its cost, in percent.
+func costOfWait(t *testing.T, f *engine.Finding) float64 {
 	t.Helper()
-	var wait, tokens float64
-	for _, p := range f.Fix.Price {
+	var wait float64
+	var tokens string
+	for _, p := range f.Fix.Costs {
 		_, figures, ok := strings.Cut(p, "which take more steps: about ")
 		if !ok {
 			continue
 		}
-		if _, err := fmt.Sscanf(figures, "%f %% for %f tokens", &wait, &tokens); err != nil || tokens <= 0 {
+		if _, err := fmt.Sscanf(strings.ReplaceAll(figures, figure.NBSP, " "), "%f %% for a prompt of %s tokens", &wait, &tokens); err != nil || tokens == "" {
 			t.Fatalf("%q: %v", p, err)
 		}
 		return wait
 	}
-	t.Fatalf("no price in time to first token: %q", f.Fix.Price)
+	t.Fatalf("no cost in time to first token: %q", f.Fix.Costs)
 	return 0
 }
 
@@ -170,8 +169,8 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 		if f.Fix.To != "2048" && f.Fix.To != "4096" {
 			t.Errorf("budget %s, want what an H100 computes in about 0.2 s at most", f.Fix.To)
 		}
-		// These steps compute: a prompt takes in parts little more than in one.
-		if wait := priceOfWait(t, &f); wait < 0 || wait > 10 || !strings.Contains(f.Fix.Withheld, "a latency fix") {
+		// These steps are compute bound: a split prompt takes only a little longer than a whole one.
+		if wait := costOfWait(t, &f); wait < 0 || wait > 10 || !strings.Contains(f.Fix.Withheld, "a latency fix") {
 			t.Errorf("%v %% longer, withheld %q", wait, f.Fix.Withheld)
 		}
 	})
@@ -186,9 +185,9 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 		})
 		if f.State != engine.Fired || !f.Significant || f.Fix.To == f.Fix.From ||
 			!strings.Contains(f.Fix.Withheld, "a latency fix: --max-num-batched-tokens "+f.Fix.To+" costs time to first token (about +") {
-			t.Fatalf("%s, fix %+v; want it listed with number and price", f.State, f.Fix)
+			t.Fatalf("%s, fix %+v; want it listed with value and costs", f.State, f.Fix)
 		}
-		if wait := priceOfWait(t, &f); wait <= 10 || wait > 100 {
+		if wait := costOfWait(t, &f); wait <= 10 || wait > 100 {
 			t.Errorf("%v %% longer to the first token", wait)
 		}
 	})
@@ -198,17 +197,17 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.006: 40 * 200, 4: 40})
 			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 65, 600: 1})
 		})
-		if f.State != engine.NotFired || !strings.Contains(f.Reason, "prompts are not the reason") {
+		if f.State != engine.NotFired || !strings.Contains(f.Reason, "prompts are not the cause") {
 			t.Errorf("%s: %s", f.State, f.Reason)
 		}
 	})
-	t.Run("seats bound the budget from below", func(t *testing.T) {
+	t.Run("slots bound the budget from below", func(t *testing.T) {
 		f := diagnoseInterrupted(t, func(_ *engine.Window, f *engine.Facts) { f.MaxNumSeqs = know(16384) })
-		if f.State != engine.Fired || !strings.Contains(f.Fix.Withheld, "not seat every request") {
-			t.Errorf("%s, fix %+v; want it withheld: vLLM refuses a budget below the seats", f.State, f.Fix)
+		if f.State != engine.Fired || !strings.Contains(f.Fix.Withheld, "lack a token for every slot") {
+			t.Errorf("%s, fix %+v; want it withheld: vLLM refuses a budget below the slots", f.State, f.Fix)
 		}
 	})
-	t.Run("seats not known", func(t *testing.T) {
+	t.Run("slots not known", func(t *testing.T) {
 		for _, c := range []struct {
 			name     string
 			device   string
@@ -216,12 +215,12 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 			running  float64
 			to       string
 			withheld string
-			price    string
+			costs    string
 		}{
-			{"nor hardware", "", 0, 40, "", "max_num_seqs is not known", ""},
-			{"a small GPU's default lies below", "cuda", 24, 40, "1024", "a latency fix", "256 are assumed"},
-			{"a large GPU's default", "cuda", 80, 40, "1024", "a latency fix", "1024 are assumed"},
-			{"more ran at once: what seats them pauses as long", "cuda", 24, 1500, "2048", "too little is gained", "1500 are assumed"},
+			{"nor hardware", "", 0, 40, "", "max_num_seqs, which is unknown", ""},
+			{"a small GPU's default lies below", "cuda", 24, 40, "1024", "a latency fix", "(assumed: 256)"},
+			{"a large GPU's default", "cuda", 80, 40, "1024", "a latency fix", "(assumed: 1,024)"},
+			{"more ran at once: more slots pause as long", "cuda", 24, 1500, "2048", "saves too little", "(assumed: 1,500)"},
 		} {
 			f := diagnoseInterrupted(t, func(w *engine.Window, f *engine.Facts) {
 				f.MaxNumSeqs, f.Device, f.GPUName = engine.Fact[int]{}, engine.Fact[string]{}, know("NVIDIA of some kind")
@@ -230,8 +229,8 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 				}
 				w.RunningPeak = stat.Some(c.running)
 			})
-			if f.State != engine.Fired || c.to != "" && f.Fix.To != c.to || !strings.Contains(f.Fix.Withheld, c.withheld) || !strings.Contains(strings.Join(f.Fix.Price, "; "), c.price) {
-				t.Errorf("%s: %s, fix %+v; want %q, withheld %q, price %q", c.name, f.State, f.Fix, c.to, c.withheld, c.price)
+			if f.State != engine.Fired || c.to != "" && f.Fix.To != c.to || !strings.Contains(f.Fix.Withheld, c.withheld) || !strings.Contains(strings.Join(f.Fix.Costs, "; "), c.costs) {
+				t.Errorf("%s: %s, fix %+v; want %q, withheld %q, costs %q", c.name, f.State, f.Fix, c.to, c.withheld, c.costs)
 			}
 		}
 	})

@@ -6,33 +6,30 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// A low hit rate has two causes that no counter of the page tells apart: prompts
-// that differ from their beginning on, and beginnings that were evicted before
-// they came again. How long a block stays cached, and whether hits come as whole
-// prompts or as the same part of each, bound what can be the case.
+// A low hit rate has two causes that no counter separates: prompts without a shared prefix, and
+// prefixes that are evicted before they are needed again. Two measurements narrow them down: how
+// long a block stays cached, and whether whole prompts hit or the same part of each.
 
 const (
-	// reuseStay is how long a block must stay cached after its request for
-	// eviction to be ruled out, in seconds: the next turn of a conversation, or
-	// the next request of one tenant of many, comes within about a minute.
+	// reuseStay is how long a block must stay cached after its request to rule out eviction, in
+	// seconds: the next turn of a conversation comes within about a minute.
 	reuseStay = 60.0
-	// reuseUneven is the least spread of the cached tokens of a request over
-	// windows, as a part of what whole hits and whole misses would show, that is
-	// not the same beginning of every prompt. That shows 0.01 and less, whole hits
-	// and misses 0.3 to 1.
+	// reuseUneven is the minimum spread of the cached tokens of a request over windows, relative
+	// to whole hits and whole misses, that a prefix shared by all prompts cannot have. Such a
+	// prefix shows at most 0.01, whole hits and misses 0.3 to 1.
 	reuseUneven = 0.10
-	// reuseSpread is how many windows the spread needs.
+	// reuseSpread is the minimum number of windows to compute the spread.
 	reuseSpread = 5
 )
 
-// stay returns how long a block stays cached once its request has ended, in
-// seconds: vLLM overwrites the blocks that no running request holds in the order
-// of their last use (v1/core/block_pool.py), and every computed token takes a new
-// place. Absent without the pool's size or the rate of computed tokens.
-func stay(r *engine.Run) stat.Opt {
+// cachedSeconds returns how long a block stays cached after its request ended: vLLM overwrites
+// the blocks that no running request holds, least recently used first, and every computed token
+// takes a new place. It is absent without the size of the pool or the rate of tokens.
+func cachedSeconds(r *engine.Run) stat.Opt {
 	a := &r.Agg
 	pool := r.Facts.KVCapacityTokens
 	if !pool.Known || !a.KV.OK {
@@ -42,22 +39,20 @@ func stay(r *engine.Run) stat.Opt {
 	return stat.Some(free).Div(a.PrefillPerS.Plus(a.Rate[engine.CounterGenerationTokens]))
 }
 
-// unevenHits returns the variance between windows of the cached tokens of a
-// request, as a part of what it would be if each prompt hit as a whole or not at
-// all (binomial over a window's requests): about one for those, next to none
-// where every prompt hits the same beginning, however much prompts differ in
-// length. Absent without hits or with too few windows.
+// unevenHits returns the variance between windows of the cached tokens of a request, relative
+// to prompts that hit as a whole or not at all (binomial over a window's requests): about one
+// for those, almost zero if every prompt hits the same prefix. It is absent without hits or
+// with too few windows.
 func unevenHits(r *engine.Run) stat.Opt {
-	type window struct{ cached, requests float64 }
-	var windows []window
+	type hits struct{ cached, requests float64 }
+	var list []hits
 	var cached, prompt, requests float64
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		if hit, _ := hitRate(w); !w.Evaluable || !hit.OK {
+	for w := range windows(r, evaluable) {
+		if hit, _ := hitRate(w); !hit.OK {
 			continue
 		}
-		// Cached tokens count at a request's first token, as its time to it does;
-		// hits count at its admission, as lookups do.
+		// Cached tokens are counted at the first token of a request, like its time to first
+		// token; hits at its admission, like lookups.
 		c, t, n := w.Delta[engine.CounterPromptTokensCached], w.Delta[engine.CounterPromptTokens], stat.Some(w.Hist[engine.HistTTFT].Count)
 		if !c.OK || n.V <= 0 {
 			c, t = w.Delta[engine.CounterPrefixHits], w.Delta[engine.CounterPrefixQueries]
@@ -66,37 +61,36 @@ func unevenHits(r *engine.Run) stat.Opt {
 		if !c.OK || !t.OK || n.Or(0) <= 0 {
 			continue
 		}
-		windows = append(windows, window{c.V, n.V})
+		list = append(list, hits{c.V, n.V})
 		cached, prompt, requests = cached+c.V, prompt+t.V, requests+n.V
 	}
-	if len(windows) < reuseSpread || cached <= 0 || cached >= prompt {
+	if len(list) < reuseSpread || cached <= 0 || cached >= prompt {
 		return stat.None
 	}
 	each, sum := cached/requests, 0.0
-	for _, w := range windows {
-		off := w.cached - each*w.requests
-		sum += off * off / w.requests
+	for _, h := range list {
+		deviation := h.cached - each*h.requests
+		sum += deviation * deviation / h.requests
 	}
-	return stat.Some(sum / float64(len(windows)) / (each * (prompt/requests - each)))
+	return stat.Some(sum / float64(len(list)) / (each * (prompt/requests - each)))
 }
 
-// eviction is what a run says of evicted beginnings.
+// eviction holds the two measurements that indicate evicted prefixes in a run.
 type eviction struct {
-	stay   stat.Opt // seconds
-	uneven stat.Opt
+	stay   stat.Opt // cachedSeconds
+	uneven stat.Opt // unevenHits
 }
 
-func evictionOf(r *engine.Run) eviction { return eviction{stay(r), unevenHits(r)} }
+func evictionOf(r *engine.Run) eviction { return eviction{cachedSeconds(r), unevenHits(r)} }
 
-// possible says that blocks go before a beginning can be expected again, so that
-// sharing prompts may miss.
+// possible reports whether blocks are overwritten before a prefix is likely to be needed again.
 func (e eviction) possible() bool { return e.stay.OK && e.stay.V < reuseStay }
 
-// excluded says that the shared beginning is there and never evicted: every
-// prompt hits the same part.
+// excluded reports whether every prompt hits the same part: a shared prefix that is never
+// evicted.
 func (e eviction) excluded() bool { return e.uneven.OK && e.uneven.V < reuseUneven }
 
-// likely says that beginnings come again and are often gone by then.
+// likely reports whether prefixes are needed again and often evicted by then.
 func (e eviction) likely() bool { return e.possible() && e.uneven.OK && !e.excluded() }
 
 func (e eviction) evidence(r *engine.Run) []engine.Evidence {
@@ -106,26 +100,25 @@ func (e eviction) evidence(r *engine.Run) []engine.Evidence {
 		if !e.possible() {
 			side = ">="
 		}
-		out = append(out, evidence("cached_block_stay_s", e.stay, "s", side, stat.Some(reuseStay), engine.FromDerived, fmt.Sprintf(
-			"a block stays cached for about %s after its request: %s of the pool is free of running requests, and %s tokens a second are written into it",
-			seconds(e.stay.V), percent(max(0, 1-r.Agg.KV.Or(0))), number(r.Agg.PrefillPerS.Plus(r.Agg.Rate[engine.CounterGenerationTokens]).Or(0)))))
+		out = append(out, compared("cached_block_stay_s", e.stay, "s", side, reuseStay, engine.FromDerived, fmt.Sprintf(
+			"a block stays cached for about %s after its request: running requests leave %s of the pool free, and %s tokens per second are written into it",
+			formatSeconds(e.stay.V), figure.PercentSign(max(0, 1-r.Agg.KV.Or(0))), figure.Count(r.Agg.PrefillPerS.Plus(r.Agg.Rate[engine.CounterGenerationTokens]).Or(0)))))
 	}
 	if e.uneven.OK {
-		side, text := ">=", "some prompts hit and others miss: the cached tokens of a request vary between windows accordingly"
+		side, text := ">=", "some prompts hit and others miss: the cached tokens of a request vary between windows"
 		if e.excluded() {
-			side, text = "<", "every prompt hits about the same part: a beginning that all share and that stays cached"
+			side, text = "<", "every prompt hits about the same part: a prefix that all share and that stays cached"
 		}
-		out = append(out, evidence("hit_rate_spread", e.uneven, "ratio", side, stat.Some(reuseUneven), engine.FromDerived, text))
+		out = append(out, compared("hit_rate_spread", e.uneven, "ratio", side, reuseUneven, engine.FromDerived, text))
 	}
 	return out
 }
 
-// keepPrefixes proposes the pool that was made small by choice at the size that
-// vLLM would give it: only that is worth a try for a gain that nobody knows. Nil
-// where no flag keeps the pool small.
-func keepPrefixes(r *engine.Run, e eviction, share stat.Opt) *engine.Fix {
+// keepPrefixes proposes the full size for a pool that a flag makes small; no other change is
+// justified by a gain that is unknown. It returns nil if no flag keeps the pool small.
+func keepPrefixes(r *engine.Run, e eviction) *engine.Fix {
 	f := r.Facts
-	why := fmt.Sprintf("Some prompts hit nearly whole and others not at all, and what is cached is overwritten about %s after its request: beginnings that do come again are probably gone by then.", seconds(e.stay.V))
+	why := fmt.Sprintf("Some prompts hit almost entirely and others not at all, and cached blocks are overwritten about %s after their request: prefixes that are needed again are probably evicted by then.", formatSeconds(e.stay.V))
 	n := kvNeed{run: r, pool: &pool{}, why: why, factor: stat.Some(0)}
 	fix := lowUtil(&n).fix
 	if fix == nil {
@@ -133,44 +126,33 @@ func keepPrefixes(r *engine.Run, e eviction, share stat.Opt) *engine.Fix {
 			return nil
 		}
 	}
-	fix.Predicted = reuseBound(share)
-	if high := fix.Predicted[0].High; high.OK {
-		fix.Why += fmt.Sprintf(" The gain is unknown until tried, at most %s.", change(high.V))
-	} else {
-		fix.Why += " The gain is unknown until tried."
-	}
-	fix.Why += " If the hit rate does not rise, the prompts share no more than they hit, and the prompts are what to change."
-	fix.Rejected = append(fix.Rejected, engine.Rejected{What: "restructuring the prompts first", Why: "no gain where what they share is evicted; the next step if a larger pool does not raise the hit rate"})
+	fix.Predicted = reuseBound(r)
+	fix.Why += unknownGain(r, fix, "") + " If the hit rate does not rise, the prompts share no more than they hit; change the prompts then."
+	reject(fix, "restructuring the prompts first", "no gain if shared prefixes are evicted; the next step if a larger pool does not raise the hit rate")
 	if offloads(f) {
-		fix.Rejected = append(fix.Rejected, engine.Rejected{What: "--kv-offloading-size", Why: "keeps evicted prefixes in host memory: another way, dearer than GPU memory that lies free"})
+		reject(fix, "--kv-offloading-size", "keeps evicted prefixes in host memory, which is slower than unused GPU memory")
 	}
 	return fix
 }
 
-// wholePool undoes --num-gpu-blocks-override with as many blocks as the weights
-// surely leave room for. Nil where the pool is not overridden, memory is not
-// known, or that is no larger.
+// wholePool raises --num-gpu-blocks-override to the lower estimate of the blocks that fit beside
+// the weights. It returns nil if the pool is not overridden, memory is unknown, or the pool would
+// grow by less than minGrowth.
 func wholePool(r *engine.Run, why string) *engine.Fix {
 	f := r.Facts
 	over := f.NumGPUBlocksOverride
 	config, missing := engine.ReplicaConfig(f)
-	if !over.Known || !f.BlockSize.Known || !f.GPUMemoryUtilization.Known || len(missing) > 0 || onCPU(f) {
+	if !over.Known || !f.BlockSize.Known || !f.GPUMemoryUtilization.Known || len(missing) > 0 || f.OnCPU() {
 		return nil
 	}
 	_, least, _ := config.Capacity(f.GPUMemoryUtilization.Value)
 	to := int(math.Floor(least/float64(f.BlockSize.Value))) / poolStep * poolStep
-	if float64(to) < leastGrowth*float64(over.Value) {
+	if float64(to) < minGrowth*float64(over.Value) {
 		return nil
 	}
 	from, text := strconv.Itoa(over.Value), strconv.Itoa(to)
-	return &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--num-gpu-blocks-override", From: from, To: text,
-		Command: setFlag(f, "--num-gpu-blocks-override", from, text, over.Source),
-		Why:     fmt.Sprintf("%s The pool was made small by --num-gpu-blocks-override; the GPU has room for %s blocks at least.", why, text),
-		Price:   []string{priceRestart, "more memory for the pool: the start fails if it is not there"},
-		Rejected: []engine.Rejected{{
-			What: "removing --num-gpu-blocks-override", Why: "lets vLLM size the pool by GPU memory, usually larger still; its size is not known from here",
-		}},
-		Risk: 2,
-	}
+	fix := flagFix(f, "--num-gpu-blocks-override", from, text, over.Source,
+		fmt.Sprintf("%s --num-gpu-blocks-override makes the pool small; the GPU has room for at least %s blocks.", why, text), costPoolMemory)
+	fix.Rejected, fix.Risk = []engine.Rejected{removeOverride}, 2
+	return fix
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// servers makes random servers and runs: anything that a page can show, with
-// readings missing at random. The seed makes it the same every time.
+// servers generates random servers and runs: any values that a page can show, with readings
+// missing at random. A fixed seed makes it reproducible.
 type servers struct{ *rand.Rand }
 
 func (s servers) maybe(v float64) stat.Opt {
@@ -63,6 +64,9 @@ func (s servers) facts() engine.Facts {
 		f.EngineVersion = know(pick(s, "0.6.3", "0.8.5", "0.11.0", "0.15.0", "0.30.0", "0.32.0", "dev"))
 	}
 	f.EnforceEager = know(s.IntN(3) == 0)
+	if s.IntN(3) == 0 {
+		f.EnableLoRA, f.MaxLoRAs = know(true), know(pick(s, 1, 4))
+	}
 	if some() {
 		f.ChunkedPrefill = know(some())
 	}
@@ -83,18 +87,22 @@ func (s servers) window(i int, load bool, ranks int, f *engine.Facts) engine.Win
 	if load {
 		busy = 1
 	}
-	seats := float64(f.MaxNumSeqs.Value)
-	if seats == 0 {
-		seats = 64
+	slots := float64(f.MaxNumSeqs.Value)
+	if slots == 0 {
+		slots = 64
 	}
-	each := busy * pick(s, 0.0, 0.5, 1, seats/10, seats-0.3, seats, seats, seats*1.1)
+	each := busy * pick(s, 0.0, 0.5, 1, slots/10, slots-0.3, slots, slots, slots*1.1)
 	n := each * float64(ranks)
 	w.Running = s.maybe(n)
 	w.RunningPeak = stat.Opt{V: math.Ceil(n), OK: w.Running.OK}
-	w.Waiting = s.maybe(busy * pick(s, 0.0, 0.4, 3, seats, 10*seats))
+	w.Waiting = s.maybe(busy * pick(s, 0.0, 0.4, 3, slots, 10*slots))
 	w.WaitingPeak = w.Waiting
 	if s.IntN(3) == 0 {
 		w.Deferred = w.Waiting.Times(s.Float64())
+	}
+	if s.IntN(3) == 0 {
+		w.LoRAs = engine.LoRAWindow{Max: s.maybe(pick(s, 1.0, 4)), Running: s.maybe(pick(s, 1.0, 4)), Waiting: s.maybe(pick(s, 0.0, 3))}
+		w.LoRAs.Wanted = w.LoRAs.Running.Plus(w.LoRAs.Waiting)
 	}
 	w.KV = s.maybe(pick(s, 0.0, 0.05, 0.3, 0.79, 0.9, 0.99, s.Float64()))
 	w.KVPeak = w.KV.Times(1 + 0.2*s.Float64())
@@ -130,7 +138,7 @@ func (s servers) window(i int, load bool, ranks int, f *engine.Facts) engine.Win
 			KVPeak: s.maybe(w.KVPeak.V), Generation: s.maybe(w.Delta[engine.CounterGenerationTokens].V / float64(ranks)),
 		})
 	}
-	if ranks > 1 && s.IntN(3) == 0 { // the first rank has it all
+	if ranks > 1 && s.IntN(3) == 0 { // the first rank has all requests
 		zero := stat.Some(0)
 		w.Ranks[0].Running, w.Ranks[0].Waiting = w.Running, w.Waiting
 		for r := range w.Ranks[1:] {
@@ -168,8 +176,7 @@ func (s servers) request() engine.Request {
 	return engine.Request{Facts: f, Windows: windows, Rules: All(), Duration: 30 * time.Second}
 }
 
-// TestProperties checks, on a few thousand random servers, what must hold of
-// every diagnosis.
+// TestProperties checks the invariants of a diagnosis on a few thousand random servers.
 func TestProperties(t *testing.T) {
 	const runs = 3000
 	seen := map[string]int{}
@@ -189,11 +196,20 @@ func TestProperties(t *testing.T) {
 		if err := recommendable(&d, q.Windows); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
+		if d.Facts.MaxNumSeqsInferred {
+			seen["slots inferred"]++
+			if err := inferrable(&d, q.Windows); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
 		if d.Recommendation != nil {
 			seen["recommends "+string(d.Recommendation.Finding)]++
 		}
 	}
-	// A generator that never reaches a state proves nothing about it.
+	if seen["slots inferred"] == 0 {
+		t.Error("the slots of no server are inferred; the generator must reach that")
+	}
+	// Every rule must fire for some server: a state that is never generated is not tested.
 	for _, r := range All() {
 		if seen[string(r.ID)+" fired"] == 0 || seen[string(r.ID)+" not-fired"] == 0 {
 			t.Errorf("%s: fired %d times and not-fired %d times; the generator must reach both", r.ID, seen[string(r.ID)+" fired"], seen[string(r.ID)+" not-fired"])
@@ -203,8 +219,7 @@ func TestProperties(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// asJSON writes findings and recommendation; it fails where a number is no
-// number.
+// asJSON encodes findings and recommendation; it fails the test if a number is NaN or infinite.
 func asJSON(t *testing.T, d *engine.Diagnosis) string {
 	t.Helper()
 	out, err := json.Marshal(struct {
@@ -218,12 +233,13 @@ func asJSON(t *testing.T, d *engine.Diagnosis) string {
 	return string(out)
 }
 
-// wellFormed checks one finding.
+// wellFormed returns an error if a finding breaks an invariant.
 func wellFormed(f *engine.Finding, facts *engine.Facts) error {
 	if f.Reason == "" {
 		return fmt.Errorf("%s without a reason", f.State)
 	}
-	if f.State == engine.NotEvaluable && len(f.Missing) == 0 && f.Reason != "no evaluable window" {
+	lacksLoad := strings.HasPrefix(f.Reason, "no request ran") || strings.HasPrefix(f.Reason, "no tokens generated")
+	if f.State == engine.NotEvaluable && len(f.Missing) == 0 && f.Reason != "no evaluable window" && !lacksLoad {
 		return fmt.Errorf("does not say what it lacked")
 	}
 	for _, e := range f.Evidence {
@@ -245,7 +261,7 @@ func wellFormed(f *engine.Finding, facts *engine.Facts) error {
 		return fmt.Errorf("impact %v", f.Impact)
 	case len(f.Evidence) == 0:
 		return fmt.Errorf("fired without evidence")
-	case fix == nil || fix.Command == "" || fix.Why == "" || len(fix.Price) == 0:
+	case fix == nil || fix.Command == "" || fix.Why == "" || len(fix.Costs) == 0:
 		return fmt.Errorf("fired without a whole fix: %+v", fix)
 	case fix.Kind == engine.KindFlag && !fix.Changeable():
 		return fmt.Errorf("a flag fix without a flag, or without a number and nothing to leave out: %+v", fix)
@@ -269,7 +285,27 @@ func wellFormed(f *engine.Finding, facts *engine.Facts) error {
 	return nil
 }
 
-// recommendable checks the recommendation against the run.
+// inferrable returns an error if the inferred slots contradict the run.
+func inferrable(d *engine.Diagnosis, windows []engine.Window) error {
+	slots, limited := float64(d.Facts.MaxNumSeqs.Value), 0
+	for i := range windows {
+		w := &windows[i]
+		all := slots * float64(max(1, len(w.Ranks)))
+		switch peak := w.RunningPeak.Max(w.Running).Or(0); {
+		case !w.Evaluable:
+		case peak >= all+float64(max(1, len(w.Ranks))):
+			return fmt.Errorf("%v ran at once, %v slots inferred", peak, slots)
+		case peak >= all-1 && w.Waiting.Or(0)-w.Deferred.Or(0) >= 1 && w.KVPeak.Or(w.KV.Or(1)) < 0.8 && w.Delta[engine.CounterPreemptions].Or(0) == 0:
+			limited++
+		}
+	}
+	if limited < 3 {
+		return fmt.Errorf("%v slots inferred from %d windows with a queue and room in the pool", slots, limited)
+	}
+	return nil
+}
+
+// recommendable returns an error if the recommendation contradicts the run.
 func recommendable(d *engine.Diagnosis, windows []engine.Window) error {
 	r := d.Recommendation
 	if r == nil {
@@ -291,23 +327,23 @@ func recommendable(d *engine.Diagnosis, windows []engine.Window) error {
 	if r.Kind == engine.KindFlag && d.Facts.EngineVersion.Known && flagMissing(&d.Facts, r.Flag) != "" {
 		return fmt.Errorf("recommends %s, which vLLM %s does not have", r.Flag, d.Facts.EngineVersion.Value)
 	}
-	if r.Finding != engine.SeatSaturation || r.Flag != "--max-num-seqs" {
+	if r.Finding != engine.ConcurrencySaturation || r.Flag != "--max-num-seqs" {
 		return nil
 	}
 	to, err := strconv.Atoi(r.To)
 	if err != nil || to <= d.Facts.MaxNumSeqs.Value {
-		return fmt.Errorf("raises %d seats to %q", d.Facts.MaxNumSeqs.Value, r.To)
+		return fmt.Errorf("raises %d slots to %q", d.Facts.MaxNumSeqs.Value, r.To)
 	}
 	if b := d.Facts.MaxNumBatchedTokens; b.Known && to > b.Value {
-		return fmt.Errorf("%d seats above a token budget of %d", to, b.Value)
+		return fmt.Errorf("%d slots above a token budget of %d", to, b.Value)
 	}
 	run := engine.Run{Windows: windows, Agg: engine.Combine(windows, &d.Facts), Facts: &d.Facts}
-	p := poolOf(&run, func(w *engine.Window) bool { return checkSeatSaturation(w, &d.Facts).State == engine.Fired })
+	p := poolOf(&run, func(w *engine.Window) bool { return checkConcurrencySaturation(w, &d.Facts).State == engine.Fired })
 	if p.holds.OK && float64(to) > 0.8*p.holds.V+1e-9 {
-		return fmt.Errorf("%d seats fill a pool of %.1f sequences above 80 %%", to, p.holds.V)
+		return fmt.Errorf("%d slots fill a pool of %.1f sequences above 80 %%", to, p.holds.V)
 	}
-	if float64(to) >= p.running+p.queued+coarseSeats {
-		return fmt.Errorf("%d seats for %.1f requests", to, p.running+p.queued)
+	if float64(to) >= p.running+p.queued+2*engine.SlotStep {
+		return fmt.Errorf("%d slots for %.1f requests", to, p.running+p.queued)
 	}
 	return nil
 }

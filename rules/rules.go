@@ -2,59 +2,58 @@ package rules
 
 import "github.com/rooftop-dev/rooftop/engine"
 
-// definition is one rule with its explanation, side by side so that both use
-// the same constants.
+// definition is one rule with its explanation, side by side so that both use the same constants.
 type definition struct {
 	rule    engine.Rule
 	explain Explanation
 }
 
-// definitions lists every rule: the documented ones R1 to R5 first, in their
-// order, then those beyond.
-func definitions() []definition {
-	return []definition{
-		underBatching(),
-		kvPressure(),
-		kvAdmission(),
-		lowPrefixReuse(),
-		oomRisk(),
-		seatSaturation(),
-		tokenBudget(),
-		stuck(),
-		slowSteps(),
-		frontEnd(),
-		powerLimit(),
-		dpImbalance(),
-		prefillInterference(),
-	}
+// definitions lists every rule: R1 to R5 of PROFILE first, in their order, then the others.
+var definitions = []definition{
+	underBatching,
+	kvPressure,
+	kvAdmission,
+	lowPrefixReuse,
+	oomRisk,
+	concurrencySaturation,
+	tokenBudget,
+	loraSlots,
+	stuck,
+	slowSteps,
+	frontEnd,
+	powerLimit,
+	dpImbalance,
+	prefillInterference,
 }
 
 // All returns every rule in a fixed order.
 func All() []engine.Rule {
-	defs := definitions()
-	rules := make([]engine.Rule, len(defs))
-	for i, d := range defs {
+	rules := make([]engine.Rule, len(definitions))
+	for i, d := range definitions {
 		rules[i] = guarded(d.rule)
 	}
 	return rules
 }
 
-// guarded adds to a rule what holds for every one: no flag is recommended that
-// this server's release does not have, and no prediction shows the noise of its
-// arithmetic.
+// guarded adds the steps that all rules share: it sets the impact from the predicted gain,
+// withholds a fix whose flag this server's release lacks, and rounds predictions to hide the noise
+// of floating-point arithmetic.
 func guarded(rule engine.Rule) engine.Rule {
+	finish := func(r *engine.Run, f *engine.Finding) {
+		setImpact(f)
+		withholdUnknownFlag(r.Facts, f.Fix)
+		roundPredictions(f.Fix)
+	}
 	if conclude := rule.Conclude; conclude != nil {
 		rule.Conclude = func(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			conclude(r, t, f)
-			withholdUnknownFlag(r.Facts, f.Fix)
-			roundPredictions(f.Fix)
+			finish(r, f)
 		}
 	}
 	if once := rule.Once; once != nil {
 		rule.Once = func(r *engine.Run, f *engine.Finding) {
 			once(r, f)
-			withholdUnknownFlag(r.Facts, f.Fix)
-			roundPredictions(f.Fix)
+			finish(r, f)
 		}
 	}
 	return rule

@@ -8,9 +8,10 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
-// rule returns the rule of an id.
+// rule returns the rule with an ID.
 func rule(t testing.TB, id engine.FindingID) engine.Rule {
 	t.Helper()
 	for _, r := range All() {
@@ -22,13 +23,13 @@ func rule(t testing.TB, id engine.FindingID) engine.Rule {
 	return engine.Rule{}
 }
 
-// quietWindow is a window of a healthy server that has every reading.
+// quietWindow returns a window of a healthy server with every reading.
 func quietWindow() engine.Window {
 	w := engine.Window{
 		Duration: 2 * time.Second, Polls: 9, Evaluable: true, Active: true, Progress: true,
 		Running: stat.Some(40), RunningPeak: stat.Some(42), RunningMin: stat.Some(38), Waiting: stat.Some(0), WaitingPeak: stat.Some(0), Deferred: stat.Some(0),
 		KV: stat.Some(0.4), KVPeak: stat.Some(0.45), KVLast: stat.Some(0.4),
-		StepTime: stat.Some(0.02), StepTimeFrom: "itl", LongestStep: 250 * time.Millisecond,
+		StepTime: stat.Some(0.02), LongestStep: 250 * time.Millisecond,
 		Ranks: []engine.RankWindow{{Name: "0", Running: stat.Some(40), Waiting: stat.Some(0), KVPeak: stat.Some(0.45), StepsPerS: stat.Some(50)}},
 		GPUs:  []engine.GPUWindow{{Name: "NVIDIA H100 80GB HBM3", ThrottleOK: true}},
 	}
@@ -79,7 +80,7 @@ func setKV(w *engine.Window, mean, peak float64) {
 	w.Ranks[0].KVPeak = stat.Some(peak)
 }
 
-// TestThresholds holds each rule against both sides of each of its limits.
+// TestThresholds checks each rule on both sides of each of its limits.
 func TestThresholds(t *testing.T) {
 	type edit func(w *engine.Window, f *engine.Facts)
 	saturated := func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64); setWaiting(w, 30) }
@@ -90,12 +91,17 @@ func TestThresholds(t *testing.T) {
 		setMean(w, engine.HistPromptTokens, 2000)
 	}
 	reuse := func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPromptTokensCached, 0) }
+	noPrompt := func(w *engine.Window, _ *engine.Facts) {
+		setCounter(w, engine.CounterPromptTokens, 0)
+		setCounter(w, engine.CounterPrefixQueries, 0)
+		setCounter(w, engine.CounterPromptTokensCached, 0)
+		w.Last[engine.CounterPromptTokens] = stat.Some(10000)
+	}
 	budget := func(w *engine.Window, _ *engine.Facts) {
 		setWaiting(w, 5)
 		setMean(w, engine.HistIterationTokens, 7000)
 	}
-	// front lets requests spend so many seconds outside the engine; a step takes
-	// 20 ms of it.
+	// front makes requests spend outside seconds outside the engine, of which a step takes 20 ms.
 	front := func(outside float64) edit {
 		return func(w *engine.Window, _ *engine.Facts) {
 			inside := w.Mean(engine.HistQueue).V + w.Mean(engine.HistPrefill).V + w.Mean(engine.HistDecode).V
@@ -106,7 +112,7 @@ func TestThresholds(t *testing.T) {
 	queueOf := func(seconds float64) edit {
 		return func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistQueue, seconds) }
 	}
-	// finished makes n requests of each 16 in all histograms.
+	// finished sets the observations in all histograms to n requests for each 16.
 	finished := func(n float64) edit {
 		return func(w *engine.Window, _ *engine.Facts) {
 			for h := range w.Hist {
@@ -117,7 +123,7 @@ func TestThresholds(t *testing.T) {
 	}
 	capped := func(w *engine.Window, _ *engine.Facts) {
 		g := &w.GPUs[0]
-		g.Throttle = reasonSWPowerCap
+		g.Throttle = throttle.PowerCap
 		g.Mean[engine.GPUPowerW], g.Last[engine.GPUPowerLimitW] = stat.Some(690), stat.Some(700)
 	}
 	uneven := func(w *engine.Window, _ *engine.Facts) {
@@ -160,7 +166,7 @@ func TestThresholds(t *testing.T) {
 			setRunning(w, 8)
 			w.Hist[engine.HistPrefill] = stat.Delta{}
 		}}, engine.NotEvaluable},
-		{"R1 seats unknown", engine.UnderBatching, []edit{func(w *engine.Window, f *engine.Facts) { f.MaxNumSeqs = engine.Fact[int]{} }}, engine.NotEvaluable},
+		{"R1 slots unknown", engine.UnderBatching, []edit{func(w *engine.Window, f *engine.Facts) { f.MaxNumSeqs = engine.Fact[int]{} }}, engine.NotEvaluable},
 		{"R1 nothing runs but tokens moved", engine.UnderBatching, []edit{func(w *engine.Window, _ *engine.Facts) { setRunning(w, 0) }}, engine.Fired},
 		{"R1 idle", engine.UnderBatching, []edit{func(w *engine.Window, _ *engine.Facts) {
 			setRunning(w, 0)
@@ -203,8 +209,9 @@ func TestThresholds(t *testing.T) {
 		{"R3 hit rate 35 %", engine.LowPrefixReuse, []edit{func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPromptTokensCached, 2800) }}, engine.NotFired},
 		{"R3 prompt of 20", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistPromptTokens, 20) }}, engine.Fired},
 		{"R3 prompt of 19.9", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistPromptTokens, 19.9) }}, engine.NotFired},
-		{"R3 5 req/s", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterRequestSuccess, 5) }}, engine.Fired},
-		{"R3 4.99 req/s", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterRequestSuccess, 4.99) }}, engine.NotFired},
+		{"R3 1.3 req/s", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterRequestSuccess, 1.3) }}, engine.Fired},
+		{"R3 a window without a prompt, the rate since the start", engine.LowPrefixReuse, []edit{noPrompt, func(w *engine.Window, _ *engine.Facts) { w.Last[engine.CounterPromptTokensCached] = stat.Some(1000) }}, engine.Fired},
+		{"R3 a window without a prompt, a good rate since the start", engine.LowPrefixReuse, []edit{noPrompt, func(w *engine.Window, _ *engine.Facts) { w.Last[engine.CounterPromptTokensCached] = stat.Some(6000) }}, engine.NotFired},
 		{"R3 running 0.76", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 0.76) }}, engine.Fired},
 		{"R3 running 0.75", engine.LowPrefixReuse, []edit{reuse, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 0.75) }}, engine.NotFired},
 		{"R3 caching off has no rate", engine.LowPrefixReuse, []edit{func(w *engine.Window, f *engine.Facts) { f.PrefixCaching = know(false) }}, engine.Fired},
@@ -223,25 +230,25 @@ func TestThresholds(t *testing.T) {
 		}}, engine.Fired},
 
 		// R5
-		{"R5", engine.SeatSaturation, []edit{saturated}, engine.Fired},
-		{"R5 half a request below the seats", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 63.5) }}, engine.Fired},
-		{"R5 more than half below", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 63.49) }}, engine.NotFired},
-		{"R5 3 % below on average, seats reached at the peak", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) {
+		{"R5", engine.ConcurrencySaturation, []edit{saturated}, engine.Fired},
+		{"R5 half a request below the slots", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 63.5) }}, engine.Fired},
+		{"R5 more than half below", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 63.49) }}, engine.NotFired},
+		{"R5 3 % below on average, slots reached at the peak", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) {
 			setRunning(w, 62.1)
 			w.RunningPeak = stat.Some(64)
 		}}, engine.Fired},
-		{"R5 6 % below on average, seats reached at the peak", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) {
+		{"R5 6 % below on average, slots reached at the peak", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) {
 			setRunning(w, 60.1)
 			w.RunningPeak = stat.Some(64)
 		}}, engine.NotFired},
-		{"R5 half a request above the seats", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64.5) }}, engine.Fired},
-		{"R5 more than half above", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64.51) }}, engine.NotFired},
-		{"R5 queue just below 30 %", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 27.4) }}, engine.NotFired},
-		{"R5 queue of 30 %", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 27.5) }}, engine.Fired},
-		{"R5 whatever the KV", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setKV(w, 0.99, 1) }}, engine.Fired},
-		{"R5 without a KV gauge", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { w.KV, w.KVPeak = stat.None, stat.None }}, engine.Fired},
-		{"R5 seats unknown", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, f *engine.Facts) { f.MaxNumSeqs = engine.Fact[int]{} }}, engine.NotEvaluable},
-		{"R5 seats from the page's gauge", engine.SeatSaturation, []edit{saturated, func(w *engine.Window, f *engine.Facts) {
+		{"R5 half a request above the slots", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64.5) }}, engine.Fired},
+		{"R5 more than half above", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64.51) }}, engine.NotFired},
+		{"R5 queue just below 30 %", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 27.4) }}, engine.NotFired},
+		{"R5 queue of 30 %", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 27.5) }}, engine.Fired},
+		{"R5 whatever the KV", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { setKV(w, 0.99, 1) }}, engine.Fired},
+		{"R5 without a KV gauge", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, _ *engine.Facts) { w.KV, w.KVPeak = stat.None, stat.None }}, engine.Fired},
+		{"R5 slots unknown", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, f *engine.Facts) { f.MaxNumSeqs = engine.Fact[int]{} }}, engine.NotEvaluable},
+		{"R5 slots from the page's gauge", engine.ConcurrencySaturation, []edit{saturated, func(w *engine.Window, f *engine.Facts) {
 			f.MaxNumSeqs = engine.Fact[int]{}
 			w.Ranks[0].MaxNumSeqs = stat.Some(64)
 		}}, engine.Fired},
@@ -254,7 +261,7 @@ func TestThresholds(t *testing.T) {
 		{"budget, KV 80 %", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setKV(w, 0.5, 0.8) }}, engine.NotFired},
 		{"budget, steps 70 % full", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistIterationTokens, 0.7*8192) }}, engine.Fired},
 		{"budget, steps 69 % full", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistIterationTokens, 0.69*8192) }}, engine.NotFired},
-		{"budget, seats taken", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64) }}, engine.NotFired},
+		{"budget, slots taken", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setRunning(w, 64) }}, engine.NotFired},
 		{"budget, preempting", engine.TokenBudget, []edit{budget, func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 1) }}, engine.NotFired},
 
 		{"front end", engine.FrontEnd, []edit{front(0.52)}, engine.Fired},
@@ -288,7 +295,7 @@ func TestThresholds(t *testing.T) {
 		{"power, 94 % of the limit", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Mean[engine.GPUPowerW] = stat.Some(658) }}, engine.NotFired},
 		{"power, no reason given", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Throttle = 1 }}, engine.NotFired},
 		{"power, reasons unreadable", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].ThrottleOK = false }}, engine.NotEvaluable},
-		{"temperature", engine.PowerLimit, []edit{func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Throttle = reasonHWThermalSlowdown }}, engine.Fired},
+		{"temperature", engine.PowerLimit, []edit{func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Throttle = throttle.HWThermal }}, engine.Fired},
 
 		{"ranks", engine.DPImbalance, []edit{uneven}, engine.Fired},
 		{"ranks, no rank has room", engine.DPImbalance, []edit{uneven, func(w *engine.Window, _ *engine.Facts) { w.Ranks[1].KVPeak = stat.Some(0.9) }}, engine.NotFired},
@@ -314,8 +321,8 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestAQuietServerFiresNothing guards the base of TestThresholds: only the
-// edited reading decides there.
+// TestAQuietServerFiresNothing checks the starting point of TestThresholds: no rule fires before
+// a reading is edited.
 func TestAQuietServerFiresNothing(t *testing.T) {
 	w, f := quietWindow(), knownFacts()
 	for _, r := range All() {
@@ -336,11 +343,11 @@ func TestEveryRuleIsThere(t *testing.T) {
 	}{
 		engine.UnderBatching: {"R1", engine.GroupLoad, 3}, engine.KVPressure: {"R2", engine.GroupMemory, 5},
 		engine.KVAdmission: {"R2", engine.GroupMemory, 4}, engine.LowPrefixReuse: {"R3", engine.GroupReuse, 2},
-		engine.OOMRisk: {"R4", engine.GroupMemory, 5}, engine.SeatSaturation: {"R5", engine.GroupSeats, 4},
-		engine.TokenBudget: {"beyond", engine.GroupSeats, 3}, engine.Stuck: {"beyond", engine.GroupHost, 5},
+		engine.OOMRisk: {"R4", engine.GroupMemory, 5}, engine.ConcurrencySaturation: {"R5", engine.GroupSlots, 4},
+		engine.TokenBudget: {"beyond", engine.GroupSlots, 3}, engine.Stuck: {"beyond", engine.GroupHost, 5},
 		engine.SlowSteps: {"beyond", engine.GroupHost, 4}, engine.FrontEnd: {"beyond", engine.GroupHost, 3},
 		engine.PowerLimit: {"beyond", engine.GroupHardware, 2}, engine.DPImbalance: {"beyond", engine.GroupLoad, 2},
-		engine.PrefillInterference: {"beyond", engine.GroupSeats, 1},
+		engine.PrefillInterference: {"beyond", engine.GroupSlots, 1}, engine.LoRASlots: {"beyond", engine.GroupSlots, 4},
 	}
 	for _, r := range All() {
 		w, ok := want[r.ID]
@@ -361,8 +368,8 @@ func TestEveryRuleIsThere(t *testing.T) {
 	}
 }
 
-// TestCheckAllocatesNothing is part of the cost promised: one window evaluated
-// with no allocation, whether a rule fires or not.
+// TestCheckAllocatesNothing checks that evaluating a window does not allocate, whether a rule
+// fires or not.
 func TestCheckAllocatesNothing(t *testing.T) {
 	f := knownFacts()
 	f.GPU, _ = catalog.Default().FindGPU("NVIDIA B200", 0)
@@ -376,7 +383,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	setCounter(&full, engine.CounterPreemptions, 3)
 	blank := engine.Window{Evaluable: true, Duration: time.Second, Running: stat.Some(1)}
 	quiet := quietWindow()
-	for name, w := range map[string]*engine.Window{"quiet": &quiet, "full": &full, "seats taken": &taken, "blank": &blank} {
+	for name, w := range map[string]*engine.Window{"quiet": &quiet, "full": &full, "slots taken": &taken, "blank": &blank} {
 		for _, r := range All() {
 			if r.Check == nil {
 				continue

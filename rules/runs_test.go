@@ -10,61 +10,65 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// runsDir holds recordings of real servers made by others; they stay where they
-// are, and the test skips where they are absent.
+// runsDir holds third-party recordings of real servers, which are not in the repository; the test
+// skips if they are absent.
 var runsDir = filepath.Join("..", "..", "shared", "data", "vllm-runs")
 
-// TestRecordedRuns puts real runs of vLLM on B200s through windows and rules,
-// in stretches as long as a diagnosis takes, and asks for the true state that
-// their recorders describe.
+// TestRecordedRuns diagnoses recorded runs of vLLM on B200 GPUs, in sections as long as a
+// measurement, and compares the findings with the state that the recordings' authors describe.
 func TestRecordedRuns(t *testing.T) {
 	if _, err := os.Stat(runsDir); err != nil {
-		t.Skip("the recorded runs are not here: ", err)
+		t.Skip("NOT CHECKED: the recorded runs are not here: ", err)
 	}
 	for _, c := range []struct {
-		dir   string
-		model string
-		args  map[string]string
-		want  map[engine.FindingID]engine.State // in every stretch
-		voice engine.FindingID                  // recommended, "" none
+		dir         string
+		model       string
+		args        map[string]string
+		want        map[engine.FindingID]engine.State // in every stretch
+		recommended engine.FindingID                  // recommended, "" none
+		bare        engine.FindingID                  // recommended without launch, GPU and -m, "" none
 	}{
 		{
 			dir: "llama70b-fp4-b200-tp1_bs16_offloadoff", model: "nvidia/Llama-3.3-70B-Instruct-FP4",
-			args:  map[string]string{"max_num_seqs": "16", "tensor_parallel_size": "1"},
-			want:  map[engine.FindingID]engine.State{engine.UnderBatching: engine.Fired, engine.SeatSaturation: engine.NotFired, engine.KVPressure: engine.NotFired, engine.SlowSteps: engine.NotFired},
-			voice: engine.UnderBatching,
+			args:        map[string]string{"max_num_seqs": "16", "tensor_parallel_size": "1"},
+			want:        map[engine.FindingID]engine.State{engine.UnderBatching: engine.Fired, engine.ConcurrencySaturation: engine.NotFired, engine.KVPressure: engine.NotFired, engine.SlowSteps: engine.NotFired},
+			recommended: engine.UnderBatching,
 		},
 		{
 			dir: "llama70b-fp4-b200-tp1_bs256_offloadoff", model: "nvidia/Llama-3.3-70B-Instruct-FP4",
-			args:  map[string]string{"max_num_seqs": "256", "tensor_parallel_size": "1"},
-			want:  map[engine.FindingID]engine.State{engine.KVPressure: engine.Fired},
-			voice: engine.KVPressure,
+			args:        map[string]string{"max_num_seqs": "256", "tensor_parallel_size": "1"},
+			want:        map[engine.FindingID]engine.State{engine.KVPressure: engine.Fired},
+			recommended: engine.KVPressure,
+			bare:        engine.KVPressure,
 		},
 		{
 			dir: "llama70b-fp4-b200-tp2_bs128_offloadoff", model: "nvidia/Llama-3.3-70B-Instruct-FP4",
-			args:  map[string]string{"max_num_seqs": "128", "tensor_parallel_size": "2"},
-			want:  map[engine.FindingID]engine.State{engine.SeatSaturation: engine.Fired, engine.KVPressure: engine.NotFired, engine.SlowSteps: engine.NotFired},
-			voice: engine.SeatSaturation,
+			args:        map[string]string{"max_num_seqs": "128", "tensor_parallel_size": "2"},
+			want:        map[engine.FindingID]engine.State{engine.ConcurrencySaturation: engine.Fired, engine.KVPressure: engine.NotFired, engine.SlowSteps: engine.NotFired},
+			recommended: engine.ConcurrencySaturation,
+			bare:        engine.ConcurrencySaturation,
 		},
 		{
 			dir: "llama70b-fp4-b200-tp4_bs512_offloadoff", model: "nvidia/Llama-3.3-70B-Instruct-FP4",
 			args: map[string]string{"max_num_seqs": "512", "tensor_parallel_size": "4"},
-			want: map[engine.FindingID]engine.State{engine.SeatSaturation: engine.NotFired, engine.KVPressure: engine.NotFired, engine.UnderBatching: engine.NotFired, engine.SlowSteps: engine.NotFired},
+			want: map[engine.FindingID]engine.State{engine.ConcurrencySaturation: engine.NotFired, engine.KVPressure: engine.NotFired, engine.UnderBatching: engine.NotFired, engine.SlowSteps: engine.NotFired},
 		},
 		{
 			dir: "llama70b-fp4-b200-tp8_bs256_offloadon", model: "nvidia/Llama-3.3-70B-Instruct-FP4",
-			args:  map[string]string{"max_num_seqs": "256", "tensor_parallel_size": "8"},
-			want:  map[engine.FindingID]engine.State{engine.SlowSteps: engine.Fired, engine.SeatSaturation: engine.NotFired, engine.KVPressure: engine.NotFired},
-			voice: engine.SlowSteps,
+			args:        map[string]string{"max_num_seqs": "256", "tensor_parallel_size": "8"},
+			want:        map[engine.FindingID]engine.State{engine.SlowSteps: engine.Fired, engine.ConcurrencySaturation: engine.NotFired, engine.KVPressure: engine.NotFired},
+			recommended: engine.SlowSteps,
 		},
 		{
 			dir: "dsr1-fp4-b200-tp4_users24", model: "nvidia/DeepSeek-R1-0528-FP4",
-			args:  map[string]string{"max_num_seqs": "1024", "tensor_parallel_size": "4", "enable_expert_parallel": "True"},
-			want:  map[engine.FindingID]engine.State{engine.KVPressure: engine.Fired},
-			voice: engine.KVPressure,
+			args:        map[string]string{"max_num_seqs": "1024", "tensor_parallel_size": "4", "enable_expert_parallel": "True"},
+			want:        map[engine.FindingID]engine.State{engine.KVPressure: engine.Fired},
+			recommended: engine.KVPressure,
+			bare:        engine.KVPressure,
 		},
 	} {
 		t.Run(c.dir, func(t *testing.T) {
@@ -80,6 +84,11 @@ func TestRecordedRuns(t *testing.T) {
 			middle := pages[len(pages)/4 : 3*len(pages)/4]
 			for n := range 5 {
 				at := n * (len(middle) - stretch) / 4
+				if got := diagnoseRun(middle[at:at+stretch], c.model, nil); recommendedBy(&got) != c.bare {
+					t.Errorf("stretch %d without launch facts: recommends %q, want %q", n, recommendedBy(&got), c.bare)
+				} else if slots := got.Facts.MaxNumSeqs; slots.Known && strconv.Itoa(slots.Value) != c.args["max_num_seqs"] {
+					t.Errorf("stretch %d: infers %d slots, want %s", n, slots.Value, c.args["max_num_seqs"])
+				}
 				d := diagnoseRun(middle[at:at+stretch], c.model, c.args)
 				for id, want := range c.want {
 					for _, f := range d.Findings {
@@ -88,12 +97,9 @@ func TestRecordedRuns(t *testing.T) {
 						}
 					}
 				}
-				got := engine.FindingID("")
-				if d.Recommendation != nil {
-					got = d.Recommendation.Finding
-				}
-				if got != c.voice {
-					t.Errorf("stretch %d: recommends %q, want %q", n, got, c.voice)
+				got := recommendedBy(&d)
+				if got != c.recommended {
+					t.Errorf("stretch %d: recommends %q, want %q", n, got, c.recommended)
 				}
 				if d.Recommendation != nil {
 					t.Logf("stretch %d: %s: %s | %s | %v", n, got, d.Recommendation.Command, d.Recommendation.Why, d.Recommendation.Predicted)
@@ -111,8 +117,15 @@ func TestRecordedRuns(t *testing.T) {
 	}
 }
 
-// readRun reads a run sampled once a second as pages that have what its columns
-// have.
+// recommendedBy returns the finding behind the recommendation, "" for none.
+func recommendedBy(d *engine.Diagnosis) engine.FindingID {
+	if d.Recommendation == nil {
+		return ""
+	}
+	return d.Recommendation.Finding
+}
+
+// readRun reads a run sampled once a second as pages; metrics without a column are absent.
 func readRun(path string) ([]*engine.Page, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -150,6 +163,8 @@ func readRun(path string) ([]*engine.Page, error) {
 	return pages, nil
 }
 
+// diagnoseRun diagnoses pages of a server with the given launch arguments; with nil, as if neither its
+// launch nor its GPU could be read.
 func diagnoseRun(pages []*engine.Page, model string, args map[string]string) engine.Diagnosis {
 	var windower engine.Windower
 	var windows []engine.Window
@@ -158,13 +173,12 @@ func diagnoseRun(pages []*engine.Page, model string, args map[string]string) eng
 			windows = append(windows, w.Clone())
 		}
 	}
-	launch := map[string]engine.Setting{}
-	for name, v := range args {
-		launch[name] = engine.Setting{Value: v, Source: engine.FromCmdline}
+	in := facts.Inputs{Page: pages[len(pages)-1], Server: facts.ServerAnswers{Version: "0.15.0", Model: model}}
+	if args != nil {
+		in.Flags.GPU, in.Launch = "B200", map[string]facts.Setting{}
+		for name, v := range args {
+			in.Launch[name] = facts.Setting{Value: v, Source: engine.FromCmdline}
+		}
 	}
-	facts := engine.Resolve(engine.Inputs{
-		Flags: engine.Given{GPU: "B200"}, Launch: launch, Page: pages[len(pages)-1],
-		Server: engine.ServerFacts{Version: "0.15.0", Model: model},
-	})
-	return engine.Diagnose(engine.Request{Facts: facts, Windows: windows, Rules: All(), Duration: pages[len(pages)-1].T - pages[0].T})
+	return engine.Diagnose(engine.Request{Facts: facts.Resolve(in), Windows: windows, Rules: All(), Duration: pages[len(pages)-1].T - pages[0].T})
 }

@@ -54,7 +54,7 @@ func readScenarios(path string) ([]*scenario, error) {
 	return cases, scanner.Err()
 }
 
-// split cuts a line into words; double quotes keep spaces, # starts a comment.
+// split splits a line into words; double quotes keep spaces, # starts a comment.
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -89,7 +89,7 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// pairs reads key=value words.
+// pairs parses key=value words.
 func pairs(words []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, w := range words {
@@ -115,10 +115,16 @@ func (c *scenario) setFacts(words []string) error {
 		n, _ := strconv.ParseFloat(v, 64)
 		on := v == "on"
 		switch k {
-		case "seats":
+		case "slots":
 			f.MaxNumSeqs = know(int(n))
-		case "default_seats":
+		case "given_slots":
+			f.MaxNumSeqs = engine.Know(int(n), engine.FromFlag, "")
+		case "made_slots": // set by this run on a server whose launch cannot be read
+			f.MaxNumSeqs = engine.Know(int(n), engine.FromDerived, "")
+		case "default_slots":
 			f.MaxNumSeqs = engine.Know(int(n), engine.FromDefault, "")
+		case "default_budget":
+			f.MaxNumBatchedTokens = engine.Know(int(n), engine.FromDefault, "")
 		case "budget":
 			f.MaxNumBatchedTokens = know(int(n))
 		case "tp":
@@ -149,6 +155,12 @@ func (c *scenario) setFacts(words []string) error {
 			f.NumGPUBlocksOverride = know(int(n))
 		case "capacity":
 			f.KVCapacityTokens = engine.Know(n, engine.FromMetrics, "")
+		case "lora":
+			f.EnableLoRA = know(on)
+		case "max_loras":
+			f.EnableLoRA, f.MaxLoRAs = know(true), know(int(n))
+		case "lora_rank":
+			f.MaxLoRARank = know(int(n))
 		case "api_servers":
 			f.APIServerCount = know(int(n))
 		case "version":
@@ -193,6 +205,9 @@ var (
 		"req": engine.CounterRequestSuccess, "preempt": engine.CounterPreemptions,
 		"queries": engine.CounterPrefixQueries, "hits": engine.CounterPrefixHits, "cpu": engine.CounterProcessCPUSeconds,
 	}
+	scenarioTotals = map[string]engine.Counter{
+		"total_prompt": engine.CounterPromptTokens, "total_cached": engine.CounterPromptTokensCached,
+	}
 	scenarioHists = map[string]engine.Hist{
 		"ttft": engine.HistTTFT, "queue": engine.HistQueue, "prefill": engine.HistPrefill, "decode": engine.HistDecode,
 		"itl": engine.HistITL, "e2e": engine.HistE2E, "inference": engine.HistInference, "prompt_len": engine.HistPromptTokens, "output_len": engine.HistGenerationTokens,
@@ -202,17 +217,17 @@ var (
 
 const scenarioWindow = 2 * time.Second
 
-// vLLM's bucket bounds (v1/metrics/loggers.py), in seconds, of the histograms
-// whose distribution a rule looks at.
+// Bucket bounds in seconds (vLLM, v1/metrics/loggers.py) of the histograms whose distribution a
+// rule uses.
 var (
 	bucketsITL     = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
 	bucketsRequest = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680, math.Inf(1)}
 
-	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest}
+	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest, engine.HistIterationTokens: boundsSteps}
 )
 
-// distribution reads "0.024" or, with weights, "0.024:98,1.5:2" as what count
-// observations gained.
+// distribution parses "0.024" or, with weights, "0.024:98,1.5:2" as the increase of a histogram
+// with count observations.
 func distribution(text string, count float64, bounds []float64) (stat.Delta, error) {
 	d := stat.Delta{Count: count, Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
 	var values, weights []float64
@@ -241,7 +256,7 @@ func distribution(text string, count float64, bounds []float64) (stat.Delta, err
 	return d, nil
 }
 
-// addWindows reads "window x10 running=4 waiting=28 ...". Counters are per
+// addWindows parses "window x10 running=4 waiting=28 ...". Counters are per
 // second, histograms are means over as many requests as finished (at least one).
 func (c *scenario) addWindows(words []string) ([]int, error) {
 	n := 1
@@ -287,6 +302,10 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.Rate[counter], w.Delta[counter] = stat.Some(v), stat.Some(v*scenarioWindow.Seconds())
 			continue
 		}
+		if counter, ok := scenarioTotals[k]; ok {
+			w.Last[counter] = stat.Some(v)
+			continue
+		}
 		switch k {
 		case "running":
 			w.Running = stat.Some(v)
@@ -295,10 +314,20 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.RunningPeak = stat.Some(v)
 		case "running_median":
 			w.RunningMedian = stat.Some(v)
+		case "occupied":
+			w.Occupied = stat.Some(v)
 		case "waiting":
 			w.Waiting, w.WaitingPeak = stat.Some(v), stat.Some(v)
 		case "deferred":
 			w.Deferred = stat.Some(v)
+		case "loras_max":
+			w.LoRAs.Max = stat.Some(v)
+		case "loras_running":
+			w.LoRAs.Running = stat.Some(v)
+			w.LoRAs.Wanted = stat.Some(w.LoRAs.Wanted.Or(0) + v)
+		case "loras_waiting":
+			w.LoRAs.Waiting = stat.Some(v)
+			w.LoRAs.Wanted = stat.Some(w.LoRAs.Wanted.Or(0) + v)
 		case "kv":
 			w.KV, w.KVLast = stat.Some(v), stat.Some(v)
 			w.KVPeak = w.KVPeak.Max(stat.Some(v))
@@ -307,11 +336,17 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		case "prefill_sum":
 			w.Hist[engine.HistPrefill] = stat.Delta{Sum: v, Count: finished, OK: true}
 		case "step":
-			w.StepTime, w.StepTimeFrom = stat.Some(v), "itl"
+			w.StepTime = stat.Some(v)
 		case "longest_step":
 			w.LongestStep = time.Duration(v * float64(time.Second))
 		case "stall":
 			w.Stall, w.Progress = time.Duration(v*float64(time.Second)), false
+		case "dead":
+			w.Dead, w.HealthWhy = time.Duration(v*float64(time.Second)), "/health answers 503"
+		case "answered":
+			w.Answers.Ended = v
+		case "errors":
+			w.Answers.Failed = v
 		case "asleep":
 			w.Asleep = v > 0
 		case "skewed":
@@ -323,7 +358,7 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		}
 	}
 	if g := w.Rate[engine.CounterGenerationTokens]; !w.StepTime.OK && g.Or(0) > 0 {
-		w.StepTime, w.StepTimeFrom = w.Running.Div(g), "rate"
+		w.StepTime = w.Running.Div(g)
 	}
 	w.Active = w.Evaluable && w.Running.Or(0) > 0
 	var block []int
@@ -337,7 +372,7 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 	return block, nil
 }
 
-// addRank reads "rank 0 running=4 waiting=2 kv=0.5 gen=300" for the windows above
+// addRank parses "rank 0 running=4 waiting=2 kv=0.5 gen=300" for the windows above
 // it.
 func (c *scenario) addRank(block []int, words []string) error {
 	if len(words) == 0 {
@@ -362,9 +397,13 @@ func (c *scenario) addRank(block []int, words []string) error {
 			r.KVPeak = stat.Some(v)
 		case "gen":
 			r.Generation = stat.Some(v * scenarioWindow.Seconds())
+		case "stall":
+			r.Stall = time.Duration(v * float64(time.Second))
+		case "longest_step":
+			r.LongestStep = time.Duration(v * float64(time.Second))
 		case "untouched":
 			r.Untouched = v != 0
-		case "seats":
+		case "slots":
 			r.MaxNumSeqs = stat.Some(v)
 		default:
 			return fmt.Errorf("unknown reading %q of a rank", k)
@@ -376,7 +415,7 @@ func (c *scenario) addRank(block []int, words []string) error {
 	return nil
 }
 
-// addGPU reads "gpu power=700 limit=700 clock=1400 reasons=0x4" for the windows
+// addGPU parses "gpu power=700 limit=700 clock=1400 reasons=0x4" for the windows
 // above it.
 func (c *scenario) addGPU(block []int, words []string) error {
 	kv, err := pairs(words)
@@ -386,7 +425,7 @@ func (c *scenario) addGPU(block []int, words []string) error {
 	g := engine.GPUWindow{Name: "GPU"}
 	fields := map[string]engine.GPUField{
 		"power": engine.GPUPowerW, "limit": engine.GPUPowerLimitW, "clock": engine.GPUSMClockMHz,
-		"temperature": engine.GPUTemperatureC, "vram_used": engine.GPUVRAMUsed, "vram_total": engine.GPUVRAMTotal, "util": engine.GPUUtil,
+		"temperature": engine.GPUTemperatureC, "vram_used": engine.GPUVRAMUsed, "vram_total": engine.GPUVRAMTotal, "util": engine.GPUUtil, "clock_max": engine.GPUSMClockMaxMHz, "temperature_limit": engine.GPUTemperatureLimitC,
 	}
 	for _, k := range slices.Sorted(maps.Keys(kv)) {
 		if k == "reasons" {

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// Scenarios are small text files under testdata: what a server is, what its
-// windows showed, what the rules must say. testdata/README.md has the language.
+// Scenarios are small text files under testdata that describe a server, its windows, and the
+// expected findings. testdata/README.md describes their syntax.
 
 // TestScenarios runs every case of every testdata/*.scenario file.
 func TestScenarios(t *testing.T) {
@@ -41,7 +42,7 @@ type scenario struct {
 	expects []expectation
 }
 
-// expectation is one line that must hold of the diagnosis.
+// expectation is one line about the diagnosis that must be true.
 type expectation struct {
 	line  int
 	words []string
@@ -53,8 +54,11 @@ func (c *scenario) diagnose() engine.Diagnosis {
 
 func (c *scenario) run(t *testing.T) {
 	d := c.diagnose()
+	for i := range d.Findings {
+		checkEvidence(t, &d.Findings[i])
+	}
 	for _, e := range c.expects {
-		if err := holds(&d, e.words); err != nil {
+		if err := checkExpectation(&d, e.words); err != nil {
 			t.Errorf("line %d: %v", e.line, err)
 		}
 	}
@@ -68,12 +72,32 @@ func (c *scenario) run(t *testing.T) {
 	}
 }
 
-// holds checks one expectation.
-func holds(d *engine.Diagnosis, words []string) error {
+// checkEvidence reports evidence that contradicts itself: a value that is not on the stated side of
+// its limit.
+func checkEvidence(t *testing.T, f *engine.Finding) {
+	t.Helper()
+	for _, e := range f.Evidence {
+		if !e.Value.OK || !e.Limit.OK {
+			continue
+		}
+		v, l := e.Value.V, e.Limit.V
+		if holds, known := map[string]bool{"<": v < l, "<=": v <= l, ">": v > l, ">=": v >= l}[e.Op]; known && !holds {
+			t.Errorf("%s: evidence %s: %v %s %v does not hold: %s", f.ID, e.Name, v, e.Op, l, e.Text)
+		}
+	}
+}
+
+// checkExpectation returns an error if the diagnosis does not match an expectation.
+func checkExpectation(d *engine.Diagnosis, words []string) error {
 	switch words[0] {
 	case "outcome":
 		if string(d.Outcome) != words[1] {
 			return fmt.Errorf("outcome %s, want %s", d.Outcome, words[1])
+		}
+		for _, want := range words[2:] {
+			if !strings.Contains(strings.ReplaceAll(d.Doubt, figure.NBSP, " "), strings.TrimPrefix(want, "doubt=")) {
+				return fmt.Errorf("doubt %q, want it to contain %q", d.Doubt, want)
+			}
 		}
 		return nil
 	case "recommend":
@@ -103,12 +127,12 @@ func findingHolds(f *engine.Finding, words []string) error {
 	}
 	text := map[string]string{
 		"flag": fix.Flag, "from": fix.From, "to": fix.To, "kind": string(fix.Kind), "by": f.SuppressedBy, "title": f.Title,
-		"impact": number(f.Impact), "confidence": strconv.FormatFloat(f.Confidence, 'f', 2, 64),
-		"fired": strconv.Itoa(f.Fired), "evaluable": strconv.Itoa(f.Evaluable),
+		"impact": fmt.Sprint(f.Impact), "confidence": strconv.FormatFloat(f.Confidence, 'f', 2, 64),
+		"profile": string(f.Profile.State), "fired": strconv.Itoa(f.Fired), "judged": strconv.Itoa(f.Judged), "evaluable": strconv.Itoa(f.Evaluable),
 	}
 	contains := map[string]string{
-		"reason": f.Reason, "command": fix.Command, "why": fix.Why, "withheld": fix.Withheld,
-		"missing": strings.Join(f.Missing, "; "), "price": strings.Join(fix.Price, "; "),
+		"profile_reason": f.Profile.Reason, "reason": f.Reason, "command": fix.Command, "why": fix.Why, "withheld": fix.Withheld,
+		"missing": strings.Join(f.Missing, "; "), "costs": strings.Join(fix.Costs, "; "),
 		"rejected": fmt.Sprint(fix.Rejected), "evidence": fmt.Sprint(f.Evidence), "predicted": fmt.Sprint(fix.Predicted),
 	}
 	for _, w := range words {
@@ -132,7 +156,7 @@ func findingHolds(f *engine.Finding, words []string) error {
 			}
 		default:
 			if got, ok := contains[k]; ok {
-				if !strings.Contains(got, want) || (want == "" && got != "") {
+				if !strings.Contains(strings.ReplaceAll(got, figure.NBSP, " "), want) || (want == "" && got != "") {
 					return fmt.Errorf("%s %s is %q, want it to contain %q", f.ID, k, got, want)
 				}
 			} else if got, ok := text[k]; !ok || got != want {

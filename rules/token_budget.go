@@ -6,58 +6,64 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Limits of token-budget: prefill queues while seats and KV are free.
+// Limits of token-budget: prompts queue while slots and KV blocks are free.
 const (
-	budgetQueue     = 1.0   // requests waiting for capacity, at least
-	budgetKV        = 0.80  // peak KV usage, below
-	budgetFull      = 0.70  // mean tokens of a step over the budget, at least
-	budgetFlat      = 0.35  // coefficient of variation of the prompt rate up to which it is called flat
-	budgetAdvised   = 8192  // vLLM's own advice for throughput; beyond it only where it is reached already
-	budgetMost      = 16384 // the largest default of any release
-	budgetSure      = 0.80  // confidence where the prompt rate is flat
-	budgetLessSure  = 0.60
-	budgetLeastFlat = 3 // windows needed to judge flatness
+	budgetQueue          = 1.0   // requests waiting for capacity, at least
+	budgetKV             = 0.80  // peak KV usage, below
+	budgetFull           = 0.70  // mean tokens of a step over the budget, at least
+	budgetFlat           = 0.35  // coefficient of variation of a flat prompt rate, at most
+	budgetAdvised        = 8192  // vLLM's own advice for throughput; more only if the server has it already
+	budgetMax            = 16384 // the largest default of any release
+	budgetUsual          = 2048  // vLLM's smallest default on a GPU, and its default on a CPU
+	budgetConfidence     = 0.80  // with a flat prompt rate
+	budgetLessConfidence = 0.60
+	budgetLeastFlat      = 3 // windows needed to judge flatness
+
+	// A server whose launch cannot be read shows a full budget if a prompt is always being computed,
+	// each over several steps: prefills take budgetPrefills of the time, one after the other, and one
+	// takes budgetChunks of the longest steps.
+	budgetPrefills = 0.7
+	budgetChunks   = 2
 )
 
-func tokenBudget() definition {
-	return definition{
-		rule: engine.Rule{
-			ID: engine.TokenBudget, Code: "beyond", Title: "Token budget", Group: engine.GroupSeats, Impact: 3,
-			Check: checkTokenBudget, Conclude: concludeTokenBudget,
-		},
-		explain: Explanation{
-			Condition: []string{
-				"at least one request waits for capacity (deferred ones do not count: no flag of capacity helps them)",
-				"seats are free, the KV peak is below " + percent(budgetKV) + " and nothing was preempted",
-				"the steps are full: " + percent(budgetFull) + " of max_num_batched_tokens and more on average",
-			},
-			Thresholds: []Threshold{
-				{"queued", ">=", budgetQueue, "req", fromDecisions},
-				{"kv_usage_peak", "<", budgetKV, "ratio", fromDecisions},
-				{"tokens per step / max_num_batched_tokens", ">=", budgetFull, "ratio", fromJudgement},
-				{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
-			},
-			Formula: []string{
-				fmt.Sprintf("budget = the next power of two in which steps are %s full at most once the waiting requests run too, each with as many tokens a step as now; at least twice the present one, at most %d, or %d where that is reached already",
-					percent(budgetFull), budgetAdvised, budgetMost),
-				"gain: running grows with the budget until waiting requests, seats or pool are used up; tokens of that step over its modelled time, against the present one's",
-			},
-			Confidence: []string{number(budgetSure) + " where the prompt rate is flat", number(budgetLessSure) + " otherwise"},
-			Remedy: []string{
-				"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
-				"not recommended where the physical model shows that prefill is compute bound: a larger step takes longer in proportion, requests leave at the same rate, and by Little's law what they no longer wait before the first token they wait after it",
-			},
-			Limits: []string{"iteration_tokens_total credits a chunked prompt when its last chunk is done: single values can exceed the budget"},
-		},
-	}
-}
+var tokenBudget = definition{engine.Rule{
+	ID: engine.TokenBudget, Code: "beyond", Title: "Token budget", Group: engine.GroupSlots, Impact: 3,
+	Check: checkTokenBudget, Conclude: concludeTokenBudget,
+}, Explanation{
+	Condition: []string{
+		"at least one request waits for capacity (deferred ones do not count: no capacity flag helps them)",
+		"slots are free, the KV peak is below " + figure.PercentSign(budgetKV) + ", and no request was preempted",
+		"the steps are full: at least " + figure.PercentSign(budgetFull) + " of max_num_batched_tokens on average",
+	},
+	Thresholds: []Threshold{
+		{"prefill time share, launch unknown", ">=", budgetPrefills, "ratio", fromJudgement},
+		{"prefill / ITL p99, launch unknown", ">=", budgetChunks, "", fromVLLM},
+		{"queued", ">=", budgetQueue, "req", fromDecision},
+		{"kv_usage_peak", "<", budgetKV, "ratio", fromDecision},
+		{"tokens per step / max_num_batched_tokens", ">=", budgetFull, "ratio", fromJudgement},
+		{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
+	},
+	Formula: []string{
+		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it",
+		fmt.Sprintf("budget = the next power of two in which steps are at most %s full once the waiting requests run too, each with as many tokens per step as now; at least twice the current one and %d, because steps below that also waste part of the matrix units; at most %d, or %d if that is reached already",
+			figure.PercentSign(budgetFull), budgetUsual, budgetAdvised, budgetMax),
+		"gain: running grows with the budget until waiting requests, slots or pool are used up; throughput of that step by the physical model, over that of the current step",
+	},
+	Confidence: []string{fmt.Sprintf("%v if the prompt rate is flat", budgetConfidence), fmt.Sprintf("%v otherwise", budgetLessConfidence)},
+	Remedy: []string{
+		"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
+		"not recommended if the physical model finds prefill compute bound: a larger step takes longer in proportion, requests finish at the same rate, and by Little's law the wait moves from before the first token to after it",
+	},
+	Limits: []string{"iteration_tokens_total counts a chunked prompt when its last chunk is done: single values can exceed the budget"},
+}}
 
 func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
-	if c, ok := underLoad(w); !ok {
-		return c
+	if result, ok := underLoad(w); !ok {
+		return result
 	}
 	queue := queued(w)
 	if !queue.OK {
@@ -65,22 +71,27 @@ func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if queue.V < budgetQueue {
 		if w.Waiting.V >= budgetQueue {
-			return quiet("requests that wait for capacity; the others are deferred, which no flag of capacity helps:", figure{queue, "<", budgetQueue, "req"})
+			return above("no capacity flag helps deferred requests; requests queued for capacity", queue, budgetQueue, "req")
 		}
-		return quiet("requests that wait for capacity", figure{queue, "<", budgetQueue, "req"})
+		return above("requests queued for capacity", queue, budgetQueue, "req")
 	}
 	if preempting(w) {
-		return quiet("the KV pool is the limit: preemptions", figure{w.Delta[engine.CounterPreemptions], ">", 0, "req"})
+		return notFired("the KV pool is the limit: preemptions", comparison{w.Delta[engine.CounterPreemptions], ">", 0, "req"})
 	}
 	if peak := kvPeak(w); peak.OK && peak.V >= budgetKV {
-		return quiet("KV peak", figure{peak, ">=", budgetKV, "ratio"})
+		return notFired("KV peak", comparison{peak, ">=", budgetKV, "ratio"})
 	}
-	seats := seatsOf(w, f)
-	if !seats.OK {
-		return lacks(inputSeats)
+	slots := slotsOf(w, f)
+	if slots.OK && (slotsInUse(w, slots.V) || aboveSlots(w, slots.V)) {
+		return allSlotsInUse(w, slots.V)
 	}
-	if seatsTaken(w, seats.V) || aboveSeats(w, seats.V) {
-		return quiet("the seats are all taken: running", figure{w.Running, ">=", seats.V * float64(ranks(w)), "req"})
+	if budgetAssumed(f) {
+		if seen := seenBudget(w); seen.OK {
+			return fired("steps are full: tokens of a step", comparison{seen, ">=", w.Running.V / float64(ranks(w)), "tok"})
+		}
+	}
+	if !slots.OK {
+		return lacks(inputSlots)
 	}
 	if !f.MaxNumBatchedTokens.Known || f.MaxNumBatchedTokens.Value <= 0 {
 		return lacks(inputBudget)
@@ -89,16 +100,47 @@ func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
 	if !tokens.OK {
 		return lacks(inputIterations)
 	}
-	filled := figure{stat.Some(tokens.V / float64(f.MaxNumBatchedTokens.Value)), ">=", budgetFull, "ratio"}
-	if filled.value.V < budgetFull {
-		filled.op = "<"
-		return quiet("share of the token budget that a step uses", filled)
-	}
-	return fired("share of the token budget that a step uses", filled)
+	return above("share of the token budget that a step uses", stat.Some(tokens.V/float64(f.MaxNumBatchedTokens.Value)), budgetFull, "ratio")
 }
 
-// stepTokens returns the mean tokens of an engine step: as observed, else from
-// the rates of tokens and steps.
+// budgetAssumed reports whether the token budget is unknown, or only vLLM's default of a server whose
+// launch cannot be read.
+func budgetAssumed(f *engine.Facts) bool {
+	b := f.MaxNumBatchedTokens
+	return !b.Known || b.Source == engine.FromDefault && f.Launch == ""
+}
+
+// seenBudget returns the tokens of a step in a window that shows the budget to be full: a prompt is
+// always being computed, and each takes several steps. vLLM starts the next prompt only with what the
+// budget leaves, so that the two run at once. Where requests run one at a time, no step with a prompt is
+// among the inter-token latencies, and a prompt of one step looks as if it took several. The result is
+// absent if the window does not show a full budget.
+func seenBudget(w *engine.Window) stat.Opt {
+	if w.RunningPeak.Max(w.Running).Or(0) <= float64(ranks(w)) {
+		return stat.None
+	}
+	prefill, itl := meanOf(w, engine.HistPrefill), &w.Hist[engine.HistITL]
+	longest := itl.Quantile(0.99)
+	busy := w.Hist[engine.HistPrefill].Sum / w.Seconds() / float64(ranks(w))
+	if !prefill.OK || !longest.OK || busy < budgetPrefills || prefill.V < budgetChunks*longest.V {
+		return stat.None
+	}
+	computed := w.Rate[engine.CounterPromptTokensComputed]
+	if !computed.OK {
+		computed = w.Rate[engine.CounterPromptTokens]
+	}
+	tokens := computed.Plus(w.Rate[engine.CounterGenerationTokens]).Times(1 / float64(ranks(w)))
+	if !tokens.OK || !itl.Mean().OK {
+		return stat.None
+	}
+	if seen := tokens.Times(itl.Mean().V); seen.V > w.Running.Or(0)/float64(ranks(w))+1 {
+		return seen
+	}
+	return stat.None // no more than the running requests' own tokens
+}
+
+// stepTokens returns the mean tokens of an engine step: from the histogram, else from the rates
+// of tokens and steps; absent without either.
 func stepTokens(w *engine.Window) stat.Opt {
 	if m := w.Mean(engine.HistIterationTokens); m.OK {
 		return m
@@ -118,84 +160,107 @@ func stepTokens(w *engine.Window) stat.Opt {
 }
 
 func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
-	facts := r.Facts
-	in := func(w *engine.Window) bool { return checkTokenBudget(w, facts).State == engine.Fired }
+	in := firesIn(r, checkTokenBudget)
 	p := poolOf(r, in)
-	budget := facts.MaxNumBatchedTokens.Value
-	var tokens, rate []float64
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		if !in(w) {
-			continue
+	budget, assumed := r.Facts.MaxNumBatchedTokens.Value, budgetAssumed(r.Facts)
+	var seen, tokens, rate []float64
+	for w := range windows(r, in) {
+		if v := seenBudget(w); assumed && v.OK {
+			seen = append(seen, v.V)
+		} else if v := stepTokens(w); v.OK {
+			tokens = append(tokens, v.V)
 		}
-		tokens = append(tokens, stepTokens(w).V)
 		if v := w.Rate[engine.CounterPromptTokens]; v.OK {
 			rate = append(rate, v.V)
 		}
 	}
-	f.Confidence = budgetLessSure
+	f.Confidence = budgetLessConfidence
 	varies := variation(rate)
 	if varies.OK && len(rate) >= budgetLeastFlat && varies.V <= budgetFlat {
-		f.Confidence = budgetSure
-		f.Evidence = append(f.Evidence, evidence("prompt_rate_variation", varies, "ratio", "<=", stat.Some(budgetFlat), engine.FromDerived,
-			"prompts are taken in at a flat rate while others wait"))
+		f.Confidence = budgetConfidence
+		addEvidence(f, compared("prompt_rate_variation", varies, "ratio", "<=", budgetFlat, engine.FromDerived,
+			"prompts are computed at a flat rate while others wait"))
 	}
-	mean := average(tokens)
-	f.Evidence = append(f.Evidence,
-		evidence("step_tokens", stat.Some(mean), "tok", ">=", stat.Some(budgetFull*float64(budget)), engine.FromMeasured,
-			fmt.Sprintf("a step has %s tokens on average of at most %d", number(mean), budget)),
-		evidence("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", stat.Some(budgetQueue), engine.FromMeasured,
-			fmt.Sprintf("%s requests waited although seats and KV blocks were free", number(p.queued*p.ranks))))
-	if p.usage.OK {
-		f.Evidence = append(f.Evidence, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+percent(p.usage.V)+" full"))
+	mean := stat.Mean(tokens).Or(0)
+	counted := ""
+	if mean > float64(budget) {
+		counted = " (a prompt counts when its last part is computed)"
 	}
-	f.Reason = fmt.Sprintf("steps use %s of the token budget while %s requests wait", percent(mean/float64(budget)), number(p.queued*p.ranks))
-	f.Fix = raiseBudget(r, &p, budget, mean)
-	if f.Fix.Withheld != "" {
-		setImpact(f, 3)
+	waiting := figure.Counted(p.queued*p.ranks, "request")
+	if len(seen) > 0 {
+		concludeSeenBudget(r, &p, f, stat.Mean(seen).V)
 		return
 	}
-	setLatencyImpact(f, 3)
+	addEvidence(f,
+		compared("step_tokens", stat.Some(mean), "tok", ">=", budgetFull*float64(budget), engine.FromMeasured,
+			fmt.Sprintf("a step has %s of at most %d tokens on average%s", figure.Count(mean), budget, counted)),
+		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
+			waiting+" waited although slots and KV blocks were free"))
+	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
+	f.Reason = fmt.Sprintf("steps use %s of the token budget, with %s queued", figure.PercentSign(min(1, mean/float64(budget))), waiting)
+	f.Fix = raiseBudget(r, &p, budget, mean,
+		fmt.Sprintf("Prompts queue for the %d-token step budget (--max-num-batched-tokens) while slots and KV blocks are free", budget))
 }
 
-// raiseBudget proposes the budget in which steps have room again once the waiting
-// requests run: each running one brings as many tokens to a step as now.
-func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64) *engine.Fix {
+// concludeSeenBudget concludes for a server whose launch cannot be read: tokens is what a step has, as
+// the run shows it, about the budget.
+func concludeSeenBudget(r *engine.Run, p *pool, f *engine.Finding, tokens float64) {
+	f.Confidence = budgetLessConfidence
+	waiting := figure.Counted(p.queued*p.ranks, "request")
+	prefill, itl := r.Agg.Mean(engine.HistPrefill), r.Agg.Mean(engine.HistITL)
+	addEvidence(f,
+		measured("step_tokens", stat.Some(tokens), "tok", fmt.Sprintf("a step has about %s tokens: the rate of prompt and output tokens times the inter-token latency", figure.Count(tokens))),
+		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured, waiting+" waited although KV blocks were free"))
+	addKnownEvidence(f, measured("prefill_mean_s", prefill, "s",
+		fmt.Sprintf("a prompt takes %s, several steps of %s, and one is always being computed", formatSeconds(prefill.V), formatSeconds(itl.Or(0)))))
+	f.Missing = append(f.Missing, inputBudget)
+	f.Reason = fmt.Sprintf("prompts are computed over several steps of about %s tokens, with %s queued", figure.Count(tokens), waiting)
+	seen := *r
+	if r.Perf != nil {
+		perf := *r.Perf
+		perf.Measured.TokenBudget = stat.Some(tokens)
+		seen.Perf = &perf
+	}
+	f.Fix = raiseBudget(&seen, p, int(math.Round(tokens)), tokens, fmt.Sprintf(
+		"Prompts are computed over several steps of about %s tokens while others wait and KV blocks are free: that is the step budget (--max-num-batched-tokens), although the launch cannot be read", figure.Count(tokens)))
+	f.Fix.From = ""
+	f.Fix.Command = setFlag(r.Facts, f.Fix.Flag, "", f.Fix.To, r.Facts.MaxNumBatchedTokens.Source)
+}
+
+// raiseBudget proposes the budget that has room again once the waiting requests run, each with
+// as many tokens per step as now. cause begins its reason.
+func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause string) *engine.Fix {
 	most := budgetAdvised
 	if budget >= budgetAdvised {
-		most = budgetMost
+		most = budgetMax
 	}
 	demand := tokens
 	if p.running > 0 {
 		demand *= max(p.running, min(p.wanted(r.Facts), p.holds.Or(math.Inf(1)))) / p.running
 	}
-	want := max(2*float64(budget), demand/budgetFull)
+	want := max(2*float64(budget), demand/budgetFull, budgetUsual)
 	to := min(most, int(math.Exp2(math.Ceil(math.Log2(want)))))
 	from := strconv.Itoa(budget)
-	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--max-num-batched-tokens", From: from, To: strconv.Itoa(to),
-		Command: setFlag(r.Facts, "--max-num-batched-tokens", from, strconv.Itoa(to), r.Facts.MaxNumBatchedTokens.Source),
-		Price:   []string{priceRestart, "higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool"},
-		Risk:    1,
-	}
+	fix := flagFix(r.Facts, "--max-num-batched-tokens", from, strconv.Itoa(to), r.Facts.MaxNumBatchedTokens.Source, "",
+		"higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool")
 	if to <= budget {
-		fix.To, fix.Withheld = from, fmt.Sprintf("the budget is at %d already: prompts arrive faster than this hardware computes them", budget)
+		fix.To, fix.Withheld = from, fmt.Sprintf("the budget is already %d: prompts arrive faster than this hardware computes them", budget)
 		return fix
 	}
-	g := biggerBudget(r, to)
-	fix.Why = fmt.Sprintf("Prompts queue for the %d tokens of a step while seats and KV blocks are free; with the %s waiting requests running as well, a step would have about %s.",
-		budget, number(p.queued), number(demand)) + g.sentence()
+	g := tokenBudgetGain(r, to)
+	fix.Why = fmt.Sprintf("%s; with the %s running as well, a step would have about %s tokens.",
+		cause, figure.Counted(p.queued, "waiting request"), figure.Count(demand)) + g.sentence()
 	fix.Predicted = g.predictions()
 	if g.worthless() {
-		fix.Withheld = "prefill is compute bound: the physical model expects that a larger step takes longer in proportion, so that requests would wait between their tokens instead of before the first"
+		fix.Withheld = "prefill is compute bound: the physical model predicts that a larger step takes longer in proportion, so requests would wait between their tokens instead of before the first"
 	}
 	return fix
 }
 
-// variation returns the coefficient of variation; absent without two values or
-// with a mean of zero.
+// variation returns the coefficient of variation; absent without two values, or if the mean is
+// zero.
 func variation(v []float64) stat.Opt {
-	m := average(v)
+	m := stat.Mean(v).Or(0)
 	if len(v) < 2 || m <= 0 {
 		return stat.None
 	}
@@ -204,15 +269,4 @@ func variation(v []float64) stat.Opt {
 		sum += (x - m) * (x - m)
 	}
 	return stat.Some(math.Sqrt(sum/float64(len(v)-1)) / m)
-}
-
-func average(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
 }

@@ -4,148 +4,155 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
-	"charm.land/bubbletea/v2"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// askApply asks once before a change is made, and names it. Where rooftop cannot
-// make it, it shows what to type.
+// askApply asks for confirmation before a change, and names it. If rooftop cannot make the change,
+// it shows the command to type instead.
 func (m *model) askApply() {
 	s := m.latest
 	if s == nil {
-		m.do(engine.CommandApply, "")
+		m.do(loop.CommandApply, "")
 		return
 	}
-	if why := whyNot(s, engine.CommandApply); why != "" {
+	if why := whyNot(s, loop.CommandApply); why != "" {
 		if s.Advice == nil || commandOf(s) == "" {
-			m.do(engine.CommandApply, "")
+			m.do(loop.CommandApply, "")
 			return
 		}
-		m.look.ask = dialog{title: "Nothing was applied", lines: append(remarks{
-			{cell.Warn, sentence(why)}, {cell.Body, ""},
-			{cell.Strong, adviceOf(s.Advice)}, {cell.Body, ""},
+		m.Settings.Ask = frame.Dialog{Title: "Nothing was applied", Lines: append(frame.Remarks{
+			{Token: cell.Warn, Text: figure.Stopped(why)}, {Token: cell.Body, Text: ""},
+			{Token: cell.Strong, Text: tuning.Action(s.Advice)}, {Token: cell.Body, Text: ""},
 		}, commandLines(s)...)}
-		m.open(overlayText)
+		m.Open(frame.OverlayText)
 		return
 	}
-	d := dialog{
-		title: "Apply this change?", yes: "Yes, restart the server", no: "No", command: engine.CommandApply, about: aboutOf(s, engine.CommandApply),
-		lines: remarks{{cell.Accent, adviceOf(s.Advice)}, {cell.Body, "Downtime: " + downtime(s)}},
+	d := frame.Dialog{
+		Title: "Apply this change?", Yes: "Yes, restart the server", No: "No", Command: loop.CommandApply, About: aboutOf(s, loop.CommandApply),
+		Lines: frame.Remarks{{Token: cell.Accent, Text: tuning.Action(s.Advice)}},
 	}
-	for _, price := range s.Advice.Price {
-		d.lines = append(d.lines, remark{cell.Body, "Price: " + price})
+	for _, e := range (&nowView{s: s}).expected(s.Advice) {
+		parts := slices.DeleteFunc([]string{"Expect:", e.Metric, e.FromTo, e.Change, e.Range}, func(part string) bool { return part == "" })
+		d.Lines = append(d.Lines, frame.Remark{Token: e.Tone, Text: strings.Join(parts, " ")})
+	}
+	d.Lines = append(d.Lines, frame.Remark{Token: cell.Body, Text: "Downtime: " + downtime(s)})
+	for _, cost := range s.Advice.Costs {
+		d.Lines = append(d.Lines, frame.Remark{Token: cell.Body, Text: "Costs: " + cost})
 	}
 	if s.Advice.Launch != "" {
-		d.lines = append(d.lines, remark{cell.Muted, "Starts: " + s.Advice.Launch})
+		d.Lines = append(d.Lines, frame.Remark{Token: cell.Muted, Text: "Starts: " + s.Advice.Launch})
 	}
-	m.look.ask = d
-	m.open(overlayAsk)
+	m.Settings.Ask = d
+	m.Open(frame.OverlayAsk)
 }
 
-// aboutOf tells what a command would do from what it would do in another
-// snapshot: the recommendation that it makes, the change that it undoes.
-func aboutOf(s *engine.Snapshot, c engine.Command) string {
+// aboutOf identifies what a command would change: the recommendation that it applies, or the
+// iteration that it reverts. It returns "" for other commands.
+func aboutOf(s *loop.Snapshot, c loop.Command) string {
 	switch {
 	case s == nil:
-	case c == engine.CommandApply && s.Advice != nil:
-		return adviceOf(s.Advice) + "\n" + s.Advice.Launch
-	case c == engine.CommandRevert && len(s.Iterations) > 0:
+	case c == loop.CommandApply && s.Advice != nil:
+		return tuning.Action(s.Advice) + "\n" + s.Advice.Launch
+	case c == loop.CommandRevert && len(s.Iterations) > 0:
 		return fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)
 	}
 	return ""
 }
 
-// downtime is what the last restart took; the first is not known beforehand.
-func downtime(s *engine.Snapshot) string {
+// downtime returns how long the last restart took. It is unknown before the first restart.
+func downtime(s *loop.Snapshot) string {
 	for _, it := range slices.Backward(s.Iterations) {
 		if it.Up > it.At {
-			return "about " + show((it.Up - it.At).Seconds()) + ", as the last restart took. Requests in flight are lost."
+			return "about " + figure.Duration((it.Up - it.At)) + ", as the last restart took. Requests in flight are lost."
 		}
 	}
 	return "not known before the first restart; the model is loaded again. Requests in flight are lost."
 }
 
-// askRevert goes back at once where that was the question; elsewhere it asks.
+// askRevert reverts at once if the run waits for that decision. Otherwise it asks for confirmation.
 func (m *model) askRevert() {
 	s := m.latest
-	if s == nil || whyNot(s, engine.CommandRevert) != "" || s.Phase == engine.PhaseWorse {
-		m.do(engine.CommandRevert, "")
+	if s == nil || whyNot(s, loop.CommandRevert) != "" || s.Phase == loop.PhaseWorse {
+		m.do(loop.CommandRevert, "")
 		return
 	}
 	what := cmp.Or(lastChange(s), "the last change")
-	m.look.ask = dialog{
-		title: "Undo the last change?", yes: "Yes, undo it", no: "No", command: engine.CommandRevert, about: aboutOf(s, engine.CommandRevert),
-		lines: remarks{{cell.Accent, "Undo " + what}, {cell.Body, "Downtime: " + downtime(s)}},
+	m.Settings.Ask = frame.Dialog{
+		Title: "Undo the last change?", Yes: "Yes, undo it", No: "No", Command: loop.CommandRevert, About: aboutOf(s, loop.CommandRevert),
+		Lines: frame.Remarks{{Token: cell.Accent, Text: "Undo " + what}, {Token: cell.Body, Text: "Downtime: " + downtime(s)}},
 	}
-	m.open(overlayAsk)
+	m.Open(frame.OverlayAsk)
 }
 
-// askQuit leaves, but not out of the middle of a change without a word.
+// askQuit quits the screen. During a change it asks for confirmation and says what is left behind.
 func (m *model) askQuit() tea.Cmd {
 	left := ""
 	if m.latest != nil {
 		left = underWay(m.latest)
 	}
-	if left == "" || m.o.Playback != nil {
-		m.controls.Do(engine.CommandQuit)
+	if left == "" || m.Options.Playback != nil {
+		m.controls.Do(loop.CommandQuit)
 		return tea.Quit
 	}
-	m.look.ask = dialog{title: "Quit now?", yes: "Yes, quit", no: "No, stay", command: engine.CommandQuit, lines: remarks{{cell.Warn, left}}}
-	m.open(overlayAsk)
+	m.Settings.Ask = frame.Dialog{Title: "Quit now?", Yes: "Yes, quit", No: "No, stay", Command: loop.CommandQuit, Lines: frame.Remarks{{Token: cell.Warn, Text: left}}}
+	m.Open(frame.OverlayAsk)
 	return nil
 }
 
-// putsBack says that a run ends by putting back what was kept: the screen stays until
-// that is done.
-func putsBack(s *engine.Snapshot) bool {
-	if s == nil || !s.Auto || !s.Hands || s.Finished != nil {
+// revertsFirst reports whether quitting first reverts the server to the kept configuration. The
+// screen stays until that is done.
+func revertsFirst(s *loop.Snapshot) bool {
+	if s == nil || !s.Auto || !s.CanApply || s.Finished != nil {
 		return false
 	}
 	switch s.Phase {
-	case engine.PhaseWaiting: // what gained nothing goes out with the next change, or now
-		return s.Can[engine.CommandRevert].OK
-	case engine.PhaseApplying, engine.PhaseDown, engine.PhaseSettling, engine.PhaseMeasuring, engine.PhaseWorse, engine.PhaseReverting:
+	case loop.PhaseWaiting: // a change without gain is reverted with the next change, or now
+		return s.Can[loop.CommandRevert].OK
+	case loop.PhaseApplying, loop.PhaseDown, loop.PhaseSettling, loop.PhaseMeasuring, loop.PhaseWorse, loop.PhaseReverting:
 		return len(s.Iterations) > 0
 	}
 	return false
 }
 
-// underWay says what quitting now leaves behind, "" nothing.
-func underWay(s *engine.Snapshot) string {
-	if putsBack(s) {
-		return "The server runs with a change that is not kept. rooftop first puts back what is: one more restart."
+// underWay returns what quitting now leaves behind, "" if nothing.
+func underWay(s *loop.Snapshot) string {
+	if revertsFirst(s) {
+		return "The server runs with a change that is not kept. rooftop reverts it first: one more restart."
 	}
-	switch s.Phase {
-	case engine.PhaseApplying:
-		return "The server is being restarted. It is left as it comes up, and what the change brought is not measured."
-	case engine.PhaseDown:
-		return "The server does not answer. It is left as it is, and a change that is under way is not measured."
-	case engine.PhaseSettling, engine.PhaseMeasuring:
-		return "A change is being measured. The server keeps it, and there is no verdict."
-	case engine.PhaseWorse:
-		return "The last change made it worse. The server keeps it."
-	case engine.PhaseReverting:
-		return "The old settings are not back yet. The server keeps what it runs with now."
-	}
-	return ""
+	const measured = "A change is being measured. The server keeps it, and there is no verdict."
+	return map[loop.Phase]string{
+		loop.PhaseApplying: "The server is restarting. It keeps the new settings; their effect will not be measured.",
+		loop.PhaseDown:     "The server does not answer. It is left as it is; the change will not be measured.",
+		loop.PhaseSettling: measured, loop.PhaseMeasuring: measured,
+		loop.PhaseWorse:     "The last change made it worse. The server keeps it.",
+		loop.PhaseReverting: "The old settings are not back yet. The server keeps what it runs with now.",
+	}[s.Phase]
 }
 
-// goesBack says that the way back is what there is to type.
-func goesBack(s *engine.Snapshot) bool {
-	return s.Phase == engine.PhaseWorse || s.Phase == engine.PhaseReverting
+// mustRevert reports whether the command to type is the one that reverts.
+func mustRevert(s *loop.Snapshot) bool {
+	return s.Phase == loop.PhaseWorse || s.Phase == loop.PhaseReverting
 }
 
-// commandOf is the command to type now: to go back where that is the way, else to
-// make the recommended change; "" where no flag is the remedy.
-func commandOf(s *engine.Snapshot) string {
+// commandOf returns the command to type now: to revert if that is due, otherwise to make the
+// recommended change. It returns "" if no flag helps.
+func commandOf(s *loop.Snapshot) string {
 	switch {
 	case s == nil:
 		return ""
-	case goesBack(s):
+	case mustRevert(s):
 		return s.Kept
+	case s.Preliminary != "":
+		return ""
 	case s.Advice != nil && s.Advice.Launch != "":
 		return s.Advice.Launch
 	case s.Advice != nil && s.Advice.Kind == engine.KindFlag:
@@ -156,66 +163,69 @@ func commandOf(s *engine.Snapshot) string {
 	return ""
 }
 
-func commandLines(s *engine.Snapshot) remarks {
-	list := remarks{{cell.Accent, commandOf(s)}}
+// commandLines returns the command to type, with remarks.
+func commandLines(s *loop.Snapshot) frame.Remarks {
+	list := frame.Remarks{{Token: cell.Accent, Text: commandOf(s)}}
 	if s.Advice != nil && s.Advice.Launch != "" && s.Advice.Command != "" && commandOf(s) == s.Advice.Launch {
-		list = append(list, remark{cell.Body, ""}, remark{cell.Muted, "That is: " + sentence(s.Advice.Command)})
+		list = append(list, frame.Remark{Token: cell.Body, Text: ""}, frame.Remark{Token: cell.Muted, Text: "That is: " + figure.Stopped(s.Advice.Command)})
 	}
-	return append(list, remark{cell.Muted, "rooftop notices the restart by itself."})
+	return append(list, frame.Remark{Token: cell.Muted, Text: "rooftop notices the restart by itself."})
 }
 
-// copyCommand puts the command on the clipboard, and shows it: not every terminal
-// takes what is sent to its clipboard.
+// copyCommand copies the command to the clipboard, and also shows it: not every terminal accepts
+// clipboard data.
 func (m *model) copyCommand() tea.Cmd {
 	s := m.latest
 	command := commandOf(s)
 	switch {
-	case command == "" && s != nil && goesBack(s):
-		m.say(remark{cell.Warn, "The launch command from before the change is not known."})
+	case command == "" && s != nil && mustRevert(s):
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "The launch command before the change is unknown."})
+		return nil
+	case command == "" && s != nil && s.Preliminary != "":
+		m.Notify(frame.Remark{Token: cell.Warn, Text: loop.WhyPreliminary(s.Preliminary)})
 		return nil
 	case command == "":
-		m.say(remark{cell.Warn, "There is no command to copy now: no flag of the server is recommended."})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "There is no command to copy now: no flag of the server is recommended."})
 		return nil
 	}
-	m.look.ask = dialog{title: "Copied, where the terminal allows it", lines: commandLines(s)}
-	m.open(overlayText)
+	m.Settings.Ask = frame.Dialog{Title: "Copied, where the terminal allows it", Lines: commandLines(s)}
+	m.Open(frame.OverlayText)
 	return tea.SetClipboard(command)
 }
 
-// export asks for a report; the journal tells what became of it.
+// export requests a report. The journal reports whether it was written.
 func (m *model) export() {
 	if !m.controls.Export() {
-		m.say(remark{cell.Warn, "Too busy to write a report now: press e again."})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Too busy to write a report now: press e again."})
 		return
 	}
 	m.noteAfter = lastEntry(m.latest)
 	m.waitsForNote = true
-	m.say(remark{cell.OK, "Writing a report …"})
+	m.Notify(frame.Remark{Token: cell.OK, Text: "Writing a report …"})
 }
 
-// lastEntry is the number of the journal's last entry, -1 where there is none:
-// they count from 0.
-func lastEntry(s *engine.Snapshot) int {
+// lastEntry returns the number of the last journal entry, or -1 without entries: they count from 0.
+func lastEntry(s *loop.Snapshot) int {
 	if s == nil || len(s.Journal) == 0 {
 		return -1
 	}
 	return s.Journal[len(s.Journal)-1].Seq
 }
 
-// hear looks for the journal's word on an export.
-func (m *model) hear() {
+// noticeExport shows the journal's result of an export once it is there.
+func (m *model) noticeExport() {
 	if !m.waitsForNote || m.latest == nil {
 		return
 	}
 	for _, e := range m.latest.Journal {
 		if e.Seq > m.noteAfter && e.Noted {
 			token := cell.OK
-			if e.Level >= engine.LevelWarn {
+			if e.Level >= loop.LevelWarn {
 				token = cell.Bad
 			}
 			m.waitsForNote = false
-			m.say(remark{token, e.Text})
-			m.noticeLeft *= 2
+			m.Notify(frame.Remark{Token: token, Text: e.Text})
+			m.NoticeLeft *= 2
 		}
 	}
 }

@@ -6,20 +6,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/tui/screentest"
+
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// TestAutopilotFrames are the states of a run that judges with intervals, at the
-// sizes that people have.
+// TestAutopilotFrames draws the states of runs with intervals at common terminal sizes.
 func TestAutopilotFrames(t *testing.T) {
 	for _, c := range []struct {
 		state string
-		view  viewID
+		view  frame.ViewID
 		w, h  int
 	}{
 		{"trial", viewNow, 120, 30},
@@ -43,21 +45,21 @@ func TestAutopilotFrames(t *testing.T) {
 		name := fmt.Sprintf("auto-%s-%s-%dx%d", viewFile(c.view), c.state, c.w, c.h)
 		t.Run(name, func(t *testing.T) {
 			u := plainLook()
-			u.view = c.view
-			golden(t, name, plainFrame(snapshotNamed(t, c.state), u, c.w, c.h))
+			u.View = c.view
+			screentest.Golden(t, name, plainFrame(snapshotNamed(t, c.state), u, c.w, c.h))
 		})
 	}
 	for _, state := range []string{"trial", "lost"} {
-		for _, view := range []viewID{viewNow, viewHistory} {
+		for _, view := range []frame.ViewID{viewNow, viewHistory} {
 			name := fmt.Sprintf("auto-%s-%s-80x24-ascii", viewFile(view), state)
 			t.Run(name, func(t *testing.T) {
 				u := lookWith(cell.ASCII())
-				u.view = view
+				u.View = view
 				got := plainFrame(snapshotNamed(t, state), u, 80, 24)
 				if strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
 					t.Errorf("more than seven bits in\n%s", got)
 				}
-				golden(t, name, got)
+				screentest.Golden(t, name, got)
 			})
 		}
 	}
@@ -67,19 +69,18 @@ func TestAutopilotFrames(t *testing.T) {
 	}{{"nocolor", "dark", colorprofile.ASCII}, {"light", "light", colorprofile.TrueColor}, {"dark", "dark", colorprofile.TrueColor}} {
 		name := "auto-now-trial-80x24-" + l.name
 		t.Run(name, func(t *testing.T) {
-			c, _ := frame(snapshotNamed(t, "trial"), plainLook(), 80, 24)
-			th := themeOf(l.theme, l.profile)
-			got := c.Render(th.paint)
-			golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
-			if words := trimLines(ansi.Strip(got)); words != c.Plain() {
+			c, _ := drawRun(snapshotNamed(t, "trial"), plainLook(), 80, 24)
+			th := frame.ThemeOf(l.theme, l.profile)
+			got := c.Render(th.Paint)
+			screentest.Golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
+			if words := screentest.TrimLines(ansi.Strip(got)); words != c.Plain() {
 				t.Errorf("without colours the words are others:\n%s", words)
 			}
 		})
 	}
 }
 
-// An interval that says next to nothing leaves room for what was predicted; of others
-// all is shown.
+// A very wide interval leaves room for the prediction; other intervals are shown in full.
 func TestVagueIntervalsAreCut(t *testing.T) {
 	band := chart.Stretch{Low: 0.99, High: 5.33}
 	for _, c := range []struct {
@@ -90,36 +91,36 @@ func TestVagueIntervalsAreCut(t *testing.T) {
 	}{
 		{chart.Stretch{Low: -0.92, High: 224.26}, 3.17, band, 4 * 5.33},
 		{chart.Stretch{Low: 1.48, High: 7.17}, 3.5, band, 7.17},
-		{chart.Stretch{Low: -0.3, High: 0.9}, 0.001, chart.Nothing(), 0.9},
-		{chart.Stretch{Low: -0.9, High: 30}, 0.5, chart.Nothing(), 2},
+		{chart.Stretch{Low: -0.3, High: 0.9}, 0.001, chart.EmptyStretch(), 0.9},
+		{chart.Stretch{Low: -0.9, High: 30}, 0.5, chart.EmptyStretch(), 2},
 	} {
 		if got := within(c.interval, c.mid, c.band); got.High != c.high || got.Low != c.interval.Low {
 			t.Errorf("%v about %g is shown as %v, want up to %g", c.interval, c.mid, got, c.high)
 		}
 	}
-	if got := within(chart.Nothing(), 0, band); got.Low <= got.High {
+	if got := within(chart.EmptyStretch(), 0, band); got.Low <= got.High {
 		t.Errorf("nothing is shown as %v", got)
 	}
 }
 
-// Whoever walks up to a running autopilot sees who decides, what comes next, when,
-// and the key that stops it, without colours and at any size.
+// A user who looks at a running autopilot sees that it decides, what comes next and when, and the
+// key that stops it, without colours and at any size.
 func TestWalkingUpToAnAutopilot(t *testing.T) {
 	for _, c := range []struct {
 		state string
 		want  []string // at 80x24
 		small []string // at 40x10
 	}{
-		{"trial", []string{"AUTO", "look 2 of 7", "output +86 % (+70 to +105 %)", "predicted +71 to +97 %", "Look 3 of 7 in 8 s, the last in 2 min 43 s", "x hold"}, []string{"AUTO", "+86 % (+70 to +105 %)"}},
-		{"countdown", []string{"AUTO", "autopilot acts in 8 s", "In 8 s: restart with --max-num-seqs 16 → 40", "[x] stop it", "1 of 5 restarts, 22 s of 10 min down"}, []string{"In 8 s: restart with --max-num-seqs 16 → 40", "x stops it"}},
-		{"held", []string{"AUTO HELD", "HELD", "Nothing more is changed until you let it go on.", "[x] go on", "x go on"}, []string{"held", "x goes on"}},
-		{"lost", []string{"WORSE", "−73 % (−77 to −69 %)", "missed", "In 3 s: putting back what is kept"}, nil},
+		{"trial", []string{"AUTO", "look 2 of 7", "output +86 % (+70 to +105 %)", "predicted +71 to +97 %", "Look 3 of 7 in 8 s, the last in 2 min 43 s", "x pause auto"}, []string{"AUTO", "+86 % (+70 to +105 %)"}},
+		{"countdown", []string{"AUTO", "autopilot acts in 8 s", "In 8 s: restart with --max-num-seqs 16 → 40", "[x] pause", "1 of 5 restarts, 22 s of 10 min down"}, []string{"In 8 s: restart with --max-num-seqs 16 → 40", "x pauses"}},
+		{"held", []string{"AUTO PAUSED", "▲ PAUSED", "No more changes until you resume.", "[x] resume", "x resume"}, []string{"paused", "x resumes"}},
+		{"lost", []string{"WORSE", "−73 % (−77 to −69 %)", "outside", "In 3 s: revert to the kept configuration"}, nil},
 		{"plateau", []string{"PLATEAU", "+0.4 % (−1.2 to +2.1 %)", "within 3 %"}, nil},
 		{"inconclusive", []string{"INCONCLUSIVE", "+4.1 % (−2.1 to +11 %)", "starts of one configuration differ by as much"}, nil},
 		{"incomparable", []string{"NOT COMPARABLE", "but the load differs (prompt tokens +31 %): that may be all", "9 of 12 answers are the same"}, nil},
 		{"failed", []string{"FAILED", "out of memory; what was kept is back", "The server was down for 2 min 11 s."}, []string{"In 10 s"}},
-		{"better", []string{"BETTER", "no queue is left: it may be more", "objective: itl_p99 27.1 ms, limit 30.0 ms: not sure", "within noise"}, nil},
-		{"done", []string{"Output +288 % (+271 to +307 %) over the whole run, in 2 restarts, 42 s down.", "3 of 4 predictions held, median error 6.0 %."}, nil},
+		{"better", []string{"BETTER", "no queue is left: it may be more", "objective: itl_p99 27.1 ms, limit 30.0 ms: not sure", "unresolved"}, nil},
+		{"done", []string{"Output +288 % (+271 to +307 %) over the whole run, in 2 restarts, 42 s down.", "3 of 4 predictions"}, nil},
 	} {
 		t.Run(c.state, func(t *testing.T) {
 			for _, size := range [][2]int{{80, 24}, {40, 10}} {
@@ -144,56 +145,56 @@ func TestHoldKey(t *testing.T) {
 		name, state, keys, notice string
 		done                      int
 	}{
-		{"holds", "countdown", "x", "Held: nothing more is changed until x is pressed again.", 1},
-		{"goes on", "held", "x", "Autopilot goes on.", 1},
+		{"holds", "countdown", "x", "Paused: no more changes until x is pressed again.", 1},
+		{"goes on", "held", "x", "Autopilot resumed.", 1},
 		{"a run of a person", "waiting", "x", "x: This run is not automatic: --auto makes it so.", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, _, controls := testModel(snapshotNamed(t, c.state), Options{})
+			m, _, controls := testModel(snapshotNamed(t, c.state), frame.Options{})
 			press(m, c.keys)
-			if len(controls.done) != c.done || c.done > 0 && controls.done[0] != engine.CommandHold {
+			if len(controls.done) != c.done || c.done > 0 && controls.done[0] != loop.CommandHold {
 				t.Errorf("did %v", controls.done)
 			}
-			if m.look.notice.text != c.notice {
-				t.Errorf("says %q, want %q", m.look.notice.text, c.notice)
+			if m.Settings.Notice.Text != c.notice {
+				t.Errorf("says %q, want %q", m.Settings.Notice.Text, c.notice)
 			}
 		})
 	}
 }
 
-// Quitting an autopilot in the middle of a change stays until what was kept is back.
+// Quitting an autopilot during a change keeps the screen until the kept configuration is restored.
 func TestQuitPutsBackFirst(t *testing.T) {
 	s := *snapshotNamed(t, "trial")
-	m, feed, controls := testModel(&s, Options{})
-	if cmd := press(m, "q y"); isQuit(cmd) || len(controls.done) != 1 || controls.done[0] != engine.CommandQuit {
-		t.Fatalf("did %v, quit %v", controls.done, isQuit(cmd))
+	m, feed, controls := testModel(&s, frame.Options{})
+	if cmd := press(m, "q y"); screentest.IsQuit(cmd) || len(controls.done) != 1 || controls.done[0] != loop.CommandQuit {
+		t.Fatalf("did %v, quit %v", controls.done, screentest.IsQuit(cmd))
 	}
 	next := s
-	next.Seq, next.Phase, next.Now = s.Seq+1, engine.PhaseDone, s.Now+20*time.Second
-	next.Finished = &engine.Finished{Reason: "ended by you; what was kept is back"}
+	next.Seq, next.Phase, next.Now = s.Seq+1, loop.PhaseDone, s.Now+20*time.Second
+	next.Finished = &loop.Finished{Reason: "ended by you; what was kept is back"}
 	feed.s = &next
-	if _, cmd := m.Update(tick{m.beat}); !isQuit(cmd) {
+	if _, cmd := m.Update(frame.Tick{Beat: m.Beat}); !screentest.IsQuit(cmd) {
 		t.Error("it does not end when the run has")
 	}
-	waiting, _, _ := testModel(snapshotNamed(t, "countdown"), Options{})
-	if !isQuit(press(waiting, "q")) {
+	waiting, _, _ := testModel(snapshotNamed(t, "countdown"), frame.Options{})
+	if !screentest.IsQuit(press(waiting, "q")) {
 		t.Error("nothing is on trial, and it does not quit")
 	}
 	folded := *snapshotNamed(t, "plateau") // what gained nothing runs still
-	folded.Can[engine.CommandRevert] = engine.Availability{OK: true}
-	off, _, _ := testModel(&folded, Options{})
-	if isQuit(press(off, "q")) || off.look.over != overlayAsk {
+	folded.Can[loop.CommandRevert] = loop.Availability{OK: true}
+	off, _, _ := testModel(&folded, frame.Options{})
+	if screentest.IsQuit(press(off, "q")) || off.Settings.Over != frame.OverlayAsk {
 		t.Error("what is not kept runs, and it quits without a word")
 	}
 }
 
-// The first ctrl+c ends such a run in order as well, the second at once.
+// The first ctrl+c ends such a run in order, too; the second ends it at once.
 func TestCtrlCPutsBackFirst(t *testing.T) {
-	m, _, controls := testModel(snapshotNamed(t, "trial"), Options{})
-	if cmd := press(m, "ctrl+c"); isQuit(cmd) || len(controls.done) != 1 {
-		t.Errorf("the first: quit %t, %v", isQuit(cmd), controls.done)
+	m, _, controls := testModel(snapshotNamed(t, "trial"), frame.Options{})
+	if cmd := press(m, "ctrl+c"); screentest.IsQuit(cmd) || len(controls.done) != 1 {
+		t.Errorf("the first: quit %t, %v", screentest.IsQuit(cmd), controls.done)
 	}
-	if cmd := press(m, "ctrl+c"); !isQuit(cmd) || len(controls.done) != 2 {
-		t.Errorf("the second: quit %t, %v", isQuit(cmd), controls.done)
+	if cmd := press(m, "ctrl+c"); !screentest.IsQuit(cmd) || len(controls.done) != 2 {
+		t.Errorf("the second: quit %t, %v", screentest.IsQuit(cmd), controls.done)
 	}
 }

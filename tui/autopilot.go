@@ -6,74 +6,69 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// autopilot is the panel of what a run without keys is about to do, when, and which
-// key stops it; nothing where a person decides.
-func (v *nowView) autopilot(w int) panel {
+// autopilot returns the panel of what an automatic run does next, when, and which key stops it. The
+// panel is empty if the user decides.
+func (v *nowView) autopilot(w int) frame.Panel {
 	s, u := v.s, v.u
-	if !s.Auto || s.Phase == engine.PhaseDone {
-		return panel{}
+	if !s.Auto || s.Phase == loop.PhaseDone {
+		return frame.Panel{}
 	}
-	if !s.Held && s.Pending.Text == "" && s.Phase != engine.PhaseWaiting {
-		return panel{} // the phase says what happens
+	if !s.Held && s.Pending.Text == "" && s.Phase != loop.PhaseWaiting {
+		return frame.Panel{} // the phase shows what happens
 	}
-	q := panel{title: "Autopilot", token: cell.Accent, note: u.say(cell.Muted, s.Limits.Told())}
+	q := frame.Panel{Title: "Autopilot", Token: cell.Accent, Note: page.Toned(cell.Muted, s.Limits.Summary())}
 	switch {
 	case s.Held:
-		q.title = "Autopilot held"
-		q.blocks = append(q.blocks, u.text(w, 98, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"HELD "), u.say(cell.Strong, "Nothing more is changed until you let it go on. "), v.holdKey("go on"))))
-		if s.Pending.Text != "" {
-			q.blocks = append(q.blocks, v.field(w, 90, "then", u.say(cell.Body, told(pendingDeed(s)))))
-		}
+		q.Title = "Autopilot paused"
+		q.Add(u.Paragraph(w, 98, nil, page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+figure.NBSP+"PAUSED "), page.Toned(cell.Strong, "No more changes until you resume. "), v.pauseKey("resume"))))
+		q.Add(u.Field(w, 90, "then", page.Toned(cell.Body, tuning.Sentence(pendingAction(s)))))
 	case s.Pending.Text != "":
-		says := u.say(cell.Accent, pendingWords(s))
-		keys := v.holdKey("stop it")
-		if says.width()+3+keys.width() <= w {
-			q.blocks = append(q.blocks, block{lines: 1, keep: 98, draw: func(p cell.Pane) {
-				says.draw(p, 0, 0)
-				keys.draw(p, p.Width()-keys.width(), 0)
-			}})
-			break
+		says, keys := page.Toned(cell.Accent, pendingWords(s)), v.pauseKey("pause")
+		b, beside := u.Beside(w, 98, says, keys)
+		if !beside {
+			b = u.Paragraph(w, 98, nil, page.Join(says, page.Toned(cell.Body, " "), keys))
 		}
-		q.blocks = append(q.blocks, u.text(w, 98, nil, line(says, u.say(cell.Body, " "), keys)))
+		q.Add(b)
 	default:
 		if s.Progress.Text == "" {
-			q.note = nil
-			q.blocks = append(q.blocks, u.text(w, 68, nil, u.say(cell.Muted, told("Watching: "+s.Limits.Told()))))
+			q.Note = nil
+			q.Add(u.Paragraph(w, 68, nil, page.Toned(cell.Muted, tuning.Sentence("Watching: "+s.Limits.Summary()))))
 			break
 		}
-		q.blocks = append(q.blocks, u.text(w, 97, nil, u.say(cell.Body, told(s.Progress.Text))))
-		if r := s.Advice; s.Hands && r != nil && r.Kind == engine.KindFlag && r.Flag != "" {
-			q.blocks = append(q.blocks, v.field(w, 81, "then", line(u.say(cell.Body, "restart with "+adviceOf(r)+"  "), v.holdKey("stop it"))))
+		q.Add(u.Paragraph(w, 97, nil, page.Toned(cell.Body, tuning.Sentence(s.Progress.Text))))
+		if r := s.Advice; s.CanApply && r != nil && r.Kind == engine.KindFlag && r.Flag != "" {
+			q.Add(u.Field(w, 81, "then", page.Join(page.Toned(cell.Body, "restart with "+tuning.Action(r)+"  "), v.pauseKey("pause"))))
 		}
 	}
-	if text := s.Score.Told(); text != "" {
-		q.blocks = append(q.blocks, u.text(w, 59, nil, u.say(cell.Muted, told(text))))
-	}
+	q.Add(u.Paragraph(w, 59, nil, page.Toned(cell.Muted, tuning.Sentence(s.Score.Summary()))))
 	return q
 }
 
-// holdKey is the key that holds the autopilot or lets it go on, where it does.
-func (v *nowView) holdKey(does string) prose {
-	if !v.s.Can[engine.CommandHold].OK {
+// pauseKey returns the key that pauses or resumes the autopilot, nil if it does nothing now.
+func (v *nowView) pauseKey(does string) page.Text {
+	if !v.s.Can[loop.CommandHold].OK {
 		return nil
 	}
-	return v.u.key(keys().Hold.Help().Key, does)
+	return v.u.Key(frame.Keys().Hold.Help().Key, does)
 }
 
-// pendingWords says when something is about to be done, and what.
-func pendingWords(s *engine.Snapshot) string {
+// pendingWords returns the pending action and when it happens.
+func pendingWords(s *loop.Snapshot) string {
 	if left := countdown(s); left > 0 {
-		return "In" + figure.NBSP + engine.SpellTime(left) + ": " + pendingDeed(s)
+		return "In" + figure.NBSP + figure.Elapsed(left) + ": " + pendingAction(s)
 	}
-	return "Now: " + pendingDeed(s)
+	return "Now: " + pendingAction(s)
 }
 
-// pendingDeed is what is about to be done: of a change by itself, that it restarts
-// the server.
-func pendingDeed(s *engine.Snapshot) string {
+// pendingAction describes the pending action. A change is described as a restart with that change.
+func pendingAction(s *loop.Snapshot) string {
 	what := strings.TrimSuffix(strings.TrimSpace(s.Pending.Text), ".")
 	if strings.HasPrefix(what, "-") {
 		return "restart with " + what
@@ -81,27 +76,23 @@ func pendingDeed(s *engine.Snapshot) string {
 	return what
 }
 
-// countdown is the time left before something is done, in whole seconds begun.
-func countdown(s *engine.Snapshot) time.Duration {
+// countdown returns the time left before the pending action, rounded up to seconds.
+func countdown(s *loop.Snapshot) time.Duration {
 	return max(0, (s.Pending.At-s.Now+time.Second-1)/time.Second*time.Second)
 }
 
-// autopilotDoes says what the autopilot does in a phase, and what it will do then.
-func autopilotDoes(s *engine.Snapshot) string {
-	switch s.Phase {
-	case engine.PhaseBaseline:
-		return "Measures what runs, then makes the change that promises most."
-	case engine.PhaseApplying:
-		return "Waits until it is up again; if it does not come up, what was kept is put back."
-	case engine.PhaseSettling, engine.PhaseMeasuring:
-		return "Keeps the change if it is better; else it is taken back."
-	case engine.PhaseDown:
-		return "Waits for the server; if it stays away, what was kept is put back."
-	}
-	return ""
+// autopilotDoes describes what the autopilot does in the current phase and after it.
+func autopilotDoes(s *loop.Snapshot) string {
+	const keeps = "Keeps the change if it is better; otherwise reverts it."
+	return map[loop.Phase]string{
+		loop.PhaseBaseline: "Measures the current configuration, then makes the most promising change.",
+		loop.PhaseApplying: "Waits for the server; if it does not come up, reverts to the kept configuration.",
+		loop.PhaseSettling: keeps, loop.PhaseMeasuring: keeps,
+		loop.PhaseDown: "Waits for the server; if it stays down, reverts to the kept configuration.",
+	}[s.Phase]
 }
 
-// waitWords says in a word what an automatic run waits for.
+// waitWords returns what an automatic run waits for, in one word.
 func waitWords(text string) string {
 	for _, word := range [...]string{"measuring", "waiting"} {
 		if strings.HasPrefix(text, word) {
@@ -111,31 +102,31 @@ func waitWords(text string) string {
 	return "watching"
 }
 
-// badge is the mark of the header that says who decides.
-func badge(s *engine.Snapshot) (remark, bool) {
+// badge returns the header's mark for an automatic run, and false for other runs.
+func badge(s *loop.Snapshot) (frame.Remark, bool) {
 	switch {
 	case !s.Auto:
-		return remark{}, false
+		return frame.Remark{}, false
 	case s.Held:
-		return remark{cell.Selected, " AUTO HELD "}, true
+		return frame.Remark{Token: cell.Selected, Text: " AUTO PAUSED "}, true
 	}
-	return remark{cell.Accent, "AUTO"}, true
+	return frame.Remark{Token: cell.Accent, Text: "AUTO"}, true
 }
 
-// autoStage gives a phase the words of a run that needs no keys.
-func autoStage(s *engine.Snapshot, g stage) stage {
+// autoStage changes the words of a phase to those of an automatic run.
+func autoStage(s *loop.Snapshot, g frame.Stage) frame.Stage {
 	switch {
-	case s.Held && s.Phase == engine.PhaseWaiting:
-		g.words, g.word, g.token = "autopilot held", "held", cell.Warn
+	case s.Held && s.Phase == loop.PhaseWaiting:
+		g.Words, g.Word, g.Token = "autopilot paused", "paused", cell.Warn
 	case s.Pending.Text != "":
-		left := "in" + figure.NBSP + engine.SpellTime(countdown(s))
-		g.words, g.word, g.token = "autopilot acts "+left, left, cell.Accent
-		g.counts = true
-	case s.Phase == engine.PhaseWaiting:
-		g.words = waitWords(s.Progress.Text)
-		g.word = g.words
-	case s.Phase == engine.PhaseReverting:
-		g.words, g.word = "putting back", "putting back"
+		left := "in" + figure.NBSP + figure.Elapsed(countdown(s))
+		g.Words, g.Word, g.Token = "autopilot acts "+left, left, cell.Accent
+		g.Counts = true
+	case s.Phase == loop.PhaseWaiting:
+		g.Words = waitWords(s.Progress.Text)
+		g.Word = g.Words
+	case s.Phase == loop.PhaseReverting:
+		g.Words, g.Word = "reverting", "reverting"
 	}
 	return g
 }

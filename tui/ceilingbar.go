@@ -1,153 +1,139 @@
 package tui
 
 import (
-	"cmp"
-	"strings"
-
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// ceiling is the panel of where the server stands between nothing and what its
-// hardware allows.
-func (v *nowView) ceiling(w int, framed bool) panel {
+// ceiling returns the panel that compares throughput with the hardware limits.
+func (v *nowView) ceiling(w int, framed bool) frame.Panel {
 	u := v.u
-	q := panel{title: "Ceiling", old: v.old()}
+	q := frame.Panel{Title: "Ceiling", Old: v.old()}
 	d := v.latest()
 	if d == nil {
-		return panel{}
+		return frame.Panel{}
 	}
 	c := &d.Ceiling
 	if !framed && (c.Impossible != "" || !drawable(c.Physical)) {
-		q.title = "" // one sentence needs no heading
+		q.Title = "" // one sentence needs no heading
 	}
 	out := d.Quantity("generation_tokens_per_s").Value
 	switch {
 	case c.Impossible != "":
-		q.blocks = append(q.blocks, u.text(w, 79, nil, line(u.say(cell.Warn, u.glyphs.Warn+" misread: "), u.say(cell.Body, c.Impossible))))
+		q.Add(u.Paragraph(w, 79, nil, page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+" misread: "), page.Toned(cell.Body, c.Impossible))))
 		return q
 	case !drawable(c.Physical):
-		q.blocks = append(q.blocks, u.text(w, 79, nil, u.say(cell.Muted, noCeiling(d))))
+		q.Add(u.Paragraph(w, 79, nil, page.Toned(cell.Muted, tuning.NoCeiling(d))))
 		return q
 	}
 	o := c.Physical
-	q.note = u.say(cell.Muted, "tok/s (est)")
+	if n := d.Quantity("running_mean").Value.Finite(); n.OK && framed {
+		q.Title += " at " + figure.Count(n.V) + " running" // more at once have a higher one
+	}
+	q.Note = page.Toned(cell.Muted, "tok/s (est)")
 	if !framed {
-		share, binds := u.standing(out, o, " of achievable (est)", ", above achievable (est)")
-		q.note = line(share, u.say(cell.Body, ", "), binds)
+		share, binds := standing(out, o)
+		q.Note = page.Join(share, page.Toned(cell.Body, ", "), binds)
 		if len(share) == 0 {
-			q.note = binds
-		} else if q.note.width() > w-noteBeside {
-			q.note = share
+			q.Note = binds
+		} else if u.Width(q.Note) > w-noteBeside {
+			q.Note = share
 		}
 	}
-	q.blocks = append(q.blocks, v.ceilingBar(out, o))
+	at := stat.None // the title has it in a frame
+	if !framed {
+		at = d.Quantity("running_mean").Value.Finite()
+	}
+	q.Add(ceilingBar(u, out, o, at))
 	if framed {
-		says, binds := u.standing(out, o, " of what good software reaches at this load", ", more than good software is taken to reach at this load")
+		says, binds := standing(out, o)
 		if len(says) > 0 {
-			says = line(says, u.say(cell.Body, ", "))
+			says = page.Join(says, page.Toned(cell.Body, ", "))
 		}
-		says = line(says, binds)
-		if share := bindingShare(o); number(share) {
-			says = line(says, u.say(cell.Body, ", "+figure.Percent(share.V)+figure.NBSP+"% of a step"))
+		says = page.Join(says, binds)
+		if share := tuning.BindingShare(o); share.Finite().OK {
+			says = page.Join(says, page.Toned(cell.Body, ", "+figure.Percent(share.V)+figure.NBSP+"% of a step"))
 		}
-		q.blocks = append(q.blocks, u.text(w, 58, nil, says))
+		q.Add(u.Paragraph(w, 58, nil, says))
 	}
-	if best := o.BestTokensPerS.Div(out); number(best) && best.V > 1.03 {
-		q.blocks = append(q.blocks, u.text(w, 38, nil, line(u.say(cell.Body, "Within reach here: "),
-			u.say(cell.Strong, figure.Significant(o.BestTokensPerS.V)+figure.NBSP+"tok/s"), u.say(cell.Body, " at "+figure.Count(o.BestBatch)+" running, with these seats and this KV pool"))))
+	if rate, words := tuning.BestAllowed(out, o); rate != "" {
+		q.Add(u.Paragraph(w, 38, nil, page.Join(page.Toned(cell.Body, "Server's best: "), page.Toned(cell.Strong, rate), page.Toned(cell.Body, words))))
 	}
 	return q
 }
 
-// noteBeside are the cells of a heading that its note leaves free: the rest of the
-// rule and the title.
+// noteBeside is the number of cells of a heading that the note leaves free for the rule and the
+// title.
 const noteBeside = 19
 
-// drawable says that there is an ideal to stand against.
+// drawable reports whether there is an ideal to compare with.
 func drawable(o *roofline.Operating) bool {
-	return o != nil && number(o.IdealTokensPerS) && o.IdealTokensPerS.V > 0
+	return o != nil && o.IdealTokensPerS.Finite().OK && o.IdealTokensPerS.V > 0
 }
 
-// noCeiling says why there is no ceiling, and which flag gives one where one does.
-func noCeiling(d *engine.Diagnosis) string {
-	why := cmp.Or(d.Ceiling.PhysicalReason, "not computed")
-	return "No ceiling: " + why + "." + toHaveOne(&d.Facts, why)
-}
-
-// toHaveOne names the flags of rooftop that give the model what it lacks, but for
-// those that the reason names already.
-func toHaveOne(f *engine.Facts, why string) string {
-	var flags []string
-	if !f.GPUKnown && !onCPU(f) && !strings.Contains(why, "--gpu") {
-		flags = append(flags, "--gpu NAME")
-	}
-	if !f.ModelKnown && !strings.Contains(why, "--model") {
-		flags = append(flags, "--model NAME")
-	}
-	if len(flags) == 0 {
-		return ""
-	}
-	return " Start rooftop with " + strings.Join(flags, " and ") + " to have one."
-}
-
-// onCPU says that the server runs on no GPU.
-func onCPU(f *engine.Facts) bool { return f.Device.Known && f.Device.Value == "cpu" }
-
-// ceilingBar is the bar from zero to the ideal, with the figures under their places.
-func (v *nowView) ceilingBar(out stat.Opt, o *roofline.Operating) block {
-	return block{lines: 2, least: 1, keep: 79, draw: func(p cell.Pane) {
+// ceilingBar returns the bar from zero to the ideal, with labels below it. running, if known, is added
+// to the label of the ideal.
+func ceilingBar(u *frame.Settings, out stat.Opt, o *roofline.Operating, running stat.Opt) frame.Block {
+	return frame.Block{Lines: 2, Least: 1, Keep: 79, Draw: func(p cell.Pane) {
 		bar := chart.Bar{Value: out, Token: cell.Accent, Top: o.IdealTokensPerS.V}
-		if a := o.AchievableTokensPerS; number(a) {
+		if a := o.AchievableTokensPerS; a.Finite().OK {
 			bar.Marks = append(bar.Marks, chart.Tick{At: a.V, Token: cell.Achievable})
 		}
-		bar.Draw(p.Sub(0, 0, p.Width(), 1), v.u.glyphs)
-		v.ceilingLabels(p.Sub(0, 1, p.Width(), 1), out, o)
+		bar.Draw(p.Sub(0, 0, p.Width(), 1), u.Glyphs)
+		ceilingLabels(u, p.Sub(0, 1, p.Width(), 1), out, o, running)
 	}}
 }
 
-// standing is the share of the achievable that is reached, and what binds. The
-// achievable is an estimate of what good software reaches: a server that does
-// better is said to, with other words behind its figure.
-// Where nothing is known to reach, the share is empty.
-func (u *look) standing(out stat.Opt, o *roofline.Operating, of, above string) (share, binds prose) {
-	binds = line(u.say(cell.Body, "bound by "), u.say(cell.Strong, boundBy(o.Binding)))
-	ratio := out.Div(o.AchievableTokensPerS)
-	if !number(ratio) {
-		return nil, binds
-	}
-	if ratio.V > 1 {
-		of = above
-	}
-	return line(u.say(cell.Strong, figure.Percent(ratio.V)+figure.NBSP+"%"), u.say(cell.Body, of)), binds
-}
+const (
+	// wideBar is the width from which the ideal is labelled with the running requests.
+	wideBar = 70
+	// labelGap is the least number of cells between two labels.
+	labelGap = 2
+)
 
-// ceilingLabels writes the figures under the bar: the ideal at its end, the
-// achievable at its mark, the present at its own end where there is room.
-func (v *nowView) ceilingLabels(p cell.Pane, out stat.Opt, o *roofline.Operating) {
-	u, w := v.u, p.Width()
+// ceilingLabels writes the labels below the bar: the ideal at its end, the achievable rate at its
+// mark, and the current rate at the end of its part if there is room.
+func ceilingLabels(u *frame.Settings, p cell.Pane, out stat.Opt, o *roofline.Operating, running stat.Opt) {
+	w, ideal := p.Width(), "ideal "
+	if running.OK && w >= wideBar {
+		ideal = "ideal at " + figure.Count(running.V) + " running "
+	}
 	labels := []struct {
 		name  string
 		short string
 		value stat.Opt
 		token cell.Token
 	}{
-		{"ideal ", "ideal ", o.IdealTokensPerS, cell.Ideal},
-		{"achievable ", "reach ", o.AchievableTokensPerS, cell.Achievable},
+		{ideal, "ideal ", o.IdealTokensPerS, cell.Ideal},
+		{"achievable ", "achv ", o.AchievableTokensPerS, cell.Achievable},
 		{"now ", "now ", out, cell.Accent},
 	}
-	free := w // to the left of what is written
+	text := func(name string, v stat.Opt) string { return u.Spell(name + figure.Significant(v.V)) }
+	span := ""
+	if low, high := o.AchievableLower.Finite(), o.AchievableUpper.Finite(); low.OK && high.OK {
+		span = u.Spell(" (" + figure.Significant(low.V) + "–" + figure.Significant(high.V) + ")")
+	}
+	short, all := w < 50, cell.Width(span)+2*labelGap
+	for i := range labels {
+		if short {
+			labels[i].name = labels[i].short
+		}
+		all += cell.Width(text(labels[i].name, labels[i].value))
+	}
+	free := w // cells to the left of the labels written so far
 	for i, l := range labels {
-		if !number(l.value) {
+		if !l.value.Finite().OK {
 			continue
 		}
-		text := u.spell(l.name + figure.Significant(l.value.V))
-		if w < 50 {
-			text = u.spell(l.short + figure.Significant(l.value.V))
+		text := text(l.name, l.value)
+		if l.token == cell.Achievable && all <= w {
+			text += span
 		}
 		at := int(min(1, l.value.V/o.IdealTokensPerS.V) * float64(w))
 		from := min(at-cell.Width(text)+1, free-cell.Width(text))
@@ -156,53 +142,22 @@ func (v *nowView) ceilingLabels(p cell.Pane, out stat.Opt, o *roofline.Operating
 		}
 		if i > 0 && i < len(labels)-1 {
 			from = max(from, 0)
+			if now := labels[len(labels)-1]; now.value.Finite().OK && all <= w {
+				from = max(from, cell.Width(u.Spell(now.name+figure.Significant(now.value.V)))+labelGap)
+			}
 		}
 		if from < 0 || from+cell.Width(text) > free {
 			continue
 		}
 		p.Text(from, 0, l.token, text)
-		free = from - 2
+		free = from - labelGap
 	}
 }
 
-// bindingShare is how much of a step the binding term is, 0..1; absent where that
-// is not known.
-func bindingShare(o *roofline.Operating) stat.Opt {
-	t := o.TermsS
-	var most float64
-	switch o.Binding {
-	case "weights":
-		most = t.Weights
-	case "kv":
-		most = t.KV
-	case "compute":
-		most = t.Compute + t.Attention
-	case "collectives":
-		most = t.Collectives
-	case "fixed":
-		most = t.Fixed
-	}
-	if most <= 0 {
-		return stat.None
-	}
-	return stat.Some(most).Div(stat.Some(t.Total()))
-}
-
-// boundBy names the largest term of a step.
-func boundBy(term string) string {
-	switch term {
-	case "weights":
-		return "reading the weights"
-	case "kv":
-		return "reading the KV cache"
-	case "compute":
-		return "compute"
-	case "collectives":
-		return "communication between GPUs"
-	case "fixed":
-		return "fixed costs of a step"
-	case "":
-		return "what is not known"
-	}
-	return term
+// standing returns the rate as a share of the achievable one, and what binds. The share is empty if
+// the achievable rate is unknown.
+func standing(out stat.Opt, o *roofline.Operating) (share, binds page.Text) {
+	binds = page.Join(page.Toned(cell.Body, "bound by "), page.Toned(cell.Strong, tuning.BoundBy(o.Binding)))
+	ratio, words := tuning.AchievableShare(out, o)
+	return page.Join(page.Toned(cell.Strong, ratio), page.Toned(cell.Body, words)), binds
 }

@@ -1,5 +1,4 @@
-// Package tui is the live screen. It draws engine snapshots and sends commands;
-// it never blocks, reads no file, calls no network and keeps no history: a frame
-// is a function of the snapshot, of what the person at the keys has set, and of
-// the size of the terminal.
+// Package tui is the live screen. It draws engine snapshots and sends commands. It never blocks,
+// reads no file, makes no network call and keeps no history: a frame depends only on the snapshot,
+// the user's settings and the terminal size.
 package tui

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// autoFixtures are the snapshots of runs that judge with intervals, most of them of
-// an autopilot.
+// autoFixtures returns snapshots of runs with intervals, most of them automatic.
 func autoFixtures() []namedSnapshot {
 	return []namedSnapshot{
 		{"trial-begins", trialSnapshot(0)},
@@ -27,21 +29,21 @@ func autoFixtures() []namedSnapshot {
 	}
 }
 
-// onAutopilot makes a run one that needs no keys.
-func onAutopilot(s *engine.Snapshot) *engine.Snapshot {
+// onAutopilot makes a run automatic.
+func onAutopilot(s *loop.Snapshot) *loop.Snapshot {
 	s.Auto = true
-	s.Hands = true
-	s.Limits = engine.Limits{Restarts: 5, Downtime: 10 * time.Minute, UsedStarts: 2, UsedOutages: 42 * time.Second}
-	s.Score = engine.Score{Made: 1, Within: 1, Error: some(0.012)}
-	s.Can[engine.CommandHold] = engine.Availability{OK: true}
-	s.Can[engine.CommandApply] = engine.Availability{OK: s.Phase == engine.PhaseWaiting, Why: "A change is being measured."}
+	s.CanApply = true
+	s.Limits = loop.Limits{Restarts: 5, Downtime: 10 * time.Minute, UsedStarts: 2, UsedOutages: 42 * time.Second}
+	s.Score = loop.Score{Made: 1, Within: 1, Error: some(0.012)}
+	s.Can[loop.CommandHold] = loop.Availability{OK: true}
+	s.Can[loop.CommandApply] = loop.Availability{OK: s.Phase == loop.PhaseWaiting, Why: "A change is being measured."}
 	s.Journal = nil
 	return s
 }
 
-// judged is a verdict on output with an interval, of which measuring makes one part
-// and restarts the other.
-func judged(d engine.Direction, low, mid, high, measured, restart float64) *verdict.Result {
+// judged returns a verdict on throughput with an interval. measured and restart are the parts of
+// its width from measuring and from restarts.
+func judged(d verdict.Direction, low, mid, high, measured, restart float64) *verdict.Result {
 	return &verdict.Result{
 		Direction: d, Cause: verdict.ByFlag, Settled: true, Goal: verdict.Throughput, Known: true,
 		Effect: verdict.Interval{Low: low, Mid: mid, High: high}, Measured: measured, Restart: restart,
@@ -50,22 +52,22 @@ func judged(d engine.Direction, low, mid, high, measured, restart float64) *verd
 	}
 }
 
-// measures are latencies that moved beyond noise with the output, and one that did not.
+// measures returns latencies that changed significantly with the output, and one that did not.
 func measures(output verdict.Interval, ttft verdict.Interval) []verdict.Measure {
 	return []verdict.Measure{
 		{Metric: verdict.MetricTokens, Change: output, Known: true, Moved: true},
-		{Metric: verdict.MetricTTFT, Quantile: 0.99, Before: some(24), After: some(9.66), Change: ttft, Known: true, Moved: true, Resolution: some(2.5), Count: 214},
+		{Metric: verdict.MetricTTFT, Quantile: 0.99, Before: some(24), After: some(9.66), Change: ttft, Known: true, Moved: true, Buckets: [2]stat.Bucket{{20, 40}, {7.5, 10}}, Count: 214},
 		{Metric: verdict.MetricITL, Quantile: 0.99, Before: some(0.0212), After: some(0.0227), Change: verdict.Interval{Low: -0.02, Mid: 0.069, High: 0.13}, Known: true, Count: 41_000},
 	}
 }
 
-// trialSnapshot measures the first change, after so many looks.
-func trialSnapshot(looks int) *engine.Snapshot {
+// trialSnapshot returns the first change on trial after a number of looks.
+func trialSnapshot(looks int) *loop.Snapshot {
 	s := onAutopilot(measuringSnapshot())
-	s.Limits.UsedStarts, s.Limits.UsedOutages, s.Score = 1, 22*time.Second, engine.Score{}
-	s.Trial = &engine.Trial{Iteration: 1, Looks: verdict.Looks(20*time.Second, 200*time.Second), Measured: 12 * time.Second, Predicted: s.Iterations[0].Predicted}
+	s.Limits.UsedStarts, s.Limits.UsedOutages, s.Score = 1, 22*time.Second, loop.Score{}
+	s.Trial = &loop.Trial{Iteration: 1, Looks: verdict.Looks(20*time.Second, 200*time.Second), Measured: 12 * time.Second, Predicted: s.Iterations[0].Predicted}
 	all := []verdict.Result{
-		*judged(engine.Inconclusive, 0.52, 0.91, 1.4, 0.22, 0.03), *judged(engine.Inconclusive, 0.7, 0.86, 1.05, 0.09, 0.03),
+		*judged(verdict.Inconclusive, 0.52, 0.91, 1.4, 0.22, 0.03), *judged(verdict.Inconclusive, 0.7, 0.86, 1.05, 0.09, 0.03),
 	}
 	for i := range all[:looks] {
 		all[i].Settled = false
@@ -76,8 +78,8 @@ func trialSnapshot(looks int) *engine.Snapshot {
 	return s
 }
 
-// noisyTrialSnapshot is a small effect that restarts may hide.
-func noisyTrialSnapshot() *engine.Snapshot {
+// noisyTrialSnapshot returns a small effect that may be hidden by restart noise.
+func noisyTrialSnapshot() *loop.Snapshot {
 	s := trialSnapshot(2)
 	for i := range s.Trial.Results {
 		r := &s.Trial.Results[i]
@@ -90,113 +92,114 @@ func noisyTrialSnapshot() *engine.Snapshot {
 	return s
 }
 
-// countdownSnapshot is about to make the second change: the first one was better.
-func countdownSnapshot() *engine.Snapshot {
+// countdownSnapshot returns a run that is about to make the second change; the first one was
+// better.
+func countdownSnapshot() *loop.Snapshot {
 	s := onAutopilot(waitingSnapshot())
 	s.Iterations = s.Iterations[:1]
 	s.Iterations[0].Downtime = 22 * time.Second
 	s.Iterations[0].Text = "--max-num-seqs 8 → 16 as recommended, applied by rooftop"
-	r := judged(engine.Better, 0.84, 0.883, 0.92, 0.012, 0.017)
-	r.Reason = "output +88 % (+84 to +92 %)"
+	r := judged(verdict.Better, 0.84, 0.883, 0.92, 0.012, 0.017)
+	r.NamesEffect, r.Reason = true, "output +88 % (+84 to +92 %)"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.66, Mid: -0.6, High: -0.51})
 	withVerdict(&s.Iterations[0], r)
-	s.Pending = engine.Pending{Text: "--max-num-seqs 16 → 40", At: s.Now + 8*time.Second}
+	s.Pending = loop.Pending{Text: "--max-num-seqs 16 → 40", At: s.Now + 8*time.Second}
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 1, 22*time.Second
 	return s
 }
 
-// withVerdict sets what a change was judged by.
-func withVerdict(it *engine.Iteration, r *verdict.Result) {
+// withVerdict sets the verdict on a change.
+func withVerdict(it *loop.Iteration, r *verdict.Result) {
 	d := *it.Delta
 	d.Verdict, d.Direction, d.Reason = r, r.Direction, r.Reason
 	it.Delta = &d
 }
 
-func heldSnapshot() *engine.Snapshot {
+func heldSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
 	s.Held = true
 	s.Pending.At = 0
 	return s
 }
 
-// betterSnapshot judges 16 → 40 seats, which leaves no request waiting, under
+// betterSnapshot returns the verdict on 16 → 40 slots, which leaves no request waiting, with
 // objectives.
-func betterSnapshot() *engine.Snapshot {
+func betterSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
-	r := judged(engine.Better, 0.98, 1.06, 1.15, 0.031, 0.017)
-	r.Reason = "output +106 % (+98 to +115 %), and no queue is left: it may be more"
+	r := judged(verdict.Better, 0.98, 1.06, 1.15, 0.031, 0.017)
+	r.NamesEffect, r.Reason = true, "output +106 % (+98 to +115 %), and no queue is left: it may be more"
 	r.LowerBound = true
 	r.Limited[1] = verdict.ByDemand
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.98, Mid: -0.93, High: -0.9})
-	r.Objectives = []verdict.Held{
-		{Objective: verdict.Objective{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: 0.99, Limit: 1}, Before: some(9.66), After: some(0.56), Low: some(0.5), High: some(0.75), OK: true},
-		{Objective: verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: 0.99, Limit: 0.03}, Before: some(0.0227), After: some(0.0271), Low: some(0.025), High: some(0.0375), Was: true},
+	r.Objectives = []verdict.ObjectiveResult{
+		{Objective: verdict.Objective{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: 0.99, Limit: 1}, Before: some(9.66), After: some(0.56), Low: some(0.5), High: some(0.75), Met: true},
+		{Objective: verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: 0.99, Limit: 0.03}, Before: some(0.0227), After: some(0.0271), Low: some(0.025), High: some(0.0375), WasMet: true},
 	}
-	changeSeats(s, 64, 0, r, engine.IterationKept)
+	changeSlots(s, 64, 0, r, loop.IterationKept)
 	s.Live = healthySnapshot().Live
 	s.Baseline, s.Facts = s.Live, s.Live.Facts
-	s.Advice, s.Pending = nil, engine.Pending{}
+	s.Advice, s.Pending = nil, loop.Pending{}
 	s.Quiet = "nothing predicted is worth a restart"
-	s.Progress.Text = "watching what was kept for a while: what crashes under load does so late"
+	s.Progress.Text = "watching the kept change for a while: crashes under load come late"
 	return s
 }
 
-// changeSeats adds a second change: the seats, with its verdict.
-func changeSeats(s *engine.Snapshot, to int, waiting float64, r *verdict.Result, end engine.IterationEnd) {
-	it := engine.Iteration{
+// changeSlots adds a second change: the slots, with its verdict.
+func changeSlots(s *loop.Snapshot, to int, waiting float64, r *verdict.Result, end loop.IterationEnd) {
+	it := loop.Iteration{
 		N: 2, At: 170 * time.Second, Up: 190 * time.Second, Settled: 226 * time.Second, End: end, Downtime: 20 * time.Second,
-		Noticed: engine.AsRecommended, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: fmt.Sprint(to)}},
+		Noticed: loop.AsRecommended, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: fmt.Sprint(to)}},
 		Text: fmt.Sprintf("--max-num-seqs 16 → %d as recommended, applied by rooftop", to), Command: fmt.Sprintf(fixtureLaunch, to),
 		Predicted: diagnosisAt(16, 24).Recommendation.Predicted, Before: diagnosisAt(16, 24), After: diagnosisAt(to, waiting),
 	}
-	delta := engine.Compare(it.Before, it.After)
+	delta := effect.Compare(it.Before, it.After)
 	it.Delta = &delta
 	withVerdict(&it, r)
 	s.Iterations = append(s.Iterations[:1:1], it)
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 2, 42*time.Second
-	s.Score = engine.Score{Made: 2, Within: 2, Error: some(0.03)}
-	if _, _, held, known := (engine.Proof{Result: r}).Outcome(it.Predicted); known && !held {
-		s.Score = engine.Score{Made: 2, Within: 1, Error: some(0.31)}
+	s.Score = loop.Score{Made: 2, Within: 2, Error: some(0.03)}
+	if _, _, held, known := (effect.Verdict{Result: r}).Outcome(it.Predicted); known && !held {
+		s.Score = loop.Score{Made: 2, Within: 1, Error: some(0.31)}
 	}
 }
 
-// lostSnapshot lost: the change is put back at once.
-func lostSnapshot() *engine.Snapshot {
+// lostSnapshot returns a change that was worse and is reverted at once.
+func lostSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
-	r := judged(engine.Worse, -0.765, -0.73, -0.69, 0.03, 0.017)
-	r.Reason = "output −73 % (−77 to −69 %)"
+	r := judged(verdict.Worse, -0.765, -0.73, -0.69, 0.03, 0.017)
+	r.NamesEffect, r.Reason = true, "output −73 % (−77 to −69 %)"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: 3.9, Mid: 4.46, High: 5.2})
-	changeSeats(s, 4, 36, r, engine.IterationReverted)
-	s.Pending = engine.Pending{Text: "putting back what is kept", At: s.Now + 3*time.Second}
+	changeSlots(s, 4, 36, r, loop.IterationReverted)
+	s.Pending = loop.Pending{Text: "revert to the kept configuration", At: s.Now + 3*time.Second}
 	s.Advice = nil
 	return s
 }
 
-func plateauSnapshot() *engine.Snapshot {
+func plateauSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
-	r := judged(engine.Plateau, -0.012, 0.004, 0.021, 0.009, 0.013)
-	r.Reason = "output +0.4 % (−1.2 to +2.1 %), within 3 %"
+	r := judged(verdict.Plateau, -0.012, 0.004, 0.021, 0.009, 0.013)
+	r.NamesEffect, r.Reason = true, "output +0.4 % (−1.2 to +2.1 %), within 3 %"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.1, Mid: -0.07, High: -0.04})
 	r.Cause = verdict.ByNoise
-	changeSeats(s, 17, 24, r, engine.IterationNoGain)
+	changeSlots(s, 17, 24, r, loop.IterationNoGain)
 	return s
 }
 
-func inconclusiveSnapshot() *engine.Snapshot {
+func inconclusiveSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
-	r := judged(engine.Inconclusive, -0.021, 0.041, 0.107, 0.011, 0.062)
-	r.Reason = "output +4.1 % (−2.1 to +11 %); starts of one configuration differ by as much"
+	r := judged(verdict.Inconclusive, -0.021, 0.041, 0.107, 0.011, 0.062)
+	r.NamesEffect, r.Reason = true, "output +4.1 % (−2.1 to +11 %); starts of one configuration differ by as much"
 	r.Spread = verdict.Spread{SD: 0.04, From: "assumed: six starts of one configuration differed by 3.8 %"}
 	r.Cause = verdict.ByNoise
-	changeSeats(s, 17, 24, r, engine.IterationNoGain)
+	changeSlots(s, 17, 24, r, loop.IterationNoGain)
 	return s
 }
 
-// incomparableSnapshot has other traffic after the change, and answers that differ.
-func incomparableSnapshot() *engine.Snapshot {
+// incomparableSnapshot has different traffic after the change, and different answers.
+func incomparableSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
-	r := judged(engine.NotComparable, -0.12, -0.08, -0.04, 0.02, 0.017)
-	r.Reason = "output −8 % (−12 to −4 %), but the load differs (prompt tokens +31 %): that may be all"
+	r := judged(verdict.NotComparable, -0.12, -0.08, -0.04, 0.02, 0.017)
+	r.NamesEffect, r.Reason = true, "output −8 % (−12 to −4 %), but the load differs (prompt tokens +31 %): that may be all"
 	r.Cause, r.Bias = verdict.ByTraffic, 0.19
 	r.Limited = [2]verdict.Limit{verdict.ByDemand, verdict.ByCapacity}
 	r.Traffic = []verdict.Shift{
@@ -204,31 +207,31 @@ func incomparableSnapshot() *engine.Snapshot {
 		{Name: "prefix hits", Before: some(0.034), After: some(0.012), Change: verdict.Interval{Low: -0.03, Mid: -0.022, High: -0.01}, Moved: true},
 		{Name: "output tokens", Before: some(256), After: some(255), Change: verdict.Interval{Low: -0.02, Mid: 0, High: 0.02}},
 	}
-	changeSeats(s, 40, 12, r, engine.IterationNoGain)
-	s.Iterations[1].Canary = &engine.Canary{Prompts: 12, Same: 9, Drift: some(0.031)}
+	changeSlots(s, 40, 12, r, loop.IterationNoGain)
+	s.Iterations[1].Canary = &loop.Canary{Prompts: 12, Same: 9, Drift: some(0.031)}
 	return s
 }
 
-// failedSnapshot has a change that did not come up.
-func failedSnapshot() *engine.Snapshot {
+// failedSnapshot has a change after which the server did not start.
+func failedSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
-	changeSeats(s, 40, 0, judged(engine.Better, 1, 1, 1, 0, 0), engine.IterationBroken)
+	changeSlots(s, 40, 0, judged(verdict.Better, 1, 1, 1, 0, 0), loop.IterationBroken)
 	it := &s.Iterations[1]
 	it.Delta, it.After, it.Up, it.Settled = nil, nil, 0, 0
 	it.Failure = "the server did not come up within 2 min: torch.OutOfMemoryError: CUDA out of memory; what was kept is back"
 	it.Downtime = 131 * time.Second
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 3, 153*time.Second
-	s.Score = engine.Score{Made: 1, Within: 1, Error: some(0.012)}
+	s.Score = loop.Score{Made: 1, Within: 1, Error: some(0.012)}
 	s.Advice = nil
-	s.Pending = engine.Pending{Text: "--max-num-seqs 16 → 28", At: s.Now + 10*time.Second}
+	s.Pending = loop.Pending{Text: "--max-num-seqs 16 → 28", At: s.Now + 10*time.Second}
 	return s
 }
 
-// doneSnapshot is the end of an automatic run.
-func doneSnapshot() *engine.Snapshot {
+// doneSnapshot returns the end of an automatic run.
+func doneSnapshot() *loop.Snapshot {
 	s := betterSnapshot()
-	s.Phase, s.Pending, s.Score = engine.PhaseDone, engine.Pending{}, engine.Score{Made: 4, Within: 3, Error: some(0.06)}
-	s.Finished = &engine.Finished{
+	s.Phase, s.Pending, s.Score = loop.PhaseDone, loop.Pending{}, loop.Score{Made: 4, Within: 3, Error: some(0.06)}
+	s.Finished = &loop.Finished{
 		Reason: "nothing predicted is worth a restart", Command: fmt.Sprintf(fixtureLaunch, 64), Gain: some(2.88), Restarts: 2, GainWithin: verdict.Interval{Low: 2.71, Mid: 2.88, High: 3.07}, GainKnown: true, Downtime: 42 * time.Second, Score: s.Score,
 	}
 	return s

@@ -7,49 +7,52 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/throttle"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// few is how many GPUs are shown with bars; more of them are a table.
-const few = 2
+// maxCards is the largest number of GPUs shown with bars. More of them are shown in a table.
+const maxCards = 2
 
 func (m *machineView) gpus() {
 	g := m.s.GPU
 	if g == nil || len(g.Devices) == 0 {
 		m.noGPU()
-		m.space()
+		m.Space()
 		return
 	}
-	if len(g.Devices) <= few {
+	if len(g.Devices) <= maxCards {
 		for i := range g.Devices {
 			m.card(&g.Devices[i])
-			m.space()
+			m.Space()
 		}
 		return
 	}
 	m.gpuTable(g.Devices)
-	m.space()
+	m.Space()
 }
 
-// noGPU says why no GPU is readable, and what that switches off.
+// noGPU explains why no GPU is readable, and what that switches off.
 func (m *machineView) noGPU() {
-	u := m.u
-	m.title("GPU", nil)
+	u := m.Settings
+	m.Title("GPU", nil)
 	at, _ := m.state(sourceGPU)
-	m.say(line(u.say(cell.Muted, u.glyphs.Dash+" No GPU is readable: "), u.say(cell.Body, cmp.Or(m.s.GPUWhy, at.Why, "nothing is known of one")+".")))
+	m.Prose(page.Join(page.Toned(cell.Muted, u.Glyphs.Dash+" No GPU is readable: "), page.Toned(cell.Body, cmp.Or(m.s.GPUWhy, at.Why, "no GPU was found")+".")))
 	for _, x := range m.s.Missing {
 		if strings.Contains(strings.ToLower(x.What), "gpu") && x.Effect != "" {
-			m.say(u.say(cell.Muted, "Switched off: "+x.Effect+"."))
+			m.Prose(page.Toned(cell.Muted, "Switched off: "+x.Effect+"."))
 		}
 	}
 }
 
-// card is one GPU with bars.
+// card shows one GPU with bars.
 func (m *machineView) card(g *engine.GPU) {
-	u, f := m.u, &g.Fields
-	m.title(fmt.Sprintf("GPU %d  %s", g.Index, g.Name), m.ageNote(sourceGPU))
+	u, f := m.Settings, &g.Fields
+	m.Title(fmt.Sprintf("GPU %d  %s", g.Index, g.Name), m.ageNote(sourceGPU))
 	m.bar("busy", f[engine.GPUUtil], stat.Some(1), "ratio")
 	m.bar("memory", f[engine.GPUVRAMUsed], f[engine.GPUVRAMTotal], "B")
 	m.bar("power", f[engine.GPUPowerW], f[engine.GPUPowerLimitW], "W")
@@ -60,15 +63,25 @@ func (m *machineView) card(g *engine.GPU) {
 		m.bar("tensor", v, stat.Some(1), "ratio")
 	}
 	token := m.token(sourceGPU, cell.Body)
-	says := prose(nil)
+	says := page.Text(nil)
 	add := func(label string, v stat.Opt, unit string) {
 		if len(says) > 0 {
-			says = line(says, u.say(cell.Muted, ",  "))
+			says = page.Join(says, page.Toned(cell.Muted, ",  "))
 		}
-		says = line(says, u.say(cell.Muted, strings.ReplaceAll(label, " ", figure.NBSP)+figure.NBSP), u.say(token, figure.Show(v, unit)))
+		says = page.Join(says, page.Toned(cell.Muted, strings.ReplaceAll(label, " ", figure.NBSP)+figure.NBSP), page.Toned(token, figure.Show(v, unit)))
 	}
-	add("temperature", f[engine.GPUTemperatureC], "C")
-	add("core clock", f[engine.GPUSMClockMHz], "MHz")
+	// What has a limit is a bar, like power; without one it is a figure.
+	for _, r := range [...]struct {
+		bar, label string
+		v, limit   engine.GPUField
+		unit       string
+	}{{"temp", "temperature", engine.GPUTemperatureC, engine.GPUTemperatureLimitC, "C"}, {"clock", "core clock", engine.GPUSMClockMHz, engine.GPUSMClockMaxMHz, "MHz"}} {
+		if f[r.limit].Finite().OK {
+			m.bar(r.bar, f[r.v], f[r.limit], r.unit)
+		} else {
+			add(r.label, f[r.v], r.unit)
+		}
+	}
 	add("memory clock", f[engine.GPUMemClockMHz], "MHz")
 	if v := f[engine.GPUPCIeRxBps]; v.OK {
 		add("PCIe in", v, "B/s")
@@ -78,31 +91,31 @@ func (m *machineView) card(g *engine.GPU) {
 		add("NVLink in", v, "B/s")
 		add("out", f[engine.GPUNVLinkTxBps], "B/s")
 	}
-	m.say(says)
-	sign, words, t := u.throttled(g)
-	m.say(line(u.say(cell.Muted, "clocks"+figure.NBSP), u.say(t, sign+figure.NBSP+words)))
+	m.Prose(says)
+	sign, words, t := throttled(u, g)
+	m.Prose(page.Join(page.Toned(cell.Muted, "clocks"+figure.NBSP), page.Toned(t, sign+figure.NBSP+words)))
 }
 
-// Columns of a bar: its label, its figure, its limit.
+// Columns of a bar: its label, its value, its limit.
 const (
 	barLabel = 8
 	barValue = 16
 	barLimit = 28
 )
 
-// bar is a reading against its limit, in the unit of the limit.
+// bar shows a reading against its limit, both in the given unit.
 func (m *machineView) bar(label string, v, limit stat.Opt, unit string) {
-	u := m.u
-	m.row(func(p cell.Pane) {
+	u := m.Settings
+	m.Row(func(p cell.Pane) {
 		p.Text(0, 0, cell.Muted, label)
 		x := barLabel
-		if !number(v) {
+		if !v.Finite().OK {
 			p.Right(barValue, 0, cell.Muted, figure.Absent)
 			return
 		}
 		text, small := figure.Amount(v.V, unit)
 		p.Right(barValue, 0, m.token(sourceGPU, cell.Strong), text)
-		if unit == "ratio" || !number(limit) {
+		if unit == "ratio" || !limit.Finite().OK {
 			x = p.Text(barValue+1, 0, cell.Muted, small)
 		} else {
 			whole, large := figure.Amount(limit.V, unit)
@@ -113,80 +126,70 @@ func (m *machineView) bar(label string, v, limit stat.Opt, unit string) {
 			}
 		}
 		x = max(x, barLimit) + 2
-		if w := min(p.Width()-x, 60); w >= 8 && number(limit) && limit.V > 0 {
+		if w := min(p.Width()-x, 60); w >= 8 && limit.Finite().OK && limit.V > 0 {
 			b := chart.Bar{Value: v, Token: m.token(sourceGPU, cell.Accent), Top: limit.V}
-			b.Draw(p.Sub(x, 0, w, 1), u.glyphs)
+			b.Draw(p.Sub(x, 0, w, 1), u.Glyphs)
 		}
 	})
 }
 
-// throttled says in words what holds a GPU's clocks back (NVML's clock event
-// reasons, nvml.h).
-func (u *look) throttled(g *engine.GPU) (sign, words string, t cell.Token) {
+// throttled describes why a GPU's clocks are low.
+func throttled(u *frame.Settings, g *engine.GPU) (sign, words string, t cell.Token) {
 	if !g.ThrottleOK {
-		return u.glyphs.Dash, "what holds them back cannot be read", cell.Muted
+		return u.Glyphs.Dash, "throttle reasons cannot be read", cell.Muted
 	}
-	reasons := []struct {
-		bit     uint64
-		words   string
-		harmful bool
-	}{
-		{0x4, "the power limit", true}, {0x8, "a hardware slowdown", true}, {0x20, "its temperature (driver)", true},
-		{0x40, "its temperature (hardware)", true}, {0x80, "the power supply", true},
-		{0x2, "the clocks that applications asked for", false}, {0x10, "clocks kept equal with other GPUs", false}, {0x100, "the display's clocks", false},
-	}
-	var list []string
-	bad := false
-	for _, r := range reasons {
-		if g.Throttle&r.bit != 0 {
-			list = append(list, r.words)
-			bad = bad || r.harmful
-		}
-	}
+	words = strings.Join(throttle.Words(g.Throttle), ", ")
 	switch {
-	case bad:
-		return u.glyphs.Warn, "held back by " + strings.Join(list, ", "), cell.Warn
-	case len(list) > 0:
-		return u.glyphs.Info, "set by " + strings.Join(list, ", "), cell.Body
-	case g.Throttle&0x1 != 0:
-		return u.glyphs.Info, "low: nothing runs", cell.Muted
+	case g.Throttle&throttle.Harmful != 0:
+		return u.Glyphs.Warn, "throttled: " + words, cell.Warn
+	case words != "":
+		return u.Glyphs.Info, "set by " + words, cell.Body
+	case g.Throttle&throttle.Idle != 0:
+		return u.Glyphs.Info, "low: idle", cell.Muted
 	}
-	return u.glyphs.Good, "not held back", cell.OK
+	return u.Glyphs.Good, "not throttled", cell.OK
 }
 
-// gpuTable is many GPUs, a line each.
+// gpuTable lists GPUs, one per line.
 func (m *machineView) gpuTable(devices []engine.GPU) {
-	m.title(counted(len(devices), "GPU"), m.ageNote(sourceGPU))
-	columns := []column{
-		{head: "GPU", left: true}, {head: "busy"}, {head: "memory"}, {head: "power"}, {head: "temp"}, {head: "core clock"},
-		{head: "clocks", left: true}, {head: "DRAM"}, {head: "tensor"},
+	m.Title(figure.Counted(len(devices), "GPU"), m.ageNote(sourceGPU))
+	type gpu = engine.GPU
+	shown := func(head string, rank int, i engine.GPUField, unit string) page.Field[gpu] {
+		return column(head, rank, func(g gpu) page.Cell { return page.Amount(g.Fields[i], unit) })
 	}
-	for i := range devices {
-		g := &devices[i]
-		f := &g.Fields
-		sign, words, _ := m.u.throttled(g)
-		if sign == m.u.glyphs.Dash {
-			words = figure.Absent
-			sign = ""
-		}
-		addRow(columns, fmt.Sprintf("%d %s", g.Index, strings.TrimPrefix(g.Name, "NVIDIA ")), figure.Show(f[engine.GPUUtil], "ratio"),
-			ofLimit(f[engine.GPUVRAMUsed], f[engine.GPUVRAMTotal], "B"), ofLimit(f[engine.GPUPowerW], f[engine.GPUPowerLimitW], "W"),
-			figure.Show(f[engine.GPUTemperatureC], "C"), figure.Show(f[engine.GPUSMClockMHz], "MHz"),
-			strings.TrimSpace(sign+" "+words), figure.Show(f[engine.GPUDRAMActive], "ratio"), figure.Show(f[engine.GPUTensorUtil], "ratio"))
+	limited := func(head string, rank int, i, limit engine.GPUField, unit string) page.Field[gpu] {
+		return column(head, rank, func(g gpu) page.Cell { return page.Words(ofLimit(g.Fields[i], g.Fields[limit], unit)) })
 	}
-	m.table(columns, func(row, col int) cell.Token {
-		if col == 6 {
-			_, _, t := m.u.throttled(&devices[row])
-			return m.token(sourceGPU, t)
-		}
-		return m.token(sourceGPU, cell.Body)
+	name := leftColumn("GPU", 0, func(g gpu) page.Cell {
+		return m.name(fmt.Sprintf("%d %s", g.Index, strings.TrimPrefix(g.Name, "NVIDIA ")))
 	})
+	fields := []page.Field[gpu]{
+		name,
+		shown("busy", 0, engine.GPUUtil, "ratio"),
+		limited("memory", 1, engine.GPUVRAMUsed, engine.GPUVRAMTotal, "B"),
+		limited("power", 2, engine.GPUPowerW, engine.GPUPowerLimitW, "W"),
+		limited("temp", 3, engine.GPUTemperatureC, engine.GPUTemperatureLimitC, "C"),
+		limited("core clock", 4, engine.GPUSMClockMHz, engine.GPUSMClockMaxMHz, "MHz"),
+		leftColumn("clocks", 5, func(g gpu) page.Cell {
+			if !g.ThrottleOK {
+				return page.Words("")
+			}
+			sign, words, t := throttled(m.Settings, &g)
+			return page.Cell{Text: sign + " " + words, Tone: m.token(sourceGPU, t)}
+		}),
+		shown("DRAM", 6, engine.GPUDRAMActive, "ratio"),
+		shown("tensor", 7, engine.GPUTensorUtil, "ratio"),
+	}
+	for i := range fields {
+		fields[i].Tone = m.token(sourceGPU, cell.Body)
+	}
+	m.table(page.Tabulate(devices, fields))
 }
 
-// ofLimit spells a reading and its limit, the unit once where it is one.
+// ofLimit formats a reading and its limit. If both have the same unit, it appears once.
 func ofLimit(v, limit stat.Opt, unit string) string {
-	if !number(v) || !number(limit) {
-		return figure.Show(finite(v), unit)
+	if !v.Finite().OK || !limit.Finite().OK {
+		return figure.Show(v.Finite(), unit)
 	}
 	a, x := figure.Amount(v.V, unit)
 	b, y := figure.Amount(limit.V, unit)

@@ -3,94 +3,49 @@ package tui
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// drawHeader writes what is looked at, and what a reader must not miss about it.
-// What does not fit is left out, the least important first.
-func drawHeader(p cell.Pane, s *scene) {
-	x := p.Width() - 1
-	right := func(t cell.Token, text string) {
-		p.Right(x, 0, t, text)
-		x -= p.Cells(text) + 2
-	}
-	right(cell.Muted, clock(s.elapsed))
-	for _, m := range s.marks {
-		right(m.token, m.text)
-	}
-	parts := slices.Clone(s.identity)
-	for width(p, parts) > x && len(parts) > 2 {
-		least := 0
-		for i := range parts {
-			if parts[i].keep < parts[least].keep {
-				least = i
-			}
-		}
-		parts = append(parts[:least], parts[least+1:]...)
-	}
-	at := 1
-	for i, part := range parts {
-		text := part.text
-		if i == len(parts)-1 {
-			text = p.Cut(text, x-at)
-		}
-		at = p.Text(at, 0, part.token, text) + part.gap
-	}
-}
-
-// part is a piece of the header; those that are worth less give way.
-type part struct {
-	token cell.Token
-	text  string
-	gap   int // cells after it
-	keep  int
-}
-
-func width(p cell.Pane, parts []part) int {
-	n := 1
-	for _, part := range parts {
-		n += p.Cells(part.text) + part.gap
-	}
-	return n
-}
-
-// identity names the product, the server, its model and its GPU.
-func identity(s *engine.Snapshot, u *look) []part {
-	parts := []part{{cell.Title, "rooftop", 2, 2}}
+// identity returns the header's parts: product, server, model and GPU.
+func identity(s *loop.Snapshot, u *frame.Settings) []frame.Part {
+	parts := []frame.Part{{Token: cell.Title, Text: "rooftop", Gap: 2, Keep: 2}}
 	if !s.Attached {
-		return append(parts, part{cell.Body, shortURL(s.Watch), 2, 5})
+		return append(parts, frame.Part{Token: cell.Body, Text: tuning.ShortURL(s.Watch), Gap: 2, Keep: 5})
 	}
 	sign, token := liveness(s, u)
-	parts = append(parts, part{token, sign, 1, 9}, part{cell.Body, shortURL(s.Target.URL), 2, 4})
+	parts = append(parts, frame.Part{Token: token, Text: sign, Gap: 1, Keep: 9}, frame.Part{Token: cell.Body, Text: tuning.ShortURL(s.Target.URL), Gap: 2, Keep: 4})
 	if m := s.Target.Model; m != "" {
-		parts = append(parts, part{cell.Strong, path.Base(m), 2, 6})
+		parts = append(parts, frame.Part{Token: cell.Strong, Text: path.Base(m), Gap: 2, Keep: 6})
 	}
 	if g := gpuName(&s.Facts); g != "" {
-		parts = append(parts, part{cell.Body, g, 2, 3})
+		parts = append(parts, frame.Part{Token: cell.Body, Text: g, Gap: 2, Keep: 3})
 	}
 	if v := s.Target.EngineVersion; v != "" {
-		parts = append(parts, part{cell.Muted, "vLLM " + v, 2, 1})
+		parts = append(parts, frame.Part{Token: cell.Muted, Text: "vLLM " + v, Gap: 2, Keep: 1})
 	}
 	return parts
 }
 
-// liveness is the sign of how the server answers.
-func liveness(s *engine.Snapshot, u *look) (string, cell.Token) {
+// liveness returns the symbol for how the server responds.
+func liveness(s *loop.Snapshot, u *frame.Settings) (string, cell.Token) {
 	switch {
-	case s.Phase == engine.PhaseDown:
-		return u.glyphs.Bad, cell.Bad
-	case s.Paused || len(s.Sources) > 0 && s.Sources[0].State != engine.SourceFresh:
-		return u.glyphs.Warn, cell.Warn
+	case s.Starting:
+		return u.Glyphs.Warn, cell.Warn
+	case s.Phase == loop.PhaseDown, s.Condition.Ill():
+		return u.Glyphs.Bad, cell.Bad
+	case s.Paused || len(s.Sources) > 0 && s.Sources[0].State != loop.SourceFresh:
+		return u.Glyphs.Warn, cell.Warn
 	}
-	return u.glyphs.Good, cell.OK
+	return u.Glyphs.Good, cell.OK
 }
 
-// gpuName is the GPU without its maker, with how many there are.
+// gpuName returns the number and name of the GPUs without the vendor, "" if unknown.
 func gpuName(f *engine.Facts) string {
 	if !f.GPUName.Known {
 		if f.Device.Known && f.Device.Value == "cpu" {
@@ -105,38 +60,79 @@ func gpuName(f *engine.Facts) string {
 	return name
 }
 
-func shortURL(url string) string {
-	url = strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
-	return strings.TrimSuffix(strings.TrimSuffix(url, "/metrics"), "/")
-}
-
-// marksOf are the words that change how everything else is to be read, from the
-// right edge on.
-func marksOf(s *engine.Snapshot, u *look) []remark {
-	var marks []remark
-	if u.frozen {
-		marks = append(marks, remark{cell.Selected, " FROZEN "})
+// marksOf returns the words that affect how everything else should be read, from the right edge on.
+func marksOf(s *loop.Snapshot, u *frame.Settings) []frame.Remark {
+	var marks []frame.Remark
+	if u.Frozen {
+		marks = append(marks, frame.Remark{Token: cell.Selected, Text: " FROZEN "})
 	}
 	if s.Paused {
-		marks = append(marks, remark{cell.Selected, " PAUSED "})
+		marks = append(marks, frame.Remark{Token: cell.Selected, Text: " PAUSED "})
 	}
-	if u.tape != nil {
-		marks = append(marks, remark{cell.Accent, "REPLAY"})
+	if u.Tape != nil {
+		marks = append(marks, frame.Remark{Token: cell.Accent, Text: "REPLAY"})
 	}
 	if m, ok := badge(s); ok {
 		marks = append(marks, m)
 	}
 	if s.Target.Simulated {
-		marks = append(marks, remark{cell.Accent, "SIMULATED"})
+		marks = append(marks, frame.Remark{Token: cell.Accent, Text: "SIMULATED"})
 	}
 	return marks
 }
 
-// clock writes a time as m:ss, from an hour on as h:mm:ss.
-func clock(d time.Duration) string {
-	n := int(max(0, d) / time.Second)
-	if n >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
+// phaseOf returns the phase of the run in words.
+func phaseOf(s *loop.Snapshot) frame.Stage {
+	g := stages()[min(s.Phase, loop.PhaseDone)]
+	waits, _, _ := strings.Cut(s.Progress.Text, ":")
+	switch {
+	case (s.Phase == loop.PhaseBaseline || s.Phase == loop.PhaseMeasuring) && strings.HasPrefix(waits, "waiting for"):
+		g.Words, g.Word, g.Token = waits, "waiting", cell.Strong
+	case s.Phase == loop.PhaseAttach && s.Attached:
+		g.Words, g.Word = "reading the server's settings", "reading"
+	case s.Phase == loop.PhaseWaiting && s.Advice == nil:
+		g.Words, g.Word = "watching", "watching"
+	case s.Phase == loop.PhaseWaiting && s.Advice.Kind != engine.KindFlag:
+		g.Words, g.Word = "watching", "watching"
 	}
-	return fmt.Sprintf("%d:%02d", n/60, n%60)
+	if s.Auto {
+		g = autoStage(s, g)
+	}
+	if s.Starting {
+		g.Words, g.Word, g.Token = "server starting", "starting", cell.Warn
+	}
+	if s.Condition.Ill() && s.Finished == nil {
+		g = frame.Stage{Words: strings.ToLower(s.Condition.Title()), Word: s.Condition.State.Word(), Token: cell.Bad, Counts: true}
+	}
+	if g.Counts {
+		return g
+	}
+	g.Elapsed, g.Total = s.Progress.Elapsed, s.Progress.Total
+	if g.Elapsed == 0 {
+		g.Elapsed = max(0, s.Now-s.Since)
+	}
+	if t := s.Trial; t != nil && g.Total > 0 && len(t.Results) < len(t.Looks) { // looks are scheduled by measured time
+		g.Total = t.Looks[len(t.Results)]
+		g.Elapsed = min(t.Measured, g.Total)
+	}
+	if s.Phase == loop.PhaseDone {
+		g.Elapsed, g.Total = 0, 0
+	}
+	return g
+}
+
+// stages returns the words for each phase.
+func stages() [loop.PhaseDone + 1]frame.Stage {
+	return [...]frame.Stage{
+		loop.PhaseAttach:    {Words: "looking for a server", Word: "looking", Token: cell.Strong},
+		loop.PhaseBaseline:  {Words: "measuring the baseline", Word: "baseline", Token: cell.Accent},
+		loop.PhaseWaiting:   {Words: "recommendation ready", Word: "ready", Token: cell.Strong},
+		loop.PhaseApplying:  {Words: "restarting the server", Word: "restarting", Token: cell.Accent},
+		loop.PhaseDown:      {Words: "server down", Word: "down", Token: cell.Bad},
+		loop.PhaseSettling:  {Words: "settling", Word: "settling", Token: cell.Accent},
+		loop.PhaseMeasuring: {Words: "measuring the change", Word: "measuring", Token: cell.Accent},
+		loop.PhaseWorse:     {Words: "worse: decision needed", Word: "worse", Token: cell.Bad},
+		loop.PhaseReverting: {Words: "waiting for your restart", Word: "reverting", Token: cell.Strong},
+		loop.PhaseDone:      {Words: "finished", Word: "finished", Token: cell.Strong},
+	}
 }

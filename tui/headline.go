@@ -6,67 +6,80 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// headline is one of the numbers that a person looks at first.
+// headline is one of the most important numbers of the view.
 type headline struct {
 	label   string
-	name    string // of the quantity (interfaces.md section 3)
+	name    string // of the quantity
 	unit    string
 	keep    int
-	counted bool // requests: the unit is said by the label
-	get     func(*engine.Point) stat.Opt
+	counted bool // a number of requests: the label implies the unit
+	get     func(*loop.Point) stat.Opt
+	bucket  func(*loop.Point) stat.Bucket // of a quantile, else nil
 }
 
-// headlines are in reading order: the left column, then the right one, where two
-// stand side by side.
+// headlines are in reading order. In two columns the first three are on the left.
 func headlines() [6]headline {
 	return [...]headline{
-		{label: "Output", name: "generation_tokens_per_s", unit: "tok/s", keep: 90, get: func(p *engine.Point) stat.Opt { return p.Tokens }},
-		{label: "TTFT p99", name: "ttft_p99_s", unit: "s", keep: 87, get: func(p *engine.Point) stat.Opt { return p.TTFT }},
-		{label: "ITL p99", name: "itl_p99_s", unit: "s", keep: 75, get: func(p *engine.Point) stat.Opt { return p.ITL }},
-		{label: "Running", name: "running_mean", unit: "req", keep: 88, counted: true, get: func(p *engine.Point) stat.Opt { return p.Running }},
-		{label: "Waiting", name: "waiting_mean", unit: "req", keep: 71, counted: true, get: func(p *engine.Point) stat.Opt { return p.Waiting }},
-		{label: "KV peak", name: "kv_usage_peak", unit: "ratio", keep: 72, get: func(p *engine.Point) stat.Opt { return p.KV }},
+		{label: "Output", name: "generation_tokens_per_s", unit: "tok/s", keep: 90, get: func(p *loop.Point) stat.Opt { return p.Tokens }},
+		{label: "TTFT p99", name: "ttft_p99_s", unit: "s", keep: 87, get: func(p *loop.Point) stat.Opt { return p.TTFT }, bucket: ttftBucket},
+		{label: "ITL p99", name: "itl_p99_s", unit: "s", keep: 75, get: func(p *loop.Point) stat.Opt { return p.ITL }, bucket: itlBucket},
+		{label: "Running", name: "running_mean", unit: "req", keep: 88, counted: true, get: func(p *loop.Point) stat.Opt { return p.Running }},
+		{label: "Waiting", name: "waiting_mean", unit: "req", keep: 71, counted: true, get: func(p *loop.Point) stat.Opt { return p.Waiting }},
+		{label: "KV peak", name: "kv_usage_peak", unit: "ratio", keep: 72, get: func(p *loop.Point) stat.Opt { return p.KV }},
 	}
 }
 
-// reading is a headline number as it stands.
+// reading is the current value of a headline number.
 type reading struct {
 	figure, unit string
 	value        stat.Opt
 }
 
-// read takes the number from the diagnosis of the latest windows; before there is
-// one, from the latest window of this configuration.
-func (n *headline) read(s *engine.Snapshot) reading {
+// read returns the value from the diagnosis of the latest windows or, without one, from the latest
+// window of the current configuration.
+func (n *headline) read(s *loop.Snapshot) reading {
 	var q engine.Quantity
 	switch last := lastPoint(s); {
 	case s.Live != nil && s.Live.Windows.Evaluable > 0 && !noLoad(s):
 		q = s.Live.Quantity(n.name)
-	case last != nil: // an idle server runs none: that is known
-		q.Value = n.get(last)
+	case last != nil: // an idle server has values, too
+		q = n.of(last)
 	}
-	if !number(q.Value) {
+	if last := lastPoint(s); !q.Value.OK && last != nil && s.Live != nil && s.Live.Windows.Active == 0 {
+		q = n.of(last) // of an engine that does not step
+	}
+	if !q.Value.Finite().OK {
 		return reading{figure: figure.Absent, value: stat.None}
 	}
 	r := reading{value: q.Value}
-	r.figure, r.unit = figure.Amount(q.Value.V, n.unit)
-	r.figure = overLimit(q) + r.figure
+	r.figure, r.unit = figure.AmountWithin(q.Value.V, q.Bucket.Width(), n.unit)
+	r.figure = tuning.AtLeast(q) + r.figure
 	if n.counted {
 		r.unit = ""
 	}
 	return r
 }
 
-// number says that there is a finite value.
-func number(o stat.Opt) bool { return o.OK && figure.Significant(o.V) != figure.Absent }
+// of returns the value of a window.
+func (n *headline) of(p *loop.Point) engine.Quantity {
+	q := engine.Quantity{Value: n.get(p)}
+	if n.bucket != nil {
+		q.Bucket = n.bucket(p)
+	}
+	return q
+}
 
-// lastPoint is the latest window, nil where the configuration that runs has none.
-func lastPoint(s *engine.Snapshot) *engine.Point {
+// lastPoint returns the latest window, nil if the current configuration has none.
+func lastPoint(s *loop.Snapshot) *loop.Point {
 	if len(s.Points) == 0 {
 		return nil
 	}
@@ -77,26 +90,14 @@ func lastPoint(s *engine.Snapshot) *engine.Point {
 	return p
 }
 
-// seatsOf is how many requests the server lets run at once, all ranks together.
-func seatsOf(f *engine.Facts) stat.Opt {
-	if !f.MaxNumSeqs.Known {
-		return stat.None
-	}
-	ranks := max(1, f.Ranks)
-	if f.DataParallel.Known {
-		ranks = max(ranks, f.DataParallel.Value)
-	}
-	return stat.Some(float64(f.MaxNumSeqs.Value) * float64(ranks))
-}
-
-// scale is what the number's sparkline is drawn on.
-func (n *headline) scale(s *engine.Snapshot) chart.Scale {
+// scale returns the scale of the number's sparkline.
+func (n *headline) scale(s *loop.Snapshot) chart.Scale {
 	if n.unit == "ratio" {
 		return chart.Ratio()
 	}
 	if n.name == "running_mean" {
-		if seats := seatsOf(&s.Facts); seats.OK && seats.V > 0 {
-			return chart.Scale{Hi: seats.V}
+		if slots := tuning.Slots(&s.Facts); slots.OK && slots.V > 0 {
+			return chart.Scale{Hi: slots.V}
 		}
 	}
 	values := make([]stat.Opt, len(s.Points))
@@ -106,17 +107,17 @@ func (n *headline) scale(s *engine.Snapshot) chart.Scale {
 	return chart.Follow(values, len(values))
 }
 
-// Columns of a headline number: its label, its figure, its unit.
+// Columns of a headline number: its label, its value, its unit.
 const (
 	labelCells  = 9
 	figureCells = 7
 	unitCells   = 6
-	wideUnit    = 12 // with "of 1,024 seats"
+	wideUnit    = 12 // with "of 1,024 slots"
 	leastSpark  = 6
 )
 
-// row draws a number with its recent past into a line.
-func (n *headline) row(p cell.Pane, s *engine.Snapshot, u *look, at reading) {
+// row draws a number and its recent history into a line.
+func (n *headline) row(p cell.Pane, s *loop.Snapshot, u *frame.Settings, at reading) {
 	p.Text(0, 0, cell.Muted, n.label)
 	token := cell.Strong
 	if !at.value.OK {
@@ -125,12 +126,12 @@ func (n *headline) row(p cell.Pane, s *engine.Snapshot, u *look, at reading) {
 	x := labelCells + figureCells
 	p.Right(x, 0, token, at.figure)
 	end := p.Text(x+1, 0, cell.Muted, at.unit)
-	unit, of := unitCells, ""
+	unit, suffix := unitCells, ""
 	if p.Width() >= labelCells+figureCells+wideUnit+2*leastSpark {
-		unit, of = wideUnit, " seats"
+		unit, suffix = wideUnit, " slots"
 	}
-	if seats := seatsOf(&s.Facts); n.name == "running_mean" && seats.OK {
-		end = p.Text(x+1, 0, cell.Muted, "of "+figure.Count(seats.V)+of)
+	if slots := tuning.Slots(&s.Facts); n.name == "running_mean" && slots.OK {
+		end = p.Text(x+1, 0, cell.Muted, "of "+figure.Count(slots.V)+suffix)
 	}
 	from := max(x+1+unit+1, end+1)
 	if w := p.Width() - from; w >= leastSpark {
@@ -138,43 +139,46 @@ func (n *headline) row(p cell.Pane, s *engine.Snapshot, u *look, at reading) {
 	}
 }
 
-// spark draws the past: a window a column, the configuration that is on trial in
-// its own colour.
-func (n *headline) spark(p cell.Pane, s *engine.Snapshot, u *look) {
+// spark draws the recent history, one window per column. A configuration on trial has its own
+// colour.
+func (n *headline) spark(p cell.Pane, s *loop.Snapshot, u *frame.Settings) {
 	values := recent(s, p.Width(), n.get)
 	if len(values) == 0 {
 		return
 	}
-	chart.Sparkline(p, u.glyphs, sparkToken(s), values, n.scale(s))
+	chart.Sparkline(p, u.Glyphs, sparkToken(s), values, n.scale(s))
 }
 
-// sparkToken tells a change under trial from what it is judged against.
-func sparkToken(s *engine.Snapshot) cell.Token {
-	if n := len(s.Iterations); n > 0 && s.Iterations[n-1].End == engine.IterationOpen {
+// sparkToken returns the token of a change on trial, or of the baseline.
+func sparkToken(s *loop.Snapshot) cell.Token {
+	if n := len(s.Iterations); n > 0 && s.Iterations[n-1].End == loop.IterationOpen {
 		return cell.Trial
 	}
 	return cell.Baseline
 }
 
-// numbers is the panel of the headline numbers, one or two a line.
-func (v *nowView) numbers(w int, framed bool) panel {
+// numbers returns the panel of the headline numbers, one or two per line.
+func (v *nowView) numbers(w int, framed bool) frame.Panel {
 	u, s := v.u, v.s
-	q := panel{note: v.span(), old: v.old()}
+	q := frame.Panel{Note: v.span(), Old: v.old()}
 	if framed {
-		q.title = "Load and latency"
+		q.Title = "Load and latency"
+	}
+	if text := tuning.Failures(s.Live); text != "" {
+		q.Add(u.Paragraph(w, 91, page.Toned(cell.Bad, u.Glyphs.Bad+" "), page.Join(page.Toned(cell.Strong, text), page.Toned(cell.Muted, ", mean of "+lasting(s.Live.Duration)))))
 	}
 	list := headlines()
 	if framed || w < 2*(labelCells+figureCells+unitCells+leastSpark)+3 {
 		for _, i := range [...]int{0, 3, 4, 5, 1, 2} {
 			n := list[i]
-			q.blocks = append(q.blocks, block{lines: 1, keep: n.keep, draw: func(p cell.Pane) { n.row(p, s, u, n.read(s)) }})
+			q.Add(frame.Block{Lines: 1, Keep: n.keep, Draw: func(p cell.Pane) { n.row(p, s, u, n.read(s)) }})
 		}
 		return q
 	}
 	half := (w - 3) / 2
 	for i := range 3 {
 		left, right := list[i], list[i+3]
-		q.blocks = append(q.blocks, block{lines: 1, keep: max(left.keep, right.keep), draw: func(p cell.Pane) {
+		q.Add(frame.Block{Lines: 1, Keep: max(left.keep, right.keep), Draw: func(p cell.Pane) {
 			left.row(p.Sub(0, 0, half, 1), s, u, left.read(s))
 			right.row(p.Sub(half+3, 0, half, 1), s, u, right.read(s))
 		}})
@@ -182,21 +186,21 @@ func (v *nowView) numbers(w int, framed bool) panel {
 	return q
 }
 
-// span says over how long the numbers are.
-func (v *nowView) span() prose {
+// span returns the time range that the numbers cover.
+func (v *nowView) span() page.Text {
 	d := v.s.Live
 	switch {
 	case v.old() && source(v.s).Last > 0:
-		return v.u.say(cell.Warn, lasting(v.s.Now-source(v.s).Last)+" old")
+		return page.Toned(cell.Warn, lasting(v.s.Now-source(v.s).Last)+" old")
 	case d == nil || d.Windows.Evaluable == 0:
 		return nil
-	case v.s.Phase == engine.PhaseBaseline || v.s.Phase == engine.PhaseSettling || v.s.Phase == engine.PhaseMeasuring:
-		return v.u.say(cell.Muted, "so far: "+lasting(d.Duration))
+	case !noLoad(v.s) && (v.s.Phase == loop.PhaseBaseline || v.s.Phase == loop.PhaseSettling || v.s.Phase == loop.PhaseMeasuring):
+		return page.Toned(cell.Muted, "so far: "+lasting(d.Duration))
 	}
-	return v.u.say(cell.Muted, "last "+lasting(d.Duration))
+	return page.Toned(cell.Muted, "last "+lasting(d.Duration))
 }
 
-// lasting spells a length of time for people: 8 s, 4 min, 2 h 5 min.
+// lasting formats a duration for people: 8 s, 4 min, 2 h 5 min.
 func lasting(d time.Duration) string {
 	switch s := int(d.Round(time.Second) / time.Second); {
 	case s < 100:

@@ -1,98 +1,43 @@
 package tui
 
 import (
+	"slices"
+
 	"charm.land/bubbles/v2/key"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// guide is what the help of a screen says.
-type guide struct {
-	groups []keyGroup
-	off    [][2]string // keys that do nothing now, each with the reason
-	legend []remark    // what the signs mean
+// guideTo returns the help of the main screen. Keys of a recording appear only in replay.
+func guideTo(s *loop.Snapshot, u *frame.Settings) frame.Guide {
+	k := frame.Keys()
+	groups := k.Groups()
+	if u.Tape == nil {
+		groups = slices.Delete(groups, 4, 5) // a live server has no speed
+	}
+	return frame.Guide{Groups: groups, Off: offNow(s), Legend: legend(u)}
 }
 
-func guideTo(s *engine.Snapshot, u *look) guide {
-	k := keys()
-	groups := k.groups()
-	if u.tape == nil {
-		groups = append(groups[:3:3], groups[4])
-	}
-	return guide{groups, offNow(s), legend(u)}
-}
-
-// drawHelp shows every key, what does nothing now and why, and what the signs
-// mean. It returns how many lines it needs.
-func drawHelp(p cell.Pane, help *guide, first int) int {
-	columns := 1
-	if p.Width() >= 76 {
-		columns = 2
-	}
-	heights := make([]int, columns)
-	w := (p.Width() - 2) / columns
-	for _, g := range help.groups {
-		c := 0
-		for i := range heights {
-			if heights[i] < heights[c] {
-				c = i
-			}
-		}
-		if heights[c] > 0 {
-			heights[c]++
-		}
-		drawGroup(p.Sub(1+c*w, 0, w-2, p.Height()), heights[c]-first, g)
-		heights[c] += 1 + len(g.keys)
-	}
-	y := heights[0]
-	for _, h := range heights {
-		y = max(y, h)
-	}
-	if len(help.off) > 0 {
-		y++
-		p.Text(1, y-first, cell.Title, "Not now")
-		y++
-	}
-	for _, k := range help.off {
-		p.Text(2, y-first, cell.Disabled, k[0])
-		y = p.Sub(0, 0, p.Width()-1, p.Height()).Paragraph(12, y-first, cell.Disabled, k[1]) + first
-	}
-	y++
-	for _, m := range help.legend {
-		p.Text(1, y-first, m.token, p.Cut(m.text, p.Width()-2))
-		y++
-	}
-	return y
-}
-
-func drawGroup(p cell.Pane, y int, g keyGroup) {
-	p.Text(0, y, cell.Title, g.title)
-	for i, b := range g.keys {
-		h := b.Help()
-		p.Text(1, y+1+i, cell.Key, h.Key)
-		p.Text(11, y+1+i, cell.Body, p.Cut(h.Desc, p.Width()-11))
-	}
-}
-
-// commands are the keys that tell the loop something.
-func (k *keyMap) commands() []commandKey {
+// commands returns the keys that send a command to the loop.
+func commands(k *frame.KeyMap) []commandKey {
 	return []commandKey{
-		{k.Apply, engine.CommandApply}, {k.Revert, engine.CommandRevert}, {k.Continue, engine.CommandContinue},
-		{k.Skip, engine.CommandSkip}, {k.Measure, engine.CommandRemeasure}, {k.Hold, engine.CommandHold}, {k.Pause, engine.CommandPause},
+		{k.Apply, loop.CommandApply}, {k.Revert, loop.CommandRevert}, {k.Continue, loop.CommandContinue},
+		{k.Skip, loop.CommandSkip}, {k.Unskip, loop.CommandUnskip}, {k.Measure, loop.CommandRemeasure}, {k.Hold, loop.CommandHold}, {k.Pause, loop.CommandPause},
 	}
 }
 
 type commandKey struct {
 	binding key.Binding
-	command engine.Command
+	command loop.Command
 }
 
 // offNow lists the keys that do nothing now, each with the reason.
-func offNow(s *engine.Snapshot) [][2]string {
+func offNow(s *loop.Snapshot) [][2]string {
 	var list [][2]string
-	k := keys()
-	for _, c := range k.commands() {
+	k := frame.Keys()
+	for _, c := range commands(&k) {
 		if why := whyNot(s, c.command); why != "" {
 			list = append(list, [2]string{c.binding.Help().Key, why})
 		}
@@ -100,29 +45,68 @@ func offNow(s *engine.Snapshot) [][2]string {
 	return list
 }
 
-// whyNot is the reason why a command does nothing now, "" where it does.
-func whyNot(s *engine.Snapshot, c engine.Command) string {
+// whyNot returns the reason why a command does nothing now, "" if it does something.
+func whyNot(s *loop.Snapshot, c loop.Command) string {
 	switch a := s.Can[c]; {
 	case a.OK:
 		return ""
 	case a.Why != "":
 		return a.Why
 	}
-	return "There is nothing to do with it now."
+	return "It does nothing now."
 }
 
-func legend(u *look) []remark {
-	g := u.glyphs
-	return []remark{
-		{cell.Title, "Signs"},
-		{cell.OK, " " + g.Good + " fine or better"},
-		{cell.Warn, " " + g.Warn + " needs a look"},
-		{cell.Bad, " " + g.Bad + " broken or worse"},
-		{cell.Body, " " + g.Dash + " not known    (est) an estimate    " + g.Point + " now    " + g.Past + " before"},
-		{cell.Baseline, " before a change"},
-		{cell.Trial, " after it"},
-		{cell.Achievable, " achievable: what good software gets out of this hardware at this load"},
-		{cell.Ideal, " ideal: what physics allows, nothing lost"},
-		{cell.Muted, " rooftop explain NAME: what a finding or figure means, its limits, its remedy"},
+func legend(u *frame.Settings) []frame.Remark {
+	g := u.Glyphs
+	return []frame.Remark{
+		{Token: cell.Title, Text: "Signs"},
+		{Token: cell.OK, Text: " " + g.Good + " fine or better"},
+		{Token: cell.Warn, Text: " " + g.Warn + " needs a look"},
+		{Token: cell.Bad, Text: " " + g.Bad + " broken or worse"},
+		{Token: cell.Body, Text: " " + g.Dash + " not known    (est) an estimate    " + g.Point + " now    " + g.Past + " before"},
+		{Token: cell.Baseline, Text: " before a change"},
+		{Token: cell.Trial, Text: " after it"},
+		{Token: cell.Achievable, Text: " achievable: estimate for this hardware at this load"},
+		{Token: cell.Ideal, Text: " ideal: hardware limit, nothing lost"},
+		{Token: cell.Muted, Text: " rooftop explain NAME: what a finding or figure means, its limits, its remedy"},
 	}
+}
+
+// hintsFor returns the keys that do something now, the most useful first. The help explains why the
+// others do nothing, and so does pressing them.
+func hintsFor(s *loop.Snapshot, u *frame.Settings) frame.Hints {
+	k := frame.Keys()
+	list := frame.Hints{{Binding: k.Help, Word: "help"}, {Binding: k.Next, Word: "view"}}
+	add := list.Add
+	can := func(c loop.Command) bool { return s.Can[c].OK && u.Tape == nil }
+	halted := u.Tape != nil && u.Tape.Speed == 0
+	ended := u.Tape != nil && u.Tape.Ended()
+	add(u.Frozen, k.Freeze, "resume")
+	add(s.Paused && u.Tape == nil, k.Pause, "resume")
+	add(s.Phase == loop.PhaseWorse && can(loop.CommandRevert), k.Revert, "revert")
+	add(s.Phase == loop.PhaseWorse && can(loop.CommandContinue), k.Continue, "continue")
+	hold := map[bool]string{true: "resume", false: "pause auto"}[s.Held]
+	add(s.Auto && can(loop.CommandHold), k.Hold, hold)
+	add(u.Tape != nil, k.SeekBack, "-10 s")
+	add(u.Tape != nil, k.SeekOn, "+10 s")
+	add(u.Tape != nil, k.Faster, "faster")
+	add(u.Tape != nil, k.Slower, "slower")
+	add(halted && !ended, k.Pause, "play")
+	add(u.Tape != nil && !halted && !ended, k.Pause, "halt")
+	add(u.Filter != "", k.Back, "clear /"+u.Filter)
+	add(u.View == viewEvidence && s.Attached, k.Filter, "filter")
+	add(can(loop.CommandApply), k.Apply, "apply")
+	add(commandOf(s) != "", k.Copy, "copy")
+	add(can(loop.CommandSkip), k.Skip, "skip")
+	add(can(loop.CommandUnskip), k.Unskip, "undo skip")
+	add(can(loop.CommandRemeasure), k.Measure, "measure")
+	add(s.Phase != loop.PhaseWorse && can(loop.CommandRevert), k.Revert, "revert")
+	add(!u.Frozen, k.Freeze, "freeze")
+	add(!s.Paused && can(loop.CommandPause), k.Pause, "pause")
+	add(u.View == viewHistory, k.Window, "window")
+	add(u.Window > 0 && u.Tape == nil, k.SeekBack, "back")
+	add(u.Window > 0 && u.Tape == nil, k.SeekOn, "on")
+	add(s.Attached, k.Export, "export")
+	add(true, k.Palette, "go to")
+	return list
 }

@@ -9,26 +9,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// Whatever the width, all that is known of each iteration can be scrolled to.
+// At any width, all facts about each iteration can be scrolled to.
 func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 	s := snapshotNamed(t, "worse")
 	var want []string
 	for i := range s.Iterations {
 		it := &s.Iterations[i]
-		_, word, _ := unicodeLook().verdictSign(it)
-		want = append(want, changeOf(it), string(it.Noticed), beforeAfter(it, "generation_tokens_per_s", ""), changeShown(it.Delta.Throughput),
-			beforeAfter(it, "ttft_p99_s", "s"), beforeAfter(it, "itl_p99_s", "s"), beforeAfter(it, "usd_per_million_tokens", "USD"), word, string(it.End), "classic "+string(it.Delta.Classic), expectation(it))
+		_, word, _ := verdictSign(unicodeLook(), it)
+		want = append(want, tuning.IterationChange(it), string(it.Noticed), beforeAfter(it, "generation_tokens_per_s", ""), tuning.Change(it.Delta.Throughput),
+			beforeAfter(it, "ttft_p99_s", "s"), beforeAfter(it, "itl_p99_s", "s"), beforeAfter(it, "usd_per_million_tokens", "USD"), word, string(it.End), "PROFILE "+string(it.Delta.Classic), expectation(it))
 	}
-	want = append(want, "your turn", "load differs: prompts were 9 % longer after the change", "Noise, the same settings measured again: +2.1 %, −1.3 %", ": held")
+	want = append(want, "decide", "load differs: prompts were 9 % longer after the change", "Noise, the same settings measured again: +2.1 %, −1.3 %", ": within")
 	for w := 60; w <= 240; w += 3 {
-		got := strings.Join(strings.Fields(drawn(drawHistory, s, unicodeLook(), w, 70)), " ")
+		got := strings.Join(strings.Fields(drawn(history, s, unicodeLook(), w, 70)), " ")
 		got = strings.ReplaceAll(got, " │ │ ", " ")
 		for _, part := range want {
-			if !strings.Contains(got, part) {
+			if part = strings.ReplaceAll(part, figure.NBSP, " "); !strings.Contains(got, part) {
 				t.Errorf("at %d columns lacks %q:\n%s", w, part, got)
 			}
 		}
@@ -38,10 +43,8 @@ func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 func TestHistoryScrollsTheListAlone(t *testing.T) {
 	s, u := snapshotNamed(t, "worse"), unicodeLook()
 	const h = 20
-	top := strings.Split(drawn(drawHistory, s, u, 80, h), "\n")
-	c := cell.NewCanvas(80, h)
-	u.scroll[viewHistory] = drawHistory(c.Pane(), s, u) - h
-	bottom := strings.Split(drawn(drawHistory, s, u, 80, h), "\n")
+	top := strings.Split(drawn(history, s, u, 80, h), "\n")
+	bottom := strings.Split(drawnFrom(history, s, u, 80, h, history(s, u, 80).Lines(h)-h), "\n")
 	if !strings.Contains(top[1], "--max-num-seqs 16 → 4") {
 		t.Errorf("the newest is not first: %q", top[1])
 	}
@@ -73,23 +76,23 @@ func TestStripHeights(t *testing.T) {
 	}
 }
 
-// told runs through a run with four changes, one after the other: kept, no gain,
-// reverted, the same settings again.
+// TestTimelineStretches covers a run with four changes: kept, no gain, reverted, the same settings
+// again.
 func TestTimelineStretches(t *testing.T) {
 	at := func(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
-	mark := func(seconds int, kind engine.MarkKind) engine.Mark { return engine.Mark{T: at(seconds), Kind: kind} }
-	s := &engine.Snapshot{
-		Iterations: []engine.Iteration{
-			{N: 1, At: at(20), End: engine.IterationKept}, {N: 2, At: at(60), End: engine.IterationNoGain},
-			{N: 3, At: at(100), End: engine.IterationReverted}, {N: 4, At: at(160), End: engine.IterationNoise},
-			{N: 5, At: at(200), Delta: &engine.Delta{Direction: engine.Worse}},
+	mark := func(seconds int, kind loop.MarkKind) loop.Mark { return loop.Mark{T: at(seconds), Kind: kind} }
+	s := &loop.Snapshot{
+		Iterations: []loop.Iteration{
+			{N: 1, At: at(20), End: loop.IterationKept}, {N: 2, At: at(60), End: loop.IterationNoGain},
+			{N: 3, At: at(100), End: loop.IterationReverted}, {N: 4, At: at(160), End: loop.IterationNoise},
+			{N: 5, At: at(200), Delta: &effect.Delta{Direction: verdict.Worse}},
 		},
-		Marks: []engine.Mark{
-			mark(20, engine.MarkDown), mark(24, engine.MarkUp), mark(24, engine.MarkChange), mark(44, engine.MarkVerdict),
-			mark(60, engine.MarkDown), mark(64, engine.MarkUp), mark(84, engine.MarkVerdict),
-			mark(100, engine.MarkDown), mark(104, engine.MarkUp), mark(124, engine.MarkVerdict), mark(130, engine.MarkDown), mark(134, engine.MarkUp),
-			mark(160, engine.MarkDown), mark(164, engine.MarkUp), mark(184, engine.MarkVerdict),
-			mark(200, engine.MarkDown), mark(204, engine.MarkUp), mark(224, engine.MarkVerdict),
+		Marks: []loop.Mark{
+			mark(20, loop.MarkDown), mark(24, loop.MarkUp), mark(24, loop.MarkChange), mark(44, loop.MarkVerdict),
+			mark(60, loop.MarkDown), mark(64, loop.MarkUp), mark(84, loop.MarkVerdict),
+			mark(100, loop.MarkDown), mark(104, loop.MarkUp), mark(124, loop.MarkVerdict), mark(130, loop.MarkDown), mark(134, loop.MarkUp),
+			mark(160, loop.MarkDown), mark(164, loop.MarkUp), mark(184, loop.MarkVerdict),
+			mark(200, loop.MarkDown), mark(204, loop.MarkUp), mark(224, loop.MarkVerdict),
 		},
 	}
 	line := &timeline{s: s}
@@ -100,7 +103,7 @@ func TestTimelineStretches(t *testing.T) {
 	}{
 		{10, "baseline", cell.Baseline}, {22, "down", cell.Trial}, {30, "1 on trial", cell.Trial}, {50, "1 kept", cell.Baseline},
 		{70, "2 on trial", cell.Trial}, {90, "2 no gain", cell.Trial},
-		{110, "3 on trial", cell.Trial}, {126, "3 reverted", cell.Trial}, {132, "down", cell.Trial}, {140, "put back", cell.Baseline},
+		{110, "3 on trial", cell.Trial}, {126, "3 reverted", cell.Trial}, {132, "down", cell.Trial}, {140, "reverted", cell.Baseline},
 		{170, "4 noise", cell.Baseline}, {190, "4 noise", cell.Baseline},
 		{210, "5 on trial", cell.Trial}, {230, "5 worse", cell.Trial},
 	} {
@@ -111,7 +114,7 @@ func TestTimelineStretches(t *testing.T) {
 	}
 }
 
-// An outage is a gap in every chart, as wide as it lasted, also while it lasts.
+// An outage is a gap in every chart, as wide as its duration, even while it lasts.
 func TestOutageIsAGap(t *testing.T) {
 	s := snapshotNamed(t, "down")
 	line := newTimeline(s, unicodeLook(), 200)
@@ -133,8 +136,7 @@ func TestOutageIsAGap(t *testing.T) {
 	}
 }
 
-// What is drawn at one moment stays where it is at the next: only a column is
-// added.
+// A chart stays the same from one moment to the next, except for an added column.
 func TestChartsDoNotWobble(t *testing.T) {
 	full := snapshotNamed(t, "waiting")
 	var before []rune
@@ -154,25 +156,25 @@ func TestChartsDoNotWobble(t *testing.T) {
 }
 
 func TestRecent(t *testing.T) {
-	window := func(seconds, v float64) engine.Point {
-		return engine.Point{T: time.Duration(seconds * 1e9), Tokens: stat.Some(v)}
+	window := func(seconds, v float64) loop.Point {
+		return loop.Point{T: time.Duration(seconds * 1e9), Tokens: stat.Some(v)}
 	}
-	tokens := func(p *engine.Point) stat.Opt { return p.Tokens }
+	tokens := func(p *loop.Point) stat.Opt { return p.Tokens }
 	for _, c := range []struct {
 		name   string
-		points []engine.Point
+		points []loop.Point
 		now    float64
 		want   []stat.Opt
 	}{
 		{"nothing yet", nil, 4, nil},
-		{"fewer than asked for", []engine.Point{window(2, 1), window(4, 2)}, 4, []stat.Opt{{}, {}, some(1), some(2)}},
-		{"the latest", []engine.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4), window(10, 5)}, 10, []stat.Opt{some(2), some(3), some(4), some(5)}},
-		{"an outage between", []engine.Point{window(2, 1), window(4, 2), window(6, 3), window(10, 5)}, 10, []stat.Opt{some(2), some(3), {}, some(5)}},
-		{"an outage now", []engine.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4)}, 14, []stat.Opt{some(4), {}, {}, {}}},
-		{"windows a little longer", []engine.Point{window(2.02, 1), window(4.05, 2), window(6.07, 3), window(8.1, 4)}, 8.2, []stat.Opt{some(1), some(2), some(3), some(4)}},
+		{"fewer than asked for", []loop.Point{window(2, 1), window(4, 2)}, 4, []stat.Opt{{}, {}, some(1), some(2)}},
+		{"the latest", []loop.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4), window(10, 5)}, 10, []stat.Opt{some(2), some(3), some(4), some(5)}},
+		{"an outage between", []loop.Point{window(2, 1), window(4, 2), window(6, 3), window(10, 5)}, 10, []stat.Opt{some(2), some(3), {}, some(5)}},
+		{"an outage now", []loop.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4)}, 14, []stat.Opt{some(4), {}, {}, {}}},
+		{"windows a little longer", []loop.Point{window(2.02, 1), window(4.05, 2), window(6.07, 3), window(8.1, 4)}, 8.2, []stat.Opt{some(1), some(2), some(3), some(4)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &engine.Snapshot{Points: c.points, Now: time.Duration(c.now * 1e9)}
+			s := &loop.Snapshot{Points: c.points, Now: time.Duration(c.now * 1e9)}
 			if diff := cmp.Diff(c.want, recent(s, 4, tokens)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -182,15 +184,15 @@ func TestRecent(t *testing.T) {
 
 func TestChangeOf(t *testing.T) {
 	for _, c := range []struct {
-		it   engine.Iteration
+		it   loop.Iteration
 		want string
 	}{
-		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}, "--max-num-seqs 4 → 32"},
-		{engine.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", To: "32"}, {Flag: "--enforce-eager", From: "on"}}}, "--max-num-seqs 32, --enforce-eager left out"},
-		{engine.Iteration{Noticed: engine.Unreadable}, "unreadable"},
-		{engine.Iteration{}, "restart"},
+		{loop.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}, "--max-num-seqs 4 → 32"},
+		{loop.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", To: "32"}, {Flag: "--enforce-eager", From: "on"}}}, "--max-num-seqs unset → 32, --enforce-eager left out"},
+		{loop.Iteration{Noticed: loop.Unreadable}, "settings that cannot be read"},
+		{loop.Iteration{Noticed: loop.SameSettings}, "restarted with the same settings"},
 	} {
-		if got := changeOf(&c.it); got != c.want {
+		if got := words(tuning.IterationChange(&c.it)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -223,7 +225,7 @@ func BenchmarkHistory(b *testing.B) {
 			c, u := cell.NewCanvas(size[0], size[1]), unicodeLook()
 			b.ReportAllocs()
 			for b.Loop() {
-				drawHistory(c.Pane(), &s, u)
+				history(&s, u, size[0]).Draw(c.Pane(), 0)
 			}
 		})
 	}

@@ -5,23 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
 func TestLog(t *testing.T) {
-	s := &engine.Snapshot{
+	s := &loop.Snapshot{
 		Attached: true, Started: fixtureStart(), Now: 2 * time.Hour, Dropped: 1234,
-		Journal: []engine.Entry{
-			{T: 62 * time.Second, Level: engine.LevelBad, Text: "the server stopped answering: connection refused"},
-			{T: 84 * time.Second, Level: engine.LevelGood, Text: "it answers again"},
-			{T: time.Hour + time.Minute, Level: engine.LevelWarn, Text: strings.Repeat("words ", 12) + "end"},
+		Journal: []loop.Entry{
+			{T: 62 * time.Second, Level: loop.LevelBad, Text: "the server stopped answering: connection refused"},
+			{T: 84 * time.Second, Level: loop.LevelGood, Text: "it answers again"},
+			{T: time.Hour + time.Minute, Level: loop.LevelWarn, Text: strings.Repeat("words ", 12) + "end"},
 			{T: 2 * time.Hour, Text: "a line\nfeed"},
 		},
 	}
-	got := drawn(drawLog, s, unicodeLook(), 80, 8)
+	got := drawn(journal, s, unicodeLook(), 80, 8)
 	want := strings.TrimPrefix(`
- 1,234 earlier entries let go
+ 1,234 earlier entries dropped
     1:02  14:01:02  ✖ bad   the server stopped answering: connection refused
     1:24  14:01:24  ● good  it answers again
  1:01:00  15:01:00  ▲ warn  words words words words words words words words
@@ -33,11 +34,11 @@ func TestLog(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// The wall clock gives way to the text.
-	if narrow := drawn(drawLog, s, unicodeLook(), 56, 20); strings.Contains(narrow, "14:01") || !strings.Contains(narrow, "✖ bad") {
+	// On a narrow screen the wall clock is left out.
+	if narrow := drawn(journal, s, unicodeLook(), 56, 20); strings.Contains(narrow, "14:01") || !strings.Contains(narrow, "✖ bad") {
 		t.Errorf("at 56 cells:\n%s", narrow)
 	}
-	ascii := drawn(drawLog, s, &look{glyphs: cell.ASCII()}, 80, 8)
+	ascii := drawn(journal, s, &frame.Settings{Glyphs: cell.ASCII()}, 80, 8)
 	for _, sign := range []string{"x bad", "* good", "! warn"} {
 		if !strings.Contains(ascii, sign) {
 			t.Errorf("%q is missing in\n%s", sign, ascii)

@@ -3,18 +3,21 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/tui/screentest"
+
 	"github.com/charmbracelet/colorprofile"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// longRun is a run of a day: as much as a loop keeps of everything, 16 GPUs and
-// 200 processes.
-func longRun() *engine.Snapshot {
+// longRun returns a run of a day: the maximum that a loop keeps, 16 GPUs and 200 processes.
+func longRun() *loop.Snapshot {
 	s := waitingSnapshot()
 	const iterations, points, marks, entries = 200, 1800, 500, 2000
 	s.Now = 24 * time.Hour
@@ -34,7 +37,7 @@ func longRun() *engine.Snapshot {
 	}
 	s.Marks = nil
 	for i := range marks {
-		s.Marks = append(s.Marks, engine.Mark{T: 23*time.Hour + time.Duration(i)*7*time.Second, Kind: engine.MarkKind(i % 5)})
+		s.Marks = append(s.Marks, loop.Mark{T: 23*time.Hour + time.Duration(i)*7*time.Second, Kind: loop.MarkKind(i % 5)})
 	}
 	s.Journal = slices.Repeat(s.Journal, entries/len(s.Journal))
 	s.Noise = slices.Repeat(s.Noise, 50)
@@ -54,16 +57,16 @@ func longRun() *engine.Snapshot {
 // BenchmarkLongRun draws the views of a run of a day.
 func BenchmarkLongRun(b *testing.B) {
 	s := longRun()
-	th := themeOf("dark", colorprofile.TrueColor)
+	th := frame.ThemeOf("dark", colorprofile.TrueColor)
 	for v := range numViews {
 		for _, size := range [][2]int{{80, 24}, {200, 60}} {
 			b.Run(fmt.Sprintf("%s-%dx%d", viewFile(v), size[0], size[1]), func(b *testing.B) {
 				u := plainLook()
-				u.view = v
+				u.View = v
 				b.ReportAllocs()
 				for b.Loop() {
-					c, _ := frame(s, u, size[0], size[1])
-					c.Render(th.paint)
+					c, _ := drawRun(s, u, size[0], size[1])
+					c.Render(th.Paint)
 				}
 			})
 		}
@@ -75,10 +78,10 @@ func TestLongRunHoldsItsFrame(t *testing.T) {
 	s := longRun()
 	for v := range numViews {
 		for _, size := range [][2]int{{60, 16}, {80, 24}, {200, 60}} {
-			for _, at := range []int{0, 7, 500, toEnd} {
+			for _, at := range []int{0, 7, 500, frame.ToEnd} {
 				u := plainLook()
-				u.view, u.scroll[v] = v, at
-				if err := holds(plainFrame(s, u, size[0], size[1]), size[0], size[1]); err != nil {
+				u.View, u.Scroll[v] = v, at
+				if err := screentest.CheckFrame(plainFrame(s, u, size[0], size[1]), size[0], size[1]); err != nil {
 					t.Errorf("%s at %dx%d from line %d: %v", views()[v].name, size[0], size[1], at, err)
 				}
 			}
@@ -86,19 +89,21 @@ func TestLongRunHoldsItsFrame(t *testing.T) {
 	}
 }
 
-// TestJournalFromAnyLine sets only what is shown: the lines are those of the whole.
+// TestJournalFromAnyLine checks that formatting only the visible lines gives the same lines as
+// formatting all.
 func TestJournalFromAnyLine(t *testing.T) {
 	s := snapshotNamed(t, "long") // entries of several lines, and some let go
 	for _, glyphs := range []cell.Glyphs{cell.Unicode(), cell.ASCII()} {
-		j := newJournal(s, &look{glyphs: glyphs}, 64)
-		all := j.from(0, toEnd)
-		if len(all) != j.lines || j.lines < 2*len(s.Journal) {
-			t.Fatalf("%d lines of %d for %d entries", len(all), j.lines, len(s.Journal))
+		u := &frame.Settings{Glyphs: glyphs}
+		lines := journal(s, u, 66).Lines(0)
+		all := strings.Split(drawn(journal, s, u, 66, lines+6), "\n")
+		if lines < 2*len(s.Journal) || strings.TrimSpace(all[lines-1]) == "" || strings.TrimSpace(all[lines]) != "" {
+			t.Fatalf("%d lines for %d entries", lines, len(s.Journal))
 		}
-		for first := range len(all) + 2 {
-			got, want := j.from(first, 5), all[min(first, len(all)):min(first+5, len(all))]
-			if !slices.EqualFunc(got, want, slices.Equal[prose]) {
-				t.Errorf("from line %d: got %v, want %v", first, got, want)
+		for first := range lines + 2 {
+			got, want := drawnFrom(journal, s, u, 66, 5, first), strings.Join(all[min(first, lines):min(first, lines)+5], "\n")+"\n"
+			if got != want {
+				t.Errorf("from line %d: got\n%s\nwant\n%s", first, got, want)
 			}
 		}
 	}

@@ -10,53 +10,62 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 func TestMachineSays(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		s    *engine.Snapshot
+		s    *loop.Snapshot
 		says []string
 		not  []string
 	}{
 		{
 			"one GPU", snapshotNamed(t, "waiting"),
 			[]string{"GPU 0 NVIDIA A100-SXM4-80GB", "busy 97 %", "memory 71.8 of 80.0 GiB", "power 287 of 400 W", "temperature 61 °C", "core clock 1,410 MHz", "├ engine-core", "waits for a core", "4188 running", "0.990", "● fresh", "250 ms"},
-			[]string{" old", "held back by"},
+			[]string{" old", "throttled:"},
 		},
 		{
-			"what it does not measure is not a zero", change(t, "waiting", func(s *engine.Snapshot) {
+			"limits of clock and temperature", change(t, "waiting", func(s *loop.Snapshot) {
+				g := *fixtureGPU(s.Now)
+				g.Devices[0].Fields[engine.GPUTemperatureLimitC], g.Devices[0].Fields[engine.GPUSMClockMaxMHz] = stat.Some(87), stat.Some(1980)
+				s.GPU = &g
+			}),
+			[]string{"temp 61 of 87 °C", "clock 1,410 of 1,980 MHz"}, []string{"core clock"},
+		},
+		{
+			"what it does not measure is not a zero", change(t, "waiting", func(s *loop.Snapshot) {
 				g := *fixtureGPU(s.Now)
 				g.Devices[0].Fields = [engine.NumGPUFields]stat.Opt{}
 				s.GPU = &g
 			}),
-			[]string{"busy –", "memory –", "power –"}, []string{"0 %", "DRAM –"},
+			[]string{"busy –", "memory –", "power –"}, []string{" 0 %", "DRAM –"},
 		},
 		{
-			"throttled", change(t, "waiting", func(s *engine.Snapshot) {
+			"throttled", change(t, "waiting", func(s *loop.Snapshot) {
 				g := *fixtureGPU(s.Now)
 				g.Devices[0].ThrottleOK, g.Devices[0].Throttle = true, 0x4|0x20
 				s.GPU = &g
 			}),
-			[]string{"▲ held back by the power limit, its temperature (driver)"}, nil,
+			[]string{"▲ throttled: power limit, temperature (driver)"}, nil,
 		},
 		{
 			"no GPU says why, and what it costs", snapshotNamed(t, "nogpu"),
-			[]string{"No GPU is readable: no NVML library", "Switched off: utilisation, power", "– absent"}, []string{"busy"},
+			[]string{"No GPU is readable: no NVML library", "Switched off: utilization, power", "· absent"}, []string{"busy"},
 		},
 		{
-			"no processes", change(t, "waiting", func(s *engine.Snapshot) {
+			"no processes", change(t, "waiting", func(s *loop.Snapshot) {
 				s.Processes, s.Launch = nil, ""
 				s.Sources = freshSources(s.Now)
-				s.Sources[2] = engine.SourceState{Name: "processes", State: engine.SourceAbsent, Why: "the server runs on another machine"}
+				s.Sources[2] = loop.SourceState{Name: "processes", State: loop.SourceAbsent, Why: "the server runs on another machine"}
 			}),
 			[]string{"None is readable: the server runs on another machine.", "Switched off: the launch command"}, []string{"engine-core"},
 		},
 		{
-			"old readings have their age", change(t, "waiting", func(s *engine.Snapshot) {
+			"old readings have their age", change(t, "waiting", func(s *loop.Snapshot) {
 				s.Sources = freshSources(s.Now)
-				s.Sources[1].State, s.Sources[1].Last, s.Sources[1].Why = engine.SourceFailing, s.Now-70*time.Second, "NVML: GPU is lost"
+				s.Sources[1].State, s.Sources[1].Last, s.Sources[1].Why = loop.SourceFailing, s.Now-70*time.Second, "NVML: GPU is lost"
 				s.Sources[1].Failures = 280
 			}),
 			[]string{"▲ 70 s old", "✖ failing", "280", "GPUs: NVML: GPU is lost."}, nil,
@@ -68,7 +77,7 @@ func TestMachineSays(t *testing.T) {
 		{"many GPUs are a table", snapshotNamed(t, "long"), []string{"16 GPUs", "0 A100-SXM4-80GB", "71.8 / 80.0 GiB", "287 / 400 W"}, []string{"busy 97 % █"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := drawn(drawMachine, c.s, unicodeLook(), 120, 120)
+			got := drawn(machine, c.s, unicodeLook(), 120, 120)
 			text := strings.Join(strings.Fields(strings.ReplaceAll(got, "─", "")), " ")
 			for _, want := range c.says {
 				if !strings.Contains(text, want) {
@@ -88,16 +97,16 @@ func TestMachineSays(t *testing.T) {
 }
 
 func TestTree(t *testing.T) {
-	p := func(pid, ppid int) engine.Process { return engine.Process{PID: pid, PPID: ppid} }
+	p := func(pid, ppid int) loop.Process { return loop.Process{PID: pid, PPID: ppid} }
 	for _, c := range []struct {
 		name string
-		list []engine.Process
+		list []loop.Process
 		want string
 	}{
-		{"a launcher, its server, two workers", []engine.Process{p(12, 11), p(10, 1), p(11, 10), p(13, 11)}, "0:10 1:11 2:12 2:13"},
-		{"two roots", []engine.Process{p(20, 1), p(10, 1), p(21, 20)}, "0:10 0:20 1:21"},
-		{"its own parent", []engine.Process{p(5, 5)}, "0:5"},
-		{"a circle", []engine.Process{p(5, 6), p(6, 5)}, "0:5 1:6"},
+		{"a launcher, its server, two workers", []loop.Process{p(12, 11), p(10, 1), p(11, 10), p(13, 11)}, "0:10 1:11 2:12 2:13"},
+		{"two roots", []loop.Process{p(20, 1), p(10, 1), p(21, 20)}, "0:10 0:20 1:21"},
+		{"its own parent", []loop.Process{p(5, 5)}, "0:5"},
+		{"a circle", []loop.Process{p(5, 6), p(6, 5)}, "0:5 1:6"},
 		{"none", nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,15 +121,15 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestTreeLosesNobody: whoever is whose parent, each process is listed once.
+// TestTreeLosesNobody checks that each process is listed once, whatever the parents.
 func TestTreeLosesNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 500 {
-		list := make([]engine.Process, r.IntN(9))
+		list := make([]loop.Process, r.IntN(9))
 		for i := range list {
-			list[i] = engine.Process{PID: r.IntN(7), PPID: r.IntN(7)}
+			list[i] = loop.Process{PID: r.IntN(7), PPID: r.IntN(7)}
 		}
-		seen := map[*engine.Process]int{}
+		seen := map[*loop.Process]int{}
 		for _, b := range tree(list) {
 			seen[b.process]++
 		}

@@ -4,119 +4,124 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"charm.land/bubbletea/v2"
+	"github.com/rooftop-dev/rooftop/tui/screentest"
+
+	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// TestCommands presses keys and looks at what the loop was told.
+// TestCommands presses keys and checks the commands sent to the loop.
 func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		s    *engine.Snapshot
+		s    *loop.Snapshot
 		keys string
-		want []engine.Command
-		over overlay
+		want []loop.Command
+		over frame.Overlay
 		quit bool
 		says string // part of the notice
 	}{
-		{name: "apply asks", s: withHands(waitingSnapshot()), keys: "a", over: overlayAsk},
+		{name: "apply asks", s: withHands(waitingSnapshot()), keys: "a", over: frame.OverlayAsk},
 		{name: "enter is no", s: withHands(waitingSnapshot()), keys: "a enter"},
 		{name: "n is no", s: withHands(waitingSnapshot()), keys: "a n"},
 		{name: "esc is no", s: withHands(waitingSnapshot()), keys: "a esc"},
-		{name: "another key is neither", s: withHands(waitingSnapshot()), keys: "a x space 3", over: overlayAsk},
-		{name: "y is yes", s: withHands(waitingSnapshot()), keys: "a y", want: []engine.Command{engine.CommandApply}},
-		{name: "tab and enter is yes", s: withHands(waitingSnapshot()), keys: "a tab enter", want: []engine.Command{engine.CommandApply}},
+		{name: "another key is neither", s: withHands(waitingSnapshot()), keys: "a x space 3", over: frame.OverlayAsk},
+		{name: "y is yes", s: withHands(waitingSnapshot()), keys: "a y", want: []loop.Command{loop.CommandApply}},
+		{name: "tab and enter is yes", s: withHands(waitingSnapshot()), keys: "a tab enter", want: []loop.Command{loop.CommandApply}},
 		{name: "tab twice is no", s: withHands(waitingSnapshot()), keys: "a tab tab enter"},
-		{name: "no hands: shown to type", s: waitingSnapshot(), keys: "a", over: overlayText},
+		{name: "no hands: shown to type", s: waitingSnapshot(), keys: "a", over: frame.OverlayText},
 		{name: "apply while nothing is recommended", s: measuringSnapshot(), keys: "a", says: "A change is being measured."},
-		{name: "revert answers the question", s: worseSnapshot(), keys: "r", want: []engine.Command{engine.CommandRevert}},
-		{name: "continue answers the question", s: worseSnapshot(), keys: "c", want: []engine.Command{engine.CommandContinue}},
+		{name: "revert answers the question", s: worseSnapshot(), keys: "r", want: []loop.Command{loop.CommandRevert}},
+		{name: "continue answers the question", s: worseSnapshot(), keys: "c", want: []loop.Command{loop.CommandContinue}},
 		{name: "continue without a question", s: waitingSnapshot(), keys: "c", says: "c: There is no question open."},
-		{name: "skip, measure, pause", s: waitingSnapshot(), keys: "s m p", want: []engine.Command{engine.CommandSkip, engine.CommandRemeasure, engine.CommandPause}},
-		{name: "quit", s: waitingSnapshot(), keys: "q", want: []engine.Command{engine.CommandQuit}, quit: true},
-		{name: "quit in the middle asks", s: measuringSnapshot(), keys: "q", over: overlayAsk},
+		{name: "skip, measure, pause", s: waitingSnapshot(), keys: "s m p", want: []loop.Command{loop.CommandSkip, loop.CommandRemeasure, loop.CommandPause}},
+		{name: "quit", s: waitingSnapshot(), keys: "q", want: []loop.Command{loop.CommandQuit}, quit: true},
+		{name: "quit in the middle asks", s: measuringSnapshot(), keys: "q", over: frame.OverlayAsk},
 		{name: "quit in the middle, no", s: measuringSnapshot(), keys: "q q"},
-		{name: "quit in the middle, yes", s: measuringSnapshot(), keys: "q y", want: []engine.Command{engine.CommandQuit}, quit: true},
-		{name: "quit while worse asks", s: worseSnapshot(), keys: "q", over: overlayAsk},
-		{name: "ctrl+c never asks", s: measuringSnapshot(), keys: "ctrl+c", want: []engine.Command{engine.CommandQuit}, quit: true},
-		{name: "ctrl+c in a question", s: withHands(waitingSnapshot()), keys: "a ctrl+c", want: []engine.Command{engine.CommandQuit}, over: overlayAsk, quit: true},
-		{name: "ctrl+c while typing", s: waitingSnapshot(), keys: "/ x ctrl+c", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "quit in the middle, yes", s: measuringSnapshot(), keys: "q y", want: []loop.Command{loop.CommandQuit}, quit: true},
+		{name: "quit while worse asks", s: worseSnapshot(), keys: "q", over: frame.OverlayAsk},
+		{name: "ctrl+c never asks", s: measuringSnapshot(), keys: "ctrl+c", want: []loop.Command{loop.CommandQuit}, quit: true},
+		{name: "ctrl+c in a question", s: withHands(waitingSnapshot()), keys: "a ctrl+c", want: []loop.Command{loop.CommandQuit}, over: frame.OverlayAsk, quit: true},
+		{name: "ctrl+c while typing", s: waitingSnapshot(), keys: "/ x ctrl+c", want: []loop.Command{loop.CommandQuit}, quit: true},
 		{name: "letters while typing are text", s: withHands(waitingSnapshot()), keys: "/ a q p", says: ""},
 		{name: "help opens and closes", s: waitingSnapshot(), keys: "? ?"},
 		{name: "q closes the help", s: waitingSnapshot(), keys: "? q"},
 		{name: "a digit leaves the help", s: waitingSnapshot(), keys: "? 3"},
 		{name: "before the first snapshot", s: nil, keys: "m", says: "not begun"},
-		{name: "quit before the first snapshot", s: nil, keys: "q", want: []engine.Command{engine.CommandQuit}, quit: true},
+		{name: "quit before the first snapshot", s: nil, keys: "q", want: []loop.Command{loop.CommandQuit}, quit: true},
 		{name: "advice for the clients is no command", s: clientAdvice(), keys: "y", says: "no command to copy"},
 		{name: "advice for the clients is not applied", s: clientAdvice(), keys: "a", says: "no flag of the server"},
 		{name: "nothing to copy", s: lookingSnapshot(), keys: "y", says: "no command to copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, _, controls := testModel(c.s, Options{})
+			m, _, controls := testModel(c.s, frame.Options{})
 			cmd := press(m, c.keys)
 			if !slices.Equal(controls.done, c.want) {
 				t.Errorf("told %v, want %v", controls.done, c.want)
 			}
-			if m.look.over != c.over {
-				t.Errorf("overlay %d, want %d", m.look.over, c.over)
+			if m.Settings.Over != c.over {
+				t.Errorf("overlay %d, want %d", m.Settings.Over, c.over)
 			}
-			if isQuit(cmd) != c.quit {
-				t.Errorf("quits %v, want %v", isQuit(cmd), c.quit)
+			if screentest.IsQuit(cmd) != c.quit {
+				t.Errorf("quits %v, want %v", screentest.IsQuit(cmd), c.quit)
 			}
-			if !strings.Contains(m.look.notice.text, c.says) {
-				t.Errorf("says %q, want %q in it", m.look.notice.text, c.says)
+			if !strings.Contains(m.Settings.Notice.Text, c.says) {
+				t.Errorf("says %q, want %q in it", m.Settings.Notice.Text, c.says)
 			}
 		})
 	}
 }
 
 func TestBusySessionIsSaid(t *testing.T) {
-	m, _, controls := testModel(waitingSnapshot(), Options{})
+	m, _, controls := testModel(waitingSnapshot(), frame.Options{})
 	controls.busy = true
 	for _, key := range []string{"m", "e"} {
 		press(m, key)
-		if !strings.Contains(m.look.notice.text, "again") {
-			t.Errorf("%s: says %q", key, m.look.notice.text)
+		if !strings.Contains(m.Settings.Notice.Text, "again") {
+			t.Errorf("%s: says %q", key, m.Settings.Notice.Text)
 		}
 	}
 }
 
-// TestAnswersLookAgain asks about one change; the answer does not make another.
+// TestAnswersLookAgain checks that an answer about one change does not make another.
 func TestAnswersLookAgain(t *testing.T) {
 	for _, c := range []struct {
 		key  string
-		then func(s *engine.Snapshot)
+		then func(s *loop.Snapshot)
 	}{
-		{"a", func(s *engine.Snapshot) {
+		{"a", func(s *loop.Snapshot) {
 			advice := *s.Advice
 			advice.To = "64"
 			s.Advice = &advice
 		}},
-		{"r", func(s *engine.Snapshot) { s.Iterations = append(s.Iterations, engine.Iteration{N: 3}) }},
+		{"r", func(s *loop.Snapshot) { s.Iterations = append(s.Iterations, loop.Iteration{N: 3}) }},
 	} {
 		t.Run(c.key, func(t *testing.T) {
-			m, feed, controls := testModel(withHands(waitingSnapshot()), Options{})
+			m, feed, controls := testModel(withHands(waitingSnapshot()), frame.Options{})
 			press(m, c.key)
 			other := withHands(waitingSnapshot())
 			other.Seq++
 			c.then(other)
 			feed.s = other
-			m.Update(tick{m.beat})
+			m.Update(frame.Tick{Beat: m.Beat})
 			press(m, "y")
-			if len(controls.done) != 0 || !strings.Contains(m.look.notice.text, "another one") {
-				t.Errorf("told %v and said %q", controls.done, m.look.notice.text)
+			if len(controls.done) != 0 || !strings.Contains(m.Settings.Notice.Text, "a different one") {
+				t.Errorf("told %v and said %q", controls.done, m.Settings.Notice.Text)
 			}
 		})
 	}
 }
 
-// TestTheWayBackIsThatOfWhatIsKept copies the command while the old settings are
-// waited for: it is never that of a change.
-func TestTheWayBackIsThatOfWhatIsKept(t *testing.T) {
+// TestCopyDuringRevert checks that, while the run waits for the previous settings, the copied
+// command is the one that restores them, never that of a change.
+func TestCopyDuringRevert(t *testing.T) {
 	s := revertingSnapshot()
 	if got := commandOf(s); got != s.Kept || got == s.Launch {
 		t.Errorf("%q, want %q", got, s.Kept)
@@ -125,76 +130,75 @@ func TestTheWayBackIsThatOfWhatIsKept(t *testing.T) {
 	if got := commandOf(s); got != "" {
 		t.Errorf("the way back is not known, and %q is given for it", got)
 	}
-	m, _, _ := testModel(s, Options{})
+	m, _, _ := testModel(s, frame.Options{})
 	press(m, "y")
-	if !strings.Contains(m.look.notice.text, "from before the change is not known") {
-		t.Errorf("says %q", m.look.notice.text)
+	if !strings.Contains(m.Settings.Notice.Text, "before the change is unknown") {
+		t.Errorf("says %q", m.Settings.Notice.Text)
 	}
 }
 
 func TestViewsAreChosen(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), Options{})
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
 	for _, c := range []struct {
 		keys string
-		want viewID
-	}{{"3", viewHistory}, {"tab", viewEvidence}, {"shift+tab", viewHistory}, {"1", viewNow}, {"shift+tab", viewLog}, {"right", viewNow}, {"h", viewLog}, {"/", viewEvidence}} {
+		want frame.ViewID
+	}{{"3", viewHistory}, {"tab", viewEvidence}, {"shift+tab", viewHistory}, {"1", viewNow}, {"shift+tab", viewLog}, {"right", viewLog}, {"h", viewLog}, {"tab", viewNow}, {"/", viewNow}} {
 		press(m, c.keys)
-		if m.look.view != c.want {
-			t.Errorf("after %s: view %d, want %d", c.keys, m.look.view, c.want)
+		if m.Settings.View != c.want {
+			t.Errorf("after %s: view %d, want %d", c.keys, m.Settings.View, c.want)
 		}
 	}
 }
 
 func TestFilterIsTyped(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), Options{})
-	press(m, "/ space s e a t t backspace space space s a t ctrl+u s e a t")
-	if m.look.filter != "seat" || !m.look.typing {
-		t.Errorf("filter %q, typing %v", m.look.filter, m.look.typing)
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
+	press(m, "/ space s l o t t backspace space space s a t ctrl+u s l o t")
+	if m.Settings.Filter != "slot" || !m.Settings.Typing {
+		t.Errorf("filter %q, typing %v", m.Settings.Filter, m.Settings.Typing)
 	}
 	press(m, "enter")
-	if m.look.filter != "seat" || m.look.typing {
-		t.Errorf("after enter: filter %q, typing %v", m.look.filter, m.look.typing)
+	if m.Settings.Filter != "slot" || m.Settings.Typing {
+		t.Errorf("after enter: filter %q, typing %v", m.Settings.Filter, m.Settings.Typing)
 	}
 	press(m, "esc")
-	if m.look.filter != "" {
-		t.Errorf("after esc: filter %q", m.look.filter)
+	if m.Settings.Filter != "" {
+		t.Errorf("after esc: filter %q", m.Settings.Filter)
 	}
 	press(m, "/ x esc")
-	if m.look.filter != "" || m.look.typing {
-		t.Errorf("after esc while typing: filter %q, typing %v", m.look.filter, m.look.typing)
+	if m.Settings.Filter != "" || m.Settings.Typing {
+		t.Errorf("after esc while typing: filter %q, typing %v", m.Settings.Filter, m.Settings.Typing)
 	}
-	press(m, "/ space s e a t space space s a t space")
-	if m.look.filter != "seat sat " {
-		t.Errorf("with spaces: filter %q", m.look.filter)
+	press(m, "/ space c o n c u r r e n c y space space s a t space")
+	if m.Settings.Filter != "concurrency sat " {
+		t.Errorf("with spaces: filter %q", m.Settings.Filter)
 	}
-	if text := plainFrame(m.shown, &m.look, 80, 24); !strings.Contains(text, "Seat saturation") {
+	if text := plainFrame(m.shown, &m.Settings, 80, 24); !strings.Contains(text, "Concurrency saturation") {
 		t.Errorf("a space at the end hides what matches:\n%s", text)
 	}
 	press(m, "esc /")
 	m.Update(tea.PasteMsg{Content: "kv\n pressure" + strings.Repeat("x", 99)})
 	m.Update(tea.PasteMsg{Content: "kv\n pressure"})
-	if m.look.filter != "kv pressure" {
-		t.Errorf("after a paste: filter %q", m.look.filter)
+	if m.Settings.Filter != "kv pressure" {
+		t.Errorf("after a paste: filter %q", m.Settings.Filter)
 	}
 }
 
-// TestFrozen holds the display while the run goes on, and says when a question
-// waits behind it.
+// TestFrozen freezes the display while the run continues, and announces a question behind it.
 func TestFrozen(t *testing.T) {
-	m, feed, controls := testModel(waitingSnapshot(), Options{})
+	m, feed, controls := testModel(waitingSnapshot(), frame.Options{})
 	press(m, "space")
 	before := m.View().Content
 	next := worseSnapshot()
 	feed.s = next
-	m.Update(tick{m.beat})
+	m.Update(frame.Tick{Beat: m.Beat})
 	if m.shown.Seq == next.Seq {
 		t.Error("the display went on")
 	}
-	if !strings.Contains(m.look.notice.text, "question waits") || m.View().Content == before {
-		t.Errorf("says %q", m.look.notice.text)
+	if !strings.Contains(m.Settings.Notice.Text, "question waits") || m.View().Content == before {
+		t.Errorf("says %q", m.Settings.Notice.Text)
 	}
 	press(m, "r")
-	if !slices.Equal(controls.done, []engine.Command{engine.CommandRevert}) {
+	if !slices.Equal(controls.done, []loop.Command{loop.CommandRevert}) {
 		t.Errorf("told %v: commands are for what is, not for what is shown", controls.done)
 	}
 	press(m, "space")
@@ -204,130 +208,147 @@ func TestFrozen(t *testing.T) {
 }
 
 func TestNoticesGo(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), Options{})
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
 	press(m, "c")
-	for range int(noticeFor/m.refresh()) - 1 {
-		m.Update(tick{m.beat})
+	for range int(frame.NoticeFor/m.Refresh()) - 1 {
+		m.Update(frame.Tick{Beat: m.Beat})
 	}
-	if m.look.notice.text == "" {
+	if m.Settings.Notice.Text == "" {
 		t.Error("gone too early")
 	}
-	m.Update(tick{m.beat})
-	if m.look.notice.text != "" {
+	m.Update(frame.Tick{Beat: m.Beat})
+	if m.Settings.Notice.Text != "" {
 		t.Error("still there")
 	}
 }
 
 func TestExportIsHeardOf(t *testing.T) {
-	m, feed, controls := testModel(waitingSnapshot(), Options{})
+	m, feed, controls := testModel(waitingSnapshot(), frame.Options{})
 	press(m, "e")
 	next := waitingSnapshot()
 	next.Seq++
-	next.Journal = append(next.Journal, engine.Entry{Seq: 98, Text: "skipped: --max-num-seqs"}, engine.Entry{Seq: 99, Noted: true, Text: "report written to rooftop-report.html"})
+	next.Journal = append(next.Journal, loop.Entry{Seq: 98, Text: "skipped: --max-num-seqs"}, loop.Entry{Seq: 99, Noted: true, Text: "report written to rooftop-report.html"})
 	feed.s = next
-	m.Update(tick{m.beat})
-	if controls.exports != 1 || m.look.notice.text != "report written to rooftop-report.html" {
-		t.Errorf("%d exports, says %q", controls.exports, m.look.notice.text)
+	m.Update(frame.Tick{Beat: m.Beat})
+	if controls.exports != 1 || m.Settings.Notice.Text != "report written to rooftop-report.html" {
+		t.Errorf("%d exports, says %q", controls.exports, m.Settings.Notice.Text)
 	}
 }
 
-// TestFramesAreDrawnOnChange counts frames: the same snapshot, other ticks and the
-// same size draw nothing.
+// TestFramesAreDrawnOnChange counts frames: the same snapshot, further ticks and the same size draw
+// nothing.
 func TestFramesAreDrawnOnChange(t *testing.T) {
-	m, feed, _ := testModel(waitingSnapshot(), Options{})
+	m, feed, _ := testModel(waitingSnapshot(), frame.Options{})
 	steps := []struct {
 		name string
 		msg  tea.Msg
 		want int
 	}{
-		{"a tick without news", tick{m.beat}, 0},
-		{"a tick of another chain", tick{m.beat + 1}, 0},
+		{"a tick without news", frame.Tick{Beat: m.Beat}, 0},
+		{"a tick of another chain", frame.Tick{Beat: m.Beat + 1}, 0},
 		{"the same size", tea.WindowSizeMsg{Width: 80, Height: 24}, 0},
 		{"another size", tea.WindowSizeMsg{Width: 81, Height: 24}, 1},
-		{"a key", keyPress("2"), 1},
+		{"a key", screentest.KeyPress("2"), 1},
 	}
 	for _, s := range steps {
-		before := m.drawn
+		before := m.Drawn
 		m.Update(s.msg)
 		m.View()
 		m.View()
-		if got := m.drawn - before; got != s.want {
+		if got := m.Drawn - before; got != s.want {
 			t.Errorf("%s: %d frames, want %d", s.name, got, s.want)
 		}
 	}
-	next := *feed.s
-	next.Seq++
-	feed.s = &next
-	before := m.drawn
-	m.Update(tick{m.beat})
-	m.View()
-	if m.drawn != before+1 {
-		t.Error("a new snapshot drew nothing")
+	news := []struct {
+		what string
+		does func(s *loop.Snapshot)
+		want int
+	}{
+		{"the next poll", func(s *loop.Snapshot) { s.Now += 250 * time.Millisecond }, 0},
+		{"a window", func(s *loop.Snapshot) { s.Points = append(slices.Clip(s.Points), loop.Point{T: s.Now}) }, 1},
+		{"a second", func(s *loop.Snapshot) { s.Now += time.Second }, 0},
+		{"as long as a window takes, without one", func(s *loop.Snapshot) { s.Now += 2 * time.Second }, 1},
+		{"another phase", func(s *loop.Snapshot) { s.Phase = loop.PhaseMeasuring }, 1},
+		{"a second of a phase with a countdown", func(s *loop.Snapshot) { s.Now += time.Second }, 1},
+		{"an illness of the server", func(s *loop.Snapshot) { s.Condition.State = engine.Hung }, 1},
+		{"an entry of the journal", func(s *loop.Snapshot) { s.Journal = append(slices.Clip(s.Journal), loop.Entry{Seq: 1 << 20}) }, 1},
+	}
+	for _, n := range news {
+		next := *feed.s
+		next.Seq++
+		n.does(&next)
+		feed.s = &next
+		before := m.Drawn
+		m.Update(frame.Tick{Beat: m.Beat})
+		m.View()
+		if got := m.Drawn - before; got != n.want {
+			t.Errorf("%s: %d frames, want %d", n.what, got, n.want)
+		}
 	}
 }
 
-// TestResizeStorm sends a hundred sizes; one frame is drawn, at the last.
+// TestResizeStorm sends a hundred sizes; one frame is drawn, at the last size.
 func TestResizeStorm(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), Options{})
-	before := m.drawn
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
+	before := m.Drawn
 	for i := range 100 {
 		m.Update(tea.WindowSizeMsg{Width: 20 + i, Height: 6 + i%40})
 	}
-	if m.drawn != before {
-		t.Errorf("%d frames while it lasted", m.drawn-before)
+	if m.Drawn != before {
+		t.Errorf("%d frames while it lasted", m.Drawn-before)
 	}
 	m.View()
-	if err := holds(trimLines(ansi.Strip(m.text)), 119, 6+99%40); err != nil {
+	if err := screentest.CheckFrame(screentest.TrimLines(ansi.Strip(m.Text)), 119, 6+99%40); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestTicksKeepOneChain(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), Options{})
-	old := m.beat
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
+	old := m.Beat
 	m.Update(tea.ResumeMsg{})
-	if _, cmd := m.Update(tick{old}); cmd != nil {
+	if _, cmd := m.Update(frame.Tick{Beat: old}); cmd != nil {
 		t.Error("a tick from before the suspension goes on")
 	}
-	if _, cmd := m.Update(tick{m.beat}); cmd == nil {
+	if _, cmd := m.Update(frame.Tick{Beat: m.Beat}); cmd == nil {
 		t.Error("the new chain ends")
 	}
 }
 
 // TestScrollStaysInside presses more keys than there are lines.
 func TestScrollStaysInside(t *testing.T) {
-	m, _, _ := testModel(longSnapshot(), Options{})
-	for _, v := range []viewID{viewEvidence, viewLog} {
+	m, _, _ := testModel(longSnapshot(), frame.Options{})
+	for _, v := range []frame.ViewID{viewEvidence, viewLog} {
 		for _, keys := range []string{"G", "pgdown pgdown", "down"} {
 			press(m, string('1'+rune(v))+" "+keys)
-			if last := max(0, m.extent.lines-m.extent.page); m.extent.first != last || last == 0 {
-				t.Errorf("view %d after %s: line %d, want %d", v, keys, m.extent.first, last)
+			if last := max(0, m.Extent.Lines-m.Extent.Page); m.Extent.First != last || last == 0 {
+				t.Errorf("view %d after %s: line %d, want %d", v, keys, m.Extent.First, last)
 			}
 		}
 	}
 	press(m, "g up")
-	if m.look.scroll[viewLog] != 0 {
-		t.Errorf("line %d, want 0", m.look.scroll[viewLog])
+	if m.Settings.Scroll[viewLog] != 0 {
+		t.Errorf("line %d, want 0", m.Settings.Scroll[viewLog])
 	}
 	press(m, "? G")
-	if m.look.down == 0 || m.look.scroll[viewLog] != 0 {
-		t.Errorf("help at %d, log at %d", m.look.down, m.look.scroll[viewLog])
+	if m.Settings.Down == 0 || m.Settings.Scroll[viewLog] != 0 {
+		t.Errorf("help at %d, log at %d", m.Settings.Down, m.Settings.Scroll[viewLog])
 	}
 }
 
-// TestLogFollows shows the latest entry until someone scrolls up.
+// TestLogFollows checks that the log shows the latest entry until the user scrolls up.
 func TestLogFollows(t *testing.T) {
-	m, feed, _ := testModel(longSnapshot(), Options{})
+	m, feed, _ := testModel(longSnapshot(), frame.Options{})
 	press(m, "6")
 	grow := func() {
 		next := *feed.s
 		next.Seq++
-		next.Journal = append(slices.Clone(next.Journal), engine.Entry{Seq: 1000 + len(next.Journal), T: next.Now, Text: "one more"})
+		next.Journal = append(slices.Clone(next.Journal), loop.Entry{Seq: 1000 + len(next.Journal), T: next.Now, Text: "one more"})
 		feed.s = &next
-		m.Update(tick{m.beat})
+		m.Update(frame.Tick{Beat: m.Beat})
 		m.View()
 	}
-	last := func() bool { return m.extent.first == m.extent.lines-m.extent.page }
+	last := func() bool { return m.Extent.First == m.Extent.Lines-m.Extent.Page }
 	grow()
 	if !last() {
 		t.Error("does not follow")
@@ -345,16 +366,16 @@ func TestLogFollows(t *testing.T) {
 }
 
 func TestEnterShowsTheEvidence(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), Options{})
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
 	press(m, "enter")
-	if m.look.view != viewEvidence || m.look.filter != string(engine.SeatSaturation) {
-		t.Errorf("view %d, filter %q", m.look.view, m.look.filter)
+	if m.Settings.View != viewEvidence || m.Settings.Filter != string(engine.ConcurrencySaturation) {
+		t.Errorf("view %d, filter %q", m.Settings.View, m.Settings.Filter)
 	}
 }
 
 func TestThemeFollowsTheTerminal(t *testing.T) {
 	env := func(name string) (string, bool) { return "xterm-direct", name == "TERM" }
-	m, _, _ := testModel(waitingSnapshot(), Options{Env: env})
+	m, _, _ := testModel(waitingSnapshot(), frame.Options{Env: env})
 	unknown := m.View().Content
 	m.Update(tea.BackgroundColorMsg{Color: lipgloss.Color("#fdf6e3")})
 	light := m.View().Content
@@ -366,7 +387,7 @@ func TestThemeFollowsTheTerminal(t *testing.T) {
 	if ansi.Strip(light) != ansi.Strip(dark) {
 		t.Error("the words are others")
 	}
-	m, _, _ = testModel(waitingSnapshot(), Options{Env: env, Theme: "light"})
+	m, _, _ = testModel(waitingSnapshot(), frame.Options{Env: env, Theme: "light"})
 	m.Update(tea.BackgroundColorMsg{Color: lipgloss.Color("#002b36")})
 	if m.View().Content != light {
 		t.Error("what was asked for does not stay")

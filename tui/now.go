@@ -2,56 +2,44 @@ package tui
 
 import (
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// drawNow answers what is to be done now. It does not scroll: what matters least
-// gives way on a small screen and is found in another view.
-func drawNow(p cell.Pane, s *engine.Snapshot, u *look) int {
-	if s == nil || p.Width() <= 0 || p.Height() <= 0 {
-		return 0
-	}
-	(&nowView{s: s, u: u}).draw(p)
-	return p.Height()
+// now returns the view of the current state and what to do. It does not scroll: on a small screen
+// the least important parts are left out. Other views have them.
+func now(s *loop.Snapshot, u *frame.Settings, _ int) frame.Content {
+	return frame.Fitted((&nowView{s: s, u: u}).draw)
 }
 
 // nowView draws one snapshot.
 type nowView struct {
-	s *engine.Snapshot
-	u *look
+	s *loop.Snapshot
+	u *frame.Settings
 }
 
-// latest is the diagnosis that findings and ceiling are shown of; that of the
-// baseline only where no other configuration runs.
+// latest returns the diagnosis for findings and ceiling: the live one or, unless another
+// configuration runs, that of the baseline. It returns nil if there is neither.
 func (v *nowView) latest() *engine.Diagnosis {
-	if it := v.last(); v.s.Live == nil && (it == nil || it.End != engine.IterationOpen) {
+	if it := v.last(); v.s.Live == nil && (it == nil || it.End != loop.IterationOpen) {
 		return v.s.Baseline
 	}
 	return v.s.Live
 }
 
-// old says that the figures are not of now.
+// old reports whether the figures are outdated.
 func (v *nowView) old() bool {
-	return outdated(v.s) || v.s.Paused || source(v.s).State == engine.SourceLate
+	return outdated(v.s) || v.s.Paused || source(v.s).State == loop.SourceLate
 }
 
-// Sizes at which the view changes its shape.
-const (
-	twoColumns   = 100
-	threeColumns = 170
-	widest       = 100 // cells of a column of text
-	frameLines   = 20  // from which panels have frames
-	timesLines   = 36  // from which the run over time stands below
-	leastTimes   = 10
-	leastColumns = 24
-)
-
 func (v *nowView) draw(p cell.Pane) {
-	if p.Width() < twoColumns {
+	if p.Width() < frame.TwoColumns {
 		v.column(p.Sub(1, 0, p.Width()-2, p.Height()))
 		return
 	}
-	h, framed := p.Height(), p.Height() >= frameLines
+	h, framed := p.Height(), p.Height() >= frame.FrameLines
 	if !framed {
 		p = p.Sub(1, 0, p.Width()-2, h)
 	}
@@ -59,104 +47,82 @@ func (v *nowView) draw(p cell.Pane) {
 	if len(v.s.Points) == 0 {
 		below = nil
 	}
-	v.u.columns(p, v.columns(p.Width(), framed), framed, below)
+	v.u.Columns(p, v.columns(p.Width(), framed), framed, below, v.requestTime, v.ranks, v.gpus, v.events)
 }
 
-// columns draws panels side by side, and what goes over the whole width below them
-// where there is room for it.
-func (u *look) columns(p cell.Pane, list []nowColumn, framed bool, below func(cell.Pane)) {
-	h := p.Height()
-	if h >= timesLines && below != nil {
-		need := 0
-		for _, c := range list {
-			need = max(need, height(c.panels, framed))
-		}
-		h = min(max(need, leastColumns), h-leastTimes)
-		below(p.Sub(0, h, p.Width(), p.Height()-h))
-	}
-	x := 0
-	for _, c := range list {
-		u.column(p.Sub(x, 0, c.width, h), c.panels, framed)
-		x += c.width + 1
-	}
-}
-
-// column is the reference: everything needed to decide in one column.
+// column draws everything needed for a decision in one column.
 func (v *nowView) column(p cell.Pane) {
 	w := p.Width()
-	now, numbers, ceiling, findings, verdict := v.situation(w), v.numbers(w, false), v.ceiling(w, false), v.findings(w), v.verdict(w, v.advisesNow())
+	now, numbers, ceiling, findings, verdict := v.situation(w), v.withShares(v.numbers(w, false)), v.ceiling(w, false), v.findings(w), v.verdict(w, v.advisesNow())
 	auto := v.autopilot(w)
-	list := []panel{now, auto, numbers, ceiling, findings, verdict, v.advice(w), v.requestTime()}
-	if v.decides() {
-		list = []panel{now, auto, verdict, numbers, ceiling, findings}
+	list := []frame.Panel{now, auto, numbers, ceiling, findings, verdict, v.advice(w), v.requestTime(w)}
+	if mustRevert(v.s) {
+		list = []frame.Panel{now, auto, verdict, numbers, ceiling, findings}
 	}
-	v.u.column(p, list, false)
+	v.u.Column(p, list, false)
 }
 
-// decides says that a verdict is what everything else waits for.
-func (v *nowView) decides() bool {
-	return goesBack(v.s)
-}
-
-// nowColumn is a column of panels with its width.
-type nowColumn struct {
-	width  int
-	panels []panel
-}
-
-// columns has what is measured at the left and what follows from it at the right;
-// where there is room, what was found and what was changed in a third.
-func (v *nowView) columns(w int, framed bool) []nowColumn {
-	if w < threeColumns {
-		left := min(w*44/100, widest)
+// columns puts measurements in the left column and conclusions in the right one. With enough width,
+// findings and verdicts get a third column.
+func (v *nowView) columns(w int, framed bool) []frame.PanelColumn {
+	if w < frame.ThreeColumns {
+		left := min(w*44/100, frame.Widest)
 		right := w - left - 1
-		a, b := inner(left, framed), inner(right, framed)
-		return []nowColumn{
-			{left, []panel{v.numbers(a, framed), v.ceiling(a, framed), v.findings(a), v.requestTime()}},
-			{right, v.decision(b)},
+		a, b := frame.Inner(left, framed), frame.Inner(right, framed)
+		return []frame.PanelColumn{
+			{Width: left, Panels: []frame.Panel{v.withShares(v.numbers(a, framed)), v.ceiling(a, framed), v.findings(a)}},
+			{Width: right, Panels: v.decision(b)},
 		}
 	}
-	left, right := min(w*30/100, widest), min(w*31/100, widest)
-	mid := min(w-left-right-2, widest)
-	a, b, c := inner(left, framed), inner(mid, framed), inner(right, framed)
-	last := []panel{v.findings(c), v.verdict(c, false), v.runners(c)}
-	if v.decides() {
+	left, right := min(w*30/100, frame.Widest), min(w*31/100, frame.Widest)
+	mid := min(w-left-right-2, frame.Widest)
+	a, b, c := frame.Inner(left, framed), frame.Inner(mid, framed), frame.Inner(right, framed)
+	last := []frame.Panel{v.findings(c), v.verdict(c, false), v.runners(c)}
+	if mustRevert(v.s) {
 		last = last[:1]
 	}
-	middle := []panel{v.situation(b), v.autopilot(b), v.advice(b)}
-	if v.decides() {
+	middle := []frame.Panel{v.situation(b), v.autopilot(b), v.advice(b)}
+	if mustRevert(v.s) {
 		middle = append(middle, v.verdict(b, false))
 	}
-	return []nowColumn{
-		{left, []panel{v.numbers(a, framed), v.ceiling(a, framed), v.requestTime()}},
-		{mid, middle}, {right, last},
+	return []frame.PanelColumn{
+		{Width: left, Panels: []frame.Panel{v.numbers(a, framed), v.ceiling(a, framed)}},
+		{Width: mid, Panels: middle}, {Width: right, Panels: last},
 	}
 }
 
-// decision is what to do now, and what the last change brought.
-func (v *nowView) decision(w int) []panel {
-	if v.decides() {
-		return []panel{v.situation(w), v.autopilot(w), v.verdict(w, false)}
+// withShares adds where a request's time goes to the headline numbers, for a view that may have no
+// room for its own panel.
+func (v *nowView) withShares(q frame.Panel) frame.Panel {
+	if shares := timeShares(v.latest()); len(shares) > 0 {
+		q.Add(frame.Block{Lines: 1, Keep: 66, Draw: func(p cell.Pane) { drawShares(p, v.u, shares) }})
 	}
-	return []panel{v.situation(w), v.autopilot(w), v.advice(w), v.verdict(w, false), v.runners(w)}
+	return q
 }
 
-// times is the whole run over time.
+// decision returns the panels of what to do now, and of the result of the last change.
+func (v *nowView) decision(w int) []frame.Panel {
+	if mustRevert(v.s) {
+		return []frame.Panel{v.situation(w), v.autopilot(w), v.verdict(w, false)}
+	}
+	return []frame.Panel{v.situation(w), v.autopilot(w), v.advice(w), v.verdict(w, false), v.runners(w)}
+}
+
+// times draws charts of the whole run.
 func (v *nowView) times(p cell.Pane) {
-	q := panel{title: "The run over time"}
-	drawTimes(v.u.frame(p, &q), v.s, v.u)
+	q := frame.Panel{Title: "The run over time"}
+	drawTimes(v.u.Frame(p, &q), v.s, v.u, measuresOf(v.s))
 }
 
-// runners is the panel of what comes next, and of what was considered and not
-// taken.
-func (v *nowView) runners(w int) panel {
+// runners returns the panel of alternatives that were considered and rejected.
+func (v *nowView) runners(w int) frame.Panel {
 	r, u := v.s.Advice, v.u
 	if r == nil || !v.advising() || len(r.Rejected) == 0 {
-		return panel{}
+		return frame.Panel{}
 	}
-	q := panel{title: "Considered and not taken"}
+	q := frame.Panel{Title: "Considered and not taken"}
 	for i, x := range r.Rejected {
-		q.blocks = append(q.blocks, u.text(w, max(10, 25-i), nil, line(u.say(cell.Body, x.What), u.say(cell.Muted, ": "+x.Why))))
+		q.Add(u.Paragraph(w, max(10, 25-i), nil, page.Join(page.Toned(cell.Body, x.What), page.Toned(cell.Muted, ": "+x.Why))))
 	}
 	return q
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,76 +9,83 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// drawing is a view's drawing.
-type drawing func(cell.Pane, *engine.Snapshot, *look) int
+// contentOf is the function that returns the content of a view.
+type contentOf func(s *loop.Snapshot, u *frame.Settings, width int) frame.Content
 
-// drawn is a view's plain text at a size.
-func drawn(draw drawing, s *engine.Snapshot, u *look, w, h int) string {
+// drawn returns a view's plain text at a size.
+func drawn(content contentOf, s *loop.Snapshot, u *frame.Settings, w, h int) string {
+	return drawnFrom(content, s, u, w, h, 0)
+}
+
+// drawnFrom returns a view's plain text from a line on.
+func drawnFrom(content contentOf, s *loop.Snapshot, u *frame.Settings, w, h, first int) string {
 	c := cell.NewCanvas(w, h)
-	if u.glyphs.ASCII {
+	if u.Glyphs.ASCII {
 		c.ASCII()
 	}
-	draw(c.Pane(), s, u)
+	content(cmp.Or(s, &loop.Snapshot{}), u, w).Draw(c.Pane(), first)
 	return c.Plain()
 }
 
-func unicodeLook() *look { return &look{glyphs: cell.Unicode()} }
+func unicodeLook() *frame.Settings { return &frame.Settings{Glyphs: cell.Unicode()} }
 
-// words are a text's words, as one line: where lines break does not matter.
+// words returns the words of a text in one line, so that line breaks do not matter.
 func words(s string) string {
 	frame := strings.NewReplacer("│", " ", "╭", " ", "╮", " ", "╰", " ", "╯", " ", "─", " ")
 	return strings.Join(strings.Fields(frame.Replace(s)), " ")
 }
 
 // change returns a snapshot made from one of the fixtures.
-func change(t testing.TB, name string, by func(s *engine.Snapshot)) *engine.Snapshot {
+func change(t testing.TB, name string, by func(s *loop.Snapshot)) *loop.Snapshot {
 	t.Helper()
 	s := *snapshotNamed(t, name)
 	by(&s)
 	return &s
 }
 
-// TestNowSays holds what a person has to read at 80x24 in each state against what
-// is there: no colour tells it.
+// TestNowSays checks the text at 80x24 in each state, without colours.
 func TestNowSays(t *testing.T) {
-	verdict := func(d engine.Direction, classic engine.Direction) func(s *engine.Snapshot) {
-		return func(s *engine.Snapshot) {
+	directions := func(d verdict.Direction, classic verdict.Direction) func(s *loop.Snapshot) {
+		return func(s *loop.Snapshot) {
 			it := s.Iterations[len(s.Iterations)-1]
 			delta := *it.Delta
 			delta.Direction, delta.Reason, delta.Classic, delta.ClassicReason = d, "output +83 %", classic, "efficiency per running request -28.5 points"
 			it.Delta, it.Load = &delta, nil
-			s.Iterations = []engine.Iteration{it}
+			s.Iterations = []loop.Iteration{it}
 		}
 	}
 	for _, c := range []struct {
 		name string
-		s    *engine.Snapshot
+		s    *loop.Snapshot
 		says []string
 		not  []string
 	}{
 		{
 			"a recommendation that rooftop cannot make", snapshotNamed(t, "waiting"),
-			[]string{"Seat saturation", "all 16 seats taken", "--max-num-seqs 16 → 40", "why All 16 seats are taken", "expect output", "tok/s +1", "price time between tokens", "command vllm serve", "[y] copy the command", "[s] another", "rooftop notices", "15.9 of 16", "Waiting 24", "achievable", "ideal", "bound by reading the weights"},
+			[]string{"Concurrency saturation", "all 16 slots taken", "--max-num-seqs 16 → 40", "why All 16 slots are taken", "expect output", "tok/s +1", "costs time between tokens", "command vllm serve", "[y] copy the command", "[s] another", "rooftop notices", "15.9 of 16", "Waiting 24", "achievable", "ideal", "bound by reading the weights"},
 			[]string{"[a]", "so far"},
 		},
 		{
-			"one that it can make", change(t, "waiting", func(s *engine.Snapshot) { s.Can[engine.CommandApply] = engine.Availability{OK: true} }),
+			"one that it can make", change(t, "waiting", func(s *loop.Snapshot) { s.Can[loop.CommandApply] = loop.Availability{OK: true} }),
 			[]string{"[a] apply", "[y] copy"}, []string{"rooftop notices"},
 		},
 		{
-			"more than good software is taken to reach", change(t, "waiting", func(s *engine.Snapshot) {
+			"more than good software is taken to reach", change(t, "waiting", func(s *loop.Snapshot) {
 				live := *s.Live
 				o := *live.Ceiling.Physical
-				o.AchievableTokensPerS = some(1000)
+				o.AchievableTokensPerS, o.AchievableLower, o.AchievableUpper = some(1000), some(900), some(1100)
 				live.Ceiling.Physical, s.Live = &o, &live
 			}),
-			[]string{"123 %, above achievable (est), bound by reading the weights"}, []string{"123 % of"},
+			[]string{"above achievable (est)"}, []string{"123 % of"},
 		},
 		{
-			"what there was nothing of before or after", change(t, "waiting", func(s *engine.Snapshot) {
+			"what there was nothing of before or after", change(t, "waiting", func(s *loop.Snapshot) {
 				it := s.Iterations[len(s.Iterations)-1]
 				delta := *it.Delta
 				delta.Metrics = slices.Clone(delta.Metrics)
@@ -87,13 +95,13 @@ func TestNowSays(t *testing.T) {
 					}
 				}
 				it.Delta = &delta
-				s.Iterations, s.Advice, s.Firm = []engine.Iteration{it}, nil, false
+				s.Iterations, s.Advice, s.Firm = []loop.Iteration{it}, nil, false
 			}),
 			[]string{"Change 2", "running 15.9 → 15.9"}, []string{"waiting 0 → 0"},
 		},
 		{
 			"a baseline under way", snapshotNamed(t, "baseline"),
-			[]string{"Measuring the baseline", "9 of 20 s", "Recommendation so far", "firm once the baseline is measured", "Seat saturation"},
+			[]string{"Measuring the baseline", "9 of 20 s", "Recommendation so far", "preliminary until the baseline is complete", "Concurrency saturation"},
 			[]string{"Change 1"},
 		},
 		{
@@ -102,29 +110,29 @@ func TestNowSays(t *testing.T) {
 			[]string{"held", "BETTER", "Recommendation"},
 		},
 		{
-			"warm-up shows nothing of the configuration before", change(t, "settling", func(s *engine.Snapshot) { s.Live = nil }),
-			[]string{"Settling", "6 of 30 s"}, []string{"Findings", "Ceiling", "Seat saturation"},
+			"warm-up shows nothing of the configuration before", change(t, "settling", func(s *loop.Snapshot) { s.Live = nil }),
+			[]string{"Settling", "6 of 30 s"}, []string{"Findings", "Ceiling", "Concurrency saturation"},
 		},
 		{
-			"better, and the classic direction beside it", change(t, "waiting", verdict(engine.Better, engine.Worse)),
-			[]string{"● BETTER output +83 %", "Classic: worse, efficiency per running request −28.5 points"}, nil,
+			"better, and the classic direction beside it", change(t, "waiting", directions(verdict.Better, verdict.Worse)),
+			[]string{"● BETTER output +83 %", "PROFILE efficiency: worse, efficiency per running request −28.5 points"}, nil,
 		},
 		{
-			"where both directions agree only one is named", change(t, "waiting", verdict(engine.Better, engine.Better)),
+			"where both directions agree only one is named", change(t, "waiting", directions(verdict.Better, verdict.Better)),
 			[]string{"● BETTER"}, []string{"lassic"},
 		},
 		{
-			"other load stands beside the delta", change(t, "healthy", func(*engine.Snapshot) {}),
+			"other load stands beside the delta", change(t, "healthy", func(*loop.Snapshot) {}),
 			[]string{"= PLATEAU", "▲ other load: prompts were 9 % longer"}, nil,
 		},
 		{
 			"worse says what each answer will do", snapshotNamed(t, "worse"),
-			[]string{"[r] revert", "[c] continue", "The baseline stays as it was", "it becomes the baseline", "✖ WORSE", "−73 %", "TTFT p99"},
+			[]string{"[r] revert", "[c] continue", "The baseline stays.", "they become the new baseline", "✖ WORSE", "−73 %", "TTFT p99"},
 			[]string{"Recommendation", "expect"},
 		},
 		{
-			"an answer that is not there says why", change(t, "worse", func(s *engine.Snapshot) {
-				s.Can[engine.CommandRevert] = engine.Availability{Why: "the old command is not known"}
+			"an answer that is not there says why", change(t, "worse", func(s *loop.Snapshot) {
+				s.Can[loop.CommandRevert] = loop.Availability{Why: "the old command is not known"}
 			}),
 			[]string{"[r] revert the old command is not known"}, nil,
 		},
@@ -137,43 +145,43 @@ func TestNowSays(t *testing.T) {
 			[]string{"● ok Nothing to change", "no rule fired in 10 windows of load"}, []string{"Recommendation", "[a]"},
 		},
 		{
-			"nothing could be judged", change(t, "healthy", func(s *engine.Snapshot) {
+			"nothing could be judged", change(t, "healthy", func(s *loop.Snapshot) {
 				d := *s.Live
-				d.Outcome, d.Doubt = engine.OutcomeNotEvaluable, "60 % of the requests wait, and whether the seats are the limit cannot be told"
+				d.Outcome, d.Doubt = engine.OutcomeNotEvaluable, "60 % of the requests wait, and whether the slots are the limit cannot be told"
 				s.Live, s.Quiet, s.Iterations = &d, "Not evaluable: too little is known", nil
 			}),
 			[]string{"▲ not judged Not evaluable", "open 60 % of the requests wait", "rooftop doctor"}, []string{"● ok Not"},
 		},
 		{
-			"a gain of which only a bound is known", change(t, "nogpu", func(s *engine.Snapshot) {
+			"a gain of which only a bound is known", change(t, "nogpu", func(s *loop.Snapshot) {
 				advice := *s.Advice
 				advice.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", High: some(7.33)}, {Metric: "itl_mean_s", High: some(7.33)}}
 				s.Advice, s.Iterations = &advice, nil
 			}),
-			[]string{"output 1,230 tok/s → unknown, at best +733 %", "ITL mean 13.0 ms → unknown, at worst +733 %"}, nil,
+			[]string{"output 1,230 tok/s unknown until tried, at best +733 %", "ITL mean 13.0 ms unknown until tried, at worst +733 %"}, nil,
 		},
 		{
-			"a change that gained nothing names the way back", change(t, "waiting", func(*engine.Snapshot) {}),
-			[]string{"no gain: goes out with the next change"}, []string{"[r]"},
+			"a change that gained nothing names the way back", change(t, "waiting", func(*loop.Snapshot) {}),
+			[]string{"no gain: the next change replaces it"}, []string{"[r]"},
 		},
 		{
-			"with a key where there is one", change(t, "waiting", func(s *engine.Snapshot) { s.Can[engine.CommandRevert] = engine.Availability{OK: true} }),
-			[]string{"no gain: [r] puts it back"}, nil,
+			"with a key where there is one", change(t, "waiting", func(s *loop.Snapshot) { s.Can[loop.CommandRevert] = loop.Availability{OK: true} }),
+			[]string{"no gain: [r] reverts it"}, nil,
 		},
 		{
-			"all was tried", change(t, "waiting", func(s *engine.Snapshot) { s.Advice, s.Quiet = nil, "Everything that was recommended has been tried." }),
+			"all was tried", change(t, "waiting", func(s *loop.Snapshot) { s.Advice, s.Quiet = nil, "Everything that was recommended has been tried." }),
 			[]string{"nothing left Everything that was recommended has been tried.", "[m] measures again"}, []string{"expect"},
 		},
 		{
 			"no load", snapshotNamed(t, "idle"),
-			[]string{"Waits for load", "Output 0 tok/s", "Running 0 of", "TTFT p99 –"}, []string{"● ok", "warn"},
+			[]string{"Waiting for load", "Output 0 tok/s", "Running 0 of", "TTFT p99 –"}, []string{"● ok", "warn"},
 		},
 		{
 			"no ceiling without a GPU, and the flag that gives one", snapshotNamed(t, "nogpu"),
 			[]string{"No ceiling: needs the GPU", "--gpu"}, []string{"achievable"},
 		},
 		{
-			"ceilings that were overrun are not shown", change(t, "waiting", func(s *engine.Snapshot) {
+			"ceilings that were overrun are not shown", change(t, "waiting", func(s *loop.Snapshot) {
 				d := *s.Live
 				d.Ceiling.Impossible = "1,900 tok/s are more than this hardware can do"
 				s.Live = &d
@@ -181,10 +189,10 @@ func TestNowSays(t *testing.T) {
 			[]string{"misread: 1,900 tok/s"}, []string{"achievable"},
 		},
 		{
-			"a remedy that is no flag has nobody type a command", change(t, "waiting", func(s *engine.Snapshot) {
+			"a remedy that is no flag has nobody type a command", change(t, "waiting", func(s *loop.Snapshot) {
 				s.Advice = &engine.Recommendation{Finding: engine.LowPrefixReuse, Fix: engine.Fix{Kind: engine.KindClient, Command: "Put shared instructions first", Why: "Nothing is shared."}}
 			}),
-			[]string{"Put shared instructions first", "who the clients of this server"}, []string{"[a]", "[y]", "rooftop notices"},
+			[]string{"Put shared instructions first", "fix by client side; no server flag helps"}, []string{"[a]", "[y]", "rooftop notices"},
 		},
 		{
 			"the end", snapshotNamed(t, "finished"),
@@ -192,7 +200,7 @@ func TestNowSays(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := drawn(drawNow, c.s, unicodeLook(), 80, 21)
+			got := drawn(now, c.s, unicodeLook(), 80, 21)
 			text := words(got)
 			for _, want := range c.says {
 				if !strings.Contains(text, want) {
@@ -211,16 +219,16 @@ func TestNowSays(t *testing.T) {
 	}
 }
 
-// TestOldFiguresAreMuted: nothing measured is drawn as of now when it is not.
+// TestOldFiguresAreMuted checks that outdated figures are not drawn as current.
 func TestOldFiguresAreMuted(t *testing.T) {
 	muted := func(name string) (figures, others bool) {
 		c := cell.NewCanvas(120, 26)
-		drawNow(c.Pane(), snapshotNamed(t, name), unicodeLook())
-		figures = true
+		now(snapshotNamed(t, name), unicodeLook(), 120).Draw(c.Pane(), 0)
+		found := false
 		c.Render(func(token cell.Token, text string) string {
 			switch {
-			case strings.Contains(text, "1,230"):
-				figures = figures && (token == cell.Muted || token == cell.Baseline || token == cell.Trial || token == cell.Body)
+			case strings.Contains(text, "1,230") && !found: // the headline, before verdicts
+				figures, found = token == cell.Muted, true
 			case strings.Contains(text, "[y]"):
 				others = token == cell.Muted
 			}
@@ -239,29 +247,31 @@ func TestOldFiguresAreMuted(t *testing.T) {
 	s := *snapshotNamed(t, "late")
 	s.Sources = slices.Clone(s.Sources)
 	s.Sources[0].Last = s.Now - 9*time.Second
-	if got := drawn(drawNow, &s, unicodeLook(), 120, 26); !strings.Contains(got, "9 s old") {
+	if got := drawn(now, &s, unicodeLook(), 120, 26); !strings.Contains(got, "9 s old") {
 		t.Errorf("no age in\n%s", got)
 	}
 }
 
-// TestViewsKeepToTheirPane draws every state at every kind of size into the middle
-// of a sheet: nothing is written beside the pane, and what was written is there
-// again at the next drawing.
+// TestViewsKeepToTheirPane draws every state at various sizes into the middle of a canvas. Nothing
+// is written outside the pane, and drawing again gives the same result.
 func TestViewsKeepToTheirPane(t *testing.T) {
 	const margin = 3
 	sizes := [][2]int{{1, 1}, {2, 9}, {9, 2}, {17, 7}, {40, 8}, {58, 13}, {60, 5}, {79, 21}, {80, 21}, {99, 30}, {100, 23}, {100, 24}, {119, 26}, {169, 36}, {170, 37}, {230, 70}}
-	for name, draw := range map[string]drawing{"now": drawNow, "evidence": drawEvidence, "machine": drawMachine, "log": drawLog} {
+	for name, content := range map[string]contentOf{"now": now, "evidence": evidence, "machine": machine, "log": journal} {
 		for _, f := range fixtures() {
-			for _, u := range []*look{unicodeLook(), {glyphs: cell.ASCII(), filter: "kv"}} {
+			s := cmp.Or(f.s, &loop.Snapshot{})
+			for _, u := range []*frame.Settings{unicodeLook(), {Glyphs: cell.ASCII(), Filter: "kv"}} {
 				for _, size := range sizes {
 					c := cell.NewCanvas(size[0]+2*margin, size[1]+2*margin)
-					if u.glyphs.ASCII {
+					if u.Glyphs.ASCII {
 						c.ASCII()
 					}
 					c.Pane().Fill(cell.Bad, "@")
 					inside := c.Pane().Sub(margin, margin, size[0], size[1])
 					inside.Fill(cell.Body, " ")
-					lines := draw(inside, f.s, u)
+					shown := content(s, u, size[0])
+					shown.Draw(inside, 0)
+					lines := shown.Lines(size[1])
 					got := c.Plain()
 					inside.Fill(cell.Bad, "@")
 					if all := c.Plain(); strings.Trim(all, "@\n") != "" {
@@ -276,8 +286,7 @@ func TestViewsKeepToTheirPane(t *testing.T) {
 	}
 }
 
-// TestNowNeverHidesTheAnswer: at every size that the screen is drawn at, what is to
-// be done can be read.
+// TestNowNeverHidesTheAnswer checks that the next action is readable at every size.
 func TestNowNeverHidesTheAnswer(t *testing.T) {
 	for _, c := range []struct{ state, says string }{
 		{"waiting", "--max-num-seqs 16 → 40"}, {"baseline", "--max-num-seqs 8 → 16"}, {"worse", "[c] continue"}, {"reverting", "--max-num-seqs"}, {"healthy", "Nothing to change"}, {"measuring", "12 of 20 s"}, {"long", "--max-num-seqs 16 → 40"},
@@ -285,11 +294,18 @@ func TestNowNeverHidesTheAnswer(t *testing.T) {
 		s := snapshotNamed(t, c.state)
 		for w := 58; w <= 240; w += 13 {
 			for h := 9; h <= 70; h += 6 {
-				if got := drawn(drawNow, s, unicodeLook(), w, h); !strings.Contains(words(got), c.says) {
+				if got := drawn(now, s, unicodeLook(), w, h); !strings.Contains(words(got), c.says) {
 					t.Fatalf("%s at %dx%d without %q:\n%s", c.state, w, h, c.says, got)
 				}
 			}
 		}
+	}
+}
+
+// TestWithoutLoadNothingIsCollected checks that the time of the figures is not called a progress.
+func TestWithoutLoadNothingIsCollected(t *testing.T) {
+	if got := words(drawn(now, snapshotNamed(t, "idle"), unicodeLook(), 120, 27)); !strings.Contains(got, "last 20 s") || strings.Contains(got, "so far") {
+		t.Error(got)
 	}
 }
 
@@ -309,7 +325,7 @@ func BenchmarkNow(b *testing.B) {
 			s, u := snapshotNamed(b, "waiting"), unicodeLook()
 			b.ReportAllocs()
 			for b.Loop() {
-				drawNow(cell.NewCanvas(size[0], size[1]).Pane(), s, u)
+				now(s, u, size[0]).Draw(cell.NewCanvas(size[0], size[1]).Pane(), 0)
 			}
 		})
 	}
@@ -319,6 +335,6 @@ func BenchmarkEvidence(b *testing.B) {
 	s, u := snapshotNamed(b, "waiting"), unicodeLook()
 	b.ReportAllocs()
 	for b.Loop() {
-		drawEvidence(cell.NewCanvas(200, 55).Pane(), s, u)
+		evidence(s, u, 200).Draw(cell.NewCanvas(200, 55).Pane(), 0)
 	}
 }

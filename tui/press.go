@@ -1,172 +1,176 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"time"
 
-	"charm.land/bubbletea/v2"
+	tea "charm.land/bubbletea/v2"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// puttingBack is said where a run is told to end while something else than what was
-// kept runs.
-const puttingBack = "what was kept is put back, then the run ends; ctrl+c ends it at once"
+// revertingFirst is the notice when the user quits while the server runs with a change that is not
+// kept.
+const revertingFirst = "reverting to the kept configuration, then the run ends; ctrl+c ends it at once"
 
-// press answers a key: what always works first, then what lies over the view, then
+// Press handles a key: first the keys that always work, then those of the overlay, then those of
 // the view.
-func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
-	m.changed = true
+func (m *model) Press(k tea.KeyPressMsg) tea.Cmd {
+	m.Changed = true
 	switch {
-	case hits(k, m.keys.Interrupt) && putsBack(m.latest) && !m.interrupted:
+	case frame.Pressed(k, m.Keys.Interrupt) && revertsFirst(m.latest) && !m.interrupted:
 		m.interrupted = true
-		m.open(overlayNone)
-		m.do(engine.CommandQuit, puttingBack)
+		m.Open(frame.OverlayNone)
+		m.do(loop.CommandQuit, revertingFirst)
 		return nil
-	case hits(k, m.keys.Interrupt):
-		m.controls.Do(engine.CommandQuit)
+	case frame.Pressed(k, m.Keys.Interrupt):
+		m.controls.Do(loop.CommandQuit)
 		return tea.Quit
-	case hits(k, m.keys.Suspend):
+	case frame.Pressed(k, m.Keys.Suspend):
 		return tea.Suspend
-	case m.look.typing:
-		m.typeFilter(k)
+	case m.Settings.Typing:
+		m.TypeFilter(k)
 		return nil
-	case m.look.over != overlayNone:
+	case m.Settings.Palette != nil:
+		return m.TypeName(k, m.actions())
+	case m.Settings.Over != frame.OverlayNone:
 		return m.pressOver(k)
 	}
-	return m.act(k, m.actions())
+	return m.Handle(k, m.actions())
 }
 
-// actions are what the keys do, in the order in which they are looked at: those of
-// a recording stand before those that share a key with them.
-func (m *model) actions() []action {
-	k := &m.keys
-	var list []action
-	if m.o.Playback != nil {
-		list = append(list,
-			does(k.SeekBack, func() { m.o.Playback.Seek(-seekStep) }), does(k.SeekOn, func() { m.o.Playback.Seek(seekStep) }),
-			does(k.Faster, func() { m.speed(1) }), does(k.Slower, func() { m.speed(-1) }),
-			does(k.Pause, m.stopTape),
-		)
+// actions returns what the keys do, in the order of precedence: the keys of a recording come before
+// others that share a key with them.
+func (m *model) actions() []frame.Action {
+	k := &m.Keys
+	var list []frame.Action
+	if m.Options.Playback != nil {
+		list = append(list, frame.OnKey(k.Pause, m.stopTape))
 	}
-	return append(append(list, m.moves()...),
-		does(k.Filter, func() { m.look.view, m.look.typing = viewEvidence, true }),
-		does(k.Detail, m.evidence),
-		does(k.Back, func() {
-			if m.back() {
+	return append(append(list, m.Moves()...),
+		frame.OnKey(k.SeekBack, func() { m.seek(-1) }), frame.OnKey(k.SeekOn, func() { m.seek(1) }),
+		frame.OnKey(k.Faster, func() { m.speed(1) }), frame.OnKey(k.Slower, func() { m.speed(-1) }),
+		frame.OnKey(k.Window, m.nextWindow),
+		frame.OnKey(k.Detail, m.evidence),
+		frame.Action{Binding: k.Back, Do: func(k tea.KeyPressMsg) tea.Cmd {
+			if m.Back(k) {
 				m.freeze()
 			}
-		}),
-		does(k.Freeze, m.freeze),
-		does(k.Apply, m.askApply),
-		does(k.Revert, m.askRevert),
-		does(k.Continue, func() { m.do(engine.CommandContinue, "continued: this is the new baseline") }),
-		does(k.Skip, func() { m.do(engine.CommandSkip, "skipped") }),
-		does(k.Measure, func() { m.do(engine.CommandRemeasure, "measuring again") }),
-		does(k.Hold, m.hold),
-		does(k.Pause, func() { m.do(engine.CommandPause, "") }),
-		action{k.Copy, func(tea.KeyPressMsg) tea.Cmd { return m.copyCommand() }},
-		does(k.Export, m.export),
-		action{k.Quit, func(tea.KeyPressMsg) tea.Cmd { return m.askQuit() }},
+			return nil
+		}},
+		frame.OnKey(k.Freeze, m.freeze),
+		frame.OnKey(k.Apply, m.askApply),
+		frame.OnKey(k.Revert, m.askRevert),
+		frame.OnKey(k.Continue, func() { m.do(loop.CommandContinue, "continued: this is the new baseline") }),
+		frame.OnKey(k.Skip, func() { m.do(loop.CommandSkip, "skipped: u undoes it") }),
+		frame.OnKey(k.Unskip, func() { m.do(loop.CommandUnskip, "the skip was undone") }),
+		frame.OnKey(k.Measure, func() { m.do(loop.CommandRemeasure, "measuring again") }),
+		frame.OnKey(k.Hold, m.hold),
+		frame.OnKey(k.Pause, func() { m.do(loop.CommandPause, "") }),
+		frame.Action{Binding: k.Copy, Do: func(tea.KeyPressMsg) tea.Cmd { return m.copyCommand() }},
+		frame.OnKey(k.Export, m.export),
+		frame.Action{Binding: k.Quit, Do: func(tea.KeyPressMsg) tea.Cmd { return m.askQuit() }},
 	)
 }
 
 func (m *model) freeze() {
-	m.look.frozen = !m.look.frozen
-	if !m.look.frozen {
+	m.Settings.Frozen = !m.Settings.Frozen
+	if !m.Settings.Frozen {
 		m.shown = m.latest
 	}
 }
 
-// pressOver answers a key while something lies over the view. Whatever is asked,
-// the answer is no until yes is chosen.
+// pressOver handles a key while an overlay is open. The default answer to any question is no.
 func (m *model) pressOver(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
-	switch asks := m.look.over == overlayAsk; {
-	case asks && (name == "k" || name == "j"):
-		return nil
-	case m.moved(k):
+	switch asks := m.Settings.Over == frame.OverlayAsk; {
+	case !(asks && (name == "k" || name == "j")) && m.ScrollOverlay(k):
 		return nil
 	case asks:
 		return m.answer(name)
-	case m.look.over == overlayText && hits(k, m.keys.Copy):
-		m.open(overlayNone)
+	case m.Settings.Over == frame.OverlayText && frame.Pressed(k, m.Keys.Copy):
+		m.Open(frame.OverlayNone)
 		return nil
 	}
-	m.leave(k)
+	m.CloseOverlay(k)
 	return nil
 }
 
 func (m *model) answer(name string) tea.Cmd {
-	u := &m.look
+	u := &m.Settings
 	switch name {
 	case "left", "right", "tab", "shift+tab", "h", "l":
-		u.yes = !u.yes
+		u.Yes = !u.Yes
 	case "n", "N", "esc", "q":
-		m.open(overlayNone)
+		m.Open(frame.OverlayNone)
 	case "y", "Y":
 		return m.yes()
 	case "enter":
-		if u.yes {
+		if u.Yes {
 			return m.yes()
 		}
-		m.open(overlayNone)
-	}
-	return nil
-}
-
-// yes does what was asked about, if it is still the same.
-func (m *model) yes() tea.Cmd {
-	d := m.look.ask
-	m.open(overlayNone)
-	switch {
-	case d.command == engine.CommandQuit && putsBack(m.latest):
-		m.interrupted = true
-		m.do(engine.CommandQuit, puttingBack)
-	case d.command == engine.CommandQuit:
-		m.controls.Do(engine.CommandQuit)
-		return tea.Quit
-	case aboutOf(m.latest, d.command) != d.about && d.command == engine.CommandApply:
-		m.say(remark{cell.Warn, "Nothing was changed: the recommendation is another one now. Look again."})
-	case aboutOf(m.latest, d.command) != d.about:
-		m.say(remark{cell.Warn, "Nothing was undone: the last change is another one now. Look again."})
+		m.Open(frame.OverlayNone)
 	default:
-		m.do(d.command, "")
+		m.Notify(frame.Remark{Token: cell.Warn, Text: name + ": answer the question first, y or n."})
 	}
 	return nil
 }
 
-// do tells the loop a command, or the person why it does nothing now.
-func (m *model) do(c engine.Command, done string) {
+// yes performs the confirmed command, if it still means the same change.
+func (m *model) yes() tea.Cmd {
+	d := m.Settings.Ask
+	m.Open(frame.OverlayNone)
+	switch {
+	case d.Command == loop.CommandQuit && revertsFirst(m.latest):
+		m.interrupted = true
+		m.do(loop.CommandQuit, revertingFirst)
+	case d.Command == loop.CommandQuit:
+		m.controls.Do(loop.CommandQuit)
+		return tea.Quit
+	case aboutOf(m.latest, d.Command) != d.About && d.Command == loop.CommandApply:
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Nothing was changed: the recommendation is a different one now. Check it again."})
+	case aboutOf(m.latest, d.Command) != d.About:
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Nothing was undone: the last change is a different one now. Check it again."})
+	default:
+		m.do(d.Command, "")
+	}
+	return nil
+}
+
+// do sends a command to the loop and then shows done, or shows why the command does nothing now.
+func (m *model) do(c loop.Command, done string) {
 	if m.latest == nil {
-		m.say(remark{cell.Warn, "The run has not begun yet."})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "The run has not begun yet."})
 		return
 	}
 	if why := whyNot(m.latest, c); why != "" {
-		m.say(remark{cell.Warn, m.keyOf(c) + ": " + sentence(why)})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: m.keyOf(c) + ": " + figure.Stopped(why)})
 		return
 	}
 	if !m.controls.Do(c) {
-		m.say(remark{cell.Warn, "Too busy to take that now: press it again."})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Too busy to take that now: press it again."})
 		return
 	}
 	if done != "" {
-		m.say(remark{cell.OK, sentence(strings.ToUpper(done[:1]) + done[1:])})
+		m.Notify(frame.Remark{Token: cell.OK, Text: figure.Stopped(strings.ToUpper(done[:1]) + done[1:])})
 	}
 }
 
-// hold stops the autopilot before its next act, or lets it go on.
+// hold pauses the autopilot before its next action, or resumes it.
 func (m *model) hold() {
-	done := "held: nothing more is changed until " + m.keys.Hold.Help().Key + " is pressed again"
+	done := "paused: no more changes until " + m.Keys.Hold.Help().Key + " is pressed again"
 	if m.latest != nil && m.latest.Held {
-		done = "autopilot goes on"
+		done = "autopilot resumed"
 	}
-	m.do(engine.CommandHold, done)
+	m.do(loop.CommandHold, done)
 }
 
-func (m *model) keyOf(c engine.Command) string {
-	for _, k := range m.keys.commands() {
+func (m *model) keyOf(c loop.Command) string {
+	for _, k := range commands(&m.Keys) {
 		if k.command == c {
 			return k.binding.Help().Key
 		}
@@ -174,12 +178,110 @@ func (m *model) keyOf(c engine.Command) string {
 	return ""
 }
 
+// evidence opens the evidence view. From the views Now and Roofline it filters for the
+// recommendation.
+func (m *model) evidence() {
+	if m.Settings.View == viewEvidence {
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "This is the evidence; / finds in it."})
+	}
+	if s := m.shown; s != nil && s.Advice != nil && (m.Settings.View == viewNow || m.Settings.View == viewRoofline) {
+		m.Settings.Filter = string(s.Advice.Finding)
+	}
+	m.Settings.View, m.Settings.Scroll[viewEvidence] = viewEvidence, 0
+}
+
+// readTape reads the position in the recording.
+func (m *model) readTape() {
+	if m.Options.Playback == nil {
+		return
+	}
+	t := frame.Tape{Resume: 1}
+	if m.Settings.Tape != nil {
+		t.Resume = m.Settings.Tape.Resume
+	}
+	t.Now, t.Total, t.Speed = m.Options.Playback.At()
+	if t.Speed > 0 {
+		t.Resume = t.Speed
+	}
+	if m.Settings.Tape == nil || *m.Settings.Tape != t {
+		m.Settings.Tape, m.Changed = &t, true
+	}
+}
+
+// seekStep is how far left and right move in a recording.
 const seekStep = 10 * time.Second
 
-// evidence shows what the recommendation rests on, elsewhere everything.
-func (m *model) evidence() {
-	if s := m.shown; s != nil && s.Advice != nil && (m.look.view == viewNow || m.look.view == viewRoofline) {
-		m.look.filter = string(s.Advice.Finding)
+// seek moves in time: in a recording, or else the charts by a quarter of their window.
+func (m *model) seek(by int) {
+	u := &m.Settings
+	switch {
+	case m.Options.Playback != nil:
+		m.Options.Playback.Seek(time.Duration(by) * seekStep)
+	case u.Window == 0:
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "The charts show the whole run. w lets them show its last minutes, tab is the next view."})
+	case u.Behind == 0 && by > 0:
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "The charts end now. left goes back, tab is the next view."})
+	case by < 0 && u.Behind >= m.shownNow()-u.Window:
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "The charts begin with the run. tab is the next view."})
+	default:
+		u.Behind = min(max(0, u.Behind-time.Duration(by)*u.Window/4), m.shownNow()-u.Window)
+		m.Notify(frame.Remark{Token: cell.OK, Text: "Charts: " + windowWords(u)})
 	}
-	m.look.view, m.look.scroll[viewEvidence] = viewEvidence, 0
+}
+
+// nextWindow lets the charts show the next longer time.
+func (m *model) nextWindow() {
+	list := [...]time.Duration{0, time.Minute, 5 * time.Minute, 15 * time.Minute}
+	u := &m.Settings
+	u.Window, u.Behind = list[(slices.Index(list[:], u.Window)+1)%len(list)], 0
+	m.Notify(frame.Remark{Token: cell.OK, Text: "Charts: " + windowWords(u)})
+}
+
+// windowWords returns the time that the charts show.
+func windowWords(u *frame.Settings) string {
+	switch {
+	case u.Window == 0:
+		return "the whole run."
+	case u.Behind == 0:
+		return "the last " + bucketLength(u.Window) + "; left goes back."
+	}
+	return bucketLength(u.Window) + " until " + lasting(u.Behind) + " ago; right goes on."
+}
+
+// shownNow returns the time of the snapshot on the screen.
+func (m *model) shownNow() time.Duration {
+	if m.shown == nil {
+		return 0
+	}
+	return m.shown.Now
+}
+
+// speed selects the next faster or slower speed of a recording.
+func (m *model) speed(by int) {
+	if m.Options.Playback == nil {
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Only a recording has a speed; this server is live."})
+		return
+	}
+	now := m.Settings.Tape.Resume
+	list := frame.Speeds()
+	at := 0
+	for i, v := range list {
+		if v <= now {
+			at = i
+		}
+	}
+	at = min(max(0, at+by), len(list)-1)
+	m.Settings.Tape.Resume = list[at]
+	m.Options.Playback.Speed(list[at])
+	m.readTape()
+}
+
+// stopTape pauses the recording, or resumes it at the previous speed.
+func (m *model) stopTape() {
+	if m.Settings.Tape.Speed > 0 {
+		m.Options.Playback.Speed(0)
+	} else {
+		m.Options.Playback.Speed(max(1, m.Settings.Tape.Resume))
+	}
+	m.readTape()
 }

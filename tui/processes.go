@@ -6,95 +6,96 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
 func (m *machineView) processes() {
-	u, s := m.u, m.s
+	u, s := m.Settings, m.s
 	at, _ := m.state(sourceProcesses)
 	note := m.ageNote(sourceProcesses)
-	m.title("Processes of the server", note)
+	m.Title("Processes of the server", note)
 	for _, problem := range s.Problems {
-		m.say(line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"problem: "), u.say(cell.Body, problem)))
+		m.Prose(page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+figure.NBSP+"problem: "), page.Toned(cell.Body, problem)))
 	}
 	if len(s.Processes) == 0 {
 		why := cmp.Or(at.Why, "the server's process was not found on this machine")
-		m.say(line(u.say(cell.Muted, u.glyphs.Dash+" None is readable: "), u.say(cell.Body, why+".")))
-		if at.State == engine.SourceAbsent && s.Launch == "" {
-			m.say(u.say(cell.Muted, "Switched off: the launch command and its flags, and what stands still in the server's tree. The metrics page tells the rest."))
+		m.Prose(page.Join(page.Toned(cell.Muted, u.Glyphs.Dash+" None is readable: "), page.Toned(cell.Body, why+".")))
+		if at.State == loop.SourceAbsent && s.Launch == "" {
+			m.Prose(page.Toned(cell.Muted, "Switched off: the launch command and its flags, and stuck processes of the server. The metrics page shows the rest."))
 		}
-		m.space()
+		m.Space()
 		return
 	}
-	columns := []column{
-		{head: "role", left: true}, {head: "PID"}, {head: "state", left: true}, {head: "cores"}, {head: "waits"}, {head: "memory"}, {head: "threads"}, {head: "age"},
+	cores, waits := "cores", "waits"
+	if m.Width >= roomyTable {
+		cores, waits = "CPU cores", "waits for a core"
 	}
-	if m.w >= roomyTable {
-		columns[3].head, columns[4].head = "CPU cores", "waits for a core"
+	name := leftColumn("role", 0, m.processName)
+	name.Tone = m.token(sourceProcesses, cell.Strong)
+	fields := []page.Field[branch]{
+		name,
+		column("PID", 0, func(b branch) page.Cell { return page.Words(fmt.Sprint(b.process.PID)) }),
+		leftColumn("state", 1, func(b branch) page.Cell { return page.Words(processState(b.process.State)) }),
+		column(cores, 2, func(b branch) page.Cell { return page.Ratio(b.process.CPU) }),
+		column(waits, 3, func(b branch) page.Cell { return page.Share(b.process.RunWait) }),
+		column("memory", 4, func(b branch) page.Cell { return page.Amount(stat.Some(float64(b.process.RSSBytes)), "B") }),
+		column("threads", 5, func(b branch) page.Cell { return page.Integer(b.process.Threads) }),
+		column("age", 6, func(b branch) page.Cell { return page.Words(lasting(b.process.Age)) }),
 	}
-	for _, b := range tree(s.Processes) {
-		p := b.process
-		lead := ""
-		if b.depth > 0 {
-			branch := u.glyphs.TeeLeft
-			if b.last {
-				branch = u.glyphs.BottomLeft
-			}
-			lead = strings.Repeat("  ", b.depth-1) + branch + " "
-		}
-		name := cmp.Or(p.Role, p.Name)
-		if p.Name != "" && p.Name != name && m.w >= roomyTable {
-			name += " (" + p.Name + ")"
-		}
-		addRow(columns, lead+name, fmt.Sprint(p.PID), processState(p.State), cores(p.CPU), figure.Show(finite(p.RunWait), "ratio"),
-			figure.Show(stat.Some(float64(p.RSSBytes)), "B"), figure.Whole(float64(p.Threads)), lasting(p.Age))
+	for i := range fields[1:] {
+		fields[i+1].Tone = m.token(sourceProcesses, cell.Body)
 	}
-	m.table(columns, func(_, col int) cell.Token {
-		if col == 0 {
-			return m.token(sourceProcesses, cell.Strong)
-		}
-		return m.token(sourceProcesses, cell.Body)
-	})
-	m.space()
+	m.table(page.Tabulate(tree(s.Processes), fields))
+	m.Space()
 }
 
-func cores(v stat.Opt) string {
-	if !number(v) {
-		return figure.Absent
+// processName returns the role of a process, with its place in the tree.
+func (m *machineView) processName(b branch) page.Cell {
+	p, lead := b.process, ""
+	if b.depth > 0 {
+		lead = strings.Repeat("  ", b.depth-1) + m.Settings.Glyphs.TeeLeft + " "
+		if b.last {
+			lead = strings.Repeat("  ", b.depth-1) + m.Settings.Glyphs.BottomLeft + " "
+		}
 	}
-	return figure.Significant(v.V)
+	name := cmp.Or(p.Role, p.Name)
+	if p.Name != "" && p.Name != name && m.Width >= roomyTable {
+		name += " (" + p.Name + ")"
+	}
+	return m.name(lead + name)
 }
 
-// branch is a process at its place in the tree.
+// branch is a process and its place in the tree.
 type branch struct {
-	process *engine.Process
+	process *loop.Process
 	depth   int
 	last    bool // of its siblings
 }
 
-// tree lists processes below their parents, each generation by PID. Those whose
-// parent is not among them are roots; none is left out or listed twice.
-func tree(list []engine.Process) []branch {
-	order := make([]*engine.Process, len(list))
+// tree lists processes below their parents, siblings by PID. Processes whose parent is not listed
+// are roots. Every process is listed exactly once.
+func tree(list []loop.Process) []branch {
+	order := make([]*loop.Process, len(list))
 	known := map[int]bool{}
 	for i := range list {
 		order[i] = &list[i]
 		known[list[i].PID] = true
 	}
-	slices.SortStableFunc(order, func(a, b *engine.Process) int { return cmp.Compare(a.PID, b.PID) })
+	slices.SortStableFunc(order, func(a, b *loop.Process) int { return cmp.Compare(a.PID, b.PID) })
 	var out []branch
-	done := map[*engine.Process]bool{}
-	var add func(p *engine.Process, depth int, last bool)
-	add = func(p *engine.Process, depth int, last bool) {
+	done := map[*loop.Process]bool{}
+	var add func(p *loop.Process, depth int, last bool)
+	add = func(p *loop.Process, depth int, last bool) {
 		if done[p] {
 			return
 		}
 		done[p] = true
 		out = append(out, branch{p, depth, last})
-		var children []*engine.Process
+		var children []*loop.Process
 		for _, c := range order {
 			if c.PPID == p.PID && !done[c] {
 				children = append(children, c)
@@ -109,13 +110,13 @@ func tree(list []engine.Process) []branch {
 			add(p, 0, false)
 		}
 	}
-	for _, p := range order { // parents in a circle: the reading is torn
+	for _, p := range order { // parents in a cycle: the reading is inconsistent
 		add(p, 0, false)
 	}
 	return out
 }
 
-// processState spells the scheduler's letter.
+// processState returns the word for a state letter of the scheduler.
 func processState(letter string) string {
 	words := map[string]string{"R": "running", "S": "sleeping", "D": "waits for a device", "T": "stopped", "t": "traced", "Z": "dead, not collected", "X": "dead", "I": "idle"}
 	return cmp.Or(words[letter], letter, figure.Absent)

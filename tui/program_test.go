@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -12,43 +11,27 @@ import (
 	"testing/synctest"
 	"time"
 
-	"charm.land/bubbletea/v2"
+	"github.com/rooftop-dev/rooftop/tui/screentest"
+
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// terminal keeps what a program writes.
-type terminal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (t *terminal) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(p)
-}
-
-func (t *terminal) take() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.b.String()
-	t.b.Reset()
-	return s
-}
-
-// movingFeed is a server under load: a snapshot every 250 ms, figures that differ
-// once a window.
+// movingFeed is a server under load: a snapshot every 250 ms, with new figures once per window.
 type movingFeed struct {
 	mu    sync.Mutex
-	base  *engine.Snapshot
+	base  *loop.Snapshot
 	start time.Time
-	end   *engine.Finished
+	end   *loop.Finished
 	asks  string
 }
 
-func (f *movingFeed) Latest() *engine.Snapshot {
+func (f *movingFeed) Latest() *loop.Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	elapsed := time.Since(f.start).Truncate(engine.PollInterval)
@@ -77,18 +60,18 @@ func (f *movingFeed) Latest() *engine.Snapshot {
 func (f *movingFeed) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.end = &engine.Finished{Reason: "done"}
+	f.end = &loop.Finished{Reason: "done"}
 }
 
-// started is a program that runs in a bubble, 80 by 24.
+// started is a program in a synctest bubble, 80 by 24.
 type started struct {
 	p        *tea.Program
-	out      terminal
+	out      screentest.Output
 	controls fakeControls
 	err      chan error
 }
 
-func start(ctx context.Context, feed Feed, o Options) *started {
+func start(ctx context.Context, feed Feed, o frame.Options) *started {
 	r := &started{err: make(chan error, 1)}
 	o.Env = func(name string) (string, bool) {
 		v, ok := map[string]string{"TERM": "xterm-256color", "COLORTERM": "truecolor"}[name]
@@ -106,7 +89,7 @@ func start(ctx context.Context, feed Feed, o Options) *started {
 
 func (r *started) press(names ...string) {
 	for _, name := range names {
-		r.p.Send(keyPress(name))
+		r.p.Send(screentest.KeyPress(name))
 		time.Sleep(300 * time.Millisecond)
 	}
 }
@@ -114,25 +97,25 @@ func (r *started) press(names ...string) {
 func TestProgram(t *testing.T) {
 	t.Run("shows views, asks, quits", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := start(t.Context(), &movingFeed{base: waitingSnapshot(), start: time.Now()}, Options{})
-			first := ansi.Strip(r.out.take())
+			r := start(t.Context(), &movingFeed{base: waitingSnapshot(), start: time.Now()}, frame.Options{})
+			first := ansi.Strip(r.out.Take())
 			for _, want := range []string{"rooftop", "Llama-3.1-8B-Instruct", "[1 Now]", "quit"} {
 				if !strings.Contains(first, want) {
 					t.Errorf("no %q in the first second", want)
 				}
 			}
 			r.press("2")
-			if got := ansi.Strip(r.out.take()); !strings.Contains(got, "[2 Roofline]") && !strings.Contains(got, "Roofline") {
+			if got := ansi.Strip(r.out.Take()); !strings.Contains(got, "[2 Roofline]") && !strings.Contains(got, "Roofline") {
 				t.Errorf("no roofline in %q", got)
 			}
 			r.press("m", "y", "esc", "q")
 			if err := <-r.err; err != nil {
 				t.Error(err)
 			}
-			if want := []engine.Command{engine.CommandRemeasure, engine.CommandQuit}; !slices.Equal(r.controls.done, want) {
+			if want := []loop.Command{loop.CommandRemeasure, loop.CommandQuit}; !slices.Equal(r.controls.done, want) {
 				t.Errorf("commands %v, want %v", r.controls.done, want)
 			}
-			end := r.out.take()
+			end := r.out.Take()
 			if !strings.Contains(end, ansi.SetClipboard('c', commandOf(waitingSnapshot()))) {
 				t.Error("the command did not go to the clipboard")
 			}
@@ -145,7 +128,7 @@ func TestProgram(t *testing.T) {
 	t.Run("ends with the run", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &movingFeed{base: waitingSnapshot(), start: time.Now()}
-			r := start(t.Context(), f, Options{})
+			r := start(t.Context(), f, frame.Options{})
 			f.finish()
 			if err := <-r.err; err != nil {
 				t.Error(err)
@@ -160,7 +143,7 @@ func TestProgram(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &movingFeed{base: waitingSnapshot(), start: time.Now()}
 			tape := &fakeTape{now: 60 * time.Second, of: 60 * time.Second, speed: 1}
-			r := start(t.Context(), f, Options{Playback: tape})
+			r := start(t.Context(), f, frame.Options{Playback: tape})
 			f.finish()
 			time.Sleep(5 * time.Second)
 			select {
@@ -184,12 +167,12 @@ func TestProgram(t *testing.T) {
 	t.Run("ends with its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			r := start(ctx, &movingFeed{base: waitingSnapshot(), start: time.Now()}, Options{})
+			r := start(ctx, &movingFeed{base: waitingSnapshot(), start: time.Now()}, frame.Options{})
 			cancel(errors.New("hangup"))
 			if err := <-r.err; err != nil {
 				t.Error(err)
 			}
-			if !strings.Contains(r.out.take(), ansi.ResetModeAltScreenSaveCursor) {
+			if !strings.Contains(r.out.Take(), ansi.ResetModeAltScreenSaveCursor) {
 				t.Error("the alternate screen stays")
 			}
 			time.Sleep(time.Second)
@@ -197,11 +180,11 @@ func TestProgram(t *testing.T) {
 	})
 	t.Run("a panic restores the terminal", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := start(t.Context(), panickyFeed{at: time.Now().Add(2 * time.Second)}, Options{})
+			r := start(t.Context(), panickyFeed{at: time.Now().Add(2 * time.Second)}, frame.Options{})
 			if err := <-r.err; !errors.Is(err, tea.ErrProgramPanic) {
 				t.Errorf("got %v, want that of a panic", err)
 			}
-			if !strings.Contains(r.out.take(), ansi.ResetModeAltScreenSaveCursor) {
+			if !strings.Contains(r.out.Take(), ansi.ResetModeAltScreenSaveCursor) {
 				t.Error("the alternate screen stays")
 			}
 			time.Sleep(time.Second)
@@ -211,27 +194,30 @@ func TestProgram(t *testing.T) {
 
 type panickyFeed struct{ at time.Time }
 
-func (f panickyFeed) Latest() *engine.Snapshot {
+func (f panickyFeed) Latest() *loop.Snapshot {
 	if time.Now().After(f.at) {
 		panic("a feed that breaks")
 	}
 	return nil
 }
 
-// TestBytesInASteadyState bounds what goes over the line while nothing happens but
-// load: two minutes on each view.
+// TestBytesInASteadyState limits the terminal output while only the load changes: two minutes on
+// each view.
 func TestBytesInASteadyState(t *testing.T) {
-	const seconds = 120
+	seconds := 120
+	if !longtest.Tests {
+		seconds = 20
+	}
 	for v := range numViews {
 		t.Run(viewFile(v), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				r := start(ctx, &movingFeed{base: waitingSnapshot(), start: time.Now()}, Options{})
+				r := start(ctx, &movingFeed{base: waitingSnapshot(), start: time.Now()}, frame.Options{})
 				r.press(string('1' + rune(v)))
 				time.Sleep(5 * time.Second)
-				r.out.take()
-				time.Sleep(seconds * time.Second)
-				perSecond := len(r.out.take()) / seconds
+				r.out.Take()
+				time.Sleep(time.Duration(seconds) * time.Second)
+				perSecond := len(r.out.Take()) / seconds
 				t.Logf("%d bytes/s", perSecond)
 				if perSecond > 4<<10 {
 					t.Errorf("%d bytes/s, want at most 4 KiB/s", perSecond)

@@ -1,61 +1,69 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// drawRoofline shows throughput against running requests: what the model says of
-// this hardware and of this server, what limits how many requests run, and where
-// the server is and was.
-func drawRoofline(p cell.Pane, s *engine.Snapshot, u *look) int {
-	if s == nil {
-		return 0
-	}
+// rooflineOf returns the view of throughput against running requests: the curves of the hardware
+// and of this server, the limits on running requests, and the measured points.
+func rooflineOf(s *loop.Snapshot, u *frame.Settings, width int) frame.Content {
 	r := newRoofView(s, u)
-	if len(r.at) == 0 && r.curve == nil {
-		return u.nothingMeasured(p.Sub(1, 0, p.Width()-2, p.Height()), s)
+	if len(r.at) > 0 || r.curve != nil {
+		return frame.Fitted(r.draw)
 	}
-	r.draw(p)
-	return p.Height()
+	text := "Nothing was measured yet."
+	switch doing := s.Progress.Text; {
+	case strings.HasPrefix(doing, "waiting"), strings.HasPrefix(doing, "measuring"):
+		text += " rooftop is " + figure.Stopped(doing)
+	case doing != "":
+		text += " " + tuning.Sentence(doing)
+	}
+	l := frame.NewListing(u, width, width)
+	l.Prose(page.Toned(cell.Muted, text))
+	return l
 }
 
-// roofView is what a roofline is drawn from.
+// roofView holds what a roofline is drawn from.
 type roofView struct {
-	s     *engine.Snapshot
-	u     *look
-	d     *engine.Diagnosis // whose curve and limits are shown; nil none
+	s     *loop.Snapshot
+	u     *frame.Settings
+	d     *engine.Diagnosis // source of the curve and the limits; nil if there is none
 	curve *engine.Curve
-	at    []operatingPoint // oldest first, then the present one, then the advised one
-	// listed says that a table names the present points, which the legend need not.
+	at    []operatingPoint // previous points, oldest first, then the current one, then the advised one
+	// listed reports whether a table names the current points, so that the legend need not.
 	listed bool
 }
 
 // operatingPoint is a measured point: a configuration at its load.
 type operatingPoint struct {
 	running, tokens float64
-	label           string // its number; "" of the latest
+	label           string // iteration number; "" for the latest
 	role            pointRole
-	iteration       *engine.Iteration // of a point of before; nil the first baseline
+	iteration       *loop.Iteration // of a previous point; nil for the first baseline
 }
 
-// pointRole is what a point of the plot is.
+// pointRole is the meaning of a point in the plot.
 type pointRole uint8
 
 const (
-	roleBefore  pointRole = iota // a configuration of the past
-	rolePresent                  // what runs
-	roleLast                     // what ran when the server was last read
-	roleAdvised                  // what the recommendation is predicted to reach
+	roleBefore  pointRole = iota // an earlier configuration
+	rolePresent                  // the current configuration
+	roleLast                     // the configuration when the server was last read
+	roleAdvised                  // predicted result of the recommendation
 )
 
-func newRoofView(s *engine.Snapshot, u *look) *roofView {
+func newRoofView(s *loop.Snapshot, u *frame.Settings) *roofView {
 	r := &roofView{s: s, u: u}
 	candidates := []*engine.Diagnosis{s.Live, s.Baseline}
 	for i := len(s.Iterations) - 1; i >= 0; i-- {
@@ -73,7 +81,7 @@ func newRoofView(s *engine.Snapshot, u *look) *roofView {
 			break
 		}
 		if s.Live != nil {
-			break // why the configuration that runs has no curve is what to say
+			break // show why the current configuration has no curve
 		}
 	}
 	r.past()
@@ -82,7 +90,7 @@ func newRoofView(s *engine.Snapshot, u *look) *roofView {
 	return r
 }
 
-// past adds what each iteration was measured at; 0 is the first baseline.
+// past adds the measured point of each iteration. Point 0 is the first baseline.
 func (r *roofView) past() {
 	for i := range r.s.Iterations {
 		it := &r.s.Iterations[i]
@@ -95,13 +103,13 @@ func (r *roofView) past() {
 
 func (r *roofView) present() {
 	is := rolePresent
-	if outdated(r.s) || r.s.Phase == engine.PhaseAttach {
+	if outdated(r.s) || r.s.Phase == loop.PhaseAttach {
 		is = roleLast
 	}
 	r.measured(r.s.Live, operatingPoint{role: is})
 }
 
-// measured adds a point at what was measured.
+// measured adds the point measured by d, if it has finite values.
 func (r *roofView) measured(d *engine.Diagnosis, o operatingPoint) {
 	if d == nil {
 		return
@@ -113,16 +121,15 @@ func (r *roofView) measured(d *engine.Diagnosis, o operatingPoint) {
 	}
 }
 
-// target adds where the recommendation is predicted to lead, on this server's
-// curve: only for changes that let more or fewer requests run, which leave the
-// curve as it is.
+// target adds the point on this server's curve that the recommendation is predicted to reach. It
+// does so only for changes of the number of running requests, because others change the curve.
 func (r *roofView) target() {
 	a := r.s.Advice
 	if a == nil || r.curve == nil || r.s.Live == nil {
 		return
 	}
 	switch a.Finding {
-	case engine.SeatSaturation, engine.KVPressure, engine.KVAdmission:
+	case engine.ConcurrencySaturation, engine.KVPressure, engine.KVAdmission:
 	default:
 		return
 	}
@@ -136,7 +143,7 @@ func (r *roofView) target() {
 	}
 }
 
-// running is where this server's curve first reaches a rate.
+// running returns the number of running requests at which this server's curve first reaches a rate.
 func (r *roofView) running(tokens stat.Opt) stat.Opt {
 	points := r.curve.Points
 	for i := 1; tokens.OK && i < len(points); i++ {
@@ -148,44 +155,43 @@ func (r *roofView) running(tokens stat.Opt) stat.Opt {
 	return stat.None
 }
 
-// Sizes at which the figures stand beside the plot, and below it.
+// Minimum sizes for the figures beside the plot, and below it.
 const (
 	roofBeside   = 116
 	roofColumn   = 52
 	leastPlot    = 8
 	leastSummary = 13
-	goodPlot     = 28 // body with room for the points of before in the table
+	goodPlot     = 28 // height with room for previous points in the table
 )
 
-// draw shows the figures beside the plot where that is wide, else below it, and
-// frames around both where there are lines to spare.
+// draw draws the figures beside the plot or, if that is too narrow, below it. With enough lines
+// both have frames.
 func (r *roofView) draw(p cell.Pane) {
-	w, h, framed := p.Width(), p.Height(), p.Width() >= twoColumns && p.Height() >= frameLines
+	w, h, framed := p.Width(), p.Height(), p.Width() >= frame.TwoColumns && p.Height() >= frame.FrameLines
 	switch {
 	case w >= roofBeside:
 		at := w - roofColumn
 		plot, side := p.Sub(1, 0, at-4, h), p.Sub(at-1, 0, roofColumn, h)
 		if framed {
-			plot = r.u.frame(p.Sub(0, 0, at-5, h), &panel{title: "Roofline"})
-			side = r.u.frame(p.Sub(at-4, 0, roofColumn+4, h), &panel{title: "Where it stands"})
+			plot = r.u.Frame(p.Sub(0, 0, at-5, h), &frame.Panel{Title: "Roofline"})
+			side = r.u.Frame(p.Sub(at-4, 0, roofColumn+4, h), &frame.Panel{Title: "Where it stands"})
 		}
 		r.listed = true
 		r.plot(plot)
 		n := side.Paragraph(0, 0, cell.Body, r.why()) + 1
 		r.table(side.Sub(0, n, side.Width(), h-n))
 	case framed:
-		r.below(r.u.frame(p, &panel{title: "Roofline"}), r.why())
+		r.below(r.u.Frame(p, &frame.Panel{Title: "Roofline"}), r.why())
 	case h >= leastSummary && r.bound():
 		p = p.Sub(1, 0, w-2, h)
-		r.u.heading(p, &panel{title: "Roofline", note: r.u.say(cell.Muted, r.binds())})
+		r.u.Heading(p, &frame.Panel{Title: "Roofline", Note: page.Toned(cell.Muted, r.binds())})
 		r.below(p.Sub(0, 1, w, h-1), "")
 	default:
 		r.below(p.Sub(1, 0, w-2, h), r.why())
 	}
 }
 
-// below draws a text, the plot, and under it as much of the table as leaves the
-// plot its least height.
+// below draws a text, the plot, and as much of the table as leaves the plot its minimum height.
 func (r *roofView) below(p cell.Pane, why string) {
 	w, h := p.Width(), p.Height()
 	text := 0
@@ -204,35 +210,23 @@ func (r *roofView) below(p cell.Pane, why string) {
 	r.table(p.Sub(0, h-table, w, table))
 }
 
-// binds says what a step's time goes to: the most of it, and how much that is.
+// binds returns what takes most of a step's time, and its share.
 func (r *roofView) binds() string {
 	o := r.d.Ceiling.Physical
-	text := "bound by " + boundBy(o.Binding)
-	if share := bindingShare(o); number(share) {
+	text := "bound by " + tuning.BoundBy(o.Binding)
+	if share := tuning.BindingShare(o); share.Finite().OK {
 		text += ", " + figure.Percent(share.V) + figure.NBSP + "% of a step (est)"
 	}
 	return text
 }
 
-// why says what binds and where that holds, or why there is no curve.
+// why returns what binds and at which context length, or why there is no curve.
 func (r *roofView) why() string {
 	if !r.bound() {
-		return r.noCurve()
+		return tuning.NoCurve(r.d)
 	}
-	return told(r.binds() + ", at a mean context of " + figure.Count(math.Round(r.d.Ceiling.Physical.Context)) + figure.NBSP + "tokens")
+	return tuning.Sentence(r.binds() + ", at a mean context of " + figure.Count(math.Round(r.d.Ceiling.Physical.Context)) + figure.NBSP + "tokens")
 }
 
-// bound says that there is a curve, and what binds on it.
+// bound reports whether there is a curve, and what binds on it.
 func (r *roofView) bound() bool { return r.curve != nil && r.d.Ceiling.Physical != nil }
-
-// noCurve says why there is no curve and which flag would give one.
-func (r *roofView) noCurve() string {
-	if r.d == nil {
-		return "No curve: nothing was measured yet."
-	}
-	why, f := cmp.Or(r.d.Ceiling.PhysicalReason, "it is not computed"), &r.d.Facts
-	if onCPU(f) && !f.GPUKnown {
-		return "No curve of the hardware: the server runs on a CPU, which the model does not cover. What is measured is shown alone."
-	}
-	return "No curve of the hardware: " + why + "." + toHaveOne(f, why)
-}

@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
@@ -18,17 +19,17 @@ func TestRooflineTells(t *testing.T) {
 		w, h         int
 		want, absent []string
 	}{
-		{"waiting", 80, 21, []string{"bound by reading the weights, 81 % of a step (est)", "seats 16", "ridge 153", "◆ now", "○ advised", "(est)", "beyond the curve"}, []string{"No curve"}},
-		{"waiting", 160, 40, []string{"--max-num-seqs 8 → 16: kept", "--max-num-batched-tokens 8192: no gain", "the first baseline"}, nil},
+		{"waiting", 80, 21, []string{"bound by reading the weights, 81 % of a step (est)", "slots 16", "ridge 153", "◆ now", "○ advised", "(est)", "beyond the curve"}, []string{"No curve"}},
+		{"waiting", 160, 40, []string{"--max-num-seqs 8 → 16: kept", "--max-num-batched-tokens unset → 8192: no gain", "the first baseline"}, nil},
 		{"measuring", 80, 21, []string{"◆ now"}, []string{"advised"}},
 		{"down", 80, 21, []string{"◆ last"}, []string{"◆ now"}},
 		{"worse", 100, 35, []string{"--max-num-seqs 16 → 4: open"}, nil},
-		{"nogpu", 80, 21, []string{"No curve of the hardware: needs the GPU: --gpu names it.", "windows", "seats 16", "◇ 1", "kept"}, []string{"ideal", "achievable", "ridge", "log scales"}},
-		{"idle", 80, 21, []string{"Nothing was measured yet. rooftop waits for load: no request runs."}, []string{"tok/s"}},
+		{"nogpu", 80, 21, []string{"No curve of the hardware: needs the GPU: --gpu names it.", "windows", "slots 16", "◇ 1", "kept"}, []string{"ideal", "achievable", "ridge", "log scales"}},
+		{"idle", 80, 21, []string{"Nothing was measured yet. rooftop is waiting for load: no tokens move."}, []string{"tok/s"}},
 		{"empty", 80, 21, []string{"Nothing was measured yet."}, nil},
 	} {
 		t.Run(c.state, func(t *testing.T) {
-			got := strings.Join(strings.Fields(drawn(drawRoofline, snapshotNamed(t, c.state), unicodeLook(), c.w, c.h)), " ")
+			got := strings.Join(strings.Fields(drawn(rooflineOf, snapshotNamed(t, c.state), unicodeLook(), c.w, c.h)), " ")
 			for _, s := range c.want {
 				if !strings.Contains(got, s) {
 					t.Errorf("lacks %q:\n%s", s, got)
@@ -50,33 +51,33 @@ func TestNoCurveNamesTheFlag(t *testing.T) {
 		want string
 	}{
 		{"nothing measured", nil, "No curve: nothing was measured yet."},
-		{"no reason", &engine.Diagnosis{Facts: engine.Facts{GPUKnown: true, ModelKnown: true}}, "No curve of the hardware: it is not computed."},
+		{"no reason", &engine.Diagnosis{Facts: engine.Facts{GPUKnown: true, ModelKnown: true}}, "No curve of the hardware: not computed."},
 		{
 			"unknown GPU", &engine.Diagnosis{Facts: engine.Facts{ModelKnown: true}, Ceiling: engine.Ceiling{PhysicalReason: "needs memory bandwidth of the GPU"}},
-			"No curve of the hardware: needs memory bandwidth of the GPU. Start rooftop with --gpu NAME to have one.",
+			"No curve of the hardware: needs memory bandwidth of the GPU. Start rooftop with --gpu NAME.",
 		},
 		{
 			"unknown model", &engine.Diagnosis{Facts: engine.Facts{GPUKnown: true}, Ceiling: engine.Ceiling{PhysicalReason: "needs layer count of the model"}},
-			"No curve of the hardware: needs layer count of the model. Start rooftop with --model NAME to have one.",
+			"No curve of the hardware: needs layer count of the model. Start rooftop with --model NAME.",
 		},
 		{
 			"both unknown", &engine.Diagnosis{Ceiling: engine.Ceiling{PhysicalReason: "needs much"}},
-			"No curve of the hardware: needs much. Start rooftop with --gpu NAME and --model NAME to have one.",
+			"No curve of the hardware: needs much. Start rooftop with --gpu NAME and --model NAME.",
 		},
 		{
 			"a CPU", &engine.Diagnosis{Facts: engine.Facts{Device: engine.Know("cpu", engine.FromServer, "")}, Ceiling: engine.Ceiling{PhysicalReason: "needs memory bandwidth of the GPU"}},
-			"No curve of the hardware: the server runs on a CPU, which the model does not cover. What is measured is shown alone.",
+			"No curve of the hardware: the server runs on a CPU, which the model does not cover. Only measured points are shown.",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := (&roofView{d: c.d}).noCurve(); got != c.want {
+			if got := tuning.NoCurve(c.d); got != c.want {
 				t.Errorf("got %q\nwant %q", got, c.want)
 			}
 		})
 	}
 }
 
-// The advised point is what was predicted, on this server's curve.
+// The advised point is at the predicted rate on this server's curve.
 func TestAdvisedPoint(t *testing.T) {
 	s := snapshotNamed(t, "waiting")
 	r := newRoofView(s, unicodeLook())
@@ -93,7 +94,7 @@ func TestAdvisedPoint(t *testing.T) {
 	}
 }
 
-// A change that alters the curve itself has no point on it.
+// A change that alters the curve has no point on it.
 func TestAdvisedPointOnlyWhereTheCurveStays(t *testing.T) {
 	s := *snapshotNamed(t, "waiting")
 	advice := *s.Advice
@@ -129,48 +130,48 @@ func TestBetweenPointsOfACurve(t *testing.T) {
 	}
 }
 
-// Views draw what nobody would measure without failing: empty curves, points that
-// are no numbers, charts of one window, sizes down to nothing.
+// Views draw snapshots that occur only after failures: empty curves, invalid points, charts of one
+// window, sizes down to zero.
 func TestViewsWithOddSnapshots(t *testing.T) {
 	nan := stat.Some(math.NaN())
-	broken := func(change func(*engine.Snapshot)) *engine.Snapshot {
+	broken := func(change func(*loop.Snapshot)) *loop.Snapshot {
 		s := *snapshotNamed(t, "waiting")
 		live := *s.Live
 		s.Live = &live
 		change(&s)
 		return &s
 	}
-	for name, s := range map[string]*engine.Snapshot{
+	for name, s := range map[string]*loop.Snapshot{
 		"no snapshot": nil,
-		"empty curve": broken(func(s *engine.Snapshot) { s.Live.Curve = &engine.Curve{} }),
-		"curve of a point": broken(func(s *engine.Snapshot) {
+		"empty curve": broken(func(s *loop.Snapshot) { s.Live.Curve = &engine.Curve{} }),
+		"curve of a point": broken(func(s *loop.Snapshot) {
 			s.Live.Curve = &engine.Curve{Points: []engine.CurvePoint{{Running: 1, Expected: 1}}}
 		}),
-		"curve of zeros": broken(func(s *engine.Snapshot) {
+		"curve of zeros": broken(func(s *loop.Snapshot) {
 			s.Live.Curve = &engine.Curve{Points: make([]engine.CurvePoint, 5)}
 		}),
-		"curve of no numbers": broken(func(s *engine.Snapshot) {
-			s.Live.Curve = &engine.Curve{Seats: nan, Pool: nan, Points: []engine.CurvePoint{{Running: 1, Expected: math.NaN()}, {Running: 2, Expected: math.Inf(1), Ideal: nan}}}
+		"curve of no numbers": broken(func(s *loop.Snapshot) {
+			s.Live.Curve = &engine.Curve{Slots: nan, Pool: nan, Points: []engine.CurvePoint{{Running: 1, Expected: math.NaN()}, {Running: 2, Expected: math.Inf(1), Ideal: nan}}}
 		}),
-		"one window":  broken(func(s *engine.Snapshot) { s.Points = s.Points[:1] }),
-		"two at once": broken(func(s *engine.Snapshot) { s.Points = []engine.Point{s.Points[5], s.Points[5]} }),
-		"no numbers": broken(func(s *engine.Snapshot) {
-			s.Points = []engine.Point{{T: 2e9, Tokens: nan, Running: nan, TTFT: stat.Some(math.Inf(1))}, {T: 4e9, Tokens: nan, KV: stat.Some(-7)}}
+		"one window":  broken(func(s *loop.Snapshot) { s.Points = s.Points[:1] }),
+		"two at once": broken(func(s *loop.Snapshot) { s.Points = []loop.Point{s.Points[5], s.Points[5]} }),
+		"no numbers": broken(func(s *loop.Snapshot) {
+			s.Points = []loop.Point{{T: 2e9, Tokens: nan, Running: nan, TTFT: stat.Some(math.Inf(1))}, {T: 4e9, Tokens: nan, KV: stat.Some(-7)}}
 		}),
-		"bare iterations": broken(func(s *engine.Snapshot) { s.Iterations, s.Marks = []engine.Iteration{{N: 1}, {N: 2}}, nil }),
+		"bare iterations": broken(func(s *loop.Snapshot) { s.Iterations, s.Marks = []loop.Iteration{{N: 1}, {N: 2}}, nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range [][2]int{{0, 0}, {1, 1}, {3, 2}, {12, 5}, {58, 13}, {80, 21}, {200, 55}} {
-				for _, draw := range []func(cell.Pane, *engine.Snapshot, *look) int{drawRoofline, drawHistory} {
-					drawn(draw, s, unicodeLook(), size[0], size[1])
+				for _, content := range []contentOf{rooflineOf, history} {
+					drawn(content, s, unicodeLook(), size[0], size[1])
 				}
 			}
 		})
 	}
 }
 
-// Whatever the curve reaches, all that was measured is on the plot, and the ends
-// of the axes are not those of every window anew.
+// All measurements are on the plot, wherever the curve ends, and the ends of the axes do not change
+// with every window.
 func TestAxesHoldWhatWasMeasured(t *testing.T) {
 	for _, f := range fixtures() {
 		if f.s == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
@@ -14,14 +15,14 @@ import (
 // plot draws curves, limits and points.
 func (r *roofView) plot(p cell.Pane) {
 	pl := chart.Plot{
-		X: chart.Axis{Title: "running", Least: 1},
+		X: chart.Axis{Title: "running", MinStep: 1},
 		Y: chart.Axis{Title: "tok/s"},
 	}
 	r.axes(&pl, p.Height())
 	r.curves(&pl)
 	r.limits(&pl)
 	r.cloud(&pl)
-	g := r.u.glyphs
+	g := r.u.Glyphs
 	for _, o := range r.at {
 		pt := chart.Point{XY: chart.XY{X: o.running, Y: o.tokens}, Label: o.label}
 		pt.Sign, pt.Name, pt.Token = o.role.look(g)
@@ -33,7 +34,7 @@ func (r *roofView) plot(p cell.Pane) {
 	pl.Draw(p, g)
 }
 
-// look is how a point is drawn and called.
+// look returns how points of a role are drawn and named.
 func (is pointRole) look(g cell.Glyphs) (sign, name string, t cell.Token) {
 	switch is {
 	case rolePresent:
@@ -49,11 +50,11 @@ func (is pointRole) look(g cell.Glyphs) (sign, name string, t cell.Token) {
 	return g.Past, "before", cell.Baseline
 }
 
-// wide is the ratio of the most to the least requests beyond which both axes are
-// logarithmic: on linear ones all that runs would stand at the left edge.
-const wide = 12
+// wideRange is the ratio of most to fewest running requests above which both axes are logarithmic.
+// On linear axes the current points would all be at the left edge.
+const wideRange = 12
 
-// roofExtent is what there is to show; nothing was seen where most is 0.
+// roofExtent is the range of values to show. most is 0 if there are none.
 type roofExtent struct{ least, most, low, high float64 }
 
 func (e *roofExtent) see(running, tokens float64) {
@@ -65,7 +66,7 @@ func (e *roofExtent) see(running, tokens float64) {
 	}
 }
 
-// extent is that of what was measured and of the limits, as far as the curve goes.
+// extent returns the range of the measured points and the limits, as far as the curve goes.
 func (r *roofView) extent() roofExtent {
 	e := roofExtent{least: math.Inf(1), low: math.Inf(1)}
 	for _, o := range r.at {
@@ -75,12 +76,12 @@ func (r *roofView) extent() roofExtent {
 		for i := range r.s.Points {
 			e.see(r.s.Points[i].Running.Or(0), r.s.Points[i].Tokens.Or(0))
 		}
-		e.see(r.seats().Or(0), 0)
+		e.see(r.slots().Or(0), 0)
 		e.most *= 1.1
 		return e
 	}
 	measured := e.most
-	for _, limit := range []stat.Opt{r.curve.Seats, r.curve.Pool, r.curve.Ridge} {
+	for _, limit := range []stat.Opt{r.curve.Slots, r.curve.Pool, r.curve.Ridge} {
 		e.see(limit.Or(0), 0)
 	}
 	first, last := r.curve.Points[0], r.curve.Points[len(r.curve.Points)-1]
@@ -92,25 +93,25 @@ func (r *roofView) extent() roofExtent {
 	return e
 }
 
-// axes choose what is shown.
+// axes sets the axes of the plot.
 func (r *roofView) axes(pl *chart.Plot, h int) {
 	e := r.extent()
 	most, least := steadyAbove(e.most), steadyBelow(e.least)
 	pl.X.Hi, pl.Y.Hi = most, e.high
-	if r.curve == nil || most <= wide*least {
+	if r.curve == nil || most <= wideRange*least {
 		pl.Y = pl.Y.Extend(max(2, h/3))
 		return
 	}
 	pl.X.Log, pl.Y.Log = true, true
 	pl.Y.Title += ", log scales"
 	pl.X.Lo = max(r.curve.Points[0].Running, least/2)
-	// A step of ticks beyond the values would be a large part of the plot.
+	// Extending to a tick would waste a large part of the plot.
 	pl.Y.Lo = steadyBelow(min(e.low, r.expected(pl.X.Lo).Or(e.low)) / 1.05)
 	pl.Y.Hi = steadyAbove(e.high * 1.05)
 }
 
-// steadyAbove and steadyBelow round to steps of an eighth, so that the ends of the
-// axes rest while what is measured moves a little.
+// steadyAbove and steadyBelow round to powers of the 20th root of 10, about 12 %, so that the axes
+// do not move with small changes of the values.
 func steadyAbove(v float64) float64 { return math.Pow(10, math.Ceil(20*math.Log10(v)-1e-9)/20) }
 func steadyBelow(v float64) float64 { return math.Pow(10, math.Floor(20*math.Log10(v)+1e-9)/20) }
 
@@ -134,15 +135,15 @@ func (r *roofView) curves(pl *chart.Plot) {
 	line("this server", cell.Strong, chart.Solid, func(c engine.CurvePoint) stat.Opt { return stat.Some(c.Expected) })
 }
 
-// limits are the vertical lines; what lies beyond the KV pool, which no flag moves
-// far, is shaded.
+// limits adds the vertical lines. The range beyond the KV pool is shaded, because flags cannot move
+// that limit far.
 func (r *roofView) limits(pl *chart.Plot) {
 	add := func(at stat.Opt, name string) {
 		if at.OK {
 			pl.Uprights = append(pl.Uprights, chart.Tick{At: at.V, Label: name + " " + figure.Count(math.Round(at.V)), Token: cell.Border})
 		}
 	}
-	add(r.seats(), "seats")
+	add(r.slots(), "slots")
 	if r.curve == nil {
 		return
 	}
@@ -153,14 +154,14 @@ func (r *roofView) limits(pl *chart.Plot) {
 	}
 }
 
-func (r *roofView) seats() stat.Opt {
+func (r *roofView) slots() stat.Opt {
 	if r.curve != nil {
-		return r.curve.Seats
+		return r.curve.Slots
 	}
-	return seatsOf(&r.s.Facts)
+	return tuning.Slots(&r.s.Facts)
 }
 
-// cloud are the windows, where there is no curve to see the load by.
+// cloud adds the windows as points if there is no curve.
 func (r *roofView) cloud(pl *chart.Plot) {
 	if r.curve != nil {
 		return
@@ -190,8 +191,7 @@ func (r *roofView) cloud(pl *chart.Plot) {
 	}
 }
 
-// on is a curve's value at a number of running requests, between its points;
-// absent outside of them.
+// on interpolates a curve at a number of running requests. It returns None outside the curve.
 func (r *roofView) on(running float64, get func(engine.CurvePoint) stat.Opt) stat.Opt {
 	if r.curve == nil {
 		return stat.None

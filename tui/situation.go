@@ -5,207 +5,204 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// situation is the panel of what goes on now, in phases in which more is asked
-// than to watch: what is waited for, how far it is, and what to do.
-func (v *nowView) situation(w int) panel {
-	s := v.s
-	switch s.Phase {
-	case engine.PhaseBaseline:
-		return v.measuring(w, "Measuring the baseline")
-	case engine.PhaseApplying:
-		return v.measuring(w, "Restarting the server")
-	case engine.PhaseSettling:
-		return v.measuring(w, "Settling")
-	case engine.PhaseMeasuring:
-		return v.measuring(w, "Measuring the change")
-	case engine.PhaseAttach:
-		return v.measuring(w, "Reading the server")
-	case engine.PhaseDown:
+// situation returns the panel of what happens now, in phases that have more to show than
+// measurements: what the run waits for, its progress, and what to do.
+func (v *nowView) situation(w int) frame.Panel {
+	titles := map[loop.Phase]string{
+		loop.PhaseBaseline: "Measuring the baseline", loop.PhaseApplying: "Restarting the server", loop.PhaseSettling: "Settling",
+		loop.PhaseMeasuring: "Measuring the change", loop.PhaseAttach: "Reading the server",
+	}
+	if v.s.Phase == loop.PhaseBaseline && noLoad(v.s) {
+		titles[v.s.Phase] = "Waiting for load"
+	}
+	if title := titles[v.s.Phase]; title != "" {
+		return v.measuring(w, title)
+	}
+	switch v.s.Phase {
+	case loop.PhaseDown:
 		return v.down(w)
-	case engine.PhaseWorse:
+	case loop.PhaseWorse:
 		return v.worse(w)
-	case engine.PhaseReverting:
+	case loop.PhaseReverting:
 		return v.reverting(w)
-	case engine.PhaseDone:
+	case loop.PhaseDone:
 		return v.done(w)
 	}
-	return panel{}
+	return frame.Panel{}
 }
 
-// progress is a bar with how far a phase is, and what it waits for where the
-// title of the panel does not say it.
-func (v *nowView) progress(w int, title string) []block {
+// progress returns a progress bar, and what the run waits for, unless that is the panel's title.
+func (v *nowView) progress(w int, title string) []frame.Block {
 	s, u := v.s, v.u
 	at := s.Progress
-	var list []block
-	if at.Of > 0 {
-		text := u.spell(figure.Whole(float64(seconds(min(at.Elapsed, at.Of)))) + " of " + lasting(at.Of))
-		list = append(list, block{lines: 1, keep: 93, draw: func(p cell.Pane) {
+	var list []frame.Block
+	if at.Total > 0 {
+		text := u.Spell(figure.Whole(float64(frame.WholeSeconds(min(at.Elapsed, at.Total)))) + " of " + lasting(at.Total))
+		list = append(list, frame.Block{Lines: 1, Keep: 93, Draw: func(p cell.Pane) {
 			room := p.Width() - cell.Width(text) - 2
 			if room >= 10 {
-				bar := chart.Bar{Value: stat.Some(at.Elapsed.Seconds()), Token: cell.Accent, Top: at.Of.Seconds()}
-				bar.Draw(p.Sub(0, 0, min(room, 60), 1), u.glyphs)
+				bar := chart.Bar{Value: stat.Some(at.Elapsed.Seconds()), Token: cell.Accent, Top: at.Total.Seconds()}
+				bar.Draw(p.Sub(0, 0, min(room, 60), 1), u.Glyphs)
 				p.Text(min(room, 60)+2, 0, cell.Body, text)
 				return
 			}
 			p.Text(0, 0, cell.Body, text)
 		}})
 	}
-	if at.Text != "" && told(at.Text) != told(title) {
+	if at.Text != "" && tuning.Sentence(at.Text) != tuning.Sentence(title) {
 		keep := 91
-		if at.Of > 0 { // the title says it
+		if at.Total > 0 { // the title shows it
 			keep = 64
 		}
-		list = append(list, u.text(w, keep, nil, u.say(cell.Body, told(at.Text))))
+		list = append(list, u.Paragraph(w, keep, nil, page.Toned(cell.Body, tuning.Sentence(at.Text))))
 	}
 	return list
 }
 
-// measuring is a phase that ends by itself; of a change under trial, what it was
-// and how it looks so far against what was before.
-func (v *nowView) measuring(w int, title string) panel {
+// measuring returns the panel of a phase that ends by itself. For a change on trial it includes the
+// change and the results so far.
+func (v *nowView) measuring(w int, title string) frame.Panel {
 	s, u := v.s, v.u
-	q := panel{title: title, token: cell.Accent}
+	q := frame.Panel{Title: title, Token: cell.Accent}
 	it := v.last()
-	trial := it != nil && it.End == engine.IterationOpen && s.Phase != engine.PhaseBaseline
-	if trial && it.Text != "" {
-		q.blocks = append(q.blocks, u.text(w, 92, nil, u.say(cell.Strong, told(it.Text))))
+	trial := it != nil && it.End == loop.IterationOpen && s.Phase != loop.PhaseBaseline
+	if trial {
+		q.Add(u.Paragraph(w, 92, nil, page.Toned(cell.Strong, tuning.Sentence(it.Text))))
 	}
-	looks := v.s.Phase == engine.PhaseMeasuring && v.s.Trial != nil
+	looks := v.s.Phase == loop.PhaseMeasuring && v.s.Trial != nil
 	if looks {
-		q.note = u.say(cell.Muted, lookWords(v.s.Trial))
-		q.blocks = append(q.blocks, v.trial(w)...)
+		q.Note = page.Toned(cell.Muted, lookWords(v.s.Trial))
+		q.Add(v.trial(w)...)
 	} else {
-		q.blocks = append(q.blocks, v.progress(w, title)...)
+		q.Add(v.progress(w, title)...)
 	}
 	if trial && !looks {
 		if said := expectation(it); said != "" {
-			q.blocks = append(q.blocks, u.text(w, 79, nil, u.say(cell.Muted, "Output "+said+".")))
+			q.Add(u.Paragraph(w, 79, nil, page.Toned(cell.Muted, "Output "+said+".")))
 		}
 	}
 	if text := autopilotDoes(s); s.Auto && text != "" {
-		says := u.say(cell.Body, text)
-		if limits := s.Limits.Told(); q.note == nil {
-			q.note = u.say(cell.Muted, limits)
+		says := page.Toned(cell.Body, text)
+		if limits := s.Limits.Summary(); q.Note == nil {
+			q.Note = page.Toned(cell.Muted, limits)
 		} else {
-			says = line(says, u.say(cell.Muted, " "+told(limits)))
+			says = page.Join(says, page.Toned(cell.Muted, " "+tuning.Sentence(limits)))
 		}
-		q.blocks = append(q.blocks, v.field(w, 80, "then", says))
+		q.Add(u.Field(w, 80, "then", says))
 	}
-	if trial && (s.Phase == engine.PhaseMeasuring || s.Phase == engine.PhaseSettling) && it.Before != nil && s.Live != nil {
-		d := engine.Compare(it.Before, s.Live)
-		if q.note == nil {
-			q.note = u.say(cell.Muted, "before → so far")
+	if trial && (s.Phase == loop.PhaseMeasuring || s.Phase == loop.PhaseSettling) && it.Before != nil && s.Live != nil {
+		d := effect.Compare(it.Before, s.Live)
+		if q.Note == nil {
+			q.Note = page.Toned(cell.Muted, "before → so far")
 		}
-		rows := v.deltas(&d, it.Predicted, true)
+		rows := deltas(u, &d, it.Predicted, true)
 		for i := range rows {
-			if looks { // the interval says more than one figure
-				rows[i].keep -= keepLess
+			if looks { // the interval is more informative
+				rows[i].Keep -= keepLess
 			}
 		}
-		q.blocks = append(q.blocks, rows...)
+		q.Add(rows...)
 	}
 	return q
 }
 
-// keepLess is by how much sooner figures without an interval give way to those with
-// one.
+// keepLess lowers the priority of figures without an interval.
 const keepLess = 8
 
-// down is a server that does not answer after a change; that it does not is said
-// above the view.
-func (v *nowView) down(w int) panel {
+// down returns the panel of a server that does not respond after a change. The banner reports the
+// outage itself.
+func (v *nowView) down(w int) frame.Panel {
 	u, it := v.u, v.last()
-	if it == nil || it.End != engine.IterationOpen {
-		return panel{}
+	if it == nil || it.End != loop.IterationOpen {
+		return frame.Panel{}
 	}
-	q := panel{title: "Restart", token: cell.Accent}
-	q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, told(it.Text))))
-	if v.s.Can[engine.CommandRevert].OK {
-		q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", "put the settings from before back."))
+	q := frame.Panel{Title: "Restart", Token: cell.Accent}
+	q.Add(u.Paragraph(w, 95, nil, page.Toned(cell.Strong, tuning.Sentence(it.Text))))
+	if v.s.Can[loop.CommandRevert].OK {
+		q.Add(v.option(w, loop.CommandRevert, "r", "revert", "restore the previous settings."))
 	}
 	return q
 }
 
-// worse asks: revert or continue, and what each will do.
-func (v *nowView) worse(w int) panel {
-	q := panel{title: "Your decision", token: cell.Bad}
+// worse returns the panel with the choice to revert or continue, and the effects of each.
+func (v *nowView) worse(w int) frame.Panel {
+	q := frame.Panel{Title: "Your decision", Token: cell.Bad}
 	it := v.last()
-	back := "go back to the settings from before"
+	back := "restore the previous settings"
 	if it != nil && len(it.Changes) > 0 {
-		back = "undo " + changeOf(it)
+		back = "undo " + tuning.IterationChange(it)
 	}
-	how := ": you restart it, with the command that is shown then, and rooftop notices."
-	if v.s.Hands {
+	how := ": restart the server with the command that is shown then; rooftop notices."
+	if v.s.CanApply {
 		how = ": rooftop restarts the server."
 	}
-	q.blocks = append(q.blocks, v.option(w, engine.CommandRevert, "r", "revert", back+how+" The baseline stays as it was."))
-	q.blocks = append(q.blocks, v.option(w, engine.CommandContinue, "c", "continue", "keep what runs now: it becomes the baseline that the next change is judged against."))
+	q.Add(v.option(w, loop.CommandRevert, "r", "revert", back+how+" The baseline stays."))
+	q.Add(v.option(w, loop.CommandContinue, "c", "continue", "keep the current settings: they become the new baseline."))
 	return q
 }
 
-// option is one answer to a question.
-func (v *nowView) option(w int, c engine.Command, key, name, does string) block {
+// option returns one answer to a question.
+func (v *nowView) option(w int, c loop.Command, key, name, does string) frame.Block {
 	u := v.u
-	label := line(u.say(cell.Key, " ["+key+"] "), u.say(cell.Strong, name+pad(10-len(name))))
+	label := page.Join(page.Toned(cell.Key, " ["+key+"] "), page.Toned(cell.Strong, name+spaces(10-len(name))))
 	if a := v.s.Can[c]; !a.OK {
-		label = label.with(cell.Disabled)
+		label = page.Toned(cell.Disabled, label.String())
 		does = cmp.Or(a.Why, "not now")
 	}
-	return u.text(w, 96, label, u.say(cell.Body, does))
+	return u.Paragraph(w, 96, label, page.Toned(cell.Body, does))
 }
 
-// reverting waits for the settings from before.
-func (v *nowView) reverting(w int) panel {
+// reverting returns the panel of a run that waits for the previous settings.
+func (v *nowView) reverting(w int) frame.Panel {
 	u, s := v.u, v.s
-	q := panel{title: "Going back", token: cell.Accent}
+	q := frame.Panel{Title: "Reverting", Token: cell.Accent}
 	if s.Auto {
-		q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, "rooftop puts back the settings from before the change.")))
-		q.blocks = append(q.blocks, v.progress(w, q.title)...)
+		q.Add(u.Paragraph(w, 95, nil, page.Toned(cell.Strong, "rooftop restores the settings from before the change.")))
+		q.Add(v.progress(w, q.Title)...)
 		return q
 	}
-	q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
+	q.Add(u.Paragraph(w, 95, nil, page.Toned(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
 	command := commandOf(s)
 	if command != "" {
-		q.blocks = append(q.blocks, v.field(w, 94, "command", u.say(cell.Accent, command)))
-		q.blocks = append(q.blocks, v.field(w, 85, "keys", u.key("y", "copy the command")))
+		q.Add(u.Field(w, 94, "command", page.Toned(cell.Accent, command)))
+		q.Add(u.Field(w, 85, "keys", u.Key("y", "copy the command")))
 	}
 	if s.Progress.Text != "" && !strings.Contains(s.Progress.Text, command) || command == "" {
-		q.blocks = append(q.blocks, v.progress(w, q.title)...)
+		q.Add(v.progress(w, q.Title)...)
 	}
 	return q
 }
 
-// done says how the run ended.
-func (v *nowView) done(w int) panel {
+// done returns the panel of how the run ended.
+func (v *nowView) done(w int) frame.Panel {
 	u, f := v.u, v.s.Finished
 	if f == nil {
-		return panel{}
+		return frame.Panel{}
 	}
-	q := panel{title: "Finished", token: cell.Accent}
-	if number(f.Gain) && f.Gain.V != 0 {
-		gain := changeShown(f.Gain)
+	q := frame.Panel{Title: "Finished", Token: cell.Accent}
+	if f.Gain.Finite().OK && f.Gain.V != 0 {
+		gain := tuning.Change(f.Gain)
 		if f.GainKnown {
-			gain = engine.SpellInterval(f.GainWithin)
+			gain = f.GainWithin.String()
 		}
-		text := fmt.Sprintf("Output %s over the whole run, in %s", gain, counted(f.Restarts, "restart"))
+		text := fmt.Sprintf("Output %s over the whole run, in %s", gain, figure.Counted(f.Restarts, "restart"))
 		if f.Downtime > 0 {
-			text += ", " + engine.SpellTime(f.Downtime) + " down"
+			text += ", " + figure.Elapsed(f.Downtime) + " down"
 		}
-		q.blocks = append(q.blocks, u.text(w, 95, nil, u.say(cell.Strong, text+".")))
+		q.Add(u.Paragraph(w, 95, nil, page.Toned(cell.Strong, text+".")))
 	}
-	if text := f.Score.Told(); text != "" {
-		q.blocks = append(q.blocks, u.text(w, 84, nil, u.say(cell.Body, told(text))))
-	}
-	if f.Command != "" {
-		q.blocks = append(q.blocks, v.field(w, 58, "best", u.say(cell.Body, f.Command)))
-	}
+	q.Add(u.Paragraph(w, 84, nil, page.Toned(cell.Body, tuning.Sentence(f.Score.Summary()))))
+	q.Add(u.Field(w, 58, "best", page.Toned(cell.Body, f.Command)))
 	return q
 }

@@ -1,81 +1,38 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// drawSmall is what fits on a terminal too small for the screen: what happens, how
-// fast, what to do, and which size shows the rest. Keys work as they do on the
-// large one.
-func drawSmall(p cell.Pane, s *scene) {
-	need := fmt.Sprintf("needs %dx%d, has %dx%d", leastWidth, leastHeight, p.Width(), p.Height())
-	if p.Cells(need) > p.Width() {
-		need = fmt.Sprintf("needs %dx%d", leastWidth, leastHeight)
-	}
-	last := p.Height() - 1
-	p.Text(0, last, cell.Muted, p.Cut(need, p.Width()))
-	y := 0
-	for _, m := range s.small(p.Width() < narrow) {
-		for _, text := range p.Wrap(m.text, p.Width()) {
-			if y >= max(1, last) {
-				return // the most urgent came first
-			}
-			p.Text(0, y, m.token, p.Cut(text, p.Width()))
-			y++
-		}
-	}
-}
-
-// narrow is the width below which the summary keeps to the shortest words.
-const narrow = 36
-
-// summary is the run in a few words, the most urgent first.
-func summary(s *engine.Snapshot, u *look, brief bool) remarks {
-	var list remarks
-	add := func(t cell.Token, text string) {
-		if text != "" {
-			list = append(list, remark{t, text})
-		}
-	}
-	switch {
-	case u.over == overlayAsk:
-		add(cell.Strong, u.ask.title)
-		add(cell.Key, "y yes, n no")
-		return append(list, u.ask.lines...)
-	case u.over == overlayText:
-		add(cell.Key, "esc closes")
-		return append(list, u.ask.lines...)
-	case u.over == overlayHelp:
-		for _, h := range hintsFor(s, u) {
-			add(cell.Key, h.binding.Help().Key+" "+h.word)
-		}
-		add(cell.Key, "q closes this, ctrl+c quits")
+// summary returns the run in a few words, the most urgent first.
+func summary(s *loop.Snapshot, u *frame.Settings, brief bool) frame.Remarks {
+	list, whole := frame.Overlaid(u, hintsFor(s, u))
+	if whole {
 		return list
-	case u.typing:
-		add(cell.Key, "/"+u.filter+"_")
-	case u.notice.text != "":
-		add(u.notice.token, u.notice.text)
 	}
+	add := list.Add
 	if s.Ask != "" {
-		add(cell.Bad, u.glyphs.Bad+" "+s.Ask)
+		add(cell.Bad, u.Glyphs.Bad+" "+s.Ask)
 		add(cell.Key, "r revert, c continue")
 	}
 	phase := phaseOf(s)
 	var words []string
 	for _, m := range marksOf(s, u) {
-		words = append(words, strings.TrimSpace(m.text))
+		words = append(words, strings.TrimSpace(m.Text))
 	}
 	if brief {
-		words = append(words, phase.word+phase.progress(false))
+		words = append(words, phase.Word+phase.Progress(false))
 	} else {
-		words = append(words, phase.words+phase.progress(true))
+		words = append(words, phase.Words+phase.Progress(true))
 	}
-	add(phase.token, strings.Join(words, " "))
+	add(phase.Token, strings.Join(words, " "))
 	if !s.Attached {
 		add(cell.Body, s.Watch)
 		add(cell.Warn, s.AttachWhy)
@@ -84,16 +41,16 @@ func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 	if s.Auto {
 		switch {
 		case s.Held:
-			add(cell.Warn, u.glyphs.Warn+" autopilot held: x goes on")
+			add(cell.Warn, u.Glyphs.Warn+" autopilot paused: x resumes")
 		case s.Pending.Text != "":
-			add(cell.Accent, pendingWords(s)+"; x stops it")
+			add(cell.Accent, pendingWords(s)+"; x pauses")
 		}
 	}
 	if t := s.Trial; t != nil {
 		if r := lastResult(t.Results); r != nil {
-			text := "so far " + engine.Proof{Result: r}.Effect()
-			if q, ok := engine.PredictionOf(t.Predicted, r.Goal); ok {
-				text += ", predicted " + engine.SpellRange(q.Low.V, q.High.V)
+			text := "so far " + effect.Verdict{Result: r}.Effect()
+			if q, ok := effect.PredictionOf(t.Predicted, r.Goal); ok {
+				text += ", predicted " + figure.ChangeRange(q.Low.V, q.High.V)
 			}
 			add(cell.Trial, text)
 			add(cell.Body, nextLook(t))
@@ -101,8 +58,10 @@ func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 	}
 	add(cell.Strong, pace(s, brief))
 	switch {
+	case s.Advice != nil && s.Preliminary != "":
+		add(cell.Muted, "preliminary: "+tuning.Action(s.Advice))
 	case s.Advice != nil:
-		add(cell.Accent, adviceOf(s.Advice))
+		add(cell.Accent, tuning.Action(s.Advice))
 	case s.Quiet != "":
 		add(cell.Body, s.Quiet)
 	}
@@ -113,17 +72,17 @@ func summary(s *engine.Snapshot, u *look, brief bool) remarks {
 	return list
 }
 
-// waits is how long requests of the latest window waited.
-func waits(s *engine.Snapshot) string {
+// waits returns the latencies and KV use of the latest window.
+func waits(s *loop.Snapshot) string {
 	if outdated(s) || len(s.Points) == 0 {
 		return ""
 	}
 	p := s.Points[len(s.Points)-1]
-	return "TTFT p99 " + figure.Show(p.TTFT, "s") + ", ITL p99 " + figure.Show(p.ITL, "s") + ", KV" + figure.NBSP + figure.Show(p.KV, "ratio")
+	return "TTFT p99 " + figure.ShowWithin(p.TTFT, p.TTFTBucket.Width(), "s") + ", ITL p99 " + figure.ShowWithin(p.ITL, p.ITLBucket.Width(), "s") + ", KV" + figure.NBSP + figure.Show(p.KV, "ratio")
 }
 
-// pace is the output of the latest window and the queue.
-func pace(s *engine.Snapshot, brief bool) string {
+// pace returns the throughput and queue of the latest window.
+func pace(s *loop.Snapshot, brief bool) string {
 	if outdated(s) || len(s.Points) == 0 {
 		return ""
 	}
@@ -132,23 +91,4 @@ func pace(s *engine.Snapshot, brief bool) string {
 		return figure.Show(p.Tokens, "tok/s")
 	}
 	return figure.Show(p.Tokens, "tok/s") + ", " + figure.Show(p.Running, "") + " running, " + figure.Show(p.Waiting, "") + " waiting"
-}
-
-// adviceOf is a recommendation in one line.
-func adviceOf(a *engine.Recommendation) string {
-	if a.Changeable() {
-		switch {
-		case a.To == "on":
-			return a.Flag
-		case a.To == "off", a.To == "":
-			return "without " + a.Flag
-		case a.From != "":
-			return a.Flag + " " + a.From + " → " + a.To
-		}
-		return a.Flag + " " + a.To
-	}
-	if a.Command != "" {
-		return a.Command
-	}
-	return a.Why
 }

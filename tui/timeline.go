@@ -3,44 +3,47 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// timeline is the whole run over one axis of time.
+// timeline charts the whole run over one time axis.
 type timeline struct {
-	s       *engine.Snapshot
-	u       *look
+	s       *loop.Snapshot
+	u       *frame.Settings
+	points  []loop.Point // within the window that the user chose
 	span    chart.Span
 	state   []timeStretch  // of each column
-	samples []chart.Sample // of the points; the values are those of the strip that is drawn
+	samples []chart.Sample // of the points; their values are those of the current strip
 	values  []stat.Opt     // the same values
-	left    int            // columns of names and scales, 0 none
+	left    int            // columns for names and scales, 0 for none
 	cols    int            // columns of the charts; the span may be shorter
-	right   int            // columns of figures, 0 none
+	right   int            // columns for figures, 0 for none
 }
 
-// timeStretch is what went on in a stretch of time.
+// timeStretch is the state of the run during a time range.
 type timeStretch struct {
-	iteration int  // whose configuration ran; 0 the first
-	trial     bool // a change on trial; else what later ones are held against
-	judged    bool // it had its verdict
+	iteration int  // the configuration that ran; 0 is the first
+	trial     bool // a change on trial; otherwise the baseline for later ones
+	judged    bool // the change has a verdict
 	down      bool
 }
 
-// Columns beside the charts of time.
+// Columns beside the time charts.
 const (
 	timeLeft   = 17
 	timeRight  = 17
 	leastChart = 24
 )
 
-func newTimeline(s *engine.Snapshot, u *look, w int) *timeline {
+func newTimeline(s *loop.Snapshot, u *frame.Settings, w int) *timeline {
 	t := &timeline{s: s, u: u, left: timeLeft, right: timeRight}
 	if w-t.left-t.right < leastChart {
 		t.right = 0
@@ -48,11 +51,18 @@ func newTimeline(s *engine.Snapshot, u *look, w int) *timeline {
 	if w-t.left < leastChart {
 		t.left = 0
 	}
-	t.samples, t.values = windowSamples(s.Points), make([]stat.Opt, len(s.Points))
-	to, length := endOf(s), windowOf(s.Points)
-	from := max(0, s.Points[0].T-length)
+	length := windowOf(s.Points)
+	from, to := shownTime(s, u, length)
+	t.points = s.Points // in the order of time
+	for len(t.points) > 0 && t.points[0].T <= from {
+		t.points = t.points[1:]
+	}
+	for n := len(t.points); n > 0 && t.points[n-1].T-length >= to; n-- {
+		t.points = t.points[:n-1]
+	}
+	t.samples, t.values = windowSamples(t.points), make([]stat.Opt, len(t.points))
 	t.cols = max(0, w-t.left-t.right)
-	t.span = chart.NewSpan(from, to, length, t.cols)
+	t.span = chart.NewSpan(from, to, t.cols)
 	t.state = make([]timeStretch, t.span.N)
 	for i := range t.state {
 		t.state[i] = t.at(t.span.Start(i) + t.span.Step/2)
@@ -60,17 +70,30 @@ func newTimeline(s *engine.Snapshot, u *look, w int) *timeline {
 	return t
 }
 
-// at says what went on at a time.
+// shownTime returns the time that charts cover: the window that the user chose or else the whole
+// run.
+func shownTime(s *loop.Snapshot, u *frame.Settings, length time.Duration) (from, to time.Duration) {
+	from, to = max(0, s.Points[0].T-length), endOf(s)
+	if u.Window > 0 && u.Tape == nil {
+		to = max(from, to-u.Behind)
+	}
+	if u.Window > 0 {
+		from = max(from, to-u.Window)
+	}
+	return from, to
+}
+
+// at returns the state of the run at a time.
 func (t *timeline) at(when time.Duration) timeStretch {
 	var st timeStretch
 	all := t.s.Iterations
-	next := slices.IndexFunc(all, func(it engine.Iteration) bool { return it.At > when })
+	next := slices.IndexFunc(all, func(it loop.Iteration) bool { return it.At > when })
 	if next < 0 {
 		next = len(all)
 	}
 	if next > 0 {
 		it := &all[next-1]
-		st = timeStretch{iteration: it.N, trial: it.End != engine.IterationNoise}
+		st = timeStretch{iteration: it.N, trial: it.End != loop.IterationNoise}
 		for _, m := range t.s.Marks {
 			if m.T >= it.At && m.T <= when {
 				st.pass(m.Kind, it.End)
@@ -81,19 +104,19 @@ func (t *timeline) at(when time.Duration) timeStretch {
 		if m.T > when {
 			break
 		}
-		st.down = m.Kind == engine.MarkDown || st.down && m.Kind != engine.MarkUp
+		st.down = m.Kind == loop.MarkDown || st.down && m.Kind != loop.MarkUp
 	}
 	return st
 }
 
-// pass is a mark that goes by. A change is on trial until its verdict where it was
-// kept, until the server is back where it was reverted, else until the next one.
-func (st *timeStretch) pass(kind engine.MarkKind, end engine.IterationEnd) {
+// pass applies a mark. A kept change is on trial until its verdict, a reverted one until the server
+// is back, any other until the next change.
+func (st *timeStretch) pass(kind loop.MarkKind, end loop.IterationEnd) {
 	switch {
-	case kind == engine.MarkVerdict:
+	case kind == loop.MarkVerdict:
 		st.judged = true
-		st.trial = st.trial && end != engine.IterationKept && end != engine.IterationContinued
-	case kind == engine.MarkUp && st.judged && end == engine.IterationReverted:
+		st.trial = st.trial && end != loop.IterationKept && end != loop.IterationContinued
+	case kind == loop.MarkUp && st.judged && end == loop.IterationReverted:
 		st.trial = false
 	}
 }
@@ -105,7 +128,7 @@ func (st timeStretch) token() cell.Token {
 	return cell.Baseline
 }
 
-// words name a stretch, the longest first.
+// words returns names of a stretch, the longest first.
 func (t *timeline) words(st timeStretch) []string {
 	number := fmt.Sprint(st.iteration)
 	switch {
@@ -118,11 +141,11 @@ func (t *timeline) words(st timeStretch) []string {
 	}
 	for i := range t.s.Iterations {
 		if it := &t.s.Iterations[i]; it.N == st.iteration {
-			if it.End == engine.IterationReverted && !st.trial {
-				return []string{"put back", "back"} // what runs is no longer that change
+			if it.End == loop.IterationReverted && !st.trial {
+				return []string{"reverted", "back"} // the change is no longer active
 			}
 			word := string(it.End)
-			if it.End == engine.IterationOpen && it.Delta != nil {
+			if it.End == loop.IterationOpen && it.Delta != nil {
 				word = string(it.Delta.Direction)
 			}
 			return []string{number + " " + word, number}
@@ -131,9 +154,9 @@ func (t *timeline) words(st timeStretch) []string {
 	return []string{number}
 }
 
-// ribbon names the stretches above the charts.
+// ribbon writes the names of the stretches above the charts.
 func (t *timeline) ribbon(p cell.Pane) {
-	g := t.u.glyphs
+	g := t.u.Glyphs
 	for from := 0; from < len(t.state); {
 		edge := min(from, 1)
 		to := from + 1
@@ -161,16 +184,19 @@ func (t *timeline) ribbon(p cell.Pane) {
 	}
 }
 
-// strip is one quantity over time.
+// strip draws one quantity over time.
 func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 	for i := range t.values {
-		t.values[i] = m.get(&t.s.Points[i])
+		t.values[i] = m.get(&t.points[i])
 		t.samples[i].V = t.values[i]
 	}
 	values := chart.Buckets(t.span, m.fold, t.samples)
 	scale := chart.Ratio()
 	if !m.full {
 		scale = chart.Follow(t.values, len(t.values))
+		if limit := m.limitOf(t.s); limit.OK && limit.V <= limitInView*scale.Hi {
+			scale = scale.Fit(limit.V)
+		}
 	}
 	if t.left > 0 {
 		t.scale(p.Sub(0, 0, t.left, p.Height()), m, scale)
@@ -181,36 +207,45 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 	body := p.Sub(t.left, 0, t.span.N, p.Height())
 	for x := 1; x < len(t.state); x++ {
 		if t.state[x].iteration != t.state[x-1].iteration {
-			body.Sub(x, 0, 1, p.Height()).Fill(cell.Border, t.u.glyphs.Vertical)
+			body.Sub(x, 0, 1, p.Height()).Fill(cell.Border, t.u.Glyphs.Vertical)
 		}
 	}
-	chart.Area(body, t.u.glyphs, values, scale, func(i int) cell.Token { return t.state[i].token() })
+	if limit := m.limitOf(t.s); limit.OK && limit.V <= scale.Hi {
+		chart.Limit(body, t.u.Glyphs, limit.V, scale)
+	}
+	chart.Area(body, t.u.Glyphs, values, scale, func(i int) cell.Token { return t.state[i].token() })
 	if t.right > 0 {
 		t.figures(p.Sub(t.left+t.cols, 0, t.right, p.Height()), m)
 	}
 }
 
-// title is what stands above a chart that has no room beside it.
+// title draws the name, value and scale above a chart that has no room for them at its sides.
 func (t *timeline) title(p cell.Pane, m *timeMeasure, s chart.Scale) {
 	x := p.Text(0, 0, cell.Title, m.name)
-	x = p.Text(x+1, 0, cell.Strong, m.show(t.now(m)))
+	x = p.Text(x+1, 0, cell.Strong, m.show(t.now(m), t.points))
 	p.Text(x+1, 0, cell.Muted, "("+m.fold.String()+", 0 to "+m.top(s.Hi)+")")
 }
 
-// now is the latest value, absent where windows have stopped coming.
+// now returns the latest value, None if windows have stopped arriving.
 func (t *timeline) now(m *timeMeasure) stat.Opt {
-	last := &t.s.Points[len(t.s.Points)-1]
-	if last.T != endOf(t.s) {
+	if len(t.points) == 0 {
+		return stat.None
+	}
+	last := &t.points[len(t.points)-1]
+	if _, to := shownTime(t.s, t.u, 0); last.T < to-2*windowOf(t.points) {
 		return stat.None
 	}
 	return m.get(last)
 }
 
-// scale names the quantity and the ends of what is shown.
+// scale draws the quantity's name and the ends of the scale.
 func (t *timeline) scale(p cell.Pane, m *timeMeasure, s chart.Scale) {
-	g, h, edge := t.u.glyphs, p.Height(), p.Width()-1
+	g, h, edge := t.u.Glyphs, p.Height(), p.Width()-1
 	p.Text(0, 0, cell.Title, m.name)
 	p.Text(0, 1, cell.Muted, m.fold.String())
+	if limit := m.limitOf(t.s); limit.OK && h > 2 {
+		p.Text(0, 2, cell.Warn, p.Cut(m.limitName+" "+m.show(limit, nil), edge-1))
+	}
 	p.Sub(edge, 0, 1, h).Fill(cell.Border, g.Vertical)
 	p.Text(edge, 0, cell.Border, g.TeeRight)
 	if s.Hi == 0 { // nothing was measured
@@ -223,7 +258,7 @@ func (t *timeline) scale(p cell.Pane, m *timeMeasure, s chart.Scale) {
 	}
 }
 
-// figures are the highest, the present and the lowest value of the run.
+// figures draws the highest, the current and the lowest value of the run.
 func (t *timeline) figures(p cell.Pane, m *timeMeasure) {
 	var lo, hi stat.Opt
 	for _, v := range t.values {
@@ -236,7 +271,7 @@ func (t *timeline) figures(p cell.Pane, m *timeMeasure) {
 	}
 	put := func(y int, token cell.Token, name string, v stat.Opt) {
 		p.Text(1, y, cell.Muted, name)
-		p.Text(5, y, token, m.show(v))
+		p.Text(5, y, token, m.show(v, t.points))
 	}
 	h := p.Height()
 	now := 0
@@ -250,9 +285,9 @@ func (t *timeline) figures(p cell.Pane, m *timeMeasure) {
 	}
 }
 
-// axis is the line of time below the charts, in two lines.
+// axis draws the time axis below the charts, in two lines.
 func (t *timeline) axis(p cell.Pane) {
-	g := t.u.glyphs
+	g := t.u.Glyphs
 	if t.left > 0 {
 		p.Text(t.left-1, 0, cell.Border, g.BottomLeft)
 	}
@@ -264,7 +299,7 @@ func (t *timeline) axis(p cell.Pane) {
 	if g.ASCII {
 		tee = "+"
 	}
-	every := chart.Every(t.span, 10)
+	every := chart.TickStep(t.span, 10)
 	end := -2
 	for when := t.span.Start(0).Truncate(every); when <= t.span.Start(t.cols); when += every {
 		i := t.span.At(when)
@@ -280,11 +315,12 @@ func (t *timeline) axis(p cell.Pane) {
 		end = body.Text(from, 1, cell.Muted, label)
 	}
 	if t.right > 0 {
-		p.Text(t.left+t.cols+1, 1, cell.Muted, "min, "+bucketLength(t.span.Step)+"/column")
+		p.Text(t.left+t.cols+1, 1, cell.Muted, "min, "+bucketLength(t.span.Step)+" each")
 	}
 }
 
-// minuteLabel spells a time on an axis of minutes.
+// minuteLabel formats a time for an axis of minutes, with seconds if ticks are closer than a
+// minute.
 func minuteLabel(t, every time.Duration) string {
 	if every < time.Minute {
 		return fmt.Sprintf("%d:%02d", int(t.Minutes()), int(t.Seconds())%60)
@@ -292,7 +328,7 @@ func minuteLabel(t, every time.Duration) string {
 	return figure.Whole(t.Minutes())
 }
 
-// bucketLength spells a length of time shortly.
+// bucketLength formats a duration briefly, in its largest whole unit.
 func bucketLength(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
@@ -300,5 +336,5 @@ func bucketLength(d time.Duration) string {
 	case d >= time.Minute && d%time.Minute == 0:
 		return fmt.Sprintf("%d min", d/time.Minute)
 	}
-	return fmt.Sprintf("%d s", d/time.Second)
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
 }

@@ -3,48 +3,53 @@ package tui
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// trial is what a measurement under way shows: the interval so far beside what was
-// predicted, what the decision waits for, and how the interval narrowed; nothing
-// where no trial is.
-func (v *nowView) trial(w int) []block {
+// trial returns the state of a measurement in progress: the interval so far and the prediction,
+// what the decision needs, and how the interval narrowed. It returns nil without a trial.
+func (v *nowView) trial(w int) []frame.Block {
 	t, u := v.s.Trial, v.u
 	if t == nil {
 		return nil
 	}
-	var list []block
-	predicted, foretold := engine.PredictionOf(t.Predicted, goalOf(t.Results))
+	var list []frame.Block
+	prediction, predicted := effect.PredictionOf(t.Predicted, goalOf(t.Results))
 	said := "nothing was predicted"
-	if foretold {
-		said = "predicted " + engine.SpellRange(predicted.Low.V, predicted.High.V)
+	if predicted {
+		said = "predicted " + figure.ChangeRange(prediction.Low.V, prediction.High.V)
 	}
+	field := func(keep int, label string, text page.Text) { list = append(list, u.Field(w, keep, label, text)) }
 	latest := lastResult(t.Results)
-	if latest != nil {
-		p := engine.Proof{Result: latest}
-		list = append(list, v.field(w, 95, "so far", line(u.say(cell.Strong, p.Effect()), u.say(cell.Muted, "; "+said))))
-	} else {
-		list = append(list, v.field(w, 95, "so far", u.say(cell.Body, "no interval before the first look; "+said)))
+	if latest == nil {
+		field(95, "so far", page.Toned(cell.Body, "no interval before the first look; "+said))
+		field(93, "next", page.Toned(cell.Body, nextLook(t)))
+		return append(list, v.looks(t, prediction, predicted))
 	}
-	list = append(list, v.field(w, 93, "next", u.say(cell.Body, nextLook(t))))
-	if latest != nil && latest.Need != "" {
-		list = append(list, v.field(w, 91, "needs", u.say(cell.Body, told(latest.Need))))
+	p := effect.Verdict{Result: latest}
+	field(95, "so far", page.Join(page.Toned(cell.Strong, p.Effect()), page.Toned(cell.Muted, "; "+said)))
+	field(93, "next", page.Toned(cell.Body, nextLook(t)))
+	field(91, "needs", page.Toned(cell.Body, tuning.Sentence(latest.Need)))
+	if p.RestartsDominate() {
+		list = append(list, frame.Shorten(u.Field(w, 62, "width", page.Toned(cell.Muted, tuning.Sentence(p.Width()))), 2))
 	}
-	if latest != nil && (engine.Proof{Result: latest}).RestartsDominate() {
-		list = append(list, short(v.field(w, 62, "width", u.say(cell.Muted, told(engine.Proof{Result: latest}.Width()))), 2))
-	}
-	if c := v.looks(t, predicted, foretold); c.lines > 0 {
-		list = append(list, c)
-	}
-	return list
+	return append(list, v.looks(t, prediction, predicted))
 }
 
+// goalOf returns the goal of the latest result, Throughput without results.
 func goalOf(list []verdict.Result) verdict.Goal {
 	if r := lastResult(list); r != nil {
 		return r.Goal
@@ -52,6 +57,7 @@ func goalOf(list []verdict.Result) verdict.Goal {
 	return verdict.Throughput
 }
 
+// lastResult returns the latest result, nil if there is none.
 func lastResult(list []verdict.Result) *verdict.Result {
 	if len(list) == 0 {
 		return nil
@@ -59,8 +65,8 @@ func lastResult(list []verdict.Result) *verdict.Result {
 	return &list[len(list)-1]
 }
 
-// lookWords is which look is next of how many, for the title of a panel.
-func lookWords(t *engine.Trial) string {
+// lookWords returns the number of the latest look and of all looks, for the title of a panel.
+func lookWords(t *loop.Trial) string {
 	if t == nil || len(t.Looks) == 0 {
 		return ""
 	}
@@ -70,13 +76,13 @@ func lookWords(t *engine.Trial) string {
 	return fmt.Sprintf("look %d of %d, 95 %%", min(len(t.Results), len(t.Looks)), len(t.Looks))
 }
 
-// nextLook says when the next look is, and how long it may take in all.
-func nextLook(t *engine.Trial) string {
+// nextLook returns when the next look is, and when the last one.
+func nextLook(t *loop.Trial) string {
 	n := len(t.Results)
 	if n >= len(t.Looks) {
 		return "That was the last look."
 	}
-	wait := func(d time.Duration) string { return engine.SpellTime(max(0, d-t.Measured)) }
+	wait := func(d time.Duration) string { return figure.Elapsed(max(0, d-t.Measured)) }
 	text := fmt.Sprintf("Look %d of %d in %s", n+1, len(t.Looks), wait(t.Looks[n]))
 	if n+1 < len(t.Looks) {
 		text += ", the last in " + wait(t.Looks[len(t.Looks)-1])
@@ -84,12 +90,12 @@ func nextLook(t *engine.Trial) string {
 	return text + ". It ends as soon as the interval decides."
 }
 
-// looks is the chart of the intervals of the looks so far, one a line above one
-// axis, below what was predicted. Where not all fit the latest stay.
-func (v *nowView) looks(t *engine.Trial, predicted engine.Prediction, foretold bool) block {
+// looks returns the chart of the intervals of all looks so far, one per line over a common axis,
+// with the prediction. If they do not all fit, the latest are shown.
+func (v *nowView) looks(t *loop.Trial, predicted engine.Prediction, known bool) frame.Block {
 	u := v.u
-	band := chart.Nothing()
-	if foretold {
+	band := chart.EmptyStretch()
+	if known {
 		band = chart.Stretch{Low: predicted.Low.V, High: predicted.High.V}
 	}
 	var rows []intervalRow
@@ -97,7 +103,7 @@ func (v *nowView) looks(t *engine.Trial, predicted engine.Prediction, foretold b
 		r := intervalRow{band: band, token: cell.Baseline}
 		r.interval, r.mid = stretchOf(&t.Results[i])
 		if i < len(t.Looks) {
-			r.name = engine.SpellTime(t.Looks[i])
+			r.name = figure.Elapsed(t.Looks[i])
 		}
 		if i == len(t.Results)-1 {
 			r.token = cell.Trial
@@ -105,21 +111,20 @@ func (v *nowView) looks(t *engine.Trial, predicted engine.Prediction, foretold b
 		rows = append(rows, r)
 	}
 	if len(rows) == 0 {
-		if !foretold {
-			return block{}
+		if !known {
+			return frame.Block{}
 		}
-		rows = []intervalRow{{name: "predicted", band: band, interval: chart.Nothing()}}
+		rows = []intervalRow{{name: "predicted", band: band, interval: chart.EmptyStretch()}}
 	}
 	latest := &rows[len(rows)-1]
-	return u.intervals(88, rows, []chart.Stretch{band, within(latest.interval, latest.mid, band)})
+	return intervals(u, 88, rows, []chart.Stretch{band, within(latest.interval, latest.mid, band)})
 }
 
-// vague is how many times its middle, and what was predicted, an interval may reach
-// before its end is cut: with all of one that says next to nothing on the axis, what
-// matters would be one dot.
+// vague limits how far an interval determines the axis: up to this multiple of its middle, or of
+// the prediction. Showing a very wide interval in full would shrink the important part to one dot.
 const vague = 4
 
-// within is the part of an interval that its axis has to show.
+// within returns the part of an interval that the axis has to show.
 func within(s chart.Stretch, mid float64, band chart.Stretch) chart.Stretch {
 	most := max(1, vague*math.Abs(mid))
 	if band.Low <= band.High {
@@ -129,11 +134,12 @@ func within(s chart.Stretch, mid float64, band chart.Stretch) chart.Stretch {
 	return s
 }
 
-// stretchOf is the interval of a result, and its middle.
+// stretchOf returns the interval of a result, and its middle. The stretch is empty if there is no
+// interval.
 func stretchOf(r *verdict.Result) (s chart.Stretch, mid float64) {
-	c, ok := engine.Proof{Result: r}.Change()
+	c, ok := effect.Verdict{Result: r}.Change()
 	if !ok {
-		return chart.Nothing(), 0
+		return chart.EmptyStretch(), 0
 	}
 	return chart.Stretch{Low: c.Low, High: c.High}, c.Mid
 }
@@ -144,36 +150,36 @@ type intervalRow struct {
 	band, interval chart.Stretch
 	mid            float64
 	token          cell.Token
-	after          prose // stands behind the line
+	after          page.Text // text behind the line
 }
 
-// leastIntervals is the width of a chart of intervals from which it says something.
+// leastIntervals is the minimum useful width of a chart of intervals.
 const leastIntervals = 20
 
-// intervalChart is rows above one axis.
+// intervalChart is a chart of intervals over one axis.
 type intervalChart struct {
-	u     *look
+	u     *frame.Settings
 	rows  []intervalRow
 	axis  chart.Changes
-	names int // cells of the names
-	after int // cells of what stands behind the lines
+	names int // width of the names
+	after int // width of the texts behind the lines
 }
 
-// newIntervals lays out rows; what must be seen decides about their axis.
-func (u *look) newIntervals(rows []intervalRow, must []chart.Stretch) *intervalChart {
+// newIntervals lays out rows. The axis shows the stretches of must in full.
+func newIntervals(u *frame.Settings, rows []intervalRow, must []chart.Stretch) *intervalChart {
 	c := &intervalChart{u: u, rows: rows}
 	var rest []chart.Stretch
 	for _, r := range rows {
-		c.names, c.after = max(c.names, cell.Width(u.spell(r.name))), max(c.after, r.after.width())
+		c.names, c.after = max(c.names, cell.Width(u.Spell(r.name))), max(c.after, u.Width(r.after))
 		rest = append(rest, r.band, r.interval)
 	}
-	c.names = max(c.names+1, fieldCells)
+	c.names = max(c.names+1, frame.FieldCells)
 	c.axis = chart.NewChanges(must, rest)
 	return c
 }
 
-// room is the width of the lines in a pane, 0 where they would say nothing, and
-// whether there is room behind them.
+// room returns the width of the lines in a pane of width w, 0 if it is too small, and whether there
+// is room for the texts behind them.
 func (c *intervalChart) room(w int) (cells int, after bool) {
 	cells = w - c.names
 	if c.after > 0 && cells-c.after-2 >= leastIntervals {
@@ -185,17 +191,16 @@ func (c *intervalChart) room(w int) (cells int, after bool) {
 	return cells, after
 }
 
-// row draws one row into a line. Where there is no room for the picture its words
-// stand there.
+// row draws one row into a line. If there is no room for the interval, it writes the text instead.
 func (c *intervalChart) row(p cell.Pane, r *intervalRow) {
 	p.Text(0, 0, cell.Muted, r.name)
 	w, after := c.room(p.Width())
-	c.axis.Row(p.Sub(c.names, 0, w, 1), c.u.glyphs, r.band, r.interval, finiteOr(r.mid), r.token)
+	c.axis.Row(p.Sub(c.names, 0, w, 1), c.u.Glyphs, r.band, r.interval, stat.Finite(r.mid).V, r.token)
 	switch {
 	case after:
-		r.after.draw(p, c.names+w+2, 0)
+		p.Line(c.names+w+2, 0, r.after)
 	case w == 0:
-		r.after.cut(p.Width()-c.names, c.u.glyphs.Ellipsis).draw(p, c.names, 0)
+		p.Line(c.names, 0, c.u.Cut(r.after, p.Width()-c.names))
 	}
 }
 
@@ -207,11 +212,10 @@ func (c *intervalChart) foot(p cell.Pane) {
 	}
 }
 
-// intervals makes a block of rows above one axis, as many of the last as there is
-// room for.
-func (u *look) intervals(keep int, rows []intervalRow, must []chart.Stretch) block {
-	c := u.newIntervals(rows, must)
-	return block{lines: len(rows) + 1, least: 2, keep: keep, draw: func(p cell.Pane) {
+// intervals returns a block of rows over one axis. If they do not all fit, it shows the last ones.
+func intervals(u *frame.Settings, keep int, rows []intervalRow, must []chart.Stretch) frame.Block {
+	c := newIntervals(u, rows, must)
+	return frame.Block{Lines: len(rows) + 1, Least: 2, Keep: keep, Draw: func(p cell.Pane) {
 		shown := rows[max(0, len(rows)-max(1, p.Height()-1)):]
 		for y := range shown {
 			c.row(p.Sub(0, y, p.Width(), 1), &shown[y])
@@ -220,18 +224,52 @@ func (u *look) intervals(keep int, rows []intervalRow, must []chart.Stretch) blo
 	}}
 }
 
-// bands are the signs of what was predicted, alone and under an interval.
-func bands(u *look) string {
-	if u.glyphs.ASCII {
-		return u.glyphs.Rest + "="
+// bands returns the symbols of a prediction, alone and under an interval.
+func bands(u *frame.Settings) string {
+	if u.Glyphs.ASCII {
+		return u.Glyphs.Rest + "="
 	}
-	return u.glyphs.Rest + "═"
+	return u.Glyphs.Rest + "═"
 }
 
-// finiteOr is a number, 0 for what is none.
-func finiteOr(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
+// chart returns predictions and results of all changes on one axis, nil if no change has a complete
+// interval.
+func (t *iterationList) chart() *intervalChart {
+	var rows []intervalRow
+	var must []chart.Stretch
+	for i := range t.s.Iterations {
+		if r, ok := outcomeRow(&t.s.Iterations[i]); ok {
+			rows, must = append(rows, r), append(must, r.band, r.interval)
+		}
 	}
-	return v
+	if len(rows) == 0 {
+		return nil
+	}
+	c := newIntervals(t.u, rows, must)
+	c.names = t.indent
+	return c
+}
+
+// outcomeRow returns the row of one change: the predicted range, the measured interval, and whether
+// the result is within the range. ok is false if there is nothing to draw.
+func outcomeRow(it *loop.Iteration) (r intervalRow, ok bool) {
+	r = intervalRow{band: chart.EmptyStretch(), interval: chart.EmptyStretch(), token: cell.Trial}
+	p, judged := effect.VerdictOf(it.Delta)
+	q, predicted := effect.PredictionOf(it.Predicted, tuning.Goal(it.Delta))
+	if predicted {
+		r.band = chart.Stretch{Low: q.Low.V, High: q.High.V}
+	}
+	drawn := false
+	if judged {
+		_, drawn = p.Change()
+		r.interval, r.mid = stretchOf(p.Result)
+	}
+	text := expectation(it)
+	_, came := tuning.GoalPrediction(it.Delta, it.Predicted)
+	if came == tuning.Unresolved && it.Failure != "" {
+		text += ", not measured"
+	}
+	r.after = page.Toned(came.Tone(), strings.TrimPrefix(text, ", "))
+	unjudged := it.Delta == nil && predicted
+	return r, drawn || unjudged && (it.Failure != "" || it.End == loop.IterationOpen)
 }

@@ -1,138 +1,116 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// deltaRow is a metric of a verdict, with how long it stays on a small screen.
-type deltaRow struct {
-	name string
-	keep int
+// deltaKeeps holds the priority of each metric of a verdict on a small screen.
+var deltaKeeps = map[string]int{
+	tuning.Output: 82, "ttft_p99_s": 79, "itl_p99_s": 77, "running_mean": 50, "waiting_mean": 49, "usd_per_million_tokens": 48, "requests_per_s": 36,
+	"ttft_mean_s": 35, "itl_mean_s": 34, "e2e_mean_s": 33, "kv_usage_peak": 32, "preemptions_per_s": 31, "prefix_hit_rate": 30, "power_w": 29,
+	"tokens_per_watt": 28,
 }
 
-func deltaRows() []deltaRow {
-	return []deltaRow{
-		{"generation_tokens_per_s", 82}, {"ttft_p99_s", 79}, {"itl_p99_s", 77}, {"running_mean", 50}, {"waiting_mean", 49},
-		{"usd_per_million_tokens", 48}, {"requests_per_s", 36}, {"ttft_mean_s", 35}, {"itl_mean_s", 34}, {"e2e_mean_s", 33}, {"kv_usage_peak", 32},
-		{"preemptions_per_s", 31}, {"power_w", 29}, {"tokens_per_watt", 28},
-	}
-}
-
-// last is the latest iteration, nil where nothing was changed.
-func (v *nowView) last() *engine.Iteration {
+// last returns the latest iteration, nil if there is none.
+func (v *nowView) last() *loop.Iteration {
 	if n := len(v.s.Iterations); n > 0 {
 		return &v.s.Iterations[n-1]
 	}
 	return nil
 }
 
-// verdict is the panel of what the last change brought, until the next one; short
-// where the next one is recommended beside it.
-func (v *nowView) verdict(w int, short bool) panel {
+// verdict returns the panel of the result of the last change, until the next change. short selects
+// a brief form beside the next recommendation.
+func (v *nowView) verdict(w int, short bool) frame.Panel {
 	it, u := v.last(), v.u
-	if it == nil || it.Delta == nil && it.End == engine.IterationOpen {
-		return panel{}
+	if it == nil || it.Delta == nil && it.End == loop.IterationOpen {
+		return frame.Panel{}
 	}
-	q := panel{title: "Change " + figure.Whole(float64(it.N)), note: u.say(cell.Muted, v.endWords(it))}
+	q := frame.Panel{Title: "Change " + figure.Whole(float64(it.N)), Note: page.Toned(cell.Muted, v.outcomeWords(it))}
 	if it.Failure != "" {
-		q.blocks = append(q.blocks, v.failure(w, it))
+		q.Add(failure(u, w, it))
 	}
 	if it.Delta == nil && it.Failure != "" {
-		q.blocks = append(q.blocks, u.text(w, 78, nil, u.say(cell.Body, changeText(it))))
+		q.Add(u.Paragraph(w, 78, nil, page.Toned(cell.Body, changeText(it))))
 		if said := expectation(it); said != "" {
-			q.blocks = append(q.blocks, u.text(w, 60, nil, u.say(cell.Muted, told(said+", not measured"))))
+			q.Add(u.Paragraph(w, 60, nil, page.Toned(cell.Muted, tuning.Sentence(said+", not measured"))))
 		}
 		return q
 	}
 	if it.Delta == nil {
-		q.blocks = append(q.blocks, u.text(w, 76, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"no verdict  "), u.say(cell.Body, it.Text+v.broken(it)))))
+		q.Add(u.Paragraph(w, 76, nil, page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+figure.NBSP+"no verdict  "), page.Toned(cell.Body, it.Text+broken(it)))))
 		return q
 	}
 	if short {
-		says := line(v.direction(it), u.say(cell.Body, ". "+because(it)+told(it.Text)))
-		if classic := classicWords(it); classic != "" {
-			says = line(says, u.say(cell.Muted, " "+told(classic)))
+		_, rest := tuning.Reason(it.Delta)
+		says := page.Join(direction(u, it), page.Toned(cell.Body, ". "+strings.TrimSpace(tuning.Sentence(rest)+" "+tuning.Sentence(it.Text))))
+		if text := profile(it); text != "" {
+			says = page.Join(says, page.Toned(cell.Muted, " "+text))
 		}
-		q.blocks = append(q.blocks, u.text(w, 92, nil, says))
-		q.blocks = append(q.blocks, v.deltaLine(w, it.Delta))
-		q.blocks = append(q.blocks, v.proof(w, it, true)...)
+		q.Add(u.Paragraph(w, 92, nil, says))
+		q.Add(deltaLine(u, w, it.Delta))
+		v.proof(&q, w, it, true)
 	} else {
-		q.blocks = append(q.blocks, u.text(w, 92, nil, v.direction(it)))
-		q.blocks = append(q.blocks, u.text(w, 78, nil, u.say(cell.Body, changeText(it))))
-		q.blocks = append(q.blocks, v.proof(w, it, false)...)
-		q.blocks = append(q.blocks, v.deltas(it.Delta, it.Predicted, false)...)
+		q.Add(u.Paragraph(w, 92, nil, direction(u, it)))
+		q.Add(u.Paragraph(w, 78, nil, page.Toned(cell.Body, changeText(it))))
+		v.proof(&q, w, it, false)
+		q.Add(deltas(u, it.Delta, it.Predicted, false)...)
 	}
 	for _, l := range it.Load {
-		q.blocks = append(q.blocks, u.text(w, 73, nil, line(u.say(cell.Warn, u.glyphs.Warn+figure.NBSP+"other load: "), u.say(cell.Body, l))))
+		q.Add(u.Paragraph(w, 73, nil, page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+figure.NBSP+"other load: "), page.Toned(cell.Body, l))))
 	}
-	if classic := classicWords(it); classic != "" && !short {
-		q.blocks = append(q.blocks, u.text(w, 80, nil, u.say(cell.Muted, told(classic)+" It judges what each request gets of the hardware, rooftop the output.")))
+	if text := profile(it); text != "" && !short {
+		q.Add(u.Paragraph(w, 80, nil, page.Toned(cell.Muted, text+" "+tuning.ProfileRemark)))
 	}
 	return q
 }
 
-// classicWords is the documented direction with its reason where it is another.
-func classicWords(it *engine.Iteration) string {
-	d := it.Delta
-	if d.Classic == d.Direction || d.Classic == "" || it.End == engine.IterationNoise {
-		return ""
-	}
-	return "classic: " + string(d.Classic) + ", " + figure.Minus(d.ClassicReason)
-}
-
-// broken says what is left of a change without a verdict.
-func (v *nowView) broken(it *engine.Iteration) string {
+// broken returns the end of a change that has no verdict, "" if it is still open.
+func broken(it *loop.Iteration) string {
 	switch it.End {
-	case engine.IterationBroken:
+	case loop.IterationBroken:
 		return ": the server was changed or stopped before the measurement was over"
-	case engine.IterationReverted:
-		return ": put back"
+	case loop.IterationReverted:
+		return ": reverted"
 	}
 	return ""
 }
 
-// because is the rest of a verdict's reason in a sentence with a space behind it, ""
-// where the verdict says it all.
-func because(it *engine.Iteration) string {
-	p, ok := engine.ProofOf(it.Delta)
-	if !ok {
-		return ""
-	}
-	_, rest := p.Says()
-	if rest == "" {
-		return ""
-	}
-	return told(rest) + " "
-}
-
-// endWords says what became of a change.
-func (v *nowView) endWords(it *engine.Iteration) string {
+// outcomeWords describes what happened to a change.
+func (v *nowView) outcomeWords(it *loop.Iteration) string {
 	switch it.End {
-	case engine.IterationKept:
+	case loop.IterationKept:
 		return "kept: the new baseline"
-	case engine.IterationContinued:
+	case loop.IterationContinued:
 		return "kept by you: the new baseline"
-	case engine.IterationReverted:
-		return "put back: the baseline is unchanged"
-	case engine.IterationNoGain:
+	case loop.IterationReverted:
+		return "reverted: the baseline is unchanged"
+	case loop.IterationNoGain:
 		if v.s.Auto {
-			return "not kept: goes out with the next change"
+			return "not kept: the next change replaces it"
 		}
-		if d := it.Delta; d != nil && d.Direction != engine.Plateau && d.Direction != engine.Worse {
-			return "not judged: [m] measures it again"
+		if d := it.Delta; d != nil && d.Direction != verdict.Plateau && d.Direction != verdict.Worse {
+			return "unresolved: [m] measures it again"
 		}
-		if v.s.Can[engine.CommandRevert].OK {
-			return "no gain: [r] puts it back, or the next change does"
+		if v.s.Can[loop.CommandRevert].OK {
+			return "no gain: [r] reverts it, or the next change replaces it"
 		}
-		return "no gain: goes out with the next change"
-	case engine.IterationNoise:
+		return "no gain: the next change replaces it"
+	case loop.IterationNoise:
 		return "same settings: noise"
-	case engine.IterationBroken:
+	case loop.IterationBroken:
 		if it.Failure != "" {
 			return "failed: not kept"
 		}
@@ -141,174 +119,157 @@ func (v *nowView) endWords(it *engine.Iteration) string {
 	return ""
 }
 
-// told begins a sentence with a capital letter, except where it begins with a flag,
-// and ends it.
-func told(s string) string {
-	if s = sentence(s); s != "" && s[0] >= 'a' && s[0] <= 'z' {
-		s = strings.ToUpper(s[:1]) + s[1:]
+// profile returns the direction by the PROFILE formula if it differs from the verdict, otherwise
+// "".
+func profile(it *loop.Iteration) string {
+	d := it.Delta
+	if d.Classic == d.Direction || d.Classic == "" || it.End == loop.IterationNoise {
+		return ""
 	}
-	return s
+	return figure.Stopped(tuning.Profile(d))
 }
 
-// direction is the verdict in a word with its figure.
-func (v *nowView) direction(it *engine.Iteration) prose {
-	u := v.u
-	sign, word, token := u.verdictSign(it)
-	says := figure.Minus(it.Delta.Reason)
-	if p, ok := engine.ProofOf(it.Delta); ok {
-		says, _ = p.Says()
-	}
-	head := line(u.say(token, sign+figure.NBSP+strings.ReplaceAll(strings.ToUpper(word), " ", figure.NBSP)), u.say(cell.Strong, " "+says))
+// direction returns the verdict in a word, with its figure.
+func direction(u *frame.Settings, it *loop.Iteration) page.Text {
+	sign, word, token := verdictSign(u, it)
+	says, _ := tuning.Reason(it.Delta)
+	head := page.Join(page.Toned(token, sign+figure.NBSP+strings.ReplaceAll(strings.ToUpper(word), " ", figure.NBSP)), page.Toned(cell.Strong, " "+says))
 	if said := expectation(it); said != "" {
-		head = line(head, u.say(cell.Muted, "; "+said))
+		head = page.Join(head, page.Toned(cell.Muted, "; "+said))
 	}
 	return head
 }
 
-// deltaLine is a verdict's figures in one line.
-func (v *nowView) deltaLine(w int, d *engine.Delta) block {
-	u := v.u
-	var parts prose
-	metrics := d.MeasuredMetrics()
-	for _, r := range deltaRows()[:4] {
-		for _, m := range metrics {
-			if m.Name != r.name || !number(m.Before.Value) || !number(m.After.Value) {
-				continue
-			}
-			before, after, unit := bothShown(m.Before, m.After)
-			text := strings.TrimSpace(before + " → " + after + " " + unit)
-			next := line(u.say(cell.Muted, metricName(m.Name)+" "), u.say(cell.Body, text))
-			if len(parts) > 0 {
-				next = line(u.say(cell.Muted, ", "), next)
-			}
-			if parts.width()+next.width() <= w {
-				parts = line(parts, next)
-			}
+// deltaLine returns the most important figures of a verdict in one line.
+func deltaLine(u *frame.Settings, w int, d *effect.Delta) frame.Block {
+	var parts page.Text
+	rows := tuning.DeltaRows(d, nil)
+	slices.SortStableFunc(rows, func(a, b tuning.DeltaRow) int { return deltaKeeps[b.Name] - deltaKeeps[a.Name] })
+	for _, r := range rows {
+		if deltaKeeps[r.Name] < 50 || r.Before == figure.Absent || r.After == figure.Absent {
+			continue
+		}
+		next := page.Join(page.Toned(cell.Muted, r.Label+" "), page.Toned(cell.Body, strings.TrimSpace(r.Before+" → "+r.After+" "+r.Unit)))
+		if len(parts) > 0 {
+			next = page.Join(page.Toned(cell.Muted, ", "), next)
+		}
+		if u.Width(parts)+u.Width(next) <= w {
+			parts = page.Join(parts, next)
 		}
 	}
-	return u.one(79, parts)
+	return u.OneLine(79, parts)
 }
 
-// deltas are the rows before → after with the change in percent, and of what was
-// predicted whether it came so. A sound change of latency is as green as one of
-// throughput; what is no quality (running, power) has no colour.
-func (v *nowView) deltas(d *engine.Delta, predicted []engine.Prediction, soFar bool) []block {
-	u := v.u
-	var rows []block
+// deltas returns a row per metric: before, after, the change in percent, and whether it was within
+// the prediction. Improvements are green, whether more or less is better; metrics that are neither
+// (running, power) have no colour.
+func deltas(u *frame.Settings, d *effect.Delta, predicted []engine.Prediction, soFar bool) []frame.Block {
 	var cells [4]int
-	type row struct {
-		deltaRow
-		name, before, after, unit string
-		change                    stat.Opt
-		interval                  string
-		held                      prose
-	}
-	var list []row
-	metrics := d.MeasuredMetrics()
-	for _, r := range deltaRows() {
-		for _, m := range metrics {
-			if m.Name != r.name || !number(m.Before.Value) && !number(m.After.Value) || stayedZero(m) {
-				continue
-			}
-			next := row{deltaRow: r, name: metricName(m.Name), change: m.Change, interval: u.spell(intervalOf(d, m.Name)), held: u.held(predicted, m, soFar)}
-			next.before, next.after, next.unit = bothShown(m.Before, m.After)
-			list = append(list, next)
-			for i, text := range [...]string{next.name, next.before, next.after, next.unit} {
-				cells[i] = max(cells[i], cell.Width(u.spell(text)))
-			}
-		}
-	}
+	list := tuning.DeltaRows(d, predicted)
 	intervals := 0
 	for _, r := range list {
-		intervals = max(intervals, cell.Width(r.interval))
-	}
-	arrow := u.spell("→")
-	for _, r := range list {
-		token := cell.Body
-		if number(r.change) && (r.change.V > 0.02 || r.change.V < -0.02) {
-			token = u.toneOf(r.deltaRow.name, r.change.V)
+		for i, text := range [...]string{r.Label, r.Before, r.After, r.Unit} {
+			cells[i] = max(cells[i], cell.Width(u.Spell(text)))
 		}
-		rows = append(rows, block{lines: 1, keep: r.keep, draw: func(p cell.Pane) {
-			x := 2
-			p.Text(x, 0, cell.Muted, r.name)
-			x += cells[0] + 2 + cells[1]
-			p.Right(x, 0, cell.Baseline, r.before)
-			x = p.Text(x+1, 0, cell.Muted, arrow) + 1 + cells[2]
-			p.Right(x, 0, cell.Trial, r.after)
-			p.Text(x+1, 0, cell.Muted, r.unit)
-			x += 1 + cells[3] + 2 + 7
-			if number(r.change) {
-				p.Right(x, 0, token, figure.Change(r.change.V)+figure.NBSP+"%")
-			}
-			if intervals > 0 && x+2+intervals <= p.Width() {
-				p.Text(x+2, 0, cell.Muted, r.interval)
-				x += 2 + intervals
-			}
-			if x += 2; x+r.held.width() <= p.Width() {
-				r.held.draw(p, x, 0)
-			} else if soFar {
-				u.say(cell.Muted, "so far").draw(p, x, 0)
-			}
-		}})
+		intervals = max(intervals, cell.Width(u.Spell(r.Interval)))
+	}
+	var rows []frame.Block
+	for _, r := range list {
+		rows = append(rows, frame.Block{Lines: 1, Keep: deltaKeeps[r.Name], Draw: func(p cell.Pane) { drawDelta(u, p, &r, cells, intervals, soFar) }})
 	}
 	return rows
 }
 
-// stayedZero says that there was nothing of it before or after.
-func stayedZero(m engine.MetricDelta) bool {
-	return m.Before.Value == stat.Some(0) && m.After.Value == stat.Some(0)
+func drawDelta(u *frame.Settings, p cell.Pane, r *tuning.DeltaRow, cells [4]int, intervals int, soFar bool) {
+	x := 2
+	p.Text(x, 0, cell.Muted, r.Label)
+	x += cells[0] + 2 + cells[1]
+	p.Right(x, 0, cell.Body, r.Before)
+	x = p.Text(x+1, 0, cell.Muted, u.Spell("→")) + 1 + cells[2]
+	p.Right(x, 0, cell.Strong, r.After)
+	p.Text(x+1, 0, cell.Muted, r.Unit)
+	x += 1 + cells[3] + 2 + 7
+	if r.Change.OK {
+		p.Right(x, 0, r.Tone, tuning.Change(r.Change))
+	}
+	if intervals > 0 && x+2+intervals <= p.Width() {
+		p.Text(x+2, 0, cell.Muted, r.Interval)
+		x += 2 + intervals
+	}
+	var came page.Text
+	if r.PredictedRange != "" {
+		came = page.Toned(cell.Muted, "predicted "+r.PredictedRange)
+		if word := r.Outcome.Word(); word != "" && !soFar {
+			came = page.Join(came, page.Toned(r.Outcome.Tone(), ": "+word))
+		}
+	}
+	if x += 2; x+u.Width(came) <= p.Width() {
+		p.Line(x, 0, came)
+	} else if soFar {
+		p.Line(x, 0, page.Toned(cell.Muted, "so far"))
+	}
 }
 
-// held says whether a prediction came true; nothing where there was none.
-func (u *look) held(list []engine.Prediction, m engine.MetricDelta, soFar bool) prose {
-	for _, p := range list {
-		if p.Metric != m.Name {
-			continue
-		}
-		_, between := predictedChange(p)
-		said := u.say(cell.Muted, "predicted "+strings.Trim(between, "()"))
-		switch held, known := p.Held(m.Change); {
-		case !known || soFar:
-			return said
-		case held:
-			return line(said, u.say(cell.OK, ": held"))
-		}
-		return line(said, u.say(cell.Warn, ": missed"))
+// proof adds the evidence for a verdict, in the order in which users question it: the reason, the
+// chart with the prediction, other differences, remarks.
+func (v *nowView) proof(q *frame.Panel, w int, it *loop.Iteration, brief bool) {
+	p, ok := effect.VerdictOf(it.Delta)
+	if !ok {
+		return
 	}
-	return nil
+	u := v.u
+	warn := func(keep int, word, text string) {
+		q.Add(u.Paragraph(w, keep, nil, page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+figure.NBSP+word+": "), page.Toned(cell.Body, text))))
+	}
+	if !brief {
+		_, rest := p.Headline()
+		q.Add(u.Paragraph(w, 86, nil, page.Toned(cell.Body, tuning.Sentence(rest))), outcome(u, it, p))
+	}
+	if text, changed := it.Canary.Summary(); changed {
+		warn(85, "answers", text)
+	} else if !brief {
+		q.Add(u.Paragraph(w, 65, nil, page.Toned(cell.Body, tuning.Sentence(text))))
+	}
+	keeps := map[tuning.RemarkKind]int{
+		tuning.AboutObjective: 71, tuning.AboutBrokenObjective: 87, tuning.AboutTraffic: 73, tuning.AboutLimit: 63, tuning.AboutCause: 72, tuning.AboutWidth: 74,
+	}
+	for _, r := range tuning.Remarks(it.Delta) {
+		keep := keeps[r.Kind]
+		switch {
+		case keep == 0, r.Kind == tuning.AboutTraffic && len(it.Load) > 0, r.Kind == tuning.AboutWidth && !p.RestartsDominate():
+		case r.Label != "":
+			warn(keep, r.Label, r.Text)
+		case r.Kind == tuning.AboutObjective:
+			q.Add(u.Paragraph(w, keep, nil, page.Join(page.Toned(cell.OK, u.Glyphs.Good+figure.NBSP), page.Toned(cell.Body, r.Text))))
+		case !brief:
+			q.Add(u.Paragraph(w, keep, nil, page.Toned(cell.Muted, r.Text)))
+		}
+	}
 }
 
-// toneOf colours a change by what it means for those who use the server.
-func (u *look) toneOf(metric string, change float64) cell.Token {
-	switch metric {
-	case "running_mean", "waiting_mean", "kv_usage_peak", "power_w":
-		return cell.Body
+// outcome returns the chart of the measured interval over the prediction.
+func outcome(u *frame.Settings, it *loop.Iteration, p effect.Verdict) frame.Block {
+	interval, mid := stretchOf(p.Result)
+	if _, ok := p.Change(); !ok {
+		return frame.Block{}
 	}
-	if rising(metric) == (change > 0) {
-		return cell.OK
+	row := intervalRow{name: "measured", band: chart.EmptyStretch(), interval: interval, mid: mid, token: cell.Trial}
+	if q, ok := effect.PredictionOf(it.Predicted, p.Result.Goal); ok {
+		row.band = chart.Stretch{Low: q.Low.V, High: q.High.V}
 	}
-	return cell.Bad
+	return intervals(u, 82, []intervalRow{row}, []chart.Stretch{row.band, interval})
 }
 
-// bothShown spells two values of one unit, which stands behind them once where
-// both are shown in it.
-func bothShown(before, after engine.Quantity) (b, a, unit string) {
-	show := func(q engine.Quantity) string {
-		if !number(q.Value) {
-			return figure.Absent
-		}
-		return overLimit(q) + figure.Show(q.Value, q.Unit)
+// failure returns why a change could not be made or did not last.
+func failure(u *frame.Settings, w int, it *loop.Iteration) frame.Block {
+	return u.Paragraph(w, 93, nil, page.Join(page.Toned(cell.Bad, u.Glyphs.Bad+figure.NBSP+"FAILED "), page.Toned(cell.Strong, tuning.Sentence(it.Failure))))
+}
+
+// changeText returns what was changed, and how long the server was down.
+func changeText(it *loop.Iteration) string {
+	text := tuning.Sentence(it.Text)
+	if it.Downtime > 0 {
+		text += " The server was down for " + figure.Elapsed(it.Downtime) + "."
 	}
-	if !number(before.Value) || !number(after.Value) {
-		return show(before), show(after), ""
-	}
-	x, unitX := figure.Amount(before.Value.V, before.Unit)
-	y, unitY := figure.Amount(after.Value.V, after.Unit)
-	if unitX != unitY {
-		return show(before), show(after), ""
-	}
-	if unitX == "req" {
-		unitX = ""
-	}
-	return overLimit(before) + x, overLimit(after) + y, unitX
+	return text
 }

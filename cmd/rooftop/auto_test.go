@@ -9,25 +9,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// tuneFlags reads a command line of tune as the command does, without running it.
+// tuneFlags parses a command line of tune without running it.
 func tuneFlags(t *testing.T, env []string, args ...string) (*tuneOptions, error) {
 	t.Helper()
 	var o tuneOptions
-	c := newTuneOf(&world{env: variables(env...)}, &o)
+	c := newTuneOf(&cli.World{Env: variables(env...)}, &o)
 	if err := c.ParseFlags(args); err != nil {
 		return nil, err
 	}
 	if err := c.ValidateArgs(c.Flags().Args()); err != nil {
 		return nil, err
 	}
+	if err := cli.FromEnvironment(c.Flags(), o.Env); err != nil {
+		return nil, err
+	}
 	return &o, o.check()
 }
 
-// program makes a file that may be run.
+// program creates an executable file.
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "apply.sh")
@@ -45,30 +50,30 @@ func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
 		is   func(o *tuneOptions) any
 		want any
 	}{
-		{"nothing is by hand", "", func(o *tuneOptions) any { return o.auto.mode() }, modeNone},
-		{"five restarts", "", func(o *tuneOptions) any { return o.auto.limits() }, engine.Limits{Restarts: 5}},
-		{"three per cent", "", func(o *tuneOptions) any { return o.goal.near }, 0.03},
-		{"per cent with a sign", "--precision 2%", func(o *tuneOptions) any { return o.goal.near }, 0.02},
-		{"a share", "--precision 0.05", func(o *tuneOptions) any { return o.goal.near }, 0.05},
-		{"a number of per cent", "--precision 4", func(o *tuneOptions) any { return o.goal.near }, 0.04},
-		{"objectives", "--slo ttft_p99=500ms,itl_mean=0.06s", func(o *tuneOptions) any { return o.goal.objectives }, []verdict.Objective{
+		{"nothing is by hand", "", func(o *tuneOptions) any { return o.auto.Mode() }, autopilot.ModeNone},
+		{"five restarts", "", func(o *tuneOptions) any { return o.auto.Limits() }, loop.Limits{Restarts: 5}},
+		{"three per cent", "", func(o *tuneOptions) any { return o.goal.Precision }, 0.03},
+		{"per cent with a sign", "--precision 2%", func(o *tuneOptions) any { return o.goal.Precision }, 0.02},
+		{"a share", "--precision 0.05", func(o *tuneOptions) any { return o.goal.Precision }, 0.05},
+		{"a number of per cent", "--precision 4", func(o *tuneOptions) any { return o.goal.Precision }, 0.04},
+		{"objectives", "--slo ttft_p99=500ms --slo itl_mean=0.06s", func(o *tuneOptions) any { return o.goal.Objectives }, []verdict.Objective{
 			{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: 0.99, Limit: 0.5},
 			{Name: "itl_mean", Metric: verdict.MetricITL, Limit: 0.06},
 		}},
-		{"a night", "--auto --hours 22:00-6:30", func(o *tuneOptions) any { return [2]time.Duration{o.auto.from, o.auto.to} },
+		{"a night", "--auto --hours 22:00-6:30", func(o *tuneOptions) any { return [2]time.Duration{o.auto.Limits().From, o.auto.Limits().To} },
 			[2]time.Duration{22 * time.Hour, 6*time.Hour + 30*time.Minute}},
-		{"flags in any spelling", "--auto --allow-flags max_num_seqs,--block-size,max-num-seqs", func(o *tuneOptions) any { return o.auto.allowed },
+		{"flags in any spelling", "--auto --allow-flags max_num_seqs,--block-size,max-num-seqs", func(o *tuneOptions) any { return o.auto.Limits().Allow },
 			[]string{"--max-num-seqs", "--block-size"}},
-		{"the longest measurement is no shorter than the first look", "--duration 10m", func(o *tuneOptions) any { return o.goal.longest }, 10 * time.Minute},
-		{"a command", "--auto -- vllm serve Qwen/Qwen3-8B --max-num-seqs 4", func(o *tuneOptions) any { return o.auto.launch.String() },
+		{"the longest measurement is no shorter than the first look", "--duration 10m", func(o *tuneOptions) any { return o.goal.Longest }, 10 * time.Minute},
+		{"a command", "--auto -- vllm serve Qwen/Qwen3-8B --max-num-seqs 4", func(o *tuneOptions) any { return o.auto.Launch.String() },
 			"vllm serve Qwen/Qwen3-8B --max-num-seqs 4"},
-		{"a command is a mode", "-- vllm serve m", func(o *tuneOptions) any { return o.auto.mode() }, modeExec},
-		{"in place", "--auto --restart-in-place", func(o *tuneOptions) any { return o.auto.mode() }, modeAttach},
-		{"a hook", "--apply-cmd " + hook, func(o *tuneOptions) any { return o.auto.mode() }, modeHook},
-		{"a dry run needs no mode", "--dry-run", func(o *tuneOptions) any { return o.auto.unattended() }, true},
-		{"time to stop it, on the screen", "--auto", func(o *tuneOptions) any { return o.auto.pause(viewScreen) }, 10 * time.Second},
-		{"none in a log", "--auto", func(o *tuneOptions) any { return o.auto.pause(viewLines) }, time.Duration(0)},
-		{"as told", "--auto --countdown 0s", func(o *tuneOptions) any { return o.auto.pause(viewScreen) }, time.Duration(0)},
+		{"a command is a mode", "-- vllm serve m", func(o *tuneOptions) any { return o.auto.Mode() }, autopilot.ModeExec},
+		{"in place", "--auto --restart-in-place", func(o *tuneOptions) any { return o.auto.Mode() }, autopilot.ModeAttach},
+		{"a hook", "--apply-cmd " + hook, func(o *tuneOptions) any { return o.auto.Mode() }, autopilot.ModeHook},
+		{"a dry run needs no mode", "--dry-run", func(o *tuneOptions) any { return o.auto.Unattended() }, true},
+		{"time to stop it, on the screen", "--auto", func(o *tuneOptions) any { return o.auto.Pause(true) }, 10 * time.Second},
+		{"none in a log", "--auto", func(o *tuneOptions) any { return o.auto.Pause(false) }, time.Duration(0)},
+		{"as told", "--auto --countdown 0s", func(o *tuneOptions) any { return o.auto.Pause(true) }, time.Duration(0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, err := tuneFlags(t, nil, strings.Fields(c.args)...)
@@ -91,13 +96,14 @@ func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
 		{"a key that is none", "--slo speed=1s", "it is ttft, itl, tpot or e2e"},
 		{"an objective without a limit", "--slo ttft_p99", "write KEY=TIME"},
 		{"one twice", "--slo itl_p50=1s,itl_p50=2s", "twice"},
+		{"one twice in two flags", "--slo itl_p50=1s --slo itl_p50=2s", "twice"},
 		{"a limit of nothing", "--slo itl_p50=0s", "above zero"},
 		{"no time", "--slo itl_p50=soon", "give a time"},
 		{"a precision that is none", "--precision close", "give a share"},
 		{"half", "--precision 0.5", "is 50 %"},
 		{"too fine", "--precision 0.1%", "0.2% to 30%"},
 		{"longest", "--longest 10s", "shorter than --duration"},
-		{"one restart", "--auto --max-restarts 1", "one for its way back"},
+		{"one restart", "--auto --max-restarts 1", "one for its revert"},
 		{"no downtime", "--auto --max-downtime 0s", "above zero"},
 		{"an hour that is none", "--auto --hours 22-6", "no time of day"},
 		{"25 o'clock", "--auto --hours 25:00-06:00", "no time of day"},
@@ -115,29 +121,29 @@ func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, stderr, code := call(t, nil, append([]string{"tune"}, strings.Fields(c.args)...)...)
-			if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit code %d, want 2 and one line with %q:\n%s", code, c.want, stderr)
 			}
 		})
 	}
 }
 
-// A variable may stand for all runs of a person: it bounds those without keys and
-// is no mistake in others.
+// A variable may apply to all runs of a user: it limits automatic runs, and is not an error for
+// others.
 func TestVariablesBoundRunsWithoutKeys(t *testing.T) {
 	env := []string{"ROOFTOP_MAX_RESTARTS", "3", "ROOFTOP_SLO", "itl_p99=60ms", "ROOFTOP_HOURS", "22:00-06:00"}
 	o, err := tuneFlags(t, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := engine.Limits{Restarts: 3, From: 22 * time.Hour, To: 6 * time.Hour}
-	if diff := cmp.Diff(want, o.auto.limits()); diff != "" {
+	want := loop.Limits{Restarts: 3, From: 22 * time.Hour, To: 6 * time.Hour}
+	if diff := cmp.Diff(want, o.auto.Limits()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(o.goal.objectives) != 1 {
-		t.Errorf("objectives %v", o.goal.objectives)
+	if len(o.goal.Objectives) != 1 {
+		t.Errorf("objectives %v", o.goal.Objectives)
 	}
-	if o, err = tuneFlags(t, env, "--auto", "--max-restarts", "7"); err != nil || o.auto.maxRestarts != 7 {
-		t.Errorf("--max-restarts %d (%v), want the command line's", o.auto.maxRestarts, err)
+	if o, err = tuneFlags(t, env, "--auto", "--max-restarts", "7"); err != nil || o.auto.MaxRestarts != 7 {
+		t.Errorf("--max-restarts %d (%v), want the command line's", o.auto.MaxRestarts, err)
 	}
 }

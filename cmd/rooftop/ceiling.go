@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
@@ -9,112 +8,101 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-func newCeiling(w *world) *cobra.Command {
-	var (
-		out                           output
-		model, gpu, modelConfig, file string
-		weight, kv                    string
-		tp, batch                     int
-		context, prompt               float64
-		util                          float64
-		eager                         bool
-	)
-	c := &cobra.Command{
-		Use:   "ceiling",
-		Short: "What a GPU allows for a model, without a server",
-		Long: `Computes what hardware allows: the ideal step (every byte at full bandwidth,
-every FLOP at full rate, nothing else) and the achievable one (fractions that
-measured kernels reach), for decode at a batch and context and for prefill;
-whether the weights fit, the least tensor parallelism, how many tokens the KV
-pool holds. The documented formulas stand beside it as classic; the variables
-DTYPE and VLLM_DTYPE set their bytes per parameter. All of it is an estimate.`,
-		Example: `  rooftop ceiling --model Llama-3.1-8B-Instruct --gpu L4
-  rooftop ceiling --model Qwen3-32B --gpu "H100 SXM" --tp 2 --batch 64 --json`,
-		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := fromEnvironment(c.Flags(), w.env); err != nil {
-				return err
-			}
-			if err := out.check(); err != nil {
-				return err
-			}
-			if gpu == "" || (model == "" && modelConfig == "") {
-				return usage("ceiling needs --model (or --model-config) and --gpu; 'rooftop catalog list' lists them")
-			}
-			if tp < 1 || batch < 1 || context < 0 || prompt < 1 || !(util > 0 && util <= 1) {
-				return usage("ceiling: --tp and --batch must be at least 1, --prompt at least 1, --context not negative, --gpu-memory-utilization in 0..1")
-			}
-			cat, _, err := userCatalog(file)
-			if err != nil {
-				return err
-			}
-			g, err := cat.FindGPU(gpu, 0)
-			if err != nil {
-				return usage("--gpu: %w", err)
-			}
-			m, err := modelShape(cat, model, modelConfig)
-			if err != nil {
-				return err
-			}
-			if err := checkDegree(&m, tp); err != nil {
-				return err
-			}
-			config := roofline.Config{GPU: g, Model: m, TP: tp, PP: 1, Eager: eager}
-			if err := dtypes(&config, model, weight, kv); err != nil {
-				return err
-			}
-			if missing := config.Check(); len(missing) > 0 {
-				return usage("ceiling: %s of %s on %s is not in the catalog; give --model-config or --catalog", strings.Join(missing, ", "), m.ID, g.Name)
-			}
-			in := roofline.CeilingInput{Batch: float64(batch), Context: context, Prompt: prompt, Utilization: util}
-			result, err := config.Ceiling(in)
-			if err != nil {
-				return fail(exitError, err)
-			}
-			answer := report.Ceiling{
-				Inputs:   report.CeilingInputs(config, in, ceilingSources(c.Flags(), modelConfig)),
-				Physical: result,
-			}
-			bytes, from := classicBytes(config.Weight, kv, w.env)
-			putClassic(&answer, config, prompt, util, bytes, from)
-			if out.json {
-				err = report.WriteCeilingJSON(w.stdout, &answer)
-			} else {
-				err = report.WriteCeilingPlain(w.stdout, &answer, out.style(w))
-			}
-			if err != nil {
-				return fail(exitError, err)
-			}
-			return nil
-		},
-	}
-	g := groupFlags(c)
-	f := g.group("Hardware and model")
-	f.StringVar(&model, "model", "", "`NAME` of the model: a Hugging Face id or part of one")
-	f.StringVar(&modelConfig, "model-config", "", "config.json `FILE` of the model, instead of the catalog")
-	f.StringVar(&gpu, "gpu", "", "`NAME` of the GPU")
-	f.StringVar(&file, "catalog", "", "YAML `FILE` with further GPUs and models")
-	f.IntVar(&tp, "tp", 1, "`N` GPUs: the tensor-parallel degree")
-	f.StringVar(&weight, "weight-dtype", "", "`TYPE` of the weights: bf16, fp8, int4, nvfp4, mxfp4, … (default: the model's own)")
-	f.StringVar(&kv, "kv-dtype", "", "`TYPE` of the KV cache (default: the model's 16-bit type)")
-	f.Float64Var(&util, "gpu-memory-utilization", 0.92, "`SHARE` of GPU memory that vLLM may use, 0 to 1")
-	f.BoolVar(&eager, "enforce-eager", false, "without CUDA graphs")
-	f = g.group("Load")
-	f.IntVar(&batch, "batch", 1, "`N` sequences that decode at once")
-	f.Float64Var(&context, "context", 1024, "`TOKENS` of a sequence's context, the mean")
-	f.Float64Var(&prompt, "prompt", 1024, "`TOKENS` of a prompt")
-	out.register(g, "inputs, terms and assumptions")
-	g.done()
+// ceilingOptions are the flags of ceiling.
+type ceilingOptions struct {
+	cli.Output
+	gpu, model, modelConfig, catalogFile string
+	weight, kv                           string
+	tp, batch                            int
+	context, prompt, utilization         float64
+	eager                                bool
+}
+
+func newCeiling(w *cli.World) *cobra.Command {
+	var o ceilingOptions
+	c := newCommand("ceiling", noArgs, func(c *cobra.Command, _ []string) error { return o.run(w, c.Flags()) })
+	g := cli.GroupFlags(c)
+	f := g.Group("Hardware and model")
+	f.StringVar(&o.model, "model", "", "`NAME` of the model: a Hugging Face id or part of one")
+	f.StringVar(&o.modelConfig, "model-config", "", "config.json `FILE` of the model, instead of the catalog")
+	f.StringVar(&o.gpu, "gpu", "", "`NAME` of the GPU")
+	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further GPUs and models")
+	f.IntVar(&o.tp, "tp", 1, "`N` GPUs: the tensor-parallel degree")
+	f.StringVar(&o.weight, "weight-dtype", "", "`TYPE` of the weights: bf16, fp8, int4, nvfp4, mxfp4, … (default: the model's own)")
+	f.StringVar(&o.kv, "kv-dtype", "", "`TYPE` of the KV cache (default: the model's 16-bit type)")
+	f.Float64Var(&o.utilization, "gpu-memory-utilization", 0.92, "`SHARE` of GPU memory that vLLM may use, 0 to 1")
+	f.BoolVar(&o.eager, "enforce-eager", false, "without CUDA graphs")
+	f = g.Group("Load")
+	f.IntVar(&o.batch, "batch", 1, "`N` sequences that decode at once")
+	f.Float64Var(&o.context, "context", 1024, "`TOKENS` of a sequence's context, the mean")
+	f.Float64Var(&o.prompt, "prompt", 1024, "`TOKENS` of a prompt")
+	o.Output.Register(g, "inputs, terms and assumptions")
+	g.Done()
 	return c
 }
 
-// ceilingSources says where each input came from.
+func (o *ceilingOptions) run(w *cli.World, flags *pflag.FlagSet) error {
+	config, err := o.config()
+	if err != nil {
+		return err
+	}
+	in := roofline.CeilingInput{Batch: float64(o.batch), Context: o.context, Prompt: o.prompt, Utilization: o.utilization}
+	physical, err := config.Ceiling(in)
+	if err != nil {
+		return err
+	}
+	answer := tuning.HardwareCeiling{
+		Inputs: tuning.CeilingInputs(config, in, ceilingSources(flags, o.modelConfig)), Batch: in.Batch, Physical: physical,
+	}
+	bytes, from := profileBytes(config.Weight, o.kv, w.Env)
+	addProfile(&answer, config, o.prompt, o.utilization, bytes, from)
+	return cli.Print(w, &o.Output, &answer, cli.Text(func(c *tuning.HardwareCeiling) *page.Page {
+		return tuning.Ceiling(c, tuning.Options{Verbose: o.Verbose})
+	}), document.WriteCeiling)
+}
+
+// config returns the described replica, or an error if it is invalid.
+func (o *ceilingOptions) config() (c roofline.Config, err error) {
+	switch {
+	case o.gpu == "" || o.model == "" && o.modelConfig == "":
+		return c, cli.Usagef("ceiling needs --model (or --model-config) and --gpu; 'rooftop catalog list' lists them")
+	case o.tp < 1 || o.batch < 1 || o.context < 0 || o.prompt < 1 || !(o.utilization > 0 && o.utilization <= 1):
+		return c, cli.Usagef("ceiling: --tp and --batch must be at least 1, --prompt at least 1, --context not negative, --gpu-memory-utilization in 0..1")
+	}
+	cat, _, err := cli.UserCatalog(o.catalogFile)
+	if err != nil {
+		return c, err
+	}
+	c = roofline.Config{TP: o.tp, PP: 1, Eager: o.eager}
+	if c.GPU, err = cat.FindGPU(o.gpu, 0); err != nil {
+		return c, cli.Usagef("--gpu: %w", err)
+	}
+	if c.Model, err = modelShape(cat, o.model, o.modelConfig); err != nil {
+		return c, err
+	}
+	if err := checkDegree(&c.Model, o.tp); err != nil {
+		return c, err
+	}
+	if err := dtypes(&c, o.model, o.weight, o.kv); err != nil {
+		return c, err
+	}
+	if missing := c.Check(); len(missing) > 0 {
+		return c, cli.Usagef("ceiling: %s of %s on %s is not in the catalog; give --model-config or --catalog", strings.Join(missing, ", "), c.Model.ID, c.GPU.Name)
+	}
+	return c, nil
+}
+
+// ceilingSources returns the source of each input.
 func ceilingSources(f *pflag.FlagSet, modelConfig string) map[string]engine.Source {
 	sources := map[string]engine.Source{}
 	for flag, input := range map[string]string{
@@ -125,7 +113,7 @@ func ceilingSources(f *pflag.FlagSet, modelConfig string) map[string]engine.Sour
 		given := f.Lookup(flag)
 		switch {
 		case !given.Changed:
-		case given.Annotations[fromVariable] != nil:
+		case cli.FromVariable(given):
 			sources[input] = engine.FromEnv
 		default:
 			sources[input] = engine.FromFlag
@@ -140,9 +128,9 @@ func ceilingSources(f *pflag.FlagSet, modelConfig string) map[string]engine.Sour
 	return sources
 }
 
-// checkDegree refuses a tensor-parallel degree that vLLM refuses: the query heads
-// must divide (ModelConfig.verify_with_parallel_config), the KV heads divide or
-// be replicated evenly (the assertions of its attention layers).
+// checkDegree rejects tensor-parallel degrees that vLLM rejects: the degree must divide the query
+// heads (ModelConfig.verify_with_parallel_config), and divide or be a multiple of the KV heads (the
+// assertions of its attention layers).
 func checkDegree(m *catalog.Model, tp int) error {
 	splits := func(t int) bool {
 		kv := m.KVHeads
@@ -167,14 +155,14 @@ func checkDegree(m *catalog.Model, tp int) error {
 			break
 		}
 	}
-	return usage("--tp %d: vLLM cannot split the %d attention heads (%d KV heads) of %s over %d GPUs; nearest that it can: %s",
+	return cli.Usagef("--tp %d: vLLM cannot split the %d attention heads (%d KV heads) of %s over %d GPUs; nearest that it can: %s",
 		tp, m.Heads, m.KVHeads, m.ID, tp, strings.Join(near, " and "))
 }
 
-// classicBytes is bytes per parameter in the documented order of the classic
-// formulas: the environment, the cache's type where it was given, the weights'.
-func classicBytes(weight catalog.DType, kv string, env func(string) (string, bool)) (bytes float64, from string) {
-	if d, ok := catalog.ParseDType(documentedDType(env)); ok {
+// profileBytes returns the bytes per parameter in the order of the PROFILE formulas: from the
+// environment, else the cache's type if it was given, else the weights' type.
+func profileBytes(weight catalog.DType, kv string, env func(string) (string, bool)) (bytes float64, from string) {
+	if d, ok := catalog.ParseDType(attach.DocumentedDType(env)); ok {
 		return d.Bytes(), "env"
 	}
 	if d, ok := catalog.ParseDType(kv); ok {
@@ -183,8 +171,8 @@ func classicBytes(weight catalog.DType, kv string, env func(string) (string, boo
 	return weight.Bytes(), "the weights' type"
 }
 
-// putClassic puts the documented formulas beside the physical answer.
-func putClassic(c *report.Ceiling, config roofline.Config, prompt, util, bytes float64, from string) {
+// addProfile adds the PROFILE formulas to the physical answer.
+func addProfile(c *tuning.HardwareCeiling, config roofline.Config, prompt, util, bytes float64, from string) {
 	if config.GPU.FP32TFLOPS == 0 {
 		c.ClassicReason = "the catalog has no FP32 peak for " + config.GPU.Name
 	}
@@ -199,17 +187,16 @@ func putClassic(c *report.Ceiling, config roofline.Config, prompt, util, bytes f
 	}
 }
 
-// modelShape takes the model from a config.json where one is given, else from
-// the catalog.
+// modelShape returns the model from a config.json if path is given, otherwise from the catalog.
 func modelShape(cat *catalog.Catalog, name, path string) (catalog.Model, error) {
 	if path == "" {
 		m, err := cat.FindModel(name)
 		if err != nil {
-			return m, usage("--model: %w", err)
+			return m, cli.Usagef("--model: %w", err)
 		}
 		return m, nil
 	}
-	m, err := readModelConfig(path)
+	m, err := attach.ReadModelConfig(path)
 	if err != nil {
 		return m, err
 	}
@@ -219,8 +206,8 @@ func modelShape(cat *catalog.Catalog, name, path string) (catalog.Model, error) 
 	return m, nil
 }
 
-// dtypes settles how weights and cache are stored: as said, else as the name
-// says, else as the model was published. The cache never follows the weights.
+// dtypes sets the types of weights and cache: as given, else as in the model's name, else as
+// published. The cache type never follows the weights.
 func dtypes(c *roofline.Config, name, weight, kv string) error {
 	c.Compute, c.KV = catalog.BF16, catalog.BF16
 	if c.Model.NativeDType == catalog.FP16 {
@@ -233,20 +220,14 @@ func dtypes(c *roofline.Config, name, weight, kv string) error {
 	if c.Weight == "" {
 		c.Weight = catalog.BF16
 	}
-	for _, given := range []struct {
-		flag, text string
-		into       *catalog.DType
-	}{{"--weight-dtype", weight, &c.Weight}, {"--kv-dtype", kv, &c.KV}} {
-		if given.text == "" || given.text == "auto" {
-			continue
-		}
-		d, ok := catalog.ParseDType(given.text)
-		if !ok {
-			return usage("%s: %q is no type rooftop knows; bf16, fp16, fp32, fp8, int8, int4, mxfp4 and nvfp4 are", given.flag, given.text)
-		}
-		*given.into = d
+	if given, ok, err := attach.DTypeFlag("--weight-dtype", weight); err != nil {
+		return err
+	} else if ok {
+		c.Weight = given
 	}
-	return nil
+	given, ok, err := attach.DTypeFlag("--kv-dtype", kv)
+	if c.KVAssumed = !ok; ok {
+		c.KV = given
+	}
+	return err
 }
-
-func asAmbiguous(err error, into **catalog.AmbiguousError) bool { return errors.As(err, into) }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// deployDir is where the scripts of a deployment lie, which README explains.
+// deployDir has the scripts of a deployment, which the README explains.
 var deployDir = filepath.Join("testdata", "deploy")
 
 // runScript runs a script with variables and returns its output and exit code.
@@ -29,8 +29,8 @@ func runScript(t *testing.T, name string, env []string, args ...string) (output 
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// The deployment goes by rooftop's exit code: what is open or cannot be judged does
-// not fail it, a server that is not as it was meant to be does.
+// The deployment depends on rooftop's exit code: an unresolved or missing verdict does not fail it,
+// a server with unexpected settings does.
 func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 	}
 }
 
-// A change is written into the file of flags, and its way back takes it out again.
+// A change is written into the file of flags, and reverting removes it again.
 func TestApplyScriptEditsTheFlags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flags")
 	const before = "--port=8000\n--max-num-seqs=16\n--enforce-eager\n"

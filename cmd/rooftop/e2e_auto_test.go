@@ -39,6 +39,7 @@ type autoEvent struct {
 	Restarts  int      `json:"restarts"`
 	Steps     []string `json:"steps"`
 	StepsBack []string `json:"steps_back"`
+	Condition illness  `json:"condition"`
 }
 
 func eventsOf(t *testing.T, out []byte) []autoEvent {
@@ -69,20 +70,20 @@ func told(list []autoEvent) string {
 	return b.String()
 }
 
-// simModel and simFlags are a server that has too few seats for its load.
+// simModel and simFlags are a server that has too few slots for its load.
 const (
 	simModel   = "meta-llama/Llama-3.1-8B-Instruct"
-	tightSeats = "16"
+	tightSlots = "16"
 )
 
-func simFlags(port int, seats string) []string {
+func simFlags(port int, slots string) []string {
 	return []string{
 		simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "8192", "--sim-startup-time", "2s",
-		"--port", strconv.Itoa(port), "--max-num-seqs", seats,
+		"--port", strconv.Itoa(port), "--max-num-seqs", slots,
 	}
 }
 
-// offerSim offers more requests than the few seats hold, from when the server on a
+// offerSim offers more requests than the few slots hold, from when the server on a
 // port is up to the end of the test, whatever becomes of the server.
 func offerSim(t *testing.T, port int) {
 	t.Helper()
@@ -151,13 +152,13 @@ func endServing(t *testing.T, port int) {
 
 // startsSim starts a simulated server that outlives rooftop, as one that somebody
 // else started.
-func startsSim(t *testing.T, port int, seats string) {
+func startsSim(t *testing.T, port int, slots string) {
 	t.Helper()
 	path, err := named()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, append([]string{"sim"}, simFlags(port, seats)...)...)
+	cmd := exec.Command(path, append([]string{"sim"}, simFlags(port, slots)...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +171,8 @@ func startsSim(t *testing.T, port int, seats string) {
 	}
 }
 
-// seatsOf are the seats that the server on a port was launched with.
-func seatsOf(t *testing.T, port int) string {
+// slotsOf are the slots that the server on a port was launched with.
+func slotsOf(t *testing.T, port int) string {
 	t.Helper()
 	s := serving(t, port)
 	if s == nil || s.Launch == nil {
@@ -208,7 +209,7 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 	return list
 }
 
-// From too few seats to more, started by rooftop: kept, and left running.
+// From too few slots to more, started by rooftop: kept, and left running.
 func TestE2EAutoStartsAServer(t *testing.T) {
 	env := ownState(t)
 	port := freePort(t)
@@ -218,7 +219,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	}
 	endServing(t, port)
 	offerSim(t, port)
-	a := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)()
+	a := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSlots)...)...)()
 	list := a.ended(t, 0)
 	last := list[len(list)-1]
 	if last.Gain == nil || *last.Gain < 0.5 || last.Restarts > 5 {
@@ -228,13 +229,13 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	if len(kept) == 0 || kept[0].Flag != "--max-num-seqs" {
 		t.Fatalf("kept %+v", kept)
 	}
-	if got := seatsOf(t, port); got != kept[len(kept)-1].To {
-		t.Errorf("the server runs with %s seats, kept were %s", got, kept[len(kept)-1].To)
+	if got := slotsOf(t, port); got != kept[len(kept)-1].To {
+		t.Errorf("the server runs with %s slots, kept were %s", got, kept[len(kept)-1].To)
 	}
 	if pid := strconv.Itoa(serving(t, port).LaunchPID); !strings.Contains(string(a.stderr), "process "+pid) {
 		t.Errorf("how the server goes on is not said: %s", a.stderr)
 	}
-	again := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSeats)...)...)()
+	again := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSlots)...)...)()
 	if again.code != 1 || !strings.Contains(string(again.stderr), "listens at") {
 		t.Errorf("over a server that runs: exit code %d, %s", again.code, again.stderr)
 	}
@@ -244,7 +245,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 func TestE2EAutoRestartsInPlace(t *testing.T) {
 	env := ownState(t)
 	port := freePort(t)
-	startsSim(t, port, tightSeats)
+	startsSim(t, port, tightSlots)
 	offerSim(t, port)
 	before := serving(t, port)
 	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(port))().ended(t, 0)
@@ -252,8 +253,8 @@ func TestE2EAutoRestartsInPlace(t *testing.T) {
 		t.Errorf("gain %v", last.Gain)
 	}
 	after := serving(t, port)
-	if after == nil || seatsOf(t, port) == tightSeats {
-		t.Fatalf("the server runs with %s seats", seatsOf(t, port))
+	if after == nil || slotsOf(t, port) == tightSlots {
+		t.Fatalf("the server runs with %s slots", slotsOf(t, port))
 	}
 	if before.Cwd != after.Cwd {
 		t.Errorf("it runs in %s, before in %s", after.Cwd, before.Cwd)
@@ -265,7 +266,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	env := ownState(t)
 	_, state, _ := strings.Cut(env[0], "=")
 	port := freePort(t)
-	startsSim(t, port, tightSeats)
+	startsSim(t, port, tightSlots)
 	offerSim(t, port)
 	before := serving(t, port).Identity()
 
@@ -314,7 +315,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		// script is what the server does with other seats than the few; $@ are its
+		// script is what the server does with other slots than the few; $@ are its
 		// arguments, ROOFTOP the program.
 		script string
 		says   string
@@ -322,8 +323,8 @@ func TestE2EChangesThatFail(t *testing.T) {
 	}{
 		{"it does not start", "echo 'ValueError: max_num_seqs is more than this build can take' >&2; exit 1", "more than this build can take", 30 * time.Second},
 		{"it hangs at its start", "exec sleep 1000", "/health did not answer within 15s", 90 * time.Second},
-		{"it hangs under load", `exec "$ROOFTOP" sim "$@" --sim-fault stall@15s`, "the server hangs: requests are in, and nothing moved for", 2 * time.Minute},
-		{"it crashes under load", `exec timeout -s KILL 60 "$ROOFTOP" sim "$@"`, "it did not last", 4 * time.Minute},
+		{"it hangs under load", `exec "$ROOFTOP" sim "$@" --sim-fault stall@15s`, "the engine is hung: no tokens generated for", 2 * time.Minute},
+		{"it crashes under load", `exec timeout -s KILL 60 "$ROOFTOP" sim "$@"`, "after the change was kept", 4 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := ownState(t)
@@ -334,7 +335,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 			}
 			env = append(env, "PROGRAM="+path)
 			vllm := filepath.Join(t.TempDir(), "vllm")
-			text := "#!/bin/sh\nROOFTOP=$PROGRAM\nshift\ncase \"$*\" in\n*'--max-num-seqs " + tightSeats + "'*) exec \"$ROOFTOP\" sim \"$@\" ;;\nesac\n" + c.script + "\n"
+			text := "#!/bin/sh\nROOFTOP=$PROGRAM\nshift\ncase \"$*\" in\n*'--max-num-seqs " + tightSlots + "'*) exec \"$ROOFTOP\" sim \"$@\" ;;\nesac\n" + c.script + "\n"
 			if err := os.WriteFile(vllm, []byte(text), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -342,7 +343,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 			offerSim(t, port)
 			a := beginWith(t, env, append([]string{
 				"tune", "--auto", "--json", "--no-report", "--start-timeout", "15s", "--longest", "30s", "--max-restarts", "2", "--", vllm, "serve",
-			}, simFlags(port, tightSeats)...)...)()
+			}, simFlags(port, tightSlots)...)...)()
 			list := eventsOf(t, a.stdout)
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -352,14 +353,14 @@ func TestE2EChangesThatFail(t *testing.T) {
 			if a.code != 3 {
 				t.Errorf("exit code %d, want 3: what was recommended is still open", a.code)
 			}
-			if got := seatsOf(t, port); got != tightSeats {
-				t.Errorf("the server runs with %q seats, want %s as before", got, tightSeats)
+			if got := slotsOf(t, port); got != tightSlots {
+				t.Errorf("the server runs with %q slots, want %s as before", got, tightSlots)
 			}
 			if !strings.Contains(told(list), c.says) {
 				t.Errorf("why is not said: no %q", c.says)
 			}
 			// What crashes late was kept by then: it is not any more.
-			if last := list[len(list)-1]; !strings.Contains(last.Command, "--max-num-seqs "+tightSeats) {
+			if last := list[len(list)-1]; !strings.Contains(last.Command, "--max-num-seqs "+tightSlots) {
 				t.Errorf("a change that failed is kept: %s", last.Command)
 			}
 			applying := ofType(list, "applying")
@@ -399,7 +400,7 @@ func TestE2EDeployScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--port=" + strconv.Itoa(port) + "\n--max-num-seqs=" + tightSeats + "\n"
+	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--port=" + strconv.Itoa(port) + "\n--max-num-seqs=" + tightSlots + "\n"
 	for name, text := range map[string]string{"flags": flags, "restart.sh": restartScript} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -433,11 +434,11 @@ func TestE2EDeployScript(t *testing.T) {
 		t.Fatalf("%v: %s\n%s", err, out, told(list))
 	}
 	kept := ofType(list, "kept")
-	if len(kept) == 0 || seatsOf(t, port) != kept[len(kept)-1].To {
-		t.Errorf("the server runs with %s seats, kept %+v", seatsOf(t, port), kept)
+	if len(kept) == 0 || slotsOf(t, port) != kept[len(kept)-1].To {
+		t.Errorf("the server runs with %s slots, kept %+v", slotsOf(t, port), kept)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "flags"))
-	if err != nil || !strings.Contains(string(text), "--max-num-seqs="+seatsOf(t, port)+"\n") {
+	if err != nil || !strings.Contains(string(text), "--max-num-seqs="+slotsOf(t, port)+"\n") {
 		t.Errorf("the file of flags (%v):\n%s", err, text)
 	}
 	t.Logf("%s%s", out, told(list))

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/probe"
+	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
 // near is how far what rooftop says of a tree may lie from our own reading of it.
@@ -117,7 +117,7 @@ func (c captured) isAsRead(t *testing.T, e *engine, readings []treeReading) {
 func TestE2EProbe(t *testing.T) {
 	for _, start := range engines(t) {
 		e := start(t, behind)
-		load := probe.Load{Clients: 4, PromptTokens: probe.Fixed(100), OutputTokens: probe.Between(100, 300), Style: probe.Characters, Seed: 1}
+		load := loadgen.Load{Clients: 4, PromptTokens: loadgen.Fixed(100), OutputTokens: loadgen.Between(100, 300), Style: loadgen.Characters, Seed: 1}
 		warmUp(t, e.url(), "", load)
 		pid := strconv.Itoa(e.wrapper)
 
@@ -152,7 +152,7 @@ func TestE2EProbe(t *testing.T) {
 func TestE2EProbeRestlessTree(t *testing.T) {
 	e := startLlamaCPP(t, restless)
 	e.levels = 3 // wrapper, helper, its children
-	load := probe.Load{Clients: 4, PromptTokens: probe.Fixed(100), OutputTokens: probe.Between(100, 300), Style: probe.Characters, Seed: 1}
+	load := loadgen.Load{Clients: 4, PromptTokens: loadgen.Fixed(100), OutputTokens: loadgen.Between(100, 300), Style: loadgen.Characters, Seed: 1}
 	g := offer(t, e.url(), "", load)
 	time.Sleep(3 * time.Second)
 	w := watch(e.wrapper, e.cgroup)

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 )
 
 // A rooftop that is killed in the middle of a run: 'rooftop recover' leaves the
@@ -35,7 +37,7 @@ type victim struct {
 	dir     string // state, config file, logs; every process here works in it
 	port    int
 	rooftop string   // program
-	config  string   // "" the seats stand on the command line
+	config  string   // "" the slots stand on the command line
 	argv    []string // of the server
 	mark    string   // argument by which the server is known
 	env     []string
@@ -44,7 +46,7 @@ type victim struct {
 	client  atomic.Int64  // process that loads it
 }
 
-const seatsFile = "# of the team\nmax-num-seqs: 4   # measured in May\n"
+const slotsFile = "# of the team\nmax-num-seqs: 4   # measured in May\n"
 
 func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	t.Helper()
@@ -57,7 +59,7 @@ func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	if inFile {
 		v.config = filepath.Join(v.dir, "vllm.yaml")
 		old := time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)
-		if err := errors.Join(os.WriteFile(v.config, []byte(seatsFile), 0o640), os.Chtimes(v.config, old, old)); err != nil {
+		if err := errors.Join(os.WriteFile(v.config, []byte(slotsFile), 0o640), os.Chtimes(v.config, old, old)); err != nil {
 			t.Fatal(err)
 		}
 		v.argv = append(v.argv, "--config", v.config)
@@ -83,7 +85,7 @@ func (v *victim) begin(env []string, inPlace bool, load ...string) {
 	v.load(load)
 }
 
-// load offers more requests than the seats hold, from when the server is up.
+// load offers more requests than the slots hold, from when the server is up.
 func (v *victim) load(of []string) {
 	cmd := v.command(append([]string{v.rooftop, "load", "--url", url(v.port), "--duration", "0"}, of...)...)
 	ctx, stop := context.WithCancel(context.Background())
@@ -335,7 +337,7 @@ func (v *victim) clean() {
 			return err
 		}
 		base := filepath.Base(path)
-		if strings.HasSuffix(base, ".tmp") || strings.HasPrefix(base, "launch-") || base == "reserve" {
+		if strings.HasSuffix(base, ".tmp") || atomicfile.Unfinished(base) || strings.HasPrefix(base, "launch-") || base == "reserve" {
 			v.t.Errorf("left behind: %s", path)
 		}
 		if info, err := d.Info(); err == nil && strings.HasPrefix(path, filepath.Join(v.dir, "rooftop", "servers")) && info.Mode().Perm()&0o077 != 0 {

@@ -15,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/collect/probe"
+	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
 // loadVariable makes the test binary a load generator: a process of its own can
@@ -26,7 +30,7 @@ const loadVariable = "ROOFTOP_E2E_LOAD"
 type loadOrder struct {
 	URL    string
 	Key    string
-	Load   probe.Load
+	Load   loadgen.Load
 	Result string // file for the summary
 	Chunks string // file for when chunks came
 }
@@ -38,7 +42,7 @@ type loadResult struct {
 	OutputTokens int     `json:"output_tokens"`
 	Elapsed      float64 `json:"elapsed_s"`
 	PerSecond    float64 `json:"output_tokens_per_s"`
-	Failures     []probe.Failure
+	Failures     []loadgen.Failure
 }
 
 // TestE2ELoad is the load generator, run by the other tests in a process of its
@@ -54,21 +58,25 @@ func TestE2ELoad(t *testing.T) {
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	client, err := probe.NewClient(order.URL, probe.Options{APIKey: order.Key})
+	target, err := collect.ParseTarget(order.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := probe.NewClient(target, probe.Options{APIKey: order.Key})
 	if err != nil {
 		t.Fatal(err)
 	}
 	counting := &chunkCounter{Client: client, arrivals: arrivals{Start: time.Now()}}
-	summary, err := probe.Run(ctx, counting, order.Load, nil)
+	summary, err := loadgen.Run(ctx, counting, order.Load, nil)
 	if err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
-	for path, result := range map[string]any{order.Result: summary, order.Chunks: counting.arrivals} {
-		out, err := json.Marshal(result)
-		if err != nil {
+	for path, result := range map[string]any{order.Result: &summary, order.Chunks: &counting.arrivals} {
+		var out bytes.Buffer
+		if err := document.Write(&out, result); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, out, 0o600); err != nil {
+		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +112,7 @@ type chunkCounter struct {
 	arrivals
 }
 
-func (c *chunkCounter) Complete(ctx context.Context, r probe.Request) (probe.Result, error) {
+func (c *chunkCounter) Send(ctx context.Context, r probe.Request, clock func() time.Duration) (capture.Request, error) {
 	told := r.OnChunk
 	r.OnChunk = func(since time.Duration) {
 		c.lock.Lock()
@@ -118,7 +126,7 @@ func (c *chunkCounter) Complete(ctx context.Context, r probe.Request) (probe.Res
 			told(since)
 		}
 	}
-	return c.Client.Complete(ctx, r)
+	return c.Client.Send(ctx, r, clock)
 }
 
 // generator is a running load generator.
@@ -131,7 +139,7 @@ type generator struct {
 }
 
 // offer starts a load that goes on until end is called or its limit is reached.
-func offer(t *testing.T, url, key string, load probe.Load) *generator {
+func offer(t *testing.T, url, key string, load loadgen.Load) *generator {
 	t.Helper()
 	load.IgnoreEOS = true
 	dir := t.TempDir()
@@ -202,12 +210,12 @@ func (g *generator) arrived(t *testing.T) *arrivals {
 // warmUp sends a few requests of a load's shape, so that nothing is compiled
 // while we measure. Their seed is another: the load itself shall find nothing of
 // them in the prefix cache.
-func warmUp(t *testing.T, url, key string, load probe.Load) {
+func warmUp(t *testing.T, url, key string, load loadgen.Load) {
 	t.Helper()
 	load.Seed += 1 << 32
-	load.Requests, load.Duration, load.Think = 2*min(load.Clients, 8), 0, probe.Delay{}
+	load.Requests, load.Duration, load.Think = 2*min(load.Clients, 8), 0, loadgen.Delay{}
 	load.Clients = min(load.Clients, 8)
-	load.OutputTokens = probe.Fixed(min(load.OutputTokens.Min, 16))
+	load.OutputTokens = loadgen.Fixed(min(load.OutputTokens.Min, 16))
 	if r := offer(t, url, key, load).await(t); r.Errors > 0 {
 		t.Fatalf("warm-up: %d errors: %v", r.Errors, r.Failures)
 	}

@@ -105,6 +105,7 @@ type diagnosis struct {
 	} `json:"measured"`
 	Findings       []finding       `json:"findings"`
 	Recommendation *recommendation `json:"recommendation"`
+	Condition      *illness        `json:"condition"`
 	Missing        []struct {
 		What   string `json:"what"`
 		Reason string `json:"reason"`
@@ -119,6 +120,15 @@ type finding struct {
 	Fired       int    `json:"fired"`
 	Evaluable   int    `json:"evaluable"`
 	Reason      string `json:"reason"`
+	Evidence    []struct {
+		Name  string   `json:"name"`
+		Value *float64 `json:"value"`
+	} `json:"evidence"`
+}
+
+type illness struct {
+	State  string `json:"state"`
+	Reason string `json:"reason"`
 }
 
 type recommendation struct {
@@ -168,7 +178,7 @@ func parse(t *testing.T, a answer) diagnosis {
 // summary is what helps to see why a case failed.
 func (d *diagnosis) summary() string {
 	short, err := json.MarshalIndent(map[string]any{
-		"outcome": d.Outcome, "windows": d.Windows, "recommendation": d.Recommendation, "findings": d.Findings,
+		"outcome": d.Outcome, "condition": d.Condition, "windows": d.Windows, "recommendation": d.Recommendation, "findings": d.Findings,
 		"measured": d.Measured, "facts": d.Facts, "missing": d.Missing, "notes": d.Notes,
 	}, "", " ")
 	if err != nil {

@@ -29,7 +29,7 @@ func TestE2EScreenCost(t *testing.T) {
 	server := startSimulated(t)
 	x := openScreen(t, 80, 24)
 	x.started("Now", "tune", "--url", server.url())
-	x.AwaitThat("seat saturation with the number of seats", aWhile, func(s string) bool { return seats(s) != "" })
+	x.AwaitThat("concurrency saturation with the number of slots", aWhile, func(s string) bool { return slots(s) != "" })
 	time.Sleep(25 * time.Second) // until the first measurement is complete
 
 	file := filepath.Join(t.TempDir(), "written")

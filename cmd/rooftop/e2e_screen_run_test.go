@@ -29,18 +29,22 @@ const (
 )
 
 // named is rooftop under its own name, by which a simulated server is told from
-// other processes. It lies in a directory of its own.
+// other processes. It lies in a directory of its own, where an earlier run of the
+// same test binary may have left it.
 var named = sync.OnceValues(func() (string, error) {
 	path, err := binary()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(filepath.Dir(path), "named")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
 	link := filepath.Join(dir, "rooftop")
-	return link, os.Symlink(path, link)
+	if err := os.Symlink(path, link); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return link, nil
 })
 
 // screen is a terminal in which rooftop is to be called by its name.
@@ -175,26 +179,26 @@ func (c *child) kill() {
 	<-c.gone
 }
 
-// Seats of the simulated server, and clients: most of them wait.
+// Slots of the simulated server, and clients: most of them wait.
 const (
-	fewSeats   = "4"
+	fewSlots   = "4"
 	simClients = "24"
 )
 
-// startSimulated starts a server that has too few seats, with load.
+// startSimulated starts a server that has too few slots, with load.
 func startSimulated(t *testing.T) *simulated {
 	t.Helper()
 	s := &simulated{t: t, port: freePort(t)}
-	s.start(fewSeats)
+	s.start(fewSlots)
 	s.load = spawn(t, "load", "--url", s.url(), "--clients", simClients, "--prompt-tokens", "100-300", "--output-tokens", "50-150",
 		"--stagger", "1s", "--duration", "0")
 	return s
 }
 
-// start starts the server, or starts it anew, with a number of seats.
-func (s *simulated) start(seats string) {
+// start starts the server, or starts it anew, with a number of slots.
+func (s *simulated) start(slots string) {
 	s.t.Helper()
-	s.sim = spawn(s.t, "sim", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", seats, "--max-model-len", "8192",
+	s.sim = spawn(s.t, "sim", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", slots, "--max-model-len", "8192",
 		"--sim-gpu", "A100-SXM4-80GB", "--sim-startup-time", "1s", "--port", strconv.Itoa(s.port))
 	v := vllm{port: s.port}
 	for begin := time.Now(); !v.answers(s.t.Context(), "/health"); time.Sleep(50 * time.Millisecond) {

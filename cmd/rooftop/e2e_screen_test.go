@@ -27,6 +27,7 @@ func TestE2EScreen(t *testing.T) {
 	at := []string{"--url", server.url()}
 
 	t.Run("sizes", func(t *testing.T) {
+		t.Parallel()
 		for _, c := range []struct {
 			name          string
 			width, height int
@@ -42,9 +43,10 @@ func TestE2EScreen(t *testing.T) {
 			{name: "another locale", width: 80, height: 24, env: []string{"LC_ALL=C"}, check: inASCII},
 		} {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				x := openScreen(t, c.width, c.height, c.env...)
 				x.started("Now", append(slices.Concat([]string{"tune"}, at), c.args...)...)
-				frame := x.AwaitThat("seat saturation with the number of seats", aWhile, func(s string) bool { return seats(s) != "" })
+				frame := x.AwaitThat("concurrency saturation with the number of slots", aWhile, func(s string) bool { return slots(s) != "" })
 				t.Logf("%s:\n%s", c.name, tmuxtest.Boxed(frame))
 				if !strings.Contains(strings.ToUpper(frame), "SIMULATED") {
 					t.Error("the frame does not say that the server is simulated")
@@ -57,6 +59,7 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("views and help", func(t *testing.T) {
+		t.Parallel()
 		x := openScreen(t, 80, 24)
 		now := x.started("Now", slices.Concat([]string{"tune"}, at)...)
 		for _, name := range tabs {
@@ -64,7 +67,7 @@ func TestE2EScreen(t *testing.T) {
 				t.Errorf("no view %s among the tabs:\n%s", name, tmuxtest.Boxed(now))
 			}
 		}
-		x.AwaitThat("seat saturation with the number of seats", aWhile, func(s string) bool { return seats(s) != "" })
+		x.AwaitThat("concurrency saturation with the number of slots", aWhile, func(s string) bool { return slots(s) != "" })
 		seen := map[string]string{}
 		for i := range tabs {
 			x.Press(string(rune('1' + i)))
@@ -94,6 +97,7 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("resize storm", func(t *testing.T) {
+		t.Parallel()
 		x := openScreen(t, 80, 24)
 		x.started("Now", slices.Concat([]string{"tune"}, at)...)
 		draw := rand.New(rand.NewPCG(1, 2))
@@ -116,20 +120,22 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("signals", func(t *testing.T) {
+		t.Parallel()
 		for _, c := range []struct {
 			name   string
 			signal syscall.Signal
 		}{{"HUP", syscall.SIGHUP}, {"INT", syscall.SIGINT}, {"TERM", syscall.SIGTERM}} {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				x := openScreen(t, 80, 24)
 				x.started("Now", slices.Concat([]string{"tune"}, at)...)
-				x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+				x.AwaitThat("concurrency saturation", aWhile, func(s string) bool { return slots(s) != "" })
 				if err := syscall.Kill(x.pid(), c.signal); err != nil {
 					t.Fatal(err)
 				}
 				left := x.ended(128 + int(c.signal))
 				t.Logf("%s leaves:\n%s", c.name, tmuxtest.Boxed(left))
-				if !strings.Contains(left, "seat") {
+				if !strings.Contains(left, "slot") {
 					t.Errorf("the report is not on the normal screen:\n%s", tmuxtest.Boxed(left))
 				}
 				reported(t, x, left)
@@ -138,6 +144,7 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("hangups", func(t *testing.T) {
+		t.Parallel()
 		for _, c := range []struct {
 			name string
 			away func(x *screen)
@@ -146,9 +153,10 @@ func TestE2EScreen(t *testing.T) {
 			{"terminal gone", func(x *screen) { x.Close() }},
 		} {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				x := openScreen(t, 80, 24)
 				x.started("Now", slices.Concat([]string{"tune"}, at)...)
-				x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+				x.AwaitThat("concurrency saturation", aWhile, func(s string) bool { return slots(s) != "" })
 				pid := x.pid()
 				c.away(x)
 				if !gone(pid, soon) {
@@ -161,6 +169,7 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("stop and continue", func(t *testing.T) {
+		t.Parallel()
 		x := openScreen(t, 80, 24)
 		x.started("Now", slices.Concat([]string{"tune"}, at)...)
 		for range 2 {
@@ -182,6 +191,7 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("no terminal", func(t *testing.T) {
+		t.Parallel()
 		x := openScreen(t, 80, 24)
 		x.start(slices.Concat([]string{"tune"}, at, []string{"> out 2> err"})...)
 		file := filepath.Join(x.Dir, "out")
@@ -215,9 +225,10 @@ func TestE2EScreen(t *testing.T) {
 	})
 
 	t.Run("pause and freeze", func(t *testing.T) {
+		t.Parallel()
 		x := openScreen(t, 80, 24)
 		x.started("Now", slices.Concat([]string{"tune"}, at)...)
-		x.AwaitThat("seat saturation", aWhile, func(s string) bool { return seats(s) != "" })
+		x.AwaitThat("concurrency saturation", aWhile, func(s string) bool { return slots(s) != "" })
 		x.Press("Space")
 		frozen := x.Await("FROZEN", soon)
 		t.Logf("frozen:\n%s", tmuxtest.Boxed(frozen))
@@ -240,11 +251,11 @@ func TestE2EScreenServer(t *testing.T) {
 	x.started("Looking for a vLLM server", "tune", "--url", server.url())
 	looking := x.Await(server.url(), soon)
 	t.Logf("no server yet:\n%s", tmuxtest.Boxed(looking))
-	server.start(fewSeats)
+	server.start(fewSlots)
 	found := x.AwaitThat("the server", aWhile, func(s string) bool { return strings.Contains(s, "Llama-3.1-8B") })
 	t.Logf("an idle server:\n%s", tmuxtest.Boxed(found))
 	idle := x.AwaitThat("no load", aWhile, func(s string) bool {
-		return regexp.MustCompile(`(?i)no load|waiting for load|no request runs`).MatchString(s)
+		return regexp.MustCompile(`(?i)no load|waiting for load|no requests: nothing to judge`).MatchString(s)
 	})
 	t.Logf("idle:\n%s", tmuxtest.Boxed(idle))
 	load := spawn(t, "load", "--url", server.url(), "--clients", simClients, "--output-tokens", "50-150", "--stagger", "1s", "--duration", "0")
@@ -254,7 +265,7 @@ func TestE2EScreenServer(t *testing.T) {
 		return regexp.MustCompile(`has not answered for [1-9]`).MatchString(s)
 	})
 	t.Logf("the server is gone:\n%s", tmuxtest.Boxed(down))
-	server.start(fewSeats)
+	server.start(fewSlots)
 	again := x.AwaitThat("the restart", aWhile, func(s string) bool {
 		return regexp.MustCompile(`(?i)the same settings|noise`).MatchString(s)
 	})
@@ -272,14 +283,14 @@ const codeEarly = 4
 func firm(x *screen) string {
 	x.t.Helper()
 	return x.AwaitThat("a recommendation that stands", aWhile, func(s string) bool {
-		return seats(s) != "" && !strings.Contains(s, "so far") && !strings.Contains(s, "firm once")
+		return slots(s) != "" && !strings.Contains(s, "so far") && !strings.Contains(s, "preliminary")
 	})
 }
 
-// seats is the number of seats that a frame recommends, "" where it does not
-// say that seats are what lacks.
-func seats(frame string) string {
-	if !regexp.MustCompile(`(?i)seat`).MatchString(frame) {
+// slots is the number of slots that a frame recommends, "" where it does not
+// say that slots are what lacks.
+func slots(frame string) string {
+	if !regexp.MustCompile(`(?i)slot`).MatchString(frame) {
 		return ""
 	}
 	found := regexp.MustCompile(`--max-num-seqs(?: +\d+ +(?:→|->|to))? +(\d+)`).FindStringSubmatch(frame)

@@ -46,14 +46,14 @@ func (w *walk) view(digit, tab, name string) string {
 	return frame
 }
 
-// restart stops the server and starts it with another number of seats, as
+// restart stops the server and starts it with another number of slots, as
 // engineers do. It returns when the server answers.
-func (w *walk) restart(seats string) {
+func (w *walk) restart(slots string) {
 	w.t.Helper()
 	if w.server != nil {
 		w.server.stop()
 	}
-	w.server = launch(w.t, w.port, nil, "--max-num-seqs", seats)
+	w.server = launch(w.t, w.port, nil, "--max-num-seqs", slots)
 	w.t.Cleanup(w.server.stop)
 }
 
@@ -63,6 +63,12 @@ func (w *walk) shows(within time.Duration, pattern string) string {
 	re := regexp.MustCompile("(?is)" + pattern)
 	return w.AwaitThat(pattern, within, re.MatchString)
 }
+
+// decision is the question that a change asks which made it worse. The title of its
+// panel gives way where a frame is full.
+const decision = `revert,?\s+or\s+continue`
+
+var asks = regexp.MustCompile("(?i)" + decision)
 
 // judging is how long the verdict on a change may take: a measurement at its longest,
 // as on a host whose neighbours take turns, and what comes before it.
@@ -80,7 +86,7 @@ func (w *walk) judged(pattern, name string) string {
 }
 
 // TestE2EWalk is the product's promise: an engineer with a server that has too
-// few seats starts rooftop without a flag, does what it says, and sees what that
+// few slots starts rooftop without a flag, does what it says, and sees what that
 // brought; then does something that is worse, and goes back; then does it again,
 // and goes on from there.
 func TestE2EWalk(t *testing.T) {
@@ -95,18 +101,18 @@ func TestE2EWalk(t *testing.T) {
 	// later on a host so slow that a request takes twenty.
 	began := time.Now()
 	x.start()
-	frame := x.AwaitThat("seat saturation with the number of seats", 60*time.Second, func(s string) bool { return seats(s) != "" })
-	t.Logf("seat saturation after %.1f s", time.Since(began).Seconds())
+	frame := x.AwaitThat("concurrency saturation with the number of slots", 60*time.Second, func(s string) bool { return slots(s) != "" })
+	t.Logf("concurrency saturation after %.1f s", time.Since(began).Seconds())
 	w.frame("first advice", frame)
 	// The number may move by a little until the first measurement is complete.
 	frame = firm(x)
-	few, more := "4", seats(frame)
+	few, more := "4", slots(frame)
 	w.frame("now with advice", frame)
 	w.view("2", "Roofline", "roofline before")
 	w.view("4", "Evidence", "evidence")
 	w.view("5", "GPU", "gpu and processes")
 	if n := number(t, more); n < 32 || n > 64 {
-		t.Fatalf("recommended seats %s -> %s, want 32 to 64: those that run and those that wait", few, more)
+		t.Fatalf("recommended slots %s -> %s, want 32 to 64: those that run and those that wait", few, more)
 	}
 
 	// Done as told: noticed, settled, measured, better.
@@ -118,7 +124,7 @@ func TestE2EWalk(t *testing.T) {
 
 	// Something else, and worse: the screen asks, and r goes back.
 	w.restart("2")
-	worse := w.judged(`your decision.*worse`, "worse")
+	worse := w.judged(`worse.*`+decision, "worse")
 	for _, key := range []string{"revert", "continue"} {
 		if !strings.Contains(worse, key) {
 			t.Errorf("the question does not offer to %s", key)
@@ -126,11 +132,11 @@ func TestE2EWalk(t *testing.T) {
 	}
 	x.Press("r")
 	w.frame("reverting", x.AwaitThat("the command that goes back", soon, func(s string) bool {
-		return !strings.Contains(s, "your decision") && strings.Contains(s, "--max-num-seqs "+more)
+		return !asks.MatchString(s) && strings.Contains(s, "--max-num-seqs "+more)
 	}))
 	w.restart(more)
-	w.shows(judging, `put back: the baseline is unchanged`)
-	w.frame("reverted", w.shows(aWhile, `6 Log +(watching|waiting)`))
+	w.shows(judging, `reverted: the baseline is unchanged`)
+	w.frame("reverted", w.shows(aWhile, `6 Log +(watching|ready)`))
 	history := w.view("3", "History", "history after the revert")
 	if !regexp.MustCompile(`(?i)reverted`).MatchString(history) {
 		t.Error("the history does not say that the change was reverted")
@@ -138,10 +144,10 @@ func TestE2EWalk(t *testing.T) {
 
 	// Again, and this time c goes on from there: what was worse is the baseline.
 	w.restart("2")
-	w.judged(`your decision.*worse`, "worse again")
+	w.judged(`worse.*`+decision, "worse again")
 	x.Press("c")
 	frame = x.AwaitThat("advice from the new baseline", aWhile, func(s string) bool {
-		return !strings.Contains(s, "your decision") && regexp.MustCompile(`--max-num-seqs 2 → \d`).MatchString(s)
+		return !asks.MatchString(s) && regexp.MustCompile(`--max-num-seqs 2 → \d`).MatchString(s)
 	})
 	w.frame("continued", frame)
 	history = w.view("3", "History", "history at the end")

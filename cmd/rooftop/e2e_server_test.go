@@ -147,7 +147,7 @@ func (s *vllm) start(t *testing.T, cmd *exec.Cmd) {
 	s.took = time.Since(begin)
 }
 
-// serverEnvironment is that of vllm.md section 7.1, without anything of ours
+// serverEnvironment is that of docs/vllm.md section 7.1, without anything of ours
 // that rooftop or vLLM would take as a setting.
 func serverEnvironment() []string {
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -317,7 +317,7 @@ func (s *vllm) settle(t *testing.T, d time.Duration) {
 
 // realTime returns a command under the round-robin scheduler where the machine
 // allows it. vLLM's engine spins while it waits and starves others of normal
-// priority on two cores (vllm.md section 7.2), so that a load generator or
+// priority on two cores (docs/vllm.md section 7.2), so that a load generator or
 // scraper beside it stands for one on another machine only this way.
 func realTime(ctx context.Context, program string, args ...string) *exec.Cmd {
 	chrt, err := exec.LookPath("chrt")

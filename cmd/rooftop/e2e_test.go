@@ -28,13 +28,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rooftop-dev/rooftop/collect/probe"
+	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
 // chat is short chat: 100 tokens in, 64 out. Clients start apart, so that they
 // do not move in waves.
-func chat(clients int) probe.Load {
-	return probe.Load{Clients: clients, PromptTokens: probe.Fixed(100), OutputTokens: probe.Fixed(64), Style: probe.Characters, Stagger: 2 * time.Second, Seed: 1}
+func chat(clients int) loadgen.Load {
+	return loadgen.Load{Clients: clients, PromptTokens: loadgen.Fixed(100), OutputTokens: loadgen.Fixed(64), Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 1}
 }
 
 // agrees holds rooftop's rates against the page's own counters around its run.
@@ -66,7 +66,7 @@ func number(t *testing.T, text string) int {
 }
 
 // noise is how far repeats of one configuration may lie apart: starts of the
-// same server differ by up to 8 % (vllm.md section 7.2).
+// same server differ by up to 8 % (docs/vllm.md section 7.2).
 const noise = 0.10
 
 // judge holds the throughput before and after a recommended change against what
@@ -91,7 +91,7 @@ func judge(t *testing.T, r recommendation, before, after reading) float64 {
 	return gain
 }
 
-func TestE2ESeatSaturation(t *testing.T) {
+func TestE2EConcurrencySaturation(t *testing.T) {
 	load := chat(32)
 	port := freePort(t)
 	s := startServer(t, port, "--max-num-seqs", "4")
@@ -99,7 +99,7 @@ func TestE2ESeatSaturation(t *testing.T) {
 	g := offer(t, s.url(), "", load)
 	s.settle(t, 3*time.Second)
 
-	record := filepath.Join(t.TempDir(), "seats.rooftop")
+	record := filepath.Join(t.TempDir(), "slots.rooftop")
 	first := s.read(t)
 	a := rooftop(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "20s", "--json", "--record", record)
 	last := s.read(t)
@@ -114,11 +114,11 @@ func TestE2ESeatSaturation(t *testing.T) {
 	d.fact(t, "max_num_seqs", 4.0, "cmdline")
 	d.between(t, "running_mean", 3.5, 4)
 	d.between(t, "waiting_mean", 26, 30)
-	d.fired(t, "seat-saturation")
-	r := d.recommends(t, "seat-saturation", "flag", "--max-num-seqs")
+	d.fired(t, "concurrency-saturation")
+	r := d.recommends(t, "concurrency-saturation", "flag", "--max-num-seqs")
 	to := number(t, r.To)
 	if r.From != "4" || to < 32 || to > 64 {
-		t.Errorf("recommended seats %s -> %s, want 4 -> 32 to 64: those that run and those that wait", r.From, r.To)
+		t.Errorf("recommended slots %s -> %s, want 4 -> 32 to 64: those that run and those that wait", r.From, r.To)
 	}
 
 	t.Run("replay", func(t *testing.T) {
@@ -152,16 +152,16 @@ func TestE2ESeatSaturation(t *testing.T) {
 		after := s.observe(t, 12*time.Second)
 		g.end(t)
 		if after.waiting > 1 {
-			t.Errorf("%.1f still wait with the recommended seats", after.waiting)
+			t.Errorf("%.1f still wait with the recommended slots", after.waiting)
 		}
 		if gain := judge(t, r, before, after); gain < 0.2 {
-			t.Errorf("throughput changed by %+.0f %%, so the seats were not the limit", 100*gain)
+			t.Errorf("throughput changed by %+.0f %%, so the slots were not the limit", 100*gain)
 		}
 	})
 }
 
 func TestE2EKVPressure(t *testing.T) {
-	load := probe.Load{Clients: 32, PromptTokens: probe.Fixed(200), OutputTokens: probe.Fixed(400), Style: probe.Characters, Stagger: 2 * time.Second, Seed: 2}
+	load := loadgen.Load{Clients: 32, PromptTokens: loadgen.Fixed(200), OutputTokens: loadgen.Fixed(400), Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 2}
 	port := freePort(t)
 	s := startServer(t, port, "--num-gpu-blocks-override", "64")
 	warmUp(t, s.url(), "", load)
@@ -204,11 +204,11 @@ func TestE2EKVPressure(t *testing.T) {
 }
 
 func TestE2EPrefixCachingOff(t *testing.T) {
-	// Requests so short that a host of a fifth of the usual speed finishes the five a
-	// second that the rule needs: with 600 tokens one did 3.1.
-	load := probe.Load{
-		Clients: 12, PromptTokens: probe.Fixed(300), OutputTokens: probe.Fixed(4), SharedPrefixTokens: 256,
-		Style: probe.Characters, Stagger: time.Second, Seed: 3,
+	// About one long prompt a second, as agents and retrieval send them: PROFILE's form of the
+	// rule needs five requests a second.
+	load := loadgen.Load{
+		Clients: 2, PromptTokens: loadgen.Fixed(860), OutputTokens: loadgen.Fixed(64), SharedPrefixTokens: 800, Think: loadgen.Always(200 * time.Millisecond),
+		Style: loadgen.Characters, Stagger: time.Second, Seed: 3,
 	}
 	port := freePort(t)
 	s := startServer(t, port, "--max-num-seqs", "16", "--no-enable-prefix-caching")
@@ -220,8 +220,8 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 	last := s.read(t)
 	g.end(t)
 	before := last.since(first)
-	if before.finished < 5 {
-		t.Fatalf("this machine finishes %.1f req/s; the case needs 5", before.finished)
+	if before.finished >= 5 {
+		t.Errorf("this machine finishes %.1f req/s; the case needs fewer than 5", before.finished)
 	}
 	agrees(t, &d, first, last)
 	d.fact(t, "enable_prefix_caching", false, "cmdline")
@@ -266,7 +266,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	warmUp(t, s.url(), "", chat(16))
 	t.Run("trickle", func(t *testing.T) {
 		load := chat(2)
-		load.Think, load.Seed = probe.Always(500*time.Millisecond), 4
+		load.Think, load.Seed = loadgen.Always(500*time.Millisecond), 4
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 2*time.Second)
 		d := diagnose(t, s, 0)
@@ -318,7 +318,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		if d.Windows.Evaluable >= d.Windows.Collected || after < 3 || d.Windows.Active < 5+after {
 			t.Errorf("windows %+v, want some lost, 5 active before and %d after", d.Windows, after)
 		}
-		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "restarted once") {
+		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "1 restart of the server") {
 			t.Errorf("the notes do not count the restart: %q", d.Notes)
 		}
 		if v := d.measured(t, "generation_tokens_per_s"); v <= 0 {

@@ -28,7 +28,7 @@ func TestE2ETraceCacheGrows(t *testing.T) {
 				d.run(t, prompt, tokens)
 			}
 			_, recording := r.end(t)
-			a := assemble(recording)
+			a := assembledOf(recording)
 			began, length, wrong, steps, runs := false, 0, 0, 0, 0
 			var before int64
 			for _, g := range a.graphs {
@@ -71,7 +71,7 @@ func TestE2ETraceCacheGrows(t *testing.T) {
 func (a *assembled) cacheOf(t *testing.T, g *optrace.Graph) int64 {
 	t.Helper()
 	var length int64
-	for _, s := range g.Lanes[0].Spans {
+	for _, s := range g.Threads[0].Spans {
 		o := a.Tables.Operator(s.Operator)
 		if o.Op != "FLASH_ATTN_EXT" || len(o.In) < 3 {
 			continue

@@ -19,7 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
+	"github.com/rooftop-dev/rooftop/engine/compare"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/comparison"
 )
 
 // midQ4 is mid with half the bytes.
@@ -29,7 +31,7 @@ var midQ4 = gguf.Shape{Name: "mid-q4_0", Layers: gguf.Mid.Layers, Width: gguf.Mi
 type comparedTrace struct {
 	Schema     string
 	Comparable bool
-	*optrace.Comparison
+	*comparison.Comparison
 }
 
 // compareRuns has rooftop compare two recordings.
@@ -118,16 +120,16 @@ const clearly = 1.3
 // be equally fast; then there is none.
 func (c *comparedTrace) direction(t *testing.T, a, b recordedRun, owed bool) {
 	t.Helper()
-	i := slices.IndexFunc(c.Phases, func(p optrace.PhaseChange) bool { return p.Phase == optrace.PhaseDecode.String() })
+	i := slices.IndexFunc(c.Phases, func(p comparison.PhaseChange) bool { return p.Phase == optrace.PhaseDecode.String() })
 	if i < 0 {
 		t.Fatalf("no decode among %+v", c.Phases)
 	}
 	got, clock := c.Phases[i].Rate, b.rate/a.rate
-	t.Logf("decodes: ×%.2f, %s; by the runtimes' clocks %.1f and %.1f tokens/s, ×%.2f", got.Ratio.V, got.Word, a.rate, b.rate, clock)
-	want := optrace.ChangeFaster
+	t.Logf("decodes: ×%.2f, %s; by the runtimes' clocks %.1f and %.1f tokens/s, ×%.2f", got.Ratio.V, got.Verdict, a.rate, b.rate, clock)
+	want := compare.Faster
 	switch {
 	case clock < 1/clearly:
-		want = optrace.ChangeSlower
+		want = compare.Slower
 	case clock < clearly:
 		if owed {
 			t.Logf("NOT CHECKED: the direction of this change (by the runtimes' clocks it is less than ×%v)", clearly)
@@ -135,8 +137,8 @@ func (c *comparedTrace) direction(t *testing.T, a, b recordedRun, owed bool) {
 		return
 	}
 	// A wide interval may leave it open; the other way it must not point.
-	if got.Word != want && (got.Word != optrace.ChangeUnclear || (got.Ratio.V > 1) != (clock > 1)) {
-		t.Errorf("decodes are said to be %q, ×%v; want %q", got.Word, got.Ratio.V, want)
+	if got.Verdict != want && (got.Verdict != compare.Unresolved || (got.Ratio.V > 1) != (clock > 1)) {
+		t.Errorf("decodes are said to be %q, ×%v; want %q", got.Verdict, got.Ratio.V, want)
 	}
 }
 
@@ -169,13 +171,15 @@ func TestE2ETraceCompare(t *testing.T) {
 		c := compareRuns(t, old.file, one.file)
 		c.differs(t, "runtime", "", "")
 		c.same(t, "threads", "model", "types of weights", "CPU", "kernel", "detail")
-		build := slices.ContainsFunc(c.Differs, func(d optrace.Difference) bool { return strings.HasPrefix(d.What, "build of ") })
+		build := slices.ContainsFunc(c.Differs, func(d compare.Difference) bool { return strings.HasPrefix(d.What, "build of ") })
 		if !build {
 			t.Errorf("that the builds differ is not said: %+v", c.Differs)
 		}
 		// What one computes as operators of its own the other lacks.
 		lacks := func(phase, op string) bool {
-			return slices.ContainsFunc(c.Operators, func(o optrace.OperatorChange) bool { return o.Phase == phase && o.Op == op && o.PerToken.B.Or(1) == 0 })
+			return slices.ContainsFunc(c.Operators, func(o comparison.OperatorChange) bool {
+				return o.Phase == phase && o.Op == op && o.PerToken.B.Or(1) == 0
+			})
 		}
 		if !lacks("decode", "SOFT_MAX") {
 			t.Errorf("that the new build has no SOFT_MAX is not said: %+v", c.Operators)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -48,11 +48,11 @@ func (r *traceRun) figures(t *testing.T) *optrace.Summary {
 	return readFigures(t, r.stdout.Bytes())
 }
 
-func readFigures(t *testing.T, document []byte) *optrace.Summary {
+func readFigures(t *testing.T, text []byte) *optrace.Summary {
 	t.Helper()
-	doc, err := report.ReadTrace(bytes.NewReader(document))
+	doc, err := document.ReadTrace(bytes.NewReader(text))
 	if err != nil {
-		t.Fatalf("%v: %.400s", err, document)
+		t.Fatalf("%v: %.400s", err, text)
 	}
 	if s := doc.Summary; s.Coverage.Dropped > 0 {
 		t.Errorf("%d of %d events were dropped", s.Coverage.Dropped, s.Coverage.Events)
@@ -100,7 +100,7 @@ func TestE2ETraceAttribution(t *testing.T) {
 			}
 			_, recording := r.end(t)
 			s, around := readFigures(t, r.stdout.Bytes()), map[optrace.Phase]float64{}
-			for _, g := range assemble(recording).graphs {
+			for _, g := range assembledOf(recording).graphs {
 				around[g.Phase] += aroundOperators(g).Seconds()
 			}
 			for _, phase := range []optrace.Phase{optrace.PhasePrefill, optrace.PhaseDecode} {
@@ -133,7 +133,7 @@ func (a *amounts) add(row *optrace.OperatorRow) {
 // aroundOperators is the time of a graph before its first operator and after its last.
 func aroundOperators(g *optrace.Graph) time.Duration {
 	first, last := g.End, g.Begin
-	for _, lane := range g.Lanes {
+	for _, lane := range g.Threads {
 		if n := len(lane.Spans); n > 0 {
 			first, last = min(first, lane.Spans[0].Begin), max(last, lane.Spans[n-1].End)
 		}
@@ -207,7 +207,7 @@ func TestE2ETraceProducts(t *testing.T) {
 	s := r.figures(t)
 	for phase, want := range map[optrace.Phase]optrace.Bound{optrace.PhasePrefill: optrace.BoundCompute, optrace.PhaseDecode: optrace.BoundMemory} {
 		row := most(s.Kinds, phase)
-		t.Logf("%v: %s of %s has %.1f %%, %.1f GB/s, %.1f GFLOP/s, bound by %q from %q; roof %+v", phase, row.Op, row.Type, 100*row.Share.V, row.BytesRate.V/1e9, row.FlopsRate.V/1e9, row.Bound, row.BoundFrom, s.Roof)
+		t.Logf("%v: %s of %s has %.1f %%, %.1f GB/s, %.1f GFLOP/s, bound by %q from %q; roof %+v", phase, row.Op, row.Type, 100*row.Share.V, row.BytesRate.V/1e9, row.FlopsRate.V/1e9, row.Bound, row.BoundFrom, s.Peak)
 		if row.Op != "MUL_MAT" || row.Type != "q8_0" || !(row.Share.V > 0.5) || row.Bound != want || row.BoundFrom == "" {
 			t.Errorf("%v is mostly %s of %s, %.1f %%, bound by %q (%s); want products of q8_0, bound by %s", phase, row.Op, row.Type, 100*row.Share.V, row.Bound, row.BoundFrom, want)
 		}
@@ -228,9 +228,15 @@ func TestE2ETraceAttention(t *testing.T) {
 	}
 	s := r.figures(t)
 	row := most(s.Kinds, optrace.PhaseDecode)
-	t.Logf("decode: %s has %.1f %%, bound by %q from %q; roof %+v", row.Op, 100*row.Share.V, row.Bound, row.BoundFrom, s.Roof)
-	if row.Op != "FLASH_ATTN_EXT" || row.Bound != optrace.BoundMemory {
-		t.Errorf("decode is mostly %s, bound by %q; want attention, bound by memory", row.Op, row.Bound)
+	t.Logf("decode: %s has %.1f %%, bound by %q from %q; roof %+v", row.Op, 100*row.Share.V, row.Bound, row.BoundFrom, s.Peak)
+	// A last-level cache that keeps the 11 MB of weights sets a peak that the KV cache,
+	// which does not fit, may be far below: that is "neither", and right.
+	want := optrace.BoundMemory
+	if row.BytesRate.V < optrace.FarBelow*s.Peak.BytesPerSecond {
+		want = optrace.BoundNeither
+	}
+	if row.Op != "FLASH_ATTN_EXT" || row.Bound != want {
+		t.Errorf("decode is mostly %s at %.1f GB/s, bound by %q; want attention, bound by %q", row.Op, row.BytesRate.V/1e9, row.Bound, want)
 	}
 	if len(s.Context) < 2 {
 		t.Fatalf("contexts of the lengths %+v, want short and long ones", s.Context)

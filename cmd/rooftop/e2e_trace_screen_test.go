@@ -39,9 +39,10 @@ func traceOnScreen(t *testing.T, width, height int) {
 	}
 	x.Await("MUL_MAT", soon)
 	x.Await("tracing", soon)
-	for key, words := range map[string]string{"2": "GFLOP/s", "3": "attention", "4": "lane", "5": "This model is dense", "6": "ggml_cpu_extra_compute_forward"} {
+	for key, words := range map[string]string{"2": "GFLOP/s", "3": "attention", "4": "thread", "5": "This model is dense", "6": "ggml_cpu_extra_compute_forward"} {
 		x.Press(key)
-		if frame := x.Await(words, soon); !strings.Contains(frame, "node "+strconv.Itoa(d.pid)) {
+		frame := x.AwaitThat(words+" in view "+key, soon, func(s string) bool { return strings.Contains(s, "["+key+" ") && strings.Contains(s, words) })
+		if !strings.Contains(frame, "node PID "+strconv.Itoa(d.pid)) {
 			t.Errorf("view %s does not say what is traced:\n%s", key, tmuxtest.Boxed(frame))
 		}
 	}

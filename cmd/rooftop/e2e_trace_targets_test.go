@@ -191,7 +191,7 @@ func TestE2ETraceContexts(t *testing.T) {
 		}
 	}
 	doc, recording := r.end(t)
-	a := assemble(recording)
+	a := assembledOf(recording)
 	at := 0
 	for i, g := range a.graphs {
 		for _, other := range a.graphs[i+1:] {

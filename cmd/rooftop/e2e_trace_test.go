@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -23,6 +25,8 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
+	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 )
 
 const (
@@ -177,11 +181,24 @@ func (r *traceRun) end(t *testing.T) (traceDocument, *optrace.Recording) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recording, err := optrace.ReadRecording(z)
+	in, err := recording.NewReader(z)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, recording
+	var events []optrace.Event
+	for {
+		e, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	all := in.Recording()
+	all.Events = events
+	return d, all
 }
 
 // assembled are the graphs and calls of a recording.
@@ -195,9 +212,9 @@ type assembled struct {
 func (a *assembled) Graph(g *optrace.Graph) { a.graphs = append(a.graphs, g) }
 func (a *assembled) Call(c *optrace.Call)   { a.calls = append(a.calls, c) }
 
-func assemble(r *optrace.Recording) *assembled {
+func assembledOf(r *optrace.Recording) *assembled {
 	a := &assembled{Recording: r}
-	by := optrace.NewAssembler(r.Tables, a)
+	by := assemble.New(r.Tables, a)
 	for _, e := range r.Events {
 		by.Push(e)
 	}
@@ -239,7 +256,7 @@ func traced(t *testing.T, runtime string, model gguf.Shape, threads int) {
 	if doc.Coverage.Dropped != 0 || recording.Dropped != 0 || recording.LeftOut != 0 {
 		t.Errorf("%d events were dropped, %d of the recording, %d left out", doc.Coverage.Dropped, recording.Dropped, recording.LeftOut)
 	}
-	a := assemble(recording)
+	a := assembledOf(recording)
 	t.Logf("%d events, %d graphs, %d calls, %d partial graphs; operators cover %v", len(recording.Events), len(a.graphs), len(a.calls), a.partial, spell(doc.Coverage.OpShare))
 	// One may be under way as the trace begins, one as it ends.
 	if a.partial > 2 {
@@ -305,10 +322,10 @@ func (a *assembled) counts(t *testing.T, want map[string]int, threads int) {
 		if g.Phase != optrace.PhaseDecode {
 			continue
 		}
-		if len(g.Lanes) != threads {
-			t.Fatalf("a graph of %d lanes, want %d", len(g.Lanes), threads)
+		if len(g.Threads) != threads {
+			t.Fatalf("a graph of %d lanes, want %d", len(g.Threads), threads)
 		}
-		for i, lane := range g.Lanes {
+		for i, lane := range g.Threads {
 			got := map[string]int{}
 			for _, s := range lane.Spans {
 				o := a.Tables.Operator(s.Operator)
@@ -357,7 +374,7 @@ func (a *assembled) dagHolds(t *testing.T, model gguf.Shape) {
 	if dag.Truncated != 0 {
 		t.Errorf("%d nodes could not be read", dag.Truncated)
 	}
-	t.Logf("%d nodes, %d edges, %d leaves", len(dag.Nodes), len(optrace.Edges(dag)), len(dag.Leaves))
+	t.Logf("%d nodes, %d edges, %d leaves", len(dag.Nodes), len(optrace.Edges(&dag)), len(dag.Leaves))
 	for _, w := range model.Tensors() {
 		n, ok := leaves[w.Name]
 		if !ok {
@@ -394,7 +411,7 @@ func (a *assembled) experts(t *testing.T, model gguf.Shape) {
 	t.Helper()
 	layers, rows := map[int]int{}, 0
 	for _, g := range a.graphs {
-		for _, s := range g.Lanes[0].Spans {
+		for _, s := range g.Threads[0].Spans {
 			if s.Experts == 0 {
 				continue
 			}
@@ -440,7 +457,7 @@ func TestE2ETraceCoverage(t *testing.T) {
 			r := beginTrace(t, d)
 			d.during(t, r, 8, 20, before.Hash)
 			doc, recording := r.end(t)
-			a := assemble(recording)
+			a := assembledOf(recording)
 			share := doc.Coverage.OpShare
 			t.Logf("%d graphs; operators cover %v of their time", len(a.graphs), spell(share))
 			if share == nil || *share < 0.99 || doc.Coverage.Dropped > 0 {

@@ -1,69 +1,56 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/reference"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
-	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/optrace/glossary"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
-func newExplain(w *world) *cobra.Command {
-	var out output
-	c := &cobra.Command{
-		Use:   "explain [FINDING, WORD or METRIC]",
-		Short: "A finding's condition, formula and remedy; a metric's meaning",
-		Long: `Explains a finding (its condition, thresholds with their source, the formula of
-its number, the remedy), a word of the screen (direction, classic, ceiling …) or
-a metric (its names by vLLM version, unit, meaning). Words and warnings of
-'rooftop probe' (witness, cpu-starved …) and of 'rooftop trace' (roof,
-too-few-threads …) are among them. A word that means several things is explained
-with where it does each. Without a name: the list.`,
-		Example: "  rooftop explain seat-saturation\n  rooftop explain R2\n  rooftop explain classic\n  rooftop explain cpu-starved\n  rooftop explain tok/s\n  rooftop explain vllm:kv_cache_usage_perc",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return explainAll(w, &out)
-			}
-			return explainOne(w, &out, strings.Join(args, " "))
-		},
-	}
-	f := c.Flags()
-	f.BoolVar(&out.json, "json", false, "print JSON")
-	f.StringVar(&out.color, "color", "auto", "colour: `auto`, always or never")
-	f.BoolVar(&out.ascii, "ascii", false, "only ASCII characters")
+func newExplain(w *cli.World) *cobra.Command {
+	var out cli.Output
+	c := newCommand("explain", nil, func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return explainAll(w, &out)
+		}
+		return explainOne(w, &out, strings.Join(args, " "))
+	})
+	g := cli.GroupFlags(c)
+	out.Register(g, "")
+	g.Done()
 	return c
 }
 
-// word is a word with where it is used.
+// word is a word and where it is used.
 type word struct {
 	engine.Term
 	Used   string `json:"used"`
-	Others []any  `json:"others,omitempty"` // what else the name means, elsewhere
+	Others []any  `json:"others,omitempty"` // other meanings of the name
 }
 
-// vocabularies are the words of the loop, then those of probes and observations, then
-// those of traces.
-func vocabularies() []report.Vocabulary {
-	traces := report.Vocabulary{Used: "rooftop trace"}
-	for _, w := range optrace.ExplainWords() {
-		traces.Terms = append(traces.Terms, engine.Term{Name: w.Name, Also: w.Also, Meaning: w.Meaning})
-	}
-	return []report.Vocabulary{
-		{Used: "rooftop diagnose and tune", Terms: engine.Terms()},
+// vocabularies returns the words of the loop, then of probes and observations, then of traces.
+func vocabularies() []reference.Vocabulary {
+	return []reference.Vocabulary{
+		{Used: "rooftop diagnose and tune", Terms: loop.Terms()},
 		{Used: "rooftop probe, observe and load", Terms: capture.Terms()},
-		traces,
+		{Used: "rooftop trace", Terms: glossary.Terms()},
 	}
 }
 
-// words are those of all vocabularies.
+// words returns the words of all vocabularies.
 func words() []word {
 	var out []word
 	for _, v := range vocabularies() {
@@ -74,79 +61,99 @@ func words() []word {
 	return out
 }
 
-// explained is a metric of the server's page, beside it what rooftop's own client means
-// by the same name.
+// explained is a metric of the server's page, and the meaning of the same name in rooftop's own
+// client.
 type explained struct {
 	catalog.Metric
 	Client []string `json:"client,omitempty"`
 	Used   string   `json:"used"`
-	Others []any    `json:"others,omitempty"` // what else the name means, elsewhere
+	Others []any    `json:"others,omitempty"` // other meanings of the name
 }
 
-func explainAll(w *world, o *output) error {
-	if o.json {
-		return writeJSON(w, map[string]any{"findings": rules.Explanations(), "terms": words(), "metrics": catalog.Default().Metrics()})
-	}
-	return report.WriteIndex(w.stdout, rules.Explanations(), vocabularies(), catalog.Default().Metrics(), o.style(w))
+func explainAll(w *cli.World, o *cli.Output) error {
+	document := map[string]any{"findings": rules.Explanations(), "terms": words(), "metrics": catalog.Default().Metrics()}
+	return cli.Print(w, o, document, cli.Text(func(map[string]any) *page.Page {
+		return reference.Index(rules.Explanations(), vocabularies(), catalog.Default().Metrics())
+	}), cli.Document)
 }
 
-func explainOne(w *world, o *output, name string) error {
-	for _, e := range rules.Explanations() {
-		if strings.EqualFold(name, string(e.ID)) || strings.EqualFold(name, e.Rule) && e.Rule != "beyond" {
-			if o.json {
-				return writeJSON(w, e)
-			}
-			if err := report.WriteExplanation(w.stdout, e, o.style(w)); err != nil {
-				return fail(exitError, err)
-			}
-			if strings.EqualFold(name, string(e.ID)) {
-				return nil
-			}
-			// R2 has two findings; both are meant.
-			return explainRest(w, o, name, e.ID)
-		}
+// explainOne explains a finding, all findings of a rule, or every meaning of a word.
+func explainOne(w *cli.World, o *cli.Output, name string) error {
+	if found := findingsOf(name); len(found) > 0 {
+		return cli.Print(w, o, found, func(to io.Writer, found []rules.Explanation, style render.Options) error {
+			return separated(to, found, func(e rules.Explanation) error { return render.Text(to, reference.Explanation(e), style) })
+		}, func(to io.Writer, found []rules.Explanation) error { return cli.Document(to, found[0]) })
 	}
 	meanings := meaningsOf(name)
-	switch {
-	case len(meanings) == 0:
-		return usage("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
-	case o.json:
-		return writeJSON(w, nested(meanings))
-	case len(meanings) == 1:
-		return meanings[0].write(w, o)
+	if len(meanings) == 0 {
+		meanings = meaningsOfEach(strings.Fields(name))
 	}
-	for i := range meanings {
+	if len(meanings) == 0 {
+		return cli.Usagef("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
+	}
+	return cli.Print(w, o, meanings, func(to io.Writer, list []meaning, style render.Options) error {
+		return separated(to, list, func(m meaning) error {
+			if len(list) > 1 {
+				if err := render.Text(to, reference.UsedBy(m.name, m.used), style); err != nil {
+					return err
+				}
+			}
+			return render.Text(to, m.page, style)
+		})
+	}, func(to io.Writer, list []meaning) error { return cli.Document(to, nested(list)) })
+}
+
+// separated writes the items of a list with blank lines between them.
+func separated[T any](to io.Writer, list []T, write func(T) error) error {
+	for i, item := range list {
 		if i > 0 {
-			fmt.Fprintln(w.stdout)
+			fmt.Fprintln(to)
 		}
-		if err := report.WriteUsed(w.stdout, name, meanings[i].used(), o.style(w)); err != nil {
-			return fail(exitError, err)
-		}
-		if err := meanings[i].write(w, o); err != nil {
-			return fail(exitError, err)
+		if err := write(item); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// meaning is one of the things that a name stands for: a word, or a metric.
-type meaning struct {
-	word   *word
-	metric *explained
-	own    bool // the name is its own, and not another one for it
+// findingsOf returns the finding with a name, or those of a rule: R2 has two.
+func findingsOf(name string) (found []rules.Explanation) {
+	for _, e := range rules.Explanations() {
+		if strings.EqualFold(name, string(e.ID)) {
+			return []rules.Explanation{e}
+		}
+		if strings.EqualFold(name, e.Rule) && e.Rule != "beyond" {
+			found = append(found, e)
+		}
+	}
+	return found
 }
 
-// meaningsOf are the meanings of a name, those first that it is the own name of.
+// metricsPage is where the names of metrics are used.
+const metricsPage = "vLLM's page of metrics, which rooftop diagnose and tune read"
+
+// meaning is one meaning of a name: a word or a metric.
+type meaning struct {
+	name string // as it was asked for
+	used string
+	own  bool // whether it is the primary name, not an alias
+	page *page.Page
+	// document returns its JSON form, which includes the other meanings.
+	document func(others []any) any
+}
+
+// meaningsOf returns the meanings of a name. Those with that primary name come first.
 func meaningsOf(name string) []meaning {
 	var out []meaning
-	for _, e := range words() {
-		own := sameWord(name, e.Name)
-		if own || slices.ContainsFunc(e.Also, func(also string) bool { return sameWord(name, also) }) {
-			out = append(out, meaning{word: &e, own: own})
+	for _, w := range words() {
+		own := sameWord(name, w.Name)
+		if own || slices.ContainsFunc(w.Also, func(also string) bool { return sameWord(name, also) }) {
+			out = append(out, meaning{name, w.Used, own, reference.Term(w.Term), func(others []any) any { w.Others = others; return w }})
 		}
 	}
 	if m, ok := findMetric(name); ok {
-		out = append(out, meaning{metric: &explained{Metric: m, Client: capture.OwnTimes(m.Key), Used: "vLLM's page of metrics, which rooftop diagnose and tune read"}, own: sameWord(name, m.Key)})
+		metric := explained{Metric: m, Client: capture.OwnTimes(m.Key), Used: metricsPage}
+		out = append(out, meaning{name, metricsPage, sameWord(name, m.Key), reference.Metric(m, metric.Client), func(others []any) any { metric.Others = others; return metric }})
 	}
 	slices.SortStableFunc(out, func(a, b meaning) int {
 		switch {
@@ -160,60 +167,36 @@ func meaningsOf(name string) []meaning {
 	return out
 }
 
-func (m *meaning) used() string {
-	if m.word != nil {
-		return m.word.Used
+// meaningsOfEach returns the meanings of names that stand together, as in "TTFT p99", or nil if one
+// of them has none.
+func meaningsOfEach(names []string) (all []meaning) {
+	for _, name := range names {
+		found := meaningsOf(name)
+		if len(found) == 0 {
+			return nil
+		}
+		all = append(all, found...)
 	}
-	return m.metric.Used
+	return all
 }
 
-func (m *meaning) write(w *world, o *output) error {
-	if m.word != nil {
-		return report.WriteTerm(w.stdout, m.word.Term, o.style(w))
-	}
-	return report.WriteMetric(w.stdout, m.metric.Metric, m.metric.Client, o.style(w))
-}
-
-// nested is the first meaning, which has the others in it.
+// nested returns the first meaning, which includes the others.
 func nested(meanings []meaning) any {
 	var others []any
-	for i := len(meanings) - 1; i > 0; i-- {
-		others = append([]any{meanings[i].object(nil)}, others...)
+	for _, m := range meanings[1:] {
+		others = append(others, m.document(nil))
 	}
-	return meanings[0].object(others)
+	return meanings[0].document(others)
 }
 
-func (m *meaning) object(others []any) any {
-	if m.word != nil {
-		w := *m.word
-		w.Others = others
-		return w
-	}
-	metric := *m.metric
-	metric.Others = others
-	return metric
-}
-
-// sameWord compares as a person does: not comparable, not-comparable and
-// not_comparable, the spelling of --json, are one.
+// sameWord compares names regardless of their separators: not comparable, not-comparable and
+// not_comparable, the form in --json, are equal.
 func sameWord(a, b string) bool {
 	plain := strings.NewReplacer("-", " ", "_", " ")
 	return strings.EqualFold(plain.Replace(strings.TrimLeft(a, "-")), plain.Replace(strings.TrimLeft(b, "-")))
 }
 
-func explainRest(w *world, o *output, code string, done engine.FindingID) error {
-	for _, e := range rules.Explanations() {
-		if strings.EqualFold(code, e.Rule) && e.ID != done {
-			fmt.Fprintln(w.stdout)
-			if err := report.WriteExplanation(w.stdout, e, o.style(w)); err != nil {
-				return fail(exitError, err)
-			}
-		}
-	}
-	return nil
-}
-
-// findMetric finds a metric by its key or by any wire name it ever had.
+// findMetric finds a metric by its key or by any of its wire names.
 func findMetric(name string) (catalog.Metric, bool) {
 	bare := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(name), "vllm:"), "vllm_")
 	for _, m := range catalog.Default().Metrics() {
@@ -225,36 +208,26 @@ func findMetric(name string) (catalog.Metric, bool) {
 	return catalog.Metric{}, false
 }
 
-// closest suggests names that contain what was typed.
+// closest returns a suggestion of names that contain the typed text or, if none does, of the one
+// that is spelled most like it.
 func closest(name string) string {
-	var near []string
+	var names, also, near []string
 	for _, e := range rules.Explanations() {
-		if strings.Contains(string(e.ID), strings.ToLower(name)) {
-			near = append(near, string(e.ID))
-		}
+		names = append(names, string(e.ID))
 	}
 	for _, e := range words() {
-		if strings.Contains(strings.ToLower(e.Name), strings.ToLower(name)) {
-			near = append(near, e.Name)
-		}
+		names, also = append(names, e.Name), append(also, e.Also...)
 	}
 	for _, m := range catalog.Default().Metrics() {
-		if strings.Contains(m.Key, strings.ToLower(name)) {
-			near = append(near, m.Key)
+		names = append(names, m.Key)
+	}
+	for _, n := range names {
+		if strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
+			near = append(near, n)
 		}
 	}
 	if len(near) == 0 {
-		return ""
+		return cli.Suggestion(strings.ToLower(name), append(names, also...)...)
 	}
 	return "; did you mean " + strings.Join(near[:min(4, len(near))], ", ") + "?"
-}
-
-func writeJSON(w *world, v any) error {
-	enc := json.NewEncoder(w.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fail(exitError, err)
-	}
-	return nil
 }

@@ -12,7 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui"
 )
 
@@ -23,57 +25,52 @@ type runner interface {
 	tui.Controls
 }
 
-// following is a session with the view that follows it, and what is kept of it.
+// following is a session with its view and its files.
 type following struct {
 	session runner
 	view    view
 	stderr  io.Writer
-	// keep writes the files of the run once the session has ended; nil keeps none.
-	keep func(*engine.Snapshot) kept
-	// patience bounds the end of the run once it was asked for; 0 is endPatience.
+	// keep writes the files of the run after the session has ended; nil writes none.
+	keep func(*loop.Snapshot) kept
+	// patience limits the end of the run after it was requested; 0 is cli.EndPatience.
 	patience time.Duration
-	// settle, where it is not nil, puts in order what the run did to a server, after
-	// a session that came to its end. Where that did not, unsettled is said.
-	settle    func(*engine.Snapshot) error
+	// settle, unless nil, restores the server after a session that ended normally. After any other
+	// end, unsettled is reported instead.
+	settle    func(*loop.Snapshot) error
 	unsettled string
 
-	over  chan struct{} // closed once the session has ended and the files are written
-	hurry chan struct{} // closed by a second signal: nothing is waited for any more
+	over  chan struct{} // closed when the session has ended and the files are written
+	hurry chan struct{} // closed by a second signal: do not wait any longer
 	rush  sync.Once
-	// rushed says that the second signal was taken notice of.
+	// rushed reports that the second signal was handled.
 	rushed bool
 
-	filing sync.Once // files are written once, also where a session ends late
+	filing sync.Once // files are written only once, even if a session ends late
 	filed  kept
 }
 
 // kept is what a run leaves behind.
 type kept struct {
-	files []string // that say more than the report at the end
-	note  string   // why there are none, "" where nothing went wrong
-	err   error    // why a file that was asked for is not whole
+	files []string // with more details than the final report
+	note  string   // why there are no files, "" without a problem
+	err   error    // why a requested file is incomplete
 }
 
-// Bounds of the end of a run, once it was asked for.
+// Time limits for the end of a run after it was requested.
 const (
-	// changeGrace is for a change under way: a server that rooftop itself is
-	// restarting is not left half started.
+	// changeGrace is for a change in progress, so that a restart by rooftop is not interrupted
+	// halfway.
 	changeGrace = 8 * time.Second
-	// endPatience is for all of it: the change, and the sources.
-	endPatience = 15 * time.Second
-	// quietEnd is how long nothing is said about it.
-	quietEnd = time.Second
-	// lastPatience is what is left of it after a second signal.
+	// lastPatience is the remaining time after a second signal.
 	lastPatience = time.Second
 )
 
-// errLeft is the cause of a session's end when the person left its view.
+// errLeft is the cause of a session's end when the user left its view.
 var errLeft = errors.New("the view was left")
 
-// run shows a session until it ends, and ends it in order, whatever ends it: the
-// loop takes no more commands and ends, its actions are performed, its sources
-// stop, its files are written, the terminal is given back, the report is printed.
-// The error carries the exit code.
+// run shows a session until it ends for any reason, and ends it in order: the loop accepts no more
+// commands and ends, its actions finish, its sources stop, files are written, the terminal is
+// restored, and the report is printed. The error carries the exit code.
 func (f *following) run(ctx context.Context) error {
 	f.over, f.hurry = make(chan struct{}), make(chan struct{})
 	session, end := context.WithCancelCause(ctx)
@@ -83,8 +80,8 @@ func (f *following) run(ctx context.Context) error {
 		defer close(f.over)
 		results <- f.runSession(session)
 	}()
-	if v, screen := f.view.(*screenView); screen {
-		defer f.guard(takeBack(v.w))()
+	if v, ok := f.view.(*screenView); ok {
+		defer f.guard(screen.Restorer(v.w))()
 	} else if f.settle != nil {
 		defer f.guard(func() {})()
 	}
@@ -96,27 +93,27 @@ func (f *following) run(ctx context.Context) error {
 	if result.kept.note != "" {
 		fmt.Fprintln(f.stderr, "rooftop:", result.kept.note)
 	}
-	if code := signalOf(ctx); code != 0 {
-		// The terminal may be gone: what shows there has failed for that reason.
-		return fail(code, errors.Join(result.err, result.kept.err))
+	if code := cli.SignalCode(ctx); code != 0 {
+		// The terminal may be gone, which makes writing to it fail.
+		return cli.Fail(code, errors.Join(result.err, result.kept.err))
 	}
 	if err := errors.Join(result.err, showErr, reportErr, result.kept.err); err != nil {
-		return fail(exitError, err)
+		return cli.Fail(cli.ExitError, err)
 	}
 	if last != nil && last.Finished != nil {
-		return exit(exitCode(last.Finished.ExitCode))
+		return cli.Exit(cli.ExitCode(last.Finished.ExitCode))
 	}
 	return nil
 }
 
-// ending is how a session ended.
+// ending is the result of a session.
 type ending struct {
 	err  error
 	kept kept
 }
 
-// runSession runs the session and writes its files. A panic is an error like any
-// other here: the terminal has to be given back first.
+// runSession runs the session and writes its files. It returns a panic as an error, because the
+// terminal has to be restored first.
 func (f *following) runSession(ctx context.Context) (e ending) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -142,15 +139,15 @@ func (f *following) files() kept {
 	return f.filed
 }
 
-// await waits for the end of a session that was told to end. What one that does
-// not end has measured is kept all the same.
+// await waits for the end of a session that was asked to end. If it does not end, its measurements
+// are still saved.
 func (f *following) await(ctx context.Context, results <-chan ending) ending {
 	signalled := ctx.Done()
 	if ctx.Err() != nil {
-		signalled = nil // it is what ended the run
+		signalled = nil // this signal ended the run
 	}
-	patience := cmp.Or(f.patience, endPatience)
-	limit, news := time.NewTimer(patience), time.NewTimer(quietEnd)
+	patience := cmp.Or(f.patience, cli.EndPatience)
+	limit, news := time.NewTimer(patience), time.NewTimer(cli.QuietEnd)
 	defer limit.Stop()
 	defer news.Stop()
 	for {
@@ -178,7 +175,7 @@ func (f *following) await(ctx context.Context, results <-chan ending) ending {
 	}
 }
 
-// hurried is closed by a second signal, once.
+// hurried returns a channel that is closed by a second signal, nil once that was handled.
 func (f *following) hurried() <-chan struct{} {
 	if f.rushed {
 		return nil
@@ -186,20 +183,19 @@ func (f *following) hurried() <-chan struct{} {
 	return f.hurry
 }
 
-// hasten ends whatever waits for the session, which cuts short what it waits for.
+// hasten makes everything that waits for the session stop waiting.
 func (f *following) hasten() {
 	f.rush.Do(func() {
-		f.session.Do(engine.CommandQuit)
+		f.session.Do(loop.CommandQuit)
 		close(f.hurry)
 	})
 }
 
-// guard waits for further signals while a run must not simply be cut off: its
-// screen is up, or a server is in its hands. The first one ends the run in order
-// (signalContext); the second waits for nothing any more; the third ends the
-// process, after give. The returned function ends it.
+// guard handles further signals while a run must not be cut off: its screen is open, or rooftop is
+// changing a server. The first signal ends the run in order (cli.SignalContext); the second ends
+// all waiting; the third calls give and ends the process. The returned function stops the handling.
 func (f *following) guard(give func()) func() {
-	return hearing(func(n int, s syscall.Signal) {
+	return cli.OnSignals(func(n int, s syscall.Signal) {
 		switch n {
 		case 1:
 		case 2:

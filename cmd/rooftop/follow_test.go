@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -12,10 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// diary notes what happens, in order, from any goroutine.
+// diary records events in order, from any goroutine.
 type diary struct {
 	mu   sync.Mutex
 	list []string
@@ -33,12 +36,11 @@ func (d *diary) notes() []string {
 	return slices.Clone(d.list)
 }
 
-// scripted is a session that ends by itself after a time, or some time after it
-// was told to.
+// scripted is a session that ends by itself after a time, or some time after it was asked to.
 type scripted struct {
 	*diary
 	ends   time.Duration // by itself; 0 is never
-	lasts  time.Duration // from being told to end to the end
+	lasts  time.Duration // from the request to end until the end
 	code   int
 	err    error
 	panics bool
@@ -63,13 +65,13 @@ func (s *scripted) Run(ctx context.Context) error {
 	return s.err
 }
 
-func (s *scripted) Latest() *engine.Snapshot {
-	return &engine.Snapshot{Finished: &engine.Finished{ExitCode: s.code}}
+func (s *scripted) Latest() *loop.Snapshot {
+	return &loop.Snapshot{Finished: &loop.Finished{ExitCode: s.code}}
 }
-func (s *scripted) Do(engine.Command) bool { return true }
-func (s *scripted) Export() bool           { return false }
+func (s *scripted) Do(loop.Command) bool { return true }
+func (s *scripted) Export() bool         { return false }
 
-// scriptedView is a view that the person leaves after a time, 0 is never.
+// scriptedView is a view that the user leaves after a time; 0 is never.
 type scriptedView struct {
 	*diary
 	leaves time.Duration
@@ -77,7 +79,7 @@ type scriptedView struct {
 	err    error
 }
 
-func (v *scriptedView) tell(engine.Event) {}
+func (v *scriptedView) handle(loop.Event) {}
 
 func (v *scriptedView) show(ctx context.Context, f *following) error {
 	left, hurry := make(<-chan time.Time), make(<-chan time.Time)
@@ -101,7 +103,7 @@ func (v *scriptedView) show(ctx context.Context, f *following) error {
 	return v.err
 }
 
-func (v *scriptedView) report(*engine.Snapshot, kept) error {
+func (v *scriptedView) report(*loop.Snapshot, kept) error {
 	v.note("report")
 	return nil
 }
@@ -114,7 +116,7 @@ func TestTheEndIsInOrder(t *testing.T) {
 		view    scriptedView
 		signal  time.Duration // when SIGTERM comes; 0 is never
 		want    []string
-		code    exitCode
+		code    cli.ExitCode
 		says    string
 		took    time.Duration
 	}{
@@ -134,7 +136,7 @@ func TestTheEndIsInOrder(t *testing.T) {
 		},
 		{
 			name: "a session that does not end is left behind", session: scripted{lasts: time.Hour}, view: scriptedView{leaves: time.Minute},
-			want: []string{"terminal restored", "files", "report"}, code: exitError, says: "did not end within 15s", took: 75 * time.Second,
+			want: []string{"terminal restored", "files", "report"}, code: cli.ExitError, says: "did not end within 15s", took: 75 * time.Second,
 		},
 		{
 			name: "a second signal waits for nothing", session: scripted{lasts: time.Hour}, signal: time.Minute, view: scriptedView{hurry: 62 * time.Second},
@@ -142,15 +144,15 @@ func TestTheEndIsInOrder(t *testing.T) {
 		},
 		{
 			name: "the session fails", session: scripted{ends: time.Minute, err: errors.New("no page")},
-			want: ordered, code: exitError, says: "no page", took: time.Minute,
+			want: ordered, code: cli.ExitError, says: "no page", took: time.Minute,
 		},
 		{
 			name: "the terminal fails", session: scripted{}, view: scriptedView{leaves: time.Second, err: errors.New("no tty")},
-			want: []string{"terminal restored", "session ended", "files", "report"}, code: exitError, says: "no tty", took: time.Second,
+			want: []string{"terminal restored", "session ended", "files", "report"}, code: cli.ExitError, says: "no tty", took: time.Second,
 		},
 		{
 			name: "a panic is told once the terminal is back", session: scripted{ends: time.Minute, panics: true},
-			want: []string{"terminal restored", "report"}, code: exitError, says: "out of range", took: time.Minute,
+			want: []string{"terminal restored", "report"}, code: cli.ExitError, says: "out of range", took: time.Minute,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,12 +160,12 @@ func TestTheEndIsInOrder(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				if c.signal > 0 {
-					time.AfterFunc(c.signal, func() { cancel(&signalError{syscall.SIGTERM}) })
+					time.AfterFunc(c.signal, func() { cancel(&cli.SignalError{Signal: syscall.SIGTERM}) })
 				}
 				var d diary
 				c.session.diary, c.view.diary = &d, &d
 				began := time.Now()
-				f := &following{session: &c.session, view: &c.view, stderr: &bytes.Buffer{}, keep: func(*engine.Snapshot) kept {
+				f := &following{session: &c.session, view: &c.view, stderr: &bytes.Buffer{}, keep: func(*loop.Snapshot) kept {
 					d.note("files")
 					return kept{}
 				}}
@@ -174,12 +176,12 @@ func TestTheEndIsInOrder(t *testing.T) {
 				if got := d.notes(); !slices.Equal(got, c.want) {
 					t.Errorf("in the order %q, want %q", got, c.want)
 				}
-				var coded *codedError
-				code := exitDone
+				var coded *cli.CodedError
+				code := cli.ExitDone
 				if errors.As(err, &coded) {
-					code = coded.code
+					code = coded.Code
 				}
-				if code != c.code || (c.says == "") != (coded == nil || coded.err == nil) || c.says != "" && !strings.Contains(err.Error(), c.says) {
+				if code != c.code || (c.says == "") != (coded == nil || coded.Err == nil) || c.says != "" && !strings.Contains(err.Error(), c.says) {
 					t.Errorf("ended with code %d: %v", code, err)
 				}
 				time.Sleep(2 * time.Hour) // a session that was left behind ends with the test
@@ -201,7 +203,7 @@ func TestASessionIsToldWhyItEnds(t *testing.T) {
 func TestWhatCannotBeKeptIsSaidInOneLine(t *testing.T) {
 	var stderr bytes.Buffer
 	s := &scripted{diary: &diary{}, ends: time.Nanosecond}
-	f := &following{session: s, view: &scriptedView{diary: s.diary}, stderr: &stderr, keep: func(*engine.Snapshot) kept {
+	f := &following{session: s, view: &scriptedView{diary: s.diary}, stderr: &stderr, keep: func(*loop.Snapshot) kept {
 		return kept{note: "the full report could not be written: no space"}
 	}}
 	if err := f.run(t.Context()); err != nil {
@@ -213,9 +215,9 @@ func TestWhatCannotBeKeptIsSaidInOneLine(t *testing.T) {
 }
 
 // latest is a feed of one snapshot.
-type latest struct{ s *engine.Snapshot }
+type latest struct{ s *loop.Snapshot }
 
-func (l latest) Latest() *engine.Snapshot { return l.s }
+func (l latest) Latest() *loop.Snapshot { return l.s }
 
 func TestTheScreenStaysUntilTheFilesAreWritten(t *testing.T) {
 	over := make(chan struct{})
@@ -224,7 +226,7 @@ func TestTheScreenStaysUntilTheFilesAreWritten(t *testing.T) {
 	if h.Latest() != nil {
 		t.Error("there is something before the first snapshot")
 	}
-	feed.s = &engine.Snapshot{Seq: 7, Phase: engine.PhaseDone, Finished: &engine.Finished{}}
+	feed.s = &loop.Snapshot{Seq: 7, Phase: loop.PhaseDone, Finished: &loop.Finished{}}
 	if s := h.Latest(); s == feed.s || s.Finished != nil || s.Seq != 7 {
 		t.Errorf("the run is shown as finished: %+v", s)
 	}
@@ -237,30 +239,19 @@ func TestTheScreenStaysUntilTheFilesAreWritten(t *testing.T) {
 	}
 }
 
-func TestPickView(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		o             output
-		stdin, stdout bool
-		term          string
-		want          viewKind
-	}{
-		{"a terminal", output{}, true, true, "xterm-256color", viewScreen},
-		{"a terminal of no name", output{}, true, true, "", viewScreen},
-		{"stdout is a file", output{}, true, false, "xterm", viewLines},
-		{"stdin is a pipe", output{}, false, true, "xterm", viewLines},
-		{"a dumb terminal", output{}, true, true, "dumb", viewLines},
-		{"plain", output{plain: true}, true, true, "xterm", viewLines},
-		{"events", output{json: true}, true, true, "xterm", viewEvents},
-		{"events win", output{json: true, plain: true}, false, false, "dumb", viewEvents},
+// Events are printed only with --json; without a terminal a run is printed in lines.
+func TestViewOf(t *testing.T) {
+	w := &cli.World{Stdin: strings.NewReader(""), Stdout: io.Discard, Env: variables()}
+	for out, want := range map[cli.Output]viewKind{
+		{}: viewLines, {Plain: true}: viewLines, {JSON: true}: viewEvents, {JSON: true, Plain: true}: viewEvents,
 	} {
-		if got := pickView(&c.o, c.stdin, c.stdout, c.term); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		if got := viewOf(w, &out); got != want {
+			t.Errorf("%+v: %s, want %s", out, got, want)
 		}
 	}
 }
 
-func TestBare(t *testing.T) {
+func TestDefaultCommand(t *testing.T) {
 	for _, c := range []struct{ args, want []string }{
 		{nil, []string{"tune"}},
 		{[]string{"--url", "x"}, []string{"tune", "--url", "x"}},
@@ -271,8 +262,55 @@ func TestBare(t *testing.T) {
 		{[]string{"nonsense"}, []string{"nonsense"}},
 		{[]string{"--version"}, []string{"version"}},
 	} {
-		if got := bare(c.args); !slices.Equal(got, c.want) {
+		if got := withDefaultCommand(c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%q means %q, want %q", c.args, got, c.want)
 		}
+	}
+}
+
+// A run that controls a server waits until the server is restored, and reports if that was cut
+// short.
+func TestAServerInHandIsSettledOrSaidNotToBe(t *testing.T) {
+	signalsBegin()
+	for _, c := range []struct {
+		name  string
+		lasts time.Duration // of the session's end
+		hurry time.Duration // of the second signal, 0 none
+		want  string
+		says  string
+		took  time.Duration
+	}{
+		{name: "in order", lasts: 2 * time.Minute, want: "session ended, settled, files, terminal restored, report", took: 3 * time.Minute},
+		{
+			name: "cut short", lasts: time.Hour, hurry: 90 * time.Second,
+			want: "terminal restored, files, report", says: "rooftop recover", took: 91 * time.Second,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				d := &diary{}
+				time.AfterFunc(time.Minute, func() { cancel(&cli.SignalError{Signal: 15}) })
+				began := time.Now()
+				f := &following{
+					session: &scripted{diary: d, lasts: c.lasts}, view: &scriptedView{diary: d, hurry: c.hurry}, stderr: &bytes.Buffer{},
+					keep:     func(*loop.Snapshot) kept { d.note("files"); return kept{} },
+					patience: 10 * time.Minute, unsettled: autopilot.RecoverText,
+					settle: func(*loop.Snapshot) error { d.note("settled"); return nil },
+				}
+				err := f.run(ctx)
+				if got := strings.Join(d.notes(), ", "); got != c.want {
+					t.Errorf("%s, want %s", got, c.want)
+				}
+				if errCode(err) != 143 || c.says != "" && !strings.Contains(err.Error(), c.says) {
+					t.Errorf("code %d: %v, want 143 and %q", errCode(err), err, c.says)
+				}
+				if took := time.Since(began); took != c.took {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				time.Sleep(2 * time.Hour)
+			})
+		})
 	}
 }

@@ -1,74 +1,50 @@
 package main
 
 import (
-	"fmt"
+	"embed"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
-// helpWidth is the width that help is wrapped to, in cells.
-const helpWidth = 80
+//go:embed help/*.txt
+var helpTexts embed.FS
 
-// flagGroups lists a command's flags in its help under headings, in the order in
-// which they were registered: an alphabet says nothing of what belongs together.
-type flagGroups struct {
-	command *cobra.Command
-	titles  []string
-	sets    []*pflag.FlagSet
-}
+// ownFlags annotates a command whose flags have no environment variables, because their names mean
+// something else in other commands.
+const ownFlags = "rooftop_own_flags"
 
-// groupFlags gives a command grouped help. Flags are registered on its groups,
-// and join the command's own with done.
-func groupFlags(c *cobra.Command) *flagGroups {
-	g := &flagGroups{command: c}
-	c.Flags().SortFlags = false
-	c.SetUsageFunc(func(c *cobra.Command) error {
-		_, err := fmt.Fprint(c.OutOrStdout(), g.usage())
-		return err
-	})
-	return g
-}
-
-// group returns the flags under a title, which it adds at the end.
-func (g *flagGroups) group(title string) *pflag.FlagSet {
-	f := pflag.NewFlagSet(title, pflag.ContinueOnError)
-	f.SortFlags = false
-	g.titles, g.sets = append(g.titles, title), append(g.sets, f)
-	return f
-}
-
-// done makes the flags of all groups flags of the command, and lets a shell
-// complete the values of those that take one of a few.
-func (g *flagGroups) done() {
-	for _, f := range g.sets {
-		g.command.Flags().AddFlagSet(f)
+// newCommand returns a command with use line, summary, description and examples from help/NAME.txt.
+func newCommand(name string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
+	text, err := helpTexts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic(err) // a new command needs a help text
 	}
-	for _, f := range []struct {
-		name   string
-		values []string
-	}{
-		{"theme", []string{"auto", "dark", "light"}},
-		{"color", []string{"auto", "always", "never"}},
-		{"ceiling", []string{physicalCeiling, classicCeiling}},
-	} {
-		if g.command.Flags().Lookup(f.name) != nil {
-			// The only errors are a flag that is not there and a second function.
-			_ = g.command.RegisterFlagCompletionFunc(f.name, cobra.FixedCompletions(f.values, cobra.ShellCompDirectiveNoFileComp))
+	head, examples, _ := strings.Cut(strings.TrimRight(string(text), "\n"), "\n\nEXAMPLES\n")
+	use, rest, _ := strings.Cut(head, "\n")
+	short, long, _ := strings.Cut(rest, "\n")
+	return &cobra.Command{Use: use, Short: short, Long: strings.TrimLeft(long, "\n"), Example: examples, Args: args, RunE: run}
+}
+
+// noArgs rejects arguments.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		if strings.Contains(args[0], "://") && c.Flags().Lookup("url") != nil {
+			return cli.Usagef("%s takes no argument, but got %q; did you mean --url %[2]s?", cli.CommandName(c), args[0])
 		}
+		return cli.Usagef("%s takes no argument, but got %q; is a -- missing before a flag?", cli.CommandName(c), args[0])
 	}
+	return nil
 }
 
-// usage is what stands after a command's description.
-func (g *flagGroups) usage() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "USAGE\n  %s\n", g.command.UseLine())
-	if g.command.Example != "" {
-		fmt.Fprintf(&b, "\nEXAMPLES\n%s\n", g.command.Example)
+// exactly requires n arguments. what names them, and next tells where to find them.
+func exactly(n int, what, next string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return cli.Usagef("%s takes %s, but got %d; %s", strings.TrimPrefix(c.CommandPath(), "rooftop "), what, len(args), next)
+		}
+		return nil
 	}
-	for i, f := range g.sets {
-		fmt.Fprintf(&b, "\n%s\n%s", strings.ToUpper(g.titles[i]), f.FlagUsagesWrapped(helpWidth))
-	}
-	return b.String()
 }

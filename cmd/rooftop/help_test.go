@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 )
 
 func flagNames(f *pflag.FlagSet) []string {
@@ -24,11 +25,11 @@ func flagNames(f *pflag.FlagSet) []string {
 	return names
 }
 
-// call runs a command line with variables, as NAME=VALUE.
-func call(t *testing.T, env []string, args ...string) (stdout, stderr string, code exitCode) {
+// call runs a command line with variables as NAME=VALUE.
+func call(t *testing.T, env []string, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(world{args: args, stdout: &out, stderr: &errs, env: func(name string) (string, bool) {
+	code = run(cli.World{Args: args, Stdout: &out, Stderr: &errs, Env: func(name string) (string, bool) {
 		for _, e := range env {
 			if value, ok := strings.CutPrefix(e, name+"="); ok {
 				return value, true
@@ -57,7 +58,7 @@ func TestHelpIsGrouped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			page, _, code := call(t, nil, name, "--help")
-			if code != exitDone {
+			if code != cli.ExitDone {
 				t.Errorf("exit code %d", code)
 			}
 			rest := page
@@ -72,7 +73,7 @@ func TestHelpIsGrouped(t *testing.T) {
 	}
 }
 
-// everyCommand calls a function for each command that there is, the root too.
+// everyCommand calls a function for each command, including the root.
 func everyCommand(t *testing.T, do func(t *testing.T, c *cobra.Command)) {
 	t.Helper()
 	var walk func(c *cobra.Command)
@@ -82,32 +83,31 @@ func everyCommand(t *testing.T, do func(t *testing.T, c *cobra.Command)) {
 			walk(below)
 		}
 	}
-	walk(newRoot(&world{env: variables()}))
+	walk(newRoot(&cli.World{Env: variables()}))
 }
 
 func TestEveryHelpFits(t *testing.T) {
 	everyCommand(t, func(t *testing.T, c *cobra.Command) {
 		words := strings.Fields(c.CommandPath())[1:]
 		page, _, code := call(t, nil, append(words, "--help")...)
-		if code != exitDone || page == "" {
+		if code != cli.ExitDone || page == "" {
 			t.Fatalf("exit code %d, %d bytes", code, len(page))
 		}
 		for i, line := range strings.Split(page, "\n") {
-			if n := utf8.RuneCountInString(line); n > helpWidth {
+			if n := utf8.RuneCountInString(line); n > cli.HelpWidth {
 				t.Errorf("line %d is %d cells wide: %s", i+1, n, line)
 			}
 		}
 	})
 }
 
-// Whoever types an example gets no usage error: its command, flags, arguments and
-// names exist.
+// Examples are valid usage: their commands, flags, arguments and names exist.
 func TestExamplesAreTaken(t *testing.T) {
 	everyCommand(t, func(t *testing.T, c *cobra.Command) {
 		for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) {
 			for _, words := range commandsOf(line) {
 				if words[0] == "rooftop" {
-					exampleIsTaken(t, bare(words[1:]))
+					exampleIsTaken(t, withDefaultCommand(words[1:]))
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func TestExamplesAreTaken(t *testing.T) {
 
 func exampleIsTaken(t *testing.T, args []string) {
 	t.Helper()
-	w := &world{env: variables()}
+	w := &cli.World{Env: variables()}
 	c, rest, err := newRoot(w).Find(args)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
@@ -145,7 +145,7 @@ func exampleIsTaken(t *testing.T, args []string) {
 	case "sim bench":
 		names = append(names, c.Flags().Args()...)
 	case "ceiling", "explain", "catalog show", "catalog list": // touch nothing
-		if _, stderr, code := call(t, nil, args...); code != exitDone {
+		if _, stderr, code := call(t, nil, args...); code != cli.ExitDone {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)
 		}
 	}
@@ -156,8 +156,7 @@ func exampleIsTaken(t *testing.T, args []string) {
 	}
 }
 
-// commandsOf splits a line as a shell does: the words of every command on it,
-// without what is redirected.
+// commandsOf splits a line like a shell: the words of every command, without redirections.
 func commandsOf(line string) [][]string {
 	var out [][]string
 	var words []string
@@ -200,9 +199,9 @@ func TestCommandsOf(t *testing.T) {
 	}
 }
 
-// TestEveryFlagIsInAGroup holds that grouped help leaves no flag out.
+// TestEveryFlagIsInAGroup checks that grouped help includes all flags.
 func TestEveryFlagIsInAGroup(t *testing.T) {
-	w := &world{env: func(string) (string, bool) { return "", false }}
+	w := &cli.World{Env: func(string) (string, bool) { return "", false }}
 	for _, c := range newRoot(w).Commands() {
 		if !slices.Contains([]string{"tune", "diagnose", "doctor", "replay", "ceiling", "demo"}, c.Name()) {
 			continue
@@ -224,7 +223,7 @@ func TestShellsCompleteValues(t *testing.T) {
 		{"replay", "--ceiling", "physical\nclassic\n"},
 	} {
 		out, _, code := call(t, nil, "__complete", c.command, c.flag, "")
-		if code != exitDone || !strings.HasPrefix(out, c.want) {
+		if code != cli.ExitDone || !strings.HasPrefix(out, c.want) {
 			t.Errorf("%s %s: exit code %d, completes\n%s", c.command, c.flag, code, out)
 		}
 	}

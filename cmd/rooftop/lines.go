@@ -7,25 +7,28 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// told follows a session by its events, each written as it happens.
-type told struct {
-	w        *world
-	follower report.Follower
-	broken   chan struct{} // closed when nobody reads any more
+// eventWriter follows a session by writing each event as it happens.
+type eventWriter struct {
+	w        *cli.World
+	follower narrate.Follower
+	broken   chan struct{} // closed when the output is broken
 
-	mu   sync.Mutex // guards the follower: a session tells, and who waits for one
+	mu   sync.Mutex // guards the follower, which the session and the search for a server use
 	once sync.Once
 }
 
-// tell implements view.
-func (t *told) tell(e engine.Event) { t.say(func() { t.follower.Event(e) }) }
+// handle implements view.
+func (t *eventWriter) handle(e loop.Event) { t.write(func() { t.follower.Event(e) }) }
 
-// say lets the follower write, and ends the telling where nobody reads.
-func (t *told) say(write func()) {
+// write lets the follower write, and closes broken after a failed write.
+func (t *eventWriter) write(write func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	write()
@@ -34,8 +37,8 @@ func (t *told) say(write func()) {
 	}
 }
 
-// follow waits for the end of a session, or until nobody reads what is told.
-func (t *told) follow(ctx context.Context, f *following) {
+// follow waits until a session ends or the output is broken.
+func (t *eventWriter) follow(ctx context.Context, f *following) {
 	select {
 	case <-f.over:
 	case <-ctx.Done():
@@ -43,17 +46,17 @@ func (t *told) follow(ctx context.Context, f *following) {
 	}
 }
 
-// linesView tells a session in lines: for pipes, logs and screen readers.
+// linesView shows a session in lines: for pipes, logs and screen readers.
 type linesView struct {
-	told
-	narrator *report.Narrator
-	style    report.Options
+	eventWriter
+	narrator *narrate.Narrator
+	style    render.Options
 }
 
-func newLinesView(w *world, o *output) *linesView {
-	style := o.style(w)
-	n := report.NewNarrator(w.stdout, style)
-	return &linesView{told: told{w: w, follower: n, broken: make(chan struct{})}, narrator: n, style: style}
+func newLinesView(w *cli.World, o *cli.Output) *linesView {
+	style := o.Style(w)
+	n := narrate.NewNarrator(w.Stdout, style)
+	return &linesView{eventWriter: eventWriter{w: w, follower: n, broken: make(chan struct{})}, narrator: n, style: style}
 }
 
 // show implements view.
@@ -62,38 +65,40 @@ func (v *linesView) show(ctx context.Context, f *following) error {
 	return nil
 }
 
-// intro tells what is about to be shown.
-func (v *linesView) intro(lines ...string) { v.say(func() { v.narrator.Intro(lines...) }) }
+// intro prints what will be shown.
+func (v *linesView) intro(lines ...string) { v.write(func() { v.narrator.Intro(lines...) }) }
 
-// waits implements waiting.
-func (v *linesView) waits(at time.Duration, why string) { v.say(func() { v.narrator.Waits(at, why) }) }
+// noServer implements serverWaiter.
+func (v *linesView) noServer(at time.Duration, why string) {
+	v.write(func() { v.narrator.Waits(at, why) })
+}
 
 // report implements view.
-func (v *linesView) report(s *engine.Snapshot, k kept) error {
+func (v *linesView) report(s *loop.Snapshot, k kept) error {
 	if err := v.follower.Err(); err != nil {
 		return err
 	}
 	return writeRun(v.w, s, k, v.style)
 }
 
-// writeRun prints what a run came to.
-func writeRun(w *world, s *engine.Snapshot, k kept, style report.Options) error {
+// writeRun prints the result of a run.
+func writeRun(w *cli.World, s *loop.Snapshot, k kept, style render.Options) error {
 	if s == nil {
 		return nil
 	}
 	var b bytes.Buffer
-	if err := report.WriteRun(&b, s, k.files, style); err != nil {
+	if err := narrate.WriteRun(&b, s, k.files, style); err != nil {
 		return err
 	}
-	_, err := w.stdout.Write(b.Bytes())
+	_, err := w.Stdout.Write(b.Bytes())
 	return err
 }
 
-// eventsView tells a session as events, one JSON object a line.
-type eventsView struct{ told }
+// eventsView writes a session as events, one JSON object per line.
+type eventsView struct{ eventWriter }
 
-func newEventsView(w *world) *eventsView {
-	return &eventsView{told{w: w, follower: report.NewEvents(w.stdout), broken: make(chan struct{})}}
+func newEventsView(w *cli.World) *eventsView {
+	return &eventsView{eventWriter{w: w, follower: document.NewEvents(w.Stdout), broken: make(chan struct{})}}
 }
 
 // show implements view.
@@ -102,15 +107,15 @@ func (v *eventsView) show(ctx context.Context, f *following) error {
 	return nil
 }
 
-// waits implements waiting.
-func (v *eventsView) waits(at time.Duration, why string) {
-	v.tell(engine.Event{T: at, Kind: engine.EventError, Text: "no server yet: " + why})
+// noServer implements serverWaiter.
+func (v *eventsView) noServer(at time.Duration, why string) {
+	v.handle(loop.Event{T: at, Kind: loop.EventError, Text: "no server yet: " + why})
 }
 
-// report implements view: the last event has said it all, but where the files lie.
-func (v *eventsView) report(_ *engine.Snapshot, k kept) error {
+// report implements view. Only the paths of the files are missing from the last event.
+func (v *eventsView) report(_ *loop.Snapshot, k kept) error {
 	for _, name := range k.files {
-		fmt.Fprintln(v.w.stderr, "rooftop: full report:", name)
+		fmt.Fprintln(v.w.Stderr, "rooftop: full report:", name)
 	}
 	return v.follower.Err()
 }

@@ -14,9 +14,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
-// completions is an OpenAI-compatible server of which a word is two tokens.
+// completions is an OpenAI-compatible server whose words have two tokens.
 type completions struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -85,7 +87,7 @@ func TestLoadDocumentFollowsItsSchema(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			stdout, stderr, code := call(t, nil, append([]string{"load", "--json", "--url", s.URL}, tc.args...)...)
-			if code != exitDone || stderr != "" {
+			if code != cli.ExitDone || stderr != "" {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			document, err := jsonschema.UnmarshalJSON(strings.NewReader(stdout))
@@ -116,7 +118,7 @@ func TestLoadDocumentFollowsItsSchema(t *testing.T) {
 func TestLoadWritesPromptsForTheTokenizer(t *testing.T) {
 	s := newCompletions(t)
 	stdout, stderr, code := call(t, nil, "load", "--url", s.URL, "--requests", "5", "--clients", "1", "--prompt-tokens", "100", "--output-tokens", "1")
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, n := range s.words {
@@ -124,15 +126,14 @@ func TestLoadWritesPromptsForTheTokenizer(t *testing.T) {
 			t.Errorf("a prompt of %d words, want 50: a word is two tokens", n)
 		}
 	}
-	for _, want := range []string{"SIMULATED", "closed loop of 1 clients, seed 1", "2 tokens a word, says /tokenize", "100 prompt tokens on average", "0 failed", "TTFT", "send lag", "p99"} {
+	for _, want := range []string{"SIMULATED", "closed loop of 1 clients, seed 1", "2 tokens a word, says /tokenize", "100 prompt tokens on average", "failed            0 requests", "TTFT", "send lag", "p99"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, stdout)
 		}
 	}
 }
 
-// Nothing answered is no success, whatever kept the answers away; what was seen
-// is printed all the same.
+// A load without answers fails, whatever the reason, but the observations are printed.
 func TestLoadWithoutAnAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
@@ -155,7 +156,7 @@ func TestLoadWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				// The server notices that a client left only once it has read the body.
+				// The server notices that a client disconnected only after reading the body.
 				_, _ = io.Copy(io.Discard, r.Body)
 				tc.answer(w, r)
 			}))
@@ -163,8 +164,8 @@ func TestLoadWithoutAnAnswer(t *testing.T) {
 			stdout, stderr, code := call(t, nil, append([]string{
 				"load", "--url", s.URL, "--model", "m", "--tokens-per-word", "1", "--requests", "2", "--clients", "2", "--stagger", "0s",
 			}, tc.args...)...)
-			if code != exitUnreachable {
-				t.Errorf("exit code %d, want %d", code, exitUnreachable)
+			if code != cli.ExitUnreachable {
+				t.Errorf("exit code %d, want %d", code, cli.ExitUnreachable)
 			}
 			if !strings.Contains(stdout, tc.stdout) || !strings.Contains(stderr, tc.stderr) {
 				t.Errorf("got\n%s\n%s\nwant %q and %q", stdout, stderr, tc.stdout, tc.stderr)
@@ -176,7 +177,7 @@ func TestLoadWithoutAnAnswer(t *testing.T) {
 func TestLoadNamesItsSteps(t *testing.T) {
 	s := newCompletions(t)
 	stdout, stderr, code := call(t, nil, "load", "--json", "--url", s.URL, "--arrival", "constant", "--steps", "500:20ms,500-1000:1h", "--requests", "20", "--output-tokens", "1")
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var got struct{ Phases []struct{ Name string } }
@@ -204,7 +205,7 @@ func TestLoadKeepsItsKey(t *testing.T) {
 	} {
 		clear(s.keys)
 		stdout, stderr, code := call(t, tc.env, append([]string{"load", "--url", s.URL, "--requests", "1", "--json"}, tc.args...)...)
-		if code != exitDone || len(s.keys) != 1 || !s.keys[tc.want] {
+		if code != cli.ExitDone || len(s.keys) != 1 || !s.keys[tc.want] {
 			t.Errorf("exit code %d, sent %v, want %q", code, s.keys, tc.want)
 		}
 		if strings.Contains(stdout+stderr, "sk-") {
@@ -215,11 +216,11 @@ func TestLoadKeepsItsKey(t *testing.T) {
 
 func TestLoadHelpIsGroupedAndFits(t *testing.T) {
 	page, _, code := call(t, nil, "load", "--help")
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	for i, line := range strings.Split(page, "\n") {
-		if n := utf8.RuneCountInString(line); n > helpWidth {
+		if n := utf8.RuneCountInString(line); n > cli.HelpWidth {
 			t.Errorf("line %d is %d cells wide: %s", i+1, n, line)
 		}
 	}
@@ -234,7 +235,7 @@ func TestLoadHelpIsGroupedAndFits(t *testing.T) {
 		}
 		rest = after
 	}
-	w := &world{env: func(string) (string, bool) { return "", false }}
+	w := &cli.World{Env: func(string) (string, bool) { return "", false }}
 	c := newLoad(w)
 	for _, name := range flagNames(c.Flags()) {
 		if name != "shared-prefix" && !strings.Contains(page, " --"+name+" ") {

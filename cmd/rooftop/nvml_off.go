@@ -2,5 +2,5 @@
 
 package main
 
-// nvmlBuilt says whether this build can load NVML.
+// nvmlBuilt reports whether this build can load NVML.
 const nvmlBuilt = false

@@ -16,9 +16,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
-// anyServer is an OpenAI-compatible server of no engine in particular.
+// anyServer is an OpenAI-compatible server of no particular engine.
 type anyServer struct {
 	*httptest.Server
 	metrics http.HandlerFunc // nil is 404
@@ -70,10 +72,10 @@ func newAnyServer(t *testing.T, prefix string) *anyServer {
 	return s
 }
 
-// ownTree has a probe of a test's server sample something small and certain.
+// ownTree makes a probe of a test server sample this process, which is small and exists.
 func ownTree() []string { return []string{"--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "4"} }
 
-// TestProbeAnyMetrics holds that a server is probed whatever its /metrics is.
+// TestProbeAnyMetrics checks that a server can be probed whatever its /metrics is.
 func TestProbeAnyMetrics(t *testing.T) {
 	saying := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); fmt.Fprint(w, text) }
@@ -83,14 +85,14 @@ func TestProbeAnyMetrics(t *testing.T) {
 		metrics      http.HandlerFunc
 		said         string
 	}{
-		{"none (Ollama)", "", nil, "Ollama and LM Studio have none"},
+		{"none (Ollama)", "", nil, "Ollama and LM Studio serve none"},
 		{"JSON (LM Studio)", "", saying(200, `{"error":"Unexpected endpoint"}`), "it answered with JSON"},
 		{"a web page, below a base path", "/api", saying(200, "<!doctype html>"), "it answered with HTML"},
 		{"plain words", "", saying(200, "OK"), "page truncated"},
-		{"no page, though it looks like one", "", saying(200, "vllm:num_requests_running{a 1\n"), "holds no metrics"},
+		{"no page, though it looks like one", "", saying(200, "vllm:num_requests_running{a 1\n"), "has no metrics"},
 		{"nothing", "", saying(200, ""), "it is empty"},
-		{"off (llama.cpp)", "", saying(501, `{}`), "restart it with --metrics"},
-		{"wants another key", "", saying(403, ""), "it wants a key"},
+		{"off (llama.cpp)", "", saying(501, `{}`), "llama.cpp serves metrics only with --metrics"},
+		{"wants another key", "", saying(403, ""), "an API key is required"},
 		{"of another program", "", saying(200, "node_load1 3\n"), "node_load1"},
 		{"elsewhere", "", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://other.test/metrics", http.StatusFound)
@@ -105,7 +107,7 @@ func TestProbeAnyMetrics(t *testing.T) {
 			s := newAnyServer(t, tc.prefix)
 			s.metrics = tc.metrics
 			stdout, stderr, code := call(t, nil, append([]string{"probe", "--json", "--url", s.URL + tc.prefix + "/v1"}, ownTree()...)...)
-			if code != exitDone || stderr != "" {
+			if code != cli.ExitDone || stderr != "" {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			if !strings.Contains(stdout, tc.said) {
@@ -115,7 +117,7 @@ func TestProbeAnyMetrics(t *testing.T) {
 	}
 }
 
-// TestProbeModel holds which name requests carry: never silently another model's.
+// TestProbeModel checks the model name of requests: never silently another model's.
 func TestProbeModel(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -137,16 +139,16 @@ func TestProbeModel(t *testing.T) {
 			s.models = tc.served
 			stdout, stderr, code := call(t, nil, append(append([]string{"probe", "--json", "--url", s.URL}, ownTree()...), tc.args...)...)
 			if tc.asked == "" {
-				if code != exitUnreachable || !strings.Contains(stderr, tc.said) {
+				if code != cli.ExitUnreachable || !strings.Contains(stderr, tc.said) {
 					t.Errorf("exit code %d: %s", code, stderr)
 				}
 				return
 			}
-			if code != exitDone || len(s.asked) != 1 || s.asked[0] != tc.asked {
+			if code != cli.ExitDone || len(s.asked) != 1 || s.asked[0] != tc.asked {
 				t.Fatalf("exit code %d, asked for %q: %s", code, s.asked, stderr)
 			}
 			var got probed
-			document(t, stdout, "probe.v1.schema.json", &got)
+			probeDocument(t, stdout, "probe.v1.schema.json", &got)
 			said, err := json.Marshal(tc.said)
 			if err != nil || got.Target.Model != tc.asked || !strings.Contains(stdout, strings.Trim(string(said), `"`)) {
 				t.Errorf("model %q; want the document to say %q", got.Target.Model, tc.said)
@@ -155,8 +157,8 @@ func TestProbeModel(t *testing.T) {
 	}
 }
 
-// TestProbeVariables holds that the command line wins over variables also where two
-// flags exclude each other, and that the document has what was really done.
+// TestProbeVariables checks that the command line takes precedence over variables even if two flags
+// exclude each other, and that the document has the options in effect.
 func TestProbeVariables(t *testing.T) {
 	s := newAnyServer(t, "")
 	file := filepath.Join(t.TempDir(), "p.txt")
@@ -165,20 +167,20 @@ func TestProbeVariables(t *testing.T) {
 	}
 	args := append([]string{"probe", "--json", "--url", s.URL, "--prompt-file", file, "--repeat", "2", "--concurrency", "5"}, ownTree()...)
 	stdout, stderr, code := call(t, []string{"ROOFTOP_PROMPT=from a variable", "ROOFTOP_HEADER=X-Secret: hush-hush"}, args...)
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var got probed
-	document(t, stdout, "probe.v1.schema.json", &got)
+	probeDocument(t, stdout, "probe.v1.schema.json", &got)
 	if got.Request.Concurrency != 2 || len(got.Request.HeaderNames) != 1 || strings.Contains(stdout, "hush") || s.header[0].Get("X-Secret") != "hush-hush" {
 		t.Errorf("got %+v", got.Request)
 	}
-	if _, stderr, code = call(t, nil, append(args, "--prompt", "x")...); code != exitUsage {
+	if _, stderr, code = call(t, nil, append(args, "--prompt", "x")...); code != cli.ExitUsage {
 		t.Errorf("exit code %d of two prompts: %s", code, stderr)
 	}
 }
 
-// TestProbeReadsAHeaderOnce holds that a header's file may be a pipe.
+// TestProbeReadsAHeaderOnce checks that a header's file may be a pipe.
 func TestProbeReadsAHeaderOnce(t *testing.T) {
 	s := newAnyServer(t, "")
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -187,13 +189,12 @@ func TestProbeReadsAHeaderOnce(t *testing.T) {
 	}
 	go func() { _ = os.WriteFile(pipe, []byte("a-secret\n"), 0) }()
 	_, stderr, code := call(t, nil, append([]string{"probe", "--url", s.URL, "--header", "X-Key: @" + pipe}, ownTree()...)...)
-	if code != exitDone || s.header[0].Get("X-Key") != "a-secret" {
+	if code != cli.ExitDone || s.header[0].Get("X-Key") != "a-secret" {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
 
-// TestProbeSaysWhatFailed holds that a reader of stdout who has gone hides no other
-// failure.
+// TestProbeSaysWhatFailed checks that a closed stdout does not hide other failures.
 func TestProbeSaysWhatFailed(t *testing.T) {
 	s := newAnyServer(t, "")
 	gone, w, err := os.Pipe()
@@ -205,17 +206,17 @@ func TestProbeSaysWhatFailed(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args []string
-		code exitCode
+		code cli.ExitCode
 		said string
 	}{
-		{"nothing else", nil, exitNobodyReads, ""},
-		{"the file fails, too", []string{"--save", "/dev/full"}, exitError, "/dev/full"},
-		{"the collector fails, too", []string{"--otlp-endpoint", "http://127.0.0.1:1"}, exitError, "connection refused"},
+		{"nothing else", nil, cli.ExitBrokenPipe, ""},
+		{"the file fails, too", []string{"--save", "/dev/full"}, cli.ExitError, "/dev/full"},
+		{"the collector fails, too", []string{"--otlp-endpoint", "http://127.0.0.1:1"}, cli.ExitError, "connection refused"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			args := append(append([]string{"probe", "--url", s.URL}, ownTree()...), tc.args...)
-			code := execute(t.Context(), world{args: args, env: variables("HOME", t.TempDir()), stdout: w, stderr: &stderr})
+			code := execute(t.Context(), cli.World{Args: args, Env: variables("HOME", t.TempDir()), Stdout: w, Stderr: &stderr})
 			if code != tc.code || !strings.Contains(stderr.String(), tc.said) || tc.said == "" && stderr.Len() > 0 {
 				t.Errorf("exit code %d, %q; want %d", code, stderr.String(), tc.code)
 			}
@@ -223,13 +224,13 @@ func TestProbeSaysWhatFailed(t *testing.T) {
 	}
 }
 
-// quietReader is a stdin that nobody writes to.
+// quietReader is a stdin without input.
 type quietReader struct{ end chan struct{} }
 
 func (r quietReader) Read([]byte) (int, error) { <-r.end; return 0, io.EOF }
 
-// TestProbeInterruptedEarly holds that a signal before the first request ends the
-// command with its code, and that it prints nothing.
+// TestProbeInterruptedEarly checks that a signal before the first request ends the command with its
+// code and without output.
 func TestProbeInterruptedEarly(t *testing.T) {
 	ended := make(chan struct{})
 	defer close(ended)
@@ -245,7 +246,7 @@ func TestProbeInterruptedEarly(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			interrupt := func() { cancel(&signalError{signal: syscall.SIGINT}) }
+			interrupt := func() { cancel(&cli.SignalError{Signal: syscall.SIGINT}) }
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == tc.at {
 					interrupt()
@@ -259,7 +260,7 @@ func TestProbeInterruptedEarly(t *testing.T) {
 				in = io.MultiReader(hook(interrupt), in)
 			}
 			saved := filepath.Join(t.TempDir(), "run.json")
-			code := execute(ctx, world{args: append(tc.args, "--url", s.URL, "--save", saved), stdin: in, env: variables("HOME", t.TempDir()), stdout: &stdout, stderr: &stderr})
+			code := execute(ctx, cli.World{Args: append(tc.args, "--url", s.URL, "--save", saved), Stdin: in, Env: variables("HOME", t.TempDir()), Stdout: &stdout, Stderr: &stderr})
 			if code != 130 || stdout.Len()+stderr.Len() > 0 {
 				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
 			}
@@ -270,40 +271,27 @@ func TestProbeInterruptedEarly(t *testing.T) {
 	}
 }
 
-// hook is a reader that is called and is at its end.
+// hook is a reader that calls a function and is then at its end.
 type hook func()
 
 func (h hook) Read([]byte) (int, error) { h(); return 0, io.EOF }
 
-// TestGPUsOfAServerWithoutStatistics holds that its GPUs are looked for, although its
-// launch says that it is a vLLM.
-func TestGPUsOfAServerWithoutStatistics(t *testing.T) {
-	s := &subject{o: &probeOptions{}, engine: "vLLM", attached: &attached{}}
-	if err := s.settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	if s.gpus == nil && s.header.GPUWhy == "" {
-		t.Error("no GPU, and no word why")
-	}
-}
-
-// TestProbeInterruptedExport holds that a signal ends an export, and that the run's
-// document is there nevertheless.
+// TestProbeInterruptedExport checks that a signal ends an export, and that the run's document is
+// written nevertheless.
 func TestProbeInterruptedExport(t *testing.T) {
 	s := newAnyServer(t, "")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that its end is noticed
-		cancel(&signalError{signal: syscall.SIGTERM})
+		cancel(&cli.SignalError{Signal: syscall.SIGTERM})
 		<-r.Context().Done()
 	}))
 	defer collector.Close()
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"probe", "--json", "--url", s.URL, "--otlp-endpoint", collector.URL}, ownTree()...)
-	code := execute(ctx, world{args: args, env: variables("HOME", t.TempDir()), stdout: &stdout, stderr: &stderr})
+	code := execute(ctx, cli.World{Args: args, Env: variables("HOME", t.TempDir()), Stdout: &stdout, Stderr: &stderr})
 	var got probed
-	document(t, stdout.String(), "probe.v1.schema.json", &got)
+	probeDocument(t, stdout.String(), "probe.v1.schema.json", &got)
 	if code != 143 || got.Ended != nil || !strings.Contains(stderr.String(), "the export was interrupted") {
 		t.Errorf("exit code %d, ended %v: %s", code, got.Ended, stderr.String())
 	}

@@ -10,17 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/capture"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
-// probed is what tests look at of a document.
+// probed has the parts of a document that tests check.
 type probed struct {
 	Kind   string
 	Ended  *string
@@ -34,8 +31,8 @@ type probed struct {
 	}
 }
 
-// document holds a printed document against its schema and reads it.
-func document(t *testing.T, text, schema string, into any) {
+// probeDocument validates a printed document against its schema and parses it.
+func probeDocument(t *testing.T, text, schema string, into any) {
 	t.Helper()
 	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "testdata", "schema", schema))
 	if err != nil {
@@ -71,11 +68,11 @@ func TestProbeDocumentFollowsItsSchema(t *testing.T) {
 			saved, trace := filepath.Join(dir, "run.json"), filepath.Join(dir, "trace.json")
 			args := append([]string{"probe", "--json", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "5", "--save", saved, "--trace", trace}, tc.args...)
 			stdout, stderr, code := call(t, nil, args...)
-			if code != exitDone || stderr != "" {
+			if code != cli.ExitDone || stderr != "" {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			var got probed
-			document(t, stdout, "probe.v1.schema.json", &got)
+			probeDocument(t, stdout, "probe.v1.schema.json", &got)
 			if got.Kind != "probe" || got.Target.Model != "m" || got.Request.Repeat != tc.repeat || got.Request.Concurrency != tc.concurrency || got.Ended != nil {
 				t.Errorf("got %+v", got)
 			}
@@ -96,8 +93,7 @@ func TestProbeDocumentFollowsItsSchema(t *testing.T) {
 	}
 }
 
-// TestProbePromptIsTheOneThatWasGiven holds that the digest is what sha256sum says of
-// the prompt.
+// TestProbePromptIsTheOneThatWasGiven checks that the digest is that of sha256sum.
 func TestProbePromptIsTheOneThatWasGiven(t *testing.T) {
 	s := newCompletions(t)
 	for _, tc := range []struct {
@@ -110,7 +106,7 @@ func TestProbePromptIsTheOneThatWasGiven(t *testing.T) {
 		{[]string{"--prompt", "hello", "--system", "x"}, "", 7},
 	} {
 		stdout, stderr, code := call(t, nil, append([]string{"probe", "--json", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "2"}, tc.args...)...)
-		if code != exitDone {
+		if code != cli.ExitDone {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		var got struct {
@@ -119,28 +115,17 @@ func TestProbePromptIsTheOneThatWasGiven(t *testing.T) {
 				Bytes  int    `json:"prompt_bytes"`
 			}
 		}
-		document(t, stdout, "probe.v1.schema.json", &got)
+		probeDocument(t, stdout, "probe.v1.schema.json", &got)
 		if got.Request.Bytes != tc.bytes || tc.digest != "" && got.Request.Digest != tc.digest {
 			t.Errorf("%q: %+v, want %d bytes and %s", tc.args, got.Request, tc.bytes, tc.digest)
 		}
 	}
 }
 
-func TestRequestWatch(t *testing.T) {
-	r := newRequestWatch(&progress{}, 3)
-	r.chunk(0)
-	r.chunk(0)
-	r.done(nil)
-	if got := r.text(1600 * time.Millisecond); got != "2 s  1 of 3 requests  2 chunks" {
-		t.Errorf("the line is %q", got)
-	}
-	r.start()() // on no terminal nothing is shown, and nothing waits
-}
-
 func TestProbeReport(t *testing.T) {
 	s := newCompletions(t)
 	stdout, stderr, code := call(t, nil, "probe", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "7", "--repeat", "3")
-	if code != exitDone || stderr != "" {
+	if code != cli.ExitDone || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, want := range []string{"TTFT", "nearest rank", "RSS", "CPU", "threads"} {
@@ -150,8 +135,8 @@ func TestProbeReport(t *testing.T) {
 	}
 }
 
-// TestProbeFailures holds that what was recorded is printed whatever went wrong, and
-// that the exit code and one sentence tell it.
+// TestProbeFailures checks that the recorded data is printed whatever failed, and that the exit
+// code and one sentence report the failure.
 func TestProbeFailures(t *testing.T) {
 	models := func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/v1/models" {
@@ -169,17 +154,17 @@ func TestProbeFailures(t *testing.T) {
 		name   string
 		answer http.HandlerFunc
 		args   []string
-		code   exitCode
+		code   cli.ExitCode
 		says   string
 	}{
 		{"refused", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprint(w, `{"error":{"message":"this model has no chat template"}}`)
-		}, nil, exitUnreachable, "no chat template"},
+		}, nil, cli.ExitUnreachable, "no chat template"},
 		{"an error in the stream", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n"+`data: {"error":{"message":"the engine died"}}`+"\n\n")
-		}, nil, exitUnreachable, "the engine died"},
+		}, nil, cli.ExitUnreachable, "the engine died"},
 		{"every other request", func(w http.ResponseWriter, _ *http.Request) {
 			if calls++; calls%2 == 0 {
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -187,7 +172,7 @@ func TestProbeFailures(t *testing.T) {
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
-		}, []string{"--repeat", "4"}, exitError, "2 of 4 requests were not answered to their end"},
+		}, []string{"--repeat", "4"}, cli.ExitError, "2 of 4 requests were not completed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,18 +187,18 @@ func TestProbeFailures(t *testing.T) {
 				t.Errorf("exit code %d and %q; want %d and one sentence with %q", code, stderr, tc.code, tc.says)
 			}
 			var got probed
-			document(t, stdout, "probe.v1.schema.json", &got)
+			probeDocument(t, stdout, "probe.v1.schema.json", &got)
 		})
 	}
 }
 
 func TestObserve(t *testing.T) {
 	stdout, stderr, code := call(t, nil, "observe", "--pid", strconv.Itoa(os.Getpid()), "--duration", "200ms", "--period", "10ms", "--json")
-	if code != exitDone || stderr != "" {
+	if code != cli.ExitDone || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var got probed
-	document(t, stdout, "probe.v1.schema.json", &got)
+	probeDocument(t, stdout, "probe.v1.schema.json", &got)
 	if got.Kind != "observation" {
 		t.Errorf("kind %q", got.Kind)
 	}
@@ -225,26 +210,26 @@ func TestProbeCompare(t *testing.T) {
 	probe := func(name string, args ...string) string {
 		path := filepath.Join(dir, name)
 		_, stderr, code := call(t, nil, append([]string{"probe", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "5", "--repeat", "5", "--save", path}, args...)...)
-		if code != exitDone {
+		if code != cli.ExitDone {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		return path
 	}
 	a, b, other := probe("a.json"), probe("b.json"), probe("other.json", "--prompt", "Another one.")
 	stdout, stderr, code := call(t, nil, "probe", "compare", a, b)
-	if code != exitDone || stderr != "" || !strings.Contains(stdout, "TTFT") {
+	if code != cli.ExitDone || stderr != "" || !strings.Contains(stdout, "TTFT") {
 		t.Errorf("exit code %d, %s:\n%s", code, stderr, stdout)
 	}
 	stdout, _, code = call(t, nil, "probe", "compare", a, other)
-	if code != exitNothing || !strings.Contains(stdout, "prompt") {
+	if code != cli.ExitNothing || !strings.Contains(stdout, "prompt") {
 		t.Errorf("exit code %d of another prompt:\n%s", code, stdout)
 	}
 	stdout, _, code = call(t, nil, "probe", "compare", a, a)
-	if code != exitNothing || !strings.Contains(stdout, "one run") {
+	if code != cli.ExitNothing || !strings.Contains(stdout, "the same run") {
 		t.Errorf("exit code %d of one document twice:\n%s", code, stdout)
 	}
 	stdout, _, code = call(t, nil, "probe", "compare", "-v", a, b)
-	if code != exitDone || !strings.Contains(stdout, "values A") {
+	if code != cli.ExitDone || !strings.Contains(stdout, "values A") {
 		t.Errorf("exit code %d with -v:\n%s", code, stdout)
 	}
 	stdout, _, _ = call(t, nil, "probe", "compare", "--help")
@@ -255,23 +240,8 @@ func TestProbeCompare(t *testing.T) {
 	}
 	stdout, _, code = call(t, nil, "probe", "compare", "--json", a, b)
 	var any struct{ Schema string }
-	document(t, stdout, "probe-compare.v1.schema.json", &any)
-	if code != exitDone || any.Schema != "rooftop.probe-compare/v1" {
+	probeDocument(t, stdout, "probe-compare.v1.schema.json", &any)
+	if code != cli.ExitDone || any.Schema != "rooftop.probe-compare/v1" {
 		t.Errorf("exit code %d, schema %q", code, any.Schema)
-	}
-}
-
-// TestConflictsAreNotes holds that a flag which contradicts what was read does not go
-// unsaid.
-func TestConflictsAreNotes(t *testing.T) {
-	s := &subject{attached: &attached{}}
-	s.header.Notes = []string{"found by its port"}
-	s.facts = engine.Resolve(engine.Inputs{
-		Flags: engine.Given{GPU: "L4"}, Catalog: catalog.Default(), Devices: []engine.GPU{{Name: "NVIDIA H100 80GB HBM3"}},
-	})
-	c := capture.Capture{Period: time.Second}
-	s.complete(&c)
-	if len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "contradicts the device's own name") {
-		t.Errorf("notes %q", c.Notes)
 	}
 }

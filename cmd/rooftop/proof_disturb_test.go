@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/probe"
+	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -23,20 +23,19 @@ const (
 	disturbMost   = 0.02 // of throughput, at the upper end of the interval
 )
 
-// disturbed is which windows of a block have rooftop awake.
+// disturbed tells in which windows of a block rooftop is running.
 var disturbed = [6]bool{true, false, false, true, false, false}
 
-// pairs are the windows of a block that are held against each other: the first has
-// rooftop awake, but for the last pair.
+// pairs are the windows of a block that are compared: rooftop is running in the first one, except
+// in the last pair.
 var pairs = [3][2]int{{0, 1}, {3, 2}, {4, 5}}
 
-// TestProofProbeDisturbs is what sampling every 50 ms costs the server that is
-// sampled: one vLLM under a closed loop of eight clients, and one rooftop that
-// observes it, awake (SIGCONT) and stopped (SIGSTOP) in alternating windows, beside
-// pairs of windows in which it is stopped. Windows are short and neighbours, so that
-// the host's drift cancels out. It takes seven minutes and wants the machine to itself.
-// Where the interval is too wide, ROOFTOP_PROOF_BLOCKS is how many blocks of 6 s to
-// measure; the width falls with its root:
+// TestProofProbeDisturbs measures what sampling every 50 ms costs the sampled server: one vLLM
+// under a closed loop of eight clients, observed by one rooftop that is running (SIGCONT) or
+// stopped (SIGSTOP) in alternating windows, with pairs of windows in which it is stopped as a
+// control. Windows are short and adjacent, so that the host's drift cancels out. It takes seven
+// minutes and needs the machine to itself. If the interval is too wide, set ROOFTOP_PROOF_BLOCKS to
+// the number of blocks of 6 s; the width decreases with its root:
 //
 //	ROOFTOP_E2E_VLLM=… go test -tags e2e,proof -run ProofProbeDisturbs -v -timeout 30m ./cmd/rooftop
 func TestProofProbeDisturbs(t *testing.T) {
@@ -48,9 +47,9 @@ func TestProofProbeDisturbs(t *testing.T) {
 		t.Fatalf("%d blocks, want ten at least: twenty pairs", blocks)
 	}
 	s := startServer(t, freePort(t), "--max-num-seqs", "8")
-	// Short prompts and long outputs of unequal lengths: prompts come in lumps, and a
-	// window with one more of them is slower by what we are looking for.
-	load := probe.Load{Clients: 8, PromptTokens: probe.Fixed(16), OutputTokens: probe.Between(400, 1200), Style: probe.Characters, Stagger: 5 * time.Second, Seed: 1}
+	// Short prompts and long outputs of different lengths: prompts arrive in bursts, and one more
+	// of them slows a window down by as much as the effect to measure.
+	load := loadgen.Load{Clients: 8, PromptTokens: loadgen.Fixed(16), OutputTokens: loadgen.Between(400, 1200), Style: loadgen.Characters, Stagger: 5 * time.Second, Seed: 1}
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
 	s.settle(t, 10*time.Second)
@@ -59,7 +58,7 @@ func TestProofProbeDisturbs(t *testing.T) {
 	windows := make([][len(disturbed)]window, blocks)
 	for i := range windows {
 		for j := range windows[i] {
-			// Every second block runs backwards, so that what drifts cancels out.
+			// Every second block runs backwards, so that drift cancels out.
 			if i%2 == 1 {
 				j = len(disturbed) - 1 - j
 			}
@@ -75,7 +74,7 @@ func TestProofProbeDisturbs(t *testing.T) {
 		t.Errorf("%d samples of processes in %v, want some %d: what was measured is not sampling every 50 ms", c.samples, awake, want)
 	}
 
-	// What the first window of a pair lost against the second.
+	// The loss of the first window of a pair relative to the second.
 	var attached, control []float64
 	came := g.arrived(t)
 	for i := range windows {
@@ -96,33 +95,32 @@ func TestProofProbeDisturbs(t *testing.T) {
 	}
 	low, mean, high = interval(control, 0.95)
 	t.Logf("loss with rooftop stopped: %+.2f %%, 95 %% interval %+.2f to %+.2f (%d pairs)", 100*mean, 100*low, 100*high, len(control))
-	// One in a thousand fails by chance. More than that is a fault of the method.
+	// One in a thousand fails by chance. More than that is an error of the method.
 	if low, _, high := interval(control, 0.999); low > 0 || high < 0 {
 		t.Errorf("windows without rooftop differ: %+.2f to %+.2f %% at 99.9 %%", 100*low, 100*high)
 	}
 }
 
-// loss is taken against the mean of the two, so that noise makes it neither larger
-// nor smaller.
+// loss returns the difference relative to the mean of both, so that noise does not bias it.
 func loss(with, without float64) float64 { return 2 * (without - with) / (without + with) }
 
-// window is a time in which the load's throughput is taken.
+// window is a time range in which the load's throughput is measured.
 type window struct{ begin, end time.Time }
 
-// observer is one rooftop that observes a server for as long as it takes.
+// observer is a rooftop process that observes a server.
 type observer struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
 }
 
-// observing starts one and stops it once it samples.
+// observing starts an observer and stops it after its first sample.
 func observing(t *testing.T, s *vllm) *observer {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At the priority that a person starts it with.
+	// At the normal priority of a user's process.
 	o := &observer{cmd: exec.CommandContext(testContext(t), path, "observe", "-u", s.url(), "--pid", strconv.Itoa(s.pid), "--period", "50ms", "--duration", "1h", "--json")}
 	o.cmd.Stdout = &o.stdout
 	if err := o.cmd.Start(); err != nil {
@@ -140,7 +138,7 @@ func (o *observer) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// pass lets a window go by, with rooftop awake or not.
+// pass waits for a window, with rooftop running or stopped.
 func (o *observer) pass(t *testing.T, awake bool) window {
 	t.Helper()
 	began := time.Now()
@@ -155,7 +153,7 @@ func (o *observer) pass(t *testing.T, awake bool) window {
 	return w
 }
 
-// end has rooftop finish, and returns what it recorded.
+// end makes rooftop finish, and returns what it recorded.
 func (o *observer) end(t *testing.T) captured {
 	t.Helper()
 	o.signal(t, syscall.SIGCONT)
@@ -165,7 +163,7 @@ func (o *observer) end(t *testing.T) captured {
 	return capturedBy(t, answer{stdout: o.stdout.Bytes()})
 }
 
-// interval is Student's confidence interval of a mean.
+// interval returns Student's confidence interval of a mean.
 func interval(values []float64, confidence float64) (low, mean, high float64) {
 	n := float64(len(values))
 	for _, v := range values {

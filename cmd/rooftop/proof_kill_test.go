@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestProofKilled kills rooftop in the middle of changes to a real vLLM, whose engine
-// is a process of its own: after 'rooftop recover' it runs as it was or as it was
-// kept, and no engine of another start holds memory or a port.
+// TestProofKilled kills rooftop during changes to a real vLLM with a separate engine process: after
+// 'rooftop recover' it runs with the previous or the kept settings, and no engine of another start
+// holds memory or a port.
 //
 //	ROOFTOP_E2E_VLLM=DIR go test -tags e2e,proof -run ProofKilled -v -timeout 1h ./cmd/rooftop
 func TestProofKilled(t *testing.T) {
@@ -20,7 +20,7 @@ func TestProofKilled(t *testing.T) {
 	caught := 0
 	const kills = 5
 	for n := range kills {
-		// A stop takes some seconds, a start half a minute, and then it is measured.
+		// A stop takes some seconds, a start half a minute, followed by the measurement.
 		after := time.Duration(rng.Int64N(int64(50 * time.Second)))
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			if realVictim(t, n%2 == 0).killedAndRecovered(after, true) {
@@ -33,7 +33,7 @@ func TestProofKilled(t *testing.T) {
 	}
 }
 
-// realVictim is a vLLM with fewer seats than clients.
+// realVictim returns a vLLM with fewer slots than clients.
 func realVictim(t *testing.T, inPlace bool) *victim {
 	t.Helper()
 	program, err := binary()

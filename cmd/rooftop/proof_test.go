@@ -21,27 +21,27 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// This is the program that holds `rooftop tune --auto` against a real server: an
-// exhaustive grid, the path that rooftop took from a bad start, and both ends
-// started again and again in turn. It takes hours and is no part of CI:
+// This program compares `rooftop tune --auto` on a real server with an exhaustive grid. It records
+// the changes of rooftop from a bad start, and repeatedly starts the best settings of both in turn.
+// It takes hours and is not part of CI:
 //
 //	ROOFTOP_E2E_VLLM=… ROOFTOP_PROOF=DIR go test -tags e2e,proof -run Proof -v -timeout 6h ./cmd/rooftop
 //
-// Results go into DIR, one JSON file each; what is there already is not measured
-// again. ROOFTOP_PROOF_ONLY names workloads, separated by commas, and
-// ROOFTOP_PROOF_STARTS is how often each end is started.
+// Results are stored in DIR, one JSON file each; existing ones are not measured again.
+// ROOFTOP_PROOF_ONLY names workloads, separated by commas, and ROOFTOP_PROOF_STARTS is how often
+// each result is started.
 
 const (
 	proofMeasure = 20 * time.Second // of one start; longer on a slow host (slowed)
 	proofSettle  = 5 * time.Second
-	// proofPlacebos is how often a change that changes nothing is judged.
+	// proofPlacebos is how often a change without effect is judged.
 	proofPlacebos = 20
-	// proofLongest is how long one of them is measured: with the default of five
-	// minutes twenty take two hours.
+	// proofLongest is the maximum duration of one of them: with the default of five minutes, twenty
+	// take two hours.
 	proofLongest = time.Minute
 )
 
-// proofDir is where results are kept.
+// proofDir returns the directory of the results.
 func proofDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("ROOFTOP_PROOF")
@@ -54,7 +54,7 @@ func proofDir(t *testing.T) string {
 	return dir
 }
 
-// kept reads a result of an earlier run, or measures it and keeps it.
+// keptResult reads a result of an earlier run, or measures and stores it.
 func keptResult[T any](t *testing.T, name string, measure func() T) T {
 	t.Helper()
 	path := filepath.Join(proofDir(t), name+".json")
@@ -100,7 +100,7 @@ func (w *workload) try(t *testing.T, flags []string) (s started) {
 	return s
 }
 
-// path is what rooftop did.
+// path has the changes that rooftop made.
 type path struct {
 	Flags    []string // of the server that it left running
 	Code     int
@@ -110,7 +110,7 @@ type path struct {
 	Events   []json.RawMessage
 }
 
-// tuned lets rooftop find its way from the bad start.
+// tuned lets rooftop tune the server from the bad start.
 func (w *workload) tuned(t *testing.T, more ...string) path {
 	t.Helper()
 	port := freePort(t)
@@ -118,8 +118,8 @@ func (w *workload) tuned(t *testing.T, more ...string) path {
 	warmUp(t, server.url(), "", w.load)
 	g := offer(t, server.url(), "", w.load)
 	server.settle(t, proofSettle)
-	// In place: a server that rooftop starts itself would have the real-time priority
-	// that rooftop has here.
+	// In place, because a server started by rooftop would inherit the real-time priority that
+	// rooftop has here.
 	args := append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", server.url()}, more...)
 	path, err := binary()
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *workload) tuned(t *testing.T, more ...string) path {
 	return p
 }
 
-// pathOf reads the events of a run.
+// pathOf parses the events of a run.
 func pathOf(t *testing.T, stdout []byte) path {
 	t.Helper()
 	var p path
@@ -174,7 +174,7 @@ func pathOf(t *testing.T, stdout []byte) path {
 	return p
 }
 
-// listening returns who listens on a port, and the flags behind the port's own.
+// listening returns the process that listens on a port, and the flags after that of the port.
 func listening(t *testing.T, port int) (pid int, flags []string) {
 	t.Helper()
 	fs, err := proc.Open("/proc")
@@ -207,16 +207,16 @@ func stopTree(t *testing.T, pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 }
 
-// comparison is what rooftop came to beside the grid's best.
-type comparison struct {
+// gridComparison compares rooftop's result with the grid's best.
+type gridComparison struct {
 	Best, Result []started
 	// Shortfall of the result, a ratio, with its 95 % interval (Welch's t on the
 	// logarithms).
 	Low, Mid, High float64
 }
 
-// proofStarts is how often each end is started: five times, or
-// ROOFTOP_PROOF_STARTS, where starts differ by so much that five tell nothing.
+// proofStarts returns how often each end is started: ROOFTOP_PROOF_STARTS, or five times, unless
+// starts differ too much for that.
 func proofStarts(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("ROOFTOP_PROOF_STARTS")
@@ -230,10 +230,10 @@ func proofStarts(t *testing.T) int {
 	return n
 }
 
-// compared starts both ends in turn: neighbouring starts differ least.
-func (w *workload) compared(t *testing.T, best, result []string) comparison {
+// compared starts both settings in turn: neighbouring starts differ least.
+func (w *workload) compared(t *testing.T, best, result []string) gridComparison {
 	t.Helper()
-	var c comparison
+	var c gridComparison
 	starts := proofStarts(t)
 	for range starts {
 		c.Best = append(c.Best, w.try(t, best))
@@ -282,7 +282,7 @@ func TestProof(t *testing.T) {
 				t.Logf("%s", e)
 			}
 			t.Logf("rooftop: exit %d, %d restarts, down for %.0f s, took %.0f s: %s", p.Code, p.Restarts, p.Downtime, p.Took, strings.Join(p.Flags, " "))
-			c := keptResult(t, w.name+"-compared", func() comparison { return w.compared(t, best.Flags, p.Flags) })
+			c := keptResult(t, w.name+"-compared", func() gridComparison { return w.compared(t, best.Flags, p.Flags) })
 			t.Logf("best %v, result %v", speeds(c.Best), speeds(c.Result))
 			t.Logf("shortfall %.1f %% (%.1f to %.1f %%)", 100*c.Mid, 100*c.Low, 100*c.High)
 			if c.High > 0.08 {
@@ -302,9 +302,8 @@ func speeds(list []started) (out []int) {
 	return out
 }
 
-// TestProofPlacebo restarts the server with a flag that changes nothing, each time
-// with another value: rooftop sees a change and judges it. None may be kept as a
-// gain.
+// TestProofPlacebo restarts the server with a flag without effect, with a different value each
+// time, so that rooftop sees a change and judges it. None may be kept as a gain.
 func TestProofPlacebo(t *testing.T) {
 	proofDir(t)
 	w := workloads()[0]
@@ -333,7 +332,7 @@ func TestProofPlacebo(t *testing.T) {
 	}
 }
 
-// placebos follows a server by hand through its restarts.
+// placebos restarts a server and lets rooftop follow.
 func (w *workload) placebos(t *testing.T) path {
 	port := freePort(t)
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)

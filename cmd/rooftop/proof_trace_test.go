@@ -15,18 +15,17 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// overheadPairs is how many windows have probes, as a rule; ROOFTOP_PROOF_PAIRS says
-// otherwise. Many short windows see less of what a shared host does meanwhile than few
-// long ones: with the same seconds of decoding the interval was half as wide.
+// overheadPairs is the default number of windows with probes; ROOFTOP_PROOF_PAIRS overrides it.
+// Many short windows are less affected by other programs on a shared host than few long ones: with
+// the same total time the interval was half as wide.
 const overheadPairs = 200
 
-// TestProofTraceOverhead is what tracing costs the runtime that is traced: one process
-// that decodes, windows with probes attached and without in turn, each one with probes
-// held against its two neighbours without. All windows are of one conversation,
-// which is begun anew between two of them where its context is full: what a graph costs
-// that was not seen before comes once in a conversation. The control has nothing more
-// attached in either. Figures are printed as they are; limits are those that were
-// promised, at the upper end of the 95 % interval. It wants the machine to itself:
+// TestProofTraceOverhead measures what tracing costs the traced runtime: one process that decodes,
+// with probes attached in every other window. Each window with probes is compared with its two
+// neighbours without. All windows are of one conversation, which starts again between two of them
+// when its context is full: the cost of the first graph of a kind occurs once per conversation. The
+// control attaches no further probes in either kind of window. Figures are printed as measured; the
+// limits are those promised, at the upper end of the 95 % interval. It needs the machine to itself:
 //
 //	ROOFTOP_E2E_GGML=… go test -tags e2e,proof -run ProofTraceOverhead -v -timeout 60m ./cmd/rooftop
 func TestProofTraceOverhead(t *testing.T) {
@@ -60,10 +59,10 @@ func TestProofTraceOverhead(t *testing.T) {
 	}
 }
 
-// overhead toggles the detail of an attached session between calls alone and more.
+// overhead alternates the detail of an attached session between calls only and more.
 func overhead(t *testing.T, model gguf.Shape, detail optrace.Detail, window, pairs int) optrace.Slowdown {
 	t.Helper()
-	// At real-time priority, so that what else runs on the machine disturbs it less.
+	// At real-time priority, so that other programs disturb it less.
 	d := driveAs(t, func(program string, args ...string) *exec.Cmd {
 		return realTime(context.Background(), program, args...)
 	}, runtimes[0], model, 1)
@@ -90,8 +89,8 @@ func overhead(t *testing.T, model gguf.Shape, detail optrace.Detail, window, pai
 	return slower
 }
 
-// alike are the windows without probes, every other one taken for one with: a control of
-// the same minutes.
+// alike returns the windows without probes, with every other one relabelled as one with probes: a
+// control of the same minutes.
 func alike(windows []optrace.Window) []optrace.Window {
 	var off []optrace.Window
 	for _, w := range windows {
@@ -132,7 +131,7 @@ func (s *toggled) read(session *ggml.Session) {
 	for {
 		ctx, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		events, err := session.Next(ctx)
-		for err == nil { // what is left when the time is over comes first
+		for err == nil { // first read everything that is left when the time is over
 			s.events += len(events)
 			events, err = session.Next(ctx)
 		}

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
-// Where stdout leads to somebody who has gone, as of `rooftop … | head -1`, a
-// command ends, with nothing more to say.
+// If the reader of stdout has gone, as in `rooftop … | head -1`, a command ends without further
+// output.
 func TestNobodyReads(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a page":   {"catalog", "list"},
@@ -27,13 +30,23 @@ func TestNobodyReads(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			var stderr bytes.Buffer
-			code := execute(ctx, world{args: args, env: variables("HOME", t.TempDir()), stdout: stdout, stderr: &stderr})
-			if code != exitNobodyReads || stderr.Len() > 0 {
-				t.Errorf("exit code %d, want %d; told %q", code, exitNobodyReads, stderr.String())
+			code := execute(ctx, cli.World{Args: args, Env: variables("HOME", t.TempDir()), Stdout: stdout, Stderr: &stderr})
+			if code != cli.ExitBrokenPipe || stderr.Len() > 0 {
+				t.Errorf("exit code %d, want %d; told %q", code, cli.ExitBrokenPipe, stderr.String())
 			}
 			if ctx.Err() != nil {
 				t.Error("it did not end by itself")
 			}
 		})
+	}
+}
+
+func variables(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		i := slices.Index(pairs, name)
+		if i < 0 || i%2 == 1 {
+			return "", false
+		}
+		return pairs[i+1], true
 	}
 }

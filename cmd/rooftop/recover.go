@@ -12,152 +12,113 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
 // recoverOptions are the flags of recover.
 type recoverOptions struct {
-	output
+	cli.Output
 	yes    bool
 	dry    bool
 	leave  bool
 	start  time.Duration
-	server options // its key and certificates
+	server attach.Options // API key and certificates
 }
 
-func newRecover(w *world) *cobra.Command {
+func newRecover(w *cli.World) *cobra.Command {
 	o := recoverOptions{start: apply.ReadyWithin}
-	c := &cobra.Command{
-		Use:   "recover",
-		Short: "After a crash: what a run left, and the server put back",
-		Long: `Looks at every server of this machine whose run of 'rooftop tune' was cut off
-(by kill -9, a crash, a power cut), says what it finds and what it would do, and
-asks.
-
-With a yes the server runs again what it is to run: the configuration that was
-kept last, or the one that was found, with its exact command line, environment,
-working directory, user and limits, and its configuration file byte for byte.
-Where that runs already it is left running. A process that the run did not start
-is never stopped. It may be interrupted, or killed, and done again.
-
-Where a program makes the changes (--apply-cmd) it is called with the way back.
-Where the journal is damaged, or a newer rooftop wrote it, nothing is touched.
-
-EXIT CODES
-  0      nothing is left to put right
-  1      something could not be put right
-  2      the command line is off
-  3      something is to be put right, and nobody said yes
-  128+n  ended by signal n`,
-		Example: "  rooftop recover\n  rooftop recover --dry-run\n  rooftop recover --yes --json",
-		Args:    noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(c); err != nil {
-				return err
-			}
-			return putRight(c.Context(), w, &o)
-		},
-	}
-	o.server.env = w.env
-	g := groupFlags(c)
-	f := g.group("What to do")
+	c := newCommand("recover", noArgs, func(c *cobra.Command, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		return recoverAll(c.Context(), w, &o)
+	})
+	o.server.Env = w.Env
+	g := cli.GroupFlags(c)
+	f := g.Group("What to do")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do it without asking")
 	f.BoolVar(&o.dry, "dry-run", false, "say what would be done; touch nothing")
 	f.BoolVar(&o.leave, "leave", false, "touch no server, and end the runs in the journal: for what you have put right yourself")
-	f = g.group("The server")
+	f = g.Group("The server")
 	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` for a start, until /health answers")
-	f.StringVar(&o.server.apiKeyFile, "api-key-file", "", "`FILE` that holds the server's API key (default the one that it was launched with)")
-	f.StringVar(&o.server.caFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
-	registerPrinted(g, &o.output)
-	g.done()
+	f.StringVar(&o.server.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key (default the one that it was launched with)")
+	f.StringVar(&o.server.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
+	o.Output.Register(g, "")
+	g.Done()
 	return c
 }
 
-func (o *recoverOptions) check(c *cobra.Command) error {
-	if err := fromEnvironment(c.Flags(), o.server.env); err != nil {
-		return err
-	}
-	if err := o.output.check(); err != nil {
-		return err
-	}
+func (o *recoverOptions) check() error {
 	switch {
 	case o.dry && (o.yes || o.leave):
-		return usage("recover: --dry-run touches nothing; leave it out, or --yes and --leave")
+		return cli.Usagef("recover: --dry-run touches nothing; leave it out, or --yes and --leave")
 	case o.start < time.Second:
-		return usage("recover: --start-timeout %v: give at least 1s", o.start)
+		return cli.Usagef("recover: --start-timeout %v: give at least 1s", o.start)
 	}
 	return nil
 }
 
-// key is the text of the API key that was given, "" without one.
-func (o *recoverOptions) key() (string, error) {
-	if _, err := o.server.token(); err != nil || o.server.apiKeyFile == "" {
-		text, _ := o.server.env("ROOFTOP_API_KEY")
-		return strings.TrimSpace(text), err
-	}
-	text, err := readFile(o.server.apiKeyFile, 1<<16)
-	if err != nil {
-		return "", usage("--api-key-file: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-// Ends of what was found of one server.
+// Outcomes for one server.
 const (
-	recoverLeft   = "left alone" // not for this rooftop
+	recoverLeft   = "left alone" // not this program's task
 	recoverOpen   = "to do"
 	recoverDone   = "done"
 	recoverFailed = "failed"
 )
 
-// putRight goes through everything that was cut off.
-func putRight(ctx context.Context, w *world, o *recoverOptions) error {
-	state, err := stateDir(w.env)
+// recoverAll handles every interrupted change.
+func recoverAll(ctx context.Context, w *cli.World, o *recoverOptions) error {
+	state, err := cli.StateDir(w.Env)
 	if err != nil {
-		return fail(exitError, errors.New("neither XDG_STATE_HOME nor HOME names a directory, so there is no journal"))
+		return errors.New("neither XDG_STATE_HOME nor HOME names a directory, so there is no journal")
 	}
-	root := apply.Root(state)
+	root := serverdir.Root(state)
 	found, err := apply.Survey(root)
-	if err != nil {
-		return fail(exitError, err)
-	}
-	if !o.dry {
-		if err := apply.Tidy(root); err != nil {
-			return fail(exitError, err)
-		}
-	}
-	key, err := o.key()
 	if err != nil {
 		return err
 	}
-	r := &recovery{w: w, o: o, repair: apply.Repair{Version: buildVersion(), Ready: apply.Readiness{Within: o.start, APIKey: key, CAFile: o.server.caFile}}}
-	if !o.json {
-		r.repair.Say = func(text string) { fmt.Fprintf(w.stderr, "  … %s\n", text) }
-	}
-	for i := range found {
-		if err := r.one(ctx, &found[i]); err != nil {
+	if !o.dry {
+		if err := serverdir.Tidy(root); err != nil {
 			return err
 		}
-		if code := signalOf(ctx); code != 0 {
-			return fail(code, r.end())
+	}
+	key, err := attach.APIKey(o.server.Env, o.server.APIKeyFile)
+	if err != nil {
+		return err
+	}
+	r := &recovery{w: w, o: o, repair: apply.Repair{Version: cli.Version(), Ready: apply.Readiness{Within: o.start, APIKey: key, CAFile: o.server.CAFile}}}
+	if !o.JSON {
+		r.repair.Progress = func(text string) { fmt.Fprintf(w.Stderr, "  … %s\n", text) }
+	}
+	for i := range found {
+		if err := r.recoverServer(ctx, &found[i]); err != nil {
+			return err
+		}
+		if code := cli.SignalCode(ctx); code != 0 {
+			return cli.Fail(code, r.end())
 		}
 	}
 	return r.finish(len(found))
 }
 
-// recovery is one call of recover.
+// recovery is one run of recover.
 type recovery struct {
-	w      *world
+	w      *cli.World
 	o      *recoverOptions
 	repair apply.Repair
 	answer *bufio.Reader
-	list   []report.Recovered
+	list   []tuning.Recovered
 }
 
-// one says what is found of a server, and has it put right.
-func (r *recovery) one(ctx context.Context, l *apply.Left) error {
-	item := report.Recovered{
-		Server: l.Identity.String(), Dir: l.Dir, Run: l.State.Run, Began: l.State.Begun, Remedy: string(l.Remedy),
+// recoverServer reports what was found of a server, and repairs it.
+func (r *recovery) recoverServer(ctx context.Context, l *apply.Left) error {
+	item := tuning.Recovered{
+		Server: l.Identity.String(), Dir: l.Dir, Run: l.State.Run, Began: wallClock(l.State.Begun), Remedy: string(l.Remedy),
 		Found: l.Found, Steps: l.Steps, Why: l.Why, End: recoverOpen,
 	}
 	if l.Remedy == apply.LeaveAlone {
@@ -166,9 +127,9 @@ func (r *recovery) one(ctx context.Context, l *apply.Left) error {
 	if l.Remedy == apply.Impossible && !r.o.leave {
 		item.End = recoverFailed
 	}
-	if !r.o.json {
-		if err := report.WriteRecovered(r.w.stdout, &item, r.o.style(r.w)); err != nil {
-			return fail(exitError, err)
+	if !r.o.JSON {
+		if err := render.Text(r.w.Stdout, item.Page(), r.o.Style(r.w)); err != nil {
+			return err
 		}
 	}
 	if item.End == recoverOpen && r.agreed() {
@@ -177,8 +138,8 @@ func (r *recovery) one(ctx context.Context, l *apply.Left) error {
 		if err != nil {
 			item.End, item.Why = recoverFailed, err.Error()
 		}
-		if !r.o.json {
-			r.told(&item)
+		if !r.o.JSON {
+			r.report(&item)
 		}
 	}
 	r.list = append(r.list, item)
@@ -192,35 +153,35 @@ func (r *recovery) do(ctx context.Context, l *apply.Left) error {
 	err := r.repair.Do(ctx, l)
 	var changed *apply.ChangedError
 	if errors.As(err, &changed) && r.o.yes {
-		// A yes that was given before anything was seen holds for what is there now.
+		// --yes was given before the current state was known, so it covers that state.
 		return r.repair.Do(ctx, &changed.Now)
 	}
 	return err
 }
 
-func (r *recovery) told(item *report.Recovered) {
+func (r *recovery) report(item *tuning.Recovered) {
 	if item.End == recoverDone {
-		fmt.Fprintln(r.w.stdout, "Done.")
+		fmt.Fprintln(r.w.Stdout, "Done.")
 		return
 	}
-	fmt.Fprintf(r.w.stderr, "rooftop: %s: %s\n", item.Server, item.Why)
+	r.w.Notef("%s: %s", item.Server, item.Why)
 }
 
-// agreed asks, where somebody is there to answer.
+// agreed asks for confirmation, if there is a user to answer.
 func (r *recovery) agreed() bool {
 	if r.o.yes || r.o.leave {
 		return true
 	}
-	if r.o.dry || r.o.json || r.w.stdin == nil || !terminalInput(r.w.stdin) {
+	if r.o.dry || r.o.JSON || r.w.Stdin == nil || !cli.TerminalInput(r.w.Stdin) {
 		return false
 	}
 	if r.answer == nil {
-		r.answer = bufio.NewReader(r.w.stdin)
+		r.answer = bufio.NewReader(r.w.Stdin)
 	}
-	fmt.Fprint(r.w.stdout, "Do this? [y/N] ")
+	fmt.Fprint(r.w.Stdout, "Do this? [y/N] ")
 	text, err := r.answer.ReadString('\n')
 	if errors.Is(err, io.EOF) {
-		fmt.Fprintln(r.w.stdout)
+		fmt.Fprintln(r.w.Stdout)
 	}
 	text = strings.ToLower(strings.TrimSpace(text))
 	return text == "y" || text == "yes"
@@ -228,24 +189,24 @@ func (r *recovery) agreed() bool {
 
 // end writes the document of --json.
 func (r *recovery) end() error {
-	if !r.o.json {
+	if !r.o.JSON {
 		return nil
 	}
-	return report.WriteRecoveredJSON(r.w.stdout, r.list)
+	return document.WriteRecovered(r.w.Stdout, r.list)
 }
 
 func (r *recovery) finish(found int) error {
 	if err := r.end(); err != nil {
-		return fail(exitError, err)
+		return err
 	}
-	if found == 0 && !r.o.json {
-		fmt.Fprintln(r.w.stdout, "Nothing is left to put right.")
+	if found == 0 && !r.o.JSON {
+		fmt.Fprintln(r.w.Stdout, "Nothing is left to put right.")
 	}
 	open := 0
 	for i := range r.list {
 		switch r.list[i].End {
 		case recoverFailed:
-			return exit(exitError)
+			return cli.Exit(cli.ExitError)
 		case recoverOpen:
 			open++
 		}
@@ -253,8 +214,16 @@ func (r *recovery) finish(found int) error {
 	if open == 0 {
 		return nil
 	}
-	if !r.o.json {
-		fmt.Fprintln(r.w.stderr, "rooftop: nothing was touched; 'rooftop recover --yes' does it without asking")
+	if !r.o.JSON {
+		r.w.Notef("nothing was touched; 'rooftop recover --yes' does it without asking")
 	}
-	return exit(exitRecommendation)
+	return cli.Exit(cli.ExitRecommendation)
+}
+
+// wallClock formats a time for documents, "" if it is unknown.
+func wallClock(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }

@@ -8,16 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
-// cutOff leaves a state directory as a run does that was killed: of a program that
-// makes changes, whose launch is lost or which had nothing under way.
+// cutOff creates the state directory of a killed run of a program applier whose launch is lost, or
+// without a change in progress.
 func cutOff(t *testing.T, port int, records ...journal.Record) (env []string) {
 	t.Helper()
 	state := t.TempDir()
-	s, err := apply.OpenStore(apply.Root(state), apply.Identity{Host: strings.ToLower(t.Name()) + ".example", Port: port, Model: "org/Tiny-1B"}, "1.0.0")
+	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: strings.ToLower(t.Name()) + ".example", Port: port, Model: "org/Tiny-1B"}, "1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,16 +39,16 @@ func TestRecoverSaysAsksAndEnds(t *testing.T) {
 		records []journal.Record
 		args    []string
 		want    string // on either stream
-		code    exitCode
+		code    cli.ExitCode
 		after   string // what a second call says
 	}{
-		"nothing":            {nil, nil, "Nothing is left to put right", exitDone, "Nothing is left"},
-		"nobody to ask":      {settled, nil, "'rooftop recover --yes' does it", exitRecommendation, "to do"},
-		"dry run":            {settled, []string{"--dry-run"}, "1. end the run in the journal", exitRecommendation, "to do"},
-		"yes":                {settled, []string{"--yes"}, "Done.", exitDone, "Nothing is left"},
-		"lost":               {lost, []string{"--yes"}, "rooftop recover --leave", exitError, "--leave"},
-		"lost, and given up": {lost, []string{"--leave"}, "Done.", exitDone, "Nothing is left"},
-		"both":               {settled, []string{"--dry-run", "--yes"}, "leave it out", exitUsage, "to do"},
+		"nothing":            {nil, nil, "Nothing is left to put right", cli.ExitDone, "Nothing is left"},
+		"nobody to ask":      {settled, nil, "'rooftop recover --yes' does it", cli.ExitRecommendation, "to do"},
+		"dry run":            {settled, []string{"--dry-run"}, "1. end the run in the journal", cli.ExitRecommendation, "to do"},
+		"yes":                {settled, []string{"--yes"}, "Done.", cli.ExitDone, "Nothing is left"},
+		"lost":               {lost, []string{"--yes"}, "rooftop recover --leave", cli.ExitError, "--leave"},
+		"lost, and given up": {lost, []string{"--leave"}, "Done.", cli.ExitDone, "Nothing is left"},
+		"both":               {settled, []string{"--dry-run", "--yes"}, "leave it out", cli.ExitUsage, "to do"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := cutOff(t, 8000, c.records...)
@@ -65,12 +67,12 @@ func TestRecoverJSON(t *testing.T) {
 	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
 	for _, c := range []struct {
 		args  []string
-		code  exitCode
+		code  cli.ExitCode
 		state string
 	}{
-		{nil, exitRecommendation, "to do"},
-		{[]string{"--yes"}, exitDone, "done"},
-		{nil, exitDone, ""},
+		{nil, cli.ExitRecommendation, "to do"},
+		{[]string{"--yes"}, cli.ExitDone, "done"},
+		{nil, cli.ExitDone, ""},
 	} {
 		out, errs, code := call(t, env, append([]string{"recover", "--json"}, c.args...)...)
 		var doc struct {
@@ -92,13 +94,13 @@ func TestRecoverJSON(t *testing.T) {
 	}
 }
 
-// A run that was recovered is in the history as that.
+// A recovered run is marked as such in the history.
 func TestHistoryOfARecoveredRun(t *testing.T) {
 	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
 	if out, _, _ := call(t, env, "history"); !strings.Contains(out, "cut off") {
 		t.Errorf("before: %s", out)
 	}
-	if _, errs, code := call(t, env, "recover", "--yes"); code != exitDone {
+	if _, errs, code := call(t, env, "recover", "--yes"); code != cli.ExitDone {
 		t.Fatal(errs)
 	}
 	if out, _, _ := call(t, env, "history"); !strings.Contains(out, "recovered") {
@@ -109,15 +111,15 @@ func TestHistoryOfARecoveredRun(t *testing.T) {
 	}
 }
 
-// The only copy of a launch is not thrown away because its journal cannot be read.
+// The only copy of a launch is not deleted if its journal cannot be read.
 func TestAJournalOfANewerRooftop(t *testing.T) {
 	state := t.TempDir()
 	env := []string{"XDG_STATE_HOME=" + state}
-	s, err := apply.OpenStore(apply.Root(state), apply.Identity{Host: "newer.example", Port: 9, Model: "org/Tiny-1B"}, "1.0.0")
+	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: "newer.example", Port: 9, Model: "org/Tiny-1B"}, "1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, err := s.Keep(&apply.Launch{Argv: []string{"vllm", "serve", "org/Tiny-1B"}})
+	name, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve", "org/Tiny-1B"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,16 +142,16 @@ func TestAJournalOfANewerRooftop(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
-		code exitCode
+		code cli.ExitCode
 	}{
-		{[]string{"history"}, "lines 1 to 3 of " + path + ": a newer rooftop wrote that", exitDone},
-		{[]string{"history"}, "No run can be read", exitDone},
-		{[]string{"report", "last"}, "no run can be read", exitError},
-		{[]string{"tune", "--dry-run", "--no-report", "--url", "http://127.0.0.1:9"}, "'rooftop recover' says more", exitUnreachable},
-		{[]string{"recover", "--yes"}, "lines 1 to 3", exitError},
-		{[]string{"recover", "--yes", "--json"}, `"began": null`, exitError},
-		{[]string{"recover", "--leave"}, "Done.", exitDone},
-		{[]string{"recover"}, "Nothing is left", exitDone},
+		{[]string{"history"}, "lines 1 to 3 of " + path + ", written by a newer rooftop", cli.ExitDone},
+		{[]string{"history"}, "No run can be read", cli.ExitDone},
+		{[]string{"report", "last"}, "no run can be read", cli.ExitError},
+		{[]string{"tune", "--dry-run", "--no-report", "--url", "http://127.0.0.1:9"}, "'rooftop recover' says more", cli.ExitUnreachable},
+		{[]string{"recover", "--yes"}, "lines 1 to 3", cli.ExitError},
+		{[]string{"recover", "--yes", "--json"}, `"began": null`, cli.ExitError},
+		{[]string{"recover", "--leave"}, "Done.", cli.ExitDone},
+		{[]string{"recover"}, "Nothing is left", cli.ExitDone},
 	} {
 		_, err := os.Stat(filepath.Join(s.Dir(), name))
 		if there, want := err == nil, c.want != "Nothing is left"; there != want {
@@ -162,14 +164,14 @@ func TestAJournalOfANewerRooftop(t *testing.T) {
 	}
 }
 
-// A server that does not answer may be what a killed run left: that is said beside it.
+// If a server does not respond, a killed run of it is mentioned.
 func TestAKilledRunIsNamedWhereItsServerDoesNotAnswer(t *testing.T) {
 	const nobody = 9 // discard: no server of a test listens there
 	env := cutOff(t, nobody, journal.Record{Kind: journal.Begin, Mode: "hook"})
 	for _, args := range [][]string{{"--dry-run"}, {"--auto", "--restart-in-place"}} {
 		for url, told := range map[string]bool{"http://127.0.0.1:9": true, "http://127.0.0.1:7": false} {
 			_, stderr, code := call(t, env, append([]string{"tune", "--no-report", "--url", url}, args...)...)
-			if code != exitUnreachable || strings.Contains(stderr, "'rooftop recover' says") != told {
+			if code != cli.ExitUnreachable || strings.Contains(stderr, "'rooftop recover' shows") != told {
 				t.Errorf("%v %s: exit %d: %s", args, url, code, stderr)
 			}
 		}

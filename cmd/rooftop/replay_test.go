@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 )
 
-// recordedWith copies a recording as if its run had been told --ceiling which.
-func recordedWith(t *testing.T, path, which string) string {
+// rewritten copies a recording with another header.
+func rewritten(t *testing.T, path string, change func(*session.Header)) string {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,7 +38,7 @@ func recordedWith(t *testing.T, path, which string) string {
 	if err := json.Unmarshal(first, &head); err != nil {
 		t.Fatal(err)
 	}
-	head.Header.Ceiling = which
+	change(&head.Header)
 	if first, err = json.Marshal(head); err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +61,11 @@ func recordedWith(t *testing.T, path, which string) string {
 }
 
 func TestReplayShowsTheRecordedCeiling(t *testing.T) {
-	plain := filepath.Join("..", "..", "testdata", "recordings", "seats4-cpu.gz")
-	classic := recordedWith(t, plain, "classic")
+	plain := filepath.Join("..", "..", "testdata", "recordings", "slots4-cpu.gz")
+	classic := rewritten(t, plain, func(h *session.Header) { h.Ceiling = attach.ClassicCeiling })
 	page := func(env []string, args ...string) string {
 		out, errs, code := call(t, env, append([]string{"replay"}, args...)...)
-		if code != exitRecommendation {
+		if code != cli.ExitRecommendation {
 			t.Fatalf("%v: exit code %d: %s", args, code, errs)
 		}
 		return out
@@ -87,8 +89,8 @@ func TestReplayShowsTheRecordedCeiling(t *testing.T) {
 }
 
 func TestTheRecordingKeepsTheCeiling(t *testing.T) {
-	for _, which := range []string{physicalCeiling, classicCeiling} {
-		p := plan(&attached{}, &options{ceiling: which}, nil, nil)
+	for _, which := range []string{attach.PhysicalCeiling, attach.ClassicCeiling} {
+		p := plan(&attach.Server{}, &attach.Options{Ceiling: which}, nil, nil)
 		if p.Header.Ceiling != which {
 			t.Errorf("the header says %q, want %q", p.Header.Ceiling, which)
 		}

@@ -3,87 +3,43 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"log"
-	"log/slog"
-	"os"
 	"time"
 
-	"charm.land/bubbletea/v2"
-	"github.com/spf13/pflag"
-	"golang.org/x/term"
-
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui"
 )
 
-// screenOptions say how the screen looks and moves.
-type screenOptions struct {
-	theme   string
-	refresh time.Duration
-}
-
-// Times between two frames.
-const (
-	defaultRefresh = 250 * time.Millisecond
-	minRefresh     = 50 * time.Millisecond
-	maxRefresh     = 10 * time.Second
-)
-
-func (o *screenOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal")
-	f.DurationVar(&o.refresh, "refresh", defaultRefresh, "`TIME` between two frames, 50ms to 10s; longer over a slow line")
-}
-
-func (o *screenOptions) check() error {
-	switch o.theme {
-	case "auto", "dark", "light":
-	default:
-		return usage("--theme is auto, dark or light, not %q", o.theme)
-	}
-	if o.refresh < minRefresh || o.refresh > maxRefresh {
-		return usage("--refresh %v: give %v to %v", o.refresh, minRefresh, maxRefresh)
-	}
-	return nil
-}
-
-// defaultScreen is the screen of commands that have no flags for it.
-func defaultScreen() *screenOptions {
-	return &screenOptions{theme: "auto", refresh: defaultRefresh}
-}
-
 // screenView shows a session on the whole terminal.
 type screenView struct {
-	w        *world
-	out      *output
-	options  *screenOptions
+	w        *cli.World
+	out      *cli.Output
+	options  *screen.Options
 	playback tui.Playback // nil for a live server
-	// program adds to the options of the Bubble Tea program: tests have no terminal.
-	program []tea.ProgramOption
 }
 
-// tell implements view: the screen reads snapshots.
-func (v *screenView) tell(engine.Event) {}
+// handle implements view. The screen reads snapshots instead of events.
+func (v *screenView) handle(loop.Event) {}
 
-// show implements view. It keeps the terminal until the session has ended and its
-// files are written, unless the person leaves before.
+// show implements view. It keeps the terminal until the session has ended and its files are
+// written, unless the user leaves earlier.
 func (v *screenView) show(ctx context.Context, f *following) error {
-	defer silence()()
-	// Not the run's own context: its end must not take the screen away before the
-	// loop has ended.
-	screen, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer screen.Silence()()
+	// Do not use the run's own context: when it ends, the screen must stay until the loop has
+	// ended.
+	showing, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	go func() {
 		defer leave()
 		select {
 		case <-f.over:
 			return
-		case <-screen.Done():
+		case <-showing.Done():
 			return
 		case <-ctx.Done():
 		}
-		limit := time.NewTimer(cmp.Or(f.patience, endPatience))
+		limit := time.NewTimer(cmp.Or(f.patience, cli.EndPatience))
 		defer limit.Stop()
 		select {
 		case <-f.over:
@@ -92,42 +48,29 @@ func (v *screenView) show(ctx context.Context, f *following) error {
 		}
 	}()
 	var feed tui.Feed = f.session
-	if v.playback == nil { // a recording leaves no files, and stays at its end
+	if v.playback == nil { // a recording writes no files, and stays open at its end
 		feed = &heldFeed{feed: f.session, over: f.over}
 	}
-	return tui.Run(screen, feed, f.session, v.tuiOptions())
-}
-
-func (v *screenView) tuiOptions() tui.Options {
-	o := tui.Options{
-		ASCII: v.out.style(v.w).ASCII, Color: v.out.color, Theme: v.options.theme,
-		Refresh: v.options.refresh, Playback: v.playback, Env: v.w.env,
-	}
-	if f, ok := v.w.stdin.(*os.File); ok {
-		o.Program = append(o.Program, tea.WithInput(f))
-	}
-	if f, ok := v.w.stdout.(*os.File); ok {
-		o.Program = append(o.Program, tea.WithOutput(f))
-	}
-	o.Program = append(o.Program, v.program...)
-	return o
+	options := v.options.TUI(v.w, v.out)
+	options.Playback = v.playback
+	return tui.Run(showing, feed, f.session, options)
 }
 
 // report implements view.
-func (v *screenView) report(s *engine.Snapshot, k kept) error {
-	return writeRun(v.w, s, k, v.out.style(v.w))
+func (v *screenView) report(s *loop.Snapshot, k kept) error {
+	return writeRun(v.w, s, k, v.out.Style(v.w))
 }
 
-// heldFeed shows a run as going on until its files are written: the screen closes
-// by itself when the run has ended, and the terminal may be gone already.
+// heldFeed hides the end of a run until its files are written: the screen closes when the run has
+// ended, and the terminal may be gone by then.
 type heldFeed struct {
 	feed tui.Feed
 	over <-chan struct{}
-	held *engine.Snapshot // the last one, without its end
+	held *loop.Snapshot // the last snapshot, without its end
 }
 
 // Latest implements tui.Feed.
-func (h *heldFeed) Latest() *engine.Snapshot {
+func (h *heldFeed) Latest() *loop.Snapshot {
 	s := h.feed.Latest()
 	if s == nil || s.Finished == nil {
 		return s
@@ -143,37 +86,4 @@ func (h *heldFeed) Latest() *engine.Snapshot {
 		h.held = &open
 	}
 	return h.held
-}
-
-// screenOff undoes what a screen switches on: the alternate screen, a hidden
-// cursor, bracketed paste and a style.
-const screenOff = "\x1b[?1049l\x1b[?25h\x1b[?2004l\x1b[m"
-
-// takeBack notes the terminal's state and returns a function that puts it back by
-// force: for when what drew on it can no longer be asked to.
-func takeBack(w *world) func() {
-	in, ok := w.stdin.(*os.File)
-	if !ok {
-		return func() {}
-	}
-	state, err := term.GetState(int(in.Fd()))
-	if err != nil {
-		return func() {}
-	}
-	return func() {
-		_ = term.Restore(int(in.Fd()), state)
-		fmt.Fprint(w.stdout, screenOff)
-	}
-}
-
-// silence keeps what the standard loggers write off the terminal, and returns a
-// function that gives them back their voice.
-func silence() func() {
-	logger, writer := slog.Default(), log.Writer()
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	log.SetOutput(io.Discard)
-	return func() {
-		slog.SetDefault(logger)
-		log.SetOutput(writer)
-	}
 }

@@ -16,14 +16,16 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
-// TestScripts runs the command lines of testdata/script: flags, exit codes,
-// documents and what bad input is told. A script's own commands are
+// TestScripts runs the command lines of testdata/script: flags, exit codes, documents and errors.
+// The additional commands of scripts are
 //
 //	rooftop CODE ARGS...   runs it, expects the exit code; output in stdout and stderr
 //	signal NAME TEXT CODE ARGS...
-//	                       runs it until it has told TEXT, then sends it a signal
+//	                       runs it until it has printed TEXT, then sends it a signal
 //	serve FILE [STATUS]    serves a file as the metrics page; $URL is its address
 //	sim ARGS...            runs rooftop sim to the script's end; $URL is its address
 //	oneline                the file stderr has one line
@@ -62,10 +64,10 @@ func scriptRooftop(ts *testscript.TestScript, neg bool, args []string) {
 	scriptCall(ts, args[0], args[1:], &stdout, &stderr, run)
 }
 
-// signalPatience bounds the wait for a text that does not come.
+// signalPatience limits the wait for a text.
 const signalPatience = time.Minute
 
-// scriptSignal sends a command a signal once stdout or stderr has a text.
+// scriptSignal sends a signal to a command after stdout or stderr contains a text.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
 	if neg || len(args) < 3 || signals[args[0]] == 0 {
@@ -75,12 +77,12 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(limit)
 	defer cancel(nil)
-	told := func() { cancel(&signalError{signals[args[0]]}) }
+	told := func() { cancel(&cli.SignalError{Signal: signals[args[0]]}) }
 	stdout, stderr := &watched{text: args[1], seen: told}, &watched{text: args[1], seen: told}
-	scriptCall(ts, args[2], args[3:], stdout, stderr, func(w world) exitCode { return execute(ctx, w) })
+	scriptCall(ts, args[2], args[3:], stdout, stderr, func(w cli.World) cli.ExitCode { return execute(ctx, w) })
 }
 
-// watched is a buffer that says when it holds a text. Writes may come from several
+// watched is a buffer that signals when it contains a text. Writes may come from several
 // goroutines, reads only after them.
 type watched struct {
 	mu   sync.Mutex
@@ -100,30 +102,30 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Bytes is what was written.
+// Bytes returns what was written.
 func (w *watched) Bytes() []byte { return w.held.Bytes() }
 
-// printed is what a command wrote.
+// printed is the output of a command.
 type printed interface {
 	io.Writer
 	Bytes() []byte
 }
 
-// scriptCall runs a command line in a script, leaves what it printed in the files
-// stdout and stderr, and expects an exit code.
-func scriptCall(ts *testscript.TestScript, code string, words []string, stdout, stderr printed, run func(world) exitCode) {
+// scriptCall runs a command line in a script, stores its output in the files stdout and stderr, and
+// checks the exit code.
+func scriptCall(ts *testscript.TestScript, code string, words []string, stdout, stderr printed, run func(cli.World) cli.ExitCode) {
 	want, err := strconv.Atoi(code)
 	ts.Check(err)
-	// Files of a script lie in its own folder, which is not this process's.
+	// Paths in a script are relative to its own folder, not to this process's.
 	for i, a := range words {
 		if path := ts.MkAbs(a); !strings.HasPrefix(a, "-") && exists(path) {
 			words[i] = path
 		}
 	}
-	got := run(world{
-		args:   words,
-		env:    func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
-		stdout: stdout, stderr: stderr,
+	got := run(cli.World{
+		Args:   words,
+		Env:    func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
+		Stdout: stdout, Stderr: stderr,
 	})
 	ts.Check(os.WriteFile(ts.MkAbs("stdout"), stdout.Bytes(), 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs("stderr"), stderr.Bytes(), 0o600))
@@ -160,15 +162,14 @@ func scriptServe(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("URL", s.URL)
 }
 
-// scriptSim runs a simulated server beside the script, until a signal would end
-// it.
+// scriptSim runs a simulated server beside the script, until the script ends.
 func scriptSim(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: sim ARGS...")
 	}
 	s := startSim(args...)
 	ts.Defer(func() {
-		if code := s.stop(); code != 128+exitCode(syscall.SIGTERM) {
+		if code := s.stop(); code != 128+cli.ExitCode(syscall.SIGTERM) {
 			ts.Logf("rooftop sim ended with exit code %d", code)
 		}
 	})

@@ -1,156 +1,148 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/simbench"
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 )
 
-func newSimBench(w *world) *cobra.Command {
-	var asJSON, verbose, list, predictions bool
-	var seed uint64
-	var hours float64
-	var files []string
-	var random int
-	c := &cobra.Command{
-		Use:   "bench [NAME...]",
-		Short: "Try the diagnosis on every scenario, in virtual time",
-		Long: `Lets the scenarios of the library happen in virtual time: a simulated server
-with its load and its faults, diagnosed as a real one would be. Each scenario
-is run as it is, with the change that must help, with one that must not, and
-with what rooftop itself recommends; the table says whether the diagnosis is
-right and what every change brought.
+// benchOptions are the flags of sim bench.
+type benchOptions struct {
+	json, verbose, list, predictions bool
+	seed                             uint64
+	hours                            float64
+	files                            []string
+	random, pairs                    int
+}
 
-A NAME is a case (S5), its name (seat-capped), a pair of model and hardware
-(8b-a100) or one scenario (seat-capped/8b-a100). Without one all are run, which
-takes minutes. Equal seeds give equal results.
-
---random N goes where nobody wrote down what is true: servers with some flags
-set by chance under loads drawn by chance. What rooftop recommends for each is
-tried, and counted by whether it helps.
-
---predictions follows what rooftop recommends, up to three changes on each
-server, and holds what was predicted of each against what it did: how far the
-middle lies off, and how often low to high, the 80 % interval, holds what was
-measured. Without a NAME it does so on the whole library, each scenario as it
-is and three times varied, and on 400 servers drawn by chance. Half of all
-servers, by their names, is shown as held out: nothing is fitted on it.
-
-Everything here is SIMULATED, and scores are self-tests: simulator and
-diagnosis share no code, but they are written by the same hands.
-
-EXIT CODES
-  0  every row is as its file says, known gaps included
-  1  a row is not
-  2  the command line is off, or a scenario file is`,
-		Example: `  rooftop sim bench S2
-  rooftop sim bench seat-capped/8b-a100 -v
-  rooftop sim bench S3 --hours 1
-  rooftop sim bench --file my-case.yaml
-  rooftop sim bench --random 200 --seed 7`,
-		RunE: func(c *cobra.Command, words []string) error {
-			if c.Flags().Changed("random") && random == 0 {
-				return usage("sim bench: --random 0: give 1 to %d", maxRandom)
-			}
-			chosen, err := chooseScenarios(files, words, random, seed)
-			if err != nil {
-				return usage("sim bench: %w", err)
-			}
-			if list {
-				return listCases(w, chosen, asJSON)
-			}
-			if !(hours >= 0 && hours <= 1000) {
-				return usage("sim bench: --hours %v: give 0 to 1000", hours)
-			}
-			if predictions {
-				return foretell(c, w, chosen, random == 0 && len(words)+len(files) == 0, seed, hours, verbose)
-			}
-			shown := 0
-			done := func(r *simbench.Row) {
-				shown++
-				if _, ok := terminal(w.stderr); ok {
-					fmt.Fprintf(w.stderr, "\r\x1b[K%d of %d: %s", shown, len(chosen), r.Scenario.Name)
-				}
-			}
-			rows, err := simbench.Bench(c.Context(), chosen, simbench.Options{Seed: seed, Hours: hours}, done)
-			if _, ok := terminal(w.stderr); ok {
-				fmt.Fprint(w.stderr, "\r\x1b[K")
-			}
-			if ended := signalOf(c.Context()); ended != 0 {
-				return exit(ended)
-			}
-			if err != nil {
-				return fail(exitError, err)
-			}
-			switch {
-			case asJSON:
-				err = writeJSON(w, simbench.Document(rows))
-			case random > 0:
-				err = simbench.WriteCensus(w.stdout, rows, verbose)
-			default:
-				err = simbench.WriteTable(w.stdout, rows, verbose)
-			}
-			if err != nil {
-				return fail(exitError, err)
-			}
-			for i := range rows {
-				if random == 0 && rows[i].Surprising() {
-					return exit(exitError)
-				}
-			}
-			return nil
-		},
-	}
-	g := groupFlags(c)
-	f := g.group("What is run")
-	f.BoolVar(&list, "list", false, "list the scenarios with their stories, and run nothing")
-	f.StringArrayVar(&files, "file", nil, "take the scenarios of a YAML `FILE` instead of the library's (repeatable)")
-	f.IntVar(&random, "random", 0, "instead of scenarios, `N` servers and loads drawn by chance: does what rooftop recommends help?")
-	f.BoolVar(&predictions, "predictions", false, "score what rooftop predicts of its own recommendations")
-	f.Uint64Var(&seed, "seed", 1, "the `SEED` of server and load")
-	f.Float64Var(&hours, "hours", 0, "measure for `H` hours of the server's time instead of the scenario's own")
-	f = g.group("The report")
-	f.BoolVarP(&verbose, "verbose", "v", false, "every finding, and every expectation with its figures")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	g.done()
+func newSimBench(w *cli.World) *cobra.Command {
+	var o benchOptions
+	c := newCommand("sim-bench", nil, func(c *cobra.Command, names []string) error {
+		if c.Flags().Changed("random") && o.random == 0 {
+			return cli.Usagef("sim bench: --random 0: give 1 to %d", maxRandom)
+		}
+		return o.run(c.Context(), w, names)
+	})
+	c.Annotations = map[string]string{ownFlags: "--hours of tune is another one"}
+	g := cli.GroupFlags(c)
+	f := g.Group("What is run")
+	f.BoolVar(&o.list, "list", false, "list the scenarios with their stories, and run nothing")
+	f.StringArrayVar(&o.files, "file", nil, "take the scenarios of a YAML `FILE` instead of the library's (repeatable)")
+	f.IntVar(&o.random, "random", 0, "instead of scenarios, test recommendations on `N` random servers and loads")
+	f.IntVar(&o.pairs, "pairs", 0, "tune servers with two faults at once, `N` of each pair, and compare with the best of a grid")
+	f.BoolVar(&o.predictions, "predictions", false, "score what rooftop predicts of its own recommendations")
+	f.Uint64Var(&o.seed, "seed", 1, "the `SEED` of server and load")
+	f.Float64Var(&o.hours, "hours", 0, "measure for `H` hours of the server's time instead of the scenario's own")
+	f = g.Group("The report")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "every finding, and every expectation with its figures")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	g.Done()
 	return c
 }
 
-// foretell scores predictions; standard adds variants and servers drawn by chance.
-func foretell(c *cobra.Command, w *world, list []scenarios.Scenario, standard bool, seed uint64, hours float64, verbose bool) error {
-	const worst = 15
-	var cases []simbench.Case
-	if standard {
-		cases = simbench.Cases(list, seed)
+// run lists, runs or scores the selected scenarios.
+func (o *benchOptions) run(ctx context.Context, w *cli.World, names []string) error {
+	if o.pairs != 0 {
+		return o.tunePairs(ctx, w, names)
+	}
+	chosen, err := o.choose(names)
+	if err != nil {
+		return cli.Usagef("sim bench: %w", err)
+	}
+	switch {
+	case o.list:
+		return listCases(w, chosen, o.json)
+	case !(o.hours >= 0 && o.hours <= 1000):
+		return cli.Usagef("sim bench: --hours %v: give 0 to 1000", o.hours)
+	}
+	progress := cli.NewProgress(w, &cli.Output{})
+	if o.predictions {
+		err = o.score(ctx, w, progress, chosen, o.random == 0 && len(names)+len(o.files) == 0)
 	} else {
-		for _, sc := range list {
-			cases = append(cases, simbench.Case{Scenario: sc, Seed: seed})
-		}
+		err = o.bench(ctx, w, progress, chosen)
 	}
-	_, tty := terminal(w.stderr)
-	told, err := simbench.Foretell(c.Context(), cases, simbench.Options{Hours: hours}, func(n int) {
-		if tty {
-			fmt.Fprintf(w.stderr, "\r\x1b[K%d of %d servers", n, len(cases))
-		}
+	if ended := cli.SignalCode(ctx); ended != 0 {
+		return cli.Exit(ended)
+	}
+	return err
+}
+
+// bench runs scenarios and prints the results.
+func (o *benchOptions) bench(ctx context.Context, w *cli.World, progress *cli.Progress, list []scenarios.Scenario) error {
+	shown := 0
+	rows, err := bench.Bench(ctx, list, bench.Options{Seed: o.seed, Hours: o.hours}, func(r *bench.Row) {
+		shown++
+		progress.Show(fmt.Sprintf("%d of %d: %s", shown, len(list), r.Scenario.Name))
 	})
-	if tty {
-		fmt.Fprint(w.stderr, "\r\x1b[K")
+	progress.Done()
+	if err != nil || ctx.Err() != nil {
+		return err
 	}
-	if ended := signalOf(c.Context()); ended != 0 {
-		return exit(ended)
+	switch {
+	case o.json:
+		err = bench.WriteJSON(w.Stdout, rows)
+	case o.random > 0:
+		err = bench.WriteCensus(w.Stdout, rows, o.verbose)
+	default:
+		err = bench.WriteTable(w.Stdout, rows, o.verbose)
+	}
+	if err == nil && o.random == 0 && slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Surprising() }) {
+		return cli.Exit(cli.ExitError)
+	}
+	return err
+}
+
+// tunePairs tunes servers with two faults, and prints where the runs ended.
+func (o *benchOptions) tunePairs(ctx context.Context, w *cli.World, names []string) error {
+	switch {
+	case o.pairs < 1 || o.pairs > maxRandom:
+		return cli.Usagef("sim bench: --pairs %d: give 1 to %d", o.pairs, maxRandom)
+	case len(names)+len(o.files)+o.random > 0 || o.predictions || o.list || o.json || o.hours != 0:
+		return cli.Usagef("sim bench: --pairs goes with --seed and --verbose alone")
+	}
+	progress := cli.NewProgress(w, &cli.Output{})
+	list := bench.Pairs(o.seed, o.pairs)
+	rows, err := bench.ScorePairs(ctx, list, func(n int) { progress.Show(fmt.Sprintf("%d of %d servers", n, len(list))) })
+	progress.Done()
+	if ended := cli.SignalCode(ctx); ended != 0 {
+		return cli.Exit(ended)
 	}
 	if err == nil {
-		err = simbench.WritePredictions(w.stdout, told, worst, verbose)
+		err = bench.WritePairs(w.Stdout, rows, o.verbose)
 	}
-	if err != nil {
-		return fail(exitError, err)
+	if err == nil && bench.UnreachedPairs(rows) {
+		return cli.Exit(cli.ExitError)
 	}
-	return nil
+	return err
+}
+
+// score scores predictions. standard adds variants and random servers.
+func (o *benchOptions) score(ctx context.Context, w *cli.World, progress *cli.Progress, list []scenarios.Scenario, standard bool) error {
+	const worst = 15
+	var cases []bench.Case
+	if standard {
+		cases = bench.Cases(list, o.seed)
+	} else {
+		for _, sc := range list {
+			cases = append(cases, bench.Case{Scenario: sc, Seed: o.seed})
+		}
+	}
+	told, err := bench.ScorePredictions(ctx, cases, bench.Options{Hours: o.hours}, func(n int) {
+		progress.Show(fmt.Sprintf("%d of %d servers", n, len(cases)))
+	})
+	progress.Done()
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	return bench.WritePredictions(w.Stdout, told, worst, o.verbose)
 }
 
 const (
@@ -158,24 +150,25 @@ const (
 	maxRandom       = 100_000
 )
 
-func chooseScenarios(files, words []string, random int, seed uint64) ([]scenarios.Scenario, error) {
+// choose returns the scenarios selected by flags and names.
+func (o *benchOptions) choose(words []string) ([]scenarios.Scenario, error) {
 	switch {
-	case random < 0 || random > maxRandom:
-		return nil, fmt.Errorf("--random %d: give 1 to %d", random, maxRandom)
-	case random > 0 && len(files)+len(words) > 0:
+	case o.random < 0 || o.random > maxRandom:
+		return nil, fmt.Errorf("--random %d: give 1 to %d", o.random, maxRandom)
+	case o.random > 0 && len(o.files)+len(words) > 0:
 		return nil, errors.New("--random takes neither a NAME nor --file")
-	case random > 0:
-		list := make([]scenarios.Scenario, random)
+	case o.random > 0:
+		list := make([]scenarios.Scenario, o.random)
 		for i := range list {
-			list[i] = simbench.Random(seed, i)
+			list[i] = bench.Random(o.seed, i)
 		}
 		return list, nil
-	case len(files) == 0:
+	case len(o.files) == 0:
 		return scenarios.Select(words...)
 	}
 	var all []scenarios.Scenario
-	for _, name := range files {
-		text, err := readFile(name, maxScenarioFile)
+	for _, name := range o.files {
+		text, err := cli.ReadFile(name, maxScenarioFile)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +181,7 @@ func chooseScenarios(files, words []string, random int, seed uint64) ([]scenario
 	return scenarios.Among(all, words...)
 }
 
-func listCases(w *world, list []scenarios.Scenario, asJSON bool) error {
+func listCases(w *cli.World, list []scenarios.Scenario, asJSON bool) error {
 	if asJSON {
 		type entry struct {
 			Name    string  `json:"name"`
@@ -202,15 +195,15 @@ func listCases(w *world, list []scenarios.Scenario, asJSON bool) error {
 		for _, s := range list {
 			out = append(out, entry{s.Name, s.Case, s.Story, s.Server, s.GPU, s.Measure.For.Seconds()})
 		}
-		return writeJSON(w, out)
+		return cli.Document(w.Stdout, out)
 	}
 	last := ""
 	for _, s := range list {
 		if name := s.CaseName(); name != last {
-			fmt.Fprintf(w.stdout, "%s %s: %s\n", s.Case, name, s.Story)
+			fmt.Fprintf(w.Stdout, "%s %s: %s\n", s.Case, name, s.Story)
 			last = name
 		}
-		fmt.Fprintf(w.stdout, "  %-34s %s, measured %v after %v\n", s.Name, s.GPU, s.Measure.For.Round(time.Second), s.Measure.After.Round(time.Second))
+		fmt.Fprintf(w.Stdout, "  %-34s %s, measured %v after %v\n", s.Name, s.GPU, s.Measure.For.Round(time.Second), s.Measure.After.Round(time.Second))
 	}
 	return nil
 }

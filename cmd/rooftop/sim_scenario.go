@@ -5,16 +5,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
-// scenarioFlag names a scenario whose server is started.
+// scenarioFlag starts the server of a scenario.
 const scenarioFlag = "--sim-scenario"
 
-// withScenario replaces the flag by what it stands for: the scenario's server,
-// GPU and faults, in front of the command line's own flags, which win. named is
-// false where the flag was not given.
+// withScenario replaces the flag by the scenario's server, GPU and faults. The command line's own
+// flags follow and take precedence. named reports whether the flag was given.
 func withScenario(args []string) (expanded []string, named bool, err error) {
 	name, rest := cutFlag(args, scenarioFlag)
 	if name == "" {
@@ -22,7 +22,7 @@ func withScenario(args []string) (expanded []string, named bool, err error) {
 	}
 	found, err := scenarios.Select(name)
 	if err != nil {
-		return nil, false, usage("sim: %s: %w", scenarioFlag, err)
+		return nil, false, cli.Usagef("sim: %s: %w", scenarioFlag, err)
 	}
 	s := &found[0]
 	words := s.Arguments(strings.Fields(s.Server))
@@ -32,8 +32,7 @@ func withScenario(args []string) (expanded []string, named bool, err error) {
 	return append(words, rest...), true, nil
 }
 
-// cutFlag takes a flag and its value out of a command line; value is "" where it
-// is not there.
+// cutFlag removes a flag and its value from a command line. value is "" without the flag.
 func cutFlag(args []string, flag string) (value string, rest []string) {
 	for i := 0; i < len(args); i++ {
 		head, inline, ok := strings.Cut(args[i], "=")
@@ -50,14 +49,14 @@ func cutFlag(args []string, flag string) (value string, rest []string) {
 	return value, rest
 }
 
-// faultText spells a fault as --sim-fault takes it.
+// faultText formats a fault for --sim-fault.
 func faultText(f settings.Fault) string {
 	text := f.Kind + "@" + f.At.String()
 	if f.For > 0 {
 		text += "+" + f.For.String()
 	}
 	switch {
-	case f.Kind == "slow":
+	case f.Kind == "slow", f.Kind == "errors":
 		text += "x" + strconv.FormatFloat(f.Factor, 'g', -1, 64)
 	case f.Delay > 0:
 		text += "x" + f.Delay.String()

@@ -19,11 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
 // simulation is a `rooftop sim` that runs beside a test.
@@ -37,7 +41,7 @@ type simulation struct {
 	wrote chan struct{}
 }
 
-// startSim starts a simulated server with a command line of its own.
+// startSim starts a simulated server with a command line.
 func startSim(args ...string) *simulation {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &simulation{cancel: cancel, done: make(chan struct{}), wrote: make(chan struct{}, 1)}
@@ -48,12 +52,12 @@ func startSim(args ...string) *simulation {
 			s.err = err
 			return
 		}
-		s.err = sim(ctx, &world{stderr: s, stdout: s, env: func(string) (string, bool) { return "", false }}, words)
+		s.err = sim(ctx, &cli.World{Stderr: s, Stdout: s, Env: func(string) (string, bool) { return "", false }}, words)
 	}()
 	return s
 }
 
-// Write implements io.Writer for what the server tells.
+// Write implements io.Writer for the server's output.
 func (s *simulation) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +74,7 @@ func (s *simulation) told() string {
 	return s.text.String()
 }
 
-// ready waits until the server says where it answers.
+// ready waits until the server prints its address.
 func (s *simulation) ready() (url string, err error) {
 	for {
 		if _, after, ok := strings.Cut(s.told(), "ready on "); ok {
@@ -84,15 +88,15 @@ func (s *simulation) ready() (url string, err error) {
 	}
 }
 
-// stop ends the server as SIGTERM does and returns its exit code.
-func (s *simulation) stop() exitCode {
-	s.cancel(&signalError{signal: syscall.SIGTERM})
+// stop ends the server like SIGTERM and returns its exit code.
+func (s *simulation) stop() cli.ExitCode {
+	s.cancel(&cli.SignalError{Signal: syscall.SIGTERM})
 	<-s.done
-	var coded *codedError
+	var coded *cli.CodedError
 	if errors.As(s.err, &coded) {
-		return coded.code
+		return coded.Code
 	}
-	return exitDone
+	return cli.ExitDone
 }
 
 func TestSimEndsByASignal(t *testing.T) {
@@ -102,7 +106,7 @@ func TestSimEndsByASignal(t *testing.T) {
 	case <-s.done:
 		t.Fatal(s.err)
 	}
-	if code := s.stop(); code != 128+exitCode(syscall.SIGTERM) {
+	if code := s.stop(); code != 128+cli.ExitCode(syscall.SIGTERM) {
 		t.Errorf("exit code %d of a server that was starting", code)
 	}
 	s = startSim("Qwen/Qwen3-8B", "--max-model-len", "4096", "--port", "0", "--sim-startup-time", "0")
@@ -110,7 +114,7 @@ func TestSimEndsByASignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := s.stop(); code != 128+exitCode(syscall.SIGTERM) || !strings.Contains(s.told(), "a second signal ends them") {
+	if code := s.stop(); code != 128+cli.ExitCode(syscall.SIGTERM) || !strings.Contains(s.told(), "a second signal ends them") {
 		t.Errorf("exit code %d, told:\n%s", code, s.told())
 	}
 	if w, err := http.Get(url + "/health"); err == nil {
@@ -119,7 +123,7 @@ func TestSimEndsByASignal(t *testing.T) {
 	}
 }
 
-// A scenario stands for a command line, which is what the process then shows.
+// A scenario is replaced by its command line, which the process then shows.
 func TestSimOfAScenario(t *testing.T) {
 	list, err := scenarios.All()
 	if err != nil {
@@ -162,13 +166,13 @@ func TestSimOnATakenPort(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_, stderr, code := call(t, nil, "sim", "Qwen/Qwen3-8B", "--port", port)
 	want := fmt.Sprintf("rooftop: address already in use: %s; stop what listens there, or give another --port\n", l.Addr())
-	if code != exitError || stderr != want {
-		t.Errorf("exit code %d, %q; want %d, %q", code, stderr, exitError, want)
+	if code != cli.ExitError || stderr != want {
+		t.Errorf("exit code %d, %q; want %d, %q", code, stderr, cli.ExitError, want)
 	}
 }
 
-// What is learned of a simulated server is marked, wherever its GPUs stand, and
-// nothing of this machine is taken for its hardware.
+// Facts of a simulated server are marked wherever its GPUs are, and nothing of this machine is used
+// as its hardware.
 func TestAttachToASimulatedServer(t *testing.T) {
 	s := startSim("Qwen/Qwen3-8B", "--sim-gpu", "H100 SXM", "-tp", "2", "--max-num-seqs", "12", "--max-model-len", "4096", "--port", "0", "--sim-startup-time", "0")
 	defer s.stop()
@@ -176,21 +180,21 @@ func TestAttachToASimulatedServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{env: func(string) (string, bool) { return "", false }}
-	g := groupFlags(&cobra.Command{})
-	o.registerServer(g)
-	o.registerUnread(g)
-	g.done()
-	o.url = url
-	a, err := attach(t.Context(), &o)
+	o := attach.Options{Env: func(string) (string, bool) { return "", false }}
+	g := cli.GroupFlags(&cobra.Command{})
+	o.RegisterServer(g)
+	o.RegisterUnread(g)
+	g.Done()
+	o.URL = url
+	a, err := attach.Open(t.Context(), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
+	defer a.Close()
 	var recorded bytes.Buffer
 	rec := session.NewRecorder(&recorded)
 	d, err := session.Measure(t.Context(), session.Plan{
-		Header: a.header, Pages: a.pages, GPUs: a.gpus, Clock: a.clock, Record: rec, Duration: time.Millisecond,
+		Header: a.Header, Pages: a.Pages, GPUs: a.GPUs, Clock: a.Clock, Record: rec, Duration: time.Millisecond,
 	})
 	if err == nil {
 		err = rec.Close()
@@ -218,10 +222,10 @@ func TestAttachToASimulatedServer(t *testing.T) {
 func checkSimulated(t *testing.T, how string, d *engine.Diagnosis) {
 	t.Helper()
 	var page bytes.Buffer
-	if err := report.WriteJSON(&page, d); err != nil {
+	if err := document.WriteDiagnosis(&page, d); err != nil {
 		t.Fatal(err)
 	}
-	var document struct {
+	var doc struct {
 		Target struct {
 			Simulated bool   `json:"simulated"`
 			Version   string `json:"engine_version"`
@@ -230,12 +234,12 @@ func checkSimulated(t *testing.T, how string, d *engine.Diagnosis) {
 			Name string `json:"name"`
 		} `json:"gpus"`
 	}
-	if err := json.Unmarshal(page.Bytes(), &document); err != nil {
+	if err := json.Unmarshal(page.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	f := &d.Facts
 	switch {
-	case !document.Target.Simulated:
+	case !doc.Target.Simulated:
 		t.Errorf("%s: the document does not say that the server is simulated", how)
 	case f.GPUName.Value != "NVIDIA H100 80GB HBM3" || f.GPUCount.Value != 2:
 		t.Errorf("%s: %d × %q, want two H100", how, f.GPUCount.Value, f.GPUName.Value)
@@ -245,7 +249,7 @@ func checkSimulated(t *testing.T, how string, d *engine.Diagnosis) {
 		t.Errorf("%s: taken for a CPU", how)
 	}
 	page.Reset()
-	if err := report.WritePlain(&page, d, report.Options{Width: 80}); err != nil {
+	if err := render.Text(&page, tuning.Diagnosis(d, tuning.Options{}), render.Options{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"SIMULATED server:", "HBM3 (simulated)"} {

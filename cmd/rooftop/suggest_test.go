@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 )
 
 func TestAFlagThatIsMeantIsNamed(t *testing.T) {
@@ -14,7 +16,7 @@ func TestAFlagThatIsMeantIsNamed(t *testing.T) {
 		{"-x", ""},
 	} {
 		_, stderr, code := call(t, nil, "tune", c.flag, "1")
-		if code != exitUsage || !strings.Contains(stderr, c.want) || c.want == "" && strings.Contains(stderr, "did you mean") {
+		if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || c.want == "" && strings.Contains(stderr, "did you mean") {
 			t.Errorf("tune %s: exit code %d: %s", c.flag, code, stderr)
 		}
 		if strings.Count(stderr, "\n") != 1 {
@@ -23,7 +25,7 @@ func TestAFlagThatIsMeantIsNamed(t *testing.T) {
 	}
 }
 
-// What a flag takes is said in words of the field, not of a library.
+// Errors about flag values use the terms of the field, not of a library.
 func TestAValueThatCannotBeRead(t *testing.T) {
 	for _, c := range []struct{ flag, text, want string }{
 		{"--duration", "abc", `--duration "abc": give a time, as in 30s or 5m`},
@@ -34,12 +36,23 @@ func TestAValueThatCannotBeRead(t *testing.T) {
 		{"--auto", "--allow-flags=", "--allow-flags names no flag"},
 	} {
 		_, stderr, code := call(t, nil, "tune", c.flag, c.text)
-		if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+		if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("tune %s %s: exit code %d: %s", c.flag, c.text, code, stderr)
 		}
 	}
+	if _, stderr, _ := call(t, nil, "sim", "bench", "--pairs", "x"); !strings.Contains(stderr, `sim bench: --pairs "x": give a whole number`) {
+		t.Errorf("the command is not named as it is typed: %s", stderr)
+	}
 	_, stderr, code := call(t, []string{"ROOFTOP_DURATION=soon"}, "tune")
-	if want := `the variable ROOFTOP_DURATION: --duration "soon": give a time`; code != exitUsage || !strings.Contains(stderr, want) {
+	if want := `the variable ROOFTOP_DURATION: --duration "soon": give a time`; code != cli.ExitUsage || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// Two names for a trace are rejected before anything else.
+func TestATraceTakesOneName(t *testing.T) {
+	_, stderr, code := call(t, nil, "trace", "a", "b")
+	if want := "trace takes one name or recording, but got 2"; code != cli.ExitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit code %d: %s, want %q", code, stderr, want)
 	}
 }

@@ -2,34 +2,31 @@ package main
 
 import (
 	"context"
-	"io"
-	"os"
 	"time"
 
-	"golang.org/x/term"
-
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// view is how a session is followed: on the screen, in lines, or as events.
+// view is a way to follow a session: on the screen, in lines, or as events.
 type view interface {
-	// tell is handed every event, from the session's goroutine.
-	tell(engine.Event)
-	// show follows a session until it is over, the person leaves, or ctx ends.
+	// handle receives every event, in the session's goroutine.
+	handle(loop.Event)
+	// show follows a session until it is over, the user leaves, or ctx ends.
 	show(ctx context.Context, f *following) error
-	// report says at the very end what the run came to; s is nil where nothing was
-	// ever seen.
-	report(s *engine.Snapshot, k kept) error
+	// report prints the result of the run at the very end. s is nil if there was never a snapshot.
+	report(s *loop.Snapshot, k kept) error
 }
 
-// waiting is a view that has to be told that there is no server yet; the screen
-// sees it.
-type waiting interface {
-	// waits tells why, at a time since the start. It may be called while tell is.
-	waits(at time.Duration, why string)
+// serverWaiter is a view that has to be told that there is no server yet. The screen shows that by
+// itself.
+type serverWaiter interface {
+	// noServer reports why, at a time since the start. It may be called concurrently with handle.
+	noServer(at time.Duration, why string)
 }
 
-// viewKind names a view.
+// viewKind is the name of a view.
 type viewKind string
 
 // Views.
@@ -39,31 +36,19 @@ const (
 	viewEvents viewKind = "events"
 )
 
-// viewOf chooses the view: the screen needs a terminal on both sides.
-func viewOf(w *world, o *output) viewKind {
-	_, out := terminal(w.stdout)
-	kind, _ := w.env("TERM")
-	return pickView(o, terminalInput(w.stdin), out, kind)
-}
-
-func pickView(o *output, stdin, stdout bool, term string) viewKind {
+// viewOf returns the kind of view for the output options.
+func viewOf(w *cli.World, o *cli.Output) viewKind {
 	switch {
-	case o.json:
+	case o.JSON:
 		return viewEvents
-	case o.plain, !stdin, !stdout, term == "dumb":
-		return viewLines
+	case screen.Possible(w, o):
+		return viewScreen
 	}
-	return viewScreen
+	return viewLines
 }
 
-// terminalInput says whether a person may type there.
-func terminalInput(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// newView makes the view of a live session.
-func newView(w *world, kind viewKind, o *output, s *screenOptions) view {
+// newView returns the view of a live session.
+func newView(w *cli.World, kind viewKind, o *cli.Output, s *screen.Options) view {
 	switch kind {
 	case viewScreen:
 		return &screenView{w: w, out: o, options: s}

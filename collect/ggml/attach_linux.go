@@ -18,103 +18,74 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// probe is how a point is watched.
+// probe is how a point is probed.
 type probe struct {
 	detail  optrace.Detail
 	kind    optrace.Kind
 	program string // a key of Session.programs
-	ret     bool   // of the return, which must be that of a function in whose frame no C++ runs
-	ref     uint32 // what Ref of its events is, where it says one
+	ref     uint32 // Ref of its events, 0 if it depends on the record
 }
 
-// probeOf is how to watch a place; false where it is none that is watched.
-func probeOf(p *layouts.Place) (probe, bool) {
-	switch p.Point {
-	case layouts.PointOp, layouts.PointOpOld, layouts.PointOpEach:
-		return probe{optrace.DetailOperator, optrace.OpBegin, "operator", false, 0}, true
-	case layouts.PointOpFused:
-		return probe{optrace.DetailOperator, optrace.FusedBegin, "fused", false, 0}, true
-	case layouts.PointGraph:
-		return probe{optrace.DetailGraph, optrace.GraphBegin, "graph", false, 0}, true
-	case layouts.PointGraphReturn:
-		return probe{optrace.DetailGraph, optrace.GraphEnd, "mark", false, 0}, true
-	case layouts.PointBarrier:
-		return probe{optrace.DetailBarrier, optrace.BarrierBegin, "mark", false, 0}, true
-	case layouts.PointBarrierReturn:
-		return probe{optrace.DetailBarrier, optrace.BarrierEnd, "mark", true, 0}, true
-	case layouts.PointSplit:
-		return probe{optrace.DetailBackend, optrace.SplitBegin, "split", false, 0}, true
-	case layouts.PointTensorSet:
-		return probe{optrace.DetailBackend, optrace.CopyBegin, transferOf(p), false, uint32(optrace.CopySet)}, true
-	case layouts.PointTensorGet:
-		return probe{optrace.DetailBackend, optrace.CopyBegin, transferOf(p), false, uint32(optrace.CopyGet)}, true
-	case layouts.PointTensorCopy:
-		return probe{optrace.DetailBackend, optrace.CopyBegin, "copy", false, uint32(optrace.CopyAcross)}, true
-	case layouts.PointDecode:
-		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallDecode)}, true
-	case layouts.PointProcess:
-		// llama_process(ctx, kind, batch) takes a llama_batch_ext by its address, an object
-		// of C++ that nothing exported tells the size of: its tokens are those of its graph.
-		return probe{optrace.DetailToken, optrace.CallBegin, "mark", false, uint32(optrace.CallProcess)}, true
-	case layouts.PointEncode:
-		return probe{optrace.DetailToken, optrace.CallBegin, "call", false, uint32(optrace.CallEncode)}, true
-	case layouts.PointCallEnd:
-		return probe{optrace.DetailToken, optrace.CallEnd, "mark", false, 0}, true
-	case layouts.PointSample:
-		return probe{optrace.DetailSample, optrace.SampleBegin, "mark", false, 0}, true
-	}
-	return probe{}, false
+// probes are the probes by point. llama_process(ctx, kind, batch) takes a llama_batch_ext by
+// address, a C++ object whose layout nothing exported reveals: its tokens are those of its
+// graph.
+var probes = map[layouts.Point]probe{
+	layouts.PointOp:            {optrace.DetailOperator, optrace.OpBegin, "operator", 0},
+	layouts.PointOpOld:         {optrace.DetailOperator, optrace.OpBegin, "operator", 0},
+	layouts.PointOpEach:        {optrace.DetailOperator, optrace.OpBegin, "operator", 0},
+	layouts.PointOpFused:       {optrace.DetailOperator, optrace.FusedBegin, "fused", 0},
+	layouts.PointGraph:         {optrace.DetailGraph, optrace.GraphBegin, "graph", 0},
+	layouts.PointGraphReturn:   {optrace.DetailGraph, optrace.GraphEnd, "mark", 0},
+	layouts.PointBarrier:       {optrace.DetailBarrier, optrace.BarrierBegin, "mark", 0},
+	layouts.PointBarrierReturn: {optrace.DetailBarrier, optrace.BarrierEnd, "mark", 0},
+	layouts.PointSplit:         {optrace.DetailBackend, optrace.SplitBegin, "split", 0},
+	layouts.PointTensorSet:     {optrace.DetailBackend, optrace.CopyBegin, "transfer", uint32(optrace.CopySet)},
+	layouts.PointTensorGet:     {optrace.DetailBackend, optrace.CopyBegin, "transfer", uint32(optrace.CopyGet)},
+	layouts.PointTensorCopy:    {optrace.DetailBackend, optrace.CopyBegin, "copy", uint32(optrace.CopyAcross)},
+	layouts.PointDecode:        {optrace.DetailToken, optrace.CallBegin, "call", uint32(optrace.CallDecode)},
+	layouts.PointProcess:       {optrace.DetailToken, optrace.CallBegin, "mark", uint32(optrace.CallProcess)},
+	layouts.PointEncode:        {optrace.DetailToken, optrace.CallBegin, "call", uint32(optrace.CallEncode)},
+	layouts.PointCallEnd:       {optrace.DetailToken, optrace.CallEnd, "mark", 0},
+	layouts.PointSample:        {optrace.DetailSample, optrace.SampleBegin, "mark", 0},
 }
 
-// transferOf tells (tensor, data, offset, size) from (backend, tensor, data, offset,
-// size), ggml-backend.h.
-func transferOf(p *layouts.Place) string {
-	if strings.Contains(p.Symbol, "_async") {
-		return "transfer_async"
-	}
-	return "transfer"
-}
-
-// group is what one link holds: places of one file with one program.
+// group is the places of one link: those of one file with one program.
 type group struct {
-	detail  optrace.Detail
-	image   *layouts.Image
-	program string
-	ret     bool
-	hook    layouts.Point // of operators, else 0
-	isHook  bool
+	groupKey
 	offsets []uint64
 	cookies []uint64
 	links   []link.Link
 }
 
-// groupPlaces sorts places into links.
+// groupKey identifies a group. ret says that its probes are return probes, which are safe only
+// for functions without C++ in their frames.
+type groupKey struct {
+	image   *layouts.Image
+	program string
+	ret     bool
+	detail  optrace.Detail
+}
+
+// groupPlaces groups places by link, and returns what the decoder must know of each place.
 func groupPlaces(places []layouts.Place) (groups []*group, refs []watched) {
-	type key struct {
-		image   *layouts.Image
-		program string
-		ret     bool
-		detail  optrace.Detail
-		hook    layouts.Point
-	}
-	found := map[key]*group{}
+	found := map[groupKey]*group{}
 	refs = make([]watched, len(places))
 	for i := range places {
 		p := &places[i]
-		how, ok := probeOf(p)
+		how, ok := probes[p.Point]
 		if !ok || p.Image == nil {
 			continue
 		}
 		refs[i] = watched{ref: how.ref}
-		k := key{image: p.Image, program: how.program, ret: how.ret, detail: how.detail}
-		isHook := how.kind == optrace.OpBegin
-		if isHook {
-			k.hook = p.Point
+		key := groupKey{p.Image, how.program, p.Point == layouts.PointBarrierReturn, how.detail}
+		// The arguments are (backend, tensor, data, offset, size) instead of (tensor, data, offset, size), ggml-backend.h.
+		if how.program == "transfer" && strings.Contains(p.Symbol, "_async") {
+			key.program = "transfer_async"
 		}
-		g := found[k]
+		g := found[key]
 		if g == nil {
-			g = &group{detail: how.detail, image: k.image, program: k.program, ret: k.ret, hook: k.hook, isHook: isHook}
-			found[k] = g
+			g = &group{groupKey: key}
+			found[key] = g
 			groups = append(groups, g)
 		}
 		g.offsets = append(g.offsets, p.File+p.Site.Offset)
@@ -123,10 +94,10 @@ func groupPlaces(places []layouts.Place) (groups []*group, refs []watched) {
 	return groups, refs
 }
 
-// programs are the loaded programs by name.
+// programs are the loaded programs, by name.
 type programs map[string]*ebpf.Program
 
-// loadProbes loads the programs that a set of groups needs.
+// loadProbes loads the programs for a set of groups.
 func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi bool) (programs, error) {
 	loaded := programs{}
 	cookies := map[string][]uint64{}
@@ -142,28 +113,7 @@ func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi b
 		if all := cookies[g.program]; len(all) == 1 {
 			c.only = &all[0]
 		}
-		var ins asm.Instructions
-		switch g.program {
-		case "operator":
-			ins = operator(c, o, false, task)
-		case "fused":
-			ins = operator(c, o, true, task)
-		case "graph":
-			ins = graph(c, o)
-		case "mark":
-			ins = mark(c)
-		case "call":
-			ins = call(c)
-		case "split":
-			ins = split(c, o)
-		case "transfer":
-			ins = transfer(c, o, 0, 3)
-		case "transfer_async":
-			ins = transfer(c, o, 1, 4)
-		case "copy":
-			ins = transfer(c, o, 0, -1)
-		}
-		p, err := loadProbe("rooftop_"+g.program, ins, multi)
+		p, err := loadProbe("rooftop_"+g.program, newProgram(g.program, c, o, task), multi)
 		if err != nil {
 			return nil, errors.Join(err, loaded.close())
 		}
@@ -172,7 +122,28 @@ func loadProbes(groups []*group, m *maps, o *offsets, task *taskOffsets, multi b
 	return loaded, nil
 }
 
-// graphsSeen says that each file with operators has its begins of graphs watched too.
+// newProgram returns the instructions of a program by its name.
+func newProgram(name string, c *code, o *offsets, task *taskOffsets) asm.Instructions {
+	switch name {
+	case "operator", "fused":
+		return operator(c, o, name == "fused", task)
+	case "graph":
+		return graph(c, o)
+	case "call":
+		return call(c)
+	case "split":
+		return split(c, o)
+	case "transfer":
+		return transfer(c, o, 0, 3)
+	case "transfer_async":
+		return transfer(c, o, 1, 4)
+	case "copy":
+		return transfer(c, o, 0, -1)
+	}
+	return mark(c)
+}
+
+// graphsSeen reports whether the begins of graphs are probed in each file with operators.
 func graphsSeen(groups []*group) bool {
 	begins := map[*layouts.Image]bool{}
 	for _, g := range groups {
@@ -191,27 +162,27 @@ func (p programs) close() error {
 	return errors.Join(all...)
 }
 
-// files are the files that are attached to, held open: what has their names later may
-// be others.
+// files are the open files that probes are attached to. They stay open, since their paths may
+// later name other files.
 type files map[*layouts.Image]*os.File
 
-// openFiles opens the files of groups, which must be those that were read.
+// openFiles opens the files of groups, and fails if they are not the ones that were read.
 func openFiles(groups []*group) (files, error) {
-	held := files{}
+	opened := files{}
 	for _, g := range groups {
-		if held[g.image] != nil {
+		if opened[g.image] != nil {
 			continue
 		}
-		f, err := g.image.Again()
+		f, err := g.image.Reopen()
 		if err != nil {
-			return nil, errors.Join(err, held.close())
+			return nil, errors.Join(err, opened.close())
 		}
-		held[g.image] = f
+		opened[g.image] = f
 	}
-	return held, nil
+	return opened, nil
 }
 
-// path is the name under which the kernel finds the open file itself.
+// path returns the name by which the kernel finds the open file itself.
 func (f files) path(image *layouts.Image) string {
 	return fmt.Sprintf("/proc/self/fd/%d", f[image].Fd())
 }
@@ -224,12 +195,12 @@ func (f files) close() error {
 	return errors.Join(all...)
 }
 
-// attach attaches a group to its file, which is open.
-func (g *group) attach(held files, p *ebpf.Program, by means) error {
+// attach attaches a group to its open file.
+func (g *group) attach(opened files, p *ebpf.Program, by means) error {
 	if len(g.links) > 0 {
 		return nil
 	}
-	ex, err := link.OpenExecutable(held.path(g.image))
+	ex, err := link.OpenExecutable(opened.path(g.image))
 	if err != nil {
 		return err
 	}
@@ -261,15 +232,15 @@ func (g *group) attach(held files, p *ebpf.Program, by means) error {
 	return nil
 }
 
-// detach takes the probes off.
+// detach removes the probes.
 func (g *group) detach() error {
 	links := g.links
 	g.links = nil
 	return closeLinks(links)
 }
 
-// closeLinks closes links side by side: each waits until no CPU runs its program any
-// more, and they wait for the same.
+// closeLinks closes links concurrently: each close waits until no CPU runs its program any
+// more, and all wait for the same moment.
 func closeLinks(links []link.Link) error {
 	all := make([]error, len(links))
 	var wait sync.WaitGroup

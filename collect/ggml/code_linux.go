@@ -11,62 +11,62 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// Places on the stack of a program, below the frame pointer.
+// Offsets on the stack of a program, from the frame pointer.
 const (
 	stackKey    = -4        // u32, a key of a map
-	stackDetail = -8        // u32, the details that are on
+	stackDetail = -8        // u32, the recorded details
 	stackAt     = -16       // u64
 	stackCookie = -24       // u64
-	stackLanes  = -32       // i32 index, i32 count
+	stackIth    = -32       // i32 index, i32 count
 	stackArg    = -40       // u64, a saved argument
-	stackWord   = -48       // u64, what was read last
-	stackCount  = -56       // u64, records of a loop that were written
+	stackWord   = -48       // u64, the last value read
+	stackCount  = -56       // u64, number of records that a loop has written
 	stackLoop   = -104      // the context of a loop's callback: 6 words
-	stackTensor = -256      // what was read of a tensor
-	stackNode   = stackLoop // the same in a callback, whose frame is its own: both are 512 bytes at most
+	stackTensor = -256      // copied part of a tensor
+	stackNode   = stackLoop // the same in a callback, which has its own frame; both together have at most 512 bytes
 )
 
-// Of BPF's own interface (include/uapi/linux/bpf.h).
+// Constants of BPF's interface (include/uapi/linux/bpf.h).
 const (
 	mapAny     = 0          // BPF_ANY
 	currentCPU = 0xffffffff // BPF_F_CURRENT_CPU
 )
 
-// code is a program in the making. Registers: R6 the context, R7 the record, R8 PID and
-// TID, R9 what the program works on.
+// code is a program under construction. Registers: R6 the context, R7 the record, R8 PID and
+// TID, R9 depends on the program.
 type code struct {
 	asm.Instructions
 	maps   *maps
-	only   *uint64 // the cookie of its one place, nil where it has several
-	graphs bool    // a program sees each graph begin
+	only   *uint64 // the cookie of its only place, nil if it has several
+	graphs bool    // the begin of every graph is probed
 	labels int
 	label  string // for the next instruction
 }
 
-// maps are what programs share with this process.
+// maps are the maps that programs share with this process.
 type maps struct {
-	ring   *ebpf.Map // see ring_linux.go
-	size   int       // of its data
-	spare  int       // that stays free
-	state  *ebpf.Map // what every program reads, in one cache line: see [state]
-	shared *state    // that, mapped in page
-	page   []byte
-	lanes  *ebpf.Map                     // by thread: which lane of which graph it is, see [code.lane]
-	marks  *ebpf.Map                     // per CPU: u64 until when its switches are told, 0 they are not
-	graphs *ebpf.Map                     // address of a graph and its PID → what it looked like last
-	pmu    map[optrace.Counter]*ebpf.Map // counters of CPUs
-	blocks *ebpf.Map                     // a disk request on its way → the thread that began it
-	none   *ebpf.Map                     // programs that could be called: none, see [code.ownStack]
+	ring    *ebpf.Map // see ring_linux.go
+	size    int       // of its data
+	spare   int       // bytes that stay free
+	state   *ebpf.Map // see [state]
+	shared  *state    // the value of state, mapped in page
+	page    []byte
+	threads *ebpf.Map                     // index of each thread in its graph, see [code.ith]
+	marks   *ebpf.Map                     // per CPU: u64, the time until which its switches are reported; 0 if they are not
+	graphs  *ebpf.Map                     // address of a graph and its PID → its last checksums
+	pmu     map[optrace.Counter]*ebpf.Map // counters of CPUs
+	blocks  *ebpf.Map                     // pending disk request → the thread that began it
+	none    *ebpf.Map                     // an empty map of programs, see [code.ownStack]
 }
 
-// state is what every hit reads. It is one cache line, because weights stream through the
-// caches between two hits, so that each line costs a read of main memory.
+// state is read by every probe hit. It is one cache line, because weights stream through the
+// caches between two hits, so each line costs a read of main memory.
 type state struct {
-	details uint32 // that are recorded
-	unknown uint32 // what PID 0 means: followFirst, followAll
-	target  uint32 // PID of the target, 0 not known yet
-	begun   uint32 // graphs that have begun: what was known of a thread before is old
-	lost    uint64 // records that found no room
+	details uint32 // the recorded details
+	unknown uint32 // the meaning of PID 0: followFirst, followAll
+	target  uint32 // PID of the target, 0 if not known yet
+	begun   uint32 // number of graphs that have begun; invalidates the indices of threads
+	lost    uint64 // records for which there was no room
 }
 
 // Offsets in state.
@@ -79,13 +79,13 @@ const (
 	stateBytes   = 24
 )
 
-// What the target's PID 0 means.
+// Meanings of PID 0 as the target.
 const (
-	followFirst = 0 // the first process that hits becomes the target
-	followAll   = 1
+	followFirst = 0 // the first process that hits a probe becomes the target
+	followAll   = 1 // every process is a target
 )
 
-// add appends instructions.
+// add appends instructions, and attaches a pending label to the first.
 func (c *code) add(ins ...asm.Instruction) {
 	if c.label != "" && len(ins) > 0 {
 		ins[0] = ins[0].WithSymbol(c.label)
@@ -94,13 +94,13 @@ func (c *code) add(ins ...asm.Instruction) {
 	c.Instructions = append(c.Instructions, ins...)
 }
 
-// unique is a label that nothing else has.
+// unique returns a new label.
 func (c *code) unique(name string) string {
 	c.labels++
 	return fmt.Sprintf("%s_%d", name, c.labels)
 }
 
-// at puts a label before the next instruction.
+// at sets a label before the next instruction.
 func (c *code) at(label string) {
 	if c.label != "" { // two labels at one place
 		c.add(asm.Mov.Imm(asm.R0, 0))
@@ -108,24 +108,25 @@ func (c *code) at(label string) {
 	c.label = label
 }
 
-// exit ends the program.
+// exit returns 0 from the program.
 func (c *code) exit() { c.add(asm.Mov.Imm(asm.R0, 0), asm.Return()) }
 
-// stack loads an address on the stack.
+// stack loads the address of an offset on the stack.
 func stack(dst asm.Register, offset int32) []asm.Instruction {
 	return []asm.Instruction{asm.Mov.Reg(dst, asm.RFP), asm.Add.Imm(dst, offset)}
 }
 
-// atomically is op on what lies at dst+offset. The library leaves out which operation it
-// is: all would be additions that return nothing (asm.Instruction.Marshal of
+// atomically returns an atomic operation on the value at dst+offset. The library loses which
+// operation it is: all would be additions that return nothing (asm.Instruction.Marshal of
 // github.com/cilium/ebpf v0.22.0 takes the constant before it sets it).
 func atomically(op asm.AtomicOp, dst, src asm.Register, size asm.Size, offset int16) asm.Instruction {
 	ins := op.Mem(dst, src, size, offset)
-	ins.Constant = int64(op >> 8) // as the library keeps it: above the eight bits of the opcode
+	ins.Constant = int64(op >> 8) // the library's encoding: above the eight bits of the opcode
 	return ins
 }
 
-// begin takes the context, lets pass only the target, and keeps time and details.
+// begin saves the context, exits unless the thread is of the target, and saves time and
+// details.
 func (c *code) begin() {
 	c.add(asm.Mov.Reg(asm.R6, asm.R1))
 	c.ownStack()
@@ -133,12 +134,11 @@ func (c *code) begin() {
 	c.time()
 }
 
-// ownStack keeps the program on the stack of the thread that runs it. From Linux 6.13 on
-// programs of probes have one for each CPU instead, but for those that call others
-// (check_max_stack_depth in kernel/bpf/verifier.c). Nothing keeps a uprobe's program from
-// being preempted by another thread's, which then writes to the same stack: records came out
-// with the lane of another. The call is never reached; the verifier sees that and takes it
-// out.
+// ownStack keeps the program on the stack of the thread that runs it. Since Linux 6.13,
+// programs of probes share one stack per CPU instead, except those that call others
+// (check_max_stack_depth in kernel/bpf/verifier.c). A program of a uprobe can be preempted by
+// another thread's, which then writes to the same stack: records had the index of another
+// thread. The call is never reached; the verifier sees that and removes it.
 func (c *code) ownStack() {
 	if c.maps.none == nil {
 		return
@@ -154,7 +154,7 @@ func (c *code) ownStack() {
 	c.at(own)
 }
 
-// filter jumps where the thread that runs is not of the target. It fills R8.
+// filter jumps to other if the running thread is not of the target. It sets R8.
 func (c *code) filter(other string) {
 	ok, compare := c.unique("target"), c.unique("compare")
 	c.add(
@@ -179,13 +179,13 @@ func (c *code) filter(other string) {
 	c.at(ok)
 }
 
-// time keeps the moment.
+// time saves the current time.
 func (c *code) time() {
 	c.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(asm.RFP, stackAt, asm.R0, asm.DWord))
 }
 
-// keepCookie keeps what the probe knows of its place. A call that asks for it is 15 to 40 ns
-// of each hit.
+// keepCookie saves the cookie of the probe's place. Calling the kernel for it would cost 15 to
+// 40 ns per hit, so the cookie of an only place is a constant.
 func (c *code) keepCookie() {
 	if c.only != nil {
 		c.add(asm.LoadImm(asm.R0, int64(*c.only), asm.DWord))
@@ -195,13 +195,13 @@ func (c *code) keepCookie() {
 	c.add(asm.StoreMem(asm.RFP, stackCookie, asm.R0, asm.DWord))
 }
 
-// argument loads an argument of the watched function.
+// argument loads an argument of the probed function.
 func (c *code) argument(dst asm.Register, index int) {
 	c.add(asm.LoadMem(dst, asm.R6, argumentOffsets[index], asm.DWord))
 }
 
-// readUser copies from the target's memory onto the stack; from is clobbered. R0 is 0
-// where it succeeded.
+// readUser copies from the target's memory onto the stack; from is clobbered. R0 is 0 if it
+// succeeded.
 func (c *code) readUser(to int32, size int32, from asm.Register, offset int32) {
 	c.add(asm.Mov.Reg(asm.R3, from))
 	if offset != 0 {
@@ -212,8 +212,8 @@ func (c *code) readUser(to int32, size int32, from asm.Register, offset int32) {
 	c.add(asm.FnProbeReadUser.Call())
 }
 
-// reserve makes room for a record in R7 and fills its header but for addr, n, extra and
-// the lanes, which are 0. Without room it counts the loss and jumps.
+// reserve makes room for a record in R7 and fills its header; addr, n, extra and the index and
+// number of threads are 0. Without room it counts the loss and jumps to none.
 func (c *code) reserve(size int32, none string) {
 	room := c.unique("room")
 	c.add(
@@ -253,7 +253,7 @@ func (c *code) reserve(size int32, none string) {
 		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
 		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
 		asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord),
-		asm.StoreMem(asm.R7, offLane, asm.R1, asm.Word),
+		asm.StoreMem(asm.R7, offIth, asm.R1, asm.Word),
 	)
 }
 
@@ -268,16 +268,63 @@ func (c *code) copyUser(to int32, size int32, from asm.Register) {
 	)
 }
 
-// submit hands the record over, without waking the reader. What it writes is not on the
-// stack, which may be that of the CPU (see [code.ownStack]): a wrong word would stop the
-// reader for good.
+// submit completes the record, without waking the reader. It does not use values on the stack,
+// which may be that of the CPU (see [code.ownStack]): a wrong word would stop the reader for
+// good.
 func (c *code) submit() {
 	c.add(asm.LoadMem(asm.R1, asm.R7, -ringWord, asm.DWord), asm.Or.Imm(asm.R1, ringDone))
 	c.add(publish(asm.R7, -ringWord, asm.R1))
 }
 
-// finish puts the common exit.
-func (c *code) finish() {
+// finish adds the common exit and returns the program.
+func (c *code) finish() asm.Instructions {
 	c.at("exit")
 	c.exit()
+	return c.Instructions
+}
+
+// send writes a record of a size in bytes with what fill stores in it (may be nil), and
+// finishes the program.
+func (c *code) send(size int32, fill func()) asm.Instructions {
+	c.reserve(size, "exit")
+	if fill != nil {
+		fill()
+	}
+	c.submit()
+	return c.finish()
+}
+
+// put copies 8 bytes of memory into a field of the record.
+func (c *code) put(field int16, from asm.Register, offset int16) {
+	c.add(asm.LoadMem(asm.R1, from, offset, asm.DWord), asm.StoreMem(asm.R7, field, asm.R1, asm.DWord))
+}
+
+// keep stores an 8-byte number on the stack.
+func (c *code) keep(offset int16, n int32) {
+	c.add(asm.Mov.Imm(asm.R1, n), asm.StoreMem(asm.RFP, offset, asm.R1, asm.DWord))
+}
+
+// key loads a map and the address of a key on the stack.
+func (c *code) key(m *ebpf.Map, key int32) {
+	c.add(stack(asm.R2, key)...)
+	c.add(asm.LoadMapPtr(asm.R1, m.FD()))
+}
+
+// lookup loads the address of a map's value into R0, and jumps to none if there is none.
+func (c *code) lookup(m *ebpf.Map, key int32, none string) {
+	c.key(m, key)
+	c.add(asm.FnMapLookupElem.Call(), asm.JEq.Imm(asm.R0, 0, none))
+}
+
+// update sets a map's value from the stack.
+func (c *code) update(m *ebpf.Map, key, value int32) {
+	c.key(m, key)
+	c.add(stack(asm.R3, value)...)
+	c.add(asm.Mov.Imm(asm.R4, mapAny), asm.FnMapUpdateElem.Call())
+}
+
+// remove deletes a key from a map.
+func (c *code) remove(m *ebpf.Map, key int32) {
+	c.key(m, key)
+	c.add(asm.FnMapDeleteElem.Call())
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// An atomic instruction says which operation it is, in its constant
+// An atomic instruction encodes its operation in the constant
 // (Documentation/bpf/standardization/instruction-set.rst).
 func TestAtomicInstructions(t *testing.T) {
 	for op, want := range map[asm.AtomicOp]uint32{asm.AddAtomic: 0, asm.FetchAdd: 1, asm.Xchg: 0xe1, asm.CmpXchg: 0xf1} {

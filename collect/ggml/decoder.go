@@ -11,17 +11,17 @@ import (
 
 // Limits of what a target can make a decoder keep.
 const (
-	maxProcesses  = 256     // where a file is watched and no process
-	maxAddresses  = 1 << 18 // tensors, of all processes together; beyond, all are forgotten and learnt again
-	maxPending    = 1 << 16 // nodes of graphs whose GraphBegin has not come yet, of all processes
+	maxProcesses  = 256     // if a file is watched instead of a process
+	maxAddresses  = 1 << 18 // tensors of all processes; beyond the limit all are forgotten and learnt again
+	maxPending    = 1 << 16 // nodes, of all processes, of graphs whose GraphBegin is pending
 	maxGraphs     = 1 << 12 // addresses of graphs
-	maxBatch      = 1 << 24 // tokens; more were not read right
-	maxPlausible  = 16      // tensors that fit the layout, after which it counts as verified
-	minMisfits    = 4       // tensors that do not, before names are withheld
-	misfitsPerFit = 4       // as above: one in so many
+	maxBatch      = 1 << 24 // tokens; more must have been misread
+	maxPlausible  = 16      // number of tensors that fit the layout for it to count as verified
+	minMisfits    = 4       // number of tensors that do not fit for names to be withheld
+	misfitsPerFit = 4       // names are withheld if more than one in this many does not fit
 )
 
-// memory reads a process's memory into all of a slice.
+// memory reads len(to) bytes of a process's memory.
 type memory func(pid int32, addr uint64, to []byte) error
 
 // watched is what a decoder must know of a place.
@@ -29,9 +29,8 @@ type watched struct {
 	ref uint32 // a CallKind or CopyKind
 }
 
-// Decoder makes events of records. It is pure but for reading the target's memory,
-// which is handed to it, and keeps what it has learnt of each process: which tensor lies
-// at which address.
+// Decoder converts records to events. It is pure except for reading the target's memory through
+// a function. It keeps which tensor is at which address of each process.
 type Decoder struct {
 	layout  layouts.Layout
 	names   layouts.Names
@@ -39,10 +38,10 @@ type Decoder struct {
 	places  []watched
 	memory  memory
 	backend func(pid int32, addr uint64) string
-	// forget makes the programs send a graph of a process once more.
+	// forget makes the programs send a graph of a process again.
 	forget func(pid int32, graph uint64)
 	have   uint16 // counters that are read
-	// running makes totals of threads of what CPUs count.
+	// running converts counts of CPUs to totals of threads.
 	running running
 
 	tables    *interner
@@ -52,40 +51,40 @@ type Decoder struct {
 	lastPID   int32
 	addresses int    // tensors of all processes
 	waiting   int    // nodes of all processes
-	dropped   uint32 // records that were lost, as far as records tell
+	dropped   uint32 // lost records, as reported by records
 
-	calls          int64 // begins of calls, from counted on
-	graphs, hits   int64 // and of graphs and of operators
+	calls          int64 // begins of calls since counted
+	graphs, hits   int64 // begins of graphs and of operators since counted
 	counted        time.Duration
-	fits, misfits  int64 // tensors that the layout fits, and not
+	fits, misfits  int64 // tensors that fit the layout, and that do not
 	withheld       string
-	malformed      int64         // records that made no sense
+	malformed      int64         // invalid records
 	execs          int64         // times that the target became another program
-	newestRecorded time.Duration // of the last record
-	newest         time.Duration // of all records
+	newestRecorded time.Duration // processOf the last record
+	newest         time.Duration // processOf all records
 	scratch        []byte
 	sources        []uint64
-	read0          layouts.RawTensor // decoded into, so that nothing is allocated
+	read0          layouts.RawTensor // reused, to avoid allocations
 }
 
-// process is what is known of one process.
+// process is the state of one process.
 type process struct {
 	pid      int32
 	tensors  map[uint64]*tensor
 	pending  map[int32][]pendingNode // by thread
-	graphs   map[uint64]uint32       // refs of the newest at each address
+	graphs   map[uint64]uint32       // ref of the newest graph at each address
 	backends map[uint64]uint32
 	steps    stepping
 }
 
-// tensor is what lies at an address, as it was seen last.
+// tensor is the tensor at an address, as it was seen last.
 type tensor struct {
-	raw      []byte // as it was read; nil where only its shape is known
+	raw      []byte // its bytes; nil if only its shape is known
 	shape    uint32 // ref of its Tensor
 	operator uint32
-	sources  []*tensor // nil where a slot is empty or could not be read
-	refs     []uint32  // their shapes when the operator was made
-	fused    *tensor   // the same of the operator that begins with this one and computes more
+	sources  []*tensor // nil for a slot that is empty or could not be read
+	refs     []uint32  // shapes of the sources when the operator was made
+	fused    *tensor   // the fused operator that begins with this tensor
 }
 
 // pendingNode is a node of a graph that is about to begin.
@@ -95,7 +94,7 @@ type pendingNode struct {
 	raw   []byte
 }
 
-// newDecoder makes a decoder for a layout.
+// newDecoder returns a decoder for a layout.
 func newDecoder(layout layouts.Layout, names layouts.Names, places []watched) *Decoder {
 	d := &Decoder{
 		memory:    func(int32, uint64, []byte) error { return errNoMemory },
@@ -104,12 +103,12 @@ func newDecoder(layout layouts.Layout, names layouts.Names, places []watched) *D
 		tables:    newInterner(),
 		processes: map[int32]*process{},
 	}
-	d.become(layout, names, places)
+	d.setRuntime(layout, names, places)
 	return d
 }
 
-// become decodes for another runtime from here on; tables and events stay.
-func (d *Decoder) become(layout layouts.Layout, names layouts.Names, places []watched) {
+// setRuntime switches to another runtime; tables and events are kept.
+func (d *Decoder) setRuntime(layout layouts.Layout, names layouts.Names, places []watched) {
 	d.layout, d.names, d.raw, d.places = layout, names, rawSize(&layout), places
 	d.fits, d.misfits, d.withheld = 0, 0, ""
 	if !layout.Complete() {
@@ -118,17 +117,17 @@ func (d *Decoder) become(layout layouts.Layout, names layouts.Names, places []wa
 	d.forgetAll()
 }
 
-// countFrom counts graphs and operators anew from a moment on. Records of before it may
+// countFrom resets the counts of calls, graphs and operators at a moment. Earlier records may
 // still be in the ring.
 func (d *Decoder) countFrom(at time.Duration) { d.calls, d.graphs, d.hits, d.counted = 0, 0, 0, at }
 
-// forgetAll forgets what lies where in every process.
+// forgetAll forgets the tensors and graphs of every process.
 func (d *Decoder) forgetAll() {
 	clear(d.processes)
 	d.last, d.addresses, d.waiting = nil, 0, 0
 }
 
-// Record takes one record of the ring. What is not understood is counted and left out.
+// Record processes one record of the ring. Invalid records are counted and ignored.
 func (d *Decoder) Record(b []byte) {
 	var h header
 	if !parseHeader(b, &h) {
@@ -136,77 +135,80 @@ func (d *Decoder) Record(b []byte) {
 		return
 	}
 	d.newestRecorded, d.newest = h.at, max(d.newest, h.at)
-	d.lose(h.dropped, h.pid)
+	d.reportLost(h.dropped, h.pid)
 	payload := b[headerSize:]
-	e := optrace.Event{At: h.at, PID: h.pid, TID: h.tid, CPU: uint16(h.cpu), Kind: optrace.Kind(h.kind)}
-	switch e.Kind {
-	case recordNode:
+	if h.kind == recordNode {
 		d.node(&h, payload)
 		return
+	}
+	e := optrace.Event{At: h.at, PID: h.pid, TID: h.tid, CPU: uint16(h.cpu), Kind: optrace.Kind(h.kind)}
+	if d.fill(&e, &h, payload) {
+		d.out.add(e)
+	}
+}
+
+// fill completes the event of a record, and reports whether there is one.
+func (d *Decoder) fill(e *optrace.Event, h *header, payload []byte) bool {
+	switch e.Kind {
 	case optrace.OpBegin, optrace.FusedBegin:
-		if h.at >= d.counted {
-			d.hits++
-		}
-		e.Addr, e.Lane, e.Lanes = h.addr, h.lane, h.lanes
-		e.Ref = d.operator(&h, payload)
-		if e.Kind == optrace.FusedBegin {
-			e.N = h.n
-		}
-		if d.layout.Thread != 0 && !d.of(h.pid).steps.begins(&e) {
-			return
-		}
+		return d.fillOperator(e, h, payload)
 	case optrace.GraphBegin:
-		if h.at >= d.counted {
-			d.graphs++
-		}
-		e.Addr, e.N = h.addr, h.n
-		e.Ref = d.graph(&h)
+		d.graphs += d.counts(h)
+		e.Addr, e.N, e.Ref = h.addr, h.n, d.graph(h)
 		if d.layout.Thread != 0 {
-			d.of(h.pid).steps.graph(h.tid)
+			d.processOf(h.pid).steps.graph(h.tid)
 		}
 	case optrace.CallBegin:
-		if h.at >= d.counted {
-			d.calls++
-		}
-		e.Ref = d.place(&h)
+		d.calls += d.counts(h)
+		e.Ref = d.place(h)
 		if h.n > 0 && h.n <= maxBatch {
 			e.N = h.n
 		}
 	case optrace.SplitBegin:
-		e.Addr, e.N = h.addr, h.n
-		e.Ref = d.backendOf(&h)
+		e.Addr, e.N, e.Ref = h.addr, h.n, d.backendOf(h)
 	case optrace.CopyBegin:
-		e.Addr, e.N, e.Ref = h.addr, h.n, d.place(&h)
+		e.Addr, e.N, e.Ref = h.addr, h.n, d.place(h)
 		if len(payload) > 0 {
 			e.N = d.size(payload)
 		}
 	case optrace.ExpertsChosen:
-		e.Addr = h.addr
-		if e.Ref = d.experts(&h, payload); e.Ref == 0 || d.of(h.pid).steps.again[h.tid] {
-			return
-		}
+		e.Addr, e.Ref = h.addr, d.experts(h, payload)
+		return e.Ref != 0 && !d.processOf(h.pid).steps.again[h.tid]
 	case optrace.CountersRead:
-		if e.Ref = d.counters(&h, payload); e.Ref == 0 || d.of(h.pid).steps.again[h.tid] {
-			return
-		}
+		e.Ref = d.counters(h, payload)
+		return e.Ref != 0 && !d.processOf(h.pid).steps.again[h.tid]
 	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
 		optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd,
-		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd,
-		optrace.CPUTaken:
+		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd, optrace.CPUTaken:
 		e.Addr, e.N = h.addr, h.n
 	case optrace.TargetExec:
 		d.execs++
 	default:
 		d.malformed++
-		return
+		return false
 	}
-	d.out.add(e)
+	return true
 }
 
-// lose tells of records that were lost, of any CPU: dropped is how many by now. They are of
-// about the moment of the newest record: a program takes the time, then room in the ring or
-// none, then it looks how many were lost, and may be interrupted in between.
-func (d *Decoder) lose(dropped uint32, pid int32) {
+// fillOperator completes the event of an operator that begins, and reports whether it begins
+// rather than being another step of one that has begun.
+func (d *Decoder) fillOperator(e *optrace.Event, h *header, payload []byte) bool {
+	d.hits += d.counts(h)
+	e.Addr, e.Thread, e.Threads = h.addr, h.ith, h.nth
+	e.Ref = d.operator(h, payload)
+	if e.Kind == optrace.FusedBegin {
+		e.N = h.n
+	}
+	return d.layout.Thread == 0 || d.processOf(h.pid).steps.begins(e)
+}
+
+// counts returns 1 for a record that counts, 0 for one from before countFrom.
+func (d *Decoder) counts(h *header) int64 { return int64(b2i(h.at >= d.counted)) }
+
+// reportLost emits an event for records that were lost on any CPU; dropped is their total so far.
+// They are from around the time of the newest record: a program takes the time, then reserves
+// room, then reads the number of losses, and may be interrupted in between.
+func (d *Decoder) reportLost(dropped uint32, pid int32) {
 	if more := int32(dropped - d.dropped); more > 0 {
 		d.dropped = dropped
 		d.out.add(optrace.Event{
@@ -215,8 +217,8 @@ func (d *Decoder) lose(dropped uint32, pid int32) {
 	}
 }
 
-// of is what is known of a record's process.
-func (d *Decoder) of(pid int32) *process {
+// processOf returns the state of a process, a new one if it is unknown.
+func (d *Decoder) processOf(pid int32) *process {
 	if d.last != nil && d.lastPID == pid {
 		return d.last
 	}
@@ -235,7 +237,7 @@ func (d *Decoder) of(pid int32) *process {
 	return p
 }
 
-// place is what the place of a record stands for.
+// place returns the ref of the place of a record.
 func (d *Decoder) place(h *header) uint32 {
 	if int(h.place) >= len(d.places) {
 		return 0
@@ -243,12 +245,12 @@ func (d *Decoder) place(h *header) uint32 {
 	return d.places[h.place].ref
 }
 
-// operator is the ref of the operator that a record begins.
+// operator returns the ref of the operator that a record begins.
 func (d *Decoder) operator(h *header, payload []byte) uint32 {
 	if d.withheld != "" {
 		return 0
 	}
-	p := d.of(h.pid)
+	p := d.processOf(h.pid)
 	t := p.tensors[h.addr]
 	fused := optrace.Kind(h.kind) == optrace.FusedBegin
 	if len(payload) == 0 {
@@ -265,7 +267,7 @@ func (d *Decoder) operator(h *header, payload []byte) uint32 {
 		return 0
 	}
 	if t == nil {
-		t = d.at(p, h.addr)
+		t = d.tensorAt(p, h.addr)
 	}
 	if !fused {
 		d.learn(p, t, payload)
@@ -274,18 +276,18 @@ func (d *Decoder) operator(h *header, payload []byte) uint32 {
 	if t.fused == nil {
 		t.fused = &tensor{}
 	}
-	d.learnFused(p, t, d.at(p, h.extra), payload)
+	d.learnFused(p, t, d.tensorAt(p, h.extra), payload)
 	return t.fused.operator
 }
 
-// at is the tensor at an address, made where it was not known.
-func (d *Decoder) at(p *process, addr uint64) *tensor {
+// tensorAt returns the tensor at an address, a new one if it is unknown.
+func (d *Decoder) tensorAt(p *process, addr uint64) *tensor {
 	t := p.tensors[addr]
 	if t == nil {
 		if d.addresses >= maxAddresses {
 			for _, each := range d.processes {
 				clear(each.tensors)
-				clear(each.graphs) // so that they are sent anew, with their tensors
+				clear(each.graphs) // makes programs send them again, with their tensors
 			}
 			d.addresses = 0
 		}
@@ -296,7 +298,7 @@ func (d *Decoder) at(p *process, addr uint64) *tensor {
 	return t
 }
 
-// current says that nothing has changed since the operator was made.
+// current reports whether nothing has changed since the operator was made.
 func (t *tensor) current(raw []byte) bool {
 	if t.operator == 0 || !bytes.Equal(t.raw, raw) {
 		return false
@@ -309,7 +311,7 @@ func (t *tensor) current(raw []byte) bool {
 	return true
 }
 
-// learn takes what was read of a tensor, and makes its operator where it is new.
+// learn updates a tensor from its bytes, and makes its operator if that is new.
 func (d *Decoder) learn(p *process, t *tensor, raw []byte) {
 	if t.current(raw) {
 		return
@@ -328,8 +330,8 @@ func (d *Decoder) learn(p *process, t *tensor, raw []byte) {
 	})
 }
 
-// learnFused is the same for an operator that computes a second tensor of the first:
-// it writes the second one, and reads the sources of both.
+// learnFused is like learn for an operator that computes a second tensor from the first: it
+// writes the second one, and reads the sources of both.
 func (d *Decoder) learnFused(p *process, first, second *tensor, raw []byte) {
 	if first.fused.current(raw) {
 		return
@@ -354,8 +356,8 @@ func (d *Decoder) learnFused(p *process, first, second *tensor, raw []byte) {
 	})
 }
 
-// resolve finds the sources of a tensor by their addresses, and reads those that no
-// graph has told of.
+// resolve finds the sources of a tensor by their addresses, and reads those that no graph has
+// shown.
 func (d *Decoder) resolve(p *process, t *tensor, sources []uint64) {
 	t.sources, t.refs = t.sources[:0], t.refs[:0]
 	for _, addr := range sources {
@@ -363,8 +365,8 @@ func (d *Decoder) resolve(p *process, t *tensor, sources []uint64) {
 			t.sources, t.refs = append(t.sources, nil), append(t.refs, 0)
 			continue
 		}
-		s := d.at(p, addr)
-		if s.shape == 0 && d.tables.more() {
+		s := d.tensorAt(p, addr)
+		if s.shape == 0 && d.tables.hasRoom() {
 			d.fetch(p, addr, s)
 		}
 		t.sources, t.refs = append(t.sources, s), append(t.refs, s.shape)
@@ -374,7 +376,7 @@ func (d *Decoder) resolve(p *process, t *tensor, sources []uint64) {
 	}
 }
 
-// fetch reads a tensor's shape out of the target's memory.
+// fetch reads a tensor's shape from the target's memory, and reports whether that succeeded.
 func (d *Decoder) fetch(p *process, addr uint64, t *tensor) (readTensor, bool) {
 	if len(d.scratch) != d.raw {
 		d.scratch = make([]byte, d.raw)
@@ -395,7 +397,7 @@ func (d *Decoder) node(h *header, payload []byte) {
 		d.malformed++
 		return
 	}
-	p := d.of(h.pid)
+	p := d.processOf(h.pid)
 	if d.waiting >= maxPending {
 		for _, each := range d.processes {
 			clear(each.pending)
@@ -406,10 +408,10 @@ func (d *Decoder) node(h *header, payload []byte) {
 	p.pending[h.tid] = append(p.pending[h.tid], pendingNode{h.extra, h.addr, bytes.Clone(payload)})
 }
 
-// graph is the ref of the graph that a record begins, made of the nodes before it, or
-// that of the newest at this address.
+// graph returns the ref of the graph that a record begins: made of the nodes before it, or else
+// the newest one at its address.
 func (d *Decoder) graph(h *header) uint32 {
-	p := d.of(h.pid)
+	p := d.processOf(h.pid)
 	pending := p.pending[h.tid]
 	delete(p.pending, h.tid)
 	d.waiting -= len(pending)
@@ -424,7 +426,7 @@ func (d *Decoder) graph(h *header) uint32 {
 	}
 	if h.extra == 0 {
 		ref, known := p.graphs[h.addr]
-		if !known { // it was sent, and forgotten since: another runtime, too many addresses
+		if !known { // it was forgotten after it was sent: another runtime, too many addresses
 			d.forget(h.pid, h.addr)
 		}
 		return ref
@@ -437,7 +439,7 @@ func (d *Decoder) graph(h *header) uint32 {
 	return ref
 }
 
-// dag makes a graph of its nodes.
+// dag returns the ref of a graph made of its nodes.
 func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int) uint32 {
 	g := optrace.DAG{Addr: addr, Truncated: max(expected-len(nodes), 0)}
 	if g.Truncated > 0 {
@@ -450,7 +452,7 @@ func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int
 		inside[n.addr] = true
 		if read[i], fits[i] = d.read(n.raw); fits[i] {
 			read[i].sources = trimmed(read[i].sources)
-			d.at(p, n.addr).shape = d.tables.tensor(read[i].shape)
+			d.tensorAt(p, n.addr).shape = d.tables.tensor(read[i].shape)
 		}
 	}
 	leaves := map[uint64]bool{}
@@ -465,16 +467,16 @@ func (d *Decoder) dag(p *process, addr uint64, nodes []pendingNode, expected int
 				g.Leaves = append(g.Leaves, d.leaf(p, s))
 			}
 		}
-		t := d.at(p, n.addr)
+		t := d.tensorAt(p, n.addr)
 		d.learn(p, t, n.raw)
 		g.Nodes = append(g.Nodes, optrace.Node{Addr: n.addr, Operator: t.operator, Sources: read[i].sources, View: read[i].view})
 	}
 	return d.tables.dag(g)
 }
 
-// leaf is a tensor that no node computes, read out of the target's memory.
+// leaf reads a tensor that no node computes from the target's memory.
 func (d *Decoder) leaf(p *process, addr uint64) optrace.Node {
-	t := d.at(p, addr)
+	t := d.tensorAt(p, addr)
 	r, ok := d.fetch(p, addr, t)
 	if !ok {
 		t.shape = 0
@@ -484,7 +486,7 @@ func (d *Decoder) leaf(p *process, addr uint64) optrace.Node {
 	return optrace.Node{Addr: addr, Operator: op, View: r.view}
 }
 
-// trimmed is a copy of sources without empty slots at the end.
+// trimmed returns a copy of sources without empty slots at the end.
 func trimmed(sources []uint64) []uint64 {
 	n := len(sources)
 	for n > 0 && sources[n-1] == 0 {
@@ -493,9 +495,9 @@ func trimmed(sources []uint64) []uint64 {
 	return append([]uint64(nil), sources[:n]...)
 }
 
-// backendOf is the ref of a backend's name.
+// backendOf returns the ref of a backend's name.
 func (d *Decoder) backendOf(h *header) uint32 {
-	p := d.of(h.pid)
+	p := d.processOf(h.pid)
 	ref, ok := p.backends[h.extra]
 	if !ok {
 		if len(p.backends) >= maxNames {
@@ -507,7 +509,7 @@ func (d *Decoder) backendOf(h *header) uint32 {
 	return ref
 }
 
-// size is how many bytes a tensor has, by its strides (ggml_nbytes); 0 unknown.
+// size returns the size of a tensor in bytes, by its strides (ggml_nbytes); 0 if unknown.
 func (d *Decoder) size(raw []byte) int64 {
 	if len(raw) != d.raw || d.withheld != "" {
 		return 0
@@ -519,7 +521,7 @@ func (d *Decoder) size(raw []byte) int64 {
 	return r.bytes
 }
 
-// experts is the ref of a mixture's choice, 0 where it makes no sense.
+// experts returns the ref of a mixture's choice, 0 if it is invalid.
 func (d *Decoder) experts(h *header, payload []byte) uint32 {
 	used, tokens := int(h.extra), int(h.n)
 	rows := len(payload) / (expertSlot * 4)
@@ -534,13 +536,13 @@ func (d *Decoder) experts(h *header, payload []byte) uint32 {
 			choice.IDs = append(choice.IDs, int32(binary.LittleEndian.Uint32(slot[4*i:])))
 		}
 	}
-	if t := d.of(h.pid).tensors[h.addr]; t != nil {
+	if t := d.processOf(h.pid).tensors[h.addr]; t != nil {
 		choice.Layer, _ = optrace.LayerOf(d.tables.Tensor(t.shape).Name)
 	}
 	return d.tables.choice(choice)
 }
 
-// counters is the ref of a reading.
+// counters returns the ref of a reading of counters.
 func (d *Decoder) counters(h *header, payload []byte) uint32 {
 	if len(payload) != 8*int(optrace.NumCounters) {
 		d.malformed++
@@ -550,7 +552,7 @@ func (d *Decoder) counters(h *header, payload []byte) uint32 {
 	for i := range set.Value {
 		set.Value[i] = binary.LittleEndian.Uint64(payload[8*i:])
 	}
-	d.running.own(h.tid, h.cpu, &set)
+	d.running.replaceCounts(h.tid, h.cpu, &set)
 	return d.tables.counter(set)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// opsOfMixture are the operators of a decoded token of the model of experts, four layers.
+// opsOfMixture are the operators of a decoded token of the mixture model, with four layers.
 var opsOfMixture = map[string]int{
 	"GET_ROWS": 7, "RMS_NORM+MUL": 9, "MUL_MAT": 21, "MUL_MAT_ID": 12, "ROPE": 8, "SET_ROWS": 8, "FLASH_ATTN_EXT": 4,
 	"ADD": 8 + 4, "SOFT_MAX": 4, "ARGSORT": 4, "SUM_ROWS": 4, "CLAMP": 4, "DIV": 4, "GLU": 4, "MUL": 4,
@@ -43,8 +43,8 @@ func TestRecordsOfARealRuntime(t *testing.T) {
 				name += "+" + f
 			}
 			each[len(each)-1][name]++
-			if e.Lane != 0 || e.Lanes != 1 {
-				t.Fatalf("lane %d of %d, one thread", e.Lane, e.Lanes)
+			if e.Thread != 0 || e.Threads != 1 {
+				t.Fatalf("lane %d of %d, one thread", e.Thread, e.Threads)
 			}
 		}
 	}
@@ -61,8 +61,8 @@ func TestRecordsOfARealRuntime(t *testing.T) {
 	}
 }
 
-// Every operator's sources have a name and a type, and every edge of a graph leads to a
-// node or a leaf of it.
+// Every operator's sources have a name and a type, and every edge of a graph leads to one of
+// its nodes or leaves.
 func TestGraphsAreWhole(t *testing.T) {
 	d, _ := readFixture(t).events()
 	for i, o := range d.tables.Operators {
@@ -98,7 +98,7 @@ func TestGraphsAreWhole(t *testing.T) {
 	}
 }
 
-// A graph that programs take for known, and that was forgotten here, is asked for again.
+// A graph that the programs take as known, but the decoder has forgotten, is requested again.
 func TestGraphsThatAreForgottenAreAskedFor(t *testing.T) {
 	d := empty()
 	d.withheld = ""
@@ -107,16 +107,16 @@ func TestGraphsThatAreForgottenAreAskedFor(t *testing.T) {
 	again := func() {
 		d.Record(record(optrace.GraphBegin, 1, func(b []byte) { binary.LittleEndian.PutUint64(b[offAddr:], 9) }))
 	}
-	d.of(7).graphs[9] = 3
+	d.processOf(7).graphs[9] = 3
 	again()
-	if events := d.out.take(1); len(asked) != 0 || events[0].Ref != 3 {
+	if events := d.out.takeUntil(1); len(asked) != 0 || events[0].Ref != 3 {
 		t.Errorf("a known graph is asked for: %q, and has the ref %d", asked, events[0].Ref)
 	}
 	d.forgetAll()
 	again()
-	d.of(7).graphs[9] = 3
+	d.processOf(7).graphs[9] = 3
 	for i := range uint64(maxAddresses) + 1 {
-		d.at(d.of(7), i)
+		d.tensorAt(d.processOf(7), i)
 	}
 	again()
 	if diff := cmp.Diff([]string{"7 9", "7 9"}, asked); diff != "" {
@@ -124,8 +124,8 @@ func TestGraphsThatAreForgottenAreAskedFor(t *testing.T) {
 	}
 }
 
-// Of 8 experts two are chosen, in range and distinct; the three matrices of a layer go
-// by the same ids.
+// Two of 8 experts are chosen, in range and distinct; the three matrices of a layer use the
+// same ids.
 func TestExpertsAreChosen(t *testing.T) {
 	d, events := readFixture(t).events()
 	byLayer := map[int]map[uint32]int{}
@@ -161,7 +161,7 @@ func TestExpertsAreChosen(t *testing.T) {
 	}
 }
 
-// record makes a record by hand.
+// record returns a record with the given kind and time.
 func record(kind optrace.Kind, at time.Duration, fill func(b []byte)) []byte {
 	b := make([]byte, headerSize)
 	binary.LittleEndian.PutUint64(b[offAt:], uint64(at))
@@ -191,13 +191,13 @@ func TestKernelEvents(t *testing.T) {
 		{At: 5, N: int64(optrace.OffPreempted), PID: 7, TID: 8, CPU: 3, Kind: optrace.SwitchOut},
 		{At: 6, N: 1, Addr: 0x1000, PID: 7, TID: 8, Kind: optrace.PageFault},
 	}
-	if diff := cmp.Diff(want, d.out.take(10)); diff != "" {
+	if diff := cmp.Diff(want, d.out.takeUntil(10)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Graphs of a lower level that are still in the ring when operators are asked for are
-// no sign that the hook is gone around.
+// Graphs of a lower level that are still in the ring when operators are requested do not show
+// that the hook is bypassed.
 func TestGraphsAreCountedFromAMomentOn(t *testing.T) {
 	d := empty()
 	d.Record(record(optrace.GraphBegin, 3, func([]byte) {}))
@@ -215,8 +215,7 @@ func TestGraphsAreCountedFromAMomentOn(t *testing.T) {
 	}
 }
 
-// A loss is told about when it happened, once, also where a record that was written before
-// it comes after it.
+// A loss is reported around its time, and once, even if an earlier record arrives later.
 func TestLossesAreTold(t *testing.T) {
 	d := empty()
 	for i, dropped := range []uint32{0, 0, 4, 2, 4, 9} {
@@ -226,7 +225,7 @@ func TestLossesAreTold(t *testing.T) {
 		}))
 	}
 	var lost []string
-	for _, e := range d.out.take(time.Minute) {
+	for _, e := range d.out.takeUntil(time.Minute) {
 		if e.Kind == optrace.Lost {
 			lost = append(lost, fmt.Sprint(e.At, " ", time.Duration(e.Addr), " ", e.N))
 		}
@@ -255,18 +254,18 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A batch that cannot be is a batch that was not read.
+// An impossible number of tokens counts as unknown.
 func TestTokensOfABatch(t *testing.T) {
 	for n, want := range map[int64]int64{0: 0, 1: 1, 512: 512, maxBatch: maxBatch, maxBatch + 1: 0, 0xfffffff0: 0} {
 		d := empty()
 		d.Record(record(optrace.CallBegin, 1, func(b []byte) { binary.LittleEndian.PutUint64(b[offN:], uint64(n)) }))
-		if e := d.out.take(10)[0]; e.N != want || e.Ref != uint32(optrace.CallDecode) {
+		if e := d.out.takeUntil(10)[0]; e.N != want || e.Ref != uint32(optrace.CallDecode) {
 			t.Errorf("%d: %+v", n, e)
 		}
 	}
 }
 
-// Where the layout does not fit, names are withheld and times stay.
+// If the layout does not fit, names are withheld and times are kept.
 func TestMisfitsAreWithheld(t *testing.T) {
 	x := readFixture(t)
 	x.Layout.NE, x.Layout.NB = x.Layout.NB, x.Layout.Params
@@ -275,7 +274,7 @@ func TestMisfitsAreWithheld(t *testing.T) {
 	for i, r := range x.Records {
 		withheld := d.withheld != ""
 		d.Record(r)
-		for _, e := range d.out.take(1 << 62) {
+		for _, e := range d.out.takeUntil(1 << 62) {
 			if e.Kind != optrace.OpBegin && e.Kind != optrace.FusedBegin {
 				continue
 			}
@@ -293,7 +292,7 @@ func TestMisfitsAreWithheld(t *testing.T) {
 	}
 }
 
-// Operators without their tensors are named by the graph.
+// Operators without their tensors get their names from the graph.
 func TestOperatorsByAddress(t *testing.T) {
 	x := readFixture(t)
 	for i, r := range x.Records {
@@ -316,7 +315,7 @@ func TestOperatorsByAddress(t *testing.T) {
 	}
 }
 
-// Nothing that the ring can hold makes the decoder fail or grow without bound.
+// No content of the ring makes the decoder fail or grow without bound.
 func FuzzDecoder(f *testing.F) {
 	x := readFixture(f)
 	for i := 0; i < len(x.Records); i += 40 {
@@ -329,7 +328,7 @@ func FuzzDecoder(f *testing.F) {
 			d.Record(b)
 		}
 		d.Record(record(optrace.GraphBegin, 9, func(b []byte) { b[offExtra] = 3 }))
-		if n := len(d.out.take(1 << 62)); n > 8 {
+		if n := len(d.out.takeUntil(1 << 62)); n > 8 {
 			t.Errorf("%d events of 4 records", n)
 		}
 	})

@@ -19,14 +19,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// built are the forms of testdata/runtime.c.
+// built is the paths of the builds of testdata/runtime.c.
 type built struct{ program, library, driver string }
 
-// build compiles them, or skips loudly.
+// build compiles testdata/runtime.c, or skips the test with a message.
 func build(t *testing.T) built {
 	t.Helper()
 	needRoot(t)
@@ -63,7 +63,7 @@ func start(t *testing.T, program string) *known {
 	return startAs(t, exec.Command(program), nil)
 }
 
-// startAs starts it with what the system is told of it.
+// startAs starts a command with system attributes.
 func startAs(t *testing.T, cmd *exec.Cmd, how *syscall.SysProcAttr) *known {
 	t.Helper()
 	cmd.SysProcAttr = how
@@ -112,7 +112,7 @@ func (k *known) decode(t *testing.T, times, tokens, threads, micros int) {
 
 func (k *known) pid() int { return k.cmd.Process.Pid }
 
-func open(t *testing.T, r *layouts.Runtime, o Options, d optrace.Detail) *Session {
+func open(t *testing.T, r *binary.Runtime, o Options, d optrace.Detail) *Session {
 	t.Helper()
 	s, err := Open(r, o)
 	if err != nil {
@@ -125,19 +125,19 @@ func open(t *testing.T, r *layouts.Runtime, o Options, d optrace.Detail) *Sessio
 	return s
 }
 
-func runtimeOf(t *testing.T, pid int) *layouts.Runtime {
+func runtimeOf(t *testing.T, pid int) *binary.Runtime {
 	t.Helper()
-	r, err := layouts.FromProcess(pid)
+	r, err := binary.FromProcess(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// drain is everything up to now.
+// drained returns all events up to now.
 func drained(t *testing.T, s *Session) []optrace.Event { return collect(t, s, 60*time.Millisecond) }
 
-// of keeps events of some kinds.
+// of filters events by kind.
 func of(events []optrace.Event, kinds ...optrace.Kind) []optrace.Event {
 	var all []optrace.Event
 	for _, e := range events {
@@ -148,7 +148,7 @@ func of(events []optrace.Event, kinds ...optrace.Kind) []optrace.Event {
 	return all
 }
 
-// text is what an event of an operator says, with its operands.
+// text formats the event of an operator with its operands.
 func text(tb *optrace.Tables, e optrace.Event) string {
 	o := tb.Operator(e.Ref)
 	out := tb.Tensor(o.Out)
@@ -167,7 +167,7 @@ func text(tb *optrace.Tables, e optrace.Event) string {
 	return s
 }
 
-// sequence is what testdata/runtime.c computes for a batch of five.
+// sequence is the operators of testdata/runtime.c for a batch of five.
 var sequence = []string{
 	"RMS_NORM+MUL attn_norm-3[64 5] <- inp:f32[64 5] blk.3.attn_norm.weight:f32[64 1]",
 	"MUL_MAT Qcur-3[32 5] <- blk.3.attn_q.weight:q4_0[64 32] attn_norm-3:f32[64 5]",
@@ -176,8 +176,8 @@ var sequence = []string{
 	"ADD l_out-3[16 5] <- ffn_act-3:f32[16 5] ffn_moe_up-3:f32[16 5]",
 }
 
-// What a known runtime does is what is seen: both ways to attach, with the tensors and
-// without, one thread and three.
+// The events match what a known runtime does: both ways to attach, with and without tensors,
+// one thread and three.
 func TestE2EKnownSequence(t *testing.T) {
 	b := build(t)
 	for _, single := range []bool{false, true} {
@@ -200,10 +200,10 @@ func checkSequence(t *testing.T, b built, single bool, level optrace.Detail, thr
 
 	lanes := map[uint16][]optrace.Event{}
 	for _, e := range of(events, optrace.OpBegin, optrace.FusedBegin) {
-		if int(e.Lanes) != threads || e.PID != int32(k.pid()) {
+		if int(e.Threads) != threads || e.PID != int32(k.pid()) {
 			t.Fatalf("%+v", e)
 		}
-		lanes[e.Lane] = append(lanes[e.Lane], e)
+		lanes[e.Thread] = append(lanes[e.Thread], e)
 	}
 	if len(lanes) != threads {
 		t.Errorf("%d lanes", len(lanes))
@@ -268,7 +268,7 @@ func checkSequence(t *testing.T, b built, single bool, level optrace.Detail, thr
 	checkGraph(t, tb)
 }
 
-// checkChoices: token i chose i and i+3, of eight; lane 0 tells.
+// checkChoices checks that token i chose i and i+3 of eight experts, as reported by thread 0.
 func checkChoices(t *testing.T, tb *optrace.Tables, events []optrace.Event, graphs, tokens int) {
 	t.Helper()
 	if len(events) != graphs || len(tb.Experts) != 1 {
@@ -314,8 +314,8 @@ func checkGraph(t *testing.T, tb *optrace.Tables) {
 	}
 }
 
-// A graph that was built anew at the same addresses with other shapes is read anew;
-// one that was not is not.
+// A graph that was rebuilt at the same addresses with other shapes is read again; an unchanged
+// one is not.
 func TestE2EGraphsChange(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -341,7 +341,7 @@ func TestE2EGraphsChange(t *testing.T) {
 	}
 }
 
-// A thread that goes on is another lane of another number in the next graph.
+// A thread may have another index, and its graph another number of threads, in the next graph.
 func TestE2ELanesOfEachGraph(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -358,7 +358,7 @@ func TestE2ELanesOfEachGraph(t *testing.T) {
 	var last optrace.Event // operator of the thread that began the graph
 	tell := func() {
 		if last.TID != 0 {
-			got = append(got, fmt.Sprint(last.Lane, " of ", last.Lanes, ", ", len(seen), " lanes"))
+			got = append(got, fmt.Sprint(last.Thread, " of ", last.Threads, ", ", len(seen), " lanes"))
 		}
 		clear(seen)
 		last = optrace.Event{}
@@ -368,7 +368,7 @@ func TestE2ELanesOfEachGraph(t *testing.T) {
 			tell()
 			continue
 		}
-		seen[e.Lane] = true
+		seen[e.Thread] = true
 		if e.TID == int32(k.pid()) {
 			last = e
 		}
@@ -387,7 +387,7 @@ func TestE2EFiveHundredThreads(t *testing.T) {
 	events := drained(t, s)
 	lanes, threads := map[uint16]int{}, map[int32]bool{}
 	for _, e := range of(events, optrace.OpBegin, optrace.FusedBegin) {
-		lanes[e.Lane]++
+		lanes[e.Thread]++
 		threads[e.TID] = true
 	}
 	if len(lanes) != 500 || len(threads) != 999 || s.Dropped() != 0 {
@@ -431,7 +431,7 @@ func TestE2ETargetEnds(t *testing.T) {
 	}
 }
 
-// A target that is gone when more is to be watched is said to have ended.
+// If the target has ended when more is to be traced, the error says so.
 func TestE2ETargetEndsBeforeMore(t *testing.T) {
 	b := build(t)
 	for _, single := range []bool{false, true} {
@@ -450,8 +450,8 @@ func TestE2ETargetEndsBeforeMore(t *testing.T) {
 	}
 }
 
-// A target that becomes the same program again is followed; one that becomes another
-// ends the trace with a sentence.
+// A target that executes the same program again is followed; one that executes another program
+// ends the trace with an error.
 func TestE2ETargetExecs(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -495,14 +495,14 @@ func TestE2ELibraryComesLate(t *testing.T) {
 	b := build(t)
 	k := start(t, b.driver)
 	type found struct {
-		r   *layouts.Runtime
+		r   *binary.Runtime
 		err error
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	waited := make(chan found)
 	go func() {
-		r, err := Wait(ctx, k.pid())
+		r, err := waitForRuntime(ctx, k.pid())
 		waited <- found{r, err}
 	}()
 	k.order(t, "load "+b.library)
@@ -516,7 +516,7 @@ func TestE2ELibraryComesLate(t *testing.T) {
 	if n := len(of(drained(t, s), optrace.OpBegin)); n != 4 {
 		t.Errorf("%d operators", n)
 	}
-	if _, err := Wait(ctx, 1<<30); err == nil {
+	if _, err := waitForRuntime(ctx, 1<<30); err == nil {
 		t.Error("a process that is not")
 	}
 }
@@ -525,7 +525,7 @@ func TestE2ELibraryComesLate(t *testing.T) {
 func TestE2EByFile(t *testing.T) {
 	b := build(t)
 	for _, all := range []bool{false, true} {
-		r, err := layouts.FromFile(b.library)
+		r, err := binary.FromFile(b.library)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -559,7 +559,7 @@ func TestE2EByFile(t *testing.T) {
 	}
 }
 
-// A file that was replaced since the process mapped it is watched as it is mapped.
+// A file that was replaced after the process mapped it is probed as it is mapped.
 func TestE2EUpgradedOnDisk(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -580,8 +580,8 @@ func TestE2EUpgradedOnDisk(t *testing.T) {
 	}
 }
 
-// A file that is replaced while it is watched, or after it was read, is not watched in its
-// new form: the old one's offsets lie in the middle of its instructions.
+// A file that is replaced while it is probed, or after it was read, is not probed in its new
+// form: the old offsets would be in the middle of its instructions.
 func TestE2EReplacedWhileWatched(t *testing.T) {
 	b := build(t)
 	upgrade := func() {
@@ -590,7 +590,7 @@ func TestE2EReplacedWhileWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := layouts.FromFile(b.library)
+	r, err := binary.FromFile(b.library)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -611,7 +611,7 @@ func TestE2EReplacedWhileWatched(t *testing.T) {
 	}
 }
 
-// An exception that leaves an operator finds its way through all that is watched.
+// A C++ exception from an operator passes through all probed functions.
 func TestE2EExceptionsPass(t *testing.T) {
 	b := build(t)
 	for _, single := range []bool{false, true} {
@@ -623,7 +623,7 @@ func TestE2EExceptionsPass(t *testing.T) {
 	}
 }
 
-// What finds no room is counted and told; nothing else breaks.
+// Records without room are counted and reported; nothing else breaks.
 func TestE2ELosses(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -646,8 +646,7 @@ func TestE2ELosses(t *testing.T) {
 	}
 }
 
-// The target's code while nothing, little and all is watched: what is not asked for is
-// not there, and after Close nothing is.
+// The target's code has exactly the probes of the requested details, and none after Close.
 func TestE2EDetailsComeAndGo(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -684,10 +683,10 @@ func TestE2EDetailsComeAndGo(t *testing.T) {
 	k.decode(t, 3, 5, 3, 0)
 }
 
-// breakpoints are the places at which the target's memory differs from its file.
-func breakpoints(t *testing.T, r *layouts.Runtime) []string {
+// breakpoints returns the places at which the target's memory differs from its file.
+func breakpoints(t *testing.T, r *binary.Runtime) []string {
 	t.Helper()
-	maps, err := mappings(r.PID)
+	maps, err := binary.Mappings(r.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -700,14 +699,14 @@ func breakpoints(t *testing.T, r *layouts.Runtime) []string {
 		}
 		at := p.File + p.Site.Offset
 		for _, m := range maps {
-			if !m.execute || !strings.HasPrefix(m.path, p.Image.Path) {
+			if !m.Code || !strings.HasPrefix(m.Path, p.Image.Path) {
 				continue
 			}
-			if at < m.offset || at >= m.offset+m.end-m.start {
+			if at < m.Offset || at >= m.Offset+m.End-m.Begin {
 				continue
 			}
 			var now [1]byte
-			if err := readMemory(r.PID, m.start+at-m.offset, now[:]); err != nil {
+			if err := readMemory(r.PID, m.Begin+at-m.Offset, now[:]); err != nil {
 				t.Fatal(err)
 			}
 			if now[0] != file[at] {
@@ -718,8 +717,8 @@ func breakpoints(t *testing.T, r *layouts.Runtime) []string {
 	return found
 }
 
-// A hook that has a symbol and is never called is noticed, and the next one taken; names
-// are known there too where they come from graphs that were seen before.
+// A hook that is never called is noticed, and the next one is used; names are known if they
+// come from graphs that were seen before.
 func TestE2EHookIsGoneAround(t *testing.T) {
 	needRoot(t)
 	program := filepath.Join(t.TempDir(), "program")
@@ -749,10 +748,11 @@ func TestE2EHookIsGoneAround(t *testing.T) {
 	}
 }
 
-// watcherOf names, to this test run anew as another process, the process to watch.
+// watcherOf is the environment variable with the process to trace, for this test run as another
+// process.
 const watcherOf = "ROOFTOP_TEST_WATCH"
 
-// TestMain lets the test be the process that is killed.
+// TestMain runs the tests, or one of the helper processes of tests.
 func TestMain(m *testing.M) {
 	var pid int
 	if n, _ := fmt.Sscan(os.Getenv(watcherOf), &pid); n == 1 {
@@ -772,9 +772,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// watch attaches to everything and says so, until it is killed.
+// watch attaches at every detail and reports it, until it is killed.
 func watch(pid int) {
-	r, err := layouts.FromProcess(pid)
+	r, err := binary.FromProcess(pid)
 	if err == nil {
 		var s *Session
 		if s, err = Open(r, Options{}); err == nil {
@@ -785,7 +785,7 @@ func watch(pid int) {
 	select {}
 }
 
-// After a kill -9 of the watcher the target is as it was, and goes on.
+// After a kill -9 of the tracer the target's code is unchanged, and it continues.
 func TestE2EKilledWatcher(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -820,4 +820,30 @@ func TestE2EKilledWatcher(t *testing.T) {
 		t.Errorf("%v and %d links are left", left, links)
 	}
 	k.decode(t, 5, 5, 2, 0)
+}
+
+// waitForRuntime waits until a process has mapped a GGML runtime, for those that load it late. It
+// ends with ctx, or when the process ends.
+func waitForRuntime(ctx context.Context, pid int) (*binary.Runtime, error) {
+	life, err := openProcess(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer life.close()
+	for {
+		r, err := binary.FromProcess(pid)
+		if err == nil {
+			return r, nil
+		}
+		if life.ended() {
+			return nil, fmt.Errorf("process %d ended before it loaded a GGML runtime", pid)
+		}
+		timer := time.NewTimer(lookAgainEvery)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("process %d has not loaded a GGML runtime: %w", pid, err)
+		case <-timer.C:
+		}
+	}
 }

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "record the fixture anew")
 
-// What the decoder is tested with is what a real runtime gives today: the same calls,
-// graphs and operators, in the same order. With -update it is recorded anew.
+// The decoder's fixture matches what a real runtime does today: the same calls, graphs and
+// operators, in the same order. With -update it is recorded again.
 func TestE2EFixture(t *testing.T) {
 	run := startReal(t, "npm-new", "moe.gguf", 1)
 	s := run.attach(t, optrace.LevelTensor)
@@ -29,7 +29,7 @@ func TestE2EFixture(t *testing.T) {
 		x.Places = append(x.Places, p.ref)
 	}
 	s.decoder.memory = func(pid int32, addr uint64, to []byte) error {
-		err := s.read(pid, addr, to)
+		err := targetMemory{s.runtime.PID, &s.gaps}.read(pid, addr, to)
 		if err == nil {
 			x.Memory[addr] = bytes.Clone(to)
 		}
@@ -53,7 +53,7 @@ func TestE2EFixture(t *testing.T) {
 	}
 }
 
-// steps are the calls, graphs and operators of a fixture.
+// steps returns the calls, graphs and operators of a fixture.
 func steps(x *fixture) []string {
 	d, events := x.events()
 	var all []string
@@ -67,7 +67,7 @@ func steps(x *fixture) []string {
 	return all
 }
 
-// write keeps it.
+// write stores the fixture.
 func write(t *testing.T, x *fixture) {
 	t.Helper()
 	var b bytes.Buffer

@@ -11,10 +11,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// fixture is what the ring buffer held of a real runtime, and what was read of its
-// memory: node-llama-cpp 3.22.1 with .ci/install-ggml's model of experts, one thread, a
-// prompt and two tokens at the level of tensors. `go test -tags e2e -run
-// E2EFixture -update` records it anew.
+// fixture is the content of the ring buffer for a real runtime, and the parts of its memory
+// that were read: node-llama-cpp 3.22.1 with .ci/install-ggml's mixture model, one thread, a
+// prompt and two tokens at level tensor. `go test -tags e2e -run E2EFixture -update` records it
+// again.
 type fixture struct {
 	Layout  layouts.Layout
 	Names   layouts.Names
@@ -43,7 +43,7 @@ func readFixture(tb testing.TB) *fixture {
 	return &x
 }
 
-// decoder decodes the fixture's records.
+// decoder returns a decoder for the fixture's records.
 func (x *fixture) decoder() *Decoder {
 	places := make([]watched, len(x.Places))
 	for i, ref := range x.Places {
@@ -62,11 +62,11 @@ func (x *fixture) decoder() *Decoder {
 	return d
 }
 
-// events decodes all of it.
+// events decodes all records.
 func (x *fixture) events() (*Decoder, []optrace.Event) {
 	d := x.decoder()
 	for _, r := range x.Records {
 		d.Record(r)
 	}
-	return d, d.out.take(1 << 62)
+	return d, d.out.takeUntil(1 << 62)
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// A target that forks: its child computes at the same addresses. It is not taken for the
-// target, goes on as if nothing were watched, and where every process that has the files is
-// watched, its graphs are its own.
+// A forked child computes at the same addresses as the target. It is not taken for the target
+// and runs unaffected; if every process with the files is traced, its graphs are separate.
 func TestE2ETargetForks(t *testing.T) {
 	b := build(t)
 	const times = 8

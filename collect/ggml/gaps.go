@@ -6,7 +6,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// gaps are what is not known, each once.
+// gaps are the gaps of a trace, at most one per What.
 type gaps struct{ all []optrace.Gap }
 
 func (g *gaps) add(more ...optrace.Gap) {
@@ -21,7 +21,7 @@ next:
 	}
 }
 
-// drop takes back what was added.
+// drop removes gaps that were added.
 func (g *gaps) drop(gone ...optrace.Gap) {
 	g.all = slices.DeleteFunc(g.all, func(have optrace.Gap) bool {
 		return slices.ContainsFunc(gone, func(m optrace.Gap) bool { return m.What == have.What })

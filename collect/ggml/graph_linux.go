@@ -7,25 +7,24 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// maxGraphNodes is how many nodes of a graph are looked at; the largest graphs of
-// known models have some ten thousand.
+// maxGraphNodes is the number of nodes of a graph that are read; the largest graphs of known
+// models have some ten thousand.
 const maxGraphNodes = 1 << 16
 
-// How a graph is looked at to tell whether it is new. A look at a node costs 0.2 us where
-// the caches are cold. Where a cache grows, its views of K and V change with their
-// permutations, four nodes in a row of each layer that attends: one node of three shows
-// it for sure. Layers change alike, and so each graph is looked at in one part of several
-// in turn: what changes in all layers is seen at once as a rule, and what changes in one
-// after as many graphs as there are parts at the latest, but for the last node, which is
-// always looked at. Where the number of tokens changes nearly all nodes do.
+// How a graph is checked for changes. Checking a node costs 0.2 us with cold caches. When a
+// cache grows, its views of K and V change with their permutations, four consecutive nodes in
+// each layer with attention: every third node shows it for sure. Layers change together, so one
+// of several parts of the graph is checked in turn: a change in all layers is usually seen at
+// once, a change in one layer after as many graphs as there are parts. The last node is always
+// checked. Another number of tokens changes nearly all nodes.
 const (
 	lookApart = 3
-	lookPart  = 64 // nodes of a part at least: two layers as a rule
-	lookParts = 8  // at most, a power of two
+	lookPart  = 64 // least number of nodes of a part: usually two layers
+	lookParts = 8  // largest number of parts, a power of two
 )
 
-// mixture is a prime that spreads the bits of a sum (FNV-1a, 64 bits).
-const mixture = 0x100000001b3
+// hashPrime is a prime that spreads the bits of a sum (FNV-1a, 64 bits).
+const hashPrime = 0x100000001b3
 
 // The context of a loop over a graph's nodes: words from stackLoop on.
 const (
@@ -34,10 +33,10 @@ const (
 	loopWritten
 	loopGraph
 	loopAt
-	loopFirst // the index of the first node that is looked at
+	loopFirst // the index of the first node to check
 )
 
-// What is remembered of a graph: a sum for each part, and which part is next.
+// The remembered state of a graph: a checksum per part, and the next part to check.
 const (
 	seenNext  = 8 * lookParts
 	seenBytes = seenNext + 8
@@ -45,34 +44,18 @@ const (
 	stackSame = stackSeen + seenBytes // the key: address and PID
 )
 
-// graph watches (graph, plan). Where the graph is not as it was seen last, its nodes
-// are written first, one record each. The moment of GraphBegin is after that.
+// graph probes (graph, plan). If the graph has changed since it was last seen, its nodes are
+// written first, one record each, and the time of GraphBegin is after that.
 func graph(c *code, o *offsets) asm.Instructions {
-	word := func(field int16) int16 { return stackLoop + field }
 	c.begin()
 	c.keepCookie()
 	c.argument(asm.R9, 0)
-	c.add(
-		asm.LoadMapValue(asm.R1, c.maps.state.FD(), stateBegun),
-		asm.Mov.Imm(asm.R2, 1),
-		asm.StoreXAdd(asm.R1, asm.R2, asm.Word),
-		asm.Mov.Imm(asm.R1, 0),
-		asm.StoreMem(asm.RFP, stackCount, asm.R1, asm.DWord),
-		asm.StoreMem(asm.RFP, word(loopWritten), asm.R1, asm.DWord),
-		asm.StoreMem(asm.RFP, stackWord, asm.R1, asm.DWord),
-		asm.StoreMem(asm.RFP, word(loopGraph), asm.R9, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
-		asm.StoreMem(asm.RFP, word(loopAt), asm.R1, asm.DWord),
-		asm.StoreMem(asm.RFP, stackSame, asm.R9, asm.DWord),
-		asm.Mov.Reg(asm.R1, asm.R8),
-		asm.RSh.Imm(asm.R1, 32),
-		asm.StoreMem(asm.RFP, stackSame+8, asm.R1, asm.DWord),
-	)
-	if o.graphCount >= 0 {
-		c.readUser(stackWord, 4, asm.R9, int32(o.graphCount))
+	c.graphContext()
+	if o.GraphCount >= 0 {
+		c.readUser(stackWord, 4, asm.R9, int32(o.GraphCount))
 	}
 	if o.graph() {
-		c.readUser(int32(word(loopNodes)), 8, asm.R9, int32(o.graphNodes))
+		c.readUser(stackLoop+loopNodes, 8, asm.R9, int32(o.GraphNodes))
 		c.add(
 			asm.JNE.Imm(asm.R0, 0, "begin"),
 			asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
@@ -92,41 +75,48 @@ func graph(c *code, o *offsets) asm.Instructions {
 	c.at("begin")
 	c.time()
 	c.reserve(headerSize, "unsent")
-	c.add(
-		asm.StoreMem(asm.R7, offAddr, asm.R9, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackWord, asm.Word),
-		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackCount, asm.DWord),
-		asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord),
-	)
+	c.add(asm.StoreMem(asm.R7, offAddr, asm.R9, asm.DWord))
+	c.count()
+	c.put(offExtra, asm.RFP, stackCount)
 	c.submit()
 	c.add(asm.Ja.Label("exit"))
-	c.at("unsent") // nodes whose graph does not come are lost too: they are sent once more
+	c.at("unsent") // without its graph the nodes are useless: have them sent again
 	c.add(asm.LoadMem(asm.R1, asm.RFP, stackCount, asm.DWord), asm.JEq.Imm(asm.R1, 0, "exit"))
-	c.seen()
-	c.add(asm.FnMapDeleteElem.Call())
+	c.remove(c.maps.graphs, stackSame)
 	c.finish()
 	if o.graph() {
-		main := btf.WithFuncMetadata(c.Instructions[0], programType("graph"))
-		c.Instructions[0] = main
-		c.look(o)
+		c.Instructions[0] = btf.WithFuncMetadata(c.Instructions[0], programType("graph"))
+		c.checkNode(o)
 		c.write(o)
 	}
 	return c.Instructions
 }
 
-// seen loads the map of what is remembered of graphs, and the key of this one.
-func (c *code) seen() {
-	c.add(stack(asm.R2, stackSame)...)
-	c.add(asm.LoadMapPtr(asm.R1, c.maps.graphs.FD()))
+// graphContext counts a graph that begins, and sets up the context of the loops over its nodes
+// and the key of its remembered state.
+func (c *code) graphContext() {
+	c.add(
+		asm.LoadMapValue(asm.R1, c.maps.state.FD(), stateBegun),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.StoreXAdd(asm.R1, asm.R2, asm.Word),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, stackCount, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackLoop+loopWritten, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackWord, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackLoop+loopGraph, asm.R9, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
+		asm.StoreMem(asm.RFP, stackLoop+loopAt, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackSame, asm.R9, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.RSh.Imm(asm.R1, 32),
+		asm.StoreMem(asm.RFP, stackSame+8, asm.R1, asm.DWord),
+	)
 }
 
-// seenBefore jumps to begin where the graph is as it was, as far as one part tells.
+// seenBefore jumps to begin if the graph is unchanged, as far as one part shows.
 func (c *code) seenBefore() {
-	c.seen()
+	c.lookup(c.maps.graphs, stackSame, "new")
 	c.add(
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, "new"),
 		asm.Mov.Reg(asm.R7, asm.R0),
 		asm.LoadMem(asm.R2, asm.R7, seenNext, asm.DWord),
 	)
@@ -148,7 +138,7 @@ func (c *code) seenBefore() {
 	)
 }
 
-// rememberGraph keeps the sums of all parts.
+// rememberGraph stores the checksums of all parts.
 func (c *code) rememberGraph() {
 	c.add(asm.Mov.Imm(asm.R1, 0))
 	for at := int16(0); at < seenBytes; at += 8 {
@@ -158,18 +148,13 @@ func (c *code) rememberGraph() {
 		c.parts(asm.R1)
 		c.add(asm.JLE.Imm(asm.R1, int32(part), "summed"), asm.Mov.Imm(asm.R2, int32(part)))
 		c.sumOfPart()
-		c.add(
-			asm.LoadMem(asm.R1, asm.RFP, stackLoop+loopSum, asm.DWord),
-			asm.StoreMem(asm.RFP, stackSeen+8*part, asm.R1, asm.DWord),
-		)
+		c.add(asm.LoadMem(asm.R1, asm.RFP, stackLoop+loopSum, asm.DWord), asm.StoreMem(asm.RFP, stackSeen+8*part, asm.R1, asm.DWord))
 	}
 	c.at("summed")
-	c.seen()
-	c.add(stack(asm.R3, stackSeen)...)
-	c.add(asm.Mov.Imm(asm.R4, mapAny), asm.FnMapUpdateElem.Call())
+	c.update(c.maps.graphs, stackSame, stackSeen)
 }
 
-// parts is in how many parts a graph of stackWord nodes is looked at, 1 to lookParts.
+// parts loads the number of parts of a graph of stackWord nodes, 1 to lookParts.
 func (c *code) parts(dst asm.Register) {
 	few, some := c.unique("few"), c.unique("some")
 	c.add(
@@ -183,8 +168,8 @@ func (c *code) parts(dst asm.Register) {
 	c.at(some)
 }
 
-// sumOfPart looks at every so many nodes of the part of index R2 of a graph, and at the last
-// node of all: how many outputs are asked for changes the last layer alone.
+// sumOfPart computes the checksum of the part with index R2 of a graph, and of the last node:
+// the number of requested outputs changes only the last layer.
 func (c *code) sumOfPart() {
 	c.parts(asm.R3)
 	c.add(
@@ -210,7 +195,7 @@ func (c *code) sumOfPart() {
 	c.loop("look")
 }
 
-// loop calls a function as often as R1 says.
+// loop calls a function R1 times.
 func (c *code) loop(function string) {
 	c.add(
 		asm.Instruction{OpCode: asm.LoadImmOp(asm.DWord), Dst: asm.R2, Src: asm.PseudoFunc, Constant: -1}.WithReference(function),
@@ -219,27 +204,27 @@ func (c *code) loop(function string) {
 	c.add(asm.Mov.Imm(asm.R4, 0), asm.FnLoop.Call())
 }
 
-// callback begins a function of a loop: R6 its context, R9 its index.
+// callback begins the function of a loop: R6 is its context, R9 its index.
 func (c *code) callback(name string) {
 	start := len(c.Instructions)
 	c.add(asm.Mov.Reg(asm.R6, asm.R2).WithSymbol(name), asm.Mov.Reg(asm.R9, asm.R1))
 	c.Instructions[start] = btf.WithFuncMetadata(c.Instructions[start], callbackType(name))
 }
 
-// node loads the address of the node at index R9 into R9, 0 where it cannot be read.
+// node loads the address of the node with index R9 into R9, 0 if it cannot be read.
 func (c *code) node() {
 	c.add(
 		asm.LSh.Imm(asm.R9, 3),
 		asm.LoadMem(asm.R1, asm.R6, loopNodes, asm.DWord),
 		asm.Add.Reg(asm.R9, asm.R1),
 	)
-	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackWord, asm.R1, asm.DWord))
+	c.keep(stackWord, 0)
 	c.readUser(stackWord, 8, asm.R9, 0)
 	c.add(asm.LoadMem(asm.R9, asm.RFP, stackWord, asm.DWord))
 }
 
-// look adds a node's address and shape to the sum.
-func (c *code) look(o *offsets) {
+// checkNode adds a node's address and shape to the checksum.
+func (c *code) checkNode(o *offsets) {
 	c.callback("look")
 	c.add(
 		asm.Mul.Imm(asm.R9, lookApart),
@@ -248,12 +233,12 @@ func (c *code) look(o *offsets) {
 	)
 	c.node()
 	for i := range int16(4) {
-		c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackNode+8*i, asm.R1, asm.DWord))
+		c.keep(stackNode+8*i, 0)
 	}
-	c.readUser(stackNode, 32, asm.R9, int32(o.ne))
+	c.readUser(stackNode, 32, asm.R9, int32(o.NE))
 	c.add(
 		asm.LoadMem(asm.R1, asm.R6, loopSum, asm.DWord),
-		asm.LoadImm(asm.R2, mixture, asm.DWord),
+		asm.LoadImm(asm.R2, hashPrime, asm.DWord),
 		asm.Xor.Reg(asm.R1, asm.R9),
 		asm.Mul.Reg(asm.R1, asm.R2),
 	)
@@ -272,45 +257,33 @@ func (c *code) look(o *offsets) {
 func (c *code) write(o *offsets) {
 	c.callback("write")
 	c.node()
-	c.add(
-		asm.LoadMem(asm.R1, asm.R6, loopAt, asm.DWord),
-		asm.StoreMem(asm.RFP, stackAt, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R1, recordNode),
-		asm.StoreMem(asm.RFP, stackCookie, asm.R1, asm.DWord),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.Mov.Reg(asm.R8, asm.R0),
-	)
+	c.add(asm.LoadMem(asm.R1, asm.R6, loopAt, asm.DWord), asm.StoreMem(asm.RFP, stackAt, asm.R1, asm.DWord))
+	c.keep(stackCookie, recordNode)
+	c.add(asm.FnGetCurrentPidTgid.Call(), asm.Mov.Reg(asm.R8, asm.R0))
 	c.reserve(headerSize+int32(o.raw), "next")
-	c.add(
-		asm.StoreMem(asm.R7, offAddr, asm.R9, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, loopGraph, asm.DWord),
-		asm.StoreMem(asm.R7, offExtra, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, loopWritten, asm.DWord),
-		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
-		asm.Add.Imm(asm.R1, 1),
-		asm.StoreMem(asm.R6, loopWritten, asm.R1, asm.DWord),
-	)
+	c.add(asm.StoreMem(asm.R7, offAddr, asm.R9, asm.DWord))
+	c.put(offExtra, asm.R6, loopGraph)
+	c.put(offN, asm.R6, loopWritten)
+	c.add(asm.Add.Imm(asm.R1, 1), asm.StoreMem(asm.R6, loopWritten, asm.R1, asm.DWord))
 	c.copyUser(headerSize, int32(o.raw), asm.R9)
 	c.submit()
 	c.at("next")
 	c.exit()
 }
 
-// programType and callbackType are the signatures that the kernel wants to know of
-// programs with callbacks.
+// programType returns the signature of a program with callbacks, which the kernel requires.
 func programType(name string) *btf.Func {
-	return &btf.Func{Name: name, Linkage: btf.GlobalFunc, Type: &btf.FuncProto{
-		Return: &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed},
-		Params: []btf.FuncParam{{Name: "ctx", Type: &btf.Pointer{Target: (*btf.Void)(nil)}}},
-	}}
+	return signature(name, btf.GlobalFunc, &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed})
 }
 
+// callbackType returns the signature of the callback of a loop.
 func callbackType(name string) *btf.Func {
-	return &btf.Func{Name: name, Linkage: btf.StaticFunc, Type: &btf.FuncProto{
-		Return: &btf.Int{Name: "long", Size: 8, Encoding: btf.Signed},
-		Params: []btf.FuncParam{
-			{Name: "index", Type: &btf.Int{Name: "unsigned int", Size: 4, Encoding: btf.Unsigned}},
-			{Name: "ctx", Type: &btf.Pointer{Target: (*btf.Void)(nil)}},
-		},
-	}}
+	return signature(name, btf.StaticFunc, &btf.Int{Name: "long", Size: 8, Encoding: btf.Signed},
+		btf.FuncParam{Name: "index", Type: &btf.Int{Name: "unsigned int", Size: 4, Encoding: btf.Unsigned}})
+}
+
+// signature returns a function type with some parameters and, last, a context.
+func signature(name string, linkage btf.FuncLinkage, result *btf.Int, params ...btf.FuncParam) *btf.Func {
+	context := btf.FuncParam{Name: "ctx", Type: &btf.Pointer{Target: (*btf.Void)(nil)}}
+	return &btf.Func{Name: name, Linkage: linkage, Type: &btf.FuncProto{Return: result, Params: append(params, context)}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// A thread that sleeps leaves its CPU blocked by a system call, is woken and comes back,
-// in this order; only the target's threads are told of.
+// A thread that sleeps leaves its CPU blocked by a system call, is woken and gets a CPU again,
+// in this order; only the target's threads are reported.
 func TestE2EScheduler(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -72,7 +72,7 @@ func TestE2EScheduler(t *testing.T) {
 	t.Error("no clock_nanosleep among the system calls")
 }
 
-// cold is a file whose pages are on the disk alone.
+// cold returns a file whose pages are not in memory.
 func cold(t *testing.T, size int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cold")
@@ -97,8 +97,8 @@ func cold(t *testing.T, size int) string {
 	return path
 }
 
-// Reading a cold file is block I/O of its size, each request with its end; touching a
-// mapped one is major faults.
+// Reading a cold file causes block I/O of its size, each request with its end; touching a
+// mapped one causes major faults.
 func TestE2EDisk(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)

@@ -13,8 +13,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// taskOffsets are the fields of the kernel's task_struct that programs read, from the
-// kernel's own type information.
+// taskOffsets are the offsets of the fields of the kernel's task_struct that programs read,
+// from the kernel's own type information.
 type taskOffsets struct {
 	pid, tgid                int16
 	runtime, migrations      int16 // se.sum_exec_runtime, se.nr_migrations
@@ -22,10 +22,11 @@ type taskOffsets struct {
 	minorFaults, majorFaults int16
 
 	requestSector, requestBytes int16
-	blocks                      bool // the two above are known
+	blocks                      bool // the two offsets above are known
 }
 
-// kernelTypes reads the offsets.
+// kernelTypes reads the offsets. It fails if the kernel has no BTF or lacks a field, except
+// those of requests.
 func kernelTypes() (*taskOffsets, error) {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -70,7 +71,7 @@ func kernelTypes() (*taskOffsets, error) {
 	return t, nil
 }
 
-// offsetOf is a field's offset in bytes.
+// offsetOf returns the offset of a field in bytes, searching anonymous members too.
 func offsetOf(s *btf.Struct, name string) (int16, error) {
 	for _, m := range s.Members {
 		if m.Name == name && m.Offset%8 == 0 && m.Offset/8 < 1<<15 {
@@ -90,60 +91,58 @@ func offsetOf(s *btf.Struct, name string) (int16, error) {
 	return 0, fmt.Errorf("the kernel's %s has no field %s", s.Name, name)
 }
 
-// counters reads what the kernel counts for the thread that runs, exact totals of this
-// thread without opening an event, and what the hardware counts on this CPU.
+// counters reads the kernel's counters of the running thread, exact totals without opening an
+// event, and the hardware counters of this CPU.
 func (c *code) counters(t *taskOffsets) {
 	end := c.unique("counted")
-	c.unless(optrace.DetailCounters, end)
+	c.skipUnless(optrace.DetailCounters, end)
 	c.reserve(headerSize+8*int32(optrace.NumCounters), end)
 	c.add(
 		asm.Mov.Imm(asm.R1, int32(optrace.CountersRead)),
 		asm.StoreMem(asm.R7, offCookie, asm.R1, asm.Word),
 	)
-	store := func(counter optrace.Counter, from asm.Register) {
-		c.add(asm.StoreMem(asm.R7, headerSize+8*int16(counter), from, asm.DWord))
-	}
+	field := func(counter optrace.Counter) int16 { return headerSize + 8*int16(counter) }
 	for _, e := range hardware {
-		c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackTensor, asm.R1, asm.DWord))
+		c.keep(stackTensor, 0)
 		if m := c.maps.pmu[e.counter]; m != nil {
 			c.readCounter(m)
 		}
-		c.add(asm.LoadMem(asm.R1, asm.RFP, stackTensor, asm.DWord))
-		store(e.counter, asm.R1)
+		c.put(field(e.counter), asm.RFP, stackTensor)
 	}
 	c.add(asm.FnGetCurrentTaskBtf.Call())
-	for _, field := range []struct {
-		counter optrace.Counter
-		offset  int16
-	}{
-		{optrace.TaskClock, t.runtime}, {optrace.Migrations, t.migrations},
-		{optrace.MinorFaults, t.minorFaults}, {optrace.MajorFaults, t.majorFaults},
-	} {
-		c.add(asm.LoadMem(asm.R1, asm.R0, field.offset, asm.DWord))
-		store(field.counter, asm.R1)
-	}
+	c.put(field(optrace.TaskClock), asm.R0, t.runtime)
+	c.put(field(optrace.Migrations), asm.R0, t.migrations)
+	c.put(field(optrace.MinorFaults), asm.R0, t.minorFaults)
+	c.put(field(optrace.MajorFaults), asm.R0, t.majorFaults)
 	c.add(
 		asm.LoadMem(asm.R1, asm.R0, t.voluntary, asm.DWord),
 		asm.LoadMem(asm.R2, asm.R0, t.involuntary, asm.DWord),
 		asm.Add.Reg(asm.R1, asm.R2),
+		asm.StoreMem(asm.R7, field(optrace.ContextSwitches), asm.R1, asm.DWord),
 	)
-	store(optrace.ContextSwitches, asm.R1)
 	c.submit()
 	c.at(end)
 }
 
-// readCounter reads what this CPU counts (struct bpf_perf_event_value: the counter, the
-// time it was enabled, and the time it ran) onto the stack, 0 where it cannot.
+// readCounter reads this CPU's counter (struct bpf_perf_event_value: the counter, the time it
+// was enabled, and the time it ran) onto the stack, 0 if it cannot.
 func (c *code) readCounter(m *ebpf.Map) {
 	c.add(asm.LoadMapPtr(asm.R1, m.FD()), asm.LoadImm(asm.R2, currentCPU, asm.DWord))
 	c.add(stack(asm.R3, stackTensor)...)
 	c.add(asm.Mov.Imm(asm.R4, 24), asm.FnPerfEventReadValue.Call())
 }
 
-// kernelCode begins a program of the kernel's layer: R6 the context, R9 the target's
-// PID, which must be known; the cookie is the kind of event.
-func kernelCode(m *maps, kind optrace.Kind) *code {
-	c := &code{maps: m}
+// kernelProgram is a program for a kernel event under construction, with the offsets of the
+// kernel's tasks and requests.
+type kernelProgram struct {
+	*code
+	task *taskOffsets
+}
+
+// newKernelProgram begins a program: R6 is the context, R9 the target's PID, without which it
+// exits; the cookie is the kind of event.
+func newKernelProgram(m *maps, kind optrace.Kind, t *taskOffsets) *kernelProgram {
+	c := &kernelProgram{&code{maps: m}, t}
 	c.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMapValue(asm.R2, m.state.FD(), stateTarget),
@@ -155,39 +154,45 @@ func kernelCode(m *maps, kind optrace.Kind) *code {
 }
 
 // cookie sets the kind of the next record.
-func (c *code) cookie(kind optrace.Kind) {
-	c.add(asm.Mov.Imm(asm.R1, int32(kind)), asm.StoreMem(asm.RFP, stackCookie, asm.R1, asm.DWord))
-}
+func (c *kernelProgram) cookie(kind optrace.Kind) { c.keep(stackCookie, int32(kind)) }
 
-// threadOf makes R8 of the task in a register: PID << 32 | TID.
-func (c *code) threadOf(task asm.Register, t *taskOffsets) {
+// threadOf sets R8 to PID << 32 | TID of the task in a register.
+func (c *kernelProgram) threadOf(task asm.Register) {
 	c.add(
-		asm.LoadMem(asm.R8, task, t.tgid, asm.Word),
+		asm.LoadMem(asm.R8, task, c.task.tgid, asm.Word),
 		asm.LSh.Imm(asm.R8, 32),
-		asm.LoadMem(asm.R1, task, t.pid, asm.Word),
+		asm.LoadMem(asm.R1, task, c.task.pid, asm.Word),
 		asm.Or.Reg(asm.R8, asm.R1),
 	)
 }
 
-// markFor is how long switches of a CPU are told after a thread of the target was
-// preempted on it, in ns: one that has waited for longer may have gone elsewhere.
+// markFor is how long the switches of a CPU are reported after a thread of the target was
+// preempted on it, in ns: a thread that has waited longer may run elsewhere.
 const markFor = 1_000_000_000
 
-// Addresses on the stack of switches.
+// Offsets on the stack of switches.
 const (
 	stackLeaves = stackArg  // u64, the process that leaves
 	stackComes  = stackWord // u64, the process that comes
 )
 
-// switches follows sched_switch(preempt, prev, next, prev_state): who leaves a CPU and
-// why, who comes and whose it was; and who else has a CPU that the target was put off.
+// Arguments of sched_switch(preempt, prev, next, prev_state) in the context.
+const (
+	switchPreempt = 8 * iota
+	switchPrevious
+	switchNext
+	switchState
+)
+
+// switches handles sched_switch: which thread leaves a CPU and why, which one gets it and which
+// process had it; and which other processes get a CPU on which the target was preempted.
 func switches(m *maps, t *taskOffsets) asm.Instructions {
-	c := kernelCode(m, optrace.SwitchOut)
+	c := newKernelProgram(m, optrace.SwitchOut, t)
 	c.add(
-		asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R6, switchPrevious, asm.DWord),
 		asm.LoadMem(asm.R3, asm.R2, t.tgid, asm.Word),
 		asm.StoreMem(asm.RFP, stackLeaves, asm.R3, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, 16, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, switchNext, asm.DWord),
 		asm.LoadMem(asm.R4, asm.R1, t.tgid, asm.Word),
 		asm.StoreMem(asm.RFP, stackComes, asm.R4, asm.DWord),
 		asm.JEq.Reg(asm.R3, asm.R9, "out"),
@@ -196,56 +201,51 @@ func switches(m *maps, t *taskOffsets) asm.Instructions {
 	)
 	c.taken()
 	c.at("out")
+	c.switchOut()
+	c.add(asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord), asm.JNE.Reg(asm.R1, asm.R9, "exit"))
+	c.at("came")
 	c.time()
-	c.add(asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord))
-	c.threadOf(asm.R2, t)
+	c.add(asm.LoadMem(asm.R2, asm.R6, switchNext, asm.DWord))
+	c.threadOf(asm.R2)
+	c.cookie(optrace.SwitchIn)
+	return c.send(headerSize, func() { c.put(offN, asm.RFP, stackLeaves) })
+}
+
+// switchOut writes the record of a thread of the target that leaves its CPU, and marks the CPU
+// if the thread was preempted. It continues at the label in.
+func (c *kernelProgram) switchOut() {
+	c.time()
+	c.add(asm.LoadMem(asm.R2, asm.R6, switchPrevious, asm.DWord))
+	c.threadOf(asm.R2)
 	c.add(
 		asm.Mov.Imm(asm.R2, int32(optrace.OffPreempted)),
-		asm.LoadMem(asm.R1, asm.R6, 0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, switchPreempt, asm.DWord),
 		asm.And.Imm(asm.R1, 1),
 		asm.JNE.Imm(asm.R1, 0, "reason"),
-		asm.LoadMem(asm.R1, asm.R6, 24, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, switchState, asm.DWord),
 		asm.LSh.Imm(asm.R1, 32), // prev_state is an unsigned int
 		asm.JEq.Imm(asm.R1, 0, "reason"),
 		asm.Mov.Imm(asm.R2, int32(optrace.OffBlocked)),
 	)
 	c.at("reason")
-	c.add(asm.StoreMem(asm.RFP, stackCount, asm.R2, asm.DWord), asm.JEq.Imm(asm.R2, int32(optrace.OffBlocked), "told"))
-	c.markOf("told")
+	c.add(asm.StoreMem(asm.RFP, stackCount, asm.R2, asm.DWord), asm.JEq.Imm(asm.R2, int32(optrace.OffBlocked), "write_out"))
+	c.markOf("write_out")
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
 		asm.Add.Imm(asm.R1, markFor),
 		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
 	)
-	c.at("told")
+	c.at("write_out")
 	c.reserve(headerSize, "in")
-	c.add(
-		asm.LoadMem(asm.R1, asm.RFP, stackCount, asm.DWord),
-		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
-		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
-	)
+	c.put(offN, asm.RFP, stackCount)
+	c.put(offAddr, asm.RFP, stackComes)
 	c.submit()
 	c.at("in")
-	c.add(asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord), asm.JNE.Reg(asm.R1, asm.R9, "exit"))
-	c.at("came")
-	c.time()
-	c.add(asm.LoadMem(asm.R2, asm.R6, 16, asm.DWord))
-	c.threadOf(asm.R2, t)
-	c.cookie(optrace.SwitchIn)
-	c.reserve(headerSize, "exit")
-	c.add(
-		asm.LoadMem(asm.R1, asm.RFP, stackLeaves, asm.DWord),
-		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
-	)
-	c.submit()
-	c.finish()
-	return c.Instructions
 }
 
-// taken tells of a switch between other processes on a CPU with a mark. The mark ends
-// with its time, or where the CPU is idle: then nobody waits for it.
-func (c *code) taken() {
+// taken writes the record of a switch between other processes on a marked CPU. The mark ends
+// with its time, or when the CPU is idle: then no thread waits for it.
+func (c *kernelProgram) taken() {
 	c.markOf("exit")
 	c.add(
 		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
@@ -256,9 +256,8 @@ func (c *code) taken() {
 		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
 		asm.JEq.Imm(asm.R1, 0, "unmark"),
 		asm.JLE.Reg(asm.R0, asm.R8, "marked"),
-		asm.Mov.Imm(asm.R1, 0),
-		asm.StoreMem(asm.RFP, stackComes, asm.R1, asm.DWord),
 	)
+	c.keep(stackComes, 0)
 	c.at("unmark")
 	c.markOf("exit")
 	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord))
@@ -266,45 +265,33 @@ func (c *code) taken() {
 	c.add(asm.Mov.Reg(asm.R8, asm.R9), asm.LSh.Imm(asm.R8, 32))
 	c.cookie(optrace.CPUTaken)
 	c.reserve(headerSize, "exit")
-	c.add(
-		asm.LoadMem(asm.R1, asm.RFP, stackLeaves, asm.DWord),
-		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
-		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
-	)
+	c.put(offAddr, asm.RFP, stackLeaves)
+	c.put(offN, asm.RFP, stackComes)
 	c.submit()
 	c.add(asm.Ja.Label("exit"))
 }
 
 // markOf loads the address of this CPU's mark into R0.
-func (c *code) markOf(none string) {
+func (c *kernelProgram) markOf(none string) {
 	c.add(asm.Mov.Imm(asm.R0, 0), asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
-	c.add(stack(asm.R2, stackKey)...)
-	c.add(
-		asm.LoadMapPtr(asm.R1, c.maps.marks.FD()),
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, none),
-	)
+	c.lookup(c.maps.marks, stackKey, none)
 }
 
-// wakeUps follows sched_wakeup(task).
+// wakeUps handles sched_wakeup(task).
 func wakeUps(m *maps, t *taskOffsets) asm.Instructions {
-	c := kernelCode(m, optrace.WakeUp)
+	c := newKernelProgram(m, optrace.WakeUp, t)
 	c.add(
 		asm.LoadMem(asm.R2, asm.R6, 0, asm.DWord),
 		asm.LoadMem(asm.R3, asm.R2, t.tgid, asm.Word),
 		asm.JNE.Reg(asm.R3, asm.R9, "exit"),
 	)
-	c.threadOf(asm.R2, t)
+	c.threadOf(asm.R2)
 	c.time()
-	c.reserve(headerSize, "exit")
-	c.submit()
-	c.finish()
-	return c.Instructions
+	return c.send(headerSize, nil)
 }
 
-// ofTarget goes on where the thread that runs is of the target, whose PID is in R9.
-func (c *code) ofTarget() {
+// ofTarget exits unless the running thread is of the target, whose PID is in R9.
+func (c *kernelProgram) ofTarget() {
 	c.add(
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.Mov.Reg(asm.R8, asm.R0),
@@ -313,141 +300,107 @@ func (c *code) ofTarget() {
 	)
 }
 
-// syscalls follows sys_enter(regs, number), or sys_exit(regs, result).
-func syscalls(m *maps, kind optrace.Kind) asm.Instructions {
-	c := kernelCode(m, kind)
+// ofThread writes a record of the running thread, if it is of the target.
+func ofThread(m *maps, kind optrace.Kind, fill func(*kernelProgram)) asm.Instructions {
+	c := newKernelProgram(m, kind, nil)
 	c.ofTarget()
 	c.time()
-	c.reserve(headerSize, "exit")
-	if kind == optrace.SyscallBegin {
-		c.add(asm.LoadMem(asm.R1, asm.R6, 8, asm.DWord), asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord))
-	}
-	c.submit()
-	c.finish()
-	return c.Instructions
+	return c.send(headerSize, func() { fill(c) })
 }
 
-// faults follows a software event of page faults: its context is bpf_perf_event_data,
+// syscalls handles sys_enter(regs, number), or sys_exit(regs, result).
+func syscalls(m *maps, kind optrace.Kind) asm.Instructions {
+	return ofThread(m, kind, func(c *kernelProgram) {
+		if kind == optrace.SyscallBegin {
+			c.put(offN, asm.R6, 8)
+		}
+	})
+}
+
+// faults handles a software event of page faults. Its context is bpf_perf_event_data:
 // registers, a period and the address.
 func faults(m *maps, major bool) asm.Instructions {
-	c := kernelCode(m, optrace.PageFault)
-	c.ofTarget()
-	c.time()
-	c.reserve(headerSize, "exit")
-	c.add(
-		asm.LoadMem(asm.R1, asm.R6, faultAddress, asm.DWord),
-		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
-	)
-	if major {
-		c.add(asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord))
-	}
-	c.submit()
-	c.finish()
-	return c.Instructions
+	return ofThread(m, optrace.PageFault, func(c *kernelProgram) {
+		c.put(offAddr, asm.R6, faultAddress)
+		if major {
+			c.add(asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord))
+		}
+	})
 }
 
-// blockStart follows block_io_start(request), of Linux 6.4 on: the thread that asks.
+// execs handles sched_process_exec: the target became another program.
+func execs(m *maps) asm.Instructions { return ofThread(m, optrace.TargetExec, func(*kernelProgram) {}) }
+
+// blockStart handles block_io_start(request), since Linux 6.4: it remembers the requesting
+// thread.
 func blockStart(m *maps) asm.Instructions {
-	c := kernelCode(m, optrace.BlockIOBegin)
+	c := newKernelProgram(m, optrace.BlockIOBegin, nil)
 	c.ofTarget()
 	c.requestOf()
 	c.remember()
-	c.finish()
-	return c.Instructions
+	return c.finish()
 }
 
-// requestOf keeps the request's address on the stack and in R9.
-func (c *code) requestOf() {
+// requestOf stores the request's address on the stack and in R9.
+func (c *kernelProgram) requestOf() {
 	c.add(asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), asm.StoreMem(asm.RFP, stackWord, asm.R9, asm.DWord))
 }
 
-// remember notes the thread in R8 as that of the request.
-func (c *code) remember() {
-	c.add(asm.StoreMem(asm.RFP, stackArg, asm.R8, asm.DWord), asm.LoadMapPtr(asm.R1, c.maps.blocks.FD()))
-	c.add(stack(asm.R2, stackWord)...)
-	c.add(stack(asm.R3, stackArg)...)
-	c.add(asm.Mov.Imm(asm.R4, mapAny), asm.FnMapUpdateElem.Call())
+// remember stores the thread in R8 as that of the request.
+func (c *kernelProgram) remember() {
+	c.add(asm.StoreMem(asm.RFP, stackArg, asm.R8, asm.DWord))
+	c.update(c.maps.blocks, stackWord, stackArg)
 }
 
 // recall loads the request's thread into R8.
-func (c *code) recall(unknown string) {
-	c.add(asm.LoadMapPtr(asm.R1, c.maps.blocks.FD()))
-	c.add(stack(asm.R2, stackWord)...)
-	c.add(
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, unknown),
-		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
-	)
+func (c *kernelProgram) recall(unknown string) {
+	c.lookup(c.maps.blocks, stackWord, unknown)
+	c.add(asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord))
 }
 
-// issued is set beside the thread of a request that has begun: PIDs have 31 bits.
+// issued marks the thread of a request that has begun: PIDs have 31 bits.
 const issued = -1 << 63
 
-// blockBegin follows block_rq_issue(request): threads of the kernel may issue what the
-// target asked for.
+// blockBegin handles block_rq_issue(request), which kernel threads may call for requests of the
+// target.
 func blockBegin(m *maps, t *taskOffsets) asm.Instructions {
-	c := kernelCode(m, optrace.BlockIOBegin)
-	c.add(asm.StoreMem(asm.RFP, stackLanes, asm.R9, asm.DWord))
+	c := newKernelProgram(m, optrace.BlockIOBegin, t)
+	c.add(asm.StoreMem(asm.RFP, stackIth, asm.R9, asm.DWord))
 	c.requestOf()
 	c.recall("mine")
 	c.add(asm.Ja.Label("known"))
 	c.at("mine")
-	c.add(asm.LoadMem(asm.R9, asm.RFP, stackLanes, asm.DWord))
+	c.add(asm.LoadMem(asm.R9, asm.RFP, stackIth, asm.DWord))
 	c.ofTarget()
 	c.requestOf()
 	c.at("known")
 	c.add(
-		asm.JSLT.Imm(asm.R8, 0, "exit"), // issued before, and put back by a driver that was busy
+		asm.JSLT.Imm(asm.R8, 0, "exit"), // issued before, and requeued by a busy driver
 		asm.LoadImm(asm.R1, issued, asm.DWord),
 		asm.Or.Reg(asm.R8, asm.R1),
 	)
 	c.remember()
-	c.add(asm.LSh.Imm(asm.R8, 1), asm.RSh.Imm(asm.R8, 1))
+	return c.block()
+}
+
+// block writes the record of the request at stackWord, whose thread is in R8.
+func (c *kernelProgram) block() asm.Instructions {
+	c.add(asm.LSh.Imm(asm.R8, 1), asm.RSh.Imm(asm.R8, 1)) // clear issued
 	c.time()
 	c.requestOf()
-	c.reserve(headerSize, "exit")
-	c.block(t)
-	c.submit()
-	c.finish()
-	return c.Instructions
+	return c.send(headerSize, func() {
+		c.put(offAddr, asm.R9, c.task.requestSector)
+		c.add(asm.LoadMem(asm.R1, asm.R9, c.task.requestBytes, asm.Word), asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord))
+	})
 }
 
-// block fills in the sector and size of the request in R9.
-func (c *code) block(t *taskOffsets) {
-	c.add(
-		asm.LoadMem(asm.R1, asm.R9, t.requestSector, asm.DWord),
-		asm.StoreMem(asm.R7, offAddr, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R9, t.requestBytes, asm.Word),
-		asm.StoreMem(asm.R7, offN, asm.R1, asm.DWord),
-	)
-}
-
-// blockEnd follows block_rq_complete(request, error, bytes) of requests whose begin was
-// seen, and gives them the thread that began them.
+// blockEnd handles block_rq_complete(request, error, bytes) of requests whose begin was seen,
+// with the thread that began them.
 func blockEnd(m *maps, t *taskOffsets) asm.Instructions {
-	c := kernelCode(m, optrace.BlockIOEnd)
+	c := newKernelProgram(m, optrace.BlockIOEnd, t)
 	c.requestOf()
 	c.recall("exit")
-	c.add(asm.JSGE.Imm(asm.R8, 0, "exit")) // it was not issued, or was already told
-	c.add(asm.LSh.Imm(asm.R8, 1), asm.RSh.Imm(asm.R8, 1))
-	c.add(asm.LoadMapPtr(asm.R1, m.blocks.FD()))
-	c.add(stack(asm.R2, stackWord)...)
-	c.add(asm.FnMapDeleteElem.Call())
-	c.time()
-	c.reserve(headerSize, "exit")
-	c.block(t)
-	c.submit()
-	c.finish()
-	return c.Instructions
-}
-
-// execs follows sched_process_exec: the target became another program.
-func execs(m *maps) asm.Instructions {
-	c := kernelCode(m, optrace.TargetExec)
-	c.ofTarget()
-	c.time()
-	c.reserve(headerSize, "exit")
-	c.submit()
-	c.finish()
-	return c.Instructions
+	c.add(asm.JSGE.Imm(asm.R8, 0, "exit")) // not issued, or reported already
+	c.remove(m.blocks, stackWord)
+	return c.block()
 }

@@ -24,15 +24,15 @@ const (
 	capBPF       = 39
 )
 
-// oldestMajor is of the oldest kernel that has all that is needed; oldestMinor depends on
-// the machine.
+// oldestMajor is the major version of the oldest supported kernel; oldestMinor depends on the
+// architecture.
 const oldestMajor = 5
 
-// setcap is the command that gives the capabilities for good.
+// setcap is the command that grants the capabilities permanently.
 const setcap = `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep "$(command -v rooftop)"`
 
-// Ladder tries what tracing needs, by loading small real programs, and attaches to
-// nothing. The order is that in which a person would get it.
+// Ladder checks what tracing needs by loading small programs, without attaching them. The rungs
+// are in the order in which a person would fix them.
 func Ladder() []Rung {
 	mayReadItself()
 	return []Rung{
@@ -40,16 +40,16 @@ func Ladder() []Rung {
 	}
 }
 
-// rung makes a rung of an attempt.
+// rung returns the rung for the result of a check.
 func rung(name string, needed bool, err error, found, missing, next string) Rung {
 	if err == nil {
 		return Rung{Name: name, OK: true, Needed: needed, Found: found}
 	}
-	return Rung{Name: name, Needed: needed, Found: short(err), Missing: missing, Next: next}
+	return Rung{Name: name, Needed: needed, Found: shortError(err), Missing: missing, Next: next}
 }
 
-// short is an error's last and most telling part.
-func short(err error) string {
+// shortError returns the most telling part of an error, the last one.
+func shortError(err error) string {
 	for _, known := range []error{unix.EPERM, unix.EACCES, unix.ENOENT, unix.ENOSYS, unix.EINVAL, unix.EOPNOTSUPP} {
 		if errors.Is(err, known) {
 			return known.Error()
@@ -68,7 +68,7 @@ func kernelRung() Rung {
 		fmt.Sprintf("graphs cannot be read: that takes Linux %d.%d", oldestMajor, oldestMinor), "install a newer kernel")
 }
 
-// atLeast compares a release with a version.
+// atLeast reports whether a release is at least a version.
 func atLeast(release string, major, minor int) bool {
 	a, rest, _ := strings.Cut(release, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -105,7 +105,7 @@ func privilegesRung() Rung {
 	return Rung{Name: "privileges", Needed: true, Found: found, Missing: "everything: " + strings.Join(missing, " and ") + " or root", Next: setcap}
 }
 
-// capabilities are the effective ones of this process, 0 where they cannot be read.
+// capabilities returns the effective capabilities of this process, 0 if they cannot be read.
 func capabilities() uint64 {
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var d [2]unix.CapUserData
@@ -123,8 +123,8 @@ func ringRung() Rung {
 	return rung("ring buffer", true, err, "a small one was made", "no event reaches rooftop", setcap)
 }
 
-// tiny is the smallest program that does what all of ours do: it reads a process's
-// memory, which only GPL-compatible programs of privileged processes may.
+// tiny returns the smallest program that does what all probes do: it reads user memory, which
+// is reserved for GPL-compatible programs of privileged processes.
 func tiny() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
@@ -134,7 +134,7 @@ func tiny() asm.Instructions {
 	}
 }
 
-// load says whether a program can be loaded.
+// load returns why a program cannot be loaded, nil if it can.
 func load(spec *ebpf.ProgramSpec) error {
 	spec.License = license
 	p, err := ebpf.NewProgramWithOptions(spec, ebpf.ProgramOptions{LogDisabled: true})
@@ -184,10 +184,10 @@ func schedulerRung() Rung {
 	if !errors.Is(err, os.ErrPermission) {
 		next = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y"
 	}
-	return rung("scheduler", false, err, "a program for sched_switch was loaded, tracefs not needed", "time on and off the CPU, and who had it", next)
+	return rung("scheduler", false, err, "a program for sched_switch was loaded, tracefs not needed", "time on and off the CPU, and which processes had it", next)
 }
 
-// paranoidPath is the setting of who may open performance events.
+// paranoidPath is the setting that restricts who may open performance events.
 const paranoidPath = "/proc/sys/kernel/perf_event_paranoid"
 
 func paranoidRung() Rung {
@@ -203,32 +203,32 @@ func paranoidRung() Rung {
 func pmuRung() Rung {
 	err := havePMU()
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
-		err = errors.New("this machine shows none")
+		err = errors.New("this machine exposes none")
 	}
 	next := "run on bare metal, or give the virtual machine a PMU (KVM: -cpu host,pmu=on)"
 	if errors.Is(err, os.ErrPermission) {
 		next = "sudo sysctl kernel.perf_event_paranoid=0"
 	}
 	return rung("PMU", false, err, "instructions can be counted",
-		"instructions, cycles and cache misses; what bounds an operator is reckoned from the roofline (est)", next)
+		"instructions, cycles and cache misses; bounds are estimated from the roofline (est)", next)
 }
 
-// mayReadItself lets this process read its own files in /proc: the library finds the
-// kernel's version in its own memory. Of a process that has its capabilities from its file
-// these are root's (proc(5), PR_SET_DUMPABLE in prctl(2)). Others of the same user still
-// may not trace it without those capabilities (ptrace(2), access mode checking).
+// mayReadItself lets this process read its own files in /proc, because the library looks up the
+// kernel's version in its own memory. They belong to root if the process has its capabilities
+// from its file (proc(5), PR_SET_DUMPABLE in prctl(2)). Other processes of the user still may
+// not trace it without those capabilities (ptrace(2), access mode checking).
 func mayReadItself() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }
 
-// permitted says in one sentence why nothing can be watched; nil where it can.
+// permitted returns why nothing can be traced, in one sentence; nil if it can.
 func permitted() error {
 	mayReadItself()
 	for _, r := range []Rung{kernelRung(), privilegesRung(), ringRung(), programRung(), multiRung()} {
 		if r.Needed && !r.OK {
-			return fmt.Errorf("%w: %s (%s) is missing to watch a process with eBPF; get it with: %s", ErrPrivileges, r.Name, r.Found, r.Next)
+			return fmt.Errorf("%w: %s (%s) is required to trace a process with eBPF; fix: %s", ErrPrivileges, r.Name, r.Found, r.Next)
 		}
 	}
 	return nil
 }
 
-// haveMulti says that one link can hold many probes.
+// haveMulti reports whether one link can hold many probes.
 func haveMulti() bool { return multiRung().OK }

@@ -20,56 +20,86 @@ import (
 const kernelCounters = 1<<optrace.TaskClock | 1<<optrace.ContextSwitches | 1<<optrace.Migrations |
 	1<<optrace.MinorFaults | 1<<optrace.MajorFaults
 
-// kernelDetails are those that need programs in the kernel itself.
+// kernelDetails are the details that need programs for kernel events.
 const kernelDetails = optrace.DetailSched | optrace.DetailSyscall | optrace.DetailIO | optrace.DetailFault
 
-// kernelLayer is what is attached to the kernel, by detail.
+// kernelLayer attaches programs to kernel events, and opens counters of CPUs.
 type kernelLayer struct {
-	on   map[optrace.Detail][]link.Link
-	exec link.Link
+	maps    *maps
+	gaps    *gaps
+	several bool // several processes are traced, so a thread's process is ambiguous
+	task    *taskOffsets
+	taskErr error
+	pmu     *pmu
+	pmuErr  error
+	on      map[optrace.Detail][]link.Link
+	exec    link.Link
 }
 
-// tracepoint is a program and the kernel's tracepoint that it follows.
+// newKernelLayer reads the kernel's types, opens its counters, and follows a target that
+// becomes another program.
+func newKernelLayer(m *maps, g *gaps, several bool) *kernelLayer {
+	k := &kernelLayer{maps: m, gaps: g, several: several, on: map[optrace.Detail][]link.Link{}}
+	k.task, k.taskErr = kernelTypes()
+	if k.pmu, k.pmuErr = openPMU(hardware); k.pmu != nil {
+		m.pmu = k.pmu.maps
+	}
+	if !several {
+		k.followExecs()
+	}
+	return k
+}
+
+// counters returns the counters that are read, one bit each.
+func (k *kernelLayer) counters() (have uint16) {
+	if k.task != nil {
+		have = kernelCounters
+		if k.pmu != nil {
+			have |= k.pmu.have
+		}
+	}
+	return have
+}
+
+// tracepoint is a program and the kernel's tracepoint that it handles.
 type tracepoint struct {
 	name string
 	ins  asm.Instructions
 }
 
-// setKernel attaches what the details need, and returns the links of what they do not. What fails is a gap.
-func (s *Session) setKernel(d optrace.Detail) (unused []link.Link) {
-	if s.kernel == nil {
-		s.kernel = &kernelLayer{on: map[optrace.Detail][]link.Link{}}
-		s.followExecs()
-	}
+// set attaches what the details need, and returns the links that they do not need. A failure
+// becomes a gap.
+func (k *kernelLayer) set(d optrace.Detail) (unused []link.Link) {
+	k.pmu.run(d&optrace.DetailCounters != 0)
 	for bit := optrace.DetailToken; bit < optrace.LevelAll; bit <<= 1 {
 		if bit&kernelDetails == 0 {
 			continue
 		}
-		links := s.kernel.on[bit]
+		links := k.on[bit]
 		switch {
 		case d&bit == 0:
 			unused = append(unused, links...)
-			delete(s.kernel.on, bit)
+			delete(k.on, bit)
 		case links == nil:
-			links, err := s.attachKernel(bit)
+			links, err := k.attach(bit)
 			if err != nil {
 				unused = append(unused, links...)
-				s.gaps.add(optrace.Gap{What: kernelNames[bit], Why: err.Error(), Next: kernelNext(err)})
+				k.gaps.add(optrace.Gap{What: kernelNames[bit], Why: err.Error(), Next: kernelNext(err)})
 				continue
 			}
-			s.kernel.on[bit] = links
+			k.on[bit] = links
 		}
 	}
 	return unused
 }
 
-// kernelNames are what a reader misses without a detail.
+// kernelNames are what is missing without a detail.
 var kernelNames = map[optrace.Detail]string{
 	optrace.DetailSched: "time on and off the CPU", optrace.DetailSyscall: "system calls",
 	optrace.DetailIO: "block I/O", optrace.DetailFault: "page faults",
 }
 
-// kernelNext is what to do about an error.
+// kernelNext returns the next step for an error.
 func kernelNext(err error) string {
 	if errors.Is(err, os.ErrPermission) {
 		return "run as root, or see `rooftop doctor`"
@@ -77,35 +107,35 @@ func kernelNext(err error) string {
 	return "use a kernel with BTF (CONFIG_DEBUG_INFO_BTF), 5.5 or later"
 }
 
-// attachKernel attaches one detail.
-func (s *Session) attachKernel(bit optrace.Detail) ([]link.Link, error) {
-	if s.unknown == followAll {
-		return nil, errors.New("several processes are watched at a time, and threads are told apart by one")
+// attach attaches one detail.
+func (k *kernelLayer) attach(bit optrace.Detail) ([]link.Link, error) {
+	if k.several {
+		return nil, errors.New("time on and off the CPU is available for a single process only, and several are traced")
 	}
 	if bit == optrace.DetailFault {
-		return s.attachFaults()
+		return k.attachFaults()
 	}
-	if s.task == nil {
-		return nil, s.taskErr
+	if k.task == nil {
+		return nil, k.taskErr
 	}
 	var points []tracepoint
 	var links []link.Link
 	switch bit {
 	case optrace.DetailSched:
-		points = []tracepoint{{"sched_switch", switches(s.maps, s.task)}, {"sched_wakeup", wakeUps(s.maps, s.task)}}
+		points = []tracepoint{{"sched_switch", switches(k.maps, k.task)}, {"sched_wakeup", wakeUps(k.maps, k.task)}}
 	case optrace.DetailSyscall:
-		points = []tracepoint{{"sys_enter", syscalls(s.maps, optrace.SyscallBegin)}, {"sys_exit", syscalls(s.maps, optrace.SyscallEnd)}}
+		points = []tracepoint{{"sys_enter", syscalls(k.maps, optrace.SyscallBegin)}, {"sys_exit", syscalls(k.maps, optrace.SyscallEnd)}}
 	case optrace.DetailIO:
-		if !s.task.blocks {
-			return nil, errors.New("the kernel's type of disk requests has other fields than are known")
+		if !k.task.blocks {
+			return nil, errors.New("the kernel's struct request has unexpected fields")
 		}
-		start, err := attachTracepoint(tracepoint{"block_io_start", blockStart(s.maps)})
+		start, err := attachTracepoint(tracepoint{"block_io_start", blockStart(k.maps)})
 		if err == nil {
 			links = append(links, start)
 		} else {
-			s.gaps.add(optrace.Gap{What: "block I/O that threads of the kernel issue for the target", Why: short(err), Next: "use Linux 6.4 or later"})
+			k.gaps.add(optrace.Gap{What: "block I/O that threads of the kernel issue for the target", Why: shortError(err), Next: "use Linux 6.4 or later"})
 		}
-		points = []tracepoint{{"block_rq_issue", blockBegin(s.maps, s.task)}, {"block_rq_complete", blockEnd(s.maps, s.task)}}
+		points = []tracepoint{{"block_rq_issue", blockBegin(k.maps, k.task)}, {"block_rq_complete", blockEnd(k.maps, k.task)}}
 	}
 	for _, p := range points {
 		l, err := attachTracepoint(p)
@@ -117,7 +147,7 @@ func (s *Session) attachKernel(bit optrace.Detail) ([]link.Link, error) {
 	return links, nil
 }
 
-// attachTracepoint loads and attaches; the link keeps the program.
+// attachTracepoint loads and attaches a program; the link keeps the program alive.
 func attachTracepoint(p tracepoint) (link.Link, error) {
 	program, err := loadTracepoint(p.name, p.ins)
 	if err != nil {
@@ -127,24 +157,21 @@ func attachTracepoint(p tracepoint) (link.Link, error) {
 	return link.AttachTracing(link.TracingOptions{Program: program})
 }
 
-// followExecs tells of a target that becomes another program.
-func (s *Session) followExecs() {
-	if s.unknown == followAll {
-		return
-	}
-	l, err := attachTracepoint(tracepoint{"sched_process_exec", execs(s.maps)})
+// followExecs emits an event when the target becomes another program.
+func (k *kernelLayer) followExecs() {
+	l, err := attachTracepoint(tracepoint{"sched_process_exec", execs(k.maps)})
 	if err != nil {
-		s.gaps.add(optrace.Gap{What: "whether the target becomes another program", Why: err.Error(), Next: kernelNext(err)})
+		k.gaps.add(optrace.Gap{What: "whether the target becomes another program", Why: err.Error(), Next: kernelNext(err)})
 		return
 	}
-	s.kernel.exec = l
+	k.exec = l
 }
 
 // attachFaults opens events of page faults on every CPU.
-func (s *Session) attachFaults() ([]link.Link, error) {
+func (k *kernelLayer) attachFaults() ([]link.Link, error) {
 	var links []link.Link
 	for _, major := range []bool{false, true} {
-		program, err := loadFaults(faults(s.maps, major))
+		program, err := loadFaults(faults(k.maps, major))
 		if err != nil {
 			return links, err
 		}
@@ -170,7 +197,7 @@ func (s *Session) attachFaults() ([]link.Link, error) {
 	return links, nil
 }
 
-// possibleCPUs is how many CPUs the kernel may have.
+// possibleCPUs returns how many CPUs the kernel may have.
 func possibleCPUs() int {
 	if n, err := ebpf.PossibleCPU(); err == nil {
 		return n
@@ -178,16 +205,16 @@ func possibleCPUs() int {
 	return runtime.NumCPU()
 }
 
-// eventLink is a perf event that a program follows.
+// eventLink is the link of a program and its perf event.
 type eventLink struct {
 	link.Link
 	fd int
 }
 
-// Close ends the event too.
+// Close closes the link and the event.
 func (e *eventLink) Close() error { return errors.Join(e.Link.Close(), unix.Close(e.fd)) }
 
-// attachSoftware runs a program at each of a software event of a CPU.
+// attachSoftware runs a program at each occurrence of a software event on a CPU.
 func attachSoftware(p *ebpf.Program, config uint64, cpu int) (link.Link, error) {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: config, Sample: 1, Sample_type: unix.PERF_SAMPLE_ADDR,
@@ -215,10 +242,10 @@ func (k *kernelLayer) close() error {
 	if k.exec != nil {
 		links = append(links, k.exec)
 	}
-	return closeLinks(links)
+	return errors.Join(closeLinks(links), k.pmu.close())
 }
 
-// noteAbsent says what of the wanted details nothing can give.
+// noteAbsent adds gaps for wanted details that nothing can provide.
 func (s *Session) noteAbsent(d optrace.Detail) {
 	have := optrace.Detail(0)
 	for _, g := range s.groups {
@@ -228,43 +255,43 @@ func (s *Session) noteAbsent(d optrace.Detail) {
 		bit        optrace.Detail
 		what, next string
 	}{
-		{optrace.DetailToken, "calls and their tokens", "tokens are told by graphs, where they are"},
+		{optrace.DetailToken, "calls and their tokens", "trace graphs, which show tokens"},
 		{optrace.DetailGraph, "graphs", "use a build that is not stripped"},
 		{optrace.DetailBarrier, "waits in barriers", "ends of operators are the begins of the next ones"},
 	} {
 		if d&one.bit != 0 && have&one.bit == 0 {
-			s.gaps.add(optrace.Gap{What: one.what, Why: "no function of it has a symbol in the runtime's files", Next: one.next})
+			s.gaps.add(optrace.Gap{What: one.what, Why: "the runtime's files have no symbol for it", Next: one.next})
 		}
 	}
 	if d&optrace.DetailExperts != 0 && !s.offsets.experts() {
 		s.gaps.add(optrace.Gap{What: "experts of mixtures", Why: "the layout or the number of MUL_MAT_ID is not known"})
 	}
 	if d&optrace.DetailCounters != 0 {
-		s.noteCounters()
+		s.kernel.noteCounters()
 	}
 }
 
-// noteCounters says which counters there are.
-func (s *Session) noteCounters() {
+// noteCounters adds gaps for counters that are missing.
+func (k *kernelLayer) noteCounters() {
 	switch {
-	case s.pmu == nil:
-		s.gaps.add(optrace.Gap{
+	case k.pmu == nil:
+		k.gaps.add(optrace.Gap{
 			What: "instructions, cycles, cache and branch misses",
-			Why:  "this machine shows no performance monitoring unit (" + s.pmuErr.Error() + ")",
+			Why:  "this machine shows no performance monitoring unit (" + k.pmuErr.Error() + ")",
 			Next: "run on bare metal or give the virtual machine a PMU; the kernel's own counters are read instead",
 		})
-	case s.pmu.have != cpuCounters:
-		s.gaps.add(optrace.Gap{
+	case k.pmu.have != cpuCounters:
+		k.gaps.add(optrace.Gap{
 			What: "some of instructions, cycles, cache and branch misses",
 			Why:  "the performance monitoring unit does not count all of them, or others use it",
 		})
 	}
-	if s.task == nil {
-		s.gaps.add(optrace.Gap{What: "the kernel's counters of threads", Why: s.taskErr.Error(), Next: kernelNext(s.taskErr)})
+	if k.task == nil {
+		k.gaps.add(optrace.Gap{What: "the kernel's counters of threads", Why: k.taskErr.Error(), Next: kernelNext(k.taskErr)})
 	}
 }
 
-// havePMU says why a hardware counter cannot be opened; nil where it can.
+// havePMU returns why a hardware counter cannot be opened, nil if it can.
 func havePMU() error {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS, Bits: unix.PerfBitDisabled}
 	attr.Size = uint32(unix.PERF_ATTR_SIZE_VER0)

@@ -9,32 +9,33 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
-// hit is one run of a program: it takes the time, asks for room, and reads how many
-// records were lost or adds to them. Between these steps it may be put off its CPU.
+// hit is one run of a program: it takes the time, reserves room, and then reads or increments
+// the number of lost records. It may be preempted between these steps.
 type hit struct {
 	graph              int
 	kind               optrace.Kind
 	tid                int32
-	lane               uint16
+	ith                uint16
 	addr               uint64
 	at, reserved, done time.Duration
 	lost               bool
 }
 
-// crowd computes graphs on a few CPUs, side by side.
+// crowd computes graphs on a few CPUs concurrently.
 type crowd struct {
 	rnd  *rand.Rand
 	hits []hit
 }
 
 const (
-	crowdLanes = 3
-	crowdOps   = 6
+	crowdThreads = 3
+	crowdOps     = 6
 )
 
-// hit is a run of a program from a moment on; it returns when it is done.
+// hit runs a program from a moment on, and returns when it is done.
 func (c *crowd) hit(h hit, from time.Duration) time.Duration {
 	pause := func() time.Duration {
 		if c.rnd.IntN(20) == 0 { // interrupted
@@ -49,8 +50,8 @@ func (c *crowd) hit(h hit, from time.Duration) time.Duration {
 	return h.done
 }
 
-// graphs computes graphs one after the other on threads of its own, as GGML does: the
-// first thread begins and ends them, and all meet after each operator.
+// graphs computes graphs in sequence on threads of its own, as GGML does: the first thread
+// begins and ends them, and all meet after each operator.
 func (c *crowd) graphs(first, count int, tid int32) {
 	at := time.Duration(c.rnd.Int64N(100_000))
 	for g := range count {
@@ -59,9 +60,9 @@ func (c *crowd) graphs(first, count int, tid int32) {
 		at = c.hit(h, at)
 		for op := range uint64(crowdOps) {
 			met := at
-			for lane := range int32(crowdLanes) {
+			for lane := range int32(crowdThreads) {
 				o := h
-				o.kind, o.tid, o.lane, o.addr = optrace.OpBegin, tid+lane, uint16(lane), h.addr+1+op
+				o.kind, o.tid, o.ith, o.addr = optrace.OpBegin, tid+lane, uint16(lane), h.addr+1+op
 				met = max(met, c.hit(o, at+time.Duration(c.rnd.Int64N(5000))))
 			}
 			at = met + 1
@@ -71,8 +72,8 @@ func (c *crowd) graphs(first, count int, tid int32) {
 	}
 }
 
-// lose lets the ring be full for some of the time, and returns the records in the order
-// of the ring, each with what it knows of losses, and how many were lost.
+// lose makes the ring full for some of the time. It returns the records in ring order, each
+// with the losses that it reports, and the number of lost records.
 func (c *crowd) lose(often int) (records [][]byte, lost uint32) {
 	slices.SortStableFunc(c.hits, func(a, b hit) int { return cmp.Compare(a.reserved, b.reserved) })
 	var added []time.Duration
@@ -99,25 +100,25 @@ func (c *crowd) lose(often int) (records [][]byte, lost uint32) {
 			binary.LittleEndian.PutUint64(b[offAddr:], h.addr)
 			binary.LittleEndian.PutUint32(b[offDropped:], uint32(known))
 			binary.LittleEndian.PutUint32(b[offCPU:], uint32(h.tid&3))
-			binary.LittleEndian.PutUint16(b[offLane:], h.lane)
-			binary.LittleEndian.PutUint16(b[offLanes:], crowdLanes)
+			binary.LittleEndian.PutUint16(b[offIth:], h.ith)
+			binary.LittleEndian.PutUint16(b[offNth:], crowdThreads)
 		}))
 	}
 	return records, uint32(len(added))
 }
 
-// whole keeps which graphs were handed over.
+// whole is a receiver that keeps graphs.
 type whole []*optrace.Graph
 
 func (w *whole) Graph(g *optrace.Graph) { *w = append(*w, g) }
 func (w *whole) Call(*optrace.Call)     {}
 
-// assembled reads records as a session does, some at a time.
+// assembled reads records like a session, some at a time, and returns the complete graphs.
 func assembled(rnd *rand.Rand, records [][]byte, lost uint32) (got whole, told int64) {
 	d := empty()
-	a := optrace.NewAssembler(&d.tables.Tables, &got)
+	a := assemble.New(&d.tables.Tables, &got)
 	push := func(until time.Duration) {
-		for _, e := range d.out.take(until) {
+		for _, e := range d.out.takeUntil(until) {
 			a.Push(e)
 		}
 	}
@@ -129,15 +130,15 @@ func assembled(rnd *rand.Rand, records [][]byte, lost uint32) (got whole, told i
 		records = records[n:]
 		push(d.newestRecorded - holdBack)
 	}
-	d.lose(lost, 0)
+	d.reportLost(lost, 0)
 	push(1 << 62)
 	a.Flush(1 << 62)
 	_, told = a.Dropped()
 	return got, told
 }
 
-// A graph of which an event was lost is never handed over, whatever CPU lost it and in
-// whatever order programs got their room; the others are, and no loss is told twice.
+// A graph with a lost event is never passed to the receiver, whichever CPU lost it and in
+// whatever order programs reserved room; all others are, and no loss is reported twice.
 func TestGraphsWithLossesAreNotHandedOver(t *testing.T) {
 	const each = 40
 	for seed := range uint64(300) {
@@ -158,10 +159,10 @@ func TestGraphsWithLossesAreNotHandedOver(t *testing.T) {
 		got, told := assembled(c.rnd, records, lost)
 		for _, g := range got {
 			n, ok := begins[g.Begin]
-			if !ok || torn[n] || len(g.Lanes) != crowdLanes {
-				t.Fatalf("seed %d: graph %d of %d lanes is whole (%v), but it lost events", seed, n, len(g.Lanes), ok)
+			if !ok || torn[n] || len(g.Threads) != crowdThreads {
+				t.Fatalf("seed %d: graph %d of %d lanes is whole (%v), but it lost events", seed, n, len(g.Threads), ok)
 			}
-			for _, lane := range g.Lanes {
+			for _, lane := range g.Threads {
 				if len(lane.Spans) != crowdOps {
 					t.Fatalf("seed %d: a lane has %d operators of %d", seed, len(lane.Spans), crowdOps)
 				}

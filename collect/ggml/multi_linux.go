@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// means are how probes are attached: many with one link, and by which PID the kernel
-// filters, 0 where programs alone do.
+// means is how probes are attached: with one link for many or not, and the PID by which the
+// kernel filters, 0 if only the programs filter.
 type means struct {
 	multi bool
 	pid   int
 }
 
-// chooseMeans takes the cheapest means that see all threads. Where links of many probes
-// filter by a single thread, root attaches one by one; who may not has the kernel not
-// filter: other processes with the same files then pass through the programs too.
+// chooseMeans chooses the cheapest way that covers all threads. If links of many probes filter
+// by a single thread, root attaches probes one by one; for other users the kernel does not
+// filter, so other processes with the same files run the programs too.
 func chooseMeans(pid int, single, multi, byProcess, admin bool) means {
 	switch {
 	case single || !multi:
@@ -33,16 +33,16 @@ func chooseMeans(pid int, single, multi, byProcess, admin bool) means {
 	return means{multi: true}
 }
 
-// meansOf are those of this kernel and this process.
+// meansOf chooses for this kernel and the privileges of this process.
 func meansOf(pid int, single bool) means {
 	return chooseMeans(pid, single, haveMulti(), filtersByProcess(), capabilities()&(1<<capSysAdmin) != 0)
 }
 
-// filtersByProcess says that a link of many probes with a PID watches all threads of that
-// process. Linux 6.6 to 6.9 watched the main thread alone until 46ba0e49b642 ("bpf: fix
-// multi-uprobe PID filtering logic"), which was taken over into some of them; since then a
-// PID that cannot be is refused before the file is looked at (libbpf tells them apart so,
-// features.c).
+// filtersByProcess reports whether a link of many probes with a PID covers all threads of that
+// process. Linux 6.6 to 6.9 covered only the main thread until 46ba0e49b642 ("bpf: fix
+// multi-uprobe PID filtering logic"), which was backported to some of them; since then an
+// impossible PID is refused before the file is checked (libbpf distinguishes them in the same
+// way, features.c).
 func filtersByProcess() bool {
 	p, err := ebpf.NewProgramWithOptions(&ebpf.ProgramSpec{
 		Type: ebpf.Kprobe, AttachType: ebpf.AttachTraceUprobeMulti, Instructions: tiny(), License: license,

@@ -18,12 +18,12 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// namespaceOf names, to this test run anew in PID and mount namespaces of its own, the
-// program to start and trace there.
+// namespaceOf is the environment variable with the program to start and trace, for this test
+// run in its own PID and mount namespaces.
 const namespaceOf = "ROOFTOP_TEST_NAMESPACE"
 
-// inNamespace starts the program, traces it and says what it got: PIDs here are not
-// those that the kernel's programs see.
+// inNamespace starts the program, traces it and prints the result: PIDs here differ from those
+// that BPF programs see.
 func inNamespace(program string) error {
 	if err := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, "")); err != nil {
 		return err
@@ -65,14 +65,14 @@ func inNamespace(program string) error {
 	}
 	s.drain()
 	var said []string
-	for _, e := range of(s.decoder.out.take(1<<62), optrace.OpBegin) {
+	for _, e := range of(s.decoder.out.takeUntil(1<<62), optrace.OpBegin) {
 		said = append(said, text(s.Tables(), e))
 	}
 	fmt.Printf("pid %d, first namespace %v\n%s\n", cmd.Process.Pid, inFirstNamespace(), strings.Join(said, "\n"))
 	return nil
 }
 
-// In a container with PIDs of its own the target is found too, and its memory is read.
+// In a container with its own PIDs the target is found and its memory read.
 func TestE2EPIDNamespace(t *testing.T) {
 	b := build(t)
 	cmd := exec.Command(os.Args[0])

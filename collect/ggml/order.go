@@ -8,29 +8,29 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// holdBack is how long an event waits for older ones of other CPUs: a program takes the
-// time, then room in the ring, and may be interrupted in between.
+// holdBack is how long an event waits for older ones of other CPUs: a program takes the time,
+// then reserves room in the ring, and may be interrupted in between.
 const holdBack = 2 * time.Millisecond
 
-// maxShifts bounds the work of sorting what is nearly in order, per event; beyond it a
-// general sort is faster.
+// maxShifts limits the work per event of sorting what is nearly in order; beyond it a general
+// sort is faster.
 const maxShifts = 8
 
-// order puts events into the order of time. Its memory is that of the events of one
-// drain and of the hold-back.
+// order sorts events by time. Its memory is that of the events of one drain and of the
+// hold-back.
 type order struct {
 	events []optrace.Event
-	given  int           // of events, handed out by the last take
-	last   time.Duration // of the newest event that was handed out
-	late   int64         // events that came after a newer one was handed out
+	given  int           // number of events that the last takeUntil returned
+	last   time.Duration // time of the newest event that was returned
+	late   int64         // events that came after a newer one was returned
 }
 
-// add takes an event.
+// add adds an event.
 func (o *order) add(e optrace.Event) { o.events = append(o.events, e) }
 
-// take is the events up to a moment, in order, valid until the next add or take. An
-// event that comes too late gets the time of the newest before it.
-func (o *order) take(until time.Duration) []optrace.Event {
+// takeUntil returns the events up to a moment, sorted, valid until the next add or takeUntil. An event
+// that comes too late gets the time of the newest one before it.
+func (o *order) takeUntil(until time.Duration) []optrace.Event {
 	o.events = o.events[:copy(o.events, o.events[o.given:])]
 	o.given = 0
 	sortByTime(o.events)
@@ -49,11 +49,8 @@ func (o *order) take(until time.Duration) []optrace.Event {
 	return o.events[:o.given]
 }
 
-// held is how many events wait.
-func (o *order) held() int { return len(o.events) - o.given }
-
-// sortByTime sorts events that are nearly in order, and leaves those of one moment in
-// the order in which they came.
+// sortByTime sorts events that are nearly in order, and keeps the order of events with the same
+// time.
 func sortByTime(events []optrace.Event) {
 	budget := maxShifts * len(events)
 	for i := 1; i < len(events); i++ {

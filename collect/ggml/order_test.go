@@ -33,7 +33,7 @@ func TestEventsAreHeldBack(t *testing.T) {
 		}
 	}
 	add(1, 5, 3, 9)
-	if got := moments(o.take(4)); !slices.Equal(got, []time.Duration{1, 3}) {
+	if got := moments(o.takeUntil(4)); !slices.Equal(got, []time.Duration{1, 3}) {
 		t.Errorf("%v", got)
 	}
 	if o.held() != 2 {
@@ -41,18 +41,19 @@ func TestEventsAreHeldBack(t *testing.T) {
 	}
 	add(7, 2)
 	// 2 comes after 3 was handed out: it gets its time.
-	if got := moments(o.take(8)); !slices.Equal(got, []time.Duration{3, 5, 7}) || o.late != 1 {
+	if got := moments(o.takeUntil(8)); !slices.Equal(got, []time.Duration{3, 5, 7}) || o.late != 1 {
 		t.Errorf("%v, %d late", got, o.late)
 	}
-	if got := moments(o.take(100)); !slices.Equal(got, []time.Duration{9}) || o.held() != 0 {
+	if got := moments(o.takeUntil(100)); !slices.Equal(got, []time.Duration{9}) || o.held() != 0 {
 		t.Errorf("%v", got)
 	}
-	if got := o.take(100); len(got) != 0 {
+	if got := o.takeUntil(100); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 }
 
-// Nearly sorted or not at all: the order is that of time, equal moments stay as they came.
+// Events are sorted by time whether they are nearly sorted or not; equal times keep their
+// order.
 func TestSortByTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, spread := range []int64{0, 3, 100, 100_000} {
@@ -68,3 +69,6 @@ func TestSortByTime(t *testing.T) {
 		}
 	}
 }
+
+// held returns the number of events that wait.
+func (o *order) held() int { return len(o.events) - o.given }

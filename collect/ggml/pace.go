@@ -2,28 +2,28 @@ package ggml
 
 import "time"
 
-// Pauses between two readings of the ring. Programs wake nobody: waking costs the target
-// more than the record itself. A reading that finds little costs about as much as one
-// that finds much, so that the pause grows as events become few.
+// Pauses between two readings of the ring. Programs do not wake the reader, because waking
+// costs the target more than the record itself. A reading of few records costs about as much as
+// one of many, so the pause grows when events become rare.
 const (
 	minPause = 5 * time.Millisecond
 	maxPause = 32 * time.Millisecond // for a ring of the default size
 )
 
-// fillShare is the part of the ring that may fill in a pause at the present rate: what
-// is left is for bursts. One of 470,000 events a second with tensors, 190 MB/s, fills
-// 6 MB of 16 in the longest pause.
+// fillShare is the divisor of the ring's size that may fill during a pause at the present rate;
+// the remainder is for bursts. 470,000 events per second with tensors, 190 MB/s, fill 6 MB of
+// 16 in the longest pause.
 const fillShare = 16
 
-// pace says when to read the ring next.
+// pace decides when to read the ring next.
 type pace struct {
 	size int     // of the ring in bytes
-	rate float64 // bytes a second
+	rate float64 // bytes per second
 }
 
-// saw takes in how many bytes came in a time. A rate that grows counts at once, one that
-// falls by and by.
-func (p *pace) saw(bytes uint64, in time.Duration) {
+// update updates the rate by the bytes that came in a time. A rising rate counts at once, a
+// falling one gradually.
+func (p *pace) update(bytes uint64, in time.Duration) {
 	if in <= 0 {
 		return
 	}
@@ -31,7 +31,7 @@ func (p *pace) saw(bytes uint64, in time.Duration) {
 	p.rate = max(rate, p.rate/2)
 }
 
-// pause is how long to wait after a reading.
+// pause returns how long to wait after a reading.
 func (p *pace) pause() time.Duration {
 	longest := max(minPause, min(maxPause, maxPause*time.Duration(p.size)/defaultRing))
 	room := float64(p.size) / fillShare

@@ -21,7 +21,7 @@ func TestPace(t *testing.T) {
 	} {
 		p := pace{size: c.size}
 		for range 3 {
-			p.saw(uint64(c.rate/100), 10*time.Millisecond)
+			p.update(uint64(c.rate/100), 10*time.Millisecond)
 		}
 		if got := p.pause(); (got - c.want).Abs() > time.Millisecond/10 {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -29,26 +29,26 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// A burst is read soon after; the pause does not grow back at once.
+// A burst is read soon afterwards, and the pause does not grow back at once.
 func TestPaceOfABurst(t *testing.T) {
 	p := pace{size: defaultRing}
-	p.saw(0, 10*time.Millisecond)
-	p.saw(2<<20, 10*time.Millisecond)
+	p.update(0, 10*time.Millisecond)
+	p.update(2<<20, 10*time.Millisecond)
 	if got := p.pause(); got > 6*time.Millisecond {
 		t.Errorf("after a burst %v", got)
 	}
-	p.saw(0, 10*time.Millisecond)
+	p.update(0, 10*time.Millisecond)
 	if got := p.pause(); got > 12*time.Millisecond {
 		t.Errorf("one reading after a burst %v", got)
 	}
 	for range 20 {
-		p.saw(0, 10*time.Millisecond)
+		p.update(0, 10*time.Millisecond)
 	}
 	if got := p.pause(); got != maxPause {
 		t.Errorf("long after a burst %v, want %v", got, maxPause)
 	}
 	before := p
-	p.saw(1<<20, 0) // in no time
+	p.update(1<<20, 0) // in no time
 	if p != before {
 		t.Error("a rate of no time")
 	}

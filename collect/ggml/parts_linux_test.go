@@ -6,38 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
-
-func TestParseMappings(t *testing.T) {
-	raw := `7f0000000000-7f0000001000 r--p 00000000 08:01 42                         /opt/a b/libggml-cpu.so
-7f0000001000-7f0000003000 r-xp 00001000 08:01 42                         /opt/a b/libggml-cpu.so (deleted)
-7f0000003000-7f0000004000 rw-p 00000000 00:00 0                          [heap]
-nonsense
-7f0000004000-x r-xp 00000000 08:01 43 /bad
-`
-	want := []mapping{
-		{start: 0x7f0000000000, end: 0x7f0000001000, path: "/opt/a b/libggml-cpu.so"},
-		{start: 0x7f0000001000, end: 0x7f0000003000, offset: 0x1000, execute: true, path: "/opt/a b/libggml-cpu.so (deleted)"},
-	}
-	if diff := cmp.Diff(want, parseMappings([]byte(raw)), cmp.AllowUnexported(mapping{})); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func FuzzMappings(f *testing.F) {
-	f.Add([]byte("7f0000000000-7f0000001000 r-xp 00000000 08:01 42 /lib/x.so\n"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, m := range parseMappings(raw) {
-			if m.path == "" {
-				t.Error("a mapping without a file")
-			}
-		}
-	})
-}
 
 func TestConstantReturned(t *testing.T) {
 	plain := []byte{0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0xc3}
@@ -58,7 +29,7 @@ func TestConstantReturned(t *testing.T) {
 
 func TestBackendOfFile(t *testing.T) {
 	for path, want := range map[string]string{
-		"/x/libggml-cuda.so": "CUDA", "/x/libggml-cpu-sapphirerapids.so": "CPU", "/x/libggml-vulkan.so.0 (deleted)": "VULKAN", "/usr/bin/ollama": "ollama",
+		"/x/libggml-cuda.so": "CUDA", "/x/libggml-cpu-sapphirerapids.so": "CPU", "/x/libggml-vulkan.so.0": "VULKAN", "/usr/bin/ollama": "ollama",
 	} {
 		if got := backendOfFile(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
@@ -76,8 +47,8 @@ func TestAtLeast(t *testing.T) {
 	}
 }
 
-// Without privileges too every rung says what it found, and each that is missing what a
-// trace lacks and what to do.
+// Even without privileges every rung has what was found, and each missing one has what a trace
+// lacks and the next step.
 func TestLadderSaysWhatToDo(t *testing.T) {
 	rungs := Ladder()
 	for _, r := range rungs {
@@ -96,13 +67,13 @@ func TestLadderSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// Every point that can be attached to has a program, and a return probe only sits on
-// the barrier, which calls nothing of C++: an exception that passes one ends the target.
+// Every point that can be attached has a program. Only the barrier, which calls no C++, has a
+// return probe: an exception that passes one ends the target.
 func TestPointsHavePrograms(t *testing.T) {
-	image := &layouts.Image{Path: "/a.so", Open: "/a.so"}
-	var places []layouts.Place
-	for p := range layouts.NumPoints {
-		places = append(places, layouts.Place{Point: p, Image: image, Symbol: "f", File: uint64(p) * 16})
+	image := &binary.Image{Path: "/a.so", Open: "/a.so"}
+	var places []binary.Place
+	for p := range binary.NumPoints {
+		places = append(places, binary.Place{Point: p, Image: image, Symbol: "f", File: uint64(p) * 16})
 	}
 	groups, refs := groupPlaces(places)
 	seen := 0
@@ -110,7 +81,7 @@ func TestPointsHavePrograms(t *testing.T) {
 		seen += len(g.offsets)
 		for _, c := range g.cookies {
 			point := places[uint16(c>>16)].Point
-			if g.ret != (point == layouts.PointBarrierReturn) {
+			if g.ret != (point == binary.PointBarrierReturn) {
 				t.Errorf("point %d: return %v", point, g.ret)
 			}
 			if kind := optrace.Kind(c); kind == 0 || kind >= recordNode {
@@ -118,39 +89,39 @@ func TestPointsHavePrograms(t *testing.T) {
 			}
 		}
 	}
-	if seen != int(layouts.NumPoints) || len(refs) != len(places) {
-		t.Errorf("%d of %d points", seen, layouts.NumPoints)
+	if seen != int(binary.NumPoints) || len(refs) != len(places) {
+		t.Errorf("%d of %d points", seen, binary.NumPoints)
 	}
-	if refs[layouts.PointEncode].ref != uint32(optrace.CallEncode) || refs[layouts.PointTensorGet].ref != uint32(optrace.CopyGet) {
+	if refs[binary.PointEncode].ref != uint32(optrace.CallEncode) || refs[binary.PointTensorGet].ref != uint32(optrace.CopyGet) {
 		t.Errorf("%v", refs)
 	}
 }
 
 func TestOffsetsOfALayout(t *testing.T) {
 	x := readFixture(t)
-	o := offsetsOf(&x.Layout, &x.Names, 320)
+	o := offsetsOf(x.Layout, x.Names.Ops, 320)
 	if !o.experts() || !o.graph() || o.mulMatID != 30 {
 		t.Errorf("%+v", o)
 	}
 	x.Layout.GraphNodes, x.Names.Ops = -1, nil
-	if o = offsetsOf(&x.Layout, &x.Names, 320); o.experts() || o.graph() {
+	if o = offsetsOf(x.Layout, x.Names.Ops, 320); o.experts() || o.graph() {
 		t.Errorf("%+v", o)
 	}
 }
 
-// The next hook takes the place of the one that is never called; the others stay.
+// The next hook replaces the one that is never called; other places are kept.
 func TestLowerHook(t *testing.T) {
-	r := &layouts.Runtime{
-		Hook:   layouts.PointOp,
-		Places: []layouts.Place{{Point: layouts.PointOp}, {Point: layouts.PointOpFused}, {Point: layouts.PointGraph}},
-		Lower:  []layouts.Place{{Point: layouts.PointOpOld}, {Point: layouts.PointOpEach}, {Point: layouts.PointOpEach}},
+	r := &binary.Runtime{
+		Hook:   binary.PointOp,
+		Places: []binary.Place{{Point: binary.PointOp}, {Point: binary.PointOpFused}, {Point: binary.PointGraph}},
+		Lower:  []binary.Place{{Point: binary.PointOpOld}, {Point: binary.PointOpEach}, {Point: binary.PointOpEach}},
 	}
 	next, ok := lowerHook(r)
-	if !ok || next.Hook != layouts.PointOpOld || len(next.Places) != 2 || len(next.Lower) != 2 {
+	if !ok || next.Hook != binary.PointOpOld || len(next.Places) != 2 || len(next.Lower) != 2 {
 		t.Fatalf("%+v", next)
 	}
 	next, ok = lowerHook(next)
-	if !ok || next.Hook != layouts.PointOpEach || len(next.Places) != 3 || len(next.Lower) != 0 {
+	if !ok || next.Hook != binary.PointOpEach || len(next.Places) != 3 || len(next.Lower) != 0 {
 		t.Fatalf("%+v", next)
 	}
 	if _, ok = lowerHook(next); ok {

@@ -11,9 +11,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// The way from a counter of a CPU to a thread's total, with the kernel's CPU clock in
-// place of the hardware, which this machine may not have: what a thread is on the CPU
-// between two operators is what the clock counts.
+// A counter of a CPU is converted to a thread's total. The kernel's CPU clock replaces the
+// hardware, which this machine may lack: it counts the time of the thread on the CPU between
+// two operators.
 func TestE2ECountersOfCPUs(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)

@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// event is a counter of a CPU, as perf_event_open(2) knows it.
+// event is a counter of a CPU for perf_event_open(2).
 type event struct {
 	counter optrace.Counter
 	kind    uint32
@@ -27,15 +27,15 @@ var hardware = []event{
 	{optrace.BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
 }
 
-// pmu are counters that run on every CPU, and the maps through which programs read them.
+// pmu is the counters on every CPU, and the maps through which programs read them.
 type pmu struct {
 	maps   map[optrace.Counter]*ebpf.Map
 	events []int
 	have   uint16
 }
 
-// openPMU opens counters, which do not run yet. Those that do not open are left out; with none of them it
-// fails with the reason of the first.
+// openPMU opens counters without starting them. Counters that cannot be opened are left out; if
+// none can, it fails with the reason of the first.
 func openPMU(wanted []event) (*pmu, error) {
 	p := &pmu{maps: map[optrace.Counter]*ebpf.Map{}}
 	var first error
@@ -54,7 +54,7 @@ func openPMU(wanted []event) (*pmu, error) {
 	return p, nil
 }
 
-// open opens one counter on every CPU that is on.
+// open opens one counter on every CPU that is online.
 func (p *pmu) open(e event) error {
 	cpus := possibleCPUs()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "rooftop_pmu", Type: ebpf.PerfEventArray, KeySize: 4, ValueSize: 4, MaxEntries: uint32(cpus)})
@@ -84,7 +84,7 @@ func (p *pmu) open(e event) error {
 	return nil
 }
 
-// run starts the counters, or stops them: nothing counts that nobody reads.
+// run starts or stops the counters.
 func (p *pmu) run(on bool) {
 	if p == nil {
 		return

@@ -23,10 +23,11 @@ import (
 // nobody is a user without privileges.
 const nobody = 65534
 
-// attemptOf names, to this test run anew as another user, the process to trace.
+// attemptOf is the environment variable with the process to trace, for this test run as another
+// user.
 const attemptOf = "ROOFTOP_TEST_ATTEMPT"
 
-// attempt traces a process that computes when it is told so, and says what it got.
+// attempt traces a process and prints the result.
 func attempt(pid int) {
 	for _, r := range Ladder() {
 		fmt.Printf("rung %s: %v; %s; %s; %s\n", r.Name, r.OK, r.Found, r.Missing, r.Next)
@@ -49,14 +50,14 @@ func attempt(pid int) {
 	_, _ = fmt.Scanln()
 	s.drain()
 	kinds := map[optrace.Kind]int{}
-	for _, e := range s.decoder.out.take(1 << 62) {
+	for _, e := range s.decoder.out.takeUntil(1 << 62) {
 		kinds[e.Kind]++
 	}
 	fmt.Printf("operators %d, switches %d, gaps %v\n", kinds[optrace.OpBegin], kinds[optrace.SwitchIn], s.Gaps())
 }
 
-// fileCapabilities gives a program CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, as setcap(8)
-// does (struct vfs_cap_data of include/uapi/linux/capability.h, revision 2, effective).
+// fileCapabilities gives a program CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, like setcap(8)
+// (struct vfs_cap_data of include/uapi/linux/capability.h, revision 2, effective).
 func fileCapabilities(path string) error {
 	var data []byte
 	low, high := uint32(1<<unix.CAP_SYS_PTRACE), uint32(1<<(unix.CAP_BPF-32)|1<<(unix.CAP_PERFMON-32))
@@ -66,8 +67,8 @@ func fileCapabilities(path string) error {
 	return unix.Setxattr(path, "security.capability", data, 0)
 }
 
-// as runs this test anew as nobody with capabilities, those of its file or of its
-// parent's, and decodes when it has attached.
+// as runs this test as nobody with capabilities, those of its file or of its parent's, and
+// decodes once it is attached.
 func as(t *testing.T, k *known, ofFile bool, caps ...uintptr) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rooftop-ladder")
@@ -123,8 +124,8 @@ func as(t *testing.T, k *known, ofFile bool, caps ...uintptr) string {
 	}
 }
 
-// Without privileges there is a sentence and no empty trace; with two capabilities there
-// is a whole one.
+// Without privileges there is an error instead of an empty trace; two capabilities give a
+// complete one.
 func TestE2EPrivileges(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)

@@ -16,19 +16,18 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// license is what the kernel is told; reading a process's memory is for GPL-compatible
-// programs.
+// license is the license of the programs; only GPL-compatible programs may read user memory.
 const license = "Dual MIT/GPL"
 
 // Sizes of maps.
 const (
-	rememberedGraphs = 2048 // the least recently used go first; each CPU sets 128 aside for itself
+	rememberedGraphs = 2048 // the least recently used is evicted; each CPU reserves 128
 	blocksUnderWay   = 4096 // disk requests
 )
 
-// newMaps makes the maps; ring is the ring buffer's size in bytes, a power of two. It is
-// larger where that much has to stay free, and smaller where the kernel has no maps of
-// that size: before Linux 6.0 a value has 4 MiB at most.
+// newMaps creates the maps; ring is the ring buffer's size in bytes, a power of two. The ring
+// is larger if its spare room requires it, and smaller if the kernel has no maps of that size:
+// before Linux 6.0 a value has at most 4 MiB.
 func newMaps(ring int) (*maps, error) {
 	m := &maps{size: ring, spare: spare(possibleCPUs())}
 	for m.size < 2*m.spare {
@@ -49,7 +48,7 @@ func newMaps(ring int) (*maps, error) {
 		spec ebpf.MapSpec
 	}{
 		{&m.state, ebpf.MapSpec{Name: "rooftop_state", Type: ebpf.Array, KeySize: 4, ValueSize: stateBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}},
-		{&m.lanes, ebpf.MapSpec{Name: "rooftop_lanes", Type: ebpf.Array, KeySize: 4, ValueSize: laneSlots * laneSlot, MaxEntries: 1}},
+		{&m.threads, ebpf.MapSpec{Name: "rooftop_threads", Type: ebpf.Array, KeySize: 4, ValueSize: threadSlots * threadSlot, MaxEntries: 1}},
 		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 16, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
@@ -69,21 +68,21 @@ func newMaps(ring int) (*maps, error) {
 	return m, nil
 }
 
-// ringSpec is the map of a ring with so much data.
+// ringSpec returns the map of a ring with size bytes of data.
 func ringSpec(size int) *ebpf.MapSpec {
 	return &ebpf.MapSpec{
 		Name: "rooftop_ring", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(ringBytes(size)), MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE,
 	}
 }
 
-// close gives the maps back.
+// close releases the maps.
 func (m *maps) close() error {
 	var all []error
 	if m.page != nil {
 		m.shared = nil
 		all = append(all, unix.Munmap(m.page))
 	}
-	for _, one := range []*ebpf.Map{m.ring, m.state, m.lanes, m.marks, m.graphs, m.blocks, m.none} {
+	for _, one := range []*ebpf.Map{m.ring, m.state, m.threads, m.marks, m.graphs, m.blocks, m.none} {
 		if one != nil {
 			all = append(all, one.Close())
 		}
@@ -91,14 +90,14 @@ func (m *maps) close() error {
 	return errors.Join(all...)
 }
 
-// setMode says what is recorded, and what an unknown target means.
+// setMode sets the recorded details, and the meaning of an unknown target.
 func (m *maps) setMode(d optrace.Detail, unknown uint32) {
-	atomic.AddUint32(&m.shared.begun, 1) // graphs may have begun that no program saw
+	atomic.AddUint32(&m.shared.begun, 1) // graphs may have begun unseen
 	atomic.StoreUint32(&m.shared.unknown, unknown)
 	atomic.StoreUint32(&m.shared.details, uint32(d))
 }
 
-// loadProbe loads a program for uprobes: for many places at a time where the kernel can.
+// loadProbe loads a program for uprobes; with multi, for many places with one link.
 func loadProbe(name string, ins asm.Instructions, multi bool) (*ebpf.Program, error) {
 	spec := &ebpf.ProgramSpec{Name: name, Type: ebpf.Kprobe, Instructions: ins, License: license}
 	if multi {
@@ -111,7 +110,7 @@ func loadProbe(name string, ins asm.Instructions, multi bool) (*ebpf.Program, er
 	return p, nil
 }
 
-// loadTracepoint loads a program for a tracepoint of the kernel, with types.
+// loadTracepoint loads a program for a BTF tracepoint of the kernel.
 func loadTracepoint(name string, ins asm.Instructions) (*ebpf.Program, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: name, Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: name,

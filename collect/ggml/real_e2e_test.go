@@ -14,19 +14,18 @@ import (
 	"testing"
 	"time"
 
-	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// real is a real runtime with a model loaded, told what to do by lines
-// (.ci/drive-ggml.mjs).
+// real is a real runtime with a loaded model that takes orders by line (.ci/drive-ggml.mjs).
 type real struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// ggmlHome is where .ci/install-ggml keeps runtimes and models.
+// ggmlHome returns the folder of .ci/install-ggml's runtimes and models.
 func ggmlHome() string {
 	if dir := os.Getenv("ROOFTOP_E2E_GGML"); dir != "" {
 		return dir
@@ -39,7 +38,7 @@ func ggmlHome() string {
 	return filepath.Join(home, "ggml-1")
 }
 
-// startReal starts a runtime of .ci/install-ggml, or skips loudly.
+// startReal starts a runtime of .ci/install-ggml, or skips the test with a message.
 func startReal(t *testing.T, name, model string, threads int) *real {
 	t.Helper()
 	needRoot(t)
@@ -72,7 +71,7 @@ func startReal(t *testing.T, name, model string, threads int) *real {
 	return r
 }
 
-// answer is the next line of JSON.
+// answer returns the next line of JSON.
 func (r *real) answer(t *testing.T) string {
 	t.Helper()
 	for r.out.Scan() {
@@ -84,7 +83,7 @@ func (r *real) answer(t *testing.T) string {
 	return ""
 }
 
-// say gives an order and waits until it is done.
+// say sends an order and waits until it is done.
 func (r *real) say(t *testing.T, order string) string {
 	t.Helper()
 	if _, err := io.WriteString(r.in, order+"\n"); err != nil {
@@ -93,10 +92,10 @@ func (r *real) say(t *testing.T, order string) string {
 	return r.answer(t)
 }
 
-// attach watches it.
+// attach traces the runtime at a detail.
 func (r *real) attach(t *testing.T, d optrace.Detail) *Session {
 	t.Helper()
-	found, err := layouts.FromProcess(r.cmd.Process.Pid)
+	found, err := binary.FromProcess(r.cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +110,7 @@ func (r *real) attach(t *testing.T, d optrace.Detail) *Session {
 	return s
 }
 
-// collect takes events until nothing came for a while.
+// collect returns the events until there are none for a while.
 func collect(t *testing.T, s *Session, quiet time.Duration) []optrace.Event {
 	t.Helper()
 	var all []optrace.Event
@@ -126,8 +125,8 @@ func collect(t *testing.T, s *Session, quiet time.Duration) []optrace.Event {
 	}
 }
 
-// Of every token of a real runtime each operator is seen, on every thread, in its
-// graph, and nothing is lost.
+// Each operator of every token of a real runtime is seen, on every thread, in its graph, and
+// nothing is lost.
 func TestE2ERealRuntimes(t *testing.T) {
 	for _, c := range []struct {
 		runtime, model string
@@ -151,7 +150,7 @@ func TestE2ERealRuntimes(t *testing.T) {
 	}
 }
 
-// hashOf is the hash of the tokens in an answer.
+// hashOf returns the hash of the tokens in an answer.
 func hashOf(answer string) string {
 	_, rest, _ := strings.Cut(answer, `"hash":"`)
 	hash, _, _ := strings.Cut(rest, `"`)
@@ -189,9 +188,9 @@ func checkReal(t *testing.T, s *Session, events []optrace.Event, threads, want i
 			case "":
 				t.Fatalf("an operator without a name: %+v", e)
 			}
-			lanes[e.Lane]++
-			shares[e.Lane] = true
-			if int(e.Lanes) > threads {
+			lanes[e.Thread]++
+			shares[e.Thread] = true
+			if int(e.Threads) > threads {
 				t.Fatalf("%+v", e)
 			}
 		}
@@ -199,7 +198,7 @@ func checkReal(t *testing.T, s *Session, events []optrace.Event, threads, want i
 	t.Logf("%d events, %d graphs, operators of a graph and how often %v, tables %d %d %d %d", len(events), graphs, perGraph,
 		len(tb.Tensors), len(tb.Operators), len(tb.DAGs), len(tb.Experts))
 	if graphs != 9 || len(perGraph) > 2 || len(shares) != threads {
-		t.Errorf("%d graphs, operators %v, lanes %v of %d", graphs, perGraph, shares, of(events, optrace.OpBegin)[0].Lanes)
+		t.Errorf("%d graphs, operators %v, lanes %v of %d", graphs, perGraph, shares, of(events, optrace.OpBegin)[0].Threads)
 	}
 	if want > 0 && perGraph[want] < 8 {
 		t.Errorf("operators of a token: %v, want %d", perGraph, want)

@@ -18,12 +18,12 @@ const (
 	offCookie  = 40 // u32: kind | place << 16
 	offCPU     = 44 // u32
 	offDropped = 48 // u32: records that were lost so far
-	offLane    = 52 // u16
-	offLanes   = 54 // u16
+	offIth     = 52 // u16
+	offNth     = 54 // u16
 	headerSize = 56
 )
 
-// Kinds of records that are no events: they belong to one that follows. The others are
+// Kinds of records that are not events: they belong to an event that follows. All others are
 // [optrace.Kind].
 const (
 	recordNode = 200 + iota // a node of a graph whose GraphBegin follows; extra is the graph
@@ -33,16 +33,16 @@ const (
 // Rows of experts in a record: slots of a fixed size, so that the verifier of the
 // kernel can follow.
 const (
-	expertSlot      = 32  // ids of a row; no known model uses more than 16 of a layer at a time
+	expertSlot      = 32  // ids of a row; no known model uses more than 16 experts of a layer at a time
 	expertRowsSmall = 4   // rows of the small record: decoding, and a few sequences at once
-	expertRowsLarge = 128 // rows of the large one; of longer prompts the first are kept
+	expertRowsLarge = 128 // rows of the large record; of longer prompts the first ones are kept
 )
 
-// defaultRaw is how many bytes of a tensor are read where the layout is unknown: its
+// defaultRaw is the number of bytes of a tensor that are read if the layout is unknown: its
 // name ends there in every version since 2024-06.
 const defaultRaw = 320
 
-// header is what every record starts with.
+// header is the common start of every record.
 type header struct {
 	at      time.Duration
 	pid     int32
@@ -54,11 +54,11 @@ type header struct {
 	place   uint16
 	cpu     uint32
 	dropped uint32
-	lane    uint16
-	lanes   uint16
+	ith     uint16
+	nth     uint16
 }
 
-// parseHeader reads the header of a record and says whether the record is long enough.
+// parseHeader parses the header of a record, and returns false if the record is too short.
 func parseHeader(b []byte, h *header) bool {
 	if len(b) < headerSize {
 		return false
@@ -75,13 +75,13 @@ func parseHeader(b []byte, h *header) bool {
 	h.kind, h.place = uint8(cookie), uint16(cookie>>16)
 	h.cpu = le.Uint32(b[offCPU:])
 	h.dropped = le.Uint32(b[offDropped:])
-	h.lane = le.Uint16(b[offLane:])
-	h.lanes = le.Uint16(b[offLanes:])
+	h.ith = le.Uint16(b[offIth:])
+	h.nth = le.Uint16(b[offNth:])
 	return true
 }
 
-// cookie is what a probe's program finds out about its place: the kind of event, the
-// place's index, and how far the stack pointer has moved.
+// cookie encodes what a probe's program knows of its place: the kind of event, the place's
+// index, and how far the stack pointer has moved.
 func cookie(kind optrace.Kind, place, pushed int) uint64 {
 	return uint64(kind) | uint64(place)<<16 | uint64(pushed)<<32
 }

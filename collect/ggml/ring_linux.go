@@ -11,51 +11,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ring is an array map of one value that programs write and this process reads: two
-// cache lines of control, the data, and room behind it so that no record is cut where the
-// data begins anew. It is here in place of the kernel's own ring buffer, for which the
-// target pays with a lock, two calls and ten cold lines of code in each record: an
-// operator's 225 ns became 165 (152 M parameters, one thread) with an atomic addition and
-// a store that do the same.
+// The ring is an array map with one value that programs write and this process reads: two cache
+// lines of control, the data, and room after it so that a record at the end is contiguous. It
+// replaces the kernel's own ring buffer, for which the target pays with a lock, two calls and
+// ten cold lines of code per record: with an atomic addition and a store instead, an operator's
+// 225 ns became 165 (152 M parameters, one thread).
 //
-// Positions count bytes from the start of the trace; the data at a position is at that
-// modulo the size. A record is a word, what was reserved for, and padding to 8 bytes. The
-// word is its position, and its length from bit 48 on; bit 0 is set last and tells that the
-// record is whole. What lies there from the time before has another position.
+// Positions count bytes from the start of the trace; the data of a position is at that modulo
+// the size. A record is a word, the reserved bytes, and padding to 8 bytes. The word is the
+// record's position, with its length from bit 48 on; bit 0 is set last and marks the record as
+// complete. A stale word has another position.
 const (
-	ringHead    = 0   // u64 in the control: the position behind what is reserved
-	ringTail    = 64  // u64 there: the position up to which this process has read
+	ringHead    = 0   // u64 in the control: the end of the reserved part
+	ringTail    = 64  // u64 in the control: the position up to which this process has read
 	ringControl = 128 // bytes before the data
 	ringWord    = 8
 	ringDone    = 1
 	ringLength  = 48 // bits below the length
 )
 
-// largestRecord is that of the experts of a prompt.
+// largestRecord is the size of the experts of a prompt.
 const largestRecord = headerSize + expertRowsLarge*expertSlot*4
 
 // spareEach is what the programs of one CPU take at the same moment: an operator's with two
-// tensors, and one of the kernel's in between. Two of all may take the largest record.
+// tensors, and a kernel event in between. At most two CPUs are assumed to write the largest
+// record.
 const spareEach = 2 << 10
 
-// spare is how much of a ring stays free: a program looks whether there is room and then
-// takes it, and programs of other CPUs do so in between. One that is preempted there is
-// beyond that; the reader says so where there were too many ([errOverrun]).
+// spare returns how much of a ring stays free, in bytes: a program checks for room and then
+// takes it, and programs of other CPUs may do so in between. A preempted program is not
+// covered; the reader detects too many of these ([errOverrun]).
 func spare(cpus int) int { return 2*largestRecord + cpus*spareEach }
 
-// maxDrain is how many bytes one drain reads at most, so that what it makes of them
-// stays bounded.
+// maxDrain is the number of bytes that one drain reads at most, to bound the resulting events.
 const maxDrain = 4 << 20
 
-// publishEvery is after how many bytes the room is given back to the programs while a
-// drain goes on.
+// publishEvery is the number of bytes after which a drain returns room to the programs.
 const publishEvery = 256 << 10
 
-// ring reads what programs write, in batches and without copying: a record is a slice of
-// the buffer itself, valid until the next one.
+// ring reads what programs write, in batches and without copying: a record is a slice of the
+// buffer, valid until the next one.
 type ring struct {
 	head, tail *uint64
-	data       []byte // its size is more than mask, see the layout above
+	data       []byte // longer than mask+1, see the layout above
 	mask       uint64
 	mapped     []byte
 }
@@ -65,11 +63,11 @@ var (
 	errOverrun = errors.New("the ring buffer was written to faster than its spare room allows for")
 )
 
-// ringBytes is the size of the map of a ring with so much data.
+// ringBytes returns the size of the map of a ring with size bytes of data.
 func ringBytes(size int) int { return ringControl + size + largestRecord + ringWord + 8 }
 
-// mapRing maps the ring of a map's descriptor; size is that of its data in bytes, a power
-// of two.
+// mapRing maps the ring of a map's descriptor; size is that of its data in bytes, a power of
+// two.
 func mapRing(fd, size int) (*ring, error) {
 	mapped, err := unix.Mmap(fd, 0, ringBytes(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -80,7 +78,7 @@ func mapRing(fd, size int) (*ring, error) {
 	return r, nil
 }
 
-// newRing is a ring over memory that is laid out as its map.
+// newRing returns a ring over memory with the layout of its map.
 func newRing(memory []byte, size int) *ring {
 	return &ring{
 		head: (*uint64)(unsafe.Pointer(&memory[ringHead])), tail: (*uint64)(unsafe.Pointer(&memory[ringTail])),
@@ -88,9 +86,9 @@ func newRing(memory []byte, size int) *ring {
 	}
 }
 
-// drain hands each record to visit, oldest first. whole says that it came to the end of
-// what was written when it began; else records go on behind one that is being written, or
-// behind maxDrain.
+// drain passes each record to visit, oldest first. whole is true if it reached the end as of
+// its start; otherwise there are more records after one that is still being written, or after
+// maxDrain.
 func (r *ring) drain(visit func(record []byte)) (whole bool, err error) {
 	at := atomic.LoadUint64(r.tail)
 	end := atomic.LoadUint64(r.head)
@@ -125,13 +123,13 @@ func (r *ring) drain(visit func(record []byte)) (whole bool, err error) {
 	return true, nil
 }
 
-// size is the ring's, in bytes.
+// size returns the size of the data in bytes.
 func (r *ring) size() int { return int(r.mask + 1) }
 
-// waiting is how many bytes wait to be read.
+// waiting returns the number of bytes to be read.
 func (r *ring) waiting() uint64 { return atomic.LoadUint64(r.head) - atomic.LoadUint64(r.tail) }
 
-// close unmaps the buffer; records are no longer valid.
+// close unmaps the buffer; records become invalid.
 func (r *ring) close() error {
 	if r.mapped == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fake is a ring as programs write it.
+// fake is a ring as written by programs.
 type fake struct {
 	*ring
 	memory []byte
@@ -36,15 +36,15 @@ func (f *fake) reserve(payload []byte) uint64 {
 	return at
 }
 
-// commit says that it is whole, and how long.
+// commit completes a record of some size.
 func (f *fake) commit(at uint64, size int) {
 	f.word(at, at|ringDone|uint64(size)<<ringLength)
 }
 
-// word puts the word of a record.
+// word writes the word of a record.
 func (f *fake) word(at, word uint64) { binary.NativeEndian.PutUint64(f.data[at&f.mask:], word) }
 
-// write puts a whole record.
+// write writes a complete record.
 func (f *fake) write(payload []byte) { f.commit(f.reserve(payload), len(payload)) }
 
 func TestRingReadsInOrder(t *testing.T) {
@@ -69,8 +69,7 @@ func TestRingReadsInOrder(t *testing.T) {
 	}
 }
 
-// What is being written stops a drain, also where a whole record lies there from the time
-// before.
+// A drain stops at an incomplete record, even if a complete one from an earlier round is there.
 func TestRingStopsAtWhatIsBeingWritten(t *testing.T) {
 	for _, around := range []int{0, 1, 3} {
 		f := newFake(256)
@@ -102,7 +101,7 @@ func TestRingStopsAtWhatIsBeingWritten(t *testing.T) {
 	}
 }
 
-// A drain is bounded: the rest comes with the next.
+// A drain is bounded: the remainder comes with the next one.
 func TestRingDrainsInPieces(t *testing.T) {
 	f := newFake(16 << 20)
 	n, payload := 0, make([]byte, 16<<10)
@@ -139,8 +138,7 @@ func TestRingOfNonsense(t *testing.T) {
 	}
 }
 
-// Writers that come between each other, as programs of several CPUs do, lose and spoil
-// nothing that found room.
+// Concurrent writers, like programs of several CPUs, neither lose nor corrupt what has room.
 func TestRingOfManyWriters(t *testing.T) {
 	const (
 		writers = 8
@@ -179,7 +177,7 @@ func TestRingOfManyWriters(t *testing.T) {
 	wait.Wait()
 }
 
-// race writes a record as programs do, while others do too: false without room.
+// race writes a record like a program, concurrently with others; it returns false without room.
 func (f *fake) race(writer, index, size, room int) bool {
 	tail := atomic.LoadUint64(f.tail)
 	if atomic.LoadUint64(f.head)-tail > uint64(room) {
@@ -221,7 +219,7 @@ func benchmarkRing(b *testing.B, tensors bool) {
 	for _, r := range x.Records { // the graphs are known
 		d.Record(r)
 	}
-	d.out.take(1 << 62)
+	d.out.takeUntil(1 << 62)
 	b.ReportAllocs()
 	events := 0
 	began := used(b)
@@ -232,7 +230,7 @@ func benchmarkRing(b *testing.B, tensors bool) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			events += len(d.out.take(1 << 62))
+			events += len(d.out.takeUntil(1 << 62))
 			if whole {
 				break
 			}
@@ -242,7 +240,7 @@ func benchmarkRing(b *testing.B, tensors bool) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// used is the CPU time of this process: the machine may be busy with others.
+// used returns the CPU time of this process, because the machine may be busy with others.
 func used(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage

@@ -2,15 +2,15 @@ package ggml
 
 import "github.com/rooftop-dev/rooftop/engine/optrace"
 
-// cpuCounters are counted by CPU and not by thread.
+// cpuCounters are counted per CPU instead of per thread.
 const cpuCounters = 1<<optrace.Instructions | 1<<optrace.Cycles | 1<<optrace.LLCMisses | 1<<optrace.BranchMisses
 
-// maxRunning is how many threads' counters are followed; then all begin anew.
+// maxRunning is the number of threads whose counters are tracked; beyond it all start again.
 const maxRunning = 1 << 14
 
-// running makes totals of threads of what CPUs count. What a CPU counts between two
-// readings is a thread's own where the thread has not left it in between, which the
-// thread's context switches tell.
+// running converts counts of CPUs to totals of threads. The growth between two readings of a
+// CPU belongs to the thread if the thread has not left the CPU in between, which its context
+// switches show.
 type running struct {
 	threads map[int32]*runningThread
 }
@@ -18,14 +18,13 @@ type running struct {
 type runningThread struct {
 	cpu      uint32
 	switches uint64
-	raw      [optrace.NumCounters]uint64 // as the CPU counted
+	raw      [optrace.NumCounters]uint64 // counts of the CPU
 	total    [optrace.NumCounters]uint64
 }
 
-// own replaces what the CPU counts in a reading by the totals of the thread. Where the
-// thread was away since its last reading they are not in the reading: that stretch is
-// not known.
-func (r *running) own(tid int32, cpu uint32, c *optrace.CounterSet) {
+// replaceCounts replaces the CPU's counts in a reading by the totals of the thread. If the
+// thread was off the CPU since its last reading, they are removed: the growth is unknown.
+func (r *running) replaceCounts(tid int32, cpu uint32, c *optrace.CounterSet) {
 	if c.Have&cpuCounters == 0 {
 		return
 	}

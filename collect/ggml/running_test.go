@@ -6,8 +6,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// A thread's total grows by what its CPU counted while it stayed there, and by nothing
-// else.
+// A thread's total grows only by what its CPU counted while the thread stayed there.
 func TestCountersOfAThread(t *testing.T) {
 	const all = cpuCounters | 1<<optrace.ContextSwitches
 	var r running
@@ -28,7 +27,7 @@ func TestCountersOfAThread(t *testing.T) {
 	} {
 		c := optrace.CounterSet{Have: all}
 		c.Value[optrace.Cycles], c.Value[optrace.ContextSwitches] = step.raw, step.switches
-		r.own(int32(step.tid), uint32(step.cpu), &c)
+		r.replaceCounts(int32(step.tid), uint32(step.cpu), &c)
 		if known := c.Have&(1<<optrace.Cycles) != 0; known != step.known || c.Value[optrace.Cycles] != step.total {
 			t.Errorf("step %d: known %v, total %d", i, known, c.Value[optrace.Cycles])
 		}
@@ -41,7 +40,7 @@ func TestCountersOfAThread(t *testing.T) {
 func TestCountersWithoutAPMU(t *testing.T) {
 	var r running
 	c := optrace.CounterSet{Have: 1 << optrace.TaskClock}
-	r.own(1, 0, &c)
+	r.replaceCounts(1, 0, &c)
 	if c.Have != 1<<optrace.TaskClock || r.threads != nil {
 		t.Errorf("%+v", c)
 	}

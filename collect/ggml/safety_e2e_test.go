@@ -18,15 +18,16 @@ import (
 
 	"github.com/cilium/ebpf/link"
 
-	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
-// changedText is every place at which code that a process has mapped differs from its
-// file, not only where probes were.
-func changedText(t *testing.T, r *layouts.Runtime) []string {
+// changedText returns every place at which the mapped code of a process differs from its file,
+// not only at probes.
+func changedText(t *testing.T, r *binary.Runtime) []string {
 	t.Helper()
-	maps, err := mappings(r.PID)
+	maps, err := binary.Mappings(r.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,18 +39,18 @@ func changedText(t *testing.T, r *layouts.Runtime) []string {
 			t.Fatal(err)
 		}
 		for _, m := range maps {
-			if !m.execute || m.path != image.Path || m.offset >= uint64(len(file)) {
+			if !m.Code || m.Path != image.Path || m.Offset >= uint64(len(file)) {
 				continue
 			}
-			want := file[m.offset:min(m.offset+m.end-m.start, uint64(len(file)))]
+			want := file[m.Offset:min(m.Offset+m.End-m.Begin, uint64(len(file)))]
 			now := make([]byte, len(want))
-			if err := readMemory(r.PID, m.start, now); err != nil {
+			if err := readMemory(r.PID, m.Begin, now); err != nil {
 				t.Fatal(err)
 			}
 			read += len(now)
 			for i := range now {
 				if now[i] != want[i] {
-					changed = append(changed, fmt.Sprintf("%s+%#x", m.path, m.offset+uint64(i)))
+					changed = append(changed, fmt.Sprintf("%s+%#x", m.Path, m.Offset+uint64(i)))
 				}
 			}
 		}
@@ -60,8 +61,8 @@ func changedText(t *testing.T, r *layouts.Runtime) []string {
 	return changed
 }
 
-// linksOf are the links of the whole machine that hold probes of a file; those of single
-// probes do not tell their file.
+// linksOf returns the number of links on the machine with probes of a file, without those of
+// single probes, which do not show their file.
 func linksOf(t *testing.T, path string) int {
 	t.Helper()
 	n := 0
@@ -82,19 +83,19 @@ func linksOf(t *testing.T, path string) int {
 	return n
 }
 
-// laneZero are the names of operators on lane 0.
-func laneZero(s *Session, events []optrace.Event) []string {
+// threadZero returns the names of operators on thread 0.
+func threadZero(s *Session, events []optrace.Event) []string {
 	var got []string
 	for _, e := range of(events, optrace.OpBegin, optrace.FusedBegin) {
-		if e.Lane == 0 {
+		if e.Thread == 0 {
 			got = append(got, text(s.Tables(), e))
 		}
 	}
 	return got
 }
 
-// Two traces of one target do not see each other: each has all of it at its own detail,
-// and one that ends takes nothing from the other.
+// Two traces of one target do not affect each other: each has all events at its own detail,
+// also after the other one ends.
 func TestE2ETwoSessions(t *testing.T) {
 	b := build(t)
 	for _, single := range []bool{false, true} {
@@ -104,7 +105,7 @@ func TestE2ETwoSessions(t *testing.T) {
 		two := open(t, r, Options{Single: single}, optrace.LevelBarriers)
 		k.decode(t, 3, 5, 2, 0)
 		for i, s := range []*Session{one, two} {
-			if got := laneZero(s, drained(t, s)); !slices.Equal(got, slices.Repeat(sequence, 3)) {
+			if got := threadZero(s, drained(t, s)); !slices.Equal(got, slices.Repeat(sequence, 3)) {
 				t.Errorf("single=%v: session %d saw %q", single, i, got)
 			}
 		}
@@ -113,7 +114,7 @@ func TestE2ETwoSessions(t *testing.T) {
 		}
 		k.decode(t, 2, 5, 2, 0)
 		events := drained(t, one)
-		if got := laneZero(one, events); !slices.Equal(got, slices.Repeat(sequence, 2)) || len(of(events, optrace.BarrierBegin)) != 0 {
+		if got := threadZero(one, events); !slices.Equal(got, slices.Repeat(sequence, 2)) || len(of(events, optrace.BarrierBegin)) != 0 {
 			t.Errorf("single=%v: after the other's end %q", single, got)
 		}
 		if err := one.Close(); err != nil {
@@ -125,8 +126,8 @@ func TestE2ETwoSessions(t *testing.T) {
 	}
 }
 
-// Sessions come, change what they watch and go while all threads of the target compute:
-// it goes on, and its code is as it was.
+// Sessions attach, change their detail and detach while all threads of the target compute: it
+// continues, and its code is restored.
 func TestE2ESessionsComeAndGoWhileItComputes(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -162,8 +163,7 @@ func TestE2ESessionsComeAndGoWhileItComputes(t *testing.T) {
 	}
 }
 
-// A target that is stopped is attached to, and waits for nothing; what it computes when it
-// goes on is seen.
+// Attaching to a stopped target does not block; what it computes after it continues is seen.
 func TestE2EStoppedTarget(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -176,7 +176,7 @@ func TestE2EStoppedTarget(t *testing.T) {
 	k.order(t, "decode 2 5 1 0")
 	k.cmd.Process.Signal(syscall.SIGCONT)
 	k.expect(t, "done")
-	if got := laneZero(s, drained(t, s)); !slices.Equal(got, slices.Repeat(sequence, 2)) {
+	if got := threadZero(s, drained(t, s)); !slices.Equal(got, slices.Repeat(sequence, 2)) {
 		t.Errorf("%q", got)
 	}
 	k.order(t, "decode 20 5 1 5000")
@@ -194,7 +194,7 @@ func TestE2EStoppedTarget(t *testing.T) {
 	k.expect(t, "done")
 }
 
-// A target in a container of its own, whose PID there is 1, is watched from outside.
+// A target in its own container, where its PID is 1, is traced from outside.
 func TestE2ETargetInAContainer(t *testing.T) {
 	b := build(t)
 	for _, single := range []bool{false, true} {
@@ -203,7 +203,7 @@ func TestE2ETargetInAContainer(t *testing.T) {
 		s := open(t, r, Options{Single: single}, optrace.LevelTensor|optrace.DetailSched)
 		k.decode(t, 2, 5, 3, 200)
 		events := drained(t, s)
-		if got := laneZero(s, events); !slices.Equal(got, slices.Repeat(sequence, 2)) {
+		if got := threadZero(s, events); !slices.Equal(got, slices.Repeat(sequence, 2)) {
 			t.Errorf("single=%v: %q", single, got)
 		}
 		for _, e := range of(events, optrace.OpBegin, optrace.SwitchOut, optrace.SwitchIn) {
@@ -217,7 +217,7 @@ func TestE2ETargetInAContainer(t *testing.T) {
 	}
 }
 
-// A target of another user that changed its user when it started (setuid) is watched by root.
+// Root traces a target of another user that changed its user at its start (setuid).
 func TestE2ESetuidTarget(t *testing.T) {
 	b := build(t)
 	raw, err := os.ReadFile(b.program)
@@ -252,7 +252,7 @@ func TestE2ESetuidTarget(t *testing.T) {
 	}
 	s := open(t, runtimeOf(t, k.pid()), Options{}, optrace.LevelTensor)
 	k.decode(t, 2, 5, 1, 0)
-	if got := laneZero(s, drained(t, s)); !slices.Equal(got, slices.Repeat(sequence, 2)) {
+	if got := threadZero(s, drained(t, s)); !slices.Equal(got, slices.Repeat(sequence, 2)) {
 		t.Errorf("%q", got)
 	}
 	if gaps := s.Gaps(); slices.ContainsFunc(gaps, func(g optrace.Gap) bool { return strings.Contains(g.Why, "cannot be read") }) {
@@ -260,14 +260,14 @@ func TestE2ESetuidTarget(t *testing.T) {
 	}
 }
 
-// Through a ring that is far too small: no graph is handed over that lacks an operator.
+// With a ring that is far too small, no graph without all of its operators is passed on.
 func TestE2ELossesTearGraphs(t *testing.T) {
 	b := build(t)
 	for _, threads := range []int{1, 3} {
 		k := start(t, b.program)
 		s := open(t, runtimeOf(t, k.pid()), Options{Ring: minRing}, optrace.LevelTensor)
 		var got whole
-		a := optrace.NewAssembler(s.Tables(), &got)
+		a := assemble.New(s.Tables(), &got)
 		var wait sync.WaitGroup
 		ctx, cancel := context.WithCancel(context.Background())
 		wait.Go(func() {
@@ -295,13 +295,13 @@ func TestE2ELossesTearGraphs(t *testing.T) {
 			t.Errorf("%d threads: %d losses are told, %d were", threads, told, s.Dropped())
 		}
 		for _, g := range got {
-			for i, lane := range g.Lanes {
+			for i, lane := range g.Threads {
 				if len(lane.Spans) != len(sequence) {
 					t.Errorf("%d threads: lane %d of graph %d has %d operators, %d were computed", threads, i, g.Index, len(lane.Spans), len(sequence))
 				}
 			}
-			if len(g.Lanes) != threads {
-				t.Errorf("%d lanes of %d", len(g.Lanes), threads)
+			if len(g.Threads) != threads {
+				t.Errorf("%d lanes of %d", len(g.Threads), threads)
 			}
 		}
 	}

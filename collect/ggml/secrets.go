@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// hidden stands where a secret was.
+// hidden replaces a secret.
 const hidden = "[redacted]"
 
-// secretWords end the names of flags whose values are secrets, as llama-server's --api-key
+// secretWords are the last words of flags with secret values, such as llama-server's --api-key
 // and --hf-token; -hft is short for the latter.
 var secretWords = []string{"key", "keys", "token", "secret", "password", "passphrase", "hft"}
 
-// withoutSecrets is a command line as it may be kept: recordings and reports are handed on.
+// withoutSecrets returns a command line with secrets replaced, because recordings and reports
+// are shared.
 func withoutSecrets(words []string) []string {
 	kept := slices.Clone(words)
 	for i, word := range words {
@@ -28,7 +29,7 @@ func withoutSecrets(words []string) []string {
 	return kept
 }
 
-// isSecret says that a flag's last word is one of secrets.
+// isSecret reports whether a flag's last word is in secretWords.
 func isSecret(flag string) bool {
 	words := strings.FieldsFunc(strings.ToLower(flag), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
 	return len(words) > 0 && slices.Contains(secretWords, words[len(words)-1])

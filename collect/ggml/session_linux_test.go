@@ -13,12 +13,12 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// sessionOn is a session that reads a ring and is attached to nothing.
+// sessionOn returns a session that reads a ring without being attached.
 func sessionOn(f *fake) *Session {
 	return &Session{runtime: &layouts.Runtime{}, ring: f.ring, decoder: newDecoder(layouts.Layout{}, layouts.Names{}, nil), whole: true}
 }
 
-// sample writes the record of a choice of a token.
+// sample writes the record of a token choice.
 func (f *fake) sample(at uint64) {
 	record := make([]byte, headerSize)
 	binary.LittleEndian.PutUint64(record[offAt:], at)
@@ -26,8 +26,8 @@ func (f *fake) sample(at uint64) {
 	f.write(record)
 }
 
-// What lies in the ring when the target ends, or when nobody wants more, is handed out to
-// the last record, however much it is; what comes after that is not waited for.
+// When the target or the context ends, Next returns everything in the ring to the last record,
+// without waiting for more.
 func TestWhatIsLeftIsHandedOut(t *testing.T) {
 	const ring = 4 * maxDrain
 	records := ring/(headerSize+ringWord) - 1

@@ -31,7 +31,7 @@ func TestImpliedDetails(t *testing.T) {
 	}
 }
 
-// Tables take what is new once, and stop at their size.
+// Tables store new entries once, and stop at their limits.
 func TestTablesStayBounded(t *testing.T) {
 	in := newInterner()
 	for range 2 {
@@ -54,7 +54,7 @@ func TestTablesStayBounded(t *testing.T) {
 	}
 }
 
-// A table of large things stops at what they hold together.
+// A table of large entries is limited by their total size.
 func TestTablesOfLargeThingsStayBounded(t *testing.T) {
 	in := newInterner()
 	ids := make([]int32, 4096)
@@ -84,12 +84,12 @@ func TestTablesOfLargeThingsStayBounded(t *testing.T) {
 // maxGraphNodesHeld is the size of the graphs of a test, as large as programs send them.
 const maxGraphNodesHeld = 1 << 16
 
-// What is known of addresses is bounded over all processes, and when tables are full the
-// target's memory is not read for what finds no room.
+// The known addresses are bounded over all processes, and when tables are full the target's
+// memory is not read for entries without room.
 func TestAddressesStayBounded(t *testing.T) {
 	d := newDecoder(layouts.Layout{}, layouts.Names{}, nil)
 	for i := range maxAddresses + 3 {
-		d.at(d.of(int32(i%7)), uint64(i))
+		d.tensorAt(d.processOf(int32(i%7)), uint64(i))
 	}
 	held := 0
 	for _, p := range d.processes {
@@ -100,7 +100,7 @@ func TestAddressesStayBounded(t *testing.T) {
 	}
 	reads := 0
 	d.memory = func(int32, uint64, []byte) error { reads++; return errNoMemory }
-	p := d.of(1)
+	p := d.processOf(1)
 	d.resolve(p, &tensor{}, []uint64{0x10, 0x20})
 	d.tables.Tensors = make([]optrace.Tensor, maxTensors)
 	d.resolve(p, &tensor{}, []uint64{0x10, 0x20})

@@ -2,46 +2,47 @@ package ggml
 
 import "github.com/rooftop-dev/rooftop/engine/optrace"
 
-// maxSteppers is how many threads of one process are remembered.
+// maxSteppers is the number of threads of one process that are tracked.
 const maxSteppers = 1 << 12
 
-// stepping makes the operators of GGML until June 2024 look like those of later: each was
-// prepared, computed and finished, with a call for each step. What one thread alone does,
-// as the lane of index 0 of one lane, the thread does that was last to end what was before:
-// any of them. Here each operator begins once, and lane 0 is always the thread of the graph.
+// stepping makes the operators of GGML before June 2024 look like those of later versions. Each
+// operator was prepared, computed and finished, with a call for each step, and a step for a
+// single thread ran on whichever thread finished the previous step last, as thread 0 of 1. Here
+// each operator begins once, and thread 0 is always the thread of the graph.
 type stepping struct {
-	main    int32            // the thread of the newest graph, 0 none
-	began   map[int32]uint64 // by thread that began graphs: the operator that its lane 0 began last, 0 none
-	again   map[int32]bool   // by thread: its newest begin was that of another step
-	lanes   uint16           // of the graph before, or more
-	counted uint16           // in this graph so far
+	main    int32            // TID of the thread of the newest graph, 0 if there is none
+	began   map[int32]uint64 // by thread of a graph: the operator that thread 0 began last, 0 if none
+	again   map[int32]bool   // by thread: its latest begin was another step of an operator
+	threads uint16           // number of threads of the previous graph, or more
+	counted uint16           // number of threads in this graph so far
 }
 
 func newStepping() stepping { return stepping{began: map[int32]uint64{}, again: map[int32]bool{}} }
 
-// graph takes in that a thread begins a graph.
+// graph notes that a thread begins a graph.
 func (s *stepping) graph(tid int32) {
 	if len(s.began) >= maxSteppers {
 		clear(s.began)
 	}
 	s.main, s.began[tid] = tid, 0
 	if s.counted > 0 {
-		s.lanes = s.counted
+		s.threads = s.counted
 	}
 	s.counted = 0
 }
 
-// begins says whether an operator begins, and not another step of one.
+// begins reports whether an operator begins, as opposed to another step of one, and corrects
+// the event's thread.
 func (s *stepping) begins(e *optrace.Event) bool {
-	s.counted = max(s.counted, e.Lanes)
-	s.lanes = max(s.lanes, e.Lanes)
-	e.Lanes = s.lanes
+	s.counted = max(s.counted, e.Threads)
+	s.threads = max(s.threads, e.Threads)
+	e.Threads = s.threads
 	if len(s.again) >= maxSteppers {
 		clear(s.again)
 	}
 	by := e.TID
 	s.again[by] = false
-	if e.Lane != 0 || s.main == 0 {
+	if e.Thread != 0 || s.main == 0 {
 		return true
 	}
 	if _, main := s.began[e.TID]; !main {

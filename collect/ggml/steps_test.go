@@ -11,8 +11,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// A graph of three operators on two threads, as GGML computed it until June 2024: what one
-// thread alone does, the one does that comes last to it, and a product has three steps.
+// A graph of three operators on two threads, as GGML computed it until June 2024: a
+// single-threaded step runs on the thread that arrives last, and a product has three steps.
 func TestStepsOfOneOperatorAreOne(t *testing.T) {
 	d := newDecoder(layouts.Layout{Thread: 4}, layouts.Names{}, nil)
 	const main, worker = 8, 9
@@ -22,8 +22,8 @@ func TestStepsOfOneOperatorAreOne(t *testing.T) {
 		d.Record(record(kind, now, func(b []byte) {
 			binary.LittleEndian.PutUint64(b[offThread:], 7<<32|tid)
 			binary.LittleEndian.PutUint64(b[offAddr:], addr)
-			binary.LittleEndian.PutUint16(b[offLane:], lane)
-			binary.LittleEndian.PutUint16(b[offLanes:], lanes)
+			binary.LittleEndian.PutUint16(b[offIth:], lane)
+			binary.LittleEndian.PutUint16(b[offNth:], lanes)
 		}))
 	}
 	graph := func() {
@@ -37,7 +37,7 @@ func TestStepsOfOneOperatorAreOne(t *testing.T) {
 		take(optrace.GraphEnd, main, 0x1000, 0, 0)
 	}
 	graph()
-	d.out.take(now)
+	d.out.takeUntil(now)
 	graph() // how many threads there are is known
 	type begin struct {
 		TID         int32
@@ -45,9 +45,9 @@ func TestStepsOfOneOperatorAreOne(t *testing.T) {
 		Lane, Lanes uint16
 	}
 	var got []begin
-	for _, e := range d.out.take(now) {
+	for _, e := range d.out.takeUntil(now) {
 		if e.Kind == optrace.OpBegin {
-			got = append(got, begin{e.TID, e.Addr, e.Lane, e.Lanes})
+			got = append(got, begin{e.TID, e.Addr, e.Thread, e.Threads})
 		}
 	}
 	want := []begin{{main, 0x10, 0, 2}, {main, 0x20, 0, 2}, {worker, 0x20, 1, 2}, {main, 0x30, 0, 2}}

@@ -7,21 +7,21 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// Sizes at which a table takes no more, so that a long trace of a changing target stays
-// bounded: what comes later has the ref 0. Counter sets are one for each operator that
-// begins: some 2,700 tokens of a model of a billion parameters.
+// Limits of tables, so that a long trace of a changing target stays bounded: what exceeds them
+// has the ref 0. There is one counter set per operator that begins: some 2,700 tokens of a
+// model of a billion parameters.
 const (
 	maxTensors   = 1 << 18
 	maxOperators = 1 << 18
 	maxExperts   = 1 << 20
-	maxChosen    = 1 << 23 // ids of all choices together; those of a prompt have 1,024 and more
+	maxChosen    = 1 << 23 // ids of all choices; a choice of a prompt has 1,024 and more
 	maxDAGs      = 1 << 12
-	maxNodes     = 1 << 21 // nodes and leaves of all graphs together, 64 bytes and more each
+	maxNodes     = 1 << 21 // nodes and leaves of all graphs, 64 bytes and more each
 	maxNames     = 1 << 12
 	maxCounters  = 1 << 20
 )
 
-// interner keeps each thing once and gives it a ref.
+// interner stores each thing once and gives it a ref.
 type interner struct {
 	optrace.Tables
 	tensors   map[optrace.Tensor]uint32
@@ -32,7 +32,7 @@ type interner struct {
 	key       []byte
 	chosen    int   // ids of all choices
 	nodes     int   // of all graphs
-	left      int64 // things that found no place
+	left      int64 // things beyond the limits
 }
 
 func newInterner() *interner {
@@ -42,24 +42,30 @@ func newInterner() *interner {
 	}
 }
 
-// more says that there is room for tensors.
-func (t *interner) more() bool { return len(t.Tensors) < maxTensors }
+// add appends a thing to a table and stores its ref under a key. It returns the ref, 0 without
+// room.
+func add[K comparable, T any](t *interner, table *[]T, refs map[K]uint32, key K, thing T, room bool) uint32 {
+	if !room {
+		t.left++
+		return 0
+	}
+	*table = append(*table, thing)
+	refs[key] = uint32(len(*table))
+	return refs[key]
+}
 
-// tensor is the ref of a tensor.
+// hasRoom reports whether there is room for tensors.
+func (t *interner) hasRoom() bool { return len(t.Tensors) < maxTensors }
+
+// tensor returns the ref of a tensor, 0 without room.
 func (t *interner) tensor(v optrace.Tensor) uint32 {
 	if ref, ok := t.tensors[v]; ok {
 		return ref
 	}
-	if !t.more() {
-		t.left++
-		return 0
-	}
-	t.Tensors = append(t.Tensors, v)
-	t.tensors[v] = uint32(len(t.Tensors))
-	return uint32(len(t.Tensors))
+	return add(t, &t.Tensors, t.tensors, v, v, t.hasRoom())
 }
 
-// operator is the ref of an operator; its sources are copied.
+// operator returns the ref of an operator, 0 without room. Its sources are copied.
 func (t *interner) operator(o optrace.Operator) uint32 {
 	k := t.key[:0]
 	k = append(append(k, o.Op...), 0)
@@ -78,17 +84,11 @@ func (t *interner) operator(o optrace.Operator) uint32 {
 	if ref, ok := t.operators[string(k)]; ok {
 		return ref
 	}
-	if len(t.Operators) >= maxOperators {
-		t.left++
-		return 0
-	}
 	o.In = append([]uint32(nil), o.In...)
-	t.Operators = append(t.Operators, o)
-	t.operators[string(k)] = uint32(len(t.Operators))
-	return uint32(len(t.Operators))
+	return add(t, &t.Operators, t.operators, string(k), o, len(t.Operators) < maxOperators)
 }
 
-// choice is the ref of experts; the ids are copied.
+// choice returns the ref of a choice of experts, 0 without room. The ids are copied.
 func (t *interner) choice(c optrace.ExpertChoice) uint32 {
 	k := binary.LittleEndian.AppendUint64(t.key[:0], uint64(c.Layer))
 	k = binary.LittleEndian.AppendUint32(k, uint32(c.Used))
@@ -100,18 +100,15 @@ func (t *interner) choice(c optrace.ExpertChoice) uint32 {
 	if ref, ok := t.experts[string(k)]; ok {
 		return ref
 	}
-	if len(t.Experts) >= maxExperts || t.chosen+len(c.IDs) > maxChosen {
-		t.left++
-		return 0
+	room := len(t.Experts) < maxExperts && t.chosen+len(c.IDs) <= maxChosen
+	if room {
+		t.chosen += len(c.IDs)
+		c.IDs = append([]int32(nil), c.IDs...)
 	}
-	t.chosen += len(c.IDs)
-	c.IDs = append([]int32(nil), c.IDs...)
-	t.Experts = append(t.Experts, c)
-	t.experts[string(k)] = uint32(len(t.Experts))
-	return uint32(len(t.Experts))
+	return add(t, &t.Experts, t.experts, string(k), c, room)
 }
 
-// dag is the ref of a graph; the value is kept.
+// dag returns the ref of a graph, 0 without room. The value is kept.
 func (t *interner) dag(d optrace.DAG) uint32 {
 	k := binary.LittleEndian.AppendUint64(t.key[:0], d.Addr)
 	k = binary.LittleEndian.AppendUint64(k, uint64(d.Truncated))
@@ -133,17 +130,14 @@ func (t *interner) dag(d optrace.DAG) uint32 {
 		return ref
 	}
 	size := len(d.Nodes) + len(d.Leaves)
-	if len(t.DAGs) >= maxDAGs || t.nodes+size > maxNodes {
-		t.left++
-		return 0
+	room := len(t.DAGs) < maxDAGs && t.nodes+size <= maxNodes
+	if room {
+		t.nodes += size
 	}
-	t.nodes += size
-	t.DAGs = append(t.DAGs, d)
-	t.dags[sum] = uint32(len(t.DAGs))
-	return uint32(len(t.DAGs))
+	return add(t, &t.DAGs, t.dags, sum, d, room)
 }
 
-// name is the ref of a name, 0 of none.
+// name returns the ref of a name, 0 for "" or without room.
 func (t *interner) name(s string) uint32 {
 	if s == "" {
 		return 0
@@ -151,16 +145,10 @@ func (t *interner) name(s string) uint32 {
 	if ref, ok := t.names[s]; ok {
 		return ref
 	}
-	if len(t.Names) >= maxNames {
-		t.left++
-		return 0
-	}
-	t.Names = append(t.Names, s)
-	t.names[s] = uint32(len(t.Names))
-	return uint32(len(t.Names))
+	return add(t, &t.Names, t.names, s, s, len(t.Names) < maxNames)
 }
 
-// counter is the ref of a reading, 0 where there is no room.
+// counter returns the ref of a reading, 0 without room.
 func (t *interner) counter(c optrace.CounterSet) uint32 {
 	if len(t.Counters) >= maxCounters {
 		t.left++

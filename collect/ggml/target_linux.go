@@ -5,7 +5,6 @@ package ggml
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,35 +14,34 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// lookAgainEvery is how often the files of a process are looked at that has not mapped
-// all of a runtime yet, and lookAgainFor how long one that became another program has
-// for it.
+// lookAgainEvery is how often a process that has not mapped all of a runtime yet is checked,
+// and lookAgainFor how long one that became another program has to map it.
 const (
 	lookAgainEvery = 500 * time.Millisecond
 	lookAgainFor   = 10 * time.Second
 )
 
-// lifeline tells of a process's end, also where its PID is used again.
-type lifeline struct{ fd int }
+// processHandle refers to a process, whose end it shows even if the PID is reused.
+type processHandle struct{ fd int }
 
-// openProcess takes hold of a process.
-func openProcess(pid int) (*lifeline, error) {
+// openProcess opens a handle of a process. It fails if there is no such process.
+func openProcess(pid int) (*processHandle, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case errors.Is(err, unix.ESRCH):
-		return nil, fmt.Errorf("there is no process %d (any more); name one that runs", pid)
+		return nil, fmt.Errorf("process %d does not exist; give a running process", pid)
 	case err != nil:
-		return nil, fmt.Errorf("take hold of process %d: %w", pid, err)
+		return nil, fmt.Errorf("open a handle of process %d: %w", pid, err)
 	}
-	return &lifeline{fd}, nil
+	return &processHandle{fd}, nil
 }
 
-// gone says that the process has ended.
-func (l *lifeline) gone() bool {
+// ended reports whether the process has ended, false for a nil handle.
+func (l *processHandle) ended() bool {
 	if l == nil {
 		return false
 	}
@@ -52,25 +50,25 @@ func (l *lifeline) gone() bool {
 	return err == nil && n > 0
 }
 
-func (l *lifeline) close() error {
+func (l *processHandle) close() error {
 	if l == nil {
 		return nil
 	}
 	return unix.Close(l.fd)
 }
 
-// firstNamespace is the inode of the machine's first PID namespace
-// (include/uapi/linux/nsfs.h, PROC_PID_INIT_INO).
+// firstNamespace is the inode of the initial PID namespace (include/uapi/linux/nsfs.h,
+// PROC_PID_INIT_INO).
 const firstNamespace = "pid:[4026531836]"
 
-// inFirstNamespace says that PIDs here are those that programs in the kernel see.
+// inFirstNamespace reports whether PIDs of this process are those that BPF programs see.
 func inFirstNamespace() bool {
 	link, err := os.Readlink("/proc/self/ns/pid")
 	return err == nil && link == firstNamespace
 }
 
-// OwnPID is the PID of this process as events have it; 0 where that is not known, since
-// PIDs here are not those that programs in the kernel see.
+// OwnPID returns the PID of this process as events have it; 0 in another PID namespace, where
+// it is unknown.
 func OwnPID() int {
 	if !inFirstNamespace() {
 		return 0
@@ -78,40 +76,14 @@ func OwnPID() int {
 	return os.Getpid()
 }
 
-// Wait waits until a process has mapped a GGML runtime, for those that load it late. It
-// ends with ctx, or when the process ends.
-func Wait(ctx context.Context, pid int) (*layouts.Runtime, error) {
-	life, err := openProcess(pid)
-	if err != nil {
-		return nil, err
-	}
-	defer life.close()
-	for {
-		r, err := layouts.FromProcess(pid)
-		if err == nil {
-			return r, nil
-		}
-		if life.gone() {
-			return nil, fmt.Errorf("process %d ended before it loaded a GGML runtime", pid)
-		}
-		timer := time.NewTimer(lookAgainEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("process %d has not loaded a GGML runtime: %w", pid, err)
-		case <-timer.C:
-		}
-	}
-}
-
-// becameAnother follows a target that executed another program: to its runtime, if it
-// has one in time.
+// becameAnother handles a target that executed another program: it detaches, and looks for a
+// runtime for some time.
 func (s *Session) becameAnother() error {
 	pid := s.runtime.PID
 	if pid == 0 {
-		return nil // watched by file: the next process counts as well
+		return nil // probed by file: the next process counts too
 	}
-	if err := s.disarm(); err != nil {
+	if err := s.unloadRuntime(); err != nil {
 		return err
 	}
 	s.decoder.forgetAll()
@@ -119,10 +91,10 @@ func (s *Session) becameAnother() error {
 	return nil
 }
 
-// checkLate looks for what a process maps late: all of a runtime after it became
-// another program, or the library with the operators.
+// checkLate looks for what a process maps late: a runtime after it became another program, or
+// the library with the operators.
 func (s *Session) checkLate(now time.Duration) error {
-	if s.runtime.PID == 0 || now < s.nextLook || s.again == 0 && s.runtime.Hook != layouts.PointGraph {
+	if s.runtime.PID == 0 || now < s.nextLook || s.again == 0 && s.runtime.Hook != binary.PointGraph {
 		return nil
 	}
 	s.nextLook = now + lookAgainEvery
@@ -131,60 +103,47 @@ func (s *Session) checkLate(now time.Duration) error {
 		return nil
 	}
 	s.files = files
-	r, err := layouts.FromProcess(s.runtime.PID)
-	if err == nil && (s.again != 0 || r.Hook != layouts.PointGraph) {
+	r, err := binary.FromProcess(s.runtime.PID)
+	if err == nil && (s.again != 0 || r.Hook != binary.PointGraph) {
 		s.again = 0
-		return s.rearm(r)
+		return s.switchRuntime(r)
 	}
 	if s.again != 0 && now >= s.again {
-		s.end = fmt.Errorf("%w: process %d executed %s, which has no GGML runtime after %v; trace it anew when it has",
+		s.end = fmt.Errorf("%w: process %d executed %s, which had not loaded a GGML runtime after %v; trace it again once it has",
 			ErrGone, s.runtime.PID, command(s.runtime.PID), s.patience)
 	}
 	return nil
 }
 
-// mappedFiles are the files with code that a process has mapped, as one string.
+// mappedFiles returns the mapped files of a process with code, one per line.
 func mappedFiles(pid int) string {
-	maps, err := mappings(pid)
-	if err != nil {
-		return ""
-	}
+	maps, _ := binary.Mappings(pid)
 	var b strings.Builder
 	for _, m := range maps {
-		if m.execute {
-			b.WriteString(m.path)
+		if m.Code {
+			b.WriteString(m.Path)
 			b.WriteByte('\n')
 		}
 	}
 	return b.String()
 }
 
-// rearm watches a runtime in place of the one before.
-func (s *Session) rearm(r *layouts.Runtime) error {
-	if err := s.disarm(); err != nil {
+// switchRuntime switches to another runtime.
+func (s *Session) switchRuntime(r *binary.Runtime) error {
+	if err := s.unloadRuntime(); err != nil {
 		return err
 	}
 	s.runtime = r
 	s.hookSeen = false
-	if err := s.arm(); err != nil {
+	if err := s.loadRuntime(); err != nil {
 		return s.explain(err)
 	}
 	s.gaps.add(r.Gaps...)
 	return s.SetDetail(s.detail)
 }
 
-// noteMemory says why what lies in the target's memory is not known.
-func (s *Session) noteMemory(err error) {
-	if errors.Is(err, os.ErrPermission) {
-		s.gaps.add(optrace.Gap{
-			What: "names and types of weights", Why: "the target's memory cannot be read: " + err.Error(),
-			Next: "run as root, or with CAP_SYS_PTRACE",
-		})
-	}
-}
-
-// describe is what the files and the machine tell of a target.
-func describe(r *layouts.Runtime) optrace.Target {
+// describe returns what the files and the machine show of a target.
+func describe(r *binary.Runtime) optrace.Target {
 	t := optrace.Target{
 		PID: r.PID, Layout: r.Layout.From, Model: r.Model, Arch: runtime.GOARCH,
 		Kernel: kernelRelease(), CPU: cpuModel(), CPUs: cpusOf(r.PID),
@@ -201,17 +160,17 @@ func describe(r *layouts.Runtime) optrace.Target {
 	for i := range r.Places {
 		p := &r.Places[i]
 		t.Sites = append(t.Sites, p.Site)
-		if p.Point == r.Hook && r.Hook != layouts.PointGraph && t.Hook == "" {
+		if p.Point == r.Hook && r.Hook != binary.PointGraph && t.Hook == "" {
 			t.Hook = p.Symbol
 		}
 	}
-	if r.Hook == layouts.PointOpEach {
+	if r.Hook == binary.PointOpEach {
 		t.Hook = "ggml_compute_forward_<op>"
 	}
 	return t
 }
 
-// command is a process's command line without its secrets, "" unknown.
+// command returns a process's command line without its secrets, "" if unknown.
 func command(pid int) string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -229,7 +188,7 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// cpuModel is the CPU's name (/proc/cpuinfo; arm64 has none there).
+// cpuModel returns the CPU's name, "" if unknown (/proc/cpuinfo; arm64 has none there).
 func cpuModel() string {
 	raw, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -244,7 +203,7 @@ func cpuModel() string {
 	return ""
 }
 
-// cpusOf is how many CPUs a process may use, of this process for PID 0.
+// cpusOf returns how many CPUs a process may use; PID 0 is this process.
 func cpusOf(pid int) int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(pid, &set) != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// errNoMemory says that a target's memory cannot be read: of a recording, say.
+// errNoMemory is the error if a target's memory cannot be read, such as that of a recording.
 var errNoMemory = errors.New("the target's memory cannot be read")
 
-// readTensor is a tensor as it was read.
+// readTensor is a decoded tensor.
 type readTensor struct {
 	shape   optrace.Tensor
 	op, sub string
 	params  [16]int32
-	sources []uint64 // by slot; 0 is an empty one; valid until the next one is read
+	sources []uint64 // by slot, 0 if empty; valid until the next tensor is read
 	view    uint64
-	bytes   int64 // of its data, by its strides
+	bytes   int64 // size of its data, by its strides
 }
 
-// rawSize is how many bytes of a tensor a record holds, a multiple of 8.
+// rawSize returns how many bytes of a tensor a record has, a multiple of 8.
 func rawSize(l *layouts.Layout) int {
 	if n := l.Bytes(); n > 0 {
 		return (n + 7) &^ 7
@@ -30,7 +30,7 @@ func rawSize(l *layouts.Layout) int {
 	return defaultRaw
 }
 
-// read makes sense of a tensor's bytes, and keeps account of how often the layout fits.
+// read decodes a tensor's bytes, and counts how often the layout fits.
 func (d *Decoder) read(raw []byte) (readTensor, bool) {
 	t := &d.read0
 	err := layouts.DecodeTensor(t, raw, &d.layout, &d.names)
@@ -49,10 +49,10 @@ func (d *Decoder) read(raw []byte) (readTensor, bool) {
 	return readTensor{}, false
 }
 
-// verified says that enough tensors fitted the layout.
+// verified reports whether enough tensors fit the layout.
 func (d *Decoder) verified() bool { return d.withheld == "" && d.fits >= maxPlausible }
 
-// sizeOf is ggml_nbytes (ggml.c): how far a tensor's data reach.
+// sizeOf returns the size of a tensor's data in bytes, like ggml_nbytes (ggml.c).
 func (d *Decoder) sizeOf(t *layouts.RawTensor) int64 {
 	block := 1
 	var size uint64

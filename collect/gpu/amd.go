@@ -15,13 +15,13 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 )
 
-// openLocalAMD opens this machine's AMD GPUs: by the driver's files, else by
-// amd-smi. Where there is no such GPU, nothing is started.
+// openLocalAMD opens this machine's AMD GPUs through the driver's files, else through
+// amd-smi. It starts no program on a machine without such a GPU.
 func openLocalAMD(ctx context.Context, clock func() time.Duration) (Source, error) {
 	var ask func(context.Context, ...string) (string, error)
 	program, missing := findAMDSMI(exec.LookPath)
 	if missing == nil {
-		ask = asking(runner(program))
+		ask = runToEnd(runner(program))
 	}
 	return openAnyAMD(ctx, clock, os.DirFS("/"), ask, missing)
 }
@@ -49,12 +49,12 @@ const (
 	kfdNodes     = "sys/class/kfd/kfd/topology/nodes"
 )
 
-// A process counts as one on a GPU that holds this much memory there: the
-// runtime opens every GPU that it sees, and takes a little on each.
-const kfdHolds = 64 << 20
+// kfdMinBytes is the GPU memory from which a process counts as a user of that GPU: the
+// runtime opens every GPU that it sees and allocates a little on each.
+const kfdMinBytes = 64 << 20
 
-// Processes implements [Source]: the compute driver lists the processes that
-// opened it, by the host's PIDs, and what each holds in the memory of each GPU
+// Processes implements [Source]. The compute driver lists the processes that
+// opened it, by the host's PIDs, and the memory that each has on each GPU
 // (kernel, drivers/gpu/drm/amd/amdkfd/kfd_process.c).
 func (s *amdSource) Processes(ctx context.Context) (map[string][]int, error) {
 	if err := ctx.Err(); err != nil {
@@ -81,7 +81,7 @@ func (s *amdSource) Processes(ctx context.Context) (map[string][]int, error) {
 			if !isMemory || !known {
 				continue
 			}
-			if bytes, err := readNumber(s.root, path.Join(kfdProcesses, p.Name(), f.Name())); err == nil && bytes.V >= kfdHolds {
+			if bytes, err := readNumber(s.root, path.Join(kfdProcesses, p.Name(), f.Name())); err == nil && bytes.V >= kfdMinBytes {
 				held[uuid] = append(held[uuid], pid)
 			}
 		}
@@ -89,7 +89,7 @@ func (s *amdSource) Processes(ctx context.Context) (map[string][]int, error) {
 	return held, nil
 }
 
-// kfdGPUs maps the compute driver's GPU ids to our devices, which share the
+// kfdGPUs maps the compute driver's GPU IDs to the UUIDs of our devices, joined by the
 // number of the render node.
 func (s *amdSource) kfdGPUs() map[string]string {
 	gpus := map[string]string{}
@@ -100,7 +100,7 @@ func (s *amdSource) kfdGPUs() map[string]string {
 	for _, n := range nodes {
 		id := readText(s.root, path.Join(kfdNodes, n.Name(), "gpu_id"))
 		if id == "" || id == "0" {
-			continue // a node of CPUs
+			continue // a CPU node
 		}
 		for line := range strings.Lines(readText(s.root, path.Join(kfdNodes, n.Name(), "properties"))) {
 			value, ok := strings.CutPrefix(strings.TrimSpace(line), "drm_render_minor ")

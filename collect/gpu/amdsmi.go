@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,10 +14,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// amdRow is what amd-smi says of one GPU.
+// amdRow holds amd-smi's output for one GPU.
 type amdRow struct {
-	number    int // amd-smi's own
-	partition int // of the GPU; all but the first have no readings of their own
+	number    int // amd-smi's GPU number
+	partition int // partition of the GPU; only the first, 0, has readings of its own
 	device    Device
 	gpu       engine.GPU
 	why       why
@@ -28,8 +29,8 @@ type amdRow struct {
 // docs/how-to/amdsmi-cli-tool.md).
 type amdObject map[string]any
 
-// amdEntries reads the objects of all GPUs: a list, or a list under "gpu_data".
-// Lines before it are warnings about groups that the user is not in.
+// amdEntries parses the objects of all GPUs, a list or a list under "gpu_data". It skips
+// lines before the JSON, which are warnings about groups that the user is not in.
 func amdEntries(text []byte) ([]amdObject, error) {
 	for len(text) > 0 && text[0] != '[' && text[0] != '{' {
 		i := bytes.IndexByte(text, '\n')
@@ -56,7 +57,7 @@ func amdEntries(text []byte) ([]amdObject, error) {
 	}
 	var entries []amdObject
 	for _, e := range list {
-		if _, ok := e.number("gpu"); ok {
+		if _, ok := e.value("gpu"); ok {
 			entries = append(entries, e)
 		}
 	}
@@ -66,7 +67,7 @@ func amdEntries(text []byte) ([]amdObject, error) {
 	return entries, nil
 }
 
-// at walks down the keys; nil where one is missing.
+// at returns the value at a path of keys; nil if one is missing.
 func (o amdObject) at(keys ...string) any {
 	var v any = map[string]any(o)
 	for _, k := range keys {
@@ -87,12 +88,13 @@ func (o amdObject) text(keys ...string) string {
 	return s
 }
 
-func (o amdObject) number(keys ...string) (float64, bool) {
+func (o amdObject) value(keys ...string) (float64, bool) {
 	v, _, ok := quantity(o.at(keys...))
 	return v, ok
 }
 
-// quantity reads a value in any of its forms. Negative and infinite ones are none.
+// quantity parses a value in any of its forms. ok is false also for negative, infinite
+// and NaN values.
 func quantity(v any) (value float64, unit string, ok bool) {
 	switch v := v.(type) {
 	case float64:
@@ -116,12 +118,11 @@ func quantity(v any) (value float64, unit string, ok bool) {
 	return value, unit, ok
 }
 
-// amdReading says where a field may lie, the better place first, and what one of
-// each unit is in the field's; "" is the unit where none is told.
+// amdReading says where amd-smi's output may have a field.
 type amdReading struct {
 	field engine.GPUField
-	paths [][]string
-	units map[string]float64
+	paths [][]string         // key paths, the preferred one first
+	units map[string]float64 // factors to the field's unit; "" is a value without a unit
 }
 
 // amdReadings are the readings of "amd-smi metric --json". Its megabytes are
@@ -152,7 +153,7 @@ func amdReadings() []amdReading {
 	}
 }
 
-// parseAMDMetric reads the output of "amd-smi metric --json".
+// parseAMDMetric parses the output of "amd-smi metric --json".
 func parseAMDMetric(text []byte) ([]amdRow, error) {
 	entries, err := amdEntries(text)
 	if err != nil {
@@ -162,9 +163,7 @@ func parseAMDMetric(text []byte) ([]amdRow, error) {
 	for i, e := range entries {
 		r := &rows[i]
 		r.number = e.index("gpu")
-		for f := range r.why {
-			r.why[f] = "amd-smi does not tell it"
-		}
+		r.why = allFor("amd-smi does not report it")
 		r.why[clockEvents] = untranslatedThrottle
 		for _, reading := range amdReadings() {
 			v, ok := e.read(reading)
@@ -189,9 +188,9 @@ func (o amdObject) read(r amdReading) (float64, bool) {
 	return 0, false
 }
 
-// markedAbsent says that a value is the largest number of its type, by which the
-// library marks what it lacks; older releases of amd-smi print that. Bytes and joules
-// are of wider types than 16 bits and may pass that number.
+// markedAbsent reports whether a value is the largest number of its type, which the
+// library uses for "no value" and older releases of amd-smi print. Bytes and joules
+// have wider types, so 65535 is a valid value for them.
 func markedAbsent(f engine.GPUField, v float64) bool {
 	switch f {
 	case engine.GPUVRAMTotal, engine.GPUVRAMUsed, engine.GPUEnergyJ:
@@ -200,22 +199,22 @@ func markedAbsent(f engine.GPUField, v float64) bool {
 	return v == math.MaxUint16 || v == math.MaxUint32 || v >= math.MaxUint64
 }
 
-// plausible says that a value in the field's unit may be one: no GPU is busy for more
-// than all of the time.
+// plausible reports whether a value in the field's unit is possible: a utilization cannot
+// exceed 1.
 func plausible(f engine.GPUField, v float64) bool {
 	return v <= 1 || f != engine.GPUUtil && f != engine.GPUMemUtil
 }
 
-// index reads a small number, -1 where there is none.
+// index returns a small integer, -1 if there is none.
 func (o amdObject) index(keys ...string) int {
-	v, ok := o.number(keys...)
+	v, ok := o.value(keys...)
 	if !ok || v > 1<<30 || v != math.Trunc(v) {
 		return -1
 	}
 	return int(v)
 }
 
-// parseAMDStatic reads the output of "amd-smi static --json".
+// parseAMDStatic parses the output of "amd-smi static --json".
 func parseAMDStatic(text []byte) ([]amdRow, error) {
 	entries, err := amdEntries(text)
 	if err != nil {
@@ -246,18 +245,15 @@ func parseAMDStatic(text []byte) ([]amdRow, error) {
 }
 
 func firstText(a, b string) string {
-	if a != "" {
-		return printable(a)
-	}
-	if b != "" {
-		return printable(b)
+	if text := cmp.Or(a, b); text != "" {
+		return printable(text)
 	}
 	return ""
 }
 
-// parseAMDProcesses reads the output of "amd-smi process --json": the PIDs on
-// each GPU, by amd-smi's number. Where none runs, a sentence stands in the place
-// of a process.
+// parseAMDProcesses parses the output of "amd-smi process --json": the PIDs on each
+// GPU, by amd-smi's number. An idle GPU has a sentence in place of a process, which
+// is skipped.
 func parseAMDProcesses(text []byte) (map[int][]int, error) {
 	entries, err := amdEntries(text)
 	if err != nil {

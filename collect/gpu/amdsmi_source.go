@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,37 +10,35 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
 const (
-	// amd-smi is a Python program that takes hundreds of milliseconds to start: a
-	// reading serves this long, whatever the cadence.
+	// amdSMIPeriod is the shortest time between two runs of amd-smi, a Python program that
+	// takes hundreds of milliseconds to start.
 	amdSMIPeriod = 2 * time.Second
-	// A reading older than this is none any more: amd-smi is stuck.
+	// amdSMIStale is the age from which a reading is discarded: amd-smi is stuck.
 	amdSMIStale = 10 * time.Second
 )
 
-// amdSMISource reads AMD GPUs by running amd-smi, where the driver's files cannot
+// amdSMISource reads AMD GPUs by running amd-smi. It is used if the driver's files cannot
 // be read.
 type amdSMISource struct {
-	choice
+	base
 	ask     func(context.Context, ...string) (string, error)
 	clock   func() time.Duration
-	numbers []int // amd-smi's own, by position
+	numbers []int // amd-smi's GPU numbers, by position
 	limits  []engine.GPU
-	notes   []string
-	metric  func() (string, error) // runs amd-smi, which ends with the source
+	metric  func() (string, error) // runs "amd-smi metric"; canceled when the source closes
 	running slot[struct{}]
 	stop    context.CancelFunc
 
 	// Guarded by mu.
-	rows    []amdRow // of the last answer
-	at      time.Duration
-	failed  error         // of the last run
-	done    chan struct{} // closed when the last run has ended; nil before the first
-	started time.Duration // of the last run
+	answered bool          // amd-smi answered at least once
+	at       time.Duration // time of the last answer
+	failed   error         // error of the last run
+	done     chan struct{} // closed when the last run ends; nil before the first
+	started  time.Duration // start of the last run
 }
 
 // openAMDSMI lists the GPUs that amd-smi shows.
@@ -52,7 +51,8 @@ func openAMDSMI(ctx context.Context, clock func() time.Duration, ask func(contex
 	if err != nil {
 		return nil, err
 	}
-	s := &amdSMISource{ask: ask, clock: clock, running: newSlot[struct{}](), notes: []string{untestedAMD}}
+	s := &amdSMISource{ask: ask, clock: clock, running: newSlot[struct{}]()}
+	s.notes = []string{untestedAMD}
 	for _, k := range known {
 		if k.partition > 0 {
 			s.notes = append(s.notes, fmt.Sprintf("GPU %d is partition %d of a GPU and has no readings of its own", k.number, k.partition))
@@ -65,15 +65,15 @@ func openAMDSMI(ctx context.Context, clock func() time.Duration, ask func(contex
 	if len(s.devices) == 0 {
 		return nil, errors.New("amd-smi lists no GPU with readings of its own")
 	}
-	s.keep = kept(nil, len(s.devices))
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.keepAll()
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	s.metric = func() (string, error) { return ask(life, "metric", "--json") }
+	s.metric = func() (string, error) { return ask(background, "metric", "--json") }
 	return s, nil
 }
 
-// asking runs a program to its end and returns what it printed.
-func asking(start starter) func(context.Context, ...string) (string, error) {
+// runToEnd returns a function that runs a program to its end and returns its output.
+func runToEnd(start starter) func(context.Context, ...string) (string, error) {
 	return func(ctx context.Context, args ...string) (string, error) {
 		c, err := start(ctx, args...)
 		if err != nil {
@@ -87,19 +87,16 @@ func asking(start starter) func(context.Context, ...string) (string, error) {
 // Name implements [Source].
 func (s *amdSMISource) Name() string { return "amd-smi" }
 
-// Read implements [Source]: the last answer, stamped with its own time. A new one
-// is asked for when that is old, and only the first is waited for.
+// Read implements [Source]. It returns the last answer with its own time stamp and starts
+// amd-smi again if that is old. Only the first read waits for an answer.
 func (s *amdSMISource) Read(ctx context.Context) (engine.GPUReading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return engine.GPUReading{}, ErrClosed
-	case len(s.keep) == 0:
-		return engine.GPUReading{}, fmt.Errorf("no GPU is kept: %w", collect.ErrNoData)
+	if err := s.ready(); err != nil {
+		return engine.GPUReading{}, err
 	}
 	s.refresh()
-	if done := s.done; s.rows == nil && done != nil {
+	if done := s.done; !s.answered && done != nil {
 		s.mu.Unlock()
 		select {
 		case <-done:
@@ -107,18 +104,19 @@ func (s *amdSMISource) Read(ctx context.Context) (engine.GPUReading, error) {
 		}
 		s.mu.Lock()
 	}
-	if s.rows == nil || s.clock()-s.at > amdSMIStale {
-		err := s.failed
-		if err == nil {
-			err = errStillReading
-		}
-		return engine.GPUReading{}, fmt.Errorf("read GPUs through amd-smi: %w", err)
+	if !s.answered || s.clock()-s.at > amdSMIStale {
+		return engine.GPUReading{}, fmt.Errorf("read GPUs through amd-smi: %w", cmp.Or(s.failed, errStillReading))
 	}
-	return s.reading()
+	reading, ok := s.reading(s.keep)
+	if !ok {
+		return engine.GPUReading{}, errors.New("read GPUs through amd-smi: it shows none of them any more")
+	}
+	reading.T = s.at
+	return reading, nil
 }
 
-// refresh runs amd-smi where the last run is old and has ended. The caller holds the
-// mutex.
+// refresh starts amd-smi if the last run ended and started at least amdSMIPeriod ago. The
+// caller holds the mutex.
 func (s *amdSMISource) refresh() {
 	if s.done != nil {
 		if s.clock()-s.started < amdSMIPeriod {
@@ -142,40 +140,31 @@ func (s *amdSMISource) refresh() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.failed = err; err == nil {
-			s.rows, s.at = rows, s.clock()
+			s.store(rows)
 		}
 		return struct{}{}, nil
 	})
 	if running == nil {
-		s.done = nil // the last run is just leaving
+		s.done = nil // the last run has not released the slot yet
 	}
 }
 
-func (s *amdSMISource) reading() (engine.GPUReading, error) {
-	reading := engine.GPUReading{T: s.at, Devices: make([]engine.GPU, len(s.keep))}
-	present := 0
-	for i, p := range s.keep {
-		d := &s.devices[p]
-		if row := s.row(p); row != nil {
-			reading.Devices[i] = row.gpu
-			present++
+// store records an answer. The caller holds the mutex.
+func (s *amdSMISource) store(rows []amdRow) {
+	s.answered, s.at = true, s.clock()
+	for p, number := range s.numbers {
+		now := state{asked: true}
+		if i := slices.IndexFunc(rows, func(r amdRow) bool { return r.number == number }); i >= 0 {
+			now.gpu, now.why = rows[i].gpu, rows[i].why
+		} else {
+			now.note = label(s.devices[p]) + " is not in amd-smi's answer any more"
 		}
-		reading.Devices[i].Fields[engine.GPUPowerLimitW] = s.limits[p].Fields[engine.GPUPowerLimitW]
-		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
+		limit := s.limits[p].Fields[engine.GPUPowerLimitW]
+		if now.gpu.Fields[engine.GPUPowerLimitW] = limit; limit.OK {
+			now.why[engine.GPUPowerLimitW] = ""
+		}
+		s.last[p] = now
 	}
-	if present == 0 {
-		return engine.GPUReading{}, errors.New("read GPUs through amd-smi: it shows none of them any more")
-	}
-	return reading, nil
-}
-
-// row is what the last answer says of a device; nil where it has gone.
-func (s *amdSMISource) row(position int) *amdRow {
-	i := slices.IndexFunc(s.rows, func(r amdRow) bool { return r.number == s.numbers[position] })
-	if i < 0 {
-		return nil
-	}
-	return &s.rows[i]
 }
 
 // Processes implements [Source].
@@ -195,45 +184,9 @@ func (s *amdSMISource) Processes(ctx context.Context) (map[string][]int, error) 
 	return held, nil
 }
 
-// Missing implements [Source].
-func (s *amdSMISource) Missing() []engine.Missing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var labels []string
-	var reasons []why
-	for _, p := range s.keep {
-		row := s.row(p)
-		if row == nil {
-			continue
-		}
-		reason := row.why
-		if s.limits[p].Fields[engine.GPUPowerLimitW].OK {
-			reason[engine.GPUPowerLimitW] = ""
-		}
-		labels = append(labels, label(s.devices[p]))
-		reasons = append(reasons, reason)
-	}
-	return gaps(labels, reasons)
-}
-
-// Notes implements [Source].
-func (s *amdSMISource) Notes() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	notes := slices.Clone(s.notes)
-	for _, p := range s.keep {
-		if s.rows != nil && s.row(p) == nil {
-			notes = append(notes, label(s.devices[p])+" is not in amd-smi's answer any more")
-		}
-	}
-	return notes
-}
-
-// Close implements [Source]: it ends an amd-smi that runs.
+// Close implements [Source]. It ends a running amd-smi.
 func (s *amdSMISource) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	_ = s.base.Close()
 	s.stop()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
@@ -243,7 +196,7 @@ func (s *amdSMISource) Close() error {
 	return nil
 }
 
-// findAMDSMI returns the amd-smi to run: that of PATH, or ROCm's.
+// findAMDSMI returns the path of amd-smi: from PATH, else ROCm's.
 func findAMDSMI(look func(string) (string, error)) (string, error) {
 	names := []string{"amd-smi", "/opt/rocm/bin/amd-smi"}
 	for _, n := range names {

@@ -220,12 +220,12 @@ func TestAMDSMISource(t *testing.T) {
 		if fake.runs < 4 || fake.runs > 6 || len(moments) < 4 || len(moments) > 6 {
 			t.Errorf("amd-smi ran %d times in 10 s and gave %d readings, want about 5", fake.runs, len(moments))
 		}
-		compareMissing(t, s.Missing(), []string{"reasons for lower clocks", "DRAM", "PCIe", "NVLink"})
+		compareMissing(t, s.Missing(), []string{"limits of GPU clock", "reasons for lower clocks", "DRAM", "PCIe", "NVLink"})
 		held, err := s.Processes(t.Context())
 		if diff := cmp.Diff(map[string][]int{"GPU-7c9a02f8d1a3b6e4": {4242, 4243}}, held); diff != "" || err != nil {
 			t.Errorf("processes: %v (-want +got):\n%s", err, diff)
 		}
-		// It fails from now on: the last answer serves for a while, not for ever.
+		// It fails from now on: the last answer serves for a while, not forever.
 		fake.fails = errors.New("the driver is gone")
 		time.Sleep(5 * time.Second)
 		if _, err := s.Read(t.Context()); err != nil {
@@ -280,7 +280,7 @@ func TestAMDSMIBesideFiles(t *testing.T) {
 	for _, f := range []string{"gpu_busy_percent", "mem_info_vram_used"} {
 		delete(blind.MapFS, "sys/class/drm/card0/device/"+f)
 	}
-	const tells = "the amdgpu driver's files tell neither utilisation nor memory nor power"
+	const tells = "the amdgpu driver's files report neither utilization nor memory nor power"
 	if _, err := openAnyAMD(t.Context(), newHand().now, blind, fake.ask, nil); err == nil || err.Error() != tells {
 		t.Errorf("without a compute driver: got %v", err)
 	}

@@ -10,50 +10,45 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// untestedAMD is said of every AMD device.
+// untestedAMD is a note of every AMD source.
 const untestedAMD = "AMD GPUs are read as their documentation says, and were never tested on hardware"
 
-// AMD's throttler status counts limits of other kinds (PPT, TDC, several thermal
-// ones), per architecture; none of them is a bit of NVML's mask.
+// untranslatedThrottle is the reason for absent clock-event reasons. AMD's throttler
+// status has other limits (PPT, TDC, several thermal ones), which differ by
+// architecture and match no bit of NVML's mask.
 const untranslatedThrottle = "AMD's reasons for lower clocks are others than NVML's, and are not translated"
 
 const drmClass = "sys/class/drm"
 
-// amdSource reads AMD GPUs from the files of their driver, which takes a few
-// microseconds a file.
+// amdSource reads AMD GPUs from the files of their driver, in a few microseconds a file.
 type amdSource struct {
-	choice
+	base
 	root  fs.FS
 	clock func() time.Duration
 	cards []amdCard
-	ask   func(context.Context, ...string) (string, error) // amd-smi; nil where it is not here
-	notes []string
+	ask   func(context.Context, ...string) (string, error) // runs amd-smi; nil if it is not installed
 
-	reading slot[[]amdOutcome]
-
-	// Guarded by mu.
-	last  []amdOutcome
-	asked []bool
+	running slot[[]amdOutcome]
+	instant []bool // power is instantaneous, by position; guarded by mu
 }
 
 // amdOutcome is one read of one card.
 type amdOutcome struct {
 	gpu     engine.GPU
 	why     why
-	instant bool   // its power is of an instant
-	lost    string // why nothing was read, "" it was
+	instant bool  // power is instantaneous
+	lost    error // why nothing was read, nil if something was
 }
 
 // openAMD opens the GPUs that the amdgpu driver shows in the file system under
-// root. Where none is there, it has cost the listing of one directory and two
-// small files a card. amd-smi is asked once, for the names that the driver does
-// not know.
+// root. Without such a GPU it only lists one directory and reads two small files a
+// card. It runs amd-smi once, for names that the driver does not know.
 func openAMD(ctx context.Context, clock func() time.Duration, root fs.FS, ask func(context.Context, ...string) (string, error)) (*amdSource, error) {
-	s := &amdSource{root: root, clock: clock, ask: ask, reading: newSlot[[]amdOutcome](), notes: []string{untestedAMD}}
+	s := &amdSource{root: root, clock: clock, ask: ask, running: newSlot[[]amdOutcome]()}
+	s.notes = []string{untestedAMD}
 	cards, err := amdCards(root)
 	if err != nil {
 		return nil, err
@@ -70,37 +65,35 @@ func openAMD(ctx context.Context, clock func() time.Duration, root fs.FS, ask fu
 			s.notes = append(s.notes, label(d)+" is part of a processor: its power includes the CPU cores, and its VRAM is a part of main memory")
 		}
 	}
-	s.keep = kept(nil, len(s.devices))
-	s.last = make([]amdOutcome, len(s.devices))
-	s.asked = make([]bool, len(s.devices))
+	s.keepAll()
+	s.instant = make([]bool, len(s.devices))
 	s.learnNames(ctx)
 	reading, err := s.Read(ctx)
 	switch {
-	case slices.ContainsFunc(s.last, func(o amdOutcome) bool { return o.lost == asleep }) && err != nil:
+	case errors.Is(err, errAsleep):
 		return nil, errAsleep
 	case err != nil:
 		return nil, err
-	case !slices.ContainsFunc(reading.Devices, tellsSomething):
-		return nil, errors.New("the amdgpu driver's files tell neither utilisation nor memory nor power")
+	case !slices.ContainsFunc(reading.Devices, hasReadings):
+		return nil, errors.New("the amdgpu driver's files report neither utilization nor memory nor power")
 	}
 	return s, nil
 }
 
-// asleep is said of a GPU that is suspended.
-const asleep = "the GPU sleeps, and reading would wake it"
+// errAsleep means that a GPU is suspended.
+var errAsleep = errors.New("the GPU sleeps, and reading would wake it")
 
-var errAsleep = errors.New(asleep)
-
-// tellsSomething reports whether a reading is worth a source.
-func tellsSomething(g engine.GPU) bool {
+// hasReadings reports whether a device has any of utilization, used memory and power.
+func hasReadings(g engine.GPU) bool {
 	return g.Fields[engine.GPUUtil].OK || g.Fields[engine.GPUVRAMUsed].OK || g.Fields[engine.GPUPowerW].OK
 }
 
-// Naming a card is not worth more of the time in which a source must open:
-// amd-smi is a Python program that may take seconds on eight GPUs.
+// amdNamesTimeout limits the run of amd-smi that finds names of cards. amd-smi is a Python
+// program that may take seconds on eight GPUs, and the source has to open in time.
 const amdNamesTimeout = 5 * time.Second
 
-// learnNames asks amd-smi for what consumer cards have no file of.
+// learnNames runs amd-smi for the names of cards without a name file, which consumer cards
+// lack.
 func (s *amdSource) learnNames(ctx context.Context) {
 	nameless := func(d Device) bool { return strings.HasPrefix(d.Name, amdNameless) }
 	if s.ask == nil || !slices.ContainsFunc(s.devices, nameless) {
@@ -140,16 +133,12 @@ func (s *amdSource) Name() string { return "amdgpu" }
 func (s *amdSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	began := s.clock()
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return engine.GPUReading{}, ErrClosed
-	}
-	keep := s.keep
+	keep, err := s.keep, s.ready()
 	s.mu.Unlock()
-	if len(keep) == 0 {
-		return engine.GPUReading{}, fmt.Errorf("no GPU is kept: %w", collect.ErrNoData)
+	if err != nil {
+		return engine.GPUReading{}, err
 	}
-	outcomes, err := wait(ctx, s.reading.start(func() ([]amdOutcome, error) {
+	outcomes, err := wait(ctx, s.running.start(func() ([]amdOutcome, error) {
 		outcomes := make([]amdOutcome, len(keep))
 		for i, p := range keep {
 			outcomes[i] = s.cards[p].read(s.root)
@@ -159,72 +148,35 @@ func (s *amdSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	if err != nil {
 		return engine.GPUReading{}, fmt.Errorf("read GPUs from the amdgpu driver: %w", err)
 	}
-	reading := engine.GPUReading{T: s.clock(), Devices: make([]engine.GPU, len(keep))}
-	reading.Took = reading.T - began
-	var failed error
+	now := s.clock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost := 0
+	var failed error
 	for i, p := range keep {
-		d := &s.devices[p]
-		s.last[p], s.asked[p] = outcomes[i], true
-		reading.Devices[i] = outcomes[i].gpu
-		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
-		if outcomes[i].lost != "" {
-			lost++
-			failed = errors.Join(failed, fmt.Errorf("%s: %s", label(*d), outcomes[i].lost))
+		out := &outcomes[i]
+		s.instant[p], s.last[p] = out.instant, state{gpu: out.gpu, why: out.why, asked: true}
+		if out.lost != nil {
+			lost := fmt.Errorf("%s: %w", label(s.devices[p]), out.lost)
+			s.last[p].note = lost.Error()
+			failed = errors.Join(failed, lost)
 		}
 	}
-	if lost == len(keep) {
+	reading, ok := s.reading(keep)
+	if !ok {
 		return engine.GPUReading{}, fmt.Errorf("read GPUs from the amdgpu driver: %w", failed)
 	}
+	reading.T, reading.Took = now, now-began
 	return reading, nil
 }
 
-// averaging says whether power is of an instant; over what the firmware averages
-// utilisation is not documented, so a second is assumed.
+// averaging returns the averaging of the kept devices. AMD does not document the window of
+// its utilization, so a second is assumed.
 func (s *amdSource) averaging() Averaging {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := Averaging{Window: averagingWindow, InstantPower: len(s.keep) > 0}
 	for _, p := range s.keep {
-		a.InstantPower = a.InstantPower && s.last[p].instant
+		a.InstantPower = a.InstantPower && s.instant[p]
 	}
 	return a
-}
-
-// Missing implements [Source].
-func (s *amdSource) Missing() []engine.Missing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var labels []string
-	var reasons []why
-	for _, p := range s.keep {
-		if s.asked[p] && s.last[p].lost == "" {
-			labels = append(labels, label(s.devices[p]))
-			reasons = append(reasons, s.last[p].why)
-		}
-	}
-	return gaps(labels, reasons)
-}
-
-// Notes implements [Source].
-func (s *amdSource) Notes() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	notes := slices.Clone(s.notes)
-	for _, p := range s.keep {
-		if s.last[p].lost != "" {
-			notes = append(notes, label(s.devices[p])+": "+s.last[p].lost)
-		}
-	}
-	return notes
-}
-
-// Close implements [Source].
-func (s *amdSource) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	return nil
 }

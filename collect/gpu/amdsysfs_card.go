@@ -15,16 +15,16 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// amdCard is where the files of one GPU lie.
+// amdCard locates the files of one GPU.
 type amdCard struct {
-	dir, hwmon string // relative to the root; hwmon is "" where there is none
+	dir, hwmon string // relative to the root; hwmon is "" if there is none
 	busID      string
-	// Which numbered file of hwmon is which: labels name them.
+	// Names of the numbered hwmon files, found by their labels.
 	temperature, sclk, mclk string
 }
 
-// amdCards lists the GPUs of the amdgpu driver in PCI order. Partitions of a GPU
-// are cards too, but not of a PCI device: they have none of its files.
+// amdCards lists the GPUs of the amdgpu driver in PCI order. It skips partitions of a GPU,
+// which are cards too but have none of the files of a PCI device.
 func amdCards(root fs.FS) ([]amdCard, error) {
 	entries, err := fs.ReadDir(root, drmClass)
 	if err != nil {
@@ -64,7 +64,7 @@ func busOf(uevent string) string {
 	return ""
 }
 
-// findSensors finds the monitor's directory and the files that labels name:
+// findSensors finds the hwmon directory and its files by label:
 // "edge" is the die, "junction" its hottest spot, which is all that some have;
 // "sclk" and "mclk" are the clocks of the cores and the memory (kernel,
 // Documentation/gpu/amdgpu/thermal.rst).
@@ -89,7 +89,7 @@ func (c *amdCard) findSensors(root fs.FS) {
 	c.mclk = cmp.Or(labelled["mclk"], "freq2_input")
 }
 
-// amdNameless begins the name of a card that has no file with its name.
+// amdNameless is the prefix of the name of a card without a name file.
 const amdNameless = "AMD GPU "
 
 func (c *amdCard) describe(root fs.FS, index int) Device {
@@ -116,8 +116,8 @@ func (c *amdCard) describe(root fs.FS, index int) Device {
 	return d
 }
 
-// amdUUID names a device as ROCR_VISIBLE_DEVICES does, by its unique id; by its
-// place on the bus where it has none, by its number where that is not told either.
+// amdUUID returns the ID of a device: its unique ID in the form of ROCR_VISIBLE_DEVICES,
+// else its PCI address, else its number.
 func amdUUID(unique, busID string, number int) string {
 	unique = strings.TrimPrefix(strings.ToLower(unique), "0x")
 	if n, err := strconv.ParseUint(unique, 16, 64); err == nil && n != 0 {
@@ -132,8 +132,8 @@ func amdUUID(unique, busID string, number int) string {
 // amdFile is a file with one number.
 type amdFile struct {
 	field engine.GPUField
-	names []string // alternatives, the better first
-	unit  float64  // how many of the file's units make one of the field's
+	names []string // alternatives, the preferred one first
+	unit  float64  // the file's units in one of the field's
 }
 
 func (c *amdCard) files() []amdFile {
@@ -158,17 +158,15 @@ func (c *amdCard) files() []amdFile {
 	)
 }
 
-// read reads every file of the card. A card that sleeps is left alone: most of
-// its files wake it.
+// read reads every file of the card. It does not touch a suspended card, because most
+// files would wake it.
 func (c *amdCard) read(root fs.FS) amdOutcome {
 	var out amdOutcome
 	if readText(root, path.Join(c.dir, "power", "runtime_status")) == "suspended" {
-		out.lost = asleep
+		out.lost = errAsleep
 		return out
 	}
-	for f := range out.why {
-		out.why[f] = "the amdgpu driver does not tell it"
-	}
+	out.why = allFor("the amdgpu driver does not report it")
 	out.why[clockEvents] = untranslatedThrottle
 	gone := true
 	for _, file := range c.files() {
@@ -180,7 +178,7 @@ func (c *amdCard) read(root fs.FS) amdOutcome {
 		}
 		gone = false
 		if !plausible(file.field, v/file.unit) {
-			out.why[file.field] = fmt.Sprintf("the driver says %g in %s, which cannot be", v, path.Base(name))
+			out.why[file.field] = fmt.Sprintf("the driver says %g in %s, which is impossible", v, path.Base(name))
 			continue
 		}
 		out.gpu.Fields[file.field] = stat.Some(v / file.unit)
@@ -190,15 +188,15 @@ func (c *amdCard) read(root fs.FS) amdOutcome {
 		}
 	}
 	if gone {
-		out.lost = "its files under /" + c.dir + " are gone"
+		out.lost = errors.New("its files under /" + c.dir + " are gone")
 		return out
 	}
 	c.clocksByLevel(root, &out)
 	return out
 }
 
-// clocksByLevel takes clocks from the list of levels, of which a star marks the
-// present one, where the monitor has none.
+// clocksByLevel reads clocks that hwmon lacks from the lists of levels, where a star marks
+// the current level.
 func (c *amdCard) clocksByLevel(root fs.FS, out *amdOutcome) {
 	for f, name := range map[engine.GPUField]string{engine.GPUSMClockMHz: "pp_dpm_sclk", engine.GPUMemClockMHz: "pp_dpm_mclk"} {
 		if out.gpu.Fields[f].OK {
@@ -211,7 +209,7 @@ func (c *amdCard) clocksByLevel(root fs.FS, out *amdOutcome) {
 	}
 }
 
-// presentLevel reads the clock in MHz of the line that a star marks: "1: 2100Mhz *".
+// presentLevel returns the clock in MHz of the line marked with a star: "1: 2100Mhz *".
 func presentLevel(levels string) (mhz float64, ok bool) {
 	for line := range strings.Lines(levels) {
 		fields := strings.Fields(line)
@@ -239,7 +237,8 @@ func whyUnread(names []string, err error) string {
 	return "the driver does not answer for " + files
 }
 
-// firstNumber reads the first of the files that has a number.
+// firstNumber returns the number in the first file that has one, and the name of that
+// file.
 func firstNumber(root fs.FS, names []string) (v float64, name string, err error) {
 	for _, n := range names {
 		o, e := readNumber(root, n)
@@ -265,7 +264,7 @@ func readNumber(root fs.FS, name string) (stat.Opt, error) {
 	return stat.Some(v), nil
 }
 
-// readText reads a small file; "" where it cannot be read.
+// readText reads a small file and trims blanks; "" if it cannot be read.
 func readText(root fs.FS, name string) string {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {

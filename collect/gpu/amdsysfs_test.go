@@ -96,7 +96,7 @@ func TestAMDFiles(t *testing.T) {
 				engine.GPUVRAMUsed: 297771008, engine.GPUTemperatureC: 41},
 		}, true, []string{
 			"GPU clocks of GPU 1: the driver has no freq1_input for this GPU",
-			"reasons for lower clocks: AMD's reasons", "GPU energy counter: the driver has no energy1_input", "DRAM and tensor-core use: the amdgpu driver does not tell it",
+			"limits of GPU clock", "reasons for lower clocks: AMD's reasons", "GPU energy counter: the driver has no energy1_input", "DRAM and tensor-core use: the amdgpu driver does not report it",
 			"PCIe traffic: the amdgpu", "NVLink traffic: the amdgpu",
 		}, []string{untestedAMD}},
 		{"w7700.sysfs", []Device{
@@ -104,29 +104,29 @@ func TestAMDFiles(t *testing.T) {
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0.42, engine.GPUMemUtil: 0.01, engine.GPUPowerW: 61, engine.GPUPowerLimitW: 150, engine.GPUVRAMTotal: 17163091968,
 				engine.GPUVRAMUsed: 1 << 30, engine.GPUTemperatureC: 46, engine.GPUSMClockMHz: 2482, engine.GPUMemClockMHz: 1124},
-		}, false, []string{"reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"}, []string{untestedAMD}},
+		}, false, []string{"limits of GPU clock", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"}, []string{untestedAMD}},
 		{"partitioned.sysfs", []Device{
 			{Index: 0, Name: "AMD Instinct MI300X OAM", UUID: "GPU-7c9a02f8d1a3b6e4", GI: -1, CI: -1, Minor: -1, BusID: "0000:05:00.0", VRAMBytes: stat.Some(206141652992)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0.5, engine.GPUVRAMTotal: 206141652992, engine.GPUVRAMUsed: 1 << 30},
-		}, false, []string{"memory-controller utilisation: the driver has no mem_busy_percent", "GPU power: the amdgpu driver does not", "GPU power limit", "GPU temperature",
-			"GPU clocks", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"},
+		}, false, []string{"memory-controller utilization: the driver has no mem_busy_percent", "GPU power: the amdgpu driver does not", "GPU power limit", "GPU temperature",
+			"GPU clocks", "limits of GPU clock", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"},
 			[]string{untestedAMD, "GPU 0 is partitioned (CPX): readings are of the whole GPU"}},
 		{"integrated.sysfs", []Device{
 			{Index: 0, Name: "AMD GPU 0x164e", UUID: "PCI-0000:0e:00.0", GI: -1, CI: -1, Minor: -1, BusID: "0000:0e:00.0", Render: 128, Integrated: true, VRAMBytes: stat.Some(512 << 20)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0, engine.GPUPowerW: 35.051, engine.GPUVRAMTotal: 512 << 20, engine.GPUVRAMUsed: 20 << 20, engine.GPUTemperatureC: 39, engine.GPUSMClockMHz: 600},
-		}, true, []string{"memory-controller", "GPU power limit", "GPU clocks: the driver has no freq2_input", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"},
+		}, true, []string{"memory-controller", "GPU power limit", "GPU clocks: the driver has no freq2_input", "limits of GPU clock", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"},
 			[]string{untestedAMD, "GPU 0 is part of a processor: its power includes the CPU cores, and its VRAM is a part of main memory"}},
 		{"denied.sysfs", []Device{
 			{Index: 0, Name: "AMD Instinct MI210", UUID: "GPU-9f3e5a7711c0d2b8", GI: -1, CI: -1, Minor: -1, BusID: "0000:05:00.0", VRAMBytes: stat.Some(68702699520)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUPowerW: 300, engine.GPUVRAMTotal: 68702699520, engine.GPUVRAMUsed: 68702699520, engine.GPUEnergyJ: 1234.56789},
 		}, false, []string{
-			"GPU utilisation: no permission to read gpu_busy_percent: run rooftop as root, or in the groups video and render",
-			"memory-controller utilisation: the driver does not answer for mem_busy_percent",
+			"GPU utilization: no permission to read gpu_busy_percent: run rooftop as root, or in the groups video and render",
+			"memory-controller utilization: the driver does not answer for mem_busy_percent",
 			"GPU power limit: no permission to read power1_cap", "GPU temperature: the driver does not answer for temp1_input",
-			"GPU clocks", "reasons for lower", "DRAM", "PCIe", "NVLink",
+			"GPU clocks", "limits of GPU clock", "reasons for lower", "DRAM", "PCIe", "NVLink",
 		}, []string{untestedAMD}},
 	}
 	for _, tt := range tests {
@@ -209,7 +209,7 @@ func TestAMDLostAndAsleep(t *testing.T) {
 	if err != nil || len(presentFields(r.Devices[0])) != 0 || !r.Devices[1].Fields[engine.GPUPowerW].OK {
 		t.Errorf("one sleeps: got %+v, %v", r, err)
 	}
-	if notes := s.Notes(); !slices.Contains(notes, "GPU 0: "+asleep) {
+	if notes := s.Notes(); !slices.Contains(notes, "GPU 0: "+errAsleep.Error()) {
 		t.Errorf("notes: got %q", notes)
 	}
 	for name := range tree.MapFS {
@@ -240,7 +240,7 @@ func TestAMDNotHere(t *testing.T) {
 	}{
 		{"no graphics at all", "no AMD GPU: /sys/class/drm cannot be listed", &amdTree{MapFS: fstest.MapFS{}}, 5},
 		{"a console", "no AMD GPU in /sys/class/drm", &amdTree{MapFS: console}, 5},
-		{"a GPU that sleeps", asleep, sleeping, 40},
+		{"a GPU that sleeps", errAsleep.Error(), sleeping, 40},
 	} {
 		s, err := openAnyAMD(t.Context(), newHand().now, tt.tree, ask, nil)
 		if s != nil || err == nil || err.Error() != tt.want {

@@ -37,7 +37,7 @@ func TestAMDMarksOfAbsence(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if out.why[engine.GPUUtil] == "" {
-		t.Error("utilisation is absent without a reason")
+		t.Error("utilization is absent without a reason")
 	}
 }
 

@@ -16,34 +16,33 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// A page whose values are older than this is no reading of now; the rules that
-// join page and GPU are switched off from there on.
+// dcgmFresh is the age up to which the page's values count as current. Rules that join
+// page and GPU are switched off for older values.
 const dcgmFresh = time.Second
 
 // dcgmSource reads a DCGM exporter's page. The exporter renders values that DCGM
 // sampled up to its interval ago (30 s unless told otherwise), so a reading is
 // stamped with the time at which its values were first seen.
 type dcgmSource struct {
-	choice
+	base
 	fetch Fetch
 	clock func() time.Duration
 	node  string
-	notes []string
 
-	parsing sync.Mutex // one page at a time, guards reader
+	parsing sync.Mutex // guards reader
 	reader  *dcgmReader
 
 	// Guarded by mu.
 	rows  []dcgmRow
-	since time.Duration // when rows' values were first seen
-	// renewed says that values were seen to change, so that since is when they did;
-	// those of the first page may be older than it by the exporter's interval.
+	since time.Duration // when the values of rows were first seen
+	// renewed is true once values were seen to change. Before that they may be older than
+	// since by up to the exporter's interval.
 	renewed bool
-	oldest  time.Duration // the greatest age seen
+	oldest  time.Duration // the greatest age so far
 }
 
 func openDCGM(ctx context.Context, o Options) (Source, error) {
-	s := &dcgmSource{fetch: o.DCGM, clock: o.Clock, node: cmp.Or(o.NodeName, o.Remote), reader: newDCGMReader()}
+	s := &dcgmSource{fetch: o.DCGM, clock: o.Clock, node: o.Remote, reader: newDCGMReader()}
 	rows, err := s.page(ctx)
 	if err != nil {
 		return nil, err
@@ -62,12 +61,12 @@ func openDCGM(ctx context.Context, o Options) (Source, error) {
 	if len(hosts) > 1 {
 		s.notes = append(s.notes, "the page covers the nodes "+strings.Join(hosts, ", ")+", and nothing says which is the server's")
 	}
-	s.keep = kept(nil, len(rows))
-	s.remember(rows, s.clock())
+	s.keepAll()
+	s.storeRows(rows, s.clock())
 	return s, nil
 }
 
-// page fetches the rows, of one node where it is named and known.
+// page fetches the rows of the page, only those of the server's node if the page has it.
 func (s *dcgmSource) page(ctx context.Context) ([]dcgmRow, error) {
 	body, err := s.fetch(ctx)
 	if err != nil {
@@ -109,9 +108,9 @@ func sameHost(a, b string) bool {
 	return short(a) == short(b)
 }
 
-// remember keeps the rows of a page, in the order of devices, and notes whether
-// their values are new.
-func (s *dcgmSource) remember(rows []dcgmRow, now time.Duration) {
+// storeRows stores the rows of a page in the order of devices and updates the age of their
+// values.
+func (s *dcgmSource) storeRows(rows []dcgmRow, now time.Duration) {
 	ordered := make([]dcgmRow, len(s.devices))
 	for i, d := range s.devices {
 		at := slices.IndexFunc(rows, func(r dcgmRow) bool { return r.device.UUID == d.UUID && (d.Host == "" || r.device.Host == d.Host) })
@@ -124,10 +123,29 @@ func (s *dcgmSource) remember(rows []dcgmRow, now time.Duration) {
 	}
 	s.oldest = max(s.oldest, now-s.since)
 	s.rows = ordered
+	for p := range ordered {
+		s.last[p] = s.stateOf(p)
+	}
 }
 
-// sameReadings reports whether two pages hold the same values. The energy
-// counter of a GPU never stands still, so equal pages are one sampling.
+// stateOf returns the state of the device at a position.
+func (s *dcgmSource) stateOf(position int) state {
+	row := &s.rows[position]
+	if row.values == nil {
+		return state{asked: true, note: label(s.devices[position]) + " is not on the page any more"}
+	}
+	now := state{gpu: row.gpu, why: row.why, asked: true}
+	if !s.renewed { // the age is unknown, so growth of the counter has no known duration
+		now.gpu.Fields[engine.GPUEnergyJ] = stat.None
+		if s.oldest > dcgmFresh && now.why[engine.GPUEnergyJ] == "" {
+			now.why[engine.GPUEnergyJ] = "the exporter has not renewed its values yet, so their age is unknown"
+		}
+	}
+	return now
+}
+
+// sameReadings reports whether two pages have the same values. The energy counter of a
+// GPU always grows, so equal pages come from one sampling.
 func sameReadings(a, b []dcgmRow) bool {
 	return slices.EqualFunc(a, b, func(x, y dcgmRow) bool {
 		return x.gpu == y.gpu
@@ -140,10 +158,10 @@ func (s *dcgmSource) Name() string { return "DCGM exporter" }
 // Read implements [Source].
 func (s *dcgmSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	s.mu.Lock()
-	closed := s.closed
+	err := s.ready()
 	s.mu.Unlock()
-	if closed {
-		return engine.GPUReading{}, ErrClosed
+	if err != nil {
+		return engine.GPUReading{}, err
 	}
 	began := s.clock()
 	rows, err := s.page(ctx)
@@ -153,51 +171,25 @@ func (s *dcgmSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	now := s.clock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remember(rows, now)
-	reading := engine.GPUReading{T: s.since, Took: now - began, Devices: make([]engine.GPU, len(s.keep))}
-	present := 0
-	for i, p := range s.keep {
-		d := &s.devices[p]
-		if s.rows[p].values != nil {
-			reading.Devices[i] = s.rows[p].gpu
-			if !s.renewed { // growth since then would be that of a longer time
-				reading.Devices[i].Fields[engine.GPUEnergyJ] = stat.None
-			}
-			present++
-		}
-		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
-	}
-	switch {
-	case len(s.keep) == 0:
-		return engine.GPUReading{}, fmt.Errorf("no GPU is kept: %w", collect.ErrNoData)
-	case present == 0:
+	s.storeRows(rows, now)
+	reading, ok := s.reading(s.keep)
+	if !ok {
 		return engine.GPUReading{}, errors.New("read GPUs from the DCGM exporter: the page shows none of them any more")
 	}
+	reading.T, reading.Took = s.since, now-began
 	return reading, nil
 }
 
-// Processes implements [Source]: the page names pods, not processes.
+// Processes implements [Source]. It always fails: the page names pods, not processes.
 func (s *dcgmSource) Processes(context.Context) (map[string][]int, error) {
 	return nil, fmt.Errorf("a DCGM exporter lists no processes: %w", collect.ErrNoData)
 }
 
 // Missing implements [Source].
 func (s *dcgmSource) Missing() []engine.Missing {
+	missing := s.base.Missing()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var labels []string
-	var reasons []why
-	for _, p := range s.keep {
-		if s.rows[p].values != nil {
-			reason := s.rows[p].why
-			if !s.renewed && s.oldest > dcgmFresh && reason[engine.GPUEnergyJ] == "" {
-				reason[engine.GPUEnergyJ] = "the exporter has not renewed its values yet, so that nobody knows how old these are"
-			}
-			labels = append(labels, label(s.devices[p]))
-			reasons = append(reasons, reason)
-		}
-	}
-	missing := gaps(labels, reasons)
 	if s.oldest > dcgmFresh {
 		missing = append(missing, engine.Missing{
 			What:   "fresh GPU readings",
@@ -210,28 +202,17 @@ func (s *dcgmSource) Missing() []engine.Missing {
 
 // Notes implements [Source].
 func (s *dcgmSource) Notes() []string {
+	notes := s.base.Notes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	notes := slices.Clone(s.notes)
 	for _, p := range s.keep {
-		row, d := &s.rows[p], s.devices[p]
-		switch {
-		case row.values == nil:
-			notes = append(notes, label(d)+" is not on the page any more")
-		case row.xid.Or(0) != 0:
-			notes = append(notes, fmt.Sprintf("%s: the driver's last error on it is XID %.0f", label(d), row.xid.V))
+		d := s.devices[p]
+		if xid := s.rows[p].xid.Or(0); xid != 0 {
+			notes = append(notes, fmt.Sprintf("%s: the driver's last error on it is XID %.0f", label(d), xid))
 		}
 		if d.MIG() {
 			notes = append(notes, label(d)+" is a MIG slice: ceilings are those of the whole GPU")
 		}
 	}
 	return notes
-}
-
-// Close implements [Source].
-func (s *dcgmSource) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	return nil
 }

@@ -14,30 +14,30 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Fetch gets the body of an exporter's page; each call returns memory of its own
-// where calls overlap.
+// Fetch returns the body of an exporter's page. Concurrent calls must not share the
+// returned memory.
 type Fetch func(ctx context.Context) ([]byte, error)
 
-// FromClient fetches the page of the exporter that a client talks to.
+// FromClient returns a Fetch for the exporter of a client.
 func FromClient(c *collect.Client) Fetch {
 	return func(ctx context.Context) ([]byte, error) {
 		return c.Get(ctx, "/metrics", collect.MetricsAccept, nil)
 	}
 }
 
-// scope says for which devices a DCGM field is true.
+// scope says for which devices a DCGM field is valid.
 type scope uint8
 
 const (
-	perDevice scope = iota // of a slice too: measured for it
-	sharedGPU              // of the whole GPU, and as true of its slices
-	wholeOnly              // of the whole GPU only (DCGM prints 0 for slices)
+	perDevice scope = iota // measured for each device, slices included
+	sharedGPU              // measured for the whole GPU and valid for its slices
+	wholeOnly              // valid for the whole GPU only (DCGM prints 0 for slices)
 )
 
 type dcgmMetric struct {
 	name  string
 	field engine.GPUField
-	unit  float64 // how many of DCGM's units make one of the field's
+	unit  float64 // DCGM's units in one of the field's
 	scope scope
 }
 
@@ -47,11 +47,11 @@ const (
 	dcgmReserved = "DCGM_FI_DEV_FB_RESERVED"
 )
 
-// dcgmMetrics lists the fields of DCGM (its field identifiers give the units),
-// the preferred one first where two tell the same. Traffic is a rate, though
-// exporters before 2022 announce it as a counter (dcgm-exporter #87).
+// dcgmMetrics lists DCGM's fields (its field identifiers give the units), the preferred
+// one first if two report the same. Traffic is a rate, although exporters before 2022
+// declare it as a counter (dcgm-exporter #87).
 func dcgmMetrics() []dcgmMetric {
-	const percent, mib, milli = 100, 1.0 / (1 << 20), 1000
+	const milli = 1000
 	return []dcgmMetric{
 		{"DCGM_FI_DEV_GPU_UTIL", engine.GPUUtil, percent, wholeOnly},
 		{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", engine.GPUUtil, 1, perDevice},
@@ -59,10 +59,13 @@ func dcgmMetrics() []dcgmMetric {
 		{"DCGM_FI_DEV_POWER_USAGE", engine.GPUPowerW, 1, wholeOnly},
 		{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", engine.GPUPowerLimitW, 1, wholeOnly},
 		{"DCGM_FI_DEV_POWER_MGMT_LIMIT", engine.GPUPowerLimitW, 1, wholeOnly},
-		{"DCGM_FI_DEV_FB_TOTAL", engine.GPUVRAMTotal, mib, perDevice},
-		{"DCGM_FI_DEV_FB_USED", engine.GPUVRAMUsed, mib, perDevice},
+		{"DCGM_FI_DEV_FB_TOTAL", engine.GPUVRAMTotal, perMiB, perDevice},
+		{"DCGM_FI_DEV_FB_USED", engine.GPUVRAMUsed, perMiB, perDevice},
 		{"DCGM_FI_DEV_GPU_TEMP", engine.GPUTemperatureC, 1, sharedGPU},
 		{"DCGM_FI_DEV_SM_CLOCK", engine.GPUSMClockMHz, 1, sharedGPU},
+		{"DCGM_FI_DEV_MAX_SM_CLOCK", engine.GPUSMClockMaxMHz, 1, sharedGPU},
+		{"DCGM_FI_DEV_GPU_MAX_OP_TEMP", engine.GPUTemperatureLimitC, 1, sharedGPU},
+		{"DCGM_FI_DEV_SLOWDOWN_TEMP", engine.GPUTemperatureLimitC, 1, sharedGPU},
 		{"DCGM_FI_DEV_MEM_CLOCK", engine.GPUMemClockMHz, 1, sharedGPU},
 		{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", engine.GPUEnergyJ, milli, wholeOnly},
 		{"DCGM_FI_PROF_DRAM_ACTIVE", engine.GPUDRAMActive, 1, perDevice},
@@ -94,12 +97,12 @@ func newDCGMReader() *dcgmReader {
 	return r
 }
 
-// dcgmRow is what a page says of one device.
+// dcgmRow holds a page's values for one device.
 type dcgmRow struct {
 	device Device
 	gpu    engine.GPU
 	why    why
-	xid    stat.Opt // the last XID error, 0 none
+	xid    stat.Opt // the last XID error, 0 if there was none
 	values map[string]float64
 }
 
@@ -108,8 +111,8 @@ type dcgmKey struct {
 	gi         int // -1 for a whole GPU
 }
 
-// rows reads the devices of a page, in order of node, index and slice. A GPU
-// in MIG mode is listed by its slices.
+// rows parses a page into rows, ordered by node, index and slice. A GPU in MIG mode
+// appears as its slices.
 func (r *dcgmReader) rows(page []byte) ([]dcgmRow, error) {
 	if err := promtext.Parse(page, r.filter, &r.families); err != nil {
 		return nil, err
@@ -156,7 +159,7 @@ func (r *dcgmReader) rows(page []byte) ([]dcgmRow, error) {
 	return rows, nil
 }
 
-// dcgmDevice reads the labels that say which device a series is about.
+// dcgmDevice returns the device that the labels of a series name.
 func dcgmDevice(s *promtext.Series) (Device, bool) {
 	d := Device{
 		GI: -1, CI: -1, Minor: -1,
@@ -182,28 +185,28 @@ func dcgmDevice(s *promtext.Series) (Device, bool) {
 	if err != nil || gi < 0 {
 		return d, false
 	}
-	// The page has no UUID of a slice; this is its older spelling without the
-	// compute instance.
+	// The page has no UUID for a slice: build the older spelling without the compute
+	// instance.
 	d.GI, d.Parent = gi, d.UUID
 	d.UUID = "MIG-" + d.UUID + "/" + instance
 	d.Name = strings.TrimSpace(d.Name + " MIG " + s.Label("GPU_I_PROFILE"))
 	return d, true
 }
 
-// dcgmBlank recognises what DCGM stores for "no value" (dcgm_structs.h:
+// dcgmBlank reports whether a value is one that DCGM stores for "no value" (dcgm_structs.h:
 // DCGM_INT32_BLANK, DCGM_INT64_BLANK and DCGM_FP64_BLANK with their kin).
 func dcgmBlank(v float64) bool {
 	const fp64Blank, int32Blank = 1 << 47, math.MaxInt32 - 15
 	return math.IsNaN(v) || v < 0 || v >= fp64Blank || (v >= int32Blank && v <= int32Blank+15)
 }
 
-// read fills the readings from the values, and for a slice those that are as
-// true of its whole GPU from that.
+// read sets the readings from the values. A slice takes readings of scope sharedGPU from
+// its whole GPU.
 func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 	r.gpu.Index, r.gpu.Name, r.gpu.UUID = r.device.Index, r.device.Name, r.device.UUID
 	slice := r.device.MIG()
 	for _, m := range metrics {
-		if r.has(m.field) {
+		if r.hasField(m.field) {
 			continue
 		}
 		v, found := r.values[m.name]
@@ -218,10 +221,10 @@ func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 				r.why[m.field] = "the page has no " + m.name + ": add it to the exporter's counters file"
 			}
 		default:
-			r.put(m, v)
+			r.setReading(m, v)
 		}
 	}
-	if total := r.total(); !r.has(engine.GPUVRAMTotal) && total.OK {
+	if total := r.total(); !r.hasField(engine.GPUVRAMTotal) && total.OK {
 		r.gpu.Fields[engine.GPUVRAMTotal], r.why[engine.GPUVRAMTotal] = total, ""
 	}
 	r.device.VRAMBytes = r.gpu.Fields[engine.GPUVRAMTotal]
@@ -230,14 +233,14 @@ func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 	}
 }
 
-func (r *dcgmRow) has(f engine.GPUField) bool {
+func (r *dcgmRow) hasField(f engine.GPUField) bool {
 	if f == clockEvents {
 		return r.gpu.ThrottleOK
 	}
 	return r.gpu.Fields[f].OK
 }
 
-func (r *dcgmRow) put(m dcgmMetric, v float64) {
+func (r *dcgmRow) setReading(m dcgmMetric, v float64) {
 	r.why[m.field] = ""
 	if m.field == clockEvents {
 		r.gpu.Throttle, r.gpu.ThrottleOK = uint64(v), true
@@ -246,7 +249,8 @@ func (r *dcgmRow) put(m dcgmMetric, v float64) {
 	r.gpu.Fields[m.field] = stat.Some(v / m.unit)
 }
 
-// total adds up the memory of an exporter that does not print it.
+// total returns used, free and reserved memory added up, in bytes, for an exporter that
+// does not report the total.
 func (r *dcgmRow) total() stat.Opt {
 	const mib = 1 << 20
 	free, found := r.values[dcgmFree]

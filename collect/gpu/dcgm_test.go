@@ -44,7 +44,7 @@ func (h *hand) now() time.Duration { return h.at }
 func openPage(t *testing.T, e *exporter, node string) (Source, *hand) {
 	t.Helper()
 	clock := &hand{}
-	s, err := openDCGM(t.Context(), Options{Clock: clock.now, DCGM: e.fetch, NodeName: node})
+	s, err := openDCGM(t.Context(), Options{Clock: clock.now, DCGM: e.fetch, Remote: node})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestDCGMReads(t *testing.T) {
 	want := map[engine.GPUField]float64{
 		engine.GPUUtil: 0.97, engine.GPUMemUtil: 0.61, engine.GPUPowerW: 612.345, engine.GPUPowerLimitW: 700,
 		engine.GPUVRAMTotal: (71680 + 9307 + 572) * mib, engine.GPUVRAMUsed: 71680 * mib, engine.GPUTemperatureC: 64,
-		engine.GPUSMClockMHz: 1755, engine.GPUMemClockMHz: 2619, engine.GPUEnergyJ: 123_456_789,
+		engine.GPUSMClockMHz: 1755, engine.GPUSMClockMaxMHz: 1980, engine.GPUTemperatureLimitC: 87, engine.GPUMemClockMHz: 2619, engine.GPUEnergyJ: 123_456_789,
 		engine.GPUDRAMActive: 0.715, engine.GPUTensorUtil: 0.1225, engine.GPUSMActive: 0.93125,
 		engine.GPUPCIeTxBps: 3 * mib, engine.GPUPCIeRxBps: 2 * mib, engine.GPUNVLinkTxBps: 40 * mib, engine.GPUNVLinkRxBps: 41 * mib,
 	}
@@ -71,7 +71,7 @@ func TestDCGMReads(t *testing.T) {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	if g := r.Devices[1]; g.Throttle != 1 || !g.ThrottleOK || g.Fields[engine.GPUUtil] != stat.Some(0) {
-		t.Errorf("the idle GPU: got reasons %#x and utilisation %v, want 0x1 and a measured 0", g.Throttle, g.Fields[engine.GPUUtil])
+		t.Errorf("the idle GPU: got reasons %#x and utilization %v, want 0x1 and a measured 0", g.Throttle, g.Fields[engine.GPUUtil])
 	}
 	devices := []Device{
 		{Index: 0, Name: "NVIDIA H100 80GB HBM3", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000001", GI: -1, CI: -1, Minor: 0,
@@ -135,6 +135,7 @@ func TestDCGMMIG(t *testing.T) {
 	wantWhy := map[string]string{
 		"GPU power of GPU 0 slice 1, GPU 0 slice 2": "DCGM measures the whole GPU only, and this is a MIG slice of it",
 		"GPU power limit of GPU 1":                  "the page has no DCGM_FI_DEV_ENFORCED_POWER_LIMIT: add it to the exporter's counters file",
+		"limits of GPU clock and temperature":       "the page has no DCGM_FI_DEV_MAX_SM_CLOCK: add it to the exporter's counters file",
 		"reasons for lower clocks":                  "the page has no DCGM_FI_DEV_CLOCKS_EVENT_REASONS: add it to the exporter's counters file",
 	}
 	for what, reason := range wantWhy {

@@ -8,26 +8,27 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// topic is a set of readings that a reader misses together.
+// topic is a set of readings that are reported missing together.
 type topic struct {
 	what   string
 	fields []engine.GPUField
 	effect string // what their absence switches off
 }
 
-// clockEvents stands for the mask of clocks-event reasons, which is no field of
-// its own, in what is said about fields.
+// clockEvents stands for the mask of clocks-event reasons in lists of fields. The mask is
+// not an engine.GPUField.
 const clockEvents = engine.NumGPUFields
 
 func topics() []topic {
 	return []topic{
-		{"GPU utilisation", []engine.GPUField{engine.GPUUtil}, "switches off the GPU's part in telling busy windows from idle ones: the server's own counters decide"},
-		{"memory-controller utilisation", []engine.GPUField{engine.GPUMemUtil}, "switches off mem_util"},
+		{"GPU utilization", []engine.GPUField{engine.GPUUtil}, "switches off the GPU's part in telling busy windows from idle ones: the server's own counters decide"},
+		{"memory-controller utilization", []engine.GPUField{engine.GPUMemUtil}, "switches off mem_util"},
 		{"GPU power", []engine.GPUField{engine.GPUPowerW}, "switches off tokens per watt, joules per token and the power-limit rule"},
 		{"GPU power limit", []engine.GPUField{engine.GPUPowerLimitW}, "switches off the distance to the power limit"},
 		{"VRAM", []engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, "switches off the VRAM peak and the check of the GPU's name against its memory: name the GPU with --gpu"},
 		{"GPU temperature", []engine.GPUField{engine.GPUTemperatureC}, "switches off temperature_c"},
 		{"GPU clocks", []engine.GPUField{engine.GPUSMClockMHz, engine.GPUMemClockMHz}, "switches off the clocks in the power-limit rule"},
+		{"limits of GPU clock and temperature", []engine.GPUField{engine.GPUSMClockMaxMHz, engine.GPUTemperatureLimitC}, "switches off the distance of clock and temperature to their limits"},
 		{"reasons for lower clocks", []engine.GPUField{clockEvents}, "switches off throttling as a cause of slow steps and of a power limit"},
 		{"GPU energy counter", []engine.GPUField{engine.GPUEnergyJ}, "switches off nothing: energy is taken from the power readings"},
 		{"DRAM and tensor-core use", []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive}, "switches off the measured memory bandwidth beside the ceiling"},
@@ -36,12 +37,26 @@ func topics() []topic {
 	}
 }
 
-// why says why a device lacks each field, "" where it has it or was not asked;
-// the last one is for clockEvents.
+// Units of sources, as the number of them in one of the field's.
+const (
+	percent = 100
+	perMiB  = 1.0 / (1 << 20)
+)
+
+// why holds the reason why a device lacks each field, "" if it has the field or was not
+// read. The last entry is for clockEvents.
 type why [engine.NumGPUFields + 1]string
 
-// gaps lists by topic what devices lack; labels name the devices. Devices with
-// the same reason share an entry, and an entry about all of them names none.
+// allFor returns a why with the same reason for every field.
+func allFor(reason string) (w why) {
+	for f := range w {
+		w[f] = reason
+	}
+	return w
+}
+
+// gaps lists by topic what devices lack; labels are the names of the devices. Devices with
+// the same reason share an entry. An entry about all devices names none.
 func gaps(labels []string, reasons []why) []engine.Missing {
 	var missing []engine.Missing
 	for _, t := range topics() {
@@ -77,7 +92,7 @@ func firstReason(t topic, w *why) string {
 	return ""
 }
 
-// label names a device in a sentence.
+// label returns the name of a device for use in a sentence: "GPU 0 slice 1 of host".
 func label(d Device) string {
 	name := "GPU " + strconv.Itoa(d.Index)
 	if d.MIG() {

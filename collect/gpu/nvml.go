@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -15,52 +14,40 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// nvmlSource reads devices through NVML, each in a slot of its own.
+// nvmlSource reads devices through NVML, with a slot for each device.
 type nvmlSource struct {
-	choice
+	base
 	lib     library
 	clock   func() time.Duration
 	units   []*unit
 	listing slot[map[string][]int]
-	notes   []string // of the start
-
-	questions *[numProbes]question
 
 	// Guarded by mu.
-	turns  int           // of PCIe, so far
-	turnAt time.Duration // when the next is due
-	last   []answered    // of each unit, by position
-}
-
-// answered is what a unit's last read left to say.
-type answered struct {
-	asked bool
-	why   why
-	note  string
+	turns  int           // PCIe turns so far
+	turnAt time.Duration // when the next PCIe turn is due
 }
 
 func newNVMLSource(lib library, clock func() time.Duration) (*nvmlSource, error) {
-	s := &nvmlSource{lib: lib, clock: clock, listing: newSlot[map[string][]int](), questions: questions()}
+	s := &nvmlSource{lib: lib, clock: clock, listing: newSlot[map[string][]int]()}
 	if err := s.enumerate(); err != nil {
 		lib.Shutdown()
 		return nil, err
 	}
-	s.keep = kept(nil, len(s.devices))
-	s.last = make([]answered, len(s.devices))
+	s.keepAll()
 	return s, nil
 }
 
 // Name implements [Source].
 func (s *nvmlSource) Name() string { return "NVML" }
 
-// Read implements [Source]. The kept devices are read side by side; one that
-// does not answer keeps its place, without values.
+// Read implements [Source]. It reads the kept devices concurrently; a device that does
+// not answer keeps its place, without values.
 func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	began := s.clock()
 	s.mu.Lock()
-	if s.closed {
+	if err := s.ready(); err != nil {
 		s.mu.Unlock()
-		return engine.GPUReading{}, ErrClosed
+		return engine.GPUReading{}, err
 	}
 	keep, turn := s.keep, s.turn(began)
 	running := make([]<-chan answer[outcome], len(keep))
@@ -74,49 +61,41 @@ func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	}
 	s.mu.Unlock()
 
-	reading := engine.GPUReading{Devices: make([]engine.GPU, len(keep))}
-	said := make([]answered, len(keep))
+	states := make([]state, len(keep))
 	var failed error
-	silent := 0
 	for i, p := range keep {
-		d := &s.devices[p]
 		out, err := wait(ctx, running[i])
 		if err == nil && out.lost != nvml.SUCCESS {
 			err = errors.New(reasonText(out.lost))
 		}
-		said[i] = answered{asked: true, why: out.why}
-		reading.Devices[i] = out.gpu
-		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
+		states[i] = state{gpu: out.gpu, why: out.why, asked: true}
 		if err != nil {
-			silent++
-			said[i].note = label(*d) + ": " + err.Error()
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", label(*d), err))
+			lost := fmt.Errorf("%s: %w", label(s.devices[p]), err)
+			states[i].note = lost.Error()
+			failed = errors.Join(failed, lost)
 		}
 	}
-	reading.T = s.clock()
-	reading.Took = reading.T - began
-
+	now := s.clock()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i, p := range keep {
-		s.last[p] = said[i]
+		s.last[p] = states[i]
 	}
-	s.mu.Unlock()
-	if silent == len(keep) {
-		if len(keep) == 0 {
-			return engine.GPUReading{}, fmt.Errorf("no GPU is kept: %w", collect.ErrNoData)
-		}
+	reading, ok := s.reading(keep)
+	if !ok {
 		return engine.GPUReading{}, fmt.Errorf("read GPUs through NVML: %w", failed)
 	}
+	reading.T, reading.Took = now, now-began
 	return reading, nil
 }
 
-// turn is the turn of PCIe that a read has; -1 while none is due. The caller
-// holds the mutex.
+// turn returns the number of the PCIe turn of a read that starts now, -1 if none is due.
+// The caller holds the mutex.
 func (s *nvmlSource) turn(now time.Duration) int {
 	if now < s.turnAt {
 		return -1
 	}
-	// A tick that comes a little early is no reason to wait for the next.
+	// The tolerance keeps a tick that comes a little early from losing its turn.
 	s.turnAt = now + pciePeriod*9/10
 	s.turns++
 	return s.turns - 1
@@ -153,34 +132,6 @@ func (s *nvmlSource) processes() (map[string][]int, error) {
 		return nil, fmt.Errorf("%s: %w", reasonText(refused), collect.ErrNoData)
 	}
 	return held, nil
-}
-
-// Missing implements [Source].
-func (s *nvmlSource) Missing() []engine.Missing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var labels []string
-	var reasons []why
-	for _, p := range s.keep {
-		if s.last[p].asked && s.last[p].note == "" {
-			labels = append(labels, label(s.devices[p]))
-			reasons = append(reasons, s.last[p].why)
-		}
-	}
-	return gaps(labels, reasons)
-}
-
-// Notes implements [Source].
-func (s *nvmlSource) Notes() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	notes := slices.Clone(s.notes)
-	for _, p := range s.keep {
-		if s.last[p].note != "" {
-			notes = append(notes, s.last[p].note)
-		}
-	}
-	return notes
 }
 
 // Close implements [Source].

@@ -37,7 +37,13 @@ func (quickDevice) GetTemperature(nvml.TemperatureSensors) (uint32, nvml.Return)
 	return 60, nvml.SUCCESS
 }
 func (quickDevice) GetClockInfo(nvml.ClockType) (uint32, nvml.Return) { return 1980, nvml.SUCCESS }
-func (quickDevice) GetTotalEnergyConsumption() (uint64, nvml.Return)  { return 1 << 40, nvml.SUCCESS }
+func (quickDevice) GetMaxClockInfo(nvml.ClockType) (uint32, nvml.Return) {
+	return 1980, nvml.SUCCESS
+}
+func (quickDevice) GetTemperatureThreshold(nvml.TemperatureThresholds) (uint32, nvml.Return) {
+	return 87, nvml.SUCCESS
+}
+func (quickDevice) GetTotalEnergyConsumption() (uint64, nvml.Return) { return 1 << 40, nvml.SUCCESS }
 func (quickDevice) GetCurrentClocksEventReasons() (uint64, nvml.Return) {
 	return 4, nvml.SUCCESS
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// At the cadence of a probe only the questions are asked at every read that the
+// At the cadence of a probe only the queries run at every read that the
 // driver answers from what it has at hand.
 func TestNVMLAtFiftyMilliseconds(t *testing.T) {
 	clock := newTicker(time.Second)
@@ -26,13 +26,13 @@ func TestNVMLAtFiftyMilliseconds(t *testing.T) {
 	}
 	every := seconds * 20
 	want := map[string]int{
-		"utilisation": every, "VRAM": every, "power": every, "temperature": every, "clocks": 2 * every, "energy": every, "events": every,
+		"utilization": every, "VRAM": every, "power": every, "temperature": every, "clocks": 2 * every, "energy": every, "events": every,
 		"GPM samples": every / 2, "power limit": 1, "PCIe of a GPU with GPM": 0,
 		// Four turns a second go round both directions of both devices.
 		"PCIe of one without": seconds * 2,
 	}
 	got := map[string]int{
-		"utilisation": len(hopper.GetUtilizationRatesCalls()), "VRAM": len(hopper.GetMemoryInfo_v2Calls()),
+		"utilization": len(hopper.GetUtilizationRatesCalls()), "VRAM": len(hopper.GetMemoryInfo_v2Calls()),
 		"power": len(hopper.GetPowerUsageCalls()), "temperature": len(hopper.GetTemperatureCalls()), "clocks": len(hopper.GetClockInfoCalls()),
 		"energy": len(hopper.GetTotalEnergyConsumptionCalls()), "events": len(hopper.GetCurrentClocksEventReasonsCalls()),
 		"GPM samples": len(hopper.GpmSampleGetCalls()), "power limit": len(hopper.GetEnforcedPowerLimitCalls()),
@@ -40,7 +40,7 @@ func TestNVMLAtFiftyMilliseconds(t *testing.T) {
 		"PCIe of one without":    len(ampere.GetPcieThroughputCalls()),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("questions in %d reads over %d s (-want +got):\n%s", every, seconds, diff)
+		t.Errorf("queries in %d reads over %d s (-want +got):\n%s", every, seconds, diff)
 	}
 }
 

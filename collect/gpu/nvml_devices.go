@@ -3,9 +3,9 @@
 package gpu
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -13,8 +13,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// offered reports whether the loaded library has a symbol: calling one that it
-// lacks ends the process.
+// offered reports whether the loaded library has a symbol. Calling a missing symbol ends
+// the process.
 func (s *nvmlSource) offered(symbol string) bool {
 	return s.lib.Extensions().LookupSymbol(symbol) == nil
 }
@@ -31,7 +31,6 @@ func (s *nvmlSource) enumerate() error {
 	if ret != nvml.SUCCESS {
 		driver = ""
 	}
-	can := s.probesOffered()
 	for i := range count {
 		h, ret := s.lib.DeviceGetHandleByIndex(i)
 		if ret != nvml.SUCCESS {
@@ -41,12 +40,12 @@ func (s *nvmlSource) enumerate() error {
 		d := s.describe(h, i, driver)
 		slices := s.migSlices(h, d)
 		if len(slices) == 0 {
-			s.add(d, &unit{own: h, whole: h, gi: -1}, can)
+			s.add(d, &unit{own: h, whole: h, gi: -1})
 			continue
 		}
 		s.notes = append(s.notes, label(d)+" is in MIG mode: its slices are read, and ceilings are those of the whole GPU")
 		for _, m := range slices {
-			s.add(m.device, &unit{own: m.handle, whole: h, gi: m.device.GI}, can)
+			s.add(m.device, &unit{own: m.handle, whole: h, gi: m.device.GI})
 		}
 	}
 	if len(s.devices) == 0 {
@@ -55,8 +54,8 @@ func (s *nvmlSource) enumerate() error {
 	return nil
 }
 
-func (s *nvmlSource) add(d Device, u *unit, can [numProbes]bool) {
-	u.lib, u.clock, u.device, u.questions, u.can = s.lib, s.clock, d, s.questions, can
+func (s *nvmlSource) add(d Device, u *unit) {
+	u.lib, u.clock, u.device, u.probes = s.lib, s.clock, d, s.probes()
 	u.slot = newSlot[outcome]()
 	u.v2 = s.offered("nvmlDeviceGetMemoryInfo_v2")
 	u.eventReasons = s.offered("nvmlDeviceGetCurrentClocksEventReasons")
@@ -69,12 +68,11 @@ func (s *nvmlSource) add(d Device, u *unit, can [numProbes]bool) {
 	s.units = append(s.units, u)
 }
 
-// instantPower reports whether the power of GPUs of a compute capability is an
-// instant: of GA100, which is 8.0, and of what is older (nvml.h,
-// nvmlDeviceGetPowerUsage).
+// instantPower reports whether GPUs of a compute capability report instantaneous power,
+// as GA100 (8.0) and older GPUs do (nvml.h, nvmlDeviceGetPowerUsage).
 func instantPower(major, minor int) bool { return major < 8 || major == 8 && minor == 0 }
 
-// averaging is that of all kept devices.
+// averaging returns the averaging of all kept devices together.
 func (s *nvmlSource) averaging() Averaging {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +95,8 @@ func (s *nvmlSource) describe(h handle, index int, driver string) Device {
 		d.Minor = minor
 	}
 	if pci, ret := h.GetPciInfo(); ret == nvml.SUCCESS {
-		d.BusID = strings.ToLower(cString(pci.BusId[:]))
+		name, _, _ := bytes.Cut(pci.BusId[:], []byte{0})
+		d.BusID = strings.ToLower(string(name))
 	}
 	if memory, ret := h.GetMemoryInfo(); ret == nvml.SUCCESS {
 		d.VRAMBytes = stat.Some(float64(memory.Total))
@@ -105,19 +104,12 @@ func (s *nvmlSource) describe(h handle, index int, driver string) Device {
 	return d
 }
 
-func cString(b []byte) string {
-	if end := slices.Index(b, 0); end >= 0 {
-		b = b[:end]
-	}
-	return string(b)
-}
-
 type migSlice struct {
 	device Device
 	handle handle
 }
 
-// migSlices lists the MIG slices of a GPU; none where MIG is off.
+// migSlices lists the MIG slices of a GPU; nil if MIG is off.
 func (s *nvmlSource) migSlices(h handle, parent Device) []migSlice {
 	if !s.offered("nvmlDeviceGetMigMode") || !s.offered("nvmlDeviceGetMigDeviceHandleByIndex") {
 		return nil
@@ -133,7 +125,7 @@ func (s *nvmlSource) migSlices(h handle, parent Device) []migSlice {
 	for i := range count {
 		mig, ret := h.GetMigDeviceHandleByIndex(i)
 		if ret != nvml.SUCCESS {
-			continue // not every place holds a slice
+			continue // not every index has a slice
 		}
 		d := s.describe(mig, parent.Index, parent.Driver)
 		d.Parent, d.BusID, d.Minor = parent.UUID, parent.BusID, parent.Minor

@@ -52,6 +52,13 @@ func h100(index int) *mock.Device {
 			}
 			return ok(uint32(1755))
 		},
+		GetMaxClockInfoFunc: func(nvml.ClockType) (uint32, nvml.Return) { return ok(uint32(1980)) },
+		GetTemperatureThresholdFunc: func(t nvml.TemperatureThresholds) (uint32, nvml.Return) {
+			if t == nvml.TEMPERATURE_THRESHOLD_GPU_MAX {
+				return ok(uint32(87))
+			}
+			return ok(uint32(90))
+		},
 		GetTotalEnergyConsumptionFunc:     func() (uint64, nvml.Return) { return ok(uint64(123_456_789)) },
 		GetCurrentClocksEventReasonsFunc:  func() (uint64, nvml.Return) { return ok(uint64(0x4)) },
 		GpmQueryDeviceSupportFunc:         func() (nvml.GpmSupport, nvml.Return) { return ok(nvml.GpmSupport{IsSupportedDevice: 1}) },

@@ -11,70 +11,50 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// gpmMetric is a GPM metric that rooftop asks for.
-type gpmMetric uint8
-
-const (
-	gpmDRAM gpmMetric = iota
-	gpmTensor
-	gpmSM
-	gpmPCIeTx
-	gpmPCIeRx
-	gpmNVLinkTx
-	gpmNVLinkRx
-	numGPM
-)
-
-// gpmMetrics says what each metric is called and how many of its units make one
-// of the field's: NVML gives percent and MiB/s (nvml.h, nvmlGpmMetricId_t).
-func gpmMetrics() [numGPM]struct {
+// gpmMetrics are the GPM metrics that rooftop reads. unit is the number of GPM's units in
+// one of the field's: NVML gives percent and MiB/s (nvml.h, nvmlGpmMetricId_t).
+var gpmMetrics = [...]struct {
 	id    nvml.GpmMetricId
 	field engine.GPUField
 	unit  float64
-} {
-	const percent, mib = 100, 1.0 / (1 << 20)
-	return [numGPM]struct {
-		id    nvml.GpmMetricId
-		field engine.GPUField
-		unit  float64
-	}{
-		gpmDRAM:     {nvml.GPM_METRIC_DRAM_BW_UTIL, engine.GPUDRAMActive, percent},
-		gpmTensor:   {nvml.GPM_METRIC_ANY_TENSOR_UTIL, engine.GPUTensorUtil, percent},
-		gpmSM:       {nvml.GPM_METRIC_SM_UTIL, engine.GPUSMActive, percent},
-		gpmPCIeTx:   {nvml.GPM_METRIC_PCIE_TX_PER_SEC, engine.GPUPCIeTxBps, mib},
-		gpmPCIeRx:   {nvml.GPM_METRIC_PCIE_RX_PER_SEC, engine.GPUPCIeRxBps, mib},
-		gpmNVLinkTx: {nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, engine.GPUNVLinkTxBps, mib},
-		gpmNVLinkRx: {nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC, engine.GPUNVLinkRxBps, mib},
-	}
+}{
+	{nvml.GPM_METRIC_DRAM_BW_UTIL, engine.GPUDRAMActive, percent},
+	{nvml.GPM_METRIC_ANY_TENSOR_UTIL, engine.GPUTensorUtil, percent},
+	{nvml.GPM_METRIC_SM_UTIL, engine.GPUSMActive, percent},
+	{nvml.GPM_METRIC_PCIE_TX_PER_SEC, engine.GPUPCIeTxBps, perMiB},
+	{nvml.GPM_METRIC_PCIE_RX_PER_SEC, engine.GPUPCIeRxBps, perMiB},
+	{nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, engine.GPUNVLinkTxBps, perMiB},
+	{nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC, engine.GPUNVLinkRxBps, perMiB},
 }
 
 const (
-	// The hardware's counters are refreshed every 100 ms (nvml.h): closer
-	// samples say nothing.
+	// gpmMinGap is the shortest time between two samples. The hardware refreshes its
+	// counters every 100 ms (nvml.h).
 	gpmMinGap = 100 * time.Millisecond
-	// A pair further apart than this describes an earlier time than its reading.
+	// gpmMaxGap is the longest time between two samples of a pair. The mean of a longer one
+	// says too little about the time of the reading.
 	gpmMaxGap = 2 * time.Second
 )
 
-// gpmSamples holds the samples of the last two reads: a metric is the mean
-// between them.
+// gpmSamples holds the samples of the last two reads. A metric is the mean between them.
 type gpmSamples struct {
-	buffers [2]nvml.GpmSample // the older one is overwritten
-	at      time.Duration     // of buffers[0]
+	buffers [2]nvml.GpmSample // buffers[1] is overwritten next
+	at      time.Duration     // time of buffers[0]
 	taken   bool              // buffers[0] holds a sample
-	lacks   [numGPM]bool      // the last pair did not give this metric: other questions stand in
 	request nvml.GpmMetricsGetType
+	// lacks marks the fields that the last pair did not give. Other queries replace them.
+	lacks [engine.NumGPUFields]bool
 }
 
-// fail drops the pair: no metric comes from GPM until one is complete again.
-func (g *gpmSamples) fail() {
+// discard drops the samples. GPM gives no metric until the next complete pair.
+func (g *gpmSamples) discard() {
 	g.taken = false
 	for i := range g.lacks {
 		g.lacks[i] = true
 	}
 }
 
-// open checks the device and takes the two buffers.
+// open checks that the device supports GPM and allocates the two buffers.
 func (g *gpmSamples) open(u *unit) nvml.Return {
 	support, ret := u.whole.GpmQueryDeviceSupport()
 	if ret != nvml.SUCCESS {
@@ -104,9 +84,8 @@ func (g *gpmSamples) free() {
 	}
 }
 
-// askGPM takes a sample and evaluates it against the one before. Reading the
-// counters is a measurement; what would switch their streaming on is a setter,
-// and is not called.
+// askGPM takes a sample and evaluates it against the previous one. It only reads the
+// counters and never calls the setter that enables their streaming.
 func (u *unit) askGPM(out *outcome) nvml.Return {
 	g := &u.gpm
 	if g.buffers[1] == nil {
@@ -140,23 +119,22 @@ func (u *unit) sampleGPM(into nvml.GpmSample) nvml.Return {
 
 func (u *unit) evaluateGPM(out *outcome) nvml.Return {
 	g := &u.gpm
-	metrics := gpmMetrics()
-	g.request.NumMetrics = uint32(numGPM)
+	g.request.NumMetrics = uint32(len(gpmMetrics))
 	g.request.Sample1, g.request.Sample2 = g.buffers[1], g.buffers[0]
-	for i, m := range metrics {
+	for i, m := range gpmMetrics {
 		g.request.Metrics[i].MetricId = uint32(m.id)
 	}
 	if ret := u.lib.GpmMetricsGet(&g.request); ret != nvml.SUCCESS {
 		return ret
 	}
-	for i, m := range metrics {
+	for i, m := range gpmMetrics {
 		got := &g.request.Metrics[i]
 		ret := nvml.Return(got.NvmlReturn)
 		if ret == nvml.SUCCESS && (math.IsNaN(got.Value) || math.IsInf(got.Value, 0) || got.Value < 0) {
 			ret = nvml.ERROR_NO_DATA
 		}
 		u.why[m.field] = reasonText(ret)
-		g.lacks[i] = ret != nvml.SUCCESS
+		g.lacks[m.field] = ret != nvml.SUCCESS
 		if ret == nvml.SUCCESS {
 			out.set(m.field, got.Value/m.unit)
 		}

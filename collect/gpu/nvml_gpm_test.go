@@ -122,7 +122,7 @@ func TestNVMLMIG(t *testing.T) {
 	got := presentFields(readTwice(t, s, clock).Devices[0])
 	const mib = 1 << 20
 	wantFields := map[engine.GPUField]float64{
-		engine.GPUVRAMTotal: 40 << 30, engine.GPUVRAMUsed: 30 << 30, engine.GPUTemperatureC: 64, engine.GPUSMClockMHz: 1755, engine.GPUMemClockMHz: 2619,
+		engine.GPUVRAMTotal: 40 << 30, engine.GPUVRAMUsed: 30 << 30, engine.GPUTemperatureC: 64, engine.GPUSMClockMHz: 1755, engine.GPUSMClockMaxMHz: 1980, engine.GPUTemperatureLimitC: 87, engine.GPUMemClockMHz: 2619,
 		engine.GPUDRAMActive: 0.715, engine.GPUTensorUtil: 0.1225, engine.GPUSMActive: 0.93,
 		engine.GPUPCIeTxBps: 3 * mib, engine.GPUPCIeRxBps: 2 * mib, engine.GPUNVLinkTxBps: 40 * mib, engine.GPUNVLinkRxBps: 41 * mib,
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// library is what rooftop asks of NVML: getters, and the buffers of GPM.
+// library is the part of NVML that rooftop uses: getters, and the buffers of GPM.
 type library interface {
 	Init() nvml.Return
 	Shutdown() nvml.Return
@@ -23,7 +23,8 @@ type library interface {
 	Extensions() nvml.ExtendedInterface
 }
 
-// handle is what rooftop asks of a device, so that a setter does not compile.
+// handle is the part of nvml.Device that rooftop uses. It has no setter, so calling one
+// does not compile.
 type handle interface {
 	GetName() (string, nvml.Return)
 	GetUUID() (string, nvml.Return)
@@ -41,7 +42,9 @@ type handle interface {
 	GetPowerUsage() (uint32, nvml.Return)
 	GetEnforcedPowerLimit() (uint32, nvml.Return)
 	GetTemperature(sensor nvml.TemperatureSensors) (uint32, nvml.Return)
+	GetTemperatureThreshold(threshold nvml.TemperatureThresholds) (uint32, nvml.Return)
 	GetClockInfo(clock nvml.ClockType) (uint32, nvml.Return)
+	GetMaxClockInfo(clock nvml.ClockType) (uint32, nvml.Return)
 	GetTotalEnergyConsumption() (uint64, nvml.Return)
 	GetCurrentClocksEventReasons() (uint64, nvml.Return)
 	GetCurrentClocksThrottleReasons() (uint64, nvml.Return)
@@ -54,19 +57,17 @@ type handle interface {
 	GetMPSComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)
 }
 
-// libraryPaths are where drivers put their library outside the linker's search
-// path: WSL, GKE's device plugin, NixOS.
-func libraryPaths() []string {
-	return []string{
-		"/usr/lib/wsl/lib/libnvidia-ml.so.1",
-		"/usr/local/nvidia/lib64/libnvidia-ml.so.1",
-		"/run/opengl-driver/lib/libnvidia-ml.so.1",
-	}
+// libraryPaths are the places outside the linker's search path where drivers put their
+// library: WSL, GKE's device plugin, NixOS.
+var libraryPaths = [...]string{
+	"/usr/lib/wsl/lib/libnvidia-ml.so.1",
+	"/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+	"/run/opengl-driver/lib/libnvidia-ml.so.1",
 }
 
 func openLocalNVML(ctx context.Context, clock func() time.Duration) (Source, error) {
 	candidates := []library{nvml.New()}
-	for _, path := range libraryPaths() {
+	for _, path := range libraryPaths {
 		candidates = append(candidates, nvml.New(nvml.WithLibraryPath(path)))
 	}
 	source, err := openNVML(ctx, clock, candidates...)
@@ -76,8 +77,8 @@ func openLocalNVML(ctx context.Context, clock func() time.Duration) (Source, err
 	return source, nil
 }
 
-// openNVML initialises the first candidate that can be loaded. It runs beside
-// its caller: with a stuck driver Init never returns.
+// openNVML opens the first candidate that can be loaded. It initialises the library in
+// another goroutine, because with a stuck driver Init never returns.
 func openNVML(ctx context.Context, clock func() time.Duration, candidates ...library) (*nvmlSource, error) {
 	opening := newSlot[*nvmlSource]().start(func() (*nvmlSource, error) {
 		lib, err := initialise(candidates)
@@ -89,9 +90,9 @@ func openNVML(ctx context.Context, clock func() time.Duration, candidates ...lib
 	return wait(ctx, opening)
 }
 
-// initialise returns the first library that loads and starts. After an Init
-// that failed nothing else is asked of that library, not even the text of its
-// error: a call into a library that is not there ends the process.
+// initialise returns the first library that loads and starts. It calls nothing else, not
+// even for an error text, of a library whose Init failed: a call into a library that is
+// not loaded ends the process.
 func initialise(candidates []library) (library, error) {
 	ret := nvml.ERROR_LIBRARY_NOT_FOUND
 	for _, lib := range candidates {
@@ -120,8 +121,8 @@ func initReason(ret nvml.Return) string {
 	return reasonText(ret)
 }
 
-// reasonText says in words why NVML did not answer. NVML's own text is not
-// asked for: that is one more call into the library.
+// reasonText describes why NVML did not answer, "" for SUCCESS. It does not use NVML's own
+// text, which would need another call into the library.
 func reasonText(ret nvml.Return) string {
 	switch ret {
 	case nvml.SUCCESS:

@@ -5,6 +5,7 @@ package gpu
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -13,92 +14,91 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// probe is one question to a device.
-type probe uint8
-
-const (
-	probeUtil probe = iota
-	probeMemory
-	probePower
-	probePowerLimit
-	probeTemperature
-	probeSMClock
-	probeMemClock
-	probeEnergy
-	probeEvents
-	probeGPM
-	probeNVLink
-	probePCIe
-	numProbes
-)
-
-// question says how a probe is asked.
-type question struct {
-	// symbols: the probe is asked where the library has one of them.
+// query is one query to a device.
+type query struct {
+	// symbols are the library's functions that the query needs: one of them, or with all
+	// every one.
 	symbols []string
+	all     bool
 	fields  []engine.GPUField
-	// slice says that a MIG slice has the answer: its own, or one that is
-	// equally true of the whole GPU. The power of a GPU is not that of a slice.
+	// slice is true if the answer is valid for a MIG slice, because it is the slice's own
+	// or the same for the whole GPU. The power of a GPU is not that of a slice.
 	slice bool
-	ask   func(u *unit, out *outcome) nvml.Return
+	// setting is true if the answer changes only when an administrator changes it.
+	setting bool
+	gpm     bool
+	ask     func(u *unit, out *outcome) nvml.Return
 }
 
-func questions() *[numProbes]question {
-	return &[numProbes]question{
-		probeUtil: {[]string{"nvmlDeviceGetUtilizationRates"},
-			[]engine.GPUField{engine.GPUUtil, engine.GPUMemUtil}, false, (*unit).askUtil},
-		probeMemory: {[]string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"},
-			[]engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, true, (*unit).askMemory},
-		probePower: {[]string{"nvmlDeviceGetPowerUsage"},
-			[]engine.GPUField{engine.GPUPowerW}, false, (*unit).askPower},
-		probePowerLimit: {[]string{"nvmlDeviceGetEnforcedPowerLimit"},
-			[]engine.GPUField{engine.GPUPowerLimitW}, false, (*unit).askPowerLimit},
-		probeTemperature: {[]string{"nvmlDeviceGetTemperature"},
-			[]engine.GPUField{engine.GPUTemperatureC}, true, (*unit).askTemperature},
-		probeSMClock: {[]string{"nvmlDeviceGetClockInfo"},
-			[]engine.GPUField{engine.GPUSMClockMHz}, true, (*unit).askSMClock},
-		probeMemClock: {[]string{"nvmlDeviceGetClockInfo"},
-			[]engine.GPUField{engine.GPUMemClockMHz}, true, (*unit).askMemClock},
-		probeEnergy: {[]string{"nvmlDeviceGetTotalEnergyConsumption"},
-			[]engine.GPUField{engine.GPUEnergyJ}, false, (*unit).askEnergy},
-		probeEvents: {[]string{"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"},
-			[]engine.GPUField{clockEvents}, true, (*unit).askEvents},
-		probeGPM: {[]string{"nvmlGpmSampleGet"},
-			[]engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive}, true, (*unit).askGPM},
-		probeNVLink: {[]string{"nvmlDeviceGetFieldValues"},
-			[]engine.GPUField{engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps}, false, (*unit).askNVLink},
-		probePCIe: {[]string{"nvmlDeviceGetPcieThroughput"},
-			[]engine.GPUField{engine.GPUPCIeTxBps, engine.GPUPCIeRxBps}, false, (*unit).askPCIe},
-	}
+// queries are all queries in order. PCIe and NVLink come last, because they replace what
+// GPM lacks.
+var queries = []query{
+	{symbols: []string{"nvmlDeviceGetUtilizationRates"}, fields: []engine.GPUField{engine.GPUUtil, engine.GPUMemUtil}, ask: (*unit).askUtil},
+	{symbols: []string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"}, slice: true,
+		fields: []engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, ask: (*unit).askMemory},
+	scalarQuery(engine.GPUPowerW, 1e3, "nvmlDeviceGetPowerUsage", false, func(u *unit) (uint32, nvml.Return) { return u.own.GetPowerUsage() }),
+	{symbols: []string{"nvmlDeviceGetEnforcedPowerLimit"}, setting: true, fields: []engine.GPUField{engine.GPUPowerLimitW}, ask: (*unit).askPowerLimit},
+	scalarQuery(engine.GPUTemperatureC, 1, "nvmlDeviceGetTemperature", true,
+		func(u *unit) (uint32, nvml.Return) { return u.whole.GetTemperature(nvml.TEMPERATURE_GPU) }),
+	scalarQuery(engine.GPUSMClockMHz, 1, "nvmlDeviceGetClockInfo", true, func(u *unit) (uint32, nvml.Return) { return u.whole.GetClockInfo(nvml.CLOCK_SM) }),
+	scalarQuery(engine.GPUMemClockMHz, 1, "nvmlDeviceGetClockInfo", true, func(u *unit) (uint32, nvml.Return) { return u.whole.GetClockInfo(nvml.CLOCK_MEM) }),
+	{symbols: []string{"nvmlDeviceGetMaxClockInfo"}, setting: true, slice: true, fields: []engine.GPUField{engine.GPUSMClockMaxMHz}, ask: (*unit).askMaxClock},
+	{symbols: []string{"nvmlDeviceGetTemperatureThreshold"}, setting: true, slice: true, fields: []engine.GPUField{engine.GPUTemperatureLimitC}, ask: (*unit).askTemperatureLimit},
+	scalarQuery(engine.GPUEnergyJ, 1e3, "nvmlDeviceGetTotalEnergyConsumption", false,
+		func(u *unit) (uint64, nvml.Return) { return u.own.GetTotalEnergyConsumption() }),
+	{symbols: []string{"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"}, slice: true,
+		fields: []engine.GPUField{clockEvents}, ask: (*unit).askEvents},
+	{symbols: gpmSymbols, all: true, gpm: true, slice: true,
+		fields: []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive}, ask: (*unit).askGPM},
+	{symbols: []string{"nvmlDeviceGetFieldValues"}, fields: []engine.GPUField{engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps}, ask: (*unit).askNVLink},
+	{symbols: []string{"nvmlDeviceGetPcieThroughput"}, fields: []engine.GPUField{engine.GPUPCIeTxBps, engine.GPUPCIeRxBps}, ask: (*unit).askPCIe},
 }
 
-// gpmSymbols are all that GPM needs; a driver has all or none.
-func gpmSymbols() []string {
-	return []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
-		"nvmlGpmSampleGet", "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet"}
+// gpmSymbols are the functions that GPM needs. A driver has all or none of them.
+var gpmSymbols = []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
+	"nvmlGpmSampleGet", "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet"}
+
+// scalarQuery returns a query for one number; scale is the number of NVML's units in one of the
+// field's. Power is in milliwatts, instantaneous or the mean of the last second (see
+// [instantPower]).
+func scalarQuery[V uint32 | uint64](f engine.GPUField, scale float64, symbol string, slice bool, get func(*unit) (V, nvml.Return)) query {
+	return query{symbols: []string{symbol}, fields: []engine.GPUField{f}, slice: slice, ask: func(u *unit, out *outcome) nvml.Return {
+		v, ret := get(u)
+		if ret == nvml.SUCCESS {
+			out.set(f, float64(v)/scale)
+		}
+		return ret
+	}}
 }
 
-// probesOffered says which probes the loaded library can be asked at all.
-func (s *nvmlSource) probesOffered() [numProbes]bool {
-	var can [numProbes]bool
-	for p, q := range s.questions {
-		for _, symbol := range q.symbols {
-			can[p] = can[p] || s.offered(symbol)
+// probe is the state of a query for one device.
+type probe struct {
+	*query
+	supported bool          // the library has its symbols
+	due       time.Duration // when to run the query again after a rest
+}
+
+// probes returns a probe for each query.
+func (s *nvmlSource) probes() []probe {
+	all := make([]probe, len(queries))
+	for i := range queries {
+		q := &queries[i]
+		lacks := func(symbol string) bool { return !s.offered(symbol) }
+		all[i] = probe{query: q, supported: slices.ContainsFunc(q.symbols, s.offered)}
+		if q.all {
+			all[i].supported = !slices.ContainsFunc(q.symbols, lacks)
 		}
 	}
-	for _, symbol := range gpmSymbols() {
-		can[probeGPM] = can[probeGPM] && s.offered(symbol)
-	}
-	return can
+	return all
 }
 
-// A probe that a device does not offer is asked again after this time, and so is
-// the power limit, which changes only when somebody sets it.
+// restTime is how long a query rests that a device does not support, or whose answer is a
+// setting, such as the power limit.
 const restTime = time.Minute
 
-// NVML measures PCIe traffic for 20 ms before it answers (nvml.h,
-// nvmlDeviceGetPcieThroughput), which would be two fifths of a read every 50 ms.
-// It is asked no more often than this, whatever the cadence of reads.
+// pciePeriod is the shortest time between two queries of PCIe traffic. NVML measures for
+// 20 ms before it answers (nvml.h, nvmlDeviceGetPcieThroughput), which would be two
+// fifths of the time at a read every 50 ms.
 const pciePeriod = 250 * time.Millisecond
 
 // unit reads one device. Its fields belong to the goroutine that holds its slot.
@@ -111,18 +111,16 @@ type unit struct {
 	gi     int    // GPU instance of a slice, -1 of a whole GPU
 	slot   slot[outcome]
 
-	questions        *[numProbes]question
-	can              [numProbes]bool
-	v2, eventReasons bool // which of two spellings the library has
-	mps              bool
-	instantPower     bool // power readings are instants
+	probes           []probe
+	v2, eventReasons bool // the library has the newer of two functions
+	mps              bool // the library lists MPS clients
+	instantPower     bool // power readings are instantaneous
 
-	why        why
-	due        [numProbes]time.Duration // when a probe that rests is asked again
-	powerLimit stat.Opt
-	gpm        gpmSamples
-	link       linkCounters
-	pcie       pcieTurn
+	why      why
+	settings [engine.NumGPUFields]stat.Opt // last answers of queries for settings
+	gpm      gpmSamples
+	link     linkCounters
+	pcie     pcieTurn
 }
 
 // outcome is one read of a unit.
@@ -141,7 +139,8 @@ const (
 	pcieRx
 )
 
-// turnOf gives one device of each turn one PCIe direction.
+// turnOf returns what a device may measure in a turn: each turn is for one direction of
+// one device.
 func turnOf(turn, device, devices int) pcieTurn {
 	turn %= 2 * devices
 	if turn/2 != device {
@@ -150,66 +149,70 @@ func turnOf(turn, device, devices int) pcieTurn {
 	return pcieTx + pcieTurn(turn%2)
 }
 
-// read asks every probe that is due, and stops at the first answer that the
-// device is lost: it costs one question a read until it is back.
+// read runs every query that is due. It stops at the first answer that the device is lost,
+// so that a lost device costs only one query a read.
 func (u *unit) read(pcie pcieTurn) outcome {
 	var out outcome
 	u.pcie = pcie
-	for p := range numProbes {
-		q := &u.questions[p]
-		ret, asked := u.probe(p, q, &out)
+	for i := range u.probes {
+		p := &u.probes[i]
+		ret, asked := u.probe(p, &out)
 		if !asked {
 			continue
 		}
-		u.settle(p, q, ret)
+		u.recordResult(p, ret)
 		if ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED {
 			return outcome{lost: ret}
 		}
 	}
-	out.gpu.Fields[engine.GPUPowerLimitW] = u.powerLimit
+	for i := range u.probes {
+		if p := &u.probes[i]; p.setting {
+			out.gpu.Fields[p.fields[0]] = u.settings[p.fields[0]]
+		}
+	}
 	out.why = u.why
 	return out
 }
 
-func (u *unit) probe(p probe, q *question, out *outcome) (nvml.Return, bool) {
+func (u *unit) probe(p *probe, out *outcome) (nvml.Return, bool) {
 	switch {
-	case u.clock() < u.due[p]:
+	case u.clock() < p.due:
 		return nvml.SUCCESS, false
-	case !u.can[p]:
+	case !p.supported:
 		return nvml.ERROR_FUNCTION_NOT_FOUND, true
-	case u.gi >= 0 && !q.slice:
+	case u.gi >= 0 && !p.slice:
 		return nvml.ERROR_NOT_SUPPORTED, true
 	}
-	return q.ask(u, out), true
+	return p.ask(u, out), true
 }
 
-// settle keeps what a probe's answer means for the reads to come.
-func (u *unit) settle(p probe, q *question, ret nvml.Return) {
+// recordResult updates a probe's rest and the reasons of its fields after an answer.
+func (u *unit) recordResult(p *probe, ret nvml.Return) {
 	switch ret {
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_NO_PERMISSION,
 		nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_ARGUMENT_VERSION_MISMATCH:
-		u.due[p] = u.clock() + restTime
+		p.due = u.clock() + restTime
 	case nvml.SUCCESS:
-		if p == probePowerLimit {
-			u.due[p] = u.clock() + restTime
+		if p.setting {
+			p.due = u.clock() + restTime
 		}
-		if p == probeGPM {
-			return // its metrics fail one by one
+		if p.gpm {
+			return // GPM's metrics fail individually
 		}
 	}
-	if p == probeGPM {
-		u.gpm.fail()
+	if p.gpm {
+		u.gpm.discard()
 	}
-	for _, f := range q.fields {
+	for _, f := range p.fields {
 		u.why[f] = u.reason(p, ret)
 	}
 }
 
-func (u *unit) reason(p probe, ret nvml.Return) string {
+func (u *unit) reason(p *probe, ret nvml.Return) string {
 	switch {
-	case ret == nvml.ERROR_NOT_SUPPORTED && u.gi >= 0 && p != probeGPM:
+	case ret == nvml.ERROR_NOT_SUPPORTED && u.gi >= 0 && !p.gpm:
 		return "the driver measures the whole GPU only, and this is a MIG slice of it"
-	case ret == nvml.ERROR_NOT_SUPPORTED && p == probeGPM:
+	case ret == nvml.ERROR_NOT_SUPPORTED && p.gpm:
 		return "the GPU has no GPM: Hopper and newer have"
 	}
 	return reasonText(ret)
@@ -224,74 +227,51 @@ func (u *unit) askUtil(out *outcome) nvml.Return {
 	return ret
 }
 
-// askMemory prefers the second version, in which what the driver reserves for
-// itself is not counted as used.
+// askMemory prefers version 2, which does not count memory reserved by the driver as
+// used.
 func (u *unit) askMemory(out *outcome) nvml.Return {
+	used := func(total, used uint64, ret nvml.Return) nvml.Return {
+		if ret == nvml.SUCCESS {
+			out.set(engine.GPUVRAMTotal, float64(total))
+			out.set(engine.GPUVRAMUsed, float64(used))
+		}
+		return ret
+	}
 	if u.v2 {
 		v, ret := u.own.GetMemoryInfo_v2()
-		if ret == nvml.SUCCESS {
-			out.set(engine.GPUVRAMTotal, float64(v.Total))
-			out.set(engine.GPUVRAMUsed, float64(v.Used))
-			return ret
-		}
-		if ret == nvml.ERROR_GPU_IS_LOST {
+		if used(v.Total, v.Used, ret); ret == nvml.SUCCESS || ret == nvml.ERROR_GPU_IS_LOST {
 			return ret
 		}
 	}
 	v, ret := u.own.GetMemoryInfo()
-	if ret == nvml.SUCCESS {
-		out.set(engine.GPUVRAMTotal, float64(v.Total))
-		out.set(engine.GPUVRAMUsed, float64(v.Used))
-	}
-	return ret
-}
-
-// askPower reads milliwatts: an instant or the mean of the last second (see
-// [instantPower]).
-func (u *unit) askPower(out *outcome) nvml.Return {
-	v, ret := u.own.GetPowerUsage()
-	if ret == nvml.SUCCESS {
-		out.set(engine.GPUPowerW, float64(v)/1e3)
-	}
-	return ret
+	return used(v.Total, v.Used, ret)
 }
 
 func (u *unit) askPowerLimit(*outcome) nvml.Return {
 	v, ret := u.own.GetEnforcedPowerLimit()
 	if ret == nvml.SUCCESS {
-		u.powerLimit = stat.Some(float64(v) / 1e3)
+		u.settings[engine.GPUPowerLimitW] = stat.Some(float64(v) / 1e3)
 	}
 	return ret
 }
 
-func (u *unit) askTemperature(out *outcome) nvml.Return {
-	v, ret := u.whole.GetTemperature(nvml.TEMPERATURE_GPU)
+func (u *unit) askMaxClock(*outcome) nvml.Return {
+	v, ret := u.whole.GetMaxClockInfo(nvml.CLOCK_SM)
 	if ret == nvml.SUCCESS {
-		out.set(engine.GPUTemperatureC, float64(v))
+		u.settings[engine.GPUSMClockMaxMHz] = stat.Some(float64(v))
 	}
 	return ret
 }
 
-func (u *unit) askSMClock(out *outcome) nvml.Return {
-	return u.askClock(out, nvml.CLOCK_SM, engine.GPUSMClockMHz)
-}
-
-func (u *unit) askMemClock(out *outcome) nvml.Return {
-	return u.askClock(out, nvml.CLOCK_MEM, engine.GPUMemClockMHz)
-}
-
-func (u *unit) askClock(out *outcome, clock nvml.ClockType, f engine.GPUField) nvml.Return {
-	v, ret := u.whole.GetClockInfo(clock)
-	if ret == nvml.SUCCESS {
-		out.set(f, float64(v))
+// askTemperatureLimit reads the temperature at which the driver lowers the clocks (nvml.h,
+// NVML_TEMPERATURE_THRESHOLD_GPU_MAX), or else that at which the hardware does.
+func (u *unit) askTemperatureLimit(*outcome) nvml.Return {
+	v, ret := u.whole.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_GPU_MAX)
+	if ret != nvml.SUCCESS {
+		v, ret = u.whole.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN)
 	}
-	return ret
-}
-
-func (u *unit) askEnergy(out *outcome) nvml.Return {
-	v, ret := u.own.GetTotalEnergyConsumption()
 	if ret == nvml.SUCCESS {
-		out.set(engine.GPUEnergyJ, float64(v)/1e3)
+		u.settings[engine.GPUTemperatureLimitC] = stat.Some(float64(v))
 	}
 	return ret
 }
@@ -308,14 +288,13 @@ func (u *unit) askEvents(out *outcome) nvml.Return {
 	return ret
 }
 
-// askPCIe is for GPUs without GPM. Each answer is the traffic of 20 ms, so a
-// read holds one direction of one device at most, and the others are absent
-// from it. The byte counters that NVML has too wrap at 32 bits, which is less
-// than a tenth of a second of a fast link.
+// askPCIe reads PCIe traffic of GPUs without GPM. Each answer measures 20 ms, so a read
+// has at most one direction of one device. NVML's byte counters are no alternative: they
+// wrap at 32 bits, in less than a tenth of a second on a fast link.
 func (u *unit) askPCIe(out *outcome) nvml.Return {
 	counter, f := nvml.PCIE_UTIL_TX_BYTES, engine.GPUPCIeTxBps
 	switch {
-	case !u.gpm.lacks[gpmPCIeTx] || u.pcie == pcieNone:
+	case !u.gpm.lacks[engine.GPUPCIeTxBps] || u.pcie == pcieNone:
 		return nvml.SUCCESS
 	case u.pcie == pcieRx:
 		counter, f = nvml.PCIE_UTIL_RX_BYTES, engine.GPUPCIeRxBps
@@ -334,12 +313,12 @@ type linkCounters struct {
 	ok     bool
 }
 
-// allLinks as a field's scope sums a GPU's links (nvml.h).
+// allLinks is the scope of a field value that sums all links of a GPU (nvml.h).
 const allLinks = math.MaxUint32
 
-// askNVLink is for GPUs whose traffic GPM does not tell.
+// askNVLink reads NVLink traffic of GPUs for which GPM does not report it.
 func (u *unit) askNVLink(out *outcome) nvml.Return {
-	if !u.gpm.lacks[gpmNVLinkTx] {
+	if !u.gpm.lacks[engine.GPUNVLinkTxBps] {
 		return nvml.SUCCESS
 	}
 	values := [2]nvml.FieldValue{
@@ -375,7 +354,7 @@ func (u *unit) askNVLink(out *outcome) nvml.Return {
 
 func (o *outcome) set(f engine.GPUField, v float64) { o.gpu.Fields[f] = stat.Some(v) }
 
-// processes lists the PIDs on the device, those of MPS clients included.
+// processes lists the PIDs on the device, MPS clients included.
 func (u *unit) processes() ([]int, nvml.Return) {
 	infos, ret := u.own.GetComputeRunningProcesses()
 	if ret != nvml.SUCCESS {

@@ -31,7 +31,7 @@ func h100Fields() map[engine.GPUField]float64 {
 	return map[engine.GPUField]float64{
 		engine.GPUUtil: 0.97, engine.GPUMemUtil: 0.61, engine.GPUPowerW: 612.345, engine.GPUPowerLimitW: 700,
 		engine.GPUVRAMTotal: 80 << 30, engine.GPUVRAMUsed: 70 << 30, engine.GPUTemperatureC: 64,
-		engine.GPUSMClockMHz: 1755, engine.GPUMemClockMHz: 2619, engine.GPUEnergyJ: 123_456.789,
+		engine.GPUSMClockMHz: 1755, engine.GPUSMClockMaxMHz: 1980, engine.GPUTemperatureLimitC: 87, engine.GPUMemClockMHz: 2619, engine.GPUEnergyJ: 123_456.789,
 		engine.GPUDRAMActive: 0.715, engine.GPUTensorUtil: 0.1225, engine.GPUSMActive: 0.93,
 		engine.GPUPCIeTxBps: 3 * mib, engine.GPUPCIeRxBps: 2 * mib,
 		engine.GPUNVLinkTxBps: 40 * mib, engine.GPUNVLinkRxBps: 41 * mib,
@@ -131,7 +131,7 @@ func TestNVMLAsksForPCIeSparingly(t *testing.T) {
 	}
 }
 
-// Each question fails on its own.
+// Each query fails on its own.
 func TestNVMLFieldFailsAlone(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -139,8 +139,8 @@ func TestNVMLFieldFailsAlone(t *testing.T) {
 		without []engine.GPUField
 		topic   string
 	}{
-		{"utilisation", func(d *mock.Device, r nvml.Return) { d.GetUtilizationRatesFunc = fails[nvml.Utilization](r) },
-			[]engine.GPUField{engine.GPUUtil, engine.GPUMemUtil}, "GPU utilisation"},
+		{"utilization", func(d *mock.Device, r nvml.Return) { d.GetUtilizationRatesFunc = fails[nvml.Utilization](r) },
+			[]engine.GPUField{engine.GPUUtil, engine.GPUMemUtil}, "GPU utilization"},
 		{"memory", func(d *mock.Device, r nvml.Return) {
 			d.GetMemoryInfo_v2Func, d.GetMemoryInfoFunc = fails[nvml.Memory_v2](r), fails[nvml.Memory](r)
 		}, []engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, "VRAM"},
@@ -154,6 +154,10 @@ func TestNVMLFieldFailsAlone(t *testing.T) {
 		{"clocks", func(d *mock.Device, r nvml.Return) {
 			d.GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 0, r }
 		}, []engine.GPUField{engine.GPUSMClockMHz, engine.GPUMemClockMHz}, "GPU clocks"},
+		{"limits", func(d *mock.Device, r nvml.Return) {
+			d.GetMaxClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 0, r }
+			d.GetTemperatureThresholdFunc = func(nvml.TemperatureThresholds) (uint32, nvml.Return) { return 0, r }
+		}, []engine.GPUField{engine.GPUSMClockMaxMHz, engine.GPUTemperatureLimitC}, "limits of GPU clock and temperature"},
 		{"energy", func(d *mock.Device, r nvml.Return) { d.GetTotalEnergyConsumptionFunc = fails[uint64](r) },
 			[]engine.GPUField{engine.GPUEnergyJ}, "GPU energy counter"},
 		{"clock events", func(d *mock.Device, r nvml.Return) { d.GetCurrentClocksEventReasonsFunc = fails[uint64](r) },
@@ -227,7 +231,7 @@ func TestNVMLOldDriver(t *testing.T) {
 	d.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) { return ok(uint64(0x20)) }
 	s := openFake(t, driver([]*mock.Device{d},
 		"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit",
-		"nvmlDeviceGetTemperature", "nvmlDeviceGetClockInfo", "nvmlDeviceGetTotalEnergyConsumption",
+		"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureThreshold", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetTotalEnergyConsumption",
 		"nvmlDeviceGetCurrentClocksThrottleReasons"), clock.now)
 	got := readTwice(t, s, clock).Devices[0]
 	want := h100Fields()
@@ -319,7 +323,7 @@ func TestNVMLEightGPUs(t *testing.T) {
 	}
 }
 
-// A lost device is asked one question a read, and is back when it answers.
+// A lost device costs one query a read, and is back when it answers.
 func TestNVMLLostDevice(t *testing.T) {
 	clock := newTicker(0)
 	d := h100(0)

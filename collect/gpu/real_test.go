@@ -142,8 +142,8 @@ func compareReadings(t *testing.T, device string, nv, smi [engine.NumGPUFields]f
 		field         engine.GPUField
 		share, amount float64
 	}{
-		{"utilisation", engine.GPUUtil, 0, 0.15},
-		{"memory utilisation", engine.GPUMemUtil, 0, 0.15},
+		{"utilization", engine.GPUUtil, 0, 0.15},
+		{"memory utilization", engine.GPUMemUtil, 0, 0.15},
 		{"power, W", engine.GPUPowerW, 0.15, 10},
 		{"power limit, W", engine.GPUPowerLimitW, 0, 0.01},
 		{"VRAM total, bytes", engine.GPUVRAMTotal, 0, 1 << 20},

@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// Holder is what is known about the GPUs that a server holds.
+// Holder describes which GPUs a server uses, as far as its processes show.
 type Holder struct {
 	PIDs       []int  // of the server's process tree, as this machine numbers them
-	Visible    string // value of CUDA_VISIBLE_DEVICES, or of ROCm's, in the server's environment
+	Visible    string // value of CUDA_VISIBLE_DEVICES, or of ROCm's equivalents, in the server's environment
 	VisibleSet bool   // whether the variable is set: set and empty hides every GPU
 	Minors     []int  // N of each /dev/nvidiaN that the tree has open
-	// VisibleName is the variable that Visible is of, "" is CUDA_VISIBLE_DEVICES.
+	// VisibleName is the variable that Visible was read from; "" means CUDA_VISIBLE_DEVICES.
 	VisibleName string
 	Renders     []int // N of each /dev/dri/renderDN that the tree has open
 }
 
-// Selection is the part of a machine's GPUs that is the server's.
+// Selection is the set of a machine's GPUs that a server uses.
 type Selection struct {
-	Positions []int  // in the list of devices, ascending; empty where the server uses no GPU
-	How       string // what it was taken from, for the reader
-	// Assumed says that nothing tells the server's GPUs from its neighbours':
-	// the selection may hold more than the server's.
+	Positions []int  // in the list of devices, ascending; empty if the server uses no GPU
+	How       string // the evidence for the selection, shown to the user
+	// Assumed is true if nothing distinguishes the server's GPUs from those of other
+	// processes, so that the selection may contain more than the server's.
 	Assumed bool
 }
 
-// Select finds the server's devices, by the first of: the driver's process
-// list (by device UUID) joined with the server's PIDs; CUDA_VISIBLE_DEVICES;
-// the device files that the server holds open; all of them. The process
-// list says nothing in a container, where the driver's PIDs are the host's or
-// absent.
+// Select finds the server's devices by the first evidence that applies: the driver's
+// process list (by device UUID) joined with the server's PIDs, CUDA_VISIBLE_DEVICES, or
+// the device files that the server has open. Without evidence it selects all devices.
+// The process list does not help in a container, where the driver's PIDs are the
+// host's or absent.
 func Select(devices []Device, processes map[string][]int, h Holder) Selection {
 	if len(devices) == 0 {
 		return Selection{How: "no GPU is readable"}
@@ -49,22 +49,21 @@ func Select(devices []Device, processes map[string][]int, h Holder) Selection {
 	if s, ok := byRender(devices, h.Renders); ok {
 		return s
 	}
-	return everything(devices, len(h.PIDs) > 0)
+	return allDevices(devices, len(h.PIDs) > 0)
 }
 
-// everything is the selection where nothing names the server's devices. That
-// the server's processes are known and none of them shows a GPU may also mean
-// that it runs without one.
-func everything(devices []Device, processesKnown bool) Selection {
+// allDevices returns the selection without any evidence. If the server's processes are
+// known and none of them shows a GPU, the server may also run without one.
+func allDevices(devices []Device, processesKnown bool) Selection {
 	const untied = "neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files"
 	all := Selection{Positions: positionsWhere(devices, func(d Device) bool { return !d.Integrated })}
 	switch {
 	case len(all.Positions) == 0:
-		// Nearly every desktop processor has one, and nearly no server uses it.
+		// Most desktop processors have an integrated GPU, and almost no server uses it.
 		all.How = "the only GPU here is part of a processor, and " + untied + " tie the server to it"
 	case len(all.Positions) > 1:
 		all.Assumed = true
-		all.How = fmt.Sprintf("all %d GPUs: %s tell the server's", len(all.Positions), untied)
+		all.How = fmt.Sprintf("all %d GPUs: %s identify the server's", len(all.Positions), untied)
 	case processesKnown:
 		all.Assumed = true
 		all.How = "the only GPU of this machine, though " + untied + " tie the server to it"
@@ -101,9 +100,9 @@ func byMinor(devices []Device, minors []int) (Selection, bool) {
 	return s, len(positions) > 0
 }
 
-// byRender is for AMD's. ROCm opens the file of every GPU that it may use, so
-// several of them may hold more than the server's; what is part of a processor is
-// opened with the others.
+// byRender selects AMD GPUs by open device files. ROCm opens the file of every GPU that it
+// may use, so a selection of several may contain more than the server's. Integrated GPUs
+// are opened with the others and count only if there is no other.
 func byRender(devices []Device, renders []int) (Selection, bool) {
 	open := func(d Device) bool { return d.Render > 0 && slices.Contains(renders, d.Render) }
 	positions := positionsWhere(devices, func(d Device) bool { return open(d) && !d.Integrated })
@@ -114,9 +113,9 @@ func byRender(devices []Device, renders []int) (Selection, bool) {
 	return s, len(positions) > 0
 }
 
-// byVisible reads a CUDA_VISIBLE_DEVICES value as the CUDA runtime does: the
-// list ends at the first entry that names no device, a UUID may be cut short as
-// long as it stays unique, and a device named twice hides every device.
+// byVisible interprets a CUDA_VISIBLE_DEVICES value as the CUDA runtime does: the
+// list ends at the first entry that names no device, a UUID may be abbreviated as
+// long as it is unique, and a device named twice hides every device.
 func byVisible(devices []Device, name, value string) Selection {
 	s := Selection{Positions: []int{}, How: name + "=" + value}
 	if strings.TrimSpace(value) == "" {
@@ -124,7 +123,7 @@ func byVisible(devices []Device, name, value string) Selection {
 		return s
 	}
 	for entry := range strings.SplitSeq(value, ",") {
-		i, ok := visible(devices, strings.TrimSpace(entry))
+		i, ok := visibleDevice(devices, strings.TrimSpace(entry))
 		if !ok {
 			break
 		}
@@ -142,12 +141,12 @@ func byVisible(devices []Device, name, value string) Selection {
 	return s
 }
 
-// visible finds the device that one entry names. Numbers count GPUs in PCI bus
-// order, which is CUDA's order too unless the models differ; CUDA shows one
-// slice of a GPU in MIG mode, the first.
-func visible(devices []Device, entry string) (int, bool) {
+// visibleDevice finds the device that one entry names. Numbers count GPUs in PCI bus
+// order, which is also CUDA's order unless the models differ. Of a GPU in MIG mode CUDA
+// shows only the first slice.
+func visibleDevice(devices []Device, entry string) (int, bool) {
 	if n, err := strconv.Atoi(entry); err == nil {
-		return nth(devices, n)
+		return nthGPU(devices, n)
 	}
 	if parent, gi, ci, ok := legacyMIG(entry); ok {
 		i := slices.IndexFunc(devices, func(d Device) bool {
@@ -162,7 +161,7 @@ func visible(devices []Device, entry string) (int, bool) {
 	if len(matches) == 1 {
 		return matches[0], true
 	}
-	// A GPU in MIG mode is named, and listed here by its slices.
+	// The entry may name a GPU in MIG mode, of which devices has only the slices.
 	parts := positionsWhere(devices, func(d Device) bool { return strings.HasPrefix(d.Parent, entry) })
 	if len(matches) == 0 && len(parts) > 0 && oneParent(devices, parts) {
 		return parts[0], true
@@ -175,8 +174,8 @@ func oneParent(devices []Device, positions []int) bool {
 	return !slices.ContainsFunc(positions, func(i int) bool { return devices[i].Parent != first })
 }
 
-// nth returns the first device of the n-th GPU.
-func nth(devices []Device, n int) (int, bool) {
+// nthGPU returns the position of the first device of the n-th GPU, counted from 0.
+func nthGPU(devices []Device, n int) (int, bool) {
 	if n < 0 {
 		return 0, false
 	}
@@ -193,7 +192,7 @@ func nth(devices []Device, n int) (int, bool) {
 	return 0, false
 }
 
-// legacyMIG reads the name of a slice before driver 470:
+// legacyMIG parses the name of a slice in drivers before 470:
 // MIG-<GPU UUID>/<GPU instance>/<compute instance>.
 func legacyMIG(entry string) (parent string, gi, ci int, ok bool) {
 	rest, found := strings.CutPrefix(entry, "MIG-GPU-")

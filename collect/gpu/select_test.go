@@ -77,7 +77,7 @@ func TestSelect(t *testing.T) {
 		{"open files", eight(), nil, Holder{PIDs: []int{1}, Minors: []int{7, 0}}, Selection{Positions: []int{0, 7}, How: files}},
 		{"open files of a sliced GPU cannot tell its slices", sliced(), nil, Holder{Minors: []int{1}}, Selection{Positions: []int{1, 2}, How: files, Assumed: true}},
 		{"open files of GPUs that are not here", eight(), nil, Holder{Minors: []int{12}}, Selection{Positions: all8, Assumed: true,
-			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
+			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files identify the server's"}},
 		{"nothing known, one GPU", eight()[:1], nil, Holder{}, Selection{Positions: []int{0}, How: "the only GPU of this machine"}},
 		{"one GPU, and a server that shows no sign of it", eight()[:1], map[string][]int{}, Holder{PIDs: []int{5}}, Selection{Positions: []int{0}, Assumed: true,
 			How: "the only GPU of this machine, though neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tie the server to it"}},
@@ -91,11 +91,11 @@ func TestSelect(t *testing.T) {
 			Selection{Positions: []int{1, 2}, How: renders, Assumed: true}},
 		{"only the processor's is open", radeons(), nil, Holder{Renders: []int{128}}, Selection{Positions: []int{0}, How: renders}},
 		{"nothing known leaves out the processor's", radeons(), nil, Holder{}, Selection{Positions: []int{1, 2}, Assumed: true,
-			How: "all 2 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
+			How: "all 2 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files identify the server's"}},
 		{"a processor's alone is nobody's unless something says so", radeons()[:1], nil, Holder{PIDs: []int{5}}, Selection{Positions: []int{},
 			How: "the only GPU here is part of a processor, and neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tie the server to it"}},
 		{"nothing known", eight(), map[string][]int{}, Holder{PIDs: []int{5}}, Selection{Positions: all8, Assumed: true,
-			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files tell the server's"}},
+			How: "all 8 GPUs: neither the driver's process list, CUDA_VISIBLE_DEVICES nor open device files identify the server's"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// errStillReading says that an earlier call has not come back: the driver is
-// stuck, and asking it again would only add a stuck thread.
+// errStillReading means that an earlier call has not returned. The driver is stuck, and
+// another call would only block another thread.
 var errStillReading = errors.New("the driver has not answered yet")
 
-// slot runs one call at a time in a goroutine of its own, so that a driver that
-// does not answer costs its caller a deadline and the process one thread.
+// slot runs one call at a time in its own goroutine. A driver that does not answer then
+// costs the caller only a deadline and the process only one thread.
 type slot[T any] struct {
-	taken chan struct{} // holds a token while a call is under way
+	taken chan struct{} // holds a token while a call runs
 }
 
 func newSlot[T any]() slot[T] { return slot[T]{taken: make(chan struct{}, 1)} }
@@ -24,8 +24,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// start runs call and returns where its answer will be; nil where an earlier
-// call is still under way. The slot is free again before the answer is there.
+// start runs call and returns a channel for its answer; nil if an earlier call still
+// runs. The slot is free again before the answer is sent.
 func (s slot[T]) start(call func() (T, error)) <-chan answer[T] {
 	select {
 	case s.taken <- struct{}{}:
@@ -47,7 +47,8 @@ func (s slot[T]) start(call func() (T, error)) <-chan answer[T] {
 	return done
 }
 
-// wait returns the answer of a call, or an error once ctx ends.
+// wait returns the answer of a call, or an error that wraps errStillReading if done is
+// nil or ctx ends.
 func wait[T any](ctx context.Context, done <-chan answer[T]) (T, error) {
 	var none T
 	if done == nil {
@@ -66,8 +67,8 @@ func wait[T any](ctx context.Context, done <-chan answer[T]) (T, error) {
 	}
 }
 
-// seize takes the slot for good, so that no call runs any more; false where the
-// call under way did not end in time.
+// seize takes the slot permanently, so that no further call runs. It reports false if the
+// current call did not end before the timeout.
 func (s slot[T]) seize(timeout <-chan time.Time) bool {
 	select {
 	case s.taken <- struct{}{}:

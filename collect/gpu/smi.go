@@ -14,48 +14,44 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
 const (
 	smiPeriod = 250 * time.Millisecond
-	// A row older than this is no reading any more: nvidia-smi is stuck.
+	// smiStale is the age from which a row is discarded: nvidia-smi is stuck.
 	smiStale = 2 * time.Second
-	// A stream that ends is started again after a pause that doubles.
+	// The pause before a stream that ended is started again doubles from smiFirstPause to
+	// smiLastPause.
 	smiFirstPause, smiLastPause = time.Second, 30 * time.Second
-	// An answer to a query is a few hundred bytes per GPU.
+	// smiMaxAnswer and smiMaxLine limit the output that is read, in bytes. An answer to a
+	// query is a few hundred bytes per GPU.
 	smiMaxAnswer, smiMaxLine = 1 << 20, 16 << 10
 )
 
-// child is a running nvidia-smi. It ends with the context that it was started
-// with.
+// child is a running nvidia-smi. It is killed when the context of its start ends.
 type child struct {
 	out  io.Reader
-	wait func() error // after out was read to its end
+	wait func() error // call it after reading out to the end
 }
 
 // starter starts nvidia-smi with arguments.
 type starter func(ctx context.Context, args ...string) (*child, error)
 
-// smiSource reads the rows of one nvidia-smi that runs for as long as the
-// source is open.
+// smiSource reads the rows of one nvidia-smi, which runs as long as the source is open.
 type smiSource struct {
-	choice
+	base
 	start   starter
 	clock   func() time.Duration
 	columns []column
-	notes   []string
 	listing slot[string]
 	stop    context.CancelFunc
-	ended   chan struct{} // closed when the stream's goroutine is gone
+	ended   chan struct{} // closed when the stream's goroutine ends
 
 	// Guarded by mu.
-	rows   []smiRow
-	at     []time.Duration // of each row
-	seen   []bool
-	fresh  chan struct{} // closed and replaced with every row
-	failed error         // why the stream ended, until rows come again
+	at     []time.Duration // time of the last row of each device
+	fresh  chan struct{}   // closed and replaced at every row
+	failed error           // why the stream ended, nil once rows arrive again
 }
 
 func openLocalSMI(ctx context.Context, o Options) (Source, error) {
@@ -70,9 +66,9 @@ func openLocalSMI(ctx context.Context, o Options) (Source, error) {
 	return source, nil
 }
 
-// openSMI lists the GPUs, which also finds out which columns this nvidia-smi
-// knows, and starts the stream. The driver's directory of GPUs gives the
-// numbers of the device files.
+// openSMI lists the GPUs, which also shows which columns this nvidia-smi knows, and
+// starts the stream. driver is the driver's directory of GPUs, which has the numbers
+// of the device files.
 func openSMI(ctx context.Context, clock func() time.Duration, start starter, driver fs.FS) (*smiSource, error) {
 	s := &smiSource{start: start, clock: clock, listing: newSlot[string](), ended: make(chan struct{}), fresh: make(chan struct{})}
 	columns := smiColumns()
@@ -92,10 +88,8 @@ func openSMI(ctx context.Context, clock func() time.Duration, start starter, dri
 		}
 		return nil, err
 	}
-	s.keep = kept(nil, len(s.devices))
-	s.rows = make([]smiRow, len(s.devices))
+	s.keepAll()
 	s.at = make([]time.Duration, len(s.devices))
-	s.seen = make([]bool, len(s.devices))
 	streaming, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	go s.run(streaming)
@@ -134,7 +128,7 @@ func (s *smiSource) enumerate(output string, driver fs.FS) {
 	}
 }
 
-// minorOf reads the number of a GPU's device file where the driver tells it.
+// minorOf returns the number of a GPU's device file, -1 if the driver does not show it.
 func minorOf(driver fs.FS, busID string) int {
 	if len(busID) < 8 {
 		return -1
@@ -154,17 +148,9 @@ func minorOf(driver fs.FS, busID string) int {
 	return -1
 }
 
-// query runs nvidia-smi to its end and returns what it printed, an error of its
-// own included.
+// query runs nvidia-smi to its end and returns its output, which may be an error message.
 func (s *smiSource) query(ctx context.Context, args ...string) (string, error) {
-	return wait(ctx, s.listing.start(func() (string, error) {
-		c, err := s.start(ctx, args...)
-		if err != nil {
-			return "", err
-		}
-		output, err := io.ReadAll(io.LimitReader(c.out, smiMaxAnswer))
-		return string(output), errors.Join(err, c.wait())
-	}))
+	return wait(ctx, s.listing.start(func() (string, error) { return runToEnd(s.start)(ctx, args...) }))
 }
 
 // run keeps one nvidia-smi streaming until ctx ends.
@@ -194,7 +180,7 @@ func (s *smiSource) run(ctx context.Context) {
 	}
 }
 
-// stream reads rows until nvidia-smi ends, and says why it did.
+// stream reads rows until nvidia-smi ends and returns why it ended.
 func (s *smiSource) stream(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -228,11 +214,11 @@ func (s *smiSource) stream(ctx context.Context) (err error) {
 func (s *smiSource) store(row smiRow) {
 	i := slices.IndexFunc(s.devices, func(d Device) bool { return d.UUID == row.device.UUID })
 	if i < 0 {
-		return // a GPU that came later: it was not listed
+		return // a GPU added after the source was opened
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows[i], s.at[i], s.seen[i] = row, s.clock(), true
+	s.last[i], s.at[i] = state{gpu: row.gpu, why: row.why, asked: true}, s.clock()
 	s.failed = nil
 	close(s.fresh)
 	s.fresh = make(chan struct{})
@@ -241,8 +227,8 @@ func (s *smiSource) store(row smiRow) {
 // Name implements [Source].
 func (s *smiSource) Name() string { return "nvidia-smi" }
 
-// Read implements [Source]: the last row of each device, stamped with the
-// oldest of them. Only the first read waits for rows.
+// Read implements [Source]. It returns the last row of each device with the time of the
+// oldest. Only the first read waits for rows.
 func (s *smiSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	for {
 		s.mu.Lock()
@@ -263,29 +249,25 @@ func (s *smiSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	}
 }
 
-// latest collects the rows that are young enough. It waits for devices that
-// never had one only while the stream is on its first attempt.
+// latest returns the rows that are not stale and counts them in present. waiting is true
+// if a device never had a row and the stream is on its first attempt.
 func (s *smiSource) latest() (reading engine.GPUReading, present int, waiting bool, err error) {
-	switch {
-	case s.closed:
-		return reading, 0, false, ErrClosed
-	case len(s.keep) == 0:
-		return reading, 0, false, fmt.Errorf("no GPU is kept: %w", collect.ErrNoData)
+	if err := s.ready(); err != nil {
+		return reading, 0, false, err
 	}
 	now := s.clock()
-	reading = engine.GPUReading{T: now, Devices: make([]engine.GPU, len(s.keep))}
-	started := false
+	reading, _ = s.reading(s.keep)
+	reading.T = now
 	for i, p := range s.keep {
-		d := &s.devices[p]
-		started = started || s.seen[p]
-		if s.seen[p] && now-s.at[p] <= smiStale {
-			reading.Devices[i] = s.rows[p].gpu
+		if s.last[p].asked && now-s.at[p] <= smiStale {
 			reading.T = min(reading.T, s.at[p])
 			present++
+			continue
 		}
-		reading.Devices[i].Index, reading.Devices[i].Name, reading.Devices[i].UUID = d.Index, d.Name, d.UUID
+		g := &reading.Devices[i]
+		*g = engine.GPU{Index: g.Index, Name: g.Name, UUID: g.UUID}
 	}
-	unseen := slices.ContainsFunc(s.keep, func(p int) bool { return !s.seen[p] })
+	unseen := slices.ContainsFunc(s.keep, func(p int) bool { return !s.last[p].asked })
 	waiting = unseen && s.failed == nil && now < s.firstRow()+smiStale
 	if present == 0 && !waiting {
 		reason := s.failed
@@ -297,11 +279,12 @@ func (s *smiSource) latest() (reading engine.GPUReading, present int, waiting bo
 	return reading, present, waiting, nil
 }
 
-// firstRow returns when any kept device was first heard of; now, while none was.
+// firstRow returns the earliest time of the kept devices' last rows, or now if there is no
+// row.
 func (s *smiSource) firstRow() time.Duration {
 	first := s.clock()
 	for _, p := range s.keep {
-		if s.seen[p] {
+		if s.last[p].asked {
 			first = min(first, s.at[p])
 		}
 	}
@@ -324,40 +307,23 @@ func (s *smiSource) Processes(ctx context.Context) (map[string][]int, error) {
 	return held, nil
 }
 
-// Missing implements [Source].
-func (s *smiSource) Missing() []engine.Missing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var labels []string
-	var reasons []why
-	for _, p := range s.keep {
-		if s.seen[p] {
-			labels = append(labels, label(s.devices[p]))
-			reasons = append(reasons, s.rows[p].why)
-		}
-	}
-	return gaps(labels, reasons)
-}
-
 // Notes implements [Source].
 func (s *smiSource) Notes() []string {
+	notes := s.base.Notes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	notes := slices.Clone(s.notes)
 	now := s.clock()
 	for _, p := range s.keep {
-		if s.seen[p] && now-s.at[p] > smiStale {
+		if s.last[p].asked && now-s.at[p] > smiStale {
 			notes = append(notes, fmt.Sprintf("%s: nvidia-smi has not shown it for %v", label(s.devices[p]), (now-s.at[p]).Round(time.Second)))
 		}
 	}
 	return notes
 }
 
-// Close implements [Source]: it ends nvidia-smi.
+// Close implements [Source]. It ends nvidia-smi.
 func (s *smiSource) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	_ = s.base.Close()
 	s.stop()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()

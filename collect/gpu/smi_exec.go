@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// findSMI returns the nvidia-smi to run: the given one, that of PATH, or the one
-// that WSL and GKE keep outside it.
+// findSMI returns the path of nvidia-smi: the given one, else the one in PATH, else that
+// of WSL or GKE, which is outside PATH.
 func findSMI(given string) (string, error) {
 	candidates := []string{"nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}
 	if given != "" {
@@ -26,9 +26,9 @@ func findSMI(given string) (string, error) {
 	return "", fmt.Errorf("%s was not found", candidates[0])
 }
 
-// runner starts a program with a small environment of its own: what rooftop was
-// started with may hold secrets. It has its own process group, so that an
-// interrupt at the keyboard reaches rooftop alone, and ends with its context.
+// runner returns a starter for a program. The program gets a minimal environment, because
+// rooftop's own may hold secrets, and its own process group, so that Ctrl-C reaches only
+// rooftop. It is killed when the context ends.
 func runner(program string) starter {
 	return func(ctx context.Context, args ...string) (*child, error) {
 		cmd := exec.CommandContext(ctx, program, args...)
@@ -54,13 +54,14 @@ func runner(program string) starter {
 	}
 }
 
-// head keeps the beginning of what is written to it.
+// head is a buffer that keeps the first limit bytes written to it.
 type head struct {
 	bytes.Buffer
 	limit int
 }
 
-// Write implements [io.Writer]; what is over the limit is dropped.
+// Write implements [io.Writer]. It discards bytes over the limit and reports them as
+// written.
 func (h *head) Write(p []byte) (int, error) {
 	room := min(max(h.limit-h.Len(), 0), len(p))
 	if _, err := h.Buffer.Write(p[:room]); err != nil {

@@ -13,9 +13,9 @@ import (
 
 // column is one field of an nvidia-smi query.
 type column struct {
-	names []string // its spellings, newest first; nvidia-smi refuses one that it does not know
+	names []string // spellings, newest first; nvidia-smi rejects names that it does not know
 	read  func(r *smiRow, text string) (ok bool)
-	field engine.GPUField // noField where it is no reading
+	field engine.GPUField // noField if the column is not a reading
 }
 
 const noField = clockEvents + 1
@@ -28,7 +28,7 @@ type smiRow struct {
 	why    why
 }
 
-// smiColumns are asked for in this order.
+// smiColumns returns the columns of a query, in order.
 func smiColumns() []column {
 	reading := func(f engine.GPUField, unit float64, names ...string) column {
 		return column{names, func(r *smiRow, text string) bool {
@@ -39,8 +39,6 @@ func smiColumns() []column {
 			return ok
 		}, f}
 	}
-	// How many of nvidia-smi's units make one of the field's.
-	const percent, mib = 100, 1.0 / (1 << 20)
 	return []column{
 		{[]string{"index"}, func(r *smiRow, text string) bool {
 			n, err := strconv.Atoi(text)
@@ -56,8 +54,8 @@ func smiColumns() []column {
 		reading(engine.GPUMemUtil, percent, "utilization.memory"),
 		reading(engine.GPUPowerW, 1, "power.draw"),
 		reading(engine.GPUPowerLimitW, 1, "enforced.power.limit", "power.limit"),
-		reading(engine.GPUVRAMTotal, mib, "memory.total"),
-		reading(engine.GPUVRAMUsed, mib, "memory.used"),
+		reading(engine.GPUVRAMTotal, perMiB, "memory.total"),
+		reading(engine.GPUVRAMUsed, perMiB, "memory.used"),
 		reading(engine.GPUTemperatureC, 1, "temperature.gpu"),
 		reading(engine.GPUSMClockMHz, 1, "clocks.current.sm", "clocks.sm"),
 		reading(engine.GPUMemClockMHz, 1, "clocks.current.memory", "clocks.mem"),
@@ -69,9 +67,9 @@ func smiColumns() []column {
 	}
 }
 
-// smiNumber reads a figure as nvidia-smi prints it: a unit may follow where
-// nounits is not honoured, and the decimal mark may be a comma. Words in
-// brackets ("[N/A]", "[Not Supported]") are no figure.
+// smiNumber parses a number as nvidia-smi prints it. A unit may follow if nounits is not
+// honoured, and the decimal mark may be a comma. It reports false for words in
+// brackets ("[N/A]", "[Not Supported]") and negative numbers.
 func smiNumber(text string) (float64, bool) {
 	text, _, _ = strings.Cut(text, " ")
 	text = strings.TrimSuffix(text, "%")
@@ -82,10 +80,10 @@ func smiNumber(text string) (float64, bool) {
 	return v, true
 }
 
-// parseSMIRow reads one line for the columns that were asked for; false where
-// the line is not a row (nvidia-smi prints its errors on the same stream).
+// parseSMIRow parses one line with the given columns. It reports false if the line is not
+// a row: nvidia-smi prints its errors to the same stream.
 func parseSMIRow(line string, columns []column) (smiRow, bool) {
-	r := smiRow{device: Device{GI: -1, CI: -1, Minor: -1}}
+	r := smiRow{device: Device{GI: -1, CI: -1, Minor: -1}, why: allFor("nvidia-smi does not report it")}
 	// Only ", " separates: a comma alone may be a decimal mark.
 	cells := strings.Split(strings.TrimSpace(line), ", ")
 	if len(cells) != len(columns) {
@@ -97,7 +95,10 @@ func parseSMIRow(line string, columns []column) (smiRow, bool) {
 		switch {
 		case c.field == noField && !ok:
 			return r, false
-		case !ok:
+		case c.field == noField:
+		case ok:
+			r.why[c.field] = ""
+		default:
 			r.why[c.field] = "nvidia-smi says " + printable(text)
 		}
 	}
@@ -106,22 +107,11 @@ func parseSMIRow(line string, columns []column) (smiRow, bool) {
 	}
 	r.device.VRAMBytes = r.gpu.Fields[engine.GPUVRAMTotal]
 	r.gpu.Index, r.gpu.Name, r.gpu.UUID = r.device.Index, r.device.Name, r.device.UUID
-	unasked(&r.why, columns)
 	return r, true
 }
 
-// unasked gives the reason for the readings that no column is about.
-func unasked(w *why, columns []column) {
-	for f := range w {
-		asked := slices.ContainsFunc(columns, func(c column) bool { return c.field == engine.GPUField(f) })
-		if !asked && w[f] == "" {
-			w[f] = "nvidia-smi does not tell it"
-		}
-	}
-}
-
-// printable quotes foreign text for a sentence: short, on one line, without
-// control characters.
+// printable prepares foreign text for a sentence: one line, at most 120 characters, no
+// control characters; "nothing" if it is blank.
 func printable(text string) string {
 	const limit = 120
 	text = strings.Map(func(r rune) rune {
@@ -139,8 +129,7 @@ func printable(text string) string {
 	return text
 }
 
-// refusedColumn returns the position of the column that nvidia-smi's output
-// says it does not know.
+// refusedColumn returns the position of the column that nvidia-smi's output rejects.
 func refusedColumn(output string, columns []column) (int, bool) {
 	_, rest, found := strings.Cut(output, `Field "`)
 	name, _, closed := strings.Cut(rest, `" is not a valid field`)
@@ -151,8 +140,8 @@ func refusedColumn(output string, columns []column) (int, bool) {
 	return i, i >= 0
 }
 
-// withoutSpelling returns columns with the next spelling of the i-th, or
-// without it where it has no other.
+// withoutSpelling returns columns with the next spelling of the i-th, or without that
+// column if it has no other spelling.
 func withoutSpelling(columns []column, i int) []column {
 	next := slices.Clone(columns)
 	if next[i].names = next[i].names[1:]; len(next[i].names) == 0 {

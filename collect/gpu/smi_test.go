@@ -54,7 +54,7 @@ func TestParseSMIRow(t *testing.T) {
 			engine.GPUVRAMTotal: 81559 * mib, engine.GPUVRAMUsed: 71680 * mib, engine.GPUTemperatureC: 64,
 			engine.GPUSMClockMHz: 1755, engine.GPUMemClockMHz: 2619,
 		}, stat.Some(4), Device{Index: 0, Name: "NVIDIA H100 80GB HBM3", BusID: "00000000:1b:00.0", Driver: "570.133.20", VRAMBytes: stat.Some(81559 * mib)},
-			map[engine.GPUField]string{engine.GPUEnergyJ: "nvidia-smi does not tell it", engine.GPUDRAMActive: "nvidia-smi does not tell it"}},
+			map[engine.GPUField]string{engine.GPUEnergyJ: "nvidia-smi does not report it", engine.GPUDRAMActive: "nvidia-smi does not report it"}},
 		{"a100-mig.csv", map[engine.GPUField]float64{
 			engine.GPUPowerW: 92.11, engine.GPUPowerLimitW: 400, engine.GPUVRAMTotal: 81920 * mib, engine.GPUVRAMUsed: 20480 * mib,
 			engine.GPUTemperatureC: 34, engine.GPUSMClockMHz: 1410, engine.GPUMemClockMHz: 1593,
@@ -224,8 +224,8 @@ func TestSMIStream(t *testing.T) {
 		if err != nil || len(r.Devices) != 2 || r.Devices[1].Fields[engine.GPUPowerW] != stat.Some(71.2) || r.T != time.Second {
 			t.Fatalf("first read: got %v, %v", r, err)
 		}
-		if missing := s.Missing(); len(missing) != 4 || missing[0].What != "GPU energy counter" {
-			t.Errorf("missing: got %v, want energy, DRAM and tensor use, PCIe, NVLink", missing)
+		if missing := s.Missing(); len(missing) != 5 || missing[0].What != "limits of GPU clock and temperature" {
+			t.Errorf("missing: got %v, want limits, energy, DRAM and tensor use, PCIe, NVLink", missing)
 		}
 
 		// The second GPU falls silent: its place stays, empty, and a note says so.

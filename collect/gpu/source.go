@@ -10,83 +10,79 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Device is what stays the same about one GPU, or about one MIG slice of a GPU.
+// Device holds the constant properties of a GPU, or of one MIG slice of a GPU.
 type Device struct {
 	Index     int      // of the GPU in the driver's order (PCI bus order); a slice has its GPU's
 	Name      string   // as the driver reports it
 	UUID      string   // "GPU-…", or "MIG-…" for a slice
 	Parent    string   // UUID of the GPU that a MIG slice belongs to, "" for a whole GPU
 	GI, CI    int      // instance ids of a MIG slice, -1 where unknown or not a slice
-	VRAMBytes stat.Opt // of the slice where it is one
-	BusID     string   // "00000000:0a:00.0", lower case; "" unknown
-	Minor     int      // N of /dev/nvidiaN, -1 unknown
-	Host      string   // the node, where a page covers several; "" is this machine
-	Driver    string   // the driver's version, "" unknown
-	Render    int      // N of /dev/dri/renderDN, 0 unknown
-	// Integrated says that it is part of a processor and shares main memory.
+	VRAMBytes stat.Opt // of the slice if the device is one
+	BusID     string   // "00000000:0a:00.0", lower case; "" if unknown
+	Minor     int      // N of /dev/nvidiaN, -1 if unknown
+	Host      string   // the node if a page covers several; "" is this machine
+	Driver    string   // the driver's version, "" if unknown
+	Render    int      // N of /dev/dri/renderDN, 0 if unknown
+	// Integrated is true if the GPU is part of a processor and shares main memory.
 	Integrated bool
 }
 
 // MIG reports whether the device is a slice of a GPU.
 func (d Device) MIG() bool { return d.Parent != "" }
 
-// Source reads GPUs. Its methods may be called from several goroutines.
+// Source reads GPUs. Its methods may be called concurrently.
 type Source interface {
-	// Name says what is read: "NVML", "nvidia-smi", "DCGM exporter", "amdgpu" (the
-	// driver's files), "amd-smi".
+	// Name returns the interface that is read: "NVML", "nvidia-smi", "DCGM exporter",
+	// "amdgpu" (the driver's files) or "amd-smi".
 	Name() string
 	// Devices lists every device, in an order that does not change.
 	Devices() []Device
 	// Keep restricts later reads to the devices at these positions of Devices,
 	// in this order; nil is all.
 	Keep(positions []int)
-	// Read returns one reading of the kept devices, each at its place: what a
-	// device could not tell is absent. It fails where no device answered, and
-	// returns when ctx ends even where the driver does not.
+	// Read returns one reading of the kept devices, each at its place. Values that a
+	// device does not report are absent. Read fails if no device answered, and returns
+	// when ctx ends even if the driver is stuck.
 	Read(ctx context.Context) (engine.GPUReading, error)
-	// Processes returns the PIDs that hold each device, by the UUID of the
-	// device; they are the host's PIDs, or absent inside a container. It wraps
-	// collect.ErrNoData where the source cannot tell.
+	// Processes returns the PIDs that use each device, by device UUID; they are the host's
+	// PIDs, or absent inside a container. The error wraps collect.ErrNoData if the source
+	// cannot list processes.
 	Processes(ctx context.Context) (map[string][]int, error)
-	// Missing says what the kept devices could not tell so far, why, and what
-	// that switches off.
+	// Missing lists what the kept devices have not reported so far, why, and what that
+	// switches off.
 	Missing() []engine.Missing
-	// Notes says what a reader must know about the devices: one that is lost,
-	// one that is only a slice, a page that is old.
+	// Notes lists facts about the devices that a user must know: a lost device, a MIG
+	// slice, an outdated page.
 	Notes() []string
-	// Close frees what Open took. The source must not be used after it.
+	// Close releases the source, which must not be used afterwards.
 	Close() error
 }
 
-// ErrClosed is returned by a source that was closed.
+// ErrClosed is returned by methods of a closed source.
 var ErrClosed = errors.New("gpu source is closed")
 
-// Options says where GPUs may be read. The zero value and a Clock is this
-// machine.
+// Options says where GPUs may be read. The zero value reads this machine.
 type Options struct {
-	// Clock returns the time since the start of the session; readings are
-	// stamped with it. It is required.
+	// Clock returns the time since the start of the session, the time stamp of readings.
+	// nil counts from the call of Open.
 	Clock func() time.Duration
-	// Remote names the server's host where that is not this machine: its GPUs
-	// are not the ones that a local driver shows.
+	// Remote is the server's host if that is not this machine, whose local drivers then
+	// do not count. It selects the rows of a DCGM exporter's page with several nodes.
 	Remote string
-	// DCGM, where set, fetches a DCGM exporter's page; DCGMURL names it in
+	// DCGM fetches a DCGM exporter's page, nil if there is none; DCGMURL is its name in
 	// messages.
 	DCGM    Fetch
 	DCGMURL string
-	// NodeName picks the rows of one node where the page covers several; it is
-	// Remote unless set.
-	NodeName string
-	// SMIPath is the nvidia-smi to run; "" looks in PATH and the usual places.
+	// SMIPath is the nvidia-smi to run; "" searches PATH and the usual places.
 	SMIPath string
 }
 
-// Opening NVML initialises the GPUs where no process holds them and no
-// persistence daemon runs, which takes seconds.
+// openTimeout limits the opening of a source. NVML initialises GPUs that no process uses
+// if no persistence daemon runs, which takes seconds.
 const openTimeout = 15 * time.Second
 
-// A read takes milliseconds, so Close waits for one that is under way; one that
-// is stuck is left to the driver.
+// closeTimeout is how long Close waits for a running read. A read takes milliseconds;
+// Close abandons a longer one.
 const closeTimeout = 500 * time.Millisecond
 
 // attempt is one way to read GPUs.
@@ -95,9 +91,9 @@ type attempt struct {
 	open func(context.Context) (Source, error)
 }
 
-// Open returns the first source that works, of the DCGM exporter where its page
-// was given, NVML, nvidia-smi and AMD's; nil where none does. What could not be used is
-// listed with what that switches off and the one thing to do.
+// Open returns the first source that works, in the order DCGM exporter (if its page was
+// given), NVML, nvidia-smi, AMD; nil if none does. It lists the sources that failed,
+// with what that switches off and the step to take.
 func Open(ctx context.Context, o Options) (Source, []engine.Missing) {
 	if o.Clock == nil {
 		start := time.Now()
@@ -138,8 +134,7 @@ func open(ctx context.Context, o Options, local []attempt) (Source, []engine.Mis
 	return nil, []engine.Missing{unreadable(o, failed, reasons)}
 }
 
-// insteadOf says what it costs that another source is read than the one that
-// failed.
+// insteadOf returns the effect of reading the source used instead of the one that failed.
 func insteadOf(failed, used string) string {
 	if failed == "NVML" && used == "nvidia-smi" {
 		return "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic: nvidia-smi is read instead"
@@ -150,9 +145,9 @@ func insteadOf(failed, used string) string {
 	return "switches off nothing: " + used + " is read instead"
 }
 
-// unreadable describes the state in which no GPU can be read.
+// unreadable returns the Missing for the case that no GPU can be read.
 func unreadable(o Options, failed []attempt, reasons []string) engine.Missing {
-	const effect = "switches off GPU utilisation, power, tokens per watt, VRAM, clocks and the power-limit rule; "
+	const effect = "switches off GPU utilization, power, tokens per watt, VRAM, clocks and the power-limit rule; "
 	var why []string
 	for i, f := range failed {
 		why = append(why, f.name+": "+reasons[i])

@@ -31,7 +31,7 @@ func TestOpenChooses(t *testing.T) {
 	}
 	dcgm := dcgmFile(t, "h100x2.prom").fetch
 	gone := (&exporter{err: errors.New("connection refused")}).fetch
-	const off = "switches off GPU utilisation, power, tokens per watt, VRAM, clocks and the power-limit rule; "
+	const off = "switches off GPU utilization, power, tokens per watt, VRAM, clocks and the power-limit rule; "
 	tests := []struct {
 		name    string
 		options Options

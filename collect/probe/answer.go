@@ -5,72 +5,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 )
 
-// maxAnswerBytes bounds an answer that comes in one piece: 32 tokens with their log
-// probabilities have a few KB.
-const maxAnswerBytes = 1 << 20
-
-// Answer is what a model says to a prompt when nothing is left to chance.
+// Answer is a greedily decoded completion.
 type Answer struct {
-	Text   string
+	Text   string   // as the server spells them; nil if it returns none
 	Tokens []string // as the server spells them; nil where it gives none
-	// Logprobs are the natural logs of the probabilities of Tokens; nil where the
-	// server gives none.
+	// Logprobs are the natural logarithms of the probabilities of Tokens; nil if the server returns
+	// none.
 	Logprobs []float64
 }
 
-type greedyBody struct {
-	Model       string  `json:"model"`
-	Prompt      string  `json:"prompt"`
-	MaxTokens   int     `json:"max_tokens"`
-	Temperature float64 `json:"temperature"`
-	Logprobs    *int    `json:"logprobs,omitempty"`
-}
-
-// Greedy asks for a completion of a prompt, decoded greedily and in one piece, with
-// log probabilities where the server gives them. It carries no seed: a request's own
-// seed stops the CPU engine of vLLM 0.32.0.
+// Greedy requests a greedily decoded completion of a prompt in one piece, with log probabilities if
+// the server supports them. The request has no seed: a per-request seed stops the CPU engine of
+// vLLM 0.32.0.
 func (c *Client) Greedy(ctx context.Context, prompt string, maxTokens int) (Answer, error) {
 	model, err := c.Model(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
-	one := 1
-	body := greedyBody{Model: model, Prompt: prompt, MaxTokens: maxTokens, Logprobs: &one}
-	answer, err := c.greedy(ctx, body)
-	var status *StatusError
-	if errors.As(err, &status) && refusalOf(err) == requestRefused {
-		// --max-logprobs 0, or a server that knows none.
-		body.Logprobs = nil
-		return c.greedy(ctx, body)
+	body := requestBody{Model: model, Prompt: &prompt, MaxTokens: maxTokens, Temperature: new(float64), Logprobs: 1}
+	raw, err := c.exchangeWhole(ctx, completionsPath, body)
+	if RefusalOf(err) == RequestRefused {
+		body.Logprobs = 0 // refused with --max-logprobs 0, or by a server without support
+		raw, err = c.exchangeWhole(ctx, completionsPath, body)
 	}
-	return answer, err
-}
-
-func (c *Client) greedy(ctx context.Context, body greedyBody) (Answer, error) {
-	text, err := json.Marshal(body)
 	if err != nil {
 		return Answer{}, err
-	}
-	request, err := c.request(ctx, http.MethodPost, c.completions, text)
-	if err != nil {
-		return Answer{}, err
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return Answer{}, c.readStatus(response)
-	}
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
-	if err != nil {
-		return Answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	return parseAnswer(raw)
 }

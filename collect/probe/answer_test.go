@@ -37,7 +37,7 @@ func TestGreedy(t *testing.T) {
 				_, _ = w.Write([]byte(c.answer))
 			}))
 			defer server.Close()
-			client, err := NewClient(server.URL, Options{Model: "m"})
+			client, err := NewClient(address(server.URL), Options{Model: "m"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,34 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Calibration is what a server's tokenizer makes of the words of prompts.
+// Calibration is how a server's tokenizer splits the words of prompts.
 type Calibration struct {
 	TokensPerWord float64
-	// Characters says that a character is a token, so that Characters is exact.
+	// Characters reports whether every character is one token, so that prompt lengths are exact.
 	Characters bool
 	Source     string // "/tokenize", "a request of 64 words"
 }
 
-// calibrationWords is how many words are measured, fewer than the smallest
-// context in use.
+// calibrationWords is how many words are counted. They must fit the smallest context in use.
 const calibrationWords = 64
 
-// Calibrate asks the server how many tokens a word is: vLLM's /tokenize, and
-// where there is none a completion of one token, which is a request like others
-// to the server. Each may take ten seconds. The error is the server's, or says
-// that it does not count or answer.
-func (c *Client) Calibrate(ctx context.Context) (Calibration, error) {
-	short, long := vocabulary[:calibrationWords], vocabulary[:2*calibrationWords]
+// Calibrate measures how many tokens a word has. words must have at least 128 entries. It uses
+// vLLM's /tokenize or, if the server has none, a completion of one token. Each request may take ten
+// seconds. It fails if the server fails, or reports no count.
+func (c *Client) Calibrate(ctx context.Context, words []string) (Calibration, error) {
+	short, long := words[:calibrationWords], words[:2*calibrationWords]
 	first, err := c.countTokens(ctx, strings.Join(short, " "))
 	if err == nil {
 		var both int
-		// The difference has no token that the tokenizer puts before a text.
+		// The difference excludes a token that the tokenizer puts before a text.
 		if both, err = c.countTokens(ctx, strings.Join(long, " ")); err == nil {
 			return calibration(both-first, long[calibrationWords:], 0, "/tokenize")
 		}
@@ -41,22 +41,23 @@ func (c *Client) Calibrate(ctx context.Context) (Calibration, error) {
 	if !errors.As(err, &status) {
 		return Calibration{}, fmt.Errorf("count tokens: %w", err)
 	}
-	var result Result
-	err = promptly(ctx, func(ctx context.Context) (err error) {
-		result, err = c.Complete(ctx, Request{Prompt: strings.Join(short, " "), MaxTokens: 1})
+	var tokens stat.Opt
+	err = promptly(ctx, func(ctx context.Context) error {
+		record, err := c.Send(ctx, Request{Prompt: strings.Join(short, " "), MaxTokens: 1}, func() time.Duration { return 0 })
+		tokens = record.PromptTokens
 		return err
 	})
 	switch {
 	case err != nil:
 		return Calibration{}, fmt.Errorf("count tokens: %w", err)
-	case !result.Counted:
-		return Calibration{}, errors.New("count tokens: the server does not tell how many a prompt has")
+	case !tokens.OK:
+		return Calibration{}, errors.New("count tokens: the server does not report how many a prompt has")
 	}
-	return calibration(result.PromptTokens, short, 1, fmt.Sprintf("a request of %d words", calibrationWords))
+	return calibration(int(tokens.V), short, 1, fmt.Sprintf("a request of %d words", calibrationWords))
 }
 
-// calibration divides tokens by words, of which all but so many at the beginning
-// have a blank before them. A tokenizer may put a token before a text.
+// calibration divides tokens by words. All words have a blank before them, except the first bare
+// ones. A tokenizer may put one more token before a text.
 func calibration(tokens int, words []string, bare int, source string) (Calibration, error) {
 	if tokens < len(words)/2 {
 		return Calibration{}, fmt.Errorf("count tokens: %s says that %d words are %d tokens", source, len(words), tokens)
@@ -72,8 +73,8 @@ func calibration(tokens int, words []string, bare int, source string) (Calibrati
 	}, nil
 }
 
-// Unreachable says whether an error is of a connection that could not be made or
-// broke before an answer, or of a server that wants another key.
+// Unreachable reports whether the connection failed before an answer, or the server refused the API
+// key.
 func Unreachable(err error) bool {
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -83,37 +84,13 @@ func Unreachable(err error) bool {
 	return errors.As(err, &network)
 }
 
-// countTokens asks vLLM's /tokenize.
-func (c *Client) countTokens(ctx context.Context, text string) (count int, err error) {
+// countTokens counts the tokens of a text with vLLM's /tokenize.
+func (c *Client) countTokens(ctx context.Context, text string) (int, error) {
 	model, err := c.Model(ctx)
 	if err != nil {
 		return 0, err
 	}
-	err = promptly(ctx, func(ctx context.Context) (err error) {
-		count, err = c.tokensOf(ctx, model, text)
-		return err
-	})
-	return count, err
-}
-
-func (c *Client) tokensOf(ctx context.Context, model, text string) (int, error) {
-	body, err := json.Marshal(map[string]string{"model": model, "prompt": text})
-	if err != nil {
-		return 0, err
-	}
-	request, err := c.request(ctx, http.MethodPost, c.tokenize, body)
-	if err != nil {
-		return 0, err
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return 0, c.readStatus(response)
-	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxModelsBytes))
+	answer, err := c.ask(ctx, tokenizePath, map[string]string{"model": model, "prompt": text})
 	if err != nil {
 		return 0, err
 	}

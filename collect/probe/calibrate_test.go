@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// someWords have different lengths, so that characters and words have different counts.
+var someWords = strings.Fields(strings.Repeat("about car the horse ", 32))
+
 func TestCalibrate(t *testing.T) {
 	words := func(s string) int { return len(strings.Fields(s)) }
 	for _, tc := range []struct {
@@ -42,7 +45,7 @@ func TestCalibrate(t *testing.T) {
 				}
 				return answer(http.StatusNotFound, "application/json", text(`{"detail":"Not Found"}`)), nil
 			})
-			got, err := c.Calibrate(t.Context())
+			got, err := c.Calibrate(t.Context(), someWords)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +62,7 @@ func TestCalibrate(t *testing.T) {
 		},
 	} {
 		c := newTestClient(t, Options{Model: "m"}, f)
-		if got, err := c.Calibrate(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "count tokens: ") {
+		if got, err := c.Calibrate(t.Context(), someWords); err == nil || !strings.HasPrefix(err.Error(), "count tokens: ") {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}

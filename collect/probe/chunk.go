@@ -1,31 +1,32 @@
 package probe
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"unicode/utf8"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// chunk is the part of a streamed message that is of interest.
+// chunk is what a streamed message contains.
 type chunk struct {
-	choice  bool // it has a choice
-	role    bool // of a chat, it names who speaks
-	says    bool // the choice holds text or a refusal
-	thinks  bool // it holds reasoning
-	calls   bool // it holds a tool's call
-	failed  bool // it is an error
-	counted bool // it has the server's count of output tokens
-	// Beside it there is a count of the prompt, of its cached part, and of the tokens
-	// of reasoning.
-	tellsPrompt, tellsCached, tellsThought bool
+	choice bool // it has a choice
+	role   bool // it names the speaker of a chat
+	says   bool // the choice has text or a refusal
+	thinks bool // it has reasoning
+	calls  bool // it has a tool call
+	failed bool // it is an error
 
-	finish   string
-	text     []byte // of the first choice, where asked for; valid until the next
-	thought  int    // bytes of reasoning, where text is asked for
-	prompt   int
-	tokens   int // of output
-	cached   int // of the prompt
-	reasoned int // of the output
-	timings  *timings
+	finish  string
+	text    []byte // of the first choice
+	thought int    // bytes of reasoning
+	timings *timings
+
+	// The server's usage report; tokens and reasoned are those of the output, cached
+	// those of the prompt.
+	tokens, prompt, cached, reasoned stat.Opt
 }
 
 // timings are the times and counts of a whole request that llama.cpp's server
@@ -39,25 +40,25 @@ type timings struct {
 	PredictedMS *float64 `json:"predicted_ms"`
 }
 
-// output says that the choice holds anything that was generated.
+// output reports whether the choice has anything that was generated.
 func (c *chunk) output() bool { return c.says || c.thinks || c.calls }
 
-// token says that a message of a choice stands for output: any does, except one
-// that opens, if it is the first, and one that closes, unless it is all that came.
+// token reports whether a message with a choice stands for output. Every one does, except
+// an opening message that comes first, and a closing message after others.
 func (c *chunk) token(first bool, before int) bool {
 	return !(first && c.opens() || c.closes() && before > 0)
 }
 
-// opens says that a message of a chat only names who speaks: vLLM begins with
-// one, at the first token's time and without a token.
+// opens reports whether a message only names the speaker of a chat: vLLM begins with one,
+// at the first token's time and without a token.
 func (c *chunk) opens() bool { return c.role && !c.output() && c.finish == "" }
 
-// closes says that a message only tells why the output ended.
+// closes reports whether a message only has the finish reason.
 func (c *chunk) closes() bool { return !c.output() && c.finish != "" }
 
-// wireChunk is how a message is spelled. What is left raw may be of any type.
+// wireChunk is a message as servers spell it. Raw fields may hold any type.
 type wireChunk struct {
-	Choices json.RawMessage `json:"choices"`
+	Choices []*wireChoice   `json:"choices"`
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Object  json.RawMessage `json:"object"`
@@ -67,7 +68,7 @@ type wireChunk struct {
 type wireChoice struct {
 	Text         json.RawMessage `json:"text"`
 	FinishReason json.RawMessage `json:"finish_reason"`
-	Delta        json.RawMessage `json:"delta"`
+	Delta        wireDelta       `json:"delta"`
 }
 
 type wireDelta struct {
@@ -80,31 +81,29 @@ type wireDelta struct {
 	Refusal   json.RawMessage `json:"refusal"`
 }
 
-// parseChunk reads one message. A message as servers write them, one for each
-// token of each stream, is scanned; any other goes to the full parser.
-func parseChunk(data []byte, keepText bool) (chunk, error) {
-	if c, ok := scanChunk(data, keepText); ok {
-		return c, nil
-	}
-	return decodeChunk(data, keepText)
-}
-
-// decodeChunk reads any message. What is of an unknown type is left out, except
-// a count: a wrong one would be a wrong measurement.
-func decodeChunk(data []byte, keepText bool) (chunk, error) {
+// parseChunk reads one message. Values of an unknown type are ignored, except a count: a
+// wrong one would be a wrong measurement.
+func parseChunk(data []byte) (chunk, error) {
 	var w wireChunk
-	if err := json.Unmarshal(data, &w); err != nil {
+	var kind *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, &w); {
+	case errors.As(err, &kind) && kind.Field == "choices":
+		w.Choices = nil
+	case errors.As(err, &kind) && kind.Field == "choices.delta": // stays empty
+	case err != nil:
 		return chunk{}, err
 	}
 	c := chunk{
 		// An error is {"error": ...}, or vLLM's older {"object": "error", ...}.
 		failed: string(w.Object) == `"error"` || given(w.Error),
 	}
-	if err := c.usage(w.Usage); err != nil {
-		return chunk{}, err
+	if given(w.Usage) {
+		if err := c.readUsage(w.Usage); err != nil {
+			return chunk{}, fmt.Errorf("usage: %w", err)
+		}
 	}
-	if first := firstOf(w.Choices); first != nil {
-		c.take(first, keepText)
+	if len(w.Choices) > 0 && w.Choices[0] != nil {
+		c.readChoice(w.Choices[0])
 	}
 	if given(w.Timings) {
 		c.timings = new(timings)
@@ -115,45 +114,36 @@ func decodeChunk(data []byte, keepText bool) (chunk, error) {
 	return c, nil
 }
 
-// firstOf is the first choice; nil where there is none.
-func firstOf(raw json.RawMessage) *wireChoice {
-	var choices []*wireChoice
-	if json.Unmarshal(raw, &choices) != nil || len(choices) == 0 {
-		return nil
-	}
-	return choices[0]
-}
-
-// take notes what a choice holds.
-func (c *chunk) take(first *wireChoice, keepText bool) {
-	c.choice, c.finish = true, reasonIn(first.FinishReason)
-	var delta wireDelta
-	_ = json.Unmarshal(first.Delta, &delta)
+// readChoice records what a choice contains.
+func (c *chunk) readChoice(first *wireChoice) {
+	delta := &first.Delta
+	c.choice, c.finish = true, finishReason(first.FinishReason)
 	c.role = filled(delta.Role)
 	c.says = filled(first.Text) || filled(delta.Content) || filled(delta.Refusal)
 	c.thinks = filled(delta.Reasoning) || filled(delta.Reasoned)
 	c.calls = filled(delta.ToolCalls) || filled(delta.Call)
-	if keepText {
-		c.text = append(textIn(first.Text), textIn(delta.Content)...)
-		c.thought = len(textIn(delta.Reasoning)) + len(textIn(delta.Reasoned))
-	}
+	c.text = append(textIn(first.Text), textIn(delta.Content)...)
+	c.thought = len(textIn(delta.Reasoning)) + len(textIn(delta.Reasoned))
 }
 
-// given says that a value is there and not null.
+// given reports whether a value is present and not null.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// filled says that a value is there and not empty.
+// filled reports whether a value is present and neither null, "", [] nor {}.
 func filled(raw json.RawMessage) bool {
-	if len(raw) == 0 {
+	switch {
+	case !given(raw):
 		return false
+	case raw[0] == '"':
+		return len(raw) > len(`""`)
+	case raw[0] == '[' || raw[0] == '{':
+		return len(bytes.TrimSpace(raw[1:len(raw)-1])) > 0
 	}
-	s := scanner{b: raw}
-	some, ok := s.filled()
-	return some || !ok
+	return true
 }
 
-// reasonIn is a finish reason, or what stands in its place.
-func reasonIn(raw json.RawMessage) string {
+// finishReason returns a reason that is a string, or else its JSON.
+func finishReason(raw json.RawMessage) string {
 	var reason string
 	if !given(raw) || json.Unmarshal(raw, &reason) == nil {
 		return reason
@@ -161,10 +151,16 @@ func reasonIn(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// textIn is a text, or those of a list of parts.
+// textIn returns a text, or the texts of a list of parts.
 func textIn(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return raw[1 : len(raw)-1 : len(raw)-1]
+	}
 	var text string
-	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
+	if json.Unmarshal(raw, &text) == nil {
 		return []byte(text)
 	}
 	var parts []struct {
@@ -175,143 +171,7 @@ func textIn(raw json.RawMessage) []byte {
 	}
 	var all []byte
 	for _, part := range parts {
-		if json.Unmarshal(part.Text, &text) == nil {
-			all = append(all, text...)
-		}
+		all = append(all, textIn(part.Text)...)
 	}
 	return all
-}
-
-// scanChunk reads a message of the usual form, or returns false.
-func scanChunk(data []byte, keepText bool) (chunk, bool) {
-	var c chunk
-	s := scanner{b: data}
-	var seen fields
-	ok := s.object(func(key []byte) bool {
-		switch string(key) {
-		case "choices":
-			return seen.first(0) && s.choices(&c, keepText)
-		case "usage":
-			return seen.first(1) && (s.null() || s.usage(&c))
-		case "error":
-			return seen.first(2) && s.null()
-		case "object":
-			kind, plain := s.text()
-			return seen.first(3) && plain && string(kind) != "error"
-		case "timings":
-			return seen.first(4) && s.null()
-		}
-		return s.skip(0)
-	})
-	s.space()
-	return c, ok && s.at == len(s.b)
-}
-
-// choices reads a list of at most one choice.
-func (s *scanner) choices(c *chunk, keepText bool) bool {
-	if s.null() {
-		return true
-	}
-	if !s.is('[') {
-		return false
-	}
-	if s.is(']') {
-		return true
-	}
-	c.choice = true
-	var seen fields
-	ok := s.object(func(key []byte) bool {
-		switch string(key) {
-		case "text":
-			return seen.first(0) && !seen.has(2) && s.kept(c, keepText)
-		case "finish_reason":
-			reason, read := s.nullable()
-			c.finish = reasonOf(reason)
-			return seen.first(1) && read
-		case "delta":
-			return seen.first(2) && (s.null() || s.delta(c, &seen, keepText))
-		}
-		return s.skip(0)
-	})
-	return ok && s.is(']')
-}
-
-// delta reads what a message adds to a chat.
-func (s *scanner) delta(c *chunk, seen *fields, keepText bool) bool {
-	return s.object(func(key []byte) bool {
-		at, holds := 0, &c.calls
-		switch string(key) {
-		case "role":
-			who, read := s.nullable()
-			c.role = len(who) > 0
-			return seen.first(3) && read
-		case "content":
-			return seen.first(4) && s.kept(c, keepText)
-		case "reasoning":
-			return seen.first(5) && s.thought(c, keepText)
-		case "reasoning_content":
-			return seen.first(6) && s.thought(c, keepText)
-		case "tool_calls":
-			at = 7
-		case "function_call":
-			at = 8
-		case "refusal":
-			at, holds = 9, &c.says
-		default:
-			return s.skip(0)
-		}
-		some, read := s.filled()
-		*holds = *holds || some
-		return seen.first(at) && read
-	})
-}
-
-// thought reads reasoning, and counts its bytes where text is asked for.
-func (s *scanner) thought(c *chunk, keepText bool) bool {
-	s.space()
-	begin := s.at
-	some, ok := s.filled()
-	c.thinks = c.thinks || some
-	if ok && some && keepText {
-		c.thought += len(textIn(s.b[begin:s.at]))
-	}
-	return ok
-}
-
-// reasonOf is a finish reason as a string, without a copy of the usual ones.
-func reasonOf(reason []byte) string {
-	switch string(reason) {
-	case "":
-		return ""
-	case "length":
-		return "length"
-	case "stop":
-		return "stop"
-	}
-	return string(reason)
-}
-
-// kept reads a string or null, notes whether it is output, and adds it to the
-// chunk's text where that is asked for.
-func (s *scanner) kept(c *chunk, keep bool) bool {
-	if s.null() {
-		return true
-	}
-	s.space()
-	begin := s.at
-	text, escaped, ascii, ok := s.quoted()
-	c.says = c.says || len(text) > 0
-	if !ok || !keep {
-		return ok
-	}
-	if escaped || (!ascii && !utf8.Valid(text)) {
-		var decoded string
-		if json.Unmarshal(s.b[begin:s.at], &decoded) != nil {
-			return false
-		}
-		c.text = append(c.text, decoded...)
-		return true
-	}
-	c.text = append(c.text, text...)
-	return true
 }

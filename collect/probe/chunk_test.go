@@ -1,10 +1,13 @@
 package probe
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Messages as vLLM 0.32.0 sends them.
@@ -16,29 +19,26 @@ const (
 	vllmChatToken = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" héllo"},"logprobs":null,"finish_reason":"stop","stop_reason":2}]}`
 )
 
-func TestScanChunk(t *testing.T) {
+func TestParseChunk(t *testing.T) {
 	for _, tc := range []struct {
 		name, in string
 		want     chunk
 	}{
 		{"token", vllmToken, chunk{choice: true, says: true, text: []byte(" roof")}},
 		{"last", vllmLast, chunk{choice: true, says: true, finish: "length", text: []byte("\né")}},
-		{"usage", vllmUsage, chunk{counted: true, tellsPrompt: true, prompt: 11, tokens: 3, cached: 8, tellsCached: true}},
+		{"usage", vllmUsage, chunk{prompt: stat.Some(11), tokens: stat.Some(3), cached: stat.Some(8)}},
 		{"chat opens", vllmChatOpens, chunk{choice: true, role: true}},
 		{"chat token", vllmChatToken, chunk{choice: true, says: true, finish: "stop", text: []byte(" héllo")}},
 		{"reasoning", `{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"so"}}]}`, chunk{choice: true, role: true, thinks: true, thought: 2}},
 		{"empty beside the role", `{"choices":[{"delta":{"role":"assistant","reasoning":"","tool_calls":[ ],"function_call":{},"refusal":null}}]}`, chunk{choice: true, role: true}},
 	} {
-		got, ok := scanChunk([]byte(tc.in), true)
-		if !ok {
-			t.Errorf("%s: goes to the full parser", tc.name)
+		got, err := parseChunk([]byte(tc.in))
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
 		}
-		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(chunk{})); diff != "" {
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(chunk{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
-	}
-	if _, ok := scanChunk([]byte(`{"error":{"message":"x"}}`), false); ok {
-		t.Error("an error is scanned")
 	}
 }
 
@@ -55,15 +55,15 @@ func TestParseChunkTolerates(t *testing.T) {
 		{"choices of another kind", `{"choices":{"text":"a"}}`, chunk{}},
 		{"a choice of another kind", `{"choices":["a"]}`, chunk{}},
 		{"a delta of another kind", `{"choices":[{"delta":"a"}]}`, chunk{choice: true}},
-		{"counts with a point", `{"usage":{"prompt_tokens":3.0,"completion_tokens":2e1}}`, chunk{counted: true, tellsPrompt: true, prompt: 3, tokens: 20}},
+		{"counts with a point", `{"usage":{"prompt_tokens":3.0,"completion_tokens":2e1}}`, chunk{prompt: stat.Some(3), tokens: stat.Some(20)}},
 		{"half a token", `{"usage":{"prompt_tokens":3.5,"completion_tokens":2}}`, chunk{}},
 		{"an empty report is none", `{"usage":{}}`, chunk{}},
 		{"a report without the output is none", `{"usage":{"prompt_tokens":3,"completion_tokens":null}}`, chunk{}},
-		{"a report without the prompt", `{"usage":{"completion_tokens":3}}`, chunk{counted: true, tokens: 3}},
-		{"details that are a list", `{"usage":{"prompt_tokens":3,"completion_tokens":3,"prompt_tokens_details":[]}}`, chunk{counted: true, tellsPrompt: true, prompt: 3, tokens: 3}},
+		{"a report without the prompt", `{"usage":{"completion_tokens":3}}`, chunk{tokens: stat.Some(3)}},
+		{"details that are a list", `{"usage":{"prompt_tokens":3,"completion_tokens":3,"prompt_tokens_details":[]}}`, chunk{prompt: stat.Some(3), tokens: stat.Some(3)}},
 		{"a count beyond belief", `{"usage":{"prompt_tokens":3,"completion_tokens":999999999999999}}`, chunk{}},
 	} {
-		got, err := parseChunk([]byte(tc.in), true)
+		got, err := parseChunk([]byte(tc.in))
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 		}
@@ -71,61 +71,43 @@ func TestParseChunkTolerates(t *testing.T) {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
-	if _, err := parseChunk([]byte(`{"usage":[1]}`), false); err == nil {
+	if _, err := parseChunk([]byte(`{"usage":[1]}`)); err == nil {
 		t.Error("counts of an unknown form are taken")
 	}
 }
 
-func TestScanChunkAllocates(t *testing.T) {
-	for _, in := range []string{vllmToken, vllmUsage, vllmLast} {
-		if n := testing.AllocsPerRun(100, func() { scanChunk([]byte(in), false) }); n > 1 {
-			t.Errorf("%v allocations for %s", n, in)
-		}
-	}
-}
-
-// What the scanner reads is what encoding/json reads; whatever else there is it
-// leaves alone.
-func FuzzScanChunk(f *testing.F) {
+func FuzzParseChunk(f *testing.F) {
 	for _, in := range []string{
 		vllmToken, vllmLast, vllmUsage, vllmChatOpens, vllmChatToken,
 		`{"choices":[{"text":"a"}],"Choices":[]}`, `{"choices":[{"delta":{"role":"a","tool_calls":[{}],"reasoning":"","refusal":{ }}}]}`, `{"usage":{"prompt_tokens":3.0}}`, `{"choices":[{"delta":{"content":[{"text":"a"}]},"finish_reason":1}]}`, `{"choices":[{"delta":{"content":"b"},"text":"a"}]}`, `{"choices":null,"usage":{"prompt_tokens":-1}}`,
 		`{"choices":[{"text":"a"},{"text":"b"}]}`, `{"choices":[{"text":"\ud800\udc00"}],"x":[1,-0.5e+3,{"y":true}]} `, `{"error":null,"object":"error"}`, `{"usage":{"completion_tokens":01}}`,
 		`{"usage":{}}`, `{"usage":{"prompt_tokens":1,"completion_tokens":null}}`, `{"usage":{"prompt_tokens":null,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":null}}}`,
 	} {
-		f.Add([]byte(in), true)
-		f.Add([]byte(in), false)
+		f.Add([]byte(in))
 	}
-	f.Fuzz(func(t *testing.T, in []byte, keep bool) {
-		got, ok := scanChunk(in, keep)
-		if !ok {
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c, err := parseChunk(in)
+		if err != nil {
 			return
 		}
-		want, err := decodeChunk(in, keep)
-		if err != nil {
-			t.Fatalf("scanned %q, which is wrong: %v", in, err)
+		if !json.Valid(in) {
+			t.Errorf("%q is not JSON, and is taken", in)
 		}
-		if len(got.text) == 0 && len(want.text) == 0 {
-			got.text, want.text = nil, nil
+		if len(c.text) > 0 && !c.says || c.thought > 0 && !c.thinks || !c.choice && c.output() {
+			t.Errorf("%q: %+v", in, c)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(chunk{})); diff != "" {
-			t.Errorf("%q: %s", in, diff)
+		for _, n := range []stat.Opt{c.tokens, c.prompt, c.cached, c.reasoned} {
+			if n.V < 0 || n.V > maxCount || n.OK && !c.tokens.OK {
+				t.Errorf("%q: counts %v", in, c)
+			}
 		}
 	})
 }
 
 func BenchmarkParseChunk(b *testing.B) {
 	data := []byte(vllmToken)
-	b.Run("scan", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = parseChunk(data, false)
-		}
-	})
-	b.Run("full", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = decodeChunk(data, false)
-		}
-	})
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = parseChunk(data)
+	}
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -11,94 +12,90 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
 )
 
 const (
 	dialTimeout = 5 * time.Second
-	// uvicorn closes a connection that was idle for 5 s; letting go earlier
-	// avoids sending a request into a connection that is just being closed.
+	// uvicorn closes a connection after 5 s without a request. A shorter timeout avoids sending a
+	// request on a connection that is being closed.
 	idleConnTimeout = 3 * time.Second
 	maxIdleConns    = 1 << 14
-	// closeGrace is how long a finished stream may take to end its response, so
-	// that the connection can be used again.
+	// closeGrace is how long a finished stream may take to end its response, so that the connection
+	// can be used again.
 	closeGrace = time.Second
 
-	// askTimeout bounds what is asked beside the load: a server that is busy with
-	// completions still lists its models.
+	// askTimeout limits requests that are not load: a server busy with completions still lists its
+	// models.
 	askTimeout = 10 * time.Second
 
-	maxModelsBytes = 4 << 20
+	// maxAnswerBytes limits a response in one piece: 32 tokens with log probabilities have a few
+	// KB, a gateway's list of models a few hundred.
+	maxAnswerBytes = 4 << 20
 	maxErrorBytes  = 64 << 10
 )
 
-// Options of a Client. The zero value is usable.
+// Endpoints below the address of a server.
+const (
+	modelsPath      = "/v1/models"
+	completionsPath = "/v1/completions"
+	chatPath        = "/v1/chat/completions"
+	tokenizePath    = "/tokenize"
+)
+
+// Options configure a Client. The zero value is usable.
 type Options struct {
 	Model  string // served model name; "" takes the first of /v1/models
 	APIKey string // sent as a bearer token; "" sends none
-	// TLS is used for https; nil is the system's roots, verified.
-	TLS *tls.Config
-	// Headers go with every request. NewClient refuses those that the client sets
-	// itself.
+	CAFile string // PEM certificates to trust instead of the system's; "" trusts the system's
+	// Headers are sent with every request. NewClient refuses those that the client sets itself.
 	Headers http.Header
-	// Timeouts bound requests that are examined; Connect bounds all.
+	// Timeouts limit streamed requests; Connect limits all requests.
 	Timeouts Timeouts
 	// Transport replaces the client's own connections.
 	Transport http.RoundTripper
 }
 
-// Client sends completions to one server and times what comes back. It keeps
-// as many connections open as there are requests in flight, and is safe for
-// concurrent use.
+// Client sends completions to one server and times the output. It keeps as many connections open as
+// there are requests in flight, and is safe for concurrent use.
 type Client struct {
-	base     *url.URL
+	target   collect.Target
 	key      string
 	headers  http.Header
 	timeouts Timeouts
-	// spoken is the dialect that the server was found to want.
-	spoken atomic.Uint32
-	http   http.Client
-	model  string
-	// Where requests go.
-	models, completions, chats, tokenize *url.URL
-	readers                              sync.Pool // of *eventReader
+	dialect  atomic.Uint32 // the dialect that the server accepts
+	http     http.Client
+	model    string
 	// lock guards model. It is a channel so that waiting for it ends with the
 	// context.
 	lock chan struct{}
 }
 
-// NewClient returns a client of the server at base: host:port, or a URL with
-// or without a trailing /v1 or /metrics. It contacts nothing.
-func NewClient(base string, o Options) (*Client, error) {
-	u, err := parseBase(base)
-	if err != nil {
-		return nil, err
-	}
+// NewClient returns a client of a server. It reads the certificate file, if there is
+// one, and contacts nothing.
+func NewClient(target collect.Target, o Options) (*Client, error) {
 	if err := checkHeaders(o.Headers, o.APIKey != ""); err != nil {
 		return nil, err
 	}
-	if o.Timeouts.Connect <= 0 {
-		o.Timeouts.Connect = dialTimeout
-	}
+	o.Timeouts.Connect = cmp.Or(max(o.Timeouts.Connect, 0), dialTimeout)
 	transport := o.Transport
 	if transport == nil {
-		transport = newTransport(o.TLS, o.Timeouts.Connect)
+		config, err := collect.TrustCAs(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read --ca-file: %w", err)
+		}
+		transport = newTransport(config, o.Timeouts.Connect)
 	}
 	return &Client{
-		base:     u,
+		target:   target,
 		key:      o.APIKey,
 		headers:  o.Headers.Clone(),
 		timeouts: o.Timeouts,
 		model:    o.Model,
 		lock:     make(chan struct{}, 1),
-
-		models:      u.JoinPath("v1", "models"),
-		completions: u.JoinPath("v1", "completions"),
-		chats:       u.JoinPath("v1", "chat", "completions"),
-		tokenize:    u.JoinPath("tokenize"),
 		http: http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -106,7 +103,7 @@ func NewClient(base string, o Options) (*Client, error) {
 	}, nil
 }
 
-// Close gives up idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func newTransport(config *tls.Config, connect time.Duration) *http.Transport {
@@ -117,30 +114,9 @@ func newTransport(config *tls.Config, connect time.Duration) *http.Transport {
 		IdleConnTimeout:     idleConnTimeout,
 		MaxIdleConns:        maxIdleConns,
 		MaxIdleConnsPerHost: maxIdleConns,
-		// A compressed stream arrives in lumps, which would be measured as latency.
+		// A compressed stream arrives in bursts, which would be measured as latency.
 		DisableCompression: true,
 	}
-}
-
-func parseBase(base string) (*url.URL, error) {
-	text := base
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		// The parser's error repeats the whole text, password and all.
-		return nil, errors.New("server address is not a URL: give host:port or http://host:port")
-	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("server address %q: give host:port or http://host:port", u.Redacted())
-	}
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	for _, suffix := range []string{"/v1", "/metrics"} {
-		u.Path = strings.TrimSuffix(u.Path, suffix)
-	}
-	u.RawQuery, u.Fragment = "", ""
-	return u, nil
 }
 
 // StatusError is an answer other than 200.
@@ -149,7 +125,7 @@ type StatusError struct {
 	Message string // what the server said, cut to one line
 }
 
-// Error names the status and the server's own words.
+// Error returns the status and the server's message.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("status %d %s", e.Code, http.StatusText(e.Code))
 	if e.Message != "" {
@@ -158,11 +134,11 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// errSlow says that askTimeout has passed.
+// errSlow reports that askTimeout has passed.
 var errSlow = fmt.Errorf("no answer in %v", askTimeout)
 
-// promptly calls ask with a context that ends after askTimeout, and returns
-// errSlow where that ended it.
+// promptly calls ask with a context that ends after askTimeout, and returns errSlow if that limit
+// was reached.
 func promptly(ctx context.Context, ask func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -173,8 +149,8 @@ func promptly(ctx context.Context, ask func(context.Context) error) error {
 	return err
 }
 
-// Model returns the name that requests carry: the one given, else the first
-// that the server lists, asked for once and for at most ten seconds.
+// Model returns the model name for requests: the configured one, otherwise the first that the
+// server lists. It requests the list once, which takes at most ten seconds.
 func (c *Client) Model(ctx context.Context) (string, error) {
 	select {
 	case c.lock <- struct{}{}:
@@ -185,38 +161,22 @@ func (c *Client) Model(ctx context.Context) (string, error) {
 	if c.model != "" {
 		return c.model, nil
 	}
-	var model string
-	err := promptly(ctx, func(ctx context.Context) (err error) {
-		model, err = c.firstModel(ctx)
-		return err
-	})
-	switch {
-	case errors.Is(err, errSlow):
-		return "", fmt.Errorf("list models at %s: %w", c.models.Redacted(), err)
-	case err != nil:
-		return "", err
+	model, err := c.firstModel(ctx)
+	if err == nil {
+		c.model = model
 	}
-	c.model = model
-	return model, nil
+	return model, err
 }
 
 func (c *Client) firstModel(ctx context.Context) (string, error) {
-	at := c.models
-	request, err := c.request(ctx, http.MethodGet, at, nil)
-	if err != nil {
+	where := "list models at " + c.target.Base() + modelsPath
+	body, err := c.ask(ctx, modelsPath, nil)
+	var status *StatusError
+	switch {
+	case errors.Is(err, errSlow), errors.As(err, &status):
+		return "", fmt.Errorf("%s: %w", where, err)
+	case err != nil:
 		return "", err
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("list models at %s: %w", at.Redacted(), c.readStatus(response))
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxModelsBytes))
-	if err != nil {
-		return "", fmt.Errorf("list models at %s: %w", at.Redacted(), err)
 	}
 	var list struct {
 		Data []struct {
@@ -224,29 +184,69 @@ func (c *Client) firstModel(ctx context.Context) (string, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return "", fmt.Errorf("list models at %s: not an OpenAI-compatible answer: %w", at.Redacted(), err)
+		return "", fmt.Errorf("%s: not an OpenAI-compatible answer: %w", where, err)
 	}
 	if len(list.Data) == 0 || list.Data[0].ID == "" {
-		return "", fmt.Errorf("list models at %s: the server names none; give the model's name", at.Redacted())
+		return "", fmt.Errorf("%s: the server names none; give the model's name", where)
 	}
 	return list.Data[0].ID, nil
 }
 
-func (c *Client) request(ctx context.Context, method string, at *url.URL, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+// ask sends a request with a response in one piece, and returns its body: a GET, or a POST if body
+// is not nil. After askTimeout it returns errSlow. A status other than 200 is a *StatusError.
+func (c *Client) ask(ctx context.Context, path string, body any) (answer []byte, err error) {
+	err = promptly(ctx, func(ctx context.Context) error {
+		answer, err = c.exchangeWhole(ctx, path, body)
+		return err
+	})
+	return answer, err
+}
+
+// exchangeWhole is ask without a time limit.
+func (c *Client) exchangeWhole(ctx context.Context, path string, body any) ([]byte, error) {
+	request, err := c.request(ctx, path, "application/json", body)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, c.readStatus(response)
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return answer, nil
+}
+
+// request builds an HTTP request: a GET, or a POST if there is a body.
+func (c *Client) request(ctx context.Context, path, accept string, body any) (*http.Request, error) {
+	method, encoded := http.MethodGet, []byte(nil)
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.target.Base()+path, bytes.NewReader(encoded))
 	if err != nil {
 		return nil, err
 	}
 	for name, values := range c.headers {
 		request.Header[name] = values
 	}
+	request.Header.Set("Accept", accept)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Accept", "text/event-stream")
-		// llama.cpp's server promises to keep a connection and closes it after every
-		// stream (b11549), so that the next request on it may meet the end. Present
-		// and empty, this header is not sent and lets net/http send such a request
-		// again on a new connection, as long as nothing of an answer has come.
+		// llama.cpp's server promises to keep a connection open but closes it after every stream
+		// (b11549), so that the next request on it may fail. Present and empty, this header is not
+		// sent, but makes net/http repeat such a request on a new connection as long as no part of
+		// an answer has arrived.
 		request.Header["Idempotency-Key"] = nil
 	}
 	if c.key != "" {
@@ -255,46 +255,17 @@ func (c *Client) request(ctx context.Context, method string, at *url.URL, body [
 	return request, nil
 }
 
-// readStatus turns an answer other than 200 into an error with the server's
-// message, in the spellings that OpenAI-compatible servers use.
+// readStatus turns an answer other than 200 into an error with the server's message.
 func (c *Client) readStatus(response *http.Response) *StatusError {
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
-		// Without what may be a secret: a user, a query.
+		// Leave out possible secrets: a user, a query.
 		elsewhere := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
 		return &StatusError{Code: response.StatusCode, Message: "it redirects to " + oneLine(elsewhere.String()) + ", which is not followed: give that address if you trust it"}
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
-	return &StatusError{Code: response.StatusCode, Message: serverMessage([]byte(c.hide(string(body))))}
-}
-
-// leastSecret is the length from which a header's value is hidden: a shorter one is no
-// secret, and a part of ordinary words.
-const leastSecret = 8
-
-// hide takes the API key and the values of headers out of what a server said: some
-// repeat what they refuse.
-func (c *Client) hide(words string) string {
-	secrets := []string{c.key}
-	for _, values := range c.headers {
-		for _, value := range values {
-			secrets = append(append(secrets, value), strings.Fields(value)...)
-		}
+	body = []byte(c.hide(string(body)))
+	if text := bytes.TrimSpace(body); len(text) > 0 && text[0] == '<' {
+		return &StatusError{Code: response.StatusCode, Message: webPage(text)}
 	}
-	for _, secret := range secrets {
-		if len(secret) >= leastSecret {
-			words = withoutEnd(strings.ReplaceAll(words, secret, "[redacted]"), secret)
-		}
-	}
-	return words
-}
-
-// withoutEnd takes out the begin of a secret that words were cut in.
-func withoutEnd(words, secret string) string {
-	head, cut := strings.CutSuffix(words, cutMark)
-	for n := len(secret) - 1; cut && n >= leastSecret; n-- {
-		if kept, ends := strings.CutSuffix(head, secret[:n]); ends {
-			return kept + cutMark
-		}
-	}
-	return words
+	return &StatusError{Code: response.StatusCode, Message: serverMessage(body)}
 }

@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 )
 
-// TestCompleteOnAConnectionThatIsClosed has a server that takes a second request
-// on a connection and closes it without an answer, as a client sees it that sends
-// between the last chunk and the end of the connection (llama.cpp b11549).
-func TestCompleteOnAConnectionThatIsClosed(t *testing.T) {
+// TestSendOnAConnectionThatIsClosed has a server that accepts a second request on a connection and
+// closes it without an answer. A client sees this if it sends between the last chunk and the end of
+// the connection (llama.cpp b11549).
+func TestSendOnAConnectionThatIsClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -45,12 +46,12 @@ func TestCompleteOnAConnectionThatIsClosed(t *testing.T) {
 		}
 	}()
 
-	client, err := NewClient("http://"+listener.Addr().String(), Options{Model: "m"})
+	client, err := NewClient(address(listener.Addr().String()), Options{Model: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		if _, err := client.Complete(t.Context(), Request{Prompt: "p", MaxTokens: 1}); err != nil {
+		if _, err := client.Send(t.Context(), Request{Prompt: "p", MaxTokens: 1}, clockFrom(time.Now())); err != nil {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// ownHeaders are set by the client or by HTTP itself. Another value of Host or of
-// a length breaks the request; an encoding that is asked for makes the stream
-// arrive in lumps; a key of idempotency has a gateway answer all of them as one.
+// ownHeaders are set by the client or by HTTP itself. Another Host or length breaks the request;
+// compression makes the stream arrive in bursts; with an idempotency key a gateway answers all
+// requests as one.
 var ownHeaders = []string{
 	"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
 	"Idempotency-Key", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// checkHeaders says which extra header cannot be sent. It repeats no value: that may
-// be a secret.
+// checkHeaders returns an error for an extra header that cannot be sent. The error contains no
+// value, because that may be a secret.
 func checkHeaders(headers http.Header, withKey bool) error {
 	for name, values := range headers {
 		switch {
 		case !tokenLike(name):
-			return fmt.Errorf("header %q: that is no header name; give NAME: VALUE", name)
+			return fmt.Errorf("header %q: invalid header name; give NAME: VALUE", name)
 		case slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)):
 			return fmt.Errorf("header %s: the request sets it itself; leave it out", name)
 		case withKey && http.CanonicalHeaderKey(name) == "Authorization":
@@ -35,14 +35,14 @@ func checkHeaders(headers http.Header, withKey bool) error {
 	return nil
 }
 
-// tokenLike says that a name is a token of RFC 9110, 5.6.2.
+// tokenLike reports whether a name is a token according to RFC 9110, 5.6.2.
 func tokenLike(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
 }
 
-// unsendable says that a value is none of RFC 9110, 5.5.
+// unsendable reports whether a value is not a field value according to RFC 9110, 5.5.
 func unsendable(value string) bool {
 	return strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNoSecretIsRepeated holds that a server which repeats what it was sent puts
-// neither the API key nor a header of the user's into what is shown and kept.
+// TestNoSecretIsRepeated checks that neither the API key nor the user's headers are shown or stored
+// if a server repeats them.
 func TestNoSecretIsRepeated(t *testing.T) {
 	const key, own = "sk-0123456789abcdef", "tenant-9f8e7d6c"
 	words := func(r *http.Request) string {
@@ -35,22 +35,21 @@ func TestNoSecretIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(answer))
 			defer server.Close()
-			c, err := NewClient(server.URL, Options{APIKey: key, Model: "m", Headers: http.Header{"X-Tenant": {own}}})
+			c, err := NewClient(address(server.URL), Options{APIKey: key, Model: "m", Headers: http.Header{"X-Tenant": {own}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
 			r := Request{Prompt: "p", MaxTokens: 4}
-			said := c.Examine(t.Context(), r, func() time.Duration { return 0 }).Error
-			_, loaded := c.Complete(t.Context(), r)
+			record, sendErr := c.Send(t.Context(), r, func() time.Duration { return 0 })
 			c.model = ""
 			_, listed := c.Model(t.Context())
-			for _, s := range []string{said, fmt.Sprint(loaded), fmt.Sprint(listed)} {
+			for _, s := range []string{record.Error, fmt.Sprint(sendErr), fmt.Sprint(listed)} {
 				if strings.Contains(s, key) || strings.Contains(s, own[:8]) {
 					t.Errorf("%q", s)
 				}
 			}
-			if said == "" || loaded == nil {
+			if record.Error == "" || sendErr == nil {
 				t.Error("nothing failed: nothing was tested")
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -15,7 +16,7 @@ type event struct{ Name, Data string }
 
 func readEvents(r io.Reader) ([]event, error) {
 	var got []event
-	for e := newEventReader(r); ; {
+	for e := newEventReader(&timedReader{in: r, now: func() time.Duration { return 0 }}); ; {
 		name, data, err := e.next()
 		if errors.Is(err, io.EOF) {
 			return got, nil
@@ -67,12 +68,11 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// An event must not wait for the next one to be delivered: a token would be
-// timed when its successor arrives.
+// An event must not wait for the next one: a token would get the time of its successor.
 func TestEventReaderDoesNotReadAhead(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n", "\r"} {
 		head := strings.NewReader("data: a" + end + end)
-		e := newEventReader(io.MultiReader(head, iotest.ErrReader(errors.New("read beyond the event"))))
+		e := newEventReader(&timedReader{in: io.MultiReader(head, iotest.ErrReader(errors.New("read beyond the event"))), now: func() time.Duration { return 0 }})
 		_, data, err := e.next()
 		if err != nil || string(data) != "a" {
 			t.Errorf("line end %q: got %q, %v", end, data, err)
@@ -104,7 +104,7 @@ func TestEventReaderReportsBrokenConnection(t *testing.T) {
 	}
 }
 
-// splitEvents is a second statement of the format, on a whole stream at once.
+// splitEvents is an independent implementation of the format for a complete stream.
 func splitEvents(in string) []event {
 	in = strings.ReplaceAll(strings.ReplaceAll(in, "\r\n", "\n"), "\r", "\n")
 	lines := strings.Split(in, "\n")

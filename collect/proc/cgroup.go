@@ -5,71 +5,63 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// maxGroupPIDs bounds how many processes of a control group are compared with the
-// tree: a larger group holds more than a server.
+// maxGroupPIDs is the most processes of a control group that are compared with the tree.
+// A larger group contains more than one server.
 const maxGroupPIDs = 4096
 
-// group is where the control group of a tree is mounted. Version 2 has all in one
-// directory; version 1 has a hierarchy for each controller, and a machine may have
-// some controllers in either.
+// group locates the control group of a tree. Version 2 keeps everything in one
+// directory; version 1 has a hierarchy for each controller. A machine may use both
+// versions for different controllers.
 type group struct {
-	path string // as the kernel names it
+	path string // name in /proc/PID/cgroup
 	v2   hierarchy
 	cpu  hierarchy // v1: quota and throttling
 	acct hierarchy // v1: CPU time
 	mem  hierarchy // v1
 }
 
-// hierarchy is a control group within one mounted hierarchy; dir "" is none.
+// hierarchy is a control group within one mounted hierarchy; dir is "" if the group is
+// not in it.
 type hierarchy struct {
-	dir string // of the group
-	top string // of the mount: no limit stands above it that can be seen
+	dir string // the group's directory
+	top string // the mount point: limits above it are not visible
 }
 
-// newGroup finds the control group of a process; nil where there is none to be
-// seen.
-func (f FS) newGroup(pid int) *group {
-	text, err := readFile(f.path(pid, "cgroup"))
+// newGroup finds the control group of a process; nil if none is visible.
+func (f procfiles) newGroup(pid int) *group {
+	groups, err := f.cgroups(pid)
 	if err != nil {
 		return nil
 	}
-	mounts, err := readFile(f.root + "/self/mountinfo")
+	text, err := readFile(f.root + "/self/mountinfo")
 	if err != nil {
 		return nil
 	}
-	table := parseMounts(mounts)
+	mounts := parseMounts(text)
 	g := &group{}
-	for line := range strings.Lines(string(text)) {
-		// hierarchy-ID:controllers:path (cgroups(7)); version 2 names no controller.
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(parts) != 3 {
-			continue
+	parts := map[string]*hierarchy{"": &g.v2, "cpu": &g.cpu, "cpuacct": &g.acct, "memory": &g.mem}
+	for _, c := range groups {
+		if len(c.Controllers) == 0 {
+			c.Controllers = []string{""} // of version 2
 		}
-		if parts[1] == "" {
-			g.v2 = place(table, "", parts[2])
-			g.name(parts[2], g.v2)
-			continue
-		}
-		for controller := range strings.SplitSeq(parts[1], ",") {
-			switch controller {
-			case "cpu":
-				g.cpu = place(table, controller, parts[2])
-				g.name(parts[2], g.cpu)
-			case "cpuacct":
-				g.acct = place(table, controller, parts[2])
-				g.name(parts[2], g.acct)
-			case "memory":
-				g.mem = place(table, controller, parts[2])
-				g.name(parts[2], g.mem)
+		for _, controller := range c.Controllers {
+			h, ok := parts[controller]
+			if !ok {
+				continue
+			}
+			// "/" is the root or a container seen from inside: prefer any other path.
+			if *h = groupDir(mounts, controller, c.Path); h.dir != "" && (g.path == "" || g.path == "/") {
+				g.path = c.Path
 			}
 		}
 	}
@@ -79,65 +71,57 @@ func (f FS) newGroup(pid int) *group {
 	return g
 }
 
-// name keeps the most telling path: "/" is everything, or a container seen from
-// inside.
-func (g *group) name(p string, h hierarchy) {
-	if h.dir != "" && (g.path == "" || g.path == "/") {
-		g.path = p
-	}
-}
-
-// cgroupMount is a mounted hierarchy of control groups.
-type cgroupMount struct {
-	root, at    string
-	controllers []string // of version 1; none of version 2
-	v2          bool
-}
-
-// parseMounts reads the hierarchies of control groups from /proc/PID/mountinfo:
+// parseMounts reads the mounted hierarchies of control groups from /proc/PID/mountinfo:
 // "ID parent major:minor root mountpoint options [fields…] - type source options"
-// (proc_pid_mountinfo(5)).
-func parseMounts(text []byte) []cgroupMount {
-	var mounts []cgroupMount
+// (proc_pid_mountinfo(5)). Lines that it cannot read are skipped; procfs gives up at the
+// first one, and a mount whose source is "-" is one.
+func parseMounts(text []byte) []procfs.MountInfo {
+	var mounts []procfs.MountInfo
 	for line := range strings.Lines(string(text)) {
 		before, after, ok := strings.Cut(line, " - ")
 		fields, super := strings.Fields(before), strings.Fields(after)
-		if !ok || len(fields) < 6 || len(super) < 3 {
+		if !ok || len(fields) < 6 || len(super) < 3 || super[0] != "cgroup" && super[0] != "cgroup2" {
 			continue
 		}
-		m := cgroupMount{root: unescape(fields[3]), at: unescape(fields[4])}
-		switch super[0] {
-		case "cgroup2":
-			m.v2 = true
-		case "cgroup":
-			m.controllers = strings.Split(super[2], ",")
-		default:
-			continue
+		m := procfs.MountInfo{Root: unescape(fields[3]), MountPoint: unescape(fields[4]), FSType: super[0], SuperOptions: map[string]string{}}
+		for controller := range strings.SplitSeq(super[2], ",") {
+			m.SuperOptions[controller] = ""
 		}
 		mounts = append(mounts, m)
 	}
 	return mounts
 }
 
-// unescape reads the octal escapes of blanks in mountinfo.
+// unescape decodes the octal escapes of blanks in mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// place finds the directory of a group: its path below the root that is mounted.
-func place(mounts []cgroupMount, controller, group string) hierarchy {
+// cgroups lists the control groups of a process, one for each hierarchy.
+func (f procfiles) cgroups(pid int) ([]procfs.Cgroup, error) {
+	p, err := f.mount.Proc(pid)
+	if err != nil {
+		return nil, err
+	}
+	return p.Cgroups()
+}
+
+// groupDir finds the directory of a group: its path below the mounted root. The
+// controller is "" for version 2.
+func groupDir(mounts []procfs.MountInfo, controller, group string) hierarchy {
 	for _, m := range mounts {
-		if controller == "" != m.v2 || !m.v2 && !slices.Contains(m.controllers, controller) {
+		_, controls := m.SuperOptions[controller]
+		if v2 := m.FSType == "cgroup2"; controller == "" != v2 || !v2 && (m.FSType != "cgroup" || !controls) {
 			continue
 		}
 		below, ok := group, true
-		if m.root != "/" {
-			below, ok = strings.CutPrefix(group, m.root)
+		if m.Root != "/" {
+			below, ok = strings.CutPrefix(group, m.Root)
 			ok = ok && (below == "" || below[0] == '/')
 		}
 		// A path that leads out of our namespace ("/../other") cannot be followed.
-		if dir := filepath.Join(m.at, below); ok && !strings.Contains(group, "/..") && exists(dir) {
-			return hierarchy{dir: dir, top: filepath.Clean(m.at)}
+		if dir := filepath.Join(m.MountPoint, below); ok && !strings.Contains(group, "/..") && exists(dir) {
+			return hierarchy{dir: dir, top: filepath.Clean(m.MountPoint)}
 		}
 	}
 	return hierarchy{}
@@ -148,7 +132,7 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// levels are a group's directory and those above it, up to the mount.
+// levels lists the group's directory and its parents up to the mount point.
 func (h hierarchy) levels() []string {
 	if h.dir == "" {
 		return nil
@@ -161,7 +145,7 @@ func (h hierarchy) levels() []string {
 	return dirs
 }
 
-// readGroup adds what the control group says to the tree.
+// readGroup appends a sample of the control group to the tree.
 func (s *Sampler) readGroup(at time.Duration) {
 	if s.group == nil {
 		return
@@ -174,7 +158,7 @@ func (s *Sampler) readGroup(at time.Duration) {
 	for _, m := range s.members {
 		ours[m.pid] = true
 	}
-	out.Whole = s.group.within(ours)
+	out.Whole = s.group.containsOnly(ours)
 	s.tree.Cgroups = append(s.tree.Cgroups, out)
 }
 
@@ -189,9 +173,9 @@ func (g *group) cpuTime(out *capture.CgroupSample) {
 	}
 }
 
-// cpuLimit finds the smallest limit of the group and those above it. Throttling is
-// counted where the limit stands: a group is also held back by the limit of one
-// above it, which its own counters do not show.
+// cpuLimit finds the smallest CPU limit of the group and its parents. It reads the
+// throttling counters at the level of that limit, because a group's own counters do
+// not show throttling by a parent's limit.
 func (g *group) cpuLimit(out *capture.CgroupSample) {
 	h, limit, seconds, unit := g.v2, quotaV2, "throttled_usec", 1e6
 	if g.cpu.dir != "" {
@@ -214,7 +198,8 @@ func (g *group) cpuLimit(out *capture.CgroupSample) {
 	}
 }
 
-// memory reads what the group uses, page cache included, and the smallest limit.
+// memory reads the memory that the group uses, page cache included, and the smallest
+// limit, both in bytes.
 func (g *group) memory(out *capture.CgroupSample) {
 	h, usage, limit := g.v2, "memory.current", "memory.max"
 	if g.mem.dir != "" {
@@ -233,9 +218,9 @@ func (g *group) memory(out *capture.CgroupSample) {
 	}
 }
 
-// within tells whether every process of the group, and of groups below it, is one
-// of ours. Processes of another PID namespace show as 0 and are not.
-func (g *group) within(ours map[int]bool) bool {
+// containsOnly reports whether every process of the group and its subgroups is one of
+// ours. Processes of another PID namespace appear as 0 and do not count as ours.
+func (g *group) containsOnly(ours map[int]bool) bool {
 	dir := g.acct.dir
 	if dir == "" {
 		dir = g.v2.dir
@@ -270,8 +255,8 @@ func (g *group) within(ours map[int]bool) bool {
 	return walk(dir, 0) && seen > 0
 }
 
-// quotaV2 reads cpu.max, "100000 200000" or "max 100000": microseconds in each
-// period (Documentation/admin-guide/cgroup-v2.rst).
+// quotaV2 returns the limit in cpu.max, "100000 200000" or "max 100000": microseconds
+// per period (Documentation/admin-guide/cgroup-v2.rst). ok is false without a limit.
 func quotaV2(dir string) (cores float64, ok bool) {
 	text, err := readFile(dir + "/cpu.max")
 	if err != nil {
@@ -289,7 +274,7 @@ func parseMax(text []byte) (cores float64, ok bool) {
 	return float64(quota) / float64(period), true
 }
 
-// quotaV1 reads the same of version 1, where -1 is no limit.
+// quotaV1 returns the limit of version 1, whose quota is -1 without a limit.
 func quotaV1(dir string) (cores float64, ok bool) {
 	quota, ok1 := number64(dir, "cpu.cfs_quota_us")
 	period, ok2 := number64(dir, "cpu.cfs_period_us")
@@ -299,8 +284,8 @@ func quotaV1(dir string) (cores float64, ok bool) {
 	return float64(quota) / float64(period), true
 }
 
-// number64 reads a file of one number; false for "max" and where there is none.
-// Negative numbers, which mean unlimited, count as 0.
+// number64 reads a file with one number; false for "max" or if there is no such file.
+// Negative numbers, which mean unlimited, are returned as 0.
 func number64(dir, name string) (uint64, bool) {
 	if dir == "" {
 		return 0, false
@@ -313,7 +298,7 @@ func number64(dir, name string) (uint64, bool) {
 	return n, ok
 }
 
-// cpuStat reads the number after a key of cpu.stat, "nr_periods 12".
+// cpuStat returns the number after a key in cpu.stat, "nr_periods 12".
 func cpuStat(dir, key string) (uint64, bool) {
 	if dir == "" {
 		return 0, false
@@ -322,15 +307,5 @@ func cpuStat(dir, key string) (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return parseKeyed(text, key)
-}
-
-func parseKeyed(text []byte, key string) (uint64, bool) {
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, key+" "); ok {
-			n, _, ok := nextNumber([]byte(value))
-			return n, ok
-		}
-	}
-	return 0, false
+	return parseField(text, key+" ")
 }

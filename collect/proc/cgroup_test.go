@@ -41,7 +41,7 @@ func cgroups(t *testing.T, cgroup, mountinfo string, files map[string]string) ca
 
 func TestCgroups(t *testing.T) {
 	const (
-		v2     = "30 23 0:26 / %[1]s rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n24 23 0:5 / /proc rw - proc proc rw\n"
+		v2     = "30 23 0:26 / %[1]s rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n25 23 0:6 / /x rw - tmpfs - rw\n24 23 0:5 / /proc rw - proc proc rw\n"
 		inside = "30 23 0:26 /docker/abc %[1]s rw - cgroup2 cgroup2 rw\n"
 		v1     = "31 23 0:27 / %[1]s/cpu rw - cgroup cgroup rw,cpu\n32 23 0:28 / %[1]s/cpuacct rw - cgroup cgroup rw,cpuacct\n33 23 0:29 / %[1]s/memory rw - cgroup cgroup rw,memory\n"
 	)

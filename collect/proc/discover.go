@@ -10,17 +10,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Discover finds the server that listens on a port at one of the given addresses
-// of this machine. Resolving a name is the caller's business (see [Addresses]);
-// own are the addresses of this machine's interfaces beside loopback. The error
-// wraps [ErrNotLocal], [ErrNotFound] or [ErrPermission].
+// of this machine. The caller resolves names (see [Addresses]); own are the addresses
+// of this machine's interfaces other than loopback. The error wraps [ErrNotLocal],
+// [ErrNotFound] or [ErrPermission].
 //
-// Where the socket's owner may not be read, a vLLM command line that any user
-// can read and that names the port still tells the launch: the Server then says
-// so in Missing.
+// If the socket's owner may not be read, Discover identifies the server by a vLLM
+// command line that names the port, which any user can read, and records that in
+// Server.Missing.
 func (f FS) Discover(ips, own []netip.Addr, port uint16) (*Server, error) {
 	ips = unmapped(ips)
 	if !slices.ContainsFunc(ips, func(ip netip.Addr) bool { return IsLocal(ip, own) }) {
@@ -29,22 +30,22 @@ func (f FS) Discover(ips, own []netip.Addr, port uint16) (*Server, error) {
 	pid, at, err := f.listener(ips, port)
 	switch {
 	case err == nil:
-		if inner, ok := f.forwarded(pid, port); ok {
+		if inner, ok := f.serverBehindProxy(pid, port); ok {
 			return inner, nil
 		}
 		return f.server(pid, at.addr), nil
 	case errors.Is(err, ErrPermission):
 		if pid, ok := f.byCommandLine(port, at.uid); ok {
 			s := f.server(pid, at.addr)
-			s.Missing = append(s.Missing, Gap{
+			s.Missing = append(s.Missing, engine.Missing{
 				What:   "owner of the listening socket",
 				Reason: err.Error(),
-				Effect: fmt.Sprintf("the server on port %d was told by the command lines: process %d", port, pid),
+				Effect: fmt.Sprintf("the server on port %d was identified by its command line: process %d", port, pid),
 			})
 			return s, nil
 		}
 	case errors.Is(err, ErrNotFound):
-		if s, ok := f.elsewhere(port); ok {
+		if s, ok := f.serverInContainer(port); ok {
 			return s, nil
 		}
 	}
@@ -59,11 +60,11 @@ func join(ips []netip.Addr) string {
 	return strings.Join(names, ", ")
 }
 
-// Servers finds the vLLM servers of this machine: each process tree with a vLLM
-// command line or vLLM's process titles that listens on a port, ordered by port.
-// Servers in containers are among them, with the address that they have inside.
+// Servers returns the vLLM servers of this machine, ordered by port: each process tree
+// with a vLLM command line or vLLM's process titles that listens on a port. It
+// includes servers in containers, with their address inside the container.
 func (f FS) Servers() ([]*Server, error) {
-	pids, err := f.pids()
+	pids, err := f.PIDs()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (f FS) Servers() ([]*Server, error) {
 	}
 	var servers []*Server
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
-		if pid, addr, ok := f.serves(root); ok {
+		if pid, addr, ok := f.servingSocket(root); ok {
 			servers = append(servers, f.server(pid, addr))
 		}
 	}
@@ -84,8 +85,8 @@ func (f FS) Servers() ([]*Server, error) {
 }
 
 // rootOf finds the launch process of the vLLM tree that a process belongs to.
-func (f FS) rootOf(pid int) (int, bool) {
-	argv, err := f.argv(pid)
+func (f processes) rootOf(pid int) (int, bool) {
+	argv, err := f.Argv(pid)
 	if err != nil || !mayServe(argv) {
 		return 0, false
 	}
@@ -102,26 +103,26 @@ func (f FS) rootOf(pid int) (int, bool) {
 	if _, root := f.launchOf(pid); root != 0 {
 		return root, true
 	}
-	// vLLM inside another program: its first parent that is not vLLM's own.
+	// vLLM runs inside another program: return the first ancestor without a vLLM title.
 	for _, p := range f.ancestors(pid) {
-		if line, err := f.argv(p); err != nil || !strings.HasPrefix(title(line), "VLLM::") {
+		if line, err := f.Argv(p); err != nil || !strings.HasPrefix(title(line), "VLLM::") {
 			return p, err == nil && p > 1
 		}
 	}
 	return 0, false
 }
 
-// mayServe is a cheap look at a command line, before it is parsed: whether it
-// names vLLM, or a simulated server of rooftop's.
+// mayServe reports whether a command line names vLLM or rooftop's simulated server. It
+// is a cheap filter before parsing.
 func mayServe(argv []string) bool {
 	line := strings.ToLower(strings.Join(argv, " "))
 	return strings.Contains(line, "vllm") || strings.Contains(line, "rooftop") && slices.Contains(argv, "sim")
 }
 
-// serves finds the socket on which a tree answers HTTP: the port that its
-// command line names, else the lowest one of the process on top. A tree has
-// other sockets too, for its own ranks.
-func (f FS) serves(root int) (pid int, addr netip.AddrPort, ok bool) {
+// servingSocket finds the socket on which a tree answers HTTP: the port that its
+// command line names, else the lowest port of the root or an API server. A tree
+// also has other sockets, for communication between its ranks.
+func (f FS) servingSocket(root int) (pid int, addr netip.AddrPort, ok bool) {
 	socks, err := f.listening(root)
 	if err != nil || len(socks) == 0 {
 		return 0, netip.AddrPort{}, false
@@ -131,7 +132,7 @@ func (f FS) serves(root int) (pid int, addr netip.AddrPort, ok bool) {
 	if argv, _ := f.launchOf(root); argv != nil {
 		if cfg, err := launch.Parse(argv, nil, nil); err == nil {
 			known = true
-			want = portOf(f.configured(root, argv, cfg))
+			want = configuredPort(f.configured(root, argv, cfg))
 		}
 	}
 	tree, err := f.Tree(root)
@@ -157,7 +158,7 @@ func (f FS) serves(root int) (pid int, addr netip.AddrPort, ok bool) {
 		return root, s.addr, true
 	}
 	if !readable && known {
-		// Descriptors of another user: the socket table still shows the port.
+		// Another user's descriptors are unreadable, but the socket table shows the port.
 		uid := f.uid(root)
 		if i := slices.IndexFunc(socks, func(s socket) bool { return s.addr.Port() == want && s.uid == uid }); i >= 0 {
 			return root, socks[i].addr, true
@@ -166,9 +167,9 @@ func (f FS) serves(root int) (pid int, addr netip.AddrPort, ok bool) {
 	return 0, netip.AddrPort{}, false
 }
 
-// configured adds the config file to a parsed command line, where it can be
-// read.
-func (f FS) configured(pid int, argv []string, cfg *launch.Config) *launch.Config {
+// configured returns the configuration with the settings of its config file, or cfg
+// itself if it names none or the file cannot be read.
+func (f processes) configured(pid int, argv []string, cfg *launch.Config) *launch.Config {
 	path := cfg.ConfigPath()
 	if path == "" {
 		return cfg
@@ -184,15 +185,15 @@ func (f FS) configured(pid int, argv []string, cfg *launch.Config) *launch.Confi
 	return cfg
 }
 
-func portOf(cfg *launch.Config) uint16 {
+func configuredPort(cfg *launch.Config) uint16 {
 	if n, _, ok := cfg.Int("port"); ok && n > 0 && n < 1<<16 {
 		return uint16(n)
 	}
 	return 8000
 }
 
-// sockets lists those of socks that a process holds; nil where its descriptors
-// may not be read.
+// sockets lists those of socks that a process has open; nil if its descriptors cannot
+// be read.
 func (f FS) sockets(pid int, socks []socket) []socket {
 	dir := f.path(pid, "fd")
 	names, err := readDir(dir)
@@ -216,18 +217,24 @@ func (f FS) sockets(pid int, socks []socket) []socket {
 	return held
 }
 
-// byCommandLine finds the one vLLM server of a user whose command line names the
-// port; failing that, the one whose port stands in a config file that cannot be
-// read.
+// Starting returns the launch process of the only vLLM server of this machine whose command line
+// names the port. While nothing listens on the port, that server is starting.
+func (f FS) Starting(port uint16) (pid int, ok bool) { return f.byCommandLine(port, anyUser) }
+
+// anyUser stands for every user.
+const anyUser = -1
+
+// byCommandLine finds the only vLLM server of a user whose command line names the port,
+// else the only one whose port is in an unreadable config file.
 func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
-	pids, err := f.pids()
+	pids, err := f.PIDs()
 	if err != nil {
 		return 0, false
 	}
 	var named, unknown []int
 	for _, pid := range pids {
 		root, ok := f.rootOf(pid)
-		if !ok || root != pid || f.uid(pid) != uid {
+		if !ok || root != pid || uid != anyUser && f.uid(pid) != uid {
 			continue
 		}
 		argv, _ := f.launchOf(root)
@@ -240,7 +247,7 @@ func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
 		switch {
 		case !given && cfg.ConfigPath() != "" && full == cfg:
 			unknown = append(unknown, root)
-		case portOf(full) == port:
+		case configuredPort(full) == port:
 			named = append(named, root)
 		}
 	}
@@ -252,18 +259,18 @@ func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
 	return 0, false
 }
 
-// forwarded follows a container runtime's port proxy to the server behind it.
-func (f FS) forwarded(pid int, port uint16) (*Server, bool) {
-	inside, ok := f.proxied(pid, port)
+// serverBehindProxy finds the server behind a container runtime's port proxy.
+func (f FS) serverBehindProxy(pid int, port uint16) (*Server, bool) {
+	inside, ok := f.proxyTarget(pid, port)
 	if !ok {
 		return nil, false
 	}
-	return f.elsewhere(inside)
+	return f.serverInContainer(inside)
 }
 
-// elsewhere finds the one vLLM server that listens on the port in another
-// network namespace, which is a container.
-func (f FS) elsewhere(port uint16) (*Server, bool) {
+// serverInContainer finds the only vLLM server that listens on the port in another
+// network namespace, that is, in a container.
+func (f FS) serverInContainer(port uint16) (*Server, bool) {
 	servers, err := f.Servers()
 	if err != nil {
 		return nil, false

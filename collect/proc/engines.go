@@ -8,22 +8,22 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// Roles of other engines than vLLM.
+// Roles of engines other than vLLM.
 const (
-	AllInOne    Role = "server"      // answers HTTP and runs the model, all in one
+	AllInOne    Role = "server"      // answers HTTP and runs the model in one process
 	Detokenizer Role = "detokenizer" // turns tokens into text
-	// Program is the topmost process that is no wrapper, where nobody knows that it
-	// serves.
+	// Program is the topmost process that is not a wrapper and not known to serve.
 	Program Role = "program"
 )
 
-// wrappers start a server and wait: shells, and what containers have as init.
+// wrappers are programs that start a server and wait for it: shells, container inits
+// and launch tools.
 var wrappers = []string{
 	"bash", "sh", "dash", "zsh", "ash", "ksh", "fish", "busybox", "env", "nohup", "setsid", "nice", "timeout", "stdbuf", "script", "sudo", "su",
 	"tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "supervisord", "systemd", "screen", "tmux", "numactl", "taskset", "strace", "uv",
 }
 
-// sglangTitles are what SGLang's processes call themselves after "sglang::"
+// sglangTitles are the process titles that SGLang sets after "sglang::"
 // (setproctitle in python/sglang/srt/managers: scheduler.py,
 // detokenizer_manager.py, data_parallel_controller.py, multi_tokenizer_mixin.py).
 // Its scheduler runs the model too, one for each GPU.
@@ -35,20 +35,21 @@ var sglangTitles = []struct {
 	{"http_server", APIServer}, {"gpu_worker", Worker},
 }
 
-// Roles gives each process of a tree, parents before children, its role: for
-// vLLM's as [FS.Tree] does, also where wrappers stand above its launch process;
-// for llama-server, Ollama, SGLang and others by their names. Of any other engine the
-// listener is the server, the process that listens on its port; 0 is unknown. A server
-// is never guessed: the first process that is no wrapper may be any program.
-func (f FS) Roles(tree []Process, listener int) {
+// Roles sets the role of each process of a tree, which must list parents before
+// children. It assigns vLLM's roles as [FS.Tree] does, even if wrappers stand above the
+// launch process, and those of llama-server, Ollama, SGLang and others by name. For any
+// other engine the listener, the PID that listens on the server's port (0 if unknown),
+// is the server. Roles never guesses a server: the first process that is not a
+// wrapper may be any program and becomes [Program].
+func (f processes) Roles(tree []Process, listener int) {
 	role := map[int]Role{}
-	vllm := map[int]int{} // PID to the place of the launch process above it
+	vllm := map[int]int{} // PID to the index of the launch process above it
 	parts := map[int][]int{}
-	topped := false // the program that all others are parts of is known
+	topped := false // the top program is known
 	for i := range tree {
 		p := &tree[i]
 		top, inside := vllm[p.PPID]
-		if !inside && f.launches(p.PID) {
+		if !inside && f.isVLLMLaunch(p.PID) {
 			top, inside = i, true
 		}
 		if inside {
@@ -61,7 +62,7 @@ func (f FS) Roles(tree []Process, listener int) {
 		case p.Role != Other:
 		case p.PID == listener:
 			p.Role = AllInOne
-		case !topped && !f.wraps(*p):
+		case !topped && !f.isWrapper(*p):
 			p.Role = Program
 		}
 		topped = topped || p.Role == AllInOne || p.Role == APIServer || p.Role == Program
@@ -77,16 +78,16 @@ func (f FS) Roles(tree []Process, listener int) {
 			tree[i].Role = part[n].Role
 		}
 	}
-	launchers(tree)
+	markLaunchers(tree)
 	if len(tree) > 0 && tree[0].Role == Other {
-		tree[0].Role = Program // a shell alone
+		tree[0].Role = Program // only a shell
 	}
 }
 
-// launches tells whether a process has vLLM's own command line, not that of a
+// isVLLMLaunch reports whether a process has vLLM's own command line, not that of a
 // wrapper around it.
-func (f FS) launches(pid int) bool {
-	argv, err := f.argv(pid)
+func (f processes) isVLLMLaunch(pid int) bool {
+	argv, err := f.Argv(pid)
 	if err != nil || !mayServe(argv) {
 		return false
 	}
@@ -94,9 +95,9 @@ func (f FS) launches(pid int) bool {
 	return err == nil && cfg.Direct()
 }
 
-// otherRole judges a process that does not belong to a vLLM launch.
-func (f FS) otherRole(p Process, parent Role) Role {
-	argv, _ := f.argv(p.PID)
+// otherRole returns the role of a process that does not belong to a vLLM launch.
+func (f processes) otherRole(p Process, parent Role) Role {
+	argv, _ := f.Argv(p.PID)
 	name := p.Title
 	if name == "" {
 		name = p.Comm
@@ -128,7 +129,7 @@ func (f FS) otherRole(p Process, parent Role) Role {
 	return Other
 }
 
-// programOf is what a process runs, without its directory.
+// programOf returns the base name of a process's program.
 func programOf(p Process, argv []string) string {
 	if len(argv) > 0 && argv[0] != "" {
 		return filepath.Base(argv[0])
@@ -136,25 +137,25 @@ func programOf(p Process, argv []string) string {
 	return p.Comm
 }
 
-// wraps tells whether a process only starts something and waits for it. A login shell
-// is called "-bash".
-func (f FS) wraps(p Process) bool {
-	argv, _ := f.argv(p.PID)
+// isWrapper reports whether a process only starts a program and waits for it. The name
+// of a login shell begins with a dash ("-bash").
+func (f processes) isWrapper(p Process) bool {
+	argv, _ := f.Argv(p.PID)
 	return slices.Contains(wrappers, strings.TrimPrefix(programOf(p, argv), "-"))
 }
 
-// servers are programs and Python modules that serve models, by the words of their
-// command lines: "python -m llama_cpp.server", "lmdeploy serve api_server".
+// servers lists programs and Python modules that serve models, by words of their command
+// lines: "python -m llama_cpp.server", "lmdeploy serve api_server".
 var servers = []struct{ name, then string }{
 	{"llama_cpp.server", ""}, {"mlx_lm.server", ""}, {"mlx_lm", "server"}, {"lmdeploy", "serve"}, {"transformers", "serve"},
 	{"aphrodite", "run"}, {"trtllm-serve", ""}, {"tritonserver", ""},
 }
 
-// servesModels tells whether a command line, or what its interpreter was given, is that
-// of a known server.
+// servesModels reports whether a command line runs a known server, directly or through an
+// interpreter.
 func servesModels(argv []string) bool {
 	if len(argv) > 0 && slices.Contains(wrappers, filepath.Base(argv[0])) {
-		return false // it holds the server's
+		return false // a wrapper's command line contains the server's
 	}
 	for i, word := range argv[:min(len(argv), 4)] {
 		for _, s := range servers {
@@ -166,9 +167,9 @@ func servesModels(argv []string) bool {
 	return false
 }
 
-// launchers tells wrappers with something below them from other helpers, and a program
-// that started a server from one that nothing is known of.
-func launchers(tree []Process) {
+// markLaunchers sets the role Launcher for helpers that have descendants with a role, and
+// for programs that have a server below them.
+func markLaunchers(tree []Process) {
 	above, serving := map[int]bool{}, map[int]bool{}
 	for i := len(tree) - 1; i >= 0; i-- {
 		p := &tree[i]

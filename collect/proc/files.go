@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// maxModelConfigBytes is the largest config.json that is read: the largest real
-// ones list a hundred thousand labels.
+// maxModelConfigBytes is the largest config.json that is read. The largest real ones
+// list a hundred thousand labels.
 const maxModelConfigBytes = 8 << 20
 
-// ModelConfig reads the config.json of a server's model: from the model's
-// directory, else from the Hugging Face cache that the server uses. path is where
-// it was found, as the server names it. Nothing is downloaded. The error wraps
-// [ErrNotFound] or [ErrPermission].
+// ModelConfig reads the config.json of a server's model from the model's directory,
+// else from the Hugging Face cache that the server uses; at is its path as the server
+// names it. Nothing is downloaded. The error wraps [ErrNotFound] or [ErrPermission].
 func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 	if s.Launch != nil {
 		if dir, _, ok := s.Launch.Value("hf_config_path"); ok {
@@ -45,8 +44,7 @@ func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 	return nil, "", fmt.Errorf("%w: config.json of %s is at none of %s; give --model-config FILE", ErrNotFound, model, strings.Join(tried, ", "))
 }
 
-// modelConfigs lists where the config.json of a model may be, the likeliest
-// first.
+// modelConfigs lists the possible paths of a model's config.json, the likeliest first.
 func (s *Server) modelConfigs(model string) []string {
 	candidates := []string{path.Join(model, "config.json")}
 	if strings.HasPrefix(model, "/") || strings.Count(model, "/") > 1 {
@@ -69,8 +67,8 @@ func (s *Server) modelConfigs(model string) []string {
 	return candidates
 }
 
-// hubs lists the Hugging Face caches that the server's environment leads to, in
-// the order of huggingface_hub: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE,
+// hubs returns the Hugging Face cache that the server's environment selects, in the
+// precedence of huggingface_hub: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE,
 // HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub.
 func (s *Server) hubs() []string {
 	switch {
@@ -88,10 +86,10 @@ func (s *Server) hubs() []string {
 	return []string{"/root/.cache/huggingface/hub"}
 }
 
-// serverFile reads a file by the name that a process has for it, and tells when
-// it was last changed. Relative names start at cwd. In another mount namespace
-// the name is followed below the process's own root and cannot lead out of it.
-func (f FS) serverFile(pid int, cwd, name string, limit int64) (text []byte, changed time.Time, err error) {
+// serverFile reads a file of at most limit bytes by its name as a process sees it, and
+// returns when it was last modified. Relative names start at cwd. In another mount
+// namespace the name is resolved below the process's root and cannot escape it.
+func (f processes) serverFile(pid int, cwd, name string, limit int64) (text []byte, changed time.Time, err error) {
 	if strings.HasPrefix(name, "~/") {
 		return nil, time.Time{}, fmt.Errorf("%s: a shell has not expanded it", name)
 	}
@@ -120,10 +118,10 @@ func (f FS) serverFile(pid int, cwd, name string, limit int64) (text []byte, cha
 	return text, info.ModTime(), err
 }
 
-func (f FS) openAs(pid int, name string) (*os.File, error) {
+func (f processes) openAs(pid int, name string) (*os.File, error) {
 	theirs, ours := f.namespace(pid, "mnt"), f.namespace(f.self, "mnt")
 	if theirs != "" && theirs == ours {
-		if err := regular(name); err != nil {
+		if err := checkRegular(name); err != nil {
 			return nil, err
 		}
 		return os.Open(name)
@@ -139,8 +137,9 @@ func (f FS) openAs(pid int, name string) (*os.File, error) {
 	return root.Open(filepath.FromSlash(strings.TrimPrefix(path.Clean(name), "/")))
 }
 
-// regular refuses what blocks or streams for ever when opened.
-func regular(name string) error {
+// checkRegular fails unless name is a regular file: opening others may block, or they
+// may stream forever.
+func checkRegular(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err

@@ -15,31 +15,38 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Answers of a search that are no process. Each error that wraps one of them
-// ends with the one thing to do.
+// Reasons why no process is found or read. Each error that wraps one of them
+// ends with the step to take.
 var (
-	// ErrUnsupported says that this system has no /proc.
+	// ErrUnsupported means that this system has no /proc.
 	ErrUnsupported = errors.New("no process file system")
-	// ErrNotLocal says that the address is not one of this machine.
+	// ErrNotLocal means that the address does not belong to this machine.
 	ErrNotLocal = errors.New("not on this machine")
-	// ErrNotFound says that no process of this machine listens there.
+	// ErrNotFound means that there is no such process, or none that listens there.
 	ErrNotFound = errors.New("no such process")
-	// ErrPermission says that the process exists and may not be read.
+	// ErrPermission means that the process exists but may not be read.
 	ErrPermission = errors.New("not permitted")
 )
 
-// maxRead bounds what is read of one file of /proc.
+// maxRead is the most bytes that are read of one file of /proc.
 const maxRead = 1 << 20
 
-// FS is a mounted procfs.
-type FS struct {
+// FS is a mounted procfs. It finds servers among the sockets and processes of this
+// machine.
+type FS struct{ processes }
+
+// processes reads processes and process trees.
+type processes struct{ procfiles }
+
+// procfiles reads the files of single processes.
+type procfiles struct {
 	mount procfs.FS
 	root  string
 	self  int // the reading process, left out of searches
 }
 
 // Open returns the procfs mounted at root, "/proc" on a live system. The error
-// wraps [ErrUnsupported] where there is none.
+// wraps [ErrUnsupported] if there is none.
 func Open(root string) (FS, error) {
 	if _, err := os.Stat(filepath.Join(root, "stat")); err != nil {
 		return FS{}, fmt.Errorf("%w at %s: processes cannot be read here; give what rooftop should know as flags (-m, --model, --tensor-parallel-size)", ErrUnsupported, root)
@@ -48,15 +55,15 @@ func Open(root string) (FS, error) {
 	if err != nil {
 		return FS{}, fmt.Errorf("open %s: %w", root, err)
 	}
-	return FS{mount: p, root: root, self: os.Getpid()}, nil
+	return FS{processes{procfiles{mount: p, root: root, self: os.Getpid()}}}, nil
 }
 
-func (f FS) path(pid int, parts ...string) string {
+func (f procfiles) path(pid int, parts ...string) string {
 	return filepath.Join(append([]string{f.root, strconv.Itoa(pid)}, parts...)...)
 }
 
-// pids lists the processes, in ascending order.
-func (f FS) pids() ([]int, error) {
+// PIDs lists all processes except rooftop itself, in ascending order.
+func (f procfiles) PIDs() ([]int, error) {
 	procs, err := f.mount.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -71,9 +78,9 @@ func (f FS) pids() ([]int, error) {
 	return pids, nil
 }
 
-// argv is the command line of a process, empty arguments kept. A process that
-// renamed itself has its title there, as one word padded with NULs.
-func (f FS) argv(pid int) ([]string, error) {
+// Argv returns the command line of a process, empty arguments included. It may hold
+// secrets. For a process that set a title, it is the title, one word padded with NULs.
+func (f procfiles) Argv(pid int) ([]string, error) {
 	data, err := readFile(f.path(pid, "cmdline"))
 	if err != nil || len(data) == 0 {
 		return nil, err
@@ -81,14 +88,13 @@ func (f FS) argv(pid int) ([]string, error) {
 	return strings.Split(string(bytes.TrimSuffix(data, []byte{0})), "\x00"), nil
 }
 
-// title is the command line as one string, cut at the first NUL run of a
-// process that renamed itself.
+// title returns a command line as one string, without the NULs that pad a title.
 func title(argv []string) string {
 	return strings.TrimSpace(strings.TrimRight(strings.Join(argv, " "), " \x00"))
 }
 
-// environ is the whole environment of a process. It holds secrets.
-func (f FS) environ(pid int) ([]string, error) {
+// Environ returns the whole environment of a process, which may hold secrets.
+func (f procfiles) Environ(pid int) ([]string, error) {
 	data, err := readFile(f.path(pid, "environ"))
 	if err != nil {
 		return nil, err
@@ -97,7 +103,7 @@ func (f FS) environ(pid int) ([]string, error) {
 }
 
 // stat reads /proc/PID/stat.
-func (f FS) stat(pid int) (procfs.ProcStat, error) {
+func (f procfiles) stat(pid int) (procfs.ProcStat, error) {
 	p, err := f.mount.Proc(pid)
 	if err != nil {
 		return procfs.ProcStat{}, err
@@ -105,7 +111,7 @@ func (f FS) stat(pid int) (procfs.ProcStat, error) {
 	return p.Stat()
 }
 
-// readFile reads a file whose size /proc does not tell, up to maxRead bytes.
+// readFile reads up to maxRead bytes of a file of /proc, which reports no size.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -115,9 +121,18 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxRead))
 }
 
-// namespace identifies a namespace of a process ("net", "pid", "mnt"); "" where
-// it may not be read.
-func (f FS) namespace(pid int, kind string) string {
+// status reads /proc/PID/status.
+func (f procfiles) status(pid int) (procfs.ProcStatus, error) {
+	p, err := f.mount.Proc(pid)
+	if err != nil {
+		return procfs.ProcStatus{}, err
+	}
+	return p.NewStatus()
+}
+
+// namespace returns the ID of a namespace of a process, of a kind such as "net", "pid" or
+// "mnt"; "" if it may not be read.
+func (f procfiles) namespace(pid int, kind string) string {
 	id, err := os.Readlink(f.path(pid, "ns", kind))
 	if err != nil {
 		return ""
@@ -125,21 +140,18 @@ func (f FS) namespace(pid int, kind string) string {
 	return id
 }
 
-// uid is the real user of a process, -1 where it cannot be read.
-func (f FS) uid(pid int) int {
-	p, err := f.mount.Proc(pid)
-	if err != nil {
-		return -1
-	}
-	status, err := p.NewStatus()
+// uid returns the real user ID of a process, -1 if it cannot be read.
+func (f procfiles) uid(pid int) int {
+	status, err := f.status(pid)
 	if err != nil {
 		return -1
 	}
 	return int(status.UIDs[0])
 }
 
-// owner names the user of a process for a sentence.
-func (f FS) owner(pid int) string {
+// owner returns the user of a process for use in a sentence: "user 1000", or "another
+// user" if it cannot be read.
+func (f procfiles) owner(pid int) string {
 	if id := f.uid(pid); id >= 0 {
 		return fmt.Sprintf("user %d", id)
 	}

@@ -1,8 +1,6 @@
 package proc
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,15 +8,14 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// GPUHints is what a server's processes tell of the GPUs they use. In a
-// container the driver's PIDs are the host's or absent, and the other fields
-// have to do.
+// GPUHints describes which GPUs a server's processes use. In a container the driver's
+// PIDs are the host's or absent, so only the other fields help.
 type GPUHints struct {
 	PIDs       []int  // of the process tree, as this machine numbers them
-	Visible    string // value of CUDA_VISIBLE_DEVICES, or of its like on ROCm
+	Visible    string // value of CUDA_VISIBLE_DEVICES, or of ROCm's equivalents
 	VisibleSet bool   // whether it is set: set and empty hides every GPU
 	Minors     []int  // N of each /dev/nvidiaN that the tree has open, ascending
-	// VisibleName is the variable that Visible is of, "" none.
+	// VisibleName is the name of the variable that Visible was read from, "" if none is set.
 	VisibleName string
 	Renders     []int // N of each /dev/dri/renderDN that the tree has open, ascending
 }
@@ -26,14 +23,14 @@ type GPUHints struct {
 // GPUHints reads the descriptors of the server's processes and its environment.
 func (s *Server) GPUHints() GPUHints {
 	h := s.fs.gpuFiles(s.Tree)
-	h.see(s.Env)
+	h.readVisibility(s.Env)
 	return h
 }
 
-// GPUHints reads the descriptors and environments of a process and its descendants,
-// whatever they serve. Of several that say which GPUs they see, the topmost counts
-// that is no wrapper: a shell may give its child others than it has itself.
-func (f FS) GPUHints(root int) GPUHints {
+// GPUHints reads the descriptors and environments of a process and its descendants, of
+// any engine. It takes the visible GPUs from the topmost process that sets them and is
+// not a wrapper, because a shell may give its child other GPUs than its own.
+func (f processes) GPUHints(root int) GPUHints {
 	tree, err := f.Tree(root)
 	if err != nil {
 		return GPUHints{}
@@ -44,15 +41,15 @@ func (f FS) GPUHints(root int) GPUHints {
 		if p.Role == Launcher {
 			continue
 		}
-		if env, err := f.environ(p.PID); err == nil && h.see(launch.Environ(env)) {
+		if env, err := f.Environ(p.PID); err == nil && h.readVisibility(launch.Environ(env)) {
 			break
 		}
 	}
 	return h
 }
 
-// gpuFiles lists the processes and the device files that they have open.
-func (f FS) gpuFiles(tree []Process) GPUHints {
+// gpuFiles returns the PIDs of a tree and the GPU device files that it has open.
+func (f processes) gpuFiles(tree []Process) GPUHints {
 	var h GPUHints
 	for _, p := range tree {
 		h.PIDs = append(h.PIDs, p.PID)
@@ -66,9 +63,9 @@ func (f FS) gpuFiles(tree []Process) GPUHints {
 	return h
 }
 
-// see takes in what an environment says of the GPUs to use; false where it says
-// nothing.
-func (h *GPUHints) see(env map[string]string) bool {
+// readVisibility sets the visible GPUs from an environment; false if it sets none of the
+// variables.
+func (h *GPUHints) readVisibility(env map[string]string) bool {
 	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"} {
 		if value, ok := env[name]; ok {
 			h.Visible, h.VisibleSet, h.VisibleName = value, true, name
@@ -80,24 +77,16 @@ func (h *GPUHints) see(env map[string]string) bool {
 
 // deviceFiles lists the GPUs whose device files a process has open: NVIDIA's by
 // N of /dev/nvidiaN, others by N of /dev/dri/renderDN.
-func (f FS) deviceFiles(pid int) (minors, renders []int) {
-	dir := f.path(pid, "fd")
-	names, err := readDir(dir)
-	if err != nil {
-		return nil, nil
-	}
-	for _, name := range names {
-		target, err := os.Readlink(filepath.Join(dir, name))
-		if err != nil {
-			continue
-		}
+func (f procfiles) deviceFiles(pid int) (minors, renders []int) {
+	targets, _ := f.descriptors(pid)
+	for _, target := range targets {
 		minors = appendNumber(minors, target, "/dev/nvidia")
 		renders = appendNumber(renders, target, "/dev/dri/renderD")
 	}
 	return minors, renders
 }
 
-// appendNumber appends what follows the prefix, where that is a number.
+// appendNumber appends the number after the prefix, if there is one.
 func appendNumber(numbers []int, text, prefix string) []int {
 	digits, ok := strings.CutPrefix(text, prefix)
 	if !ok {

@@ -3,10 +3,12 @@ package proc
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -14,44 +16,42 @@ import (
 )
 
 const (
-	// mostLoads are the processes that a [LoadMeter] names.
-	mostLoads = 8
-	// maxCPU bounds the numbers of CPUs that are read.
-	maxCPU = 1 << 14
-	// leastLoad is the CPU time below which no process is named: two ticks.
-	leastLoad = 2 * time.Second / ticksPerSecond
+	// maxLoads is the most processes that a [LoadMeter] names.
+	maxLoads = 8
+	// minLoad is the CPU time below which a process is not named: two ticks.
+	minLoad = 2 * time.Second / ticksPerSecond
 )
 
-// LoadMeter tells who had the CPUs that a process may use since the meter was made. It
-// reads each process once then, and once for each answer.
+// LoadMeter measures which processes used the CPUs that a target process may use, since the
+// meter was created. It reads every process at creation and at each call of Load.
 type LoadMeter struct {
 	fs    FS
 	pid   int
 	cpus  map[int]bool
 	clock func() time.Duration
 	group *group
-	first hostLook
+	first hostCounts
 }
 
-// hostLook is what the kernel has counted by a moment.
-type hostLook struct {
+// hostCounts holds the kernel's counters at one time.
+type hostCounts struct {
 	at        time.Duration
-	busy      time.Duration // of programs and the kernel on the CPUs that the target may use
-	idle      time.Duration // of these
+	busy      time.Duration // of programs and the kernel, on the CPUs that the target may use
+	idle      time.Duration // of the same CPUs
 	processes map[int]statLine
 	group     capture.CgroupSample
 }
 
-// NewLoadMeter begins to measure beside a process. The clock counts from any moment. The
-// error says what cannot be read.
+// NewLoadMeter starts measuring the load around a process. The clock may count from any
+// origin. The error says what cannot be read.
 func (f FS) NewLoadMeter(pid int, clock func() time.Duration) (*LoadMeter, error) {
-	cpus := f.allowed(pid)
+	cpus := f.allowedCPUs(pid)
 	if len(cpus) == 0 {
 		return nil, fmt.Errorf("%w %d: the CPUs that it may use cannot be read", ErrNotFound, pid)
 	}
 	m := &LoadMeter{fs: f, pid: pid, cpus: cpus, clock: clock, group: f.newGroup(pid)}
 	var err error
-	if m.first, err = m.look(); err != nil {
+	if m.first, err = m.read(); err != nil {
 		return nil, err
 	}
 	if _, there := m.first.processes[pid]; !there {
@@ -60,10 +60,10 @@ func (f FS) NewLoadMeter(pid int, clock func() time.Duration) (*LoadMeter, error
 	return m, nil
 }
 
-// Load is who had the CPUs since the meter was made; nil where that is no time, or cannot
-// be read any more, as after the end of the process.
+// Load returns the use of the CPUs since the meter was created; nil if no time passed or
+// the readings fail, for example because the process ended.
 func (m *LoadMeter) Load() *optrace.HostLoad {
-	now, err := m.look()
+	now, err := m.read()
 	if err != nil || now.at <= m.first.at || now.processes[m.pid].start != m.first.processes[m.pid].start {
 		return nil
 	}
@@ -81,17 +81,17 @@ func (m *LoadMeter) Load() *optrace.HostLoad {
 			l.Rooftop = took
 		case p.kernel:
 			l.Kernel += took
-		case took >= leastLoad:
+		case took >= minLoad:
 			l.Processes = append(l.Processes, optrace.ProcessLoad{PID: pid, Name: strings.ToValidUTF8(string(p.comm), "\uFFFD"), Time: took})
 		}
 	}
 	l.Others = max(now.busy-m.first.busy-l.Target-l.Rooftop-l.Kernel, 0)
-	l.Processes = m.largest(l.Processes)
+	l.Processes = m.topLoads(l.Processes)
 	l.CPULimit = now.group.CPULimitCores
 	if was, is := m.first.group.ThrottledSeconds, now.group.ThrottledSeconds; was.OK && is.OK {
 		l.Throttled = stat.Some(max(is.V-was.V, 0))
 	}
-	// Both are absent together.
+	// Periods and ThrottledPeriods are absent together.
 	was, is := m.first.group, now.group
 	if periods := is.Periods.V - was.Periods.V; periods > 0 && was.ThrottledPeriods.OK && is.ThrottledPeriods.OK {
 		l.ThrottledPeriods = stat.Some(min(max((is.ThrottledPeriods.V-was.ThrottledPeriods.V)/periods, 0), 1))
@@ -99,26 +99,28 @@ func (m *LoadMeter) Load() *optrace.HostLoad {
 	return l
 }
 
-// largest are the processes that took most and may run on a CPU of the target.
-func (m *LoadMeter) largest(list []optrace.ProcessLoad) []optrace.ProcessLoad {
+// topLoads returns the processes that used the most CPU time and may run on a CPU of the
+// target, the largest first.
+func (m *LoadMeter) topLoads(list []optrace.ProcessLoad) []optrace.ProcessLoad {
 	slices.SortFunc(list, func(a, b optrace.ProcessLoad) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.PID, b.PID))
 	})
 	out := list[:0]
 	for _, p := range list {
-		if len(out) == mostLoads {
+		if len(out) == maxLoads {
 			break
 		}
-		if m.meets(p.PID) {
+		if m.sharesCPU(p.PID) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// meets says that a process may use a CPU of the target, or that this cannot be read.
-func (m *LoadMeter) meets(pid int) bool {
-	theirs := m.fs.allowed(pid)
+// sharesCPU reports whether a process may use a CPU of the target. It reports true if the
+// process's CPUs cannot be read.
+func (m *LoadMeter) sharesCPU(pid int) bool {
+	theirs := m.fs.allowedCPUs(pid)
 	for cpu := range theirs {
 		if m.cpus[cpu] {
 			return true
@@ -127,26 +129,20 @@ func (m *LoadMeter) meets(pid int) bool {
 	return len(theirs) == 0
 }
 
-func (m *LoadMeter) look() (hostLook, error) {
-	l := hostLook{at: m.clock(), processes: map[int]statLine{}}
-	text, err := readFile(m.fs.root + "/stat")
-	if err != nil {
-		return l, fmt.Errorf("who has the CPUs cannot be read: %w", err)
+func (m *LoadMeter) read() (hostCounts, error) {
+	l := hostCounts{at: m.clock(), processes: map[int]statLine{}}
+	var err error
+	if l.busy, l.idle, err = m.fs.cpuTime(m.cpus); err != nil {
+		return l, fmt.Errorf("which processes have the CPUs cannot be read: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if cpu, busy, idle, ok := parseCPU(line); ok && m.cpus[cpu] {
-			l.busy += busy
-			l.idle += idle
-		}
-	}
-	pids, err := m.fs.pids()
+	pids, err := m.fs.PIDs()
 	if err != nil {
 		return l, err
 	}
 	for _, pid := range append(pids, m.fs.self) {
 		text, err := readFile(m.fs.path(pid, "stat"))
 		if err != nil {
-			continue // it has ended, or is hidden
+			continue // it ended or is hidden
 		}
 		if line, ok := parseStat(text); ok {
 			line.comm = slices.Clone(line.comm)
@@ -159,63 +155,58 @@ func (m *LoadMeter) look() (hostLook, error) {
 	return l, nil
 }
 
-// parseCPU reads a line of one CPU of /proc/stat, "cpu3 user nice system idle iowait …"
-// (proc_stat(5)). What interrupts and a hypervisor took is neither busy nor idle.
-func parseCPU(line string) (cpu int, busy, idle time.Duration, ok bool) {
-	name, rest, _ := strings.Cut(line, " ")
-	number, found := strings.CutPrefix(name, "cpu")
-	cpu, err := strconv.Atoi(number)
-	if !found || err != nil {
-		return 0, 0, 0, false
+// CPUTime returns the time, since boot, that programs and the kernel used the CPUs which a process may
+// use, and the number of these CPUs.
+func (f procfiles) CPUTime(pid int) (time.Duration, int, error) {
+	cpus := f.allowedCPUs(pid)
+	if len(cpus) == 0 {
+		return 0, 0, fmt.Errorf("%w %d: the CPUs that it may use cannot be read", ErrNotFound, pid)
 	}
-	b := []byte(rest)
-	var field [5]uint64
-	for i := range field {
-		if field[i], b, ok = nextNumber(b); !ok {
-			return 0, 0, 0, false
-		}
-	}
-	return cpu, ticksTime(field[0], field[1]) + ticksTime(field[2], 0), ticksTime(field[3], field[4]), true
+	busy, _, err := f.cpuTime(cpus)
+	return busy, len(cpus), err
 }
 
-// allowed are the CPUs that the threads of a process may use, together; none where that
-// cannot be read.
-func (f FS) allowed(pid int) map[int]bool {
+// cpuTime returns how long CPUs were busy and idle since boot. Time of interrupts and of a hypervisor is
+// neither.
+func (f procfiles) cpuTime(cpus map[int]bool) (busy, idle time.Duration, err error) {
+	st, err := f.mount.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	for cpu := range cpus {
+		c := st.CPU[int64(cpu)]
+		busy += secondsTime(c.User + c.Nice + c.System)
+		idle += secondsTime(c.Idle + c.Iowait)
+	}
+	return busy, idle, nil
+}
+
+// secondsTime converts the seconds that procfs derives from clock ticks, rounded to a
+// tick.
+func secondsTime(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds*ticksPerSecond)) * (time.Second / ticksPerSecond)
+}
+
+// allowedCPUs returns the union of the CPUs that the threads of a process may use; empty
+// if that cannot be read.
+func (f procfiles) allowedCPUs(pid int) map[int]bool {
 	cpus := map[int]bool{}
 	tasks, err := f.mount.AllThreads(pid)
 	if err != nil || len(tasks) == 0 {
-		f.allow(cpus, f.path(pid, "status"))
-		return cpus
+		p, err := f.mount.Proc(pid)
+		if err != nil {
+			return nil
+		}
+		tasks = procfs.Procs{p}
 	}
 	for _, task := range tasks {
-		f.allow(cpus, f.path(pid, "task", strconv.Itoa(task.PID), "status"))
-	}
-	return cpus
-}
-
-// allow adds the CPUs that a status says a thread may use (proc_pid_status(5),
-// Cpus_allowed_list: "0-3,8").
-func (f FS) allow(cpus map[int]bool, status string) {
-	text, err := readFile(status)
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(text)) {
-		list, found := strings.CutPrefix(line, "Cpus_allowed_list:")
-		if !found {
+		status, err := task.NewStatus()
+		if err != nil {
 			continue
 		}
-		for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
-			low, high, several := strings.Cut(part, "-")
-			first, err := strconv.Atoi(low)
-			last := first
-			if err == nil && several {
-				last, err = strconv.Atoi(high)
-			}
-			for cpu := first; err == nil && cpu <= min(last, maxCPU); cpu++ {
-				cpus[cpu] = true
-			}
+		for _, cpu := range status.CpusAllowedList {
+			cpus[int(cpu)] = true
 		}
-		return
 	}
+	return cpus
 }

@@ -22,8 +22,8 @@ type socket struct {
 	uid   int // user that owns it
 }
 
-// listening lists the listening TCP sockets of a network namespace: of the
-// process with the given PID, or our own for 0.
+// listening lists the listening TCP sockets in the network namespace of a process, or
+// in our own for PID 0.
 func (f FS) listening(pid int) ([]socket, error) {
 	ns := f.mount
 	if pid != 0 {
@@ -52,9 +52,9 @@ func (f FS) listening(pid int) ([]socket, error) {
 	return socks, nil
 }
 
-// match picks the sockets that a connection to one of the addresses reaches: a
-// socket bound to just that address before one bound to all.
-func match(socks []socket, ips []netip.Addr, port uint16) []socket {
+// matchSockets returns the sockets that a connection to one of the addresses reaches:
+// those bound to such an address, else those bound to all addresses.
+func matchSockets(socks []socket, ips []netip.Addr, port uint16) []socket {
 	var exact, wild []socket
 	for _, s := range socks {
 		switch {
@@ -72,10 +72,9 @@ func match(socks []socket, ips []netip.Addr, port uint16) []socket {
 }
 
 // Listener returns the process that listens on a port at one of the given
-// addresses. Where several processes share the socket, which children of a
-// forking server do, it is the topmost of them; where several servers share the
-// port, the one that started first. The error wraps [ErrNotFound] or
-// [ErrPermission].
+// addresses. If several processes share the socket, as children of a forking server
+// do, it returns the topmost; if several servers share the port, the one that started
+// first. The error wraps [ErrNotFound] or [ErrPermission].
 func (f FS) Listener(ips []netip.Addr, port uint16) (pid int, err error) {
 	pid, _, err = f.listener(unmapped(ips), port)
 	return pid, err
@@ -94,7 +93,7 @@ func (f FS) listener(ips []netip.Addr, port uint16) (pid int, at socket, err err
 	if err != nil {
 		return 0, socket{}, err
 	}
-	socks := match(all, ips, port)
+	socks := matchSockets(all, ips, port)
 	if len(socks) == 0 {
 		return 0, socket{}, fmt.Errorf("%w listens on port %d here; check the port, or whether the server runs in a container or on another machine", ErrNotFound, port)
 	}
@@ -118,17 +117,18 @@ func (f FS) noOwner(s socket, unreadable int) error {
 	return fmt.Errorf("%w owns the socket on port %d: it is in another PID namespace; run rooftop on the host, or with --pid=host", ErrNotFound, s.addr.Port())
 }
 
-// owners maps the processes that hold one of the sockets to its inode.
-// Processes that look like a server are asked first, the others only where none
-// of those holds it: following each descriptor of a machine takes long.
+// owners maps the processes that have one of the sockets open to its inode, and counts
+// processes whose descriptors are unreadable. It tries processes that look like a
+// server first and the others only if none matched, because following every
+// descriptor of a machine is slow.
 func (f FS) owners(socks []socket) (owners map[int]uint64, unreadable int, err error) {
-	pids, err := f.pids()
+	pids, err := f.PIDs()
 	if err != nil {
 		return nil, 0, err
 	}
 	var likely, others []int
 	for _, pid := range pids {
-		if f.likely(pid) {
+		if f.looksLikeServer(pid) {
 			likely = append(likely, pid)
 		} else {
 			others = append(others, pid)
@@ -137,7 +137,7 @@ func (f FS) owners(socks []socket) (owners map[int]uint64, unreadable int, err e
 	owners = map[int]uint64{}
 	for _, group := range [][]int{likely, others} {
 		for _, pid := range group {
-			inode, err := f.holds(pid, socks)
+			inode, err := f.heldSocket(pid, socks)
 			if denied(err) {
 				unreadable++
 			}
@@ -152,35 +152,42 @@ func (f FS) owners(socks []socket) (owners map[int]uint64, unreadable int, err e
 	return owners, unreadable, nil
 }
 
-// likely tells whether a process may be a vLLM server's, by its name.
-func (f FS) likely(pid int) bool {
-	data, err := readFile(f.path(pid, "comm"))
-	if err != nil {
-		return false
-	}
-	comm := strings.ToLower(string(data))
+// looksLikeServer reports whether a process may belong to a vLLM server, by its name.
+func (f FS) looksLikeServer(pid int) bool {
+	comm := strings.ToLower(f.comm(pid))
 	return slices.ContainsFunc([]string{"vllm", "python", "pt_main", "uvicorn", "ray"}, func(s string) bool { return strings.Contains(comm, s) })
 }
 
-// holds returns the inode of the socket among socks that a process holds, 0
-// where it holds none.
-func (f FS) holds(pid int, socks []socket) (uint64, error) {
-	dir := f.path(pid, "fd")
-	entries, err := readDir(dir)
+// heldSocket returns the inode of the first of socks that a process has open, 0 if it
+// has none open.
+func (f FS) heldSocket(pid int, socks []socket) (uint64, error) {
+	targets, err := f.descriptors(pid)
 	if err != nil {
 		return 0, err
 	}
-	for _, name := range entries {
-		target, err := os.Readlink(filepath.Join(dir, name))
-		if err != nil {
-			continue
-		}
+	for _, target := range targets {
 		inode, ok := socketInode(target)
 		if ok && slices.ContainsFunc(socks, func(s socket) bool { return s.inode == inode }) {
 			return inode, nil
 		}
 	}
 	return 0, nil
+}
+
+// descriptors lists the link targets of a process's open descriptors.
+func (f procfiles) descriptors(pid int) ([]string, error) {
+	dir := f.path(pid, "fd")
+	names, err := readDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var targets []string
+	for _, name := range names {
+		if target, err := os.Readlink(filepath.Join(dir, name)); err == nil {
+			targets = append(targets, target)
+		}
+	}
+	return targets, nil
 }
 
 func readDir(dir string) ([]string, error) {
@@ -194,7 +201,7 @@ func readDir(dir string) ([]string, error) {
 	return names, err
 }
 
-// socketInode reads a descriptor's target, "socket:[4242]".
+// socketInode returns the inode in the link target of a socket, "socket:[4242]".
 func socketInode(target string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(target, "socket:[")
 	if !ok {
@@ -204,8 +211,8 @@ func socketInode(target string) (uint64, bool) {
 	return inode, err == nil
 }
 
-// topmost picks, of processes that share a socket or a port, the one that has no
-// ancestor among them and started first.
+// topmost returns the earliest started of the processes that have no ancestor among
+// owners.
 func (f FS) topmost(owners map[int]uint64) int {
 	best, bestStart := 0, uint64(0)
 	for pid := range owners {
@@ -230,7 +237,7 @@ func (f FS) topmost(owners map[int]uint64) int {
 	return best
 }
 
-func (f FS) hasAncestor(pid int, among map[int]uint64) bool {
+func (f processes) hasAncestor(pid int, among map[int]uint64) bool {
 	for _, ancestor := range f.ancestors(pid) {
 		if _, ok := among[ancestor]; ok {
 			return true
@@ -239,10 +246,10 @@ func (f FS) hasAncestor(pid int, among map[int]uint64) bool {
 	return false
 }
 
-// ancestors lists the parents of a process, the nearest first, without init.
-func (f FS) ancestors(pid int) []int {
+// ancestors lists the ancestors of a process, the nearest first.
+func (f procfiles) ancestors(pid int) []int {
 	var up []int
-	for range 64 { // deeper trees are loops of a reused PID
+	for range 64 { // a deeper chain is a loop caused by a reused PID
 		st, err := f.stat(pid)
 		if err != nil || st.PPID <= 0 || slices.Contains(up, st.PPID) {
 			return up

@@ -146,7 +146,7 @@ func TestPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, _, _ := s.Launch.Int("max_num_seqs"); s.LaunchPID != 100 || n != 12 {
-		t.Errorf("launch process %d with %d seats, want 100 with 12", s.LaunchPID, n)
+		t.Errorf("launch process %d with %d slots, want 100 with 12", s.LaunchPID, n)
 	}
 	var what []string
 	for _, gap := range s.Missing {

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// IsLocal tells whether an address is one of this machine: loopback, the
-// unspecified address, or among own.
+// IsLocal reports whether an address belongs to this machine: loopback, the unspecified
+// address, or one of own.
 func IsLocal(ip netip.Addr, own []netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	return ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(unmapped(own), ip)
 }
 
-// Addresses returns the addresses of a host that needs no resolver: an IP
-// literal, with or without brackets, or localhost. ok is false for any other
-// name.
+// Addresses returns the addresses of a host that needs no resolver: an IP literal, with
+// or without brackets, or localhost. ok is false for any other host.
 func Addresses(host string) (ips []netip.Addr, ok bool) {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// PID finds the process that a number means to whoever gave it: the one with that
-// PID here, else the one process that has it within a container. note says so of
-// the latter, "" of the former. The error wraps [ErrNotFound] and lists the
-// candidates where there are several.
-func (f FS) PID(number int) (pid int, note string, err error) {
+// PID finds the process that a user's number refers to: the process with that PID on
+// this machine, else the only process with that PID inside a container. note is a
+// sentence about the latter and "" for the former. The error wraps [ErrNotFound] and
+// lists the candidates if there are several.
+func (f processes) PID(number int) (pid int, note string, err error) {
 	if _, err := os.Stat(f.path(number)); !errors.Is(err, fs.ErrNotExist) || f.hidden(number, err) {
 		return number, "", nil
 	}
@@ -36,10 +36,10 @@ func (f FS) PID(number int) (pid int, note string, err error) {
 	return 0, "", fmt.Errorf("%w %d: find it with pgrep -x NAME, or leave --pid out to find the server by its port", ErrNotFound, number)
 }
 
-// Inner lists the processes that have a number in a PID namespace below this one,
-// which is how a container numbers them.
-func (f FS) Inner(number int) ([]int, error) {
-	pids, err := f.pids()
+// Inner lists the processes that have a PID in a nested PID namespace, such as a
+// container's.
+func (f processes) Inner(number int) ([]int, error) {
+	pids, err := f.PIDs()
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +52,9 @@ func (f FS) Inner(number int) ([]int, error) {
 	return found, nil
 }
 
-// comm is a process's name, cut to 15 characters by the kernel; "" where it
-// cannot be read.
-func (f FS) comm(pid int) string {
+// comm returns the name of a process, which the kernel truncates to 15 characters; ""
+// if it cannot be read.
+func (f procfiles) comm(pid int) string {
 	text, err := readFile(f.path(pid, "comm"))
 	if err != nil {
 		return ""
@@ -62,27 +62,26 @@ func (f FS) comm(pid int) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// PortOwner is who serves a port.
+// PortOwner is the process that serves a port.
 type PortOwner struct {
 	Listener int    // PID that listens
 	Comm     string // its name
-	// Top is the top of the server's own processes: a vLLM's launch process, any other
-	// engine's listener. Wrappers above it, a shell or a container's init, are not of
-	// the server.
+	// Top is the topmost process of the server: vLLM's launch process, or the listener of
+	// any other engine. Wrappers above it (a shell, a container's init) do not count.
 	Top int
-	// Forwards says that the listener only passes the port on, to a server that was not
+	// Forwards is true if the listener only forwards the port to a server that was not
 	// found.
 	Forwards bool
-	// Note says what to know of the way it was found, "" nothing.
+	// Note explains how the process was found, "" if that needs no explanation.
 	Note string
 }
 
-// tunnels pass a port on to another machine.
+// tunnels are programs that forward a port to another machine.
 var tunnels = []string{"ssh", "sshd", "sshd-session", "autossh", "kubectl", "oc", "tsh", "socat", "cloudflared"}
 
-// PortOwner finds the process that serves a port at one of the addresses, of any
-// engine, also behind a container runtime's port proxy. The error wraps
-// [ErrNotFound], [ErrPermission], or [ErrNotLocal] of a tunnel's end.
+// PortOwner finds the process that serves a port at one of the addresses, whatever the
+// engine, also behind a container runtime's port proxy. The error wraps [ErrNotFound],
+// [ErrPermission], or [ErrNotLocal] if the listener is the end of a tunnel.
 func (f FS) PortOwner(ips []netip.Addr, port uint16) (PortOwner, error) {
 	pid, err := f.Listener(ips, port)
 	inside := port
@@ -90,7 +89,7 @@ func (f FS) PortOwner(ips []netip.Addr, port uint16) (PortOwner, error) {
 	case err == nil && slices.Contains(tunnels, f.comm(pid)):
 		return PortOwner{}, fmt.Errorf("%w: process %d (%s) forwards port %d to where the server runs; run rooftop there, or give the server's PID with --pid", ErrNotLocal, pid, f.comm(pid), port)
 	case err == nil:
-		proxied, ok := f.proxied(pid, port)
+		proxied, ok := f.proxyTarget(pid, port)
 		if !ok {
 			return f.portOwner(pid, ""), nil
 		}
@@ -98,7 +97,7 @@ func (f FS) PortOwner(ips []netip.Addr, port uint16) (PortOwner, error) {
 	case !errors.Is(err, ErrNotFound):
 		return PortOwner{}, err
 	}
-	if found := f.foreign(inside); len(found) == 1 {
+	if found := f.foreignListeners(inside); len(found) == 1 {
 		return f.portOwner(found[0], fmt.Sprintf("the server runs in a container; it was found by its port there, %d", inside)), nil
 	}
 	if err != nil {
@@ -111,17 +110,17 @@ func (f FS) PortOwner(ips []netip.Addr, port uint16) (PortOwner, error) {
 
 func (f FS) portOwner(listener int, note string) PortOwner {
 	h := PortOwner{Listener: listener, Comm: f.comm(listener), Top: listener, Note: note}
-	// A wrapper's command line may hold the server's: then nothing below it is known.
-	if _, top := f.launchOf(listener); top != 0 && f.launches(top) {
+	// launchOf may return a wrapper, which is not the top of the server.
+	if _, top := f.launchOf(listener); top != 0 && f.isVLLMLaunch(top) {
 		h.Top = top
 	}
 	return h
 }
 
-// proxied tells whether a process forwards a port into a container, and to which
-// port there.
-func (f FS) proxied(pid int, port uint16) (inside uint16, ok bool) {
-	argv, err := f.argv(pid)
+// proxyTarget returns the container port that a process forwards a port to; ok is false
+// if the process is not a container runtime's port proxy.
+func (f processes) proxyTarget(pid int, port uint16) (inside uint16, ok bool) {
+	argv, err := f.Argv(pid)
 	if err != nil || len(argv) == 0 {
 		return 0, false
 	}
@@ -139,10 +138,10 @@ func (f FS) proxied(pid int, port uint16) (inside uint16, ok bool) {
 	return 0, false
 }
 
-// foreign lists the processes that listen on a port in another network namespace,
-// the topmost of each tree.
-func (f FS) foreign(port uint16) []int {
-	pids, err := f.pids()
+// foreignListeners lists the processes that listen on a port in another network
+// namespace, only the topmost of each tree.
+func (f FS) foreignListeners(port uint16) []int {
+	pids, err := f.PIDs()
 	if err != nil {
 		return nil
 	}
@@ -163,7 +162,7 @@ func (f FS) foreign(port uint16) []int {
 		if len(socks) == 0 {
 			continue
 		}
-		if inode, _ := f.holds(pid, socks); inode != 0 {
+		if inode, _ := f.heldSocket(pid, socks); inode != 0 {
 			owners[pid] = inode
 		}
 	}

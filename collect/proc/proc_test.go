@@ -216,7 +216,7 @@ func TestLaunchProcess(t *testing.T) {
 		name  string
 		procs []fake
 		want  int // launch process
-		seats int
+		slots int
 	}{
 		{"behind wrappers", []fake{
 			{pid: 10, ppid: 1, argv: []string{"bash", "-c", "vllm serve M --max-num-seqs 7; true"}},
@@ -241,8 +241,8 @@ func TestLaunchProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, _, _ := s.Launch.Int("max_num_seqs"); s.LaunchPID != tt.want || n != tt.seats {
-				t.Errorf("launch process %d with %d seats, want %d with %d", s.LaunchPID, n, tt.want, tt.seats)
+			if n, _, _ := s.Launch.Int("max_num_seqs"); s.LaunchPID != tt.want || n != tt.slots {
+				t.Errorf("launch process %d with %d slots, want %d with %d", s.LaunchPID, n, tt.want, tt.slots)
 			}
 		})
 	}
@@ -284,6 +284,10 @@ func TestDiscoverWithoutLaunchCommand(t *testing.T) {
 	if s.Launch != nil || len(s.Tree) != 2 || len(s.Missing) != 1 || s.Missing[0].What != "launch command" {
 		t.Errorf("launch %v, %d processes, missing %v", s.Launch, len(s.Tree), s.Missing)
 	}
+	forwarder, err := mount(t, fake{pid: 7, ppid: 1, argv: []string{"socat"}, listens: []string{"0.0.0.0:8000"}}).Discover(addrs(t, "localhost"), nil, 8000)
+	if err != nil || forwarder.IsVLLM() || !s.IsVLLM() {
+		t.Errorf("vLLM by its titles: %t; a forwarder is taken for vLLM, or: %v", s.IsVLLM(), err)
+	}
 }
 
 func TestContainers(t *testing.T) {
@@ -306,7 +310,7 @@ func TestContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, from, _ := s.Launch.Int("max_num_seqs"); s.LaunchPID != 300 || n != 9 || from != launch.ConfigFile || len(s.Notes) != 1 {
-		t.Errorf("launch process %d, %d seats from %s, notes %v", s.LaunchPID, n, from, s.Notes)
+		t.Errorf("launch process %d, %d slots from %s, notes %v", s.LaunchPID, n, from, s.Notes)
 	}
 	if text, at, err := s.ModelConfig("/models/m"); err != nil || string(text) != `{"model_type":"llama"}` || at != "/models/m/config.json" {
 		t.Errorf("model config %q at %s, %v", text, at, err)
@@ -484,5 +488,20 @@ func TestIsLocal(t *testing.T) {
 		if ips, ok := Addresses(name); ok {
 			t.Errorf("Addresses(%q) = %v: that takes a resolver", name, ips)
 		}
+	}
+}
+
+func TestStarting(t *testing.T) {
+	serve := func(pid int, words ...string) fake {
+		return fake{pid: pid, ppid: 1, argv: append([]string{"python3", "/usr/bin/vllm", "serve", "Qwen/Qwen3-8B"}, words...), uid: pid}
+	}
+	f := mount(t, serve(40), serve(50, "--port", "8001"), fake{pid: 60, ppid: 1, argv: []string{"sleep", "8002"}})
+	for port, want := range map[uint16]int{8000: 40, 8001: 50, 8002: 0} {
+		if pid, ok := f.Starting(port); pid != want || ok != (want > 0) {
+			t.Errorf("port %d: process %d, %v; want %d", port, pid, ok, want)
+		}
+	}
+	if pid, ok := mount(t, serve(40), serve(41)).Starting(8000); ok {
+		t.Errorf("process %d of two", pid)
 	}
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// slowEvery is how often a [Sampler] looks for new processes and reads what costs
-// more than CPU time, memory and threads.
+// slowEvery is how often a [Sampler] searches for new processes and reads what costs
+// more than CPU time, memory and thread counts.
 const slowEvery = 500 * time.Millisecond
 
-// walkAtLeast is how long nobody needs to have begun before children are looked for
-// all the same.
-const walkAtLeast = 5 * time.Second
+// maxWalkInterval is the longest time between two searches for children while no
+// process appears to have started.
+const maxWalkInterval = 5 * time.Second
 
-// Sampler looks at a process tree again and again, at little cost: descriptors of
-// stat and statm stay open, and answer ESRCH once their process is gone, so that a
-// PID used again is never taken for its predecessor.
+// Sampler samples a process tree repeatedly at little cost. It keeps the descriptors of
+// stat and statm open; they return ESRCH once their process is gone, so a reused PID
+// is never mistaken for the previous process.
 //
-// A process belongs to the tree from the moment it is found as a child of a member
-// for as long as it lives, also where its parent ends before it and init or a
-// subreaper takes it over. A process whose parent ended before any look found it
-// (a daemon's double fork within half a second) is not of the tree.
+// A process joins the tree when it is found as a child of a member and stays until it
+// ends, even if its parent ends first and init or a subreaper adopts it. A process
+// whose parent ended before any sample found it (a daemon's double fork within half
+// a second) is not part of the tree.
 //
-// A Sampler is used by one goroutine at a time.
+// A Sampler must be used by one goroutine at a time.
 type Sampler struct {
 	fs    FS
 	clock func() time.Duration
@@ -42,20 +42,21 @@ type Sampler struct {
 	members []*member // parents before children
 	tree    capture.Tree
 	first   bool
-	next    time.Duration // the next slow look is due
-	partial bool
-	stale   bool // roles are to be assigned again
-	own     bool // rooftop itself is below the root
-	// listener is the process that listens on the server's port, 0 unknown.
+	next    time.Duration // when the next slow sample is due
+	partial bool          // some processes could not be read
+	stale   bool          // roles must be assigned again
+	own     bool          // rooftop itself is a descendant of the root
+	// listener is the PID that listens on the server's port, 0 if unknown.
 	listener int
-	moved    bool // a member has another parent
+	moved    bool // a member has a new parent
 	exact    bool // CPU clocks of processes can be read, see [cpuClock]
-	// begun tells what changes when a process or thread begins, "" where that is not
-	// known; lastBegun is what it told before the last walk, which was at walked.
-	begun     func() string
-	lastBegun string
-	walked    time.Duration
-	group     *group
+	// lastStarted returns a text that changes when a process or thread starts, or "" if the
+	// system has none. lastSeen is that text at the previous check, walked the time of the
+	// last search for children.
+	lastStarted func() string
+	lastSeen    string
+	walked      time.Duration
+	group       *group
 
 	buf  []byte
 	tids []int
@@ -70,20 +71,20 @@ type member struct {
 	own        Process
 	zombie     bool
 	exact      bool // its CPU clock is read
-	compared   bool // that clock was held against stat
+	compared   bool // that clock was compared with stat
 
 	stat, statm, io, task int // descriptors, -1 not open
 	dir                   string
 	extra                 extras
-	threads               map[int]*thread // of deep looks
+	threads               map[int]*thread // by thread ID, read by deep samples
 }
 
-// NewSampler prepares to look at a process and its descendants. clock tells the
-// offset from the capture's origin; it decides when the slower part of a look is
+// NewSampler returns a sampler of a process and its descendants. clock returns the
+// offset from the capture's origin; it decides when the slower part of a sample is
 // due. The error wraps [ErrNotFound] or [ErrPermission].
 func (f FS) NewSampler(root int, clock func() time.Duration) (*Sampler, error) {
 	s := &Sampler{fs: f, clock: clock, root: root, page: int64(os.Getpagesize()), first: true, exact: f.ownNumbers(), buf: make([]byte, 64<<10)}
-	s.begun = s.lastNumber
+	s.lastStarted = s.lastPID
 	m, err := s.open(root)
 	switch {
 	case denied(err) || errors.Is(err, unix.ENOENT) && f.hidden(root, err):
@@ -98,31 +99,30 @@ func (f FS) NewSampler(root int, clock func() time.Duration) (*Sampler, error) {
 	return s, nil
 }
 
-// Sample looks at the tree: CPU time, memory, threads and page faults of each
-// process that is known; where half a second has passed since it last happened,
-// also new children, storage I/O and the control group. The sample is kept for
-// [Sampler.Tree].
-func (s *Sampler) Sample() { s.look(false) }
+// Sample reads CPU time, memory, threads and page faults of each known process and
+// appends them to [Sampler.Tree]. Every half second it also searches for new children
+// and reads storage I/O and the control group.
+func (s *Sampler) Sample() { s.sample(false) }
 
-// Deep looks at everything: what Sample does, and PSS, context switches and
-// waiting for a CPU. It is for the opening and the closing of a capture: PSS costs
-// the kernel a walk over all pages of each process.
-func (s *Sampler) Deep() { s.look(true) }
+// Deep samples everything: what Sample reads, and PSS, context switches and time spent
+// waiting for a CPU. It is meant for the start and the end of a capture: PSS makes
+// the kernel walk all pages of each process.
+func (s *Sampler) Deep() { s.sample(true) }
 
-// Tree is what was seen so far. It shares its memory with the sampler until the
-// next look.
+// Tree returns all samples so far. It shares its memory with the sampler until the
+// next sample.
 func (s *Sampler) Tree() capture.Tree { return s.tree }
 
-// Listener tells which process listens on the server's port: in the tree it is the
-// server, whatever it is called.
+// Listener sets the PID that listens on the server's port. That process gets the role
+// of the server, whatever its name.
 func (s *Sampler) Listener(pid int) { s.listener, s.stale = pid, true }
 
-// Own tells that rooftop itself runs below the process that was asked for, as where
-// that is the shell it was started from. What rooftop uses is not the server's: it and
-// what it starts are left out of the tree.
+// Own reports whether rooftop itself is a descendant of the root, as when the root is the
+// shell that started rooftop. The tree leaves out rooftop and its children, because
+// the server does not use what they use.
 func (s *Sampler) Own() bool { return s.own }
 
-// Close closes the descriptors. What [Sampler.Tree] returns stays.
+// Close closes the descriptors. The result of [Sampler.Tree] stays valid.
 func (s *Sampler) Close() {
 	for _, m := range s.members {
 		m.close()
@@ -139,28 +139,28 @@ func (m *member) close() {
 	}
 }
 
-func (s *Sampler) look(deep bool) {
+func (s *Sampler) sample(deep bool) {
 	begin := s.clock()
 	slow := deep || s.first || begin >= s.next
-	// The first look ends with the CPU times and the others begin with them, so that
-	// they lie next to the run.
+	// The first sample reads CPU times last and the others read them first, so that they
+	// are closest to the measured run.
 	early := slow && s.first
 	out := capture.TreeSample{Walked: slow}
 	if early {
 		s.walk(nil)
-		s.extras(deep)
+		s.readExtras(deep)
 	}
 	hot := s.clock()
 	out.Processes = make([]capture.ProcessSample, 0, len(s.members))
-	err := s.read(&out.Processes)
+	err := s.readMembers(&out.Processes)
 	out.At = (hot + s.clock()) / 2
 	if slow && !early && err == nil {
 		s.walk(&out.Processes)
-		s.extras(deep)
+		s.readExtras(deep)
 	}
 	if slow {
 		s.next = begin + slowEvery
-		s.attach(out.Processes)
+		s.attachExtras(out.Processes)
 		if s.stale {
 			s.assign()
 		}
@@ -171,13 +171,13 @@ func (s *Sampler) look(deep bool) {
 	if err != nil {
 		out.Error, out.Processes = err.Error(), nil
 	}
-	s.settle(out)
+	s.recordMembership(out)
 	out.Took = s.clock() - begin
 	s.tree.Samples = append(s.tree.Samples, out)
 }
 
-// settle notes when processes joined and left.
-func (s *Sampler) settle(out capture.TreeSample) {
+// recordMembership sets when processes joined and left the tree.
+func (s *Sampler) recordMembership(out capture.TreeSample) {
 	for _, p := range out.Processes {
 		if q := &s.tree.Processes[p.Process]; q.Joined == unseen {
 			q.Joined = out.At
@@ -194,12 +194,12 @@ func (s *Sampler) settle(out capture.TreeSample) {
 	}
 }
 
-// unseen marks moments that are not known yet.
+// unseen marks times that are not known yet.
 const unseen = time.Duration(-1 << 63)
 
-// read takes the cheap part of a look at every member, and drops those that are
-// gone.
-func (s *Sampler) read(out *[]capture.ProcessSample) error {
+// readMembers reads the cheap part of a sample for every member and removes members that
+// ended. It fails if the root cannot be read or no member is left.
+func (s *Sampler) readMembers(out *[]capture.ProcessSample) error {
 	living := s.members[:0]
 	var failed error
 	for _, m := range s.members {
@@ -228,8 +228,8 @@ func (s *Sampler) read(out *[]capture.ProcessSample) error {
 
 var errGone = errors.New("the process has ended")
 
-// readMember reads one process. The CPU clock goes by the PID; that stat answers
-// on its descriptor afterwards proves that the PID had not been used again.
+// readMember reads one process. The CPU clock is addressed by PID; a successful read of
+// the open stat descriptor afterwards proves that the PID was not reused.
 func (s *Sampler) readMember(m *member) (capture.ProcessSample, error) {
 	cpu, exact := time.Duration(0), m.exact
 	if exact {
@@ -240,7 +240,7 @@ func (s *Sampler) readMember(m *member) (capture.ProcessSample, error) {
 		return capture.ProcessSample{}, err
 	}
 	if !m.compared {
-		m.compared, exact = true, exact && near(cpu, line.cpu)
+		m.compared, exact = true, exact && clocksAgree(cpu, line.cpu)
 	}
 	if m.exact = exact; !exact {
 		cpu = line.cpu
@@ -272,11 +272,11 @@ func (s *Sampler) readMember(m *member) (capture.ProcessSample, error) {
 	return p, nil
 }
 
-// near tells whether a CPU clock and the ticks of stat are of the same process and
-// of the same accounting: the kernel makes both of the same sum of run time
-// (kernel/sched/cputime.c, cputime_adjust), and cuts the latter to ticks. The
-// reader may be held up between the two while many threads run.
-func near(clock, ticks time.Duration) bool {
+// clocksAgree reports whether a CPU clock and the ticks of stat belong to the same process
+// and accounting. The kernel derives both from the same run time
+// (kernel/sched/cputime.c, cputime_adjust) and truncates the latter to ticks. The
+// tolerance allows for a delay between the two reads while many threads run.
+func clocksAgree(clock, ticks time.Duration) bool {
 	return (clock - ticks).Abs() < time.Second+max(clock, ticks)/10
 }
 
@@ -295,7 +295,7 @@ func (s *Sampler) readStat(fd int) (statLine, error) {
 	return line, nil
 }
 
-// indexOf is the member with a PID, or its own index where none has it.
+// indexOf returns the index of the member with a PID, or own if no member has it.
 func (s *Sampler) indexOf(pid, own int) int {
 	for _, m := range s.members {
 		if m.pid == pid {
@@ -305,7 +305,7 @@ func (s *Sampler) indexOf(pid, own int) int {
 	return own
 }
 
-// open opens the files of a process. Its index and parent are for the caller.
+// open opens the files of a process. The caller sets the index and the parent.
 func (s *Sampler) open(pid int) (*member, error) {
 	m := &member{pid: pid, dir: s.fs.path(pid), stat: -1, statm: -1, io: -1, task: -1, exact: s.exact}
 	var err error
@@ -323,14 +323,14 @@ func (s *Sampler) open(pid int) (*member, error) {
 		m.close()
 		return nil, err
 	}
-	// Another user's I/O may not be read: the rest may.
+	// Another user's I/O is not readable; everything else may be.
 	m.io, _ = openRead(m.dir + "/io")
 	return m, nil
 }
 
-// hidden tells of a process whose files cannot be opened whether it is there all the
-// same: of another user, with hidepid (proc(5)), or beyond what we may have open.
-func (f FS) hidden(pid int, err error) bool {
+// hidden reports whether a process exists although opening its files failed: it belongs
+// to another user, hidepid (proc(5)) hides it, or our descriptor limit is reached.
+func (f procfiles) hidden(pid int, err error) bool {
 	ended := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, errGone)
 	return !ended || f.ownNumbers() && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
@@ -348,32 +348,25 @@ func openRead(path string) (int, error) {
 	}
 }
 
-// ownNumbers tells whether this procfs numbers processes as our own system calls
-// do: it does not in a fixture, or where the host's /proc is mounted in a
-// container.
-func (f FS) ownNumbers() bool {
+// ownNumbers reports whether the PIDs of this procfs are those of our own system calls.
+// They are not in a fixture, or where the host's /proc is mounted in a container.
+func (f procfiles) ownNumbers() bool {
 	self, err := os.Readlink(f.root + "/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// cpus counts the CPUs of the machine, 0 where that cannot be read.
-func (f FS) cpus() int {
-	text, err := readFile(f.root + "/stat")
+// cpus returns the number of CPUs of the machine, 0 if it cannot be read.
+func (f procfiles) cpus() int {
+	st, err := f.mount.Stat()
 	if err != nil {
 		return 0
 	}
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		if len(line) > 3 && strings.HasPrefix(line, "cpu") && line[3] >= '0' && line[3] <= '9' {
-			n++
-		}
-	}
-	return n
+	return len(st.CPU)
 }
 
-// uptime is the time since boot, which the starts of processes count from; ok is
-// false where it cannot be read.
-func (f FS) uptime() (up time.Duration, ok bool) {
+// uptime returns the time since boot, from which process start times count; ok is
+// false if it cannot be read.
+func (f procfiles) uptime() (up time.Duration, ok bool) {
 	text, err := readFile(f.root + "/uptime")
 	fields := strings.Fields(string(text))
 	if err != nil || len(fields) == 0 {

@@ -250,7 +250,7 @@ func TestSamplerWhoseChildrenAreHidden(t *testing.T) {
 // tells.
 func TestSamplerWithoutBirths(t *testing.T) {
 	f, s, now := sampled(t, fake{pid: 10, ppid: 1, argv: []string{"a"}}, fake{pid: 11, ppid: 1, argv: []string{"b"}})
-	s.begun = func() string { return "4711" }
+	s.lastStarted = func() string { return "4711" }
 	s.Sample()
 	use(t, f, 11, counts{ppid: 10, start: 11}) // root is a subreaper, which takes an orphan over
 	children(t, f, 10, 10, "11")
@@ -259,7 +259,7 @@ func TestSamplerWithoutBirths(t *testing.T) {
 	if diff := cmp.Diff([]int{10}, pids(s)); diff != "" {
 		t.Errorf("though nobody began (-want +got):\n%s", diff)
 	}
-	*now = walkAtLeast + slowEvery
+	*now = maxWalkInterval + slowEvery
 	s.Sample()
 	if diff := cmp.Diff([]int{10, 11}, pids(s)); diff != "" {
 		t.Errorf("after a while (-want +got):\n%s", diff)
@@ -274,7 +274,7 @@ func TestParseLast(t *testing.T) {
 		"3.15 2.66 2.04 20732\n":       "",
 		"":                             "",
 	} {
-		if got := parseLast([]byte(text)); got != want {
+		if got := parseLastPID([]byte(text)); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

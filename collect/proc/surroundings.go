@@ -6,49 +6,47 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/prometheus/procfs"
 )
 
-// Surroundings are what a process was started with beside its command line,
-// environment and working directory, and where it runs: what another start has to
-// give it again.
+// Surroundings holds the attributes of a process, other than command line, environment
+// and working directory, that a restart has to reproduce.
 type Surroundings struct {
-	Exe string // program file; "" unreadable
-	// Gone says that the program file was removed or replaced since the start.
+	Exe string // program file; "" if unreadable
+	// Gone is true if the program file was removed or replaced since the start.
 	Gone bool
-	// Dropped says the same of the working directory.
+	// Dropped is true if the working directory was removed or replaced since the start.
 	Dropped bool
 
-	UID, GID int // effective
-	Mixed    bool
+	UID, GID int  // effective
+	Mixed    bool // real, effective and saved IDs differ
 	Groups   []int
 
 	Limits      map[string][2]int64 // by name as in limits.conf ("nofile"), soft and hard, -1 unlimited
 	Nice        int
-	Policy      int // of the scheduler, 0 is the usual one
+	Policy      int // scheduling policy, 0 is SCHED_OTHER
 	Priority    int // of a real-time policy
-	Umask       int // -1 where the kernel does not tell
+	Umask       int // -1 if the kernel does not report it
 	OOMScoreAdj int
-	CPUs        string // that it may run on, as a list: 0-3,8
+	CPUs        string // CPUs that it may run on, as a list: 0-3,8
 
-	Std     [3]string // what stdin, stdout and stderr lead to; "" closed or unreadable
+	Std     [3]string // link targets of stdin, stdout and stderr; "" if closed or unreadable
 	PPID    int
 	Session int
 	Cgroups []string // paths, one for each hierarchy
-	// InnerPID is its number in its own PID namespace; 1 is an init.
+	// InnerPID is the PID in its own PID namespace; 1 is an init.
 	InnerPID int
 }
 
-// Surroundings reads those of the server's launch process. The error wraps a
-// permission error where the process may not be read.
+// Surroundings reads the surroundings of the server's launch process. The error wraps
+// [fs.ErrPermission] if the process may not be read.
 func (s *Server) Surroundings() (Surroundings, error) { return s.fs.Surroundings(s.LaunchPID) }
 
 // FS is the file system that the server was found in.
 func (s *Server) FS() FS { return s.fs }
 
-// Surroundings reads those of a process.
-func (f FS) Surroundings(pid int) (Surroundings, error) {
+// Surroundings reads the surroundings of a process. The error wraps [ErrNotFound] if the
+// process is gone.
+func (f processes) Surroundings(pid int) (Surroundings, error) {
 	st, err := f.stat(pid)
 	if err != nil {
 		return Surroundings{}, fmt.Errorf("%w: process %d", ErrNotFound, pid)
@@ -56,7 +54,7 @@ func (f FS) Surroundings(pid int) (Surroundings, error) {
 	s := Surroundings{
 		Nice: st.Nice, Policy: int(st.Policy), Priority: int(st.RTPriority), PPID: st.PPID, Session: st.Session,
 	}
-	if err := f.status(pid, &s); err != nil {
+	if err := f.readStatus(pid, &s); err != nil {
 		return s, fmt.Errorf("read state of process %d: %w", pid, err)
 	}
 	if s.Exe, s.Gone, err = f.link(pid, "exe"); err != nil {
@@ -80,8 +78,8 @@ func (f FS) Surroundings(pid int) (Surroundings, error) {
 	return s, nil
 }
 
-// link reads a link of a process; gone says that what it leads to was removed.
-func (f FS) link(pid int, name string) (target string, gone bool, err error) {
+// link reads a link of a process; gone is true if its target was removed.
+func (f procfiles) link(pid int, name string) (target string, gone bool, err error) {
 	target, err = os.Readlink(f.path(pid, name))
 	if bare, removed := strings.CutSuffix(target, " (deleted)"); removed {
 		return bare, true, nil
@@ -89,8 +87,8 @@ func (f FS) link(pid int, name string) (target string, gone bool, err error) {
 	return target, false, err
 }
 
-// status reads what /proc/PID/status alone tells.
-func (f FS) status(pid int, s *Surroundings) error {
+// readStatus reads the fields that only /proc/PID/status has.
+func (f procfiles) readStatus(pid int, s *Surroundings) error {
 	text, err := readFile(f.path(pid, "status"))
 	if err != nil {
 		return err
@@ -106,25 +104,26 @@ func (f FS) status(pid int, s *Surroundings) error {
 				s.Umask = int(mask)
 			}
 		case key == "Uid" && len(fields) == 4:
-			s.UID = number(fields[1])
+			s.UID = parseID(fields[1])
 			s.Mixed = s.Mixed || len(slices.Compact(fields)) > 1
 		case key == "Gid" && len(fields) == 4:
-			s.GID = number(fields[1])
+			s.GID = parseID(fields[1])
 			s.Mixed = s.Mixed || len(slices.Compact(fields)) > 1
 		case key == "Groups":
 			for _, g := range fields {
-				s.Groups = append(s.Groups, number(g))
+				s.Groups = append(s.Groups, parseID(g))
 			}
 		case key == "Cpus_allowed_list":
 			s.CPUs = fields[0]
 		case key == "NSpid":
-			s.InnerPID = number(fields[len(fields)-1])
+			s.InnerPID = parseID(fields[len(fields)-1])
 		}
 	}
 	return nil
 }
 
-func number(s string) int {
+// parseID parses a user, group or process ID; -1 if the text is not a number.
+func parseID(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return -1
@@ -132,7 +131,7 @@ func number(s string) int {
 	return n
 }
 
-// limitNames are the rows of /proc/PID/limits by their names in limits.conf(5).
+// limitNames maps the rows of /proc/PID/limits to their names in limits.conf(5).
 var limitNames = map[string]string{
 	"Max cpu time": "cpu", "Max file size": "fsize", "Max data size": "data", "Max stack size": "stack",
 	"Max core file size": "core", "Max resident set": "rss", "Max processes": "nproc", "Max open files": "nofile",
@@ -140,26 +139,27 @@ var limitNames = map[string]string{
 	"Max msgqueue size": "msgqueue", "Max nice priority": "nice", "Max realtime priority": "rtprio", "Max realtime timeout": "rttime",
 }
 
-// limitColumns is where the values begin in /proc/PID/limits: its rows have fixed
-// columns (fs/proc/base.c, "%-25s %-20s %-20s").
-const limitColumns = 26
+// limitColumn is the column at which the values begin in /proc/PID/limits, whose rows
+// have fixed columns (fs/proc/base.c, "%-25s %-20s %-20s").
+const limitColumn = 26
 
 func parseLimits(text string) map[string][2]int64 {
 	limits := map[string][2]int64{}
 	for line := range strings.Lines(text) {
-		if len(line) <= limitColumns {
+		if len(line) <= limitColumn {
 			continue
 		}
-		name, known := limitNames[strings.TrimSpace(line[:limitColumns])]
-		fields := strings.Fields(line[limitColumns:])
+		name, known := limitNames[strings.TrimSpace(line[:limitColumn])]
+		fields := strings.Fields(line[limitColumn:])
 		if known && len(fields) >= 2 {
-			limits[name] = [2]int64{limit(fields[0]), limit(fields[1])}
+			limits[name] = [2]int64{parseLimit(fields[0]), parseLimit(fields[1])}
 		}
 	}
 	return limits
 }
 
-func limit(s string) int64 {
+// parseLimit returns a limit, -1 for "unlimited".
+func parseLimit(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return -1
@@ -167,25 +167,24 @@ func limit(s string) int64 {
 	return n
 }
 
-// Cgroups lists the control groups of a process, one path for each hierarchy; nil
-// where they cannot be read.
-func (f FS) Cgroups(pid int) []string {
-	text, err := readFile(f.path(pid, "cgroup"))
+// Cgroups lists the control groups of a process, one path for each hierarchy; nil if
+// they cannot be read.
+func (f procfiles) Cgroups(pid int) []string {
+	groups, err := f.cgroups(pid)
 	if err != nil {
 		return nil
 	}
 	var paths []string
-	for line := range strings.Lines(string(text)) {
-		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
-			paths = append(paths, parts[2])
-		}
+	for _, g := range groups {
+		paths = append(paths, g.Path)
 	}
 	return paths
 }
 
-// Foreign lists the kinds of namespace ("mnt", "pid", "user", …) in which a
-// process does not share ours: a container's. Unreadable ones are listed too.
-func (f FS) Foreign(pid int) []string {
+// Foreign lists the kinds of namespace ("mnt", "pid", "user", …) that a process does not
+// share with us, as in a container. It includes kinds that cannot be compared because
+// one side is unreadable.
+func (f processes) Foreign(pid int) []string {
 	var kinds []string
 	for _, kind := range []string{"mnt", "pid", "user", "net", "ipc", "uts"} {
 		theirs, ours := f.namespace(pid, kind), f.namespace(f.self, kind)
@@ -196,30 +195,30 @@ func (f FS) Foreign(pid int) []string {
 	return kinds
 }
 
-// Ancestor is a process above another.
+// Ancestor is an ancestor of a process.
 type Ancestor struct {
 	PID     int
 	Name    string   // cut to 15 characters by the kernel
-	Argv    []string // holds secrets
+	Argv    []string // may hold secrets
 	Session int
 }
 
-// Ancestors lists the parents of a process, the nearest first; the last is init.
-func (f FS) Ancestors(pid int) []Ancestor {
+// Ancestors lists the ancestors of a process, the nearest first; the last is init.
+func (f processes) Ancestors(pid int) []Ancestor {
 	var up []Ancestor
 	for _, p := range f.ancestors(pid) {
 		st, err := f.stat(p)
 		if err != nil {
 			break
 		}
-		argv, _ := f.argv(p)
+		argv, _ := f.Argv(p)
 		up = append(up, Ancestor{PID: p, Name: st.Comm, Argv: argv, Session: st.Session})
 	}
 	return up
 }
 
-// Find reads one process. The error wraps [ErrNotFound].
-func (f FS) Find(pid int) (Process, error) {
+// Find reads one process, without its role. The error wraps [ErrNotFound].
+func (f processes) Find(pid int) (Process, error) {
 	p, err := f.process(pid, f.bootTime())
 	if err != nil {
 		return Process{}, fmt.Errorf("%w: process %d", ErrNotFound, pid)
@@ -227,29 +226,21 @@ func (f FS) Find(pid int) (Process, error) {
 	return p, nil
 }
 
-// Members lists the processes of a session, by PID.
-func (f FS) Members(session int) []Process {
-	return f.where(func(st procfs.ProcStat) bool { return st.Session == session })
-}
-
-// where lists the processes that a condition holds for.
-func (f FS) where(is func(procfs.ProcStat) bool) []Process {
-	pids, err := f.pids()
-	if err != nil {
-		return nil
-	}
+// Members lists the processes of a session, ordered by PID.
+func (f processes) Members(session int) []Process {
+	pids, _ := f.PIDs()
 	var found []Process
 	for _, pid := range pids {
-		if st, err := f.stat(pid); err == nil && is(st) {
+		if st, err := f.stat(pid); err == nil && st.Session == session {
 			found = append(found, Process{PID: pid, PPID: st.PPID, Ticks: st.Starttime, Comm: st.Comm, State: State(st.State)})
 		}
 	}
 	return found
 }
 
-// Holders tells who listens on a port of this network namespace, whatever the
-// address: processes whose descriptors may be read, the topmost of each tree, by
-// PID. Listening is true also where nobody can be named.
+// Holders lists the processes that listen on a port in this network namespace, at any
+// address, ordered by PID: only those with readable descriptors, and the topmost of
+// each tree. listening is true also if no such process can be identified.
 func (f FS) Holders(port uint16) (pids []int, listening bool, err error) {
 	all, err := f.listening(0)
 	if err != nil {
@@ -265,7 +256,7 @@ func (f FS) Holders(port uint16) (pids []int, listening bool, err error) {
 	}
 	owners := map[int]uint64{}
 	for _, p := range everyone {
-		if inode, err := f.holds(p.PID, socks); err == nil && inode != 0 {
+		if inode, err := f.heldSocket(p.PID, socks); err == nil && inode != 0 {
 			owners[p.PID] = inode
 		}
 	}
@@ -278,18 +269,18 @@ func (f FS) Holders(port uint16) (pids []int, listening bool, err error) {
 	return pids, true, nil
 }
 
-// Twins lists the processes with exactly this command line, by PID. Those that are known
-// to be in another network or PID namespace are left out: a container's server is
-// another one.
-func (f FS) Twins(argv []string) []Process {
-	pids, err := f.pids()
+// Twins lists the processes with exactly this command line, ordered by PID. It leaves out
+// processes known to be in another network or PID namespace: a server in a container is
+// a different server.
+func (f processes) Twins(argv []string) []Process {
+	pids, err := f.PIDs()
 	if err != nil {
 		return nil
 	}
 	var found []Process
 	for _, pid := range pids {
-		line, err := f.argv(pid)
-		if err != nil || !slices.Equal(line, argv) || f.apart(pid) {
+		line, err := f.Argv(pid)
+		if err != nil || !slices.Equal(line, argv) || f.inOtherNamespace(pid) {
 			continue
 		}
 		if p, err := f.Find(pid); err == nil {
@@ -299,9 +290,9 @@ func (f FS) Twins(argv []string) []Process {
 	return found
 }
 
-// apart says that a process is in another network or PID namespace; false where that
-// cannot be read.
-func (f FS) apart(pid int) bool {
+// inOtherNamespace reports whether a process is in another network or PID namespace; false
+// if that cannot be read.
+func (f processes) inOtherNamespace(pid int) bool {
 	for _, kind := range []string{"net", "pid"} {
 		theirs, ours := f.namespace(pid, kind), f.namespace(f.self, kind)
 		if theirs != "" && ours != "" && theirs != ours {
@@ -310,6 +301,3 @@ func (f FS) apart(pid int) bool {
 	}
 	return false
 }
-
-// Argv is the command line of a process, empty arguments kept. It may hold secrets.
-func (f FS) Argv(pid int) ([]string, error) { return f.argv(pid) }

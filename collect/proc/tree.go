@@ -25,13 +25,13 @@ const (
 	Other           Role = "other"            // compilers, shells, unknown
 )
 
-// Serving tells whether a server without this process no longer answers.
+// Serving reports whether a server needs a process of this role to answer requests.
 func (r Role) Serving() bool {
 	return r == Launcher || r == APIServer || r == EngineCore || r == Worker || r == Coordinator
 }
 
-// State is the scheduler's letter for a process: R running, S sleeping, D
-// waiting for a device, T stopped, t traced, Z dead and not yet reaped.
+// State is the kernel's letter for a process state: R running, S sleeping, D
+// uninterruptible sleep, T stopped, t traced, Z zombie.
 type State string
 
 // Process is one process of a server's tree. PID and Ticks together identify
@@ -42,16 +42,15 @@ type Process struct {
 	Ticks   uint64    // start, clock ticks since boot
 	Started time.Time // start, to a second or so
 	Comm    string    // name, cut to 15 characters by the kernel
-	Title   string    // what it calls itself, "VLLM::EngineCore"; "" where it has a command line of its own
+	Title   string    // title that it set, "VLLM::EngineCore"; "" if it kept its command line
 	Role    Role
 	State   State
 }
 
 // Tree returns a process and all its descendants, parents before children and
-// by PID among siblings. Roles follow from the place in the tree, and from
-// titles where there are any. The error wraps [ErrNotFound] where the process is
-// gone.
-func (f FS) Tree(pid int) ([]Process, error) {
+// siblings by PID. It derives roles from process titles, or from the position in the
+// tree if there are none. The error wraps [ErrNotFound] if the process is gone.
+func (f processes) Tree(pid int) ([]Process, error) {
 	boot := f.bootTime()
 	var tree []Process
 	seen := map[int]bool{}
@@ -68,7 +67,7 @@ func (f FS) Tree(pid int) ([]Process, error) {
 		}
 		tree = append(tree, p)
 		for _, child := range f.children(pid, byParent) {
-			// A child may end while we look: then it is not of the tree.
+			// A child that ended meanwhile is left out.
 			_ = walk(child)
 		}
 		return nil
@@ -80,7 +79,7 @@ func (f FS) Tree(pid int) ([]Process, error) {
 	return tree, nil
 }
 
-func (f FS) bootTime() time.Time {
+func (f procfiles) bootTime() time.Time {
 	st, err := f.mount.Stat()
 	if err != nil {
 		return time.Time{}
@@ -91,7 +90,7 @@ func (f FS) bootTime() time.Time {
 // ticksPerSecond is USER_HZ, 100 on every Linux architecture of today.
 const ticksPerSecond = 100
 
-func (f FS) process(pid int, boot time.Time) (Process, error) {
+func (f processes) process(pid int, boot time.Time) (Process, error) {
 	st, err := f.stat(pid)
 	if err != nil {
 		return Process{}, err
@@ -100,18 +99,13 @@ func (f FS) process(pid int, boot time.Time) (Process, error) {
 	if !boot.IsZero() {
 		p.Started = boot.Add(time.Duration(st.Starttime) * (time.Second / ticksPerSecond))
 	}
-	// A title is one word in place of the whole command line.
-	if argv, err := f.argv(pid); err == nil {
-		if t := title(argv); strings.Contains(t, "::") && !strings.ContainsAny(t, " /") {
-			p.Title = t
-		}
-	}
+	p.Title = f.titleOf(pid)
 	return p, nil
 }
 
-// children lists the children that any thread of the process started. Kernels
-// without that list are asked through byParent.
-func (f FS) children(pid int, byParent func() map[int][]int) []int {
+// children lists the children that any thread of the process started. It uses byParent
+// on kernels without that list.
+func (f procfiles) children(pid int, byParent func() map[int][]int) []int {
 	tasks, err := readDir(f.path(pid, "task"))
 	if err != nil {
 		return byParent()[pid]
@@ -132,15 +126,16 @@ func (f FS) children(pid int, byParent func() map[int][]int) []int {
 	return slices.Compact(pids)
 }
 
-// byParent returns a function that scans all processes once, at its first call.
-func (f FS) byParent() func() map[int][]int {
+// byParent returns a function that maps PIDs to their children. It scans all processes
+// at its first call only.
+func (f procfiles) byParent() func() map[int][]int {
 	var m map[int][]int
 	return func() map[int][]int {
 		if m != nil {
 			return m
 		}
 		m = map[int][]int{}
-		pids, _ := f.pids()
+		pids, _ := f.PIDs()
 		for _, pid := range pids {
 			if st, err := f.stat(pid); err == nil {
 				m[st.PPID] = append(m[st.PPID], pid)
@@ -151,7 +146,7 @@ func (f FS) byParent() func() map[int][]int {
 }
 
 // assign gives each process of a tree its role.
-func (f FS) assign(tree []Process) {
+func (f processes) assign(tree []Process) {
 	role := map[int]Role{}
 	for i := range tree {
 		p := &tree[i]
@@ -164,10 +159,10 @@ func (f FS) assign(tree []Process) {
 	}
 }
 
-// role judges one process by its title, else by its place: a Python child of
-// the API server is the engine core, a Python child of that a worker. That holds
-// for 0.9 to 0.14, which did not rename all of them.
-func (f FS) role(p Process, top bool, parent Role) Role {
+// role returns the role of a process by its title, else by its parent: a Python child of
+// the API server is the engine core, and a Python child of that is a worker. This holds
+// for vLLM 0.9 to 0.14, which do not set all titles.
+func (f processes) role(p Process, top bool, parent Role) Role {
 	name := p.Title
 	if name == "" {
 		name = p.Comm
@@ -187,7 +182,7 @@ func (f FS) role(p Process, top bool, parent Role) Role {
 	if top {
 		return APIServer
 	}
-	argv, _ := f.argv(p.PID)
+	argv, _ := f.Argv(p.PID)
 	line := strings.Join(argv, " ")
 	switch {
 	case strings.Contains(line, "resource_tracker") || strings.Contains(line, "forkserver"):
@@ -212,37 +207,46 @@ func pythonLike(comm string, argv []string) bool {
 	})
 }
 
-// Problem is a process of a server that cannot do its part.
+// Problem is a process of a server that no longer works.
 type Problem struct {
 	Process Process // as it was when the tree was read
 	What    string  // "stopped", "traced", "dead (zombie)", "gone"
 }
 
-// String says it in a sentence's worth of words: "engine-core 4242 is stopped".
+// Ended reports whether the process has ended, rather than being stopped.
+func (p Problem) Ended() bool { return p.What == gone || p.What == zombie }
+
+// What a [Problem] says of a process that has ended.
+const (
+	gone   = "gone"
+	zombie = "dead (zombie)"
+)
+
+// String formats the problem as "engine-core 4242 is stopped".
 func (p Problem) String() string {
 	return fmt.Sprintf("%s %d is %s", p.Process.Role, p.Process.PID, p.What)
 }
 
-// Health looks at the processes of a tree again and lists those that no longer
+// Health reads the processes of a tree again and lists those that no longer
 // work: stopped, dead, or gone. vLLM goes on answering /health and /metrics with
 // frozen numbers when its engine core is stopped or dead.
-func (f FS) Health(tree []Process) []Problem {
+func (f processes) Health(tree []Process) []Problem {
 	var problems []Problem
 	for _, p := range tree {
 		if !p.Role.Serving() {
 			continue
 		}
-		if what := f.condition(p); what != "" {
+		if what := f.brokenState(p); what != "" {
 			problems = append(problems, Problem{p, what})
 		}
 	}
 	return problems
 }
 
-func (f FS) condition(p Process) string {
+func (f procfiles) brokenState(p Process) string {
 	st, err := f.stat(p.PID)
 	if err != nil || st.Starttime != p.Ticks {
-		return "gone"
+		return gone
 	}
 	switch st.State {
 	case "T":
@@ -250,7 +254,7 @@ func (f FS) condition(p Process) string {
 	case "t":
 		return "traced"
 	case "Z", "X", "x":
-		return "dead (zombie)"
+		return zombie
 	}
 	return ""
 }
@@ -259,15 +263,15 @@ func (f FS) condition(p Process) string {
 type Usage struct {
 	PID      int
 	CPU      time.Duration // user and system time
-	RunWait  time.Duration // time its threads were ready to run and did not, 0 where the kernel does not tell
+	RunWait  time.Duration // time its threads were runnable but did not run, 0 if the kernel does not report it
 	RSSBytes int64
 	Threads  int
 }
 
-// Usage reads what each process of a tree has used. Those that are gone are
-// left out. Differences of two readings tell shares of a core: a worker whose
-// RunWait grows has a neighbour.
-func (f FS) Usage(tree []Process) []Usage {
+// Usage returns the cumulative usage of each process of a tree, without those that
+// ended. Two results subtracted give shares of a core; a growing RunWait shows that
+// another process competes for the CPU.
+func (f processes) Usage(tree []Process) []Usage {
 	var all []Usage
 	for _, p := range tree {
 		st, err := f.stat(p.PID)
@@ -286,23 +290,15 @@ func (f FS) Usage(tree []Process) []Usage {
 }
 
 // runWait sums the second field of schedstat, nanoseconds, over the threads.
-func (f FS) runWait(pid int) time.Duration {
-	tasks, err := readDir(f.path(pid, "task"))
+func (f procfiles) runWait(pid int) time.Duration {
+	tasks, err := f.mount.AllThreads(pid)
 	if err != nil {
 		return 0
 	}
 	var sum time.Duration
-	for _, tid := range tasks {
-		data, err := readFile(filepath.Join(f.path(pid, "task"), tid, "schedstat"))
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(data))
-		if len(fields) < 2 {
-			continue
-		}
-		if ns, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
-			sum += time.Duration(ns)
+	for _, task := range tasks {
+		if s, err := task.Schedstat(); err == nil {
+			sum += time.Duration(s.WaitingNanoseconds)
 		}
 	}
 	return sum

@@ -17,10 +17,10 @@ type Series struct {
 	Name   string
 	Labels []Label
 
-	page uint64 // the last page that had it
+	page uint64 // number of the last page with this series
 }
 
-// Label returns the value of a label, "" where the series lacks it.
+// Label returns the value of a label, "" if the series lacks it.
 func (s *Series) Label(name string) string {
 	for i := range s.Labels {
 		if s.Labels[i].Name == name {
@@ -30,7 +30,7 @@ func (s *Series) Label(name string) string {
 	return ""
 }
 
-// String returns the series as a page writes it.
+// String returns the series in exposition format: name{label="value"}.
 func (s *Series) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name)
@@ -54,18 +54,18 @@ type Sample struct {
 
 // Families holds the samples of a page that passed the filter, in the page's
 // order, and the memory that the next page reuses: keep one for each server.
-// The zero value is ready. It is not safe for concurrent use.
+// The zero value is ready to use. It is not safe for concurrent use.
 type Families struct {
 	Samples []Sample
-	// Duplicates are series that the page has more than once. The first one's
-	// value is kept, as Prometheus itself does.
+	// Duplicates are series that the page has more than once. The first value counts, as
+	// in Prometheus.
 	Duplicates []*Series
 
-	page   uint64             // counts pages
+	page   uint64             // number of the current page
 	known  map[string]*Series // by the text in front of the value
-	same   map[uint64]*Series // by hash of name and labels: label order is no identity
+	same   map[uint64]*Series // by hash of name and sorted labels: label order does not matter
 	seed   maphash.Seed
-	blocks map[string]*block // by the text between braces: most series share theirs with others
+	blocks map[string]*block // by the text between braces, which many series share
 
 	unseen  []unseen
 	scratch []byte
@@ -76,27 +76,27 @@ type unseen struct {
 	text       []byte
 	at         int32 // index into Samples
 	line       int32 // of the page, from 1
-	nameLength int32 // of the text; 0 where the name stands within the braces
+	nameLength int32 // of the text; 0 if the name is within the braces
 }
 
-// block returns the braces with what is between them.
+// block returns the braces and the text between them.
 func (u *unseen) block() []byte { return bytes.TrimLeft(u.text[u.nameLength:], " \t") }
 
-// block is what expfmt read of the text between braces.
+// block holds what expfmt parsed of the text between braces.
 type block struct {
 	labels []Label
-	sorted bool   // labels are in order and distinct
-	name   string // where it stands within the braces
+	sorted bool   // labels are sorted and distinct
+	name   string // metric name if it is within the braces
 }
 
-// Reset empties f and keeps its memory.
+// Reset empties f but keeps its memory.
 func (f *Families) Reset() {
 	f.Samples, f.Duplicates, f.unseen = f.Samples[:0], f.Duplicates[:0], f.unseen[:0]
 }
 
-// forget drops what it learned where most of it is stale, so that a page whose
-// labels change for ever takes bounded memory.
-func (f *Families) forget() {
+// dropStale drops the known series if most of them are stale, so that a page with ever
+// new labels uses bounded memory.
+func (f *Families) dropStale() {
 	if f.known == nil || len(f.known) > 2*len(f.Samples)+256 {
 		f.known, f.same, f.blocks = map[string]*Series{}, map[uint64]*Series{}, map[string]*block{}
 		f.seed = maphash.MakeSeed()

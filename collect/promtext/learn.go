@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// batch is how many lines go to expfmt at once: its intermediate form takes
-	// about a kilobyte each.
+	// batch is the number of lines that expfmt parses at once. Its intermediate form takes
+	// about a kilobyte a line.
 	batch = 512
-	// labelsAtOnce is how many labels of a block go into one line: expfmt's work
-	// grows with their square.
-	labelsAtOnce = 8
+	// labelsPerLine is the number of labels of a block that go into one line. expfmt's work
+	// grows with the square of it.
+	labelsPerLine = 8
 )
 
-// learn identifies the unseen series. Their label blocks go through expfmt, each
-// distinct one once; a histogram's buckets are the bulk of a page, and families
-// with equal bounds share them.
-func (f *Families) learn() error {
+// learnUnseen creates the unseen series. expfmt parses each distinct label block once:
+// histogram buckets are the bulk of a page, and families with equal bounds share their
+// blocks.
+func (f *Families) learnUnseen() error {
 	if len(f.unseen) == 0 {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (f *Families) learn() error {
 	return nil
 }
 
-// identify gives a sample its series.
+// identify sets the series of an unseen sample.
 func (f *Families) identify(u *unseen) error {
 	text := string(u.text)
 	b := f.blocks[string(u.block())]
@@ -84,22 +84,22 @@ func (f *Families) identify(u *unseen) error {
 	return nil
 }
 
-// learner hands label blocks to expfmt as untyped samples whose value is the
-// number of the line, which leads back to the block.
+// learner passes label blocks to expfmt as untyped samples. The value of each is the
+// number of its line in the batch, which leads back to the block.
 type learner struct {
 	parser *expfmt.TextParser
 	text   []byte
 	blocks []*block // by line of the batch
-	lines  []int32  // of the page, by line of the batch
+	lines  []int32  // line of the page, by line of the batch
 }
 
-// add queues a block, in pieces where it has many labels.
+// add queues a block, in several lines if it has many labels.
 func (l *learner) add(u *unseen, text []byte, to *block) error {
 	switch {
 	case len(text) == 0:
 		return nil
 	case u.nameLength == 0:
-		return l.line(u.line, to, text) // the name is one of the entries
+		return l.line(u.line, to, text) // an entry within the braces is the name
 	}
 	inner := text[1 : len(text)-1]
 	for len(inner) > 0 {
@@ -112,7 +112,7 @@ func (l *learner) add(u *unseen, text []byte, to *block) error {
 	return nil
 }
 
-// pieceOf splits the first few labels off what stands between braces.
+// pieceOf splits off the first labelsPerLine labels of the text between braces.
 func pieceOf(inner []byte) (piece, rest []byte) {
 	quoted, labels := false, 0
 	for i := 0; i < len(inner); i++ {
@@ -122,7 +122,7 @@ func pieceOf(inner []byte) (piece, rest []byte) {
 		case c == '"':
 			quoted = !quoted
 		case c == ',' && !quoted:
-			if labels++; labels == labelsAtOnce {
+			if labels++; labels == labelsPerLine {
 				return inner[:i], inner[i+1:]
 			}
 		}
@@ -130,22 +130,23 @@ func pieceOf(inner []byte) (piece, rest []byte) {
 	return inner, nil
 }
 
-// line adds one line to the batch, made of parts.
-func (l *learner) line(of int32, to *block, parts ...[]byte) error {
+// line adds one line, made of parts, to the batch and flushes a full batch. pageLine is
+// the line of the page, for error messages.
+func (l *learner) line(pageLine int32, to *block, parts ...[]byte) error {
 	for _, part := range parts {
 		l.text = append(l.text, part...)
 	}
 	l.text = append(l.text, ' ')
 	l.text = strconv.AppendInt(l.text, int64(len(l.blocks)), 10)
 	l.text = append(l.text, '\n')
-	l.blocks, l.lines = append(l.blocks, to), append(l.lines, of)
+	l.blocks, l.lines = append(l.blocks, to), append(l.lines, pageLine)
 	if len(l.blocks) < batch {
 		return nil
 	}
 	return l.flush()
 }
 
-// flush reads the batch.
+// flush parses the batch and fills its blocks.
 func (l *learner) flush() error {
 	if len(l.blocks) == 0 {
 		return nil
@@ -185,7 +186,7 @@ func (l *learner) flush() error {
 	return nil
 }
 
-// dedupe moves every second sample of a series to Duplicates.
+// dedupe keeps the first sample of each series and moves the others to Duplicates.
 func (f *Families) dedupe() {
 	kept := f.Samples[:0]
 	for _, s := range f.Samples {

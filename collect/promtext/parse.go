@@ -12,30 +12,29 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Limits of one page, far above anything a server was seen to send (441 samples
-// of one engine, labels of 1.2 kB): they bound memory against a hostile page.
+// Limits of one page, which bound memory against a hostile page. They are far above
+// anything a server was seen to send (441 samples of one engine, labels of 1.2 kB).
 const (
 	maxSamples   = 1 << 16
 	maxLineBytes = 1 << 16
 )
 
-// Errors of a page. They arrive wrapped in a sentence that says more.
+// Errors of a page, which Parse wraps with details.
 var (
-	// ErrNotMetrics says that the answer is no exposition text at all.
+	// ErrNotMetrics means that the answer is not exposition text at all.
 	ErrNotMetrics = errors.New("not a metrics page")
-	// ErrTruncated says that the page stops in the middle of a line.
+	// ErrTruncated means that the page ends in the middle of a line.
 	ErrTruncated = errors.New("page truncated")
-	// ErrMalformed says that a line that passed the filter does not parse.
+	// ErrMalformed means that a line that passed the filter does not parse.
 	ErrMalformed = errors.New("malformed metrics page")
 )
 
-// Parse reads the samples of a page that pass the filter into f, replacing what
-// it held. Comments, unwanted families, timestamps and exemplars are skipped
-// unread; series seen on an earlier page are recognised by their text, so that
-// only their values are parsed again; new ones go through expfmt. After an error
-// f is empty.
+// Parse parses the samples of a page that pass the filter and replaces the contents of f
+// with them. It skips comments, other families, timestamps and exemplars. It recognises
+// series of earlier pages by their text and parses only their values; expfmt parses new
+// series. After an error f is empty.
 func Parse(page []byte, filter *Filter, f *Families) error {
-	f.forget()
+	f.dropStale()
 	f.Reset()
 	f.page++
 	err := parse(page, filter, f)
@@ -51,8 +50,8 @@ func parse(page []byte, filter *Filter, f *Families) error {
 		return err
 	}
 	if f.Samples == nil {
-		// A sample takes about 100 bytes of a page with its comments, and most of
-		// them are wanted.
+		// A sample takes about 100 bytes of a page, comments included, and most samples
+		// pass the filter.
 		f.Samples = make([]Sample, 0, min(len(page)/160, maxSamples))
 		f.unseen = make([]unseen, 0, cap(f.Samples))
 	}
@@ -73,15 +72,15 @@ func parse(page []byte, filter *Filter, f *Families) error {
 			return err
 		}
 	}
-	if err := f.learn(); err != nil {
-		f.known = nil // half learned: start afresh
+	if err := f.learnUnseen(); err != nil {
+		f.known = nil // incomplete: start over on the next page
 		return err
 	}
 	f.dedupe()
 	return nil
 }
 
-// sniff recognises what is certainly not exposition text.
+// sniff returns an error for content that is certainly not exposition text.
 func sniff(page []byte) error {
 	start := bytes.TrimLeft(page, " \t\r\n")
 	switch {
@@ -97,7 +96,7 @@ func sniff(page []byte) error {
 	return nil
 }
 
-// sample takes in one line, if it passes the filter.
+// sample adds the sample of one line if it passes the filter.
 func (f *Families) sample(text []byte, line int, filter *Filter) error {
 	if !filter.wants(nameOf(text)) {
 		return nil
@@ -131,7 +130,7 @@ func (f *Families) sample(text []byte, line int, filter *Filter) error {
 	return nil
 }
 
-// nameOf returns the wire name in front of a sample, also the quoted one of
+// nameOf returns the wire name of a sample line, also a quoted one within the braces:
 // {"name",label="value"}.
 func nameOf(text []byte) []byte {
 	if len(text) > 0 && text[0] == '{' {
@@ -150,8 +149,8 @@ func nameOf(text []byte) []byte {
 	return text
 }
 
-// seriesEnd returns the index behind name and labels, -1 where the labels have
-// no end. Braces within quotes are no end.
+// seriesEnd returns the index after name and labels, -1 if the labels have no end. It
+// ignores braces within quotes.
 func seriesEnd(text []byte) int {
 	i := len(nameOf(text))
 	if text[0] == '{' {
@@ -177,24 +176,24 @@ func seriesEnd(text []byte) int {
 	return -1
 }
 
-// valueOf parses what follows a series: a value, then a timestamp and an
-// exemplar that may follow and are dropped. It returns why it cannot.
+// valueOf parses the value after a series and skips an optional timestamp and exemplar.
+// why says what is invalid, "" if nothing is.
 func valueOf(rest []byte) (value float64, why string) {
 	token, rest := word(rest)
-	value, ok := number(token)
+	value, ok := parseNumber(token)
 	if !ok {
 		return 0, fmt.Sprintf("value %q", excerpt(token))
 	}
 	token, _ = word(rest)
 	if len(token) > 0 && token[0] != '#' {
-		if _, ok := number(token); !ok {
+		if _, ok := parseNumber(token); !ok {
 			return 0, fmt.Sprintf("timestamp %q", excerpt(token))
 		}
 	}
 	return value, ""
 }
 
-// word splits off the next blank-separated token. A carriage return is blank.
+// word splits off the next token. Blanks, tabs and carriage returns separate tokens.
 func word(text []byte) (token, rest []byte) {
 	text = bytes.TrimLeft(text, " \t\r")
 	if end := bytes.IndexAny(text, " \t\r"); end >= 0 {
@@ -203,22 +202,22 @@ func word(text []byte) (token, rest []byte) {
 	return text, nil
 }
 
-// number parses a float as expfmt does: Go's syntax without hexadecimal digits
+// parseNumber parses a float as expfmt does: Go's syntax without hexadecimal digits
 // and underscores.
-func number(token []byte) (float64, bool) {
+func parseNumber(token []byte) (float64, bool) {
 	if bytes.ContainsAny(token, "pP_") {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(string(token), 64)
 	if errors.Is(err, strconv.ErrRange) && !math.IsInf(v, 0) {
-		err = nil // too small to represent: zero is right
+		err = nil // too small to represent: zero is correct
 	}
 	return v, err == nil
 }
 
-// Names returns the first wire names of a page, each once, at most n: what to
-// call a page on which nothing was wanted. Types that are declared count too,
-// since a young page may have no samples yet.
+// Names returns the first n distinct wire names of a page, to describe a page of which
+// nothing passed the filter. It includes names of # TYPE lines, because the page of a
+// server that just started may have no samples.
 func Names(page []byte, n int) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -257,7 +256,7 @@ func isSample(text []byte) bool {
 	return why == ""
 }
 
-// excerpt bounds what is quoted of foreign text.
+// excerpt returns at most the first 60 bytes of foreign text, cut between characters.
 func excerpt(text []byte) []byte {
 	const most = 60
 	if len(text) <= most {

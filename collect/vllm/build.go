@@ -1,21 +1,24 @@
 package vllm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// sum is a total over series. One value that is none makes the total absent: a
-// part of it would look like a fall.
+// sum is a total over series. One invalid value makes the total absent, because a partial
+// total would look like a counter that fell.
 type sum struct {
 	v   float64
-	n   int
-	bad bool
+	n   int  // values added
+	bad bool // a value was invalid
 }
 
 func (s *sum) add(v float64) {
@@ -41,9 +44,9 @@ func (s *sum) opt() stat.Opt {
 	return stat.Some(s.v)
 }
 
-// rank gathers what one engine reports.
+// rank collects the values of one engine.
 type rank struct {
-	replica, engine string // of Ray, and of data parallelism
+	replica, engine string // Ray's replica, and the data-parallel engine
 	gauges          [engine.NumGauges]sum
 	generation      sum
 	prompt          sum
@@ -65,19 +68,20 @@ type modelCount struct {
 	series int
 }
 
-// build is the memory in which a page is put together.
+// build is the reusable state of parsing a page.
 type build struct {
-	best     []int // by slot: the preference that the page has
+	best     []int // by slot: the lowest preference on the page
 	models   []modelCount
-	model    string // the chosen one
+	model    string // the selected model
 	ranks    []rank
-	last     int // index of the rank found last
+	last     int // index of the rank that was found last
 	counters [engine.NumCounters]sum
 	hists    [engine.NumHists]histogram
 	start    stat.Opt
 	created  stat.Opt
 	loose    engine.CacheConfig // cache configuration without an engine label
 	hasLoose bool
+	loras    []promtext.Sample // the series of LoRA adapters, one for each combination so far
 	pids     bool
 	notes    []string
 }
@@ -94,6 +98,7 @@ func (b *build) reset(slots int) {
 	}
 	b.start, b.created = stat.None, stat.None
 	b.loose, b.hasLoose, b.pids = engine.CacheConfig{}, false, false
+	b.loras = b.loras[:0]
 }
 
 func (b *build) note(s string) {
@@ -112,9 +117,9 @@ func (b *build) count(model string) {
 	b.models = append(b.models, modelCount{name: model, series: 1})
 }
 
-// pick returns the model asked for, else the one with the most series, the
-// first by name among equals; "" where no series names one.
-func (b *build) pick(wanted string) string {
+// pickModel returns the wanted model if the page has it, else the one with the most series,
+// the first by name among equals; "" if no series names a model.
+func (b *build) pickModel(wanted string) string {
 	best := modelCount{}
 	for _, m := range b.models {
 		if m.name == wanted {
@@ -127,13 +132,13 @@ func (b *build) pick(wanted string) string {
 	return best.name
 }
 
-// mine reports whether a sample belongs to the chosen model or to no model.
-func (b *build) mine(s promtext.Sample) bool {
+// ofModel reports whether a sample belongs to the selected model or to no model.
+func (b *build) ofModel(s promtext.Sample) bool {
 	name := s.Label("model_name")
 	return name == "" || name == b.model
 }
 
-// rank returns the rank that a series belongs to.
+// rank returns the rank of a series and creates it if necessary.
 func (b *build) rank(s promtext.Sample) *rank {
 	name, replica := s.Label("engine"), s.Label("ReplicaId")
 	is := func(r *rank) bool { return r.engine == name && r.replica == replica }
@@ -151,11 +156,11 @@ func (b *build) rank(s promtext.Sample) *rank {
 	return &b.ranks[b.last]
 }
 
-// take adds one sample to what its role feeds.
-func (b *build) take(role *role, s promtext.Sample) {
+// add adds one sample to the target of its role.
+func (b *build) add(role *role, s promtext.Sample) {
 	switch role.reading {
 	case readGauge:
-		b.takeGauge(engine.Gauge(role.index), role, s)
+		b.addGauge(engine.Gauge(role.index), role, s)
 	case readCounter:
 		c := engine.Counter(role.index)
 		b.counters[c].add(s.Value)
@@ -166,7 +171,7 @@ func (b *build) take(role *role, s promtext.Sample) {
 			b.rank(s).prompt.add(s.Value)
 		}
 	case readHist:
-		b.hists[role.index].take(role, s)
+		b.hists[role.index].add(role, s)
 		if engine.Hist(role.index) == engine.HistIterationTokens && role.part == partCount {
 			b.rank(s).steps.add(s.Value)
 		}
@@ -175,17 +180,20 @@ func (b *build) take(role *role, s promtext.Sample) {
 	case readStart:
 		b.start = later(b.start, s.Value)
 	case readHTTP:
-		b.takeHTTP(s)
+		b.addHTTP(s)
 	case readCache:
-		b.takeCache(s)
+		b.addCache(s)
+	case readLoRA:
+		// The value is the time at which the series was set. Earlier combinations stay on the page.
+		b.loras = append(b.loras, s)
 	}
 }
 
-// takeGauge adds a gauge to its rank. With a pid label (0.9.2 to 0.11 with
-// several API servers) every process shows its own copy and all but one are
-// stale zeros: the largest is true. Other unknown labels are summed over, except
-// where a sum means nothing.
-func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
+// addGauge adds a gauge to its rank. With a pid label (0.9.2 to 0.11 with several API
+// servers) every process reports its own copy and all but one are stale zeros, so the
+// largest counts. It sums over other unknown labels, except for gauges whose sum has no
+// meaning.
+func (b *build) addGauge(g engine.Gauge, role *role, s promtext.Sample) {
 	v, r := s.Value, b.rank(s)
 	switch g {
 	case engine.GaugeKVUsage, engine.GaugeCPUKVUsage, engine.GaugePrefixHitRate:
@@ -201,8 +209,8 @@ func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
 		}
 		r.gauges[g].max(v)
 	case engine.GaugeAsleep:
-		// One series for each state, and the one that holds is 1. A state
-		// without the label is not ours to read.
+		// There is one series for each state; that of the current state is 1. A series
+		// without the label is invalid.
 		switch state := s.Label("sleep_state"); {
 		case state == "" || (v != 0 && v != 1):
 			r.gauges[g].bad = true
@@ -220,7 +228,7 @@ func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
 			r.gauges[g].add(v)
 		}
 		if g == engine.GaugeRunning && s.Label("server") != "" && s.Label("model_name") == "" {
-			b.note("the page tells of several servers: it is a router's; give --url of one server to have it diagnosed")
+			b.note("the page covers several servers, so it is a router's; give --url of one server to diagnose it")
 		}
 		if r.gauges[g].bad {
 			b.note(fmt.Sprintf("%s is %g: ignored", role.wire, s.Value))
@@ -229,9 +237,9 @@ func (b *build) takeGauge(g engine.Gauge, role *role, s promtext.Sample) {
 	b.pids = b.pids || s.Label("pid") != ""
 }
 
-// takeHTTP adds answered requests by status class. Once the family exists, a
-// class without a series has had no request.
-func (b *build) takeHTTP(s promtext.Sample) {
+// addHTTP adds answered requests by status class. Once the family exists, a class without
+// a series had no requests.
+func (b *build) addHTTP(s promtext.Sample) {
 	classes := [...]struct {
 		digit   byte
 		counter engine.Counter
@@ -253,9 +261,8 @@ func later(o stat.Opt, v float64) stat.Opt {
 	return o.Max(stat.Some(v))
 }
 
-// takeCache keeps the labels of the cache configuration, the constant 1 of
-// which says nothing.
-func (b *build) takeCache(s promtext.Sample) {
+// addCache stores the labels of the cache configuration, whose value is always 1.
+func (b *build) addCache(s promtext.Sample) {
 	c := cacheConfig(s.Series)
 	if s.Label("engine") == "" && s.Label("ReplicaId") == "" {
 		b.loose, b.hasLoose = c, true
@@ -265,7 +272,7 @@ func (b *build) takeCache(s promtext.Sample) {
 	r.cache, r.cached = c, true
 }
 
-// cacheConfig picks the labels that rooftop uses; None and absent are "".
+// cacheConfig returns the labels that rooftop uses; "" if they are absent or None.
 func cacheConfig(s *promtext.Series) engine.CacheConfig {
 	get := func(names ...string) string {
 		for _, name := range names {
@@ -291,7 +298,46 @@ func cacheConfig(s *promtext.Series) engine.CacheConfig {
 	}
 }
 
-// finishRanks writes the ranks in order and the page's gauges over them.
+// loraRecent is how long ago an adapter was listed for the last time if its requests may be waiting.
+const loraRecent = 30.0 // seconds
+
+// finishLoRA sets the gauges of LoRA adapters. They have no engine label, so they belong to no rank. V1
+// learns of a request with its first token, so that both labels list the adapters that run
+// (LoRARequestStates in v1/metrics/stats.py): those listed a moment ago wait.
+func (b *build) finishLoRA(p *engine.Page) {
+	if len(b.loras) == 0 {
+		return
+	}
+	latest := slices.MaxFunc(b.loras, func(x, y promtext.Sample) int { return cmp.Compare(x.Value, y.Value) })
+	most, err := strconv.ParseFloat(latest.Label("max_lora"), 64)
+	if err == nil && most < 1 {
+		return // V0 has the series without LoRA too
+	}
+	running, recent := names(nil, latest.Label("running_lora_adapters")), []string(nil)
+	for _, s := range b.loras {
+		if s.Value >= latest.Value-loraRecent {
+			recent = names(names(recent, s.Label("running_lora_adapters")), s.Label("waiting_lora_adapters"))
+		}
+	}
+	now := float64(len(running))
+	if err == nil {
+		p.Gauges[engine.GaugeMaxLoRAs] = stat.Some(most)
+		now = min(now, most)
+	}
+	p.Gauges[engine.GaugeRunningLoRAs], p.Gauges[engine.GaugeWaitingLoRAs] = stat.Some(now), stat.Some(float64(len(recent))-now)
+}
+
+// names adds those of a list, separated by commas, that known lacks.
+func names(known []string, list string) []string {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(known, name) {
+			known = append(known, name)
+		}
+	}
+	return known
+}
+
+// finishRanks sets the page's ranks, sorted, and its gauges over all ranks.
 func (b *build) finishRanks(p *engine.Page) {
 	if b.hasLoose && len(b.ranks) == 0 {
 		b.ranks = append(b.ranks, rank{})
@@ -326,9 +372,9 @@ func (b *build) finishRanks(p *engine.Page) {
 	}
 }
 
-// overRanks merges a gauge over ranks: the mean of usages, the sum of counts,
-// asleep if any is. A rank whose value is bad makes it absent; one that never
-// had it (a rank that only a counter names) does not.
+// overRanks merges a gauge over ranks: the mean of usages, the sum of counts, asleep if
+// any is. A rank with an invalid value makes it absent; a rank without the gauge (named
+// only by a counter) does not.
 func (b *build) overRanks(g engine.Gauge, ranks []engine.Rank) stat.Opt {
 	total, n, most := 0.0, 0, stat.None
 	for i := range ranks {

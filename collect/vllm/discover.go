@@ -10,10 +10,11 @@ import (
 
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 )
 
-// The endpoints asked at attach, once each and only with GET. /server_info
-// exists in vLLM's development mode alone; asking for it changes nothing.
+// Endpoints that Discover requests, once each and only with GET. /server_info exists only
+// in vLLM's development mode and has no side effects.
 const (
 	pathModels     = "/v1/models"
 	pathVersion    = "/version"
@@ -22,11 +23,11 @@ const (
 
 const acceptJSON = "application/json"
 
-// Discover asks a server what it says of itself. What it does not tell is
-// listed with the reason and what to do; a server that tells nothing is no
-// error. An error means that the context ended.
-func Discover(ctx context.Context, client *collect.Client) (engine.ServerFacts, []engine.Missing, error) {
-	var facts engine.ServerFacts
+// Discover requests what a server reports about itself. It lists what the server does not
+// report, with the reason and the effect; a server that reports nothing is not an error.
+// An error means that the context ended.
+func Discover(ctx context.Context, client *collect.Client) (facts.ServerAnswers, []engine.Missing, error) {
+	var facts facts.ServerAnswers
 	var missing []engine.Missing
 	ask := func(path string, read func([]byte) error) error {
 		body, err := client.Get(ctx, path, acceptJSON, nil)
@@ -38,13 +39,13 @@ func Discover(ctx context.Context, client *collect.Client) (engine.ServerFacts, 
 	gap := func(what string, err error, effect string) {
 		missing = append(missing, engine.Missing{What: what, Reason: err.Error(), Effect: effect})
 	}
-	if err := ask(pathVersion, told{&facts}.version); err != nil {
+	if err := ask(pathVersion, answers{&facts}.version); err != nil {
 		gap("/version", err, "defaults of the launch flags are not known for this release")
 	}
-	if err := ask(pathModels, told{&facts}.models); err != nil {
+	if err := ask(pathModels, answers{&facts}.models); err != nil {
 		gap("/v1/models", err, "the model's path and max_model_len are not known from the server")
 	}
-	if err := ask(pathServerInfo, told{&facts}.serverInfo); err != nil {
+	if err := ask(pathServerInfo, answers{&facts}.serverInfo); err != nil {
 		var status *collect.StatusError
 		if errors.As(err, &status) && status.Code == http.StatusNotFound {
 			err = errors.New("the server is not in development mode (VLLM_SERVER_DEV_MODE=1), which is as it should be")
@@ -54,23 +55,23 @@ func Discover(ctx context.Context, client *collect.Client) (engine.ServerFacts, 
 	return facts, missing, ctx.Err()
 }
 
-// told fills facts from answers.
-type told struct{ *engine.ServerFacts }
+// answers parses answers of the server into facts.
+type answers struct{ *facts.ServerAnswers }
 
-func (t told) version(body []byte) error {
+func (a answers) version(body []byte) error {
 	var answer struct {
 		Version string `json:"version"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Version == "" {
 		return errors.New("/version answered without a version")
 	}
-	t.Version = clip(answer.Version)
+	a.Version = clip(answer.Version)
 	return nil
 }
 
-// models takes the first base model; the others are its LoRA adapters, which
-// name it as their parent, or further names of the same one.
-func (t told) models(body []byte) error {
+// models reads the first base model. The other entries are its LoRA adapters, which have
+// it as their parent, or further names of it.
+func (a answers) models(body []byte) error {
 	var answer struct {
 		Data []struct {
 			ID          string  `json:"id"`
@@ -86,18 +87,18 @@ func (t told) models(body []byte) error {
 		if m.ID == "" || (m.Parent != nil && *m.Parent != "") {
 			continue
 		}
-		t.Model, t.Root = clip(m.ID), clip(m.Root)
+		a.Model, a.Root = clip(m.ID), clip(m.Root)
 		if m.MaxModelLen != nil && *m.MaxModelLen > 0 {
-			t.MaxModelLen = *m.MaxModelLen
+			a.MaxModelLen = *m.MaxModelLen
 		}
 		return nil
 	}
 	return errors.New("/v1/models lists no model")
 }
 
-// serverInfo takes the few settings that rooftop uses. The document also holds
-// the server's environment: nothing that is not named here is ever read.
-func (t told) serverInfo(body []byte) error {
+// serverInfo reads the settings that rooftop uses. The document also has the server's
+// environment, which is never read.
+func (a answers) serverInfo(body []byte) error {
 	var answer struct {
 		Config json.RawMessage `json:"vllm_config"`
 	}
@@ -106,30 +107,30 @@ func (t told) serverInfo(body []byte) error {
 	}
 	var text string
 	if err := json.Unmarshal(answer.Config, &text); err == nil {
-		t.Args = argsOfText(text)
+		a.Args = argsOfText(text)
 	} else {
 		var config map[string]json.RawMessage
 		if err := json.Unmarshal(answer.Config, &config); err != nil {
 			return errors.New("/server_info answered with a vllm_config of unknown form")
 		}
-		t.Args = argsOfJSON(config)
+		a.Args = argsOfJSON(config)
 	}
-	if len(t.Args) == 0 {
-		t.Args = nil
+	if len(a.Args) == 0 {
+		a.Args = nil
 		return errors.New("/server_info names none of the settings that are looked for")
 	}
 	return nil
 }
 
-// setting says where /server_info has an engine argument: in a section of the
-// JSON form, and under a key of the text form (older releases), "" nowhere.
+// setting says where /server_info has an engine argument: the section and key of the JSON
+// form, and the keys of the text form (older releases), nil if it is not there.
 type setting struct {
 	name, section, key string
 	text               []string
 }
 
-// settings returns the engine arguments that are read, each where any release
-// was seen to put it.
+// settings returns the engine arguments that are read, with every place in which a
+// release was seen to put them.
 func settings() []setting {
 	return []setting{
 		{"model", "model_config", "model", []string{"model"}},
@@ -158,8 +159,8 @@ func settings() []setting {
 	}
 }
 
-// argsOfJSON reads the sections of the JSON form. Numbers, strings and booleans
-// are kept as the command line would have them; null is untold.
+// argsOfJSON reads the sections of the JSON form. It formats numbers, strings and booleans
+// as on the command line and skips null.
 func argsOfJSON(config map[string]json.RawMessage) map[string]string {
 	args := map[string]string{}
 	for _, s := range settings() {
@@ -180,13 +181,13 @@ func argsOfJSON(config map[string]json.RawMessage) map[string]string {
 		case float64:
 			text = strings.TrimSpace(string(section[s.key]))
 		}
-		put(args, s.name, text)
+		setArg(args, s.name, text)
 	}
 	return args
 }
 
-// argsOfText reads key=value pairs of the text form, which is Python's idea of
-// the configuration: pairs within brackets belong to something else.
+// argsOfText reads key=value pairs of the text form, the Python repr of the configuration.
+// It skips pairs within brackets, which belong to nested objects.
 func argsOfText(text string) map[string]string {
 	pairs := map[string]string{}
 	for _, field := range topLevel(text) {
@@ -201,14 +202,14 @@ func argsOfText(text string) map[string]string {
 			if s.name == "speculative_config" && value != "" && value != "None" {
 				value = "set" // its repr is long and may name paths
 			}
-			put(args, s.name, strings.Trim(value, `'"`))
+			setArg(args, s.name, strings.Trim(value, `'"`))
 		}
 	}
 	return args
 }
 
-// put keeps the first value found.
-func put(args map[string]string, name, value string) {
+// setArg sets an argument unless it is already set or the value is empty or None.
+func setArg(args map[string]string, name, value string) {
 	if _, found := args[name]; found || value == "" || value == "None" {
 		return
 	}
@@ -217,7 +218,7 @@ func put(args map[string]string, name, value string) {
 	}
 }
 
-// topLevel splits at commas outside of brackets and quotes.
+// topLevel splits a text at commas outside brackets and quotes.
 func topLevel(text string) []string {
 	var fields []string
 	depth, start, quote := 0, 0, byte(0)
@@ -243,7 +244,8 @@ func topLevel(text string) []string {
 	return append(fields, text[start:])
 }
 
-// clip bounds a foreign string that will be shown and recorded.
+// clip returns a foreign string for display and recording: valid UTF-8 without control
+// characters, at most 512 bytes.
 func clip(s string) string {
 	const most = 512
 	s = strings.ToValidUTF8(strings.Map(printable, s), "")
@@ -253,7 +255,7 @@ func clip(s string) string {
 	return s
 }
 
-// printable drops control characters: a terminal would obey them.
+// printable drops control characters, which a terminal would interpret.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
 		return -1

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 )
 
 const listOfModels = `{"object":"list","data":[
@@ -22,19 +23,19 @@ func TestDiscover(t *testing.T) {
 	tests := []struct {
 		name    string
 		answers map[string]string // by path; the others are 404
-		want    engine.ServerFacts
+		want    facts.ServerAnswers
 		missing []string // "what: reason" contains
 	}{
 		{
 			"in production",
 			map[string]string{"/v1/models": listOfModels, "/version": `{"version":"0.32.0"}`},
-			engine.ServerFacts{Version: "0.32.0", Model: "tiny", Root: "org/tiny", MaxModelLen: 4096},
+			facts.ServerAnswers{Version: "0.32.0", Model: "tiny", Root: "org/tiny", MaxModelLen: 4096},
 			[]string{"/server_info: the server is not in development mode"},
 		},
 		{
 			"in development mode",
 			map[string]string{"/v1/models": listOfModels, "/version": `{"version":"0.32.0"}`, "/server_info": string(ours(t, "server_info-0.32.0.json"))},
-			engine.ServerFacts{Version: "0.32.0", Model: "tiny", Root: "org/tiny", MaxModelLen: 4096, Args: map[string]string{
+			facts.ServerAnswers{Version: "0.32.0", Model: "tiny", Root: "org/tiny", MaxModelLen: 4096, Args: map[string]string{
 				"model": "org/tiny", "max_num_seqs": "4", "max_num_batched_tokens": "2048", "enable_chunked_prefill": "true", "async_scheduling": "false",
 				"max_model_len": "4096", "dtype": "bfloat16", "enforce_eager": "true", "tensor_parallel_size": "2", "pipeline_parallel_size": "1",
 				"data_parallel_size": "1", "enable_expert_parallel": "false", "api_server_count": "1", "gpu_memory_utilization": "0.92",
@@ -45,7 +46,7 @@ func TestDiscover(t *testing.T) {
 		{
 			"in development mode of an older release",
 			map[string]string{"/server_info": string(ours(t, "server_info-0.10.json"))},
-			engine.ServerFacts{Args: map[string]string{
+			facts.ServerAnswers{Args: map[string]string{
 				"model": "org/big", "speculative_config": "set", "dtype": "float16", "max_model_len": "8192", "tensor_parallel_size": "4",
 				"pipeline_parallel_size": "2", "quantization": "fp8", "enforce_eager": "False", "kv_cache_dtype": "fp8", "device": "cuda",
 				"enable_chunked_prefill": "True",
@@ -55,13 +56,13 @@ func TestDiscover(t *testing.T) {
 		{
 			"answers that make no sense",
 			map[string]string{"/v1/models": `{"data":[{"id":7}]}`, "/version": `<html>`, "/server_info": `{"vllm_config":[1]}`},
-			engine.ServerFacts{},
+			facts.ServerAnswers{},
 			[]string{"/version: /version answered without", "/v1/models: /v1/models answered with something else", "/server_info: /server_info answered with"},
 		},
 		{
 			"empty answers",
 			map[string]string{"/v1/models": `{"data":[]}`, "/version": `{}`, "/server_info": `{"vllm_config":{"a":1}}`},
-			engine.ServerFacts{},
+			facts.ServerAnswers{},
 			[]string{"/version: ", "/v1/models: /v1/models lists no model", "/server_info: /server_info names none"},
 		},
 	}
@@ -147,8 +148,8 @@ func FuzzServerInfo(f *testing.F) {
 	f.Add([]byte(`{"vllm_config":"a='b\\',c=[(,],d"}`))
 	f.Add([]byte(listOfModels))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var facts engine.ServerFacts
-		said := told{&facts}
+		var facts facts.ServerAnswers
+		said := answers{&facts}
 		for _, read := range []func([]byte) error{said.serverInfo, said.models, said.version} {
 			_ = read(body) // it must not panic, and what it lets through is bounded
 		}

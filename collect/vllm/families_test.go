@@ -56,7 +56,7 @@ func TestNamesAreThoseOfThePackages(t *testing.T) {
 	for _, f := range families(t) {
 		kinds[f.name] = f.kind
 	}
-	// No release so far has the seats; rooftop reads them should one come.
+	// No release so far has the slots; rooftop reads them should one come.
 	absent := []string{"max_num_seqs"}
 	for _, m := range catalog.Default().Metrics() {
 		if len(targets()[m.Key]) == 0 {

@@ -17,20 +17,20 @@ type bucket struct {
 	n     int // series summed into it
 }
 
-// histogram gathers the series of one family, to be summed over engines and
-// over labels that rooftop does not know.
+// histogram collects the series of one family, to sum them over engines and over labels
+// that rooftop does not know.
 type histogram struct {
 	wire       string
 	buckets    []bucket
 	sum, count sum
-	odd        string // what was wrong with it
+	odd        string // what is wrong with it, "" if nothing is
 }
 
 func (h *histogram) reset() {
 	*h = histogram{buckets: h.buckets[:0]}
 }
 
-func (h *histogram) take(role *role, s promtext.Sample) {
+func (h *histogram) add(role *role, s promtext.Sample) {
 	h.wire = role.wire
 	switch role.part {
 	case partSum:
@@ -44,16 +44,16 @@ func (h *histogram) take(role *role, s promtext.Sample) {
 			return
 		}
 		if h.buckets == nil {
-			h.buckets = make([]bucket, 0, 24) // most families have no more
+			h.buckets = make([]bucket, 0, 24) // enough for most families
 		}
 		h.buckets = append(h.buckets, bucket{le: le, count: s.Value, n: 1})
 	}
 }
 
-// finish returns the histogram summed over its series, its cumulative counts
-// appended to counts. Bounds equal to those of the last page are shared with it.
-// Without a count there is no histogram; with buckets that make no sense it
-// keeps count and sum, which give means but no quantiles.
+// finish returns the histogram summed over its series, and counts with its cumulative
+// counts appended. It reuses bounds if they are equal to those of the last page. Without
+// a count it returns no histogram; with invalid buckets it returns only count and sum,
+// which give means but no quantiles.
 func (h *histogram) finish(bounds *[]float64, counts []float64) (stat.Histogram, []float64) {
 	merged := h.merge()
 	count := h.count.opt()
@@ -93,7 +93,7 @@ func (h *histogram) finish(bounds *[]float64, counts []float64) (stat.Histogram,
 	return out, counts
 }
 
-// merge sums the buckets of all series at equal bounds, ascending.
+// merge sums buckets with equal bounds and returns them by ascending bound.
 func (h *histogram) merge() []bucket {
 	byBound := func(a, b bucket) int { return cmp.Compare(a.le, b.le) }
 	if !slices.IsSortedFunc(h.buckets, byBound) {
@@ -112,8 +112,8 @@ func (h *histogram) merge() []bucket {
 	return merged
 }
 
-// check returns why buckets cannot be trusted, "" if they can: each bound must
-// be in every series, and counts must not fall from one bound to the next.
+// check returns why buckets are invalid, "" if they are valid: every series must have each
+// bound, and counts must not fall from one bound to the next.
 func check(buckets []bucket, series int) string {
 	previous := 0.0
 	for _, b := range buckets {

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 )
 
-// others are pages that people point a vLLM tool at, by the prefix of their
-// families, each with what to do where it is not the usual.
+// others are pages that users give by mistake, identified by the prefix of their families.
+// next is the step to take, "" for the usual one.
 var others = []struct{ prefix, name, next string }{
 	{"sglang:", "an SGLang server", ""},
 	{"sglang_", "an SGLang server", ""},
@@ -25,31 +27,26 @@ var others = []struct{ prefix, name, next string }{
 	{"prometheus_", "a Prometheus server", ""},
 }
 
-// own are families that any page of vLLM's HTTP server has, statistics or not.
-// A simulated server's says so in sim_info.
-var own = []string{"http_", "process_", "python_", "sim_"}
+// httpPrefixes are prefixes of the families that the page of vLLM's HTTP server has even
+// without statistics. The page of a simulated server has sim_info too.
+var httpPrefixes = []string{"http_", "process_", "python_", "sim_"}
 
-// identify returns nil for a vLLM page, and otherwise an error that says what
-// the page is.
+// identify returns nil for a vLLM page, else an error that says what the page is. The
+// error wraps ErrNotVLLM or ErrStatsOff.
 func identify(body []byte) error {
 	names := promtext.Names(body, 10_000)
 	if len(names) == 0 {
 		return fmt.Errorf("%w: the answer holds no metrics; check --url", ErrNotVLLM)
 	}
 	hasAny := func(name string, prefixes []string) bool {
-		for _, p := range prefixes {
-			if strings.HasPrefix(name, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	}
-	onlyOwn := true
+	onlyHTTP := true
 	for _, name := range names {
-		if hasAny(name, spellings) {
+		if hasAny(name, catalog.Spellings) {
 			return nil
 		}
-		onlyOwn = onlyOwn && hasAny(name, own)
+		onlyHTTP = onlyHTTP && hasAny(name, httpPrefixes)
 	}
 	for _, other := range others {
 		for _, name := range names {
@@ -59,14 +56,14 @@ func identify(body []byte) error {
 		}
 	}
 	first := strings.Join(names[:min(len(names), 3)], ", ")
-	if onlyOwn {
+	if onlyHTTP {
 		return fmt.Errorf("%w: only %s and the like; if this is vLLM, it runs with --disable-log-stats: restart it without", ErrStatsOff, first)
 	}
 	return fmt.Errorf("%w: its families begin with %s; check --url", ErrNotVLLM, first)
 }
 
-// Simulated says whether a page is that of one of rooftop's own simulated
-// servers, which mark theirs with the family sim_info.
+// Simulated reports whether a page comes from one of rooftop's simulated servers, which
+// mark it with the family sim_info.
 func Simulated(body []byte) bool {
 	const mark = "sim_info{"
 	return bytes.HasPrefix(body, []byte(mark)) || bytes.Contains(body, []byte("\n"+mark))

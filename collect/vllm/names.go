@@ -21,9 +21,10 @@ const (
 	readStart   // when the process started, Unix time
 	readHTTP    // answered requests by status
 	readCache   // labels of the cache configuration
+	readLoRA    // labels with the LoRA adapters of requests
 )
 
-// part says what a series of a histogram holds.
+// part is the part of a histogram that a series holds.
 type part uint8
 
 const (
@@ -35,8 +36,8 @@ const (
 
 func (p part) suffix() string { return [...]string{"", "_bucket", "_sum", "_count"}[p] }
 
-// target is what a metric of the catalog feeds: a gauge, counter or histogram
-// of the page, from all its series or from those with one label value.
+// target is the gauge, counter or histogram of the page to which a metric of the catalog
+// contributes, with all its series or with those of one label value.
 type target struct {
 	reading      reading
 	index        uint8 // engine.Gauge, engine.Counter or engine.Hist
@@ -52,8 +53,8 @@ func (t target) where(label, value string) target {
 	return t
 }
 
-// targets returns what each metric key of the catalog feeds. The labels that a
-// whole metric needs stand in the catalog; here are those that split one.
+// targets returns the targets of each metric key of the catalog. Labels that a metric
+// requires are in the catalog; labels that split a metric are here.
 func targets() map[string][]target {
 	return map[string][]target{
 		"running":            {gauge(engine.GaugeRunning)},
@@ -66,6 +67,7 @@ func targets() map[string][]target {
 		"engine_sleep_state": {gauge(engine.GaugeAsleep)},
 		"max_num_seqs":       {gauge(engine.GaugeMaxNumSeqs)},
 		"prefix_hit_rate":    {gauge(engine.GaugePrefixHitRate)},
+		"lora_requests":      {{reading: readLoRA}},
 
 		"prompt_tokens":        {counter(engine.CounterPromptTokens)},
 		"prompt_tokens_cached": {counter(engine.CounterPromptTokensCached)},
@@ -73,8 +75,11 @@ func targets() map[string][]target {
 			counter(engine.CounterPromptTokensComputed).where("source", "local_compute"),
 			counter(engine.CounterPromptTokensExternal).where("source", "external_kv_transfer"),
 		},
-		"generation_tokens":    {counter(engine.CounterGenerationTokens)},
-		"request_success":      {counter(engine.CounterRequestSuccess)},
+		"generation_tokens": {counter(engine.CounterGenerationTokens)},
+		"request_success": {
+			counter(engine.CounterRequestSuccess),
+			counter(engine.CounterRequestErrors).where("finished_reason", "error"),
+		},
 		"preemptions":          {counter(engine.CounterPreemptions)},
 		"prefix_queries":       {counter(engine.CounterPrefixQueries)},
 		"prefix_hits":          {counter(engine.CounterPrefixHits)},
@@ -99,33 +104,30 @@ func targets() map[string][]target {
 	}
 }
 
-// core are the counters that exist from the first page of a server's life:
-// their creation times tell a restart, while those of a series that appears
-// with its first event would feign one.
+// core are the counters that exist from the first page after a server's start. Their
+// creation times reveal a restart. A series that appears with its first event would
+// look like a restart.
 var core = map[string]bool{"prompt_tokens": true, "generation_tokens": true, "preemptions": true}
 
-// spellings of a vLLM family: Prometheus' own, and Ray's, which has no colons.
-var spellings = []string{"vllm:", "vllm_", "ray_vllm_"}
-
 // role is one use of a wire name. A name may have several: the old per-token
-// histogram stands in for two newer ones.
+// histogram replaces two newer ones.
 type role struct {
 	target
 	part part
-	slot int    // of the preference; all names that feed one target share it
-	pref int    // position in the list of names, the best is 0
-	wire string // family name on the wire
+	slot int    // index into build.best; all names of one target share it
+	pref int    // position in the list of names, 0 is preferred
+	wire string // family name on the page
 	vllm bool   // a family of vLLM, not of the process or its HTTP server
 }
 
-// table leads from wire names to roles.
+// table maps wire names to roles.
 type table struct {
 	roles map[string][]role
 	slots int
 	names []string // all families, for the filter
 }
 
-// newTable builds the table for the catalog's metrics.
+// newTable returns the table for metrics of the catalog.
 func newTable(metrics []catalog.Metric) *table {
 	t := &table{roles: map[string][]role{}}
 	known := targets()
@@ -137,30 +139,30 @@ func newTable(metrics []catalog.Metric) *table {
 			t.add(m, to)
 		}
 	}
-	for _, prefix := range spellings {
-		t.put(prefix+"cache_config_info", role{target: target{reading: readCache}, slot: t.slots, vllm: true})
+	for _, prefix := range catalog.Spellings {
+		t.addRole(prefix+"cache_config_info", role{target: target{reading: readCache}, slot: t.slots, vllm: true})
 	}
-	t.put("process_start_time_seconds", role{target: target{reading: readStart}, slot: t.slots + 1})
-	t.put("process_cpu_seconds_total", role{target: counter(engine.CounterProcessCPUSeconds), slot: t.slots + 2})
-	t.put("http_requests_total", role{target: target{reading: readHTTP}, slot: t.slots + 3})
+	t.addRole("process_start_time_seconds", role{target: target{reading: readStart}, slot: t.slots + 1})
+	t.addRole("process_cpu_seconds_total", role{target: counter(engine.CounterProcessCPUSeconds), slot: t.slots + 2})
+	t.addRole("http_requests_total", role{target: target{reading: readHTTP}, slot: t.slots + 3})
 	t.slots += 4
 	return t
 }
 
-// add gives a metric's names, in every spelling, the roles of one target.
+// add adds roles for one target under all names of a metric, in every spelling.
 func (t *table) add(m catalog.Metric, to target) {
 	pref := 0
-	for _, name := range wireNames(m) {
-		for _, prefix := range spellings {
+	for _, name := range m.WireNames() {
+		for _, prefix := range catalog.Spellings {
 			r := role{target: to, slot: t.slots, pref: pref, wire: prefix + name, vllm: true}
 			pref++
 			if to.reading != readHist {
-				t.put(r.wire, r)
+				t.addRole(r.wire, r)
 				continue
 			}
 			for _, p := range []part{partBucket, partSum, partCount} {
 				r.part = p
-				t.put(r.wire+p.suffix(), r)
+				t.addRole(r.wire+p.suffix(), r)
 			}
 		}
 	}
@@ -168,27 +170,13 @@ func (t *table) add(m catalog.Metric, to target) {
 	if !core[m.Key] {
 		return
 	}
-	for _, prefix := range spellings {
-		t.put(prefix+strings.TrimSuffix(m.Names[0], "_total")+"_created", role{target: target{reading: readCreated}, slot: t.slots, vllm: true})
+	for _, prefix := range catalog.Spellings {
+		t.addRole(prefix+strings.TrimSuffix(m.Names[0], "_total")+"_created", role{target: target{reading: readCreated}, slot: t.slots, vllm: true})
 	}
 	t.slots++
 }
 
-// wireNames returns a metric's names, a counter's also without the _total that
-// some exporters (Ray among them) leave out, after all others.
-func wireNames(m catalog.Metric) []string {
-	names := slices.Clone(m.Names)
-	if m.Kind == catalog.KindCounter {
-		for _, name := range m.Names {
-			if bare := strings.TrimSuffix(name, "_total"); !slices.Contains(names, bare) {
-				names = append(names, bare)
-			}
-		}
-	}
-	return names
-}
-
-func (t *table) put(wire string, r role) {
+func (t *table) addRole(wire string, r role) {
 	if len(t.roles[wire]) == 0 {
 		t.names = append(t.names, wire)
 	}

@@ -6,39 +6,41 @@ import (
 	"time"
 )
 
-// Polling cadence: every quarter of a second, but never so often that rendering
-// the page takes more than a twentieth of the server's event loop.
+// Polling cadence.
 const (
+	// DefaultInterval is the interval between polls of a fast page.
 	DefaultInterval = 250 * time.Millisecond
-	pacerFactor     = 20
-	pacerMemory     = 9 // durations; a window of polls
-	// pacerLeast is how many pages must have been timed before they are taken for
-	// slow: the first one of a server, or of a connection, may be so by chance, and
-	// an interval drawn from it could be longer than the run.
-	pacerLeast = 3
+	// pacerFactor is the smallest ratio of interval to page duration: rendering the page
+	// must not take more than a twentieth of the server's event loop.
+	pacerFactor = 20
+	pacerMemory = 9 // number of recent durations that count
+	// pacerMinPages is the number of pages that must be timed before they count as slow.
+	// The first page of a server or of a connection may be slow by chance, and an interval
+	// derived from it could be longer than the run.
+	pacerMinPages = 3
 )
 
-// Pacer says how long to wait from one poll to the next, from how long the last
-// pages took. It calls no clock. The zero value paces at DefaultInterval.
+// Pacer computes the time from one poll to the next from the duration of the last
+// pages. It calls no clock. The zero value paces at DefaultInterval.
 type Pacer struct {
-	Base time.Duration // the interval while pages are fast; 0: DefaultInterval
+	Base time.Duration // the interval while pages are fast; 0 means DefaultInterval
 
 	took [pacerMemory]time.Duration
-	n    int // durations observed
+	n    int // number of durations observed
 }
 
-// Observe takes in the duration of a scrape that succeeded. Failures say nothing
-// about what a page costs and are left out.
+// Observe records the duration of a successful scrape. Do not call it for failures, whose
+// duration says nothing about the cost of a page.
 func (p *Pacer) Observe(took time.Duration) {
 	p.took[p.n%pacerMemory] = took
 	p.n++
 }
 
-// Interval returns the time between the starts of two polls: the base interval,
-// or 20 times the median of the last nine durations where that is more; of the
-// first pages, the base interval alone.
+// Interval returns the time between the starts of two polls: the larger of the base
+// interval and 20 times the median of the last nine durations. Before the third page it
+// returns the base interval.
 func (p *Pacer) Interval() time.Duration {
-	if p.n < pacerLeast {
+	if p.n < pacerMinPages {
 		return p.base()
 	}
 	return max(p.base(), pacerFactor*p.Median())
@@ -55,8 +57,8 @@ func (p *Pacer) Median() time.Duration {
 	return sorted[n/2]
 }
 
-// Slowed reports whether the page is so slow that polls are further apart than
-// they should be, and says so in a sentence.
+// Slowed reports whether the page is so slow that polls are further apart than the base
+// interval; why is a sentence for the user.
 func (p *Pacer) Slowed() (why string, slowed bool) {
 	interval := p.Interval()
 	if interval <= p.base() {

@@ -16,35 +16,35 @@ import (
 
 // Errors of a page that callers branch on.
 var (
-	// ErrNotVLLM says that the answer is no vLLM metrics page.
+	// ErrNotVLLM means that the answer is not a vLLM metrics page.
 	ErrNotVLLM = errors.New("not a vLLM metrics page")
-	// ErrStatsOff says that a vLLM server (as far as one can tell) answered with
-	// its statistics switched off.
+	// ErrStatsOff means that the page has only families of an HTTP server, as that of a
+	// vLLM server with its statistics switched off.
 	ErrStatsOff = errors.New("no vLLM statistics on the page")
 )
 
-// Reader turns metrics pages of one server into engine pages. It keeps what it
-// learned of one page's series for the next, so it must not be used
-// concurrently; the pages it fills share nothing that it changes later.
+// Reader converts metrics pages of one server to engine pages. It keeps the parsed series
+// for the next page, so it must not be used concurrently. It never changes a page that
+// it returned.
 type Reader struct {
 	model    string
 	table    *table
 	filter   *promtext.Filter
 	families promtext.Families
-	bounds   [engine.NumHists][]float64 // of the last page: pages share them while equal
+	bounds   [engine.NumHists][]float64 // of the last page; pages with equal bounds share them
 	build    build
 }
 
-// NewReader returns a reader for the series of one served model. With "" it is
-// the model with the most series.
+// NewReader returns a reader for the series of one served model; "" selects the model
+// with the most series.
 func NewReader(model string) *Reader {
 	t := newTable(catalog.Default().Metrics())
 	return &Reader{model: model, table: t, filter: t.filter()}
 }
 
-// Parse reads a page into p, which it overwrites except for T, Took and Bytes.
-// A page that is no vLLM page wraps ErrNotVLLM or ErrStatsOff; any error means
-// that nothing of the page is to be used.
+// Parse parses a page into p, which it overwrites except for T, Took and Bytes. The error
+// wraps ErrNotVLLM or ErrStatsOff if the page is not a vLLM page. After any error p must
+// not be used.
 func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	*p = engine.Page{T: p.T, Took: p.Took, Bytes: p.Bytes}
 	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
@@ -55,18 +55,18 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	}
 	samples := r.families.Samples
 	if n := len(samples); n > 0 && strings.HasSuffix(samples[n-1].Name, "_bucket") {
-		// Every writer puts _count behind the buckets.
+		// Every exporter writes _count after the buckets.
 		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, strings.TrimSuffix(samples[n-1].Name, "_bucket"))
 	}
 	b := &r.build
 	b.reset(r.table.slots)
-	if !r.choose(p) {
+	if !r.selectNames(p) {
 		if err := identify(body); err != nil {
 			return err
 		}
 		b.note("vLLM lists its metrics but has no values yet: the server is young or was never asked anything")
 	}
-	r.collect()
+	r.addSamples()
 	r.finish(p)
 	for i, s := range r.families.Duplicates {
 		if i == maxNoted {
@@ -79,19 +79,19 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	return nil
 }
 
-// maxNoted bounds the notes of one kind.
+// maxNoted is the most notes of one kind.
 const maxNoted = 3
 
-// choose fixes the model and, for each metric, the best of its names that the
-// page has. It reports whether there is any vLLM series.
-func (r *Reader) choose(p *engine.Page) bool {
+// selectNames selects the model and, for each metric, the preferred one of its names that
+// the page has. It reports whether there is any vLLM series.
+func (r *Reader) selectNames(p *engine.Page) bool {
 	b, found := &r.build, false
 	for _, s := range r.families.Samples {
 		if name := s.Label("model_name"); name != "" {
 			b.count(name)
 		}
 	}
-	wanted := b.pick(r.model)
+	wanted := b.pickModel(r.model)
 	p.Model = clip(wanted)
 	for _, m := range b.models {
 		p.Models = append(p.Models, clip(m.name))
@@ -103,7 +103,7 @@ func (r *Reader) choose(p *engine.Page) bool {
 	}
 	b.model = wanted
 	for _, s := range r.families.Samples {
-		if !b.mine(s) {
+		if !b.ofModel(s) {
 			continue
 		}
 		for _, role := range r.table.roles[s.Name] {
@@ -116,11 +116,11 @@ func (r *Reader) choose(p *engine.Page) bool {
 	return found
 }
 
-// collect gathers the values of the chosen names.
-func (r *Reader) collect() {
+// addSamples adds up the values of the selected names.
+func (r *Reader) addSamples() {
 	b := &r.build
 	for _, s := range r.families.Samples {
-		if !b.mine(s) {
+		if !b.ofModel(s) {
 			continue
 		}
 		for i := range r.table.roles[s.Name] {
@@ -128,20 +128,20 @@ func (r *Reader) collect() {
 			if role.pref != b.best[role.slot] || (role.label != "" && s.Label(role.label) != role.value) {
 				continue
 			}
-			b.take(role, s)
+			b.add(role, s)
 		}
 	}
 }
 
-// finish turns what was gathered into the page's readings.
+// finish sets the page's readings from the collected values.
 func (r *Reader) finish(p *engine.Page) {
 	b := &r.build
 	p.StartTime, p.Created = b.start, b.created
 	for c := range b.counters {
 		p.Counters[c] = b.counters[c].opt()
 	}
-	// Cumulative counts of all histograms share one fresh array: pages are
-	// immutable once published.
+	// The histograms share one new array of cumulative counts, because pages are immutable
+	// once published.
 	n := 0
 	for h := range b.hists {
 		n += len(b.hists[h].buckets) + 1
@@ -158,9 +158,10 @@ func (r *Reader) finish(p *engine.Page) {
 		}
 	}
 	b.finishRanks(p)
+	b.finishLoRA(p)
 }
 
-// rankOrder sorts rank names as numbers where they are numbers.
+// rankOrder compares rank names, as numbers if both are numbers.
 func rankOrder(a, b string) int {
 	x, errX := strconv.Atoi(a)
 	y, errY := strconv.Atoi(b)
@@ -170,8 +171,8 @@ func rankOrder(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// ratio returns a usage or rate as it is valid, 0..1. Rounding may exceed 1 by a
-// little; anything else has another unit, which is not ours to guess.
+// ratio returns a usage or rate in 0..1. Values up to 1.01 are rounding errors and count
+// as 1; anything else has an unknown unit and is invalid.
 func ratio(v float64) (stat.Opt, bool) {
 	switch {
 	case v >= 0 && v <= 1:

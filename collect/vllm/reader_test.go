@@ -33,7 +33,7 @@ func TestPages(t *testing.T) {
 			kvMax: stat.Some(0.01564027370478982),
 			counters: map[engine.Counter]float64{
 				engine.CounterPromptTokens: 2800, engine.CounterPromptTokensCached: 512, engine.CounterPromptTokensComputed: 2288,
-				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 829, engine.CounterRequestSuccess: 6,
+				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 829, engine.CounterRequestErrors: 0, engine.CounterRequestSuccess: 6,
 				engine.CounterPreemptions: 0, engine.CounterPrefixQueries: 2800, engine.CounterPrefixHits: 512,
 				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0, engine.CounterAdmissionRejections: 0,
 				engine.CounterHTTP2xx: 6, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 7.4,
@@ -62,7 +62,7 @@ func TestPages(t *testing.T) {
 			kvMax: stat.Some(0.011730205278592365),
 			counters: map[engine.Counter]float64{
 				engine.CounterPromptTokens: 3920, engine.CounterPromptTokensCached: 512, engine.CounterPromptTokensComputed: 3408,
-				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 846, engine.CounterRequestSuccess: 6,
+				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 846, engine.CounterRequestErrors: 0, engine.CounterRequestSuccess: 6,
 				engine.CounterPreemptions: 0, engine.CounterPrefixQueries: 3920, engine.CounterPrefixHits: 512,
 				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0, engine.CounterAdmissionRejections: 0,
 				engine.CounterHTTP2xx: 6, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 6.380000000000001,
@@ -145,7 +145,7 @@ func TestPages(t *testing.T) {
 			kvMax: stat.Some(0),
 			counters: map[engine.Counter]float64{
 				engine.CounterPromptTokens: 2879, engine.CounterPromptTokensCached: 0, engine.CounterPromptTokensComputed: 2879,
-				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 32144, engine.CounterRequestSuccess: 41,
+				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 32144, engine.CounterRequestErrors: 0, engine.CounterRequestSuccess: 41,
 				engine.CounterPreemptions: 22, engine.CounterPrefixQueries: 2879, engine.CounterPrefixHits: 0,
 				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0,
 				engine.CounterHTTP2xx: 41, engine.CounterHTTP4xx: 1, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 36.96,
@@ -189,9 +189,12 @@ func TestPages(t *testing.T) {
 			start: stat.Some(1.76243836732e+09), created: stat.Some(1.7624384230435507e+09),
 		}},
 		{"field 0.9 V0", field("vllm-0.9-v0-cpu-qwen3-0.6b-loaded.txt"), values{
-			model:  "Qwen/Qwen3-0.6B",
-			gauges: map[engine.Gauge]float64{engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0},
-			kvMax:  stat.Some(0),
+			model: "Qwen/Qwen3-0.6B",
+			gauges: map[engine.Gauge]float64{
+				engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0,
+				engine.GaugeMaxLoRAs: 1, engine.GaugeRunningLoRAs: 0, engine.GaugeWaitingLoRAs: 0,
+			},
+			kvMax: stat.Some(0),
 			counters: map[engine.Counter]float64{
 				engine.CounterPromptTokens: 43952, engine.CounterGenerationTokens: 4874, engine.CounterRequestSuccess: 38, engine.CounterPreemptions: 0,
 			},
@@ -359,7 +362,7 @@ func TestGauges(t *testing.T) {
 		{"negative is absent", "vllm:num_requests_running -1\n", engine.GaugeRunning, stat.None, "is -1"},
 		{"one bad rank makes the sum absent", "vllm:num_requests_running{engine=\"0\"} 3\nvllm:num_requests_running{engine=\"1\"} NaN\n", engine.GaugeRunning, stat.None, "is NaN"},
 		{"zero is a value", "vllm:num_requests_running 0\n", engine.GaugeRunning, some(0), ""},
-		{"seats", "vllm:max_num_seqs{engine=\"0\",model_name=\"m\"} 256\n", engine.GaugeMaxNumSeqs, some(256), ""},
+		{"slots", "vllm:max_num_seqs{engine=\"0\",model_name=\"m\"} 256\n", engine.GaugeMaxNumSeqs, some(256), ""},
 		{"usage in percent is not guessed at", "vllm:kv_cache_usage_perc 65.3\n", engine.GaugeKVUsage, stat.None, "no ratio"},
 		{"usage is rounded down to 1", "vllm:kv_cache_usage_perc 1.0000001\n", engine.GaugeKVUsage, some(1), ""},
 		{"usage NaN", "vllm:kv_cache_usage_perc NaN\n", engine.GaugeKVUsage, stat.None, "no ratio"},
@@ -633,5 +636,41 @@ func TestRestartShows(t *testing.T) {
 	late := append(slices.Clone(ours(t, loadedPage)), "vllm:admission_rejections_created{reason=\"x\"} 9e+09\nvllm:tool_call_parser_invocations_created 9e+09\n"...)
 	if p := read(t, late); p.Created != before.Created {
 		t.Errorf("created %v, want %v", p.Created, before.Created)
+	}
+}
+
+// The series of adapters that was set last counts, wherever it stands on the page; an adapter of both
+// running and waiting requests runs.
+func TestLoRAAdapters(t *testing.T) {
+	const page = `# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3
+# TYPE vllm:lora_requests_info gauge
+vllm:lora_requests_info{max_lora="2",running_lora_adapters="",waiting_lora_adapters=""} 1.70000001e+09
+vllm:lora_requests_info{max_lora="2",running_lora_adapters="sql,chat",waiting_lora_adapters="chat,law,tax,sql"} 1.70000009e+09
+vllm:lora_requests_info{max_lora="2",running_lora_adapters="law",waiting_lora_adapters="a,b,c,d,e"} 1.70000005e+09
+`
+	var p engine.Page
+	if err := NewReader("").Parse([]byte(page), &p); err != nil {
+		t.Fatal(err)
+	}
+	for g, want := range map[engine.Gauge]float64{engine.GaugeMaxLoRAs: 2, engine.GaugeRunningLoRAs: 2, engine.GaugeWaitingLoRAs: 2} {
+		if p.Gauges[g] != stat.Some(want) {
+			t.Errorf("%s is %v, want %v", gaugeNames[g], p.Gauges[g], want)
+		}
+	}
+	if len(p.Ranks) != 1 {
+		t.Errorf("%d ranks, want 1: the adapters belong to none", len(p.Ranks))
+	}
+	// V1 lists those that run under both labels; those of a moment ago wait.
+	var alike strings.Builder
+	for i, name := range []string{"old", "a", "b", "c"} {
+		fmt.Fprintf(&alike, "vllm:lora_requests_info{max_lora=\"1\",running_lora_adapters=%q,waiting_lora_adapters=%q} %d\n", name, name, 1_700_000_000+40*min(i, 1)+i)
+	}
+	if err := NewReader("").Parse([]byte("# TYPE vllm:lora_requests_info gauge\n"+alike.String()), &p); err != nil || p.Gauges[engine.GaugeRunningLoRAs] != stat.Some(1) || p.Gauges[engine.GaugeWaitingLoRAs] != stat.Some(2) {
+		t.Errorf("a, b and c in turn: %v, running %v, waiting %v, want 1 and 2", err, p.Gauges[engine.GaugeRunningLoRAs], p.Gauges[engine.GaugeWaitingLoRAs])
+	}
+	off := strings.ReplaceAll(page, `max_lora="2"`, `max_lora="0"`)
+	if err := NewReader("").Parse([]byte(off), &p); err != nil || p.Gauges[engine.GaugeMaxLoRAs].OK || p.Gauges[engine.GaugeRunningLoRAs].OK {
+		t.Errorf("without LoRA: %v, %v", err, p.Gauges)
 	}
 }

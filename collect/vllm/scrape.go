@@ -18,16 +18,16 @@ type Scraper struct {
 	buf    []byte
 }
 
-// NewScraper returns a scraper for the server of a client. The clock gives the
-// time since the session began, monotonic; model is as for NewReader.
+// NewScraper returns a scraper for the server of a client. now returns the monotonic time
+// since the session began; model is as for NewReader.
 func NewScraper(client *collect.Client, model string, now func() time.Duration) *Scraper {
 	return &Scraper{client: client, reader: NewReader(model), now: now}
 }
 
-// Scrape asks for the page once and reads it. T is the completion, Took the
-// time from the request to the last byte. The body is returned as it came, also
-// where it could not be read (what a recording keeps); it is valid until the
-// next Scrape. The page is new at every call and never written to again.
+// Scrape requests the page once and parses it. T is the time of completion, Took the time
+// from the request to the last byte. It also returns the raw body, which recordings keep,
+// even if it could not be parsed; the body is valid until the next Scrape. Each call
+// returns a new page that is never modified afterwards.
 func (s *Scraper) Scrape(ctx context.Context) (*engine.Page, []byte, error) {
 	start := s.now()
 	body, err := s.client.Get(ctx, "/metrics", collect.MetricsAccept, s.buf[:0])

@@ -1,215 +1,242 @@
 package capture
 
 import (
+	"math"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Kind says what was captured.
+// Kind is the kind of a capture.
 type Kind string
 
 // Kinds of capture.
 const (
-	Probe       Kind = "probe"       // requests of rooftop's own
-	Observation Kind = "observation" // a window of what ran anyway, without a request
+	Probe       Kind = "probe"       // requests sent by rooftop
+	Observation Kind = "observation" // a time window of a server in use, without own requests
 )
 
-// Capture is one recorded run. All moments are offsets from its origin.
+// Capture is one recorded run. All times are offsets from its origin.
 type Capture struct {
 	Kind   Kind
-	Wall   time.Time     // wall clock at the origin, read together with the monotonic clock
+	Wall   time.Time     // wall clock at the origin, read at the same time as the monotonic clock
 	Period time.Duration // intended time between samples of processes and GPUs
-	// Begin and End delimit the run: first send to last byte, or the window that was
-	// observed. Figures are taken over them; the opening samples lie just before
-	// Begin, the closing ones just after End.
+	// Begin and End delimit the run: first send to last byte, or the observed window. Figures cover
+	// this range; the first samples lie just before Begin, the last ones just after End.
 	Begin, End time.Duration
-	// Ended says what cut the run short ("interrupt", "server gone"); "" is nothing.
+	// Ended is what cut the run short ("interrupt", "server gone"); "" if nothing did.
 	Ended string
 
-	Requests []Request // in order of sending; none of an observation
+	Requests []Request // in order of sending; none in an observation
 	Tree     Tree
 	GPUs     GPUs
-	Pages    []PageSample // of the server's metrics, where it has any
-	// PagesFrom names the engine whose metrics were read ("vLLM", "llama.cpp"); ""
-	// where there are none.
+	Pages    []PageSample // of the server's metrics, if it has any
+	// PagesFrom names the engine whose metrics were read ("vLLM", "llama.cpp"); "" if there are
+	// none.
 	PagesFrom string
-	Counting  Counting // when their counter of output tokens moves
+	Counting  Counting // when the counter of output tokens in Pages changes
 
 	Missing []engine.Missing
 	Notes   []string
 }
 
-// Span is the length of the run.
+// Span returns the length of the run.
 func (c *Capture) Span() time.Duration { return c.End - c.Begin }
 
-// ChunkKind says what a chunk of a stream carried.
+// ChunkKind is the kind of output in a chunk of a stream.
 type ChunkKind uint8
 
-// Kinds of chunk. A chunk of several kinds counts as the first of them in this
-// order.
+// Kinds of chunks. A chunk with several kinds counts as the first of them in this order.
 const (
-	Text      ChunkKind = iota // what the model says
-	Reasoning                  // what it thinks, where the server tells that apart
-	ToolCall                   // a call of a tool, or a piece of one
-	Empty                      // output of no visible kind (a lone special token)
+	Text      ChunkKind = iota // visible text
+	Reasoning                  // reasoning, if the server reports it separately
+	ToolCall                   // a tool call, or a part of one
+	Empty                      // no visible output, such as a special token
 )
 
-// Chunk is one streamed message that carried output.
+// Chunk is one streamed message with output.
 type Chunk struct {
 	At    time.Duration
 	Kind  ChunkKind
-	Bytes int // of its text; 0 for kinds without
+	Bytes int // of its text; 0 for kinds without text
 }
 
-// Request is one streamed request as its client saw it.
+// Request is one streamed request as seen by the client.
 type Request struct {
-	ID   int // from 0 in order of sending
-	Lane int // which of the concurrent clients sent it, from 0
+	ID   int // counts from 0 in order of sending
+	Lane int // index of the concurrent client that sent it
 
-	Sent time.Duration // just before it was handed to the connection
-	// Connect is how long a new connection took, 0 where one was used again.
+	Sent time.Duration // just before the request was handed to the connection
+	// Connect is how long a new connection took, 0 if a connection was reused.
 	Connect time.Duration
 	Reused  bool // the connection served an earlier request
-	// Written is when the last byte of the request left, Answered when the first
-	// byte of the answer came; 0 where it did not come to that.
+	// Written is when the last byte of the request was sent, Answered when the first byte of the
+	// response arrived; 0 if that did not happen.
 	Written, Answered time.Duration
 	Chunks            []Chunk
 	End               time.Duration // of the stream, or of the attempt
 
-	Status int    // HTTP; 0 without an answer
-	Finish string // the server's finish reason, "" none
-	Error  string // why it is not whole, one sentence; "" it is
+	Status int    // HTTP status; 0 without a response
+	Finish string // the server's finish reason, "" for none
+	Error  string // why the request was not completed, one sentence; "" if it was
 
-	// The server's usage report; absent where it gave none.
+	// The server's usage report; absent if it sent none.
 	PromptTokens, CachedTokens, OutputTokens, ReasoningTokens stat.Opt
-	// PrefillSeconds and DecodeSeconds are the server's own times, where its last
-	// message tells them (llama.cpp's "timings").
+	// PrefillSeconds and DecodeSeconds are the server's own times, if its last message has them
+	// (llama.cpp's "timings").
 	PrefillSeconds, DecodeSeconds stat.Opt
-	Text                          string // what was generated, where it was kept
-	// Notes say in what it was asked for differently than others would be: the
-	// server refused the usual form.
-	Notes []string
+	Text                          string // generated text, if it was kept
+	// Notes describe differences from the usual form of the request, which the server refused.
+	Notes     []string
+	Simulated bool // the response says that the server is a simulation
 }
 
-// Tree is a process tree while it was sampled.
+// TTFT returns the time from the send to the first chunk, or false if none arrived.
+func (r *Request) TTFT() (time.Duration, bool) {
+	if len(r.Chunks) == 0 {
+		return 0, false
+	}
+	return r.Chunks[0].At - r.Sent, true
+}
+
+// E2E returns the time from the send to the last chunk, or false if none arrived.
+func (r *Request) E2E() (time.Duration, bool) {
+	if len(r.Chunks) == 0 {
+		return 0, false
+	}
+	return r.Chunks[len(r.Chunks)-1].At - r.Sent, true
+}
+
+// TPOT returns (E2E-TTFT)/(tokens-1) for a number of output tokens. It returns false for fewer than
+// two tokens, and if all arrived in one chunk, because the time between them is then unknown.
+func (r *Request) TPOT(tokens float64) (time.Duration, bool) {
+	if len(r.Chunks) < 2 || !(tokens >= 2) {
+		return 0, false
+	}
+	span := r.Chunks[len(r.Chunks)-1].At - r.Chunks[0].At
+	return time.Duration(math.Round(float64(span) / (tokens - 1))), true
+}
+
+// CountedTokens returns the output tokens of the usage report, or else the number of chunks.
+func (r *Request) CountedTokens() float64 { return r.OutputTokens.Or(float64(len(r.Chunks))) }
+
+// Tree is a process tree with the samples taken of it.
 type Tree struct {
-	Root int    // PID that was asked for, as this machine numbers it; 0 is no tree
-	How  string // what that came from: "--pid", "listens on port 8000"
-	Why  string // why there is no tree, one sentence; "" there is
+	Root int    // requested PID in this machine's numbering; 0 without a tree
+	How  string // where Root came from: "--pid", "listens on port 8000"
+	Why  string // why there is no tree, one sentence; "" if there is one
 	CPUs int    // of the machine
-	// Listener listens on the server's port; it need not be of the tree.
+	// Listener is the process on the server's port, which may be outside the tree.
 	Listener Listener
-	// Processes in order of first appearance; a PID that was used again is another
-	// one.
+	// Processes are in order of first appearance. A reused PID is another process.
 	Processes []Process
 	Samples   []TreeSample
 	Cgroups   []CgroupSample
 }
 
-// Listener is the process that listens on the server's port. A PID of 0 is unknown.
+// Listener is the process that listens on the server's port. PID 0 is unknown.
 type Listener struct {
 	PID  int
-	Comm string // name, cut to 15 characters by the kernel; "" unknown
+	Comm string // name, cut to 15 characters by the kernel; "" if unknown
 	Port int
 }
 
 // Process is one process of a tree. PID and Ticks together identify it.
 type Process struct {
-	PID, PPID int    // as this machine numbers them
-	InnerPID  int    // in its own PID namespace; PID outside of containers
-	Ticks     uint64 // start, clock ticks since boot
+	PID, PPID int    // in this machine's numbering
+	InnerPID  int    // in its own PID namespace; equal to PID outside containers
+	Ticks     uint64 // start time in clock ticks since boot
 	Comm      string // name, cut to 15 characters by the kernel
-	Title     string // what it calls itself ("VLLM::EngineCore"), "" where it does not
+	Title     string // process title ("VLLM::EngineCore"), "" without one
 	Role      string // "api-server", "engine-core", "worker", "launcher", "other", …
-	// Joined is the first sample that has it; Left the first that has it no longer,
-	// where Gone says so.
+	// Joined is the time of the first sample with the process. If Gone is set, Left is that of the
+	// first sample without it.
 	Joined, Left time.Duration
 	Gone         bool
-	// Earlier says that it began before the first look and was found only later: what
-	// it had used until it joined is not the run's.
+	// Earlier reports that the process started before the first sample but was found later. CPU
+	// time that it had used before Joined does not belong to the run.
 	Earlier bool
 }
 
-// TreeSample is one look at the tree.
+// TreeSample is one sample of the tree.
 type TreeSample struct {
-	At   time.Duration // halfway through the reading of CPU times
+	At   time.Duration // midpoint of reading the CPU times
 	Took time.Duration
-	// Walked says that new children were looked for. Between two such looks the tree
-	// can only shrink.
+	// Walked reports whether new children were searched for. Between two such samples the tree can
+	// only shrink.
 	Walked bool
-	// Processes that were there. None of them where the root could not be read: then
-	// Error says why, and the sample says nothing.
+	// Processes that existed. There are none if the root could not be read; Error then has the
+	// reason.
 	Processes []ProcessSample
 	Error     string
-	// Partial says that children were hidden from us, so that the sample holds the
-	// root alone, or a part.
+	// Partial reports that children were not readable, so that the sample has only the root, or a
+	// part of the tree.
 	Partial bool
 }
 
-// ProcessSample is what one process has used up to a look. CPU times only grow.
+// ProcessSample has the cumulative usage of one process. CPU times never decrease.
 type ProcessSample struct {
 	Process int           // index into Tree.Processes
-	Parent  int           // index of its parent at this look; its own where the parent is not of the tree
-	CPU     time.Duration // user and system time of its own threads, ended ones included
-	// Reaped is the user and system time of children that ended and were waited
-	// for, and of theirs.
+	Parent  int           // index of its parent at this sample; its own index if the parent is outside the tree
+	CPU     time.Duration // user and system time of its threads, including ended ones
+	// Reaped is the user and system time of children that ended and were waited for, and of their
+	// children.
 	Reaped      time.Duration
 	RSSBytes    int64
 	Threads     int
-	MinorFaults stat.Opt // page faults without a read from disk
+	MinorFaults stat.Opt // page faults without a disk read
 	MajorFaults stat.Opt
 
-	// Read less often, or not permitted; absent at the other looks.
-	PSSBytes                               stat.Opt // shared pages divided among those that share them
+	// Read less often, or not permitted; absent in other samples.
+	PSSBytes                               stat.Opt // shared pages divided among the processes that share them
 	VoluntarySwitches, InvoluntarySwitches stat.Opt // context switches of all its threads
 	ReadBytes, WrittenBytes                stat.Opt // from and to storage
-	RunWaitSeconds                         stat.Opt // its threads were ready and did not run
+	RunWaitSeconds                         stat.Opt // time in which its threads were ready but did not run
 }
 
-// CgroupSample is what the tree's control group says of itself: a cross-check of
-// the sums, and its limits.
+// CgroupSample has the usage that the tree's control group reports, as a cross-check of the sums,
+// and its limits.
 type CgroupSample struct {
 	At   time.Duration
 	Path string
-	// Whole says that the group holds the tree and nothing else, so that its sums
-	// must agree with the tree's.
+	// Whole reports that the group contains exactly the tree, so that its sums must agree with the
+	// tree's.
 	Whole            bool
 	CPUSeconds       stat.Opt // used by all its processes
 	Periods          stat.Opt // enforcement periods so far
-	ThrottledPeriods stat.Opt // of these, cut short
+	ThrottledPeriods stat.Opt // periods in which the group was throttled
 	ThrottledSeconds stat.Opt
-	CPULimitCores    stat.Opt // absent is unlimited
+	CPULimitCores    stat.Opt // absent if unlimited
 	MemoryBytes      stat.Opt
-	MemoryLimitBytes stat.Opt // absent is unlimited
+	MemoryLimitBytes stat.Opt // absent if unlimited
 }
 
-// GPUs are the devices that were sampled.
+// GPUs are the sampled devices.
 type GPUs struct {
-	From     string // "NVML", "nvidia-smi", "amd-smi", "DCGM exporter"; "" none is readable
-	How      string // how the server's were told from others
-	Why      string // why none is sampled, where none is
+	From     string // "NVML", "nvidia-smi", "amd-smi", "DCGM exporter"; "" if none is readable
+	How      string // how the server's GPUs were identified
+	Why      string // why no GPU was sampled
 	Readings []engine.GPUReading
-	// Averaging is over how long the source itself averages power and utilisation:
-	// nothing can be said of a window shorter than that. InstantPower says that
-	// power readings are instants, so that Averaging is utilisation's alone.
+	// Averaging is the time over which the source itself averages power and utilization; nothing is
+	// known about shorter windows. InstantPower reports that power readings are instantaneous, so
+	// that Averaging applies only to utilization.
 	Averaging    time.Duration
 	InstantPower bool
 }
 
-// PageSample is what the engine's own metrics page said, cumulative since the
-// server's start where not a gauge.
+// PageSample has the values of the engine's metrics page: cumulative since the server's start,
+// except gauges.
 type PageSample struct {
 	At, Took time.Duration
-	Error    string // why there is nothing, "" there is
+	Error    string // why there are no values, "" if there are
 
 	GenerationTokens, PromptTokens, Requests stat.Opt
 	Running, Waiting                         stat.Opt // requests
 	KVUsage                                  stat.Opt // 0..1
-	// SequenceSteps are the steps of the engine, each times the requests in it: about as
-	// many output tokens, counted as they come.
+	// SequenceSteps is the sum over engine steps of the requests in each: about the number of
+	// output tokens, counted as they are generated.
 	SequenceSteps stat.Opt
-	// Sums in seconds and counts of requests.
+	// Sums in seconds and numbers of requests.
 	TTFTSum, TTFTCount, QueueSum, QueueCount, PrefillSum, PrefillCount stat.Opt
 }

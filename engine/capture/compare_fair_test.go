@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/engine/compare"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // paced multiplies the times of each request of a side by a factor.
-func paced(s *Side, factor func(i int) float64) *Side {
+func paced(s *Record, factor func(i int) float64) *Record {
 	for i := range s.Capture.Requests {
 		q, f := &s.Capture.Requests[i], factor(i)
 		for j := range q.Chunks {
@@ -22,7 +23,7 @@ func paced(s *Side, factor func(i int) float64) *Side {
 	return s
 }
 
-// wandering is noise of which each request keeps a share.
+// wandering returns correlated noise: each request keeps a share of the previous one's.
 func wandering(r *rand.Rand, keep, scatter float64) func(int) float64 {
 	x := r.NormFloat64()
 	return func(int) float64 {
@@ -31,9 +32,8 @@ func wandering(r *rand.Rand, keep, scatter float64) func(int) float64 {
 	}
 }
 
-// TestNeighboursThatResembleEachOther holds that noise which lasts for several requests
-// (a neighbour of the server's machine, its clocks) is not taken for as many
-// observations as there are requests.
+// TestNeighboursThatResembleEachOther checks that noise that lasts for several requests (another
+// tenant of the machine, clock changes) does not count as that many observations.
 func TestNeighboursThatResembleEachOther(t *testing.T) {
 	const trials = 1000
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestNeighboursThatResembleEachOther(t *testing.T) {
 				a := paced(side(r, c.requests, 1, .01), wandering(r, c.keep, .1))
 				b := paced(side(r, c.requests, 1, .01), wandering(r, c.keep, .1))
 				for _, f := range Compare(a, b).Changes {
-					if f.Word == Faster || f.Word == Slower {
+					if f.Verdict == compare.Faster || f.Verdict == compare.Slower {
 						named[f.Name]++
 					}
 				}
@@ -64,18 +64,18 @@ func TestNeighboursThatResembleEachOther(t *testing.T) {
 	}
 }
 
-// TestAWarmUpIsNoDirection holds that of equal servers the run with more requests is
-// not called faster because its warm-up weighs less.
+// TestAWarmUpIsNoDirection checks that, of equal servers, the run with more requests is not called
+// faster because its warm-up has less weight.
 func TestAWarmUpIsNoDirection(t *testing.T) {
 	const trials = 500
 	r := seeded(22)
 	named := map[string]int{}
-	warming := func(n int) *Side {
+	warming := func(n int) *Record {
 		return paced(side(r, n, 1, .02), func(i int) float64 { return 1 + math.Exp(-float64(i)/5) })
 	}
 	for range trials {
 		for _, f := range Compare(warming(10), warming(100)).Changes {
-			if f.Word == Faster || f.Word == Slower {
+			if f.Verdict == compare.Faster || f.Verdict == compare.Slower {
 				named[f.Name]++
 			}
 		}
@@ -88,8 +88,8 @@ func TestAWarmUpIsNoDirection(t *testing.T) {
 	}
 }
 
-// TestGapsOfChunksThatHoldMoreTokens holds that a server which sends three tokens at a
-// time is not called slower because its chunks are further apart.
+// TestGapsOfChunksThatHoldMoreTokens checks that a server with three tokens per chunk is not called
+// slower because its chunks are further apart.
 func TestGapsOfChunksThatHoldMoreTokens(t *testing.T) {
 	r := seeded(23)
 	a, b := side(r, 20, 1, .02), side(r, 20, 1, .02)
@@ -104,10 +104,10 @@ func TestGapsOfChunksThatHoldMoreTokens(t *testing.T) {
 		q.Chunks = kept
 	}
 	for _, f := range Compare(a, b).Changes {
-		if f.Name == "itl_p50_s" && (f.Word != "" || !strings.Contains(f.Reason, "tokens a chunk") || !f.Ratio.OK) {
-			t.Errorf("%q, %q", f.Word, f.Reason)
+		if f.Name == "itl_p50_s" && (f.Verdict != "" || !strings.Contains(f.Reason, "tokens per chunk") || !f.Ratio.OK) {
+			t.Errorf("%q, %q", f.Verdict, f.Reason)
 		}
-		if f.Name == "tpot_s" && f.Word == "" {
+		if f.Name == "tpot_s" && f.Verdict == "" {
 			t.Errorf("TPOT has no verdict: %s", f.Reason)
 		}
 	}
@@ -120,19 +120,19 @@ func TestDifferencesOfCounting(t *testing.T) {
 	a.Summary.Requests.PromptTokens, b.Summary.Requests.PromptTokens = stat.Some(1000), stat.Some(1000)
 	a.Summary.Requests.CachedTokens, b.Summary.Requests.CachedTokens = stat.Some(0), stat.Some(960)
 	got := Compare(a, b).Differs
-	want := []Difference{{"tokens counted by", "usage", "chunks"}, {"prompt tokens from the prefix cache", "0 %", "96 %"}}
+	want := []compare.Difference{{What: "tokens counted by", A: "usage", B: "chunks"}, {What: "prompt tokens from the prefix cache", A: "0 %", B: "96 %"}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// TestNoIntervalIsExplainedWhereThereIsNone holds that a note about intervals stands
-// beside one.
+// TestNoIntervalIsExplainedWhereThereIsNone checks that notes about intervals appear only with
+// intervals.
 func TestNoIntervalIsExplainedWhereThereIsNone(t *testing.T) {
 	r := seeded(25)
 	for _, c := range []struct {
 		name string
-		b    *Side
+		b    *Record
 		want bool
 	}{
 		{"with one", side(r, 10, 1, .02), true},
@@ -145,32 +145,30 @@ func TestNoIntervalIsExplainedWhereThereIsNone(t *testing.T) {
 	}
 }
 
-// TestWordsOfIntervals holds that "no difference" is said only where the whole interval
-// is small.
+// TestWordsOfIntervals checks that "no difference" is used only if the whole interval is small.
 func TestWordsOfIntervals(t *testing.T) {
-	longer, rate := requestFigure{}, requestFigure{rate: true}
 	for _, c := range []struct {
 		name      string
 		low, high float64
-		want      [2]Word // of a time, of a rate
+		want      [2]compare.Verdict // of a time, of a rate
 	}{
-		{"small", .95, 1.05, [2]Word{Equal, Equal}},
-		{"to the edge", .9, 1.1, [2]Word{Equal, Equal}},
-		{"above", .95, 1.11, [2]Word{Unclear, Unclear}},
-		{"below", .89, 1.01, [2]Word{Unclear, Unclear}},
-		{"of two groups", .001, 285.83, [2]Word{Unclear, Unclear}},
-		{"a little more", 1.01, 1.05, [2]Word{Slower, Faster}},
-		{"a little less", .95, .99, [2]Word{Faster, Slower}},
-		{"much more", 1.2, 40, [2]Word{Slower, Faster}},
+		{"small", .95, 1.05, [2]compare.Verdict{compare.Equal, compare.Equal}},
+		{"to the edge", .9, 1.1, [2]compare.Verdict{compare.Equal, compare.Equal}},
+		{"above", .95, 1.11, [2]compare.Verdict{compare.Unresolved, compare.Unresolved}},
+		{"below", .89, 1.01, [2]compare.Verdict{compare.Unresolved, compare.Unresolved}},
+		{"of two groups", .001, 285.83, [2]compare.Verdict{compare.Unresolved, compare.Unresolved}},
+		{"a little more", 1.01, 1.05, [2]compare.Verdict{compare.Slower, compare.Faster}},
+		{"a little less", .95, .99, [2]compare.Verdict{compare.Faster, compare.Slower}},
+		{"much more", 1.2, 40, [2]compare.Verdict{compare.Slower, compare.Faster}},
 	} {
-		if got := [2]Word{longer.word(c.low, c.high), rate.word(c.low, c.high)}; got != c.want {
+		if got := [2]compare.Verdict{compare.Judge(c.low, c.high, false), compare.Judge(c.low, c.high, true)}; got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
-// TestCannotTellSaysWhatToDo holds that a pair which settles nothing has advice, and one
-// that settles all has none.
+// TestCannotTellSaysWhatToDo checks that an unresolved pair comes with advice, and a resolved one
+// without.
 func TestCannotTellSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -180,25 +178,25 @@ func TestCannotTellSaysWhatToDo(t *testing.T) {
 	}{{"two requests", 2, .3, true}, {"many of one length", 60, .001, false}} {
 		r := seeded(26)
 		got := Compare(side(r, c.requests, 1, c.scatter), side(r, c.requests, 1, c.scatter))
-		if has := strings.Contains(strings.Join(got.Notes, " "), "(--repeat) make it narrower"); has != c.want {
+		if has := strings.Contains(strings.Join(got.Notes, " "), "(--repeat) narrow it"); has != c.want {
 			t.Errorf("%s: %q", c.name, got.Notes)
 		}
 	}
 }
 
-// TestARunIsNotHeldAgainstItself holds that one document under two names is refused, and
-// that two runs which began at one moment are not.
+// TestARunIsNotHeldAgainstItself checks that comparing a document with itself is refused, but two
+// runs with the same start time are compared.
 func TestARunIsNotHeldAgainstItself(t *testing.T) {
 	wall := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
-	at := func(seed uint64, wall time.Time) *Side {
+	at := func(seed uint64, wall time.Time) *Record {
 		s := side(seeded(seed), 10, 1, .1)
 		s.Capture.Wall = wall
 		return s
 	}
-	if got := Compare(at(1, wall), at(1, wall)).Refused; len(got) != 1 || !strings.Contains(got[0], "one run") {
+	if got := Compare(at(1, wall), at(1, wall)).Refused; len(got) != 1 || !strings.Contains(got[0], "the same run") {
 		t.Errorf("of one run: %q", got)
 	}
-	for name, b := range map[string]*Side{"other requests": at(2, wall), "another start": at(1, wall.Add(time.Second))} {
+	for name, b := range map[string]*Record{"other requests": at(2, wall), "another start": at(1, wall.Add(time.Second))} {
 		if got := Compare(at(1, wall), b).Refused; len(got) != 0 {
 			t.Errorf("%s: %q", name, got)
 		}

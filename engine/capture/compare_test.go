@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/compare"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// side is a probe whose requests scatter by a share around the same times, all of
-// them longer by a factor.
-func side(r *rand.Rand, requests int, factor, scatter float64) *Side {
+// side returns a probe whose requests vary by a relative scatter around the same times, all
+// multiplied by a factor.
+func side(r *rand.Rand, requests int, factor, scatter float64) *Record {
 	const tokens = 16
 	noise := func() float64 { return factor * math.Exp(scatter*r.NormFloat64()) }
-	s := &Side{
+	s := &Record{
 		Setup:   Setup{Version: "1.2.0", Target: engine.Target{Model: "m", Engine: "vLLM", EngineVersion: "0.32.0"}, Request: &RequestSetup{API: Chat, PromptSHA256: "ab", MaxTokens: tokens, Repeat: requests, Concurrency: 1}},
 		Capture: &Capture{Kind: Probe, Period: 50 * time.Millisecond, Tree: Tree{CPUs: 16}},
 		Summary: &Summary{Requests: &RequestsSummary{Sent: requests, Whole: requests}},
@@ -44,9 +45,8 @@ func side(r *rand.Rand, requests int, factor, scatter float64) *Side {
 	return s
 }
 
-// together makes requests of a side share their times by rounds of size, as those of
-// one batch do.
-func together(r *rand.Rand, s *Side, size int) *Side {
+// together makes the requests of each round of size share their times, like those of one batch.
+func together(r *rand.Rand, s *Record, size int) *Record {
 	s.Setup.Request.Concurrency = size
 	factor := 1.0
 	for i := range s.Capture.Requests {
@@ -63,8 +63,8 @@ func together(r *rand.Rand, s *Side, size int) *Side {
 	return s
 }
 
-// TestRequestsOfOneBatchAreOne holds the intervals to their promise where the noise is
-// that of the server, shared by all requests of the moment.
+// TestRequestsOfOneBatchAreOne checks the coverage of intervals if the noise is shared by all
+// concurrent requests.
 func TestRequestsOfOneBatchAreOne(t *testing.T) {
 	const trials, size = 2000, 8
 	r := seeded(11)
@@ -72,7 +72,7 @@ func TestRequestsOfOneBatchAreOne(t *testing.T) {
 	for range trials {
 		a, b := together(r, side(r, 10*size, 1, .02), size), together(r, side(r, 10*size, 1, .02), size)
 		for _, f := range Compare(a, b).Changes {
-			if f.Word == Faster || f.Word == Slower {
+			if f.Verdict == compare.Faster || f.Verdict == compare.Slower {
 				named[f.Name]++
 			}
 		}
@@ -90,8 +90,8 @@ func TestRequestsOfOneBatchAreOne(t *testing.T) {
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 4)) }
 
-// TestEqualSidesAreSeldomToldApart holds the intervals to what they promise: of equal
-// sides one in twenty is told apart, figure by figure.
+// TestEqualSidesAreSeldomToldApart checks the coverage of intervals: one in twenty of equal sides
+// differs, for each figure.
 func TestEqualSidesAreSeldomToldApart(t *testing.T) {
 	const trials = 2000
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestEqualSidesAreSeldomToldApart(t *testing.T) {
 			named := map[string]int{}
 			for range trials {
 				for _, f := range Compare(side(r, c.requests, 1, c.scatter), side(r, c.requests, 1, c.scatter)).Changes {
-					if f.Word == Faster || f.Word == Slower {
+					if f.Verdict == compare.Faster || f.Verdict == compare.Slower {
 						named[f.Name]++
 					}
 				}
@@ -123,8 +123,8 @@ func TestEqualSidesAreSeldomToldApart(t *testing.T) {
 	}
 }
 
-// TestATenthIsFound holds that thirty requests a side show an effect of a tenth behind
-// a scatter of a twentieth.
+// TestATenthIsFound checks that thirty requests per side resolve an effect of 10 % with a scatter
+// of 5 %.
 func TestATenthIsFound(t *testing.T) {
 	r := seeded(7)
 	const trials = 200
@@ -132,10 +132,10 @@ func TestATenthIsFound(t *testing.T) {
 	for range trials {
 		c := Compare(side(r, 30, 1.1, .05), side(r, 30, 1, .05))
 		for _, f := range c.Changes {
-			if f.Word == Faster {
+			if f.Verdict == compare.Faster {
 				found[f.Name]++
 			}
-			if f.Word == Slower {
+			if f.Verdict == compare.Slower {
 				t.Fatalf("%s is said to be slower", f.Name)
 			}
 		}
@@ -152,9 +152,9 @@ func TestCompareWords(t *testing.T) {
 	fast, slow := side(r, 20, 1, .02), side(r, 20, 1.5, .02)
 	for _, c := range []struct {
 		name string
-		a, b *Side
-		want Word
-	}{{"faster", slow, fast, Faster}, {"slower", fast, slow, Slower}} {
+		a, b *Record
+		want compare.Verdict
+	}{{"faster", slow, fast, compare.Faster}, {"slower", fast, slow, compare.Slower}} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Compare(c.a, c.b)
 			if len(got.Changes) != len(perRequest)+len(perRun) {
@@ -165,10 +165,10 @@ func TestCompareWords(t *testing.T) {
 				if i >= len(perRequest) {
 					want = ""
 				}
-				if f.Word != want || f.Word == "" && f.Reason == "" {
-					t.Errorf("%s: %q (%s), want %q", f.Name, f.Word, f.Reason, want)
+				if f.Verdict != want || f.Verdict == "" && f.Reason == "" {
+					t.Errorf("%s: %q (%s), want %q", f.Name, f.Verdict, f.Reason, want)
 				}
-				if f.Word != "" && !(f.Low.V < f.Ratio.V && f.Ratio.V < f.High.V) {
+				if f.Verdict != "" && !(f.Low.V < f.Ratio.V && f.Ratio.V < f.High.V) {
 					t.Errorf("%s: ratio %v is not within %v to %v", f.Name, f.Ratio.V, f.Low.V, f.High.V)
 				}
 			}
@@ -183,8 +183,8 @@ func TestTooFewRequestsHaveNoDirection(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for _, f := range got.Changes {
-		if f.Word != "" || f.Low.OK || !f.A.OK || !f.B.OK {
-			t.Errorf("%s: %q", f.Name, f.Word)
+		if f.Verdict != "" || f.Low.OK || !f.A.OK || !f.B.OK {
+			t.Errorf("%s: %q", f.Name, f.Verdict)
 		}
 	}
 }
@@ -214,8 +214,8 @@ func TestEqualTimesHaveNoNoise(t *testing.T) {
 	r := seeded(3)
 	got := Compare(side(r, 5, 1, 0), side(r, 5, 2, 0))
 	for _, f := range got.Changes {
-		if f.Name == "e2e_s" && (f.Word != "" || f.Reason == "") {
-			t.Errorf("%s: %q (%s)", f.Name, f.Word, f.Reason)
+		if f.Name == "e2e_s" && (f.Verdict != "" || f.Reason == "") {
+			t.Errorf("%s: %q (%s)", f.Name, f.Verdict, f.Reason)
 		}
 	}
 }
@@ -223,40 +223,40 @@ func TestEqualTimesHaveNoNoise(t *testing.T) {
 func TestCompareRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		edit func(b *Side)
+		edit func(b *Record)
 		says []string // one a reason, in order
 	}{
-		{"nothing", func(*Side) {}, nil},
-		{"another kind", func(b *Side) { b.Capture.Kind = Observation }, []string{"probe and observation"}},
-		{"another model", func(b *Side) { b.Setup.Target.Model = "" }, []string{"one that is not known"}},
-		{"a simulated server", func(b *Side) { b.Setup.Target.Simulated = true }, []string{"simulated"}},
-		{"another prompt", func(b *Side) { b.Setup.Request.PromptSHA256 = "cd" }, []string{"SHA-256 ab and SHA-256 cd"}},
-		{"another API and limit", func(b *Side) { b.Setup.Request.API, b.Setup.Request.MaxTokens = Completion, 0 }, []string{"APIs", "the server's own"}},
-		{"another concurrency", func(b *Side) { b.Setup.Request.Concurrency = 64 }, []string{"at a time"}},
-		{"no setup", func(b *Side) { b.Setup.Request = nil }, []string{"not known"}},
-		{"longer answers", func(b *Side) {
+		{"nothing", func(*Record) {}, nil},
+		{"another kind", func(b *Record) { b.Capture.Kind = Observation }, []string{"probe and observation"}},
+		{"another model", func(b *Record) { b.Setup.Target.Model = "" }, []string{"an unknown model"}},
+		{"a simulated server", func(b *Record) { b.Setup.Target.Simulated = true }, []string{"simulated"}},
+		{"another prompt", func(b *Record) { b.Setup.Request.PromptSHA256 = "cd" }, []string{"SHA-256 ab and SHA-256 cd"}},
+		{"another API and limit", func(b *Record) { b.Setup.Request.API, b.Setup.Request.MaxTokens = Completion, 0 }, []string{"APIs", "the server's own"}},
+		{"another concurrency", func(b *Record) { b.Setup.Request.Concurrency = 64 }, []string{"concurrent"}},
+		{"no setup", func(b *Record) { b.Setup.Request = nil }, []string{"is unknown"}},
+		{"longer answers", func(b *Record) {
 			for i := range b.Capture.Requests {
 				b.Capture.Requests[i].OutputTokens = stat.Some(18)
 			}
 		}, []string{"16 and 18 tokens"}},
-		{"answers a tenth longer", func(b *Side) {
+		{"answers a tenth longer", func(b *Record) {
 			for i := range b.Capture.Requests {
 				b.Capture.Requests[i].OutputTokens = stat.Some(17.5)
 			}
 		}, nil},
-		{"cut short", func(b *Side) { b.Capture.Ended = "interrupt" }, []string{"B was cut short: interrupt"}},
-		{"failures", func(b *Side) { b.Summary.Requests.Whole = 8 }, []string{"2 of 10 requests of B were not answered"}},
-		{"other clients", func(b *Side) { b.Summary.Requests.Tokens.Counter = stat.Some(400) }, []string{"grew by 400 tokens, usage says 160"}},
-		{"requests of others", func(b *Side) {
+		{"cut short", func(b *Record) { b.Capture.Ended = "interrupt" }, []string{"B was cut short: interrupt"}},
+		{"failures", func(b *Record) { b.Summary.Requests.Whole = 8 }, []string{"2 of 10 requests of B were not completed"}},
+		{"other clients", func(b *Record) { b.Summary.Requests.Tokens.Counter = stat.Some(400) }, []string{"grew by 400 tokens, usage says 160"}},
+		{"requests of others", func(b *Record) {
 			b.Capture.Pages = []PageSample{{At: -1, Requests: stat.Some(3)}, {At: b.Capture.End + 1, Requests: stat.Some(14)}}
 		}, []string{"finished 11 requests, 10 were sent"}},
-		{"a few tokens more", func(b *Side) { b.Summary.Requests.Tokens.Counter = stat.Some(170) }, nil},
-		{"no requests", func(b *Side) { b.Capture.Requests, b.Summary.Requests = nil, &RequestsSummary{} }, []string{"no request"}},
-		{"no figures of requests", func(b *Side) { b.Summary.Requests = nil }, []string{"no figures"}},
-		{"all at once", func(b *Side) {
+		{"a few tokens more", func(b *Record) { b.Summary.Requests.Tokens.Counter = stat.Some(170) }, nil},
+		{"no requests", func(b *Record) { b.Capture.Requests, b.Summary.Requests = nil, &RequestsSummary{} }, []string{"no request"}},
+		{"no figures of requests", func(b *Record) { b.Summary.Requests = nil }, []string{"no request figures"}},
+		{"all at once", func(b *Record) {
 			b.Setup.Target.Model, b.Capture.Ended, b.Setup.Request.Concurrency = "other", "server gone", 2
-		}, []string{"models", "at a time", "cut short"}},
-		{"another version", func(b *Side) { b.Setup.Target.EngineVersion = "0.33.0" }, nil},
+		}, []string{"models", "concurrent", "cut short"}},
+		{"another version", func(b *Record) { b.Setup.Target.EngineVersion = "0.33.0" }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := side(seeded(4), 10, 1, .1), side(seeded(5), 10, 1, .1)
@@ -282,15 +282,15 @@ func TestCompareNamesWhatDiffers(t *testing.T) {
 	b.Setup.Target.EngineVersion = "0.33.0"
 	b.Summary.GPUs = []GPUUsage{{Name: "NVIDIA L4"}, {Name: "NVIDIA L4"}}
 	got := Compare(a, b).Differs
-	want := []Difference{{"engine version", "0.32.0", "0.33.0"}, {"GPUs", "", "2 × NVIDIA L4"}}
+	want := []compare.Difference{{What: "engine version", A: "0.32.0", B: "0.33.0"}, {What: "GPUs", A: "", B: "2 × NVIDIA L4"}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
 func TestObservationsStandBesideEachOther(t *testing.T) {
-	window := func(tokens float64) *Side {
-		return &Side{Capture: &Capture{Kind: Observation, End: 10 * time.Second, Counting: EachStep, Pages: []PageSample{{GenerationTokens: stat.Some(5)}, {}, {At: 10 * time.Second, GenerationTokens: stat.Some(5 + tokens)}}}, Summary: &Summary{
+	window := func(tokens float64) *Record {
+		return &Record{Capture: &Capture{Kind: Observation, End: 10 * time.Second, Counting: EachStep, Pages: []PageSample{{GenerationTokens: stat.Some(5)}, {}, {At: 10 * time.Second, GenerationTokens: stat.Some(5 + tokens)}}}, Summary: &Summary{
 			Span: 10 * time.Second, Tree: &TreeUsage{Total: ProcessUsage{CPUSeconds: stat.Some(20)}},
 		}}
 	}
@@ -298,7 +298,7 @@ func TestObservationsStandBesideEachOther(t *testing.T) {
 	if len(got.Refused) > 0 || len(got.Changes) != 2 || len(got.Notes) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	if c := got.Changes[0]; c.Name != "output_tokens_per_s" || c.A.V != 10 || c.B.V != 20 || c.Ratio.V != 2 || c.Word != "" {
+	if c := got.Changes[0]; c.Name != "output_tokens_per_s" || c.A.V != 10 || c.B.V != 20 || c.Ratio.V != 2 || c.Verdict != "" {
 		t.Errorf("%+v", c)
 	}
 	if c := got.Changes[1]; c.Name != "cpu_s_per_token" || c.Ratio.V != .5 {

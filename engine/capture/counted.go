@@ -11,39 +11,40 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Counting says when a server's own counter of output tokens moves. "" is not known:
-// then the looks at it have to show it.
+// Counting is when a server's counter of output tokens changes. If it is "", the samples have to
+// show it.
 type Counting string
 
-// Ways to count.
+// Values of Counting.
 const (
-	EachStep Counting = "each step"      // as tokens come
-	AtEnd    Counting = "end of request" // when a request ends, by all that it had
+	EachStep Counting = "each step"      // as tokens are generated
+	AtEnd    Counting = "end of request" // when a request ends, by all its tokens
 )
 
-// Counted is the output of all clients of a server, over a run, by the server's own
-// counter.
+// Counted is the output of all clients of a server during a run, by the server's own counter.
 type Counted struct {
-	// Tokens are in proportion to the run: the looks at the counter lie around it. They
-	// are absent, with the Reason, where the counter does not tell what came in the run.
+	// Tokens are scaled to the length of the run, because the counter is sampled around it. They
+	// are absent, with the Reason, if the counter does not show the output of the run.
 	Tokens stat.Opt
-	// Estimate says that some of the Tokens came before the run, or that some of the
-	// run's are not among them; Note then says within what bounds.
+	// Estimate reports that some Tokens were generated before the run, or that some of the run's
+	// tokens are missing. Note then has the bounds.
 	Estimate     bool
 	Note, Reason string
 }
 
-// Counted is what the server's own counter says of the run.
+// Counted returns the output during the run by the server's counter.
 func (c *Capture) Counted() Counted { return c.byCounter(0) }
 
-// byCounter knows that at least so many of the tokens came in the run.
+// byCounter returns the output during the run by the server's counter, given that at least own
+// tokens were generated during the run.
 //
-// A counter that moves with each step of the engine counts what came between two looks.
-// One that moves when a request ends does so only where no request ran at the first
-// look or the last: of what it counts, a part may have come before, and what runs still
+// A counter that changes with each engine step counts the tokens between two samples. One that
+// changes at the end of requests does so only if no request ran at the first or the last sample:
+// otherwise a part of what it counts was generated before, and the output of running requests is
+// missing.
 // is not counted.
 func (c *Capture) byCounter(own float64) Counted {
-	looks, reason := c.counterLooks()
+	looks, reason := counterLooks(c)
 	if reason != "" {
 		return Counted{Reason: reason}
 	}
@@ -58,68 +59,66 @@ func (c *Capture) byCounter(own float64) Counted {
 		return Counted{Tokens: stat.Some(steps * share), Estimate: true, Note: bySteps}
 	}
 	if grown <= 0 {
-		return Counted{Reason: "the counter did not move while " + ranAtMost(looks) + c.howItCounts() + observeLonger}
+		return Counted{Reason: "the counter did not change while " + ranAtMost(looks) + howItCounts(c) + observeLonger}
 	}
 	steps := growths(looks)
 	if !first.Running.OK || !last.Running.OK {
 		if len(steps) < leastGauges {
-			return Counted{Reason: fmt.Sprintf("the counter moved %s, and the server does not say whether requests ran at the begin%s%s", howOften(len(steps)), c.howItCounts(), observeLonger)}
+			return Counted{Reason: fmt.Sprintf("the counter moved %s, and the server does not report whether requests were running at the start%s%s", howOften(len(steps)), howItCounts(c), observeLonger)}
 		}
-		all.Estimate, all.Note = true, "the counter moves when a request ends, and the server does not say how many ran at the begin and at the end"
+		all.Estimate, all.Note = true, "the counter changes when a request ends, and the server does not report how many were running at the start and at the end"
 		return all
 	}
 	earlier := min(grown, largest(growths(untilRest(looks)), first.Running.V))
 	low, high := max(own, grown-earlier), grown+largest(steps, last.Running.V)
 	if grown <= own || low <= own {
-		return Counted{Reason: fmt.Sprintf("the counter moved %s, by %s in all, and %s ran at the begin, so that all of it may have come before%s%s",
-			howOften(len(steps)), plural(grown, "token"), plural(first.Running.V, "request"), c.howItCounts(), observeLonger)}
+		return Counted{Reason: fmt.Sprintf("the counter moved %s, by %s in total, with %s in flight at the start: all of it may predate the run%s%s",
+			howOften(len(steps)), figure.Counted(grown, "token"), figure.Counted(first.Running.V, "request"), howItCounts(c), observeLonger)}
 	}
 	perSecond := 1 / (last.At - first.At).Seconds()
 	all.Estimate = true
-	all.Note = fmt.Sprintf("%s to %s tok/s: the counter moves when a request ends, and %s ran at the begin, %s at the end",
+	all.Note = fmt.Sprintf("%s to %s tok/s: the counter changes when a request ends; %s in flight at the start, %s at the end",
 		figure.Significant(low*perSecond), figure.Significant(high*perSecond), figure.Whole(first.Running.V), figure.Whole(last.Running.V))
 	return all
 }
 
-// bySteps says what an estimate is of that does not go by the counter.
-const bySteps = "a token for each request in each step of the server, since its counter of tokens moves when a request ends"
+// bySteps describes an estimate that does not use the counter.
+const bySteps = "one token per request and engine step, because the server's token counter changes only when a request ends"
 
 const observeLonger = "; observe for longer than a request"
 
-// howItCounts is why a counter that stands still says nothing.
-func (c *Capture) howItCounts() string {
+// howItCounts explains why an unchanged counter does not show the output.
+func howItCounts(c *Capture) string {
 	if c.Counting == AtEnd {
 		return ": this engine counts when a request ends"
 	}
 	return ": this engine may count when a request ends"
 }
 
-// counterLooks are the looks at the server's counter, in order; none, with the reason,
-// where they make no growth.
-func (c *Capture) counterLooks() (looks []*PageSample, reason string) {
+// counterLooks returns the samples with the server's counter, in order. If they show no growth, it
+// returns none, and the reason.
+func counterLooks(c *Capture) (looks []*PageSample, reason string) {
 	if len(c.Pages) == 0 {
 		return nil, "the server's metrics were not read"
 	}
-	failed := ""
-	for i := range c.Pages {
-		p := &c.Pages[i]
-		if failed = cmp.Or(failed, p.Error); p.Error == "" && p.GenerationTokens.OK {
-			looks = append(looks, p)
-		}
-	}
+	looks = pagesWithCounter(c)
 	switch {
 	case len(looks) == 0:
-		return nil, cmp.Or(failed, "the server does not count its tokens")
+		failed := slices.IndexFunc(c.Pages, func(p PageSample) bool { return p.Error != "" })
+		if failed >= 0 {
+			return nil, c.Pages[failed].Error
+		}
+		return nil, "the server does not count its tokens"
 	case len(looks) == 1 || looks[len(looks)-1].At <= looks[0].At:
-		return nil, "the server's counter was read at one moment only"
+		return nil, "the server's counter was read only once"
 	case !slices.IsSortedFunc(looks, func(a, b *PageSample) int { return cmp.Compare(a.GenerationTokens.V, b.GenerationTokens.V) }):
 		return nil, "the server's counter fell during the run: was the server restarted?"
 	}
 	return looks, ""
 }
 
-// stepwise tells whether the counter moves with each step of the engine: where that is
-// not known of it, because it moved between all looks of the run at which requests ran.
+// stepwise reports whether the counter changes with each engine step. If c.Counting does not say,
+// the counter must have changed between all samples of the run with running requests.
 func (c *Capture) stepwise(looks []*PageSample) bool {
 	if c.Counting != "" {
 		return c.Counting == EachStep
@@ -138,13 +137,13 @@ func (c *Capture) stepwise(looks []*PageSample) bool {
 	return moved >= leastGauges
 }
 
-// runs tells that requests run, rests that none does; neither of a page without the
-// gauge.
+// runs reports whether requests were running, and rests whether none was. Both are false without
+// the gauge.
 func (p *PageSample) runs() bool  { return p.Running.V > 0 }
 func (p *PageSample) rests() bool { return p.Running.OK && p.Running.V <= 0 }
 
-// untilRest are the looks up to the first at which nothing ran: what was counted later
-// is of requests that began in the run.
+// untilRest returns the samples up to the first without running requests. Everything counted later
+// belongs to requests that began in the run.
 func untilRest(looks []*PageSample) []*PageSample {
 	if i := slices.IndexFunc(looks, (*PageSample).rests); i >= 0 {
 		return looks[:i+1]
@@ -152,7 +151,7 @@ func untilRest(looks []*PageSample) []*PageSample {
 	return looks
 }
 
-// growths are the steps of the counter from look to look, without those of nothing.
+// growths returns the increases of the counter between samples, without zeros.
 func growths(looks []*PageSample) []float64 {
 	var list []float64
 	for i := 1; i < len(looks); i++ {
@@ -163,8 +162,8 @@ func growths(looks []*PageSample) []float64 {
 	return list
 }
 
-// largest is the sum of the n largest values: as much as n requests can have had, each
-// of which is in one step.
+// largest returns the sum of the n largest steps: the maximum output of n requests, because each
+// request is counted in one step.
 func largest(steps []float64, n float64) float64 {
 	list := slices.Clone(steps)
 	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -175,7 +174,7 @@ func largest(steps []float64, n float64) float64 {
 	return sum
 }
 
-// ranAtMost says how many requests ran: "1 request ran", "up to 4 requests ran".
+// ranAtMost describes how many requests ran: "1 request ran", "up to 4 requests ran".
 func ranAtMost(looks []*PageSample) string {
 	most, known := 0.0, false
 	for _, p := range looks {
@@ -187,14 +186,7 @@ func ranAtMost(looks []*PageSample) string {
 	case most <= 1:
 		return "1 request ran"
 	}
-	return "up to " + plural(most, "request") + " ran"
-}
-
-func plural(n float64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return figure.Whole(n) + " " + what + "s"
+	return "up to " + figure.Counted(most, "request") + " ran"
 }
 
 func howOften(n int) string {
@@ -204,19 +196,18 @@ func howOften(n int) string {
 	return figure.Whole(float64(n)) + " times"
 }
 
-// Rate is the output in tokens per second between two looks at the server's counter.
+// Rate is the output in tokens per second between two samples of the server's counter.
 type Rate struct {
 	From, To  time.Duration
 	PerSecond float64
 }
 
-// CounterRates are the output by the server's own counter over time, as far as it tells
-// it: of a counter that moves when a request ends, by the server's steps, where it counts
-// these, which is an estimate, else only what began after a look at which
-// nothing ran, or, where requests run one at a time, after the one before. The rest is
-// not known.
+// CounterRates returns the output over time by the server's counter, where it is known. For a
+// counter that changes when a request ends, the rates come from the server's count of steps, if
+// there is one, and are an estimate. Otherwise they cover only output that began after a sample
+// without running requests or, if requests run one at a time, after the previous request.
 func (c *Capture) CounterRates() (rates []Rate, estimate bool) {
-	if c.stepwise(c.pagesWithCounter()) {
+	if c.stepwise(pagesWithCounter(c)) {
 		return c.steadyRates(generationTokens), false
 	}
 	if rates := c.steadyRates(func(p *PageSample) stat.Opt { return p.SequenceSteps }); len(rates) > 0 {
@@ -225,11 +216,11 @@ func (c *Capture) CounterRates() (rates []Rate, estimate bool) {
 	return c.ratesOfWhole(), false
 }
 
-// ratesOfWhole are those of a counter that moves when a request ends.
+// ratesOfWhole returns the rates of a counter that changes when a request ends.
 func (c *Capture) ratesOfWhole() []Rate {
 	var out []Rate
-	var from, before *PageSample // from: the look since which all that is counted was begun
-	for _, p := range c.pagesWithCounter() {
+	var from, before *PageSample // from: the sample after which all that is counted began
+	for _, p := range pagesWithCounter(c) {
 		switch {
 		case before == nil, p.GenerationTokens.V < before.GenerationTokens.V || p.At <= before.At:
 			from = nil
@@ -248,17 +239,13 @@ func (c *Capture) ratesOfWhole() []Rate {
 	return out
 }
 
-// steadyRates are those of a number between neighbouring looks.
-func (c *Capture) steadyRates(of func(*PageSample) stat.Opt) []Rate {
+// steadyRates returns the rates of a number between successive samples.
+func (c *Capture) steadyRates(value func(*PageSample) stat.Opt) []Rate {
 	var out []Rate
 	var before *PageSample
-	for i := range c.Pages {
-		p := &c.Pages[i]
-		if p.Error != "" || !of(p).OK {
-			continue
-		}
-		if before != nil && p.At > before.At && of(p).V >= of(before).V {
-			out = append(out, between(before, p, of))
+	for _, p := range c.pagesWith(value) {
+		if before != nil && p.At > before.At && value(p).V >= value(before).V {
+			out = append(out, between(before, p, value))
 		}
 		before = p
 	}
@@ -267,14 +254,17 @@ func (c *Capture) steadyRates(of func(*PageSample) stat.Opt) []Rate {
 
 func generationTokens(p *PageSample) stat.Opt { return p.GenerationTokens }
 
-func between(a, b *PageSample, of func(*PageSample) stat.Opt) Rate {
-	return Rate{a.At, b.At, (of(b).V - of(a).V) / (b.At - a.At).Seconds()}
+func between(a, b *PageSample, value func(*PageSample) stat.Opt) Rate {
+	return Rate{a.At, b.At, (value(b).V - value(a).V) / (b.At - a.At).Seconds()}
 }
 
-func (c *Capture) pagesWithCounter() []*PageSample {
+func pagesWithCounter(c *Capture) []*PageSample { return c.pagesWith(generationTokens) }
+
+// pagesWith returns the pages that have a number.
+func (c *Capture) pagesWith(value func(*PageSample) stat.Opt) []*PageSample {
 	var out []*PageSample
 	for i := range c.Pages {
-		if p := &c.Pages[i]; p.Error == "" && p.GenerationTokens.OK {
+		if p := &c.Pages[i]; p.Error == "" && value(p).OK {
 			out = append(out, p)
 		}
 	}

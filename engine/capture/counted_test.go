@@ -12,8 +12,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// looked is a window of as many seconds as there are steps between looks, one look a
-// second: the counter after each, and how many requests ran.
+// looked returns an observation with one sample per second: the counter and the running requests at
+// each.
 func looked(counting Counting, tokens, running []float64) *Capture {
 	c := &Capture{Kind: Observation, Counting: counting, End: time.Duration(len(tokens)-1) * time.Second}
 	for i, v := range tokens {
@@ -40,26 +40,26 @@ func TestCounted(t *testing.T) {
 		{"each step, in a prompt", EachStep, list{0, 0, 0}, list{1, 1, 1}, Counted{Tokens: stat.Some(0)}},
 		{"it is not known how, and it moves at each look", "", list{0, 70, 140, 210, 280}, list{1, 2, 2, 1, 1}, Counted{Tokens: stat.Some(280)}},
 		{"it moves at each look, and does so when requests end", AtEnd, list{0, 100, 200, 300, 400}, list{8, 8, 8, 8, 8},
-			Counted{Reason: "the counter moved 4 times, by 400 tokens in all, and 8 requests ran at the begin, so that all of it may have come before" + ends}},
+			Counted{Reason: "the counter moved 4 times, by 400 tokens in total, with 8 requests in flight at the start: all of it may predate the run" + ends}},
 		{"whole requests", AtEnd, list{0, 0, 600, 600, 700, 700}, list{0, 1, 0, 1, 0, 0}, Counted{Tokens: stat.Some(700)}},
 		{"nothing ran", AtEnd, list{0, 0, 0, 0}, list{0, 0, 0, 0}, Counted{Tokens: stat.Some(0)}},
 		{"nothing ran, of whatever counter", "", list{0, 0, 0, 0}, list{0, 0, 0, 0}, Counted{Tokens: stat.Some(0)}},
-		{"in the middle of a request", AtEnd, list{0, 0, 0, 0}, list{1, 1, 1, 1}, Counted{Reason: "the counter did not move while 1 request ran" + ends}},
+		{"in the middle of a request", AtEnd, list{0, 0, 0, 0}, list{1, 1, 1, 1}, Counted{Reason: "the counter did not change while 1 request ran" + ends}},
 		{"in the middle of requests, of whatever counter", "", list{0, 0, 0, 0}, list{1, 3, 2, 1},
-			Counted{Reason: "the counter did not move while up to 3 requests ran: this engine may count when a request ends; observe for longer than a request"}},
-		{"a request begins", AtEnd, list{0, 0, 0}, list{0, 0, 1}, Counted{Reason: "the counter did not move while 1 request ran" + ends}},
+			Counted{Reason: "the counter did not change while up to 3 requests ran: this engine may count when a request ends; observe for longer than a request"}},
+		{"a request begins", AtEnd, list{0, 0, 0}, list{0, 0, 1}, Counted{Reason: "the counter did not change while 1 request ran" + ends}},
 		{"a request ends", AtEnd, list{0, 0, 600, 600}, list{1, 1, 0, 0},
-			Counted{Reason: "the counter moved once, by 600 tokens in all, and 1 request ran at the begin, so that all of it may have come before" + ends}},
+			Counted{Reason: "the counter moved once, by 600 tokens in total, with 1 request in flight at the start: all of it may predate the run" + ends}},
 		{"a request that began before, and a whole one", AtEnd, list{0, 600, 600, 900, 900}, list{1, 0, 1, 0, 0},
-			Counted{Tokens: stat.Some(900), Estimate: true, Note: "75.0 to 225 tok/s: the counter moves when a request ends, and 1 ran at the begin, 0 at the end"}},
+			Counted{Tokens: stat.Some(900), Estimate: true, Note: "75.0 to 225 tok/s: the counter changes when a request ends; 1 in flight at the start, 0 at the end"}},
 		{"one after another", AtEnd, list{0, 100, 200, 300, 400, 400, 500}, list{1, 1, 1, 1, 1, 1, 1},
-			Counted{Tokens: stat.Some(500), Estimate: true, Note: "66.7 to 100 tok/s: the counter moves when a request ends, and 1 ran at the begin, 1 at the end"}},
-		{"no gauge, and it did not move", AtEnd, list{0, 0, 0}, nil, Counted{Reason: "the counter did not move while requests may have run" + ends}},
-		{"no gauge, and it moved little", AtEnd, list{0, 0, 50}, nil, Counted{Reason: "the counter moved once, and the server does not say whether requests ran at the begin" + ends}},
+			Counted{Tokens: stat.Some(500), Estimate: true, Note: "66.7 to 100 tok/s: the counter changes when a request ends; 1 in flight at the start, 1 at the end"}},
+		{"no gauge, and it did not move", AtEnd, list{0, 0, 0}, nil, Counted{Reason: "the counter did not change while requests may have run" + ends}},
+		{"no gauge, and it moved little", AtEnd, list{0, 0, 50}, nil, Counted{Reason: "the counter moved once, and the server does not report whether requests were running at the start" + ends}},
 		{"no gauge, and it moved often", AtEnd, list{0, 50, 150, 150, 200}, nil,
-			Counted{Tokens: stat.Some(200), Estimate: true, Note: "the counter moves when a request ends, and the server does not say how many ran at the begin and at the end"}},
+			Counted{Tokens: stat.Some(200), Estimate: true, Note: "the counter changes when a request ends, and the server does not report how many were running at the start and at the end"}},
 		{"it fell", EachStep, list{500, 0, 900}, list{1, 1, 1}, Counted{Reason: "the server's counter fell during the run: was the server restarted?"}},
-		{"one look", EachStep, list{500}, nil, Counted{Reason: "the server's counter was read at one moment only"}},
+		{"one look", EachStep, list{500}, nil, Counted{Reason: "the server's counter was read only once"}},
 		{"no look", EachStep, nil, nil, Counted{Reason: "the server's metrics were not read"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,18 +86,17 @@ func TestCounted(t *testing.T) {
 	})
 }
 
-// TestObservedFigures holds that whatever is derived from the counter is as certain as
-// the counter is.
+// TestObservedFigures checks that figures derived from the counter are as uncertain as the counter.
 func TestObservedFigures(t *testing.T) {
 	type list = []float64
-	facts := facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)
+	facts := factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)
 	of := func(c *Capture) *derivation {
 		return c.derive(c.observedTokens(), powered(300, 700), Energy{Joules: stat.Some(400), How: fromCounter}, Machine{Facts: facts})
 	}
 	rates := []string{OutputRate, JoulesPerToken, MillijoulesPer, TokensPerJoule, DollarsPerMillion, DecodeRate}
 	running := of(looked(AtEnd, list{0, 0, 0, 0, 0}, list{1, 1, 1, 1, 1}))
 	for _, name := range rates {
-		if q := running.quantity(name); q.Value.OK || !strings.Contains(q.Reason, "did not move while 1 request ran") {
+		if q := running.quantity(name); q.Value.OK || !strings.Contains(q.Reason, "did not change while 1 request ran") {
 			t.Errorf("in the middle of a request: %s = %v (%s)", name, q.Value, q.Reason)
 		}
 	}
@@ -126,21 +125,21 @@ func TestObservedFigures(t *testing.T) {
 	if q := rest.quantity(OutputRate); q.Value != stat.Some(0) || q.Source != engine.Measured {
 		t.Errorf("at rest: %v tokens/s, %s", q.Value, q.Source)
 	}
-	if s := rest.sizing(nil); s.Verdict != UnknownSize || !strings.Contains(s.Reason, "at rest") {
+	if s := rest.sizing(nil); s.Verdict != UnknownSize || !strings.Contains(s.Reason, "idle server") {
 		t.Errorf("at rest: %+v", s)
 	}
 	prompt := of(looked(EachStep, list{0, 0, 0, 0}, list{1, 1, 1, 1}))
-	if q := prompt.quantity(DecodeRate); q.Value.OK || !strings.Contains(q.Reason, "not past their prompts") {
+	if q := prompt.quantity(DecodeRate); q.Value.OK || !strings.Contains(q.Reason, "still in prefill") {
 		t.Errorf("in a prompt: %v (%s)", q.Value, q.Reason)
 	}
 	begun := of(looked(AtEnd, list{0, 0, 0}, list{0, 0, 1}))
-	if s := begun.sizing(nil); s.Verdict != UnknownSize || !strings.Contains(s.Reason, "not known: the counter did not move") {
+	if s := begun.sizing(nil); s.Verdict != UnknownSize || !strings.Contains(s.Reason, "unknown whether it served requests: the counter did not change") {
 		t.Errorf("a request that has begun: %+v", s)
 	}
 }
 
-// TestOthersWhoAreNotCounted holds that requests of others that have not ended are no
-// tokens of theirs.
+// TestOthersWhoAreNotCounted checks that unfinished requests of other clients do not count as
+// tokens.
 func TestOthersWhoAreNotCounted(t *testing.T) {
 	c := streams(1, 501, 0, 10*time.Millisecond)
 	c.Counting = AtEnd
@@ -152,17 +151,16 @@ func TestOthersWhoAreNotCounted(t *testing.T) {
 		}
 		c.Pages = append(c.Pages, p)
 	}
-	m := Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)}
+	m := Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)}
 	d := c.derive(c.tokens(), powered(300, 700), Energy{Joules: stat.Some(500), How: fromCounter}, m)
 	for _, name := range []string{JoulesPerToken, DollarsPerMillion} {
-		if q := d.quantity(name); q.Value.OK || !strings.Contains(q.Reason, "their tokens are not known") {
+		if q := d.quantity(name); q.Value.OK || !strings.Contains(q.Reason, "their tokens are unknown") {
 			t.Errorf("%s = %v (%s)", name, q.Value, q.Reason)
 		}
 	}
 }
 
-// TestSequenceSteps holds that steps stand in for a counter that does not tell, and only
-// there.
+// TestSequenceSteps checks that steps replace only a counter that does not show the output.
 func TestSequenceSteps(t *testing.T) {
 	type list = []float64
 	stepped := func(c *Capture, steps list) *Capture {
@@ -191,8 +189,8 @@ func TestSequenceSteps(t *testing.T) {
 	c.Counting = AtEnd
 	c.Pages[0].Running, c.Pages[6].Running = stat.Some(1), stat.Some(1)
 	c.Pages[0].SequenceSteps, c.Pages[6].SequenceSteps = stat.Some(9), stat.Some(1009)
-	d := c.derive(c.tokens(), powered(300, 700), Energy{Joules: stat.Some(500), How: fromCounter}, Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)})
-	if q := d.quantity(JoulesPerToken); q.Value.V < .499 || q.Value.V > .501 || q.Source != engine.Estimate || !strings.Contains(q.Note, "tokens of all clients, a token for each request") {
+	d := c.derive(c.tokens(), powered(300, 700), Energy{Joules: stat.Some(500), How: fromCounter}, Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)})
+	if q := d.quantity(JoulesPerToken); q.Value.V < .499 || q.Value.V > .501 || q.Source != engine.Estimate || !strings.Contains(q.Note, "tokens of all clients, one token per request") {
 		t.Errorf("beside another client: %v J a token, %s, %q", q.Value, q.Source, q.Note)
 	}
 }
@@ -225,8 +223,8 @@ func TestCounterRates(t *testing.T) {
 	}
 }
 
-// TestIdleBesideCounts holds that a server which decoded for a second, and counted it
-// as it came to rest, is none that does not serve.
+// TestIdleBesideCounts checks that a server which decoded for a second and counted it at the end is
+// not called idle.
 func TestIdleBesideCounts(t *testing.T) {
 	c := looked(AtEnd, []float64{0, 0, 600}, []float64{1, 1, 0})
 	if got := c.counting(); len(got) != 2 {

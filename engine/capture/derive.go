@@ -11,10 +11,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Machine is what is known of the server beside what was captured.
+// Machine is the knowledge about the server besides the capture.
 type Machine struct {
-	Facts *engine.Facts // GPU, model, types, price; each with its source
-	Cards []catalog.GPU // that a smaller one is looked for among
+	Facts *engine.Facts // GPU, model, types, price, each with its source
+	Cards []catalog.GPU // candidates for a smaller GPU
 }
 
 // Names of derived quantities, in the order of a report.
@@ -37,17 +37,17 @@ const (
 	millijoulesInJoule = 1e3
 )
 
-// derivation gathers what quantities are derived from.
+// derivation holds the inputs of derived quantities.
 type derivation struct {
 	c      *Capture
 	tokens Tokens
-	output Counted // that energy and money went to
+	output Counted // tokens that the energy and cost are divided by
 	gpus   []GPUUsage
 	energy Energy
 	facts  *engine.Facts
 	point  operating
 	config roofline.Config
-	lacks  []string // inputs of the physical model that are unknown
+	lacks  []string // unknown inputs of the physical model
 	list   []engine.NamedQuantity
 }
 
@@ -59,8 +59,8 @@ func (d *derivation) put(name, unit string, source engine.Origin, v stat.Opt, re
 	d.list = append(d.list, engine.NamedQuantity{Name: name, Quantity: q})
 }
 
-// derive computes what a token costs in energy and money, which share of the
-// hardware the run used, and the ceiling for its batch.
+// derive computes the energy and cost per token, the share of the hardware that the run used, and
+// the ceiling for its batch.
 func (c *Capture) derive(tokens Tokens, gpus []GPUUsage, e Energy, m Machine) *derivation {
 	d := &derivation{c: c, tokens: tokens, gpus: gpus, energy: e, facts: m.Facts, point: c.operating(tokens)}
 	d.config, d.lacks = engine.ReplicaConfig(m.Facts)
@@ -74,7 +74,7 @@ func (c *Capture) derive(tokens Tokens, gpus []GPUUsage, e Energy, m Machine) *d
 	return d
 }
 
-// outputRate is what the server's counter says of the window.
+// outputRate adds the output rate by the server's counter.
 func (d *derivation) outputRate() {
 	rate := stat.None
 	if span := d.c.Span().Seconds(); span > 0 {
@@ -84,11 +84,11 @@ func (d *derivation) outputRate() {
 	if d.output.Estimate {
 		source = engine.Estimate
 	}
-	d.put(OutputRate, "tokens/s", source, rate, cmp.Or(d.output.Reason, "no time was observed"), cmp.Or(d.output.Note, "the server's counter"))
+	d.put(OutputRate, "tokens/s", source, rate, cmp.Or(d.output.Reason, "the observation has no duration"), cmp.Or(d.output.Note, "the server's counter"))
 }
 
-// ofAllClients is the tokens that the server's energy and money went to: those of all
-// its clients. It is absent, with the reason, where nobody counts the others'.
+// ofAllClients returns the tokens of all clients, which the server's energy and cost are divided
+// by. They are absent, with the reason, if the other clients' tokens are not counted.
 func (d *derivation) ofAllClients() Counted {
 	switch {
 	case d.c.Kind == Observation:
@@ -96,11 +96,11 @@ func (d *derivation) ofAllClients() Counted {
 	case !d.point.Others:
 		return Counted{Tokens: d.tokens.Used}
 	case !d.tokens.Counter.OK:
-		return Counted{Reason: "other clients were on the server, and nobody counts their tokens"}
+		return Counted{Reason: "other clients used the server, and their tokens are not counted"}
 	}
 	n := d.c.byCounter(d.tokens.Used.Or(0))
 	if n.Reason != "" {
-		n.Reason = "other clients were on the server, and their tokens are not known: " + n.Reason
+		n.Reason = "other clients used the server, and their tokens are unknown: " + n.Reason
 	}
 	if n.Note == "" {
 		n.Note = "by the server's counter"
@@ -109,8 +109,7 @@ func (d *derivation) ofAllClients() Counted {
 	return n
 }
 
-// perToken divides energy and money by output tokens; those of a prompt have no
-// share of their own.
+// perToken divides energy and cost by the output tokens only; prompt tokens get no share.
 func (d *derivation) perToken() {
 	n := &d.output
 	source, whose := engine.Derived, ""
@@ -151,7 +150,7 @@ func (d *derivation) perToken() {
 	d.put(DollarsPerMillion, "USD", source, dollars, reason, note)
 }
 
-// shares says how much of the devices the run used.
+// shares adds how much of the devices' capacity the run used.
 func (d *derivation) shares() {
 	power, reason, note, source := d.powerShare()
 	d.put(PowerShare, "ratio", source, power, reason, note)
@@ -167,7 +166,7 @@ func (d *derivation) shares() {
 
 func (d *derivation) noGPU(what string) string {
 	if len(d.gpus) > 0 {
-		return "the GPU does not tell its " + what
+		return "the GPU does not report its " + what
 	}
 	if d.c.GPUs.Why != "" {
 		return d.c.GPUs.Why
@@ -175,7 +174,7 @@ func (d *derivation) noGPU(what string) string {
 	return "no GPU was read"
 }
 
-// powerShare is the mean power of all GPUs over their limit.
+// powerShare returns the mean power of all GPUs divided by their limit.
 func (d *derivation) powerShare() (share stat.Opt, reason, note string, source engine.Origin) {
 	power, limit := stat.None, stat.None
 	source = engine.Measured
@@ -204,8 +203,8 @@ func (d *derivation) powerShare() (share stat.Opt, reason, note string, source e
 	return power.Div(limit), d.noGPU("power"), note, source
 }
 
-// bandwidthShare is the share of the memory's bandwidth that was used: measured
-// over the run where the device counts it, else what decoding has to read.
+// bandwidthShare returns the used share of the memory bandwidth: measured over the run if the GPU
+// counts it, otherwise estimated from what decoding has to read.
 func (d *derivation) bandwidthShare() (share stat.Opt, reason, note string, source engine.Origin) {
 	sum, n := 0.0, 0
 	for i := range d.gpus {
@@ -226,17 +225,16 @@ func (d *derivation) bandwidthShare() (share stat.Opt, reason, note string, sour
 	perSecond := d.replicas() * float64(d.config.TP*d.config.PP) * d.config.GPU.MemBandwidthGBs * 1e9
 	used := bytes * d.point.Rate.V / batch / perSecond
 	if used > mostShare {
-		return stat.None, fmt.Sprintf("at one token a step, decoding would read %.3g times what the memory allows: steps made several tokens, chunks were held back on their way, or model, types or GPU are not these", used), "", engine.Estimate
+		return stat.None, fmt.Sprintf("at one token per step, decoding would read %.3g times what the memory allows: steps produced several tokens, chunks were delayed on their way, or the model, types or GPU differ", used), "", engine.Estimate
 	}
-	return stat.Some(used), "", "weights and cache that decoding reads, while it decodes", engine.Estimate
+	return stat.Some(used), "", "weights and cache read by decoding, while it decodes", engine.Estimate
 }
 
-// mostShare is the largest share of the bandwidth that is believed: what is read is
-// known to some percent.
+// mostShare is the largest plausible share of the bandwidth: the bytes read are known to a few
+// percent.
 const mostShare = 1.1
 
-// noPoint says why the physical model cannot be held against the run, "" where it
-// can.
+// noPoint returns why the physical model cannot be compared with the run, "" if it can.
 func (d *derivation) noPoint() string {
 	switch {
 	case len(d.lacks) > 0:
@@ -244,16 +242,16 @@ func (d *derivation) noPoint() string {
 	case !d.point.Batch.OK || !d.point.Rate.OK:
 		return d.point.Reason
 	case !d.point.Context.OK:
-		return "the prompt's length is not known: the server sends no usage"
+		return "the prompt length is unknown: the server sends no usage report"
 	}
 	return ""
 }
 
-// replicas are the data-parallel ranks that the requests are spread over.
+// replicas returns the number of data-parallel ranks that the requests are spread over.
 func (d *derivation) replicas() float64 { return float64(max(1, d.facts.Ranks)) }
 
-// step is the operating point of one replica in the words of the physical model, and
-// how many of the replicas have something to decode.
+// step returns the operating point of one replica for the physical model, and the number of
+// replicas that decode.
 func (d *derivation) step() (p roofline.Point, busy float64) {
 	whole := max(1, d.point.Batch.V)
 	busy = min(d.replicas(), whole)
@@ -261,14 +259,14 @@ func (d *derivation) step() (p roofline.Point, busy float64) {
 	return roofline.Point{Batch: batch, Context: d.point.Context.V, Tokens: batch, PerSequence: 1}, busy
 }
 
-// ceiling puts what the hardware allows for this batch beside what was decoded.
+// ceiling adds the decode rate and what the hardware allows for this batch.
 func (d *derivation) ceiling() {
 	batchNote := d.point.BatchFrom
 	d.put(DecodeBatch, "requests", engine.Derived, d.point.Batch, d.point.Reason, batchNote)
 	source, rateNote := engine.Measured, "all sequences, while any decodes"
 	switch {
 	case d.point.Others:
-		source, rateNote = engine.Derived, "other clients' sequences taken to be as fast as these"
+		source, rateNote = engine.Derived, "assuming that other clients' sequences are as fast as these"
 	case d.output.Estimate:
 		source, rateNote = engine.Estimate, d.output.Note
 	}
@@ -288,11 +286,11 @@ func (d *derivation) ceiling() {
 		}
 	}
 	d.put(CeilingAchievable, "tokens/s", engine.Estimate, achievable, reason, note)
-	d.put(CeilingIdeal, "tokens/s", engine.Estimate, ideal, reason, "every byte at full bandwidth, nothing else")
-	d.put(CeilingEfficiency, "ratio", engine.Estimate, efficiency, reason, "measured decode over the ideal one")
+	d.put(CeilingIdeal, "tokens/s", engine.Estimate, ideal, reason, "every byte at full bandwidth, without overhead")
+	d.put(CeilingEfficiency, "ratio", engine.Estimate, efficiency, reason, "measured decode rate over the ideal one")
 }
 
-// value is a derived quantity by its name.
+// value returns a derived quantity by its name, None without it.
 func (d *derivation) value(name string) stat.Opt {
 	for _, q := range d.list {
 		if q.Name == name {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// streams is a run of n requests at once, each of tokens chunks after a first one at
-// ttft, one every gap.
+// streams returns a run of n concurrent requests, each with the first chunk at ttft and one every
+// gap after it.
 func streams(n, tokens int, ttft, gap time.Duration) *Capture {
 	c := &Capture{Kind: Probe, Begin: time.Second}
 	for i := range n {
@@ -29,7 +30,7 @@ func streams(n, tokens int, ttft, gap time.Duration) *Capture {
 	return c
 }
 
-// counted is what the requests of a run came to in tokens.
+// counted returns the tokens of a run's requests.
 func counted(c *Capture) Tokens {
 	var t Tokens
 	for _, r := range c.Requests {
@@ -39,13 +40,13 @@ func counted(c *Capture) Tokens {
 	return t
 }
 
-func facts(t *testing.T, gpu, model string, cost float64) *engine.Facts {
+func factsOf(t *testing.T, gpu, model string, cost float64) *engine.Facts {
 	t.Helper()
-	in := engine.Inputs{Flags: engine.Given{GPU: gpu, Model: model, TensorParallel: 1}, Catalog: catalog.Default()}
+	in := facts.Inputs{Flags: facts.Given{GPU: gpu, Model: model, TensorParallel: 1}, Catalog: catalog.Default()}
 	if cost > 0 {
 		in.Flags.CostPerHour = stat.Some(cost)
 	}
-	f := engine.Resolve(in)
+	f := facts.Resolve(in)
 	return &f
 }
 
@@ -105,13 +106,13 @@ func TestOperatingPoint(t *testing.T) {
 		for i := range 9 {
 			c.Pages = append(c.Pages, page(time.Duration(i+1)*time.Second, 0))
 		}
-		if o := c.operating(Tokens{Used: stat.Some(0)}); o.Batch.OK || !strings.Contains(o.Reason, "ran at 0 of 9 looks") {
+		if o := c.operating(Tokens{Used: stat.Some(0)}); o.Batch.OK || !strings.Contains(o.Reason, "ran at 0 of 9 samples") {
 			t.Errorf("%+v; the server says that nothing runs", o)
 		}
 	})
 	t.Run("observation between two looks", func(t *testing.T) {
 		c := &Capture{Kind: Observation, End: 700 * time.Millisecond, Pages: []PageSample{page(-time.Millisecond, 4), page(701*time.Millisecond, 4)}}
-		if o := c.operating(Tokens{Used: stat.Some(9)}); o.Batch.OK || !strings.Contains(o.Reason, "too short for a look") {
+		if o := c.operating(Tokens{Used: stat.Some(9)}); o.Batch.OK || !strings.Contains(o.Reason, "too short to sample") {
 			t.Errorf("%+v; the server says what runs, and no look is in the window", o)
 		}
 	})
@@ -123,7 +124,7 @@ func TestOperatingPoint(t *testing.T) {
 	})
 }
 
-// powered is a GPU that drew the same power throughout.
+// powered returns a GPU with constant power.
 func powered(watts, limit float64) []GPUUsage {
 	var g GPUUsage
 	g.Fields[engine.GPUPowerW] = Row{Mean: stat.Some(watts), Samples: 10}
@@ -137,7 +138,7 @@ func TestDerived(t *testing.T) {
 	c := streams(1, 231, 0, time.Second/230) // 1 s for 231 tokens
 	tokens := counted(c)
 	seconds := c.Span().Seconds()
-	d := c.derive(tokens, powered(170, 700), Energy{Joules: stat.Some(170 * seconds), How: "energy counter"}, Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)})
+	d := c.derive(tokens, powered(170, 700), Energy{Joules: stat.Some(170 * seconds), How: "energy counter"}, Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)})
 	rate := 231 / seconds
 	for name, want := range map[string]float64{
 		JoulesPerToken:    170 / rate,
@@ -162,11 +163,11 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// TestDerivedAbsent holds that nothing is guessed where an input is missing.
+// TestDerivedAbsent checks that nothing is guessed if an input is missing.
 func TestDerivedAbsent(t *testing.T) {
 	c := streams(1, 11, 0, 10*time.Millisecond)
 	c.GPUs.Why = "the server runs on a CPU"
-	d := c.derive(Tokens{}, nil, Energy{Reason: "no GPU was read"}, Machine{Facts: facts(t, "", "", 0)})
+	d := c.derive(Tokens{}, nil, Energy{Reason: "no GPU was read"}, Machine{Facts: factsOf(t, "", "", 0)})
 	for _, q := range d.list {
 		switch q.Name {
 		case DecodeBatch, DecodeRate:
@@ -197,10 +198,14 @@ func TestSizing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := small.derive(counted(small), powered(tt.watts, tt.limit), Energy{Joules: stat.Some(100), How: "energy counter"}, Machine{Facts: facts(t, tt.gpu, tt.model, 0)})
+			d := small.derive(counted(small), powered(tt.watts, tt.limit), Energy{Joules: stat.Some(100), How: "energy counter"}, Machine{Facts: factsOf(t, tt.gpu, tt.model, 0)})
 			s := d.sizing(cards)
 			if s.Verdict != tt.verdict || s.Text == "" {
 				t.Errorf("verdict %q (%s), want %q", s.Verdict, s.Text, tt.verdict)
+			}
+			// No card is called the right size above others whose tokens are cheaper.
+			if fits := strings.Contains(s.Text, "its size fits"); fits && len(s.Smaller) > 0 || tt.verdict == Earned && !strings.Contains(s.Text, "for a million tokens on 1 x ") {
+				t.Errorf("%q beside %d cheaper cards", s.Text, len(s.Smaller))
 			}
 			var named []string
 			for _, card := range s.Smaller {
@@ -219,7 +224,7 @@ func TestSizing(t *testing.T) {
 	}
 }
 
-// quantity is a derived one by its name.
+// quantity returns a derived quantity by its name.
 func (d *derivation) quantity(name string) engine.NamedQuantity {
 	for _, q := range d.list {
 		if q.Name == name {
@@ -229,10 +234,9 @@ func (d *derivation) quantity(name string) engine.NamedQuantity {
 	return engine.NamedQuantity{}
 }
 
-// TestOthersOnTheServer holds that a step's sequences, its energy and its price are
-// those of all clients.
+// TestOthersOnTheServer checks that the batch, energy and cost are those of all clients.
 func TestOthersOnTheServer(t *testing.T) {
-	m := Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)}
+	m := Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.29)}
 	energy := Energy{Joules: stat.Some(500), How: fromCounter}
 	alone := streams(1, 201, 0, 10*time.Millisecond)
 	shared := streams(1, 201, 0, 10*time.Millisecond)
@@ -244,7 +248,7 @@ func TestOthersOnTheServer(t *testing.T) {
 	tokens := counted(shared)
 	tokens.Counter = stat.Some(1600)
 	s := shared.derive(tokens, powered(300, 700), energy, m)
-	// A step reads the same weights for one as for eight, and takes as long.
+	// A step reads the same weights for one sequence as for eight, and takes as long.
 	if one, eight := a.value(BandwidthShare), s.value(BandwidthShare); !within(eight, one.V, 0.05) || eight.V < one.V {
 		t.Errorf("bandwidth share %v with others, %v alone: steps are as many", eight, one)
 	}
@@ -265,11 +269,11 @@ func TestOthersOnTheServer(t *testing.T) {
 	}
 }
 
-// TestReplicas holds that data-parallel replicas share the requests, and each reads its
-// own weights.
+// TestReplicas checks that data-parallel replicas share the requests, and each reads its own
+// weights.
 func TestReplicas(t *testing.T) {
 	one, two := streams(8, 101, 0, 10*time.Millisecond), streams(16, 101, 0, 10*time.Millisecond)
-	m := Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.45), Cards: catalog.Default().GPUs()}
+	m := Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 3.45), Cards: catalog.Default().GPUs()}
 	single := one.derive(counted(one), powered(170, 700), Energy{}, m)
 	both := *m.Facts
 	both.Ranks, both.CostPerHour.Value = 2, 6.9
@@ -292,7 +296,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestSizeIsNotJudged holds that nothing is called too large which had nothing to do.
+// TestSizeIsNotJudged checks that idle hardware is not called too large.
 func TestSizeIsNotJudged(t *testing.T) {
 	seen := func(power, util float64) GPUUsage {
 		g := powered(power, 700)[0]
@@ -307,23 +311,23 @@ func TestSizeIsNotJudged(t *testing.T) {
 		gpus []GPUUsage
 		why  string
 	}{
-		"a server at rest":              {rest, []GPUUsage{seen(80, 0)}, "at rest"},
+		"a server at rest":              {rest, []GPUUsage{seen(80, 0)}, "idle server"},
 		"requests that were refused":    {failed, []GPUUsage{seen(80, 0)}, "no output token"},
-		"a server that uses the CPU":    {served, []GPUUsage{seen(80, 0)}, "1 of 1 GPUs did no work"},
-		"GPUs that are not the servers": {served, []GPUUsage{seen(350, 0.9), seen(80, 0)}, "1 of 2 GPUs did no work"},
+		"a server that uses the CPU":    {served, []GPUUsage{seen(80, 0)}, "1 of 1 GPUs were idle"},
+		"GPUs that are not the servers": {served, []GPUUsage{seen(350, 0.9), seen(80, 0)}, "1 of 2 GPUs were idle"},
 	} {
-		d := tt.c.derive(counted(tt.c), tt.gpus, Energy{}, Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 0)})
+		d := tt.c.derive(counted(tt.c), tt.gpus, Energy{}, Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 0)})
 		if s := d.sizing(catalog.Default().GPUs()); s.Verdict != UnknownSize || !strings.Contains(s.Reason, tt.why) || len(s.Smaller) > 0 {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
 }
 
-// TestSizeOfWhatWasGiven holds that a GPU which was given does not lend its name to the
-// one that was read, nor a size to a server on a CPU.
+// TestSizeOfWhatWasGiven checks that a GPU given by flags is not used as the name of a detected
+// one, nor as the size of a server on a CPU.
 func TestSizeOfWhatWasGiven(t *testing.T) {
 	c := streams(4, 101, 0, 10*time.Millisecond)
-	m := Machine{Facts: facts(t, "L4", "Qwen2.5-0.5B-Instruct", 0)}
+	m := Machine{Facts: factsOf(t, "L4", "Qwen2.5-0.5B-Instruct", 0)}
 	read := powered(170, 700)
 	read[0].Name = "NVIDIA H100 80GB HBM3"
 	if s := c.derive(counted(c), read, Energy{}, m).sizing(nil); s.Verdict != OverProvisioned || !strings.HasPrefix(s.Text, "NVIDIA H100 80GB HBM3 used") {
@@ -335,11 +339,11 @@ func TestSizeOfWhatWasGiven(t *testing.T) {
 	}
 }
 
-// TestSizeWithoutPower holds that a step which is bound by compute is not called idle
-// for what little it reads.
+// TestSizeWithoutPower checks that a step bound by compute is not called idle because it reads
+// little.
 func TestSizeWithoutPower(t *testing.T) {
 	c := streams(1000, 101, 0, 24*time.Millisecond)
-	m := Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 0)}
+	m := Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 0)}
 	short := GPUUsage{}
 	d := c.derive(counted(c), []GPUUsage{short}, Energy{}, m)
 	efficiency, bandwidth := d.value(CeilingEfficiency), d.value(BandwidthShare)
@@ -351,12 +355,12 @@ func TestSizeWithoutPower(t *testing.T) {
 	}
 }
 
-// TestBursts holds that output which comes all at once, from a proxy that holds it back,
-// is no share of a bandwidth.
+// TestBursts checks that output delivered in one burst, by a buffering proxy, is not used for a
+// bandwidth share.
 func TestBursts(t *testing.T) {
 	c := streams(1, 201, time.Second, 10*time.Microsecond)
-	d := c.derive(counted(c), nil, Energy{}, Machine{Facts: facts(t, "H100 SXM", "Qwen2.5-7B-Instruct", 0)})
-	if q := d.quantity(BandwidthShare); q.Value.OK || !strings.Contains(q.Reason, "held back") {
+	d := c.derive(counted(c), nil, Energy{}, Machine{Facts: factsOf(t, "H100 SXM", "Qwen2.5-7B-Instruct", 0)})
+	if q := d.quantity(BandwidthShare); q.Value.OK || !strings.Contains(q.Reason, "were delayed") {
 		t.Errorf("share %v (%s)", q.Value, q.Reason)
 	}
 	if s := d.sizing(nil); s.Verdict != UnknownSize {

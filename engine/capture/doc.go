@@ -1,8 +1,7 @@
-// Package capture holds what a probe or an observation recorded, on one clock,
-// and the figures that follow from it: latencies, what processes and GPUs used,
-// energy and money for each token, warnings, and the comparison of two captures.
+// Package capture has the records of probes and observations, on one clock, and the figures derived
+// from them: latencies, use of processes and GPUs, energy and cost per token, warnings, and the
+// comparison of two captures.
 //
-// Every moment is an offset from one origin of the monotonic clock, whose wall
-// time was read once, at the same instant. The package is pure: a capture that
-// was written to a file gives the same figures again.
+// All times are offsets from one origin of the monotonic clock, whose wall time was read at the
+// same moment. The package is pure: a capture read back from a file gives the same figures.
 package capture

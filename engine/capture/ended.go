@@ -11,39 +11,38 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// servingRoles are the roles without which a server no longer answers, or answers less.
-// Launchers are not among them: a shell around a server may well end before it does.
+// servingRoles are the roles without which a server no longer answers, or has less capacity.
+// Launchers are not included: a shell around a server may end before it does.
 var servingRoles = []string{"server", "api-server", "engine-core", "worker", "coordinator", "detokenizer"}
 
 // ending is the end of a process during a run.
 type ending struct {
-	of *Process
-	at time.Duration // of the first look that it was dead at, or gone
+	process *Process
+	at      time.Duration // of the first sample in which it is dead or gone
 }
 
-// endings says which part of the server ended during the run: what was measured
-// afterwards is not of the server that was there before.
-func (c *Capture) endings() []Warning {
+// endings warns if a part of the server ended during the run, because later measurements are of a
+// different server.
+func endings(c *Capture) []Warning {
 	ends := c.Tree.ends()
 	allEnded := len(ends) == len(c.Tree.Processes)
-	ends = slices.DeleteFunc(ends, func(e ending) bool { return !c.serves(e.of, allEnded) })
+	ends = slices.DeleteFunc(ends, func(e ending) bool { return !c.serves(e.process, allEnded) })
 	if len(ends) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
 	first := ends[0]
-	text := fmt.Sprintf("%s %d (%s) ended %s", cmp.Or(first.of.Role, "process"), first.of.PID, name(*first.of), c.when(first.at))
+	text := fmt.Sprintf("%s %d (%s) ended %s", cmp.Or(first.process.Role, "process"), first.process.PID, name(*first.process), c.when(first.at))
 	if n := len(ends) - 1; n > 0 {
-		text += fmt.Sprintf(", and %d more of the server with it or after it", n)
+		text += fmt.Sprintf(", and %d more processes of the server with it or after it", n)
 	}
-	text += ": figures from then on are of what was left; its log says why, and dmesg | grep -i 'killed process' whether the kernel did it for want of memory"
+	text += ": later figures describe the remaining processes; check its log, and dmesg | grep -i 'killed process' for an out-of-memory kill"
 	return []Warning{{ID: "server-ended", Text: text}}
 }
 
-// serves tells whether a process counts as the server's: the one that was asked for, the
-// one that listens, and those that were there at the begin with a role that serves. What
-// comes later and goes is a helper, or looks like one. A launcher that was asked for
-// counts where nothing of what it started is left.
+// serves reports whether a process belongs to the server: the requested one, the listening one, and
+// those that existed at the beginning of the run with a serving role. Processes that start and end
+// during the run are helpers. A requested launcher counts only if none of its processes is left.
 func (c *Capture) serves(p *Process, allEnded bool) bool {
 	switch {
 	case p.Role == "launcher" && !allEnded:
@@ -56,8 +55,8 @@ func (c *Capture) serves(p *Process, allEnded bool) bool {
 	return slices.Contains(servingRoles, p.Role) && (p.Joined <= c.Begin || p.Earlier)
 }
 
-// unloaded tells whether a process is one of those that Ollama starts for a model and
-// ends with it; where a request failed it may have crashed instead.
+// unloaded reports whether a process is one that Ollama starts for a model and ends with it. If a
+// request failed, it may have crashed instead.
 func (c *Capture) unloaded(p *Process) bool {
 	if p.Role != "worker" || slices.ContainsFunc(c.Requests, func(r Request) bool { return r.Error != "" }) {
 		return false
@@ -67,8 +66,8 @@ func (c *Capture) unloaded(p *Process) bool {
 	})
 }
 
-// ends lists the processes that ended between two looks. One that is dead and that its
-// parent has not waited for is still in the tree, without a thread.
+// ends returns the processes that ended between two samples. A dead process that its parent has not
+// waited for is still in the tree, without threads.
 func (t *Tree) ends() []ending {
 	lived, dead := make([]bool, len(t.Processes)), make([]*time.Duration, len(t.Processes))
 	for i := range t.Samples {
@@ -94,7 +93,7 @@ func (t *Tree) ends() []ending {
 	return out
 }
 
-// when places a moment by the begin of the run.
+// when describes a time relative to the beginning of the run.
 func (c *Capture) when(at time.Duration) string {
 	begin := "the first send"
 	if c.Kind == Observation {

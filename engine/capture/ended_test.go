@@ -7,8 +7,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// TestEndings has a vLLM behind a shell with a helper, llama.cpp, and Ollama with its
-// runners, of which some end; the run goes from 1 s to 5 s.
+// TestEndings covers a vLLM behind a shell with a helper, llama.cpp, and Ollama with its runners,
+// some of which end. The run lasts from 1 s to 5 s.
 func TestEndings(t *testing.T) {
 	const ms = time.Millisecond
 	const s = figure.NBSP + "s"
@@ -85,7 +85,7 @@ func TestEndings(t *testing.T) {
 			if tt.says == nil {
 				want = nil
 			}
-			checkWarnings(t, c.endings(), want, tt.says)
+			checkWarnings(t, endings(&c), want, tt.says)
 		})
 	}
 }

@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// How an energy is known.
+// Sources of an energy.
 const (
 	fromCounter = "energy counter"
 	fromPower   = "integrated power"
 )
 
-// counterUpdate is the longest time between two updates of a GPU's own energy
-// counter. NVIDIA does not state it; PETSc's manual has 20 ms to 100 ms for newer
-// GPUs (PetscLogGpuEnergyMeter), and Zeus has windows shorter than the update
-// come out as 0 (release 0.6.1). No shorter run has an energy from it.
+// counterUpdate is the longest time between two updates of a GPU's energy counter. NVIDIA does not
+// document it; PETSc's manual says 20 ms to 100 ms for newer GPUs (PetscLogGpuEnergyMeter), and
+// Zeus reports 0 for windows shorter than an update (release 0.6.1). Runs shorter than this do not
+// use the counter.
 const counterUpdate = 100 * time.Millisecond
 
-// An energy whose steps are less certain than largestDoubt is none; one less
-// certain than saidDoubt says so.
+// An energy is dropped if the relative uncertainty from the counter's steps exceeds largestDoubt,
+// and has a remark if it exceeds saidDoubt.
 const largestDoubt, saidDoubt = 0.25, 0.03
 
-// gpuEnergy is what one GPU drew over the run: by its counter where that can be
-// trusted, else by integrating its power readings.
+// gpuEnergy returns the energy of one GPU over the run: by its counter if that is reliable,
+// otherwise by integrating its power readings.
 func (c *Capture) gpuEnergy(d *gpuReadings) Energy {
 	if len(d.fields[engine.GPUEnergyJ]) == 0 {
 		return c.integrated(d)
@@ -46,21 +47,20 @@ func (c *Capture) gpuEnergy(d *gpuReadings) Energy {
 	return e
 }
 
-// counted is the growth of the energy counter from Begin to End.
+// counted returns the growth of the energy counter from Begin to End.
 //
-// The counter moves in steps, and a reading may be a step behind. Readings that
-// found it moved are therefore taken as points of a curve: they are late by the
-// same mean amount at both ends, which the difference does not have. Between two
-// of them power is taken as constant; from the begin of the run to the first step
-// and from the last to the end, as the mean of the steps between, over no more
+// The counter changes in steps, and a reading may be one step late. Readings in which it changed
+// are therefore used as points of a curve: they are late by the same mean delay at both ends, which
+// cancels in the difference. Power is constant between two points. Before the first and after the
+// last point it is the mean of the steps between, for at most one update.
 // than one update.
 func (c *Capture) counted(d *gpuReadings) Energy {
 	if c.Span() < counterUpdate {
-		return Energy{Reason: fmt.Sprintf("the run of %s is shorter than the energy counter's update of up to %s", rounded(c.Span()), counterUpdate)}
+		return Energy{Reason: fmt.Sprintf("the run of %s is shorter than the energy counter's update interval of up to %s", figure.Duration(c.Span()), figure.Duration(counterUpdate))}
 	}
 	s := d.fields[engine.GPUEnergyJ]
 	pace := d.pace(s)
-	// Its last steps before and its first after the run belong to the curve.
+	// The last steps before the run and the first after it belong to the curve.
 	s = s[s.from(c.Begin-maxPaces*pace):s.from(c.End+maxPaces*pace)]
 	if slices.ContainsFunc(s.growth(), func(p point) bool { return p.v < 0 }) {
 		return Energy{Reason: "the energy counter fell during the run: the driver was reloaded, or the GPU was reset"}
@@ -68,32 +68,32 @@ func (c *Capture) counted(d *gpuReadings) Energy {
 	steps := s.steps()
 	update := steps.pace(counterUpdate)
 	if stood := s.longestStand(); stood > maxPaces*update && drawsPower(d) {
-		return Energy{Reason: fmt.Sprintf("the energy counter stood still for %s while power was drawn", rounded(stood))}
+		return Energy{Reason: fmt.Sprintf("the energy counter did not change for %s while power was drawn", figure.Duration(stood))}
 	}
 	if len(steps) < 2 {
-		return Energy{Reason: "the energy counter moved less than twice during the run"}
+		return Energy{Reason: "the energy counter changed less than twice during the run"}
 	}
 	first, last := steps[0], steps[len(steps)-1]
 	early, late := first.at-c.Begin, c.End-last.at
 	if early > update || late > update {
-		return Energy{Reason: fmt.Sprintf("readings of the energy counter leave out %s of the run", rounded(max(early, 0)+max(late, 0)))}
+		return Energy{Reason: fmt.Sprintf("readings of the energy counter miss %s of the run", figure.Duration(max(early, 0)+max(late, 0)))}
 	}
 	doubt := min(pace, counterUpdate).Seconds() / (last.at - first.at).Seconds()
-	// What lies outside of the steps is only supposed; of a counter that moves seldom
-	// that is more than a step's own uncertainty.
+	// The energy outside the steps is extrapolated. For a counter that rarely changes, that is less
+	// certain than the steps.
 	doubt += (max(0, early-counterUpdate) + max(0, late-counterUpdate)).Seconds() / c.Span().Seconds()
 	if doubt > largestDoubt {
-		return Energy{Reason: "the run is too short for the steps of the energy counter"}
+		return Energy{Reason: "the run is too short for the step size of the energy counter"}
 	}
 	slope := (last.v - first.v) / (last.at - first.at).Seconds()
 	e := Energy{Joules: stat.Some(steps.along(c.End, slope) - steps.along(c.Begin, slope)), How: fromCounter}
 	if doubt > saidDoubt {
-		e.Reason = fmt.Sprintf("the energy counter moves in steps: ± %.0f %% in a run of %s", 100*doubt, rounded(c.Span()))
+		e.Reason = fmt.Sprintf("the energy counter advances in steps: ± %.0f %% in a run of %s", 100*doubt, figure.Duration(c.Span()))
 	}
 	return e
 }
 
-// growth is the difference of each reading from the one before.
+// growth returns the difference of each reading from the previous one.
 func (s series) growth() series {
 	var growth series
 	for i := 1; i < len(s); i++ {
@@ -102,8 +102,8 @@ func (s series) growth() series {
 	return growth
 }
 
-// steps returns the readings that found the counter moved, and the very first
-// where the second comes so much later that an update lies between in any case.
+// steps returns the readings in which the counter changed. It includes the very first reading if
+// the second is more than an update later.
 func (s series) steps() series {
 	var steps series
 	if len(s) > 1 && s[1].v != s[0].v && s[1].at-s[0].at > counterUpdate {
@@ -117,7 +117,7 @@ func (s series) steps() series {
 	return steps
 }
 
-// longestStand is the longest time over which readings show the same value.
+// longestStand returns the longest time without a change of the value.
 func (s series) longestStand() time.Duration {
 	var longest time.Duration
 	since := 0
@@ -130,15 +130,15 @@ func (s series) longestStand() time.Duration {
 	return longest
 }
 
-// drawsPower reports whether power was seen, or is unknown: a GPU that is
-// switched off is the only one whose counter may stand.
+// drawsPower reports whether power was measured, or is unknown: only the counter of a GPU that is
+// switched off may stay unchanged.
 func drawsPower(d *gpuReadings) bool {
 	power := d.fields[engine.GPUPowerW]
 	return len(power) == 0 || power.peak() > 0
 }
 
-// along is the value at a moment on the line through the points, and with the
-// given slope for each second outside of them.
+// along returns the value at a time on the line through the points, which continues with the given
+// slope per second outside of them.
 func (s series) along(at time.Duration, slope float64) float64 {
 	first, last := s[0], s[len(s)-1]
 	switch {
@@ -151,8 +151,8 @@ func (s series) along(at time.Duration, slope float64) float64 {
 	return lineAt(s[i-1], s[i], at)
 }
 
-// integrated is mean power over the run times its length. Where readings leave
-// out a part of the run, How says how much they cover.
+// integrated returns the mean power over the run times its length. If readings do not cover the
+// whole run, How has the share that they cover.
 func (c *Capture) integrated(d *gpuReadings) Energy {
 	if len(d.fields[engine.GPUPowerW]) == 0 {
 		return Energy{Reason: "no power reading"}
@@ -168,8 +168,7 @@ func (c *Capture) integrated(d *gpuReadings) Energy {
 	return e
 }
 
-// totalEnergy adds up the GPUs. A GPU without an energy leaves the sum without
-// one: what the others drew is not what the run drew.
+// totalEnergy returns the sum of all GPUs. It is absent if that of any GPU is.
 func (c *Capture) totalEnergy(gpus []GPUUsage) Energy {
 	if len(gpus) == 0 {
 		return Energy{Reason: cmp.Or(c.GPUs.Why, "no GPU was sampled")}

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestARareCounterSaysHowWellItIsKnown holds that an energy from a counter that moves
-// seldom is told with what lies before its first and after its last step, or is not
-// the counter's.
+// TestARareCounterSaysHowWellItIsKnown checks that an energy from a rarely updated counter includes
+// the uncertainty before its first and after its last step, or does not come from the counter.
 func TestARareCounterSaysHowWellItIsKnown(t *testing.T) {
 	const s = time.Second
 	// A prefill of a second at 700 W, then decoding at 300 W.

@@ -1,5 +1,4 @@
 package capture
 
-// ProcessWarnings is processWarnings for tests outside of the package, which need a
-// source of real processes.
-func (c *Capture) ProcessWarnings() []Warning { return c.processWarnings() }
+// ProcessWarnings exports processWarnings for tests outside the package that need real processes.
+func (c *Capture) ProcessWarnings() []Warning { return processWarnings(c) }

@@ -2,28 +2,25 @@ package capture
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// minCovered is the share of the run that readings must cover for a mean of them
-// to be one of the run.
+// minCovered is the share of the run that readings must cover for a valid mean.
 const minCovered = 0.9
 
-// The rates that NVML's performance counters give are means between two of its
-// samples, which lie 100 ms apart at least (nvml.h, nvmlGpmSampleGet).
+// rateAveraging is the minimum time between two samples of NVML's performance counters, which give
+// mean rates between samples (nvml.h, nvmlGpmSampleGet).
 const rateAveraging = 100 * time.Millisecond
 
-// gpuUsage says what each sampled GPU did over the run, in order of first
-// appearance.
+// gpuUsage returns the usage of each sampled GPU over the run, in order of first appearance.
 //
-// Means weigh each reading by the time it stands for, so that ticks that were
-// missed do not favour what came before or after them. A reading that is itself
-// a mean of the last second holds a second of what came before it: of such
-// fields only the readings count whose own second lies inside the run, and a run
+// Means weight each reading by the time that it represents, so that missed readings do not favour
+// the ones before or after. A reading that is itself a mean over the last second includes a second
+// before it: for such fields only readings count whose own second lies within the run, and a run
 // shorter than that has none.
 func (c *Capture) gpuUsage() []GPUUsage {
 	devices := c.gpuSeries()
@@ -39,18 +36,18 @@ func (c *Capture) gpuUsage() []GPUUsage {
 	return usage
 }
 
-// gpuReadings are one device's, by field.
+// gpuReadings has the readings of one device by field.
 type gpuReadings struct {
 	index      int
 	name, uuid string
 	fields     [engine.NumGPUFields]series
-	every      time.Duration // how far apart the capture's readings lie
+	every      time.Duration // distance between the capture's readings
 	throttle   uint64
 	throttleOK bool
 }
 
-// gpuSeries gathers the readings of each device. A device is known by its UUID,
-// by its index where it has none.
+// gpuSeries collects the readings of each device. Devices are identified by UUID, or by index
+// without one.
 func (c *Capture) gpuSeries() []*gpuReadings {
 	type identity struct {
 		uuid  string
@@ -74,7 +71,7 @@ func (c *Capture) gpuSeries() []*gpuReadings {
 				devices = append(devices, d)
 			}
 			for f, v := range g.Fields {
-				if v.OK && !math.IsNaN(v.V) && !math.IsInf(v.V, 0) {
+				if v.Finite().OK {
 					points[d][f] = append(points[d][f], point{r.T, v.V})
 				}
 			}
@@ -98,7 +95,7 @@ func (c *Capture) gpuSeries() []*gpuReadings {
 	return devices
 }
 
-// averaging is over how long a reading of a field is itself a mean.
+// averaging returns the time over which a reading of a field is itself a mean.
 func (c *Capture) averaging(f engine.GPUField) time.Duration {
 	switch f {
 	case engine.GPUPowerW:
@@ -115,21 +112,20 @@ func (c *Capture) averaging(f engine.GPUField) time.Duration {
 	return 0
 }
 
-// pace is how far apart readings of a field lie when none is missed. A field
-// that the source tells in turns has a longer one than the others, but no more
-// than a second unless all have.
+// pace returns the distance between readings of a field if none is missed. A field that the source
+// reads in turns with others has a longer one, but at most a second unless all fields have.
 func (d *gpuReadings) pace(s series) time.Duration {
 	return min(s.pace(d.every), max(time.Second, d.every))
 }
 
-// gpuRow is the mean and peak of one field over the run.
+// gpuRow returns the mean and peak of one field over the run.
 func (c *Capture) gpuRow(f engine.GPUField, d *gpuReadings) Row {
 	s := d.fields[f]
 	switch {
 	case len(s) == 0:
-		return Row{Reason: "no reading has it"}
+		return Row{Reason: "no reading includes it"}
 	case f == engine.GPUEnergyJ:
-		return Row{Samples: len(s.within(c.Begin, c.End, c.Period)), Reason: "a counter: its growth is the energy"}
+		return Row{Samples: len(s.within(c.Begin, c.End, c.Period)), Reason: "a counter: see energy for its growth"}
 	}
 	w := c.window(f, d)
 	row := Row{Samples: len(w.readings), Reason: w.reason}
@@ -141,11 +137,11 @@ func (c *Capture) gpuRow(f engine.GPUField, d *gpuReadings) Row {
 	return row
 }
 
-// window is what a series says of the run.
+// window is the evaluation of a series over the run.
 type window struct {
 	readings series
 	mean     stat.Opt
-	covered  float64 // 0..1 of the run
+	covered  float64 // share of the run, 0..1
 	tooShort bool
 	reason   string // why there is no mean
 }
@@ -157,21 +153,21 @@ func (c *Capture) window(f engine.GPUField, d *gpuReadings) window {
 		return window{
 			readings: s.within(c.Begin, c.End, pace), tooShort: true,
 			reason: fmt.Sprintf("the run of %s is shorter than the %s over which %s averages it",
-				rounded(c.Span()), rounded(averaging), c.source()),
+				figure.Duration(c.Span()), figure.Duration(averaging), c.source()),
 		}
 	}
 	lo, hi, reach := c.Begin+averaging, c.End, pace
 	if averaging > 0 {
-		reach = averaging / 10 // of what it averages lies outside of the run, at most
+		reach = averaging / 10 // maximum part of the averaging time outside the run
 	}
 	w := window{readings: s.within(lo, hi, reach)}
 	if len(w.readings) == 0 {
-		w.reason = "no reading falls into the run"
+		w.reason = "no reading lies within the run"
 		return w
 	}
 	if hi-lo < pace {
-		// Two readings cannot be expected: the plain mean of what there is.
-		w.mean, w.covered = stat.Some(plainMean(w.readings)), 1
+		// Two readings cannot be expected, so use the plain mean.
+		w.mean, w.covered = w.readings.mean(), 1
 		return w
 	}
 	sum, covered := w.readings.integral(lo, hi, pace)
@@ -184,26 +180,10 @@ func (c *Capture) window(f engine.GPUField, d *gpuReadings) window {
 	return w
 }
 
-func plainMean(s series) float64 {
-	sum := 0.0
-	for _, p := range s {
-		sum += p.v
-	}
-	return sum / float64(len(s))
-}
-
-// source names what the GPUs were read from, for a sentence.
+// source names the source of the GPU readings, for a sentence.
 func (c *Capture) source() string {
 	if c.GPUs.From == "" {
 		return "the source"
 	}
 	return c.GPUs.From
-}
-
-// rounded shortens a duration for a sentence.
-func rounded(d time.Duration) time.Duration {
-	if d < time.Second {
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(10 * time.Millisecond)
 }

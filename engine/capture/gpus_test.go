@@ -12,8 +12,8 @@ import (
 
 const ms = time.Millisecond
 
-// run is a capture that begins at 1 s and lasts for span, sampled every 50 ms
-// with readings forced just before and just after it.
+// run returns a capture that begins at 1 s and lasts for span, sampled every 50 ms and just before
+// and just after it.
 func run(span time.Duration, devices ...func(at time.Duration) engine.GPU) *Capture {
 	c := &Capture{Period: 50 * ms, Begin: time.Second, End: time.Second + span}
 	c.GPUs.From, c.GPUs.Averaging = "NVML", time.Second
@@ -34,7 +34,7 @@ func reading(at time.Duration, devices ...func(at time.Duration) engine.GPU) eng
 	return r
 }
 
-// with is a device that has one field.
+// with returns a device with one field.
 func with(f engine.GPUField, v func(at time.Duration) float64) func(time.Duration) engine.GPU {
 	return func(at time.Duration) engine.GPU {
 		var g engine.GPU
@@ -47,10 +47,10 @@ func constant(v float64) func(time.Duration) float64 {
 	return func(time.Duration) float64 { return v }
 }
 
-// ramp grows by one each second.
+// ramp grows by one per second.
 func ramp(at time.Duration) float64 { return at.Seconds() }
 
-// without leaves out the readings of a time.
+// without removes the readings in a time range.
 func without(c *Capture, from, to time.Duration) *Capture {
 	kept := c.GPUs.Readings[:0]
 	for _, r := range c.GPUs.Readings {
@@ -78,8 +78,8 @@ func TestGPURows(t *testing.T) {
 		{"the mean of a ramp is its middle", run(10*time.Second, with(engine.GPUSMClockMHz, ramp)),
 			engine.GPUSMClockMHz, stat.Some(6), stat.Some(11.002), 202, ""},
 		{"power over a run shorter than its averaging", run(350*ms, with(engine.GPUPowerW, constant(170))),
-			engine.GPUPowerW, stat.None, stat.None, 9, "the run of 350ms is shorter than the 1s over which NVML averages it"},
-		{"utilisation too", run(350*ms, with(engine.GPUUtil, constant(0.5))),
+			engine.GPUPowerW, stat.None, stat.None, 9, "the run of 350\u00a0ms is shorter than the 1.00\u00a0s over which NVML averages it"},
+		{"utilization too", run(350*ms, with(engine.GPUUtil, constant(0.5))),
 			engine.GPUUtil, stat.None, stat.None, 9, "shorter"},
 		{"power as long as its averaging: one reading is all of the run", run(time.Second, with(engine.GPUPowerW, constant(170))),
 			engine.GPUPowerW, stat.Some(170), stat.Some(170), 2, ""},
@@ -92,9 +92,9 @@ func TestGPURows(t *testing.T) {
 			return c
 		}(), engine.GPUPowerW, stat.Some(170), stat.Some(170), 9, ""},
 		{"a rate of the counters needs 100 ms", run(90*ms, with(engine.GPUDRAMActive, constant(0.5))),
-			engine.GPUDRAMActive, stat.None, stat.None, 3, "shorter than the 100ms"},
+			engine.GPUDRAMActive, stat.None, stat.None, 3, "shorter than the 100\u00a0ms"},
 		{"a field that no reading has", run(time.Second, with(engine.GPUPowerW, constant(1))),
-			engine.GPUVRAMUsed, stat.None, stat.None, 0, "no reading has it"},
+			engine.GPUVRAMUsed, stat.None, stat.None, 0, "no reading includes it"},
 		{"a missed tick is bridged", without(run(10*time.Second, with(engine.GPUSMClockMHz, ramp)), 6*time.Second, 6100*ms),
 			engine.GPUSMClockMHz, stat.Some(6), stat.Some(11.002), 200, ""},
 		{"a longer gap is left out of the mean, and the rest is enough",
@@ -105,7 +105,7 @@ func TestGPURows(t *testing.T) {
 		{"a single reading", without(run(10*time.Second, with(engine.GPUTemperatureC, constant(50))), 1100*ms, time.Minute),
 			engine.GPUTemperatureC, stat.None, stat.Some(50), 3, "readings cover 1 % of the run"},
 		{"only readings before the run", without(run(10*time.Second, with(engine.GPUPowerW, constant(50))), 1500*ms, time.Minute),
-			engine.GPUPowerW, stat.None, stat.None, 0, "no reading falls into the run"},
+			engine.GPUPowerW, stat.None, stat.None, 0, "no reading lies within the run"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func near(t *testing.T, what string, got, want stat.Opt) {
 	}
 }
 
-// A plain mean favours the time in which readings were close together.
+// A plain mean would favour times with closely spaced readings.
 func TestGPUMeanWeighsByTime(t *testing.T) {
 	c := &Capture{Period: 50 * ms, End: 4 * time.Second}
 	for _, p := range []struct {
@@ -172,7 +172,7 @@ func TestGPUDevices(t *testing.T) {
 	}
 }
 
-// A source that renews its rows every 250 ms is asked five times a row.
+// A source that updates its rows every 250 ms is read five times per row.
 func TestGPURepeatedRows(t *testing.T) {
 	c := run(10*time.Second, with(engine.GPUTemperatureC, constant(40)))
 	for i := range c.GPUs.Readings {

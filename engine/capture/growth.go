@@ -5,64 +5,60 @@ import (
 	"time"
 )
 
-// tick is the kernel's unit of the CPU times in /proc/PID/stat, USER_HZ, 100 a
-// second on every Linux architecture of today (time(7)).
+// tick is the unit of the CPU times in /proc/PID/stat, USER_HZ, which is 100 per second on every
+// current Linux architecture (time(7)).
 const tick = 10 * time.Millisecond
 
-// rounding is by how much Reaped may be short of the truth: user and system time
-// are cut to a tick each.
+// rounding is the maximum error of Reaped: user and system time are each truncated to a tick.
 const rounding = 2 * tick
 
-// growth is the CPU time of a tree, told apart by process and interval, so that
-// every nanosecond is counted once.
+// growth is the CPU time of a tree by process and interval, with every nanosecond counted once.
 //
-// The sum of own and reaped time over living processes is not that: it falls when
-// a process ends without being waited for within the tree (its parent ignores
-// SIGCHLD, or is outside), and it holds nothing twice only while each ended child
-// moves its whole time to its parent. So an ended process keeps what it was last
-// seen to have used, and a parent that waits for it is credited only with what
-// exceeds that.
+// The sum of own and reaped time over living processes would be wrong: it falls when a process ends
+// without being waited for within the tree (its parent ignores SIGCHLD, or is outside), and it
+// counts nothing twice only if each ended child moves its whole time to its parent. Therefore an
+// ended process keeps the time that it was last seen to have used, and a parent that waits for it
+// is credited only with the excess.
 type growth struct {
-	looks []*TreeSample // those that did not fail
-	// used is, for each process, what it used between each look that it was there at and
-	// the one before; from its first look on, of which seen knows the number.
+	looks []*TreeSample // samples that did not fail
+	// used has, for each process, the time used between successive samples with the process. seen
+	// has the index of the first one.
 	used [][]time.Duration
-	// since is, for looks at which time appears that was used earlier, the look after
-	// which it was used; -1 where there is none.
-	since []int
-	seen  []lookRange // looks that hold the process
-	of    [][]entry   // of each process, in order
-	pss   lookRange   // looks among which memory shares are looked for
+	// since has, for each sample with time that was used earlier, the sample after which it was
+	// used; -1 for the others.
+	since   []int
+	seen    []lookRange // samples with the process
+	entries [][]entry   // of each process, in order
+	pss     lookRange   // samples in which memory shares were read
 }
 
-// entry is what one look says of one process.
+// entry is one process in one sample.
 type entry struct {
 	look int
 	*ProcessSample
 }
 
-// lookRange is a first and a last look; first is -1 where there is none.
+// lookRange is a range of samples, both included; first is -1 if it is empty.
 type lookRange struct{ first, last int }
 
-// ledger follows the CPU time of a tree from look to look.
+// ledger accounts the CPU time of a tree from sample to sample.
 type ledger struct {
 	*growth
 	tree   *Tree
-	own    []time.Duration // largest of each process so far
+	own    []time.Duration // maximum of each process so far
 	reaped []time.Duration
 	parent []int
-	// owed is reaped time that is counted already and that a parent has not shown
-	// yet. Between looks no more than rounding is carried over.
+	// owed is reaped time that is already counted but not yet visible at the parent. At most
+	// rounding is carried over to the next sample.
 	owed []time.Duration
-	// waiting are processes that ended before the last look and whose parent had not
-	// been seen to inherit their time: the parent is read before its children, so that
-	// the next look decides.
+	// waiting are processes that ended before the last sample and whose parent had not yet
+	// inherited their time: the parent is read before its children, so the next sample decides.
 	waiting []int
 }
 
-// grow follows every look of a tree that did not fail.
+// grow accounts all samples of a tree that did not fail.
 func (t *Tree) grow() *growth {
-	g := &growth{used: make([][]time.Duration, len(t.Processes)), seen: make([]lookRange, len(t.Processes)), of: make([][]entry, len(t.Processes))}
+	g := &growth{used: make([][]time.Duration, len(t.Processes)), seen: make([]lookRange, len(t.Processes)), entries: make([][]entry, len(t.Processes))}
 	for i := range t.Samples {
 		if s := &t.Samples[i]; s.Error == "" && len(s.Processes) > 0 {
 			g.looks = append(g.looks, s)
@@ -79,7 +75,7 @@ func (t *Tree) grow() *growth {
 				g.seen[s.Process].first = k
 			}
 			g.seen[s.Process].last = k
-			g.of[s.Process] = append(g.of[s.Process], entry{k, s})
+			g.entries[s.Process] = append(g.entries[s.Process], entry{k, s})
 		}
 	}
 	for p, seen := range g.seen {
@@ -95,7 +91,7 @@ func (t *Tree) grow() *growth {
 	return g
 }
 
-// look books what look k shows.
+// look accounts sample k.
 func (l *ledger) look(k int) {
 	inflow := map[int]time.Duration{} // reaped time that parents gained
 	for _, s := range l.looks[k].Processes {
@@ -124,8 +120,8 @@ func (l *ledger) look(k int) {
 	}
 }
 
-// join books what a process had used when it was first seen: all of it, where it
-// began during the capture.
+// join accounts the time of a process in its first sample: all of it, if it started during the
+// capture.
 func (l *ledger) join(k int, s ProcessSample) {
 	if k == 0 || l.tree.Processes[s.Process].Earlier {
 		return
@@ -138,7 +134,7 @@ func (l *ledger) join(k int, s ProcessSample) {
 
 func (l *ledger) book(k, p int, d time.Duration) { l.used[p][k-l.seen[p].first] += max(0, d) }
 
-// total is what all processes used between each look and the one before.
+// total returns the time used by all processes between successive samples.
 func (g *growth) total() []time.Duration {
 	sum := make([]time.Duration, len(g.looks))
 	for p, used := range g.used {
@@ -149,8 +145,8 @@ func (g *growth) total() []time.Duration {
 	return sum
 }
 
-// extent is the part of a window from the first look that has one of the processes to
-// the last one.
+// extent returns the part of a window between the first and the last sample with one of the
+// processes.
 func (g *growth) extent(procs []int, w lookRange) lookRange {
 	e := lookRange{w.last + 1, w.first - 1}
 	for _, p := range procs {
@@ -161,8 +157,8 @@ func (g *growth) extent(procs []int, w lookRange) lookRange {
 	return lookRange{max(e.first, w.first), min(e.last, w.last)}
 }
 
-// appeared marks that look k shows time of processes that were not known before:
-// they began after children had last been looked for.
+// appeared marks that sample k shows time of processes that were unknown before: they started after
+// the last search for children.
 func (l *ledger) appeared(k int) {
 	from := k - 1
 	for from > 0 && !l.looks[from].Walked {
@@ -171,9 +167,8 @@ func (l *ledger) appeared(k int) {
 	l.since[k] = from
 }
 
-// inherit finds for processes that ended the parent that waited for them. Its
-// gain in reaped time holds what they had been seen to use, if it is large enough
-// to: that part is counted already.
+// inherit finds the parents that waited for ended processes. If a parent gained enough reaped time,
+// the gain includes the already counted time of the process.
 func (l *ledger) inherit(k int, inflow map[int]time.Duration) {
 	left := slices.Clone(l.waiting)
 	l.waiting = l.waiting[:0]
@@ -197,7 +192,7 @@ func (l *ledger) inherit(k int, inflow map[int]time.Duration) {
 	}
 }
 
-// heir is the nearest ancestor of an ended process that is there at look k.
+// heir returns the nearest ancestor of an ended process that exists in sample k.
 func (l *ledger) heir(p, k int) (int, bool) {
 	for range l.parent { // a chain is no longer than there are processes
 		up := l.parent[p]

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// seen is one process at one look of a table: own and reaped time in milliseconds.
+// seen is one process in one sample: own and reaped time in milliseconds.
 type seen struct{ process, parent, own, reaped int }
 
-// looksOf makes a tree of looks 100 ms apart, all of which looked for children.
+// looksOf returns a tree with samples 100 ms apart, all of which searched for children.
 func looksOf(looks ...[]seen) *Tree {
 	t := &Tree{}
 	for k, look := range looks {
@@ -105,8 +105,8 @@ func TestEarlierUseIsNotTheRuns(t *testing.T) {
 	}
 }
 
-// kernel is a made-up machine: processes that use CPU time, start others, end, and
-// are waited for or not.
+// kernel is a simulated machine: its processes use CPU time, start others, end, and are waited for
+// or not.
 type kernel struct {
 	procs []*simulated
 	spent time.Duration // by all processes ever, ended ones included
@@ -130,7 +130,7 @@ func (k *kernel) living() []*simulated {
 	return l
 }
 
-// step lets something happen.
+// step simulates one random event.
 func (k *kernel) step(r *rand.Rand) {
 	l := k.living()
 	p := l[r.IntN(len(l))]
@@ -158,8 +158,8 @@ func (k *kernel) end(p *simulated) {
 	}
 }
 
-// look samples the kernel, parents before children, and lets things happen between
-// any two reads. Time is cut to ticks where the kernel cuts it.
+// look samples the kernel, parents before children, with random events between any two reads. Times
+// are truncated to ticks like the kernel's.
 func (k *kernel) look(t *Tree, r *rand.Rand, walked bool) {
 	s := TreeSample{At: time.Duration(len(t.Samples)) * 50 * time.Millisecond, Walked: walked}
 	for _, p := range k.living() {
@@ -182,8 +182,8 @@ func (k *kernel) look(t *Tree, r *rand.Rand, walked bool) {
 	t.Samples = append(t.Samples, s)
 }
 
-// TestGrowthOfAKernel compares a sampled tree with what its processes really used:
-// never more than that beside the rounding of ticks, and rarely much less.
+// TestGrowthOfAKernel compares a sampled tree with what its processes really used: the result is
+// never more, except for the rounding of ticks, and rarely much less.
 func TestGrowthOfAKernel(t *testing.T) {
 	var short, all, most time.Duration
 	for seed := range uint64(300) {
@@ -231,8 +231,8 @@ func TestGrowthOfAKernel(t *testing.T) {
 	}
 }
 
-// BenchmarkUsageOfManyProcesses is an hour of a tree whose children come and go, some
-// of which are seen: memory goes by looks and processes, not by their product.
+// BenchmarkUsageOfManyProcesses is an hour of a tree with short-lived children, some of which are
+// sampled: memory grows with samples and processes, not with their product.
 func BenchmarkUsageOfManyProcesses(b *testing.B) {
 	tree := &Tree{}
 	for k := range 72_000 {

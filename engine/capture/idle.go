@@ -12,58 +12,55 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// What makes a tree look idle: the three conditions of inferscope's warning, all
-// in every look. A server of a model holds hundreds of megabytes and dozens of
-// threads.
+// Limits for an idle tree: the three conditions of inferscope's warning, in every sample. A server
+// with a model has hundreds of megabytes and dozens of threads.
 const (
 	idleRSSBytes = 10 << 20
-	// idleSpan is the shortest observation that is judged: without a request, a small
-	// daemon may rest that long.
+	// idleSpan is the shortest observation that is judged: a small daemon may be idle that long
+	// without requests.
 	idleSpan = 200 * time.Millisecond
-	// idleCores is the CPU use below which a tree does not serve tokens. A server that
-	// does its work on a GPU keeps most of a core busy, and the least of them some
-	// percent: detokenizing and HTTP remain.
+	// idleCores is the CPU use below which a tree does not serve tokens. A server that works on a
+	// GPU keeps most of a core busy, and at least a few percent for detokenization and HTTP.
 	idleCores = 0.005
-	// busyGPU is the share of time from which a GPU counts as at work.
+	// busyGPU is the utilization from which a GPU counts as working.
 	busyGPU = 0.2
 )
 
-// activity is what the tree did from its first look to its last.
+// activity is the usage of the tree from its first sample to its last.
 type activity struct {
 	looks   int
 	cpu     time.Duration
 	span    time.Duration
-	rss     int64 // largest sum of a look
-	threads int   // largest sum of a look
-	stirred bool  // something shows that it ran: context switches, page faults, I/O
+	rss     int64 // largest sum in a sample
+	threads int   // largest sum in a sample
+	stirred bool  // evidence that it ran: context switches, page faults, I/O
 }
 
-// processWarnings says where the sampled tree is not the server, or only a part
-// of it. It stops nothing: the figures of the tree stay true of what they were
-// taken of.
-func (c *Capture) processWarnings() []Warning {
+// processWarnings warns if the sampled tree is not the server, or only a part of it. The figures of
+// the tree remain valid for what was sampled.
+func processWarnings(c *Capture) []Warning {
 	a := c.Tree.activity()
 	if a.looks < 2 {
 		return nil
 	}
 	outside := c.Tree.Listener.PID != 0 && !c.Tree.holds(c.Tree.Listener.PID)
-	tokens := c.tokensSeen()
-	cores, most := c.coresWhileServing()
+	tokens := tokensSeen(c)
+	cores, most := coresWhileServing(c)
 	switch {
 	case a.idle() && (c.served() || a.span >= idleSpan):
-		text := fmt.Sprintf("process %d looks idle in all %d looks (RSS at most %s, 1 thread, no CPU time): it may be a wrapper of the server, or another program", c.Tree.Root, a.looks, memory(a.rss))
-		return []Warning{{ID: "idle-pid", Text: text + c.wayToTheServer(outside)}}
+		text := fmt.Sprintf("process %d looks idle in all %d looks (RSS at most %s, 1 thread, no CPU time): it may be a wrapper around the server, or another program", c.Tree.Root, a.looks, figure.Value(float64(a.rss), "B"))
+		return []Warning{{ID: "idle-pid", Text: text + wayToTheServer(c, outside)}}
 	case tokens > 0 && most < idleCores && (outside || c.Tree.Listener.PID == 0):
-		text := fmt.Sprintf("the tree of process %d used %s of a core while %s came", c.Tree.Root, percent(cores), c.meanwhile(tokens))
-		return []Warning{{ID: "wrong-tree", Text: text + ": this is not the process that serves" + c.wayToTheServer(outside)}}
+		text := fmt.Sprintf("the tree of process %d used %s of a core while %s arrived", c.Tree.Root, figure.PercentSign(cores), meanwhile(c, tokens))
+		return []Warning{{ID: "wrong-tree", Text: text + ": this is not the serving process" + wayToTheServer(c, outside)}}
 	case outside:
-		text := fmt.Sprintf("the tree of process %d does not hold the process that listens on the port: its figures are of a part of the server, or of another program", c.Tree.Root)
-		return []Warning{{ID: "part-of-server", Text: text + c.wayToTheServer(outside)}}
+		text := fmt.Sprintf("the tree of process %d does not contain the process that listens on the port: its figures describe a part of the server, or another program", c.Tree.Root)
+		return []Warning{{ID: "part-of-server", Text: text + wayToTheServer(c, outside)}}
 	}
 	return nil
 }
 
-// activity sums up all looks that did not fail.
+// activity sums up all samples that did not fail.
 func (t *Tree) activity() activity {
 	var a activity
 	g := t.grow()
@@ -87,14 +84,14 @@ func (t *Tree) activity() activity {
 	}
 	a.span = g.looks[a.looks-1].At - g.looks[0].At
 	for p := range t.Processes {
-		a.stirred = a.stirred || stirred(g.of[p])
+		a.stirred = a.stirred || stirred(g.entries[p])
 	}
 	return a
 }
 
-// stirred tells whether any counter of a process grew: where CPU time is counted
-// in ticks, they tell a daemon that works a millisecond at a time from one that
-// does not. Time of its children is in the CPU time.
+// stirred reports whether any counter of a process grew. If CPU time is counted in ticks, these
+// counters detect a daemon that works a millisecond at a time. Time of its children is in the CPU
+// time.
 func stirred(looks []entry) bool {
 	var before [5]stat.Opt
 	for _, s := range looks {
@@ -114,11 +111,11 @@ func (a activity) idle() bool {
 	return a.rss < idleRSSBytes && a.threads <= 1 && a.cpu == 0 && !a.stirred
 }
 
-// coresWhileServing is the mean CPU use of the tree while tokens came: over the whole
-// run of a probe, and over the looks at the page between which the server's counter
-// grew, since a window may hold little but rest. most is what it may have been at
-// most, +Inf where nothing is known: time that is counted in ticks is cut to them.
-func (c *Capture) coresWhileServing() (cores, most float64) {
+// coresWhileServing returns the mean CPU use of the tree while tokens were generated: over a whole
+// probe, or between samples of the page in which the server's counter grew, because an observation
+// may be mostly idle. most is the upper bound, because ticks truncate the time; it is +Inf if
+// nothing is known.
+func coresWhileServing(c *Capture) (cores, most float64) {
 	when := []span{{c.Begin, c.End}}
 	if !c.served() {
 		when = c.counting()
@@ -136,28 +133,23 @@ func (c *Capture) coresWhileServing() (cores, most float64) {
 	return used / whole, (used + c.Tree.uncertain().Seconds()) / whole
 }
 
-// counting are the times between looks at the server's page over which its counter of
-// output tokens grew, and of one that does not move with each step, over which requests
-// ran.
+// counting returns the times between samples in which the server's token counter grew. If the
+// counter does not change with each step, the times with running requests are included.
 func (c *Capture) counting() []span {
 	var when []span
-	stepwise := c.stepwise(c.pagesWithCounter())
-	var before *PageSample
-	for i := range c.Pages {
-		p := &c.Pages[i]
-		if !p.GenerationTokens.OK {
-			continue
-		}
-		if before != nil && (p.GenerationTokens.V > before.GenerationTokens.V || !stepwise && p.runs() && before.runs()) {
+	looks := pagesWithCounter(c)
+	stepwise := c.stepwise(looks)
+	for i := 1; i < len(looks); i++ {
+		before, p := looks[i-1], looks[i]
+		if p.GenerationTokens.V > before.GenerationTokens.V || !stepwise && p.runs() && before.runs() {
 			when = append(when, span{before.At, p.At})
 		}
-		before = p
 	}
 	return when
 }
 
-// uncertain is how much CPU time the tree may have used that its looks do not show:
-// none where its processes have clocks.
+// uncertain returns the CPU time that the tree may have used beyond its samples: none if its
+// processes have precise clocks.
 func (t *Tree) uncertain() time.Duration {
 	for i := range t.Samples {
 		for _, s := range t.Samples[i].Processes {
@@ -169,30 +161,19 @@ func (t *Tree) uncertain() time.Duration {
 	return rounding * time.Duration(len(t.Processes))
 }
 
-// holds tells whether a process was in the tree at any look.
+// holds reports whether a process was in the tree in any sample.
 func (t *Tree) holds(pid int) bool {
-	for _, p := range t.Processes {
-		if p.PID == pid {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Processes, func(p Process) bool { return p.PID == pid })
 }
 
-// served tells whether a request of ours got any output, so that the server
-// cannot have rested.
+// served reports whether one of our requests got output, so that the server cannot have been idle.
 func (c *Capture) served() bool {
-	for i := range c.Requests {
-		if len(c.Requests[i].Chunks) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Requests, func(r Request) bool { return len(r.Chunks) > 0 })
 }
 
-// tokensSeen counts output by what shows it: our own chunks, else the growth of
-// the server's counter.
-func (c *Capture) tokensSeen() float64 {
+// tokensSeen returns the visible output: our own chunks, or else the growth of the server's
+// counter.
+func tokensSeen(c *Capture) float64 {
 	chunks := 0
 	for i := range c.Requests {
 		chunks += len(c.Requests[i].Chunks)
@@ -200,19 +181,15 @@ func (c *Capture) tokensSeen() float64 {
 	if chunks > 0 {
 		return float64(chunks)
 	}
-	first, last := -1.0, -1.0
-	for i := range c.Pages {
-		if v := c.Pages[i].GenerationTokens; v.OK {
-			if last = v.V; first < 0 {
-				first = v.V
-			}
-		}
+	looks := pagesWithCounter(c)
+	if len(looks) == 0 {
+		return 0
 	}
-	return max(0, last-first)
+	return max(0, looks[len(looks)-1].GenerationTokens.V-looks[0].GenerationTokens.V)
 }
 
-// meanwhile says what else went on: tokens, and a GPU at work.
-func (c *Capture) meanwhile(tokens float64) string {
+// meanwhile describes the other activity: tokens, and a busy GPU.
+func meanwhile(c *Capture, tokens float64) string {
 	text := figure.Whole(tokens) + " tokens"
 	most := 0.0
 	for _, r := range c.GPUs.Readings {
@@ -221,14 +198,14 @@ func (c *Capture) meanwhile(tokens float64) string {
 		}
 	}
 	if most >= busyGPU {
-		text += fmt.Sprintf(" and a GPU was up to %s busy", percent(most))
+		text += fmt.Sprintf(" and a GPU was up to %s busy", figure.PercentSign(most))
 	}
 	return text
 }
 
-// wayToTheServer is the next step: the right PID where it is known, else how to
-// find it, and how to check it.
-func (c *Capture) wayToTheServer(outside bool) string {
+// wayToTheServer returns the next step: the right PID if it is known, otherwise how to find it, and
+// how to check it.
+func wayToTheServer(c *Capture, outside bool) string {
 	name, pid := "NAME", "PID"
 	var b strings.Builder
 	if l := c.Tree.Listener; outside {
@@ -253,19 +230,14 @@ func (c *Capture) wayToTheServer(outside bool) string {
 	return b.String()
 }
 
-// interpreters lend their name to whatever they run.
+// interpreters give their name to the processes of the programs they run.
 var interpreters = []string{
 	"python", "pypy", "node", "deno", "bun", "java", "ruby", "perl", "php", "lua", "dotnet", "Rscript", "julia",
 	"bash", "sh", "dash", "zsh", "ash", "ksh", "fish", "busybox",
 }
 
-// interprets tells whether a name finds whatever that interpreter runs on the machine:
-// "python3.12", "node".
+// interprets reports whether a name is that of an interpreter, such as "python3.12" or "node",
+// which does not identify the program.
 func interprets(name string) bool {
 	return slices.Contains(interpreters, strings.TrimRight(name, "0123456789."))
-}
-
-func memory(bytes int64) string {
-	number, unit := figure.Memory(float64(bytes))
-	return number + figure.NBSP + unit
 }

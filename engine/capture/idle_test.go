@@ -9,8 +9,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// program is what looks at one process showed: each list holds a value a look, 500
-// ms apart, the last one for all that follow.
+// program has the values of one process: each list has one value per sample, 500 ms apart, the last
+// one for all further samples.
 type program struct {
 	rss      float64 // MiB
 	threads  int
@@ -38,8 +38,8 @@ func (p program) tree() Tree {
 	return t
 }
 
-// TestIdlePID holds the seed's warning against processes as they are recorded:
-// wrappers that wait, and ordinary programs that are busy now and then.
+// TestIdlePID checks the warning with recorded processes: wrappers that wait, and ordinary programs
+// that are sometimes busy.
 func TestIdlePID(t *testing.T) {
 	tests := []struct {
 		name string
@@ -68,7 +68,7 @@ func TestIdlePID(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := Capture{Tree: tt.p.tree()}
-			got := c.processWarnings()
+			got := processWarnings(&c)
 			if fired := len(got) == 1 && got[0].ID == "idle-pid"; fired != tt.want || !tt.want && len(got) > 0 {
 				t.Errorf("warnings %v; fired: want %v", got, tt.want)
 			}
@@ -91,7 +91,7 @@ func TestProcessWarnings(t *testing.T) {
 		return pages
 	}
 	page := counter(1000, 1016, 1032, 1048, 1064, 1080)
-	// 7.5 ms of work in 2.5 s, all of it while the ten tokens came.
+	// 7.5 ms of work in 2.5 s, all of it while the ten tokens were generated.
 	once := program{rss: 900, threads: 80, cpu: []float64{0.5, 0.5, 0.5, 8, 8.001, 8.001}}
 	ticks := program{rss: 900, threads: 80, cpu: []float64{700, 700, 700, 700, 710, 710}}
 	var device engine.GPU
@@ -108,9 +108,9 @@ func TestProcessWarnings(t *testing.T) {
 		says     []string
 	}{
 		{"a wrapper beside the server", idle, outside, Capture{Requests: chunks}, "idle-pid", []string{"2252", "process 2254 (llama-server) listens on the port 8080", "--pid 2254", "pgrep -x llama-server", "VmRSS|Threads"}},
-		{"a large program that is not the server", sluggish, outside, Capture{Requests: chunks, GPUs: gpu}, "wrong-tree", []string{"this is not the process that serves", "process 2254 (llama-server) listens", "80 tokens", "GPU was up to 83"}},
+		{"a large program that is not the server", sluggish, outside, Capture{Requests: chunks, GPUs: gpu}, "wrong-tree", []string{"this is not the serving process", "process 2254 (llama-server) listens", "80 tokens", "GPU was up to 83"}},
 		{"the same, tokens by the server's counter", sluggish, outside, Capture{Pages: page}, "wrong-tree", []string{"80 tokens"}},
-		{"nobody knows who listens", sluggish, Listener{}, Capture{Requests: chunks}, "wrong-tree", []string{"this is not the process that serves", "pgrep -x NAME"}},
+		{"nobody knows who listens", sluggish, Listener{}, Capture{Requests: chunks}, "wrong-tree", []string{"this is not the serving process", "pgrep -x NAME"}},
 		{"a server that rested but for one answer", once, Listener{}, Capture{Pages: counter(50, 50, 50, 60, 60, 60)}, "", nil},
 		{"its CPU time is known in ticks", ticks, Listener{}, Capture{Requests: chunks}, "", nil},
 		{"nobody knows, and nothing was served", sluggish, Listener{}, Capture{}, "", nil},
@@ -124,7 +124,7 @@ func TestProcessWarnings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.c.Tree, tt.c.End = tt.p.tree(), 2500*time.Millisecond
 			tt.c.Tree.Listener = tt.listener
-			got := tt.c.processWarnings()
+			got := processWarnings(&tt.c)
 			id, text := "", ""
 			if len(got) > 0 {
 				id, text = got[0].ID, got[0].Text
@@ -141,8 +141,8 @@ func TestProcessWarnings(t *testing.T) {
 	}
 }
 
-// TestInterpreterIsNoName holds that nobody is told to look for an interpreter: the
-// machine may run many of them.
+// TestInterpreterIsNoName checks that no one is advised to search for an interpreter: the machine
+// may run many of them.
 func TestInterpreterIsNoName(t *testing.T) {
 	for comm, want := range map[string]bool{
 		"python": false, "python3.12": false, "node": false, "java": false, "bash": false, "ruby3.3": false, "lua5.4": false,
@@ -150,7 +150,7 @@ func TestInterpreterIsNoName(t *testing.T) {
 	} {
 		c := Capture{Tree: program{rss: 2, threads: 1}.tree()}
 		c.Tree.Listener = Listener{PID: 2254, Comm: comm, Port: 8080}
-		got := c.processWarnings()
+		got := processWarnings(&c)
 		if len(got) != 1 || !strings.Contains(got[0].Text, "--pid 2254") {
 			t.Fatalf("%s: %v", comm, got)
 		}
@@ -168,7 +168,7 @@ func TestIdleIsNotJudgedOfNothing(t *testing.T) {
 		"looks that failed":   {Tree: Tree{Samples: []TreeSample{{Error: "gone"}, {Error: "gone"}}}},
 		"a short observation": {Tree: Tree{Processes: tree.Processes, Samples: []TreeSample{tree.Samples[0], {At: 100 * time.Millisecond, Processes: tree.Samples[1].Processes}}}},
 	} {
-		if got := c.processWarnings(); got != nil {
+		if got := processWarnings(&c); got != nil {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -1,12 +1,15 @@
 package capture
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// distribution is a Distribution as a document has it.
+// distribution is the JSON form of a Distribution.
 type distribution struct {
 	Count int     `json:"count"`
 	Mean  float64 `json:"mean_s"`
@@ -16,7 +19,7 @@ type distribution struct {
 	Max   float64 `json:"max_s"`
 }
 
-// MarshalJSON writes times in seconds, and null where nothing was observed.
+// MarshalJSON writes times in seconds, and null without observations.
 func (d Distribution) MarshalJSON() ([]byte, error) {
 	if d.Count <= 0 {
 		return []byte("null"), nil
@@ -24,7 +27,7 @@ func (d Distribution) MarshalJSON() ([]byte, error) {
 	return json.Marshal(distribution{d.Count, d.Mean.Seconds(), d.P50.Seconds(), d.P95.Seconds(), d.P99.Seconds(), d.Max.Seconds()})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, to the nanosecond.
+// UnmarshalJSON reads what MarshalJSON wrote, precise to a nanosecond.
 func (d *Distribution) UnmarshalJSON(b []byte) error {
 	var w distribution
 	if err := json.Unmarshal(b, &w); err != nil { // null leaves it empty
@@ -34,9 +37,27 @@ func (d *Distribution) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Seconds is a time that is given in seconds, to the nearest nanosecond: what
-// Duration.Seconds says of it comes back the same up to 50 days. It is 0 for what is
-// not a number, and the longest duration for what is longer.
+// Document returns the row for a document: an absent value has a reason.
+func (r Row) Document() any {
+	type row Row
+	if !r.Mean.Finite().OK && !r.Peak.Finite().OK {
+		r.Reason = cmp.Or(r.Reason, "not measured")
+	}
+	return row(r)
+}
+
+// Fields returns pointers to the numbers of a page by name.
+func (p *PageSample) Fields() map[string]*stat.Opt {
+	return map[string]*stat.Opt{
+		"generation_tokens": &p.GenerationTokens, "prompt_tokens": &p.PromptTokens, "requests": &p.Requests,
+		"running": &p.Running, "waiting": &p.Waiting, "kv_usage": &p.KVUsage, "sequence_steps": &p.SequenceSteps,
+		"ttft_sum_s": &p.TTFTSum, "ttft_count": &p.TTFTCount, "queue_sum_s": &p.QueueSum, "queue_count": &p.QueueCount,
+		"prefill_sum_s": &p.PrefillSum, "prefill_count": &p.PrefillCount,
+	}
+}
+
+// Seconds converts seconds to a duration, rounded to a nanosecond. It reverses Duration.Seconds
+// exactly up to 50 days. It returns 0 for NaN, and the longest duration for values out of range.
 func Seconds(v float64) time.Duration {
 	switch ns := math.Round(v * 1e9); {
 	case math.IsNaN(ns):
@@ -50,11 +71,11 @@ func Seconds(v float64) time.Duration {
 	}
 }
 
-// Precision is that of moments in a document.
+// Precision is the precision of times in a document.
 const Precision = time.Microsecond
 
-// Round rounds every moment of a capture to Precision. A capture that was rounded
-// before its figures were made gives the same figures once it is read back.
+// Round rounds all times of a capture to Precision, so that a capture read back from a document
+// gives the same figures.
 func (c *Capture) Round() {
 	round(&c.Period, &c.Begin, &c.End, &c.GPUs.Averaging)
 	for i := range c.Requests {

@@ -9,9 +9,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// requestsSummary is what the requests came to; nil without any. TTFT and ITL take in
-// requests that were cut off, as far as they came; E2E, TPOT and the rates of single
-// requests are of whole ones, up to the last chunk.
+// requestsSummary summarizes the requests; it returns nil without any. TTFT and ITL include the
+// output of requests that were cut off. E2E, TPOT and the rates of single requests cover only
+// completed ones, up to the last chunk.
 func (c *Capture) requestsSummary() *RequestsSummary {
 	if len(c.Requests) == 0 {
 		return nil
@@ -19,7 +19,7 @@ func (c *Capture) requestsSummary() *RequestsSummary {
 	s := &RequestsSummary{Sent: len(c.Requests), Failures: failures(c.Requests)}
 	s.Tokens = c.tokens()
 	var t times
-	prompts := true // are known of all whole requests: a part would look like the sum. vLLM leaves out a cached part of 0
+	prompts := true // known for all completed requests; a partial sum would be misleading. vLLM leaves out a cached part of 0
 	for i := range c.Requests {
 		r := &c.Requests[i]
 		if r.Error == "" {
@@ -27,14 +27,14 @@ func (c *Capture) requestsSummary() *RequestsSummary {
 			prompts = prompts && r.PromptTokens.OK
 		}
 		s.PromptTokens, s.CachedTokens = s.PromptTokens.Plus(r.PromptTokens), s.CachedTokens.Plus(r.CachedTokens)
-		t.take(r, s.Tokens.of(r))
+		t.add(r, s.Tokens.countOf(r))
 	}
 	if !prompts {
 		s.PromptTokens, s.CachedTokens = stat.None, stat.None
 	}
 	s.TTFT, s.ITL, s.TPOT = distributionOf(t.ttft), distributionOf(t.itl), distributionOf(t.tpot)
 	s.E2E, s.Connect = distributionOf(t.e2e), distributionOf(t.connect)
-	s.RequestPerSecond, s.DecodePerSecond = meanOf(t.perRequest), meanOf(t.perDecode)
+	s.RequestPerSecond, s.DecodePerSecond = stat.Mean(t.perRequest), stat.Mean(t.perDecode)
 	if span := c.Span(); span > 0 {
 		s.OutputPerSecond = s.Tokens.Used.Times(1 / span.Seconds())
 	}
@@ -42,81 +42,63 @@ func (c *Capture) requestsSummary() *RequestsSummary {
 	return s
 }
 
-// times are those of all requests.
+// times has the times of all requests.
 type times struct {
 	ttft, itl, tpot, e2e, connect []time.Duration
 	perRequest, perDecode         []float64 // tokens per second
 }
 
-// take adds those of one request of so many tokens; absent is unknown.
-func (t *times) take(r *Request, tokens stat.Opt) {
+// add adds the times of one request with a number of tokens, None if unknown.
+func (t *times) add(r *Request, tokens stat.Opt) {
 	if !r.Reused && r.Connect > 0 {
 		t.connect = append(t.connect, r.Connect)
 	}
-	if len(r.Chunks) == 0 {
+	ttft, ok := r.TTFT()
+	if !ok {
 		return
 	}
-	first, last := r.Chunks[0].At, r.Chunks[len(r.Chunks)-1].At
-	t.ttft = append(t.ttft, first-r.Sent)
+	t.ttft = append(t.ttft, ttft)
 	for i := range len(r.Chunks) - 1 {
 		t.itl = append(t.itl, r.Chunks[i+1].At-r.Chunks[i].At)
 	}
 	if r.Error != "" {
 		return
 	}
-	t.e2e = append(t.e2e, last-r.Sent)
+	e2e, _ := r.E2E()
+	t.e2e = append(t.e2e, e2e)
 	if !tokens.OK {
 		return
 	}
-	if last > r.Sent {
-		t.perRequest = append(t.perRequest, tokens.V/(last-r.Sent).Seconds())
+	if e2e > 0 {
+		t.perRequest = append(t.perRequest, tokens.V/e2e.Seconds())
 	}
-	// Where all tokens came in one chunk nothing is known of the time between them.
-	if tokens.V >= 2 && len(r.Chunks) >= 2 {
-		t.tpot = append(t.tpot, time.Duration(math.Round(float64(last-first)/(tokens.V-1))))
-		if last > first {
-			t.perDecode = append(t.perDecode, (tokens.V-1)/(last-first).Seconds())
+	if tpot, ok := r.TPOT(tokens.V); ok {
+		t.tpot = append(t.tpot, tpot)
+		if e2e > ttft {
+			t.perDecode = append(t.perDecode, (tokens.V-1)/(e2e-ttft).Seconds())
 		}
 	}
 }
 
-// distributionOf describes times exactly, by nearest rank. It sorts them.
-func distributionOf(of []time.Duration) Distribution {
-	if len(of) == 0 {
+// distributionOf returns exact statistics of times, by nearest rank. It sorts them.
+func distributionOf(times []time.Duration) Distribution {
+	if len(times) == 0 {
 		return Distribution{}
 	}
-	slices.Sort(of)
-	var sum float64
-	for _, v := range of {
+	slices.Sort(times)
+	sum := 0.0
+	for _, v := range times {
 		sum += float64(v)
 	}
+	rank := func(percent int) time.Duration { return times[max((len(times)*percent+99)/100, 1)-1] }
 	return Distribution{
-		Count: len(of), Mean: time.Duration(math.Round(sum / float64(len(of)))),
-		P50: nearestRank(of, 50), P95: nearestRank(of, 95), P99: nearestRank(of, 99), Max: of[len(of)-1],
+		Count: len(times), Mean: time.Duration(math.Round(sum / float64(len(times)))),
+		P50: rank(50), P95: rank(95), P99: rank(99), Max: times[len(times)-1],
 	}
 }
 
-// nearestRank is the smallest of sorted values that at least percent of all do not
-// exceed.
-func nearestRank(sorted []time.Duration, percent int) time.Duration {
-	rank := (len(sorted)*percent + 99) / 100
-	return sorted[max(rank, 1)-1]
-}
-
-// meanOf values; absent of none.
-func meanOf(of []float64) stat.Opt {
-	if len(of) == 0 {
-		return stat.None
-	}
-	var sum float64
-	for _, v := range of {
-		sum += v
-	}
-	return stat.Some(sum / float64(len(of)))
-}
-
-// failures are the kinds of error, in order of first appearance. Errors that differ in
-// numbers alone, as in how many chunks came before, are of one kind.
+// failures returns the kinds of errors, in order of first appearance. Errors that differ only in
+// numbers, such as the number of chunks, are of one kind.
 func failures(requests []Request) []Failure {
 	var all []Failure
 	at := map[string]int{}
@@ -138,12 +120,13 @@ func failures(requests []Request) []Failure {
 	return all
 }
 
-// Interrupted tells whether requests were cut off by whoever sent them, as
-// collect/probe words it: the server is not to blame for those.
-func (f *Failure) Interrupted() bool { return strings.HasPrefix(f.Error, "interrupted ") }
+// InterruptedPrefix begins the error of a request that its sender cut off.
+const InterruptedPrefix = "interrupted "
 
-// withoutNumbers puts one sign in place of each number, with the letters that hang on
-// it (30s, 17th).
+// Interrupted reports whether the sender cut off the requests, so that the server is not at fault.
+func (f *Failure) Interrupted() bool { return strings.HasPrefix(f.Error, InterruptedPrefix) }
+
+// withoutNumbers replaces each number, with its unit or suffix (30s, 17th), by a placeholder.
 func withoutNumbers(text string) string {
 	var b strings.Builder
 	within := false

@@ -13,7 +13,7 @@ import (
 
 const msec = time.Millisecond
 
-// streamed is a whole request with chunks of text at these milliseconds.
+// streamed returns a complete request with chunks of text at the given milliseconds.
 func streamed(sent int, at ...int) Request {
 	r := Request{Sent: time.Duration(sent) * msec, Status: 200, Finish: "length", Reused: true}
 	for _, ms := range at {
@@ -33,7 +33,7 @@ func (r Request) usage(tokens float64) Request {
 	return r
 }
 
-// broken makes a request one that was cut off.
+// broken returns the request as one that was cut off.
 func (r Request) broken(why string) Request {
 	r.Error, r.Finish = why, ""
 	return r
@@ -64,8 +64,8 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// The quantiles are what nearest rank says: values that were observed, with at least
-// that share of all at or below, and less than it below.
+// Quantiles follow the nearest-rank definition: they are observed values, with at least that share
+// of all values at or below them, and less below.
 func TestDistributionIsNearestRank(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -115,7 +115,7 @@ func TestRequestsSummary(t *testing.T) {
 		TPOT:     distributionOf([]time.Duration{7500 * time.Microsecond}),
 		E2E:      distributionOf([]time.Duration{130 * msec, 60 * msec, 100 * msec}),
 		Connect:  distributionOf([]time.Duration{3 * msec}),
-		// 10 of three reports, and 3 chunks of those that were cut off.
+		// 10 from three reports, and 3 chunks of those that were cut off.
 		OutputPerSecond:  stat.Some(13.0 / 2),
 		RequestPerSecond: stat.Some((5/0.13 + 1/0.06 + 4/0.1) / 3),
 		DecodePerSecond:  stat.Some(4 / 0.03),
@@ -126,7 +126,7 @@ func TestRequestsSummary(t *testing.T) {
 	}
 }
 
-// Without usage reports a chunk is a token everywhere; of nothing there is nothing.
+// Without usage reports each chunk counts as a token; without requests there is no summary.
 func TestRequestsSummaryWithoutUsage(t *testing.T) {
 	c := Capture{End: time.Second, Requests: []Request{streamed(0, 100, 110, 130), streamed(0, 100, 120).usage(9)}}
 	got := c.requestsSummary()
@@ -171,8 +171,8 @@ func BenchmarkRequestsSummary(b *testing.B) {
 	}
 }
 
-// The prompts of a part of the requests are not shown as those of all; a request that
-// was cut off need not have told.
+// The prompt tokens of only some requests are not shown as those of all; a request that was cut off
+// may lack them.
 func TestPromptTokensOfAll(t *testing.T) {
 	told := Request{PromptTokens: stat.Some(7), CachedTokens: stat.Some(2)}
 	for _, tc := range []struct {
@@ -191,7 +191,7 @@ func TestPromptTokensOfAll(t *testing.T) {
 	}
 }
 
-// What the person cut off is told from what the server did.
+// Requests interrupted by the user do not count as failures of the server.
 func TestInterruptedRequestsAreNoFailuresOfTheServer(t *testing.T) {
 	for text, want := range map[string]bool{"interrupted after the 2nd chunk": true, "the server closed the stream after the 2nd chunk": false} {
 		if f := (Failure{Error: text}); f.Interrupted() != want {

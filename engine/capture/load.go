@@ -2,16 +2,16 @@ package capture
 
 import "time"
 
-// Load is the CPU of a tree between two looks.
+// Load is the CPU use of a tree between two samples.
 type Load struct {
 	From, To time.Duration
 	Cores    float64 // mean
 }
 
-// Load is the CPU of the tree over time: every interval between looks that did not
-// fail. Time of a process that is only seen after it ended counts evenly from when it
-// may have been used. It is nil where there are no two looks, or where one names a
-// process that the tree does not have.
+// Load returns the CPU use of the tree over time: every interval between samples that did not fail.
+// Time of a process that was seen only after it ended is spread evenly over the time in which it
+// may have been used. The result is nil without two samples, or if a sample refers to a process
+// that the tree does not have.
 func (t *Tree) Load() []Load {
 	for i := range t.Samples {
 		for _, p := range t.Samples[i].Processes {

@@ -6,10 +6,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// groups are the means of each size neighbouring values, the last group with what is
-// left over. Requests that are under way together share the server's steps, and with
-// them its stalls: they are one observation of its noise, not many (batch means; Law
-// and Carson, Operations Research 27, 1979).
+// groups returns the means of each size neighbouring values; the last group includes the remainder.
+// Requests in flight at the same time share the server's steps and stalls, so they are one
+// observation of its noise, not many (batch means; Law and Carson, Operations Research 27, 1979).
 func groups(list []float64, size int) []float64 {
 	n := len(list) / size
 	out := make([]float64, 0, n)
@@ -18,15 +17,15 @@ func groups(list []float64, size int) []float64 {
 		if i == n-1 {
 			end = len(list)
 		}
-		out = append(out, meanOf(list[i*size:end]).V)
+		out = append(out, stat.Mean(list[i*size:end]).V)
 	}
 	return out
 }
 
-// logRatio is how far the 95 % interval of log(mean y / mean x) reaches below and
-// above its value: Welch's, with Satterthwaite's degrees of freedom (Biometrics
-// Bulletin 2, 1946), the variance of a mean's logarithm being that of the mean over
-// its square. Both means are positive. ok is false where nothing scatters.
+// logRatio returns the 95 % interval of log(mean y / mean x), relative to its value: Welch's
+// interval with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946). The variance of
+// the logarithm of a mean is the variance of the mean divided by its square. Both means must be
+// positive. ok is false if all values are equal.
 func logRatio(x, y []float64) (low, high float64, ok bool) {
 	nx, ny := independent(x), independent(y)
 	vx, vy := relativeVariance(x)/nx, relativeVariance(y)/ny
@@ -38,13 +37,13 @@ func logRatio(x, y []float64) (low, high float64, ok bool) {
 	return -reach, reach, !math.IsNaN(reach)
 }
 
-// leastVariance is a relative scatter of 1e-9 squared: what rounding leaves of values
-// that are all the same.
+// leastVariance is a relative standard deviation of 1e-9, squared: the rounding error of equal
+// values.
 const leastVariance = 1e-18
 
-// relativeVariance is the variance of values over the square of their mean.
+// relativeVariance returns the variance of values divided by the square of their mean.
 func relativeVariance(list []float64) float64 {
-	m := meanOf(list).V
+	m := stat.Mean(list).V
 	sum := 0.0
 	for _, v := range list {
 		sum += (v - m) * (v - m)
@@ -52,17 +51,16 @@ func relativeVariance(list []float64) float64 {
 	return sum / float64(len(list)-1) / (m * m)
 }
 
-// leastNeighbours leaves the correlation of neighbours an uncertainty of about a third.
+// leastNeighbours leaves the correlation of neighbours with an uncertainty of about a third.
 const leastNeighbours = 8
 
-// independent is as how many observations values count that resemble their
-// neighbours: n (1-r)/(1+r) of a first-order process with that correlation of
-// neighbours (Bayley and Hammersley, Supplement to the JRSS 8,
-// 1946). The estimate of r is too low by (1+3r)/n (Marriott and Pope, Biometrika 41,
-// 1954), which is put back. Neighbours that differ more than others count as no more,
-// and of fewer than leastNeighbours values none can be told to resemble each other.
+// independent returns the effective number of independent observations of correlated values: n
+// (1-r)/(1+r) for a first-order process with correlation r of neighbours (Bayley and Hammersley,
+// Supplement to the JRSS 8, 1946). The estimate of r is biased by -(1+3r)/n (Marriott and Pope,
+// Biometrika 41, 1954), which is corrected. A negative correlation does not increase the number.
+// With fewer than leastNeighbours values none is estimated.
 func independent(list []float64) float64 {
-	n, m := float64(len(list)), meanOf(list).V
+	n, m := float64(len(list)), stat.Mean(list).V
 	var own, next float64
 	for i, v := range list {
 		own += (v - m) * (v - m)

@@ -9,26 +9,26 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// operating is the point at which the run decoded.
+// operating is the operating point of the decoding during the run.
 type operating struct {
-	Batch     stat.Opt // sequences that decoded at once, mean over the time in which any did
+	Batch     stat.Opt // sequences decoded at once, mean over the time in which any was
 	BatchFrom string   // "own requests", "the server's gauge"
-	Context   stat.Opt // tokens that a sequence holds, mean: its prompt and half of its output
-	// Rate is the output tokens per second of that batch, over the time in which any
-	// sequence decoded, without those that a prefill ends with.
+	Context   stat.Opt // mean tokens of a sequence: its prompt and half of its output
+	// Rate is the output in tokens per second of that batch, over the time in which any sequence
+	// was decoded. It excludes the token that each prefill produces.
 	Rate   stat.Opt
-	Others bool   // other clients' sequences are in the batch
-	Reason string // why there is none
+	Others bool   // the batch includes other clients' sequences
+	Reason string // why there is no operating point
 }
 
-// leastGauges is how many looks at the server's gauge make a mean.
+// leastGauges is how many samples of the server's gauge are needed for a mean.
 const leastGauges = 3
 
-// operating finds the point at which the run decoded: from rooftop's own requests,
-// unless the server says that more ran than those.
+// operating determines the operating point: from rooftop's own requests, unless the server reports
+// that more were running.
 func (c *Capture) operating(tokens Tokens) operating {
-	o := c.ownPoint(tokens)
-	running, loaded, reason := c.meanRunning()
+	o := ownPoint(c, tokens)
+	running, loaded, reason := meanRunning(c)
 	switch {
 	case c.Kind == Observation:
 		if !running.OK {
@@ -40,35 +40,34 @@ func (c *Capture) operating(tokens Tokens) operating {
 		case !tokens.Used.OK || c.Span() <= 0:
 			o.Reason = cmp.Or(c.Counted().Reason, "the server does not count its tokens")
 		case tokens.Used.V <= 0:
-			o.Reason = "no output token was counted while requests ran: they were not past their prompts"
+			o.Reason = "no output token was counted while requests ran: they were still in prefill"
 		default:
 			o.Rate = stat.Some(tokens.Used.V / (c.Span().Seconds() * loaded))
 		}
-	case running.OK && o.Batch.OK && running.V > o.Batch.V && c.othersRan(&tokens, running.V > 1.2*o.Batch.V+0.5):
-		// Others are on the server: a step carries their sequences too, each as fast as
-		// ours.
+	case running.OK && o.Batch.OK && running.V > o.Batch.V && othersRan(c, &tokens, running.V > 1.2*o.Batch.V+0.5):
+		// Steps also process the sequences of other clients, each as fast as ours.
 		o.Rate = o.Rate.Times(running.V / o.Batch.V)
 		o.Batch, o.BatchFrom, o.Others = running, "the server's gauge", true
 	}
 	return o
 }
 
-// othersRan tells whether other clients were on the server: more requests ran than were
-// under way from here, or more decoded at once, as the caller knows, and the server
-// counts tokens that are not ours. By itself the latter may be our own prompts.
-func (c *Capture) othersRan(tokens *Tokens, moreDecoded bool) bool {
-	running, own, ok := c.besideOurs()
+// othersRan reports whether other clients used the server. Either more requests ran or decoded at
+// once than ours, as the caller determined, and the server counts additional tokens. Additional
+// tokens alone may be our own prompts.
+func othersRan(c *Capture, tokens *Tokens, moreDecoded bool) bool {
+	running, own, ok := besideOurs(c)
 	return ok && running-own >= leastOthers || moreDecoded && tokens.foreign()
 }
 
-// leastOthers is how many requests of others, in the mean, are no accident: at a look,
-// the server may not have noticed yet that one of ours has ended.
+// leastOthers is the minimum mean number of other clients' requests that is not a coincidence: in a
+// sample, the server may not have noticed yet that one of our requests has ended.
 const leastOthers = 0.5
 
-// besideOurs is how many requests the server says it ran, and how many were under way
-// from here, means over the looks of the run at which any ran; ok where these are
-// enough.
-func (c *Capture) besideOurs() (running, own float64, ok bool) {
+// besideOurs returns how many requests the server reports as running, and how many of ours were in
+// flight: means over the samples of the run with running requests. ok is false if there are too few
+// samples.
+func besideOurs(c *Capture) (running, own float64, ok bool) {
 	n := 0.0
 	for i := range c.Pages {
 		p := &c.Pages[i]
@@ -89,10 +88,10 @@ func (c *Capture) besideOurs() (running, own float64, ok bool) {
 	return running / n, own / n, true
 }
 
-// ownPoint is the operating point by rooftop's own requests.
-func (c *Capture) ownPoint(tokens Tokens) operating {
+// ownPoint returns the operating point of rooftop's own requests.
+func ownPoint(c *Capture, tokens Tokens) operating {
 	var spans []span
-	var busy time.Duration // of all sequences
+	var busy time.Duration // sum over all sequences
 	var after, context float64
 	counted := 0
 	perChunk := 1.0
@@ -127,10 +126,9 @@ func (c *Capture) ownPoint(tokens Tokens) operating {
 	return o
 }
 
-// meanRunning is the mean of the server's running requests over the looks of the
-// run at which any ran, and which share of the looks (0..1) those are; absent with
-// the reason.
-func (c *Capture) meanRunning() (mean stat.Opt, loaded float64, reason string) {
+// meanRunning returns the mean of the server's running requests over the samples of the run with
+// any, and the share (0..1) of these samples. It is absent, with the reason, if there are too few.
+func meanRunning(c *Capture) (mean stat.Opt, loaded float64, reason string) {
 	sum, n, looks, told := 0.0, 0, 0, false
 	for i := range c.Pages {
 		p := &c.Pages[i]
@@ -146,19 +144,19 @@ func (c *Capture) meanRunning() (mean stat.Opt, loaded float64, reason string) {
 	}
 	switch {
 	case looks == 0 && told:
-		return stat.None, 0, fmt.Sprintf("too short for a look at the server's page: a mean of the requests that run needs %d", leastGauges)
+		return stat.None, 0, fmt.Sprintf("too short to sample the server's metrics: the mean of running requests needs %d", leastGauges)
 	case looks == 0:
-		return stat.None, 0, "the server does not say how many requests run"
+		return stat.None, 0, "the server does not report its running requests"
 	case n < leastGauges:
-		return stat.None, 0, fmt.Sprintf("requests ran at %d of %d looks at the server's page: a mean needs %d", n, looks, leastGauges)
+		return stat.None, 0, fmt.Sprintf("requests ran at %d of %d samples of the server's metrics: a mean needs %d", n, looks, leastGauges)
 	}
 	return stat.Some(sum / float64(n)), float64(n) / float64(looks), ""
 }
 
-// span is a stretch of time.
+// span is a time range.
 type span struct{ from, to time.Duration }
 
-// unionOf is the time in which at least one of the spans lies.
+// unionOf returns the total time covered by at least one of the spans.
 func unionOf(spans []span) time.Duration {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var sum, reached time.Duration

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// beside adds looks at a gauge of running requests to a run, five of them.
+// beside adds five samples of a gauge of running requests to a run.
 func beside(c *Capture, running, counted float64) *Capture {
 	before, after := PageSample{At: c.Begin - time.Millisecond}, PageSample{At: c.End + time.Millisecond}
 	before.GenerationTokens, after.GenerationTokens = stat.Some(5000), stat.Some(5000+counted)
@@ -20,10 +20,10 @@ func beside(c *Capture, running, counted float64) *Capture {
 	return c
 }
 
-// TestOthersRan holds that who else is on the server is told from requests that run
-// beyond those under way from here, and not from our own prompts.
+// TestOthersRan checks that other clients are detected by requests that run in addition to ours,
+// and not by our own prompts.
 func TestOthersRan(t *testing.T) {
-	// Four at once, whose prompts take so long that they decode one after another.
+	// Four at once, with prompts so long that they decode one after another.
 	prompts := func() *Capture {
 		c := streams(4, 11, time.Second, 10*time.Millisecond)
 		for i := range c.Requests {
@@ -34,7 +34,7 @@ func TestOthersRan(t *testing.T) {
 			r.End = r.Chunks[len(r.Chunks)-1].At
 			c.End = r.End
 		}
-		// They end as they decode, so that the gauge falls.
+		// They end while decoding, so the gauge decreases.
 		beside(c, 4, 44)
 		for i := range c.Pages {
 			left := 0.0
@@ -73,16 +73,16 @@ func TestOthersRan(t *testing.T) {
 	}
 }
 
-// TestRunsBesideOthersAreNotCompared holds that a run with others on the server is not
-// comparable, also where the counter does not have their tokens.
+// TestRunsBesideOthersAreNotCompared checks that a run with other clients is not comparable, even
+// if the counter lacks their tokens.
 func TestRunsBesideOthersAreNotCompared(t *testing.T) {
-	side := func(running float64) *Side {
+	side := func(running float64) *Record {
 		c := beside(streams(1, 501, 0, 10*time.Millisecond), running, 501)
-		return &Side{Setup: Setup{Request: &RequestSetup{Concurrency: 1, PromptSHA256: "x"}}, Capture: c, Summary: Summarize(c, Machine{})}
+		return &Record{Setup: Setup{Request: &RequestSetup{Concurrency: 1, PromptSHA256: "x"}}, Capture: c, Summary: Summarize(c, Machine{})}
 	}
 	a, b := side(1), side(2)
 	b.Capture.Wall = time.Unix(9, 0)
-	if got := Compare(a, b); len(got.Refused) != 1 || got.Refused[0] != "other clients were on the server during B: 2 requests ran at once, 1 of them from here" {
+	if got := Compare(a, b); len(got.Refused) != 1 || got.Refused[0] != "other clients used the server during B: 2 requests ran at once, 1 of them from here" {
 		t.Errorf("refused %q", got.Refused)
 	}
 	if got := Compare(a, a); len(got.Refused) != 0 {

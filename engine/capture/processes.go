@@ -8,20 +8,20 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// peakSpan is the shortest time that a peak of CPU use is taken over: where the
-// kernel's ticks of 10 ms are all there is, shorter ones say little.
+// peakSpan is the shortest time for a peak of CPU use: with the kernel's ticks of 10 ms, shorter
+// ones are imprecise.
 const peakSpan = 200 * time.Millisecond
 
-const noLook = "no look at the processes succeeded"
+const noLook = "no sample of the processes succeeded"
 
-// Usage is what the tree used between two moments, nil where there was no look at
-// it. It is taken from the last look at or before begin, else the first one there
-// is, to the first look at or after end, else the last one.
+// Usage returns what the tree used between two times, nil without samples. It covers the last
+// sample at or before begin, or else the first one, to the first sample at or after end, or else
+// the last one.
 //
-// CPU time of a process includes that of children of it that came and went
-// between two looks, so that rows of processes add up to their role, and roles to
-// the total. What a process used between its last look and its end stands in the
-// row of the parent that waited for it; where none of the tree did, it is lost.
+// CPU time of a process includes that of its children that started and ended between two samples,
+// so that rows of processes add up to their role, and roles to the total. What a process used
+// between its last sample and its end is in the row of the parent that waited for it; if that
+// parent is outside the tree, it is lost.
 func (t *Tree) Usage(begin, end time.Duration) *TreeUsage {
 	if len(t.Samples) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func name(p Process) string {
 	return p.Comm
 }
 
-// window are the looks that a run is measured between.
+// window returns the samples that the usage of a run is calculated between.
 func (g *growth) window(begin, end time.Duration) lookRange {
 	w := lookRange{0, len(g.looks) - 1}
 	for k, look := range g.looks {
@@ -95,11 +95,11 @@ func (g *growth) usage(t *Tree, procs []int, w lookRange) ProcessUsage {
 	u.Threads = g.level(procs, w, func(s *ProcessSample) stat.Opt { return stat.Some(float64(s.Threads)) })
 	u.PSS = g.level(procs, g.pss, func(s *ProcessSample) stat.Opt { return s.PSSBytes })
 	if u.PSS.Samples == 0 && u.PSS.Reason == "" {
-		u.PSS.Reason = "smaps_rollup was not read, or may not be: it needs the server's user or root"
+		u.PSS.Reason = "smaps_rollup was not readable: it needs the server's user or root"
 	}
 	for _, c := range []struct {
-		to *stat.Opt
-		of func(*ProcessSample) stat.Opt
+		to    *stat.Opt
+		value func(*ProcessSample) stat.Opt
 	}{
 		{&u.VoluntarySwitches, func(s *ProcessSample) stat.Opt { return s.VoluntarySwitches }},
 		{&u.InvoluntarySwitches, func(s *ProcessSample) stat.Opt { return s.InvoluntarySwitches }},
@@ -109,18 +109,18 @@ func (g *growth) usage(t *Tree, procs []int, w lookRange) ProcessUsage {
 		{&u.WrittenBytes, func(s *ProcessSample) stat.Opt { return s.WrittenBytes }},
 		{&u.RunWaitSeconds, func(s *ProcessSample) stat.Opt { return s.RunWaitSeconds }},
 	} {
-		*c.to = g.counters(t, procs, w, c.of)
+		*c.to = g.counters(t, procs, w, c.value)
 	}
 	return u
 }
 
-// counters adds up a counter of some processes. Where one that lived to the end of the
-// run does not tell it, what the others did is not what all did; of those that ended
-// earlier it is what they were seen to have done.
-func (g *growth) counters(t *Tree, procs []int, w lookRange, of func(*ProcessSample) stat.Opt) stat.Opt {
+// counters sums a counter over some processes. It is absent if a process that lived to the end of
+// the run does not report it, because a partial sum would be misleading. Processes that ended
+// earlier count with their last value.
+func (g *growth) counters(t *Tree, procs []int, w lookRange, value func(*ProcessSample) stat.Opt) stat.Opt {
 	var sum stat.Opt
 	for _, p := range procs {
-		v := g.counter(t, p, w, of)
+		v := g.counter(t, p, w, value)
 		if !v.OK && g.livedOn(t, p, w) {
 			return stat.None
 		}
@@ -129,23 +129,23 @@ func (g *growth) counters(t *Tree, procs []int, w lookRange, of func(*ProcessSam
 	return sum
 }
 
-// livedOn tells whether a process was there at the end of the run, and had threads:
-// one that is dead and not waited for tells little. A tree that ended has no look of
-// its end, so that its last processes are in the last good one.
+// livedOn reports whether a process existed at the end of the run and had threads: a dead one that
+// was not waited for reports little. If the whole tree ended, its last processes are in the last
+// good sample.
 func (g *growth) livedOn(t *Tree, p int, w lookRange) bool {
-	looks, seen := g.of[p], g.seen[p].last
+	looks, seen := g.entries[p], g.seen[p].last
 	ended := t.Processes[p].Gone && seen == len(g.looks)-1
 	return len(looks) > 0 && seen >= w.last && looks[len(looks)-1].Threads > 0 && !ended
 }
 
-// cpu is how many cores were in use, and the CPU time in seconds.
+// cpu returns the cores in use, and the CPU time in seconds.
 func (g *growth) cpu(procs []int, w lookRange) (Row, stat.Opt) {
 	row := Row{Samples: w.last - w.first + 1}
 	switch {
 	case len(g.looks) == 0:
 		return Row{Reason: noLook}, stat.None
 	case row.Samples < 2:
-		row.Reason = "a single look at the processes: CPU time needs two"
+		row.Reason = "only one sample of the processes: CPU time needs two"
 		return row, stat.None
 	}
 	x := g.extent(procs, w)
@@ -154,22 +154,22 @@ func (g *growth) cpu(procs []int, w lookRange) (Row, stat.Opt) {
 	if g.looks[w.last].At > g.looks[w.first].At {
 		row.Mean = stat.Some(rate(w.first, w.last))
 	}
-	// A span that ends later than this after the last of them holds no more than others.
+	// A span that ends more than this after the last of them contains no more than others.
 	for j := max(w.first+1, x.first); j <= w.last && (j <= x.last || g.looks[j-1].At < g.looks[x.last].At+peakSpan); j++ {
 		if i := g.from(j, w.first); i >= 0 {
 			row.Peak = row.Peak.Max(stat.Some(rate(i, j)))
 		}
 	}
 	if row.Peak.OK {
-		row.Peak = row.Peak.Max(row.Mean) // the run is a span too
+		row.Peak = row.Peak.Max(row.Mean) // the run is a span, too
 	} else {
 		row.Reason = fmt.Sprintf("no peak: the run is shorter than %d ms", peakSpan.Milliseconds())
 	}
 	return row, stat.Some(sum(w.last).Seconds())
 }
 
-// upTo tells what some processes used from the begin of a window up to a look; x is
-// where in the window they are.
+// upTo returns a function for the time that some processes used from the beginning of window w up
+// to a sample. x is the part of the window in which they exist.
 func (g *growth) upTo(procs []int, w, x lookRange) func(k int) time.Duration {
 	if x.last < x.first {
 		return func(int) time.Duration { return 0 }
@@ -191,9 +191,9 @@ func (g *growth) upTo(procs []int, w, x lookRange) func(k int) time.Duration {
 	}
 }
 
-// from is where the shortest span of a peak that ends at look j begins, not
-// before first; -1 is nowhere. It reaches back behind the use of all time that
-// appears within it: a child's that was found late, or one that ended unseen.
+// from returns the start of the shortest span for a peak that ends at sample j, not before first,
+// or -1 if there is none. The span includes the origin of all time that appears within it, such as
+// that of a child that was found late or ended unseen.
 func (g *growth) from(j, first int) int {
 	i := j - 1
 	for i >= first && g.looks[j].At-g.looks[i].At < peakSpan {
@@ -210,8 +210,7 @@ func (g *growth) from(j, first int) int {
 	return i
 }
 
-// around widens a window to the nearest looks outside that tell something which is
-// read seldom.
+// around extends a window to the nearest samples outside that have a value which is read rarely.
 func (g *growth) around(w lookRange, told func(ProcessSample) bool) lookRange {
 	tells := func(k int) bool { return slices.ContainsFunc(g.looks[k].Processes, told) }
 	if len(g.looks) == 0 {
@@ -232,11 +231,11 @@ func (g *growth) around(w lookRange, told func(ProcessSample) bool) lookRange {
 	return w
 }
 
-// level describes a sum over processes at each look that has at least one of
-// them, and at which each of those tells it. Where two or more of these looked for new
-// children, the mean is theirs alone: between two of them a tree where children come
-// and go only shrinks, so that a mean over all would be too low. The peak is of all.
-func (g *growth) level(procs []int, w lookRange, of func(*ProcessSample) stat.Opt) Row {
+// level describes a sum over processes, using samples with at least one of them in which all of
+// them have the value. If two or more of these samples searched for new children, only those count
+// for the mean: between them a tree with short-lived children only shrinks, so the mean over all
+// samples would be too low. The peak is over all samples.
+func (g *growth) level(procs []int, w lookRange, value func(*ProcessSample) stat.Opt) Row {
 	if len(g.looks) == 0 {
 		return Row{Reason: noLook}
 	}
@@ -251,11 +250,11 @@ func (g *growth) level(procs []int, w lookRange, of func(*ProcessSample) stat.Op
 	}
 	sums := make([]sum, x.last-x.first+1)
 	for _, p := range procs {
-		for _, r := range g.of[p] {
+		for _, r := range g.entries[p] {
 			if r.look < x.first || r.look > x.last {
 				continue
 			}
-			v, s := of(r.ProcessSample), &sums[r.look-x.first]
+			v, s := value(r.ProcessSample), &sums[r.look-x.first]
 			s.n++
 			if v.OK {
 				s.told++
@@ -284,14 +283,13 @@ func (g *growth) level(procs []int, w lookRange, of func(*ProcessSample) stat.Op
 	return row
 }
 
-// counter is by how much a counter of a process grew over the window. Where the
-// looks at its edges do not tell it, the nearest outside do: what is read seldom
-// is read around the run. What a process did between the last look that read it
-// and its end is not known.
-func (g *growth) counter(t *Tree, p int, w lookRange, of func(*ProcessSample) stat.Opt) stat.Opt {
+// counter returns the growth of a counter of a process over the window. If the samples at its edges
+// lack it, the nearest ones outside are used, because rarely read values are read around the run.
+// What the process did between its last reading and its end is unknown.
+func (g *growth) counter(t *Tree, p int, w lookRange, value func(*ProcessSample) stat.Opt) stat.Opt {
 	var first, last stat.Opt
-	for _, r := range g.of[p] {
-		v := of(r.ProcessSample)
+	for _, r := range g.entries[p] {
+		v := value(r.ProcessSample)
 		switch {
 		case !v.OK:
 		case r.look <= w.first || !first.OK:
@@ -304,7 +302,7 @@ func (g *growth) counter(t *Tree, p int, w lookRange, of func(*ProcessSample) st
 		return stat.None
 	}
 	if g.seen[p].first > w.first && !t.Processes[p].Earlier {
-		return stat.Some(last.Or(first.V)) // it began at nothing
+		return stat.Some(last.Or(first.V)) // it began at zero
 	}
 	if !last.OK {
 		return stat.None
@@ -312,7 +310,7 @@ func (g *growth) counter(t *Tree, p int, w lookRange, of func(*ProcessSample) st
 	return stat.Some(max(0, last.V-first.V))
 }
 
-// cgroupUsage is what the control group says of the same run.
+// cgroupUsage returns the usage in the same run as reported by the control group.
 func (t *Tree) cgroupUsage(begin, end time.Duration) *CgroupUsage {
 	if len(t.Cgroups) == 0 {
 		return nil
@@ -335,7 +333,7 @@ func (t *Tree) cgroupUsage(begin, end time.Duration) *CgroupUsage {
 		u.MemoryLimitMax = u.MemoryLimitMax.Max(s.MemoryLimitBytes)
 	}
 	if a.Path != b.Path || last == first {
-		return u // the tree moved to another group, whose counters are others
+		return u // the tree moved to another group with other counters
 	}
 	u.CPUSeconds = grown(a.CPUSeconds, b.CPUSeconds)
 	u.ThrottledSeconds = grown(a.ThrottledSeconds, b.ThrottledSeconds)
@@ -343,7 +341,7 @@ func (t *Tree) cgroupUsage(begin, end time.Duration) *CgroupUsage {
 	return u
 }
 
-// grown is the growth of a counter; absent where either end is, or where it fell.
+// grown returns the growth of a counter, None if either end is absent, or if it fell.
 func grown(a, b stat.Opt) stat.Opt {
 	if !a.OK || !b.OK || b.V < a.V {
 		return stat.None

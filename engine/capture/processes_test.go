@@ -11,8 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// steady is one process that uses the given milliseconds of CPU time in each look's
-// interval of 50 ms.
+// steady returns one process with the given milliseconds of CPU time in each interval of 50 ms.
 func steady(used ...int) *Tree {
 	t := &Tree{Processes: []Process{{PID: 7, Comm: "it", Role: "server"}}}
 	sum := 0
@@ -65,8 +64,8 @@ func TestUsageOfCPU(t *testing.T) {
 
 func same(a, b stat.Opt) bool { return a.OK == b.OK && math.Abs(a.V-b.V) < 1e-9 }
 
-// TestPeakReachesBack sees time appear at once that was used over a longer while:
-// a child that lived between two looks for children, and one that was found late.
+// TestPeakReachesBack covers time that appears at once but was used over a longer period: a child
+// that lived between two searches for children, and one that was found late.
 func TestPeakReachesBack(t *testing.T) {
 	unseen := steady(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	unseen.Samples[10].Walked = false
@@ -86,9 +85,8 @@ func TestPeakReachesBack(t *testing.T) {
 	}
 }
 
-// TestLevelOfComingAndGoing has a child at each look that looks for children, which is
-// gone at the next one: between two of these the sampler cannot see a new one, though
-// there is always one.
+// TestLevelOfComingAndGoing has a child in each sample that searches for children, which is gone in
+// the next one: the sampler cannot see new children between these, though there is always one.
 func TestLevelOfComingAndGoing(t *testing.T) {
 	tree := &Tree{Processes: []Process{{PID: 1, Role: "server"}}}
 	for k := range 41 {
@@ -153,7 +151,7 @@ func TestUsageByRole(t *testing.T) {
 	if !same(api.PSS.Mean, opt(65)) || api.PSS.Samples != 2 || !same(api.VoluntarySwitches, opt(500)) {
 		t.Errorf("what is read around the run: PSS %+v, switches %v", api.PSS, api.VoluntarySwitches)
 	}
-	// The last look lacks one process's share: the sum of the rest is not the tree's.
+	// The last sample lacks one process's share: the sum of the others is not the tree's.
 	if u.Total.PSS.Samples != 1 || !same(u.Total.PSS.Peak, opt(960)) {
 		t.Errorf("PSS of all %+v", u.Total.PSS)
 	}
@@ -184,8 +182,8 @@ func TestCgroupUsage(t *testing.T) {
 	}
 }
 
-// TestATreeThatEnded holds that what its processes were seen to have done stays, though
-// no look of the end of the run succeeded.
+// TestATreeThatEnded checks that the last known usage of its processes is kept, although no sample
+// at the end of the run succeeded.
 func TestATreeThatEnded(t *testing.T) {
 	opt := stat.Some
 	tree := &Tree{

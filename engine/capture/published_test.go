@@ -10,8 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// row is what a published table says of one run of inferscope: the inputs of its
-// derived figures.
+// row has the published values of one run of inferscope: the inputs of its derived figures.
 type row struct {
 	gpu, model           string
 	perSecond            float64 // tokens
@@ -21,8 +20,8 @@ type row struct {
 	perHour              float64 // dollars
 }
 
-// Inputs as printed. The H100's memory is what NVML tells of an "80 GB" card,
-// 81559 MiB; the L4's 23034 MiB is in the text.
+// Inputs as printed. The H100's memory is NVML's value for an "80 GB" card, 81559 MiB; the L4's
+// 23034 MiB is in the text.
 func publishedRows() map[string]row {
 	const gb, mib = 1e9, 1 << 20
 	return map[string]row{
@@ -32,8 +31,8 @@ func publishedRows() map[string]row {
 	}
 }
 
-// figures runs a row for long enough that a mean of power means something, with
-// one energy counter, through the functions that a real capture takes.
+// figures returns the figures of a row, using the functions of a real capture, with one energy
+// counter and a run long enough for a mean power.
 func (r row) figures(t *testing.T, span time.Duration) (GPUUsage, Energy, *derivation) {
 	t.Helper()
 	c := run(span, func(at time.Duration) engine.GPU {
@@ -50,7 +49,7 @@ func (r row) figures(t *testing.T, span time.Duration) (GPUUsage, Energy, *deriv
 	gpus := c.gpuUsage()
 	energy := c.totalEnergy(gpus)
 	tokens := Tokens{Used: stat.Some(r.perSecond * span.Seconds()), From: "usage"}
-	return gpus[0], energy, c.derive(tokens, gpus, energy, Machine{Facts: facts(t, r.gpu, r.model, r.perHour)})
+	return gpus[0], energy, c.derive(tokens, gpus, energy, Machine{Facts: factsOf(t, r.gpu, r.model, r.perHour)})
 }
 
 // TestPublishedTables recomputes the figures of two published articles on
@@ -72,8 +71,8 @@ func TestPublishedTables(t *testing.T) {
 	for _, tt := range []struct {
 		figure         string
 		got, published float64
-		// off is how far the published figure may lie from its inputs: half of its
-		// last digit, unless a note says more.
+		// off is how far the published figure may be from its inputs: half of its last digit,
+		// unless a note says more.
 		off  float64
 		note string
 	}{
@@ -110,7 +109,7 @@ func TestPublishedTables(t *testing.T) {
 	}
 }
 
-// TestPublishedEnergy holds that both ways to an energy give the rows' power.
+// TestPublishedEnergy checks that both ways to determine an energy give the rows' power.
 func TestPublishedEnergy(t *testing.T) {
 	for name, r := range publishedRows() {
 		gpu, energy, _ := r.figures(t, time.Minute)
@@ -123,8 +122,8 @@ func TestPublishedEnergy(t *testing.T) {
 	}
 }
 
-// TestPublishedDisagreements lists what in the two articles does not follow from
-// what they print, and by how much, so that nobody takes it for a figure of ours.
+// TestPublishedDisagreements lists what in the two articles does not follow from their inputs, and
+// by how much, so that it is not attributed to rooftop.
 func TestPublishedDisagreements(t *testing.T) {
 	change := func(name string, edit func(*row)) (GPUUsage, *derivation) {
 		r := publishedRows()[name]
@@ -145,8 +144,8 @@ func TestPublishedDisagreements(t *testing.T) {
 		computed, published float64
 		share               float64 // by how much the published one is off
 	}{
-		// The column of the 7B model has throughput, first token and power of the run
-		// with the right PID, and the utilisation of the run over children.
+		// The column of the 7B model combines throughput, first token and power of the run with the
+		// right PID with the utilization of the run over children.
 		{"more SM, by the right PID's run alone, times", mean(large, engine.GPUUtil) / mean(right, engine.GPUUtil), 1.8, -0.059},
 		{"more power, by the other run alone, times", mean(large, engine.GPUPowerW) / mean(children, engine.GPUPowerW), 2.6, 0.048},
 		// The same card, model and load have 375.7 tokens/s at $0.39 an hour in one
@@ -161,21 +160,21 @@ func TestPublishedDisagreements(t *testing.T) {
 	}
 }
 
-// The published runs are shorter than what they print means of: 80 tokens of the
-// 7B model take 0.35 s, and NVML's power on an H100 is the mean of a second.
+// The published runs are shorter than their means require: 80 tokens of the 7B model take 0.35 s,
+// and NVML's power on an H100 is the mean of a second.
 func TestPublishedRunIsTooShort(t *testing.T) {
 	r := publishedRows()["H100 7B"]
 	span := time.Duration(80 / r.perSecond * float64(time.Second)).Round(time.Millisecond)
 	gpu, energy, d := r.figures(t, span)
 	for _, f := range []engine.GPUField{engine.GPUPowerW, engine.GPUUtil} {
-		if got := gpu.Fields[f]; got.Mean.OK || got.Samples != 8 || !strings.Contains(got.Reason, "the run of 347ms is shorter than the 1s") {
+		if got := gpu.Fields[f]; got.Mean.OK || got.Samples != 8 || !strings.Contains(got.Reason, "the run of 347\u00a0ms is shorter than the 1.00\u00a0s") {
 			t.Errorf("field %d: got %+v, want no mean and why", f, got)
 		}
 	}
 	if got := gpu.Fields[engine.GPUVRAMUsed]; !got.Peak.OK {
 		t.Errorf("VRAM is an instant: got %+v", got)
 	}
-	// The counter still tells what was drawn, if not precisely.
+	// The counter still gives the energy, if not precisely.
 	if got := d.value(JoulesPerToken); !within(got, 0.738, 0.01) || !strings.Contains(energy.Reason, "± ") {
 		t.Errorf("energy: %v J per token, %+v", got, energy)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // point is one reading of one field.
@@ -13,11 +15,11 @@ type point struct {
 	v  float64
 }
 
-// series holds readings in ascending order, one for each moment: a source that
-// renews its values less often than it is asked gives the same moment again.
+// series has readings in ascending order, one for each time: a source that updates its values less
+// often than it is read repeats a time.
 type series []point
 
-// It takes the points over.
+// newSeries takes ownership of the points.
 func newSeries(points []point) series {
 	byTime := func(a, b point) int { return cmp.Compare(a.at, b.at) }
 	s := series(points)
@@ -27,9 +29,8 @@ func newSeries(points []point) series {
 	return slices.CompactFunc(s, func(a, b point) bool { return a.at == b.at })
 }
 
-// pace is the median distance of neighbouring readings, at least floor. Of a long
-// series it is that of readings all along it: a thousand distances tell it as well
-// as all of them.
+// pace returns the median distance between neighbouring readings, at least floor. It uses at most a
+// thousand distances, spread over the series.
 func (s series) pace(floor time.Duration) time.Duration {
 	if len(s) < 2 {
 		return floor
@@ -43,15 +44,15 @@ func (s series) pace(floor time.Duration) time.Duration {
 	return max(floor, gaps[len(gaps)/2])
 }
 
-// from is the position of the first reading at or after a moment.
+// from returns the index of the first reading at or after a time.
 func (s series) from(at time.Duration) int {
 	i, _ := slices.BinarySearchFunc(s, at, func(p point, at time.Duration) int { return cmp.Compare(p.at, at) })
 	return i
 }
 
 // within returns the readings from lo to hi, and the nearest one outside on each
-// side where it is at most reach away: what was forced around a run describes a
-// run that is shorter than the pace.
+// side if it is at most reach away: the samples forced around a run describe a run
+// that is shorter than the pace.
 func (s series) within(lo, hi, reach time.Duration) series {
 	first, last := s.from(lo), s.from(hi+1)
 	if first > 0 && lo-s[first-1].at <= reach && (first == len(s) || s[first].at > lo) {
@@ -63,10 +64,9 @@ func (s series) within(lo, hi, reach time.Duration) series {
 	return s[first:max(first, last)]
 }
 
-// integral adds up v over the time from lo to hi by the trapezoid rule, and says
-// how much of that time readings cover. A gap of more than three paces is left
-// out, and so is what lies more than one pace before the first or after the last
-// reading.
+// integral integrates v from lo to hi by the trapezoid rule and returns how much of that
+// time readings cover. It leaves out gaps of more than three paces, and what lies more
+// than one pace before the first or after the last reading.
 func (s series) integral(lo, hi, pace time.Duration) (sum float64, covered time.Duration) {
 	if len(s) == 0 || hi <= lo {
 		return 0, 0
@@ -90,17 +90,26 @@ func (s series) integral(lo, hi, pace time.Duration) (sum float64, covered time.
 	return sum, covered
 }
 
-// maxPaces is the longest distance between two readings that is bridged, in
-// paces: a tick that was missed, or two.
+// maxPaces is the longest distance between two readings that is bridged, in paces: one
+// or two missed ticks.
 const maxPaces = 3
 
-// lineAt is the value at a moment on the straight line through two readings.
+// lineAt returns the value at a time on the straight line through two readings.
 func lineAt(a, b point, at time.Duration) float64 {
 	share := float64(at-a.at) / float64(b.at-a.at)
 	return a.v + share*(b.v-a.v)
 }
 
-// peak is the largest reading; -Inf of none.
+// mean returns the unweighted mean of the readings.
+func (s series) mean() stat.Opt {
+	sum := 0.0
+	for _, p := range s {
+		sum += p.v
+	}
+	return stat.Some(sum).Div(stat.Some(float64(len(s))))
+}
+
+// peak returns the largest reading, -Inf without readings.
 func (s series) peak() float64 {
 	most := math.Inf(-1)
 	for _, p := range s {

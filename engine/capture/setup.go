@@ -8,19 +8,19 @@ const (
 	Completion = "completion" // /v1/completions
 )
 
-// Setup is what was asked, of whom, and by which rooftop. It holds no secret: of
-// headers the names alone, of a prompt its digest.
+// Setup describes the requests, the target, and the version of rooftop. It contains no secret: only
+// the names of headers, and the digest of a prompt.
 type Setup struct {
 	Version string // of rooftop
 	Target  engine.Target
-	Request *RequestSetup // nil of an observation
+	Request *RequestSetup // nil for an observation
 }
 
-// RequestSetup is what every request of a probe asked for.
+// RequestSetup describes the requests of a probe.
 type RequestSetup struct {
 	API string `json:"api"` // Chat or Completion
-	// PromptSHA256 is of the prompt's bytes, behind those of a system message and a
-	// line feed where there is one; in lower-case hexadecimal.
+	// PromptSHA256 is the lower-case hexadecimal SHA-256 of the prompt, preceded by the system
+	// message and a line feed if there is one.
 	PromptSHA256 string   `json:"prompt_sha256"`
 	PromptBytes  int      `json:"prompt_bytes"`
 	MaxTokens    int      `json:"max_tokens"` // 0 is the server's own limit

@@ -9,8 +9,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// TestStarvation has the runs that the limits were set by, on a machine with two cores,
-// and made-up ones about them.
+// TestStarvation covers the runs from which the limits were derived, on a machine with two cores,
+// and artificial ones.
 func TestStarvation(t *testing.T) {
 	const s = figure.NBSP + "s"
 	throttled := func(share float64) *CgroupUsage {
@@ -31,13 +31,13 @@ func TestStarvation(t *testing.T) {
 		{"a server that does little and waits a little", stat.Some(0.5), stat.Some(2.9), 10, nil, false, nil, nil},
 		{"at the limit", stat.Some(8), stat.Some(4), 8, nil, false, nil, nil},
 		{"beside a busy program", stat.Some(8.11), stat.Some(8.47), 7.94, nil, false, []string{"cpu-starved"},
-			[]string{"the server's threads waited 8.47" + s + " for a CPU while they ran 8.11" + s, "shared with others", "top"}},
+			[]string{"the server's threads waited 8.47" + s + " for a CPU and ran for 8.11" + s, "other programs share its cores", "top"}},
 		{"beside two", stat.Some(19.4), stat.Some(24.2), 22, nil, false, []string{"cpu-starved"},
-			[]string{"the server's threads waited 24.2" + s + " for a CPU while they ran 19.4" + s + ": its cores are shared with others"}},
+			[]string{"the server's threads waited 24.2" + s + " for a CPU and ran for 19.4" + s + ": other programs share its cores"}},
 		{"more threads than cores", stat.Some(15.6), stat.Some(60), 8, nil, false, []string{"cpu-starved"}, []string{"to itself", "OMP_NUM_THREADS"}},
 		{"a part of the server", stat.Some(8.11), stat.Some(8.47), 7.94, nil, true, []string{"cpu-starved"}, []string{"the tree's threads"}},
 		{"a limit that holds it up", stat.Some(12), stat.Some(11), 8, throttled(0.6), false, []string{"cpu-throttled", "cpu-starved"},
-			[]string{"60" + figure.NBSP + "% of its periods, 3.20" + s, "its limit is 1.5" + figure.NBSP + "cores", "the limit of its control group holds them up"}},
+			[]string{"60" + figure.NBSP + "% of its periods, 3.20" + s, "its limit is 1.50" + figure.NBSP + "cores", "the limit of its control group delays them"}},
 		{"a limit, and nobody knows of waiting", stat.Some(12), stat.None, 8, throttled(0.3), false, []string{"cpu-throttled"}, []string{"docker update --cpus"}},
 		{"a limit that is hardly met", stat.Some(11), stat.Some(1), 8, throttled(0.1), false, nil, nil},
 		{"a limit that is not to be seen", stat.Some(11), stat.Some(1), 8, &CgroupUsage{ThrottledShare: stat.Some(0.4)}, false, []string{"cpu-throttled"}, []string{"cannot be read"}},
@@ -50,17 +50,17 @@ func TestStarvation(t *testing.T) {
 			if tt.outside {
 				c.Tree.Listener.PID = 9
 			}
-			got := c.starvation(&TreeUsage{Total: ProcessUsage{CPUSeconds: tt.ran, RunWaitSeconds: tt.waited}, Cgroup: tt.cgroup})
+			got := starvation(&c, &TreeUsage{Total: ProcessUsage{CPUSeconds: tt.ran, RunWaitSeconds: tt.waited}, Cgroup: tt.cgroup})
 			checkWarnings(t, got, tt.want, tt.says)
 		})
 	}
-	if got := new(Capture).starvation(nil); got != nil {
+	if got := starvation(new(Capture), nil); got != nil {
 		t.Errorf("%v of no tree", got)
 	}
 }
 
-// TestWaitingAroundAShortRun has looks that lie far outside of the run: what was waited
-// there is not the run's.
+// TestWaitingAroundAShortRun has samples far outside the run: waiting there does not belong to the
+// run.
 func TestWaitingAroundAShortRun(t *testing.T) {
 	c := Capture{Begin: 2 * time.Second, End: 3 * time.Second, Tree: Tree{Processes: []Process{{PID: 7}}}}
 	for i, at := range []time.Duration{0, 8 * time.Second} {
@@ -69,12 +69,12 @@ func TestWaitingAroundAShortRun(t *testing.T) {
 	if got := c.Tree.waitSpan(); got != 8*time.Second {
 		t.Errorf("waiting was read over %v", got)
 	}
-	if got := c.starvation(&TreeUsage{Total: ProcessUsage{CPUSeconds: stat.Some(1), RunWaitSeconds: stat.Some(2)}}); got != nil {
+	if got := starvation(&c, &TreeUsage{Total: ProcessUsage{CPUSeconds: stat.Some(1), RunWaitSeconds: stat.Some(2)}}); got != nil {
 		t.Error(got)
 	}
 }
 
-// checkWarnings holds warnings against their IDs, and their texts against parts.
+// checkWarnings compares warnings with IDs, and their texts with parts.
 func checkWarnings(t *testing.T, got []Warning, want, says []string) {
 	t.Helper()
 	var ids []string

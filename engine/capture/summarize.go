@@ -3,15 +3,14 @@ package capture
 import (
 	"slices"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Summarize makes every figure of a capture. A Machine without facts is one of which
-// nothing is known.
+// Summarize returns all figures of a capture. m may lack Facts if nothing is known.
 func Summarize(c *Capture, m Machine) *Summary {
 	if m.Facts == nil {
-		nothing := engine.Resolve(engine.Inputs{})
+		nothing := facts.Resolve(facts.Inputs{})
 		m.Facts = &nothing
 	}
 	s := &Summary{Span: c.Span()}
@@ -26,11 +25,11 @@ func Summarize(c *Capture, m Machine) *Summary {
 	d := c.derive(tokens, s.GPUs, s.Energy, m)
 	s.Derived = d.list
 	s.Sizing = d.sizing(m.Cards)
-	s.Warnings = slices.Concat(c.processWarnings(), c.endings(), c.starvation(s.Tree))
+	s.Warnings = slices.Concat(processWarnings(c), endings(c), starvation(c, s.Tree))
 	return s
 }
 
-// observedTokens is what the server says that it generated for others.
+// observedTokens returns the tokens of an observation by the server's counter.
 func (c *Capture) observedTokens() Tokens {
 	t := Tokens{From: fromServer, Used: c.Counted().Tokens}
 	t.Counter, _ = c.pageGrowth(func(p *PageSample) stat.Opt { return p.GenerationTokens })

@@ -8,8 +8,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// TestSummarizeOfLittle holds that a run of which next to nothing is known has figures
-// that are absent with reasons, and not a panic.
+// TestSummarizeOfLittle checks that a run without data has absent figures with reasons, and no
+// panic.
 func TestSummarizeOfLittle(t *testing.T) {
 	for name, c := range map[string]*Capture{
 		"a probe without a request": {Kind: Probe, Period: 50 * time.Millisecond, Ended: "interrupt"},
@@ -50,6 +50,6 @@ func TestObservedTokens(t *testing.T) {
 		}
 	}
 	if s.Requests != nil {
-		t.Error("an observation has no requests")
+		t.Error("an observation has no requestss")
 	}
 }

@@ -7,35 +7,33 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Summary is every figure of a capture. Its parts go into the document
-// rooftop.probe/v1 by their tags.
+// Summary has all figures of a capture. Its parts go into the document rooftop.probe/v1 with their
+// tags.
 type Summary struct {
 	Span     time.Duration
-	Requests *RequestsSummary // nil of an observation
-	Tree     *TreeUsage       // nil where no process was sampled
-	GPUs     []GPUUsage       // none where none was sampled
+	Requests *RequestsSummary // nil for an observation
+	Tree     *TreeUsage       // nil if no process was sampled
+	GPUs     []GPUUsage       // empty if none was sampled
 	Energy   Energy           // of all sampled GPUs together
 	Derived  []engine.NamedQuantity
 	Sizing   Sizing
 	Warnings []Warning
 }
 
-// Row is one reading over a run. Mean and Peak are absent, with the reason, where
-// the run does not hold enough of it to say.
+// Row is one reading over a run. Mean and Peak are absent, with the reason, if there are too few
+// samples.
 type Row struct {
 	Mean    stat.Opt `json:"mean"`
 	Peak    stat.Opt `json:"peak"`
-	Samples int      `json:"samples"` // readings that there were
+	Samples int      `json:"samples"` // number of samples
 	Reason  string   `json:"reason"`
 }
 
-// Distribution describes times. Quantiles are nearest rank: the smallest observed
-// value that at least that share of all values does not exceed. With a Count of 0
-// nothing is known.
-type Distribution struct {
-	Count                    int
-	Mean, P50, P95, P99, Max time.Duration
-}
+// NotRead is why a field of a GPU has no value when it has no reason of its own.
+const NotRead = "not read on this device"
+
+// Distribution is a [stat.Distribution] with times in seconds in JSON.
+type Distribution stat.Distribution
 
 // Failure is one kind of error of a run.
 type Failure struct {
@@ -44,19 +42,19 @@ type Failure struct {
 	Example bool   `json:"example"` // others of the kind have other numbers in it
 }
 
-// RequestsSummary is what the requests of a probe came to.
+// RequestsSummary has the results of a probe's requests.
 type RequestsSummary struct {
 	Sent     int       `json:"sent"`
-	Whole    int       `json:"whole"` // Whole were answered to the end
+	Whole    int       `json:"whole"` // completed
 	Failures []Failure `json:"failures"`
-	// TTFT and E2E count from the send, over requests that came so far. ITL is every
-	// gap between neighbouring chunks of a request, TPOT one value a request:
-	// (last chunk − first) / (tokens − 1).
+	// TTFT and E2E count from the send, over requests that reached that point. ITL is every gap
+	// between successive chunks of a request, TPOT one value per request: (last chunk − first) /
+	// (tokens − 1).
 	TTFT Distribution `json:"ttft"`
 	ITL  Distribution `json:"itl"`
 	TPOT Distribution `json:"tpot"`
 	E2E  Distribution `json:"e2e"`
-	// Connect is over requests that made a new connection.
+	// Connect covers requests that made a new connection.
 	Connect Distribution `json:"connect"`
 	Tokens  Tokens       `json:"tokens"`
 	// OutputPerSecond is all output tokens over the run. RequestPerSecond is the mean
@@ -70,40 +68,39 @@ type RequestsSummary struct {
 	Server           ServerTTFT `json:"server_ttft"`
 }
 
-// Tokens counts output tokens three ways. Used is what figures go by.
+// Tokens counts output tokens in three ways. Figures are based on Used.
 type Tokens struct {
 	Usage   stat.Opt `json:"usage"`   // the server's usage reports, of requests that have one
 	Chunks  int      `json:"chunks"`  // streamed messages with output
 	Counter stat.Opt `json:"counter"` // growth of the server's own counter over the run
 	Used    stat.Opt `json:"used"`
-	From    string   `json:"from"` // what Used is: "usage", "chunks", "counter"
-	// Reasoning and ToolChunks are chunks of these kinds; ReasoningTokens is the
+	From    string   `json:"from"` // the origin of Used: "usage", "chunks", "counter"
+	// Reasoning and ToolChunks are the numbers of chunks of these kinds; ReasoningTokens is the
 	// server's count.
 	ReasoningChunks int      `json:"reasoning_chunks"`
 	ToolChunks      int      `json:"tool_chunks"`
 	ReasoningTokens stat.Opt `json:"reasoning_tokens"`
-	// Differences says where the three disagree and what that may come from, one
-	// sentence each.
+	// Differences describes where the three disagree and possible causes, one sentence each.
 	Differences []string `json:"differences"`
 }
 
-// ServerTTFT divides the time to first token into what the server itself saw and
-// the rest, which is the network, the client, and what the server does before its
-// clock starts. Means in seconds over requests.
+// ServerTTFT divides the time to first token into what the server itself measured and the
+// remainder: the network, the client, and what the server does before its clock starts. Values are
+// means in seconds over requests.
 type ServerTTFT struct {
 	Client  stat.Opt `json:"client_s"`
 	Server  stat.Opt `json:"server_s"`
 	Outside stat.Opt `json:"outside_s"`
 	Queue   stat.Opt `json:"queue_s"`
-	Prefill stat.Opt `json:"prefill_s"` // parts of Server, where it tells them
+	Prefill stat.Opt `json:"prefill_s"` // part of Server, if it reports it
 	From    string   `json:"from"`      // "vLLM metrics", "timings of the answer"
 	Reason  string   `json:"reason"`    // why there is none
 }
 
-// ProcessUsage is what one process, one role or a whole tree used over the run.
+// ProcessUsage is the usage of one process, one role or a whole tree over the run.
 type ProcessUsage struct {
 	Name    string `json:"name"` // role, or the process's name
-	PID     int    `json:"pid"`  // of a single process, else 0
+	PID     int    `json:"pid"`  // of a single process, otherwise 0
 	Role    string `json:"role"`
 	Count   int    `json:"count"`     // processes seen
 	CPU     Row    `json:"cpu_cores"` // cores; the mean is CPU time over the run, the peak over at least 200 ms
@@ -121,7 +118,7 @@ type ProcessUsage struct {
 	RunWaitSeconds      stat.Opt `json:"run_wait_s"`
 }
 
-// TreeUsage is what a process tree used over the run.
+// TreeUsage is the usage of a process tree over the run.
 type TreeUsage struct {
 	Total     ProcessUsage   `json:"total"`
 	Roles     []ProcessUsage `json:"roles"`
@@ -132,10 +129,10 @@ type TreeUsage struct {
 	Cgroup    *CgroupUsage   `json:"cgroup"`
 }
 
-// CgroupUsage is what the tree's control group says of the same run.
+// CgroupUsage is the usage in the same run as the tree's control group reports it.
 type CgroupUsage struct {
 	Path             string   `json:"path"`
-	Whole            bool     `json:"whole"` // it holds the tree and nothing else
+	Whole            bool     `json:"whole"` // it contains exactly the tree
 	CPUSeconds       stat.Opt `json:"cpu_s"`
 	ThrottledSeconds stat.Opt `json:"throttled_s"`
 	ThrottledShare   stat.Opt `json:"throttled_share"` // of its enforcement periods
@@ -144,34 +141,34 @@ type CgroupUsage struct {
 	MemoryLimitMax   stat.Opt `json:"memory_limit_bytes"`
 }
 
-// GPUUsage is what one GPU did over the run.
+// GPUUsage is the usage of one GPU over the run.
 type GPUUsage struct {
 	Index      int
 	Name, UUID string
 	Fields     [engine.NumGPUFields]Row
-	Throttle   uint64 // every clocks-event reason seen
+	Throttle   uint64 // union of all throttle reasons
 	ThrottleOK bool
 	Energy     Energy
 }
 
-// Energy is what was drawn over the run, and how that is known.
+// Energy is the energy used over the run, and its source.
 type Energy struct {
 	Joules stat.Opt `json:"joules"`
 	How    string   `json:"how"` // "energy counter", "integrated power"
-	// Reason says why there is none; of an energy that there is, what to know of it:
-	// why it is not the counter's, or how uncertain it is.
+	// Reason is why there is no energy, or else a remark about it: why it is not the counter's, or
+	// how uncertain it is.
 	Reason string `json:"reason"`
 }
 
-// Sizing says whether the hardware is larger than this load needs.
+// Sizing is the verdict on whether the hardware is larger than this load needs.
 type Sizing struct {
 	Verdict string `json:"verdict"` // over-provisioned, partly used, earned or unknown
 	Text    string `json:"text"`    // one sentence with its figures
 	Smaller []Card `json:"smaller"` // catalog cards that would serve this, cheapest first
-	Reason  string `json:"reason"`  // why nothing smaller is named
+	Reason  string `json:"reason"`  // why no smaller card is named
 }
 
-// Card is a GPU of the catalog that would serve what was measured.
+// Card is a GPU of the catalog that could serve the measured load.
 type Card struct {
 	Name          string   `json:"name"`
 	GPUs          int      `json:"gpus"`
@@ -185,8 +182,7 @@ type Card struct {
 	DollarsPerMTk stat.Opt `json:"usd_per_million_tokens"` // per million output tokens at that rate (est)
 }
 
-// Warning is something a reader must know before believing a figure. It stops
-// nothing.
+// Warning is what a reader must know before trusting a figure. It does not stop anything.
 type Warning struct {
 	ID   string `json:"id"`   // "idle-pid", "wrong-tree", "period-missed", …
 	Text string `json:"text"` // what was seen and the next step

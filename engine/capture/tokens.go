@@ -7,30 +7,30 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// What Tokens.Used is made of.
+// Origins of Tokens.Used.
 const (
 	fromUsage  = "usage"
 	fromChunks = "chunks"
 	fromServer = "counter"
 )
 
-// count gathers what tokens are told from.
+// count collects what tokens are counted from.
 type count struct {
 	whole, reported int     // whole requests; those of them with a usage report
-	cut, cutChunks  int     // requests cut off without one, and what came of them
+	cut, cutChunks  int     // requests cut off without a report, and their chunks
 	both            int     // requests with a usage report
 	usage, chunks   float64 // of these
-	ends            int     // of these, where the report has more tokens than chunks came and the answer ended
-	empty           int     // chunks of no visible kind
+	ends            int     // of these, completed answers whose report has more tokens than chunks
+	empty           int     // chunks without visible output
 }
 
-// tokens counts output tokens three ways. Figures go by the usage reports where every
-// whole request has one, with the chunks of those that were cut off, else by chunks.
+// tokens counts output tokens in three ways. Figures use the usage reports if every completed
+// request has one, plus the chunks of requests that were cut off; otherwise the chunks.
 func (c *Capture) tokens() Tokens {
 	var t Tokens
 	var n count
 	for i := range c.Requests {
-		n.take(&t, &c.Requests[i])
+		n.add(&t, &c.Requests[i])
 	}
 	var why string
 	t.Counter, why = c.pageGrowth(func(p *PageSample) stat.Opt { return p.GenerationTokens })
@@ -41,32 +41,32 @@ func (c *Capture) tokens() Tokens {
 		t.From, t.Used = fromChunks, stat.Some(float64(t.Chunks))
 	}
 	t.Differences = append(n.reports(&t), n.compared(&t)...)
-	if running, own, ok := c.besideOurs(); ok && running-own >= leastOthers && c.Counting != EachStep {
-		t.Differences = append(t.Differences, fmt.Sprintf("other clients were on the server: %.3g requests ran at once, %.3g of them from here; the counter has their tokens as they end", running, own))
+	if running, own, ok := besideOurs(c); ok && running-own >= leastOthers && c.Counting != EachStep {
+		t.Differences = append(t.Differences, fmt.Sprintf("other clients used the server: %.3g requests ran at once, %.3g of them from here; the counter includes their tokens as they end", running, own))
 	}
 	if difference := c.beside(&t, &n); difference != "" {
 		t.Differences = append(t.Differences, difference)
 	} else if why != "" && len(c.Pages) > 0 {
-		t.Differences = append(t.Differences, "the server's own counter is no witness: "+why)
+		t.Differences = append(t.Differences, "the server's own counter is not usable: "+why)
 	}
 	return t
 }
 
-// Above these a server's counter has grown by tokens of other clients. A little more
-// than usage is common: a stop string that is cut off was generated, and so were
-// tokens beyond the end that speculation had accepted.
+// Above these limits a server's counter has counted tokens of other clients. Slightly more than the
+// usage report is common: a stop string that is cut off was generated, and so were tokens accepted
+// by speculation beyond the end.
 const (
 	foreignShare  = 0.05
 	foreignTokens = 8
 )
 
-// foreign tells whether the server's counter grew by tokens of other clients.
+// foreign reports whether the server's counter includes tokens of other clients.
 func (t *Tokens) foreign() bool {
 	return t.Counter.OK && t.Usage.OK && t.Counter.V > t.Usage.V*(1+foreignShare)+foreignTokens
 }
 
-// of is how many tokens a request had, by what figures go by.
-func (t *Tokens) of(r *Request) stat.Opt {
+// countOf returns the tokens of a request as used for figures, None if unknown.
+func (t *Tokens) countOf(r *Request) stat.Opt {
 	switch {
 	case t.From == fromUsage:
 		return r.OutputTokens
@@ -76,8 +76,8 @@ func (t *Tokens) of(r *Request) stat.Opt {
 	return stat.None
 }
 
-// take adds a request.
-func (n *count) take(t *Tokens, r *Request) {
+// add counts a request.
+func (n *count) add(t *Tokens, r *Request) {
 	for _, chunk := range r.Chunks {
 		switch chunk.Kind {
 		case Reasoning:
@@ -112,78 +112,78 @@ func (n *count) take(t *Tokens, r *Request) {
 	}
 }
 
-// reports says where usage reports are missing.
+// reports describes missing usage reports.
 func (n *count) reports(t *Tokens) []string {
 	var all []string
 	switch {
 	case n.whole > 0 && n.reported == 0:
-		all = append(all, "the server gave no usage report: tokens are counted in chunks, which may hold several each")
+		all = append(all, "the server sent no usage report: tokens are counted as chunks, which may hold several each")
 	case n.reported < n.whole:
-		all = append(all, fmt.Sprintf("%d of %d whole requests have a usage report: tokens are counted in chunks, which may hold several each", n.reported, n.whole))
+		all = append(all, fmt.Sprintf("%d of %d complete requests have a usage report: tokens are counted as chunks, which may hold several each", n.reported, n.whole))
 	case n.cut > 0 && t.From == fromUsage:
-		all = append(all, fmt.Sprintf("cut off without a usage report: %d of %d requests; what came of them counts by chunks, %d", n.cut, n.cut+n.both, n.cutChunks))
+		all = append(all, fmt.Sprintf("cut off without a usage report: %d of %d requests; their tokens are counted as chunks, %d", n.cut, n.cut+n.both, n.cutChunks))
 	}
 	return all
 }
 
-// compared says how usage reports and chunks differ, over requests that have both.
+// compared describes how usage reports and chunks differ, over requests with both.
 func (n *count) compared(t *Tokens) []string {
 	var all []string
 	switch more := n.usage - n.chunks; {
 	case n.both == 0 || more == 0:
 	case more > 0 && more <= float64(n.ends):
-		all = append(all, fmt.Sprintf("usage counts %.0f more than chunks came: a token that came with the finish reason and had no text, as an end token has none, is no chunk", more))
+		all = append(all, fmt.Sprintf("usage counts %.0f more tokens than chunks: a token without text that comes with the finish reason, such as an end token, is not a chunk", more))
 	case more > 0 && n.chunks == 0:
-		all = append(all, fmt.Sprintf("usage counts %.0f tokens and no chunk came: the server did not stream them", n.usage))
+		all = append(all, fmt.Sprintf("usage counts %.0f tokens but no chunk arrived: the server did not stream them", n.usage))
 	case more > 0:
-		cause := "the server speculates, or sends several tokens at a time (its stream interval, or text held back until it is whole)"
+		cause := "the server uses speculative decoding, or sends several tokens at a time (stream interval, or text held back until it is complete)"
 		if t.ToolChunks > 0 || t.ReasoningChunks > 0 {
-			cause += ", or its parsers of reasoning and tool calls keep tokens to themselves"
+			cause += ", or its reasoning and tool-call parsers drop tokens"
 		}
-		all = append(all, fmt.Sprintf("usage counts %.0f tokens in %.0f chunks, %.2f each: %s; inter-token times are those between chunks", n.usage, n.chunks, n.usage/n.chunks, cause))
+		all = append(all, fmt.Sprintf("usage counts %.0f tokens in %.0f chunks, %.2f each: %s; inter-token latencies are those between chunks", n.usage, n.chunks, n.usage/n.chunks, cause))
 	case n.empty > 0 && float64(n.empty) >= -more:
-		all = append(all, fmt.Sprintf("%.0f more chunks came than usage counts tokens: %d of them hold nothing that is visible", -more, n.empty))
+		all = append(all, fmt.Sprintf("%.0f more chunks than usage counts tokens: %d of them have no visible content", -more, n.empty))
 	case t.ToolChunks > 0 || t.ReasoningChunks > 0:
-		all = append(all, fmt.Sprintf("%.0f more chunks came than usage counts tokens: one token may end one part of an answer and begin another, reasoning and tool calls among them", -more))
+		all = append(all, fmt.Sprintf("%.0f more chunks than usage counts tokens: one token may end one part of an answer and begin another, such as reasoning or a tool call", -more))
 	default:
-		all = append(all, fmt.Sprintf("%.0f more chunks came than usage counts tokens: the server divides tokens, or its usage report leaves some out", -more))
+		all = append(all, fmt.Sprintf("%.0f more chunks than usage counts tokens: the server splits tokens, or its usage report omits some", -more))
 	}
 	if t.ReasoningTokens.V > 0 && t.ReasoningChunks == 0 {
-		all = append(all, fmt.Sprintf("the server counts %.0f reasoning tokens and streamed none apart: the time to first token holds them, or they came as text", t.ReasoningTokens.V))
+		all = append(all, fmt.Sprintf("the server counts %.0f reasoning tokens but streamed none separately: they are in the time to first token, or came as text", t.ReasoningTokens.V))
 	}
 	return all
 }
 
-// beside says how the server's own counter differs from what is used.
+// beside describes how the server's own counter differs from Used.
 func (c *Capture) beside(t *Tokens, n *count) string {
 	if !t.Counter.OK || !t.Used.OK || t.Counter.V == t.Used.V {
 		return ""
 	}
 	more := t.Counter.V - t.Used.V
 	if more < 0 {
-		return fmt.Sprintf("the server's counter grew by %.0f, %.0f less than these requests had: it was read before the server had counted the last of them, or it leaves some out", t.Counter.V, -more)
+		return fmt.Sprintf("the server's counter grew by %.0f, %.0f less than these requests had: it was read before the server had counted the last of them, or it omits some", t.Counter.V, -more)
 	}
 	var causes []string
 	finished, _ := c.pageGrowth(func(p *PageSample) stat.Opt { return p.Requests })
 	if finished.OK && finished.V > float64(len(c.Requests)) {
-		causes = append(causes, fmt.Sprintf("other clients were on it: it finished %.0f requests, %d were sent from here", finished.V, len(c.Requests)))
+		causes = append(causes, fmt.Sprintf("other clients used the server: it finished %.0f requests, %d were sent from here", finished.V, len(c.Requests)))
 	}
 	if whole := len(c.Requests) == n.whole; !whole {
-		causes = append(causes, "requests that were cut off went on there")
+		causes = append(causes, "interrupted requests continued on the server")
 	}
 	if t.From == fromChunks {
 		causes = append(causes, "chunks hold several tokens each")
 	}
 	if len(causes) == 0 {
-		causes = append(causes, "other clients were on it")
+		causes = append(causes, "other clients used the server")
 	}
 	return fmt.Sprintf("the server's counter grew by %.0f, %.0f more than these requests had: %s", t.Counter.V, more, strings.Join(causes, ", or "))
 }
 
-// pageGrowth is how much a number of the server's page grew from the last reading
-// before the run to the last of all; absent, with the reason, where the readings do not
-// enclose the run, lack the number, or saw it fall.
-func (c *Capture) pageGrowth(of func(*PageSample) stat.Opt) (growth stat.Opt, reason string) {
+// pageGrowth returns the growth of a number of the server's page from the last reading before the
+// run to the last of all. It is absent, with the reason, if the readings do not enclose the run,
+// lack the number, or if it fell.
+func (c *Capture) pageGrowth(value func(*PageSample) stat.Opt) (growth stat.Opt, reason string) {
 	if len(c.Pages) == 0 {
 		return stat.None, "the server's metrics were not read"
 	}
@@ -202,13 +202,13 @@ func (c *Capture) pageGrowth(of func(*PageSample) stat.Opt) (growth stat.Opt, re
 	}
 	switch {
 	case before == nil:
-		return stat.None, "its page could not be read before the run"
+		return stat.None, "its metrics could not be read before the run"
 	case after == nil || before == after:
-		return stat.None, "its page could not be read after the run"
-	case !of(before).OK || !of(after).OK:
-		return stat.None, "its page does not have it"
-	case of(after).V < of(before).V:
+		return stat.None, "its metrics could not be read after the run"
+	case !value(before).OK || !value(after).OK:
+		return stat.None, "its metrics do not have it"
+	case value(after).V < value(before).V:
 		return stat.None, "it fell during the run: was the server restarted?"
 	}
-	return grown(of(before), of(after)), ""
+	return grown(value(before), value(after)), ""
 }

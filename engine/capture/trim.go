@@ -7,8 +7,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// Trim drops samples that lie more than a period after the end of the run, unless
-// they are the first after it: what the server does then is not of the run.
+// Trim drops samples later than one period after the end of the run, except the first one after it:
+// they do not belong to the run.
 func (c *Capture) Trim() {
 	late := func(at, before time.Duration) bool { return at > c.End+c.Period && before >= c.End }
 	c.Tree.Samples = trimmed(c.Tree.Samples, late, func(s TreeSample) time.Duration { return s.At })
@@ -16,8 +16,8 @@ func (c *Capture) Trim() {
 	c.Pages = trimmed(c.Pages, late, func(p PageSample) time.Duration { return p.At })
 }
 
-// trimmed is the samples up to the first that is late, given when the one before it
-// was taken.
+// trimmed returns the samples up to the first late one. late gets the times of a sample and of the
+// previous one.
 func trimmed[T any](samples []T, late func(at, before time.Duration) bool, at func(T) time.Duration) []T {
 	for i := 1; i < len(samples); i++ {
 		if late(at(samples[i]), at(samples[i-1])) {

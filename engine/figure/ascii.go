@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// ASCII spells text in seven bits, for terminals and fonts that have no other: a
-// minus is "-", an arrow "->", a micro "u". What has no such spelling becomes "?".
-// A no-break space stays, for whoever breaks the lines.
+// ASCII returns the text in seven bits, for terminals and fonts without other characters: a minus becomes
+// "-", an arrow "->", a micro "u". Characters without an equivalent become "?". A no-break space is
+// kept for line breaking.
 func ASCII(s string) string {
 	if sevenBit(s) {
 		return s
@@ -29,7 +29,7 @@ func sevenBit(s string) bool {
 	return true
 }
 
-// spelled has what rooftop itself writes and draws, and the commonest other signs.
+// spelled maps the characters that rooftop itself writes and draws, and the most common others.
 var spelled = strings.NewReplacer(
 	"●", "*", "▲", "!", "✖", "x", "–", "-", "—", "-", "−", "-", "→", "->", "←", "<-", "×", "x", "·", "|",
 	"█", "#", "░", "=", "╌", ".", "▏", "|", "…", "...", "≥", ">=", "≤", "<=", "≈", "~", "±", "+-", "µ", "u", "μ", "u", "°", "", "∞", "inf",

@@ -8,38 +8,37 @@ import (
 	"strings"
 )
 
-// File is what a journal's bytes hold.
+// File is the decoded content of a journal.
 type File struct {
 	Records []Record
-	// Whole is how many bytes hold whole lines; Torn is what stands behind them: a
-	// record whose writing was cut short.
-	Whole int
-	Torn  []byte
-	// Unended says that the last record is whole but for its line's end.
+	// WholeBytes is the number of bytes in complete lines. Torn is the remainder: a record whose write
+	// was interrupted.
+	WholeBytes int
+	Torn       []byte
+	// Unended means that the last record is complete except for its newline.
 	Unended bool
-	// Damaged are the numbers of whole lines, from 1, that are no record. What they
-	// said is lost.
+	// Damaged are the numbers, from 1, of complete lines that are not records. Their content is
+	// lost.
 	Damaged []int
-	// Newer are the numbers of lines that a later rooftop wrote, in a schema of its own.
+	// Newer are the numbers of lines in a schema of a newer rooftop.
 	Newer []int
-	// Ended is the number of the line that ends a run last, 0 without one.
+	// Ended is the number of the last line that ends a run, 0 if there is none.
 	Ended int
 }
 
-// Unsure lists the lines behind the end of the last run that cannot be read, in their
-// order. Where there are any, the records do not tell what is to run.
-func (f *File) Unsure() []int {
+// UnreadableTail returns the numbers, ascending, of unreadable lines after the end of the last run. If there
+// are any, the records do not determine what should run.
+func (f *File) UnreadableTail() []int {
 	lines := slices.DeleteFunc(slices.Concat(f.Damaged, f.Newer), func(line int) bool { return line < f.Ended })
 	slices.Sort(lines)
 	return lines
 }
 
-// Decode reads the bytes of a journal. It reads any: what is no record is said to
-// be none.
+// Decode decodes a journal. It never fails: lines that are not records are listed as damaged.
 func Decode(data []byte) File {
 	var f File
-	for line := 1; len(data) > f.Whole; line++ {
-		rest := data[f.Whole:]
+	for line := 1; len(data) > f.WholeBytes; line++ {
+		rest := data[f.WholeBytes:]
 		end := bytes.IndexByte(rest, '\n')
 		if end < 0 {
 			f.tail(rest, line)
@@ -52,7 +51,7 @@ func Decode(data []byte) File {
 		} else {
 			f.Damaged = append(f.Damaged, line)
 		}
-		f.Whole += end + 1
+		f.WholeBytes += end + 1
 	}
 	return f
 }
@@ -64,8 +63,8 @@ func (f *File) add(r Record, line int) {
 	}
 }
 
-// tail takes in what has no line's end. A record that is cut short anywhere lacks
-// its last brace, so one that can be read is whole.
+// tail decodes the part after the last newline. An interrupted record lacks its closing brace, so one
+// that parses is complete.
 func (f *File) tail(rest []byte, line int) {
 	r, err := decode(rest)
 	switch {
@@ -77,11 +76,11 @@ func (f *File) tail(rest []byte, line int) {
 		f.Torn = bytes.Clone(rest)
 		return
 	}
-	f.Whole += len(rest)
+	f.WholeBytes += len(rest)
 	f.Unended = true
 }
 
-// newer says that a line is a record of another schema of journals.
+// newer reports whether a line is a record in another schema of journals.
 func newer(line []byte) bool {
 	var r struct{ Schema string }
 	return json.Unmarshal(line, &r) == nil && strings.HasPrefix(r.Schema, family) && r.Schema != Schema
@@ -98,7 +97,7 @@ func decode(line []byte) (Record, error) {
 	return r, nil
 }
 
-// Encode writes a record as one line.
+// Encode encodes a record as one line.
 func Encode(r Record) ([]byte, error) {
 	r.Schema = Schema
 	line, err := json.Marshal(r)

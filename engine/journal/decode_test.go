@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine"
 )
 
 func line(t *testing.T, r Record) []byte {
@@ -31,17 +33,17 @@ func TestDecodeReadsAnyBytes(t *testing.T) {
 		want File
 	}{
 		"empty":                    {nil, File{}},
-		"two records":              {join(one, two), File{Records: []Record{first, second}, Whole: len(one) + len(two)}},
-		"second cut short":         {join(one, two[:20]), File{Records: []Record{first}, Whole: len(one), Torn: two[:20]}},
-		"without its line's end":   {join(one, two[:len(two)-1]), File{Records: []Record{first, second}, Whole: len(one) + len(two) - 1, Unended: true}},
-		"zeros after a power cut":  {join(one, make([]byte, 8)), File{Records: []Record{first}, Whole: len(one), Torn: make([]byte, 8)}},
-		"a line that is no record": {join(one, []byte("rubbish\n"), two), File{Records: []Record{first, second}, Whole: len(one) + 8 + len(two), Damaged: []int{2}}},
-		"another program's JSON":   {[]byte("{}\n"), File{Whole: 3, Damaged: []int{1}}},
+		"two records":              {join(one, two), File{Records: []Record{first, second}, WholeBytes: len(one) + len(two)}},
+		"second cut short":         {join(one, two[:20]), File{Records: []Record{first}, WholeBytes: len(one), Torn: two[:20]}},
+		"without its line's end":   {join(one, two[:len(two)-1]), File{Records: []Record{first, second}, WholeBytes: len(one) + len(two) - 1, Unended: true}},
+		"zeros after a power cut":  {join(one, make([]byte, 8)), File{Records: []Record{first}, WholeBytes: len(one), Torn: make([]byte, 8)}},
+		"a line that is no record": {join(one, []byte("rubbish\n"), two), File{Records: []Record{first, second}, WholeBytes: len(one) + 8 + len(two), Damaged: []int{2}}},
+		"another program's JSON":   {[]byte("{}\n"), File{WholeBytes: 3, Damaged: []int{1}}},
 		"first cut short":          {one[:3], File{Torn: one[:3]}},
-		"a later rooftop's line":   {join(one, next), File{Records: []Record{first}, Whole: len(one) + len(next), Newer: []int{2}}},
-		"the same, unended":        {next[:len(next)-1], File{Whole: len(next) - 1, Newer: []int{1}, Unended: true}},
-		"an end":                   {join(one, three, next), File{Records: []Record{first, last}, Whole: len(one) + len(three) + len(next), Newer: []int{3}, Ended: 2}},
-		"an end without its own":   {three[:len(three)-1], File{Records: []Record{last}, Whole: len(three) - 1, Unended: true, Ended: 1}},
+		"a later rooftop's line":   {join(one, next), File{Records: []Record{first}, WholeBytes: len(one) + len(next), Newer: []int{2}}},
+		"the same, unended":        {next[:len(next)-1], File{WholeBytes: len(next) - 1, Newer: []int{1}, Unended: true}},
+		"an end":                   {join(one, three, next), File{Records: []Record{first, last}, WholeBytes: len(one) + len(three) + len(next), Newer: []int{3}, Ended: 2}},
+		"an end without its own":   {three[:len(three)-1], File{Records: []Record{last}, WholeBytes: len(three) - 1, Unended: true, Ended: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, Decode(c.data)); d != "" {
@@ -51,7 +53,7 @@ func TestDecodeReadsAnyBytes(t *testing.T) {
 	}
 }
 
-// A run that was ended is over, whatever of it can be read. What stands behind it is not.
+// A run with an end record is over, whatever else can be read. Records after it are not.
 func TestUnsureIsWhatStandsBehindTheLastEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		file File
@@ -63,20 +65,19 @@ func TestUnsureIsWhatStandsBehindTheLastEnd(t *testing.T) {
 		"in a journal without an end": {File{Damaged: []int{2}}, []int{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.file.Unsure(); !slices.Equal(got, c.want) {
+			if got := c.file.UnreadableTail(); !slices.Equal(got, c.want) {
 				t.Errorf("lines %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-// Wherever the writing of a journal is cut off, the records that were whole are
-// read, and nothing else.
+// Wherever a journal is cut off, exactly the complete records are read.
 func TestEveryCutKeepsWholeRecords(t *testing.T) {
 	var data []byte
 	var ends []int
 	for seq := 1; seq <= 6; seq++ {
-		data = append(data, line(t, Record{Seq: seq, Run: "a", Kind: Intent, Text: "quote \" brace } newline \n", Changes: []Change{{"--max-num-seqs", "4", "32"}}})...)
+		data = append(data, line(t, Record{Seq: seq, Run: "a", Kind: Intent, Text: "quote \" brace } newline \n", Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}})...)
 		ends = append(ends, len(data))
 	}
 	for cut := range len(data) + 1 {
@@ -87,8 +88,8 @@ func TestEveryCutKeepsWholeRecords(t *testing.T) {
 			}
 		}
 		f := Decode(data[:cut])
-		if len(f.Records) != want || len(f.Damaged) != 0 || f.Whole+len(f.Torn) != cut {
-			t.Fatalf("cut at %d: %d records, want %d; damaged %v; %d whole and %d torn bytes", cut, len(f.Records), want, f.Damaged, f.Whole, len(f.Torn))
+		if len(f.Records) != want || len(f.Damaged) != 0 || f.WholeBytes+len(f.Torn) != cut {
+			t.Fatalf("cut at %d: %d records, want %d; damaged %v; %d whole and %d torn bytes", cut, len(f.Records), want, f.Damaged, f.WholeBytes, len(f.Torn))
 		}
 	}
 }
@@ -97,8 +98,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"schema":"rooftop.journal/v1","seq":1,"time":"2026-11-21T08:00:00Z","run":"a","kind":"begin"}` + "\n{\"schema\":"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got := Decode(data)
-		if got.Whole+len(got.Torn) != len(data) {
-			t.Fatalf("%d whole and %d torn bytes of %d", got.Whole, len(got.Torn), len(data))
+		if got.WholeBytes+len(got.Torn) != len(data) {
+			t.Fatalf("%d whole and %d torn bytes of %d", got.WholeBytes, len(got.Torn), len(data))
 		}
 		s := Reduce(got.Records)
 		if s.Open && s.Run != got.Records[len(got.Records)-1].Run {

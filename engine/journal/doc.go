@@ -1,7 +1,6 @@
-// Package journal is what is written down of a server's changes, and what follows
-// from it: the record types, and the state that a sequence of them leads to. A
-// record is written before an act and another after it, so that whoever reads the
-// file after a crash knows what was under way and what to put back.
+// Package journal defines the journal of a server's changes: the types of its records, and the state
+// that a sequence of records leads to. A record is written before each action and another one after
+// it, so that after a crash the file shows what was in progress and what to restore.
 //
-// It is pure: files, locks and processes are the business of cmd/internal/apply.
+// It is pure: cmd/internal/apply handles files, locks and processes.
 package journal

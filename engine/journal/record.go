@@ -1,42 +1,39 @@
 package journal
 
-import "time"
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
 
 // Kind is the type of a record.
 type Kind string
 
 // Kinds of records, in the order in which a run writes them.
 const (
-	Begin   Kind = "begin"   // a run: version, mode, identity of the server, its launch
-	Intent  Kind = "intent"  // before a change: changes, prediction, launch to come
-	Stopped Kind = "stopped" // the server that ran has ended
-	Started Kind = "started" // a process was started: PID and start ticks
-	Ready   Kind = "ready"   // it answers, with the changes
-	Failed  Kind = "failed"  // the change could not be made, and why
-	Verdict Kind = "verdict" // what the change brought
-	Kept    Kind = "kept"    // the launch that runs is the one to keep
-	Back    Kind = "back"    // the kept launch runs again
-	Spread  Kind = "spread"  // two starts of one configuration differed by this
-	End     Kind = "end"     // the run is over: nothing is under way
-	Recover Kind = "recover" // a later rooftop put things right
+	Begin    Kind = "begin"   // a run: version, mode, identity of the server, its launch
+	Intent   Kind = "intent"  // before a change: changes, prediction, launch to come
+	Stopped  Kind = "stopped" // the running server has ended
+	Started  Kind = "started" // a process was started: PID and start ticks
+	Ready    Kind = "ready"   // the server answers, with the changes
+	Failed   Kind = "failed"  // the change failed, and why
+	Verdict  Kind = "verdict" // the result of the change
+	Kept     Kind = "kept"    // the running launch is the one to keep
+	Reverted Kind = "back"    // the kept launch runs again
+	Spread   Kind = "spread"  // difference between two starts of one configuration
+	End      Kind = "end"     // the run is over, with nothing in progress
+	Recover  Kind = "recover" // a later rooftop restored the server
 )
 
-// Process is a process of this machine beyond doubt: PIDs are used again, start
-// ticks with them are not.
+// Process identifies a process of this machine. PIDs are reused, but not together with start ticks.
 type Process struct {
 	PID   int    `json:"pid"`
 	Ticks uint64 `json:"ticks"` // clock ticks since boot
-	Boot  string `json:"boot"`  // boot id
+	Boot  string `json:"boot"`  // boot ID
 }
 
-// Change is one setting with another value.
-type Change struct {
-	Flag string `json:"flag"`
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
-// Predicted is what was expected of a change before it was made, as ratios.
+// Predicted is the prediction of a change before it was made, as ratios.
 type Predicted struct {
 	Metric string   `json:"metric"`
 	Low    *float64 `json:"low"`
@@ -44,45 +41,64 @@ type Predicted struct {
 	High   *float64 `json:"high"`
 }
 
-// Record is one line of a journal. Which parts are set follows from the kind.
+// Predictions converts predictions to those of a record. It keeps only ratios; values that are not
+// finite become absent.
+func Predictions(list []engine.Prediction) []Predicted {
+	var out []Predicted
+	for _, p := range list {
+		if p.IsRatio() {
+			out = append(out, Predicted{Metric: p.Metric, Low: Number(p.Low), Mid: Number(p.Mid), High: Number(p.High)})
+		}
+	}
+	return out
+}
+
+// Number returns the value of a record, nil if it is absent or not finite.
+func Number(o stat.Opt) *float64 {
+	if o = o.Finite(); !o.OK {
+		return nil
+	}
+	return &o.V
+}
+
+// Record is one line of a journal. Its kind determines which fields are set.
 type Record struct {
 	Schema string    `json:"schema"` // rooftop.journal/v1
 	Seq    int       `json:"seq"`    // from 1, without gaps
 	Time   time.Time `json:"time"`
-	Run    string    `json:"run"` // names the run: its time and a number
+	Run    string    `json:"run"` // name of the run: its time and a number
 	Kind   Kind      `json:"kind"`
-	Text   string    `json:"text,omitempty"` // in a sentence
+	Text   string    `json:"text,omitempty"` // a sentence
 
 	Version string   `json:"version,omitempty"` // of rooftop
-	Mode    string   `json:"mode,omitempty"`    // exec, attach, hook, simulated
+	Mode    string   `json:"mode,omitempty"`    // exec, attach, hook, unit, container, simulated
 	Server  string   `json:"server,omitempty"`  // URL and model
 	Command string   `json:"command,omitempty"` // launch command, redacted
 	Process *Process `json:"process,omitempty"`
-	// Launch names the file beside the journal that holds an exact launch: argument
-	// vector, environment, working directory, limits, and files byte for byte. Only
-	// its owner may read it.
-	Launch    string      `json:"launch,omitempty"`
-	Iteration int         `json:"iteration,omitempty"`
-	Revert    bool        `json:"revert,omitempty"`
-	Changes   []Change    `json:"changes,omitempty"`
-	Predicted []Predicted `json:"predicted,omitempty"`
-	Direction string      `json:"direction,omitempty"`
-	// Gain is the measured change of the goal, a ratio with its interval.
+	// Launch names the file beside the journal with an exact launch: argument vector, environment,
+	// working directory, limits, and the content of files. Only its owner may read it.
+	Launch    string          `json:"launch,omitempty"`
+	Iteration int             `json:"iteration,omitempty"`
+	Revert    bool            `json:"revert,omitempty"`
+	Changes   []engine.Change `json:"changes,omitempty"`
+	Predicted []Predicted     `json:"predicted,omitempty"`
+	Direction string          `json:"direction,omitempty"`
+	// Low, Mid and High are the measured change of the goal, a ratio with its interval.
 	Low  *float64 `json:"low,omitempty"`
 	Mid  *float64 `json:"mid,omitempty"`
 	High *float64 `json:"high,omitempty"`
-	// Log is the difference of log throughput of a Spread record.
+	// Log is the difference in log throughput of a Spread record.
 	Log *float64 `json:"log,omitempty"`
-	// Finding and Goal are those of a Verdict record: what the change was made for,
-	// and what Low, Mid and High are the change of.
+	// Finding and Goal belong to a Verdict record: the reason for the change, and the goal to which
+	// Low, Mid and High refer.
 	Finding string `json:"finding,omitempty"`
 	Goal    string `json:"goal,omitempty"`
-	// Exit is the exit code that a run of an End record came to.
+	// Exit is the exit code of the run in an End record.
 	Exit *int `json:"exit,omitempty"`
 }
 
-// Schema names the records.
+// Schema is the schema of records.
 const Schema = family + "v1"
 
-// family begins the schemas of all journals, those of later rooftops too.
+// family is the common prefix of the schemas of all journals, including newer ones.
 const family = "rooftop.journal/"

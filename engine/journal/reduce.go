@@ -1,97 +1,93 @@
 package journal
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// State is where the last run of a journal stands: what is to run when everything
-// is put right, and what may run instead.
+// State is the state of the last run of a journal: what should run, and what may run instead.
 type State struct {
-	Run  string // "" where the journal holds none
-	Open bool   // it has begun and not ended
+	Run  string // "" if the journal has none
+	Open bool   // begun and not ended
 
 	Begun   time.Time
-	Last    time.Time // of its last record
-	Seq     int       // of the last record of the journal
+	Last    time.Time // time of its last record
+	Seq     int       // sequence number of the journal's last record
 	Version string
 	Mode    string
-	Server  string
 
-	// Kept is what is to run.
+	// Kept is the configuration that should run.
 	Kept Config
-	// Next is what the change under way was to start; the zero Config is none.
+	// Next is the configuration of the change in progress; the zero Config is none.
 	Next  Config
 	Stage Stage
-	// Intent is when the change under way was written down: a process that it
-	// started and that no record names is younger.
-	Intent time.Time
-	// Revert says that the change under way leads back to Kept.
+	// Revert means that the change in progress restores Kept.
 	Revert    bool
 	Iteration int
-	// Unkept are the changes to Kept that may be in place, each flag once, with the
-	// value that it has in Kept.
-	Unkept []Change
+	// Unkept are the changes to Kept that may be in place: each flag once, with its value in Kept.
+	Unkept []engine.Change
 
-	// Processes were found or started in this run, oldest first, and no record says
-	// that they ended.
+	// Processes were found or started in this run, oldest first, without a record of their end.
 	Processes []Running
-	// Launches are all launch files that records of this run name.
+	// Launches are all launch files named by records of this run.
 	Launches []string
-	// Touched says that something was changed, or was about to be.
+	// Touched means that something was changed, or was about to be.
 	Touched bool
-	// Nothing says that no server ran before the run, and that the one that it started
-	// has ended in order: nothing is to run.
-	Nothing bool
-	// Why is what the last Failed record said.
+	// NothingToRun means that no server ran before the run, and that the server it started has ended
+	// properly: no server should run.
+	NothingToRun bool
+	// Why is the text of the last Failed record.
 	Why string
 }
 
 // Config is a configuration of the server.
 type Config struct {
-	Launch  string // file of the exact launch, "" where none is known
+	Launch  string // file of the exact launch, "" if unknown
 	Command string // redacted
-	Changes []Change
+	Changes []engine.Change
 }
 
-// Running is a process with what it was started from.
+// Running is a process and its launch.
 type Running struct {
 	Process
-	Launch string // "" unknown
+	Launch string // "" if unknown
 	Ready  bool   // it answered
-	Ours   bool   // rooftop started it, as the leader of a session of its own
+	Ours   bool   // started by rooftop as a session leader
 }
 
-// Stage is how far a change is.
+// Stage is the progress of a change.
 type Stage uint8
 
 // Stages of a run.
 const (
-	// Whole: nothing is under way, Kept runs.
-	Whole Stage = iota
-	// Going: a change was written down. The server may have been told to stop.
-	Going
-	// Down: the server has stopped. Files may be changed, and another may have been
-	// started that no record names.
-	Down
-	// Up: Next was started and did not answer yet.
-	Up
-	// Trying: Next answers.
-	Trying
-	// Undone: the change could not be made, and no record says that Kept runs again.
-	Undone
+	// StageStable means that no change is in progress and Kept runs.
+	StageStable Stage = iota
+	// StageStopping means that a change was recorded. The server may have received the signal to stop.
+	StageStopping
+	// StageDown means that the server has stopped. Files may have changed, and another server may have
+	// been started without a record.
+	StageDown
+	// StageStarting means that Next was started and has not answered yet.
+	StageStarting
+	// StageTrial means that Next answers.
+	StageTrial
+	// StageFailed means that the change failed, and no record shows that Kept runs again.
+	StageFailed
 )
 
-var stageNames = [...]string{Whole: "whole", Going: "going", Down: "down", Up: "up", Trying: "trying", Undone: "undone"}
+var stageNames = [...]string{StageStable: "whole", StageStopping: "going", StageDown: "down", StageStarting: "up", StageTrial: "trying", StageFailed: "undone"}
 
-// String names the stage.
-func (s Stage) String() string { return stageNames[min(s, Undone)] }
+// String returns the name of the stage.
+func (s Stage) String() string { return stageNames[min(s, StageFailed)] }
 
-// Settled says that nothing is left to put right: no run is open, or Kept runs and
-// no change is under way.
-func (s *State) Settled() bool { return !s.Open || s.Stage == Whole }
+// Settled reports whether nothing needs to be restored: no run is open, or Kept runs and no change is
+// in progress.
+func (s *State) Settled() bool { return !s.Open || s.Stage == StageStable }
 
-// Reduce returns the state that records lead to, in their order.
+// Reduce returns the state that records lead to.
 func Reduce(records []Record) State {
 	var s State
 	for i := range records {
@@ -100,13 +96,13 @@ func Reduce(records []Record) State {
 	return s
 }
 
-// Add takes in one more record.
+// Add applies one more record.
 func (s *State) Add(r Record) { s.add(&r) }
 
 func (s *State) add(r *Record) {
 	s.Seq = r.Seq
 	if r.Run != s.Run || !s.Open && r.Kind == Begin {
-		// A run begins once the one before is over: nothing of that one counts here.
+		// A run begins after the previous one: its processes do not count here.
 		s.begin(r)
 	}
 	s.Last = r.Time
@@ -118,72 +114,61 @@ func (s *State) add(r *Record) {
 	}
 }
 
-// begin opens the run that a record is of.
+// begin opens the run of a record.
 func (s *State) begin(r *Record) {
 	*s = State{Run: r.Run, Seq: r.Seq, Open: true, Begun: r.Time}
 }
 
-// acts are what a record of each kind changes. Kinds that are not listed, also
-// those of a later rooftop, change nothing.
+// acts are the effects of each kind of record. Other kinds, such as those of a newer rooftop, have
+// none.
 var acts = map[Kind]func(*State, *Record){
-	Begin:   (*State).begun,
-	Intent:  (*State).intend,
-	Stopped: (*State).stopped,
-	Started: (*State).started,
-	Ready:   (*State).ready,
-	Failed:  (*State).failed,
-	Kept:    (*State).keep,
-	Back:    (*State).back,
-	Recover: (*State).back,
-	End:     func(s *State, _ *Record) { s.Open = false },
+	Begin:    (*State).begun,
+	Intent:   (*State).intend,
+	Stopped:  (*State).stopped,
+	Started:  (*State).started,
+	Ready:    (*State).ready,
+	Failed:   (*State).failed,
+	Kept:     (*State).keep,
+	Reverted: (*State).keptRunsAgain,
+	Recover:  (*State).keptRunsAgain,
+	End:      func(s *State, _ *Record) { s.Open = false },
 }
 
-// begun takes in what a run starts from. A further record adds to the first.
+// begun records the initial state of a run. A further record adds to the first.
 func (s *State) begun(r *Record) {
 	set(&s.Version, r.Version)
 	set(&s.Mode, r.Mode)
-	set(&s.Server, r.Server)
 	set(&s.Kept.Command, r.Command)
 	set(&s.Kept.Launch, r.Launch)
 	if r.Process != nil {
-		s.put(Running{Process: *r.Process, Launch: s.Kept.Launch, Ready: true})
+		s.putProcess(Running{Process: *r.Process, Launch: s.Kept.Launch, Ready: true})
 	}
 }
 
 func set(to *string, text string) {
-	if text != "" {
-		*to = text
-	}
+	*to = cmp.Or(text, *to)
 }
 
 func (s *State) intend(r *Record) {
-	s.Stage, s.Intent, s.Revert, s.Iteration, s.Why = Going, r.Time, r.Revert, r.Iteration, ""
+	s.Stage, s.Revert, s.Iteration, s.Why = StageStopping, r.Revert, r.Iteration, ""
 	s.Touched = true
 	s.Next = Config{Launch: r.Launch, Command: r.Command, Changes: slices.Clone(r.Changes)}
 	if r.Revert {
 		s.Next = s.Kept
 		return
 	}
-	s.Unkept = slices.Clone(s.Unkept)
-	for _, c := range r.Changes {
-		i := slices.IndexFunc(s.Unkept, func(have Change) bool { return have.Flag == c.Flag })
-		if i < 0 {
-			s.Unkept = append(s.Unkept, c)
-			continue
-		}
-		s.Unkept[i].To = c.To
-	}
+	s.Unkept = engine.MergeChanges(s.Unkept, r.Changes)
 }
 
-// stopped ends the process that a record names, or all where it names none.
+// stopped ends the process that a record names, or all if it names none.
 func (s *State) stopped(r *Record) {
-	s.drop(r.Process)
-	if s.Stage != Undone {
-		s.Stage = Down
+	s.dropProcess(r.Process)
+	if s.Stage != StageFailed {
+		s.Stage = StageDown
 	}
 }
 
-func (s *State) drop(p *Process) {
+func (s *State) dropProcess(p *Process) {
 	if p == nil {
 		s.Processes = nil
 		return
@@ -192,23 +177,16 @@ func (s *State) drop(p *Process) {
 }
 
 func (s *State) started(r *Record) {
-	launch := r.Launch
-	if launch == "" {
-		launch = s.Next.Launch
-	}
-	if launch == "" {
-		launch = s.Kept.Launch
-	}
 	if r.Process != nil {
-		s.put(Running{Process: *r.Process, Launch: launch, Ours: true})
+		s.putProcess(Running{Process: *r.Process, Launch: cmp.Or(r.Launch, s.Next.Launch, s.Kept.Launch), Ours: true})
 	}
-	s.Touched, s.Nothing = true, false
-	// The first start of a run has no intent before it: the run itself is one.
-	s.Stage = Up
+	s.Touched, s.NothingToRun = true, false
+	// The first start of a run has no intent: the run itself is one.
+	s.Stage = StageStarting
 }
 
-// put adds a process, or what is now known of it.
-func (s *State) put(p Running) {
+// putProcess adds or updates a process.
+func (s *State) putProcess(p Running) {
 	list := slices.Clone(s.Processes)
 	i := slices.IndexFunc(list, func(have Running) bool { return have.Process == p.Process })
 	if i < 0 {
@@ -224,42 +202,38 @@ func (s *State) put(p Running) {
 func (s *State) ready(r *Record) {
 	launch := r.Launch
 	if r.Process != nil && launch != "" {
-		s.put(Running{Process: *r.Process, Launch: launch, Ready: true})
+		s.putProcess(Running{Process: *r.Process, Launch: launch, Ready: true})
 	} else if n := len(s.Processes); n > 0 {
 		list := slices.Clone(s.Processes)
 		list[n-1].Ready = true
 		s.Processes = list
-		if launch == "" {
-			launch = list[n-1].Launch
-		}
+		launch = cmp.Or(launch, list[n-1].Launch)
 	}
-	if launch == "" {
-		launch = s.Next.Launch
-	}
-	s.Stage = Trying
+	launch = cmp.Or(launch, s.Next.Launch)
+	s.Stage = StageTrial
 	if s.Next.Launch == "" && !s.changing() || launch != "" && launch == s.Kept.Launch {
-		s.settle()
+		s.settleOnKept()
 	}
 }
 
-// changing says that the change under way is to settings and does not lead back.
+// changing reports whether the change in progress alters settings and is not a revert.
 func (s *State) changing() bool { return len(s.Next.Changes) > 0 && !s.Revert }
 
-// settle says that Kept runs.
-func (s *State) settle() {
-	s.Stage, s.Next, s.Revert, s.Unkept = Whole, Config{}, false, nil
+// settleOnKept records that Kept runs.
+func (s *State) settleOnKept() {
+	s.Stage, s.Next, s.Revert, s.Unkept = StageStable, Config{}, false, nil
 }
 
 func (s *State) failed(r *Record) {
 	s.Why = r.Text
-	if s.Stage != Whole { // else the kept launch was put back before it was written
-		s.Stage = Undone
+	if s.Stage != StageStable { // otherwise the kept launch was restored before the record was written
+		s.Stage = StageFailed
 	}
 }
 
 func (s *State) keep(r *Record) {
 	next := s.Next
-	if s.Stage == Whole {
+	if s.Stage == StageStable {
 		next = s.Kept
 	}
 	set(&next.Launch, r.Launch)
@@ -268,16 +242,16 @@ func (s *State) keep(r *Record) {
 		next.Changes = slices.Clone(r.Changes)
 	}
 	s.Kept = next
-	s.settle()
+	s.settleOnKept()
 }
 
-// back says that the kept launch runs again, as the process that a record names. A
-// run that started its server and names none has ended that server.
-func (s *State) back(r *Record) {
+// keptRunsAgain records that the kept launch runs again, as the process that a record names. If the run
+// started its server and the record names none, that server has ended.
+func (s *State) keptRunsAgain(r *Record) {
 	if r.Process != nil {
-		s.put(Running{Process: *r.Process, Launch: s.Kept.Launch, Ready: true})
+		s.putProcess(Running{Process: *r.Process, Launch: s.Kept.Launch, Ready: true})
 		s.Processes = slices.DeleteFunc(slices.Clone(s.Processes), func(have Running) bool { return have.Process != *r.Process })
 	}
-	s.Nothing = s.Mode == "exec" && len(s.Processes) == 0
-	s.settle()
+	s.NothingToRun = s.Mode == "exec" && len(s.Processes) == 0
+	s.settleOnKept()
 }

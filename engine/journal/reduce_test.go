@@ -6,26 +6,28 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// world is a server and the one who changes it, writing down each act before it
-// and its result after it. What is true of the server is kept beside the records.
+// world is a server and a program that changes it, which writes a record before and after each act. The true state of the
+// server is kept beside the records.
 type world struct {
 	rng     *rand.Rand
 	now     time.Time
 	records []Record
-	truths  []truth // as of each record
+	truths  []truth // true state at each record
 	truth   truth
 	mode    string
 	pid     int
 	step    int
 }
 
-// truth is what nobody but the test knows.
+// truth is the true state, which only the test knows.
 type truth struct {
 	kept    string
-	runs    *Running // nil where no server does
-	written bool     // a record names the process that runs
+	runs    *Running // nil if no server runs
+	written bool     // a record names the running process
 	over    bool
 }
 
@@ -36,8 +38,7 @@ func (w *world) write(r Record) {
 	w.truths = append(w.truths, w.truth)
 }
 
-// acted notes what has become true since the last record: a crash may come before
-// the next one.
+// acted records what has become true since the last record: a crash may come before the next one.
 func (w *world) acted() { w.truths[len(w.truths)-1] = w.truth }
 
 func (w *world) stop() {
@@ -60,25 +61,25 @@ func (w *world) start(launch string) {
 	w.write(Record{Kind: Started, Process: &p.Process, Launch: launch})
 }
 
-// change makes one change, whatever becomes of it.
+// change makes one change with a random result.
 func (w *world) change() {
 	w.step++
 	next := fmt.Sprintf("launch-%d", w.step)
 	revert := w.truth.runs != nil && w.truth.runs.Launch != w.truth.kept
 	if revert && w.rng.IntN(2) == 0 {
-		w.write(Record{Kind: Intent, Revert: true, Launch: w.truth.kept, Iteration: w.step, Changes: []Change{{"--a", "2", "1"}}})
+		w.write(Record{Kind: Intent, Revert: true, Launch: w.truth.kept, Iteration: w.step, Changes: []engine.Change{{Flag: "--a", From: "2", To: "1"}}})
 		w.stop()
 		w.start(w.truth.kept)
 		w.write(Record{Kind: Ready, Launch: w.truth.kept})
-		w.write(Record{Kind: Back})
+		w.write(Record{Kind: Reverted})
 		return
 	}
-	w.write(Record{Kind: Intent, Launch: next, Iteration: w.step, Changes: []Change{{"--a", "1", "2"}}})
+	w.write(Record{Kind: Intent, Launch: next, Iteration: w.step, Changes: []engine.Change{{Flag: "--a", From: "1", To: "2"}}})
 	w.stop()
 	if w.rng.IntN(4) > 0 {
 		w.start(next)
 	}
-	if w.rng.IntN(3) == 0 { // it does not come up
+	if w.rng.IntN(3) == 0 { // it does not start
 		w.stop()
 		w.start(w.truth.kept)
 		w.write(Record{Kind: Ready, Launch: w.truth.kept})
@@ -96,7 +97,7 @@ func (w *world) change() {
 	}
 }
 
-// live goes through a whole run.
+// live performs a whole run.
 func (w *world) live() {
 	w.truth.kept = "launch-0"
 	if w.mode == "exec" {
@@ -117,14 +118,13 @@ func (w *world) live() {
 		w.stop()
 		w.start(w.truth.kept)
 		w.write(Record{Kind: Ready})
-		w.write(Record{Kind: Back})
+		w.write(Record{Kind: Reverted})
 	}
 	w.truth.over = true
 	w.write(Record{Kind: End})
 }
 
-// Every prefix of a journal leads to a state that names exactly what is to run, and
-// every process that may run instead.
+// Every prefix of a journal gives a state that names what should run, and every process that may run instead.
 func TestEveryPrefixNamesWhatToPutBack(t *testing.T) {
 	prefixes := 0
 	for seed := range uint64(400) {
@@ -168,9 +168,8 @@ func checkRunning(t *testing.T, where string, s *State, want truth) {
 			t.Fatalf("%s: settled, and %s runs instead of %s", where, want.runs.Launch, want.kept)
 		}
 	default:
-		// Started, and killed before the record of it: only a stage without a server
-		// that is known leaves room for one.
-		if s.Stage == Trying || s.Stage == Whole && s.Mode == "attach" {
+		// Started, and killed before the record of it: possible only in a stage without a known server.
+		if s.Stage == StageTrial || s.Stage == StageStable && s.Mode == "attach" {
 			t.Fatalf("%s: stage %s, and a process runs that no record names", where, s.Stage)
 		}
 		if l := want.runs.Launch; l != s.Next.Launch && l != s.Kept.Launch {
@@ -183,10 +182,10 @@ func TestStages(t *testing.T) {
 	first := Process{PID: 1, Ticks: 1, Boot: "b"}
 	second := Process{PID: 2, Ticks: 2, Boot: "b"}
 	begin := Record{Kind: Begin, Mode: "attach", Launch: "kept", Process: &first}
-	intent := Record{Kind: Intent, Launch: "next", Changes: []Change{{"--a", "1", "2"}}}
+	intent := Record{Kind: Intent, Launch: "next", Changes: []engine.Change{{Flag: "--a", From: "1", To: "2"}}}
 	hookBegin := Record{Kind: Begin, Mode: "hook"}
-	hookIntent := Record{Kind: Intent, Changes: []Change{{"--a", "1", "2"}}}
-	hookBack := Record{Kind: Intent, Revert: true, Changes: []Change{{"--a", "2", "1"}}}
+	hookIntent := Record{Kind: Intent, Changes: []engine.Change{{Flag: "--a", From: "1", To: "2"}}}
+	hookBack := Record{Kind: Intent, Revert: true, Changes: []engine.Change{{Flag: "--a", From: "2", To: "1"}}}
 	for _, c := range []struct {
 		name    string
 		records []Record
@@ -194,21 +193,21 @@ func TestStages(t *testing.T) {
 		settled bool
 		kept    string
 	}{
-		{"nothing", nil, Whole, true, ""},
-		{"begun", []Record{begin}, Whole, true, "kept"},
-		{"intended", []Record{begin, intent}, Going, false, "kept"},
-		{"stopped", []Record{begin, intent, {Kind: Stopped, Process: &first}}, Down, false, "kept"},
-		{"started", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}}, Up, false, "kept"},
-		{"ready", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}, {Kind: Ready}}, Trying, false, "kept"},
-		{"kept", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}, {Kind: Ready}, {Kind: Kept}}, Whole, true, "next"},
-		{"kept by name", []Record{begin, intent, {Kind: Ready}, {Kind: Kept, Launch: "next"}, {Kind: Kept}}, Whole, true, "next"},
-		{"failed and not put back", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}}, Undone, false, "kept"},
-		{"failed, then put back", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Started, Process: &second, Launch: "kept"}, {Kind: Ready}}, Whole, true, "kept"},
-		{"failed, put back said so", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Back}}, Whole, true, "kept"},
-		{"hook ready", []Record{hookBegin, hookIntent, {Kind: Ready}}, Trying, false, ""},
-		{"hook back", []Record{hookBegin, hookIntent, {Kind: Ready}, hookBack, {Kind: Ready}}, Whole, true, ""},
-		{"a kind of later days", []Record{begin, {Kind: "paused"}}, Whole, true, "kept"},
-		{"ended", []Record{begin, {Kind: End}}, Whole, true, "kept"},
+		{"nothing", nil, StageStable, true, ""},
+		{"begun", []Record{begin}, StageStable, true, "kept"},
+		{"intended", []Record{begin, intent}, StageStopping, false, "kept"},
+		{"stopped", []Record{begin, intent, {Kind: Stopped, Process: &first}}, StageDown, false, "kept"},
+		{"started", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}}, StageStarting, false, "kept"},
+		{"ready", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}, {Kind: Ready}}, StageTrial, false, "kept"},
+		{"kept", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}, {Kind: Ready}, {Kind: Kept}}, StageStable, true, "next"},
+		{"kept by name", []Record{begin, intent, {Kind: Ready}, {Kind: Kept, Launch: "next"}, {Kind: Kept}}, StageStable, true, "next"},
+		{"failed and not put back", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}}, StageFailed, false, "kept"},
+		{"failed, then put back", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Started, Process: &second, Launch: "kept"}, {Kind: Ready}}, StageStable, true, "kept"},
+		{"failed, put back said so", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Reverted}}, StageStable, true, "kept"},
+		{"hook ready", []Record{hookBegin, hookIntent, {Kind: Ready}}, StageTrial, false, ""},
+		{"hook back", []Record{hookBegin, hookIntent, {Kind: Ready}, hookBack, {Kind: Ready}}, StageStable, true, ""},
+		{"a kind of later days", []Record{begin, {Kind: "paused"}}, StageStable, true, "kept"},
+		{"ended", []Record{begin, {Kind: End}}, StageStable, true, "kept"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.records {

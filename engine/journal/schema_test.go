@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rooftop-dev/rooftop/engine"
 )
 
 func TestRecordsMatchSchema(t *testing.T) {
@@ -30,9 +32,9 @@ func TestRecordsMatchSchema(t *testing.T) {
 	low, mid, log, exit := -0.1, 0.2, 0.03, 3
 	all := Record{
 		Schema: Schema, Seq: 1, Time: w.now, Run: "a", Kind: Verdict, Text: "better", Version: "1.0.0", Mode: "exec", Server: "m at localhost:8000", Command: "vllm serve m",
-		Process: &Process{PID: 7, Ticks: 9, Boot: "b"}, Launch: "launch-1.json", Iteration: 2, Revert: true, Changes: []Change{{"--a", "", "1"}},
+		Process: &Process{PID: 7, Ticks: 9, Boot: "b"}, Launch: "launch-1.json", Iteration: 2, Revert: true, Changes: []engine.Change{{Flag: "--a", From: "", To: "1"}},
 		Predicted: []Predicted{{Metric: "generation_tokens_per_s", Low: &low, Mid: &mid}}, Direction: "better", Low: &low, Mid: &mid, High: &mid, Log: &log,
-		Finding: "seat-saturation", Goal: "throughput", Exit: &exit,
+		Finding: "concurrency-saturation", Goal: "throughput", Exit: &exit,
 	}
 	for _, r := range append(w.records, all) {
 		line, err := Encode(r)

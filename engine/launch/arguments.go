@@ -2,8 +2,8 @@ package launch
 
 import "slices"
 
-// Argument is one argument as it was given, for a reader that refuses what
-// vLLM's own parser refuses.
+// Argument is one argument as given, for a caller that rejects what vLLM's own parser
+// rejects.
 type Argument struct {
 	Name   string   // canonical; "" for a lone word
 	Words  []string // as they stand, the value of a secret redacted
@@ -29,10 +29,7 @@ func (c *Config) Arguments() []Argument {
 			a.Words = append(a.Words, it.label())
 		}
 		for _, v := range it.values {
-			if it.name != "" && secretName(it.name, v) {
-				v = Redacted
-			}
-			a.Words = append(a.Words, hideInValue(v))
+			a.Words = append(a.Words, hideFlag(it.name, v))
 		}
 		all = append(all, a)
 	}

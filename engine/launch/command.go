@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// form is how vLLM was called: it decides what a lone word means.
+// form is how vLLM was called, which determines the meaning of a positional word.
 type form int
 
 const (
@@ -21,7 +21,7 @@ const (
 // with vLLM's command line.
 const simulator = "rooftop"
 
-// maxDepth bounds scripts within scripts.
+// maxDepth is the deepest nesting of scripts that is searched.
 const maxDepth = 4
 
 // command is one command line, with the vLLM call somewhere in it. It is
@@ -39,8 +39,7 @@ type command struct {
 	shell   bool // the words come from a script
 }
 
-// find locates the vLLM call in ws, which may be behind wrappers and inside
-// scripts.
+// find locates the vLLM call in ws, also behind wrappers and inside scripts.
 func find(ws []word, env map[string]string, depth int) (*command, bool) {
 	if f, args, direct := call(ws); f != formNone {
 		return &command{ws: ws, args: args, form: f, direct: direct}, true
@@ -81,16 +80,21 @@ func findScript(script string, env map[string]string, depth int) (*command, bool
 func join(segs []segment) string {
 	var b strings.Builder
 	for _, seg := range segs {
-		b.WriteString(seg.head)
-		for _, w := range seg.ws {
-			b.WriteString(w.gap + w.raw)
-		}
-		b.WriteString(seg.tail)
+		b.WriteString(seg.head + spelled(seg.ws) + seg.tail)
 	}
 	return b.String()
 }
 
-// isScript tells whether word i is the script of a shell's -c option.
+// spelled returns words as a script writes them.
+func spelled(ws []word) string {
+	var b strings.Builder
+	for _, w := range ws {
+		b.WriteString(w.gap + w.raw)
+	}
+	return b.String()
+}
+
+// isScript reports whether word i is the script of a shell's -c option.
 func isScript(ws []word, i int) bool {
 	opt := ws[i-1].text
 	if len(opt) < 2 || opt[0] != '-' || opt[1] == '-' || !strings.HasSuffix(opt, "c") {
@@ -108,7 +112,7 @@ func isScript(ws []word, i int) bool {
 	return false
 }
 
-// call looks for the vLLM call among the words themselves.
+// call finds the vLLM call among the words themselves, not inside scripts.
 func call(ws []word) (f form, args int, direct bool) {
 	if len(ws) == 0 || mentions(ws) {
 		return formNone, 0, false
@@ -154,8 +158,8 @@ func isVLLM(s string) bool { return path.Base(s) == "vllm" && s != "" }
 
 func isSimulator(s string) bool { return strings.TrimSuffix(path.Base(s), ".exe") == simulator }
 
-// module tells how `python -m NAME next` calls vLLM, and how many words after
-// the name belong to the call.
+// module returns the form in which `python -m NAME next` calls vLLM, and how many words
+// after the name belong to the call.
 func module(name, next string) (form, int) {
 	switch {
 	case name == "vllm.entrypoints.openai.api_server":
@@ -166,9 +170,9 @@ func module(name, next string) (form, int) {
 	return formNone, 0
 }
 
-// bystanders are programs whose arguments may name a vLLM command that they do
-// not run. Anything else that stands before one is taken for a wrapper: nobody
-// can list them all (uv, numactl, tini, ray job, nsys, srun, …).
+// bystanders are programs whose arguments may name a vLLM command that they do not run.
+// Any other program before such a command counts as a wrapper, because no list of
+// wrappers is complete (uv, numactl, tini, ray job, nsys, srun, …).
 var bystanders = []string{
 	"grep", "egrep", "fgrep", "rg", "ag", "pgrep", "pkill", "ps", "echo", "printf", "cat", "less", "more", "head", "tail",
 	"vi", "vim", "nvim", "nano", "emacs", "man", "which", "type", "ls", "find", "git", "pip", "pip3", "apt", "apt-get",
@@ -179,8 +183,8 @@ func mentions(ws []word) bool { return slices.Contains(bystanders, path.Base(ws[
 
 var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*t?$`)
 
-// interpreted tells whether the words before the call are none, or a Python
-// interpreter with its own options: then the process is vLLM itself.
+// interpreted reports whether there are no words before the call, or only a Python
+// interpreter with its options, so that the process is vLLM itself.
 func interpreted(before []word) bool {
 	if len(before) == 0 {
 		return true
@@ -211,8 +215,8 @@ func containerRun(before []word) bool {
 	return runner && slices.ContainsFunc(before, func(w word) bool { return w.text == "run" || w.text == "create" })
 }
 
-// imageArgs reads what follows an image's name: a command of its own, flags for
-// the image's entry point, or a model and flags.
+// imageArgs parses the words after an image's name: a command, flags for the image's entry
+// point, or a model and flags.
 func imageArgs(ws []word, from int) (form, int, bool) {
 	if f, args, _ := call(ws[from:]); f != formNone {
 		return f, from + args, false
@@ -229,7 +233,7 @@ func imageArgs(ws []word, from int) (form, int, bool) {
 	return formNone, 0, false
 }
 
-// launch returns the innermost command: the one with the call.
+// launch returns the innermost command, which has the call.
 func (c *command) launch() *command {
 	for c.child != nil {
 		c = c.child
@@ -237,7 +241,7 @@ func (c *command) launch() *command {
 	return c
 }
 
-// edited returns a copy whose innermost words are what edit makes of them.
+// edited returns a copy with edit applied to the innermost words.
 func (c *command) edited(edit func([]word) []word) *command {
 	d := *c
 	if c.child == nil {
@@ -248,8 +252,8 @@ func (c *command) edited(edit func([]word) []word) *command {
 	return c.withChild(c.child.edited(edit))
 }
 
-// separate keeps a number that an edit put in front of a redirection a word of
-// its own: a shell reads "32>log" as descriptor 32.
+// separate inserts a blank between a number and a redirection after it, because a shell
+// reads "32>log" as descriptor 32.
 func (c *command) separate() {
 	if !c.shell {
 		return
@@ -267,18 +271,10 @@ func (c *command) separate() {
 	}
 }
 
-// text is the script that holds the command.
-func (c *command) text() string {
-	var b strings.Builder
-	b.WriteString(c.before)
-	for _, w := range c.ws {
-		b.WriteString(w.gap + w.raw)
-	}
-	b.WriteString(c.after)
-	return b.String()
-}
+// text returns the script with the command.
+func (c *command) text() string { return c.before + spelled(c.ws) + c.after }
 
-// argv is the outermost argument vector.
+// argv returns the outermost argument vector.
 func (c *command) argv() []string {
 	argv := make([]string, len(c.ws))
 	for i, w := range c.ws {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,28 +16,22 @@ type Change struct {
 	Variable bool   // an environment variable
 }
 
-// String writes the change as one would give it: "--max-num-seqs 256 → 512".
+// String formats the change: "--max-num-seqs 256 → 512".
 func (c Change) String() string {
 	name := c.Name
 	if !c.Variable {
 		head, rest, _ := strings.Cut(name, ".")
 		name = strings.TrimSuffix("--"+dashes(head)+"."+rest, ".")
 	}
-	side := func(s string) string {
-		if s == "" {
-			return "unset"
-		}
-		return s
-	}
-	return fmt.Sprintf("%s %s → %s", name, side(c.From), side(c.To))
+	return fmt.Sprintf("%s %s → %s", name, cmp.Or(c.From, "unset"), cmp.Or(c.To, "unset"))
 }
 
-// Diff lists what a and b set differently, flags before variables, each by name;
-// of JSON objects, each key. Spelling, order and where a flag stands make no
-// difference.
+// Diff lists the settings in which a and b differ: flags, then variables, each ordered by
+// name. JSON objects are compared by key. Spelling, order and the place of a flag do not
+// matter.
 func Diff(a, b *Config) []Change {
 	var changes []Change
-	for _, name := range union(a.names(), b.names()) {
+	for _, name := range union(a.items.names(), b.items.names()) {
 		va, _, _ := a.values(name)
 		vb, _, _ := b.values(name)
 		if slices.Equal(va, vb) {
@@ -63,6 +58,7 @@ func Diff(a, b *Config) []Change {
 	return changes
 }
 
+// object parses a JSON object; ok is false for any other text.
 func object(text string) (map[string]any, bool) {
 	v, ok := decodeJSON(text)
 	m, isMap := v.(map[string]any)
@@ -88,7 +84,7 @@ func diffObjects(name string, a, b map[string]any) []Change {
 	return changes
 }
 
-// text is a JSON value as it would be given as a sub-key.
+// text formats a JSON value as the value of a sub-key.
 func text(v any, present bool) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -99,10 +95,10 @@ func text(v any, present bool) string {
 	return encodeJSON(v)
 }
 
-// names lists the flags that are given, canonical.
-func (c *Config) names() []string {
+// names returns the canonical names of the given flags.
+func (list items) names() []string {
 	var names []string
-	for _, it := range c.items {
+	for _, it := range list {
 		switch {
 		case it.ignored:
 		case it.name == "":
@@ -120,10 +116,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-func cloneEnv(env map[string]string) map[string]string { return maps.Clone(env) }
-
-// Environ turns NAME=value strings, as /proc and os.Environ list them, into a
-// map; the last of several wins.
+// Environ converts NAME=value strings, as in /proc and os.Environ, to a map. The last value
+// of a name counts.
 func Environ(list []string) map[string]string {
 	env := make(map[string]string, len(list))
 	for _, entry := range list {

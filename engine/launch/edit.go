@@ -2,23 +2,23 @@ package launch
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// With returns a copy in which a flag has the given value. The flag is changed
-// where it stands: on the command line, in the spelling found there, else in the
-// config file; a new one is appended to the command line, spelled as its flags
-// are. "true" and "false" set a boolean flag: its bare name, its --no- form, or
-// its removal where there is no such form. "compilation_config.mode" sets one
-// key of a JSON flag and leaves the others. Several values of a list flag are
-// separated by blanks. Where the flag has that value already the copy is equal.
+// With returns a copy in which a flag has the given value. It changes the flag in place:
+// on the command line, in its present spelling, else in the config file. A new flag is
+// appended to the command line in the style of the other flags. "true" and "false" set a
+// boolean flag by its bare name, its --no- form, or its removal if there is no such form.
+// "compilation_config.mode" sets one key of a JSON flag and keeps the others. Values of a
+// list flag are separated by blanks. If the flag already has the value, the copy is equal.
 func (c *Config) With(flag, value string) *Config { return c.set(flag, value, false) }
 
-// Override is [Config.With], but leaves the config file alone: what stands there
-// is overridden on the command line. A caller who must not write the user's file
-// wants this. Sub-keys of a JSON flag in the file ("compilation-config.mode: 3")
-// cannot be overridden by a whole object; they go on to win.
+// Override is like [Config.With] but never changes the config file: it overrides settings
+// of the file on the command line. It is for callers that must not write the user's file.
+// Sub-keys of a JSON flag in the file ("compilation-config.mode: 3") cannot be overridden
+// by a whole object; they still take precedence.
 func (c *Config) Override(flag, value string) *Config { return c.set(flag, value, true) }
 
 func (c *Config) set(flag, value string, keepFile bool) *Config {
@@ -36,25 +36,25 @@ func (c *Config) set(flag, value string, keepFile bool) *Config {
 	if off := truth(value); kindOf(name) == kindTrue && off.known && !off.value {
 		return c.Without(name)
 	}
-	d := c.withoutKeys(name, keepFile) // sub-keys would win over a whole object
-	if it := d.last(name); it != nil {
+	d := c.clone().dropAll(func(it item) bool { // sub-keys would win over a whole object
+		return it.name == name && len(it.path) > 0 && (it.source == Cmdline || !keepFile && it.node >= 0)
+	})
+	if it := d.items.last(name); it != nil {
 		if it.source == Cmdline {
 			return d.replace(*it, value)
 		}
-		if !keepFile && it.node >= 0 && d.fileCan(it, value) {
+		if !keepFile && it.node >= 0 && it.fitsFile(value) {
 			if f, err := d.file.set(it.node, value); err == nil {
-				d.file = f
-				d.scan()
-				return d
+				return d.with(d.cmd, f)
 			}
 		}
 	}
 	return d.appendFlag(name, value)
 }
 
-// fileCan tells whether the config file can hold the value: a list of several
-// cannot be spelled as one scalar, and a false there has no effect.
-func (c *Config) fileCan(it *item, value string) bool {
+// fitsFile reports whether a config file can hold the value. A list of several values
+// cannot be written as one scalar, and false has no effect in the file.
+func (it *item) fitsFile(value string) bool {
 	if kindOf(it.name) == kindBool || kindOf(it.name) == kindUnknown {
 		if t := truth(value); t.known && !t.value {
 			return false
@@ -63,20 +63,38 @@ func (c *Config) fileCan(it *item, value string) bool {
 	return kindOf(it.name) != kindList || !strings.Contains(value, " ")
 }
 
-// Without returns a copy in which a flag is not given at all, neither on the
-// command line nor in the config file, so that vLLM's default holds.
+// Without returns a copy in which a flag is given neither on the command line nor in the
+// config file, so that vLLM's default applies.
 func (c *Config) Without(flag string) *Config {
 	name := canonical(flag)
 	d := c.clone()
 	if head, rest, dotted := strings.Cut(name, "."); dotted {
 		return d.dropKey(head, strings.Split(rest, "."))
 	}
+	return d.dropAll(func(it item) bool { return it.matches(name) && (it.source == Cmdline || it.node >= 0) })
+}
+
+// dropAll returns a copy without the matching items, on the command line and in the file.
+func (c *Config) dropAll(match func(item) bool) *Config {
 	for {
-		i := slices.IndexFunc(d.items, func(it item) bool { return it.matches(name) && (it.source == Cmdline || it.node >= 0) })
+		i := slices.IndexFunc(c.items, match)
 		if i < 0 {
-			return d
+			return c
 		}
-		d = d.drop(d.items[i])
+		it := c.items[i]
+		if it.source == Cmdline {
+			c = c.edit(func(ws []word) []word { return slices.Delete(ws, it.at, it.at+it.n) })
+			continue
+		}
+		f, err := c.file.remove(it.node)
+		if err != nil {
+			// A file that parsed and cannot be written without one key keeps it; the item is
+			// dropped from view so that this ends.
+			c = c.clone()
+			c.items = slices.DeleteFunc(c.items, func(o item) bool { return o.source == ConfigFile && o.node == it.node })
+			continue
+		}
+		c = c.with(c.cmd, f)
 	}
 }
 
@@ -84,38 +102,19 @@ func (it *item) matches(name string) bool {
 	return it.name == name || (name == "model" && it.name == "" && !it.ignored)
 }
 
-// drop removes one item from where it stands.
-func (c *Config) drop(it item) *Config {
-	d := c.clone()
-	if it.source == Cmdline {
-		d.cmd = c.cmd.edited(func(ws []word) []word { return slices.Delete(ws, it.at, it.at+it.n) })
-		d.scan()
-		return d
-	}
-	f, err := c.file.remove(it.node)
-	if err != nil {
-		// A file that parsed and cannot be written without one key keeps it;
-		// the item is dropped from view so that callers end.
-		d.items = slices.DeleteFunc(d.items, func(o item) bool { return o.source == ConfigFile && o.node == it.node })
-		return d
-	}
-	d.file = f
-	d.scan()
-	return d
+// edit returns a copy with change applied to its words.
+func (c *Config) edit(change func([]word) []word) *Config {
+	return c.with(c.cmd.edited(change), c.file)
 }
 
-// withoutKeys returns a copy without the sub-keys of a JSON flag.
-func (c *Config) withoutKeys(name string, keepFile bool) *Config {
+// with returns a copy with another command and config file. Its items are those of the
+// file, then those of the command line.
+func (c *Config) with(cmd *command, f file) *Config {
 	d := c.clone()
-	for {
-		i := slices.IndexFunc(d.items, func(it item) bool {
-			return it.name == name && len(it.path) > 0 && (it.source == Cmdline || !keepFile && it.node >= 0)
-		})
-		if i < 0 {
-			return d
-		}
-		d = d.drop(d.items[i])
-	}
+	d.cmd, d.file = cmd, f
+	l := cmd.launch()
+	d.items = slices.Concat(f.items(l.form), scan(l.ws, l.args, l.form))
+	return d
 }
 
 // replace changes the value of an item of the command line.
@@ -131,7 +130,7 @@ func (c *Config) replace(it item, value string) *Config {
 	return c.splice(it, spell(it.spelled, values, it.inline && len(values) == 1))
 }
 
-// boolSpelling is the flag's name, or its opposite, in the spelling found.
+// boolSpelling returns the flag's name or its --no- form, in the item's spelling.
 func boolSpelling(it item, value string) string {
 	sep := "-"
 	if strings.Contains(strings.TrimLeft(it.spelled, "-"), "_") {
@@ -147,7 +146,7 @@ func boolSpelling(it item, value string) string {
 	return it.spelled
 }
 
-// spell lays a flag and its values out as words.
+// spell returns the words of a flag with its values.
 func spell(flag string, values []string, inline bool) []string {
 	if inline {
 		return []string{flag + "=" + values[0]}
@@ -155,22 +154,19 @@ func spell(flag string, values []string, inline bool) []string {
 	return append([]string{flag}, values...)
 }
 
-// splice puts new words in the place of an item's.
+// splice returns a copy in which words replace those of an item.
 func (c *Config) splice(it item, with []string) *Config {
-	d := c.clone()
-	d.cmd = c.cmd.edited(func(ws []word) []word {
-		return slices.Concat(ws[:it.at], c.newWords(with, ws[it.at].gap), ws[it.at+it.n:])
+	return c.edit(func(ws []word) []word {
+		return slices.Concat(ws[:it.at], c.cmd.newWords(with, ws[it.at].gap), ws[it.at+it.n:])
 	})
-	d.scan()
-	return d
 }
 
-// newWords makes words for the innermost command, quoted where it is a script.
-func (c *Config) newWords(texts []string, gap string) []word {
+// newWords returns words for the innermost command, quoted if it is in a script.
+func (c *command) newWords(texts []string, gap string) []word {
 	ws := words(texts)
 	for i := range ws {
 		ws[i].gap = " "
-		if c.cmd.launch().shell {
+		if c.launch().shell {
 			ws[i].raw = Quote(texts[i])
 		}
 	}
@@ -182,63 +178,59 @@ func (c *Config) newWords(texts []string, gap string) []word {
 
 // appendFlag adds a flag at the end of the command line.
 func (c *Config) appendFlag(name, value string) *Config {
-	flag := "--" + c.style(name)
+	flag := "--" + c.items.style(name)
 	values := []string{value}
 	switch k, t := kindOf(name), truth(value); {
 	case (k == kindBool || k == kindUnknown && looksBool(name)) && t.known && !t.value:
-		flag, values = "--"+c.style("no_"+name), nil
+		flag, values = "--"+c.items.style("no_"+name), nil
 	case (k == kindBool || k == kindTrue || k == kindUnknown && looksBool(name)) && t.known:
 		values = nil
 	case k == kindList:
 		values = strings.Fields(value)
 	}
-	inline := len(values) == 1 && c.inlineStyle()
+	inline := len(values) == 1 && c.items.inlineStyle()
 	return c.insert(spell(flag, values, inline))
 }
 
-// insert puts words behind the last flag. A lone "--" ends the flags, and a
-// sub-key without a value would swallow what follows, so they go before those.
+// insert returns a copy with words after the last flag, but before a lone "--", which ends
+// the flags, and before a sub-key without a value, which would take the next word.
 func (c *Config) insert(texts []string) *Config {
-	d := c.clone()
 	l := c.cmd.launch()
-	d.cmd = c.cmd.edited(func(ws []word) []word {
+	return c.edit(func(ws []word) []word {
 		at := len(ws)
-		if i := c.terminator(ws, l.args); i >= 0 {
+		if i := c.items.terminator(ws, l.args); i >= 0 {
 			at = i
 		} else if last := len(c.items) - 1; last >= 0 && c.items[last].dangling() {
 			at = c.items[last].at
 		}
-		return slices.Insert(ws, at, c.newWords(texts, "")...)
+		return slices.Insert(ws, at, c.cmd.newWords(texts, "")...)
 	})
-	d.scan()
-	return d
 }
 
-// terminator is the position of the lone "--" that ends the flags, -1 without
-// one. A sub-key takes the next word as its value, even that one.
-func (c *Config) terminator(ws []word, from int) int {
+// terminator returns the position of the lone "--" that ends the flags, -1 if there is
+// none. A "--" after a sub-key is the value of the sub-key.
+func (list items) terminator(ws []word, from int) int {
 	for i := from; i < len(ws); i++ {
 		taken := func(it item) bool {
 			return it.source == Cmdline && (it.name != "" || len(it.path) > 0) && it.at <= i && i < it.at+it.n
 		}
-		if ws[i].text == "--" && !slices.ContainsFunc(c.items, taken) {
+		if ws[i].text == "--" && !slices.ContainsFunc(list, taken) {
 			return i
 		}
 	}
 	return -1
 }
 
-// dangling tells whether the item takes the next word, whatever it is, and there
-// is none.
+// dangling reports whether the item is a sub-key that takes any next word, but is the last.
 func (it *item) dangling() bool {
 	return it.source == Cmdline && len(it.path) > 0 && !it.inline && it.n == 1
 }
 
-// style spells a name as most flags of the command line are spelled: with
-// dashes, unless underscores are seen and dashes are not.
-func (c *Config) style(name string) string {
+// style returns a name in the style of the command line's flags: with dashes, unless its
+// flags have underscores and none has dashes.
+func (list items) style(name string) string {
 	underscored, dashed := 0, 0
-	for _, it := range c.items {
+	for _, it := range list {
 		bare := strings.TrimLeft(it.spelled, "-")
 		if it.source == Cmdline && it.name != "" {
 			underscored += min(1, strings.Count(bare, "_"))
@@ -251,10 +243,10 @@ func (c *Config) style(name string) string {
 	return dashes(name)
 }
 
-// inlineStyle tells whether most values stand after an equals sign.
-func (c *Config) inlineStyle() bool {
+// inlineStyle reports whether most values follow an equals sign.
+func (list items) inlineStyle() bool {
 	n := 0
-	for _, it := range c.items {
+	for _, it := range list {
 		switch {
 		case it.source != Cmdline || it.name == "" || len(it.values) != 1:
 		case it.inline:
@@ -266,36 +258,30 @@ func (c *Config) inlineStyle() bool {
 	return n > 0
 }
 
-// setModel changes the model where it stands.
+// setModel returns a copy with another model, changed in place.
 func (c *Config) setModel(value string, keepFile bool) *Config {
 	for _, it := range c.items {
 		if it.name == "" && !it.ignored {
 			return c.splice(it, []string{value})
 		}
 	}
-	it := c.last("model")
+	it := c.items.last("model")
 	switch {
 	case it != nil && it.source == Cmdline:
 		return c.replace(*it, value)
 	case it != nil && it.node >= 0 && !keepFile:
 		if f, err := c.file.set(it.node, value); err == nil {
-			d := c.clone()
-			d.file = f
-			d.scan()
-			return d
+			return c.with(c.cmd, f)
 		}
 	}
 	if l := c.cmd.launch(); l.form == formServe {
-		d := c.clone()
-		d.cmd = c.cmd.edited(func(ws []word) []word { return slices.Insert(ws, l.args, c.newWords([]string{value}, "")...) })
-		d.scan()
-		return d
+		return c.edit(func(ws []word) []word { return slices.Insert(ws, l.args, c.cmd.newWords([]string{value}, "")...) })
 	}
 	return c.appendFlag("model", value)
 }
 
-// setKey sets one key of a JSON flag. Sub-keys given apart and a whole object do
-// not mix (the sub-keys win, all of them), so the key goes where the others are.
+// setKey returns a copy with one key of a JSON flag set. Sub-keys replace a whole object
+// completely, so the key is written in the form in which the others are given.
 func (c *Config) setKey(head string, path []string, value string, keepFile bool) *Config {
 	spelledKey := strings.Join(path, ".")
 	for _, it := range slices.Backward(c.items) {
@@ -303,52 +289,40 @@ func (c *Config) setKey(head string, path []string, value string, keepFile bool)
 			return c.splice(it, spell(it.spelled, []string{value}, it.inline))
 		}
 	}
-	whole := c.last(head)
-	if _, _, apart := c.merged(head); apart || whole == nil || !whole.present() {
-		return c.insert(spell("--"+c.style(head)+"."+spelledKey, []string{value}, true))
-	}
-	object, ok := decodeJSON(strings.Join(whole.meaning(), " "))
-	root, isMap := object.(map[string]any)
-	if !ok || !isMap {
-		return c.insert(spell("--"+c.style(head)+"."+spelledKey, []string{value}, true))
+	root, whole := c.items.object(head)
+	if _, _, apart := c.items.merged(head); apart || !whole {
+		return c.insert(spell("--"+c.items.style(head)+"."+spelledKey, []string{value}, true))
 	}
 	mergeInto(root, path, dottedValue(value, false))
 	return c.set(head, encodeJSON(root), keepFile)
 }
 
-// dropKey removes one key of a JSON flag.
+// dropKey returns a copy without one key of a JSON flag.
 func (c *Config) dropKey(head string, path []string) *Config {
 	spelledKey := strings.Join(path, ".")
-	d := c
-	for {
-		i := slices.IndexFunc(d.items, func(it item) bool {
-			return it.name == head && strings.Join(it.path, ".") == spelledKey && (it.source == Cmdline || it.node >= 0)
-		})
-		if i < 0 {
-			break
-		}
-		d = d.drop(d.items[i])
-	}
-	whole := d.last(head)
-	if whole == nil || !whole.present() {
-		return d
-	}
-	object, ok := decodeJSON(strings.Join(whole.meaning(), " "))
-	root, isMap := object.(map[string]any)
-	if !ok || !isMap {
-		return d
-	}
+	d := c.dropAll(func(it item) bool {
+		return it.name == head && strings.Join(it.path, ".") == spelledKey && (it.source == Cmdline || it.node >= 0)
+	})
+	root, ok := d.items.object(head)
 	at := root
 	for _, key := range path[:len(path)-1] {
-		if at, isMap = at[key].(map[string]any); !isMap {
-			return d
-		}
+		at, _ = at[key].(map[string]any)
 	}
-	if _, found := at[path[len(path)-1]]; !found {
+	last := path[len(path)-1]
+	if _, found := at[last]; !ok || !found {
 		return d
 	}
-	delete(at, path[len(path)-1])
+	delete(at, last)
 	return d.set(head, encodeJSON(root), false)
+}
+
+// object returns the JSON object that is given as the value of a flag.
+func (list items) object(name string) (map[string]any, bool) {
+	whole := list.last(name)
+	if whole == nil || !whole.present() {
+		return nil, false
+	}
+	return object(strings.Join(whole.meaning(), " "))
 }
 
 // WithVariable returns a copy with an environment variable set.
@@ -363,15 +337,15 @@ func (c *Config) WithVariable(name, value string) *Config {
 
 func (c *Config) clone() *Config {
 	d := *c
-	d.env = cloneEnv(c.env)
+	d.env = maps.Clone(c.env)
 	return &d
 }
 
-// Argv is the argument vector that starts the server, wrappers included. It may
-// hold secrets.
+// Argv returns the argument vector that starts the server, wrappers included. It may hold
+// secrets.
 func (c *Config) Argv() []string { return c.cmd.argv() }
 
-// Shell is [Config.Argv] as one line for a POSIX shell. It may hold secrets.
+// Shell returns [Config.Argv] as one line for a POSIX shell. It may hold secrets.
 func (c *Config) Shell() string {
 	if c.typed {
 		return c.cmd.child.text()
@@ -383,6 +357,6 @@ func (c *Config) Shell() string {
 	return strings.Join(quoted, " ")
 }
 
-// File is the text of the config file, edits included; nil without one. It may
+// File returns the text of the config file, edits included; nil if there is none. It may
 // hold secrets.
 func (c *Config) File() []byte { return bytes.Clone(c.file.text) }

@@ -96,7 +96,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-const commented = `# seats of the big card
+const commented = `# slots of the big card
 max-num-seqs: 256   # raise with care
 max_num_batched_tokens: 8k
 served-model-name:
@@ -181,7 +181,7 @@ func TestRemovesFromConfigFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := c.Without("max_num_seqs").Without("served_model_name").Without("speculative-config").Without("async-scheduling")
-	want := `# seats of the big card
+	want := `# slots of the big card
 max_num_batched_tokens: 8k
 # compile
 compilation-config: '{"mode":3}'

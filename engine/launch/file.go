@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// MaxConfigBytes is the largest config file that is read: real ones have a few
+// MaxConfigBytes is the size of the largest config file that is read. Real ones have a few
 // hundred bytes.
 const MaxConfigBytes = 1 << 20
 
@@ -88,8 +88,8 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// pairs turns a mapping's keys into items. step 0 records where they stand, -1
-// marks them as standing elsewhere.
+// pairs converts a mapping's keys to items. A negative own marks keys that are defined
+// outside the root mapping; the node of their items is -1.
 func pairs(m *yaml.Node, call form, own int) []item {
 	var items []item
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -109,11 +109,12 @@ func pairs(m *yaml.Node, call form, own int) []item {
 
 const quotedStyles = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
-// plainBool are the words that YAML 1.1, and with it vLLM's reader, takes for a
-// boolean where they stand unquoted.
+// plainBool has the words that YAML 1.1, and so vLLM's reader, treats as booleans if they
+// are not quoted.
 var plainBool = regexp.MustCompile(`^(true|True|TRUE|yes|Yes|YES|on|On|ON|false|False|FALSE|no|No|NO|off|Off|OFF)$`)
 
-// fileItem follows load_config_file of vllm/utils/argparse_utils.py.
+// fileItem converts a setting to an item as load_config_file in
+// vllm/utils/argparse_utils.py does.
 func fileItem(key string, value *yaml.Node, call form) item {
 	it := item{source: ConfigFile, spelled: "--" + key, n: 0}
 	it.name, it.path, it.plus, _ = it.resolve()
@@ -142,10 +143,10 @@ func fileItem(key string, value *yaml.Node, call form) item {
 	return it
 }
 
-// boolean: true becomes the bare flag. false becomes --no-NAME only in the
-// api_server module, only for a key spelled with dashes, and only in releases
-// after 0.25 (vLLM issue 51401); otherwise vLLM drops it without a word and the
-// default holds. Tried with 0.32.0.
+// boolean sets the item for a boolean setting. true becomes the bare flag. false becomes
+// --no-NAME only in the api_server module, only for a key with dashes, and only in
+// releases after 0.25 (vLLM issue 51401); otherwise vLLM silently drops it and the default
+// applies. Tested with 0.32.0.
 func (it *item) boolean(key string, value bool, call form) {
 	if value {
 		return
@@ -164,7 +165,7 @@ func (it *item) boolean(key string, value bool, call form) {
 	it.note = key + ": false in the config file has an effect only in releases after 0.25"
 }
 
-// scalar is str() of a YAML scalar in Python.
+// scalar returns a YAML scalar as Python's str() formats it.
 func scalar(n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -176,12 +177,12 @@ func scalar(n *yaml.Node) string {
 	return n.Value
 }
 
-// maxNodes bounds what one setting may hold: aliases can make a short file
-// expand without end.
+// maxNodes is the most YAML nodes of one setting. Aliases can make a short file expand
+// without limit.
 const maxNodes = 10_000
 
-// plain turns YAML into what JSON can say, by the rules of YAML 1.1, where yes
-// and on are booleans. budget counts down and is negative where it ran out.
+// plain converts YAML to JSON values by the rules of YAML 1.1, where yes and on are
+// booleans. It decrements budget for each node; a negative budget means too many nodes.
 func plain(n *yaml.Node, budget *int) any {
 	if *budget--; *budget < 0 {
 		return nil
@@ -228,8 +229,8 @@ func plainScalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// set returns the file with the value of the key at the given index of its root
-// replaced: in place where it stands on one line, else the file is written anew.
+// set returns the file with another value for the key at an index of its root. It replaces
+// a value on one line in place and otherwise encodes the file again.
 func (f *file) set(at int, value string) (file, error) {
 	if text, ok := f.splice(f.root.Content[at+1], yamlScalar(value)); ok {
 		return parseFile(text)
@@ -243,7 +244,8 @@ func (f *file) set(at int, value string) (file, error) {
 	})
 }
 
-// splice replaces a scalar that stands on one line, in place.
+// splice returns the text with a scalar replaced in place; false if the scalar is not on
+// one line.
 func (f *file) splice(old *yaml.Node, with string) ([]byte, bool) {
 	if old.Kind != yaml.ScalarNode || old.Anchor != "" || old.Style&yaml.TaggedStyle != 0 {
 		return nil, false
@@ -259,8 +261,8 @@ func (f *file) splice(old *yaml.Node, with string) ([]byte, bool) {
 	return slices.Concat(f.text[:from], []byte(with), f.text[from+n:]), true
 }
 
-// offset turns a node's line and column, both from 1 and the column in
-// characters, into a byte offset; -1 outside the text.
+// offset converts a node's line and column, both from 1 and the column in characters, to a
+// byte offset; -1 outside the text.
 func offset(text []byte, line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -280,8 +282,8 @@ func offset(text []byte, line, column int) int {
 	return at
 }
 
-// scalarLen is the length of a scalar as spelled; -1 where it is not on one line
-// or not spelled as expected.
+// scalarLen returns the length of a scalar in the text, in bytes; -1 if it is not on one
+// line or not written as expected.
 func scalarLen(text []byte, n *yaml.Node) int {
 	line := text
 	if i := bytes.IndexByte(line, '\n'); i >= 0 {
@@ -314,8 +316,8 @@ func scalarLen(text []byte, n *yaml.Node) int {
 	return -1
 }
 
-// remove returns the file without the key at the given index of its root. vLLM
-// dies of a file without any key, but not of an empty mapping.
+// remove returns the file without the key at an index of its root. Without the last key it
+// writes an empty mapping, because vLLM fails on a file without any.
 func (f *file) remove(at int) (file, error) {
 	if f.keys() == 1 {
 		return parseFile([]byte("{}\n"))
@@ -344,7 +346,7 @@ func (f *file) remove(at int) (file, error) {
 	return f.reencode(func(root *yaml.Node) { root.Content = slices.Delete(root.Content, at, at+2) })
 }
 
-// keys is how many keys the mapping has.
+// keys returns the number of keys of the mapping.
 func (f *file) keys() int {
 	if f.root == nil {
 		return 0
@@ -352,7 +354,8 @@ func (f *file) keys() int {
 	return len(f.root.Content) / 2
 }
 
-// reencode writes the whole file anew; comments stay, layout may not.
+// reencode encodes the whole file again after an edit. It keeps comments but may change the
+// layout.
 func (f *file) reencode(edit func(root *yaml.Node)) (file, error) {
 	copied, err := parseFile(f.text)
 	if err != nil {
@@ -368,20 +371,19 @@ func (f *file) reencode(edit func(root *yaml.Node)) (file, error) {
 	return parseFile(b.Bytes())
 }
 
-// yamlScalar spells a flag's value in YAML so that vLLM reads the same text.
+// yamlScalar returns a flag's value in YAML, quoted so that vLLM reads the same text.
 func yamlScalar(value string) string {
 	switch {
 	case strings.ContainsFunc(value, unicode.IsControl):
-		return encodeJSON(value) // YAML reads a JSON string as it is
+		return encodeJSON(value) // a JSON string is valid YAML
 	case plainBool.MatchString(value), plainSafe.MatchString(value) && !otherThanText.MatchString(value):
 		return value
 	}
 	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
 }
 
-// otherThanText are words that YAML 1.1 would not give back as they stand: null
-// and octal numbers.
+// otherThanText matches words that YAML 1.1 does not read as text: null and octal numbers.
 var otherThanText = regexp.MustCompile(`^(null|Null|NULL|0[0-7_]+)$`)
 
-// plainSafe are values that need no quotes: names, paths and numbers.
+// plainSafe matches values that need no quotes: names, paths and numbers.
 var plainSafe = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$`)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// decodeJSON reads one JSON value, numbers kept as spelled. Sizes such as 80m,
-// which vLLM expands within JSON, are expanded first.
+// decodeJSON parses one JSON value and keeps the spelling of numbers. It first expands sizes
+// such as 80m, as vLLM does within JSON.
 func decodeJSON(s string) (any, bool) {
 	v, err := decodeStrict(s)
 	if err != nil {
@@ -47,7 +47,7 @@ func expandSizes(s string) string {
 	})
 }
 
-// encodeJSON writes a value in one line, keys sorted.
+// encodeJSON formats a value on one line with sorted keys.
 func encodeJSON(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -58,8 +58,8 @@ func encodeJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// jsonAt looks up a path of keys in a JSON object. A string is returned bare,
-// anything else as JSON; null and what is not there are absent.
+// jsonAt returns the value at a path of keys in a JSON object: a string without quotes,
+// anything else as JSON. It reports false for null and missing keys.
 func jsonAt(object string, path []string) (string, bool) {
 	v, ok := decodeJSON(object)
 	if !ok {
@@ -83,8 +83,8 @@ func jsonAt(object string, path []string) (string, bool) {
 	return encodeJSON(v), true
 }
 
-// dottedValue reads the value of a sub-key as vLLM does: JSON, else a number
-// with a suffix, else a string; with "+", a list of strings cut at commas.
+// dottedValue parses the value of a sub-key as vLLM does: JSON, else a number with a
+// suffix, else a string; with "+", a comma-separated list of strings.
 func dottedValue(s string, plus bool) any {
 	if plus {
 		list := []any{}

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Source says where a value was read. The strings are those of the engine's
-// sources of facts.
+// Source is where a value was read. The strings are those of the engine's sources of
+// facts.
 type Source string
 
-// Sources, the strongest first.
+// Sources, by descending precedence.
 const (
 	Cmdline    Source = "cmdline" // a flag of the command line
 	ConfigFile Source = "config"  // the file that --config names
 	Env        Source = "env"     // an environment variable
 )
 
-// Redacted stands wherever a secret would.
+// Redacted replaces every secret.
 const Redacted = "[redacted]"
 
-// ErrNotVLLM says that an argument vector does not start a vLLM server.
+// ErrNotVLLM means that an argument vector does not start a vLLM server.
 var ErrNotVLLM = errors.New("no vLLM server command")
 
 // Config is one launch configuration. The zero Config is empty. Methods that
@@ -31,15 +31,15 @@ type Config struct {
 	cmd   *command
 	env   map[string]string
 	file  file
-	items []item // of the config file, then of the command line
-	typed bool   // from one line as a person types it
+	items items // of the config file, then of the command line
+	typed bool  // parsed by ParseCommand from one line
 }
 
-// Parse reads a launch configuration. argv is the argument vector of the
-// server, of a wrapper around it, or of a shell that runs it in a script; env
-// its environment, config the contents of the file that [Config.ConfigPath]
-// names, not looked at where it names none. Both may be nil. The error wraps [ErrNotVLLM] where argv starts no
-// vLLM server, and tells of a config file that vLLM could not read either.
+// Parse parses a launch configuration. argv is the argument vector of the server, of a
+// wrapper around it, or of a shell that runs it in a script. env is its environment and
+// config the content of the file that [Config.ConfigPath] names, ignored if it names none.
+// Both may be nil. The error wraps [ErrNotVLLM] if argv does not start a vLLM server;
+// Parse also fails for a config file that vLLM cannot read.
 func Parse(argv []string, env map[string]string, config []byte) (*Config, error) {
 	cmd, ok := find(words(argv), env, 0)
 	if !ok {
@@ -60,13 +60,12 @@ func Parse(argv []string, env map[string]string, config []byte) (*Config, error)
 		}
 		c.file = f
 	}
-	c.scan()
-	return c, nil
+	return c.with(c.cmd, c.file), nil
 }
 
-// ParseCommand is [Parse] for a command line as a person writes it, cut into
-// words as a POSIX shell would. [Config.Shell] gives it back as written; its
-// [Config.Argv] runs it in a shell.
+// ParseCommand is like [Parse] for a command line as a user types it, split into words by
+// the rules of a POSIX shell. [Config.Shell] returns it as typed; [Config.Argv] runs it in
+// a shell.
 func ParseCommand(command string, env map[string]string, config []byte) (*Config, error) {
 	c, err := Parse([]string{"sh", "-c", command}, env, config)
 	if err != nil {
@@ -83,16 +82,12 @@ func firstWord(argv []string) string {
 	return argv[0]
 }
 
-// scan rebuilds the items from the command line and the file.
-func (c *Config) scan() {
-	l := c.cmd.launch()
-	cmdline := scan(l.ws, l.args, l.form)
-	c.items = slices.Concat(c.file.items(l.form), cmdline)
-}
+// items are arguments in order: those of the config file, then of the command line.
+type items []item
 
-// ConfigPath returns the file that --config names, as spelled; "" without one.
-// vLLM reads the file only where the flag and its value are two words:
-// --config=FILE is accepted and has no effect (0.32.0).
+// ConfigPath returns the file that --config names, as given; "" if there is none. vLLM reads
+// the file only if the flag and its value are two words: --config=FILE is accepted and has
+// no effect (0.32.0).
 func (c *Config) ConfigPath() string {
 	l := c.cmd.launch()
 	for i := l.args; i+1 < len(l.ws); i++ {
@@ -103,8 +98,8 @@ func (c *Config) ConfigPath() string {
 	return ""
 }
 
-// Direct tells whether the program that argv starts is vLLM itself, and not a
-// shell or another wrapper around it.
+// Direct reports whether argv starts vLLM itself rather than a shell or another wrapper
+// around it.
 func (c *Config) Direct() bool { return c.cmd.child == nil && c.cmd.direct }
 
 // Value returns the value of a flag and where it was read; any spelling of the
@@ -121,11 +116,7 @@ func (c *Config) Value(flag string) (value string, from Source, ok bool) {
 	if !ok {
 		return "", "", false
 	}
-	joined := strings.Join(values, " ")
-	if secretName(name, joined) {
-		return Redacted, from, true
-	}
-	return hideInValue(joined), from, true
+	return hideFlag(name, strings.Join(values, " ")), from, true
 }
 
 // Values returns each value of a flag that takes several (--served-model-name,
@@ -135,11 +126,7 @@ func (c *Config) Values(flag string) (values []string, from Source, ok bool) {
 	values, from, ok = c.values(name)
 	values = slices.Clone(values)
 	for i, v := range values {
-		if secretName(name, v) {
-			values[i] = Redacted
-		} else {
-			values[i] = hideInValue(v)
-		}
+		values[i] = hideFlag(name, v)
 	}
 	return values, from, ok
 }
@@ -147,7 +134,7 @@ func (c *Config) Values(flag string) (values []string, from Source, ok bool) {
 // values returns the raw values of a canonical name.
 func (c *Config) values(name string) ([]string, Source, bool) {
 	if name == "model" {
-		return c.model()
+		return c.items.model()
 	}
 	head, rest, dotted := strings.Cut(name, ".")
 	if dotted {
@@ -158,12 +145,12 @@ func (c *Config) values(name string) ([]string, Source, bool) {
 		value, ok := jsonAt(object[0], strings.Split(rest, "."))
 		return []string{value}, from, ok
 	}
-	if object, from, ok := c.merged(name); ok {
+	if object, from, ok := c.items.merged(name); ok {
 		return []string{object}, from, true
 	}
-	if it := c.last(name); it != nil {
+	if it := c.items.last(name); it != nil {
 		if kindOf(name) == kindRepeat {
-			return c.repeated(name), it.source, true
+			return c.items.repeated(name), it.source, true
 		}
 		if it.opaque || !it.present() {
 			return nil, "", false
@@ -177,9 +164,9 @@ func (c *Config) values(name string) ([]string, Source, bool) {
 }
 
 // repeated collects the values of a flag that appends.
-func (c *Config) repeated(name string) []string {
+func (list items) repeated(name string) []string {
 	var all []string
-	for _, it := range c.items {
+	for _, it := range list {
 		if it.name == name {
 			all = append(all, it.values...)
 		}
@@ -188,34 +175,34 @@ func (c *Config) repeated(name string) []string {
 }
 
 // model is the first lone word of `vllm serve`, which beats --model.
-func (c *Config) model() ([]string, Source, bool) {
-	for _, it := range c.items {
+func (list items) model() ([]string, Source, bool) {
+	for _, it := range list {
 		if it.name == "" && !it.ignored {
 			return it.values, it.source, !it.opaque
 		}
 	}
-	if it := c.last("model"); it != nil && it.present() && !it.opaque {
+	if it := list.last("model"); it != nil && it.present() && !it.opaque {
 		return it.values, it.source, true
 	}
 	return nil, "", false
 }
 
-// last is the item that decides a flag; nil where there is none.
-func (c *Config) last(name string) *item {
-	for i := len(c.items) - 1; i >= 0; i-- {
-		if it := &c.items[i]; it.name == name && len(it.path) == 0 && !it.ignored {
+// last returns the item that determines a flag; nil if there is none.
+func (list items) last(name string) *item {
+	for i := range slices.Backward(list) {
+		if it := &list[i]; it.name == name && len(it.path) == 0 && !it.ignored {
 			return it
 		}
 	}
 	return nil
 }
 
-// merged is the JSON object that sub-keys make up. vLLM appends it behind all
-// other arguments, so that it replaces a whole object given otherwise. ok is
-// false without sub-keys.
-func (c *Config) merged(name string) (object string, from Source, ok bool) {
+// merged returns the JSON object that the sub-keys of a flag make up; ok is false without
+// sub-keys. vLLM appends it after all other arguments, so it replaces an object that is
+// given as a whole.
+func (list items) merged(name string) (object string, from Source, ok bool) {
 	root := map[string]any{}
-	for _, it := range c.items {
+	for _, it := range list {
 		if it.name != name || len(it.path) == 0 || it.opaque {
 			continue
 		}
@@ -228,7 +215,7 @@ func (c *Config) merged(name string) (object string, from Source, ok bool) {
 	return encodeJSON(root), from, true
 }
 
-// present tells whether the item sets its flag.
+// present reports whether the item sets its flag.
 func (it *item) present() bool {
 	if kindOf(it.name) == kindBool || kindOf(it.name) == kindTrue || it.negated {
 		return true
@@ -236,7 +223,7 @@ func (it *item) present() bool {
 	return len(it.values) != 1 || (it.values[0] != "None" && it.values[0] != "")
 }
 
-// meaning is the item's values as the flag takes them.
+// meaning returns the item's values as vLLM interprets them.
 func (it *item) meaning() []string {
 	switch {
 	case it.negated:
@@ -252,12 +239,12 @@ func (it *item) meaning() []string {
 	return it.values
 }
 
-// Model returns the model path or Hugging Face id that is served; vLLM has a
-// default of its own without one.
+// Model returns the model path or Hugging Face ID that is served. ok is false if vLLM's
+// default applies.
 func (c *Config) Model() (model string, from Source, ok bool) { return c.Value("model") }
 
-// ServedModelNames returns the names that the API and the metrics use: the
-// first is the label model_name. Without --served-model-name it is the model.
+// ServedModelNames returns the names that the API and the metrics use; the first is the
+// label model_name. Without --served-model-name it returns the model.
 func (c *Config) ServedModelNames() []string {
 	if names, _, ok := c.Values("served_model_name"); ok {
 		return names
@@ -268,18 +255,14 @@ func (c *Config) ServedModelNames() []string {
 	return nil
 }
 
-// Variable returns an environment variable; [Redacted] for a secret one.
+// Variable returns the value of an environment variable, [Redacted] if it is secret.
 func (c *Config) Variable(name string) (value string, ok bool) {
 	value, ok = c.env[name]
-	if ok && value != "" && secretVariable(name) {
-		return Redacted, true
-	}
-	return hideInValue(value), ok
+	return RedactVariable(name, value), ok
 }
 
-// Notes lists what a reader of the values should know, in the order of the
-// arguments: abbreviations that were resolved, settings without effect, values
-// that could not be known.
+// Notes returns remarks about the arguments, in their order: resolved abbreviations,
+// settings without effect, unknown values.
 func (c *Config) Notes() []string {
 	var notes []string
 	l := c.cmd.launch()

@@ -105,7 +105,7 @@ func TestParse(t *testing.T) {
 		},
 		{
 			name: "shell script with variables",
-			argv: "sh -c MODEL=x·vllm·serve·$MODEL·--port·${PORT:-9000}·--max-num-seqs·$SEATS·--dtype·\"$DTYPE\"",
+			argv: "sh -c MODEL=x·vllm·serve·$MODEL·--port·${PORT:-9000}·--max-num-seqs·$SLOTS·--dtype·\"$DTYPE\"",
 			env:  map[string]string{"MODEL": "org/m", "DTYPE": "half"},
 			want: map[string]string{"model": "org/m cmdline", "port": "9000 cmdline", "max_num_seqs": "", "dtype": "half cmdline"},
 		},

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Int returns a flag as a whole number. Suffixes are read as vLLM does: 1k is
-// 1000, 25.6k is 25600, 1K is 1024. max_model_len given as "auto" is -1, vLLM's
-// own spelling of "the largest that fits". ok is false where the flag is absent
-// or no number.
+// Int returns a flag as a whole number, with suffixes as in vLLM: 1k is 1000, 25.6k is
+// 25600, 1K is 1024. max_model_len given as "auto" is -1, which vLLM uses for "the largest
+// that fits". ok is false if the flag is absent or not a number.
 func (c *Config) Int(flag string) (n int, from Source, ok bool) {
 	value, from, ok := c.Value(flag)
 	if !ok {
@@ -39,8 +38,8 @@ func (c *Config) Float(flag string) (f float64, from Source, ok bool) {
 	return f, from, true
 }
 
-// Bool returns a flag as a truth value. ok is false where the flag was not
-// given: vLLM's default then depends on its version and hardware.
+// Bool returns a flag as a boolean. ok is false if the flag is not given; vLLM's default
+// then depends on its version and hardware.
 func (c *Config) Bool(flag string) (b bool, from Source, ok bool) {
 	value, from, ok := c.Value(flag)
 	if !ok {
@@ -52,8 +51,8 @@ func (c *Config) Bool(flag string) (b bool, from Source, ok bool) {
 
 var human = regexp.MustCompile(`^(\d+(?:\.\d+)?)([kKmMgGtT])$`)
 
-// humanInt is human_readable_int of vllm/utils/argparse_utils.py: small letters
-// are powers of 1000, capitals powers of 1024, which take no decimals.
+// humanInt parses a number as human_readable_int in vllm/utils/argparse_utils.py does:
+// lower-case suffixes are powers of 1000, upper-case ones powers of 1024 without decimals.
 func humanInt(s string) (int, bool) {
 	s = strings.TrimSpace(s)
 	if m := human.FindStringSubmatch(s); m != nil {
@@ -78,8 +77,8 @@ func humanInt(s string) (int, bool) {
 
 var underscore = regexp.MustCompile(`(\d)_(\d)`)
 
-// digits drops what Python's number parsers allow and Go's do not: blanks
-// around, and single underscores between digits.
+// digits removes what Python's number parsers accept and Go's do not: surrounding blanks
+// and single underscores between digits.
 func digits(s string) string {
 	s = strings.TrimSpace(s)
 	for {

@@ -76,7 +76,7 @@ func compare(t *testing.T, r recorded) {
 			t.Errorf("%s from %s (-vLLM +got):\n%s", name, from, diff)
 		}
 	}
-	for _, name := range c.names() {
+	for _, name := range c.items.names() {
 		got, _, ok := c.values(name)
 		if _, wanted := want[name]; wanted || !ok || name == "config" {
 			continue

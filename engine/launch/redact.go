@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Redacted is [Config.Argv] with every secret replaced: the values of flags and
-// variables whose names speak of keys, tokens, secrets or passwords, such keys
-// within JSON, the user part of URLs, and wherever else one of these values
-// turns up.
+// Redacted returns [Config.Argv] with every secret replaced: values of flags, variables and
+// JSON keys whose names mention keys, tokens, secrets or passwords, the user part of URLs,
+// and all other occurrences of these values.
 func (c *Config) Redacted() []string {
 	out := c.cmd.argv()
 	hide := c.secrets()
@@ -24,7 +23,7 @@ func (c *Config) Redacted() []string {
 	return out
 }
 
-// String is the redacted command line as one line for a POSIX shell.
+// String returns the redacted command line as one line for a POSIX shell.
 func (c Config) String() string {
 	if c.cmd == nil {
 		return ""
@@ -46,8 +45,8 @@ func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String(
 // MarshalJSON writes [Config.String].
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
 
-// redact writes the words that are secret by their place into out, which is
-// parallel to the command's words.
+// redact replaces the words of out that are secret by their position. out is parallel to
+// the command's words.
 func (c *command) redact(out []string, hide hidden) {
 	for i := 0; i < len(c.ws); i++ {
 		if !isFlag(c.ws[i].text) {
@@ -86,7 +85,7 @@ func (c *command) redact(out []string, hide hidden) {
 	out[c.childAt] = b.String()
 }
 
-// quoteRedacted is [Quote] without quotes on account of [Redacted] alone.
+// quoteRedacted is like [Quote] but adds no quotes because of [Redacted].
 func quoteRedacted(s string) string {
 	const stand = "REDACTED"
 	return strings.ReplaceAll(Quote(strings.ReplaceAll(s, Redacted, stand)), stand, Redacted)
@@ -95,8 +94,8 @@ func quoteRedacted(s string) string {
 // hidden are strings that must not be shown.
 type hidden []string
 
-// secrets collects the secret values of a configuration. Short ones are left
-// out: replacing each "1" would say nothing and hide much.
+// secrets returns the secret values of a configuration. It omits short ones, because
+// replacing each "1" would make a text unreadable.
 func (c *Config) secrets() hidden {
 	var hs hidden
 	add := func(v string) {
@@ -116,16 +115,16 @@ func (c *Config) secrets() hidden {
 			}
 		}
 	}
-	// The longest first, so that one secret within another leaves no rest.
+	// The longest first, so that a secret that contains another is replaced completely.
 	slices.SortFunc(hs, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return hs
 }
 
-// assignable is what may stand before an equals sign: a flag or a variable.
+// assignable matches the name before an equals sign: a flag or a variable.
 var assignable = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// word hides within one argument: the value behind an equals sign by its name,
-// or as a value of its own.
+// word redacts one argument: the value after an equals sign according to its name, or the
+// whole argument as a value.
 func (hs hidden) word(s string) string {
 	name, value, ok := strings.Cut(s, "=")
 	if !ok || !assignable.MatchString(name) {
@@ -147,13 +146,24 @@ func redactedUnlessEmpty(s string) string {
 	return Redacted
 }
 
-// in hides the values in s, and whatever looks like a secret.
+// in returns s without the hidden values and without anything that looks like a secret.
 func (hs hidden) in(s string) string {
-	s = hideInValue(s)
+	return hs.replace(hideInValue(s))
+}
+
+func (hs hidden) replace(s string) string {
 	for _, v := range hs {
 		s = strings.ReplaceAll(s, v, Redacted)
 	}
 	return s
+}
+
+// hideFlag returns the value of a flag for display, redacted if necessary.
+func hideFlag(name, value string) string {
+	if secretName(name, value) {
+		return Redacted
+	}
+	return hideInValue(value)
 }
 
 var (
@@ -184,7 +194,7 @@ func hideShapes(s string) string {
 	return shape.ReplaceAllString(s, Redacted)
 }
 
-// hideInText is hideInValue for prose and scripts.
+// hideInText is like hideInValue but for prose and scripts.
 func hideInText(s string) string {
 	s = hideShapes(s)
 	return assignment.ReplaceAllStringFunc(s, func(m string) string {
@@ -220,9 +230,9 @@ func redactJSON(v any) bool {
 
 var numeric = regexp.MustCompile(`^[-+]?[0-9._]+[kKmMgGtT]?$`)
 
-// secretName tells whether a flag or key of that name, with that value, holds a
-// secret. "token" is also what a language model counts: a number is no secret
-// there, and what is about tokenizers, thresholds or ids is none either.
+// secretName reports whether a flag or key with a name and value holds a secret. Language
+// models also count tokens, so a name with "token" is not secret if the value is a number
+// or the name is about tokenizers, thresholds or IDs.
 func secretName(name, value string) bool {
 	if k := kindOf(canonical(name)); k == kindBool || k == kindTrue {
 		return false
@@ -246,10 +256,10 @@ func secretName(name, value string) bool {
 	return false
 }
 
-// counted are words after "token" that make it a thing to count.
+// counted are words after "token" that show that the token is not a secret.
 var counted = []string{"threshold", "id", "ids", "count", "limit", "budget", "len", "per"}
 
-// secretVariable tells whether an environment variable of that name holds a
+// secretVariable reports whether an environment variable of that name holds a
 // secret.
 func secretVariable(name string) bool {
 	upper := strings.ToUpper(name)
@@ -268,12 +278,8 @@ func secretVariable(name string) bool {
 	return false
 }
 
-// SecretVariable tells whether an environment variable of that name holds a
-// secret: *_API_KEY, HF_TOKEN, *_SECRET, *PASSWORD* and their like.
-func SecretVariable(name string) bool { return secretVariable(name) }
-
-// RedactVariable returns an environment variable's value as it may be shown:
-// [Redacted] for a secret one, else without what looks like a secret.
+// RedactVariable returns the value of an environment variable for display: [Redacted] for a
+// secret variable, else the value without anything that looks like a secret.
 func RedactVariable(name, value string) string {
 	if value != "" && secretVariable(name) {
 		return Redacted

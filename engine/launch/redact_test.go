@@ -63,7 +63,7 @@ func TestNoFormatShowsASecret(t *testing.T) {
 		texts[verb+" of the value"] = fmt.Sprintf(verb, *c)
 		texts[verb+" within a struct"] = fmt.Sprintf(verb, struct{ C *Config }{c})
 	}
-	for _, name := range c.names() {
+	for _, name := range c.items.names() {
 		value, _, _ := c.Value(name)
 		values, _, _ := c.Values(name)
 		texts[name] = value + fmt.Sprint(values)
@@ -91,12 +91,12 @@ func TestNoFormatShowsASecret(t *testing.T) {
 
 func TestSecretVariable(t *testing.T) {
 	for _, name := range []string{"VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "OPENAI_API_KEYS", "BASIC_AUTH"} {
-		if !SecretVariable(name) {
+		if !secretVariable(name) {
 			t.Errorf("%s is taken for no secret", name)
 		}
 	}
 	for _, name := range []string{"VLLM_USE_V1", "CUDA_VISIBLE_DEVICES", "VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE", "VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD", "HF_HOME", "VLLM_CPU_KVCACHE_SPACE"} {
-		if SecretVariable(name) {
+		if secretVariable(name) {
 			t.Errorf("%s is taken for a secret", name)
 		}
 	}

@@ -24,13 +24,13 @@ type item struct {
 	node    int    // index of its key in the config file's root mapping
 }
 
-// scan reads the words after the call.
+// scan parses the words after the call into items.
 func scan(ws []word, from int, f form) []item {
 	var items []item
 	for i := from; i < len(ws); {
 		it := scanOne(ws, i)
 		if it.name == "" && ws[i].text == "--" {
-			// All that follows is lone words.
+			// All following words are positional.
 			for i++; i < len(ws); i++ {
 				items = append(items, lone(ws, i))
 			}
@@ -97,7 +97,7 @@ func scanOne(ws []word, i int) item {
 	return it
 }
 
-// takes is the most words after the flag that are its values.
+// takes returns the largest number of words after the flag that are its values.
 func (it *item) takes() int {
 	if it.negated {
 		return 0
@@ -117,14 +117,14 @@ func (it *item) takes() int {
 	return 1
 }
 
-// looksBool judges a name that the table lacks: every flag of the table that
-// begins so takes no value.
+// looksBool reports whether a name that the table lacks is probably boolean: every flag of
+// the table with such a prefix takes no value.
 func looksBool(name string) bool {
 	head, _, _ := strings.Cut(name, "_")
 	return slices.Contains([]string{"enable", "disable", "use", "skip", "no", "is", "return"}, head)
 }
 
-// resolve turns the spelling into a canonical name. rest is a value glued to a
+// resolve returns the canonical name of the item's spelling. rest is a value attached to a
 // one-letter flag.
 func (it *item) resolve() (name string, keys []string, plus bool, rest string) {
 	spelled := it.spelled
@@ -155,7 +155,7 @@ func (it *item) resolve() (name string, keys []string, plus bool, rest string) {
 	return it.complete(name, false), keys, plus, ""
 }
 
-// resolveShort reads a flag with one dash.
+// resolveShort resolves a flag with one dash.
 func (it *item) resolveShort(head string, dotted bool) (name, rest string) {
 	if name, ok := short[head]; ok {
 		return name, ""
@@ -163,7 +163,7 @@ func (it *item) resolveShort(head string, dotted bool) (name, rest string) {
 	if strings.HasPrefix(head, "-O") {
 		return it.optimization(head, dotted)
 	}
-	// Only one-letter flags may have their value glued to them (argparse).
+	// Only one-letter flags may have an attached value (argparse).
 	if len(head) > 2 {
 		if name, ok := short[head[:2]]; ok {
 			return name, it.glued()
@@ -188,8 +188,8 @@ func (it *item) glued() string {
 	return rest
 }
 
-// optimization reads -O: a level since 0.12, the compilation config before
-// (0.8 to 0.11), where a bare number was its level too.
+// optimization resolves -O: a level since 0.12, the compilation config before (0.8 to
+// 0.11), where a bare number was also a level.
 func (it *item) optimization(head string, dotted bool) (name, rest string) {
 	if dotted {
 		return "compilation_config", ""
@@ -200,9 +200,8 @@ func (it *item) optimization(head string, dotted bool) (name, rest string) {
 	return "optimization_level", ""
 }
 
-// complete finds the one flag that the given prefix stands for, as argparse
-// does. It is said in the item's note, never done in silence; with several
-// candidates the name stays as it is.
+// complete returns the only flag with the given prefix, as argparse does, and adds a note to
+// the item. With several candidates it returns the name unchanged.
 func (it *item) complete(name string, negated bool) string {
 	if len(name) < 3 {
 		return name
@@ -226,8 +225,8 @@ func dashes(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 var negativeNumber = regexp.MustCompile(`^-(\d+|\d*\.\d+)$`)
 
-// isFlag tells a flag from a value as argparse does: a dash alone, a negative
-// number and a word with a blank in it are values.
+// isFlag reports whether a word is a flag, by argparse's rules: a single dash, a negative
+// number and a word with a blank are values.
 func isFlag(s string) bool {
 	if len(s) < 2 || s[0] != '-' || negativeNumber.MatchString(s) {
 		return false
@@ -238,7 +237,7 @@ func isFlag(s string) bool {
 
 type truthValue struct{ value, known bool }
 
-// truth reads a boolean word, of Python and of YAML 1.1.
+// truth parses a boolean word of Python or YAML 1.1.
 func truth(s string) truthValue {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "true", "1", "yes", "on":

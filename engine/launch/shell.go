@@ -10,7 +10,7 @@ type word struct {
 	opaque bool   // text holds an expansion that cannot be known here
 }
 
-// words turns an argument vector into words.
+// words converts an argument vector to words.
 func words(argv []string) []word {
 	ws := make([]word, len(argv))
 	for i, arg := range argv {
@@ -26,12 +26,11 @@ type segment struct {
 	tail string // redirections and blanks after its last word
 }
 
-// split cuts a POSIX shell script into simple commands. Joining head, gap+raw
-// of each word and tail of every segment gives the script back byte for byte.
-// Expansions of single variables are looked up in env; whatever else would be
-// expanded (commands, patterns, globs) makes its word opaque. whole is false
-// where the script ends within a quote or behind a backslash: a shell refuses
-// or waits, and nothing can be appended to it.
+// split splits a POSIX shell script into simple commands. Joining head, gap+raw of each
+// word and tail of every segment restores the script byte for byte. It expands single
+// variables from env; any other expansion (commands, patterns, globs) makes its word
+// opaque. whole is false if the script ends within a quote or after a backslash: a shell
+// rejects it or waits, and nothing can be appended.
 func split(script string, env map[string]string) (segs []segment, whole bool) {
 	lx := lexer{in: script, env: env}
 	segs = lx.run()
@@ -57,7 +56,8 @@ func (lx *lexer) run() []segment {
 		case c == '\\' && strings.HasPrefix(lx.in[lx.at:], "\\\n"):
 			lx.skip(2)
 		case c == '#':
-			lx.skip(len(lx.in[lx.at:]) - len(afterLine(lx.in[lx.at:])))
+			comment, _, _ := strings.Cut(lx.in[lx.at:], "\n")
+			lx.skip(len(comment))
 		case lx.redirection():
 		case c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')':
 			lx.end()
@@ -67,7 +67,7 @@ func (lx *lexer) run() []segment {
 		}
 	}
 	lx.end()
-	// What follows the last operator belongs to the last command.
+	// The text after the last operator belongs to the last command.
 	if rest := lx.gap.String(); rest != "" || len(lx.segs) == 0 {
 		lx.segs = append(lx.segs, segment{head: rest})
 	}
@@ -77,13 +77,6 @@ func (lx *lexer) run() []segment {
 func (lx *lexer) skip(n int) {
 	lx.gap.WriteString(lx.in[lx.at : lx.at+n])
 	lx.at += n
-}
-
-func afterLine(s string) string {
-	if i := strings.IndexByte(s, '\n'); i >= 0 {
-		return s[i:]
-	}
-	return ""
 }
 
 // end closes the current command, if it has words.
@@ -97,8 +90,8 @@ func (lx *lexer) end() {
 	lx.cur = segment{}
 }
 
-// redirection consumes one redirection with its target, as blank space between
-// words, and reports whether one stood here.
+// redirection skips one redirection with its target, as if it were blank space, and reports
+// whether there was one.
 func (lx *lexer) redirection() bool {
 	s := lx.in[lx.at:]
 	i := 0
@@ -167,7 +160,7 @@ func (lx *lexer) scan() (text string, opaque bool) {
 			}
 		case c == '$' || c == '`':
 			value, known := lx.expand()
-			// An unquoted value is cut at blanks and globbed.
+			// An unquoted value is split at blanks and globbed.
 			opaque = opaque || !known || strings.ContainsAny(value, " \t\n*?[")
 			b.WriteString(value)
 		default:
@@ -208,8 +201,8 @@ func (lx *lexer) quoted(b *strings.Builder) (opaque bool) {
 	return true
 }
 
-// expand reads one expansion. $NAME, ${NAME} and ${NAME:-default} are known
-// where env knows them; anything else is returned as spelled, and not known.
+// expand parses one expansion. It resolves $NAME, ${NAME} and ${NAME:-default} from env;
+// anything else is returned unchanged with false.
 func (lx *lexer) expand() (string, bool) {
 	s := lx.in[lx.at:]
 	if s[0] == '$' && len(s) > 1 {
@@ -268,7 +261,7 @@ func (lx *lexer) braced(s string) (string, bool) {
 	return s, false
 }
 
-// nameLen is the length of the variable name that s begins with.
+// nameLen returns the length of the variable name at the start of s.
 func nameLen(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -280,7 +273,7 @@ func nameLen(s string) int {
 	return len(s)
 }
 
-// balanced is the length of the parenthesised text that s begins with.
+// balanced returns the length of the parenthesised text at the start of s.
 func balanced(s string) int {
 	depth := 0
 	for i := range len(s) {

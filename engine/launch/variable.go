@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// APIKey returns the key that the server asks of its clients, the first of several,
+// APIKey returns the key that the server requires of its clients, the first of several,
 // from the command line, the config file or the environment. It is a secret.
 func (c *Config) APIKey() (key string, ok bool) {
 	values, _, ok := c.values("api_key")
@@ -15,30 +15,26 @@ func (c *Config) APIKey() (key string, ok bool) {
 	return values[0], true
 }
 
-// VariableOf names the environment variable that stands for a flag that nobody
-// gave: VLLM_ATTENTION_BACKEND for --attention-backend.
+// VariableOf returns the environment variable that sets a flag if it is not given:
+// VLLM_ATTENTION_BACKEND for --attention-backend.
 func VariableOf(flag string) (variable string, ok bool) {
 	variable, ok = fromEnvironment[canonical(flag)]
 	return variable, ok
 }
 
-// Hide returns a text, as a log's line, without the secrets of the configuration
-// and without what looks like one.
+// Hide returns a text, such as a log line, without the secrets of the configuration and
+// without anything that looks like a secret.
 func (c *Config) Hide(text string) string {
-	text = hideInText(text)
-	for _, v := range c.secrets() {
-		text = strings.ReplaceAll(text, v, Redacted)
-	}
-	return text
+	return c.secrets().replace(hideInText(text))
 }
 
-// Hide returns a text, as a log's line, without what looks like a secret.
+// Hide returns a text, such as a log line, without anything that looks like a secret.
 func Hide(text string) string { return hideInText(text) }
 
-// WithInline returns a copy in which the command line itself gives a variable
-// another value, where it does so: `NAME=value vllm serve …`, `env NAME=value …`,
-// `docker run -e NAME=value …`. ok is false where it does not, or where value is
-// "", which cannot be told from a variable left out.
+// WithInline returns a copy with another value for a variable that the command line itself
+// sets: `NAME=value vllm serve …`, `env NAME=value …`, `docker run -e NAME=value …`. ok is
+// false if the command line does not set it, or if value is "", which is the same as an
+// absent variable.
 func (c *Config) WithInline(name, value string) (d *Config, ok bool) {
 	if value == "" {
 		return nil, false
@@ -47,18 +43,11 @@ func (c *Config) WithInline(name, value string) (d *Config, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	d = c.clone()
-	d.cmd = cmd
-	if d.env == nil {
-		d.env = map[string]string{}
-	}
-	d.env[name] = value
-	d.scan()
-	return d, true
+	return c.WithVariable(name, value).with(cmd, c.file), true
 }
 
-// assigned returns a copy of a command with an assignment before its call changed;
-// the innermost one wins, and so is the one to change.
+// assigned returns a copy of a command with the innermost assignment of a variable before
+// its call changed, because the innermost takes precedence.
 func (c *command) assigned(name, value string) (*command, bool) {
 	end := c.args
 	if c.child != nil {
@@ -78,7 +67,7 @@ func (c *command) assigned(name, value string) (*command, bool) {
 			d.ws[i].text = head + name + "=" + value
 			d.ws[i].raw = d.ws[i].text
 			if c.shell {
-				// An assignment is one only where its name stands without quotes.
+				// A word is an assignment only if its name is not quoted.
 				d.ws[i].raw = head + name + "=" + Quote(value)
 			}
 			return &d, true
@@ -87,7 +76,7 @@ func (c *command) assigned(name, value string) (*command, bool) {
 	return nil, false
 }
 
-// withChild returns a copy with another script in the place of its own.
+// withChild returns a copy with another script in place of its own.
 func (c *command) withChild(child *command) *command {
 	d := *c
 	d.child = child

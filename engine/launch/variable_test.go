@@ -75,7 +75,7 @@ func TestHide(t *testing.T) {
 	if strings.Contains(got, "my-own-secret") || strings.Contains(got, "hf_abc") || !strings.Contains(got, "refused") {
 		t.Errorf("hidden: %q", got)
 	}
-	if got := Hide("ValueError: seats 4"); got != "ValueError: seats 4" {
+	if got := Hide("ValueError: slots 4"); got != "ValueError: slots 4" {
 		t.Errorf("hidden: %q", got)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// shape makes the tables of one operator: the first tensor is its result, the others
-// its sources.
+// shape returns the tables of one operator: the first tensor is its result, the others its
+// sources.
 func shape(op, sub string, tensors ...Tensor) (*Tables, Operator) {
 	t := &Tables{Tensors: tensors}
 	o := Operator{Op: op, Sub: sub, Out: 1}
@@ -22,7 +22,7 @@ func tensor(name, format string, ne ...int64) Tensor {
 	return t
 }
 
-// TestCostOf holds costs against figures worked out by hand.
+// TestCostOf compares costs with figures worked out by hand.
 func TestCostOf(t *testing.T) {
 	of := func(op, sub string, tensors ...Tensor) func() (*Tables, Operator) {
 		return func() (*Tables, Operator) { return shape(op, sub, tensors...) }
@@ -49,14 +49,14 @@ func TestCostOf(t *testing.T) {
 			Cost{ReadBytes: 4.625*139264 + 3072 + 24, WrittenBytes: 12288, WeightBytes: 4.625 * 139264, Flops: 1572864, Weights: 2, Known: true}},
 		{"attention of one token over 256: 256 x 32 scores of 2x64 + 2x64 + 6", of("FLASH_ATTN_EXT", "", f32(64, 32), f32(64, 1, 32), tensor("k", "f16", 64, 256, 8), tensor("v", "f16", 64, 256, 8)), ExpertChoice{},
 			Cost{ReadBytes: 8192 + 2*262144, WrittenBytes: 8192, Flops: 2146304, Known: true, Exact: true}},
-		// Of a mask padded to 64 rows one token looks at the first: 256 x 2 bytes.
+		// One token reads only the first row of a mask padded to 64 rows: 256 x 2 bytes.
 		{"a mask makes that the most that it can be", of("FLASH_ATTN_EXT", "", f32(64, 32), f32(64, 1, 32), tensor("k", "f16", 64, 256, 8), tensor("v", "f16", 64, 256, 8), tensor("mask", "f16", 256, 64)), ExpertChoice{},
 			Cost{ReadBytes: 8192 + 2*262144 + 512, WrittenBytes: 8192, Flops: 2146304, Known: true}},
 		{"a mask of two streams, and sinks: 3 rows of 256 x 2 bytes of each, 32 x 4 bytes", of("FLASH_ATTN_EXT", "", f32(64, 32, 3, 2), f32(64, 3, 32, 2), tensor("k", "f16", 64, 256, 8, 2), tensor("v", "f16", 64, 256, 8, 2), tensor("mask", "f16", 256, 64, 1, 2), f32(32)), ExpertChoice{},
 			// 64 x 3 x 32 x 2 x 4 of queries and as many written; 2 x 262144 of keys and of values;
 			// 256 x 3 x 32 x 2 scores of 2x64 + 2x64 + 6.
 			Cost{ReadBytes: 49152 + 4*262144 + 2*1536 + 128, WrittenBytes: 49152, Flops: 49152 * 262, Known: true}},
-		// The mask has 64 rows of 256 x 4 bytes, of which one token looks at one.
+		// The mask has 64 rows of 256 x 4 bytes, of which one token reads one.
 		{"soft max with a mask", of("SOFT_MAX", "", f32(256, 1, 32), f32(256, 1, 32), tensor("mask", "f32", 256, 64)), ExpertChoice{},
 			Cost{ReadBytes: 32768 + 1024, WrittenBytes: 32768, Flops: 49152, Known: true, Exact: true}},
 		{"an addition that repeats its second source", of("ADD", "", f32(2048, 24), f32(2048, 24), tensor("blk.0.attn_q.bias", "f32", 2048)), ExpertChoice{},
@@ -144,8 +144,8 @@ func TestCostOfPartOfARope(t *testing.T) {
 	}
 }
 
-// TestCostOfParameters has operators that do more or less by their parameters: a scale
-// with an offset, parts that are set and added in place.
+// TestCostOfParameters has operators whose work depends on their parameters: a scale with an
+// offset, parts that are set and added in place.
 func TestCostOfParameters(t *testing.T) {
 	for _, c := range []struct {
 		op                   string
@@ -185,15 +185,15 @@ func TestCostOfAbsentSource(t *testing.T) {
 	}
 }
 
-// TestFormats holds the bits of a weight against what the names say: ggml's README of
-// k-quants has 4.5 for q4_K, 6.5625 for q6_K.
+// TestFormats compares the bits per weight with ggml's README of k-quants: 4.5 for q4_K, 6.5625
+// for q6_K.
 func TestFormats(t *testing.T) {
 	for name, bits := range map[string]float64{
 		"f32": 32, "f16": 16, "bf16": 16, "q4_0": 4.5, "q4_1": 5, "q5_0": 5.5, "q5_1": 6, "q8_0": 8.5, "q2_K": 2.625, "q3_K": 3.4375,
 		"q4_K": 4.5, "q5_K": 5.5, "q6_K": 6.5625, "iq2_xxs": 2.0625, "iq3_xxs": 3.0625, "iq4_xs": 4.25, "iq4_nl": 4.5, "iq1_s": 1.5625,
 		"iq1_m": 1.75, "tq1_0": 1.6875, "tq2_0": 2.0625, "mxfp4": 4.25, "nvfp4": 4.5,
 	} {
-		f, ok := FormatOf(name)
+		f, ok := formats[name]
 		if got := 8 * float64(f.Bytes) / float64(f.Block); !ok || got != bits {
 			t.Errorf("%s: %v bits, want %v", name, got, bits)
 		}

@@ -7,15 +7,18 @@ import (
 	"strings"
 )
 
-// detailWord is a word that a command line takes for details.
+// LevelFlag is rooftop's own option for the level of detail.
+const LevelFlag = "--level"
+
+// detailWord is a word for details on a command line.
 type detailWord struct {
 	name   string
 	detail Detail
 }
 
-// words are in the order in which they are listed. The first ones are levels: each
-// holds those before it.
-var words = []detailWord{
+// words are in the order in which they are listed. The first ones are levels: each includes
+// those before it.
+var detailWords = []detailWord{
 	{"token", LevelToken},
 	{"graph", LevelGraph},
 	{"operator", LevelOperator},
@@ -30,18 +33,18 @@ var words = []detailWord{
 	{"all", LevelAll},
 }
 
-// levels are how many of words are levels.
+// levels is the number of entries of words that are levels.
 const levels = 4
 
-// aliases are other words for the same.
+// aliases maps alternative spellings to the words.
 var aliases = map[string]string{
 	"tokens": "token", "graphs": "graph", "operators": "operator", "tensors": "tensor",
 	"experts": "tensor", "backends": "graph", "barrier": "barriers", "syscall": "syscalls", "fault": "faults", "counter": "counters", "sample": "sampling", "samplers": "sampling",
 }
 
-// String is the shortest list of words that [ParseDetail] reads as the same: a level,
-// and what is added to it. Sets that no such list makes are spelt bit by bit; "nothing"
-// is none.
+// String returns the shortest list of words that [ParseDetail] reads as d: a level and the
+// details added to it. A set that no list gives is spelt bit by bit; the empty set is
+// "nothing".
 func (d Detail) String() string {
 	if d == 0 {
 		return "nothing"
@@ -50,13 +53,13 @@ func (d Detail) String() string {
 		return "all"
 	}
 	for i := levels - 1; i >= 0; i-- {
-		level := words[i]
+		level := detailWords[i]
 		if d&level.detail != level.detail {
 			continue
 		}
 		list := []string{level.name}
 		rest := d &^ level.detail
-		for _, w := range words[levels : len(words)-1] {
+		for _, w := range detailWords[levels : len(detailWords)-1] {
 			if rest&w.detail != 0 {
 				list = append(list, w.name)
 				rest &^= w.detail
@@ -69,15 +72,16 @@ func (d Detail) String() string {
 	return d.bits()
 }
 
-// joinDetail leaves out the level that a list without one has.
+// joinDetail joins words with "+" and omits the level that is the default of a list without
+// one.
 func joinDetail(list []string) string {
-	if len(list) > 1 && list[0] == words[levels-1].name {
+	if len(list) > 1 && list[0] == detailWords[levels-1].name {
 		return strings.Join(list[1:], "+")
 	}
 	return strings.Join(list, "+")
 }
 
-// bits spells every bit.
+// bits spells d bit by bit.
 func (d Detail) bits() string {
 	var list []string
 	for ; d != 0; d &= d - 1 {
@@ -90,9 +94,8 @@ func (d Detail) bits() string {
 	return strings.Join(list, "+")
 }
 
-// ParseDetail reads a list of words, with "+" or a comma between them: "tensor",
-// "graph+sched", "barriers,io". A list without a level stands on "tensor", operators
-// with their tensors.
+// ParseDetail parses words separated by "+" or commas: "tensor", "graph+sched", "barriers,io".
+// If no level is among them, "tensor" is added: operators with their tensors.
 func ParseDetail(s string) (Detail, error) {
 	var d Detail
 	level := false
@@ -101,15 +104,15 @@ func ParseDetail(s string) (Detail, error) {
 		if full, ok := aliases[word]; ok {
 			word = full
 		}
-		i := slices.IndexFunc(words, func(w detailWord) bool { return w.name == word })
+		i := slices.IndexFunc(detailWords, func(w detailWord) bool { return w.name == word })
 		if i < 0 {
-			return 0, fmt.Errorf("detail %q is not known: take one or more of %s, with + between them", word, detailWords())
+			return 0, fmt.Errorf("unknown detail %q: use one or more of %s, joined with +", word, LevelWords())
 		}
-		d |= words[i].detail
+		d |= detailWords[i].detail
 		level = level || i < levels
 	}
 	if d == 0 {
-		return 0, fmt.Errorf("no detail is named: take one or more of %s, with + between them", detailWords())
+		return 0, fmt.Errorf("no detail given: use one or more of %s, joined with +", LevelWords())
 	}
 	if !level {
 		d |= LevelTensor
@@ -117,10 +120,10 @@ func ParseDetail(s string) (Detail, error) {
 	return d, nil
 }
 
-// detailWords lists the words.
-func detailWords() string {
+// LevelWords lists the words that [ParseDetail] accepts.
+func LevelWords() string {
 	var list []string
-	for _, w := range words {
+	for _, w := range detailWords {
 		list = append(list, w.name)
 	}
 	return strings.Join(list, ", ")

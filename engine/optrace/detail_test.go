@@ -47,7 +47,7 @@ func TestParseDetailListsTheWords(t *testing.T) {
 			t.Errorf("%q is taken", list)
 			continue
 		}
-		for _, w := range words {
+		for _, w := range detailWords {
 			if !strings.Contains(err.Error(), w.name) {
 				t.Errorf("ParseDetail(%q): %v: does not list %q", list, err, w.name)
 			}
@@ -55,7 +55,7 @@ func TestParseDetailListsTheWords(t *testing.T) {
 	}
 }
 
-// What a list can make comes back the same, and no set of details is without a word.
+// The string of a set that a list can give parses back, and every set of details has a string.
 func TestDetailString(t *testing.T) {
 	for d := range LevelAll + 1 {
 		text := d.String()

@@ -2,17 +2,17 @@ package optrace
 
 import "math"
 
-// Format is one of GGML's number formats: Bytes hold a block of Block elements.
+// Format is a number format of GGML: a block of Block elements takes Bytes.
 type Format struct {
 	Block int
 	Bytes int
 }
 
-// formats are GGML's number formats by the name that ggml_type_name gives. Sources:
-// ggml.c (type_traits) and ggml-common.h (the structures block_*), read back with
-// ggml_blck_size and ggml_type_size from the builds of node-llama-cpp 3.6.0 (ggml of
-// February 2025) and 3.22.1 (ggml 0.25.1), which agree; the interleaved ones, which
-// later builds replaced by repacking, from ggml-common.h of 2024-08.
+// formats are GGML's number formats by the name that ggml_type_name returns. Sources: ggml.c
+// (type_traits) and ggml-common.h (the structures block_*), checked with ggml_blck_size and
+// ggml_type_size in the builds of node-llama-cpp 3.6.0 (ggml of February 2025) and 3.22.1 (ggml
+// 0.25.1), which agree. The interleaved formats, which later builds replaced by repacking, are
+// from ggml-common.h of 2024-08.
 var formats = map[string]Format{
 	"f64": {1, 8}, "f32": {1, 4}, "f16": {1, 2}, "bf16": {1, 2},
 	"i8": {1, 1}, "i16": {1, 2}, "i32": {1, 4}, "i64": {1, 8},
@@ -25,13 +25,7 @@ var formats = map[string]Format{
 	"iq4_nl_4x4": {32, 18}, "iq4_nl_4x8": {32, 18}, "iq4_nl_8x8": {32, 18},
 }
 
-// FormatOf is the format of a type's name, and whether it is known.
-func FormatOf(name string) (Format, bool) {
-	f, ok := formats[name]
-	return f, ok
-}
-
-// Elements is the number of elements of a tensor, 0 where a dimension is not positive.
+// Elements returns the number of elements of a tensor, 0 if a dimension is not positive.
 func (t Tensor) Elements() float64 {
 	n := 1.0
 	for _, d := range t.NE {
@@ -43,20 +37,20 @@ func (t Tensor) Elements() float64 {
 	return n
 }
 
-// Bytes is what the elements of a tensor take in memory, whatever lies between them
-// where it is a view, and whether that is exact: for a type that is not known it is
-// reckoned from the strides, and 0 where these are not known either.
+// Bytes returns what the elements of a tensor take in memory, without what lies between them in
+// a view, and whether that is exact. For an unknown type it is estimated from the strides, and
+// 0 if these are unknown too.
 func (t Tensor) Bytes() (bytes float64, exact bool) {
 	return t.bytesOf(t.Elements())
 }
 
-// bytesOf is what some elements of the tensor's type take.
+// bytesOf returns what some elements of the tensor's type take, and whether that is exact.
 func (t Tensor) bytesOf(elements float64) (bytes float64, exact bool) {
 	if f, ok := formats[t.Type]; ok {
 		return elements / float64(f.Block) * float64(f.Bytes), true
 	}
-	// A row of a type that is not known takes what is from it to the next one; of a
-	// tensor whose dimensions were exchanged that says nothing, so it is not taken.
+	// A row of an unknown type takes the distance to the next row, unless the tensor's
+	// dimensions were permuted.
 	if t.NE[0] > 0 && t.NB[0] > 0 && t.NB[0] <= t.NB[1] && t.NB[1] <= t.NB[2] {
 		return elements * math.Min(float64(t.NB[1])/float64(t.NE[0]), float64(t.NB[0])), false
 	}

@@ -14,7 +14,7 @@ const (
 	PhaseEncode
 )
 
-// String is the field's word for a phase.
+// String returns the name of a phase.
 func (p Phase) String() string {
 	return [...]string{"unknown", "prefill", "decode", "encode"}[p]
 }
@@ -28,14 +28,14 @@ type Call struct {
 	TID    int32
 	Begin  time.Duration
 	End    time.Duration
-	// Inferred says that the call's own end was not seen: End is that of its last
-	// graph, 0 where it computed none.
+	// Inferred reports whether the end of the call was not seen: End is then that of its last
+	// graph, 0 if it computed none.
 	Inferred bool
-	Graphs   []int // indices of the graphs that it computed whole
+	Graphs   []int // indices of its complete graphs
 }
 
-// Graph is one whole computation of a graph. Partial ones (events lost, begun before
-// the trace) are not among them; [Assembler.Dropped] counts those.
+// Graph is one complete computation of a graph. Partial ones (events lost, begun before the
+// trace) are excluded and only counted.
 type Graph struct {
 	Index   int
 	Call    int // index of the call it belongs to, -1 unknown
@@ -45,94 +45,96 @@ type Graph struct {
 	DAG     uint32 // ref of the newest DAG of this address, 0 none
 	Backend uint32 // ref to [Tables.Names], 0 unknown
 	Nodes   int
-	// Detail is what was recorded meanwhile, 0 where no event said so.
-	Detail Detail
-	Begin  time.Duration
-	End    time.Duration
-	TID    int32  // the thread that computes lane 0
-	Lanes  []Lane // by index
-	// Critical are the spans that decided how long it took: in each step of the graph
-	// the one that ended last.
+	// Detail is what was recorded during the graph, 0 if no event said so.
+	Detail  Detail
+	Begin   time.Duration
+	End     time.Duration
+	TID     int32    // the thread that computes thread 0
+	Threads []Thread // by index
+	// Critical are the spans that decided how long the graph took: in each step the one that
+	// ended last.
 	Critical []SpanRef
 }
 
-// watched says whether a detail was recorded meanwhile. Where nobody said what was, all
-// may have been.
-func (g *Graph) watched(d Detail) bool { return g.Detail == 0 || g.Detail&d != 0 }
+// Recorded reports whether any of the details d was recorded during the graph. If no event said
+// what was recorded, all may have been.
+func (g *Graph) Recorded(d Detail) bool { return g.Detail == 0 || g.Detail&d != 0 }
 
-// SpanRef names a span of a graph.
-type SpanRef struct{ Lane, Span int }
+// SpanRef identifies a span of a graph.
+type SpanRef struct{ Thread, Span int }
 
-// Lane is what one compute thread did for a graph. Threads of a lane may differ from
-// graph to graph: some runtimes make new ones each time.
-type Lane struct {
+// Thread is what one compute thread did for a graph. Its TID may differ from graph to graph:
+// some runtimes start new threads each time.
+type Thread struct {
 	TID   int32
 	Spans []Span
-	// Times of the lane within the graph. Busy is the time of its spans less what of
-	// it was spent in barriers or off the CPU; Sync the time in barriers, where they
-	// are traced; Off that off the CPU, where scheduling is: Preempted of it while it
-	// could have run, Waking between a wake-up and the CPU, OffWaiting in barriers and so
-	// in Sync too.
+	// Times of the thread within the graph. Busy is the time of its spans without barriers and
+	// without the time off the CPU. Sync is the time in barriers, if they are traced. Off is
+	// the time off the CPU, if scheduling is traced; of it, Preempted while the thread could
+	// have run, Waking from a wake-up to the CPU, and OffWaiting in barriers, which Sync
+	// includes too.
 	Busy, Sync, Off, Preempted, Waking, OffWaiting time.Duration
-	// WakeUps are the delays that Waking adds up, one by one, the first 64.
+	// WakeUps are the single delays that Waking adds up, the first 64.
 	WakeUps                  []time.Duration
 	Syscalls, Switches       int
 	SyscallTime              time.Duration
 	MinorFaults, MajorFaults int
 	IOBytes                  int64
 	IOTime                   time.Duration
-	// Thieves are other processes that had the CPU while the lane could have run, preempted
-	// or woken, by PID; -1 those that are not known, -2 other threads of the target.
-	Thieves map[int32]time.Duration
-	// Ran is the CPU time of all threads of the target while the lane was preempted, Queued
-	// for how long they, the lane's among them, could have run then and had no CPU.
+	// TakenBy is the time for which other processes had the CPU while the thread could have run
+	// (preempted or woken), by PID; see [UnknownPID] and [SiblingPID].
+	TakenBy map[int32]time.Duration
+	// Ran is the CPU time of all threads of the target while this thread was preempted. Queued
+	// is the time for which threads of the target, this one included, were ready without a CPU
+	// meanwhile.
 	Ran, Queued time.Duration
 }
 
-// Span is one thread's part of one operator. End is the begin of the next, or the
-// last barrier before it where barriers are traced.
+// Span is one thread's part of one operator. End is the start of the next span, or of the last
+// barrier before it if barriers are traced.
 type Span struct {
 	Operator uint32 // ref to [Tables.Operators]
 	Addr     uint64
 	Begin    time.Duration
 	End      time.Duration
 	CPU      uint16
-	Fused    uint16 // nodes that it computes, where more than one
-	// Sync is the time in barriers inside and after it, Off that off the CPU, of that
-	// Preempted, and OffWaiting in those barriers.
+	Fused    uint16 // number of nodes that it computes, if more than one
+	// Sync is the time in barriers inside and after the span. Off is the time off the CPU; of
+	// it, Preempted while the thread could have run, and OffWaiting in those barriers.
 	Sync, Off, Preempted, OffWaiting time.Duration
 	MinorFaults, MajorFaults         uint32
 	Experts                          uint32   // ref to [Tables.Experts], 0 none
-	Counters                         *Counted // nil where none were read
+	Counters                         *Counted // nil if none were read
 }
 
-// Counted is the growth of counters over a span.
+// Counted is the growth of counters over a span. Bit n of Have is [Counter] n.
 type Counted struct {
 	Have  uint16
 	Value [NumCounters]uint64
 }
 
-// Split is a part of a graph that was handed to a backend.
+// Split is a part of a graph that a backend computes.
 type Split struct {
-	Call    int    // index of the call it belongs to, -1 unknown
 	Backend uint32 // ref to [Tables.Names], 0 unknown
 	Nodes   int
-	At      time.Duration
-	TID     int32
 }
 
 // Copy is a copy of a tensor to, from or between backends.
 type Copy struct {
-	Call  int // index of the call it belongs to, -1 unknown
 	Kind  CopyKind
 	Bytes int64
-	At    time.Duration
-	TID   int32
 }
 
-// BackendReceiver is a [Receiver] that takes splits and copies too, in the order of At.
-// An [Assembler] hands them to receivers that have these methods.
+// BackendReceiver is a receiver of graphs and calls that takes splits and copies too, in time
+// order.
 type BackendReceiver interface {
 	Split(*Split)
 	Copy(*Copy)
 }
+
+// UnknownPID stands for the processes that had a CPU while a woken thread waited for it, if the
+// switches between them were not reported.
+const UnknownPID = -1
+
+// SiblingPID stands for other threads of the target itself.
+const SiblingPID = -2

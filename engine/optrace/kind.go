@@ -1,8 +1,11 @@
 package optrace
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
-// kindNames are the words for kinds in a recording.
+// kindNames are the names of kinds in a recording.
 var kindNames = [kinds]string{
 	CallBegin: "call", CallEnd: "call_end", SampleBegin: "sample",
 	GraphBegin: "graph", GraphEnd: "graph_end", OpBegin: "op", FusedBegin: "fused",
@@ -15,8 +18,7 @@ var kindNames = [kinds]string{
 	CPUTaken: "taken",
 }
 
-// kindOf finds a kind by its word.
-var kindOf = func() map[string]Kind {
+var kindsByWord = func() map[string]Kind {
 	m := make(map[string]Kind, kinds)
 	for k, name := range kindNames {
 		if name != "" {
@@ -26,10 +28,19 @@ var kindOf = func() map[string]Kind {
 	return m
 }()
 
-// String is the word for a kind.
-func (k Kind) String() string {
-	if k < kinds && kindNames[k] != "" {
+// ParseKind returns the kind with the given name in a recording, and whether there is one.
+func ParseKind(word string) (Kind, bool) {
+	k, ok := kindsByWord[word]
+	return k, ok
+}
+
+// Word returns the name of a kind in a recording, "" for an unknown kind.
+func (k Kind) Word() string {
+	if k < kinds {
 		return kindNames[k]
 	}
-	return fmt.Sprintf("kind %d", uint8(k))
+	return ""
 }
+
+// String returns the name of a kind, or its number.
+func (k Kind) String() string { return cmp.Or(k.Word(), fmt.Sprintf("kind %d", uint8(k))) }

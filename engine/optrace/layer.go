@@ -5,17 +5,16 @@ import "strings"
 // maxLayerDigits bounds the numbers that count as layers: models have fewer than 10,000.
 const maxLayerDigits = 4
 
-// LayerOf takes the layer out of a tensor's name: "blk.3.attn_q.weight" is layer 3 and
-// "attn_q.weight", "ffn_out-11" is 11 and "ffn_out", "cache_k_l5 (view)" is 5 and
-// "cache_k (view)" (llama.cpp: LLM_TN, llm_graph_context::cb, llama_kv_cache; ggml.c adds
-// what is in brackets). A name that holds others ("… (copy of Kcur-3)") is of the first
-// layer, and the rest has none of them. The numbers that ggml.c gives to tensors without
-// a name ("node_12", "leaf_3") are places in a graph: they are taken out too, and the
-// layer is -1 as for all names without one.
+// LayerOf splits the layer from a tensor's name: "blk.3.attn_q.weight" is layer 3 and
+// "attn_q.weight", "ffn_out-11" is 11 and "ffn_out", "cache_k_l5 (view)" is 5 and "cache_k
+// (view)" (llama.cpp: LLM_TN, llm_graph_context::cb, llama_kv_cache; ggml.c adds the brackets).
+// If a name includes others ("… (copy of Kcur-3)"), the first layer counts and all are removed.
+// The numbers that ggml.c gives to unnamed tensors ("node_12", "leaf_3") are positions in a
+// graph: they are removed too, and the layer is -1 as for all names without one.
 func LayerOf(name string) (layer int, rest string) {
 	layer = -1
 	var b strings.Builder
-	at := 0 // what is before it is in b
+	at := 0 // everything before it is in b
 	for i := 0; i < len(name); {
 		from, to, number := i, i, -1
 		switch {
@@ -24,11 +23,11 @@ func LayerOf(name string) (layer int, rest string) {
 				to, number = end+1, n
 			}
 		case name[i] == '-' && i > 0:
-			if n, end := numberAt(name, i+1); n >= 0 && ends(name, end) {
+			if n, end := numberAt(name, i+1); n >= 0 && endsName(name, end) {
 				to, number = end, n
 			}
 		case strings.HasPrefix(name[i:], "_l") && i > 0:
-			if n, end := numberAt(name, i+len("_l")); n >= 0 && ends(name, end) {
+			if n, end := numberAt(name, i+len("_l")); n >= 0 && endsName(name, end) {
 				to, number = end, n
 			}
 		}
@@ -49,7 +48,7 @@ func LayerOf(name string) (layer int, rest string) {
 	return layer, b.String()
 }
 
-// unnumbered is a name that ggml.c made up, without its number.
+// unnumbered returns a name that ggml.c made up without its number.
 func unnumbered(name string) string {
 	for _, made := range []string{"node_", "leaf_"} {
 		if !strings.HasPrefix(name, made) {
@@ -59,14 +58,14 @@ func unnumbered(name string) string {
 		for end < len(name) && isDigit(name[end]) {
 			end++
 		}
-		if end > len(made) && ends(name, end) {
+		if end > len(made) && endsName(name, end) {
 			return strings.TrimSuffix(made, "_") + name[end:]
 		}
 	}
 	return name
 }
 
-// numberAt is a number and where it ends, -1 where there is none.
+// numberAt returns the number at from and where it ends, or -1 if there is none.
 func numberAt(s string, from int) (n, end int) {
 	end = from
 	for end < len(s) && isDigit(s[end]) {
@@ -81,8 +80,8 @@ func numberAt(s string, from int) (n, end int) {
 	return n, end
 }
 
-// ends says whether a name, or one within brackets, ends there.
-func ends(s string, at int) bool {
+// endsName reports whether a name, or one within brackets, ends at the position.
+func endsName(s string, at int) bool {
 	return at == len(s) || s[at] == ' ' || s[at] == ')'
 }
 
@@ -91,3 +90,6 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
+
+// LogitsName is llama.cpp's name for the tensor of logits (llama-graph.cpp, t_logits).
+const LogitsName = "result_output"

@@ -3,33 +3,36 @@ package optrace
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// OptTime is a length of time that may not have been recorded, which is not the same as
-// none. In a document it is nanoseconds, or null. The zero OptTime is absent.
+// OptTime is a duration that may not have been recorded, as opposed to zero. In a document it
+// is nanoseconds or null. The zero OptTime is absent.
 type OptTime struct {
-	D  time.Duration // 0 where OK is false
+	D  time.Duration // 0 if OK is false
 	OK bool
 }
 
-// SomeTime is a time that was recorded.
+// SomeTime returns a recorded time.
 func SomeTime(d time.Duration) OptTime { return OptTime{D: d, OK: true} }
 
-// recordedTime is a sum of times that only some detail records, absent where it was not
-// and nothing was added up. What was counted was recorded, even if it is not any more.
-func recordedTime(recorded bool, sum time.Duration) OptTime {
+// RecordedTime returns a sum of times that only some detail records. It is absent if the detail
+// was not recorded and the sum is 0: a positive sum was recorded, even if the detail is off by
+// now.
+func RecordedTime(recorded bool, sum time.Duration) OptTime {
 	if !recorded && sum == 0 {
 		return OptTime{}
 	}
 	return SomeTime(sum)
 }
 
-// Plus is the sum of those that are there, absent where neither is.
+// Plus returns the sum of the present times, absent if neither is present.
 func (t OptTime) Plus(o OptTime) OptTime {
 	if !t.OK {
 		return o
 	}
-	return SomeTime(plus(t.D, o.D))
+	return SomeTime(stat.AddSaturating(t.D, o.D))
 }
 
 // MarshalJSON writes nanoseconds, or null.

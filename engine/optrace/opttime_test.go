@@ -12,7 +12,7 @@ func TestOptTimeTellsNoneFromNotRecorded(t *testing.T) {
 		sum      time.Duration
 		json     string
 	}{{false, 0, "null"}, {true, 0, "0"}, {true, 5, "5"}, {false, 5, "5"}} {
-		v := recordedTime(c.recorded, c.sum)
+		v := RecordedTime(c.recorded, c.sum)
 		b, err := json.Marshal(v)
 		if err != nil || string(b) != c.json {
 			t.Errorf("recorded %t, %d: %s, %v, want %s", c.recorded, c.sum, b, err, c.json)
@@ -27,22 +27,5 @@ func TestOptTimeTellsNoneFromNotRecorded(t *testing.T) {
 	}
 	if v := SomeTime(2).Plus(SomeTime(3)); v != SomeTime(5) {
 		t.Errorf("2 and 3 are %+v", v)
-	}
-}
-
-// TestRowsSayNothingOfWhatNoDetailRecords holds waits and time off the CPU absent at
-// levels that do not see them, and 0 at those that do.
-func TestRowsSayNothingOfWhatNoDetailRecords(t *testing.T) {
-	tables := &Tables{Operators: []Operator{{Op: "ADD"}}}
-	tally := NewTally(tables)
-	tally.Graph(&Graph{Call: -1, Phase: PhaseDecode, Tokens: 1, End: time.Millisecond, Lanes: []Lane{{TID: 1, Spans: []Span{{Operator: 1, End: time.Millisecond}}}}})
-	for _, c := range []struct {
-		d         Detail
-		sync, off OptTime
-	}{{LevelOperator, OptTime{}, OptTime{}}, {LevelOperator | DetailSched, OptTime{}, SomeTime(0)}, {LevelOperator | DetailBarrier, SomeTime(0), OptTime{}}} {
-		row := tally.Summary(Settings{Detail: c.d}).Kinds[0]
-		if row.Sync != c.sync || row.Off != c.off {
-			t.Errorf("%s: waits %+v, off the CPU %+v, want %+v and %+v", c.d, row.Sync, row.Off, c.sync, c.off)
-		}
 	}
 }

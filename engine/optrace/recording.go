@@ -7,20 +7,20 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Target is what was traced, and how it was read.
+// Target is the traced process, and how it was read.
 type Target struct {
-	PID     int    `json:"pid" absent:"0"` // 0 where a file was probed and no process
+	PID     int    `json:"pid" absent:"0"` // 0 if a file was probed instead of a process
 	Command string `json:"command"`
-	// Files are the mapped files that matter, in the order of their roles.
+	// Files are the relevant mapped files, in the order of their roles.
 	Files []File `json:"files"`
-	// Runtime is what the target says it is ("ggml 0.25.1"), "" unknown.
+	// Runtime is the name and version that the runtime reports ("ggml 0.25.1"), "" if unknown.
 	Runtime string `json:"runtime"`
-	// Hook is how operators are seen: the symbol's name; "" where only graphs or calls are.
+	// Hook is the symbol that every operator passes; "" if only graphs or calls are traced.
 	Hook string `json:"hook"`
-	// Layout says where the offsets of GGML's structures came from: "accessors",
-	// "version table", "DWARF"; "" none.
+	// Layout is the source of the offsets in GGML's structures: "accessors", "version table",
+	// "DWARF"; "" if there is none.
 	Layout string `json:"layout"`
-	// Verified says that tensors that were read fit the layout; with false names and
+	// Verified reports whether the tensors that were read fit the layout. If not, names and
 	// shapes are withheld, and Withheld says why.
 	Verified bool   `json:"layout_verified"`
 	Withheld string `json:"withheld,omitempty"`
@@ -39,93 +39,91 @@ type File struct {
 	BuildID string `json:"build_id"`
 }
 
-// Site is one place of a probe.
+// Site is the location of one probe.
 type Site struct {
 	Symbol string `json:"symbol"`
 	File   string `json:"file"`
 	Offset uint64 `json:"offset"` // bytes after the symbol
-	// Instruction is what is there; Cheap says that the kernel emulates it and does
-	// not single-step it (arch/x86/kernel/uprobes.c).
+	// Instruction is the probed instruction; Cheap reports whether the kernel emulates it
+	// instead of single-stepping it (arch/x86/kernel/uprobes.c).
 	Instruction string        `json:"instruction"`
 	Cheap       bool          `json:"cheap"`
-	Cost        time.Duration `json:"cost_ns" absent:"0"` // expected, for each hit, 0 not reckoned
+	Cost        time.Duration `json:"cost_ns" absent:"0"` // expected cost per hit, 0 if not estimated
 }
 
-// Recording is what a source saw of one target over one run.
+// Recording is what a source recorded of one target in one run.
 type Recording struct {
 	Target Target
 	Tables *Tables
-	Events []Event // in the order of At
+	Events []Event // ordered by At
 	Begin  time.Duration
 	End    time.Duration
 	// Origin is Begin on the wall clock.
 	Origin time.Time
 	Detail Detail
-	// Dropped counts events that were lost on the way, and events that were left out
-	// because the recording had its full size.
+	// Dropped counts events that were lost, LeftOut events that were left out because the
+	// recording had reached its full size.
 	Dropped  int64
 	LeftOut  int64
-	Roof     Roof
+	Peak     Peak
 	Gaps     []Gap
 	Observer Observer
-	// Processes are names, by PID, of processes that had the CPU between the target's
+	// Processes are the names, by PID, of processes that had the CPU between the target's
 	// threads.
 	Processes map[int32]string
-	// Reader is the PID of the process that recorded, as events have it; 0 not known.
+	// Reader is the PID of the recording process, as events have it; 0 if unknown.
 	Reader int
-	// HostLoad is who had the CPUs meanwhile, nil where nobody looked.
+	// HostLoad is which processes had the CPUs meanwhile, nil if it was not read.
 	HostLoad *HostLoad
 }
 
-// Gap is something that is not known of this run, with the reason and what to do.
+// Gap is something that is unknown in a trace, with the reason and the next step.
 type Gap struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
-	Next string `json:"next"` // "" nothing can be done
+	Next string `json:"next"` // "" if nothing can be done
 }
 
-// Roof is what the machine can do, for the threads that compute.
-type Roof struct {
-	// BytesPerSecond is the highest rate of reading memory that was seen or is known,
-	// FlopsPerSecond that of floating-point operations (a multiply and an add are two);
-	// 0 is unknown.
+// Peak is what the machine can do with the compute threads of the target.
+type Peak struct {
+	// BytesPerSecond is the highest known rate of reading memory, FlopsPerSecond that of
+	// floating-point operations (a multiply and an add are two); 0 is unknown.
 	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
 	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
-	// FlopsOf says which operations FlopsPerSecond counts: "f32, AVX-512 FMA"; "" unknown.
+	// FlopsOf is what FlopsPerSecond counts: "f32, AVX-512 FMA"; "" is unknown.
 	FlopsOf string `json:"flops_of,omitempty"`
-	// Int8PerSecond is the rate of operations on eight-bit integers (a multiply and an
-	// add are two), by which GGML multiplies weights that are quantised: bare, which its
-	// kernels do not come near ([Roof.Computing]). Int8Of is how they were done: "int8,
-	// AVX-512 VNNI"; 0 and "" unknown.
+	// Int8PerSecond is the bare rate of operations on eight-bit integers (a multiply and an add
+	// are two), with which GGML multiplies quantised weights; its kernels stay far below it
+	// ([Peak.ComputeRate]). Int8Of is how it was measured: "int8, AVX-512 VNNI"; 0 and "" are
+	// unknown.
 	Int8PerSecond float64 `json:"int8_ops_per_s,omitempty"`
 	Int8Of        string  `json:"int8_of,omitempty"`
-	// Threads is the number of threads that the rates are of, 0 unknown.
+	// Threads is the number of threads that the rates are for, 0 if unknown.
 	Threads int `json:"threads" absent:"0"`
-	// From is [RoofMeasured], [RoofPlain], [RoofDisturbed], [RoofCatalog] or [RoofSeen];
-	// "" none.
+	// From is [PeakMeasured], [PeakPlain], [PeakDisturbed], [PeakCatalog] or [PeakSeen]; "" is
+	// none.
 	From string `json:"from"`
-	// MeasuredOn is the day of a measurement that was made before the trace, "2026-11-22";
-	// "" it was made with the trace, or not at all.
+	// MeasuredOn is the day of a measurement that was made before the trace, "2026-11-22"; ""
+	// if it was made with the trace, or not at all.
 	MeasuredOn string `json:"measured_on,omitempty"`
-	// ByThreads are the rates with fewer and more threads, ascending, as far as they
-	// were measured.
-	ByThreads []RoofPoint `json:"by_threads,omitempty"`
+	// ByThreads are the measured rates with fewer and more threads, in ascending order of
+	// threads.
+	ByThreads []PeakPoint `json:"by_threads,omitempty"`
 }
 
-// GapRoof is what a [Gap] says is not known where the roof was to be measured and could
-// not be.
-const GapRoof = "what this machine can do"
+// GapPeak is the [Gap.What] of a peak that could not be measured.
+const GapPeak = "what this machine can do"
 
-// RoofPoint is a [Roof] with another number of threads.
-type RoofPoint struct {
+// PeakPoint is the rates of a [Peak] with another number of threads.
+type PeakPoint struct {
 	Threads        int     `json:"threads"`
 	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
 	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
 	Int8PerSecond  float64 `json:"int8_ops_per_s,omitempty"`
 }
 
-// Quantised says whether a type of GGML holds blocks of small integers with a scale:
-// q4_0, q6_K, iq4_nl, tq1_0, mxfp4 and their kin.
+// Quantised reports whether a type of GGML holds blocks of small integers with a scale: q4_0,
+// q6_K, iq4_nl, tq1_0, mxfp4 and similar types.
 func Quantised(name string) bool {
 	for _, prefix := range [...]string{"q", "iq", "tq", "mxfp", "nvfp"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
@@ -135,38 +133,38 @@ func Quantised(name string) bool {
 	return false
 }
 
-// Observer is what watching costs the target. Its ratios are shares of the target's speed
-// that it loses, as of [SpeedLost]: what a token takes longer over what it takes with that.
+// Observer is what tracing costs the target. Its ratios are shares of the target's speed that
+// it loses (see [SpeedLost]): the added time of a token over its time with tracing.
 type Observer struct {
-	// Hits is the number of probe hits for a token that is decoded, CostPerHit what one
-	// is reckoned to cost, Expected what they cost of the target's speed; 0 not reckoned.
+	// HitsPerToken is the number of probe hits per decoded token, CostPerHit the estimated cost
+	// of one, Expected their cost as a share of the target's speed; 0 is not estimated.
 	HitsPerToken float64       `json:"hits_per_token" absent:"0"`
 	CostPerHit   time.Duration `json:"cost_per_hit_ns" absent:"0"`
 	Expected     float64       `json:"expected_ratio" absent:"0"`
-	// Threads are those that are hit side by side, over which HitsPerToken is spread; 0 not
-	// known, and hits are of one. GraphTime is how long a decode graph takes without the
-	// probes: the middle one of Graphs, the fastest where these are fewer than 20. From is
-	// [ExpectedTrace], [ExpectedBefore], [ExpectedOther] or [ExpectedUntold]; "" not said.
+	// Threads is the number of threads that are hit concurrently and share HitsPerToken; 0 is
+	// unknown, and counts as one. GraphTime is the time of a decode graph without probes: the
+	// median of Graphs, or the fastest if these are fewer than 20. From is [ExpectedTrace],
+	// [ExpectedBefore], [ExpectedOther] or [ExpectedUnknown]; "" if unknown.
 	Threads   int           `json:"threads" absent:"0"`
 	GraphTime time.Duration `json:"expected_graph_ns" absent:"0"`
 	Graphs    int           `json:"expected_graphs" absent:"0"`
 	From      string        `json:"expected_from"`
-	// MeanGraph is the mean of the decode graphs of the trace, probes and what held some up
-	// included; 0 where Graphs are not the trace's.
+	// MeanGraph is the mean of the trace's decode graphs, including probes and interruptions; 0
+	// if Graphs are not the trace's.
 	MeanGraph time.Duration `json:"expected_mean_graph_ns" absent:"0"`
-	// Times is what Expected was corrected by, as [Expectation] has it; 0 it was not.
+	// Times is the correction of Expected, as in [Expectation]; 0 is none.
 	Times float64 `json:"expected_times" absent:"0"`
-	// Limit is the share of its speed that the target was to lose at most; 0 none was set.
+	// Limit is the largest share of its speed that the target may lose; 0 is no limit.
 	Limit float64 `json:"limit_ratio" absent:"0"`
-	// Measured is the same by toggled windows with its 95 % interval; Windows is 0
-	// where it was not measured.
+	// Measured is the share of speed lost by toggled windows, with its 95 % interval; Windows
+	// is 0 if it was not measured.
 	Measured     float64 `json:"measured_ratio"`
 	MeasuredLow  float64 `json:"measured_low"`
 	MeasuredHigh float64 `json:"measured_high"`
 	Windows      int     `json:"windows"`
 	// Reader is the share of the time of graphs for which rooftop itself had the CPU of a
-	// lane that could have run, as [OtherRow.Share] is, and ReaderTime how long; none and 0
-	// where scheduling was not traced, or it is not known which process rooftop was.
+	// thread that could have run, like [OtherRow.Share], and ReaderTime how long; absent and 0
+	// if scheduling was not traced, or rooftop's PID is unknown.
 	Reader     stat.Opt      `json:"reader_ratio"`
-	ReaderTime time.Duration `json:"reader_ns"`
+	ReaderTime time.Duration `json:"reader_ns" absent:"-1"`
 }

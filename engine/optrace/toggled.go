@@ -4,12 +4,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Window is the rate of tokens over a short time in which the probes were on or off.
+// Window is the rate of tokens during a short time with the probes on or off.
 type Window struct {
 	On   bool
-	Rate float64 // tokens a second; 0 and less where nothing was decoded
+	Rate float64 // tokens per second; 0 or less if nothing was decoded
 }
 
 // Slowdown is how much longer a token takes with probes than without.
@@ -20,26 +22,26 @@ type Slowdown struct {
 }
 
 const (
-	// fewestPairs are the pairs below which a median has no 95 % interval at all: all of
-	// five values lie on one side of the true median once in sixteen runs.
+	// fewestPairs is the number of pairs below which a median has no 95 % interval: all of five
+	// values lie on one side of the true median once in sixteen runs.
 	fewestPairs = 6
-	// redraws are the resamples of the bootstrap: ends of an interval hold to about a
+	// redraws is the number of bootstrap resamples: the ends of an interval hold to about a
 	// tenth of its width.
 	redraws = 4000
 )
 
-// Toggled tells the slowdown from windows in the order of time, on and off in turn: the
-// logarithm of the rate of each window with probes is held against that of either
-// neighbour without, and the median is taken of all these differences. What drifts more
-// slowly than a window (clocks, a neighbour's load, a growing context) is in the two of a
-// window with opposite signs. A difference of two alike windows is as often above zero as
-// below, however lopsided their noise is; a window against the mean of its neighbours is
-// not: a slow one now and then is in two windows more often than in one, and the median of
-// that was 0.1 to 0.8 % low on a shared host. The interval is the percentile bootstrap
-// (Efron & Tibshirani 1993, ch. 13) over blocks of neighbouring windows (Künsch 1989;
-// circular, of the cube root of their number), as noise lasts, and the same for the same
-// seed. False where fewer than six windows with probes have both neighbours. Independent
-// runs differ by 8 %; this resolves about 1 %.
+// Toggled estimates the slowdown from windows in time order, alternately on and off. It
+// compares the logarithm of the rate of each window with probes with that of either neighbour
+// without, and takes the median of all these differences. What drifts more slowly than a window
+// (clocks, a neighbour's load, a growing context) affects the two differences of a window with
+// opposite signs. A difference of two equal windows is as often positive as negative, however
+// skewed their noise is. Comparing with the mean of the neighbours is not symmetric: an
+// occasional slow window is in two means more often than in one, and that median was 0.1 to 0.8
+// % low on a shared host. The interval is the percentile bootstrap (Efron & Tibshirani 1993,
+// ch. 13) over blocks of neighbouring windows (Künsch 1989; circular, the cube root of their
+// number long), since noise persists; it is the same for the same seed. It returns false if
+// fewer than six windows with probes have both neighbours. Independent runs differ by 8 %; this
+// resolves about 1 %.
 func Toggled(windows []Window, seed uint64) (Slowdown, bool) {
 	var pairs [][2]float64
 	for i := 1; i+1 < len(windows); i++ {
@@ -56,7 +58,7 @@ func Toggled(windows []Window, seed uint64) (Slowdown, bool) {
 	for _, p := range pairs {
 		all = append(all, p[0], p[1])
 	}
-	whole := median(all)
+	whole := stat.Median(all).V
 	block := int(math.Cbrt(float64(n)))
 	source := rand.New(rand.NewPCG(seed, uint64(n)))
 	medians := make([]float64, redraws)
@@ -69,7 +71,7 @@ func Toggled(windows []Window, seed uint64) (Slowdown, bool) {
 				drawn = append(drawn, p[0], p[1])
 			}
 		}
-		medians[i] = median(drawn)
+		medians[i] = stat.Median(drawn).V
 	}
 	slices.Sort(medians)
 	return Slowdown{
@@ -82,18 +84,7 @@ func Toggled(windows []Window, seed uint64) (Slowdown, bool) {
 
 func usable(rate float64) bool { return rate > 0 && !math.IsInf(rate, 1) }
 
-// median sorts values and returns the middle one, the mean of two.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	if n%2 == 1 {
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
-}
-
-// Into writes a slowdown that was measured beside what was expected, as the share of its
-// speed that the target loses.
-func (s Slowdown) Into(o *Observer) {
+// WriteTo stores the measured slowdown in o, as the share of its speed that the target loses.
+func (s Slowdown) WriteTo(o *Observer) {
 	o.Measured, o.MeasuredLow, o.MeasuredHigh, o.Windows = SpeedLost(s.Median), SpeedLost(s.Low), SpeedLost(s.High), s.Pairs
 }

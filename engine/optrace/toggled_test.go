@@ -4,10 +4,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
-// windows are n on and off in turn, with a drift over the run, noise of each window, and
-// a slowdown where on.
+// windows returns n windows, alternately on and off, with a drift over the run, noise per
+// window, and a slowdown where on.
 func windows(n int, slow, noise, drift float64, seed uint64) []Window {
 	source := rand.New(rand.NewPCG(seed, 1))
 	out := make([]Window, n)
@@ -36,9 +38,12 @@ func TestToggledFindsTheSlowdown(t *testing.T) {
 	}
 }
 
-// TestToggledOfNothing is the A/A control, many times over: the interval holds no
-// slowdown in about 95 of 100 runs, and not in all of them by being wide.
+// TestToggledOfNothing is an A/A control, repeated: the interval includes no slowdown in about
+// 95 of 100 runs, and not in all of them, which would mean that it is too wide.
 func TestToggledOfNothing(t *testing.T) {
+	if !longtest.Tests {
+		t.Skip("NOT CHECKED without -tags long: the coverage of intervals of nothing")
+	}
 	const runs = 200
 	held, width := 0, 0.0
 	for seed := range uint64(runs) {
@@ -61,9 +66,12 @@ func TestToggledOfNothing(t *testing.T) {
 	}
 }
 
-// TestToggledUnderLopsidedNoise has a host that slows single windows, or several in a row,
-// and never hastens one: that is no slowdown by probes, and none is missed.
+// TestToggledUnderLopsidedNoise has a host that slows single windows, or several in a row: that
+// is not attributed to probes, and a real slowdown is found.
 func TestToggledUnderLopsidedNoise(t *testing.T) {
+	if !longtest.Tests {
+		t.Skip("NOT CHECKED without -tags long: intervals under lopsided noise")
+	}
 	const runs, effect = 120, 0.03
 	for _, lasts := range []float64{1, 3} { // windows
 		held, sum := 0, 0.0
@@ -131,7 +139,7 @@ func TestToggledIsTheSameForTheSameSeed(t *testing.T) {
 	}
 	var o Observer
 	o.Expected = 0.03
-	a.Into(&o)
+	a.WriteTo(&o)
 	if o.Measured != SpeedLost(a.Median) || o.MeasuredHigh != SpeedLost(a.High) || o.Windows != 30 || o.Expected != 0.03 {
 		t.Errorf("%+v", o)
 	}

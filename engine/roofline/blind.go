@@ -6,60 +6,77 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Gains without a hardware model, from what a measurement alone tells of one
-// replica and from how steps grow with the batch on servers in general.
+// Gains without a hardware model: from the measurement of one replica, and from how the steps of
+// servers generally grow with the batch.
 
-// The batch at which a step takes twice what it takes for next to none, so that a
-// step of b takes 1 + b/half of that: with the ends of the 80 % interval. From
-// published pairs of equal servers, as the half that explains each: Llama-2-7B on an
-// A100 16 to 64 (+83 %) 24, Llama-3.1-8B on an A100 1 to 8 (6.6 times) 32, GLM-5.2
-// 64 to 256 (+45 %) 44, Qwen3.5-9B 256 to 512 (+7 %) about 40 (physics.md sections 8
-// and 10), and vLLM's CPU backend with a tiny model 4 to 32 (4.1 times) 26 and 5
-// (twice) in two workloads (vllm.md section 7.2).
-const (
-	halfLeast = 6.0
-	halfBatch = 25.0
-	halfMost  = 70.0
+// halves is the batch at which a decode step takes twice as long as with a batch near 0, so that a
+// step of b takes 1 + b/half of that: the middle, with the ends of its 80 % interval.
+type halves struct{ least, usual, most float64 }
+
+// Halves of servers whose steps do not show their own. On GPUs from published pairs of equal servers:
+// Llama-2-7B on an A100 16 to 64 (+83 %), Llama-3.1-8B on an A100 1 to 8 (6.6 times), GLM-5.2 64 to
+// 256 (+45 %), Qwen3.5-9B 256 to 512 (+7 %). On a CPU, where a step computes for each sequence from
+// the first on, from vLLM's CPU backend with a tiny model: 37 on an idle machine, 5 to 20 on busy ones.
+var (
+	halvesGPU = halves{8, 30, 100}
+	halvesCPU = halves{4, 15, 60}
 )
 
-// Blind is what a run says of one replica whose hardware is not known.
+const (
+	// halfOff is the factor by which a half fitted on the server's own steps may be wrong.
+	halfOff = 1.8
+	// prefillOff is that of a measured share of prefill.
+	prefillOff = 1.5
+	// prefillUsual and prefillMost are the middle and the upper end of an unknown share of prefill.
+	prefillUsual, prefillMost = 0.1, 0.4
+	// blindNoise is the error, as a logarithm, of what else differs between two starts; on a CPU
+	// the engine shares its cores with the API server, the load and others.
+	blindNoise, blindNoiseCPU = 0.07, 0.15
+)
+
+// Blind is the measurement of one replica on unknown hardware.
 type Blind struct {
 	Running, Waiting float64  // requests, mean
-	Holds            stat.Opt // sequences that the KV pool holds
-	Seats            stat.Opt
-	// Half is the batch at which a step takes twice as long as for next to none, as
-	// steps of this server at several batches show it; absent where they do not.
-	Half       stat.Opt
-	QueueShare stat.Opt // the queue's part of the time to the first token, 0..1
+	Holds            stat.Opt // sequences that fit into the KV pool
+	Slots            stat.Opt
+	CPU              bool // the engine computes on a CPU
+	// Half is the batch at which a step takes twice as long as with a batch near 0, fitted on
+	// steps of this server at several batches; absent if they do not show it.
+	Half stat.Opt
+	// Prefill is the share of the engine's time that it computes prompts, 0..1. A larger batch does
+	// not shorten it. Absent if the page does not show it.
+	Prefill    stat.Opt
+	QueueShare stat.Opt // share of the queue in the time to first token, 0..1
+	// FrontShare is the share of one core that the API server uses, 0..1; absent if unknown.
+	FrontShare stat.Opt
 	Offered    Offered
-	// Why says in a few words for the note what keeps the physical model away.
+	// Why is a short note on why the physical model is unavailable.
 	Why string
 }
 
-// RaiseSeats predicts --max-num-seqs at to.
-func (b Blind) RaiseSeats(to int) Gain {
+// RaiseSlots predicts --max-num-seqs raised to a value.
+func (b Blind) RaiseSlots(to int) Gain {
 	return b.fuller(b.fit(stat.Some(float64(to)), b.Holds))
 }
 
-// MoreKV predicts a pool that holds times as many sequences.
+// MoreKV predicts a pool that fits a multiple of the sequences.
 func (b Blind) MoreKV(times float64) Gain {
-	return b.fuller(b.fit(b.Seats, stat.Some(b.Holds.Or(b.Running)*times)))
+	return b.fuller(b.fit(b.Slots, stat.Some(b.Holds.Or(b.Running)*times)))
 }
 
-// MoreConcurrency predicts clients that keep to requests in the system, where none
-// waits.
+// MoreConcurrency predicts clients that keep to requests in the server, if none waits now.
 func (b Blind) MoreConcurrency(to float64) Gain {
 	b.Offered = Offered{}
 	return b.fuller(to)
 }
 
-// fit returns the requests that would run of those that are in.
-func (b *Blind) fit(seats, holds stat.Opt) float64 {
+// fit returns how many of the requests in the server would run.
+func (b *Blind) fit(slots, holds stat.Opt) float64 {
 	n := b.Running + b.Waiting
 	if b.Offered.Growing {
 		n = endless
 	}
-	for _, limit := range [...]stat.Opt{seats, holds} {
+	for _, limit := range [...]stat.Opt{slots, holds} {
 		if positive(limit) {
 			n = min(n, limit.V)
 		}
@@ -67,51 +84,94 @@ func (b *Blind) fit(seats, holds stat.Opt) float64 {
 	return n
 }
 
-// fuller predicts a batch of to.
+// blindStep is a guess of how the engine's time depends on the batch.
+type blindStep struct{ half, prefill float64 }
+
+// rate returns the throughput with a batch of to over that with a batch of from: of a request's engine
+// time, the prefill remains and the decode steps are shared by more.
+func (s blindStep) rate(from, to float64) float64 {
+	return 1 / (s.prefill + (1-s.prefill)*from/to*(s.half+to)/(s.half+from))
+}
+
+// batch returns the batch up to to at which the throughput is rate times that with a batch of from.
+func (s blindStep) batch(from, to, rate float64) float64 {
+	if s.rate(from, to) <= rate {
+		return to
+	}
+	shared := (1 - s.prefill) * from / (s.half + from)
+	return shared * s.half / max(1e-9, 1/rate-s.prefill-shared)
+}
+
+// steps returns the middle guess, and the guesses at the ends of what is not known: short and long
+// steps, little and much prefill.
+func (b *Blind) steps() (usual blindStep, better, worse [2]blindStep) {
+	h := halvesGPU
+	if b.CPU {
+		h = halvesCPU
+	}
+	if positive(b.Half) {
+		own := min(max(b.Half.V, h.least/2), 2*h.most)
+		h = halves{own / halfOff, own, own * halfOff}
+	}
+	low, mid, high := 0.0, prefillUsual, prefillMost
+	if b.Prefill.OK {
+		mid = min(max(b.Prefill.V, 0), prefillLargest)
+		low, high = mid/prefillOff, min(mid*prefillOff, (1+mid)/2)
+	}
+	return blindStep{h.usual, mid}, [2]blindStep{{h.most, mid}, {h.usual, low}}, [2]blindStep{{h.least, mid}, {h.usual, high}}
+}
+
+// prefillLargest is the largest share of prefill that is assumed: some decoding remains.
+const prefillLargest = 0.95
+
+// most returns the largest throughput over the present one that arrivals and the API server allow.
+func (b *Blind) most() stat.Opt {
+	d := b.Offered.Demand
+	if positive(b.FrontShare) {
+		if front := max(1, frontFull/max(frontLeast, b.FrontShare.V-frontScraped)); !d.OK || front < d.V {
+			d = stat.Some(front)
+		}
+	}
+	return d
+}
+
+// fuller predicts a batch of to sequences.
 func (b *Blind) fuller(to float64) Gain {
 	if b.Running <= 0 || to <= b.Running*(1+noticeable) {
-		return none("no more requests would run")
+		return noGain("no more requests would run")
 	}
-	middle, spread := halfBatch, [2]float64{halfLeast, halfMost}
-	if positive(b.Half) {
-		middle = min(max(b.Half.V, halfLeast/2), halfMost*2)
-		spread = [2]float64{middle / halfOff, middle * halfOff}
+	usual, better, worse := b.steps()
+	noise := blindNoise
+	if b.CPU {
+		noise = blindNoiseCPU
 	}
-	rate := func(half float64) float64 {
-		r := to / b.Running * (half + b.Running) / (half + to)
-		if d := b.Offered.Demand; d.OK && r > d.V {
-			return d.V
+	mid := usual.rate(b.Running, to)
+	ends := func(list [2]blindStep) float64 {
+		off := noise
+		for _, s := range list {
+			off = math.Hypot(off, math.Log(s.rate(b.Running, to)/mid))
 		}
-		return r
+		return off
 	}
-	low, mid, high := rate(spread[0]), rate(middle), rate(spread[1])
-	g := Gain{Note: "from how servers in general grow with the batch: " + b.Why}
-	g.Throughput = Range{stat.Some(low*math.Exp(-ofRate.floor) - 1), stat.Some(mid - 1), stat.Some(high*math.Exp(ofRate.floor) - 1)}
-	batch := func(half, rate float64) float64 {
-		// The smaller batch at which the engine keeps up with what comes.
-		if full := to / b.Running * (half + b.Running) / (half + to); full <= rate {
-			return to
-		}
-		return b.Running * half * rate / max(1e-9, half+b.Running-rate*b.Running)
+	low, high := mid*math.Exp(-ends(worse)), min(mid*math.Exp(ends(better)), to/b.Running*math.Exp(noise))
+	if most := b.most(); most.OK {
+		low, mid, high = min(low, most.V*math.Exp(-noise)), min(mid, most.V), min(high, most.V*math.Exp(noise))
 	}
-	step := func(half, rate float64) float64 { return batch(half, rate) / b.Running / rate }
-	slow, usual, fast := step(spread[0], low), step(middle, mid), step(spread[1], high)
-	g.ITL = Range{stat.Some(fast*math.Exp(-ofRate.floor) - 1), stat.Some(usual - 1), stat.Some(slow*math.Exp(ofRate.floor) - 1)}
+	g := Gain{Note: "estimated from how servers generally scale with the batch: " + b.Why}
+	g.Throughput = Range{stat.Some(low - 1), stat.Some(mid - 1), stat.Some(high - 1)}
+	batch := usual.batch(b.Running, to, mid)
+	step := func(rate float64) float64 { return batch / b.Running / rate }
+	g.ITL = Range{stat.Some(step(high) - 1), stat.Some(step(mid) - 1), stat.Some(step(low) - 1)}
 	if b.QueueShare.OK && b.Waiting > 0 {
-		first := func(half, rate, step float64) stat.Opt {
-			left := max(0, b.Running+b.Waiting-batch(half, rate))
+		first := func(rate float64) float64 {
+			left := max(0, b.Running+b.Waiting-batch)
 			if b.Offered.Growing {
 				left = b.Waiting * max(0, b.Offered.Demand.V/rate-1) / max(1e-9, b.Offered.Demand.V-1)
 			}
-			return stat.Some(b.QueueShare.V*left/b.Waiting/rate + (1-b.QueueShare.V)*step - 1)
+			return b.QueueShare.V*left/b.Waiting/rate + (1-b.QueueShare.V)*step(rate)
 		}
-		g.TTFT = Range{first(spread[1], high, fast), first(middle, mid, usual), first(spread[0], low, slow)}
-		g.TTFT.Low.V = (1+g.TTFT.Low.V)*math.Exp(-ofFirst.floor) - 1
-		g.TTFT.High.V = (1+g.TTFT.High.V)*math.Exp(ofFirst.floor) - 1
+		noise := math.Exp(ofFirst.floor)
+		g.TTFT = Range{stat.Some(first(high)/noise - 1), stat.Some(first(mid) - 1), stat.Some(first(low)*noise - 1)}
 	}
 	return g
 }
-
-// halfOff is the factor by which a half that was fitted on the server's own steps may
-// be off.
-const halfOff = 1.8

@@ -11,7 +11,7 @@ const gib = 1 << 30
 // Memory of one GPU that is neither weights nor cache, in GiB: activations at
 // the profiled token budget, communication buffers, CUDA context. Logs of B200
 // servers give 1.9 (dense, one GPU) and 4.8 (MoE, four); planners allow 5.5 and
-// 8; published start-up logs span 1.5 to 9.4 (physics.md section 4).
+// 8; published start-up logs span 1.5 to 9.4.
 const (
 	overheadDense = 3.0
 	overheadMoE   = 5.0
@@ -19,9 +19,8 @@ const (
 	overheadMost  = 8.0
 )
 
-// TotalWeightBytes returns the bytes of all weights of one replica, over all
-// its GPUs, embeddings and every expert included. Under data-parallel expert
-// sharing it is this rank's part.
+// TotalWeightBytes returns the bytes of all weights of one replica, over all its GPUs, including
+// embeddings and every expert. If data-parallel ranks share experts, it is this rank's part.
 func (c Config) TotalWeightBytes() float64 {
 	s := shapeOf(&c.Model)
 	p := c.precisionOf(&s)
@@ -29,24 +28,23 @@ func (c Config) TotalWeightBytes() float64 {
 }
 
 func (c *Config) weightBytes(s *shape, p *precision) float64 {
-	towers := max(0, c.Model.TotalParams-s.stored()) // not read for text, but loaded
+	towers := max(0, c.Model.TotalParams-s.stored()) // loaded, although text does not use them
 	return (s.table+towers)*p.table + s.head*p.head + s.dense*p.dense + s.routed()*p.expert/c.dp()
 }
 
 // WeightBytes returns the bytes of weights that a step of n tokens is expected
-// to read, over all GPUs of the replica (physics.md section 3).
+// to read, over all GPUs of the replica.
 func (c Config) WeightBytes(n float64) float64 {
 	s := shapeOf(&c.Model)
 	p := c.precisionOf(&s)
 	return s.dense*p.dense + s.head*p.head + s.moeLayers*s.expert*p.expert*s.distinct(n*c.dp())/c.dp()
 }
 
-// Capacity estimates the tokens of context that the KV pool holds when vLLM may
-// use the fraction util (0..1) of each GPU, with the span that unknown
-// activation memory leaves; all zero where the weights do not fit or the GPU's
-// memory is unknown. Caches that a window bounds and constant states are left
-// out: they depend on the number of sequences. A pool size read from the server
-// beats it.
+// Capacity estimates the tokens of context that fit into the KV pool if vLLM may use the fraction
+// util (0..1) of each GPU. low and high bound the effect of the unknown activation memory. All
+// are 0 if the weights do not fit or the GPU's memory is unknown. Windowed caches and constant
+// states are left out, because they depend on the number of sequences. A pool size read from the
+// server takes precedence.
 func (c Config) Capacity(util float64) (tokens, low, high float64) {
 	perToken := c.poolPerToken()
 	if perToken <= 0 {
@@ -63,15 +61,15 @@ func (c *Config) overhead() float64 {
 	return overheadDense
 }
 
-// poolBytes returns the bytes left for caches over all GPUs of the replica,
-// with overhead GiB of each kept back.
+// poolBytes returns the bytes left for caches over all GPUs of the replica, with overhead GiB of
+// each reserved.
 func (c *Config) poolBytes(util, overhead float64) float64 {
 	n := c.tp() * c.pp()
 	return max(0, n*(util*c.GPU.VRAMGiB-overhead)*gib-c.TotalWeightBytes())
 }
 
-// MaxSequences estimates how many sequences of context tokens the KV pool of
-// Capacity holds at once, windows and states included; 0 where nothing fits.
+// MaxSequences estimates how many sequences of context tokens fit into the pool of Capacity at
+// once, including windows and states; 0 if none does.
 func (c Config) MaxSequences(context, util float64) float64 {
 	stored := c.poolPerSequence(context)
 	if stored <= 0 {
@@ -95,10 +93,9 @@ func HeadsAllow(m *catalog.Model, t int) bool {
 // mostTP bounds the search for a tensor-parallel degree: two nodes of eight.
 const mostTP = 16
 
-// MinTP returns the smallest tensor-parallel degree at which the weights fit
-// and the heads can be split, with the documented formula's ceil beside it
-// (absent as 0 where the GPU is smaller than its 3 GB reserve). ok is false
-// where no degree up to 16 does or an input is unknown.
+// MinTP returns the smallest tensor-parallel degree at which the weights fit and the heads can be
+// split, and that of the documented formula (0 if the GPU is smaller than its 3 GB reserve). ok is
+// false if no degree up to 16 works or an input is unknown.
 func (c Config) MinTP(util float64) (physical, seed int, ok bool) {
 	weights := c.TotalWeightBytes()
 	if weights <= 0 || c.GPU.VRAMGiB <= 0 {
@@ -117,20 +114,15 @@ func (c Config) MinTP(util float64) (physical, seed int, ok bool) {
 	return 0, seed, false
 }
 
-// RidgeTokens returns the tokens of one step at which the linear layers turn
-// from memory bound to compute bound, with every fraction 1 (physics.md section
-// 2; 295 for a bf16 model on an H100). 0 where the compute peak is unknown.
+// RidgeTokens returns the tokens of one step at which the linear layers change from memory-bound
+// to compute-bound, with every fraction 1; 0 if the compute peak is unknown.
 func (c Config) RidgeTokens() float64 {
 	p := c.plan()
 	if p.dense.ideal <= 0 || p.bw <= 0 || p.s.dense <= 0 {
 		return 0
 	}
-	s, pr := &p.s, &p.prec
-	excess := func(n float64) float64 { // compute less reading, seconds
-		read := (s.dense*pr.dense+s.head*pr.head)/p.tp + s.moeLayers*s.expert*pr.expert*s.distinct(n*c.dp())/p.ep
-		work := over(2*s.dense*n, p.tp*p.dense.ideal) + over(2*s.head*n, p.tp*p.head.ideal) +
-			over(2*s.moeLayers*s.perToken*s.expert*n, p.tp*p.moe.ideal)
-		return work - read/p.bw
+	excess := func(n float64) float64 { // seconds of computing minus reading
+		return p.idealCompute(n, n) - p.rankBytes(p.prec.dense, p.s.distinct(n*c.dp()))/p.bw
 	}
 	low, high := 0.0, 1.0
 	for excess(high) < 0 && high < 1e9 {

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// physics.md section 4, in bytes per token of a bf16 cache.
+// Published sizes, in bytes per token of a bf16 cache.
 func TestKVBytesPerToken(t *testing.T) {
 	for _, tc := range []struct {
 		model string
@@ -31,7 +31,7 @@ func TestKVBytesPerToken(t *testing.T) {
 	}
 }
 
-// Sizes that vLLM logged when it loaded a checkpoint, or that its files have.
+// Sizes that vLLM logged when loading a checkpoint, or sizes of its files.
 func TestWeightBytes(t *testing.T) {
 	for _, tc := range []struct {
 		model  string
@@ -99,7 +99,7 @@ func TestMinTP(t *testing.T) {
 
 func TestPrefill(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)
-	// physics.md section 8: a 1,000-token prompt, 15.4 ms at full FLOPS with the
+	// A worked example: a 1,000-token prompt, 15.4 ms at full FLOPS with the
 	// output layer on every token; it sees one.
 	ideal, achievable := c.Prefill(1000, 0, 0)
 	near(t, "ideal", ideal, 14.4e-3, 0.03)
@@ -224,8 +224,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// A described device replaces the architecture's fractions, and says nothing of
-// assumptions.
+// Values of a described device replace the architecture's fractions, without an assumption.
 func TestAchievedOverrides(t *testing.T) {
 	cpu := catalog.GPU{Name: "EPYC 9654", Vendor: "cpu", MemBandwidthGBs: 460, FP32TFLOPS: 5, BF16TFLOPS: 10}
 	plain := bf16(cpu, llama8b(), 1).Step(Point{Batch: 1, Context: 100})
@@ -241,7 +240,7 @@ func TestAchievedOverrides(t *testing.T) {
 	}
 }
 
-// Mixture-of-experts decode that physics.md section 7 lists, at batch 4: the
+// Published mixture-of-experts decode at batch 4: the
 // band that Operate prints holds the measured step.
 func TestMoEWithinBand(t *testing.T) {
 	for _, tc := range []struct {
@@ -259,8 +258,10 @@ func TestMoEWithinBand(t *testing.T) {
 	} {
 		c := bf16(mustGPU(t, tc.gpu), mustModel(t, tc.model), tc.tp)
 		c.Weight = tc.weight
-		s := c.Step(Point{Batch: 4, Context: 500, Tokens: 4})
-		lower, upper := c.band()
+		at := Point{Batch: 4, Context: 500, Tokens: 4}
+		s := c.Step(at)
+		pl := c.plan()
+		lower, upper := pl.band(at, s.Achievable)
 		fast, slow := 1e3*s.Achievable.Total()/upper, 1e3*s.Achievable.Total()/lower
 		t.Logf("%s %s TP %d: measured %.1f ms, achievable %.1f (%.1f to %.1f), ideal %.1f", tc.model, tc.gpu, tc.tp, tc.measured, 1e3*s.Achievable.Total(), fast, slow, 1e3*s.Ideal.Total())
 		if tc.measured < fast || tc.measured > slow {

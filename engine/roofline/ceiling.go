@@ -7,18 +7,18 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// CeilingInput is a load to hold against hardware without a server.
+// CeilingInput is a hypothetical load, for which no server is measured.
 type CeilingInput struct {
 	Batch       float64 // running sequences; below 1 counts as 1
-	Context     float64 // mean resident context, tokens; 0: the prompt's length
-	Prompt      float64 // tokens of a prompt to prefill; 0: no prefill asked for
+	Context     float64 // mean resident context, tokens; 0: the length of the prompt
+	Prompt      float64 // tokens of a prompt to prefill; 0: no prefill
 	Cached      float64 // of the context before the prompt, tokens already cached
-	Chunk       float64 // token budget of a step; 0: the prompt in one piece
+	Chunk       float64 // token budget of a step; 0: the whole prompt
 	Utilization float64 // fraction of GPU memory for the engine, 0..1; 0: 0.9
 }
 
-// CeilingResult is interfaces.md section 4, "physical". Rates are those of one
-// replica. Absent parts lack an input that Missing names.
+// CeilingResult holds the ceilings of the physical model for one replica. A part is absent if it
+// lacks an input; Missing names those.
 type CeilingResult struct {
 	StepIdealS                 float64  `json:"step_ideal_s"`
 	StepAchievableS            float64  `json:"step_achievable_s"`
@@ -33,18 +33,18 @@ type CeilingResult struct {
 	IdealTermsS                Terms    `json:"ideal_terms_s"` // ideal
 	KVBytesPerToken            float64  `json:"kv_bytes_per_token"`
 	WeightBytes                float64  `json:"weight_bytes"`       // all weights, over the replica's GPUs
-	KVCapacityTokens           stat.Opt `json:"kv_capacity_tokens"` // estimate; absent where GPU memory is unknown
+	KVCapacityTokens           stat.Opt `json:"kv_capacity_tokens"` // estimate; absent if GPU memory is unknown
 	KVCapacityLow              stat.Opt `json:"kv_capacity_low_tokens"`
 	KVCapacityHigh             stat.Opt `json:"kv_capacity_high_tokens"`
 	MaxSequences               stat.Opt `json:"max_sequences"` // of that context
-	RidgeTokens                stat.Opt `json:"ridge_tokens"`  // absent where the compute peak is unknown
-	Fits                       bool     `json:"fits"`          // whether the weights leave room for a cache; false where memory is unknown
-	MinTP                      stat.Opt `json:"min_tp"`        // that fits, at a degree the heads allow
+	RidgeTokens                stat.Opt `json:"ridge_tokens"`  // absent if the compute peak is unknown
+	Fits                       bool     `json:"fits"`          // the weights leave room for a cache; false if memory is unknown
+	MinTP                      stat.Opt `json:"min_tp"`        // smallest degree that fits and that the heads allow
 	Assumptions                []string `json:"assumptions"`
 }
 
-// Ceiling answers what the hardware allows for a load that nobody measured. It
-// fails where Check does.
+// Ceiling computes the limits of the hardware for a hypothetical load. It fails if Check finds a
+// missing input.
 func (c Config) Ceiling(in CeilingInput) (CeilingResult, error) {
 	if missing := c.Check(); len(missing) > 0 {
 		return CeilingResult{}, fmt.Errorf("ceiling not computable: unknown %s", strings.Join(missing, ", "))
@@ -57,8 +57,10 @@ func (c Config) Ceiling(in CeilingInput) (CeilingResult, error) {
 	if context <= 0 {
 		context = in.Prompt
 	}
-	s := c.Step(Point{Batch: b, Context: context, Tokens: b})
-	lower, upper := c.band()
+	at := Point{Batch: b, Context: context, Tokens: b}
+	s := c.Step(at)
+	pl := c.plan()
+	lower, upper := pl.band(at, s.Achievable)
 	r := CeilingResult{
 		StepIdealS: s.Ideal.Total(), StepAchievableS: s.Achievable.Total(),
 		Binding: s.Achievable.Binding(), TermsS: s.Achievable, IdealTermsS: s.Ideal,

@@ -7,38 +7,38 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// ClassicInput is what the documented formulas take. Absent optional inputs,
+// ClassicInput is the input of the PROFILE formulas. Absent optional inputs,
 // and zero parameters, bytes or peaks, make their results absent.
 type ClassicInput struct {
 	GPU            catalog.GPU
-	VRAMTotalBytes stat.Opt // of one GPU as read from it; else the catalog's
+	VRAMTotalBytes stat.Opt // of one GPU, as read from it; absent: the catalog's
 	TP             int      // below 1 counts as 1
 
-	TotalParams       float64 // parameters; 0: the active ones stand in
-	ActiveParams      float64 // parameters one token uses; 0: the total stands in
+	TotalParams       float64 // parameters; 0: the active ones are used
+	ActiveParams      float64 // parameters used by one token; 0: the total is used
 	BytesPerParam     float64
 	BytesPerParamFrom string // "env", "kv_cache_dtype", "catalog", "bf16 fallback"
 
 	PromptTokens stat.Opt // mean per request
-	MaxModelLen  stat.Opt // tokens, where no prompt was seen
+	MaxModelLen  stat.Opt // tokens, used if no prompt was seen
 
 	Running        stat.Opt // requests
 	GenerationPerS stat.Opt // generated tokens per second
 	CostPerHour    stat.Opt // USD, whole server
-	PrefillShare   stat.Opt // of request time, 0..1; decides the caveat
+	PrefillShare   stat.Opt // of request time, 0..1; adds the caveat
 }
 
-// Band of the documented ceilings around the expected value.
+// Band of the PROFILE ceilings around the expected value.
 const (
 	classicLower = 0.85
 	classicUpper = 1.05
 )
 
-// prefillHeavy is the share of request time in prefill from which the decode
-// ceiling is no longer the relevant one: R1's own limit for saturated prefill.
+// prefillHeavy is the share of prefill in request time above which the decode ceiling does not
+// apply (R1).
 const prefillHeavy = 0.40
 
-// NewClassic computes the documented formulas (seed, "Math"):
+// NewClassic computes the PROFILE formulas:
 //
 //	decode ceiling  = bandwidth * tp / (params * bytes)          tok/s of one sequence
 //	prefill ceiling = flops32 * tp / (6 * params * seq_len)
@@ -46,7 +46,7 @@ const prefillHeavy = 0.40
 //	efficiency      = actual / (decode ceiling * running)        absent above 1
 //	headroom        = 1 - efficiency
 //
-// Ceilings use active parameters where known, weights total ones.
+// Ceilings use active parameters if known; weights use the total.
 func NewClassic(in ClassicInput) Classic {
 	known := func(v float64) stat.Opt { return stat.Opt{V: v, OK: v > 0} }
 	bytes := known(in.BytesPerParam)
@@ -98,12 +98,11 @@ func NewClassic(in ClassicInput) Classic {
 	return c
 }
 
-// activationGB is what the documented out-of-memory rule keeps of each GPU for
-// activations and the first KV blocks (R4).
+// activationGB is reserved on each GPU for activations and the first KV blocks (R4).
 const activationGB = 3.0
 
-// MinTPClassic returns R4's least tensor-parallel degree, ceil(weightGB /
-// (vramGB*util - 3)), in 1e9 bytes; absent where nothing is usable.
+// MinTPClassic returns R4's least tensor-parallel degree, ceil(weightGB / (vramGB*util - 3)), in
+// 1e9 bytes; absent if no memory is usable.
 func MinTPClassic(weightGB, vramGB, util float64) stat.Opt {
 	usable := UsableVRAMGB(vramGB, util)
 	if usable <= 0 || weightGB <= 0 {
@@ -112,20 +111,19 @@ func MinTPClassic(weightGB, vramGB, util float64) stat.Opt {
 	return stat.Some(math.Ceil(weightGB / usable))
 }
 
-// UsableVRAMGB returns R4's memory of one GPU for weights, in 1e9 bytes; it is
-// negative for a GPU smaller than the reserve.
+// UsableVRAMGB returns R4's memory of one GPU for weights, in 1e9 bytes. It is negative for a GPU
+// smaller than the reserve.
 func UsableVRAMGB(vramGB, util float64) float64 { return vramGB*util - activationGB }
 
-// Economics is what a token costs at a measured rate.
+// Economics is the cost of tokens at a measured rate.
 type Economics struct {
 	TokensPerWatt       stat.Opt `json:"tokens_per_watt"` // tokens per second and watt
 	JoulesPerToken      stat.Opt `json:"joules_per_token"`
 	USDPerMillionTokens stat.Opt `json:"usd_per_million_tokens"`
 }
 
-// NewEconomics computes them from generated tokens per second, watts of all
-// GPUs and USD per hour of the whole server; absent inputs make their results
-// absent.
+// NewEconomics computes the cost from generated tokens per second, watts of all GPUs and USD per
+// hour of the whole server. Results that lack an input are absent.
 func NewEconomics(outputPerS, powerW, costPerHour stat.Opt) Economics {
 	return Economics{
 		TokensPerWatt:       outputPerS.Div(powerW),
@@ -136,7 +134,7 @@ func NewEconomics(outputPerS, powerW, costPerHour stat.Opt) Economics {
 
 func positive(o stat.Opt) bool { return o.OK && o.V > 0 }
 
-// times multiplies two optional values, absent where either is.
+// times multiplies two optional values, absent if either is.
 func times(a, b stat.Opt) stat.Opt {
 	if !b.OK {
 		return stat.None

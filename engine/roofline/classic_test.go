@@ -134,7 +134,7 @@ func TestClassicAbsences(t *testing.T) {
 	}
 }
 
-// The "seed ceiling -> efficiency" column of physics.md section 8.
+// The "seed ceiling -> efficiency" column of the published points.
 func TestClassicPublishedCases(t *testing.T) {
 	for _, tc := range []struct {
 		name            string

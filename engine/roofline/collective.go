@@ -3,12 +3,12 @@ package roofline
 import "strings"
 
 // link is the model of one all-reduce among t ranks: seconds(m) = a + m/beta
-// (physics.md section 6, measured on vLLM's custom all-reduce).
+// (measured on vLLM's custom all-reduce).
 type link struct {
-	a, eager float64 // s: replayed from a CUDA graph, launched by the host
+	a, eager float64 // s: replayed from a CUDA graph, and launched by the host
 	beta     float64 // bytes per second
 	pcie     bool    // no direct links: depends on the board's topology
-	assumed  bool    // the catalog does not say how the devices are connected
+	assumed  bool    // the catalog does not state how the devices are connected
 }
 
 // eagerAllReduce is the measured time of a small all-reduce without a graph.
@@ -25,8 +25,8 @@ func (c *Config) linkOf(t int) link {
 		size = 1
 	}
 	if g.Vendor == "cpu" {
-		// Ranks of a CPU server share memory; a socket's link moves some tens of
-		// GB/s and a barrier costs tens of microseconds.
+		// Ranks of a CPU server share memory: the link between sockets transfers some tens of
+		// GB/s, and a barrier takes tens of microseconds.
 		return link{a: 30e-6, eager: 30e-6, beta: 20e9, assumed: true}
 	}
 	direct := g.NVLinkGBs != nil && *g.NVLinkGBs > 0
@@ -46,8 +46,8 @@ func (c *Config) linkOf(t int) link {
 		}
 		return l
 	}
-	// RTX PRO 6000 on PCIe 5; generation 4 moves half. A host whose devices
-	// cross sockets was measured another 5 to 10 times slower.
+	// RTX PRO 6000 on PCIe 5; generation 4 has half the bandwidth. A host whose devices are
+	// on different sockets was 5 to 10 times slower.
 	l := link{
 		a: [3]float64{5e-6, 15e-6, 28e-6}[size], eager: [3]float64{21e-6, 31e-6, 44e-6}[size],
 		beta: [3]float64{18e9, 9.5e9, 6.7e9}[size], pcie: true, assumed: g.NVLinkGBs == nil,

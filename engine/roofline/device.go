@@ -7,35 +7,33 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// fractions are what good kernels reach on an architecture: fractions of the
-// datasheet's peaks for transfers and products large enough not to be launch
-// bound, and the fixed times that launches cost. Fitted per kernel from
-// published timings (physics.md section 5), never on an end-to-end result.
+// fractions are the efficiencies of good kernels on an architecture: fractions of the datasheet's
+// peaks for transfers and products too large to be launch-bound, and the fixed times of launches.
+// They are fitted for each kernel from published timings, never on an end-to-end result.
 type fractions struct {
 	gemmBW, gemmBWq float64    // of memory bandwidth, weight-bound GEMM: 16 bit, quantized weights
 	attnBW, attnBWq float64    // of memory bandwidth, decode attention: 16-bit, 8-bit KV
 	gemm, gemmq     float64    // of the dense peak, GEMMs of 1024 rows and more: 16 bit, 8 and 4 bit
 	prefill         [3]float64 // of the 16-bit peak, causal attention of 2k, 8k and 16k prompts
 	layer           float64    // s per layer: launch tails of four GEMMs, attention, norms
-	layerq          float64    // s per layer on top where GEMMs are quantized: four times the difference of their fitted t0
+	layerq          float64    // additional s per layer with quantized GEMMs: four times the difference of their fitted t0
 }
 
 // Fixed costs of the host and of mixture-of-experts layers, in seconds.
 // Step and request are BLIS's fit on end-to-end vLLM traces, moe is the router,
-// permutation and grouped-GEMM tail (physics.md sections 5 and 7).
+// permutation and grouped-GEMM tail.
 const (
 	stepSeconds    = 126e-6
 	requestSeconds = 4.4e-6
 	moeSeconds     = 50e-6
-	// eagerLayer is the host time to launch a layer's kernels without a CUDA
-	// graph; the launches run ahead of the device, so it is a floor, not a sum.
+	// eagerLayer is the host time to launch a layer's kernels without a CUDA graph. Launches run
+	// ahead of the device, so it is a lower bound, not an addition.
 	eagerLayer = 62e-6
-	// captured is the largest batch that vLLM replays from a CUDA graph unless
-	// told otherwise.
+	// captured is the largest batch that vLLM replays from a CUDA graph by default.
 	captured = 512
 )
 
-// Rows of physics.md section 5. Where a range was measured, its middle.
+// Measured fractions. A measured range is represented by its middle.
 var (
 	h100 = fractions{0.86, 0.79, 0.87, 0.78, 0.80, 0.60, [3]float64{0.44, 0.58, 0.61}, 32e-6, 11e-6}
 	h200 = fractions{0.82, 0.73, 0.84, 0.60, 0.78, 0.65, [3]float64{0.44, 0.58, 0.59}, 32e-6, 12e-6}
@@ -46,12 +44,12 @@ var (
 	b200 = fractions{0.80 * 7.7 / 8, 0.69 * 7.7 / 8, 0.905 * 7.7 / 8, 0.88 * 7.7 / 8, 0.685, 0.47, [3]float64{0.34, 0.51, 0.55}, 29e-6, 16e-6}
 )
 
-// Rows without kernel timings of their own, by reasoning.
+// Estimated rows, without kernel timings of their own.
 var (
 	// GDDR6 Ampere (A10, A40, RTX 3090): the bandwidth of the L40S's GDDR6, the
 	// GEMM efficiency and launch tails of the A100's kernels.
 	ampereGDDR = fractions{0.80, 0.68, 0.78, 0.72, 0.80, 0.70, [3]float64{0.43, 0.48, 0.50}, 45e-6, 0}
-	// Turing and Volta lack asynchronous copies: a little below the A100.
+	// Turing and Volta lack asynchronous copies: slightly below the A100.
 	preAmpere = fractions{0.70, 0.60, 0.62, 0.55, 0.70, 0.60, [3]float64{0.30, 0.38, 0.40}, 50e-6, 0}
 	// Measured maximal matmul of MI300X 51 % of its 16-bit peak and MI355X 68 %
 	// (stas00/ml-engineering, MAMF); device copies reach about 80 % of HBM peak,
@@ -59,15 +57,15 @@ var (
 	cdna3 = fractions{0.72, 0.62, 0.68, 0.58, 0.50, 0.42, [3]float64{0.25, 0.33, 0.36}, 45e-6, 10e-6}
 	cdna4 = fractions{0.72, 0.62, 0.70, 0.60, 0.62, 0.48, [3]float64{0.28, 0.38, 0.42}, 45e-6, 10e-6}
 	cdna2 = fractions{0.65, 0.55, 0.60, 0.50, 0.45, 0.40, [3]float64{0.22, 0.28, 0.30}, 50e-6, 10e-6}
-	// A CPU: STREAM-like GEMV at 70 % of the memory's peak; AMX or AVX products
-	// at half of theirs; thread barriers instead of launches.
+	// A CPU: GEMV like STREAM at 70 % of the memory's peak; AMX or AVX products at half of
+	// their peak; thread barriers instead of launches.
 	cpu = fractions{0.70, 0.60, 0.60, 0.50, 0.45, 0.40, [3]float64{0.25, 0.30, 0.30}, 60e-6, 0}
-	// Anything else: AIConfigurator's default of 0.8 of bandwidth, less a margin.
+	// Any other device: AIConfigurator's default of 0.8 of bandwidth, minus a margin.
 	unknown = fractions{0.75, 0.65, 0.70, 0.60, 0.60, 0.45, [3]float64{0.35, 0.45, 0.48}, 40e-6, 10e-6}
 )
 
-// fractionsOf returns a GPU's row, the row's name, and whether the row was
-// measured on this very device.
+// fractionsOf returns a GPU's row, the row's name, and whether the row was measured on this
+// device.
 func fractionsOf(g *catalog.GPU) (f fractions, row string, own bool) {
 	name := g.Name
 	for _, r := range [...]struct {
@@ -128,9 +126,8 @@ func (f *fractions) attentionFraction(c float64) float64 {
 	return f.prefill[2]
 }
 
-// sixteenBit returns the dense 16-bit peak in FLOP/s; 0 where unknown. derived
-// says that it was taken from a narrower type's peak, each halving of the width
-// doubling the rate.
+// sixteenBit returns the dense 16-bit peak in FLOP/s, or 0 if unknown. derived reports whether it
+// was derived from a narrower type's peak, halving the rate for each doubling of the width.
 func sixteenBit(g *catalog.GPU) (flops float64, derived bool) {
 	switch {
 	case g.BF16TFLOPS > 0:
@@ -147,8 +144,7 @@ func sixteenBit(g *catalog.GPU) (flops float64, derived bool) {
 	return 0, false
 }
 
-// eightBit returns the dense fp8 peak in FLOP/s; 0 where the device has no fp8
-// units.
+// eightBit returns the dense fp8 peak in FLOP/s, or 0 if the device has no fp8 units.
 func eightBit(g *catalog.GPU) float64 {
 	if g.FP8TFLOPS == 0 && g.FP4TFLOPS > 0 {
 		return g.FP4TFLOPS / 2 * 1e12 // every device with fp4 units has fp8 ones
@@ -156,16 +152,16 @@ func eightBit(g *catalog.GPU) float64 {
 	return g.FP8TFLOPS * 1e12
 }
 
-// peaks are the FLOP/s at which products with weights of one dtype can run, and
-// at which they usually do.
+// peaks are the FLOP/s of products with weights of one dtype: the highest possible rate, and the
+// usual one.
 type peaks struct {
 	ideal, usual float64
-	narrow       bool // usual runs in 8 or 4 bit
+	narrow       bool // usual is for 8 or 4 bit
 }
 
-// peaksOf returns the tensor peak for weights of dtype w. Narrow weights run at
-// the narrow peak only where the device has units for them; else they are
-// widened on the fly and run at the 16-bit rate, as int4 always does.
+// peaksOf returns the tensor peaks for weights of dtype w. Narrow weights run at the narrow peak
+// only if the device has units for them. Otherwise, and always for int4, they are widened on the
+// fly and run at the 16-bit rate.
 func (c *Config) peaksOf(w catalog.DType) peaks {
 	g := &c.GPU
 	bf16, _ := sixteenBit(g)
@@ -186,8 +182,8 @@ func (c *Config) peaksOf(w catalog.DType) peaks {
 			p = peaks{fp8, fp8, true}
 		}
 	case catalog.INT8:
-		// W8A8 runs on int8 units, GPTQ's W8A16 does not; the dtype of
-		// activations tells them apart.
+		// W8A8 runs on int8 units, GPTQ's W8A16 does not; the dtype of activations distinguishes
+		// them.
 		p.ideal = max(bf16, int8)
 		if c.Compute == catalog.INT8 {
 			p = peaks{p.ideal, p.ideal, true}

@@ -2,29 +2,34 @@ package roofline
 
 import "github.com/rooftop-dev/rooftop/engine/stat"
 
-// Front is what a run says of its API servers.
+// Front is the measurement of the API servers.
 type Front struct {
-	Inside float64 // requests in them at once, of one replica, mean
-	Share  float64 // their part of the time to the first token, 0..1
-	Busy   float64 // share of a core that each uses
+	Inside float64 // mean requests of one replica in the API servers
+	Share  float64 // share of the API servers in the time to first token, 0..1
+	Busy   float64 // share of a core used by each
 }
 
-// MoreServers predicts times as many API servers, each with a core of its own. Those
-// who wait in the front end of a closed loop come to the engine, as many as it then
-// takes in; the rest of the front end's own time follows the queue of a single server
-// (M/M/1: busy over idle).
+// MoreServers predicts a multiple of the API servers, each with its own core. In a closed loop, the
+// requests that wait in the front end move to the engine, as many as it then admits. The remaining
+// time in the front end follows the queue of a single server (M/M/1: busy over idle).
 func (p *Performance) MoreServers(times float64, f Front) Gain {
 	m := &p.Measured
-	ch := p.fuller(m.Batch + f.Inside)
+	batch := m.Batch + f.Inside
+	for _, limit := range [...]stat.Opt{m.MaxNumSeqs, m.holds(m.KVCapacity)} {
+		if positive(limit) {
+			batch = max(m.Batch, min(batch, limit.V))
+		}
+	}
+	ch := p.fuller(batch)
 	open := m.Offered.Demand.OK
 	ch.clients = !open
 	ch.servers = times
-	ch.worst = Point{} // the same requests are in as before, only further in
+	ch.worst = Point{} // the same requests are in the server, only further along
 	g := p.predict(ch)
 	if !positive(m.TTFTSeconds) {
 		return g
 	}
-	// What is not the front end's is a prompt's own processing and the steps about it.
+	// The part outside the front end is a prompt's processing and the steps around it.
 	rest := 1 - f.Share
 	if m.PrefillSeconds.OK {
 		rest = min(rest, (m.PrefillSeconds.V+2*m.StepSeconds.Or(0))/m.TTFTSeconds.V)
@@ -38,6 +43,6 @@ func (p *Performance) MoreServers(times float64, f Front) Gain {
 		return f.Share*min(1, then) + rest*(1+itl.V)
 	}
 	mid := first(g.Throughput.Mid, g.ITL.Mid)
-	g.TTFT = ofFirst.around(max(mid, 1e-4), 0, 0)
+	g.TTFT = ofFirst.interval(max(mid, 1e-4), 0, 0)
 	return g
 }

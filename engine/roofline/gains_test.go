@@ -25,9 +25,8 @@ func holds(t *testing.T, what string, r Range, measured float64) {
 	}
 }
 
-// Pairs that others measured, predicted from the first of each alone. Sources:
-// vLLM's fp8 KV post of 2026-04-22 (H100, 8 sequences of 20,000 tokens), and
-// gpt-fast's table (A100, batch 1).
+// Published pairs of measurements, the second predicted from the first alone. Sources: vLLM's fp8 KV post of 2026-04-22
+// (H100, 8 sequences of 20,000 tokens), and gpt-fast's table (A100, batch 1).
 func TestGainsAgainstPublishedPairs(t *testing.T) {
 	t.Run("fp8 KV", func(t *testing.T) {
 		p := operate(t, bf16(h100sxm(), llama8b(), 1), Measured{
@@ -58,7 +57,7 @@ func TestGainsAgainstPublishedPairs(t *testing.T) {
 	}
 }
 
-// queued is a server at its cap of 16 seats with 40 requests waiting.
+// queued is a server at its cap of 16 slots with 40 requests waiting.
 func queued() Measured {
 	return Measured{
 		Point: Point{Batch: 16, Context: 1000}, StepSeconds: stat.Some(9e-3), OutputPerS: stat.Some(16 / 9e-3), PrefillPerS: stat.Some(3000),
@@ -68,10 +67,10 @@ func queued() Measured {
 	}
 }
 
-func TestRaiseSeats(t *testing.T) {
+func TestRaiseSlots(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)
 	t.Run("all waiting fit", func(t *testing.T) {
-		g := operate(t, c, queued()).RaiseSeats(64)
+		g := operate(t, c, queued()).RaiseSlots(64)
 		if g.Throughput.Mid.V < 0.5 || g.Throughput.High.V > 56.0/16-1 {
 			t.Errorf("throughput = %+v, want a large gain below the batch's growth of 2.5", g.Throughput)
 		}
@@ -83,7 +82,7 @@ func TestRaiseSeats(t *testing.T) {
 		}
 	})
 	t.Run("half of the waiting fit", func(t *testing.T) {
-		all, half := operate(t, c, queued()).RaiseSeats(56), operate(t, c, queued()).RaiseSeats(36)
+		all, half := operate(t, c, queued()).RaiseSlots(56), operate(t, c, queued()).RaiseSlots(36)
 		if half.Throughput.Mid.V >= all.Throughput.Mid.V || half.TTFT.Mid.V <= all.TTFT.Mid.V {
 			t.Errorf("half: %+v, all: %+v", half, all)
 		}
@@ -91,7 +90,7 @@ func TestRaiseSeats(t *testing.T) {
 	t.Run("pool full", func(t *testing.T) {
 		m := queued()
 		m.KVCapacity = stat.Some(16500)
-		g := operate(t, c, m).RaiseSeats(64)
+		g := operate(t, c, m).RaiseSlots(64)
 		if g.Throughput.High.V != 0 || !strings.Contains(g.Note, "KV pool") {
 			t.Errorf("gain = %+v, want nothing and the pool named", g)
 		}
@@ -99,28 +98,28 @@ func TestRaiseSeats(t *testing.T) {
 	t.Run("nothing waits", func(t *testing.T) {
 		m := queued()
 		m.Waiting = stat.Some(0)
-		if g := operate(t, c, m).RaiseSeats(64); g.Throughput.High.V != 0 {
+		if g := operate(t, c, m).RaiseSlots(64); g.Throughput.High.V != 0 {
 			t.Errorf("gain = %+v, want nothing", g)
 		}
 	})
 	t.Run("queue unknown", func(t *testing.T) {
 		m := queued()
 		m.Waiting = stat.None
-		if g := operate(t, c, m).RaiseSeats(64); g.Throughput.Mid.OK || g.Throughput.High.OK {
+		if g := operate(t, c, m).RaiseSlots(64); g.Throughput.Mid.OK || g.Throughput.High.OK {
 			t.Errorf("gain = %+v, want unknown", g)
 		}
 	})
 	t.Run("steps beyond the model", func(t *testing.T) {
 		m := queued()
 		m.StepSeconds = stat.Some(0.2)
-		g := operate(t, c, m).RaiseSeats(64)
+		g := operate(t, c, m).RaiseSlots(64)
 		if g.Throughput.Mid.OK || g.Note == "" {
 			t.Errorf("gain = %+v, want no middle, and why", g)
 		}
 	})
 }
 
-// What a sequence holds divides the pool; what it reads sets the step.
+// The tokens that a sequence holds divide the pool; those that it reads determine the step.
 func TestSharedPrefixes(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)
 	m := queued()
@@ -128,7 +127,7 @@ func TestSharedPrefixes(t *testing.T) {
 	alone := operate(t, c, m)
 	m.Resident = stat.Some(300) // 55 of 300
 	shared := operate(t, c, m)
-	if a, s := alone.RaiseSeats(56).ITL.Mid.V, shared.RaiseSeats(56).ITL.Mid.V; s <= a {
+	if a, s := alone.RaiseSlots(56).ITL.Mid.V, shared.RaiseSlots(56).ITL.Mid.V; s <= a {
 		t.Errorf("time between tokens %+.3f with shared prefixes, %+.3f without: more fit, so the steps are longer", s, a)
 	}
 	if alone.Now.Achievable != shared.Now.Achievable {
@@ -138,8 +137,7 @@ func TestSharedPrefixes(t *testing.T) {
 	near(t, "batch that the pool allows", m.limit().V, 22000.0/300, 1e-9)
 }
 
-// A step that computes takes twice as long for twice the batch, whatever part of
-// its time the model does not explain.
+// A compute-bound step takes twice as long for twice the batch, however its unexplained time is interpreted.
 func TestComputeBoundStepsGainNothing(t *testing.T) {
 	m := queued()
 	m.Point.Batch, m.MaxNumSeqs, m.Waiting = 32, stat.Some(32), stat.Some(64)
@@ -150,21 +148,21 @@ func TestComputeBoundStepsGainNothing(t *testing.T) {
 	if share := p.Now.Achievable.Compute / p.Now.Achievable.Total(); share < 0.7 || p.Raw < 1.15 {
 		t.Fatalf("%.2f of the step computes, measured %.2f times the model: not the case to be tested", share, p.Raw)
 	}
-	g := p.RaiseSeats(96).Throughput
+	g := p.RaiseSlots(96).Throughput
 	t.Logf("gain of three times the batch: %+.3f to %+.3f, middle %+.3f", g.Low.V, g.High.V, g.Mid.V)
 	if free := p.Throughput(96)/p.Throughput(32) - 1; g.Mid.V > free+1e-9 {
 		t.Errorf("middle %+.3f, want about %+.3f: none of the excess counts as fixed", g.Mid.V, free)
 	}
 }
 
-// Hits live in what running sequences leave of the pool.
+// Cache hits need the part of the pool that running sequences leave free.
 func TestFullerPoolLosesHits(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)
 	m := queued()
 	m.Workload = Workload{Prompt: 900, Computed: 90, Output: 200}
 	roomy, tight := m, m
 	roomy.KVCapacity, tight.KVCapacity = stat.Some(4e6), stat.Some(64000)
-	a, b := operate(t, c, roomy).RaiseSeats(56).Throughput, operate(t, c, tight).RaiseSeats(56).Throughput
+	a, b := operate(t, c, roomy).RaiseSlots(56).Throughput, operate(t, c, tight).RaiseSlots(56).Throughput
 	if b.Low.V >= a.Low.V || b.Mid.V != a.Mid.V {
 		t.Errorf("gain %+v in a pool that gets full, %+v in one that does not: want a lower low end and the same middle", b, a)
 	}
@@ -189,19 +187,19 @@ func TestPrefillShare(t *testing.T) {
 	wantOpt(t, "share of no prefill", operate(t, c, m).PrefillShare(), 0)
 }
 
-func TestLowerSeatsAndMoreKV(t *testing.T) {
+func TestLowerSlotsAndMoreKV(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)
 	m := queued()
 	m.Point.Batch, m.MaxNumSeqs, m.KVCapacity = 64, stat.Some(64), stat.Some(60000)
 	m.StepSeconds, m.OutputPerS = stat.Some(20e-3), stat.Some(64/20e-3)
-	calm := operate(t, c, m).LowerSeats(48)
+	calm := operate(t, c, m).LowerSlots(48)
 	if calm.Throughput.Mid.V >= 0 || calm.ITL.Mid.V >= 0 {
-		t.Errorf("lower seats without preemptions: %+v, want less throughput and shorter steps", calm)
+		t.Errorf("lower slots without preemptions: %+v, want less throughput and shorter steps", calm)
 	}
 	m.PreemptsPerS = stat.Some(4)
 	p := operate(t, c, m)
-	if g := p.LowerSeats(48); g.Throughput.Mid.V <= calm.Throughput.Mid.V {
-		t.Errorf("lower seats with preemptions: %+v, want more than %+v", g.Throughput, calm.Throughput)
+	if g := p.LowerSlots(48); g.Throughput.Mid.V <= calm.Throughput.Mid.V {
+		t.Errorf("lower slots with preemptions: %+v, want more than %+v", g.Throughput, calm.Throughput)
 	}
 	if g := p.MoreKV(200000); g.Throughput.Mid.V <= 0 {
 		t.Errorf("more KV: %+v, want a gain", g.Throughput)
@@ -212,30 +210,8 @@ func TestLowerSeatsAndMoreKV(t *testing.T) {
 	}
 }
 
-func TestPrefixCaching(t *testing.T) {
-	c := bf16(h100sxm(), llama8b(), 1)
-	m := queued()
-	m.PrefillPerS, m.Workload = stat.Some(16000), Workload{Prompt: 2000, Computed: 2000, Output: 220}
-	m.StepSeconds, m.OutputPerS = stat.Some(16/1760.0), stat.Some(1760)
-	p := operate(t, c, m)
-	some, most := p.PrefixCaching(0.4), p.PrefixCaching(0.95)
-	if some.Throughput.Mid.V <= 0 || most.Throughput.Mid.V <= some.Throughput.Mid.V {
-		t.Errorf("gains at 40 %%: %+v, at 95 %%: %+v", some.Throughput, most.Throughput)
-	}
-	if most.TTFT.Mid.V >= 0 {
-		t.Errorf("time to first token = %+v, want shorter", most.TTFT)
-	}
-	if g := p.PrefixCaching(0); g.Throughput.High.V != 0 {
-		t.Errorf("no hits: %+v", g)
-	}
-	m.WorkloadKnown = false
-	if g := operate(t, c, m).PrefixCaching(0.5); g.Throughput.Mid.OK || !g.Throughput.High.OK {
-		t.Errorf("unknown workload: %+v, want an upper end only", g.Throughput)
-	}
-}
-
-// trickling is a server whose steps are full with 64 tokens: 6 decoding sequences
-// and the tenth part of a prompt, while 25 requests wait.
+// trickling is a server whose steps are full with 64 tokens: 6 decoding sequences and a tenth of a prompt, while 25
+// requests wait.
 func trickling() Measured {
 	return Measured{
 		Point: Point{Batch: 6, Context: 640}, StepSeconds: stat.Some(6.5e-3), OutputPerS: stat.Some(6 / 6.5e-3), PrefillPerS: stat.Some(58 / 6.5e-3),
@@ -249,12 +225,12 @@ func TestTokenBudget(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)
 	t.Run("weights are read for few tokens", func(t *testing.T) {
 		p := operate(t, c, trickling())
-		// 64 tokens and 128 take the same reading of the weights: twice the rate.
+		// 64 and 128 tokens need the same reading of the weights: twice the rate.
 		g := p.TokenBudget(128)
 		if x := g.Throughput; x.Mid.V < 0.6 || x.Mid.V > 1 || x.High.V > 1 {
 			t.Errorf("throughput of twice the budget = %+v, want nearly and at most twice the rate", x)
 		}
-		// All who wait run with 512: the queue is gone, and a larger budget adds nothing.
+		// With 512 all waiting requests run, and a larger budget adds nothing.
 		g = p.TokenBudget(512)
 		if g.Throughput.Mid.V < 1.5 || g.Throughput.High.V > 31.0/6-1 {
 			t.Errorf("throughput = %+v, want a large gain below the batch's growth", g.Throughput)
@@ -266,11 +242,11 @@ func TestTokenBudget(t *testing.T) {
 			t.Errorf("a budget of 8192 gains %+.2f, one of 512 %+.2f: nobody is left to fill it", more, g.Throughput.Mid.V)
 		}
 	})
-	t.Run("seats bound what a larger budget lets run", func(t *testing.T) {
+	t.Run("slots bound what a larger budget lets run", func(t *testing.T) {
 		m := trickling()
 		m.MaxNumSeqs = stat.Some(8)
 		if x := operate(t, c, m).TokenBudget(512).Throughput; x.Mid.V > 8.0/6-1 {
-			t.Errorf("throughput = %+v, want at most that of 8 seats", x)
+			t.Errorf("throughput = %+v, want at most that of 8 slots", x)
 		}
 	})
 	t.Run("compute bound", func(t *testing.T) {
@@ -350,8 +326,7 @@ func TestThroughputCurve(t *testing.T) {
 	}
 }
 
-// What two workloads of vLLM's CPU backend and a GPU reached, from the first of each
-// pair alone (vllm.md section 7.2, physics.md section 8).
+// Results of two workloads on vLLM's CPU backend and of a GPU, predicted from the first of each pair alone.
 func TestBlind(t *testing.T) {
 	for _, tc := range []struct {
 		name             string
@@ -359,14 +334,14 @@ func TestBlind(t *testing.T) {
 		to               int
 		measured         float64
 	}{
-		{"4 to 32 seats, long requests", 4, 28, 32, 1110.0/271 - 1},
-		{"4 to 32 seats, short chat", 4, 28, 32, 1800.0/900 - 1},
+		{"4 to 32 slots, long requests", 4, 28, 32, 1110.0/271 - 1},
+		{"4 to 32 slots, short chat", 4, 28, 32, 1800.0/900 - 1},
 		{"16 to 64 on an A100", 16, 48, 64, 0.83},
 		{"256 to 512", 256, 256, 512, 0.07},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := Blind{Running: tc.running, Waiting: tc.waiting, QueueShare: stat.Some(0.9)}.RaiseSeats(tc.to)
-			if tc.name != "4 to 32 seats, short chat" { // the one in seven that lies outside
+			g := Blind{Running: tc.running, Waiting: tc.waiting, QueueShare: stat.Some(0.9)}.RaiseSlots(tc.to)
+			if tc.name != "4 to 32 slots, short chat" { // the one in seven that lies outside
 				holds(t, "throughput", g.Throughput, tc.measured)
 			}
 			if x := (1 + g.ITL.Mid.V) * (1 + g.Throughput.Mid.V); math.Abs(x-float64(tc.to)/tc.running) > 1e-9 {
@@ -377,28 +352,41 @@ func TestBlind(t *testing.T) {
 			}
 		})
 	}
+	t.Run("prompts and the API server", func(t *testing.T) {
+		b := Blind{Running: 4, Waiting: 28, CPU: true}
+		free := b.RaiseSlots(32).Throughput
+		b.Prefill = stat.Some(0.5)
+		prompts := b.RaiseSlots(32).Throughput
+		if prompts.Mid.V >= free.Mid.V || prompts.High.V > 1.5 {
+			t.Errorf("%+v with half of the time in prompts, %+v without", prompts, free)
+		}
+		b.Prefill, b.FrontShare = stat.Some(0), stat.Some(0.6)
+		if g := b.RaiseSlots(32).Throughput; g.Mid.V > 0.7 || g.Low.V > g.Mid.V || g.High.V < g.Mid.V {
+			t.Errorf("%+v with an API server that is 60 %% busy", g)
+		}
+	})
 	b := Blind{Running: 4, Waiting: 28, Why: "the GPU is not known"}
-	if g := b.RaiseSeats(64); !strings.HasSuffix(g.Note, ": the GPU is not known") {
+	if g := b.RaiseSlots(64); !strings.HasSuffix(g.Note, ": the GPU is not known") {
 		t.Errorf("note %q", g.Note)
 	}
 	t.Run("steps of its own", func(t *testing.T) {
 		own := b
 		own.Half = stat.Some(200)
-		if a, g := b.RaiseSeats(32).Throughput, own.RaiseSeats(32).Throughput; g.Mid.V <= a.Mid.V || g.High.V/g.Low.V >= a.High.V/a.Low.V {
+		if a, g := b.RaiseSlots(32).Throughput, own.RaiseSlots(32).Throughput; g.Mid.V <= a.Mid.V || g.High.V/g.Low.V >= a.High.V/a.Low.V {
 			t.Errorf("%+v from flat steps of its own, %+v without", g, a)
 		}
 	})
 	t.Run("a pool for half of them", func(t *testing.T) {
 		own := b
 		own.Holds = stat.Some(18)
-		if got, want := own.RaiseSeats(64).Throughput, b.RaiseSeats(18).Throughput; got != want {
-			t.Errorf("%+v, want that of 18 seats %+v", got, want)
+		if got, want := own.RaiseSlots(64).Throughput, b.RaiseSlots(18).Throughput; got != want {
+			t.Errorf("%+v, want that of 18 slots %+v", got, want)
 		}
 	})
 	t.Run("an open loop a little above capacity", func(t *testing.T) {
 		own := b
 		own.Offered = Offered{Demand: stat.Some(1.1), Growing: true}
-		g := own.RaiseSeats(32)
+		g := own.RaiseSlots(32)
 		wantOpt(t, "throughput", g.Throughput.Mid, 0.1)
 		if batch := 4 * (1 + g.ITL.Mid.V) * 1.1; batch > 8 {
 			t.Errorf("%g run to serve a tenth more", batch)
@@ -407,6 +395,6 @@ func TestBlind(t *testing.T) {
 	t.Run("nothing waits", func(t *testing.T) {
 		own := b
 		own.Waiting = 0
-		wantOpt(t, "throughput", own.RaiseSeats(64).Throughput.Mid, 0)
+		wantOpt(t, "throughput", own.RaiseSlots(64).Throughput.Mid, 0)
 	})
 }

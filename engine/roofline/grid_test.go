@@ -47,8 +47,8 @@ func soundTerms(t Terms) bool {
 	return sound(t.Weights) && sound(t.Compute) && sound(t.KV) && sound(t.Attention) && sound(t.Collectives) && sound(t.Fixed)
 }
 
-// Whatever the catalog combines: times are positive numbers, the ideal is never
-// above the achievable, and more work never takes less time.
+// For every combination of the catalog, times are positive, the ideal is never above the achievable, and more work never
+// takes less time.
 func TestStepProperties(t *testing.T) {
 	points := []Point{
 		{Batch: 1, Context: 0, Tokens: 1},
@@ -100,8 +100,7 @@ func TestStepProperties(t *testing.T) {
 	})
 }
 
-// Splitting a model never loses parameters, and never invents experts that the
-// total does not hold.
+// Splitting a model never loses parameters, and never adds experts beyond the total.
 func TestShapeKeepsTotals(t *testing.T) {
 	for _, m := range catalog.Default().Models() {
 		s := shapeOf(&m)
@@ -120,7 +119,7 @@ func TestShapeKeepsTotals(t *testing.T) {
 	}
 }
 
-// Operating points of any kind yield numbers, and gains that are ordered.
+// All operating points give numbers, and ordered gains.
 func TestGainProperties(t *testing.T) {
 	measured := []Measured{
 		{Point: Point{Batch: 16, Context: 1000}, StepSeconds: stat.Some(0.02)},
@@ -147,8 +146,8 @@ func TestGainProperties(t *testing.T) {
 				t.Fatalf("%s %s point %d: %+v", c.GPU.Name, c.Model.ID, i, o)
 			}
 			for name, g := range map[string]Gain{
-				"raise seats": p.RaiseSeats(64), "lower seats": p.LowerSeats(8), "more kv": p.MoreKV(200000), "fp8 kv": p.FP8KV(),
-				"prefix": p.PrefixCaching(0.6), "concurrency": p.MoreConcurrency(64), "budget": p.TokenBudget(8192), "tp": p.TensorParallel(8),
+				"raise slots": p.RaiseSlots(64), "lower slots": p.LowerSlots(8), "more kv": p.MoreKV(200000), "fp8 kv": p.FP8KV(),
+				"concurrency": p.MoreConcurrency(64), "budget": p.TokenBudget(8192), "tp": p.TensorParallel(8),
 				"no eager": p.NoEager(),
 			} {
 				for kind, r := range map[string]Range{"throughput": g.Throughput, "ttft": g.TTFT, "itl": g.ITL} {

@@ -9,17 +9,16 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Limits of the calibration that predictions use: beyond them the step is not
-// the one that was modelled, and scaling by it would invent gains.
+// Limits of the calibration for predictions. Beyond them the model does not describe the step, and
+// scaling by it would make up gains.
 const (
-	scaleLeast = 0.8
+	scaleLeast = 0.4
 	scaleMost  = 3.0
 )
 
-// Operate computes the ceilings at a measured operating point of one replica
-// and sums them over replicas of the same (physics.md section 9). It fails
-// where the model lacks an input or no sequence ran. The Performance is the
-// basis of predicted gains.
+// Operate computes the ceilings at a measured operating point of one replica and sums them
+// over equal replicas. It fails if the model lacks an input or no sequence ran. The
+// Performance is the basis of predicted gains.
 func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, error) {
 	if missing := c.Check(); len(missing) > 0 {
 		return Operating{}, nil, fmt.Errorf("ceiling not computable: unknown %s", strings.Join(missing, ", "))
@@ -31,20 +30,20 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 	notes := pl.assumptions()
 	notes = append(notes, m.complete(&c)...)
 	ideal, achievable := pl.terms(m.Point)
-	per := max(1, m.PerSequence)
 	n := float64(max(1, replicas))
+	decoding := m.decoding()
 	ti, ta := ideal.Total(), achievable.Total()
 
 	o := Operating{
-		IdealTokensPerS:      stat.Some(n * m.Batch * per / ti),
-		AchievableTokensPerS: stat.Some(n * m.Batch * per / ta),
+		IdealTokensPerS:      stat.Some(n * decoding / ti),
+		AchievableTokensPerS: stat.Some(n * decoding / ta),
 		Binding:              achievable.Binding(),
 		TermsS:               achievable, IdealTermsS: ideal,
 		StepIdealS: ti, StepAchievableS: ta,
 		Batch: m.Batch, Context: m.Context, StepTokens: m.Tokens,
 		RidgeTokens: c.RidgeTokens(),
 	}
-	lower, upper := c.band()
+	lower, upper := pl.band(m.Point, achievable)
 	o.AchievableLower = o.AchievableTokensPerS.Times(lower)
 	o.AchievableUpper = stat.Some(min(o.AchievableTokensPerS.V*upper, o.IdealTokensPerS.V))
 
@@ -62,10 +61,10 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 			o.Efficiency = stat.Some(min(1, e))
 		}
 		if perf.Raw != perf.Scale {
-			notes = append(notes, fmt.Sprintf("measured step is %.2g times the achievable one; predictions use %.2g", perf.Raw, perf.Scale))
+			notes = append(notes, fmt.Sprintf("the measured step takes %.2g times the achievable (est) one; predictions use %.2g", perf.Raw, perf.Scale))
 		}
 	} else {
-		notes = append(notes, "step time not measured: predictions are not calibrated")
+		notes = append(notes, "the step time is not measured: predictions are not calibrated")
 	}
 	if best, rate := perf.best(); best > 0 {
 		o.BestBatch, o.BestTokensPerS = n*best, stat.Some(n*rate)
@@ -74,16 +73,28 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 	return o, perf, nil
 }
 
-// complete fills what a measured point leaves open and says how.
+// decoding returns the tokens that a step adds to the output. By Little's law it is the output rate
+// times the measured step, so that rates and steps give one efficiency: requests that compute their
+// prompt run but do not decode, and a gauge read between steps misses short requests. Without both it
+// is that of all running requests.
+func (m *Measured) decoding() float64 {
+	all := m.Batch * max(1, m.PerSequence)
+	if positive(m.OutputPerS) && positive(m.StepSeconds) {
+		return m.OutputPerS.V * m.StepSeconds.V
+	}
+	return all
+}
+
+// complete fills in the missing parts of a measured point and returns the assumptions made.
 func (m *Measured) complete(c *Config) []string {
 	var notes []string
 	m.PerSequence = max(1, m.PerSequence)
 	decode := m.Batch * m.PerSequence
 	if m.PerSequence > 1 {
-		notes = append(notes, "speculation: the time to draft tokens is not counted")
+		notes = append(notes, "speculation: the time to draft tokens is not included")
 	}
-	// A step is what advances every running sequence. The stages of a pipeline
-	// each count steps of their own share.
+	// A step advances every running sequence. The stages of a pipeline each count steps for their
+	// own share.
 	if pp := c.pp(); pp > 1 {
 		switch {
 		case positive(m.OutputPerS):
@@ -94,18 +105,18 @@ func (m *Measured) complete(c *Config) []string {
 	}
 	if !positive(m.StepSeconds) && positive(m.OutputPerS) {
 		m.StepSeconds = stat.Some(decode / m.OutputPerS.V)
-		notes = append(notes, "step time taken as running requests over generated tokens per second")
+		notes = append(notes, "the step time is estimated as running requests over generated tokens per second")
 	}
 	switch {
 	case m.Tokens > decode:
 	case positive(m.PrefillPerS) && positive(m.StepSeconds):
-		// Running requests whose prompts are being computed do not decode, so that the
-		// ratio of both rates times the running ones would count too much.
+		// Running requests in prefill do not decode, so the ratio of both rates times the running
+		// requests would count too much.
 		m.Tokens = decode + m.PrefillPerS.V*m.StepSeconds.V
 	case positive(m.PrefillPerS) && positive(m.OutputPerS):
 		m.Tokens = decode * (1 + m.PrefillPerS.V/m.OutputPerS.V)
 	case !m.PrefillPerS.OK:
-		notes = append(notes, "computed prompt tokens unknown: the step is taken as decode only")
+		notes = append(notes, "computed prompt tokens are unknown: the step is modelled as decode only")
 	}
 	m.Tokens = max(m.Tokens, decode)
 	if m.WorkloadKnown && m.Workload.Computed > 0 {
@@ -117,13 +128,13 @@ func (m *Measured) complete(c *Config) []string {
 		}
 	}
 	if m.Tokens > decode && m.PrefillContext == 0 {
-		notes = append(notes, "prompt lengths unknown: prefill attention is not counted")
+		notes = append(notes, "prompt lengths are unknown: prefill attention is not included")
 	}
 	return notes
 }
 
-// recomputed is the tokens of preempted sequences that a step computes again, on
-// average: no counter of prompts has them.
+// recomputed returns the mean number of tokens of preempted sequences that a step recomputes. No
+// counter of prompts includes them.
 func (m *Measured) recomputed() float64 {
 	if !positive(m.PreemptsPerS) || !positive(m.StepSeconds) {
 		return 0
@@ -131,35 +142,81 @@ func (m *Measured) recomputed() float64 {
 	return m.PreemptsPerS.V * m.Context * m.StepSeconds.V
 }
 
-// band is the span of the achievable rate around its expected value. Dense
-// decode was predicted within 19 % for nine of ten published points; MoE steps
-// came out slower by up to a third, with a latent cache up to a half
-// (physics.md sections 0 and 7).
-func (c *Config) band() (lower, upper float64) {
-	switch {
-	case c.Model.Experts > 0 && c.Model.Attention == catalog.AttentionMLA:
-		return 0.5, 1.1
-	case c.Model.Experts > 0:
-		return 0.65, 1.15
+// spread is how far the time of a part of a step may differ from the estimate, as shares of it: how
+// much shorter, and how much longer. The ends hold 90 % of the published results.
+type spread struct{ shorter, longer float64 }
+
+// Spreads of the parts of a step. End to end, prefill reaches 40 to 60 % of the peak where single
+// kernels reach 80 (BLIS: 45 % on an H100, 38 on an A100, 32 on an L40S), and a saturated mixture of
+// experts took two to four times as long as its kernels alone (gpt-oss-20b, vLLM 0.11). Launches that
+// a graph or a fused kernel avoids take half as long or less (gpt-fast).
+var (
+	spreadOfReads         = spread{0.20, 0.25}
+	spreadOfCompute       = spread{0.15, 0.90}
+	spreadOfTransfers     = spread{0.45, 0.80}
+	spreadOfFixed         = spread{0.45, 0.90}
+	spreadOfExperts       = spread{0.35, 0.70} // reads of routed experts
+	spreadOfExpertCompute = spread{0.35, 2.50}
+	spreadOfLatent        = spread{0.35, 2.60} // reads of a latent cache
+	spreadOfEverything    = spread{0.06, 0.12} // clocks, host and measurement
+)
+
+// standInSpread widens every spread on a device whose fractions are those of another one.
+const standInSpread = 1.3
+
+// band returns the lower and the upper end of the achievable rate around its expected value, as
+// factors, for the achievable parts of a step at a point: they differ independently of each other, and
+// together as spreadOfEverything says. If a narrower cache is possible, the upper end is that with it.
+func (pl *plan) band(at Point, t Terms) (lower, upper float64) {
+	weights, kv, compute := spreadOfReads, spreadOfReads, spreadOfCompute
+	if pl.s.experts > 0 {
+		weights, compute = spreadOfExperts, spreadOfExpertCompute
 	}
-	return 0.8, 1.2
+	if pl.c.Model.Attention == catalog.AttentionMLA {
+		kv, weights = spreadOfLatent, spreadOfLatent
+	}
+	var shorter, longer float64
+	add := func(seconds float64, s spread) {
+		share := quotient(seconds, t.Total())
+		shorter, longer = math.Hypot(shorter, share*s.shorter), math.Hypot(longer, share*s.longer)
+	}
+	add(t.Weights, weights)
+	add(t.KV, kv)
+	add(t.Compute+t.Attention, compute)
+	add(t.Collectives, spreadOfTransfers)
+	add(t.Fixed, spreadOfFixed)
+	add(t.Total(), spreadOfEverything)
+	if !pl.own && pl.c.GPU.Achieved == nil {
+		shorter, longer = standInSpread*shorter, standInSpread*longer
+	}
+	lower, upper = 1/(1+longer), 1/(1-min(shorter, leastStep))
+	if pl.lean.KV != pl.c.KV {
+		lean := pl.lean
+		lean.KVAssumed = false
+		other := lean.plan()
+		l := other.load(at)
+		parts := other.achievable(&l)
+		_, most := other.band(at, parts)
+		upper = max(upper, most*quotient(t.Total(), parts.Total()))
+	}
+	return lower, upper
 }
 
-// tolerance is how far a measured rate may lie above the ideal before the
-// inputs are called wrong. Bandwidths on datasheets differ from the boards' by
-// up to 4 % (B200: 7.7 and 8.0 TB/s), and a mean of 2 s windows carries a few
-// percent of noise; a misread dtype, GPU or TP is off by a quarter at least.
+// leastStep bounds how much shorter than estimated a step can be, as a share of it.
+const leastStep = 0.5
+
+// tolerance is how far a measured rate may exceed the ideal before the inputs count as wrong.
+// Bandwidths on datasheets differ from the boards' by up to 4 % (B200: 7.7 and 8.0 TB/s), and a mean
+// of 2 s windows has a few percent of noise. A misread dtype, GPU or TP makes at least a quarter.
 const tolerance = 0.05
 
-// Impossible reports whether a measured output rate, of the whole server in
-// tokens per second, lies so far above the ideal ceiling that model, GPU, dtype
-// or parallelism must be misread.
+// Impossible reports whether a measured output rate of the whole server, in tokens per second,
+// exceeds the ideal ceiling so far that model, GPU, dtype or parallelism must be misread.
 func (o Operating) Impossible(outputPerS float64) bool {
 	return o.IdealTokensPerS.OK && outputPerS > o.IdealTokensPerS.V*(1+tolerance)
 }
 
-// at returns the measured point moved to another batch at the same ratio of
-// prefill to decode tokens.
+// at returns the measured point with another batch and the same ratio of prefill to decode tokens.
 func (m *Measured) at(batch float64) Point {
 	p := m.Point
 	if p.Batch > 0 {
@@ -169,8 +226,7 @@ func (m *Measured) at(batch float64) Point {
 	return p
 }
 
-// limit returns the batch that seats and KV pool allow at what a sequence holds;
-// absent where neither is known.
+// limit returns the batch that slots and KV pool allow, absent if neither is known.
 func (m *Measured) limit() stat.Opt {
 	l := stat.None
 	if positive(m.MaxNumSeqs) {
@@ -182,9 +238,9 @@ func (m *Measured) limit() stat.Opt {
 	return l
 }
 
-// best returns the batch with the highest calibrated rate among those that
-// seats and pool allow, and that rate; 0 where the limit is unknown or the
-// measured step is beyond calibration. The measured batch is always allowed.
+// best returns the batch with the highest calibrated rate that slots and pool allow, and that rate. It
+// returns 0 if the limit is unknown or the measured step is beyond calibration. The measured batch
+// is always allowed.
 func (p *Performance) best() (batch, rate float64) {
 	limit := p.Measured.limit()
 	if !limit.OK || p.beyond() {
@@ -192,10 +248,8 @@ func (p *Performance) best() (batch, rate float64) {
 	}
 	pl := p.Config.plan()
 	most := max(limit.V, p.Measured.Batch)
-	per := p.Measured.PerSequence
 	try := func(b float64) {
-		_, a := pl.terms(p.Measured.at(b))
-		if r := b * per / (p.Scale * a.Total()); r > rate {
+		if r := p.rates(&pl, b).Expected; r > rate {
 			batch, rate = b, r
 		}
 	}

@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// change is one thing done to the server, as the model sees it.
+// change is a change of the server in the terms of the model.
 type change struct {
 	config  Config
-	at      Point    // where the engine then runs if enough requests come
-	prefill float64  // factor of a prompt's own processing beside the step's
-	cap     float64  // throughput cannot grow by more than this factor; 0: no cap
-	worst   Point    // a slower point where the engine may run instead; Batch 0: none
-	clients bool     // the clients send as many requests at once as the change says
-	budget  stat.Opt // tokens of a step at most
-	servers float64  // API servers over the present ones; 0: as many
+	at      Point    // operating point with enough requests
+	prefill float64  // factor on a prompt's own processing time
+	cap     float64  // upper bound of the factor on throughput; 0: none
+	worst   Point    // a slower possible operating point; Batch 0: none
+	clients bool     // the clients send as many concurrent requests as the change states
+	budget  stat.Opt // token budget of a step
+	servers float64  // API servers as a multiple of the present ones; 0: unchanged
 	note    string
 }
 
@@ -24,54 +25,50 @@ func (p *Performance) unchanged() change {
 	return change{config: p.Config, at: p.Measured.Point, prefill: 1, budget: p.Measured.TokenBudget}
 }
 
-// beyond reports that the measured step is not the modelled one: something else
-// sets the pace, and a ratio of modelled steps says little about it.
+// beyond reports whether the model does not describe the measured step: something else limits it, and
+// a ratio of modelled steps says little.
 func (p *Performance) beyond() bool { return p.Raw > scaleMost }
 
-// deviation is the error of a prediction as the half width of its 80 % interval in the
-// logarithm of the ratio: floor is what two measurements differ in without a change
-// and what small effects outside the model bring, share is of the predicted change,
-// up to most of it: where a server grows tenfold, the last factor of two is no less
-// certain than the first. They add as independent errors.
+// deviation is the error of a prediction as the half width of its 80 % interval in the logarithm of
+// the ratio. floor is the difference between two measurements without a change, plus small effects
+// outside the model. share is the error relative to the predicted change, up to a change of most: if
+// throughput grows tenfold, the last factor of two is no less certain than the first. The two add as
+// independent errors.
 type deviation struct{ floor, share, most float64 }
 
-// The errors of predictions, by what they are of. Set so that the intervals of
-// predictions on simulated servers, half of which were not looked at, hold about 80 %
-// of what was measured (rooftop sim bench --predictions), and no narrower than the
-// published pairs of real servers.
+// The errors of predictions by kind. They are set so that about 80 % of the outcomes on simulated
+// servers, half of which were not used for that, lie within the intervals (rooftop sim bench
+// --predictions), and that the intervals are no narrower than published pairs of real servers show.
 var (
 	ofRate   = deviation{0.07, 0.27, 1.5}
-	ofKernel = deviation{0.07, 0.5, 2} // other kernels run: another dtype or degree
-	ofFirst  = deviation{0.3, 0.5, 4}  // time to first token: prompts come together or apart
+	ofKernel = deviation{0.07, 0.5, 2} // with other kernels: another dtype or degree
+	ofFirst  = deviation{0.3, 0.5, 4}  // time to first token: prompts arrive together or apart
 )
 
-// around makes the interval of a ratio; open and lower are further errors, in the
-// logarithm, of both sides and of the lower one.
-func (d deviation) around(mid, open, lower float64) Range {
+// interval returns the interval around a ratio. open and lower are additional errors in the logarithm,
+// of both sides and of the lower side.
+func (d deviation) interval(mid, open, lower float64) Range {
 	half := math.Hypot(math.Hypot(d.floor, d.share*min(d.most, math.Abs(math.Log(mid)))), open)
 	return Range{stat.Some(mid*math.Exp(-half-lower) - 1), stat.Some(mid - 1), stat.Some(mid*math.Exp(half) - 1)}
 }
 
-// calibrated is the step of a change over the present one, with the share fixed of
-// what the model does not explain of the measured step taken as a fixed time (the
-// host) and the rest as a factor of everything (slower kernels).
+// calibrated returns the step of a change over the present one. Of the part of the measured step that
+// the model does not explain, the share fixed is taken as a fixed time (the host) and the remainder
+// as a common factor (slower kernels).
 func (p *Performance) calibrated(is, fixed float64) float64 {
 	was := p.Now.Achievable.Total()
-	excess := (min(max(p.Raw, rawLeast), scaleMost) - 1) * was
+	excess := (min(max(p.Raw, scaleLeast), scaleMost) - 1) * was
 	step := is*(1+(1-fixed)*excess/was) + fixed*excess
-	return max(step, rawLeast*is) / (was + excess)
+	return max(step, scaleLeast*is) / (was + excess)
 }
 
-// rawLeast is how much faster than modelled a step may be and still calibrate.
-const rawLeast = 0.4
-
-// rate is the throughput of a change at a batch, over the present one.
+// rate returns the throughput of a change at a batch, over the present one.
 func (p *Performance) rate(ch *change, batch, fixed float64) float64 {
 	at := ch.at.resized(batch)
-	return batch / p.Measured.Batch / p.calibrated(p.seconds(ch.config, at), fixed)
+	return batch / p.Measured.Batch / p.calibrated(p.stepSeconds(ch.config, at), fixed)
 }
 
-// resized is a point with another batch and the same ratio of prompt tokens.
+// resized returns the point with another batch and the same ratio of prompt tokens.
 func (at Point) resized(batch float64) Point {
 	if at.Batch > 0 {
 		at.Tokens *= batch / at.Batch
@@ -80,9 +77,9 @@ func (at Point) resized(batch float64) Point {
 	return at
 }
 
-// most is the throughput that can be asked for over the present one: what comes,
-// where that does not follow the server, and what the API server can pass on.
-func (p *Performance) most(ch *change) stat.Opt {
+// demandLimit returns the largest throughput that demand allows, over the present one: arrivals that do not
+// depend on the server, and the capacity of the API server.
+func (p *Performance) demandLimit(ch *change) stat.Opt {
 	m := &p.Measured
 	most := stat.None
 	if !ch.clients && m.Offered.Demand.OK {
@@ -96,24 +93,22 @@ func (p *Performance) most(ch *change) stat.Opt {
 	return most
 }
 
-// frontFull is the share of a core that an API server, one Python process, gets to
-// use at most.
-// frontScraped is what being scraped costs it, 4.5 times a second at 3.5 to 5 ms a
-// page (vllm.md section 7.4), and does not grow with the requests. A rate below
-// frontLeast tells next to nothing.
+// frontFull is the largest share of a core that an API server, one Python process, can use.
+// frontScraped is the part used for being scraped, 4.5 times a second at 3.5 to 5 ms a page, which
+// does not grow with the requests. A share below frontLeast says next to nothing about capacity.
 const (
 	frontFull    = 0.95
 	frontScraped = 0.015
 	frontLeast   = 0.002
 )
 
-// settle returns the batch at which a change runs: the one that seats and pool
-// allow, or the smaller one at which the engine keeps up with what comes. Clients
-// of a closed loop are as many as before, so that those who think between two
-// requests grow with the throughput (the interactive response time law).
-func (p *Performance) settle(ch *change, fixed float64) float64 {
+// settledBatch returns the batch at which a change runs: the one that slots and pool allow, or the smaller
+// one at which the engine keeps up with arrivals. The number of clients of a closed loop is constant,
+// so the number that thinks between two requests grows with the throughput (interactive response
+// time law).
+func (p *Performance) settledBatch(ch *change, fixed float64) float64 {
 	m := &p.Measured
-	most := p.most(ch)
+	most := p.demandLimit(ch)
 	population := m.Batch + m.Waiting.Or(0) + m.Offered.Thinking.Or(0)
 	fits := func(batch float64) bool {
 		if tokens := ch.at.resized(batch).Tokens; positive(ch.budget) && tokens > max(ch.budget.V, m.Tokens) {
@@ -141,15 +136,28 @@ func (p *Performance) settle(ch *change, fixed float64) float64 {
 	return low
 }
 
-// openPart makes half of the span between a fixed time and a factor the half width
-// that not knowing which adds.
+// idealRate returns the throughput of the hardware's bound for a change at a batch, over the present
+// one; absent if the present step is not measured.
+func (p *Performance) idealRate(ch *change, batch float64) stat.Opt {
+	m := &p.Measured
+	if !positive(m.StepSeconds) {
+		return stat.None
+	}
+	pl := ch.config.plan()
+	l := pl.load(ch.at.resized(batch))
+	ideal := pl.ideal(&l).Total()
+	return stat.Some(batch / m.Batch * m.StepSeconds.V / ideal)
+}
+
+// openPart divides the difference between a fixed time and a factor; the quotient is the half width
+// added because it is unknown which applies.
 const openPart = 2
 
-// predict turns a change into ranges around the middle.
+// predict returns the ranges for a change.
 func (p *Performance) predict(ch change) Gain {
 	m := &p.Measured
 	fixed := p.fixedShare()
-	b := p.settle(&ch, fixed)
+	b := p.settledBatch(&ch, fixed)
 	mid := p.rate(&ch, b, fixed)
 	open := math.Abs(math.Log(p.rate(&ch, b, 1)/p.rate(&ch, b, 0))) / openPart
 	low := 0.0
@@ -162,49 +170,52 @@ func (p *Performance) predict(ch change) Gain {
 	if ch.config.TP != p.Config.TP || ch.config.KV != p.Config.KV || ch.config.Eager != p.Config.Eager {
 		err = ofKernel
 	}
-	g := Gain{Throughput: err.around(mid, open, low), Note: ch.note}
-	if most := p.most(&ch); most.OK && mid < most.V {
+	g := Gain{Throughput: err.interval(mid, open, low), Note: ch.note}
+	if most := p.demandLimit(&ch); most.OK && mid < most.V {
 		g.Throughput.High.V = min(g.Throughput.High.V, most.V*math.Exp(err.floor)-1)
 	}
 	if ch.cap > 0 {
 		g.Throughput.High.V = min(g.Throughput.High.V, max(mid, ch.cap)-1)
 	}
+	if ideal := p.idealRate(&ch, b); ideal.OK {
+		for _, end := range []*stat.Opt{&g.Throughput.Low, &g.Throughput.Mid, &g.Throughput.High} {
+			end.V = min(end.V, ideal.V-1)
+		}
+		mid = min(mid, ideal.V)
+	}
 	batch := b / m.Batch
-	g.ITL = err.around(batch/mid, open, 0)
+	g.ITL = err.interval(batch/mid, open, 0)
 	g.TTFT = p.firstToken(&ch, b, mid)
 	if p.beyond() {
 		g.Throughput.Mid, g.ITL.Mid, g.TTFT.Mid = stat.None, stat.None, stat.None
-		g.Note = join(g.Note, fmt.Sprintf("steps are %.0f times slower than modelled: whatever causes that comes first", p.Raw))
+		g.Note = join(g.Note, fmt.Sprintf("steps are %s times slower than modelled: find the cause of that first", figure.Significant(p.Raw)))
 	}
 	return g
 }
 
-// fixedShare is how much of the unexplained time of a step the middle of a
-// prediction takes as fixed: half where the step reads memory, falling to none
-// where at least half of it computes. A busy tensor core hides the host's work
-// behind its own, and kernels slower than modelled stay so at any batch. A step
-// that is faster than modelled was charged for launches that a graph or a fused
-// kernel saves: these are saved at any batch.
+// fixedShare returns the share of a step's unexplained time that the middle of a prediction takes as
+// fixed: half if the step reads memory, decreasing to none if at least half of it computes. A busy
+// tensor core hides the host's work, and kernels slower than modelled remain so at any batch. A step
+// faster than modelled was charged for launches that a graph or a fused kernel avoids, at any batch.
 func (p *Performance) fixedShare() float64 {
 	if p.Raw < 1 {
 		return fixedSaving
 	}
 	a := &p.Now.Achievable
-	return max(0, 0.5-over(a.Compute+a.Attention, a.Total()))
+	return max(0, 0.5-quotient(a.Compute+a.Attention, a.Total()))
 }
 
 const fixedSaving = 0.75
 
-// crowdedFrom is the share of the pool that running sequences hold from which cached
-// prefixes are taken to lose their blocks.
+// crowdedFrom is the share of the pool held by running sequences above which cached prefixes are
+// assumed to lose blocks.
 const crowdedFrom = 0.5
 
-// crowded returns the point with the cache hits that it keeps at worst: cached
-// prefixes live in what running sequences leave free of the pool, and are lost as
-// these fill its second half. A point without a batch where pool or hits are unknown,
-// or nothing would be lost. On a B200 server (Llama 70B) 88 % hits with 16 running
-// had become 1 % with 223, which filled the pool, and throughput grew by 113 % where
-// the same hits would have let it grow by 400 %.
+// crowded returns the point with the worst-case cache hits. Cached prefixes use the part of the pool
+// that running sequences leave free, and are assumed to be lost as these fill its second half. The
+// point has no batch if pool or hits are unknown, or if nothing would be lost. On a B200 server
+// (Llama 70B) 88 % hits with 16 running had become 1 % with 223, which filled the pool, and
+// throughput grew by 113 % instead of the 400 % that the same hits would have allowed.
 func (p *Performance) crowded(at Point) Point {
 	m := &p.Measured
 	if !positive(m.KVCapacity) || !m.WorkloadKnown || m.Workload.Computed <= 0 || m.Workload.Prompt <= m.Workload.Computed {
@@ -225,8 +236,8 @@ func (p *Performance) crowded(at Point) Point {
 	return at
 }
 
-// firstToken predicts the time to the first token: what it waits in the queue
-// follows Little's law at the new rate, the rest follows the step.
+// firstToken predicts the time to first token: the wait in the queue follows Little's law at the new
+// rate, and the remainder follows the step.
 func (p *Performance) firstToken(ch *change, batch, rate float64) Range {
 	m := &p.Measured
 	if !positive(m.TTFTSeconds) {
@@ -237,13 +248,12 @@ func (p *Performance) firstToken(ch *change, batch, rate float64) Range {
 	if !queue.OK {
 		return Range{}
 	}
-	// Queue times are observed when requests end, first tokens before: the
-	// difference of their means may come to nothing. A prompt's own processing, or
-	// a step, is the least.
+	// Queue times are observed when requests end, first tokens earlier, so the difference of
+	// their means may vanish. The least is a prompt's own processing, or a step.
 	own := min(ttft, max(ttft-queue.V, m.PrefillSeconds.Or(m.StepSeconds.Or(0))))
 	if m.PrefillSeconds.OK && queue.V > ttft/2 {
-		// Of a long queue that moves the difference is none: a prompt's processing
-		// and the steps before and after it are what is left.
+		// With a long, varying queue the difference is meaningless: what remains is a prompt's
+		// processing and the steps before and after it.
 		own = min(own, m.PrefillSeconds.V+2*m.StepSeconds.Or(0))
 	}
 	after := 0.0
@@ -254,25 +264,25 @@ func (p *Performance) firstToken(ch *change, batch, rate float64) Range {
 		// They wait in the API server instead (Little's law).
 		after = (ch.at.Batch - batch) * m.Workload.Output / (m.OutputPerS.V * rate)
 	case m.Offered.Growing && m.Offered.Demand.V > 1:
-		// The queue grows by what comes less what is served.
+		// The queue grows by arrivals minus completions.
 		after = queue.V * max(0, m.Offered.Demand.V/rate-1) / (m.Offered.Demand.V - 1)
 	case q > 0:
 		left := max(0, m.Batch+q+m.Offered.Thinking.Or(0)*(1-rate)-batch)
 		after = queue.V * left / q / rate
 	case ch.at.Batch < m.Batch && batch == ch.at.Batch && m.WorkloadKnown && positive(m.OutputPerS):
-		// Sequences sent back to a queue that was empty.
+		// Sequences return to a queue that was empty.
 		after = (m.Batch - batch) * m.Workload.Output / (m.OutputPerS.V * rate)
 	}
 	step := batch / m.Batch / rate
 	mid := (after + own*ch.prefill*step) / ttft
-	// What the own part follows is the less certain, the more it changes; what is
-	// left of a queue is a small difference of large numbers.
+	// The larger the change of the prompt's own part, the less certain what it follows. What remains
+	// of a queue is a small difference of large numbers.
 	open := math.Abs(math.Log(ch.prefill*step)) / 2
-	return ofFirst.around(max(mid, 1e-4), open, 0)
+	return ofFirst.interval(max(mid, 1e-4), open, 0)
 }
 
-// queue returns the mean wait before scheduling, at most the whole time to the
-// first token; from Little's law where it was not measured.
+// queue returns the mean wait before scheduling, at most the whole time to first token. If it was not
+// measured, it follows from Little's law.
 func (m *Measured) queue() stat.Opt {
 	q := m.QueueSeconds
 	if !q.OK && m.Waiting.OK && m.WorkloadKnown && positive(m.OutputPerS) {
@@ -287,11 +297,11 @@ func (m *Measured) queue() stat.Opt {
 	return q
 }
 
-// resident is what a sequence holds of the pool, in tokens.
+// resident returns the tokens of the pool held by a sequence.
 func (m *Measured) resident() float64 { return m.Resident.Or(m.Context) }
 
-// finalContext is what a sequence holds of the pool at its end: a pool that
-// holds fewer of these preempts.
+// finalContext returns the tokens of the pool held by a sequence at its end: a pool too small for that
+// preempts.
 func (m *Measured) finalContext() float64 {
 	if m.WorkloadKnown {
 		return m.resident() + m.Workload.Output/2
@@ -299,23 +309,22 @@ func (m *Measured) finalContext() float64 {
 	return m.resident()
 }
 
-// holds returns how many sequences a pool of tokens holds to their end; absent
-// where the pool is.
+// holds returns how many complete sequences fit into a pool of tokens; absent if the pool is.
 func (m *Measured) holds(pool stat.Opt) stat.Opt {
 	return pool.Div(stat.Some(m.finalContext()))
 }
 
-// endless stands for the requests of a queue that grows.
+// endless is the number of requests assumed for a growing queue.
 const endless = 1e5
 
-// reach returns the batch that waiting requests, seats and pool allow.
-func (m *Measured) reach(seats, pool stat.Opt) float64 {
+// allowedBatch returns the batch that waiting requests, slots and pool allow.
+func (m *Measured) allowedBatch(slots, pool stat.Opt) float64 {
 	b := m.Batch + m.Waiting.Or(0)
 	if m.Offered.Growing {
 		b = max(b, endless)
 	}
-	if positive(seats) {
-		b = min(b, seats.V)
+	if positive(slots) {
+		b = min(b, slots.V)
 	}
 	if h := m.holds(pool); h.OK {
 		b = min(b, h.V)

@@ -22,7 +22,7 @@ func recorded(t *testing.T, name string) run {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "vllm-runs", name, "metrics_server_metrics.csv"))
 	if err != nil {
-		t.Skipf("the recorded runs are not beside this checkout: %v", err)
+		t.Skipf("NOT CHECKED: the recorded runs are not beside this checkout: %v", err)
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
@@ -61,7 +61,7 @@ func recorded(t *testing.T, name string) run {
 		output: rate("generation_tokens_total"), prompt: rate("prompt_tokens_total"),
 		preempts: rate("num_preemptions_total"), finished: rate("request_success_total"),
 	}
-	// Hits count once per lookup, so they are only right where lookups are.
+	// Hits are counted once per lookup, so they are right only if lookups are.
 	switch _, ok := col["prompt_tokens_local_compute"]; {
 	case ok:
 		r.local = rate("prompt_tokens_local_compute")
@@ -90,14 +90,13 @@ func mustModel(t *testing.T, name string) catalog.Model {
 	return m
 }
 
-// The recorded runs against the model: five run at a pace that the hardware and
-// a busy engine explain, one does not.
+// The recorded runs compared with the model: hardware and a busy engine explain five, but not the sixth.
 func TestRecordedRuns(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		model string
 		tp    int
-		seats float64
+		slots float64
 		pool  float64 // tokens, from the server's log; 0: not logged
 		slow  bool
 	}{
@@ -126,7 +125,7 @@ func TestRecordedRuns(t *testing.T) {
 			m := Measured{
 				Point:       Point{Batch: r.running, Context: r.kv * pool / r.running, PerSequence: 1},
 				StepSeconds: stat.Some(r.running / r.output), OutputPerS: stat.Some(r.output), PrefillPerS: stat.Some(r.local),
-				Waiting: stat.Some(r.waiting), KVCapacity: stat.Some(pool), MaxNumSeqs: stat.Opt{V: tc.seats, OK: tc.seats > 0},
+				Waiting: stat.Some(r.waiting), KVCapacity: stat.Some(pool), MaxNumSeqs: stat.Opt{V: tc.slots, OK: tc.slots > 0},
 				PreemptsPerS: stat.Some(r.preempts), TokenBudget: stat.Some(8192),
 			}
 			if r.finished > 0 {
@@ -144,21 +143,20 @@ func TestRecordedRuns(t *testing.T) {
 			if o.Impossible(r.output) {
 				t.Errorf("%.0f tok/s measured is called impossible", r.output)
 			}
-			// The honest runs stay within the calibration that predictions use; the
-			// disturbed one is nowhere near it.
+			// The undisturbed runs stay within the calibration for predictions; the disturbed one is far from it.
 			if tc.slow && perf.Raw < 10 || !tc.slow && (perf.Raw < scaleLeast || perf.Raw > scaleMost) {
 				t.Errorf("step at %.2f times the achievable one, slow = %v", perf.Raw, tc.slow)
 			}
-			if tc.seats == 16 {
-				// With 256 seats 223 ran on the same server, at 1,880 tok/s: the pool was
-				// full, and next to none of the prompts came from the cache any more.
+			if tc.slots == 16 {
+				// With 256 slots, 223 ran on the same server at 1,880 tok/s: the pool was full, and hardly any prompts came from the
+				// cache.
 				open := *perf
 				open.Measured.MaxNumSeqs = stat.None
 				holds(t, "throughput with 223 running", open.MoreConcurrency(223).Throughput, 1880/r.output-1)
 			}
-			if tc.seats == 128 {
-				// The same server was measured with 256 seats, too: 4,863 tok/s.
-				holds(t, "throughput with 256 seats", perf.RaiseSeats(256).Throughput, 4863/r.output-1)
+			if tc.slots == 128 {
+				// The same server was also measured with 256 slots: 4,863 tok/s.
+				holds(t, "throughput with 256 slots", perf.RaiseSlots(256).Throughput, 4863/r.output-1)
 			}
 		})
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// shape is a model split into the parts that a step treats differently, in
-// parameters. Published active counts are not used where the dimensions give
-// them: some include the embeddings, some do not.
+// shape is the parameters of a model, divided into the parts that a step treats differently. It does
+// not use published active counts if the dimensions give them: some include the embeddings, some do
+// not.
 type shape struct {
-	table  float64 // input embedding where it is not the output layer: looked up, never multiplied
+	table  float64 // input embedding unless it is also the output layer: looked up, never multiplied
 	head   float64 // output layer
 	dense  float64 // every other weight that all tokens use: attention, dense FFNs, shared experts, routers
 	attn   float64 // of dense, the attention projections; 0 where unknown
 	expert float64 // one routed expert of one layer
 
 	layers, moeLayers    float64
-	experts, perToken    float64 // routed experts of a layer, and of these one token's
-	full, window, linear float64 // layers by how they store context
+	experts, perToken    float64 // routed experts of a layer, and those used by one token
+	full, window, linear float64 // numbers of layers by how they store context
 }
 
 // routed returns the parameters of all routed experts.
@@ -28,8 +28,8 @@ func (s *shape) routed() float64 { return s.moeLayers * s.experts * s.expert }
 // stored returns all parameters.
 func (s *shape) stored() float64 { return s.table + s.head + s.dense + s.routed() }
 
-// shapeOf derives the split from a catalog entry. Totals that contradict the
-// dimensions win over them: a published total has been counted.
+// shapeOf derives the parts from a catalog entry. A total that contradicts the dimensions takes
+// precedence, because a published total has been counted.
 func shapeOf(m *catalog.Model) shape {
 	h := float64(m.Hidden)
 	embed := float64(m.Vocab) * h
@@ -47,9 +47,8 @@ func shapeOf(m *catalog.Model) shape {
 
 	if m.Experts == 0 {
 		s.dense = body
-		// A total may count towers that text never passes. The gated FFN has
-		// three matrices; a model with two has fewer parameters than this and
-		// keeps its total.
+		// A total may include towers that text does not use. The gated FFN has three matrices; a
+		// model with two has fewer parameters than this and keeps its total.
 		if ffn := 3 * h * float64(m.Intermediate) * s.layers; s.attn > 0 && ffn > 0 && s.attn+ffn > body/2 {
 			s.dense = min(body, s.attn+ffn)
 		}
@@ -76,8 +75,8 @@ func shapeOf(m *catalog.Model) shape {
 	return s
 }
 
-// attention returns the parameters of all attention projections; 0 where the
-// dimensions do not tell (linear attention).
+// attention returns the parameters of all attention projections, or 0 if the dimensions do not give
+// them (linear attention).
 func attention(m *catalog.Model) float64 {
 	h, heads := float64(m.Hidden), float64(m.Heads)
 	if heads == 0 {
@@ -103,9 +102,8 @@ func attention(m *catalog.Model) float64 {
 	return float64(m.Layers) * per(m.KVHeads, m.HeadDim)
 }
 
-// distinct returns the expected number of distinct routed experts that n tokens
-// reach in one layer, for uniform and independent routing (physics.md section
-// 3). One token reaches exactly its own, so fewer than one count as one.
+// distinct returns the expected number of distinct routed experts that n tokens use in one layer, for
+// uniform and independent routing. One token uses exactly its own, so fewer than one counts as one.
 func (s *shape) distinct(n float64) float64 {
 	if s.experts == 0 {
 		return 0
@@ -113,11 +111,10 @@ func (s *shape) distinct(n float64) float64 {
 	return s.experts * -math.Expm1(max(1, n)*math.Log1p(-min(s.perToken/s.experts, 1-1e-12)))
 }
 
-// correlated is the share of the expected distinct experts that correlated
-// routing can be hoped to read (physics.md section 3; decisions.md 16).
+// correlated is the optimistic share of the expected distinct experts that correlated routing reads.
 const correlated = 0.75
 
-// fewest returns the optimistic end of distinct: never below one token's own.
+// fewest returns the optimistic bound of distinct, at least one token's own experts.
 func (s *shape) fewest(n float64) float64 {
 	return max(s.perToken, correlated*s.distinct(n))
 }
@@ -125,14 +122,14 @@ func (s *shape) fewest(n float64) float64 {
 // precision is the bytes of one parameter in each part of the model.
 type precision struct {
 	table, head, dense, expert float64
-	// leanDense is the least that dense can be: some checkpoints keep attention
-	// unquantized, others do not.
+	// leanDense is the lower bound of dense: some checkpoints keep attention unquantized, others
+	// do not.
 	leanDense float64
 }
 
-// bodyDType returns the dtype of everything but routed experts, embeddings and
-// output layer. Models that were trained so keep it wide (gpt-oss in mxfp4,
-// Kimi-K2-Thinking in int4).
+// bodyDType returns the dtype of everything except routed experts, embeddings and output layer. It is
+// wider than that of the experts in models that were trained so (gpt-oss in mxfp4, Kimi-K2-Thinking
+// in int4).
 func (c *Config) bodyDType() catalog.DType {
 	if c.Model.Experts > 0 && c.Model.NonExpertDType != "" && c.Weight == c.Model.NativeDType {
 		return c.Model.NonExpertDType
@@ -140,10 +137,10 @@ func (c *Config) bodyDType() catalog.DType {
 	return c.Weight
 }
 
-// precisionOf says what each part of a checkpoint weighs. Quantized checkpoints
-// keep embeddings and output layer in 16 bit. NVIDIA's nvfp4 checkpoints of MLA
-// models keep attention there too: DeepSeek-R1-0528-FP4 loads as 4 x 94.1 GiB,
-// 404 GB, where quantized attention would leave 381.
+// precisionOf returns the bytes per parameter of each part of a checkpoint. Quantized checkpoints keep
+// embeddings and output layer in 16 bit. NVIDIA's nvfp4 checkpoints of MLA models also keep
+// attention in 16 bit: DeepSeek-R1-0528-FP4 loads as 4 x 94.1 GiB, 404 GB, where quantized attention
+// would leave 381.
 func (c *Config) precisionOf(s *shape) precision {
 	w, body := c.Weight.Bytes(), c.bodyDType().Bytes()
 	p := precision{table: w, head: w, dense: body, leanDense: body, expert: w}

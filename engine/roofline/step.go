@@ -8,8 +8,8 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// Check names the inputs that the physical model lacks, in words; none means
-// that Step, Capacity and the rest can be relied on.
+// Check returns the missing inputs of the physical model, in words. If there are none, the results of
+// Step, Capacity and the other methods are valid.
 func (c Config) Check() []string {
 	m := &c.Model
 	var missing []string
@@ -42,10 +42,11 @@ func (c Config) Check() []string {
 	return missing
 }
 
-// plan is a configuration resolved once, so that scans over operating points
-// cost arithmetic only.
+// plan is a configuration with its constants resolved, so that scans over operating points need only
+// arithmetic.
 type plan struct {
 	c    Config
+	lean Config // c with the narrowest cache that it may have, for the bound
 	s    shape
 	prec precision
 	f    fractions
@@ -79,6 +80,9 @@ func (c *Config) plan() plan {
 	}
 	p.dense, p.moe, p.head = c.peaksOf(body), c.peaksOf(c.Weight), c.peaksOf(out)
 	p.narrowKV = c.KV.Bytes() > 0 && c.KV.Bytes() < 2
+	if p.lean = *c; c.KVAssumed && c.Weight.Bytes() < 2 && !p.narrowKV {
+		p.lean.KV = catalog.FP8
+	}
 
 	layer, moe := p.f.layer, moeSeconds
 	if c.Weight.Bytes() < 2 {
@@ -110,37 +114,35 @@ func (c *Config) plan() plan {
 	return p
 }
 
-// override replaces *v by a measured value; zero is not measured.
+// override replaces *v by a measured value unless that is zero.
 func override(v *float64, measured float64) {
 	if measured > 0 {
 		*v = measured
 	}
 }
 
-// over returns a/b, 0 where b is unknown: a peak that nobody published bounds
-// nothing.
-func over(a, b float64) float64 {
+// quotient returns a/b, or 0 if b is unknown: an unpublished peak is no bound.
+func quotient(a, b float64) float64 {
 	if b <= 0 {
 		return 0
 	}
 	return a / b
 }
 
-// Step returns the time of one engine step at p: the time in which every
-// running sequence advances once (physics.md sections 2 to 6). With pipeline
-// parallelism that is one micro-batch's way through all stages. Call Check
-// first: missing inputs count as nothing here.
+// Step returns the time of one engine step at p, in which every running sequence advances once. With
+// pipeline parallelism it is the time of one micro-batch through all stages. Call Check first:
+// missing inputs count as zero here.
 func (c Config) Step(p Point) Step {
 	pl := c.plan()
 	ideal, achievable := pl.terms(p)
 	return Step{Ideal: ideal, Achievable: achievable, Assumptions: pl.assumptions()}
 }
 
-// load is a point made consistent: what one micro-batch carries.
+// load is the load of one micro-batch at a point, made consistent.
 type load struct {
 	batch   float64 // sequences
 	context float64
-	decode  float64 // tokens that belong to decoding sequences
+	decode  float64 // tokens of decoding sequences
 	prefill float64 // tokens of prompts
 	ctx     float64 // context of a prefill token
 	chunk   float64
@@ -165,8 +167,7 @@ func (pl *plan) load(p Point) load {
 	return l
 }
 
-// defaultChunk is vLLM's token budget on devices below 70 GiB, and a cautious
-// one above.
+// defaultChunk is vLLM's token budget on devices below 70 GiB, and a conservative one above.
 const defaultChunk = 2048
 
 func (pl *plan) terms(p Point) (ideal, achievable Terms) {
@@ -174,38 +175,46 @@ func (pl *plan) terms(p Point) (ideal, achievable Terms) {
 	return pl.ideal(&l), pl.achievable(&l)
 }
 
-// ideal is the hardware's bound: every fraction 1, nothing fixed. It holds for
-// any arrangement of the same tokens. The linear layers are one roofline; the
-// weights are those that the decode tokens alone need, because prefill tokens
-// can all ride in few steps; correlated routing reads fewer experts.
+// ideal returns the hardware's bound: every fraction 1, nothing fixed. It applies to any arrangement of
+// the same tokens. The linear layers are one roofline. The weights are those that the decode tokens
+// alone need, because prefill tokens can share few steps; correlated routing reads fewer experts.
 func (pl *plan) ideal(l *load) Terms {
-	s, pr := &pl.s, &pl.prec
 	var t Terms
-	weights := (s.dense*pr.leanDense + s.head*pr.head) / pl.tp
+	experts := pl.s.perToken
 	if l.decode > 0 {
-		weights += s.moeLayers * s.expert * pr.expert * s.fewest(l.decode*pl.c.dp()) / pl.ep
-	} else {
-		weights += s.moeLayers * s.expert * pr.expert * s.perToken / pl.ep
+		experts = pl.s.fewest(l.decode * pl.c.dp())
 	}
-	n := l.decode + l.prefill
-	compute := over(2*s.dense*n, pl.tp*pl.dense.ideal) +
-		over(2*s.head*l.decode, pl.tp*pl.head.ideal) +
-		over(2*s.moeLayers*s.perToken*s.expert*n, pl.tp*pl.moe.ideal)
-	if t.Weights = weights / pl.bw; t.Weights < compute {
+	compute := pl.idealCompute(l.decode+l.prefill, l.decode)
+	if t.Weights = pl.rankBytes(pl.prec.leanDense, experts) / pl.bw; t.Weights < compute {
 		t.Weights, t.Compute = 0, compute
 	}
 	t.KV = pl.kv(l, pl.bw, pl.bw, pl.kvPeak(true), true)
-	t.Attention = over(pl.prefillFLOPs(l, true), pl.tp*pl.kvPeak(true))
+	t.Attention = quotient(pl.prefillFLOPs(l, true), pl.tp*pl.kvPeak(true))
 	return t
 }
 
-// achievable is what good software reaches: each group of layers is a roofline
-// of its own with the fractions of physics.md section 5, and prefill comes in
-// chunks, so that a share of the steps is computing while the others read.
+// rankBytes returns the bytes of weights that one rank reads. dense is the bytes per parameter of the
+// dense layers, experts the number of experts in a layer.
+func (pl *plan) rankBytes(dense, experts float64) float64 {
+	s, pr := &pl.s, &pl.prec
+	return (s.dense*dense+s.head*pr.head)/pl.tp + s.moeLayers*s.expert*pr.expert*experts/pl.ep
+}
+
+// idealCompute returns the seconds to compute n tokens in the linear layers, of which out reach the
+// output layer, with every operation at its peak.
+func (pl *plan) idealCompute(n, out float64) float64 {
+	s := &pl.s
+	return quotient(2*s.dense*n, pl.tp*pl.dense.ideal) + quotient(2*s.head*out, pl.tp*pl.head.ideal) +
+		quotient(2*s.moeLayers*s.perToken*s.expert*n, pl.tp*pl.moe.ideal)
+}
+
+// achievable returns the time of efficient software: each group of layers is a roofline of its own
+// with the measured fractions. Prefill comes in chunks, so that some steps compute while the others
+// read.
 func (pl *plan) achievable(l *load) Terms {
 	s := &pl.s
 	var t Terms
-	share := 0.0 // of the steps carry a chunk
+	share := 0.0 // share of the steps with a chunk
 	if l.prefill > 0 {
 		share = min(1, l.prefill/l.chunk)
 	}
@@ -220,7 +229,7 @@ func (pl *plan) achievable(l *load) Terms {
 		attn = pl.f.attnBWq
 	}
 	t.KV = pl.kv(l, pl.bw*attn, pl.bw*pl.f.gemmBW, pl.kvPeak(false)*pl.f.gemm, false)
-	t.Attention = over(pl.prefillFLOPs(l, false), pl.tp*pl.sixteen*pl.f.attentionFraction(l.ctx))
+	t.Attention = quotient(pl.prefillFLOPs(l, false), pl.tp*pl.sixteen*pl.f.attentionFraction(l.ctx))
 
 	n := l.decode + l.prefill
 	message := n * float64(pl.c.Model.Hidden) * 2
@@ -228,8 +237,8 @@ func (pl *plan) achievable(l *load) Terms {
 		t.Collectives += 2 * s.layers * pl.link.allReduce(message, pl.c.Eager)
 	}
 	if dp := pl.c.dp(); dp > 1 {
-		// Dispatch and combine move every rank's tokens once each: one all-reduce
-		// of all of them.
+		// Dispatch and combine transfer every rank's tokens once each: one all-reduce of all of
+		// them.
 		t.Collectives += s.moeLayers * pl.dpLink.allReduce(message*dp, pl.c.Eager)
 	}
 	if pp := pl.c.pp(); pp > 1 {
@@ -238,8 +247,7 @@ func (pl *plan) achievable(l *load) Terms {
 
 	t.Fixed = pl.layerSeconds + pl.step + l.batch*pl.req
 	if pl.c.Eager || l.batch > pl.captured {
-		// The host launches ahead of the device; where it is slower, it sets the
-		// pace.
+		// The host launches ahead of the device. If the host is slower, it limits the step.
 		if idle := s.layers*eagerLayer + pl.step + l.batch*pl.req - t.Total(); idle > 0 {
 			t.Fixed += idle
 		}
@@ -248,17 +256,16 @@ func (pl *plan) achievable(l *load) Terms {
 }
 
 // Rows of a GEMM's largest tile, and the rows at which the fractions of compute
-// peaks were measured (physics.md section 5: 1,024 and more).
+// peaks were measured (1,024 rows and more).
 const (
 	tileRows     = 128
 	measuredRows = 1024
 )
 
-// fewRows is how much longer a product of n rows computes for each of them than one
-// of measuredRows: on average half of the last tile of rows and half of the last wave
-// of tiles do nothing, about one tile together (tile and wave quantisation, NVIDIA,
-// Matrix Multiplication Background User's Guide). Tiles are no larger than the rows
-// ask for. 1 at measuredRows and above.
+// fewRows returns how much longer a product of n rows computes per row than one of measuredRows. On
+// average half of the last tile of rows and half of the last wave of tiles are idle, about one tile
+// together (tile and wave quantisation, NVIDIA, Matrix Multiplication Background User's Guide). Tiles
+// are no larger than the rows require. It is 1 at measuredRows and above.
 func fewRows(n float64) float64 {
 	if n <= 0 {
 		return 1
@@ -266,11 +273,10 @@ func fewRows(n float64) float64 {
 	return max(1, (1+min(1, tileRows/n))/(1+tileRows/float64(measuredRows)))
 }
 
-// linear adds the linear layers of a step with n tokens, of which the output
-// layer sees out, weighted by share. Reading and computing overlap, and not
-// perfectly where both take about as long: tiles wait for their operands at the
-// start of each wave. The root of the sum of squares is the larger of both far from
-// the ridge and 1.4 times as much at it.
+// linear adds the linear layers of a step with n tokens, of which out reach the output layer, weighted
+// by share. Reading and computing overlap, but not perfectly if both take about as long: tiles wait
+// for their operands at the start of each wave. The root of the sum of squares is the larger of both
+// far from the ridge and 1.4 times as much at it.
 func (pl *plan) linear(t *Terms, n, out, share float64) {
 	s, pr := &pl.s, &pl.prec
 	add := func(bytes, flops float64, pk peaks, quantized bool) {
@@ -281,7 +287,7 @@ func (pl *plan) linear(t *Terms, n, out, share float64) {
 		if pk.narrow {
 			mfu = pl.f.gemmq
 		}
-		read, work := bytes/(pl.bw*bw), over(flops, pk.usual*mfu)
+		read, work := bytes/(pl.bw*bw), quotient(flops, pk.usual*mfu)
 		both := math.Hypot(read, work)
 		if read >= work {
 			t.Weights += share * both
@@ -293,15 +299,14 @@ func (pl *plan) linear(t *Terms, n, out, share float64) {
 	add(s.head*pr.head/pl.tp, 2*s.head*out*fewRows(out)/pl.tp, pl.head, false)
 	if s.experts > 0 {
 		add(s.moeLayers*s.expert*pr.expert*pl.busiestExperts(n),
-			2*s.moeLayers*s.expert*pl.busiestTokens(n), pl.moe, pr.expert < 2)
+			2*s.moeLayers*s.expert*pl.busiestTokens(n)*fewRows(n*s.perToken/s.experts), pl.moe, pr.expert < 2)
 	}
 }
 
-// busiestExperts returns the distinct experts that the busiest rank reads in a
-// layer, as whole experts' worth of weights. Where experts are sliced, every
-// rank reads a slice of all that are touched. Where whole experts are spread,
-// the touched ones fall on ranks at random: the largest of r such counts lies
-// about sqrt(2 ln r) deviations above the mean, and is all of a rank's at most.
+// busiestExperts returns the distinct experts that the busiest rank reads in a layer, in weights of
+// whole experts. If experts are sliced, every rank reads a slice of all that are used. If whole
+// experts are spread, the used ones fall on ranks at random: the largest of r such counts is about
+// sqrt(2 ln r) deviations above the mean, and at most all experts of a rank.
 func (pl *plan) busiestExperts(n float64) float64 {
 	touched := pl.s.distinct(n * pl.c.dp())
 	mean := touched / pl.ep
@@ -312,8 +317,8 @@ func (pl *plan) busiestExperts(n float64) float64 {
 	return min(pl.s.experts/pl.ep, mean+deviation*math.Sqrt(2*math.Log(pl.ep)))
 }
 
-// busiestTokens returns the pairs of tokens and experts that the busiest rank
-// computes in a layer, by the same argument.
+// busiestTokens returns the pairs of tokens and experts that the busiest rank computes in a layer, by
+// the same argument.
 func (pl *plan) busiestTokens(n float64) float64 {
 	all := n * pl.c.dp() * pl.s.perToken
 	mean := all / pl.ep
@@ -323,16 +328,18 @@ func (pl *plan) busiestTokens(n float64) float64 {
 	return min(all, mean+math.Sqrt(mean*2*math.Log(pl.ep)))
 }
 
-// kv returns the seconds of reading the batch's caches in decode attention, and
-// of touching the constant states: a bound counts them once, good software
-// reads and writes them. A latent cache is shared by all heads, so much is
-// computed per byte that the tensor cores can be what binds.
+// kv returns the seconds for reading the batch's caches in decode attention, and for accessing the
+// constant states: a bound counts these once, efficient software reads and writes them. A latent cache
+// is shared by all heads, so that the computation per byte may make the tensor cores the limit.
 func (pl *plan) kv(l *load, bw, stateBW, flops float64, bound bool) float64 {
 	c, s := &pl.c, &pl.s
+	if bound {
+		c = &pl.lean
+	}
 	t := l.batch * c.rankRead(s, l.context, bound) / bw
 	if m := &c.Model; m.Attention == catalog.AttentionMLA {
 		width := float64(2*m.KVLoraRank + m.QKRopeHeadDim)
-		t = max(t, over(l.batch*s.full*2*float64(m.Heads)*width*c.top(l.context, bound), pl.tp*flops))
+		t = max(t, quotient(l.batch*s.full*2*float64(m.Heads)*width*c.top(l.context, bound), pl.tp*flops))
 	}
 	if s.linear > 0 {
 		passes := 2.0
@@ -344,28 +351,28 @@ func (pl *plan) kv(l *load, bw, stateBW, flops float64, bound bool) float64 {
 	return t
 }
 
-// kvPeak is the FLOP/s of attention: 8 bit is possible on an 8-bit cache where
-// the device has the units, 16 bit is usual.
+// kvPeak returns the FLOP/s of attention. best allows 8 bit on an 8-bit cache if the device has the
+// units; 16 bit is usual.
 func (pl *plan) kvPeak(best bool) float64 {
-	if best && pl.narrowKV {
+	if best && pl.lean.KV.Bytes() < 2 {
 		return max(pl.sixteen, eightBit(&pl.c.GPU))
 	}
 	return pl.sixteen
 }
 
-// prefillFLOPs returns the attention work of the point's prefill tokens: 4 H d
-// per layer and pair of tokens for QK and AV (physics.md section 2).
+// prefillFLOPs returns the attention work of the point's prefill tokens: 4 H d per layer and pair of
+// tokens for QK and AV.
 func (pl *plan) prefillFLOPs(l *load, bound bool) float64 {
 	if l.prefill == 0 {
 		return 0
 	}
 	c, s := &pl.c, &pl.s
 	m := &c.Model
-	window := 2 * float64(m.HeadDim) // of keys and values
+	window := 2 * float64(m.HeadDim) // keys and values
 	full := window
 	switch {
 	case m.Attention == catalog.AttentionMLA:
-		// Decompressed heads; 128 each where the model does not say.
+		// Decompressed heads; 128 each if the model does not state it.
 		full = float64(cmp.Or(m.QKNopeHeadDim, 128) + m.QKRopeHeadDim + cmp.Or(m.VHeadDim, 128))
 	case m.FullHeadDim > 0:
 		full = 2 * float64(m.FullHeadDim)
@@ -373,8 +380,8 @@ func (pl *plan) prefillFLOPs(l *load, bound bool) float64 {
 	return 2 * float64(m.Heads) * l.prefill * (s.full*full*c.top(l.ctx, bound) + s.window*window*c.visible(l.ctx, bound))
 }
 
-// assumptions says what the model took from elsewhere than this device and this
-// model, in a fixed order.
+// assumptions returns the parameters that do not come from this device and this model, in a fixed
+// order.
 func (pl *plan) assumptions() []string {
 	var a []string
 	g := &pl.c.GPU
@@ -395,6 +402,9 @@ func (pl *plan) assumptions() []string {
 	}
 	if pl.tp > 8 || pl.c.dp() > 8 {
 		a = append(a, "more than 8 ranks are taken to share one node's links")
+	}
+	if pl.lean.KV != pl.c.KV {
+		a = append(a, "the KV cache is taken as "+string(pl.c.KV)+"; the ideal allows for "+string(pl.lean.KV)+", which checkpoints with such weights may bring")
 	}
 	if pl.s.linear > 0 && pl.c.Model.StateElements == 0 {
 		a = append(a, "state of a linear-attention layer taken as 256 values per hidden channel in 16 bit")

@@ -14,7 +14,7 @@ func near(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
-// The worked example of physics.md section 8: Llama-3.1-8B on an H100, eight
+// A worked example: Llama-3.1-8B on an H100, eight
 // sequences of 21,000 tokens.
 func TestStepWorkedExample(t *testing.T) {
 	c := bf16(h100sxm(), llama8b(), 1)

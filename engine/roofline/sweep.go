@@ -1,25 +1,42 @@
 package roofline
 
-// Rates are the output tokens per second of one replica at a number of running
-// sequences.
+// Rates are the output tokens per second of one replica at a number of running sequences.
 type Rates struct {
-	Expected   float64 // the achievable, calibrated by the measured step
-	Achievable float64
-	Ideal      float64
+	Expected     float64 // achievable, calibrated by the measured step; at most Ideal
+	Achievable   float64
+	Lower, Upper float64 // range of Achievable; at most Ideal
+	Ideal        float64
 }
 
-// Sweep returns the rates at each batch, of sequences of the measured context and
-// prefill mix. A batch of nothing gives nothing.
+// Sweep returns the rates at each batch, for the measured context and prefill mix. At the measured batch
+// they are the measured rate and the ceilings of Operate. A batch of zero has zero rates.
 func (p *Performance) Sweep(batches []float64) []Rates {
 	out := make([]Rates, len(batches))
 	pl := p.Config.plan()
 	for i, b := range batches {
-		if b <= 0 {
-			continue
+		if b > 0 {
+			out[i] = p.rates(&pl, b)
 		}
-		ideal, achievable := pl.terms(p.Measured.at(b))
-		n := b * max(1, p.Measured.PerSequence)
-		out[i] = Rates{Expected: n / (p.Scale * achievable.Total()), Achievable: n / achievable.Total(), Ideal: n / ideal.Total()}
 	}
 	return out
+}
+
+// rates returns the rates at a batch above zero. The ceilings count no work that is repeated after a
+// preemption; the expected rate does.
+func (p *Performance) rates(pl *plan, batch float64) Rates {
+	m := &p.Measured
+	n := m.decoding() * batch / m.Batch
+	at := m.at(batch)
+	_, working := pl.terms(at)
+	at.Tokens -= p.again * batch / m.Batch
+	ideal, achievable := pl.terms(at)
+	r := Rates{Achievable: n / achievable.Total(), Ideal: n / ideal.Total()}
+	scale := 1.0
+	if positive(m.StepSeconds) {
+		scale = max(scaleLeast, p.Raw)
+	}
+	lower, upper := pl.band(at, achievable)
+	r.Lower, r.Upper = lower*r.Achievable, min(upper*r.Achievable, r.Ideal)
+	r.Expected = min(n/(scale*working.Total()), r.Ideal)
+	return r
 }

@@ -2,10 +2,9 @@ package stat
 
 import "math"
 
-// AtMost is the probability of at most k successes in n trials that succeed with
-// probability p, by the incomplete beta function (Abramowitz & Stegun 26.5.24),
-// which also takes k and n that are not whole. It is NaN for counts or a p that
-// cannot be.
+// AtMost returns the probability of at most k successes in n trials with success probability p, by the
+// incomplete beta function (Abramowitz & Stegun 26.5.24), which also accepts k and n that are not
+// integers. It is NaN for invalid counts or p.
 func AtMost(k, n, p float64) float64 {
 	switch {
 	case !(k >= 0 && k <= n) || math.IsInf(n, 1) || !(p >= 0 && p <= 1):
@@ -16,7 +15,7 @@ func AtMost(k, n, p float64) float64 {
 	return incompleteBeta(n-k, k+1, 1-p)
 }
 
-// AtLeast is the probability of at least k successes, as AtMost is of at most k.
+// AtLeast returns the probability of at least k successes; see [AtMost].
 func AtLeast(k, n, p float64) float64 {
 	switch {
 	case !(k >= 0 && k <= n) || math.IsInf(n, 1) || !(p >= 0 && p <= 1):

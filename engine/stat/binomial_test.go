@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBinomialTails holds both tails against sums of the binomial distribution.
+// TestBinomialTails compares both tails with sums of the binomial distribution.
 func TestBinomialTails(t *testing.T) {
 	for _, c := range []struct {
 		n int

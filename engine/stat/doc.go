@@ -1,4 +1,4 @@
-// Package stat holds the arithmetic that windows, verdicts and probes share:
-// optional numbers, histograms as cumulative buckets, their differences and
-// quantiles. It knows nothing of vLLM, and none of it allocates unless it says so.
+// Package stat has the arithmetic shared by windows, verdicts and probes: optional numbers, histograms
+// with cumulative buckets, their differences and quantiles. It does not depend on vLLM, and does not
+// allocate unless documented.
 package stat

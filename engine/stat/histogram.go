@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Histogram is a Prometheus histogram: cumulative counts at ascending upper
-// bounds. The zero value is absent.
+// Histogram is a Prometheus histogram: cumulative counts at ascending upper bounds. The zero value is
+// absent.
 type Histogram struct {
-	Bounds     []float64 // upper bounds, ascending; the last is +Inf where the page had it
+	Bounds     []float64 // upper bounds, ascending; the last is +Inf if the page has it
 	Cumulative []float64 // observations <= the bound of the same index
 	Sum        float64   // sum of all observations, in the metric's unit
 	Count      float64   // number of observations
-	OK         bool      // whether the page had it at all
+	OK         bool      // the page has the histogram
 }
 
-// Delta is what a histogram gained between two readings: counts by bucket,
-// not cumulative. Its slices are reused from one Set to the next.
+// Delta is the difference between two readings of a histogram: counts by bucket, not cumulative. Set
+// reuses its slices.
 type Delta struct {
 	Bounds []float64
 	Counts []float64
@@ -25,16 +25,14 @@ type Delta struct {
 	OK     bool
 }
 
-// Reset empties d and keeps its memory.
+// Reset empties d but keeps its memory.
 func (d *Delta) Reset() {
 	d.Bounds, d.Counts = d.Bounds[:0], d.Counts[:0]
 	d.Sum, d.Count, d.OK = 0, 0, false
 }
 
-// Set makes d the difference last - first. It is absent (OK false) where either
-// side is absent, where a count fell (a reset), or where the buckets changed
-// between the two (their differences would be meaningless). It allocates only
-// when d has to grow.
+// Set sets d to last - first. It is absent (OK false) if either side is absent, a count decreased (a
+// reset), or the buckets differ. It allocates only when d has to grow.
 func (d *Delta) Set(first, last *Histogram) {
 	d.Reset()
 	if !first.OK || !last.OK || last.Count < first.Count || !slices.Equal(first.Bounds, last.Bounds) {
@@ -55,25 +53,24 @@ func (d *Delta) Set(first, last *Histogram) {
 	d.Sum, d.Count, d.OK = last.Sum-first.Sum, last.Count-first.Count, true
 }
 
-// Mean returns Sum/Count, absent where nothing was observed.
+// Mean returns Sum/Count, absent if nothing was observed.
 func (d *Delta) Mean() Opt {
-	if !d.OK || d.Count <= 0 || math.IsNaN(d.Sum) || math.IsInf(d.Sum, 0) {
+	if !d.OK || d.Count <= 0 {
 		return None
 	}
-	return Some(d.Sum / d.Count)
+	return Finite(d.Sum / d.Count)
 }
 
-// LengthBiasedMean returns the largest value that sum(x*x)/sum(x) can have with
-// these counts and this sum: where x are durations, the mean length of the one
-// that a random moment falls into, which is longer than their mean (inspection
-// paradox). Absent where nothing was observed, there are no buckets, or one
-// observation lies above the last finite bound.
+// LengthBiasedMean returns the largest possible value of sum(x*x)/sum(x) for these counts and this sum.
+// If x are durations, this is the mean length of the one that a random moment falls into, which is
+// longer than their mean (inspection paradox). It is absent if nothing was observed, there are no
+// buckets, or an observation lies above the last finite bound.
 func (d *Delta) LengthBiasedMean() Opt {
 	if !d.Mean().OK || d.Sum <= 0 || len(d.Counts) == 0 {
 		return None
 	}
-	// Every observation at its bucket's lower end, then what is left of the sum
-	// put where it adds most squares: into the highest buckets.
+	// Place every observation at its bucket's lower bound, then distribute what is left of the sum
+	// where it adds most squares: in the highest buckets.
 	squares, spare, lower := 0.0, d.Sum, 0.0
 	for i, n := range d.Counts {
 		if n > 0 && math.IsInf(d.Bounds[i], 1) {
@@ -97,9 +94,9 @@ func (d *Delta) LengthBiasedMean() Opt {
 	return Some(squares / d.Sum)
 }
 
-// Merge adds another delta: counts are summed at matching bounds. Where the
-// bounds differ, the union is kept and a bucket's count stays at its own bound,
-// which shifts no observation below its true bucket. It allocates then.
+// Merge adds another delta by summing the counts at equal bounds. If the bounds differ, it keeps their
+// union, and counts stay at their own bound, so that no observation moves below its true bucket; it
+// allocates then.
 func (d *Delta) Merge(o *Delta) {
 	if !o.OK {
 		return
@@ -128,67 +125,68 @@ func (d *Delta) Merge(o *Delta) {
 	d.Count += o.Count
 }
 
-// Quantile returns the q-quantile (0..1) by linear interpolation inside its
-// bucket, as Prometheus' histogram_quantile does: the first bucket starts at 0,
-// and a quantile in the +Inf bucket is the highest finite bound, a lower limit.
-// It is absent where nothing was observed.
+// Quantile returns the q-quantile (0..1) by linear interpolation within its bucket, like Prometheus'
+// histogram_quantile: the first bucket starts at 0, and a quantile in the +Inf bucket is the highest
+// finite bound, a lower limit. It is absent if nothing was observed.
 func (d *Delta) Quantile(q float64) Opt {
-	if !d.OK || len(d.Counts) == 0 || q < 0 || q > 1 {
+	i, rank, ok := d.locate(q)
+	switch {
+	case !ok || i == 0 && math.IsInf(d.Bounds[i], 1):
 		return None
+	case math.IsInf(d.Bounds[i], 1):
+		return Some(d.lower(i))
 	}
-	total := 0.0
-	for _, n := range d.Counts {
-		total += n
-	}
-	if total <= 0 {
-		return None
-	}
-	rank, seen, lower := q*total, 0.0, 0.0
-	for i, n := range d.Counts {
-		upper := d.Bounds[i]
-		if n > 0 && seen+n >= rank {
-			if math.IsInf(upper, 1) {
-				if i == 0 {
-					return None
-				}
-				return Some(d.Bounds[i-1])
-			}
-			return Some(lower + (upper-lower)*(rank-seen)/n)
-		}
-		seen += n
-		lower = upper
-	}
-	return None
+	return Some(d.lower(i) + (d.Bounds[i]-d.lower(i))*rank/d.Counts[i])
 }
 
-// Overflows says whether the q-quantile lies above the last finite bound: its
-// Quantile is then a lower limit.
+// Overflows reports whether the q-quantile lies above the last finite bound, so that Quantile is a
+// lower limit.
 func (d *Delta) Overflows(q float64) bool {
-	r := d.Resolution(q)
-	return r.OK && math.IsInf(r.V, 1)
+	i, _, ok := d.locate(q)
+	return ok && math.IsInf(d.Bounds[i], 1)
 }
 
-// Resolution returns the width of the bucket that holds the q-quantile: how
-// far the true quantile may lie from Quantile. +Inf in the overflow bucket,
-// absent where the quantile is.
-func (d *Delta) Resolution(q float64) Opt {
-	if !d.OK {
-		return None
+// Bucket returns the bounds of the bucket of the q-quantile, between which the true quantile lies. It is zero
+// if the quantile is absent or in the overflow bucket.
+func (d *Delta) Bucket(q float64) Bucket {
+	i, _, ok := d.locate(q)
+	if !ok || math.IsInf(d.Bounds[i], 1) {
+		return Bucket{}
+	}
+	return Bucket{d.lower(i), d.Bounds[i]}
+}
+
+// Bucket is the lower and the upper bound of a bucket; the zero value is no bucket.
+type Bucket [2]float64
+
+// Width returns the width of a bucket: how far a quantile read from it may be off. It is 0 without a bucket.
+func (b Bucket) Width() float64 { return b[1] - b[0] }
+
+// lower returns the lower bound of a bucket.
+func (d *Delta) lower(bucket int) float64 {
+	if bucket == 0 {
+		return 0
+	}
+	return d.Bounds[bucket-1]
+}
+
+// locate returns the bucket of the q-quantile, and its rank among the observations there; ok is false
+// if nothing was observed, or q is outside 0..1.
+func (d *Delta) locate(q float64) (bucket int, rank float64, ok bool) {
+	if !d.OK || q < 0 || q > 1 {
+		return 0, 0, false
 	}
 	total := 0.0
 	for _, n := range d.Counts {
 		total += n
 	}
-	if total <= 0 {
-		return None
-	}
-	rank, seen, lower := q*total, 0.0, 0.0
+	rank = q * total
+	seen := 0.0
 	for i, n := range d.Counts {
 		if n > 0 && seen+n >= rank {
-			return Some(d.Bounds[i] - lower)
+			return i, rank - seen, true
 		}
 		seen += n
-		lower = d.Bounds[i]
 	}
-	return None
+	return 0, 0, false
 }

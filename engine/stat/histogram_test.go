@@ -75,18 +75,17 @@ func TestMergeSumsCountsAndNeverAveragesQuantiles(t *testing.T) {
 	}
 }
 
-// TestLengthBiasedMean holds the bound against what it bounds: the lengths that
-// were observed, of which the histogram keeps counts and a sum.
+// TestLengthBiasedMean compares the bound with the true value of lengths, of which the histogram keeps counts and a sum.
 func TestLengthBiasedMean(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		lengths []float64
 		want    Opt
 	}{
-		// The sum leaves no choice: each at the bound of its bucket.
+		// The sum allows only one solution: each at the bound of its bucket.
 		{"equal lengths at a bound", []float64{0.5, 0.5, 0.5}, Some(0.5)},
-		// 98 short ones and two long ones. The long ones fill their bucket to its
-		// bound; the 4.9 that are left of the sum are squared at 0.1 at most.
+		// 98 short ones and two long ones. The long ones fill their bucket to its bound; the remaining 4.9 of the sum are squared
+		// at 0.1 at most.
 		{"a shelf", append(slices.Repeat([]float64{0.05}, 98), 1, 1), Some((2 + 4.9*0.1) / 6.9)},
 		{"nothing observed", nil, None},
 		{"beyond the last bound", []float64{0.2, 7}, None},

@@ -2,8 +2,7 @@ package stat
 
 import "encoding/json"
 
-// Opt is a number that may be missing. Absent is not zero: the zero Opt is
-// absent, and Some(0) is a measured zero.
+// Opt is an optional number. The zero Opt is absent; Some(0) is a measured zero.
 type Opt struct {
 	V  float64
 	OK bool
@@ -15,7 +14,7 @@ func Some(v float64) Opt { return Opt{V: v, OK: true} }
 // None is the absent value.
 var None = Opt{}
 
-// Or returns the value, or fallback where it is absent.
+// Or returns the value, or fallback if it is absent.
 func (o Opt) Or(fallback float64) float64 {
 	if o.OK {
 		return o.V
@@ -23,7 +22,7 @@ func (o Opt) Or(fallback float64) float64 {
 	return fallback
 }
 
-// Max returns the larger of two optional values; an absent one loses.
+// Max returns the larger value. If one is absent, it returns the other.
 func (o Opt) Max(p Opt) Opt {
 	if !o.OK || (p.OK && p.V > o.V) {
 		return p
@@ -31,8 +30,7 @@ func (o Opt) Max(p Opt) Opt {
 	return o
 }
 
-// Plus adds two optional values. One absent side counts as nothing; both
-// absent stay absent.
+// Plus returns the sum. An absent side counts as zero; if both are absent, so is the sum.
 func (o Opt) Plus(p Opt) Opt {
 	switch {
 	case !o.OK:
@@ -43,7 +41,7 @@ func (o Opt) Plus(p Opt) Opt {
 	return Some(o.V + p.V)
 }
 
-// Div returns o/p, absent where either is or where p is not positive.
+// Div returns o/p, absent if either is or if p is not positive.
 func (o Opt) Div(p Opt) Opt {
 	if !o.OK || !p.OK || p.V <= 0 {
 		return None
@@ -51,7 +49,7 @@ func (o Opt) Div(p Opt) Opt {
 	return Some(o.V / p.V)
 }
 
-// Times returns o*f, absent where o is.
+// Times returns o*f, absent if o is.
 func (o Opt) Times(f float64) Opt {
 	if !o.OK {
 		return None
@@ -59,7 +57,15 @@ func (o Opt) Times(f float64) Opt {
 	return Some(o.V * f)
 }
 
-// MarshalJSON writes null for an absent value.
+// Map returns f of the value, absent if o is.
+func (o Opt) Map(f func(float64) float64) Opt {
+	if !o.OK {
+		return None
+	}
+	return Some(f(o.V))
+}
+
+// MarshalJSON encodes the value, or null if it is absent.
 func (o Opt) MarshalJSON() ([]byte, error) {
 	if !o.OK {
 		return []byte("null"), nil
@@ -67,7 +73,7 @@ func (o Opt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o.V)
 }
 
-// UnmarshalJSON reads null as absent.
+// UnmarshalJSON decodes a number; null is absent.
 func (o *Opt) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*o = None

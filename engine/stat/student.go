@@ -2,10 +2,9 @@ package stat
 
 import "math"
 
-// StudentQuantile returns the p-quantile (0..1) of Student's t with dof degrees
-// of freedom, which need not be whole: an estimate of variance is worth what
-// Satterthwaite (Biometrics Bulletin 2, 1946) says. Of +Inf it is the normal
-// quantile. It is NaN outside 0..1 and for dof that are not positive.
+// StudentQuantile returns the p-quantile (0..1) of Student's t with dof degrees of freedom, which need
+// not be an integer (Satterthwaite, Biometrics Bulletin 2, 1946). For +Inf it is the normal quantile.
+// It is NaN for p outside 0..1 and for dof that is not positive.
 func StudentQuantile(p, dof float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1) || !(dof > 0):
@@ -36,14 +35,14 @@ func StudentQuantile(p, dof float64) float64 {
 	return math.Exp((low + high) / 2)
 }
 
-// studentTail is the probability that Student's t exceeds t > 0: half the
-// incomplete beta function at dof/(dof+t²) (Abramowitz & Stegun 26.7.1).
+// studentTail returns the probability that Student's t exceeds t > 0: half the incomplete beta function
+// at dof/(dof+t²) (Abramowitz & Stegun 26.7.1).
 func studentTail(t, dof float64) float64 {
 	return incompleteBeta(dof/2, 0.5, dof/(dof+t*t)) / 2
 }
 
-// incompleteBeta is the regularised incomplete beta function, by its continued
-// fraction (Abramowitz & Stegun 26.5.8, evaluated as of Lentz 1976).
+// incompleteBeta returns the regularised incomplete beta function, by its continued fraction (Abramowitz
+// & Stegun 26.5.8, evaluated by the method of Lentz 1976).
 func incompleteBeta(a, b, x float64) float64 {
 	if x <= 0 {
 		return 0

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestStudentQuantile holds quantiles against printed tables (Abramowitz & Stegun
-// 26.10) and, for one and two degrees of freedom, against their closed forms.
+// TestStudentQuantile compares quantiles with printed tables (Abramowitz & Stegun 26.10) and, for one and two degrees of
+// freedom, with their closed forms.
 func TestStudentQuantile(t *testing.T) {
 	for _, c := range []struct{ p, dof, want float64 }{
 		{0.975, 1, 12.706}, {0.975, 2, 4.303}, {0.975, 5, 2.571}, {0.995, 10, 3.169}, {0.9995, 30, 3.646}, {0.95, 120, 1.658},

@@ -3,19 +3,25 @@ package verdict
 import (
 	"fmt"
 	"math"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// call is a direction with what there is to say of it.
-type call struct {
+// decision derives the conclusion of a comparison.
+type decision struct{ *comparison }
+
+// conclusion is a direction with its reason.
+type conclusion struct {
 	direction Direction
 	cause     Cause
 	settled   bool
 	need      string
 	reason    string
+	effect    bool // reason states the effect on the goal
 }
 
-// decide draws the conclusion.
-func (c *comparison) decide() {
+// decide sets the conclusion.
+func (c *decision) decide() {
 	r := &c.r
 	e := &c.effects
 	if e.known {
@@ -29,29 +35,26 @@ func (c *comparison) decide() {
 		r.LowerBound = c.p.Goal != Latency && e.mid > 0 && c.side[0].limit == ByCapacity && c.side[1].limit == ByDemand
 	}
 	v := c.overall()
-	if v.direction == Inconclusive && !v.settled && c.p.Last {
-		v.settled = true
-	}
-	r.Direction, r.Cause, r.Settled, r.Need, r.Reason = v.direction, v.cause, v.settled || c.p.Last, v.need, v.reason
+	r.Direction, r.Cause, r.Settled, r.Need, r.Reason, r.NamesEffect = v.direction, v.cause, v.settled || c.p.Last, v.need, v.reason, v.effect
 }
 
-// explained is what traffic and neighbours explain of an effect at most, in the
-// direction of its sign, as a logarithm of that sign.
-func (c *comparison) explained(sign float64) float64 {
+// explained returns how much of an effect traffic and neighbours explain at most, as a
+// logarithm in the direction of sign.
+func (c *decision) explained(sign float64) float64 {
 	if sign < 0 {
 		return c.low + c.hosts.low
 	}
 	return c.high + c.hosts.high
 }
 
-// overall is the goal's call under the objectives.
-func (c *comparison) overall() call {
+// overall returns the call on the goal, subject to the objectives.
+func (c *decision) overall() conclusion {
 	if v, done := c.unusable(); done {
 		return v
 	}
-	goal := c.judged(&c.effects, c.say(&c.effects))
+	goal := c.judged(&c.effects, c.effectText(&c.effects))
 	if len(c.r.Objectives) > 0 {
-		return c.under(goal)
+		return c.withObjectives(goal)
 	}
 	if goal.direction == Better && c.p.Goal == Throughput {
 		c.veto(&goal)
@@ -59,180 +62,163 @@ func (c *comparison) overall() call {
 	return goal
 }
 
-// unusable says why nothing can be judged, if so.
-func (c *comparison) unusable() (call, bool) {
-	v := call{direction: Inconclusive, cause: ByNoise, need: "more of the trial"}
+// unusable returns why nothing can be judged; ok is false if the sides can be.
+func (c *decision) unusable() (conclusion, bool) {
+	v := conclusion{direction: Inconclusive, cause: ByNoise, need: "a longer measurement"}
 	for i, s := range c.side {
 		when := [...]string{"before", "after"}[i]
-		in := stateOf(s)
 		switch {
-		case len(s.lives) == 0:
+		case len(s.starts) == 0:
 			v.reason = "nothing was measured " + when
 			return v, true
-		case in == empty:
+		case s.isEmpty():
 			v.direction, v.cause, v.need = NotComparable, ByTraffic, "requests"
-			v.reason = "no requests were in " + when
+			v.reason = "there were no requests " + when
 			return v, true
 		}
 	}
 	if c.effects.known {
 		return v, false
 	}
-	v.reason = c.noun() + " is not known on both sides"
+	v.reason = c.noun() + " was not measured on both sides"
 	if c.p.Goal == Cost && c.side[0].cost.OK != c.side[1].cost.OK {
-		v.reason = "the price of one side is not known"
+		v.reason = "the cost of one side is not known"
 	}
-	v.need = "what it is measured by"
+	v.need = "the metrics it is measured by"
 	return v, true
 }
 
-type state int
-
-const (
-	unread state = iota
-	empty
-	loaded
-)
-
-// stateOf says whether requests were in at all.
-func stateOf(s *sample) state {
+// isEmpty reports whether the server had no requests.
+func (s *sample) isEmpty() bool {
 	if len(s.columns) == 0 {
-		return unread
+		return false
 	}
-	in := s.columns[s.load.inside].value
-	made := s.columns[s.load.arrivals].value
-	switch {
-	case !in.OK:
-		return unread
-	case in.V <= 0 && made.V <= 0:
-		return empty
-	}
-	return loaded
+	in, made := s.columns[s.load.inside].value, s.columns[s.load.arrivals].value
+	return in.OK && in.V <= 0 && made.V <= 0
 }
 
-// judged is the call on one effect by itself; what says what it is of.
-func (c *comparison) judged(e *effect, what string) call {
+// judged returns the call on one effect by itself. what names the effect.
+func (c *decision) judged(e *effect, what string) conclusion {
 	low, high := e.low(), e.high()
-	v := call{reason: what}
+	v := conclusion{reason: what, effect: e == &c.effects}
 	up, down := c.explained(1), c.explained(-1)
 	switch {
 	case low >= -c.precision && high <= c.precision:
 		if up > c.precision || down < -c.precision {
-			return c.swayed(v, "it may hide a difference")
+			return c.confounded(v, "may hide a difference")
 		}
 		v.direction, v.settled, v.cause = Plateau, true, ByNoise
-		v.reason += ", within " + unsigned(c.p.Precision)
+		v.reason += ", within " + figure.PercentSign(c.p.Precision)
 	case low > 0 && e.mid >= c.precision:
 		if low <= up {
-			return c.swayed(v, "that may be all")
+			return c.confounded(v, "may explain all of it")
 		}
-		if c.short(e) || !c.lasting(e) {
-			return c.passing(v, e)
+		if c.shorterThanBurst(e) || !c.isLasting(e) {
+			return c.transient(v, e)
 		}
 		v.direction, v.settled, v.cause = Better, true, ByFlag
 		if c.r.LowerBound && e == &c.effects {
-			v.reason += ", and no queue is left: it may be more"
+			v.reason += ", and the queue is now empty, so the true gain may be higher"
 		}
 	case high < 0 && e.mid <= -c.precision:
 		if high >= down {
-			return c.swayed(v, "that may be all")
+			return c.confounded(v, "may explain all of it")
 		}
-		if c.short(e) || !c.lasting(e) {
-			return c.passing(v, e)
+		if c.shorterThanBurst(e) || !c.isLasting(e) {
+			return c.transient(v, e)
 		}
 		v.direction, v.settled, v.cause = Worse, true, ByFlag
 	default:
-		return c.open(v, e)
+		return c.undecided(v, e)
 	}
 	return v
 }
 
-// passing is the call where the effect may be a burst of a neighbour: where only a
-// part of the trial shows it, or a side lasted no longer than such a burst may.
-func (c *comparison) passing(v call, e *effect) call {
+// transient returns the call on an effect that may be a neighbour's burst: only a part of the
+// trial shows it, or a side was measured for no longer than such a burst may last.
+func (c *decision) transient(v conclusion, e *effect) conclusion {
 	v.direction, v.cause, v.need = Inconclusive, ByNoise, "the effect to last"
 	if c.hosts.bursts || c.hosts.busy {
 		v.cause = ByHost
 	}
-	if !c.lasting(e) {
+	if !c.isLasting(e) {
 		v.reason += ", but only a part of the trial shows it"
 		return v
 	}
 	when := [...]string{"before", "after"}[c.slower(e)]
-	// What was measured before the change grows no more.
+	// The side before the change gets no further measurements.
 	v.settled = c.slower(e) == 0 && math.Abs(e.mid) <= c.burst(e)
-	v.need = fmt.Sprintf("at least %.0f s of the server %s the change", brief, when)
-	v.reason += fmt.Sprintf(", but only %.0f s were measured %s: a neighbour's burst may have lasted as long", c.side[c.slower(e)].time, when)
+	v.need = fmt.Sprintf("at least %s of measurement %s the change", figure.Value(LongestBurst.Seconds(), "s"), when)
+	v.reason += fmt.Sprintf(", but only %s were measured %s: a burst of another workload may last as long", figure.Value(math.Round(c.side[c.slower(e)].time), "s"), when)
 	return v
 }
 
-// open is the call where the interval decides nothing.
-func (c *comparison) open(v call, e *effect) call {
+// undecided returns the call if the interval allows no decision.
+func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	v.direction, v.cause = Inconclusive, ByNoise
 	if (c.hosts.bursts || c.hosts.busy) && e.measured >= e.restart {
 		v.cause = ByHost
 	}
 	if (e.low() > 0 || e.high() < 0) && c.p.Last {
 		v.direction, v.settled = Plateau, true
-		v.reason += ", less than the " + unsigned(c.p.Precision) + " that matter"
+		v.reason += ", less than the " + figure.PercentSign(c.p.Precision) + " that matters"
 		return v
 	}
-	// However long it is measured, the effect stays within what was seen so far,
-	// and restarts differ by more.
+	// However long the measurement, the effect stays within the interval so far, and
+	// restarts differ by more.
 	if e.restart > c.precision && math.Abs(e.mid)+e.measured < e.restart {
 		v.settled = true
-		v.need = "more starts of both"
-		v.reason += "; starts of one configuration differ by as much"
+		v.need = "more starts of both configurations"
+		v.reason += "; restarts of one configuration differ by as much"
 		return v
 	}
-	v.need = "an interval narrower than ±" + unsigned(math.Expm1(e.half()))
-	if e.half() > math.Ln2 {
-		v.need = "a steadier load, or far more of it"
+	v.need = "an interval narrower than ±" + figure.PercentSign(math.Expm1(e.halfWidth()))
+	if e.halfWidth() > math.Ln2 {
+		v.need = "a steadier load, or a much longer measurement"
 	}
 	if e.restart > e.measured {
-		v.need = "more starts of both"
+		v.need = "more starts of both configurations"
 	}
-	v.reason += ", which noise may be"
+	v.reason += ", which may be noise"
 	return v
 }
 
-// swayed is the call where traffic or a neighbour explains the effect.
-func (c *comparison) swayed(v call, what string) call {
+// confounded returns the call if traffic or a neighbour explains the effect.
+func (c *decision) confounded(v conclusion, what string) conclusion {
 	traffic, hosts := max(c.high, -c.low), max(c.hosts.high, -c.hosts.low)
 	if hosts > traffic {
 		v.direction, v.cause, v.need = Inconclusive, ByHost, "a quiet host"
 		if c.hosts.busy {
-			v.reason += ", but the server's threads waited for a core for another share of the time: " + what
+			v.reason += ", but the server's threads waited for a CPU core for a different share of the time, which " + what
 		} else {
-			v.reason += ", but in bursts, as of a neighbour: " + what
+			v.reason += ", but in bursts, as another workload on the host causes them, which " + what
 		}
 		return v
 	}
 	for i, when := range [...]string{"before", "after"} {
 		if c.filling[i] {
 			v.direction, v.cause, v.need = NotComparable, ByTraffic, "a full prefix cache"
-			v.reason += ", but the prefix cache still filled " + when + " the change: " + what
+			v.reason += ", but the prefix cache was still filling " + when + " the change, which " + what
 			return v
 		}
 	}
-	v.direction, v.cause, v.need = NotComparable, ByTraffic, "the load of before"
+	v.direction, v.cause, v.need = NotComparable, ByTraffic, "the same load as before"
 	if name := c.mostMoved(); name != "" {
-		v.reason += ", but the load differs (" + name + "): " + what
+		v.reason += ", but the load differs (" + name + "), which " + what
 	} else {
-		v.reason += ", but the load differs: " + what
+		v.reason += ", but the load differs, which " + what
 	}
 	return v
 }
 
-// latencyVeto is the change of the TTFT p99 from which a gain of throughput is
-// none (the product documentation of PROFILE, which calls it provisional).
+// latencyVeto is the increase of the TTFT p99 that cancels a gain of throughput (the
+// documented threshold of PROFILE, which calls it provisional).
 const latencyVeto = 0.20
 
-// veto makes a gain none where the time to first token grew too much, beyond noise
-// and the width of its buckets. Where too few requests were seen for its p99, the
-// largest quantile that is known stands for it, and the mean, which what lies beyond
-// that quantile moves.
-func (c *comparison) veto(goal *call) {
+// veto cancels a gain if the time to first token grew too much, beyond noise and the width of
+// its buckets. With too few requests for its p99, the largest known quantile stands in, and
+// the mean, which observations beyond that quantile affect.
+func (c *decision) veto(goal *conclusion) {
 	grew := func(m *Measure) bool { return m.Known && m.Moved && m.Change.Mid > latencyVeto }
 	var most, mean Measure
 	for i := range c.meters {
@@ -255,20 +241,20 @@ func (c *comparison) veto(goal *call) {
 		most = mean
 	}
 	goal.direction = Plateau
-	goal.reason += ", but the " + ordinal(most.Quantile) + " of the time to first token is " + c.longer(&most)
+	goal.reason += ", but the " + quantileName(most.Quantile) + " of the time to first token is " + c.longer(&most)
 	if known {
 		return
 	}
-	b, a := c.both(c.meter(MetricTTFT, vetoed))
+	b, a := c.estimatesOf(c.meter(MetricTTFT, vetoed))
 	if b.value.OK && a.value.OK {
-		goal.reason += "; its " + ordinal(vetoed) + " lies beyond the last bucket"
+		goal.reason += "; its " + quantileName(vetoed) + " lies beyond the last bucket"
 		return
 	}
-	goal.reason += "; its " + ordinal(vetoed) + " is not known from so few requests"
+	goal.reason += "; its " + quantileName(vetoed) + " is not known from so few requests"
 	if b.value.OK {
-		goal.settled, goal.need = false, "more requests, for the "+ordinal(vetoed)+" of the time to first token"
+		goal.settled, goal.need = false, "more requests, for the "+quantileName(vetoed)+" of the time to first token"
 	}
 }
 
-// vetoed is the quantile that the veto is by.
+// vetoed is the quantile that the veto applies to.
 const vetoed = 0.99

@@ -2,54 +2,62 @@ package verdict
 
 import (
 	"math"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// effect fills in the difference on the goal, with its interval.
+// effect sets the difference in the goal, with its interval.
 func (c *comparison) effect() {
 	columns, sign, ok := c.goal()
 	if !ok {
 		return
 	}
 	c.sign = sign
-	variance, dof := c.errors(columns)
+	c.errors(columns)
 	b, a := c.side[0].estimates[columns[0]].value.V, c.side[1].estimates[columns[1]].value.V
 	e := &c.effects
 	e.mid = sign * math.Log(a/b)
 	if c.p.Goal == Cost && c.side[0].cost.OK {
 		e.mid -= math.Log(c.side[1].cost.V / c.side[0].cost.V)
 	}
-	e.se, e.dof, e.known = math.Sqrt(variance), dof, true
-	e.measured = e.se * stat.StudentQuantile(1-c.error/2, dof)
-	e.restart = c.restart
+	e.known = true
+	limit := c.limit(c.scattered, c.restarts())
+	e.measured, e.restart = limit*math.Sqrt(c.scattered[0]+c.scattered[1]), limit*math.Sqrt(c.restarts())
 	c.r.Known = true
-	c.r.Measured = e.measured
+	c.r.Measured, c.r.Restart = e.measured, e.restart
 }
 
-// half is half the interval's width: scatter and restarts are independent.
-func (e *effect) half() float64 { return math.Hypot(e.measured, e.restart) }
+// limit returns the number of standard errors of half the interval of this look, for the variances that
+// the sides and restarts add. The degrees of freedom are those of their sum by Satterthwaite's formula.
+func (c *comparison) limit(sides [2]float64, restart float64) float64 {
+	whole, dof := sides[0]+sides[1]+restart, math.Inf(1)
+	if uncertain := c.uncertain + restart*restart/c.p.Spread.dof(); uncertain > 0 {
+		dof = whole * whole / uncertain
+	}
+	return stat.StudentQuantile(1-c.p.level(sides[0]+restart, sides[1])/2, dof)
+}
 
-// goal returns the column of each side that the goal is read from, and whether
-// more of it is better. Of the time of a request there may be no histogram: then
-// the time between two tokens stands for it.
+// restarts returns the variance of a difference of logarithms because of restarts.
+func (c *comparison) restarts() float64 {
+	sd := c.p.Spread.sd()
+	return sd * sd * (c.side[0].spread + c.side[1].spread)
+}
+
+// halfWidth returns half the interval's width. Scatter and restarts are independent.
+func (e *effect) halfWidth() float64 { return math.Hypot(e.measured, e.restart) }
+
+// goal returns the column of the goal on each side, and its sign: 1 if larger is better. If
+// there is no histogram of the time of a request, the inter-token time stands in.
 func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 	usable := func(m *meter) bool {
-		b, a := c.both(m)
+		b, a := c.estimatesOf(m)
 		return b.value.OK && a.value.OK && b.value.V > 0 && a.value.V > 0
-	}
-	find := func(metric Metric) *meter {
-		for i := range c.meters {
-			if m := &c.meters[i]; m.metric == metric && m.hist == nil {
-				return m
-			}
-		}
-		return nil
 	}
 	switch c.p.Goal {
 	case Latency:
 		for _, metric := range [...]Metric{MetricE2E, MetricITL} {
-			if m := find(metric); usable(m) {
+			if m := c.meter(metric, 0); usable(m) {
 				return m.at, -1, true
 			}
 		}
@@ -60,95 +68,74 @@ func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 		}
 		fallthrough
 	default:
-		if m := find(MetricTokens); usable(m) {
+		if m := c.meter(MetricTokens, 0); usable(m) {
 			return m.at, 1, true
 		}
 	}
 	return columns, 1, false
 }
 
-// errors returns the variance of the difference on the goal and its degrees of
-// freedom. Few slices show too little of how they depend on each other, and a
-// short trial may fall between two bursts that a longer one shows. A life's
-// variance is therefore the largest of the bootstrap's, of that of
-// autoregressions ([slow]), and of what longer lives show in pieces of its length
-// ([window]). To it is added what a life of its length cannot show ([unseen]), and,
-// where it still drifts, the variance of a mean that lies anywhere on its course.
-func (c *comparison) errors(columns [2]int) (variance, dof float64) {
-	var lives []*course
-	total := 0.0
+// errors sets the variance that each side adds to the difference in the goal, and how uncertain their
+// sum is: its square over its degrees of freedom. A start's variance is at least that of all
+// starts together, scaled to its time, and that of pieces of its length in longer starts
+// ([subsampledVariance]): a short one shows too little of its dependence, and may fall between two
+// bursts that a longer one shows. Added to it is what no start of its length can show
+// ([unseenVariance]), which is assumed and not estimated.
+func (c *comparison) errors(columns [2]int) {
+	total, pooled, dof, shown := 0.0, 0.0, 0.0, 0.0
 	for i, s := range c.side {
-		for j := range s.lives {
-			l := &s.lives[j]
-			o := &course{side: i, weight: l.weight, time: l.time, dof: s.dofs[j], drift: l.steady.Drift}
-			scale := 1 / l.weight
+		for j := range s.starts {
+			l := &s.starts[j]
+			o := &course{side: i, weight: l.weight, time: l.time}
 			for _, v := range s.columns[columns[i]].influence[j] {
-				o.pace = append(o.pace, v*scale*float64(len(l.slices))) // relative to the mean
+				o.pace = append(o.pace, v/l.weight*float64(len(l.slices))) // relative to the mean
 			}
-			o.own = s.parts[j][columns[i]] * scale * scale
-			if v, d := slow(o.pace, l.steady.Period); v > o.own {
-				o.own, o.dof = v, d
-			}
+			v, d := l.variance(s.columns[columns[i]].influence[j])
+			o.own = v / (l.weight * l.weight)
+			pooled += d * o.own * o.time
+			dof += d
 			total += l.time
-			lives = append(lives, o)
+			c.courses = append(c.courses, o)
 		}
 	}
-	c.courses = lives
-	squares := 0.0
-	for _, o := range lives {
-		v, d := o.own, o.dof
-		for _, other := range lives {
-			if w, worth := window(other.pace, len(o.pace)); w > v {
-				v, d = w, worth
-			}
+	for _, o := range c.courses {
+		v := max(o.own, pooled/dof/o.time)
+		for _, other := range c.courses {
+			v = max(v, subsampledVariance(other.pace, len(o.pace)))
 		}
-		v = o.weight * o.weight * (v + o.drift*o.drift/12 + unseen(o.time, total, o.scatter()))
-		variance += v
-		squares += v * v / d
+		v *= o.weight * o.weight
+		shown += v
+		c.scattered[o.side] += v + o.weight*o.weight*unseenVariance(o.time, total, o.scatter())
 	}
-	if squares <= 0 {
-		return variance, 1
-	}
-	return variance, max(leastDoF, variance*variance/squares)
+	c.rate, c.uncertain = pooled/dof, shown*shown/dof
 }
 
-// leastDoF are the degrees of freedom that the largest of several estimates of a
-// variance is worth at least, however few each of them has: the largest is seldom
-// too small. With two or three, as a short trial on an unsteady host has, an early
-// look's interval would be ten times as wide as the scatter, and a server that does
-// four times as much would not be called better. As few equal servers are told apart
-// with it as without: 83 and 79 of 9,600 pairs (ARCHITECTURE.md, "Proof").
-const leastDoF = 6
-
-// course is a life on the goal.
+// course is the goal over the slices of a start.
 type course struct {
-	side                int       // 0 before, 1 after
-	pace                []float64 // of each slice, relative to the mean, 0 the mean
-	own, dof            float64   // variance of its mean
-	weight, time, drift float64
+	side         int       // 0 before, 1 after
+	pace         []float64 // of each slice, relative to the mean
+	own          float64   // variance of its mean
+	weight, time float64
 }
 
 const (
-	// unseenSD and unseenMemory are a slow disturbance that is reckoned with as long
-	// as nothing speaks against it: a few per cent that last for half a minute, as
-	// the clock of a hot GPU or a neighbour leaves.
+	// unseenSD and unseenMemory describe a slow disturbance that is assumed unless disproved:
+	// a few per cent for half a minute, as caused by the clock of a hot GPU or a neighbour.
 	unseenSD     = 0.03
 	unseenMemory = 45.0 // seconds
-	// A server whose pace hardly scatters is not reckoned to wander by three per
-	// cent: at most this and so many times the scatter of ten seconds.
+	// A server whose throughput hardly scatters is not assumed to drift by 3 %, but by
+	// unseenLeast plus unseenTimes the scatter of ten seconds.
 	unseenLeast, unseenTimes = 0.005, 2.0
-	// unseenWorth is how many times its memory have to be measured for half of it to
-	// be disproved.
+	// unseenWorth is the measured time, as a multiple of unseenMemory, that disproves half of
+	// the disturbance.
 	unseenWorth = 4.0
-	// leastBatches is how few batches an autoregression is read from.
-	leastBatches = 8
 )
 
-// unseen is the variance that a slow disturbance adds to the mean of a trial and
-// that its slices cannot show: of a mean over an autoregression in continuous time
-// (Priestley, Spectral Analysis and Time Series, section 5.3), less what all that
-// was measured, in seconds, would have shown of it. Scatter is that of ten seconds.
-func unseen(time, total, scatter float64) float64 {
+// unseenVariance returns the variance that a slow disturbance adds to the mean of a trial but that its
+// slices cannot show: that of a mean over an autoregression in continuous time (Priestley,
+// Spectral Analysis and Time Series, section 5.3), reduced by what all measurements would have
+// shown of it. time and total are in seconds; scatter is that of ten seconds.
+func unseenVariance(time, total, scatter float64) float64 {
 	sd := min(unseenSD, unseenLeast+unseenTimes*scatter)
 	x := time / unseenMemory
 	if x <= 0 {
@@ -158,41 +145,20 @@ func unseen(time, total, scatter float64) float64 {
 	return sd * sd * share * unseenWorth / (unseenWorth + total/unseenMemory)
 }
 
-// scatter is the standard deviation of ten seconds of a life, were its slices
-// independent.
+// scatter returns the standard deviation of ten seconds of a start, assuming independent
+// slices.
 func (o *course) scatter() float64 {
 	return math.Sqrt(variance(o.pace) * o.time / float64(len(o.pace)) / 10)
 }
 
-// slow is the variance of the mean of values that depend on each other as an
-// autoregression of the first order does, at the scale at which that is largest:
-// of the values, and of batches of two, four, … of them, since a slow course below
-// fast scatter shows only where the scatter is averaged out. Of an oscillation
-// whole periods are batched. The factor of an autoregression is corrected for few
-// values ([inflation]).
-func slow(values []float64, period int) (v, dof float64) {
-	for size := max(1, period); len(values)/size >= leastBatches || size == 1; size *= 2 {
-		batches := make([]float64, len(values)/size)
-		for i := range batches {
-			batches[i] = average(values[i*size : (i+1)*size])
-		}
-		f := inflation(batches)
-		n := float64(len(batches))
-		if w := variance(batches) * f / n; w > v {
-			v, dof = w, max(3, n/f-1)
-		}
-	}
-	return v, dof
-}
-
-// window is the variance of means over as many values as a shorter life has, and
-// what it is worth: subsampling (Politis, Romano & Wolf, Subsampling, 1999) says
-// what a life that is shorter than an oscillation, or than the time between two
-// bursts, cannot say of itself. 0 where there are not half as many again.
-func window(values []float64, length int) (v, dof float64) {
+// subsampledVariance returns the variance of means over length of many values.
+// Subsampling (Politis, Romano & Wolf, Subsampling, 1999) shows what a start shorter than an
+// oscillation, or than the time between two bursts, cannot show of itself. It is 0 unless there are at
+// least half as many values again.
+func subsampledVariance(values []float64, length int) float64 {
 	n := len(values)
 	if length < 1 || 2*n < 3*length {
-		return 0, 1
+		return 0
 	}
 	m, sum := average(values), 0.0
 	for i := 0; i < length; i++ {
@@ -204,26 +170,25 @@ func window(values []float64, length int) (v, dof float64) {
 		squares += sum * sum
 	}
 	k := float64(length)
-	v = squares / float64(n-length+1) / (k * k) / (1 - k/float64(n))
-	return v, max(2, float64(n)/k)
+	return squares / float64(n-length+1) / (k * k) / (1 - k/float64(n))
 }
 
-// parts is how many pieces of a life must each show an effect, and shown which
-// share of it: a burst of a neighbour at the beginning of a short trial is no
-// effect, however deep it is.
+// parts is the number of pieces of a start that must each show the share shown of an effect:
+// a neighbour's burst at the beginning of a short trial is no effect, however large it is.
 const (
 	parts = 3
 	shown = 0.25
 )
 
 const (
-	// brief is the time below which a side may lie in a burst of a neighbour, and
-	// burstLoss what such a burst takes at most, as a logarithm: half.
-	brief     = 40.0 // seconds
+	// LongestBurst is the time within which a side may lie completely in a neighbour's burst, so that
+	// a shorter one may leave the largest gain unresolved.
+	LongestBurst = 40 * time.Second
+	// burstLoss is the largest loss by such a burst, as a logarithm: half.
 	burstLoss = math.Ln2
 )
 
-// slower is the side that did less.
+// slower returns the side with the lower throughput.
 func (c *comparison) slower(e *effect) (side int) {
 	if e.mid > 0 {
 		return 0
@@ -231,29 +196,28 @@ func (c *comparison) slower(e *effect) (side int) {
 	return 1
 }
 
-// burst is how much of an effect a burst of a neighbour may be that lasted all
-// through the slower side, as a logarithm: the longer that was measured, the less
-// of it.
+// burst returns how much of an effect a burst over the whole slower side may explain, as a
+// logarithm: the longer the measurement, the less.
 func (c *comparison) burst(e *effect) float64 {
 	if c.hosts.quiet {
 		return 0
 	}
 	most := burstLoss
 	if e != &c.effects || c.p.Goal == Latency {
-		most *= busyPower // what waits waits longer too
+		most *= busyPower // waiting times lengthen as well
 	}
-	return most * max(0, 1-c.side[c.slower(e)].time/brief)
+	return most * max(0, 1-c.side[c.slower(e)].time/LongestBurst.Seconds())
 }
 
-// short says whether the slower side was measured for so short that a burst would
-// explain the effect.
-func (c *comparison) short(e *effect) bool {
-	return c.burst(e) > 0 && e.half() > math.Abs(e.mid)-c.burst(e)
+// shorterThanBurst reports whether the slower side was measured so briefly that a burst would explain the
+// effect.
+func (c *comparison) shorterThanBurst(e *effect) bool {
+	return c.burst(e) > 0 && e.halfWidth() > math.Abs(e.mid)-c.burst(e)
 }
 
-// lasting says whether every piece of every life shows a part of an effect. Of others
-// than the goal's there is no course to tell.
-func (c *comparison) lasting(e *effect) bool {
+// isLasting reports whether every piece of every start shows a part of an effect. It is true for
+// effects other than the goal's, whose course is not tracked.
+func (c *comparison) isLasting(e *effect) bool {
 	if e != &c.effects {
 		return true
 	}

@@ -1,8 +1,12 @@
 package verdict
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 func TestLooksGrowToTheLast(t *testing.T) {
@@ -10,20 +14,47 @@ func TestLooksGrowToTheLast(t *testing.T) {
 	if looks[0] != 20*time.Second || looks[len(looks)-1] != 5*time.Minute {
 		t.Fatalf("got %v", looks)
 	}
-	sum := 0.0
 	for i := range looks {
 		if i > 0 && looks[i] < looks[i-1]*5/4 {
 			t.Errorf("look %d at %v follows %v", i, looks[i], looks[i-1])
 		}
-		sum += spend(&Plan{Look: i, Looks: len(looks)})
 	}
-	if sum > errorRate*1.0000001 || sum < errorRate*0.9999999 {
-		t.Errorf("all looks spend %v of %v", sum, errorRate)
+}
+
+// TestAllLooksTogetherHaveTheErrorRate follows differences of nothing from look to look, with a part of
+// their variance that no time reduces, and counts those beyond the limit of any look.
+func TestAllLooksTogetherHaveTheErrorRate(t *testing.T) {
+	const looks, many = 8, 20_000
+	for _, fixed := range []float64{0, 1, 4, 100} {
+		limits := make([]float64, looks)
+		for i := range limits {
+			p := Plan{Look: i, Looks: looks}
+			limits[i] = stat.StudentQuantile(1-p.level(fixed, math.Pow(lookGrowth, float64(looks-1-i)))/2, math.Inf(1))
+		}
+		if limits[looks-1] > 2.25 {
+			t.Errorf("fixed %v: the last look has a limit of %.2f standard errors", fixed, limits[looks-1])
+		}
+		r, wrong := rand.New(rand.NewPCG(1, 1)), 0
+		for range many {
+			common, sum, time := math.Sqrt(fixed)*r.NormFloat64(), 0.0, 0.0
+			for i, limit := range limits {
+				now := math.Pow(lookGrowth, float64(i-(looks-1)))
+				sum += math.Sqrt(now-time) * r.NormFloat64()
+				time = now
+				if math.Abs(common+sum/time) > limit*math.Sqrt(fixed+1/time) {
+					wrong++
+					break
+				}
+			}
+		}
+		if share := float64(wrong) / many; share < 0.8*errorRate || share > 1.1*errorRate {
+			t.Errorf("fixed %v: %.1f %% are called different, of %.0f %%", fixed, 100*share, 100*errorRate)
+		}
 	}
 }
 
 func TestNothingMeasuredIsInconclusive(t *testing.T) {
-	for _, sides := range [][2]*Side{{nil, nil}, {{}, {}}, {{Lives: []Life{{}}}, {Lives: []Life{{{}}}}}} {
+	for _, sides := range [][2]*Side{{nil, nil}, {{}, {}}, {{Incarnations: []Incarnation{{}}}, {Incarnations: []Incarnation{{{}}}}}} {
 		r := Judge(sides[0], sides[1], Plan{Last: true})
 		if r.Direction != Inconclusive || !r.Settled || r.Known || r.Reason == "" {
 			t.Errorf("got %+v", r)

@@ -2,31 +2,32 @@ package verdict
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// movedError is the error rate of a measure that is said to have moved.
+// movedError is the error rate for calling a measure changed.
 const movedError = 0.01
 
-// meter is a measure that both sides are compared by.
+// meter is a measure to compare.
 type meter struct {
 	metric   Metric
 	quantile float64
-	ratio    ratio                    // of means and rates
-	hist     func(*Slice) *stat.Delta // of quantiles
-	at       [2]int                   // column of before and after
-	exact    [2]quantile              // of quantiles
-	standin  bool                     // for another, and not listed
+	ratio    ratio                    // for means and rates
+	hist     func(*Slice) *stat.Delta // for quantiles
+	at       [2]int                   // columns of before and after
+	exact    [2]quantile              // for quantiles
+	standin  bool                     // stands in for another measure, and is not listed
 }
 
 var meters = [...]meter{
-	{metric: MetricTokens, ratio: over(tokens)},
-	{metric: MetricRequests, ratio: over(finished)},
-	{metric: MetricTTFT, ratio: each(ttft)},
-	{metric: MetricITL, ratio: each(itl)},
-	{metric: MetricTPOT, ratio: each(tpot)},
-	{metric: MetricE2E, ratio: each(e2e)},
+	{metric: MetricTokens, ratio: perSecond(tokens)},
+	{metric: MetricRequests, ratio: perSecond(finished)},
+	{metric: MetricTTFT, ratio: observationMean(ttft)},
+	{metric: MetricITL, ratio: observationMean(itl)},
+	{metric: MetricTPOT, ratio: observationMean(tpot)},
+	{metric: MetricE2E, ratio: observationMean(e2e)},
 	{metric: MetricTTFT, quantile: 0.5, hist: ttft},
 	{metric: MetricTTFT, quantile: 0.99, hist: ttft},
 	{metric: MetricITL, quantile: 0.5, hist: itl},
@@ -35,9 +36,9 @@ var meters = [...]meter{
 	{metric: MetricTPOT, quantile: 0.99, hist: tpot},
 	{metric: MetricE2E, quantile: 0.5, hist: e2e},
 	{metric: MetricE2E, quantile: 0.99, hist: e2e},
-	{metric: MetricStep, ratio: mean(func(s *Slice) stat.Opt { return s.StepTime })},
-	{metric: MetricPreempts, ratio: over(func(s *Slice) stat.Opt { return s.Preempts })},
-	{metric: MetricPower, ratio: mean(func(s *Slice) stat.Opt { return s.Power })},
+	{metric: MetricStep, ratio: timeMean(func(s *Slice) stat.Opt { return s.StepTime })},
+	{metric: MetricPreempts, ratio: perSecond(func(s *Slice) stat.Opt { return s.Preempts })},
+	{metric: MetricPower, ratio: timeMean(func(s *Slice) stat.Opt { return s.Power })},
 	{metric: MetricPerWatt, ratio: func(s *Slice) (float64, float64, bool) {
 		return s.Tokens.V, s.Power.V * s.Length.Seconds(), s.Tokens.OK && s.Power.OK
 	}},
@@ -48,60 +49,55 @@ func itl(s *Slice) *stat.Delta  { return &s.ITL }
 func tpot(s *Slice) *stat.Delta { return &s.TPOT }
 func e2e(s *Slice) *stat.Delta  { return &s.E2E }
 
-// hists are the histograms that an objective can name.
+// hists are the histograms that an objective can refer to.
 var hists = map[Metric]func(*Slice) *stat.Delta{MetricTTFT: ttft, MetricITL: itl, MetricTPOT: tpot, MetricE2E: e2e}
 
-func newComparison(before, after *Side, p Plan, draws int) *comparison {
+func newComparison(before, after *Side, p Plan) *comparison {
 	c := &comparison{p: p}
 	if c.p.Goal == "" {
 		c.p.Goal = Throughput
 	}
-	if !(c.p.Precision > 0) || !sane(c.p.Precision) {
+	if !(c.p.Precision > 0) || !plausible(c.p.Precision) {
 		c.p.Precision = 0.03
 	}
 	c.precision = math.Log1p(c.p.Precision)
-	c.error = spend(&c.p)
+	c.error = c.p.level(0, 1)
 	for i, s := range [...]*Side{before, after} {
-		c.side[i] = prepare(s, draws, p.Seed)
-	}
-	sd := c.p.Spread.SD
-	if !(sd > 0) || !sane(sd) {
-		sd = 0
+		c.side[i] = prepare(s)
 	}
 	scatter := c.scatter()
 	for _, s := range c.side {
-		s.weigh(sd, scatter)
+		s.weigh(c.p.Spread.sd(), scatter)
 	}
-	c.restart = c.p.Spread.half() * math.Sqrt(c.side[0].spread+c.side[1].spread)
+	c.restart = stat.StudentQuantile(1-errorRate/2, c.p.Spread.dof()) * math.Sqrt(c.restarts())
 	c.r = Result{
 		Direction: Inconclusive, Cause: ByNoise, Goal: c.p.Goal, Spread: c.p.Spread, Restart: c.restart,
 		Limited: [2]Limit{LimitUnknown, LimitUnknown},
 	}
 	for i, s := range c.side {
-		for j := range s.lives {
-			merge(&c.r.Steady[i], &s.lives[j].steady)
+		for j := range s.starts {
+			merge(&c.r.Steady[i], &s.starts[j].steady)
 		}
 	}
 	return c
 }
 
-// merge adds the course of one more life.
+// merge adds the steadiness of another start.
 func merge(to, s *Steadiness) {
 	to.Cut += s.Cut
 	to.Used += s.Used
-	to.Period, to.Block = max(to.Period, s.Period), max(to.Block, s.Block)
 	if math.Abs(s.Drift) > math.Abs(to.Drift) {
 		to.Drift = s.Drift
 	}
 }
 
-// scatter is a first estimate of what the scatter of slices leaves of a second's
-// throughput, relative and squared: for the weights of lives only.
+// scatter returns a first estimate of the relative variance of one second's throughput, from the
+// slices. It is used only for the weights of starts.
 func (c *comparison) scatter() float64 {
 	sum, n := 0.0, 0.0
 	for _, s := range c.side {
-		for i := range s.lives {
-			l := &s.lives[i]
+		for i := range s.starts {
+			l := &s.starts[i]
 			pace := detrended(l.pace())
 			if m := average(l.pace()); m > 0 && len(pace) > 3 {
 				k := float64(len(pace))
@@ -116,18 +112,17 @@ func (c *comparison) scatter() float64 {
 	return max(sum/n, 1e-9)
 }
 
-// measure lays out all columns, resamples them and compares the measures.
+// measure adds all columns, estimates their errors and compares the measures.
 func (c *comparison) measure() {
-	list := append([]meter(nil), meters[:]...)
+	c.meters = slices.Clone(meters[:])
 	for _, o := range c.p.Objectives {
-		if pick := hists[o.Metric]; pick != nil && o.Quantile > 0 && o.Quantile < 1 && !has(list, o.Metric, o.Quantile) {
-			list = append(list, meter{metric: o.Metric, quantile: o.Quantile, hist: pick})
+		if pick := hists[o.Metric]; pick != nil && o.Quantile > 0 && o.Quantile < 1 && c.meter(o.Metric, o.Quantile) == nil {
+			c.meters = append(c.meters, meter{metric: o.Metric, quantile: o.Quantile, hist: pick})
 		}
 	}
-	for i := range list {
-		c.columns(&list[i])
+	for i := range c.meters {
+		c.columns(&c.meters[i])
 	}
-	c.meters = list
 	c.standins()
 	c.tails = make([][2]tail, len(c.p.Objectives))
 	for side, s := range c.side {
@@ -138,7 +133,7 @@ func (c *comparison) measure() {
 			}
 		}
 		s.loads()
-		s.resample()
+		s.estimate()
 	}
 	for i := range c.meters {
 		if m := &c.meters[i]; !m.standin {
@@ -147,7 +142,7 @@ func (c *comparison) measure() {
 	}
 }
 
-// columns adds a measure on both sides.
+// columns adds the columns of a measure on both sides.
 func (c *comparison) columns(m *meter) {
 	for side, s := range c.side {
 		if m.hist != nil {
@@ -158,8 +153,8 @@ func (c *comparison) columns(m *meter) {
 	}
 }
 
-// standins adds the quantiles that stand for a p99 of the time to first token that
-// is not known; they are not listed.
+// standins adds the quantiles that stand in for an unknown p99 of the time to first token. They
+// are not listed.
 func (c *comparison) standins() {
 	m := c.meter(MetricTTFT, 0.99)
 	if c.p.Goal != Throughput || len(c.p.Objectives) > 0 || c.side[0].columns[m.at[0]].value.OK && c.side[1].columns[m.at[1]].value.OK {
@@ -172,8 +167,7 @@ func (c *comparison) standins() {
 	}
 }
 
-// meter is that of a metric's quantile, or of its mean where that is 0; nil where
-// there is none.
+// meter returns the meter of a metric's quantile, or of its mean if q is 0; nil if there is none.
 func (c *comparison) meter(metric Metric, q float64) *meter {
 	for i := range c.meters {
 		if m := &c.meters[i]; m.metric == metric && m.quantile == q {
@@ -183,33 +177,24 @@ func (c *comparison) meter(metric Metric, q float64) *meter {
 	return nil
 }
 
-func has(list []meter, metric Metric, q float64) bool {
-	for i := range list {
-		if list[i].metric == metric && list[i].quantile == q {
-			return true
-		}
-	}
-	return false
-}
-
-// estimates returns those of a measure on both sides.
-func (c *comparison) both(m *meter) (b, a *estimate) {
+// estimatesOf returns the estimates of a measure on both sides.
+func (c *comparison) estimatesOf(m *meter) (b, a *estimate) {
 	return &c.side[0].estimates[m.at[0]], &c.side[1].estimates[m.at[1]]
 }
 
-// compare lists a measure that was read on one side at least.
+// compare adds a measure to the result if it was read on at least one side.
 func (c *comparison) compare(m *meter) {
-	if b, a := c.both(m); b.value.OK || a.value.OK {
+	if b, a := c.estimatesOf(m); b.value.OK || a.value.OK {
 		c.r.Measures = append(c.r.Measures, c.compared(m))
 	}
 }
 
-// compared is a measure on both sides.
+// compared returns the comparison of a measure.
 func (c *comparison) compared(m *meter) Measure {
-	b, a := c.both(m)
+	b, a := c.estimatesOf(m)
 	out := Measure{Metric: m.metric, Quantile: m.quantile, Before: b.value, After: a.value, Count: min(b.count, a.count)}
 	if m.hist != nil {
-		out.Resolution = m.exact[1].resolution
+		out.Buckets = [2]stat.Bucket{m.exact[0].bucket, m.exact[1].bucket}
 		out.Known = c.changeOfQuantile(m, &out)
 	} else if b.value.OK && a.value.OK && b.value.V > 0 && a.value.V > 0 {
 		e := difference(b, a)
@@ -220,7 +205,7 @@ func (c *comparison) compared(m *meter) Measure {
 	return out
 }
 
-// difference is that of two logarithms.
+// difference returns the difference of two logarithms.
 func difference(b, a *estimate) effect {
 	e := effect{mid: math.Log(a.value.V / b.value.V), se: math.Sqrt(b.variance + a.variance), dof: 1, known: true}
 	if worth := b.variance*b.variance/b.dof + a.variance*a.variance/a.dof; worth > 0 {
@@ -229,7 +214,7 @@ func difference(b, a *estimate) effect {
 	return e
 }
 
-// interval is one of logarithms as relative changes.
+// interval converts an interval of logarithms to relative changes.
 func interval(low, mid, high float64) Interval {
 	return Interval{math.Expm1(low), math.Expm1(mid), math.Expm1(high)}
 }

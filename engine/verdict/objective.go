@@ -7,48 +7,48 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// turn is what became of an objective.
-type turn int
+// transition is the effect of a change on an objective.
+type transition int
 
 const (
-	stayed  turn = iota // kept now, and not known to have been missed
-	lost                // kept before, missed now
-	won                 // missed before, kept now
-	still               // missed before and now
-	nearer              // missed before, doubtful now
-	amiss               // missed now, doubtful before
-	doubted             // doubtful now, and not known to have been missed
+	stayed  transition = iota // met now, and not known to have been missed
+	lost                      // met before, missed now
+	won                       // missed before, met now
+	still                     // missed before and now
+	nearer                    // missed before, uncertain now
+	amiss                     // missed now, uncertain before
+	doubted                   // uncertain now, and not known to have been missed
 )
 
-// fate is an objective with what became of it.
+// fate is the result for one objective.
 type fate struct {
-	turn
-	name  string // with its limit
-	moved effect // of its latency, less is better
-	call  call   // on moved, of one that is missed before and now
+	transition
+	name  string     // including its limit
+	moved effect     // difference of its latency, smaller is better
+	call  conclusion // on moved, for an objective missed before and now
 }
 
-// objectives fills in what became of each objective.
+// objectives sets the result for each objective.
 func (c *comparison) objectives() {
 	for i := range c.p.Objectives {
 		o := &c.p.Objectives[i]
 		b, a := c.standing(i, 0), c.standing(i, 1)
-		h := Held{
-			Objective: *o, Before: b.value, After: a.value, Low: a.low, High: a.high,
-			OK: a.keeps, Broken: a.breaks, Was: b.keeps, WasBroken: b.breaks,
+		h := ObjectiveResult{
+			Objective: *o, Before: b.value, After: a.value, Low: a.low, High: a.high, Width: a.width,
+			Met: a.keeps, Broken: a.breaks, WasMet: b.keeps, WasBroken: b.breaks,
 		}
 		c.r.Objectives = append(c.r.Objectives, h)
-		c.fates = append(c.fates, fate{turn: turned(&h), name: limitOf(&h), moved: c.moved(o, &b, &a)})
+		c.fates = append(c.fates, fate{transition: transitionOf(&h), name: limitOf(&h), moved: c.moved(o, &b, &a)})
 	}
 }
 
-func turned(h *Held) turn {
+func transitionOf(h *ObjectiveResult) transition {
 	switch {
-	case h.OK && h.WasBroken:
+	case h.Met && h.WasBroken:
 		return won
-	case h.OK:
+	case h.Met:
 		return stayed
-	case h.Broken && h.Was:
+	case h.Broken && h.WasMet:
 		return lost
 	case h.Broken && h.WasBroken:
 		return still
@@ -60,12 +60,12 @@ func turned(h *Held) turn {
 	return doubted
 }
 
-// standing is one side's value of an objective, and on which side of its limit it
-// is beyond doubt. The value of too few observations is absent; what they have for
-// one is the guess.
+// standing is one side's value of an objective, and on which side of its limit it certainly is.
+// The value is absent with too few observations; guess is then the value of those.
 type standing struct {
 	value, low, high stat.Opt
 	guess            stat.Opt
+	width            float64 // of the histogram bucket of value, 0 if it comes from none
 	keeps, breaks    bool
 }
 
@@ -83,12 +83,13 @@ func (c *comparison) standing(objective, side int) standing {
 		off := math.Sqrt(e.variance) * stat.StudentQuantile(1-c.error/2, e.dof)
 		low, high = e.value.V*math.Exp(-off), e.value.V*math.Exp(off)
 		if m.hist != nil {
-			low, high = m.exact[side].reach(off)
+			low, high = m.exact[side].bounds(off)
+			s.width = m.exact[side].bucket.Width()
 		}
 	case m.hist != nil && observed(&m.exact[side].all) > 0:
 		q, t, all := &m.exact[side], &c.tails[objective][side], c.side[side]
 		s.guess = q.all.Quantile(q.q)
-		low, high = q.few(all.worth(t.near, c.error), all.worth(t.all, c.error), c.error)
+		low, high = q.boundsFromFew(all.effectiveShare(t.near, c.error), all.effectiveShare(t.all, c.error), c.error)
 	default:
 		return standing{}
 	}
@@ -100,10 +101,9 @@ func (c *comparison) standing(objective, side int) standing {
 	return s
 }
 
-// moved is the difference of the latency of an objective, less is better. What it
-// may be off by is what it may be off towards none: that decides, and the other end
-// may lie beyond the last bucket. Of too few observations it is what lies between the
-// intervals of both sides.
+// moved returns the difference of the latency of an objective, smaller is better. Its error is
+// the distance to the end nearer to zero, which decides; the other end may lie beyond the last
+// bucket. With too few observations the difference is the gap between both sides' intervals.
 func (c *comparison) moved(o *Objective, b, a *standing) (e effect) {
 	var low, mid, high float64
 	at := slices.IndexFunc(c.r.Measures, func(m Measure) bool { return m.Metric == o.Metric && m.Quantile == o.Quantile && m.Known })

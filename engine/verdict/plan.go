@@ -1,30 +1,35 @@
 package verdict
 
-// Goal is what a change is to improve.
+import (
+	"fmt"
+	"math"
+)
+
+// Goal is the quantity that a change should improve.
 type Goal string
 
-// Goals. Latency is the mean time of a request from arrival to its last token at
-// equal load; Cost is dollars per output token.
+// Goals. Latency is the mean time of a request from arrival to its last token at equal load.
+// Cost is dollars per output token.
 const (
 	Throughput Goal = "throughput"
 	Latency    Goal = "latency"
 	Cost       Goal = "cost"
 )
 
-// Objective is a limit on a latency that must hold: p99 of the time to first token
-// below 0.5 s.
+// Objective is a required limit on a latency, such as a p99 of the time to first token below
+// 0.5 s.
 type Objective struct {
-	Name     string  // as it was asked for: "ttft_p99"
+	Name     string  // as given: "ttft_p99"
 	Metric   Metric  // MetricTTFT, MetricITL, MetricTPOT or MetricE2E
 	Quantile float64 // 0..1; 0 is the mean
 	Limit    float64 // seconds
 }
 
-// Metric names what is compared, as measured{} of interfaces.md section 3 does
-// without its suffix.
+// Metric is the name of a measure: a name of docs/interfaces.md section 3 (measured) without its
+// suffix.
 type Metric string
 
-// Metrics of two sides.
+// Metrics of a comparison.
 const (
 	MetricTokens   Metric = "generation_tokens_per_s"
 	MetricRequests Metric = "requests_per_s"
@@ -38,37 +43,59 @@ const (
 	MetricPerWatt  Metric = "tokens_per_watt"
 )
 
-// Touch says what a change may move by itself, so that it is not taken for traffic.
-type Touch struct {
-	Reuse bool // the hit rate: caching, pool, KV type, block size
-	Batch bool // how many run at once: seats, pool, token budget
+// Quantity returns the name of the quantity of docs/interfaces.md section 3 that has the quantile of a metric,
+// 0 for its mean: "ttft_p99_s".
+func (m Metric) Quantity(quantile float64) string {
+	switch m {
+	case MetricTTFT, MetricITL, MetricTPOT, MetricE2E:
+		return string(m) + "_" + QuantileName(quantile) + "_s"
+	case MetricStep:
+		return "step_time_s"
+	}
+	return string(m)
 }
 
-// Plan is how two sides are judged.
+// QuantileName returns the name of a quantile, "p99", or "mean" for 0.
+func QuantileName(quantile float64) string {
+	if quantile == 0 {
+		return "mean"
+	}
+	return fmt.Sprintf("p%g", math.Round(1000*quantile)/10)
+}
+
+// Touch states what a change may affect by itself, so that it is not attributed to the traffic.
+type Touch struct {
+	Reuse bool // the hit rate: changes of caching, pool, KV type, block size
+	Batch bool // the number of running requests: changes of slots, pool, token budget
+	// Front marks a change of the API servers: how many requests they hold back, and so how many
+	// are in the engine, follows from the change.
+	Front bool
+}
+
+// Plan configures a verdict.
 type Plan struct {
 	Goal       Goal // "" is Throughput
 	Objectives []Objective
-	// Precision is the relative difference that matters, 0.03 where it is 0: an
-	// interval within it on both sides is a plateau.
+	// Precision is the relative difference that matters; 0 is 0.03. An interval within it on
+	// both sides is a plateau.
 	Precision float64
-	// Spread is how much restarts of one configuration differ on this server.
+	// Spread is the difference between restarts of one configuration on this server.
 	Spread Spread
 	Touch  Touch
-	// Look is the number of this look, from 0, of Looks planned ones; Last says that
-	// none follows, whatever it shows.
+	// Look is the number of this look, from 0, of Looks planned ones. Last marks the final
+	// look.
 	Look, Looks int
 	Last        bool
-	Seed        uint64
 }
 
-// Spread is the standard deviation of the logarithm of throughput between starts
-// of one configuration.
+// Spread is the standard deviation of the logarithm of throughput between starts of one
+// configuration.
 type Spread struct {
-	SD float64
-	// Repeats is how many differences between starts it was measured from; 0 is an
-	// assumption.
-	Repeats int
-	// DoF are the degrees of freedom that its uncertainty is worth.
-	DoF  float64
-	From string // where it comes from, in words
+	SD float64 `json:"sd"`
+	// Repeats is the number of measured differences between starts; with 0 the spread is
+	// assumed.
+	Repeats int `json:"repeats"`
+	// DoF are the degrees of freedom of the estimate.
+	DoF  float64 `json:"-"`
+	From string  `json:"from" absent:""` // its source, in words
 }

@@ -15,15 +15,15 @@ func pair(seed uint64, s shape, gain float64) (before, after Side) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	b, a := usual(s, quiet10), usual(s, quiet10)
 	a.speed = 1 + gain
-	return Side{Lives: []Life{b.run(r, 120*time.Second)}}, Side{Lives: []Life{a.run(r, 120*time.Second)}}
+	return Side{Incarnations: []Incarnation{b.run(r, 120*time.Second)}}, Side{Incarnations: []Incarnation{a.run(r, 120*time.Second)}}
 }
 
 func TestSwappedSidesMirror(t *testing.T) {
 	mirrored := map[Direction]Direction{Better: Worse, Worse: Better, Plateau: Plateau, Inconclusive: Inconclusive, NotComparable: NotComparable}
 	for seed := range uint64(12) {
 		before, after := pair(seed, saturated, []float64{0, 0.1, 0.3}[seed%3])
-		there := judge(&before, &after, Plan{Last: true, Spread: Spread{SD: 0.01}}, fewer)
-		back := judge(&after, &before, Plan{Last: true, Spread: Spread{SD: 0.01}}, fewer)
+		there := Judge(&before, &after, Plan{Last: true, Spread: Spread{SD: 0.01}})
+		back := Judge(&after, &before, Plan{Last: true, Spread: Spread{SD: 0.01}})
 		if back.Direction != mirrored[there.Direction] {
 			t.Errorf("%d: %s, swapped %s\n%s\n%s", seed, there.Direction, back.Direction, there.Reason, back.Reason)
 		}
@@ -35,7 +35,7 @@ func TestSwappedSidesMirror(t *testing.T) {
 
 func TestEqualInputsGiveEqualResults(t *testing.T) {
 	before, after := pair(1, saturated, 0.1)
-	a, b := Judge(&before, &after, Plan{Seed: 3}), Judge(&before, &after, Plan{Seed: 3})
+	a, b := Judge(&before, &after, Plan{}), Judge(&before, &after, Plan{})
 	if a.Effect != b.Effect || a.Reason != b.Reason || a.Measured != b.Measured {
 		t.Errorf("%+v\n%+v", a, b)
 	}
@@ -44,27 +44,27 @@ func TestEqualInputsGiveEqualResults(t *testing.T) {
 func TestLivesHaveNoOrder(t *testing.T) {
 	one, after := pair(2, saturated, 0.08)
 	two, _ := pair(3, saturated, 0)
-	lives := []Life{one.Lives[0], two.Lives[0]}
+	starts := []Incarnation{one.Incarnations[0], two.Incarnations[0]}
 	p := Plan{Last: true, Spread: Spread{SD: 0.02}}
-	a := judge(&Side{Lives: lives}, &after, p, fewer)
-	slices.Reverse(lives)
-	b := judge(&Side{Lives: lives}, &after, p, fewer)
+	a := Judge(&Side{Incarnations: starts}, &after, p)
+	slices.Reverse(starts)
+	b := Judge(&Side{Incarnations: starts}, &after, p)
 	if a.Direction != b.Direction || math.Abs(a.Effect.Mid-b.Effect.Mid) > 1e-9 || math.Abs(a.Measured-b.Measured) > 1e-9 {
 		t.Errorf("%v %v, reversed %v %v", a.Direction, a.Effect, b.Direction, b.Effect)
 	}
-	single := judge(&one, &after, p, fewer)
+	single := Judge(&one, &after, p)
 	if !(a.Restart < single.Restart) {
-		t.Errorf("two lives leave restarts %v of the interval, one %v", a.Restart, single.Restart)
+		t.Errorf("two starts leave restarts %v of the interval, one %v", a.Restart, single.Restart)
 	}
 }
 
-// TestScaleDoesNotMatter: a machine ten times as fast gives the same verdict.
+// TestScaleDoesNotMatter checks that a machine ten times as fast gives the same verdict.
 func TestScaleDoesNotMatter(t *testing.T) {
 	before, after := pair(4, saturated, 0.1)
 	p := Plan{Last: true, Spread: Spread{SD: 0.01}}
-	a := judge(&before, &after, p, fewer)
+	a := Judge(&before, &after, p)
 	for _, s := range []*Side{&before, &after} {
-		for _, l := range s.Lives {
+		for _, l := range s.Incarnations {
 			for i := range l {
 				for _, v := range []*stat.Opt{&l[i].Tokens, &l[i].Prompt, &l[i].Computed, &l[i].Finished, &l[i].Hits, &l[i].Queries} {
 					*v = v.Times(10)
@@ -72,20 +72,20 @@ func TestScaleDoesNotMatter(t *testing.T) {
 			}
 		}
 	}
-	b := judge(&before, &after, p, fewer)
+	b := Judge(&before, &after, p)
 	if a.Direction != b.Direction || math.Abs(a.Effect.Mid-b.Effect.Mid) > 1e-9 || math.Abs(a.Effect.Low-b.Effect.Low) > 1e-6 {
 		t.Errorf("%v %v, ten times %v %v", a.Direction, a.Effect, b.Direction, b.Effect)
 	}
 }
 
-// TestSeatsThatGainAreBetter: 16 to 64 seats bring 80 % more output while each
-// request gets less of the hardware, which the classic direction calls worse.
-func TestSeatsThatGainAreBetter(t *testing.T) {
+// TestSlotsThatGainAreBetter raises slots from 16 to 64, with 80 % more output while each request gets less of
+// the hardware, which the PROFILE direction calls worse.
+func TestSlotsThatGainAreBetter(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	b, a := usual(saturated, quiet10), usual(saturated, quiet10)
-	b.load, a.load, a.seats = 3, 3, 64
+	b.load, a.load, a.slots = 3, 3, 64
 	before, after := b.run(r, 60*time.Second), a.run(r, 60*time.Second)
-	got := Judge(&Side{Lives: []Life{before}}, &Side{Lives: []Life{after}}, Plan{Spread: Widen(nil), Touch: Touch{Batch: true}, Look: 3, Looks: 8})
+	got := Judge(&Side{Incarnations: []Incarnation{before}}, &Side{Incarnations: []Incarnation{after}}, Plan{Spread: Widen(nil), Touch: Touch{Batch: true}, Look: 3, Looks: 8})
 	if got.Direction != Better || !got.Settled {
 		t.Errorf("got %s: %s", got.Direction, got.Reason)
 	}
@@ -94,8 +94,7 @@ func TestSeatsThatGainAreBetter(t *testing.T) {
 	}
 }
 
-// FuzzJudge holds that no numbers break a verdict, and that nonsense is never a
-// gain.
+// FuzzJudge checks that no numbers break a verdict, and that nonsense is never a gain.
 func FuzzJudge(f *testing.F) {
 	f.Add(uint64(1), 0.0, uint8(0), "throughput")
 	f.Add(uint64(2), math.Inf(1), uint8(3), "latency")
@@ -115,9 +114,9 @@ func FuzzJudge(f *testing.F) {
 			return stat.Some(100 * r.Float64())
 		}
 		side := func() *Side {
-			s := &Side{CostPerHour: value(), Busy: value()}
+			s := &Side{CostPerHour: value(), Host: Host{Wait: value(), Others: value()}}
 			for range r.IntN(3) {
-				l := make(Life, int(n)%64)
+				l := make(Incarnation, int(n)%64)
 				for i := range l {
 					v := &l[i]
 					v.Length = time.Duration(r.Int64N(int64(4*time.Second))) - time.Second
@@ -127,12 +126,12 @@ func FuzzJudge(f *testing.F) {
 					v.TTFT = stat.Delta{Bounds: []float64{0.1, 1, math.Inf(1)}, Counts: []float64{value().V, 3, value().V}, Sum: value().V, Count: value().V, OK: true}
 					v.PromptLen = stat.Delta{Sum: value().V, Count: value().V, OK: true}
 				}
-				s.Lives = append(s.Lives, l)
+				s.Incarnations = append(s.Incarnations, l)
 			}
 			return s
 		}
 		objective := Objective{Name: "ttft_p99", Metric: MetricTTFT, Quantile: 0.99, Limit: wild}
-		res := judge(side(), side(), Plan{Goal: Goal(goal), Precision: wild, Spread: Spread{SD: wild, DoF: wild}, Look: int(n), Looks: int(n) / 2, Last: true, Objectives: []Objective{objective}}, 50)
+		res := Judge(side(), side(), Plan{Goal: Goal(goal), Precision: wild, Spread: Spread{SD: wild, DoF: wild}, Look: int(n), Looks: int(n) / 2, Last: true, Objectives: []Objective{objective}})
 		if res.Direction == "" || res.Reason == "" || !res.Settled {
 			t.Fatalf("got %+v", res)
 		}
@@ -145,33 +144,33 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// TestNonsenseIsNoGain: sides that say nothing, or the impossible, are never better.
+// TestNonsenseIsNoGain checks that empty or impossible sides are never better.
 func TestNonsenseIsNoGain(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), -1, 1e300, 0} {
 		before, after := pair(6, saturated, 0)
-		for i := range after.Lives[0] {
-			after.Lives[0][i].Tokens = stat.Some(v)
+		for i := range after.Incarnations[0] {
+			after.Incarnations[0][i].Tokens = stat.Some(v)
 		}
-		if r := judge(&before, &after, Plan{Last: true}, fewer); r.Direction == Better || r.Direction == Plateau {
+		if r := Judge(&before, &after, Plan{Last: true}); r.Direction == Better || r.Direction == Plateau {
 			t.Errorf("%v tokens after: %s: %s", v, r.Direction, r.Reason)
 		}
 	}
 }
 
-// BenchmarkTenMinutes is the cost of a verdict on ten minutes in slices of two
-// seconds with 10,000 resamples, its quantiles among them.
+// BenchmarkTenMinutes measures a verdict on ten minutes in slices of two seconds,
+// including its quantiles.
 func BenchmarkTenMinutes(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	v := usual(saturated, quiet10)
-	before, after := Side{Lives: []Life{v.run(r, 300*time.Second)}}, Side{Lives: []Life{v.run(r, 300*time.Second)}}
+	before, after := Side{Incarnations: []Incarnation{v.run(r, 300*time.Second)}}, Side{Incarnations: []Incarnation{v.run(r, 300*time.Second)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		Judge(&before, &after, Plan{})
 	}
 }
 
-// An early look on an unsteady host has an interval that a server shows through which
-// does four times as much, in nine of ten trials.
+// An early look on an unsteady host has an interval that recognizes a server with four times the throughput in
+// nine of ten trials.
 func TestEarlyIntervalsAreOfUse(t *testing.T) {
 	v := usual(saturated, noise{white: 0.05, drift: 0.1, memory: 10 * time.Second})
 	v.bare = true
@@ -179,8 +178,8 @@ func TestEarlyIntervalsAreOfUse(t *testing.T) {
 	wide := 0
 	for seed := range uint64(n) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		before, after := Side{Lives: []Life{v.run(r, 30*time.Second)}}, Side{Lives: []Life{v.run(r, 20*time.Second)}}
-		if judge(&before, &after, Plan{Looks: 8, Spread: Widen(nil)}, fewer).Measured > math.Log(4) {
+		before, after := Side{Incarnations: []Incarnation{v.run(r, 30*time.Second)}}, Side{Incarnations: []Incarnation{v.run(r, 20*time.Second)}}
+		if Judge(&before, &after, Plan{Looks: 8, Spread: Widen(nil)}).Measured > math.Log(4) {
 			wide++
 		}
 	}

@@ -6,50 +6,53 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// beyond is how many observations must lie beyond a quantile for its value to say
-// anything: the count of what lies beyond scatters by its root, a third of ten. A
-// p99 needs a thousand requests; whether it keeps a limit may take fewer (share).
-const beyond = 10
+// minBeyond is the least number of observations beyond a quantile for a meaningful value: their
+// number scatters by its root, a third of ten. A p99 needs a thousand requests; whether it
+// meets a limit may need fewer (see share.go).
+const minBeyond = 10
 
-// quantile is one of a side's observations, all its histograms added.
+// quantile is a quantile of all observations of a side.
 type quantile struct {
-	all        stat.Delta
-	q          float64
-	column     int
-	resolution stat.Opt
+	all    stat.Delta
+	q      float64
+	column int
+	bucket stat.Bucket // of a value with enough observations
 }
 
-// quantile adds a quantile and returns its column and the histogram behind it. Its
-// error is that of the share of observations below it, which is a mean and can be
-// resampled; an interval of the quantile is where that share's interval ends
-// (Woodruff, J. Am. Stat. Assoc. 47, 1952).
+// quantile adds a quantile and returns its column and the histogram behind it. Its error is that
+// of the share of observations below it, which is a mean; the interval of
+// the quantile ends where that of the share ends (Woodruff, J. Am. Stat. Assoc. 47, 1952).
 func (s *sample) quantile(pick func(*Slice) *stat.Delta, q float64) (int, quantile) {
-	out := quantile{q: q, column: len(s.columns)}
-	for i := range s.lives {
-		l := &s.lives[i]
-		for j := range l.slices {
-			out.all.Merge(pick(&l.slices[j]))
-		}
-	}
+	out := quantile{all: s.pooled(pick), q: q, column: len(s.columns)}
 	c := column{}
 	total := observed(&out.all)
-	if v := out.all.Quantile(q); v.OK && total*min(q, 1-q) >= beyond {
+	if v := out.all.Quantile(q); v.OK && total*min(q, 1-q) >= minBeyond {
 		c.value, c.count = v, total
-		out.resolution = out.all.Resolution(q)
-		c.influence = s.influence(func(_ *life, v *Slice) float64 {
+		out.bucket = out.all.Bucket(q)
+		c.influence = s.influence(func(_ *start, v *Slice) float64 {
 			d := pick(v)
 			if !d.OK {
 				return 0
 			}
-			return (below(d, c.value.V) - q*observed(d)) / total
+			return (countUpTo(d, c.value.V) - q*observed(d)) / total
 		})
 	}
 	s.columns = append(s.columns, c)
 	return out.column, out
 }
 
-// below counts the observations up to x, those of its bucket in proportion.
-func below(d *stat.Delta, x float64) float64 {
+// pooled returns the sum of the histograms of all slices.
+func (s *sample) pooled(pick func(*Slice) *stat.Delta) (all stat.Delta) {
+	for i := range s.starts {
+		for j := range s.starts[i].slices {
+			all.Merge(pick(&s.starts[i].slices[j]))
+		}
+	}
+	return all
+}
+
+// countUpTo returns the number of observations up to x, counting those of its bucket in proportion.
+func countUpTo(d *stat.Delta, x float64) float64 {
 	seen, lower := 0.0, 0.0
 	for i, n := range d.Counts {
 		upper := d.Bounds[i]
@@ -65,10 +68,10 @@ func below(d *stat.Delta, x float64) float64 {
 	return seen
 }
 
-// reach returns where the quantile lies when the share below it is off by as much
-// either way, rounded outwards to whole buckets: what no reading inside one can
-// tell. High is +Inf where it may lie beyond the last bound.
-func (q *quantile) reach(off float64) (low, high float64) {
+// bounds returns the range of the quantile if the share below it is off by up to off, widened to
+// whole buckets, because a value within a bucket is unknown. high is +Inf if it may lie beyond
+// the last bound.
+func (q *quantile) bounds(off float64) (low, high float64) {
 	edge := func(p float64) (lower, upper float64) {
 		p = min(max(p, 0), 1)
 		total, seen := observed(&q.all), 0.0
@@ -87,18 +90,18 @@ func (q *quantile) reach(off float64) (low, high float64) {
 	return low, high
 }
 
-// changeOfQuantile fills in the change of a quantile, whole buckets being its
-// resolution; false where it is not known on both sides.
+// changeOfQuantile sets the change of a quantile with a resolution of whole buckets. It returns
+// false if the quantile is unknown on either side.
 func (c *comparison) changeOfQuantile(m *meter, out *Measure) bool {
-	b, a := c.both(m)
+	b, a := c.estimatesOf(m)
 	if !b.value.OK || !a.value.OK || b.value.V <= 0 || a.value.V <= 0 {
 		return false
 	}
 	dof := difference(b, a).dof
 	t := stat.StudentQuantile(1-movedError/2, dof)
-	// Errors of both shares together, divided among them as they are.
-	bl, bh := m.exact[0].reach(t * math.Sqrt(b.variance))
-	al, ah := m.exact[1].reach(t * math.Sqrt(a.variance))
+	// The error of both shares together, divided in proportion.
+	bl, bh := m.exact[0].bounds(t * math.Sqrt(b.variance))
+	al, ah := m.exact[1].bounds(t * math.Sqrt(a.variance))
 	if math.IsInf(bh, 1) && math.IsInf(ah, 1) || bh <= 0 || ah <= 0 {
 		return false
 	}

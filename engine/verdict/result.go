@@ -2,7 +2,7 @@ package verdict
 
 import "github.com/rooftop-dev/rooftop/engine/stat"
 
-// Direction is where a change led.
+// Direction is the effect of a change on the goal.
 type Direction string
 
 // Directions of a change.
@@ -10,14 +10,14 @@ const (
 	Better        Direction = "better"
 	Worse         Direction = "worse"
 	Plateau       Direction = "plateau"        // no difference that matters
-	Inconclusive  Direction = "inconclusive"   // noise hides whether there is one
-	NotComparable Direction = "not-comparable" // the load differs, and explains it
+	Inconclusive  Direction = "inconclusive"   // too noisy to decide
+	NotComparable Direction = "not-comparable" // a different load explains the difference
 )
 
-// Cause is what a difference, or the lack of a verdict, most likely comes from.
+// Cause is the most likely cause of a difference, or of the lack of a verdict.
 type Cause string
 
-// Causes of a verdict (decisions.md 35).
+// Causes of a verdict (docs/decisions.md 35).
 const (
 	ByFlag    Cause = "flag"
 	ByTraffic Cause = "traffic"
@@ -25,91 +25,93 @@ const (
 	ByHost    Cause = "host"
 )
 
-// Interval is a relative change with its 95 % interval: 0.1 is a tenth more. The
-// level holds over all looks together.
+// Interval is a relative change with its 95 % interval; 0.1 is +10 %. The confidence level holds
+// over all looks together.
 type Interval struct{ Low, Mid, High float64 }
 
-// Limit is what bounded the throughput of a side.
+// Limit is what limited the throughput of a side.
 type Limit string
 
 // Limits of a side.
 const (
-	ByCapacity   Limit = "capacity" // requests waited: it did what it could
-	ByDemand     Limit = "demand"   // none waited: it did what was asked
+	ByCapacity   Limit = "capacity" // requests waited: the server was at capacity
+	ByDemand     Limit = "demand"   // none waited: the server met the demand
 	LimitUnknown Limit = "unknown"
 )
 
-// Measure is one measure on both sides.
+// Measure is the comparison of one measure.
 type Measure struct {
 	Metric        Metric
 	Quantile      float64 // 0..1; 0 is a mean or a rate
 	Before, After stat.Opt
 	Change        Interval
-	Known         bool // Change is
-	// Moved says that it differs beyond noise.
+	Known         bool // Change is known
+	// Moved is set if the sides differ beyond noise.
 	Moved bool
-	// Resolution is the width of the histogram bucket that a quantile of After fell
-	// into, in its unit; absent for means and rates.
-	Resolution stat.Opt
-	Count      float64 // observations, of the side that has fewer
+	// Buckets are the histogram buckets of a quantile of Before and of After, in its unit; zero for
+	// means and rates.
+	Buckets [2]stat.Bucket
+	Count   float64 // observations on the side with fewer
 }
 
-// Shift is a property of the traffic on both sides.
+// Shift is the comparison of one property of the traffic.
 type Shift struct {
 	Name          string // "prompt tokens", "output tokens", "requests in", "arrivals", "prefix hits"
 	Before, After stat.Opt
-	Change        Interval // of a ratio the difference, else relative
+	Change        Interval // for a ratio the difference, else relative
 	Moved         bool     // beyond noise
 }
 
-// Held is what became of an objective.
-type Held struct {
+// ObjectiveResult is the result for an objective.
+type ObjectiveResult struct {
 	Objective
-	Before, After stat.Opt // seconds; absent where too few requests were seen for a value
-	Low, High     stat.Opt // interval of After, which few requests may have too
-	OK            bool     // After keeps it beyond doubt
-	Broken        bool     // After breaks it beyond doubt
-	Was           bool     // Before kept it
-	WasBroken     bool     // Before broke it beyond doubt
+	Before, After stat.Opt // seconds; absent with too few requests
+	Low, High     stat.Opt // interval of After, which few requests may have as well
+	// Width is that of the histogram bucket of After, 0 if it comes from none.
+	Width     float64
+	Met       bool // After certainly meets it
+	Broken    bool // After certainly misses it
+	WasMet    bool // Before met it
+	WasBroken bool // Before certainly missed it
 }
 
-// Steadiness is what a side's slices show of its course.
+// Steadiness describes the course of a side over its slices.
 type Steadiness struct {
-	Cut    int     // slices left out at the beginning as warm-up
-	Used   int     // slices judged
-	Drift  float64 // change over those as a ratio of their mean, where it is beyond their scatter; else 0
-	Period int     // slices of a lock-step oscillation, 0 none
-	Block  int     // slices that are resampled together
+	Cut   int     `json:"slices_cut"`  // left out at the beginning as warm-up
+	Used  int     `json:"slices_used"` // judged
+	Drift float64 `json:"drift"`       // change over the slices as a ratio of their mean if it exceeds their scatter; else 0
 }
 
-// Result is a verdict, or how far it is.
+// Result is a verdict, final or interim.
 type Result struct {
 	Direction Direction
-	Reason    string // in a sentence
-	Cause     Cause
-	// Settled says that measuring on would not change the direction, or cannot: a
-	// look before the last that is not settled is only an interval so far.
+	Reason    string // a sentence
+	// NamesEffect is set if Reason states the effect on the goal.
+	NamesEffect bool
+	Cause       Cause
+	// Settled is set if further measuring would not, or could not, change the direction. A look
+	// before the last that is not settled is only an interim interval.
 	Settled bool
-	// Need says what the decision still waits for, "" nothing.
+	// Need is what the decision still requires, or "".
 	Need string
 
 	Goal   Goal
-	Effect Interval // on the goal: more is better, whatever the goal
-	Known  bool     // Effect is
-	// Measured and Restart are the two parts of half the interval's width: of the
-	// slices' scatter, which measuring on narrows, and of restarts, which it does not.
+	Effect Interval // on the goal: positive is better, for any goal
+	Known  bool     // Effect is known
+	// Measured and Restart are the two parts of half the interval's width: scatter of the
+	// slices, which further measuring reduces, and restarts, which it does not.
 	Measured, Restart float64
-	// Bias is the most that differences of the traffic explain of the effect.
+	// Bias is how much of the effect differences in the traffic explain at most.
 	Bias float64
-	// LowerBound says that the effect may be larger: requests waited before, and none
-	// did after.
+	// LowerBound is set if the effect may be larger, because requests waited before but not
+	// after.
 	LowerBound bool
 
 	Spread  Spread
 	Limited [2]Limit // before, after
 	Steady  [2]Steadiness
-	// Measures are all that were compared; those that moved beyond noise say so.
+	// Measures are all compared measures, whether or not they moved.
 	Measures   []Measure
 	Traffic    []Shift
-	Objectives []Held
+	Objectives []ObjectiveResult
 }

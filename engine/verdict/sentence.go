@@ -3,38 +3,33 @@ package verdict
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// signed spells a ratio in hundredths with its sign: +8.3 %, −12 %.
-func signed(ratio float64) string {
-	s := spelled(math.Abs(ratio))
-	if ratio < 0 && s != "0" {
-		return "−" + s
+// String formats a relative change with its interval: "+31 % (+29 to +33 %)".
+func (i Interval) String() string {
+	if !i.Finite() {
+		return figure.Absent
 	}
-	return "+" + s
+	return figure.ChangeSign(i.Mid) + " (" + figure.ChangeRange(i.Low, i.High) + ")"
 }
 
-// unsigned spells a ratio in hundredths.
-func unsigned(ratio float64) string { return spelled(math.Abs(ratio)) + " %" }
-
-// spelled has two digits, and as many as it needs from a hundred on.
-func spelled(ratio float64) string {
-	v := ratio * 100
-	digits := 1
-	if v >= 9.95 {
-		digits = 0
-	}
-	if v >= 1e6 {
-		return strconv.FormatFloat(v, 'g', 2, 64)
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', digits, 64), ".0")
+// Finite reports whether all values of the interval are finite.
+func (i Interval) Finite() bool {
+	return stat.IsFinite(i.Low) && stat.IsFinite(i.Mid) && stat.IsFinite(i.High)
 }
 
-// noun is what the goal is read from.
-func (c *comparison) noun() string {
-	switch c.p.Goal {
+// Inverse returns the change of 1/x for a change i of x.
+func (i Interval) Inverse() Interval {
+	return Interval{Low: 1/(1+i.High) - 1, Mid: 1/(1+i.Mid) - 1, High: 1/(1+i.Low) - 1}
+}
+
+// Noun returns the quantity of the goal. For the time of a request smaller is better, for the
+// others larger.
+func (g Goal) Noun() string {
+	switch g {
 	case Latency:
 		return "the time of a request"
 	case Cost:
@@ -43,18 +38,19 @@ func (c *comparison) noun() string {
 	return "output"
 }
 
-// say spells an effect with its interval, as a change of what the goal is read
-// from.
-func (c *comparison) say(e *effect) string {
-	low, mid, high := math.Expm1(e.low()), math.Expm1(e.mid), math.Expm1(e.high())
-	if c.p.Goal == Latency { // less of it is better
-		low, mid, high = math.Expm1(-e.high()), math.Expm1(-e.mid), math.Expm1(-e.low())
+func (c *decision) noun() string { return c.p.Goal.Noun() }
+
+// effectText formats an effect with its interval, as a change of the goal's quantity.
+func (c *decision) effectText(e *effect) string {
+	change := interval(e.low(), e.mid, e.high())
+	if c.p.Goal == Latency { // smaller is better
+		change = change.Inverse()
 	}
-	return c.noun() + " " + signed(mid) + " % (" + signed(low) + " to " + signed(high) + " %)"
+	return c.noun() + " " + change.String()
 }
 
-// ordinal names a quantile, or a mean.
-func ordinal(q float64) string {
+// quantileName returns the name of a quantile, or of a mean if q is 0.
+func quantileName(q float64) string {
 	switch q {
 	case 0:
 		return "mean"
@@ -64,19 +60,12 @@ func ordinal(q float64) string {
 	return fmt.Sprintf("%.0fth percentile", 100*q)
 }
 
-func (c *comparison) longer(m *Measure) string {
-	return signed(m.Change.Mid) + " % (" + seconds(m.Before.V) + " → " + seconds(m.After.V) + ")"
+func (c *decision) longer(m *Measure) string {
+	return figure.ChangeSign(m.Change.Mid) + " (" + figure.ShowWithin(m.Before, m.Buckets[0].Width(), "s") + " → " + figure.ShowWithin(m.After, m.Buckets[1].Width(), "s") + ")"
 }
 
-func seconds(v float64) string {
-	if v < 1 {
-		return strconv.FormatFloat(v*1000, 'f', 0, 64) + " ms"
-	}
-	return strconv.FormatFloat(v, 'f', 1, 64) + " s"
-}
-
-// mostMoved names the property of the traffic that moved most, in words.
-func (c *comparison) mostMoved() string {
+// mostMoved returns the property of the traffic that changed most, in words.
+func (c *decision) mostMoved() string {
 	most, out := 0.0, ""
 	for i := range c.r.Traffic {
 		s := &c.r.Traffic[i]
@@ -84,10 +73,10 @@ func (c *comparison) mostMoved() string {
 			continue
 		}
 		by := math.Abs(math.Log1p(s.Change.Mid))
-		text := s.Name + " " + signed(s.Change.Mid) + " %"
+		text := s.Name + " " + figure.ChangeSign(s.Change.Mid)
 		if s.Name == "prefix hits" {
 			by = math.Abs(s.Change.Mid)
-			text = s.Name + " " + spelled(s.Before.V) + " → " + spelled(s.After.V) + " %"
+			text = s.Name + " " + figure.Percent(s.Before.V) + " → " + figure.PercentSign(s.After.V)
 		}
 		if by > most {
 			most, out = by, text
@@ -96,4 +85,4 @@ func (c *comparison) mostMoved() string {
 	return out
 }
 
-func limitOf(h *Held) string { return h.Name + " ≤ " + seconds(h.Limit) }
+func limitOf(h *ObjectiveResult) string { return h.Name + " ≤ " + figure.Value(h.Limit, "s") }

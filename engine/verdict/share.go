@@ -7,45 +7,43 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Where too few requests were seen for a quantile, whether it keeps a limit is told
-// by the share of them beyond the limit: none of a few hundred leaves less than one
-// in a hundred (the rule of three), and a few dozen that mostly lie beyond it leave
-// far more. The interval is that of Clopper & Pearson (Biometrika 26, 1934) with as
-// many trials as requests are worth that depend on each other: their number over the
-// design effect that the slices show, and less for the few blocks that this is known
-// from (Korn & Graubard, Surv. Methodol. 24, 1998). Each end has the whole error
-// rate: of an objective that is kept, or missed, only one of the claims can be false.
+// With too few requests for a quantile, the share of requests beyond a limit decides whether it is
+// met: none of a few hundred means less than one in a hundred (the rule of three), and a few dozen
+// that mostly lie beyond it mean far more. The interval is that of Clopper & Pearson (Biometrika
+// 26, 1934), with the effective number of dependent requests as trials: their number divided by the
+// design effect of the slices, reduced for the few degrees of freedom behind it (Korn & Graubard, Surv.
+// Methodol. 24, 1998). Each end has the whole error rate: of an objective that is met, or missed,
+// only one of the claims can be false.
 //
-// How they depend on each other hardly shows in the few beyond a limit that is kept,
-// and in none not at all. So what is kept has to be so twice: by those beyond the
-// limit, with the design effect that they show, and by those beyond a time below it,
-// with that of the nearest bound that tells. There more would lie, since a tail thins
-// out with at least the square of time, as that of anything with a variance does.
+// The few requests beyond a limit that is met hardly show their dependence, and none show nothing.
+// So an objective must be met twice: by the requests beyond the limit, with their design effect,
+// and by those beyond a time below it, with the design effect of the nearest informative bound.
+// More requests would lie there, because a tail with a finite variance decreases at least with the
+// square of time.
 
 const (
 	tailPower = 2.0
-	// tailShare is where the tail begins: the largest share that it is taken to hold.
+	// tailShare is the largest share of observations that counts as the tail.
 	tailShare = 0.2
 )
 
-// tail is where the columns of shares beyond a limit are.
+// tail has the columns of the shares beyond a limit.
 type tail struct {
-	near []int // beyond the bounds next to it
-	all  []int // and beyond the nearest that tells more
+	near []int // beyond the adjacent bounds
+	all  []int // also beyond the nearest informative bound
 }
 
-// shares adds the shares of observations that tell how those beyond a limit depend
-// on each other.
+// shares adds the columns of shares that show the dependence of the observations beyond a limit.
 func (s *sample) shares(q *quantile, pick func(*Slice) *stat.Delta, limit float64) (t tail) {
 	total := observed(&q.all)
-	near, nearest := q.around(limit)
+	near, nearest := q.boundsAround(limit)
 	for i, at := range append(near, nearest...) {
 		bound := q.all.Bounds[at]
-		share := past(&q.all, bound) / total
+		share := countBeyond(&q.all, bound) / total
 		c := column{value: stat.Some(share), count: total}
-		c.influence = s.influence(func(_ *life, v *Slice) float64 {
+		c.influence = s.influence(func(_ *start, v *Slice) float64 {
 			d := pick(v)
-			return (past(d, bound) - share*observed(d)) / total
+			return (countBeyond(d, bound) - share*observed(d)) / total
 		})
 		t.all = append(t.all, len(s.columns))
 		s.columns = append(s.columns, c)
@@ -56,10 +54,10 @@ func (s *sample) shares(q *quantile, pick func(*Slice) *stat.Delta, limit float6
 	return t
 }
 
-// around returns the bounds next to a limit, and the nearest to them with enough
-// observations on both sides to tell how they depend on each other, or with most.
-// Bounds that all or none lie beyond tell nothing and are left out.
-func (q *quantile) around(limit float64) (near, nearest []int) {
+// boundsAround returns the bounds adjacent to a limit, and the nearest to them with enough observations on
+// both sides to show their dependence, or with the most. Bounds with all or no observations beyond
+// are uninformative and left out.
+func (q *quantile) boundsAround(limit float64) (near, nearest []int) {
 	last := len(q.all.Bounds) - 1
 	if last < 0 {
 		return nil, nil
@@ -72,13 +70,13 @@ func (q *quantile) around(limit float64) (near, nearest []int) {
 	}
 	total, best, most, apart := observed(&q.all), -1, 0.0, 0
 	for i, bound := range q.all.Bounds {
-		n := past(&q.all, bound)
+		n := countBeyond(&q.all, bound)
 		n = min(n, total-n)
 		if n > 0 && (i == below || i == above) {
 			near = append(near, i)
 		}
 		off := max(below-i, i-above, 0)
-		if n = min(n, beyond); n > most || n == most && off < apart {
+		if n = min(n, minBeyond); n > most || n == most && off < apart {
 			best, most, apart = i, n, off
 		}
 	}
@@ -88,72 +86,56 @@ func (q *quantile) around(limit float64) (near, nearest []int) {
 	return near, nearest
 }
 
-// worth is how much of an independent observation each of a side's is, told by
-// columns of shares; 1 where none tells.
-func (s *sample) worth(columns []int, rate float64) float64 {
-	effect, blocks := 1.0, 0.0
+// effectiveShare returns the weight of an observation of a side relative to an independent one, estimated from
+// columns of shares; 1 without an informative column.
+func (s *sample) effectiveShare(columns []int, rate float64) float64 {
+	effect, dof := 1.0, 0.0
 	for _, at := range columns {
 		e := &s.estimates[at]
-		effect = max(effect, s.spreadOf(at)*e.count/(e.value.V*(1-e.value.V)))
+		effect = max(effect, e.variance*e.count/(e.value.V*(1-e.value.V)))
 	}
 	if effect == 1 {
 		return 1
 	}
-	for _, dof := range s.dofs {
-		blocks += dof
+	for i := range s.starts {
+		dof += float64(max(1, frequencies(len(s.starts[i].slices))))
 	}
-	t := stat.StudentQuantile(1-rate, math.Inf(1)) / stat.StudentQuantile(1-rate, blocks)
+	t := stat.StudentQuantile(1-rate, math.Inf(1)) / stat.StudentQuantile(1-rate, dof)
 	return min(1, t*t/effect)
 }
 
-// spreadOf is the variance of a share, as of the goal: the larger of the bootstrap's
-// and of that of autoregressions.
-func (s *sample) spreadOf(column int) float64 {
-	sum := 0.0
-	for i := range s.lives {
-		influence := s.columns[column].influence[i]
-		pace := make([]float64, len(influence))
-		for j, v := range influence {
-			pace[j] = v * float64(len(pace))
-		}
-		v, _ := slow(pace, s.lives[i].steady.Period)
-		sum += max(v, s.parts[i][column])
-	}
-	return sum
-}
-
-// few returns where the quantile lies, rounded outwards to whole buckets as by reach,
-// when each observation beyond the limit is worth so much (near), and each of all.
-func (q *quantile) few(near, worth, rate float64) (low, high float64) {
+// boundsFromFew returns the range of the quantile, widened to whole buckets like bounds. near is the weight of
+// each observation beyond the limit, worth that of any.
+func (q *quantile) boundsFromFew(near, worth, rate float64) (low, high float64) {
 	total, p := observed(&q.all), 1-q.q
 	for _, bound := range q.all.Bounds {
-		n := past(&q.all, bound)
+		n := countBeyond(&q.all, bound)
 		if stat.AtLeast(worth*n, worth*total, p) <= rate {
 			low = bound
 		}
-		if stat.AtMost(near*n, near*total, p) <= rate && q.thin(bound, worth, rate) {
+		if stat.AtMost(near*n, near*total, p) <= rate && q.tailBelow(bound, worth, rate) {
 			return low, bound
 		}
 	}
 	return low, math.Inf(1)
 }
 
-// thin says whether so few lie beyond a bound, or beyond one below it, that the
-// quantile is no larger.
-func (q *quantile) thin(bound, worth, rate float64) bool {
+// tailBelow reports whether so few observations lie beyond a bound, or beyond one below it, that the
+// quantile is not larger.
+func (q *quantile) tailBelow(bound, worth, rate float64) bool {
 	for _, u := range q.all.Bounds {
 		least := (1 - q.q) * math.Pow(bound/u, tailPower)
 		if u > bound || u < bound && !(u > 0 && least <= tailShare) {
 			continue
 		}
-		if stat.AtMost(worth*past(&q.all, u), worth*observed(&q.all), least) <= rate {
+		if stat.AtMost(worth*countBeyond(&q.all, u), worth*observed(&q.all), least) <= rate {
 			return true
 		}
 	}
 	return false
 }
 
-// observed counts all observations of a histogram.
+// observed returns the number of observations of a histogram.
 func observed(d *stat.Delta) float64 {
 	n := 0.0
 	for _, k := range d.Counts {
@@ -162,8 +144,8 @@ func observed(d *stat.Delta) float64 {
 	return n
 }
 
-// past counts those in buckets that reach beyond a bound.
-func past(d *stat.Delta, bound float64) float64 {
+// countBeyond returns the number of observations in buckets that extend beyond a bound.
+func countBeyond(d *stat.Delta, bound float64) float64 {
 	n := 0.0
 	for i, k := range d.Counts {
 		if d.Bounds[i] > bound {

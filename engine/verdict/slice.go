@@ -6,17 +6,17 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Slice is what was counted in one short piece of a trial, about two seconds.
-// Neighbouring slices are not independent. What was not read is absent.
+// Slice is the counts of about two seconds of a trial. Neighbouring slices are not independent.
+// Values that were not read are absent.
 type Slice struct {
-	Start, Length time.Duration // since the beginning of the session
+	Start, Length time.Duration // Start is since the beginning of the session
 
 	Tokens   stat.Opt // output tokens
-	Prompt   stat.Opt // prompt tokens, cached ones among them
-	Computed stat.Opt // prompt tokens that were computed, not read from the cache
+	Prompt   stat.Opt // prompt tokens, including cached ones
+	Computed stat.Opt // prompt tokens that were computed instead of read from the cache
 	Finished stat.Opt // requests
 	Hits     stat.Opt // prompt tokens found in the prefix cache
-	Queries  stat.Opt // prompt tokens looked up there
+	Queries  stat.Opt // prompt tokens looked up in the prefix cache
 
 	Running  stat.Opt // requests, mean over the polls
 	Waiting  stat.Opt // requests, mean over the polls
@@ -29,18 +29,26 @@ type Slice struct {
 	PromptLen, OutputLen stat.Delta // tokens of a request
 }
 
-// Life is the slices of one run of the server, oldest first: between two lives
-// stands a restart, which is not a repeat.
-type Life []Slice
+// Incarnation is the slices of one start of the server, oldest first. Two incarnations also differ
+// by chance: a restart is not an exact repeat.
+type Incarnation []Slice
 
-// Side is everything that was measured of one configuration. Several lives of it
-// average out what a restart changes by chance.
+// Side is the measurements of one configuration. Several starts average out the random differences
+// between restarts.
 type Side struct {
-	Lives []Life
-	// CostPerHour is the price of the whole server, in dollars; absent where it is
-	// not known. Only the ratio of the two sides counts.
+	Incarnations []Incarnation
+	// CostPerHour is the price of the whole server in dollars; absent if unknown. Only the ratio
+	// of both sides matters.
 	CostPerHour stat.Opt
-	// Busy is the share of time, 0..1, that threads of the server were ready to run
-	// and did not: a neighbour on the host. Absent where it is not readable.
-	Busy stat.Opt
+	Host        Host
+}
+
+// Host is how busy the CPU cores were that a server may use, while one configuration was measured. What
+// cannot be read is absent.
+type Host struct {
+	// Wait is the share of time, 0..1, that threads of the server were runnable but not running: other
+	// programs had the cores, or other threads of the server.
+	Wait stat.Opt
+	// Others is the share of the cores' time, 0..1, that programs other than the server used.
+	Others stat.Opt
 }

@@ -2,15 +2,14 @@ package verdict
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// caching is a life whose prefix cache fills from nothing to a hit rate, with a time
-// constant in slices, and whose output follows the prompts that are computed.
-func caching(seed uint64, tokens, full, memory float64) Life {
+// caching is a start whose prefix cache fills up to a hit rate, with a time constant in slices, and whose output
+// follows the computed prompts.
+func caching(seed uint64, tokens, full, memory float64) Incarnation {
 	out := steadyLife(seed, tokens, 0.2, 16, 8)
 	for i := range out {
 		rate := full * (1 - math.Exp(-float64(i)/memory))
@@ -21,38 +20,38 @@ func caching(seed uint64, tokens, full, memory float64) Life {
 	return out
 }
 
-// TestACacheThatFillsIsNoEffect restarts equal servers with a change that moves the
-// pool: one of the two is cold at first.
+// TestACacheThatFillsIsNoEffect restarts equal servers with a change that affects the pool, one of them with a cold
+// cache.
 func TestACacheThatFillsIsNoEffect(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after Life
+		before, after Incarnation
 		want          Direction
 		says          string
 	}{
-		{"cold after", caching(1, 1000, 0.8, 0.01), caching(2, 1000, 0.8, 60)[:30], NotComparable, "still filled after the change"},
-		{"cold before", caching(1, 1000, 0.8, 60)[:30], caching(2, 1000, 0.8, 0.01), NotComparable, "still filled before the change"},
+		{"cold after", caching(1, 1000, 0.8, 0.01), caching(2, 1000, 0.8, 60)[:30], NotComparable, "still filling after the change"},
+		{"cold before", caching(1, 1000, 0.8, 60)[:30], caching(2, 1000, 0.8, 0.01), NotComparable, "still filling before the change"},
 		{"cold, and far better all the same", caching(1, 1000, 0.8, 0.01), caching(2, 6000, 0.8, 60)[:30], Better, "output +"},
 		{"caching that was off", steadyLife(1, 400, 0.2, 16, 8), caching(2, 1000, 0.8, 25)[25:], Better, "output +"},
 		{"warm, and worse", caching(1, 1000, 0.8, 0.01), caching(2, 700, 0.8, 0.01), Worse, "output −30 %"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := judge(&Side{Lives: []Life{c.before}}, &Side{Lives: []Life{c.after}}, Plan{Last: true, Touch: Touch{Reuse: true, Batch: true}}, fewer)
-			if got.Direction != c.want || !strings.Contains(got.Reason, c.says) {
+			got := Judge(&Side{Incarnations: []Incarnation{c.before}}, &Side{Incarnations: []Incarnation{c.after}}, Plan{Last: true, Touch: Touch{Reuse: true, Batch: true}})
+			if got.Direction != c.want || !says(&got, c.says) {
 				t.Errorf("got %s: %s, want %s with %q", got.Direction, got.Reason, c.want, c.says)
 			}
 		})
 	}
 }
 
-// TestAnObjectiveIsNotSettledByABurst has a neighbour slow the server down, for all of
-// the few seconds that were measured before the change, or after it.
+// TestAnObjectiveIsNotSettledByABurst has a neighbour slow the server down for all of the few seconds measured before
+// or after the change.
 func TestAnObjectiveIsNotSettledByABurst(t *testing.T) {
 	late, soon := steadyLife(1, 1000, 1.5, 16, 8), steadyLife(2, 1000, 0.9, 16, 8)
 	later := steadyLife(3, 1000, 3, 16, 8)
 	for _, c := range []struct {
 		name          string
-		before, after Life
+		before, after Incarnation
 		limit         float64
 		want          Direction
 	}{
@@ -65,7 +64,7 @@ func TestAnObjectiveIsNotSettledByABurst(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := Plan{Last: true, Objectives: []Objective{{Name: "ttft", Metric: MetricTTFT, Limit: c.limit}}}
-			got := judge(&Side{Lives: []Life{c.before}}, &Side{Lives: []Life{c.after}}, p, fewer)
+			got := Judge(&Side{Incarnations: []Incarnation{c.before}}, &Side{Incarnations: []Incarnation{c.after}}, p)
 			if got.Direction != c.want {
 				t.Errorf("got %s: %s, want %s", got.Direction, got.Reason, c.want)
 			}

@@ -8,31 +8,31 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// shape is how requests come to a synthetic server.
+// shape is the arrival pattern of a synthetic server.
 type shape int
 
 const (
-	saturated shape = iota // a closed loop with more clients than seats
-	room                   // a closed loop with as many seats as clients
+	saturated shape = iota // a closed loop with more clients than slots
+	room                   // a closed loop with as many slots as clients
 	open                   // Poisson arrivals, far from the server's capacity
 )
 
 func (s shape) String() string { return [...]string{"saturated", "room", "open"}[s] }
 
-// noise is what disturbs a synthetic server. Everything is relative.
+// noise is the disturbances of a synthetic server, all relative.
 type noise struct {
-	restart float64       // SD of the factor that a life has
-	white   float64       // SD of a slice's pace, independent
-	drift   float64       // SD of an autoregression of the pace
+	restart float64       // SD of the factor of a start
+	white   float64       // SD of a slice's throughput, independent
+	drift   float64       // SD of an autoregression of the throughput
 	memory  time.Duration // its time constant
 	wave    float64       // amplitude of a lock-step oscillation
 	period  time.Duration
 	bursts  time.Duration // mean time between bursts of a neighbour, 0 none
 	lasting time.Duration // mean length of a burst
-	depth   float64       // share of the pace that a burst takes
+	depth   float64       // share of the throughput lost in a burst
 }
 
-// quiet10 is noise by which windows of ten seconds vary by three per cent.
+// quiet10 is noise for which windows of ten seconds vary by 3 %.
 var quiet10 = noise{white: 0.03 * 2.2360679775}
 
 // server is a synthetic server with its clients.
@@ -43,12 +43,12 @@ type server struct {
 	load   float64 // factor on clients or arrivals
 	prompt float64 // factor on the length of prompts
 	hit    float64 // share of prompts in the cache
-	seats  float64
+	slots  float64
 	bare   bool // without histograms, which take most of the time
 }
 
 func usual(s shape, n noise) server {
-	return server{shape: s, noise: n, speed: 1, load: 1, prompt: 1, hit: 0.3, seats: 16}
+	return server{shape: s, noise: n, speed: 1, load: 1, prompt: 1, hit: 0.3, slots: 16}
 }
 
 const (
@@ -63,9 +63,9 @@ const (
 var ladder = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
 var lengthLadder = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, math.Inf(1)}
 
-// run lets the server live for a time. Tokens of a step per second follow the
-// batch with its diminishing returns; prompts take their share of the time.
-func (v *server) run(r *rand.Rand, length time.Duration) Life {
+// run advances the server. Tokens of a step per second follow the batch with diminishing returns; prompts take
+// their share of the time.
+func (v *server) run(r *rand.Rand, length time.Duration) Incarnation {
 	n := int(length / piece)
 	dt := piece.Seconds()
 	factor := math.Exp(v.restart * r.NormFloat64())
@@ -76,7 +76,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Life {
 	ar := v.drift * r.NormFloat64()
 	phase := 2 * math.Pi * r.Float64()
 	burst := 0.0 // seconds left
-	life := make(Life, 0, n)
+	start := make(Incarnation, 0, n)
 	backlog := 0.0
 	for i := range n {
 		at := time.Duration(i) * piece
@@ -94,7 +94,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Life {
 			}
 			pace *= 1 - v.depth*lost/dt
 		}
-		running, waiting := v.seats, 0.0
+		running, waiting := v.slots, 0.0
 		computed := promptMean * v.prompt * (1 - v.hit)
 		capacity := func(batch float64) float64 { // requests a second
 			return 40 * v.speed * pace * batch / (1 + batch/32) / (outputMean + computed*prefillCost*outputMean*batch/(1+batch/32)/8)
@@ -105,7 +105,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Life {
 			waiting = math.Max(0, deep*v.load*1.5-running)
 			finished = capacity(running) * dt
 		case room:
-			running = min(v.seats*4, deep*v.load)
+			running = min(v.slots*4, deep*v.load)
 			finished = capacity(running) * dt
 		case open:
 			arriving := poisson(r, 0.5*v.load*capacityOf(v, 24)*dt)
@@ -132,7 +132,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Life {
 				return stat.Delta{Count: finished, Sum: math.Max(0, mean*(finished+sigma*math.Sqrt(finished)*r.NormFloat64())), OK: true}
 			}
 			s.PromptLen, s.OutputLen = lengths(promptMean*v.prompt, 0.4), lengths(outputMean, 0.3)
-			life = append(life, s)
+			start = append(start, s)
 			continue
 		}
 		wait := 0.05 + waiting/max(finished/dt, 0.1)
@@ -143,17 +143,17 @@ func (v *server) run(r *rand.Rand, length time.Duration) Life {
 		s.E2E = drawn(r, ladder, count, wait+outputMean*stepTime, 0.3)
 		s.PromptLen = drawn(r, lengthLadder, count, promptMean*v.prompt, 0.4)
 		s.OutputLen = drawn(r, lengthLadder, count, outputMean, 0.3)
-		life = append(life, s)
+		start = append(start, s)
 	}
-	return life
+	return start
 }
 
 func capacityOf(v *server, batch float64) float64 {
 	return 40 * batch / (1 + batch/32) / outputMean / 1.5
 }
 
-// drawn is a histogram of log-normal observations with a mean; of more than 40 only
-// the first 40 are drawn, and stand for all.
+// drawn returns a histogram of log-normal observations with a mean. Of more than 40 only the first 40 are drawn and
+// represent all.
 func drawn(r *rand.Rand, bounds []float64, count, mean, sigma float64) stat.Delta {
 	d := stat.Delta{Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
 	n := min(int(count), 40)
@@ -182,39 +182,34 @@ func poisson(r *rand.Rand, mean float64) float64 {
 	return n
 }
 
-// fewer resamples are enough to count verdicts: their standard errors are within
-// six parts in a hundred.
-const fewer = 150
-
-// outcome is a trial that was judged.
+// outcome is a judged trial.
 type outcome struct {
 	Result
 	took    time.Duration
 	classic Direction
 }
 
-// trial judges two servers as the loop does: it looks at the times fixed before,
-// and stops at the first look that is settled.
+// trial judges two servers like the loop: at the fixed looks, up to the first one that is settled.
 func trial(r *rand.Rand, before, after *server, known time.Duration, p Plan) outcome {
 	const longest = 300 * time.Second
-	b := &Side{Lives: []Life{before.run(r, known)}}
+	b := &Side{Incarnations: []Incarnation{before.run(r, known)}}
 	full := after.run(r, longest)
 	looks := Looks(20*time.Second, longest)
 	p.Looks = len(looks)
 	for i, at := range looks {
 		p.Look, p.Last = i, i == len(looks)-1
 		a := full[:int(at/piece)]
-		if res := judge(b, &Side{Lives: []Life{a}}, p, fewer); res.Settled {
-			return outcome{res, at, classic(b.Lives[0], full)}
+		if res := Judge(b, &Side{Incarnations: []Incarnation{a}}, p); res.Settled {
+			return outcome{res, at, classic(b.Incarnations[0], full)}
 		}
 	}
 	panic("the last look settles")
 }
 
-// classic is the documented direction on the same data, from twenty seconds of
-// each side: points of the efficiency per running request, which is 40 % before.
-func classic(before, after Life) Direction {
-	each := func(l Life) float64 {
+// classic returns the documented direction on the same data, from twenty seconds of each side: points of efficiency
+// per running request, which is 40 % before.
+func classic(before, after Incarnation) Direction {
+	each := func(l Incarnation) float64 {
 		tokens, running := 0.0, 0.0
 		for i := range l[:10] {
 			tokens += l[i].Tokens.V
@@ -231,7 +226,7 @@ func classic(before, after Life) Direction {
 	return Plateau
 }
 
-// repeats draws what Widen is told of a server after k restarts.
+// repeats returns the differences that Widen gets for a server after k restarts.
 func repeats(r *rand.Rand, k int, sd float64) []float64 {
 	out := make([]float64, k)
 	for i := range out {

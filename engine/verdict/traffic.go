@@ -7,42 +7,40 @@ import (
 )
 
 const (
-	// queued is how many requests must wait on the mean, and queuedShare which share
-	// of those that are in, for a server to be called limited by its capacity. A
-	// burst leaves a few waiting for a moment on a server that has room.
+	// queued is the least mean number of waiting requests, and queuedShare their least share of the
+	// requests in the server, for a server limited by its capacity. A burst briefly leaves a few
+	// waiting on a server with room.
 	queued      = 1
 	queuedShare = 0.10
-	// suspicion is the error rate at which a difference of the traffic is reckoned
-	// with, at each look: to overlook one makes a false verdict, to see one where
-	// there is none costs a part of an effect.
+	// suspicion is the error rate for assuming a difference in the traffic, at each look: missing
+	// one makes a false verdict, while a false one only costs a part of an effect.
 	suspicion = 0.05
-	// leastShift is the relative difference of traffic that is not reckoned with.
+	// leastShift is the relative difference in the traffic that is ignored.
 	leastShift = 0.005
-	// promptPower bounds how throughput follows the length of prompts: a server that
-	// does nothing but prefill halves its output with twice the prompt, attention
-	// and a fuller pool add a little.
+	// promptPower bounds the effect of the length of prompts on throughput: a server that only
+	// prefills halves its output with twice the prompt, and attention and a fuller pool add a little.
 	promptPower = 1.25
-	// leastLengths is how many requests on each side a comparison of lengths needs.
+	// leastLengths is the least number of requests on each side for comparing lengths.
 	leastLengths = 20
 )
 
-// load is where the columns of a side's traffic are.
+// load has the columns of a side's traffic.
 type load struct {
 	running, waiting, inside     int
 	prompt, output, hits, shares int
 	arrivals                     int
 }
 
-// loads adds the columns that tell the traffic.
+// loads adds the columns that describe the traffic.
 func (s *sample) loads() {
-	s.load.running = s.ratio(mean(func(v *Slice) stat.Opt { return v.Running }))
-	s.load.waiting = s.ratio(mean(func(v *Slice) stat.Opt { return v.Waiting }))
-	s.load.inside = s.ratio(mean(inside))
-	s.load.prompt = s.either(each(func(v *Slice) *stat.Delta { return &v.PromptLen }), per(func(v *Slice) stat.Opt { return v.Prompt }, finished))
-	s.load.output = s.either(each(func(v *Slice) *stat.Delta { return &v.OutputLen }), per(tokens, finished))
-	s.load.hits = s.ratio(per(func(v *Slice) stat.Opt { return v.Hits }, func(v *Slice) stat.Opt { return v.Queries }))
-	s.load.shares = s.either(
-		per(func(v *Slice) stat.Opt { return v.Computed }, func(v *Slice) stat.Opt { return v.Prompt }),
+	s.load.running = s.ratio(timeMean(func(v *Slice) stat.Opt { return v.Running }))
+	s.load.waiting = s.ratio(timeMean(func(v *Slice) stat.Opt { return v.Waiting }))
+	s.load.inside = s.ratio(timeMean(requestsInServer))
+	s.load.prompt = s.firstKnown(observationMean(func(v *Slice) *stat.Delta { return &v.PromptLen }), perCount(func(v *Slice) stat.Opt { return v.Prompt }, finished))
+	s.load.output = s.firstKnown(observationMean(func(v *Slice) *stat.Delta { return &v.OutputLen }), perCount(tokens, finished))
+	s.load.hits = s.ratio(perCount(func(v *Slice) stat.Opt { return v.Hits }, func(v *Slice) stat.Opt { return v.Queries }))
+	s.load.shares = s.firstKnown(
+		perCount(func(v *Slice) stat.Opt { return v.Computed }, func(v *Slice) stat.Opt { return v.Prompt }),
 		func(v *Slice) (float64, float64, bool) {
 			return v.Queries.V - v.Hits.V, v.Queries.V, v.Queries.OK && v.Hits.OK && v.Hits.V <= v.Queries.V
 		})
@@ -50,8 +48,8 @@ func (s *sample) loads() {
 	s.limit = s.limited()
 }
 
-// either adds the first ratio that has a value.
-func (s *sample) either(list ...ratio) int {
+// firstKnown adds the first ratio that has a value.
+func (s *sample) firstKnown(list ...ratio) int {
 	for _, f := range list[:len(list)-1] {
 		if _, under, _ := s.sum(f); under > 0 {
 			return s.ratio(f)
@@ -60,18 +58,17 @@ func (s *sample) either(list ...ratio) int {
 	return s.ratio(list[len(list)-1])
 }
 
-// arrivals adds the rate of arrivals: what finished, and what the number of
-// requests that are in grew by.
+// arrivals adds the rate of arrivals: finished requests plus the growth of the number in the server.
 func (s *sample) arrivals() int {
-	at := s.ratio(over(finished))
+	at := s.ratio(perSecond(finished))
 	c := &s.columns[at]
 	if !c.value.OK || s.time <= 0 {
 		return at
 	}
 	grown := 0.0
-	for i := range s.lives {
-		l := &s.lives[i]
-		first, last := inside(&l.slices[0]), inside(&l.slices[len(l.slices)-1])
+	for i := range s.starts {
+		l := &s.starts[i]
+		first, last := requestsInServer(&l.slices[0]), requestsInServer(&l.slices[len(l.slices)-1])
 		if first.OK && last.OK {
 			grown += l.factor * (last.V - first.V)
 		}
@@ -82,28 +79,33 @@ func (s *sample) arrivals() int {
 	return at
 }
 
-// limited says what bounded a side's throughput.
+// Queued reports whether requests wait for capacity. waiting and inside are the mean numbers of
+// waiting requests and of all requests in the server. Throughput then does not follow arrivals.
+func Queued(waiting, inside float64) bool {
+	return waiting >= queued && waiting >= queuedShare*inside
+}
+
+// limited returns what limited a side's throughput.
 func (s *sample) limited() Limit {
 	running, waiting := s.columns[s.load.running].value, s.columns[s.load.waiting].value
 	switch {
 	case !running.OK || !waiting.OK:
 		return LimitUnknown
-	case waiting.V >= queued && waiting.V >= queuedShare*(running.V+waiting.V):
+	case Queued(waiting.V, running.V+waiting.V):
 		return ByCapacity
 	}
 	return ByDemand
 }
 
-// shift is a difference of traffic, as a difference of logarithms.
+// shift is a difference in the traffic, as a difference of logarithms.
 type shift struct {
 	effect
-	sure bool // beyond suspicion
+	sure bool // certain, not only suspected
 }
 
-// by returns what is reckoned with: 0 where nothing is suspected, and of a
-// difference what is left of it with its standard error the other way: those that
-// are suspected without being there are the large ones of many.
-func (s *shift) by() float64 {
+// assumed returns the assumed size of the shift: 0 unless suspected, else the difference reduced by its
+// standard error, because falsely suspected differences are the largest of many.
+func (s *shift) assumed() float64 {
 	if !s.sure {
 		return 0
 	}
@@ -128,7 +130,7 @@ func (c *comparison) shifted(name string, at func(*sample) int, least float64) s
 	return s
 }
 
-// traffic compares the load of both sides and bounds what it explains.
+// traffic compares the load of both sides and bounds its effect.
 func (c *comparison) traffic() {
 	c.r.Limited = [2]Limit{c.side[0].limit, c.side[1].limit}
 	prompt := c.shifted("prompt tokens", func(s *sample) int { return s.load.prompt }, leastLengths)
@@ -136,19 +138,19 @@ func (c *comparison) traffic() {
 	in := c.shifted("requests in", func(s *sample) int { return s.load.inside }, 0)
 	arrivals := c.shifted("arrivals", func(s *sample) int { return s.load.arrivals }, 0)
 	computed := c.hits()
-	spread := [2]float64{c.spreads("prompt tokens", &prompt, func(s *Slice) *stat.Delta { return &s.PromptLen }), c.spreads("output tokens", &output, func(s *Slice) *stat.Delta { return &s.OutputLen })}
-	// With as many requests in, or as many arriving, the load is equal, and the other
-	// of the two follows from the server.
-	c.loadMoved = in.sure && (arrivals.sure || !arrivals.known)
+	spread := [2]float64{c.lengthSpread("prompt tokens", &prompt, func(s *Slice) *stat.Delta { return &s.PromptLen }), c.lengthSpread("output tokens", &output, func(s *Slice) *stat.Delta { return &s.OutputLen })}
+	// With as many requests in the server, or as many arriving, the load is equal, and the other
+	// quantity follows from the server.
+	c.loadMoved = in.sure && (arrivals.sure || !arrivals.known) && !c.p.Touch.Front
 
-	longer := max(prompt.by(), prompt.by()+computed, 0)
-	shorter := max(-prompt.by(), -(prompt.by() + computed), 0)
+	longer := max(prompt.assumed(), prompt.assumed()+computed, 0)
+	shorter := max(-prompt.assumed(), -(prompt.assumed() + computed), 0)
 	c.low -= promptPower*longer + spread[0]
 	c.high += promptPower*shorter + spread[0]
-	out := max(math.Abs(output.by()), spread[1])
+	out := max(math.Abs(output.assumed()), spread[1])
 	if c.p.Goal == Latency {
-		c.low -= promptPower * max(output.by(), spread[1])
-		c.high += promptPower * max(-output.by(), spread[1])
+		c.low -= promptPower * max(output.assumed(), spread[1])
+		c.high += promptPower * max(-output.assumed(), spread[1])
 		if c.loadMoved {
 			c.low -= max(in.mid, 0)
 			c.high += max(-in.mid, 0)
@@ -157,29 +159,25 @@ func (c *comparison) traffic() {
 	}
 	c.low -= out
 	c.high += out
-	c.demand(in.by())
+	if !c.p.Touch.Front {
+		c.demand(in.assumed())
+	}
 }
 
-// demand bounds what more or fewer requests explain of the throughput: nothing
-// where the side that did less had requests waiting, and at most their ratio where
-// it did what was asked of it.
+// demand bounds how much of the throughput a different number of requests explains: nothing if
+// requests waited on the side with the lower throughput, and at most their ratio if that side met its
+// demand.
 func (c *comparison) demand(more float64) {
 	before, after := c.side[0].limit, c.side[1].limit
-	preempted := func(side int) bool {
-		for i := range c.meters {
-			if m := &c.meters[i]; m.metric == MetricPreempts {
-				return c.side[side].estimates[m.at[side]].value.V > 0
-			}
-		}
-		return false
-	}
+	preempts := c.meter(MetricPreempts, 0)
+	preempted := func(side int) bool { return c.side[side].estimates[preempts.at[side]].value.V > 0 }
 	switch {
 	case more > 0:
 		if before != ByCapacity {
 			c.high += more
 		}
 		if preempted(1) {
-			c.low -= more // too many at once undo each other's work
+			c.low -= more // too many at once slow each other down
 		}
 	case more < 0:
 		if after != ByCapacity {
@@ -191,14 +189,14 @@ func (c *comparison) demand(more float64) {
 	}
 }
 
-// hits compares the share of prompts that was computed and returns the difference
-// that the change itself does not make, as one of logarithms.
+// hits compares the share of prompts that was computed and returns the difference not caused by the
+// change itself, as a difference of logarithms.
 func (c *comparison) hits() float64 {
 	b, a := &c.side[0].estimates[c.side[0].load.hits], &c.side[1].estimates[c.side[1].load.hits]
 	listed := Shift{Name: "prefix hits", Before: b.value, After: a.value}
-	share := c.quiet(func(s *sample) int { return s.load.shares })
+	share := c.shiftUnlisted(func(s *sample) int { return s.load.shares })
 	if b.value.OK && a.value.OK {
-		// A ratio's error from its logarithm's.
+		// The error of a ratio from that of its logarithm.
 		se := math.Hypot(math.Sqrt(b.variance)*b.value.V, math.Sqrt(a.variance)*a.value.V)
 		half := se * stat.StudentQuantile(1-movedError/2, max(1, min(b.dof, a.dof)))
 		mid := a.value.V - b.value.V
@@ -208,11 +206,11 @@ func (c *comparison) hits() float64 {
 	if b.value.OK || a.value.OK {
 		c.r.Traffic = append(c.r.Traffic, listed)
 	}
-	by := share.by()
+	by := share.assumed()
 	if !c.p.Touch.Reuse {
 		return by
 	}
-	// What a cold cache lacks is not the change's own doing.
+	// The misses of a cold cache are not due to the change.
 	c.filling = [2]bool{by < 0 && c.side[0].filling(), by > 0 && c.side[1].filling()}
 	if c.filling[0] || c.filling[1] {
 		return by
@@ -220,11 +218,11 @@ func (c *comparison) hits() float64 {
 	return 0
 }
 
-// filling says that the prefix cache of a side still filled after a start: that its hit
-// rate rises beyond its scatter.
+// filling reports whether the prefix cache of a side was still filling after a start: its hit rate
+// rises beyond its scatter.
 func (s *sample) filling() bool {
-	for i := range s.lives {
-		l := &s.lives[i]
+	for i := range s.starts {
+		l := &s.starts[i]
 		var rates []float64
 		for j := range l.slices {
 			if v := &l.slices[j]; v.Hits.OK && v.Queries.V > 0 {
@@ -241,40 +239,29 @@ func (s *sample) filling() bool {
 	return false
 }
 
-// quiet compares without listing.
-func (c *comparison) quiet(at func(*sample) int) shift {
+// shiftUnlisted compares without listing.
+func (c *comparison) shiftUnlisted(at func(*sample) int) shift {
 	n := len(c.r.Traffic)
 	s := c.shifted("", at, 0)
 	c.r.Traffic = c.r.Traffic[:n]
 	return s
 }
 
-// spreads compares the distribution of lengths where their mean did not move, by
-// the two-sample test of Kolmogorov and Smirnov on the buckets (conservative for
-// what is not continuous: Noether, Ann. Math. Stat. 34, 1963). It returns how far the lengths
-// moved apart, relative to their mean; 0 where they did not.
-func (c *comparison) spreads(name string, mean *shift, pick func(*Slice) *stat.Delta) float64 {
-	var all [2]stat.Delta
-	for i, s := range c.side {
-		for j := range s.lives {
-			l := &s.lives[j]
-			for k := range l.slices {
-				all[i].Merge(pick(&l.slices[k]))
-			}
-		}
-	}
-	b, a := &all[0], &all[1]
+// lengthSpread compares the distribution of lengths if their mean did not change, by the two-sample test of
+// Kolmogorov and Smirnov on the buckets (conservative for discrete values: Noether, Ann. Math.
+// Stat. 34, 1963). It returns the distance of the lengths relative to their mean, or 0.
+func (c *comparison) lengthSpread(name string, mean *shift, pick func(*Slice) *stat.Delta) float64 {
+	b, a := c.side[0].pooled(pick), c.side[1].pooled(pick)
 	if mean.sure || b.Count < leastLengths || a.Count < leastLengths {
 		return 0
 	}
-	union := *b
-	union.Bounds = append([]float64(nil), b.Bounds...)
-	union.Counts = append([]float64(nil), b.Counts...)
-	union.Merge(a)
+	var union stat.Delta
+	union.Merge(&b)
+	union.Merge(&a)
 	apart, distance, lower, seen := 0.0, 0.0, 0.0, [2]float64{}
 	for _, bound := range union.Bounds {
-		for i, d := range [...]*stat.Delta{b, a} {
-			seen[i] = below(d, bound) / d.Count
+		for i, d := range [...]*stat.Delta{&b, &a} {
+			seen[i] = countUpTo(d, bound) / d.Count
 		}
 		gap := math.Abs(seen[0] - seen[1])
 		apart = max(apart, gap)
@@ -283,7 +270,7 @@ func (c *comparison) spreads(name string, mean *shift, pick func(*Slice) *stat.D
 			lower = bound
 		}
 	}
-	// 1.63 is the limit at an error of 1 in 100.
+	// 1.63 is the limit for an error rate of 1 in 100.
 	if apart <= 1.63*math.Sqrt(1/b.Count+1/a.Count) || !(b.Sum > 0) {
 		return 0
 	}

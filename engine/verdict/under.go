@@ -5,197 +5,189 @@ import (
 	"strings"
 )
 
-// under is the goal's call with the objectives that stand above it, each beyond
-// doubt on one side of its limit or doubtful:
+// withObjectives returns the call on the goal, subject to the objectives, each of which is certainly on one
+// side of its limit or uncertain:
 //
-//   - One that was kept and is broken, or that was missed and is missed by more, is
-//     Worse, also where another that was missed is kept now: limits are not weighed
-//     against each other. Who reads that may still keep the change by hand.
-//   - Else one that is kept now and was not, or is missed by less, is Better.
-//   - Else the goal's call decides. An objective that is missed as before is said.
-//   - What is Better is not kept where it is doubtful whether an objective is kept
-//     that may have been, nor where such a one is broken.
-func (c *comparison) under(goal call) call {
+//   - If one was met and is now missed, or was missed and is now missed by more, the call is Worse,
+//     even if another one is now met: limits are not weighed against each other. A person may
+//     still keep the change.
+//   - Else, if one is newly met, or missed by less, the call is Better.
+//   - Else the call on the goal decides, and mentions objectives that are still missed.
+//   - A change that is Better is not kept if an objective that may have been met is now uncertain or
+//     missed.
+func (c *decision) withObjectives(goal conclusion) conclusion {
 	for i := range c.fates {
 		f := &c.fates[i]
-		if f.turn != still || !f.moved.known {
+		if f.transition != still || !f.moved.known {
 			continue
 		}
-		by := ", but is missed by less"
+		by := ", but by less"
 		if f.moved.mid < 0 {
-			by = ", and is missed by more"
+			by = ", and by more"
 		}
-		f.call = c.judged(&f.moved, f.said()+by)
+		f.call = c.judged(&f.moved, f.text()+by)
 	}
-	if v, ok := c.against(goal); ok {
+	if v, ok := c.objection(goal); ok {
 		return v
 	}
-	v := c.forward(goal)
+	v := c.withoutObjection(goal)
 	if v.direction != Better {
 		return v
 	}
-	if what := c.words(amiss, doubted); what != "" {
+	if what := c.objectivesText(amiss, doubted); what != "" {
 		v.reason += ", but " + what
 	}
 	switch {
-	case c.words(amiss) != "":
+	case c.objectivesText(amiss) != "":
 		v.direction, v.settled, v.cause, v.need = Plateau, true, ByFlag, ""
-	case c.words(doubted) != "":
+	case c.objectivesText(doubted) != "":
 		v.direction, v.settled, v.cause, v.need = Inconclusive, false, ByNoise, tellable
 	}
 	return v
 }
 
-// tellable is what a doubtful objective waits for.
-const tellable = "more requests, or an objective that the histogram's buckets can tell"
+// tellable is what an uncertain objective requires.
+const tellable = "more requests, or an objective that the histogram's buckets can resolve"
 
-// against is the call where an objective speaks against the change; ok is false
-// where none does. One whose loss may have another cause leaves it open.
-func (c *comparison) against(goal call) (v call, ok bool) {
-	var open *call
-	for i := range c.fates {
-		f := &c.fates[i]
-		var one call
-		switch {
-		case f.turn == lost:
-			one = c.crossed(f, Worse)
-		case f.turn == still && c.matters(&f.moved) && f.moved.mid < 0:
-			one = f.call
-		default:
-			continue
-		}
-		if one.direction == Worse {
-			one.reason = c.words(lost, still, won, nearer, amiss, doubted)
-			if c.words(lost) == "" {
-				one.reason += "; " + goal.reason
-			}
-			return one, true
-		}
-		if open == nil {
-			open = &one
-		}
-	}
+// objection returns the call if an objective speaks against the change; ok is false otherwise. A loss
+// that may have another cause leaves the verdict open.
+func (c *decision) objection(goal conclusion) (v conclusion, ok bool) {
+	v, open := c.decidedBy(lost, Worse)
 	switch {
+	case v.direction == Worse:
+		v.reason = c.objectivesText(lost, still, won, nearer, amiss, doubted)
+		if c.objectivesText(lost) == "" {
+			v.reason, v.effect = v.reason+"; "+goal.reason, goal.effect
+		}
+		return v, true
 	case open == nil:
 		return v, false
 	case goal.direction == Worse:
-		goal.reason += "; " + c.words(lost, still)
+		goal.reason += "; " + c.objectivesText(lost, still)
 		return goal, true
 	}
 	return *open, true
 }
 
-// forward is the call where no objective speaks against the change: on those that
-// speak for it, else on the goal.
-func (c *comparison) forward(goal call) call {
-	var open *call
+// decidedBy returns the first call in a direction: on an objective that crossed its limit that way, or
+// that is still missed and moved. Otherwise open is the first call that such an objective leaves
+// open, or nil.
+func (c *decision) decidedBy(crossing transition, direction Direction) (v conclusion, open *conclusion) {
 	for i := range c.fates {
 		f := &c.fates[i]
-		var v call
+		var one conclusion
 		switch {
-		case f.turn == won:
-			v = c.crossed(f, Better)
-		case f.turn == still && c.matters(&f.moved):
-			v = f.call
+		case f.transition == crossing:
+			one = c.crossed(f, direction)
+		case f.transition == still && c.matters(&f.moved) && (direction == Better || f.moved.mid < 0):
+			one = f.call
 		default:
 			continue
 		}
-		if v.direction == Better {
-			v.reason = c.words(won, still, nearer)
-			if c.words(won) == "" {
-				v.reason += "; " + goal.reason
-			}
-			return v
+		if one.direction == direction {
+			return one, nil
 		}
 		if open == nil {
-			open = &v
+			open = &one
 		}
+	}
+	return v, open
+}
+
+// withoutObjection returns the call if no objective speaks against the change: on the objectives that speak for
+// it, else on the goal.
+func (c *decision) withoutObjection(goal conclusion) conclusion {
+	v, open := c.decidedBy(won, Better)
+	if v.direction == Better {
+		v.reason = c.objectivesText(won, still, nearer)
+		if c.objectivesText(won) == "" {
+			v.reason, v.effect = v.reason+"; "+goal.reason, goal.effect
+		}
+		return v
 	}
 	if open != nil && goal.direction != Better {
 		return *open
 	}
-	if what := c.words(won, still, nearer); what != "" {
+	if what := c.objectivesText(won, still, nearer); what != "" {
 		goal.reason += "; " + what
 	}
-	if c.pending(goal.direction) {
+	if c.mayBeOverruled(goal.direction) {
 		goal.settled, goal.need = false, tellable
 	}
 	return goal
 }
 
-// pending says that measuring on may overrule the goal's call: one that is missed by
-// more as far as can be told, or, where the goal gains nothing, one that may be kept
-// now and was not.
-func (c *comparison) pending(goal Direction) bool {
+// mayBeOverruled reports whether further measuring may overrule the call on the goal: an objective may be
+// missed by more or, if the goal gains nothing, may be newly met.
+func (c *decision) mayBeOverruled(goal Direction) bool {
 	for i := range c.fates {
 		switch f := &c.fates[i]; {
-		case goal != Better && f.turn == nearer:
+		case goal != Better && f.transition == nearer:
 			return true
-		case goal == Better && f.turn == still && f.moved.known && f.moved.mid <= -c.precision && !f.call.settled:
+		case goal == Better && f.transition == still && f.moved.known && f.moved.mid <= -c.precision && !f.call.settled:
 			return true
 		}
 	}
 	return false
 }
 
-// matters says that a latency differs beyond noise, and by as much as matters.
-func (c *comparison) matters(e *effect) bool {
+// matters reports whether a latency differs beyond noise and by at least the precision.
+func (c *decision) matters(e *effect) bool {
 	return e.known && math.Abs(e.mid) >= c.precision && (e.low() > 0 || e.high() < 0)
 }
 
-// crossed is the call on an objective that is on the other side of its limit now:
-// its latency has to differ by more than restarts, traffic and neighbours explain.
-func (c *comparison) crossed(f *fate, direction Direction) call {
-	v := call{direction: direction, cause: ByFlag, settled: true, reason: f.said()}
+// crossed returns the call on an objective that crossed its limit: its latency must differ by more than
+// restarts, traffic and neighbours explain.
+func (c *decision) crossed(f *fate, direction Direction) conclusion {
+	v := conclusion{direction: direction, cause: ByFlag, settled: true, reason: f.text()}
 	e := &f.moved
 	switch bias := max(c.high, -c.low); {
-	case c.loadMoved, e.known && bias > 0 && math.Abs(e.mid)-e.half() <= bias:
+	case c.loadMoved, e.known && bias > 0 && math.Abs(e.mid)-e.halfWidth() <= bias:
 		v.settled = false
-		return c.swayed(v, "that may be why")
+		return c.confounded(v, "may be the reason")
 	case !e.known, direction == Better && e.low() <= 0, direction == Worse && e.high() >= 0:
 		v.direction, v.cause, v.settled = Inconclusive, ByNoise, false
-		v.reason += "; restarts or noise may be why"
-		v.need = "more starts of both"
-	case c.short(e):
-		return c.passing(v, e)
+		v.reason += "; restarts or noise may be the reason"
+		v.need = "more starts of both configurations"
+	case c.shorterThanBurst(e):
+		return c.transient(v, e)
 	}
 	return v
 }
 
-// words says what became of the objectives, those of each turn in its place; "" of
-// none.
-func (c *comparison) words(turns ...turn) string {
+// objectivesText returns the results for the objectives in words, in the order of turns; "" if there are none.
+func (c *decision) objectivesText(turns ...transition) string {
 	var list []string
 	for _, t := range turns {
 		for i := range c.fates {
-			if f := &c.fates[i]; f.turn == t {
-				list = append(list, f.said())
+			if f := &c.fates[i]; f.transition == t {
+				list = append(list, f.text())
 			}
 		}
 	}
 	return strings.Join(list, "; ")
 }
 
-// said is what became of an objective, in words.
-func (f *fate) said() string {
-	switch f.turn {
+// text returns the result for an objective in words.
+func (f *fate) text() string {
+	switch f.transition {
 	case lost:
-		return f.name + " was kept, and is not"
+		return f.name + " was met before, and is missed now"
 	case won:
-		return f.name + " is kept now, and was not"
+		return f.name + " is met now, and was missed before"
 	case nearer:
-		return f.name + " was not kept, and it is not clear whether it is now"
+		return f.name + " was missed before, and whether it is met now is unresolved"
 	case amiss:
-		return f.name + " is not kept"
+		return f.name + " is missed"
 	case doubted:
-		return "it is not clear whether " + f.name + " is kept"
+		return "whether " + f.name + " is met is unresolved"
 	case still:
-		text := f.name + " is not kept, before nor after"
+		text := f.name + " is missed before and after"
 		switch f.call.direction {
 		case Better:
-			text += ", but is missed by less"
+			text += ", but by less"
 		case Worse:
-			text += ", and is missed by more"
+			text += ", and by more"
 		}
 		return text
 	}

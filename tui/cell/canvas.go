@@ -2,52 +2,54 @@ package cell
 
 import (
 	"image"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/page"
 )
 
-// Canvas is a grid of cells. The zero value of a cell is blank.
+// Canvas is a grid of cells. A cell with the zero value is blank.
 type Canvas struct {
 	w, h  int
 	ascii bool
 	cells []sign
 }
 
-// sign is what stands in one cell: a grapheme, "" for a blank, and its width; the
-// second cell of a wide grapheme is filler.
+// sign is the content of one cell: a grapheme, or "" for a blank, and its token. filler marks the
+// second cell of a wide grapheme.
 type sign struct {
 	text   string
 	token  Token
 	filler bool
 }
 
-// NewCanvas returns a blank sheet of w by h cells; negative sizes are 0.
+// NewCanvas returns a blank canvas of w by h cells. Negative sizes count as 0.
 func NewCanvas(w, h int) *Canvas {
 	w, h = max(0, w), max(0, h)
 	return &Canvas{w: w, h: h, cells: make([]sign, w*h)}
 }
 
-// ASCII makes the sheet spell whatever is written on it from now on in seven
-// bits, so that no view can forget to. It returns the sheet.
+// ASCII makes the canvas convert all text written from now on to 7-bit ASCII, so that no view has
+// to. It returns the canvas.
 func (c *Canvas) ASCII() *Canvas {
 	c.ascii = true
 	return c
 }
 
-// Width returns the cells of a line.
+// Width returns the number of cells in a line.
 func (c *Canvas) Width() int { return c.w }
 
 // Height returns the number of lines.
 func (c *Canvas) Height() int { return c.h }
 
-// Pane returns the whole sheet.
+// Pane returns a pane that covers the whole canvas.
 func (c *Canvas) Pane() Pane { return Pane{c, image.Rect(0, 0, c.w, c.h)} }
 
-// Plain returns the sheet as text, one line a row, without trailing blanks.
+// Plain returns the canvas as text, one line per row, without trailing blanks.
 func (c *Canvas) Plain() string {
 	var b strings.Builder
 	for y := range c.h {
@@ -63,8 +65,8 @@ func (c *Canvas) Plain() string {
 	return b.String()
 }
 
-// Render returns the sheet as text whose runs of one token went through paint.
-// Rows are joined by newlines, without one at the end.
+// Render returns the canvas as text. It calls paint once for every run of cells with the same
+// token. Rows are separated by newlines, with none at the end.
 func (c *Canvas) Render(paint func(Token, string) string) string {
 	var out, run strings.Builder
 	for y := range c.h {
@@ -102,52 +104,39 @@ func orBlank(s string) string {
 	return s
 }
 
-// Pane is a rectangle of a sheet with its own origin. Writing outside of it has no
-// effect. The zero Pane has no size.
+// Pane is a rectangle of a canvas with its own origin. Writing outside of it has no effect. The
+// zero Pane has no cells.
 type Pane struct {
 	c *Canvas
 	r image.Rectangle
 }
 
-// Width returns the cells of a line.
+// Width returns the number of cells in a line.
 func (p Pane) Width() int { return p.r.Dx() }
 
 // Height returns the number of lines.
 func (p Pane) Height() int { return p.r.Dy() }
 
-// Rect returns where the pane lies on its sheet.
+// Rect returns the position of the pane on its canvas.
 func (p Pane) Rect() image.Rectangle { return p.r }
 
-// Sub returns the part of the pane at x, y of w by h cells, cut to the pane.
+// Sub returns the part of the pane at x, y with w by h cells, clipped to the pane.
 func (p Pane) Sub(x, y, w, h int) Pane {
 	at := p.r.Min.Add(image.Pt(x, y))
 	return Pane{p.c, image.Rectangle{at, at.Add(image.Pt(max(0, w), max(0, h)))}.Intersect(p.r)}
 }
 
-// Text writes s at x, y and returns the column after it. What does not fit is cut
-// off; any white space is a blank; control characters and others without a cell
-// are left out.
+// Text writes s at x, y and returns the column after it. Text that does not fit is clipped, white
+// space becomes blanks, and characters without width, such as control characters, are skipped.
 func (p Pane) Text(x, y int, t Token, s string) int {
 	s = p.spell(s)
 	if y < 0 || y >= p.Height() {
 		return x + Width(s)
 	}
-	for len(s) > 0 {
-		if c := s[0]; c < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
-			switch {
-			case c == '\t' || c == '\n':
-				p.put(x, y, t, " ", 1)
-				x++
-			case c >= ' ' && c != 0x7f:
-				p.put(x, y, t, s[:1], 1)
-				x++
-			}
-			s = s[1:]
-			continue
-		}
-		g, w := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
-		s = s[len(g):]
-		if g, w = printable(g, w); w > 0 {
+	for s != "" {
+		var g string
+		var w int
+		if g, w, s = next(s); w > 0 {
 			p.put(x, y, t, g, w)
 			x += w
 		}
@@ -155,12 +144,55 @@ func (p Pane) Text(x, y int, t Token, s string) int {
 	return x
 }
 
-// unknown stands for what no terminal is sure to draw.
+// Line writes a text of several tones at x, y and returns the column after it.
+func (p Pane) Line(x, y int, t page.Text) int {
+	for _, s := range t {
+		x = p.Text(x, y, s.Tone, s.Text)
+	}
+	return x
+}
+
+// unknown replaces graphemes that terminals draw differently.
 const unknown = "\ufffd"
 
-// printable returns what stands for a grapheme on the sheet, and its width. One
-// whose width terminals disagree about, and what is no text at all, is drawn as
-// unknown: a line that is longer than was counted would break the frame.
+// Plain reports whether a rune takes one cell on every terminal and does not combine with another
+// plain rune: Latin letters, digits, and chart symbols.
+func Plain(r rune) bool {
+	switch {
+	case r < 0x7f:
+		return r >= ' '
+	case r < 0x300:
+		return r > 0xa0 && r != 0xad
+	}
+	return r >= 0x2500 && r <= 0x25fc || r >= 0x2010 && r <= 0x2027 || r >= 0x2190 && r <= 0x2319 || r >= 0x2800 && r <= 0x28ff
+}
+
+// next returns the printable form of the first grapheme of s, its width in cells, and the rest of
+// s. The text must be valid UTF-8 and not empty.
+func next(s string) (g string, w int, rest string) {
+	if c := s[0]; c >= ' ' && c < 0x7f && (len(s) == 1 || s[1] < utf8.RuneSelf) {
+		return s[:1], 1, s[1:]
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	switch {
+	case r == '\t' || r == '\n':
+		return " ", 1, s[n:]
+	case r < ' ' || r == 0x7f:
+		return "", 0, s[n:]
+	case Plain(r):
+		if after, _ := utf8.DecodeRuneInString(s[n:]); n == len(s) || Plain(after) {
+			return s[:n], 1, s[n:]
+		}
+	}
+	g, w = ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+	rest = s[len(g):]
+	g, w = printable(g, w)
+	return g, w, rest
+}
+
+// printable returns the text drawn for a grapheme, and its width. Graphemes without a printable
+// form, or whose width differs between terminals, become unknown: a line longer than counted would
+// break the frame.
 func printable(g string, w int) (string, int) {
 	switch {
 	case g == figure.NBSP || g == "\u2028" || g == "\u2029":
@@ -173,7 +205,8 @@ func printable(g string, w int) (string, int) {
 	return g, w
 }
 
-// spell returns s as it is written on this sheet.
+// spell returns s as it is written on this canvas: in ASCII if the canvas is ASCII, without invalid
+// bytes.
 func (p Pane) spell(s string) string {
 	if p.c != nil && p.c.ascii {
 		return figure.ASCII(s)
@@ -181,7 +214,7 @@ func (p Pane) spell(s string) string {
 	return valid(s)
 }
 
-// valid marks bytes that are no text: a terminal could take them for a command.
+// valid replaces invalid UTF-8, which a terminal could take for a control sequence.
 func valid(s string) string { return strings.ToValidUTF8(s, unknown) }
 
 func (p Pane) put(x, y int, t Token, g string, w int) {
@@ -190,7 +223,7 @@ func (p Pane) put(x, y int, t Token, g string, w int) {
 	}
 	row := p.c.row(p.r.Min.Y + y)
 	at := p.r.Min.X + x
-	for i := at; i < at+w; i++ { // a wide sign that loses one of its cells is gone
+	for i := at; i < at+w; i++ { // overwriting one cell of a wide sign removes all of it
 		clearWide(row, i)
 	}
 	if g == " " {
@@ -202,7 +235,7 @@ func (p Pane) put(x, y int, t Token, g string, w int) {
 	}
 }
 
-// clearWide blanks the wide sign of which the cell at i is a part.
+// clearWide blanks the wide sign that covers the cell at i.
 func clearWide(row []sign, i int) {
 	if row[i].filler && i > 0 {
 		row[i-1].text, row[i].filler = "", false
@@ -218,27 +251,19 @@ func (p Pane) Right(x, y int, t Token, s string) {
 	p.Text(x-Width(s), y, t, s)
 }
 
-// Centre writes s in the middle of the line, cut to it, and returns the column
-// after it.
-func (p Pane) Centre(y int, t Token, s string) int {
-	s = p.Cut(s, p.Width())
-	return p.Text((p.Width()-Width(s))/2, y, t, s)
-}
-
-// Cells returns how many cells a text takes on this sheet: in seven bits some
-// signs take more than one.
+// Cells returns how many cells a text takes on this canvas. In ASCII some characters take more than
+// one.
 func (p Pane) Cells(s string) int { return Width(p.spell(s)) }
 
-// Cut returns s as it is written on this sheet, in at most w cells; what was cut
-// off leaves an ellipsis.
+// Cut returns s as it is written on this canvas, in at most w cells. Shortened text ends in an
+// ellipsis.
 func (p Pane) Cut(s string, w int) string { return Cut(p.spell(s), w, p.spell("…")) }
 
-// Wrap sets a paragraph, as it is written on this sheet, in lines of at most w
-// cells.
+// Wrap splits a paragraph, as it is written on this canvas, into lines of at most w cells.
 func (p Pane) Wrap(s string, w int) []string { return Wrap(p.spell(s), w) }
 
-// Paragraph writes s from line y on, wrapped to the width from column x to the
-// edge of the pane, and returns the line after it.
+// Paragraph writes s from line y on, wrapped to the width between column x and the edge of the
+// pane. It returns the line after it.
 func (p Pane) Paragraph(x, y int, t Token, s string) int {
 	for _, l := range p.Wrap(s, p.Width()-x) {
 		p.Text(x, y, t, l)
@@ -247,17 +272,24 @@ func (p Pane) Paragraph(x, y int, t Token, s string) int {
 	return y
 }
 
+// Paste copies line y of a canvas into the first line of the pane.
+func (p Pane) Paste(c *Canvas, y int) {
+	if p.Height() > 0 {
+		copy(p.c.row(p.r.Min.Y)[p.r.Min.X:p.r.Max.X], c.row(y))
+	}
+}
+
 // Clear blanks the pane.
 func (p Pane) Clear() { p.Fill(Body, " ") }
 
-// Tint gives every cell of the pane another token.
+// Tint changes the token of every cell of the pane.
 func (p Pane) Tint(t Token) {
 	for y := range p.Height() {
 		p.Mark(0, p.Width(), y, t)
 	}
 }
 
-// Fill writes a sign of width 1 into every cell.
+// Fill writes s, which must have width 1, into every cell.
 func (p Pane) Fill(t Token, s string) {
 	for y := range p.Height() {
 		for x := range p.Width() {
@@ -266,7 +298,7 @@ func (p Pane) Fill(t Token, s string) {
 	}
 }
 
-// Mark gives the cells of a line another token, from column x to before column to.
+// Mark changes the token of the cells of line y from column x up to, but not including, column to.
 func (p Pane) Mark(x, to, y int, t Token) {
 	if y < 0 || y >= p.Height() {
 		return
@@ -277,27 +309,76 @@ func (p Pane) Mark(x, to, y int, t Token) {
 	}
 }
 
-// Width returns how many cells a text takes.
-func Width(s string) int {
-	s = valid(s)
-	n := 0
-	for len(s) > 0 {
-		if c := s[0]; c < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
-			if c >= ' ' && c != 0x7f || c == '\t' || c == '\n' {
-				n++
-			}
-			s = s[1:]
+// Parts returns the columns at which the parts of line y begin and end, as they are separated by a
+// sign such as the edge of a frame. Blank parts are left out.
+func (p Pane) Parts(y int, edge string) (parts [][2]int) {
+	if y < 0 || y >= p.Height() {
+		return nil
+	}
+	from := 0
+	for x := range p.Width() + 1 {
+		if x < p.Width() && p.Read(x, x+1, y) != edge {
 			continue
 		}
-		g, w := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
-		_, w = printable(g, w)
-		n += w
-		s = s[len(g):]
+		if strings.TrimSpace(p.Read(from, x, y)) != "" {
+			parts = append(parts, [2]int{from, x})
+		}
+		from = x + 1
+	}
+	return parts
+}
+
+// Read returns the text of line y from column x up to, but not including, column to.
+func (p Pane) Read(x, to, y int) string {
+	var b strings.Builder
+	for _, s := range p.c.row(p.r.Min.Y + y)[p.r.Min.X+x : p.r.Min.X+max(x, to)] {
+		if !s.filler {
+			b.WriteString(orBlank(s.text))
+		}
+	}
+	return b.String()
+}
+
+// Highlight marks each occurrence of a text, in upper or lower case, as selected.
+func (p Pane) Highlight(text string) {
+	sought := strings.ToLower(p.spell(text))
+	if sought == "" {
+		return
+	}
+	for y := range p.Height() {
+		row := p.c.row(p.r.Min.Y + y)[p.r.Min.X:p.r.Max.X]
+		var line strings.Builder
+		starts := make([]int, 0, len(row)) // byte at which each cell begins
+		for _, s := range row {
+			starts = append(starts, line.Len())
+			if !s.filler {
+				line.WriteString(strings.ToLower(orBlank(s.text)))
+			}
+		}
+		for at, all := 0, line.String(); ; {
+			i := strings.Index(all[at:], sought)
+			if i < 0 {
+				break
+			}
+			from := at + i
+			at = from + len(sought)
+			first, _ := slices.BinarySearch(starts, from)
+			last, _ := slices.BinarySearch(starts, at)
+			p.Mark(first, last, y, Selected)
+		}
+	}
+}
+
+// Width returns how many cells a text takes.
+func Width(s string) int {
+	n, w := 0, 0
+	for s = valid(s); s != ""; n += w {
+		_, w, s = next(s)
 	}
 	return n
 }
 
-// Cut returns s in at most w cells; what was cut off leaves an ellipsis.
+// Cut returns s in at most w cells. Shortened text ends in ellipsis, unless that is wider than w.
 func Cut(s string, w int, ellipsis string) string {
 	s = valid(s)
 	if Width(s) <= w {
@@ -307,28 +388,25 @@ func Cut(s string, w int, ellipsis string) string {
 	if keep < 0 {
 		ellipsis, keep = "", max(0, w)
 	}
-	head, _ := split(s, keep)
+	head, _ := Split(s, keep)
 	return strings.TrimRight(head, " ") + ellipsis
 }
 
-// split returns the part of s that fits into w cells, and the rest.
-func split(s string, w int) (head, rest string) {
-	n := 0
-	for at := 0; at < len(s); {
-		g, gw := ansi.FirstGraphemeCluster(s[at:], ansi.GraphemeWidth)
-		_, gw = printable(g, gw)
-		if n+gw > w {
-			return s[:at], s[at:]
+// Split cuts s before the first grapheme that does not fit into w cells.
+func Split(s string, w int) (head, rest string) {
+	for rest = s; rest != ""; {
+		_, gw, after := next(rest)
+		if gw > w {
+			break
 		}
-		n += gw
-		at += len(g)
+		w, rest = w-gw, after
 	}
-	return s, ""
+	return s[:len(s)-len(rest)], rest
 }
 
-// Wrap sets a paragraph in lines of at most w cells, broken at spaces; newlines
-// stay. Only words longer than a line are broken, so that a flag is not taken
-// apart at its hyphens; no-break spaces hold. Nothing is lost.
+// Wrap splits s into lines of at most w cells, broken at spaces and tabs. Newlines are kept. Words
+// longer than a line are broken anywhere; other words are never broken, so that a flag is not split
+// at its hyphens. No-break spaces do not break.
 func Wrap(s string, w int) []string {
 	s, w = valid(s), max(1, w)
 	var out []string
@@ -345,7 +423,7 @@ func Wrap(s string, w int) []string {
 				out = append(out, line)
 			}
 			for cells > w {
-				head, rest := split(word, w)
+				head, rest := Split(word, w)
 				if head == "" { // a wide sign on a line of one cell
 					_, size := utf8.DecodeRuneInString(rest)
 					head, rest = rest[:size], rest[size:]

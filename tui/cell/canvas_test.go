@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -125,8 +126,8 @@ func TestRenderIsAsWideAsTheSheet(t *testing.T) {
 	}
 }
 
-// FuzzText looks for text that makes a line wider than its sheet, or brings
-// control characters to the terminal.
+// FuzzText looks for text that makes a line wider than its canvas, or sends control characters to
+// the terminal.
 func FuzzText(f *testing.F) {
 	f.Add("模\u202e\x1b[2J\xff", 5)
 	f.Fuzz(func(t *testing.T, text string, w int) {
@@ -148,4 +149,18 @@ func FuzzText(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPlainRunesTakeOneCell compares the fast width of plain runes with the library that measures
+// all others.
+func TestPlainRunesTakeOneCell(t *testing.T) {
+	for r := range rune(0x3000) {
+		if !Plain(r) {
+			continue
+		}
+		s := string(r)
+		if g, w := ansi.FirstGraphemeCluster(s+"─", ansi.GraphemeWidth); g != s || w != 1 || ansi.StringWidthWc(s) != 1 || !unicode.IsPrint(r) {
+			t.Errorf("%U: %q of %d cells", r, g, w)
+		}
+	}
 }

@@ -1,23 +1,23 @@
 package cell
 
-// Glyphs are the signs that the screen draws with: Unicode, or ASCII for
-// terminals and fonts that have no other.
+// Glyphs are the symbols of the screen, in Unicode, or in ASCII for terminals and fonts without
+// Unicode.
 type Glyphs struct {
 	ASCII bool
 	// Levels rise from an almost empty cell to a full one.
 	Levels []string
-	// Bar fills a whole cell, Rest the part of a bar that is not reached.
+	// Bar fills a whole cell; Rest fills the remaining part of a bar.
 	Bar, Rest string
 	// Lines of frames and axes.
 	Horizontal, Vertical, TopLeft, TopRight, BottomLeft, BottomRight, TeeLeft, TeeRight, Cross string
-	// Good, Warn, Bad, Info stand before words.
+	// Good, Warn, Bad and Info mark a text with its tone.
 	Good, Warn, Bad, Info string
 	Arrow, Ellipsis, Dash string
-	Point, Past           string // the present point of a plot, a past one
-	Flat                  string // as before
+	Point, Past           string // the current point of a plot, a past one
+	Flat                  string // unchanged
 }
 
-// Unicode and ASCII are the two sets.
+// Unicode returns the Unicode set.
 func Unicode() Glyphs {
 	return Glyphs{
 		Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Bar: "█", Rest: "░",
@@ -26,7 +26,7 @@ func Unicode() Glyphs {
 	}
 }
 
-// ASCII returns the seven-bit set.
+// ASCII returns the 7-bit set.
 func ASCII() Glyphs {
 	return Glyphs{
 		ASCII:  true,

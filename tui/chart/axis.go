@@ -3,30 +3,29 @@ package chart
 import (
 	"math"
 
-	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Axis is one direction of a plot.
+// Axis is one axis of a plot.
 type Axis struct {
-	// Title and unit, drawn once: of x below the axis at its end, of y above it.
+	// Title, with its unit, is drawn once: for x at the end below the axis, for y above it.
 	Title string
-	// Lo and Hi are the values at the ends. Where Hi is not above Lo, or Log is set
-	// and Lo is not positive, the axis has no values and the plot shows none.
+	// Lo and Hi are the values at the ends. If Hi is not above Lo, or Log is set and Lo is not
+	// positive, the axis is invalid and the plot shows no values.
 	Lo, Hi float64
-	// Log has equal distances for equal ratios.
+	// Log makes the axis logarithmic.
 	Log bool
-	// Least is the least distance of ticks: 1 for what is counted.
-	Least float64
-	// Label spells a tick; nil is figure.Count.
-	Label func(float64) string
+	// MinStep is the minimum distance between ticks: 1 for counts.
+	MinStep float64
 }
 
-func (a *Axis) ok() bool {
-	return finite(a.Lo) && finite(a.Hi) && a.Hi > a.Lo && finite(a.Hi-a.Lo) && (!a.Log || a.Lo > 0)
+// valid reports whether the axis can show values.
+func (a *Axis) valid() bool {
+	return stat.IsFinite(a.Lo) && stat.IsFinite(a.Hi) && a.Hi > a.Lo && stat.IsFinite(a.Hi-a.Lo) && (!a.Log || a.Lo > 0)
 }
 
-// at returns where v lies on the axis: 0 at Lo, 1 at Hi, outside of both beyond
-// them; NaN where the axis has no such value.
+// at returns the position of v on the axis: 0 at Lo, 1 at Hi, outside that range for values beyond
+// them. The result is NaN or infinite if the axis has no such value.
 func (a *Axis) at(v float64) float64 {
 	if a.Log {
 		return math.Log(v/a.Lo) / math.Log(a.Hi/a.Lo)
@@ -34,58 +33,30 @@ func (a *Axis) at(v float64) float64 {
 	return (v - a.Lo) / (a.Hi - a.Lo)
 }
 
-// inside says that v is drawn.
+// inside reports whether v lies on the axis.
 func (a *Axis) inside(v float64) bool {
 	f := a.at(v)
 	return f >= -1e-9 && f <= 1+1e-9
 }
 
-func (a *Axis) label(v float64) string {
-	if a.Label != nil {
-		return a.Label(v)
-	}
-	return figure.Count(v)
-}
-
-// Extend returns the axis with ends on ticks: what it showed before, and a little
-// more. Most is how many ticks there is room for.
-func (a Axis) Extend(most int) Axis {
-	if !a.ok() {
+// Extend returns a linear axis that includes this one and begins and ends on ticks. There is room
+// for maxTicks ticks. It returns an invalid or logarithmic axis unchanged.
+func (a Axis) Extend(maxTicks int) Axis {
+	if !a.valid() || a.Log {
 		return a
 	}
-	if a.Log {
-		a.Lo, a.Hi = niceBelow(a.Lo), Nice(a.Hi)
-		return a
-	}
-	step := a.step(most)
-	lo, hi := math.Floor(a.Lo/step+1e-9)*step, math.Ceil(a.Hi/step-1e-9)*step
-	a.Lo, a.Hi = lo, hi
+	step := a.step(maxTicks)
+	a.Lo, a.Hi = math.Floor(a.Lo/step+1e-9)*step, math.Ceil(a.Hi/step-1e-9)*step
 	return a
 }
 
-// niceBelow is the largest 1-2-5 step that is not above v.
-func niceBelow(v float64) float64 {
-	n := Nice(v)
-	if n <= v*(1+1e-9) {
-		return n
-	}
-	e := math.Floor(math.Log10(n) + 1e-9)
-	switch f := n / math.Pow(10, e); {
-	case f > 4:
-		return decimal(2, e)
-	case f > 1.5:
-		return decimal(1, e)
-	}
-	return decimal(5, e-1)
-}
+// step returns the 1-2-5 step that gives about most ticks.
+func (a *Axis) step(most int) float64 { return max(a.MinStep, Nice((a.Hi-a.Lo)/float64(max(1, most)))) }
 
-// step is the 1-2-5 distance of about most ticks.
-func (a *Axis) step(most int) float64 { return max(a.Least, Nice((a.Hi-a.Lo)/float64(max(1, most)))) }
-
-// ticks returns at most most values, rising, that are round in the axis' own way:
-// multiples of a 1-2-5 step, or 1-2-5 and powers of ten where it is logarithmic.
+// ticks returns at most most values in rising order: multiples of a 1-2-5 step or, on a logarithmic
+// axis, 1, 2 and 5 times powers of ten, or only the powers of ten.
 func (a *Axis) ticks(most int) []float64 {
-	if !a.ok() || most <= 0 {
+	if !a.valid() || most <= 0 {
 		return nil
 	}
 	if a.Log {
@@ -104,7 +75,7 @@ func (a *Axis) ticks(most int) []float64 {
 	return out
 }
 
-// tidy takes away what multiplying by a step adds beyond its last digit.
+// tidy removes the rounding error of multiplying by a step.
 func tidy(v, step float64) float64 {
 	if step >= 1 {
 		return math.Round(v)
@@ -125,7 +96,7 @@ func (a *Axis) logTicks(most int) []float64 {
 	return out[:min(len(out), most)]
 }
 
-// within lists the values factor·10^e that the axis shows, for every so manieth e.
+// within returns the values factor·10^e inside the axis, for every n-th exponent e with n = every.
 func (a *Axis) within(factors []float64, every float64) []float64 {
 	var out []float64
 	for e := math.Floor(math.Log10(a.Lo)); e <= math.Ceil(math.Log10(a.Hi)); e += every {

@@ -7,59 +7,55 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Fold says how several values become one column. A chart's title names it.
+// Fold is how several values are combined in one column. The title of a chart names it.
 type Fold uint8
 
-// Folds: the highest for latencies and queues, the mean for rates and shares, the
-// last for gauges.
+// Folds: Max for latencies and queues, Mean for rates and shares, Last for gauges, Min for what
+// must not fall.
 const (
 	Max Fold = iota
 	Mean
 	Last
+	Min
 )
 
-// String returns the word for a title.
-func (f Fold) String() string { return [...]string{"max", "mean", "last"}[f] }
+// String returns the fold as a word for a title.
+func (f Fold) String() string { return [...]string{"max", "mean", "last", "min"}[f] }
 
-// Sample is a value over a stretch of time.
+// Sample is the value of a time range.
 type Sample struct {
 	From, To time.Duration
 	V        stat.Opt
 }
 
-// Span is a row of N buckets of time of one length: bucket i holds the times from
-// (First+i)·Step on. Buckets are counted from time 0, not from what is shown, so
-// that a chart moves by whole columns and what it shows does not change on the way.
+// Span is a row of N buckets of equal duration. Bucket i begins at (First+i)·Step. Buckets are
+// aligned to time 0, not to the visible range, so that a chart moves by whole columns and finished
+// columns do not change while it moves.
 type Span struct {
 	First int
 	N     int
 	Step  time.Duration
 }
 
-// steps are the lengths of buckets in seconds: close enough to each other that a
-// chart is at least half full, far enough apart that it changes them rarely.
-var steps = [...]int{1, 2, 4, 6, 8, 10, 12, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200, 86400}
+// steps are the possible durations of buckets in seconds: close enough to each other that a chart
+// is at least half full, far enough apart that it changes them rarely.
+var steps = [...]float64{0.1, 0.2, 0.25, 0.4, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200, 86400}
 
-// NewSpan returns the buckets that show from..to in at most columns: the shortest
-// that are not shorter than a sample and fit. It begins with from's bucket and
-// ends with to's, and is empty where there is no room.
-func NewSpan(from, to, sample time.Duration, columns int) Span {
+// NewSpan returns the buckets that show from..to in at most that many columns: the shortest that
+// fit. A sample longer than a bucket fills several. It is empty if there is no room.
+func NewSpan(from, to time.Duration, columns int) Span {
 	if columns <= 0 || to < from {
 		return Span{Step: time.Second}
 	}
 	at := func(step time.Duration) Span {
 		first, last := bucket(from, step), bucket(to, step)
 		if last > first && to == time.Duration(last)*step {
-			last-- // what ends with a bucket does not begin the next
+			last-- // a range that ends with a bucket does not begin the next one
 		}
 		return Span{First: first, N: last - first + 1, Step: step}
 	}
 	for _, s := range steps {
-		step := time.Duration(s) * time.Second
-		if 5*step < 4*sample { // a little longer than announced is still of this length
-			continue
-		}
-		if span := at(step); span.N <= columns {
+		if span := at(time.Duration(s * float64(time.Second))); span.N <= columns {
 			return span
 		}
 	}
@@ -67,31 +63,31 @@ func NewSpan(from, to, sample time.Duration, columns int) Span {
 	return at(day * (1 + (to-from)/day/time.Duration(max(1, columns-1))))
 }
 
-// Latest returns the n buckets of one step that end with the one before or at to.
+// Latest returns n buckets, the last of which contains the time just before to.
 func Latest(to, step time.Duration, n int) Span {
 	step = max(step, time.Millisecond)
 	last := bucket(to-1, step)
 	return Span{First: last - max(0, n) + 1, N: max(0, n), Step: step}
 }
 
-// At returns the column of a time, which may lie outside of the span.
+// At returns the column of a time, which may be outside the span.
 func (s Span) At(t time.Duration) int { return bucket(t, s.Step) - s.First }
 
-// Start returns when column i begins.
+// Start returns the start time of column i.
 func (s Span) Start(i int) time.Duration { return time.Duration(s.First+i) * s.Step }
 
 func bucket(t, step time.Duration) int {
 	return int(math.Floor(float64(t) / float64(max(1, step))))
 }
 
-// Buckets folds samples, oldest first, into the columns of a span. A sample counts
-// in the bucket of its middle, and in every bucket of which it covers half: samples
-// a little longer than the buckets leave no false gap.
+// Buckets combines samples, oldest first, into the columns of a span. A sample counts in the bucket
+// of its middle and in every bucket that it covers by at least half, so that samples slightly
+// longer than the buckets leave no false gap.
 func Buckets(s Span, f Fold, samples []Sample) []stat.Opt {
 	out := make([]stat.Opt, s.N)
 	count := make([]float64, s.N)
 	for _, x := range samples {
-		if !present(x.V) {
+		if !x.V.Finite().OK {
 			continue
 		}
 		middle := s.At(x.From + (x.To-x.From)/2)
@@ -107,10 +103,10 @@ func Buckets(s Span, f Fold, samples []Sample) []stat.Opt {
 	return out
 }
 
-// add folds v into what n values made.
+// add combines v with o, the result of n values.
 func (f Fold) add(o stat.Opt, v, n float64) stat.Opt {
 	switch {
-	case !o.OK || f == Last || f == Max && v > o.V:
+	case !o.OK || f == Last || f == Max && v > o.V || f == Min && v < o.V:
 		return stat.Some(v)
 	case f == Mean:
 		return stat.Some(o.V + (v-o.V)/(n+1))
@@ -118,13 +114,13 @@ func (f Fold) add(o stat.Opt, v, n float64) stat.Opt {
 	return o
 }
 
-// rounds are the distances of ticks that people count time in, in seconds.
-var rounds = [...]int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
+// tickSteps are the distances between ticks of a time axis, in seconds.
+var tickSteps = [...]int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
 
-// Every returns the distance of ticks on an axis of time, a round number of
-// seconds, minutes or hours, such that they stand at least apart columns apart.
-func Every(s Span, apart int) time.Duration {
-	for _, e := range rounds {
+// TickStep returns the distance between ticks on a time axis: a round number of seconds, minutes or
+// hours that is at least apart columns wide.
+func TickStep(s Span, apart int) time.Duration {
+	for _, e := range tickSteps {
 		if every := time.Duration(e) * time.Second; every >= time.Duration(apart)*s.Step {
 			return every
 		}

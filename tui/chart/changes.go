@@ -7,32 +7,32 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// Stretch is a range of relative changes, ratios. One whose ends are no numbers, or
-// the wrong way round, is empty.
+// Stretch is a range of relative changes, as ratios. It is empty if an end is not finite or Low is
+// above High.
 type Stretch struct{ Low, High float64 }
 
-// ok says that there is something to draw.
-func (r Stretch) ok() bool {
+// valid reports whether there is something to draw.
+func (r Stretch) valid() bool {
 	return r.Low <= r.High && !math.IsInf(r.Low, 0) && !math.IsInf(r.High, 0)
 }
 
-// Nothing is a stretch that is not drawn.
-func Nothing() Stretch { return Stretch{math.NaN(), math.NaN()} }
+// EmptyStretch returns a stretch that is not drawn.
+func EmptyStretch() Stretch { return Stretch{math.NaN(), math.NaN()} }
 
-// Changes is an axis of relative changes. It always shows zero: on which side of it
-// something lies is the question.
+// Changes is an axis of relative changes. It always includes zero, because the sign of a change
+// matters most.
 type Changes struct{ lo, hi, step float64 }
 
-// clipped is how many times the room of what must be seen the others may take.
+// clipped limits optional stretches to this multiple of the range of the required ones.
 const clipped = 2.5
 
-// NewChanges makes an axis on which what must be seen is seen whole, and the rest as
-// far as it leaves room for that.
+// NewChanges returns an axis that shows the stretches of must in full, and the others as far as
+// they leave enough room for those.
 func NewChanges(must, rest []Stretch) Changes {
 	lo, hi := 0.0, 0.0
 	grow := func(list []Stretch, most float64) {
 		for _, r := range list {
-			if r.ok() {
+			if r.valid() {
 				lo, hi = max(-most, min(lo, r.Low)), min(most, max(hi, r.High))
 			}
 		}
@@ -47,7 +47,7 @@ func NewChanges(must, rest []Stretch) Changes {
 	return c
 }
 
-// at is the column of a value in w columns, -1 and w beyond the ends.
+// at returns the column of a value among w columns, -1 or w if it is beyond the ends.
 func (c Changes) at(v float64, w int) int {
 	const slack = 1e-9
 	switch x := (v - c.lo) / (c.hi - c.lo); {
@@ -60,9 +60,9 @@ func (c Changes) at(v float64, w int) int {
 	}
 }
 
-// Row draws an interval with its middle over a band: what was measured over what was
-// predicted. Either may be Nothing. Where both lie the line is double; what goes
-// beyond the axis ends with an angle.
+// Row draws an interval with its middle over a band: the measured change over the predicted one.
+// Either may be empty. Where both overlap the line is double. A part beyond the axis ends in an
+// angle bracket.
 func (c Changes) Row(p cell.Pane, g cell.Glyphs, band, interval Stretch, mid float64, t cell.Token) {
 	w := p.Width()
 	if w <= 0 || p.Height() <= 0 {
@@ -70,13 +70,13 @@ func (c Changes) Row(p cell.Pane, g cell.Glyphs, band, interval Stretch, mid flo
 	}
 	p.Text(c.at(0, w), 0, cell.Border, g.Vertical)
 	from, to := w, -1
-	if band.ok() {
+	if band.valid() {
 		from, to = max(0, c.at(band.Low, w)), min(w-1, c.at(band.High, w))
 		for x := from; x <= to; x++ {
 			p.Text(x, 0, cell.Muted, g.Rest)
 		}
 	}
-	if !interval.ok() {
+	if !interval.valid() {
 		return
 	}
 	left, right := c.at(interval.Low, w), c.at(interval.High, w)
@@ -106,7 +106,8 @@ func (c Changes) Row(p cell.Pane, g cell.Glyphs, band, interval Stretch, mid flo
 	}
 }
 
-// Axis writes round values in percent below the rows, zero before the others.
+// Axis writes round percentages below the rows. Zero and the ends take precedence over the values
+// between.
 func (c Changes) Axis(p cell.Pane) {
 	w := p.Width()
 	if w <= 0 || p.Height() <= 0 {

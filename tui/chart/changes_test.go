@@ -23,13 +23,13 @@ func TestChangesRow(t *testing.T) {
 			"│                   ░░░░├════◆═══┤░░\n0 %     +10 %     +20 %     +30 %   +40 %"},
 		{"beyond the prediction", []Stretch{{0.1, 0.2}, {0.05, 0.3}}, nil, Stretch{0.1, 0.2}, Stretch{0.05, 0.3}, 0.15, true,
 			"|      +-----=======O=======------------+\n0 %        +10 %         +20 %      +30 %"},
-		{"wider than the axis", []Stretch{{-0.02, 0.05}}, []Stretch{{-0.9, 3}}, Nothing(), Stretch{-0.9, 3}, 0, false,
+		{"wider than the axis", []Stretch{{-0.02, 0.05}}, []Stretch{{-0.9, 3}}, EmptyStretch(), Stretch{-0.9, 3}, 0, false,
 			"<───────────────────◆───────────────────>\n−20 %   −10 %      0 %      +10 %   +20 %"},
-		{"nothing known", nil, nil, Nothing(), Nothing(), 0, false,
-			"                    │\n−1.0 %  −0.5 %     0 %      +0.5 % +1.0 %"},
-		{"no numbers", []Stretch{{math.NaN(), math.Inf(1)}}, nil, Stretch{0, math.Inf(1)}, Nothing(), math.NaN(), false,
-			"                    │\n−1.0 %  −0.5 %     0 %      +0.5 % +1.0 %"},
-		{"worse", []Stretch{{-0.8, -0.7}}, nil, Nothing(), Stretch{-0.8, -0.7}, -0.75, false,
+		{"nothing known", nil, nil, EmptyStretch(), EmptyStretch(), 0, false,
+			"                    │\n−1 %    −0.5 %     0 %      +0.5 %   +1 %"},
+		{"no numbers", []Stretch{{math.NaN(), math.Inf(1)}}, nil, Stretch{0, math.Inf(1)}, EmptyStretch(), math.NaN(), false,
+			"                    │\n−1 %    −0.5 %     0 %      +0.5 %   +1 %"},
+		{"worse", []Stretch{{-0.8, -0.7}}, nil, EmptyStretch(), Stretch{-0.8, -0.7}, -0.75, false,
 			"├──◆─┤                                  │\n−80 %   −60 %     −40 %     −20 %     0 %"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestChangesRow(t *testing.T) {
 	}
 }
 
-// Whatever is drawn on an axis keeps to its line.
+// Nothing is drawn outside the line.
 func TestChangesKeepToTheirLine(t *testing.T) {
 	values := []float64{-1, -0.3, 0, 1e-9, 0.03, 0.5, 8, 1e12, math.Inf(1), math.NaN(), -math.MaxFloat64}
 	for _, low := range values {

@@ -1,8 +1,8 @@
-// Package chart draws numbers on a sheet of cells: sparklines, bars, plots in
-// braille. Each chart is a function of its values, its size and its scale; none
-// knows what the numbers are of, and none keeps anything between two frames.
+// Package chart draws numbers on a canvas: sparklines, bars, and plots in braille. A chart depends
+// only on its values, size and scale. Charts do not know what the numbers mean, and keep nothing
+// between frames.
 //
-// A value that is absent, NaN or infinite is a gap: it is neither zero nor joined
-// to its neighbours. Charts have a given size and show what fits; none of them
-// needs a least one. A set of glyphs that is ASCII draws all of it in seven bits.
+// A value that is absent, NaN or infinite is a gap: it is not drawn as zero, and lines do not cross
+// it. Charts have a given size and show what fits; none has a minimum size. With ASCII glyphs they
+// draw 7-bit text only.
 package chart

@@ -3,23 +3,24 @@ package chart
 import (
 	"math"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// frame is a plot with its place on the sheet.
+// frame is a plot with its position on the canvas.
 type frame struct {
 	*Plot
 	g      cell.Glyphs
 	whole  cell.Pane
 	area   cell.Pane // between the axes
-	gutter int       // columns left of it, the axis itself included; 0 none
-	legend [][]entry // lines above it
+	gutter int       // columns left of the area including the axis; 0 without axes
+	legend [][]entry // lines above the area
 	labels int       // lines for labels of uprights, below the legend
 	yTicks []float64
 	xTicks []float64
 }
 
-// Least sizes of a picture that still gets axes, a legend, lines of labels.
+// Minimum size of a plot's area if it has axes, a legend or lines of labels.
 const (
 	leastWidth  = 16
 	leastHeight = 4
@@ -36,12 +37,12 @@ func (pl *Plot) frame(p cell.Pane, g cell.Glyphs) *frame {
 		f.legend = pl.entries(p, g, 1+min(1, spare/8))
 	}
 	if spare := h - leastHeight - foot - len(f.legend); spare > 0 {
-		f.labels = min(pl.upright(), 1+spare/8, 2)
+		f.labels = min(pl.visibleUprights(), 1+spare/8, 2)
 	}
 	rows := h - f.head() - foot
 	f.yTicks = pl.Y.ticks(max(2, rows/2))
 	for _, v := range f.yTicks {
-		f.gutter = max(f.gutter, p.Cells(pl.Y.label(v)))
+		f.gutter = max(f.gutter, p.Cells(figure.Count(v)))
 	}
 	f.gutter += 2
 	if foot == 0 || w < f.gutter+leastWidth {
@@ -54,27 +55,27 @@ func (pl *Plot) frame(p cell.Pane, g cell.Glyphs) *frame {
 	return f
 }
 
-// upright is how many vertical lines there are to draw.
-func (pl *Plot) upright() int {
+// visibleUprights returns the number of vertical lines to draw.
+func (pl *Plot) visibleUprights() int {
 	n := 0
 	for _, u := range pl.Uprights {
-		if pl.X.ok() && pl.X.inside(u.At) {
+		if pl.X.valid() && pl.X.inside(u.At) {
 			n++
 		}
 	}
 	return n
 }
 
-// head is how many lines stand above the picture.
+// head returns the number of lines above the area.
 func (f *frame) head() int { return len(f.legend) + f.labels }
 
-// entry is a place in the legend; the title of the y axis is one without a sign.
+// entry is an item of the legend. The title of the y axis is an entry without a sign.
 type entry struct {
 	token      cell.Token
 	sign, name string
 }
 
-// entries sets the legend in at most most lines; what does not fit is left out.
+// entries lays out the legend in at most most lines. Entries that do not fit are left out.
 func (pl *Plot) entries(p cell.Pane, g cell.Glyphs, most int) [][]entry {
 	all := []entry{{name: pl.Y.Title}}
 	add := func(e entry) {
@@ -103,14 +104,14 @@ func (pl *Plot) entries(p cell.Pane, g cell.Glyphs, most int) [][]entry {
 	return lines
 }
 
-// legendGap are the cells between two places in a legend.
+// legendGap is the number of cells between two entries of a legend.
 const legendGap = 2
 
-// spaced drops ticks whose labels would touch those before them.
+// spaced drops ticks whose labels would touch the previous label.
 func (f *frame) spaced(ticks []float64) []float64 {
 	end, out := -1, ticks[:0:0]
 	for _, v := range ticks {
-		n := f.whole.Cells(f.X.label(v))
+		n := f.whole.Cells(figure.Count(v))
 		if from := f.column(v) - n/2; from > end || end < 0 {
 			out, end = append(out, v), from+n
 		}
@@ -118,7 +119,7 @@ func (f *frame) spaced(ticks []float64) []float64 {
 	return out
 }
 
-// column and row are the cells in which a value lies.
+// column and row return the cell in which a value lies.
 func (f *frame) column(x float64) int {
 	return int(math.Round(f.X.at(x) * float64(f.area.Width()-1)))
 }
@@ -150,7 +151,7 @@ func (f *frame) axes() {
 	for _, v := range f.yTicks {
 		y := f.head() + f.row(v)
 		p.Text(left, y, cell.Border, f.g.TeeRight)
-		p.Right(left-1, y, cell.Muted, f.Y.label(v))
+		p.Right(left-1, y, cell.Muted, figure.Count(v))
 	}
 	p.Text(left, bottom, cell.Border, f.g.BottomLeft)
 	for x := range f.area.Width() {
@@ -162,7 +163,7 @@ func (f *frame) axes() {
 	}
 	title := p.Cells(f.X.Title)
 	for _, v := range f.xTicks {
-		x, label := f.gutter+f.column(v), f.X.label(v)
+		x, label := f.gutter+f.column(v), figure.Count(v)
 		p.Text(x, bottom, cell.Border, tee)
 		from := min(x-p.Cells(label)/2, p.Width()-p.Cells(label))
 		if from+p.Cells(label) < p.Width()-title {

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// shade fills stretches with a pattern that stays behind what is drawn over it.
+// shade fills the Spans with a pattern, behind everything else.
 func (f *frame) shade() {
 	for _, s := range f.Spans {
 		begin, end := f.X.at(s.From), f.X.at(s.To)
@@ -55,27 +56,6 @@ func (f *frame) uprights() {
 	}
 }
 
-func (f *frame) levels() {
-	for _, l := range f.Levels {
-		if !f.Y.inside(l.At) {
-			continue
-		}
-		y, w := f.row(l.At), f.area.Width()
-		for x := 0; x < w; x += 2 {
-			f.area.Text(x, y, l.Token, f.g.Horizontal)
-		}
-	}
-}
-
-// levelLabels stand over what the lines cross.
-func (f *frame) levelLabels() {
-	for _, l := range f.Levels {
-		if f.Y.inside(l.At) {
-			f.area.Right(f.area.Width(), f.row(l.At), l.Token, " "+l.Label)
-		}
-	}
-}
-
 func (f *frame) series() {
 	r := newRaster(f.area.Width(), f.area.Height(), f.g.ASCII)
 	for i := range f.Series {
@@ -84,7 +64,7 @@ func (f *frame) series() {
 		joined, phase := false, 0
 		for _, v := range s.XY {
 			at := XY{f.X.at(v.X) * float64(r.w-1), (1 - f.Y.at(v.Y)) * float64(r.h-1)}
-			if !finite(at.X) || !finite(at.Y) {
+			if !stat.IsFinite(at.X) || !stat.IsFinite(at.Y) {
 				joined = false
 				continue
 			}
@@ -102,8 +82,8 @@ func (f *frame) series() {
 	r.draw(f.area)
 }
 
-// points are drawn last. Those that fall into one cell show the last one's sign
-// and all their labels; a label that would cover another point is left out.
+// points draws the points, on top of everything. Points in the same cell show the last one's sign
+// and all labels. A label that would cover another point is left out.
 func (f *frame) points() {
 	w := f.area.Width()
 	type spot struct {
@@ -136,7 +116,7 @@ func (f *frame) points() {
 	}
 }
 
-// beside writes a label right of a point, or left of it, where nothing is yet.
+// beside writes a label right of a point, or else left of it, if the cells are free.
 func beside(p cell.Pane, x, y int, t cell.Token, label string, taken []bool) {
 	n := p.Cells(label)
 	for _, from := range [...]int{x + 1, x - n} {

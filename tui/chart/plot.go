@@ -6,21 +6,20 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// Plot is a picture of lines, clouds and points over two axes.
+// Plot is a chart of lines, clouds and points over two axes.
 type Plot struct {
 	X, Y     Axis
-	Spans    []Range // shaded stretches of x, behind everything
-	Uprights []Tick  // vertical lines, most important first, labelled above the plot
-	Levels   []Tick  // horizontal lines, labelled at their right end
+	Spans    []Range // shaded ranges of x, behind everything
+	Uprights []Tick  // vertical lines, the most important first, labelled above the plot
 	Series   []Series
 	Points   []Point
 }
 
-// XY is one point of a series; NaN and infinite ones are gaps.
+// XY is one point of a series. A point with NaN or infinity is a gap.
 type XY struct{ X, Y float64 }
 
-// Series is a line through points, or a cloud of them. Name is its place in the
-// legend, "" none.
+// Series is a line through points, or a cloud of points. It is listed in the legend under Name,
+// unless that is "".
 type Series struct {
 	Name   string
 	Token  cell.Token
@@ -28,21 +27,21 @@ type Series struct {
 	XY     []XY
 }
 
-// Range is a stretch of the x axis.
+// Range is a range of the x axis.
 type Range struct {
 	From, To float64
 	Token    cell.Token
 }
 
-// Point is a single sign with a label beside it. Those of one Name share a place in
-// the legend. Later ones are drawn over earlier ones.
+// Point is a single sign with a label beside it. Points with the same Name share a legend entry.
+// Later points are drawn over earlier ones.
 type Point struct {
 	XY
 	Sign, Label, Name string
 	Token             cell.Token
 }
 
-// Stroke says how a series is drawn, so that lines are told apart without colour.
+// Stroke is how a series is drawn, so that lines differ without colour.
 type Stroke uint8
 
 // Strokes.
@@ -53,7 +52,7 @@ const (
 	Cloud // the points alone
 )
 
-// inks says whether a stroke leaves a dot at a place along its way.
+// inks reports whether a stroke draws a dot at a position along its pattern.
 func (s Stroke) inks(at int) bool {
 	switch s {
 	case Dashed:
@@ -64,10 +63,10 @@ func (s Stroke) inks(at int) bool {
 	return true
 }
 
-// sign is the ASCII form of a stroke.
+// sign returns the ASCII form of a stroke.
 func (s Stroke) sign() byte { return "*-.."[s] }
 
-// sample is a stroke in the legend.
+// sample returns a stroke as it appears in the legend.
 func (s Stroke) sample(ascii bool) string {
 	if ascii {
 		return strings.Repeat(string(rune(s.sign())), 2)
@@ -75,9 +74,8 @@ func (s Stroke) sample(ascii bool) string {
 	return [...]string{"⠒⠒⠒", "⠒⠂⠒", "⠂⠐⠀", "⠶⠀⠶"}[s]
 }
 
-// Draw draws the plot into the pane: legend, labels of the uprights, the picture
-// between its axes. What there is no room for is left out from the outside in, the
-// picture last.
+// Draw draws the legend, the labels of the uprights, the axes and the area between them. If space
+// is short, the outer parts are left out first and the area last.
 func (pl *Plot) Draw(p cell.Pane, g cell.Glyphs) {
 	f := pl.frame(p, g)
 	if f.area.Width() == 0 || f.area.Height() == 0 {
@@ -85,12 +83,10 @@ func (pl *Plot) Draw(p cell.Pane, g cell.Glyphs) {
 	}
 	f.drawLegend()
 	f.axes()
-	if pl.X.ok() && pl.Y.ok() {
+	if pl.X.valid() && pl.Y.valid() {
 		f.shade()
 		f.uprights()
-		f.levels()
 		f.series()
-		f.levelLabels()
 		f.points()
 	}
 }

@@ -18,14 +18,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden plots anew")
 
-// plotted has all that a plot can show: three curves, of which one has a gap,
-// limits, a shaded stretch, points of which two share a cell, a level.
+// plotted has everything that a plot can show: three curves, one with a gap, limits, a shaded
+// range, two points in one cell, a level.
 func plotted(log bool) *chart.Plot {
 	pl := &chart.Plot{
 		X: chart.Axis{Title: "running", Hi: 250}, Y: chart.Axis{Title: "tok/s", Hi: 14_000},
 		Spans:    []chart.Range{{From: 180, To: math.Inf(1), Token: cell.Border}},
-		Uprights: []chart.Tick{{At: 32, Label: "seats 32", Token: cell.Body}, {At: 180, Label: "KV pool 180"}, {At: 206, Label: "ridge 206"}, {At: 900, Label: "outside"}},
-		Levels:   []chart.Tick{{At: 12_000, Label: "limit", Token: cell.Bad}},
+		Uprights: []chart.Tick{{At: 32, Label: "slots 32", Token: cell.Body}, {At: 180, Label: "KV pool 180"}, {At: 206, Label: "ridge 206"}, {At: 900, Label: "outside"}},
 		Points: []chart.Point{
 			{XY: chart.XY{X: 4, Y: 700}, Sign: "◇", Label: "0", Name: "before"},
 			{XY: chart.XY{X: 32, Y: 3700}, Sign: "◇", Label: "1", Name: "before"},
@@ -95,8 +94,8 @@ func TestPlotGolden(t *testing.T) {
 	}
 }
 
-// A line between two points is drawn on every row and column on its way, and
-// nothing is where there is no value.
+// A line between two points is drawn in every row and column between them, and nothing is drawn
+// without a value.
 func TestPlotJoinsWhatIsPresent(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -118,7 +117,7 @@ func TestPlotJoinsWhatIsPresent(t *testing.T) {
 	}
 }
 
-// Strokes are told apart without colour: each leaves another picture.
+// Strokes differ without colour.
 func TestStrokesDiffer(t *testing.T) {
 	seen := map[string]chart.Stroke{}
 	for _, stroke := range []chart.Stroke{chart.Solid, chart.Dashed, chart.Dotted, chart.Cloud} {
@@ -131,8 +130,7 @@ func TestStrokesDiffer(t *testing.T) {
 	}
 }
 
-// Whatever the size and the values, a chart writes into its pane alone and fails
-// on nothing.
+// At any size and with any values, a chart writes only into its pane and does not fail.
 func TestNothingOutsideOfThePane(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	odd := []float64{0, -1, 1, 5e-324, 1e300, -1e300, math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1), 12, 0.5, 90}
@@ -162,7 +160,7 @@ func TestNothingOutsideOfThePane(t *testing.T) {
 	}
 }
 
-// oddCharts are one of each kind, with values that nobody would measure.
+// oddCharts returns a chart of each kind with unusual values.
 func oddCharts(r *rand.Rand, value func() float64) []func(cell.Pane, cell.Glyphs) {
 	var values []stat.Opt
 	var xy []chart.XY
@@ -184,12 +182,12 @@ func oddCharts(r *rand.Rand, value func() float64) []func(cell.Pane, cell.Glyphs
 			chart.Sparkline(p, g, cell.Body, values, chart.Scale{Lo: value(), Hi: value()})
 		},
 		func(p cell.Pane, g cell.Glyphs) {
-			b := chart.Bar{Value: stat.Some(value()), Top: value(), Lo: "0", Hi: "12,000 tok/s", Marks: ticks}
+			b := chart.Bar{Value: stat.Some(value()), Top: value(), Marks: ticks}
 			b.Draw(p, g)
 		},
 		func(p cell.Pane, g cell.Glyphs) {
 			pl := chart.Plot{
-				X: axis(), Y: axis(), Uprights: ticks, Levels: ticks, Points: points,
+				X: axis(), Y: axis(), Uprights: ticks, Points: points,
 				Spans:  []chart.Range{{From: value(), To: value()}},
 				Series: []chart.Series{{Name: "a", XY: xy, Stroke: chart.Stroke(r.IntN(4))}, {Name: "b", XY: xy}},
 			}

@@ -6,17 +6,16 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// raster is a picture in dots: two by four to a cell in braille, one to a cell in
-// ASCII. A cell has the token that was drawn into it last.
+// raster is a bitmap of two by four dots per cell in braille, one per cell in ASCII. A cell has the
+// token of the last dot drawn in it.
 type raster struct {
 	w, h   int // dots
-	sx, sy int // dots of a cell
-	cols   int // cells of a line
+	sx, sy int // dots per cell
+	cols   int // cells per line
 	cells  []inked
 }
 
-// inked is what was drawn into one cell: the pattern of its dots, or the sign of
-// its ASCII stroke.
+// inked is the content of one cell: its dots as a braille pattern, or its ASCII sign.
 type inked struct {
 	dots  uint8
 	sign  byte
@@ -32,10 +31,10 @@ func newRaster(w, h int, ascii bool) *raster {
 	return r
 }
 
-// braille are the bits of the dots of a cell, by line and column.
+// braille holds the bit of each dot of a cell, by row and column.
 var braille = [4][2]uint8{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
-// set draws a dot; outside of the picture it does nothing.
+// set draws a dot. It ignores dots outside the raster.
 func (r *raster) set(x, y int, s *Series) {
 	if x < 0 || y < 0 || x >= r.w || y >= r.h {
 		return
@@ -46,7 +45,7 @@ func (r *raster) set(x, y int, s *Series) {
 	c.token = s.Token
 }
 
-// point draws a dot; one of a cloud is four in braille, so that it is seen alone.
+// point draws a dot. For a cloud in braille it draws four, so that a single one is visible.
 func (r *raster) point(x, y int, s *Series) {
 	size := 1
 	if s.Stroke == Cloud && r.sx > 1 {
@@ -58,8 +57,8 @@ func (r *raster) point(x, y int, s *Series) {
 	}
 }
 
-// line draws from a to b, both in dots, and returns how far along its pattern the
-// stroke is then, having begun at phase.
+// line draws from a to b, in dots. phase is the position along the stroke's pattern at a; line
+// returns the position at b.
 func (r *raster) line(ax, ay, bx, by float64, s *Series, phase int) int {
 	ax, ay, bx, by, ok := clip(ax, ay, bx, by, float64(r.w-1), float64(r.h-1))
 	if !ok {
@@ -78,8 +77,8 @@ func (r *raster) line(ax, ay, bx, by float64, s *Series, phase int) int {
 	return phase
 }
 
-// clip cuts a line to the rectangle from 0, 0 to w, h (Liang and Barsky); ok is
-// false where nothing of it lies inside.
+// clip clips a line to the rectangle from 0, 0 to w, h with the Liang-Barsky algorithm. ok is false
+// if no part of it is inside.
 func clip(ax, ay, bx, by, w, h float64) (x0, y0, x1, y1 float64, ok bool) {
 	from, to := 0.0, 1.0
 	dx, dy := bx-ax, by-ay
@@ -99,7 +98,7 @@ func clip(ax, ay, bx, by, w, h float64) (x0, y0, x1, y1 float64, ok bool) {
 	return ax + from*dx, ay + from*dy, ax + to*dx, ay + to*dy, true
 }
 
-// draw puts the picture on the pane; cells without a dot stay as they are.
+// draw writes the bitmap to the pane. Cells without a dot are not changed.
 func (r *raster) draw(p cell.Pane) {
 	for i, c := range r.cells {
 		if c.dots == 0 {

@@ -6,39 +6,39 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Scale is what a chart shows, from its foot to its top. The zero Scale shows
-// nothing yet: Fit makes it one.
+// Scale is the value range of a chart, from bottom to top. The zero Scale is empty; Fit gives it a
+// range.
 type Scale struct{ Lo, Hi float64 }
 
 // Ratio returns the scale of shares, 0 to 1.
 func Ratio() Scale { return Scale{0, 1} }
 
-// shrinkBelow is the part of a scale under which its highest value must have
-// fallen before the scale shrinks. It is the least part that a 1-2-5 step leaves
-// of the step above it, so that growing never calls for shrinking.
+// shrinkBelow is the fraction of the scale that the highest value must fall below before the scale
+// shrinks. It equals the smallest ratio of neighbouring 1-2-5 steps, so that growing never causes
+// shrinking.
 const shrinkBelow = 0.4
 
-// Fit returns the scale from zero that shows values up to most: it grows at once
-// to the next 1-2-5 step, shrinks only when most fell below 40 % of its top, and
-// otherwise stays, so that what is drawn on it can be compared with what was.
-func (s Scale) Fit(most float64) Scale {
-	if !finite(most) || s.Hi > 0 && most <= s.Hi && most >= shrinkBelow*s.Hi {
+// Fit returns the scale from zero for values up to highest. It grows at once to the next 1-2-5 step
+// and shrinks only when highest is below 40 % of its top. Otherwise it stays the same, so that
+// successive frames can be compared.
+func (s Scale) Fit(highest float64) Scale {
+	if !stat.IsFinite(highest) || s.Hi > 0 && highest <= s.Hi && highest >= shrinkBelow*s.Hi {
 		return s
 	}
-	if most <= 0 && s.Hi > 0 { // nothing to see is no reason to look closer
+	if highest <= 0 && s.Hi > 0 { // do not zoom in when there is nothing to see
 		return s
 	}
-	return Scale{0, Nice(most)}
+	return Scale{0, Nice(highest)}
 }
 
-// Follow returns the scale that Fit arrives at when it follows a chart of width
-// columns over all values, oldest first: the same history gives the same scale,
-// whoever draws it and however often.
+// Follow returns the scale that results from calling Fit for a chart of width columns as it moves
+// over all values, oldest first. The same history always gives the same scale, however often it was
+// drawn.
 func Follow(values []stat.Opt, width int) Scale {
 	var s Scale
-	var falling []int // indices in the chart whose values only fall
+	var falling []int // indices in the current window, with falling values
 	for i, v := range values {
-		if present(v) {
+		if v.Finite().OK {
 			for len(falling) > 0 && values[falling[len(falling)-1]].V <= v.V {
 				falling = falling[:len(falling)-1]
 			}
@@ -54,7 +54,7 @@ func Follow(values []stat.Opt, width int) Scale {
 	return s
 }
 
-// At returns where v lies between foot and top, 0..1, cut at both.
+// At returns the position of v between bottom and top, limited to 0..1.
 func (s Scale) At(v float64) float64 {
 	if s.Hi <= s.Lo || math.IsNaN(v) {
 		return 0
@@ -62,8 +62,8 @@ func (s Scale) At(v float64) float64 {
 	return min(1, max(0, (v-s.Lo)/(s.Hi-s.Lo)))
 }
 
-// Nice returns the smallest of 1, 2 and 5 times a power of ten that is not below
-// v; 1 where v is not a positive number.
+// Nice returns the smallest of 1, 2 and 5 times a power of ten that is at least v. It returns 1 if
+// v is not positive and finite.
 func Nice(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 1
@@ -77,15 +77,10 @@ func Nice(v float64) float64 {
 	return v
 }
 
-// decimal is f·10^e, rounded as it would be written.
+// decimal returns f·10^e, rounded to the nearest float of that decimal number.
 func decimal(f, e float64) float64 {
 	if e < 0 {
 		return f / math.Pow(10, -e)
 	}
 	return f * math.Pow(10, e)
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// present says that there is a number to draw.
-func present(o stat.Opt) bool { return o.OK && finite(o.V) }

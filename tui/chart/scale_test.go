@@ -48,8 +48,7 @@ func TestScaleKeeps(t *testing.T) {
 	}
 }
 
-// A scale that changes its mind on a value just beside its steps would make a
-// chart jump; none may.
+// A chart would jump if its scale changed with values close to a step.
 func TestScaleIsSteady(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -64,7 +63,7 @@ func TestScaleIsSteady(t *testing.T) {
 	}
 }
 
-// Follow is Fit of the highest value in sight, at each step.
+// Follow equals Fit of the highest visible value, at each step.
 func TestFollow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

@@ -7,25 +7,35 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// Sparkline fills the pane with one column a value, the last at the right edge;
-// older ones than fit are left out. Every line has eight levels. A value at or
-// below the foot of the scale still shows its lowest level, so that a measured zero
-// is not a gap; one above the top is cut.
+// Sparkline fills the pane with one column per value, the last at the right edge. The oldest values
+// are left out if there are too many. Every line has eight levels. A value at or below the bottom
+// of the scale is drawn at the lowest level, so that a measured zero is not a gap; values above the
+// top are clipped.
 func Sparkline(p cell.Pane, g cell.Glyphs, t cell.Token, values []stat.Opt, s Scale) {
 	values = values[max(0, len(values)-p.Width()):]
 	at := p.Width() - len(values)
 	Area(p.Sub(at, 0, len(values), p.Height()), g, values, s, func(int) cell.Token { return t })
 }
 
-// Area fills the pane with one column a value from its left edge on, each with its
-// own token. See Sparkline.
+// Limit draws a dashed line at a value, behind what is drawn later.
+func Limit(p cell.Pane, g cell.Glyphs, v float64, s Scale) {
+	dash := "┄"
+	if g.ASCII {
+		dash = "~"
+	}
+	y := p.Height() - 1 - int(s.At(v)*float64(p.Height())-1e-9)
+	p.Sub(0, y, p.Width(), 1).Fill(cell.Warn, dash)
+}
+
+// Area fills the pane with one column per value from the left edge on, each with its own token. See
+// Sparkline for the levels.
 func Area(p cell.Pane, g cell.Glyphs, values []stat.Opt, s Scale, token func(i int) cell.Token) {
 	h, per := p.Height(), len(g.Levels)
 	if h == 0 || per == 0 {
 		return
 	}
 	for x, v := range values[:min(len(values), p.Width())] {
-		if !present(v) {
+		if !v.Finite().OK {
 			continue
 		}
 		level := max(1, int(math.Ceil(s.At(v.V)*float64(h*per)-1e-9)))

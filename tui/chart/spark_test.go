@@ -10,7 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
-// some makes optional values of numbers; NaN stands for an absent one.
+// some converts numbers to optional values; NaN is absent.
 func some(list ...float64) []stat.Opt {
 	out := make([]stat.Opt, len(list))
 	for i, v := range list {
@@ -21,7 +21,7 @@ func some(list ...float64) []stat.Opt {
 	return out
 }
 
-// drawn returns what draw leaves on a sheet, without the last newline.
+// drawn returns what draw writes on a canvas, without the last newline.
 func drawn(w, h int, draw func(cell.Pane)) string {
 	c := cell.NewCanvas(w, h)
 	draw(c.Pane())

@@ -1,34 +1,68 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/docker"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/systemd"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
-// Attach is a server that was found running, and that rooftop stops and starts
-// again with its own command line, environment, working directory, user and limits.
+// Attach is an Applier for a server that was found running. It restarts the server with
+// its own command line, environment, working directory, user and limits.
 type Attach struct {
 	owned
 	std   [3]*os.File
 	notes []string
 }
 
-// RefusedError says why a server is not restarted in place, and what to do instead.
+// RefusedError explains why a server is not restarted in place, and what to do instead.
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string {
-	return e.Why + "; give a program that restarts it with --apply-cmd"
+	return e.Why + "; pass --apply-cmd with a program that restarts it"
 }
 
-// NewAttach takes a server that was found among the processes of this machine. It
-// touches nothing, and makes sure of everything that a restart needs. Where a
-// restart would be wrong the error is a *RefusedError.
+// NewInPlace returns the Applier that restarts a server where it runs: in its container of Docker, through
+// its service of systemd, or else its process. It touches nothing. The error is a *RefusedError if the
+// server must not be restarted.
+func NewInPlace(ctx context.Context, found *proc.Server, plan Plan) (Applier, error) {
+	if found.Container() != "" {
+		container, err := docker.New(ctx, found)
+		if err != nil {
+			return nil, &RefusedError{err.Error()}
+		}
+		return newManaged(container, plan), nil
+	}
+	around, err := found.Surroundings()
+	if err != nil {
+		return nil, &RefusedError{fmt.Sprintf("process %d cannot be read (%v)", found.LaunchPID, err)}
+	}
+	name, uid := found.Service()
+	if name == "" {
+		return NewAttach(found, plan)
+	}
+	l, err := captured(found, &around)
+	if err != nil {
+		return nil, err
+	}
+	unit, err := systemd.New(ctx, name, uid, l, found.LaunchPID)
+	if err != nil {
+		return nil, &RefusedError{err.Error()}
+	}
+	return newManaged(unit, plan), nil
+}
+
+// NewAttach returns an Attach for a server that was found among the processes of this
+// machine. It checks everything that a restart needs and touches nothing. The error is a
+// *RefusedError if the server must not be restarted in place.
 func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 	h, err := newHost(plan.Grace)
 	if err != nil {
@@ -51,32 +85,30 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 		return nil, err
 	}
 	p := h.adopt(journal.Process{PID: launched.PID, Ticks: launched.Ticks, Boot: h.boot})
-	// Whoever started it may have put other things into its session.
+	// Its session may contain other programs of whoever started it.
 	p.session, p.group = false, false
 	h.alive(p)
 	a := &Attach{owned: owned{host: h, mode: "attach", plan: plan, port: found.Addr.Port(), kept: l, runs: l, process: p, wary: true}}
 	if a.plan.Ready.URL == "" {
-		c, err := l.config()
-		if err != nil {
+		if a.plan.Ready.URL, _, err = addressOf(l); err != nil {
 			return nil, err
 		}
-		a.plan.Ready.URL, _ = address(c)
 	}
-	a.open()
+	a.openStreams()
 	if err := h.rehearse(l); err != nil {
 		a.Close()
-		return nil, &RefusedError{fmt.Sprintf("process %d cannot be started again just as it is: %v", found.LaunchPID, err)}
+		return nil, &RefusedError{fmt.Sprintf("process %d cannot be restarted exactly as it is: %v", found.LaunchPID, err)}
 	}
 	a.owned.std = a.streams
-	a.above(h.fs.Ancestors(found.LaunchPID))
+	a.noteParent(h.fs.Ancestors(found.LaunchPID))
 	if ours := h.fs.Cgroups(os.Getpid()); !slices.Equal(ours, around.Cgroups) {
-		a.notes = append(a.notes, "after a restart the server is in rooftop's control group, whose bounds of memory and processors may be others")
+		a.notes = append(a.notes, "a restart moves the server to rooftop's control group, which may have other memory and CPU limits")
 	}
 	return a, nil
 }
 
-// captured is the exact launch of a process.
-func captured(found *proc.Server, around *proc.Surroundings) (*Launch, error) {
+// captured returns the exact launch of a server's launch process.
+func captured(found *proc.Server, around *proc.Surroundings) (*launcher.Launch, error) {
 	pid := found.LaunchPID
 	env, err := found.Environ()
 	if err != nil {
@@ -86,13 +118,13 @@ func captured(found *proc.Server, around *proc.Surroundings) (*Launch, error) {
 	if err != nil {
 		return nil, &RefusedError{fmt.Sprintf("read command line of process %d: %v", pid, err)}
 	}
-	l := &Launch{
+	l := &launcher.Launch{
 		Argv: argv, Env: env, Cwd: found.Cwd, Exe: around.Exe, Std: around.Std,
-		Owner: Owner{UID: around.UID, GID: around.GID, Groups: around.Groups},
+		Owner: launcher.Owner{UID: around.UID, GID: around.GID, Groups: around.Groups},
 		Limit: around.Limits, Nice: around.Nice, Umask: around.Umask, OOMScoreAdj: around.OOMScoreAdj,
 		CPUs: around.CPUs, Policy: around.Policy, Priority: around.Priority,
 	}
-	c, err := l.config()
+	c, err := l.Config()
 	if err != nil {
 		return nil, &RefusedError{fmt.Sprintf("the command line of process %d cannot be read: %v", pid, err)}
 	}
@@ -100,26 +132,26 @@ func captured(found *proc.Server, around *proc.Surroundings) (*Launch, error) {
 	if path == "" {
 		return l, nil
 	}
-	file, err := readConfig(under(l.Cwd, path))
+	file, err := launcher.ReadFile(absolute(l.Cwd, path))
 	if err != nil {
 		return nil, &RefusedError{fmt.Sprintf("the server's config file cannot be read: %v", err)}
 	}
 	// Start times are known to about a second.
 	if file.Time.After(found.Started.Add(2 * time.Second)) {
-		return nil, fmt.Errorf("%s was changed after the server started, so a restart would change more than is measured: restart the server yourself first", file.Path)
+		return nil, fmt.Errorf("%s was changed after the server started, so a restart would change more than one setting: restart the server yourself first", file.Path)
 	}
-	l.Files = []File{file}
-	_, err = l.config()
+	l.Files = []launcher.File{file}
+	_, err = l.Config()
 	return l, err
 }
 
-// open takes hold of what the server's standard streams lead to, before it ends:
-// pipes and terminals go on, files are appended to at their end.
-func (a *Attach) open() {
+// openStreams opens the server's standard streams before the server ends, so that a restart
+// can continue pipes and terminals and append to files.
+func (a *Attach) openStreams() {
 	for i, target := range a.kept.Std {
 		f, err := openStream(a.process.PID, i, target)
 		if err != nil {
-			a.notes = append(a.notes, fmt.Sprintf("%s of process %d leads to %s, which cannot be opened again (%v): after a restart it leads to %s", streamNames[i], a.process.PID, target, err, a.substitute(i)))
+			a.notes = append(a.notes, fmt.Sprintf("%s of process %d leads to %s, which cannot be reopened (%v): after a restart it leads to %s", streamNames[i], a.process.PID, target, err, a.substitute(i)))
 		}
 		a.std[i] = f
 		if f == nil {
@@ -134,7 +166,7 @@ func (a *Attach) open() {
 
 var streamNames = [3]string{"stdin", "stdout", "stderr"}
 
-// substitute is what stands in for a stream that cannot be opened.
+// substitute describes the replacement for a stream that cannot be opened.
 func (a *Attach) substitute(i int) string {
 	if i == 0 {
 		return os.DevNull
@@ -142,7 +174,8 @@ func (a *Attach) substitute(i int) string {
 	return serverLog + " in " + a.plan.Journal.Dir()
 }
 
-// streams are the server's own.
+// streams returns the server's own standard streams, and the one of them that is a regular
+// file and serves as its log.
 func (a *Attach) streams() (std [3]*os.File, log *os.File, err error) {
 	std = a.std
 	for i := 1; i < len(std); i++ {
@@ -160,10 +193,9 @@ func (a *Attach) streams() (std [3]*os.File, log *os.File, err error) {
 	return std, nil, nil
 }
 
-// spare is the log that takes the place of a stream.
+// spare opens the server log as a replacement for streams that cannot be opened.
 func (a *Attach) spare() (*os.File, error) {
-	e := Exec{owned{plan: a.plan}}
-	_, log, err := e.streams()
+	log, err := openServerLog(a.plan.Journal.Dir())
 	if err != nil {
 		return nil, err
 	}
@@ -176,11 +208,11 @@ func (a *Attach) spare() (*os.File, error) {
 	return log, nil
 }
 
-// Notes are what else a person should know of the restart, a sentence each.
+// Notes returns further facts about the restart for the user, a sentence each.
 func (a *Attach) Notes() []string { return a.notes }
 
-// Launch is the exact launch to go back to. It holds secrets.
-func (s *owned) Launch() *Launch { return s.kept }
+// Launch returns the kept launch, to which a revert returns. It holds secrets.
+func (s *owned) Launch() *launcher.Launch { return s.kept }
 
-// errStream says that a standard stream leads to something that has no name.
+// errStream means that a standard stream leads to something that has no name.
 var errStream = errors.New("it has no name")

@@ -18,9 +18,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // elsewhere is a server that somebody else started.
@@ -32,12 +34,12 @@ type elsewhere struct {
 
 // begun starts a fake server with a launch, its output going to a file, and waits
 // for its port.
-func begun(t *testing.T, l *Launch) *elsewhere {
+func begun(t *testing.T, l *launcher.Launch) *elsewhere {
 	t.Helper()
 	return begunBy(t, l, program(t))
 }
 
-func begunBy(t *testing.T, l *Launch, program string) *elsewhere {
+func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 	t.Helper()
 	h, err := newHost(testGrace)
 	if err != nil {
@@ -111,9 +113,9 @@ func attached(t *testing.T, port int, n *notebook) *Attach {
 func TestAttachRestartsExactly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := &Launch{
+	l := &launcher.Launch{
 		Argv: []string{"--max-num-seqs", "4", ""}, Env: []string{"B=2", "A=1", "EMPTY=", "HF_TOKEN=hf_secretsecretsecretsecret", "LINES=a\nb"}, Cwd: dir,
-		Owner: Owner{UID: os.Geteuid(), GID: os.Getegid(), Groups: groups(t)}, Limit: map[string][2]int64{"core": {0, 4096}},
+		Owner: launcher.Owner{UID: os.Geteuid(), GID: os.Getegid(), Groups: groups(t)}, Limit: map[string][2]int64{"core": {0, 4096}},
 		Nice: 3, Umask: 0o027, OOMScoreAdj: 77, CPUs: "0",
 	}
 	s := begun(t, l)
@@ -121,7 +123,7 @@ func TestAttachRestartsExactly(t *testing.T) {
 	n := newNotebook(t)
 	a := attached(t, s.port, n)
 	around := surroundings(t, before.PID)
-	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	during := stateOf(t, s.port)
@@ -129,7 +131,7 @@ func TestAttachRestartsExactly(t *testing.T) {
 		t.Fatal(got.Err)
 	}
 	after := stateOf(t, s.port)
-	if seatsOf(during) != "8" || !gone(before.PID) || !gone(during.PID) {
+	if slotsOf(during) != "8" || !gone(before.PID) || !gone(during.PID) {
 		t.Errorf("with the change %q", during.Args)
 	}
 	for _, got := range []fakeState{during, after} {
@@ -186,10 +188,10 @@ func TestAttachKeepsTheUser(t *testing.T) {
 		t.Skip("NOT CHECKED: that a server of another user is restarted as that user; only root can start one")
 	}
 	const nobody = 65534
-	l := &Launch{Argv: []string{"--max-num-seqs", "4"}, Env: []string{"A=1"}, Cwd: "/", Owner: Owner{UID: nobody, GID: nobody, Groups: []int{nobody, 4242}}, Umask: 0o077, CPUs: ""}
+	l := &launcher.Launch{Argv: []string{"--max-num-seqs", "4"}, Env: []string{"A=1"}, Cwd: "/", Owner: launcher.Owner{UID: nobody, GID: nobody, Groups: []int{nobody, 4242}}, Umask: 0o077, CPUs: ""}
 	s := begunBy(t, l, openProgram(t))
 	a := attached(t, s.port, newNotebook(t))
-	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	if got := surroundings(t, stateOf(t, s.port).PID); got.UID != nobody || got.GID != nobody || got.Mixed || !slices.Equal(got.Groups, []int{4242, nobody}) {
@@ -228,11 +230,11 @@ func groups(t *testing.T) []int {
 }
 
 // usual is a launch without anything particular.
-func usual(t *testing.T, args ...string) *Launch {
-	return &Launch{Argv: args, Env: []string{"PATH=/bin"}, Cwd: t.TempDir(), Inherit: true, Umask: -1}
+func usual(t *testing.T, args ...string) *launcher.Launch {
+	return &launcher.Launch{Argv: args, Env: []string{"PATH=/bin"}, Cwd: t.TempDir(), Inherit: true, Umask: -1}
 }
 
-const configText = "# how we serve\nmax-num-seqs: 4   # seats\n\n# the rest\nmax-model-len: 2048\n"
+const configText = "# how we serve\nmax-num-seqs: 4   # slots\n\n# the rest\nmax-model-len: 2048\n"
 
 // The config file is changed where the setting stands, through the link that leads
 // to it, and is put back byte for byte with mode and time.
@@ -251,7 +253,7 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 	}
 	s := begun(t, l)
 	a := attached(t, s.port, newNotebook(t))
-	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	want := strings.Replace(configText, "max-num-seqs: 4", "max-num-seqs: 8", 1)
@@ -261,10 +263,10 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v, %v, want it kept", info.Mode(), err)
 	}
-	if got := a.Apply(t.Context(), seats(4, seatsRefused)); !got.Back {
+	if got := a.Apply(t.Context(), slots(4, slotsRefused)); !got.Back {
 		t.Fatalf("answer %+v", got)
 	}
-	f, err := readConfig(real)
+	f, err := launcher.ReadFile(real)
 	if err != nil || string(f.Data) != configText || f.Mode != 0o640 || !f.Time.Equal(old) {
 		t.Errorf("put back: %q, mode %o, %v (%v), want it as it was at %v", f.Data, f.Mode, f.Time, err, old)
 	}
@@ -278,7 +280,7 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 	if err := os.WriteFile(real, []byte("max-num-seqs: 5\n"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Apply(t.Context(), seats(4, 8)); !strings.Contains(got.Err, "was changed by somebody else") || !got.Back {
+	if got := a.Apply(t.Context(), slots(4, 8)); !strings.Contains(got.Err, "somebody else changed") || !got.Back {
 		t.Errorf("answer %+v, want the edit respected", got)
 	}
 }
@@ -297,10 +299,10 @@ func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
 	}
 	s := begun(t, l)
 	a := attached(t, s.port, newNotebook(t))
-	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if got := stateOf(t, s.port); got.Config != configText || seatsOf(got) != "8" {
+	if got := stateOf(t, s.port); got.Config != configText || slotsOf(got) != "8" {
 		t.Errorf("the server read %q with %q, want the file alone and the flag", got.Config, got.Args)
 	}
 }
@@ -311,7 +313,7 @@ func TestAttachChangesAVariable(t *testing.T) {
 	l.Env = []string{"VLLM_ATTENTION_BACKEND=FLASH_ATTN", "VLLM_X=1", "LAST=1"}
 	s := begun(t, l)
 	a := attached(t, s.port, newNotebook(t))
-	got := a.Apply(t.Context(), engine.Apply{Changes: []engine.Change{
+	got := a.Apply(t.Context(), loop.Apply{Changes: []engine.Change{
 		{Flag: "--attention-backend", From: "FLASH_ATTN", To: "FLASHINFER"}, {Flag: "VLLM_X", From: "1"}, {Flag: "VLLM_Y", To: "2"},
 	}})
 	if got.Err != "" {
@@ -343,7 +345,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	w.Close()
 	waitForPort(t, h, port)
 	a := attached(t, port, newNotebook(t))
-	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	if err := r.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
@@ -386,14 +388,14 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	if len(a.Notes()) != 1 || !strings.Contains(a.Notes()[0], "a shell") {
 		t.Errorf("notes %q, want one of the shell", a.Notes())
 	}
-	got := a.Apply(t.Context(), seats(4, 8))
+	got := a.Apply(t.Context(), slots(4, 8))
 	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
 		t.Errorf("answer %+v, want the shell's server left alone", got)
 	}
-	if after := stateOf(t, port); after.PID == before.PID || seatsOf(after) != "4" {
+	if after := stateOf(t, port); after.PID == before.PID || slotsOf(after) != "4" {
 		t.Errorf("afterwards process %d with %q", after.PID, after.Args)
 	}
-	if got := a.Apply(t.Context(), seats(4, 8)); !strings.Contains(got.Err, "nothing was touched") {
+	if got := a.Apply(t.Context(), slots(4, 8)); !strings.Contains(got.Err, "nothing was touched") {
 		t.Errorf("answer %+v, want no other try", got)
 	}
 	if s := journal.Reduce(n.records); !s.Settled() {
@@ -417,15 +419,8 @@ func TestAttachRefuses(t *testing.T) {
 		{"program replaced", readable(server, &proc.Surroundings{UID: me, Exe: "/usr/bin/python3", Gone: true}), "/usr/bin/python3, was replaced"},
 		{"directory removed", readable(server, &proc.Surroundings{UID: me, Dropped: true}), "working directory"},
 		{"several users", readable(server, &proc.Surroundings{UID: me, Mixed: true}), "several users"},
-		{"first of a container", contained(server.FS(), server.LaunchPID, &proc.Surroundings{InnerPID: 1}), "first of its container"},
+		{"first of a container", contained(server.FS(), server.LaunchPID, &proc.Surroundings{InnerPID: 1}), "main process of its container"},
 		{"docker", contained(server.FS(), server.LaunchPID, &proc.Surroundings{InnerPID: 9, Cgroups: []string{"/docker/abc"}}), "in a container"},
-		{"service", unit([]string{"/system.slice/vllm.service"}, []string{"/"}), "vllm.service"},
-		{"template", unit([]string{"/system.slice/system-vllm.slice/vllm@1.service"}, []string{"/"}), "vllm@1.service"},
-		{"service of a user", unit([]string{"/user.slice/user-1000.slice/user@1000.service/app.slice/vllm.service"}, nil), "vllm.service"},
-		{"session", unit([]string{"/user.slice/user-1000.slice/session-3.scope"}, nil), ""},
-		{"user manager", unit([]string{"/user.slice/user-1000.slice/user@1000.service"}, nil), ""},
-		{"ssh", unit([]string{"/system.slice/ssh.service"}, nil), ""},
-		{"same service as rooftop", unit([]string{"/system.slice/docker.service"}, []string{"/system.slice/docker.service"}), ""},
 		{"supervisord", supervised(above("supervisord"), nil, &good), "process 7 (supervisord)"},
 		{"supervisord in Python", supervised(above("python3", "/usr/bin/python3", "/usr/bin/supervisord", "-n"), nil, &good), "(supervisord)"},
 		{"pm2", supervised(above("PM2 v5.3.0: God", "PM2 v5.3.0: God Daemon (/root/.pm2)"), nil, &good), "(PM2)"},
@@ -496,7 +491,7 @@ func TestAttachFollowsARotatedLog(t *testing.T) {
 	if err := os.WriteFile(s.log, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Apply(t.Context(), seats(4, seatsOutOfMemory)); !got.Back || !strings.Contains(got.Err, "CUDA out of memory") {
+	if got := a.Apply(t.Context(), slots(4, slotsOutOfMemory)); !got.Back || !strings.Contains(got.Err, "CUDA out of memory") {
 		t.Errorf("answer %+v, want the reason from the log", got)
 	}
 }
@@ -505,7 +500,7 @@ func TestAttachSeesACrash(t *testing.T) {
 	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
 	a := attached(t, s.port, newNotebook(t))
-	if got := a.Apply(t.Context(), seats(4, seatsCrash)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, slotsCrash)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -528,7 +523,7 @@ func TestSteps(t *testing.T) {
 	l := usual(t, "--max-num-seqs", "4", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz")
 	s := begun(t, l)
 	a := attached(t, s.port, newNotebook(t))
-	text := strings.Join(a.Steps(seats(4, 8)), "\n")
+	text := strings.Join(a.Steps(slots(4, 8)), "\n")
 	for _, want := range []string{"SIGTERM", "--max-num-seqs 8", "--max-num-seqs 4", "/health", "[redacted]"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("steps lack %q:\n%s", want, text)

@@ -6,14 +6,15 @@ import (
 	"math"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/probe"
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// canaryPrompts are what is asked before and after a change that may alter answers:
-// facts, arithmetic, code, other languages, a list and plain prose, because a loss
-// of precision shows in some of them first.
+// canaryPrompts are the prompts sent before and after a change that may alter answers:
+// facts, arithmetic, code, other languages, a list and prose, because a loss of
+// precision shows in some of them first.
 var canaryPrompts = [...]string{
 	"The capital of France is",
 	"Q: What is 17 * 23? A: 17 * 23 =",
@@ -27,19 +28,19 @@ var canaryPrompts = [...]string{
 
 const (
 	canaryTokens = 32
-	// canaryWithin bounds all prompts together: a server under load has a queue.
+	// canaryWithin limits all prompts together. A server under load has a queue.
 	canaryWithin = 2 * time.Minute
 )
 
-// answers are those to the canary prompts, by prompt.
+// answers holds the answers to the canary prompts.
 type answers struct {
-	list []probe.Answer // nil where none were asked
+	list []probe.Answer // by prompt, nil if there are none
 	why  string         // why there are none
 }
 
-// ask asks the canary prompts.
-func (r Readiness) ask(ctx context.Context, l *Launch) answers {
-	d, err := r.door(l)
+// askCanary sends the canary prompts and returns the answers.
+func (r Readiness) askCanary(ctx context.Context, l *launcher.Launch) answers {
+	d, err := r.connect(l)
 	if err != nil {
 		return answers{why: err.Error()}
 	}
@@ -57,37 +58,38 @@ func (r Readiness) ask(ctx context.Context, l *Launch) answers {
 	return got
 }
 
-// asked are the answers of the kept launch, which are asked for where it runs.
-func asked(ctx context.Context, have answers, a engine.Apply, keptRuns bool, ask func(context.Context) answers) answers {
+// answersBefore returns the answers of the kept launch: the ones that exist, or new ones
+// from ask if the change needs them and the kept launch runs.
+func answersBefore(ctx context.Context, have answers, a loop.Apply, keptRuns bool, ask func(context.Context) answers) answers {
 	switch {
 	case !a.Answers || a.Revert || have.list != nil:
 		return have
 	case !keptRuns:
-		return answers{why: "the configuration to compare with did not run when the change was made"}
+		return answers{why: "the baseline configuration was not running when the change was made"}
 	}
 	return ask(ctx)
 }
 
-// canary compares answers before and after a change; nil where it asks for none.
-func canary(ctx context.Context, before answers, a engine.Apply, ask func(context.Context) answers) *engine.Canary {
+// canary compares answers before and after a change; nil if the change needs no
+// comparison.
+func canary(ctx context.Context, before answers, a loop.Apply, ask func(context.Context) answers) *loop.Canary {
 	if !a.Answers || a.Revert {
 		return nil
 	}
 	if before.list == nil {
-		return &engine.Canary{Why: "before the change: " + before.why}
+		return &loop.Canary{Why: "before the change: " + before.why}
 	}
 	after := ask(ctx)
 	if after.list == nil {
-		return &engine.Canary{Why: "after the change: " + after.why}
+		return &loop.Canary{Why: "after the change: " + after.why}
 	}
 	return compared(before.list, after.list)
 }
 
-// compared compares answers prompt by prompt. Behind the first token that differs
-// two answers are about other texts, and their probabilities are no longer of the
-// same thing.
-func compared(before, after []probe.Answer) *engine.Canary {
-	c := &engine.Canary{Prompts: min(len(before), len(after))}
+// compared compares answers prompt by prompt. It compares probabilities only up to the
+// first different token, because after it the answers continue different texts.
+func compared(before, after []probe.Answer) *loop.Canary {
+	c := &loop.Canary{Prompts: min(len(before), len(after))}
 	sum, n := 0.0, 0
 	for i := range c.Prompts {
 		a, b := before[i], after[i]

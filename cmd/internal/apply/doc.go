@@ -1,14 +1,13 @@
-// Package apply changes a server, and can undo it: a child process of its own, the
-// process that was found, restarted in place, or a program of the engineer's that
-// does it. Nothing here runs without an explicit yes, and nothing is touched before
-// it stands in the journal.
+// Package apply changes a server and can undo the change: a child process of rooftop, a found
+// process that is restarted in place, or one that something else restarts: a program of the
+// engineer's, systemd, Docker. Nothing runs without explicit consent, and nothing is touched
+// before the journal has it.
 //
-//	Hands    one way to change a server: Exec, Attach, Hook
-//	Store    the directory of a server: lock, journal, exact launches
-//	Recover  what a crash left, and the kept launch put back
+//	Applier  one way to change a server: Exec, Attach, Managed
+//	Survey   what interrupted runs left, and what to do about it
+//	Repair   puts the kept launch back
 //
-// An act is written down before it and its result after it, each record synced, so
-// that a rooftop that was killed at any instant leaves a journal that tells what
-// was under way. An exact launch holds secrets (environment, API keys): it lies in
-// files that only their owner reads, and nowhere else.
+// Each act is recorded before it and its result after it, each record synced: a rooftop that
+// is killed at any instant leaves a journal that shows what was under way. Exact launches hold
+// secrets (environment, API keys) and are stored only in files that their owner alone reads.
 package apply

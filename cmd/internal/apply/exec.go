@@ -10,22 +10,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// serverLog is the file, in the server's directory, that a server of rooftop's own
-// writes to.
+// serverLog is the log file, in the server's directory, of a server that rooftop starts.
 const serverLog = "server.log"
 
-// Exec is a server that rooftop starts itself, from a command line. It has a
-// session of its own, rooftop's environment byte for byte, /dev/null as stdin and a
-// log file for the rest, so that it outlives rooftop.
+// Exec is an Applier for a server that rooftop starts from a command line. The server has
+// its own session, an exact copy of rooftop's environment, /dev/null as stdin and a log
+// file for stdout and stderr, so that it outlives rooftop.
 type Exec struct{ owned }
 
-// NewExec reads a command line that starts a vLLM server, with rooftop's own
-// environment and working directory. It starts nothing. The error says in a
-// sentence what is wrong with the command.
+// NewExec returns an Exec for a command line that starts a vLLM server, with rooftop's
+// environment and working directory. It starts nothing. The error is a sentence about
+// what is wrong with the command.
 func NewExec(argv []string, plan Plan) (*Exec, error) {
 	h, err := newHost(plan.Grace)
 	if err != nil {
@@ -35,11 +35,10 @@ func NewExec(argv []string, plan Plan) (*Exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := l.config()
+	url, port, err := addressOf(l)
 	if err != nil {
 		return nil, err
 	}
-	url, port := address(c)
 	if plan.Ready.URL == "" {
 		plan.Ready.URL = url
 	}
@@ -51,47 +50,60 @@ func NewExec(argv []string, plan Plan) (*Exec, error) {
 	return e, nil
 }
 
-// commandLaunch is the launch of a command line given to rooftop.
-func commandLaunch(argv []string) (*Launch, error) {
+// commandLaunch returns the launch of a command line given to rooftop.
+func commandLaunch(argv []string) (*launcher.Launch, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
-	l := &Launch{Argv: argv, Env: os.Environ(), Cwd: cwd, Inherit: true, Umask: -1, Std: [3]string{os.DevNull, "", ""}}
-	c, err := l.config()
+	l := &launcher.Launch{Argv: argv, Env: os.Environ(), Cwd: cwd, Inherit: true, Umask: -1, Std: [3]string{os.DevNull, "", ""}}
+	c, err := l.Config()
 	if err != nil {
 		return nil, fmt.Errorf("%w; give the command that starts the server itself (vllm serve MODEL …), or a program that makes changes with --apply-cmd", err)
 	}
 	if path := c.ConfigPath(); path != "" {
-		file, err := readConfig(under(cwd, path))
+		file, err := launcher.ReadFile(absolute(cwd, path))
 		if err != nil {
 			return nil, fmt.Errorf("read the server's config file: %w", err)
 		}
-		l.Files = []File{file}
+		l.Files = []launcher.File{file}
 	}
-	if _, err := l.config(); err != nil {
+	if _, err := l.Config(); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// under is a file as a process in a directory names it.
-func under(cwd, path string) string {
+// absolute returns the absolute path of a file named by a process with working directory
+// cwd.
+func absolute(cwd, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(cwd, path)
 }
 
-// address is where a server of this launch answers, as this machine reaches it.
-func address(c *launch.Config) (url string, port uint16) {
+// addressOf returns the URL and port of a server with this launch, as seen from this
+// machine.
+func addressOf(l *launcher.Launch) (url string, port uint16, err error) {
+	c, err := l.Config()
+	if err != nil {
+		return "", 0, err
+	}
+	url, port = Address(c, "localhost")
+	return url, port, nil
+}
+
+// Address returns the URL and port of a server with this configuration. local is the host
+// name of a server that listens at every address.
+func Address(c *launch.Config, local string) (url string, port uint16) {
 	port = 8000
 	if n, _, ok := c.Int("port"); ok && n > 0 && n < 1<<16 {
 		port = uint16(n)
 	}
 	host, _, _ := c.Value("host")
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host == "" || err == nil && ip.IsUnspecified() {
-		host = "localhost"
+		host = local
 	} else if err == nil && ip.Is6() {
 		host = "[" + ip.String() + "]"
 	}
@@ -102,27 +114,26 @@ func address(c *launch.Config) (url string, port uint16) {
 	return scheme + "://" + host + ":" + strconv.Itoa(int(port)), port
 }
 
-// URL is where the server answers.
+// URL returns the server's base URL.
 func (e *Exec) URL() string { return e.plan.Ready.URL }
 
-// Log is the file that the server writes to.
+// Log returns the path of the server's log.
 func (e *Exec) Log() string { return filepath.Join(e.plan.Journal.Dir(), serverLog) }
 
-// streams opens the log anew for each start: it may have been rotated away.
+// streams opens the log for a start, because it may have been rotated since the last.
 func (e *Exec) streams() (std [3]*os.File, log *os.File, err error) {
-	log, err = os.OpenFile(e.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return std, nil, fmt.Errorf("the server's log: %w", err)
+	if log, err = openServerLog(e.plan.Journal.Dir()); err != nil {
+		return std, nil, err
 	}
 	e.hold(log)
 	return [3]*os.File{nil, log, log}, log, nil
 }
 
-// Start starts the server as its command says and waits until it is ready. The
-// error says in a sentence why it is not; nothing runs then.
+// Start starts the server with its original command and waits until it is ready. After an
+// error, which is a sentence about the reason, nothing runs.
 func (e *Exec) Start(ctx context.Context) error {
 	if e.process != nil {
-		return errors.New("the server was started already")
+		return errors.New("the server is already running")
 	}
 	pids, listening, err := e.holders(e.port)
 	if err != nil {
@@ -145,18 +156,17 @@ func (e *Exec) Start(ctx context.Context) error {
 	why := fmt.Errorf("the server does not start: %s", e.trouble(err))
 	_ = e.write(journal.Record{Kind: journal.Failed, Text: why.Error()})
 	if err := e.down(); err != nil {
-		return fmt.Errorf("%w; and what it left does not end: %w", why, err)
+		return fmt.Errorf("%w; processes that it left do not end: %w", why, err)
 	}
-	// Nothing ran before, and nothing runs now: that is how it was.
-	_ = e.plan.Journal.Write(journal.Record{Kind: journal.Back, Text: "nothing ran before, and nothing runs now"})
+	// Nothing ran before and nothing runs now, so the original state is restored.
+	_ = e.plan.Journal.Write(journal.Record{Kind: journal.Reverted, Text: "no server ran before, and none runs now"})
 	return why
 }
 
-// Stop ends the server, which a run that started it for itself alone does at its
-// end.
+// Stop ends the server, for a run that started it only for its own use.
 func (e *Exec) Stop() error { return e.down() }
 
-// Close lets go of the server and leaves it running.
+// Close closes the files of the applier and leaves the server running.
 func (s *owned) Close() error {
 	var errs []error
 	for _, f := range s.held {
@@ -166,9 +176,9 @@ func (s *owned) Close() error {
 	return errors.Join(errs...)
 }
 
-// hold keeps a file open as long as the hands are: one log, whichever is in use.
+// hold keeps a log open until the applier is closed or two newer logs replaced it.
 func (s *owned) hold(f *os.File) {
-	const logs = 2 // of the process that ended and of the one that starts
+	const logs = 2 // of the old process and of the new one
 	s.held = append(s.held, f)
 	if len(s.held) > logs {
 		_ = s.held[0].Close()

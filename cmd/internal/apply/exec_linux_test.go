@@ -16,21 +16,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // notebook is a journal in memory.
 type notebook struct {
 	dir      string
 	records  []journal.Record
-	launches map[string]*Launch
+	launches map[string]*launcher.Launch
 	// full is the kind that can no longer be written, "" none.
 	full journal.Kind
 }
 
 func newNotebook(t *testing.T) *notebook {
-	return &notebook{dir: t.TempDir(), launches: map[string]*Launch{}}
+	return &notebook{dir: t.TempDir(), launches: map[string]*launcher.Launch{}}
 }
 
 func (n *notebook) Write(r journal.Record) error {
@@ -41,14 +43,13 @@ func (n *notebook) Write(r journal.Record) error {
 	return nil
 }
 
-func (n *notebook) Keep(l *Launch) (string, error) {
+func (n *notebook) Keep(l *launcher.Launch) (string, error) {
 	name := fmt.Sprintf("launch-%d.json", len(n.launches))
 	n.launches[name] = l
 	return name, nil
 }
 
-func (n *notebook) Launch(name string) (*Launch, error) { return n.launches[name], nil }
-func (n *notebook) Dir() string                         { return n.dir }
+func (n *notebook) Dir() string { return n.dir }
 
 // kinds are what was written down, in order, with the launch that each is about.
 func (n *notebook) kinds() []string {
@@ -85,16 +86,16 @@ func started(t *testing.T, n *notebook, args ...string) (*Exec, int) {
 	return e, port
 }
 
-func seats(from, to int) engine.Apply {
-	return engine.Apply{Iteration: 1, Changes: []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(from), To: strconv.Itoa(to)}}}
+func slots(from, to int) loop.Apply {
+	return loop.Apply{Iteration: 1, Changes: []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(from), To: strconv.Itoa(to)}}}
 }
 
-func back() engine.Apply {
-	return engine.Apply{Iteration: 1, Revert: true, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "4"}}}
+func back() loop.Apply {
+	return loop.Apply{Iteration: 1, Revert: true, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "4"}}}
 }
 
-// seatsOf is what a fake server was given.
-func seatsOf(s fakeState) string {
+// slotsOf is what a fake server was given.
+func slotsOf(s fakeState) string {
 	i := slices.Index(s.Args, "--max-num-seqs")
 	if i < 0 {
 		return ""
@@ -107,12 +108,12 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 	n := newNotebook(t)
 	e, port := started(t, n, "--max-num-seqs", "4")
 	first := stateOf(t, port)
-	if got := e.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	second := stateOf(t, port)
-	if second.PID == first.PID || !gone(first.PID) || seatsOf(second) != "8" {
-		t.Errorf("after the change: process %d (before %d, gone %v) with %s seats, want another with 8", second.PID, first.PID, gone(first.PID), seatsOf(second))
+	if second.PID == first.PID || !gone(first.PID) || slotsOf(second) != "8" {
+		t.Errorf("after the change: process %d (before %d, gone %v) with %s slots, want another with 8", second.PID, first.PID, gone(first.PID), slotsOf(second))
 	}
 	if diff := cmp.Diff(os.Environ(), second.Env); diff != "" {
 		t.Errorf("environment (-rooftop's +server's):\n%s", diff)
@@ -123,7 +124,7 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 	if got := e.Apply(t.Context(), back()); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if third := stateOf(t, port); seatsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
+	if third := stateOf(t, port); slotsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
 		t.Errorf("after the way back: %q, want %q", third.Args, first.Args)
 	}
 	want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "ready 1", "intent 0", "stopped 1", "started 0", "back 0"}
@@ -144,14 +145,14 @@ func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		seats int
+		slots int
 		want  string
 	}{
-		{"out of memory", seatsOutOfMemory, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. token=[redacted] (it ended with exit status 1)"},
-		{"refused flag", seatsRefused, "vllm serve: error: unrecognized arguments: --no-such-flag (it ended with exit status 2)"},
-		{"without a word", seatsSilent, "it ended with exit status 3"},
-		{"hangs", seatsHang, "/health did not answer within 1s"},
-		{"hangs when asked", seatsHangAsked, "/health answers, but a short completion got no answer within 500ms"},
+		{"out of memory", slotsOutOfMemory, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. token=[redacted] (it ended with exit status 1)"},
+		{"refused flag", slotsRefused, "vllm serve: error: unrecognized arguments: --no-such-flag (it ended with exit status 2)"},
+		{"without a word", slotsSilent, "it ended with exit status 3"},
+		{"hangs", slotsHang, "/health did not answer within 1s"},
+		{"hangs when asked", slotsHangAsked, "/health answers, but a short completion got no answer within 500ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +160,7 @@ func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
 			e, port := started(t, n, "--max-num-seqs", "4")
 			e.plan.Ready.Within, e.plan.Ready.Answer = time.Second, 500*time.Millisecond
 			before := stateOf(t, port)
-			got := e.Apply(t.Context(), seats(4, c.seats))
+			got := e.Apply(t.Context(), slots(4, c.slots))
 			if !got.Back || !strings.Contains(got.Err, c.want) || !strings.HasSuffix(got.Err, "; it runs as before") {
 				t.Errorf("answer %+v, want back and %q", got, c.want)
 			}
@@ -187,11 +188,11 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 			e, port := started(t, n, "--max-num-seqs", "4")
 			before := stateOf(t, port)
 			n.full = c.full
-			got := e.Apply(t.Context(), seats(4, 8))
+			got := e.Apply(t.Context(), slots(4, 8))
 			n.full = ""
 			after := stateOf(t, port)
-			if got.Err == "" || !got.Back || !strings.Contains(got.Err, "no space left") || seatsOf(after) != "4" {
-				t.Errorf("answer %+v with %s seats, want an error and the server as before", got, seatsOf(after))
+			if got.Err == "" || !got.Back || !strings.Contains(got.Err, "no space left") || slotsOf(after) != "4" {
+				t.Errorf("answer %+v with %s slots, want an error and the server as before", got, slotsOf(after))
 			}
 			if touched := after.PID != before.PID; touched != c.touched {
 				t.Errorf("touched = %v, want %v", touched, c.touched)
@@ -265,8 +266,8 @@ func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 			t.Errorf("process %d (%s) is still there", one.PID, one.Comm)
 		}
 	}
-	if got := seatsOf(stateOf(t, port)); got != "4" {
-		t.Errorf("%s seats, want 4", got)
+	if got := slotsOf(stateOf(t, port)); got != "4" {
+		t.Errorf("%s slots, want 4", got)
 	}
 }
 
@@ -282,9 +283,9 @@ func TestNewExecRefuses(t *testing.T) {
 		want string
 	}{
 		{"another program", []string{"sleep", "1"}, "no vLLM server command"},
-		{"missing", []string{"/no/such/vllm", "serve", "m"}, "there is no /no/such/vllm"},
+		{"missing", []string{"/no/such/vllm", "serve", "m"}, "/no/such/vllm does not exist"},
 		{"not in PATH", []string{"nosuchpython", "-m", "vllm.entrypoints.openai.api_server"}, "nosuchpython is not in PATH"},
-		{"not executable", []string{noExec, "serve", "m"}, "may not be executed"},
+		{"not executable", []string{noExec, "serve", "m"}, "no permission to execute"},
 		{"config missing", []string{program(t), "serve", "m", "--config", "/no/such.yaml"}, "read the server's config file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -311,7 +312,7 @@ func TestExecRefusesATakenPort(t *testing.T) {
 func TestExecStartFails(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(freePort(t)), "--max-num-seqs", strconv.Itoa(seatsRefused)}, testPlan(n))
+	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(freePort(t)), "--max-num-seqs", strconv.Itoa(slotsRefused)}, testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,11 +336,11 @@ func TestExecPutsBackWhatIsLate(t *testing.T) {
 	n := newNotebook(t)
 	e, port := started(t, n, "--max-num-seqs", "4")
 	e.plan.Ready.Within = time.Minute
-	a := seats(4, seatsHang)
+	a := slots(4, slotsHang)
 	a.Within = time.Second
 	began := time.Now()
 	got := e.Apply(t.Context(), a)
-	if !got.Late || !got.Back || !strings.Contains(got.Err, "it was not up within 1s") || seatsOf(stateOf(t, port)) != "4" {
+	if !got.Late || !got.Back || !strings.Contains(got.Err, "it was not ready within 1s") || slotsOf(stateOf(t, port)) != "4" {
 		t.Errorf("answer %+v, want the server back", got)
 	}
 	if took := time.Since(began); took > 20*time.Second {
@@ -354,8 +355,8 @@ func TestExecCalledOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := time.AfterFunc(300*time.Millisecond, cancel)
 	defer stop.Stop()
-	got := e.Apply(ctx, seats(4, seatsHang))
-	if !got.Back || !strings.Contains(got.Err, "called off") || seatsOf(stateOf(t, port)) != "4" {
+	got := e.Apply(ctx, slots(4, slotsHang))
+	if !got.Back || !strings.Contains(got.Err, "canceled") || slotsOf(stateOf(t, port)) != "4" {
 		t.Errorf("answer %+v, want the server back after the run was called off", got)
 	}
 }
@@ -364,17 +365,17 @@ func TestExecKept(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
 	e, port := started(t, n, "--max-num-seqs", "4")
-	if got := e.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	if err := e.Kept(); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.Apply(t.Context(), seats(8, seatsRefused)); !got.Back {
+	if got := e.Apply(t.Context(), slots(8, slotsRefused)); !got.Back {
 		t.Fatalf("answer %+v", got)
 	}
-	if got := seatsOf(stateOf(t, port)); got != "8" {
-		t.Errorf("put back to %s seats, want the kept 8", got)
+	if got := slotsOf(stateOf(t, port)); got != "8" {
+		t.Errorf("put back to %s slots, want the kept 8", got)
 	}
 	if s := journal.Reduce(n.records); !s.Settled() || s.Kept.Launch != "launch-1.json" {
 		t.Errorf("state %+v, want launch-1 kept", s)
@@ -387,7 +388,7 @@ func TestExecLosesItsPort(t *testing.T) {
 	n := newNotebook(t)
 	e, port := started(t, n, "--max-num-seqs", "4")
 	var thief net.Listener
-	e.plan.Say = func(step string) {
+	e.plan.Progress = func(step string) {
 		if thief == nil && strings.HasPrefix(step, "starting") {
 			var err error
 			if thief, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
@@ -395,7 +396,7 @@ func TestExecLosesItsPort(t *testing.T) {
 			}
 		}
 	}
-	got := e.Apply(t.Context(), seats(4, 8))
+	got := e.Apply(t.Context(), slots(4, 8))
 	if thief != nil {
 		defer thief.Close()
 	}

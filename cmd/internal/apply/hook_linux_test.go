@@ -14,14 +14,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // hooked is a hook whose program is a script, on a fake server that runs all the
 // while and pretends to have been restarted where the script ends with 0, and the file that the script notes its calls in.
-func hooked(t *testing.T, script string) (h *Hook, n *notebook, calls string) {
+func hooked(t *testing.T, script string) (h *Managed, n *notebook, calls string) {
 	t.Helper()
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
@@ -29,13 +31,11 @@ func hooked(t *testing.T, script string) (h *Hook, n *notebook, calls string) {
 	if err := os.WriteFile(starts, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("CALLS", calls)
-	t.Setenv("STARTS", starts)
 	server := usual(t)
 	server.Env = append(server.Env, "FAKE_STARTS="+starts)
 	port := begun(t, server).port
 	program := filepath.Join(dir, "restart")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >>\"$CALLS\"\ntrap '[ $? -ne 0 ] || printf x >>\"$STARTS\"' EXIT # restarted\n"+script), 0o755); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nCALLS='"+calls+"' STARTS='"+starts+"'\ncat >>\"$CALLS\"\ntrap '[ $? -ne 0 ] || printf x >>\"$STARTS\"' EXIT # restarted\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	n = newNotebook(t)
@@ -53,7 +53,7 @@ func hooked(t *testing.T, script string) (h *Hook, n *notebook, calls string) {
 }
 
 // told are the changes that a program was called with.
-func told(t *testing.T, path string) []Change {
+func told(t *testing.T, path string) []manager.Change {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -62,13 +62,13 @@ func told(t *testing.T, path string) []Change {
 	if strings.Contains(string(text), "sk-abc") {
 		t.Errorf("the program was told a secret: %s", text)
 	}
-	var list []Change
+	var list []manager.Change
 	for line := range strings.Lines(string(text)) {
-		var c Change
+		var c manager.Change
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatal(err)
 		}
-		if c.Schema != ChangeSchema || !strings.HasPrefix(c.URL, "http://127.0.0.1:") {
+		if c.Schema != manager.ChangeSchema || !strings.HasPrefix(c.URL, "http://127.0.0.1:") {
 			t.Errorf("change %+v", c)
 		}
 		list = append(list, c)
@@ -77,6 +77,7 @@ func told(t *testing.T, path string) []Change {
 }
 
 func TestHookMakesChanges(t *testing.T) {
+	t.Parallel()
 	h, n, calls := hooked(t, `
 [ "$ROOFTOP_REVERT" = 0 ] || exit 0
 case "$ROOFTOP_LAUNCH" in *sk-abc*) echo "a secret"; exit 1;; esac
@@ -84,8 +85,8 @@ case "$ROOFTOP_LAUNCH" in *sk-abc*) echo "a secret"; exit 1;; esac
 [ -z "$ROOFTOP_CHANGE_FLAG" ] && [ -n "$ROOFTOP_CHANGES" ] && exit 0
 echo "unexpected"; exit 1
 `)
-	next := engine.Apply{Iteration: 2, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}}}
-	for _, a := range []engine.Apply{seats(4, 8), next, {Iteration: 2, Revert: true, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "on", To: "off"}}}} {
+	next := loop.Apply{Iteration: 2, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}}}
+	for _, a := range []loop.Apply{slots(4, 8), next, {Iteration: 2, Revert: true, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "on", To: "off"}}}} {
 		if got := h.Apply(t.Context(), a); got.Err != "" {
 			t.Fatal(got.Err)
 		}
@@ -112,6 +113,7 @@ echo "unexpected"; exit 1
 }
 
 func TestHookFails(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		script string
@@ -121,14 +123,14 @@ func TestHookFails(t *testing.T) {
 	}{
 		{"exit 1", `[ "$ROOFTOP_REVERT" = 1 ] || { echo "ValueError: no such deployment"; exit 1; }`, 2, true,
 			"it ended with exit status 1: ValueError: no such deployment; the server runs as before"},
-		{"nothing touched", `exit 64`, 1, true, "exit status 64; the program touched nothing"},
-		{"the way back fails too", `exit 3`, 2, false, "and it could not be taken back"},
+		{"nothing touched", `exit 64`, 1, true, "exit status 64; nothing was touched"},
+		{"the way back fails too", `exit 3`, 2, false, "and it could not be reverted"},
 		{"too long", `[ "$ROOFTOP_REVERT" = 1 ] || sleep 20`, 2, true, "it did not end within 3s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, n, calls := hooked(t, c.script)
 			h.plan.Ready.Within = 3 * time.Second
-			got := h.Apply(t.Context(), seats(4, 8))
+			got := h.Apply(t.Context(), slots(4, 8))
 			if got.Back != c.back || !strings.Contains(got.Err, c.want) {
 				t.Errorf("answer %+v, want back %v and %q", got, c.back, c.want)
 			}
@@ -149,8 +151,9 @@ func TestHookFails(t *testing.T) {
 // A program may take longer than the server may be down: the former one may be up until
 // the new one is.
 func TestHookMayTakeItsTimeWhileTheServerAnswers(t *testing.T) {
+	t.Parallel()
 	h, _, calls := hooked(t, "sleep 1.5")
-	a := seats(4, 8)
+	a := slots(4, 8)
 	a.Within = time.Second
 	if got := h.Apply(t.Context(), a); got.Err != "" || got.Late || len(told(t, calls)) != 1 {
 		t.Errorf("answer %+v", got)
@@ -159,31 +162,33 @@ func TestHookMayTakeItsTimeWhileTheServerAnswers(t *testing.T) {
 
 // A hook that says yes while the server does not come up is taken back.
 func TestHookWithoutAServer(t *testing.T) {
+	t.Parallel()
 	h, _, calls := hooked(t, "")
 	h.plan.Ready.URL = fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	h.plan.Ready.Within = time.Second
-	got := h.Apply(t.Context(), seats(4, 8))
+	got := h.Apply(t.Context(), slots(4, 8))
 	if got.Back || !strings.Contains(got.Err, "/health did not answer within 1s") || len(told(t, calls)) != 2 {
 		t.Errorf("answer %+v", got)
 	}
 }
 
 func TestHookKept(t *testing.T) {
+	t.Parallel()
 	h, n, calls := hooked(t, "")
-	if got := h.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	if err := h.Kept(); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.Apply(t.Context(), seats(8, 16)); got.Err != "" {
+	if got := h.Apply(t.Context(), slots(8, 16)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	list := told(t, calls)
 	if got := list[1]; len(got.Changes) != 1 || got.Changes[0].From != "8" || !strings.Contains(got.Command.Before, "--max-num-seqs 8") {
 		t.Errorf("the change after one that was kept: %+v", got)
 	}
-	if s := journal.Reduce(n.records); s.Stage != journal.Trying || len(s.Kept.Changes) != 1 {
+	if s := journal.Reduce(n.records); s.Stage != journal.StageTrial || len(s.Kept.Changes) != 1 {
 		t.Errorf("state %+v", s)
 	}
 }
@@ -191,14 +196,15 @@ func TestHookKept(t *testing.T) {
 // Where the launch cannot be read, a way back leads to what was kept, and not to what
 // a person said when the run began: that of the run, and that of recover.
 func TestHookGoesBackToWhatItKept(t *testing.T) {
+	t.Parallel()
 	h, n, calls := hooked(t, `[ "$ROOFTOP_CHANGE_TO" != 1024 ] || exit 1`)
 	h.kept = nil
 	budget := []engine.Change{{Flag: "--max-num-batched-tokens", To: "1024"}}
-	for i, a := range []engine.Apply{
-		seats(4, 8), seats(4, 16), // what is kept is 8 by then
+	for i, a := range []loop.Apply{
+		slots(4, 8), slots(4, 16), // what is kept is 8 by then
 		{Revert: true, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "4"}}},
 		{Iteration: 3, Changes: budget}, // fails
-		seats(4, 8), seats(4, 32),
+		slots(4, 8), slots(4, 32),
 	} {
 		got := h.Apply(t.Context(), a)
 		if fails := i == 3 || i == 4; fails != (got.Err != "") {
@@ -212,7 +218,7 @@ func TestHookGoesBackToWhatItKept(t *testing.T) {
 	}
 	var lines []string
 	for _, c := range told(t, calls) {
-		lines = append(lines, spelled(c.Changes))
+		lines = append(lines, engine.JoinChanges(c.Changes))
 	}
 	want := []string{
 		"--max-num-seqs 4 → 8", "--max-num-seqs 8 → 16", "--max-num-seqs 16 → 8",
@@ -222,12 +228,13 @@ func TestHookGoesBackToWhatItKept(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	left := Left{State: journal.Reduce(n.records)}
-	if got := spelled(left.undo()); got != "--max-num-seqs 32 → 8" {
+	if got := engine.JoinChanges(engine.InverseChanges(left.State.Unkept)); got != "--max-num-seqs 32 → 8" {
 		t.Errorf("recover takes back %s", got)
 	}
 }
 
 func TestNewHookRefuses(t *testing.T) {
+	t.Parallel()
 	if _, err := NewHook("/no/such/program", testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "--apply-cmd") {
 		t.Errorf("error %v", err)
 	}
@@ -238,23 +245,23 @@ func TestCanaryOfAServer(t *testing.T) {
 	n := newNotebook(t)
 	e, _ := started(t, n, "--max-num-seqs", "4")
 	for _, c := range []struct {
-		seats int
-		want  engine.Canary
+		slots int
+		want  loop.Canary
 	}{
-		{8, engine.Canary{Prompts: len(canaryPrompts), Same: len(canaryPrompts)}},
-		{seatsOther, engine.Canary{Prompts: len(canaryPrompts)}},
+		{8, loop.Canary{Prompts: len(canaryPrompts), Same: len(canaryPrompts)}},
+		{slotsOther, loop.Canary{Prompts: len(canaryPrompts)}},
 	} {
-		a := seats(4, c.seats)
+		a := slots(4, c.slots)
 		a.Answers = true
 		got := e.Apply(t.Context(), a)
 		if got.Err != "" || got.Canary == nil {
 			t.Fatalf("answer %+v", got)
 		}
 		if got.Canary.Prompts != c.want.Prompts || got.Canary.Same != c.want.Same || !got.Canary.Drift.OK {
-			t.Errorf("%d seats: canary %+v, want %+v", c.seats, got.Canary, c.want)
+			t.Errorf("%d slots: canary %+v, want %+v", c.slots, got.Canary, c.want)
 		}
-		if other := c.seats == seatsOther; (got.Canary.Drift.V == 0.25) != other {
-			t.Errorf("%d seats: drift %v", c.seats, got.Canary.Drift)
+		if other := c.slots == slotsOther; (got.Canary.Drift.V == 0.25) != other {
+			t.Errorf("%d slots: drift %v", c.slots, got.Canary.Drift)
 		}
 	}
 }
@@ -262,6 +269,7 @@ func TestCanaryOfAServer(t *testing.T) {
 // Recover waits for a program that is still at its change, and for nothing that only
 // has its name on the command line.
 func TestCallersAreThoseThatWereCalled(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "restart")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nkill -STOP $$\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -276,7 +284,7 @@ func TestCallersAreThoseThatWereCalled(t *testing.T) {
 		return cmd.Process.Pid
 	}
 	start(nil, "tail", "-f", program)
-	called := start((&Change{Revert: true}).variables(), program)
+	called := start(variables(&manager.Change{Revert: true}), program)
 	if got := callers(program); !slices.Equal(got, []int{called}) {
 		t.Errorf("processes %v, want %d alone", got, called)
 	}

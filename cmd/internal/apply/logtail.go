@@ -5,20 +5,35 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
-// maxTail is how much of a log's end is read: a traceback of each of a server's
-// processes, and more.
+// maxTail is the most bytes read from the end of a log, more than the tracebacks of all
+// processes of a server.
 const maxTail = 256 << 10
 
-// logTail reads what a server wrote to its log since it started.
+// openLog opens a log for appending; only its owner can read it.
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// openServerLog opens the log of a server in its directory.
+func openServerLog(dir string) (*os.File, error) {
+	log, err := openLog(filepath.Join(dir, serverLog))
+	if err != nil {
+		return nil, fmt.Errorf("the server's log: %w", err)
+	}
+	return log, nil
+}
+
+// logTail reads what a server wrote to its log since its start.
 type logTail struct {
-	file *os.File // that it writes to; nil where its output is no file
+	file *os.File // the log
 	from int64    // size of the file at the start
 }
 
-// tailOf begins to follow a file from its present end; nil where f is no regular
-// file.
+// tailOf returns a logTail that begins at the current end of a file; nil if f is nil or not
+// a regular file.
 func tailOf(f *os.File) *logTail {
 	if f == nil {
 		return nil
@@ -30,12 +45,13 @@ func tailOf(f *os.File) *logTail {
 	return &logTail{file: f, from: info.Size()}
 }
 
-// read returns the end of what was written; nil where nothing can be read.
+// read returns at most the last maxTail bytes written since the start, without a partial
+// first line; nil if the log cannot be read.
 func (t *logTail) read() []byte {
 	if t == nil {
 		return nil
 	}
-	// The descriptor is for writing, and the name may lead to another file by now.
+	// The descriptor is write-only, and the name may lead to another file by now.
 	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
 	if err != nil {
 		return nil
@@ -47,7 +63,7 @@ func (t *logTail) read() []byte {
 	}
 	from := t.from
 	if info.Size() < from {
-		from = 0 // it was emptied
+		from = 0 // the file was truncated
 	}
 	from = max(from, info.Size()-maxTail)
 	data, err := io.ReadAll(io.NewSectionReader(f, from, maxTail))

@@ -20,13 +20,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // The test program is also what rooftop starts: a gate, and, called as vllm, a
 // server that behaves as its flags and the variable FAKE say.
 func TestMain(m *testing.M) {
-	BecomeServer()
+	launcher.BecomeServer()
 	switch filepath.Base(os.Args[0]) {
 	case "vllm":
 		fakeServer()
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Minute)
 		os.Exit(0)
 	}
+	_ = flag.Set("test.parallel", "4") // they wait more than they work
 	flag.Parse()
 	os.Exit(m.Run())
 }
@@ -50,15 +52,15 @@ func init() {
 	}
 }
 
-// Seats with which the fake server misbehaves.
+// Slots with which the fake server misbehaves.
 const (
-	seatsOutOfMemory = 601 + iota
-	seatsRefused
-	seatsHang      // before /health
-	seatsHangAsked // on completions
-	seatsCrash     // soon after it is ready
-	seatsSilent    // ends without a word
-	seatsOther     // answers other words
+	slotsOutOfMemory = 601 + iota
+	slotsRefused
+	slotsHang      // before /health
+	slotsHangAsked // on completions
+	slotsCrash     // soon after it is ready
+	slotsSilent    // ends without a word
+	slotsOther     // answers other words
 )
 
 // fakeState is what a fake server tells of itself.
@@ -91,17 +93,17 @@ func fakeServer() {
 		os.Exit(2)
 	}
 	port, _, _ := c.Int("port")
-	seats, _, _ := c.Int("max_num_seqs")
+	slots, _, _ := c.Int("max_num_seqs")
 	fmt.Println("INFO 11-21 10:00:00 [api_server.py:1] vLLM API server version 0.fake")
-	switch seats {
-	case seatsOutOfMemory:
+	switch slots {
+	case slotsOutOfMemory:
 		fmt.Println("(EngineCore_DP0 pid=7) ERROR 11-21 10:00:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. token=hf_abcdefghijklmnopqrstuvwxyz")
 		fmt.Println("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}")
 		os.Exit(1)
-	case seatsRefused:
+	case slotsRefused:
 		fmt.Println("vllm serve: error: unrecognized arguments: --no-such-flag")
 		os.Exit(2)
-	case seatsSilent:
+	case slotsSilent:
 		os.Exit(3)
 	}
 	signals := make(chan os.Signal, 4)
@@ -127,7 +129,7 @@ func fakeServer() {
 			panic(err)
 		}
 	}
-	if seats == seatsHang {
+	if slots == slotsHang {
 		<-signals
 		os.Exit(0)
 	}
@@ -136,8 +138,8 @@ func fakeServer() {
 		fmt.Println("OSError: [Errno 98] error while attempting to bind on address: address already in use")
 		os.Exit(1)
 	}
-	go func() { _ = http.Serve(listener, fakeHandler(seats, string(text))) }()
-	if seats == seatsCrash {
+	go func() { _ = http.Serve(listener, fakeHandler(slots, string(text))) }()
+	if slots == slotsCrash {
 		time.Sleep(700 * time.Millisecond)
 		fmt.Println("RuntimeError: CUDA error: an illegal memory access was encountered")
 		os.Exit(1)
@@ -159,7 +161,7 @@ func fakeServer() {
 	}
 }
 
-func fakeHandler(seats int, config string) http.Handler {
+func fakeHandler(slots int, config string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
@@ -176,7 +178,7 @@ func fakeHandler(seats int, config string) http.Handler {
 		_ = json.NewEncoder(w).Encode(itself(config))
 	})
 	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, r *http.Request) {
-		if seats == seatsHangAsked {
+		if slots == slotsHangAsked {
 			<-r.Context().Done()
 			return
 		}
@@ -184,12 +186,12 @@ func fakeHandler(seats int, config string) http.Handler {
 			http.Error(w, `{"error":"Unauthorized"}`, http.StatusUnauthorized)
 			return
 		}
-		fakeCompletion(w, r, seats)
+		fakeCompletion(w, r, slots)
 	})
 	return mux
 }
 
-func fakeCompletion(w http.ResponseWriter, r *http.Request, seats int) {
+func fakeCompletion(w http.ResponseWriter, r *http.Request, slots int) {
 	var asked struct {
 		Stream   bool
 		Logprobs *int
@@ -197,7 +199,7 @@ func fakeCompletion(w http.ResponseWriter, r *http.Request, seats int) {
 	}
 	_ = json.NewDecoder(r.Body).Decode(&asked)
 	second, logprob := "two", -0.5
-	if seats == seatsOther {
+	if slots == slotsOther {
 		second, logprob = "three", -0.75
 	}
 	if asked.Stream {
@@ -282,7 +284,7 @@ func stateOf(t *testing.T, port int) fakeState {
 	return s
 }
 
-// gone says that a process ended, whether or not somebody reaps it.
+// gone reports whether a process ended, whether or not somebody reaps it.
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -8,45 +8,47 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
-	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// owned is a server of this machine that rooftop starts and stops: the body that
-// Exec and Attach share. It is not safe for concurrent use.
+// owned is a server of this machine that rooftop starts and stops, the common part of Exec
+// and Attach. It is not safe for concurrent use.
 type owned struct {
 	*host
 	mode string
 	plan Plan
-	port uint16 // that it listens on
+	port uint16 // port of the server
 
-	kept     *Launch // to go back to
-	keptName string  // of its file
-	runs     *Launch // of process; nil where none was started yet
-	runsName string
-	process  *process // nil where none runs that is known
+	kept     *launcher.Launch // launch to which a revert returns
+	keptName string           // file name of kept
+	runs     *launcher.Launch // launch of process; nil before the first start
+	runsName string           // file name of runs
+	process  *process         // nil if no process is known to run
 	changes  []engine.Change
 	starting bool // process was started and has not become ready
 
-	// std gives the standard streams of a start, and the one that its log is in.
+	// std opens the standard streams for a start; log is the one with the server's log.
 	std  func() (std [3]*os.File, log *os.File, err error)
-	held []*os.File // open while the hands are
-	// began makes the first record unnecessary.
+	held []*os.File // open until the applier is closed
+	// began is true once the begin record is written.
 	began bool
-	// wary says that something else may start the server again: that is looked for after
-	// each stop and while a start lasts. Returns is the process that may, "" unknown.
+	// wary is true if something else may restart the server, which is checked after each
+	// stop and during a start. returns names the process that may do so, "" if unknown.
 	wary         bool
 	returns      string
-	returnWithin time.Duration  // how long it is watched for that after the first stop
-	first        *Launch        // that was stopped first
-	earlier      map[int]uint64 // what ran with its command line then, PIDs with ticks
-	gone         error          // why no change can be made any more
-	canary       answers        // of the kept launch
+	returnWithin time.Duration    // how long to watch for that after the first stop
+	first        *launcher.Launch // launch that was stopped first
+	earlier      map[int]uint64   // processes with the same command line at that time, PIDs with ticks
+	gone         error            // why no further change can be made
+	canary       answers          // answers of the kept launch
 }
 
-// begin writes down what the run starts from, once.
+// begin writes the begin record, with the kept launch, once.
 func (s *owned) begin() error {
 	if s.began {
 		return nil
@@ -69,10 +71,10 @@ func (s *owned) begin() error {
 	return nil
 }
 
-// Apply has the server run with changes made to the kept launch, or with that one.
-func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
+// Apply restarts the server with changes made to the kept launch, or with the kept launch.
+func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if a.Revert {
-		// Nobody who calls a run off wants to be left without the server.
+		// Canceling the run must not leave the user without a server.
 		ctx = context.WithoutCancel(ctx)
 	}
 	target, err := s.target(a)
@@ -86,11 +88,11 @@ func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 		return s.untouched(err)
 	}
 	ended := s.Trouble()
-	ask := func(ctx context.Context) answers { return s.plan.Ready.ask(ctx, s.runs) }
-	s.canary = asked(ctx, s.canary, a, s.runs == s.kept && ended == "", ask)
-	// From here on the journal names the files, so that recover finds what lies beside.
-	defer target.unstage()
-	if err := target.stage(); err != nil {
+	ask := func(ctx context.Context) answers { return s.plan.Ready.askCanary(ctx, s.runs) }
+	s.canary = answersBefore(ctx, s.canary, a, s.runs == s.kept && ended == "", ask)
+	// The launch in the journal names the files, so recover finds the staged copies.
+	defer target.Unstage()
+	if err := target.Stage(); err != nil {
 		return s.untouched(err)
 	}
 	name, err := s.intend(a, target)
@@ -106,38 +108,38 @@ func (s *owned) Apply(ctx context.Context, a engine.Apply) engine.Applied {
 	if !a.Revert {
 		s.changes = slices.Clone(a.Changes)
 	}
-	return engine.Applied{Ended: ended, Canary: canary(ctx, s.canary, a, ask)}
+	return loop.Applied{Ended: ended, Canary: canary(ctx, s.canary, a, ask)}
 }
 
-// target is the launch that a change leads to.
-func (s *owned) target(a engine.Apply) (*Launch, error) {
+// target returns the launch of a change.
+func (s *owned) target(a loop.Apply) (*launcher.Launch, error) {
 	if a.Revert {
 		return s.kept, nil
 	}
-	target, err := s.kept.with(a.Changes, false)
-	if err != nil || len(target.Files) == 0 || slices.Equal(target.configText(), s.kept.configText()) {
+	target, err := s.kept.With(a.Changes, false)
+	if err != nil || len(target.Files) == 0 || slices.Equal(target.ConfigText(), s.kept.ConfigText()) {
 		return target, err
 	}
-	if why := replaceable(target.Files[0].Path); why != nil {
-		// What cannot be written whole or not at all is overridden.
-		return s.kept.with(a.Changes, true)
+	if why := launcher.Replaceable(target.Files[0].Path); why != nil {
+		// A file that cannot be replaced atomically is overridden on the command line.
+		return s.kept.With(a.Changes, true)
 	}
 	return target, nil
 }
 
-// check makes sure of what can be known before anything is touched.
-func (s *owned) check(target *Launch) error {
+// check checks everything that can be checked before anything is touched.
+func (s *owned) check(target *launcher.Launch) error {
 	if s.gone != nil {
 		return s.gone
 	}
 	if s.process != nil && s.over(s.process) != "" {
-		// It may have been started again by somebody else.
+		// Something else may have started it again.
 		pids, listening, err := s.holders(s.port)
 		if err != nil {
 			return err
 		}
 		if listening && len(s.alive(s.process)) == 0 {
-			return fmt.Errorf("%w: the server was restarted by something else, and rooftop leaves that alone", &takenError{s.port, pids})
+			return fmt.Errorf("%w: something else restarted the server, so rooftop leaves it alone", &takenError{s.port, pids})
 		}
 	}
 	current := s.kept
@@ -145,12 +147,12 @@ func (s *owned) check(target *Launch) error {
 		current = s.runs
 	}
 	for i := range current.Files {
-		same, err := current.Files[i].same()
+		same, err := current.Files[i].Unchanged()
 		if err != nil {
 			return err
 		}
 		if !same {
-			return fmt.Errorf("%s was changed by somebody else since rooftop read it, and rooftop leaves that alone", current.Files[i].Path)
+			return fmt.Errorf("somebody else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
 		}
 	}
 	if err := s.rehearse(target); err != nil {
@@ -159,8 +161,8 @@ func (s *owned) check(target *Launch) error {
 	return nil
 }
 
-// intend writes down what is about to be done.
-func (s *owned) intend(a engine.Apply, target *Launch) (name string, err error) {
+// intend records the change before it is made and returns the file name of its launch.
+func (s *owned) intend(a loop.Apply, target *launcher.Launch) (name string, err error) {
 	name = s.keptName
 	if target != s.kept {
 		if name, err = s.plan.Journal.Keep(target); err != nil {
@@ -169,26 +171,13 @@ func (s *owned) intend(a engine.Apply, target *Launch) (name string, err error) 
 	}
 	return name, s.plan.Journal.Write(journal.Record{
 		Kind: journal.Intent, Mode: s.mode, Iteration: a.Iteration, Revert: a.Revert, Launch: name,
-		Changes: recorded(a.Changes), Predicted: predicted(a.Predicted), Command: target.Command(), Text: spelled(a.Changes),
+		Changes: a.Changes, Predicted: journal.Predictions(a.Predicted), Command: target.Command(), Text: engine.JoinChanges(a.Changes),
 	})
 }
 
-func predicted(list []engine.Prediction) []journal.Predicted {
-	pointer := func(o stat.Opt) *float64 {
-		if !o.OK {
-			return nil
-		}
-		return &o.V
-	}
-	var out []journal.Predicted
-	for _, p := range list {
-		out = append(out, journal.Predicted{Metric: p.Metric, Low: pointer(p.Low), Mid: pointer(p.Mid), High: pointer(p.High)})
-	}
-	return out
-}
-
-// swap stops what runs and starts a launch in its place, each step written down.
-func (s *owned) swap(ctx context.Context, target *Launch, name string, a engine.Apply) error {
+// swap stops the running server, starts the target and waits until it is ready. It records
+// each step.
+func (s *owned) swap(ctx context.Context, target *launcher.Launch, name string, a loop.Apply) error {
 	if err := s.down(); err != nil {
 		return err
 	}
@@ -203,12 +192,12 @@ func (s *owned) swap(ctx context.Context, target *Launch, name string, a engine.
 	}
 	kind := journal.Ready
 	if a.Revert {
-		kind = journal.Back
+		kind = journal.Reverted
 	}
 	return s.write(journal.Record{Kind: kind, Iteration: a.Iteration, Revert: a.Revert})
 }
 
-// write writes a record of the process that runs.
+// write writes a record with the running process and its launch.
 func (s *owned) write(r journal.Record) error {
 	r.Launch = s.runsName
 	if s.process != nil {
@@ -217,14 +206,14 @@ func (s *owned) write(r journal.Record) error {
 	return s.plan.Journal.Write(r)
 }
 
-// down stops what runs.
+// down stops the running server, if there is one.
 func (s *owned) down() error {
-	s.remember()
+	s.recordTwins()
 	if s.process == nil {
 		return nil
 	}
-	s.plan.say(fmt.Sprintf("stopping process %d", s.process.PID))
-	err := s.stop(s.process, s.port, s.allowed())
+	s.plan.report(fmt.Sprintf("stopping process %d", s.process.PID))
+	err := s.stop(s.process, s.port, s.stopGrace())
 	var taken *takenError
 	if err != nil && !errors.As(err, &taken) {
 		return err
@@ -232,7 +221,7 @@ func (s *owned) down() error {
 	if s.over(s.process) == "" {
 		return err
 	}
-	// The process is gone, whoever took its port.
+	// The process is gone, even if another one took its port.
 	if record := s.write(journal.Record{Kind: journal.Stopped}); record != nil && err == nil {
 		err = record
 	}
@@ -243,19 +232,19 @@ func (s *owned) down() error {
 	return err
 }
 
-// allowed is how long the server may take to end by itself. One that never became
-// ready serves nobody, and a vLLM that is loading does not listen to SIGTERM.
-func (s *owned) allowed() time.Duration {
+// stopGrace returns how long the server may take to end by itself. It is short for a server
+// that never became ready: it serves nobody, and a vLLM that is loading ignores SIGTERM.
+func (s *owned) stopGrace() time.Duration {
 	if s.starting {
 		return min(s.grace, graceStarting)
 	}
 	return s.grace
 }
 
-// up starts a launch, its files first.
-func (s *owned) up(l *Launch, name string) error {
+// up writes the files of a launch and starts it.
+func (s *owned) up(l *launcher.Launch, name string) error {
 	for i := range l.Files {
-		if err := l.Files[i].put(); err != nil {
+		if err := l.Files[i].Replace(); err != nil {
 			return fmt.Errorf("write %s: %w", l.Files[i].Path, err)
 		}
 	}
@@ -263,7 +252,7 @@ func (s *owned) up(l *Launch, name string) error {
 	if err != nil {
 		return err
 	}
-	s.plan.say("starting " + l.Command())
+	s.plan.report("starting " + l.Command())
 	s.runs, s.runsName = l, name
 	p, err := s.start(l, std, tailOf(log), func(p journal.Process) error {
 		return s.plan.Journal.Write(journal.Record{Kind: journal.Started, Process: &p, Launch: name})
@@ -275,10 +264,10 @@ func (s *owned) up(l *Launch, name string) error {
 	return nil
 }
 
-// await waits until the process that was started is ready.
+// await waits until the started process is ready.
 func (s *owned) await(ctx context.Context) error {
-	s.plan.say("waiting for " + s.plan.Ready.URL + "/health")
-	checked := elsewhereBy(s.runs.Argv)
+	s.plan.report("waiting for " + s.plan.Ready.URL + "/health")
+	checked := runsElsewhere(s.runs.Argv)
 	looked := time.Now()
 	err := s.plan.Ready.ready(ctx, s.runs, func() error {
 		if how := s.over(s.process); how != "" && len(s.alive(s.process)) == 0 {
@@ -293,11 +282,11 @@ func (s *owned) await(ctx context.Context) error {
 		if checked {
 			return nil
 		}
-		pids, _, _ := s.fs.Holders(s.port) // what cannot be read is not held against it
+		pids, _, _ := s.fs.Holders(s.port) // unreadable owners do not count as others
 		if len(pids) == 0 {
 			return nil
 		}
-		// Seen once, the port stays whose it is.
+		// The owner of a port does not change, so one check is enough.
 		checked = true
 		if s.serves() {
 			return nil
@@ -308,35 +297,35 @@ func (s *owned) await(ctx context.Context) error {
 	return err
 }
 
-// trouble says why a start failed, with what the log says.
+// trouble describes why a start failed, with the decisive line of the log.
 func (s *owned) trouble(err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "it was called off"
+		return "it was canceled"
 	}
 	text := err.Error()
 	if s.process == nil || s.process.log == nil {
-		return s.runs.hide(text)
+		return s.runs.Hide(text)
 	}
 	var (
 		taken *takenError
 		died  *diedError
 	)
-	said, failure := weighed(s.process.log.read())
+	said, failure := serverlog.Weigh(s.process.log.read())
 	switch {
 	case said == "" || errors.As(err, &taken):
 	case failure:
 		text = said + " (" + text + ")"
 	case errors.As(err, &died):
-		text += ", last saying: " + said
+		text += ", last log line: " + said
 	default:
-		// It runs and says what it is at.
-		text += "; it was at: " + said
+		// The process runs, and its last line shows what it is doing.
+		text += "; last log line: " + said
 	}
-	return s.runs.hide(text)
+	return s.runs.Hide(text)
 }
 
-// Trouble says why the server that runs is in trouble, as far as its log and the
-// system tell; "" while its process runs and said nothing of it.
+// Trouble describes why the server ended, as far as its log and the system show; "" while
+// the server runs or if none was started.
 func (s *owned) Trouble() string {
 	if s.process == nil {
 		return ""
@@ -348,8 +337,8 @@ func (s *owned) Trouble() string {
 	return s.trouble(&diedError{how})
 }
 
-// serves says that a process of the server listens: a command may end and leave its
-// server running.
+// serves reports whether a process of the server listens on its port. The launch command
+// may end and leave the server running.
 func (s *owned) serves() bool {
 	pids, _, err := s.fs.Holders(s.port)
 	if err != nil {
@@ -358,23 +347,23 @@ func (s *owned) serves() bool {
 	return slices.ContainsFunc(s.alive(s.process), func(one proc.Process) bool { return slices.Contains(pids, one.PID) })
 }
 
-// Kept tells that what runs now is the launch to go back to from here on.
+// Kept records that later reverts return to the launch that runs now.
 func (s *owned) Kept() error {
 	if s.process == nil || s.runs == nil {
-		return errors.New("no server runs that could be kept")
+		return errors.New("no running server to keep")
 	}
 	if err := s.begin(); err != nil {
 		return err
 	}
-	if err := s.write(journal.Record{Kind: journal.Kept, Changes: recorded(s.changes), Command: s.runs.Command()}); err != nil {
+	if err := s.write(journal.Record{Kind: journal.Kept, Changes: s.changes, Command: s.runs.Command()}); err != nil {
 		return err
 	}
 	if s.kept != s.runs {
 		s.canary = answers{}
 	}
-	// Files that were changed are as they are to be from now on.
+	// The changed files are the kept ones now, with their present times.
 	for i := range s.runs.Files {
-		if f, err := readConfig(s.runs.Files[i].Path); err == nil && slices.Equal(f.Data, s.runs.Files[i].Data) {
+		if f, err := launcher.ReadFile(s.runs.Files[i].Path); err == nil && slices.Equal(f.Data, s.runs.Files[i].Data) {
 			s.runs.Files[i].Time = f.Time
 		}
 	}
@@ -382,10 +371,10 @@ func (s *owned) Kept() error {
 	return nil
 }
 
-// Mode names the way.
+// Mode returns "exec" or "attach".
 func (s *owned) Mode() string { return s.mode }
 
-// Process is the launch process of the server that runs; false without one.
+// Process returns the launch process of the running server; false if there is none.
 func (s *owned) Process() (journal.Process, bool) {
 	if s.process == nil {
 		return journal.Process{}, false

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,12 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
-// gateWithin bounds what a gate does before it says that it is ready.
-const gateWithin = 30 * time.Second
+// launcherWithin limits the time until a launcher process is ready.
+const launcherWithin = 30 * time.Second
 
 // host starts and stops servers on this machine.
 type host struct {
@@ -29,12 +31,12 @@ type host struct {
 // Grace is how long a server may take to end by itself.
 const Grace = 30 * time.Second
 
-// graceStarting is the same for one that is not ready yet.
+// graceStarting is how long a server that is not ready yet may take to end by itself.
 const graceStarting = 5 * time.Second
 
 func newHost(grace time.Duration) (*host, error) {
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("rooftop starts and stops servers itself on Linux alone, and this is %s; give a program that does it with --apply-cmd", runtime.GOOS)
+		return nil, fmt.Errorf("rooftop starts and stops servers itself only on Linux, and this is %s; pass --apply-cmd with a program that does it", runtime.GOOS)
 	}
 	fs, err := proc.Open("/proc")
 	if err != nil {
@@ -50,45 +52,45 @@ func newHost(grace time.Duration) (*host, error) {
 	return &host{fs: fs, boot: strings.TrimSpace(string(boot)), grace: grace}, nil
 }
 
-// process is a server's launch process with what came of it.
+// process is a server's launch process and its state.
 type process struct {
 	journal.Process
-	session bool // it leads a session of its own, whose processes are all the server's
-	group   bool // all of them are asked to end, not the launch process alone
+	session bool // it leads its own session, whose processes all belong to the server
+	group   bool // to stop the server, signal the whole group instead of the launch process
 
-	// Of one that was started here:
-	ended chan struct{} // closed when it was reaped; nil of a found one
+	// Set only if this rooftop started the process:
+	ended chan struct{} // closed when the process was reaped; nil if it was found
 	state *os.ProcessState
 	log   *logTail
 
-	// known are the processes of its tree that were seen so far, by PID, with their
-	// start ticks: those that outlive it are stragglers.
+	// known has the processes of its tree that were seen so far, PID to start ticks, to
+	// find those that outlive the launch process.
 	known map[int]uint64
 }
 
-// start starts a server with given standard streams; missing ones are /dev/null.
-// Written is told the process before it becomes the server, and where it fails the
-// server is not started. A nil error says that the program runs.
-func (h *host) start(l *Launch, std [3]*os.File, log *logTail, written func(journal.Process) error) (*process, error) {
+// start starts a server with the given standard streams; nil ones are /dev/null. It calls
+// record with the process before that becomes the server, and does not start the server
+// if record fails. If the error is nil, the program runs.
+func (h *host) start(l *launcher.Launch, std [3]*os.File, log *logTail, record func(journal.Process) error) (*process, error) {
 	g, err := h.open(l, std)
 	if err != nil {
 		return nil, err
 	}
 	p := g.process
 	p.log = log
-	if err := written(p.Process); err != nil {
+	if err := record(p.Process); err != nil {
 		g.close()
 		return nil, err
 	}
-	if err := g.pass(); err != nil {
+	if err := g.become(); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// rehearse says why a launch could not be started, without starting it: what it is
-// to have is taken on by a process that then ends.
-func (h *host) rehearse(l *Launch) error {
+// rehearse returns why a launch could not be started, without starting it: a launcher
+// process assumes the attributes of the launch and then ends.
+func (h *host) rehearse(l *launcher.Launch) error {
 	g, err := h.open(l, [3]*os.File{})
 	if err != nil {
 		return err
@@ -97,25 +99,26 @@ func (h *host) rehearse(l *Launch) error {
 	return nil
 }
 
-// gate is a process that waits to become a server.
-type gate struct {
+// waiting is a launcher process that has assumed the attributes of a launch and waits to
+// become the server.
+type waiting struct {
 	socket  *os.File
 	answers *json.Decoder
 	process *process
 }
 
-// open has a gate take on what a launch is to have.
-func (h *host) open(l *Launch, std [3]*os.File) (*gate, error) {
+// open starts a launcher process, which assumes the attributes of a launch.
+func (h *host) open(l *launcher.Launch, std [3]*os.File) (*waiting, error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", err)
 	}
 	syscall.CloseOnExec(pair[0])
 	syscall.CloseOnExec(pair[1])
-	ours, theirs := os.NewFile(uintptr(pair[0]), "gate"), os.NewFile(uintptr(pair[1]), "gate")
+	ours, theirs := os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]), "launcher")
 	defer theirs.Close()
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{"rooftop", gateFlag}, Env: []string{}, Dir: "/",
+		Path: "/proc/self/exe", Args: []string{"rooftop", launcher.Flag}, Env: []string{}, Dir: "/",
 		ExtraFiles: []*os.File{theirs}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if std[0] != nil {
@@ -131,7 +134,7 @@ func (h *host) open(l *Launch, std [3]*os.File) (*gate, error) {
 		ours.Close()
 		return nil, fmt.Errorf("start a process: %w", err)
 	}
-	g := &gate{socket: ours, answers: json.NewDecoder(ours), process: &process{
+	g := &waiting{socket: ours, answers: json.NewDecoder(ours), process: &process{
 		session: true, group: true, ended: make(chan struct{}), known: map[int]uint64{},
 	}}
 	p := g.process
@@ -145,11 +148,11 @@ func (h *host) open(l *Launch, std [3]*os.File) (*gate, error) {
 		p.state = cmd.ProcessState
 		close(p.ended)
 	}()
-	late := time.AfterFunc(gateWithin, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(launcherWithin, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
-	err = json.NewEncoder(ours).Encode(gateOrder{Launch: l})
+	err = json.NewEncoder(ours).Encode(launcher.Order{Launch: l})
 	if err == nil {
-		err = g.heard()
+		err = g.ready()
 	}
 	if err != nil {
 		g.close()
@@ -158,49 +161,50 @@ func (h *host) open(l *Launch, std [3]*os.File) (*gate, error) {
 	return g, nil
 }
 
-// heard is what a gate has to say.
-func (g *gate) heard() error {
-	var a gateAnswer
-	switch err := g.answers.Decode(&a); {
+// ready waits for the launcher's answer.
+func (w *waiting) ready() error {
+	var a launcher.Answer
+	switch err := w.answers.Decode(&a); {
 	case err != nil:
-		return errors.New("rooftop could not start itself for this: a program that starts servers calls apply.BecomeServer first")
+		return errors.New("rooftop could not start itself as a launcher: a program that starts servers must call launcher.BecomeServer first")
 	case a.Err != "":
 		return errors.New(a.Err)
 	}
 	return nil
 }
 
-// pass lets a process through. It is the server then: nothing is left of the gate.
-func (g *gate) pass() error {
-	defer g.socket.Close()
-	err := json.NewEncoder(g.socket).Encode(gateOrder{Go: true})
-	var a gateAnswer
-	if g.answers.Decode(&a) == nil && a.Err != "" {
+// become permits the process to become the server and waits until it has.
+func (w *waiting) become() error {
+	defer w.socket.Close()
+	err := json.NewEncoder(w.socket).Encode(launcher.Order{Go: true})
+	var a launcher.Answer
+	if w.answers.Decode(&a) == nil && a.Err != "" {
 		err = errors.New(a.Err)
 	}
 	if err != nil {
-		<-g.process.ended
+		<-w.process.ended
 	}
 	return err
 }
 
-// close ends a process at the gate.
-func (g *gate) close() {
-	_ = g.socket.Close()
-	<-g.process.ended
+// close ends a waiting launcher process.
+func (w *waiting) close() {
+	_ = w.socket.Close()
+	<-w.process.ended
 }
 
-// adopt takes a process that was found, as a record or a search names it.
+// adopt returns a process for one that this rooftop did not start.
 func (h *host) adopt(p journal.Process) *process {
 	a := &process{Process: p, known: map[int]uint64{p.PID: p.Ticks}}
 	if s, err := h.fs.Surroundings(p.PID); err == nil && h.same(p) {
-		// rooftop starts each server in a session of its own.
+		// rooftop starts each server in its own session.
 		a.session, a.group = s.Session == p.PID, s.Session == p.PID
 	}
 	return a
 }
 
-// same says that a process of a record still is that one and no zombie.
+// same reports whether a recorded process still runs: its PID was not reused, and it is not
+// a zombie.
 func (h *host) same(p journal.Process) bool {
 	if p.Boot != "" && p.Boot != h.boot {
 		return false
@@ -211,10 +215,9 @@ func (h *host) same(p journal.Process) bool {
 
 func running(p proc.Process) bool { return p.State != "Z" && p.State != "X" && p.State != "x" }
 
-// alive lists the processes of a server that run, its launch process among them,
-// by PID. Ended ones that nobody reaps are not.
+// alive lists the running processes of a server, launch process included, by PID. It
+// excludes zombies.
 func (h *host) alive(p *process) []proc.Process {
-	found := map[int]proc.Process{}
 	note := func(list []proc.Process) {
 		for _, one := range list {
 			if _, seen := p.known[one.PID]; !seen {
@@ -234,21 +237,17 @@ func (h *host) alive(p *process) []proc.Process {
 	if p.session && h.ofSession(p) {
 		note(h.fs.Members(p.PID))
 	}
-	for pid, ticks := range p.known {
-		if one, err := h.fs.Find(pid); err == nil && one.Ticks == ticks && running(one) {
-			found[pid] = one
+	var list []proc.Process
+	for _, pid := range slices.Sorted(maps.Keys(p.known)) {
+		if one, err := h.fs.Find(pid); err == nil && one.Ticks == p.known[pid] && running(one) {
+			list = append(list, one)
 		}
 	}
-	list := make([]proc.Process, 0, len(found))
-	for _, one := range found {
-		list = append(list, one)
-	}
-	slices.SortFunc(list, func(a, b proc.Process) int { return a.PID - b.PID })
 	return list
 }
 
-// ofSession says that the session of a process's number is still its own: a number
-// is not used again while its session has members.
+// ofSession reports whether the session with the process's PID as its ID is still its own.
+// The kernel does not reuse a PID while its session has members.
 func (h *host) ofSession(p *process) bool {
 	if p.Boot != "" && p.Boot != h.boot {
 		return false
@@ -257,7 +256,7 @@ func (h *host) ofSession(p *process) bool {
 	return err != nil || found.Ticks == p.Ticks
 }
 
-// over says that the launch process ended, and how in words; "" while it runs.
+// over describes how the launch process ended; "" while it runs.
 func (h *host) over(p *process) string {
 	if p.ended != nil {
 		select {
@@ -273,7 +272,7 @@ func (h *host) over(p *process) string {
 	return "it ended"
 }
 
-// ending says how a process ended.
+// ending describes how a process ended.
 func ending(s *os.ProcessState) string {
 	if s == nil {
 		return "it ended"
@@ -281,7 +280,7 @@ func ending(s *os.ProcessState) string {
 	status, ok := s.Sys().(syscall.WaitStatus)
 	switch {
 	case ok && status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return "it was killed (signal 9: where nobody did it, the machine ran out of memory)"
+		return "it was killed (signal 9; unless somebody did it, the machine ran out of memory)"
 	case ok && status.Signaled():
 		return fmt.Sprintf("it was ended by signal %d (%s)", int(status.Signal()), status.Signal())
 	case s.ExitCode() == 0:

@@ -6,25 +6,25 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// untouched answers a change that was not begun.
-func (s *owned) untouched(err error) engine.Applied {
+// untouched returns the result of a change that failed before anything was touched.
+func (s *owned) untouched(err error) loop.Applied {
 	back := s.process != nil && (s.runs == nil || s.runs == s.kept) && s.over(s.process) == ""
-	text := s.kept.hide(err.Error())
-	if state := new(StateError); !errors.As(err, &state) {
+	text := s.kept.Hide(err.Error())
+	if state := new(serverdir.StateError); !errors.As(err, &state) {
 		text += "; nothing was touched"
 	}
-	return engine.Applied{Err: text, Back: back}
+	return loop.Applied{Err: text, Back: back}
 }
 
-// putBack has the kept launch run again after a change failed. It is done whatever
-// ended the attempt.
-func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
+// putBack restores the kept launch after a failed change, whatever the reason.
+func (s *owned) putBack(why error, a loop.Apply) loop.Applied {
 	reason := s.trouble(why)
-	s.plan.say("putting the server back: " + reason)
+	s.plan.report("putting the server back: " + reason)
 	var taken *takenError
 	back := why
 	if !errors.As(why, &taken) || s.process != nil {
@@ -34,7 +34,7 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 		back = s.yield(taken)
 	}
 	if s.gone != nil {
-		reason = s.kept.hide(s.gone.Error())
+		reason = s.kept.Hide(s.gone.Error())
 	}
 	did := "with the change"
 	if a.Revert {
@@ -42,16 +42,16 @@ func (s *owned) putBack(why error, a engine.Apply) engine.Applied {
 	}
 	text := fmt.Sprintf("the server did not start %s: %s", did, strings.TrimSuffix(reason, "."))
 	if back != nil {
-		text += "; and it could not be put back: " + s.kept.hide(back.Error())
+		text += "; and it could not be put back: " + s.kept.Hide(back.Error())
 	} else {
 		text += "; it runs as before"
 	}
-	// What could not be written down is not worth a server that is down.
+	// A failing journal must not keep the server down.
 	_ = s.write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Revert: a.Revert, Text: text})
-	return engine.Applied{Err: text, Back: back == nil, Late: late(why)}
+	return loop.Applied{Err: text, Back: back == nil, Late: late(why)}
 }
 
-// yield leaves the port to whoever took it: two servers are never left.
+// yield leaves the port to the process that took it, so that never two servers remain.
 func (s *owned) yield(taken *takenError) error {
 	if s.process != nil {
 		if err := s.down(); s.process != nil {
@@ -61,12 +61,12 @@ func (s *owned) yield(taken *takenError) error {
 	return s.leave(taken)
 }
 
-// patience is how many times as long as usual a start may take that puts a server
-// back.
+// patience is the factor by which a start that restores a server may take longer than
+// usual.
 const patience = 3
 
-// restore stops what was started and has the kept launch run again. A journal that
-// cannot be written does not keep it from that.
+// restore stops the started server and starts the kept launch, even if the journal cannot
+// be written.
 func (s *owned) restore() error {
 	journalled := s.plan.Journal
 	s.plan.Journal = persistent{journalled}
@@ -78,8 +78,8 @@ func (s *owned) restore() error {
 		return err
 	}
 	s.changes = nil
-	// A person who called the change off wants the server back all the same, and a
-	// launch that started before is worth some patience.
+	// Whoever canceled the change still wants the server back, and a launch that started
+	// before deserves more time.
 	r := s.plan.Ready
 	s.plan.Ready.Within = patience * r.within()
 	err := s.await(context.Background())
@@ -93,7 +93,8 @@ func (s *owned) restore() error {
 	return s.write(journal.Record{Kind: journal.Ready})
 }
 
-// persistent is a journal whose errors keep nobody from what must be done.
+// persistent is a journal that ignores write errors, for acts that must not fail because of
+// them.
 type persistent struct{ Journal }
 
 func (p persistent) Write(r journal.Record) error {

@@ -2,54 +2,43 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/probe"
 )
 
-// Pace of watching a server start.
+// Parameters of waiting for a server to start.
 const (
 	readyPoll = 100 * time.Millisecond
-	// healthWithin is how long /health may take: on a machine with few cores a
-	// server that is busy loading answers late.
+	// healthWithin limits a request of /health. On a machine with few cores a server that
+	// is loading answers late.
 	healthWithin = 5 * time.Second
-	// readyTokens is how much the completion asks for: one token from the prompt,
-	// and one that was decoded.
+	// readyTokens is the number of tokens of the completion: one from the prefill and one
+	// that is decoded.
 	readyTokens = 2
 	readyPrompt = "Hello"
 )
 
-func (r Readiness) within() time.Duration {
-	if r.Within <= 0 {
-		return ReadyWithin
-	}
-	return r.Within
-}
+func (r Readiness) within() time.Duration { return cmp.Or(max(r.Within, 0), ReadyWithin) }
 
-func (r Readiness) answer() time.Duration {
-	if r.Answer <= 0 {
-		return AnswerWithin
-	}
-	return r.Answer
-}
+func (r Readiness) answer() time.Duration { return cmp.Or(max(r.Answer, 0), AnswerWithin) }
 
-// key is what requests carry: the key given, else the one that the server was
+// key returns the API key of requests: the given one, else the one that the server was
 // launched with.
-func (r Readiness) key(l *Launch) string {
+func (r Readiness) key(l *launcher.Launch) string {
 	if r.APIKey != "" || l == nil {
 		return r.APIKey
 	}
-	c, err := l.config()
+	c, err := l.Config()
 	if err != nil {
 		return ""
 	}
@@ -57,13 +46,15 @@ func (r Readiness) key(l *Launch) string {
 	return key
 }
 
-// door is a server as its clients see it.
-type door struct {
-	health *collect.Client
-	client *probe.Client
+// endpoints are the HTTP clients of a server.
+type endpoints struct {
+	health *collect.Client // /health and /metrics
+	client *probe.Client   // completions
 }
 
-func (r Readiness) door(l *Launch) (*door, error) {
+// connect returns the clients of the server, with the key that it was launched with unless
+// another is given. The caller closes them.
+func (r Readiness) connect(l *launcher.Launch) (*endpoints, error) {
 	target, err := collect.ParseTarget(r.URL)
 	if err != nil {
 		return nil, err
@@ -76,46 +67,27 @@ func (r Readiness) door(l *Launch) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := probe.Options{Model: r.Model, APIKey: r.key(l)}
-	if r.CAFile != "" {
-		if o.TLS, err = trusting(r.CAFile); err != nil {
-			return nil, err
-		}
-	}
-	client, err := probe.NewClient(target.Base(), o)
+	client, err := probe.NewClient(target, probe.Options{Model: r.Model, APIKey: r.key(l), CAFile: r.CAFile})
 	if err != nil {
 		return nil, err
 	}
-	return &door{health: health, client: client}, nil
+	return &endpoints{health: health, client: client}, nil
 }
 
-func trusting(path string) (*tls.Config, error) {
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read --ca-file: %w", err)
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
-	if !c.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read --ca-file: %s holds no PEM certificate", path)
-	}
-	return c, nil
-}
-
-func (d *door) close() {
+func (d *endpoints) close() {
 	d.health.Close()
 	d.client.Close()
 }
 
-// diedError says that a server ended while it was waited for.
+// diedError means that a server ended before it was ready.
 type diedError struct{ how string }
 
 func (e *diedError) Error() string { return e.how }
 
-// ready waits until a server counts as started. Watch is asked all the while
-// whether it still can become that; nil asks nothing. The error says in a sentence
-// what did not come.
-func (r Readiness) ready(ctx context.Context, l *Launch, watch func() error) error {
-	d, err := r.door(l)
+// ready waits until a server counts as started. It calls watch, which may be nil, all the
+// time and stops at its first error. The error is a sentence about what is missing.
+func (r Readiness) ready(ctx context.Context, l *launcher.Launch, watch func() error) error {
+	d, err := r.connect(l)
 	if err != nil {
 		return err
 	}
@@ -129,8 +101,8 @@ func (r Readiness) ready(ctx context.Context, l *Launch, watch func() error) err
 	return r.answers(ctx, d, watch)
 }
 
-// healthy waits for /health.
-func (r Readiness) healthy(ctx context.Context, d *door, watch func() error) error {
+// healthy waits until /health answers.
+func (r Readiness) healthy(ctx context.Context, d *endpoints, watch func() error) error {
 	deadline := time.Now().Add(r.within())
 	last := error(nil)
 	for {
@@ -156,9 +128,9 @@ func (r Readiness) healthy(ctx context.Context, d *door, watch func() error) err
 	}
 }
 
-// answers waits for a short completion. A server whose queue is long may not reach
-// it in time: then it is enough that it answers others.
-func (r Readiness) answers(ctx context.Context, d *door, watch func() error) error {
+// answers waits for a short completion. A server with a long queue may not reach it in
+// time; then it is enough that the server generates tokens for others.
+func (r Readiness) answers(ctx context.Context, d *endpoints, watch func() error) error {
 	limited, cancel := context.WithTimeout(ctx, r.answer())
 	defer cancel()
 	done := make(chan error, 1)
@@ -193,15 +165,16 @@ func (r Readiness) answers(ctx context.Context, d *door, watch func() error) err
 	}
 }
 
-// complete asks for a short completion until it gets one, or it is plain that it
-// will get none.
-func (d *door) complete(ctx context.Context) error {
+// complete requests a short completion, and retries while the error may be temporary.
+func (d *endpoints) complete(ctx context.Context) error {
 	for {
-		result, err := d.client.Complete(ctx, probe.Request{Prompt: readyPrompt, MaxTokens: readyTokens})
-		if err == nil && len(result.Chunks) == 0 && result.OutputTokens == 0 {
+		begin := time.Now()
+		clock := func() time.Duration { return time.Since(begin) }
+		answer, err := d.client.Send(ctx, probe.Request{Prompt: readyPrompt, MaxTokens: readyTokens}, clock)
+		if err == nil && len(answer.Chunks) == 0 && answer.OutputTokens.Or(0) == 0 {
 			err = errors.New("the answer is empty")
 		}
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		if err == nil || ctx.Err() != nil || !temporary(err) {
 			return err
 		}
 		if err := pause(ctx, readyPoll); err != nil {
@@ -210,8 +183,8 @@ func (d *door) complete(ctx context.Context) error {
 	}
 }
 
-// passing says that an error may be of a server that is busy or just beginning.
-func passing(err error) bool {
+// temporary reports whether an error may come from a server that is busy or still starting.
+func temporary(err error) bool {
 	var status *probe.StatusError
 	if errors.As(err, &status) {
 		return slices.Contains([]int{408, 425, 429, 502, 503, 504}, status.Code)
@@ -219,9 +192,8 @@ func passing(err error) bool {
 	return false
 }
 
-// tokens is how many tokens the server generated in all; false where its page does
-// not tell.
-func (d *door) tokens(ctx context.Context) (n float64, ok bool) {
+// tokens returns the total of generated tokens; false if the metrics page does not have it.
+func (d *endpoints) tokens(ctx context.Context) (n float64, ok bool) {
 	page, err := d.health.Get(ctx, "/metrics", collect.MetricsAccept, nil)
 	if err != nil {
 		return 0, false
@@ -250,9 +222,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// elsewhereBy says that a command has a server run where its port is another
-// process's: in a container or on another machine.
-func elsewhereBy(argv []string) bool {
+// runsElsewhere reports whether a command runs the server in a container or on another
+// machine, where another process than the server's has the port here.
+func runsElsewhere(argv []string) bool {
 	return slices.ContainsFunc(argv[:min(len(argv), 3)], func(word string) bool {
 		return slices.Contains([]string{"docker", "podman", "nerdctl", "kubectl", "srun", "ssh"}, filepath.Base(word))
 	})

@@ -8,169 +8,168 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/docker"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/systemd"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
-// Remedy is what is to be done about a run that was cut off.
+// Remedy is the action for an interrupted run.
 type Remedy string
 
 // Remedies.
 const (
-	// LeaveAlone: it is not for this rooftop to touch; Why says whose it is.
+	// LeaveAlone means that another rooftop or machine owns the server; Why says which.
 	LeaveAlone Remedy = "leave alone"
-	// CloseRun: the server runs as it is to, or is no longer rooftop's business; only
-	// the journal is to be brought to its end.
+	// CloseRun means that the server runs its kept launch or that rooftop must not touch
+	// it: only end the run in the journal.
 	CloseRun Remedy = "close the run"
-	// AwaitKept: the kept launch was started and does not answer yet.
+	// AwaitKept means that the kept launch was started and may not answer yet: wait for it.
 	AwaitKept Remedy = "wait for the server"
-	// PutBack: what runs is stopped, files are put back, the kept launch is started.
+	// PutBack stops the run's servers, restores files and starts the kept launch.
 	PutBack Remedy = "put back"
-	// CallHook: the program that made the change is to undo it.
-	CallHook Remedy = "call the program"
-	// Impossible: the exact launch is not there, or the journal does not tell which it
-	// is; Why says so.
+	// CallManager has whatever made the change revert it: the user's program, or the manager that
+	// starts the server.
+	CallManager Remedy = "have it reverted"
+	// Impossible means that the exact launch is missing or unknown; Why says which.
 	Impossible Remedy = "impossible"
 )
 
-// Modes of hands, as the journal names them.
-const (
-	modeExec = "exec"
-	modeHook = "hook"
-)
+// modeExec is the mode of servers that rooftop starts itself.
+const modeExec = "exec"
 
-// Left is what a run that was cut off left of a server, and what is to be done about
-// it.
+// Left is the state in which an interrupted run left a server, and the remedy.
 type Left struct {
 	Dir      string
-	Identity Identity
+	Identity serverdir.Identity
 	State    journal.State
 	Remedy   Remedy
-	// Why is why nothing can be done, in a sentence; "" where something can.
+	// Why is a sentence about why nothing can be done; "" if something can.
 	Why string
-	// Unread says that the journal cannot be read to its end: State is not all of it.
+	// Unread is true if the journal cannot be read completely, so that State is partial.
 	Unread bool
-	// Found and Steps are sentences without secrets: what there is, and what would be
-	// done, in order.
+	// Found is what was found and Steps what would be done, in order, as sentences without
+	// secrets.
 	Found, Steps []string
 
-	kept    *Launch
-	program *Launch           // that makes the changes
-	running []journal.Running // of this run, and alive
-	foreign []int             // processes on the server's port that are not of this run
+	kept    *launcher.Launch
+	manages *launcher.Launch  // names the manager that makes the changes; nil if none does
+	running []journal.Running // processes of this run that still run
+	foreign []int             // processes on the server's port that do not belong to this run
 }
 
-// Survey looks at every server below root whose last run was cut off, or cannot be
-// read, by the name of its directory. It touches nothing.
+// Survey returns the state of every server below root whose last run was interrupted or
+// cannot be read, ordered by directory name. It touches nothing.
 func Survey(root string) ([]Left, error) {
-	dirs, err := serverDirs(root)
+	dirs, err := serverdir.Dirs(root)
 	if err != nil {
 		return nil, err
 	}
 	var list []Left
 	for _, dir := range dirs {
-		state, doubt, err := readJournal(dir)
+		state, doubt, err := serverdir.ReadState(dir)
 		if err != nil {
-			return nil, &StateError{Dir: dir, Err: err}
+			return nil, &serverdir.StateError{Dir: dir, Err: err}
 		}
 		if state.Open || doubt != nil {
-			list = append(list, look(dir, state, doubt))
+			list = append(list, surveyServer(dir, state, doubt))
 		}
 	}
 	return list, nil
 }
 
-// look finds out how things stand with a server whose run was cut off.
-func look(dir string, state journal.State, doubt *UnreadError) Left {
+// surveyServer returns the state in which an interrupted run left a server.
+func surveyServer(dir string, state journal.State, doubt *serverdir.UnreadError) Left {
 	l := Left{Dir: dir, State: state}
-	id, err := readIdentity(dir)
+	id, err := serverdir.ReadIdentity(dir)
 	if err != nil {
-		return l.not(LeaveAlone, err.Error())
+		return l.withWhy(LeaveAlone, err.Error())
 	}
 	l.Identity = id
-	if id.Machine != "" && id.Machine != machine() {
-		return l.not(LeaveAlone, fmt.Sprintf("the server is on the machine %s: run 'rooftop recover' there", id.Machine))
+	if id.Machine != "" && id.Machine != serverdir.Hostname() {
+		return l.withWhy(LeaveAlone, fmt.Sprintf("the server is on the machine %s: run 'rooftop recover' there", id.Machine))
 	}
-	if held(id) {
-		return l.not(LeaveAlone, "another rooftop is on this server: the run goes on, or is being put right")
+	if serverdir.Held(id) {
+		return l.withWhy(LeaveAlone, "another rooftop uses this server: the run is in progress or being recovered")
 	}
 	if doubt != nil {
-		return l.unread(doubt)
+		return l.describeUnread(doubt)
 	}
 	return l.judge()
 }
 
-func (l Left) not(r Remedy, why string) Left {
+func (l Left) withWhy(r Remedy, why string) Left {
 	l.Remedy, l.Why = r, why
 	return l
 }
 
-// judge decides what is to be done. Nobody else is on the server.
+// judge determines the remedy. It must be called only if no other rooftop uses the server.
 func (l Left) judge() Left {
 	l.found("the run of %s was cut off %s", l.State.Begun.Local().Format("2006-01-02 15:04:05"), l.moment())
-	if l.State.Mode == modeHook {
-		return l.judgeHook()
+	if serverdir.Managed(l.State.Mode) {
+		return l.judgeManaged()
 	}
-	if l.State.Kept.Launch == "" || l.State.Nothing {
-		l.found("nothing was changed that has to be put back")
+	if l.State.Kept.Launch == "" || l.State.NothingToRun {
+		l.found("no change needs to be reverted")
 		l.Remedy = CloseRun
 		return l
 	}
-	kept, err := readLaunch(l.Dir, l.State.Kept.Launch)
+	kept, err := serverdir.ReadLaunch(l.Dir, l.State.Kept.Launch)
 	if err != nil {
-		return l.not(Impossible, fmt.Sprintf("the launch to put back cannot be read (%v); start the server yourself, and say 'rooftop recover --leave'", err))
+		return l.withWhy(Impossible, fmt.Sprintf("the launch to restore cannot be read (%v); start the server yourself, then run 'rooftop recover --leave'", err))
 	}
 	l.kept = kept
 	h, err := newHost(0)
 	if err != nil {
-		return l.not(Impossible, err.Error())
+		return l.withWhy(Impossible, err.Error())
 	}
 	if err := l.processes(h); err != nil {
-		return l.not(Impossible, err.Error())
+		return l.withWhy(Impossible, err.Error())
 	}
 	l.Remedy = l.remedy(h)
 	l.plan()
 	return l
 }
 
-// moment says in words how far the run was.
+// moment describes how far the run was when it was interrupted.
 func (l *Left) moment() string {
 	what := spelledRecorded(l.State.Next.Changes)
 	if l.State.Revert {
-		what = "the way back"
+		what = "the revert"
 	}
 	switch l.State.Stage {
-	case journal.Going:
+	case journal.StageStopping:
 		return "as it began with " + what
-	case journal.Down:
+	case journal.StageDown:
 		return "while the server was stopped for " + what
-	case journal.Up:
+	case journal.StageStarting:
 		if what == "" {
 			return "while its server was starting"
 		}
 		return "while the server was starting with " + what
-	case journal.Trying:
+	case journal.StageTrial:
 		return "while " + what + " was being tried"
-	case journal.Undone:
+	case journal.StageFailed:
 		return "after a change that failed and could not be put back"
 	}
-	return "with nothing under way"
+	return "between changes"
 }
 
-// setting spells what a change leads to.
-func setting(c journal.Change) string {
+// setting describes the setting after a change.
+func setting(c engine.Change) string {
 	if c.To == "" {
-		return "leaving out " + c.Flag
+		return "without " + c.Flag
 	}
 	return c.Flag + " " + c.To
 }
 
-func spelledRecorded(list []journal.Change) string {
+func spelledRecorded(list []engine.Change) string {
 	var words []string
 	for _, c := range list {
 		words = append(words, setting(c))
-	}
-	if len(words) == 0 {
-		return ""
 	}
 	return strings.Join(words, ", ")
 }
@@ -183,23 +182,23 @@ func (l *Left) step(format string, a ...any) {
 	l.Steps = append(slices.Clip(l.Steps), fmt.Sprintf(format, a...))
 }
 
-// gatePatience is how long a process at the gate may take to see that nobody will
-// let it through: it ends at once.
-const gatePatience = 2 * time.Second
+// launcherPatience is how long a launcher process may take to end after the rooftop that
+// started it ended.
+const launcherPatience = 2 * time.Second
 
-// processes finds what runs of this run, and what else is on its port.
+// processes finds the running processes of this run and other processes on its port.
 func (l *Left) processes(h *host) error {
-	port, err := portOf(l.kept)
+	_, port, err := addressOf(l.kept)
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(gatePatience); ; time.Sleep(stopPoll) {
+	for deadline := time.Now().Add(launcherPatience); ; time.Sleep(stopPoll) {
 		l.running = nil
 		waits := false
 		for _, p := range l.State.Processes {
 			if h.same(p.Process) {
 				l.running = append(l.running, p)
-				waits = waits || h.atGate(p.PID)
+				waits = waits || h.isLauncher(p.PID)
 			}
 		}
 		if !waits || time.Now().After(deadline) {
@@ -217,26 +216,26 @@ func (l *Left) processes(h *host) error {
 	l.foreign = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(ours, pid) })
 	switch {
 	case len(l.foreign) > 0:
-		l.found("port %d is held by process %s, which this run did not start", port, numbers(l.foreign))
+		l.found("port %d is held by process %s, which this run did not start", port, joinPIDs(l.foreign))
 	case listening && len(ours) == 0:
 		l.foreign = []int{0}
 		l.found("port %d is held by a process of another user", port)
 	case len(l.running) == 0 && len(ours) > 0:
-		l.found("process %s is left of a server that has ended", numbers(ours))
+		l.found("process %s is left of a server that has ended", joinPIDs(ours))
 	case len(l.running) == 0:
 		l.found("no server runs")
 	}
 	return nil
 }
 
-// atGate says that a process waits to become a server.
-func (h *host) atGate(pid int) bool {
+// isLauncher reports whether a process waits to become a server.
+func (h *host) isLauncher(pid int) bool {
 	argv, err := h.fs.Argv(pid)
-	return err == nil && len(argv) == 2 && argv[1] == gateFlag
+	return err == nil && len(argv) == 2 && argv[1] == launcher.Flag
 }
 
-// leftovers are all processes of the run's servers, those that outlived their launch
-// process among them.
+// leftovers returns the PIDs of all processes of the run's servers, including those that
+// outlived their launch process.
 func (l *Left) leftovers(h *host) []int {
 	var pids []int
 	for _, p := range l.State.Processes {
@@ -247,28 +246,20 @@ func (l *Left) leftovers(h *host) []int {
 	return pids
 }
 
-// adopted takes a process of the journal's.
+// adopted returns the process of a journal record.
 func (l *Left) adopted(h *host, p journal.Running) *process {
 	a := h.adopt(p.Process)
 	if p.Ours && p.Boot == h.boot {
-		// Its session is known by its number also where its leader is gone.
+		// Its session ID is known even if the leader is gone.
 		a.session, a.group = true, true
 	} else if !p.Ours {
-		// Whoever started it may have put other things into its session.
+		// Its session may contain other programs of whoever started it.
 		a.session, a.group = false, false
 	}
 	return a
 }
 
-func numbers(pids []int) string {
-	var words []string
-	for _, pid := range pids {
-		words = append(words, fmt.Sprint(pid))
-	}
-	return strings.Join(words, ", ")
-}
-
-// named says what a process was started with.
+// named describes the launch that a process was started with.
 func (l *Left) named(launch string) string {
 	if launch == l.State.Kept.Launch {
 		return "the configuration to keep"
@@ -279,24 +270,14 @@ func (l *Left) named(launch string) string {
 	return "another configuration"
 }
 
-// portOf is where a launch listens.
-func portOf(l *Launch) (uint16, error) {
-	c, err := l.config()
-	if err != nil {
-		return 0, err
-	}
-	_, port := address(c)
-	return port, nil
-}
-
-// remedy decides by what runs.
+// remedy returns the remedy for the processes that run.
 func (l *Left) remedy(h *host) Remedy {
 	kept := len(l.running) == 1 && l.running[0].Launch == l.State.Kept.Launch
 	switch {
-	case kept && l.State.Stage == journal.Whole:
+	case kept && l.State.Stage == journal.StageStable:
 		return CloseRun
 	case kept:
-		// Told to stop, perhaps, or starting: a look at it decides when it is acted on.
+		// It may be starting or shutting down; Do finds out which.
 		return AwaitKept
 	case len(l.running) == 0 && len(l.leftovers(h)) == 0 && len(l.foreign) > 0:
 		return CloseRun
@@ -306,19 +287,19 @@ func (l *Left) remedy(h *host) Remedy {
 	return PutBack
 }
 
-// plan says what would be done.
+// plan adds the steps of the remedy.
 func (l *Left) plan() {
 	command := l.kept.Command()
 	switch {
 	case l.Remedy == CloseRun && len(l.foreign) > 0:
 		l.step("leave that process alone")
 	case l.Remedy == CloseRun && len(l.running) == 0:
-		l.step("start nothing: this run had not touched the server, which has ended since")
+		l.step("start nothing: this run did not touch the server, which has ended since")
 	case l.Remedy == CloseRun:
 		l.step("leave the server running")
 	case l.Remedy == AwaitKept:
-		l.step("wait until the server answers as it is to: %s", command)
-		l.step("should it be on its way down instead: start it again, exactly as it was")
+		l.step("wait until the server answers with its kept launch: %s", command)
+		l.step("if it is shutting down instead: restart it exactly as it was")
 	case l.Remedy == PutBack:
 		for _, p := range l.running {
 			l.step("stop process %d and what it started", p.PID)
@@ -328,54 +309,54 @@ func (l *Left) plan() {
 		l.planFile(&l.kept.Files[i])
 	}
 	if l.Remedy == PutBack {
-		l.step("start the server exactly as it is to run: %s", command)
+		l.step("start the server with its kept launch: %s", command)
 		l.step("wait until it answers")
 	}
 	l.step("end the run in the journal")
 }
 
-// planFile says what becomes of a configuration file.
-func (l *Left) planFile(f *File) {
+// planFile adds the step for a configuration file, if it needs one.
+func (l *Left) planFile(f *launcher.File) {
 	switch how, err := l.judgeFile(f); {
 	case err != nil:
 		l.step("put back %s, which cannot be read now (%v)", f.Path, err)
 	case how == fileTrial:
-		l.step("put back %s byte for byte", f.Path)
+		l.step("restore %s byte for byte", f.Path)
 	case how == fileForeign && l.restoresFiles():
-		l.step("set %s aside in %s, because somebody changed it since, and put it back byte for byte", f.Path, l.Dir)
+		l.step("move %s to %s, because somebody changed it since, and restore it byte for byte", f.Path, l.Dir)
 	case how == fileForeign:
 		l.step("leave %s as it is: somebody changed it since", f.Path)
 	}
 }
 
-// restoresFiles says that files are put back whatever is in them.
+// restoresFiles reports whether files are restored even if somebody changed them.
 func (l *Left) restoresFiles() bool { return l.Remedy == PutBack || l.Remedy == AwaitKept }
 
-// fileState is what a configuration file holds now.
+// fileState is the state of a configuration file.
 type fileState int
 
 const (
-	fileKept    fileState = iota // as it is to be
-	fileTrial                    // what this run wrote, or nothing
-	fileForeign                  // what somebody else wrote
+	fileKept    fileState = iota // as in the kept launch
+	fileTrial                    // written by this run, or missing
+	fileForeign                  // changed by somebody else
 )
 
-func (l *Left) judgeFile(f *File) (fileState, error) {
-	have, err := readConfig(f.Path)
+func (l *Left) judgeFile(f *launcher.File) (fileState, error) {
+	have, err := launcher.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fileTrial, nil
 	}
 	if err != nil {
 		return fileForeign, err
 	}
-	if f.is(&have) {
+	if f.Equal(&have) {
 		return fileKept, nil
 	}
 	if slices.Equal(have.Data, f.Data) {
 		return fileTrial, nil
 	}
 	for _, name := range l.State.Launches {
-		tried, err := readLaunch(l.Dir, name)
+		tried, err := serverdir.ReadLaunch(l.Dir, name)
 		if err != nil {
 			continue
 		}
@@ -386,4 +367,65 @@ func (l *Left) judgeFile(f *File) (fileState, error) {
 		}
 	}
 	return fileForeign, nil
+}
+
+// describeUnread describes a server whose journal does not show what should run.
+func (l Left) describeUnread(why *serverdir.UnreadError) Left {
+	l.Unread = true
+	if l.State.Open {
+		l.found("the run of %s did not end", l.State.Begun.Local().Format("2006-01-02 15:04:05"))
+	}
+	for _, name := range serverdir.Launches(l.Dir) {
+		if launch, err := serverdir.ReadLaunch(l.Dir, name); err == nil && launch.Command() != "" {
+			l.found("%s starts %s", name, launch.Command())
+		}
+	}
+	return l.withWhy(Impossible, why.Error())
+}
+
+// judgeManaged determines the remedy for a run in which a manager makes the changes.
+func (l Left) judgeManaged() Left {
+	kept, err := serverdir.ReadLaunch(l.Dir, l.State.Kept.Launch)
+	if l.State.Settled() {
+		if err == nil {
+			l.manages = kept
+		}
+		l.Remedy = CloseRun
+		l.found("the server runs what is kept")
+		l.step("end the run in the journal")
+		return l
+	}
+	var by manager.Manager
+	if err == nil {
+		by, err = managerOf(kept, l.Dir, 0, 0)
+	}
+	if err != nil {
+		return l.withWhy(Impossible, fmt.Sprintf("the program that makes changes is unknown (%v); revert %s yourself, then run 'rooftop recover --leave'", err, spelledRecorded(l.State.Unkept)))
+	}
+	l.manages = kept
+	for _, pid := range by.Busy() {
+		l.found("process %d runs %s", pid, by.Name())
+		l.step("wait for process %d to end", pid)
+	}
+	l.Remedy = CallManager
+	for _, step := range by.Steps(&manager.Change{Revert: true, Changes: engine.InverseChanges(l.State.Unkept)}) {
+		l.step("%s", step)
+	}
+	l.step("wait until the server answers")
+	l.step("end the run in the journal")
+	return l
+}
+
+// managerOf returns the manager that a launch in the journal names. within limits a call of the user's
+// program, and grace is its time from SIGTERM to SIGKILL.
+func managerOf(l *launcher.Launch, dir string, within, grace time.Duration) (manager.Manager, error) {
+	switch {
+	case l.Unit != nil:
+		return systemd.Known(l), nil
+	case l.Container != nil:
+		return docker.Known(l), nil
+	case len(l.Argv) == 0:
+		return nil, errors.New("it names no program")
+	}
+	return newUserProgram(l, dir, within, grace), nil
 }

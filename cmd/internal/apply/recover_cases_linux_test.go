@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -18,17 +22,17 @@ import (
 // take its process from the server that runs.
 func (s *site) cutOff(t *testing.T, records func(kept, next string, p *journal.Process) []journal.Record) {
 	t.Helper()
-	store, err := OpenStore(s.Root, s.identity(), "test")
+	store, err := serverdir.OpenStore(s.Root, s.identity(), "test")
 	must(t, err)
-	l := &Launch{Argv: s.Argv, Env: []string{"HOME=/nowhere", "VLLM_API_KEY=sk-test-secret", "EMPTY="}, Cwd: s.dir, Inherit: true, Umask: -1, Std: [3]string{os.DevNull, "", ""}}
+	l := &launcher.Launch{Argv: s.Argv, Env: []string{"HOME=/nowhere", "VLLM_API_KEY=sk-test-secret", "EMPTY="}, Cwd: s.dir, Inherit: true, Umask: -1, Std: [3]string{os.DevNull, "", ""}}
 	if s.config != "" {
-		file, err := readConfig(s.config)
+		file, err := launcher.ReadFile(s.config)
 		must(t, err)
-		l.Files = []File{file}
+		l.Files = []launcher.File{file}
 	}
 	kept, err := store.Keep(l)
 	must(t, err)
-	tried, err := l.with(seats(4, 8).Changes, false)
+	tried, err := l.With(slots(4, 8).Changes, false)
 	must(t, err)
 	next, err := store.Keep(tried)
 	must(t, err)
@@ -43,7 +47,7 @@ func (s *site) cutOff(t *testing.T, records func(kept, next string, p *journal.P
 	for _, r := range records(kept, next, p) {
 		must(t, store.Write(r))
 	}
-	must(t, store.release()) // as a kill does: nothing is tidied
+	must(t, store.Release()) // as a kill does: nothing is tidied
 }
 
 // survey finds the one run that was cut off.
@@ -68,7 +72,7 @@ func foundRunning(kept string, p *journal.Process) journal.Record {
 }
 
 func intent(next string) journal.Record {
-	return journal.Record{Kind: journal.Intent, Launch: next, Iteration: 1, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}}
+	return journal.Record{Kind: journal.Intent, Launch: next, Iteration: 1, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}}
 }
 
 func said(t *testing.T, lines []string, want string) {
@@ -79,6 +83,7 @@ func said(t *testing.T, lines []string, want string) {
 }
 
 func TestServerThatWasNotToldToStopGoesOn(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 1)
 	before := stateOf(t, s.Port).PID
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
@@ -97,6 +102,7 @@ func TestServerThatWasNotToldToStopGoesOn(t *testing.T) {
 }
 
 func TestServerOnItsWayDownIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 2)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p), intent(next)}
@@ -118,6 +124,7 @@ func TestServerOnItsWayDownIsStartedAgain(t *testing.T) {
 // Its first thread is gone, and others hold its port for a while: whose that is cannot
 // be seen then.
 func TestServerWhoseFirstThreadIsGoneIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 2)
 	want := s.swapped(t, "first-thread-first")
 	must(t, s.server.Process.Signal(syscall.SIGTERM))
@@ -135,7 +142,7 @@ func TestServerWhoseFirstThreadIsGoneIsStartedAgain(t *testing.T) {
 
 // swapped replaces the site's server by one that behaves otherwise and leaves it as a
 // run does that is cut off: told to stop, and no more.
-func (s *site) swapped(t *testing.T, fake string) *Launch {
+func (s *site) swapped(t *testing.T, fake string) *launcher.Launch {
 	t.Helper()
 	must(t, s.server.Process.Kill())
 	for deadline := time.Now().Add(5 * time.Second); !gone(s.server.Process.Pid) && time.Now().Before(deadline); {
@@ -151,6 +158,7 @@ func (s *site) swapped(t *testing.T, fake string) *Launch {
 
 // It ends between the look and the act: what was said covers that.
 func TestServerThatEndsMeanwhileIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 2)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p), intent(next)}
@@ -159,7 +167,7 @@ func TestServerThatEndsMeanwhileIsStartedAgain(t *testing.T) {
 	if l.Remedy != AwaitKept {
 		t.Fatalf("remedy %q", l.Remedy)
 	}
-	said(t, l.Steps, "start it again")
+	said(t, l.Steps, "restart it exactly as it was")
 	want := s.truth(t)
 	must(t, s.server.Process.Kill())
 	must(t, s.repaired(t, l))
@@ -167,6 +175,7 @@ func TestServerThatEndsMeanwhileIsStartedAgain(t *testing.T) {
 }
 
 func TestServerThatRunCouldNotTouchIsLeft(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 0)
 	s.cutOff(t, func(kept, _ string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p)}
@@ -188,6 +197,7 @@ func TestServerThatRunCouldNotTouchIsLeft(t *testing.T) {
 
 // Somebody has started a server by hand since: it is theirs.
 func TestServerOfSomebodyElseIsLeft(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 1)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
 		other := *p
@@ -212,6 +222,7 @@ func TestServerOfSomebodyElseIsLeft(t *testing.T) {
 }
 
 func TestFileThatSomebodyChangedIsSetAside(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "exec", 1)
 	s.cutOff(t, func(kept, next string, _ *journal.Process) []journal.Record {
 		first := foundRunning(kept, nil)
@@ -222,7 +233,7 @@ func TestFileThatSomebodyChangedIsSetAside(t *testing.T) {
 	must(t, os.WriteFile(s.config, []byte(theirs), 0o600))
 	want := s.truth(t)
 	l := s.survey(t)
-	said(t, l.Steps, "set "+s.config+" aside")
+	said(t, l.Steps, "move "+s.config+" to ")
 	must(t, s.repaired(t, l))
 	s.check(t, want, "after the repair")
 	found, err := filepath.Glob(filepath.Join(l.Dir, "found-*"))
@@ -236,6 +247,7 @@ func TestFileThatSomebodyChangedIsSetAside(t *testing.T) {
 }
 
 func TestPortOfAnotherIsSaid(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "exec", 0)
 	s.cutOff(t, func(kept, next string, _ *journal.Process) []journal.Record {
 		first := foundRunning(kept, nil)
@@ -256,13 +268,14 @@ func TestPortOfAnotherIsSaid(t *testing.T) {
 }
 
 func TestLeftAlone(t *testing.T) {
+	t.Parallel()
 	closing := func(kept, next string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p), intent(next)}
 	}
 	t.Run("another rooftop is on it", func(t *testing.T) {
 		s := newSite(t, "attach", 0)
 		s.cutOff(t, closing)
-		other, err := openUnfinished(s.serverDir(), "")
+		other, err := serverdir.OpenUnfinished(s.serverDir(), "")
 		must(t, err)
 		defer other.Close()
 		l := s.survey(t)
@@ -273,9 +286,12 @@ func TestLeftAlone(t *testing.T) {
 	t.Run("another machine", func(t *testing.T) {
 		s := newSite(t, "attach", 0)
 		s.cutOff(t, closing)
-		id := s.identity().normal()
+		id, err := serverdir.ReadIdentity(s.serverDir())
+		must(t, err)
 		id.Machine = "gpu-7"
-		must(t, writeIdentity(s.serverDir(), id))
+		data, err := json.Marshal(id)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(s.serverDir(), "server.json"), data, 0o600))
 		l := s.survey(t)
 		if l.Remedy != LeaveAlone || !strings.Contains(l.Why, "gpu-7") {
 			t.Errorf("remedy %q: %s", l.Remedy, l.Why)
@@ -284,12 +300,13 @@ func TestLeftAlone(t *testing.T) {
 }
 
 func TestLostLaunchCanBeGivenUp(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 0)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p), intent(next)}
 	})
 	for _, name := range names(t, s.serverDir()) {
-		if isLaunch(name) {
+		if serverdir.IsLaunch(name) {
 			must(t, os.Remove(filepath.Join(s.serverDir(), name)))
 		}
 	}
@@ -299,7 +316,7 @@ func TestLostLaunchCanBeGivenUp(t *testing.T) {
 	}
 	r := Repair{Version: "test"}
 	must(t, r.Abandon(l))
-	if _, err := OpenStore(s.Root, s.identity(), ""); err != nil {
+	if _, err := serverdir.OpenStore(s.Root, s.identity(), ""); err != nil {
 		t.Errorf("the next run: %v", err)
 	}
 	if gone(s.server.Process.Pid) {
@@ -310,7 +327,7 @@ func TestLostLaunchCanBeGivenUp(t *testing.T) {
 // programCutOff leaves the journal of a run in which a program made the changes.
 func (s *site) programCutOff(t *testing.T, program string, records ...journal.Record) {
 	t.Helper()
-	store, err := OpenStore(s.Root, s.identity(), "test")
+	store, err := serverdir.OpenStore(s.Root, s.identity(), "test")
 	must(t, err)
 	l, err := hookLaunch(program)
 	must(t, err)
@@ -320,23 +337,24 @@ func (s *site) programCutOff(t *testing.T, program string, records ...journal.Re
 	for _, r := range records {
 		must(t, store.Write(r))
 	}
-	must(t, store.release())
+	must(t, store.Release())
 }
 
 // A program that makes changes is called with the way back: all that may be in place,
 // once what still runs of it has ended.
 func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 0) // somebody has to answer
 	dir := t.TempDir()
 	program := filepath.Join(dir, "deploy")
 	must(t, os.WriteFile(program, []byte("#!/bin/sh\ncat > "+dir+"/got\necho \"$ROOFTOP_REVERT\" > "+dir+"/revert\n"), 0o755))
 	s.programCutOff(t, program,
-		journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
+		journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
 		journal.Record{Kind: journal.Ready},
-		journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "6"}, {Flag: "--block-size", From: "", To: "32"}}},
+		journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "6"}, {Flag: "--block-size", From: "", To: "32"}}},
 	)
 	left := s.survey(t)
-	if left.Remedy != CallHook {
+	if left.Remedy != CallManager {
 		t.Fatalf("remedy %q: %s", left.Remedy, left.Why)
 	}
 	must(t, s.repaired(t, left))
@@ -351,11 +369,11 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 
 	t.Run("which fails", func(t *testing.T) {
 		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho no route to host; exit 3\n"), 0o755))
-		s.programCutOff(t, program, journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--a", To: "1"}}})
-		if err := s.repaired(t, s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be taken back") {
+		s.programCutOff(t, program, journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--a", To: "1"}}})
+		if err := s.repaired(t, s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be reverted") {
 			t.Errorf("got %v", err)
 		}
-		if again := s.survey(t); again.Remedy != CallHook {
+		if again := s.survey(t); again.Remedy != CallManager {
 			t.Errorf("afterwards: %q", again.Remedy)
 		}
 	})
@@ -364,26 +382,28 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 // What was being tried answers until it is restarted: a program that says it did is not
 // believed.
 func TestProgramThatRestartsNothingTakesNothingBack(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 0)
 	program := filepath.Join(t.TempDir(), "deploy")
 	must(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 0\n"), 0o755))
 	s.programCutOff(t, program,
-		journal.Record{Kind: journal.Intent, Changes: []journal.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
+		journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
 		journal.Record{Kind: journal.Ready},
 	)
 	r := Repair{Version: "test", Ready: s.ready()}
 	r.Ready.Within = time.Second
-	if err := r.Do(t.Context(), s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be taken back: the server was not restarted") {
+	if err := r.Do(t.Context(), s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be reverted: the server was not restarted") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestSurveyTouchesNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "attach", 1)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p), intent(next)}
 	})
-	path := filepath.Join(s.serverDir(), journalName)
+	path := filepath.Join(s.serverDir(), "journal.jsonl")
 	text, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, append(text, `{"torn`...), 0o600))
@@ -409,18 +429,18 @@ func listing(t *testing.T, dir string) string {
 // What is left of a run that was over, or had not begun, is removed.
 func TestTidy(t *testing.T) {
 	root, id := t.TempDir(), server(t)
-	s, err := OpenStore(root, id, "test")
+	s, err := serverdir.OpenStore(root, id, "test")
 	must(t, err)
-	_, err = s.Keep(&Launch{Argv: []string{"a"}, Env: []string{"SECRET=1"}})
+	_, err = s.Keep(&launcher.Launch{Argv: []string{"a"}, Env: []string{"SECRET=1"}})
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(s.dir, "x"+temporarySuffix), nil, 0o600))
-	must(t, Tidy(root)) // somebody is on it
-	if got := len(names(t, s.dir)); got != 7 {
-		t.Errorf("%v, want the journal, the lock, the identity, the launch, the room, what is half written, and that no run was begun", names(t, s.dir))
+	must(t, os.WriteFile(filepath.Join(s.Dir(), "x"+".tmp"), nil, 0o600))
+	must(t, serverdir.Tidy(root)) // somebody is on it
+	if got := len(names(t, s.Dir())); got != 7 {
+		t.Errorf("%v, want the journal, the lock, the identity, the launch, the room, what is half written, and that no run was begun", names(t, s.Dir()))
 	}
-	must(t, s.release())
-	must(t, Tidy(root))
-	if got := names(t, s.dir); len(got) != 3 {
+	must(t, s.Release())
+	must(t, serverdir.Tidy(root))
+	if got := names(t, s.Dir()); len(got) != 3 {
 		t.Errorf("left behind: %v", got)
 	}
 }

@@ -18,9 +18,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // errand is what a tuner that is going to be killed is told, as JSON in a variable.
@@ -35,7 +38,7 @@ type errand struct {
 
 const errandVariable = "ROOFTOP_TEST_ERRAND"
 
-func (e *errand) identity() Identity { return Identity{Port: e.Port, Model: "m"} }
+func (e *errand) identity() serverdir.Identity { return serverdir.Identity{Port: e.Port, Model: "m"} }
 
 func (e *errand) ready() Readiness {
 	return Readiness{URL: fmt.Sprintf("http://127.0.0.1:%d", e.Port), Within: 10 * time.Second, Answer: 2 * time.Second}
@@ -68,13 +71,13 @@ func (e *errand) repair(ctx context.Context) error {
 			return err
 		}
 	}
-	return Tidy(e.Root)
+	return serverdir.Tidy(e.Root)
 }
 
 // tune makes changes at random: better ones that are kept, others that are put back
 // or replaced, and some that do not start.
 func (e *errand) tune(ctx context.Context) error {
-	s, err := OpenStore(e.Root, e.identity(), "test")
+	s, err := serverdir.OpenStore(e.Root, e.identity(), "test")
 	if err != nil {
 		return err
 	}
@@ -85,14 +88,14 @@ func (e *errand) tune(ctx context.Context) error {
 	}
 	fmt.Println("tuning")
 	rng := rand.New(rand.NewPCG(e.Seed, 7))
-	kept, seat := 4, 4
+	kept, slot := 4, 4
 	for n := 1; e.Changes == 0 || n <= e.Changes; n++ {
-		seat++
-		next := seat
+		slot++
+		next := slot
 		if rng.IntN(5) == 0 {
-			next = seatsSilent
+			next = slotsSilent
 		}
-		a := engine.Apply{Iteration: n, Changes: []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(kept), To: strconv.Itoa(next)}}}
+		a := loop.Apply{Iteration: n, Changes: []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(kept), To: strconv.Itoa(next)}}}
 		got := hands.Apply(ctx, a)
 		switch {
 		case got.Err != "" && !got.Back:
@@ -113,7 +116,7 @@ func (e *errand) tune(ctx context.Context) error {
 	return nil
 }
 
-func (e *errand) hands(ctx context.Context, s *Store) (Hands, error) {
+func (e *errand) hands(ctx context.Context, s *serverdir.Store) (Applier, error) {
 	plan := Plan{Journal: s, Grace: testGrace, Ready: e.ready(), Server: "fake"}
 	if e.Mode == "exec" {
 		h, err := NewExec(e.Argv, plan)
@@ -160,7 +163,7 @@ type site struct {
 	fake   string    // attach: how the server behaves that is begun
 }
 
-const configBytes = "# seats are measured\nmax-num-seqs: 4   # of 2026\nmax-model-len: 512\n"
+const configBytes = "# slots are measured\nmax-num-seqs: 4   # of 2026\nmax-model-len: 512\n"
 
 func newSite(t *testing.T, mode string, seed uint64) *site {
 	t.Helper()
@@ -233,7 +236,7 @@ func (s *site) end(t *testing.T) {
 func (s *site) serverDir() string {
 	id := s.identity()
 	dir := filepath.Join(s.Root, id.Name())
-	if _, err := os.Stat(filepath.Join(dir, journalName)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); err != nil {
 		return ""
 	}
 	return dir
@@ -241,13 +244,13 @@ func (s *site) serverDir() string {
 
 // truth is what is to run, as the journal's lines say to a reader that knows nothing
 // of states: the launch of the last kept record, else of the first.
-func (s *site) truth(t *testing.T) *Launch {
+func (s *site) truth(t *testing.T) *launcher.Launch {
 	t.Helper()
 	dir := s.serverDir()
 	if dir == "" {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(dir, journalName))
+	text, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
 	must(t, err)
 	name := ""
 	for line := range strings.Lines(string(text)) {
@@ -261,13 +264,13 @@ func (s *site) truth(t *testing.T) *Launch {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	must(t, err)
-	l := &Launch{}
+	l := &launcher.Launch{}
 	must(t, json.Unmarshal(data, l))
 	return l
 }
 
 // check makes sure that the server is as it was or as it was meant to be.
-func (s *site) check(t *testing.T, want *Launch, where string) {
+func (s *site) check(t *testing.T, want *launcher.Launch, where string) {
 	t.Helper()
 	if want != nil {
 		state := stateOf(t, s.Port)
@@ -281,8 +284,8 @@ func (s *site) check(t *testing.T, want *Launch, where string) {
 			t.Errorf("%s: working directory %s, want %s", where, state.Cwd, want.Cwd)
 		}
 		for _, f := range want.Files {
-			have, err := readConfig(f.Path)
-			if err != nil || !f.is(&have) || state.Config != string(f.Data) {
+			have, err := launcher.ReadFile(f.Path)
+			if err != nil || !f.Equal(&have) || state.Config != string(f.Data) {
 				t.Errorf("%s: %s holds %q (mode %o, %v, %v), the server read %q, want %q (mode %o, %v)", where, f.Path, have.Data, have.Mode, have.Time, err, state.Config, f.Data, f.Mode, f.Time)
 			}
 		}
@@ -296,14 +299,14 @@ func (s *site) check(t *testing.T, want *Launch, where string) {
 // clean makes sure that nothing is left over.
 func (s *site) clean(t *testing.T, where string) {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(s.dir, ".*"+temporarySuffix))
+	left, err := filepath.Glob(filepath.Join(s.dir, ".*[0-9p]"))
 	must(t, err)
 	dir := s.serverDir()
 	if dir == "" {
 		return
 	}
 	for _, name := range names(t, dir) {
-		if temporary(name) || isLaunch(name) || name == reserveName {
+		if serverdir.IsTemporary(name) || serverdir.IsLaunch(name) || name == serverdir.ReserveName {
 			left = append(left, name)
 		}
 	}
@@ -311,7 +314,7 @@ func (s *site) clean(t *testing.T, where string) {
 		t.Errorf("%s: left behind: %v", where, left)
 	}
 	onlyOwner(t, dir)
-	text, err := os.ReadFile(filepath.Join(dir, journalName))
+	text, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
 	must(t, err)
 	f := journal.Decode(text)
 	if len(f.Damaged)+len(f.Torn) > 0 {

@@ -3,7 +3,6 @@ package apply
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,14 +10,14 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
-// refusal says why a server must not be restarted in place: what would bring it
-// back, or could not be given to it again.
+// refusal returns a *RefusedError if a server must not be restarted in place, because
+// something else would restart it or because it cannot be restored exactly; else nil.
 func refusal(found *proc.Server, around *proc.Surroundings) error {
 	fs, pid := found.FS(), found.LaunchPID
 	for _, why := range []string{
 		readable(found, around),
 		contained(fs, pid, around),
-		unit(around.Cgroups, fs.Cgroups(os.Getpid())),
+		serviced(found),
 		supervised(fs.Ancestors(pid), fs.Ancestors(os.Getpid()), around),
 		shared(fs, found.Addr.Port()),
 	} {
@@ -29,7 +28,7 @@ func refusal(found *proc.Server, around *proc.Surroundings) error {
 	return nil
 }
 
-// readable says what of the process cannot be read, or given to another.
+// readable returns what of the process cannot be read or reproduced; "" if everything can.
 func readable(found *proc.Server, around *proc.Surroundings) string {
 	pid := found.LaunchPID
 	switch {
@@ -50,16 +49,16 @@ func readable(found *proc.Server, around *proc.Surroundings) string {
 	return ""
 }
 
-// contained says that the server is in a container, which lives and dies with it.
+// contained returns why the server counts as running in a container; "" if it does not.
 func contained(fs proc.FS, pid int, around *proc.Surroundings) string {
 	if around.InnerPID == 1 {
-		return fmt.Sprintf("process %d is the first of its container, which ends with it", pid)
+		return fmt.Sprintf("process %d is the main process of its container, which would end with it", pid)
 	}
 	if kinds := fs.Foreign(pid); len(kinds) > 0 {
 		return fmt.Sprintf("process %d is in a container (namespaces %s are not rooftop's)", pid, strings.Join(kinds, ", "))
 	}
 	for _, group := range around.Cgroups {
-		// In a container rooftop sees the same groups, and restarts what is beside it.
+		// If rooftop is in the same group, it restarts a server in its own container.
 		for _, mark := range []string{"/docker", "/kubepods", "/libpod", "/crio", "/cri-containerd", "/lxc.payload", "/machine.slice/"} {
 			if strings.Contains(group, mark) && !slices.Contains(fs.Cgroups(os.Getpid()), group) {
 				return fmt.Sprintf("process %d is in a container (control group %s)", pid, group)
@@ -69,26 +68,16 @@ func contained(fs proc.FS, pid int, around *proc.Surroundings) string {
 	return ""
 }
 
-// unsupervised are units of systemd that start processes and do not look after
-// them.
-var unsupervised = []string{"ssh", "sshd", "cron", "crond", "atd", "gnome-terminal-server", "tmux", "screen", "init"}
-
-// unit says that a service manager looks after the server. A group that rooftop
-// shares with it says nothing.
-func unit(theirs, ours []string) string {
-	for _, group := range theirs {
-		name, isService := strings.CutSuffix(path.Base(group), ".service")
-		bare, _, _ := strings.Cut(name, "@")
-		if !isService || slices.Contains(ours, group) || bare == "user" || slices.Contains(unsupervised, bare) {
-			continue
-		}
-		return fmt.Sprintf("systemd runs the server as %s.service, and starts it again by itself", name)
+// serviced returns a sentence if a service of systemd starts the server; "" if none does.
+func serviced(found *proc.Server) string {
+	name, _ := found.Service()
+	if name == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("systemd runs the server as %s and restarts it by itself", name)
 }
 
-// supervisors are programs that start what they started again when it ends, or end
-// with it.
+// supervisors are programs that restart their children when they end, or end with them.
 var supervisors = []string{
 	"supervisord", "runsv", "runsvdir", "s6-supervise", "s6-svscan", "supervise", "svscan", "circusd", "monit", "pm2", "PM2", "forever", "nodemon",
 	"god", "foreman", "honcho", "overmind", "hivemind", "goreman", "watchmedo", "watchexec", "entr", "systemd-run",
@@ -96,8 +85,8 @@ var supervisors = []string{
 	"slurmstepd", "slurmd", "srun", "mpirun", "orted", "torchrun", "raylet", "ray", "nomad", "timeout", "rooftop",
 }
 
-// supervised says that a process above the server looks after it. One that started
-// rooftop too, and the server not itself, looks after something else.
+// supervised returns a sentence if an ancestor supervises the server, else "". It ignores an
+// ancestor that is not the direct parent and is also above rooftop.
 func supervised(above, own []proc.Ancestor, around *proc.Surroundings) string {
 	for i, a := range above {
 		name := supervisorName(a)
@@ -108,7 +97,7 @@ func supervised(above, own []proc.Ancestor, around *proc.Surroundings) string {
 		if name == "rooftop" && !slices.Contains(a.Argv, "tune") {
 			continue
 		}
-		return fmt.Sprintf("process %d (%s) looks after the server and would notice its end", a.PID, name)
+		return fmt.Sprintf("process %d (%s) supervises the server and would notice its end", a.PID, name)
 	}
 	if len(above) > 0 && above[0].PID == 1 && above[0].Session == around.Session && above[0].Session != 0 {
 		return fmt.Sprintf("process 1 (%s) started the server, and the container may end with it", above[0].Name)
@@ -116,12 +105,12 @@ func supervised(above, own []proc.Ancestor, around *proc.Surroundings) string {
 	return ""
 }
 
-// supervisorName is the name of a supervisor; "" of anything else.
+// supervisorName returns the name of a supervisor; "" for any other process.
 func supervisorName(a proc.Ancestor) string {
 	names := []string{a.Name}
 	for _, word := range a.Argv[:min(2, len(a.Argv))] {
-		// PM2 calls itself "PM2 v5.3: God Daemon (/root/.pm2)"; Python programs are
-		// the interpreter's first argument.
+		// PM2's title is "PM2 v5.3: God Daemon (/root/.pm2)"; a Python program is the
+		// interpreter's first argument.
 		first, _, _ := strings.Cut(word, " ")
 		names = append(names, filepath.Base(first))
 	}
@@ -133,7 +122,7 @@ func supervisorName(a proc.Ancestor) string {
 	return ""
 }
 
-// shared says that several servers listen on the port.
+// shared returns a sentence if several servers listen on the port, else "".
 func shared(fs proc.FS, port uint16) string {
 	pids, _, err := fs.Holders(port)
 	if err != nil || len(pids) < 2 {
@@ -142,12 +131,12 @@ func shared(fs proc.FS, port uint16) string {
 	return fmt.Sprintf("several servers share port %d (processes %s)", port, strings.Trim(fmt.Sprint(pids), "[]"))
 }
 
-// shells run scripts, and wait for what they started.
+// shells are programs that run scripts and wait for the processes that they started.
 var shells = []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish"}
 
-// above notes what a process above the server may do when it ends, and watches for
-// it after the first stop.
-func (a *Attach) above(list []proc.Ancestor) {
+// noteParent adds a note about what the server's parent may do when the server ends, and
+// sets how long to watch for that after the first stop.
+func (a *Attach) noteParent(list []proc.Ancestor) {
 	if len(list) == 0 || list[0].PID == 1 {
 		return
 	}

@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// returnWithin is how long after its first end a server is watched for that
-	// something starts it again: shells in a loop and supervisors that were not
-	// recognized do so at once or after a second.
+	// returnWithin is how long to watch after the first stop whether something restarts the
+	// server. Shell loops and unrecognized supervisors do so at once or after a second.
 	returnWithin = 1500 * time.Millisecond
-	// returnPoll is how often that is looked for while a start lasts: a loop may pause,
-	// and a vLLM takes seconds until it asks for the port.
+	// returnPoll is the interval of this check during a start: a shell loop may pause, and
+	// a vLLM takes seconds until it opens the port.
 	returnPoll = time.Second
 )
 
-// remember notes before the first stop what ran with the server's command line: it is
-// not what starts the server again.
-func (s *owned) remember() {
+// recordTwins records, before the first stop, the processes with the server's command line,
+// so that they do not count as a restart.
+func (s *owned) recordTwins() {
 	if s.first != nil {
 		return
 	}
@@ -31,11 +30,11 @@ func (s *owned) remember() {
 	}
 }
 
-// stayedDown says by a takenError that something started the server again: after the
-// first stop it watches for that, after others it looks once.
+// stayedDown returns a *takenError if something restarted the server. After the first stop
+// it watches for returnWithin, after later stops it checks once.
 func (s *owned) stayedDown() error {
 	if s.returnWithin > 0 {
-		s.plan.say("looking whether something else starts the server again")
+		s.plan.report("checking whether something else restarts the server")
 	}
 	for deadline := time.Now().Add(s.returnWithin); ; time.Sleep(stopPoll) {
 		if err := s.again(); err != nil {
@@ -48,19 +47,19 @@ func (s *owned) stayedDown() error {
 	}
 }
 
-// again says by a takenError that something started the server again. Then no change
-// is made any more.
+// again returns a *takenError if something restarted the server. No further change is made
+// then.
 func (s *owned) again() error {
 	pid, ok := s.comeback()
 	if !ok {
 		return nil
 	}
-	s.gone = fmt.Errorf("something started the server again as it was when it was found (process %d), so a change has to be made there: give a program that does it with --apply-cmd", pid)
+	s.gone = fmt.Errorf("something restarted the server as it was found (process %d), so the change must be made there: pass --apply-cmd with a program that does it", pid)
 	return &takenError{s.port, []int{pid}}
 }
 
-// comeback finds a process with the command line that the server was found with, which
-// began after rooftop stopped it and is not of the one that rooftop started.
+// comeback finds a process with the server's original command line that started after
+// rooftop stopped the server and does not belong to the server that rooftop started.
 func (s *owned) comeback() (pid int, ok bool) {
 	if s.first == nil {
 		return 0, false
@@ -76,7 +75,7 @@ func (s *owned) comeback() (pid int, ok bool) {
 	return 0, false
 }
 
-// pids are the processes of a server.
+// pids returns the PIDs of a server's running processes.
 func (h *host) pids(p *process) (pids []int) {
 	for _, one := range h.alive(p) {
 		pids = append(pids, one.PID)
@@ -84,8 +83,8 @@ func (h *host) pids(p *process) (pids []int) {
 	return pids
 }
 
-// leave makes the best of a server that something else started again: where that is
-// the kept one, the server runs as it did before.
+// leave adopts a server that something else restarted, if it runs the kept launch;
+// otherwise it returns an error.
 func (s *owned) leave(taken *takenError) error {
 	pid, ok := s.comeback()
 	if !ok {
@@ -101,15 +100,15 @@ func (s *owned) leave(taken *takenError) error {
 		return taken
 	}
 	_ = s.again() // no change is made any more
-	// It may have read the config file while the change stood in it.
-	asKept := slices.Equal(s.first.Argv, s.kept.Argv) && slices.Equal(s.first.Env, s.kept.Env) && (s.runs == nil || slices.Equal(s.runs.configText(), s.kept.configText()))
+	// It may have read the config file while that contained the change.
+	asKept := slices.Equal(s.first.Argv, s.kept.Argv) && slices.Equal(s.first.Env, s.kept.Env) && (s.runs == nil || slices.Equal(s.runs.ConfigText(), s.kept.ConfigText()))
 	for i := range s.kept.Files {
-		if err := s.kept.Files[i].put(); err != nil {
+		if err := s.kept.Files[i].Replace(); err != nil {
 			return err
 		}
 	}
 	if !asKept {
-		return fmt.Errorf("process %d may run with other settings than those that were kept (%s): look at it, and start it again", pid, s.kept.Command())
+		return fmt.Errorf("process %d may run with settings other than the kept ones (%s): check it, and restart it", pid, s.kept.Command())
 	}
 	s.process, s.runs, s.runsName = p, s.kept, s.keptName
 	if err := s.await(context.Background()); err != nil {

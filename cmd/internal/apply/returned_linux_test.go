@@ -26,7 +26,7 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 		_ = twin.Wait()
 	})
 	a := attached(t, s.port, newNotebook(t))
-	if got := a.Apply(t.Context(), seats(4, 8)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatalf("answer %+v", got)
 	}
 	if got := a.Apply(t.Context(), back()); got.Err != "" {
@@ -56,13 +56,13 @@ func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	n := newNotebook(t)
 	a := attached(t, port, n)
 	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
-	got := a.Apply(t.Context(), seats(4, seatsHangAsked))
+	got := a.Apply(t.Context(), slots(4, slotsHangAsked))
 	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
 		t.Fatalf("answer %+v, want the shell's server left alone", got)
 	}
 	after := stateOf(t, port)
 	around := surroundings(t, after.PID)
-	if around.PPID != loop.Process.Pid || seatsOf(after) != "4" {
+	if around.PPID != loop.Process.Pid || slotsOf(after) != "4" {
 		t.Errorf("process %d of %d with %q answers, want the shell's", after.PID, around.PPID, after.Args)
 	}
 	for _, r := range n.records {
@@ -88,7 +88,7 @@ func TestAttachDoesNotVouchForAServerThatReadTheChange(t *testing.T) {
 	a := attached(t, s.port, newNotebook(t))
 	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
 	twin := &exec.Cmd{Path: l.Argv[0], Args: l.Argv, Dir: l.Cwd, Env: []string{"FAKE=late"}}
-	a.plan.Say = func(step string) {
+	a.plan.Progress = func(step string) {
 		if twin.Process == nil && strings.HasPrefix(step, "waiting") {
 			must(t, twin.Start())
 		}
@@ -97,8 +97,8 @@ func TestAttachDoesNotVouchForAServerThatReadTheChange(t *testing.T) {
 		_ = twin.Process.Kill()
 		_ = twin.Wait()
 	})
-	got := a.Apply(t.Context(), seats(4, seatsHangAsked))
-	if got.Back || !strings.Contains(got.Err, "may run with other settings") {
+	got := a.Apply(t.Context(), slots(4, slotsHangAsked))
+	if got.Back || !strings.Contains(got.Err, "may run with settings other") {
 		t.Errorf("answer %+v, want it said that the change may be in place", got)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != configText {

@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// Steps says what Apply would do.
-func (s *owned) Steps(a engine.Apply) []string {
+// Steps returns the steps that Apply would take.
+func (s *owned) Steps(a loop.Apply) []string {
 	target, err := s.target(a)
 	if err != nil {
-		return []string{"nothing: " + s.kept.hide(err.Error())}
+		return []string{"nothing: " + s.kept.Hide(err.Error())}
 	}
-	steps := []string{"write down in " + s.plan.Journal.Dir() + " what is about to be done, and the exact launch to go back to"}
+	steps := []string{"record in " + s.plan.Journal.Dir() + " the planned change and the exact launch to revert to"}
 	switch {
 	case s.process == nil:
 	case s.process.group:
@@ -24,48 +26,48 @@ func (s *owned) Steps(a engine.Apply) []string {
 	}
 	switch {
 	case s.returns != "":
-		steps = append(steps, "look whether "+s.returns+" starts it again; if so, leave it at that")
+		steps = append(steps, "check whether "+s.returns+" restarts it; if so, stop here")
 	case s.wary:
-		steps = append(steps, "look whether anything starts it again; if so, leave it at that")
+		steps = append(steps, "check whether anything restarts it; if so, stop here")
 	}
 	steps = append(steps, s.edits(target, a)...)
 	steps = append(steps, "start "+target.Command()+s.asBefore())
 	steps = append(steps, fmt.Sprintf("wait up to %v for %s/health, then for a short completion", s.plan.Ready.within(), s.plan.Ready.URL))
 	if !a.Revert {
-		steps = append(steps, "where that fails: stop it, restore what was changed byte for byte, and start "+s.kept.Command())
+		steps = append(steps, "if that fails: stop it, restore changed files byte for byte, and start "+s.kept.Command())
 	}
 	return steps
 }
 
-// edits are the steps that change files and variables.
-func (s *owned) edits(target *Launch, a engine.Apply) []string {
+// edits returns the steps that change files and variables.
+func (s *owned) edits(target *launcher.Launch, a loop.Apply) []string {
 	var steps []string
 	now := s.kept
 	if s.runs != nil {
 		now = s.runs
 	}
-	if len(target.Files) > 0 && !slices.Equal(target.configText(), now.configText()) {
-		what := spelled(a.Changes)
+	if len(target.Files) > 0 && !slices.Equal(target.ConfigText(), now.ConfigText()) {
+		what := engine.JoinChanges(a.Changes)
 		if a.Revert {
-			what = "its bytes, mode and time as they were"
+			what = "content, mode and time as before"
 		}
-		steps = append(steps, fmt.Sprintf("replace %s: %s", target.Files[0].Path, target.hide(what)))
+		steps = append(steps, fmt.Sprintf("replace %s: %s", target.Files[0].Path, target.Hide(what)))
 	}
 	for _, entry := range target.Env {
 		if name, value, _ := strings.Cut(entry, "="); !slices.Contains(now.Env, entry) {
-			steps = append(steps, "set the variable "+target.hide(name+"="+value))
+			steps = append(steps, "set the variable "+target.Hide(name+"="+value))
 		}
 	}
 	for _, entry := range now.Env {
 		name, _, _ := strings.Cut(entry, "=")
 		if !slices.ContainsFunc(target.Env, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
-			steps = append(steps, "take out the variable "+name)
+			steps = append(steps, "remove the variable "+name)
 		}
 	}
 	return steps
 }
 
-// asBefore says what else a start gives the process.
+// asBefore describes the attributes that a start reproduces.
 func (s *owned) asBefore() string {
 	if s.kept.Inherit {
 		return ""

@@ -12,41 +12,44 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
-// Pace of watching a server end.
+// Parameters of waiting for a server to end.
 const (
 	stopPoll = 50 * time.Millisecond
-	// killWithin is how long the kernel may take for a process that was killed: one
-	// that waits for a device does not end before that answers.
+	// killWithin is how long the kernel may take to end a killed process. A process that
+	// waits for a device ends only when the device answers.
 	killWithin = 10 * time.Second
-	// hollowWithin is how long an API server may stay when its engine has ended. vLLM
-	// 0.32 ends the engine at once when told to (mode=abort) and then waits for the
-	// connections of requests that nobody answers any more; Ctrl-C, as it says itself,
-	// has it end.
+	// hollowWithin is how long an API server may outlive its engine. vLLM 0.32 ends the
+	// engine at once (mode=abort) and then waits for the connections of requests that are
+	// never answered; SIGINT ends it, as its log says.
 	hollowWithin = 2 * time.Second
 )
 
-// takenError says that another process listens on the server's port.
+// takenError means that another process listens on the server's port.
 type takenError struct {
 	port uint16
-	pids []int // may be empty: processes of others cannot be named
+	pids []int // empty if the process belongs to another user
 }
 
 func (e *takenError) Error() string {
 	who := "a process of another user"
 	if len(e.pids) > 0 {
-		var words []string
-		for _, pid := range e.pids {
-			words = append(words, strconv.Itoa(pid))
-		}
-		who = "process " + strings.Join(words, ", ")
+		who = "process " + joinPIDs(e.pids)
 	}
 	return fmt.Sprintf("port %d is held by %s", e.port, who)
 }
 
-// stop ends a server: SIGTERM, and after the grace SIGKILL to whatever is left of
-// its tree. It returns when the whole tree is gone and the port is free; a
-// takenError says that the tree is gone and another process listens there. Port 0
-// is not looked at.
+// joinPIDs formats PIDs for a sentence: "17, 4711".
+func joinPIDs(pids []int) string {
+	words := make([]string, len(pids))
+	for i, pid := range pids {
+		words[i] = strconv.Itoa(pid)
+	}
+	return strings.Join(words, ", ")
+}
+
+// stop ends a server with SIGTERM, and after grace with SIGKILL to the rest of its tree. It
+// returns when the whole tree is gone and the port is free. A *takenError means that the
+// tree is gone but another process listens on the port. Port 0 is not checked.
 func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	left := h.alive(p)
 	engines := h.engines(p)
@@ -61,12 +64,12 @@ func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	})
 	if len(left) > 0 && hollow >= hollowWithin {
 		h.signal(p, left, syscall.SIGINT)
-		left = h.wait(p, hollowWithin)
+		left = h.waitFor(p, hollowWithin, nil)
 	}
 	if len(left) > 0 {
 		h.signalAll(p, left, syscall.SIGKILL)
-		if left = h.wait(p, killWithin); len(left) > 0 {
-			return fmt.Errorf("%s does not end, even killed", listed(left))
+		if left = h.waitFor(p, killWithin, nil); len(left) > 0 {
+			return fmt.Errorf("%s does not end, even when killed", listed(left))
 		}
 	}
 	if port == 0 {
@@ -75,8 +78,8 @@ func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 	return h.free(port)
 }
 
-// engines are the processes of a server that schedule and run the model: without them
-// no request in flight can end. None where they are not told apart.
+// engines returns the PIDs of the processes that schedule and run the model, without which
+// no request in flight can finish; nil if they cannot be identified.
 func (h *host) engines(p *process) (pids []int) {
 	tree, err := h.fs.Tree(p.PID)
 	if err != nil {
@@ -90,12 +93,8 @@ func (h *host) engines(p *process) (pids []int) {
 	return pids
 }
 
-// wait waits until nothing of a server runs and returns what does at the end.
-func (h *host) wait(p *process, within time.Duration) []proc.Process {
-	return h.waitFor(p, within, func([]proc.Process) bool { return false })
-}
-
-// waitFor is wait with another reason to end it.
+// waitFor waits until no process of a server runs, the time is over, or enough, which may
+// be nil, returns true. It returns the processes that still run.
 func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc.Process) bool) []proc.Process {
 	for deadline := time.Now().Add(within); ; {
 		left := h.alive(p)
@@ -105,15 +104,15 @@ func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc
 			}
 			return nil
 		}
-		if !time.Now().Before(deadline) || enough(left) {
+		if !time.Now().Before(deadline) || enough != nil && enough(left) {
 			return left
 		}
 		time.Sleep(stopPoll)
 	}
 }
 
-// free waits for the port of a server that is gone: the kernel closes a socket
-// after its process is no longer listed.
+// free waits until the port of an ended server is free, because the kernel closes a socket
+// only after its process is no longer listed.
 func (h *host) free(port uint16) error {
 	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
 		pids, listening, err := h.fs.Holders(port)
@@ -129,12 +128,12 @@ func (h *host) free(port uint16) error {
 	}
 }
 
-// holdersPatience is how long a port may be held by nobody who can be seen: the kernel
+// holdersPatience is how long a port may be in use without a visible process: the kernel
 // ends a program's other threads, and closes its sockets, after its first thread.
 const holdersPatience = 2 * time.Second
 
-// holders tells who listens on a port, as proc.FS.Holders does, but looks again for a
-// while where nobody can be named.
+// holders lists the processes that listen on a port, as proc.FS.Holders does, but retries
+// for a while if the port is in use and no process is visible.
 func (h *host) holders(port uint16) (pids []int, listening bool, err error) {
 	for deadline := time.Now().Add(holdersPatience); ; time.Sleep(stopPoll) {
 		pids, listening, err = h.fs.Holders(port)
@@ -144,8 +143,8 @@ func (h *host) holders(port uint16) (pids []int, listening bool, err error) {
 	}
 }
 
-// signal asks a server to end: its whole group where rooftop started it, else the
-// launch process alone, which ends its children itself.
+// signal signals the whole group of a server that rooftop started, else only the launch
+// process, which ends its children itself.
 func (h *host) signal(p *process, left []proc.Process, s syscall.Signal) {
 	if p.group {
 		h.signalAll(p, left, s)
@@ -157,11 +156,11 @@ func (h *host) signal(p *process, left []proc.Process, s syscall.Signal) {
 			return
 		}
 	}
-	// Its launch process is gone: what it left behind has nobody else to end it.
+	// The launch process is gone, so nothing else ends the remaining processes.
 	h.signalAll(p, left, s)
 }
 
-// signalAll signals the group of a server and each process of it beside.
+// signalAll signals the group of a server and each process of it outside the group.
 func (h *host) signalAll(p *process, left []proc.Process, s syscall.Signal) {
 	grouped := false
 	if p.session && slices.ContainsFunc(left, func(one proc.Process) bool { return one.PID == p.PID }) {
@@ -169,7 +168,7 @@ func (h *host) signalAll(p *process, left []proc.Process, s syscall.Signal) {
 	}
 	for _, one := range left {
 		if grouped && s == syscall.SIGTERM && h.inGroup(one.PID, p.PID) {
-			continue // a second SIGTERM has servers end at once
+			continue // a second SIGTERM would make the server abort
 		}
 		h.send(one, s)
 	}
@@ -180,14 +179,14 @@ func (h *host) inGroup(pid, group int) bool {
 	return err == nil && g == group
 }
 
-// send signals one process, beyond doubt the one that was seen.
+// send signals one process, unless its PID was reused.
 func (h *host) send(one proc.Process, s syscall.Signal) {
 	now, err := h.fs.Find(one.PID)
 	if err != nil || now.Ticks != one.Ticks {
 		return
 	}
 	if now.State == "T" && s == syscall.SIGTERM {
-		// A stopped process takes a signal only once it goes on.
+		// A stopped process receives the signal only once it continues.
 		defer func() { _ = syscall.Kill(one.PID, syscall.SIGCONT) }()
 	}
 	if err := syscall.Kill(one.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openStream opens what a standard stream of a process leads to once more. Nil
-// without an error is /dev/null, and a stream that is closed.
+// openStream opens the target of a process's standard stream again. It returns nil without
+// an error for /dev/null and for a closed stream.
 func openStream(pid, fd int, target string) (*os.File, error) {
 	if target == "" || target == os.DevNull {
 		return nil, nil
@@ -36,7 +36,7 @@ func openStream(pid, fd int, target string) (*os.File, error) {
 	if fd == 0 {
 		mode = unix.O_RDONLY
 	}
-	// A pipe that nobody reads, or writes, would block for ever.
+	// Opening a pipe without a reader or writer would block forever.
 	opened, err := unix.Open(path, mode|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
@@ -48,8 +48,7 @@ func openStream(pid, fd int, target string) (*os.File, error) {
 	return os.NewFile(uintptr(opened), target), nil
 }
 
-// duplicate takes over the descriptor itself, which needs the right to trace the
-// process.
+// duplicate duplicates the descriptor of the process, which needs permission to trace it.
 func duplicate(pid, fd int, target string) (*os.File, error) {
 	handle, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

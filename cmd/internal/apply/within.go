@@ -6,25 +6,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// lateError says that a change took longer to come up than the downtime allows.
+// lateError means that a change took longer to become ready than the downtime allows.
 type lateError struct{ within time.Duration }
 
 func (e *lateError) Error() string {
-	return fmt.Sprintf("it was not up within %v, and the rest of the downtime that is allowed is for the way back", e.within.Round(time.Millisecond))
+	return fmt.Sprintf("it was not ready within %v; the rest of the allowed downtime is reserved for the revert", e.within.Round(time.Millisecond))
 }
 
-// bounded gives a change the time that it may take until the server is up with it.
-func bounded(ctx context.Context, a engine.Apply) (context.Context, context.CancelFunc) {
+// bounded limits the time until the server is ready with a change; no limit if a.Within
+// is 0.
+func bounded(ctx context.Context, a loop.Apply) (context.Context, context.CancelFunc) {
 	if a.Within <= 0 {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, a.Within, &lateError{a.Within})
 }
 
-// late says that a change was cut short by its bound.
+// late reports whether a change exceeded its time limit.
 func late(why error) bool {
 	var e *lateError
 	return errors.As(why, &e)

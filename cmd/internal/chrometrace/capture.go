@@ -6,21 +6,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/gpu"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
-// WriteCapture writes a capture as a trace: the run and its clients with their
-// requests on top, then the server's metrics page, its GPUs, and one group for each
-// process of its tree.
+// WriteCapture writes a capture as a trace: the run and its clients with their requests on top,
+// then the server's metrics page, its GPUs, and one group for each process of its tree.
 //
-// A group is a process in the words of the format; its number says nothing, because
-// PIDs are used again and GPUs have none. Readings that cover a time (CPU, tokens a
-// second) stand at its beginning: viewers hold a value until the next.
+// A group is a "process" in the format; its number is arbitrary, because PIDs are reused and
+// GPUs have none. Readings over an interval (CPU, tokens per second) are placed at its start,
+// because viewers hold a value until the next.
 func WriteCapture(w io.Writer, c *capture.Capture) error {
-	// The origin is moved where something lies before it: no time may be negative.
+	// Times must not be negative, so the origin moves to the earliest event.
 	shift := max(0, -earliest(c))
 	p := &painter{shift: shift}
 	p.Writer = NewWriter(w, c.Wall.Add(-shift),
@@ -33,7 +32,7 @@ func WriteCapture(w io.Writer, c *capture.Capture) error {
 	return p.Close()
 }
 
-// earliest is the first moment of a capture.
+// earliest returns the earliest time of a capture.
 func earliest(c *capture.Capture) time.Duration {
 	t := min(c.Begin, c.End)
 	for i := range c.Requests {
@@ -54,15 +53,15 @@ func earliest(c *capture.Capture) time.Duration {
 	return t
 }
 
-// painter gives out numbers and moves times.
+// painter assigns numbers to groups and tracks, and shifts times.
 type painter struct {
 	*Writer
 	shift time.Duration
-	last  int // the last number of a group or a track
-	order int // of the last group
+	last  int // last assigned number of a group or a track
+	order int // order of the last group
 }
 
-// group begins a group of tracks and counters.
+// group begins a group of tracks and counters, and returns its number.
 func (p *painter) group(name string) int {
 	p.last++
 	p.order++
@@ -77,8 +76,7 @@ func (p *painter) track(pid int, name string, order int) Track {
 	return at
 }
 
-// span draws from one moment to another; where these are the wrong way round it has
-// no length.
+// span draws from one time to another; its length is 0 if they are in the wrong order.
 func (p *painter) span(on Track, category, name string, from, to time.Duration, args ...Arg) {
 	p.Span(on, category, name, from+p.shift, max(0, to-from), args...)
 }
@@ -93,7 +91,7 @@ func (p *painter) counter(pid int, name, unit string, at time.Duration, v stat.O
 	}
 }
 
-// pages draws what the server said of itself.
+// pages draws the server's own metrics.
 func (p *painter) pages(c *capture.Capture) {
 	if len(c.Pages) == 0 {
 		return
@@ -118,8 +116,8 @@ func (p *painter) pages(c *capture.Capture) {
 	}
 }
 
-// generation draws the output between two pages. A counter that moves when a request
-// ends has no rate between them: it is drawn as it stands.
+// generation draws the output between two pages. A counter that grows only when a request ends
+// has no meaningful rate, so its value is drawn.
 func (p *painter) generation(pid int, counting capture.Counting, before, page *capture.PageSample) {
 	if counting == capture.AtEnd {
 		p.counter(pid, "generated (counted when a request ends)", "tokens", page.At, page.GenerationTokens)
@@ -128,8 +126,8 @@ func (p *painter) generation(pid int, counting capture.Counting, before, page *c
 	p.counter(pid, "generation", "tokens/s", before.At, rate(before.GenerationTokens, page.GenerationTokens, page.At-before.At))
 }
 
-// rate is the growth of a counter a second; absent where it shrank, as it does when
-// a server starts anew.
+// rate returns the growth of a counter per second; absent if it decreased, as after a restart
+// of the server.
 func rate(from, to stat.Opt, over time.Duration) stat.Opt {
 	if !from.OK || !to.OK || over <= 0 || to.V < from.V {
 		return stat.None
@@ -142,7 +140,7 @@ var gpuCounters = []struct {
 	field      engine.GPUField
 	name, unit string
 }{
-	{engine.GPUUtil, "utilisation", "ratio"},
+	{engine.GPUUtil, "utilization", "ratio"},
 	{engine.GPUPowerW, "power", "W"},
 	{engine.GPUPowerLimitW, "power limit", "W"},
 	{engine.GPUVRAMUsed, "VRAM used", "bytes"},
@@ -161,8 +159,7 @@ var gpuCounters = []struct {
 	{engine.GPUNVLinkRxBps, "NVLink received", "bytes/s"},
 }
 
-// gpus draws each device with the fields it has; a change of why its clocks are held
-// down is an instant.
+// gpus draws each device with its fields; a change of the reasons for throttling is an instant.
 func (p *painter) gpus(g *capture.GPUs) {
 	type device struct {
 		pid  int
@@ -188,7 +185,7 @@ func (p *painter) gpus(g *capture.GPUs) {
 			}
 			k.mask = d.Throttle
 			name := "not throttled"
-			if reasons := gpu.ThrottleReasons(d.Throttle); len(reasons) > 0 {
+			if reasons := throttle.Words(d.Throttle &^ throttle.Application &^ throttle.DisplayClock); len(reasons) > 0 {
 				name = strings.Join(reasons, ", ")
 			}
 			p.instant(k.on, "gpu", name, at, Text("reasons", fmt.Sprintf("0x%x", d.Throttle)))
@@ -196,7 +193,7 @@ func (p *painter) gpus(g *capture.GPUs) {
 	}
 }
 
-// tree draws one group for each process: its life as a span, and counters.
+// tree draws one group for each process: its lifetime as a span, and counters.
 func (p *painter) tree(c *capture.Capture) {
 	t := &c.Tree
 	end := c.End
@@ -207,7 +204,7 @@ func (p *painter) tree(c *capture.Capture) {
 	for n := range t.Processes {
 		proc := &t.Processes[n]
 		pid := p.group(processName(proc))
-		on := p.track(pid, "life", 0)
+		on := p.track(pid, "lifetime", 0)
 		until := end
 		if proc.Gone {
 			until = max(proc.Joined, proc.Left)
@@ -225,7 +222,7 @@ func (p *painter) tree(c *capture.Capture) {
 	}
 }
 
-// looks draws the looks at the tree that saw nothing or a part.
+// looks draws the samples of the tree that failed or were partial.
 func (p *painter) looks(t *capture.Tree) {
 	var on Track
 	for i := range t.Samples {
@@ -244,7 +241,7 @@ func (p *painter) looks(t *capture.Tree) {
 	}
 }
 
-// used draws what one process used, look by look.
+// used draws the resources of one process, sample by sample.
 func (p *painter) used(t *capture.Tree, n, pid int) {
 	var before *capture.ProcessSample
 	var when time.Duration

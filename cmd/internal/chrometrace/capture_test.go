@@ -24,8 +24,8 @@ var update = flag.Bool("update", false, "rewrite testdata")
 
 const ms = time.Millisecond
 
-// small has one of everything: a reused connection, a request that failed, a process
-// that left, a GPU that is throttled, a page and a look that failed.
+// small returns a capture with one of everything: a reused connection, a failed request, a
+// process that ended, a throttled GPU, an unreadable page and a failed sample.
 func small() *capture.Capture {
 	device := func(power float64, mask uint64) engine.GPU {
 		d := engine.GPU{Index: 0, Name: "NVIDIA L4", UUID: "GPU-1", Throttle: mask, ThrottleOK: true}
@@ -91,7 +91,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What lies before the origin moves it: the wall clock of every event stays.
+// An event before the origin moves the origin, without changing any event's wall time.
 func TestOpeningSampleBeforeTheOrigin(t *testing.T) {
 	c := small()
 	c.Pages[0].At = -3 * ms
@@ -132,7 +132,7 @@ func TestRandomCaptures(t *testing.T) {
 	}
 }
 
-// random is a capture whose sources were late, absent and at odds with each other.
+// random returns a capture whose sources were late, absent or inconsistent.
 func random(r *rand.Rand) *capture.Capture {
 	at := func(n int) time.Duration { return time.Duration(r.IntN(n)) }
 	opt := func(v float64) stat.Opt {
@@ -178,7 +178,7 @@ func random(r *rand.Rand) *capture.Capture {
 	return c
 }
 
-// event is what readers take of one.
+// event is an event as readers see it.
 type event struct {
 	Ph   string
 	Ts   *float64
@@ -192,8 +192,8 @@ type event struct {
 
 func nanos(us *float64) int64 { return int64(*us * 1000) }
 
-// validate reads a trace as Perfetto does and says what it would drop, show without
-// a name or take for something else.
+// validate reads a trace like Perfetto and returns what it would drop, show without a name or
+// misinterpret.
 func validate(data []byte) (faults []string) {
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
 	var trace struct {
@@ -281,7 +281,7 @@ func validate(data []byte) (faults []string) {
 	return faults
 }
 
-// depth tells spans that hold others from those within: each kind goes forward.
+// depth distinguishes nested spans by kind: each kind must be in time order.
 func depth(name string) string {
 	if strings.HasPrefix(name, "request ") {
 		return "request"
@@ -289,8 +289,7 @@ func depth(name string) string {
 	return "within"
 }
 
-// nest keeps the spans of a track that are open, and says where one crosses the end
-// of another.
+// nest tracks the open spans of a track, and reports a span that crosses the end of another.
 func nest(open map[Track][][2]int64, on Track, name string, from, to int64) []string {
 	stack := open[on]
 	for len(stack) > 0 && stack[len(stack)-1][1] <= from {
@@ -303,7 +302,7 @@ func nest(open map[Track][][2]int64, on Track, name string, from, to int64) []st
 	return nil
 }
 
-// The checks themselves fail where they should.
+// The checks of validate fail when they should.
 func TestValidate(t *testing.T) {
 	const head = `{"displayTimeUnit":"ms","otherData":{"origin":"x"},"traceEvents":[{"ph":"M","ts":0,"pid":1,"name":"process_name","args":{"name":"g"}},{"ph":"M","ts":0,"pid":1,"tid":2,"name":"thread_name","args":{"name":"t"}}`
 	for _, c := range []struct{ name, events, want string }{
@@ -336,8 +335,8 @@ func BenchmarkWriteCapture(b *testing.B) {
 	}
 }
 
-// TestCountedAtEnd holds that a counter which moves when a request ends is drawn as it
-// stands, and not as a rate.
+// TestCountedAtEnd checks that a counter which grows when a request ends is drawn as a value,
+// not as a rate.
 func TestCountedAtEnd(t *testing.T) {
 	for counting, want := range map[capture.Counting]string{capture.AtEnd: "generated (counted when a request ends)", capture.EachStep: "generation"} {
 		c := &capture.Capture{Kind: capture.Observation, End: 2 * time.Second, PagesFrom: "llama.cpp", Counting: counting}

@@ -10,17 +10,17 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// graphs draws the graphs and, below them, what each lane did for them.
+// graphs draws the graphs and, below them, what each compute thread did for them.
 func (p *operatorPainter) graphs(graphs []*optrace.Graph) {
-	rows := apart(graphs, func(g *optrace.Graph) (from, to time.Duration) { return g.Begin, g.End })
+	rows := intoRows(graphs, func(g *optrace.Graph) (from, to time.Duration) { return g.Begin, g.End })
 	for n, row := range rows {
-		on := p.track(p.pid, beside("graphs", n), orderGraphs+n)
+		on := p.track(p.pid, rowName("graphs", n), orderGraphs+n)
 		lanes := 0
 		for _, g := range row {
 			p.span(on, "graph", fmt.Sprintf("%s graph %d", g.Phase, g.Index), g.Begin, g.End,
 				Int("graph", int64(g.Index)), Int("call", int64(g.Call)), Int("tokens", int64(g.Tokens)), Int("nodes", int64(g.Nodes)), Int("dag", int64(g.DAG)),
-				Int("lanes", int64(len(g.Lanes))), Text("backend", p.name(g.Backend)))
-			lanes = max(lanes, len(g.Lanes))
+				Int("lanes", int64(len(g.Threads))), Text("backend", p.t.Name(g.Backend)))
+			lanes = max(lanes, len(g.Threads))
 		}
 		for lane := range lanes {
 			p.lane(row, n, lane)
@@ -28,18 +28,18 @@ func (p *operatorPainter) graphs(graphs []*optrace.Graph) {
 	}
 }
 
-// lane draws one lane of a row of graphs: its operators on a track, the kernel's doings
-// on another where there are any.
+// lane draws one compute thread of a row of graphs: its operators on a track, and its kernel
+// events on another if there are any.
 func (p *operatorPainter) lane(row []*optrace.Graph, n, lane int) {
-	name := beside(fmt.Sprintf("lane %d", lane), n)
+	name := rowName(fmt.Sprintf("lane %d", lane), n)
 	order := orderLanes*(n+1) + 2*lane
 	on := p.track(p.pid, name, order)
 	var kernel []piece
 	for _, g := range row {
-		if lane >= len(g.Lanes) {
+		if lane >= len(g.Threads) {
 			continue
 		}
-		l := &g.Lanes[lane]
+		l := &g.Threads[lane]
 		events := p.within(l.TID, g.Begin, g.End)
 		for _, x := range nested(append(p.operators(g, l), waits(events, l.Spans, g.End)...), g.Begin, g.End) {
 			p.span(on, x.category, x.name, x.from, x.to, x.args...)
@@ -64,15 +64,15 @@ func (p *operatorPainter) lane(row []*optrace.Graph, n, lane int) {
 	}
 }
 
-// piece is something to draw on a track.
+// piece is an interval to draw on a track.
 type piece struct {
 	category, name string
 	from, to       time.Duration
 	args           []Arg
 }
 
-// nested orders pieces for a track between two moments: what begins first, of these the
-// longest, and nothing longer than what it lies in.
+// nested sorts pieces by begin and, if equal, longest first, and clips them to an interval and
+// to the pieces that they are in.
 func nested(list []piece, from, to time.Duration) []piece {
 	slices.SortStableFunc(list, func(a, b piece) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	var out, open []piece
@@ -91,8 +91,8 @@ func nested(list []piece, from, to time.Duration) []piece {
 	return out
 }
 
-// operators are the spans of a lane.
-func (p *operatorPainter) operators(g *optrace.Graph, l *optrace.Lane) []piece {
+// operators returns the spans of a compute thread.
+func (p *operatorPainter) operators(g *optrace.Graph, l *optrace.Thread) []piece {
 	out := make([]piece, 0, len(l.Spans))
 	for i := range l.Spans {
 		s := &l.Spans[i]
@@ -110,7 +110,7 @@ func (p *operatorPainter) spanName(s *optrace.Span) string {
 	return strings.TrimSpace(name + " " + p.t.Tensor(op.Out).Name)
 }
 
-// mostOperands are the sources of an operator that its arguments show.
+// mostOperands is the number of sources of an operator that are shown.
 const mostOperands = 4
 
 func (p *operatorPainter) spanArgs(g *optrace.Graph, s *optrace.Span) []Arg {
@@ -138,8 +138,8 @@ func (p *operatorPainter) spanArgs(g *optrace.Graph, s *optrace.Span) []Arg {
 	if s.MinorFaults+s.MajorFaults > 0 {
 		args = append(args, Int("minor_faults", int64(s.MinorFaults)), Int("major_faults", int64(s.MajorFaults)))
 	}
-	if s.Experts != 0 && int(s.Experts) <= len(p.t.Experts) {
-		args = append(args, Text("experts", expertsText(&p.t.Experts[s.Experts-1])))
+	if x := p.t.Choice(s.Experts); x != nil {
+		args = append(args, Text("experts", expertsText(x)))
 	}
 	if c := s.Counters; c != nil {
 		for _, x := range counterNames {
@@ -151,7 +151,7 @@ func (p *operatorPainter) spanArgs(g *optrace.Graph, s *optrace.Span) []Arg {
 	return args
 }
 
-// shapeText is a tensor as GGML's own tools write it, without what holds one element.
+// shapeText formats a tensor like GGML's own tools, without trailing dimensions of one element.
 func shapeText(t optrace.Tensor) string {
 	n := len(t.NE)
 	for n > 1 && t.NE[n-1] <= 1 {
@@ -164,7 +164,7 @@ func shapeText(t optrace.Tensor) string {
 	return strings.TrimSpace(t.Name + " " + cmp.Or(t.Type, "?") + "[" + strings.Join(dims, ",") + "]")
 }
 
-// mostRows are the rows of chosen experts that an argument shows.
+// mostRows is the number of rows of chosen experts that are shown.
 const mostRows = 16
 
 func expertsText(x *optrace.ExpertChoice) string {
@@ -179,8 +179,8 @@ func expertsText(x *optrace.ExpertChoice) string {
 	return s
 }
 
-// waits are the waits in barriers of a thread: inside operators, and between them. One
-// that crosses an operator's end is cut there.
+// waits returns a thread's waits in barriers, inside operators and between them. A wait that
+// crosses the end of an operator is split there.
 func waits(events []*optrace.Event, spans []optrace.Span, end time.Duration) []piece {
 	var out []piece
 	began := time.Duration(-1)
@@ -220,7 +220,7 @@ func waits(events []*optrace.Event, spans []optrace.Span, end time.Duration) []p
 	return out
 }
 
-// kernelPieces are the times of a thread off its CPU and in system calls.
+// kernelPieces returns the times of a thread off its CPU and in system calls.
 func kernelPieces(events []*optrace.Event, g *optrace.Graph) []piece {
 	var out []piece
 	var off, call *optrace.Event

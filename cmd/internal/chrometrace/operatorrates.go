@@ -10,7 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// counterNames are the counters of a thread with the names of their growth in a span.
+// counterNames are the counters of a thread with the argument names of their growth in a span.
 var counterNames = []struct {
 	counter optrace.Counter
 	key     string
@@ -20,11 +20,11 @@ var counterNames = []struct {
 	{optrace.MinorFaults, "minor_faults_counted"}, {optrace.MajorFaults, "major_faults_counted"},
 }
 
-// longestPause is the time between two calls beyond which the target is idle: the rate
-// of tokens is then 0.
+// longestPause is the time between two calls beyond which the target is idle, so that the rate
+// of tokens is 0.
 const longestPause = time.Second
 
-// rates draws tokens a second, from the begin of a call to that of the next.
+// rates draws tokens per second, from the start of a call to that of the next.
 func (p *operatorPainter) rates(calls []*optrace.Call) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *optrace.Call) bool { return c.Tokens <= 0 })
 	slices.SortStableFunc(calls, func(a, b *optrace.Call) int { return cmp.Compare(a.Begin, b.Begin) })
@@ -44,8 +44,8 @@ func (p *operatorPainter) rates(calls []*optrace.Call) {
 	}
 }
 
-// work draws what graphs did, a reading for each over its time: the bytes and operations
-// of its operators by their shapes, and the growth of counters.
+// work draws rates over each graph: the bytes and operations of its operators by their shapes,
+// and the growth of counters.
 func (p *operatorPainter) work(graphs []*optrace.Graph) {
 	graphs = slices.Clone(graphs)
 	slices.SortStableFunc(graphs, func(a, b *optrace.Graph) int { return cmp.Compare(a.Begin, b.Begin) })
@@ -74,17 +74,17 @@ func (p *operatorPainter) work(graphs []*optrace.Graph) {
 	}
 }
 
-// moved are the bytes and operations of a graph's operators, as far as their shapes are
-// known. Lane 0 takes part in each.
+// moved returns the bytes and operations of a graph's operators, as far as their shapes are
+// known. Thread 0 takes part in each operator.
 func (p *operatorPainter) moved(g *optrace.Graph, costs map[uint32]optrace.Cost) (bytes, flops stat.Opt) {
-	if len(g.Lanes) == 0 {
+	if len(g.Threads) == 0 {
 		return stat.None, stat.None
 	}
-	for i := range g.Lanes[0].Spans {
-		s := &g.Lanes[0].Spans[i]
+	for i := range g.Threads[0].Spans {
+		s := &g.Threads[0].Spans[i]
 		var cost optrace.Cost
-		if s.Experts != 0 && int(s.Experts) <= len(p.t.Experts) {
-			cost = optrace.CostOf(p.t, p.t.Operator(s.Operator), p.t.Experts[s.Experts-1])
+		if x := p.t.Choice(s.Experts); x != nil {
+			cost = optrace.CostOf(p.t, p.t.Operator(s.Operator), *x)
 		} else {
 			var seen bool
 			if cost, seen = costs[s.Operator]; !seen {
@@ -99,11 +99,11 @@ func (p *operatorPainter) moved(g *optrace.Graph, costs map[uint32]optrace.Cost)
 	return bytes, flops
 }
 
-// graphCounters are the sums of the counters over all spans of a graph.
+// graphCounters returns the sums of the counters over all spans of a graph.
 func graphCounters(g *optrace.Graph) (sums [optrace.NumCounters]stat.Opt) {
-	for i := range g.Lanes {
-		for j := range g.Lanes[i].Spans {
-			c := g.Lanes[i].Spans[j].Counters
+	for i := range g.Threads {
+		for j := range g.Threads[i].Spans {
+			c := g.Threads[i].Spans[j].Counters
 			if c == nil {
 				continue
 			}

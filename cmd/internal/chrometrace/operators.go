@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
-// WriteOperators writes a recording of operators, with the graphs and calls that were
-// assembled of it (where both are nil they are assembled of its events), as a trace: one group for the target with a track for its calls, one
-// for its graphs, and for each lane one of its operators with the waiting inside them
-// and one of what the kernel did with its thread. Tokens a second, bytes a second and
-// counters are counter tracks.
+// WriteOperators writes a recording of operators as a trace, with its graphs and calls, which
+// are assembled from its events if both are nil. The target is one group with tracks for its
+// calls and its graphs, and for each compute thread a track of its operators with the waits
+// inside them, and one of its kernel events. Tokens per second, bytes per second and counters
+// are counter tracks.
 //
-// Graphs that were computed at the same time, as of two contexts, have tracks of their
-// own: nothing on a track crosses.
+// Graphs that were computed concurrently, by several contexts, have tracks of their own, so
+// that nothing on a track overlaps.
 func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) error {
 	t := r.Tables
 	if t == nil {
@@ -43,7 +44,7 @@ func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, 
 		Text("program", "rooftop"), Text("kind", "operators"), Text("runtime", r.Target.Runtime), Text("hook", r.Target.Hook), Text("detail", r.Detail.String()),
 		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)), Text("not_known", strings.Join(missing, "; ")))
 	p.pid = p.group(targetName(&r.Target))
-	p.byThread()
+	p.groupEvents()
 	p.calls(calls)
 	p.graphs(graphs)
 	p.rates(calls)
@@ -58,13 +59,14 @@ type operatorPainter struct {
 	t   *optrace.Tables
 	r   *optrace.Recording
 	pid int
-	// of are the events of threads that are drawn on lanes, in their order.
-	of map[int32][]*optrace.Event
+	// byTID are the events of threads that are drawn on the tracks of compute threads, in
+	// order.
+	byTID map[int32][]*optrace.Event
 }
 
 func byMoment(a, b optrace.Event) int { return cmp.Compare(a.At, b.At) }
 
-// assembly keeps what an assembler makes.
+// assembly is a receiver that keeps graphs and calls.
 type assembly struct {
 	graphs []*optrace.Graph
 	calls  []*optrace.Call
@@ -75,15 +77,11 @@ func (a *assembly) Call(c *optrace.Call)   { a.calls = append(a.calls, c) }
 
 func assembled(r *optrace.Recording, t *optrace.Tables) ([]*optrace.Graph, []*optrace.Call) {
 	var all assembly
-	a := optrace.NewAssembler(t, &all)
-	for i := range r.Events {
-		a.Push(r.Events[i])
-	}
-	a.Flush(r.End)
+	assemble.Replay(r, t, &all)
 	return all.graphs, all.calls
 }
 
-// earliestOf is the first moment of a recording.
+// earliestOf returns the earliest time of a recording.
 func earliestOf(r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) time.Duration {
 	t := r.Begin
 	if len(r.Events) > 0 {
@@ -112,29 +110,29 @@ func targetName(t *optrace.Target) string {
 	return name
 }
 
-// byThread sorts the events that the lanes' own tracks show by their thread.
-func (p *operatorPainter) byThread() {
-	p.of = map[int32][]*optrace.Event{}
+// groupEvents groups the events for the tracks of compute threads by thread.
+func (p *operatorPainter) groupEvents() {
+	p.byTID = map[int32][]*optrace.Event{}
 	for i := range p.r.Events {
 		e := &p.r.Events[i]
 		switch e.Kind {
 		case optrace.BarrierBegin, optrace.BarrierEnd, optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd, optrace.PageFault:
-			p.of[e.TID] = append(p.of[e.TID], e)
+			p.byTID[e.TID] = append(p.byTID[e.TID], e)
 		}
 	}
 }
 
-// within are the events of a thread from one moment to another.
+// within returns the events of a thread in an interval.
 func (p *operatorPainter) within(tid int32, from, to time.Duration) []*optrace.Event {
-	list := p.of[tid]
+	list := p.byTID[tid]
 	i, _ := slices.BinarySearchFunc(list, from, func(e *optrace.Event, at time.Duration) int { return cmp.Compare(e.At, at) })
 	j, _ := slices.BinarySearchFunc(list, to, func(e *optrace.Event, at time.Duration) int { return cmp.Compare(e.At, at+1) })
 	return list[i:max(i, j)]
 }
 
-// apart deals things out to rows in which none begins before the one ahead of it is
-// over, in the order of their begins.
-func apart[T any](list []T, when func(T) (from, to time.Duration)) [][]T {
+// intoRows distributes items over rows, in the order of their begins, so that none begins
+// before the previous one in its row has ended.
+func intoRows[T any](list []T, when func(T) (from, to time.Duration)) [][]T {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b T) int {
 		x, _ := when(a)
@@ -157,26 +155,26 @@ func apart[T any](list []T, when func(T) (from, to time.Duration)) [][]T {
 	return rows
 }
 
-// beside is the name of a track of row n.
-func beside(name string, n int) string {
+// rowName returns the name of a track in row n.
+func rowName(name string, n int) string {
 	if n == 0 {
 		return name
 	}
-	return fmt.Sprintf("%s, beside the others %d", name, n)
+	return fmt.Sprintf("%s (concurrent %d)", name, n)
 }
 
-// Orders of tracks: calls, graphs, then the lanes of each row of graphs.
+// Orders of tracks: calls, graphs, then the compute threads of each row of graphs.
 const (
 	orderCalls  = 0
 	orderGraphs = 100
 	orderLanes  = 1000
 )
 
-// calls draws the calls of the runtime's interface, and what happened to the recording.
+// calls draws the calls of the runtime's interface, and events of the recording itself.
 func (p *operatorPainter) calls(calls []*optrace.Call) {
-	rows := apart(calls, callTime)
+	rows := intoRows(calls, callTime)
 	for n := range max(1, len(rows)) {
-		on := p.track(p.pid, beside("calls", n), orderCalls+n)
+		on := p.track(p.pid, rowName("calls", n), orderCalls+n)
 		if n < len(rows) {
 			for _, c := range rows[n] {
 				from, to := callTime(c)
@@ -189,7 +187,7 @@ func (p *operatorPainter) calls(calls []*optrace.Call) {
 	}
 }
 
-// callTime is when a call was under way: one whose end was not seen has no length.
+// callTime returns the interval of a call; it is empty if the end was not seen.
 func callTime(c *optrace.Call) (from, to time.Duration) { return c.Begin, max(c.Begin, c.End) }
 
 func callName(c *optrace.Call) string {
@@ -206,7 +204,8 @@ func callName(c *optrace.Call) string {
 	return fmt.Sprintf("%s, %d tokens", name, c.Tokens)
 }
 
-// marks draws what belongs to no lane: sampling, splits, copies, gaps of the recording.
+// marks draws what belongs to no compute thread: sampling, splits, copies, gaps of the
+// recording.
 func (p *operatorPainter) marks(on Track) {
 	for i := range p.r.Events {
 		e := &p.r.Events[i]
@@ -214,9 +213,9 @@ func (p *operatorPainter) marks(on Track) {
 		case optrace.SampleBegin:
 			p.instant(on, "call", "sample", e.At)
 		case optrace.SplitBegin:
-			p.instant(on, "backend", "split to "+cmp.Or(p.name(e.Ref), "a backend"), e.At, Int("nodes", e.N))
+			p.instant(on, "backend", "split to "+cmp.Or(p.t.Name(e.Ref), "a backend"), e.At, Int("nodes", e.N))
 		case optrace.CopyBegin:
-			p.instant(on, "backend", copyName(optrace.CopyKind(e.Ref)), e.At, Int("bytes", e.N))
+			p.instant(on, "backend", copyNames[min(optrace.CopyKind(e.Ref), optrace.CopyAcross+1)], e.At, Int("bytes", e.N))
 		case optrace.Lost:
 			p.instant(on, "recording", "events lost", e.At, Int("events", e.N))
 		case optrace.TargetExec:
@@ -229,26 +228,13 @@ func (p *operatorPainter) marks(on Track) {
 	}
 }
 
-func (p *operatorPainter) name(ref uint32) string {
-	if ref == 0 || int(ref) > len(p.t.Names) {
-		return ""
-	}
-	return p.t.Names[ref-1]
+// copyNames are the names of the kinds of copies.
+var copyNames = [...]string{
+	optrace.CopyOther: "copy", optrace.CopySet: "copy into a backend", optrace.CopyGet: "copy out of a backend", optrace.CopyAcross: "copy between backends",
+	optrace.CopyAcross + 1: "copy", // of a later version
 }
 
-func copyName(k optrace.CopyKind) string {
-	switch k {
-	case optrace.CopySet:
-		return "copy into a backend"
-	case optrace.CopyGet:
-		return "copy out of a backend"
-	case optrace.CopyAcross:
-		return "copy between backends"
-	}
-	return "copy"
-}
-
-// disk draws requests to disks, with how long each took.
+// disk draws disk requests, with the duration of each.
 func (p *operatorPainter) disk() {
 	ends := map[uint64][]time.Duration{}
 	any := false

@@ -16,9 +16,9 @@ import (
 
 const us = time.Microsecond
 
-// traced is a recording of two decode calls on two lanes, a mixture among their
-// operators: with a wait inside an operator, one that crosses its end, a preemption, a
-// system call, a page fault, a copy and counters.
+// traced returns a recording of two decode calls on two threads, with a mixture, a wait inside
+// an operator, one that crosses its end, a preemption, a system call, a page fault, a copy and
+// counters.
 func traced() *optrace.Recording {
 	t := &optrace.Tables{
 		Tensors: []optrace.Tensor{
@@ -42,7 +42,7 @@ func traced() *optrace.Recording {
 		}
 		worker := int32(50 + call) // a new one for each graph
 		op := func(lane uint16, addr uint64, ref uint32) optrace.Event {
-			return optrace.Event{Kind: optrace.OpBegin, Addr: addr, Ref: ref, Lane: lane, Lanes: 2, CPU: lane}
+			return optrace.Event{Kind: optrace.OpBegin, Addr: addr, Ref: ref, Thread: lane, Threads: 2, CPU: lane}
 		}
 		add(0, 42, optrace.Event{Kind: optrace.CallBegin, Ref: uint32(optrace.CallDecode), N: 1})
 		add(10*us, 42, optrace.Event{Kind: optrace.SplitBegin, Ref: 1, N: 3, Addr: 0x900})
@@ -116,14 +116,14 @@ func TestOperatorsGolden(t *testing.T) {
 	}
 }
 
-// TestOperatorSpansAreAllThere holds that each span of each lane is drawn once.
+// TestOperatorSpansAreAllThere checks that each span of each thread is drawn once.
 func TestOperatorSpansAreAllThere(t *testing.T) {
 	r := traced()
 	graphs, calls := assembled(r, r.Tables)
 	spans := 0
 	for _, g := range graphs {
-		for i := range g.Lanes {
-			spans += len(g.Lanes[i].Spans)
+		for i := range g.Threads {
+			spans += len(g.Threads[i].Spans)
 		}
 	}
 	if len(graphs) != 2 || len(calls) != 2 || spans != 12 {
@@ -135,8 +135,8 @@ func TestOperatorSpansAreAllThere(t *testing.T) {
 	}
 }
 
-// TestWaitsAreCutAtOperators holds that a wait stands where it was, in pieces that do
-// not cross the end of an operator.
+// TestWaitsAreCutAtOperators checks that a wait is drawn at its time, in pieces that do not
+// cross the end of an operator.
 func TestWaitsAreCutAtOperators(t *testing.T) {
 	spans := []optrace.Span{{Begin: 10, End: 20}, {Begin: 25, End: 40}}
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestWaitsAreCutAtOperators(t *testing.T) {
 	}
 }
 
-// anyRecording is one whose source was at odds with itself.
+// anyRecording returns a recording from an inconsistent source.
 func anyRecording(seed uint64) (*optrace.Recording, []*optrace.Graph, []*optrace.Call) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	rec := traced()
@@ -165,7 +165,7 @@ func anyRecording(seed uint64) (*optrace.Recording, []*optrace.Graph, []*optrace
 	for range r.IntN(200) {
 		at += time.Duration(r.IntN(4e4))
 		rec.Events = append(rec.Events, optrace.Event{
-			Kind: optrace.Kind(r.IntN(30)), At: at, Addr: uint64(r.IntN(3)), N: int64(r.IntN(5) - 1), Ref: uint32(r.IntN(6)), PID: 42, TID: int32(r.IntN(4)), Lane: uint16(r.IntN(3)), Lanes: uint16(r.IntN(4)),
+			Kind: optrace.Kind(r.IntN(30)), At: at, Addr: uint64(r.IntN(3)), N: int64(r.IntN(5) - 1), Ref: uint32(r.IntN(6)), PID: 42, TID: int32(r.IntN(4)), Thread: uint16(r.IntN(3)), Threads: uint16(r.IntN(4)),
 		})
 	}
 	var graphs []*optrace.Graph
@@ -174,7 +174,7 @@ func anyRecording(seed uint64) (*optrace.Recording, []*optrace.Graph, []*optrace
 		g := &optrace.Graph{Index: n, Begin: time.Duration(r.IntN(5e6)), Call: r.IntN(3) - 1, Phase: optrace.Phase(r.IntN(4)), Backend: uint32(r.IntN(4))}
 		g.End = g.Begin + time.Duration(r.IntN(2e6))
 		for range r.IntN(4) {
-			l := optrace.Lane{TID: int32(r.IntN(4))}
+			l := optrace.Thread{TID: int32(r.IntN(4))}
 			from := g.Begin
 			for range r.IntN(9) {
 				s := optrace.Span{Operator: uint32(r.IntN(6)), Begin: from + time.Duration(r.IntN(1e4)), Experts: uint32(r.IntN(3)), Counters: &optrace.Counted{Have: uint16(r.IntN(1 << 9))}}
@@ -182,7 +182,7 @@ func anyRecording(seed uint64) (*optrace.Recording, []*optrace.Graph, []*optrace
 				from = s.End
 				l.Spans = append(l.Spans, s)
 			}
-			g.Lanes = append(g.Lanes, l)
+			g.Threads = append(g.Threads, l)
 		}
 		graphs = append(graphs, g)
 		calls = append(calls, &optrace.Call{Index: n, Begin: time.Duration(r.IntN(5e6)), End: time.Duration(r.IntN(2)) * g.End, Tokens: r.IntN(3), Phase: optrace.Phase(r.IntN(4))})
@@ -190,7 +190,7 @@ func anyRecording(seed uint64) (*optrace.Recording, []*optrace.Graph, []*optrace
 	return rec, graphs, calls
 }
 
-// FuzzOperators holds that any recording gives a trace that readers take.
+// FuzzOperators checks that any recording gives a valid trace.
 func FuzzOperators(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)

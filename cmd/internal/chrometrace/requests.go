@@ -1,7 +1,6 @@
 package chrometrace
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,10 +20,10 @@ func (p *painter) run(c *capture.Capture) {
 		lanes[r.Lane] = append(lanes[r.Lane], r)
 	}
 	for _, lane := range slices.Sorted(maps.Keys(lanes)) {
-		for n, row := range disjoint(lanes[lane]) {
+		for n, row := range intoRows(lanes[lane], func(r *capture.Request) (from, to time.Duration) { return r.Sent, r.End }) {
 			name := fmt.Sprintf("client %d", lane)
 			if n > 0 {
-				name = fmt.Sprintf("client %d, beside its others", lane)
+				name = fmt.Sprintf("client %d (concurrent)", lane)
 			}
 			on := p.track(pid, name, lane+1)
 			for _, r := range row {
@@ -34,26 +33,7 @@ func (p *painter) run(c *capture.Capture) {
 	}
 }
 
-// disjoint deals requests out to rows in which none begins before the one ahead of
-// it is over: one row, for clients that wait for their answers.
-func disjoint(requests []*capture.Request) [][]*capture.Request {
-	slices.SortStableFunc(requests, func(a, b *capture.Request) int { return cmp.Compare(a.Sent, b.Sent) })
-	var rows [][]*capture.Request
-	for _, r := range requests {
-		free := slices.IndexFunc(rows, func(row []*capture.Request) bool {
-			ahead := row[len(row)-1]
-			return max(ahead.Sent, ahead.End) <= r.Sent
-		})
-		if free < 0 {
-			free = len(rows)
-			rows = append(rows, nil)
-		}
-		rows[free] = append(rows[free], r)
-	}
-	return rows
-}
-
-// request draws one request: in its span those of its phases, and its chunks.
+// request draws one request: its phases nested in its span, and its chunks.
 func (p *painter) request(on Track, r *capture.Request) {
 	end := max(r.End, r.Sent)
 	within := func(t time.Duration) time.Duration { return min(max(t, r.Sent), end) }
@@ -79,7 +59,7 @@ func (p *painter) request(on Track, r *capture.Request) {
 	}
 }
 
-// chunkNames are the kinds of chunk by their number.
+// chunkNames are the names of the kinds of chunks, by number.
 var chunkNames = [...]string{capture.Text: "text", capture.Reasoning: "reasoning", capture.ToolCall: "tool call", capture.Empty: "empty"}
 
 func requestArgs(r *capture.Request) []Arg {

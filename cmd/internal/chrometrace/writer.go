@@ -1,18 +1,18 @@
-// Package chrometrace writes traces in the Trace Event Format, the JSON that
-// ui.perfetto.dev and chrome://tracing open, and lays a capture out in it.
+// Package chrometrace writes captures and recordings in the Trace Event Format, the JSON that
+// ui.perfetto.dev and chrome://tracing open.
 //
-// The format: the "Trace Event Format" document of the Chromium project. What the
-// readers make of it: Perfetto's src/trace_processor/importers/json. Where these
-// leave a choice, the writer takes the one that every version of both reads:
+// Format: the "Trace Event Format" document of the Chromium project. Reader: Perfetto's
+// src/trace_processor/importers/json. Where these leave a choice, the writer uses what every
+// version of both reads:
 //
-//   - displayTimeUnit and otherData stand before traceEvents: Perfetto stops at a
-//     key it does not know, and early versions want otherData in their first piece
-//     of the file. The unit is "ms": early versions took "ns" for the unit of ts.
-//   - ts and dur are the first keys of an event: early versions look for ts by a
-//     scanner that gives up at an escape like \u0007.
+//   - displayTimeUnit and otherData precede traceEvents: Perfetto stops at a key it does not
+//     know, and early versions expect otherData in their first chunk of the file. The unit is
+//     "ms": early versions took "ns" as the unit of ts.
+//   - ts and dur are the first keys of an event: early versions look for ts with a scanner
+//     that stops at an escape like \u0007.
 //   - No ts is negative: Perfetto drops such events.
-//   - Spans of one track must be nested or disjoint: Perfetto drops others. That is
-//     the caller's part; the writer keeps rounding from making it untrue.
+//   - Spans of one track must be nested or disjoint: Perfetto drops others. The caller ensures
+//     that; the writer prevents rounding from breaking it.
 package chrometrace
 
 import (
@@ -25,7 +25,7 @@ import (
 	"unicode/utf8"
 )
 
-// Arg is one named value beside an event.
+// Arg is a named value of an event.
 type Arg struct {
 	key  string
 	kind argKind
@@ -42,28 +42,27 @@ const (
 	argReal
 )
 
-// Text is an argument of text.
+// Text returns a text argument.
 func Text(key, value string) Arg { return Arg{key: key, kind: argText, text: value} }
 
-// Int is an argument of a whole number.
+// Int returns an integer argument.
 func Int(key string, value int64) Arg { return Arg{key: key, kind: argInt, n: value} }
 
-// Real is an argument of any number. JSON has no NaN and no infinity: such a value
-// is left out.
+// Real returns a floating-point argument. NaN and infinity, which JSON lacks, are left out.
 func Real(key string, value float64) Arg { return Arg{key: key, kind: argReal, real: value} }
 
-// written says that JSON has a form for the value.
+// written reports whether JSON can represent the value.
 func (a Arg) written() bool {
 	return a.kind != argReal || !math.IsNaN(a.real) && !math.IsInf(a.real, 0)
 }
 
-// Track is a line of the picture: a thread, in the words of the format. Numbers are
-// positive. Perfetto knows a thread by its number alone in places, so no two tracks
-// of a trace may share one, and none may be the number of another's process.
+// Track is a line of the timeline: a thread, in the format. Numbers are positive. In places
+// Perfetto identifies a thread by its number alone, so no two tracks of a trace may share one,
+// and none may be the number of another track's process.
 type Track struct{ PID, TID int }
 
-// Writer writes one trace, event by event; it holds no more than one of them. The
-// same calls give the same bytes. The first error stays and is what Close returns.
+// Writer writes one trace, event by event, and buffers at most one of them. The same calls give
+// the same bytes. The first error is kept and returned by Close.
 type Writer struct {
 	out   *bufio.Writer
 	line  []byte
@@ -72,8 +71,8 @@ type Writer struct {
 	ended bool
 }
 
-// NewWriter begins a trace. Moments of its events count from origin, whose wall
-// time stands in otherData; other is what else to say there.
+// NewWriter begins a trace. Times of its events count from origin, whose wall time is in
+// otherData together with other.
 func NewWriter(w io.Writer, origin time.Time, other ...Arg) *Writer {
 	t := &Writer{out: bufio.NewWriter(w)}
 	t.line = append(t.line, `{"displayTimeUnit":"ms","otherData":{`...)
@@ -86,14 +85,14 @@ func NewWriter(w io.Writer, origin time.Time, other ...Arg) *Writer {
 	return t
 }
 
-// Process names a group of tracks and counters. Groups are drawn by order, the
-// lowest on top (Perfetto before 2024 ignores that).
+// Process names a group of tracks and counters. Groups are sorted by order, the lowest on top
+// (ignored by Perfetto before 2024).
 func (t *Writer) Process(pid int, name string, order int) {
 	t.meta(Track{PID: pid}, "process_name", Text("name", name))
 	t.meta(Track{PID: pid}, "process_sort_index", Int("sort_index", int64(order)))
 }
 
-// Thread names a track and says where in its group it is drawn.
+// Thread names a track and sets its order in its group.
 func (t *Writer) Thread(at Track, name string, order int) {
 	t.meta(at, "thread_name", Text("name", name))
 	t.meta(at, "thread_sort_index", Int("sort_index", int64(order)))
@@ -104,7 +103,7 @@ func (t *Writer) meta(at Track, name string, arg Arg) {
 	t.end(at, "", name, "", []Arg{arg})
 }
 
-// Span is something that lasted. Neither its start nor its length may be negative.
+// Span writes an interval on a track. Neither its start nor its length may be negative.
 func (t *Writer) Span(on Track, category, name string, at, took time.Duration, args ...Arg) {
 	if took < 0 {
 		t.fail(fmt.Errorf("trace: span %q lasts %s", name, took))
@@ -119,7 +118,7 @@ func (t *Writer) Span(on Track, category, name string, at, took time.Duration, a
 	t.end(on, category, name, "", args)
 }
 
-// Instant is something that happened on a track.
+// Instant writes a moment on a track.
 func (t *Writer) Instant(on Track, category, name string, at time.Duration, args ...Arg) {
 	if !t.check(name, at) {
 		return
@@ -128,9 +127,9 @@ func (t *Writer) Instant(on Track, category, name string, at time.Duration, args
 	t.end(on, category, name, "t", args)
 }
 
-// Counter is a reading that holds until the next of its name in the group. Readings
-// that are no number are left out: they leave the one before standing, so a caller
-// with a gap to show says so by other means.
+// Counter writes a reading that holds until the next one with its name in the group. NaN and
+// infinity are left out, which keeps the previous reading: a caller must show a gap by other
+// means.
 func (t *Writer) Counter(pid int, name string, at time.Duration, key string, value float64) {
 	series := Real(key, value)
 	if !series.written() || !t.check(name, at) {
@@ -140,8 +139,7 @@ func (t *Writer) Counter(pid int, name string, at time.Duration, key string, val
 	t.end(Track{PID: pid}, "", name, "", []Arg{series})
 }
 
-// Close ends the trace and returns the first error there was. It does not close
-// what is written to.
+// Close ends the trace and returns the first error. It does not close the underlying writer.
 func (t *Writer) Close() error {
 	if !t.ended {
 		t.ended = true
@@ -231,10 +229,9 @@ func appendArgs(b []byte, args []Arg) []byte {
 	return b
 }
 
-// appendMicros writes a time in microseconds, to the nanosecond. Readers multiply
-// by a thousand in floating point and cut off what is behind the point, which makes
-// 1.001 a 1000 or a 1001: a fourth digit, half a nanosecond, keeps the cut away from
-// the edge, so that spans that touch are not read as spans that overlap.
+// appendMicros appends a time in microseconds, to the nanosecond. Readers multiply by a
+// thousand in floating point and truncate, which turns 1.001 into 1000 or 1001: a fourth digit,
+// half a nanosecond, avoids that, so that adjacent spans are not read as overlapping.
 func appendMicros(b []byte, d time.Duration) []byte {
 	b = strconv.AppendInt(b, int64(d/time.Microsecond), 10)
 	n := int(d % time.Microsecond)
@@ -244,8 +241,8 @@ func appendMicros(b []byte, d time.Duration) []byte {
 	return append(b, '.', byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10), '5')
 }
 
-// appendText writes a JSON string. Bytes that are no UTF-8 become U+FFFD; only what
-// must be escaped is.
+// appendText appends a JSON string. Invalid UTF-8 becomes U+FFFD; only required escapes are
+// used.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -81,7 +81,7 @@ func TestWriterSaysWhatItCannotWrite(t *testing.T) {
 	}
 }
 
-// full is a disk with so much room.
+// full is a writer with limited room.
 type full struct{ room int }
 
 var errFull = errors.New("no room")
@@ -106,7 +106,7 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 	}
 }
 
-// Readers take the time as a floating point number, multiply by a thousand and cut.
+// Readers parse the time as a floating-point number, multiply it by a thousand and truncate.
 func TestTimesSurviveTheReadersArithmetic(t *testing.T) {
 	for n := range int64(300_000) {
 		ns := n * 7919 * 977 % (3600 * int64(time.Second))

@@ -1,12 +1,15 @@
-// Package gguf writes models with random weights in the GGUF format, version 3, that
-// real GGML runtimes load: tests of operator tracing know every layer, dimension and
-// type of what they trace. Same shape, same bytes.
+// Package gguf writes models with random weights in the GGUF format, version 3, which real GGML
+// runtimes load, so that tests of operator tracing know every layer, dimension and type. The
+// same shape gives the same bytes.
 //
-// Format: docs/gguf.md of the ggml repository; block formats: ggml-common.h
-// (block_q8_0, block_q4_0); names of tensors and keys: llama-arch.cpp of llama.cpp.
+// Format: docs/gguf.md of the ggml repository; block formats: ggml-common.h (block_q8_0,
+// block_q4_0); names of tensors and keys: llama-arch.cpp of llama.cpp.
 package gguf
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Type is a number format of a tensor, as GGML numbers it (ggml.h, ggml_type).
 type Type uint32
@@ -14,53 +17,35 @@ type Type uint32
 // Types that can be written.
 const (
 	F32  Type = 0
-	F16  Type = 1
 	Q4_0 Type = 2
 	Q8_0 Type = 8
 )
 
-// block is how many elements a block of a type has, and in how many bytes.
-func (t Type) block() (elements, bytes int) {
-	switch t {
-	case F32:
-		return 1, 4
-	case F16:
-		return 1, 2
-	case Q4_0:
-		return 32, 18
-	case Q8_0:
-		return 32, 34
-	}
-	return 0, 0
-}
+// formats are GGML's names for types, with the number of elements and bytes of a block.
+var formats = map[Type]struct {
+	name            string
+	elements, bytes int
+}{F32: {"f32", 1, 4}, Q4_0: {"q4_0", 32, 18}, Q8_0: {"q8_0", 32, 34}}
 
-// String is GGML's word for a type.
-func (t Type) String() string {
-	switch t {
-	case F32:
-		return "f32"
-	case F16:
-		return "f16"
-	case Q4_0:
-		return "q4_0"
-	case Q8_0:
-		return "q8_0"
-	}
-	return fmt.Sprintf("type %d", uint32(t))
-}
+// block returns the number of elements and bytes of a block of a type.
+func (t Type) block() (elements, bytes int) { return formats[t].elements, formats[t].bytes }
+
+// String returns GGML's name for a type.
+func (t Type) String() string { return cmp.Or(formats[t].name, fmt.Sprintf("type %d", uint32(t))) }
 
 // Shape is a model of llama.cpp's architecture "llama". Dimensions are in elements.
 type Shape struct {
 	Name    string
 	Layers  int
-	Width   int // of the embedding
+	Width   int // size of the embedding
 	Heads   int
 	KVHeads int
-	Hidden  int // of a feed-forward part, of one expert where there are experts
+	Hidden  int // size of the feed-forward part, or of one expert
 	Vocab   int // at least MinVocab
-	Context int // tokens it says it was trained for
+	Context int // context length in the metadata, in tokens
 	Weights Type
-	// Experts of each layer and how many a token uses; 0 is a dense model.
+	// Experts is the number of experts per layer, Used how many of them a token uses; 0 is a
+	// dense model.
 	Experts, Used int
 }
 
@@ -74,13 +59,13 @@ var (
 	Big  = Shape{Name: "big", Layers: 22, Width: 2048, Heads: 32, KVHeads: 4, Hidden: 5632, Vocab: 32000, Context: 4096, Weights: Q4_0}
 )
 
-// Models are all of them.
+// Models returns all models, smallest first.
 func Models() []Shape { return []Shape{Tiny, MoE, Mid, Big} }
 
-// KVWidth is the width of keys and values of a token.
+// KVWidth returns the width of keys and values of a token.
 func (s Shape) KVWidth() int { return s.Width / s.Heads * s.KVHeads }
 
-// Parameters is the number of weights.
+// Parameters returns the number of weights.
 func (s Shape) Parameters() int64 {
 	sum := int64(0)
 	for _, t := range s.Tensors() {
@@ -104,13 +89,13 @@ func (t Tensor) elements() int64 {
 	return n
 }
 
-// Bytes is the size of a tensor's data.
+// Bytes returns the size of a tensor's data.
 func (t Tensor) Bytes() int64 {
 	elements, bytes := t.Type.block()
 	return t.elements() / int64(elements) * int64(bytes)
 }
 
-// Tensors are those of the model in the order in which they lie in its file.
+// Tensors returns the tensors of the model in the order of its file.
 func (s Shape) Tensors() []Tensor {
 	list := []Tensor{{"token_embd.weight", []int{s.Width, s.Vocab}, s.Weights}}
 	for l := range s.Layers {
@@ -137,7 +122,7 @@ func (s Shape) Tensors() []Tensor {
 	return append(list, Tensor{"output_norm.weight", []int{s.Width}, F32}, Tensor{"output.weight", []int{s.Width, s.Vocab}, s.Weights})
 }
 
-// check says why a shape cannot be written.
+// check returns why a shape cannot be written, nil if it can.
 func (s Shape) check() error {
 	switch {
 	case s.Layers < 1 || s.Width < 1 || s.Heads < 1 || s.KVHeads < 1 || s.Hidden < 1:

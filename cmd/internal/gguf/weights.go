@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// random is a source of numbers by SplitMix64 (Steele, Lea & Flood, OOPSLA 2014).
+// random is a random number generator, SplitMix64 (Steele, Lea & Flood, OOPSLA 2014).
 type random uint64
 
 func (r *random) next() uint64 {
@@ -23,10 +23,10 @@ const (
 	spread4 = 4.61
 )
 
-// weights writes the data of a tensor. Those of a matrix have a standard deviation of
-// one over the root of its inputs, so that activations keep their size through the
-// layers; norms are 1, embeddings have the size of a norm's output. The logits of special
-// tokens are 0, which are never the highest: no text ends by itself.
+// weights writes the data of a tensor. The weights of a matrix have a standard deviation of one
+// over the square root of its inputs, so that activations keep their size through the layers;
+// norms are 1, embeddings have the size of a norm's output. The logits of special tokens are 0,
+// never the highest, so that no text ends by itself.
 func (e *encoder) weights(t Tensor, r random) {
 	if strings.HasSuffix(t.Name, "norm.weight") {
 		for range t.elements() {
@@ -58,14 +58,11 @@ func (e *encoder) weights(t Tensor, r random) {
 	e.buf = e.buf[:0]
 }
 
-// appendBlock appends one block of a type with values of a standard deviation. The
-// sign of a block's scale is random: integers of unequal ends have a mean of 0 then.
+// appendBlock appends one block of a type with values of standard deviation size. The sign of a
+// block's scale is random, so that asymmetric integers have a mean of 0.
 func (t Type) appendBlock(b []byte, r *random, size float64) []byte {
-	switch t {
-	case F32:
+	if t == F32 {
 		return binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(r.uniform(size))))
-	case F16:
-		return binary.LittleEndian.AppendUint16(b, half(r.uniform(size)))
 	}
 	spread, words := spread8, 4
 	if t == Q4_0 {
@@ -82,13 +79,13 @@ func (t Type) appendBlock(b []byte, r *random, size float64) []byte {
 	return b
 }
 
-// uniform is a number of mean 0 and a standard deviation.
+// uniform returns a number with mean 0 and standard deviation size.
 func (r *random) uniform(size float64) float64 {
 	return (float64(r.next()>>11)/(1<<53) - 0.5) * math.Sqrt(12) * size
 }
 
-// half is a number as IEEE 754 binary16, cut and not rounded: for numbers of an
-// absolute value between 2^-14 and 65504 alone; smaller ones are 0.
+// half converts a number to IEEE 754 binary16 by truncation, for absolute values between 2^-14
+// and 65504; smaller ones become 0.
 func half(v float64) uint16 {
 	bits := math.Float32bits(float32(v))
 	sign := uint16(bits >> 16 & 0x8000)

@@ -30,13 +30,14 @@ const (
 	alignment = 32 // of tensors in the file, GGUF's default
 	version   = 3
 	specials  = 3 // <unk>, <s>, </s>
-	// MinVocab is the smallest vocabulary: the special tokens and one for each byte.
+	// MinVocab is the smallest vocabulary: the special tokens and one token per byte.
 	MinVocab = specials + 256
 	// End is the token that ends a text.
 	End = 2
 )
 
-// Write writes the model. The same shape always gives the same bytes.
+// Write writes the model. The same shape always gives the same bytes. It fails if the shape is
+// invalid.
 func Write(w io.Writer, s Shape) error {
 	if err := s.check(); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (e *encoder) u64(v uint64) { e.bytes(binary.LittleEndian.AppendUint64(nil, 
 func (e *encoder) str(s string) { e.u64(uint64(len(s))); e.raw(s) }
 func (e *encoder) pad()         { e.bytes(make([]byte, aligned(e.n)-e.n)) }
 
-// header writes the number of pairs, and the pairs: what llama.cpp's loader asks for.
+// header writes the number of metadata pairs and the pairs that llama.cpp's loader needs.
 func (e *encoder) header(s Shape) {
 	type pair struct {
 		key   string
@@ -174,8 +175,8 @@ func (e *encoder) array(kind uint32, n int) {
 	e.u64(uint64(n))
 }
 
-// vocabulary is that of a SentencePiece tokenizer: special tokens, a token for each
-// byte, and words of the form of "▁w17".
+// vocabulary returns the tokens of a SentencePiece tokenizer: special tokens, one per byte, and
+// words like "▁w17".
 func vocabulary(n int) (words []string, scores []float32, kinds []int32) {
 	add := func(word string, score float32, kind int32) {
 		words, scores, kinds = append(words, word), append(scores, score), append(kinds, kind)

@@ -22,7 +22,7 @@ type file struct {
 	data    []byte
 }
 
-// reader takes values off the front, as the format's description has them.
+// reader consumes values in the order of the format's description.
 type reader struct {
 	t *testing.T
 	b []byte
@@ -99,7 +99,7 @@ func written(t *testing.T, s Shape) []byte {
 }
 
 func TestWhatIsWrittenReadsBack(t *testing.T) {
-	for _, s := range []Shape{Tiny, MoE, {Name: "halves", Layers: 1, Width: 64, Heads: 2, KVHeads: 1, Hidden: 96, Vocab: 300, Context: 64, Weights: F16}} {
+	for _, s := range []Shape{Tiny, MoE, {Name: "floats", Layers: 1, Width: 64, Heads: 2, KVHeads: 1, Hidden: 96, Vocab: 300, Context: 64, Weights: F32}} {
 		t.Run(s.Name, func(t *testing.T) {
 			b := written(t, s)
 			f := readBack(t, b)
@@ -139,8 +139,8 @@ func TestWhatIsWrittenReadsBack(t *testing.T) {
 	}
 }
 
-// The bytes are part of what tests of tracing stand on: recordings and figures of
-// one machine are compared with those of another.
+// The bytes must not change: recordings and figures of one machine are compared with those of
+// another.
 func TestTheBytesStay(t *testing.T) {
 	sum := sha256.Sum256(written(t, Tiny))
 	if got, want := hex.EncodeToString(sum[:8]), "b7b2d6669a865a18"; got != want {
@@ -148,9 +148,9 @@ func TestTheBytesStay(t *testing.T) {
 	}
 }
 
-// Values that a block stands for have the mean and the spread that they are made for.
+// The values of a block have the intended mean and standard deviation.
 func TestBlocksHaveTheirSize(t *testing.T) {
-	for _, kind := range []Type{F32, F16, Q8_0, Q4_0} {
+	for _, kind := range []Type{F32, Q8_0, Q4_0} {
 		t.Run(kind.String(), func(t *testing.T) {
 			const size = 0.05
 			elements, bytesOf := kind.block()
@@ -172,7 +172,7 @@ func TestBlocksHaveTheirSize(t *testing.T) {
 	}
 }
 
-// values are what a block stands for, by ggml-quants.c (dequantize_row_*).
+// values returns the values of a block, by ggml-quants.c (dequantize_row_*).
 func values(kind Type, b []byte) []float64 {
 	float := func(b []byte) float64 { // binary16, normal numbers
 		bits := binary.LittleEndian.Uint16(b)
@@ -186,11 +186,6 @@ func values(kind Type, b []byte) []float64 {
 	switch kind {
 	case F32:
 		return []float64{float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))}
-	case F16:
-		if binary.LittleEndian.Uint16(b)&0x7fff == 0 {
-			return []float64{0}
-		}
-		return []float64{float(b)}
 	case Q8_0:
 		for _, q := range b[2:] {
 			list = append(list, float(b)*float64(int8(q)))
@@ -220,7 +215,7 @@ func TestShapesThatCannotBe(t *testing.T) {
 	}
 }
 
-// full is a disk that takes so many bytes.
+// full is a writer with room for some bytes.
 type full int
 
 func (f *full) Write(b []byte) (int, error) {

@@ -6,15 +6,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// partial is what a collector did not take of what it was sent.
+// partial is the part of a message that a collector rejected.
 type partial struct {
 	rejected int64  // spans or data points
-	message  string // why; with nothing rejected it is a warning
+	message  string // why; a warning if nothing was rejected
 }
 
-// parsePartial reads an ExportTraceServiceResponse or ExportMetricsServiceResponse:
-// both hold, as field 1, a partial success of the count (1) and the message (2)
-// (opentelemetry-proto, collector/*/v1). An answer that is neither has no complaint.
+// parsePartial parses an ExportTraceServiceResponse or ExportMetricsServiceResponse: both have, as
+// field 1, a partial success with the count (1) and the message (2) (opentelemetry-proto,
+// collector/*/v1). The Go types of these import gRPC. Any other body rejects nothing.
 func parsePartial(b []byte) partial {
 	var p partial
 	fields(b, func(n protowire.Number, _ uint64, inner []byte) {
@@ -33,8 +33,8 @@ func parsePartial(b []byte) partial {
 	return p
 }
 
-// statusMessage is the message (2) of a google.rpc.Status, the form that OTLP asks
-// of the body of an error.
+// statusMessage returns the message (2) of a google.rpc.Status, which OTLP requires as the body of
+// an error.
 func statusMessage(b []byte) string {
 	var s string
 	fields(b, func(n protowire.Number, _ uint64, text []byte) {
@@ -45,8 +45,8 @@ func statusMessage(b []byte) string {
 	return s
 }
 
-// fields visits the fields of a message that are numbers or bytes, up to the first
-// that cannot be read.
+// fields calls visit for the fields of a message with numbers or bytes, up to the first malformed
+// one.
 func fields(b []byte, visit func(n protowire.Number, v uint64, bytes []byte)) {
 	for len(b) > 0 {
 		n, kind, size := protowire.ConsumeTag(b)
@@ -79,13 +79,13 @@ func fields(b []byte, visit func(n protowire.Number, v uint64, bytes []byte)) {
 	}
 }
 
-const maxWords = 200
+const maxMessageBytes = 200
 
-// clean makes what a collector said fit for a sentence: one line, not long.
+// clean makes a collector's message printable: one line of limited length.
 func clean(b []byte) string {
 	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(b), "\ufffd")), " ")
-	if len(s) > maxWords {
-		s = strings.ToValidUTF8(s[:maxWords], "") + "…"
+	if len(s) > maxMessageBytes {
+		s = strings.ToValidUTF8(s[:maxMessageBytes], "") + "…"
 	}
 	return s
 }

@@ -52,7 +52,6 @@ func TestTrace(t *testing.T) {
 	}
 	wantResource := map[string]string{
 		"service.name": "rooftop", "service.version": "1.2.3", "rooftop.target": "127.0.0.1:8000", "rooftop.run.kind": "probe",
-		"telemetry.sdk.name": "opentelemetry", "telemetry.sdk.language": "go", "telemetry.sdk.version": "1.47.0",
 	}
 	for _, got := range []map[string]string{attrs(to.traces[0].Resource.Attributes), attrs(to.metrics[0].Resource.Attributes)} {
 		if diff := cmp.Diff(wantResource, got); diff != "" {
@@ -156,7 +155,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// describe puts a metric into a line.
+// describe formats a metric in one line.
 func describe(m *metricspb.Metric) (kind, points string) {
 	millis := func(ns uint64) int64 { return (int64(ns) - wall.UnixNano()) / 1e6 }
 	var list []string
@@ -195,11 +194,11 @@ func describe(m *metricspb.Metric) (kind, points string) {
 	return kind, strings.Join(list, ", ")
 }
 
-// What a person asked and was answered does not leave the machine.
+// The text of prompts and answers does not leave the machine.
 func TestNoContentIsSent(t *testing.T) {
 	to := newCollector(t)
 	c, s := recorded()
-	// Servers repeat what they were sent: FastAPI's validation quotes its input.
+	// Servers repeat their input: FastAPI's validation quotes it.
 	c.Requests[1].Error = "the server answered with status 422 Unprocessable Entity: input 'what was asked' is not allowed"
 	stream := c.Requests[0]
 	stream.Error = "the server reported an error in the stream, after the 3rd chunk: cannot go on with what was asked"
@@ -263,8 +262,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Every variable that any OpenTelemetry SDK reads, and a proxy, name a second server;
-// the limits would cut what is sent.
+// Every variable that an OpenTelemetry SDK reads, and a proxy, name a second server; the limits
+// would truncate the data.
 func TestTheEnvironmentHasNoSay(t *testing.T) {
 	t.Run("what it says is right", func(t *testing.T) { environment(t, "always_off", "leak=environment") })
 	t.Run("what it says is wrong", func(t *testing.T) { environment(t, "no such sampler", "broken") })
@@ -305,7 +304,7 @@ func environment(t *testing.T, sampler, resource string) {
 	if said.Len() != 0 {
 		t.Errorf("the SDK wrote to standard error: %s", said.String())
 	}
-	// net/http asks no proxy for loopback addresses, so the server alone shows nothing.
+	// net/http uses no proxy for loopback addresses, so the server alone proves nothing.
 	if transport, err := o.transport(); err != nil || transport.Proxy != nil {
 		t.Errorf("a proxy may be asked (%v)", err)
 	}
@@ -358,7 +357,7 @@ func BenchmarkExport(b *testing.B) {
 	}
 }
 
-// Bytes that are no UTF-8, as a process may have them in its name, keep nothing back.
+// Invalid UTF-8, for example in the name of a process, does not prevent the export.
 func TestForeignBytes(t *testing.T) {
 	to := newCollector(t)
 	c, s := recorded()

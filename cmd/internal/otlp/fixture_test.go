@@ -18,7 +18,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// collector is one that runs in this process, on loopback.
+// collector runs in this process, on loopback.
 type collector struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -26,7 +26,7 @@ type collector struct {
 	headers []http.Header
 	traces  []*tracepb.ResourceSpans
 	metrics []*metricspb.ResourceMetrics
-	// answer replaces the empty yes, where it is set.
+	// answer, if set, replaces the empty success.
 	answer func(w http.ResponseWriter, r *http.Request)
 }
 
@@ -62,7 +62,7 @@ func (c *collector) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// spans are those that came, by name.
+// spans returns the received spans, by name.
 func (c *collector) spans() []*tracepb.Span {
 	var list []*tracepb.Span
 	for _, r := range c.traces {
@@ -73,7 +73,7 @@ func (c *collector) spans() []*tracepb.Span {
 	return list
 }
 
-// metric is the one of that name, nil where none came.
+// metric returns the received metric with a name, nil if there is none.
 func (c *collector) metric(name string) *metricspb.Metric {
 	for _, r := range c.metrics {
 		for _, s := range r.ScopeMetrics {
@@ -87,7 +87,7 @@ func (c *collector) metric(name string) *metricspb.Metric {
 	return nil
 }
 
-// partialAnswer is the body of a partial success.
+// partialAnswer returns the body of a partial success.
 func partialAnswer(rejected uint64, message string) []byte {
 	var inner []byte
 	inner = protowire.AppendTag(inner, 1, protowire.VarintType)
@@ -102,7 +102,7 @@ const ms = time.Millisecond
 
 var wall = time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
 
-// recorded is a probe of two requests, one of which failed.
+// recorded returns a probe of two requests, one of which failed.
 func recorded() (*capture.Capture, *capture.Summary) {
 	device := func(power, energy float64) engine.GPU {
 		d := engine.GPU{Index: 0, Name: "NVIDIA L4", UUID: "GPU-1"}

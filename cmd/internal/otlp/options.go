@@ -1,8 +1,6 @@
 package otlp
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,34 +9,36 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
 )
 
-// Options says where an export goes and whose it is. Endpoint is required.
+// Options are the destination and the origin of an export. Endpoint is required.
 type Options struct {
 	// Endpoint is the base URL of a collector, http or https, with or without a path;
-	// "/v1/traces" and "/v1/metrics" are put behind it (OTLP specification, "OTLP/HTTP
+	// "/v1/traces" and "/v1/metrics" are appended (OTLP specification, "OTLP/HTTP
 	// Request"). The usual port is 4318.
 	Endpoint string
-	Headers  Headers // sent to the endpoint alone
+	Headers  Headers // sent only to the endpoint
 	CAFile   string  // PEM certificates trusted instead of the system's
 
 	Version string // of rooftop
 	Run     Run
 }
 
-// Run is what a capture does not say of the run that it holds.
+// Run describes the requests and the server of a capture.
 type Run struct {
 	// Operation is "chat" or "text_completion"; "" for an observation.
 	Operation string
-	// Provider names the API's flavour: "openai" where it is "".
+	// Provider is the flavour of the API; "" is "openai".
 	Provider      string
-	Model         string // as it was asked for; "" is unknown
-	ServerAddress string // host of the server; "" is unknown
-	ServerPort    int    // 0 is unknown
+	Model         string // as requested; "" if unknown
+	ServerAddress string // host of the server; "" if unknown
+	ServerPort    int    // 0 if unknown
 }
 
-// Headers are sent with every request to a collector: its key. Every way of
-// printing them shows a placeholder.
+// Headers are sent with every request to a collector, for example as its API key. All ways of
+// printing them show a placeholder.
 type Headers struct{ fields http.Header }
 
 const (
@@ -46,7 +46,7 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// String returns a placeholder, or nothing where there are none.
+// String returns a placeholder, or "" if there are none.
 func (h Headers) String() string {
 	if len(h.fields) == 0 {
 		return ""
@@ -54,14 +54,14 @@ func (h Headers) String() string {
 	return redacted
 }
 
-// GoString returns what String does, for %#v.
+// GoString returns the same as String, for %#v.
 func (h Headers) GoString() string { return h.String() }
 
-// MarshalText returns what String does, for JSON, YAML and slog.
+// MarshalText returns the same as String, for JSON, YAML and slog.
 func (h Headers) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// ReadHeaders reads a file with one header on a line, "Name: value". Errors name the
-// file and the line and never what stands there.
+// ReadHeaders reads a file with one header per line, "Name: value". Errors contain the file and the
+// line number, never the content.
 func ReadHeaders(path string) (Headers, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func ReadHeaders(path string) (Headers, error) {
 		return Headers{}, fmt.Errorf("read the headers for the collector: %w", err)
 	}
 	if len(b) > maxHeaderBytes {
-		return Headers{}, fmt.Errorf("read the headers for the collector: %s is larger than %d bytes: it must hold headers alone", path, maxHeaderBytes)
+		return Headers{}, fmt.Errorf("read the headers for the collector: %s is larger than %d bytes: it must hold only headers", path, maxHeaderBytes)
 	}
 	h, err := ParseHeaders(string(b))
 	if err != nil {
@@ -82,11 +82,11 @@ func ReadHeaders(path string) (Headers, error) {
 	return h, nil
 }
 
-// ours are the headers that say what is sent: nobody else sets them.
-var ours = []string{"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Host", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
+// ownHeaders describe the message and cannot be set by the user.
+var ownHeaders = []string{"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Host", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
 
-// ParseHeaders reads lines "Name: value"; empty ones and those that begin with # are
-// passed over. The error names the line and repeats nothing of it.
+// ParseHeaders parses lines "Name: value". It skips empty lines and those that begin with #. Errors
+// contain the line number, never the line.
 func ParseHeaders(text string) (Headers, error) {
 	h := Headers{fields: http.Header{}}
 	n := 0
@@ -100,13 +100,13 @@ func ParseHeaders(text string) (Headers, error) {
 		name, value = http.CanonicalHeaderKey(strings.TrimSpace(name)), strings.TrimSpace(value)
 		switch {
 		case !found:
-			return Headers{}, fmt.Errorf("line %d is no header: write it as Name: value", n)
+			return Headers{}, fmt.Errorf("line %d is not a header: write Name: value", n)
 		case name == "" || strings.ContainsFunc(name, notToken):
-			return Headers{}, fmt.Errorf("line %d: the name of a header holds letters, digits and dashes", n)
+			return Headers{}, fmt.Errorf("line %d: a header name has only letters, digits, dashes and underscores", n)
 		case value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return Headers{}, fmt.Errorf("line %d: the value of a header is ASCII on one line and not empty", n)
+			return Headers{}, fmt.Errorf("line %d: a header value must be ASCII, on one line and not empty", n)
 		}
-		for _, own := range ours {
+		for _, own := range ownHeaders {
 			if name == own {
 				return Headers{}, fmt.Errorf("line %d: rooftop sets %s itself; leave it out", n, own)
 			}
@@ -120,13 +120,12 @@ func notToken(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-// ErrEndpoint says that an address cannot be a collector's. It arrives wrapped in a
-// sentence with the next step.
-var ErrEndpoint = errors.New("not a collector's address")
+// ErrEndpoint reports that an address cannot be a collector's. It is wrapped in a message with the
+// next step.
+var ErrEndpoint = errors.New("not the address of a collector")
 
-// Check says what is wrong with the options, before a run begins whose export they
-// are: one sentence, nil where nothing is. It reads the certificate file and talks
-// to nobody.
+// Check validates the options before a run begins. The error is one sentence. It reads the
+// certificate file but contacts no server.
 func (o *Options) Check() error {
 	if _, err := o.base(); err != nil {
 		return err
@@ -135,14 +134,14 @@ func (o *Options) Check() error {
 	return err
 }
 
-// base is the endpoint without a slash at its end.
+// base returns the endpoint without a trailing slash.
 func (o *Options) base() (string, error) {
 	const next = "give --otlp-endpoint http://HOST:4318"
 	u, err := url.Parse(o.Endpoint)
 	switch {
 	case err != nil:
-		// The parser's own words repeat the address, with what it may hold.
-		return "", fmt.Errorf("%w: it is no URL; %s", ErrEndpoint, next)
+		// The parser's error contains the address, which may have a secret.
+		return "", fmt.Errorf("%w: it is not a URL; %s", ErrEndpoint, next)
 	case u.User != nil:
 		return "", fmt.Errorf("%w: it holds a user or a password; %s, and the key with --otlp-headers-file", ErrEndpoint, next)
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -155,22 +154,15 @@ func (o *Options) base() (string, error) {
 	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), nil
 }
 
-// transport reaches the endpoint and nothing else. It is used bare, so that nothing
-// follows a redirect.
+// transport returns the transport to the endpoint. It is used without an http.Client, which would
+// follow redirects.
 func (o *Options) transport() (*http.Transport, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the collector's certificates: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read the collector's certificates: %s holds no PEM certificate", o.CAFile)
-		}
+	config, err := collect.TrustCAs(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the collector's certificates: %w", err)
 	}
 	return &http.Transport{
-		Proxy:                  nil, // of the environment: the address is the whole truth
+		Proxy:                  nil, // ignore the environment
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxConnsPerHost:        1,

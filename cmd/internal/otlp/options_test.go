@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 		{"a password", "http://me:hidden@h:4318", "", "it holds a user or a password"},
 		{"a query", "http://h:4318/?key=hidden", "", "it holds a query"},
 		{"a fragment", "http://h:4318/#hidden", "", "it holds a query or a fragment"},
-		{"no URL", "http://h:4318/%zzhidden", "", "it is no URL"},
+		{"no URL", "http://h:4318/%zzhidden", "", "it is not a URL"},
 		{"no certificates", "https://h", "/nonexistent/ca.pem", "read the collector's certificates: open /nonexistent/ca.pem"},
 		{"what is none", "https://h", "options_test.go", "options_test.go holds no PEM certificate"},
 	} {
@@ -43,11 +43,11 @@ func TestParseHeaders(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "map[]"},
 		{"two, a comment and a blank line", "# of the collector\n\nAuthorization: Bearer hidden: x\r\nx-scope-orgid:a\n", "map[Authorization:[Bearer hidden: x] X-Scope-Orgid:[a]]"},
-		{"no colon", "\nhidden", "line 2 is no header"},
-		{"no name", ": hidden", "line 1: the name"},
-		{"a name with a space", "hid den: x", "line 1: the name"},
-		{"no value", "a:", "line 1: the value"},
-		{"a control character", "a: hid\x01den", "line 1: the value"},
+		{"no colon", "\nhidden", "line 2 is not a header"},
+		{"no name", ": hidden", "line 1: a header name"},
+		{"a name with a space", "hid den: x", "line 1: a header name"},
+		{"no value", "a:", "line 1: a header value"},
+		{"a control character", "a: hid\x01den", "line 1: a header value"},
 		{"ours", "content-type: hidden", "line 1: rooftop sets Content-Type itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestReadHeaders(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, text, want string }{
 		{"good", "a: b", ""},
-		{"bad", "hidden", "bad: line 1 is no header"},
+		{"bad", "hidden", "bad: line 1 is not a header"},
 		{"large", "a: " + strings.Repeat("x", maxHeaderBytes), "is larger than 16384 bytes"},
 	} {
 		path := filepath.Join(dir, c.name)

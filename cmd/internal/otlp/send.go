@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// limit bounds a whole export: a run has ended, somebody waits for its report.
+// limit is the maximum duration of an export, because a user is waiting for the report.
 const limit = 10 * time.Second
 
-// maxAnswer is more than a collector has to say.
+// maxAnswer limits the body of a response.
 const maxAnswer = 64 << 10
 
 // sender posts to one collector.
@@ -29,18 +29,18 @@ type sender struct {
 	agent     string
 }
 
-// RefusedError is an answer of a collector other than yes.
+// RefusedError reports a response other than 2xx.
 type RefusedError struct {
-	URL    string
-	Status int
-	Said   string // the collector's own words, "" none
+	URL     string
+	Status  int
+	Message string // from the collector; "" if none
 }
 
-// Error returns the status in words with the next step.
+// Error returns the status in words, and the next step.
 func (e *RefusedError) Error() string {
 	s := fmt.Sprintf("%s answered %d %s", e.URL, e.Status, http.StatusText(e.Status))
-	if e.Said != "" {
-		s += fmt.Sprintf(" (%q)", e.Said)
+	if e.Message != "" {
+		s += fmt.Sprintf(" (%q)", e.Message)
 	}
 	return s + ": " + nextStep(e.Status)
 }
@@ -58,23 +58,22 @@ func nextStep(status int) string {
 	case status == http.StatusUnsupportedMediaType || status == http.StatusBadRequest:
 		return "is this an OTLP/HTTP receiver that takes protobuf? check --otlp-endpoint"
 	case status == http.StatusTooManyRequests || status >= 500:
-		return "the collector is overloaded or in trouble; its log says more"
+		return "the collector is overloaded or failing; check its log"
 	}
-	return "its log says more"
+	return "check the collector's log"
 }
 
-// post sends one request and returns what came of it. It tries again where the
-// collector asks for that, as long as ctx has time (OTLP specification, "Retryable
-// Response Codes").
+// post sends one request. It retries if the collector asks for that, as long as ctx has time (OTLP
+// specification, "Retryable Response Codes").
 func (s *sender) post(ctx context.Context, path string, body []byte) (partial, error) {
-	where := s.base + path
+	url := s.base + path
 	for wait := 500 * time.Millisecond; ; wait *= 2 {
-		answer, pause, err := s.once(ctx, where, body)
+		answer, pause, err := s.attempt(ctx, url, body)
 		var refused *RefusedError
 		if !errors.As(err, &refused) || !retryable(refused.Status) {
 			return answer, err
 		}
-		if !rest(ctx, max(wait, pause)) {
+		if !pauseFor(ctx, max(wait, pause)) {
 			return answer, err
 		}
 	}
@@ -85,8 +84,8 @@ func retryable(status int) bool {
 		status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
-// rest waits, where ctx leaves the time for it.
-func rest(ctx context.Context, wait time.Duration) bool {
+// pauseFor waits. It returns false at once if ctx would end before.
+func pauseFor(ctx context.Context, wait time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
 		return false
 	}
@@ -100,11 +99,11 @@ func rest(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// once makes one attempt; pause is how long the collector wants to be left alone.
-func (s *sender) once(ctx context.Context, where string, body []byte) (answer partial, pause time.Duration, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, where, bytes.NewReader(body))
+// attempt sends the request once. pause is the collector's Retry-After.
+func (s *sender) attempt(ctx context.Context, url string, body []byte) (answer partial, pause time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return partial{}, 0, fmt.Errorf("%w: %s", ErrEndpoint, where)
+		return partial{}, 0, fmt.Errorf("%w: %s", ErrEndpoint, url)
 	}
 	for name, values := range s.headers.fields {
 		req.Header[name] = values
@@ -113,32 +112,32 @@ func (s *sender) once(ctx context.Context, where string, body []byte) (answer pa
 	req.Header.Set("User-Agent", s.agent)
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
-		return partial{}, 0, explain(where, err)
+		return partial{}, 0, explain(url, err)
 	}
 	defer resp.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	received, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
 			pause = time.Duration(min(seconds, 3600)) * time.Second
 		}
-		words := ""
+		message := ""
 		if resp.Header.Get("Content-Type") == "application/x-protobuf" {
-			words = statusMessage(said)
+			message = statusMessage(received)
 		}
-		return partial{}, pause, &RefusedError{URL: where, Status: resp.StatusCode, Said: words}
+		return partial{}, pause, &RefusedError{URL: url, Status: resp.StatusCode, Message: message}
 	}
 	if err != nil {
-		return partial{}, 0, explain(where, err)
+		return partial{}, 0, explain(url, err)
 	}
-	return parsePartial(said), 0, nil
+	return parsePartial(received), 0, nil
 }
 
-// ErrUnreachable says that a collector gave no answer. It arrives wrapped in a
-// sentence that says what, where, and the next step.
-var ErrUnreachable = errors.New("no answer of the collector")
+// ErrUnreachable reports that a collector did not respond. It is wrapped in a message with what
+// failed, where, and the next step.
+var ErrUnreachable = errors.New("no response from the collector")
 
-// explain turns an error of the way to a collector into a sentence.
-func explain(where string, err error) error {
+// explain turns a connection error into a sentence.
+func explain(url string, err error) error {
 	wrap := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %s", ErrUnreachable, fmt.Sprintf(format, a...))
 	}
@@ -151,23 +150,23 @@ func explain(where string, err error) error {
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("export to %s: %w", where, context.Canceled)
+		return fmt.Errorf("export to %s: %w", url, context.Canceled)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return wrap("connection refused at %s: is it up, and is this its port for OTLP/HTTP (4318)?", where)
+		return wrap("connection refused at %s: is it up, and is this its port for OTLP/HTTP (4318)?", url)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return wrap("%s took longer than %s: is it overloaded, or a firewall between?", where, limit)
+		return wrap("%s took longer than %s: check its load, and firewalls on the way", url, limit)
 	case errors.As(err, &authority):
-		return wrap("the certificate of %s is signed by an unknown authority: give --otlp-ca-file", where)
+		return wrap("the certificate of %s is signed by an unknown authority: give --otlp-ca-file", url)
 	case errors.As(err, &hostname):
-		return wrap("the certificate of %s is for another name: %v", where, hostname)
+		return wrap("the certificate of %s is for another name: %v", url, hostname)
 	case errors.As(err, &invalid):
-		return wrap("the certificate of %s is not valid: %v", where, invalid)
+		return wrap("the certificate of %s is not valid: %v", url, invalid)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return wrap("%s does not speak TLS: give --otlp-endpoint http://…", where)
+		return wrap("%s does not speak TLS: give --otlp-endpoint http://…", url)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		strings.Contains(err.Error(), "malformed HTTP"),
-		strings.Contains(err.Error(), "readLoopPeekFailLocked"): // it spoke before it was asked
-		return wrap("%s broke off: is this its port for OTLP/HTTP (4318), not gRPC (4317)?", where)
+		strings.Contains(err.Error(), "readLoopPeekFailLocked"): // it sent data before a request
+		return wrap("%s closed the connection: is this its port for OTLP/HTTP (4318), not gRPC (4317)?", url)
 	}
-	return wrap("%s: %v; check --otlp-endpoint", where, err)
+	return wrap("%s: %v; check --otlp-endpoint", url, err)
 }

@@ -28,8 +28,8 @@ func TestRefusals(t *testing.T) {
 		{"too large", 413, "", "", "otlp: URL/v1/traces answered 413 Request Entity Too Large: raise its max_request_body_size", 0, 2},
 		{"its own words", 400, "application/x-protobuf", string(protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), "no\nsuch\x1b tenant")),
 			`otlp: URL/v1/traces answered 400 Bad Request ("no such\x1b tenant"): is this an OTLP/HTTP receiver that takes protobuf? check --otlp-endpoint`, 0, 2},
-		{"a page of words", 500, "text/html", "<html>", "otlp: URL/v1/traces answered 500 Internal Server Error: the collector is overloaded or in trouble; its log says more", 0, 2},
-		{"partial success", 200, "", string(partialAnswer(2, "too old")), `otlp: URL/v1/traces rejected 2 of 3 spans ("too old"): the collector's log says more`, 1, 2},
+		{"a page of words", 500, "text/html", "<html>", "otlp: URL/v1/traces answered 500 Internal Server Error: the collector is overloaded or failing; check its log", 0, 2},
+		{"partial success", 200, "", string(partialAnswer(2, "too old")), `otlp: URL/v1/traces rejected 2 of 3 spans ("too old"): check the collector's log`, 1, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := newCollector(t)
@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 			if want := strings.ReplaceAll(c.want, "URL", to.URL); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
-			// Metrics go where a trace was not taken.
+			// Metrics are sent even if the trace was rejected.
 			if int(result.Spans) != c.spans || len(to.paths) != c.calls || result.Points == 0 {
 				t.Errorf("%+v after %v", result, to.paths)
 			}
@@ -111,14 +111,14 @@ func TestUnreachable(t *testing.T) {
 			if err != nil {
 				return
 			}
-			// What a gRPC server says to HTTP/1.1: an HTTP/2 GOAWAY, and the end.
+			// The reply of a gRPC server to HTTP/1.1: an HTTP/2 GOAWAY, then it closes.
 			_, _ = conn.Write([]byte("\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"))
 			conn.Close()
 		}
 	}()
 	for _, w := range []struct{ name, at, want string }{
-		{"nothing listens", closed, "otlp: no answer of the collector: connection refused at http://" + closed + "/v1/traces: is it up, and is this its port for OTLP/HTTP (4318)?"},
-		{"it speaks gRPC", grpc.Addr().String(), "otlp: no answer of the collector: http://" + grpc.Addr().String() + "/v1/traces broke off: is this its port for OTLP/HTTP (4318), not gRPC (4317)?"},
+		{"nothing listens", closed, "otlp: no response from the collector: connection refused at http://" + closed + "/v1/traces: is it up, and is this its port for OTLP/HTTP (4318)?"},
+		{"it speaks gRPC", grpc.Addr().String(), "otlp: no response from the collector: http://" + grpc.Addr().String() + "/v1/traces closed the connection: is this its port for OTLP/HTTP (4318), not gRPC (4317)?"},
 	} {
 		c, s := recorded()
 		_, err := Export(t.Context(), options("http://"+w.at), c, s)
@@ -128,13 +128,13 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestASpeakerBeforeItsTurn is the gRPC server of [TestUnreachable] where net/http
-// reads its words before the request is sent: which of the two comes is a race.
+// TestASpeakerBeforeItsTurn is the gRPC server of [TestUnreachable] if net/http reads its reply
+// before the request is sent: the order is a race.
 func TestASpeakerBeforeItsTurn(t *testing.T) {
 	e := exportOver(func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("readLoopPeekFailLocked: %!w(<nil>)")
 	})
-	if _, err := e.all(t.Context()); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "broke off: is this its port for OTLP/HTTP (4318), not gRPC (4317)?") {
+	if _, err := e.all(t.Context()); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "closed the connection: is this its port for OTLP/HTTP (4318), not gRPC (4317)?") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -180,7 +180,7 @@ func TestTriesAgainWithinTheLimit(t *testing.T) {
 			return answer(200)
 		}, 7 * time.Second, 3, true},
 		{"later than there is time", func(int) *http.Response { return answer(429, "Retry-After", "60") }, 0, 2, false},
-		// 0.5 + 1 + 2 + 4 s for the trace; 0.5 + 1 s of what is left for the metrics.
+		// 0.5 + 1 + 2 + 4 s for the trace; 0.5 + 1 s of the remaining time for the metrics.
 		{"busy for good", func(int) *http.Response { return answer(503) }, 9 * time.Second, 8, false},
 		{"wrong for good", func(int) *http.Response { return answer(400) }, 0, 2, false},
 	} {
@@ -232,7 +232,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte{0x0a, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, s := range []string{parsePartial(b).message, statusMessage(b)} {
-			if strings.ContainsAny(s, "\n\r") || len(s) > maxWords+3 {
+			if strings.ContainsAny(s, "\n\r") || len(s) > maxMessageBytes+3 {
 				t.Errorf("%q is not fit for a sentence", s)
 			}
 		}

@@ -1,106 +1,93 @@
 package otlp
 
 import (
-	"context"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/rooftop-dev/rooftop/engine/capture"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-const scope = "github.com/rooftop-dev/rooftop/cmd/internal/otlp"
-
-// target is the server that was looked at, "" where that is unknown.
+// target returns the address of the server, "" if it is unknown.
 func (e *export) target() string {
-	r := &e.o.Run
+	host, port := e.o.Run.ServerAddress, e.o.Run.ServerPort
 	switch {
-	case r.ServerPort == 0:
-		return r.ServerAddress
-	case strings.Contains(r.ServerAddress, ":"):
-		return fmt.Sprintf("[%s]:%d", r.ServerAddress, r.ServerPort)
+	case port == 0:
+		return host
+	case strings.Contains(host, ":"):
+		return fmt.Sprintf("[%s]:%d", host, port)
 	}
-	return fmt.Sprintf("%s:%d", r.ServerAddress, r.ServerPort)
+	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// moment is the wall clock at an offset of the capture, to the nanosecond.
-func (e *export) moment(at time.Duration) time.Time { return e.c.Wall.Round(0).Add(at) }
+// moment returns the wall clock at an offset of the capture, in nanoseconds since 1970.
+func (e *export) moment(at time.Duration) uint64 { return uint64(e.c.Wall.Add(at).UnixNano()) }
 
-// spans makes the trace of the run and returns it with its ID.
-func (e *export) spans(ctx context.Context, res *resource.Resource) ([]sdktrace.ReadOnlySpan, string) {
-	// The SDK reports a variable that it cannot read to this handler, whose own choice
-	// is standard error. None of them has a say here.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
-	kept := &keeper{res: res}
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(kept),
-		sdktrace.WithResource(res),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
-			AttributeValueLengthLimit: -1, AttributeCountLimit: -1, EventCountLimit: -1,
-			LinkCountLimit: -1, AttributePerEventCountLimit: -1, AttributePerLinkCountLimit: -1,
-		}))
-	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(e.o.Version), trace.WithSchemaURL(schemaURL))
-	// Not a child of what ctx may hold: the run is a trace of its own.
-	ctx, root := tracer.Start(ctx, "rooftop "+string(e.c.Kind), trace.WithNewRoot(),
-		trace.WithTimestamp(e.moment(e.c.Begin)), trace.WithAttributes(e.runAttrs()...))
+// sampled are the flags of a recorded span in a trace of this process.
+const sampled = 1 | uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK)
+
+func newID(bytes int) []byte {
+	id := make([]byte, bytes)
+	_, _ = rand.Read(id) // never fails
+	return id
+}
+
+// spans returns the trace of the run, with the requests before the run itself, and its ID.
+func (e *export) spans() ([]*tracepb.Span, string) {
+	run := &tracepb.Span{
+		TraceId: newID(16), SpanId: newID(8), Flags: sampled, Name: "rooftop " + string(e.c.Kind), Kind: tracepb.Span_SPAN_KIND_INTERNAL,
+		StartTimeUnixNano: e.moment(e.c.Begin), EndTimeUnixNano: e.moment(max(e.c.Begin, e.c.End)),
+		Attributes: e.server().int("rooftop.run.requests", len(e.c.Requests)).text("rooftop.run.ended", e.c.Ended),
+	}
+	if e.c.Ended != "" {
+		run.Status = failed(e.c.Ended)
+	}
+	var spans []*tracepb.Span
 	for i := range e.c.Requests {
-		e.request(ctx, tracer, &e.c.Requests[i])
+		s := e.requestSpan(&e.c.Requests[i])
+		s.TraceId, s.ParentSpanId = run.TraceId, run.SpanId
+		spans = append(spans, s)
 	}
-	if e.c.Ended != "" {
-		root.SetStatus(codes.Error, e.c.Ended)
-	}
-	root.End(trace.WithTimestamp(e.moment(max(e.c.Begin, e.c.End))))
-	return kept.spans, root.SpanContext().TraceID().String()
+	return append(spans, run), hex.EncodeToString(run.TraceId)
 }
 
-func (e *export) runAttrs() []attribute.KeyValue {
-	attrs := e.server()
-	attrs = append(attrs, attribute.Int("rooftop.run.requests", len(e.c.Requests)))
-	if e.c.Ended != "" {
-		attrs = append(attrs, attribute.String("rooftop.run.ended", e.c.Ended))
-	}
-	return attrs
+func failed(message string) *tracepb.Status {
+	return &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: valid(message)}
 }
 
-// request makes the span of one request, with its first and last chunk and the end
-// of its connecting as events.
-func (e *export) request(ctx context.Context, tracer trace.Tracer, r *capture.Request) {
-	name := e.operation()
-	if e.o.Run.Model != "" {
-		name += " " + e.o.Run.Model
+// requestSpan returns the span of one request, with its first and last chunk and the end of
+// connecting as events.
+func (e *export) requestSpan(r *capture.Request) *tracepb.Span {
+	span := &tracepb.Span{
+		SpanId: newID(8), Flags: sampled, Name: valid(strings.TrimSpace(e.operation() + " " + e.o.Run.Model)), Kind: tracepb.Span_SPAN_KIND_CLIENT,
+		StartTimeUnixNano: e.moment(r.Sent), EndTimeUnixNano: e.moment(max(r.Sent, r.End)), Attributes: e.requestAttributes(r),
 	}
-	_, span := tracer.Start(ctx, name, trace.WithTimestamp(e.moment(r.Sent)),
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(e.requestAttrs(r)...))
-	event := func(name string, at time.Duration, attrs ...attribute.KeyValue) {
-		span.AddEvent(name, trace.WithTimestamp(e.moment(at)), trace.WithAttributes(attrs...))
+	event := func(name string, at time.Duration, attrs attributes) {
+		span.Events = append(span.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: e.moment(at), Attributes: attrs})
 	}
 	if r.Connect > 0 {
-		event("rooftop.connected", r.Sent+r.Connect)
+		event("rooftop.connected", r.Sent+r.Connect, nil)
 	}
 	if n := len(r.Chunks); n > 0 {
-		event("rooftop.first_chunk", r.Chunks[0].At)
-		event("rooftop.last_chunk", r.Chunks[n-1].At, attribute.Int("rooftop.chunk.number", n))
+		event("rooftop.first_chunk", r.Chunks[0].At, nil)
+		event("rooftop.last_chunk", r.Chunks[n-1].At, attributes(nil).int("rooftop.chunk.number", n))
 	}
 	if r.Error != "" {
-		span.SetStatus(codes.Error, ownWords(r))
+		span.Status = failed(ownError(r))
 	}
-	span.End(trace.WithTimestamp(e.moment(max(r.Sent, r.End))))
+	return span
 }
 
-// ownWords is the error of a request without what the server said of it, which stands
-// behind a colon: servers quote what they were asked (FastAPI's validation), and that
-// is not sent. Where no answer came, all words are ours.
-func ownWords(r *capture.Request) string {
+// ownError returns the error of a request without the server's message after the colon, because
+// servers quote prompts (FastAPI's validation), which are not sent. Without a response the whole
+// error is rooftop's own.
+func ownError(r *capture.Request) string {
 	if r.Status == 0 {
 		return r.Error
 	}
@@ -108,38 +95,26 @@ func ownWords(r *capture.Request) string {
 	return own
 }
 
-func (e *export) requestAttrs(r *capture.Request) []attribute.KeyValue {
-	attrs := append(e.genAI(), attribute.Bool("gen_ai.request.stream", true),
-		attribute.Int("rooftop.request.number", r.ID), attribute.Int("rooftop.client.number", r.Lane),
-		attribute.Int("rooftop.chunk.count", len(r.Chunks)), attribute.Bool("rooftop.connection.reused", r.Reused))
-	if len(r.Chunks) > 0 {
-		attrs = append(attrs, attribute.Float64("gen_ai.response.time_to_first_chunk", (r.Chunks[0].At-r.Sent).Seconds()))
+func (e *export) requestAttributes(r *capture.Request) attributes {
+	attrs := e.genAI().bool("gen_ai.request.stream", true).
+		int("rooftop.request.number", r.ID).int("rooftop.client.number", r.Lane).
+		int("rooftop.chunk.count", len(r.Chunks)).bool("rooftop.connection.reused", r.Reused)
+	if ttft, ok := r.TTFT(); ok {
+		attrs = attrs.float("gen_ai.response.time_to_first_chunk", ttft.Seconds())
 	}
-	for _, u := range []struct {
-		key string
-		v   stat.Opt
-	}{
-		{"gen_ai.usage.input_tokens", r.PromptTokens}, {"gen_ai.usage.output_tokens", r.OutputTokens},
-		{"gen_ai.usage.cache_read.input_tokens", r.CachedTokens}, {"gen_ai.usage.reasoning.output_tokens", r.ReasoningTokens},
-	} {
-		if u.v.OK {
-			attrs = append(attrs, attribute.Int64(u.key, int64(u.v.V)))
-		}
-	}
-	if r.Finish != "" {
-		attrs = append(attrs, attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Finish}))
-	}
+	attrs = attrs.count("gen_ai.usage.input_tokens", r.PromptTokens).
+		count("gen_ai.usage.output_tokens", r.OutputTokens).
+		count("gen_ai.usage.cache_read.input_tokens", r.CachedTokens).
+		count("gen_ai.usage.reasoning.output_tokens", r.ReasoningTokens).
+		list("gen_ai.response.finish_reasons", r.Finish)
 	if r.Status != 0 {
-		attrs = append(attrs, attribute.Int("http.response.status_code", r.Status))
+		attrs = attrs.int("http.response.status_code", r.Status)
 	}
-	if kind := errorType(r); kind != "" {
-		attrs = append(attrs, attribute.String("error.type", kind))
-	}
-	return attrs
+	return attrs.text("error.type", errorType(r))
 }
 
-// errorType is the class of a request's error: the status that refused it, or the
-// convention's word for what has no class; "" for a whole answer.
+// errorType returns the class of a request's error: the status that refused it, or the convention's
+// word for other errors. It returns "" for a complete answer.
 func errorType(r *capture.Request) string {
 	switch {
 	case r.Status >= 400:
@@ -150,62 +125,19 @@ func errorType(r *capture.Request) string {
 	return ""
 }
 
-func (e *export) operation() string {
-	if e.o.Run.Operation == "" {
-		return "chat"
-	}
-	return e.o.Run.Operation
+func (e *export) operation() string { return cmp.Or(e.o.Run.Operation, "chat") }
+
+// genAI returns the attributes that spans and metrics of requests share.
+func (e *export) genAI() attributes {
+	return e.server().text("gen_ai.operation.name", e.operation()).
+		text("gen_ai.provider.name", cmp.Or(e.o.Run.Provider, "openai")).
+		text("gen_ai.request.model", e.o.Run.Model)
 }
 
-// genAI are the attributes that spans and metrics of requests share.
-func (e *export) genAI() []attribute.KeyValue {
-	provider := e.o.Run.Provider
-	if provider == "" {
-		provider = "openai"
-	}
-	attrs := append(e.server(), attribute.String("gen_ai.operation.name", e.operation()), attribute.String("gen_ai.provider.name", provider))
-	if e.o.Run.Model != "" {
-		attrs = append(attrs, attribute.String("gen_ai.request.model", e.o.Run.Model))
+func (e *export) server() attributes {
+	attrs := attributes(nil).text("server.address", e.o.Run.ServerAddress)
+	if len(attrs) > 0 && e.o.Run.ServerPort != 0 {
+		attrs = attrs.int("server.port", e.o.Run.ServerPort)
 	}
 	return attrs
 }
-
-func (e *export) server() []attribute.KeyValue {
-	var attrs []attribute.KeyValue
-	if e.o.Run.ServerAddress != "" {
-		attrs = append(attrs, attribute.String("server.address", e.o.Run.ServerAddress))
-		if e.o.Run.ServerPort != 0 {
-			attrs = append(attrs, attribute.Int("server.port", e.o.Run.ServerPort))
-		}
-	}
-	return attrs
-}
-
-// keeper keeps the spans that end. The SDK's own batches read the environment and a
-// clock.
-type keeper struct {
-	res   *resource.Resource
-	spans []sdktrace.ReadOnlySpan
-}
-
-// OnStart does nothing.
-func (k *keeper) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-// OnEnd keeps a span.
-func (k *keeper) OnEnd(s sdktrace.ReadOnlySpan) { k.spans = append(k.spans, owned{s, k.res}) }
-
-// Shutdown does nothing.
-func (k *keeper) Shutdown(context.Context) error { return nil }
-
-// ForceFlush does nothing.
-func (k *keeper) ForceFlush(context.Context) error { return nil }
-
-// owned is a span with our resource: the one that the SDK gives it holds what
-// OTEL_RESOURCE_ATTRIBUTES says.
-type owned struct {
-	sdktrace.ReadOnlySpan
-	res *resource.Resource
-}
-
-// Resource is who sends.
-func (o owned) Resource() *resource.Resource { return o.res }

@@ -7,40 +7,37 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
-// Analysis turns polls into a diagnosis. A live run and a replay go through the
-// same one, so that both give the same answer.
+// Analysis turns polls into a diagnosis. A live measurement and a replay use the same code, so
+// that both give the same result.
 type Analysis struct {
 	header   Header
 	parser   *parser
 	windower engine.Windower
 	windows  []engine.Window
-	last     *engine.Page // latest good page
+	last     *engine.Page // latest page that could be read
 	devices  []engine.GPU
-	seen     time.Duration
-	notes    map[string]bool
-	ordered  []string
+	lastTick time.Duration // of the last poll
+	notes    []string
 }
 
-// NewAnalysis prepares one. The only error is a user's catalog that does not
-// parse, which a live run has refused before.
+// NewAnalysis returns an analysis without polls. It fails only if the user's catalog in the header
+// does not parse, which a live run has checked before.
 func NewAnalysis(h Header) (*Analysis, error) {
 	c, err := h.catalog()
 	if err != nil {
 		return nil, err
 	}
 	h.Inputs.Catalog = c
-	return &Analysis{
-		header: h,
-		parser: newParser(h.Model),
-		notes:  map[string]bool{},
-	}, nil
+	return &Analysis{header: h, parser: newParser(h.Model)}, nil
 }
 
-// catalog is rooftop's own with the user's in front. The error is of the user's
-// text.
+// catalog returns rooftop's catalog, overlaid with the user's if there is one. It fails if the
+// user's text does not parse.
 func (h *Header) catalog() (*catalog.Catalog, error) {
 	if h.Catalog == "" {
 		return catalog.Default(), nil
@@ -48,18 +45,22 @@ func (h *Header) catalog() (*catalog.Catalog, error) {
 	return catalog.Default().With(strings.NewReader(h.Catalog), h.CatalogName)
 }
 
-// Add takes one poll. It returns the sample made of it and the window that it
-// closed, nil where it closed none; the window is valid until the next call.
+// Add adds one poll. It returns its sample and the window that it completes, nil if it completes
+// none; the window is valid until the next call.
 func (a *Analysis) Add(p *Poll) (*engine.Sample, *engine.Window) {
 	s := a.parser.sample(p)
 	if s.Page != nil {
 		a.last = s.Page
-		a.note(s.Page.Notes)
+		for _, n := range s.Page.Notes {
+			if !slices.Contains(a.notes, n) {
+				a.notes = append(a.notes, n)
+			}
+		}
 	}
 	if p.GPU != nil && len(p.GPU.Devices) > 0 {
 		a.devices = p.GPU.Devices
 	}
-	a.seen = p.T
+	a.lastTick = p.T
 	w := a.windower.Add(s)
 	if w != nil {
 		a.windows = append(a.windows, w.Clone())
@@ -67,26 +68,18 @@ func (a *Analysis) Add(p *Poll) (*engine.Sample, *engine.Window) {
 	return s, w
 }
 
-func (a *Analysis) note(notes []string) {
-	for _, n := range notes {
-		if !a.notes[n] {
-			a.notes[n] = true
-			a.ordered = append(a.ordered, n)
-		}
-	}
-}
+// LastTick returns the tick of the last poll, since the start of the run.
+func (a *Analysis) LastTick() time.Duration { return a.lastTick }
 
-// Seen is the tick of the last poll.
-func (a *Analysis) Seen() time.Duration { return a.seen }
-
-// Facts resolves what is known by now.
+// Facts returns the facts about the server, resolved from the polls so far.
 func (a *Analysis) Facts() engine.Facts {
 	in := a.header.Inputs
 	in.Page, in.Devices = a.last, a.devices
-	return engine.Resolve(in)
+	return facts.Resolve(in)
 }
 
-// Diagnose ends the run.
+// Diagnose closes the last window and returns the diagnosis of the run. version is that of this
+// rooftop.
 func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 	if w := a.windower.Flush(); w != nil {
 		a.windows = append(a.windows, w.Clone())
@@ -98,10 +91,10 @@ func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 		Started: a.header.Started, Duration: end.Duration, Version: version,
 		Target: target, Facts: facts, Windows: a.windows, Rules: rules.All(),
 		Missing: slices.Concat(a.header.Missing, end.Missing), GPUWhy: a.header.GPUWhy,
-		Notes: slices.Concat(end.Notes, a.header.Notes, a.ordered),
+		Notes: slices.Concat(end.Notes, a.header.Notes, a.notes),
 	})
 	if r := d.Recommendation; r != nil && r.Kind == engine.KindFlag {
-		r.Launch = engine.ChangedLaunch(a.header.Inputs.LaunchText, engine.Change{Flag: r.Flag, From: r.From, To: r.To})
+		r.Launch = loop.CommandWithChanges(a.header.Inputs.LaunchText, r.Changes()...)
 	}
 	return d
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
-// BenchmarkPoll is what one poll costs rooftop beside the network: a real page
-// of 53 KB parsed, merged and put into its window. At 4 polls a second,
-// 2.5 ms would be 1 % of a core.
+// BenchmarkPoll measures the CPU cost of one poll without the network: a real page of 53 KB is
+// parsed, merged and added to its window. At 4 polls per second, 2.5 ms would be 1 % of a core.
 func BenchmarkPoll(b *testing.B) {
 	body := loadedPage(b)
 	a, err := NewAnalysis(Header{})
@@ -30,13 +30,13 @@ func BenchmarkPoll(b *testing.B) {
 	for b.Loop() {
 		a.Add(&Poll{T: at, PageT: at, Took: time.Millisecond, Body: body})
 		at += engine.PollInterval
-		if len(a.windows) > 900 { // half an hour: keep the run's own memory out of the figure
+		if len(a.windows) > 900 { // half an hour: exclude the memory of the run from the result
 			a.windows = a.windows[:0]
 		}
 	}
 }
 
-// loadedPage is a page of 53 KB of a real server under load.
+// loadedPage returns a page of 53 KB from a real server under load.
 func loadedPage(b *testing.B) string {
 	b.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "collect", "vllm", "testdata", "vllm-0.32.0-cpu-loaded.txt.gz"))
@@ -55,9 +55,9 @@ func loadedPage(b *testing.B) string {
 	return string(page)
 }
 
-// BenchmarkLive is what a second of a live session costs beside the network and
-// the screen: four polls of a page of 53 KB fetched into memory, parsed, taken by
-// the loop and published. At 4 Hz, 10 ms would be 1 % of a core.
+// BenchmarkLive measures the CPU cost of one second of a live session without the network and the
+// screen: four polls of a page of 53 KB are fetched from memory, parsed, handled by the loop and
+// published. 10 ms would be 1 % of a core.
 func BenchmarkLive(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -71,21 +71,21 @@ func benchmarkLive(b *testing.B, record *Recorder) {
 	body := loadedPage(b)
 	at := time.Duration(0)
 	l := NewLive(LivePlan{
-		Loop:  engine.LoopPlan{Version: "test", Rules: rules.All()},
+		Loop:  loop.Plan{Version: "test", Rules: rules.All()},
 		Clock: func() time.Duration { return at }, Record: record,
 	})
 	c := newConductor(l)
 	c.heartbeat = time.NewTimer(heartbeat)
 	defer c.heartbeat.Stop()
 	ctx := b.Context()
-	c.step(ctx, engine.Begin{})
-	c.stop()
-	in := attachedLine{Header: Header{Inputs: seats("4")}}
+	c.step(ctx, loop.Begin{})
+	c.cancelAttach()
+	in := attachedLine{Header: Header{Inputs: slots("4")}}
 	attached, err := in.input()
 	if err != nil {
 		b.Fatal(err)
 	}
-	c.take(ctx, attached, line{Attached: &in})
+	c.handle(ctx, attached, line{Attached: &in})
 	parser := newParser("")
 	p := poller{pages: newTextPages(body), clock: l.plan.Clock}
 	poll := func() {
@@ -107,7 +107,7 @@ func benchmarkLive(b *testing.B, record *Recorder) {
 	}
 }
 
-// textPages is a server whose page stands but for its output tokens.
+// textPages is a server whose page changes only in its output tokens.
 type textPages struct {
 	before, behind string // the number of tokens
 	tokens         int

@@ -2,116 +2,124 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// heartbeat is how long nothing may happen before the loop is told that time
-// passes: a page that hangs grows old on the screen too.
+// heartbeat is the longest time between two steps of the loop. Without other input the loop gets
+// loop.Ticked, so that the screen shows the growing age of a page that hangs.
 const heartbeat = time.Second
 
-// machine is the loop: an [engine.Loop].
+// machine is the state machine of a session. It is a [loop.Loop] except in tests.
 type machine interface {
-	Step(now time.Duration, in engine.Input) []engine.Action
-	Snapshot() *engine.Snapshot
+	Step(now time.Duration, in loop.Input) []loop.Action
+	Snapshot() *loop.Snapshot
 }
 
-// conductor owns the loop of a live session: it takes what happened, lets the loop
-// step, does what the loop asks for, and publishes. Only its own goroutine touches
-// it.
+// conductor owns the loop of a live session: it passes inputs to the loop, performs the actions
+// that the loop returns, and publishes its snapshots. Only its own goroutine uses it.
 type conductor struct {
 	live  *Live
 	plan  *LivePlan
 	loop  machine
-	began time.Duration // time 0 by the plan's clock
+	began time.Duration // start of the session, by the plan's clock
 
-	watch  *watch // of the server that was attached last, nil before
+	watch  *watch // of the server that was attached last, nil before the first
 	paused bool
-	// results are what attaching, changing and exporting came to. Whoever sends
-	// must give up when gone is closed.
-	results   chan result
-	gone      chan struct{}
-	tasks     sync.WaitGroup     // every errand
-	attach    uint64             // the one under way; results of older ones are void
-	stop      context.CancelFunc // stops it
-	facts     *result            // of a server whose first page has not come yet
-	change    *change            // nil while none is under way
-	finished  bool
-	unwritten bool           // the recording broke, and that was said
-	queue     []engine.Input // what doing an action came to at once
-	heartbeat *time.Timer
+	// results carries the results of attaching, changing and exporting. A sender must give up
+	// when ended is closed.
+	results      chan result
+	ended        chan struct{}
+	tasks        sync.WaitGroup     // running tasks
+	attachID     uint64             // of the latest attach; results of earlier ones are dropped
+	cancelAttach context.CancelFunc // cancels the latest attach
+	pending      *result            // server that was attached but not passed to the loop yet
+	change       *change            // nil if no change is in progress
+	finished     bool
+	recordFailed bool         // a write to the recording failed, which the journal shows
+	queue        []loop.Input // results of actions that were ready at once
+	heartbeat    *time.Timer
 }
 
 func newConductor(l *Live) *conductor {
 	return &conductor{
 		live: l, plan: &l.plan, loop: l.loop, began: l.plan.Clock(),
-		results: make(chan result), gone: make(chan struct{}), stop: func() {},
+		results: make(chan result), ended: make(chan struct{}), cancelAttach: func() {},
 	}
 }
 
 func (c *conductor) now() time.Duration { return c.plan.Clock() - c.began }
 
-// run conducts until the loop has finished.
+// run passes inputs to the loop until the loop has finished. When ctx ends, the loop gets a quit.
 func (c *conductor) run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	c.heartbeat = time.NewTimer(heartbeat)
 	defer c.heartbeat.Stop()
-	c.take(work, engine.Begin{}, line{Header: sessionHeader(&c.plan.Loop)})
-	over := ctx.Done()
+	c.handle(work, loop.Begin{}, line{Header: c.header()})
+	cancelled := ctx.Done()
 	for !c.finished {
 		var polls chan polled
-		var observed chan engine.Observed
+		var observed chan loop.Observed
 		var remarks chan string
 		if w := c.watch; w != nil {
 			polls, observed, remarks = w.polls, w.observed, w.remarks
 		}
 		select {
-		case <-over:
-			// An automatic run may put the kept configuration back first: it goes on
-			// until that is done, or a second quit ends it.
-			over = nil
-			c.step(work, engine.Pressed{Command: engine.CommandQuit})
+		case <-cancelled:
+			// An automatic run may restore the kept configuration first: it continues until
+			// that is done, or until a second quit.
+			cancelled = nil
+			c.step(work, loop.Pressed{Command: loop.CommandQuit})
 		case p := <-polls:
 			c.sampled(work, p)
 		case o := <-observed:
 			c.observed(work, o)
 		case text := <-remarks:
-			c.step(work, engine.Noted{Text: text})
+			c.step(work, loop.Noted{Text: text})
 		case r := <-c.results:
 			c.result(work, r)
 		case command := <-c.live.commands:
-			c.step(work, engine.Pressed{Command: command})
+			c.step(work, loop.Pressed{Command: command})
 		case <-c.live.exports:
 			c.export()
 		case <-c.heartbeat.C:
-			c.step(work, engine.Ticked{})
+			c.step(work, loop.Ticked{})
 		}
 	}
 }
 
-// sampled hands over a poll. One that was under way when the session was paused
-// is let go.
+// header returns the first line of the session's recording.
+func (c *conductor) header() *Header {
+	p := &c.plan.Loop
+	return &Header{Schema: RecordingSchema, Version: p.Version, Started: p.Started, Session: p}
+}
+
+// sampled passes a poll to the loop. A poll that was in progress when the session was paused is
+// dropped.
 func (c *conductor) sampled(ctx context.Context, p polled) {
 	if c.paused {
 		return
 	}
-	c.take(ctx, engine.Sampled{Sample: p.sample}, line{Poll: p.poll})
-	c.tellFacts(ctx)
+	c.handle(ctx, loop.Sampled{Sample: p.sample}, line{Poll: p.poll})
+	c.passAttached(ctx)
 }
 
-func (c *conductor) observed(ctx context.Context, o engine.Observed) {
+func (c *conductor) observed(ctx context.Context, o loop.Observed) {
 	if !c.paused {
 		c.step(ctx, o)
 	}
 }
 
-// step lets the loop take an input, and whatever that leads to at once.
-func (c *conductor) step(ctx context.Context, in engine.Input) { c.take(ctx, in, lineOf(in)) }
+// step handles an input whose line in the recording is lineOf.
+func (c *conductor) step(ctx context.Context, in loop.Input) { c.handle(ctx, in, lineOf(in)) }
 
-func (c *conductor) take(ctx context.Context, in engine.Input, l line) {
+// handle records a line, passes its input to the loop and performs the actions that the loop
+// returns, then does the same for the results that are ready at once.
+func (c *conductor) handle(ctx context.Context, in loop.Input, l line) {
 	for {
 		now := c.now()
 		l.At = now
@@ -130,14 +138,14 @@ func (c *conductor) take(ctx context.Context, in engine.Input, l line) {
 	c.heartbeat.Reset(heartbeat)
 }
 
-// publish shows the loop as it is now, and follows its pause.
+// publish stores the current snapshot, and pauses or resumes the watch with the loop.
 func (c *conductor) publish() {
 	s := c.loop.Snapshot()
 	c.live.latest.Store(s)
 	if s.Paused != c.paused {
 		c.paused = s.Paused
 		if c.watch != nil {
-			c.watch.hold(c.paused)
+			c.watch.setPaused(c.paused)
 		}
 	}
 }
@@ -145,28 +153,28 @@ func (c *conductor) publish() {
 func (c *conductor) record(l line) {
 	r := c.plan.Record
 	r.write(l)
-	if r != nil && r.err != nil && !c.unwritten {
-		c.unwritten = true
-		c.queue = append(c.queue, engine.Noted{Text: "the recording ends here: " + r.err.Error(), Bad: true})
+	if r != nil && r.err != nil && !c.recordFailed {
+		c.recordFailed = true
+		c.queue = append(c.queue, loop.Noted{Text: "the recording ends here: " + r.err.Error(), Bad: true})
 	}
 }
 
-func (c *conductor) perform(ctx context.Context, a engine.Action) {
+func (c *conductor) perform(ctx context.Context, a loop.Action) {
 	switch a := a.(type) {
-	case engine.Attach:
-		c.find(ctx, a.After)
-	case engine.Apply:
+	case loop.Attach:
+		c.startAttach(ctx, a.After)
+	case loop.Apply:
 		c.apply(ctx, a)
-	case engine.Tell:
+	case loop.Emit:
 		if c.plan.Tell != nil {
 			c.plan.Tell(a.Event)
 		}
-	case engine.Finish:
+	case loop.Finish:
 		c.finished = true
 	}
 }
 
-// result takes what an errand came to.
+// result handles the result of a task.
 func (c *conductor) result(ctx context.Context, r result) {
 	switch {
 	case r.applied != nil:
@@ -175,12 +183,12 @@ func (c *conductor) result(ctx context.Context, r result) {
 	case r.exported != nil:
 		c.step(ctx, *r.exported)
 		c.live.writing.Store(false)
-	case r.attach != c.attach:
+	case r.attachID != c.attachID:
 		if r.server != nil {
 			c.tasks.Go(r.server.close)
 		}
 	case r.err != nil:
-		c.step(ctx, engine.AttachFailed{Why: r.err.Error()})
+		c.step(ctx, loop.AttachFailed{Why: r.err.Error(), Starting: errors.Is(r.err, ErrStarting)})
 	default:
 		c.attached(ctx, r)
 	}

@@ -4,23 +4,24 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// Settings reads the engine arguments that facts are made of out of a launch
-// configuration. It returns an empty map, not nil, for a server that was
-// started with none: its defaults are then certain.
-func Settings(c *launch.Config) map[string]engine.Setting {
-	out := map[string]engine.Setting{}
-	for _, name := range engine.LaunchNames {
+// Settings returns the engine arguments of a launch configuration that facts are derived from, by
+// name. For a server that was started without any it returns an empty map, not nil: nil means that
+// the launch is unknown, an empty map that the defaults apply.
+func Settings(c *launch.Config) map[string]facts.Setting {
+	out := map[string]facts.Setting{}
+	for _, name := range facts.LaunchNames {
 		value, from, ok := c.Value(name)
 		if !ok {
 			continue
 		}
 		if n, _, ok := c.Int(name); ok {
-			value = strconv.Itoa(n) // vLLM reads 16K and 32k too
+			value = strconv.Itoa(n) // vLLM also accepts 16K and 32k
 		}
-		out[name] = engine.Setting{Value: value, Source: sources[from]}
+		out[name] = facts.Setting{Value: value, Source: sources[from]}
 	}
 	return out
 }

@@ -10,87 +10,92 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// Server is a server that answered, with everything found out about it before
-// measuring, and the ways to read it.
+// ErrStarting is wrapped by the error of an attach to a server that is starting.
+var ErrStarting = errors.New("the server is starting")
+
+// Server is a server that answered, with everything learned about it before measuring, and the
+// functions to read and change it.
 type Server struct {
 	Header Header
 	Pages  Pages
-	GPUs   GPUs // nil where none is readable
-	// Identity tells this run of the server from the next, "" where its process is
-	// not readable.
+	// Health reads whether the server's engine lives; nil if that cannot be known. It runs
+	// between pages, about once a window.
+	Health func(context.Context) engine.Health
+	GPUs   GPUs // nil if none is readable
+	// Identity changes when the server is restarted; "" if its process is not readable.
 	Identity string
-	// Processes reads the server's processes; nil where there are none to read. It
-	// may take some milliseconds and is called about every two seconds.
-	Processes func() (list []engine.Process, problems []string, err error)
-	// Apply restarts the server with changes and returns when it is ready; nil where
-	// rooftop cannot, for the reason in NoHands. Its ctx ends when the change takes
-	// too long, not when the session is told to end. The answer's Err says why it
-	// could not.
-	Apply   func(ctx context.Context, a engine.Apply) engine.Applied
-	NoHands string
-	// Steps says in words and commands what Apply would do, one step each; nil where
-	// there are no hands.
-	Steps func(a engine.Apply) []string
-	Close func() // nil where there is nothing to close
+	// Processes reads the server's processes; nil if they cannot be read. It may take some
+	// milliseconds and is called about every two seconds.
+	Processes func() (loop.Observed, error)
+	// Apply restarts the server with changes and returns when it is ready; nil if rooftop cannot
+	// restart it, for the reason in CannotApply. Its ctx ends when the change takes too long, not
+	// when the session ends. Err of the result is why the change failed, "" if it succeeded.
+	Apply       func(ctx context.Context, a loop.Apply) loop.Applied
+	CannotApply string
+	// Steps returns the steps that Apply would take, as sentences and commands; nil if rooftop
+	// cannot restart the server.
+	Steps func(a loop.Apply) []string
+	Close func() // nil if there is nothing to close
 }
 
-// LivePlan is a live session.
+// LivePlan configures a live session.
 type LivePlan struct {
-	Loop engine.LoopPlan
-	// Attach finds the server, makes sure that it is one and learns what can be
-	// known of it. It is called again after every restart of the server.
+	Loop loop.Plan
+	// Attach finds the server, checks that it is one and reads its facts. It is called again
+	// after every restart of the server.
 	Attach func(ctx context.Context) (*Server, error)
-	// Clock is monotonic; the session's time 0 is what it shows at the start. GPU
-	// readings are stamped with it.
+	// Clock is monotonic. The session begins at the value it has at the start, and GPU readings
+	// carry its times.
 	Clock  func() time.Duration
 	Record *Recorder // nil records nothing
-	// Tell is handed every event, from the session's goroutine; nil is silent.
-	Tell func(engine.Event)
-	// Export writes a report of a snapshot and returns the files; nil where it is
-	// not possible. It is called from a goroutine of its own.
-	Export func(*engine.Snapshot) (files []string, err error)
-	// ApplyWithin bounds one change of the server, from its end to the first
-	// answer of the new one; 0 is 15 minutes.
+	// Tell is called with every event, on the session's goroutine; may be nil.
+	Tell func(loop.Event)
+	// Export writes a report of a snapshot and returns the paths of its files; nil if reports
+	// cannot be written. It is called on a separate goroutine.
+	Export func(*loop.Snapshot) (files []string, err error)
+	// ApplyWithin bounds one change of the server, from stopping it to the first answer after
+	// the restart; 0 means 15 minutes.
 	ApplyWithin time.Duration
-	// Grace is how long a session that ends waits for a change that is under way;
-	// 0 is a minute. A second CommandQuit cuts it short.
+	// Grace is how long a session that ends waits for a change in progress; 0 means one minute.
+	// A second CommandQuit ends the wait.
 	Grace time.Duration
 }
 
-// Bounds where a plan leaves them zero, and those that no plan moves.
+// Defaults of a LivePlan, and fixed limits.
 const (
 	applyWithin  = 15 * time.Minute
 	quitGrace    = time.Minute
 	attachWithin = 30 * time.Second
-	// pageWithin is a little more than the client's own deadline, whose error says
-	// more.
+	// pageWithin is a little more than the HTTP client's own timeout, whose error is more
+	// specific.
 	pageWithin = 6 * time.Second
-	// endWithin is how long the session's goroutines may take to end.
+	// endWithin bounds the wait for the session's goroutines to end.
 	endWithin = 5 * time.Second
-	// commandsWaiting bounds the commands that are not yet taken; a quit always
-	// has a place beside them.
-	commandsWaiting = 8
+	// maxQueuedCommands bounds the commands that the loop has not handled yet; there is always
+	// room for a quit in addition.
+	maxQueuedCommands = 8
 )
 
-// Live runs the loop on a server: it polls the sources, performs what the loop
-// asks for, and publishes a snapshot after each step. The goroutine of Run owns
-// the loop; the other methods may be called from any.
+// Live runs the loop on a server: it polls the sources, performs the actions of the loop, and
+// publishes a snapshot after each step. The goroutine of Run owns the loop; the other methods may
+// be called from any goroutine.
 type Live struct {
 	plan   LivePlan
 	loop   machine
-	latest atomic.Pointer[engine.Snapshot]
+	latest atomic.Pointer[loop.Snapshot]
 
-	mu       sync.Mutex // of those who send commands
-	commands chan engine.Command
-	over     bool
-	hurry    chan struct{} // a second quit, while the session ends
-	exports  chan struct{}
-	writing  atomic.Bool // a report was asked for and is not written yet
+	mu         sync.Mutex // protects sends on commands and exports, and ended
+	commands   chan loop.Command
+	ended      bool
+	secondQuit chan struct{} // a second quit, while the session ends
+	exports    chan struct{}
+	writing    atomic.Bool // a report was requested and is not written yet
 }
 
-// NewLive returns a session that has not begun.
+// NewLive returns a session that has not started; Run starts it.
 func NewLive(p LivePlan) *Live {
 	if p.ApplyWithin <= 0 {
 		p.ApplyWithin = applyWithin
@@ -99,58 +104,58 @@ func NewLive(p LivePlan) *Live {
 		p.Grace = quitGrace
 	}
 	return &Live{
-		plan: p, loop: engine.NewLoop(p.Loop), commands: make(chan engine.Command, commandsWaiting+1),
-		hurry: make(chan struct{}, 1), exports: make(chan struct{}, 1),
+		plan: p, loop: loop.New(p.Loop), commands: make(chan loop.Command, maxQueuedCommands+1),
+		secondQuit: make(chan struct{}, 1), exports: make(chan struct{}, 1),
 	}
 }
 
 // Latest returns the latest snapshot, nil before the first.
-func (l *Live) Latest() *engine.Snapshot { return l.latest.Load() }
+func (l *Live) Latest() *loop.Snapshot { return l.latest.Load() }
 
-// Do hands over a command; false says that too many wait, or that the session is
-// over. A quit is always taken while the session lives.
-func (l *Live) Do(c engine.Command) bool {
+// Do sends a command and reports whether it was accepted: false if too many commands wait, or if
+// the session has ended. A quit is always accepted.
+func (l *Live) Do(c loop.Command) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over && c == engine.CommandQuit {
+	if l.ended && c == loop.CommandQuit {
 		select {
-		case l.hurry <- struct{}{}:
-		default: // once is enough
+		case l.secondQuit <- struct{}{}:
+		default: // one is queued already
 		}
 		return true
 	}
-	if l.over || c >= engine.NumCommands {
+	if l.ended || c >= loop.NumCommands {
 		return false
 	}
-	if c != engine.CommandQuit && len(l.commands) >= commandsWaiting {
+	if c != loop.CommandQuit && len(l.commands) >= maxQueuedCommands {
 		return false
 	}
 	select {
 	case l.commands <- c:
 		return true
 	default:
-		return c == engine.CommandQuit // one waits already
+		return c == loop.CommandQuit // one is queued already
 	}
 }
 
-// Export asks for a report of what is seen now; false where one is under way or
-// none can be written.
+// Export requests a report of the current snapshot; false if one is being written or none can be
+// written.
 func (l *Live) Export() bool {
 	if l.plan.Export == nil || !l.writing.CompareAndSwap(false, true) {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	if l.ended {
 		return false
 	}
-	l.exports <- struct{}{} // the flag leaves room for one
+	l.exports <- struct{}{} // never blocks: writing admits one at a time
 	return true
 }
 
-// Run goes on until the loop has finished or ctx ends, which the loop is told as
-// a quit. Everything that it started has ended when it returns; the error says
-// what did not, or what was left undone. The last snapshot tells how it ended.
+// Run returns when the loop has finished. When ctx ends, the loop gets a quit. Run waits for
+// everything that it started; the error names what did not end in time and what was not completed.
+// The last snapshot shows the final state.
 func (l *Live) Run(ctx context.Context) (err error) {
 	c := newConductor(l)
 	defer func() {
@@ -167,5 +172,5 @@ func (l *Live) Run(ctx context.Context) (err error) {
 func (l *Live) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over = true
+	l.ended = true
 }

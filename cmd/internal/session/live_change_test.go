@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// applies asks for a change as soon as a server is attached.
-func applies(in engine.Input) []engine.Action {
-	if _, ok := in.(engine.Attached); ok {
-		return []engine.Action{engine.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}}
+// applies returns actions that request a change as soon as a server is attached.
+func applies(in loop.Input) []loop.Action {
+	if _, ok := in.(loop.Attached); ok {
+		return []loop.Action{loop.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}}
 	}
 	return attaches(in)
 }
@@ -33,31 +34,31 @@ func TestLiveQuitDuringAChange(t *testing.T) {
 		within time.Duration
 	}{
 		{"the change is finished first", 20 * time.Second, nil, false, "", 21 * time.Second},
-		{"its failure is told", 20 * time.Second, broken, false, "the server refused to start", 21 * time.Second},
-		{"it is given up in the end", time.Hour, nil, false, "given up after 1m0s", 62 * time.Second},
-		{"a second quit does not wait", time.Hour, nil, true, "was given up", 5 * time.Second},
+		{"its failure is reported", 20 * time.Second, broken, false, "the server refused to start", 21 * time.Second},
+		{"it is cancelled after the grace", time.Hour, nil, false, "cancelled after 1m0s", 62 * time.Second},
+		{"a second quit does not wait", time.Hour, nil, true, "was cancelled", 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				loop := &script{answer: applies}
+				scripted := &script{answer: applies}
 				var cut atomic.Bool
-				s := &Server{Pages: newServer(), Apply: func(ctx context.Context, _ engine.Apply) engine.Applied {
+				s := &Server{Pages: newServer(), Apply: func(ctx context.Context, _ loop.Apply) loop.Applied {
 					err := c.fails
 					if !sleep(ctx, c.takes) {
 						cut.Store(true)
 						err = context.Cause(ctx)
 					}
 					if err != nil {
-						return engine.Applied{Err: err.Error()}
+						return loop.Applied{Err: err.Error()}
 					}
-					return engine.Applied{}
+					return loop.Applied{}
 				}}
 				began := time.Now()
-				err := live(t, loop, LivePlan{Attach: finds(s)}, time.Second, func(l *Live) {
+				err := live(t, scripted, LivePlan{Attach: finds(s)}, time.Second, func(l *Live) {
 					if c.again {
 						go func() {
 							time.Sleep(3 * time.Second)
-							l.Do(engine.CommandQuit)
+							l.Do(loop.CommandQuit)
 						}()
 					}
 				})
@@ -74,18 +75,18 @@ func TestLiveQuitDuringAChange(t *testing.T) {
 
 func TestLiveAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: applies}
+		scripted := &script{answer: applies}
 		var got []engine.Change
-		s := &Server{Pages: newServer(), Apply: func(_ context.Context, a engine.Apply) engine.Applied {
+		s := &Server{Pages: newServer(), Apply: func(_ context.Context, a loop.Apply) loop.Applied {
 			got = a.Changes
 			time.Sleep(2 * time.Second)
-			return engine.Applied{}
+			return loop.Applied{}
 		}}
-		if err := live(t, loop, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
+		if err := live(t, scripted, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"Begin", "Attached", "Applied: ", "quit"}; !slices.Equal(loop.spoken(), want) {
-			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		if want := []string{"Begin", "Attached", "Applied: ", "quit"}; !slices.Equal(scripted.events(), want) {
+			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}
 		if len(got) != 1 || got[0].To != "32" {
 			t.Errorf("changes %+v", got)
@@ -95,13 +96,13 @@ func TestLiveAChange(t *testing.T) {
 
 func TestLiveAChangeWithoutHands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: applies}
-		s := &Server{Pages: newServer(), NoHands: "it runs in a pod"}
-		if err := live(t, loop, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
+		scripted := &script{answer: applies}
+		s := &Server{Pages: newServer(), CannotApply: "it runs in a pod"}
+		if err := live(t, scripted, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"Begin", "Attached", "Applied: it runs in a pod", "quit"}; !slices.Equal(loop.spoken(), want) {
-			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		if want := []string{"Begin", "Attached", "Applied: it runs in a pod", "quit"}; !slices.Equal(scripted.events(), want) {
+			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}
 	})
 }

@@ -10,21 +10,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// TestLiveStoodStill: a rooftop that was stopped (ctrl-z, a laptop's lid) says so
-// and does not blame its host for the ticks that it lost.
+// TestLiveStoodStill checks that a rooftop that was suspended (ctrl-z, a laptop's lid) notes it and
+// does not count the time as missed ticks.
 func TestLiveStoodStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		began := time.Now()
 		var ahead atomic.Int64
 		l := NewLive(LivePlan{
 			Attach: finds(&Server{Pages: newServer()}),
 			Clock:  func() time.Duration { return time.Since(began) + time.Duration(ahead.Load()) },
 		})
-		l.loop = loop
+		l.loop = scripted
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		done := make(chan error, 1)
@@ -32,74 +32,74 @@ func TestLiveStoodStill(t *testing.T) {
 		pass(5*time.Second + 100*time.Millisecond)
 		ahead.Store(int64(time.Minute))
 		pass(5 * time.Second)
-		ahead.Store(int64(time.Minute + 2*time.Second)) // this is a host short of CPU
+		ahead.Store(int64(time.Minute + 2*time.Second)) // a delay this short means a host short of CPU
 		pass(5 * time.Second)
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 		missed := 0
-		for _, s := range loop.polls {
+		for _, s := range scripted.polls {
 			missed += s.Missed
 		}
 		if missed < 7 || missed > 9 {
 			t.Errorf("%d ticks missed, want the 8 of two seconds", missed)
 		}
-		if want := []string{"Begin", "Attached", "Noted: rooftop stood still for 1m0s: it was stopped, or its machine slept", "quit"}; !slices.Equal(loop.spoken(), want) {
-			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		if want := []string{"Begin", "Attached", "Noted: rooftop was not running for 1m0s: it was stopped, or its machine was suspended", "quit"}; !slices.Equal(scripted.events(), want) {
+			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}
 	})
 }
 
 func TestLiveASlowPageIsPolledLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		pages := newServer()
 		pages.took = 100 * time.Millisecond
-		if err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, 30*time.Second, nil); err != nil {
+		if err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, 30*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
 		if int(pages.asked.Load()) > 18 {
 			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s", int(pages.asked.Load()))
 		}
 		said := 0
-		for _, w := range loop.heard {
+		for _, w := range scripted.inputs {
 			if strings.HasPrefix(w, "Noted: the metrics page takes 100ms") {
 				said++
 			}
 		}
 		if said != 1 {
-			t.Errorf("said %d times that the page is slow: %q", said, loop.spoken())
+			t.Errorf("said %d times that the page is slow: %q", said, scripted.events())
 		}
 	})
 }
 
-// TestLiveAPollThatHangs: a page that never comes is a failed scrape after its
-// deadline, and time goes on for the loop meanwhile.
+// TestLiveAPollThatHangs checks that a page that never arrives is a failed scrape after its deadline,
+// and that the loop gets ticks meanwhile.
 func TestLiveAPollThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		pages := newServer()
 		pages.took = time.Hour
-		if err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, 20*time.Second, nil); err != nil {
+		if err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, 20*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(loop.polls) != 3 || !strings.Contains(loop.polls[0].PageErr, "deadline") {
-			t.Errorf("%d polls in 20 s, the first %+v; want 3 that failed", len(loop.polls), loop.polls)
+		if len(scripted.polls) != 3 || !strings.Contains(scripted.polls[0].PageErr, "deadline") {
+			t.Errorf("%d polls in 20 s, the first %+v; want 3 that failed", len(scripted.polls), scripted.polls)
 		}
-		for i := 1; i < len(loop.times); i++ {
-			if gap := loop.times[i] - loop.times[i-1]; gap > heartbeat {
-				t.Errorf("the loop was told nothing for %v", gap)
+		for i := 1; i < len(scripted.times); i++ {
+			if gap := scripted.times[i] - scripted.times[i-1]; gap > heartbeat {
+				t.Errorf("the scripted was told nothing for %v", gap)
 			}
 		}
 	})
 }
 
-// TestLiveADeadServerIsAskedLessOften: the old client goes on asking, at half the
-// pace.
+// TestLiveADeadServerIsAskedLessOften checks that polling continues after a server has died, at half
+// the rate.
 func TestLiveADeadServerIsAskedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		pages := newServer()
 		pages.took = 0
 		pages.fault = func(at time.Duration) error {
@@ -108,16 +108,16 @@ func TestLiveADeadServerIsAskedLessOften(t *testing.T) {
 			}
 			return nil
 		}
-		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, 5*time.Second, func(*Live) {
+		err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, 5*time.Second, func(*Live) {
 			pass(10 * time.Second)
 			before := int(pages.asked.Load())
 			pass(30 * time.Second)
 			if n := int(pages.asked.Load()) - before; n < 60 || n > 66 {
 				t.Errorf("%d scrapes of a dead server in 30 s, want about 64", n)
 			}
-			back := len(loop.sampled())
+			back := len(scripted.sampled())
 			pass(2 * time.Second)
-			if n := len(loop.sampled()) - back; n < 7 {
+			if n := len(scripted.sampled()) - back; n < 7 {
 				t.Errorf("%d polls in the 2 s after it came back", n)
 			}
 		})
@@ -133,13 +133,13 @@ func (p *panicking) Page(context.Context, []byte) ([]byte, error) { panic("no pa
 
 func TestLiveAPanicOfASourceIsAFailedPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
-		s := &Server{Pages: &panicking{}, Processes: func() ([]engine.Process, []string, error) { panic("no processes") }}
-		if err := live(t, loop, LivePlan{Attach: finds(s)}, 2*time.Second, nil); err != nil {
+		scripted := &script{answer: attaches}
+		s := &Server{Pages: &panicking{}, Processes: func() (loop.Observed, error) { panic("no processes") }}
+		if err := live(t, scripted, LivePlan{Attach: finds(s)}, 2*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(loop.polls) != 8 || loop.polls[7].PageErr != "the metrics page could not be read: internal error: no page today" {
-			t.Errorf("%d polls, the last %+v", len(loop.polls), loop.polls[len(loop.polls)-1])
+		if len(scripted.polls) != 8 || scripted.polls[7].PageErr != "the metrics page could not be read: internal error: no page today" {
+			t.Errorf("%d polls, the last %+v", len(scripted.polls), scripted.polls[len(scripted.polls)-1])
 		}
 	})
 }
@@ -147,34 +147,34 @@ func TestLiveAPanicOfASourceIsAFailedPoll(t *testing.T) {
 func TestLiveAPanicOfTheLoopEndsInAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := false
-		loop := &script{}
-		loop.answer = func(in engine.Input) []engine.Action {
-			if len(loop.polls) == 3 {
+		scripted := &script{}
+		scripted.answer = func(in loop.Input) []loop.Action {
+			if len(scripted.polls) == 3 {
 				panic("lost")
 			}
 			return attaches(in)
 		}
-		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: newServer(), Close: func() { closed = true }})}, time.Minute, nil)
+		err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: newServer(), Close: func() { closed = true }})}, time.Minute, nil)
 		if err == nil || !strings.Contains(err.Error(), "internal error: lost") || !closed {
 			t.Errorf("error %v, server closed %v", err, closed)
 		}
 	})
 }
 
-// TestLiveALoopThatStallsLosesTheOldestPolls: and counts them.
+// TestLiveALoopThatStallsLosesTheOldestPolls checks that the lost polls count as missed.
 func TestLiveALoopThatStallsLosesTheOldestPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{}
+		scripted := &script{}
 		block := make(chan struct{})
-		loop.answer = func(in engine.Input) []engine.Action {
-			if p, ok := in.(engine.Pressed); ok && p.Command == engine.CommandRemeasure {
+		scripted.answer = func(in loop.Input) []loop.Action {
+			if p, ok := in.(loop.Pressed); ok && p.Command == loop.CommandRemeasure {
 				<-block
 			}
 			return attaches(in)
 		}
 		pages := newServer()
-		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: pages})}, time.Second, func(l *Live) {
-			l.Do(engine.CommandRemeasure)
+		err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, time.Second, func(l *Live) {
+			l.Do(loop.CommandRemeasure)
 			time.Sleep(30 * time.Second)
 			close(block)
 		})
@@ -182,12 +182,12 @@ func TestLiveALoopThatStallsLosesTheOldestPolls(t *testing.T) {
 			t.Fatal(err)
 		}
 		missed := 0
-		for _, s := range loop.polls {
+		for _, s := range scripted.polls {
 			missed += s.Missed
 		}
-		// The last one may have been under way when the session ended.
-		if lost := int(pages.asked.Load()) - missed - len(loop.polls); missed == 0 || lost < 0 || lost > 1 {
-			t.Errorf("%d polls taken, %d missed, %d made", len(loop.polls), missed, int(pages.asked.Load()))
+		// The last poll may have been in progress when the session ended.
+		if lost := int(pages.asked.Load()) - missed - len(scripted.polls); missed == 0 || lost < 0 || lost > 1 {
+			t.Errorf("%d polls taken, %d missed, %d made", len(scripted.polls), missed, int(pages.asked.Load()))
 		}
 	})
 }

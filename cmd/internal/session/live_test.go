@@ -13,18 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 func TestLivePollsAndPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		pages := newServer()
 		closed := false
-		s := &Server{Header: Header{Inputs: seats("4")}, Pages: pages, Close: func() { closed = true }, Processes: func() ([]engine.Process, []string, error) {
-			return []engine.Process{{PID: 1}}, nil, nil
+		s := &Server{Header: Header{Inputs: slots("4")}, Pages: pages, Close: func() { closed = true }, Processes: func() (loop.Observed, error) {
+			return loop.Observed{Processes: []loop.Process{{PID: 1}}}, nil
 		}}
-		err := live(t, loop, LivePlan{Attach: finds(s)}, 10*time.Second, func(l *Live) {
+		err := live(t, scripted, LivePlan{Attach: finds(s)}, 10*time.Second, func(l *Live) {
 			pass(5 * time.Second)
 			if got := l.Latest(); got == nil || got.Seq < 20 {
 				t.Errorf("after 5 s the snapshot is %+v", got)
@@ -33,14 +33,14 @@ func TestLivePollsAndPublishes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"Begin", "Attached", "quit"}; !slices.Equal(loop.spoken(), want) {
-			t.Errorf("heard %q, want %q", loop.spoken(), want)
+		if want := []string{"Begin", "Attached", "quit"}; !slices.Equal(scripted.events(), want) {
+			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}
-		if n := len(loop.polls); n < 59 || n > 61 || loop.polls[30].Page == nil {
+		if n := len(scripted.polls); n < 59 || n > 61 || scripted.polls[30].Page == nil {
 			t.Errorf("%d polls in 15 s, want 60", n)
 		}
 		observed := 0
-		for _, w := range loop.heard {
+		for _, w := range scripted.inputs {
 			if w == "Observed" {
 				observed++
 			}
@@ -48,7 +48,7 @@ func TestLivePollsAndPublishes(t *testing.T) {
 		if observed < 7 || observed > 8 {
 			t.Errorf("processes read %d times in 15 s, want 8", observed)
 		}
-		if !slices.IsSorted(loop.times) {
+		if !slices.IsSorted(scripted.times) {
 			t.Error("time ran backwards")
 		}
 		if !closed {
@@ -59,7 +59,7 @@ func TestLivePollsAndPublishes(t *testing.T) {
 
 func TestLiveTriesUntilTheServerAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		tries := 0
 		attach := func(context.Context) (*Server, error) {
 			switch tries++; {
@@ -72,7 +72,7 @@ func TestLiveTriesUntilTheServerAppears(t *testing.T) {
 			}
 			return &Server{Pages: newServer()}, nil
 		}
-		if err := live(t, loop, LivePlan{Attach: attach}, 6*time.Second, nil); err != nil {
+		if err := live(t, scripted, LivePlan{Attach: attach}, 6*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{
@@ -80,10 +80,10 @@ func TestLiveTriesUntilTheServerAppears(t *testing.T) {
 			"AttachFailed: the server could not be attached to: internal error: a table without legs",
 			"AttachFailed: no server was found", "AttachFailed: connection refused", "Attached", "quit",
 		}
-		if diff := cmp.Diff(want, loop.spoken()); diff != "" {
+		if diff := cmp.Diff(want, scripted.events()); diff != "" {
 			t.Errorf("heard (-want +got):\n%s", diff)
 		}
-		if at := loop.times[slices.Index(loop.heard, "Attached")]; at != 4*time.Second {
+		if at := scripted.times[slices.Index(scripted.inputs, "Attached")]; at != 4*time.Second {
 			t.Errorf("attached at %v, want 4s: one try a second", at)
 		}
 	})
@@ -91,15 +91,15 @@ func TestLiveTriesUntilTheServerAppears(t *testing.T) {
 
 func TestLiveQuitsDuringAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		attach := func(ctx context.Context) (*Server, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
 		began := time.Now()
-		err := live(t, loop, LivePlan{Attach: attach}, time.Minute, func(l *Live) {
+		err := live(t, scripted, LivePlan{Attach: attach}, time.Minute, func(l *Live) {
 			time.Sleep(3 * time.Second)
-			if !l.Do(engine.CommandQuit) {
+			if !l.Do(loop.CommandQuit) {
 				t.Error("the quit was not taken")
 			}
 		})
@@ -111,7 +111,7 @@ func TestLiveQuitsDuringAttach(t *testing.T) {
 
 func TestLiveGivesUpAnAttachThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		tries := 0
 		attach := func(ctx context.Context) (*Server, error) {
 			if tries++; tries > 1 {
@@ -120,18 +120,18 @@ func TestLiveGivesUpAnAttachThatHangs(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		if err := live(t, loop, LivePlan{Attach: attach}, time.Minute, nil); err != nil {
+		if err := live(t, scripted, LivePlan{Attach: attach}, time.Minute, nil); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"Begin", "AttachFailed: the server did not tell what it is within 30s: context deadline exceeded", "Attached", "quit"}
-		if diff := cmp.Diff(want, loop.spoken()); diff != "" {
+		want := []string{"Begin", "AttachFailed: the server did not identify itself within 30s: context deadline exceeded", "Attached", "quit"}
+		if diff := cmp.Diff(want, scripted.events()); diff != "" {
 			t.Errorf("heard (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestLiveTurnsToTheNextRun has the loop attach anew: the old server is closed
-// after the new one is there, and only the new one is read from then on.
+// TestLiveTurnsToTheNextRun attaches a second time: the old server is closed after the new one is
+// attached, and only the new one is read from then on.
 func TestLiveTurnsToTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -149,21 +149,21 @@ func TestLiveTurnsToTheNextRun(t *testing.T) {
 			note("attached", n)
 			return &Server{Pages: pages[n], Close: func() { note("closed", n) }}, nil
 		}
-		loop := &script{}
-		loop.answer = func(in engine.Input) []engine.Action {
+		scripted := &script{}
+		scripted.answer = func(in loop.Input) []loop.Action {
 			switch in.(type) {
-			case engine.Sampled:
-				if len(loop.polls) == 20 {
-					return []engine.Action{engine.Attach{}}
+			case loop.Sampled:
+				if len(scripted.polls) == 20 {
+					return []loop.Action{loop.Attach{}}
 				}
-			case engine.Attached:
-				if len(loop.polls) > 0 && pages[1].asked.Load() != 1 {
+			case loop.Attached:
+				if len(scripted.polls) > 0 && pages[1].asked.Load() != 1 {
 					t.Errorf("the facts came behind %d pages of the new server, want 1", pages[1].asked.Load())
 				}
 			}
 			return attaches(in)
 		}
-		if err := live(t, loop, LivePlan{Attach: attach}, 10*time.Second, nil); err != nil {
+		if err := live(t, scripted, LivePlan{Attach: attach}, 10*time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"attached 0", "attached 1", "closed 0", "closed 1"}; !slices.Equal(order, want) {
@@ -177,25 +177,25 @@ func TestLiveTurnsToTheNextRun(t *testing.T) {
 
 func TestLivePauseStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		pages := newServer()
 		var looked atomic.Int32
-		s := &Server{Pages: pages, Processes: func() ([]engine.Process, []string, error) { looked.Add(1); return nil, nil, nil }}
-		err := live(t, loop, LivePlan{Attach: finds(s)}, 5*time.Second, func(l *Live) {
+		s := &Server{Pages: pages, Processes: func() (loop.Observed, error) { looked.Add(1); return loop.Observed{}, nil }}
+		err := live(t, scripted, LivePlan{Attach: finds(s)}, 5*time.Second, func(l *Live) {
 			pass(5*time.Second + 100*time.Millisecond)
-			l.Do(engine.CommandPause)
+			l.Do(loop.CommandPause)
 			synctest.Wait()
-			asked, told, read := int(pages.asked.Load()), len(loop.sampled()), looked.Load()
+			asked, told, read := int(pages.asked.Load()), len(scripted.sampled()), looked.Load()
 			pass(time.Minute)
-			if int(pages.asked.Load()) != asked || len(loop.sampled()) != told || looked.Load() != read {
-				t.Errorf("while paused: %d scrapes, %d samples, %d looks at processes", int(pages.asked.Load())-asked, len(loop.sampled())-told, looked.Load()-read)
+			if int(pages.asked.Load()) != asked || len(scripted.sampled()) != told || looked.Load() != read {
+				t.Errorf("while paused: %d scrapes, %d samples, %d looks at processes", int(pages.asked.Load())-asked, len(scripted.sampled())-told, looked.Load()-read)
 			}
-			l.Do(engine.CommandPause)
+			l.Do(loop.CommandPause)
 			pass(2 * time.Second)
 			if n := int(pages.asked.Load()) - asked; n < 8 || n > 9 {
 				t.Errorf("%d scrapes in 2 s after the pause, want 8 or 9", n)
 			}
-			if last := loop.sampled()[len(loop.sampled())-1]; last.Missed != 0 {
+			if last := scripted.sampled()[len(scripted.sampled())-1]; last.Missed != 0 {
 				t.Errorf("%d ticks missed: a pause is none", last.Missed)
 			}
 		})
@@ -205,37 +205,37 @@ func TestLivePauseStopsReading(t *testing.T) {
 	})
 }
 
-// TestLiveCommandFlood: too many commands are refused, none is lost without a
-// word, and a quit is always taken.
+// TestLiveCommandFlood checks that too many commands are refused, that none is dropped silently, and
+// that a quit is always accepted.
 func TestLiveCommandFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})
-		loop := &script{}
-		loop.answer = func(in engine.Input) []engine.Action {
-			if p, ok := in.(engine.Pressed); ok && p.Command == engine.CommandRemeasure {
+		scripted := &script{}
+		scripted.answer = func(in loop.Input) []loop.Action {
+			if p, ok := in.(loop.Pressed); ok && p.Command == loop.CommandRemeasure {
 				<-block
 			}
 			return attaches(in)
 		}
 		attach := finds(&Server{Pages: newServer()})
-		err := live(t, loop, LivePlan{Attach: attach}, time.Minute, func(l *Live) {
-			l.Do(engine.CommandRemeasure)
+		err := live(t, scripted, LivePlan{Attach: attach}, time.Minute, func(l *Live) {
+			l.Do(loop.CommandRemeasure)
 			synctest.Wait()
 			taken := 0
 			for range 100 {
-				if l.Do(engine.CommandSkip) {
+				if l.Do(loop.CommandSkip) {
 					taken++
 				}
 			}
-			if taken != commandsWaiting {
-				t.Errorf("%d of 100 commands were taken while the loop was busy, want %d", taken, commandsWaiting)
+			if taken != maxQueuedCommands {
+				t.Errorf("%d of 100 commands were taken while the scripted was busy, want %d", taken, maxQueuedCommands)
 			}
 			for range 2 {
-				if !l.Do(engine.CommandQuit) {
+				if !l.Do(loop.CommandQuit) {
 					t.Error("a quit must be taken")
 				}
 			}
-			if l.Do(engine.NumCommands) {
+			if l.Do(loop.NumCommands) {
 				t.Error("what is no command was taken")
 			}
 			close(block)
@@ -244,29 +244,29 @@ func TestLiveCommandFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		skips := 0
-		for _, w := range loop.heard {
+		for _, w := range scripted.inputs {
 			if w == "skip" {
 				skips++
 			}
 		}
-		if skips != commandsWaiting {
-			t.Errorf("%d of %d commands arrived", skips, commandsWaiting)
+		if skips != maxQueuedCommands {
+			t.Errorf("%d of %d commands arrived", skips, maxQueuedCommands)
 		}
 	})
 }
 
 func TestLiveExport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := &script{answer: attaches}
+		scripted := &script{answer: attaches}
 		var fail error
-		write := func(s *engine.Snapshot) ([]string, error) {
+		write := func(s *loop.Snapshot) ([]string, error) {
 			time.Sleep(3 * time.Second)
 			if s == nil || s.Seq == 0 {
 				return nil, errors.New("nothing to see")
 			}
 			return []string{"report.md", "report.json"}, fail
 		}
-		err := live(t, loop, LivePlan{Attach: finds(&Server{Pages: newServer()}), Export: write}, time.Second, func(l *Live) {
+		err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: newServer()}), Export: write}, time.Second, func(l *Live) {
 			if !l.Export() || l.Export() {
 				t.Error("the first report must be taken, a second at the same time refused")
 			}
@@ -281,7 +281,7 @@ func TestLiveExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{"Begin", "Attached", "Noted: report written: report.md, report.json", "Noted: no report was written: no space left on device", "quit"}
-		if diff := cmp.Diff(want, loop.spoken()); diff != "" {
+		if diff := cmp.Diff(want, scripted.events()); diff != "" {
 			t.Errorf("heard (-want +got):\n%s", diff)
 		}
 		if NewLive(LivePlan{}).Export() {

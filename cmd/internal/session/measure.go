@@ -8,41 +8,41 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// Plan is one measurement.
+// Plan configures one measurement.
 type Plan struct {
 	Header   Header
 	Version  string // of this rooftop
 	Duration time.Duration
 	Pages    Pages
-	GPUs     GPUs // nil where none is readable
-	// Clock is the monotonic clock that GPU readings are stamped with; the run
-	// begins at whatever it shows then.
+	Health   func(context.Context) engine.Health // as in Server
+	GPUs     GPUs                                // nil if none is readable
+	// Clock is the monotonic clock whose times GPU readings carry. The run begins at the value
+	// it has at the start.
 	Clock  func() time.Duration
 	Record *Recorder // nil records nothing
-	// Closing adds what is known of the server's processes at the end; nil adds
-	// nothing.
+	// Closing returns notes about the server's processes at the end; may be nil.
 	Closing  func() []string
-	Progress func(*Progress) // nil is silent; called from the measuring goroutine
+	Progress func(*Progress) // called after each poll on the measuring goroutine; may be nil
 }
 
-// Progress is what a person who waits may be told after each poll.
+// Progress is the state of a measurement after a poll.
 type Progress struct {
 	Elapsed, Duration time.Duration
 	Sample            *engine.Sample
-	Window            *engine.Window // the one this poll closed, or nil
+	Window            *engine.Window // completed by this poll, or nil
 	Interval          time.Duration
-	Slow              string // why the interval is longer than asked for
+	Slow              string // why the interval is longer than engine.PollInterval, "" if it is not
 }
 
-// Measure polls until the duration has passed or ctx ends, and diagnoses what
-// was measured by then. Interruption is no error: it is noted in the diagnosis.
+// Measure polls until the duration has passed or ctx ends, and returns the diagnosis of the polls
+// up to then. An interruption is not an error: the diagnosis notes it.
 func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 	a, err := NewAnalysis(p.Header)
 	if err != nil {
 		return engine.Diagnosis{}, err
 	}
 	p.Record.write(line{Header: &p.Header})
-	poller := poller{pages: p.Pages, gpus: p.GPUs, clock: p.Clock, began: p.Clock()}
+	poller := poller{pages: p.Pages, health: p.Health, gpus: p.GPUs, clock: p.Clock, began: p.Clock()}
 	poller.run(ctx, p.Duration, func(poll *Poll) {
 		p.Record.write(line{Poll: poll})
 		s, w := a.Add(poll)
@@ -50,7 +50,7 @@ func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 			p.Progress(&Progress{Elapsed: poll.T, Duration: p.Duration, Sample: s, Window: w, Interval: poller.interval, Slow: poller.slow})
 		}
 	})
-	end := End{Duration: poller.now().Round(time.Millisecond), Notes: closing(ctx, &poller, p.Duration)}
+	end := End{Duration: poller.now().Round(time.Millisecond), Notes: closingNotes(ctx, &poller, p.Duration)}
 	if p.GPUs != nil {
 		end.Missing = p.GPUs.Missing()
 		end.Notes = append(end.Notes, p.GPUs.Notes()...)
@@ -62,8 +62,9 @@ func Measure(ctx context.Context, p Plan) (engine.Diagnosis, error) {
 	return a.Diagnose(end, p.Version), nil
 }
 
-// closing is what a measurement has to say of itself.
-func closing(ctx context.Context, p *poller, length time.Duration) []string {
+// closingNotes returns the notes about the measurement itself: that it was interrupted, or that the
+// polls were slowed.
+func closingNotes(ctx context.Context, p *poller, length time.Duration) []string {
 	var out []string
 	if ctx.Err() != nil {
 		out = append(out, fmt.Sprintf("interrupted after %.1f s of %v", p.now().Seconds(), length))

@@ -14,18 +14,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/report"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// server is a fake vLLM: a page that advances with virtual time.
+// server is a fake vLLM whose page advances with virtual time.
 type server struct {
 	began   time.Time
 	took    time.Duration
 	running int
 	waiting int
 	rate    float64 // tokens per second
+	tokens  float64 // in addition
 	fault   func(at time.Duration) error
 	boot    func(at time.Duration) float64 // process start time
 	asked   atomic.Int32
@@ -52,7 +55,7 @@ func (s *server) Page(ctx context.Context, buf []byte) ([]byte, error) {
 	if s.boot != nil {
 		boot = s.boot(at)
 	}
-	tokens := s.rate * at.Seconds()
+	tokens := s.rate*at.Seconds() + s.tokens
 	return fmt.Appendf(buf, `# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="m"} %d
 # TYPE vllm:num_requests_waiting gauge
@@ -89,11 +92,11 @@ func (c *card) Missing() []engine.Missing {
 
 func (c *card) Notes() []string { return []string{"a fake card"} }
 
-func seats(n string) engine.Inputs {
-	return engine.Inputs{Launch: map[string]engine.Setting{"max_num_seqs": {Value: n, Source: engine.FromCmdline}}}
+func slots(n string) facts.Inputs {
+	return facts.Inputs{Launch: map[string]facts.Setting{"max_num_seqs": {Value: n, Source: engine.FromCmdline}}}
 }
 
-// measure runs a plan in a bubble of virtual time.
+// measure runs a plan in a synctest bubble.
 func measure(ctx context.Context, t *testing.T, p Plan) engine.Diagnosis {
 	t.Helper()
 	began := time.Now()
@@ -109,10 +112,10 @@ func measure(ctx context.Context, t *testing.T, p Plan) engine.Diagnosis {
 	return d
 }
 
-func TestMeasureFindsTheSeats(t *testing.T) {
+func TestMeasureFindsTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s, GPUs: &card{}})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s, GPUs: &card{}})
 		if d.Recommendation == nil || d.Recommendation.Flag != "--max-num-seqs" || d.Recommendation.To != "32" {
 			t.Fatalf("recommendation %+v, want --max-num-seqs 32", d.Recommendation)
 		}
@@ -132,7 +135,7 @@ func TestASlowPageIsPolledLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.took = 100 * time.Millisecond // 20 x 100 ms = 2 s apart
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s})
 		if s.asked.Load() > 18 {
 			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked.Load())
 		}
@@ -149,7 +152,7 @@ func TestAnInterruptedRunIsDiagnosedAsFarAsItWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 		defer cancel()
-		d := measure(ctx, t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: newServer()})
+		d := measure(ctx, t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: newServer()})
 		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "interrupted after") {
 			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)
 		}
@@ -171,9 +174,9 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 			}
 			return 1000
 		}
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 30 * time.Second, Pages: s})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s})
 		notes := strings.Join(d.Notes, "; ")
-		if !strings.Contains(notes, "scrapes failed") || !strings.Contains(notes, "restarted") {
+		if !strings.Contains(notes, "scrapes failed") || !strings.Contains(notes, "1 restart of the server") {
 			t.Errorf("notes %q: want the failed scrapes and the restart", notes)
 		}
 		if d.Windows.Evaluable < 8 || d.Recommendation == nil {
@@ -184,7 +187,7 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 
 func TestAFailingGPUDoesNotStopTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: seats("4")}, Duration: 10 * time.Second, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}})
+		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 10 * time.Second, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}})
 		if d.Recommendation == nil || d.Quantity("power_w").Value.OK {
 			t.Errorf("recommendation %+v, power %+v", d.Recommendation, d.Quantity("power_w"))
 		}
@@ -203,7 +206,7 @@ func TestReplayIsTheSameByteForByte(t *testing.T) {
 		var file bytes.Buffer
 		rec := NewRecorder(&file)
 		header := Header{
-			Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: seats("4"),
+			Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: slots("4"),
 			Missing: []engine.Missing{{What: "x", Reason: "y", Effect: "z"}}, Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"},
 		}
 		live := measure(t.Context(), t, Plan{Header: header, Duration: 20 * time.Second, Pages: s, GPUs: &card{}, Record: rec})
@@ -215,16 +218,55 @@ func TestReplayIsTheSameByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(document(t, &live), document(t, &again)); diff != "" {
+		if diff := cmp.Diff(diagnosed(t, &live), diagnosed(t, &again)); diff != "" {
 			t.Errorf("replay differs (-live +replay):\n%s", diff)
 		}
-		// A recording that was cut off is diagnosed as far as it goes.
+		// A truncated recording is diagnosed up to its end.
 		cut, err := replayBytes(whole[:len(whole)/2])
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(strings.Join(cut.Notes, " "), "cut off") {
 			t.Errorf("notes %q of a recording that was cut off", cut.Notes)
+		}
+	})
+}
+
+// TestHealthIsReadOnceAWindowBetweenPages checks the cost of health readings, what a dead engine
+// gives, and that a recording has it.
+func TestHealthIsReadOnceAWindowBetweenPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		asked, died := 0, 10*time.Second
+		health := func(context.Context) engine.Health {
+			asked++
+			time.Sleep(2 * time.Millisecond)
+			if time.Since(s.began) < died {
+				return engine.Health{State: engine.HealthOK}
+			}
+			s.rate = 0
+			s.tokens = 9000
+			return engine.Health{State: engine.HealthFailed, Why: "/health answers 503"}
+		}
+		var file bytes.Buffer
+		rec := NewRecorder(&file)
+		header := Header{Schema: RecordingSchema, Inputs: slots("4")}
+		d := measure(t.Context(), t, Plan{Header: header, Duration: 20 * time.Second, Pages: s, Health: health, Record: rec})
+		if d.Outcome != engine.OutcomeUnhealthy || d.Condition.State != engine.Dead || d.Recommendation != nil {
+			t.Errorf("outcome %s, condition %+v, recommendation %+v", d.Outcome, d.Condition, d.Recommendation)
+		}
+		if asked != 11 || s.asked.Load() != 81 {
+			t.Errorf("%d health readings and %d pages in 20 s, want 11 and 81", asked, s.asked.Load())
+		}
+		if err := rec.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := replayBytes(file.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(diagnosed(t, &d), diagnosed(t, &again)); diff != "" {
+			t.Errorf("replay differs (-live +replay):\n%s", diff)
 		}
 	})
 }
@@ -237,10 +279,10 @@ func replayBytes(b []byte) (engine.Diagnosis, error) {
 	return Replay(rec, "test")
 }
 
-func document(t *testing.T, d *engine.Diagnosis) string {
+func diagnosed(t *testing.T, d *engine.Diagnosis) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.WriteJSON(&b, d); err != nil {
+	if err := document.WriteDiagnosis(&b, d); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -266,7 +308,7 @@ func FuzzRecording(f *testing.F) {
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if rec, err := OpenRecording(bytes.NewReader(data)); err == nil {
-			_ = Snapshots(rec, "test", func(s *engine.Snapshot) bool { return s != nil })
+			_ = Snapshots(rec, "test", func(s *loop.Snapshot) bool { return s != nil })
 		}
 		d, err := replayBytes(data)
 		if err != nil {
@@ -278,23 +320,23 @@ func FuzzRecording(f *testing.F) {
 	})
 }
 
-// everyInput is one of each that a live session's loop can be told, beside polls.
-func everyInput() []engine.Input {
-	in := []engine.Input{
-		engine.AttachFailed{Why: "connection refused"},
-		engine.Observed{Processes: []engine.Process{{PID: 1, PPID: 2, Role: "worker", Name: "vllm", State: "R", Age: 3, CPU: stat.Some(0.5), RSSBytes: 4, Threads: 5}}, Problems: []string{"a zombie"}},
-		engine.Observed{Err: "permission denied"},
-		engine.Applied{}, engine.Applied{Err: "refused"},
-		engine.Noted{Text: "report written", Bad: true},
-		engine.Ticked{},
+// everyInput returns one of each kind of input of a live session's loop except polls.
+func everyInput() []loop.Input {
+	in := []loop.Input{
+		loop.AttachFailed{Why: "connection refused"},
+		loop.Observed{Processes: []loop.Process{{PID: 1, PPID: 2, Role: "worker", Name: "vllm", State: "R", Age: 3, CPU: stat.Some(0.5), RSSBytes: 4, Threads: 5}}, Problems: []string{"a zombie"}},
+		loop.Observed{Err: "permission denied"},
+		loop.Applied{}, loop.Applied{Err: "refused"},
+		loop.Noted{Text: "report written", Bad: true},
+		loop.Ticked{},
 	}
-	for c := range engine.NumCommands {
-		in = append(in, engine.Pressed{Command: c})
+	for c := range loop.NumCommands {
+		in = append(in, loop.Pressed{Command: c})
 	}
 	return in
 }
 
-// everyLine is a recording with one line of each kind.
+// everyLine returns a recording with one line of each kind.
 func everyLine() []byte {
 	var b bytes.Buffer
 	r := NewRecorder(&b)
@@ -304,8 +346,8 @@ func everyLine() []byte {
 		r.write(l)
 		at += time.Second
 	}
-	write(line{Header: sessionHeader(&engine.LoopPlan{Measure: 20 * time.Second, Watch: "http://localhost:8000", NoHands: "none", Rounds: 3})})
-	write(line{Attached: &attachedLine{Header: Header{Inputs: seats("4")}, Identity: "7", Hands: true}})
+	write(line{Header: &Header{Schema: RecordingSchema, Session: &loop.Plan{Measure: 20 * time.Second, Watch: "http://localhost:8000", CannotApply: "none", Rounds: 3}}})
+	write(line{Attached: &attachedLine{Header: Header{Inputs: slots("4")}, Identity: "7", CanApply: true}})
 	write(line{Poll: &Poll{T: at, PageT: at, Body: "vllm:num_requests_running 1\n"}})
 	for _, in := range everyInput() {
 		write(lineOf(in))
@@ -315,13 +357,13 @@ func everyLine() []byte {
 	return b.Bytes()
 }
 
-// TestEveryInputIsRecorded: what the loop was told is read back as it was.
+// TestEveryInputIsRecorded checks that every input of the loop is read back unchanged.
 func TestEveryInputIsRecorded(t *testing.T) {
 	rec, err := OpenRecording(bytes.NewReader(everyLine()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []engine.Input
+	var got []loop.Input
 	for at := time.Duration(1) + time.Second; ; at += time.Second {
 		l, err := rec.next()
 		if err != nil {
@@ -339,8 +381,8 @@ func TestEveryInputIsRecorded(t *testing.T) {
 		}
 		switch in := in.(type) {
 		case nil: // the poll, which needs a parser
-		case engine.Attached:
-			if in.Identity != "7" || !in.Hands || in.Inputs.Launch["max_num_seqs"].Value != "4" || in.Inputs.Catalog == nil {
+		case loop.Attached:
+			if in.Identity != "7" || !in.CanApply || in.Inputs.Launch["max_num_seqs"].Value != "4" || in.Inputs.Catalog == nil {
 				t.Errorf("attached %+v", in)
 			}
 		default:

@@ -7,22 +7,22 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// parser turns polls of one server into samples. What a sample holds is shared
-// with nothing that the parser changes later. It must not be used concurrently.
+// parser turns polls of one server into samples. Samples share no memory that the parser changes
+// later. A parser must not be used concurrently.
 type parser struct {
 	model  string
 	reader *vllm.Reader
-	text   []byte // of the page being read
+	text   []byte // of the current page
 }
 
-// newParser returns a parser of the series of one served model; "" is the one
-// with the most.
+// newParser returns a parser for the series of one served model; "" selects the model with the
+// most series.
 func newParser(model string) *parser { return &parser{model: model, reader: vllm.NewReader(model)} }
 
-// sample reads a poll. A page that cannot be used is a failed scrape, with the
-// reason; so is one that the reader cannot bear.
+// sample returns the sample of a poll. A page that cannot be parsed, or on which the reader panics,
+// becomes a failed scrape with the reason.
 func (r *parser) sample(p *Poll) *engine.Sample {
-	s := &engine.Sample{T: p.T, PageErr: p.PageErr, GPU: p.GPU, GPUErr: p.GPUErr, Missed: p.Missed}
+	s := &engine.Sample{T: p.T, PageErr: p.PageErr, GPU: p.GPU, GPUErr: p.GPUErr, Health: p.Health, Missed: p.Missed}
 	if p.PageErr != "" {
 		return s
 	}

@@ -7,70 +7,71 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// Player plays a recording through the loop, as fast as it is told, with a pause
-// and a way back. It is what a Live is, for a file: its commands only say that the
-// run is over. The goroutine of Run owns the loop; the other methods may be called
-// from any.
+// Player plays a recording through the loop at a chosen speed, with pause and seek. It has the
+// methods of a Live that a screen needs; commands that would change the server are refused. The
+// goroutine of Run owns the loop; the other methods may be called from any goroutine.
 type Player struct {
-	export func(*engine.Snapshot) ([]string, error)
-	latest atomic.Pointer[engine.Snapshot]
+	export func(*loop.Snapshot) ([]string, error)
+	latest atomic.Pointer[loop.Snapshot]
 	wake   chan struct{}
 
-	mu      sync.Mutex
-	asked   request
-	now, of time.Duration // where it stands, and of how much
-	known   bool          // that of is all
-	speed   float64
-	resume  float64 // the speed before a pause
+	mu          sync.Mutex // protects the fields up to resume
+	pending     request
+	now         time.Duration // position
+	length      time.Duration // of the recording, as far as it is known
+	lengthKnown bool          // length is that of the whole recording
+	speed       float64       // seconds of the recording per second, 0 while paused
+	resume      float64       // the speed before a pause
 
-	// The rest is of Run.
-	reel  *reel
-	notes []engine.Entry // said by the player, beside what was recorded
-	seq   uint64
-	said  int              // how many of the notes were published
-	shown *engine.Snapshot // what was published last, as the loop gave it
-	ended bool             // that the recording ends early was said
+	// Only the goroutine of Run uses these.
+	timeline  *timeline
+	notes     []loop.Entry // of the player, shown after the recorded journal
+	seq       uint64
+	published int            // number of notes in the latest snapshot
+	shown     *loop.Snapshot // the snapshot of the loop that was published last
+	endNoted  bool           // a note explains why the recording ends early
 }
 
-// request is what was asked of a player since it looked last.
+// request collects what the other methods requested since Run last handled a request.
 type request struct {
-	seek   time.Duration
-	notes  []engine.Entry
+	seek   time.Duration // relative, may be negative
+	notes  []loop.Entry
 	export bool
 	quit   bool
 }
 
-// maxSpeed is how fast a recording is played at most.
+// maxSpeed bounds the speed of a player, in seconds of the recording per second.
 const maxSpeed = 60
 
-// NewPlayer reads the beginning of a recording. Version is this rooftop's.
+// NewPlayer returns a player at the beginning of a recording, or the error of its first lines.
+// version is that of this rooftop.
 func NewPlayer(rec *Recording, version string) (*Player, error) {
-	t, err := newTape(rec, version)
+	t, err := newPlayback(rec, version)
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{reel: newReel(t), wake: make(chan struct{}, 1), speed: 1, resume: 1}
-	p.show()
+	p := &Player{timeline: newTimeline(t), wake: make(chan struct{}, 1), speed: 1, resume: 1}
+	p.publish()
 	return p, nil
 }
 
-// Exports says how a report of a snapshot is written, before Run; a player
-// without it writes none.
-func (p *Player) Exports(write func(*engine.Snapshot) (files []string, err error)) { p.export = write }
+// SetExport sets the function that writes a report of a snapshot and returns the paths of its
+// files. It must be called before Run; without it, Export reports false.
+func (p *Player) SetExport(write func(*loop.Snapshot) (files []string, err error)) { p.export = write }
 
-// Latest returns the snapshot at the present place.
-func (p *Player) Latest() *engine.Snapshot { return p.latest.Load() }
+// Latest returns the snapshot at the current position.
+func (p *Player) Latest() *loop.Snapshot { return p.latest.Load() }
 
-// Do takes engine.CommandQuit and engine.CommandPause; the others say in the
-// journal that a recording cannot be changed.
-func (p *Player) Do(c engine.Command) bool {
+// Do handles loop.CommandQuit and loop.CommandPause. For other commands it notes in the journal
+// that a recording cannot be changed. It always returns true.
+func (p *Player) Do(c loop.Command) bool {
 	switch c {
-	case engine.CommandQuit:
-		p.ask(func(r *request) { r.quit = true })
-	case engine.CommandPause:
+	case loop.CommandQuit:
+		p.request(func(r *request) { r.quit = true })
+	case loop.CommandPause:
 		p.mu.Lock()
 		speed := 0.0
 		if p.speed == 0 {
@@ -79,219 +80,219 @@ func (p *Player) Do(c engine.Command) bool {
 		p.mu.Unlock()
 		p.Speed(speed)
 	default:
-		p.say(engine.Entry{Level: engine.LevelWarn, Text: noHandsRecording})
+		p.note(loop.Entry{Level: loop.LevelWarn, Text: recordingReadOnly})
 	}
 	return true
 }
 
-// Export implements the controls of a screen: a recording writes its report too.
+// Export requests a report of the current snapshot; false if one is requested already or reports
+// cannot be written.
 func (p *Player) Export() bool {
 	if p.export == nil {
 		return false
 	}
-	taken := false
-	p.ask(func(r *request) { taken, r.export = !r.export, true })
-	return taken
+	accepted := false
+	p.request(func(r *request) { accepted, r.export = !r.export, true })
+	return accepted
 }
 
-// Seek moves by a time, back where it is negative.
+// Seek moves the position by a time, back if it is negative.
 func (p *Player) Seek(by time.Duration) {
-	p.ask(func(r *request) { r.seek += by })
+	p.request(func(r *request) { r.seek += by })
 }
 
-// Speed sets how many seconds of the recording pass in one, 60 at most; 0 stops
-// it.
+// Speed sets how many seconds of the recording are played per second, 0 to 60; 0 pauses.
 func (p *Player) Speed(times float64) {
 	times = min(max(times, 0), maxSpeed)
-	p.ask(func(*request) {
+	p.request(func(*request) {
 		if p.speed = times; times > 0 {
 			p.resume = times
 		}
 	})
 }
 
-// At is where it stands, of how much, and how fast it runs. How much there is may
-// be found out only while it plays.
-func (p *Player) At() (now, of time.Duration, speed float64) {
+// At returns the position, the length of the recording, and the speed. The length is that of the
+// part read so far until the whole length is known.
+func (p *Player) At() (now, length time.Duration, speed float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.now, max(p.of, p.now), p.speed
+	return p.now, max(p.length, p.now), p.speed
 }
 
-// ask leaves a request for the goroutine of Run.
-func (p *Player) ask(change func(*request)) {
+// request changes the pending request and wakes the goroutine of Run.
+func (p *Player) request(change func(*request)) {
 	p.mu.Lock()
-	change(&p.asked)
+	change(&p.pending)
 	p.mu.Unlock()
 	select {
 	case p.wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake-up is queued already
 	}
 }
 
-// say leaves an entry for the journal.
-func (p *Player) say(e engine.Entry) {
-	p.ask(func(r *request) { r.notes = append(r.notes, e) })
+// note adds an entry to the journal.
+func (p *Player) note(e loop.Entry) {
+	p.request(func(r *request) { r.notes = append(r.notes, e) })
 }
 
 const (
-	// playSlice is how many lines are read before somebody may want something else:
-	// some fifty milliseconds.
+	// playSlice is the number of lines to read before requests are handled again: about 50 ms of
+	// work.
 	playSlice = 16
-	// Bounds of the time between two looks at the clock while it plays.
-	playLeast = 10 * time.Millisecond
-	playMost  = 250 * time.Millisecond
+	// Bounds of the time between two updates while playing.
+	playMinWait = 10 * time.Millisecond
+	playMaxWait = 250 * time.Millisecond
 )
 
-// Run plays until ctx ends or it is told to quit. It stops at the end of the
-// recording and waits there. One that is damaged is played as far as it goes.
+// Run plays until ctx ends or CommandQuit. It stops at the end of the recording and waits there. A
+// damaged recording is played up to the damage. The error is always nil.
 func (p *Player) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	tasks.Go(func() { p.measure(ctx) })
+	tasks.Go(func() { p.findLength(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for hand := (hand{from: p.reel.at, since: time.Now()}); ; {
+	for head := (playhead{from: p.timeline.at, since: time.Now()}); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.wake:
 		case <-timer.C:
 		}
-		r, speed := p.take()
+		r, speed := p.takeRequest()
 		if r.quit {
 			return nil
 		}
 		if r.export {
 			s := p.latest.Load()
-			tasks.Go(func() { p.write(s) })
+			tasks.Go(func() { p.writeReport(s) })
 		}
 		p.notes = append(p.notes, r.notes...)
-		hand = p.move(hand, r.seek, speed)
-		p.show()
+		head = p.move(head, r.seek, speed)
+		p.publish()
 		timer.Stop()
-		if wait, ok := p.wait(&hand); ok {
+		if wait, ok := p.nextUpdate(&head); ok {
 			timer.Reset(wait)
 		}
 	}
 }
 
-// hand is the hand of a player's clock: it was at a time of the recording at an
-// instant of ours, and moves so fast.
-type hand struct {
-	from  time.Duration
+// playhead is the moving position of a player.
+type playhead struct {
+	from  time.Duration // position in the recording at since
 	since time.Time
 	speed float64
-	seeks bool // it stands until the recording has been read up to it
+	seeks bool // the position stays until the recording has been read up to it
 }
 
-func (h *hand) at() time.Duration {
+// at returns the current position.
+func (h *playhead) at() time.Duration {
 	if h.seeks {
 		return h.from
 	}
 	return h.from + time.Duration(float64(time.Since(h.since))*h.speed)
 }
 
-// move moves to where the hand is, and by a time beside it, and returns the hand.
-// A recording that cannot be read as fast as it is to be played is played slower;
-// one that is sought in stands still until it has been read.
-func (p *Player) move(h hand, by time.Duration, speed float64) hand {
-	target := p.within(p.within(h.at()) + by)
+// move moves the timeline to the playhead plus by, and returns the new playhead. If the recording
+// cannot be read fast enough for its speed, it is played more slowly; during a seek forward, the
+// position stays until the recording has been read.
+func (p *Player) move(h playhead, by time.Duration, speed float64) playhead {
+	target := p.clamp(p.clamp(h.at()) + by)
 	seeks := h.seeks || by > 0
-	there := p.reel.to(target, playSlice)
-	if there || !seeks {
-		target, seeks = p.reel.at, false
+	reached := p.timeline.seek(target, playSlice)
+	if reached || !seeks {
+		target, seeks = p.timeline.at, false
 	}
 	p.mu.Lock()
-	p.now = p.reel.at
+	p.now = p.timeline.at
 	p.mu.Unlock()
-	return hand{from: target, since: time.Now(), speed: speed, seeks: seeks}
+	return playhead{from: target, since: time.Now(), speed: speed, seeks: seeks}
 }
 
-// within keeps a time inside the recording, as far as its length is known.
-func (p *Player) within(t time.Duration) time.Duration {
+// clamp limits a time to the recording, as far as its length is known.
+func (p *Player) clamp(t time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The length is that of the lines' beginnings: what was read knows better.
-	tape := p.reel.tape
-	if next, ok := tape.next(); ok {
-		p.of = max(p.of, next)
-	} else if p.of = max(p.of, tape.at); tape.cut {
-		p.of = tape.at
+	// findLength only reads the beginning of each line: the lines that were parsed are more
+	// accurate.
+	playback := p.timeline.playback
+	if next, ok := playback.next(); ok {
+		p.length = max(p.length, next)
+	} else if p.length = max(p.length, playback.at); playback.truncated {
+		p.length = playback.at
 	}
-	if tape.over || p.known {
-		t = min(t, p.of)
+	if playback.finished || p.lengthKnown {
+		t = min(t, p.length)
 	}
 	return max(t, 0)
 }
 
-// wait is the time until there is something to do; false where that is only when
-// somebody asks.
-func (p *Player) wait(h *hand) (time.Duration, bool) {
+// nextUpdate returns the time until the next update; false if nothing changes without a request.
+func (p *Player) nextUpdate(h *playhead) (time.Duration, bool) {
 	if h.seeks {
 		return 0, true
 	}
-	next, ok := p.reel.next()
-	if h.speed == 0 || !ok && p.reel.at >= p.within(p.reel.at+1) {
+	next, ok := p.timeline.nextChange()
+	if h.speed == 0 || !ok && p.timeline.at >= p.clamp(p.timeline.at+1) {
 		return 0, false
 	}
 	if !ok {
-		return playMost, true
+		return playMaxWait, true
 	}
-	d := time.Duration(float64(next-p.reel.at) / h.speed)
-	return min(max(d, playLeast), playMost), true
+	d := time.Duration(float64(next-p.timeline.at) / h.speed)
+	return min(max(d, playMinWait), playMaxWait), true
 }
 
-// take takes what was asked for.
-func (p *Player) take() (request, float64) {
+// takeRequest returns the pending request, which it clears, and the speed.
+func (p *Player) takeRequest() (request, float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.asked
-	p.asked = request{}
+	r := p.pending
+	p.pending = request{}
 	for i := range r.notes {
 		r.notes[i].T = p.now
 	}
 	return r, p.speed
 }
 
-// measure finds out how much there is to play.
-func (p *Player) measure(ctx context.Context) {
-	of := p.reel.tape.rec.length(ctx)
+// findLength sets the length of the recording, if the file can be read twice.
+func (p *Player) findLength(ctx context.Context) {
+	length := p.timeline.playback.rec.length(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if of > 0 {
-		p.of, p.known = max(p.of, of), true
+	if length > 0 {
+		p.length, p.lengthKnown = max(p.length, length), true
 	}
 }
 
-// write writes a report.
-func (p *Player) write(s *engine.Snapshot) {
+// writeReport writes a report of a snapshot and notes the result in the journal.
+func (p *Player) writeReport(s *loop.Snapshot) {
 	text, err := writeReport(p.export, s)
-	e := engine.Entry{Level: engine.LevelGood, Text: text}
+	e := loop.Entry{Level: loop.LevelGood, Text: text}
 	if err != nil {
-		e.Level = engine.LevelBad
+		e.Level = loop.LevelBad
 	}
-	p.say(e)
+	p.note(e)
 }
 
-// show publishes what there is to see where it stands.
-func (p *Player) show() {
-	s := p.reel.snapshot()
-	if !p.ended && p.reel.tape.over && p.reel.at >= p.reel.tape.at {
-		p.ended = true
+// publish stores the snapshot at the current position, with the player's own notes.
+func (p *Player) publish() {
+	s := p.timeline.snapshot()
+	if !p.endNoted && p.timeline.playback.finished && p.timeline.at >= p.timeline.playback.at {
+		p.endNoted = true
 		switch {
-		case p.reel.err != nil:
-			p.notes = append(p.notes, engine.Entry{T: p.reel.at, Level: engine.LevelBad, Text: p.reel.err.Error()})
-		case p.reel.tape.cut:
-			p.notes = append(p.notes, engine.Entry{T: p.reel.at, Level: engine.LevelWarn, Text: noteCutOff})
+		case p.timeline.err != nil:
+			p.notes = append(p.notes, loop.Entry{T: p.timeline.at, Level: loop.LevelBad, Text: p.timeline.err.Error()})
+		case p.timeline.playback.truncated:
+			p.notes = append(p.notes, loop.Entry{T: p.timeline.at, Level: loop.LevelWarn, Text: noteCutOff})
 		}
 	}
-	if s == p.shown && len(p.notes) == p.said {
+	if s == p.shown && len(p.notes) == p.published {
 		return
 	}
-	p.shown, p.said = s, len(p.notes)
+	p.shown, p.published = s, len(p.notes)
 	c := *s
 	p.seq++
 	c.Seq = p.seq
@@ -300,8 +301,8 @@ func (p *Player) show() {
 	p.latest.Store(&c)
 }
 
-// journal is what was recorded, and behind it what the player said.
-func (p *Player) journal(recorded []engine.Entry) []engine.Entry {
+// journal returns the recorded entries, followed by the player's notes.
+func (p *Player) journal(recorded []loop.Entry) []loop.Entry {
 	if len(p.notes) == 0 {
 		return recorded
 	}
@@ -312,12 +313,12 @@ func (p *Player) journal(recorded []engine.Entry) []engine.Entry {
 	return out
 }
 
-// canReplay is what a person can do to a recording.
-func canReplay() (can [engine.NumCommands]engine.Availability) {
+// canReplay returns the commands that are available for a recording.
+func canReplay() (can [loop.NumCommands]loop.Availability) {
 	for c := range can {
-		can[c].Why = noHandsRecording
+		can[c].Why = recordingReadOnly
 	}
-	can[engine.CommandPause] = engine.Availability{OK: true}
-	can[engine.CommandQuit] = engine.Availability{OK: true}
+	can[loop.CommandPause] = loop.Availability{OK: true}
+	can[loop.CommandQuit] = loop.Availability{OK: true}
 	return can
 }

@@ -12,15 +12,16 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
-// measured records one measurement of a fake server with four seats.
+// measured records one measurement of a fake server with four slots.
 func measured(t *testing.T, d time.Duration) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	rec := NewRecorder(&file)
-	header := Header{Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: seats("4"), Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"}}
+	header := Header{Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: slots("4"), Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"}}
 	measure(t.Context(), t, Plan{Header: header, Duration: d, Pages: newServer(), GPUs: &card{}, Record: rec})
 	if err := rec.Close(); err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func measured(t *testing.T, d time.Duration) []byte {
 }
 
 // watched records a live session on a fake server that is restarted after 30 s
-// with 32 seats.
+// with 32 slots.
 func watched(t *testing.T, d time.Duration) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -42,11 +43,11 @@ func watched(t *testing.T, d time.Duration) []byte {
 		return 1000
 	}
 	l := NewLive(LivePlan{
-		Loop: engine.LoopPlan{Started: time.Now().UTC(), Version: "test", Rules: rules.All(), Measure: 12 * time.Second},
+		Loop: loop.Plan{Started: time.Now().UTC(), Version: "test", Rules: rules.All(), Measure: 12 * time.Second},
 		Attach: func(context.Context) (*Server, error) {
-			h := Header{Schema: RecordingSchema, Inputs: seats("4"), Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"}}
+			h := Header{Schema: RecordingSchema, Inputs: slots("4"), Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"}}
 			if time.Since(began) > 30*time.Second {
-				h.Inputs = seats("32")
+				h.Inputs = slots("32")
 			}
 			return &Server{Header: h, Pages: pages}, nil
 		},
@@ -72,7 +73,7 @@ func open(t *testing.T, file []byte) *Recording {
 	return rec
 }
 
-// playing is a player that runs, in a bubble.
+// playing is a running player, in a synctest bubble.
 type playing struct {
 	*Player
 	t    *testing.T
@@ -91,7 +92,7 @@ func play(t *testing.T, file []byte) *playing {
 	return w
 }
 
-// at checks where it stands, give or take a poll.
+// at checks the position, to the nearest poll.
 func (p *playing) at(want time.Duration) {
 	p.t.Helper()
 	now, of, speed := p.At()
@@ -105,7 +106,7 @@ func (p *playing) at(want time.Duration) {
 
 func (p *playing) quit() {
 	p.t.Helper()
-	p.Do(engine.CommandQuit)
+	p.Do(loop.CommandQuit)
 	if err := <-p.done; err != nil {
 		p.t.Error(err)
 	}
@@ -120,10 +121,10 @@ func TestPlayerPlaysPausesAndSeeks(t *testing.T) {
 		if _, of, _ := p.At(); of.Round(100*time.Millisecond) != time.Minute {
 			t.Errorf("of %v, want a minute", of)
 		}
-		p.Do(engine.CommandPause)
+		p.Do(loop.CommandPause)
 		pass(time.Hour)
 		p.at(5 * time.Second)
-		p.Do(engine.CommandPause)
+		p.Do(loop.CommandPause)
 		pass(time.Second)
 		p.at(6 * time.Second)
 		p.Speed(10)
@@ -144,7 +145,7 @@ func TestPlayerPlaysPausesAndSeeks(t *testing.T) {
 		pass(0)
 		p.at(30 * time.Second)
 		p.Speed(1)
-		pass(5 * time.Second) // through what was played before
+		pass(5 * time.Second) // through a part that was played before
 		p.at(35 * time.Second)
 		p.Seek(time.Hour)
 		pass(time.Second)
@@ -165,17 +166,17 @@ func TestPlayerPlaysPausesAndSeeks(t *testing.T) {
 	})
 }
 
-// TestPlayerShowsWhatWasLive: at any place it shows what playing straight through
-// comes to, also after going back.
+// TestPlayerShowsWhatWasLive checks that every position shows the same as playing straight through,
+// also after seeking back.
 func TestPlayerShowsWhatWasLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := watched(t, 90*time.Second)
-		var all []*engine.Snapshot
-		if err := Snapshots(open(t, file), "test", func(s *engine.Snapshot) bool { all = append(all, s); return true }); err != nil {
+		var all []*loop.Snapshot
+		if err := Snapshots(open(t, file), "test", func(s *loop.Snapshot) bool { all = append(all, s); return true }); err != nil {
 			t.Fatal(err)
 		}
 		last := all[len(all)-1]
-		if len(last.Iterations) != 1 || last.Phase != engine.PhaseDone || last.Iterations[0].Noticed != engine.AsRecommended {
+		if len(last.Iterations) != 1 || last.Phase != loop.PhaseDone || last.Iterations[0].Noticed != loop.AsRecommended {
 			t.Fatalf("phase %d, iterations %+v: the recording does not show the restart", last.Phase, last.Iterations)
 		}
 		p := play(t, file)
@@ -185,8 +186,8 @@ func TestPlayerShowsWhatWasLive(t *testing.T) {
 			pass(0)
 			now, _, _ := p.At()
 			got := p.Latest()
-			// The latest there, or the one that was kept: at most a window older.
-			i := slices.IndexFunc(all, func(s *engine.Snapshot) bool { return s.Now == got.Now })
+			// The snapshot at the position, or the one kept before it: at most a window older.
+			i := slices.IndexFunc(all, func(s *loop.Snapshot) bool { return s.Now == got.Now })
 			if i < 0 || got.Now > now || now-got.Now > engine.WindowLength+engine.PollInterval {
 				t.Fatalf("at %v it shows a snapshot of %v", now, got.Now)
 			}
@@ -212,15 +213,15 @@ func TestPlayerSaysThatARecordingCannotBeChanged(t *testing.T) {
 			t.Error("a player without an export takes none")
 		}
 		var fail error
-		p.Exports(func(*engine.Snapshot) ([]string, error) { return []string{"report.md"}, fail })
+		p.SetExport(func(*loop.Snapshot) ([]string, error) { return []string{"report.md"}, fail })
 		done := make(chan error, 1)
 		go func() { done <- p.Run(t.Context()) }()
 		pass(time.Second)
 		before := p.Latest()
-		if can := before.Can; can[engine.CommandApply].OK || can[engine.CommandApply].Why == "" || !can[engine.CommandPause].OK {
+		if can := before.Can; can[loop.CommandApply].OK || can[loop.CommandApply].Why == "" || !can[loop.CommandPause].OK {
 			t.Errorf("can %+v", can)
 		}
-		p.Do(engine.CommandApply)
+		p.Do(loop.CommandApply)
 		pass(0)
 		p.Export()
 		pass(0)
@@ -229,7 +230,7 @@ func TestPlayerSaysThatARecordingCannotBeChanged(t *testing.T) {
 		pass(0)
 		s := p.Latest()
 		said := s.Journal[len(before.Journal):]
-		if len(said) != 3 || said[0].Text != noHandsRecording || said[1].Text != "report written: report.md" || said[2].Text != "no report was written: disk full" {
+		if len(said) != 3 || said[0].Text != recordingReadOnly || said[1].Text != "report written: report.md" || said[2].Text != "no report was written: disk full" {
 			t.Errorf("said %+v", said)
 		}
 		for i := 1; i < len(s.Journal); i++ {
@@ -240,7 +241,7 @@ func TestPlayerSaysThatARecordingCannotBeChanged(t *testing.T) {
 		if s.Seq <= before.Seq {
 			t.Error("the snapshot's number did not grow")
 		}
-		p.Do(engine.CommandQuit)
+		p.Do(loop.CommandQuit)
 		<-done
 	})
 }
@@ -262,7 +263,7 @@ func TestPlayerOfARecordingThatWasCutOff(t *testing.T) {
 	})
 }
 
-// TestPlayerOfAPipe: the length of what cannot be read twice is found while it
+// TestPlayerOfAPipe checks that the length of a recording that cannot be read twice is found while it
 // plays.
 func TestPlayerOfAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,18 +282,18 @@ func TestPlayerOfAPipe(t *testing.T) {
 		if now, of, _ := p.At(); now != of || now < 29*time.Second {
 			t.Errorf("at %v of %v", now, of)
 		}
-		p.Do(engine.CommandQuit)
+		p.Do(loop.CommandQuit)
 		<-done
 	})
 }
 
-// TestASingleMeasurementIsPlayedToItsResult: the loop that plays a short
-// measurement comes to a firm recommendation within it.
+// TestASingleMeasurementIsPlayedToItsResult checks that playing a short measurement reaches a final
+// recommendation.
 func TestASingleMeasurementIsPlayedToItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, d := range []time.Duration{12 * time.Second, 30 * time.Second, 2 * time.Minute} {
-			var last *engine.Snapshot
-			if err := Snapshots(open(t, measured(t, d)), "test", func(s *engine.Snapshot) bool { last = s; return true }); err != nil {
+			var last *loop.Snapshot
+			if err := Snapshots(open(t, measured(t, d)), "test", func(s *loop.Snapshot) bool { last = s; return true }); err != nil {
 				t.Fatal(err)
 			}
 			if !last.Firm || last.Advice == nil || last.Advice.Flag != "--max-num-seqs" {
@@ -317,20 +318,20 @@ func TestReplayOfALiveSessionDiagnosesItsLastRun(t *testing.T) {
 			t.Errorf("windows %+v over %v, want those of the last 29 s", d.Windows, d.Duration)
 		}
 		if d.Facts.MaxNumSeqs.Value != 32 {
-			t.Errorf("seats %+v, want those of the last run", d.Facts.MaxNumSeqs)
+			t.Errorf("slots %+v, want those of the last run", d.Facts.MaxNumSeqs)
 		}
 		cut, err := replayBytes(file[:len(file)/3])
 		if err != nil {
 			t.Fatal(err)
 		}
 		if notes := strings.Join(cut.Notes, "; "); !strings.Contains(notes, noteCutOff) || cut.Facts.MaxNumSeqs.Value != 4 {
-			t.Errorf("cut off: notes %q, seats %+v", notes, cut.Facts.MaxNumSeqs)
+			t.Errorf("cut off: notes %q, slots %+v", notes, cut.Facts.MaxNumSeqs)
 		}
 	})
 }
 
-// TestAKilledSessionLeavesWhatItHad: all but the last window's polls are in the
-// file before it is closed.
+// TestAKilledSessionLeavesWhatItHad checks that all polls but those of the last window are in the file
+// before it is closed.
 func TestAKilledSessionLeavesWhatItHad(t *testing.T) {
 	var file bytes.Buffer
 	r := NewRecorder(&file)
@@ -363,7 +364,7 @@ func TestLengthOfARecording(t *testing.T) {
 	}
 }
 
-// recordedPolls is a recording of a poll a second, without an end.
+// recordedPolls returns a recording of one poll per second, without an end.
 func recordedPolls(n int) []byte {
 	var file bytes.Buffer
 	r := NewRecorder(&file)

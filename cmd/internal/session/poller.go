@@ -9,72 +9,77 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// Pages fetches the server's metrics page, appended to buf.
+// Pages fetches the server's metrics page.
 type Pages interface {
+	// Page returns the page, appended to buf.
 	Page(ctx context.Context, buf []byte) ([]byte, error)
 }
 
 // GPUs reads the server's devices.
 type GPUs interface {
-	// Read returns one reading, at the latest when ctx ends.
+	// Read returns one reading. It must return when ctx ends.
 	Read(ctx context.Context) (engine.GPUReading, error)
-	// Missing says what the devices could not tell so far, and what that
-	// switches off.
+	// Missing lists the values that the devices have not reported so far, and the effect of
+	// their absence.
 	Missing() []engine.Missing
-	// Notes says what a reader must know about the devices.
+	// Notes returns remarks about the devices for the report.
 	Notes() []string
 }
 
 const (
-	// gpuDeadline bounds one reading: a stuck driver must not hold up the page.
+	// gpuDeadline bounds one reading: a stuck driver must not delay the page.
 	gpuDeadline = 800 * time.Millisecond
-	// downAfter is how many scrapes in a row must fail before a live session asks
-	// less often, and downInterval how often then.
+	// downAfter is the number of consecutive failed scrapes after which a live session polls at
+	// downInterval.
 	downAfter    = 8
 	downInterval = 500 * time.Millisecond
-	// standstill is more than a process waits for a CPU: it was stopped, or the
-	// machine slept.
-	standstill = 10 * time.Second
+	// healthLoad bounds the share of time in which /health is requested, to one part in so many.
+	healthLoad = 20
+	// suspendedAfter is longer than a process waits for a CPU: after such a delay it was stopped,
+	// or the machine was suspended.
+	suspendedAfter = 10 * time.Second
 )
 
-// poller reads page and GPUs of one server on the clock, with one request in
-// flight.
+// poller reads the page and the GPUs of one server at regular times, with at most one request at a
+// time.
 type poller struct {
-	pages Pages
-	gpus  GPUs // nil where none is readable
-	clock func() time.Duration
-	began time.Duration // the run's time 0, by the clock
-	first time.Duration // of the first poll, since the run began
-	// deadline bounds one page; 0 leaves that to the pages.
+	pages  Pages
+	health func(context.Context) engine.Health // nil if it cannot be read
+	gpus   GPUs                                // nil if none is readable
+	clock  func() time.Duration
+	began  time.Duration // start of the run, by the clock
+	first  time.Duration // time of the first poll, since the run began
+	// deadline bounds one page; 0 means no bound beyond that of pages.
 	deadline time.Duration
-	// patient asks a server that does not answer less often.
-	patient bool
-	// stood is told when the process itself did not run for a while, which is no
-	// tick missed then; nil counts that time like any other.
-	stood func(time.Duration)
-	// hold takes true to stop reading and false to go on; nil for a poller that
-	// is never held.
-	hold <-chan bool
-	held bool // from the start
+	// backOff polls a server less often while it does not answer.
+	backOff bool
+	// onSuspend is called with the delay after this process was suspended; that time then does
+	// not count as missed ticks. With nil it does.
+	onSuspend func(time.Duration)
+	// pause receives true to pause polling and false to resume; nil if it is never paused.
+	pause  <-chan bool
+	paused bool // at the start
 
 	interval time.Duration
 	pacer    vllm.Pacer
 	polls    int    // pages that answered
-	failures int    // in a row
-	slowed   int    // of the polls, after how many the interval was longer than asked for
-	slow     string // why, the last time
+	failures int    // consecutive
+	slowed   int    // of the polls, those after which the interval was longer than PollInterval
+	slow     string // why it was longer, the last time
 	body     []byte
+
+	healthDue time.Duration // time of the next health reading
 }
 
-// now is the time since the run began.
+// now returns the time since the run began.
 func (p *poller) now() time.Duration { return p.clock() - p.began }
 
-// run polls from its first poll on, the last time at until; with 0 it goes on
-// until ctx ends. take is handed every poll, after the interval to the next was settled.
-func (p *poller) run(ctx context.Context, until time.Duration, take func(*Poll)) {
+// run polls from first to until, since the run began; if until is 0, until ctx ends. It calls handle
+// with every poll, after it has set the interval to the next one.
+func (p *poller) run(ctx context.Context, until time.Duration, handle func(*Poll)) {
 	p.interval = engine.PollInterval
-	if p.held {
-		if !p.wait(ctx) {
+	if p.paused {
+		if !p.waitForResume(ctx) {
 			return
 		}
 		p.first = p.now()
@@ -86,16 +91,16 @@ func (p *poller) run(ctx context.Context, until time.Duration, take func(*Poll))
 		select {
 		case <-ctx.Done():
 			return
-		case held := <-p.hold:
-			if held && !p.wait(ctx) {
+		case paused := <-p.pause:
+			if paused && !p.waitForResume(ctx) {
 				return
 			}
 			due = max(due, p.now())
 			continue
 		case <-timer.C:
 		}
-		// A wake-up that comes whole intervals late is a tick that this process
-		// lost: its host is short of CPU, and the reader must know.
+		// If this process wakes up whole intervals late, its host is short of CPU, and the
+		// ticks count as missed.
 		tick := p.now()
 		missed := int((tick - due) / p.interval)
 		poll := p.poll(ctx, tick)
@@ -103,39 +108,39 @@ func (p *poller) run(ctx context.Context, until time.Duration, take func(*Poll))
 			return
 		}
 		poll.Missed = missed
-		if stood := tick - due; p.stood != nil && stood >= standstill {
+		if delay := tick - due; p.onSuspend != nil && delay >= suspendedAfter {
 			poll.Missed = 0
-			p.stood(stood)
+			p.onSuspend(delay)
 		}
 		p.pace(poll)
-		take(poll)
+		handle(poll)
 		due += time.Duration(missed+1) * p.interval
-		// Neither sooner than the interval nor in the past: time that the server
-		// took to answer is no tick lost.
+		// The next poll is due one interval after this one at the earliest, and not in the past:
+		// the time that the server took to answer is not a missed tick.
 		due = max(due, tick+p.interval, p.now())
 	}
 }
 
-// wait returns when reading may go on; false says that ctx ended before.
-func (p *poller) wait(ctx context.Context) bool {
+// waitForResume returns true when polling is resumed, false if ctx ends before.
+func (p *poller) waitForResume(ctx context.Context) bool {
 	for {
 		select {
 		case <-ctx.Done():
 			return false
-		case held := <-p.hold:
-			if !held {
+		case paused := <-p.pause:
+			if !paused {
 				return true
 			}
 		}
 	}
 }
 
-// pace leaves a server alone for longer where its page is slow to render, or
-// where there is none.
+// pace sets the interval to the next poll: longer if the page is slow to render, or if the server
+// does not answer.
 func (p *poller) pace(poll *Poll) {
 	if poll.PageErr != "" {
 		p.failures++
-		if p.patient && p.failures >= downAfter {
+		if p.backOff && p.failures >= downAfter {
 			p.interval = max(p.pacer.Interval(), downInterval)
 		}
 		return
@@ -150,8 +155,8 @@ func (p *poller) pace(poll *Poll) {
 	}
 }
 
-// poll reads page and GPUs side by side; each is stamped when it is complete. A
-// GPU reading carries its own time: an exporter's page may be seconds old.
+// poll reads the page and the GPUs concurrently. The page gets the time at which it was complete; a
+// GPU reading has its own time, because an exporter's page may be seconds old.
 func (p *poller) poll(ctx context.Context, tick time.Duration) *Poll {
 	poll := &Poll{T: tick}
 	gpu := make(chan struct{})
@@ -171,7 +176,27 @@ func (p *poller) poll(ctx context.Context, tick time.Duration) *Poll {
 		poll.Body = string(body)
 	}
 	<-gpu
+	if err == nil {
+		poll.Health = p.readHealth(ctx)
+	}
 	return poll
+}
+
+// readHealth reads the health of the server if it is due. It runs after the page, so that at most
+// one request is in flight.
+func (p *poller) readHealth(ctx context.Context) *engine.Health {
+	began := p.now()
+	if p.health == nil || began < p.healthDue {
+		return nil
+	}
+	h := func() (h engine.Health) {
+		var err error
+		defer recovered("the health of the server could not be read", &err)
+		return p.health(ctx)
+	}()
+	h.T = p.now()
+	p.healthDue = began + max(engine.WindowLength-engine.WindowSlack, healthLoad*(h.T-began))
+	return &h
 }
 
 func (p *poller) page(ctx context.Context) (body []byte, err error) {
@@ -198,7 +223,8 @@ func (p *poller) readGPUs(ctx context.Context) (reading *engine.GPUReading, why 
 	return &r, ""
 }
 
-// recovered turns a panic of the function that defers it into an error.
+// recovered turns a panic of the function that defers it into an error. what is the failure that
+// the message begins with.
 func recovered(what string, err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("%s: internal error: %v", what, v)

@@ -15,18 +15,18 @@ import (
 type Recorder struct {
 	zip     *gzip.Writer
 	enc     *json.Encoder
-	flushed time.Duration // time of the last line that is certainly in the file
+	flushed time.Duration // time of the last line that was flushed to the file
 	err     error
 }
 
-// NewRecorder writes to w, which the caller closes after Close.
+// NewRecorder returns a recorder that writes to w. The caller closes w after Close.
 func NewRecorder(w io.Writer) *Recorder {
 	z := gzip.NewWriter(w)
 	return &Recorder{zip: z, enc: json.NewEncoder(z)}
 }
 
-// write adds a line. A run that is killed leaves what it had, but for the last
-// window's polls.
+// write adds a line. It flushes once per window: a run that is killed loses at most the polls of its
+// last window.
 func (r *Recorder) write(l line) {
 	if r == nil || r.err != nil {
 		return

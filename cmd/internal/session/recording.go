@@ -13,73 +13,74 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// RecordingSchema names the format of a recording: gzip, one JSON object a
-// line. The first is a Header, then one Poll a tick, the last an End. That of a
-// live session has, between the polls, a line for everything else that its loop
-// was told, each with the time at which it was.
+// RecordingSchema is the name of the format of a recording: a gzip file with one JSON object per
+// line. The first line is a Header, then follows one Poll per tick, and the last line is an End. A
+// recording of a live session also has a line for every other input of its loop, with its time.
 const RecordingSchema = "rooftop.recording/v1"
 
-// maxLine bounds one line of a recording: a page is at most 16 MiB, and JSON
-// escapes it.
+// maxLine bounds one line of a recording, in bytes: a page is at most 16 MiB before JSON escapes
+// it.
 const maxLine = 64 << 20
 
-// ErrRecording marks a file that is not a recording, or a damaged one.
+// ErrRecording is wrapped by the errors of a file that is not a recording, or a damaged one.
 var ErrRecording = errors.New("not a rooftop recording")
 
-// Header is what a recording begins with: everything a diagnosis needs beside
-// the polls. It holds no secret.
+// Header is the first part of a recording: everything that a diagnosis needs in addition to the
+// polls. It contains no secrets.
 type Header struct {
 	Schema  string           `json:"schema"`
 	Version string           `json:"version"` // of the rooftop that recorded
 	Started time.Time        `json:"started"`
 	Target  engine.Target    `json:"target"`
-	Inputs  engine.Inputs    `json:"inputs"`
+	Inputs  facts.Inputs     `json:"inputs"`
 	Missing []engine.Missing `json:"missing"`
 	Notes   []string         `json:"notes"` // about the launch, before measuring
 	GPUWhy  string           `json:"gpu_why"`
-	Model   string           `json:"model"` // model_name asked for, "" the page's own
-	// Catalog is the text of the user's catalog file, "" where none was given.
+	Model   string           `json:"model"` // model_name to select, "" for the one with the most series
+	// Catalog is the text of the user's catalog file, "" without one.
 	Catalog     string `json:"catalog,omitempty"`
 	CatalogName string `json:"catalog_name,omitempty"`
 	Ceiling     string `json:"ceiling"` // classic or physical
-	// Session is what the loop of a live session was started with; nil for a
-	// single measurement. What is known of the server stands in the lines that
-	// follow then.
-	Session *LoopSettings `json:"session,omitempty"`
+	// Session is the plan that the loop of a live session was started with, nil for a single
+	// measurement. The facts about the server of a live session are in the lines that follow.
+	Session *loop.Plan `json:"session,omitempty"`
 }
 
-// Poll is one tick as it was read: the raw page, or why there is none, and the
-// GPUs.
+// Poll is what one tick read: the raw page, or why there is none, and the GPUs. Times are in
+// nanoseconds since the start of the run.
 type Poll struct {
-	T       time.Duration      `json:"t"`      // tick, ns since the start
+	T       time.Duration      `json:"t"`      // start of the tick
 	PageT   time.Duration      `json:"page_t"` // completion of the page
-	Took    time.Duration      `json:"took"`
+	Took    time.Duration      `json:"took"`   // duration of the request
 	Body    string             `json:"body,omitempty"`
 	PageErr string             `json:"page_err,omitempty"`
 	GPU     *engine.GPUReading `json:"gpu,omitempty"`
 	GPUErr  string             `json:"gpu_err,omitempty"`
-	Missed  int                `json:"missed,omitempty"`
+	Health  *engine.Health     `json:"health,omitempty"` // nil if it was not read at this tick
+	Missed  int                `json:"missed,omitempty"` // ticks missed before this one
 }
 
-// End closes a recording.
+// End is the last part of a recording.
 type End struct {
 	Duration time.Duration    `json:"duration"`
 	Notes    []string         `json:"notes"`
-	Missing  []engine.Missing `json:"missing"` // what the GPUs could not tell
+	Missing  []engine.Missing `json:"missing"` // what the GPUs did not report
 }
 
-// Recording is a recording read back, line by line.
+// Recording reads a recording line by line.
 type Recording struct {
 	Header Header
 	began  time.Duration // when the loop of a live session began
 	lines  *bufio.Reader
-	source io.ReaderAt // the whole file, nil where it cannot be read twice
+	source io.ReaderAt // the whole file, nil if it cannot be read twice
 }
 
-// OpenRecording reads the header. Errors wrap ErrRecording and say what to do. An
-// r that is an io.ReaderAt, as a file is, must be at its beginning.
+// OpenRecording reads the header. Errors wrap ErrRecording. If r is an io.ReaderAt, as a file is, it
+// must be at its beginning.
 func OpenRecording(r io.Reader) (*Recording, error) {
 	lines, err := unzip(r)
 	if err != nil {
@@ -92,7 +93,7 @@ func OpenRecording(r io.Reader) (*Recording, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRecording, err)
 	}
 	if l.Header == nil || l.Header.Schema != RecordingSchema {
-		return nil, fmt.Errorf("%w: its first line is no %s header", ErrRecording, RecordingSchema)
+		return nil, fmt.Errorf("%w: its first line is not a %s header", ErrRecording, RecordingSchema)
 	}
 	rec.Header, rec.began = *l.Header, l.At
 	return rec, nil
@@ -106,9 +107,11 @@ func unzip(r io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(z, 1<<16), nil
 }
 
-// live says whether it is of a live session, not of a single measurement.
+// live reports whether the recording is of a live session, not of a single measurement.
 func (r *Recording) live() bool { return r.Header.Session != nil }
 
+// next returns the next line; io.EOF at the end of the file, io.ErrUnexpectedEOF if the last line is
+// incomplete.
 func (r *Recording) next() (line, error) {
 	var text []byte
 	for {
@@ -134,8 +137,8 @@ func (r *Recording) next() (line, error) {
 	}
 }
 
-// length is the time of the last line, read from the file beside what next reads;
-// 0 where that is not possible or ctx ended. No line is parsed for it.
+// length returns the time of the last line, 0 if the file cannot be read twice or ctx ends. It reads
+// the file independently of next, and parses only the beginning of each line.
 func (r *Recording) length(ctx context.Context) time.Duration {
 	if r.source == nil {
 		return 0
@@ -163,10 +166,10 @@ func (r *Recording) length(ctx context.Context) time.Duration {
 	return 0
 }
 
-// lineStart is how much of a line tells its time.
+// lineStart is the number of bytes at the beginning of a line that contain its time.
 const lineStart = 48
 
-// timeOf reads the time at the beginning of a line's text, 0 where there is none.
+// timeOf returns the time at the beginning of a line's text, 0 if there is none.
 func timeOf(start []byte) time.Duration {
 	for _, key := range [...]string{`{"at":`, `{"poll":{"t":`, `{"end":{"duration":`} {
 		rest, ok := bytes.CutPrefix(start, []byte(key))

@@ -12,14 +12,14 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// runsDir holds recordings of real servers that others made; they are not part
-// of this project.
+// runsDir holds third-party recordings of real servers, which are not in the repository.
 var runsDir = filepath.Join("..", "..", "..", "..", "shared", "data", "vllm-runs")
 
-// column names a metric that a column of a recorded run is served as.
+// column is the metric that a column of a recorded run is served as.
 type column struct {
 	name, metric, kind string
 	scale              float64
@@ -39,10 +39,10 @@ var columns = []column{
 	{"prompt_tokens_local_cache_hit", `vllm:prompt_tokens_by_source_total{source="local_cache_hit"}`, "counter", 1},
 }
 
-// recorded is a real run: its rows as pages, and its launch.
+// recorded is a real run: its rows as pages, and its launch settings.
 type recorded struct {
 	pages  []string
-	inputs engine.Inputs
+	inputs facts.Inputs
 }
 
 func loadRun(t *testing.T, name string) recorded {
@@ -74,8 +74,8 @@ func loadRun(t *testing.T, name string) recorded {
 		t.Fatal(err)
 	}
 	model, _, _ := l.Model()
-	run := recorded{inputs: engine.Inputs{
-		Flags:       engine.Given{GPU: "B200"},
+	run := recorded{inputs: facts.Inputs{
+		Flags:       facts.Given{GPU: "B200"},
 		Launch:      Settings(l),
 		LaunchModel: model,
 		Catalog:     catalog.Default(),
@@ -106,8 +106,8 @@ func servePage(row []string, index map[string]int, model string) string {
 	return b.String()
 }
 
-// diagnoseRun feeds a part of a run, one row a second as it was recorded, held
-// over the polls of that second.
+// diagnoseRun diagnoses a part of a run. It has one row per second, which every poll of that second
+// returns.
 func diagnoseRun(t *testing.T, run recorded, from, to, pollsPerRow int) engine.Diagnosis {
 	t.Helper()
 	a, err := NewAnalysis(Header{Inputs: run.inputs})
@@ -125,26 +125,26 @@ func diagnoseRun(t *testing.T, run recorded, from, to, pollsPerRow int) engine.D
 	return a.Diagnose(End{Duration: at}, "test")
 }
 
-// TestRecordedRunsGetTheirTrueState holds the diagnosis of six real servers
-// against what is known of them (data/README.md of the field data).
+// TestRecordedRunsGetTheirTrueState compares the diagnosis of six real servers with the state that
+// the README of that data describes.
 func TestRecordedRunsGetTheirTrueState(t *testing.T) {
 	for _, c := range []struct {
 		run     string
 		truth   string
-		finding engine.FindingID // of the recommendation; "" is none
+		finding engine.FindingID // of the recommendation; "" if there is none
 		kind    engine.Kind
 		outcome engine.Outcome
 		fires   []engine.FindingID
 		quiet   []engine.FindingID
 	}{
 		{"llama70b-fp4-b200-tp1_bs16_offloadoff", "under-used: the client sends 16 at a time",
-			engine.UnderBatching, engine.KindClient, engine.OutcomeRecommendation, nil, []engine.FindingID{engine.SlowSteps, engine.KVPressure, engine.SeatSaturation}},
+			engine.UnderBatching, engine.KindClient, engine.OutcomeRecommendation, nil, []engine.FindingID{engine.SlowSteps, engine.KVPressure, engine.ConcurrencySaturation}},
 		{"llama70b-fp4-b200-tp1_bs256_offloadoff", "KV-bound, preempting",
 			engine.KVPressure, "", engine.OutcomeRecommendation, nil, []engine.FindingID{engine.SlowSteps, engine.UnderBatching}},
 		{"llama70b-fp4-b200-tp2_bs128_offloadoff", "capped by max_num_seqs",
-			engine.SeatSaturation, engine.KindFlag, engine.OutcomeRecommendation, nil, []engine.FindingID{engine.SlowSteps, engine.KVPressure, engine.UnderBatching}},
+			engine.ConcurrencySaturation, engine.KindFlag, engine.OutcomeRecommendation, nil, []engine.FindingID{engine.SlowSteps, engine.KVPressure, engine.UnderBatching}},
 		{"llama70b-fp4-b200-tp4_bs512_offloadoff", "healthy",
-			"", "", engine.OutcomeHealthy, nil, []engine.FindingID{engine.SlowSteps, engine.KVPressure, engine.SeatSaturation, engine.UnderBatching}},
+			"", "", engine.OutcomeHealthy, nil, []engine.FindingID{engine.SlowSteps, engine.KVPressure, engine.ConcurrencySaturation, engine.UnderBatching}},
 		{"llama70b-fp4-b200-tp8_bs256_offloadon", "12 times too slow; no flag of R1 to R5 helps",
 			engine.SlowSteps, engine.KindHost, engine.OutcomeRecommendation, nil, []engine.FindingID{engine.KVPressure}},
 		{"dsr1-fp4-b200-tp4_users24", "KV-bound; hit-rate counters inflated by blocked admissions",

@@ -11,91 +11,92 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// script is a loop that a test writes: what it was told stands in heard, and
-// answer says what to do about it.
+// script is a loop for tests: it keeps its inputs in inputs, and answer returns the actions.
 type script struct {
 	mu     sync.Mutex
-	heard  []string
+	inputs []string
 	times  []time.Duration
 	polls  []*engine.Sample
 	paused bool
 	seq    uint64
-	answer func(in engine.Input) []engine.Action
+	answer func(in loop.Input) []loop.Action
 }
 
-func (s *script) Step(now time.Duration, in engine.Input) []engine.Action {
+func (s *script) Step(now time.Duration, in loop.Input) []loop.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq++
-	word := strings.TrimPrefix(fmt.Sprintf("%T", in), "engine.")
+	word := strings.TrimPrefix(fmt.Sprintf("%T", in), "loop.")
 	switch in := in.(type) {
-	case engine.Sampled:
+	case loop.Sampled:
 		s.polls = append(s.polls, in.Sample)
-	case engine.Pressed:
+	case loop.Pressed:
 		word = commandNames()[in.Command]
-		if in.Command == engine.CommandPause {
+		if in.Command == loop.CommandPause {
 			s.paused = !s.paused
 		}
-	case engine.AttachFailed:
+	case loop.AttachFailed:
 		word += ": " + in.Why
-	case engine.Applied:
+	case loop.Applied:
 		word += ": " + in.Err
-	case engine.Noted:
+	case loop.Noted:
 		word += ": " + in.Text
 	}
-	s.heard, s.times = append(s.heard, word), append(s.times, now)
+	s.inputs, s.times = append(s.inputs, word), append(s.times, now)
 	if s.answer == nil {
 		return nil
 	}
 	return s.answer(in)
 }
 
-func (s *script) Snapshot() *engine.Snapshot { return &engine.Snapshot{Seq: s.seq, Paused: s.paused} }
+func (s *script) Snapshot() *loop.Snapshot { return &loop.Snapshot{Seq: s.seq, Paused: s.paused} }
 
-// spoken is what was heard beside the ticks of polls and time.
-func (s *script) spoken() []string {
-	return slices.DeleteFunc(slices.Clone(s.heard), func(w string) bool {
+// events returns the inputs other than polls, observations and ticks.
+func (s *script) events() []string {
+	return slices.DeleteFunc(slices.Clone(s.inputs), func(w string) bool {
 		return w == "Sampled" || w == "Ticked" || w == "Observed"
 	})
 }
 
-// pass lets time go by, and everything happen that is due by then.
+// pass advances time and waits until everything that is due has happened.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// sampled is the polls that it was handed so far.
+// sampled returns the polls so far.
 func (s *script) sampled() []*engine.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.polls
 }
 
-// attaches is what every loop does first, and when attaching failed.
-func attaches(in engine.Input) []engine.Action {
+// attaches returns the actions that every loop needs: attach at the start and after a failure, and
+// finish on a quit.
+func attaches(in loop.Input) []loop.Action {
 	switch in := in.(type) {
-	case engine.Begin:
-		return []engine.Action{engine.Attach{}}
-	case engine.AttachFailed:
-		return []engine.Action{engine.Attach{After: time.Second}}
-	case engine.Pressed:
-		if in.Command == engine.CommandQuit {
-			return []engine.Action{engine.Finish{}}
+	case loop.Begin:
+		return []loop.Action{loop.Attach{}}
+	case loop.AttachFailed:
+		return []loop.Action{loop.Attach{After: time.Second}}
+	case loop.Pressed:
+		if in.Command == loop.CommandQuit {
+			return []loop.Action{loop.Finish{}}
 		}
 	}
 	return nil
 }
 
-// finds is an Attach that finds a server at once.
+// finds returns an Attach that finds a server at once.
 func finds(s *Server) func(context.Context) (*Server, error) {
 	return func(context.Context) (*Server, error) { return s, nil }
 }
 
-// live runs a session in a bubble until it ends or for as long as is given; the
-// error is that of its Run.
+// live runs a session in a synctest bubble until it ends, or quits it after d, and returns the error
+// of Run.
 func live(t *testing.T, loop *script, p LivePlan, d time.Duration, during func(*Live)) error {
 	t.Helper()
 	began := time.Now()

@@ -12,46 +12,58 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/simlive"
-	"github.com/rooftop-dev/rooftop/cmd/internal/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/live"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
-// walk is a live session on a simulated server, in a bubble of fake time.
+// walk is a live session on a simulated server, in a synctest bubble.
 type walk struct {
 	t      *testing.T
-	host   *simlive.Host
+	host   *live.Host
 	live   *session.Live
 	file   bytes.Buffer // the recording
-	seen   []string     // what each snapshot came to
+	seen   []string     // the digest of each snapshot
 	done   chan error
 	cancel context.CancelFunc
 }
 
-// begin starts a session on a host that nothing runs on yet.
-func begin(t *testing.T, scenario string, hands bool) *walk {
+// begin starts a session on a host without a server yet.
+func begin(t *testing.T, scenario string, mayRestart bool) *walk {
+	t.Helper()
+	w := newWalk(t, scenario)
+	attach := w.host.AttachOnly
+	if mayRestart {
+		attach = w.host.Attach
+	}
+	w.run(loop.Plan{Measure: 20 * time.Second}, attach)
+	return w
+}
+
+// newWalk returns a walk on the host of a scenario, without a server yet.
+func newWalk(t *testing.T, scenario string) *walk {
 	t.Helper()
 	list, err := scenarios.Select(scenario)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("scenario %s: %d, %v", scenario, len(list), err)
 	}
 	list[0].Startup = 4 * time.Second
-	w := &walk{t: t, host: simlive.New(&list[0], 1), done: make(chan error, 1)}
-	attach := w.host.AttachOnly
-	if hands {
-		attach = w.host.Attach
-	}
+	return &walk{t: t, host: live.New(&list[0], 1), done: make(chan error, 1)}
+}
+
+// run starts the session of a plan.
+func (w *walk) run(plan loop.Plan, attach func(context.Context) (*session.Server, error)) {
+	plan.Started, plan.Version, plan.Rules, plan.Watch = time.Now().UTC(), "test", rules.All(), "http://127.0.0.1:8000"
 	record := session.NewRecorder(&w.file)
 	w.live = session.NewLive(session.LivePlan{
-		Loop: engine.LoopPlan{
-			Started: time.Now().UTC(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://127.0.0.1:8000",
-		},
-		Attach: attach, Clock: w.host.Clock, Record: record, Tell: w.host.Follow(nil),
+		Loop: plan, Attach: attach, Clock: w.host.Clock, Record: record, Tell: w.host.Follow(nil),
 	})
-	session.Observe(w.live, func(s *engine.Snapshot) { w.seen = append(w.seen, digest(s)) })
+	session.Observe(w.live, func(s *loop.Snapshot) { w.seen = append(w.seen, digest(s)) })
 	var ctx context.Context
-	ctx, w.cancel = context.WithCancel(t.Context())
+	ctx, w.cancel = context.WithCancel(w.t.Context())
 	go func() {
 		err := w.live.Run(ctx)
 		if closed := record.Close(); err == nil {
@@ -59,11 +71,10 @@ func begin(t *testing.T, scenario string, hands bool) *walk {
 		}
 		w.done <- err
 	}()
-	return w
 }
 
-// digest is what a snapshot says, as far as a person would tell two apart.
-func digest(s *engine.Snapshot) string {
+// digest returns a text that is equal for two snapshots that look the same on the screen.
+func digest(s *loop.Snapshot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %v phase %d since %v progress %v %q ask %q firm %v quiet %q", s.Seq, s.Now, s.Phase, s.Since, s.Progress.Elapsed, s.Progress.Text, s.Ask, s.Firm, s.Quiet)
 	if s.Advice != nil {
@@ -88,8 +99,8 @@ func digest(s *engine.Snapshot) string {
 	return b.String()
 }
 
-// until waits for something to be seen, and returns the snapshot.
-func (w *walk) until(what string, most time.Duration, holds func(*engine.Snapshot) bool) *engine.Snapshot {
+// until waits for a snapshot that meets a condition and returns it. It fails the test after most.
+func (w *walk) until(what string, most time.Duration, holds func(*loop.Snapshot) bool) *loop.Snapshot {
 	w.t.Helper()
 	began := time.Now()
 	for time.Since(began) < most {
@@ -106,33 +117,33 @@ func (w *walk) until(what string, most time.Duration, holds func(*engine.Snapsho
 	return nil
 }
 
-// end quits, and returns what Run did.
+// end quits and returns the error of Run.
 func (w *walk) end() error {
-	w.live.Do(engine.CommandQuit)
+	w.live.Do(loop.CommandQuit)
 	defer w.cancel()
 	return <-w.done
 }
 
-// phase waits for a phase.
-func phase(p engine.Phase) func(*engine.Snapshot) bool {
-	return func(s *engine.Snapshot) bool { return s.Phase == p }
+// phase returns a condition for until: a phase.
+func phase(p loop.Phase) func(*loop.Snapshot) bool {
+	return func(s *loop.Snapshot) bool { return s.Phase == p }
 }
 
-// measuring waits for the measurement of the n-th change.
-func measuring(n int) func(*engine.Snapshot) bool {
-	return func(s *engine.Snapshot) bool { return s.Phase == engine.PhaseMeasuring && len(s.Iterations) == n }
+// measuring returns a condition for until: the measurement of the n-th change.
+func measuring(n int) func(*loop.Snapshot) bool {
+	return func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseMeasuring && len(s.Iterations) == n }
 }
 
-func advised(s *engine.Snapshot) bool {
+func advised(s *loop.Snapshot) bool {
 	return s.Firm && s.Advice != nil && s.Advice.Kind == engine.KindFlag
 }
 
-// judged waits for the verdict of the n-th iteration.
-func judged(n int) func(*engine.Snapshot) bool {
-	return func(s *engine.Snapshot) bool { return len(s.Iterations) >= n && s.Iterations[n-1].Delta != nil }
+// judged returns a condition for until: the verdict of the n-th iteration.
+func judged(n int) func(*loop.Snapshot) bool {
+	return func(s *loop.Snapshot) bool { return len(s.Iterations) >= n && s.Iterations[n-1].Delta != nil }
 }
 
-// changed is a launch command with a flag set as advised.
+// changed returns the launch command with a flag set to a value.
 func (w *walk) changed(flag, to string) string {
 	fields := strings.Fields(w.host.Command())
 	for i, f := range fields {
@@ -144,13 +155,12 @@ func (w *walk) changed(flag, to string) string {
 	return strings.Join(append(fields, flag, to), " ")
 }
 
-// TestTheEngineerMakesTheChange is the whole loop on a simulated server: it
-// appears, is measured, restarted by hand as advised, found better; then it dies,
-// comes back with a worse setting, is reverted, hangs, and the session ends.
-// Replaying the recording shows the same, step by step.
+// TestTheEngineerMakesTheChange runs the whole loop on a simulated server: it appears, is measured,
+// is restarted by hand as recommended, and improves; then it dies, comes back with a worse setting,
+// is reverted, hangs, and the session ends. Replaying the recording shows the same, step by step.
 func TestTheEngineerMakesTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := begin(t, "seat-capped/8b-a100", false)
+		w := begin(t, "slot-capped/8b-a100", false)
 		time.Sleep(3 * time.Second)
 		if err := w.host.Start(""); err != nil {
 			t.Fatal(err)
@@ -163,20 +173,20 @@ func TestTheEngineerMakesTheChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = w.until("verdict", 90*time.Second, judged(1))
-		if it := s.Iterations[0]; it.Delta.Direction != engine.Better || it.Noticed != engine.AsRecommended {
+		if it := s.Iterations[0]; it.Delta.Direction != verdict.Better || it.Noticed != loop.AsRecommended {
 			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
 		}
 		w.host.Kill()
-		w.until("down", 10*time.Second, phase(engine.PhaseDown))
+		w.until("down", 10*time.Second, phase(loop.PhaseDown))
 		time.Sleep(20 * time.Second)
 		if err := w.host.Start(w.changed("--max-num-seqs", "4")); err != nil {
 			t.Fatal(err)
 		}
-		s = w.until("worse", 90*time.Second, phase(engine.PhaseWorse))
-		if it := s.Iterations[1]; it.Delta.Direction != engine.Worse {
+		s = w.until("worse", 90*time.Second, phase(loop.PhaseWorse))
+		if it := s.Iterations[1]; it.Delta.Direction != verdict.Worse {
 			t.Errorf("second iteration %s", it.Delta.Direction)
 		}
-		w.live.Do(engine.CommandContinue)
+		w.live.Do(loop.CommandContinue)
 		time.Sleep(10 * time.Second)
 		w.host.Hang(20 * time.Second)
 		time.Sleep(30 * time.Second)
@@ -188,7 +198,7 @@ func TestTheEngineerMakesTheChange(t *testing.T) {
 	})
 }
 
-// replays checks that the recording shows what the session saw.
+// replays checks that the recording shows the same snapshots as the session.
 func (w *walk) replays() {
 	w.t.Helper()
 	rec, err := session.OpenRecording(bytes.NewReader(w.file.Bytes()))
@@ -196,7 +206,7 @@ func (w *walk) replays() {
 		w.t.Fatal(err)
 	}
 	var again []string
-	if err := session.Snapshots(rec, "test", func(s *engine.Snapshot) bool { again = append(again, digest(s)); return true }); err != nil {
+	if err := session.Snapshots(rec, "test", func(s *loop.Snapshot) bool { again = append(again, digest(s)); return true }); err != nil {
 		w.t.Fatal(err)
 	}
 	if len(again) != len(w.seen) {
@@ -212,26 +222,26 @@ func (w *walk) replays() {
 	}
 }
 
-// beginApplying begins a walk with hands, up to the change that a key asks for.
+// beginApplying begins a walk with an applier, up to the change that a key requests.
 func beginApplying(t *testing.T) *walk {
 	t.Helper()
-	w := begin(t, "seat-capped/8b-a100", true)
+	w := begin(t, "slot-capped/8b-a100", true)
 	if err := w.host.Start(""); err != nil {
 		t.Fatal(err)
 	}
 	w.until("advice", time.Minute, advised)
-	time.Sleep(45 * time.Second) // of a baseline
-	w.live.Do(engine.CommandApply)
-	w.until("applying", 2*time.Second, phase(engine.PhaseApplying))
+	time.Sleep(45 * time.Second) // for a complete baseline
+	w.live.Do(loop.CommandApply)
+	w.until("applying", 2*time.Second, phase(loop.PhaseApplying))
 	return w
 }
 
-// TestRooftopMakesTheChange: with hands, a key is enough.
+// TestRooftopMakesTheChange checks that with an applier a key makes the change.
 func TestRooftopMakesTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := beginApplying(t)
 		s := w.until("verdict", 90*time.Second, judged(1))
-		if it := s.Iterations[0]; it.Delta.Direction != engine.Better || it.Noticed != engine.AsRecommended {
+		if it := s.Iterations[0]; it.Delta.Direction != verdict.Better || it.Noticed != loop.AsRecommended {
 			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
 		}
 		if err := w.end(); err != nil {
@@ -241,11 +251,11 @@ func TestRooftopMakesTheChange(t *testing.T) {
 	})
 }
 
-// TestRestartedAndDeadWhileItIsMeasured: neither a restart in the middle of a
-// measurement nor a server that dies in one is judged.
+// TestRestartedAndDeadWhileItIsMeasured checks that a measurement during which the server restarts or
+// dies gets no verdict.
 func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := begin(t, "seat-capped/8b-a100", false)
+		w := begin(t, "slot-capped/8b-a100", false)
 		start := func(command string) {
 			t.Helper()
 			if err := w.host.Start(command); err != nil {
@@ -254,7 +264,7 @@ func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
 		}
 		start("")
 		w.until("advice", time.Minute, advised)
-		time.Sleep(45 * time.Second) // of a baseline
+		time.Sleep(45 * time.Second) // for a complete baseline
 		s := w.until("advice", time.Minute, advised)
 		start(w.changed(s.Advice.Flag, "24"))
 		w.until("measuring", time.Minute, measuring(1))
@@ -262,19 +272,19 @@ func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
 		start(w.changed(s.Advice.Flag, "32"))
 		w.until("measuring again", time.Minute, measuring(2))
 		w.host.Kill()
-		w.until("down", 10*time.Second, phase(engine.PhaseDown))
+		w.until("down", 10*time.Second, phase(loop.PhaseDown))
 		time.Sleep(time.Minute)
 		start(w.changed(s.Advice.Flag, "48"))
-		s = w.until("verdict", 2*time.Minute, func(s *engine.Snapshot) bool {
+		s = w.until("verdict", 2*time.Minute, func(s *loop.Snapshot) bool {
 			n := len(s.Iterations)
 			return n > 0 && s.Iterations[n-1].Delta != nil
 		})
 		for i, it := range s.Iterations {
-			if last := i == len(s.Iterations)-1; last != (it.Delta != nil) || !last && it.End != engine.IterationBroken {
+			if last := i == len(s.Iterations)-1; last != (it.Delta != nil) || !last && it.End != loop.IterationBroken {
 				t.Errorf("change %d: %s %q", it.N, it.End, it.Text)
 			}
 		}
-		if n := len(s.Iterations); n != 3 || s.Iterations[n-1].Delta.Direction != engine.Better {
+		if n := len(s.Iterations); n != 3 || s.Iterations[n-1].Delta.Direction != verdict.Better {
 			t.Errorf("%d changes, the last %s", n, s.Iterations[n-1].Delta.Direction)
 		}
 		if err := w.end(); err != nil {
@@ -284,7 +294,7 @@ func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
 	})
 }
 
-// TestASignalDuringAChange: the change is finished, and then the session ends.
+// TestASignalDuringAChange checks that the change is completed before the session ends.
 func TestASignalDuringAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := beginApplying(t)

@@ -7,76 +7,73 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 const (
-	// samplesWaiting bounds the polls that the loop has not taken: sixteen seconds
-	// of them. When it is full the oldest goes and counts as missed.
-	samplesWaiting = 64
+	// maxQueuedPolls bounds the polls that the loop has not handled, to 16 s of them. If the
+	// queue is full, the oldest is dropped and counts as missed.
+	maxQueuedPolls = 64
 	// processInterval is the time between two readings of the server's processes.
 	processInterval = 2 * time.Second
 )
 
-// watch reads one server: page and GPUs in one goroutine, its processes in
-// another.
+// watch reads one server: page and GPUs on one goroutine, its processes on another.
 type watch struct {
 	server *Server
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	polls  chan polled
-	// observed holds the latest reading of the processes: one that nobody took is
-	// replaced.
-	observed chan engine.Observed
-	remarks  chan string // what the journal should know of the reading
-	holds    [2]chan bool
+	// observed holds the latest reading of the processes; a newer one replaces it.
+	observed chan loop.Observed
+	remarks  chan string  // sentences for the journal
+	pauses   [2]chan bool // for poll and observe
 }
 
-// polled is one poll, as it was read and as the engine takes it.
+// polled is one poll, as read and as parsed for the engine.
 type polled struct {
 	poll   *Poll
 	sample *engine.Sample
 }
 
-// newWatch begins to read a server, unless it is held from the start; began is the
-// session's time 0 by the clock.
-func newWatch(ctx context.Context, s *Server, clock func() time.Duration, began time.Duration, held bool) *watch {
+// newWatch starts reading a server, unless paused; began is the start of the session by the clock.
+func newWatch(ctx context.Context, s *Server, clock func() time.Duration, began time.Duration, paused bool) *watch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{
 		server: s, cancel: cancel,
-		polls: make(chan polled, samplesWaiting), observed: make(chan engine.Observed, 1), remarks: make(chan string, 4),
+		polls: make(chan polled, maxQueuedPolls), observed: make(chan loop.Observed, 1), remarks: make(chan string, 4),
 	}
-	for i := range w.holds {
-		w.holds[i] = make(chan bool, 1)
+	for i := range w.pauses {
+		w.pauses[i] = make(chan bool, 1)
 	}
-	w.done.Go(func() { w.poll(ctx, clock, began, held) })
+	w.done.Go(func() { w.poll(ctx, clock, began, paused) })
 	if s.Processes != nil {
-		w.done.Go(func() { w.observe(ctx, held) })
+		w.done.Go(func() { w.observe(ctx, paused) })
 	}
 	return w
 }
 
 // poll reads the page and the GPUs until ctx ends.
-func (w *watch) poll(ctx context.Context, clock func() time.Duration, began time.Duration, held bool) {
+func (w *watch) poll(ctx context.Context, clock func() time.Duration, began time.Duration, paused bool) {
 	p := poller{
-		pages: w.server.Pages, gpus: w.server.GPUs, clock: clock, began: began,
-		deadline: pageWithin, patient: true, hold: w.holds[0], held: held,
+		pages: w.server.Pages, health: w.server.Health, gpus: w.server.GPUs, clock: clock, began: began,
+		deadline: pageWithin, backOff: true, pause: w.pauses[0], paused: paused,
 	}
-	p.stood = func(d time.Duration) {
-		w.remark(fmt.Sprintf("rooftop stood still for %v: it was stopped, or its machine slept", d.Round(time.Second)))
+	p.onSuspend = func(d time.Duration) {
+		w.remark(fmt.Sprintf("rooftop was not running for %v: it was stopped, or its machine was suspended", d.Round(time.Second)))
 	}
 	p.first = p.now()
-	parser, told := newParser(w.server.Header.Model), false
+	parser, noted := newParser(w.server.Header.Model), false
 	p.run(ctx, 0, func(poll *Poll) {
 		w.offer(polled{poll, parser.sample(poll)})
-		if p.slow != "" && !told {
-			told = true
+		if p.slow != "" && !noted {
+			noted = true
 			w.remark(p.slow)
 		}
 	})
 }
 
-// remark leaves a sentence for the journal. Where several wait already it goes
-// unsaid.
+// remark queues a sentence for the journal. It drops the sentence if the queue is full.
 func (w *watch) remark(text string) {
 	select {
 	case w.remarks <- text:
@@ -84,8 +81,7 @@ func (w *watch) remark(text string) {
 	}
 }
 
-// offer queues a poll. Where the queue is full the oldest goes, and is counted as
-// missed.
+// offer queues a poll. If the queue is full, it drops the oldest poll, which then counts as missed.
 func (w *watch) offer(p polled) {
 	for {
 		select {
@@ -98,58 +94,58 @@ func (w *watch) offer(p polled) {
 			lost := old.poll.Missed + 1
 			p.poll.Missed += lost
 			p.sample.Missed += lost
-		default: // it was taken meanwhile
+		default: // the loop has taken it meanwhile
 		}
 	}
 }
 
 // observe reads the processes until ctx ends.
-func (w *watch) observe(ctx context.Context, held bool) {
+func (w *watch) observe(ctx context.Context, paused bool) {
 	ticker := time.NewTicker(processInterval)
 	defer ticker.Stop()
 	for {
-		if !held {
-			w.look()
+		if !paused {
+			w.observeOnce()
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case held = <-w.holds[1]:
+		case paused = <-w.pauses[1]:
 		case <-ticker.C:
 		}
 	}
 }
 
-// look reads the processes once.
-func (w *watch) look() {
-	var o engine.Observed
+// observeOnce reads the processes once.
+func (w *watch) observeOnce() {
+	var o loop.Observed
 	err := func() (err error) {
 		defer recovered("the server's processes could not be read", &err)
-		o.Processes, o.Problems, err = w.server.Processes()
+		o, err = w.server.Processes()
 		return err
 	}()
 	if err != nil {
-		o = engine.Observed{Err: err.Error()}
+		o = loop.Observed{Err: err.Error()}
 	}
 	select {
-	case <-w.observed: // older
+	case <-w.observed: // drops the older reading
 	default:
 	}
-	w.observed <- o // this is the only sender
+	w.observed <- o // never blocks: this is the only sender
 }
 
-// hold stops reading, or goes on. It does not wait.
-func (w *watch) hold(held bool) {
-	for _, h := range w.holds {
+// setPaused pauses or resumes reading. It does not wait.
+func (w *watch) setPaused(paused bool) {
+	for _, h := range w.pauses {
 		select {
-		case <-h: // not seen yet
+		case <-h: // drops a value that was not received yet
 		default:
 		}
-		h <- held // this is the only sender
+		h <- paused // never blocks: this is the only sender
 	}
 }
 
-// close stops reading and closes the server once nothing reads it any more.
+// close stops reading, waits for the readers, and closes the server.
 func (w *watch) close() {
 	w.cancel()
 	w.done.Wait()

@@ -1,4 +1,4 @@
-// Package tmuxtest puts a program into a real terminal: a shell in a pane of a
-// private tmux server, which tests type into, look at, resize and take away. Only
-// end-to-end tests use it: what it waits for takes real time.
+// Package tmuxtest runs programs in a real terminal: a shell in a pane of a private tmux server.
+// Tests can type, read the screen, resize and close the pane. Only end-to-end tests use it, because
+// waiting takes real time.
 package tmuxtest

@@ -13,22 +13,20 @@ import (
 	"time"
 )
 
-// Prompt is what the shell of a terminal prints when it waits for a command.
+// Prompt is the shell's prompt in a terminal.
 const Prompt = "$ "
 
-// patience bounds what takes no time on any machine: tmux itself, and its shell.
+// patience limits operations that are fast on any machine: those of tmux and its shell.
 const patience = 20 * time.Second
 
-// Options say what the terminal is like. The zero value is 80x24 in the test's
-// directory, with a bare environment.
+// Options describe the terminal. The zero value is 80x24 with a minimal environment.
 type Options struct {
 	Width, Height int      // in cells; 0 is 80x24
 	Dir           string   // where the shell starts; "" is a new empty directory
 	Env           []string // NAME=value, added to HOME, PATH, LANG and SHELL
 }
 
-// Terminal is a shell in a pane of a tmux server of its own. Its methods fail the
-// test where tmux itself fails.
+// Terminal is a shell in a pane of its own tmux server. Its methods fail the test if tmux fails.
 type Terminal struct {
 	// Dir is where the shell was started, Home its home directory.
 	Dir, Home string
@@ -36,18 +34,18 @@ type Terminal struct {
 	t      testing.TB
 	socket string
 	server *exec.Cmd
-	ended  func() // waits until the server is gone
+	ended  func() // waits until the server has ended
 }
 
-// Open starts a tmux server with one pane and a shell in it, and ends it with the
-// test. Where there is no tmux the test fails: it was asked for, and checked nothing.
+// Open starts a tmux server with one pane and a shell in it, and ends it with the test. Without
+// tmux the test fails rather than being skipped.
 func Open(t testing.TB, o Options) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Fatal("NOT CHECKED: the screen in a terminal, for there is no tmux here; install it, or leave these tests out with -skip 'E2EScreen|E2ETerminal|E2EWalk'")
 	}
-	// The name of a socket is at most 107 bytes long, and that of a test's own
-	// directory may be longer.
+	// The name of a socket may have at most 107 bytes, and the path of the test's own directory may
+	// be longer.
 	run, err := os.MkdirTemp("", "tmux")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +59,7 @@ func Open(t testing.TB, o Options) *Terminal {
 			t.Fatal(err)
 		}
 	}
-	// In the foreground, so that it is our child and cannot outlive the test.
+	// Run in the foreground, as our child process, so that it cannot outlive the test.
 	x.server = exec.CommandContext(context.WithoutCancel(t.Context()), "tmux", "-D", "-S", x.socket, "-f", "/dev/null")
 	x.server.Env = append([]string{"HOME=" + x.Home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "SHELL=/bin/bash"}, o.Env...)
 	if err := x.server.Start(); err != nil {
@@ -70,7 +68,7 @@ func Open(t testing.TB, o Options) *Terminal {
 	x.ended = sync.OnceFunc(func() { _ = x.server.Wait() })
 	t.Cleanup(func() {
 		x.Close()
-		// What was hung up may still be writing.
+		// Programs that were hung up may still be writing.
 		x.poll(patience, func() bool { return os.RemoveAll(run) == nil })
 	})
 	x.until("a tmux server", patience, func() bool {
@@ -88,8 +86,8 @@ func Open(t testing.TB, o Options) *Terminal {
 	return x
 }
 
-// Close ends the tmux server, as if the machine behind the terminal had gone:
-// programs in the pane are hung up. It may be called again.
+// Close ends the tmux server, as if the terminal's machine had failed: programs in the pane get a
+// hang-up. It may be called again.
 func (x *Terminal) Close() {
 	_ = x.command("kill-server").Run()
 	force := time.AfterFunc(patience, func() { _ = x.server.Process.Kill() })
@@ -97,84 +95,82 @@ func (x *Terminal) Close() {
 	x.ended()
 }
 
-// ClosePane takes the pane away and leaves the server, as a closed window does.
+// ClosePane closes the pane but not the server, like closing a window.
 func (x *Terminal) ClosePane() {
 	x.t.Helper()
 	x.tmux("set-option", "-g", "exit-empty", "off", ";", "kill-pane", "-t", "s")
 }
 
-// Type types text and enter.
+// Type types text followed by enter.
 func (x *Terminal) Type(text string) {
 	x.t.Helper()
 	x.tmux("send-keys", "-t", "s", "-l", "--", text)
 	x.Press("Enter")
 }
 
-// Press presses keys as tmux names them: "q", "Tab", "C-z", "Enter".
+// Press presses keys by their tmux names: "q", "Tab", "C-z", "Enter".
 func (x *Terminal) Press(keys ...string) {
 	x.t.Helper()
 	x.tmux(append([]string{"send-keys", "-t", "s"}, keys...)...)
 }
 
-// Screen is what is seen now, line by line without trailing blanks.
+// Screen returns the visible text, without trailing blanks of lines.
 func (x *Terminal) Screen() string {
 	x.t.Helper()
 	return x.tmux("capture-pane", "-p", "-t", "s")
 }
 
-// Styled is the screen with the escape sequences of its colours.
+// Styled returns the screen with the escape sequences of its colours.
 func (x *Terminal) Styled() string {
 	x.t.Helper()
 	return x.tmux("capture-pane", "-p", "-e", "-t", "s")
 }
 
-// History is everything on the normal screen, with what was scrolled away, and
-// with lines joined again that were too long.
+// History returns the whole normal screen including the scrollback, with wrapped lines joined.
 func (x *Terminal) History() string {
 	x.t.Helper()
 	return x.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "s")
 }
 
-// Resize gives the terminal another size.
+// Resize changes the size of the terminal.
 func (x *Terminal) Resize(width, height int) {
 	x.t.Helper()
 	x.tmux("resize-window", "-t", "s", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
 }
 
-// Alternate says whether the alternate screen is shown, which leaves the lines
-// of the shell alone.
+// Alternate reports whether the alternate screen is shown, which does not affect the lines of the
+// shell.
 func (x *Terminal) Alternate() bool {
 	x.t.Helper()
 	return x.ask("alternate_on") == "1"
 }
 
-// Cursor says whether the cursor is shown.
+// Cursor reports whether the cursor is visible.
 func (x *Terminal) Cursor() bool {
 	x.t.Helper()
 	return x.ask("cursor_flag") == "1"
 }
 
-// Mouse says whether a program takes the mouse, so that text cannot be selected.
+// Mouse reports whether a program captures the mouse, so that text cannot be selected.
 func (x *Terminal) Mouse() bool {
 	x.t.Helper()
 	return x.ask("mouse_any_flag") == "1"
 }
 
-// Clipboard is what programs have copied last, "" nothing.
+// Clipboard returns what programs copied last, "" if nothing.
 func (x *Terminal) Clipboard() string {
 	x.t.Helper()
-	out, _ := x.command("show-buffer").Output() // it fails while there is none
+	out, _ := x.command("show-buffer").Output() // fails without a buffer
 	return string(out)
 }
 
-// ShellPID is the process of the shell.
+// ShellPID returns the PID of the shell.
 func (x *Terminal) ShellPID() int {
 	x.t.Helper()
-	return x.number("pane_pid")
+	return x.intVariable("pane_pid")
 }
 
-// Pipe copies every byte that programs write to the terminal from now on to a
-// file.
+// Pipe copies all further terminal output of programs to a file.
 func (x *Terminal) Pipe(file string) {
 	x.t.Helper()
 	x.tmux("pipe-pane", "-t", "s", "exec cat > '"+file+"'")
@@ -184,14 +180,14 @@ func (x *Terminal) Pipe(file string) {
 	})
 }
 
-// Await waits until the screen shows a text and returns that screen.
+// Await waits until the screen contains a text and returns that screen.
 func (x *Terminal) Await(text string, within time.Duration) string {
 	x.t.Helper()
 	return x.AwaitThat(fmt.Sprintf("%q", text), within, func(screen string) bool { return strings.Contains(screen, text) })
 }
 
-// AwaitThat waits until a screen is as wanted, and returns it. It fails the test
-// with the last screen where that takes longer.
+// AwaitThat waits until wanted accepts the screen, and returns it. On a timeout it fails the test
+// with the last screen.
 func (x *Terminal) AwaitThat(what string, within time.Duration, wanted func(screen string) bool) string {
 	x.t.Helper()
 	var last string
@@ -204,7 +200,7 @@ func (x *Terminal) AwaitThat(what string, within time.Duration, wanted func(scre
 	return last
 }
 
-// AwaitNormal waits until the normal screen is shown, as programs leave it.
+// AwaitNormal waits until the normal screen is shown, which programs restore at their end.
 func (x *Terminal) AwaitNormal(within time.Duration) {
 	x.t.Helper()
 	if !x.poll(within, func() bool { return !x.Alternate() }) {
@@ -219,7 +215,7 @@ func (x *Terminal) until(what string, within time.Duration, done func() bool) {
 	}
 }
 
-// poll looks every 50 ms, and once more when the time is over.
+// poll calls done every 50 ms, and once more at the end.
 func (x *Terminal) poll(within time.Duration, done func() bool) bool {
 	for deadline := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
 		if done() {
@@ -236,7 +232,8 @@ func (x *Terminal) ask(variable string) string {
 	return strings.TrimSpace(x.tmux("display-message", "-p", "-t", "s", "#{"+variable+"}"))
 }
 
-func (x *Terminal) number(variable string) int {
+// intVariable returns the value of a tmux format variable that is a number.
+func (x *Terminal) intVariable(variable string) int {
 	x.t.Helper()
 	n, err := strconv.Atoi(x.ask(variable))
 	if err != nil {
@@ -245,7 +242,7 @@ func (x *Terminal) number(variable string) int {
 	return n
 }
 
-// tmux runs one command of the client and returns its output.
+// tmux runs a tmux command and returns its output.
 func (x *Terminal) tmux(args ...string) string {
 	x.t.Helper()
 	cmd := x.command(args...)
@@ -264,7 +261,7 @@ func (x *Terminal) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Boxed draws a line around a screen, so that a log shows where it ends.
+// Boxed draws a box around a screen, so that a log shows its edges.
 func Boxed(screen string) string {
 	var b strings.Builder
 	for line := range strings.Lines(screen) {

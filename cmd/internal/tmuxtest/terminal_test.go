@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The harness is held to what its users rely on, with programs that are known.
+// The test checks the harness with known programs.
 func TestE2ETerminal(t *testing.T) {
 	x := Open(t, Options{Width: 60, Height: 12, Env: []string{"SPOKEN=as told"}})
 	x.Type(`echo "$SPOKEN" $(tput cols) $(tput lines)`)

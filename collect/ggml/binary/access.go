@@ -11,10 +11,10 @@ import (
 // capSysPtrace is CAP_SYS_PTRACE (include/uapi/linux/capability.h).
 const capSysPtrace = 19
 
-// unreadable says why the mapped files of a process may not be read, and what to do. The
-// kernel shows them to who runs as the same user, or has CAP_SYS_PTRACE over the process
-// (ptrace(2), access mode checking); security modules may refuse both. root is where the
-// kernel shows processes.
+// unreadable returns why the mapped files of a process cannot be read, and what to do. The
+// kernel shows them to processes of the same user, and to those with CAP_SYS_PTRACE over the
+// process (ptrace(2), access mode checking); security modules may refuse both. root is the
+// mount point of procfs.
 func unreadable(root string) error {
 	user, capabilities, err := self(root)
 	switch {
@@ -23,11 +23,10 @@ func unreadable(root string) error {
 	case err == nil && user == 0:
 		return errors.New("its mapped files may not be read: root has no CAP_SYS_PTRACE here, as in most containers; run rooftop on the host, or give the container CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON; 'rooftop doctor' shows which are missing")
 	}
-	return errors.New("its mapped files may not be read: that takes its own user or CAP_SYS_PTRACE, and watching it takes CAP_BPF and CAP_PERFMON; run as root, or as 'rooftop doctor' says")
+	return errors.New("its mapped files may not be read: that needs its own user or CAP_SYS_PTRACE, and tracing it needs CAP_BPF and CAP_PERFMON; run as root, or as 'rooftop doctor' says")
 }
 
-// self is the effective user of this process, and its effective capabilities (proc(5),
-// /proc/PID/status).
+// self returns the effective user and capabilities of this process (proc(5), /proc/PID/status).
 func self(root string) (user int, capabilities uint64, err error) {
 	raw, err := os.ReadFile(filepath.Join(root, "self", "status"))
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Whoever may not look at a process is told what they lack, and not what they have.
+// The error names the missing privilege when a process cannot be read, and not the privileges
+// that are present.
 func TestWhatIsNeededToLookAtAProcess(t *testing.T) {
 	const root, nobody, none, all = "Uid:\t0\t0\t0\t0\n", "Uid:\t0\t65534\t65534\t65534\n", "CapEff:\t0000000000000000\n", "CapEff:\t000001fffeffffff\n"
 	for name, c := range map[string]struct {

@@ -11,12 +11,12 @@ const (
 	pointerBytes = 8       //
 	objectBytes  = 32      // sizeof(struct ggml_object), which ggml_tensor_overhead adds
 	nameBytes    = 64      // GGML_MAX_NAME
-	maxOffset    = 1 << 12 // no field of these structures lies farther
-	noOffset     = -1      // of a field that is not known
+	maxOffset    = 1 << 12 // larger than the offset of any field
+	noOffset     = -1      // the field is unknown
 	paramsBytes  = 64      // GGML_MAX_OP_PARAMS
 )
 
-// emptyLayout knows nothing.
+// emptyLayout returns a layout without known fields.
 func emptyLayout() Layout {
 	return Layout{
 		Type: noOffset, NE: noOffset, NB: noOffset, Op: noOffset, Params: noOffset, Flags: noOffset, Src: noOffset,
@@ -24,7 +24,7 @@ func emptyLayout() Layout {
 	}
 }
 
-// accessorLayout reads offsets out of the code of GGML's accessors.
+// accessorLayout determines offsets from the code of GGML's accessors.
 func (o *object) accessorLayout() Layout {
 	l := emptyLayout()
 	l.Name = o.returnedAddress("ggml_get_name")
@@ -45,7 +45,7 @@ func (o *object) accessorLayout() Layout {
 	return l
 }
 
-// first is the first of some offsets that a field can have.
+// first returns the first valid offset of a field, or noOffset.
 func first(offsets []int64) int {
 	for _, at := range offsets {
 		if at >= 0 && at < maxOffset {
@@ -59,7 +59,7 @@ func (o *object) readOffsets(name string, size int) []int64 { return o.follow(na
 
 func (o *object) writeOffsets(name string) []int64 { return o.follow(name).writes() }
 
-// returnedAddress is the offset of a field whose address a function returns.
+// returnedAddress returns the offset of a field whose address a function returns, or noOffset.
 func (o *object) returnedAddress(name string) int {
 	for _, v := range o.follow(name).returns {
 		if v.kind == number && v.a == 1 {
@@ -69,7 +69,7 @@ func (o *object) returnedAddress(name string) int {
 	return noOffset
 }
 
-// returnedField is the offset of a field whose value a function returns.
+// returnedField returns the offset of a field whose value a function returns, or noOffset.
 func (o *object) returnedField(name string, size int) int {
 	for _, v := range o.follow(name).returns {
 		if v.kind == loaded && v.a == 1 && v.size == size {
@@ -79,8 +79,8 @@ func (o *object) returnedField(name string, size int) int {
 	return noOffset
 }
 
-// dimensionField is the offset of an array of numbers of which a function reads the
-// first ones, in any order.
+// dimensionField returns the offset of an array of numbers whose first ones a function reads,
+// in any order, or noOffset.
 func (o *object) dimensionField(name string, count int) int {
 	reads := slices.Compact(slices.Sorted(slices.Values(o.readOffsets(name, 8))))
 	if len(reads) < count {
@@ -94,8 +94,8 @@ func (o *object) dimensionField(name string, count int) int {
 	return first(reads)
 }
 
-// opFields are those of the operator and of its parameters, which ggml_get_unary_op
-// compares with UNARY and returns.
+// opFields returns the offsets of the operator and of its parameters. ggml_get_unary_op
+// compares the former with UNARY and returns the latter.
 func (o *object) opFields() (op, params int) {
 	f := o.follow("ggml_get_unary_op")
 	op, params = noOffset, noOffset
@@ -118,9 +118,9 @@ func (o *object) opFields() (op, params int) {
 	return op, params
 }
 
-// viewField is that of the tensor that another is a view of. ggml_set_output walks along
-// it in newer versions, ggml_backend_view_init and ggml_backend_tensor_set read it
-// before anything else that lies after the operator.
+// viewField returns the offset of the tensor that another is a view of. ggml_set_output follows
+// it in newer versions; ggml_backend_view_init and ggml_backend_tensor_set read it before
+// anything else after the operator.
 func (o *object) viewField(l Layout) int {
 	if l.Op < 0 {
 		return noOffset
@@ -135,8 +135,8 @@ func (o *object) viewField(l Layout) int {
 	return noOffset
 }
 
-// sourceField is that of the sources and how many there are. They end where the view
-// begins, and begin after the flags, or after the gradient that lay there until 2024.
+// sourceField returns the offset and number of the sources. They end where the view begins, and
+// begin after the flags, or until 2024 after the gradient.
 func (o *object) sourceField(l Layout) (src, slots int) {
 	if l.View < 0 || l.Flags < 0 {
 		return noOffset, 0
@@ -151,18 +151,18 @@ func (o *object) sourceField(l Layout) (src, slots int) {
 	if slots < 1 || slots > maxSlots || (l.View-begin)%pointerBytes != 0 {
 		return noOffset, 0
 	}
-	// The gradient lay before them until 2024, and until June 2024 times after them: the
-	// version table knows.
+	// Until 2024 the gradient was before them, and until June 2024 times were after them: the
+	// version table covers these.
 	if slots == defaultSlots+1 || slots == defaultSlots+1+perfBytes/pointerBytes {
 		return noOffset, 0
 	}
 	return begin, slots
 }
 
-// maxSlots is the largest number of sources that is believed; GGML has had 6 and 10.
+// maxSlots is the largest plausible number of sources; GGML has had 6 and 10.
 const maxSlots = 32
 
-// tensorSize is sizeof(struct ggml_tensor), 0 unknown.
+// tensorSize returns sizeof(struct ggml_tensor), 0 if unknown.
 func (o *object) tensorSize() int {
 	for _, v := range o.follow("ggml_tensor_overhead").returns {
 		if v.kind == number && v.a == 0 && v.c > objectBytes && v.c < maxOffset {
@@ -172,8 +172,8 @@ func (o *object) tensorSize() int {
 	return 0
 }
 
-// graphFields reads the offsets of a graph out of ggml_graph_node, where there are no
-// accessors for them: it compares with the number of nodes, then reads the nodes.
+// graphFields determines the offsets of a graph from ggml_graph_node, if there are no accessors
+// for them: it compares with the number of nodes, then reads the nodes.
 func (o *object) graphFields(l *Layout) {
 	f := o.follow("ggml_graph_node")
 	if l.GraphCount < 0 {

@@ -5,11 +5,11 @@ import (
 	"os"
 )
 
-// Again opens the file that the image was read from once more, to attach to it. It fails
-// where another one has its name by now, or where the file was written since: offsets of
-// the one that was read would lie in the middle of instructions, and a probe there ends
-// whoever runs them. An image that was not read from a file is opened as it is.
-func (i *Image) Again() (*os.File, error) {
+// Reopen opens the file that the image was read from again, to attach to it. It fails if the
+// path names another file by now, or if the file was written since: the old offsets would be in
+// the middle of instructions, and a probe there kills any process that runs them. An image that
+// was not read from a file is opened without these checks.
+func (i *Image) Reopen() (*os.File, error) {
 	f, err := os.Open(i.Open)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", i.Path, plain(err))
@@ -20,12 +20,12 @@ func (i *Image) Again() (*os.File, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s was replaced or written since it was read (%w): trace anew", i.Path, plain(err))
+		return nil, fmt.Errorf("%s was replaced or written since it was read (%w): trace again", i.Path, plain(err))
 	}
 	return f, nil
 }
 
-// sameContent says that a file is the one it was, and was not written since.
+// sameContent reports whether both describe the same file, not written in between.
 func sameContent(then, now os.FileInfo) bool {
 	return os.SameFile(then, now) && then.Size() == now.Size() && then.ModTime().Equal(now.ModTime())
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A file is opened again as long as it is the one that was read.
+// A file is reopened only while it is the one that was read.
 func TestAFileIsOpenedAgainWhileItIsTheSame(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libggml-cpu.so")
 	put := func(to, text string) {
@@ -24,7 +24,7 @@ func TestAFileIsOpenedAgainWhileItIsTheSame(t *testing.T) {
 	}
 	image := &Image{Path: "/inside/libggml-cpu.so", Open: path, read: info}
 	again := func() error {
-		f, err := image.Again()
+		f, err := image.Reopen()
 		if err == nil {
 			err = f.Close()
 		}

@@ -2,18 +2,18 @@ package binary
 
 import "encoding/binary"
 
-// arm follows A64 code of the AAPCS64. Instructions are decoded by their bits (Arm
-// Architecture Reference Manual for A-profile, C4): the disassembler keeps the offsets of
-// memory operands to itself.
+// arm follows A64 code of the AAPCS64. Instructions are decoded from their bits (Arm
+// Architecture Reference Manual for A-profile, C4), because the disassembler does not expose
+// the offsets of memory operands.
 type arm struct{}
 
-// Registers with a task. 31 is the stack pointer or zero, by the instruction.
+// Registers with a role. 31 is the stack pointer or zero, depending on the instruction.
 const (
 	armResult = 0
 	armLink   = 30
 	armSP     = 31
 	armZero   = 31
-	// armSaved are the registers from the first to the last that a call leaves alone.
+	// armFirstSaved to armLastSaved are the registers that a call preserves.
 	armFirstSaved, armLastSaved = 19, 29
 	armBytes                    = 4 // of an instruction
 )
@@ -37,7 +37,7 @@ func (arm) forget(m *machine) {
 	}
 }
 
-// armWord is the instruction that code begins with.
+// armWord returns the first instruction of code.
 func armWord(code []byte) (uint32, bool) {
 	if len(code) < armBytes {
 		return 0, false
@@ -45,10 +45,10 @@ func armWord(code []byte) (uint32, bool) {
 	return binary.LittleEndian.Uint32(code), true
 }
 
-// field is some bits of an instruction.
+// field returns some bits of an instruction.
 func field(w uint32, low, count int) int64 { return int64(w >> low & (1<<count - 1)) }
 
-// signedField is the same as a number with a sign.
+// signedField returns some bits of an instruction as a signed number.
 func signedField(w uint32, low, count int) int64 {
 	return field(w, low, count) << (64 - count) >> (64 - count)
 }
@@ -68,7 +68,8 @@ func (c arm) step(m *machine, address uint64, code []byte) step {
 	return step{length: armBytes}
 }
 
-// armFlow says where an instruction leads, with the target of a direct jump or call.
+// armFlow returns where execution continues after an instruction, with the target of a direct
+// jump or call.
 func armFlow(w uint32, address uint64) (flow, uint64) {
 	to := func(low, count int) uint64 { return address + uint64(signedField(w, low, count)*armBytes) } //nolint:gosec // wraps as addresses do
 	switch {
@@ -88,8 +89,8 @@ func armFlow(w uint32, address uint64) (flow, uint64) {
 	return goOn, 0
 }
 
-// execute does what an instruction does to registers and slots. One that is not known
-// leaves the register that it most likely writes unknown.
+// execute applies an instruction to registers and slots. An unknown one makes the register that
+// it most likely writes unknown.
 func (c arm) execute(m *machine, w uint32, address uint64) {
 	rd := int(field(w, 0, 5))
 	switch {
@@ -120,7 +121,7 @@ func (c arm) execute(m *machine, w uint32, address uint64) {
 	}
 }
 
-// read is a register's value, where 31 is zero.
+// read returns a register's value; 31 is zero.
 func (m *machine) read(r int) value {
 	if r == armZero {
 		return constant(0)
@@ -128,7 +129,7 @@ func (m *machine) read(r int) value {
 	return m.reg[r]
 }
 
-// set writes a register. 31 is the stack pointer where sp is set, and nothing otherwise.
+// set writes a register. 31 is the stack pointer if sp is set, and is ignored otherwise.
 func (arm) set(m *machine, r int, v value, sp bool) {
 	if r == armZero && !sp {
 		return
@@ -136,7 +137,7 @@ func (arm) set(m *machine, r int, v value, sp bool) {
 	m.reg[r] = v
 }
 
-// armAddress is what adr and adrp put together.
+// armAddress returns the address that adr or adrp computes.
 func armAddress(w uint32, address uint64) value {
 	n := signedField(w, 5, 19)<<2 | field(w, 29, 2)
 	if w>>31 == 1 {
@@ -146,8 +147,8 @@ func armAddress(w uint32, address uint64) value {
 	return constant(int64(address) + n) //nolint:gosec // addresses of user space
 }
 
-// add is an addition, a subtraction or a comparison. Register 31 is the stack pointer
-// where sp is set.
+// add executes an addition, a subtraction or a comparison. Register 31 is the stack pointer if
+// sp is set.
 func (c arm) add(m *machine, w uint32, n value, sp bool) {
 	rd, rn := int(field(w, 0, 5)), int(field(w, 5, 5))
 	v := m.reg[rn]
@@ -180,7 +181,7 @@ func armMove(m *machine, w uint32, rd int) value {
 	return value{}
 }
 
-// armBits is a shift to the left or an extension.
+// armBits returns the result of a left shift or an extension.
 func armBits(m *machine, w uint32) value {
 	size := 32 << field(w, 31, 1)
 	rotate, last := int(field(w, 16, 6)), int(field(w, 10, 6))
@@ -194,7 +195,7 @@ func armBits(m *machine, w uint32) value {
 	return value{}
 }
 
-// multiply is a multiplication with an addition.
+// multiply executes a multiplication with an addition.
 func (c arm) multiply(m *machine, w uint32, rd int) {
 	v := product(m.read(int(field(w, 5, 5))), m.read(int(field(w, 16, 5))))
 	if w>>15&1 == 1 || field(w, 21, 3)&3 != 0 && field(w, 21, 3)&3 != 1 {
@@ -204,7 +205,8 @@ func (c arm) multiply(m *machine, w uint32, rd int) {
 	c.set(m, rd, v.plus(m.read(int(field(w, 10, 5)))), false)
 }
 
-// armMemory is the address of a load or a store with a constant, written back or not.
+// armMemory returns the address of a load or a store with a constant offset, with or without
+// write-back.
 func armMemory(m *machine, rn int, offset int64, writeBack, after bool) value {
 	base := m.reg[rn]
 	at := base.plus(constant(offset))
@@ -272,8 +274,8 @@ func (c arm) transfer(m *machine, at value, r, size int, load, vector bool) {
 	}
 }
 
-// stub is the slot of the global offset table that a stub of the procedure linkage
-// table jumps through: adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; br x17.
+// stub returns the slot of the global offset table that a stub of the procedure linkage table
+// jumps through: adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; br x17.
 func (c arm) stub(address uint64, code []byte) (slot uint64, ok bool) {
 	m := &machine{slots: map[int64]value{}, out: &followed{}}
 	for ; len(code) >= armBytes; address, code = address+armBytes, code[armBytes:] {

@@ -66,7 +66,7 @@ func TestArmSitesKeepWhatTheProbeNeeds(t *testing.T) {
 		"nothing at all":                         {nil, need{}, 0, false},
 	} {
 		o, s := armCode(t, c.code...)
-		got := arm{}.spot(o, s, c.need)
+		got := sites{o, arm{}}.spot(s, c.need)
 		if got.offset != c.offset || got.cheap != c.cheap {
 			t.Errorf("%s: +%d %q cheap=%v, want +%d cheap=%v", name, got.offset, got.instruction, got.cheap, c.offset, c.cheap)
 		}
@@ -75,23 +75,23 @@ func TestArmSitesKeepWhatTheProbeNeeds(t *testing.T) {
 
 func TestArmEndsOfCalls(t *testing.T) {
 	o, s := armCode(t, armSTPLink, armBL, 0x2a0003f3, 0x7100081f, 0x54000043, armRET, armRET) // mov w19, w0; cmp w0, #2; b.cc .+8
-	if got, ok := (arm{}).after(o, s); !ok || got.offset != 16 || !got.cheap {
+	if got, ok := (sites{o, arm{}}).after(s); !ok || got.offset != 16 || !got.cheap {
 		t.Errorf("+%d %q cheap=%v %v", got.offset, got.instruction, got.cheap, ok)
 	}
 	o, s = armCode(t, armCBZ, armRET, armBL, armRET, 0x14000400) // b .+4096
-	if got, ok := (arm{}).after(o, s); ok {
+	if got, ok := (sites{o, arm{}}).after(s); ok {
 		t.Errorf("a call that is not always made: +%d", got.offset)
 	}
-	at, tails, ok := arm{}.returns(o, s)
+	at, tails, ok := sites{o, arm{}}.returns(s)
 	if !ok || len(at) != 2 || at[0].offset != 4 || at[1].offset != 12 || len(tails) != 1 || tails[0] != s.address+16+0x1000 {
 		t.Errorf("%+v %x %v", at, tails, ok)
 	}
 	o, s = armCode(t, armCBZ, armRET, 0xd61f0200) // br x16
-	if _, _, ok := (arm{}).returns(o, s); ok {
+	if _, _, ok := (sites{o, arm{}}).returns(s); ok {
 		t.Error("a jump to a computed address was taken for no end")
 	}
 	o, s = armCode(t, armCBZ, armRETAA)
-	if _, _, ok := (arm{}).returns(o, s); ok {
+	if _, _, ok := (sites{o, arm{}}).returns(s); ok {
 		t.Error("an authenticated return was taken, which the kernel refuses")
 	}
 }
@@ -132,12 +132,12 @@ func FuzzArm(f *testing.F) {
 	f.Add([]byte{0xfd, 0x7b, 0xbd, 0xa9, 0xc0, 0x03, 0x5f, 0xd6}, uint8(2), true)
 	f.Fuzz(func(t *testing.T, code []byte, arguments uint8, ret bool) {
 		o, s := codeAt(t, "arm64", hex.EncodeToString(code))
-		got := arm{}.spot(o, s, need{arguments: int(arguments % 8), ret: ret})
+		got := sites{o, arm{}}.spot(s, need{arguments: int(arguments % 8), ret: ret})
 		if got.offset%armBytes != 0 || got.offset > 0 && got.offset >= uint64(len(code)) {
 			t.Errorf("a site at +%d of %d bytes", got.offset, len(code))
 		}
-		_, _ = arm{}.after(o, s)
-		_, _, _ = arm{}.returns(o, s)
+		_, _ = sites{o, arm{}}.after(s)
+		_, _, _ = sites{o, arm{}}.returns(s)
 		_ = o.follow("f")
 	})
 }

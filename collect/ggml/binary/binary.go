@@ -1,12 +1,11 @@
-// Package binary reads what a trace needs to know out of the files of a GGML runtime,
-// stripped ones too: where its functions are, how its structures are laid out, what
-// its operators are called, and which instruction of a function a probe may sit on.
-// It needs no table of versions and no debug information; files are read as they lie
-// on the disk, nothing is run.
+// Package binary determines what a trace needs from the files of a GGML runtime, stripped ones
+// included: where its functions are, how its structures are laid out, the names of its
+// operators, and on which instruction of a function a probe may sit. It needs neither a table
+// of versions nor debug information; files are read without running anything.
 //
-// How: GGML exports tiny accessors (ggml_get_name, ggml_nelements and others), whose
-// few instructions hold the offsets of the fields that they read. ARCHITECTURE.md has
-// the reasons.
+// Method: GGML exports tiny accessors (ggml_get_name, ggml_nelements and others), whose few
+// instructions contain the offsets of the fields that they read. ARCHITECTURE.md has the
+// reasons.
 package binary
 
 import (
@@ -18,14 +17,14 @@ import (
 // Point is something that can be probed.
 type Point uint8
 
-// Points. Which arguments a probe there needs is said in brackets.
+// Points, with the number of arguments that a probe needs there in brackets.
 const (
 	PointOp            Point = iota // ggml_cpu_extra_compute_forward(params, tensor) [2]
 	PointOpFused                    // ggml_compute_forward_*_fused(params, tensor, tensor) [3]
 	PointOpOld                      // ggml_compute_forward(params, tensor), builds before 2025 [2]
-	PointOpEach                     // ggml_compute_forward_<op>(params, tensor), where neither is there [2]
+	PointOpEach                     // ggml_compute_forward_<op>(params, tensor), if neither exists [2]
 	PointGraph                      // ggml_graph_compute(cgraph, cplan) [2]
-	PointGraphReturn                // at its returns, never a uretprobe: operators of C++ run in its frame
+	PointGraphReturn                // at its returns, never a uretprobe: C++ operators run in its frame
 	PointBarrier                    // ggml_barrier(threadpool) [0]
 	PointBarrierReturn              // its return
 	PointSplit                      // ggml_backend_graph_compute_async(backend, cgraph) [2]
@@ -45,24 +44,24 @@ type Place struct {
 	Point  Point
 	Image  *Image
 	Symbol string
-	// Address is the ELF virtual address of the symbol, File its offset in the file,
-	// Offset what to add to both.
+	// Address is the ELF virtual address of the symbol, File its offset in the file. The site's
+	// Offset is added to both.
 	Address, File uint64
 	Site          optrace.Site
-	// Pushed is how many bytes the stack pointer has moved at the site since the entry:
-	// arguments on the stack lie that much higher.
+	// Pushed is by how many bytes the stack pointer has moved from the entry to the site:
+	// arguments on the stack are that much higher.
 	Pushed int
-	// Ends is, of PointCallEnd and PointGraphReturn, the point whose end it is.
+	// Ends is the point that ends here, for PointCallEnd and PointGraphReturn.
 	Ends Point
 }
 
 // Image is one ELF file of a runtime.
 type Image struct {
 	Role string // "cpu backend", "base", "llama", "program"
-	// Path is how the target calls the file; Open is how this process opens it
-	// (through /proc/PID/root where they differ).
+	// Path is the target's path of the file, Open the path by which this process opens it
+	// (through /proc/PID/root if they differ).
 	Path, Open string
-	BuildID    string // hexadecimal, "" none
+	BuildID    string // hexadecimal, "" if there is none
 	Arch       string // GOARCH of the file
 	Stripped   bool   // it has no .symtab
 
@@ -71,20 +70,20 @@ type Image struct {
 
 // Layout is the offsets of fields in bytes; -1 is unknown.
 type Layout struct {
-	// Of ggml_tensor. Size is sizeof, 0 unknown.
+	// Offsets in ggml_tensor. Size is its sizeof, 0 if unknown.
 	Type, NE, NB, Op, Params, Flags, Src, View, Data, Name, Size int
 	// Slots is the number of sources (GGML_MAX_SRC).
 	Slots int
-	// Of ggml_cgraph.
+	// Offsets in ggml_cgraph.
 	GraphNodes, GraphCount int // nodes (a pointer to pointers), n_nodes (an int)
-	// Thread is where ggml_compute_params has the index of the thread and, after it, the
-	// number of threads: at its begin, or (until June 2024, ggml 5378ea0) after the step
-	// of the operator that is done: to prepare it, compute it, or finish it, with a call each.
+	// Thread is the offset in ggml_compute_params of the index of the thread, which the number
+	// of threads follows: 0, or (until June 2024, ggml 5378ea0) after the step of the operator
+	// (prepare, compute, finish), each of which is a call.
 	Thread int
 	From   string // "accessors", "version table", "DWARF"
 }
 
-// Names are the names behind GGML's numbers, read from the file.
+// Names are the names for GGML's numbers, read from the file.
 type Names struct {
 	Ops, Unary, GLU []string
 	Types           []Type
@@ -97,22 +96,22 @@ type Type struct {
 	Bytes int // of a block
 }
 
-// Runtime is a GGML runtime as its files show it.
+// Runtime is a GGML runtime as described by its files.
 type Runtime struct {
-	PID    int // 0 where files alone were given
+	PID    int // 0 if only files were given
 	Images []*Image
 	Layout Layout
 	Names  Names
-	// Version is ggml_version(), "" where there is none.
+	// Version is ggml_version(), "" if there is none.
 	Version string
-	// Hook is the point by which operators are seen: PointOp, PointOpOld, PointOpEach,
-	// or PointGraph where they are not.
+	// Hook is the point by which operators are traced: PointOp, PointOpOld, PointOpEach, or
+	// PointGraph if they cannot be.
 	Hook   Point
 	Places []Place
-	// Lower are places by which operators may be seen where those of Hook are never
-	// called, the best first: of PointOpOld, then of PointOpEach.
+	// Lower are alternative places of operators if those of Hook are never called, the best
+	// first: those of PointOpOld, then of PointOpEach.
 	Lower []Place
-	// Model is the path of the mapped GGUF file, "" unknown.
+	// Model is the path of the mapped GGUF file, "" if unknown.
 	Model string
 	// Others are other copies of GGML in the same process, each with files of its own.
 	Others []*Runtime

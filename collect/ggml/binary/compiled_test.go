@@ -22,7 +22,8 @@ var (
 	cross  = map[string]toolchain{"amd64": {"arm64", "aarch64-linux-gnu-"}, "arm64": {"amd64", "x86_64-linux-gnu-"}}[runtime.GOARCH]
 )
 
-// compile builds the fake runtime. Without a compiler the test says what was not checked.
+// compile builds the fake runtime. Without a compiler it skips the test and names what was not
+// checked.
 func (c toolchain) compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	gcc, err := exec.LookPath(c.prefix + "gcc")
@@ -42,7 +43,7 @@ func compile(t *testing.T, name string, flags ...string) string {
 	return native.compile(t, name, flags...)
 }
 
-// stripped is a copy of a file without its symbol table.
+// stripped returns a copy of a file without its symbol table.
 func (c toolchain) stripped(t *testing.T, path string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), filepath.Base(path))
@@ -57,7 +58,7 @@ func stripped(t *testing.T, path string) string {
 	return native.stripped(t, path)
 }
 
-// compiledLayout is what the compiler says of the structures.
+// compiledLayout returns the layout of the structures by the compiler.
 func compiledLayout(t *testing.T, path string) Layout {
 	t.Helper()
 	f, err := os.Open(path)
@@ -83,7 +84,7 @@ var compiledNames = Names{
 	Types: builtinTypes()[:9],
 }
 
-// builds are the ways in which the fake runtime is compiled.
+// builds returns the compiler flags for the fake runtime, by name.
 func (c toolchain) builds() map[string][]string {
 	all := map[string][]string{
 		"O2, as in 2024-06": {"-O2", "-shared", "-fPIC", "-DGRADIENT"},
@@ -154,7 +155,7 @@ func checkBuilds(t *testing.T, c toolchain) {
 	}
 }
 
-// A program that is linked statically holds pointers as they are.
+// A statically linked program contains resolved pointers.
 func TestAStaticProgramIsRead(t *testing.T) {
 	main := filepath.Join(t.TempDir(), "main.c")
 	if err := os.WriteFile(main, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
@@ -225,8 +226,8 @@ func TestDebugInformationIsReadWhereNothingElseTells(t *testing.T) {
 	}
 }
 
-// checkPlaces holds every place against what the binutils say: a probe sits on an
-// instruction, at the file's offset of its symbol.
+// checkPlaces compares every place with the binutils: a probe sits on an instruction, at the
+// file offset of its symbol.
 func (c toolchain) checkPlaces(t *testing.T, path string, r *Runtime, jumps bool) {
 	t.Helper()
 	points := map[Point]int{}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// file is a part by its path and its functions.
+// file returns a part with a path and functions.
 func file(path string, functions ...string) part {
 	o := &object{symbols: map[string]symbol{}}
 	for _, f := range functions {

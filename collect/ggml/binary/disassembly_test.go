@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// disassemblies are what objdump said of files, by path.
+// disassemblies caches the output of objdump, by path.
 var disassemblies = map[string]map[uint64]bool{}
 
-// disassembly is the set of addresses at which objdump sees instructions. Without
-// symbols it starts at the section's begin, which is code too.
+// disassembly returns the addresses of instructions by objdump. Without symbols it starts at
+// the section's begin, which is code too.
 func (c toolchain) disassembly(t *testing.T, path string) map[uint64]bool {
 	t.Helper()
 	if had, ok := disassemblies[path]; ok {

@@ -2,10 +2,10 @@ package binary
 
 import "debug/dwarf"
 
-// maxDebugBytes is the largest .debug_info that is searched: reading it is slow.
+// maxDebugBytes is the largest .debug_info that is read, because reading it is slow.
 const maxDebugBytes = 1 << 28
 
-// debugLayout reads the offsets out of debug information, where a build has it.
+// debugLayout determines the offsets from debug information, false if there is none.
 func (o *object) debugLayout() (Layout, bool) {
 	l := emptyLayout()
 	info := o.elf.Section(".debug_info")
@@ -41,7 +41,7 @@ func structName(e *dwarf.Entry) string {
 	return name
 }
 
-// members are the offsets of a structure's members, whose entries come next.
+// members returns the offsets of a structure's members, whose entries come next.
 func members(r *dwarf.Reader) map[string]int {
 	found := map[string]int{}
 	for {

@@ -13,23 +13,23 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// source is a file that may belong to a runtime: path is how the target calls it, open
-// how this process does.
+// source is a file that may belong to a runtime: path is the target's path, open the one by
+// which this process opens it.
 type source struct{ path, open string }
 
-// Limits of looking for the other files of a runtime. Debian keeps backends two folders
+// Limits of the search for the other files of a runtime. Debian keeps backends two folders
 // below the libraries.
 const (
-	maxSiblings = 4096 // files of a folder
+	maxSiblings = 4096 // files per folder
 	maxFolders  = 3
 )
 
-// FromFile reads a runtime from its files: the given one, and those that lie beside it
-// and hold the parts that it lacks (libggml-base.so, libllama.so and the like). It fails where the file cannot be read, is no ELF file of
-// 64 bits, or holds nothing of GGML.
+// FromFile reads a runtime from the given file and those beside it with the parts that it lacks
+// (libggml-base.so, libllama.so and others). It fails if the file cannot be read, is not a
+// 64-bit ELF file, or contains nothing of GGML.
 func FromFile(path string) (*Runtime, error) {
 	given, err := openPart(source{path, path})
-	if errors.Is(err, ErrNoRuntime) && inside(source{path, path}) {
+	if errors.Is(err, ErrNoRuntime) && containsGGML(source{path, path}) {
 		return nil, &hiddenError{path}
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func FromFile(path string) (*Runtime, error) {
 		sources = append(sources, more...)
 		if variants > 1 {
 			gaps = append(gaps, optrace.Gap{
-				What: "the CPU backend", Why: fmt.Sprintf("%d variants of it lie beside %s, and a file does not tell which one a process loads", variants, filepath.Base(path)),
+				What: "the CPU backend", Why: fmt.Sprintf("%d variants of it lie beside %s, and a file does not show which one a process loads", variants, filepath.Base(path)),
 				Next: "give the variant's file, or the process",
 			})
 		}
@@ -60,9 +60,9 @@ func FromFile(path string) (*Runtime, error) {
 	return r, nil
 }
 
-// siblings are the libraries of GGML and llama.cpp beside a file, each once, and how many
-// CPU backends are there. A backend is among them where it is the only one and none is
-// given. Folders of backends ("ggml", "backends0") have the libraries above them.
+// siblings returns the libraries of GGML and llama.cpp beside a file, each once, and the number
+// of CPU backends. A backend is included only if it is the only one and none is given. Folders
+// of backends ("ggml", "backends0") have the libraries above them.
 func siblings(path string, given bool) (found []source, variants int) {
 	had := map[string]bool{}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -97,7 +97,7 @@ func siblings(path string, given bool) (found []source, variants int) {
 	return found, len(backends)
 }
 
-// libraries are the files of a folder that are called as those of a runtime.
+// libraries returns the files of a folder that are named like those of a runtime.
 func libraries(folder string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -112,11 +112,11 @@ func libraries(folder string) []string {
 	return found
 }
 
-// backendPrefix begins the names of CPU backends, of which a folder may hold one for
+// backendPrefix is the prefix of the names of CPU backends, of which a folder may have one for
 // each kind of CPU.
 const backendPrefix = "libggml-cpu"
 
-// isRuntimeName says whether a file is called as a library of GGML or llama.cpp.
+// isRuntimeName reports whether a file is named like a library of GGML or llama.cpp.
 func isRuntimeName(name string) bool {
 	name = strings.ToLower(name)
 	if !strings.Contains(name, ".so") && !strings.HasSuffix(name, ".node") {
@@ -125,7 +125,7 @@ func isRuntimeName(name string) bool {
 	return strings.HasPrefix(name, "libggml") || strings.HasPrefix(name, "libllama") || strings.Contains(name, "llama") && strings.HasSuffix(name, ".node")
 }
 
-// opened is a part with the file that it reads from.
+// opened is a part with its open file.
 type opened struct {
 	part
 	file io.Closer
@@ -133,22 +133,18 @@ type opened struct {
 
 func (p *opened) close() { _ = p.file.Close() }
 
-// ErrNoRuntime says that a file or a process holds nothing of GGML. A process may load
-// its libraries later.
-var ErrNoRuntime = errors.New("it holds no function of GGML or llama.cpp")
+// ErrNoRuntime means that a file or a process contains nothing of GGML. A process may load its
+// libraries later.
+var ErrNoRuntime = errors.New("it contains no function of GGML or llama.cpp")
 
-// openPart opens a file of a runtime.
+// openPart opens a file of a runtime. It fails with ErrNoRuntime if the file is not one.
 func openPart(s source) (*opened, error) {
-	// Looked at before it is opened: opening a device does something.
-	if info, err := os.Stat(s.open); err == nil && !info.Mode().IsRegular() {
-		return nil, errNotELF
-	}
-	f, err := os.Open(s.open)
+	f, err := openRegular(s.open)
 	if err != nil {
-		return nil, plain(err)
+		return nil, err
 	}
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
 		_ = f.Close()
 		return nil, errNotELF
 	}
@@ -166,7 +162,18 @@ func openPart(s source) (*opened, error) {
 	return p, nil
 }
 
-// plain takes the path out of an error: callers say it themselves.
+// openRegular opens a regular file. It checks the type first, because opening a device may have
+// side effects.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errNotELF
+	}
+	f, err := os.Open(path)
+	return f, plain(err)
+}
+
+// plain removes the path from an error, because callers add it.
 func plain(err error) error {
 	var pathError *os.PathError
 	if errors.As(err, &pathError) {
@@ -175,7 +182,8 @@ func plain(err error) error {
 	return err
 }
 
-// What a file holds, by a function that every version has there.
+// hasBackend reports whether the file has the CPU backend, by a function that every version has
+// there.
 func (p *part) hasBackend() bool {
 	_, ok := p.object.function(graphSymbol)
 	return ok
@@ -194,8 +202,8 @@ func (p *part) hasLlama() bool {
 
 func (p *part) complete() bool { return p.hasBackend() && p.hasBase() && p.hasLlama() }
 
-// role is what a file is for: "cpu backend", "base", "llama", "program" of one that
-// holds more than one of these, "" of one that holds none.
+// role returns the role of a file: "cpu backend", "base", "llama", "program" for more than one
+// of these, "" for none.
 func (p *part) role() string {
 	backend, base, llama := p.hasBackend(), p.hasBase(), p.hasLlama()
 	switch {
@@ -219,8 +227,8 @@ const (
 	roleProgram = "program"
 )
 
-// newRuntimes reads the runtimes that files hold, each with the others in [Runtime.Others].
-// Of two files that hold the same part of one, the first counts.
+// newRuntimes reads the runtimes in some files, each with the others in [Runtime.Others]. If
+// two files have the same part of a runtime, the first counts.
 func newRuntimes(sources []source) ([]*Runtime, error) {
 	var parts []part
 	var gaps []optrace.Gap
@@ -257,7 +265,7 @@ func newRuntimes(sources []source) ([]*Runtime, error) {
 	return found, nil
 }
 
-// secondCopy is the gap of a copy beside the one that is traced.
+// secondCopy returns the gap for a copy other than the traced one.
 func secondCopy(path, traced string) optrace.Gap {
 	return optrace.Gap{
 		What: "a second copy of GGML: " + path, Why: "the same functions are in " + traced + ", which is traced", Next: "operators that go through it are not seen",
@@ -270,16 +278,16 @@ func (r *Runtime) read(parts []part) {
 	for i := range parts {
 		r.Images = append(r.Images, parts[i].image)
 	}
-	if arch := parts[0].object.arch; chooserOf(arch) == nil {
+	if arch := parts[0].object.arch; processorOf(arch) == nil {
 		r.Gaps = append(r.Gaps, optrace.Gap{
-			What: "everything", Why: fmt.Sprintf("the runtime is built for %s, whose instructions are not known here", arch),
+			What: "everything", Why: fmt.Sprintf("the runtime is built for %s, an unsupported architecture", arch),
 			Next: "trace on amd64 or arm64",
 		})
 		return
 	}
 	if parts[0].object.arch != "amd64" {
 		r.Gaps = append(r.Gaps, optrace.Gap{
-			What: "cost of probes on " + parts[0].object.arch, Why: "it was measured on amd64 alone: those figures are taken (assumption)",
+			What: "cost of probes on " + parts[0].object.arch, Why: "measured on amd64 only; the same figures are assumed",
 		})
 	}
 	var gaps []optrace.Gap
@@ -302,7 +310,7 @@ func (r *Runtime) read(parts []part) {
 	r.Gaps = append(r.Gaps, gaps...)
 }
 
-// rank is the order of roles in [Runtime.Images].
+// rank returns the position of a role in [Runtime.Images].
 func rank(role string) int {
 	return slices.Index([]string{roleProgram, roleBackend, roleBase, roleLlama}, role)
 }

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Candidate is a running process that has a GGML runtime mapped.
+// Candidate is a running process that has mapped a GGML runtime.
 type Candidate struct {
 	PID     int
 	Command string // its command line, arguments separated by spaces
-	// Kind is what the runtime is called: "llama.cpp", "Ollama", "node-llama-cpp",
-	// "llama.node", "whisper.cpp", "GGML".
+	// Kind is the name of the runtime: "llama.cpp", "Ollama", "node-llama-cpp", "llama.node",
+	// "whisper.cpp", "GGML".
 	Kind  string
-	Model string // path of the mapped GGUF file, "" unknown
+	Model string // path of the mapped GGUF file, "" if unknown
 }
 
-// maxCommand is how much of a command line is read.
+// maxCommand is the number of bytes of a command line that are read.
 const maxCommand = 4096
 
-// Find lists the processes that have a GGML runtime mapped, by PID. Processes that may
-// not be looked at are left out. The root is "/proc", or a folder that looks like it.
+// Find lists the processes that have mapped a GGML runtime, by PID. Processes that cannot be
+// read are left out. The root is "/proc", or a folder with the same structure.
 func Find(root string) ([]Candidate, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil, plain(err)
 	}
-	seen := map[string]bool{} // files that were looked at, and whether they hold a runtime
+	seen := map[string]bool{} // whether a file contains a runtime
 	var found []Candidate
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -44,8 +44,8 @@ func Find(root string) ([]Candidate, error) {
 	return found, nil
 }
 
-// candidate says whether a process has a runtime mapped. What a file holds is looked up
-// once for all processes.
+// candidate reports whether a process has mapped a runtime. seen caches the result per file for
+// all processes.
 func (p process) candidate(pid int, seen map[string]bool) (Candidate, bool) {
 	files, err := p.files()
 	if err != nil {
@@ -70,7 +70,7 @@ func (p process) candidate(pid int, seen map[string]bool) (Candidate, bool) {
 	return Candidate{}, false
 }
 
-// holds says whether a mapped file computes graphs of GGML.
+// holds reports whether a mapped file belongs to a GGML runtime.
 func (p process) holds(m *mapping) bool {
 	s, err := p.source(m)
 	if err != nil {
@@ -95,14 +95,13 @@ func (p process) command() string {
 	return strings.TrimSpace(strings.ReplaceAll(string(b[:n]), "\x00", " "))
 }
 
-// kinds are words of a path or a command line that tell a runtime, in the order in
-// which they are looked for.
+// kinds are words in a path or a command line that identify a runtime, in order of precedence.
 var kinds = []struct{ word, kind string }{
 	{"ollama", "Ollama"}, {"node-llama-cpp", "node-llama-cpp"}, {"fugood", "llama.node"}, {"whisper", "whisper.cpp"},
 	{"llama", "llama.cpp"},
 }
 
-// kindOf names a runtime by its file and its command line.
+// kindOf returns the name of a runtime by its file and its command line.
 func kindOf(path, command string) string {
 	for _, text := range []string{path, command} {
 		for _, k := range kinds {

@@ -2,15 +2,15 @@ package binary
 
 import "maps"
 
-// Limits of following a function: accessors have fewer than 20 instructions, more
-// where nothing is optimised.
+// Limits of following a function: accessors have fewer than 20 instructions, more without
+// optimisation.
 const (
-	maxSteps = 256 // instructions of all paths together
-	maxForks = 12  // conditional jumps both sides of which are followed
+	maxSteps = 256 // instructions of all paths
+	maxForks = 12  // conditional jumps of which both sides are followed
 	maxDepth = 2   // calls within calls
 )
 
-// machine is the state of following a function: what registers and stack slots hold.
+// machine is the state while a function is followed: the values of registers and stack slots.
 type machine struct {
 	reg   [32]value
 	slots map[int64]value // by offset from the stack pointer at the entry
@@ -23,8 +23,8 @@ func (m *machine) fork() *machine {
 	return &n
 }
 
-// load is the value at an address, and notes the access where it goes through the
-// first argument.
+// load returns the value at an address, and records the access if it is relative to the first
+// argument.
 func (m *machine) load(at value, size int) value {
 	switch at.kind {
 	case stack:
@@ -49,7 +49,7 @@ func (m *machine) store(at, v value, size int) {
 	}
 }
 
-// compare notes what a value that was read through the first argument is compared with.
+// compare records the constant that a value read through the first argument is compared with.
 func (m *machine) compare(v value, immediate int64) {
 	if v.kind != loaded || v.a != 1 {
 		return
@@ -62,16 +62,16 @@ func (m *machine) compare(v value, immediate int64) {
 	}
 }
 
-// flow is where a program goes on after an instruction.
+// flow is where execution continues after an instruction.
 type flow uint8
 
 const (
-	goOn   flow = iota
-	jump        // to target
-	branch      // to target or on
-	call        // of target; on afterwards
-	leave       // returns
-	stop        // cannot be followed
+	goOn   flow = iota // at the next instruction
+	jump               // to target
+	branch             // to target or the next instruction
+	call               // of target, then at the next instruction
+	leave              // returns
+	stop               // cannot be followed
 )
 
 // step is the outcome of one instruction.
@@ -81,24 +81,32 @@ type step struct {
 	length int
 }
 
-// processor follows the instructions of one architecture.
+// processor follows and decodes the instructions of one architecture.
 type processor interface {
-	// step executes one instruction at an address, the first of code.
+	// step executes the first instruction of code, at an address.
 	step(m *machine, address uint64, code []byte) step
-	// begin sets a machine up as it is at a function's entry.
+	// begin sets a machine to the state at a function's entry.
 	begin(m *machine)
-	// enter is what a call does before the callee's first instruction.
+	// enter applies the effect of a call before the callee's first instruction.
 	enter(m *machine)
-	// result is the value that a function returns.
+	// result returns the value that a function returns.
 	result(m *machine) value
 	setResult(m *machine, v value)
-	// stub is the slot that a stub of the procedure linkage table jumps through.
+	// stub returns the slot that a stub of the procedure linkage table jumps through.
 	stub(address uint64, code []byte) (slot uint64, ok bool)
-	// forget is what a call destroys.
+	// forget clears the registers that a call does not preserve.
 	forget(m *machine)
+	// decode decodes the first instruction of code, at an address, and reports whether it is
+	// valid.
+	decode(address uint64, code []byte) (instruction, bool)
+	// keeps reports whether what a probe needs is preserved by the first instruction of code,
+	// and by how many bytes that lowers the stack pointer.
+	keeps(code []byte, n need) (moved int, ok bool)
+	// text formats the first instruction of code.
+	text(code []byte) string
 }
 
-// follower follows one function and what it calls.
+// follower follows one function and its calls.
 type follower struct {
 	object *object
 	cpu    processor
@@ -106,8 +114,8 @@ type follower struct {
 	forks  int
 }
 
-// follow goes through a function as far as it can be followed. An unknown architecture
-// gives nothing.
+// follow executes a function symbolically as far as possible. The result is empty for an
+// unknown architecture.
 func (o *object) follow(name string) *followed {
 	f := follower{object: o, cpu: processorOf(o.arch)}
 	s, ok := o.function(name)
@@ -130,16 +138,16 @@ func processorOf(arch string) processor {
 	return nil
 }
 
-// window is code that lies at an address.
+// window is code at an address.
 type window struct {
 	begin uint64
 	code  []byte
 }
 
-// calleeBytes is how much of a function is looked at that has no symbol of its own.
+// calleeBytes is the number of bytes that are followed of a function without a symbol.
 const calleeBytes = 512
 
-// path follows one path until the function returns, and says whether it did.
+// path follows one path until the function returns, and reports whether it did.
 func (f *follower) path(m *machine, at uint64, w window, depth int) bool {
 	for f.out.visited < maxSteps {
 		if at < w.begin || at-w.begin >= uint64(len(w.code)) {
@@ -177,7 +185,8 @@ func (f *follower) path(m *machine, at uint64, w window, depth int) bool {
 	return false
 }
 
-// call follows a call within the file; what it destroys is unknown afterwards.
+// call follows a call within the file; afterwards the registers that it may destroy are
+// unknown.
 func (f *follower) call(m *machine, target uint64, depth int) {
 	var result value
 	if code := f.object.read(target, calleeBytes); depth < maxDepth && target != 0 && len(code) > 0 {
@@ -191,7 +200,7 @@ func (f *follower) call(m *machine, target uint64, depth int) {
 	f.cpu.setResult(m, result)
 }
 
-// tailCall goes on in another function of the file.
+// tailCall continues in another function of the file.
 func (f *follower) tailCall(m *machine, target uint64, depth int) bool {
 	code := f.object.read(target, calleeBytes)
 	if len(code) == 0 || f.forks >= maxForks {

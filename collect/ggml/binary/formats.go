@@ -1,8 +1,7 @@
 package binary
 
-// builtinFormats are GGML's number formats by their numbers (ggml.h, enum ggml_type, and
-// ggml.c, type_traits; 2026-08). A number is given once: formats that were removed leave
-// a hole.
+// builtinFormats are GGML's number formats by number (ggml.h, enum ggml_type, and ggml.c,
+// type_traits; 2026-08). Numbers are never reused: removed formats leave a gap.
 var builtinFormats = map[int]Type{
 	0: {"f32", 1, 4}, 1: {"f16", 1, 2}, 2: {"q4_0", 32, 18}, 3: {"q4_1", 32, 20}, 6: {"q5_0", 32, 22}, 7: {"q5_1", 32, 24},
 	8: {"q8_0", 32, 34}, 9: {"q8_1", 32, 36}, 10: {"q2_K", 256, 84}, 11: {"q3_K", 256, 110}, 12: {"q4_K", 256, 144},
@@ -13,7 +12,7 @@ var builtinFormats = map[int]Type{
 	40: {"nvfp4", 64, 36}, 41: {"q1_0", 128, 18}, 42: {"q2_0", 64, 18},
 }
 
-// builtinTypes are the formats as a list.
+// builtinTypes returns the formats as a list.
 func builtinTypes() []Type {
 	last := 0
 	for n := range builtinFormats {
@@ -26,8 +25,8 @@ func builtinTypes() []Type {
 	return list
 }
 
-// differing is the name of the first format that a file describes otherwise than the
-// built-in list, "" where there is none.
+// differing returns the name of the first format that a file defines differently from the
+// built-in list, "" if there is none.
 func differing(found []Type) string {
 	for n := range found {
 		if known, ok := builtinFormats[n]; ok && found[n] != known {

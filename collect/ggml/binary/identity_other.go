@@ -4,7 +4,8 @@ package binary
 
 import "os"
 
-// identityOf is nothing here: files have no numbers that could be compared.
+// identityOf returns the zero identity on this system, where files cannot be compared by
+// number.
 func identityOf(path string) (identity, error) {
 	_, err := os.Stat(path)
 	return identity{}, err

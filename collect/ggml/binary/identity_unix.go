@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identityOf is what tells a file from all others.
+// identityOf returns the device and inode of a file.
 func identityOf(path string) (identity, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// exporting compiles the fake runtime so that it exports only what patterns of a
-// linker's version script let out, and strips it.
+// exporting compiles the fake runtime so that it exports only the patterns of a linker's
+// version script, and strips it.
 func exporting(t *testing.T, name, global, hidden string, flags ...string) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "exports")

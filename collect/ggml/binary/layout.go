@@ -9,8 +9,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// knownLayout is a layout of GGML's own history, found by compiling offsetof against
-// all commits that touched its headers (2023-12 to 2026-08). Forks may differ.
+// knownLayout is a layout from GGML's history, determined by compiling offsetof against all
+// commits that touched its headers (2023-12 to 2026-08). Forks may differ.
 type knownLayout struct {
 	since  string
 	layout Layout
@@ -32,12 +32,12 @@ var knownLayouts = []knownLayout{
 	}},
 }
 
-// fields are a layout's offsets, in a fixed order.
+// fields returns pointers to a layout's offsets, in a fixed order.
 func (l *Layout) fields() []*int {
 	return []*int{&l.Type, &l.NE, &l.NB, &l.Op, &l.Params, &l.Flags, &l.Src, &l.View, &l.Data, &l.Name, &l.GraphNodes, &l.GraphCount}
 }
 
-// Complete says that every field that a tensor is read by is known.
+// Complete reports whether every field that is needed to read a tensor is known.
 func (l *Layout) Complete() bool {
 	for _, f := range l.fields() {
 		if *f < 0 {
@@ -47,8 +47,8 @@ func (l *Layout) Complete() bool {
 	return l.Slots > 0 && l.Slots <= maxSlots
 }
 
-// Bytes is how many bytes of a tensor hold everything that is read of it, 0 where the
-// layout is not complete. It is 320 from 2024-11 on, at most [MaxTensorBytes].
+// Bytes returns how many bytes of a tensor contain everything that is read, 0 if the layout is
+// incomplete. It is 320 since 2024-11, and at most [MaxTensorBytes].
 func (l *Layout) Bytes() int {
 	if l.Slots <= 0 || l.Slots > maxSlots {
 		return 0
@@ -69,12 +69,11 @@ func (l *Layout) Bytes() int {
 	return most
 }
 
-// MaxTensorBytes is the most that [Layout.Bytes] returns: a layout with a field that
-// lies farther is not believed.
+// MaxTensorBytes is the largest result of [Layout.Bytes]: a layout with a larger offset is
+// rejected.
 const MaxTensorBytes = 512
 
-// agrees says whether all that two layouts both know is the same, and how many offsets
-// that are.
+// agrees reports whether the known offsets of l equal those of known, and how many do.
 func (l *Layout) agrees(known *Layout) (same int, ok bool) {
 	mine, theirs := l.fields(), known.fields()
 	for i, f := range mine {
@@ -89,7 +88,7 @@ func (l *Layout) agrees(known *Layout) (same int, ok bool) {
 	return same, true
 }
 
-// fill takes what is not known from another layout, and says whether it took anything.
+// fill copies unknown fields from another layout, and reports whether it copied any.
 func (l *Layout) fill(from *Layout) bool {
 	took := false
 	theirs := from.fields()
@@ -104,12 +103,12 @@ func (l *Layout) fill(from *Layout) bool {
 	return took
 }
 
-// minAgreeing is how many offsets have to be known before the rest is taken from the
-// table of versions: NE, NB, Op, Params and the graph's are the same in every version.
+// minAgreeing is the number of known offsets from which the others are taken from the table of
+// versions: NE, NB, Op, Params and the graph's are the same in every version.
 const minAgreeing = 4
 
-// fromTable fills a layout from the version that it agrees with. The version tells
-// where no accessor does: ggml_version exists from 2025-07 on.
+// fromTable fills a layout from the version that it agrees with, and reports whether it did. If
+// no accessor identifies it, version does: ggml_version exists since 2025-07.
 func (l *Layout) fromTable(version string) bool {
 	for i := range knownLayouts {
 		known := &knownLayouts[i].layout
@@ -126,13 +125,13 @@ func (l *Layout) fromTable(version string) bool {
 	return false
 }
 
-// isVersion says whether a text is a version number ("0.25.1").
+// isVersion reports whether a text is a version number ("0.25.1").
 func isVersion(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Contains(s, ".")
 }
 
-// layout is the layout of GGML's structures in a file: from accessors, else from the
-// table of versions, else from debug information. What stays unknown is a gap.
+// layout returns the layout of GGML's structures in a file: from accessors, or else from the
+// table of versions, or else from debug information. What remains unknown is a gap.
 func (o *object) layout() (Layout, []optrace.Gap) {
 	l, gaps := o.tensorLayout()
 	if o.hasSteps(&l) {
@@ -141,16 +140,15 @@ func (o *object) layout() (Layout, []optrace.Gap) {
 	return l, gaps
 }
 
-// Until June 2024 operators had steps, and tensors fields of how long they took: an int
-// padded, and two counts (perf_runs, perf_cycles, perf_time_us), between the sources and
-// the view.
+// Until June 2024 operators had steps, and tensors had fields for their time between the
+// sources and the view: a padded int, and two counts (perf_runs, perf_cycles, perf_time_us).
 const (
 	stepBytes = 4
 	perfBytes = 24
 )
 
-// hasSteps says that operators are computed in steps. Where the layout does not tell it is
-// told by what else was there from February 2024 on.
+// hasSteps reports whether operators are computed in steps. If the layout does not show it, a
+// function added in February 2024 decides.
 func (o *object) hasSteps(l *Layout) bool {
 	if l.Src >= 0 && l.View >= 0 && l.Slots > 0 {
 		return l.View-l.Src-pointerBytes*l.Slots == perfBytes
@@ -160,7 +158,7 @@ func (o *object) hasSteps(l *Layout) bool {
 	return old && !later
 }
 
-// tensorLayout is the layout of tensors and graphs.
+// tensorLayout returns the layout of tensors and graphs.
 func (o *object) tensorLayout() (Layout, []optrace.Gap) {
 	l := o.accessorLayout()
 	l.From = "accessors"
@@ -185,7 +183,7 @@ func (o *object) tensorLayout() (Layout, []optrace.Gap) {
 	}}
 }
 
-// missing names the fields that are not known.
+// missing returns the names of the unknown fields.
 func (l *Layout) missing() []string {
 	names := []string{"type", "ne", "nb", "op", "op_params", "flags", "src", "view_src", "data", "name", "graph.nodes", "graph.n_nodes"}
 	var found []string
@@ -200,8 +198,8 @@ func (l *Layout) missing() []string {
 	return found
 }
 
-// version is what ggml_version returns, "" where there is no such function or it
-// returns no constant.
+// version returns the result of ggml_version, "" if there is no such function or it does not
+// return a constant.
 func (o *object) version() string {
 	for _, v := range o.follow("ggml_version").returns {
 		if v.kind == number && v.a == 0 && v.c > 0 {
@@ -213,7 +211,7 @@ func (o *object) version() string {
 	return ""
 }
 
-// isPlain says whether a text is printable ASCII and not empty.
+// isPlain reports whether a text is printable ASCII and not empty.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

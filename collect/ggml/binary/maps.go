@@ -2,29 +2,32 @@ package binary
 
 import (
 	"bufio"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
 
 // mapping is one file that a process has mapped.
 type mapping struct {
-	path    string // as the process calls it
-	deleted bool   // no longer under that name
+	path    string // the process's path of the file
+	deleted bool   // the path no longer exists
 	identity
-	ranges []addresses // of which the first is in the order of addresses
-	code   bool        // some of it may be executed
-	bytes  uint64      // mapped of it in all
+	ranges []addresses // in the order of addresses
+	code   bool        // part of it is executable
+	bytes  uint64      // total size of its mappings
 }
 
-// identity is what tells a file from all others: its device as a list of mappings has
-// it ("fe:00"), and its number there, 0 unknown.
+// identity identifies a file: its device as in a list of mappings ("fe:00"), and its inode, 0
+// if unknown.
 type identity struct {
 	device string
 	inode  uint64
 }
 
-// addresses are a range of addresses as /proc/PID/map_files calls it.
+// addresses is a range of addresses, named as in /proc/PID/map_files.
 type addresses struct {
 	name string // "7f0c00000000-7f0c00001000"
 	code bool
@@ -33,44 +36,71 @@ type addresses struct {
 // Limits of a process's list of mappings. The kernel allows 65,530 mappings
 // (vm.max_map_count); servers raise that.
 const (
-	maxMapLine  = 1 << 13 // PATH_MAX and what comes before it
+	maxMapLine  = 1 << 13 // PATH_MAX and the columns before it
 	maxMappings = 1 << 20
 )
 
-// deletedSuffix is what the kernel writes after the path of a file that has no name any
-// more.
+// deletedSuffix is what the kernel appends to the path of a deleted file.
 const deletedSuffix = " (deleted)"
 
-// readMaps reads /proc/PID/maps: the files that are mapped, each once, in the order of
-// their addresses. Lines that cannot be read are left out.
-func readMaps(r io.Reader) ([]mapping, error) {
-	var files []mapping
-	index := map[string]int{}
+// Mapping is a range of addresses at which a process has mapped a file.
+type Mapping struct {
+	Path               string // the process's path of the file
+	Deleted            bool   // the path no longer exists
+	Code               bool   // it is executable
+	Begin, End, Offset uint64 // addresses, and the offset of Begin in the file
+	name               string // as in /proc/PID/map_files: "7f0c00000000-7f0c00001000"
+	identity
+}
+
+// Mappings returns the ranges of mapped files of a process, in the order of addresses.
+func Mappings(pid int) ([]Mapping, error) {
+	f, err := os.Open(filepath.Join(procRoot, strconv.Itoa(pid), "maps"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return readMappings(f)
+}
+
+// readMappings parses /proc/PID/maps. Invalid lines are left out.
+func readMappings(r io.Reader) ([]Mapping, error) {
+	var list []Mapping
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxMapLine)
 	for n := 0; lines.Scan() && n < maxMappings; n++ {
-		one, ok := readMapping(lines.Text())
-		if !ok {
-			continue
+		if m, ok := readMapping(lines.Text()); ok {
+			list = append(list, m)
 		}
-		key := one.device + " " + strconv.FormatUint(one.inode, 10) + one.path
+	}
+	return list, lines.Err()
+}
+
+// readMaps parses /proc/PID/maps into the mapped files, each once, in the order of their
+// addresses.
+func readMaps(r io.Reader) ([]mapping, error) {
+	list, err := readMappings(r)
+	var files []mapping
+	index := map[string]int{}
+	for _, one := range list {
+		key := one.device + " " + strconv.FormatUint(one.inode, 10) + one.Path
 		i, had := index[key]
 		if !had {
 			i = len(files)
 			index[key] = i
-			files = append(files, mapping{path: one.path, deleted: one.deleted, identity: one.identity})
+			files = append(files, mapping{path: one.Path, deleted: one.Deleted, identity: one.identity})
 		}
 		f := &files[i]
-		f.ranges = append(f.ranges, one.ranges...)
-		f.code = f.code || one.code
-		f.bytes += one.bytes
+		f.ranges = append(f.ranges, addresses{one.name, one.Code})
+		f.code = f.code || one.Code
+		f.bytes += one.End - one.Begin
 	}
-	return files, lines.Err()
+	return files, err
 }
 
-// readMapping reads a line of a list of mappings (proc(5)); mappings that are of no file
-// are none.
-func readMapping(line string) (mapping, bool) {
+// readMapping parses a line of a list of mappings (proc(5)), and reports whether it is of a
+// file.
+func readMapping(line string) (Mapping, bool) {
 	fields := [5]string{}
 	rest := line
 	for i := range fields {
@@ -79,18 +109,18 @@ func readMapping(line string) (mapping, bool) {
 	path := strings.TrimLeft(rest, " ")
 	from, to, ok := strings.Cut(fields[0], "-")
 	if !ok || !strings.HasPrefix(path, "/") {
-		return mapping{}, false
+		return Mapping{}, false
 	}
 	begin, err1 := strconv.ParseUint(from, 16, 64)
 	end, err2 := strconv.ParseUint(to, 16, 64)
-	inode, err3 := strconv.ParseUint(fields[4], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || end < begin {
-		return mapping{}, false
+	offset, err3 := strconv.ParseUint(fields[2], 16, 64)
+	inode, err4 := strconv.ParseUint(fields[4], 10, 64)
+	if errors.Join(err1, err2, err3, err4) != nil || end < begin {
+		return Mapping{}, false
 	}
 	path, deleted := strings.CutSuffix(path, deletedSuffix)
-	code := strings.Contains(fields[1], "x")
-	return mapping{
-		path: strings.ReplaceAll(path, `\012`, "\n"), deleted: deleted, identity: identity{fields[3], inode}, code: code, bytes: end - begin,
-		ranges: []addresses{{fields[0], code}},
+	return Mapping{
+		Path: strings.ReplaceAll(path, `\012`, "\n"), Deleted: deleted, Code: strings.Contains(fields[1], "x"),
+		Begin: begin, End: end, Offset: offset, name: fields[0], identity: identity{fields[3], inode},
 	}, true
 }

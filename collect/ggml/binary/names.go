@@ -11,7 +11,7 @@ import (
 const (
 	maxNames    = 512
 	maxTypes    = 256
-	maxUnnamed  = 8    // numbers in a row that were given up and have no name
+	maxUnnamed  = 8    // consecutive numbers of removed formats without a name
 	maxBlock    = 4096 // elements; the largest is 256
 	maxBytes    = 1 << 16
 	maxNameText = 64
@@ -20,9 +20,9 @@ const (
 // nameTable is an array in a file: element i begins at address + i×stride.
 type nameTable struct{ address, stride uint64 }
 
-// tableOf finds the array that a function indexes with its argument: what it returns
-// lies at base + stride × argument.
-func (o *object) tableOf(name string) (nameTable, bool) {
+// indexedBy finds the array that a function indexes with its argument: its result is at base +
+// stride × argument.
+func (o nameTables) indexedBy(name string) (nameTable, bool) {
 	for _, v := range o.follow(name).returns {
 		if v.kind == loaded && v.size == pointerBytes && v.c > 0 && v.a >= pointerBytes && v.a < maxOffset {
 			return nameTable{uint64(v.c), uint64(v.a)}, true
@@ -31,37 +31,43 @@ func (o *object) tableOf(name string) (nameTable, bool) {
 	return nameTable{}, false
 }
 
-// tableAt finds an array by the symbol of the data itself, which files have that are
-// not stripped.
-func (o *object) tableAt(name string) (nameTable, bool) {
+// at finds an array by its own symbol, which files have unless they are stripped.
+func (o nameTables) at(name string) (nameTable, bool) {
 	s, ok := o.symbols[name]
 	return nameTable{s.address, pointerBytes}, ok && s.object && s.address != 0
 }
 
-// names reads the names behind GGML's numbers.
+// nameTables are the tables of names of a file, by the function that reads them.
+type nameTables struct {
+	*object
+	of map[string]nameTable
+}
+
+// names reads the names for GGML's numbers.
 func (o *object) names() (Names, []optrace.Gap) {
-	tables := map[string]nameTable{}
+	t := nameTables{o, map[string]nameTable{}}
+	tables := t.of
 	for name, data := range map[string]string{
 		"ggml_op_name": "GGML_OP_NAME", "ggml_unary_op_name": "GGML_UNARY_OP_NAME", "ggml_glu_op_name": "GGML_GLU_OP_NAME",
 		"ggml_type_name": "", "ggml_blck_size": "", "ggml_type_size": "", "ggml_op_symbol": "",
 	} {
-		t, ok := o.tableOf(name)
+		table, ok := t.indexedBy(name)
 		if !ok && data != "" {
-			t, ok = o.tableAt(data)
+			table, ok = t.at(data)
 		}
 		if ok {
-			tables[name] = t
+			tables[name] = table
 		}
 	}
 	if _, ok := tables["ggml_op_name"]; !ok {
-		if t, ok := o.searchOps(); ok {
-			tables["ggml_op_name"] = t
+		if table, ok := t.searchOps(); ok {
+			tables["ggml_op_name"] = table
 		}
 	}
 	n := Names{
-		Ops:   o.readNames(tables, "ggml_op_name"),
-		Unary: o.readNames(tables, "ggml_unary_op_name"),
-		GLU:   o.readNames(tables, "ggml_glu_op_name"),
+		Ops:   t.readNames("ggml_op_name"),
+		Unary: t.readNames("ggml_unary_op_name"),
+		GLU:   t.readNames("ggml_glu_op_name"),
 	}
 	var gaps []optrace.Gap
 	if len(n.Ops) == 0 {
@@ -71,14 +77,15 @@ func (o *object) names() (Names, []optrace.Gap) {
 		})
 	}
 	var more []optrace.Gap
-	n.Types, more = o.types(tables)
+	n.Types, more = t.types()
 	return n, append(gaps, more...)
 }
 
-// end is where a table has to end because another begins.
-func end(tables map[string]nameTable, t nameTable) uint64 {
+// end returns the address where a table must end, because another begins there or by its
+// largest size.
+func (o nameTables) end(t nameTable) uint64 {
 	last := t.address + maxNames*t.stride
-	for _, other := range tables {
+	for _, other := range o.of {
 		if other.address > t.address && other.address < last && other.address-t.address >= t.stride {
 			last = other.address
 		}
@@ -86,17 +93,16 @@ func end(tables map[string]nameTable, t nameTable) uint64 {
 	return last
 }
 
-// readNames reads a table of upper-case names. It ends at the first thing that is no
-// such name, at one that was there before, and where another table begins: tables run
-// on into others.
-func (o *object) readNames(tables map[string]nameTable, name string) []string {
-	t, ok := tables[name]
+// readNames reads a table of upper-case names. It ends at the first invalid or repeated name,
+// and where another table begins, since tables are contiguous.
+func (o nameTables) readNames(name string) []string {
+	t, ok := o.of[name]
 	if !ok || t.stride != pointerBytes {
 		return nil
 	}
 	var found []string
 	had := map[string]bool{}
-	for at := t.address; at < end(tables, t) && len(found) < maxNames; at += t.stride {
+	for at := t.address; at < o.end(t) && len(found) < maxNames; at += t.stride {
 		to, _ := o.pointer(at)
 		s := ""
 		if to != 0 {
@@ -111,7 +117,7 @@ func (o *object) readNames(tables map[string]nameTable, name string) []string {
 	return found
 }
 
-// isOpName says whether a text is written as GGML writes names of operators.
+// isOpName reports whether a text has the form of GGML's names of operators.
 func isOpName(s string) bool {
 	if s == "" || len(s) >= maxNameText {
 		return false
@@ -125,12 +131,12 @@ func isOpName(s string) bool {
 	return true
 }
 
-// firstOps are the operators that GGML's table has always begun with.
+// firstOps are the first operators of GGML's table in every version.
 var firstOps = [...]string{"NONE", "DUP", "ADD"}
 
-// searchOps finds the table of operators without any symbol: three relocations side by
-// side that lead to its first names.
-func (o *object) searchOps() (nameTable, bool) {
+// searchOps finds the table of operators without a symbol: three consecutive relocations to its
+// first names.
+func (o nameTables) searchOps() (nameTable, bool) {
 	o.pointer(0) // reads the relocations
 	for i := range o.relocations {
 		if i+len(firstOps) > len(o.relocations) {
@@ -143,7 +149,7 @@ func (o *object) searchOps() (nameTable, bool) {
 	return nameTable{}, false
 }
 
-func (o *object) beginsOps(run []relocation) bool {
+func (o nameTables) beginsOps(run []relocation) bool {
 	for i := range run {
 		if run[i].at != run[0].at+uint64(pointerBytes*i) {
 			return false
@@ -157,30 +163,30 @@ func (o *object) beginsOps(run []relocation) bool {
 	return true
 }
 
-// types reads GGML's number formats. Where the file does not show them the built-in
-// list is taken: numbers of formats are given once and never change.
-func (o *object) types(tables map[string]nameTable) ([]Type, []optrace.Gap) {
-	names, okNames := tables["ggml_type_name"]
-	blocks, okBlocks := tables["ggml_blck_size"]
-	bytes, okBytes := tables["ggml_type_size"]
+// types reads GGML's number formats. If the file does not show them, the built-in list is used,
+// since numbers of formats never change.
+func (o nameTables) types() ([]Type, []optrace.Gap) {
+	names, okNames := o.of["ggml_type_name"]
+	blocks, okBlocks := o.of["ggml_blck_size"]
+	bytes, okBytes := o.of["ggml_type_size"]
 	if okNames && okBlocks && okBytes && names.stride == blocks.stride && names.stride == bytes.stride {
-		found := o.readTypes(tables, names, blocks.address-names.address, bytes.address-names.address)
+		found := o.readTypes(names, blocks.address-names.address, bytes.address-names.address)
 		if different := differing(found); len(found) > 0 && different == "" {
 			return found, nil
 		} else if len(found) > 0 {
 			return found, []optrace.Gap{{
-				What: "number formats", Why: fmt.Sprintf("the file describes %s otherwise than GGML does; the file is believed", different),
+				What: "number formats", Why: fmt.Sprintf("the file describes %s differently from GGML; the file's values are used", different),
 			}}
 		}
 	}
 	return builtinTypes(), []optrace.Gap{{
-		What: "number formats", Why: "the file shows no table of them; GGML's own list of 2026-08 is taken (assumption)",
+		What: "number formats", Why: "the file has no table of them; GGML's list of 2026-08 is assumed",
 	}}
 }
 
-func (o *object) readTypes(tables map[string]nameTable, t nameTable, block, bytes uint64) []Type {
+func (o nameTables) readTypes(t nameTable, block, bytes uint64) []Type {
 	var found []Type
-	last, size := end(tables, nameTable{t.address, max(t.stride, block, bytes)}), uint64(0)
+	last, size := o.end(nameTable{t.address, max(t.stride, block, bytes)}), uint64(0)
 	if s, ok := o.symbols["type_traits"]; ok && s.object && s.address <= t.address && t.address-s.address < t.stride {
 		size = s.size / t.stride
 	}
@@ -201,9 +207,9 @@ func (o *object) readTypes(tables map[string]nameTable, t nameTable, block, byte
 	return found
 }
 
-// readType reads one number format, and says whether there can be one. The zero type is
-// a number that was given up.
-func (o *object) readType(at, block, bytes uint64) (Type, bool) {
+// readType reads one number format, and reports whether it is valid. The zero type is a removed
+// number.
+func (o nameTables) readType(at, block, bytes uint64) (Type, bool) {
 	to, _ := o.pointer(at)
 	elements, moved := o.pointer(at + block)
 	size, movedToo := o.pointer(at + bytes)
@@ -217,7 +223,7 @@ func (o *object) readType(at, block, bytes uint64) (Type, bool) {
 	t.Name = o.text(to)
 	ok := isPlain(t.Name)
 	if t.Block == 0 || t.Bytes == 0 {
-		t = Type{} // removed: its name says so in a sentence
+		t = Type{} // removed: its name is a sentence that says so
 	}
 	return t, ok
 }

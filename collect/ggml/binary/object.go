@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Limits of what is read of a file. A foreign file may say anything about its sizes.
+// Limits of what is read of a file, whose headers may claim any size.
 const (
 	maxTableBytes = 1 << 28 // of a symbol, string or relocation section; Chromium's .strtab has 60 MB
-	maxCodeBytes  = 1 << 16 // of one function that is looked at
+	maxCodeBytes  = 1 << 16 // of one function
 	maxStringSize = 256     // GGML's names are shorter than 64
 	maxNoteBytes  = 1 << 12
 )
@@ -33,26 +33,26 @@ type symbol struct {
 // relocation is a pointer that the dynamic linker fills in.
 type relocation struct{ at, to uint64 }
 
-// object is an ELF file, opened for reading what a trace needs of it.
+// object is an ELF file that is open for reading.
 type object struct {
 	elf         *elf.File
 	arch        string // GOARCH
 	buildID     string
 	stripped    bool
 	symbols     map[string]symbol
-	relocations []relocation // sorted by at; read when the first pointer is asked for
+	relocations []relocation // sorted by at; read with the first pointer
 	related     bool
 	tables      []symbolTable // exported symbols first
 }
 
-// symbolTable is a table of symbols as it lies in the file.
+// symbolTable is a table of symbols as in the file.
 type symbolTable struct{ entries, names []byte }
 
-// errNotELF says that a file is not an object that can be traced.
+// errNotELF means that a file is not a supported object.
 var errNotELF = errors.New("not a 64-bit little-endian ELF file")
 
-// readObject reads the headers and the symbols of GGML and llama.cpp of an ELF file.
-// The reader has to stay open as long as the object is used.
+// readObject reads the headers of an ELF file and the symbols of GGML and llama.cpp. The reader
+// must stay open as long as the object is used.
 func readObject(r io.ReaderAt) (*object, error) {
 	f, err := elf.NewFile(r)
 	if err != nil {
@@ -73,7 +73,7 @@ func readObject(r io.ReaderAt) (*object, error) {
 		o.arch = strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
 	}
 	o.buildID = buildID(f)
-	// Exported names come first: a local function of the same name is not what is meant.
+	// Exported names take precedence over local ones.
 	for _, kind := range []elf.SectionType{elf.SHT_DYNSYM, elf.SHT_SYMTAB} {
 		if err := o.readSymbols(kind); err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func readObject(r io.ReaderAt) (*object, error) {
 	return o, nil
 }
 
-// sectionData reads a section that is not larger than a limit.
+// sectionData reads a section, and fails if it is larger than a limit.
 func sectionData(s *elf.Section, limit uint64) ([]byte, error) {
 	if s.Type == elf.SHT_NOBITS || s.FileSize == 0 {
 		return nil, nil
@@ -122,7 +122,7 @@ func (o *object) readSymbols(kind elf.SectionType) error {
 	return nil
 }
 
-// symbolAt is the function that begins at an address, whatever its name.
+// symbolAt returns the function that begins at an address.
 func (o *object) symbolAt(address uint64) (symbol, bool) {
 	for _, t := range o.tables {
 		for data := t.entries; len(data) >= symbolBytes; data = data[symbolBytes:] {
@@ -137,8 +137,8 @@ func (o *object) symbolAt(address uint64) (symbol, bool) {
 	return symbol{}, false
 }
 
-// readSymbol reads an entry of a symbol table, and says whether it is a function or
-// data of this file.
+// readSymbol parses an entry of a symbol table, and reports whether it is a function or data of
+// this file.
 func readSymbol(entry, names []byte) (symbol, bool) {
 	info, section := entry[4], binary.LittleEndian.Uint16(entry[6:])
 	kind := elf.ST_TYPE(info)
@@ -154,10 +154,11 @@ func readSymbol(entry, names []byte) (symbol, bool) {
 	}, true
 }
 
-// wantedPrefixes begin GGML's and llama.cpp's C names, and that of the table of formats.
+// wantedPrefixes are the prefixes of C names of GGML and llama.cpp, and the name of the table
+// of formats.
 var wantedPrefixes = [...]string{"ggml_", "llama_", "GGML_", "type_traits"}
 
-// wanted says whether the name at an offset is kept. Files have up to a million others.
+// wanted reports whether the name at an offset is needed. Files have up to a million others.
 func wanted(names []byte, at uint64) bool {
 	if at >= uint64(len(names)) {
 		return false
@@ -170,7 +171,7 @@ func wanted(names []byte, at uint64) bool {
 	return false
 }
 
-// cString is the NUL-terminated string at an offset, "" where there is none.
+// cString returns the NUL-terminated string at an offset, "" if there is none.
 func cString(b []byte, at uint64) string {
 	if at >= uint64(len(b)) {
 		return ""
@@ -185,14 +186,14 @@ func cString(b []byte, at uint64) string {
 	return ""
 }
 
-// function is a function by its name.
+// function returns the function with the given name.
 func (o *object) function(name string) (symbol, bool) {
 	s, ok := o.symbols[name]
 	return s, ok && !s.object && s.address != 0
 }
 
-// read copies the bytes that the file holds for an address; fewer than asked for where
-// its segment ends.
+// read copies the bytes of the file at an address; fewer than size at the end of a segment, nil
+// if there are none.
 func (o *object) read(address, size uint64) []byte {
 	for _, p := range o.elf.Progs {
 		if p.Type != elf.PT_LOAD || address < p.Vaddr || address-p.Vaddr >= p.Filesz {
@@ -209,7 +210,7 @@ func (o *object) read(address, size uint64) []byte {
 	return nil
 }
 
-// fileOffset is where the file holds an address.
+// fileOffset returns the offset in the file of an address.
 func (o *object) fileOffset(address uint64) (uint64, bool) {
 	for _, p := range o.elf.Progs {
 		if p.Type == elf.PT_LOAD && address >= p.Vaddr && address-p.Vaddr < p.Filesz {
@@ -219,17 +220,17 @@ func (o *object) fileOffset(address uint64) (uint64, bool) {
 	return 0, false
 }
 
-// code is the machine code of a function, of at most maxCodeBytes.
+// code returns the machine code of a function, at most maxCodeBytes.
 func (o *object) code(s symbol) []byte {
 	return o.read(s.address, min(s.size, maxCodeBytes))
 }
 
-// text is the string at an address.
+// text returns the string at an address.
 func (o *object) text(address uint64) string {
 	return cString(o.read(address, maxStringSize), 0)
 }
 
-// word is the number of 8 bytes at an address, and whether the file holds it.
+// word returns the 8-byte number at an address, and whether the file contains it.
 func (o *object) word(address uint64) (uint64, bool) {
 	b := o.read(address, 8)
 	if len(b) < 8 {
@@ -238,8 +239,8 @@ func (o *object) word(address uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b), true
 }
 
-// pointer is the address that the word at an address points to once it is loaded: what
-// a relocation puts there, or the bytes of the file where there is none. 0 is none.
+// pointer returns the address that the word at an address points to once it is loaded: that of
+// its relocation, or else the bytes of the file. 0 is none.
 func (o *object) pointer(address uint64) (to uint64, relocated bool) {
 	if !o.related {
 		o.related = true
@@ -253,15 +254,15 @@ func (o *object) pointer(address uint64) (to uint64, relocated bool) {
 	return to, false
 }
 
-// Tables of relocations with addends, by their number in the ABI, and the size of an entry
-// of 64 bits.
+// The type of sections of relocations with addends, and the size of an entry of 64 bits
+// (elf(5)).
 const (
 	sectionRela = elf.SectionType(4)
 	relaBytes   = 24
 )
 
-// readRelocations keeps the relocations that need no symbol. A section that cannot be
-// read leaves its pointers unknown.
+// readRelocations reads the relocations with a known target. A section that cannot be read
+// leaves its pointers unknown.
 func (o *object) readRelocations() {
 	for _, s := range o.elf.Sections {
 		if s.Type != sectionRela && s.Type != sectionRelr {
@@ -320,8 +321,8 @@ func relocationKind(arch string, kind uint32) int {
 	return otherwise
 }
 
-// symbolValue is the address of an exported symbol by its index, 0 where the file does
-// not define it.
+// symbolValue returns the address of an exported symbol by its index, 0 if the file does not
+// define it.
 func (o *object) symbolValue(index uint64) uint64 {
 	if len(o.tables) == 0 || index >= uint64(len(o.tables[0].entries)/symbolBytes) {
 		return 0
@@ -332,8 +333,8 @@ func (o *object) symbolValue(index uint64) uint64 {
 // stubBytes is the size of a stub of the procedure linkage table.
 const stubBytes = 16
 
-// resolve follows a stub of the procedure linkage table to the function of this file
-// that it leads to. What is no stub stays as it is.
+// resolve follows a stub of the procedure linkage table to the function of this file that it
+// leads to. Any other address is returned unchanged.
 func (o *object) resolve(address uint64) uint64 {
 	cpu := processorOf(o.arch)
 	if cpu == nil {
@@ -374,7 +375,7 @@ func (o *object) addRelr(data []byte) {
 	}
 }
 
-// addPacked adds a relocation whose addend lies in place.
+// addPacked adds a relocation whose addend is in place.
 func (o *object) addPacked(at uint64) {
 	if to, ok := o.word(at); ok {
 		o.relocations = append(o.relocations, relocation{at, to})
@@ -384,7 +385,7 @@ func (o *object) addPacked(at uint64) {
 // noteBuildID is NT_GNU_BUILD_ID.
 const noteBuildID = 3
 
-// buildID reads the linker's identifier of a file, in hexadecimal, "" where it has none.
+// buildID returns the linker's identifier of a file, in hexadecimal, "" if it has none.
 func buildID(f *elf.File) string {
 	for _, s := range f.Sections {
 		if s.Type != elf.SHT_NOTE {

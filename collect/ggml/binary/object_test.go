@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// FuzzReadObject reads foreign files in every way in which a runtime is read.
+// FuzzReadObject reads arbitrary files in every way in which a runtime is read.
 func FuzzReadObject(f *testing.F) {
 	f.Add(tinyObject(f, 3))
 	f.Add([]byte("\x7fELF"))
@@ -32,7 +32,7 @@ func FuzzReadObject(f *testing.F) {
 	})
 }
 
-// tinyObject is an ELF file with one section of notes, its build-id of some bytes.
+// tinyObject returns an ELF file with a section of notes and a build ID of id bytes.
 func tinyObject(t testing.TB, id int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -81,8 +81,7 @@ func TestFilesOfOtherKindsAreRefused(t *testing.T) {
 	}
 }
 
-// A file may say anything about its sizes: nothing is set aside for it before it is
-// known to be there.
+// A file may claim any size: nothing is allocated before the bytes are known to exist.
 func TestSizesThatCannotBeAreRefused(t *testing.T) {
 	b := tinyObject(t, 5)
 	for _, size := range []uint64{1 << 20, 1 << 40, 1<<63 - 1, 1<<64 - 1} {

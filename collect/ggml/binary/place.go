@@ -8,15 +8,15 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// probe says where the probe of a point sits and what it needs there.
+// probe is the function that a point is probed in and what the probe needs there.
 type probe struct {
 	point  Point
 	symbol string
 	need   need
 }
 
-// probes are those of fixed names. A llama_batch is passed by value: on the stack of
-// x86-64, by the address in the second argument on arm64.
+// probes are the probes with fixed names. A llama_batch is passed by value: on the stack of
+// x86-64, by address in the second argument on arm64.
 var probes = []probe{
 	{PointGraph, "ggml_graph_compute", need{arguments: 2}},
 	{PointBarrier, barrierSymbol, need{}},
@@ -33,7 +33,7 @@ var probes = []probe{
 	{PointSample, "llama_sampler_apply", need{arguments: 1}},
 }
 
-// Symbols by which operators are seen.
+// Symbols of the functions that operators and graphs pass.
 const (
 	hookSymbol    = "ggml_cpu_extra_compute_forward"
 	oldSymbol     = "ggml_compute_forward"
@@ -44,14 +44,14 @@ const (
 	decodeSymbol  = "llama_decode"
 )
 
-// part is a file of a runtime with what was read of it.
+// part is a file of a runtime.
 type part struct {
 	image  *Image
 	object *object
 }
 
-// places chooses where to attach in the files of a runtime, and by which point
-// operators are seen.
+// places chooses where to attach in the files of a runtime, and by which point operators are
+// traced.
 func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
 	hook, operators, gaps := operatorProbes(parts)
 	for _, p := range slices.Concat(operators, probes) {
@@ -63,7 +63,7 @@ func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
 			if p.symbol == barrierSymbol && parts[i].idle(p.symbol) {
 				if p.need.ret {
 					gaps = append(gaps, optrace.Gap{
-						What: "waits in barriers", Why: barrierSymbol + " of this build does nothing: the compiler put the waiting elsewhere",
+						What: "waits in barriers", Why: barrierSymbol + " is empty in this build: the compiler put the waits elsewhere",
 						Next: "waits show as time of the operators they are in",
 					})
 				}
@@ -77,25 +77,17 @@ func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
 	return hook, found, append(gaps, more...)
 }
 
-// operatorProbes goes down the ladder of hooks.
+// operatorProbes returns the probes of operators at the best available hook.
 func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
-	if has(parts, hookSymbol) {
-		list := []probe{{PointOp, hookSymbol, need{arguments: 2}}}
-		for _, name := range matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && strings.HasSuffix(n, fusedSuffix) }) {
-			list = append(list, probe{PointOpFused, name, need{arguments: 3}})
-		}
-		return PointOp, list, nil
+	if hasFunction(parts, hookSymbol) {
+		fused := matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && strings.HasSuffix(n, fusedSuffix) })
+		return PointOp, append(probesOf(PointOp, 2, hookSymbol), probesOf(PointOpFused, 3, fused...)...), nil
 	}
 	if old := oldProbes(parts); len(old) > 0 {
 		return PointOpOld, old, nil
 	}
-	each := matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && !strings.HasSuffix(n, fusedSuffix) })
-	if len(each) > 0 {
-		var list []probe
-		for _, name := range each {
-			list = append(list, probe{PointOpEach, name, need{arguments: 2}})
-		}
-		return PointOpEach, list, []optrace.Gap{{
+	if each := eachProbes(parts); len(each) > 0 {
+		return PointOpEach, each, []optrace.Gap{{
 			What: "matrix products with repacked or AMX weights, and mixtures",
 			Why:  fmt.Sprintf("the file has neither %s nor %s, only %d functions of single operators, which these bypass", hookSymbol, oldSymbol, len(each)),
 			Next: "use a GGML of 2024-12 or later, or one that is not stripped",
@@ -108,10 +100,10 @@ func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
 		}}
 	}
 	gap := optrace.Gap{
-		What: "operators", Why: "no function through which operators go has a symbol in the files: they were linked statically and stripped",
+		What: "operators", Why: "the files have no symbol of a function that operators pass: they were linked statically and stripped",
 		Next: "trace at the level graph, or use a build that is not stripped",
 	}
-	if !has(parts, graphSymbol) {
+	if !hasFunction(parts, graphSymbol) {
 		gap.What = "operators and graphs"
 		gap.Why = "neither ggml_graph_compute nor any function of an operator has a symbol in the files: they were linked statically and stripped"
 		gap.Next = "use a build that is not stripped, or one with shared libraries"
@@ -119,39 +111,51 @@ func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
 	return PointGraph, nil, []optrace.Gap{gap}
 }
 
-// Suffixes that GCC gives to the copies and pieces of a function which take the same
-// arguments: one made for a constant in them (ipa-cp.cc), which other callers go by, and
-// what is left of one whose begin was put into its callers (ipa-split.cc).
+// Suffixes that GCC gives to copies and parts of a function with the same arguments: a copy for
+// a constant argument (ipa-cp.cc), which some callers use, and the remainder of a function
+// whose begin was inlined into its callers (ipa-split.cc).
 const (
 	constantSuffix = ".constprop."
 	pieceSuffix    = ".part."
 )
 
-// isOld says whether a function is ggml_compute_forward, a copy or a piece of it.
+// isOld reports whether a function is ggml_compute_forward, or a copy or part of it.
 func isOld(name string) bool {
 	return name == oldSymbol || strings.HasPrefix(name, oldSymbol+constantSuffix) || strings.HasPrefix(name, oldSymbol+pieceSuffix)
 }
 
-// oldProbes are those of ggml_compute_forward: of its pieces, where there are any,
-// which all ways lead through, else of it and its copies.
+// oldProbes returns the probes of ggml_compute_forward: of its parts, if there are any, which
+// all calls pass, or else of the function and its copies.
 func oldProbes(parts []part) []probe {
 	names := matching(parts, isOld)
 	if pieces := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, oldSymbol+pieceSuffix) }); len(pieces) > 0 {
 		names = pieces
 	}
+	return probesOf(PointOpOld, 2, names...)
+}
+
+// eachProbes returns the probes of the functions of single operators.
+func eachProbes(parts []part) []probe {
+	each := func(n string) bool { return strings.HasPrefix(n, eachPrefix) && !strings.HasSuffix(n, fusedSuffix) }
+	return probesOf(PointOpEach, 2, matching(parts, each)...)
+}
+
+// probesOf returns probes of functions for a point that need a number of arguments.
+func probesOf(point Point, arguments int, names ...string) []probe {
 	var list []probe
 	for _, name := range names {
-		list = append(list, probe{PointOpOld, name, need{arguments: 2}})
+		list = append(list, probe{point, name, need{arguments: arguments}})
 	}
 	return list
 }
 
-func has(parts []part, name string) bool {
+// hasFunction reports whether one of the files has the function.
+func hasFunction(parts []part, name string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { _, ok := p.object.function(name); return ok })
 }
 
-// matching are the functions whose names fit, sorted, each once, as many as there can be
-// operators.
+// matching returns the functions whose names satisfy a condition, sorted and without
+// duplicates, at most maxNames.
 func matching(parts []part, fits func(string) bool) []string {
 	var found []string
 	for _, p := range parts {
@@ -166,19 +170,19 @@ func matching(parts []part, fits func(string) bool) []string {
 	return found[:min(len(found), maxNames)]
 }
 
-// place chooses the instruction for a probe, and says whether the file has the function.
+// place chooses the instruction for a probe, and reports whether the file has the function.
 func (p part) place(want probe) (Place, bool) {
 	s, ok := p.object.function(want.symbol)
-	choose := chooserOf(p.object.arch)
-	if !ok || choose == nil {
+	c, known := sitesOf(p.object)
+	if !ok || !known {
 		return Place{}, false
 	}
-	chosen := choose.spot(p.object, s, want.need)
+	chosen := c.spot(s, want.need)
 	if !want.need.stack {
 		chosen.pushed = 0
 	}
 	if want.need.ret {
-		// The measured cost of a return is that beside an entry at the same site.
+		// The measured cost of a return is in addition to an entry at the same site.
 		chosen.cost = costReturnStepped
 		if chosen.cheap {
 			chosen.cost = costReturn
@@ -187,16 +191,17 @@ func (p part) place(want probe) (Place, bool) {
 	return p.at(want.point, s, chosen)
 }
 
-// idleBytes is the size of a function that can do nothing but return: what waits has a
-// loop and a jump over it.
+// idleBytes is the size of a function that can only return: waiting takes a loop and a jump
+// over it.
 const idleBytes = 8
 
+// idle reports whether a function does nothing.
 func (p part) idle(name string) bool {
 	s, ok := p.object.function(name)
 	return ok && s.size > 0 && s.size <= idleBytes
 }
 
-// at makes a place of an instruction, and says whether it lies in the file.
+// at returns the place of an instruction, and reports whether it is in the file.
 func (p part) at(point Point, s symbol, chosen spot) (Place, bool) {
 	file, ok := p.object.fileOffset(s.address)
 	return Place{
@@ -208,8 +213,7 @@ func (p part) at(point Point, s symbol, chosen spot) (Place, bool) {
 	}, ok
 }
 
-// ended are the points that have an end, what that end is, and what is taken for it where
-// it cannot be probed.
+// ended are the points with an end, that end, and what replaces it if it cannot be probed.
 var ended = []struct {
 	point, end Point
 	without    string
@@ -220,14 +224,14 @@ var ended = []struct {
 	{PointEncode, PointCallEnd, "calls end with their last graph"},
 }
 
-// maxEnds is how many returns of one function are probed: llama_context::decode has fewer
-// than twenty.
+// maxEnds is the number of returns of one function that are probed: llama_context::decode has
+// fewer than twenty.
 const maxEnds = 32
 
-// ends adds the ends of graphs and calls: of a call the instruction after the inner call of
-// a wrapper, else every return of the function. They are plain probes on purpose: a return
-// probe on a frame that a C++ exception passes through aborts the target. The frame of a
-// graph is written in C, but operators of C++ run in it.
+// ends adds the ends of graphs and calls: for a call the instruction after the inner call of a
+// wrapper, or else every return of the function. They are plain probes on purpose: a return
+// probe on a frame that a C++ exception passes through aborts the target. The frame of a graph
+// is written in C, but C++ operators run in it.
 func ends(parts []part, found []Place) ([]Place, []optrace.Gap) {
 	var gaps []optrace.Gap
 	for _, e := range ended {
@@ -240,7 +244,7 @@ func ends(parts []part, found []Place) ([]Place, []optrace.Gap) {
 		if len(more) == 0 {
 			gaps = append(gaps, optrace.Gap{
 				What: "the end of " + found[i].Symbol,
-				Why:  "its code shows neither an inner call nor all of its returns",
+				Why:  "neither an inner call nor all of its returns were found in its code",
 				Next: e.without,
 			})
 		}
@@ -252,32 +256,32 @@ func ends(parts []part, found []Place) ([]Place, []optrace.Gap) {
 	return found, gaps
 }
 
-// ends are the places at which a function ends, none where not all are known; wrapper says
-// that its first call may be what it is for.
+// ends returns the places at which a function ends, nil if not all are known. wrapper says that
+// the function may just wrap its first call.
 func (p part) ends(name string, wrapper bool) []Place {
 	s, _ := p.object.function(name)
-	choose := chooserOf(p.object.arch)
-	if chosen, ok := choose.after(p.object, s); ok && wrapper {
+	c, _ := sitesOf(p.object)
+	if chosen, ok := c.after(s); ok && wrapper {
 		if place, ok := p.at(PointCallEnd, s, chosen); ok {
 			return []Place{place}
 		}
 	}
 	var found []Place
-	if !p.returnsOf(choose, s, 0, map[uint64]bool{}, &found) || len(found) > maxEnds {
+	if !p.returnsOf(c, s, 0, map[uint64]bool{}, &found) || len(found) > maxEnds {
 		return nil
 	}
 	return found
 }
 
-// returnsOf adds places at all returns of a function and of those that it ends by
-// jumping to, and says whether all of the code could be read. Jumps to where no function
-// begins are no ends: compilers move what is rarely done away, and it goes back or throws.
-func (p part) returnsOf(choose chooser, s symbol, depth int, had map[uint64]bool, found *[]Place) bool {
+// returnsOf adds places at all returns of a function and of those that it ends by jumping to,
+// and reports whether all of the code could be read. Jumps to addresses without a function are
+// not ends: compilers move rare code away, and it returns or throws.
+func (p part) returnsOf(c sites, s symbol, depth int, had map[uint64]bool, found *[]Place) bool {
 	if had[s.address] {
 		return true
 	}
 	had[s.address] = true
-	at, tails, ok := choose.returns(p.object, s)
+	at, tails, ok := c.returns(s)
 	if !ok || depth > maxDepth {
 		return false
 	}
@@ -291,7 +295,7 @@ func (p part) returnsOf(choose chooser, s symbol, depth int, had map[uint64]bool
 		if !ok {
 			continue
 		}
-		if !p.returnsOf(choose, callee, depth+1, had, found) {
+		if !p.returnsOf(c, callee, depth+1, had, found) {
 			return false
 		}
 	}

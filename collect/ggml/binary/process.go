@@ -14,13 +14,13 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// procRoot is where the kernel shows processes.
+// procRoot is the mount point of procfs.
 const procRoot = "/proc"
 
-// FromProcess reads the runtime that a running process has mapped: the files are opened
-// as the process sees them, in its own mount namespace, also where they were deleted or
-// replaced since. It fails where the process is gone or may not be looked at, and with
-// [ErrNoRuntime] where it has no GGML mapped.
+// FromProcess reads the runtime that a running process has mapped. The files are opened as the
+// process sees them, in its own mount namespace, even if they were deleted or replaced since.
+// It fails if the process does not exist or cannot be read, and with [ErrNoRuntime] if it has
+// not mapped GGML.
 func FromProcess(pid int) (*Runtime, error) { return FromProcessIn(procRoot, pid) }
 
 // FromProcessIn is [FromProcess] with another root than /proc.
@@ -32,7 +32,7 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	}
 	var sources []source
 	var gaps []optrace.Gap
-	var hidden []string // files with code that may not be read
+	var hidden []string // files with code that cannot be read
 	for i := range files {
 		if !files[i].code {
 			continue
@@ -56,7 +56,7 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	if err != nil && len(hidden) > 0 {
 		return nil, unread(pid, hidden)
 	}
-	if i := slices.IndexFunc(sources, inside); err != nil && i >= 0 {
+	if i := slices.IndexFunc(sources, containsGGML); err != nil && i >= 0 {
 		return nil, fmt.Errorf("process %d: %w", pid, &hiddenError{sources[i].path})
 	}
 	if err != nil {
@@ -64,8 +64,8 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	}
 	for _, r := range found {
 		r.PID = pid
-		// Beside a copy with llama.cpp another one computes other models.
-		if r == found[0] || r.loads() {
+		// Another copy than the one with llama.cpp computes other models.
+		if r == found[0] || r.loadsGGUF() {
 			r.Model = model(files)
 		}
 		r.Gaps = slices.Concat(gaps, r.Gaps)
@@ -73,12 +73,12 @@ func FromProcessIn(root string, pid int) (*Runtime, error) {
 	return found[0], nil
 }
 
-// loads says that a runtime has llama.cpp, which loads GGUF files.
-func (r *Runtime) loads() bool {
+// loadsGGUF reports whether a runtime has llama.cpp, which loads GGUF files.
+func (r *Runtime) loadsGGUF() bool {
 	return slices.ContainsFunc(r.Places, func(p Place) bool { return p.Point == PointDecode || p.Point == PointProcess })
 }
 
-// explain says what to do about a process that cannot be looked at.
+// explain returns what to do about a process that cannot be read.
 func explain(root string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -89,28 +89,25 @@ func explain(root string, err error) error {
 	return plain(err)
 }
 
-// unreadError says that the files of a runtime are mapped and cannot be read.
+// unreadError means that the files of a runtime are mapped but cannot be read.
 type unreadError struct{ text string }
 
 func (e *unreadError) Error() string { return e.text }
 
-// Unwrap is [ErrNoRuntime]: nothing of one was found.
+// Unwrap returns [ErrNoRuntime], because none was found.
 func (e *unreadError) Unwrap() error { return ErrNoRuntime }
 
-// readable opens the file of a source to see whether that is allowed.
+// readable returns why the file of a source cannot be opened, nil if it can.
 func readable(s source) error {
-	if info, err := os.Stat(s.open); err != nil || !info.Mode().IsRegular() {
-		return err // opening a device does something
-	}
-	f, err := os.Open(s.open)
+	f, err := openRegular(s.open)
 	if err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// unread is what there is to say where no runtime was found in the files that may be read,
-// and others may not. The one that is named for a runtime stands for them, else the first.
+// unread returns the error if no runtime was found in readable files, and others are
+// unreadable. It names the one that is named like a runtime, or else the first.
 func unread(pid int, hidden []string) error {
 	file, others := hidden[0], ""
 	for _, path := range hidden {
@@ -124,13 +121,13 @@ func unread(pid int, hidden []string) error {
 	} else if n > 1 {
 		others = fmt.Sprintf(" (as %d other files with code)", n)
 	}
-	return &unreadError{fmt.Sprintf("process %d: whether it computes with GGML cannot be told: %s is mapped and may not be read%s; run as root, or as a user who may read it", pid, file, others)}
+	return &unreadError{fmt.Sprintf("process %d: unknown whether it uses GGML: the mapped file %s cannot be read%s; run as root, or as a user who may read it", pid, file, others)}
 }
 
 func lostFile(path string, err error) optrace.Gap {
 	if errors.Is(err, fs.ErrPermission) {
 		return optrace.Gap{
-			What: path, Why: "it is mapped, and may not be opened: " + plain(err).Error(),
+			What: path, Why: "it is mapped but cannot be opened: " + plain(err).Error(),
 			Next: "run as root, or as a user who may read it",
 		}
 	}
@@ -152,13 +149,12 @@ func (p process) files() ([]mapping, error) {
 	return readMaps(f)
 }
 
-// errReplaced says that a path leads to another file than the mapped one.
+// errReplaced means that a path leads to another file than the mapped one.
 var errReplaced = errors.New("another file has its name now")
 
-// source says how to open a mapped file: under its name where that is the same file (it
-// is so for most, and for those of a chroot), under its name in the process's mount
-// namespace, else through the mapping itself. Devices of a namespace are not compared:
-// overlay file systems show others.
+// source returns how to open a mapped file: by its path if that is the same file (as for most,
+// and in a chroot), by its path in the process's mount namespace, or else through the mapping
+// itself. Devices in a namespace are not compared, because overlay file systems report others.
 func (p process) source(m *mapping) (source, error) {
 	inside := filepath.Join(p.folder, "root", m.path)
 	id, err := identityOf(inside)
@@ -190,8 +186,8 @@ func (p process) source(m *mapping) (source, error) {
 	return source{}, err
 }
 
-// model is the path of the largest GGUF file that is mapped, "" where there is none: a
-// model that was read into memory instead is not seen.
+// model returns the path of the largest mapped GGUF file, "" if there is none: a model that was
+// read into memory is not visible.
 func model(files []mapping) string {
 	path, most := "", uint64(0)
 	for i := range files {

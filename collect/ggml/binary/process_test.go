@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// tree is a folder that looks like /proc.
+// tree is a folder with the structure of /proc.
 type tree struct {
 	t    *testing.T
 	root string
@@ -43,7 +43,7 @@ func (p tree) link(to, path string) {
 	}
 }
 
-// mapped is a line of a list of mappings.
+// mapped returns a line of a list of mappings.
 func (p tree) mapped(begin uint64, protection, file, as string) string {
 	p.t.Helper()
 	id, err := identityOf(file)
@@ -81,7 +81,7 @@ func TestAProcessIsReadInItsOwnMountNamespace(t *testing.T) {
 	}
 }
 
-// A list of mappings shows the files of a chroot by their names outside of it.
+// A list of mappings has the files of a chroot with their paths outside of it.
 func TestFilesOfAChrootAreReadByTheirNamesOutside(t *testing.T) {
 	library := compile(t, "libggml.so", "-O2", "-shared", "-fPIC")
 	id, err := identityOf(library)
@@ -102,8 +102,8 @@ func TestFilesOfAChrootAreReadByTheirNamesOutside(t *testing.T) {
 	}
 }
 
-// A library that was upgraded under the process is read as it is mapped, not as it lies
-// under its name now.
+// A library that was upgraded while the process runs is read as it is mapped, not from its
+// path.
 func TestReplacedFilesAreReadThroughTheMapping(t *testing.T) {
 	library := compile(t, "libggml.so", "-O2", "-shared", "-fPIC")
 	other := compile(t, "libggml.so", "-O2", "-shared", "-fPIC", "-DFORK")
@@ -161,8 +161,8 @@ func TestWhatCannotBeTracedSaysWhy(t *testing.T) {
 	}
 }
 
-// Of GGML that was linked into a stripped file with hidden functions it is said where it is,
-// and not that there is none.
+// If GGML was linked into a stripped file with hidden functions, the error says where it is,
+// not that there is none.
 func TestHiddenGGMLIsNamed(t *testing.T) {
 	p := newTree(t)
 	maps := func(pid int, library string) {
@@ -185,10 +185,10 @@ func TestHiddenGGMLIsNamed(t *testing.T) {
 	}
 }
 
-// A file that may not be opened is not said to be gone.
+// A file that cannot be opened is not reported as deleted.
 func TestAFileThatMayNotBeOpenedIsNamed(t *testing.T) {
 	g := lostFile("/app/libggml-cpu.so", &fs.PathError{Op: "open", Path: "/proc/7/map_files/1-2", Err: fs.ErrPermission})
-	if strings.Contains(g.Why, "deleted") || !strings.Contains(g.Why, "may not be opened") || !strings.Contains(g.Next, "root") {
+	if strings.Contains(g.Why, "deleted") || !strings.Contains(g.Why, "cannot be opened") || !strings.Contains(g.Next, "root") {
 		t.Errorf("%+v", g)
 	}
 }
@@ -221,12 +221,12 @@ func TestRunningServersAreFound(t *testing.T) {
 	}
 }
 
-// Where files may not be read, nobody says that there is no runtime in them.
+// If files cannot be read, nothing claims that they contain no runtime.
 func TestWhatMayNotBeRead(t *testing.T) {
 	for want, hidden := range map[string][]string{
-		"process 7: whether it computes with GGML cannot be told: /root/a is mapped and may not be read; run as root, or as a user who may read it": {"/root/a"},
-		"/root/xllamacpp.abi3.so is mapped and may not be read (as 1 other file with code)":                                                         {"/root/a", "/root/xllamacpp.abi3.so"},
-		"/root/a is mapped and may not be read (as 2 other files with code)":                                                                        {"/root/a", "/root/b", "/root/c"},
+		"process 7: unknown whether it uses GGML: the mapped file /root/a cannot be read; run as root, or as a user who may read it": {"/root/a"},
+		"the mapped file /root/xllamacpp.abi3.so cannot be read (as 1 other file with code)":                                         {"/root/a", "/root/xllamacpp.abi3.so"},
+		"the mapped file /root/a cannot be read (as 2 other files with code)":                                                        {"/root/a", "/root/b", "/root/c"},
 	} {
 		if err := unread(7, hidden); !strings.Contains(err.Error(), want) || !errors.Is(err, ErrNoRuntime) {
 			t.Errorf("got %v, want %s", err, want)

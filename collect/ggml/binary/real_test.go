@@ -15,7 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// realFile is a file of a real runtime; without it the test says what was not checked.
+// realFile returns a file of a real runtime. Without it the test is skipped and names what was
+// not checked.
 func realFile(t *testing.T, variable, pattern string) string {
 	t.Helper()
 	root := os.Getenv(variable)
@@ -29,8 +30,8 @@ func realFile(t *testing.T, variable, pattern string) string {
 	return found[0]
 }
 
-// realRuntime is a build with what is known of it: layout by the table of GGML's history,
-// counts from its headers, sites as objdump shows them.
+// realRuntime is a build with its expected properties: layout by the table of GGML's history,
+// counts from its headers, sites by objdump.
 type realRuntime struct {
 	name, variable, pattern string
 	arch, version           string
@@ -69,7 +70,7 @@ var realRuntimes = []realRuntime{
 			"ggml_cpu_extra_compute_forward+0 push %r15", "ggml_graph_compute+0 push %rbp", "ggml_graph_compute+8442 retq",
 			"llama_decode+0 push %rbx", "llama_decode+16 jb .+0x1c",
 		},
-		gap: "ggml_barrier of this build does nothing",
+		gap: "ggml_barrier is empty in this build",
 	},
 	{
 		name: "xllamacpp", variable: "ROOFTOP_E2E_LLAMACPP", pattern: "venv/lib/python3*/site-packages/xllamacpp/xllamacpp.abi3.so",
@@ -166,7 +167,7 @@ func siteText(p Place) string {
 	return p.Symbol + "+" + strconv.FormatUint(p.Site.Offset, 10) + " " + p.Site.Instruction
 }
 
-// A real process: python with llama.cpp's server loaded, without a model.
+// The process is python with llama.cpp's server loaded, without a model.
 func TestE2EARealProcessIsRead(t *testing.T) {
 	library := realFile(t, "ROOFTOP_E2E_LLAMACPP", "venv/lib/python3*/site-packages/xllamacpp/xllamacpp.abi3.so")
 	python := realFile(t, "ROOFTOP_E2E_LLAMACPP", "venv/bin/python")

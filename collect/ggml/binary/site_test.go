@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// codeAt is an object that holds one function.
+// codeAt returns an object with one function.
 func codeAt(t *testing.T, arch, code string) (*object, symbol) {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
@@ -73,7 +73,7 @@ func TestX86SitesKeepWhatTheProbeNeeds(t *testing.T) {
 		"nothing cheap in reach":                     {strings.Repeat("31c0", 20) + "55", need{}, 0, costStepped, 0},
 	} {
 		o, s := codeAt(t, "amd64", c.code)
-		got := x86{}.spot(o, s, c.need)
+		got := sites{o, x86{}}.spot(s, c.need)
 		if got.offset != c.offset || got.cost != c.cost || got.cheap != (c.cost != costStepped) || c.need.stack && got.pushed != c.pushed {
 			t.Errorf("%s: +%d %q cheap=%v %v pushed=%d, want +%d %v pushed=%d",
 				name, got.offset, got.instruction, got.cheap, got.cost, got.pushed, c.offset, c.cost, c.pushed)
@@ -81,7 +81,7 @@ func TestX86SitesKeepWhatTheProbeNeeds(t *testing.T) {
 	}
 }
 
-// The ends of calls as four builds of llama.cpp have them.
+// The ends of calls in four builds of llama.cpp.
 func TestX86CallsEndAfterTheirInnerCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   string
@@ -98,7 +98,7 @@ func TestX86CallsEndAfterTheirInnerCall(t *testing.T) {
 		"a jump comes back behind the call": {"53 e800000000 89c3 85c0 7404 90 90 ebf8 c3", 6, false, true},
 	} {
 		o, s := codeAt(t, "amd64", c.code)
-		got, ok := x86{}.after(o, s)
+		got, ok := sites{o, x86{}}.after(s)
 		if ok != c.ok || ok && (got.offset != c.offset || got.cheap != c.cheap) {
 			t.Errorf("%s: +%d %q cheap=%v %v, want +%d cheap=%v %v", name, got.offset, got.instruction, got.cheap, ok, c.offset, c.cheap, c.ok)
 		}
@@ -107,16 +107,16 @@ func TestX86CallsEndAfterTheirInnerCall(t *testing.T) {
 
 func TestX86ReturnsAreAllFound(t *testing.T) {
 	o, s := codeAt(t, "amd64", "85f6 7408 83fe01 7409 31c0 c3 4889d6 c3 e9fc0f0000")
-	at, tails, ok := x86{}.returns(o, s)
+	at, tails, ok := sites{o, x86{}}.returns(s)
 	if !ok || len(at) != 2 || at[0].offset != 11 || at[1].offset != 15 || len(tails) != 1 || tails[0] != 0x1015+0xffc {
 		t.Errorf("%+v %x %v", at, tails, ok)
 	}
 	o, s = codeAt(t, "amd64", "7401 c3 ffe0")
-	if _, _, ok := (x86{}).returns(o, s); ok {
+	if _, _, ok := (sites{o, x86{}}).returns(s); ok {
 		t.Error("a jump to a computed address was taken for no end")
 	}
 	o, s = codeAt(t, "amd64", "0f04 c3")
-	if _, _, ok := (x86{}).returns(o, s); ok {
+	if _, _, ok := (sites{o, x86{}}).returns(s); ok {
 		t.Error("code that cannot be read was believed to be whole")
 	}
 }
@@ -126,12 +126,12 @@ func FuzzX86(f *testing.F) {
 	f.Add([]byte{0x48, 0x8b, 0x47, 0x10, 0x48, 0x0f, 0xaf, 0x47, 0x18, 0xc3}, uint8(0), false)
 	f.Fuzz(func(t *testing.T, code []byte, arguments uint8, ret bool) {
 		o, s := codeAt(t, "amd64", hex.EncodeToString(code))
-		got := x86{}.spot(o, s, need{arguments: int(arguments % 8), ret: ret, stack: !ret})
+		got := sites{o, x86{}}.spot(s, need{arguments: int(arguments % 8), ret: ret, stack: !ret})
 		if got.offset > 0 && got.offset >= uint64(len(code)) {
 			t.Errorf("a site at +%d of %d bytes", got.offset, len(code))
 		}
-		_, _ = x86{}.after(o, s)
-		_, _, _ = x86{}.returns(o, s)
+		_, _ = sites{o, x86{}}.after(s)
+		_, _, _ = sites{o, x86{}}.returns(s)
 		for _, v := range o.follow("f").returns {
 			if v.kind == number && v.a == 0 && v.size != 0 {
 				t.Errorf("%+v", v)

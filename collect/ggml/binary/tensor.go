@@ -7,35 +7,35 @@ import (
 	"fmt"
 )
 
-// RawTensor is one ggml_tensor as it lay in the target's memory.
+// RawTensor is one ggml_tensor as read from the target's memory.
 type RawTensor struct {
 	Name string
-	// Op is GGML's name of the operator, "" where the table of names is not known;
-	// OpNumber its number. Sub is the function of UNARY and GLU.
+	// Op is GGML's name of the operator, "" if the table of names is unknown; OpNumber its
+	// number. Sub is the function of UNARY and GLU.
 	Op, Sub  string
 	OpNumber int32
-	// Type is the name of the number format, "" unknown; TypeNumber its number.
+	// Type is the name of the number format, "" if unknown; TypeNumber its number.
 	Type       string
 	TypeNumber int32
 	NE         [4]int64  // elements of each dimension
 	NB         [4]uint64 // strides in bytes
 	Params     [16]int32 // op_params
 	Flags      int32
-	// Sources are the addresses of its sources, 0 where there is none in a slot; their
-	// number is [Layout.Slots].
+	// Sources are the addresses of its sources, 0 for an empty slot; their number is
+	// [Layout.Slots].
 	Sources    [maxSlots]uint64
-	View, Data uint64 // addresses; 0 none
+	View, Data uint64 // addresses, 0 for none
 }
 
-// Errors of tensors that do not fit a layout. They are made once: a wrong layout makes
-// one of each event.
+// Errors of tensors that do not fit a layout. They are allocated once, because a wrong layout
+// causes one for each event.
 var (
 	errShort    = errors.New("fewer bytes than the layout needs")
 	errNoLayout = errors.New("the layout is not known")
 	errName     = errors.New("the name is not printable text that ends with NUL")
 )
 
-// MisfitError says which field of a tensor is not as it can be.
+// MisfitError is a field of a tensor with an impossible value.
 type MisfitError struct {
 	Field string
 	Value int64
@@ -45,20 +45,12 @@ func (e *MisfitError) Error() string {
 	return fmt.Sprintf("%s is %d, which no tensor has: the layout does not fit", e.Field, e.Value)
 }
 
-// maxElements is the largest dimension that is believed.
+// maxElements is the largest plausible dimension.
 const maxElements = 1 << 40
 
-// ReadTensor decodes the first bytes of a ggml_tensor, [Layout.Bytes] of them. It
-// fails where what they hold cannot be a tensor (the layout is wrong then, or memory was
-// overwritten), with an error that says what does not fit.
-func ReadTensor(raw []byte, l *Layout, n *Names) (RawTensor, error) {
-	var t RawTensor
-	err := DecodeTensor(&t, raw, l, n)
-	return t, err
-}
-
-// DecodeTensor is [ReadTensor] into a tensor that is used again: where the name is the
-// one that it held, nothing is allocated.
+// DecodeTensor decodes the first [Layout.Bytes] bytes of a ggml_tensor into t, which is reused:
+// nothing is allocated if the name is the same. It fails if the bytes cannot be a tensor (the
+// layout is wrong, or memory was overwritten).
 func DecodeTensor(t *RawTensor, raw []byte, l *Layout, n *Names) error {
 	need := l.Bytes()
 	if need == 0 {
@@ -98,15 +90,15 @@ func int32At(b []byte, at int) int32 { return int32(binary.LittleEndian.Uint32(b
 
 func uint64At(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
-// readName reads the name, and keeps the string that was there where it is the same.
+// readName reads the name, and keeps the old string if it is equal.
 func (t *RawTensor) readName(raw []byte) error {
 	n := bytes.IndexByte(raw, 0)
 	if n < 0 {
 		return errName
 	}
 	for _, c := range raw[:n] {
-		// GGML cuts names at 63 bytes: the last character of one that is not ASCII may
-		// be half there.
+		// GGML cuts names at 63 bytes, so the last character of a non-ASCII name may be
+		// incomplete.
 		if c < ' ' || c == 0x7f {
 			return errName
 		}
@@ -117,7 +109,7 @@ func (t *RawTensor) readName(raw []byte) error {
 	return nil
 }
 
-// name finds the names of the operator and of the format.
+// name looks up the names of the operator and of the format.
 func (t *RawTensor) name(n *Names) error {
 	t.Op, t.Sub, t.Type = "", "", ""
 	if len(n.Ops) > 0 {
@@ -148,7 +140,7 @@ func nameOf(list []string, number int32) string {
 	return list[number]
 }
 
-// plausible says what of a tensor's shape cannot be.
+// plausible returns a MisfitError if the tensor's shape is impossible.
 func (t *RawTensor) plausible(n *Names) error {
 	for i, ne := range t.NE {
 		if ne <= 0 || ne > maxElements {
@@ -158,8 +150,8 @@ func (t *RawTensor) plausible(n *Names) error {
 	if len(n.Types) == 0 {
 		return nil
 	}
-	// A view may permute dimensions: some stride is that of one element, or of one block.
-	// Dimensions of one element may have any stride.
+	// A view may permute dimensions, so any stride may be that of one element, or of one block.
+	// Dimensions with one element may have any stride.
 	size := uint64(n.Types[t.TypeNumber].Bytes) //nolint:gosec // positive
 	free := false
 	for i := range dimensions {
@@ -172,42 +164,4 @@ func (t *RawTensor) plausible(n *Names) error {
 		return nil
 	}
 	return &MisfitError{"nb[0]", int64(t.NB[0])} //nolint:gosec // shown only
-}
-
-// RawGraph is the beginning of a ggml_cgraph.
-type RawGraph struct {
-	Count int    // of nodes
-	Nodes uint64 // address of an array of addresses of tensors
-}
-
-// GraphBytes is how many bytes of a graph [ReadGraph] wants, 0 where the layout is not
-// known. It is 24 in every version so far.
-func (l *Layout) GraphBytes() int {
-	if l.GraphNodes < 0 || l.GraphCount < 0 {
-		return 0
-	}
-	return max(l.GraphNodes+pointerBytes, l.GraphCount+4)
-}
-
-// MaxNodes is the largest graph that is believed; llama.cpp makes room for 65,536 nodes
-// at most in its largest models.
-const MaxNodes = 1 << 20
-
-// ReadGraph decodes the first bytes of a ggml_cgraph. It fails where they cannot be one.
-func ReadGraph(raw []byte, l *Layout) (RawGraph, error) {
-	need := l.GraphBytes()
-	if need == 0 {
-		return RawGraph{}, errNoLayout
-	}
-	if len(raw) < need {
-		return RawGraph{}, errShort
-	}
-	g := RawGraph{Count: int(int32At(raw, l.GraphCount)), Nodes: uint64At(raw, l.GraphNodes)}
-	if g.Count < 0 || g.Count > MaxNodes {
-		return RawGraph{}, &MisfitError{"n_nodes", int64(g.Count)}
-	}
-	if g.Nodes%pointerBytes != 0 || g.Nodes == 0 && g.Count > 0 {
-		return RawGraph{}, &MisfitError{"nodes", int64(g.Nodes)} //nolint:gosec // shown only
-	}
-	return g, nil
 }

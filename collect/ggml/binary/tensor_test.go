@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// currentLayout is GGML's own since 2024-11.
+// currentLayout returns GGML's layout since 2024-11.
 func currentLayout() Layout {
 	l := knownLayouts[0].layout
 	l.From = "version table"
@@ -20,7 +20,7 @@ var testNames = Names{
 	Types: builtinTypes(),
 }
 
-// rawTensor lays a tensor out in memory.
+// rawTensor returns the bytes of a tensor in memory.
 func rawTensor(l *Layout, t *RawTensor) []byte {
 	b := make([]byte, l.Bytes())
 	put32 := func(at int, v int32) { binary.LittleEndian.PutUint32(b[at:], uint32(v)) }
@@ -55,7 +55,7 @@ func TestATensorIsReadBack(t *testing.T) {
 	for i := range knownLayouts {
 		l := knownLayouts[i].layout
 		want := sampleTensor()
-		got, err := ReadTensor(rawTensor(&l, &want), &l, &testNames)
+		got, err := readTensor(rawTensor(&l, &want), &l, &testNames)
 		if err != nil {
 			t.Fatalf("layout since %s: %v", knownLayouts[i].since, err)
 		}
@@ -70,9 +70,6 @@ func TestTheLayoutNeedsTheBytesThatWereMeasured(t *testing.T) {
 	if got := l.Bytes(); got != 320 {
 		t.Errorf("%d bytes of a tensor are needed, want 320: the name ends there", got)
 	}
-	if got := l.GraphBytes(); got != 24 {
-		t.Errorf("%d bytes of a graph are needed, want 24", got)
-	}
 }
 
 func TestTheFunctionOfAnOperatorIsNamed(t *testing.T) {
@@ -84,7 +81,7 @@ func TestTheFunctionOfAnOperatorIsNamed(t *testing.T) {
 	}{{2, 1, "SILU"}, {3, 2, "SWIGLU"}, {1, 1, ""}, {2, 99, ""}, {3, -1, ""}} {
 		raw := sampleTensor()
 		raw.OpNumber, raw.Params[0] = c.op, c.p0
-		got, err := ReadTensor(rawTensor(&l, &raw), &l, &testNames)
+		got, err := readTensor(rawTensor(&l, &raw), &l, &testNames)
 		if err != nil || got.Sub != c.want {
 			t.Errorf("op %d with %d: %q, %v, want %q", c.op, c.p0, got.Sub, err, c.want)
 		}
@@ -107,7 +104,7 @@ func TestWhatCannotBeATensorIsRefused(t *testing.T) {
 	} {
 		raw := sampleTensor()
 		c.change(&raw)
-		_, err := ReadTensor(rawTensor(&l, &raw), &l, &testNames)
+		_, err := readTensor(rawTensor(&l, &raw), &l, &testNames)
 		var misfit *MisfitError
 		if !errors.As(err, &misfit) || misfit.Field != c.field {
 			t.Errorf("%s: %v, want a misfit of %s", name, err, c.field)
@@ -116,25 +113,25 @@ func TestWhatCannotBeATensorIsRefused(t *testing.T) {
 	raw := sampleTensor()
 	b := rawTensor(&l, &raw)
 	b[l.Name+2] = 7
-	if _, err := ReadTensor(b, &l, &testNames); !errors.Is(err, errName) {
+	if _, err := readTensor(b, &l, &testNames); !errors.Is(err, errName) {
 		t.Errorf("a name with a bell: %v", err)
 	}
 	for i := range nameBytes {
 		b[l.Name+i] = 'x'
 	}
-	if _, err := ReadTensor(b, &l, &testNames); !errors.Is(err, errName) {
+	if _, err := readTensor(b, &l, &testNames); !errors.Is(err, errName) {
 		t.Errorf("a name without an end: %v", err)
 	}
-	if _, err := ReadTensor(b[:319], &l, &testNames); !errors.Is(err, errShort) {
+	if _, err := readTensor(b[:319], &l, &testNames); !errors.Is(err, errShort) {
 		t.Errorf("319 bytes: %v", err)
 	}
 	empty := emptyLayout()
-	if _, err := ReadTensor(b, &empty, &testNames); !errors.Is(err, errNoLayout) {
+	if _, err := readTensor(b, &empty, &testNames); !errors.Is(err, errNoLayout) {
 		t.Errorf("no layout: %v", err)
 	}
 }
 
-// Tensors of attention have their dimensions permuted, and views begin anywhere.
+// Tensors of attention have permuted dimensions, and views begin anywhere.
 func TestPermutedTensorsAreBelieved(t *testing.T) {
 	l := currentLayout()
 	for name, change := range map[string]func(*RawTensor){
@@ -150,7 +147,7 @@ func TestPermutedTensorsAreBelieved(t *testing.T) {
 	} {
 		raw := sampleTensor()
 		change(&raw)
-		if got, err := ReadTensor(rawTensor(&l, &raw), &l, &testNames); err != nil || got.Name != raw.Name {
+		if got, err := readTensor(rawTensor(&l, &raw), &l, &testNames); err != nil || got.Name != raw.Name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -160,7 +157,7 @@ func TestATensorWithoutNamesHasNumbers(t *testing.T) {
 	l := currentLayout()
 	raw := sampleTensor()
 	raw.OpNumber, raw.TypeNumber = 77, 99
-	got, err := ReadTensor(rawTensor(&l, &raw), &l, &Names{})
+	got, err := readTensor(rawTensor(&l, &raw), &l, &Names{})
 	if err != nil || got.OpNumber != 77 || got.TypeNumber != 99 || got.Op != "" || got.Type != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -174,35 +171,8 @@ func TestDecodingTheSameNameAgainAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _ = DecodeTensor(&got, b, &l, &testNames) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = ReadTensor(b, &l, &testNames) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = readTensor(b, &l, &testNames) }); n > 1 {
 		t.Errorf("%v allocations for a tensor read for the first time, want the name's", n)
-	}
-}
-
-func TestAGraphIsReadBack(t *testing.T) {
-	l := currentLayout()
-	b := make([]byte, 24)
-	binary.LittleEndian.PutUint32(b[4:], 130)
-	binary.LittleEndian.PutUint64(b[16:], 0x7f0000002000)
-	got, err := ReadGraph(b, &l)
-	if want := (RawGraph{Count: 130, Nodes: 0x7f0000002000}); err != nil || got != want {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for name, change := range map[string]func([]byte){
-		"a negative count": func(b []byte) { binary.LittleEndian.PutUint32(b[4:], 1<<31) },
-		"too many nodes":   func(b []byte) { binary.LittleEndian.PutUint32(b[4:], MaxNodes+1) },
-		"no nodes":         func(b []byte) { binary.LittleEndian.PutUint64(b[16:], 0) },
-		"a crooked array":  func(b []byte) { binary.LittleEndian.PutUint64(b[16:], 0x7f0000002001) },
-	} {
-		bad := append([]byte(nil), b...)
-		change(bad)
-		var misfit *MisfitError
-		if _, err := ReadGraph(bad, &l); !errors.As(err, &misfit) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := ReadGraph(b[:20], &l); !errors.Is(err, errShort) {
-		t.Errorf("20 bytes: %v", err)
 	}
 }
 
@@ -225,7 +195,7 @@ func BenchmarkReadTensor(b *testing.B) {
 	bytes := rawTensor(&l, &raw)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ReadTensor(bytes, &l, &testNames); err != nil {
+		if _, err := readTensor(bytes, &l, &testNames); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -238,10 +208,16 @@ func FuzzReadTensor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, src, name int) {
 		l := currentLayout()
 		l.Src, l.Name = src, name
-		got, err := ReadTensor(b, &l, &testNames)
+		got, err := readTensor(b, &l, &testNames)
 		if err == nil && (got.Op == "" || got.Type == "" || got.NE[0] <= 0) {
 			t.Errorf("%+v was believed", got)
 		}
-		_, _ = ReadGraph(b, &l)
 	})
+}
+
+// readTensor decodes the first [Layout.Bytes] bytes of a ggml_tensor into a new RawTensor.
+func readTensor(raw []byte, l *Layout, n *Names) (RawTensor, error) {
+	var t RawTensor
+	err := DecodeTensor(&t, raw, l, n)
+	return t, err
 }

@@ -1,16 +1,16 @@
 package binary
 
-// kind says what is known of a value while a function is followed.
+// kind is what is known about a value while a function is followed.
 type kind uint8
 
 const (
 	unknown kind = iota
 	number       // c + a × the function's first argument; a constant where a is 0
 	stack        // c bytes from the stack pointer at the entry
-	loaded       // what lies at the address c + a × the first argument
+	loaded       // the value at the address c + a × the first argument
 )
 
-// value is a register or a stack slot as far as it is known. The zero value is unknown.
+// value is the known content of a register or a stack slot. The zero value is unknown.
 type value struct {
 	kind kind
 	c, a int64
@@ -19,10 +19,10 @@ type value struct {
 
 func constant(c int64) value { return value{kind: number, c: c} }
 
-// firstArgument is the function's first argument itself.
+// firstArgument returns the function's first argument.
 func firstArgument() value { return value{kind: number, a: 1} }
 
-// plus is the sum of two values, unknown where it is neither a number nor on the stack.
+// plus returns the sum of two values, unknown unless it is a number or on the stack.
 func (v value) plus(w value) value {
 	switch {
 	case v.kind == number && w.kind == number:
@@ -35,7 +35,7 @@ func (v value) plus(w value) value {
 	return value{}
 }
 
-// times is a value multiplied by a constant.
+// times returns a value multiplied by a constant.
 func (v value) times(n int64) value {
 	if v.kind == number {
 		return value{kind: number, c: v.c * n, a: v.a * n}
@@ -46,24 +46,24 @@ func (v value) times(n int64) value {
 	return value{}
 }
 
-// access is one reading or writing of memory through the first argument.
+// access is one read or write of memory through the first argument.
 type access struct {
 	offset int64
 	size   int
 	write  bool
-	// immediate is the constant that it is compared with, where compared is set.
+	// immediate is the constant that the value is compared with, if compared is set.
 	immediate int64
 	compared  bool
 }
 
-// followed is what a function was seen to do.
+// followed is the observed effect of a function.
 type followed struct {
-	accesses []access // through its first argument taken as a pointer, in order
-	returns  []value  // what it returns, by path
+	accesses []access // through its first argument as a pointer, in order
+	returns  []value  // returned values, by path
 	visited  int
 }
 
-// reads are the offsets of the readings of a size, in order.
+// reads returns the offsets of the reads of a size, in order.
 func (f *followed) reads(size int) []int64 {
 	var found []int64
 	for _, a := range f.accesses {
@@ -74,7 +74,7 @@ func (f *followed) reads(size int) []int64 {
 	return found
 }
 
-// writes are the offsets that are written to, in order.
+// writes returns the offsets that are written, in order.
 func (f *followed) writes() []int64 {
 	var found []int64
 	for _, a := range f.accesses {

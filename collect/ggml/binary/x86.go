@@ -24,10 +24,10 @@ const (
 // x86Arguments are the registers of integer arguments, in order.
 var x86Arguments = [6]int{x86DI, x86SI, x86DX, x86CX, 8, 9}
 
-// x86Saved are the registers that a call leaves alone.
+// x86Saved are the registers that a call preserves.
 var x86Saved = [...]int{x86BX, x86SP, x86BP, 12, 13, 14, 15}
 
-// endbr64 is the landing mark of CET, which the disassembler does not know.
+// endbr64 is the landing pad instruction of CET, which the disassembler does not know.
 var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 
 func (x86) begin(m *machine) {
@@ -49,7 +49,7 @@ func (x86) forget(m *machine) {
 	}
 }
 
-// x86Decode decodes an instruction; endbr64 is a nop of four bytes.
+// x86Decode decodes an instruction; endbr64 is returned as a four-byte nop.
 func x86Decode(code []byte) (x86asm.Inst, bool) {
 	if bytes.HasPrefix(code, endbr64) {
 		return x86asm.Inst{Op: x86asm.NOP, Len: len(endbr64), Mode: 64}, true
@@ -58,8 +58,8 @@ func x86Decode(code []byte) (x86asm.Inst, bool) {
 	return i, err && i.Len > 0
 }
 
-// decodeSafely decodes foreign bytes. A fault of the disassembler is an instruction
-// that is not known.
+// decodeSafely decodes untrusted bytes. A panic of the disassembler counts as an unknown
+// instruction.
 func decodeSafely(code []byte) (i x86asm.Inst, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -86,7 +86,8 @@ func (c x86) step(m *machine, address uint64, code []byte) step {
 	return step{length: i.Len}
 }
 
-// x86Flow says where an instruction leads, with the target of a direct jump or call.
+// x86Flow returns where execution continues after an instruction, with the target of a direct
+// jump or call.
 func x86Flow(i *x86asm.Inst, next uint64) (flow, uint64) {
 	target := uint64(0)
 	rel, direct := i.Args[0].(x86asm.Rel)
@@ -109,8 +110,8 @@ func x86Flow(i *x86asm.Inst, next uint64) (flow, uint64) {
 	return goOn, 0
 }
 
-// execute does what an instruction does to registers and slots. One that is not known
-// leaves what it writes unknown.
+// execute applies an instruction to registers and slots. An unknown one makes what it writes
+// unknown.
 func (c x86) execute(m *machine, i *x86asm.Inst, next uint64) {
 	size := max(i.DataSize/8, 1)
 	switch i.Op {
@@ -141,7 +142,7 @@ func (c x86) execute(m *machine, i *x86asm.Inst, next uint64) {
 	}
 }
 
-// compute does arithmetic.
+// compute executes arithmetic.
 func (c x86) compute(m *machine, i *x86asm.Inst, next uint64, size int) {
 	var v value
 	if i.Args[1] != nil {
@@ -181,7 +182,7 @@ func x86Arithmetic(i *x86asm.Inst, a, b value) value {
 	return value{}
 }
 
-// product is that of two values of which one is a constant, unknown otherwise.
+// product returns the product of two values, unknown unless one is a constant.
 func product(a, b value) value {
 	switch {
 	case b.kind == number && b.a == 0:
@@ -192,7 +193,7 @@ func product(a, b value) value {
 	return value{}
 }
 
-// read is the value of an operand.
+// read returns the value of an operand.
 func (c x86) read(m *machine, a x86asm.Arg, i *x86asm.Inst, next uint64) value {
 	switch a := a.(type) {
 	case x86asm.Reg:
@@ -218,7 +219,7 @@ func (c x86) write(m *machine, a x86asm.Arg, v value, i *x86asm.Inst, next uint6
 	}
 }
 
-// address is that of a memory operand.
+// address returns the address of a memory operand.
 func (x86) address(m *machine, a x86asm.Arg, next uint64) value {
 	mem, ok := a.(x86asm.Mem)
 	if !ok || mem.Segment == x86asm.FS || mem.Segment == x86asm.GS {
@@ -245,7 +246,7 @@ func (x86) address(m *machine, a x86asm.Arg, next uint64) value {
 	return v
 }
 
-// x86Number is the number of a general register of any width.
+// x86Number returns the number of a general register of any width.
 func x86Number(r x86asm.Reg) (int, bool) {
 	switch {
 	case r >= x86asm.RAX && r <= x86asm.R15:

@@ -1,7 +1,7 @@
-// A runtime with GGML's names and structures whose operators are known: tests watch it
-// with eBPF and hold what they see against what it did. Its accessors do what GGML's do
-// (ggml.h and ggml.c, MIT licence). With -DPROGRAM it is also a program that does what
-// the lines on stdin say; without, a library that one loads.
+// A runtime with GGML's names and structures and a known sequence of operators: tests trace it
+// with eBPF and compare the events with that sequence. Its accessors do what GGML's do
+// (ggml.h and ggml.c, MIT licence). With -DPROGRAM it is also a program that executes
+// the lines on stdin; without, it is a library.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -98,10 +98,10 @@ API struct ggml_tensor **ggml_graph_nodes(struct ggml_cgraph *g) { return g->nod
 
 volatile int64_t sink;
 static pthread_barrier_t barrier;
-static int sleeping; // microseconds that each MUL_MAT of lane 0 takes
+static int sleeping; // microseconds that each MUL_MAT of thread 0 takes
 
-// What a C++ exception of an operator does: it looks for a frame above that of the graph.
-static int unwinding; // 1 asked for, 2 the frame was found
+// Imitates a C++ exception of an operator, which searches for a frame above that of the graph.
+static int unwinding; // 1 requested, 2 the frame was found
 API void fake_decode(int tokens, int threads, int micros);
 static _Unwind_Reason_Code frame(struct _Unwind_Context *c, void *found) {
     *(int *)found |= _Unwind_FindEnclosingFunction((void *)(_Unwind_GetIP(c) - 1)) == (void *)fake_decode;
@@ -127,7 +127,7 @@ API FAR void ggml_barrier(int *pool) {
     if (*pool > 1) pthread_barrier_wait(&barrier);
 }
 
-#ifdef AROUND // the exported hook is there and never called
+#ifdef AROUND // the exported hook exists but is never called
 API FAR void ggml_compute_forward_all(struct params *p, struct ggml_tensor *t) { sink += t->ne[0] + p->nth; }
 #define ggml_cpu_extra_compute_forward ggml_compute_forward_all
 #define ggml_compute_forward_rms_norm_mul_fused(p, a, b) ggml_compute_forward_all(p, a), ggml_compute_forward_all(p, b)
@@ -180,7 +180,7 @@ API FAR int ggml_backend_graph_compute_async(struct backend *b, struct ggml_cgra
     return ggml_graph_compute(g, plan);
 }
 
-// The graph: norm and its weight in one step, a product, a view that is no step, a
+// The graph: norm and its weight in one step, a product, a view without a step, a
 // mixture by ids of two experts out of eight, a function, a sum.
 static struct ggml_tensor tensors[16];
 static struct ggml_tensor *nodes[8];
@@ -250,7 +250,7 @@ API FAR void fake_decode(int tokens, int threads, int micros) {
 #endif
 
 #if defined(PROGRAM) || defined(DRIVER)
-#ifdef DRIVER // the library comes late
+#ifdef DRIVER // the library is loaded late
 static void (*fake_decode)(int, int, int);
 #endif
 int main(void) {

@@ -1,5 +1,5 @@
-// Command make writes models with random weights into a directory, for tests on real
-// GGML runtimes: all of them, or those that are named.
+// Command make writes models with random weights into a directory, for tests on real GGML
+// runtimes: all of them, or the named ones.
 //
 //	go run ./cmd/internal/gguf/make DIR [NAME...]
 package main
@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
-	"github.com/rooftop-dev/rooftop/cmd/internal/wholefile"
 )
 
 func main() {
@@ -26,15 +26,14 @@ func main() {
 	}
 }
 
-// write writes the models of these names, all where there are none, and leaves those
-// that are there.
+// write writes the named models, or all if there are no names, except those that already exist.
 func write(dir string, names []string) error {
 	for _, s := range gguf.Models() {
 		path := filepath.Join(dir, s.Name+".gguf")
 		if _, err := os.Stat(path); err == nil || len(names) > 0 && !slices.Contains(names, s.Name) {
 			continue
 		}
-		if err := wholefile.Write(path, 0o644, func(w io.Writer) error { return gguf.Write(w, s) }); err != nil {
+		if err := atomicfile.Write(path, 0o644, func(w io.Writer) error { return gguf.Write(w, s) }); err != nil {
 			return err
 		}
 		fmt.Printf("%s: %.1f million weights\n", path, float64(s.Parameters())/1e6)

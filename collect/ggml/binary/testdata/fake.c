@@ -1,5 +1,5 @@
-// A runtime with GGML's names and structures, and nothing behind them. Tests compile it
-// in many ways and hold what is read from the code against what the compiler says.
+// A runtime with GGML's names and structures, but without their function. Tests compile it
+// in many ways and compare what is read from the code with the compiler's layout.
 // Its accessors do what GGML's do (ggml.h and ggml.c, MIT licence).
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct ggml_tensor {
 #ifdef GRADIENT // 2024-06 to 2024-11
     struct ggml_tensor *grad;
 #endif
-#ifdef FORK // a build of one's own
+#ifdef FORK // a modified GGML
     void *mine[4];
     struct ggml_tensor *src[12];
 #else
@@ -50,7 +50,7 @@ struct params {
     int ith, nth;
 };
 
-// What the compiler says, in the order of the Layout.
+// The compiler's offsets, in the order of the Layout.
 #define AT(f) offsetof(struct ggml_tensor, f)
 API const int GGML_FAKE_OFFSETS[] = {
     AT(type), AT(ne), AT(nb), AT(op), AT(op_params), AT(flags), AT(src), AT(view_src), AT(data), AT(name),
@@ -58,7 +58,7 @@ API const int GGML_FAKE_OFFSETS[] = {
     sizeof(((struct ggml_tensor *)0)->src) / sizeof(void *),
 };
 
-// The tables lie side by side, as a linker may put them: each runs on into the next.
+// The tables are contiguous, as a linker may place them: each is followed by the next.
 static const struct {
     const char *unary[3], *glu[3], *op[OP_COUNT], *more[3], *symbol[OP_COUNT];
 } names = {
@@ -147,7 +147,7 @@ API void ggml_backend_tensor_set(struct ggml_tensor *t, const void *data, size_t
 }
 
 volatile int64_t sink;
-#ifdef HIDDEN // a text that is in every build
+#ifdef HIDDEN // a text that every build contains
 #define QUOTED(text) #text
 #define TEXT(text) QUOTED(text)
 __attribute__((used)) static const char said[] = TEXT(HIDDEN);
@@ -163,7 +163,7 @@ API FAR void ggml_compute_forward_rms_norm_mul_fused(struct params *p, struct gg
 __attribute__((noipa)) static void ggml_compute_forward(struct params *p, struct ggml_tensor *t) { sink += p->ith + t->ne[0]; }
 API void use(struct params *p, struct ggml_tensor *t) { ggml_compute_forward(p, t); sink++; }
 #endif
-#ifdef COPY // as the compiler calls copies and pieces of functions
+#ifdef COPY // the compiler's names of copies and parts of functions
 __attribute__((noipa)) static void copied(struct params *p, struct ggml_tensor *t) __asm__("ggml_compute_forward" COPY);
 static void copied(struct params *p, struct ggml_tensor *t) { sink += p->ith + t->ne[0]; }
 API void use_copied(struct params *p, struct ggml_tensor *t) { copied(p, t); sink++; }
@@ -209,7 +209,7 @@ API FAR int llama_encode(void *ctx, struct llama_batch batch) {
     return 0;
 }
 
-// From 0.7 on: the call ends in what it jumps to, which has a part that is rarely come to.
+// Since 0.7 the call ends in a function that it jumps to, which has a cold part.
 __attribute__((cold, noinline)) static void warn(int code) { sink -= code; }
 API FAR int fake_decode(void *ctx, struct llama_batch *batch) {
     int ret = inner(ctx, batch);

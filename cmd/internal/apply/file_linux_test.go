@@ -1,0 +1,126 @@
+package apply
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// What was written beside a file takes its place as it is, where it is all of it.
+func TestWhatWasStagedIsRenamed(t *testing.T) {
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for name, c := range map[string]struct {
+		meddle func(t *testing.T, temp string)
+		same   bool // what was staged is what lies there
+	}{
+		"as it was":    {func(*testing.T, string) {}, true},
+		"gone":         {func(t *testing.T, temp string) { must(t, os.Remove(temp)) }, false},
+		"other bytes":  {func(t *testing.T, temp string) { must(t, os.WriteFile(temp, []byte("other"), 0)) }, false},
+		"another mode": {func(t *testing.T, temp string) { must(t, os.Chmod(temp, 0o666)) }, false},
+		"another time": {func(t *testing.T, temp string) { must(t, os.Chtimes(temp, old.Add(1), old.Add(1))) }, false},
+		"somebody else": {func(t *testing.T, temp string) {
+			must(t, os.Rename(temp, temp+"2"))
+			must(t, os.Symlink(temp+"2", temp))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "server.yaml")
+			must(t, os.WriteFile(path, []byte("before"), 0o600))
+			f := launcher.File{Path: path, Mode: 0o640, Data: []byte("after"), Time: old, UID: os.Geteuid(), GID: os.Getegid()}
+			must(t, f.Stage())
+			if text, err := os.ReadFile(path); err != nil || string(text) != "before" {
+				t.Fatalf("staged over %q, %v", text, err)
+			}
+			staged, err := os.Lstat(launcher.StagedPath(path))
+			must(t, err)
+			must(t, os.Link(launcher.StagedPath(path), path+".held")) // its number is not used again
+			c.meddle(t, launcher.StagedPath(path))
+			must(t, f.Replace())
+			info, err := os.Lstat(path)
+			must(t, err)
+			have, err := launcher.ReadFile(path)
+			if err != nil || !f.Equal(&have) || !info.Mode().IsRegular() {
+				t.Errorf("it is %+v (%v), %v", have, info.Mode(), err)
+			}
+			if os.SameFile(staged, info) != c.same {
+				t.Errorf("what was staged lies there: %v, want %v", !c.same, c.same)
+			}
+		})
+	}
+}
+
+// configured is a server with a config file of its own directory.
+func configured(t *testing.T) (a *Attach, n *notebook, port int, path string) {
+	t.Helper()
+	l := usual(t, "--config", "server.yaml")
+	path = filepath.Join(l.Cwd, "server.yaml")
+	old := time.Now().Add(-time.Hour)
+	must(t, os.WriteFile(path, []byte(configText), 0o644))
+	must(t, os.Chtimes(path, old, old))
+	s := begun(t, l)
+	n = newNotebook(t)
+	return attached(t, s.port, n), n, s.port, path
+}
+
+func TestAConfigFileThatCannotBeWrittenStopsNoServer(t *testing.T) {
+	t.Parallel()
+	a, n, port, path := configured(t)
+	before := stateOf(t, port).PID
+	must(t, os.MkdirAll(filepath.Join(launcher.StagedPath(path), "in the way"), 0o700))
+	got := a.Apply(t.Context(), slots(4, 8))
+	if !got.Back || !strings.Contains(got.Err, "nothing was touched") || stateOf(t, port).PID != before {
+		t.Errorf("answer %+v by process %d, want process %d untouched", got, stateOf(t, port).PID, before)
+	}
+	for _, r := range n.records {
+		if r.Kind != journal.Begin {
+			t.Errorf("record %q of what was not begun", r.Kind)
+		}
+	}
+}
+
+func TestNothingIsLeftBesideAConfigFile(t *testing.T) {
+	t.Parallel()
+	a, n, _, path := configured(t)
+	dir := filepath.Dir(path)
+	before := listing(t, dir)
+	a.Steps(slots(4, 8))
+	if after := listing(t, dir); after != before {
+		t.Errorf("to say the steps touched the directory:\n%sbefore:\n%s", after, before)
+	}
+	n.full = journal.Intent
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err == "" {
+		t.Error("a change was made that could not be written down")
+	}
+	if list := names(t, dir); len(list) != 1 {
+		t.Errorf("left behind: %v", list)
+	}
+}
+
+// A run that was killed while it wrote a config file leaves it half-written beside,
+// whatever becomes of the server.
+func TestWhatWasStagedIsRemovedHoweverARunIsPutRight(t *testing.T) {
+	repair := func(t *testing.T, s *site) { must(t, s.repaired(t, s.survey(t))) }
+	for name, do := range map[string]func(t *testing.T, s *site){
+		"before the intent": repair,
+		"somebody else's file": func(t *testing.T, s *site) {
+			must(t, os.WriteFile(s.config, []byte("max-num-seqs: 99\n"), 0o640))
+			repair(t, s)
+		},
+		"left": func(t *testing.T, s *site) { must(t, (&Repair{Version: "test"}).Abandon(s.survey(t))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, "attach", 1)
+			s.cutOff(t, func(kept, _ string, p *journal.Process) []journal.Record {
+				return []journal.Record{foundRunning(kept, p)}
+			})
+			must(t, os.WriteFile(launcher.StagedPath(s.config), []byte("max-num"), 0o600))
+			do(t, s)
+			s.clean(t, "afterwards")
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package apply
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// server names a server that no other test has: the lock is of the machine.
+func server(t *testing.T) serverdir.Identity {
+	return serverdir.Identity{Host: strings.ToLower(t.Name()) + ".example", Port: 8000, Model: "org/Tiny-1B", GPUs: []string{"GPU-b", "GPU-a"}}
+}
+
+func open(t *testing.T, root string, id serverdir.Identity) *serverdir.Store {
+	t.Helper()
+	s, err := serverdir.OpenStore(root, id, "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func write(t *testing.T, s *serverdir.Store, list ...journal.Record) {
+	t.Helper()
+	for _, r := range list {
+		if err := s.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onlyOwner checks that nobody else reads what lies in a directory.
+func onlyOwner(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,95 @@
+package atomicfile
+
+import (
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Owner is the user that files belong to when root runs this process on a user's behalf.
+// A nil Owner is the user of the process.
+type Owner struct{ UID, GID int }
+
+// SudoUser returns the user who ran this process, whose effective user ID is euid, through
+// sudo (SUDO_UID and SUDO_GID of sudo(8)); nil without sudo, or when root ran sudo.
+func SudoUser(euid int, env func(string) (string, bool)) *Owner {
+	uid, gid := parseID(env, "SUDO_UID"), parseID(env, "SUDO_GID")
+	if euid != 0 || uid <= 0 || gid < 0 {
+		return nil
+	}
+	return &Owner{UID: uid, GID: gid}
+}
+
+// parseID returns the ID in a variable, -1 if there is none. The largest number is not an
+// ID, because it means "unchanged" to chown(2).
+func parseID(env func(string) (string, bool), name string) int {
+	text, _ := env(name)
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n == math.MaxUint32 {
+		return -1
+	}
+	return int(n)
+}
+
+// Write is like the function [Write], and also gives the file to the owner as [Owner.Take]
+// does.
+func (o *Owner) Write(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return asError(path, write(path, mode, o, fill))
+}
+
+// Take gives the owner a file that this process created and that will be renamed to target.
+// It changes only the open file itself, whatever its name now refers to, and only if the
+// owner could have created it: in a directory that they may write to, and not in place of
+// another user's file. It does nothing on a file system without owners.
+func (o *Owner) Take(f *os.File, target string) {
+	if o == nil {
+		return
+	}
+	dir, err := os.OpenRoot(filepath.Dir(f.Name()))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	in, err := dir.Stat(".")
+	if err != nil || !o.mayWrite(in) {
+		return
+	}
+	// The checked directory must be the one that holds the file.
+	there, err := dir.Lstat(filepath.Base(f.Name()))
+	if err != nil {
+		return
+	}
+	if made, err := f.Stat(); err != nil || !os.SameFile(made, there) {
+		return
+	}
+	if old, err := dir.Lstat(filepath.Base(target)); err == nil && !os.SameFile(old, there) && !o.has(old) {
+		return
+	}
+	_ = f.Chown(o.UID, o.GID)
+}
+
+// mayWrite reports whether the permissions of a directory let the owner create files in it.
+func (o *Owner) mayWrite(dir fs.FileInfo) bool {
+	stat, ok := dir.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	switch mode := dir.Mode().Perm(); {
+	case int(stat.Uid) == o.UID:
+		return mode&0o300 == 0o300
+	case int(stat.Gid) == o.GID:
+		return mode&0o030 == 0o030
+	default:
+		return mode&0o003 == 0o003
+	}
+}
+
+// has reports whether a file belongs to the owner.
+func (o *Owner) has(file fs.FileInfo) bool {
+	stat, ok := file.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == o.UID
+}

@@ -1,0 +1,122 @@
+package atomicfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestSudoUser(t *testing.T) {
+	for name, c := range map[string]struct {
+		euid     int
+		uid, gid string
+		want     *Owner
+	}{
+		"through sudo":          {0, "1000", "100", &Owner{1000, 100}},
+		"root's own sudo":       {0, "0", "0", nil},
+		"without":               {0, "", "", nil},
+		"no group":              {0, "1000", "", nil},
+		"not root":              {1000, "1001", "100", nil},
+		"no number":             {0, "10x", "100", nil},
+		"negative":              {0, "-1", "100", nil},
+		"too large":             {0, "4294967296", "100", nil},
+		"one that keeps others": {0, "4294967295", "100", nil},
+	} {
+		env := func(name string) (string, bool) {
+			v := map[string]string{"SUDO_UID": c.uid, "SUDO_GID": c.gid}[name]
+			return v, v != ""
+		}
+		if got := SudoUser(c.euid, env); (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// What is written through sudo belongs to the user where they could have written it.
+func TestOwner(t *testing.T) {
+	const user, group = 12345, 12346
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: files that belong to who ran sudo; it needs root")
+	}
+	theirs := &Owner{user, group}
+	base := t.TempDir()
+	made := func(name string, uid, gid int, mode os.FileMode) string {
+		path := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, uid, gid), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	home, shared, system, tmp := made("home", user, group, 0o700), made("shared", 0, group, 0o770), made("system", 0, 0, 0o755), made("tmp", 0, 0, 0o777|os.ModeSticky)
+	roots := filepath.Join(home, "root")
+	own := filepath.Join(home, "own")
+	for path, uid := range map[string]int{roots: 0, own: user} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, uid, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link, target := filepath.Join(home, "link"), filepath.Join(system, "passwd")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path, file string
+		owner            *Owner
+		want             int
+	}{
+		{"a new file", filepath.Join(home, "a"), "", theirs, user},
+		{"in a directory of their group", filepath.Join(shared, "a"), "", theirs, user},
+		{"in one of all", filepath.Join(tmp, "a"), "", theirs, user},
+		{"their own", own, "", theirs, user},
+		{"root's", roots, "", theirs, 0},
+		{"where they may not write", filepath.Join(system, "a"), "", theirs, 0},
+		{"by their link where they may not", link, target, theirs, 0},
+		{"without sudo", filepath.Join(home, "b"), "", nil, 0},
+	} {
+		if err := c.owner.Write(c.path, 0o600, text("x")); err != nil {
+			t.Fatal(err)
+		}
+		if c.file == "" {
+			c.file = c.path
+		}
+		info, err := os.Lstat(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat := info.Sys().(*syscall.Stat_t); int(stat.Uid) != c.want || info.Mode() != 0o600 || c.want == user && stat.Gid != group {
+			t.Errorf("%s is of %d:%d with mode %v, want of %d", c.name, stat.Uid, stat.Gid, info.Mode(), c.want)
+		}
+	}
+}
+
+// A file whose name has become another's is given to nobody, nor is the other.
+func TestOwnerOfANameThatChanged(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: files that belong to who ran sudo; it needs root")
+	}
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "passwd")
+	path := filepath.Join(dir, "a")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(other, nil, 0o600), os.Remove(path), os.Symlink(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	(&Owner{12345, 12345}).Take(f, path)
+	for _, name := range []string{other, path} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != 0 {
+			t.Errorf("%s is of %d", name, uid)
+		}
+	}
+	if info, err := f.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("the file is of %+v, %v", info, err)
+	}
+}

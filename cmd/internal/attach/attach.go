@@ -1,0 +1,329 @@
+// Package attach finds a server, connects to it, and collects the facts that are known
+// without a measurement.
+package attach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/gpu"
+	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Server is a server that answered, with the facts known before a measurement.
+type Server struct {
+	Target  collect.Target
+	Client  *collect.Client // nil if only a process tree is examined
+	Process *proc.Server    // nil if the server is elsewhere or unreadable
+	Pages   session.Pages
+	GPUs    gpu.Source // nil if none is readable
+	How     string     // how the server's GPUs were identified
+	Clock   func() time.Duration
+	Header  session.Header
+	release []func() // close further connections
+}
+
+// Simulated reports whether the server is one of rooftop's simulated servers, which use no
+// hardware.
+func (a *Server) Simulated() bool { return a.Header.Target.Simulated }
+
+// Close closes every connection.
+func (a *Server) Close() {
+	if a.Client != nil {
+		a.Client.Close()
+	}
+	if a.GPUs != nil {
+		_ = a.GPUs.Close()
+	}
+	for _, f := range a.release {
+		f()
+	}
+}
+
+// firstPageTries is how often a damaged first page is requested.
+const firstPageTries = 3
+
+// metricsPage fetches the metrics page through the shared client.
+type metricsPage struct{ client *collect.Client }
+
+func (p metricsPage) Page(ctx context.Context, buf []byte) ([]byte, error) {
+	return p.client.Get(ctx, "/metrics", collect.MetricsAccept, buf)
+}
+
+// Open finds the server, checks that it answers as vLLM does, and collects the facts about
+// it. The error has the exit code.
+func Open(ctx context.Context, o *Options) (*Server, error) {
+	if err := o.KnownGPU(); err != nil {
+		return nil, err
+	}
+	target, found, err := FindTarget(o)
+	if err != nil {
+		return nil, err
+	}
+	return To(ctx, o, target, found, Stopwatch())
+}
+
+// Stopwatch returns a clock that counts from the call of Stopwatch.
+func Stopwatch() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
+// To connects to the server at an address and collects the facts about it. found is its
+// process if that is known; if it is nil, To searches for it.
+func To(ctx context.Context, o *Options, target collect.Target, found *proc.Server, clock func() time.Duration) (*Server, error) {
+	client, err := NewClient(o, target)
+	if err != nil {
+		return nil, err
+	}
+	a := &Server{Target: target, Client: client, Pages: metricsPage{client}, Process: found, Clock: clock}
+	if err := a.firstPage(ctx, o.Model); err != nil {
+		client.Close()
+		return nil, err
+	}
+	if err := a.learn(ctx, o); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// NewClient returns a client of a server with the key and certificates of the options.
+func NewClient(o *Options, target collect.Target) (*collect.Client, error) {
+	token, err := o.Token()
+	if err != nil {
+		return nil, err
+	}
+	client, err := collect.NewClient(collect.Options{Target: target, Token: token, CAFile: o.CAFile, UserAgent: "rooftop/" + cli.Version()})
+	if err != nil {
+		return nil, cli.Usagef("%w", err)
+	}
+	return client, nil
+}
+
+// firstPage checks that a vLLM answers; the error is one sentence. It requests a damaged page
+// again, because a run treats such a page as a gap too.
+func (a *Server) firstPage(ctx context.Context, model string) error {
+	var page engine.Page
+	for try := 1; ; try++ {
+		body, err := a.Pages.Page(ctx, nil)
+		if ctx.Err() != nil {
+			return cli.Interrupted(ctx)
+		}
+		if err != nil {
+			return cli.Fail(cli.ExitUnreachable, err)
+		}
+		a.Header.Target.Simulated = vllm.Simulated(body)
+		err = vllm.NewReader(model).Parse(body, &page)
+		if err == nil {
+			break
+		}
+		damaged := errors.Is(err, promtext.ErrTruncated) || errors.Is(err, promtext.ErrMalformed)
+		if !damaged || try == firstPageTries {
+			return cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s: %w", a.Target.Metrics(), err))
+		}
+	}
+	if model != "" && !slices.Contains(page.Models, model) {
+		return nil // the name is only for the catalog; the page's own model is measured
+	}
+	a.Header.Model = model
+	return nil
+}
+
+// learn reads the process, the server's endpoints and the GPUs, and completes the header of
+// the recording.
+func (a *Server) learn(ctx context.Context, o *Options) error {
+	if err := a.LearnGiven(o); err != nil {
+		return err
+	}
+	h := &a.Header
+	h.Started = time.Now().UTC().Round(time.Millisecond)
+	h.Target.URL = a.Target.Metrics()
+	in := &h.Inputs
+	if o.Launch != nil {
+		in.Local = true
+		UseLaunch(in, o.Launch)
+	} else {
+		a.learnProcess(in)
+	}
+	if err := a.LearnModelConfig(in, o); err != nil {
+		return err
+	}
+	if err := a.learnServer(ctx, in); err != nil {
+		return cli.Interrupted(ctx)
+	}
+	if a.Simulated() {
+		return a.learnSimulatedGPUs(ctx, o)
+	}
+	if in.OnCPU && o.DCGMURL == "" {
+		h.GPUWhy = "the server runs on a CPU"
+		return nil
+	}
+	return a.learnGPUs(ctx, o)
+}
+
+// LearnGiven adds the user's input to the header: the catalog, flags and variables.
+func (a *Server) LearnGiven(o *Options) error {
+	_, text, err := cli.UserCatalog(o.CatalogFile)
+	if err != nil {
+		return err
+	}
+	h := &a.Header
+	h.Schema, h.Version = session.RecordingSchema, cli.Version()
+	if text != "" {
+		h.Catalog, h.CatalogName = text, o.CatalogFile
+	}
+	h.Inputs.Flags, h.Inputs.Env = o.Given()
+	h.Inputs.Spot = o.Spot
+	return nil
+}
+
+// Miss records what cannot be read, why, and what that switches off.
+func (a *Server) Miss(what, reason, effect string) {
+	a.Header.Missing = append(a.Header.Missing, engine.Missing{What: what, Reason: reason, Effect: effect})
+}
+
+// launchCommand is the name of what is missing if a server's process is unknown.
+const launchCommand = "launch command"
+
+// learnProcess reads the server's process and finds it first if necessary.
+func (a *Server) learnProcess(in *facts.Inputs) {
+	if a.Process == nil {
+		s, err := a.Discover()
+		if err != nil {
+			a.Miss(launchCommand, err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+			return
+		}
+		a.Process = s
+	}
+	s := a.Process
+	a.Header.Missing = append(a.Header.Missing, s.Missing...)
+	a.Header.Notes = append(a.Header.Notes, s.Notes...)
+	in.Local = true
+	if s.IsVLLM() { // else a forwarder, say
+		in.PID = s.ListenerPID
+	}
+	if s.Launch == nil {
+		return
+	}
+	UseLaunch(in, s.Launch)
+	_, in.OnCPU = s.Env["VLLM_CPU_KVCACHE_SPACE"]
+	in.OnCPU = in.OnCPU && !a.Simulated()
+}
+
+// UseLaunch adds the settings of a launch to the inputs.
+func UseLaunch(in *facts.Inputs, c *launch.Config) {
+	in.Launch = session.Settings(c)
+	in.LaunchModel, _, _ = c.Model()
+	in.LaunchText = c.String()
+}
+
+// Closing returns sentences, at the end of a run, about processes of the server that no
+// longer work (the page then answers with frozen numbers) and about a restart during the
+// run. It returns nil if there is nothing to report.
+func (a *Server) Closing() []string {
+	if a.Process == nil {
+		return nil
+	}
+	if a.Process.Alive() {
+		var out []string
+		for _, p := range a.Process.Health() {
+			out = append(out, p.String()+": the page may answer with frozen numbers")
+		}
+		return out
+	}
+	now, err := a.Discover()
+	if err != nil || now.Launch == nil || a.Process.Launch == nil {
+		return []string{"the server's process ended during the run; the facts are from before"}
+	}
+	changes := launch.Diff(a.Process.Launch, now.Launch)
+	if len(changes) == 0 {
+		return []string{"the server was restarted during the run with the same settings"}
+	}
+	var list []string
+	for _, c := range changes {
+		list = append(list, c.String())
+	}
+	return []string{"the server was restarted during the run with other settings (" + strings.Join(list, ", ") + "); the facts are from before the restart: measure again"}
+}
+
+// Discover finds the server among this machine's processes.
+func (a *Server) Discover() (*proc.Server, error) {
+	host, port := HostPort(a.Target)
+	ips, ok := proc.Addresses(host)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s may be another machine; run rooftop where the server runs and name it by address, or give -m and --model", proc.ErrNotLocal, host)
+	}
+	fs, err := proc.Open(ProcRoot)
+	if err != nil {
+		return nil, err
+	}
+	own, err := proc.OwnAddresses()
+	if err != nil {
+		return nil, err
+	}
+	return fs.Discover(ips, own, port)
+}
+
+// LearnModelConfig reads the model's config.json from --model-config or from the server's
+// files. It fails only if the user's file is invalid.
+func (a *Server) LearnModelConfig(in *facts.Inputs, o *Options) error {
+	if o.ModelConfig != "" {
+		m, err := ReadModelConfig(o.ModelConfig)
+		if err != nil {
+			return err
+		}
+		in.ModelConfig, in.ModelConfigFrom, in.ModelConfigNote = &m, engine.FromFlag, o.ModelConfig
+		return nil
+	}
+	if a.Process == nil {
+		return nil
+	}
+	text, at, err := a.Process.ModelConfig(in.LaunchModel)
+	var m catalog.Model
+	if err == nil {
+		if m, err = catalog.ParseModelConfig(bytes.NewReader(text)); err != nil {
+			err = fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	if err == nil {
+		in.ModelConfig, in.ModelConfigFrom, in.ModelConfigNote = &m, engine.FromConfig, at
+	}
+	// A simulated server takes its model from the catalog, unless it is a directory.
+	expected := a.Simulated() && errors.Is(err, proc.ErrNotFound)
+	if err != nil && in.LaunchModel != "" && !expected {
+		a.Miss("config.json of the model", err.Error(), "the model's shape comes from the catalog, by its name")
+	}
+	return nil
+}
+
+// learnServer requests the server's endpoints other than the metrics page.
+func (a *Server) learnServer(ctx context.Context, in *facts.Inputs) error {
+	facts, missing, err := vllm.Discover(ctx, a.Client)
+	in.Server = facts
+	for _, m := range missing {
+		// The launch command has everything that /server_info would have.
+		if m.What == "/server_info" && in.Launch != nil {
+			continue
+		}
+		a.Header.Missing = append(a.Header.Missing, m)
+	}
+	if strings.Contains(facts.Version, "cpu") {
+		in.OnCPU = true
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+// Package autopilot makes the changes of a run within its limits: it selects the applier
+// that restarts the server and records each change in the journal.
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+)
+
+// Pilot makes the changes of a run with the applier of one server and its journal. The
+// session calls its methods one at a time.
+type Pilot struct {
+	applier apply.Applier
+	journal serverJournal // nil in a dry run, which writes nothing
+	record  *serverdir.Recorder
+	past    serverdir.Past
+	dry     bool // show the steps and change nothing
+	quiet   bool // stdout is for events
+	settled bool // the session ended normally
+	// broken is why no further change is made: the kept configuration could not be recorded.
+	broken error
+	// left describes what keeps running after rooftop ends, "" if nothing does.
+	left func() string
+}
+
+// serverJournal is the journal of one server during a run: a [serverdir.Store].
+type serverJournal interface {
+	apply.Journal
+	Run() string
+	State() journal.State
+	Past() (serverdir.Past, error)
+	End(exit int, why string) error
+	Close() error
+}
+
+// newPilot returns a pilot with an applier, a journal and the measurements of earlier runs.
+func newPilot(applier apply.Applier, b serverJournal) (*Pilot, error) {
+	past, err := b.Past()
+	if err != nil {
+		return nil, err
+	}
+	return &Pilot{applier: applier, journal: b, past: past, record: serverdir.NewRecorder(b)}, nil
+}
+
+// Journalled returns the [RunName] of the run; "" if it has no journal.
+func (p *Pilot) Journalled() string {
+	if p == nil || p.journal == nil {
+		return ""
+	}
+	return RunName(p.journal.Dir(), p.journal.Run())
+}
+
+// RunName returns a name that is unique among the runs of all servers: the base name of the
+// server's directory and the name of the run in its journal.
+func RunName(dir, run string) string { return filepath.Base(dir) + "/" + run }
+
+// errDry is the error of every change in a dry run.
+const errDry = "--dry-run touches nothing"
+
+// Attaching wraps attach so that the session can change its servers.
+func (p *Pilot) Attaching(attach func(context.Context) (*session.Server, error)) func(context.Context) (*session.Server, error) {
+	if p == nil {
+		return attach
+	}
+	return func(ctx context.Context) (*session.Server, error) {
+		s, err := attach(ctx)
+		if err == nil {
+			s.CannotApply, s.Apply, s.Steps = "", p.apply, p.steps
+		}
+		return s, err
+	}
+}
+
+// apply makes a change, unless this is a dry run or the journal is broken.
+func (p *Pilot) apply(ctx context.Context, a loop.Apply) loop.Applied {
+	switch {
+	case p.dry:
+		return loop.Applied{Err: errDry, Back: true}
+	case p.broken != nil:
+		return loop.Applied{Err: "no further change is made: " + p.broken.Error(), Back: true}
+	}
+	ended := ""
+	if t, ok := p.applier.(interface{ Trouble() string }); ok && a.Revert {
+		ended = t.Trouble() // a revert removes the evidence
+	}
+	r := p.applier.Apply(ctx, a)
+	r.Ended = cmp.Or(r.Ended, ended)
+	return r
+}
+
+// steps returns the steps of a change.
+func (p *Pilot) steps(a loop.Apply) []string {
+	if p.applier == nil {
+		return StepsByHand(a)
+	}
+	return p.applier.Steps(a)
+}
+
+// StepsByHand returns the steps for a user who restarts the server by hand.
+func StepsByHand(a loop.Apply) []string {
+	with := "restart it with its original launch command"
+	if !a.Revert {
+		with = "restart it with " + engine.JoinChanges(a.Changes)
+	}
+	return []string{"stop the server", with, "wait until /health answers"}
+}
+
+// Follow returns a function that records an event in the journal before it passes the event
+// on to tell, so that a kept configuration is recorded before anybody sees it.
+func (p *Pilot) Follow(tell func(loop.Event)) func(loop.Event) {
+	if p == nil {
+		return tell
+	}
+	return func(e loop.Event) {
+		if p.dry && e.Kind == loop.EventRecommendation && e.Advice != nil {
+			change, back := changeAndRevert(e.Advice)
+			e.Steps, e.StepsBack = p.steps(change), p.steps(back)
+		}
+		if p.record != nil {
+			p.record.Tell(e)
+		}
+		if p.applier != nil && !p.dry && (e.Kind == loop.EventKept || e.Kind == loop.EventContinued) {
+			if err := p.applier.Kept(); err != nil {
+				p.broken = err
+				tell(loop.Event{T: e.T, Kind: loop.EventError, Iteration: e.Iteration, Text: "the kept configuration could not be recorded: " + err.Error()})
+			}
+		}
+		tell(e)
+	}
+}
+
+// changeAndRevert returns the change of a recommendation and its revert.
+func changeAndRevert(r *engine.Recommendation) (change, back loop.Apply) {
+	changes := r.Changes()
+	return loop.Apply{Changes: changes, Iteration: 1, Predicted: r.Predicted}, loop.Apply{Changes: engine.InverseChanges(changes), Revert: true, Iteration: 1}
+}
+
+// end ends the run in the journal after its session. It first reverts a change that is not
+// kept, because nobody watches it any more.
+func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
+	if p == nil || p.dry {
+		return nil
+	}
+	var errs []error
+	if state := p.journal.State(); !state.Settled() && p.broken == nil {
+		if r := p.applier.Apply(ctx, p.revert(s)); r.Err != "" && !r.Back {
+			errs = append(errs, errors.New("the kept configuration could not be restored: "+r.Err))
+		}
+	}
+	code, why := int(cli.ExitError), "ended before anything was measured"
+	if s != nil && s.Finished != nil {
+		code, why = s.Finished.ExitCode, s.Finished.Reason
+	}
+	errs = append(errs, p.applier.Close(), p.journal.End(code, why), p.journal.Close(), p.broken, p.record.Err())
+	return errors.Join(errs...)
+}
+
+// revert returns the revert of the latest change.
+func (p *Pilot) revert(s *loop.Snapshot) loop.Apply {
+	a := loop.Apply{Revert: true}
+	if s == nil || len(s.Iterations) == 0 {
+		return a
+	}
+	it := &s.Iterations[len(s.Iterations)-1]
+	a.Iteration, a.Changes = it.N, engine.InverseChanges(it.Changes)
+	return a
+}
+
+// Acts reports whether the run may change its server. It is false for nil and a dry run.
+func (p *Pilot) Acts() bool { return p != nil && !p.dry }
+
+// Past returns the measurements of earlier runs on this server.
+func (p *Pilot) Past() serverdir.Past { return p.past }
+
+// Watch sets the function from which the journal gets the state of the run.
+func (p *Pilot) Watch(latest func() *loop.Snapshot) { p.record.Latest = latest }
+
+// Settle ends the run after its session ended normally. It reverts a change that is not kept.
+func (p *Pilot) Settle(ctx context.Context, s *loop.Snapshot) error {
+	p.settled = true
+	return p.end(ctx, s)
+}
+
+// stopWithin limits the parts of a change other than the start: stopping the server and
+// testing the new one.
+const stopWithin = 3 * time.Minute
+
+// Within returns the longest time of a change: a start that fails and the start that
+// reverts it.
+func (o *Options) Within() time.Duration { return 2*o.start + stopWithin }
+
+// RecoverText explains how to restore the server after rooftop was stopped at once.
+const RecoverText = "stopped at once: the server may not run the kept configuration; 'rooftop recover' shows what was left and restores the server"
+
+// Report reports what keeps running after a run, or the steps of a dry run.
+func (p *Pilot) Report(w *cli.World, s *loop.Snapshot) error {
+	switch {
+	case p == nil:
+		return nil
+	case p.dry:
+		return p.printSteps(w, s)
+	case p.left != nil && p.settled:
+		if text := p.left(); text != "" {
+			w.Notef("%s", text)
+		}
+	}
+	return nil
+}
+
+// printSteps writes the steps that a dry run would have taken.
+func (p *Pilot) printSteps(w *cli.World, s *loop.Snapshot) error {
+	if p.quiet || s == nil || s.Advice == nil || s.Advice.Kind != engine.KindFlag || s.Advice.Flag == "" {
+		return nil
+	}
+	change, back := changeAndRevert(s.Advice)
+	var b strings.Builder
+	list := func(title string, steps []string) {
+		fmt.Fprintf(&b, "\n%s\n", title)
+		for i, step := range steps {
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, step)
+		}
+	}
+	list("DRY RUN: nothing was touched. To make the change:", p.steps(change))
+	list("To revert it:", p.steps(back))
+	if p.applier == nil {
+		b.WriteString("\nYou make these steps yourself. With --restart-in-place, --apply-cmd PROGRAM or\n-- COMMAND rooftop makes them, and --dry-run shows its own.\n")
+	}
+	_, err := io.WriteString(w.Stdout, b.String())
+	return err
+}

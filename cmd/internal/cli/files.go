@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+)
+
+// ReadFile reads a file of at most limit bytes. It fails if the file is larger.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// A device or a pipe does not report its size.
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d KiB", path, limit>>10)
+	}
+	return text, err
+}
+
+// StateDir returns the directory for the user's persistent state.
+func StateDir(env func(string) (string, bool)) (string, error) {
+	// Relative paths are ignored (XDG base directories).
+	if dir, ok := env("XDG_STATE_HOME"); ok && filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	if home, ok := env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state"), nil
+	}
+	return "", errors.New("no state directory: neither XDG_STATE_HOME nor HOME is an absolute path")
+}
+
+// MaxTries limits how many numbered names are tried for a new file.
+const MaxTries = 100
+
+// Numbered returns the name for try n: with a number from the second try on.
+func Numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s-%d", name, n)
+}
+
+// StampLayout is the format of times in file names.
+const StampLayout = "20060102-150405"
+
+// MaxCatalogFile limits the size of a user's catalog, in bytes.
+const MaxCatalogFile = 1 << 20
+
+// UserCatalog returns the built-in catalog, extended by the user's file if path is not "", and the
+// text of that file.
+func UserCatalog(path string) (*catalog.Catalog, string, error) {
+	c := catalog.Default()
+	if path == "" {
+		return c, "", nil
+	}
+	text, err := ReadFile(path, MaxCatalogFile)
+	if err != nil {
+		return nil, "", Usagef("--catalog: %w", err)
+	}
+	if c, err = c.With(bytes.NewReader(text), path); err != nil {
+		return nil, "", Usagef("--catalog: %w", err)
+	}
+	return c, string(text), nil
+}

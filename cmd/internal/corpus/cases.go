@@ -1,0 +1,225 @@
+package corpus
+
+import "strings"
+
+// Case is one entry of the corpus: command lines that run one after another in one directory.
+type Case struct {
+	Name string // of its file: group, slash, name
+	// Lines are command lines without the program's name. Words with blanks are in double quotes. A
+	// line that ends in * runs once for each name that it lists without the *.
+	Lines []string
+	Width int      // of the terminal at stdout; 0 is no terminal
+	Env   []string // environment variables as NAME=VALUE
+	// Heavy cases are run only by compare: they take seconds, or their output depends on the
+	// machine.
+	Heavy bool
+}
+
+// Cases returns all cases.
+func Cases() []Case {
+	var all []Case
+	for _, list := range [][]Case{helpCases(), explainCases(), ceilingCases(), replayCases(), traceCases(), probeCases(), runCases(), simulatorCases(), refusedCases()} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// plain returns a case without a terminal.
+func plain(name string, lines ...string) Case { return Case{Name: name, Lines: lines} }
+
+// widths returns the cases of one command line on terminals of several widths. Reports are at most
+// 120 columns wide, which a terminal of 200 shows.
+func widths(name, line string, columns ...int) []Case {
+	var list []Case
+	for _, n := range columns {
+		list = append(list, Case{Name: name + "-" + map[int]string{60: "60", 80: "80", 120: "120", 200: "200"}[n], Lines: []string{line}, Width: n, Env: []string{"NO_COLOR=1"}})
+	}
+	return list
+}
+
+// commands returns the names of all commands, "" for none.
+func commands() []string {
+	return []string{
+		"", "diagnose", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report",
+		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
+		"completion",
+	}
+}
+
+func helpCases() []Case {
+	list := []Case{plain("help/build", "version", "--version")}
+	for _, c := range commands() {
+		name := strings.ReplaceAll(c, " ", "-")
+		if c == "" {
+			name = "rooftop"
+		}
+		list = append(list, plain("help/"+name, strings.TrimSpace(c+" --help")))
+	}
+	return append(list, Case{Name: "help/man", Lines: []string{"man pages"}, Heavy: true})
+}
+
+func explainCases() []Case {
+	list := []Case{
+		plain("explain/index", "explain"),
+		plain("explain/each", "explain *"),
+		plain("explain/json", "explain --json"),
+		plain("explain/metric", "explain vllm:kv_cache_usage_perc", "explain tok/s --json", "explain R2 --ascii", "explain seat-saturatoin", "explain R5 --color always"),
+		plain("catalog/list", "catalog list"),
+		{Name: "catalog/json", Lines: []string{"catalog list --json"}, Heavy: true},
+		plain("catalog/show", `catalog show "H100 SXM"`, "catalog show L4 --json", "catalog show Llama-3.1-8B-Instruct", "catalog show deepseek-ai/DeepSeek-R1 --ascii", "catalog show nothing"),
+		plain("catalog/check", "catalog check catalog-good.yaml", "catalog check catalog-bad.yaml", "catalog check nothing.yaml", "catalog list --catalog catalog-bad.yaml"),
+	}
+	return list
+}
+
+func ceilingCases() []Case {
+	const model, line = "ceiling --model Llama-3.1-8B-Instruct --gpu L4", `ceiling --model Qwen3-32B --gpu "H100 SXM" --tp 2 --batch 64`
+	list := []Case{
+		plain("ceiling/l4", model, model+" -v"),
+		plain("ceiling/json", model+" --json", line+" --json"),
+		plain("ceiling/fits", line+" --context 8000 --prompt 4000", "ceiling --model Llama-3.1-70B-Instruct --gpu L4", "ceiling --model Llama-3.1-70B-Instruct --gpu L4 --tp 8 --weight-dtype fp8 --kv-dtype fp8"),
+		plain("ceiling/own", "ceiling --model-config model-config.json --gpu L4", `ceiling --model Llama-3.2-1B-Instruct --gpu "My CPU" --catalog catalog-good.yaml`, "ceiling --model Llama-3.1-8B-Instruct --gpu L4 --tp 64", "ceiling --model Llama-3.1-405B-Instruct --gpu A10G"),
+		plain("ceiling/classic", line+" --ascii", line+" --color always"),
+		plain("ceiling/unknown", "ceiling --model nothing --gpu L4", "ceiling --model Qwen3-32B --gpu nothing", "ceiling", model+" --tp 0", model+" --batch 0"),
+		{Name: "ceiling/dtype", Lines: []string{model}, Env: []string{"DTYPE=fp8"}},
+	}
+	return append(list, widths("ceiling/wide", line+" -v", 60, 120)...)
+}
+
+// recordings returns the names of the recordings of one measurement.
+func recordings() []string {
+	return []string{
+		"slots4-cpu", "sim-budget-too-low", "sim-cache-off", "sim-front-end", "sim-gpu-throttled", "sim-healthy", "sim-idle", "sim-kv-head-of-line",
+		"sim-kv-preempting", "sim-lora-slots", "sim-low-batch", "sim-misread", "sim-mla", "sim-not-evaluable", "sim-prefill-saturated", "sim-rank-imbalance", "sim-seat-capped",
+		"sim-slow-steps", "sim-stalled",
+	}
+}
+
+func replayCases() []Case {
+	var list []Case
+	for _, name := range recordings() {
+		list = append(list, plain("replay/"+name, "replay "+name+".gz"))
+	}
+	for _, name := range []string{"slots4-cpu", "sim-kv-preempting"} {
+		file := "replay " + name + ".gz"
+		list = append(list,
+			plain("replay/"+name+"-v", file+" -v"),
+			plain("replay/"+name+"-json", file+" --json"),
+			plain("replay/"+name+"-ascii", file+" --ascii"),
+			plain("replay/"+name+"-color", file+" --color always"),
+			plain("replay/"+name+"-classic", file+" --ceiling classic", file+" --ceiling classic --plain --ascii"),
+		)
+		list = append(list, widths("replay/"+name, file, 60, 120)...)
+	}
+	for _, name := range recordings() {
+		file := "replay " + name + ".gz"
+		heavy := append(widths("replay/"+name+"-v", file+" -v", 60, 80, 120, 200), plain("replay/"+name+"-every", file+" --json", file+" -v --ascii --ceiling classic"))
+		for i := range heavy {
+			heavy[i].Heavy = true
+		}
+		list = append(list, heavy...)
+	}
+	return append(list,
+		Case{Name: "replay/terminal", Lines: []string{"replay slots4-cpu.gz"}, Width: 80, Env: []string{"TERM=xterm-256color"}},
+		Case{Name: "replay/dumb", Lines: []string{"replay slots4-cpu.gz"}, Width: 200, Env: []string{"TERM=dumb"}},
+		Case{Name: "replay/linux", Lines: []string{"replay sim-healthy.gz"}, Width: 80, Env: []string{"TERM=linux", "NO_COLOR=1"}},
+		plain("replay/refused", "replay nothing.gz", "replay probe-one.json", "replay operators.jsonl.gz", "replay", "replay slots4-cpu.gz --speed 2", "replay slots4-cpu.gz --mouse=false", "replay slots4-cpu.gz --tui", "replay slots4-cpu.gz --ceiling other"),
+	)
+}
+
+func traceCases() []Case {
+	var list []Case
+	for _, name := range []string{"operators", "operators-mixture"} {
+		file := "trace " + name + ".jsonl.gz"
+		list = append(list,
+			plain("trace/"+name, file),
+			plain("trace/"+name+"-v", file+" -v"),
+			plain("trace/"+name+"-ascii", file+" --ascii"),
+			plain("trace/"+name+"-color", file+" --color always"),
+			plain("trace/"+name+"-json", file+" --json"),
+			plain("trace/"+name+"-dot", file+" --plain --dot graph.dot"),
+			plain("trace/"+name+"-svg", file+" --plain --svg graph.svg"),
+			plain("trace/"+name+"-html", file+" --plain --html page.html"),
+		)
+		list = append(list, widths("trace/"+name, file+" --plain", 60, 120)...)
+	}
+	list = append(list,
+		Case{Name: "trace/operators-mixture-trace", Lines: []string{"trace operators-mixture.jsonl.gz --trace run.trace.json"}, Heavy: true},
+		Case{Name: "trace/saved", Lines: []string{"trace operators-mixture.jsonl.gz --save again.jsonl.gz", "trace again.jsonl.gz --json"}, Heavy: true},
+		plain("trace/refused", "trace nothing.jsonl.gz", "trace trace-dense.json", "trace slots4-cpu.gz", "trace operators.jsonl.gz --duration 3s", "trace operators.jsonl.gz --tui", "trace --tui", "trace --level other", "trace roof --json --plain x"),
+	)
+	for _, pair := range []string{
+		"operators.jsonl.gz operators-after.jsonl.gz", "operators.jsonl.gz operators.jsonl.gz", "trace-dense.json trace-counted.json", "trace-dense.json trace-interfered.json",
+		"trace-dense.json trace-moe.json", "trace-hostile.json trace-dense.json", "trace-absent.json trace-dense.json", "trace-cut.json trace-dense.json",
+	} {
+		list = append(list, plain("trace-compare/"+label(pair), "trace compare "+pair))
+	}
+	const faster = "trace compare trace-dense.json trace-interfered.json"
+	list = append(list, widths("trace-compare/wide", faster, 60, 120)...)
+	return append(list, plain("trace-compare/v", faster+" -v"), plain("trace-compare/ascii", faster+" --ascii"), plain("trace-compare/color", faster+" --color always"),
+		plain("trace-compare/json", faster+" --json", "trace compare trace-absent.json trace-dense.json --json"),
+		plain("trace-compare/refused", "trace compare trace-dense.json", "trace compare trace-dense.json probe-one.json", "trace compare nothing.json trace-dense.json"))
+}
+
+// label returns a name for a pair of files.
+func label(pair string) string {
+	return strings.NewReplacer(".jsonl.gz", "", ".json", "", "trace-", "", "probe-", "", " ", "-with-").Replace(pair)
+}
+
+func probeCases() []Case {
+	var list []Case
+	for _, pair := range []string{
+		"probe-one.json probe-one.json", "probe-many.json probe-one.json", "probe-many.json probe-eight-gpus.json", "probe-stepped.json probe-uncounted.json", "probe-many.json probe-interrupted.json",
+		"probe-idle-pid.json probe-interrupted.json", "probe-observation.json probe-observation.json", "probe-failures.json probe-absent.json", "probe-one.json probe-idle-pid.json",
+	} {
+		list = append(list, plain("probe-compare/"+label(pair), "probe compare "+pair))
+	}
+	const both = "probe compare probe-stepped.json probe-uncounted.json"
+	list = append(list, widths("probe-compare/wide", both, 60, 120)...)
+	return append(list, plain("probe-compare/v", both+" -v"), plain("probe-compare/ascii", both+" --ascii"), plain("probe-compare/color", both+" --color always"),
+		plain("probe-compare/json", both+" --json", "probe compare probe-idle-pid.json probe-interrupted.json --json"),
+		plain("probe-compare/refused", "probe compare probe-one.json", "probe compare probe-one.json trace-dense.json", "probe compare nothing.json probe-one.json"))
+}
+
+// runCases returns the cases for stored runs in the state directory.
+func runCases() []Case {
+	list := []Case{
+		plain("runs/history", "history", "history -n 2", "history --ascii", "history --color always"),
+		plain("runs/history-json", "history --json"),
+		plain("runs/journal", "report 1", "report 2", "report 1 --format json"),
+		plain("runs/journal-html", "report 1 --format html"),
+		plain("runs/tuned", "report 20260204"),
+		plain("runs/piloted", "report 20260205"),
+		plain("runs/piloted-html", "report 20260205 -o run.html"),
+		plain("runs/nothing", "report 20260207", "report 20260208", "report nothing", "report 2026", "report 99", "report", "report last --format other"),
+		plain("runs/recover", "recover --dry-run", "recover --dry-run --ascii", "recover --dry-run --json", "recover"),
+		{Name: "runs/none", Lines: []string{"history", "history --json", "report last", "recover", "recover --json"}, Env: []string{"XDG_STATE_HOME=/nowhere"}},
+	}
+	return append(list, widths("runs/history", "history", 60, 120)...)
+}
+
+func simulatorCases() []Case {
+	return []Case{
+		plain("sim/list", "sim bench --list", "demo --list"),
+		plain("sim/bench", "sim bench seat-capped/8b-a100"),
+		plain("sim/bench-v", "sim bench S15 -v"),
+		plain("sim/bench-json", "sim bench low-batch/8b-l4 --json"),
+		plain("sim/refused", "sim nothing", "sim Qwen/Qwen3-8B --sim-gpu nothing", "sim Qwen/Qwen3-8B --max-num-seqs x", "sim bench nothing", "demo --scenario nothing"),
+		{Name: "sim/bench-all", Lines: []string{"sim bench S1 S3 S5 S8 S9 S12 S17 S19 S20 -v"}, Heavy: true},
+		{Name: "sim/random", Lines: []string{"sim bench --random 6 --seed 7"}, Heavy: true},
+		{Name: "sim/predictions", Lines: []string{"sim bench --predictions seat-capped/8b-a100"}, Heavy: true},
+	}
+}
+
+// refusedCases returns command lines that are rejected before anything is read.
+func refusedCases() []Case {
+	return []Case{
+		plain("refused/usage", "diagnos", "nothing", "diagnose --durationn 30s", "diagnose extra", "diagnose https://gpu-7:8000", "diagnose --url=", "diagnose --duration 1s", "diagnose --color red", "diagnose --ceiling other", "diagnose --json --interactive",
+			"doctor extra", "explain one two", "probe --repeat 0", "probe --concurrency 0", "probe --api other", "observe --duration 0s", "catalog other"),
+		plain("refused/tune", "tune --auto --dry-run --json --hours 25:00-06:00", "tune --goal other", "tune --slo ttft=never", "tune --precision 200%", "tune --restart-in-place --apply-cmd ./x", "tune --max-restarts -1",
+			"tune --auto --restart-in-place -- vllm serve x", "tune --apply-cmd ./nothing", "tune --allow-flags max-num-seqs"),
+		plain("refused/load", "load --rate x", "load --clients 0", "load --arrival other", "load --steps 1-2", "load --prompt-tokens x", "load --trace nothing.csv", "load --cancel 2", "load --slo x=1", "load --slo ttft=1s --slo x=1"),
+		{Name: "refused/variables", Lines: []string{"diagnose", "replay slots4-cpu.gz --speed 1"}, Env: []string{"ROOFTOP_MAX_NUM_SEQS=many"}},
+		plain("refused/unreachable", "diagnose --url http://127.0.0.1:1 --duration 8s", "diagnose --url ftp://x", "probe --url http://127.0.0.1:1", "load --url http://127.0.0.1:1 --duration 1s", "tune --plain --url http://127.0.0.1:1/x --duration 8s --record x --json --plain --bogus"),
+	}
+}

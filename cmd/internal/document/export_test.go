@@ -1,0 +1,254 @@
+package document_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+func TestRunJSONMatchesSchema(t *testing.T) {
+	s, inner := schema(t, "run.v1.schema.json"), schema(t, "diagnosis.v1.schema.json")
+	cases := runs()
+	cases["empty"] = func() *loop.Snapshot { return &loop.Snapshot{} }
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			doc := written(t, WriteRunJSON, cases[name]())
+			v := decoded(t, []byte(doc))
+			if err := s.Validate(v); err != nil {
+				t.Error(err)
+			}
+			for _, key := range []string{"baseline", "live"} {
+				if d := v.(map[string]any)[key]; d != nil {
+					if err := inner.Validate(d); err != nil && name != "hostile" { // its flag is not valid
+						t.Errorf("%s: %v", key, err)
+					}
+				}
+			}
+			if doc != written(t, WriteRunJSON, cases[name]()) {
+				t.Error("two documents of one run differ")
+			}
+		})
+	}
+}
+
+func TestRunSchemaRejects(t *testing.T) {
+	checkRejects(t, "run.v1.schema.json", written(t, WriteRunJSON, tuned()), []replacement{
+		{"another schema", `"rooftop.run/v1"`, `"rooftop.run/v2"`},
+		{"an unknown phase", `"phase": "done"`, `"phase": "lost"`},
+		{"an unknown end", `"end": "kept"`, `"end": "won"`},
+		{"an unknown direction", `"direction": "better"`, `"direction": "up"`},
+		{"no iterations", `"iterations": [`, `"changes": [`},
+		{"an iteration without what was measured before", `"before": {`, `"earlier": {`},
+		{"a text that is empty and not null", `"left_reason": null`, `"left_reason": ""`},
+		{"a number in quotes", `"restarts": 3`, `"restarts": "3"`},
+		{"a diagnosis of another kind", `"rooftop.diagnosis/v1"`, `"rooftop.event/v1"`},
+		{"a point in words", `"t_s":[2`, `"t_s":["2"`},
+		{"null without its reason", `"reason": "no GPU is readable"`, `"cause": "no GPU is readable"`},
+	})
+}
+
+// Every point has a row in every column; missing values of a window are null.
+func TestRunJSONPoints(t *testing.T) {
+	s := tuned()
+	s.Points[3].Tokens, s.Points[4].KV = stat.Some(math.NaN()), stat.Some(.5)
+	var doc struct {
+		Points map[string][]*float64
+		Gain   *float64
+		Left   []engine.Change
+	}
+	if err := json.Unmarshal([]byte(written(t, WriteRunJSON, s)), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, column := range doc.Points {
+		if len(column) != len(s.Points) {
+			t.Errorf("%s has %d rows of %d", name, len(column), len(s.Points))
+		}
+	}
+	if doc.Points["generation_tokens_per_s"][3] != nil || *doc.Points["kv_usage_peak"][4] != .5 || doc.Points["kv_usage_peak"][5] != nil {
+		t.Error("absent values are not null, or values are lost")
+	}
+	if doc.Gain == nil || *doc.Gain != .8138 || len(doc.Left) != 0 {
+		t.Errorf("gain %v, left %v", doc.Gain, doc.Left)
+	}
+}
+
+func TestRunMarkdownGolden(t *testing.T) {
+	golden(t, "run-tuned.md", []byte(written(t, WriteRunMarkdown, tuned())))
+}
+
+// cellBreak is a bar that ends a cell of a Markdown table.
+var cellBreak = regexp.MustCompile(`(?:^|[^\\])\|`)
+
+func TestRunMarkdownTables(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(runs())) {
+		doc := written(t, WriteRunMarkdown, runs()[name]())
+		columns, fences := 0, 0
+		for _, l := range strings.Split(doc, "\n") {
+			if strings.HasPrefix(l, "```") {
+				fences++
+			}
+			if fences%2 == 1 {
+				continue
+			}
+			if strings.Contains(l, "<") {
+				t.Errorf("%s: a tag can open in %q", name, l)
+			}
+			if !strings.HasPrefix(l, "|") {
+				columns = 0
+				continue
+			}
+			n := len(cellBreak.FindAllString(strings.ReplaceAll(l, `\\`, ""), -1))
+			if columns != 0 && n != columns {
+				t.Errorf("%s: %d bars where the table has %d: %q", name, n, columns, l)
+			}
+			columns = n
+		}
+		if fences%2 != 0 {
+			t.Errorf("%s: a code block stays open", name)
+		}
+	}
+}
+
+// elements are the HTML elements of a report.
+var elements = strings.Fields(`html head meta title style body main h1 h2 p strong pre code figure svg desc rect line text path circle ul li figcaption
+	details summary section div span table thead tbody tr th td`)
+
+// attributes are their attributes, none of which can contain an address or code.
+var attributes = strings.Fields(`lang charset name content http-equiv class role id aria-labelledby aria-label aria-hidden viewBox x y x1 x2 y1 y2 cx cy r d
+	dy width height text-anchor stroke-width tabindex scope`)
+
+// checkHTML fails if a page has an element, attribute or comment that the report does not write, or an element that is
+// not closed.
+func checkHTML(t *testing.T, page string) {
+	t.Helper()
+	page = strings.TrimPrefix(page, "<!DOCTYPE html>\n")
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, []string{"meta"}, xml.HTMLEntity
+	var open []string
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch v := token.(type) {
+		case xml.StartElement:
+			if !slices.Contains(elements, v.Name.Local) {
+				t.Errorf("element %s", v.Name.Local)
+			}
+			for _, a := range v.Attr {
+				if !slices.Contains(attributes, a.Name.Local) {
+					t.Errorf("attribute %s of %s", a.Name.Local, v.Name.Local)
+				}
+			}
+			open = append(open, v.Name.Local)
+		case xml.EndElement:
+			if len(open) == 0 || open[len(open)-1] != v.Name.Local {
+				t.Fatalf("%s ends within %v", v.Name.Local, open)
+			}
+			open = open[:len(open)-1]
+		case xml.Comment, xml.ProcInst, xml.Directive:
+			t.Errorf("%T in the page", v)
+		}
+	}
+	if len(open) > 0 {
+		t.Errorf("%v stay open", open)
+	}
+}
+
+// checkForeign fails if a page has an element that the report does not write, a control character, or an address.
+func checkForeign(t *testing.T, page string) {
+	t.Helper()
+	checkHTML(t, page)
+	for _, r := range page {
+		if r < ' ' && r != '\n' || r == '\u202e' {
+			t.Fatalf("%q in the page", r)
+		}
+	}
+	style := page[strings.Index(page, "<style>"):strings.Index(page, "</style>")]
+	for _, way := range []string{"url(", "@import", "src:"} {
+		if strings.Contains(style, way) {
+			t.Errorf("the style names an address: %s", way)
+		}
+	}
+}
+
+func TestRunHTMLHoldsNothingForeign(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(runs())) {
+		t.Run(name, func(t *testing.T) {
+			page := written(t, WriteRunHTML, runs()[name]())
+			checkForeign(t, page)
+			if name == "hostile" && !strings.Contains(page, "&lt;script&gt;alert(1)") {
+				t.Error("the hostile text is not there: nothing was tested")
+			}
+		})
+	}
+}
+
+func FuzzRunReports(f *testing.F) {
+	for _, s := range []string{"", `"><svg onload=x>`, "</style><script>", "-->", "]]>", "{{.}}", "&#60;b&#62;", "\xff\xfe", "`|\\", "javascript:x"} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, model, text string) {
+		s := tuned()
+		s.Target.Model, s.Iterations[0].Text, s.Marks[2].Text, s.Finished.Reason = model, text, text, text
+		s.Iterations[0].Changes = []engine.Change{{Flag: text, From: model, To: text}}
+		s.Journal = append(s.Journal, loop.Entry{Text: text})
+		s.Baseline.Ceiling.PhysicalReason, s.Baseline.Curve = text, nil
+		checkHTML(t, written(t, WriteRunHTML, s))
+		if !json.Valid([]byte(written(t, WriteRunJSON, s))) {
+			t.Error("the document is no JSON")
+		}
+		if out := written(t, WriteRunMarkdown, s); strings.Contains(strings.ReplaceAll(out, "```", ""), "<") && strings.Contains(text, "<") && strings.Contains(out, text) {
+			t.Errorf("%q in Markdown", out)
+		}
+		var b bytes.Buffer
+		if err := WriteRun(&b, s, nil, Options{Options: render.Options{Width: 80}}); err != nil {
+			t.Fatal(err)
+		}
+		checkWidth(t, b.String(), 80)
+		if n := strings.Count(b.String(), "\n"); n > 24 {
+			t.Errorf("%d lines", n)
+		}
+	})
+}
+
+// Each picture is valid XML with a title and a description, named by its label; each table names its columns.
+func TestRunHTMLIsAccessible(t *testing.T) {
+	page := written(t, WriteRunHTML, tuned())
+	pictures := regexp.MustCompile(`(?s)<svg role="img" aria-labelledby="(\S+) (\S+)".*?</svg>`).FindAllStringSubmatch(page, -1)
+	if len(pictures) != 3 {
+		t.Fatalf("%d pictures", len(pictures))
+	}
+	for _, m := range pictures {
+		if err := xml.Unmarshal([]byte(m[0]), new(struct{})); err != nil {
+			t.Error(err)
+		}
+		for _, want := range []string{`<title id="` + m[1] + `">`, `<desc id="` + m[2] + `">`} {
+			if !strings.Contains(m[0], want) {
+				t.Errorf("no %s", want)
+			}
+		}
+	}
+	if tables, heads := strings.Count(page, "<table>"), strings.Count(page, "<thead><tr><th scope=\"col\""); tables == 0 || tables != heads {
+		t.Errorf("%d tables, %d with headed columns", tables, heads)
+	}
+	if !strings.Contains(page, `<html lang="en">`) || !strings.Contains(page, "prefers-color-scheme: dark") {
+		t.Error("no language, or no dark colours")
+	}
+}

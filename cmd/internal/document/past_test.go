@@ -1,0 +1,116 @@
+package document_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// A run that is written and read back is unchanged.
+func TestReadRun(t *testing.T) {
+	s := tuned()
+	r, err := ReadRun([]byte(written(t, WriteRunJSON, s)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Model != s.Target.Model || r.Server != s.Target.URL || !r.Started.Equal(s.Started) || r.Exit != s.Finished.ExitCode || r.Restarts != s.Finished.Restarts || len(r.Changes) != len(s.Iterations) {
+		t.Errorf("read back as %+v", r)
+	}
+	kept := 0
+	for i := range s.Iterations {
+		if end := s.Iterations[i].End; end == loop.IterationKept || end == loop.IterationContinued {
+			kept++
+		}
+	}
+	if r.Kept() != kept || kept == 0 {
+		t.Errorf("%d kept, want %d", r.Kept(), kept)
+	}
+	if got, want := r.Gain, (tuning.Run{Snapshot: s}).Gain(); got.OK != want.OK || got.V != want.V {
+		t.Errorf("gain %v, want %v", got, want)
+	}
+}
+
+func TestReadRunTakesIntervalsAsTheyWereSpelled(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"an object": {`{"low": 0.1, "mid": 0.2, "high": 0.3}`, "+20 % (+10 to +30)"},
+		"a pair":    {`[0.1, 0.3]`, "+20 % (+10 to +30)"},
+		"null":      {`null`, "+20 %"},
+		"words":     {`"wide"`, "+20 %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := ReadRun([]byte(`{"schema": "rooftop.run/v1", "gain": 0.2, "finished": {"exit_code": 0, "gain_interval": ` + c.text + `}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.ReplaceAll(r.GainText(), nbsp, " "); got != c.want {
+				t.Errorf("gain %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReadRunRefusesWhatIsNone(t *testing.T) {
+	for _, text := range []string{"", "[]", "{}", `{"schema": "rooftop.diagnosis/v1"}`, `{"schema": "rooftop.run/v1"`} {
+		if _, err := ReadRun([]byte(text)); err == nil {
+			t.Errorf("%q was taken for a run", text)
+		}
+	}
+}
+
+// A server's texts cannot break any format of a past run.
+func TestPastRunIsHarmless(t *testing.T) {
+	r := &PastRun{
+		Number: 1, Name: "a", Journal: true, Started: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Model: "m\x1b[31m<script>alert(1)</script>", Server: "http://h\x07:1",
+		Outcome: PastCutOff, Story: []string{"a\x1b]0;t\x07 | b <img src=x>"}, Best: "vllm serve ```\n```",
+		Changes: []PastChange{{N: 1, Changes: []engine.Change{{Flag: "--a|b", To: "<b>"}}, Gain: stat.Some(0.1)}},
+	}
+	for _, format := range []string{FormatMarkdown, FormatJSON, FormatHTML} {
+		var b bytes.Buffer
+		if err := WritePastRun(&b, r, format); err != nil {
+			t.Fatal(err)
+		}
+		out := b.String()
+		if strings.ContainsAny(out, "\x1b\x07") || format != FormatJSON && strings.Contains(out, "<script>") || format == FormatHTML && strings.Contains(out, "<img") {
+			t.Errorf("%s: %q", format, out)
+		}
+	}
+	var b bytes.Buffer
+	if err := WriteHistory(&b, []PastRun{*r}, Options{Options: render.Options{}}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
+		t.Errorf("%v: %q", err, b.String())
+	}
+	b.Reset()
+	if err := WriteRecovered(&b, &Recovered{Server: "a\x1b", Found: []string{"b\x07"}, Steps: []string{"c"}, Why: "d\x1b"}, Options{Options: render.Options{}}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
+		t.Errorf("%v: %q", err, b.String())
+	}
+}
+
+// A server's runs are listed under one heading, however its address was written, and each on one line of 80 cells.
+func TestHistoryHasAServerOnce(t *testing.T) {
+	gained := PastRun{Number: 1, Server: "http://127.0.0.1:8000/metrics", Model: "org/Tiny-1B", Outcome: PastEnded, Gain: stat.Some(3.084), Low: stat.Some(2.9), High: stat.Some(3.2), Started: time.Unix(1e9, 0),
+		Restarts: 12, Changes: make([]PastChange, 12), Made: 10, Within: 10}
+	other := PastRun{Number: 2, Server: "http://gpu-7:8000", Model: "org/Big-70B", Outcome: PastEnded}
+	untold := PastRun{Number: 3, Server: "http://localhost:8000/", Outcome: PastCutOff}
+	var b strings.Builder
+	if err := WriteHistory(&b, []PastRun{gained, other, untold}, Options{Options: render.Options{Width: 80}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.ReplaceAll(strings.TrimRight(b.String(), "\n"), nbsp, " "), "\n")
+	if len(lines) != 8 {
+		t.Fatalf("%d lines, want two servers, each with a head and its runs:\n%s", len(lines), b.String())
+	}
+	for i, begins := range map[int]string{0: "Tiny-1B at localhost:8000", 2: "    1", 3: "    3", 5: "Big-70B at gpu-7:8000", 7: "    2"} {
+		if !strings.HasPrefix(lines[i], begins) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], begins)
+		}
+	}
+	if !strings.Contains(lines[2], "+308 % +290 to +320 %") {
+		t.Errorf("%q, want the gain with its interval", lines[2])
+	}
+}

@@ -1,0 +1,272 @@
+package document_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// provedResult is a verdict with every field set.
+func provedResult() *verdict.Result {
+	return &verdict.Result{
+		Direction: verdict.Better, NamesEffect: true, Reason: "output +81 % (+75 to +88 %)", Cause: verdict.ByFlag, Settled: true, Goal: verdict.Throughput, Known: true,
+		Effect: verdict.Interval{Low: .75, Mid: .8138, High: .88}, Measured: .012, Restart: .034,
+		Spread:  verdict.Spread{SD: .012, Repeats: 3, DoF: 3, From: "3 repeats on this server"},
+		Limited: [2]verdict.Limit{verdict.ByCapacity, verdict.ByDemand},
+		Measures: []verdict.Measure{
+			{Metric: verdict.MetricTokens, Before: stat.Some(3297), After: stat.Some(5980), Change: verdict.Interval{Low: .75, Mid: .8138, High: .88}, Known: true, Moved: true},
+			{Metric: verdict.MetricTTFT, Quantile: .99, Before: stat.Some(78.4), After: stat.Some(7.84), Change: verdict.Interval{Low: -.93, Mid: -.9, High: -.86}, Known: true, Moved: true, Buckets: [2]stat.Bucket{{40, 80}, {7.5, 10}}, Count: 311},
+			{Metric: verdict.MetricITL, Quantile: .99, Before: stat.Some(.0742), After: stat.Some(.0742), Change: verdict.Interval{Low: -.03, High: .04}, Known: true, Buckets: [2]stat.Bucket{{.05, .075}, {.05, .075}}, Count: 90_000},
+			{Metric: verdict.MetricPower},
+		},
+		Traffic: []verdict.Shift{
+			{Name: "prompt tokens", Before: stat.Some(512), After: stat.Some(671), Change: verdict.Interval{Low: .28, Mid: .31, High: .34}, Moved: true},
+			{Name: "prefix hits"},
+		},
+		Objectives: []verdict.ObjectiveResult{
+			{Objective: verdict.Objective{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: .99, Limit: 10}, Before: stat.Some(78.4), After: stat.Some(7.84), Low: stat.Some(7), High: stat.Some(9), Met: true},
+			{Objective: verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: .99, Limit: .06}, Before: stat.Some(.0742), After: stat.Some(.0742), Broken: true, WasBroken: true},
+		},
+	}
+}
+
+// noGain is a verdict below the noise.
+func noGain() *verdict.Result {
+	return &verdict.Result{
+		Direction: verdict.Inconclusive, NamesEffect: true, Reason: "output +4.1 % (−2.1 to +11 %); starts of one configuration differ by as much", Cause: verdict.ByNoise, Settled: true,
+		Need: "more starts of both", Goal: verdict.Throughput, Known: true, Effect: verdict.Interval{Low: -.021, Mid: .041, High: .107}, Measured: .011, Restart: .062,
+		Spread: verdict.Spread{SD: .04, From: "assumed: six starts of one configuration differed by 3.8 %"},
+	}
+}
+
+// withResult sets the verdict of an iteration.
+func withResult(it *loop.Iteration, r *verdict.Result) {
+	d := *it.Delta
+	d.Verdict, d.Direction, d.Reason = r, r.Direction, r.Reason
+	it.Delta = &d
+}
+
+// piloted is an automatic run with a kept change, one below the noise, and one that did not start.
+func piloted() *loop.Snapshot {
+	s := tuned()
+	s.Auto = true
+	s.Limits = loop.Limits{Restarts: 5, Downtime: 10 * time.Minute, Allow: []string{"--kv-cache-dtype"}, UsedStarts: 4, UsedOutages: 95 * time.Second}
+	s.Score = loop.Score{Made: 2, Within: 1, Error: stat.Some(.24)}
+	withResult(&s.Iterations[0], provedResult())
+	s.Iterations[0].Downtime = 10 * time.Second
+	s.Iterations[0].Predicted = []engine.Prediction{
+		{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.7), Mid: stat.Some(.8), High: stat.Some(.9)},
+		{Metric: "ttft_p99_s", Unit: "ratio", Low: stat.Some(-.8), Mid: stat.Some(-.7), High: stat.Some(-.6)},
+	}
+	second := iteration(2, 256, 300, s.Baseline, scaledSlots(300, 6210, .1), loop.IterationNoGain)
+	second.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.1), Mid: stat.Some(.15), High: stat.Some(.2)}}
+	second.Canary = &loop.Canary{Prompts: 12, Same: 9, Drift: stat.Some(.031)}
+	withResult(&second, noGain())
+	third := iteration(3, 256, 512, s.Baseline, nil, loop.IterationBroken)
+	third.Predicted, third.Downtime = second.Predicted, 75*time.Second
+	third.Failure = "the server did not come up within 60 s: torch.OutOfMemoryError: CUDA out of memory"
+	s.Iterations = []loop.Iteration{s.Iterations[0], second, third}
+	s.Finished = &loop.Finished{
+		Limits: loop.Limits{Restarts: 5, UsedStarts: 4, UsedOutages: 95 * time.Second},
+		Reason: "nothing predicted is worth a restart", Command: launchWith(256), Gain: stat.Some(.8138), GainWithin: verdict.Interval{Low: .75, Mid: .8138, High: .88}, GainKnown: true,
+		Restarts: 4, Downtime: 95 * time.Second, Score: s.Score,
+	}
+	return s
+}
+
+// pilotedStory is the events of an automatic run.
+func pilotedStory() []loop.Event {
+	s := piloted()
+	advice := &engine.Recommendation{Finding: engine.ConcurrencySaturation, Fix: engine.Fix{
+		Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "128", To: "256", Command: "in the launch command change --max-num-seqs 128 to 256, and restart", Predicted: s.Iterations[0].Predicted,
+	}}
+	early := *provedResult()
+	early.Direction, early.Settled, early.Need, early.Effect = verdict.Inconclusive, false, "the load of before", verdict.Interval{Low: .6, Mid: .82, High: 1.1}
+	change := engine.Change{Flag: "--max-num-seqs", From: "128", To: "256"}
+	return []loop.Event{
+		{T: 21 * time.Second, Kind: loop.EventRecommendation, Iteration: 1, Advice: advice},
+		{T: 21 * time.Second, Kind: loop.EventPending, Iteration: 1, Advice: advice, Took: 10 * time.Second, Text: "in 10 s: --max-num-seqs 128 → 256"},
+		{T: 31 * time.Second, Kind: loop.EventApplying, Iteration: 1, Change: change, Advice: advice, Command: launchWith(256)},
+		{T: 61 * time.Second, Kind: loop.EventTrial, Iteration: 1, Took: 20 * time.Second, Look: 1, Looks: 7, Next: 10 * time.Second, Verdict: &early, Text: "after 20 s: +82 % (+60 to +110 %); measured on: the load of before"},
+		{T: 71 * time.Second, Kind: loop.EventTrial, Iteration: 1, Took: 30 * time.Second, Look: 2, Looks: 7, Advice: advice, Verdict: provedResult(), Text: "after 30 s: +81 % (+75 to +88 %)"},
+		{T: 71 * time.Second, Kind: loop.EventVerdict, Iteration: 1, Delta: s.Iterations[0].Delta, Advice: advice, Verdict: provedResult(), Canary: &loop.Canary{Prompts: 12, Same: 12}},
+		{T: 71 * time.Second, Kind: loop.EventKept, Iteration: 1, Change: change, Command: launchWith(256)},
+		{T: 90 * time.Second, Kind: loop.EventPaused, Text: "autopilot paused: nothing is changed until it is resumed"},
+		{T: 240 * time.Second, Kind: loop.EventError, Iteration: 3, Text: s.Iterations[2].Failure},
+		{T: 300 * time.Second, Kind: loop.EventSpread, Iteration: 3, Log: stat.Some(-.018), Text: "the same settings, started again: output −1.8 %"},
+		{T: 301 * time.Second, Kind: loop.EventFinished, Finished: s.Finished},
+	}
+}
+
+func TestPilotedEventsMatchSchema(t *testing.T) {
+	var b bytes.Buffer
+	e := NewEvents(&b)
+	events := pilotedStory()
+	for _, kind := range []loop.EventKind{loop.EventTrial, loop.EventPending, loop.EventSpread} {
+		events = append(events, loop.Event{Kind: kind}) // only the kind is set
+	}
+	for _, v := range events {
+		e.Event(v)
+	}
+	s := schema(t, "event.v1.schema.json")
+	byKind := map[string]map[string]any{}
+	for i, l := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+		v := decoded(t, []byte(l))
+		if err := s.Validate(v); err != nil {
+			t.Errorf("%s: %v\n%s", events[i].Kind, err, l)
+		}
+		if o := v.(map[string]any); i < len(events)-3 {
+			byKind[o["type"].(string)] = o
+		}
+	}
+	for _, c := range []struct {
+		kind string
+		path []string
+		want string
+	}{
+		{"verdict", []string{"direction"}, `"better"`},
+		{"verdict", []string{"classic", "direction"}, `"plateau"`},
+		{"verdict", []string{"statistical", "effect"}, `{"high":0.88,"low":0.75,"mid":0.8138}`},
+		{"verdict", []string{"statistical", "level"}, `0.95`},
+		{"verdict", []string{"statistical", "restart_half_width"}, `0.034`},
+		{"verdict", []string{"statistical", "limited_by"}, `{"after":"demand","before":"capacity"}`},
+		{"verdict", []string{"statistical_reason"}, `null`},
+		{"verdict", []string{"prediction", "held"}, `true`},
+		{"verdict", []string{"canary", "same"}, `12`},
+		{"trial", []string{"statistical", "settled"}, `true`},
+		{"trial", []string{"measured_s"}, `30`},
+		{"trial", []string{"look"}, `2`},
+		{"trial", []string{"looks"}, `7`},
+		{"trial", []string{"next_s"}, `null`},
+		{"trial", []string{"prediction", "held"}, `true`},
+		{"pending", []string{"in_s"}, `10`},
+		{"pending", []string{"recommendation", "flag"}, `"--max-num-seqs"`},
+		{"applying", []string{"predicted"}, ``},
+		{"spread", []string{"log_difference"}, `-0.018`},
+		{"finished", []string{"gain_interval"}, `{"high":0.88,"level":0.95,"low":0.75,"mid":0.8138}`},
+		{"finished", []string{"score"}, `{"made":2,"median_error":0.24,"within":1}`},
+		{"finished", []string{"downtime_s"}, `95`},
+		{"finished", []string{"limits"}, `{"downtime_s":null,"downtime_used_s":95,"flags":null,"hours":null,"restarts":5,"restarts_used":4}`},
+	} {
+		v := any(byKind[c.kind])
+		for _, key := range c.path {
+			o, ok := v.(map[string]any)
+			if _, has := o[key]; !ok || !has {
+				t.Fatalf("%s has no %v", c.kind, c.path)
+			}
+			v = o[key]
+		}
+		got, err := json.Marshal(v)
+		if err != nil || c.want != "" && string(got) != c.want {
+			t.Errorf("%s %v is %s, want %s (%v)", c.kind, c.path, got, c.want, err)
+		}
+	}
+	if held := byKind["verdict"]["predictions"].([]any); len(held) != 2 || held[1].(map[string]any)["held"] != false {
+		t.Errorf("a prediction of TTFT that missed is not told: %v", held)
+	}
+}
+
+// Values that are not finite or not measured are null and do no harm.
+func TestStatisticalObjectOfNothing(t *testing.T) {
+	r := &verdict.Result{
+		Direction: verdict.Inconclusive, Effect: verdict.Interval{Mid: math.NaN(), High: math.Inf(1)}, Known: true, Measured: math.NaN(),
+		Measures: []verdict.Measure{{Metric: "x", Change: verdict.Interval{Low: math.Inf(-1)}, Known: true}},
+	}
+	var b bytes.Buffer
+	if err := document.WriteLine(&b, document.Statistical(r)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"effect":{"low":0,"mid":null,"high":null}`, `"measured_half_width":null`, `"need":null`, `"objectives":[]`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+	if document.Statistical(nil) != nil {
+		t.Error("no verdict is told as one")
+	}
+}
+
+func TestPilotedGoldens(t *testing.T) {
+	golden(t, "run-piloted.md", []byte(written(t, WriteRunMarkdown, piloted())))
+	for _, c := range []struct {
+		name string
+		o    Options
+	}{{"narrated-piloted-80", Options{Options: render.Options{Width: 80}}}, {"narrated-piloted-60-ascii", Options{Options: render.Options{Width: 60, ASCII: true}}}} {
+		var b bytes.Buffer
+		n := NewNarrator(&b, c.o)
+		for _, e := range pilotedStory() {
+			n.Event(e)
+		}
+		golden(t, c.name+".txt", b.Bytes())
+	}
+}
+
+// The table of predictions has the outcome of each change.
+func TestPredictionsGrid(t *testing.T) {
+	p := tuning.Report(piloted())
+	i := slices.IndexFunc(p.Sections, func(s page.Section) bool { return s.ID == "predictions" })
+	g := p.Sections[i].Nodes[0].(*page.Table)
+	want := []string{"within the predicted range", "outside the predicted range", "not measured: the server did not come up within 60 s: torch.OutOfMemoryError: CUDA out of memory"}
+	if len(g.Rows) != len(want) {
+		t.Fatalf("%d rows", len(g.Rows))
+	}
+	for i, w := range want {
+		if got := g.Rows[i][5].Text; got != w {
+			t.Errorf("change %d is %q, want %q", i+1, got, w)
+		}
+	}
+	if got := strings.ReplaceAll(p.Sections[i].Note, nbsp, " "); got != "1 of 2 predictions were within range, median error 24 %." {
+		t.Errorf("score %q", got)
+	}
+	html := written(t, WriteRunHTML, piloted())
+	for _, w := range []string{"Predictions", "95 % interval", "1 of 2 predictions were within range"} {
+		if !strings.Contains(strings.ReplaceAll(html, nbsp, " "), w) {
+			t.Errorf("the page lacks %q", w)
+		}
+	}
+}
+
+// A run that is read back has the intervals and the score.
+func TestPilotedReadsBack(t *testing.T) {
+	r, err := ReadRun([]byte(written(t, WriteRunJSON, piloted())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Made != 2 || r.Within != 1 || !r.Low.OK || r.Low.V != .75 || r.High.V != .88 {
+		t.Errorf("score %d of %d, gain %v to %v", r.Within, r.Made, r.Low, r.High)
+	}
+	if c := r.Changes[1]; c.Direction != "inconclusive" || c.Gain.V != .041 || c.Low.V != -.021 {
+		t.Errorf("change 2: %+v", c)
+	}
+}
+
+func TestOutputsAreThoseThatWereJudged(t *testing.T) {
+	s := piloted()
+	it := &s.Iterations[0]
+	result := *it.Delta.Verdict
+	result.Measures = append([]verdict.Measure{{
+		Metric: verdict.MetricTokens, Known: true, Moved: true, Before: stat.Some(3000), After: stat.Some(5430), Change: result.Effect,
+	}}, result.Measures...)
+	delta := *it.Delta
+	delta.Verdict = &result
+	it.Delta = &delta
+	if before, after := tuning.Outputs(it); before.Value.V != 3000 || after.Value.V != 5430 {
+		t.Errorf("outputs %v → %v, want the judged 3000 → 5430", before.Value, after.Value)
+	}
+	if _, headline := (tuning.Run{Snapshot: s}).Headline(); !strings.Contains(headline, "3,000") {
+		t.Errorf("%q does not begin at the judged 3,000", headline)
+	}
+}

@@ -1,0 +1,231 @@
+package document_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/page/trace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+var traceBegan = time.Date(2026, 11, 22, 3, 4, 5, 0, time.UTC)
+
+func TestTraceJSONMatchesSchema(t *testing.T) {
+	tracePages.checkSchema(t, map[string]func() *optrace.Summary{
+		"none": func() *optrace.Summary { return nil }, "everything": everyFigure,
+	})
+}
+
+// everyFigure is a summary without empty fields.
+func everyFigure() *optrace.Summary {
+	all, n := &optrace.Summary{}, 0
+	numberFields(reflect.ValueOf(all).Elem(), &n)
+	all.Peak.From, all.Findings[0].Severity = "seen", "warn"
+	all.Peak.MeasuredOn = "2026-11-22"
+	for _, p := range []*string{&all.Phases[0].Phase, &all.Kinds[0].Phase, &all.Steps[0].Phase, &all.Layers[0].Phase, &all.Tokens[0].Phase, &all.Types[0].Phase} {
+		*p = "decode"
+	}
+	all.Kinds[0].Bound, all.Steps[0].Bound = optrace.BoundMixed, optrace.BoundCompute
+	return all
+}
+
+func TestTraceSchemaRejects(t *testing.T) {
+	checkRejects(t, tracePages.schema, string(traceJSON(t, denseTrace())), []replacement{
+		{"another schema", `"rooftop.trace/v1"`, `"rooftop.trace/v2"`},
+		{"a time without its zone", `"2026-11-22T03:04:05Z"`, `"2026-11-22 03:04"`},
+		{"an unknown phase", `"phase": "decode"`, `"phase": "encore"`},
+		{"an unknown bound", `"bound": "memory"`, `"bound": "luck"`},
+		{"an unknown severity", `"severity": "warn"`, `"severity": "red"`},
+		{"a roof from nowhere", `"from": "measured"`, `"from": "guess"`},
+		{"a key that is not known", `"coverage": {`, `"extra": 1, "coverage": {`},
+		{"a key that is not known, within", `"dropped": 0`, `"dropped": 0, "lost": 1`},
+		{"a missing key", `"left_out": 0,`, ``},
+		{"a number in quotes", `"dropped": 0`, `"dropped": "0"`},
+		{"a negative count", `"dropped": 0`, `"dropped": -1`},
+		{"a time with a fraction of a nanosecond", `"cost_per_hit_ns": 900`, `"cost_per_hit_ns": 900.5`},
+	})
+}
+
+// TestTraceJSONSaysNullOfWhatWasNotMeasured checks that nothing unrecorded is written as 0, and no recorded zero as null.
+func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
+	s := &optrace.Summary{
+		Coverage: optrace.Coverage{Detail: "token"},
+		Phases:   []optrace.PhaseRow{{Phase: "decode", Graph: stat.Distribution{Count: 1}}},
+		Kinds:    []optrace.OperatorRow{{Phase: "decode", Op: "ADD"}, {Phase: "decode", Op: "MUL", Sync: optrace.SomeTime(0), Off: optrace.SomeTime(0)}},
+		Threads:  []optrace.ThreadRow{{Thread: 0}},
+		Tokens:   []optrace.TokenRow{{Phase: "decode"}},
+		Experts:  &optrace.Experts{},
+		Critical: []optrace.CriticalRow{{Name: "synchronisation", Thread: -1}, {Name: "ADD"}},
+		Others:   []optrace.OtherRow{{Name: "others"}},
+		Backends: []optrace.BackendRow{{Name: "CUDA0"}},
+		Peak:     optrace.Peak{From: "measured", ByThreads: []optrace.PeakPoint{{Threads: 1}}},
+		Target:   optrace.Target{Sites: []optrace.Site{{Symbol: "f"}}},
+	}
+	doc := decoded(t, traceJSON(t, s))
+	at := func(path string) any {
+		v := doc
+		for key := range strings.SplitSeq(path, ".") {
+			if list, is := v.([]any); is {
+				i, _ := strconv.Atoi(key)
+				v = list[i]
+				continue
+			}
+			v = v.(map[string]any)[key]
+		}
+		return v
+	}
+	for _, path := range []string{
+		"target.pid", "target.cpus", "target.sites.0.cost_ns", "coverage.graphs", "coverage.partial_graphs",
+		"observer.hits_per_token", "observer.cost_per_hit_ns", "observer.expected_ratio", "observer.measured_ratio", "observer.measured_low", "observer.measured_high",
+		"machine_peak.bytes_per_s", "machine_peak.flops_per_s", "machine_peak.threads", "machine_peak.by_threads.0.bytes_per_s", "machine_peak.by_threads.0.flops_per_s",
+		"phases.0.calls", "phases.0.tokens", "phases.0.call", "phases.0.between", "phases.0.first_token",
+		"kinds.0.each", "kinds.0.sync_ns", "kinds.0.off_cpu_ns", "threads.0.thread_ids", "threads.0.wake_up",
+		"tokens.0.tokens", "tokens.0.graph_ns", "tokens.0.off_cpu_ns", "tokens.0.context",
+		"experts.experts", "experts.used", "critical.0.thread", "others.0.pid", "backends.0.time_ns",
+	} {
+		if v := at(path); v != nil {
+			t.Errorf("%s is %v, want null", path, v)
+		}
+	}
+	for _, path := range []string{"observer.windows", "coverage.calls", "coverage.dropped", "kinds.1.sync_ns", "kinds.1.off_cpu_ns", "critical.1.thread"} {
+		if v := at(path); fmt.Sprint(v) != "0" {
+			t.Errorf("%s is %v, want 0", path, v)
+		}
+	}
+	if err := schema(t, "trace.v1.schema.json").Validate(doc); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTraceJSONGolden(t *testing.T) {
+	golden(t, "trace-absent.json", traceJSON(t, absentTrace()))
+	golden(t, "trace-moe.json", traceJSON(t, mixtureTrace()))
+}
+
+// TestTraceComesBack checks that a document contains all figures.
+func TestTraceComesBack(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(traces())) {
+		if name == "hostile" { // its invalid UTF-8 becomes U+FFFD
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := traces()[name]()
+			back, err := document.ReadTrace(bytes.NewReader(traceJSON(t, s)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(traceOf(s), back, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("what came back differs (-written +read):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadTraceRefuses(t *testing.T) {
+	good := string(traceJSON(t, denseTrace()))
+	for _, c := range []struct{ name, doc, says string }{
+		{"nothing", "", "not a document written by rooftop trace --json"},
+		{"a list", "[]", "not a document written by rooftop trace --json"},
+		{"no schema", "{}", "it has no schema"},
+		{"another schema", `{"schema":"rooftop.probe/v1"}`, "the document has schema rooftop.probe/v1"},
+		{"a time that is none", strings.Replace(good, "2026-11-22T03:04:05Z", "today", 1), "decode rooftop.trace/v1"},
+		{"text for a number", strings.Replace(good, `"dropped": 0`, `"dropped": "no"`, 1), "dropped"},
+		{"cut off", good[:len(good)/2], "not a document written by rooftop trace --json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := document.ReadTrace(strings.NewReader(c.doc))
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want one that says %q", err, c.says)
+			}
+		})
+	}
+}
+
+// FuzzReadTrace checks that no document makes the reader or a writer panic, and that what is read can be written and read
+// again.
+func FuzzReadTrace(f *testing.F) {
+	for _, s := range traces() {
+		f.Add(traceJSON(f, s()))
+	}
+	f.Add([]byte(`{"schema":"rooftop.trace/v1","layers":[{"phase":"decode","layer":3,"parts_ns":null}],"experts":{"layers":[{"chosen":[0]}]}}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		read, err := document.ReadTrace(bytes.NewReader(doc))
+		if err != nil || read.Started.UTC().Year() > 9999 || read.Started.UTC().Year() < 0 {
+			return
+		}
+		var b bytes.Buffer
+		if err := document.WriteTrace(&b, read); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := document.ReadTrace(&b); err != nil {
+			t.Fatalf("what was read is written so that it cannot be read: %v", err)
+		}
+		if err := render.Text(io.Discard, trace.Report(read.Summary, true), render.Options{Verbose: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// anyTrace returns random, implausible figures.
+func anyTrace(seed uint64) *optrace.Summary {
+	r := rand.New(rand.NewPCG(seed, 7))
+	s := &optrace.Summary{}
+	names := slices.Sorted(maps.Keys(traces()))
+	if seed%2 == 0 {
+		s = traces()[names[seed/2%uint64(len(names))]]()
+	}
+	if seed%4 != 2 {
+		fill(r, reflect.ValueOf(s).Elem())
+	}
+	phases := []string{"decode", "prefill", "", hostile[r.IntN(len(hostile))]}
+	for i := range s.Kinds {
+		s.Kinds[i].Phase = phases[r.IntN(len(phases))]
+	}
+	for i := range s.Layers {
+		s.Layers[i].Phase = phases[r.IntN(len(phases))]
+		s.Layers[i].Parts = map[string]time.Duration{hostile[r.IntN(len(hostile))]: time.Duration(r.Int64()), "norm": -1}
+	}
+	return s
+}
+
+// FuzzTraceReports checks that any figures are drawn within the width, without foreign control characters, and written as a
+// document and as HTML without foreign content.
+func FuzzTraceReports(f *testing.F) {
+	for seed := range uint64(120) {
+		f.Add(seed, int(20+seed%130), seed%3 == 0, seed%5 == 0)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, columns int, ascii, verbose bool) {
+		s := anyTrace(seed)
+		tracePages.checkDrawn(t, s, render.Options{Width: columns, ASCII: ascii, Verbose: verbose})
+		graph := aDecodeGraph()
+		fill(rand.New(rand.NewPCG(seed, 13)), reflect.ValueOf(graph).Elem())
+		shown := traceHTML(t, &trace.Source{Trace: *traceOf(s), Graph: graph})
+		checkHTML(t, shown)
+		if strings.Contains(shown, `"NaN"`) || strings.Contains(shown, `Inf"`) {
+			t.Fatal("a place of a picture is no number")
+		}
+	})
+}
+
+func TestTraceWriteErrorsAreReturned(t *testing.T) {
+	tracePages.checkFailure(t, denseTrace())
+	traceComparePages.checkFailure(t, traceComparisons()["same"]())
+	if render.HTML(failing{}, trace.Document(&trace.Source{Trace: *traceOf(denseTrace())})) == nil {
+		t.Error("HTML: a failed write is not reported")
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package launcher
+
+// BecomeServer does nothing: rooftop starts servers only on Linux.
+func BecomeServer() {}

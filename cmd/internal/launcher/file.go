@@ -1,0 +1,216 @@
+package launcher
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// ReadFile reads a regular configuration file of at most launch.MaxConfigBytes, with the
+// attributes that a restore needs.
+func ReadFile(path string) (File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return File{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, fmt.Errorf("%s is not a regular file", path)
+	}
+	if info.Size() > launch.MaxConfigBytes {
+		return File{}, fmt.Errorf("%s has %d bytes, more than the %d of any real one", path, info.Size(), launch.MaxConfigBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return File{}, err
+	}
+	f := File{Path: path, Mode: uint32(info.Mode().Perm()), Data: data, Time: info.ModTime(), UID: -1, GID: -1}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		f.UID, f.GID = int(st.Uid), int(st.Gid)
+	}
+	return f, nil
+}
+
+// Unchanged reports whether the file on the disk has these bytes.
+func (f *File) Unchanged() (bool, error) {
+	data, err := os.ReadFile(f.Path)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(data, f.Data), nil
+}
+
+// StagedPath returns the temporary name of a file that will replace target. It is always the
+// same, so a crash leaves at most one such file, and the next write or revert removes it.
+func StagedPath(target string) string {
+	return filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".rooftop.tmp")
+}
+
+// target returns the path of a file with links resolved, and its temporary name.
+func (f *File) target() (target, temp string, err error) {
+	target, err = filepath.EvalSymlinks(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		target, err = f.Path, nil
+	}
+	return target, StagedPath(target), err
+}
+
+// Stage writes a file with its mode, owner and time under its temporary name, so that only
+// a rename remains. A full disk is detected before anything is touched.
+func (f *File) Stage() error {
+	target, temp, err := f.target()
+	if err != nil {
+		return err
+	}
+	if have, err := ReadFile(target); err == nil && f.Equal(&have) {
+		return nil
+	}
+	return f.writeTo(temp)
+}
+
+// Unstage removes the temporary file if it was not used.
+func (f *File) Unstage() {
+	if _, temp, err := f.target(); err == nil {
+		_ = os.Remove(temp)
+	}
+}
+
+// Stage stages all files of a launch.
+func (l *Launch) Stage() error {
+	for i := range l.Files {
+		if err := l.Files[i].Stage(); err != nil {
+			return fmt.Errorf("write %s: %w", l.Files[i].Path, err)
+		}
+	}
+	return nil
+}
+
+// Unstage removes the temporary files of a launch that were not used.
+func (l *Launch) Unstage() {
+	for i := range l.Files {
+		l.Files[i].Unstage()
+	}
+}
+
+// Replace replaces the file on the disk atomically, with its bytes, mode and owner. It
+// follows links. It sets the modification time only if that is not zero.
+func (f *File) Replace() error {
+	target, temp, err := f.target()
+	if err != nil {
+		return err
+	}
+	if have, err := ReadFile(target); err == nil && f.Equal(&have) {
+		if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if !f.staged(temp) {
+		if err := f.writeTo(temp); err != nil {
+			return errors.Join(err, os.Remove(temp))
+		}
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return atomicfile.SyncDir(filepath.Dir(target))
+}
+
+// staged reports whether the temporary file is complete and on the disk.
+func (f *File) staged(temp string) bool {
+	if info, err := os.Lstat(temp); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	have, err := ReadFile(temp)
+	if err != nil || !f.Equal(&have) || f.UID >= 0 && (f.UID != have.UID || f.GID != have.GID) {
+		return false
+	}
+	file, err := os.Open(temp)
+	if err != nil {
+		return false
+	}
+	return errors.Join(file.Sync(), file.Close()) == nil
+}
+
+// Equal reports whether a file on the disk has the content, mode and, unless that is zero,
+// the time of f.
+func (f *File) Equal(have *File) bool {
+	return bytes.Equal(f.Data, have.Data) && f.Mode == have.Mode && (f.Time.IsZero() || f.Time.Equal(have.Time))
+}
+
+func (f *File) writeTo(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(f.Data)
+	if err == nil && f.UID >= 0 && (f.UID != os.Geteuid() || f.GID != os.Getegid()) {
+		err = file.Chown(f.UID, f.GID)
+	}
+	if err == nil {
+		err = file.Chmod(fs.FileMode(f.Mode).Perm())
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if f.Time.IsZero() {
+		return nil
+	}
+	return os.Chtimes(path, time.Time{}, f.Time)
+}
+
+// Replaceable returns why a configuration file cannot be replaced atomically; nil if it
+// can. It touches nothing.
+func Replaceable(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+	case st.Nlink > 1:
+		return fmt.Errorf("%s has several names", target)
+	case int(st.Uid) != os.Geteuid() && os.Geteuid() != 0:
+		return fmt.Errorf("%s belongs to user %d", target, st.Uid)
+	}
+	if mounted(target) {
+		return fmt.Errorf("%s is mounted from elsewhere", target)
+	}
+	return unix.Faccessat(unix.AT_FDCWD, filepath.Dir(target), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+}
+
+// mounted reports whether a path is itself a mount point, as files of a container may be.
+func mounted(path string) bool {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		// The fifth field is the mount point, with octal escapes for blanks.
+		if fields := strings.Fields(line); len(fields) > 4 && strings.ReplaceAll(fields[4], `\040`, " ") == path {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+package launcher
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Launch is everything that an exact restart of a server needs. It holds secrets.
+type Launch struct {
+	Argv  []string            `json:"argv"`
+	Env   []string            `json:"env"` // NAME=value, in the order of the process
+	Cwd   string              `json:"cwd"`
+	Exe   string              `json:"exe,omitempty"` // target of /proc/PID/exe, which may differ from argv[0]
+	Files []File              `json:"files,omitempty"`
+	Owner Owner               `json:"owner"`
+	Std   [3]string           `json:"std"`              // targets of stdin, stdout and stderr: a path, "pipe:[…]" or ""
+	Limit map[string][2]int64 `json:"limits,omitempty"` // resource limits, soft and hard, -1 unlimited
+	Nice  int                 `json:"nice"`
+	Umask int                 `json:"umask"` // -1 leaves rooftop's own
+	// Log is the file that receives the server's output, "" if that is not a file.
+	Log string `json:"log,omitempty"`
+
+	// Inherit is true for a server that inherits owner, limits, niceness, umask, OOM score
+	// and processors from rooftop.
+	Inherit     bool   `json:"inherit,omitempty"`
+	OOMScoreAdj int    `json:"oom_score_adj,omitempty"`
+	CPUs        string `json:"cpus,omitempty"` // CPUs that it may run on: 0-3,8; "" keeps rooftop's own
+	Policy      int    `json:"policy,omitempty"`
+	Priority    int    `json:"priority,omitempty"` // of a real-time policy
+
+	Unit      *Unit      `json:"unit,omitempty"`      // that starts the server; nil if none does
+	Container *Container `json:"container,omitempty"` // that the server runs in; nil if in none of Docker
+}
+
+// Container is a container of Docker.
+type Container struct {
+	Host string `json:"host"` // where Docker listens: unix:///var/run/docker.sock
+	Name string `json:"name"` // vllm-0
+}
+
+// Unit is a service of systemd.
+type Unit struct {
+	Name     string `json:"name"`               // vllm.service
+	UID      int    `json:"uid"`                // of the user whose manager it belongs to, -1 for the system's
+	Prefix   string `json:"prefix,omitempty"`   // characters before the program in ExecStart=, such as - and +
+	Fragment string `json:"fragment,omitempty"` // path of the unit's own file
+	// Trial and Kept are the paths of rooftop's drop-in files: of a change on trial, which a restart
+	// of the machine removes, and of what was kept.
+	Trial string `json:"trial"`
+	Kept  string `json:"kept"`
+}
+
+// File is a configuration file that a launch depends on, byte for byte.
+type File struct {
+	Path string    `json:"path"`
+	Mode uint32    `json:"mode"` // permission bits
+	Data []byte    `json:"data"`
+	Time time.Time `json:"time"` // of its last change
+	UID  int       `json:"uid"`
+	GID  int       `json:"gid"`
+}
+
+// Owner is the user and the groups of a process.
+type Owner struct {
+	UID    int   `json:"uid"`
+	GID    int   `json:"gid"`
+	Groups []int `json:"groups"`
+}
+
+// Config parses the launch as vLLM does.
+func (l *Launch) Config() (*launch.Config, error) {
+	return launch.Parse(l.Argv, launch.Environ(l.Env), l.ConfigText())
+}
+
+// ConfigText returns the text of the config file; nil if there is none.
+func (l *Launch) ConfigText() []byte {
+	if len(l.Files) == 0 {
+		return nil
+	}
+	return l.Files[0].Data
+}
+
+// Command returns the launch command for display, secrets redacted; "" if it cannot be
+// parsed.
+func (l *Launch) Command() string {
+	c, err := l.Config()
+	if err != nil {
+		return ""
+	}
+	return c.String()
+}
+
+// Hide returns a text with the secrets of the launch redacted. The launch may be nil.
+func (l *Launch) Hide(text string) string {
+	if l != nil {
+		if c, err := l.Config(); err == nil {
+			return c.Hide(text)
+		}
+	}
+	return launch.Hide(text)
+}

@@ -1,0 +1,120 @@
+package pastruns
+
+import (
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// fromJournal returns a run as its journal records it.
+func fromJournal(j *serverdir.JournalledRun) tuning.PastRun {
+	r := journalled{tuning.PastRun{
+		Name: j.State.Run, Path: j.Dir, Journal: true, Started: j.State.Begun, Duration: j.State.Last.Sub(j.State.Begun), Version: j.State.Version,
+		Server: j.Identity.URL, Model: j.Identity.Model, Best: j.State.Kept.Command, Outcome: tuning.PastEnded,
+	}}
+	switch {
+	case j.Running:
+		r.Outcome, r.Duration = tuning.PastRunning, 0
+	case j.State.Open:
+		r.Outcome = tuning.PastCutOff
+	}
+	for i := range j.Records {
+		r.add(&j.Records[i])
+	}
+	return r.PastRun
+}
+
+// journalled is a run that is built from journal records.
+type journalled struct{ tuning.PastRun }
+
+// last returns the latest change.
+func (r *journalled) last() *tuning.PastChange {
+	if len(r.Changes) == 0 {
+		return &tuning.PastChange{} // a record of a change without an intent
+	}
+	return &r.Changes[len(r.Changes)-1]
+}
+
+// add adds the contents of one record.
+func (r *journalled) add(j *journal.Record) {
+	r.Story = append(r.Story, storyLine(j))
+	switch j.Kind {
+	case journal.Intent:
+		r.intend(j)
+	case journal.Started:
+		if len(r.Changes) > 0 { // otherwise it is the server start at the beginning of the run
+			r.Restarts++
+		}
+	case journal.Failed:
+		c := r.last()
+		c.End, c.Reason = string(loop.IterationBroken), j.Text
+	case journal.Verdict:
+		r.judge(j)
+	case journal.Kept:
+		r.last().End = string(loop.IterationKept)
+	case journal.Recover:
+		r.Outcome = tuning.PastRecovered
+	case journal.End:
+		r.Reason = j.Text
+		if j.Exit != nil {
+			r.Exit = *j.Exit
+		}
+	}
+}
+
+// storyLine returns one record as a line of text.
+func storyLine(j *journal.Record) string {
+	line := j.Time.Local().Format("15:04:05") + "  " + string(j.Kind)
+	if j.Revert {
+		line += " (revert)"
+	}
+	for _, c := range j.Changes {
+		line += "  " + c.String()
+	}
+	if j.Text != "" {
+		line += ": " + j.Text
+	}
+	return line
+}
+
+// intend adds a change, or the revert of the latest one.
+func (r *journalled) intend(j *journal.Record) {
+	if serverdir.Managed(j.Mode) {
+		r.Restarts++ // by the manager, which records no start
+	}
+	if j.Revert {
+		if c := r.last(); c.End == "" {
+			c.End = string(loop.IterationReverted)
+		}
+		return
+	}
+	c := tuning.PastChange{N: j.Iteration}
+	c.Changes = append(c.Changes, j.Changes...)
+	for _, p := range j.Predicted {
+		if p.Metric == serverdir.OutputMetric {
+			c.Predicted = [3]stat.Opt{optional(p.Low), optional(p.Mid), optional(p.High)}
+		}
+	}
+	r.Changes = append(r.Changes, c)
+}
+
+// judge adds the verdict on the latest change, and whether its result was within the prediction.
+func (r *journalled) judge(j *journal.Record) {
+	c := r.last()
+	c.Direction, c.Reason, c.Gain, c.Low, c.High = j.Direction, j.Text, optional(j.Mid), optional(j.Low), optional(j.High)
+	if low, high := c.Predicted[0], c.Predicted[2]; low.OK && high.OK && c.Gain.OK {
+		r.Made++
+		if c.Gain.V >= low.V && c.Gain.V <= high.V {
+			r.Within++
+		}
+	}
+}
+
+func optional(v *float64) stat.Opt {
+	if v == nil {
+		return stat.None
+	}
+	return stat.Some(*v)
+}

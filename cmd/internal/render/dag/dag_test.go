@@ -1,0 +1,311 @@
+package dag
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+func dagSVG(t testing.TB, tables *optrace.Tables, d *optrace.DAG, s *optrace.Summary) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteSVG(&b, tables, d, s); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func dagDOT(t testing.TB, tables *optrace.Tables, d *optrace.DAG, s *optrace.Summary) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteDOT(&b, tables, d, s); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// checkXML returns what is wrong with an XML document.
+func checkXML(doc []byte) error {
+	d := xml.NewDecoder(bytes.NewReader(doc))
+	depth := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			if depth != 0 {
+				return fmt.Errorf("%d elements are open at the end", depth)
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch x := token.(type) {
+		case xml.StartElement:
+			depth++
+			if x.Name.Local == "script" || slices.ContainsFunc(x.Attr, func(a xml.Attr) bool { return strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "href" }) {
+				return fmt.Errorf("an element %s with %v", x.Name.Local, x.Attr)
+			}
+		case xml.EndElement:
+			depth--
+		}
+	}
+}
+
+// checkDOT returns what is wrong with a DOT graph: unbalanced braces or quotes.
+func checkDOT(doc []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\n':
+			return fmt.Errorf("a line ends within quotes, at byte %d", i)
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}':
+			depth--
+		case c == '<':
+			return fmt.Errorf("markup at byte %d", i)
+		}
+	}
+	if depth != 0 || quoted {
+		return fmt.Errorf("%d braces are open, in quotes: %v", depth, quoted)
+	}
+	return nil
+}
+
+func TestDAGGoldens(t *testing.T) {
+	tables, d := llamaGraph(22)
+	svg := dagSVG(t, tables, d, decoding())
+	golden(t, "dag-llama.svg", svg)
+	if err := checkXML(svg); err != nil {
+		t.Error(err)
+	}
+	small, two := llamaGraph(2)
+	dot := dagDOT(t, small, two, decoding())
+	golden(t, "dag-llama.dot", dot)
+	if err := checkDOT(dot); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDAGIsFolded checks that equal layers are drawn once, with their total, and that nothing else is left out.
+func TestDAGIsFolded(t *testing.T) {
+	tables, d := llamaGraph(22)
+	all := drawingOf(tables, d, decoding())
+	g := all.folded()
+	if len(g.groups) != 1 || g.groups[0] != (fold{0, 20, 21}) {
+		t.Fatalf("groups %+v, want layers 0 to 20", g.groups)
+	}
+	stand, sum, before := 0, 0.0, 0.0
+	for i := range all.nodes {
+		before += all.nodes[i].share.V
+	}
+	loops := 0
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		stand += n.times
+		sum += n.share.V
+		if n.group >= 0 && n.times != 21 || n.group < 0 && n.times != 1 {
+			t.Errorf("%s %s stands for %d", n.op, n.name, n.times)
+		}
+	}
+	for _, e := range g.edges {
+		if e.back {
+			loops++
+		}
+	}
+	if stand != len(all.nodes) {
+		t.Errorf("the boxes stand for %d of %d nodes", stand, len(all.nodes))
+	}
+	if d := sum - before; d > 1e-9 || d < -1e-9 || sum < .9 {
+		t.Errorf("the boxes have %v of the time, the nodes %v", sum, before)
+	}
+	if loops != 2 { // the residual stream goes into a norm and into a sum
+		t.Errorf("%d edges lead to the next layer, want 2", loops)
+	}
+}
+
+// TestDAGLayout checks that boxes do not overlap, labels fit into them, and edges lead downwards.
+func TestDAGLayout(t *testing.T) {
+	for _, layers := range []int{1, 2, 22} {
+		tables, d := llamaGraph(layers)
+		for name, g := range map[string]*drawing{"whole": drawingOf(tables, d, decoding()), "folded": drawingOf(tables, d, decoding()).folded()} {
+			labels := make([][]string, len(g.nodes))
+			for i := range g.nodes {
+				labels[i] = g.nodes[i].lines(true)
+			}
+			l := g.layout(labels)
+			for _, rank := range l.ranks {
+				for i := 1; i < len(rank); i++ {
+					a, b := &l.boxes[rank[i-1]], &l.boxes[rank[i]]
+					if a.x+a.width/2 > b.x-b.width/2+1e-6 {
+						t.Fatalf("%s, %d layers: boxes overlap: %+v %+v", name, layers, a, b)
+					}
+				}
+			}
+			for i := range g.nodes {
+				b := &l.boxes[i]
+				for _, s := range labels[i] {
+					if float64(cell.Width(s))*letterWidth > b.width {
+						t.Fatalf("%q does not fit into %v", s, b.width)
+					}
+				}
+				if b.x-b.width/2 < 0 || b.x+b.width/2 > l.width || b.y+b.height/2 > l.height {
+					t.Fatalf("%+v lies outside of %v × %v", b, l.width, l.height)
+				}
+			}
+			for _, e := range g.edges {
+				if !e.back && l.boxes[e.from].rank >= l.boxes[e.to].rank {
+					t.Fatalf("%s, %d layers: %s stands beside or below %s, which uses it", name, layers, g.nodes[e.from].name, g.nodes[e.to].name)
+				}
+			}
+		}
+	}
+}
+
+// TestDAGHasEveryNode checks that DOT has each node and edge once.
+func TestDAGHasEveryNode(t *testing.T) {
+	tables, d := llamaGraph(3)
+	dot := dagDOT(t, tables, d, nil)
+	edges := map[[2]string]bool{}
+	for _, m := range regexp.MustCompile(`(n\d+) -> (n\d+)`).FindAllStringSubmatch(string(dot), -1) {
+		edges[[2]string{m[1], m[2]}] = true
+	}
+	want := map[[3]int]bool{}
+	for _, e := range optrace.Edges(d) {
+		leaf := 0
+		if e.Leaf {
+			leaf = 1
+		}
+		want[[3]int{leaf, e.From, e.To}] = true
+	}
+	if len(edges) != len(want) {
+		t.Errorf("%d edges of %d", len(edges), len(want))
+	}
+	if n := bytes.Count(dot, []byte("[label=")); n != len(d.Nodes)+len(d.Leaves)-1 { // one leaf is unused
+		t.Errorf("%d nodes of %d", n, len(d.Nodes)+len(d.Leaves)-1)
+	}
+}
+
+// anyGraph returns a random, implausible graph: with cycles, views of missing tensors, and names that try to break out of a
+// document.
+func anyGraph(seed uint64) (*optrace.Tables, *optrace.DAG) {
+	r := rand.New(rand.NewPCG(seed, 11))
+	t, d := llamaGraph(int(seed % 4))
+	names := append(slices.Clone(hostile), `"];}`, "</text><script>x()</script>", "]]>", "<!--", "&amp;", `\`, `a\"`, "ffn_up-3", "blk.9999.x", "blk.0.y")
+	for i := range t.Tensors {
+		if r.IntN(3) == 0 {
+			t.Tensors[i].Name, t.Tensors[i].Type = names[r.IntN(len(names))], names[r.IntN(len(names))]
+		}
+	}
+	for i := range t.Operators {
+		if r.IntN(5) == 0 {
+			t.Operators[i] = optrace.Operator{Op: names[r.IntN(len(names))], Sub: names[r.IntN(len(names))], Out: r.Uint32N(400)}
+		}
+	}
+	for _, list := range [][]optrace.Node{d.Nodes, d.Leaves} {
+		for i := range list {
+			if r.IntN(6) == 0 {
+				list[i].Sources = append(slices.Clone(list[i].Sources), 0x10000+uint64(r.IntN(120))*0x150)
+				list[i].View = 0x10000 + uint64(r.IntN(120))*0x150
+			}
+			if r.IntN(20) == 0 {
+				list[i].Operator = r.Uint32()
+			}
+		}
+	}
+	d.Truncated = int(seed%3) * 7
+	return t, d
+}
+
+// FuzzDAG checks that any graph is drawn, well-formed and with every name escaped.
+func FuzzDAG(f *testing.F) {
+	for seed := range uint64(60) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		tables, d := anyGraph(seed)
+		s := decoding()
+		for i := range s.Steps {
+			if (seed+uint64(i))%3 == 0 {
+				s.Steps[i].Name, s.Steps[i].Share = hostile[seed%uint64(len(hostile))], stat.Some(math.Inf(int(seed%3)-1))
+			}
+		}
+		if err := checkXML(dagSVG(t, tables, d, s)); err != nil {
+			t.Error(err)
+		}
+		if err := checkDOT(dagDOT(t, tables, d, s)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func BenchmarkDAGSVG(b *testing.B) {
+	t, d := llamaGraph(80)
+	s := decoding()
+	for b.Loop() {
+		if err := WriteSVG(io.Discard, t, d, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestDAGSamples writes pictures for manual inspection to the directory in ROOFTOP_SAMPLES, if set.
+func TestDAGSamples(t *testing.T) {
+	dir := os.Getenv("ROOFTOP_SAMPLES")
+	if dir == "" {
+		t.Skip("NOT CHECKED: how pictures look to a person (ROOFTOP_SAMPLES names no directory)")
+	}
+	tables, d := llamaGraph(22)
+	if err := os.WriteFile(dir+"/dag.svg", dagSVG(t, tables, d, decoding()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSharesOfViews checks that views have the time of a summary if it has any, as with old builds whose threads schedule
+// them.
+func TestSharesOfViews(t *testing.T) {
+	g := func() *drawing {
+		return &drawing{nodes: []node{
+			{op: "MUL_MAT", name: "Qcur-0"}, {op: "RESHAPE", name: "Qcur-0 (reshaped)", view: true}, {op: "RESHAPE", name: "Qcur-1 (reshaped)", view: true},
+		}}
+	}
+	s := &optrace.Summary{
+		Phases: []optrace.PhaseRow{{Phase: "decode"}},
+		Steps: []optrace.OperatorRow{
+			{Phase: "decode", Op: "MUL_MAT", Name: "Qcur", Share: stat.Some(0.75)}, {Phase: "decode", Op: "RESHAPE", Name: "Qcur", Share: stat.Some(0.25)},
+		},
+	}
+	old := g()
+	old.setShares(s)
+	sum := 0.0
+	for _, n := range old.nodes {
+		sum += n.share.V
+	}
+	if sum != 1 || old.nodes[1].share != stat.Some(0.125) {
+		t.Errorf("shares of an old build add up to %v: %+v", sum, old.nodes)
+	}
+	s.Steps = s.Steps[:1]
+	today := g()
+	today.setShares(s)
+	if today.nodes[1].share.OK || today.nodes[0].share != stat.Some(0.75) {
+		t.Errorf("views that nothing computes: %+v", today.nodes)
+	}
+}

@@ -1,0 +1,115 @@
+package render
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestZeroTo(t *testing.T) {
+	for _, c := range []struct {
+		most, hi float64
+		ticks    []float64
+	}{
+		{5980, 6000, []float64{0, 2000, 4000, 6000}},
+		{1, 1, []float64{0, .2, .4, .6, .8, 1}},
+		{.004, .004, []float64{0, .001, .002, .003, .004}},
+		{101, 150, []float64{0, 50, 100, 150}},
+	} {
+		hi, ticks := linearTicks(c.most, 5)
+		near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
+		if !cmp.Equal(hi, c.hi, near) || !cmp.Equal(ticks, c.ticks, near) {
+			t.Errorf("%g: to %g with %v, want %g with %v", c.most, hi, ticks, c.hi, c.ticks)
+		}
+	}
+}
+
+func TestDecades(t *testing.T) {
+	for _, c := range []struct{ least, most, lo, hi float64 }{
+		{1, 1024, 1, 2000}, {60, 9000, 50, 10000}, {3, 3, 2, 5}, {.02, 7, .02, 10}, {100, 100, 100, 1000}, {1, 5e9, 1, 5e9},
+	} {
+		lo, hi, ticks := logTicks(c.least, c.most)
+		if lo != c.lo || hi != c.hi {
+			t.Errorf("%g to %g: from %g to %g, want %g to %g", c.least, c.most, lo, hi, c.lo, c.hi)
+		}
+		if len(ticks) < 2 || len(ticks) > 12 || !slices.IsSorted(ticks) || ticks[0] < lo || ticks[len(ticks)-1] > hi*(1+1e-9) {
+			t.Errorf("%g to %g: ticks %v", c.least, c.most, ticks)
+		}
+	}
+}
+
+func TestEscaped(t *testing.T) {
+	for in, want := range map[string]string{
+		"max_num_seqs":              "max_num_seqs",
+		"_a_ __b__ c_":              `\_a\_ \_\_b\_\_ c\_`,
+		"a|b":                       `a\|b`,
+		"--max-num-seqs 4":          "--max-num-seqs 4",
+		"![x](http://h) [y](z)":     `!\[x\](http://h) \[y\](z)`,
+		"<b>&lt;":                   "&lt;b>&amp;lt;",
+		"`rm` **now** $x$ ~~z~~ \\": "\\`rm\\` \\*\\*now\\*\\* \\$x\\$ \\~\\~z\\~\\~ \\\\",
+		"a\nb\x1b[2J":               "a b\ufffd\\[2J",
+	} {
+		if got := escapeMarkdown(in); got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestParagraph(t *testing.T) {
+	for in, want := range map[string]string{"# title": `\# title`, "- item": `\- item`, "+1 %": `\+1 %`, "one - two": "one - two", "": "", "  # x": `\# x`, "_a_": `\_a\_`} {
+		if got := escapeParagraph(in); got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+}
+
+// luminance is the relative luminance of a colour #rrggbb or #rgb (WCAG 2.2).
+func luminance(t *testing.T, colour string) float64 {
+	t.Helper()
+	if len(colour) == 4 {
+		colour = "#" + strings.Repeat(colour[1:2], 2) + strings.Repeat(colour[2:3], 2) + strings.Repeat(colour[3:4], 2)
+	}
+	sum := 0.0
+	for i, weight := range []float64{.2126, .7152, .0722} {
+		n, err := strconv.ParseUint(colour[1+2*i:3+2*i], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := float64(n) / 255
+		if c <= .04045 {
+			c /= 12.92
+		} else {
+			c = math.Pow((c+.055)/1.055, 2.4)
+		}
+		sum += weight * c
+	}
+	return sum
+}
+
+// Texts must have a contrast of at least 4.5 to their background, lines of a plot 3, in light and dark mode (WCAG 2.2, 1.4.3
+// and 1.4.11).
+func TestContrast(t *testing.T) {
+	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(pageHTML, -1)
+	if len(themes) != 2 {
+		t.Fatalf("%d themes", len(themes))
+	}
+	for i, theme := range themes {
+		colours := map[string]string{}
+		for _, m := range regexp.MustCompile(`--(\w+): (#\w+)`).FindAllStringSubmatch(theme[1], -1) {
+			colours[m[1]] = m[2]
+		}
+		for name, least := range map[string]float64{"ink": 4.5, "muted": 4.5, "ok": 4.5, "warn": 4.5, "bad": 4.5, "baseline": 4.5, "trial": 4.5, "ideal": 3, "achievable": 3} {
+			for _, ground := range []string{"paper", "panel"} {
+				a, b := luminance(t, colours[name]), luminance(t, colours[ground])
+				if ratio := (max(a, b) + .05) / (min(a, b) + .05); ratio < least {
+					t.Errorf("theme %d: %s on %s: contrast %.2f, want %.1f", i, name, ground, ratio, least)
+				}
+			}
+		}
+	}
+}

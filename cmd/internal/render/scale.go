@@ -1,0 +1,120 @@
+package render
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/tui/chart"
+)
+
+// scale maps values between lo and hi to coordinates between from and to.
+type scale struct {
+	lo, hi   float64
+	from, to float64
+	log      bool
+	ticks    []float64
+	label    func(float64) string
+}
+
+// scaleOf returns the scale of an axis between two coordinates, with about the given number of ticks.
+func scaleOf(a *page.Axis, from, to float64, ticks int) scale {
+	s := scale{from: from, to: to, log: a.Log, label: labelsOf(a)}
+	switch {
+	case a.Log:
+		s.lo, s.hi, s.ticks = logTicks(a.From, a.To)
+	case a.Exact:
+		s.lo, s.hi, s.ticks = a.From, a.To, []float64{a.From, (a.From + a.To) / 2, a.To}
+	default:
+		s.hi, s.ticks = linearTicks(a.To, ticks)
+	}
+	if a.Ticks != nil {
+		s.ticks = a.Ticks
+	}
+	return s
+}
+
+func (s *scale) at(v float64) float64 {
+	share := 0.0
+	switch {
+	case s.log:
+		share = math.Log(min(max(v, s.lo), s.hi)/s.lo) / math.Log(s.hi/s.lo)
+	case s.hi > s.lo:
+		share = (v - s.lo) / (s.hi - s.lo)
+	}
+	return s.from + share*(s.to-s.from)
+}
+
+// linearTicks returns a linear scale from zero to a round number of at least most, with its ticks.
+func linearTicks(most float64, ticks int) (hi float64, at []float64) {
+	if !(most > 0) || math.IsInf(most, 0) {
+		most = 1
+	}
+	step := chart.Nice(most / float64(ticks))
+	for i := 0.0; ; i++ {
+		at = append(at, i*step)
+		if i*step >= most*(1-1e-9) && i > 0 {
+			return i * step, at
+		}
+	}
+}
+
+// logTicks returns the 1-2-5 steps from at most least to at least most, or only powers of ten if there are too many
+// steps.
+func logTicks(least, most float64) (lo, hi float64, at []float64) {
+	lo = math.Pow(10, math.Floor(math.Log10(least)+1e-9))
+	for _, step := range []float64{5, 2} {
+		if lo*step <= least*(1+1e-9) {
+			lo *= step
+			break
+		}
+	}
+	hi = chart.Nice(most)
+	if hi <= lo {
+		hi = 10 * lo
+	}
+	for v := lo; v <= hi*(1+1e-9); v = chart.Nice(v * 1.5) {
+		at = append(at, v)
+	}
+	const room = 12
+	if len(at) <= room {
+		return lo, hi, at
+	}
+	var powers []float64
+	for _, v := range at {
+		if x := math.Log10(v); math.Abs(x-math.Round(x)) < 1e-9 {
+			powers = append(powers, v)
+		}
+	}
+	return lo, hi, powers
+}
+
+// labelsOf returns a function that formats the ticks of an axis, which are round numbers.
+func labelsOf(a *page.Axis) func(float64) string {
+	switch {
+	case a.Unit == "clock":
+		return func(v float64) string { return figure.Clock(time.Duration(v * float64(time.Second))) }
+	case a.Unit == "" && a.Log:
+		return func(v float64) string {
+			if v >= 1 {
+				return figure.Count(v)
+			}
+			return strconv.FormatFloat(v, 'g', 2, 64)
+		}
+	case a.Unit == "":
+		return figure.Count
+	}
+	return func(v float64) string {
+		number, printed := figure.Amount(v, a.Unit)
+		if strings.Contains(number, ".") {
+			number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+		}
+		if v == 0 || printed == "" {
+			return number
+		}
+		return number + figure.NBSP + printed
+	}
+}

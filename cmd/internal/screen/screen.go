@@ -1,0 +1,141 @@
+// Package screen is the part that all commands with a full-screen display share: options of the
+// screen, and restoring the terminal.
+package screen
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"time"
+
+	"charm.land/bubbletea/v2"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/tui"
+)
+
+// Options control the look and refresh rate of the screen.
+type Options struct {
+	Theme   string
+	Colors  string // file with the user's colours, "" for none
+	Refresh time.Duration
+	Mouse   bool
+	// Program adds options of the Bubble Tea program: tests have no terminal.
+	Program []tea.ProgramOption
+}
+
+// Limits of the time between two frames.
+const (
+	defaultRefresh = 250 * time.Millisecond
+	minRefresh     = 50 * time.Millisecond
+	maxRefresh     = 10 * time.Second
+)
+
+// Default returns the options for commands without screen flags.
+func Default() Options { return Options{Theme: "auto", Refresh: defaultRefresh, Mouse: true} }
+
+// Register adds the flags of the screen.
+func (o *Options) Register(f *pflag.FlagSet) {
+	cli.Choice(f, &o.Theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal", "auto", "dark", "light")
+	f.StringVar(&o.Colors, "theme-file", "", "`FILE` with colours of your own, a line each: warn = #ffe169 bold")
+	f.DurationVar(&o.Refresh, "refresh", defaultRefresh, "`TIME` between two looks at the run, 50ms to 10s; longer over a slow line")
+	f.BoolVar(&o.Mouse, "mouse", true, "take wheel and clicks; shift selects text, --mouse=false leaves the mouse to the terminal")
+}
+
+// Check rejects flags that are out of range.
+func (o *Options) Check() error {
+	if o.Refresh < minRefresh || o.Refresh > maxRefresh {
+		return cli.Usagef("--refresh %v: give %v to %v", o.Refresh, minRefresh, maxRefresh)
+	}
+	if _, err := o.colors(); err != nil {
+		return cli.Usagef("--theme-file: %w", err)
+	}
+	return nil
+}
+
+// maxColors limits the size of a file of colours, in bytes.
+const maxColors = 64 << 10
+
+// colors reads the file of colours, if there is one.
+func (o *Options) colors() (tui.Colors, error) {
+	if o.Colors == "" {
+		return nil, nil
+	}
+	f, err := os.Open(o.Colors)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxColors))
+	if err != nil {
+		return nil, err
+	}
+	c, err := tui.ParseColors(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Colors, err)
+	}
+	return c, nil
+}
+
+// TUI returns the options of package tui.
+func (o *Options) TUI(w *cli.World, out *cli.Output) tui.Options {
+	options := tui.Options{ASCII: out.Style(w).ASCII, Color: out.Color, Theme: o.Theme, Refresh: o.Refresh, NoMouse: !o.Mouse, Env: w.Env}
+	options.Colors, _ = o.colors() // Check has read it
+	if f, ok := w.Stdin.(*os.File); ok {
+		options.Program = append(options.Program, tea.WithInput(f))
+	}
+	if f, ok := w.Stdout.(*os.File); ok {
+		options.Program = append(options.Program, tea.WithOutput(f))
+	}
+	options.Program = append(options.Program, o.Program...)
+	return options
+}
+
+// Possible reports whether a command may use the screen: stdin and stdout are terminals, and no
+// other output was requested.
+func Possible(w *cli.World, out *cli.Output) bool {
+	_, stdout := cli.Terminal(w.Stdout)
+	kind, _ := w.Env("TERM")
+	return possible(out, cli.TerminalInput(w.Stdin), stdout, kind)
+}
+
+func possible(out *cli.Output, stdin, stdout bool, term string) bool {
+	return !out.JSON && !out.Plain && stdin && stdout && term != "dumb"
+}
+
+// screenOff resets what a screen sets: the alternate screen, a hidden cursor, bracketed paste, the
+// mouse and a style.
+const screenOff = "\x1b[?1049l\x1b[?25h\x1b[?2004l\x1b[?1002l\x1b[?1006l\x1b[m"
+
+// Restorer saves the terminal's state and returns a function that restores it, for when the screen
+// program cannot do it itself.
+func Restorer(w *cli.World) func() {
+	in, ok := w.Stdin.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	state, err := term.GetState(int(in.Fd()))
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		_ = term.Restore(int(in.Fd()), state)
+		fmt.Fprint(w.Stdout, screenOff)
+	}
+}
+
+// Silence keeps the output of standard loggers off the terminal, and returns a function that undoes
+// that.
+func Silence() func() {
+	logger, writer := slog.Default(), log.Writer()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	log.SetOutput(io.Discard)
+	return func() {
+		slog.SetDefault(logger)
+		log.SetOutput(writer)
+	}
+}

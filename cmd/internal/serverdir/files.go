@@ -1,0 +1,182 @@
+package serverdir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+)
+
+// StateError means that a run cannot be recorded in the directory of a server, so nothing
+// may be touched.
+type StateError struct {
+	Dir string
+	Err error
+}
+
+func (e *StateError) Error() string {
+	why := e.Err.Error()
+	switch {
+	case errors.Is(e.Err, syscall.ENOSPC), errors.Is(e.Err, syscall.EDQUOT):
+		why = fmt.Sprintf("less than %d MiB is free there", reserved>>20)
+	case errors.Is(e.Err, syscall.EROFS):
+		why = "the file system is read-only"
+	case errors.Is(e.Err, fs.ErrPermission):
+		why = "no permission to write there"
+	case errors.Is(e.Err, syscall.ENOTDIR):
+		why = "a part of that path is not a directory"
+	}
+	return fmt.Sprintf("the journal cannot be written in %s: %s; nothing was touched; set XDG_STATE_HOME to another place", e.Dir, why)
+}
+
+func (e *StateError) Unwrap() error { return e.Err }
+
+// Keep stores an exact launch in a file that only its owner can read, and returns the name
+// of the file. Equal launches share one file. The error is a *StateError if the disk
+// cannot be written.
+func (s *Store) Keep(l *launcher.Launch) (string, error) {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return "", fmt.Errorf("launch: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	name := launchPrefix + hex.EncodeToString(sum[:8]) + ".json"
+	path := filepath.Join(s.dir, name)
+	if have, err := os.ReadFile(path); err == nil && string(have) == string(data) {
+		return name, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.withReserve(func() error { return WriteFile(path, data, 0o600) }); err != nil {
+		return "", &StateError{Dir: s.dir, Err: err}
+	}
+	return name, nil
+}
+
+// withReserve calls do, which writes to the disk. If the disk is full, it releases the
+// reserved space and calls do again.
+func (s *Store) withReserve(do func() error) error {
+	err := do()
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	if os.Remove(filepath.Join(s.dir, ReserveName)) != nil {
+		return err
+	}
+	return do()
+}
+
+// ReadLaunch reads an exact launch from a directory.
+func ReadLaunch(dir, name string) (*launcher.Launch, error) {
+	if !IsLaunch(name) || filepath.Base(name) != name {
+		return nil, fmt.Errorf("%q is not a launch file of a journal", name)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("launch: %w", err)
+	}
+	l := &launcher.Launch{}
+	if err := json.Unmarshal(data, l); err != nil {
+		return nil, fmt.Errorf("launch %s: %w", filepath.Join(dir, name), err)
+	}
+	return l, nil
+}
+
+// IsLaunch reports whether a file name is that of an exact launch.
+func IsLaunch(name string) bool {
+	return strings.HasPrefix(name, launchPrefix) && strings.HasSuffix(name, ".json")
+}
+
+// temporarySuffix is the suffix of this package's temporary files.
+const temporarySuffix = ".tmp"
+
+// IsTemporary reports whether a file name is that of an unfinished write.
+func IsTemporary(name string) bool {
+	return strings.HasSuffix(name, temporarySuffix) || atomicfile.Unfinished(name)
+}
+
+// WriteFile replaces a file atomically: a reader sees the old content or the new, even
+// after a crash.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	return atomicfile.Write(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// makeDirs creates a directory and its parents, accessible only to their owner, and syncs
+// their names to the disk.
+func makeDirs(dir string) error {
+	if info, err := os.Stat(dir); err == nil {
+		if !info.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+		}
+		return nil
+	}
+	if err := makeDirs(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(dir))
+}
+
+// appendSync appends to a file that only its owner can read, and syncs it.
+func appendSync(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// reserve creates a file that reserves space on the disk. It writes all bytes, because file
+// systems allocate no space for a sparse file.
+func reserve(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 1<<16)
+	for written := int64(0); err == nil && written < size; written += int64(len(block)) {
+		_, err = f.Write(block)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// Dirs returns the directories of servers below root, ordered by name; none if root does
+// not exist.
+func Dirs(root string) ([]string, error) {
+	list, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, e := range list {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs, nil
+}

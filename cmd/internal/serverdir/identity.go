@@ -1,0 +1,189 @@
+package serverdir
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+)
+
+// Identity identifies a server across runs: its address, model and GPUs.
+type Identity struct {
+	Host  string   `json:"host"` // "" and loopback mean this machine
+	Port  int      `json:"port"`
+	Model string   `json:"model"`
+	GPUs  []string `json:"gpus"` // UUIDs
+	// Machine is the host name of this machine for a local server, because several machines
+	// may share a state directory. OpenStore sets it.
+	Machine string `json:"machine,omitempty"`
+	// Addresses are the resolved addresses of Host, so that two tuners that name a remote
+	// server differently get the same lock. They are not part of the identity.
+	// [Identity.Resolved] sets them.
+	Addresses []string `json:"addresses,omitempty"`
+	// URL is the last base URL of the server. It is not part of the identity.
+	URL string `json:"url"`
+}
+
+// normal returns the identity in canonical form.
+func (id Identity) normal() Identity {
+	id.Host = strings.ToLower(strings.Trim(id.Host, "[]"))
+	if isLocal(id.Host) {
+		id.Host = "localhost"
+		if id.Machine == "" {
+			id.Machine = Hostname()
+		}
+	}
+	id.GPUs = slices.Clone(id.GPUs)
+	slices.Sort(id.GPUs)
+	return id
+}
+
+// isLocal reports whether a host is this machine, by any of its names and addresses, so that
+// two tuners that name a server differently get the same lock.
+func isLocal(host string) bool {
+	if host == "" || host == "localhost" || host == strings.ToLower(Hostname()) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	own, _ := proc.OwnAddresses() // on failure only loopback counts
+	return proc.IsLocal(ip, own)
+}
+
+// Hostname returns the name of this host, "" if unknown.
+func Hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// hashBytes is the number of bytes of a hash in a directory name. It separates servers
+// whose readable parts are equal.
+const hashBytes = 4
+
+// Name returns the name of the server's directory: a readable part and a hash.
+func (id Identity) Name() string {
+	id = id.normal()
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{id.Host, id.Machine, strconv.Itoa(id.Port), id.Model}, id.GPUs...), "\x00")))
+	name := id.Host + "-" + strconv.Itoa(id.Port)
+	if model := plain(id.Model[strings.LastIndexByte(id.Model, '/')+1:]); model != "" {
+		name += "-" + model
+	}
+	return plain(name) + "-" + hex.EncodeToString(sum[:hashBytes])
+}
+
+// address returns host:port, which two tuners of one server share whatever else they know.
+func (id Identity) address() string { return id.Host + ":" + strconv.Itoa(id.Port) }
+
+// places returns all addresses that are locked for a server, sorted.
+func (id Identity) places() []string {
+	list := []string{id.address()}
+	for _, a := range id.Addresses {
+		list = append(list, a+":"+strconv.Itoa(id.Port))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// resolveWithin limits the lookup of a host's addresses.
+const resolveWithin = 2 * time.Second
+
+// Resolved returns the identity with the addresses of the server's host; unchanged if they
+// cannot be resolved.
+func (id Identity) Resolved(ctx context.Context) Identity {
+	return id.resolved(ctx, net.DefaultResolver.LookupNetIP)
+}
+
+// namedPorts are ports on which one address serves many servers by name.
+var namedPorts = [...]int{80, 443}
+
+func (id Identity) resolved(ctx context.Context, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)) Identity {
+	host := id.normal().Host
+	if host == "localhost" || slices.Contains(namedPorts[:], id.Port) {
+		return id
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
+	defer cancel()
+	list, err := lookup(ctx, "ip", host)
+	if err != nil {
+		return id
+	}
+	id.Addresses = nil
+	for _, ip := range list {
+		text := ip.Unmap().WithZone("").String()
+		if isLocal(text) {
+			text = "localhost"
+		}
+		id.Addresses = append(id.Addresses, text)
+	}
+	slices.Sort(id.Addresses)
+	id.Addresses = slices.Compact(id.Addresses)
+	return id
+}
+
+// String returns "MODEL at HOST:PORT", or only the address without a model.
+func (id Identity) String() string {
+	at := id.address()
+	if id.Model == "" {
+		return at
+	}
+	return id.Model + " at " + at
+}
+
+// plain returns at most 80 characters that every file system accepts; it replaces others by
+// underscores.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, s)
+	s = strings.Trim(s, "._")
+	return s[:min(len(s), 80)]
+}
+
+func writeIdentity(dir string, id Identity) error {
+	data, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, identityName)
+	if have, err := os.ReadFile(path); err == nil && string(have) == string(data)+"\n" {
+		return nil
+	}
+	return WriteFile(path, append(data, '\n'), 0o600)
+}
+
+// ReadIdentity reads the identity of the server of a directory.
+func ReadIdentity(dir string) (Identity, error) {
+	var id Identity
+	data, err := os.ReadFile(filepath.Join(dir, identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, fmt.Errorf("%s is not the directory of a server: it has no %s", dir, identityName)
+	}
+	if err != nil {
+		return id, err
+	}
+	if err := json.Unmarshal(data, &id); err != nil {
+		return id, fmt.Errorf("%s: %w", filepath.Join(dir, identityName), err)
+	}
+	return id, nil
+}

@@ -1,0 +1,239 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// ScoredPrediction is one recommendation with its predictions and the measured effects.
+type ScoredPrediction struct {
+	Scenario string
+	Seed     uint64
+	Step     int // 1 for the first change of a server, 2 for the one recommended after it, …
+	Finding  string
+	Advice   string // the flag or the kind of change
+	Change   string // as it was made
+	// HeldOut is set if the server is in the half that nothing is fitted on.
+	HeldOut bool
+	Scores  []Scored
+	// Unscored is why the effect was not measured: the change cannot be tried, or the server does
+	// not start with it. "" if it was measured.
+	Unscored string
+	Before   *Outcome
+	After    *Outcome
+}
+
+// Scored is a predicted change of one metric and the measured one, as ratios minus one; NaN for an
+// end that is not predicted.
+type Scored struct {
+	Metric         string
+	Low, Mid, High float64
+	Measured       float64
+}
+
+// Error returns the ratio of the predicted level (the middle) to the measured one, minus one; NaN
+// without a middle.
+func (s *Scored) Error() float64 { return (1+s.Mid)/(1+s.Measured) - 1 }
+
+// Whole reports whether the prediction has both ends and a middle.
+func (s *Scored) Whole() bool { return !math.IsNaN(s.Low + s.Mid + s.High) }
+
+// Covered reports whether the measured change is within the predicted ends.
+func (s *Scored) Covered() bool { return !(s.Measured < s.Low) && !(s.Measured > s.High) }
+
+// Score returns the score of a metric, nil if it was not predicted or not measured.
+func (f *ScoredPrediction) Score(metric string) *Scored {
+	for i := range f.Scores {
+		if f.Scores[i].Metric == metric {
+			return &f.Scores[i]
+		}
+	}
+	return nil
+}
+
+// Case is one server on which recommendations are applied.
+type Case struct {
+	Scenario scenarios.Scenario
+	Seed     uint64
+}
+
+// heldOut reports whether a server is in the half that is held out, by the hash of its name: all
+// variants of one scenario are in the same half.
+func heldOut(sc *scenarios.Scenario) bool {
+	h := fnv.New32a()
+	h.Write([]byte(sc.Name))
+	return h.Sum32()>>8&1 == 1
+}
+
+const (
+	// variants is the number of variants of each scenario.
+	variants = 3
+	// randomCases is the number of random servers.
+	randomCases = 400
+	// maxSteps is the maximum number of recommendations that are applied to one server.
+	maxSteps = 3
+)
+
+// Cases returns the servers that predictions are scored on: every scenario of a list, unchanged and
+// with variants of load and lengths, and random servers.
+func Cases(list []scenarios.Scenario, seed uint64) []Case {
+	var out []Case
+	for i := range list {
+		out = append(out, Case{list[i], seed})
+		for v := range uint64(variants) {
+			out = append(out, Case{vary(&list[i], seed, v), seed + 1 + v})
+		}
+	}
+	for n := range randomCases {
+		out = append(out, Case{Random(seed, n), seed})
+	}
+	return out
+}
+
+// vary returns a scenario with more or fewer clients and longer or shorter requests. The factors are
+// uniform on a logarithmic scale.
+func vary(sc *scenarios.Scenario, seed, variant uint64) scenarios.Scenario {
+	const span = 1.6
+	h := fnv.New64a()
+	h.Write([]byte(sc.Name))
+	d := dice{rand.New(rand.NewPCG(seed*1000+variant, h.Sum64()))}
+	level, prompt, output := d.between(1/span, span), d.between(1/span, span), d.between(1/span, span)
+	out := *sc
+	out.Load = nil
+	for _, s := range sc.Load {
+		phases := s.Phases
+		s.Phases = nil
+		for _, p := range phases {
+			p.Rate *= level
+			p.To *= level
+			if p.Users > 0 {
+				p.Users = max(1, int(math.Round(float64(p.Users)*level)))
+			}
+			s.Phases = append(s.Phases, p)
+		}
+		s.Prompt = longer(s.Prompt, prompt)
+		s.Turn = longer(s.Turn, prompt)
+		s.Output = longer(s.Output, output)
+		s.Prefix.Tokens = int(float64(s.Prefix.Tokens) * prompt)
+		out.Load = append(out.Load, s)
+	}
+	return out
+}
+
+// longer scales a distribution of lengths. A factor above 1 does not raise the maximum, so that no
+// request exceeds the model's context.
+func longer(l scenarios.Lengths, factor float64) scenarios.Lengths {
+	if !l.Set() {
+		return l
+	}
+	least, most := float64(l.Least)*factor, float64(l.Most)*factor
+	if l.Mean > 0 {
+		l.Mean *= factor
+		most = min(most, float64(l.Most))
+	}
+	l.Least = int(math.Round(least))
+	l.Most = max(1, l.Least, int(math.Round(most)))
+	return l
+}
+
+// ScorePredictions applies the recommendations for each server, at most maxSteps, and compares the
+// predicted effect of each with the measured one. done, if not nil, is called after each server with
+// the number of servers so far.
+func ScorePredictions(ctx context.Context, cases []Case, o Options, done func(n int)) ([]ScoredPrediction, error) {
+	each := make([][]ScoredPrediction, len(cases))
+	n := 0
+	err := parallel(ctx, len(cases), func(i int) { each[i] = followServer(ctx, &cases[i], o) }, func(int) {
+		if n++; done != nil {
+			done(n)
+		}
+	})
+	return slices.Concat(each...), err
+}
+
+// followServer applies and scores the recommendations for one server.
+func followServer(ctx context.Context, c *Case, o Options) []ScoredPrediction {
+	o.Seed = c.Seed
+	sc := c.Scenario
+	before, err := Run(&sc, nil, o)
+	if err != nil || before.refused() {
+		return nil
+	}
+	var out []ScoredPrediction
+	for step := 1; step <= maxSteps && ctx.Err() == nil; step++ {
+		rec := before.Diagnosis.Recommendation
+		if rec == nil {
+			break
+		}
+		f := ScoredPrediction{
+			Scenario: sc.Name, Seed: c.Seed, Step: step, HeldOut: heldOut(&sc), Before: before,
+			Finding: string(rec.Finding), Advice: string(rec.Kind),
+		}
+		if rec.Flag != "" {
+			f.Advice = rec.Flag
+		}
+		change, untried := recommended(&sc, &before.Diagnosis)
+		if change == nil {
+			f.Unscored = untried
+			out = append(out, f)
+			break
+		}
+		f.Change = describe(change)
+		after, err := Run(&sc, change, o)
+		switch {
+		case err != nil:
+			f.Unscored = oneLine(err.Error())
+		case after.refused():
+			f.Unscored = "the server does not start: " + oneLine(after.Refused.Error())
+		}
+		if f.Unscored != "" {
+			out = append(out, f)
+			break
+		}
+		f.After, f.Scores = after, scores(rec.Predicted, before, after)
+		out = append(out, f)
+		next, ok := changed(&sc, change, after)
+		if !ok {
+			break
+		}
+		sc, before = next, after
+	}
+	return out
+}
+
+// changed returns the scenario after a change; false if its command cannot be written without
+// quoting.
+func changed(sc *scenarios.Scenario, change *scenarios.Change, after *Outcome) (scenarios.Scenario, bool) {
+	next := *sc
+	next.Server = after.Command
+	if len(change.Load) > 0 {
+		next.Load = change.Load
+	}
+	return next, !strings.ContainsAny(after.Command, "'\"\\")
+}
+
+// scores compares predictions with the metrics page before and after.
+func scores(predicted []engine.Prediction, before, after *Outcome) []Scored {
+	var out []Scored
+	for _, p := range predicted {
+		was, is := metric(before, "page."+p.Metric), metric(after, "page."+p.Metric)
+		if measured := is/was - 1; stat.IsFinite(measured) {
+			s := Scored{Metric: p.Metric, Low: p.Low.Or(math.NaN()), Mid: p.Mid.Or(math.NaN()), High: p.High.Or(math.NaN()), Measured: measured}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// String formats the prediction and the measured change in one line.
+func (s *Scored) String() string {
+	return fmt.Sprintf("%s .. %s .. %s, measured %s", signedPercent(s.Low), signedPercent(s.Mid), signedPercent(s.High), signedPercent(s.Measured))
+}

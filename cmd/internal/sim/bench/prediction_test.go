@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
+)
+
+func TestScore(t *testing.T) {
+	nan := math.NaN()
+	list := []ScoredPrediction{
+		{Finding: "a", Scores: []Scored{{metricGoal, 0.5, 1, 1.5, 0.6}}},    // held, 25 % too high
+		{Finding: "a", Scores: []Scored{{metricGoal, 0.5, 1, 1.5, 0.25}}},   // below, 60 %
+		{Finding: "a", Scores: []Scored{{metricGoal, 0.05, 0.1, 0.2, 1}}},   // above, -45 %
+		{Finding: "a", Scores: []Scored{{metricGoal, 0, nan, 0.5, 0.6}}},    // a bound, broken
+		{Finding: "a", Scores: []Scored{{metricTTFT, -0.5, -0.4, 0, -0.5}}}, // of another metric
+		{Finding: "b", Scores: []Scored{{metricGoal, 0, 1, 2, 1}}},          // not counted
+	}
+	got := Score(list, metricGoal, func(f *ScoredPrediction) bool { return f.Finding == "a" })
+	want := Scoreboard{N: 3, Bounds: 1, Error: 0.45, Bias: 0.25, Coverage: 1. / 3, Below: 1. / 3, Above: 1. / 3, Width: 2.5/1.5 - 1}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if none := Score(nil, metricGoal, nil); none.N != 0 || !math.IsNaN(none.Error) || !math.IsNaN(none.Coverage) {
+		t.Errorf("of nothing: %+v", none)
+	}
+}
+
+func TestVary(t *testing.T) {
+	list, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	halves := map[bool]int{}
+	for i := range list {
+		sc := &list[i]
+		halves[heldOut(sc)]++
+		v := vary(sc, 1, 0)
+		if heldOut(&v) != heldOut(sc) {
+			t.Errorf("%s: a variant is in the other half", sc.Name)
+		}
+		if len(sc.Load) > 0 && cmp.Equal(v.Load, sc.Load) {
+			t.Errorf("%s: the variant has the same load", sc.Name)
+		}
+		for j := range v.Load {
+			s := &v.Load[j]
+			if s.Prompt.Most < s.Prompt.Least || s.Output.Most < 1 || s.Prefix.Tokens > s.Prompt.Most {
+				t.Errorf("%s: %+v cannot be offered", sc.Name, s)
+			}
+		}
+	}
+	if halves[true] < len(list)/3 || halves[false] < len(list)/3 {
+		t.Errorf("halves of %v", halves)
+	}
+}
+
+// A server with too few slots is followed: the slots first, and what comes after.
+func TestForetell(t *testing.T) {
+	list, err := scenarios.Select("slot-capped/8b-a100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := ScorePredictions(t.Context(), []Case{{list[0], 1}}, Options{}, nil)
+	if err != nil || len(told) == 0 {
+		t.Fatalf("%d predictions, %v", len(told), err)
+	}
+	f := &told[0]
+	s := f.Score(metricGoal)
+	if f.Advice != "--max-num-seqs" || f.Step != 1 || s == nil || !s.Whole() || !(s.Measured > 0.5) {
+		t.Errorf("%s by %s: %v", f.Advice, f.Finding, s)
+	}
+	var b bytes.Buffer
+	if err := WritePredictions(&b, told, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.Contains(text, "SIMULATED") || !strings.Contains(text, "concurrency-saturation: --max-num-seqs") {
+		t.Errorf("got:\n%s", text)
+	}
+}
+
+// Of a few servers, the same every time: middles that are near, and intervals that
+// are no guess. The whole library is scored by rooftop sim bench --predictions.
+func TestPredictionsOfAFew(t *testing.T) {
+	if !longtest.Tests {
+		t.Skip("NOT CHECKED without -tags long: predictions of some thirty simulated servers")
+	}
+	list, err := scenarios.Select("slot-capped", "budget-too-low", "kv-preempting")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []Case
+	for _, sc := range list {
+		cases = append(cases, Case{sc, 1}, Case{vary(&sc, 1, 0), 2})
+	}
+	told, err := ScorePredictions(t.Context(), cases, Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goal := Score(told, metricGoal, nil)
+	t.Logf("%+v", goal)
+	if goal.N < 15 || goal.Error > 0.12 || goal.Coverage < 0.6 {
+		t.Errorf("output: %+v", goal)
+	}
+	for _, m := range []string{metricTTFT, metricITL} {
+		s := Score(told, m, nil)
+		t.Logf("%s %+v", m, s)
+		if s.N < 15 || s.Coverage < 0.5 {
+			t.Errorf("%s: %+v", m, s)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package live_test
+
+// underRace reports whether the race detector watches.
+const underRace = false

@@ -1,0 +1,278 @@
+package vllmsim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
+)
+
+// Call is a request at the front end.
+type Call struct {
+	Prompt string // text; a chat as rendered by the template
+	// Tokens replaces Prompt if the caller gave token IDs. The server keeps it and never writes to
+	// it.
+	Tokens    []core.Token
+	MaxTokens int // 0 means up to the model's length
+	MinTokens int
+	IgnoreEOS bool
+	Priority  int
+	// Model is the requested model: a served name or an adapter; "" means the first served name.
+	Model   string
+	Adapter string // LoRA adapter, if Model does not name it
+	Salt    string
+	// StopAfter is the output length at which the model ends by itself unless IgnoreEOS is set; 0
+	// means a random length from the server's distribution.
+	StopAfter int
+	// Path is the HTTP path for the http_* families; "" means /v1/completions.
+	Path string
+	// Once requests a single update at the end, like a client without streaming.
+	Once bool
+	// Quiet leaves Update.Text empty, for a sink that does not read it.
+	Quiet bool
+}
+
+// Update is one update of a request. A caller gets the updates of a request in order of time.
+type Update struct {
+	At      time.Duration // when it leaves the front end, plus the delay of a network fault
+	Tokens  []core.Token  // new ones; valid during the call
+	Text    string        // their text
+	Finish  core.Reason
+	Err     error         // why the request failed; the update is then the last
+	History *core.History // in the last update, valid during the call; nil if the engine did not end the request
+}
+
+// Sink receives the updates of one request, called from Advance.
+type Sink func(Update)
+
+// request is a call in progress.
+type request struct {
+	id      core.ID
+	call    Call
+	sink    Sink // nil without a listener or after the client went away
+	prompt  []core.Token
+	adapter string
+	max     int
+	front   int // API server process
+	rank    int // -1 before an engine is chosen
+
+	arrived time.Duration // at the front end's socket
+	handled time.Duration // start of its handler: vLLM's arrival_time
+	gone    bool          // whether the client went away
+	queued  bool          // the engine has it
+	ended   bool          // the engine is done with it
+
+	made, sent int          // tokens that left the engine, and of these those that a message is made of
+	out        []core.Token // delivered to the front end, not sent yet
+	messages   int
+	counted    bool          // its answer is in the http_* families
+	outside    int           // updates that are delayed in a slow network
+	last       time.Duration // arrival of the last of these
+}
+
+// Refusal is an answer other than 200, with vLLM's text.
+type Refusal struct {
+	Status  int    // of HTTP
+	Type    string // of the error body: "BadRequestError", "NotFoundError", …
+	Param   string // parameter with the error; "" if none
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Refusals that are not caused by the request itself.
+var (
+	// ErrClosed is the result of a connection that is refused or broken without an HTTP answer: the
+	// server does not listen, or a fault cut the connection.
+	ErrClosed = &Refusal{Message: "connection refused or reset: the server does not listen"}
+	// ErrDead is the answer of an API server whose engine died (vLLM 0.32,
+	// v1/engine/exceptions.py).
+	ErrDead = &Refusal{Status: 500, Type: "InternalServerError",
+		Message: "EngineCore encountered an issue. See stack trace (above) for the root cause."}
+	errFailed = &Refusal{Status: 500, Type: "InternalServerError", Message: "Internal server error"}
+)
+
+// Submit accepts a request at time now and returns its ID for Cancel. The error is a [*Refusal] that
+// HTTP would answer at once: 400 for a request that is too long, 404 for an unknown model, [ErrClosed]
+// or [ErrDead]. The page counts it.
+func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
+	now = max(now, v.now)
+	switch {
+	case v.closed || now < v.healthy || v.faults.cut(now):
+		return 0, ErrClosed
+	case v.dead:
+		v.answered(&c, ErrDead.Status, 0, 0)
+		return 0, ErrDead
+	case v.refused(now):
+		v.answered(&c, errFailed.Status, 0, len(errFailed.Message)+100)
+		return 0, errFailed
+	}
+	q := &request{call: c, sink: sink, rank: -1, arrived: now, prompt: c.Tokens}
+	if q.prompt == nil {
+		// Capacity for tokens of the usual length, including the blank.
+		q.prompt = token.Append(make([]core.Token, 0, len(c.Prompt)/5+8), c.Prompt)
+	}
+	if r := v.check(q); r != nil {
+		v.answered(&c, r.Status, 0, len(r.Message)+100)
+		return 0, r
+	}
+	v.lastID++
+	q.id = v.lastID
+	v.requests[q.id] = q
+	q.front = int(q.id-1) % len(v.fronts)
+	if now == v.now {
+		v.arrive(q, now)
+	} else {
+		v.events.Push(now, event{kind: arrives, request: q})
+	}
+	return q.id, nil
+}
+
+// check resolves the parameters of a request and returns vLLM's refusal, nil if there is none. Texts
+// and order are those of vLLM 0.32 (entrypoints/openai/models/serving.py,
+// renderers/params.py, sampling_params.py, v1/engine/input_processor.py), and of 0.11's
+// entrypoints/openai/serving_engine.py before 0.20.
+func (v *Server) check(q *request) *Refusal {
+	s, c := v.settings, &q.call
+	adapter := c.Adapter
+	if c.Model != "" && !slices.Contains(s.Served, c.Model) {
+		adapter = c.Model
+	}
+	if adapter != "" && !slices.Contains(s.LoRAModules, adapter) {
+		return &Refusal{Status: 404, Type: "NotFoundError", Param: "model",
+			Message: fmt.Sprintf("The model `%s` does not exist.", adapter)}
+	}
+	q.adapter = adapter
+	prompt, model := len(q.prompt), s.MaxModelLen
+	switch {
+	case c.MaxTokens < 0:
+		return bad("max_tokens", "max_tokens must be at least 1, got %d.", c.MaxTokens)
+	case c.MinTokens < 0:
+		return bad("", "min_tokens must be greater than or equal to 0, got %d.", c.MinTokens)
+	case c.MaxTokens > 0 && c.MinTokens > c.MaxTokens:
+		return bad("", "min_tokens must be less than or equal to max_tokens=%d, got %d.", c.MaxTokens, c.MinTokens)
+	case prompt == 0:
+		return bad("", "The decoder prompt cannot be empty")
+	}
+	if settings.Minor(s.Release) < 20 {
+		switch {
+		case prompt >= model:
+			return bad("", "This model's maximum context length is %d tokens. However, your request has %d input tokens. Please reduce the length of the input messages.", model, prompt)
+		case prompt+c.MaxTokens > model:
+			return bad("max_tokens", "'max_tokens' or 'max_completion_tokens' is too large: %d. This model's maximum context length is %d tokens and your request has %d input tokens (%d > %d - %d).",
+				c.MaxTokens, model, prompt, c.MaxTokens, model, prompt)
+		}
+	}
+	switch {
+	case c.MaxTokens > model:
+		return bad("max_tokens", "max_tokens=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.", c.MaxTokens, model)
+	case prompt > model:
+		return bad("input_tokens", "This model's maximum context length is %d tokens. However, your prompt contains %d input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.", model, prompt)
+	case prompt == model:
+		return bad("", "The decoder prompt (length %d) plus the number of requested output tokens (at least 1) is longer than the maximum model length of %d. Make sure that `max_model_len` is no smaller than the number of text tokens (prompt + requested output tokens).", prompt, model)
+	}
+	q.max = model - prompt
+	if c.MaxTokens > 0 {
+		q.max = min(q.max, c.MaxTokens)
+	}
+	return nil
+}
+
+func bad(param, format string, args ...any) *Refusal {
+	return &Refusal{Status: 400, Type: "BadRequestError", Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// Cancel records that the client of a request went away. Its sink is not called any more, and the
+// engine frees its blocks at the end of the current step. Requests that have ended and unknown IDs
+// are ignored.
+func (v *Server) Cancel(now time.Duration, id core.ID) {
+	q := v.requests[id]
+	if q == nil || q.gone {
+		return
+	}
+	now = max(now, v.now)
+	q.sink = nil
+	if now == v.now {
+		v.leave(q, now)
+	} else {
+		v.events.Push(now, event{kind: leaves, request: q})
+	}
+}
+
+// leave makes the front end notice that a client went away: from then on it ignores further outputs of
+// the request, also in the counters (vLLM v1/engine/output_processor.py).
+func (v *Server) leave(q *request, now time.Duration) {
+	if q.gone || v.requests[q.id] == nil {
+		return
+	}
+	v.abandon(q, 200, now)
+}
+
+// abandon removes a request from the front end and its engine, because the client is gone or gets an
+// error.
+func (v *Server) abandon(q *request, status int, now time.Duration) {
+	q.gone, q.sink = true, nil
+	v.close(q, status, now)
+	switch {
+	case v.dead || v.closed || q.ended:
+		v.forget(q)
+	case q.queued:
+		r := v.ranks[q.rank]
+		r.engine.Abort(q.id, now)
+		r.begin(now)
+	}
+}
+
+// close counts the answer to a request, once.
+func (v *Server) close(q *request, status int, now time.Duration) {
+	if !q.counted {
+		q.counted = true
+		v.answered(&q.call, status, now-q.arrived, q.bytes())
+	}
+}
+
+// forget removes a request that has ended from the server's table.
+func (v *Server) forget(q *request) {
+	delete(v.requests, q.id)
+}
+
+// Sizes of vLLM's JSON messages without their text, in bytes. They are used only in the http_*
+// summaries of sizes.
+const (
+	requestBytes = 120
+	answerBytes  = 420
+	messageBytes = 210
+)
+
+// bytes estimates the bytes sent to the client so far.
+func (q *request) bytes() int {
+	if q.call.Once {
+		return answerBytes + q.sent*6
+	}
+	return q.messages*messageBytes + q.sent*6
+}
+
+// answered counts an answer in the http_* families.
+func (v *Server) answered(c *Call, status int, took time.Duration, bytes int) {
+	path := c.Path
+	if path == "" {
+		path = "/v1/completions"
+	}
+	size := requestBytes + len(c.Prompt)
+	if c.Tokens != nil {
+		size += 6 * len(c.Tokens)
+	}
+	v.book.HTTP("POST", path, status, took, size, bytes)
+}
+
+// characters returns the number of characters that the tokenizer reads of a request.
+func (q *request) characters() int {
+	if q.call.Tokens != nil {
+		return 0
+	}
+	return utf8.RuneCountInString(q.call.Prompt)
+}

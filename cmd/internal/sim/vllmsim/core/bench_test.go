@@ -1,0 +1,144 @@
+package core
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// loop keeps an engine at a number of running requests: each that ends is
+// followed by a new one.
+type loop struct {
+	e      *Engine
+	next   ID
+	prompt []Token
+	output int
+	shared int // leading tokens that all prompts have in common
+	now    time.Duration
+}
+
+func (l *loop) submit() {
+	l.next++
+	p := make([]Token, len(l.prompt))
+	for i := range p {
+		p[i] = Token(i)
+		if i >= l.shared {
+			p[i] = Token(uint64(l.next)*7919+uint64(i)) & 0x7fffffff
+		}
+	}
+	l.e.Submit(Request{ID: l.next, Arrival: l.now, Prompt: p, MaxTokens: l.output}, l.now)
+}
+
+func (l *loop) step() bool {
+	_, ok := l.e.Begin(l.now)
+	if !ok {
+		return false
+	}
+	l.now += time.Millisecond
+	for _, o := range l.e.Complete(l.now).Outputs {
+		if o.Finish != NotFinished {
+			l.submit()
+		}
+	}
+	return true
+}
+
+func BenchmarkStep(b *testing.B) {
+	for _, batch := range []int{1, 16, 64, 256, 1024} {
+		for _, async := range []bool{false, true} {
+			b.Run(fmt.Sprintf("batch=%d/async=%v", batch, async), func(b *testing.B) {
+				e := NewEngine(Config{
+					MaxNumSeqs: batch, MaxNumBatchedTokens: 8192, MaxModelLen: 16384, BlockSize: 16, NumBlocks: 30_000,
+					PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true, AsyncScheduling: async,
+				})
+				l := loop{e: e, prompt: make([]Token, 64), output: 400}
+				for range batch {
+					l.submit()
+				}
+				for range 100 {
+					l.step()
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					l.step()
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+			})
+		}
+	}
+}
+
+// TestMemory holds an engine of 30,000 blocks, all of them in use, to a tenth of the
+// 100 MB that a simulator may take.
+func TestMemory(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	l := loop{e: NewEngine(Config{
+		MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 16384, BlockSize: 16, NumBlocks: 30_000,
+		PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true,
+	}), prompt: make([]Token, 1024), output: 2048}
+	for range 256 {
+		l.submit()
+	}
+	var usage float64
+	for range 2000 {
+		l.step()
+		usage = max(usage, l.e.State().KVUsage)
+	}
+	used := heap() - before
+	t.Logf("%.1f MB at a usage of up to %.2f", float64(used)/1e6, usage)
+	if used > 10e6 || usage < 0.99 {
+		t.Errorf("%d bytes at a usage of up to %.2f", used, usage)
+	}
+	runtime.KeepAlive(l.e)
+}
+
+// BenchmarkHour is an hour of simulated time, by the clock of [timeOf]: 64 users who
+// starve for blocks, and 256 who do not.
+func BenchmarkHour(b *testing.B) {
+	for _, at := range []struct{ users, blocks int }{{64, 2000}, {256, 30_000}} {
+		b.Run(fmt.Sprintf("users=%d/blocks=%d", at.users, at.blocks), func(b *testing.B) {
+			for b.Loop() {
+				l := loop{e: NewEngine(starved(at.blocks)), prompt: make([]Token, 256), output: 1024}
+				for range at.users {
+					l.submit()
+				}
+				steps := 0
+				for ; l.now < time.Hour; steps++ {
+					batch, _ := l.e.Begin(l.now)
+					l.now += timeOf(&batch)
+					for _, o := range l.e.Complete(l.now).Outputs {
+						if o.Finish != NotFinished {
+							l.submit()
+						}
+					}
+				}
+				b.ReportMetric(float64(steps), "steps")
+			}
+		})
+	}
+}
+
+// BenchmarkStarved is the preemption workload: 64 users on
+// 2,000 blocks.
+func BenchmarkStarved(b *testing.B) {
+	e := NewEngine(Config{
+		MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, BlockSize: 16, NumBlocks: 2000,
+		PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true, AsyncScheduling: true,
+	})
+	l := loop{e: e, prompt: make([]Token, 256), output: 1024}
+	for range 64 {
+		l.submit()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		l.step()
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+}

@@ -1,0 +1,296 @@
+package core
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// bench drives an engine by hand, with a millisecond for each step.
+type bench struct {
+	t   *testing.T
+	e   *Engine
+	now time.Duration
+}
+
+func newBench(t *testing.T, c Config) *bench { return &bench{t: t, e: NewEngine(c)} }
+
+// words returns n tokens that are the same for the same kind.
+func words(kind, n int) []Token {
+	p := make([]Token, n)
+	for i := range p {
+		p[i] = Token(1000*kind + i)
+	}
+	return p
+}
+
+// add submits a request that arrives now and ends after a number of tokens.
+func (b *bench) add(id ID, prompt []Token, output int) {
+	b.submit(Request{ID: id, Prompt: prompt, MaxTokens: output})
+}
+
+func (b *bench) submit(r Request) {
+	r.Arrival = b.now
+	b.e.Submit(r, b.now)
+}
+
+func (b *bench) begin() Batch {
+	b.t.Helper()
+	batch, ok := b.e.Begin(b.now)
+	if !ok {
+		b.t.Fatal("nothing is to be done")
+	}
+	return batch
+}
+
+func (b *bench) complete() Report {
+	b.t.Helper()
+	b.now += time.Millisecond
+	r := b.e.Complete(b.now)
+	if err := b.e.Check(); err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+// step runs one step and returns which requests computed how many tokens.
+func (b *bench) step() (rows [][2]int, r Report) {
+	b.t.Helper()
+	for _, w := range b.begin().Work {
+		rows = append(rows, [2]int{int(w.ID), w.New})
+	}
+	return rows, b.complete()
+}
+
+// drain runs steps until nothing is left and returns them and all outputs.
+func (b *bench) drain() (steps int, outputs []Output) {
+	b.t.Helper()
+	for !b.e.Idle() {
+		if steps++; steps > 10_000 {
+			b.t.Fatal("the engine never becomes idle")
+		}
+		_, r := b.step()
+		for _, o := range r.Outputs {
+			history := *o.History
+			o.History = &history
+			outputs = append(outputs, o)
+		}
+	}
+	return steps, outputs
+}
+
+func (b *bench) wantRows(want ...[2]int) Report {
+	b.t.Helper()
+	got, r := b.step()
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		b.t.Errorf("step %d (-want +got)\n%s", r.Step, d)
+	}
+	return r
+}
+
+func eachGeneration(t *testing.T, test func(t *testing.T, c Config)) {
+	for name, g := range map[string]Generation{"new": New, "old": Old} {
+		t.Run(name, func(t *testing.T) {
+			c := small()
+			c.Generation = g
+			test(t, c)
+		})
+	}
+}
+
+// Facts 6, 7, 11 and 12: running requests come first, in their order; what does
+// not fit is cut and goes on ahead of new ones; a cut prompt yields nothing.
+func TestChunkedPrefill(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, c Config) {
+		c.MaxNumBatchedTokens = 10
+		b := newBench(t, c)
+		b.add(1, words(1, 4), 5)
+		b.wantRows([2]int{1, 4})
+		b.add(2, words(2, 16), 3)
+		b.add(3, words(3, 5), 3)
+		if r := b.wantRows([2]int{1, 1}, [2]int{2, 9}); len(r.Outputs) != 1 {
+			t.Errorf("%d outputs, want that of request 1 only", len(r.Outputs))
+		}
+		r := b.wantRows([2]int{1, 1}, [2]int{2, 7}, [2]int{3, 2})
+		if len(r.Outputs) != 2 || !r.Outputs[1].First || r.ComputedPrompt != 16 {
+			t.Errorf("%d outputs and %d computed prompt tokens, want the first token of request 2 with all its 16", len(r.Outputs), r.ComputedPrompt)
+		}
+		b.wantRows([2]int{1, 1}, [2]int{2, 1}, [2]int{3, 3})
+	})
+}
+
+func TestWithoutChunkingAPromptBeyondTheBudgetWaits(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, c Config) {
+		c.MaxNumBatchedTokens, c.ChunkedPrefill = 10, false
+		b := newBench(t, c)
+		b.add(1, words(1, 7), 3)
+		b.add(2, words(2, 8), 3)
+		b.add(3, words(3, 1), 3)
+		b.wantRows([2]int{1, 7}) // request 3 would fit, but is behind
+		b.wantRows([2]int{1, 1}, [2]int{2, 8}, [2]int{3, 1})
+	})
+}
+
+func TestLongPrefillThreshold(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, c Config) {
+		c.MaxNumBatchedTokens, c.LongPrefillTokenThreshold = 20, 6
+		b := newBench(t, c)
+		b.add(1, words(1, 15), 3)
+		b.add(2, words(2, 8), 3)
+		b.wantRows([2]int{1, 6}, [2]int{2, 6})
+		b.wantRows([2]int{1, 6}, [2]int{2, 2})
+		b.wantRows([2]int{1, 3}, [2]int{2, 1})
+	})
+}
+
+// Fact 8: the last is preempted, goes to the front of the queue, and nobody is
+// admitted in that step (fact 9). Fact 10: it computes its output again, too.
+func TestPreemptionOfTheLast(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, c Config) {
+		c.NumBlocks, c.PrefixCaching, c.MaxNumSeqs = 7, false, 2
+		b := newBench(t, c)
+		b.add(1, words(1, 8), 9)
+		b.add(2, words(2, 7), 9)
+		b.add(3, words(3, 1), 2) // has neither a slot nor a place in front
+		b.wantRows([2]int{1, 8}, [2]int{2, 7})
+		for range 4 {
+			b.wantRows([2]int{1, 1}, [2]int{2, 1})
+		}
+		// Request 1 needs a fourth block and all six are held.
+		batch := b.begin()
+		if d := cmp.Diff([]ID{2}, batch.Preempted); d != "" || len(batch.Admitted) > 0 || len(batch.Work) != 1 {
+			t.Fatalf("preempted %v, admitted %v, work %v", batch.Preempted, batch.Admitted, batch.Work)
+		}
+		r := b.complete()
+		if r.Preemptions != 1 || r.WaitingCapacity != 2 || r.Running != 1 {
+			t.Errorf("%d preemptions, %d waiting, %d running", r.Preemptions, r.WaitingCapacity, r.Running)
+		}
+		if b.e.waiting.first.req.ID != 2 {
+			t.Errorf("request %d is at the front, want the preempted one", b.e.waiting.first.req.ID)
+		}
+		first := b.e.byID[2].history.FirstToken
+		steps, out := b.drain()
+		var again Output
+		for _, o := range out {
+			if o.ID == 2 && o.History.OutputTokens == 6 {
+				again = o
+			}
+		}
+		// Its sixth token came after request 1 had ended and freed its blocks.
+		if again.Gap < 4*time.Millisecond || again.History.Preemptions != 1 || again.History.FirstToken != first {
+			t.Errorf("after %d steps: gap %v, history %+v", steps, again.Gap, again.History)
+		}
+	})
+}
+
+func TestRecomputationIncludesOutput(t *testing.T) {
+	c := small()
+	c.NumBlocks, c.MaxNumBatchedTokens = 7, 32
+	for _, caching := range []bool{false, true} {
+		c.PrefixCaching = caching
+		b := newBench(t, c)
+		b.add(1, words(1, 8), 6)
+		b.add(2, words(2, 7), 9)
+		var again *Work
+		for range 40 {
+			batch, ok := b.e.Begin(b.now)
+			if !ok {
+				break
+			}
+			if again == nil && slices.Contains(batch.Admitted, 2) && b.e.byID[2].history.Preemptions > 0 {
+				i := slices.IndexFunc(batch.Work, func(w Work) bool { return w.ID == 2 })
+				w := batch.Work[i]
+				again = &w
+			}
+			b.complete()
+		}
+		if again == nil {
+			t.Fatal("request 2 never came back")
+		}
+		// It had 7 tokens of prompt and 5 of output. With caching it finds those of its
+		// own blocks that request 1 did not need meanwhile.
+		switch {
+		case !again.Prefill || again.Context+again.New != 12:
+			t.Errorf("caching %v: it computed %+v, want all 12 tokens", caching, *again)
+		case !caching && again.Context != 0, caching && again.Context != 8:
+			t.Errorf("caching %v: it found %d tokens", caching, again.Context)
+		}
+	}
+}
+
+// Fact 9, head of the line: what does not fit keeps smaller ones waiting.
+func TestHeadOfLineBlocking(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, c Config) {
+		c.NumBlocks = 9
+		b := newBench(t, c)
+		b.add(1, words(1, 20), 4)
+		b.wantRows([2]int{1, 20})
+		b.add(2, words(2, 16), 2)
+		b.add(3, words(3, 2), 2)
+		if r := b.wantRows([2]int{1, 1}); r.WaitingCapacity != 2 {
+			t.Errorf("%d waiting, want 2", r.WaitingCapacity)
+		}
+	})
+}
+
+func TestPriorityPolicy(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, c Config) {
+		c.Policy, c.MaxNumSeqs = Priority, 2
+		b := newBench(t, c)
+		b.submit(Request{ID: 1, Prompt: words(1, 4), MaxTokens: 2, Priority: 5})
+		b.submit(Request{ID: 2, Prompt: words(2, 4), MaxTokens: 2, Priority: 1})
+		b.now++
+		b.submit(Request{ID: 3, Prompt: words(3, 4), MaxTokens: 2, Priority: 1})
+		b.wantRows([2]int{2, 4}, [2]int{3, 4})
+	})
+}
+
+// Fact 8 by priority: the victim need not be the last, and may have been scheduled
+// in the same step already.
+func TestPriorityVictimLeavesItsStep(t *testing.T) {
+	c := small()
+	c.Policy, c.NumBlocks, c.MaxNumBatchedTokens, c.PrefixCaching = Priority, 7, 12, false
+	b := newBench(t, c)
+	b.submit(Request{ID: 1, Prompt: words(1, 7), MaxTokens: 20, Priority: 9})
+	b.wantRows([2]int{1, 7})
+	b.submit(Request{ID: 2, Prompt: words(2, 4), MaxTokens: 20, Priority: 1})
+	b.wantRows([2]int{1, 1}, [2]int{2, 4})
+	var seen bool
+	for range 9 {
+		batch := b.begin()
+		if len(batch.Preempted) > 0 {
+			seen = true
+			if d := cmp.Diff([]ID{1}, batch.Preempted); d != "" || len(batch.Work) != 1 || batch.Work[0].ID != 2 || batch.Tokens != 1 {
+				t.Errorf("preempted %v, work %+v of %d tokens", batch.Preempted, batch.Work, batch.Tokens)
+			}
+		}
+		b.complete()
+	}
+	if !seen {
+		t.Error("nobody was preempted")
+	}
+}
+
+// Fact 16.
+func TestLoRASlots(t *testing.T) {
+	for g, deferred := range map[Generation]int{New: 1, Old: 0} {
+		c := small()
+		c.Generation, c.MaxLoras = g, 1
+		b := newBench(t, c)
+		for id, adapter := range []string{"a", "b", "", "a"} {
+			b.submit(Request{ID: ID(id + 1), Prompt: words(id, 3), MaxTokens: 3, Adapter: adapter})
+		}
+		// Request 2 is set aside, those behind it are not.
+		r := b.wantRows([2]int{1, 3}, [2]int{3, 3}, [2]int{4, 3})
+		if r.WaitingDeferred != deferred || r.WaitingCapacity+r.WaitingDeferred != 1 || r.Running != 3 {
+			t.Errorf("generation %d: %+v", g, r.State)
+		}
+		b.add(5, words(5, 3), 9)
+		b.wantRows([2]int{1, 1}, [2]int{3, 1}, [2]int{4, 1}, [2]int{5, 3})
+		b.wantRows([2]int{1, 1}, [2]int{3, 1}, [2]int{4, 1}, [2]int{5, 1})
+		b.wantRows([2]int{5, 1}, [2]int{2, 3})
+	}
+}

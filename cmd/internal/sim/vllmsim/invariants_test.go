@@ -1,0 +1,568 @@
+package vllmsim
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+)
+
+// scrape reads a page: the sum of each family over its label sets, but of
+// series with a finished_reason those too, by name{reason}.
+func scrape(t testing.TB, v *Server, now time.Duration) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for line := range strings.Lines(string(v.Page(nil, now))) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(line[at+1:], 64)
+		if err != nil {
+			t.Fatalf("page has %q", line)
+		}
+		name, labels, _ := strings.Cut(line[:at], "{")
+		if strings.HasSuffix(name, "_bucket") {
+			continue
+		}
+		out[name] += value
+		if _, reason, ok := strings.Cut(labels, `finished_reason="`); ok {
+			reason, _, _ = strings.Cut(reason, `"`)
+			out[name+"{"+reason+"}"] += value
+		}
+	}
+	return out
+}
+
+// world is a random server under a random load.
+type world struct {
+	args     []string
+	requests []sent
+	cancels  bool
+	pages    time.Duration // between scrapes
+}
+
+type sent struct {
+	at     time.Duration // since healthy
+	call   Call
+	cancel time.Duration // after at; 0 never
+}
+
+func randomWorld(seed uint64) world {
+	r := rand.New(rand.NewPCG(seed, 99))
+	pick := func(options ...string) string { return options[r.IntN(len(options))] }
+	var w world
+	add := func(args ...string) { w.args = append(w.args, args...) }
+	slots := 1 + r.IntN(40)
+	blocks := 150 + r.IntN(600)
+	block := 16
+	if r.IntN(3) == 0 {
+		block = 32
+	}
+	add("--max-num-seqs", strconv.Itoa(slots), "--num-gpu-blocks-override", strconv.Itoa(blocks), "--block-size", strconv.Itoa(block))
+	release := pick("0.10", "0.11", "0.20", "0.32", "0.32")
+	add("--sim-seed", strconv.FormatUint(seed, 10), "--sim-dialect", release, "--max-model-len", "2048")
+	budget := max(slots, []int{96, 512, 2048, 3072, 4096}[r.IntN(5)])
+	if r.IntN(5) == 0 {
+		add("--no-enable-chunked-prefill")
+		budget = max(budget, 2048) // else vLLM refuses
+	}
+	add("--max-num-batched-tokens", strconv.Itoa(budget))
+	if r.IntN(3) == 0 {
+		add("--no-async-scheduling")
+	}
+	if settings.Minor(release) >= 20 && r.IntN(3) == 0 {
+		add("--no-scheduler-reserve-full-isl")
+	}
+	if settings.Minor(release) >= 32 && r.IntN(3) == 0 {
+		add("--watermark", pick("0.01", "0.05", "0.2"))
+	}
+	if r.IntN(4) == 0 {
+		add("--kv-cache-dtype", "fp8")
+	}
+	if r.IntN(4) == 0 {
+		add("--api-server-count", strconv.Itoa(2+r.IntN(3)))
+	}
+	if r.IntN(4) == 0 {
+		add("--tensor-parallel-size", "2")
+	}
+	if r.IntN(5) == 0 {
+		add("--enforce-eager")
+	}
+	if r.IntN(4) == 0 {
+		add("--no-enable-prefix-caching")
+	}
+	if r.IntN(4) == 0 {
+		add("--scheduling-policy", "priority")
+	}
+	if r.IntN(4) == 0 {
+		add("--long-prefill-token-threshold", strconv.Itoa(64+r.IntN(400)))
+	}
+	if r.IntN(3) == 0 {
+		add("--data-parallel-size", strconv.Itoa(2+r.IntN(2)))
+	}
+	adapters := r.IntN(4) == 0
+	if adapters {
+		add("--enable-lora", "--max-loras", "1", "--lora-modules", "red=/r", "blue=/b")
+	}
+	if release != "0.10" && r.IntN(3) == 0 {
+		add("--stream-interval", strconv.Itoa(2+r.IntN(6)))
+	}
+	w.cancels = r.IntN(2) == 0
+	switch r.IntN(6) {
+	case 0:
+		add("--sim-fault", "slow@2+5x1.7,stall@4+3,hiccup@0x300ms")
+	case 1:
+		// Of a cancelled answer that is under way client and page know different ends.
+		if !w.cancels {
+			add("--sim-fault", "network@3+4x250ms,stall@6+1#0")
+		}
+	}
+	w.pages = time.Duration(200+r.IntN(2000)) * time.Millisecond
+	at := time.Duration(0)
+	shared := prompt(200, seed)
+	for i := range 60 + r.IntN(120) {
+		if i%7 != 0 { // bursts
+			at += time.Duration(r.ExpFloat64() * float64(150*time.Millisecond))
+		}
+		c := Call{Prompt: prompt(1+r.IntN(700), seed*1000+uint64(i)), MaxTokens: 1 + r.IntN(300), IgnoreEOS: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			c.Prompt = shared + " " + c.Prompt
+		}
+		c.Priority = r.IntN(3)
+		c.Once = r.IntN(5) == 0
+		if adapters {
+			c.Adapter = pick("", "red", "blue")
+		}
+		if r.IntN(8) == 0 {
+			c.MinTokens = min(c.MaxTokens, 10)
+		}
+		if r.IntN(8) == 0 {
+			c.MaxTokens = 0
+		}
+		one := sent{at: at, call: c}
+		if w.cancels && r.IntN(4) == 0 {
+			one.cancel = time.Duration(r.Float64() * float64(6*time.Second))
+		}
+		w.requests = append(w.requests, one)
+	}
+	return w
+}
+
+// lived is what a world came to.
+type lived struct {
+	clients   []*tally
+	cancelled map[int]bool
+	log       bytes.Buffer
+	sampled   int // tokens by the event log
+	busy      time.Duration
+	end       time.Duration
+	page      map[string]float64
+	raw       []byte
+	preempted map[core.ID]bool
+	full      bool // a step took its whole budget
+}
+
+// referee follows one engine's events and says what no scheduler may do
+// (invariants 1 to 3 of the simulator's design).
+type referee struct {
+	t      testing.TB
+	s      *settings.Settings
+	engine *core.Engine
+	moved  bool // since the last look at its bookkeeping
+	// The last steps that took blocks from a request and that admitted one; steps
+	// count from 1.
+	preempts, admits uint64
+}
+
+func (r *referee) event(e core.Event) {
+	r.t.Helper()
+	r.moved = true
+	switch e.Kind {
+	case core.StepBegan:
+		if e.Tokens > r.s.MaxNumBatchedTokens || e.Batch > r.s.MaxNumSeqs {
+			r.t.Errorf("step %d has %d tokens of %d, %d requests on %d slots", e.Step, e.Tokens, r.s.MaxNumBatchedTokens, e.Batch, r.s.MaxNumSeqs)
+		}
+	case core.StepEnded:
+		if e.Batch > r.s.MaxNumSeqs {
+			r.t.Errorf("after step %d %d requests run on %d slots", e.Step, e.Batch, r.s.MaxNumSeqs)
+		}
+	case core.Preempted:
+		r.preempts = e.Step
+	case core.Scheduled, core.Resumed:
+		r.admits = e.Step
+	}
+	if r.preempts == r.admits && r.preempts > 0 {
+		r.t.Errorf("step %d both preempts and admits", r.admits)
+	}
+}
+
+// look checks the engine's bookkeeping where something happened.
+func (r *referee) look() {
+	r.t.Helper()
+	if !r.moved {
+		return
+	}
+	r.moved = false
+	if err := r.engine.Check(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (w *world) live(t testing.TB, s *settings.Settings) (*Server, *lived) {
+	t.Helper()
+	v := start(t, s)
+	out := &lived{cancelled: map[int]bool{}, preempted: map[core.ID]bool{}}
+	referees := make([]*referee, len(v.ranks))
+	for i, r := range v.ranks {
+		referees[i] = &referee{t: t, s: s, engine: r.engine}
+	}
+	began, batch := make([]time.Duration, len(v.ranks)), make([]int, len(v.ranks))
+	v.Observe(func(rank int, e core.Event) {
+		fmt.Fprintf(&out.log, "%d %+v\n", rank, e)
+		referees[rank].event(e)
+		switch e.Kind {
+		case core.Preempted:
+			out.preempted[e.Request] = true
+		case core.StepBegan:
+			out.full = out.full || e.Tokens >= s.MaxNumBatchedTokens
+			began[rank], batch[rank] = e.At, e.Batch
+		case core.StepEnded:
+			out.sampled += e.Tokens
+			out.busy += time.Duration(batch[rank]) * (e.At - began[rank])
+		}
+	})
+	type act struct {
+		at     time.Duration
+		i      int
+		cancel bool
+	}
+	var acts []act
+	for i, one := range w.requests {
+		acts = append(acts, act{at: v.Healthy() + one.at, i: i})
+		if one.cancel > 0 {
+			acts = append(acts, act{at: v.Healthy() + one.at + one.cancel, i: i, cancel: true})
+		}
+		out.clients = append(out.clients, &tally{})
+	}
+	slices.SortStableFunc(acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
+	ids := make([]core.ID, len(w.requests))
+	last, lastPage := time.Duration(0), map[string]float64{}
+	nextPage := v.Healthy()
+	look := func() {
+		t.Helper()
+		for _, r := range referees {
+			r.look()
+		}
+	}
+	advance := func(until time.Duration) {
+		t.Helper()
+		for at, ok := v.Next(); ok && at <= until; at, ok = v.Next() {
+			v.Advance(at)
+			look()
+		}
+		v.Advance(until)
+	}
+	pass := func(until time.Duration) {
+		t.Helper()
+		for ; nextPage <= until; nextPage += w.pages {
+			advance(nextPage)
+			page := scrape(t, v, nextPage)
+			compareCounters(t, lastPage, page)
+			lastPage = page
+		}
+		advance(until)
+	}
+	for _, a := range acts {
+		pass(a.at)
+		if a.cancel {
+			if out.clients[a.i].ends == 0 {
+				out.cancelled[a.i] = true
+			}
+			v.Cancel(a.at, ids[a.i])
+			continue
+		}
+		id, err := v.Submit(a.at, w.requests[a.i].call, out.clients[a.i].sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[a.i] = id
+	}
+	for {
+		at, ok := v.Next()
+		if !ok {
+			break
+		}
+		if at < last || at > 3*time.Hour {
+			t.Fatalf("next at %v after %v", at, last)
+		}
+		last = at
+		pass(at)
+	}
+	look()
+	out.end = v.now
+	out.page = scrape(t, v, v.now)
+	out.raw = v.Page(nil, v.now)
+	compareCounters(t, lastPage, out.page)
+	return v, out
+}
+
+// compareCounters checks that nothing that counts went back.
+func compareCounters(t testing.TB, before, after map[string]float64) {
+	t.Helper()
+	for name, was := range before {
+		base, _, _ := strings.Cut(name, "{")
+		if !strings.HasSuffix(base, "_total") && !strings.HasSuffix(base, "_count") && !strings.HasSuffix(base, "_sum") {
+			continue
+		}
+		if is, ok := after[name]; !ok || is < was {
+			t.Errorf("%s fell from %v to %v", name, was, is)
+		}
+	}
+}
+
+// worldFlags are the flags that change what a step is made of or takes: each has
+// to be drawn in some world.
+var worldFlags = []string{
+	"--no-async-scheduling", "--no-enable-chunked-prefill", "--no-enable-prefix-caching", "--watermark",
+	"--no-scheduler-reserve-full-isl", "--scheduling-policy", "--long-prefill-token-threshold", "--kv-cache-dtype",
+	"--data-parallel-size", "--tensor-parallel-size", "--api-server-count", "--enforce-eager", "--enable-lora",
+	"--stream-interval", "--sim-fault",
+}
+
+func TestInvariants(t *testing.T) {
+	worlds := uint64(60)
+	if testing.Short() {
+		worlds = 12
+	}
+	// In how many worlds something happened that the invariants are there for.
+	preempted, aborted, full := 0, 0, 0
+	drawn := map[string]bool{}
+	for seed := range worlds {
+		w := randomWorld(seed)
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			s := parsed(t, w.args...)
+			v, got := w.live(t, s)
+			if len(got.preempted) >= 3 {
+				preempted++
+			}
+			if len(got.cancelled) >= 3 {
+				aborted++
+			}
+			if got.full {
+				full++
+			}
+			for _, word := range w.args {
+				drawn[word] = true
+			}
+			checkInvariants(t, &w, s, v, got)
+			if t.Failed() {
+				t.Log("vllm serve", strings.Join(w.args, " "))
+			}
+		})
+	}
+	t.Logf("of %d worlds, several requests were preempted in %d, cancelled in %d; the budget was used up in %d", worlds, preempted, aborted, full)
+	if least := int(worlds) / 10; preempted < least || aborted < least || full < least {
+		t.Errorf("of %d worlds, several requests were preempted in %d, cancelled in %d, and the budget was used up in %d, want each in a tenth", worlds, preempted, aborted, full)
+	}
+	if !testing.Short() {
+		for _, flag := range worldFlags {
+			if !drawn[flag] {
+				t.Errorf("no world has %s", flag)
+			}
+		}
+	}
+}
+
+// usageFamilies and gapFamilies are, by release, the families that say how much
+// of the KV cache is held, and how long tokens came after one another.
+var (
+	usageFamilies = map[string][]string{
+		"0.10": {"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"},
+		"0.11": {"vllm:kv_cache_usage_perc"},
+		"0.20": {"vllm:kv_cache_usage_perc"},
+		"0.32": {"vllm:kv_cache_usage_perc"},
+	}
+	gapFamilies = map[string][]string{
+		"0.10": {"vllm:time_per_output_token_seconds"},
+		"0.11": {"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds"},
+		"0.20": {"vllm:inter_token_latency_seconds"},
+		"0.32": {"vllm:inter_token_latency_seconds"},
+	}
+)
+
+func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, got *lived) {
+	t.Helper()
+	page, totals := got.page, v.Totals()
+
+	// What clients got is what the page counts and what the engines sampled.
+	received, whole, finished, prompts := 0, true, 0, 0
+	for i, c := range got.clients {
+		if c.ends > 1 || c.ends == 0 && !got.cancelled[i] {
+			t.Errorf("request %d ended %d times", i, c.ends)
+		}
+		if got.cancelled[i] {
+			if c.ends != 0 {
+				t.Errorf("request %d was told of its end after it was cancelled", i)
+			}
+			received += c.tokens
+			whole = whole && s.StreamInterval == 1 && !w.requests[i].call.Once
+			continue
+		}
+		finished++
+		prompts += c.history.PromptTokens
+		if c.history.OutputTokens != c.tokens {
+			t.Errorf("request %d: %d tokens, its history has %d", i, c.tokens, c.history.OutputTokens)
+		}
+		received += c.tokens
+		checkLife(t, i, w.requests[i].call, c)
+	}
+	switch counted := int(totals.GenerationTokens); {
+	case whole && counted != received:
+		t.Errorf("clients got %d tokens, the page counts %d", received, counted)
+	case counted < received:
+		t.Errorf("clients got %d tokens, more than the page's %d", received, counted)
+	case counted > got.sampled || len(got.cancelled) == 0 && counted != got.sampled:
+		t.Errorf("the page counts %d tokens, the engines sampled %d", counted, got.sampled)
+	}
+	if int(totals.Finished) != finished {
+		t.Errorf("%v requests finished by the page, %d by their clients", totals.Finished, finished)
+	}
+	if len(got.cancelled) == 0 && int(totals.PromptTokens) != prompts {
+		t.Errorf("the page counts %v prompt tokens, clients %d", totals.PromptTokens, prompts)
+	}
+	if len(v.requests) != 0 {
+		t.Errorf("%d requests in flight after the end", len(v.requests))
+	}
+
+	// The page agrees with itself.
+	equal := func(name string, want float64) {
+		t.Helper()
+		if have, ok := page[name]; !ok || have != want {
+			t.Errorf("%s = %v (on the page: %v), want %v", name, have, ok, want)
+		}
+	}
+	equal("vllm:num_requests_running", 0)
+	equal("vllm:num_requests_waiting", 0)
+	if len(usageFamilies[s.Release]) == 0 || len(gapFamilies[s.Release]) == 0 {
+		t.Fatalf("no families are known of release %s", s.Release)
+	}
+	for _, name := range usageFamilies[s.Release] {
+		equal(name, 0)
+	}
+	equal("vllm:request_success_total{abort}", 0)
+	equal("vllm:generation_tokens_total", totals.GenerationTokens)
+	equal("vllm:e2e_request_latency_seconds_count", float64(finished))
+	ttft := page["vllm:time_to_first_token_seconds_count"]
+	for _, name := range gapFamilies[s.Release] {
+		equal(name+"_count", totals.GenerationTokens-ttft)
+	}
+	if ttft < float64(finished) || ttft > float64(len(w.requests)) {
+		t.Errorf("%v first tokens of %d requests, %d of them finished", ttft, len(w.requests), finished)
+	}
+	computed := totals.PromptTokens
+	if s.Generation() == core.New {
+		computed -= page["vllm:prompt_tokens_cached_total"]
+	}
+	equal("vllm:iteration_tokens_total_sum", computed+totals.GenerationTokens)
+	if totals.PrefixHits > totals.PrefixQueries || math.Mod(totals.PrefixHits, float64(s.BlockSize)) != 0 {
+		t.Errorf("%v of %v looked-up tokens hit, in blocks of %d", totals.PrefixHits, totals.PrefixQueries, s.BlockSize)
+	}
+	sum := func(name string) float64 { return page["vllm:"+name+"_seconds_sum"] }
+	if p, d, i := sum("request_prefill_time"), sum("request_decode_time"), sum("request_inference_time"); math.Abs(p+d-i) > 1e-6*i {
+		t.Errorf("prefill %v + decode %v is not inference %v", p, d, i)
+	}
+	// Little's law, where all that ran finished and nothing waited in between.
+	if len(got.cancelled) == 0 && totals.Preemptions == 0 {
+		want := sum("request_inference_time")
+		if busy := got.busy.Seconds(); math.Abs(busy-want) > 0.01*want {
+			t.Errorf("%.3f request-seconds were run, requests say %.3f", busy, want)
+		}
+	}
+}
+
+func checkLife(t *testing.T, i int, call Call, c *tally) {
+	t.Helper()
+	l := c.history
+	if !(l.Arrival <= l.Queued && l.Queued <= l.Scheduled && l.Scheduled < l.FirstToken && l.FirstToken <= l.LastToken && l.LastToken < c.last) {
+		t.Errorf("request %d: times out of order: %+v", i, *l)
+	}
+	if !call.Once && c.first-l.Arrival < (l.Scheduled-l.Queued)+(l.FirstToken-l.Scheduled) {
+		t.Errorf("request %d: first token after %v, queue and prefill take more", i, c.first-l.Arrival)
+	}
+	switch {
+	case c.finish == core.Length && l.OutputTokens != l.MaxTokens:
+		t.Errorf("request %d ended by length at %d of %d tokens", i, l.OutputTokens, l.MaxTokens)
+	case c.finish == core.Stop && (call.IgnoreEOS || l.OutputTokens < call.MinTokens):
+		t.Errorf("request %d stopped at %d tokens, ignore_eos %v, min_tokens %d", i, l.OutputTokens, call.IgnoreEOS, call.MinTokens)
+	case c.finish != core.Length && c.finish != core.Stop:
+		t.Errorf("request %d ended by %v: %v", i, c.finish, c.err)
+	}
+	if call.Once && c.updates != 1 {
+		t.Errorf("request %d got %d updates without streaming", i, c.updates)
+	}
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	for _, seed := range []uint64{3, 4, 5, 6} {
+		w := randomWorld(seed)
+		_, one := w.live(t, parsed(t, w.args...))
+		_, two := w.live(t, parsed(t, w.args...))
+		if !bytes.Equal(one.raw, two.raw) {
+			t.Errorf("seed %d: pages differ", seed)
+		}
+		if one.log.Len() == 0 || !bytes.Equal(one.log.Bytes(), two.log.Bytes()) {
+			t.Errorf("seed %d: event logs differ", seed)
+		}
+		_, other := w.live(t, parsed(t, append(w.args, "--sim-seed", "77")...))
+		if bytes.Equal(one.log.Bytes(), other.log.Bytes()) {
+			t.Errorf("seed %d: another seed gives the same log", seed)
+		}
+	}
+}
+
+// TestCoarseAdvance drives by large strides, as a wall clock that was late does.
+func TestCoarseAdvance(t *testing.T) {
+	w := randomWorld(8)
+	w.cancels = false
+	drive := func(stride time.Duration) ([]byte, []time.Duration) {
+		v := start(t, parsed(t, w.args...))
+		var firsts []*tally
+		for _, one := range w.requests {
+			got, _ := submit(t, v, v.Healthy()+one.at, one.call)
+			firsts = append(firsts, got)
+		}
+		end := v.Healthy() + 20*time.Minute
+		if stride == 0 {
+			run(v, end)
+		}
+		for at := v.Healthy(); stride > 0 && at <= end; at += stride {
+			v.Advance(at)
+		}
+		var ends []time.Duration
+		for _, c := range firsts {
+			ends = append(ends, c.first, c.last)
+		}
+		return v.Page(nil, end), ends
+	}
+	page, ends := drive(0)
+	for _, stride := range []time.Duration{time.Millisecond, 700 * time.Millisecond, time.Minute} {
+		coarse, times := drive(stride)
+		if !bytes.Equal(page, coarse) {
+			t.Errorf("strides of %v change the page", stride)
+		}
+		if !slices.Equal(ends, times) {
+			t.Errorf("strides of %v change the times of updates", stride)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package page_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+)
+
+// start is when the simulated process of the tests began.
+var start = time.Unix(1795223534, 540_000_000)
+
+// tiny is the launch of the recorded 0.32.0 pages: a small model on a CPU.
+func tiny(change func(*settings.Settings)) *settings.Settings {
+	s := &settings.Settings{
+		Argv: []string{"serve", "tiny"}, Release: "0.32", Served: []string{"rooftop-tiny"}, GPU: catalog.GPU{Name: "NVIDIA L4"},
+		MaxModelLen: 4096, MaxNumSeqs: 4, GPUMemoryUtilization: 0.92, KVCacheMemoryBytes: 1 << 30, BlockSize: 128,
+		ComputeDType: catalog.BF16, KVDType: catalog.BF16, DataParallel: 1, APIServers: 1, PrefixCaching: true, LogStats: true, Scale: 1,
+	}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+// realPage returns a page that a real 0.32.0 wrote.
+func realPage(t *testing.T, name string) string {
+	t.Helper()
+	return unzip(t, filepath.Join("..", "..", "..", "..", "..", "collect", "vllm", "testdata", name))
+}
+
+func unzip(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// lastWord is the number of a sample.
+var lastWord = regexp.MustCompile(` [^ ]+$`)
+
+// shape returns the lines of a page without the numbers of its samples.
+func shape(body string) []string {
+	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+	for i, l := range lines {
+		if !strings.HasPrefix(l, "#") {
+			lines[i] = lastWord.ReplaceAllString(l, "")
+		}
+	}
+	return lines
+}
+
+func write(b *page.Book) string { return string(b.Append(nil, time.Minute)) }

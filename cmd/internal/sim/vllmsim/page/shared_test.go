@@ -1,0 +1,217 @@
+package page_test
+
+import (
+	"encoding/csv"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+)
+
+// fieldData returns a file of the field data beside the checkout, which is not part
+// of the project.
+func fieldData(t *testing.T, path ...string) string {
+	t.Helper()
+	name := filepath.Join(append([]string{"..", "..", "..", "..", "..", "..", "shared", "data"}, path...)...)
+	body, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("NOT CHECKED against %s: the field data is not beside this checkout", filepath.Join(path...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// mark is what every page of a simulated server has more.
+var mark = []string{
+	"+# HELP sim_info A simulated server: neither a GPU nor a model is behind these numbers.",
+	"+# TYPE sim_info gauge",
+}
+
+func TestPageIsTheSharedOneLineByLine(t *testing.T) {
+	tests := []struct {
+		name, file string
+		change     func(*settings.Settings)
+		cache      page.Cache
+		http       [][3]string
+		want       []string
+	}{
+		{
+			name: "0.11.0, idle", file: "vllm-0.11.0-hardware-aware-router-idle.txt",
+			change: func(s *settings.Settings) {
+				s.Release, s.Served, s.MaxModelLen = "0.11", []string{"Qwen/Qwen1.5-0.5B-Chat"}, 32768
+				s.GPUMemoryUtilization, s.KVCacheMemoryBytes, s.BlockSize = 0.25, 0, 16
+			},
+			cache: page.Cache{NumBlocks: 2452},
+			want: []string{
+				// Its Python.
+				`-python_info{implementation="CPython",major="3",minor="10",patchlevel="19",version="3.10.19"}`,
+				`+python_info{implementation="CPython",major="3",minor="12",patchlevel="14",version="3.12.14"}`,
+				mark[0], mark[1],
+				`+sim_info{gpu="NVIDIA L4",release="0.11",scenario="",seed="0",time_scale="1"}`,
+			},
+		},
+		{
+			name: "0.30.0, after load", file: "vllm-0.30.0-inferlint-live-qwen3.8-27b-after-load.txt",
+			change: func(s *settings.Settings) {
+				s.Release, s.Served, s.MaxModelLen = "0.30", []string{"qwen38"}, 16384
+				s.GPUMemoryUtilization, s.KVCacheMemoryBytes, s.BlockSize = 0.93, 0, 784
+			},
+			cache: page.Cache{NumBlocks: 48, SizeTokens: 29127, MaxConcurrency: 16.0 / 9},
+			http:  [][3]string{{"POST", "/v1/completions", "2xx"}, {"POST", "/tokenize", "4xx"}},
+			want: []string{
+				mark[0], mark[1],
+				`+sim_info{gpu="NVIDIA L4",release="0.30",scenario="",seed="0",time_scale="1"}`,
+			},
+		},
+	}
+	// What a hybrid model changes in its cache configuration; ours are plain.
+	hybrid := strings.NewReplacer(`mamba_block_size="784"`, `mamba_block_size="None"`, `mamba_cache_mode="align"`, `mamba_cache_mode="none"`)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			real := shape(hybrid.Replace(fieldData(t, "vllm-metrics", tt.file)))
+			b := page.NewBook(tiny(tt.change), tt.cache, start)
+			for _, h := range tt.http {
+				b.HTTP(h[0], h[1], int(h[2][0]-'0')*100, time.Second, 100, 200)
+			}
+			if d := cmp.Diff(tt.want, differences(real, shape(write(b)))); d != "" {
+				t.Errorf("differences from the real page (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// typed matches the comment that names a family and its type.
+var typed = regexp.MustCompile(`(?m)^# TYPE (vllm:\S+) (\S+)$`)
+
+// TestFamiliesOfTheReleases compares with the families that the packages of vLLM
+// create somewhere. The dialects are those of the first patch of a minor release,
+// the list that of the last.
+func TestFamiliesOfTheReleases(t *testing.T) {
+	rows, err := csv.NewReader(strings.NewReader(fieldData(t, "vllm-families.csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		dialect, patch string
+		missing        []string // features that are not simulated, and what came within the minor release
+		extra          []string
+	}{
+		{dialect: "0.10", patch: "0.10.2", missing: []string{
+			"vllm:inter_token_latency_seconds", // from 0.10.2
+			"vllm:lora_requests_info",          // only with LoRA
+			"vllm:spec_decode_num_accepted_tokens", "vllm:spec_decode_num_accepted_tokens_per_pos",
+			"vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_drafts",
+		}},
+		{dialect: "0.11", patch: "0.11.2", missing: []string{
+			"vllm:corrupted_requests", "vllm:engine_sleep_state", "vllm:external_prefix_cache_hits",
+			"vllm:external_prefix_cache_queries",                                                       // from 0.11.1
+			"vllm:gpu_cache_usage_perc", "vllm:gpu_prefix_cache_hits", "vllm:gpu_prefix_cache_queries", // hidden
+			"vllm:lora_requests_info",
+			"vllm:mm_cache_hits", "vllm:mm_cache_queries", // from 0.11.1
+			"vllm:nixl_bytes_transferred", "vllm:nixl_num_descriptors", "vllm:nixl_num_failed_notifications",
+			"vllm:nixl_num_failed_transfers", "vllm:nixl_post_time_seconds", "vllm:nixl_xfer_time_seconds",
+			"vllm:spec_decode_num_accepted_tokens", "vllm:spec_decode_num_accepted_tokens_per_pos",
+			"vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_drafts",
+		}},
+		{dialect: "0.20", patch: "0.20.2", missing: []string{
+			"vllm:corrupted_requests",
+			"vllm:hf3fs_load_duration_seconds", "vllm:hf3fs_num_failed_load", "vllm:hf3fs_num_failed_save", "vllm:hf3fs_save_duration_seconds",
+			"vllm:kv_block_idle_before_evict_seconds", "vllm:kv_block_lifetime_seconds", "vllm:kv_block_reuse_gap_seconds",
+			"vllm:kv_offload_size", "vllm:kv_offload_total_bytes", "vllm:kv_offload_total_time",
+			"vllm:lora_requests_info",
+			"vllm:nixl_bytes_transferred", "vllm:nixl_num_descriptors", "vllm:nixl_num_failed_notifications",
+			"vllm:nixl_num_failed_transfers", "vllm:nixl_num_kv_expired_reqs", "vllm:nixl_post_time_seconds", "vllm:nixl_xfer_time_seconds",
+			"vllm:spec_decode_num_accepted_tokens", "vllm:spec_decode_num_accepted_tokens_per_pos",
+			"vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_drafts",
+		}},
+		{dialect: "0.32", patch: "0.32.0", missing: []string{
+			"vllm:corrupted_requests",
+			"vllm:hf3fs_load_duration_seconds", "vllm:hf3fs_num_failed_load", "vllm:hf3fs_num_failed_save", "vllm:hf3fs_save_duration_seconds",
+			"vllm:hisparse_cache_hits", "vllm:hisparse_cache_misses", "vllm:hisparse_host_block_idle_before_evict_seconds",
+			"vllm:hisparse_host_block_lifetime_seconds", "vllm:hisparse_host_block_reuse_gap_seconds", "vllm:hisparse_host_cache_usage_perc",
+			"vllm:hisparse_host_to_device_bytes", "vllm:hisparse_pending_page_transfers",
+			"vllm:kv_block_idle_before_evict_seconds", "vllm:kv_block_lifetime_seconds", "vllm:kv_block_reuse_gap_seconds",
+			"vllm:lora_requests_info",
+			"vllm:mooncake_store_operation_bytes_total", "vllm:mooncake_store_operation_failed_keys_total", "vllm:mooncake_store_operation_keys_total",
+			"vllm:mooncake_store_operation_time_seconds", "vllm:mooncake_store_operation_total",
+			"vllm:nixl_bytes_transferred", "vllm:nixl_num_descriptors", "vllm:nixl_num_failed_notifications",
+			"vllm:nixl_num_failed_transfers", "vllm:nixl_num_kv_expired_reqs", "vllm:nixl_num_notifications_after_expiry",
+			"vllm:nixl_post_time_seconds", "vllm:nixl_xfer_time_seconds",
+			"vllm:num_requests_kv_fetch_by_stage",
+			"vllm:spec_decode_num_accepted_tokens_per_pos",
+			"vllm:watermark_requests",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.dialect, func(t *testing.T) {
+			listed := map[string]string{} // type by name on the wire
+			source := map[string]string{} // name in the source
+			for _, row := range rows[1:] {
+				name, core, kind, first, last := row[0], row[1], row[2], row[3], row[4]
+				if core != "v1" || older(tt.patch, first) || older(last, tt.patch) {
+					continue
+				}
+				wire := name
+				if kind == "counter" {
+					wire = strings.TrimSuffix(name, "_total") + "_total"
+				}
+				listed[wire], source[wire] = kind, name
+			}
+			ours := map[string]string{}
+			body := write(page.NewBook(tiny(func(s *settings.Settings) { s.Release = tt.dialect }), page.Cache{}, start))
+			for _, m := range typed.FindAllStringSubmatch(body, -1) {
+				if !strings.HasSuffix(m[1], "_created") {
+					ours[m[1]] = m[2]
+				}
+			}
+			// The list is of the families that the metrics' logger names; this one is built of words.
+			delete(ours, "vllm:cache_config_info")
+			var missing, extra []string
+			for wire, kind := range listed {
+				got, ok := ours[wire]
+				if !ok {
+					missing = append(missing, source[wire])
+				} else if got != kind {
+					t.Errorf("%s is a %s, want a %s", wire, got, kind)
+				}
+			}
+			for wire := range ours {
+				if _, ok := listed[wire]; !ok {
+					extra = append(extra, wire)
+				}
+			}
+			slices.Sort(missing)
+			slices.Sort(extra)
+			if d := cmp.Diff(tt.missing, missing); d != "" {
+				t.Errorf("families missing on our page (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(tt.extra, extra); d != "" {
+				t.Errorf("families only on our page (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// older compares releases of three numbers.
+func older(a, b string) bool {
+	pad := func(v string) string {
+		parts := strings.Split(v, ".")
+		for i, p := range parts {
+			parts[i] = strings.Repeat("0", 4-len(p)) + p
+		}
+		return strings.Join(parts, ".")
+	}
+	return pad(a) < pad(b)
+}

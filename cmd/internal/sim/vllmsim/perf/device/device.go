@@ -1,0 +1,213 @@
+// Package device reads the file that describes a simulated accelerator
+// (--sim-perf-file): the GPU itself, constants of the step-time model, and
+// measured step times. Package perf defines which constants exist and what they do.
+package device
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+)
+
+// MaxBytes is the maximum size of a device file.
+const MaxBytes = 1 << 20
+
+// Description is the content of a device file. The zero Description overrides nothing.
+type Description struct {
+	GPU       *catalog.GPU // nil if the file describes none
+	Constants []Constant   // in the order of the file
+	Table     Table
+}
+
+// Constant is one override of a constant of the step-time model.
+type Constant struct {
+	Name  string
+	Value float64
+	Line  int
+}
+
+// Table is a table of measured decode step times, with every combination of its contexts and batches. It may
+// be empty.
+type Table struct {
+	Contexts []int     // mean tokens of context per sequence, ascending
+	Batches  []int     // sequences, ascending
+	Seconds  []float64 // of Contexts[i] and Batches[j] at i*len(Batches)+j
+}
+
+type file struct {
+	GPU       *catalog.GPU `yaml:"gpu"`
+	Constants yaml.Node    `yaml:"constants"`
+	Table     []point      `yaml:"table"`
+}
+
+type point struct {
+	Context int     `yaml:"context"`
+	Batch   int     `yaml:"batch"`
+	Ms      float64 `yaml:"ms"`
+}
+
+// Parse parses a device file. Errors are one line: "NAME:LINE: problem".
+func Parse(data []byte, name string) (Description, error) {
+	d, err := parse(data)
+	if err != nil {
+		return Description{}, fmt.Errorf("%s:%s", name, located(err))
+	}
+	return d, nil
+}
+
+func parse(data []byte) (Description, error) {
+	if len(data) > MaxBytes {
+		return Description{}, fmt.Errorf("larger than %d bytes", MaxBytes)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	var f file
+	if err := dec.Decode(&f); errors.Is(err, io.EOF) {
+		return Description{}, errors.New(`empty: expected "gpu", "constants" or "table"`)
+	} else if err != nil {
+		return Description{}, err
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return Description{}, errors.New("more than one document")
+	}
+	var d Description
+	var err error
+	if f.GPU != nil {
+		if err = check(f.GPU); err != nil {
+			return Description{}, err
+		}
+		d.GPU = f.GPU
+	}
+	if d.Constants, err = constants(&f.Constants); err != nil {
+		return Description{}, err
+	}
+	d.Table, err = table(f.Table)
+	return d, err
+}
+
+// check completes a GPU and returns an error if a value that the model needs is missing or invalid. It rejects
+// the achievable fractions that rooftop diagnoses with on purpose.
+func check(g *catalog.GPU) error {
+	vendors := []string{"nvidia", "amd", "cpu", "other"}
+	for _, v := range []struct {
+		field string
+		value float64
+		need  bool
+	}{
+		{"vram_gib", g.VRAMGiB, true}, {"mem_bandwidth_gb_s", g.MemBandwidthGBs, true},
+		{"bf16_tflops", g.BF16TFLOPS, g.FP32TFLOPS == 0}, {"fp32_tflops", g.FP32TFLOPS, false},
+		{"fp8_tflops", g.FP8TFLOPS, false}, {"int8_tops", g.INT8TOPS, false}, {"fp4_tflops", g.FP4TFLOPS, false},
+		{"tdp_w", g.TDPW, false},
+	} {
+		switch {
+		case math.IsNaN(v.value) || v.value < 0 || v.value > 1e9 || v.value > 0 && v.value < 1e-6:
+			return fmt.Errorf("gpu: %s: %v is out of range", v.field, v.value)
+		case v.need && v.value == 0:
+			return fmt.Errorf("gpu: %s is missing", v.field)
+		}
+	}
+	if g.NVLinkGBs != nil && !(*g.NVLinkGBs >= 0 && *g.NVLinkGBs < 1e6) {
+		return fmt.Errorf("gpu: nvlink_gb_s: %v is out of range", *g.NVLinkGBs)
+	}
+	if g.PCIeGen < 0 || g.PCIeGen > 9 {
+		return fmt.Errorf("gpu: pcie_gen: %d is out of range", g.PCIeGen)
+	}
+	if g.Name == "" {
+		return errors.New("gpu: name is missing")
+	}
+	if !slices.Contains(vendors, g.Vendor) {
+		return fmt.Errorf("gpu: vendor: %q is none of %s", g.Vendor, strings.Join(vendors, ", "))
+	}
+	if g.Achieved != nil {
+		return errors.New("gpu: unknown field achieved")
+	}
+	g.BF16TFLOPS, g.Source = cmp.Or(g.BF16TFLOPS, g.FP32TFLOPS), "device file"
+	return nil
+}
+
+func constants(node *yaml.Node) ([]Constant, error) {
+	switch {
+	case node.IsZero() || node.Tag == "!!null":
+		return nil, nil
+	case node.Kind != yaml.MappingNode:
+		return nil, lineError{node.Line, "constants: expected names with numbers"}
+	}
+	var all []Constant
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		c := Constant{Name: name.Value, Line: name.Line}
+		if slices.ContainsFunc(all, func(o Constant) bool { return o.Name == c.Name }) {
+			return nil, lineError{name.Line, fmt.Sprintf("constants: %s is given twice", c.Name)}
+		}
+		if err := value.Decode(&c.Value); err != nil || math.IsNaN(c.Value) || math.IsInf(c.Value, 0) {
+			return nil, lineError{value.Line, fmt.Sprintf("constants: %s: %q is no number", c.Name, value.Value)}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func table(points []point) (Table, error) {
+	var t Table
+	for i, p := range points {
+		if p.Context < 1 || p.Batch < 1 || !(p.Ms >= 1e-6 && p.Ms <= 1e9) {
+			return Table{}, fmt.Errorf("table: entry %d needs context and batch of at least 1, and ms from 1e-6 to 1e9", i+1)
+		}
+		t.Contexts = append(t.Contexts, p.Context)
+		t.Batches = append(t.Batches, p.Batch)
+	}
+	slices.Sort(t.Contexts)
+	slices.Sort(t.Batches)
+	t.Contexts, t.Batches = slices.Compact(t.Contexts), slices.Compact(t.Batches)
+	if pairs := len(t.Contexts) * len(t.Batches); pairs > len(points) {
+		return Table{}, fmt.Errorf("table: %d contexts and %d batches need %d entries, there are %d: every context needs every batch",
+			len(t.Contexts), len(t.Batches), pairs, len(points))
+	}
+	t.Seconds = make([]float64, len(t.Contexts)*len(t.Batches))
+	for _, p := range points {
+		i, _ := slices.BinarySearch(t.Contexts, p.Context)
+		j, _ := slices.BinarySearch(t.Batches, p.Batch)
+		at := &t.Seconds[i*len(t.Batches)+j]
+		if *at != 0 {
+			return Table{}, fmt.Errorf("table: context %d with batch %d is given twice", p.Context, p.Batch)
+		}
+		*at = p.Ms / 1e3
+	}
+	return t, nil
+}
+
+type lineError struct {
+	line int
+	text string
+}
+
+func (e lineError) Error() string { return "line " + strconv.Itoa(e.line) + ": " + e.text }
+
+var (
+	yamlLine  = regexp.MustCompile(`(?s)^(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?([^\n]*)`)
+	goType    = regexp.MustCompile(` in type device\.(\w+)`)
+	intoTypes = regexp.MustCompile(` into \S+$`)
+)
+
+// located formats the first line of an error as " problem" or "LINE: problem".
+func located(err error) string {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	what := intoTypes.ReplaceAllString(goType.ReplaceAllString(m[2], ""), "")
+	what = strings.Replace(what, "field ", "unknown field ", 1)
+	what = strings.Replace(what, " not found", "", 1)
+	if m[1] == "" {
+		return " " + what
+	}
+	return m[1] + ": " + what
+}

@@ -1,0 +1,315 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
+)
+
+// words is the text of the first n tokens that the fake generates.
+func words(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, token.Text(core.Token(i+7)))
+	}
+	return all
+}
+
+// events joins the data of a stream's events as they stand on the wire.
+func events(data ...string) string {
+	var b strings.Builder
+	for _, d := range data {
+		b.WriteString("data: " + d + "\n\n")
+	}
+	return b.String()
+}
+
+// The streams of vLLM 0.32.0, byte for byte, as its serving_completion and
+// serving_chat write them.
+func TestStreams(t *testing.T) {
+	w := words(2)
+	completion := func(text, finish, rest string) string {
+		return `{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[{"index":0,"text":"` + text +
+			`","logprobs":null,"finish_reason":` + finish + `,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]` + rest + `}`
+	}
+	chat := func(choice, rest string) string {
+		return `{"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"model","choices":[{"index":0,` + choice + `]` + rest + `}`
+	}
+	const print = `,"system_fingerprint":"FP"`
+	tests := []struct {
+		name, path, body, want string
+	}{
+		{
+			"completion", "/v1/completions", `{"model":"model","prompt":"one two three","max_tokens":2,"stream":true}`,
+			events(completion(w[0], "null", ""), completion(w[1], `"length"`, print), "[DONE]"),
+		},
+		{
+			"completion with usage", "/v1/completions", `{"prompt":"one two three","max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`,
+			events(completion(w[0], "null", ""), completion(w[1], `"length"`, ""),
+				`{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2},"system_fingerprint":"FP"}`, "[DONE]"),
+		},
+		{
+			"completion with usage all along", "/v1/completions",
+			`{"prompt":"one two three","max_tokens":2,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`,
+			events(completion(w[0], "null", `,"usage":{"prompt_tokens":3,"total_tokens":4,"completion_tokens":1}`),
+				completion(w[1], `"length"`, `,"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2}`),
+				`{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2},"system_fingerprint":"FP"}`, "[DONE]"),
+		},
+		{
+			"chat", "/v1/chat/completions", `{"model":"alias","messages":[{"role":"user","content":"hi"}],"max_tokens":2,"stream":true}`,
+			events(
+				chat(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, `,"prompt_token_ids":null,"prompt_text":null`),
+				chat(`"delta":{"content":"`+w[0]+`"},"logprobs":null,"finish_reason":null,"token_ids":null}`, ""),
+				chat(`"delta":{"content":"`+w[1]+`"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}`, print), "[DONE]"),
+		},
+		{
+			"chat with usage", "/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"hi"}],"max_completion_tokens":1,"max_tokens":9,"stream":true,"stream_options":{"include_usage":true}}`,
+			events(
+				chat(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, `,"prompt_token_ids":null,"prompt_text":null`),
+				chat(`"delta":{"content":"`+w[0]+`"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}`, ""),
+				`{"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"model","choices":[],"usage":{"prompt_tokens":10,"total_tokens":11,"completion_tokens":1},"system_fingerprint":"FP"}`, "[DONE]"),
+		},
+	}
+	h := host(t, newFake(), fakeSettings())
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ask(t, h, http.MethodPost, tt.path, tt.body)
+			if got.status != http.StatusOK || !strings.HasPrefix(got.header.Get("Content-Type"), "text/event-stream") || got.header.Get("X-Simulated") != "1" {
+				t.Errorf("status %d, header %v", got.status, got.header)
+			}
+			if diff := cmp.Diff(tt.want, got.body); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWholeAnswers(t *testing.T) {
+	three, four := strings.Join(words(3), ""), strings.Join(words(4), "")
+	const tail = `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`
+	choice := func(i, text, finish string) string {
+		return `{"index":` + i + `,"text":"` + text + `","logprobs":null,"finish_reason":"` + finish + `","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}`
+	}
+	whole := func(choices, usage string) string {
+		return `{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[` + choices +
+			`],"service_tier":null,"system_fingerprint":"FP","usage":` + usage + tail
+	}
+	tests := []struct {
+		name, path, body, want string
+	}{
+		{
+			"completion", "/v1/completions", `{"prompt":"one two three","max_tokens":3}`,
+			whole(choice("0", three, "length"), `{"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null}`),
+		},
+		{
+			"token ids", "/v1/completions", `{"prompt":[40000,40001],"max_tokens":3}`,
+			whole(choice("0", three, "length"), `{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null}`),
+		},
+		{
+			"several prompts", "/v1/completions", `{"prompt":["one","two three"],"max_tokens":3}`,
+			whole(choice("0", three, "length")+","+choice("1", three, "length"), `{"prompt_tokens":3,"total_tokens":9,"completion_tokens":6,"prompt_tokens_details":null,"completion_tokens_details":null}`),
+		},
+		{
+			"several lists of token ids", "/v1/completions", `{"prompt":[[1,2],[3]],"max_tokens":3}`,
+			whole(choice("0", three, "length")+","+choice("1", three, "length"), `{"prompt_tokens":3,"total_tokens":9,"completion_tokens":6,"prompt_tokens_details":null,"completion_tokens_details":null}`),
+		},
+		{
+			"chat that ends by itself", "/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`,
+			`{"id":"chatcmpl-ID","object":"chat.completion","created":0,"model":"model","choices":[{"index":0,"message":{"role":"assistant","content":"` + four +
+				`","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null,"routed_experts":null}],` +
+				`"service_tier":null,"system_fingerprint":"FP","usage":{"prompt_tokens":10,"total_tokens":14,"completion_tokens":4,"prompt_tokens_details":null,"completion_tokens_details":null},` +
+				`"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null` + tail,
+		},
+	}
+	h := host(t, newFake(), fakeSettings())
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ask(t, h, http.MethodPost, tt.path, tt.body)
+			if got.status != http.StatusOK || got.header.Get("Content-Type") != "application/json" {
+				t.Errorf("status %d, header %v", got.status, got.header)
+			}
+			if diff := cmp.Diff(tt.want, got.body); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !json.Valid([]byte(got.body)) {
+				t.Error("the answer is not JSON")
+			}
+		})
+	}
+}
+
+// Flags of the front end that change what is answered.
+func TestFrontEndFlags(t *testing.T) {
+	s := fakeSettings()
+	s.Argv = []string{"org/model", "--enable-prompt-tokens-details", "--enable-force-include-usage", "--enable-server-load-tracking"}
+	m := newFake()
+	h := host(t, m, s)
+	got := ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"one two three","max_tokens":1,"stream":true}`)
+	for _, want := range []string{
+		`,"usage":{"prompt_tokens":3,"total_tokens":4,"completion_tokens":1}}`,
+		`"choices":[],"usage":{"prompt_tokens":3,"total_tokens":4,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":3}},"system_fingerprint":"FP"}`,
+	} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("the stream lacks %s:\n%s", want, got.body)
+		}
+	}
+	got = ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"one two three","max_tokens":1}`)
+	if want := `"prompt_tokens_details":{"cached_tokens":3,"created_cache_tokens":null,"multimodal_tokens":null}`; !strings.Contains(got.body, want) {
+		t.Errorf("the answer lacks %s:\n%s", want, got.body)
+	}
+	if got := ask(t, h, http.MethodGet, "/load", ""); got.body != `{"server_load":0}` {
+		t.Errorf("/load of an idle server: %s", got.body)
+	}
+}
+
+func TestNamesOfRequests(t *testing.T) {
+	h := host(t, newFake(), fakeSettings())
+	for _, tt := range []struct{ name, body, header, want string }{
+		{"the header's", `{"prompt":"x","request_id":"mine"}`, "theirs", `{"id":"cmpl-theirs",`},
+		{"the body's", `{"prompt":"x","request_id":"mine"}`, "", `{"id":"cmpl-mine",`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var header []string
+			if tt.header != "" {
+				header = []string{"X-Request-Id", tt.header}
+			}
+			if got := ask(t, h, http.MethodPost, "/v1/completions", tt.body, header...); !strings.HasPrefix(got.body, tt.want) {
+				t.Errorf("got %s, want it to begin with %s", got.body, tt.want)
+			}
+		})
+	}
+	a := ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"x","model":"adapter","max_tokens":1}`)
+	if !strings.Contains(a.body, `"model":"adapter"`) {
+		t.Errorf("an adapter's answer names another model: %s", a.body)
+	}
+}
+
+// What the call asks for reaches the server.
+func TestCalls(t *testing.T) {
+	m := newFake()
+	h := host(t, m, fakeSettings())
+	tests := []struct {
+		name, path, body string
+		want             vllmsim.Call
+	}{
+		{
+			"completion", "/v1/completions",
+			`{"prompt":"hi","max_tokens":3,"min_tokens":2,"ignore_eos":true,"priority":-4,"cache_salt":"s","stream":true,"temperature":0.5,"seed":1,"stop":["\n\n"],"n":1,"user":"u","new_member":{}}`,
+			vllmsim.Call{Prompt: "hi", MaxTokens: 3, MinTokens: 2, IgnoreEOS: true, Priority: -4, Salt: "s", Path: "/v1/completions"},
+		},
+		{"usual length", "/v1/completions", `{"prompt":"hi","max_tokens":null}`, vllmsim.Call{Prompt: "hi", MaxTokens: 16, Path: "/v1/completions", Once: true}},
+		{
+			"chat", "/v1/chat/completions", `{"model":"model","messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"}]}`,
+			vllmsim.Call{Prompt: "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", Model: "model", Path: "/v1/chat/completions", Once: true},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := ask(t, h, http.MethodPost, tt.path, tt.body); got.status != http.StatusOK {
+				t.Fatalf("status %d: %s", got.status, got.body)
+			}
+			if diff := cmp.Diff(tt.want, <-m.submitted); diff != "" {
+				t.Errorf("call (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A second turn begins with the tokens of the first turn's prompt and answer, so
+// that their blocks are found again.
+func TestTheNextTurnBeginsWithTheLast(t *testing.T) {
+	render := func(messages string) []core.Token {
+		t.Helper()
+		text, refused := readChat(fields{"messages": json.RawMessage(messages)})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		return token.Append(nil, text)
+	}
+	generated := []core.Token{5, 30000, 17, 32767, 0}
+	first := render(`[{"role":"user","content":"Tell me more, please."}]`)
+	second := render(`[{"role":"user","content":"Tell me more, please."},{"role":"assistant","content":"` + token.Join(generated) + `"},{"role":"user","content":"Go on"}]`)
+	want := append(append([]core.Token(nil), first...), generated...)
+	if len(second) < len(want) {
+		t.Fatalf("the second prompt has %d tokens, fewer than the first and its answer, %d", len(second), len(want))
+	}
+	if diff := cmp.Diff(want, second[:len(want)]); diff != "" {
+		t.Errorf("(-first and answer +second):\n%s", diff)
+	}
+	// Marks cost five tokens a message, and four for the answer to come.
+	if got, want := len(render(`[{"role":"user","content":"hi"}]`)), 5+1+4; got != want {
+		t.Errorf("a chat of one token has %d tokens, want %d", got, want)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	const internal = `{"error":{"message":"Internal server error","type":"InternalServerError","param":null,"code":500}}`
+	stream := `{"prompt":"x","max_tokens":3,"stream":true}`
+	t.Run("refused by the server", func(t *testing.T) {
+		m := newFake()
+		m.refuse = &vllmsim.Refusal{Status: 400, Type: "BadRequestError", Param: "input_tokens", Message: "This model's maximum context length is 4096 tokens."}
+		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", stream)
+		want := `{"error":{"message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":"input_tokens","code":400}}`
+		if got.status != 400 || got.body != want {
+			t.Errorf("status %d, %s", got.status, got.body)
+		}
+	})
+	t.Run("before the first token", func(t *testing.T) {
+		m := newFake()
+		m.failNow = true
+		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", stream)
+		if got.status != 500 || got.body != internal {
+			t.Errorf("status %d, %s; want 500 and an error alone", got.status, got.body)
+		}
+	})
+	t.Run("within a stream", func(t *testing.T) {
+		m := newFake()
+		m.fail = errors.New("lost")
+		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", stream)
+		want := events(`{"error":{"message":"lost","type":"InternalServerError","param":null,"code":500}}`, "[DONE]")
+		if got.status != 200 || !strings.HasSuffix(got.body, want) {
+			t.Errorf("status %d, %s; want it to end with %s", got.status, got.body, want)
+		}
+	})
+	t.Run("of a whole answer", func(t *testing.T) {
+		m := newFake()
+		m.failNow = true
+		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", `{"prompt":"x"}`)
+		if got.status != 500 || got.body != internal {
+			t.Errorf("status %d, %s", got.status, got.body)
+		}
+	})
+	t.Run("dead engine", func(t *testing.T) {
+		m := newFake()
+		m.dead = true
+		h := host(t, m, fakeSettings())
+		if got := ask(t, h, http.MethodPost, "/v1/completions", stream); got.status != 500 || !strings.Contains(got.body, "EngineCore encountered an issue") {
+			t.Errorf("status %d, %s", got.status, got.body)
+		}
+		if got := ask(t, h, http.MethodGet, "/health", ""); got.status != 503 || got.body != "" {
+			t.Errorf("health: status %d, %q; want 503 and nothing", got.status, got.body)
+		}
+		if got := ask(t, h, http.MethodGet, "/metrics", ""); got.status != 200 {
+			t.Errorf("metrics: status %d; a dead engine's page goes on", got.status)
+		}
+	})
+	t.Run("cut connection", func(t *testing.T) {
+		m := newFake()
+		m.refuse = vllmsim.ErrClosed
+		h := host(t, m, fakeSettings())
+		w, err := http.Post(h.URL()+"/v1/completions", "application/json", strings.NewReader(stream))
+		if err == nil {
+			w.Body.Close()
+			t.Errorf("status %d, want a connection that breaks", w.StatusCode)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+)
+
+// params holds the parameters that completions and chats have in common.
+type params struct {
+	model      string // "" means the first served name
+	maxTokens  int    // 0 means up to the model's length
+	minTokens  int
+	ignoreEOS  bool
+	priority   int
+	salt       string
+	id         string // "" for one of the server's own
+	stream     bool
+	usage      bool // a last chunk with the usage
+	continuous bool // and the usage so far in each
+}
+
+// refusedFeatures lists members for features that are not simulated. Members that only affect the choice of
+// tokens (temperature, penalties, seed) are accepted without effect: no token depends on a model here.
+var refusedFeatures = []struct{ name, why string }{
+	{"logprobs", "there are no probabilities"},
+	{"top_logprobs", "there are no probabilities"},
+	{"prompt_logprobs", "there are no probabilities"},
+	{"logprob_token_ids", "there are no probabilities"},
+	{"tools", "no model calls tools here"},
+	{"functions", "no model calls functions here"},
+	{"structured_outputs", "output is not constrained"},
+	{"guided_json", "output is not constrained"},
+	{"guided_regex", "output is not constrained"},
+	{"guided_choice", "output is not constrained"},
+	{"guided_grammar", "output is not constrained"},
+	{"logit_bias", "there are no logits"},
+	{"allowed_token_ids", "there are no logits"},
+	{"bad_words", "there are no logits"},
+	{"repetition_detection", "there are no logits"},
+	{"thinking_token_budget", "no model thinks here"},
+	{"use_beam_search", "one sequence is generated for a prompt"},
+	{"prompt_embeds", "prompts are text or token ids"},
+	{"truncate_prompt_tokens", "prompts are taken whole"},
+	{"mm_processor_kwargs", "text is the only input"},
+	{"kv_transfer_params", "there is no KV connector"},
+	{"ec_transfer_params", "there is no encoder cache"},
+	{"return_token_ids", "the answer holds text alone"},
+	{"echo", "the answer holds what was generated alone"},
+	{"suffix", "no model fills in the middle here"},
+	{"documents", "chats are rendered by one fixed template"},
+	{"chat_template", "chats are rendered by one fixed template"},
+	{"continue_final_message", "chats are rendered by one fixed template"},
+}
+
+// ranges lists vLLM's bounds of the members that have no effect here (sampling_params.py, _verify_args).
+var ranges = []struct {
+	name   string
+	within func(float64) bool
+	words  string
+}{
+	{"presence_penalty", between(-2, 2), "presence_penalty must be in [-2, 2], got %v."},
+	{"frequency_penalty", between(-2, 2), "frequency_penalty must be in [-2, 2], got %v."},
+	{"repetition_penalty", func(v float64) bool { return v > 0 }, "repetition_penalty must be greater than zero, got %v."},
+	{"temperature", between(0, 2), "temperature must be in [0, 2], got %v."},
+	{"top_p", func(v float64) bool { return v > 0 && v <= 1 }, "top_p must be in (0, 1], got %v."},
+	{"top_k", func(v float64) bool { return v >= -1 }, "top_k must be 0 (disable), or at least 1, got %v."},
+	{"min_p", between(0, 1), "min_p must be in [0, 1], got %v."},
+}
+
+func between(low, high float64) func(float64) bool {
+	return func(v float64) bool { return v >= low && v <= high }
+}
+
+// readParams reads the common parameters and refuses features that are not simulated. limits lists the members
+// that bound the output, of which the first present one applies; fallback is the bound if none is present.
+func readParams(f fields, interval int, fallback int, limits ...string) (p params, refused *refusal) {
+	keep := func(r *refusal) {
+		if refused == nil {
+			refused = r
+		}
+	}
+	keep(f.read("model", &p.model))
+	p.maxTokens = fallback
+	for _, name := range slices.Backward(limits) {
+		if !f.absent(name) {
+			r := f.read(name, &p.maxTokens)
+			keep(r)
+			if r == nil && p.maxTokens < 1 {
+				keep(badRequest("max_tokens", fmt.Sprintf("max_tokens must be at least 1, got %d.", p.maxTokens)))
+			}
+		}
+	}
+	keep(f.read("min_tokens", &p.minTokens))
+	keep(f.read("ignore_eos", &p.ignoreEOS))
+	keep(f.read("priority", &p.priority))
+	keep(f.read("cache_salt", &p.salt))
+	keep(f.read("request_id", &p.id))
+	keep(f.read("stream", &p.stream))
+	keep(p.readStreamOptions(f))
+	switch {
+	case p.minTokens < 0:
+		keep(badRequest("", fmt.Sprintf("min_tokens must be greater than or equal to 0, got %d.", p.minTokens)))
+	case p.maxTokens > 0 && p.minTokens > p.maxTokens:
+		keep(badRequest("", fmt.Sprintf("min_tokens must be less than or equal to max_tokens=%d, got %d.", p.maxTokens, p.minTokens)))
+	}
+	keep(checkRanges(f))
+	keep(checkFeatures(f, interval))
+	return p, refused
+}
+
+func (p *params) readStreamOptions(f fields) *refusal {
+	if f.empty("stream_options") {
+		return nil
+	}
+	if !p.stream {
+		return invalid("stream_options", "Stream options can only be defined when `stream=True`.")
+	}
+	var o struct {
+		Usage      bool `json:"include_usage"`
+		Continuous bool `json:"continuous_usage_stats"`
+	}
+	if json.Unmarshal(f["stream_options"], &o) != nil {
+		return invalid("body.stream_options", "stream_options: Input should be a valid dictionary")
+	}
+	p.usage, p.continuous = o.Usage, o.Usage && o.Continuous
+	return nil
+}
+
+func checkRanges(f fields) *refusal {
+	for _, bound := range ranges {
+		var v float64
+		if refused := f.read(bound.name, &v); refused != nil {
+			return refused
+		}
+		if !f.absent(bound.name) && !bound.within(v) {
+			return badRequest(bound.name, fmt.Sprintf(bound.words, v))
+		}
+	}
+	return nil
+}
+
+func checkFeatures(f fields, interval int) *refusal {
+	for _, feature := range refusedFeatures {
+		// A number of log probabilities of 0 requests those of the tokens themselves.
+		asked := !f.empty(feature.name) || strings.HasSuffix(feature.name, "logprobs") && feature.name != "top_logprobs" && string(bytes.TrimSpace(f[feature.name])) == "0"
+		if asked {
+			return unsupported(feature.name, feature.why)
+		}
+	}
+	for _, name := range []string{"n", "best_of"} {
+		n := 1
+		if refused := f.read(name, &n); refused != nil || n > 1 {
+			return unsupported(name, "one sequence is generated for a prompt")
+		} else if n < 1 {
+			return badRequest(name, fmt.Sprintf("%s must be at least 1, got %d.", name, n))
+		}
+	}
+	every := 1
+	if refused := f.read("stream_interval", &every); refused != nil || every > interval {
+		return unsupported("stream_interval", "it is the server's --stream-interval for every request")
+	}
+	choice := ""
+	if _ = f.read("tool_choice", &choice); !f.empty("tool_choice") && choice != "none" && choice != "auto" {
+		return unsupported("tool_choice", "no model calls tools here")
+	}
+	var format struct{ Type string }
+	if !f.empty("response_format") && (json.Unmarshal(f["response_format"], &format) != nil || format.Type != "text") {
+		return unsupported("response_format", "output is not constrained")
+	}
+	return checkStops(f)
+}
+
+// checkStops refuses stops that could occur in generated text, which consists of words of letters with a leading
+// blank. All other stops have no effect.
+func checkStops(f fields) *refusal {
+	var one string
+	var list []string
+	if f.read("stop", &one) == nil {
+		list = []string{one}
+	} else if json.Unmarshal(f["stop"], &list) != nil {
+		return invalid("body.stop", "stop: Input should be a valid string or list of strings")
+	}
+	for _, s := range list {
+		if s != "" && strings.IndexFunc(s, neverGenerated) < 0 {
+			return unsupported("stop", fmt.Sprintf("%q could occur in generated text", s))
+		}
+	}
+	var ids []int
+	if !f.absent("stop_token_ids") && json.Unmarshal(f["stop_token_ids"], &ids) != nil {
+		return invalid("body.stop_token_ids", "stop_token_ids: Input should be a valid list of integers")
+	}
+	for _, id := range ids {
+		if id < core.VocabWords {
+			return unsupported("stop_token_ids", fmt.Sprintf("token %d could occur in generated text", id))
+		}
+	}
+	return nil
+}
+
+func neverGenerated(r rune) bool {
+	return r != ' ' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}

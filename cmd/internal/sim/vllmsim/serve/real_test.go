@@ -1,0 +1,186 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// parse reads the command line of a server that is up at once. "_" is a blank
+// within a word.
+func parse(t testing.TB, line string) *settings.Settings {
+	t.Helper()
+	words := strings.Fields(line)
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, "_", " ")
+	}
+	s, err := settings.Parse(append(words, "--port", "0", "--sim-startup-time", "0"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func start(t testing.TB, line string) *Host {
+	t.Helper()
+	h, err := Open(parse(t, line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close(context.Background(), false) })
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// scrape reads the server's metrics as rooftop does.
+func scrape(t *testing.T, h *Host) *engine.Page {
+	t.Helper()
+	var p engine.Page
+	if err := vllm.NewReader("").Parse([]byte(ask(t, h, "GET", "/metrics", "").body), &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+// The page counts what clients received, and a restart begins at zero with the new configuration.
+func TestWhatClientsGotIsOnThePage(t *testing.T) {
+	h := start(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 2048 --max-num-seqs 4 --sim-scale 200")
+	const clients, each, tokens = 8, 3, 25
+	var got atomic.Int64
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for range each {
+				body := fmt.Sprintf(`{"prompt":"word %d","max_tokens":%d,"ignore_eos":true,"stream":true}`, i, tokens)
+				w, err := http.Post(h.URL()+"/v1/completions", "application/json", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for scan := bufio.NewScanner(w.Body); scan.Scan(); {
+					if strings.Contains(scan.Text(), `"choices":[{`) {
+						got.Add(1)
+					}
+				}
+				w.Body.Close()
+			}
+		})
+	}
+	all.Wait()
+	p := scrape(t, h)
+	if want := int64(clients * each * tokens); got.Load() != want || int64(p.Counters[engine.CounterGenerationTokens].V) != want {
+		t.Errorf("%d tokens were asked for, clients got %d, the page has %v", want, got.Load(), p.Counters[engine.CounterGenerationTokens])
+	}
+	if n := p.Counters[engine.CounterHTTP2xx]; n.V != clients*each {
+		t.Errorf("%v answers of kind 2xx, want %d", n, clients*each)
+	}
+	if used := p.KVUsageMax; used.V != 0 {
+		t.Errorf("an idle server's KV usage is %v", used)
+	}
+
+	before := p.StartTime
+	if err := h.Restart(t.Context(), parse(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 1024 --sim-scale 200"), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p = scrape(t, h)
+	if p.Counters[engine.CounterGenerationTokens].V != 0 || !(p.StartTime.V > before.V) {
+		t.Errorf("after a restart: %v tokens, started %v and before %v", p.Counters[engine.CounterGenerationTokens], p.StartTime, before)
+	}
+	if models := ask(t, h, "GET", "/v1/models", ""); !strings.Contains(models.body, `"max_model_len":1024`) {
+		t.Errorf("after a restart: %s", models.body)
+	}
+}
+
+// A configuration that vLLM would not start with leaves a port that is free for
+// the next one.
+func TestARefusedRestart(t *testing.T) {
+	h := start(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")
+	if err := h.Restart(t.Context(), parse(t, "meta-llama/Llama-3.1-70B-Instruct --sim-gpu L4 --max-model-len 2048"), false); err == nil {
+		t.Fatal("70 B parameters started on an L4")
+	}
+	if err := h.Wait(t.Context()); !errors.Is(err, errEnded) {
+		t.Errorf("after a refused restart: %v", err)
+	}
+	if err := h.Restart(t.Context(), parse(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048"), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, h, "GET", "/health", ""); got.status != 200 {
+		t.Errorf("health answers %d", got.status)
+	}
+}
+
+// A server with 512 streams by the wall clock, with the clients that read them in
+// the same process: cpu_% is a share of one core for both together.
+func BenchmarkLive512(b *testing.B) {
+	h := start(b, "meta-llama/Llama-3.1-8B-Instruct --sim-gpu H100_SXM --max-model-len 8192 --max-num-seqs 512")
+	chunks := make(chan struct{}, 1<<16)
+	ctx, cancel := context.WithCancel(b.Context())
+	var all sync.WaitGroup
+	transport := &http.Transport{MaxIdleConnsPerHost: 512}
+	for i := range 512 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				body := fmt.Sprintf(`{"prompt":"word %d","max_tokens":2000,"ignore_eos":true,"stream":true}`, i)
+				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, h.URL()+"/v1/completions", strings.NewReader(body))
+				r.Header.Set("Content-Type", "application/json")
+				w, err := transport.RoundTrip(r)
+				if err != nil {
+					continue
+				}
+				buf := make([]byte, 4096)
+				for {
+					if _, err := w.Body.Read(buf); err != nil {
+						break
+					}
+					select {
+					case chunks <- struct{}{}:
+					default:
+					}
+				}
+				w.Body.Close()
+			}
+		})
+	}
+	for range 512 * 4 { // until all of them stream
+		<-chunks
+	}
+	used, began, n := cpuTime(b), time.Now(), 0
+	for b.Loop() {
+		<-chunks
+		n++
+	}
+	took := time.Since(began)
+	b.ReportMetric(100*float64(cpuTime(b)-used)/float64(took), "cpu_%")
+	b.ReportMetric(float64(n)/took.Seconds(), "chunks/s")
+	cancel()
+	all.Wait()
+}
+
+// cpuTime is what this process has used of its cores.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

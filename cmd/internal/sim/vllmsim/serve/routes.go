@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// route is the handler of a path.
+type route struct {
+	methods []string
+	handle  func(http.ResponseWriter, *http.Request) *refusal
+	counted bool // this package counts it in the http_* families
+	submits bool // the server counts answers, this package refusals
+	local   bool // only for clients on this machine
+}
+
+// guarded lists the prefixes of paths that require the API key (serve/middleware/authenticate.py).
+var guarded = []string{"/v1", "/v2", "/inference", "/cohere"}
+
+// routes returns the handler of the whole server.
+func (f *incarnation) routes() http.Handler {
+	get, post := []string{http.MethodGet}, []string{http.MethodPost}
+	table := map[string]route{
+		"/health":              {methods: get, handle: f.health},
+		"/ping":                {methods: []string{http.MethodGet, http.MethodPost}, handle: f.health},
+		"/version":             {methods: get, handle: f.showVersion},
+		"/load":                {methods: get, handle: f.showLoad},
+		"/metrics":             {methods: get, handle: f.metrics},
+		"/v1/models":           {methods: get, handle: f.models, counted: true},
+		"/v1/completions":      {methods: post, handle: f.completions, submits: true},
+		"/v1/chat/completions": {methods: post, handle: f.chat, submits: true},
+		"/tokenize":            {methods: post, handle: f.tokenize, counted: true},
+		"/detokenize":          {methods: post, handle: f.detokenize, counted: true},
+		"/sim/gpu":             {methods: get, handle: f.gpuPage},
+		"/sim/state":           {methods: get, handle: f.state, local: true},
+		"/sim/log":             {methods: get, handle: f.showLog, local: true},
+		"/sim/fault":           {methods: post, handle: f.fault, local: true},
+		"/sim/scale":           {methods: post, handle: f.scale, local: true},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Simulated", "1")
+		if !f.authorized(r) {
+			writeBody(w, http.StatusUnauthorized, "application/json", []byte(`{"error":"Unauthorized"}`))
+			return
+		}
+		to, known := table[r.URL.Path]
+		switch {
+		case !known:
+			f.count(w, r, "none", httpError(http.StatusNotFound, "Not Found").write)
+		case !slices.Contains(to.methods, r.Method):
+			w.Header().Set("Allow", strings.Join(to.methods, ", "))
+			httpError(http.StatusMethodNotAllowed, "Method Not Allowed").write(w)
+		case to.local && !fromHere(r):
+			httpError(http.StatusForbidden, "simulated server: "+r.URL.Path+" answers this machine alone").write(w)
+		case to.counted:
+			f.count(w, r, r.URL.Path, func(w http.ResponseWriter) {
+				if refused := to.handle(w, r); refused != nil {
+					refused.write(w)
+				}
+			})
+		default:
+			switch refused := to.handle(w, r); {
+			case refused == nil:
+			case to.submits:
+				f.count(w, r, r.URL.Path, refused.write)
+			default:
+				refused.write(w)
+			}
+		}
+	})
+}
+
+// authorized reports whether a request has the API key; true if the server has none.
+func (f *incarnation) authorized(r *http.Request) bool {
+	key := f.settings.APIKey
+	isGuarded := slices.ContainsFunc(guarded, func(p string) bool { return strings.HasPrefix(r.URL.Path, p) })
+	if key == "" || !isGuarded || r.Method == http.MethodOptions {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	want, got := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(token))
+	return strings.EqualFold(scheme, "bearer") && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// fromHere reports whether a request comes over loopback.
+func fromHere(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// count counts an answer that the server itself does not see. name is that of the handler: the path, or the
+// instrumentator's name for unknown paths.
+func (f *incarnation) count(w http.ResponseWriter, r *http.Request, name string, answer func(http.ResponseWriter)) {
+	began := time.Now()
+	seen := &answered{ResponseWriter: w, status: http.StatusOK}
+	answer(seen)
+	took := time.Since(began)
+	// Counted even if the client went away meanwhile.
+	_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) {
+		f.m.HTTP(r.Method, name, seen.status, took, int(max(0, r.ContentLength)), seen.bytes)
+	})
+}
+
+// answered records the status and the size of an answer.
+type answered struct {
+	http.ResponseWriter
+	status int
+	bytes  int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (a *answered) Write(b []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(b)
+	a.bytes += n
+	return n, err
+}
+
+// Unwrap gives an [http.ResponseController] access to the connection.
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }

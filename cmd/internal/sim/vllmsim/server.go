@@ -1,0 +1,246 @@
+// Package vllmsim is a simulated vLLM server: front end, engines, KV cache, metrics and GPUs, as an
+// event-driven state machine. [Server] has no clock: the HTTP server
+// ([github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/serve]) drives it with the wall clock, the
+// scenario bench with a virtual one.
+//
+// A request passes an API server process (HTTP, tokenizer), waits in the queue of one engine, and is
+// computed in steps; the tokens of each step pass the API server again on their way to the client. The
+// engines of a data-parallel group step independently: the dummy steps with which vLLM synchronizes the
+// ranks of a mixture of experts are not simulated.
+package vllmsim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/timequeue"
+)
+
+const never = timequeue.Never
+
+// Server is one start of a server process. Its methods are not safe for concurrent use. Times are since an
+// origin that is the same for every start on one clock, and never decrease: an earlier time counts as the
+// latest one.
+//
+// A [Sink] may call Submit and Cancel, but no other method.
+type Server struct {
+	settings *settings.Settings
+	machine  *perf.Machine
+	sizing   perf.Sizing
+	book     *page.Book
+
+	started, healthy time.Duration
+	now              time.Duration
+	dead             bool // whether the engine died
+	closed           bool // whether the process ended
+
+	ranks    []*rank
+	fronts   []*front
+	balancer balancer
+	faults   faults
+	failures float64 // of requests, that are due and have not happened, below 1
+	events   timequeue.Queue[event]
+	costs    perf.FrontEnd
+
+	requests map[core.ID]*request // requests whose answer is not complete
+	lastID   core.ID
+	lengths  lognormal
+	spare    []*delivery
+}
+
+// Machine is the interface through which a clock drives a [Server]; tests implement a fake.
+type Machine interface {
+	Healthy() time.Duration
+	Dead() bool
+	Submit(now time.Duration, c Call, sink Sink) (core.ID, error)
+	Cancel(now time.Duration, id core.ID)
+	Next() (time.Duration, bool)
+	Advance(now time.Duration)
+	Page(buf []byte, now time.Duration) []byte
+	GPUs(now time.Duration) []perf.Reading
+}
+
+// Start starts a server at time now; start is the wall time of its process start. device is the content of
+// --sim-perf-file, nil for that of the settings. The error is the server's refusal, with vLLM's text.
+func Start(s *settings.Settings, device []byte, now time.Duration, start time.Time) (*Server, error) {
+	for _, f := range s.Faults {
+		if err := s.CheckFault(f); err != nil {
+			return nil, err
+		}
+	}
+	machine, err := perf.New(s, device)
+	if err != nil {
+		return nil, err
+	}
+	sizing, err := machine.Size()
+	if err != nil {
+		return nil, err
+	}
+	v := &Server{
+		settings: s,
+		machine:  machine,
+		sizing:   sizing,
+		started:  now,
+		healthy:  now + machine.Startup(),
+		now:      now,
+		costs:    machine.FrontEnd(),
+		requests: map[core.ID]*request{},
+		lengths:  defaultLengths,
+	}
+	v.book = page.NewBook(s, page.Cache{
+		NumBlocks:      sizing.NumBlocks,
+		SizeTokens:     sizing.TokenCapacity,
+		MaxConcurrency: sizing.MaxConcurrency,
+	}, start)
+	for i := range max(1, s.DataParallel) {
+		v.ranks = append(v.ranks, newRank(v, i))
+	}
+	for range max(1, s.APIServers) {
+		v.fronts = append(v.fronts, &front{})
+	}
+	v.balancer.init(len(v.ranks), len(v.fronts), settings.Minor(s.Release) >= 32)
+	for _, f := range s.Faults {
+		v.faults.add(v.healthy+f.At, f)
+	}
+	return v, nil
+}
+
+// Healthy returns the time at which the server listens: its start plus the start-up time.
+func (v *Server) Healthy() time.Duration { return v.healthy }
+
+// Dead reports whether a fault ended the engine; /health then answers 503.
+func (v *Server) Dead() bool { return v.dead }
+
+// Next returns the time of the next event; false if there is none.
+func (v *Server) Next() (time.Duration, bool) {
+	at := v.next()
+	return at, at != never
+}
+
+func (v *Server) next() time.Duration {
+	at := v.events.Next()
+	for _, r := range v.ranks {
+		at = min(at, r.ends, r.wakes)
+	}
+	for _, f := range v.fronts {
+		at = min(at, f.deliveries.next())
+	}
+	return min(at, v.faults.next())
+}
+
+// Advance advances time to now and handles all events that are due, each at its own time. At equal times
+// the order is fault, arrival, end of a step, delivery.
+func (v *Server) Advance(now time.Duration) {
+	for {
+		at := v.next()
+		if at > now || at == never {
+			break
+		}
+		v.now = max(v.now, at)
+		v.happen(at)
+	}
+	v.now = max(v.now, now)
+}
+
+// happen handles the first event that is due at a time.
+func (v *Server) happen(at time.Duration) {
+	if v.faults.next() <= at {
+		v.strike(at)
+		return
+	}
+	if v.events.Next() <= at {
+		v.handle(v.events.Pop())
+		return
+	}
+	for _, r := range v.ranks {
+		switch {
+		case r.ends <= at:
+			r.complete(at)
+			return
+		case r.wakes <= at:
+			r.wakes = never
+			r.begin(at)
+			return
+		}
+	}
+	for _, f := range v.fronts {
+		if f.deliveries.next() <= at {
+			c := f.deliveries.pop()
+			v.deliver(c)
+			return
+		}
+	}
+}
+
+// handle handles an event of the front end.
+func (v *Server) handle(at time.Duration, e event) {
+	q := e.request
+	switch e.kind {
+	case arrives:
+		v.arrive(q, at)
+	case queues:
+		v.queue(q, at)
+	case leaves:
+		v.leave(q, at)
+	case reaches:
+		q.outside--
+		v.send(q, e.update)
+	}
+}
+
+// Page appends the metrics page at time now to buf and returns it.
+func (v *Server) Page(buf []byte, now time.Duration) []byte {
+	v.Advance(now)
+	for _, f := range v.fronts {
+		v.book.CPU(f.spent(v.now))
+	}
+	return v.book.Append(buf, v.now-v.started)
+}
+
+// GPUs returns the readings of the simulated devices of all ranks at time now.
+func (v *Server) GPUs(now time.Duration) []perf.Reading {
+	v.Advance(now)
+	var all []perf.Reading
+	for _, r := range v.ranks {
+		all = append(all, r.meter.Read(v.now)...)
+	}
+	return all
+}
+
+// Sizing returns the KV pool of one rank.
+func (v *Server) Sizing() perf.Sizing { return v.sizing }
+
+// Totals returns the counters of the page, for checks of conservation.
+func (v *Server) Totals() page.Totals { return v.book.Totals() }
+
+// HTTP counts an answer of the front end on the page, except answers to requests passed to Submit, which
+// the server counts itself.
+func (v *Server) HTTP(method, handler string, status int, took time.Duration, requestBytes, responseBytes int) {
+	v.book.HTTP(method, handler, status, took, requestBytes, responseBytes)
+}
+
+// Observe calls f with every event of the engines from now on; nil stops the calls.
+func (v *Server) Observe(f func(rank int, e core.Event)) {
+	for i, r := range v.ranks {
+		if f == nil {
+			r.engine.Observe(nil)
+			continue
+		}
+		r.engine.Observe(func(e core.Event) { f(i, e) })
+	}
+}
+
+// Purposes of the random streams of a server. The streams are separate, so that using more numbers of one
+// does not affect the others.
+const (
+	forHiccups uint64 = iota + 1
+	forLengths
+)
+
+func stream(seed, purpose, index uint64) *rand.PCG {
+	return rand.NewPCG(seed, purpose<<32|index)
+}

@@ -1,0 +1,137 @@
+package token
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+)
+
+// cut returns the pieces of text.
+func cut(text string) []string {
+	var out []string
+	for len(text) > 0 {
+		n := piece(text)
+		out = append(out, text[:n])
+		text = text[n:]
+	}
+	return out
+}
+
+func TestPieces(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"words of the load generator", "the quick brown", []string{"the", " quick", " brown"}},
+		{"a long word is cut every six", " internationalization", []string{" intern", "ationa", "lizati", "on"}},
+		{"signs stand alone", "It's 12.5%, ok?", []string{"It", "'", "s", " 12", ".", "5", "%", ",", " ok", "?"}},
+		{"only the last blank belongs to the word", "a   b", []string{"a", "  ", " b"}},
+		{"blank before a sign", "a - b", []string{"a", " ", "-", " b"}},
+		{"lines", "x\n\n  y", []string{"x", "\n\n ", " y"}},
+		{"trailing space", "x  ", []string{"x", "  "}},
+		{"control words", "<|im_start|>user\nhi<|im_end|>", []string{"<|im_start|>", "user", "\n", "hi", "<|im_end|>"}},
+		{"no control words", "<|><||a|><|A|><|x", []string{"<", "|", ">", "<", "|", "|", "a", "|", ">", "<", "|", "A", "|", ">", "<", "|", "x"}},
+		{"accents are letters", "Größe naïveté", []string{"Größe", " naïvet", "é"}},
+		{"ideographs stand alone", "東京 tower", []string{"東", "京", " tower"}},
+		{"bytes that are no text", "a\xff\xfeb", []string{"a", "\xff", "\xfe", "b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := cut(tt.text)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("pieces (-want +got):\n%s", diff)
+			}
+			if n := Count(tt.text); n != len(got) {
+				t.Errorf("Count = %d, want %d", n, len(got))
+			}
+		})
+	}
+}
+
+func TestProseComesToAboutFourTokensForThreeWords(t *testing.T) {
+	const prose = `A server that answers many people at once keeps what it has read of every conversation in memory.
+When that memory is full, somebody has to wait, and the operator wonders whether another machine would help. Measuring
+first is cheaper: usually the batch is small, the prompts repeat themselves, or an old setting was never reconsidered.`
+	words := len(strings.Fields(prose))
+	if got := float64(Count(prose)) / float64(words); got < 1.2 || got > 1.5 {
+		t.Errorf("tokens per word = %.2f, want 1.2 to 1.5", got)
+	}
+}
+
+func TestGeneratedTextComesBackAsTheSameTokens(t *testing.T) {
+	all := make([]core.Token, core.VocabWords)
+	for i := range all {
+		all[i] = core.Token(i)
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	got := Append(nil, Join(all))
+	if diff := cmp.Diff(all, got); diff != "" {
+		t.Errorf("tokens (-want +got):\n%s", diff)
+	}
+}
+
+func TestOtherTextIsAboveTheVocabulary(t *testing.T) {
+	for _, text := range []string{"bakad", " bakax", " baka", " bakado", "!", " ", "\n", " BAKAD"} {
+		for _, id := range Append(nil, text) {
+			if id < core.VocabWords {
+				t.Errorf("%q has the id %d of a word", text, id)
+			}
+			if got := Text(id); got != "" {
+				t.Errorf("Text of a piece of %q = %q, want none", text, got)
+			}
+		}
+	}
+}
+
+func TestDifferentPiecesHaveDifferentIDs(t *testing.T) {
+	seen := map[core.Token]string{}
+	for a := 'a'; a <= 'z'; a++ {
+		for b := 'a'; b <= 'z'; b++ {
+			for _, p := range []string{string([]rune{a, b}), string([]rune{' ', a, b})} {
+				got := id(p)
+				if other, ok := seen[got]; ok {
+					t.Fatalf("%q and %q share the id %d", p, other, got)
+				}
+				seen[got] = p
+			}
+		}
+	}
+}
+
+func FuzzAppend(f *testing.F) {
+	for _, s := range []string{"", " ", "a  b", "<|x|>", "é\xff 東", strings.Repeat(" \n", 40)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		pieces := cut(text)
+		if got := strings.Join(pieces, ""); got != text {
+			t.Fatalf("pieces make %q, want %q", got, text)
+		}
+		tokens := Append(nil, text)
+		if len(tokens) != len(pieces) || Count(text) != len(pieces) {
+			t.Fatalf("%d tokens, Count %d, want %d", len(tokens), Count(text), len(pieces))
+		}
+		for i, id := range tokens {
+			if id < 0 {
+				t.Fatalf("negative id of %q", pieces[i])
+			}
+			if s := Text(id); s != "" && s != pieces[i] {
+				t.Fatalf("id %d of %q reads %q", id, pieces[i], s)
+			}
+		}
+	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	text := strings.Repeat("the quick brown fox jumps over a lazy dog ", 100)
+	var dst []core.Token
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = Append(dst[:0], text)
+	}
+}

@@ -1,0 +1,114 @@
+package tracing
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
+)
+
+// headOfFile is how much of a file is read to identify it.
+const headOfFile = 16 << 10
+
+// otherFile is a file that is not a recording of a trace.
+type otherFile struct {
+	what  string // what it is
+	opens string // which command or program shows it
+}
+
+func (f otherFile) String() string { return "is " + f.what + ": " + f.opens }
+
+// jsonViewer is the hint for files that no command reads.
+const jsonViewer = "any JSON viewer shows it"
+
+// schemaOf finds the schema of a document.
+var schemaOf = regexp.MustCompile(`"schema"\s*:\s*"([^"]*)"`)
+
+// documents describes documents that may be mistaken for a trace, by schema.
+func documents(schema, path string) otherFile {
+	switch schema {
+	case document.TraceSchema:
+		return otherFile{"the document of a trace (--json), which has figures but no events", "'rooftop trace compare' compares it with another trace, and " + jsonViewer}
+	case document.TraceCompareSchema:
+		return otherFile{"what 'rooftop trace compare --json' wrote", jsonViewer}
+	case recording.Schema:
+		return otherFile{"a recording that is not compressed", "'gzip " + path + "' makes a file of it that 'rooftop trace " + path + ".gz' shows"}
+	case session.RecordingSchema:
+		return otherFile{"a recording of 'rooftop diagnose --record' or 'tune --record'", "'rooftop replay " + path + "' shows it"}
+	case document.ProbeSchema:
+		return otherFile{"the document of 'rooftop probe'", "'rooftop probe compare' compares it with another, and " + jsonViewer}
+	}
+	return otherFile{"a document of " + schema, jsonViewer}
+}
+
+// identify identifies a file by its first bytes. known is false if it cannot.
+func identify(head []byte, path string) (f otherFile, known bool) {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	lower := bytes.ToLower(head[:min(len(head), 1<<10)])
+	begins := func(with string) bool { return bytes.HasPrefix(lower, []byte(with)) }
+	json := begins("{") || begins("[")
+	switch schema := schemaOf.FindSubmatch(head); {
+	case json && (bytes.Contains(head, []byte(`"traceEvents"`)) || begins("[") && bytes.Contains(head, []byte(`"ph"`))):
+		return otherFile{"a timeline (--trace)", "ui.perfetto.dev or chrome://tracing opens it"}, true
+	case begins("{") && schema != nil:
+		return documents(string(schema[1]), path), true
+	case json:
+		return otherFile{"a JSON file of an unknown program", jsonViewer}, true
+	case begins("<!doctype html"), begins("<html"):
+		return otherFile{"a page (--html)", "a browser opens it"}, true
+	case begins("<svg"), begins("<?xml") && bytes.Contains(lower, []byte("<svg")):
+		return otherFile{"a picture of the graph (--svg)", "a browser opens it"}, true
+	case begins("digraph"), begins("strict digraph"), begins("graph "):
+		return otherFile{"a graph in the DOT language (--dot)", "'dot -Tsvg " + path + "' of Graphviz draws it"}, true
+	}
+	return otherFile{}, false
+}
+
+// missingFile returns the error for a recording that does not exist. It mentions the partial
+// recording of a trace that was killed or is still running, if there is one.
+func missingFile(path string, err error) error {
+	if partial := partialPath(path); partial != path && hasContent(partial) {
+		return fmt.Errorf("%w; %s exists, with the data of a trace that was killed or is still running: 'rooftop trace %s' shows it", err, partial, partial)
+	}
+	return err
+}
+
+// openRegular opens a regular file for reading.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cli.Usagef("trace: %w", missingFile(path, err))
+	}
+	if info, err := f.Stat(); err != nil || info.IsDir() || info.Size() > maxRecording {
+		_ = f.Close()
+		return nil, cli.Usagef("trace: %s is a directory, or larger than %d MiB: name a recording of 'rooftop trace --save'", path, maxRecording>>20)
+	}
+	return f, nil
+}
+
+// sniffedFile is an open file with its first bytes.
+type sniffedFile struct {
+	*bufio.Reader
+	head []byte
+	file *os.File
+}
+
+// openSniffed opens a file and reads its first bytes.
+func openSniffed(path string) (*sniffedFile, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewReaderSize(f, headOfFile)
+	head, _ := buffered.Peek(headOfFile)
+	return &sniffedFile{buffered, head, f}, nil
+}
+
+// Close closes the file.
+func (o *sniffedFile) Close() error { return o.file.Close() }

@@ -1,0 +1,76 @@
+package tracing
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+const (
+	// loadEvery is the maximum age of the data on other programs during a trace: updating it reads
+	// every process of the machine.
+	loadEvery = 5 * time.Second
+	// loadFirst is the minimum time before the first reading: the kernel counts in 10 ms.
+	loadFirst = time.Second
+)
+
+// loadMeter measures which processes used the CPUs since it was created.
+type loadMeter interface {
+	Load() *optrace.HostLoad
+}
+
+// newLoadMeter starts to measure on this machine.
+func newLoadMeter(pid int) (loadMeter, error) {
+	fs, err := proc.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	return fs.NewLoadMeter(pid, func() time.Duration { return time.Since(began) })
+}
+
+// others has the data on other programs during a trace. The zero value has none.
+type others struct {
+	meter  loadMeter
+	newest *optrace.HostLoad
+	read   time.Time
+}
+
+// begin starts to measure other programs. If that is impossible, findings say that they are
+// unknown; nothing else needs them.
+func (t *others) begin(o *Options, pid int) {
+	if o.load == nil || pid == 0 {
+		return
+	}
+	meter, err := o.load(pid)
+	if err != nil {
+		return
+	}
+	t.meter, t.newest, t.read = meter, nil, time.Now()
+}
+
+// sample returns which processes used the CPUs so far, updated if it is too old.
+func (t *others) sample() *optrace.HostLoad {
+	due := loadEvery
+	if t.newest == nil {
+		due = loadFirst
+	}
+	if t.meter != nil && time.Since(t.read) >= due {
+		t.sampleNow()
+	}
+	return t.newest
+}
+
+// sampleNow returns which processes used the CPUs until now. If they cannot be read any more, it
+// returns the previous data.
+func (t *others) sampleNow() *optrace.HostLoad {
+	if t.meter == nil {
+		return nil
+	}
+	if now := t.meter.Load(); now != nil {
+		t.newest = now
+	}
+	t.read = time.Now()
+	return t.newest
+}

@@ -1,0 +1,136 @@
+package tracing
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/collect/ggml"
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
+)
+
+// attach attaches to the selected runtime, with the cheapest detail.
+func (o *Options) attach() (Source, error) {
+	if o.open != nil {
+		return o.open()
+	}
+	r, err := o.findRuntime()
+	if err != nil {
+		return nil, err
+	}
+	source, err := ggml.Open(r, ggml.Options{All: o.file != ""})
+	if err != nil {
+		return nil, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: %w", err))
+	}
+	return source, nil
+}
+
+// findRuntime reads the files of the selected runtime.
+func (o *Options) findRuntime() (*binary.Runtime, error) {
+	var r *binary.Runtime
+	var err error
+	switch {
+	case o.file != "":
+		r, err = binary.FromFile(o.file)
+	default:
+		pid := o.pid
+		if pid == 0 {
+			if pid, err = o.findProcess(); err != nil {
+				return nil, err
+			}
+		}
+		r, err = binary.FromProcess(pid)
+	}
+	if err != nil {
+		return nil, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: %w", err))
+	}
+	return r, nil
+}
+
+// findProcess returns the PID of the named process, or of the only candidate.
+func (o *Options) findProcess() (int, error) {
+	found, err := binary.Find("/proc")
+	if err != nil {
+		return 0, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: %w", err))
+	}
+	var meant []binary.Candidate
+	for _, c := range found {
+		if strings.Contains(c.Command, o.name) {
+			meant = append(meant, c)
+		}
+	}
+	switch {
+	case len(meant) == 1:
+		return meant[0].PID, nil
+	case len(meant) == 0 && o.name != "":
+		return 0, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; give the PID of the one that is meant%s%s", o.name, otherUsersNote(os.Geteuid()), candidateList(found)))
+	case len(meant) == 0:
+		next := "start one, or give --pid N"
+		if o.roof {
+			next += "; 'rooftop trace roof' measures the machine alone"
+		}
+		return 0, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): %s%s", next, otherUsersNote(os.Geteuid())))
+	}
+	return 0, cli.Usagef("%d processes here compute with GGML; say which:%s", len(meant), strings.TrimPrefix(candidateList(meant), "; these do:"))
+}
+
+// candidateList lists processes, one per line, as the end of a sentence; "" if there are none.
+func candidateList(found []binary.Candidate) string {
+	if len(found) == 0 {
+		return ""
+	}
+	var commands []string
+	for _, c := range found {
+		program, rest, _ := strings.Cut(c.Command, " ")
+		commands = append(commands, filepath.Base(program)+" "+rest)
+	}
+	list := "; these do:"
+	for i, command := range distinguish(commands, 66) {
+		list += fmt.Sprintf("\n  --pid %-7d %s", found[i].PID, command)
+	}
+	return list
+}
+
+// distinguish shortens command lines to a number of bytes. It omits arguments, and parts of paths,
+// that all of them begin with.
+func distinguish(commands []string, most int) []string {
+	longest, alike := 0, len(commands[0])
+	for _, c := range commands {
+		longest, alike = max(longest, len(c)), min(alike, len(c))
+		for i := range alike {
+			if c[i] != commands[0][i] {
+				alike = i
+				break
+			}
+		}
+	}
+	program := strings.Index(commands[0], " ") + 1
+	from := program
+	for i := program; len(commands) > 1 && i < alike && program+len("… ")+longest-from > most; i++ {
+		if strings.IndexByte(" /", commands[0][i]) >= 0 {
+			from = i + 1
+		}
+	}
+	list := make([]string, len(commands))
+	for i, c := range commands {
+		if from > program && program > 0 {
+			c = c[:program] + "… " + c[from:]
+		}
+		if len(c) > most {
+			c = strings.ToValidUTF8(c[:most-len("…")], "") + "…"
+		}
+		list[i] = c
+	}
+	return list
+}
+
+// otherUsersNote explains what a user other than root cannot see: the kernel hides mappings of
+// other users' processes.
+func otherUsersNote(user int) string {
+	if user == 0 {
+		return ""
+	}
+	return "; only root sees processes of other users"
+}

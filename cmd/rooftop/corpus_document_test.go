@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	probepage "github.com/rooftop-dev/rooftop/engine/page/probe"
+	"github.com/rooftop-dev/rooftop/engine/page/trace"
+)
+
+// TestCorpusOfDocuments compares pages of probes and traces that no command line can reproduce,
+// because they are printed while measuring.
+func TestCorpusOfDocuments(t *testing.T) {
+	styles := []render.Options{{Width: 80}, {Width: 60}, {Width: 120}, {Width: 80, Verbose: true}, {Width: 80, ASCII: true}, {Width: 80, Color: true}}
+	for pattern, page := range map[string]func(r io.Reader, w io.Writer, o render.Options) error{
+		"probe-*.json": func(r io.Reader, w io.Writer, o render.Options) error {
+			p, err := document.ReadProbe(r)
+			if err != nil {
+				return err
+			}
+			return render.Text(w, probepage.Page(p, o.Verbose), o)
+		},
+		"trace-*.json": func(r io.Reader, w io.Writer, o render.Options) error {
+			p, err := document.ReadTrace(r)
+			if err != nil {
+				return err
+			}
+			return render.Text(w, trace.Report(p.Summary, o.Verbose), o)
+		},
+	} {
+		files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "recordings", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".json")
+			of := styles
+			if name != "probe-many" && name != "trace-dense" && name != "trace-moe" {
+				of = styles[:1] // the others differ only in their text
+			}
+			t.Run(name, func(t *testing.T) {
+				var b strings.Builder
+				for _, o := range of {
+					f, err := os.Open(file)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+					fmt.Fprintf(&b, "=== %+v\n", o)
+					if err := page(f, &b, o); err != nil {
+						t.Fatal(err)
+					}
+				}
+				checkCorpus(t, inCorpus("document/"+name+".txt"), b.String())
+			})
+		}
+	}
+}

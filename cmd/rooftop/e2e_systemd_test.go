@@ -1,0 +1,302 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A server that a unit of systemd starts, with a real systemd in namespaces of its own and simulated
+// servers, one for each instance of a template: its number is the port. ROOFTOP_E2E_KILLS is how often a
+// rooftop is killed, for the long version.
+
+// machine is a systemd or a Docker in namespaces of its own.
+type machine struct {
+	pid    int    // of its first process
+	dir    string // seen by the same name from within
+	binary string
+}
+
+// unitText is a template of servers with too few slots. An instance above 9000 does not start while a
+// change is on trial.
+const unitText = `[Unit]
+Description=vLLM on port %i
+StartLimitBurst=3
+[Service]
+Environment=HOME=/root "MODEL=meta-llama/Llama-3.1-8B-Instruct"
+ExecStartPre=/bin/sh -c 'test %i -lt 9000 || ! test -e /run/systemd/system/vllm@%i.service.d/zzz-rooftop-trial.conf || { echo "ValueError: 100% of the memory is taken" >&2; exit 3; }'
+ExecStart=BINARY sim "meta-llama/Llama-3.1-8B-Instruct" --port %i --max-num-seqs 4 --sim-gpu "NVIDIA A100-SXM4-80GB" --max-model-len 4096 --sim-startup-time 300ms --served-model-name "$$m %%i"
+Restart=always
+RestartSec=100ms
+`
+
+// boot runs a script of testdata, with the machine's folder, in new namespaces until a command on the
+// machine says that it is up. The folder "shared" in it has rooftop and a file for the script.
+func boot(t *testing.T, script, file string, text []byte, up ...string) *machine {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{dir: t.TempDir()}
+	shared := filepath.Join(m.dir, "shared")
+	m.binary = filepath.Join(shared, "rooftop")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.Mkdir(shared, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(m.binary, data, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(shared, file), bytes.ReplaceAll(text, []byte("BINARY"), []byte(m.binary)), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(m.dir, "boot.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "bash", "testdata/"+script, m.dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); log.Close() })
+	children := fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid)
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		text, _ := os.ReadFile(children)
+		m.pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		if m.pid != 0 {
+			if m.command(up...).Run() == nil {
+				return m
+			}
+		}
+		if time.Since(began) > time.Minute {
+			said, _ := os.ReadFile(log.Name())
+			t.Fatalf("%s: it is not up: %s", script, said)
+		}
+	}
+}
+
+// command returns a command that runs on the machine.
+func (m *machine) command(argv ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.pid), "-m", "-n", "-p", "-r", "-w", "env", "HOME=/root", "XDG_RUNTIME_DIR=/run/user/0"}, argv...)...)
+}
+
+// service is one unit of a machine, with clients that want more than its slots.
+type service struct {
+	*machine
+	t    *testing.T
+	port int
+	user bool // it belongs to the service manager of a user
+}
+
+func (m *machine) serve(t *testing.T, port int, user bool) *service {
+	t.Helper()
+	s := &service{m, t, port, user}
+	if user {
+		s.output("systemctl", "start", "user@0.service")
+		s.output("mkdir", "-p", "/root/.config/systemd/user")
+		s.output("cp", "/etc/systemd/system/vllm@.service", "/root/.config/systemd/user")
+		s.systemctl("daemon-reload")
+	}
+	s.systemctl("start", s.name())
+	s.load()
+	return s
+}
+
+// load waits until the server answers, which a proxy of Docker does not tell by accepting connections, and
+// starts its clients.
+func (s *service) load() {
+	s.t.Helper()
+	const answers = `trap "" PIPE; until exec 3<>/dev/tcp/127.0.0.1/%d && printf 'GET /health HTTP/1.0\r\n\r\n' >&3 && read -r line <&3; do sleep 0.1; done`
+	s.output("timeout", "30", "bash", "-c", fmt.Sprintf(answers, s.port))
+	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, url(s.port)))
+	if err := load.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = s.command("pkill", "-f", "until .*"+url(s.port)).Run()
+		_ = s.command("pkill", "-f", "load --url "+url(s.port)+" ").Run()
+		_ = load.Wait()
+	})
+}
+
+func (s *service) name() string { return fmt.Sprintf("vllm@%d.service", s.port) }
+
+// output runs a command on the machine that has to succeed.
+func (s *service) output(argv ...string) string {
+	s.t.Helper()
+	out, err := s.command(argv...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	return string(out)
+}
+
+// systemctl runs systemctl with the service's manager.
+func (s *service) systemctl(args ...string) string {
+	s.t.Helper()
+	if s.user {
+		args = append([]string{"--user"}, args...)
+	}
+	return s.output(append([]string{"systemctl"}, args...)...)
+}
+
+// rooftop returns a command of rooftop on the machine.
+func (s *service) rooftop(args ...string) *exec.Cmd {
+	return s.command(append([]string{"XDG_STATE_HOME=" + filepath.Join(s.dir, "shared", strconv.Itoa(s.port)), s.binary}, args...)...)
+}
+
+func (s *service) tune() *exec.Cmd {
+	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--duration", "8s", "--longest", "12s", "--start-timeout", "20s", "--max-restarts", "6")
+}
+
+// files are the files of the unit, as systemd lists them.
+func (s *service) files() string { return s.systemctl("cat", s.name()) }
+
+// consistent checks that the server runs what the unit's files say, and returns its command line.
+func (s *service) consistent() string {
+	s.t.Helper()
+	if got := s.systemctl("show", "-P", "NeedDaemonReload", s.name()); strings.TrimSpace(got) != "no" {
+		s.t.Error("systemd has not read the unit's files")
+	}
+	if left, _ := s.command("find", "/run/systemd/system", "/run/user", "-path", "*/"+s.name()+".d/*").Output(); len(left) > 0 {
+		s.t.Errorf("left of a trial: %s", left)
+	}
+	pid := strings.TrimSpace(s.systemctl("show", "-P", "MainPID", s.name()))
+	argv := strings.ReplaceAll(strings.TrimRight(s.output("cat", "/proc/"+pid+"/cmdline"), "\x00"), "\x00", " ")
+	_, start, _ := strings.Cut(s.systemctl("show", "-P", "ExecStart", s.name()), "argv[]=")
+	start, _, _ = strings.Cut(start, " ;")
+	if want := strings.ReplaceAll(start, "$$", "$"); argv != want {
+		s.t.Errorf("it runs %s, and its unit starts %s", argv, want)
+	}
+	return argv
+}
+
+func TestE2EUnit(t *testing.T) {
+	t.Parallel()
+	m := boot(t, "systemd/boot.sh", "vllm@.service", []byte(unitText), "sh", "-c", "systemctl is-system-running | grep -qE 'running|degraded'")
+	for name, user := range map[string]bool{"of the system": false, "of a user": true} {
+		t.Run("kept "+name, func(t *testing.T) {
+			t.Parallel()
+			port, dir := 8001, "/etc/systemd/system/"
+			if user {
+				port, dir = 8003, "/root/.config/systemd/user/"
+			}
+			s := m.serve(t, port, user)
+			before := s.files()
+			var said bytes.Buffer
+			cmd := s.tune()
+			cmd.Stderr = &said
+			out, err := cmd.Output()
+			events := eventsOf(t, out)
+			if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 {
+				t.Fatalf("%v: %s\n%s", err, said.String(), told(events))
+			}
+			argv := s.consistent()
+			if len(ofType(events, "kept")) == 0 || strings.Contains(argv, "--max-num-seqs 4 ") || !strings.HasSuffix(argv, "--served-model-name $m %i") {
+				t.Errorf("it runs %s\n%s", argv, told(events))
+			}
+			after := s.files()
+			if !strings.HasPrefix(after, before) || !strings.Contains(after, dir+s.name()+".d/zz-rooftop.conf") {
+				t.Errorf("its files are now:\n%s", after)
+			}
+			// Without the file the unit is as before.
+			s.output("rm", "-r", dir+s.name()+".d")
+			s.systemctl("daemon-reload")
+			if s.files() != before {
+				t.Errorf("without the drop-in file:\n%s", s.files())
+			}
+		})
+	}
+	t.Run("does not start", func(t *testing.T) {
+		t.Parallel()
+		s := m.serve(t, 9001, false)
+		before, argv := s.files(), s.consistent()
+		cmd := s.tune()
+		out, _ := cmd.Output()
+		events := eventsOf(t, out)
+		if !strings.Contains(told(ofType(events, "error")), "ValueError: 100% of the memory is taken") {
+			t.Errorf("no reason why it does not start:\n%s", told(events))
+		}
+		if s.files() != before || s.consistent() != argv {
+			t.Errorf("it is not as before:\n%s", s.files())
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		t.Parallel()
+		s := m.serve(t, 8002, false)
+		before, argv := s.files(), s.consistent()
+		cmd, events := s.until("server-up")
+		s.output("pkill", "-INT", "-f", "tune .*"+url(s.port))
+		_, _ = io.Copy(io.Discard, events)
+		_ = cmd.Wait()
+		if s.files() != before || s.consistent() != argv {
+			t.Errorf("it is not as before:\n%s", s.files())
+		}
+	})
+	kills, _ := strconv.Atoi(os.Getenv("ROOFTOP_E2E_KILLS"))
+	for i := range max(kills, 4) {
+		t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {
+			t.Parallel()
+			s := m.serve(t, 8100+i, i%2 == 1)
+			before, argv := s.files(), s.consistent()
+			cmd, _ := s.until("applying")
+			after := time.Duration(rand.N(int64(20 * time.Second)))
+			if i%2 == 0 {
+				after /= 20 // while it is being changed
+			}
+			time.Sleep(after)
+			s.output("pkill", "-KILL", "-f", "tune .*"+url(s.port))
+			_ = cmd.Wait()
+			if out, err := s.rooftop("recover", "--yes").CombinedOutput(); err != nil {
+				t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)
+			}
+			now := s.consistent()
+			if kept := strings.Contains(s.files(), "zz-rooftop.conf"); !kept && (s.files() != before || now != argv) || kept && now == argv {
+				t.Errorf("killed %v after its first change began: it runs %s\n%s", after, now, s.files())
+			}
+		})
+	}
+}
+
+// until runs rooftop until an event of a kind.
+func (s *service) until(kind string) (*exec.Cmd, io.Reader) {
+	s.t.Helper()
+	cmd := s.tune()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := json.NewDecoder(out)
+	for {
+		var e autoEvent
+		if err := lines.Decode(&e); err != nil {
+			_ = cmd.Wait()
+			s.t.Fatalf("it ended before %q: %v\n%s", kind, err, said.String())
+		}
+		if e.Type == kind {
+			return cmd, io.MultiReader(lines.Buffered(), out)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package enginemetrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/engine/capture"
+)
+
+// endpoint is the path of the metrics page of every engine.
+const endpoint = "/metrics"
+
+// Reader reads the metrics page of one server. It keeps the parsed series between
+// readings, so it must not be used concurrently.
+type Reader struct {
+	client   *collect.Client
+	dialect  dialect
+	filter   *promtext.Filter
+	families promtext.Families
+	body     []byte
+}
+
+// Open reads the page once and returns a Reader with the name of the engine that wrote
+// it: "vLLM", "SGLang", "llama.cpp" or "TGI". The error wraps collect.ErrNoData, with
+// the reason and the next step, if the server has no usable page; any other error
+// is that of collect.Client.Get.
+func Open(ctx context.Context, client *collect.Client) (r *Reader, engine string, err error) {
+	body, err := client.Get(ctx, endpoint, collect.MetricsAccept, nil)
+	if err != nil {
+		return nil, "", wrapRefusal(client.Target().Base()+endpoint, err)
+	}
+	d, err := recognise(body)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", client.Target().Base()+endpoint, err)
+	}
+	return newReader(client, d), d.engine, nil
+}
+
+// Counting returns when the page's counter of output tokens grows.
+func (r *Reader) Counting() capture.Counting { return r.dialect.counting }
+
+func newReader(client *collect.Client, d dialect) *Reader {
+	r := &Reader{client: client, dialect: d}
+	var names []string
+	for _, f := range d.fields {
+		names = append(names, slices.Concat(f.names, f.plus)...)
+		if f.times != "" {
+			names = append(names, f.times)
+		}
+	}
+	r.filter = promtext.NewExactFilter(names...)
+	return r
+}
+
+// wrapRefusal wraps collect.ErrNoData around a status that means that the server has no
+// metrics page, and returns other errors unchanged.
+func wrapRefusal(where string, err error) error {
+	var status *collect.StatusError
+	if !errors.As(err, &status) {
+		return err
+	}
+	switch status.Code {
+	case http.StatusNotImplemented:
+		return fmt.Errorf("%w: %s answered 501: llama.cpp serves metrics only with --metrics; restart it with that flag", collect.ErrNoData, where)
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w: %s answered %d: SGLang serves metrics with --enable-metrics, Ollama and LM Studio serve none", collect.ErrNoData, where, status.Code)
+	}
+	return err
+}
+
+// recognise returns the dialect of the engine that wrote a page.
+func recognise(body []byte) (dialect, error) {
+	// promtext decides whether this is a metrics page at all; no sample is kept.
+	var none promtext.Families
+	if err := promtext.Parse(body, promtext.NewExactFilter(), &none); err != nil {
+		if errors.Is(err, promtext.ErrNotMetrics) {
+			return dialect{}, fmt.Errorf("%w: %w; this server serves no metrics", collect.ErrNoData, err)
+		}
+		return dialect{}, err
+	}
+	names := promtext.Names(body, 10_000)
+	for _, d := range dialects() {
+		if slices.ContainsFunc(names, func(name string) bool {
+			return slices.ContainsFunc(d.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		}) {
+			return d, nil
+		}
+	}
+	if len(names) == 0 {
+		return dialect{}, fmt.Errorf("%w: the page has no metrics", collect.ErrNoData)
+	}
+	first := strings.Join(names[:min(len(names), 3)], ", ")
+	return dialect{}, fmt.Errorf("%w: the page has no metrics of a known engine, only names such as %s; vLLM serves such a page with --disable-log-stats: restart it without that flag", collect.ErrNoData, first)
+}
+
+// Sample reads the page once. At is halfway between the request and the end of the
+// response, by the clock; Took is the time between them. If the page cannot be read,
+// Error says why and no values are set.
+func (r *Reader) Sample(ctx context.Context, clock func() time.Duration) capture.PageSample {
+	asked := clock()
+	body, err := r.client.Get(ctx, endpoint, collect.MetricsAccept, r.body[:0])
+	took := clock() - asked
+	r.body = body
+	s := capture.PageSample{At: asked + took/2, Took: took}
+	if err == nil {
+		err = r.read(body, &s)
+	}
+	if err != nil {
+		s.Error = err.Error()
+	}
+	return s
+}
+
+// read parses a page into s. After an error s is unchanged.
+func (r *Reader) read(body []byte, s *capture.PageSample) error {
+	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
+		return err
+	}
+	fields := s.Fields()
+	for i := range r.dialect.fields {
+		f := &r.dialect.fields[i]
+		value := r.first(f)
+		for _, name := range f.plus {
+			if more := r.total(name, f.merge); value.OK && more.OK {
+				value = value.Plus(more)
+			}
+		}
+		if f.times != "" {
+			value = product(value, r.total(f.times, f.merge))
+		}
+		*fields[f.page] = value
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// traceLine is one line of a JSON trace.
+type traceLine struct {
+	Timestamp     *float64  `json:"timestamp"` // milliseconds
+	InputLength   *int      `json:"input_length"`
+	OutputLength  *int      `json:"output_length"`
+	HashIDs       []uint64  `json:"hash_ids"`
+	Conversations []message `json:"conversations"`
+	Messages      []message `json:"messages"`
+}
+
+// message is one message of a recorded conversation, in either format.
+type message struct {
+	From    string `json:"from"`
+	Value   string `json:"value"`
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// parseLines parses JSON lines of requests or conversations.
+func parseLines(in *bufio.Reader) (*Trace, error) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLineBytes)
+	t := &Trace{Timed: true}
+	n := 0
+	for lines.Scan() {
+		n++
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		var line traceLine
+		if err := json.Unmarshal(text, &line); err != nil {
+			return nil, &lineError{n, jsonError(err)}
+		}
+		request, timed, err := line.request(n)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.Requests) > 0 && timed != t.Timed {
+			return nil, wrongAt(n, "timestamp: some lines have one and some have none")
+		}
+		t.Timed = timed
+		if request.Turns == nil || len(request.Turns) > 0 {
+			t.Requests = append(t.Requests, request)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return nil, wrongAt(n+1, "longer than %d MiB", maxLineBytes>>20)
+	}
+	return t, lines.Err()
+}
+
+// request returns the request of a line. For a conversation without answers, Turns is empty but not
+// nil.
+func (l *traceLine) request(line int) (request Traced, timed bool, err error) {
+	if l.Conversations != nil || l.Messages != nil {
+		return Traced{Turns: turnsOf(append(l.Conversations, l.Messages...))}, false, nil
+	}
+	for _, field := range []struct {
+		name  string
+		value *int
+		to    *int
+	}{{"input_length", l.InputLength, &request.PromptTokens}, {"output_length", l.OutputLength, &request.OutputTokens}} {
+		if field.value == nil {
+			return Traced{}, false, wrongAt(line, "%s is missing", field.name)
+		}
+		if err := checkTokens(line, field.name, *field.value); err != nil {
+			return Traced{}, false, err
+		}
+		*field.to = *field.value
+	}
+	if l.Timestamp != nil {
+		if !(math.Abs(*l.Timestamp) < maxTraceSpan.Seconds()*1e3) {
+			return Traced{}, false, wrongAt(line, "timestamp is %v ms: a time since the start of the trace", *l.Timestamp)
+		}
+		request.At = time.Duration(math.Round(*l.Timestamp * float64(time.Millisecond)))
+	}
+	if blocks := (request.PromptTokens + BlockTokens - 1) / BlockTokens; len(l.HashIDs) > max(1, blocks) {
+		return Traced{}, false, wrongAt(line, "hash_ids has %d blocks of %d tokens for an input_length of %d", len(l.HashIDs), BlockTokens, request.PromptTokens)
+	}
+	request.Blocks = l.HashIDs
+	return request, l.Timestamp != nil, nil
+}
+
+// turnsOf returns the turns of a conversation: the user's text up to each answer, with the system
+// prompt before the first.
+func turnsOf(messages []message) []TracedTurn {
+	turns := []TracedTurn{}
+	said := ""
+	for _, m := range messages {
+		who, text := m.From+m.Role, m.Value+m.Content
+		switch {
+		case who == "human" || who == "user" || who == "system":
+			if said != "" && text != "" {
+				said += "\n"
+			}
+			said += text
+		case said != "":
+			turns = append(turns, TracedTurn{Text: said, OutputTokens: max(1, pieces(text))})
+			said = ""
+		}
+	}
+	return turns
+}
+
+// jsonError names the field with the wrong type.
+func jsonError(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		return fmt.Errorf("%s is of type %s, not %s", kind.Field, kind.Value, kind.Type)
+	}
+	return err
+}
+
+// parseConversations parses a JSON list of conversations.
+func parseConversations(in io.Reader) (*Trace, error) {
+	lines := &lineCounter{r: in}
+	decoder := json.NewDecoder(lines)
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	t := &Trace{}
+	for decoder.More() {
+		var line traceLine
+		if err := decoder.Decode(&line); err != nil {
+			return nil, &lineError{lines.line(decoder.InputOffset()), unexpectedEnd(jsonError(err))}
+		}
+		at := lines.line(decoder.InputOffset())
+		if line.Conversations == nil && line.Messages == nil {
+			return nil, wrongAt(at, "conversations is missing: a list is one of conversations, requests come one a line")
+		}
+		if request, _, _ := line.request(at); len(request.Turns) > 0 {
+			t.Requests = append(t.Requests, request)
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, &lineError{lines.line(decoder.InputOffset()), unexpectedEnd(err)}
+	}
+	return t, nil
+}
+
+func unexpectedEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the list is truncated")
+	}
+	return err
+}
+
+// lineCounter returns line numbers of offsets in its input. It stores only line ends after the last
+// offset asked for.
+type lineCounter struct {
+	r       io.Reader
+	read    int64
+	passed  int     // line ends before the last offset asked for
+	pending []int64 // offsets of line ends after it
+}
+
+// Read implements io.Reader.
+func (c *lineCounter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	for i, b := range p[:n] {
+		if b == '\n' {
+			c.pending = append(c.pending, c.read+int64(i))
+		}
+	}
+	c.read += int64(n)
+	return n, err
+}
+
+// line returns the line of an offset, counted from 1. Offsets must not decrease between calls.
+func (c *lineCounter) line(offset int64) int {
+	i := 0
+	for i < len(c.pending) && c.pending[i] < offset {
+		i++
+	}
+	c.passed += i
+	c.pending = append(c.pending[:0], c.pending[i:]...)
+	return c.passed + 1
+}

@@ -1,0 +1,96 @@
+package proc
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/prometheus/procfs"
+)
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("8233 (cat) R 8211 8211 5062 0 -1 4194304 102 0 7 0 1 2 3 4 20 0 1 0 7985498 3133440 381 18446744073709551615 1 1 0 0\n"))
+	f.Add([]byte("1 (a) b (c)) S 0 0 0 0 -1 1 2 3 4 5 6 7 8 9 10 -11 12 0 13\n"))
+	f.Add([]byte("1 (x) Z 99999999999999999999999 0"))
+	f.Add([]byte("9 (("))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		line, ok := parseStat(b)
+		if !ok {
+			return
+		}
+		if line.cpu < 0 || line.reaped < 0 || line.ppid < 0 || line.threads < 0 {
+			t.Errorf("negative: %+v", line)
+		}
+		if !bytes.Contains(b, line.comm) {
+			t.Errorf("name %q is not in the line", line.comm)
+		}
+	})
+}
+
+func FuzzParseStatm(f *testing.F) {
+	f.Add([]byte("765 430 403 5 0 123 0\n"))
+	f.Add([]byte("1 18446744073709551615"))
+	f.Add([]byte("-"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if pages, _ := parseStatm(b); pages < 0 || pages > 1<<40 {
+			t.Errorf("%d pages", pages)
+		}
+	})
+}
+
+// FuzzParseField reads what /proc/PID/io, status and smaps_rollup hold.
+func FuzzParseField(f *testing.F) {
+	f.Add([]byte("rchar: 6976\nwchar: 0\nread_bytes: 4096\nwrite_bytes: 0\n"), "read_bytes")
+	f.Add([]byte("55-7f ---p 0 00:00 0   [rollup]\nRss:    1720 kB\nPss:     315 kB\nPss_Dirty: 1 kB\n"), "Pss")
+	f.Add([]byte("voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3"), "nonvoluntary_ctxt_switches")
+	f.Fuzz(func(t *testing.T, b []byte, key string) {
+		n, ok := parseField(b, key+":")
+		if ok && !bytes.Contains(b, []byte(key+":")) {
+			t.Errorf("%d for a key that is not there", n)
+		}
+		// A line before it that has another key changes nothing.
+		if again, ok2 := parseField(append([]byte("_"+key+": 77\n"), b...), key+":"); key != "" && (again != n || ok2 != ok) {
+			t.Errorf("%d %v, and %d %v behind another line", n, ok, again, ok2)
+		}
+	})
+}
+
+func FuzzParseSchedstat(f *testing.F) {
+	f.Add([]byte("1138269 505189 3\n"))
+	f.Add([]byte("0 18446744073709551615 0"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if waited, _ := parseSchedstat(b); waited < 0 {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
+func FuzzAppendNumbers(f *testing.F) {
+	f.Add([]byte("12 4711 9 "))
+	f.Add([]byte("-3 0 99999999999 x 4"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, n := range appendNumbers(nil, b) {
+			if n <= 0 {
+				t.Errorf("PID %d", n)
+			}
+		}
+	})
+}
+
+// FuzzCgroupFiles reads cpu.max and cpu.stat, and places a group below a mount.
+func FuzzCgroupFiles(f *testing.F) {
+	f.Add([]byte("max 100000\n"), "/", "/a/b")
+	f.Add([]byte("30 23 0:26 / /a rw - tmpfs - rw\n31 23 0:27 / /b rw - cgroup cgroup rw,cpu\n"), "/", "/a")
+	f.Add([]byte("200000 100000\n"), "/docker/x", "/docker/x/y")
+	f.Add([]byte("nr_periods 12\nnr_throttled 3\nthrottled_usec 4\n"), `/a\040b`, "/../x")
+	f.Fuzz(func(t *testing.T, b []byte, root, group string) {
+		parseMounts(b)
+		mount := procfs.MountInfo{FSType: "cgroup", Root: root, MountPoint: t.TempDir(), SuperOptions: map[string]string{"cpu": ""}}
+		if h := groupDir([]procfs.MountInfo{mount}, "cpu", group); h.dir != "" && len(h.levels()) == 0 {
+			t.Errorf("%+v has no level", h)
+		}
+		if cores, ok := parseMax(b); ok && cores <= 0 {
+			t.Errorf("%v cores", cores)
+		}
+		parseField(b, "nr_periods ")
+	})
+}

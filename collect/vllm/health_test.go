@@ -1,0 +1,51 @@
+package vllm
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+func TestHealthSaysOnlyWhatIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		want   engine.HealthState
+		why    string
+		asked  int // of three readings
+	}{
+		{http.StatusOK, engine.HealthOK, "", 3},
+		{http.StatusServiceUnavailable, engine.HealthFailed, "/health answers 503", 3},
+		{http.StatusInternalServerError, engine.HealthFailed, "/health answers 500", 3},
+		{http.StatusNotFound, "", "/health answers 404", 1},
+		{http.StatusMethodNotAllowed, "", "/health answers 405", 1},
+		{http.StatusUnauthorized, "", "/health answers 401", 3},
+		{http.StatusTooManyRequests, "", "/health answers 429", 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) }}
+			h := NewHealth(s.client(t, collect.Secret{}))
+			for range 3 {
+				if got := h.Read(t.Context()); got.State != c.want || got.Why != c.why {
+					t.Errorf("%d: %+v, want %q because %q", c.status, got, c.want, c.why)
+				}
+			}
+			if n := len(s.requests()); n != c.asked {
+				t.Errorf("%d: asked %d times, want %d", c.status, n, c.asked)
+			}
+		})
+	}
+}
+
+func TestHealthOfASilentServerIsUnknownSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
+		h, began := NewHealth(s.client(t, collect.Secret{})), time.Now()
+		if got := h.Read(t.Context()); got.State != "" || got.Why != "/health does not answer" || time.Since(began) != healthWithin {
+			t.Errorf("%+v after %v", got, time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// recentRelease has a release whose gauges are never stale.
+var recentRelease = &Facts{EngineVersion: Know("0.32.0", FromServer, "")}
+
+// server is a made-up server that a test polls four times a second.
+type server struct {
+	w       Windower
+	t       time.Duration
+	page    *Page
+	windows []Window
+}
+
+// newServer returns a server with ranks of four running requests and one waiting request each.
+func newServer(ranks int) *server {
+	p := pageAt(0, float64(4*ranks), float64(ranks), 0.25, 0)
+	p.Ranks = nil
+	for i := range ranks {
+		r := Rank{Name: string(rune('0' + i)), Generation: stat.Some(0)}
+		r.Gauges[GaugeRunning], r.Gauges[GaugeWaiting], r.Gauges[GaugeKVUsage] = stat.Some(4), stat.Some(1), stat.Some(0.25)
+		p.Ranks = append(p.Ranks, r)
+	}
+	return &server{page: p}
+}
+
+// run polls the server for a time. step changes the page before each poll; health is what each
+// reading says, every two seconds.
+func (s *server) run(d time.Duration, health HealthState, step func(p *Page)) {
+	for end := s.t + d; s.t < end; s.t += poll {
+		p := *s.page
+		p.Ranks = append([]Rank(nil), p.Ranks...)
+		p.T = s.t
+		if step != nil {
+			step(&p)
+		}
+		s.page = &p
+		sample := &Sample{T: s.t, Page: &p}
+		if s.t%WindowLength == 0 {
+			sample.Health = &Health{T: s.t, State: health}
+			if health == HealthFailed {
+				sample.Health.Why = "/health answers 503"
+			}
+		}
+		s.add(sample)
+	}
+}
+
+// fail lets scrapes fail for a time.
+func (s *server) fail(d time.Duration) {
+	for end := s.t + d; s.t < end; s.t += poll {
+		s.add(&Sample{T: s.t, PageErr: "timeout"})
+	}
+}
+
+func (s *server) add(sample *Sample) {
+	if w := s.w.Add(sample); w != nil {
+		s.windows = append(s.windows, w.Clone())
+	}
+}
+
+// condition returns the condition at the end of the last window.
+func (s *server) condition() Condition {
+	return ConditionOf(&s.windows[len(s.windows)-1], recentRelease)
+}
+
+// working generates tokens on the first n ranks.
+func working(n int) func(p *Page) {
+	return func(p *Page) {
+		sum := 0.0
+		for i := range p.Ranks {
+			if i < n {
+				p.Ranks[i].Generation.V += 10
+			}
+			sum += p.Ranks[i].Generation.V
+		}
+		p.Counters[CounterGenerationTokens] = stat.Some(sum)
+	}
+}
+
+func (s *server) want(t *testing.T, want Illness, reason string) {
+	t.Helper()
+	if c := s.condition(); c.State != want || !strings.Contains(strings.ReplaceAll(c.Reason, figure.NBSP, " "), reason) {
+		t.Errorf("at %v: condition %+v, want %q with %q", s.t, c, want, reason)
+	}
+}
+
+func TestADeadEngineIsDeadUntilHealthOrAStepSaysOtherwise(t *testing.T) {
+	s := newServer(1)
+	s.run(10*time.Second, HealthOK, working(1))
+	s.want(t, "", "")
+	s.run(2*time.Second, HealthFailed, nil) // one failed reading may be another server's
+	s.want(t, "", "")
+	s.run(3*time.Second, HealthFailed, nil)
+	s.want(t, Dead, "/health answers 503")
+	s.fail(time.Second)
+	s.run(60*time.Second, "", nil) // nothing known does not end it
+	s.want(t, Dead, "for 1 min")
+	s.run(4*time.Second, HealthOK, nil)
+	s.want(t, Hung, "")
+	s.run(4*time.Second, HealthOK, working(1))
+	s.want(t, "", "")
+}
+
+func TestAnEngineThatStepsIsNotDead(t *testing.T) {
+	s := newServer(1)
+	s.run(20*time.Second, HealthFailed, working(1))
+	s.want(t, "", "")
+	unknown := newServer(1)
+	unknown.run(8*time.Second, "", nil)
+	unknown.want(t, "", "")
+}
+
+func TestAStandstillOutlastsGapsAndEndsWithAStep(t *testing.T) {
+	s := newServer(1)
+	s.run(10*time.Second, HealthOK, working(1))
+	s.run(12*time.Second, HealthOK, nil)
+	s.want(t, Hung, "no tokens generated for 10 s with 4 running and 1 waiting")
+	s.fail(3 * time.Second) // a gap does not count, and does not end it
+	s.run(4*time.Second, HealthOK, nil)
+	s.want(t, Hung, "for 16 s")
+	s.w.Discard() // rooftop was paused
+	s.t += time.Minute
+	s.run(4*time.Second, HealthOK, nil)
+	s.want(t, Hung, "for 18 s")
+	s.run(90*time.Second, HealthOK, nil)
+	s.want(t, Hung, "no tokens generated for 1 min 48 s")
+	s.run(3*time.Second, HealthOK, working(1))
+	s.want(t, "", "")
+	s.run(20*time.Second, HealthOK, nil) // the stall was no long step
+	s.want(t, Hung, "for 19 s")
+	s.run(3*time.Second, HealthOK, working(1))
+	s.run(60*time.Second, HealthOK, nil) // a step may take some times as long as that one
+	s.want(t, "", "")
+}
+
+func TestALongPromptIsProgress(t *testing.T) {
+	s := newServer(1)
+	s.run(4*time.Second, HealthOK, working(1))
+	s.run(30*time.Second, HealthOK, func(p *Page) { p.Gauges[GaugeKVUsage].V += 0.001 })
+	s.want(t, "", "")
+}
+
+func TestOneRankOfTwoHangs(t *testing.T) {
+	s := newServer(2)
+	s.run(10*time.Second, HealthOK, working(2))
+	s.want(t, "", "")
+	s.run(14*time.Second, HealthOK, working(1))
+	s.want(t, PartlyHung, "rank 1 of 2, no tokens generated for 12 s with 4 running and 1 waiting")
+	s.run(14*time.Second, HealthOK, nil)
+	s.want(t, Hung, "")
+	s.run(4*time.Second, HealthOK, working(2))
+	s.want(t, "", "")
+}
+
+func TestFailingIsMoreThanChance(t *testing.T) {
+	answers := func(good, bad, refused float64) func(p *Page) {
+		return func(p *Page) {
+			working(1)(p)
+			for c, v := range map[Counter]float64{CounterHTTP2xx: good, CounterHTTP5xx: bad + refused, CounterAdmissionRejections: refused} {
+				p.Counters[c] = stat.Some(p.Counters[c].V + v)
+			}
+		}
+	}
+	s := newServer(1)
+	s.run(20*time.Second, HealthOK, answers(1, 0, 0))
+	s.want(t, "", "")
+	s.run(poll, HealthOK, answers(0, 1, 0))
+	s.run(4*time.Second, HealthOK, answers(0, 0, 0))
+	s.want(t, "", "") // one error among eighty
+	s.run(20*time.Second, HealthOK, answers(1, 0, 1))
+	s.want(t, "", "") // refusals are intended
+	s.run(4*time.Second, HealthOK, answers(1, 1, 0))
+	s.want(t, Failing, "were answered with a 5xx error")
+	s.run(20*time.Second, HealthOK, answers(0, 0, 0))
+	s.want(t, Failing, "") // nobody asks: nothing shows that it ended
+	s.run(30*time.Second, HealthOK, answers(1, 0, 0))
+	s.want(t, "", "")
+
+	engine := newServer(1)
+	engine.run(10*time.Second, HealthOK, func(p *Page) {
+		answers(1, 0, 0)(p)
+		p.Counters[CounterRequestSuccess].V++
+		p.Counters[CounterRequestErrors].V += 0.5
+		p.Counters[CounterRequestSuccess].OK, p.Counters[CounterRequestErrors].OK = true, true
+	})
+	engine.want(t, Failing, "finished with an error")
+}
+
+func TestAServerThatStopsAnsweringIsDown(t *testing.T) {
+	s := newServer(1)
+	s.run(10*time.Second, HealthOK, working(1))
+	s.fail(5 * time.Second)
+	s.windows = append(s.windows, *s.w.Flush())
+	c := ConditionAtEnd(s.windows, recentRelease, s.t)
+	if c.State != Down || !c.Ill() || !strings.Contains(strings.ReplaceAll(c.String(), figure.NBSP, " "), "the server does not answer: it stopped answering after 10 s (timeout)") {
+		t.Errorf("condition %+v: %s", c, c)
+	}
+	if c := ConditionAtEnd(nil, recentRelease, 0); c.Ill() {
+		t.Errorf("no windows: %+v", c)
+	}
+}

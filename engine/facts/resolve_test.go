@@ -1,0 +1,249 @@
+package facts
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// pageWith is a page of one rank with the given cache labels.
+func pageWith(c engine.CacheConfig) *engine.Page {
+	p := &engine.Page{Model: "meta-llama/Llama-3.1-8B-Instruct"}
+	p.Gauges[engine.GaugeRunning] = stat.Some(1)
+	p.Ranks = []engine.Rank{{Name: "0", Gauges: p.Gauges, Generation: stat.Some(10), Cache: c}}
+	return p
+}
+
+func TestPrecedence(t *testing.T) {
+	cmdline := map[string]Setting{"max_num_seqs": {Value: "4", Source: engine.FromCmdline}}
+	for _, c := range []struct {
+		name      string
+		in        Inputs
+		want      int
+		from      engine.Source
+		conflicts int
+	}{
+		{"command line", Inputs{Launch: cmdline}, 4, engine.FromCmdline, 0},
+		{"a flag beats discovery and the contradiction is reported", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 8}}, 8, engine.FromFlag, 1},
+		{"environment beats discovery", Inputs{Launch: cmdline, Env: Given{MaxNumSeqs: 8}}, 8, engine.FromEnv, 1},
+		{"a flag beats the environment", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 16}, Env: Given{MaxNumSeqs: 8}}, 16, engine.FromFlag, 1},
+		{"agreement is no conflict", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 4}}, 4, engine.FromFlag, 0},
+		{"server_info", Inputs{Server: ServerAnswers{Args: map[string]string{"max_num_seqs": "64"}}}, 64, engine.FromServer, 0},
+		{"default where the launch says nothing", Inputs{Launch: map[string]Setting{}, Server: ServerAnswers{Version: "0.11.0"}, Flags: Given{GPU: "NVIDIA L4"}}, 256, engine.FromDefault, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := Resolve(c.in)
+			if f.MaxNumSeqs.Value != c.want || f.MaxNumSeqs.Source != c.from {
+				t.Errorf("max_num_seqs %d from %s, want %d from %s", f.MaxNumSeqs.Value, f.MaxNumSeqs.Source, c.want, c.from)
+			}
+			if len(f.Conflicts) != c.conflicts {
+				t.Errorf("conflicts %q, want %d", f.Conflicts, c.conflicts)
+			}
+		})
+	}
+}
+
+func TestUnknownSlotsStayUnknown(t *testing.T) {
+	// Without the launch a default is a guess, and rules that compare with the slots must not rely on it.
+	f := Resolve(Inputs{Server: ServerAnswers{Version: "0.11.0"}, Flags: Given{GPU: "NVIDIA H200"}})
+	if f.MaxNumSeqs.Known || !strings.Contains(f.MaxNumSeqs.Note, "-m") {
+		t.Errorf("max_num_seqs %+v, want unknown with the advice to give -m", f.MaxNumSeqs)
+	}
+}
+
+func TestTheSlotsGaugeIsReadAndADisagreementReported(t *testing.T) {
+	p := pageWith(engine.CacheConfig{})
+	p.Ranks[0].Gauges[engine.GaugeMaxNumSeqs] = stat.Some(64)
+	f := Resolve(Inputs{Page: p, Launch: map[string]Setting{"max_num_seqs": {Value: "32", Source: engine.FromCmdline}}})
+	if f.MaxNumSeqs.Value != 64 || f.MaxNumSeqs.Source != engine.FromMetrics || len(f.Conflicts) != 1 {
+		t.Errorf("%+v, conflicts %q", f.MaxNumSeqs, f.Conflicts)
+	}
+}
+
+func TestPoolPrefersWhatTheServerSays(t *testing.T) {
+	// The real 0.30 page of a hybrid model: blocks x size gives 37,632 tokens, the true value is 29,127.
+	hybrid := engine.CacheConfig{BlockSize: "784", NumGPUBlocks: "48", KVCacheSizeTokens: "29127", KVCacheMaxConcurrency: "1.7777709960937500"}
+	f := Resolve(Inputs{Page: pageWith(hybrid)})
+	if f.KVCapacityTokens.Value != 29127 || f.MaxModelLen.Value != 16384 {
+		t.Errorf("capacity %v, max_model_len %v; want 29127 and 16384", f.KVCapacityTokens, f.MaxModelLen)
+	}
+	f = Resolve(Inputs{Page: pageWith(engine.CacheConfig{BlockSize: "16", NumGPUBlocks: "4574"})})
+	if f.KVCapacityTokens.Value != 16*4574 || f.KVCapacityTokens.Source != engine.FromDerived {
+		t.Errorf("capacity %+v, want blocks x size", f.KVCapacityTokens)
+	}
+	f = Resolve(Inputs{Page: pageWith(engine.CacheConfig{})})
+	if f.KVCapacityTokens.Known {
+		t.Errorf("capacity %+v from nothing", f.KVCapacityTokens)
+	}
+}
+
+func TestWeightTypeIsNeverTheCachesType(t *testing.T) {
+	launch := func(kv ...string) map[string]Setting {
+		m := map[string]Setting{"kv_cache_dtype": {Value: kv[0], Source: engine.FromCmdline}}
+		for i := 1; i+1 < len(kv); i += 2 {
+			m[kv[i]] = Setting{Value: kv[i+1], Source: engine.FromCmdline}
+		}
+		return m
+	}
+	for _, c := range []struct {
+		name               string
+		model              string
+		launch             map[string]Setting
+		weight, cache      catalog.DType
+		classic            float64
+		classicFrom, given string
+	}{
+		{"bf16 weights, fp8 cache", "meta-llama/Llama-3.1-8B-Instruct", launch("fp8"), catalog.BF16, catalog.FP8, 1, "kv_cache_dtype", ""},
+		{"nvfp4 weights by name, fp8 cache", "nvidia/Llama-3.3-70B-Instruct-FP4", launch("fp8"), catalog.NVFP4, catalog.FP8, 1, "kv_cache_dtype", ""},
+		{"auto cache follows the model", "meta-llama/Llama-3.1-8B-Instruct", launch("auto"), catalog.BF16, catalog.BF16, 2, "catalog", ""},
+		{"awq by flag", "my-org/llama-3.1-8b", launch("auto", "quantization", "awq"), catalog.INT4, catalog.BF16, catalog.INT4.Bytes(), "cmdline", ""},
+		{"DTYPE comes first in the classic order", "meta-llama/Llama-3.1-8B-Instruct", launch("fp8"), catalog.BF16, catalog.FP8, 4, "env", "float32"},
+		{"unknown model falls back, and says so", "my-company/support-bot", launch("auto"), catalog.BF16, catalog.BF16, 2, "bf16 fallback", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := Resolve(Inputs{Launch: c.launch, LaunchModel: c.model, Env: Given{DType: c.given}})
+			if f.WeightDType.Value != string(c.weight) || f.KVCacheDType.Value != string(c.cache) {
+				t.Errorf("weights %s (%s), cache %s; want %s and %s", f.WeightDType.Value, f.WeightDType.Note, f.KVCacheDType.Value, c.weight, c.cache)
+			}
+			if f.ClassicBytes != c.classic || f.ClassicBytesFrom != c.classicFrom {
+				t.Errorf("classic %v bytes from %s, want %v from %s", f.ClassicBytes, f.ClassicBytesFrom, c.classic, c.classicFrom)
+			}
+		})
+	}
+}
+
+func TestMoney(t *testing.T) {
+	f := Resolve(Inputs{Flags: Given{GPU: "NVIDIA H100 80GB HBM3", TensorParallel: 4}})
+	if !f.CostEst || math.Abs(f.CostPerHour.Value-4*3.45) > 1e-9 || !strings.Contains(f.CostPerHour.Note, "(est)") {
+		t.Errorf("cost %+v: want the catalog's price times the GPUs, marked", f.CostPerHour)
+	}
+	f = Resolve(Inputs{Flags: Given{GPU: "NVIDIA H100 80GB HBM3", TensorParallel: 4, CostPerHour: stat.Some(10)}})
+	if f.CostEst || f.CostPerHour.Value != 10 {
+		t.Errorf("cost %+v: a person's figure is the whole server's, unmarked", f.CostPerHour)
+	}
+	if f := Resolve(Inputs{}); f.CostPerHour.Known || f.CostPerHour.Note == "" {
+		t.Errorf("cost %+v from nothing", f.CostPerHour)
+	}
+}
+
+func TestAnAmbiguousGPUIsNotGuessed(t *testing.T) {
+	f := Resolve(Inputs{Flags: Given{GPU: "A100"}})
+	if f.GPUKnown || !f.GPUName.Known || f.GPUName.Note == "" {
+		t.Errorf("GPU %+v known %v: want the candidates listed", f.GPUName, f.GPUKnown)
+	}
+	d := engine.GPU{Name: "NVIDIA A100-SXM4-80GB"}
+	d.Fields[engine.GPUVRAMTotal] = stat.Some(80 * (1 << 30))
+	f = Resolve(Inputs{Devices: []engine.GPU{d}})
+	if !f.GPUKnown || f.GPU.Name != "NVIDIA A100-SXM4-80GB" || f.GPUName.Source != engine.FromGPU {
+		t.Errorf("GPU %+v", f.GPU)
+	}
+	f = Resolve(Inputs{Devices: []engine.GPU{d}, Flags: Given{GPU: "A100"}})
+	if f.GPU.Name != "NVIDIA A100-SXM4-80GB" || len(f.Conflicts) != 0 {
+		t.Errorf("--gpu A100 beside that device: GPU %+v, conflicts %q", f.GPU, f.Conflicts)
+	}
+}
+
+func TestAValueThatIsNotUnderstoodIsNoReasonForADefault(t *testing.T) {
+	f := Resolve(Inputs{
+		Server: ServerAnswers{Version: "0.20.0"}, Flags: Given{GPU: "NVIDIA L4"},
+		Launch: map[string]Setting{"max_num_batched_tokens": {Value: "many", Source: engine.FromCmdline}},
+	})
+	if f.MaxNumBatchedTokens.Known || !strings.Contains(f.MaxNumBatchedTokens.Note, "many") {
+		t.Errorf("%+v: want unknown, with the value named", f.MaxNumBatchedTokens)
+	}
+}
+
+func TestBlocksOfOneRank(t *testing.T) {
+	summed := engine.CacheConfig{BlockSize: "128", NumGPUBlocks: "2048"}
+	told := engine.CacheConfig{BlockSize: "128", NumGPUBlocks: "2048", KVCacheSizeTokens: "131072"}
+	own := engine.CacheConfig{BlockSize: "128", NumGPUBlocks: "1024", KVCacheSizeTokens: "131072"}
+	for _, c := range []struct {
+		name   string
+		ranks  map[string]engine.CacheConfig
+		blocks int
+		tokens float64
+	}{
+		{"one rank", map[string]engine.CacheConfig{"0": own}, 1024, 131072},
+		{"two ranks share a front end, which shows their sum", map[string]engine.CacheConfig{"0": summed, "1": summed}, 1024, 131072},
+		{"0.23 and newer tell one rank's tokens beside it", map[string]engine.CacheConfig{"0": told, "1": told}, 1024, 131072},
+		{"a sum of unequal pools", map[string]engine.CacheConfig{"0": {BlockSize: "16", NumGPUBlocks: "201"}, "1": {BlockSize: "16", NumGPUBlocks: "201"}}, 100, 1600},
+		{"tokens that match say that the blocks are one rank's", map[string]engine.CacheConfig{"0": own, "1": own}, 1024, 131072},
+		{"replicas of Ray have front ends of their own", map[string]engine.CacheConfig{"app#a/0": summed, "app#b/0": summed}, 2048, 262144},
+		{"blocks that differ are each rank's own", map[string]engine.CacheConfig{"0": {BlockSize: "16", NumGPUBlocks: "100"}, "1": {BlockSize: "16", NumGPUBlocks: "90"}}, 100, 1600},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pageWith(engine.CacheConfig{})
+			p.Ranks = nil
+			for _, name := range slices.Sorted(maps.Keys(c.ranks)) {
+				p.Ranks = append(p.Ranks, engine.Rank{Name: name, Cache: c.ranks[name]})
+			}
+			f := Resolve(Inputs{Page: p})
+			if f.NumGPUBlocks.Value != c.blocks || f.KVCapacityTokens.Value != c.tokens {
+				t.Errorf("%d blocks and %.0f tokens (%q), want %d and %.0f", f.NumGPUBlocks.Value, f.KVCapacityTokens.Value, f.NumGPUBlocks.Note, c.blocks, c.tokens)
+			}
+		})
+	}
+}
+
+func TestPerformanceModeDoublesDefaults(t *testing.T) {
+	in := Inputs{Server: ServerAnswers{Version: "0.20.0"}, Flags: Given{GPU: "NVIDIA L4"}, Launch: map[string]Setting{}}
+	plain := Resolve(in)
+	in.Launch = map[string]Setting{"performance_mode": {Value: "throughput", Source: engine.FromCmdline}}
+	doubled := Resolve(in)
+	if doubled.MaxNumSeqs.Value != 2*plain.MaxNumSeqs.Value || doubled.MaxNumBatchedTokens.Value != 2*plain.MaxNumBatchedTokens.Value {
+		t.Errorf("slots %d and budget %d, want twice %d and %d", doubled.MaxNumSeqs.Value, doubled.MaxNumBatchedTokens.Value, plain.MaxNumSeqs.Value, plain.MaxNumBatchedTokens.Value)
+	}
+}
+
+func TestOneRankOfManyIsMeasuredAsOne(t *testing.T) {
+	f := Resolve(Inputs{
+		Page: pageWith(engine.CacheConfig{}), Flags: Given{GPU: "NVIDIA H100 80GB HBM3"},
+		Launch: map[string]Setting{"data_parallel_size": {Value: "8", Source: engine.FromCmdline}},
+	})
+	if f.DataParallel.Value != 8 || f.Ranks != 1 || f.GPUCount.Value != 1 {
+		t.Errorf("data parallel %d, ranks %d, GPUs %d; want 8, 1 and 1", f.DataParallel.Value, f.Ranks, f.GPUCount.Value)
+	}
+}
+
+func TestTensorParallelismFromTheServersOwnGPUs(t *testing.T) {
+	devices := make([]engine.GPU, 4)
+	for i := range devices {
+		devices[i].Name = "NVIDIA H100 80GB HBM3"
+	}
+	if f := Resolve(Inputs{Devices: devices}); f.TensorParallel.Value != 4 || f.TensorParallel.Source != engine.FromDerived {
+		t.Errorf("%+v: want 4, derived", f.TensorParallel)
+	}
+	if f := Resolve(Inputs{Devices: devices, GPUsAssumed: true}); f.TensorParallel.Value != 1 {
+		t.Errorf("%+v from GPUs that may be others'", f.TensorParallel)
+	}
+}
+
+func TestAFlagThatContradictsTheDefaultOfAKnownLaunchIsReported(t *testing.T) {
+	f := Resolve(Inputs{Launch: map[string]Setting{}, Flags: Given{TensorParallel: 4}})
+	if len(f.Conflicts) != 1 {
+		t.Errorf("conflicts %q, want the degree", f.Conflicts)
+	}
+}
+
+func TestWhatCannotBeTogetherIsReported(t *testing.T) {
+	own := catalog.Model{ID: "tiny", TotalParams: 25e6, NativeDType: catalog.BF16}
+	for _, c := range []struct {
+		name string
+		in   Inputs
+		want string
+	}{
+		{"a GPU for a server on a CPU", Inputs{OnCPU: true, Flags: Given{GPU: "NVIDIA L4"}}, "runs on a CPU"},
+		{"a GPU of which there are several", Inputs{Flags: Given{GPU: "A100"}}, "fits several: NVIDIA A100-"},
+		{"a model that is not the served one", Inputs{ModelConfig: &own, ModelConfigFrom: engine.FromConfig, Flags: Given{Model: "meta-llama/Llama-3.1-8B-Instruct"}}, "config.json"},
+	} {
+		if f := Resolve(c.in); len(f.Conflicts) != 1 || !strings.Contains(f.Conflicts[0], c.want) {
+			t.Errorf("%s: conflicts %q, want one with %q", c.name, f.Conflicts, c.want)
+		}
+	}
+}

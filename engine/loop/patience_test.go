@@ -1,0 +1,212 @@
+package loop_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/loop"
+)
+
+// waited returns the events that announce a wait.
+func (r *rig) waited() []loop.Event {
+	var out []loop.Event
+	for _, e := range r.events {
+		if e.Kind == loop.EventWaiting {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// TestNoLoadHasPatience starts a run on an idle server.
+func TestNoLoadHasPatience(t *testing.T) {
+	r := autoRun(t)
+	r.server.clients = 0
+	r.run(110 * time.Second)
+	if r.done != nil {
+		r.dump()
+		t.Fatalf("ended after %v: %s", r.now, r.done.Reason)
+	}
+	if w := r.waited(); len(w) != 1 || !strings.Contains(w[0].Text, "waiting for load") || w[0].Took < 100*time.Second {
+		t.Errorf("said: %+v", w)
+	}
+	if f := r.ends(time.Minute); f.ExitCode != 4 || r.starts != 0 {
+		t.Errorf("exit %d, %d starts: %s", f.ExitCode, r.starts, f.Reason)
+	}
+}
+
+// TestLoadThatComesLate sends the first request after a minute and a half.
+func TestLoadThatComesLate(t *testing.T) {
+	r := autoRun(t)
+	r.server.clients = 0
+	r.run(90 * time.Second)
+	r.server.clients = 32
+	r.ends(30 * time.Minute)
+	r.atRest("--max-num-seqs 32")
+}
+
+// small is a run with the least relevant gain, so that it is measured for as long as allowed.
+func small(t *testing.T) *rig {
+	r := autoRun(t)
+	r.lives = func(args string) {
+		r.server.limit = 0
+		if strings.HasSuffix(args, "seqs 32") {
+			r.server.limit = 197.5
+		}
+	}
+	r.wait(5*time.Minute, "measuring", in(loop.PhaseMeasuring))
+	return r
+}
+
+// TestAPauseOfTheLoadEndsNoTrial has the clients pause late in a long measurement, for less than the
+// time limit.
+func TestAPauseOfTheLoadEndsNoTrial(t *testing.T) {
+	r := small(t)
+	r.run(170 * time.Second)
+	if r.loop.Snapshot().Phase != loop.PhaseMeasuring {
+		r.dump()
+		t.Fatal("it is decided too early for this test")
+	}
+	r.server.clients = 0
+	r.run(40 * time.Second)
+	r.server.clients = 32
+	r.ends(time.Hour)
+	it := r.loop.Snapshot().Iterations[0]
+	if it.Delta == nil {
+		r.dump()
+		t.Errorf("the change was not judged: %s", r.done.Reason)
+	}
+}
+
+// TestALoadWithLongPausesIsMeasuredToAnEnd has pauses that do not count for three quarters of the time.
+func TestALoadWithLongPausesIsMeasuredToAnEnd(t *testing.T) {
+	r := small(t)
+	began := r.now
+	for r.now < began+20*time.Minute && r.loop.Snapshot().Phase == loop.PhaseMeasuring {
+		r.server.clients = 0
+		if (r.now-began)%(80*time.Second) < 24*time.Second {
+			r.server.clients = 32
+		}
+		r.run(250 * time.Millisecond)
+	}
+	if took := r.now - began; took > 11*time.Minute || r.loop.Snapshot().Iterations[0].Delta == nil {
+		r.dump()
+		t.Errorf("after %v: %+v", took, r.loop.Snapshot().Progress)
+	}
+}
+
+// TestABaselineThatIsNeverSureEnds has a baseline that must be measured for longer, and says why and for how long;
+// the load stops then.
+func TestABaselineThatIsNeverSureEnds(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		near float64 // precision
+		says string
+		most time.Duration
+	}{
+		{"--max-num-seqs 30", 0.001, "until the predicted gain can be distinguished from noise", 260 * time.Second},
+		{"--max-num-seqs 26", 0.05, "to outlast a burst of another workload", 26 * time.Second},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			r := autoRun(t, func(p *loop.Plan) { p.Precision = c.near })
+			r.server.gpu = "A100-PCIE-40GB"
+			r.server.args = serve + " " + c.args
+			r.kept = r.server.args
+			r.wait(time.Minute, "waiting", in(loop.PhaseWaiting))
+			w := r.waited()
+			if len(w) != 1 || !strings.Contains(w[0].Text, "measuring the kept configuration for longer, "+c.says) || w[0].Took.Round(time.Second) != c.most {
+				t.Fatalf("said: %+v, want %q for %v", w, c.says, c.most)
+			}
+			r.server.clients = 0
+			f := r.ends(15 * time.Minute)
+			if f.ExitCode != 4 || r.starts != 0 || !strings.Contains(f.Reason, "the load ended") {
+				t.Errorf("exit %d, %d starts: %s", f.ExitCode, r.starts, f.Reason)
+			}
+		})
+	}
+}
+
+// TestAKeptServerThatEndedIsNotWaitedFor has the process of the kept server exit visibly, so that it will
+// not return.
+func TestAKeptServerThatEndedIsNotWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after loop.Observed // reading of the processes after the exit
+		least time.Duration
+		most  time.Duration
+	}{
+		{"it is not among the processes", loop.Observed{Processes: []loop.Process{{PID: 7, State: "S"}}}, 10 * time.Second, 15 * time.Second},
+		{"nothing can be read any more", loop.Observed{Err: "no such process"}, 10 * time.Second, 15 * time.Second},
+		{"nobody reaped it", loop.Observed{Processes: []loop.Process{{PID: 101, State: "Z"}}}, 10 * time.Second, 15 * time.Second},
+		{"it runs, and does not answer", loop.Observed{Processes: []loop.Process{{PID: 101, State: "S"}}}, 2 * time.Minute, 130 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t)
+			kept := func(s *loop.Snapshot) bool {
+				return len(s.Iterations) == 1 && s.Iterations[0].End == loop.IterationKept
+			}
+			r.wait(5*time.Minute, "kept", kept)
+			if w := r.waited(); !strings.Contains(w[len(w)-1].Text, "watching the kept change") {
+				t.Errorf("said: %+v", w)
+			}
+			r.step(loop.Observed{Processes: []loop.Process{{PID: r.server.pid, State: "S"}}})
+			r.server.down = true
+			began := r.now
+			for r.apply == nil && r.now < began+5*time.Minute {
+				r.step(c.after)
+				r.run(250 * time.Millisecond)
+			}
+			if took := r.now - began; took < c.least || took > c.most {
+				r.dump()
+				t.Errorf("put back after %v, want %v to %v", took, c.least, c.most)
+			}
+			r.ends(time.Hour)
+			r.atRest("--max-num-seqs 4")
+		})
+	}
+}
+
+// TestTheEndSaysWhyNothingIsLeft checks that the reason of a finished run names what was considered.
+func TestTheEndSaysWhyNothingIsLeft(t *testing.T) {
+	r := autoRun(t)
+	f := r.ends(time.Hour)
+	if f.ExitCode != 0 || f.Reason == "" || f.Reason == "nothing is left to recommend" || f.Reason != r.loop.Snapshot().Quiet {
+		t.Errorf("exit %d: %q, quiet %q", f.ExitCode, f.Reason, r.loop.Snapshot().Quiet)
+	}
+}
+
+// TestWhatIsInPlaceIsSaid has a change without a gain on a server that rooftop cannot restart, and then no
+// load: the run ends with the change in place.
+func TestWhatIsInPlaceIsSaid(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", quiet, func(p *loop.Plan) { p.Auto = true })
+	r.server.limit = 190
+	r.restart("--max-num-seqs 32", 5*time.Second)
+	r.wait(5*time.Minute, "measuring", in(loop.PhaseMeasuring))
+	r.server.clients = 0
+	f := r.ends(20 * time.Minute)
+	if !strings.Contains(f.Reason, "--max-num-seqs 4 → 32 is in place") {
+		r.dump()
+		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+	}
+}
+
+// TestATrialSaysBeforehandHowLongItTakes compares what is expected of a trial with its verdict, and has a change
+// without a verdict applied again.
+func TestATrialSaysBeforehandHowLongItTakes(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", auto)
+	r.step(loop.Begin{})
+	r.wait(3*time.Minute, "verdict", func(s *loop.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
+	if !r.said("of measurement to tell the predicted +228") {
+		r.dump()
+		t.Error("how long a trial takes is not said before it")
+	}
+	r = newRig(t, "--max-num-seqs 4", auto)
+	r.server.limit = 212
+	r.step(loop.Begin{})
+	r.wait(10*time.Minute, "second start", func(s *loop.Snapshot) bool { return len(s.Iterations) > 1 })
+	if !r.said("applying --max-num-seqs 4 → 32 again, as its effect is unresolved and another start narrows the interval") {
+		r.dump()
+		t.Error("why it is tried again is not said")
+	}
+}

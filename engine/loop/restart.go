@@ -1,0 +1,203 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+func (t *trials) returnedInWaiting(next configuration, kind restartKind) {
+	if kind.Noticed == Undone {
+		t.writeEntry(LevelInfo, EventReverted, "the previous settings are back")
+		t.markReverted()
+		t.resumeKept(next)
+		return
+	}
+	t.beginTrial(next, kind)
+}
+
+// returnedInTrial continues after a restart before the verdict: the trial is broken, and the
+// restart starts another one against the same baseline.
+func (t *trials) returnedInTrial(next configuration, kind restartKind) {
+	open := t.open
+	if kind.Noticed == Undone {
+		if open {
+			t.endIteration(IterationReverted)
+			t.emit(LevelInfo, Event{Kind: EventReverted, Iteration: t.iteration(), Command: next.command, Text: "the previous settings are back; the change was not judged"})
+		}
+		t.resumeKept(next)
+		return
+	}
+	if open {
+		t.endIteration(IterationBroken)
+		t.writeEntry(LevelWarn, EventError, fmt.Sprintf("change %d was not judged: the server was restarted first", t.iteration()))
+		t.lastMeasured, t.lastSlices = nil, nil // the running configuration was not measured
+		if t.plan.Auto && !t.auto.held && t.server.CanApply && kind.same && t.changeInPlace() {
+			t.running = next
+			t.auto.changeFailed("the server exited under load, and somebody else started it again")
+			return
+		}
+		t.beginTrial(next, kind)
+		return
+	}
+	if kind.Noticed == SameSettings {
+		// The kept configuration settles after a revert: there is no verdict.
+		t.resumeKept(next)
+		return
+	}
+	t.beginTrial(next, kind)
+}
+
+func (t *trials) returnedInWorse(next configuration, kind restartKind) {
+	switch {
+	case kind.Noticed == Undone:
+		t.finishRevert(next)
+	case kind.same && kind.Noticed != Unreadable:
+		t.running = next
+		t.writeEntry(LevelInfo, EventServerUp, "restarted with the same settings: still waiting for your answer")
+		t.current.startPhase()
+		t.ask()
+	default:
+		t.endIteration(IterationNoGain)
+		t.beginTrial(next, kind)
+	}
+}
+
+func (t *trials) returnedInReverting(next configuration, kind restartKind) {
+	switch {
+	case kind.Noticed == Undone, kind.Noticed == SameSettings: // equal to the kept settings
+		t.finishRevert(next)
+	case kind.Noticed == Unreadable:
+		t.writeEntry(LevelInfo, EventServerUp, "restarted; its launch command cannot be read here: taken as the requested revert")
+		t.finishRevert(next)
+	case kind.same:
+		t.running = next
+		t.writeEntry(LevelWarn, EventServerUp, "restarted with the same settings: "+engine.JoinChanges(changesFrom(t.kept, next))+" is still in place")
+		t.current.startPhase()
+		t.enterPhase(PhaseReverting)
+	default:
+		t.endIteration(IterationNoGain)
+		t.beginTrial(next, kind)
+	}
+}
+
+// returnedFromApply continues after rooftop restarted the server.
+func (t *trials) returnedFromApply(next configuration, kind restartKind) {
+	if t.applying.revert {
+		if t.applying.wentDown {
+			t.alterLatest(func(it *Iteration) { it.Downtime = t.conn.outage })
+		}
+		t.finishRevert(next)
+		return
+	}
+	t.running = next
+	t.notKept, t.applying.failed = true, false
+	t.ownInPlace = t.lastIteration().Changes
+	t.alterLatest(func(it *Iteration) {
+		it.Up, it.Command, it.Downtime = t.now, next.command, t.conn.outage
+		if kind.Noticed == AsRecommended || kind.Noticed == Unreadable {
+			return
+		}
+		// The settings differ from the requested ones: judge those that run.
+		it.Noticed, it.Changes, it.Predicted = SomethingElse, kind.changes, nil
+		it.Text = "applied by rooftop, but the server runs with " + cmp.Or(engine.JoinChanges(kind.changes), "the previous settings")
+	})
+	if len(kind.changes) == 0 && kind.Noticed != Unreadable {
+		t.notKept, t.ownInPlace = false, nil
+		t.alterLatest(func(it *Iteration) { it.Noticed = SameSettings })
+	}
+	t.settling.startSettling()
+}
+
+// beginTrial starts an iteration for a change that was noticed.
+func (t *trials) beginTrial(next configuration, kind restartKind) {
+	made := t.ownInPlace
+	it := Iteration{
+		Downtime: t.conn.outage,
+		At:       t.conn.downAt, Up: t.now, Noticed: kind.Noticed, Changes: kind.changes, Command: next.command,
+		Before: t.baseline.diagnosis, Text: t.describeRestart(kind),
+	}
+	t.trial = trial{open: true, before: t.baseline.diagnosis, side: t.baseline.measured.side(), lastMeasured: t.lastMeasured, lastSlices: t.lastSlices, advice: t.advisor.openAdvice()}
+	t.applying.reset()
+	t.notKept, t.ownInPlace = kind.Noticed != SameSettings, nil
+	if kind.same || kind.Noticed == Unreadable {
+		t.ownInPlace = made
+	}
+	switch {
+	case kind.Noticed == Unreadable && len(made) > 0 && len(reportedChanges(t.running.reported, next.reported)) == 0:
+		// It is probably the same change, which the applier can revert.
+		it.Changes = made
+		it.Text = "restarted; its launch command cannot be read here: taken as " + engine.JoinChanges(made) + ", which rooftop made"
+	case kind.Noticed == AsRecommended:
+		it.Predicted = t.advice.Predicted
+	case kind.Noticed == SomethingElse && kind.same && t.lastMeasured != nil:
+		// The change without a gain was started again: compare with its own measurement.
+		it.Noticed, it.Before = SameSettings, t.lastMeasured
+		it.Text = measuresNoise
+		t.before, t.side = t.lastMeasured, verdict.Side{Incarnations: []verdict.Incarnation{t.lastSlices}}
+	}
+	t.running = next
+	t.addMark(MarkChange, it.Text)
+	t.writeEntry(LevelInfo, EventServerUp, it.Text)
+	if it.Noticed != SameSettings && it.Noticed != Unreadable {
+		t.earlierStarts = t.baseline.earlierStarts(it.Changes)
+	}
+	t.runningIteration = t.add(it)
+	t.settling.startSettling()
+}
+
+// describeRestart returns the classification of a restart as text.
+func (t *trials) describeRestart(kind restartKind) string {
+	again := kind.same && len(kind.changes) > 0
+	switch kind.Noticed {
+	case AsRecommended:
+		if again {
+			return "restarted once more with " + engine.JoinChanges(kind.changes) + " as recommended"
+		}
+		return "you changed " + engine.JoinChanges(kind.changes) + " as recommended"
+	case SameSettings:
+		return measuresNoise
+	case Unreadable:
+		text := "restarted; its launch command cannot be read here, so the change is unknown"
+		if len(kind.changes) > 0 {
+			return text + ": the metrics page shows " + engine.JoinChanges(kind.changes)
+		}
+		return text + ": the metrics page shows no difference"
+	}
+	want := t.advisor.recommendedChanges()
+	if again {
+		return "restarted once more with " + engine.JoinChanges(kind.changes)
+	}
+	if want == nil {
+		return "you changed " + engine.JoinChanges(kind.changes)
+	}
+	return "you changed something else: " + engine.JoinChanges(kind.changes) + " (recommended: " + engine.JoinChanges(want) + ")"
+}
+
+// resumeKept continues with the kept configuration, which runs again.
+func (t *trials) resumeKept(next configuration) {
+	t.running, t.runningIteration = next, t.keptIteration
+	if !t.plan.Auto { // an automatic run would try it forever
+		t.advisor.forget()
+	}
+	t.trial = trial{before: t.baseline.diagnosis, advice: t.advisor.judge(t.baseline.diagnosis).advice}
+	t.applying.reset()
+	t.notKept, t.ownInPlace = false, nil
+	t.baseline.measured.beginNextStart()
+	t.settling.startSettling()
+}
+
+// finishRevert ends a change that was reverted.
+func (t *trials) finishRevert(next configuration) {
+	if it := t.lastIteration(); it != nil && it.End != IterationBroken && !t.toPrevious {
+		t.endIteration(IterationReverted)
+	}
+	t.open = false
+	t.emit(LevelInfo, Event{Kind: EventReverted, Iteration: t.iteration(), Command: next.command, Text: "reverted: " + cmp.Or(engine.JoinChanges(t.revertingChanges()), "what was kept")})
+	if t.toPrevious {
+		t.emit(LevelInfo, Event{Kind: EventKept, Iteration: t.keptIteration, Command: next.command, Text: "the previously kept configuration is kept again"})
+	}
+	t.resumeKept(next)
+}

@@ -1,0 +1,199 @@
+package loop
+
+import (
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// trials starts and ends changes.
+type trials struct {
+	*shared
+	conn     *connection
+	baseline *baselines
+	settling *settling
+	applying *applying
+	advisor  *advisor
+	budget   *budget
+	auto     *autopilot
+	ending   *ending
+
+	trial
+}
+
+// trial is the change in progress. Applying and the commands open and close it, too.
+type trial struct {
+	open          bool                  // the latest iteration has no verdict yet
+	before        *engine.Diagnosis     // baseline of the comparison
+	side          verdict.Side          // all measurements of that baseline
+	earlierStarts []verdict.Incarnation // earlier starts with the same change, without a verdict
+	lastMeasured  *engine.Diagnosis     // last measurement of the running configuration
+	lastSlices    verdict.Incarnation   // slices of that measurement
+	toPrevious    bool                  // its revert leads to the previously kept configuration
+	// advice is the recommendation at the time of the restart. Further restarts are still
+	// compared with it.
+	advice *engine.Recommendation
+}
+
+// announceAdopted notifies the applier that changes now apply to a launch that somebody else
+// started.
+func (t *trials) announceAdopted() {
+	if t.server.CanApply {
+		t.emit(LevelInfo, Event{Kind: EventKept, Iteration: t.iteration(), Command: t.kept.command, Text: "the next change starts from the running configuration"})
+	}
+}
+
+// toWaiting enters the waiting phase with the recommendation of the baseline.
+func (t *trials) toWaiting() {
+	t.open, t.advice = false, nil
+	t.enterPhase(PhaseWaiting)
+	t.baseline.startRenewal()
+	t.advisor.advise(t.advisor.judge(t.baseline.diagnosis))
+	t.auto.proceed()
+}
+
+// endIteration closes the latest iteration.
+func (t *trials) endIteration(how IterationEnd) {
+	t.open = false
+	t.alterLatest(func(it *Iteration) { it.End = how })
+}
+
+// applyAdvice restarts the server with the recommended change to the kept configuration, which
+// also reverts a change without a gain.
+func (t *trials) applyAdvice() {
+	r := t.advisor.advice
+	changes := r.Changes()
+	it := Iteration{At: t.now, Noticed: AsRecommended, Changes: changes, Command: r.Launch,
+		Predicted: r.Predicted, Before: t.baseline.diagnosis, Text: engine.JoinChanges(changes) + ", applied by rooftop"}
+	t.trial = trial{open: true, before: t.baseline.diagnosis, side: t.baseline.measured.side(), earlierStarts: t.baseline.earlierStarts(changes), lastMeasured: t.lastMeasured, lastSlices: t.lastSlices, advice: r}
+	n := t.add(it)
+	t.runningIteration = n
+	t.addMark(MarkChange, it.Text)
+	t.budget.rounds++
+	within := t.budget.startAllowance()
+	text := "applying " + engine.JoinChanges(changes) + ": restarting the server with it"
+	if len(t.earlierStarts) > 0 {
+		text = "applying " + engine.JoinChanges(changes) + " again, as its effect is unresolved and another start narrows the interval: restarting the server with it"
+	}
+	if within > 0 {
+		text += "; it may take " + figure.Elapsed(within) + ", the rest of the allowed downtime is reserved for a revert"
+	}
+	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: n, Advice: r, Change: changes[0], Command: r.Launch, Text: text})
+	t.applying.apply(Apply{Changes: changes, Iteration: n, Predicted: r.Predicted, Within: within})
+}
+
+// revert restores the kept configuration, or asks the person to do it.
+func (t *trials) revert() { t.revertBecause("") }
+
+// revertBecause reverts and reports why; "" if the reason was reported before.
+func (t *trials) revertBecause(why string) {
+	changes := changesFrom(t.running, t.kept)
+	if t.applying.failed || len(changes) == 0 {
+		changes = t.revertingChanges()
+	}
+	if !t.server.CanApply || len(changes) == 0 { // an unknown change cannot be undone by a flag
+		t.enterPhase(PhaseReverting)
+		t.writeEntry(LevelInfo, "", t.waitsForRevert())
+		return
+	}
+	if !t.budget.restartLeft() {
+		t.ending.finish(exitError, "no restart is left to revert to the kept configuration: "+engine.JoinChanges(inverses(changes))+" is in place")
+		return
+	}
+	t.open = false
+	if why == "" && t.plan.Auto && !t.plan.Limits.allowsRestart(t.budget.timeOfDay()) {
+		why = "reverts are made outside the hours too"
+	}
+	text := "reverting: " + engine.JoinChanges(changes)
+	if why != "" {
+		text += " (" + why + ")"
+	}
+	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: t.iteration(), Change: firstOf(changes), Command: t.kept.command, Text: text})
+	t.applying.apply(Apply{Changes: changes, Revert: true, Iteration: t.iteration()})
+}
+
+func firstOf(changes []engine.Change) engine.Change {
+	if len(changes) == 0 {
+		return engine.Change{}
+	}
+	return changes[0]
+}
+
+func (t *trials) waitsForRevert() string {
+	if t.kept.command == "" {
+		return "restart the server as it was started before"
+	}
+	return "restart the server as before: " + t.kept.command
+}
+
+func (t *trials) keep(after *engine.Diagnosis, windows []engine.Window) {
+	t.endIteration(IterationKept)
+	t.accept(after, windows)
+	t.emit(LevelGood, Event{Kind: EventKept, Iteration: t.iteration(), Change: t.latestChange(), Command: t.kept.command, Text: "kept as the new baseline"})
+	t.toWaiting()
+}
+
+// accept makes the running configuration the kept one, with a diagnosis as its measurement.
+func (t *trials) accept(after *engine.Diagnosis, windows []engine.Window) {
+	t.auto.rememberPrevious()
+	t.baseline.setBaseline(after, windows)
+	t.baseline.setBase(t.lastSlices, t.earlierStarts)
+	t.notKept, t.ownInPlace, t.baseline.inconclusive = false, nil, nil
+	t.advisor.forget()
+}
+
+// noteMeasurement keeps the complete measurement of the running configuration.
+func (t *trials) noteMeasurement(d *engine.Diagnosis, start verdict.Incarnation) {
+	t.open, t.lastMeasured, t.lastSlices = false, d, start
+}
+
+// noGain leaves a change without a gain running until the next change, which reverts it. If the
+// change cannot be reverted, because it is unreadable and not made by rooftop, the running
+// configuration becomes the baseline.
+func (t *trials) noGain(after *engine.Diagnosis, windows []engine.Window) {
+	t.endIteration(IterationNoGain)
+	t.advisor.rememberTried()
+	it := t.lastIteration()
+	t.baseline.keepInconclusive(it)
+	switch {
+	case it.Noticed == Unreadable && len(t.ownInPlace) == 0:
+		t.baseline.setBaseline(after, windows)
+		t.baseline.setBase(t.lastSlices, nil)
+		t.notKept = false
+		t.announceAdopted()
+	case it.Delta.Direction == verdict.Plateau:
+		t.writeEntry(LevelInfo, "", "not kept: the next change reverts it")
+	case it.Delta.Direction == verdict.Inconclusive:
+		t.writeEntry(LevelInfo, "", "not kept: its effect is unresolved; the next change reverts it")
+	default:
+		t.writeEntry(LevelInfo, "", "not judged: measure it again under the same load; the next change reverts it")
+	}
+	t.toWaiting()
+}
+
+// onWorse waits for a person to decide; an automatic run reverts.
+func (t *trials) onWorse() {
+	t.advisor.rememberTried()
+	if t.plan.Auto && !t.auto.held {
+		t.revert()
+		return
+	}
+	t.ask()
+}
+
+func (t *trials) ask() {
+	t.enterPhase(PhaseWorse)
+	t.asked = t.question()
+	t.addAction(Emit{Event{T: t.now, Kind: EventPaused, Iteration: t.iteration(), Text: t.asked}})
+}
+
+// question returns the question to ask about a change that made things worse.
+func (t *trials) question() string {
+	it := t.lastIteration()
+	if it == nil || it.Delta == nil {
+		return "The change made it worse. Revert, or continue with it as the new baseline?"
+	}
+	return fmt.Sprintf("Worse: %s. Revert, or continue with it as the new baseline?", it.Delta.Reason)
+}

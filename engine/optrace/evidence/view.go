@@ -1,0 +1,155 @@
+package evidence
+
+import (
+	"iter"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// View is a summary with the derived figures that findings use.
+type View struct {
+	*optrace.Summary
+	Decode, Prefill *optrace.PhaseRow // nil if the phase did not occur often enough
+	ThreadCount     int               // threads that compute most graphs
+	Graphs          int               // of all phases
+}
+
+const (
+	// presentShare is the share of the time of graphs in which a thread must take part to count
+	// as one of the runtime's threads: threads of prefill alone, which --threads-batch adds, do
+	// not affect decode.
+	presentShare = 0.5
+)
+
+// NewView returns the view of a summary.
+func NewView(s *optrace.Summary) *View {
+	v := &View{Summary: s}
+	for i := range s.Phases {
+		p := &s.Phases[i]
+		v.Graphs += p.Graph.Count
+		switch {
+		case p.Phase == optrace.PhaseDecode.String() && p.Graph.Count >= optrace.FewestGraphs:
+			v.Decode = p
+		case p.Phase == optrace.PhasePrefill.String() && p.Graph.Count > 0:
+			v.Prefill = p
+		}
+	}
+	v.EachThread(func(*optrace.ThreadRow) { v.ThreadCount++ })
+	return v
+}
+
+// FewGraphs reports whether there are graphs, but too few to base a change on.
+func (v *View) FewGraphs() bool { return v.Graphs > 0 && v.Graphs < optrace.FewestGraphs }
+
+// EachThread calls f with each thread that takes part in most graphs.
+func (v *View) EachThread(f func(*optrace.ThreadRow)) {
+	for i := range v.Threads {
+		t := &v.Threads[i]
+		if there := t.Busy.Plus(t.Sync).Plus(t.Off); !there.OK || there.V >= presentShare {
+			f(t)
+		}
+	}
+}
+
+// Spread is the range and the mean of a ratio over the threads.
+type Spread struct {
+	Min, Mean, Max  float64
+	Lowest, Highest int // threads with Min and Max
+	OK              bool
+}
+
+// scaled returns the spread with each value multiplied by f.
+func (s Spread) scaled(f float64) Spread {
+	s.Min, s.Mean, s.Max = f*s.Min, f*s.Mean, f*s.Max
+	return s
+}
+
+// Spread returns the range of a figure over the threads, without absent values.
+func (v *View) Spread(of func(*optrace.ThreadRow) stat.Opt) Spread {
+	var s Spread
+	n := 0.0
+	v.EachThread(func(t *optrace.ThreadRow) {
+		x := of(t)
+		if !x.OK {
+			return
+		}
+		if n == 0 || x.V < s.Min {
+			s.Min, s.Lowest = x.V, t.Thread
+		}
+		if n == 0 || x.V > s.Max {
+			s.Max, s.Highest = x.V, t.Thread
+		}
+		s.Mean += x.V
+		n++
+	})
+	if n > 0 {
+		s.Mean, s.OK = s.Mean/n, true
+	}
+	return s
+}
+
+// Sync returns the share of time that threads wait for each other.
+func (v *View) Sync() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Sync }) }
+
+// Barriers returns the share of time in barriers, or Sync for documents without it.
+func (v *View) Barriers() Spread { return v.Spread((*optrace.ThreadRow).InBarriers) }
+
+// Busy returns the share of time that threads compute operators.
+func (v *View) Busy() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Busy }) }
+
+// Off returns the share of time that threads are off their CPUs.
+func (v *View) Off() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Off }) }
+
+// PreemptedSpread returns the share of time for which threads were ready without a CPU.
+func (v *View) PreemptedSpread() Spread {
+	return v.Spread(func(t *optrace.ThreadRow) stat.Opt {
+		if t.LostCPU.OK {
+			return t.LostCPU
+		}
+		return t.Preempted
+	})
+}
+
+// PeakPoint returns the machine's peak with n threads, false if it is unknown.
+func (v *View) PeakPoint(n int) (optrace.PeakPoint, bool) { return v.Peak.Point(n) }
+
+// DecodeKinds iterates over the kinds of operators of decodes.
+func (v *View) DecodeKinds() iter.Seq[*optrace.OperatorRow] {
+	return func(yield func(*optrace.OperatorRow) bool) {
+		for i := range v.Kinds {
+			if k := &v.Kinds[i]; k.Phase == optrace.PhaseDecode.String() && !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// MemoryShare returns the share of the decode time in operators that memory bounds, absent if
+// no bound is known.
+func (v *View) MemoryShare() stat.Opt {
+	var share stat.Opt
+	for k := range v.DecodeKinds() {
+		switch {
+		case !k.Share.OK || k.Bound == optrace.BoundUnknown:
+		case k.Bound == optrace.BoundMemory:
+			share = share.Plus(k.Share)
+		default:
+			share = share.Plus(stat.Some(0))
+		}
+	}
+	return share
+}
+
+// OfPeak returns the rate at which decode reads memory and the peak for as many threads, in
+// bytes per second; false if either is unknown.
+func (v *View) OfPeak() (achieved, peak float64, ok bool) {
+	if v.Decode == nil || !v.Decode.BytesRate.OK {
+		return 0, 0, false
+	}
+	p, ok := v.PeakPoint(v.ThreadCount)
+	if !ok {
+		return 0, 0, false
+	}
+	return v.Decode.BytesRate.V, p.BytesPerSecond, true
+}

@@ -1,0 +1,347 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+)
+
+// Reader reads a recording event by event, without keeping the events.
+type Reader struct {
+	in      *bufio.Reader
+	long    []byte // a line that exceeds the buffer of in
+	line    int
+	rec     optrace.Recording
+	entries int
+	bytes   int
+	events  int
+	at      time.Duration
+	done    bool
+}
+
+// NewReader returns a Reader after reading the head of a recording. It fails if the schema is
+// not [Schema].
+func NewReader(r io.Reader) (*Reader, error) {
+	rr := &Reader{in: bufio.NewReaderSize(r, 1<<16)}
+	rr.rec.Tables = &optrace.Tables{}
+	line, err := rr.next()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var schema struct {
+		Schema string `json:"schema"`
+	}
+	if json.Unmarshal(line, &schema) != nil || !strings.HasPrefix(schema.Schema, recordingFamily) {
+		return nil, fmt.Errorf("line 1: not a trace recording (%s): create one with rooftop trace --save FILE", Schema)
+	}
+	if schema.Schema != Schema {
+		return nil, fmt.Errorf("line 1: the recording has the format %s, and this program reads %s: read it with the rooftop that wrote it", schema.Schema, Schema)
+	}
+	var head recordingHead
+	if err := decodeStrict(line, &head); err != nil {
+		return nil, rr.lineError(err)
+	}
+	rr.rec.Target, rr.rec.Begin, rr.rec.Origin, rr.rec.Detail, rr.rec.Reader = head.Target, head.Begin, head.Origin, head.Detail, head.Reader
+	return rr, nil
+}
+
+// Recording returns what was read so far: the target and the start at once, entries of tables
+// before events that refer to them, and everything else when Next has returned io.EOF. It has
+// no events.
+func (rr *Reader) Recording() *optrace.Recording { return &rr.rec }
+
+// Next returns the next event, io.EOF after the last. A file without its last line ends like
+// [Cut].
+func (rr *Reader) Next() (optrace.Event, error) {
+	for !rr.done {
+		line, err := rr.next()
+		if errors.Is(err, io.EOF) {
+			rr.Cut()
+			return optrace.Event{}, io.EOF
+		}
+		if err != nil {
+			return optrace.Event{}, err
+		}
+		if len(line) > 0 && line[0] == '[' {
+			e, err := rr.event(line)
+			if err != nil {
+				return optrace.Event{}, rr.lineError(err)
+			}
+			return e, nil
+		}
+		if err := rr.entry(line); err != nil {
+			return optrace.Event{}, rr.lineError(err)
+		}
+	}
+	if _, err := rr.next(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = rr.lineError(errors.New("there is data after the end of the recording"))
+		}
+		return optrace.Event{}, err
+	}
+	return optrace.Event{}, io.EOF
+}
+
+// lineError adds the number of the line to an error.
+func (rr *Reader) lineError(err error) error {
+	return fmt.Errorf("line %d: %w", rr.line, err)
+}
+
+// next returns the next line without its newline, io.EOF after the last complete line. The line
+// is valid until the next call.
+func (rr *Reader) next() ([]byte, error) {
+	rr.line++
+	rr.long = rr.long[:0]
+	for {
+		part, err := rr.in.ReadSlice('\n')
+		if len(rr.long)+len(part) > maxRecordingLine+1 {
+			return nil, fmt.Errorf("line %d: it has more than %d bytes", rr.line, maxRecordingLine)
+		}
+		switch {
+		case err == nil && len(rr.long) == 0:
+			return part[:len(part)-1], nil
+		case err == nil:
+			rr.long = append(rr.long, part...)
+			return rr.long[:len(rr.long)-1], nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			rr.long = append(rr.long, part...)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a line without a newline was cut off
+			return nil, io.EOF
+		default:
+			return nil, fmt.Errorf("line %d: %w", rr.line, err)
+		}
+	}
+}
+
+// event parses an event and checks it against what was read before.
+func (rr *Reader) event(line []byte) (optrace.Event, error) {
+	e, err := parseEvent(line)
+	if err != nil {
+		return e, err
+	}
+	if e.At < rr.at {
+		return e, errEarlier
+	}
+	if rr.events >= maxRecordedEvents {
+		return e, errTooManyEvents
+	}
+	rr.events++
+	rr.at = e.At
+	return e, checkEvent(&e, rr.rec.Tables)
+}
+
+// entry reads a line that is not an event.
+func (rr *Reader) entry(line []byte) error {
+	var l recordingLine
+	if err := decodeStrict(line, &l); err != nil {
+		return err
+	}
+	if l.entries() != 1 {
+		return errors.New("it is neither an event nor one entry of a table")
+	}
+	switch {
+	case l.SoFar != nil:
+		return rr.applyState(l.SoFar)
+	case l.End != nil:
+		rr.done = true
+		return rr.applyState(l.End)
+	}
+	rr.entries += l.weight()
+	rr.bytes += len(line) + 1
+	if err := checkTableSize(rr.entries, rr.bytes); err != nil {
+		return err
+	}
+	t := rr.rec.Tables
+	if err := l.check(t); err != nil {
+		return err
+	}
+	switch {
+	case l.Tensor != nil:
+		t.Tensors = append(t.Tensors, *l.Tensor)
+	case l.Operator != nil:
+		t.Operators = append(t.Operators, *l.Operator)
+	case l.Experts != nil:
+		t.Experts = append(t.Experts, *l.Experts)
+	case l.Counters != nil:
+		t.Counters = append(t.Counters, *l.Counters)
+	case l.DAG != nil:
+		t.DAGs = append(t.DAGs, *l.DAG)
+	case l.Name != nil:
+		t.Names = append(t.Names, *l.Name)
+	}
+	return nil
+}
+
+// applyState applies the state of the recording from a "so_far" or "end" line.
+func (rr *Reader) applyState(end *recordingEnd) error {
+	if end.Events != rr.events {
+		return fmt.Errorf("it declares %d events, but %d were read: the recording was changed, record it again", end.Events, rr.events)
+	}
+	r := &rr.rec
+	if end.Target != nil {
+		r.Target = *end.Target
+	}
+	r.End, r.Detail, r.Dropped, r.LeftOut = end.End, end.Detail, end.Dropped, end.LeftOut
+	r.Peak, r.Gaps, r.Observer, r.Processes, r.HostLoad = end.Roof, end.Gaps, end.Observer, end.Processes, end.HostLoad
+	return nil
+}
+
+// Cut ends a recording with what was read so far, because the remainder of the file is invalid:
+// Next returns io.EOF, and a [optrace.GapEnd] says so. Next calls it if the last line is
+// missing.
+func (rr *Reader) Cut() {
+	if rr.done {
+		return
+	}
+	r := &rr.rec
+	r.End = max(r.End, rr.at, r.Begin)
+	r.Gaps = append(r.Gaps, optrace.Gap{
+		What: optrace.GapEnd,
+		Why:  fmt.Sprintf("the file is cut short after %d events: the recording process was killed, or its disk was full", rr.events),
+		Next: "the recorded part is valid; record again for the remainder",
+	})
+	rr.done = true
+}
+
+// decodeStrict decodes exactly one JSON value and rejects unknown fields.
+func decodeStrict(line []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return errors.New("it is empty")
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the value of the line")
+	}
+	return nil
+}
+
+// parseEvent parses the line of an event.
+func parseEvent(line []byte) (optrace.Event, error) {
+	var e optrace.Event
+	s := eventScanner{rest: line}
+	e.Kind = s.kind()
+	e.At = time.Duration(s.integer(0, math.MaxInt64))
+	e.PID = int32(s.integer(math.MinInt32, math.MaxInt32))
+	e.TID = int32(s.integer(math.MinInt32, math.MaxInt32))
+	e.CPU = uint16(s.integer(0, math.MaxUint16))
+	e.Addr = s.unsigned()
+	e.N = s.integer(math.MinInt64, math.MaxInt64)
+	e.Ref = uint32(s.integer(0, math.MaxUint32))
+	e.Thread = uint16(s.integer(0, math.MaxUint16))
+	e.Threads = uint16(s.integer(0, math.MaxUint16))
+	s.close()
+	return e, s.err
+}
+
+// eventScanner parses the parts of an event one by one. After the end or an error all parts are
+// zero.
+type eventScanner struct {
+	rest  []byte
+	field int
+	ended bool
+	err   error
+}
+
+func (s *eventScanner) fail(why string) {
+	if s.err == nil {
+		s.err = fmt.Errorf("part %d of the event %s", s.field, why)
+	}
+	s.ended = true
+}
+
+func (s *eventScanner) kind() optrace.Kind {
+	s.field = 1
+	begun, opened := bytes.CutPrefix(s.rest, []byte(`["`))
+	word, rest, closed := bytes.Cut(begun, []byte{'"'})
+	if !opened || !closed {
+		s.fail("is no kind")
+		return optrace.KindNone
+	}
+	k, ok := optrace.ParseKind(string(word))
+	if !ok {
+		s.fail(fmt.Sprintf("is %.20q, an unknown kind", word))
+		return optrace.KindNone
+	}
+	s.rest = rest
+	return k
+}
+
+// more advances to the next part, and reports whether there is one.
+func (s *eventScanner) more() bool {
+	if s.ended || len(s.rest) == 0 || s.rest[0] != ',' {
+		s.ended = true
+		return false
+	}
+	s.field++
+	s.rest = s.rest[1:]
+	return true
+}
+
+// unsigned parses the next part as an unsigned integer, 0 if there is none.
+func (s *eventScanner) unsigned() uint64 {
+	if !s.more() {
+		return 0
+	}
+	return s.digits()
+}
+
+func (s *eventScanner) digits() uint64 {
+	var v uint64
+	n := 0
+	for ; n < len(s.rest) && s.rest[n] >= '0' && s.rest[n] <= '9'; n++ {
+		d := uint64(s.rest[n] - '0')
+		if v > (math.MaxUint64-d)/10 {
+			s.fail("is too large")
+			return 0
+		}
+		v = v*10 + d
+	}
+	if n == 0 {
+		s.fail("is no whole number")
+		return 0
+	}
+	s.rest = s.rest[n:]
+	return v
+}
+
+// integer parses the next part as an integer within limits, 0 if there is none.
+func (s *eventScanner) integer(low, high int64) int64 {
+	if !s.more() {
+		return 0
+	}
+	negative := len(s.rest) > 0 && s.rest[0] == '-'
+	if negative {
+		s.rest = s.rest[1:]
+	}
+	v := s.digits()
+	switch {
+	case s.err != nil:
+		return 0
+	case negative && v > -uint64(low), !negative && v > uint64(high):
+		s.fail("is out of its range")
+		return 0
+	case negative:
+		return -int64(v)
+	}
+	return int64(v)
+}
+
+// close sets an error if anything is left of the line.
+func (s *eventScanner) close() {
+	if s.err == nil && (len(s.rest) != 1 || s.rest[0] != ']') {
+		s.err = fmt.Errorf("after part %d of the event there is %.20q", s.field, s.rest)
+	}
+}

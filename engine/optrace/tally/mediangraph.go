@@ -1,0 +1,49 @@
+package tally
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// MedianGraph returns the complete decode graph of a recording with the median time (the lower
+// one for an even number), among those with operators. MedianOf is their number, 0 if there are
+// none. The last graph of a trace is less typical: often the target was disturbed then, or
+// began to end.
+func MedianGraph(r *optrace.Recording) optrace.LiveGraph {
+	type timed struct {
+		index int
+		took  time.Duration
+	}
+	var times []timed
+	assemble.Replay(r, r.Tables, assemble.Graphs(func(g *optrace.Graph) {
+		if drawable(g) {
+			times = append(times, timed{g.Index, stat.Elapsed(g.Begin, g.End)})
+		}
+	}))
+	if len(times) == 0 {
+		return optrace.LiveGraph{}
+	}
+	slices.SortFunc(times, func(a, b timed) int {
+		return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.index, b.index))
+	})
+	median := times[(len(times)-1)/2].index
+	t := New(r.Tables) // looks up the names of operators
+	var drawn optrace.LiveGraph
+	assemble.Replay(r, r.Tables, assemble.Graphs(func(g *optrace.Graph) {
+		if g.Index == median && drawable(g) {
+			drawn = t.liveGraph(g)
+		}
+	}))
+	drawn.MedianOf = len(times)
+	return drawn
+}
+
+// drawable reports whether a graph is a decode with operators.
+func drawable(g *optrace.Graph) bool {
+	return g.Phase == optrace.PhaseDecode && slices.ContainsFunc(g.Threads, func(l optrace.Thread) bool { return len(l.Spans) > 0 })
+}

@@ -1,0 +1,192 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// mostThreads is the default number of threads to show, because the threads of a server with many cores
+// hardly differ.
+const mostThreads = 8
+
+// ThreadSections returns the newest graph by thread, and the threads over all graphs.
+func ThreadSections(s *optrace.Summary, g *optrace.LiveGraph) []page.Section {
+	b := &builder{s}
+	return []page.Section{Lanes(g), longest(g), b.threads(), b.others()}
+}
+
+// threads returns how each compute thread used the time of graphs.
+func (b *builder) threads() page.Section {
+	rows := b.s.Threads
+	out := page.Section{ID: "threads", Title: "Threads"}
+	if len(rows) == 0 {
+		return out
+	}
+	waits := "waits for others"
+	if slices.ContainsFunc(rows, func(t optrace.ThreadRow) bool { return t.Off.Finite().OK && t.Sync.Finite().OK }) {
+		waits += " on its CPU"
+	}
+	out.Note = "shares of graph time"
+	if n, all := rows[0].Graphs, b.s.Coverage.Graphs; n > 0 && n < all && severalLevels(&b.s.Coverage) {
+		out.Note += fmt.Sprintf("; of %s of %s, whose levels say most", figure.Whole(float64(n)), figure.Counted(all, "graph"))
+	}
+	type thread = optrace.ThreadRow
+	t := page.Tabulate(rows, []page.Field[thread]{
+		page.Left("thread", page.Strong, func(t thread) string { return strconv.Itoa(t.Thread) }),
+		{Column: page.Column{Bar: true, Rank: 1, Tone: page.Accent, Legend: []string{"computes", waits, "off its CPU"}}, Cell: func(t thread) page.Cell { return page.Cell{Parts: []stat.Opt{t.Busy, t.Sync, t.Off}} }},
+		page.Right("busy", page.Body, func(t thread) page.Cell { return page.Share(t.Busy) }),
+		page.Right("waits", page.Body, func(t thread) page.Cell { return page.Share(t.Sync) }),
+		page.Right("off"+figure.NBSP+"CPU", page.Body, func(t thread) page.Cell { return page.Share(t.Off) }),
+		page.Right("preempted", page.Body, func(t thread) page.Cell { return page.Share(t.Preempted) }).Ranked(2),
+		page.Right("wake-up"+figure.NBSP+"p95", page.Body, func(t thread) page.Cell { return page.Elapsed(t.WakeUp.P95) }).Ranked(3),
+		page.Right("switches", page.Body, func(t thread) page.Cell { return page.Amount(t.Switches, "") }).Ranked(4),
+		page.Right("faults", page.Body, func(t thread) page.Cell { return page.Amount(t.MinorFaults, "") }).Ranked(6),
+		page.Right("major", page.Body, func(t thread) page.Cell { return page.Amount(t.MajorFaults, "") }).Ranked(5),
+		page.Right("syscalls", page.Body, func(t thread) page.Cell { return page.Amount(t.Syscalls, "") }).Ranked(7),
+		page.Right("in"+figure.NBSP+"syscalls", page.Body, func(t thread) page.Cell { return page.Amount(t.SyscallTime, "s") }).Ranked(8),
+		page.Right("disk", page.Body, func(t thread) page.Cell { return page.Amount(t.IOBytes, "B") }).Ranked(9),
+		page.Right("thread"+figure.NBSP+"ids", page.Body, func(t thread) page.Cell { return page.Integer(t.ThreadIDs) }).Ranked(10),
+	})
+	out.Add(t.AtMost(mostThreads, "thread"))
+	return out
+}
+
+// minListedShare is the share of graph time below which processes are not listed individually: a server has
+// hundreds of them.
+const minListedShare = 0.001
+
+// others returns what ran on the CPUs of runnable compute threads, including other compute threads.
+func (b *builder) others() page.Section {
+	out := page.Section{ID: "others", Title: "CPU taken by others", Note: "while compute threads were ready to run; of the time of all threads, and of graph time for the thread that lost most"}
+	few := func(r optrace.OtherRow) bool { return r.Share.OK && r.Share.V < minListedShare }
+	small, together := 0, time.Duration(0)
+	for _, r := range b.s.Others {
+		if few(r) {
+			small, together = small+1, together+r.Time
+		}
+	}
+	rows := slices.Clone(b.s.Others)
+	if small > 1 {
+		rows = append(slices.DeleteFunc(rows, few), optrace.OtherRow{Name: fmt.Sprintf("%d more, each less", small), Time: together, Share: stat.None})
+	}
+	type other = optrace.OtherRow
+	t := page.Tabulate(rows, []page.Field[other]{
+		page.Right("PID", page.Body, func(r other) page.Cell { return pid(r.PID) }),
+		page.Name("process", func(r other) string { return r.Name }),
+		page.Right("time", page.Body, func(r other) page.Cell { return page.Elapsed(r.Time) }),
+		page.Right("of"+figure.NBSP+"threads", page.Body, func(r other) page.Cell { return page.Share(r.OfThreads) }),
+		page.Right("of"+figure.NBSP+"graphs", page.Body, func(r other) page.Cell { return page.Share(r.Share) }),
+	})
+	const mostOthers = 5
+	out.Add(t.AtMost(mostOthers, "row"))
+	return out
+}
+
+// Lanes returns a graph by thread.
+func Lanes(g *optrace.LiveGraph) page.Section {
+	out := page.Section{ID: "timeline", Title: "One decode graph, thread by thread"}
+	if g == nil || g.Time <= 0 || len(g.Threads) == 0 {
+		return out
+	}
+	which := "the newest one"
+	if g.MedianOf > 0 {
+		which = "the median by time of " + figure.Counted(g.MedianOf, "whole graph") + " in the recording"
+	}
+	out.Note = fmt.Sprintf("graph %s, %s", figure.Whole(float64(g.Index)), figure.Duration(g.Time))
+	t := &page.Timeline{
+		ID: "timeline", Total: g.Time, States: [3]string{"computes", "waits for others", "off the CPU"},
+		Desc: fmt.Sprintf("Graph %d, %s of %s, %s: %s on %s. Gaps are the time between operators.", g.Index, cmp.Or(g.Phase, "a graph"), figure.Counted(g.Tokens, "token"), which, figure.Duration(g.Time), figure.Counted(len(g.Threads), "thread")),
+		Keys: []page.Key{{Class: "memory", Label: "products of matrices"}, {Class: "compute", Label: "attention"}, {Class: "mixed", Label: "norms and activations"}, {Class: "other", Label: "other operators"}, {Class: "panel", Label: "waiting or off the CPU, as a share of the height"}},
+	}
+	for i := range g.Threads {
+		l := &g.Threads[i]
+		t.Lanes = append(t.Lanes, page.Lane{
+			Label: "thread " + strconv.Itoa(l.Index), Note: figure.Show(busyShare(l, g), "ratio"),
+			Stretches: func() []page.Stretch { return stretches(l) }, Tooltip: func(j int) string { return spanWords(&l.Spans[j]) },
+		})
+	}
+	out.Add(t)
+	return out
+}
+
+// stretches returns the operators of a thread.
+func stretches(l *optrace.LiveThread) []page.Stretch {
+	list := make([]page.Stretch, len(l.Spans))
+	for i := range l.Spans {
+		s := &l.Spans[i]
+		list[i] = page.Stretch{From: s.Begin, To: s.End, Wait: s.Sync, Off: s.Off, Class: family(s.Op)}
+	}
+	return list
+}
+
+func spanWords(s *optrace.LiveSpan) string {
+	text := fmt.Sprintf("%s %s: %s", s.Op, s.Name, figure.Duration(s.End-s.Begin))
+	if s.Sync > 0 {
+		text += ", waits " + figure.Duration(s.Sync)
+	}
+	if s.Off > 0 {
+		text += ", off the CPU " + figure.Duration(s.Off)
+	}
+	return text
+}
+
+// family returns the picture class of an operator's family.
+func family(op string) string {
+	switch {
+	case strings.HasPrefix(op, "MUL_MAT"), op == "OUT_PROD":
+		return "memory"
+	case strings.HasPrefix(op, "FLASH_ATTN"), op == "SOFT_MAX", op == "ROPE", op == "SET_ROWS":
+		return "compute"
+	case strings.HasSuffix(op, "NORM"), op == "GLU", op == "UNARY":
+		return "mixed"
+	}
+	return "other"
+}
+
+// busyShare returns the share of a graph's time that a thread computed, absent if no operator of the graph
+// was traced.
+func busyShare(lane *optrace.LiveThread, g *optrace.LiveGraph) stat.Opt {
+	if g.Time <= 0 || !slices.ContainsFunc(g.Threads, func(l optrace.LiveThread) bool { return len(l.Spans) > 0 }) {
+		return stat.None
+	}
+	busy := 0.0
+	for i := range lane.Spans {
+		s := &lane.Spans[i]
+		busy += float64(max(0, s.End-s.Begin-max(0, s.Sync)-max(0, s.Off)))
+	}
+	return stat.Some(min(1, busy/float64(g.Time)))
+}
+
+// longest returns the longest operators of the first thread of a graph.
+func longest(g *optrace.LiveGraph) page.Section {
+	out := page.Section{ID: "longest", Title: "Longest operators of this graph"}
+	if len(g.Threads) == 0 || g.Time <= 0 {
+		return out
+	}
+	var spans []*optrace.LiveSpan
+	for i := range g.Threads[0].Spans {
+		spans = append(spans, &g.Threads[0].Spans[i])
+	}
+	slices.SortStableFunc(spans, func(a, b *optrace.LiveSpan) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
+	type span = *optrace.LiveSpan
+	const most = 6
+	out.Note = "on thread " + strconv.Itoa(g.Threads[0].Index)
+	out.Add(page.Tabulate(spans[:min(most, len(spans))], []page.Field[span]{
+		page.Name("tensor", func(s span) string { return cmp.Or(s.Name, s.Op) }),
+		page.Left("operator", page.Body, func(s span) string { return s.Op }),
+		page.Right("took", page.Body, func(s span) page.Cell { return page.Elapsed(s.End - s.Begin) }),
+		page.Right("of it waits", page.Body, func(s span) page.Cell { return page.Elapsed(s.Sync) }).Ranked(1),
+		page.Right("off CPU", page.Body, func(s span) page.Cell { return page.Elapsed(s.Off) }).Ranked(2),
+		page.Right("began at", page.Body, func(s span) page.Cell { return page.Amount(stat.Some(max(0, s.Begin.Seconds())), "s") }).Ranked(3),
+	}))
+	return out
+}

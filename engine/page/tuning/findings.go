@@ -1,0 +1,122 @@
+package tuning
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/page"
+)
+
+// Severity returns the tone of a fired finding. A finding about clients is no fault of the server.
+func Severity(f *engine.Finding) page.Tone {
+	if f != nil && f.Impact >= 5 && (f.Fix == nil || f.Fix.Kind != engine.KindClient) {
+		return page.Bad
+	}
+	return page.Warn
+}
+
+// State returns the state of a finding in one word, with its tone.
+func State(f *engine.Finding) (page.Tone, string) {
+	switch {
+	case f.State == engine.Suppressed:
+		return page.Muted, "suppressed"
+	case f.State == engine.NotEvaluable:
+		return page.Muted, "not judged"
+	case f.State == engine.NotFired:
+		return page.OK, "not fired"
+	case !f.Significant:
+		return page.Muted, "seen"
+	}
+	return Severity(f), "fired"
+}
+
+// firedIn returns in how many of the evaluable windows a rule fired, "" if in none of them.
+func firedIn(f *engine.Finding) string {
+	if f.Evaluable == 0 {
+		return "judged once for the whole run"
+	}
+	return f.FiredIn()
+}
+
+// Score returns how the score of a finding is computed.
+func Score(f *engine.Finding) string {
+	return fmt.Sprintf("confidence %.2f × impact %.0f = %.2f", f.Confidence, f.Impact, f.Score)
+}
+
+// DecidedBy returns the deciding figure, without how often the rule fired; "" if there is no other
+// reason.
+func DecidedBy(f *engine.Finding) string { return strings.TrimPrefix(f.Reason, firedIn(f)+": ") }
+
+// Rank returns the rank of a finding: "recommended", "second priority", or "".
+func Rank(d *engine.Diagnosis, id engine.FindingID) string {
+	switch {
+	case d.Recommendation != nil && d.Recommendation.Finding == id:
+		return "recommended"
+	case slices.Contains(d.Runners, id):
+		return "second priority"
+	}
+	return ""
+}
+
+// remainder returns the remarks on a finding: the missing inputs, what suppresses it, and why its fix is
+// not recommended.
+func remainder(f *engine.Finding) []string {
+	var list []string
+	if lacked := strings.Join(f.Missing, ", "); lacked != "" && !strings.Contains(f.Reason, lacked) {
+		list = append(list, "missing: "+lacked)
+	}
+	if f.SuppressedBy != "" && !strings.Contains(f.Reason, f.SuppressedBy) {
+		list = append(list, "suppressed by "+f.SuppressedBy)
+	}
+	if f.Fix != nil && f.Fix.Withheld != "" {
+		list = append(list, "listed, not recommended: "+f.Fix.Withheld)
+	}
+	return list
+}
+
+// EvidenceText returns a figure of evidence with the limit that it was compared with.
+func EvidenceText(e engine.Evidence) string {
+	value, limit := e.Value.Finite(), e.Limit.Finite()
+	if !value.OK || !limit.OK {
+		return figure.Show(value, e.Unit)
+	}
+	v, l := figure.Compared(value.V, limit.V, e.Unit)
+	op := strings.NewReplacer(">=", "≥", "<=", "≤").Replace(e.Op)
+	return v + " " + strings.TrimSpace(op+nbsp+l)
+}
+
+// findingTitle returns the title of a finding, or else its ID.
+func findingTitle(d *engine.Diagnosis, id engine.FindingID) string {
+	if f := d.Finding(id); f != nil {
+		return cmp.Or(f.Title, string(id))
+	}
+	return string(id)
+}
+
+// WindowCounts describes how much of a run counts.
+func WindowCounts(w engine.WindowCounts) string {
+	s := figure.Counted(w.Collected, "window")
+	switch {
+	case w.Collected == 0:
+		return s
+	case w.Collected == 1 && w.Active == 1:
+		return s + " with load"
+	case w.Active == w.Collected:
+		return s + ", all with load"
+	case w.Evaluable < w.Collected:
+		s += fmt.Sprintf(", %d evaluable", w.Evaluable)
+	}
+	return s + fmt.Sprintf(", %d with load", w.Active)
+}
+
+// LastRaw returns the window to show unevaluated: the last one of a run without evaluable windows, or nil.
+func LastRaw(d *engine.Diagnosis) *engine.Window {
+	if d.Windows.Evaluable > 0 {
+		return nil
+	}
+	return d.LastRaw
+}

@@ -1,0 +1,153 @@
+package frame
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/tui/cell"
+)
+
+func TestGrant(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		blocks []Block
+		h      int
+		want   []int
+	}{
+		{"everything fits", []Block{{Lines: 2, Keep: 1}, {Lines: 3, Keep: 2}}, 6, []int{2, 3}},
+		{"what matters least goes first", []Block{{Lines: 2, Keep: 9}, {Lines: 2, Keep: 1}, {Lines: 2, Keep: 5}}, 4, []int{2, 0, 2}},
+		{"it is shortened before it goes", []Block{{Lines: 2, Keep: 9}, {Lines: 4, Least: 1, Keep: 1}}, 4, []int{2, 2}},
+		{"shorter than its least it goes", []Block{{Lines: 2, Keep: 9}, {Lines: 4, Least: 3, Keep: 1}}, 4, []int{2, 0}},
+		{"of equals the first goes", []Block{{Lines: 1, Keep: 3}, {Lines: 1, Keep: 3}}, 1, []int{0, 1}},
+		{"spare lines go to what can grow", []Block{{Lines: 1, Keep: 1}, {Lines: 2, Grow: 5, Keep: 1}, {Lines: 1, Grow: 9, Keep: 1}}, 8, []int{1, 4, 3}},
+		{"what is left out does not grow", []Block{{Lines: 3, Grow: 5, Keep: 1}, {Lines: 2, Keep: 2}}, 4, []int{0, 2}},
+		{"no room", []Block{{Lines: 1, Keep: 1}}, 0, []int{0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, grant(c.blocks, c.h)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGrantKeepsWhatMatters checks for any blocks that lines do not exceed the height, no block is
+// shorter than its Least, and none is left out while one with a lower Keep is complete.
+func TestGrantKeepsWhatMatters(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		blocks := make([]Block, 1+r.IntN(8))
+		for i := range blocks {
+			n := 1 + r.IntN(5)
+			blocks[i] = Block{Lines: n, Least: r.IntN(n + 1), Grow: r.IntN(3), Keep: r.IntN(6)}
+		}
+		h := r.IntN(20)
+		got := grant(blocks, h)
+		if sum(got) > h {
+			t.Fatalf("%v of %d lines for %+v", got, h, blocks)
+		}
+		for i, b := range blocks {
+			if got[i] != 0 && got[i] < b.Lines && (b.Least == 0 || got[i] < b.Least) || got[i] > b.Lines+b.Grow {
+				t.Fatalf("block %d of %+v got %d", i, blocks, got[i])
+			}
+			for j, other := range blocks {
+				if got[i] == 0 && other.Keep < b.Keep && got[j] > 0 {
+					t.Fatalf("%d gave way to %d, which matters less: %v of %+v", i, j, got, blocks)
+				}
+			}
+		}
+	}
+}
+
+// letters returns a panel whose blocks are each filled with a letter.
+func letters(title string, keep ...int) Panel {
+	q := Panel{Title: title}
+	for i, k := range keep {
+		q.Blocks = append(q.Blocks, Block{Lines: 1, Keep: k, Draw: func(p cell.Pane) { p.Fill(cell.Body, string(rune('a'+i))) }})
+	}
+	return q
+}
+
+func TestColumnsAsDrawn(t *testing.T) {
+	u := unicodeLook()
+	panels := []Panel{letters("One", 90, 50), letters("Two", 80), {}}
+	for _, c := range []struct {
+		name   string
+		h      int
+		framed bool
+		want   string
+	}{
+		{"headings and space", 6, false, `
+── One ─────
+aaaaaaaaaaaa
+bbbbbbbbbbbb
+
+── Two ─────
+aaaaaaaaaaaa
+`},
+		{"space goes first", 5, false, `
+── One ─────
+aaaaaaaaaaaa
+bbbbbbbbbbbb
+── Two ─────
+aaaaaaaaaaaa
+`},
+		{"then what matters least, then headings", 3, false, `
+aaaaaaaaaaaa
+── Two ─────
+aaaaaaaaaaaa
+`},
+		{"frames", 7, true, `
+╭─ One ────╮
+│ aaaaaaaa │
+│ bbbbbbbb │
+╰──────────╯
+╭─ Two ────╮
+│ aaaaaaaa │
+╰──────────╯
+`},
+		{"a frame goes with all that is in it", 5, true, `
+╭─ One ────╮
+│ aaaaaaaa │
+│ bbbbbbbb │
+╰──────────╯
+
+`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sheet := cell.NewCanvas(12, c.h)
+			u.Column(sheet.Pane(), panels, c.framed)
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), sheet.Plain()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlacesDoNotOverlap stacks random panels: they follow each other within the height.
+func TestPlacesDoNotOverlap(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		var panels []Panel
+		for i := range 1 + r.IntN(5) {
+			var keep []int
+			for range r.IntN(5) {
+				keep = append(keep, 10+r.IntN(90))
+			}
+			panels = append(panels, letters(fmt.Sprint(i), keep...))
+		}
+		h, end := r.IntN(25), 0
+		for _, at := range places(panels, h, r.IntN(2) == 0) {
+			if at.y < end || at.y+at.h > h || at.h <= 0 || sum(at.blocks) == 0 {
+				t.Fatalf("%+v after line %d of %d", at, end, h)
+			}
+			end = at.y + at.h
+		}
+	}
+}
+
+func unicodeLook() *Settings { return &Settings{Glyphs: cell.Unicode()} }
