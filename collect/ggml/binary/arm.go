@@ -187,6 +187,7 @@ func armBits(m *machine, w uint32) value {
 	rotate, last := int(field(w, 16, 6)), int(field(w, 10, 6))
 	v := m.read(int(field(w, 5, 5)))
 	switch {
+	case rotate >= size || last >= size: // no instruction: a path into data
 	case rotate == 0 && last >= 31:
 		return v // sxtw, uxtw
 	case last < rotate && last+1+size-rotate >= 31 || last+1 == rotate:
