@@ -42,7 +42,7 @@ func service(theirs, ours []string) (name string, uid int) {
 }
 
 // Name names the server as what it is for whoever runs it: "vllm.service (process 7)", "container
-// 0123456789ab (process 7)", "process 7".
+// 0123456789ab (process 7)", "pod llm/vllm-7d9f (process 7)", "process 7".
 func (s *Server) Name() string {
 	pid := s.LaunchPID
 	if s.Launch == nil {
@@ -52,6 +52,8 @@ func (s *Server) Name() string {
 	if id := s.Container(); id != "" {
 		const short = 12 // characters, as Docker shows it
 		text = "container " + id[:short] + " (" + text + ")"
+	} else if pod := s.Pod(); pod != "" {
+		text = "pod " + pod + " (" + text + ")"
 	} else if name, _ := s.Service(); name != "" {
 		text = name + " (" + text + ")"
 	}
