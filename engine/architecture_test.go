@@ -49,15 +49,17 @@ var only = map[string][]string{
 	"github.com/prometheus/procfs":          {"collect/proc"},
 	"github.com/coreos/go-systemd":          {"cmd/internal/apply/systemd"},
 	"github.com/godbus/dbus":                {"cmd/internal/apply/systemd"},
+	"k8s.io/client-go":                      {"cmd/internal/kube"},
+	"k8s.io/apimachinery":                   {"cmd/internal/kube"},
 	"charm.land":                            {"tui", "cmd/internal/screen"},
 	"charm.land/lipgloss/v2":                {"tui"},
 	"charm.land/bubbles/v2":                 {"tui"},
 	"github.com/charmbracelet/x":            {"tui", "cmd/internal"}, // widths of text for terminals
 	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
 	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
-	// Only these open connections: the client restricted to its given address, the load generator, and the exporter to the
-	// collector of --otlp-endpoint, and Docker's on a socket of this machine. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
-	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker"},
+	// Only these open connections: the client restricted to its given address, the load generator, the exporter to the
+	// collector of --otlp-endpoint, Docker's on a socket of this machine, and the API server's of --kube. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
+	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube"},
 	// Only these attach to a running process or read its instructions.
 	"github.com/cilium/ebpf": {"collect/ggml"},
 	"golang.org/x/arch":      {"collect/ggml/binary"},
@@ -70,7 +72,7 @@ var only = map[string][]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {},
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {},
 	// cmd/internal/serverdir keeps two tuners apart with a socket of this machine without an address.
-	"net": {"collect", "cmd/internal/apply/docker", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir"},
+	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir"},
 }
 
 func TestRoomsKeepTheirWalls(t *testing.T) {

@@ -43,7 +43,7 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case len(s.Problems) > 0:
 		return frame.Remarks{warn(figure.Stopped(strings.Join(s.Problems, "; ")))}
 	case noLoad(s):
-		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + " No requests: nothing to judge. Send some, or let rooftop do it:"}, {Token: cell.Accent, Text: " rooftop load --url " + baseURL(s.Target.URL)}}
+		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + " No requests: nothing to judge. Send some, or let rooftop do it:"}, {Token: cell.Accent, Text: " rooftop load " + serverFlag(s.Target.URL)}}
 	}
 	return nil
 }
@@ -82,8 +82,13 @@ func noLoad(s *loop.Snapshot) bool {
 	return s.Live != nil && s.Live.Outcome == engine.OutcomeNoLoad
 }
 
-// baseURL returns the argument for --url.
-func baseURL(url string) string { return strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/metrics") }
+// serverFlag returns the flag that names a server: --url, or --kube for a workload of Kubernetes.
+func serverFlag(url string) string {
+	if workload, ok := strings.CutPrefix(url, tuning.KubeScheme); ok {
+		return "--kube " + workload
+	}
+	return "--url " + strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/metrics")
+}
 
 // questionOf returns the open question with the keys that answer it, side by side if they fit.
 func questionOf(s *loop.Snapshot, u *frame.Settings, w int) frame.Remarks {

@@ -33,12 +33,17 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	if err := o.KnownGPU(); err != nil {
 		return err
 	}
-	target, process, err := attach.FindTarget(o)
+	access, err := o.Access(ctx)
 	if err != nil {
 		return err
 	}
+	target, process, err := attach.FindTarget(ctx, o)
 	tracing, steps := traceChecks(ggml.Ladder())
-	server, err := attach.To(ctx, o, target, process, attach.Stopwatch())
+	steps = append(access, steps...)
+	var server *attach.Server
+	if err == nil {
+		server, err = attach.To(ctx, o, target, process, attach.Stopwatch())
+	}
 	var coded *cli.CodedError
 	if errors.As(err, &coded) && coded.Code == cli.ExitUnreachable {
 		meant := o.URL != "" || process != nil
@@ -69,16 +74,20 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	for i := range checks {
 		checks[i].For = serverPurpose
 	}
+	at, named := target.Metrics(), "--url "+target.Metrics()
+	if o.Kube != "" {
+		at, named = o.Kube, "--kube "+o.Kube
+	}
 	page := tuning.Purpose{
 		ID: serverPurpose, Commands: serverCommands, Can: checks[0].State != tuning.CheckBad,
-		Found: "A vLLM answers at " + target.Metrics() + ".", Next: "rooftop diagnose --url " + target.Metrics(),
+		Found: "A vLLM answers at " + at + ".", Next: "rooftop diagnose " + named,
 	}
 	dead := slices.IndexFunc(checks, func(c tuning.Check) bool { return c.Name == attach.HealthCheck && c.State == tuning.CheckBad })
 	switch {
 	case !page.Can:
 		page.Found, page.Next = checks[0].Found, ""
 	case dead >= 0:
-		page.Can, page.Found, page.Next = false, "A vLLM answers at "+target.Metrics()+", but its engine is dead.", checks[dead].Next
+		page.Can, page.Found, page.Next = false, "A vLLM answers at "+at+", but its engine is dead.", checks[dead].Next
 	}
 	err = cli.Print(w, &o.Output, tuning.Doctor{Purposes: []tuning.Purpose{page, tracing}, Checks: append(checks, steps...)}, cli.Text(tuning.Doctor.Page), document.WriteDoctor)
 	if err == nil && dead >= 0 {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/kubernetes"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
@@ -45,6 +47,7 @@ func newRecover(w *cli.World) *cobra.Command {
 	f.BoolVar(&o.dry, "dry-run", false, "say what would be done; touch nothing")
 	f.BoolVar(&o.leave, "leave", false, "touch no server, and end the runs in the journal: for what you have put right yourself")
 	f = g.Group("The server")
+	o.server.RegisterKube(f)
 	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` for a start, until /health answers")
 	f.StringVar(&o.server.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key (default the one that it was launched with)")
 	f.StringVar(&o.server.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
@@ -57,6 +60,8 @@ func (o *recoverOptions) check() error {
 	switch {
 	case o.dry && (o.yes || o.leave):
 		return cli.Usagef("recover: --dry-run touches nothing; leave it out, or --yes and --leave")
+	case o.leave && o.server.Kube != "":
+		return cli.Usagef("recover: --leave is for journals, and the journal of --kube %s may be on another machine: run 'rooftop recover --leave' there", o.server.Kube)
 	case o.start < time.Second:
 		return cli.Usagef("recover: --start-timeout %v: give at least 1s", o.start)
 	}
@@ -73,6 +78,9 @@ const (
 
 // recoverAll handles every interrupted change.
 func recoverAll(ctx context.Context, w *cli.World, o *recoverOptions) error {
+	if o.server.Kube != "" {
+		return (&recovery{w: w, o: o}).recoverWorkload(ctx)
+	}
 	state, err := cli.StateDir(w.Env)
 	if err != nil {
 		return errors.New("neither XDG_STATE_HOME nor HOME names a directory, so there is no journal")
@@ -127,22 +135,48 @@ func (r *recovery) recoverServer(ctx context.Context, l *apply.Left) error {
 	if l.Remedy == apply.Impossible && !r.o.leave {
 		item.End = recoverFailed
 	}
+	return r.offer(&item, func() error { return r.do(ctx, l) })
+}
+
+// recoverWorkload reports what any rooftop left in the workload of --kube, and restores it.
+func (r *recovery) recoverWorkload(ctx context.Context) error {
+	at, err := r.o.server.NamedWorkload()
+	if err != nil {
+		return err
+	}
+	left, found, err := kubernetes.Left(ctx, at, r.o.start)
+	if err != nil {
+		return cli.Fail(cli.ExitUnreachable, err)
+	}
+	if len(found) == 0 {
+		return r.finish(0)
+	}
+	revert := &manager.Change{Revert: true}
+	item := tuning.Recovered{Server: at.Place(), Remedy: string(apply.CallManager), Found: found, Steps: left.Steps(revert), End: recoverOpen}
+	if err := r.offer(&item, func() error { return left.Make(ctx, revert) }); err != nil {
+		return err
+	}
+	return r.finish(1)
+}
+
+// offer shows what was found of a server, and does what is to be done if the user agrees.
+func (r *recovery) offer(item *tuning.Recovered, do func() error) error {
 	if !r.o.JSON {
 		if err := render.Text(r.w.Stdout, item.Page(), r.o.Style(r.w)); err != nil {
 			return err
 		}
 	}
 	if item.End == recoverOpen && r.agreed() {
-		err := r.do(ctx, l)
+		err := do()
 		item.End = recoverDone
 		if err != nil {
 			item.End, item.Why = recoverFailed, err.Error()
 		}
 		if !r.o.JSON {
-			r.report(&item)
+			r.report(item)
 		}
 	}
-	r.list = append(r.list, item)
+	r.list = append(r.list, *item)
 	return nil
 }
 

@@ -68,11 +68,15 @@ func (r *resolver) hardware() {
 			}
 		}
 	}
+	note := ""
+	if name == "" {
+		name, from, note = r.in.NodeGPU, engine.FromConfig, "label "+r.in.NodeGPULabel+" of its node"
+	}
 	if name == "" {
 		f.GPUName = engine.Fact[string]{Note: "no GPU readable and no --gpu given"}
 		return
 	}
-	f.GPUName = engine.Know(name, from, "")
+	f.GPUName = engine.Know(name, from, note)
 	g, err := r.cat.FindGPU(name, vram)
 	var several *catalog.AmbiguousError
 	if errors.As(err, &several) && len(r.in.Devices) > 0 { // "H100" of a flag is the H100 that is read

@@ -61,9 +61,12 @@ type Inputs struct {
 	Server      ServerAnswers
 	Page        *engine.Page // latest page, nil before the first
 	Devices     []engine.GPU // of the server; nil if none is readable
-	FreeGPUs    *int         // GPUs of its machine like its own that no process uses; nil if unknown
-	GPUsAssumed bool         // the server's GPUs could not be distinguished from others of its machine
-	ModelConfig *catalog.Model
+	// NodeGPU is the name of the GPUs of the Kubernetes node that the server's pod runs on, by NodeGPULabel of
+	// it; "" if unknown.
+	NodeGPU, NodeGPULabel string
+	FreeGPUs              *int // GPUs of its machine like its own that no process uses; nil if unknown
+	GPUsAssumed           bool // the server's GPUs could not be distinguished from others of its machine
+	ModelConfig           *catalog.Model
 	// ModelConfigFrom is the source of config.json: a flag or a file.
 	ModelConfigFrom engine.Source
 	ModelConfigNote string

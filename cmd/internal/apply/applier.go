@@ -11,7 +11,7 @@ import (
 
 // Applier is one way to change a server. It is not safe for concurrent use.
 type Applier interface {
-	// Mode returns the name of the way: "exec", "attach", "hook", "unit" or "container".
+	// Mode returns the name of the way: "exec", "attach", "hook", "unit", "container" or "workload".
 	Mode() string
 	// Apply restarts the server with changes made to the kept launch or, for a revert,
 	// with exactly the kept launch. It returns when the server is ready or has failed. If

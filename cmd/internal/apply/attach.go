@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/docker"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/kubernetes"
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/systemd"
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -27,7 +29,7 @@ type Attach struct {
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string {
-	return e.Why + "; pass --apply-cmd with a program that restarts it"
+	return e.Why + "; --apply-cmd takes a program that restarts it instead"
 }
 
 // NewInPlace returns the Applier that restarts a server where it runs: in its container of Docker, through
@@ -40,6 +42,9 @@ func NewInPlace(ctx context.Context, found *proc.Server, plan Plan) (Applier, er
 			return nil, &RefusedError{err.Error()}
 		}
 		return newManaged(container, plan), nil
+	}
+	if pod := found.Pod(); pod != "" {
+		return nil, &RefusedError{fmt.Sprintf("process %d is in the pod %s: name what keeps that running, as --kube [NAMESPACE/]deployment/NAME in place of --url", found.LaunchPID, pod)}
 	}
 	around, err := found.Surroundings()
 	if err != nil {
@@ -58,6 +63,17 @@ func NewInPlace(ctx context.Context, found *proc.Server, plan Plan) (Applier, er
 		return nil, &RefusedError{err.Error()}
 	}
 	return newManaged(unit, plan), nil
+}
+
+// NewWorkload returns the Applier that changes a workload of Kubernetes, whose pods run the server; with force
+// although something else writes the object too. It touches nothing. The error is a *RefusedError if the object
+// must not be changed.
+func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, force bool) (Applier, error) {
+	w, err := kubernetes.New(ctx, at, plan.Ready.within(), force)
+	if err != nil {
+		return nil, &RefusedError{err.Error()}
+	}
+	return newManaged(w, plan), nil
 }
 
 // NewAttach returns an Attach for a server that was found among the processes of this

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/docker"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/kubernetes"
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/systemd"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
@@ -424,6 +426,8 @@ func managerOf(l *launcher.Launch, dir string, within, grace time.Duration) (man
 		return systemd.Known(l), nil
 	case l.Container != nil:
 		return docker.Known(l), nil
+	case l.Workload != nil:
+		return kubernetes.Known(l, cmp.Or(within, ReadyWithin))
 	case len(l.Argv) == 0:
 		return nil, errors.New("it names no program")
 	}

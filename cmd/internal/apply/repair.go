@@ -346,6 +346,13 @@ func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) e
 		return err
 	}
 	defer by.Close()
+	if remote, ok := by.(interface {
+		Reach(ctx context.Context) (string, error)
+	}); ok {
+		if ready.URL, err = remote.Reach(ctx); err != nil {
+			return err
+		}
+	}
 	for deadline := time.Now().Add(ready.within()); len(by.Busy()) > 0; {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s still runs (process %s); end it first", by.Name(), joinPIDs(by.Busy()))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
@@ -22,6 +23,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
 // Server is a server that answered, with the facts known before a measurement.
@@ -29,12 +31,15 @@ type Server struct {
 	Target  collect.Target
 	Client  *collect.Client // nil if only a process tree is examined
 	Process *proc.Server    // nil if the server is elsewhere or unreadable
-	Pages   session.Pages
-	GPUs    gpu.Source // nil if none is readable
-	How     string     // how the server's GPUs were identified
-	Clock   func() time.Duration
-	Header  session.Header
-	release []func() // close further connections
+	// Workload is the object of Kubernetes that runs the server; nil without one.
+	Workload *kube.Workload
+	object   *kube.Object // of Workload, as it was read last; nil if that failed
+	Pages    session.Pages
+	GPUs     gpu.Source // nil if none is readable
+	How      string     // how the server's GPUs were identified
+	Clock    func() time.Duration
+	Header   session.Header
+	release  []func() // close further connections
 }
 
 // Simulated reports whether the server is one of rooftop's simulated servers, which use no
@@ -70,7 +75,7 @@ func Open(ctx context.Context, o *Options) (*Server, error) {
 	if err := o.KnownGPU(); err != nil {
 		return nil, err
 	}
-	target, found, err := FindTarget(o)
+	target, found, err := FindTarget(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +95,7 @@ func To(ctx context.Context, o *Options, target collect.Target, found *proc.Serv
 	if err != nil {
 		return nil, err
 	}
-	a := &Server{Target: target, Client: client, Pages: metricsPage{client}, Process: found, Clock: clock}
+	a := &Server{Target: target, Client: client, Pages: metricsPage{client}, Process: found, Workload: o.workload, Clock: clock}
 	if err := a.firstPage(ctx, o.Model); err != nil {
 		client.Close()
 		return nil, err
@@ -154,10 +159,14 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	h.Started = time.Now().UTC().Round(time.Millisecond)
 	h.Target.URL = a.Target.Metrics()
 	in := &h.Inputs
-	if o.Launch != nil {
+	switch {
+	case a.Workload != nil:
+		h.Target.URL = tuning.KubeScheme + o.Kube
+		a.learnWorkload(ctx, in)
+	case o.Launch != nil:
 		in.Local = true
 		UseLaunch(in, o.Launch)
-	} else {
+	default:
 		a.learnProcess(in)
 	}
 	if err := a.LearnModelConfig(in, o); err != nil {
@@ -263,6 +272,9 @@ func (a *Server) Closing() []string {
 
 // Discover finds the server among this machine's processes.
 func (a *Server) Discover() (*proc.Server, error) {
+	if a.Workload != nil {
+		return nil, fmt.Errorf("%w: it runs in a pod of %s", proc.ErrNotLocal, a.Workload)
+	}
 	host, port := HostPort(a.Target)
 	ips, ok := proc.Addresses(host)
 	if !ok {

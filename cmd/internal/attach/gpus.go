@@ -50,6 +50,9 @@ func (a *Server) OpenGPUs(ctx context.Context, o *Options, holder gpu.Holder) er
 	if a.Client != nil && a.Process == nil && !a.Local() {
 		opts.Remote, _ = HostPort(a.Target)
 	}
+	if a.Workload != nil {
+		opts.Remote = "the node of a pod"
+	}
 	if o.DCGMURL != "" {
 		client, err := dcgmClient(o)
 		if err != nil {

@@ -8,7 +8,9 @@ import (
 // Identity returns the identity of the server across runs.
 func (a *Server) Identity() serverdir.Identity {
 	host, port := HostPort(a.Target)
-	if a.Process != nil {
+	if a.Workload != nil {
+		host, port = a.Workload.Place(), 0
+	} else if a.Process != nil {
 		host = "" // this machine, by whatever name it was reached
 	}
 	id := serverdir.Identity{Host: host, Port: int(port), Model: a.Header.Inputs.Server.Model, URL: a.Target.String()}
@@ -29,6 +31,15 @@ func (a *Server) Identity() serverdir.Identity {
 
 // Describe adds the launch and the API key of the server's process to a plan, if known.
 func (a *Server) Describe(plan *apply.Plan) {
+	if a.Workload != nil {
+		if config := a.Workload.Config(a.object); config != nil {
+			plan.Launch = config
+			if plan.Ready.APIKey == "" {
+				plan.Ready.APIKey, _ = config.APIKey()
+			}
+		}
+		return
+	}
 	if a.Process == nil || a.Process.Launch == nil {
 		return
 	}

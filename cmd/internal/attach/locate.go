@@ -38,6 +38,9 @@ func NewLocator(o *Options) *Locator {
 // this machine, else the one that the user chooses if ask is true. The server need not run
 // yet. It fails if there are several servers and ask is false.
 func (l *Locator) Begin(ctx context.Context, w *cli.World, ask bool) error {
+	if err := l.o.Reach(ctx); err != nil {
+		return err
+	}
 	if l.o.URL != "" {
 		target, err := ParseTarget(l.o.URL)
 		l.Target = target
@@ -68,6 +71,9 @@ func (l *Locator) use(s *proc.Server) error {
 
 // Watch describes what the locator waits for while no server answers.
 func (l *Locator) Watch() string {
+	if l.o.workload != nil {
+		return l.o.workload.Place()
+	}
 	if !l.Target.IsZero() {
 		return l.Target.String()
 	}
@@ -93,7 +99,7 @@ func (l *Locator) Attach(ctx context.Context) (*Server, error) {
 		return nil, fmt.Errorf("no vLLM among this machine's processes, and nothing answers at %s", target)
 	}
 	if err != nil {
-		return nil, whileStarting(target, err)
+		return nil, l.whileStarting(target, err)
 	}
 	a.Header.Ceiling = l.o.Ceiling
 	l.Target, l.found = target, nil // a restart has another process
@@ -102,7 +108,10 @@ func (l *Locator) Attach(ctx context.Context) (*Server, error) {
 
 // whileStarting returns the error of a server that does not answer, wrapped in
 // [session.ErrStarting] if it is on this machine and a process of it runs.
-func whileStarting(target collect.Target, err error) error {
+func (l *Locator) whileStarting(target collect.Target, err error) error {
+	if l.o.workload != nil {
+		return l.o.whyNoPod(err)
+	}
 	host, port := HostPort(target)
 	if _, local := proc.Addresses(host); !local || !errors.Is(err, collect.ErrUnreachable) {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -30,6 +31,8 @@ const MaxDuration = time.Hour
 // Options are the flags of every command that reads a server.
 type Options struct {
 	URL         string
+	Kube        string // [NAMESPACE/]KIND/NAME of a workload of Kubernetes; "" for a server at URL
+	Context     string // of the kubeconfig
 	Duration    time.Duration
 	MaxNumSeqs  int
 	TP          int
@@ -53,6 +56,9 @@ type Options struct {
 
 	Flags *pflag.FlagSet
 	Env   func(string) (string, bool)
+
+	workload *kube.Workload // of Kube, once it was reached; nil without one
+	tunnel   *kube.Tunnel   // to its pod
 }
 
 // RegisterServer adds the flags that say where a server is and how to reach it.
@@ -60,9 +66,16 @@ func (o *Options) RegisterServer(g *cli.FlagGroups) {
 	o.Flags = g.Command.Flags()
 	f := g.Group("The server")
 	f.StringVarP(&o.URL, "url", "u", "", "base `URL`, metrics URL or host:port (default: the vLLM found on this machine, else http://localhost:8000)")
+	o.RegisterKube(f)
 	f.StringVar(&o.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 	f.StringVar(&o.DCGMURL, "dcgm-url", "", "`URL` of a DCGM exporter's page to read the GPUs from")
+}
+
+// RegisterKube adds the flags that name a workload of Kubernetes.
+func (o *Options) RegisterKube(f *pflag.FlagSet) {
+	f.StringVar(&o.Kube, "kube", "", "`WORKLOAD` of Kubernetes, as [NAMESPACE/]deployment/NAME or statefulset/NAME; its pod is reached through the API server")
+	f.StringVar(&o.Context, "context", "", "`NAME` of the kubeconfig's context for --kube (default its current one)")
 }
 
 // RegisterUnread adds the flags for facts that cannot be read from a server. They override
@@ -103,6 +116,10 @@ func (o *Options) Check() error {
 	switch {
 	case o.Flags.Changed("url") && strings.TrimSpace(o.URL) == "":
 		return cli.Usagef("--url is empty: give the server's URL, or leave the flag out to use the vLLM found on this machine")
+	case o.Kube != "" && o.URL != "":
+		return cli.Usagef("--kube %s and --url %s name two servers: give one", o.Kube, o.URL)
+	case o.Context != "" && o.Kube == "":
+		return cli.Usagef("--context %s goes with --kube [NAMESPACE/]KIND/NAME", o.Context)
 	case o.Flags.Changed("max-num-seqs") && o.MaxNumSeqs < 1:
 		return cli.Usagef("--max-num-seqs must be at least 1, not %d", o.MaxNumSeqs)
 	case o.Flags.Changed("tensor-parallel-size") && o.TP < 1:

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"slices"
@@ -24,8 +25,11 @@ func ParseTarget(text string) (collect.Target, error) {
 }
 
 // FindTarget returns the address to attach to: the given one, else the only vLLM of this
-// machine with its process, else vLLM's default port.
-func FindTarget(o *Options) (collect.Target, *proc.Server, error) {
+// machine with its process, else vLLM's default port. A workload of Kubernetes gets an address of this machine.
+func FindTarget(ctx context.Context, o *Options) (collect.Target, *proc.Server, error) {
+	if err := o.Reach(ctx); err != nil {
+		return collect.Target{}, nil, err
+	}
 	if o.URL != "" {
 		target, err := ParseTarget(o.URL)
 		return target, nil, err
@@ -77,8 +81,11 @@ func HostPort(t collect.Target) (host string, port uint16) {
 	return host, uint16(n)
 }
 
-// Local reports whether the target is an address of this machine.
+// Local reports whether the server runs on this machine.
 func (a *Server) Local() bool {
+	if a.Workload != nil {
+		return false
+	}
 	host, _ := HostPort(a.Target)
 	ips, ok := proc.Addresses(host)
 	if !ok {

@@ -34,6 +34,7 @@ type Options struct {
 	DryRun      bool
 	applyCmd    string
 	inPlace     bool
+	forceOwned  bool
 	command     []string // after --
 	MaxRestarts int
 	maxDowntime time.Duration
@@ -75,7 +76,8 @@ func (o *Options) Register(f, all *pflag.FlagSet) {
 	o.flags = all
 	f.BoolVar(&o.Auto, "auto", false, "go on without keys until no change is predicted to be worth a restart")
 	f.BoolVar(&o.DryRun, "dry-run", false, "measure, then show every step of the change and of its revert; touch nothing")
-	f.BoolVar(&o.inPlace, "restart-in-place", false, "yes: stop the server's process and start it again with the change, its own command line, environment, folder, user and limits; a service of systemd through systemd, a container through Docker")
+	f.BoolVar(&o.inPlace, "restart-in-place", false, "yes: stop the server's process and start it again with the change, its own command line, environment, folder, user and limits; a service of systemd through systemd, a container through Docker, a workload of --kube through Kubernetes")
+	f.BoolVar(&o.forceOwned, "force-owned", false, "change a workload of Kubernetes although Helm, Argo CD, Flux or an operator writes it too, and may take the change back")
 	f.StringVar(&o.applyCmd, "apply-cmd", "", "yes: run `PROGRAM` for each change, which restarts the server; it gets the change as JSON on stdin and in variables")
 	f.IntVar(&o.MaxRestarts, "max-restarts", defaultRestarts, "`N` restarts at most, reverts included")
 	f.DurationVar(&o.maxDowntime, "max-downtime", 0, "`TIME` of downtime at most, in all; a start that leaves too little of it for a revert is reverted (default no limit)")

@@ -239,6 +239,9 @@ func (o *taking) newApplier(ctx context.Context, a *attach.Server, plan apply.Pl
 	if o.auto.Mode() == ModeHook {
 		return apply.NewHook(o.auto.Program, plan)
 	}
+	if a.Workload != nil {
+		return apply.NewWorkload(ctx, a.Workload, plan, o.auto.forceOwned)
+	}
 	if a.Process == nil {
 		return nil, fmt.Errorf("--restart-in-place: the process of %s is not to be seen from here: %s", a.Target, a.WhyNoProcess())
 	}

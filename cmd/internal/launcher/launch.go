@@ -31,6 +31,17 @@ type Launch struct {
 
 	Unit      *Unit      `json:"unit,omitempty"`      // that starts the server; nil if none does
 	Container *Container `json:"container,omitempty"` // that the server runs in; nil if in none of Docker
+	Workload  *Workload  `json:"workload,omitempty"`  // that keeps the server's pods running; nil if none does
+}
+
+// Workload is an object of a Kubernetes cluster that keeps pods running.
+type Workload struct {
+	Context   string `json:"context,omitempty"` // of the kubeconfig, "" for the current one
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`      // deployment, statefulset
+	Name      string `json:"name"`      // vllm
+	Container string `json:"container"` // of its pods, that runs the server
+	Run       string `json:"run"`       // in the object's annotation while a change of this run is on trial
 }
 
 // Container is a container of Docker.

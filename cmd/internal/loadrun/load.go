@@ -28,6 +28,7 @@ type Options struct {
 	env   func(string) (string, bool)
 
 	url, model, apiKeyFile, caFile string
+	named                          attach.Options // --kube in place of url
 
 	offered loadgen.Load // set directly by flags; load adds the others
 	// Flags as text.
@@ -48,6 +49,7 @@ func (o *Options) Register(g *cli.FlagGroups) {
 	l := &o.offered
 	f := g.Group("The server")
 	f.StringVarP(&o.url, "url", "u", "", "the server's base `URL` or host:port")
+	o.named.RegisterKube(f)
 	f.StringVar(&o.model, "model", "", "served `NAME` (default: the first of /v1/models)")
 	f.StringVar(&o.apiKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
@@ -102,8 +104,16 @@ func (o *Options) Run(ctx context.Context, w *cli.World) error {
 	if err != nil {
 		return err
 	}
-	if o.url == "" {
-		return cli.Usagef("load needs a server: give --url")
+	switch {
+	case o.url == "" && o.named.Kube == "":
+		return cli.Usagef("load needs a server: give --url or --kube")
+	case o.url == "":
+		if err := o.named.Reach(ctx); err != nil {
+			return err
+		}
+		o.url = o.named.URL
+	case o.named.Kube != "":
+		return cli.Usagef("--kube %s and --url %s name two servers: give one", o.named.Kube, o.url)
 	}
 	target, err := attach.ParseTarget(o.url)
 	if err != nil {

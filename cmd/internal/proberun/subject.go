@@ -80,7 +80,7 @@ func (s *subject) close() {
 // reach attaches to the server: as a vLLM if it is one, otherwise as any engine with an
 // OpenAI-compatible API.
 func (s *subject) reach(ctx context.Context) error {
-	target, found, err := attach.FindTarget(&s.o.Options)
+	target, found, err := attach.FindTarget(ctx, &s.o.Options)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 
 // Identity identifies a server across runs: its address, model and GPUs.
 type Identity struct {
-	Host  string   `json:"host"` // "" and loopback mean this machine
-	Port  int      `json:"port"`
+	Host  string   `json:"host"` // "" and loopback mean this machine; or the place of a workload of Kubernetes
+	Port  int      `json:"port"` // 0 for a workload
 	Model string   `json:"model"`
 	GPUs  []string `json:"gpus"` // UUIDs
 	// Machine is the host name of this machine for a local server, because several machines
@@ -90,7 +90,12 @@ func (id Identity) Name() string {
 }
 
 // address returns host:port, which two tuners of one server share whatever else they know.
-func (id Identity) address() string { return id.Host + ":" + strconv.Itoa(id.Port) }
+func (id Identity) address() string {
+	if id.Port == 0 {
+		return id.Host
+	}
+	return id.Host + ":" + strconv.Itoa(id.Port)
+}
 
 // places returns all addresses that are locked for a server, sorted.
 func (id Identity) places() []string {
@@ -116,7 +121,7 @@ var namedPorts = [...]int{80, 443}
 
 func (id Identity) resolved(ctx context.Context, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)) Identity {
 	host := id.normal().Host
-	if host == "localhost" || slices.Contains(namedPorts[:], id.Port) {
+	if host == "localhost" || id.Port == 0 || slices.Contains(namedPorts[:], id.Port) {
 		return id
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)

@@ -116,15 +116,18 @@ func startsTook(records []journal.Record, now time.Time) time.Duration {
 }
 
 // Modes of runs in which something other than rooftop restarts the server: a program of the user's, a
-// unit of systemd, Docker.
+// unit of systemd, Docker, Kubernetes.
 const (
 	ModeHook      = "hook"
 	ModeUnit      = "unit"
 	ModeContainer = "container"
+	ModeWorkload  = "workload"
 )
 
 // Managed reports whether something other than rooftop restarts the server in runs of a mode.
-func Managed(mode string) bool { return mode == ModeHook || mode == ModeUnit || mode == ModeContainer }
+func Managed(mode string) bool {
+	return mode == ModeHook || mode == ModeUnit || mode == ModeContainer || mode == ModeWorkload
+}
 
 // OutputMetric is the metric of a prediction of the output.
 const OutputMetric = "generation_tokens_per_s"

@@ -186,8 +186,11 @@ func (r *PastRun) address() string {
 	return cmp.Or(server, "no server")
 }
 
+// KubeScheme begins the URL of a server that was named with --kube: kube:llm/deployment/vllm.
+const KubeScheme = "kube:"
+
 // ShortURL returns a server's address without the parts that all addresses share.
 func ShortURL(url string) string {
-	url = strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
+	url = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://"), KubeScheme)
 	return strings.TrimSuffix(strings.TrimSuffix(url, "/metrics"), "/")
 }

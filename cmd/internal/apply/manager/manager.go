@@ -11,7 +11,7 @@ import (
 
 // Manager restarts a server with changes. It need not be safe for concurrent use.
 type Manager interface {
-	// Mode returns the mode of journal records: "hook", "unit", "container".
+	// Mode returns the mode of journal records: "hook", "unit", "container", "workload".
 	Mode() string
 	// Name returns what a person calls it: a path of a program, "vllm.service", the name of a container.
 	Name() string

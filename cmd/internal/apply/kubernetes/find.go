@@ -1,0 +1,104 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+)
+
+// New returns the workload of a server, whose changes are to be complete within a time. It changes nothing.
+// The error is a sentence about why rooftop must not change the object. With force it may although something
+// else writes the object too.
+func New(ctx context.Context, at *kube.Workload, within time.Duration, force bool) (*Workload, error) {
+	at.Patience = awayWithin
+	w := &Workload{at: at, within: within, id: fmt.Sprintf("%s-%x", serverdir.Hostname(), time.Now().UnixNano())}
+	o, err := at.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.changeable(o, force); err != nil {
+		return nil, err
+	}
+	verbs, err := at.Verbs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i := range verbs {
+		if !verbs[i].Allowed {
+			missing = append(missing, verbs[i].String())
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("this account may not %s in the namespace %s, so %s would not be put back surely: 'rooftop doctor --kube %s' says more", strings.Join(missing, ", "), at.Namespace, w.Name(), w.Name())
+	}
+	container, _ := o.Container(at.Container)
+	w.kept, w.from = container.Launch(), settingsOf(container)
+	if _, err := w.kept.Config(); err != nil {
+		return nil, fmt.Errorf("the command line of %s cannot be read: %w", w.Name(), err)
+	}
+	w.note(ctx, o)
+	return w, nil
+}
+
+// changeable returns why an object must not be changed; nil if it may be.
+func (w *Workload) changeable(o *kube.Object, force bool) error {
+	if owner := o.Owner(); owner != "" && !force {
+		return fmt.Errorf("%s is not rooftop's to change: %s, or pass --force-owned", w.Name(), owner)
+	}
+	t, err := trialOf(o)
+	switch {
+	case err != nil:
+		return err
+	case t != nil:
+		return t.taken(w.Name())
+	case o.Spec.Paused:
+		return fmt.Errorf("the rollout of %s is paused: kubectl rollout resume %s", w.Name(), w.Name())
+	case o.Spec.UpdateStrategy.Type == "OnDelete":
+		return fmt.Errorf("%s replaces pods only when somebody deletes them (updateStrategy OnDelete)", w.Name())
+	case o.Replicas() == 0:
+		return fmt.Errorf("%s is scaled to no pods", w.Name())
+	case !o.Rolled():
+		return fmt.Errorf("%s is being changed already, or its pods are not ready: kubectl rollout status %s", w.Name(), w.Name())
+	}
+	return nil
+}
+
+// note finds what a person should know before the first change.
+func (w *Workload) note(ctx context.Context, o *kube.Object) {
+	w.notes = append(w.notes, fmt.Sprintf("Kubernetes runs the server as %s: a change replaces its pods; until it is kept, the annotation %s has what stood there before", w.at.Place(), annotation))
+	if n := o.Replicas(); n > 1 {
+		w.notes = append(w.notes, fmt.Sprintf("%s has %d pods: one of them is measured, and a change is made to all", w.Name(), n))
+	}
+	c, _ := o.Container(w.at.Container)
+	if n := c.GPUs(); n != "" && o.Surges() {
+		w.notes = append(w.notes, fmt.Sprintf("the strategy RollingUpdate starts a new pod before it ends an old one, unless maxSurge is 0: that takes %s free", n))
+	}
+	if name, err := w.at.Autoscaler(ctx); name != "" && err == nil {
+		w.notes = append(w.notes, fmt.Sprintf("the HorizontalPodAutoscaler %s scales %s: traffic of the measured pod changes with the number of pods", name, w.Name()))
+	}
+}
+
+// Left returns a workload to undo what any run of rooftop left in it, within a time, and sentences about what
+// that is; none if no change is on trial. It changes nothing.
+func Left(ctx context.Context, at *kube.Workload, within time.Duration) (*Workload, []string, error) {
+	o, err := at.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	at.Patience = awayWithin
+	w := &Workload{at: at, within: within}
+	t, err := trialOf(o)
+	if t == nil || err != nil {
+		return w, nil, err
+	}
+	at.Container = t.Container
+	return w, []string{
+		fmt.Sprintf("process %d of rooftop on %s put a change on trial and did not end it", t.Process, t.Machine),
+		"if that process still runs, it measures the change: leave it alone",
+	}, nil
+}

@@ -1,0 +1,185 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// annotation is on an object while a change to it is on trial.
+const annotation = "rooftop.dev/trial"
+
+// trial is the value of the annotation: who changed what.
+type trial struct {
+	ID        string   `json:"id"`      // of the run of rooftop, also in its journal
+	Machine   string   `json:"machine"` // where rooftop runs
+	Process   int      `json:"process"` // its PID there
+	Container string   `json:"container"`
+	From      settings `json:"from"`
+	To        settings `json:"to"`
+}
+
+// settings are what rooftop changes of a container, as the API server has it; nil where it is absent.
+type settings struct {
+	Command json.RawMessage `json:"command,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"`
+	Env     json.RawMessage `json:"env,omitempty"`
+}
+
+func settingsOf(c *kube.Container) settings { return settings{c.Command, c.Args, c.Env} }
+
+// fields returns the settings by their names in a container.
+func (s *settings) fields() [3]struct {
+	name  string
+	value json.RawMessage
+} {
+	return [3]struct {
+		name  string
+		value json.RawMessage
+	}{{"command", s.Command}, {"args", s.Args}, {"env", s.Env}}
+}
+
+func (s *settings) equal(t *settings) bool {
+	a, b := s.fields(), t.fields()
+	for i := range a {
+		if !same(a[i].value, b[i].value) {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether two texts are the same value, or both are absent.
+func same(a, b json.RawMessage) bool {
+	var x, y any
+	return errors.Join(json.Unmarshal(orNull(a), &x), json.Unmarshal(orNull(b), &y)) == nil && reflect.DeepEqual(x, y)
+}
+
+// with returns the settings that start a launch, given those of another one.
+func (s *settings) with(was, target *launcher.Launch) (settings, error) {
+	out := *s
+	if !slices.Equal(was.Argv, target.Argv) {
+		var command, args []string
+		if err := errors.Join(json.Unmarshal(orNull(s.Command), &command), json.Unmarshal(orNull(s.Args), &args)); err != nil {
+			return out, err
+		}
+		n := len(command)
+		switch {
+		case n <= len(target.Argv) && slices.Equal(command, target.Argv[:n]), len(target.Argv) == len(was.Argv) && len(args) > 0:
+			if command = target.Argv[:n]; n > 0 {
+				out.Command = marshal(command)
+			}
+			out.Args = marshal(target.Argv[n:])
+		default:
+			out.Command, out.Args = marshal(target.Argv), nil
+		}
+	}
+	if !slices.Equal(was.Env, target.Env) {
+		var list []json.RawMessage
+		if err := json.Unmarshal(orNull(s.Env), &list); err != nil {
+			return out, err
+		}
+		out.Env = marshal(variables(list, launch.Environ(was.Env), launch.Environ(target.Env)))
+	}
+	return out, nil
+}
+
+// variables returns a container's list of variables with the differences of two environments.
+func variables(list []json.RawMessage, was, target map[string]string) []json.RawMessage {
+	name := func(raw json.RawMessage) string {
+		var v kube.Variable
+		_ = json.Unmarshal(raw, &v) // without a name it is none that changes
+		return v.Name
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(raw json.RawMessage) bool {
+		_, had := was[name(raw)]
+		_, has := target[name(raw)]
+		return had && !has
+	})
+	var names []string
+	for n, value := range target {
+		if old, had := was[n]; !had || old != value {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		set := marshal(kube.Variable{Name: n, Value: target[n]})
+		if i := slices.IndexFunc(list, func(raw json.RawMessage) bool { return name(raw) == n }); i >= 0 {
+			list[i] = set
+		} else {
+			list = append(list, set)
+		}
+	}
+	return list
+}
+
+// replace returns the steps that replace settings of the container at a position, if they are still there.
+func replace(i int, from, to *settings) (list []kube.Operation) {
+	at := "/spec/template/spec/containers/" + strconv.Itoa(i) + "/"
+	a, b := from.fields(), to.fields()
+	for i := range a {
+		path := at + a[i].name
+		list = append(list, kube.Operation{Op: "test", Path: path, Value: orNull(a[i].value)})
+		switch {
+		case same(a[i].value, b[i].value):
+		case b[i].value == nil:
+			list = append(list, kube.Operation{Op: "remove", Path: path})
+		default:
+			list = append(list, kube.Operation{Op: "add", Path: path, Value: b[i].value}) // replaces as well
+		}
+	}
+	return list
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// annotationPath is the path of the annotation in an object. RFC 6901 writes a slash in a name as ~1.
+var annotationPath = "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
+
+// note returns the steps that write the annotation.
+func (t *trial) note(o *kube.Object) (list []kube.Operation) {
+	if o.Metadata.Annotations == nil {
+		list = append(list, kube.Operation{Op: "add", Path: "/metadata/annotations", Value: json.RawMessage("{}")})
+	}
+	return append(list, kube.Operation{Op: "add", Path: annotationPath, Value: marshal(string(marshal(t)))})
+}
+
+// forget returns the steps that remove the annotation, if it is still the same.
+func forget(o *kube.Object) []kube.Operation {
+	return []kube.Operation{
+		{Op: "test", Path: annotationPath, Value: marshal(o.Metadata.Annotations[annotation])},
+		{Op: "remove", Path: annotationPath},
+	}
+}
+
+// trialOf returns the change that is on trial; nil if there is none.
+func trialOf(o *kube.Object) (*trial, error) {
+	text, on := o.Metadata.Annotations[annotation]
+	if !on {
+		return nil, nil
+	}
+	t := new(trial)
+	if err := json.Unmarshal([]byte(text), t); err != nil {
+		return nil, fmt.Errorf("the annotation %s cannot be read: %w", annotation, err)
+	}
+	return t, nil
+}
+
+// taken returns an error that says who has a change on trial.
+func (t *trial) taken(name string) error {
+	return fmt.Errorf("a change to %s is on trial already, by process %d of rooftop on %s; if that has ended, 'rooftop recover --kube' puts it back from anywhere", name, t.Process, t.Machine)
+}

@@ -1,0 +1,349 @@
+// Package kubernetes restarts a server that a Deployment or a StatefulSet of Kubernetes keeps running: it
+// changes command line and environment in the object, and Kubernetes replaces the pods. What stood there
+// before is in an annotation of the object until the change is kept, so that any rooftop can undo it.
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+)
+
+// Workload is an object whose pods run a server: a manager.Manager. It is not safe for concurrent use.
+type Workload struct {
+	at     *kube.Workload
+	id     string        // of the run, "" to undo what any run left
+	within time.Duration // limits a rollout
+	kept   *launcher.Launch
+	from   settings // of kept
+	runs   *trial   // on trial now, nil after a revert
+	notes  []string
+	tunnel *kube.Tunnel // of Reach; nil before
+	looked time.Time    // when Ended last asked the cluster
+}
+
+// awayWithin is how long a change goes on while the API server cannot be reached.
+const awayWithin = 90 * time.Second
+
+// Known returns the workload of a launch that an earlier rooftop stored, to undo changes within a time. It
+// contacts nothing.
+func Known(l *launcher.Launch, within time.Duration) (*Workload, error) {
+	at, err := kube.Known(l.Workload)
+	if err != nil {
+		return nil, err
+	}
+	at.Patience = awayWithin
+	return &Workload{at: at, id: l.Workload.Run, within: within}, nil
+}
+
+// Mode returns "workload".
+func (w *Workload) Mode() string { return serverdir.ModeWorkload }
+
+// Name returns what kubectl calls the object: "deployment/vllm".
+func (w *Workload) Name() string { return w.at.String() }
+
+// Launch returns where the object is. Its command line and environment, which may hold secrets, stay in the
+// cluster.
+func (w *Workload) Launch() *launcher.Launch {
+	l := w.at.Stored()
+	l.Run = w.id
+	return &launcher.Launch{Workload: l}
+}
+
+// Notes returns what a person should know before the first change.
+func (w *Workload) Notes() []string { return w.notes }
+
+// Steps returns what Make would do.
+func (w *Workload) Steps(c *manager.Change) []string {
+	wait := "wait until Kubernetes has replaced its pods"
+	if len(c.All) == 0 {
+		return []string{fmt.Sprintf("restore what the annotation %s of %s has", annotation, w.Name()), wait}
+	}
+	target, err := w.target(c.All)
+	if err != nil {
+		return []string{"nothing: " + w.kept.Hide(err.Error())}
+	}
+	return []string{
+		fmt.Sprintf("change %s, so that its container %s starts %s, and keep what stands there now in the annotation %s", w.Name(), w.at.Container, target.Command(), annotation),
+		wait,
+	}
+}
+
+// target returns the launch of changes to the kept one. Settings of a config file are overridden on the
+// command line.
+func (w *Workload) target(changes []engine.Change) (*launcher.Launch, error) {
+	if w.kept == nil {
+		return nil, errors.New("the launch to change is unknown")
+	}
+	return w.kept.With(changes, true)
+}
+
+// Make makes a change or reverts it, and returns when Kubernetes has replaced all pods.
+func (w *Workload) Make(ctx context.Context, change *manager.Change) error {
+	o, err := w.at.Read(ctx)
+	if len(change.All) == 0 {
+		if err == nil {
+			err = w.revert(ctx, o)
+		}
+		if err != nil {
+			return err
+		}
+		w.runs = nil
+		return w.rollOut(ctx, true)
+	}
+	var target *launcher.Launch
+	if err == nil {
+		target, err = w.target(change.All)
+	}
+	if err != nil {
+		return &manager.UntouchedError{Err: err}
+	}
+	if err := w.set(ctx, o, target); err != nil {
+		return err
+	}
+	return w.rollOut(ctx, false)
+}
+
+// set writes a launch into the object. The error is a *manager.UntouchedError if that was surely not done.
+func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Launch) error {
+	container, i := o.Container(w.at.Container)
+	if container == nil {
+		return &manager.UntouchedError{Err: w.changed()}
+	}
+	now := settingsOf(container)
+	on, err := trialOf(o)
+	switch {
+	case err != nil:
+	case on != nil && !w.owns(on):
+		err = on.taken(w.Name())
+	case on == nil && !now.equal(&w.from), on != nil && !now.equal(&on.To):
+		err = w.changed()
+	}
+	t := &trial{ID: w.id, Machine: serverdir.Hostname(), Process: os.Getpid(), Container: w.at.Container, From: w.from}
+	if err == nil {
+		t.To, err = w.from.with(w.kept, target)
+	}
+	if err != nil {
+		return &manager.UntouchedError{Err: err}
+	}
+	_, err = w.at.Patch(ctx, slices.Concat(replace(i, &now, &t.To), t.note(o)))
+	if kube.Outdated(err) { // somebody else's change, or this one if its first answer was lost
+		if again, errRead := w.at.Read(ctx); errRead == nil {
+			if on, _ := trialOf(again); on != nil && w.owns(on) && on.To.equal(&t.To) {
+				err = nil
+			} else {
+				err = &manager.UntouchedError{Err: w.changed()}
+			}
+		}
+	}
+	switch {
+	case err == nil:
+		w.runs = t
+		return nil
+	case kube.Answered(err):
+		return &manager.UntouchedError{Err: err}
+	}
+	return err // the revert finds the annotation if it was done
+}
+
+// owns reports whether a change on trial is one of this run.
+func (w *Workload) owns(t *trial) bool { return w.id == "" || t.ID == w.id }
+
+func (w *Workload) changed() error {
+	return fmt.Errorf("somebody else changed the container %s of %s meanwhile: start again with what stands there now", w.at.Container, w.Name())
+}
+
+// revert restores what the annotation has. Without one nothing was changed, or it was restored already.
+func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
+	t, err := trialOf(o)
+	if t == nil || err != nil {
+		return err
+	}
+	if !w.owns(t) {
+		return t.taken(w.Name())
+	}
+	container, i := o.Container(t.Container)
+	if container == nil {
+		return fmt.Errorf("%s has no container %s any more", w.Name(), t.Container)
+	}
+	now := settingsOf(container)
+	if !now.equal(&t.From) && !now.equal(&t.To) {
+		return fmt.Errorf("somebody else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
+	}
+	o, err = w.at.Patch(ctx, slices.Concat(replace(i, &now, &t.From), forget(o)))
+	if err != nil {
+		if again, errRead := w.at.Read(ctx); errRead == nil {
+			if on, _ := trialOf(again); on == nil {
+				return nil // the first answer was lost
+			}
+		}
+		return fmt.Errorf("restore %s: %w", w.Name(), err)
+	}
+	w.at.Disown(ctx, o)
+	return nil
+}
+
+// Keep removes the annotation with what stood there before the latest change. Without one it does nothing.
+func (w *Workload) Keep(ctx context.Context) error {
+	o, err := w.at.Read(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := trialOf(o)
+	if t == nil || err != nil {
+		return err
+	}
+	if _, err := w.at.Patch(ctx, forget(o)); err != nil {
+		return fmt.Errorf("keep the change to %s: %w", w.Name(), err)
+	}
+	container, _ := o.Container(t.Container)
+	if container != nil && w.kept != nil {
+		w.kept, w.from, w.runs = container.Launch(), settingsOf(container), nil
+	}
+	return nil
+}
+
+// Times of a rollout.
+const (
+	rolloutPoll = time.Second
+	// roomWithin is how long a pod may wait for a node with room for it.
+	roomWithin = 30 * time.Second
+)
+
+// rollOut waits until all pods run what the object says. The error is why one of them never will. back is set
+// for a revert, which replaces pods that Kubernetes leaves alone.
+func (w *Workload) rollOut(ctx context.Context, back bool) error {
+	var crowded time.Time
+	for deadline := time.Now().Add(w.within); ; {
+		o, err := w.at.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if o.Rolled() {
+			return nil
+		}
+		if c, _ := o.Container(w.at.Container); w.runs != nil {
+			if c == nil {
+				return w.changed()
+			}
+			if is := settingsOf(c); !is.equal(&w.runs.To) {
+				return w.changed()
+			}
+		}
+		pods, err := w.at.Pods(ctx, o)
+		if err != nil {
+			return err
+		}
+		waits, crowds := "", false
+		for i := range pods {
+			p := &pods[i]
+			if p.Ready() {
+				continue
+			}
+			if !p.Current {
+				if back && w.at.Ordered() {
+					if err := w.at.Delete(ctx, p); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			why, hopeless := w.at.Trouble(ctx, p)
+			if hopeless {
+				return errors.New(why)
+			}
+			if waits = p.State(); why != "" {
+				waits, crowds = why, true
+			}
+		}
+		if !crowds {
+			crowded = time.Time{}
+		} else if crowded.IsZero() {
+			crowded = time.Now()
+		}
+		if crowds && time.Since(crowded) > roomWithin {
+			if !back && o.Surges() {
+				waits += "; its strategy keeps the old pod until the new one is ready: set strategy.type Recreate, or maxUnavailable to 1"
+			}
+			return errors.New(waits)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the pods of %s are not replaced within %s: %s", w.Name(), figure.Duration(w.within), cmp.Or(waits, "some are still those before it"))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(rolloutPoll):
+		}
+	}
+}
+
+// endedEvery is how often Ended asks the cluster.
+const endedEvery = 2 * time.Second
+
+// Ended returns why a pod of the object will not answer; nil while all may.
+func (w *Workload) Ended(ctx context.Context) error {
+	if time.Since(w.looked) < endedEvery {
+		return nil
+	}
+	w.looked = time.Now()
+	o, err := w.at.Read(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // that the cluster cannot be asked says nothing of the server
+	}
+	pods, err := w.at.Pods(ctx, o)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	for i := range pods {
+		if p := &pods[i]; p.Current && !p.Ready() {
+			if why, hopeless := w.at.Trouble(ctx, p); hopeless {
+				return errors.New(why)
+			}
+		}
+	}
+	return nil
+}
+
+// Busy returns nothing: Kubernetes itself finishes what it has begun.
+func (w *Workload) Busy() []int { return nil }
+
+// Reach returns a base URL that leads to the server until Close.
+func (w *Workload) Reach(ctx context.Context) (string, error) {
+	if w.tunnel == nil {
+		tunnel, err := w.at.Listen(ctx)
+		if err != nil {
+			return "", err
+		}
+		w.tunnel = tunnel
+	}
+	return w.tunnel.URL(), nil
+}
+
+// Close closes what Reach opened.
+func (w *Workload) Close() {
+	if w.tunnel != nil {
+		w.tunnel.Close()
+	}
+}
+
+// marshal returns a value of this package as JSON.
+func marshal(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, numbers, times and JSON
+	}
+	return text
+}

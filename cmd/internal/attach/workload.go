@@ -1,0 +1,104 @@
+package attach
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+)
+
+// Reach connects to the workload of --kube, if there is one, and sets URL to an address of this machine that
+// leads to its pod until the program ends.
+func (o *Options) Reach(ctx context.Context) error {
+	if o.Kube == "" || o.workload != nil {
+		return nil
+	}
+	w, err := o.NamedWorkload()
+	if err != nil {
+		return err
+	}
+	tunnel, err := w.Open(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return cli.Interrupted(ctx)
+		}
+		return cli.Fail(cli.ExitUnreachable, err)
+	}
+	o.workload, o.tunnel, o.URL = w, tunnel, tunnel.URL()
+	return nil
+}
+
+// NamedWorkload returns the workload of --kube. It contacts nothing. The error is a usage error.
+func (o *Options) NamedWorkload() (*kube.Workload, error) {
+	cluster, err := kube.Connect(o.Context)
+	if err != nil {
+		return nil, cli.Usagef("--kube: %w", err)
+	}
+	w, err := cluster.Parse(o.Kube)
+	if err != nil {
+		return nil, cli.Usagef("--kube: %w", err)
+	}
+	return w, nil
+}
+
+// whyNoPod returns why a workload does not answer, in the cluster's words if it has any.
+func (o *Options) whyNoPod(err error) error {
+	if why := o.tunnel.Why(); why != nil && errors.Is(err, collect.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", collect.ErrUnreachable, why)
+	}
+	return err
+}
+
+// learnWorkload reads the launch from the workload's object.
+func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
+	o, err := a.Workload.Read(ctx)
+	if err != nil {
+		a.Miss(launchCommand, err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+		return
+	}
+	a.object = o
+	if config := a.Workload.Config(o); config != nil {
+		UseLaunch(in, config)
+	}
+	if pods, err := a.Workload.Pods(ctx, o); err == nil && len(pods) > 0 {
+		if in.NodeGPU, in.NodeGPULabel, err = a.Workload.GPU(ctx, &pods[0]); err != nil {
+			a.Miss("labels of the pod's node", err.Error(), "name the GPU with --gpu for the ceilings")
+		}
+		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("read through the API server, from pod %s", pods[0].Metadata.Name))
+	}
+	if n := o.Replicas(); n > 1 {
+		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("%s has %d pods: the readings are of one of them", a.Workload, n))
+	}
+}
+
+// Access returns a check for each thing that rooftop does with the cluster of --kube; none without it.
+func (o *Options) Access(ctx context.Context) ([]tuning.Check, error) {
+	if o.Kube == "" {
+		return nil, nil
+	}
+	w, err := o.NamedWorkload()
+	if err != nil {
+		return nil, err
+	}
+	verbs, err := w.Verbs(ctx)
+	if err != nil {
+		return nil, cli.Fail(cli.ExitUnreachable, err)
+	}
+	var list []tuning.Check
+	for i := range verbs {
+		v := &verbs[i]
+		c := tuning.Check{For: "server", Name: "cluster: " + v.String(), State: tuning.CheckOK, Found: "allowed in the namespace " + w.Namespace}
+		if !v.Allowed {
+			c.State, c.Found = tuning.CheckBad, cmp.Or(v.Reason, "this account is not allowed it in the namespace "+w.Namespace)
+			c.Effect, c.Next = "rooftop cannot "+v.For, "kubectl apply -n "+w.Namespace+" -f docs/kubernetes-role.yaml"
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}

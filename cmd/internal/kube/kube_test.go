@@ -1,0 +1,201 @@
+package kube
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// api is an API server with a few answers, as JSON by path; it answers others with 404.
+type api map[string]string
+
+func (a api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	text, known := a[r.URL.Path]
+	if !known {
+		w.WriteHeader(http.StatusNotFound)
+		text = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	}
+	_, _ = w.Write([]byte(text))
+}
+
+// workload returns the workload of a name in a cluster with these answers.
+func (a api) workload(t *testing.T, name string) *Workload {
+	t.Helper()
+	s := httptest.NewServer(a)
+	t.Cleanup(s.Close)
+	config := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + s.URL + `"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"","namespace":"llm"}}]}`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", config)
+	c, err := Connect("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestWorkloadsAreNamedAsForKubectl(t *testing.T) {
+	c := &Cluster{namespace: "llm"}
+	for text, want := range map[string]string{
+		"deployment/vllm": "llm deployment/vllm", "deploy/vllm": "llm deployment/vllm", "Deployments/vllm": "llm deployment/vllm",
+		"sts/vllm": "llm statefulset/vllm", "prod/deployment/vllm": "prod deployment/vllm",
+		"vllm": "names no workload", "deployment/": "names no workload", "a/b/c/d": "names no workload", "daemonset/vllm": "deployment or statefulset",
+	} {
+		w, err := c.Parse(text)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = w.Namespace + " " + w.String()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+const objectPath = "/apis/apps/v1/namespaces/llm/deployments/vllm"
+
+// object returns a Deployment of containers.
+func object(containers string) string {
+	return `{"metadata":{"name":"vllm","generation":2},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"vllm"}},"template":{"spec":{"containers":[` + containers + `]}}}}`
+}
+
+func TestTheServersContainerIsFound(t *testing.T) {
+	for name, c := range map[string]struct{ containers, want string }{
+		"an image that starts vLLM": {`{"name":"proxy","args":["--upstream","x"]},{"name":"server","args":["--model","m","--max-num-seqs","8"]}`, "server"},
+		"a command":                 {`{"name":"server","command":["vllm","serve","m"]}`, "server"},
+		"a script":                  {`{"name":"server","command":["/bin/sh","-c"],"args":["vllm serve m --max-num-seqs 8"]}`, "server"},
+		"none":                      {`{"name":"proxy","command":["nginx"]}`, "starts no vLLM"},
+		"two":                       {`{"name":"a","command":["vllm","serve","m"]},{"name":"b","command":["vllm","serve","n"]}`, "several servers"},
+	} {
+		w := api{objectPath: object(c.containers)}.workload(t, "deployment/vllm")
+		_, err := w.Read(t.Context())
+		got := w.Container
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	w := api{}.workload(t, "deployment/vllm")
+	if _, err := w.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no deployment/vllm in the namespace llm") {
+		t.Errorf("of an object that is not there: %v", err)
+	}
+}
+
+// pod returns a pod of a status, with the arguments of its container.
+func pod(name, args, status string) string {
+	return `{"metadata":{"name":"` + name + `","creationTimestamp":"2026-01-0` + name[len(name)-1:] + `T00:00:00Z"},"spec":{"containers":[{"name":"vllm","args":` + args + `}]},"status":` + status + `}`
+}
+
+const ready = `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`
+
+func TestRequestsGoToTheNewestPodThatIsReady(t *testing.T) {
+	const now, before = `["--model","m","--max-num-seqs","8"]`, `["--model","m"]`
+	a := api{
+		objectPath: object(`{"name":"vllm","args":` + now + `}`),
+		"/api/v1/namespaces/llm/pods": `{"items":[` + strings.Join([]string{
+			pod("starting-9", now, `{"phase":"Pending"}`), pod("old-1", before, ready), pod("older-2", now, ready), pod("newest-3", now, ready),
+		}, ",") + `]}`,
+	}
+	w := a.workload(t, "deployment/vllm")
+	o, err := w.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := w.Pods(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range pods {
+		names = append(names, pods[i].Metadata.Name)
+	}
+	if got := strings.Join(names, " "); got != "newest-3 older-2 old-1 starting-9" {
+		t.Errorf("in the order %s", got)
+	}
+	if pods[2].Current || !pods[0].Current {
+		t.Error("pods of another template are taken for those of this one")
+	}
+}
+
+func TestTroubleOfPodsIsOneSentence(t *testing.T) {
+	a := api{"/api/v1/namespaces/llm/pods/p-1/log": "INFO loading\nValueError: No available memory for the cache blocks.\n"}
+	w := a.workload(t, "deployment/vllm")
+	waiting := func(reason, message string) string {
+		return `{"phase":"Pending","containerStatuses":[{"name":"vllm","state":{"waiting":{"reason":"` + reason + `","message":"` + message + `"}}}]}`
+	}
+	for name, c := range map[string]struct {
+		status, want string
+		hopeless     bool
+	}{
+		"unschedulable": {`{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}]}`, "no node can run it: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu", false},
+		"wrong image":   {waiting("ImagePullBackOff", `Back-off pulling image \"vlm:1\"`), `it does not start: ImagePullBackOff: Back-off pulling image "vlm:1"`, true},
+		"no secret":     {waiting("CreateContainerConfigError", `secret \"hf\" not found`), `CreateContainerConfigError: secret "hf" not found`, true},
+		"crashed":       {`{"phase":"Running","containerStatuses":[{"name":"vllm","restartCount":1,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}}]}`, "ValueError: No available memory for the cache blocks. (it ended with exit status 1)", true},
+		"out of memory": {`{"phase":"Running","containerStatuses":[{"name":"vllm","restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}`, "it was killed because memory ran out (OOMKilled)", true},
+		"evicted":       {`{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory."}`, "it failed: Evicted: The node was low on resource: memory.", true},
+		"starting":      {waiting("ContainerCreating", ""), "", false},
+		"ready":         {ready, "", false},
+	} {
+		var p Pod
+		if err := json.Unmarshal([]byte(pod("p-1", "[]", c.status)), &p); err != nil {
+			t.Fatal(err)
+		}
+		got, hopeless := w.Trouble(t.Context(), &p)
+		if !strings.Contains(got, c.want) || c.want == "" && got != "" || hopeless != c.hopeless {
+			t.Errorf("%s: %q, hopeless %v, want %q", name, got, hopeless, c.want)
+		}
+	}
+}
+
+func TestOwnersOfObjects(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`:                                        "helm upgrade",
+		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`:                                          "",
+		`{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"llm:apps/Deployment:llm/vllm"}}}`:         "Argo CD",
+		`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"llm"}}}`:                                     "Kustomization llm",
+		`{"metadata":{"ownerReferences":[{"kind":"InferenceService","name":"chat","controller":true}]}}`:         "the InferenceService chat makes it",
+		`{"metadata":{"ownerReferences":[{"kind":"Application","name":"chat"}],"labels":{"helm.sh/chart":"x"}}}`: "",
+	} {
+		var o Object
+		if err := json.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Owner(); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestRolledOut(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"metadata":{"generation":3},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`:                                        true,
+		`{"metadata":{"generation":4},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`:                                        false,
+		`{"metadata":{"generation":3},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":3,"updatedReplicas":2,"availableReplicas":2}}`:                                        false,
+		`{"metadata":{"generation":3},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":1}}`:                                        false,
+		`{"metadata":{"generation":3},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":2,"readyReplicas":2,"currentRevision":"a","updateRevision":"a"}}`:                     true,
+		`{"metadata":{"generation":3},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":2,"readyReplicas":2,"updatedReplicas":1,"currentRevision":"a","updateRevision":"b"}}`: false,
+	} {
+		var o Object
+		if err := json.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Rolled(); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/transport/spdy"
+)
+
+// Tunnel is an address of this machine that leads to the server in one pod of a workload, through the API
+// server, as kubectl port-forward does. When the pod is gone it leads to another one. Polling costs the API
+// server one connection, and no requests.
+type Tunnel struct {
+	w        *Workload
+	listener net.Listener
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+
+	mu    sync.Mutex
+	conn  httpstream.Connection // to the kubelet of the pod; nil before the first
+	pod   string
+	port  int
+	tried time.Time
+	why   error // why the last try to connect failed
+	next  int   // number of the next request
+}
+
+// Names of the protocol of kubectl port-forward: k8s.io/api/core/v1 and client-go/tools/portforward have them
+// too, with all objects of the API.
+const (
+	forwardProtocol = "portforward.k8s.io"
+	streamType      = "streamType"
+	portHeader      = "port"
+	requestID       = "requestID"
+)
+
+// connectEvery is the shortest time between two tries to reach a pod.
+const connectEvery = time.Second
+
+// Open connects to a pod of the workload and returns a tunnel that leads to it.
+func (w *Workload) Open(ctx context.Context) (*Tunnel, error) {
+	t, err := w.Listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.connect(ctx); err != nil {
+		t.stop()
+		_ = t.listener.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Listen returns a tunnel that leads to a pod of the workload as soon as one is ready.
+func (w *Workload) Listen(ctx context.Context) (*Tunnel, error) {
+	t := &Tunnel{w: w}
+	var err error
+	if t.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	t.ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go t.serve()
+	return t, nil
+}
+
+// URL returns the base URL of the server.
+func (t *Tunnel) URL() string { return "http://" + t.listener.Addr().String() }
+
+// Pod returns the name of the pod that the tunnel leads to.
+func (t *Tunnel) Pod() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pod
+}
+
+// Why returns why no pod can be reached now; nil if one can, as far as is known.
+func (t *Tunnel) Why() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.why
+}
+
+// Close ends the tunnel and the requests in it.
+func (t *Tunnel) Close() {
+	t.stop()
+	_ = t.listener.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn != nil {
+		_ = t.conn.Close()
+	}
+}
+
+func (t *Tunnel) serve() {
+	for {
+		local, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer local.Close()
+			data, err := t.dial()
+			if err != nil {
+				return // the client sees a connection that ends
+			}
+			relay(local, data)
+		}()
+	}
+}
+
+// relay copies both ways until one side ends.
+func relay(local net.Conn, data httpstream.Stream) {
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]io.ReadWriteCloser{{local, data}, {data, local}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+	_ = local.Close()
+	_ = data.Reset() // what nobody reads of it would hold up all streams of the connection
+	<-done
+}
+
+// dial opens a connection to the server in the pod, and chooses another pod if this one is gone.
+func (t *Tunnel) dial() (httpstream.Stream, error) {
+	conn, port, request, err := t.current()
+	if err != nil {
+		return nil, err
+	}
+	data, err := stream(conn, port, request)
+	if err != nil {
+		_ = conn.Close() // the next one chooses again
+	}
+	return data, err
+}
+
+// current returns the connection to a pod, the port of the server, and the number of a new request.
+func (t *Tunnel) current() (conn httpstream.Connection, port, request int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn != nil {
+		select {
+		case <-t.conn.CloseChan():
+			t.conn = nil
+		default:
+		}
+	}
+	if t.conn == nil {
+		if time.Since(t.tried) < connectEvery {
+			return nil, 0, 0, cmp.Or(t.why, errGone)
+		}
+		if err := t.connect(t.ctx); err != nil {
+			return nil, 0, 0, err
+		}
+	}
+	t.next++
+	return t.conn, t.port, t.next, nil
+}
+
+// errGone means that the connection to a pod ended a moment ago.
+var errGone = errors.New("the connection to the pod has ended")
+
+// connect connects to the pod that requests should be sent to. mu is held.
+func (t *Tunnel) connect(ctx context.Context) error {
+	t.tried = time.Now()
+	t.why = func() error {
+		o, err := t.w.Read(ctx)
+		if err != nil {
+			return err
+		}
+		pods, err := t.w.Pods(ctx, o)
+		switch {
+		case err != nil:
+			return err
+		case len(pods) == 0:
+			return fmt.Errorf("%s has no pods", t.w)
+		case !pods[0].Ready():
+			if why, _ := t.w.Trouble(ctx, &pods[0]); why != "" {
+				return fmt.Errorf("%s has no pod that is ready; %s", t.w, why)
+			}
+			return fmt.Errorf("%s has no pod that is ready; %s", t.w, pods[0].State())
+		}
+		pod := &pods[0]
+		container := pod.container(t.w.Container)
+		if container == nil {
+			return fmt.Errorf("pod %s has no container %s", pod.Metadata.Name, t.w.Container)
+		}
+		transport, upgrade, err := spdy.RoundTripperFor(t.w.config)
+		if err != nil {
+			return err
+		}
+		at := t.w.client.Post().AbsPath("/api/v1/namespaces/" + t.w.Namespace + "/pods/" + pod.Metadata.Name + "/portforward").URL()
+		dialer := spdy.NewDialer(upgrade, &http.Client{Transport: transport}, http.MethodPost, at)
+		conn, protocol, err := dialer.Dial(forwardProtocol)
+		if err == nil && protocol != forwardProtocol {
+			err = fmt.Errorf("it offers the protocol %q in place of %s", protocol, forwardProtocol)
+		}
+		if err != nil {
+			return fmt.Errorf("pod %s cannot be reached through the API server: %w", pod.Metadata.Name, err)
+		}
+		t.conn, t.pod, t.port = conn, pod.Metadata.Name, container.port()
+		return nil
+	}()
+	return t.why
+}
+
+// stream opens the pair of streams that is one connection to a port of the pod.
+func stream(conn httpstream.Connection, port, request int) (httpstream.Stream, error) {
+	h := http.Header{}
+	h.Set(streamType, "error")
+	h.Set(portHeader, strconv.Itoa(port))
+	h.Set(requestID, strconv.Itoa(request))
+	failure, err := conn.CreateStream(h)
+	if err != nil {
+		return nil, err
+	}
+	_ = failure.Close() // nothing is written to it
+	h.Set(streamType, "data")
+	data, err := conn.CreateStream(h)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		const longest = 4 << 10
+		text, _ := io.ReadAll(io.LimitReader(failure, longest))
+		conn.RemoveStreams(failure, data)
+		if len(text) > 0 { // the server does not listen, or the pod has ended: choose again
+			_ = data.Reset()
+			_ = conn.Close()
+		}
+	}()
+	return data, nil
+}
