@@ -41,6 +41,9 @@ Restart=always
 RestartSec=100ms
 `
 
+// bootWithin is how long a machine may take to be up; a node of Kubernetes takes half a minute.
+const bootWithin = 2 * time.Minute
+
 // boot runs a script of testdata, with the machine's folder, in new namespaces until a command on the
 // machine says that it is up. The folder "shared" in it has rooftop and a file for the script.
 func boot(t *testing.T, script, file string, text []byte, up ...string) *machine {
@@ -84,7 +87,7 @@ func boot(t *testing.T, script, file string, text []byte, up ...string) *machine
 				return m
 			}
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > bootWithin {
 			said, _ := os.ReadFile(log.Name())
 			t.Fatalf("%s: it is not up: %s", script, said)
 		}
@@ -277,7 +280,12 @@ func TestE2EUnit(t *testing.T) {
 // until runs rooftop until an event of a kind.
 func (s *service) until(kind string) (*exec.Cmd, io.Reader) {
 	s.t.Helper()
-	cmd := s.tune()
+	return untilEvent(s.t, s.tune(), kind)
+}
+
+// untilEvent runs a rooftop that prints events until one of a kind, and returns the rest of what it prints.
+func untilEvent(t *testing.T, cmd *exec.Cmd, kind string) (*exec.Cmd, io.Reader) {
+	t.Helper()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -285,15 +293,15 @@ func (s *service) until(kind string) (*exec.Cmd, io.Reader) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	lines := json.NewDecoder(out)
 	for {
 		var e autoEvent
 		if err := lines.Decode(&e); err != nil {
 			_ = cmd.Wait()
-			s.t.Fatalf("it ended before %q: %v\n%s", kind, err, said.String())
+			t.Fatalf("it ended before %q: %v\n%s", kind, err, said.String())
 		}
 		if e.Type == kind {
 			return cmd, io.MultiReader(lines.Buffered(), out)

@@ -1,0 +1,301 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A server in pods, with a real control plane and a real node of Kubernetes in namespaces of their own, and
+// simulated servers. ROOFTOP_E2E_KUBERNETES is what .ci/install-kubernetes prints, ROOFTOP_E2E_KILLS how often
+// a rooftop is killed.
+
+// cluster is a machine that is a cluster of one node.
+type cluster struct{ *machine }
+
+// request sends a request to the API server as its administrator. A body is JSON or YAML.
+func (c cluster) request(t *testing.T, method, path, kind, body string) map[string]any {
+	t.Helper()
+	cmd := c.command("curl", "-sSk", "--fail-with-body", "-X", method, "-H", "Authorization: Bearer admin-token", "-H", "Content-Type: "+kind, "--data-binary", "@-", "https://127.0.0.1:6443"+path)
+	cmd.Stdin = strings.NewReader(body)
+	out, err := cmd.Output()
+	var answer map[string]any
+	if err != nil || json.Unmarshal(out, &answer) != nil {
+		t.Fatalf("%s %s: %v\n%s", method, path, err, out)
+	}
+	return answer
+}
+
+// deployed is a Deployment of the cluster.
+type deployed struct {
+	cluster
+	t    *testing.T
+	name string
+}
+
+// deploymentText is a server with four slots, and what must not change. Its entrypoint is that of serveScript.
+const deploymentText = `{
+ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "NAME", "labels": {"team": "a-b"}, "annotations": {"note": "<&>"}},
+ "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "NAME"}}, "template": {"metadata": {"labels": {"app": "NAME"}}, "spec": {
+  "terminationGracePeriodSeconds": 2,
+  "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}}, {"name": "lib64", "hostPath": {"path": "/usr/lib64"}}, {"name": "lib", "hostPath": {"path": "/usr/lib"}}, {"name": "serve", "hostPath": {"path": "DIR/serve"}}],
+  "containers": [{"name": "vllm", "image": "docker.io/local/rooftop:1", "imagePullPolicy": "Never", "command": ["/usr/bin/sh", "/serve", "/rooftop", "sim"],
+   "args": ["MODEL", "--host", "0.0.0.0", "--port", "PORT", "--max-num-seqs", "4", "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms", "--served-model-name", "<$m> \"%i\""],
+   "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}, {"name": "TOKEN", "value": "<secret>"}],
+   "ports": [{"name": "http", "containerPort": PORT}], "resources": {"requests": {"cpu": "CPU"}},
+   "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": 1},
+   "volumeMounts": [{"name": "usr", "mountPath": "/usr"}, {"name": "lib64", "mountPath": "/lib64"}, {"name": "lib", "mountPath": "/lib"}, {"name": "serve", "mountPath": "/serve"}]}]}}}}`
+
+const deployments = "/apis/apps/v1/namespaces/default/deployments"
+
+// deploy makes a Deployment with clients that want more than its slots. One of a port above 9000 does not start
+// with a change.
+func (c cluster) deploy(t *testing.T, name string, port int, cpu string) *deployed {
+	t.Helper()
+	d := &deployed{c, t, name}
+	text := strings.NewReplacer("NAME", name, "MODEL", simModel, "PORT", strconv.Itoa(port), "CPU", cpu, "DIR", filepath.Join(c.dir, "shared")).Replace(deploymentText)
+	c.request(t, "POST", deployments, "application/json", text)
+	load := c.command("KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "sh", "-c", fmt.Sprintf("until %s load --kube deployment/%s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0; do sleep 0.5; done", c.binary, name))
+	var said bytes.Buffer
+	load.Stdout, load.Stderr = &said, &said
+	if err := load.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.command("pkill", "-f", "until .*deployment/"+name+" ").Run()
+		_ = c.command("pkill", "-f", "load --kube deployment/"+name+" ").Run()
+		_ = load.Wait()
+		if t.Failed() {
+			t.Logf("its load: %s", said.String())
+		}
+		c.request(t, "DELETE", deployments+"/"+name, "application/json", "")
+	})
+	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		status, _ := d.object()["status"].(map[string]any)
+		if status["availableReplicas"] == 1.0 {
+			return d
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%s is not up: %v", name, d.pods())
+		}
+	}
+}
+
+func (d *deployed) object() map[string]any {
+	d.t.Helper()
+	return d.request(d.t, "GET", deployments+"/"+d.name, "application/json", "")
+}
+
+func (d *deployed) pods() any {
+	return d.request(d.t, "GET", "/api/v1/namespaces/default/pods?labelSelector=app%3D"+d.name, "application/json", "")["items"]
+}
+
+// stated is what a person wrote of the object: without what the cluster counts and notes.
+func (d *deployed) stated() map[string]any {
+	d.t.Helper()
+	o := d.object()
+	delete(o, "status")
+	about := o["metadata"].(map[string]any)
+	for _, field := range []string{"generation", "managedFields", "resourceVersion"} {
+		delete(about, field)
+	}
+	delete(about["annotations"].(map[string]any), "deployment.kubernetes.io/revision")
+	return o
+}
+
+func (d *deployed) container(o map[string]any) map[string]any {
+	spec := o["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	return spec["containers"].([]any)[0].(map[string]any)
+}
+
+// rooftop returns a command of rooftop as the user whom docs/kubernetes-role.yaml allows it.
+func (d *deployed) rooftop(args ...string) *exec.Cmd {
+	return d.command(append([]string{"XDG_STATE_HOME=" + filepath.Join(d.dir, "shared", d.name), "KUBECONFIG=" + filepath.Join(d.dir, "kubeconfig"), d.binary}, args...)...)
+}
+
+func (d *deployed) tune(further ...string) *exec.Cmd {
+	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", "deployment/" + d.name, "--duration", "8s", "--longest", "12s", "--start-timeout", "40s", "--max-restarts", "6"}, further...)...)
+}
+
+// unchanged checks that the object is as it was, and that its pods run it.
+func (d *deployed) unchanged(before map[string]any, when string) {
+	d.t.Helper()
+	if diff := cmp.Diff(before, d.stated()); diff != "" {
+		d.t.Errorf("%s: it is not as before:\n%s", when, diff)
+	}
+}
+
+func TestE2EKubernetes(t *testing.T) {
+	t.Parallel()
+	m := boot(t, "kubernetes/boot.sh", "serve", []byte(serveScript), "sh", "-c", `curl -sfk -H "Authorization: Bearer admin-token" https://127.0.0.1:6443/api/v1/nodes/node1 | grep -A5 '"type": "Ready"\|KubeletReady' | grep -q KubeletReady && curl -sfk -H "Authorization: Bearer admin-token" https://127.0.0.1:6443/api/v1/namespaces/default/serviceaccounts/default >/dev/null`)
+	c := cluster{m}
+	role, err := os.ReadFile("../../docs/kubernetes-role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("forbidden", func(t *testing.T) { // before the account is allowed anything
+		d := c.deploy(t, "vllm-no", 8000, "10m")
+		out, _ := d.rooftop("doctor", "--kube", "deployment/vllm-no").CombinedOutput()
+		for _, want := range []string{"patch deployments.apps", "create pods/portforward", "kubernetes-role.yaml"} {
+			if !bytes.Contains(out, []byte(want)) {
+				t.Errorf("doctor does not say %q:\n%s", want, out)
+			}
+		}
+		out, err := d.tune().CombinedOutput()
+		if err == nil || !bytes.Contains(out, []byte("does not allow it")) {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	})
+	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
+	own, _, _ := strings.Cut(string(role), "---\n") // the rest is for nodes
+	c.request(t, "POST", roles+"roles", "application/yaml", own)
+	for _, user := range []string{"tuner"} {
+		c.request(t, "POST", roles+"rolebindings", "application/yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: "+user+"}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: rooftop}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "+user+"}]\n")
+	}
+
+	t.Run("side by side", func(t *testing.T) {
+		t.Run("kept", func(t *testing.T) {
+			t.Parallel()
+			d := c.deploy(t, "vllm-kept", 8000, "10m")
+			before := d.stated()
+			var said bytes.Buffer
+			cmd := d.tune()
+			cmd.Stderr = &said
+			out, err := cmd.Output()
+			events := eventsOf(t, out)
+			if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 {
+				t.Fatalf("%v: %s\n%s", err, said.String(), told(events))
+			}
+			after := d.stated()
+			was, is := d.container(before), d.container(after)
+			if len(ofType(events, "kept")) == 0 || cmp.Equal(was["args"], is["args"]) {
+				t.Errorf("it starts %v\n%s", is["args"], told(events))
+			}
+			t.Logf("kept %v", is["args"])
+			was["args"] = is["args"]
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("more than its arguments differs:\n%s", diff)
+			}
+			if text := said.String() + string(out); strings.Contains(text, "<secret>") {
+				t.Error("a secret of the object was printed")
+			}
+		})
+		t.Run("does not start", func(t *testing.T) {
+			t.Parallel()
+			d := c.deploy(t, "vllm-ends", 9001, "10m")
+			before := d.stated()
+			out, _ := d.tune().Output()
+			if said := told(ofType(eventsOf(t, out), "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
+				t.Errorf("no reason why it does not start:\n%s", told(eventsOf(t, out)))
+			}
+			d.unchanged(before, "after a change that does not start")
+		})
+		t.Run("no room", func(t *testing.T) {
+			t.Parallel()
+			d := c.deploy(t, "vllm-big", 8000, "1100m")
+			before := d.stated()
+			out, _ := d.tune().Output()
+			said := told(ofType(eventsOf(t, out), "error"))
+			for _, want := range []string{"Insufficient cpu", "strategy.type Recreate"} {
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not said:\n%s", want, told(eventsOf(t, out)))
+				}
+			}
+			d.unchanged(before, "after a change without room")
+		})
+		t.Run("owned", func(t *testing.T) {
+			t.Parallel()
+			d := c.deploy(t, "vllm-helm", 8000, "10m")
+			d.request(t, "PATCH", deployments+"/"+d.name, "application/merge-patch+json", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`)
+			out, err := d.tune().CombinedOutput()
+			if err == nil || !bytes.Contains(out, []byte("helm upgrade")) || !bytes.Contains(out, []byte("--force-owned")) {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
+		t.Run("changed by somebody else", func(t *testing.T) {
+			t.Parallel()
+			d := c.deploy(t, "vllm-two", 8000, "10m")
+			cmd, events := d.until("server-up")
+			d.request(t, "PATCH", deployments+"/"+d.name, "application/json-patch+json", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--seed=7"}]`)
+			before := d.container(d.stated())["args"]
+			d.output("pkill", "-INT", "-f", "tune .*deployment/"+d.name)
+			out, _ := io.ReadAll(events)
+			_ = cmd.Wait()
+			if !bytes.Contains(out, []byte("somebody else changed the container vllm")) {
+				t.Errorf("it is not said that somebody else changed it:\n%s", out)
+			}
+			if diff := cmp.Diff(before, d.container(d.stated())["args"]); diff != "" {
+				t.Errorf("what somebody else set is lost:\n%s", diff)
+			}
+		})
+		t.Run("interrupted", func(t *testing.T) {
+			t.Parallel()
+			d := c.deploy(t, "vllm-int", 8000, "10m")
+			before := d.stated()
+			cmd, events := d.until("server-up")
+			d.output("pkill", "-INT", "-f", "tune .*deployment/"+d.name)
+			_, _ = io.Copy(io.Discard, events)
+			_ = cmd.Wait()
+			d.unchanged(before, "interrupted")
+		})
+		kills, _ := strconv.Atoi(os.Getenv("ROOFTOP_E2E_KILLS"))
+		for i := range max(kills, 4) {
+			t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {
+				t.Parallel()
+				d := c.deploy(t, fmt.Sprintf("vllm-kill-%d", i), 8000, "10m")
+				before := d.stated()
+				cmd, _ := d.until("applying")
+				after := time.Duration(rand.N(int64(20 * time.Second)))
+				if i%2 == 0 {
+					after /= 20 // while it is being changed
+				}
+				time.Sleep(after)
+				d.output("pkill", "-KILL", "-f", "tune .*deployment/"+d.name)
+				_ = cmd.Wait()
+				recover := d.rooftop("recover", "--yes")
+				if i%4 >= 2 { // from another machine: by what the object has
+					recover = d.rooftop("recover", "--yes", "--kube", "deployment/"+d.name)
+				}
+				if out, err := recover.CombinedOutput(); err != nil {
+					t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)
+				}
+				now := d.stated()
+				if args := d.container(now)["args"]; !cmp.Equal(before, now) && cmp.Equal(args, d.container(before)["args"]) {
+					t.Errorf("killed %v after its first change began: it is not as before:\n%s", after, cmp.Diff(before, now))
+				} else if len(now["metadata"].(map[string]any)["annotations"].(map[string]any)) != 1 {
+					t.Errorf("killed %v after its first change began: a trial is left: %v", after, now["metadata"])
+				}
+			})
+		}
+	})
+}
+
+// output runs a command on the machine that has to succeed.
+func (d *deployed) output(argv ...string) string {
+	d.t.Helper()
+	out, err := d.command(argv...).CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	return string(out)
+}
+
+// until runs rooftop until an event of a kind.
+func (d *deployed) until(kind string) (*exec.Cmd, io.Reader) {
+	d.t.Helper()
+	return untilEvent(d.t, d.tune(), kind)
+}
