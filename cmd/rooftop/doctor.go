@@ -46,7 +46,7 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	}
 	var coded *cli.CodedError
 	if errors.As(err, &coded) && coded.Code == cli.ExitUnreachable {
-		meant := o.URL != "" || process != nil
+		meant := o.URL != "" || process != nil // --kube sets URL
 		page, check := unserved(coded.Err, meant)
 		list := []tuning.Purpose{page, tracing}
 		if tracing.Can && !meant {

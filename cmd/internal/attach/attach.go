@@ -98,7 +98,7 @@ func To(ctx context.Context, o *Options, target collect.Target, found *proc.Serv
 	a := &Server{Target: target, Client: client, Pages: metricsPage{client}, Process: found, Workload: o.workload, Clock: clock}
 	if err := a.firstPage(ctx, o.Model); err != nil {
 		client.Close()
-		return nil, err
+		return nil, o.Unreached(err)
 	}
 	if err := a.learn(ctx, o); err != nil {
 		a.Close()

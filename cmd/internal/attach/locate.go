@@ -110,7 +110,7 @@ func (l *Locator) Attach(ctx context.Context) (*Server, error) {
 // [session.ErrStarting] if it is on this machine and a process of it runs.
 func (l *Locator) whileStarting(target collect.Target, err error) error {
 	if l.o.workload != nil {
-		return l.o.whyNoPod(err)
+		return err
 	}
 	host, port := HostPort(target)
 	if _, local := proc.Addresses(host); !local || !errors.Is(err, collect.ErrUnreachable) {

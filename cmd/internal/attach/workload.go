@@ -8,13 +8,12 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
-	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
-// Reach connects to the workload of --kube, if there is one, and sets URL to an address of this machine that
-// leads to its pod until the program ends.
+// Reach sets URL to an address of this machine that leads to a pod of the workload of --kube, if there is one,
+// until the program ends. There need not be a pod yet.
 func (o *Options) Reach(ctx context.Context) error {
 	if o.Kube == "" || o.workload != nil {
 		return nil
@@ -23,12 +22,9 @@ func (o *Options) Reach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tunnel, err := w.Open(ctx)
+	tunnel, err := w.Listen(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return cli.Interrupted(ctx)
-		}
-		return cli.Fail(cli.ExitUnreachable, err)
+		return err
 	}
 	o.workload, o.tunnel, o.URL = w, tunnel, tunnel.URL()
 	return nil
@@ -47,12 +43,17 @@ func (o *Options) NamedWorkload() (*kube.Workload, error) {
 	return w, nil
 }
 
-// whyNoPod returns why a workload does not answer, in the cluster's words if it has any.
-func (o *Options) whyNoPod(err error) error {
-	if why := o.tunnel.Why(); why != nil && errors.Is(err, collect.ErrUnreachable) {
-		return fmt.Errorf("%w: %w", collect.ErrUnreachable, why)
+// Unreached returns the error of a server that does not answer, for a workload in the words of its cluster.
+func (o *Options) Unreached(err error) error {
+	if o.tunnel == nil || err == nil || o.tunnel.Why() == nil {
+		return err
 	}
-	return err
+	why := o.tunnel.Why()
+	var coded *cli.CodedError
+	if errors.As(err, &coded) {
+		return cli.Fail(coded.Code, why)
+	}
+	return why
 }
 
 // learnWorkload reads the launch from the workload's object.

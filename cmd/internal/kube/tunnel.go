@@ -46,22 +46,6 @@ const (
 // connectEvery is the shortest time between two tries to reach a pod.
 const connectEvery = time.Second
 
-// Open connects to a pod of the workload and returns a tunnel that leads to it.
-func (w *Workload) Open(ctx context.Context) (*Tunnel, error) {
-	t, err := w.Listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.connect(ctx); err != nil {
-		t.stop()
-		_ = t.listener.Close()
-		return nil, err
-	}
-	return t, nil
-}
-
 // Listen returns a tunnel that leads to a pod of the workload as soon as one is ready.
 func (w *Workload) Listen(ctx context.Context) (*Tunnel, error) {
 	t := &Tunnel{w: w}

@@ -129,7 +129,7 @@ func (o *Options) Run(ctx context.Context, w *cli.World) error {
 		return cli.Exit(ended)
 	}
 	if err != nil {
-		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("load %s: %w", target, err))
+		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("load %s: %w", target, o.named.Unreached(err)))
 	}
 	// The calibration may make lengths invalid.
 	if err := offered.Validate(); err != nil {

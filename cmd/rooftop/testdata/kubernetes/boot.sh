@@ -111,6 +111,8 @@ image() { # image NAME FILE: one of a single file
 image pause "$home/pause/pause"
 image rooftop "$dir/shared/rooftop"
 until curl -sk -H 'Authorization: Bearer admin-token' "https://$api/readyz" 2>/dev/null | grep -q '^ok'; do sleep 0.2; done
+# Else the kubelet looks for it in vain at first, and tries again only after a while.
+curl -sk -H 'Authorization: Bearer admin-token' -H 'Content-Type: application/json' -d '{"metadata": {"name": "node1", "labels": {"kubernetes.io/hostname": "node1"}}}' "https://$api/api/v1/nodes" >/dev/null
 "$home/bin/kube-controller-manager" --kubeconfig="$dir/admin.kubeconfig" --service-account-private-key-file=sa.key --leader-elect=false --bind-address=127.0.0.1 \
   --cert-dir=certs-cm --controllers='*,-nodeipam,-cloud-node-lifecycle' --root-ca-file=certs/apiserver.crt >cm.log 2>&1 &
 "$home/bin/kube-scheduler" --kubeconfig="$dir/admin.kubeconfig" --leader-elect=false --bind-address=127.0.0.1 --cert-dir=certs-s >scheduler.log 2>&1 &
