@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,17 +40,17 @@ func (c cluster) request(t *testing.T, method, path, kind, body string) map[stri
 	return answer
 }
 
-// deployed is a Deployment of the cluster.
+// deployed is a Deployment or a StatefulSet of the cluster.
 type deployed struct {
 	cluster
-	t    *testing.T
-	name string
+	t          *testing.T
+	kind, name string // deployment or statefulset
 }
 
 // deploymentText is a server with four slots, and what must not change. Its entrypoint is that of serveScript.
 const deploymentText = `{
- "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "NAME", "labels": {"team": "a-b"}, "annotations": {"note": "<&>"}},
- "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "NAME"}}, "template": {"metadata": {"labels": {"app": "NAME"}}, "spec": {
+ "apiVersion": "apps/v1", "kind": "KIND", "metadata": {"name": "NAME", "labels": {"team": "a-b"}, "annotations": {"note": "<&>"}},
+ "spec": {"replicas": 1, SERVICE "selector": {"matchLabels": {"app": "NAME"}}, "template": {"metadata": {"labels": {"app": "NAME"}}, "spec": {
   "terminationGracePeriodSeconds": 2,
   "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}}, {"name": "lib64", "hostPath": {"path": "/usr/lib64"}}, {"name": "lib", "hostPath": {"path": "/usr/lib"}}, {"name": "serve", "hostPath": {"path": "DIR/serve"}}],
   "containers": [{"name": "vllm", "image": "docker.io/local/rooftop:1", "imagePullPolicy": "Never", "command": ["/usr/bin/sh", "/serve", "/rooftop", "sim"],
@@ -59,29 +60,30 @@ const deploymentText = `{
    "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": 1},
    "volumeMounts": [{"name": "usr", "mountPath": "/usr"}, {"name": "lib64", "mountPath": "/lib64"}, {"name": "lib", "mountPath": "/lib"}, {"name": "serve", "mountPath": "/serve"}]}]}}}}`
 
-const deployments = "/apis/apps/v1/namespaces/default/deployments"
+const apps = "/apis/apps/v1/namespaces/default/"
 
 // deploy makes a Deployment with clients that want more than its slots. One of a port above 9000 does not start
 // with a change.
-func (c cluster) deploy(t *testing.T, name string, port int, cpu string) *deployed {
+func (c cluster) deploy(t *testing.T, kind, name string, port int, cpu string) *deployed {
 	t.Helper()
-	d := &deployed{c, t, name}
-	text := strings.NewReplacer("NAME", name, "MODEL", simModel, "PORT", strconv.Itoa(port), "CPU", cpu, "DIR", filepath.Join(c.dir, "shared")).Replace(deploymentText)
-	c.request(t, "POST", deployments, "application/json", text)
-	load := c.command("KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "sh", "-c", fmt.Sprintf("until %s load --kube deployment/%s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0; do sleep 0.5; done", c.binary, name))
+	d := &deployed{c, t, kind, name}
+	service := map[string]string{"StatefulSet": `"serviceName": "vllm",`}[kind]
+	text := strings.NewReplacer("KIND", kind, "SERVICE", service, "NAME", name, "MODEL", simModel, "PORT", strconv.Itoa(port), "CPU", cpu, "DIR", filepath.Join(c.dir, "shared")).Replace(deploymentText)
+	c.request(t, "POST", path.Dir(d.path()), "application/json", text)
+	load := c.command("KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "sh", "-c", fmt.Sprintf("until %s load --kube %s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0; do sleep 0.5; done", c.binary, d.workload()))
 	var said bytes.Buffer
 	load.Stdout, load.Stderr = &said, &said
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = c.command("pkill", "-f", "until .*deployment/"+name+" ").Run()
-		_ = c.command("pkill", "-f", "load --kube deployment/"+name+" ").Run()
+		_ = c.command("pkill", "-f", "until .*"+d.workload()+" ").Run()
+		_ = c.command("pkill", "-f", "load --kube "+d.workload()+" ").Run()
 		_ = load.Wait()
 		if t.Failed() {
 			t.Logf("its load: %s", said.String())
 		}
-		c.request(t, "DELETE", deployments+"/"+name, "application/json", "")
+		c.request(t, "DELETE", d.path(), "application/json", "")
 	})
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		status, _ := d.object()["status"].(map[string]any)
@@ -94,9 +96,14 @@ func (c cluster) deploy(t *testing.T, name string, port int, cpu string) *deploy
 	}
 }
 
+func (d *deployed) path() string { return apps + strings.ToLower(d.kind) + "s/" + d.name }
+
+// workload is the name that --kube takes.
+func (d *deployed) workload() string { return strings.ToLower(d.kind) + "/" + d.name }
+
 func (d *deployed) object() map[string]any {
 	d.t.Helper()
-	return d.request(d.t, "GET", deployments+"/"+d.name, "application/json", "")
+	return d.request(d.t, "GET", d.path(), "application/json", "")
 }
 
 func (d *deployed) pods() any {
@@ -127,7 +134,7 @@ func (d *deployed) rooftop(args ...string) *exec.Cmd {
 }
 
 func (d *deployed) tune(further ...string) *exec.Cmd {
-	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", "deployment/" + d.name, "--duration", "8s", "--longest", "12s", "--start-timeout", "40s", "--max-restarts", "6"}, further...)...)
+	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", d.workload(), "--duration", "8s", "--longest", "12s", "--start-timeout", "40s", "--max-restarts", "6"}, further...)...)
 }
 
 // unchanged checks that the object is as it was, and that its pods run it.
@@ -148,7 +155,7 @@ func TestE2EKubernetes(t *testing.T) {
 	}
 
 	t.Run("forbidden", func(t *testing.T) { // before the account is allowed anything
-		d := c.deploy(t, "vllm-no", 8000, "10m")
+		d := c.deploy(t, "Deployment", "vllm-no", 8000, "10m")
 		out, _ := d.rooftop("doctor", "--kube", "deployment/vllm-no").CombinedOutput()
 		for _, want := range []string{"patch deployments.apps", "create pods/portforward", "kubernetes-role.yaml"} {
 			if !bytes.Contains(out, []byte(want)) {
@@ -161,16 +168,13 @@ func TestE2EKubernetes(t *testing.T) {
 		}
 	})
 	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
-	own, _, _ := strings.Cut(string(role), "---\n") // the rest is for nodes
-	c.request(t, "POST", roles+"roles", "application/yaml", own)
-	for _, user := range []string{"tuner"} {
-		c.request(t, "POST", roles+"rolebindings", "application/yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: "+user+"}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: rooftop}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "+user+"}]\n")
-	}
+	c.request(t, "POST", roles+"roles", "application/yaml", string(role))
+	c.request(t, "POST", roles+"rolebindings", "application/yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: rooftop}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: rooftop}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tuner}]\n")
 
 	t.Run("side by side", func(t *testing.T) {
 		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
-			d := c.deploy(t, "vllm-kept", 8000, "10m")
+			d := c.deploy(t, "Deployment", "vllm-kept", 8000, "10m")
 			before := d.stated()
 			var said bytes.Buffer
 			cmd := d.tune()
@@ -193,20 +197,25 @@ func TestE2EKubernetes(t *testing.T) {
 			if text := said.String() + string(out); strings.Contains(text, "<secret>") {
 				t.Error("a secret of the object was printed")
 			}
-		})
-		t.Run("does not start", func(t *testing.T) {
-			t.Parallel()
-			d := c.deploy(t, "vllm-ends", 9001, "10m")
-			before := d.stated()
-			out, _ := d.tune().Output()
-			if said := told(ofType(eventsOf(t, out), "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
-				t.Errorf("no reason why it does not start:\n%s", told(eventsOf(t, out)))
+			if err := d.command("grep", "-rl", "secret>", filepath.Join(d.dir, "shared", d.name)).Run(); err == nil {
+				t.Error("a secret of the object was stored")
 			}
-			d.unchanged(before, "after a change that does not start")
 		})
+		for _, kind := range []string{"Deployment", "StatefulSet"} {
+			t.Run("does not start, "+kind, func(t *testing.T) {
+				t.Parallel()
+				d := c.deploy(t, kind, "vllm-ends", 9001, "10m")
+				before := d.stated()
+				out, _ := d.tune().Output()
+				if said := told(ofType(eventsOf(t, out), "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
+					t.Errorf("no reason why it does not start:\n%s", told(eventsOf(t, out)))
+				}
+				d.unchanged(before, "after a change that does not start")
+			})
+		}
 		t.Run("no room", func(t *testing.T) {
 			t.Parallel()
-			d := c.deploy(t, "vllm-big", 8000, "1100m")
+			d := c.deploy(t, "Deployment", "vllm-big", 8000, "1100m")
 			before := d.stated()
 			out, _ := d.tune().Output()
 			said := told(ofType(eventsOf(t, out), "error"))
@@ -219,8 +228,8 @@ func TestE2EKubernetes(t *testing.T) {
 		})
 		t.Run("owned", func(t *testing.T) {
 			t.Parallel()
-			d := c.deploy(t, "vllm-helm", 8000, "10m")
-			d.request(t, "PATCH", deployments+"/"+d.name, "application/merge-patch+json", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`)
+			d := c.deploy(t, "Deployment", "vllm-helm", 8000, "10m")
+			d.request(t, "PATCH", d.path(), "application/merge-patch+json", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`)
 			out, err := d.tune().CombinedOutput()
 			if err == nil || !bytes.Contains(out, []byte("helm upgrade")) || !bytes.Contains(out, []byte("--force-owned")) {
 				t.Errorf("%v:\n%s", err, out)
@@ -228,11 +237,11 @@ func TestE2EKubernetes(t *testing.T) {
 		})
 		t.Run("changed by somebody else", func(t *testing.T) {
 			t.Parallel()
-			d := c.deploy(t, "vllm-two", 8000, "10m")
+			d := c.deploy(t, "Deployment", "vllm-two", 8000, "10m")
 			cmd, events := d.until("server-up")
-			d.request(t, "PATCH", deployments+"/"+d.name, "application/json-patch+json", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--seed=7"}]`)
+			d.request(t, "PATCH", d.path(), "application/json-patch+json", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--seed=7"}]`)
 			before := d.container(d.stated())["args"]
-			d.output("pkill", "-INT", "-f", "tune .*deployment/"+d.name)
+			d.output("pkill", "-INT", "-f", "tune .*"+d.workload())
 			out, _ := io.ReadAll(events)
 			_ = cmd.Wait()
 			if !bytes.Contains(out, []byte("somebody else changed the container vllm")) {
@@ -244,10 +253,10 @@ func TestE2EKubernetes(t *testing.T) {
 		})
 		t.Run("interrupted", func(t *testing.T) {
 			t.Parallel()
-			d := c.deploy(t, "vllm-int", 8000, "10m")
+			d := c.deploy(t, "Deployment", "vllm-int", 8000, "10m")
 			before := d.stated()
 			cmd, events := d.until("server-up")
-			d.output("pkill", "-INT", "-f", "tune .*deployment/"+d.name)
+			d.output("pkill", "-INT", "-f", "tune .*"+d.workload())
 			_, _ = io.Copy(io.Discard, events)
 			_ = cmd.Wait()
 			d.unchanged(before, "interrupted")
@@ -256,7 +265,7 @@ func TestE2EKubernetes(t *testing.T) {
 		for i := range max(kills, 4) {
 			t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {
 				t.Parallel()
-				d := c.deploy(t, fmt.Sprintf("vllm-kill-%d", i), 8000, "10m")
+				d := c.deploy(t, "Deployment", fmt.Sprintf("vllm-kill-%d", i), 8000, "10m")
 				before := d.stated()
 				cmd, _ := d.until("applying")
 				after := time.Duration(rand.N(int64(20 * time.Second)))
@@ -264,11 +273,11 @@ func TestE2EKubernetes(t *testing.T) {
 					after /= 20 // while it is being changed
 				}
 				time.Sleep(after)
-				d.output("pkill", "-KILL", "-f", "tune .*deployment/"+d.name)
+				d.output("pkill", "-KILL", "-f", "tune .*"+d.workload())
 				_ = cmd.Wait()
 				recover := d.rooftop("recover", "--yes")
 				if i%4 >= 2 { // from another machine: by what the object has
-					recover = d.rooftop("recover", "--yes", "--kube", "deployment/"+d.name)
+					recover = d.rooftop("recover", "--yes", "--kube", d.workload())
 				}
 				if out, err := recover.CombinedOutput(); err != nil {
 					t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)

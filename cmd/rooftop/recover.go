@@ -62,6 +62,8 @@ func (o *recoverOptions) check() error {
 		return cli.Usagef("recover: --dry-run touches nothing; leave it out, or --yes and --leave")
 	case o.leave && o.server.Kube != "":
 		return cli.Usagef("recover: --leave is for journals, and the journal of --kube %s may be on another machine: run 'rooftop recover --leave' there", o.server.Kube)
+	case o.server.Context != "" && o.server.Kube == "":
+		return cli.Usagef("recover: --context %s goes with --kube; a journal has its own context", o.server.Context)
 	case o.start < time.Second:
 		return cli.Usagef("recover: --start-timeout %v: give at least 1s", o.start)
 	}

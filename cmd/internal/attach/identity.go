@@ -32,6 +32,9 @@ func (a *Server) Identity() serverdir.Identity {
 // Describe adds the launch and the API key of the server's process to a plan, if known.
 func (a *Server) Describe(plan *apply.Plan) {
 	if a.Workload != nil {
+		if a.object == nil {
+			return
+		}
 		if config := a.Workload.Config(a.object); config != nil {
 			plan.Launch = config
 			if plan.Ready.APIKey == "" {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 
 // Cluster is a connection to the API server of a cluster. It is safe for concurrent use.
 type Cluster struct {
-	Context string // of the kubeconfig, "" for its current one or for the account of a pod
+	Context string // of the kubeconfig, "" for the account of a pod
 	Server  string // URL of the API server
 	// Patience is how long requests are tried again while the API server cannot be reached.
 	Patience  time.Duration
@@ -52,9 +53,12 @@ func Connect(context string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	known := runtime.NewScheme()
-	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"})
-	config.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
+	if raw, err := loaded.RawConfig(); err == nil && context == "" {
+		context = raw.CurrentContext
+	}
+	answers := runtime.NewScheme()
+	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
+	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
 	config.UserAgent = manager
 	config.WarningHandler = rest.NoWarnings{} // they would be written over the screen, as the library's log
 	klog.LogToStderr(false)
@@ -95,19 +99,11 @@ func (c *Cluster) read(ctx context.Context, r *rest.Request, out any) error {
 // awayPoll is the time from one try to the next while the API server cannot be reached.
 const awayPoll = time.Second
 
-// away reports whether an error may end by itself: the API server did not answer, or is starting.
+// away reports whether an error may end by itself: the API server cannot be reached, or is starting.
 func away(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
-}
-
-// Outdated reports whether a patch was refused because the object is not as its tests say.
-func Outdated(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
-
-// Answered reports whether an error is an answer of the API server, so that what was asked was not done.
-func Answered(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status)
+	var network *net.OpError
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
 }
 
 // explain returns an error in one sentence, with the next step where there is one.

@@ -21,9 +21,6 @@ type Pod struct {
 	} `json:"spec"`
 	Status struct {
 		Phase                 string
-		Reason                string
-		Message               string
-		PodIP                 string
 		Conditions            []Condition
 		InitContainerStatuses []containerStatus
 		ContainerStatuses     []containerStatus
@@ -59,7 +56,7 @@ func (w *Workload) Pods(ctx context.Context, o *Object) ([]Pod, error) {
 		return nil, err
 	}
 	template, _ := o.Container(w.Container)
-	list.Items = slices.DeleteFunc(list.Items, func(p Pod) bool { return p.Metadata.DeletionTimestamp != nil })
+	list.Items = slices.DeleteFunc(list.Items, func(p Pod) bool { return p.Metadata.DeletionTimestamp != nil || !w.made(o, &p) })
 	for i := range list.Items {
 		p := &list.Items[i]
 		c := p.container(w.Container)
@@ -77,6 +74,15 @@ func (w *Workload) Pods(ctx context.Context, o *Object) ([]Pod, error) {
 		return b.Metadata.CreationTimestamp.Compare(a.Metadata.CreationTimestamp.Time)
 	})
 	return list.Items, nil
+}
+
+// made reports whether the workload, or a ReplicaSet in its place, made a pod. Others may have its labels.
+func (w *Workload) made(o *Object, p *Pod) bool {
+	by := metav1.GetControllerOf(&p.Metadata)
+	if by == nil {
+		return false
+	}
+	return by.UID == o.Metadata.UID || by.Kind == "ReplicaSet" && strings.HasPrefix(by.Name, w.Name+"-")
 }
 
 func (p *Pod) container(name string) *Container {
@@ -107,14 +113,14 @@ var cannotStart = []string{
 // Trouble returns why a pod will not serve, in one sentence; "" while it may. hopeless is false if that can
 // end without a change to the object: room for the pod.
 func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bool) {
-	say := func(format string, a ...any) string {
+	told := func(format string, a ...any) string {
 		return "pod " + p.Metadata.Name + ": " + fmt.Sprintf(format, a...)
 	}
 	if c := p.condition("PodScheduled"); c.Status == "False" {
-		return say("no node can run it: %s", strings.TrimSuffix(c.Message, ".")), false
+		return told("no node can run it: %s", strings.TrimSuffix(c.Message, ".")), false
 	}
-	if p.Status.Phase == "Failed" {
-		return say("it failed: %s", join(p.Status.Reason, p.Status.Message)), true
+	if p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded" {
+		return "", false // Kubernetes makes another one in its place
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		end := s.State.Terminated
@@ -123,7 +129,7 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 		}
 		waits := s.State.Waiting
 		switch {
-		case end != nil && (s.RestartCount > 0 || end.ExitCode != 0):
+		case end != nil && end.ExitCode != 0:
 			how := fmt.Sprintf("it ended with exit status %d", end.ExitCode)
 			if end.Reason == "OOMKilled" {
 				how = "it was killed because memory ran out (OOMKilled)"
@@ -131,9 +137,9 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 			if said := w.lastWords(ctx, p, &s); said != "" {
 				how = said + " (" + how + ")"
 			}
-			return say("%s", how), true
+			return told("%s", how), true
 		case waits != nil && slices.Contains(cannotStart, waits.Reason):
-			return say("it does not start: %s", join(waits.Reason, waits.Message)), true
+			return told("it does not start: %s", join(waits.Reason, waits.Message)), true
 		}
 	}
 	return "", false

@@ -27,7 +27,6 @@ type Tunnel struct {
 
 	mu    sync.Mutex
 	conn  httpstream.Connection // to the kubelet of the pod; nil before the first
-	pod   string
 	port  int
 	tried time.Time
 	why   error // why the last try to connect failed
@@ -60,13 +59,6 @@ func (w *Workload) Listen(ctx context.Context) (*Tunnel, error) {
 
 // URL returns the base URL of the server.
 func (t *Tunnel) URL() string { return "http://" + t.listener.Addr().String() }
-
-// Pod returns the name of the pod that the tunnel leads to.
-func (t *Tunnel) Pod() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.pod
-}
 
 // Why returns why no pod can be reached now; nil if one can, as far as is known.
 func (t *Tunnel) Why() error {
@@ -188,17 +180,45 @@ func (t *Tunnel) connect(ctx context.Context) error {
 		}
 		at := t.w.client.Post().AbsPath("/api/v1/namespaces/" + t.w.Namespace + "/pods/" + pod.Metadata.Name + "/portforward").URL()
 		dialer := spdy.NewDialer(upgrade, &http.Client{Transport: transport}, http.MethodPost, at)
-		conn, protocol, err := dialer.Dial(forwardProtocol)
+		conn, protocol, err := dialed(dialer)
 		if err == nil && protocol != forwardProtocol {
 			err = fmt.Errorf("it offers the protocol %q in place of %s", protocol, forwardProtocol)
 		}
 		if err != nil {
 			return fmt.Errorf("pod %s cannot be reached through the API server: %w", pod.Metadata.Name, err)
 		}
-		t.conn, t.pod, t.port = conn, pod.Metadata.Name, container.port()
+		t.conn, t.port = conn, container.port()
 		return nil
 	}()
 	return t.why
+}
+
+// connectWithin limits a connection to a pod.
+const connectWithin = 10 * time.Second
+
+// dialed connects to a pod, which the library does without a limit in time.
+func dialed(d httpstream.Dialer) (httpstream.Connection, string, error) {
+	type result struct {
+		conn     httpstream.Connection
+		protocol string
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		conn, protocol, err := d.Dial(forwardProtocol)
+		done <- result{conn, protocol, err}
+	}()
+	select {
+	case r := <-done:
+		return r.conn, r.protocol, r.err
+	case <-time.After(connectWithin):
+		go func() {
+			if r := <-done; r.err == nil {
+				_ = r.conn.Close()
+			}
+		}()
+		return nil, "", fmt.Errorf("no answer within %v", connectWithin)
+	}
 }
 
 // stream opens the pair of streams that is one connection to a port of the pod.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +67,9 @@ func Known(l *launcher.Workload) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Server != l.Server {
+		return nil, fmt.Errorf("the kubeconfig leads to %s now, and the change was made in the cluster at %s: use the kubeconfig of then, with its context %s", c.Server, l.Server, cmp.Or(l.Context, "of the pod"))
+	}
 	w, err := c.Parse(l.Namespace + "/" + l.Kind + "/" + l.Name)
 	if err != nil {
 		return nil, err
@@ -73,9 +78,18 @@ func Known(l *launcher.Workload) (*Workload, error) {
 	return w, nil
 }
 
+// Patient returns the workload with a connection of its own, which tries requests again for a time while the API
+// server cannot be reached.
+func (w *Workload) Patient(within time.Duration) *Workload {
+	cluster, workload := *w.Cluster, *w
+	cluster.Patience = within
+	workload.Cluster = &cluster
+	return &workload
+}
+
 // Stored returns what a later rooftop needs to find the workload again.
 func (w *Workload) Stored() *launcher.Workload {
-	return &launcher.Workload{Context: w.Context, Namespace: w.Namespace, Kind: w.kind.name, Name: w.Name, Container: w.Container}
+	return &launcher.Workload{Context: w.Context, Server: w.Server, Namespace: w.Namespace, Kind: w.kind.name, Name: w.Name, Container: w.Container}
 }
 
 // String returns what kubectl calls the workload: "deployment/vllm".
@@ -110,7 +124,10 @@ type Object struct {
 			Type string `json:"type"`
 		} `json:"strategy"`
 		UpdateStrategy struct {
-			Type string `json:"type"`
+			Type          string `json:"type"`
+			RollingUpdate struct {
+				Partition int `json:"partition"`
+			} `json:"rollingUpdate"`
 		} `json:"updateStrategy"`
 		Paused   bool `json:"paused"`
 		Template struct {
@@ -129,6 +146,16 @@ type Object struct {
 		UpdateRevision     string `json:"updateRevision"`
 		Conditions         []Condition
 	} `json:"status"`
+}
+
+// Failure returns why Kubernetes cannot make pods, such as a quota; "" if it can.
+func (o *Object) Failure() string {
+	for _, c := range o.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == "True" {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // Container is a container of a pod's specification. Command line and environment stay as the API server has
@@ -209,8 +236,8 @@ func (o *Object) Rolled() bool {
 	if s.ObservedGeneration < o.Metadata.Generation || s.Replicas != o.Replicas() {
 		return false
 	}
-	if s.UpdateRevision != "" { // a StatefulSet; its controller counts none as updated after the last one
-		return s.CurrentRevision == s.UpdateRevision && s.ReadyReplicas == o.Replicas()
+	if s.UpdateRevision != "" && (s.CurrentRevision != s.UpdateRevision || s.ReadyReplicas != o.Replicas()) { // a StatefulSet
+		return false
 	}
 	return s.UpdatedReplicas == o.Replicas() && s.AvailableReplicas == o.Replicas()
 }
@@ -306,7 +333,8 @@ func (w *Workload) Config(o *Object) *launch.Config {
 	return config
 }
 
-// Verbs are what rooftop does with the cluster: first what reading takes, then what changes take.
+// Verbs asks the API server what this account may do of what rooftop does: first what reading takes, then what
+// changes take.
 func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 	list := []Verb{
 		{Verb: "get", Group: w.kind.group, Resource: w.kind.resource, For: "read the launch command"},
@@ -314,6 +342,9 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 		{Verb: "create", Resource: "pods", Subresource: "portforward", For: "read the metrics page"},
 		{Verb: "patch", Group: w.kind.group, Resource: w.kind.resource, For: "make a change and revert it"},
 		{Verb: "get", Resource: "pods", Subresource: "log", For: "say why a pod failed"},
+	}
+	if w.Ordered() {
+		list = append(list, Verb{Verb: "delete", Resource: "pods", For: "replace a pod that never got ready, in a revert"})
 	}
 	for i := range list {
 		if err := w.ask(ctx, w.Namespace, &list[i]); err != nil {

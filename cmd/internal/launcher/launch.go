@@ -36,7 +36,8 @@ type Launch struct {
 
 // Workload is an object of a Kubernetes cluster that keeps pods running.
 type Workload struct {
-	Context   string `json:"context,omitempty"` // of the kubeconfig, "" for the current one
+	Context   string `json:"context,omitempty"` // of the kubeconfig, "" for the account of a pod
+	Server    string `json:"server"`            // URL of the API server
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"`      // deployment, statefulset
 	Name      string `json:"name"`      // vllm

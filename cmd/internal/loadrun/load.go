@@ -112,6 +112,8 @@ func (o *Options) Run(ctx context.Context, w *cli.World) error {
 			return err
 		}
 		o.url = o.named.URL
+	case o.named.Context != "" && o.named.Kube == "":
+		return cli.Usagef("--context %s goes with --kube [NAMESPACE/]KIND/NAME", o.named.Context)
 	case o.named.Kube != "":
 		return cli.Usagef("--kube %s and --url %s name two servers: give one", o.named.Kube, o.url)
 	}

@@ -14,7 +14,7 @@ import (
 // The error is a sentence about why rooftop must not change the object. With force it may although something
 // else writes the object too.
 func New(ctx context.Context, at *kube.Workload, within time.Duration, force bool) (*Workload, error) {
-	at.Patience = awayWithin
+	at = at.Patient(awayWithin)
 	w := &Workload{at: at, within: within, id: fmt.Sprintf("%s-%x", serverdir.Hostname(), time.Now().UnixNano())}
 	o, err := at.Read(ctx)
 	if err != nil {
@@ -54,12 +54,14 @@ func (w *Workload) changeable(o *kube.Object, force bool) error {
 	switch {
 	case err != nil:
 		return err
-	case t != nil:
+	case t != nil && !t.over(o):
 		return t.taken(w.Name())
 	case o.Spec.Paused:
 		return fmt.Errorf("the rollout of %s is paused: kubectl rollout resume %s", w.Name(), w.Name())
 	case o.Spec.UpdateStrategy.Type == "OnDelete":
 		return fmt.Errorf("%s replaces pods only when somebody deletes them (updateStrategy OnDelete)", w.Name())
+	case o.Spec.UpdateStrategy.RollingUpdate.Partition > 0:
+		return fmt.Errorf("%s leaves some of its pods as they are (partition %d)", w.Name(), o.Spec.UpdateStrategy.RollingUpdate.Partition)
 	case o.Replicas() == 0:
 		return fmt.Errorf("%s is scaled to no pods", w.Name())
 	case !o.Rolled():
@@ -90,10 +92,10 @@ func Left(ctx context.Context, at *kube.Workload, within time.Duration) (*Worklo
 	if err != nil {
 		return nil, nil, err
 	}
-	at.Patience = awayWithin
+	at = at.Patient(awayWithin)
 	w := &Workload{at: at, within: within}
 	t, err := trialOf(o)
-	if t == nil || err != nil {
+	if t == nil || err != nil || t.over(o) {
 		return w, nil, err
 	}
 	at.Container = t.Container

@@ -23,6 +23,7 @@ type trial struct {
 	Machine   string   `json:"machine"` // where rooftop runs
 	Process   int      `json:"process"` // its PID there
 	Container string   `json:"container"`
+	Revision  string   `json:"revision"` // of the Deployment before the change
 	From      settings `json:"from"`
 	To        settings `json:"to"`
 }
@@ -57,10 +58,13 @@ func (s *settings) equal(t *settings) bool {
 	return true
 }
 
-// same reports whether two texts are the same value, or both are absent.
+// same reports whether two lists are equal. The API server stores an empty one as none.
 func same(a, b json.RawMessage) bool {
-	var x, y any
-	return errors.Join(json.Unmarshal(orNull(a), &x), json.Unmarshal(orNull(b), &y)) == nil && reflect.DeepEqual(x, y)
+	var x, y []any
+	if errors.Join(json.Unmarshal(orNull(a), &x), json.Unmarshal(orNull(b), &y)) != nil {
+		return false
+	}
+	return len(x) == 0 && len(y) == 0 || reflect.DeepEqual(x, y)
 }
 
 // with returns the settings that start a launch, given those of another one.
@@ -77,19 +81,27 @@ func (s *settings) with(was, target *launcher.Launch) (settings, error) {
 			if command = target.Argv[:n]; n > 0 {
 				out.Command = marshal(command)
 			}
-			out.Args = marshal(target.Argv[n:])
+			out.Args = list(target.Argv[n:])
 		default:
 			out.Command, out.Args = marshal(target.Argv), nil
 		}
 	}
 	if !slices.Equal(was.Env, target.Env) {
-		var list []json.RawMessage
-		if err := json.Unmarshal(orNull(s.Env), &list); err != nil {
+		var have []json.RawMessage
+		if err := json.Unmarshal(orNull(s.Env), &have); err != nil {
 			return out, err
 		}
-		out.Env = marshal(variables(list, launch.Environ(was.Env), launch.Environ(target.Env)))
+		out.Env = list(variables(have, launch.Environ(was.Env), launch.Environ(target.Env)))
 	}
 	return out, nil
+}
+
+// list returns a list as JSON, nil if it is empty: the API server stores none then.
+func list[T any](of []T) json.RawMessage {
+	if len(of) == 0 {
+		return nil
+	}
+	return marshal(of)
 }
 
 // variables returns a container's list of variables with the differences of two environments.
@@ -150,10 +162,22 @@ func orNull(raw json.RawMessage) json.RawMessage {
 // annotationPath is the path of the annotation in an object. RFC 6901 writes a slash in a name as ~1.
 var annotationPath = "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
 
+// revision is the annotation in which Kubernetes counts the rollouts of a Deployment.
+const revision = "deployment.kubernetes.io/revision"
+
+// over reports whether a change was ended long ago. Kubernetes copies annotations of a Deployment into its
+// ReplicaSets, from where kubectl rollout undo brings them back, with a later revision.
+func (t *trial) over(o *kube.Object) bool {
+	before, err := strconv.Atoi(t.Revision)
+	now, errNow := strconv.Atoi(o.Metadata.Annotations[revision])
+	return err == nil && errNow == nil && now > before+1
+}
+
 // note returns the steps that write the annotation.
 func (t *trial) note(o *kube.Object) (list []kube.Operation) {
 	if o.Metadata.Annotations == nil {
-		list = append(list, kube.Operation{Op: "add", Path: "/metadata/annotations", Value: json.RawMessage("{}")})
+		list = append(list, kube.Operation{Op: "test", Path: "/metadata/annotations", Value: json.RawMessage("null")},
+			kube.Operation{Op: "add", Path: "/metadata/annotations", Value: json.RawMessage("{}")})
 	}
 	return append(list, kube.Operation{Op: "add", Path: annotationPath, Value: marshal(string(marshal(t)))})
 }

@@ -24,7 +24,7 @@ func TestChangesStayWhereTheFlagsStand(t *testing.T) {
 		"a script":                  {`{"command":["/bin/sh","-c"],"args":["ulimit -n 9; exec vllm serve m --max-num-seqs 4 --port 80"]}`, slots, `["/bin/sh","-c"] ["ulimit -n 9; exec vllm serve m --max-num-seqs 32 --port 80"] null`},
 		"a variable":                {`{"args":["--model","m"],"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"spec.nodeName"}}},{"name":"VLLM_CPU_KVCACHE_SPACE","value":"4"}]}`, engine.Change{Flag: "VLLM_CPU_KVCACHE_SPACE", From: "4", To: "8"}, `null ["--model","m"] [{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"spec.nodeName"}}},{"name":"VLLM_CPU_KVCACHE_SPACE","value":"8"}]`},
 		"a variable that was not":   {`{"args":["--model","m"]}`, engine.Change{Flag: "VLLM_CPU_KVCACHE_SPACE", From: "", To: "8"}, `null ["--model","m"] [{"name":"VLLM_CPU_KVCACHE_SPACE","value":"8"}]`},
-		"a variable that goes away": {`{"args":["--model","m"],"env":[{"name":"VLLM_CPU_KVCACHE_SPACE","value":"4"}]}`, engine.Change{Flag: "VLLM_CPU_KVCACHE_SPACE", From: "4", To: ""}, `null ["--model","m"] []`},
+		"a variable that goes away": {`{"args":["--model","m"],"env":[{"name":"VLLM_CPU_KVCACHE_SPACE","value":"4"}]}`, engine.Change{Flag: "VLLM_CPU_KVCACHE_SPACE", From: "4", To: ""}, `null ["--model","m"] null`},
 	} {
 		var container kube.Container
 		if err := json.Unmarshal([]byte(c.container), &container); err != nil {
@@ -45,14 +45,14 @@ func TestChangesStayWhereTheFlagsStand(t *testing.T) {
 
 func TestPatchesTestWhatTheyReplace(t *testing.T) {
 	from := settings{Args: json.RawMessage(`["a"]`)}
-	to := settings{Command: json.RawMessage(`["x"]`), Env: json.RawMessage(`[]`)}
+	to := settings{Command: json.RawMessage(`["x"]`), Env: json.RawMessage(`["e"]`)}
 	const at = "/spec/template/spec/containers/2/"
 	for name, c := range map[string]struct {
 		got  []kube.Operation
 		want string
 	}{
 		"there": {replace(2, &from, &to), `[{"op":"test","path":"` + at + `command","value":null},{"op":"add","path":"` + at + `command","value":["x"]},` +
-			`{"op":"test","path":"` + at + `args","value":["a"]},{"op":"remove","path":"` + at + `args"},{"op":"test","path":"` + at + `env","value":null},{"op":"add","path":"` + at + `env","value":[]}]`},
+			`{"op":"test","path":"` + at + `args","value":["a"]},{"op":"remove","path":"` + at + `args"},{"op":"test","path":"` + at + `env","value":null},{"op":"add","path":"` + at + `env","value":["e"]}]`},
 		"nothing": {replace(2, &from, &from), `[{"op":"test","path":"` + at + `command","value":null},{"op":"test","path":"` + at + `args","value":["a"]},{"op":"test","path":"` + at + `env","value":null}]`},
 	} {
 		if text := string(marshal(c.got)); text != c.want {
@@ -74,11 +74,22 @@ func TestWhatIsOnTrialIsReadBack(t *testing.T) {
 	if err != nil || !got.From.equal(&on.From) || !got.To.equal(&on.To) || got.ID != on.ID {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if string(steps[0].Value) != "{}" {
+	if string(steps[1].Value) != "{}" {
 		t.Error("an object without annotations gets none")
 	}
 	o.Metadata.Annotations[annotation] = "{"
 	if _, err := trialOf(&o); err == nil {
 		t.Error("an annotation that is no JSON was read")
+	}
+}
+
+func TestChangesThatWereUndoneAreOver(t *testing.T) {
+	on := trial{Revision: "3"}
+	for now, want := range map[string]bool{"3": false, "4": false, "6": true, "": false} {
+		var o kube.Object
+		o.Metadata.Annotations = map[string]string{revision: now}
+		if got := on.over(&o); got != want {
+			t.Errorf("at revision %q: %v", now, got)
+		}
 	}
 }

@@ -44,8 +44,7 @@ func Known(l *launcher.Launch, within time.Duration) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	at.Patience = awayWithin
-	return &Workload{at: at, id: l.Workload.Run, within: within}, nil
+	return &Workload{at: at.Patient(awayWithin), id: l.Workload.Run, within: within}, nil
 }
 
 // Mode returns "workload".
@@ -124,6 +123,9 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 	}
 	now := settingsOf(container)
 	on, err := trialOf(o)
+	if on != nil && on.ID != w.id && on.over(o) {
+		on = nil
+	}
 	switch {
 	case err != nil:
 	case on != nil && !w.owns(on):
@@ -131,31 +133,33 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 	case on == nil && !now.equal(&w.from), on != nil && !now.equal(&on.To):
 		err = w.changed()
 	}
-	t := &trial{ID: w.id, Machine: serverdir.Hostname(), Process: os.Getpid(), Container: w.at.Container, From: w.from}
+	t := &trial{
+		ID: w.id, Machine: serverdir.Hostname(), Process: os.Getpid(), Container: w.at.Container, Revision: o.Metadata.Annotations[revision], From: w.from,
+	}
 	if err == nil {
 		t.To, err = w.from.with(w.kept, target)
 	}
 	if err != nil {
 		return &manager.UntouchedError{Err: err}
 	}
-	_, err = w.at.Patch(ctx, slices.Concat(replace(i, &now, &t.To), t.note(o)))
-	if kube.Outdated(err) { // somebody else's change, or this one if its first answer was lost
-		if again, errRead := w.at.Read(ctx); errRead == nil {
-			if on, _ := trialOf(again); on != nil && w.owns(on) && on.To.equal(&t.To) {
-				err = nil
-			} else {
-				err = &manager.UntouchedError{Err: w.changed()}
-			}
+	w.runs = t
+	if _, err = w.at.Patch(ctx, slices.Concat(replace(i, &now, &t.To), t.note(o))); err == nil {
+		return nil
+	}
+	// Whether it was done is in the object: the answer may have been lost, or be a proxy's.
+	again, errRead := w.at.Read(ctx)
+	if errRead != nil {
+		return err
+	}
+	switch on, _ = trialOf(again); {
+	case on != nil && on.ID == t.ID && on.To.equal(&t.To):
+		return nil
+	default:
+		if c, _ := again.Container(w.at.Container); c == nil || !same(c.Args, now.Args) || !same(c.Command, now.Command) || !same(c.Env, now.Env) {
+			err = w.changed()
 		}
 	}
-	switch {
-	case err == nil:
-		w.runs = t
-		return nil
-	case kube.Answered(err):
-		return &manager.UntouchedError{Err: err}
-	}
-	return err // the revert finds the annotation if it was done
+	return &manager.UntouchedError{Err: err}
 }
 
 // owns reports whether a change on trial is one of this run.
@@ -168,10 +172,17 @@ func (w *Workload) changed() error {
 // revert restores what the annotation has. Without one nothing was changed, or it was restored already.
 func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
 	t, err := trialOf(o)
-	if t == nil || err != nil {
+	if err != nil {
 		return err
 	}
-	if !w.owns(t) {
+	gone := t == nil || t.ID != w.id && t.over(o)
+	if gone {
+		t = w.runs // somebody removed the annotation
+	}
+	switch {
+	case t == nil:
+		return nil
+	case !w.owns(t):
 		return t.taken(w.Name())
 	}
 	container, i := o.Container(t.Container)
@@ -182,7 +193,11 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
 	if !now.equal(&t.From) && !now.equal(&t.To) {
 		return fmt.Errorf("somebody else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
 	}
-	o, err = w.at.Patch(ctx, slices.Concat(replace(i, &now, &t.From), forget(o)))
+	steps := replace(i, &now, &t.From)
+	if !gone {
+		steps = append(steps, forget(o)...)
+	}
+	o, err = w.at.Patch(ctx, steps)
 	if err != nil {
 		if again, errRead := w.at.Read(ctx); errRead == nil {
 			if on, _ := trialOf(again); on == nil {
@@ -202,16 +217,27 @@ func (w *Workload) Keep(ctx context.Context) error {
 		return err
 	}
 	t, err := trialOf(o)
-	if t == nil || err != nil {
+	container, _ := o.Container(w.at.Container)
+	switch {
+	case err != nil:
 		return err
+	case t == nil || t.ID != w.id && t.over(o):
+		if w.runs != nil {
+			return w.changed() // it was ended elsewhere
+		}
+		return nil // it was kept already
+	case !w.owns(t):
+		return nil // of a later run
+	}
+	if is := settingsOf(container); !is.equal(&t.To) {
+		return w.changed()
 	}
 	if _, err := w.at.Patch(ctx, forget(o)); err != nil {
-		return fmt.Errorf("keep the change to %s: %w", w.Name(), err)
+		if o, errRead := w.at.Read(ctx); errRead != nil || o.Metadata.Annotations[annotation] != "" {
+			return fmt.Errorf("keep the change to %s: %w", w.Name(), err)
+		}
 	}
-	container, _ := o.Container(t.Container)
-	if container != nil && w.kept != nil {
-		w.kept, w.from, w.runs = container.Launch(), settingsOf(container), nil
-	}
+	w.kept, w.from, w.runs = container.Launch(), settingsOf(container), nil
 	return nil
 }
 
@@ -226,13 +252,11 @@ const (
 // for a revert, which replaces pods that Kubernetes leaves alone.
 func (w *Workload) rollOut(ctx context.Context, back bool) error {
 	var crowded time.Time
+	deleted := map[string]bool{}
 	for deadline := time.Now().Add(w.within); ; {
 		o, err := w.at.Read(ctx)
 		if err != nil {
 			return err
-		}
-		if o.Rolled() {
-			return nil
 		}
 		if c, _ := o.Container(w.at.Container); w.runs != nil {
 			if c == nil {
@@ -242,18 +266,22 @@ func (w *Workload) rollOut(ctx context.Context, back bool) error {
 				return w.changed()
 			}
 		}
+		if o.Rolled() {
+			return nil
+		}
 		pods, err := w.at.Pods(ctx, o)
 		if err != nil {
 			return err
 		}
-		waits, crowds := "", false
+		waits, crowds := o.Failure(), false
 		for i := range pods {
 			p := &pods[i]
 			if p.Ready() {
 				continue
 			}
 			if !p.Current {
-				if back && w.at.Ordered() {
+				if uid := string(p.Metadata.UID); back && w.at.Ordered() && !deleted[uid] {
+					deleted[uid] = true
 					if err := w.at.Delete(ctx, p); err != nil {
 						return err
 					}
@@ -261,11 +289,11 @@ func (w *Workload) rollOut(ctx context.Context, back bool) error {
 				continue
 			}
 			why, hopeless := w.at.Trouble(ctx, p)
-			if hopeless {
-				return errors.New(why)
+			if hopeless && !back {
+				return errors.New(w.hide(why))
 			}
 			if waits = p.State(); why != "" {
-				waits, crowds = why, true
+				waits, crowds = w.hide(why), !hopeless && !back
 			}
 		}
 		if !crowds {
@@ -310,12 +338,15 @@ func (w *Workload) Ended(ctx context.Context) error {
 	for i := range pods {
 		if p := &pods[i]; p.Current && !p.Ready() {
 			if why, hopeless := w.at.Trouble(ctx, p); hopeless {
-				return errors.New(why)
+				return errors.New(w.hide(why))
 			}
 		}
 	}
 	return nil
 }
+
+// hide redacts the secrets of the kept launch in a text.
+func (w *Workload) hide(text string) string { return w.kept.Hide(text) }
 
 // Busy returns nothing: Kubernetes itself finishes what it has begun.
 func (w *Workload) Busy() []int { return nil }
