@@ -193,6 +193,22 @@ func TestHookKept(t *testing.T) {
 	}
 }
 
+// Another start with what is on trial narrows the interval of a measurement.
+func TestHookStartsOnceMore(t *testing.T) {
+	t.Parallel()
+	h, _, calls := hooked(t, "")
+	for range 2 {
+		if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+			t.Fatal(got.Err)
+		}
+	}
+	for i, c := range told(t, calls) {
+		if got := engine.JoinChanges(c.Changes); got != "--max-num-seqs 4 → 8" {
+			t.Errorf("call %d is of %s", i+1, got)
+		}
+	}
+}
+
 // Where the launch cannot be read, a way back leads to what was kept, and not to what
 // a person said when the run began: that of the run, and that of recover.
 func TestHookGoesBackToWhatItKept(t *testing.T) {

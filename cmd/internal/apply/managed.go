@@ -85,8 +85,8 @@ func (h *Managed) change(a loop.Apply) *manager.Change {
 		target = nil
 	}
 	c.Changes, c.All = between(h.runs, target), target
-	if a.Revert && len(c.Changes) == 0 {
-		c.Changes = a.Changes // make sure of the revert
+	if len(c.Changes) == 0 && (a.Revert || len(h.runs) > 0) {
+		c.Changes = a.Changes // make sure of the revert, or start once more with what runs
 	}
 	if h.kept != nil {
 		c.Command = manager.Command{Before: loop.WithChanges(h.kept, h.runs...).String(), After: loop.WithChanges(h.kept, target...).String()}
