@@ -342,9 +342,7 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 		{Verb: "create", Resource: "pods", Subresource: "portforward", For: "read the metrics page"},
 		{Verb: "patch", Group: w.kind.group, Resource: w.kind.resource, For: "make a change and revert it"},
 		{Verb: "get", Resource: "pods", Subresource: "log", For: "say why a pod failed"},
-	}
-	if w.Ordered() {
-		list = append(list, Verb{Verb: "delete", Resource: "pods", For: "replace a pod that never got ready, in a revert"})
+		{Verb: "delete", Resource: "pods", For: "start a server once more with what it has, and replace a pod of a StatefulSet that never got ready"},
 	}
 	for i := range list {
 		if err := w.ask(ctx, w.Namespace, &list[i]); err != nil {

@@ -109,8 +109,12 @@ func (w *Workload) Make(ctx context.Context, change *manager.Change) error {
 	if err != nil {
 		return &manager.UntouchedError{Err: err}
 	}
+	before := w.runs
 	if err := w.set(ctx, o, target); err != nil {
 		return err
+	}
+	if before != nil && w.runs.To.equal(&before.To) {
+		return w.again(ctx, o)
 	}
 	return w.rollOut(ctx, false)
 }
@@ -339,6 +343,43 @@ func (w *Workload) Ended(ctx context.Context) error {
 		if p := &pods[i]; p.Current && !p.Ready() {
 			if why, hopeless := w.at.Trouble(ctx, p); hopeless {
 				return errors.New(w.hide(why))
+			}
+		}
+	}
+	return nil
+}
+
+// again starts the pods once more with the settings that they have, one after another.
+func (w *Workload) again(ctx context.Context, o *kube.Object) error {
+	pods, err := w.at.Pods(ctx, o)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if err := w.at.Delete(ctx, &pods[i]); err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(w.within); ; {
+			now, err := w.at.Pods(ctx, o)
+			if err != nil {
+				return err
+			}
+			ready := 0
+			for j := range now {
+				if now[j].Ready() && now[j].Metadata.UID != pods[i].Metadata.UID {
+					ready++
+				}
+			}
+			if ready >= o.Replicas() {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%d of %d pods of %s are ready %s after one was started once more", ready, o.Replicas(), w.Name(), figure.Duration(w.within))
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(rolloutPoll):
 			}
 		}
 	}
