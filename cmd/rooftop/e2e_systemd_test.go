@@ -165,7 +165,7 @@ func (s *service) rooftop(args ...string) *exec.Cmd {
 }
 
 func (s *service) tune() *exec.Cmd {
-	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--duration", "8s", "--longest", "12s", "--start-timeout", "20s", "--max-restarts", "6")
+	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--duration", "8s", "--longest", "60s", "--start-timeout", "20s", "--max-restarts", "6")
 }
 
 // files are the files of the unit, as systemd lists them.
