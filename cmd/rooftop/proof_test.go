@@ -100,8 +100,8 @@ func (w *workload) try(t *testing.T, flags []string) (s started) {
 	return s
 }
 
-// path has the changes that rooftop made.
-type path struct {
+// changes has the changes that rooftop made.
+type changes struct {
 	Flags    []string // of the server that it left running
 	Code     int
 	Restarts int
@@ -111,7 +111,7 @@ type path struct {
 }
 
 // tuned lets rooftop tune the server from the bad start.
-func (w *workload) tuned(t *testing.T, more ...string) path {
+func (w *workload) tuned(t *testing.T, more ...string) changes {
 	t.Helper()
 	port := freePort(t)
 	server := launch(t, port, nil, w.bad...)
@@ -132,7 +132,7 @@ func (w *workload) tuned(t *testing.T, more ...string) path {
 	began := time.Now()
 	err = cmd.Run()
 	took := time.Since(began)
-	p := pathOf(t, stdout.Bytes())
+	p := changesOf(t, stdout.Bytes())
 	p.Took, p.Code = took.Seconds(), cmd.ProcessState.ExitCode()
 	pid, flags := listening(t, port)
 	p.Flags = flags
@@ -148,10 +148,10 @@ func (w *workload) tuned(t *testing.T, more ...string) path {
 	return p
 }
 
-// pathOf parses the events of a run.
-func pathOf(t *testing.T, stdout []byte) path {
+// changesOf parses the events of a run.
+func changesOf(t *testing.T, stdout []byte) changes {
 	t.Helper()
-	var p path
+	var p changes
 	lines := bufio.NewScanner(bytes.NewReader(stdout))
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -277,7 +277,7 @@ func TestProof(t *testing.T) {
 			for _, s := range grid {
 				t.Logf("%-60s %6.0f tok/s %s", strings.Join(s.Flags, " "), s.Tokens, s.Err)
 			}
-			p := keptResult(t, w.name+"-path", func() path { return w.tuned(t) })
+			p := keptResult(t, w.name+"-path", func() changes { return w.tuned(t) })
 			for _, e := range p.Events {
 				t.Logf("%s", e)
 			}
@@ -308,7 +308,7 @@ func TestProofPlacebo(t *testing.T) {
 	proofDir(t)
 	w := workloads()[0]
 	w.bad = []string{"--max-num-seqs", "16"}
-	result := keptResult(t, "placebo", func() path { return w.placebos(t) })
+	result := keptResult(t, "placebo", func() changes { return w.placebos(t) })
 	counts := map[string]int{}
 	for _, e := range result.Events {
 		var v struct {
@@ -333,7 +333,7 @@ func TestProofPlacebo(t *testing.T) {
 }
 
 // placebos restarts a server and lets rooftop follow.
-func (w *workload) placebos(t *testing.T) path {
+func (w *workload) placebos(t *testing.T) changes {
 	port := freePort(t)
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
 	server := launch(t, port, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
@@ -385,5 +385,5 @@ func (w *workload) placebos(t *testing.T) path {
 	_ = cmd.Wait()
 	g.end(t)
 	server.stop()
-	return pathOf(t, all.Bytes())
+	return changesOf(t, all.Bytes())
 }
