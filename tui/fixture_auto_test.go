@@ -208,7 +208,7 @@ func incomparableSnapshot() *loop.Snapshot {
 		{Name: "output tokens", Before: some(256), After: some(255), Change: verdict.Interval{Low: -0.02, Mid: 0, High: 0.02}},
 	}
 	changeSlots(s, 40, 12, r, loop.IterationNoGain)
-	s.Iterations[1].Canary = &loop.Canary{Prompts: 12, Same: 9, Drift: some(0.031)}
+	s.Iterations[1].AnswerCheck = &loop.AnswerCheck{Prompts: 12, Same: 9, Drift: some(0.031)}
 	return s
 }
 

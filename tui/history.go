@@ -370,7 +370,7 @@ func (t *iterationList) details(it *loop.Iteration) []string {
 	if it.Downtime > 0 {
 		add("down " + figure.Elapsed(it.Downtime))
 	}
-	if text, changed := it.Canary.Summary(); changed {
+	if text, changed := it.AnswerCheck.Summary(); changed {
 		add(text)
 	}
 	var lines []string

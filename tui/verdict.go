@@ -225,7 +225,7 @@ func (v *nowView) proof(q *frame.Panel, w int, it *loop.Iteration, brief bool) {
 		_, rest := p.Headline()
 		q.Add(u.Paragraph(w, 86, nil, page.Toned(cell.Body, tuning.Sentence(rest))), outcome(u, it, p))
 	}
-	if text, changed := it.Canary.Summary(); changed {
+	if text, changed := it.AnswerCheck.Summary(); changed {
 		warn(85, "answers", text)
 	} else if !brief {
 		q.Add(u.Paragraph(w, 65, nil, page.Toned(cell.Body, tuning.Sentence(text))))

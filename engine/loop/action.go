@@ -28,7 +28,7 @@ type Apply struct {
 	// before the server is touched.
 	Iteration int
 	Predicted []engine.Prediction
-	// Answers marks a change that may alter the model's answers: canary prompts are sent
+	// Answers marks a change that may alter the model's answers: a fixed set of prompts is sent
 	// before and after it.
 	Answers bool
 	// Within bounds the time from the signal that stops the server (from the first missing
@@ -97,8 +97,8 @@ type Event struct {
 	Change      engine.Change
 	Delta       *effect.Delta
 	// Verdict is the current interval of a trial, or the final verdict.
-	Verdict *verdict.Result
-	Canary  *Canary
+	Verdict     *verdict.Result
+	AnswerCheck *AnswerCheck
 	// Look is the number of the interim look, from 1, of Looks planned ones. Next is the
 	// measuring time until the next look, 0 if there is none.
 	Look, Looks int

@@ -48,8 +48,8 @@ func (a *applying) applied(in Applied) {
 	if a.phase != PhaseApplying || a.made {
 		return
 	}
-	if in.Canary != nil && !a.revert {
-		a.alterLatest(func(it *Iteration) { it.Canary = in.Canary })
+	if in.AnswerCheck != nil && !a.revert {
+		a.alterLatest(func(it *Iteration) { it.AnswerCheck = in.AnswerCheck })
 	}
 	if in.Ended != "" && a.revert {
 		a.noteCauseOfEnd(in.Ended)

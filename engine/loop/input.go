@@ -64,14 +64,13 @@ type Applied struct {
 	// Ended is set for a revert: why the previous server had exited by itself, from its log. It
 	// is "" if the server was running, or if the reason is unknown.
 	Ended string
-	// Canary is the result of the canary prompts for a change that may alter answers; nil if
-	// none were sent.
-	Canary *Canary
+	// AnswerCheck is the comparison of answers, for a change that may alter them; nil if none was made.
+	AnswerCheck *AnswerCheck `json:"Canary"` // its name in recordings
 }
 
-// Canary compares the greedily decoded answers to a fixed set of prompts before and after a
+// AnswerCheck compares the greedily decoded answers to a fixed set of prompts before and after a
 // change.
-type Canary struct {
+type AnswerCheck struct {
 	Prompts int // prompts sent both times
 	Same    int // identical answers
 	// Drift is the mean absolute difference of the log probabilities of the tokens up to the

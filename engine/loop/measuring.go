@@ -182,7 +182,7 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 		return
 	}
 	m.addMark(MarkVerdict, string(delta.Direction))
-	m.emit(verdictLevel(delta.Direction), Event{Kind: EventVerdict, Iteration: n, Delta: &delta, Verdict: r, Canary: it.Canary, Advice: m.predicted(it), Text: verdictText(&delta)})
+	m.emit(verdictLevel(delta.Direction), Event{Kind: EventVerdict, Iteration: n, Delta: &delta, Verdict: r, AnswerCheck: it.AnswerCheck, Advice: m.predicted(it), Text: verdictText(&delta)})
 	for _, text := range load {
 		m.writeEntry(LevelWarn, "", "the load differs: "+text)
 	}

@@ -192,7 +192,7 @@ type Iteration struct {
 
 	Before, After *engine.Diagnosis
 	Delta         *effect.Delta // nil before the verdict
-	Canary        *Canary
+	AnswerCheck   *AnswerCheck
 	Downtime      time.Duration // from the last answer before the change to the first after it
 	Failure       string        // why the change failed or did not last, or ""
 	// Load lists the differences in the traffic before and after, in words. If there are any,

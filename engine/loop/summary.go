@@ -8,9 +8,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// Summary returns the result of the canary prompts as a sentence. changed reports whether answers
+// Summary returns the result of the comparison of answers as a sentence. changed reports whether answers
 // differ.
-func (c *Canary) Summary() (text string, changed bool) {
+func (c *AnswerCheck) Summary() (text string, changed bool) {
 	switch {
 	case c == nil:
 		return "", false

@@ -109,7 +109,7 @@ func Terms() []engine.Term {
 			"A pair is one recommendation if one limit hides what the other is worth, so that neither flag pays alone.",
 			"diagnose reports the rules alone, and its exit code follows them; tune lists the same findings, and ends with code 3 as long as any recommendation, also of the search, is open.",
 		}},
-		{Name: "canary", Also: []string{"answers", "drift"}, Meaning: []string{
+		{Name: "answers", Also: []string{"drift"}, Meaning: []string{
 			"Fixed prompts, answered before and after a change that may alter what the model says. The verdict shows how many answers are exactly the same, and how far the log probabilities of their tokens drift.",
 		}},
 		{Name: "autopilot", Also: []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime", "limits", "watching"}, Meaning: []string{

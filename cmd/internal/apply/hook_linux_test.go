@@ -262,22 +262,22 @@ func TestCanaryOfAServer(t *testing.T) {
 	e, _ := started(t, n, "--max-num-seqs", "4")
 	for _, c := range []struct {
 		slots int
-		want  loop.Canary
+		want  loop.AnswerCheck
 	}{
-		{8, loop.Canary{Prompts: len(canaryPrompts), Same: len(canaryPrompts)}},
-		{slotsOther, loop.Canary{Prompts: len(canaryPrompts)}},
+		{8, loop.AnswerCheck{Prompts: len(comparedPrompts), Same: len(comparedPrompts)}},
+		{slotsOther, loop.AnswerCheck{Prompts: len(comparedPrompts)}},
 	} {
 		a := slots(4, c.slots)
 		a.Answers = true
 		got := e.Apply(t.Context(), a)
-		if got.Err != "" || got.Canary == nil {
+		if got.Err != "" || got.AnswerCheck == nil {
 			t.Fatalf("answer %+v", got)
 		}
-		if got.Canary.Prompts != c.want.Prompts || got.Canary.Same != c.want.Same || !got.Canary.Drift.OK {
-			t.Errorf("%d slots: canary %+v, want %+v", c.slots, got.Canary, c.want)
+		if got.AnswerCheck.Prompts != c.want.Prompts || got.AnswerCheck.Same != c.want.Same || !got.AnswerCheck.Drift.OK {
+			t.Errorf("%d slots: answers %+v, want %+v", c.slots, got.AnswerCheck, c.want)
 		}
-		if other := c.slots == slotsOther; (got.Canary.Drift.V == 0.25) != other {
-			t.Errorf("%d slots: drift %v", c.slots, got.Canary.Drift)
+		if other := c.slots == slotsOther; (got.AnswerCheck.Drift.V == 0.25) != other {
+			t.Errorf("%d slots: drift %v", c.slots, got.AnswerCheck.Drift)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Managed struct {
 	keptValues map[string]string
 	began      bool // the begin record is written
 	lost       bool // a revert failed, so it is unknown what runs
-	canary     answers
+	answers    answers
 }
 
 // NewHook returns a Managed for a program, given by path or by name in PATH. It runs nothing. See
@@ -138,8 +138,8 @@ func (h *Managed) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if err := h.begin(); err != nil {
 		return h.untouched(err)
 	}
-	ask := func(ctx context.Context) answers { return h.plan.Ready.askCanary(ctx, nil) }
-	h.canary = answersBefore(ctx, h.canary, a, h.keptRuns(), ask)
+	ask := func(ctx context.Context) answers { return h.plan.Ready.askPrompts(ctx, nil) }
+	h.answers = answersBefore(ctx, h.answers, a, h.keptRuns(), ask)
 	w, err := h.plan.Ready.watchRestart(ctx)
 	if err != nil {
 		return h.untouched(err)
@@ -168,7 +168,7 @@ func (h *Managed) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if err := h.plan.Journal.Write(journal.Record{Kind: kind, Launch: name, Iteration: a.Iteration, Revert: a.Revert}); err != nil {
 		return h.takeBack(err, a, c, w)
 	}
-	return loop.Applied{Canary: canary(ctx, h.canary, a, ask)}
+	return loop.Applied{AnswerCheck: checkedAnswers(ctx, h.answers, a, ask)}
 }
 
 // intend records the change before it is made. The record has no launch, because only the
@@ -293,7 +293,7 @@ func (h *Managed) Kept() error {
 		return err
 	}
 	if len(h.runs) > 0 {
-		h.canary = answers{}
+		h.answers = answers{}
 	}
 	for _, c := range h.runs {
 		h.keptValues[c.Flag] = c.To

@@ -45,7 +45,7 @@ type owned struct {
 	first        *launcher.Launch // launch that was stopped first
 	earlier      map[int]uint64   // processes with the same command line at that time, PIDs with ticks
 	gone         error            // why no further change can be made
-	canary       answers          // answers of the kept launch
+	answers      answers          // answers of the kept launch
 }
 
 // begin writes the begin record, with the kept launch, once.
@@ -88,8 +88,8 @@ func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 		return s.untouched(err)
 	}
 	ended := s.Trouble()
-	ask := func(ctx context.Context) answers { return s.plan.Ready.askCanary(ctx, s.runs) }
-	s.canary = answersBefore(ctx, s.canary, a, s.runs == s.kept && ended == "", ask)
+	ask := func(ctx context.Context) answers { return s.plan.Ready.askPrompts(ctx, s.runs) }
+	s.answers = answersBefore(ctx, s.answers, a, s.runs == s.kept && ended == "", ask)
 	// The launch in the journal names the files, so recover finds the staged copies.
 	defer target.Unstage()
 	if err := target.Stage(); err != nil {
@@ -108,7 +108,7 @@ func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if !a.Revert {
 		s.changes = slices.Clone(a.Changes)
 	}
-	return loop.Applied{Ended: ended, Canary: canary(ctx, s.canary, a, ask)}
+	return loop.Applied{Ended: ended, AnswerCheck: checkedAnswers(ctx, s.answers, a, ask)}
 }
 
 // target returns the launch of a change.
@@ -359,7 +359,7 @@ func (s *owned) Kept() error {
 		return err
 	}
 	if s.kept != s.runs {
-		s.canary = answers{}
+		s.answers = answers{}
 	}
 	// The changed files are the kept ones now, with their present times.
 	for i := range s.runs.Files {

@@ -37,9 +37,9 @@ func TestCompared(t *testing.T) {
 		[]probe.Answer{answer("ab", []string{"a", "b"}, -1, -2), answer("ac", []string{"a", "c", "x"}, -1, -1, -1), {Text: "n"}},
 		[]probe.Answer{answer("ab", []string{"a", "b"}, -1.2, -2), answer("ad", []string{"a", "d", "x"}, -1.4, -9, -9), {Text: "n"}},
 	)
-	want := &loop.Canary{Prompts: 3, Same: 2, Drift: stat.Some(0.2)}
+	want := &loop.AnswerCheck{Prompts: 3, Same: 2, Drift: stat.Some(0.2)}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 })); diff != "" {
-		t.Errorf("canary (-want +got):\n%s", diff)
+		t.Errorf("answers (-want +got):\n%s", diff)
 	}
 	if got := compared([]probe.Answer{{Text: "a"}}, []probe.Answer{{Text: "b"}}); got.Drift.OK || got.Same != 0 {
 		t.Errorf("without log probabilities %+v", got)

@@ -102,7 +102,7 @@ func payload(v *loop.Event) Object {
 	case loop.EventRecovered:
 		return Object{{"condition", newCondition(v.Condition)}, {"took_s", v.Took.Seconds()}}
 	case loop.EventVerdict:
-		return append(members(newJudgement(v.Delta, predicted(v.Advice))), Member{"canary", (*canary)(v.Canary)})
+		return append(members(newJudgement(v.Delta, predicted(v.Advice))), Member{"answers", (*answerCheck)(v.AnswerCheck)})
 	case loop.EventPaused:
 		return Object{{"reason", cmp.Or(v.Text, "paused")}}
 	case loop.EventError:

@@ -73,7 +73,7 @@ func piloted() *loop.Snapshot {
 	}
 	second := iteration(2, 256, 300, s.Baseline, scaledSlots(300, 6210, .1), loop.IterationNoGain)
 	second.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.1), Mid: stat.Some(.15), High: stat.Some(.2)}}
-	second.Canary = &loop.Canary{Prompts: 12, Same: 9, Drift: stat.Some(.031)}
+	second.AnswerCheck = &loop.AnswerCheck{Prompts: 12, Same: 9, Drift: stat.Some(.031)}
 	withResult(&second, noGain())
 	third := iteration(3, 256, 512, s.Baseline, nil, loop.IterationBroken)
 	third.Predicted, third.Downtime = second.Predicted, 75*time.Second
@@ -102,7 +102,7 @@ func pilotedStory() []loop.Event {
 		{T: 31 * time.Second, Kind: loop.EventApplying, Iteration: 1, Change: change, Advice: advice, Command: launchWith(256)},
 		{T: 61 * time.Second, Kind: loop.EventTrial, Iteration: 1, Took: 20 * time.Second, Look: 1, Looks: 7, Next: 10 * time.Second, Verdict: &early, Text: "after 20 s: +82 % (+60 to +110 %); measured on: the load of before"},
 		{T: 71 * time.Second, Kind: loop.EventTrial, Iteration: 1, Took: 30 * time.Second, Look: 2, Looks: 7, Advice: advice, Verdict: provedResult(), Text: "after 30 s: +81 % (+75 to +88 %)"},
-		{T: 71 * time.Second, Kind: loop.EventVerdict, Iteration: 1, Delta: s.Iterations[0].Delta, Advice: advice, Verdict: provedResult(), Canary: &loop.Canary{Prompts: 12, Same: 12}},
+		{T: 71 * time.Second, Kind: loop.EventVerdict, Iteration: 1, Delta: s.Iterations[0].Delta, Advice: advice, Verdict: provedResult(), AnswerCheck: &loop.AnswerCheck{Prompts: 12, Same: 12}},
 		{T: 71 * time.Second, Kind: loop.EventKept, Iteration: 1, Change: change, Command: launchWith(256)},
 		{T: 90 * time.Second, Kind: loop.EventPaused, Text: "autopilot paused: nothing is changed until it is resumed"},
 		{T: 240 * time.Second, Kind: loop.EventError, Iteration: 3, Text: s.Iterations[2].Failure},
@@ -145,7 +145,7 @@ func TestPilotedEventsMatchSchema(t *testing.T) {
 		{"verdict", []string{"statistical", "limited_by"}, `{"after":"demand","before":"capacity"}`},
 		{"verdict", []string{"statistical_reason"}, `null`},
 		{"verdict", []string{"prediction", "held"}, `true`},
-		{"verdict", []string{"canary", "same"}, `12`},
+		{"verdict", []string{"answers", "same"}, `12`},
 		{"trial", []string{"statistical", "settled"}, `true`},
 		{"trial", []string{"measured_s"}, `30`},
 		{"trial", []string{"look"}, `2`},

@@ -101,8 +101,8 @@ type process struct {
 	Threads  int           `json:"threads"`
 }
 
-// canary is a loop.Canary in documents, for the same reason.
-type canary struct {
+// answerCheck is a loop.AnswerCheck in documents, for the same reason.
+type answerCheck struct {
 	Prompts int      `json:"prompts"`
 	Same    int      `json:"same"`
 	Drift   stat.Opt `json:"drift"`
@@ -195,7 +195,7 @@ type iteration struct {
 	Load      []string            `json:"load"`
 	Downtime  time.Duration       `json:"downtime_s" absent:"0"`
 	Failure   string              `json:"failure" absent:""`
-	Canary    *canary             `json:"canary"`
+	Answers   *answerCheck        `json:"answers"`
 	Verdict   *judgement          `json:"verdict"`
 }
 
@@ -206,7 +206,7 @@ func iterations(list []loop.Iteration) []iteration {
 		o := iteration{
 			Iteration: it.N, At: it.At, Up: it.Up, Settled: it.Settled, End: it.End, Noticed: it.Noticed, Changes: it.Changes, Text: it.Text, Command: it.Command,
 			Predicted: it.Predicted, Before: newSummary(it.Before), After: newSummary(it.After), Load: it.Load, Downtime: it.Downtime, Failure: it.Failure,
-			Canary: (*canary)(it.Canary),
+			Answers: (*answerCheck)(it.AnswerCheck),
 		}
 		if it.End == loop.IterationOpen {
 			o.End = "open"

@@ -242,7 +242,7 @@ func (n *Narrator) verdict(e *loop.Event) {
 		}
 		n.block(tuning.Delta(e.Delta, predictions))
 	}
-	if text, changed := e.Canary.Summary(); changed {
+	if text, changed := e.AnswerCheck.Summary(); changed {
 		n.print("check the answers: " + text)
 	} else {
 		n.print(text)

@@ -90,7 +90,7 @@ func changeNote(it *loop.Iteration) string {
 	for _, r := range Remarks(d) {
 		parts = append(parts, r.String())
 	}
-	if text, _ := it.Canary.Summary(); text != "" {
+	if text, _ := it.AnswerCheck.Summary(); text != "" {
 		parts = append(parts, Sentence(text))
 	}
 	if it.Downtime > 0 {

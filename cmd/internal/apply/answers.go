@@ -12,10 +12,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// canaryPrompts are the prompts sent before and after a change that may alter answers:
+// comparedPrompts are the prompts sent before and after a change that may alter answers:
 // facts, arithmetic, code, other languages, a list and prose, because a loss of
 // precision shows in some of them first.
-var canaryPrompts = [...]string{
+var comparedPrompts = [...]string{
 	"The capital of France is",
 	"Q: What is 17 * 23? A: 17 * 23 =",
 	"def fibonacci(n):\n    \"\"\"Return the n-th Fibonacci number.\"\"\"\n",
@@ -27,31 +27,31 @@ var canaryPrompts = [...]string{
 }
 
 const (
-	canaryTokens = 32
-	// canaryWithin limits all prompts together. A server under load has a queue.
-	canaryWithin = 2 * time.Minute
+	answerTokens = 32
+	// answersWithin limits all prompts together. A server under load has a queue.
+	answersWithin = 2 * time.Minute
 )
 
-// answers holds the answers to the canary prompts.
+// answers holds the answers to the prompts.
 type answers struct {
 	list []probe.Answer // by prompt, nil if there are none
 	why  string         // why there are none
 }
 
-// askCanary sends the canary prompts and returns the answers.
-func (r Readiness) askCanary(ctx context.Context, l *launcher.Launch) answers {
+// askPrompts sends the prompts and returns the answers.
+func (r Readiness) askPrompts(ctx context.Context, l *launcher.Launch) answers {
 	d, err := r.connect(l)
 	if err != nil {
 		return answers{why: err.Error()}
 	}
 	defer d.close()
-	limited, cancel := context.WithTimeout(ctx, canaryWithin)
+	limited, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	var got answers
-	for i, prompt := range canaryPrompts {
-		answer, err := d.client.Greedy(limited, prompt, canaryTokens)
+	for i, prompt := range comparedPrompts {
+		answer, err := d.client.Greedy(limited, prompt, answerTokens)
 		if err != nil {
-			return answers{why: fmt.Sprintf("prompt %d of %d got no answer: %v", i+1, len(canaryPrompts), err)}
+			return answers{why: fmt.Sprintf("prompt %d of %d got no answer: %v", i+1, len(comparedPrompts), err)}
 		}
 		got.list = append(got.list, answer)
 	}
@@ -70,26 +70,26 @@ func answersBefore(ctx context.Context, have answers, a loop.Apply, keptRuns boo
 	return ask(ctx)
 }
 
-// canary compares answers before and after a change; nil if the change needs no
+// checkedAnswers compares answers before and after a change; nil if the change needs no
 // comparison.
-func canary(ctx context.Context, before answers, a loop.Apply, ask func(context.Context) answers) *loop.Canary {
+func checkedAnswers(ctx context.Context, before answers, a loop.Apply, ask func(context.Context) answers) *loop.AnswerCheck {
 	if !a.Answers || a.Revert {
 		return nil
 	}
 	if before.list == nil {
-		return &loop.Canary{Why: "before the change: " + before.why}
+		return &loop.AnswerCheck{Why: "before the change: " + before.why}
 	}
 	after := ask(ctx)
 	if after.list == nil {
-		return &loop.Canary{Why: "after the change: " + after.why}
+		return &loop.AnswerCheck{Why: "after the change: " + after.why}
 	}
 	return compared(before.list, after.list)
 }
 
 // compared compares answers prompt by prompt. It compares probabilities only up to the
 // first different token, because after it the answers continue different texts.
-func compared(before, after []probe.Answer) *loop.Canary {
-	c := &loop.Canary{Prompts: min(len(before), len(after))}
+func compared(before, after []probe.Answer) *loop.AnswerCheck {
+	c := &loop.AnswerCheck{Prompts: min(len(before), len(after))}
 	sum, n := 0.0, 0
 	for i := range c.Prompts {
 		a, b := before[i], after[i]
