@@ -60,6 +60,7 @@ func Connect(context string) (*Cluster, error) {
 	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
 	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
 	config.UserAgent = manager
+	config.QPS, config.Burst = 20, 40 // the library's own 5 requests a second delay the start by seconds
 	config.WarningHandler = rest.NoWarnings{} // they would be written over the screen, as the library's log
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
@@ -121,6 +122,15 @@ func (c *Cluster) explain(err error) error {
 	return err
 }
 
+// send sends a request with an object as JSON, and reads the answer into out.
+func (c *Cluster) send(ctx context.Context, r *rest.Request, object, out any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return c.read(ctx, r.SetHeader("Content-Type", "application/json").Body(text), out)
+}
+
 // patch sends a JSON patch, and reads the new object into out.
 func (c *Cluster) patch(ctx context.Context, path string, patch []Operation, out any) error {
 	text, err := json.Marshal(patch)
@@ -141,6 +151,7 @@ type Operation struct {
 type Verb struct {
 	Verb, Group, Resource, Subresource string
 	For                                string // what rooftop does with it
+	Canary                             bool   // only --canary takes it
 	Allowed                            bool
 	Reason                             string // why it is not allowed, in the cluster's words
 }
@@ -162,18 +173,13 @@ func (c *Cluster) ask(ctx context.Context, namespace string, v *Verb) error {
 			"namespace": namespace, "verb": v.Verb, "group": v.Group, "resource": v.Resource, "subresource": v.Subresource,
 		}},
 	}
-	text, err := json.Marshal(review)
-	if err != nil {
-		return err
-	}
 	var answer struct {
 		Status struct {
 			Allowed                 bool
 			Reason, EvaluationError string
 		}
 	}
-	r := c.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").SetHeader("Content-Type", "application/json").Body(text)
-	if err := c.read(ctx, r, &answer); err != nil {
+	if err := c.send(ctx, c.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), review, &answer); err != nil {
 		return err
 	}
 	v.Allowed, v.Reason = answer.Status.Allowed, cmp.Or(answer.Status.Reason, answer.Status.EvaluationError)

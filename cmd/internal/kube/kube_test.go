@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // api is an API server with a few answers, as JSON by path; it answers others with 404.
@@ -26,7 +28,13 @@ func (a api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // workload returns the workload of a name in a cluster with these answers.
 func (a api) workload(t *testing.T, name string) *Workload {
 	t.Helper()
-	s := httptest.NewServer(a)
+	return workloadOf(t, a, name)
+}
+
+// workloadOf returns the workload of a name in the cluster of an API server.
+func workloadOf(t *testing.T, api http.Handler, name string) *Workload {
+	t.Helper()
+	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
 	config := filepath.Join(t.TempDir(), "config")
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + s.URL + `"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"","namespace":"llm"}}]}`
@@ -158,6 +166,43 @@ func TestTroubleOfPodsIsOneSentence(t *testing.T) {
 		got, hopeless := w.Trouble(t.Context(), &p)
 		if !strings.Contains(got, c.want) || c.want == "" && got != "" || hopeless != c.hopeless {
 			t.Errorf("%s: %q, hopeless %v, want %q", name, got, hopeless, c.want)
+		}
+	}
+}
+
+func TestPodsOfNobodyEnd(t *testing.T) {
+	w := api{"/api/v1/namespaces/llm/pods/p-1/log": "ValueError: too few blocks\n"}.workload(t, "deployment/vllm")
+	for status, want := range map[string]string{
+		`{"phase":"Failed","containerStatuses":[{"name":"vllm","state":{"terminated":{"exitCode":1}}}]}`:          "ValueError: too few blocks (it ended with exit status 1)",
+		`{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory."}`:                 "Evicted: The node was low on resource: memory.",
+		`{"phase":"Succeeded","initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":0}}}]}`:      "it ended with exit status 0",
+		`{"phase":"Running","initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":0}}}]}`:        "",
+		`{"phase":"Running","conditions":[{"type":"DisruptionTarget","status":"True","message":"drained by x"}]}`: "it is being deleted: drained by x",
+	} {
+		var p Pod
+		if err := json.Unmarshal([]byte(pod("p-1", "[]", status)), &p); err != nil {
+			t.Fatal(err)
+		}
+		p.Metadata.OwnerReferences = nil
+		if strings.HasPrefix(want, "it is being") {
+			p.Metadata.DeletionTimestamp = &p.Metadata.CreationTimestamp
+		}
+		if got, hopeless := w.Trouble(t.Context(), &p); !strings.Contains(got, want) || hopeless != (want != "") || want == "" && got != "" {
+			t.Errorf("%s: %q, hopeless %v, want %q", status, got, hopeless, want)
+		}
+	}
+}
+
+func TestATunnelToAPodLeadsToNoOther(t *testing.T) {
+	for status, want := range map[string]string{ready: "", `{"phase":"Running","conditions":[{"type":"Ready","status":"False","message":"no"}]}`: "is not ready: no"} {
+		w := api{"/api/v1/namespaces/llm/pods": `{"items":[` + strings.Replace(pod("vllm-1", "[]", status), `"metadata":{`, `"metadata":{"uid":"2",`, 1) + `]}`}.workload(t, "statefulset/vllm")
+		for uid, want := range map[types.UID]string{"2": want, "1": "pod vllm-1 is gone"} {
+			p := new(Pod)
+			p.Metadata.Name, p.Metadata.UID = "vllm-1", uid
+			got, err := (&Tunnel{w: w, only: p}).pod(t.Context())
+			if want == "" && (err != nil || got.Metadata.Name != "vllm-1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("to the pod %s: %v, want %q", uid, err, want)
+			}
 		}
 	}
 }

@@ -21,6 +21,7 @@ type Pod struct {
 	} `json:"spec"`
 	Status struct {
 		Phase                 string
+		Reason, Message       string
 		Conditions            []Condition
 		InitContainerStatuses []containerStatus
 		ContainerStatuses     []containerStatus
@@ -51,18 +52,18 @@ func (w *Workload) Pods(ctx context.Context, o *Object) ([]Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the selector of %s: %w", w, err)
 	}
-	var list struct{ Items []Pod }
-	if err := w.get(ctx, "/api/v1/namespaces/"+w.Namespace+"/pods", map[string]string{"labelSelector": selector.String()}, &list); err != nil {
+	list, err := w.list(ctx, "labelSelector", selector.String())
+	if err != nil {
 		return nil, err
 	}
 	template, _ := o.Container(w.Container)
-	list.Items = slices.DeleteFunc(list.Items, func(p Pod) bool { return p.Metadata.DeletionTimestamp != nil || !w.made(o, &p) })
-	for i := range list.Items {
-		p := &list.Items[i]
+	list = slices.DeleteFunc(list, func(p Pod) bool { return p.Metadata.DeletionTimestamp != nil || !w.made(o, &p) })
+	for i := range list {
+		p := &list[i]
 		c := p.container(w.Container)
 		p.Current = c != nil && template != nil && c.asks(template)
 	}
-	slices.SortStableFunc(list.Items, func(a, b Pod) int {
+	slices.SortStableFunc(list, func(a, b Pod) int {
 		for _, better := range []func(*Pod) bool{(*Pod).Ready, func(p *Pod) bool { return p.Current }} {
 			if x, y := better(&a), better(&b); x != y {
 				if x {
@@ -73,7 +74,14 @@ func (w *Workload) Pods(ctx context.Context, o *Object) ([]Pod, error) {
 		}
 		return b.Metadata.CreationTimestamp.Compare(a.Metadata.CreationTimestamp.Time)
 	})
-	return list.Items, nil
+	return list, nil
+}
+
+// list returns the pods of the namespace that a selector, of labels or of fields, selects.
+func (w *Workload) list(ctx context.Context, kind, selector string) ([]Pod, error) {
+	var list struct{ Items []Pod }
+	err := w.get(ctx, "/api/v1/namespaces/"+w.Namespace+"/pods", map[string]string{kind: selector}, &list)
+	return list.Items, err
 }
 
 // made reports whether the workload, or a ReplicaSet in its place, made a pod. Others may have its labels.
@@ -101,6 +109,15 @@ func (p *Pod) condition(kind string) Condition {
 	return p.Status.Conditions[i]
 }
 
+// Restarts returns how often containers of a pod were started again.
+func (p *Pod) Restarts() int {
+	n := 0
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		n += s.RestartCount
+	}
+	return n
+}
+
 // Ready reports whether a pod takes requests.
 func (p *Pod) Ready() bool { return p.condition("Ready").Status == "True" }
 
@@ -119,8 +136,14 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 	if c := p.condition("PodScheduled"); c.Status == "False" {
 		return told("no node can run it: %s", strings.TrimSuffix(c.Message, ".")), false
 	}
-	if p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded" {
+	over := p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded"
+	switch alone := metav1.GetControllerOf(&p.Metadata) == nil; {
+	case over && !alone:
 		return "", false // Kubernetes makes another one in its place
+	case over && p.Status.Reason != "":
+		return told("%s", join(p.Status.Reason, p.Status.Message)), true
+	case alone && p.Metadata.DeletionTimestamp != nil:
+		return told("it is being deleted: %s", cmp.Or(p.condition("DisruptionTarget").Message, "somebody else did that")), true
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		end := s.State.Terminated
@@ -141,6 +164,9 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 		case waits != nil && slices.Contains(cannotStart, waits.Reason):
 			return told("it does not start: %s", join(waits.Reason, waits.Message)), true
 		}
+	}
+	if over {
+		return told("it ended with exit status 0"), true
 	}
 	return "", false
 }

@@ -17,10 +17,11 @@ import (
 )
 
 // Tunnel is an address of this machine that leads to the server in one pod of a workload, through the API
-// server, as kubectl port-forward does. When the pod is gone it leads to another one. Polling costs the API
-// server one connection, and no requests.
+// server, as kubectl port-forward does. When the pod is gone it leads to another one, unless it is of one pod
+// only. Polling costs the API server one connection, and no requests.
 type Tunnel struct {
 	w        *Workload
+	only     *Pod // nil if it may lead to any pod of the workload
 	listener net.Listener
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
@@ -46,8 +47,13 @@ const (
 const connectEvery = time.Second
 
 // Listen returns a tunnel that leads to a pod of the workload as soon as one is ready.
-func (w *Workload) Listen(ctx context.Context) (*Tunnel, error) {
-	t := &Tunnel{w: w}
+func (w *Workload) Listen(ctx context.Context) (*Tunnel, error) { return w.listen(ctx, nil) }
+
+// ListenTo returns a tunnel that leads to one pod, and to no other one when that is gone.
+func (w *Workload) ListenTo(ctx context.Context, p *Pod) (*Tunnel, error) { return w.listen(ctx, p) }
+
+func (w *Workload) listen(ctx context.Context, only *Pod) (*Tunnel, error) {
+	t := &Tunnel{w: w, only: only}
 	var err error
 	if t.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
@@ -153,23 +159,10 @@ var errGone = errors.New("the connection to the pod has ended")
 func (t *Tunnel) connect(ctx context.Context) error {
 	t.tried = time.Now()
 	t.why = func() error {
-		o, err := t.w.Read(ctx)
+		pod, err := t.pod(ctx)
 		if err != nil {
 			return err
 		}
-		pods, err := t.w.Pods(ctx, o)
-		switch {
-		case err != nil:
-			return err
-		case len(pods) == 0:
-			return fmt.Errorf("%s has no pods", t.w)
-		case !pods[0].Ready():
-			if why, _ := t.w.Trouble(ctx, &pods[0]); why != "" {
-				return fmt.Errorf("%s has no pod that is ready; %s", t.w, why)
-			}
-			return fmt.Errorf("%s has no pod that is ready; %s", t.w, pods[0].State())
-		}
-		pod := &pods[0]
 		container := pod.container(t.w.Container)
 		if container == nil {
 			return fmt.Errorf("pod %s has no container %s", pod.Metadata.Name, t.w.Container)
@@ -191,6 +184,40 @@ func (t *Tunnel) connect(ctx context.Context) error {
 		return nil
 	}()
 	return t.why
+}
+
+// pod returns the pod that requests should be sent to, which is ready.
+func (t *Tunnel) pod(ctx context.Context) (*Pod, error) {
+	if t.only != nil {
+		about := &t.only.Metadata
+		list, err := t.w.list(ctx, "fieldSelector", "metadata.name="+about.Name)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(list) == 0 || list[0].Metadata.UID != about.UID:
+			return nil, fmt.Errorf("pod %s is gone", about.Name)
+		case !list[0].Ready():
+			return nil, errors.New(list[0].State())
+		}
+		return &list[0], nil
+	}
+	o, err := t.w.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := t.w.Pods(ctx, o)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(pods) == 0:
+		return nil, fmt.Errorf("%s has no pods", t.w)
+	case !pods[0].Ready():
+		if why, _ := t.w.Trouble(ctx, &pods[0]); why != "" {
+			return nil, fmt.Errorf("%s has no pod that is ready; %s", t.w, why)
+		}
+		return nil, fmt.Errorf("%s has no pod that is ready; %s", t.w, pods[0].State())
+	}
+	return &pods[0], nil
 }
 
 // connectWithin limits a connection to a pod.

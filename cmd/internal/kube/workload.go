@@ -116,8 +116,10 @@ func (w *Workload) Patch(ctx context.Context, list []Operation) (*Object, error)
 
 // Object is a workload as the API server has it.
 type Object struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Spec     struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Spec       struct {
 		Replicas *int                  `json:"replicas"`
 		Selector *metav1.LabelSelector `json:"selector"`
 		Strategy struct {
@@ -129,12 +131,9 @@ type Object struct {
 				Partition int `json:"partition"`
 			} `json:"rollingUpdate"`
 		} `json:"updateStrategy"`
-		Paused   bool `json:"paused"`
-		Template struct {
-			Spec struct {
-				Containers []Container `json:"containers"`
-			} `json:"spec"`
-		} `json:"template"`
+		Paused               bool              `json:"paused"`
+		Template             Template          `json:"template"`
+		VolumeClaimTemplates []json.RawMessage `json:"volumeClaimTemplates"`
 	} `json:"spec"`
 	Status struct {
 		ObservedGeneration int64  `json:"observedGeneration"`
@@ -146,6 +145,21 @@ type Object struct {
 		UpdateRevision     string `json:"updateRevision"`
 		Conditions         []Condition
 	} `json:"status"`
+}
+
+// Template is what the pods of an object are made from.
+type Template struct {
+	Text json.RawMessage `json:"-"` // all of it, as the API server has it
+	Spec struct {
+		Containers []Container `json:"containers"`
+	} `json:"spec"`
+}
+
+// UnmarshalJSON reads a template, and keeps its text.
+func (t *Template) UnmarshalJSON(text []byte) error {
+	type plain Template
+	t.Text = bytes.Clone(text)
+	return json.Unmarshal(text, (*plain)(t))
 }
 
 // Failure returns why Kubernetes cannot make pods, such as a quota; "" if it can.
@@ -167,6 +181,8 @@ type Container struct {
 	Args      json.RawMessage `json:"args"`
 	Env       json.RawMessage `json:"env"`
 	Ports     []port          `json:"ports"`
+	Readiness json.RawMessage `json:"readinessProbe"`
+	Startup   json.RawMessage `json:"startupProbe"`
 	Resources struct {
 		Limits map[string]json.RawMessage `json:"limits"`
 	} `json:"resources"`
@@ -334,7 +350,7 @@ func (w *Workload) Config(o *Object) *launch.Config {
 }
 
 // Verbs asks the API server what this account may do of what rooftop does: first what reading takes, then what
-// changes take.
+// changes take, then what --canary takes.
 func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 	list := []Verb{
 		{Verb: "get", Group: w.kind.group, Resource: w.kind.resource, For: "read the launch command"},
@@ -343,6 +359,13 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 		{Verb: "patch", Group: w.kind.group, Resource: w.kind.resource, For: "make a change and revert it"},
 		{Verb: "get", Resource: "pods", Subresource: "log", For: "say why a pod failed"},
 		{Verb: "delete", Resource: "pods", For: "start a server once more with what it has, and replace a pod of a StatefulSet that never got ready"},
+	}
+	for _, verb := range []string{"get", "create", "update", "delete"} {
+		list = append(list, Verb{Verb: verb, Group: leaseGroup, Resource: leaseResource, For: "keep others from changing the server meanwhile"})
+	}
+	for _, v := range []Verb{{Verb: "create", Resource: "pods"}, {Verb: "list", Resource: "services"}} {
+		v.For, v.Canary = "try a change on one more pod (--canary)", true
+		list = append(list, v)
 	}
 	for i := range list {
 		if err := w.ask(ctx, w.Namespace, &list[i]); err != nil {
