@@ -35,6 +35,26 @@ type Manager interface {
 	Close()
 }
 
+// Copier is a Manager that can start one more copy of a server beside those that run, under the same traffic.
+type Copier interface {
+	Manager
+	// Beside starts a copy with a change, and returns when it takes requests. The others stay as they are.
+	// The error is an *UntouchedError if nothing of the copy is left.
+	Beside(ctx context.Context, c *Change) (Copy, error)
+}
+
+// Copy is a copy of a server that runs beside others. It need not be safe for concurrent use.
+type Copy interface {
+	// URL is the base URL of the copy, Others are those of the others that are measured; until Remove.
+	URL() string
+	Others() []string
+	// Ended returns why the copy, or one of the others, will not answer or can no longer be compared; nil
+	// while it can, or if that is not known.
+	Ended(ctx context.Context) error
+	// Remove ends the copy, and returns when it is gone. It can be repeated.
+	Remove(ctx context.Context) error
+}
+
 // UntouchedError means that a change was not made and the server runs as before.
 type UntouchedError struct{ Err error }
 
