@@ -15,7 +15,7 @@ import (
 // else writes the object too.
 func New(ctx context.Context, at *kube.Workload, within time.Duration, force bool) (*Workload, error) {
 	at = at.Patient(awayWithin)
-	w := &Workload{at: at, within: within, id: fmt.Sprintf("%s-%x", serverdir.Hostname(), time.Now().UnixNano())}
+	w := newWorkload(at, fmt.Sprintf("%s-%x", serverdir.Hostname(), time.Now().UnixNano()), within)
 	o, err := at.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -29,12 +29,19 @@ func New(ctx context.Context, at *kube.Workload, within time.Duration, force boo
 	}
 	var missing []string
 	for i := range verbs {
-		if !verbs[i].Allowed {
-			missing = append(missing, verbs[i].String())
+		switch v := &verbs[i]; {
+		case v.Allowed:
+		case v.Canary:
+			w.lacks = append(w.lacks, v.String())
+		default:
+			missing = append(missing, v.String())
 		}
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("this account may not %s in the namespace %s, so %s would not be put back surely: 'rooftop doctor --kube %s' says more", strings.Join(missing, ", "), at.Namespace, w.Name(), w.Name())
+	}
+	if err := w.alone(ctx, o); err != nil {
+		return nil, err
 	}
 	container, _ := o.Container(at.Container)
 	w.kept, w.from = container.Launch(), settingsOf(container)
@@ -70,9 +77,22 @@ func (w *Workload) changeable(o *kube.Object, force bool) error {
 	return nil
 }
 
+// alone returns who else changes the object, or has left a canary pod; nil if nobody does. Only Make and Beside
+// take the lease, so that a dry run changes nothing and keeps nobody else from a run.
+func (w *Workload) alone(ctx context.Context, o *kube.Object) error {
+	if err := w.lease.Check(ctx); err != nil {
+		return err
+	}
+	list, err := w.at.Canaries(ctx, o)
+	if len(list) > 0 {
+		return fmt.Errorf("%s has a canary pod already, %s, by %s; if that has ended, 'rooftop recover --kube' deletes it from anywhere", w.Name(), list[0].Metadata.Name, runOf(&list[0]))
+	}
+	return err
+}
+
 // note finds what a person should know before the first change.
 func (w *Workload) note(ctx context.Context, o *kube.Object) {
-	w.notes = append(w.notes, fmt.Sprintf("Kubernetes runs the server as %s: a change replaces its pods; until it is kept, the annotation %s has what stood there before", w.at.Place(), annotation))
+	w.notes = append(w.notes, fmt.Sprintf("Kubernetes runs the server as %s: a change replaces its pods; until it is kept, the annotation %s has what stood there before, and the lease %s keeps others from changing it", w.at.Place(), annotation, w.lease.Name()))
 	if n := o.Replicas(); n > 1 {
 		w.notes = append(w.notes, fmt.Sprintf("%s has %d pods: one of them is measured, and a change is made to all", w.Name(), n))
 	}
@@ -86,21 +106,35 @@ func (w *Workload) note(ctx context.Context, o *kube.Object) {
 }
 
 // Left returns a workload to undo what any run of rooftop left in it, within a time, and sentences about what
-// that is; none if no change is on trial. It changes nothing.
+// that is; none if no change is on trial and no canary pod is left. It changes nothing.
 func Left(ctx context.Context, at *kube.Workload, within time.Duration) (*Workload, []string, error) {
 	o, err := at.Read(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	at = at.Patient(awayWithin)
-	w := &Workload{at: at, within: within}
+	w := newWorkload(at, "", within)
 	t, err := trialOf(o)
-	if t == nil || err != nil || t.over(o) {
+	if err != nil {
 		return w, nil, err
 	}
-	at.Container = t.Container
-	return w, []string{
-		fmt.Sprintf("process %d of rooftop on %s put a change on trial and did not end it", t.Process, t.Machine),
-		"if that process still runs, it measures the change: leave it alone",
-	}, nil
+	var found []string
+	if t != nil && !t.over(o) {
+		at.Container = t.Container
+		found = append(found, fmt.Sprintf("%s put a change on trial and did not end it", &t.run))
+		w.undo = w.restores()
+	}
+	list, err := at.Canaries(ctx, o)
+	for i := range list {
+		found = append(found, fmt.Sprintf("a canary pod, %s, was left by %s", list[i].Metadata.Name, runOf(&list[i])))
+		w.undo = append(w.undo, "delete the pod "+list[i].Metadata.Name)
+	}
+	if len(found) > 0 {
+		found = append(found, "if that process still runs, it measures the change: leave it alone")
+		if held := w.lease.Check(ctx); held != nil {
+			found = append(found, held.Error())
+			w.undo = append([]string{"wait whether the lease is renewed, and do nothing if it is"}, w.undo...)
+		}
+	}
+	return w, found, err
 }

@@ -17,11 +17,23 @@ import (
 // annotation is on an object while a change to it is on trial.
 const annotation = "rooftop.dev/trial"
 
-// trial is the value of the annotation: who changed what.
+// run is a run of rooftop.
+type run struct {
+	ID      string `json:"id"`      // also in its journal
+	Machine string `json:"machine"` // where rooftop runs
+	Process int    `json:"process"` // its PID there
+}
+
+func (r *run) String() string {
+	if r.Machine == "" {
+		return "a rooftop that is not known"
+	}
+	return fmt.Sprintf("process %d of rooftop on %s", r.Process, r.Machine)
+}
+
+// trial is the value of the annotation: who changed what. On a canary pod it is only who.
 type trial struct {
-	ID        string   `json:"id"`      // of the run of rooftop, also in its journal
-	Machine   string   `json:"machine"` // where rooftop runs
-	Process   int      `json:"process"` // its PID there
+	run
 	Container string   `json:"container"`
 	Revision  string   `json:"revision"` // of the Deployment before the change
 	From      settings `json:"from"`
@@ -205,5 +217,5 @@ func trialOf(o *kube.Object) (*trial, error) {
 
 // taken returns an error that says who has a change on trial.
 func (t *trial) taken(name string) error {
-	return fmt.Errorf("a change to %s is on trial already, by process %d of rooftop on %s; if that has ended, 'rooftop recover --kube' puts it back from anywhere", name, t.Process, t.Machine)
+	return fmt.Errorf("a change to %s is on trial already, by %s; if that has ended, 'rooftop recover --kube' puts it back from anywhere", name, &t.run)
 }

@@ -62,7 +62,7 @@ func TestPatchesTestWhatTheyReplace(t *testing.T) {
 }
 
 func TestWhatIsOnTrialIsReadBack(t *testing.T) {
-	on := trial{ID: "node-1", Machine: "node", Process: 7, Container: "vllm", From: settings{Args: json.RawMessage(`["<&>"]`)}, To: settings{Args: json.RawMessage(`["b"]`)}}
+	on := trial{run: run{ID: "node-1", Machine: "node", Process: 7}, Container: "vllm", From: settings{Args: json.RawMessage(`["<&>"]`)}, To: settings{Args: json.RawMessage(`["b"]`)}}
 	var o kube.Object
 	steps := on.note(&o)
 	var text string

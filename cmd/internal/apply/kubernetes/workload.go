@@ -21,15 +21,18 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// Workload is an object whose pods run a server: a manager.Manager. It is not safe for concurrent use.
+// Workload is an object whose pods run a server: a manager.Copier. It is not safe for concurrent use.
 type Workload struct {
 	at     *kube.Workload
 	id     string        // of the run, "" to undo what any run left
 	within time.Duration // limits a rollout
-	kept   *launcher.Launch
-	from   settings // of kept
-	runs   *trial   // on trial now, nil after a revert
+	lease  *kube.Lease
+	kept   *launcher.Launch // nil to undo what a run left
+	from   settings         // of kept
+	runs   *trial           // on trial now, nil after a revert
 	notes  []string
+	lacks  []string     // verbs of --canary that the account may not use
+	undo   []string     // steps to undo what Left found
 	tunnel *kube.Tunnel // of Reach; nil before
 	looked time.Time    // when Ended last asked the cluster
 }
@@ -44,7 +47,11 @@ func Known(l *launcher.Launch, within time.Duration) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workload{at: at.Patient(awayWithin), id: l.Workload.Run, within: within}, nil
+	return newWorkload(at.Patient(awayWithin), l.Workload.Run, within), nil
+}
+
+func newWorkload(at *kube.Workload, id string, within time.Duration) *Workload {
+	return &Workload{at: at, id: id, within: within, lease: at.Lease(id, fmt.Sprintf("process %d on %s", os.Getpid(), serverdir.Hostname()))}
 }
 
 // Mode returns "workload".
@@ -66,9 +73,13 @@ func (w *Workload) Notes() []string { return w.notes }
 
 // Steps returns what Make would do.
 func (w *Workload) Steps(c *manager.Change) []string {
-	wait := "wait until Kubernetes has replaced its pods"
-	if len(c.All) == 0 {
-		return []string{fmt.Sprintf("restore what the annotation %s of %s has", annotation, w.Name()), wait}
+	switch {
+	case len(w.undo) > 0:
+		return w.undo
+	case len(c.All) == 0 && w.kept == nil:
+		return append(w.restores(), "delete the canary pod of that run, if one is left")
+	case len(c.All) == 0:
+		return w.restores()
 	}
 	target, err := w.target(c.All)
 	if err != nil {
@@ -76,8 +87,15 @@ func (w *Workload) Steps(c *manager.Change) []string {
 	}
 	return []string{
 		fmt.Sprintf("change %s, so that its container %s starts %s, and keep what stands there now in the annotation %s", w.Name(), w.at.Container, target.Command(), annotation),
-		wait,
+		untilReplaced,
 	}
+}
+
+const untilReplaced = "wait until Kubernetes has replaced its pods"
+
+// restores returns the steps of a revert.
+func (w *Workload) restores() []string {
+	return []string{fmt.Sprintf("restore what the annotation %s of %s has", annotation, w.Name()), untilReplaced}
 }
 
 // target returns the launch of changes to the kept one. Settings of a config file are overridden on the
@@ -89,18 +107,16 @@ func (w *Workload) target(changes []engine.Change) (*launcher.Launch, error) {
 	return w.kept.With(changes, true)
 }
 
-// Make makes a change or reverts it, and returns when Kubernetes has replaced all pods.
+// Make makes a change or reverts it, and returns when Kubernetes has replaced all pods. A revert deletes canary
+// pods of the run.
 func (w *Workload) Make(ctx context.Context, change *manager.Change) error {
-	o, err := w.at.Read(ctx)
 	if len(change.All) == 0 {
-		if err == nil {
-			err = w.revert(ctx, o)
-		}
-		if err != nil {
-			return err
-		}
-		w.runs = nil
-		return w.rollOut(ctx, true)
+		return w.undone(ctx)
+	}
+	err := w.lease.Take(ctx, false)
+	var o *kube.Object
+	if err == nil {
+		o, err = w.at.Read(ctx)
 	}
 	var target *launcher.Launch
 	if err == nil {
@@ -117,6 +133,27 @@ func (w *Workload) Make(ctx context.Context, change *manager.Change) error {
 		return w.again(ctx, o)
 	}
 	return w.rollOut(ctx, false)
+}
+
+// undone reverts what is on trial. The lease is that of the run, unless this undoes what another process left.
+func (w *Workload) undone(ctx context.Context) error {
+	if w.kept == nil {
+		if err := w.lease.Take(ctx, true); err != nil {
+			return err
+		}
+		defer w.lease.Release()
+	}
+	o, err := w.at.Read(ctx)
+	if err != nil {
+		return err
+	}
+	reverted := w.revert(ctx, o)
+	removed := w.remove(ctx, o) // even if the object cannot be reverted
+	if err := cmp.Or(reverted, removed); err != nil {
+		return err
+	}
+	w.runs = nil
+	return w.rollOut(ctx, true)
 }
 
 // set writes a launch into the object. The error is a *manager.UntouchedError if that was surely not done.
@@ -138,7 +175,7 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 		err = w.changed()
 	}
 	t := &trial{
-		ID: w.id, Machine: serverdir.Hostname(), Process: os.Getpid(), Container: w.at.Container, Revision: o.Metadata.Annotations[revision], From: w.from,
+		run: w.run(), Container: w.at.Container, Revision: o.Metadata.Annotations[revision], From: w.from,
 	}
 	if err == nil {
 		t.To, err = w.from.with(w.kept, target)
@@ -164,6 +201,10 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 		}
 	}
 	return &manager.UntouchedError{Err: err}
+}
+
+func (w *Workload) run() run {
+	return run{ID: w.id, Machine: serverdir.Hostname(), Process: os.Getpid()}
 }
 
 // owns reports whether a change on trial is one of this run.
@@ -214,9 +255,13 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
 	return nil
 }
 
-// Keep removes the annotation with what stood there before the latest change. Without one it does nothing.
+// Keep removes the annotation with what stood there before the latest change. Without one it does nothing. Where
+// this ends a run of another process it deletes that one's canary pod.
 func (w *Workload) Keep(ctx context.Context) error {
 	o, err := w.at.Read(ctx)
+	if err == nil && w.kept == nil {
+		err = w.remove(ctx, o)
+	}
 	if err != nil {
 		return err
 	}
@@ -404,8 +449,9 @@ func (w *Workload) Reach(ctx context.Context) (string, error) {
 	return w.tunnel.URL(), nil
 }
 
-// Close closes what Reach opened.
+// Close closes what Reach opened, and gives up the lease.
 func (w *Workload) Close() {
+	w.lease.Release()
 	if w.tunnel != nil {
 		w.tunnel.Close()
 	}
