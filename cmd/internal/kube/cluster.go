@@ -60,7 +60,7 @@ func Connect(context string) (*Cluster, error) {
 	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
 	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
 	config.UserAgent = manager
-	config.QPS, config.Burst = 20, 40 // the library's own 5 requests a second delay the start by seconds
+	config.QPS, config.Burst = 20, 40         // the library's own 5 requests a second delay the start by seconds
 	config.WarningHandler = rest.NoWarnings{} // they would be written over the screen, as the library's log
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
