@@ -8,8 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // Names of leases in the API.
@@ -83,8 +81,8 @@ func (l *Lease) mine(have *leased) bool {
 
 // taken returns an error that says who has a lease.
 func (l *Lease) taken(have *leased) error {
-	return fmt.Errorf("another rooftop tunes %s: %s, since %s; once that has ended, its lease %s ends within %s", l.w,
-		have.Spec.Holder, have.Spec.Acquired.Local().Format("2006-01-02 15:04:05"), l.Name(), figure.Duration(have.lasts()))
+	return fmt.Errorf("another rooftop tunes %s: %s, since %s; once that has ended, its lease %s ends within %d s", l.w,
+		have.Spec.Holder, have.Spec.Acquired.Local().Format("2006-01-02 15:04:05"), l.Name(), have.Spec.Seconds)
 }
 
 // Check returns who else has the lease; nil if nobody has. It changes nothing.

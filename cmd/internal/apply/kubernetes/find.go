@@ -133,7 +133,7 @@ func Left(ctx context.Context, at *kube.Workload, within time.Duration) (*Worklo
 		found = append(found, "if that process still runs, it measures the change: leave it alone")
 		if held := w.lease.Check(ctx); held != nil {
 			found = append(found, held.Error())
-			w.undo = append([]string{"wait whether the lease is renewed, and do nothing if it is"}, w.undo...)
+			w.undo = append([]string{"wait to see whether the lease is renewed, and do nothing if it is"}, w.undo...)
 		}
 	}
 	return w, found, err
