@@ -68,6 +68,9 @@ func (c *decision) unusable() (conclusion, bool) {
 	for i, s := range c.side {
 		when := [...]string{"before", "after"}[i]
 		switch {
+		case len(s.starts) == 0 && c.p.Paired:
+			v.reason = "nothing was measured with and without the change at the same time"
+			return v, true
 		case len(s.starts) == 0:
 			v.reason = "nothing was measured " + when
 			return v, true
@@ -145,11 +148,14 @@ func (c *decision) transient(v conclusion, e *effect) conclusion {
 		v.reason += ", but only a part of the trial shows it"
 		return v
 	}
-	when := [...]string{"before", "after"}[c.slower(e)]
+	when, change := " "+[...]string{"before", "after"}[c.slower(e)], " the change"
+	if c.p.Paired {
+		when, change = "", ""
+	}
 	// The side before the change gets no further measurements.
-	v.settled = c.slower(e) == 0 && math.Abs(e.mid) <= c.burst(e)
-	v.need = fmt.Sprintf("at least %s of measurement %s the change", figure.Value(LongestBurst.Seconds(), "s"), when)
-	v.reason += fmt.Sprintf(", but only %s were measured %s: a burst of another workload may last as long", figure.Value(math.Round(c.side[c.slower(e)].time), "s"), when)
+	v.settled = !c.p.Paired && c.slower(e) == 0 && math.Abs(e.mid) <= c.burst(e)
+	v.need = fmt.Sprintf("at least %s of measurement%s%s", figure.Value(LongestBurst.Seconds(), "s"), when, change)
+	v.reason += fmt.Sprintf(", but only %s were measured%s: a burst of another workload may last as long", figure.Value(math.Round(c.side[c.slower(e)].lasted), "s"), when)
 	return v
 }
 

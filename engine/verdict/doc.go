@@ -5,7 +5,8 @@
 //	[Looks]   the times of interim looks, which must not raise the rate of
 //	          false alarms
 //	[Judge]   steady state, intervals, traffic, comparability, objectives, direction
-//	[Widen]   spread between restarts, from what is known of this server
+//	[Widen]   spread between restarts, from what is known of this server or of
+//	          siblings measured at the same time ([SiblingDifferences])
 //
 // It does not depend on vLLM, rules or flags. It is pure and without randomness.
 package verdict

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -80,23 +81,29 @@ func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 // starts together, scaled to its time, and that of pieces of its length in longer starts
 // ([subsampledVariance]): a short one shows too little of its dependence, and may fall between two
 // bursts that a longer one shows. Added to it is what no start of its length can show
-// ([unseenVariance]), which is assumed and not estimated.
+// ([unseenVariance]), which is assumed and not estimated. Sides measured at the same time have one
+// series of differences, which counts to the side after the change: all of its variance falls with time.
+// It is at least that of differences between starts of one side.
 func (c *comparison) errors(columns [2]int) {
-	total, pooled, dof, shown := 0.0, 0.0, 0.0, 0.0
-	for i, s := range c.side {
-		for j := range s.starts {
-			l := &s.starts[j]
-			o := &course{side: i, weight: l.weight, time: l.time}
-			for _, v := range s.columns[columns[i]].influence[j] {
-				o.pace = append(o.pace, v/l.weight*float64(len(l.slices))) // relative to the mean
-			}
-			v, d := l.variance(s.columns[columns[i]].influence[j])
-			o.own = v / (l.weight * l.weight)
-			pooled += d * o.own * o.time
-			dof += d
-			total += l.time
-			c.courses = append(c.courses, o)
+	if c.p.Paired {
+		o := newCourse(1, c.apart(columns), 1, c.side[1].lasted)
+		o.starts = c.side[0].spread + c.side[1].spread
+		c.courses = append(c.courses, o)
+		for _, v := range c.contrasts(columns) {
+			c.others = append(c.others, newCourse(1, v, 1, o.time))
 		}
+	} else {
+		for i, s := range c.side {
+			for j := range s.starts {
+				c.courses = append(c.courses, newCourse(i, s.columns[columns[i]].influence[j], s.starts[j].weight, s.starts[j].time))
+			}
+		}
+	}
+	total, pooled, dof, shown := 0.0, 0.0, 0.0, 0.0
+	for _, o := range slices.Concat(c.courses, c.others) {
+		pooled += o.dof * o.own * o.time
+		dof += o.dof
+		total += o.time
 	}
 	for _, o := range c.courses {
 		v := max(o.own, pooled/dof/o.time)
@@ -105,17 +112,29 @@ func (c *comparison) errors(columns [2]int) {
 		}
 		v *= o.weight * o.weight
 		shown += v
-		c.scattered[o.side] += v + o.weight*o.weight*unseenVariance(o.time, total, o.scatter())
+		c.scattered[o.side] += v + o.starts*unseenVariance(o.time, total, o.scatter())
 	}
 	c.rate, c.uncertain = pooled/dof, shown*shown/dof
 }
 
-// course is the goal over the slices of a start.
+// course is the goal over the slices of a start, or the difference in it over the moments at which both
+// sides were measured.
 type course struct {
 	side         int       // 0 before, 1 after
 	pace         []float64 // of each slice, relative to the mean
-	own          float64   // variance of its mean
+	own, dof     float64   // variance of its mean
 	weight, time float64
+	starts       float64 // sum of the squared weights of its starts
+}
+
+func newCourse(side int, influence []float64, weight, time float64) *course {
+	o := &course{side: side, weight: weight, time: time, starts: weight * weight}
+	for _, v := range influence {
+		o.pace = append(o.pace, v/weight*float64(len(influence)))
+	}
+	o.own, o.dof = seriesVariance(influence, weight)
+	o.own /= weight * weight
+	return o
 }
 
 const (
@@ -206,7 +225,7 @@ func (c *comparison) burst(e *effect) float64 {
 	if e != &c.effects || c.p.Goal == Latency {
 		most *= busyPower // waiting times lengthen as well
 	}
-	return most * max(0, 1-c.side[c.slower(e)].time/LongestBurst.Seconds())
+	return most * max(0, 1-c.side[c.slower(e)].lasted/LongestBurst.Seconds())
 }
 
 // shorterThanBurst reports whether the slower side was measured so briefly that a burst would explain the

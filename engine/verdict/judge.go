@@ -9,7 +9,8 @@ package verdict
 // interval is their root times one Student's quantile, for the degrees of freedom of both by
 // Satterthwaite's formula. A difference is Better or Worse if its interval excludes zero, it is at
 // least as large as the precision, traffic and neighbours cannot explain it (traffic, host), and each
-// third of the trial shows it (isLasting).
+// third of the trial shows it (isLasting). Of sides measured at the same time, the differences at each
+// moment take the place of the scatter within the starts (match).
 func Judge(before, after *Side, p Plan) Result {
 	c := newComparison(before, after, p)
 	c.measure()
@@ -40,8 +41,9 @@ type comparison struct {
 	meters    []meter
 	tails     [][2]tail // columns of the shares beyond each objective's limit, before and after
 	courses   []*course
-	sign      float64 // -1 if smaller values of the goal are better
-	loadMoved bool    // requests in the server or arrivals certainly differ
+	others    []*course // between starts of one side, measured at the same time
+	sign      float64   // -1 if smaller values of the goal are better
+	loadMoved bool      // requests in the server or arrivals certainly differ
 	hosts     host
 }
 

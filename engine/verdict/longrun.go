@@ -58,7 +58,7 @@ func meanSquare(values []float64) float64 {
 }
 
 // estimate sets the estimates of all columns. Each start has a variance by itself, because a restart
-// ends every dependence.
+// ends every dependence; starts measured at the same time depend on the same load and have one together.
 func (s *sample) estimate() {
 	s.estimates = make([]estimate, len(s.columns))
 	for i := range s.columns {
@@ -66,8 +66,12 @@ func (s *sample) estimate() {
 	}
 	for j := range s.columns {
 		e, worth := &s.estimates[j], 0.0 // for Satterthwaite's formula: sum of variance²/dof
+		if s.moments > 0 {
+			e.variance, e.dof = seriesVariance(s.atMoments(j), 1)
+			continue
+		}
 		for i := range s.columns[j].influence {
-			v, dof := s.starts[i].variance(s.columns[j].influence[i])
+			v, dof := seriesVariance(s.columns[j].influence[i], s.starts[i].weight)
 			e.variance += v
 			worth += v * v / dof
 		}
@@ -77,11 +81,11 @@ func (s *sample) estimate() {
 	}
 }
 
-// variance returns the variance that a start adds to an estimate by the influence of its slices, and
-// its degrees of freedom.
-func (l *start) variance(influence []float64) (v, dof float64) {
+// seriesVariance returns the variance that a part of a side, of this weight, adds to an estimate by the
+// influence of its slices, and its degrees of freedom.
+func seriesVariance(influence []float64, weight float64) (v, dof float64) {
 	if len(influence) < 2 { // one slice has no scatter
-		return l.weight * l.weight, 1
+		return weight * weight, 1
 	}
 	return longRunVariance(influence), float64(frequencies(len(influence)))
 }

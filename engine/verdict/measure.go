@@ -65,6 +65,15 @@ func newComparison(before, after *Side, p Plan) *comparison {
 	for i, s := range [...]*Side{before, after} {
 		c.side[i] = prepare(s)
 	}
+	if p.Paired {
+		c.match()
+	}
+	for _, s := range c.side {
+		s.cutWarmUp()
+	}
+	if p.Paired { // the warm-up of one server is compared with nothing
+		c.match()
+	}
 	scatter := c.scatter()
 	for _, s := range c.side {
 		s.weigh(c.p.Spread.sd(), scatter)
@@ -197,7 +206,7 @@ func (c *comparison) compared(m *meter) Measure {
 		out.Buckets = [2]stat.Bucket{m.exact[0].bucket, m.exact[1].bucket}
 		out.Known = c.changeOfQuantile(m, &out)
 	} else if b.value.OK && a.value.OK && b.value.V > 0 && a.value.V > 0 {
-		e := difference(b, a)
+		e := c.difference(m.at)
 		half := math.Hypot(e.se*stat.StudentQuantile(1-movedError/2, e.dof), c.restart)
 		out.Change, out.Known = interval(e.mid-half, e.mid, e.mid+half), true
 	}
@@ -205,7 +214,17 @@ func (c *comparison) compared(m *meter) Measure {
 	return out
 }
 
-// difference returns the difference of two logarithms.
+// difference returns the difference of two columns, as logarithms.
+func (c *comparison) difference(columns [2]int) effect {
+	e := difference(&c.side[0].estimates[columns[0]], &c.side[1].estimates[columns[1]])
+	if c.p.Paired {
+		v, dof := seriesVariance(c.apart(columns), 1)
+		e.se, e.dof = math.Sqrt(v), dof
+	}
+	return e
+}
+
+// difference returns the difference of two logarithms of sides that do not depend on each other.
 func difference(b, a *estimate) effect {
 	e := effect{mid: math.Log(a.value.V / b.value.V), se: math.Sqrt(b.variance + a.variance), dof: 1, known: true}
 	if worth := b.variance*b.variance/b.dof + a.variance*a.variance/a.dof; worth > 0 {

@@ -82,6 +82,10 @@ type Plan struct {
 	// Spread is the difference between restarts of one configuration on this server.
 	Spread Spread
 	Touch  Touch
+	// Paired states that both sides were measured at the same time: the starts of the side before are servers
+	// without the change, those after it servers with it, and Slice.Start is on one clock for all. Only what
+	// both sides have slices of is compared. The load that is common to all then cancels.
+	Paired bool
 	// Look is the number of this look, from 0, of Looks planned ones. Last marks the final
 	// look.
 	Look, Looks int

@@ -120,6 +120,7 @@ func FuzzJudge(f *testing.F) {
 				for i := range l {
 					v := &l[i]
 					v.Length = time.Duration(r.Int64N(int64(4*time.Second))) - time.Second
+					v.Start = time.Duration(i)*piece + time.Duration(r.Int64N(int64(piece)))
 					for _, o := range []*stat.Opt{&v.Tokens, &v.Prompt, &v.Computed, &v.Finished, &v.Hits, &v.Queries, &v.Running, &v.Waiting, &v.StepTime, &v.KV, &v.Preempts, &v.Power} {
 						*o = value()
 					}
@@ -131,7 +132,7 @@ func FuzzJudge(f *testing.F) {
 			return s
 		}
 		objective := Objective{Name: "ttft_p99", Metric: MetricTTFT, Quantile: 0.99, Limit: wild}
-		res := Judge(side(), side(), Plan{Goal: Goal(goal), Precision: wild, Spread: Spread{SD: wild, DoF: wild}, Look: int(n), Looks: int(n) / 2, Last: true, Objectives: []Objective{objective}})
+		res := Judge(side(), side(), Plan{Goal: Goal(goal), Precision: wild, Spread: Spread{SD: wild, DoF: wild}, Look: int(n), Looks: int(n) / 2, Last: true, Paired: seed%2 == 0, Objectives: []Objective{objective}})
 		if res.Direction == "" || res.Reason == "" || !res.Settled {
 			t.Fatalf("got %+v", res)
 		}

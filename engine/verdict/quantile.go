@@ -99,7 +99,8 @@ func (c *comparison) changeOfQuantile(m *meter, out *Measure) bool {
 	}
 	dof := difference(b, a).dof
 	t := stat.StudentQuantile(1-movedError/2, dof)
-	// The error of both shares together, divided in proportion.
+	// The error of both shares together, divided in proportion. A load common to both sides does not cancel
+	// here, which only widens the change: shares of different densities have no one series of differences.
 	bl, bh := m.exact[0].bounds(t * math.Sqrt(b.variance))
 	al, ah := m.exact[1].bounds(t * math.Sqrt(a.variance))
 	if math.IsInf(bh, 1) && math.IsInf(ah, 1) || bh <= 0 || ah <= 0 {

@@ -75,7 +75,8 @@ type ObjectiveResult struct {
 	WasBroken bool // Before certainly missed it
 }
 
-// Steadiness describes the course of a side over its slices.
+// Steadiness describes the course of a side over its slices, or relative to servers measured at the same
+// time.
 type Steadiness struct {
 	Cut   int     `json:"slices_cut"`  // left out at the beginning as warm-up
 	Used  int     `json:"slices_used"` // judged

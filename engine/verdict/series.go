@@ -25,6 +25,11 @@ func clean(o stat.Opt) stat.Opt {
 // start is the measurements after one start of the server, prepared for judging.
 type start struct {
 	slices []Slice
+	// moments numbers the slices if both sides were measured at the same time; others is then the
+	// throughput of all other starts at each moment, relative to their means.
+	moments []int
+	others  []float64
+
 	steady Steadiness
 	time   float64 // seconds
 	// weight is the share of the start in its side; factor scales its sums accordingly.
@@ -34,12 +39,15 @@ type start struct {
 // sample is a side prepared for judging.
 type sample struct {
 	starts []start
-	time   float64 // judged seconds
+	time   float64 // judged seconds, of all starts together
+	lasted float64 // seconds from the first judged slice to the last, without gaps
 	cost   stat.Opt
 	host   Host
 	limit  Limit
 	load   load
 	spread float64 // sum of the squared weights, by which the variance of restarts is multiplied
+
+	moments int // number of moments if both sides were measured at the same time
 
 	columns   []column
 	estimates []estimate // of the columns
@@ -61,8 +69,7 @@ type estimate struct {
 	dof      float64
 }
 
-// prepare converts a side to a sample: slices with a duration and plausible numbers, in order,
-// without their warm-up.
+// prepare converts a side to a sample: slices with a duration and plausible numbers, in order.
 func prepare(s *Side) *sample {
 	out := &sample{}
 	if s == nil {
@@ -79,15 +86,31 @@ func prepare(s *Side) *sample {
 		if len(slices) == 0 {
 			continue
 		}
-		one := start{slices: slices}
-		one.cutWarmUp()
-		for i := range one.slices {
-			one.time += one.slices[i].Length.Seconds()
-		}
-		out.time += one.time
-		out.starts = append(out.starts, one)
+		out.starts = append(out.starts, start{slices: slices})
 	}
 	return out
+}
+
+// cutWarmUp cuts off the warm-up of each start.
+func (s *sample) cutWarmUp() {
+	for i := range s.starts {
+		s.starts[i].cutWarmUp()
+	}
+	s.setJudged()
+}
+
+// setJudged sets how much of a side is judged.
+func (s *sample) setJudged() {
+	s.time = 0
+	for i := range s.starts {
+		l := &s.starts[i]
+		l.time, l.steady.Used = 0, len(l.slices)
+		for j := range l.slices {
+			l.time += l.slices[j].Length.Seconds()
+		}
+		s.time += l.time
+	}
+	s.lasted = s.time
 }
 
 // scrub returns a slice without implausible numbers.

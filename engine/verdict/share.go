@@ -100,6 +100,9 @@ func (s *sample) effectiveShare(columns []int, rate float64) float64 {
 	for i := range s.starts {
 		dof += float64(max(1, frequencies(len(s.starts[i].slices))))
 	}
+	if s.moments > 0 {
+		dof = float64(max(1, frequencies(s.moments)))
+	}
 	t := stat.StudentQuantile(1-rate, math.Inf(1)) / stat.StudentQuantile(1-rate, dof)
 	return min(1, t*t/effect)
 }

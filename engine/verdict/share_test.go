@@ -56,6 +56,7 @@ func claimed(l Incarnation) (kept, missed bool) {
 	looks := Looks(20*time.Second, time.Duration(len(l))*piece)
 	for i, at := range looks {
 		s := prepare(&Side{Incarnations: []Incarnation{l[:int(at/piece)]}})
+		s.cutWarmUp()
 		s.weigh(0, 1)
 		_, q := s.quantile(ttft, 0.99)
 		t := s.shares(&q, ttft, 1)

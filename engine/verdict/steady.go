@@ -21,12 +21,23 @@ func (l *start) cutWarmUp() {
 	pace := l.pace()
 	l.steady.Cut = warmup(pace)
 	l.slices, pace = l.slices[l.steady.Cut:], pace[l.steady.Cut:]
-	l.steady.Used = len(l.slices)
 	l.steady.Drift = drift(pace)
 }
 
-// pace returns the throughput of each slice, or a substitute without output tokens.
+// pace returns the throughput of each slice, without what the other starts did at the same moment.
 func (l *start) pace() []float64 {
+	if l.others == nil {
+		return l.rates()
+	}
+	out := relative(l.rates())
+	for i := range out {
+		out[i] += 1 - l.others[i]
+	}
+	return out
+}
+
+// rates returns the throughput of each slice, or a substitute without output tokens.
+func (l *start) rates() []float64 {
 	for _, pick := range [...]func(*Slice) (float64, bool){
 		func(s *Slice) (float64, bool) { return s.Tokens.V / s.Length.Seconds(), s.Tokens.OK },
 		func(s *Slice) (float64, bool) { return s.Finished.V / s.Length.Seconds(), s.Finished.OK },

@@ -44,7 +44,8 @@ type server struct {
 	prompt float64 // factor on the length of prompts
 	hit    float64 // share of prompts in the cache
 	slots  float64
-	bare   bool // without histograms, which take most of the time
+	bare   bool      // without histograms, which take most of the time
+	common []float64 // factor on load and length of prompts in each slice, nil for 1
 }
 
 func usual(s shape, n noise) server {
@@ -94,21 +95,25 @@ func (v *server) run(r *rand.Rand, length time.Duration) Incarnation {
 			}
 			pace *= 1 - v.depth*lost/dt
 		}
+		load, prompt := v.load, v.prompt
+		if v.common != nil {
+			load, prompt = load*v.common[i], prompt*math.Sqrt(v.common[i])
+		}
 		running, waiting := v.slots, 0.0
-		computed := promptMean * v.prompt * (1 - v.hit)
+		computed := promptMean * prompt * (1 - v.hit)
 		capacity := func(batch float64) float64 { // requests a second
 			return 40 * v.speed * pace * batch / (1 + batch/32) / (outputMean + computed*prefillCost*outputMean*batch/(1+batch/32)/8)
 		}
 		var finished float64
 		switch v.shape {
 		case saturated:
-			waiting = math.Max(0, deep*v.load*1.5-running)
+			waiting = math.Max(0, deep*load*1.5-running)
 			finished = capacity(running) * dt
 		case room:
-			running = min(v.slots*4, deep*v.load)
+			running = min(v.slots*4, deep*load)
 			finished = capacity(running) * dt
 		case open:
-			arriving := poisson(r, 0.5*v.load*capacityOf(v, 24)*dt)
+			arriving := poisson(r, 0.5*load*capacityOf(v, 24)*dt)
 			backlog += arriving
 			running = max(0.5, backlog/dt*4/(v.speed*pace))
 			finished = backlog * min(1, 0.25*v.speed*pace)
@@ -119,7 +124,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Incarnation {
 			finished = math.Max(0, finished+0.5*math.Sqrt(finished)*r.NormFloat64())
 		}
 		out *= 1 + 0.01*r.NormFloat64()
-		prompts := finished * promptMean * v.prompt * (1 + 0.4/math.Sqrt(max(1, finished))*r.NormFloat64())
+		prompts := finished * promptMean * prompt * (1 + 0.4/math.Sqrt(max(1, finished))*r.NormFloat64())
 		stepTime := running / max(out/dt, 1e-9)
 		s := Slice{
 			Start: at, Length: piece,
@@ -131,7 +136,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Incarnation {
 			lengths := func(mean, sigma float64) stat.Delta {
 				return stat.Delta{Count: finished, Sum: math.Max(0, mean*(finished+sigma*math.Sqrt(finished)*r.NormFloat64())), OK: true}
 			}
-			s.PromptLen, s.OutputLen = lengths(promptMean*v.prompt, 0.4), lengths(outputMean, 0.3)
+			s.PromptLen, s.OutputLen = lengths(promptMean*prompt, 0.4), lengths(outputMean, 0.3)
 			start = append(start, s)
 			continue
 		}
@@ -141,7 +146,7 @@ func (v *server) run(r *rand.Rand, length time.Duration) Incarnation {
 		s.ITL = drawn(r, ladder, math.Round(out/10), stepTime, 0.2)
 		s.TPOT = drawn(r, ladder, count, stepTime, 0.1)
 		s.E2E = drawn(r, ladder, count, wait+outputMean*stepTime, 0.3)
-		s.PromptLen = drawn(r, lengthLadder, count, promptMean*v.prompt, 0.4)
+		s.PromptLen = drawn(r, lengthLadder, count, promptMean*prompt, 0.4)
 		s.OutputLen = drawn(r, lengthLadder, count, outputMean, 0.3)
 		start = append(start, s)
 	}

@@ -114,11 +114,12 @@ func (s *shift) assumed() float64 {
 
 // shifted compares one property of the traffic and lists it.
 func (c *comparison) shifted(name string, at func(*sample) int, least float64) shift {
-	b, a := &c.side[0].estimates[at(c.side[0])], &c.side[1].estimates[at(c.side[1])]
+	columns := [2]int{at(c.side[0]), at(c.side[1])}
+	b, a := &c.side[0].estimates[columns[0]], &c.side[1].estimates[columns[1]]
 	out := Shift{Name: name, Before: b.value, After: a.value}
 	var s shift
 	if b.value.OK && a.value.OK && b.value.V > 0 && a.value.V > 0 && min(b.count, a.count) >= least {
-		s.effect = difference(b, a)
+		s.effect = c.difference(columns)
 		half := s.se * stat.StudentQuantile(1-movedError/2, s.dof)
 		out.Change = interval(s.mid-half, s.mid, s.mid+half)
 		out.Moved = math.Abs(s.mid) > max(half, leastShift)
@@ -196,7 +197,8 @@ func (c *comparison) hits() float64 {
 	listed := Shift{Name: "prefix hits", Before: b.value, After: a.value}
 	share := c.shiftUnlisted(func(s *sample) int { return s.load.shares })
 	if b.value.OK && a.value.OK {
-		// The error of a ratio from that of its logarithm.
+		// The error of a ratio from that of its logarithm. A load common to both sides does not cancel
+		// here: it only marks the line that is listed.
 		se := math.Hypot(math.Sqrt(b.variance)*b.value.V, math.Sqrt(a.variance)*a.value.V)
 		half := se * stat.StudentQuantile(1-movedError/2, max(1, min(b.dof, a.dof)))
 		mid := a.value.V - b.value.V

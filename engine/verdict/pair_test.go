@@ -1,0 +1,459 @@
+package verdict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// crowd is how the load that is common to several servers varies.
+type crowd struct {
+	drift  float64       // SD of an autoregression of the logarithm of the load
+	memory time.Duration // its time constant
+	bursts time.Duration // mean time between bursts of requests, 0 none
+}
+
+const (
+	burstHeight  = 2.5 // factor on the load in a burst
+	burstLasting = 8 * time.Second
+	uneven       = 0.1 // SD of the logarithm of one server's share of the load, for some five seconds at a time
+)
+
+// restless is a load that drifts and has bursts.
+var restless = crowd{drift: 0.4, memory: 40 * time.Second, bursts: 30 * time.Second}
+
+// run returns the load of each of n slices.
+func (w *crowd) run(r *rand.Rand, n int) []float64 {
+	level, out := wander(r, n, w.drift, w.memory), make([]float64, n)
+	left := 0.0
+	for i := range out {
+		if w.bursts > 0 && left <= 0 && r.Float64() < piece.Seconds()/w.bursts.Seconds() {
+			left = r.ExpFloat64() * burstLasting.Seconds()
+		}
+		within := min(left, piece.Seconds())
+		left -= within
+		out[i] = level[i] * (1 + (burstHeight-1)*within/piece.Seconds())
+	}
+	return out
+}
+
+// wander returns factors whose logarithm is an autoregression.
+func wander(r *rand.Rand, n int, sd float64, memory time.Duration) []float64 {
+	phi := math.Exp(-piece.Seconds() / max(1e-9, memory.Seconds()))
+	out, x := make([]float64, n), sd*r.NormFloat64()
+	for i := range out {
+		x = phi*x + sd*math.Sqrt(1-phi*phi)*r.NormFloat64()
+		out[i] = math.Exp(x)
+	}
+	return out
+}
+
+// behind returns a server's slices behind a balancer with a common load. Its slices begin up to 0.4 s later than those
+// of others, and one in fifty is missing.
+func behind(r *rand.Rand, v server, load []float64) Incarnation {
+	v.common = wander(r, len(load), uneven, 5*time.Second)
+	for i := range v.common {
+		v.common[i] *= load[i]
+	}
+	late := time.Duration(r.Int64N(int64(400 * time.Millisecond)))
+	var out Incarnation
+	for _, s := range v.run(r, time.Duration(len(load))*piece) {
+		if r.IntN(50) > 0 {
+			s.Start += late
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// until returns the slices that began before a time.
+func until(l Incarnation, at time.Duration) Incarnation {
+	n := 0
+	for n < len(l) && l[n].Start < at-piece/2 {
+		n++
+	}
+	return l[:n]
+}
+
+// knowing returns the spread of restarts that is used for a trial, given the siblings.
+type knowing func(siblings []Incarnation) Spread
+
+func knowsNone([]Incarnation) Spread              { return Spread{} }
+func knowsNothing([]Incarnation) Spread           { return Widen(nil) }
+func knowsSiblings(siblings []Incarnation) Spread { return Widen(SiblingDifferences(siblings)) }
+func knowsRepeats(r *rand.Rand, sd float64) knowing {
+	repeated := repeats(r, 2, sd)
+	return func([]Incarnation) Spread { return Widen(repeated) }
+}
+
+// pairedTrial judges a server beside siblings without its change, at the fixed looks, up to the first one that is
+// settled.
+func pairedTrial(r *rand.Rand, before, after *server, siblings int, w *crowd, knows knowing, p Plan) outcome {
+	const longest = 300 * time.Second
+	load := w.run(r, int(longest/piece))
+	var all []Incarnation
+	for range siblings {
+		all = append(all, behind(r, *before, load))
+	}
+	changed := behind(r, *after, load)
+	looks := Looks(20*time.Second, longest)
+	p.Looks, p.Paired = len(looks), true
+	for i, at := range looks {
+		p.Look, p.Last = i, i == len(looks)-1
+		b := &Side{}
+		for _, l := range all {
+			b.Incarnations = append(b.Incarnations, until(l, at))
+		}
+		p.Spread = knows(b.Incarnations)
+		if res := Judge(b, &Side{Incarnations: []Incarnation{until(changed, at)}}, p); res.Settled {
+			return outcome{Result: res, took: at}
+		}
+	}
+	panic("the last look settles")
+}
+
+// trialInTurn judges the same server before and after the change under the same kind of load.
+func trialInTurn(r *rand.Rand, before, after *server, w *crowd, knows knowing, p Plan) outcome {
+	const longest = 300 * time.Second
+	n := int(longest / piece)
+	load := w.run(r, 2*n)
+	b, full := behind(r, *before, load[:n]), behind(r, *after, load[n:])
+	looks := Looks(20*time.Second, longest)
+	p.Looks, p.Spread = len(looks), knows(nil)
+	for i, at := range looks {
+		p.Look, p.Last = i, i == len(looks)-1
+		if res := Judge(&Side{Incarnations: []Incarnation{b}}, &Side{Incarnations: []Incarnation{until(full, at)}}, p); res.Settled {
+			return outcome{Result: res, took: at}
+		}
+	}
+	panic("the last look settles")
+}
+
+// bareServer returns a server without histograms.
+func bareServer(s shape, n noise, restart float64) server {
+	n.restart = restart
+	v := usual(s, n)
+	v.bare = true
+	return v
+}
+
+// besideSiblings are the noises of equal servers, and what is known of their restarts.
+var besideSiblings = []struct {
+	name     string
+	noise    noise
+	siblings int
+	restart  float64
+	knows    knowing
+}{
+	{"white, none known", quiet10, 3, 0, knowsNone},
+	{"drift 20 s, none known", drifting(20 * time.Second), 3, 0, knowsNone},
+	{"drift 60 s, none known", drifting(60 * time.Second), 3, 0, knowsNone},
+	{"own bursts, none known", bursting, 3, 0, knowsNone},
+	{"white, one sibling, none known", quiet10, 1, 0, knowsNone},
+	{"white, 2 %, siblings known", quiet10, 3, 0.02, knowsSiblings},
+	{"white, 4 %, nothing known", quiet10, 3, 0.04, knowsNothing},
+	{"white, 4 %, siblings known", quiet10, 3, 0.04, knowsSiblings},
+	{"drift 20 s, 4 %, siblings known", drifting(20 * time.Second), 3, 0.04, knowsSiblings},
+	{"white, 4 %, 7 siblings known", quiet10, 7, 0.04, knowsSiblings},
+}
+
+// TestEqualSiblingsAreSeldomToldApart judges servers beside equal ones under a load common to all: at most one in
+// twenty may be called different.
+func TestEqualSiblingsAreSeldomToldApart(t *testing.T) {
+	n, table := pairs(20)
+	for _, s := range [...]shape{saturated, room, open} {
+		t.Run(s.String(), func(t *testing.T) {
+			wrong, all := 0, 0
+			for i, c := range besideSiblings {
+				if !table && s != room && i%4 != 1 {
+					continue
+				}
+				server := bareServer(s, c.noise, c.restart)
+				got := many(n, 21, func(r *rand.Rand) outcome {
+					return pairedTrial(r, &server, &server, c.siblings, &restless, c.knows, Plan{})
+				})
+				wrong += got.by[Better] + got.by[Worse]
+				all += n
+				if table {
+					t.Logf("%-9v  %-31s  %v", s, c.name, got)
+				}
+			}
+			if t.Logf("%d of %d told apart", wrong, all); float64(wrong) > allowed(all) {
+				t.Errorf("%d of %d equal servers are told apart", wrong, all)
+			}
+		})
+	}
+}
+
+// TestEffectsAreFoundBesideSiblings plants effects under a common load, and compares with trials one after the other
+// under the same noise.
+func TestEffectsAreFoundBesideSiblings(t *testing.T) {
+	n, table := pairs(100)
+	gains := []float64{-0.05, 0.05}
+	if table {
+		gains = []float64{-0.1, -0.05, 0.03, 0.05, 0.1, 0.15, 0.2}
+	}
+	for _, c := range []struct {
+		name     string
+		noise    noise
+		siblings int // 0 is in turn
+		restart  float64
+		knows    func(*rand.Rand) knowing
+		least    float64 // share of right verdicts at five per cent
+	}{
+		{"in turn, none known", quiet10, 0, 0, always(knowsNone), 0},
+		{"1 sibling, none known", quiet10, 1, 0, always(knowsNone), 0},
+		{"3 siblings, none known", quiet10, 3, 0, always(knowsNone), 0.8},
+		{"3 siblings, drift 20 s, none known", drifting(20 * time.Second), 3, 0, always(knowsNone), 0},
+		{"3 siblings, 0 %, siblings known", quiet10, 3, 0, always(knowsSiblings), 0},
+		{"7 siblings, 0 %, siblings known", quiet10, 7, 0, always(knowsSiblings), 0},
+		{"15 siblings, 0 %, siblings known", quiet10, 15, 0, always(knowsSiblings), 0},
+		{"in turn, 4 %, nothing known", quiet10, 0, 0.04, always(knowsNothing), 0},
+		{"3 siblings, 4 %, nothing known", quiet10, 3, 0.04, always(knowsNothing), 0},
+		{"in turn, 4 %, 2 repeats", quiet10, 0, 0.04, func(r *rand.Rand) knowing { return knowsRepeats(r, 0.04) }, 0},
+		{"3 siblings, 4 %, siblings known", quiet10, 3, 0.04, always(knowsSiblings), 0},
+		{"7 siblings, 4 %, siblings known", quiet10, 7, 0.04, always(knowsSiblings), 0},
+	} {
+		if !table && c.least == 0 {
+			continue
+		}
+		for _, gain := range gains {
+			before, after := bareServer(room, c.noise, c.restart), bareServer(room, c.noise, c.restart)
+			after.speed = 1 + gain
+			got := many(n, 22, func(r *rand.Rand) outcome {
+				if c.siblings == 0 {
+					return trialInTurn(r, &before, &after, &restless, c.knows(r), Plan{})
+				}
+				return pairedTrial(r, &before, &after, c.siblings, &restless, c.knows(r), Plan{})
+			})
+			t.Logf("%-35s %+5.0f %%  %v", c.name, 100*gain, got)
+			right := Better
+			if gain < 0 {
+				right = Worse
+			}
+			if math.Abs(gain) >= 0.05 && got.share(right) < c.least {
+				t.Errorf("%s, %+.0f %%: %.0f %% are right", c.name, 100*gain, 100*got.share(right))
+			}
+		}
+	}
+}
+
+func always(k knowing) func(*rand.Rand) knowing { return func(*rand.Rand) knowing { return k } }
+
+// TestAnUnevenBalancerIsNoEffect gives the server with the change other traffic than its siblings. A verdict that
+// contradicts the truth is an error.
+func TestAnUnevenBalancerIsNoEffect(t *testing.T) {
+	n, table := pairs(10)
+	for _, s := range [...]shape{saturated, room, open} {
+		wrong, all := 0, 0
+		for _, c := range []struct {
+			name   string
+			change func(*server)
+		}{
+			{"requests x1.5", func(v *server) { v.load = 1.5 }},
+			{"requests x0.67", func(v *server) { v.load = 0.67 }},
+			{"requests x1.1", func(v *server) { v.load = 1.1 }},
+			{"prompts +10 %", func(v *server) { v.prompt = 1.1 }},
+			{"prompts +30 %", func(v *server) { v.prompt = 1.3 }},
+			{"prompts -30 %", func(v *server) { v.prompt = 0.7 }},
+			{"hits 30 to 60 %", func(v *server) { v.hit = 0.6 }},
+		} {
+			for _, gain := range []float64{-0.15, 0, 0.15} {
+				before, after := bareServer(s, quiet10, 0), bareServer(s, quiet10, 0)
+				c.change(&after)
+				after.speed = 1 + gain
+				got := many(n, 23, func(r *rand.Rand) outcome {
+					return pairedTrial(r, &before, &after, 3, &restless, knowsNone, Plan{})
+				})
+				if gain <= 0 {
+					wrong += got.by[Better]
+				}
+				if gain >= 0 {
+					wrong += got.by[Worse]
+				}
+				all += n
+				if table {
+					t.Logf("%-9v  %-15s  change %+3.0f %%  %v", s, c.name, 100*gain, got)
+				}
+			}
+		}
+		if t.Logf("%v: %d of %d wrong", s, wrong, all); float64(wrong) > errorRate*float64(all) {
+			t.Errorf("%v: %d of %d verdicts are wrong", s, wrong, all)
+		}
+	}
+}
+
+// group returns siblings and a server with a gain, for two minutes under a common load.
+func group(seed uint64, siblings int, gain float64) (before, after Side) {
+	r := rand.New(rand.NewPCG(seed, 24))
+	load := restless.run(r, 60)
+	v := usual(room, quiet10)
+	for range siblings {
+		before.Incarnations = append(before.Incarnations, behind(r, v, load))
+	}
+	v.speed += gain
+	after.Incarnations = []Incarnation{behind(r, v, load)}
+	return before, after
+}
+
+// TestCommonLoadCancels checks that a load that varies for all leaves a narrow interval, and that siblings narrow it
+// further.
+func TestCommonLoadCancels(t *testing.T) {
+	const groups = 10
+	var together, one, inTurn, in, inInTurn float64 // half widths
+	half := func(r *Result) float64 {
+		for _, s := range r.Traffic {
+			if s.Name == "requests in" {
+				return math.Log1p(s.Change.High) - math.Log1p(s.Change.Mid)
+			}
+		}
+		return math.Inf(1)
+	}
+	for seed := range uint64(groups) {
+		before, after := group(seed, 3, 0.1)
+		r := Judge(&before, &after, Plan{Last: true})
+		inTurn, inInTurn = inTurn+r.Measured/groups, inInTurn+half(&r)/groups
+		r = Judge(&before, &after, Plan{Last: true, Paired: true})
+		together, in = together+r.Measured/groups, in+half(&r)/groups
+		before.Incarnations = before.Incarnations[:1]
+		r = Judge(&before, &after, Plan{Last: true, Paired: true})
+		one += r.Measured / groups
+	}
+	if together > 0.75*inTurn || in > inInTurn/2 || together > 0.9*one {
+		t.Errorf("±%.3f beside three siblings, ±%.3f beside one, ±%.3f in turn; requests in ±%.3f and ±%.3f", together, one, inTurn, in, inInTurn)
+	}
+}
+
+// TestOnlyTheSameTimeIsCompared gives the siblings a past of their own, at half the load.
+func TestOnlyTheSameTimeIsCompared(t *testing.T) {
+	before, after := group(2, 3, 0)
+	want := Judge(&before, &after, Plan{Last: true, Paired: true})
+	for i, l := range before.Incarnations {
+		var past Incarnation
+		for _, s := range l {
+			s.Start -= 2 * time.Minute
+			s.Tokens, s.Running = s.Tokens.Times(0.5), s.Running.Times(0.5)
+			past = append(past, s)
+		}
+		before.Incarnations[i] = append(past, l...)
+	}
+	if got := Judge(&before, &after, Plan{Last: true, Paired: true}); got.Effect != want.Effect || got.Steady != want.Steady {
+		t.Errorf("%v, with a past of the siblings %v", want.Effect, got.Effect)
+	}
+	for _, l := range before.Incarnations {
+		for i := range l {
+			l[i].Start -= time.Hour
+		}
+	}
+	if got := Judge(&before, &after, Plan{Last: true, Paired: true}); got.Direction != Inconclusive || !says(&got, "at the same time") {
+		t.Errorf("measured at different times: %s: %s", got.Direction, got.Reason)
+	}
+}
+
+// TestAWarmUpBesideSiblings starts a server whose first slices are slow, under a load that hides it.
+func TestAWarmUpBesideSiblings(t *testing.T) {
+	before, after := group(3, 3, 0)
+	l := after.Incarnations[0]
+	for i := range 12 {
+		l[i].Tokens = l[i].Tokens.Times(0.4)
+	}
+	got := Judge(&before, &after, Plan{Last: true, Paired: true})
+	if cut := got.Steady[1].Cut; cut < 10 || cut > 20 || got.Direction != Plateau && got.Direction != Inconclusive || math.Abs(got.Effect.Mid) > 0.03 {
+		t.Errorf("cut %d slices: %s: %s", cut, got.Direction, got.Reason)
+	}
+	if used := got.Steady[0].Used; used > 3*len(l)-3*10 {
+		t.Errorf("%d slices of the siblings are judged", used)
+	}
+}
+
+// TestSiblingsDoNotAddTime judges twenty seconds beside three siblings, a minute of servers in all: a burst of a
+// neighbour may last as long.
+func TestSiblingsDoNotAddTime(t *testing.T) {
+	before, after := group(4, 3, 0.3)
+	for _, s := range [...]*Side{&before, &after} {
+		for i, l := range s.Incarnations {
+			s.Incarnations[i] = l[:10]
+		}
+	}
+	if got := Judge(&before, &after, Plan{Paired: true}); got.Direction != Inconclusive || got.Settled || !says(&got, " s were measured: a burst") {
+		t.Errorf("%s, settled %v: %s, needs %q", got.Direction, got.Settled, got.Reason, got.Need)
+	}
+}
+
+// TestSwappedPairsMirror checks one server beside another both ways.
+func TestSwappedPairsMirror(t *testing.T) {
+	for seed := range uint64(6) {
+		before, after := group(seed, 1, []float64{0, 0.1, 0.3}[seed%3])
+		p := Plan{Last: true, Paired: true, Spread: Spread{SD: 0.01}}
+		there, back := Judge(&before, &after, p), Judge(&after, &before, p)
+		if d := math.Log1p(there.Effect.Mid) + math.Log1p(back.Effect.Mid); math.Abs(d) > 1e-9 || math.Abs(there.Measured-back.Measured) > 1e-9 {
+			t.Errorf("%d: %v ±%v and %v ±%v", seed, there.Effect, there.Measured, back.Effect, back.Measured)
+		}
+	}
+}
+
+// TestSiblingDifferences compares the spread that siblings show with the true one.
+func TestSiblingDifferences(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 25))
+	v := bareServer(room, noise{white: 0.01, restart: 0.1}, 0.1)
+	squares, products, n := 0.0, 0.0, 0
+	for range 200 {
+		load := restless.run(r, 30)
+		var siblings []Incarnation
+		for range 4 {
+			siblings = append(siblings, behind(r, v, load))
+		}
+		d := SiblingDifferences(siblings)
+		if len(d) != 3 {
+			t.Fatalf("%d differences of 4 siblings", len(d))
+		}
+		for i, x := range d {
+			squares += x * x / 2
+			products += x * d[(i+1)%len(d)] / 2
+			n++
+		}
+		if got := SiblingDifferences(append(siblings, nil)); len(got) != 3 {
+			t.Errorf("with an empty one: %v", got)
+		}
+	}
+	if sd := math.Sqrt(squares / float64(n)); math.Abs(sd-0.1) > 0.02 || math.Abs(products) > 0.15*squares {
+		t.Errorf("the spread of 10 %% looks like %.1f %%; correlation %.2f", 100*sd, products/squares)
+	}
+	for _, siblings := range [][]Incarnation{nil, {nil}, {nil, nil}} {
+		if got := SiblingDifferences(siblings); len(got) > 0 {
+			t.Errorf("%v of nothing", got)
+		}
+	}
+}
+
+// TestWhatIsDetectableBesideSiblingsIsTold plants the least gain that a whole trial beside siblings is said to tell.
+func TestWhatIsDetectableBesideSiblingsIsTold(t *testing.T) {
+	looks := Looks(20*time.Second, 300*time.Second)
+	before := bareServer(room, quiet10, 0.02)
+	p := Plan{Paired: true, Spread: Spread{SD: 0.02}}
+	r, last := rand.New(rand.NewPCG(6, 27)), 0.0
+	const baselines = 10
+	for range baselines {
+		load, siblings := restless.run(r, 150), &Side{}
+		for range 4 {
+			siblings.Incarnations = append(siblings.Incarnations, behind(r, before, load))
+		}
+		least := Detectable(siblings, p, looks)
+		last += least[len(least)-1] / baselines
+	}
+	known := func([]Incarnation) Spread { return p.Spread }
+	told := func(gain float64) float64 {
+		after := before
+		after.speed = 1 + gain
+		return many(40, 28, func(r *rand.Rand) outcome { return pairedTrial(r, &before, &after, 4, &restless, known, p) }).share(Better)
+	}
+	if at, half := told(last), told(last/2); at < 0.6 || half > at-0.2 {
+		t.Errorf("%+.1f %% is told in %.0f %% of trials, half of it in %.0f %%", 100*last, 100*at, 100*half)
+	}
+	for _, siblings := range []*Side{{}, {Incarnations: make([]Incarnation, 1)}} {
+		if got := Detectable(siblings, p, looks); got != nil {
+			t.Errorf("too few siblings: %v", got)
+		}
+	}
+}
