@@ -271,6 +271,9 @@ func (c *canary) reach(ctx context.Context, p *kube.Pod) error {
 	return nil
 }
 
+// Name returns what a person calls the canary pod.
+func (c *canary) Name() string { return "pod " + c.name }
+
 // URL returns a base URL that leads to the canary pod.
 func (c *canary) URL() string { return c.tunnels[0].URL() }
 

@@ -45,6 +45,8 @@ type Copier interface {
 
 // Copy is a copy of a server that runs beside others. It need not be safe for concurrent use.
 type Copy interface {
+	// Name is what a person calls the copy: "pod vllm-canary-x7k2q".
+	Name() string
 	// URL is the base URL of the copy, Others are those of the others that are measured; until Remove.
 	URL() string
 	Others() []string
