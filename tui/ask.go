@@ -133,6 +133,7 @@ func underWay(s *loop.Snapshot) string {
 		loop.PhaseApplying: "The server is restarting. It keeps the new settings; their effect will not be measured.",
 		loop.PhaseDown:     "The server does not answer. It is left as it is; the change will not be measured.",
 		loop.PhaseSettling: measured, loop.PhaseMeasuring: measured,
+		loop.PhaseCanary:    "A canary runs beside the server. It is removed, and there is no verdict.",
 		loop.PhaseWorse:     "The last change made it worse. The server keeps it.",
 		loop.PhaseReverting: "The old settings are not back yet. The server keeps what it runs with now.",
 	}[s.Phase]

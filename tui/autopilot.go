@@ -88,7 +88,8 @@ func autopilotDoes(s *loop.Snapshot) string {
 		loop.PhaseBaseline: "Measures the current configuration, then makes the most promising change.",
 		loop.PhaseApplying: "Waits for the server; if it does not come up, reverts to the kept configuration.",
 		loop.PhaseSettling: keeps, loop.PhaseMeasuring: keeps,
-		loop.PhaseDown: "Waits for the server; if it stays down, reverts to the kept configuration.",
+		loop.PhaseCanary: "Makes the change to all servers if the canary is better than those beside it; otherwise removes the canary.",
+		loop.PhaseDown:   "Waits for the server; if it stays down, reverts to the kept configuration.",
 	}[s.Phase]
 }
 

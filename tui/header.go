@@ -133,6 +133,7 @@ func stages() [loop.PhaseDone + 1]frame.Stage {
 		loop.PhaseMeasuring: {Words: "measuring the change", Word: "measuring", Token: cell.Accent},
 		loop.PhaseWorse:     {Words: "worse: decision needed", Word: "worse", Token: cell.Bad},
 		loop.PhaseReverting: {Words: "waiting for your restart", Word: "reverting", Token: cell.Strong},
+		loop.PhaseCanary:    {Words: "trying the change on a canary", Word: "canary", Token: cell.Accent},
 		loop.PhaseDone:      {Words: "finished", Word: "finished", Token: cell.Strong},
 	}
 }

@@ -296,7 +296,7 @@ func (t *iterationList) end(it *loop.Iteration) string {
 	}
 	words := map[loop.Phase]string{
 		loop.PhaseSettling: "settling", loop.PhaseMeasuring: "measuring", loop.PhaseWorse: "decide", loop.PhaseReverting: "reverting",
-		loop.PhaseDown: "down", loop.PhaseAttach: "down", loop.PhaseApplying: "applying",
+		loop.PhaseDown: "down", loop.PhaseAttach: "down", loop.PhaseApplying: "applying", loop.PhaseCanary: "canary",
 	}
 	return cmp.Or(words[t.s.Phase], "open")
 }
@@ -377,6 +377,9 @@ func (t *iterationList) details(it *loop.Iteration) []string {
 	wrap := func(text string) { lines = append(lines, cell.Wrap(t.u.Spell(text), t.w-t.indent)...) }
 	if len(parts) > 0 {
 		wrap(strings.Join(parts, " · "))
+	}
+	if it.Beside != "" {
+		wrap(it.Beside)
 	}
 	if it.Failure != "" {
 		wrap("failed: " + it.Failure)

@@ -21,7 +21,7 @@ import (
 func (v *nowView) situation(w int) frame.Panel {
 	titles := map[loop.Phase]string{
 		loop.PhaseBaseline: "Measuring the baseline", loop.PhaseApplying: "Restarting the server", loop.PhaseSettling: "Settling",
-		loop.PhaseMeasuring: "Measuring the change", loop.PhaseAttach: "Reading the server",
+		loop.PhaseMeasuring: "Measuring the change", loop.PhaseCanary: "Trying the change on a canary", loop.PhaseAttach: "Reading the server",
 	}
 	if v.s.Phase == loop.PhaseBaseline && noLoad(v.s) {
 		titles[v.s.Phase] = "Waiting for load"
@@ -80,7 +80,7 @@ func (v *nowView) measuring(w int, title string) frame.Panel {
 	if trial {
 		q.Add(u.Paragraph(w, 92, nil, page.Toned(cell.Strong, tuning.Sentence(it.Text))))
 	}
-	looks := v.s.Phase == loop.PhaseMeasuring && v.s.Trial != nil
+	looks := (s.Phase == loop.PhaseMeasuring || s.Phase == loop.PhaseCanary) && s.Trial != nil
 	if looks {
 		q.Note = page.Toned(cell.Muted, lookWords(v.s.Trial))
 		q.Add(v.trial(w)...)

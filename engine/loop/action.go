@@ -37,16 +37,30 @@ type Apply struct {
 	Within time.Duration
 }
 
+// StartCanary asks for one more copy of the server with changes, beside the others and under the same
+// traffic; the server stays as it is. The replies are CanaryStarted or CanaryEnded. It is issued only after
+// explicit consent.
+type StartCanary struct {
+	Changes   []engine.Change
+	Iteration int
+	Predicted []engine.Prediction
+}
+
+// EndCanary asks for the end of the canary. The reply is CanaryEnded.
+type EndCanary struct{}
+
 // Emit passes an event to the output and the recording.
 type Emit struct{ Event Event }
 
 // Finish ends the run; no action follows it.
 type Finish struct{ Finish Finished }
 
-func (Attach) action() {}
-func (Apply) action()  {}
-func (Emit) action()   {}
-func (Finish) action() {}
+func (Attach) action()      {}
+func (Apply) action()       {}
+func (StartCanary) action() {}
+func (EndCanary) action()   {}
+func (Emit) action()        {}
+func (Finish) action()      {}
 
 // EventKind is the type of an event (docs/interfaces.md section 5).
 type EventKind string
@@ -64,6 +78,7 @@ const (
 	EventDiagnosis      EventKind = "diagnosis"
 	EventRecommendation EventKind = "recommendation"
 	EventApplying       EventKind = "applying"
+	EventCanary         EventKind = "canary" // a copy of the server with the change runs beside others, or is gone
 	EventServerDown     EventKind = "server-down"
 	EventServerUp       EventKind = "server-up"
 	EventUnhealthy      EventKind = "unhealthy" // the server is ill, as Condition says

@@ -86,7 +86,7 @@ func (c *controls) busy() string {
 		PhaseAttach: whyNotAttached, PhaseBaseline: "The baseline is still being measured.",
 		PhaseApplying: "A change is being made.", PhaseDown: "The server does not answer.",
 		PhaseSettling: "The server is settling after its restart.", PhaseMeasuring: "The change is being measured.",
-		PhaseWorse: "Answer first: revert or continue?", PhaseReverting: "Revert to the previous settings first.",
+		PhaseWorse: "Answer first: revert or continue?", PhaseReverting: "Revert to the previous settings first.", PhaseCanary: "The change is being tried on a canary.",
 	}[c.loop.phase]
 }
 

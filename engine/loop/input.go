@@ -79,6 +79,25 @@ type AnswerCheck struct {
 	Why   string // why nothing can be compared, or ""
 }
 
+// CanaryStarted is the reply to StartCanary: the canary takes requests.
+type CanaryStarted struct {
+	Name   string // of the canary: "pod vllm-canary-x7k2"
+	Others int    // servers beside it that are measured, at least 1
+}
+
+// CanarySampled delivers one tick of collection from the canary, or from a server beside it.
+type CanarySampled struct {
+	Server int // 0 is the canary, 1 to Others are those beside it
+	Sample *engine.Sample
+}
+
+// CanaryEnded is the reply to EndCanary, or says that the canary did not start or cannot be compared any more.
+// The canary is gone, unless Left is set.
+type CanaryEnded struct {
+	Err  string // why it ended, "" if EndCanary asked for it
+	Left bool   // it could not be removed, and Err says why
+}
+
 // Noted records something that the session did, such as a report that was written or a file
 // that could not be.
 type Noted struct {
@@ -93,15 +112,18 @@ type Ticked struct{}
 // Pressed is a command entered by a person.
 type Pressed struct{ Command Command }
 
-func (Begin) input()        {}
-func (Attached) input()     {}
-func (AttachFailed) input() {}
-func (Sampled) input()      {}
-func (Observed) input()     {}
-func (Applied) input()      {}
-func (Noted) input()        {}
-func (Ticked) input()       {}
-func (Pressed) input()      {}
+func (Begin) input()         {}
+func (Attached) input()      {}
+func (AttachFailed) input()  {}
+func (Sampled) input()       {}
+func (Observed) input()      {}
+func (Applied) input()       {}
+func (CanaryStarted) input() {}
+func (CanarySampled) input() {}
+func (CanaryEnded) input()   {}
+func (Noted) input()         {}
+func (Ticked) input()        {}
+func (Pressed) input()       {}
 
 // Command is a request that a person can make of the loop.
 type Command uint8

@@ -26,6 +26,7 @@ type Loop struct {
 	measuring measuring
 	trials    trials
 	applying  applying
+	canaries  canaries
 	advisor   advisor
 	budget    budget
 	auto      autopilot
@@ -49,6 +50,11 @@ type shared struct {
 
 // diagnose diagnoses windows of the current start.
 func (s *shared) diagnose(windows []engine.Window) *engine.Diagnosis {
+	return s.diagnoseAs(s.server.facts, windows)
+}
+
+// diagnoseAs diagnoses windows of a server with these facts.
+func (s *shared) diagnoseAs(known engine.Facts, windows []engine.Window) *engine.Diagnosis {
 	begun := windows[0].Start
 	s.scratch = append(s.scratch[:0], windows...)
 	for i := range s.scratch {
@@ -56,7 +62,7 @@ func (s *shared) diagnose(windows []engine.Window) *engine.Diagnosis {
 	}
 	d := engine.Diagnose(engine.Request{
 		Started: s.plan.Started.Add(begun), Duration: span(windows), Version: s.plan.Version,
-		Target: s.server.Target, Facts: s.server.facts, Windows: s.scratch, Rules: s.plan.Rules,
+		Target: s.server.Target, Facts: known, Windows: s.scratch, Rules: s.plan.Rules,
 		Missing: s.server.Missing, Notes: slices.Clip(s.server.allNotes), GPUWhy: s.server.GPUWhy,
 	})
 	return &d
@@ -99,6 +105,9 @@ type Plan struct {
 	// Start is how long a start of this server took before, 0 if unknown. A change is made only
 	// if Limits.Downtime allows for it and its revert.
 	Start time.Duration `json:"start,omitempty"`
+	// Canary tries each change on one more copy of the server, beside the others and under the same traffic,
+	// before it is made to all.
+	Canary bool `json:"canary,omitempty"`
 	// DryRun ends an Auto loop before its first change.
 	DryRun bool `json:"dry_run,omitempty"`
 
@@ -180,7 +189,8 @@ func (l *Loop) connectParts() {
 	l.baseline = baselines{shared: s, trials: &l.trials, advisor: &l.advisor, auto: &l.auto, noise: bounded[float64]{most: keepNoise}, ratios: bounded[float64]{most: keepNoise}}
 	l.settling = settling{shared: s, measuring: &l.measuring, trials: &l.trials, advisor: &l.advisor}
 	l.measuring = measuring{shared: s, baseline: &l.baseline, settling: &l.settling, trials: &l.trials}
-	l.trials = trials{shared: s, conn: &l.conn, baseline: &l.baseline, settling: &l.settling, applying: &l.applying, advisor: &l.advisor, budget: &l.budget, auto: &l.auto, ending: &l.ending}
+	l.trials = trials{shared: s, conn: &l.conn, baseline: &l.baseline, settling: &l.settling, applying: &l.applying, canaries: &l.canaries, advisor: &l.advisor, budget: &l.budget, auto: &l.auto, ending: &l.ending}
+	l.canaries = canaries{shared: s, conn: &l.conn, baseline: &l.baseline, measuring: &l.measuring, trials: &l.trials, advisor: &l.advisor, auto: &l.auto, ending: &l.ending}
 	l.applying = applying{shared: s, conn: &l.conn, trials: &l.trials, advisor: &l.advisor, budget: &l.budget, auto: &l.auto, ending: &l.ending}
 	l.advisor = advisor{shared: s, baseline: &l.baseline, trials: &l.trials, budget: &l.budget}
 	l.budget = budget{plan: &s.plan, recorder: &s.recorder}
@@ -212,6 +222,12 @@ func (l *Loop) Step(now time.Duration, in Input) []Action {
 		l.conn.observed(in)
 	case Applied:
 		l.applying.applied(in)
+	case CanaryStarted:
+		l.canaries.started(in)
+	case CanarySampled:
+		l.canaries.sampled(in)
+	case CanaryEnded:
+		l.canaries.ended(in)
 	case Noted:
 		l.noted(in)
 	case Pressed:

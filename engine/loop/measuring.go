@@ -30,9 +30,14 @@ func (m *measuring) measureTrial() {
 	m.enterPhase(PhaseMeasuring)
 	m.current.startPhase()
 	m.current.host = hostLoad{}
+	m.scheduleLooks()
+	m.addMark(MarkMeasure, fmt.Sprintf("change %d", m.iteration()))
+}
+
+// scheduleLooks fixes the times of the looks at a measurement that begins.
+func (m *measuring) scheduleLooks() {
 	m.looks, m.nextLook = verdict.Looks(m.plan.Measure, m.plan.Longest), 0
 	m.results, m.measured = nil, 0
-	m.addMark(MarkMeasure, fmt.Sprintf("change %d", m.iteration()))
 }
 
 func (m *measuring) measuringWindow() {
@@ -93,8 +98,6 @@ func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	}
 	after.CostPerHour = engine.FactOpt(m.server.facts.CostPerHour)
 	r := verdict.Judge(&before, &after, plan)
-	m.nextLook = look + 1
-	m.results = append(slices.Clip(m.results), r)
 	settled := r.Settled
 	switch {
 	case last:
@@ -106,15 +109,23 @@ func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 		settled = false // comparable load may return
 		m.restartWhenComparable(part, plan)
 	}
+	m.noteLook(&r, look, settled)
+	if settled {
+		m.judge(windows, after.Incarnations[len(after.Incarnations)-1], &r)
+	}
+}
+
+// noteLook keeps the result of a look and reports it.
+func (m *measuring) noteLook(r *verdict.Result, look int, settled bool) {
+	m.nextLook = look + 1
+	m.results = append(slices.Clip(m.results), *r)
 	next := time.Duration(0)
 	if !settled {
 		next = max(0, m.looks[look+1]-m.measured)
 	}
-	m.emit(LevelInfo, Event{Kind: EventTrial, Iteration: it.N, Took: m.measured, Look: look + 1, Looks: len(m.looks), Next: next, Advice: m.predicted(it), Verdict: &r,
-		Text: lookText(m.measured, &r, settled)})
-	if settled {
-		m.judge(windows, after.Incarnations[len(after.Incarnations)-1], &r)
-	}
+	it := m.lastIteration()
+	m.emit(LevelInfo, Event{Kind: EventTrial, Iteration: it.N, Took: m.measured, Look: look + 1, Looks: len(m.looks), Next: next, Advice: m.predicted(it), Verdict: r,
+		Text: lookText(m.measured, r, settled)})
 }
 
 // restartWhenComparable restarts the measurement at its latest stretch if the load is comparable
@@ -169,6 +180,9 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 	n := m.iteration()
 	delta := effect.Compare(before, after)
 	delta.Direction, delta.Reason, delta.Verdict = r.Direction, r.Reason, r
+	if it := m.lastIteration(); it.Beside != "" {
+		delta.Reason += "; before, " + it.Beside
+	}
 	m.baseline.announceMeasurement(after)
 	load := traffic(before, after)
 	if m.settling.unsteady != "" {
@@ -186,11 +200,11 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 	for _, text := range load {
 		m.writeEntry(LevelWarn, "", "the load differs: "+text)
 	}
-	switch delta.Direction {
-	case verdict.Better:
-		m.trials.keep(after, windows)
-	case verdict.Worse:
+	switch {
+	case delta.Direction == verdict.Worse:
 		m.trials.onWorse()
+	case delta.Direction == verdict.Better, it.Beside != "": // or better at the same time as others, and not worse now
+		m.trials.keep(after, windows)
 	default:
 		m.trials.noGain(after, windows)
 	}
@@ -251,7 +265,7 @@ func (m *measuring) lookLength() time.Duration {
 // underway returns the current measurement of a change, or nil.
 func (m *measuring) underway() *Trial {
 	it := m.lastIteration()
-	if m.phase != PhaseMeasuring || !m.trials.open || it == nil {
+	if m.phase != PhaseMeasuring && m.phase != PhaseCanary || !m.trials.open || it == nil || len(m.looks) == 0 {
 		return nil
 	}
 	return &Trial{Iteration: it.N, Looks: m.looks, Measured: m.measured, Results: slices.Clip(m.results), Predicted: it.Predicted}

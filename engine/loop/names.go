@@ -4,7 +4,7 @@ package loop
 func (p Phase) String() string {
 	return [...]string{
 		PhaseAttach: "attach", PhaseBaseline: "baseline", PhaseWaiting: "waiting", PhaseApplying: "applying", PhaseDown: "down",
-		PhaseSettling: "settling", PhaseMeasuring: "measuring", PhaseWorse: "worse", PhaseReverting: "reverting", PhaseDone: "done",
+		PhaseSettling: "settling", PhaseMeasuring: "measuring", PhaseWorse: "worse", PhaseReverting: "reverting", PhaseCanary: "canary", PhaseDone: "done",
 	}[min(p, PhaseDone)]
 }
 

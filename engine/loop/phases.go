@@ -38,6 +38,7 @@ func (l *Loop) behaviours() [NumPhases]phaseBehaviour {
 		PhaseMeasuring: {onWindow: l.measuring.measuringWindow, onRestart: l.trials.returnedInTrial, text: "measuring", length: l.measuring.lookLength, collectsWindows: true, readsServer: true},
 		PhaseWorse:     {onRestart: l.trials.returnedInWorse, text: "waiting for your answer: revert or continue", readsServer: true},
 		PhaseReverting: {onRestart: l.trials.returnedInReverting, waits: l.trials.waitsForRevert, readsServer: true},
+		PhaseCanary:    {onRestart: l.canaries.returned, waits: l.canaries.waits, length: l.canaries.length, readsServer: true},
 	}
 }
 

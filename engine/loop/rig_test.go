@@ -48,6 +48,7 @@ type rig struct {
 	doomed time.Duration // time at which doom is called on the server, 0 never
 	doom   func()
 
+	group    canaryGroup
 	plan     loop.Plan
 	record   bool
 	recorded []timed
@@ -215,6 +216,10 @@ func (r *rig) step(in loop.Input) {
 		case loop.Apply:
 			r.apply, r.until = &a, r.now+r.made(&a)
 			r.server.down = true
+		case loop.StartCanary:
+			r.group.asked, r.group.starts = r.now, r.group.starts+1
+		case loop.EndCanary:
+			r.group.ends = r.now + time.Second
 		case loop.Emit:
 			r.events = append(r.events, a.Event)
 			if k := a.Event.Kind; k == loop.EventKept || k == loop.EventContinued {
@@ -238,6 +243,7 @@ func (r *rig) tick() {
 	if r.apply != nil && r.now >= r.until {
 		r.hand(*r.apply)
 	}
+	r.canary()
 	r.follow()
 	answers := !r.server.down && r.now >= r.server.up
 	if r.due > 0 && r.now >= r.due {

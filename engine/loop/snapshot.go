@@ -23,6 +23,7 @@ const (
 	PhaseMeasuring              // measuring a change
 	PhaseWorse                  // worse: waiting for the person to revert or continue
 	PhaseReverting              // waiting for the engineer to restore the old settings
+	PhaseCanary                 // trying a change on one more copy of the server
 	PhaseDone
 	NumPhases
 )
@@ -195,6 +196,8 @@ type Iteration struct {
 	AnswerCheck   *AnswerCheck
 	Downtime      time.Duration // from the last answer before the change to the first after it
 	Failure       string        // why the change failed or did not last, or ""
+	// Beside is the verdict on the change as a canary beside other servers, in words, or "".
+	Beside string
 	// Load lists the differences in the traffic before and after, in words. If there are any,
 	// the delta is not due to the change alone.
 	Load []string

@@ -112,6 +112,10 @@ func Terms() []engine.Term {
 		{Name: "answers", Also: []string{"drift"}, Meaning: []string{
 			"Fixed prompts, answered before and after a change that may alter what the model says. The verdict shows how many answers are exactly the same, and how far the log probabilities of their tokens drift.",
 		}},
+		{Name: "canary", Also: []string{"--canary"}, Meaning: []string{
+			"One more copy of the server with a change, beside the others and under the same traffic (tune --canary). Both are measured at the same time, so that what the load does meanwhile affects both; servers that start alike still differ by a few per cent, and the interval allows for that.",
+			"Only a canary that is better is followed by the change of all, which is measured once more. It is removed in any case.",
+		}},
 		{Name: "autopilot", Also: []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime", "limits", "watching"}, Meaning: []string{
 			"tune --auto announces each change, counts down, applies it, and keeps it only if it is better; otherwise it reverts. Restarts and downtime are limited, reverts included.",
 			"x pauses it before its next change, and resumes it. Quitting reverts to the kept configuration first.",

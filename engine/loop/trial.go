@@ -15,6 +15,7 @@ type trials struct {
 	baseline *baselines
 	settling *settling
 	applying *applying
+	canaries *canaries
 	advisor  *advisor
 	budget   *budget
 	auto     *autopilot
@@ -60,19 +61,31 @@ func (t *trials) endIteration(how IterationEnd) {
 	t.alterLatest(func(it *Iteration) { it.End = how })
 }
 
-// applyAdvice restarts the server with the recommended change to the kept configuration, which
-// also reverts a change without a gain.
+// applyAdvice makes the recommended change to the kept configuration, first on a canary if the plan says so.
+// It also reverts a change without a gain.
 func (t *trials) applyAdvice() {
 	r := t.advisor.advice
 	changes := r.Changes()
 	it := Iteration{At: t.now, Noticed: AsRecommended, Changes: changes, Command: r.Launch,
-		Predicted: r.Predicted, Before: t.baseline.diagnosis, Text: engine.JoinChanges(changes) + ", applied by rooftop"}
+		Predicted: r.Predicted, Before: t.baseline.diagnosis}
 	t.trial = trial{open: true, before: t.baseline.diagnosis, side: t.baseline.measured.side(), earlierStarts: t.baseline.earlierStarts(changes), lastMeasured: t.lastMeasured, lastSlices: t.lastSlices, advice: r}
 	n := t.add(it)
-	t.runningIteration = n
-	t.addMark(MarkChange, it.Text)
 	t.budget.rounds++
 	within := t.budget.startAllowance()
+	request := Apply{Changes: changes, Iteration: n, Predicted: r.Predicted, Within: within}
+	if t.plan.Canary && !t.changeInPlace() {
+		t.canaries.try(request)
+		return
+	}
+	t.restart(request)
+}
+
+// restart restarts the server with the changes of the latest iteration.
+func (t *trials) restart(request Apply) {
+	t.alterLatest(func(it *Iteration) { it.Text = engine.JoinChanges(it.Changes) + ", applied by rooftop" })
+	it, changes, within := t.lastIteration(), request.Changes, request.Within
+	t.runningIteration = it.N
+	t.addMark(MarkChange, it.Text)
 	text := "applying " + engine.JoinChanges(changes) + ": restarting the server with it"
 	if len(t.earlierStarts) > 0 {
 		text = "applying " + engine.JoinChanges(changes) + " again, as its effect is unresolved and another start narrows the interval: restarting the server with it"
@@ -80,8 +93,8 @@ func (t *trials) applyAdvice() {
 	if within > 0 {
 		text += "; it may take " + figure.Elapsed(within) + ", the rest of the allowed downtime is reserved for a revert"
 	}
-	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: n, Advice: r, Change: changes[0], Command: r.Launch, Text: text})
-	t.applying.apply(Apply{Changes: changes, Iteration: n, Predicted: r.Predicted, Within: within})
+	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: it.N, Advice: t.trial.advice, Change: changes[0], Command: it.Command, Text: text})
+	t.applying.apply(request)
 }
 
 // revert restores the kept configuration, or asks the person to do it.

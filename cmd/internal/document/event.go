@@ -91,7 +91,7 @@ func payload(v *loop.Event) Object {
 		return Object{{"recommendation", v.Advice}}
 	case loop.EventApplying:
 		return append(change, Member{"predicted", predicted(v.Advice)})
-	case loop.EventKept, loop.EventReverted, loop.EventContinued:
+	case loop.EventCanary, loop.EventKept, loop.EventReverted, loop.EventContinued:
 		return change
 	case loop.EventServerDown:
 		return Object{{"reason", cmp.Or(v.Text, "the server does not answer")}}

@@ -196,6 +196,7 @@ type iteration struct {
 	Downtime  time.Duration       `json:"downtime_s" absent:"0"`
 	Failure   string              `json:"failure" absent:""`
 	Answers   *answerCheck        `json:"answers"`
+	Canary    string              `json:"canary" absent:""`
 	Verdict   *judgement          `json:"verdict"`
 }
 
@@ -206,7 +207,7 @@ func iterations(list []loop.Iteration) []iteration {
 		o := iteration{
 			Iteration: it.N, At: it.At, Up: it.Up, Settled: it.Settled, End: it.End, Noticed: it.Noticed, Changes: it.Changes, Text: it.Text, Command: it.Command,
 			Predicted: it.Predicted, Before: newSummary(it.Before), After: newSummary(it.After), Load: it.Load, Downtime: it.Downtime, Failure: it.Failure,
-			Answers: (*answerCheck)(it.AnswerCheck),
+			Answers: (*answerCheck)(it.AnswerCheck), Canary: it.Beside,
 		}
 		if it.End == loop.IterationOpen {
 			o.End = "open"

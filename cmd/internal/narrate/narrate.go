@@ -82,6 +82,9 @@ func (n *Narrator) Event(e loop.Event) {
 	case loop.EventApplying:
 		n.applying, n.opened = true, e.Iteration
 		n.print(fmt.Sprintf("change %d: %s", e.Iteration, cmp.Or(e.Text, tuning.Changes(e.Change)+"; the server is restarted with it")))
+	case loop.EventCanary:
+		n.opened = e.Iteration
+		n.print(fmt.Sprintf("change %d: %s", e.Iteration, e.Text))
 	case loop.EventVerdict:
 		n.verdict(&e)
 	case loop.EventKept, loop.EventReverted, loop.EventContinued:

@@ -41,7 +41,7 @@ func (r *Recorder) Tell(e loop.Event) {
 		if e.Advice != nil {
 			r.advised = *e.Advice
 		}
-	case loop.EventApplying:
+	case loop.EventApplying, loop.EventCanary:
 		r.made = engine.Recommendation{}
 		if e.Change.Flag == r.advised.Flag && e.Change.To == r.advised.To {
 			r.made = r.advised

@@ -1,0 +1,133 @@
+package loop_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// canaryGroup is the canary of a rig and the servers beside it.
+type canaryGroup struct {
+	asked, ends time.Duration // when it was asked for, and when it is gone; 0 is neither
+	starts      int
+	pods        []*fake     // the canary first; nil while there is none
+	becomes     func(*fake) // makes the canary what it is in a test
+	fails       string      // why it does not start
+	left        string      // why it cannot be removed
+}
+
+// canary starts, reads and ends the canary that the loop asked for.
+func (r *rig) canary() {
+	g := &r.group
+	switch {
+	case g.asked > 0 && r.now >= g.asked+3*time.Second && g.fails != "":
+		g.asked = 0
+		r.step(loop.CanaryEnded{Err: g.fails})
+	case g.asked > 0 && r.now >= g.asked+3*time.Second:
+		g.asked = 0
+		for i := range 4 {
+			pod := &fake{args: r.kept, started: 1_790_000_000 + float64(100*i), clients: r.server.clients, prompt: 200, output: 100, last: r.now}
+			pod.reset()
+			g.pods = append(g.pods, pod)
+		}
+		g.pods[0].args = loop.CommandWithChanges(r.kept, r.last().Changes...)
+		if g.becomes != nil {
+			g.becomes(g.pods[0])
+		}
+		r.step(loop.CanaryStarted{Name: "pod a", Others: 3})
+	case g.ends > 0 && r.now >= g.ends:
+		g.ends, g.pods = 0, nil
+		r.step(loop.CanaryEnded{Err: g.left, Left: g.left != ""})
+	case r.now%(2*engine.PollInterval) == 0:
+		for i, pod := range g.pods {
+			s := &engine.Sample{T: r.now, Page: pod.page(r.now, r.random), Health: &engine.Health{T: r.now, State: engine.HealthOK}}
+			if pod.dead {
+				s.Health = &engine.Health{T: r.now, State: engine.HealthFailed, Why: "/health answers 503"}
+			}
+			r.step(loop.CanarySampled{Server: i, Sample: s})
+		}
+	}
+}
+
+// withCanary tries each change on a canary first.
+func withCanary(p *loop.Plan) { p.Canary = true }
+
+func TestCanaryThatIsBetter(t *testing.T) {
+	r := autoRun(t, withCanary)
+	f := r.ends(30 * time.Minute)
+	r.atRest("--max-num-seqs 32")
+	it := r.loop.Snapshot().Iterations[0]
+	if f.ExitCode != 0 || it.End != loop.IterationKept || !strings.Contains(it.Beside, "as a canary beside 3 others: output +") || r.group.starts != 1 || r.starts != 1 {
+		r.dump()
+		t.Errorf("exit %d, %q, %q, %d canaries, %d starts", f.ExitCode, it.End, it.Beside, r.group.starts, r.starts)
+	}
+}
+
+// TestCanaryDecides makes the change to all after a canary that was better, although nothing can be seen
+// of it there.
+func TestCanaryDecides(t *testing.T) {
+	r := autoRun(t, withCanary)
+	r.lives = func(string) { r.server.limit = 190 } // as fast as four slots were
+	f := r.ends(30 * time.Minute)
+	it := r.loop.Snapshot().Iterations[0]
+	if it.End != loop.IterationKept || it.Delta.Direction == verdict.Better || !strings.Contains(it.Delta.Reason, "as a canary") {
+		r.dump()
+		t.Errorf("exit %d, %q: %+v", f.ExitCode, it.End, it.Delta)
+	}
+}
+
+func TestCanaryThatIsNotMadeToAll(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		group canaryGroup
+		end   loop.IterationEnd
+		said  string
+	}{
+		{"worse", canaryGroup{becomes: func(f *fake) { f.limit = 90 }}, loop.IterationReverted, "worse: as a canary beside 3 others: output −"},
+		{"no requests", canaryGroup{becomes: func(f *fake) { f.clients = 0 }}, loop.IterationBroken, "no requests reached the canary within"},
+		{"hung", canaryGroup{becomes: func(f *fake) { f.frozen = true }}, loop.IterationBroken, "the canary cannot be compared: the engine is hung"},
+		{"dead", canaryGroup{becomes: func(f *fake) { f.dead = true }}, loop.IterationBroken, "the canary cannot be compared: the engine is dead"},
+		{"does not start", canaryGroup{fails: "no node has room for one more pod"}, loop.IterationBroken, "no node has room for one more pod"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t, withCanary)
+			r.group = c.group
+			f := r.ends(60 * time.Minute)
+			r.atRest("--max-num-seqs 4")
+			it := r.loop.Snapshot().Iterations[0]
+			if it.End != c.end || !r.said(c.said) || r.starts != 0 || f.Downtime != 0 || f.Gain.OK {
+				r.dump()
+				t.Errorf("%q, %d starts, down %v, gain %v", it.End, r.starts, f.Downtime, f.Gain)
+			}
+		})
+	}
+}
+
+func TestCanaryThatIsLeft(t *testing.T) {
+	r := autoRun(t, withCanary)
+	r.group.left = "the API server does not answer"
+	f := r.ends(30 * time.Minute)
+	if f.ExitCode != 1 || !strings.Contains(f.Reason, "the canary could not be removed: the API server does not answer") || r.starts != 0 {
+		r.dump()
+		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+	}
+}
+
+// TestQuitDuringACanary ends the run at once: who started the canary removes it.
+func TestQuitDuringACanary(t *testing.T) {
+	r := autoRun(t, withCanary)
+	r.wait(2*time.Minute, "canary", in(loop.PhaseCanary))
+	r.run(20 * time.Second)
+	if s := r.loop.Snapshot(); s.Trial == nil || s.Trial.Measured == 0 || !strings.Contains(s.Progress.Text, "beside 3 others") {
+		t.Errorf("%+v, %q", s.Trial, s.Progress.Text)
+	}
+	r.step(loop.Pressed{Command: loop.CommandQuit})
+	if r.done == nil || r.starts != 0 {
+		r.dump()
+		t.Errorf("%+v, %d starts", r.done, r.starts)
+	}
+}
