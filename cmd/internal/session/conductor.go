@@ -38,6 +38,7 @@ type conductor struct {
 	cancelAttach context.CancelFunc // cancels the latest attach
 	pending      *result            // server that was attached but not passed to the loop yet
 	change       *change            // nil if no change is in progress
+	canary       chan canaryPoll    // of the canary and the servers beside it, nil without one
 	finished     bool
 	recordFailed bool         // a write to the recording failed, which the journal shows
 	queue        []loop.Input // results of actions that were ready at once
@@ -76,6 +77,8 @@ func (c *conductor) run(ctx context.Context) {
 			c.step(work, loop.Pressed{Command: loop.CommandQuit})
 		case p := <-polls:
 			c.sampled(work, p)
+		case p := <-c.canary:
+			c.canarySampled(work, p)
 		case o := <-observed:
 			c.observed(work, o)
 		case text := <-remarks:
@@ -165,6 +168,12 @@ func (c *conductor) perform(ctx context.Context, a loop.Action) {
 		c.startAttach(ctx, a.After)
 	case loop.Apply:
 		c.apply(ctx, a)
+	case loop.StartCanary:
+		c.startCanary(ctx, a)
+	case loop.EndCanary:
+		if c.change != nil && c.change.finish != nil {
+			c.change.finish()
+		}
 	case loop.Emit:
 		if c.plan.Tell != nil {
 			c.plan.Tell(a.Event)
@@ -180,6 +189,11 @@ func (c *conductor) result(ctx context.Context, r result) {
 	case r.applied != nil:
 		c.change = nil
 		c.step(ctx, *r.applied)
+	case r.canary != nil:
+		if _, ended := r.canary.(loop.CanaryEnded); ended {
+			c.change, c.canary = nil, nil
+		}
+		c.step(ctx, r.canary)
 	case r.exported != nil:
 		c.step(ctx, *r.exported)
 		c.live.writing.Store(false)

@@ -20,8 +20,17 @@ type line struct {
 	Observed     *loop.Observed     `json:"observed,omitempty"`
 	Applied      *loop.Applied      `json:"applied,omitempty"`
 	Noted        *loop.Noted        `json:"noted,omitempty"`
+	Canary       *canaryLine        `json:"canary,omitempty"`
 	Command      string             `json:"command,omitempty"`
 	Ticked       bool               `json:"ticked,omitempty"`
+}
+
+// canaryLine is what happened to a canary: exactly one field other than Server is set.
+type canaryLine struct {
+	Started *loop.CanaryStarted `json:"started,omitempty"`
+	Server  int                 `json:"server,omitempty"` // that Poll is of, 0 for the canary
+	Poll    *Poll               `json:"poll,omitempty"`
+	Ended   *loop.CanaryEnded   `json:"ended,omitempty"`
 }
 
 // attachedLine is a server that was attached to.
@@ -58,6 +67,10 @@ func lineOf(in loop.Input) line {
 		return line{Observed: &in}
 	case loop.Applied:
 		return line{Applied: &in}
+	case loop.CanaryStarted:
+		return line{Canary: &canaryLine{Started: &in}}
+	case loop.CanaryEnded:
+		return line{Canary: &canaryLine{Ended: &in}}
 	case loop.Noted:
 		return line{Noted: &in}
 	case loop.Pressed:
@@ -80,6 +93,10 @@ func (l *line) input() (loop.Input, error) {
 		return *l.Observed, nil
 	case l.Applied != nil:
 		return *l.Applied, nil
+	case l.Canary != nil && l.Canary.Started != nil:
+		return *l.Canary.Started, nil
+	case l.Canary != nil && l.Canary.Ended != nil:
+		return *l.Canary.Ended, nil
 	case l.Noted != nil:
 		return *l.Noted, nil
 	case l.Ticked:

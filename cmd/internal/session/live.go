@@ -35,6 +35,9 @@ type Server struct {
 	// when the session ends. Err of the result is why the change failed, "" if it succeeded.
 	Apply       func(ctx context.Context, a loop.Apply) loop.Applied
 	CannotApply string
+	// Canary starts one more copy of the server with changes, beside others under the same traffic; nil if
+	// rooftop cannot. Its ctx ends when the start takes too long, or when the canary is to end.
+	Canary func(ctx context.Context, a loop.StartCanary) (Canary, error)
 	// Steps returns the steps that Apply would take, as sentences and commands; nil if rooftop
 	// cannot restart the server.
 	Steps func(a loop.Apply) []string

@@ -16,6 +16,7 @@ type playback struct {
 	rec    *Recording
 	loop   machine
 	parser *parser
+	canary map[int]*parser // of the canary and the servers beside it, by number
 	// single is the server of a recording of one measurement, the answer to every Attach of the
 	// loop. It is nil for a live session, whose recording contains the answers.
 	single    *attachedLine
@@ -113,6 +114,16 @@ func (t *playback) read() error {
 
 // inputOf returns the input of the loop that a line stands for, nil if it stands for none.
 func (t *playback) inputOf(l *line) (loop.Input, error) {
+	if c := l.Canary; c != nil && c.Started != nil {
+		t.canary = map[int]*parser{}
+	} else if c != nil && c.Poll != nil && t.canary != nil {
+		if t.canary[c.Server] == nil {
+			t.canary[c.Server] = newParser(t.parser.model)
+		}
+		s := t.canary[c.Server].sample(c.Poll)
+		c.Poll.Body = ""
+		return loop.CanarySampled{Server: c.Server, Sample: s}, nil
+	}
 	if l.Poll == nil {
 		if l.Attached != nil {
 			t.parser = newParser(l.Attached.Header.Model)

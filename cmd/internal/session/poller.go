@@ -51,6 +51,8 @@ type poller struct {
 	first  time.Duration // time of the first poll, since the run began
 	// deadline bounds one page; 0 means no bound beyond that of pages.
 	deadline time.Duration
+	// least is the shortest interval between polls; 0 is engine.PollInterval.
+	least time.Duration
 	// backOff polls a server less often while it does not answer.
 	backOff bool
 	// onSuspend is called with the delay after this process was suspended; that time then does
@@ -77,7 +79,7 @@ func (p *poller) now() time.Duration { return p.clock() - p.began }
 // run polls from first to until, since the run began; if until is 0, until ctx ends. It calls handle
 // with every poll, after it has set the interval to the next one.
 func (p *poller) run(ctx context.Context, until time.Duration, handle func(*Poll)) {
-	p.interval = engine.PollInterval
+	p.interval = max(engine.PollInterval, p.least)
 	if p.paused {
 		if !p.waitForResume(ctx) {
 			return
@@ -147,7 +149,7 @@ func (p *poller) pace(poll *Poll) {
 	}
 	p.failures = 0
 	p.pacer.Observe(poll.Took)
-	p.interval = p.pacer.Interval()
+	p.interval = max(p.pacer.Interval(), p.least)
 	p.polls++
 	if why, slowed := p.pacer.Slowed(); slowed {
 		p.slow = why

@@ -42,6 +42,8 @@ func (s *script) Step(now time.Duration, in loop.Input) []loop.Action {
 		word += ": " + in.Why
 	case loop.Applied:
 		word += ": " + in.Err
+	case loop.CanaryEnded:
+		word += ": " + in.Err
 	case loop.Noted:
 		word += ": " + in.Text
 	}
@@ -57,7 +59,7 @@ func (s *script) Snapshot() *loop.Snapshot { return &loop.Snapshot{Seq: s.seq, P
 // events returns the inputs other than polls, observations and ticks.
 func (s *script) events() []string {
 	return slices.DeleteFunc(slices.Clone(s.inputs), func(w string) bool {
-		return w == "Sampled" || w == "Ticked" || w == "Observed"
+		return w == "Sampled" || w == "Ticked" || w == "Observed" || w == "CanarySampled"
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// result is the result of a task: of an attach, a change (applied) or an export (exported).
+// result is the result of a task: of an attach, a change (applied), a canary or an export (exported).
 type result struct {
 	attachID uint64 // of the attach
 	server   *Server
@@ -19,12 +19,14 @@ type result struct {
 	err      error // of the attach
 
 	applied  *loop.Applied
+	canary   loop.Input // loop.CanaryStarted or loop.CanaryEnded, nil for others
 	exported *loop.Noted
 }
 
-// change is a change of the server in progress.
+// change is a change of the server in progress, or a canary.
 type change struct {
 	cancel context.CancelFunc
+	finish func() // ends a canary, nil for a change
 	done   chan struct{}
 	err    error // valid once done is closed
 }
@@ -220,6 +222,9 @@ func (c *conductor) awaitChange() error {
 	change := c.change
 	if change == nil {
 		return nil
+	}
+	if change.finish != nil {
+		change.finish()
 	}
 	grace := time.NewTimer(c.plan.Grace)
 	defer grace.Stop()
