@@ -126,7 +126,7 @@ func tune(ctx context.Context, w *cli.World, o *tuneOptions) error {
 func (o *tuneOptions) loopPlan(kind viewKind, l *attach.Locator, p *autopilot.Pilot) loop.Plan {
 	plan := loop.Plan{
 		Started: time.Now(), Version: cli.Version(), Rules: rules.All(),
-		Measure: o.Duration, Watch: l.Watch(), CanApply: p != nil, Auto: o.auto.Unattended(), DryRun: o.auto.DryRun,
+		Measure: o.Duration, Watch: l.Watch(), CanApply: p != nil, Auto: o.auto.Unattended(), DryRun: o.auto.DryRun, Canary: o.auto.Canary,
 		Goal: verdict.Goal(o.goal.Goal), Objectives: o.goal.Objectives, Precision: o.goal.Precision, Longest: o.goal.Longest,
 	}
 	if p == nil {

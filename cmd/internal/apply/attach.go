@@ -66,14 +66,18 @@ func NewInPlace(ctx context.Context, found *proc.Server, plan Plan) (Applier, er
 }
 
 // NewWorkload returns the Applier that changes a workload of Kubernetes, whose pods run the server; with force
-// although something else writes the object too. It touches nothing. The error is a *RefusedError if the object
-// must not be changed.
-func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, force bool) (Applier, error) {
+// although something else writes the object too, and with canary only if changes can be tried on one more pod. It
+// touches nothing. The error is a *RefusedError if the object must not be changed.
+func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, force, canary bool) (Applier, error) {
 	w, err := kubernetes.New(ctx, at, plan.Ready.within(), force)
 	if err != nil {
 		return nil, &RefusedError{err.Error()}
 	}
-	return newManaged(w, plan), nil
+	m := newManaged(w, plan)
+	if canary {
+		m.notes, err = w.CheckBeside(ctx)
+	}
+	return m, err
 }
 
 // NewAttach returns an Attach for a server that was found among the processes of this

@@ -27,8 +27,9 @@ type Managed struct {
 	// keptValues has the value in the kept launch of each flag that was changed. Only this
 	// map knows it if the launch cannot be read.
 	keptValues map[string]string
-	began      bool // the begin record is written
-	lost       bool // a revert failed, so it is unknown what runs
+	began      bool     // the begin record is written
+	lost       bool     // a revert failed, so it is unknown what runs
+	notes      []string // beside those of the manager
 	answers    answers
 }
 
@@ -51,7 +52,7 @@ func newManaged(by manager.Manager, plan Plan) *Managed {
 func (h *Managed) Mode() string { return h.by.Mode() }
 
 // Notes returns further facts about the restart for the user, a sentence each.
-func (h *Managed) Notes() []string { return h.by.Notes() }
+func (h *Managed) Notes() []string { return slices.Concat(h.by.Notes(), h.notes) }
 
 // withKeptValues returns a change whose From values, or for a revert To values, are those
 // of the kept launch.

@@ -107,6 +107,20 @@ func To(ctx context.Context, o *Options, target collect.Target, found *proc.Serv
 	return a, nil
 }
 
+// Source returns what reads the pages and the health of another server with the same options, such as a
+// canary, and what closes its connection.
+func (o *Options) Source(url string) (pages session.Pages, health func(context.Context) engine.Health, closes func(), err error) {
+	target, err := ParseTarget(url)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := NewClient(o, target)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return metricsPage{client}, vllm.NewHealth(client).Read, client.Close, nil
+}
+
 // NewClient returns a client of a server with the key and certificates of the options.
 func NewClient(o *Options, target collect.Target) (*collect.Client, error) {
 	token, err := o.Token()

@@ -35,6 +35,7 @@ type Options struct {
 	applyCmd    string
 	inPlace     bool
 	forceOwned  bool
+	Canary      bool
 	command     []string // after --
 	MaxRestarts int
 	maxDowntime time.Duration
@@ -78,6 +79,7 @@ func (o *Options) Register(f, all *pflag.FlagSet) {
 	f.BoolVar(&o.DryRun, "dry-run", false, "measure, then show every step of the change and of its revert; touch nothing")
 	f.BoolVar(&o.inPlace, "restart-in-place", false, "yes: stop the server's process and start it again with the change, its own command line, environment, folder, user and limits; a service of systemd through systemd, a container through Docker, a workload of --kube through Kubernetes")
 	f.BoolVar(&o.forceOwned, "force-owned", false, "change a workload of Kubernetes although Helm, Argo CD, Flux or an operator writes it too, and may take the change back")
+	f.BoolVar(&o.Canary, "canary", false, "try each change on one more pod of the workload of --kube first, measured beside the others at the same time; it takes room for one more pod")
 	f.StringVar(&o.applyCmd, "apply-cmd", "", "yes: run `PROGRAM` for each change, which restarts the server; it gets the change as JSON on stdin and in variables")
 	f.IntVar(&o.MaxRestarts, "max-restarts", defaultRestarts, "`N` restarts at most, reverts included")
 	f.DurationVar(&o.maxDowntime, "max-downtime", 0, "`TIME` of downtime at most, in all; a start that leaves too little of it for a revert is reverted (default no limit)")
@@ -197,6 +199,9 @@ func (o *Options) oneMode() error {
 	}
 	if len(given) > 1 {
 		return cli.Usagef("%s: a server is restarted in one way, so give one of them", strings.Join(given, " and "))
+	}
+	if o.Canary && !o.inPlace {
+		return cli.Usagef("--canary tries a change on one more pod before Kubernetes replaces the others: give it with --kube and --restart-in-place")
 	}
 	if o.Unattended() || o.flags == nil {
 		return nil

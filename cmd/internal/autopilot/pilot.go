@@ -33,6 +33,9 @@ type Pilot struct {
 	settled bool // the session ended normally
 	// broken is why no further change is made: the kept configuration could not be recorded.
 	broken error
+	canary bool // changes are tried on a canary first
+	// beside starts a canary; nil if none are wanted.
+	beside func(context.Context, loop.StartCanary) (session.Canary, error)
 	// left describes what keeps running after rooftop ends, "" if nothing does.
 	left func() string
 }
@@ -79,7 +82,7 @@ func (p *Pilot) Attaching(attach func(context.Context) (*session.Server, error))
 	return func(ctx context.Context) (*session.Server, error) {
 		s, err := attach(ctx)
 		if err == nil {
-			s.CannotApply, s.Apply, s.Steps = "", p.apply, p.steps
+			s.CannotApply, s.Apply, s.Steps, s.Canary = "", p.apply, p.steps, p.beside
 		}
 		return s, err
 	}
@@ -107,7 +110,14 @@ func (p *Pilot) steps(a loop.Apply) []string {
 	if p.applier == nil {
 		return StepsByHand(a)
 	}
-	return p.applier.Steps(a)
+	list := p.applier.Steps(a)
+	if p.canary && !a.Revert {
+		list = append([]string{
+			"start one more pod with " + engine.JoinChanges(a.Changes) + ", beside the others (the canary)",
+			"measure it and the others at the same time, and remove it; only if it was better:",
+		}, list...)
+	}
+	return list
 }
 
 // StepsByHand returns the steps for a user who restarts the server by hand.

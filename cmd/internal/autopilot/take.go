@@ -14,8 +14,10 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // Aim sets the URL of the server that the command will start. It returns a usage error if
@@ -217,6 +219,7 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 		if applier, err = o.newApplier(ctx, a, plan); err == nil {
 			var p *Pilot
 			if p, err = newPilot(applier, store); err == nil {
+				p.beside = o.canary(applier)
 				remarks(w, applier)
 				return p, nil
 			}
@@ -239,13 +242,58 @@ func (o *taking) newApplier(ctx context.Context, a *attach.Server, plan apply.Pl
 	if o.auto.Mode() == ModeHook {
 		return apply.NewHook(o.auto.Program, plan)
 	}
+	if o.auto.Canary && a.Workload == nil {
+		return nil, cli.Usagef("--canary tries a change on one more pod: name what keeps the pods running, as --kube [NAMESPACE/]deployment/NAME")
+	}
 	if a.Workload != nil {
-		return apply.NewWorkload(ctx, a.Workload, plan, o.auto.forceOwned)
+		return apply.NewWorkload(ctx, a.Workload, plan, o.auto.forceOwned, o.auto.Canary)
 	}
 	if a.Process == nil {
 		return nil, fmt.Errorf("--restart-in-place: the process of %s is not to be seen from here: %s", a.Target, a.WhyNoProcess())
 	}
 	return apply.NewInPlace(ctx, a.Process, plan)
+}
+
+// canary returns what starts canaries of a server, nil if none are wanted.
+func (o *taking) canary(applier apply.Applier) func(context.Context, loop.StartCanary) (session.Canary, error) {
+	managed, _ := applier.(*apply.Managed)
+	if !o.auto.Canary || managed == nil {
+		return nil
+	}
+	return func(ctx context.Context, a loop.StartCanary) (session.Canary, error) {
+		started, err := managed.StartCanary(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		c := &canary{Canary: started}
+		for _, url := range started.URLs() {
+			var source session.CanarySource
+			var closes func()
+			if source.Pages, source.Health, closes, err = o.Source(url); err != nil {
+				return nil, errors.Join(err, c.Remove(context.WithoutCancel(ctx)))
+			}
+			c.sources, c.closes = append(c.sources, source), append(c.closes, closes)
+		}
+		return c, nil
+	}
+}
+
+// canary is a canary with the connections that read it and the servers beside it.
+type canary struct {
+	*apply.Canary
+	sources []session.CanarySource
+	closes  []func()
+}
+
+// Sources reads the canary, first, and each of the servers beside it.
+func (c *canary) Sources() []session.CanarySource { return c.sources }
+
+// Remove closes the connections and removes the canary.
+func (c *canary) Remove(ctx context.Context) error {
+	for _, closes := range c.closes {
+		closes()
+	}
+	return c.Canary.Remove(ctx)
 }
 
 // dryJournal is the journal of a dry run: nothing can be written, so nothing is done.
@@ -283,5 +331,6 @@ func (o *taking) rehearse(ctx context.Context, l *attach.Locator) (*Pilot, error
 	if err != nil {
 		return nil, err
 	}
+	p.canary = o.auto.Canary
 	return p, nil
 }
