@@ -25,9 +25,11 @@ import (
 // boxed is a server that Docker runs.
 type boxed struct{ *service }
 
-// serveScript starts a server as an entrypoint does. One above port 9000 does not start with a change.
+// serveScript starts a server as an entrypoint does. One above port 9000 does not start with a change, and one
+// above 7000 is slow with it.
 const serveScript = `#!/bin/sh
-case "$*" in *"--port 9"*"--max-num-seqs 4 "*) ;; *"--port 9"*) echo "ValueError: 100% of the memory is taken" >&2; exit 3 ;; esac
+case "$*" in *"--port 9"*"--max-num-seqs 4 "*) ;; *"--port 9"*) echo "ValueError: 100% of the memory is taken" >&2; exit 3 ;;
+*"--port 7"*"--max-num-seqs 4 "*) ;; *"--port 7"*) set -- "$@" --sim-fault slow@0s+1hx9 ;; esac
 exec "$@"
 `
 

@@ -62,36 +62,56 @@ const deploymentText = `{
 
 const apps = "/apis/apps/v1/namespaces/default/"
 
-// deploy makes a Deployment with clients that want more than its slots. One of a port above 9000 does not start
-// with a change.
+// deploy makes a Deployment of one pod with clients that want more than its slots. What the port means,
+// serveScript says.
 func (c cluster) deploy(t *testing.T, kind, name string, port int, cpu string) *deployed {
+	t.Helper()
+	d := c.create(t, kind, name, port, 1, cpu)
+	d.offer(fmt.Sprintf("until %s load --kube %s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0; do sleep 0.5; done", c.binary, d.workload()), "load --kube "+d.workload()+" ")
+	return d.up(1)
+}
+
+// create makes a Deployment without load.
+func (c cluster) create(t *testing.T, kind, name string, port, replicas int, cpu string) *deployed {
 	t.Helper()
 	d := &deployed{c, t, kind, name}
 	service := map[string]string{"StatefulSet": `"serviceName": "vllm",`}[kind]
-	text := strings.NewReplacer("KIND", kind, "SERVICE", service, "NAME", name, "MODEL", simModel, "PORT", strconv.Itoa(port), "CPU", cpu, "DIR", filepath.Join(c.dir, "shared")).Replace(deploymentText)
+	text := strings.NewReplacer("KIND", kind, "SERVICE", service, "NAME", name, "MODEL", simModel, "PORT", strconv.Itoa(port), "CPU", cpu, "DIR", filepath.Join(c.dir, "shared"),
+		`"replicas": 1`, fmt.Sprintf(`"replicas": %d`, replicas)).Replace(deploymentText)
 	c.request(t, "POST", path.Dir(d.path()), "application/json", text)
-	load := c.command("KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "sh", "-c", fmt.Sprintf("until %s load --kube %s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0; do sleep 0.5; done", c.binary, d.workload()))
+	t.Cleanup(func() { c.request(t, "DELETE", d.path(), "application/json", "") })
+	return d
+}
+
+// offer runs a script that offers load, in processes with such a command line.
+func (d *deployed) offer(script, processes string) {
+	d.t.Helper()
+	load := d.command("KUBECONFIG="+filepath.Join(d.dir, "kubeconfig"), "sh", "-c", script, "load-of-"+d.name+"-")
 	var said bytes.Buffer
 	load.Stdout, load.Stderr = &said, &said
 	if err := load.Start(); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = c.command("pkill", "-f", "until .*"+d.workload()+" ").Run()
-		_ = c.command("pkill", "-f", "load --kube "+d.workload()+" ").Run()
+	d.t.Cleanup(func() {
+		_ = d.command("pkill", "-f", "load-of-"+d.name+"-").Run()
+		_ = d.command("pkill", "-f", processes).Run()
 		_ = load.Wait()
-		if t.Failed() {
-			t.Logf("its load: %s", said.String())
+		if d.t.Failed() {
+			d.t.Logf("its load: %s", said.String())
 		}
-		c.request(t, "DELETE", d.path(), "application/json", "")
 	})
+}
+
+// up waits until all pods take requests.
+func (d *deployed) up(replicas int) *deployed {
+	d.t.Helper()
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		status, _ := d.object()["status"].(map[string]any)
-		if status["availableReplicas"] == 1.0 {
+		if status["availableReplicas"] == float64(replicas) {
 			return d
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatalf("%s is not up: %v", name, d.pods())
+			d.t.Fatalf("%s is not up: %v", d.name, d.pods())
 		}
 	}
 }
@@ -172,6 +192,7 @@ func TestE2EKubernetes(t *testing.T) {
 	c.request(t, "POST", roles+"rolebindings", "application/yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: rooftop}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: rooftop}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tuner}]\n")
 
 	t.Run("side by side", func(t *testing.T) {
+		c.testCanaries(t)
 		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-kept", 8000, "10m")
