@@ -6,14 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
@@ -99,57 +94,20 @@ func (w *Workload) checkBeside(ctx context.Context, o *kube.Object) (others []ku
 	if err != nil || slices.Contains(w.lacks, "list services") {
 		return others, nil, err
 	}
-	pod, err := w.manifest(o, "", &w.from)
+	pod, err := w.pod(o, &w.from)
 	if err != nil {
 		return nil, nil, err
 	}
-	services, err = w.at.Services(ctx, pod.Metadata.Labels)
+	services, err = w.at.Services(ctx, pod)
 	if err == nil && len(services) == 0 {
 		err = fmt.Errorf("no Service of the namespace %s selects the pods of %s, so a canary pod would get no requests: tune it without --canary", w.at.Namespace, w.Name())
 	}
 	return others, services, err
 }
 
-// manifest is a pod as the API server takes it. Its specification may have any field.
-type manifest struct {
-	APIVersion string                     `json:"apiVersion"`
-	Kind       string                     `json:"kind"`
-	Metadata   metav1.ObjectMeta          `json:"metadata"`
-	Spec       map[string]json.RawMessage `json:"spec"`
-}
-
-// ownLabels are labels by which controllers know their pods.
-var ownLabels = []string{"pod-template-hash", "controller-revision-hash", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"}
-
-// manifest returns a pod of the object's template with other settings. Services take it for one of the object's
-// pods, and controllers do not. It ends with its server, so that a crash is seen, and is deleted with the object.
-func (w *Workload) manifest(o *kube.Object, name string, set *settings) (*manifest, error) {
-	pod := new(manifest)
-	var containers []map[string]json.RawMessage
-	err := json.Unmarshal(o.Spec.Template.Text, pod)
-	if err == nil {
-		err = json.Unmarshal(pod.Spec["containers"], &containers)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the template of %s: %w", w.Name(), err)
-	}
-	_, i := o.Container(w.at.Container)
-	for _, f := range set.fields() {
-		delete(containers[i], f.name)
-		if f.value != nil {
-			containers[i][f.name] = f.value
-		}
-	}
-	pod.APIVersion, pod.Kind = "v1", "Pod"
-	pod.Spec["containers"], pod.Spec["restartPolicy"] = marshal(containers), marshal("Never")
-	maps.DeleteFunc(pod.Metadata.Labels, func(key, _ string) bool { return slices.Contains(ownLabels, key) })
-	pod.Metadata = metav1.ObjectMeta{
-		Name: name, Labels: pod.Metadata.Labels, Annotations: pod.Metadata.Annotations,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: w.at.Name, UID: o.Metadata.UID}},
-	}
-	metav1.SetMetaDataLabel(&pod.Metadata, kube.CanaryLabel, w.at.Name)
-	metav1.SetMetaDataAnnotation(&pod.Metadata, annotation, string(marshal(w.run())))
-	return pod, nil
+// pod returns a canary pod with settings.
+func (w *Workload) pod(o *kube.Object, set *settings) (*kube.NewPod, error) {
+	return w.at.NewCanary(o, &kube.Container{Command: set.Command, Args: set.Args, Env: set.Env}, annotation, string(marshal(w.run())))
 }
 
 // runOf returns the run that made a canary pod.
@@ -161,11 +119,12 @@ func runOf(p *kube.Pod) *run {
 
 // Beside starts a canary pod: one more pod of the object with a change, behind the same Services.
 func (w *Workload) Beside(ctx context.Context, change *manager.Change) (manager.Copy, error) {
-	c := &canary{w: w, name: w.at.Name + "-canary-" + rand.String(5)}
+	c := &canary{w: w}
 	pod, err := c.prepare(ctx, change)
 	if err != nil {
 		return nil, &manager.UntouchedError{Err: err}
 	}
+	c.name = pod.Metadata.Name
 	if err = w.at.Start(ctx, pod); err != nil {
 		err = fmt.Errorf("start a canary pod of %s: %w", w.Name(), err)
 	} else {
@@ -184,7 +143,7 @@ func (w *Workload) Beside(ctx context.Context, change *manager.Change) (manager.
 }
 
 // prepare checks that a canary pod may be started, and returns it.
-func (c *canary) prepare(ctx context.Context, change *manager.Change) (*manifest, error) {
+func (c *canary) prepare(ctx context.Context, change *manager.Change) (*kube.NewPod, error) {
 	target, err := c.w.target(change.All)
 	if err != nil {
 		return nil, err
@@ -202,7 +161,7 @@ func (c *canary) prepare(ctx context.Context, change *manager.Change) (*manifest
 	if c.others, _, err = c.w.checkBeside(ctx, c.object); err != nil {
 		return nil, err
 	}
-	return c.w.manifest(c.object, c.name, &set)
+	return c.w.pod(c.object, &set)
 }
 
 // find returns the canary pod as it is now; nil if it is gone.
@@ -322,13 +281,13 @@ func (c *canary) compare(ctx context.Context) error {
 	if o.Metadata.Generation != c.object.Metadata.Generation {
 		return fmt.Errorf("somebody else changed %s meanwhile", c.w.Name())
 	}
-	now := map[types.UID]*kube.Pod{}
+	now := map[string]*kube.Pod{}
 	for i := range pods {
-		now[pods[i].Metadata.UID] = &pods[i]
+		now[string(pods[i].Metadata.UID)] = &pods[i]
 	}
 	for i := range c.others {
 		was := &c.others[i]
-		switch is := now[was.Metadata.UID]; {
+		switch is := now[string(was.Metadata.UID)]; {
 		case is == nil:
 			return fmt.Errorf("pod %s was ended meanwhile", was.Metadata.Name)
 		case is.Restarts() != was.Restarts():
@@ -337,7 +296,7 @@ func (c *canary) compare(ctx context.Context) error {
 		case !is.Ready():
 			return errors.New(is.State())
 		}
-		delete(now, was.Metadata.UID)
+		delete(now, string(was.Metadata.UID))
 	}
 	for _, p := range now {
 		return fmt.Errorf("pod %s was started meanwhile", p.Metadata.Name)
