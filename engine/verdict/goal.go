@@ -103,6 +103,8 @@ func (c *comparison) errors(columns [2]int) {
 	for _, o := range slices.Concat(c.courses, c.others) {
 		pooled += o.dof * o.own * o.time
 		dof += o.dof
+	}
+	for _, o := range c.courses {
 		total += o.time
 	}
 	for _, o := range c.courses {

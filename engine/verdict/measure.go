@@ -217,10 +217,17 @@ func (c *comparison) compared(m *meter) Measure {
 // difference returns the difference of two columns, as logarithms.
 func (c *comparison) difference(columns [2]int) effect {
 	e := difference(&c.side[0].estimates[columns[0]], &c.side[1].estimates[columns[1]])
-	if c.p.Paired {
-		v, dof := seriesVariance(c.apart(columns), 1)
-		e.se, e.dof = math.Sqrt(v), dof
+	if !c.p.Paired {
+		return e
 	}
+	sum := 0.0
+	e.dof = 0
+	for _, series := range append(c.contrasts(columns), c.apart(columns)) {
+		v, dof := seriesVariance(series, 1)
+		sum += v * dof
+		e.dof += dof
+	}
+	e.se = math.Sqrt(sum / e.dof)
 	return e
 }
 

@@ -11,7 +11,8 @@ import (
 // traffic lies in the same slices of both and cancels in their difference. The variance of a difference is
 // then the long-run variance of the series of differences, one for each moment, and not the sum of the
 // variances of both sides. What only one of the servers has is in that series as well, and what no
-// series shows (restarts, a slow disturbance of one machine) is added for each start as always.
+// series shows (restarts, a slow disturbance of one machine) is added for each start as always. Siblings
+// that differ from one another tell more of that variance than the one series does.
 
 // match keeps the slices of the moments at which both sides were measured, and numbers these moments.
 // A moment lasts for half a slice, because slices of different servers begin at different times.

@@ -1,10 +1,13 @@
 package verdict
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // crowd is how the load that is common to several servers varies.
@@ -163,12 +166,12 @@ var besideSiblings = []struct {
 func TestEqualSiblingsAreSeldomToldApart(t *testing.T) {
 	n, table := pairs(20)
 	for _, s := range [...]shape{saturated, room, open} {
-		t.Run(s.String(), func(t *testing.T) {
-			wrong, all := 0, 0
-			for i, c := range besideSiblings {
-				if !table && s != room && i%4 != 1 {
-					continue
-				}
+		wrong, all := 0, 0
+		for i, c := range besideSiblings {
+			if !table && s != room && i%4 != 1 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%v/%s", s, c.name), func(t *testing.T) {
 				server := bareServer(s, c.noise, c.restart)
 				got := many(n, 21, func(r *rand.Rand) outcome {
 					return pairedTrial(r, &server, &server, c.siblings, &restless, c.knows, Plan{})
@@ -178,11 +181,11 @@ func TestEqualSiblingsAreSeldomToldApart(t *testing.T) {
 				if table {
 					t.Logf("%-9v  %-31s  %v", s, c.name, got)
 				}
-			}
-			if t.Logf("%d of %d told apart", wrong, all); float64(wrong) > allowed(all) {
-				t.Errorf("%d of %d equal servers are told apart", wrong, all)
-			}
-		})
+			})
+		}
+		if t.Logf("%v: %d of %d told apart", s, wrong, all); float64(wrong) > allowed(all) {
+			t.Errorf("%v: %d of %d equal servers are told apart", s, wrong, all)
+		}
 	}
 }
 
@@ -192,7 +195,7 @@ func TestEffectsAreFoundBesideSiblings(t *testing.T) {
 	n, table := pairs(100)
 	gains := []float64{-0.05, 0.05}
 	if table {
-		gains = []float64{-0.1, -0.05, 0.03, 0.05, 0.1, 0.15, 0.2}
+		gains = []float64{-0.05, 0.05, 0.1, 0.2}
 	}
 	for _, c := range []struct {
 		name     string
@@ -218,24 +221,28 @@ func TestEffectsAreFoundBesideSiblings(t *testing.T) {
 		if !table && c.least == 0 {
 			continue
 		}
-		for _, gain := range gains {
-			before, after := bareServer(room, c.noise, c.restart), bareServer(room, c.noise, c.restart)
-			after.speed = 1 + gain
-			got := many(n, 22, func(r *rand.Rand) outcome {
-				if c.siblings == 0 {
-					return trialInTurn(r, &before, &after, &restless, c.knows(r), Plan{})
+		t.Run(c.name, func(t *testing.T) {
+			for _, gain := range gains {
+				before, after := bareServer(room, c.noise, c.restart), bareServer(room, c.noise, c.restart)
+				after.speed = 1 + gain
+				got := many(n, 22, func(r *rand.Rand) outcome {
+					if c.siblings == 0 {
+						return trialInTurn(r, &before, &after, &restless, c.knows(r), Plan{})
+					}
+					return pairedTrial(r, &before, &after, c.siblings, &restless, c.knows(r), Plan{})
+				})
+				if table {
+					t.Logf("%-35s %+5.0f %%  %v", c.name, 100*gain, got)
 				}
-				return pairedTrial(r, &before, &after, c.siblings, &restless, c.knows(r), Plan{})
-			})
-			t.Logf("%-35s %+5.0f %%  %v", c.name, 100*gain, got)
-			right := Better
-			if gain < 0 {
-				right = Worse
+				right := Better
+				if gain < 0 {
+					right = Worse
+				}
+				if math.Abs(gain) >= 0.05 && got.share(right) < c.least {
+					t.Errorf("%+.0f %%: %.0f %% are right", 100*gain, 100*got.share(right))
+				}
 			}
-			if math.Abs(gain) >= 0.05 && got.share(right) < c.least {
-				t.Errorf("%s, %+.0f %%: %.0f %% are right", c.name, 100*gain, 100*got.share(right))
-			}
-		}
+		})
 	}
 }
 
@@ -259,7 +266,10 @@ func TestAnUnevenBalancerIsNoEffect(t *testing.T) {
 			{"prompts -30 %", func(v *server) { v.prompt = 0.7 }},
 			{"hits 30 to 60 %", func(v *server) { v.hit = 0.6 }},
 		} {
-			for _, gain := range []float64{-0.15, 0, 0.15} {
+			for _, gain := range []float64{0, -0.15, 0.15} {
+				if !longtest.Tests && !table && gain != 0 {
+					continue
+				}
 				before, after := bareServer(s, quiet10, 0), bareServer(s, quiet10, 0)
 				c.change(&after)
 				after.speed = 1 + gain
@@ -398,7 +408,7 @@ func TestSiblingDifferences(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 25))
 	v := bareServer(room, noise{white: 0.01, restart: 0.1}, 0.1)
 	squares, products, n := 0.0, 0.0, 0
-	for range 200 {
+	for range 100 {
 		load := restless.run(r, 30)
 		var siblings []Incarnation
 		for range 4 {
@@ -446,7 +456,7 @@ func TestWhatIsDetectableBesideSiblingsIsTold(t *testing.T) {
 	told := func(gain float64) float64 {
 		after := before
 		after.speed = 1 + gain
-		return many(40, 28, func(r *rand.Rand) outcome { return pairedTrial(r, &before, &after, 4, &restless, known, p) }).share(Better)
+		return many(20, 28, func(r *rand.Rand) outcome { return pairedTrial(r, &before, &after, 4, &restless, known, p) }).share(Better)
 	}
 	if at, half := told(last), told(last/2); at < 0.6 || half > at-0.2 {
 		t.Errorf("%+.1f %% is told in %.0f %% of trials, half of it in %.0f %%", 100*last, 100*at, 100*half)

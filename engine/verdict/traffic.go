@@ -100,13 +100,15 @@ func (s *sample) limited() Limit {
 // shift is a difference in the traffic, as a difference of logarithms.
 type shift struct {
 	effect
-	sure bool // certain, not only suspected
+	sure   bool // certain, not only suspected
+	paired bool // between sides measured at the same time
 }
 
 // assumed returns the assumed size of the shift: 0 unless suspected, else the difference reduced by its
-// standard error, because falsely suspected differences are the largest of many.
+// standard error, because falsely suspected differences are the largest of many. Between sides measured at
+// the same time any difference is suspected: the effect of one that is not certain may be.
 func (s *shift) assumed() float64 {
-	if !s.sure {
+	if !s.sure && !s.paired {
 		return 0
 	}
 	return math.Copysign(max(0, math.Abs(s.mid)-s.se), s.mid)
@@ -119,7 +121,7 @@ func (c *comparison) shifted(name string, at func(*sample) int, least float64) s
 	out := Shift{Name: name, Before: b.value, After: a.value}
 	var s shift
 	if b.value.OK && a.value.OK && b.value.V > 0 && a.value.V > 0 && min(b.count, a.count) >= least {
-		s.effect = c.difference(columns)
+		s.effect, s.paired = c.difference(columns), c.p.Paired
 		half := s.se * stat.StudentQuantile(1-movedError/2, s.dof)
 		out.Change = interval(s.mid-half, s.mid, s.mid+half)
 		out.Moved = math.Abs(s.mid) > max(half, leastShift)
