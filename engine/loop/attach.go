@@ -207,6 +207,8 @@ func (c *connection) resume() {
 	switch {
 	case c.downFrom == PhaseWorse:
 		c.asked = c.trials.question()
+	case c.downFrom == PhaseWaiting && c.advisor.of == nil && c.baseline.diagnosis != nil: // a canary ended meanwhile
+		c.trials.toWaiting()
 	case c.downFrom == PhaseReverting && !c.changeInPlace():
 		// The change was never made, so there is nothing to revert.
 		c.trials.toWaiting()

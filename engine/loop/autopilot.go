@@ -17,6 +17,7 @@ type autopilot struct {
 	baseline *baselines
 	trials   *trials
 	applying *applying
+	canaries *canaries
 	advisor  *advisor
 	budget   *budget
 	ending   *ending

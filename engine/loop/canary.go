@@ -39,6 +39,11 @@ type canary struct {
 	over    bool           // its end was asked for
 	better  bool           // the verdict on it
 	failure string         // why there is no verdict on it, or ""
+	failed  bool           // the canary itself failed with the change
+	// restarted is set once the server that is attached to was restarted meanwhile, as next and kind say.
+	restarted bool
+	next      configuration
+	kind      restartKind
 }
 
 // canaryServer has the windows of the canary, or of a server beside it. Those of all begin at the same times.
@@ -79,6 +84,7 @@ const canaryIdle = time.Minute
 // try asks for a canary. request is made if it is better.
 func (c *canaries) try(request Apply) {
 	c.canary = canary{exists: true, request: request}
+	c.measuring.scheduleLooks()
 	c.alterLatest(func(it *Iteration) { it.Text = engine.JoinChanges(it.Changes) + ", tried on a canary" })
 	c.enterPhase(PhaseCanary)
 	c.tell(LevelInfo, "trying "+engine.JoinChanges(request.Changes)+" on a canary: one more copy of the server, beside the others")
@@ -91,7 +97,6 @@ func (c *canaries) started(in CanaryStarted) {
 		return
 	}
 	c.servers, c.begun = make([]canaryServer, 1+in.Others), c.now
-	c.measuring.scheduleLooks()
 	if c.phase == PhaseCanary {
 		c.enterPhase(PhaseCanary) // its time begins now
 	}
@@ -126,6 +131,7 @@ func (c *canaries) sampled(in CanarySampled) {
 	}
 	switch ill := engine.ConditionOf(w, &c.server.facts); {
 	case ill.Ill(), in.Server == 0 && ill.State != "": // what is on trial gets no benefit of a doubt
+		c.failed = in.Server == 0
 		c.fail(which + " cannot be compared: " + ill.String())
 	case in.Server == 0:
 		c.look()
@@ -134,8 +140,10 @@ func (c *canaries) sampled(in CanarySampled) {
 
 // fail ends the canary without a verdict.
 func (c *canaries) fail(why string) {
-	c.failure = why
-	c.end()
+	if !c.over {
+		c.failure = why
+		c.end()
+	}
 }
 
 // end asks for the end of the canary.
@@ -188,8 +196,13 @@ func (c *canaries) look() {
 		return
 	}
 	plan := c.baseline.judging(touchedBy(it.Changes, true), verdict.Plan{Look: due - 1, Looks: len(m.looks), Last: due == len(m.looks), Paired: true})
-	plan.Spread = verdict.Widen(slices.Concat(c.plan.Repeats, c.baseline.noise.view(), verdict.SiblingDifferences(others.Incarnations)))
+	// Starts of one server say little of how those of several machines differ.
+	plan.Spread = verdict.Widen(verdict.SiblingDifferences(others.Incarnations))
 	r := verdict.Judge(&others, &own, plan)
+	if r.Direction == verdict.Plateau && plan.Goal != verdict.Latency && r.Limited[1] == verdict.ByDemand {
+		r.Direction, r.Settled, r.Need = verdict.Inconclusive, false, "more requests to the canary"
+		r.Reason += "; it answered all that it was sent, so that more could not be seen"
+	}
 	settled := plan.Last || r.Settled && r.Direction != verdict.NotComparable
 	m.noteLook(&r, due-1, settled)
 	if settled {
@@ -234,49 +247,78 @@ func (c *canaries) ended(in CanaryEnded) {
 	if !c.exists {
 		return
 	}
-	judged := c.over && c.failure == ""
+	judged, wait := c.over && c.failure == "", c.mustWait()
 	why := cmp.Or(c.failure, in.Err)
-	c.exists, c.over = false, true
+	c.exists, c.over, c.failed = false, true, c.failed || in.Failed
 	switch {
 	case in.Left:
 		c.emit(LevelBad, Event{Kind: EventError, Iteration: c.iteration(), Text: in.Err})
 		c.trials.endIteration(IterationBroken)
 		c.ending.finish(exitError, "the canary could not be removed: "+in.Err)
-	case !judged:
+	case !judged && c.failed:
 		c.emit(LevelBad, Event{Kind: EventError, Iteration: c.iteration(), Text: why})
 		c.alterLatest(func(it *Iteration) { it.Failure = why })
 		c.trials.endIteration(IterationBroken)
 		c.auto.failure = cmp.Or(c.auto.failure, why)
+		c.advisor.rememberTried()
 		c.resume()
-	case c.better && c.phase == PhaseCanary && c.hoursAllow():
+	case !judged: // it says nothing of the change
+		c.emit(LevelWarn, Event{Kind: EventError, Iteration: c.iteration(), Text: why})
+		c.alterLatest(func(it *Iteration) { it.Delta = &effect.Delta{Direction: verdict.Inconclusive, Reason: why} })
+		c.trials.endIteration(IterationReverted)
+		c.resume()
+	case c.better && wait != "":
+		c.tell(LevelWarn, "the canary was better and is removed, but the change is not made to all: "+wait)
+		c.trials.endIteration(IterationReverted)
+		c.resume()
+	case c.better:
 		c.tell(LevelGood, "the canary is removed and the change is made to all: it was better "+c.lastIteration().Beside)
 		c.trials.restart(c.request)
 	default:
 		c.tell(LevelInfo, "the canary is removed, and nothing else was changed")
 		c.trials.endIteration(IterationReverted)
+		if d := c.lastIteration().Delta; d != nil && (d.Direction == verdict.Worse || d.Direction == verdict.Plateau) {
+			c.advisor.rememberTried()
+		}
 		c.resume()
 	}
 }
 
-// hoursAllow reports whether the change may still be made to all.
-func (c *canaries) hoursAllow() bool { return !c.plan.Auto || c.trials.budget.changeFitsHours() }
-
-// resume continues after a canary that is not better. A server that does not answer now is waited for first.
-func (c *canaries) resume() {
-	c.advisor.rememberTried()
-	if c.phase == PhaseDown {
-		c.conn.downFrom = PhaseWaiting
-		return
+// mustWait returns why a change must not be made to all now, or "".
+func (c *canaries) mustWait() string {
+	switch {
+	case c.phase != PhaseCanary:
+		return doesNotAnswer
+	case c.restarted:
+		return "the server was restarted meanwhile"
+	case c.auto.held:
+		return "the autopilot is paused"
+	case c.plan.Auto && !c.trials.budget.rolloutFitsHours():
+		return "the hours in which the server may be restarted are too short for it now"
 	}
-	c.trials.toWaiting()
+	return ""
 }
 
-// returned continues after a restart of the server that was attached to. Whether the canary can still be
-// compared is for those to say who run it.
-func (c *canaries) returned(next configuration, _ restartKind) {
-	c.running = next
-	c.current.startPhase()
+// resume continues after a canary whose change is not made to all. A server that does not answer now is waited
+// for first.
+func (c *canaries) resume() {
+	c.trials.open = false
+	switch {
+	case c.restarted:
+		c.trials.returnedInWaiting(c.next, c.kind)
+	case c.phase == PhaseCanary:
+		c.trials.toWaiting()
+	case c.phase == PhaseDown:
+		c.conn.downFrom, c.advisor.judgement = PhaseWaiting, judgement{}
+	}
+}
+
+// returned notes a restart of the server that is attached to, and ends the canary, which is compared with
+// others of its start.
+func (c *canaries) returned(next configuration, kind restartKind) {
+	c.restarted, c.next, c.kind = true, next, kind
 	c.enterPhase(PhaseCanary)
+	c.fail("the server that is attached to was restarted while the canary was measured")
 }
 
 // waits returns what the phase waits for.

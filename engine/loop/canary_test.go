@@ -17,6 +17,7 @@ type canaryGroup struct {
 	pods        []*fake     // the canary first; nil while there is none
 	becomes     func(*fake) // makes the canary what it is in a test
 	fails       string      // why it does not start
+	itself      bool        // it fails by its change
 	left        string      // why it cannot be removed
 }
 
@@ -26,7 +27,7 @@ func (r *rig) canary() {
 	switch {
 	case g.asked > 0 && r.now >= g.asked+3*time.Second && g.fails != "":
 		g.asked = 0
-		r.step(loop.CanaryEnded{Err: g.fails})
+		r.step(loop.CanaryEnded{Err: g.fails, Failed: g.itself})
 	case g.asked > 0 && r.now >= g.asked+3*time.Second:
 		g.asked = 0
 		for i := range 4 {
@@ -67,16 +68,55 @@ func TestCanaryThatIsBetter(t *testing.T) {
 	}
 }
 
-// TestCanaryDecides makes the change to all after a canary that was better, although nothing can be seen
-// of it there.
-func TestCanaryDecides(t *testing.T) {
-	r := autoRun(t, withCanary)
-	r.lives = func(string) { r.server.limit = 190 } // as fast as four slots were
-	f := r.ends(30 * time.Minute)
-	it := r.loop.Snapshot().Iterations[0]
-	if it.End != loop.IterationKept || it.Delta.Direction == verdict.Better || !strings.Contains(it.Delta.Reason, "as a canary") {
-		r.dump()
-		t.Errorf("exit %d, %q: %+v", f.ExitCode, it.End, it.Delta)
+// TestWhatACanaryDecides has the change made to all after a canary that was better: what the load hides there
+// is kept, and what is seen to bring nothing is not.
+func TestWhatACanaryDecides(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lives func(*fake)
+		is    verdict.Direction
+		kept  bool
+	}{
+		{"fewer clients", func(f *fake) { f.clients = 2 }, verdict.NotComparable, true},
+		{"as fast as four slots were", func(f *fake) { f.limit = 193 }, verdict.Plateau, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t, withCanary)
+			r.lives = func(string) { c.lives(r.server) }
+			f := r.ends(60 * time.Minute)
+			it := r.loop.Snapshot().Iterations[0]
+			if (it.End == loop.IterationKept) != c.kept || it.Delta.Direction != c.is || !strings.Contains(it.Delta.Reason, "as a canary") {
+				r.dump()
+				t.Errorf("exit %d, %q: %+v", f.ExitCode, it.End, it.Delta)
+			}
+		})
+	}
+}
+
+// TestCanaryWhileThingsChange checks that the change is not made to all although the canary is better.
+func TestCanaryWhileThingsChange(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*rig)
+		said string
+		kept string
+	}{
+		{"the autopilot is paused", func(r *rig) { r.press(loop.CommandHold) }, "not made to all: the autopilot is paused", "--max-num-seqs 4"},
+		{"ended by hand", func(r *rig) { r.press(loop.CommandRevert); r.press(loop.CommandHold) }, "the canary was ended by hand", "--max-num-seqs 4"},
+		{"the server was restarted", func(r *rig) { r.restart("--max-num-seqs 4", 3*time.Second); r.press(loop.CommandHold) }, "restarted while the canary was measured", "--max-num-seqs 4"},
+		{"somebody else changed it", func(r *rig) { r.restart("--max-num-seqs 8", 3*time.Second); r.press(loop.CommandHold) }, "you changed something else: --max-num-seqs 4 → 8", "--max-num-seqs 8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := autoRun(t, withCanary)
+			r.wait(2*time.Minute, "canary", in(loop.PhaseCanary))
+			r.run(10 * time.Second)
+			c.do(r)
+			r.run(10 * time.Minute)
+			if !r.said(c.said) || r.starts != 0 || r.server.args != serve+" "+c.kept || r.done != nil || len(r.group.pods) > 0 {
+				r.dump()
+				t.Errorf("%d starts of %q, %+v, %d pods", r.starts, r.server.args, r.done, len(r.group.pods))
+			}
+		})
 	}
 }
 
@@ -88,10 +128,11 @@ func TestCanaryThatIsNotMadeToAll(t *testing.T) {
 		said  string
 	}{
 		{"worse", canaryGroup{becomes: func(f *fake) { f.limit = 90 }}, loop.IterationReverted, "worse: as a canary beside 3 others: output −"},
-		{"no requests", canaryGroup{becomes: func(f *fake) { f.clients = 0 }}, loop.IterationBroken, "no requests reached the canary within"},
+		{"no requests", canaryGroup{becomes: func(f *fake) { f.clients = 0 }}, loop.IterationReverted, "no requests reached the canary within"},
 		{"hung", canaryGroup{becomes: func(f *fake) { f.frozen = true }}, loop.IterationBroken, "the canary cannot be compared: the engine is hung"},
 		{"dead", canaryGroup{becomes: func(f *fake) { f.dead = true }}, loop.IterationBroken, "the canary cannot be compared: the engine is dead"},
-		{"does not start", canaryGroup{fails: "no node has room for one more pod"}, loop.IterationBroken, "no node has room for one more pod"},
+		{"has no room", canaryGroup{fails: "no node has room for one more pod"}, loop.IterationReverted, "no node has room for one more pod"},
+		{"does not start", canaryGroup{fails: "CUDA out of memory", itself: true}, loop.IterationBroken, "the server failed with --max-num-seqs 4 → 32"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := autoRun(t, withCanary)

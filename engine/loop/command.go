@@ -21,7 +21,7 @@ type controls struct {
 func (c *controls) table() [NumCommands]command {
 	return [NumCommands]command{
 		CommandApply:     {[]Phase{PhaseWaiting}, c.cannotApply, c.loop.trials.applyAdvice},
-		CommandRevert:    {nil, c.cannotRevert, c.loop.trials.revert},
+		CommandRevert:    {nil, c.cannotRevert, c.revert},
 		CommandContinue:  {[]Phase{PhaseWaiting, PhaseWorse, PhaseReverting}, c.cannotContinue, c.continueWithChange},
 		CommandSkip:      {[]Phase{PhaseWaiting}, c.cannotSkip, c.loop.advisor.skip},
 		CommandUnskip:    {[]Phase{PhaseWaiting}, c.cannotUnskip, c.loop.advisor.unskip},
@@ -117,6 +117,11 @@ func (c *controls) cannotRevert() string {
 	switch c.loop.phase {
 	case PhaseWorse:
 		return ""
+	case PhaseCanary:
+		if c.loop.canaries.over {
+			return "The canary is being removed."
+		}
+		return ""
 	case PhaseWaiting:
 		if c.loop.changeInPlace() {
 			return ""
@@ -131,6 +136,15 @@ func (c *controls) cannotRevert() string {
 		return "The revert is under way: waiting for the restart with the previous settings."
 	}
 	return c.busy()
+}
+
+// revert removes a canary, or restores the kept configuration.
+func (c *controls) revert() {
+	if c.loop.phase == PhaseCanary {
+		c.loop.canaries.fail("the canary was ended by hand")
+		return
+	}
+	c.loop.trials.revert()
 }
 
 func (c *controls) cannotContinue() string {
@@ -191,7 +205,7 @@ func (c *controls) remeasure() {
 
 func (c *controls) cannotPause() string {
 	switch c.loop.phase {
-	case PhaseApplying, PhaseDown, PhaseAttach:
+	case PhaseApplying, PhaseDown, PhaseAttach, PhaseCanary:
 		if !c.loop.paused {
 			return c.busy()
 		}

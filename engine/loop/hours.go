@@ -7,16 +7,29 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// longestChange returns the longest expected duration of a change: its start, the longest
+// longestChange returns the longest expected duration of a change: its canary, its start, the longest
 // measurement, and the revert.
 func (b *budget) longestChange() time.Duration {
+	longest := b.longestWithoutCanary()
+	if b.plan.Canary {
+		longest += b.assumedDowntime() + b.plan.Longest
+	}
+	return longest
+}
+
+func (b *budget) longestWithoutCanary() time.Duration {
 	return 2*b.assumedDowntime() + settleMost + b.plan.Longest
 }
 
 // changeFitsHours reports whether a complete change still fits into the hours.
-func (b *budget) changeFitsHours() bool {
+func (b *budget) changeFitsHours() bool { return b.fitsHours(b.longestChange()) }
+
+// rolloutFitsHours reports whether a change still does whose canary is over.
+func (b *budget) rolloutFitsHours() bool { return b.fitsHours(b.longestWithoutCanary()) }
+
+func (b *budget) fitsHours(longest time.Duration) bool {
 	m := &b.plan.Limits
-	return m.From == m.To || m.allowsRestart(b.timeOfDay()) && m.untilClose(b.timeOfDay()) >= b.longestChange()
+	return m.From == m.To || m.allowsRestart(b.timeOfDay()) && m.untilClose(b.timeOfDay()) >= longest
 }
 
 // hoursTooShort returns why no change ever fits into the hours, or "".

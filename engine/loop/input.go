@@ -94,8 +94,9 @@ type CanarySampled struct {
 // CanaryEnded is the reply to EndCanary, or says that the canary did not start or cannot be compared any more.
 // The canary is gone, unless Left is set.
 type CanaryEnded struct {
-	Err  string // why it ended, "" if EndCanary asked for it
-	Left bool   // it could not be removed, and Err says why
+	Err    string // why it ended, "" if EndCanary asked for it
+	Failed bool   // the canary itself does not serve with its change; otherwise Err says nothing of the change
+	Left   bool   // it could not be removed, and Err says why
 }
 
 // Noted records something that the session did, such as a report that was written or a file

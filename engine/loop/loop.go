@@ -194,7 +194,7 @@ func (l *Loop) connectParts() {
 	l.applying = applying{shared: s, conn: &l.conn, trials: &l.trials, advisor: &l.advisor, budget: &l.budget, auto: &l.auto, ending: &l.ending}
 	l.advisor = advisor{shared: s, baseline: &l.baseline, trials: &l.trials, budget: &l.budget}
 	l.budget = budget{plan: &s.plan, recorder: &s.recorder}
-	l.auto = autopilot{shared: s, conn: &l.conn, baseline: &l.baseline, trials: &l.trials, applying: &l.applying, advisor: &l.advisor, budget: &l.budget, ending: &l.ending}
+	l.auto = autopilot{shared: s, conn: &l.conn, baseline: &l.baseline, trials: &l.trials, applying: &l.applying, canaries: &l.canaries, advisor: &l.advisor, budget: &l.budget, ending: &l.ending}
 	l.ending = ending{shared: s, conn: &l.conn, baseline: &l.baseline, trials: &l.trials, applying: &l.applying, advisor: &l.advisor, budget: &l.budget, auto: &l.auto}
 	l.controls = controls{loop: l}
 	l.controls.commands = l.controls.table()

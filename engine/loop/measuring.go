@@ -203,7 +203,8 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 	switch {
 	case delta.Direction == verdict.Worse:
 		m.trials.onWorse()
-	case delta.Direction == verdict.Better, it.Beside != "": // or better at the same time as others, and not worse now
+	case delta.Direction == verdict.Better, delta.Direction != verdict.Plateau && it.Beside != "" && it.Noticed == AsRecommended:
+		// What was better as a canary is kept although noise or the load hides it now.
 		m.trials.keep(after, windows)
 	default:
 		m.trials.noGain(after, windows)

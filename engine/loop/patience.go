@@ -136,6 +136,10 @@ func (p *autopilot) rememberPrevious() {
 
 // revertToPrevious reverts to the configuration kept before the current one, which did not last.
 func (p *autopilot) revertToPrevious(why string) {
+	if p.canaries.exists { // it goes first
+		p.canaries.fail(why)
+		return
+	}
 	f := p.previous[len(p.previous)-1]
 	p.previous = p.previous[:len(p.previous)-1]
 	if i := slices.IndexFunc(p.iterations, func(it Iteration) bool { return it.N == p.keptIteration }); i >= 0 {

@@ -115,6 +115,7 @@ func Terms() []engine.Term {
 		{Name: "canary", Also: []string{"--canary"}, Meaning: []string{
 			"One more copy of the server with a change, beside the others and under the same traffic (tune --canary). Both are measured at the same time, so that what the load does meanwhile affects both; servers that start alike still differ by a few per cent, and the interval allows for that.",
 			"Only a canary that is better is followed by the change of all, which is measured once more. It is removed in any case.",
+			"Where requests are dealt out evenly, a faster server gets no more of them: its output then shows nothing, and --goal latency does.",
 		}},
 		{Name: "autopilot", Also: []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime", "limits", "watching"}, Meaning: []string{
 			"tune --auto announces each change, counts down, applies it, and keeps it only if it is better; otherwise it reverts. Restarts and downtime are limited, reverts included.",
