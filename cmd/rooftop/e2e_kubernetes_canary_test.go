@@ -36,7 +36,7 @@ done`), "load-of-"+d.name+"-")
 
 // canaries returns the names of the canary pods that are there.
 func (d *deployed) canaries() (names []string) {
-	items, _ := d.request(d.t, "GET", "/api/v1/namespaces/default/pods?labelSelector=rooftop.dev%2Fcanary%3D"+d.name, "application/json", "")["items"].([]any)
+	items, _ := d.request(d.t, "GET", "/api/v1/namespaces/default/pods?labelSelector=rooftop.dev%2Fcanary,app%3D"+d.name, "application/json", "")["items"].([]any)
 	for _, item := range items {
 		names = append(names, fmt.Sprint(item.(map[string]any)["metadata"].(map[string]any)["name"]))
 	}

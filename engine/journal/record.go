@@ -71,7 +71,7 @@ type Record struct {
 	Text   string    `json:"text,omitempty"` // a sentence
 
 	Version string   `json:"version,omitempty"` // of rooftop
-	Mode    string   `json:"mode,omitempty"`    // exec, attach, hook, unit, container, workload, simulated
+	Mode    string   `json:"mode,omitempty"`    // exec, attach, hook, unit, container, workload, canary, simulated
 	Server  string   `json:"server,omitempty"`  // URL and model
 	Command string   `json:"command,omitempty"` // launch command, redacted
 	Process *Process `json:"process,omitempty"`

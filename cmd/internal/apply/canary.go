@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -35,7 +36,7 @@ func (h *Managed) StartCanary(ctx context.Context, a loop.StartCanary) (*Canary,
 		return nil, err
 	}
 	record := journal.Record{
-		Kind: journal.Intent, Mode: h.Mode(), Iteration: a.Iteration, Changes: change.Changes,
+		Kind: journal.Intent, Mode: serverdir.ModeCanary, Iteration: a.Iteration, Changes: change.Changes,
 		Predicted: journal.Predictions(a.Predicted), Command: c.Command.After, Text: "on a canary: " + engine.JoinChanges(c.Changes),
 	}
 	if err := h.plan.Journal.Write(record); err != nil {
@@ -46,13 +47,23 @@ func (h *Managed) StartCanary(ctx context.Context, a loop.StartCanary) (*Canary,
 	if err == nil {
 		return &Canary{Copy: copied, of: h, iteration: a.Iteration}, nil
 	}
-	text := h.by.Launch().Hide("the canary could not be started: " + err.Error())
-	failed := h.plan.Journal.Write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Text: text})
+	failed := h.plan.Journal.Write(journal.Record{Kind: journal.Failed, Iteration: a.Iteration, Text: "the canary could not be started: " + err.Error()})
 	if untouched := new(manager.UntouchedError); errors.As(err, &untouched) {
 		failed = errors.Join(failed, h.plan.Journal.Write(journal.Record{Kind: journal.Reverted, Launch: h.name, Iteration: a.Iteration, Revert: true}))
+	} else {
+		err = &LeftError{err}
 	}
-	return nil, errors.Join(errors.New(text), failed)
+	return nil, errors.Join(fmt.Errorf("the canary could not be started: %w", err), failed)
 }
+
+// LeftError means that a canary is left.
+type LeftError struct{ Err error }
+
+func (e *LeftError) Error() string { return e.Err.Error() }
+func (e *LeftError) Unwrap() error { return e.Err }
+
+// CopyLeft marks the error for those who do not know its type.
+func (e *LeftError) CopyLeft() {}
 
 // URLs returns the addresses of the canary, first, and of each of the servers beside it.
 func (c *Canary) URLs() []string { return append([]string{c.URL()}, c.Others()...) }

@@ -97,6 +97,9 @@ func (o *Options) Access(ctx context.Context) ([]tuning.Check, error) {
 		c := tuning.Check{For: "server", Name: "cluster: " + v.String(), State: tuning.CheckOK, Found: "allowed in the namespace " + w.Namespace}
 		if !v.Allowed {
 			c.State, c.Found = tuning.CheckBad, cmp.Or(v.Reason, "this account is not allowed it in the namespace "+w.Namespace)
+			if v.Canary {
+				c.State = tuning.CheckWarn
+			}
 			c.Effect, c.Next = "rooftop cannot "+v.For, "give it the Role of docs/kubernetes-role.yaml, by a RoleBinding in "+w.Namespace
 		}
 		list = append(list, c)

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// CanaryLabel is on canary pods, which run beside those of a workload and belong to it, with its name.
+// CanaryLabel is on canary pods, which run beside those of a workload and belong to it.
 const CanaryLabel = "rooftop.dev/canary"
 
 // Canaries returns the canary pods of a workload, those that are being deleted too.
 func (w *Workload) Canaries(ctx context.Context, o *Object) ([]Pod, error) {
-	list, err := w.list(ctx, "labelSelector", CanaryLabel+"="+w.Name)
+	list, err := w.list(ctx, "labelSelector", CanaryLabel)
 	return slices.DeleteFunc(list, func(p Pod) bool {
 		return !slices.ContainsFunc(p.Metadata.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == o.Metadata.UID })
 	}), err
@@ -64,7 +64,7 @@ func (w *Workload) NewCanary(o *Object, set *Container, annotation, value string
 		Name: w.Name + "-canary-" + rand.String(5), Labels: pod.Metadata.Labels, Annotations: pod.Metadata.Annotations,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: w.Name, UID: o.Metadata.UID}},
 	}
-	metav1.SetMetaDataLabel(&pod.Metadata, CanaryLabel, w.Name)
+	metav1.SetMetaDataLabel(&pod.Metadata, CanaryLabel, "true")
 	metav1.SetMetaDataAnnotation(&pod.Metadata, annotation, value)
 	return pod, nil
 }

@@ -118,6 +118,9 @@ func (p *Pod) Restarts() int {
 	return n
 }
 
+// Over reports whether a pod has ended for good, as one that was evicted. Kubernetes keeps some of them.
+func (p *Pod) Over() bool { return p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded" }
+
 // Ready reports whether a pod takes requests.
 func (p *Pod) Ready() bool { return p.condition("Ready").Status == "True" }
 
@@ -136,7 +139,7 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 	if c := p.condition("PodScheduled"); c.Status == "False" {
 		return told("no node can run it: %s", strings.TrimSuffix(c.Message, ".")), false
 	}
-	over := p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded"
+	over := p.Over()
 	switch alone := metav1.GetControllerOf(&p.Metadata) == nil; {
 	case over && !alone:
 		return "", false // Kubernetes makes another one in its place

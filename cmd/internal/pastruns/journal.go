@@ -47,6 +47,10 @@ func (r *journalled) add(j *journal.Record) {
 		if len(r.Changes) > 0 { // otherwise it is the server start at the beginning of the run
 			r.Restarts++
 		}
+	case journal.Reverted:
+		if c := r.last(); c.End == "" && j.Revert { // a canary; other reverts have an intent
+			c.End = string(loop.IterationReverted)
+		}
 	case journal.Failed:
 		c := r.last()
 		c.End, c.Reason = string(loop.IterationBroken), j.Text
@@ -96,6 +100,10 @@ func (r *journalled) intend(j *journal.Record) {
 		if p.Metric == serverdir.OutputMetric {
 			c.Predicted = [3]stat.Opt{optional(p.Low), optional(p.Mid), optional(p.High)}
 		}
+	}
+	if last := r.last(); len(r.Changes) > 0 && last.N == c.N { // made to all after its canary
+		*last = c
+		return
 	}
 	r.Changes = append(r.Changes, c)
 }

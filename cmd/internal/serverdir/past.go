@@ -95,7 +95,7 @@ func startsTook(records []journal.Record, now time.Time) time.Duration {
 		}
 		switch r.Kind {
 		case journal.Intent:
-			if begun = r; r.Mode == ModeHook {
+			if begun = r; r.Mode == ModeHook || r.Mode == ModeCanary {
 				begun = nil
 			}
 		case journal.Ready, journal.Reverted:
@@ -123,6 +123,9 @@ const (
 	ModeContainer = "container"
 	ModeWorkload  = "workload"
 )
+
+// ModeCanary is the mode of the intent of a canary, which restarts nothing.
+const ModeCanary = "canary"
 
 // Managed reports whether something other than rooftop restarts the server in runs of a mode.
 func Managed(mode string) bool {

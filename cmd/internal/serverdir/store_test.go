@@ -377,6 +377,7 @@ func TestPastIsBoundedAndNewestFirst(t *testing.T) {
 // succeeded, and not too many of them.
 func TestPastTellsHowLongARestartTook(t *testing.T) {
 	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	const canary = "canary" // in place of a kind: its intent
 	type step struct {
 		kind journal.Kind
 		at   int // seconds
@@ -396,12 +397,17 @@ func TestPastTellsHowLongARestartTook(t *testing.T) {
 		{"a change and its way back", []step{{journal.Intent, 0, "a"}, {journal.Ready, 50, "a"}, {journal.Intent, 100, "a"}, {journal.Reverted, 160, "a"}}, time.Minute},
 		{"a start that failed, with its way back", slices.Concat(change("a", 0, 30), change("a", 100, 300), []step{{journal.Failed, 400, "a"}}), 30 * time.Second},
 		{"a run that was cut off", []step{{journal.Intent, 0, "a"}, {journal.Begin, 500, "b"}, {journal.Ready, 600, "b"}}, 0},
+		{"a canary, then the change", slices.Concat([]step{{canary, 0, "a"}, {journal.Reverted, 500, "a"}}, change("a", 500, 70)), 70 * time.Second},
 		{"the latest count", slices.Concat(change("a", 0, 90), change("a", 100, 20), change("a", 200, 21), change("a", 300, 22), change("a", 400, 23), change("a", 500, 24)), 24 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var records []journal.Record
 			for _, s := range c.steps {
-				records = append(records, journal.Record{Kind: s.kind, Run: s.run, Time: begin.Add(time.Duration(s.at) * time.Second)})
+				r := journal.Record{Kind: s.kind, Run: s.run, Time: begin.Add(time.Duration(s.at) * time.Second)}
+				if s.kind == canary {
+					r.Kind, r.Mode = journal.Intent, ModeCanary
+				}
+				records = append(records, r)
 			}
 			if got := past(records, begin.Add(time.Hour)).Start; got != c.want {
 				t.Errorf("%v, want %v", got, c.want)

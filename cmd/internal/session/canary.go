@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,7 +17,8 @@ type Canary interface {
 	Name() string
 	// Sources reads the canary, first, and each of the servers beside it.
 	Sources() []CanarySource
-	// Ended returns why the canary does not answer, or can no longer be compared; nil while it can.
+	// Ended returns why the canary does not answer, or can no longer be compared; nil while it can. An error
+	// with a method CopyFailed is one of the canary itself, others say nothing of its change.
 	Ended(ctx context.Context) error
 	// Remove ends the canary. It can be repeated.
 	Remove(ctx context.Context) error
@@ -40,8 +42,6 @@ const (
 	canaryInterval = 2 * engine.PollInterval
 	// canaryWatch is the time between two looks at whether the canary can still be compared.
 	canaryWatch = 2 * time.Second
-	// canaryRemoval limits the removal of a canary.
-	canaryRemoval = time.Minute
 )
 
 // startCanary starts a canary, which is read until it ends or is to end.
@@ -60,7 +60,7 @@ func (c *conductor) startCanary(ctx context.Context, a loop.StartCanary) {
 	c.change, c.canary = change, polls
 	c.tasks.Go(func() {
 		defer finish()
-		r := c.runCanary(ctx, server, a, polls)
+		r := c.guardCanary(ctx, server, a, polls)
 		if r.Left {
 			change.err = fmt.Errorf("the canary is left: %s; 'rooftop recover' removes it", r.Err)
 		}
@@ -69,16 +69,33 @@ func (c *conductor) startCanary(ctx context.Context, a loop.StartCanary) {
 	})
 }
 
-// runCanary starts a canary, reads it until ctx ends or it cannot be compared, and removes it.
-func (c *conductor) runCanary(ctx context.Context, server *Server, a loop.StartCanary, polls chan<- canaryPoll) (r loop.CanaryEnded) {
-	canary, err := func() (canary Canary, err error) {
-		defer recovered("the canary was not started", &err)
-		ctx, cancel := context.WithTimeout(ctx, c.plan.ApplyWithin)
-		defer cancel()
-		return server.Canary(ctx, a)
+// guardCanary is runCanary, but a panic in it leaves the canary.
+func (c *conductor) guardCanary(ctx context.Context, server *Server, a loop.StartCanary, polls chan<- canaryPoll) (r loop.CanaryEnded) {
+	err := func() (err error) {
+		defer recovered("the canary was not ended", &err)
+		r = c.runCanary(ctx, server, a, polls)
+		return nil
 	}()
 	if err != nil {
-		return loop.CanaryEnded{Err: err.Error()}
+		r = loop.CanaryEnded{Err: err.Error(), Left: true}
+	}
+	return r
+}
+
+// canaryEnded returns what an error of a canary says of it.
+func canaryEnded(err error) loop.CanaryEnded {
+	var failed interface{ CopyFailed() }
+	var left interface{ CopyLeft() }
+	return loop.CanaryEnded{Err: err.Error(), Failed: errors.As(err, &failed), Left: errors.As(err, &left)}
+}
+
+// runCanary starts a canary, reads it until ctx ends or it cannot be compared, and removes it.
+func (c *conductor) runCanary(ctx context.Context, server *Server, a loop.StartCanary, polls chan<- canaryPoll) (r loop.CanaryEnded) {
+	start, cancel := context.WithTimeout(ctx, c.plan.ApplyWithin)
+	canary, err := server.Canary(start, a)
+	cancel()
+	if err != nil {
+		return canaryEnded(err)
 	}
 	sources := canary.Sources()
 	c.deliver(result{canary: loop.CanaryStarted{Name: canary.Name(), Others: len(sources) - 1}})
@@ -88,11 +105,11 @@ func (c *conductor) runCanary(ctx context.Context, server *Server, a loop.StartC
 		readers.Go(func() { c.readCanary(read, server.Header.Model, i, &sources[i], polls) })
 	}
 	if err := watchCanary(ctx, canary); err != nil {
-		r.Err = err.Error()
+		r = canaryEnded(err)
 	}
 	stop()
 	readers.Wait()
-	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryRemoval)
+	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.plan.ApplyWithin)
 	defer cancel()
 	if err := canary.Remove(removal); err != nil {
 		return loop.CanaryEnded{Err: err.Error(), Left: true}

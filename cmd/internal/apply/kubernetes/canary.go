@@ -125,7 +125,11 @@ func (w *Workload) Beside(ctx context.Context, change *manager.Change) (manager.
 		return nil, &manager.UntouchedError{Err: err}
 	}
 	c.name = pod.Metadata.Name
-	if err = w.at.Start(ctx, pod); err != nil {
+	// A request that is given up may still make the pod later.
+	start, cancel := context.WithTimeout(context.WithoutCancel(ctx), awayWithin)
+	err = w.at.Start(start, pod)
+	cancel()
+	if err != nil {
 		err = fmt.Errorf("start a canary pod of %s: %w", w.Name(), err)
 	} else {
 		err = c.await(ctx)
@@ -133,8 +137,13 @@ func (w *Workload) Beside(ctx context.Context, change *manager.Change) (manager.
 	if err == nil {
 		return c, nil
 	}
+	own := new(manager.CopyFailedError)
+	failed := errors.As(err, &own)
 	if hidden := w.hide(err.Error()); hidden != err.Error() {
 		err = errors.New(hidden)
+	}
+	if failed {
+		err = &manager.CopyFailedError{Err: err}
 	}
 	if left := c.Remove(context.WithoutCancel(ctx)); left != nil {
 		return nil, fmt.Errorf("%w; and %w", err, left)
@@ -199,7 +208,7 @@ func (c *canary) await(ctx context.Context) error {
 		}
 		switch why, hopeless := c.w.at.Trouble(ctx, p); {
 		case hopeless:
-			return errors.New(why)
+			return &manager.CopyFailedError{Err: errors.New(why)}
 		case why == "":
 			crowded = time.Time{}
 		case crowded.IsZero():
@@ -208,7 +217,7 @@ func (c *canary) await(ctx context.Context) error {
 			return fmt.Errorf("%s; a canary pod takes room for one more pod%s", why, c.w.needs(c.object))
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the canary pod of %s takes no requests within %s: %s", c.w.Name(), figure.Duration(c.w.within), p.State())
+			return &manager.CopyFailedError{Err: fmt.Errorf("the canary pod of %s takes no requests within %s: %s", c.w.Name(), figure.Duration(c.w.within), p.State())}
 		}
 		select {
 		case <-ctx.Done():
@@ -259,7 +268,7 @@ func (c *canary) Ended(ctx context.Context) error {
 		return c.gone()
 	}
 	if why, hopeless := c.w.at.Trouble(ctx, p); hopeless || !p.Ready() {
-		return errors.New(c.w.hide(cmp.Or(why, p.State())))
+		return &manager.CopyFailedError{Err: errors.New(c.w.hide(cmp.Or(why, p.State())))}
 	}
 	return c.compare(ctx)
 }
@@ -283,7 +292,9 @@ func (c *canary) compare(ctx context.Context) error {
 	}
 	now := map[string]*kube.Pod{}
 	for i := range pods {
-		now[string(pods[i].Metadata.UID)] = &pods[i]
+		if !pods[i].Over() {
+			now[string(pods[i].Metadata.UID)] = &pods[i]
+		}
 	}
 	for i := range c.others {
 		was := &c.others[i]

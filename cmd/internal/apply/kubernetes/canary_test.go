@@ -179,7 +179,7 @@ var moreSlots = &manager.Change{All: []engine.Change{{Flag: "--max-num-seqs", Fr
 func (c *cluster) canaries() []object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.items(namespace+"pods", kube.CanaryLabel+"=vllm")
+	return c.items(namespace+"pods", kube.CanaryLabel+"=true")
 }
 
 func TestCanaryPodIsOneMoreOfTheSame(t *testing.T) {
@@ -208,7 +208,7 @@ func TestCanaryPodIsOneMoreOfTheSame(t *testing.T) {
 	if list := c.canaries(); len(list) != 1 || json.Unmarshal(text(list[0]), &pod) != nil {
 		t.Fatalf("canary pods: %s", text(list))
 	}
-	if got := string(text(pod.Metadata.Labels)); got != `{"app":"vllm","rooftop.dev/canary":"vllm"}` || !strings.HasPrefix(pod.Metadata.Name, "vllm-canary-") {
+	if got := string(text(pod.Metadata.Labels)); got != `{"app":"vllm","rooftop.dev/canary":"true"}` || !strings.HasPrefix(pod.Metadata.Name, "vllm-canary-") {
 		t.Errorf("%s has the labels %s", pod.Metadata.Name, got)
 	}
 	if got := string(text(pod.Metadata.OwnerReferences)); got != `[{"apiVersion":"apps/v1","kind":"Deployment","name":"vllm","uid":"owner"}]` {
@@ -297,7 +297,7 @@ func (c *cluster) spec() string { return string(text(c.objects[vllmPath]["spec"]
 
 // leave leaves a canary pod of another run.
 func (c *cluster) leave() {
-	c.put(namespace+"pods/vllm-canary-z", `{"metadata":{"name":"vllm-canary-z","labels":{"app":"vllm","rooftop.dev/canary":"vllm"},"annotations":{"rooftop.dev/trial":"{\"id\":\"a\",\"machine\":\"n\",\"process\":7}"},"ownerReferences":[{"uid":"owner"}]}}`)
+	c.put(namespace+"pods/vllm-canary-z", `{"metadata":{"name":"vllm-canary-z","labels":{"app":"vllm","rooftop.dev/canary":"true"},"annotations":{"rooftop.dev/trial":"{\"id\":\"a\",\"machine\":\"n\",\"process\":7}"},"ownerReferences":[{"uid":"owner"}]}}`)
 }
 
 func leaseOf(holder string) string {

@@ -57,6 +57,16 @@ type Copy interface {
 	Remove(ctx context.Context) error
 }
 
+// CopyFailedError means that a copy itself does not serve with its change. Other errors of a copy say nothing
+// of the change.
+type CopyFailedError struct{ Err error }
+
+func (e *CopyFailedError) Error() string { return e.Err.Error() }
+func (e *CopyFailedError) Unwrap() error { return e.Err }
+
+// CopyFailed marks the error for those who do not know its type.
+func (e *CopyFailedError) CopyFailed() {}
+
 // UntouchedError means that a change was not made and the server runs as before.
 type UntouchedError struct{ Err error }
 
