@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,13 +77,19 @@ func TestLiveACanary(t *testing.T) {
 					}
 					return c.canary, nil
 				}}
-				err := live(t, scripted, LivePlan{Attach: finds(s)}, 20*time.Second, nil)
+				var file bytes.Buffer
+				rec := NewRecorder(&file)
+				err := live(t, scripted, LivePlan{Attach: finds(s), Record: rec}, 20*time.Second, nil)
 				if got := fmt.Sprint(err); c.err == "" && err != nil || !strings.Contains(got, c.err) {
 					t.Errorf("error %q, want %q", got, c.err)
 				}
 				got := slices.DeleteFunc(scripted.events(), func(w string) bool { return w == "Begin" || w == "Attached" || w == "quit" })
 				if !slices.Equal(got, c.want) {
 					t.Errorf("heard %q, want %q", got, c.want)
+				}
+				replayed := replays(t, rec, &file)
+				if !slices.Equal(replayed.events(), scripted.events()) || len(replayed.inputs) != len(scripted.inputs) {
+					t.Errorf("replayed %q with %d inputs, recorded %q with %d", replayed.events(), len(replayed.inputs), scripted.events(), len(scripted.inputs))
 				}
 				if n := c.canary.removed.Load(); (n == 0) != (c.fails != nil) {
 					t.Errorf("removed %d times", n)
@@ -93,4 +100,28 @@ func TestLiveACanary(t *testing.T) {
 			})
 		})
 	}
+}
+
+// replays passes a recording to a script.
+func replays(t *testing.T, rec *Recorder, file *bytes.Buffer) *script {
+	t.Helper()
+	if err := rec.Close(); err != nil {
+		t.Fatal(err)
+	}
+	read, err := OpenRecording(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlayback(read, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(script)
+	out.inputs = []string{"Begin"} // which newPlayback passed
+	for p.loop = out; !p.finished; {
+		if err := p.step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }
