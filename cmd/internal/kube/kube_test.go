@@ -106,7 +106,7 @@ func TestTheServersContainerIsFound(t *testing.T) {
 
 // pod returns a pod of a status, with the arguments of its container.
 func pod(name, args, status string) string {
-	return `{"metadata":{"name":"` + name + `","ownerReferences":[{"kind":"ReplicaSet","name":"vllm-0","controller":true}],"creationTimestamp":"2026-01-0` + name[len(name)-1:] + `T00:00:00Z"},"spec":{"containers":[{"name":"vllm","args":` + args + `}]},"status":` + status + `}`
+	return `{"metadata":{"name":"` + name + `","ownerReferences":[{"kind":"ReplicaSet","name":"vllm-0","uid":"r","controller":true}],"creationTimestamp":"2026-01-0` + name[len(name)-1:] + `T00:00:00Z"},"spec":{"containers":[{"name":"vllm","args":` + args + `}]},"status":` + status + `}`
 }
 
 const ready = `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`
@@ -116,6 +116,7 @@ func TestRequestsGoToTheNewestPodThatIsReady(t *testing.T) {
 	a := api{
 		objectPath: object(`{"name":"vllm","args":` + now + `}`),
 		"/api/v1/namespaces/llm/pods": `{"items":[` + strings.Join([]string{
+			strings.Replace(pod("others-4", now, ready), "vllm-0", "vllm-large-0", 1), strings.Replace(pod("others-5", now, ready), "ReplicaSet", "StatefulSet", 1),
 			pod("starting-9", now, `{"phase":"Pending"}`), pod("old-1", before, ready), pod("older-2", now, ready), pod("newest-3", now, ready),
 		}, ",") + `]}`,
 	}
@@ -137,6 +138,9 @@ func TestRequestsGoToTheNewestPodThatIsReady(t *testing.T) {
 	}
 	if pods[2].Current || !pods[0].Current {
 		t.Error("pods of another template are taken for those of this one")
+	}
+	if pods, err = a.workload(t, "statefulset/vllm").Pods(t.Context(), o); err != nil || len(pods) > 0 {
+		t.Errorf("%v, %d pods of the Deployment are taken for those of a StatefulSet of its name", err, len(pods))
 	}
 }
 

@@ -84,13 +84,15 @@ func (w *Workload) list(ctx context.Context, kind, selector string) ([]Pod, erro
 	return list.Items, err
 }
 
-// made reports whether the workload, or a ReplicaSet in its place, made a pod. Others may have its labels.
+// made reports whether the workload, or a ReplicaSet in its place, made a pod. Others may have its labels, and
+// even its name. A ReplicaSet has the name of its Deployment and a hash without a dash.
 func (w *Workload) made(o *Object, p *Pod) bool {
 	by := metav1.GetControllerOf(&p.Metadata)
 	if by == nil {
 		return false
 	}
-	return by.UID == o.Metadata.UID || by.Kind == "ReplicaSet" && strings.HasPrefix(by.Name, w.Name+"-")
+	hash, deployed := strings.CutPrefix(by.Name, w.Name+"-")
+	return by.UID == o.Metadata.UID || w.kind.name == "deployment" && by.Kind == "ReplicaSet" && deployed && !strings.Contains(hash, "-")
 }
 
 func (p *Pod) container(name string) *Container {
