@@ -34,11 +34,17 @@ func newClumsy(t *testing.T, seed int) *clumsy {
 		case 2:
 			until(time.Duration(3+seed%9) * time.Minute)(p)
 		}
+		p.Canary = seed%5 == 4
 		p.Countdown = time.Duration(chance.IntN(2)*5) * time.Second
 		if chance.IntN(2) == 0 {
 			quiet(p)
 		}
 	})
+	c.group.becomes = func(f *fake) {
+		f.limit, f.frozen, f.dead = c.server.limit, chance.IntN(8) == 0, chance.IntN(8) == 0
+		f.clients = []float64{f.clients, f.clients, f.clients / 2, 0}[chance.IntN(4)]
+		c.group.fails, c.group.itself = []string{"", "", "no room"}[chance.IntN(3)], chance.IntN(2) == 0 // of the next one
+	}
 	c.server.limit = []float64{0, 0, 150, 400}[chance.IntN(4)]
 	c.refuses = func(string) string {
 		if chance.IntN(4) == 0 {
