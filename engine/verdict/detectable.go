@@ -12,17 +12,10 @@ const power = 0.8
 
 // Detectable returns the least gain, as a ratio, that each look of a trial would tell from noise in four
 // of five cases, if the server scatters after the change as it did before and is started once. It is nil
-// if the goal of the side before is not known. Of servers measured at the same time, which must be two at
-// least, one stands for the server with the change.
+// if the goal of the side before is not known.
 func Detectable(before *Side, p Plan, looks []time.Duration) []float64 {
-	after := before
-	if p.Paired && before != nil && len(before.Incarnations) > 0 {
-		with, without, last := *before, *before, len(before.Incarnations)-1
-		with.Incarnations, without.Incarnations = before.Incarnations[last:], before.Incarnations[:last]
-		before, after = &without, &with
-	}
 	p.Looks = len(looks)
-	c := newComparison(before, after, p)
+	c := newComparison(before, before, p)
 	c.measure()
 	columns, _, ok := c.goal()
 	if !ok || len(c.side[0].starts) == 0 {
@@ -33,16 +26,12 @@ func Detectable(before *Side, p Plan, looks []time.Duration) []float64 {
 	dof := (c.scattered[0] + c.scattered[1]) * (c.scattered[0] + c.scattered[1]) / c.uncertain
 	sd := c.p.Spread.sd()
 	restart := sd * sd * (c.side[0].spread + 1)
-	starts, elsewhere := 1.0, start.time // of the trial, and the time measured outside of it
-	if p.Paired {
-		starts, elsewhere = start.starts, 0
-	}
 	chance := stat.StudentQuantile(power, math.Inf(1))
 	out := make([]float64, len(looks))
 	for i, at := range looks {
 		c.p.Look = i
 		time := at.Seconds()
-		sides := [2]float64{c.scattered[0], c.rate/time + starts*unseenVariance(time, elsewhere+time, start.scatter())}
+		sides := [2]float64{c.scattered[0], c.rate/time + unseenVariance(time, start.time+time, start.scatter())}
 		c.uncertain = (sides[0] + sides[1]) * (sides[0] + sides[1]) / dof
 		least := (c.limit(sides, restart) + chance) * math.Sqrt(sides[0]+sides[1]+restart)
 		out[i] = max(math.Expm1(least), c.p.Precision)

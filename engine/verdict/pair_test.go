@@ -436,34 +436,3 @@ func TestSiblingDifferences(t *testing.T) {
 		}
 	}
 }
-
-// TestWhatIsDetectableBesideSiblingsIsTold plants the least gain that a whole trial beside siblings is said to tell.
-func TestWhatIsDetectableBesideSiblingsIsTold(t *testing.T) {
-	looks := Looks(20*time.Second, 300*time.Second)
-	before := bareServer(room, quiet10, 0.02)
-	p := Plan{Paired: true, Spread: Spread{SD: 0.02}}
-	r, last := rand.New(rand.NewPCG(6, 27)), 0.0
-	const baselines = 10
-	for range baselines {
-		load, siblings := restless.run(r, 150), &Side{}
-		for range 4 {
-			siblings.Incarnations = append(siblings.Incarnations, behind(r, before, load))
-		}
-		least := Detectable(siblings, p, looks)
-		last += least[len(least)-1] / baselines
-	}
-	known := func([]Incarnation) Spread { return p.Spread }
-	told := func(gain float64) float64 {
-		after := before
-		after.speed = 1 + gain
-		return many(20, 28, func(r *rand.Rand) outcome { return pairedTrial(r, &before, &after, 4, &restless, known, p) }).share(Better)
-	}
-	if at, half := told(last), told(last/2); at < 0.6 || half > at-0.2 {
-		t.Errorf("%+.1f %% is told in %.0f %% of trials, half of it in %.0f %%", 100*last, 100*at, 100*half)
-	}
-	for _, siblings := range []*Side{{}, {Incarnations: make([]Incarnation, 1)}} {
-		if got := Detectable(siblings, p, looks); got != nil {
-			t.Errorf("too few siblings: %v", got)
-		}
-	}
-}
