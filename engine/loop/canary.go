@@ -199,7 +199,7 @@ func (c *canaries) look() {
 	// Starts of one server say little of how those of several machines differ.
 	plan.Spread = verdict.Widen(verdict.SiblingDifferences(others.Incarnations))
 	r := verdict.Judge(&others, &own, plan)
-	if r.Direction == verdict.Plateau && plan.Goal != verdict.Latency && r.Limited[1] == verdict.ByDemand {
+	if r.Direction == verdict.Plateau && r.Cause == verdict.ByNoise && plan.Goal != verdict.Latency && r.Limited[1] == verdict.ByDemand {
 		r.Direction, r.Settled, r.Need = verdict.Inconclusive, false, "more requests to the canary"
 		r.Reason += "; it answered all that it was sent, so that more could not be seen"
 	}

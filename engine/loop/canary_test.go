@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ type canaryGroup struct {
 	asked, ends time.Duration // when it was asked for, and when it is gone; 0 is neither
 	starts      int
 	pods        []*fake     // the canary first; nil while there is none
+	clients     float64     // of each; 0 is as many as the server has
 	becomes     func(*fake) // makes the canary what it is in a test
 	fails       string      // why it does not start
 	itself      bool        // it fails by its change
@@ -32,6 +34,7 @@ func (r *rig) canary() {
 		g.asked = 0
 		for i := range 4 {
 			pod := &fake{args: r.kept, started: 1_790_000_000 + float64(100*i), clients: r.server.clients, prompt: 200, output: 100, last: r.now}
+			pod.clients = cmp.Or(g.clients, pod.clients)
 			pod.reset()
 			g.pods = append(g.pods, pod)
 		}
@@ -145,6 +148,19 @@ func TestCanaryThatIsNotMadeToAll(t *testing.T) {
 				t.Errorf("%q, %d starts, down %v, gain %v", it.End, r.starts, f.Downtime, f.Gain)
 			}
 		})
+	}
+}
+
+// TestCanaryThatAnswersAllThatItIsSent has no queue on any of the servers: that they make as much of what they
+// are sent is no verdict on the change.
+func TestCanaryThatAnswersAllThatItIsSent(t *testing.T) {
+	r := autoRun(t, withCanary, func(p *loop.Plan) { p.Precision = 0.2 })
+	r.group.clients = 3
+	r.ends(30 * time.Minute)
+	it := r.loop.Snapshot().Iterations[0]
+	if it.Delta == nil || it.Delta.Direction != verdict.Inconclusive || !r.said("it answered all that it was sent, so that more could not be seen") {
+		r.dump()
+		t.Errorf("%+v", it.Delta)
 	}
 }
 

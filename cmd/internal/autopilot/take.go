@@ -270,7 +270,10 @@ func (o *taking) canary(applier apply.Applier) func(context.Context, loop.StartC
 			var source session.CanarySource
 			var closes func()
 			if source.Pages, source.Health, closes, err = o.Source(url); err != nil {
-				return nil, errors.Join(err, c.Remove(context.WithoutCancel(ctx)))
+				if left := c.Remove(context.WithoutCancel(ctx)); left != nil {
+					err = &apply.LeftError{Err: errors.Join(err, left)}
+				}
+				return nil, err
 			}
 			c.sources, c.closes = append(c.sources, source), append(c.closes, closes)
 		}
