@@ -3,16 +3,22 @@
 package probe
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
 // record is what the server in this process knows of its streams.
@@ -71,25 +77,82 @@ func rank(of []time.Duration, share float64) time.Duration {
 
 // Issue 7 asks for a TTFT and an inter-token distribution within 1 ms of an in-process
 // server's own record, with 1 and with 64 streams. The machine that is shared with
-// others gets eight tries.
+// others gets eight tries. Where goroutines that do nothing but read the same streams
+// miss that in eight tries too, this machine cannot tell.
 func TestE2ESend(t *testing.T) {
 	for _, tc := range []struct {
 		streams, repeat, tokens int
 	}{{1, 40, 25}, {64, 640, 25}} {
 		t.Run(fmt.Sprintf("%d streams", tc.streams), func(t *testing.T) {
-			worst := time.Duration(math.MaxInt64)
-			for try := 0; try < 8 && worst > ms; try++ {
-				worst = min(worst, measuredError(t, tc.streams, tc.repeat, tc.tokens))
+			best := func(send func(t *testing.T, target collect.Target, streams, repeat, tokens int) []capture.Request) time.Duration {
+				worst := time.Duration(math.MaxInt64)
+				for try := 0; try < 8 && worst > ms; try++ {
+					worst = min(worst, measuredError(t, send, tc.streams, tc.repeat, tc.tokens))
+				}
+				return worst
 			}
-			if worst > ms {
-				t.Errorf("differs from the server's record by %v, want 1 ms at most", worst)
+			worst := best(sendAll)
+			if worst <= ms {
+				return
 			}
+			if plain := best(readPlainly); plain > ms {
+				t.Skipf("NOT CHECKED: the client's clock with %d streams: it differs from the server's record by %v, a loop that only reads by %v", tc.streams, worst, plain)
+			}
+			t.Errorf("differs from the server's record by %v, want 1 ms at most", worst)
 		})
 	}
 }
 
+// sendAll sends requests with the client under test.
+func sendAll(t *testing.T, target collect.Target, streams, repeat, tokens int) []capture.Request {
+	t.Helper()
+	c, err := NewClient(target, Options{Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got, err := c.SendAll(t.Context(), Plan{Request: Request{Prompt: "p", MaxTokens: tokens}, Repeat: repeat, Concurrency: streams}, clockFrom(time.Now()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// readPlainly sends requests with the least code that can: it takes the time of each line that has a token.
+func readPlainly(t *testing.T, target collect.Target, streams, repeat, tokens int) []capture.Request {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: streams}}
+	defer client.CloseIdleConnections()
+	clock := clockFrom(time.Now())
+	got := make([]capture.Request, repeat)
+	var wait sync.WaitGroup
+	for stream := range streams {
+		wait.Go(func() {
+			for i := stream; i < repeat; i += streams {
+				r := &got[i]
+				r.Sent = clock()
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { r.Reused = c.Reused }})
+				ask, _ := http.NewRequestWithContext(ctx, http.MethodPost, target.Base()+"/v1/completions", strings.NewReader(fmt.Sprintf(`{"max_tokens":%d}`, tokens)))
+				reply, err := client.Do(ask)
+				if err != nil {
+					r.Error = err.Error()
+					continue
+				}
+				for lines := bufio.NewScanner(reply.Body); lines.Scan(); {
+					if strings.Contains(lines.Text(), vllmToken) {
+						r.Chunks = append(r.Chunks, capture.Chunk{At: clock()})
+					}
+				}
+				_ = reply.Body.Close()
+			}
+		})
+	}
+	wait.Wait()
+	return got
+}
+
 // measuredError runs streams and returns the largest difference of a quantile.
-func measuredError(t *testing.T, streams, repeat, tokens int) time.Duration {
+func measuredError(t *testing.T, send func(t *testing.T, target collect.Target, streams, repeat, tokens int) []capture.Request, streams, repeat, tokens int) time.Duration {
 	t.Helper()
 	served := record{seen: map[string]bool{}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,15 +162,7 @@ func measuredError(t *testing.T, streams, repeat, tokens int) time.Duration {
 	server := &http.Server{Handler: served.serve(20 * ms)}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
-	c, err := NewClient(address(listener.Addr().String()), Options{Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	got, err := c.SendAll(t.Context(), Plan{Request: Request{Prompt: "p", MaxTokens: tokens}, Repeat: repeat, Concurrency: streams}, clockFrom(time.Now()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := send(t, address(listener.Addr().String()), streams, repeat, tokens)
 	var ttft, gaps []time.Duration
 	for _, r := range got {
 		if r.Error != "" || len(r.Chunks) != tokens {
