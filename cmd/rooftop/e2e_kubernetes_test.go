@@ -154,7 +154,7 @@ func (d *deployed) rooftop(args ...string) *exec.Cmd {
 }
 
 func (d *deployed) tune(further ...string) *exec.Cmd {
-	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", d.workload(), "--duration", "8s", "--longest", "60s", "--start-timeout", "40s", "--max-restarts", "6"}, further...)...)
+	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", d.workload(), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6"}, further...)...)
 }
 
 // unchanged checks that the object is as it was, and that its pods run it.

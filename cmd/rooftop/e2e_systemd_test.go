@@ -126,7 +126,7 @@ func (m *machine) serve(t *testing.T, port int, user bool) *service {
 func (s *service) load() {
 	s.t.Helper()
 	const answers = `trap "" PIPE; until exec 3<>/dev/tcp/127.0.0.1/%d && printf 'GET /health HTTP/1.0\r\n\r\n' >&3 && read -r line <&3; do sleep 0.1; done`
-	s.output("timeout", "30", "bash", "-c", fmt.Sprintf(answers, s.port))
+	s.output("timeout", "120", "bash", "-c", fmt.Sprintf(answers, s.port))
 	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, url(s.port)))
 	if err := load.Start(); err != nil {
 		s.t.Fatal(err)
@@ -165,7 +165,7 @@ func (s *service) rooftop(args ...string) *exec.Cmd {
 }
 
 func (s *service) tune() *exec.Cmd {
-	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--duration", "8s", "--longest", "60s", "--start-timeout", "20s", "--max-restarts", "6")
+	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6")
 }
 
 // files are the files of the unit, as systemd lists them.
