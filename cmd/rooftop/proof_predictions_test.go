@@ -45,6 +45,8 @@ func predictionCases() []struct {
 	}
 	mixed := chat(24, 0, 0, 17)
 	mixed.PromptTokens, mixed.OutputTokens = loadgen.LognormalMean(250, 0.8, 1200), loadgen.LognormalMean(120, 0.7, 500)
+	varied := chat(18, 0, 0, 21)
+	varied.PromptTokens, varied.OutputTokens = loadgen.LognormalMean(400, 0.6, 1500), loadgen.LognormalMean(80, 0.9, 400)
 	type predictionCase = struct {
 		workload
 		heldOut bool
@@ -70,6 +72,11 @@ func predictionCases() []struct {
 	add(true, "pool-40", chat(20, 500, 200, 14), "--num-gpu-blocks-override", "40", "--max-num-seqs", "64")
 	add(true, "pool-and-slots", chat(32, 150, 250, 15), "--num-gpu-blocks-override", "48", "--max-num-seqs", "6")
 	add(true, "budget-64", chat(16, 400, 100, 16), "--max-num-seqs", "16", "--max-num-batched-tokens", "64")
+	add(true, "slots-6-of-40", chat(40, 100, 80, 19), "--max-num-seqs", "6")
+	add(true, "slots-4-summaries", chat(14, 900, 120, 20), "--max-num-seqs", "4")
+	add(true, "slots-3-varied", varied, "--max-num-seqs", "3")
+	add(true, "pool-56-long", chat(18, 250, 350, 22), "--num-gpu-blocks-override", "56", "--max-num-seqs", "48")
+	add(true, "pool-36-slots-5", chat(24, 300, 120, 23), "--num-gpu-blocks-override", "36", "--max-num-seqs", "5")
 	return out
 }
 
