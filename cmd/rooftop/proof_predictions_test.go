@@ -46,7 +46,7 @@ func predictionCases() []struct {
 	mixed := chat(24, 0, 0, 17)
 	mixed.PromptTokens, mixed.OutputTokens = loadgen.LognormalMean(250, 0.8, 1200), loadgen.LognormalMean(120, 0.7, 500)
 	varied := chat(18, 0, 0, 21)
-	varied.PromptTokens, varied.OutputTokens = loadgen.LognormalMean(400, 0.6, 1500), loadgen.LognormalMean(80, 0.9, 400)
+	varied.PromptTokens, varied.OutputTokens = loadgen.LognormalMean(400, 0.6, 1500), loadgen.LognormalMean(90, 0.6, 400)
 	type predictionCase = struct {
 		workload
 		heldOut bool
