@@ -109,6 +109,7 @@ type Facts struct {
 
 	PID       int    // listening process, 0 if unknown
 	Launch    string // redacted command line, "" if unknown
+	LaunchIn  string // what holds the command line: "vllm.service"; "" for a process of its own, or if unknown
 	Conflicts []string
 }
 

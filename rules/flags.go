@@ -27,25 +27,34 @@ func setFlag(f *engine.Facts, flag, from, to string, source engine.Source) strin
 	if to != "" {
 		with += " " + to
 	}
+	command := launchCommand(f)
 	switch {
 	case source == engine.FromConfig:
 		return fmt.Sprintf("set %s: %s in the server's config file (now %s) and restart", strings.TrimPrefix(flag, "--"), to, from)
 	case source == engine.FromCmdline && mentions(f.Launch, flag) && from != "":
-		return fmt.Sprintf("in the launch command change %s %s to %s, and restart", flag, from, to)
+		return fmt.Sprintf("in %s change %s %s to %s, and restart", command, flag, from, to)
 	case f.Launch != "" && source == engine.FromDefault && from != "":
-		return fmt.Sprintf("add %s to the launch command (now the default, %s) and restart", with, from)
+		return fmt.Sprintf("add %s to %s (now the default, %s) and restart", with, command, from)
 	case f.Launch != "":
-		return fmt.Sprintf("add %s to the launch command and restart", with)
+		return fmt.Sprintf("add %s to %s and restart", with, command)
 	case from != "":
 		return fmt.Sprintf("restart vLLM with %s (instead of %s)", with, from)
 	}
 	return "restart vLLM with " + with
 }
 
+// launchCommand names the place of the flags.
+func launchCommand(f *engine.Facts) string {
+	if f.LaunchIn == "" {
+		return "the launch command"
+	}
+	return "the launch command of " + f.LaunchIn
+}
+
 // removeFlag describes the removal of a switch.
 func removeFlag(f *engine.Facts, flag string) string {
 	if mentions(f.Launch, flag) {
-		return fmt.Sprintf("remove %s from the launch command and restart", flag)
+		return fmt.Sprintf("remove %s from %s and restart", flag, launchCommand(f))
 	}
 	return fmt.Sprintf("restart vLLM without %s", flag)
 }

@@ -280,7 +280,7 @@ func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 		"no memory: cached blocks are freed when they are needed")
 	fix.From, fix.To = from, "on"
 	if mentions(facts.Launch, "--no-enable-prefix-caching") {
-		fix.Command = "in the launch command replace --no-enable-prefix-caching with --enable-prefix-caching, and restart"
+		fix.Command = "in " + launchCommand(facts) + " replace --no-enable-prefix-caching with --enable-prefix-caching, and restart"
 	}
 	fix.Predicted = reuseBound(r)
 	_, unbounded := prefillMost(r)

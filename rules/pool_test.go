@@ -129,6 +129,7 @@ func TestSetFlag(t *testing.T) {
 		source             engine.Source
 		want               string
 	}{
+		{"in a unit", "vllm serve m --max-num-seqs 4", "4", engine.FromCmdline, "in the launch command of vllm.service change --max-num-seqs 4 to 32, and restart"},
 		{"command line unknown", "", "4", engine.FromFlag, "restart vLLM with --max-num-seqs 32 (instead of 4)"},
 		{"in the command line", "vllm serve m --max-num-seqs 4", "4", engine.FromCmdline, "in the launch command change --max-num-seqs 4 to 32, and restart"},
 		{"with underscores and =", "vllm serve m --max_num_seqs=4", "4", engine.FromCmdline, "in the launch command change --max-num-seqs 4 to 32, and restart"},
@@ -138,7 +139,11 @@ func TestSetFlag(t *testing.T) {
 		{"nothing known", "", "", "", "restart vLLM with --max-num-seqs 32"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := setFlag(&engine.Facts{Launch: c.launch}, "--max-num-seqs", c.from, "32", c.source); got != c.want {
+			facts := engine.Facts{Launch: c.launch}
+			if c.name == "in a unit" {
+				facts.LaunchIn = "vllm.service"
+			}
+			if got := setFlag(&facts, "--max-num-seqs", c.from, "32", c.source); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})

@@ -49,13 +49,22 @@ func (s *Server) Name() string {
 		pid = s.ListenerPID
 	}
 	text := fmt.Sprintf("process %d", pid)
-	if id := s.Container(); id != "" {
-		const short = 12 // characters, as Docker shows it
-		text = "container " + id[:short] + " (" + text + ")"
-	} else if pod := s.Pod(); pod != "" {
-		text = "pod " + pod + " (" + text + ")"
-	} else if name, _ := s.Service(); name != "" {
-		text = name + " (" + text + ")"
+	if place := s.Place(); place != "" {
+		text = place + " (" + text + ")"
 	}
 	return text
+}
+
+// Place names what started the server and holds its command line: "vllm.service", "container 0123456789ab",
+// "pod llm/vllm-7d9f"; "" for a process of its own.
+func (s *Server) Place() string {
+	if id := s.Container(); id != "" {
+		const short = 12 // characters, as Docker shows it
+		return "container " + id[:short]
+	}
+	if pod := s.Pod(); pod != "" {
+		return "pod " + pod
+	}
+	name, _ := s.Service()
+	return name
 }

@@ -55,6 +55,7 @@ type Inputs struct {
 	Launch      map[string]Setting
 	LaunchModel string // model named on the command line
 	LaunchText  string // redacted command line
+	LaunchIn    string `json:",omitempty"` // what holds the command line: "vllm.service"; "" for a process of its own
 	Local       bool
 	PID         int
 	OnCPU       bool // the server's environment or build shows that it runs on a CPU
@@ -89,7 +90,7 @@ func Resolve(in Inputs) engine.Facts {
 		r.cache = in.Page.Ranks[0].Cache
 	}
 	f := &r.f
-	f.PID, f.Launch = in.PID, in.LaunchText
+	f.PID, f.Launch, f.LaunchIn = in.PID, in.LaunchText, in.LaunchIn
 	r.engine()
 	r.hardware()
 	r.parallel()

@@ -244,6 +244,7 @@ func (a *Server) learnProcess(in *facts.Inputs) {
 		return
 	}
 	UseLaunch(in, s.Launch)
+	in.LaunchIn = s.Place()
 	_, in.OnCPU = s.Env["VLLM_CPU_KVCACHE_SPACE"]
 	in.OnCPU = in.OnCPU && !a.Simulated()
 }

@@ -66,6 +66,7 @@ func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 	a.object = o
 	if config := a.Workload.Config(o); config != nil {
 		UseLaunch(in, config)
+		in.LaunchIn = a.Workload.String()
 	}
 	if pods, err := a.Workload.Pods(ctx, o); err == nil && len(pods) > 0 {
 		if in.NodeGPU, in.NodeGPULabel, err = a.Workload.GPU(ctx, &pods[0]); err != nil {
