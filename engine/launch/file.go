@@ -247,18 +247,25 @@ func (f *file) set(at int, value string) (file, error) {
 // splice returns the text with a scalar replaced in place; false if the scalar is not on
 // one line.
 func (f *file) splice(old *yaml.Node, with string) ([]byte, bool) {
-	if old.Kind != yaml.ScalarNode || old.Anchor != "" || old.Style&yaml.TaggedStyle != 0 {
+	from, to, ok := ScalarRange(f.text, old)
+	if !ok {
 		return nil, false
 	}
-	from := offset(f.text, old.Line, old.Column)
+	return slices.Concat(f.text[:from], []byte(with), f.text[to:]), true
+}
+
+// ScalarRange returns the bytes of a YAML text that spell a scalar of it, with its quotes; ok is false if that has
+// an anchor or a tag, or is not on one line.
+func ScalarRange(text []byte, scalar *yaml.Node) (from, to int, ok bool) {
+	if scalar.Kind != yaml.ScalarNode || scalar.Anchor != "" || scalar.Style&yaml.TaggedStyle != 0 {
+		return 0, 0, false
+	}
+	from = offset(text, scalar.Line, scalar.Column)
 	if from < 0 {
-		return nil, false
+		return 0, 0, false
 	}
-	n := scalarLen(f.text[from:], old)
-	if n < 0 {
-		return nil, false
-	}
-	return slices.Concat(f.text[:from], []byte(with), f.text[from+n:]), true
+	n := scalarLen(text[from:], scalar)
+	return from, from + n, n >= 0
 }
 
 // offset converts a node's line and column, both from 1 and the column in characters, to a

@@ -47,8 +47,18 @@ type Workload struct {
 
 // Container is a container of Docker.
 type Container struct {
-	Host string `json:"host"` // where Docker listens: unix:///var/run/docker.sock
-	Name string `json:"name"` // vllm-0
+	Host    string   `json:"host"`              // where Docker listens: unix:///var/run/docker.sock
+	Name    string   `json:"name"`              // vllm-0
+	Compose *Compose `json:"compose,omitempty"` // that makes the container; nil if none does
+}
+
+// Compose is a service of Docker Compose.
+type Compose struct {
+	Command    []string `json:"command"`    // docker compose, with the options of the project
+	Files      []string `json:"files"`      // of the project, in their order
+	Service    string   `json:"service"`    // vllm
+	Path       string   `json:"path"`       // of the file that has its command
+	Entrypoint []string `json:"entrypoint"` // words of the container before those of its command
 }
 
 // Unit is a service of systemd.

@@ -1,6 +1,8 @@
 // Package docker restarts a server in a container of Docker. A container cannot be changed: a change is a
 // second container, created from what Docker says of the first but for command line and environment. The
 // first one is stopped and renamed, and removed when the change is kept. A revert starts it again.
+//
+// The container of a service of Docker Compose is made again by Compose, from its file with another command.
 package docker
 
 import (
@@ -40,10 +42,14 @@ type Container struct {
 	started string
 }
 
-// Known returns the container of a launch that an earlier rooftop stored, to undo changes. It connects to
-// nothing.
-func Known(l *launcher.Launch) *Container {
-	return &Container{daemon: newDaemon(l.Container.Host), known: l.Container}
+// Known returns the container of a launch that an earlier rooftop stored, or the service that makes it, to undo
+// changes. It connects to nothing.
+func Known(l *launcher.Launch) manager.Manager {
+	c := &Container{daemon: newDaemon(l.Container.Host), known: l.Container}
+	if l.Container.Compose != nil {
+		return &service{Container: c, compose: l.Container.Compose, run: run}
+	}
+	return c
 }
 
 // Mode returns "container".
@@ -138,15 +144,8 @@ func (c *Container) create(ctx context.Context, target *launcher.Launch) (string
 	if err := c.discard(ctx); err != nil {
 		return "", err
 	}
-	// The name of the image may mean another one by now.
-	image := c.was.Config.Image
-	text, err := c.daemon.call(ctx, http.MethodGet, "/images/"+url.PathEscape(image)+"/json", nil, nil)
-	var means struct{ ID string }
-	if err != nil || json.Unmarshal(text, &means) != nil || means.ID != c.was.Image {
-		image = c.was.Image
-	}
-	request, further := c.was.again(image, target.Argv, target.Env)
-	text, err = c.daemon.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {c.trialName()}}, request)
+	request, further := c.was.again(c.image(ctx), target.Argv, target.Env)
+	text, err := c.daemon.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {c.trialName()}}, request)
 	if err != nil {
 		return "", fmt.Errorf("create a container like %s: %w", c.Name(), err)
 	}
@@ -168,6 +167,16 @@ func (c *Container) create(ctx context.Context, target *launcher.Launch) (string
 		return "", fmt.Errorf("a container like %s gets another command line or environment from its image", c.Name())
 	}
 	return made.ID, nil
+}
+
+// image returns the name of the container's image, or its ID if the name means another one by now.
+func (c *Container) image(ctx context.Context) string {
+	text, err := c.daemon.call(ctx, http.MethodGet, "/images/"+url.PathEscape(c.was.Config.Image)+"/json", nil, nil)
+	var means struct{ ID string }
+	if err != nil || json.Unmarshal(text, &means) != nil || means.ID != c.was.Image {
+		return c.was.Image
+	}
+	return c.was.Config.Image
 }
 
 // discard removes a container that was created for a change and not started.

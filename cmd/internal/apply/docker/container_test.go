@@ -165,7 +165,7 @@ func (f *fake) by(t *testing.T) *Container {
 		t.Fatal(err)
 	}
 	known := &launcher.Container{Name: "vllm-0"}
-	c := Known(&launcher.Launch{Container: known})
+	c := Known(&launcher.Launch{Container: known}).(*Container)
 	c.daemon.client.Transport = f
 	c.was, c.kept = was, &launcher.Launch{Argv: slices.Concat(was.Config.Entrypoint, was.Config.Cmd), Env: was.Config.Env, Container: known}
 	return c
@@ -287,7 +287,6 @@ func TestStepsOfAContainer(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for edit, want := range map[string]string{
 		`"team":"a"`: "",
-		`"com.docker.compose.project":"p","com.docker.compose.service":"llm","com.docker.compose.project.config_files":"/srv/compose.yaml"`: "the service llm of /srv/compose.yaml: set the flag in its command: there and run docker compose up -d llm",
 		`"com.docker.swarm.service.name":"llm"`:                                         "docker service update",
 		`"io.kubernetes.pod.name":"vllm-7d9","io.kubernetes.pod.namespace":"inference"`: "the pod inference/vllm-7d9",
 	} {

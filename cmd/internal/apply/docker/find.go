@@ -11,14 +11,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// New returns the container in which a server was found. It changes nothing. The error is a sentence about
-// why rooftop must not create the container again.
-func New(ctx context.Context, found *proc.Server) (*Container, error) {
+// New returns the container in which a server was found, or the service of Docker Compose that makes it. It
+// changes nothing. The error is a sentence about why rooftop must not create the container again.
+func New(ctx context.Context, found *proc.Server) (manager.Manager, error) {
 	c := &Container{daemon: newDaemon("")}
 	was, err := c.inspect(ctx, found.Container(), true)
 	if missing(err) {
@@ -41,13 +42,16 @@ func New(ctx context.Context, found *proc.Server) (*Container, error) {
 		return nil, fmt.Errorf("the container %s starts %s, whose arguments are not those of vLLM (%w)", c.Name(), launch.Quote(slices.Concat(kept.Argv, []string{"nothing"})[0]), err)
 	}
 	c.was, c.kept = was, kept
+	if was.Config.Labels[projectLabel] != "" {
+		s := &service{Container: c, run: run}
+		return s, s.find(ctx)
+	}
 	return c, nil
 }
 
 // owners are labels of containers that something other than Docker creates, and what to do instead.
 // {label} stands for the value of another label.
 var owners = []struct{ label, sentence string }{
-	{"com.docker.compose.project", "Docker Compose makes the container as the service {com.docker.compose.service} of {com.docker.compose.project.config_files}: set the flag in its command: there and run docker compose up -d {com.docker.compose.service}"},
 	{"com.docker.swarm.service.name", "Docker Swarm makes the container for the service {com.docker.swarm.service.name}: change its arguments with docker service update --args"},
 	{"io.kubernetes.pod.name", "Kubernetes makes the container for the pod {io.kubernetes.pod.namespace}/{io.kubernetes.pod.name}: change the arguments where the pod is defined"},
 	{"com.hashicorp.nomad.alloc_id", "Nomad makes the container for the allocation {com.hashicorp.nomad.alloc_id}: change the arguments in its job"},
@@ -79,15 +83,21 @@ func (c *Container) changeable(ctx context.Context, was *container) error {
 		return err
 	}
 	var all []struct {
+		ID         string `json:"Id"`
 		Names      []string
+		Labels     map[string]string
 		HostConfig struct{ NetworkMode string }
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
 		return fmt.Errorf("the answer of Docker cannot be read: %w", err)
 	}
 	for _, other := range all {
-		if name, ok := strings.CutPrefix(other.HostConfig.NetworkMode, "container:"); ok && (name == was.ID || name == c.Name()) {
-			return fmt.Errorf("the container %s uses the network of %s, and would lose it", strings.TrimPrefix(slices.Concat(other.Names, []string{"?"})[0], "/"), c.Name())
+		name := strings.TrimPrefix(slices.Concat(other.Names, []string{"?"})[0], "/")
+		if labels := other.Labels; other.ID != was.ID && labels[projectLabel] != "" && labels[projectLabel] == was.Config.Labels[projectLabel] && labels[serviceLabel] == was.Config.Labels[serviceLabel] && labels[oneOffLabel] != "True" {
+			return fmt.Errorf("the service %s has several containers, %s and %s, which would all be restarted", labels[serviceLabel], c.Name(), name)
+		}
+		if of, ok := strings.CutPrefix(other.HostConfig.NetworkMode, "container:"); ok && (of == was.ID || of == c.Name()) {
+			return fmt.Errorf("the container %s uses the network of %s, and would lose it", name, c.Name())
 		}
 	}
 	return nil
