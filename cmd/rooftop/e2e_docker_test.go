@@ -5,6 +5,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,7 +21,8 @@ import (
 )
 
 // A server in a container, with a real Docker in namespaces of its own and simulated servers.
-// ROOFTOP_E2E_DOCKER is what .ci/install-docker prints, ROOFTOP_E2E_KILLS how often a rooftop is killed.
+// ROOFTOP_E2E_DOCKER is what .ci/install-docker prints, ROOFTOP_E2E_COMPOSE what .ci/install-compose does,
+// ROOFTOP_E2E_KILLS how often a rooftop is killed.
 
 // boxed is a server that Docker runs.
 type boxed struct{ *service }
@@ -62,7 +64,122 @@ func (b boxed) name() string { return fmt.Sprintf("vllm-%d", b.port) }
 
 func (b boxed) docker(args ...string) string {
 	b.t.Helper()
-	return b.output(append([]string{"PATH=" + os.Getenv("ROOFTOP_E2E_DOCKER") + "/root/usr/bin:" + os.Getenv("PATH"), "docker"}, args...)...)
+	return b.output(append([]string{"docker"}, args...)...)
+}
+
+// composeText is a service with too few slots. What the port means, serveScript says.
+const composeText = `# A server of ours.
+name: NAME
+services:
+  llm:
+    container_name: NAME # as people know it
+    image: empty
+    network_mode: host
+    entrypoint: [ /serve, /rooftop, sim ]
+    environment: { VLLM_LOGGING_LEVEL: INFO }
+    volumes: [ "/usr:/usr:ro", "BINARY:/rooftop:ro", "SHARED/serve:/serve:ro" ]
+
+    command:
+      - MODEL
+      - --port
+      - "PORT"
+      # as many as our old card took
+      - --max-num-seqs
+      - "4" # too few
+      - --sim-gpu=NVIDIA A100-SXM4-80GB
+      - --max-model-len=4096
+      - --sim-startup-time=300ms
+      - --served-model-name=$$m
+`
+
+// compose runs a server that a service of Docker Compose makes.
+func (m *machine) compose(t *testing.T, port int) boxed {
+	t.Helper()
+	b := boxed{&service{machine: m, t: t, port: port}}
+	text := strings.NewReplacer("NAME", b.name(), "BINARY", m.binary, "SHARED", filepath.Join(m.dir, "shared"), "MODEL", simModel, "PORT", strconv.Itoa(port)).Replace(composeText)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(b.composeFile()), 0o755), os.WriteFile(b.composeFile(), []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	b.output("docker-compose", "--file", b.composeFile(), "up", "--detach")
+	b.load()
+	return b
+}
+
+func (b boxed) composeFile() string {
+	return filepath.Join(b.dir, "shared", b.name()+".compose", "compose.yaml")
+}
+
+// composed is the Compose file, the files beside it, and the command line of the container, which has to be what
+// the file says.
+func (b boxed) composed() (file string, beside int, argv string) {
+	b.t.Helper()
+	text, err := os.ReadFile(b.composeFile())
+	files, errDir := os.ReadDir(filepath.Dir(b.composeFile()))
+	if err = errors.Join(err, errDir); err != nil {
+		b.t.Fatal(err)
+	}
+	said := b.output("docker-compose", "--file", b.composeFile(), "up", "--detach", "--dry-run")
+	if strings.Contains(said, "Recreate") {
+		b.t.Errorf("the container is not as the file says: %s", said)
+	}
+	return string(text), len(files) - 1, command(b.inspect())
+}
+
+func (m *machine) testCompose(t *testing.T) {
+	t.Run("compose", func(t *testing.T) {
+		t.Parallel()
+		if os.Getenv("ROOFTOP_E2E_COMPOSE") == "" {
+			t.Skip("NOT CHECKED: Docker Compose: .ci/install-compose builds it")
+		}
+		t.Run("kept", func(t *testing.T) {
+			t.Parallel()
+			b := m.compose(t, 8051)
+			before, _, _ := b.composed()
+			out, _ := b.tune().Output()
+			after, beside, argv := b.composed()
+			var slots string
+			if _, rest, found := strings.Cut(argv, "--max-num-seqs "); found {
+				slots, _, _ = strings.Cut(rest, " ")
+			}
+			if want := strings.Replace(before, `"4" # too few`, `"`+slots+`" # too few`, 1); slots == "4" || after != want || beside > 0 {
+				t.Errorf("it runs %s, with %d files beside\n%s\n%s", argv, beside, cmp.Diff(want, after), told(eventsOf(t, out)))
+			}
+			t.Logf("kept %s", argv)
+		})
+		for i, end := range []string{"does not start", "interrupted", "killed", "killed later"} {
+			t.Run(end, func(t *testing.T) {
+				t.Parallel()
+				b := m.compose(t, map[bool]int{true: 9051, false: 8052 + i}[i == 0])
+				was, _, argv := b.composed()
+				tune := b.tune()
+				switch end {
+				case "does not start":
+					out, _ := tune.Output()
+					if said := told(ofType(eventsOf(t, out), "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
+						t.Errorf("no reason why it does not start:\n%s", told(eventsOf(t, out)))
+					}
+				case "interrupted":
+					cmd, events := untilEvent(t, tune, "server-up")
+					b.output("pkill", "-INT", "-f", "tune .*"+url(b.port))
+					_, _ = io.Copy(io.Discard, events)
+					_ = cmd.Wait()
+				default:
+					cmd, _ := untilEvent(t, tune, map[bool]string{true: "applying", false: "server-up"}[end == "killed"])
+					after := time.Duration(rand.N(int64(2 * time.Second)))
+					time.Sleep(after)
+					b.output("pkill", "-KILL", "-f", "tune .*"+url(b.port))
+					_ = cmd.Wait()
+					if out, err := b.rooftop("recover", "--yes").CombinedOutput(); err != nil {
+						t.Errorf("killed %v after %q: recover: %v\n%s", after, end, err, out)
+					}
+				}
+				now, beside, runs := b.composed()
+				if now != was || runs != argv || beside > 0 {
+					t.Errorf("it is not as before: it runs %s, with %d files beside\n%s", runs, beside, cmp.Diff(was, now))
+				}
+			})
+		}
+	})
 }
 
 // inspect describes the container without what a start changes.
@@ -128,12 +245,12 @@ func command(one map[string]any) string {
 
 func TestE2EContainer(t *testing.T) {
 	t.Parallel()
-	m := boot(t, "docker/boot.sh", "serve", []byte(serveScript), "env", "PATH="+os.Getenv("ROOFTOP_E2E_DOCKER")+"/root/usr/bin:"+os.Getenv("PATH"), "docker", "image", "inspect", "empty")
+	m := boot(t, "docker/boot.sh", "serve", []byte(serveScript), "docker", "image", "inspect", "empty")
 	admin := boxed{&service{machine: m, t: t}}
 	admin.docker("network", "create", "--subnet", "172.30.0.0/24", "front")
 	admin.docker("network", "create", "back")
 	t.Cleanup(func() { // control groups are the machine's own
-		admin.output("sh", "-c", `PATH="$0:$PATH"; docker rm --force --volumes $(docker ps --all --quiet); rmdir /sys/fs/cgroup/*/docker /sys/fs/cgroup/docker; true`, os.Getenv("ROOFTOP_E2E_DOCKER")+"/root/usr/bin")
+		admin.output("sh", "-c", `docker rm --force --volumes $(docker ps --all --quiet); rmdir /sys/fs/cgroup/*/docker /sys/fs/cgroup/docker; true`)
 	})
 	for _, own := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kept, own network %v", own), func(t *testing.T) {
@@ -187,6 +304,7 @@ func TestE2EContainer(t *testing.T) {
 			t.Errorf("it is not as before:\n%s", diff)
 		}
 	})
+	m.testCompose(t)
 	kills, _ := strconv.Atoi(os.Getenv("ROOFTOP_E2E_KILLS"))
 	for i := range max(kills, 4) {
 		t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {

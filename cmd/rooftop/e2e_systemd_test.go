@@ -94,9 +94,10 @@ func boot(t *testing.T, script, file string, text []byte, up ...string) *machine
 	}
 }
 
-// command returns a command that runs on the machine.
+// command returns a command that runs on the machine, which finds Docker and Compose.
 func (m *machine) command(argv ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.pid), "-m", "-n", "-p", "-r", "-w", "env", "HOME=/root", "XDG_RUNTIME_DIR=/run/user/0"}, argv...)...)
+	path := "PATH=" + os.Getenv("ROOFTOP_E2E_DOCKER") + "/root/usr/bin:" + os.Getenv("ROOFTOP_E2E_COMPOSE") + ":" + os.Getenv("PATH")
+	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.pid), "-m", "-n", "-p", "-r", "-w", "env", "HOME=/root", "XDG_RUNTIME_DIR=/run/user/0", path}, argv...)...)
 }
 
 // service is one unit of a machine, with clients that want more than its slots.

@@ -115,7 +115,7 @@ func (s *service) installed(ctx context.Context) ([]string, error) {
 		}
 		version := strings.TrimPrefix(strings.TrimSpace(string(said)), "v")
 		major, _, _ := strings.Cut(version, ".")
-		if n, err := strconv.Atoi(major); err == nil && n >= composeMajor {
+		if n, err := strconv.Atoi(major); err != nil || n >= composeMajor { // one that somebody built has no number
 			return command, nil
 		}
 		found = version
