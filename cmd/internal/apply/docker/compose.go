@@ -115,10 +115,11 @@ func (s *service) installed(ctx context.Context) ([]string, error) {
 		}
 		version := strings.TrimPrefix(strings.TrimSpace(string(said)), "v")
 		major, _, _ := strings.Cut(version, ".")
-		if n, err := strconv.Atoi(major); err != nil || n >= composeMajor { // one that somebody built has no number
-			return command, nil
+		if n, err := strconv.Atoi(major); err == nil && n < composeMajor { // one that somebody built has no number
+			found = version
+			continue
 		}
-		found = version
+		return command, nil
 	}
 	if found != "" {
 		return nil, fmt.Errorf("the container is made by Docker Compose, of which rooftop needs version %d and finds %s", composeMajor, found)

@@ -286,8 +286,8 @@ func TestStepsOfAContainer(t *testing.T) {
 // TestRefused checks the sentences about containers that are left alone.
 func TestRefused(t *testing.T) {
 	for edit, want := range map[string]string{
-		`"team":"a"`: "",
-		`"com.docker.swarm.service.name":"llm"`:                                         "docker service update",
+		`"team":"a"`:                            "",
+		`"com.docker.swarm.service.name":"llm"`: "docker service update",
 		`"io.kubernetes.pod.name":"vllm-7d9","io.kubernetes.pod.namespace":"inference"`: "the pod inference/vllm-7d9",
 	} {
 		was, err := parse([]byte(strings.Replace(found, `"team":"a"`, edit, 1)))
