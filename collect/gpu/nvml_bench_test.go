@@ -47,9 +47,6 @@ func (quickDevice) GetTotalEnergyConsumption() (uint64, nvml.Return) { return 1 
 func (quickDevice) GetCurrentClocksEventReasons() (uint64, nvml.Return) {
 	return 4, nvml.SUCCESS
 }
-func (quickDevice) GpmQueryDeviceSupport() (nvml.GpmSupport, nvml.Return) {
-	return nvml.GpmSupport{IsSupportedDevice: 1}, nvml.SUCCESS
-}
 func (quickDevice) GpmSampleGet(nvml.GpmSample) nvml.Return { return nvml.SUCCESS }
 
 // BenchmarkNVMLRead is one poll of all GPUs of a host, the driver's own time

@@ -3,7 +3,6 @@
 package gpu
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,6 +61,7 @@ func (s *nvmlSource) add(d Device, u *unit) {
 	if s.offered("nvmlDeviceGetCudaComputeCapability") {
 		major, minor, ret := u.whole.GetCudaComputeCapability()
 		u.instantPower = ret == nvml.SUCCESS && instantPower(major, minor)
+		u.noGPM = ret == nvml.SUCCESS && major < hopper
 	}
 	u.mps = s.offered("nvmlDeviceGetMPSComputeRunningProcesses")
 	s.devices = append(s.devices, d)
@@ -95,8 +95,14 @@ func (s *nvmlSource) describe(h handle, index int, driver string) Device {
 		d.Minor = minor
 	}
 	if pci, ret := h.GetPciInfo(); ret == nvml.SUCCESS {
-		name, _, _ := bytes.Cut(pci.BusId[:], []byte{0})
-		d.BusID = strings.ToLower(string(name))
+		var name strings.Builder
+		for _, c := range pci.BusId {
+			if c == 0 {
+				break
+			}
+			name.WriteByte(byte(c))
+		}
+		d.BusID = strings.ToLower(name.String())
 	}
 	if memory, ret := h.GetMemoryInfo(); ret == nvml.SUCCESS {
 		d.VRAMBytes = stat.Some(float64(memory.Total))

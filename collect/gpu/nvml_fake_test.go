@@ -35,7 +35,9 @@ func h100(index int) *mock.Device {
 		GetMinorNumberFunc: func() (int, nvml.Return) { return ok(index) },
 		GetPciInfoFunc: func() (nvml.PciInfo, nvml.Return) {
 			var p nvml.PciInfo
-			copy(p.BusId[:], "00000000:"+string("1234567890"[index])+"A:00.0")
+			for i, c := range "00000000:" + string("1234567890"[index]) + "A:00.0" {
+				p.BusId[i] = int8(c)
+			}
 			return ok(p)
 		},
 		GetCudaComputeCapabilityFunc: func() (int, int, nvml.Return) { return 9, 0, nvml.SUCCESS },
@@ -61,7 +63,6 @@ func h100(index int) *mock.Device {
 		},
 		GetTotalEnergyConsumptionFunc:     func() (uint64, nvml.Return) { return ok(uint64(123_456_789)) },
 		GetCurrentClocksEventReasonsFunc:  func() (uint64, nvml.Return) { return ok(uint64(0x4)) },
-		GpmQueryDeviceSupportFunc:         func() (nvml.GpmSupport, nvml.Return) { return ok(nvml.GpmSupport{IsSupportedDevice: 1}) },
 		GpmSampleGetFunc:                  func(nvml.GpmSample) nvml.Return { return nvml.SUCCESS },
 		GetComputeRunningProcessesFunc:    func() ([]nvml.ProcessInfo, nvml.Return) { return ok([]nvml.ProcessInfo{{Pid: uint32(1000 + index)}}) },
 		GetMPSComputeRunningProcessesFunc: fails[[]nvml.ProcessInfo](nvml.ERROR_NOT_SUPPORTED),
@@ -75,7 +76,6 @@ func a100(index int, clock func() time.Duration, txKiBps float64) *mock.Device {
 	d := h100(index)
 	d.GetNameFunc = func() (string, nvml.Return) { return ok("NVIDIA A100-SXM4-80GB") }
 	d.GetCudaComputeCapabilityFunc = func() (int, int, nvml.Return) { return 8, 0, nvml.SUCCESS }
-	d.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) { return ok(nvml.GpmSupport{}) }
 	d.GpmSampleGetFunc = nil
 	d.GetPcieThroughputFunc = func(c nvml.PcieUtilCounter) (uint32, nvml.Return) {
 		if c == nvml.PCIE_UTIL_TX_BYTES {

@@ -54,13 +54,13 @@ func (g *gpmSamples) discard() {
 	}
 }
 
-// open checks that the device supports GPM and allocates the two buffers.
-func (g *gpmSamples) open(u *unit) nvml.Return {
-	support, ret := u.whole.GpmQueryDeviceSupport()
-	if ret != nvml.SUCCESS {
-		return ret
-	}
-	if support.IsSupportedDevice == 0 {
+// hopper is the first compute capability with GPM (nvml.h, nvmlGpmSampleGet). go-nvml 0.12.9 and
+// 0.13.0 ask the driver itself with a version that it refuses (NVIDIA/go-nvml issue 168).
+const hopper = 9
+
+// open allocates the two buffers.
+func (g *gpmSamples) open(u *unit) (ret nvml.Return) {
+	if u.noGPM {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
 	for i := range g.buffers {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
@@ -14,6 +15,15 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
+
+// The driver fills an array of metrics. In go-nvml 0.13.0 an element is shorter than in nvml.h,
+// so that on a real H200 every metric but the first was read as 0, without an error.
+func TestGPMMetricHasTheDriversSize(t *testing.T) {
+	const size = 4 + 4 + 8 + 3*8 // identifier, result, value, three strings
+	if got := unsafe.Sizeof(nvml.GpmMetric{}); got != size {
+		t.Errorf("a metric has %d bytes, want %d", got, size)
+	}
+}
 
 // A GPM metric is the mean between two samples: a pair must be neither too close
 // nor too far apart.
@@ -51,7 +61,7 @@ func TestGPMMetricFails(t *testing.T) {
 	clock := newTicker(0)
 	d := a100(0, clock.now, 1000)
 	hopper := h100(0)
-	d.GpmQueryDeviceSupportFunc, d.GpmSampleGetFunc = hopper.GpmQueryDeviceSupportFunc, hopper.GpmSampleGetFunc
+	d.GetCudaComputeCapabilityFunc, d.GpmSampleGetFunc = hopper.GetCudaComputeCapabilityFunc, hopper.GpmSampleGetFunc
 	lib := driver([]*mock.Device{d})
 	lib.GpmMetricsGetFunc = metrics(map[nvml.GpmMetricId]float64{
 		nvml.GPM_METRIC_DRAM_BW_UTIL: 50, nvml.GPM_METRIC_ANY_TENSOR_UTIL: math.NaN(), nvml.GPM_METRIC_PCIE_TX_PER_SEC: 7, nvml.GPM_METRIC_PCIE_RX_PER_SEC: 8,

@@ -50,7 +50,6 @@ type handle interface {
 	GetCurrentClocksThrottleReasons() (uint64, nvml.Return)
 	GetPcieThroughput(counter nvml.PcieUtilCounter) (uint32, nvml.Return)
 	GetFieldValues(values []nvml.FieldValue) nvml.Return
-	GpmQueryDeviceSupport() (nvml.GpmSupport, nvml.Return)
 	GpmSampleGet(sample nvml.GpmSample) nvml.Return
 	GpmMigSampleGet(instance int, sample nvml.GpmSample) nvml.Return
 	GetComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)

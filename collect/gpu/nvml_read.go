@@ -55,7 +55,7 @@ var queries = []query{
 }
 
 // gpmSymbols are the functions that GPM needs. A driver has all or none of them.
-var gpmSymbols = []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
+var gpmSymbols = []string{"nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
 	"nvmlGpmSampleGet", "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet"}
 
 // scalarQuery returns a query for one number; scale is the number of NVML's units in one of the
@@ -115,6 +115,7 @@ type unit struct {
 	v2, eventReasons bool // the library has the newer of two functions
 	mps              bool // the library lists MPS clients
 	instantPower     bool // power readings are instantaneous
+	noGPM            bool // the device is older than GPM
 
 	why      why
 	settings [engine.NumGPUFields]stat.Opt // last answers of queries for settings

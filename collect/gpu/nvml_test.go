@@ -226,7 +226,7 @@ func TestNVMLOldDriver(t *testing.T) {
 	clock := newTicker(0)
 	d := h100(0)
 	d.GetMemoryInfo_v2Func, d.GetCurrentClocksEventReasonsFunc = nil, nil
-	d.GpmQueryDeviceSupportFunc, d.GpmSampleGetFunc, d.GetMPSComputeRunningProcessesFunc = nil, nil, nil
+	d.GpmSampleGetFunc, d.GetMPSComputeRunningProcessesFunc = nil, nil
 	d.GetMigModeFunc, d.GetFieldValuesFunc, d.GetPcieThroughputFunc = nil, nil, nil
 	d.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) { return ok(uint64(0x20)) }
 	s := openFake(t, driver([]*mock.Device{d},

@@ -166,6 +166,7 @@ func compareReadings(t *testing.T, device string, nv, smi [engine.NumGPUFields]f
 		name  string
 		field engine.GPUField
 	}{
+		{"highest SM clock, MHz", engine.GPUSMClockMaxMHz}, {"temperature limit, °C", engine.GPUTemperatureLimitC},
 		{"energy, J", engine.GPUEnergyJ}, {"DRAM use", engine.GPUDRAMActive}, {"tensor use", engine.GPUTensorUtil}, {"SM use", engine.GPUSMActive},
 		{"PCIe tx, B/s", engine.GPUPCIeTxBps}, {"PCIe rx, B/s", engine.GPUPCIeRxBps},
 		{"NVLink tx, B/s", engine.GPUNVLinkTxBps}, {"NVLink rx, B/s", engine.GPUNVLinkRxBps},
