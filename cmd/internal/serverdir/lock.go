@@ -81,7 +81,8 @@ const (
 )
 
 // flock locks a file. It retries for lingerWithin if the process named in the file no
-// longer runs.
+// longer runs, or is this one: a lock that this process released is kept as long by a child
+// that it is starting.
 func flock(file *os.File) error {
 	for deadline := time.Now().Add(lingerWithin); ; time.Sleep(lingerPoll) {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -89,7 +90,7 @@ func flock(file *os.File) error {
 			return err
 		}
 		pid := parseHolder(readShort(file.Name())).PID
-		if pid > 0 && unix.Kill(pid, 0) == nil || time.Now().After(deadline) {
+		if pid > 0 && pid != os.Getpid() && unix.Kill(pid, 0) == nil || time.Now().After(deadline) {
 			return err
 		}
 	}
