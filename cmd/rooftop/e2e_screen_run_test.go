@@ -185,6 +185,27 @@ const (
 	simClients = "24"
 )
 
+// TestE2EScreenContinues makes a change that is worse, and goes on from there: it is the new baseline.
+func TestE2EScreenContinues(t *testing.T) {
+	t.Parallel()
+	server := startSimulated(t)
+	x := openScreen(t, 80, 24)
+	x.start("tune", "--url", server.url())
+	firm(x)
+	server.sim.kill()
+	server.start("2")
+	x.AwaitThat("a question", aWhile, func(s string) bool { return asks.MatchString(s) })
+	x.Press("c")
+	frame := x.AwaitThat("advice from the new baseline", aWhile, func(s string) bool {
+		return !asks.MatchString(s) && regexp.MustCompile(`--max-num-seqs 2 → \d`).MatchString(s)
+	})
+	t.Logf("continued:\n%s", tmuxtest.Boxed(frame))
+	x.Press("3")
+	x.AwaitThat("the history", soon, func(s string) bool { return regexp.MustCompile(`(?i)continued`).MatchString(s) })
+	x.Press("q")
+	x.ended(3)
+}
+
 // startSimulated starts a server that has too few slots, with load.
 func startSimulated(t *testing.T) *simulated {
 	t.Helper()

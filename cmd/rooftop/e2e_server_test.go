@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,12 +102,21 @@ func launch(t *testing.T, port int, env []string, args ...string) *vllm {
 
 // command is what Python is given to serve.
 func (s *vllm) command(dir string) []string {
-	return append([]string{
+	return slices.Concat([]string{
 		"-m", "vllm.entrypoints.openai.api_server",
 		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
 		"--host", "127.0.0.1", "--port", strconv.Itoa(s.port),
-	}, s.args...)
+	}, quickType(), s.args)
 }
+
+// quickType returns the flag for the type in which this CPU computes quickly. Without AVX-512 it
+// emulates the model's own bf16: a prompt of 1,300 tokens took 8.0 s on an EPYC 7763, 1.9 s in float32.
+var quickType = sync.OnceValue(func() []string {
+	if cpu, err := os.ReadFile("/proc/cpuinfo"); err == nil && !bytes.Contains(cpu, []byte("avx512")) {
+		return []string{"--dtype", "float32"}
+	}
+	return nil
+})
 
 // start runs a command in a process group of its own until it is healthy. Its
 // output goes to the log.
