@@ -218,9 +218,9 @@ func (s standstill) doubt(w *Window, f *Facts) string {
 	switch {
 	case s.waiting.Or(0) > 0:
 		return ""
-	case !v.Known:
+	case !v.Known && !w.Last[CounterPromptTokensCached].OK: // a counter of releases from 0.16 on
 		return "the version is unknown, and the running gauge of releases before " + StaleGaugesBefore + " can be stale"
-	case OlderThan(v.Value, StaleGaugesBefore):
+	case v.Known && OlderThan(v.Value, StaleGaugesBefore):
 		return "the running gauge of vLLM " + v.Value + " can be stale"
 	case s.kv.OK && s.kv.V < kvEmpty:
 		return "the KV pool reads empty, although a running request holds at least one block"
