@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
@@ -46,17 +47,18 @@ type observer struct {
 	analysis *session.Analysis
 	began    time.Duration
 	until    time.Duration
+	every    time.Duration // between polls of pages alone; 0 is engine.PollInterval with everything else
 	body     []byte
 	pages    func(at time.Duration, body []byte) // called with every page; may be nil
 }
 
-// observe starts polling now, for the given length.
-func (w *World) observe(h session.Header, length time.Duration) (*observer, error) {
+// observe starts polling now, for the given length; every is as in [Options].
+func (w *World) observe(h session.Header, length, every time.Duration) (*observer, error) {
 	a, err := session.NewAnalysis(h)
 	if err != nil {
 		return nil, err
 	}
-	o := &observer{world: w, analysis: a, began: w.now, until: w.now + length}
+	o := &observer{world: w, analysis: a, began: w.now, until: w.now + length, every: every}
 	o.poll()
 	return o, nil
 }
@@ -75,16 +77,16 @@ func (o *observer) poll() {
 			o.pages(w.now, body)
 		}
 	}
-	if err == nil && tick%engine.WindowLength == 0 {
+	if err == nil && o.every == 0 && tick%engine.WindowLength == 0 {
 		h := w.Health()
 		h.T = p.PageT
 		p.Health = &h
 	}
-	if w.server != nil {
+	if w.server != nil && o.every == 0 {
 		p.GPU = reading(w.server.GPUs(w.now), tick)
 	}
 	o.analysis.Add(p)
-	if next := w.now + engine.PollInterval; next <= o.until {
+	if next := w.now + cmp.Or(o.every, engine.PollInterval); next <= o.until {
 		w.At(next, o.poll)
 	}
 }

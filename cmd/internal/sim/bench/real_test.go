@@ -83,7 +83,7 @@ func imitate(t *testing.T, r *realRun) engine.Diagnosis {
 		t.Fatal(err)
 	}
 	w.Until(healthy + settle)
-	o, err := w.observe(header(s, command, w.Now()), measured)
+	o, err := w.observe(header(s, command, w.Now()), measured, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

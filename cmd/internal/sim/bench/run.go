@@ -18,6 +18,9 @@ type Options struct {
 	Seed uint64
 	// Hours is the length of the measurement; 0 means that of the scenario.
 	Hours float64
+	// Every is the time between polls as a Prometheus server makes them, which read the page alone; 0 is
+	// engine.PollInterval, with the GPUs and the health.
+	Every time.Duration
 	Log   io.Writer // receives the world's events, one JSON object per line; may be nil
 	// Pages is called with every polled metrics page, which is valid during the call; may be nil.
 	Pages func(at time.Duration, body []byte)
@@ -130,7 +133,7 @@ func (r *run) happen() (*Outcome, error) {
 		w.At(healthy+at, func() { out.Refused = w.Restart(&again) })
 	}
 	w.Until(began)
-	o, err := w.observe(header(&s, r.command, began), r.measure.For)
+	o, err := w.observe(header(&s, r.command, began), r.measure.For, r.Every)
 	if err != nil {
 		return nil, err
 	}

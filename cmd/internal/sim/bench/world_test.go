@@ -207,7 +207,7 @@ func TestRestartWithOtherFlags(t *testing.T) {
 		t.Helper()
 		up, _ := w.Healthy()
 		w.Until(up + 30*time.Second)
-		o, err := w.observe(header(r.settings, r.command, w.Now()), 20*time.Second)
+		o, err := w.observe(header(r.settings, r.command, w.Now()), 20*time.Second, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

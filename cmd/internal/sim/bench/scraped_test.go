@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// TestScrapeIntervals diagnoses scenarios by pages as a Prometheus server scrapes them, without GPU and
+// health. What a coarse interval cannot show may be left open, but no other flag is recommended than by
+// the same pages every 250 ms. A few scenarios at one interval unless SIMBENCH_SCRAPED is set:
+//
+//	SIMBENCH_SCRAPED=1 go test -timeout 1h -run ScrapeIntervals -v ./cmd/internal/sim/bench
+func TestScrapeIntervals(t *testing.T) {
+	list, err := scenarios.Select(fast[:4]...)
+	intervals := []time.Duration{15 * time.Second}
+	if os.Getenv("SIMBENCH_SCRAPED") != "" {
+		list, err = scenarios.All()
+		intervals = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, 60 * time.Second}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A fault that begins and ends in the middle of a short measurement has no place in a long one.
+	list = slices.DeleteFunc(list, func(sc scenarios.Scenario) bool { return sc.Measure.For == 0 || len(sc.Faults)+len(sc.Restarts) > 0 })
+	diagnosed := func(t *testing.T, sc *scenarios.Scenario, every, length time.Duration) (Answer, string) {
+		t.Helper()
+		out, err := Run(sc, nil, Options{Seed: 1, Hours: length.Hours(), Every: every})
+		if err != nil || out.refused() {
+			t.Fatalf("%s: %v %v", sc.Name, err, out)
+		}
+		flag := ""
+		if r := out.Diagnosis.Recommendation; r != nil {
+			flag = r.Flag
+		}
+		return answer(&sc.Truth, &out.Diagnosis), flag
+	}
+	reference := make([]string, len(list))
+	count := func(t *testing.T, every time.Duration, judge func(i int, flag string)) {
+		right, open := 0, 0
+		for i := range list {
+			a, flag := diagnosed(t, &list[i], every, max(5*time.Minute, 20*every))
+			judge(i, flag)
+			switch {
+			case len(a.Faults) == 0:
+				right++
+			case flag == "":
+				open++
+				t.Logf("open: %s: %s", list[i].Name, strings.Join(a.Faults, "; "))
+			default:
+				t.Logf("another flag than the truth: %s: %s", list[i].Name, strings.Join(a.Faults, "; "))
+			}
+		}
+		t.Logf("every %v: %d right, %d open, %d with another flag", every, right, open, len(list)-right-open)
+	}
+	count(t, engine.PollInterval, func(i int, flag string) { reference[i] = flag })
+	for _, every := range intervals {
+		t.Run(every.String(), func(t *testing.T) {
+			t.Parallel()
+			count(t, every, func(i int, flag string) {
+				if flag != "" && flag != reference[i] {
+					t.Errorf("%s: recommends %s, by polls every 250 ms %q", list[i].Name, flag, reference[i])
+				}
+			})
+		})
+	}
+}
