@@ -45,6 +45,7 @@ var effects = map[string][]string{
 // only lists packages that may be imported by one package alone.
 var only = map[string][]string{
 	"github.com/prometheus/common/expfmt":   {"collect/promtext"},
+	"github.com/prometheus/client_golang":   {"collect/prometheus"},
 	"github.com/NVIDIA/go-nvml":             {"collect/gpu"},
 	"github.com/prometheus/procfs":          {"collect/proc"},
 	"github.com/coreos/go-systemd":          {"cmd/internal/apply/systemd"},
@@ -58,8 +59,8 @@ var only = map[string][]string{
 	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
 	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
 	// Only these open connections: the client restricted to its given address, the load generator, the exporter to the
-	// collector of --otlp-endpoint, Docker's on a socket of this machine, and the API server's of --kube. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
-	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube"},
+	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
+	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus"},
 	// Only these attach to a running process or read its instructions.
 	"github.com/cilium/ebpf": {"collect/ggml"},
 	"golang.org/x/arch":      {"collect/ggml/binary"},

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -13,8 +15,10 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
 	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect/prometheus"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/page"
@@ -24,7 +28,18 @@ import (
 func newDiagnose(w *cli.World) *cobra.Command {
 	o := tuneOptions{screen: screen.Default(), goal: autopilot.DefaultGoal(), auto: autopilot.Default()}
 	var interactive bool
+	var past scraped.Options
 	c := newCommand("diagnose", noArgs, func(c *cobra.Command, _ []string) error {
+		span, err := past.Span(time.Now())
+		if err != nil {
+			return err
+		}
+		if past.Prometheus != "" {
+			if interactive {
+				return cli.Usagef("diagnose: -i is a live screen, and --prometheus has the past: leave one out")
+			}
+			return diagnosePast(c.Context(), w, &o.Options, &past, span)
+		}
 		if !interactive {
 			return diagnose(c.Context(), w, &o.Options)
 		}
@@ -38,10 +53,52 @@ func newDiagnose(w *cli.World) *cobra.Command {
 	o.RegisterServer(g)
 	f := o.RegisterRun(g, 30*time.Second, "to measure")
 	f.BoolVarP(&interactive, "interactive", "i", false, "go to the live screen at once, as 'rooftop tune' does")
+	past.Register(g.Group("The past, by Prometheus"))
 	o.RegisterUnread(g)
 	o.Output.Register(g, everything)
 	g.Done()
 	return c
+}
+
+// diagnosePast diagnoses a server by what Prometheus scraped of it.
+func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *scraped.Options, span prometheus.Range) error {
+	for _, name := range [...]string{"url", "kube", "context", "duration", "dcgm-url", "api-key-file", "ca-file"} {
+		if o.Flags.Changed(name) {
+			return cli.Usagef("--%s and --prometheus contradict each other: Prometheus has scraped the server, which is not contacted", name)
+		}
+	}
+	if err := cmp.Or(o.Check(), o.KnownGPU()); err != nil {
+		return err
+	}
+	file, err := createRecord(o.Record)
+	if err != nil {
+		return err
+	}
+	list, err := past.Servers(ctx, span)
+	if err == nil && len(list) > 1 {
+		var names []string
+		for i := range list {
+			names = append(names, fmt.Sprintf("  --match 'instance=%q'", list[i].Labels[model.InstanceLabel]))
+		}
+		err = cli.Usagef("%d servers of vLLM were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
+	}
+	if err != nil {
+		file.discard()
+		return err
+	}
+	d, err := scraped.Diagnose(o, past.Prometheus, &list[0], span, file.recorder())
+	if err != nil {
+		file.discard()
+		return err
+	}
+	recordErr := file.close()
+	if err := write(w, &o.Output, &d, o.Ceiling); err != nil {
+		return err
+	}
+	if recordErr != nil {
+		return fmt.Errorf("recording %s: %w", o.Record, recordErr)
+	}
+	return cli.Exit(outcomeCode(&d))
 }
 
 // everything describes what -v adds to a report.

@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report",
+		"", "diagnose", "fleet", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
 		"completion",
 	}
@@ -216,6 +216,9 @@ func refusedCases() []Case {
 	return []Case{
 		plain("refused/usage", "diagnos", "nothing", "diagnose --durationn 30s", "diagnose extra", "diagnose https://gpu-7:8000", "diagnose --url=", "diagnose --duration 1s", "diagnose --color red", "diagnose --ceiling other", "diagnose --json --interactive",
 			"doctor extra", "explain one two", "probe --repeat 0", "probe --concurrency 0", "probe --api other", "observe --duration 0s", "catalog other"),
+		plain("refused/prometheus", "fleet", "fleet --prometheus prometheus:9090", "fleet --since 1h", "diagnose --match x", "diagnose --prometheus http://127.0.0.1:1 --url http://127.0.0.1:2", "diagnose --prometheus http://127.0.0.1:1 -i",
+			"fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --to 2026-11-26T03:00:10Z", "fleet --prometheus http://127.0.0.1:1 --from yesterday", "fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --since 1h",
+			"fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --to 2026-11-26T09:00:00Z", "fleet --prometheus http://127.0.0.1:1 --http-config nothing.yaml"),
 		plain("refused/tune", "tune --auto --dry-run --json --hours 25:00-06:00", "tune --goal other", "tune --slo ttft=never", "tune --precision 200%", "tune --restart-in-place --apply-cmd ./x", "tune --max-restarts -1",
 			"tune --auto --restart-in-place -- vllm serve x", "tune --apply-cmd ./nothing", "tune --allow-flags max-num-seqs"),
 		plain("refused/load", "load --rate x", "load --clients 0", "load --arrival other", "load --steps 1-2", "load --prompt-tokens x", "load --trace nothing.csv", "load --cancel 2", "load --slo x=1", "load --slo ttft=1s --slo x=1"),

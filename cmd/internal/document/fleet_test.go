@@ -1,0 +1,49 @@
+package document_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine/fleet"
+	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
+)
+
+// everyState returns a fleet with a server in each state.
+func everyState() []fleet.Server {
+	var list []fleet.Server
+	for _, name := range slices.Sorted(maps.Keys(states())) {
+		list = append(list, fleet.Server{Name: name + ":8000", Diagnosis: *states()[name]()})
+	}
+	fleet.Rank(list)
+	return list
+}
+
+func TestFleetMatchesSchema(t *testing.T) {
+	s := schema(t, "fleet.v1.schema.json")
+	for name, list := range map[string][]fleet.Server{"none": nil, "every state": everyState()} {
+		var b bytes.Buffer
+		if err := document.WriteFleet(&b, list); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(decoded(t, b.Bytes())); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFleetPage(t *testing.T) {
+	for name, width := range map[string]int{"fleet-80": 80, "fleet-120": 120} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := render.Text(&b, fleetpage.Page(everyState()), render.Options{Width: width}); err != nil {
+				t.Fatal(err)
+			}
+			checkWidth(t, b.String(), width)
+			golden(t, name, b.Bytes())
+		})
+	}
+}

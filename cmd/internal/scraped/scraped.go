@@ -1,0 +1,151 @@
+// Package scraped diagnoses servers by what a Prometheus server scraped of them.
+package scraped
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/prometheus"
+	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+)
+
+// Options are the flags that choose servers and a time in a Prometheus server.
+type Options struct {
+	Prometheus string
+	Match      string
+	Since      time.Duration
+	From, To   string
+	HTTPConfig string
+
+	flags *pflag.FlagSet
+}
+
+// timeExample shows how --from and --to are written.
+const timeExample = "2026-11-26T03:00:00Z"
+
+// defaultSince is the time before now that is read where no other is given: a window needs three
+// scrapes, and a diagnosis three windows.
+const defaultSince = 10 * time.Minute
+
+// Register adds the flags.
+func (o *Options) Register(f *pflag.FlagSet) {
+	o.flags = f
+	f.StringVar(&o.Prometheus, "prometheus", "", "`URL` of a Prometheus server, or of Thanos, Mimir or VictoriaMetrics, that scraped the server")
+	f.StringVar(&o.Match, "match", "", "label `MATCHERS` of its series: 'model_name=\"x\",instance=~\"gpu-7:.*\"'")
+	f.DurationVar(&o.Since, "since", defaultSince, "`TIME` before now to read")
+	f.StringVar(&o.From, "from", "", "`TIME` to read from, as "+timeExample+", in place of --since")
+	f.StringVar(&o.To, "to", "", "`TIME` to read to (default now)")
+	f.StringVar(&o.HTTPConfig, "http-config", "", "YAML `FILE` with TLS, credentials and headers for it, as promtool's --http.config.file")
+}
+
+// others are the flags that need --prometheus.
+var others = [...]string{"match", "since", "from", "to", "http-config"}
+
+// Span returns the time to read. now is the present. It returns a usage error if the flags contradict
+// each other.
+func (o *Options) Span(now time.Time) (prometheus.Range, error) {
+	none := prometheus.Range{}
+	if o.Prometheus == "" {
+		for _, name := range others {
+			if o.flags.Changed(name) {
+				return none, cli.Usagef("--%s goes with --prometheus URL", name)
+			}
+		}
+		return none, nil
+	}
+	r := prometheus.Range{To: now}
+	var err error
+	if o.To != "" {
+		if r.To, err = time.Parse(time.RFC3339, o.To); err != nil {
+			return none, cli.Usagef("--to %s is no time: write it as %s", o.To, timeExample)
+		}
+	}
+	r.From = r.To.Add(-o.Since)
+	if o.From != "" {
+		if o.flags.Changed("since") {
+			return none, cli.Usagef("--from and --since name two beginnings: give one")
+		}
+		if r.From, err = time.Parse(time.RFC3339, o.From); err != nil {
+			return none, cli.Usagef("--from %s is no time: write it as %s", o.From, timeExample)
+		}
+	}
+	switch span := r.To.Sub(r.From); {
+	case span < time.Minute:
+		return none, cli.Usagef("%s from %s is too short: a diagnosis needs at least nine scrapes", span.Round(time.Second), r.From.UTC().Format(time.RFC3339))
+	case span > attach.MaxDuration:
+		return none, cli.Usagef("%s from %s is too long: at most %v, which one diagnosis holds in memory", span.Round(time.Second), r.From.UTC().Format(time.RFC3339), attach.MaxDuration)
+	}
+	return r, nil
+}
+
+// Servers returns the servers that were scraped in a range. The error has the exit code.
+func (o *Options) Servers(ctx context.Context, r prometheus.Range) ([]prometheus.Server, error) {
+	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version()})
+	if err != nil {
+		return nil, cli.Usagef("--prometheus: %w", err)
+	}
+	list, err := source.Servers(ctx, o.Match, r)
+	switch {
+	case ctx.Err() != nil:
+		return nil, cli.Interrupted(ctx)
+	case errors.Is(err, collect.ErrUnreachable):
+		return nil, cli.Fail(cli.ExitUnreachable, err)
+	case err != nil:
+		return nil, err
+	case len(list) == 0:
+		selected := ""
+		if o.Match != "" {
+			selected = " that match " + o.Match
+		}
+		return nil, cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s has no series of vLLM%s from %s to %s: check that it scrapes the server, and --match and the times",
+			o.Prometheus, selected, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
+	}
+	return list, nil
+}
+
+// Diagnose diagnoses one server in a range. given are the facts that the user gives about it. It
+// records the scrapes, unless record is nil.
+func Diagnose(given *attach.Options, from string, s *prometheus.Server, r prometheus.Range, record *session.Recorder) (engine.Diagnosis, error) {
+	var a attach.Server
+	if err := a.LearnGiven(given); err != nil {
+		return engine.Diagnosis{}, err
+	}
+	if err := a.LearnModelConfig(&a.Header.Inputs, given); err != nil {
+		return engine.Diagnosis{}, err
+	}
+	h := &a.Header
+	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, s.Name
+	h.GPUWhy = "Prometheus scraped the server, and not its GPU"
+	var polls []session.Poll
+	for _, p := range s.Pages {
+		at := p.At.Sub(r.From)
+		poll := session.Poll{T: at, PageT: at, Body: string(p.Text)}
+		if p.Down {
+			poll.Body, poll.PageErr = "", "Prometheus could not scrape the server"
+		}
+		polls = append(polls, poll)
+		h.Target.Simulated = h.Target.Simulated || vllm.Simulated(p.Text)
+		if given.Model != "" && strings.Contains(string(p.Text), fmt.Sprintf("model_name=%q", given.Model)) {
+			h.Model = given.Model
+		}
+	}
+	interval := "once"
+	if every := s.Interval(); every > 0 {
+		interval = "every " + figure.Duration(every)
+		a.Miss("what happens between scrapes", "Prometheus scraped the server "+interval, "peaks, the shortest queue and single steps are those of the scrapes")
+	}
+	a.Miss("launch command", "Prometheus has none", "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+	h.Notes = append(h.Notes, fmt.Sprintf("as scraped by %s from %s to %s", from, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
+	return session.Examine(*h, polls, session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
+}

@@ -1,0 +1,151 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scrapedServer is a simulated server with a planted fault, and what the fleet has to say of it.
+type scrapedServer struct {
+	name    string
+	sim     []string
+	load    []string // nil for none
+	gone    bool     // ends after a minute
+	outcome string
+	flag    string // recommended
+	ill     string // the state of its condition
+}
+
+var scrapedServers = []scrapedServer{
+	{name: "few slots", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--max-num-seqs", "8"}, load: []string{"--clients", "24"}, outcome: "recommendation", flag: "--max-num-seqs"},
+	{name: "small pool", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--num-gpu-blocks-override", "520"}, load: []string{"--clients", "24", "--prompt-tokens", "600", "--output-tokens", "300"}, outcome: "recommendation", flag: "--num-gpu-blocks-override"},
+	{name: "caching off", sim: []string{"Qwen/Qwen3-4B", "--sim-gpu", "L4", "--max-model-len", "8192", "--no-enable-prefix-caching"}, load: []string{"--clients", "6", "--prompt-tokens", "1500", "--shared-prefix", "1200", "--output-tokens", "40"}, outcome: "recommendation", flag: "--enable-prefix-caching"},
+	{name: "healthy", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8", "--shared-prefix", "60"}},
+	{name: "idle", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, outcome: "no-load"},
+	{name: "hung", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--sim-fault", "stall@40s+10m"}, load: []string{"--clients", "8"}, outcome: "unhealthy", ill: "hung"},
+	{name: "down", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8"}, gone: true, outcome: "unhealthy", ill: "down"},
+}
+
+// TestE2EFleet reads servers through a real Prometheus and a real VictoriaMetrics that scrape them.
+func TestE2EFleet(t *testing.T) {
+	programs := os.Getenv("ROOFTOP_E2E_PROMETHEUS")
+	if programs == "" {
+		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
+	}
+	var targets []string
+	byName := map[string]*scrapedServer{}
+	var later []func()
+	for i := range scrapedServers {
+		s := &scrapedServers[i]
+		port := strconv.Itoa(freePort(t))
+		server := spawn(t, append(append([]string{"sim"}, s.sim...), "--sim-startup-time", "1s", "--port", port)...)
+		address := "127.0.0.1:" + port
+		targets, byName[address] = append(targets, "'"+address+"'"), s
+		awaitAnswer(t, "http://"+address+"/health")
+		if s.load != nil {
+			spawn(t, append([]string{"load", "--url", "http://" + address, "--duration", "0"}, s.load...)...)
+		}
+		if s.gone {
+			later = append(later, server.kill)
+		}
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 5s}\nscrape_configs: [{job_name: vllm, static_configs: [{targets: [%s]}]}]\n", strings.Join(targets, ", "))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stores := map[string]string{}
+	for name, argv := range map[string][]string{
+		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "prometheus"), "--web.listen-address="},
+		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "victoria"), "-httpListenAddr="},
+	} {
+		address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+		argv[len(argv)-1] += address
+		cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+		stores[name] = "http://" + address
+		awaitAnswer(t, "http://"+address+"/-/healthy", "http://"+address+"/health")
+	}
+	time.Sleep(60 * time.Second)
+	for _, f := range later {
+		f()
+	}
+	time.Sleep(30 * time.Second)
+
+	for name, url := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Logf("\n%s", rooftop(t, "fleet", "--prometheus", url, "--since", "85s").stdout)
+			a := rooftop(t, "fleet", "--prometheus", url, "--since", "85s", "--json")
+			if a.code != 6 {
+				t.Errorf("exit code %d, want 6: two servers are ill\n%s", a.code, a.stderr)
+			}
+			var doc struct {
+				Servers []struct {
+					Name           string
+					Outcome        string
+					Condition      *struct{ State string }
+					Recommendation *struct{ Kind, Flag string }
+				}
+			}
+			if err := json.Unmarshal(a.stdout, &doc); err != nil || len(doc.Servers) != len(byName) {
+				t.Fatalf("%d servers, want %d: %v", len(doc.Servers), len(byName), err)
+			}
+			for i, s := range doc.Servers {
+				want, ill, flag := byName[s.Name], "", ""
+				if s.Condition != nil {
+					ill = s.Condition.State
+				}
+				if s.Recommendation != nil && s.Recommendation.Kind == "flag" {
+					flag = s.Recommendation.Flag
+				}
+				if ill != want.ill || flag != want.flag || want.outcome != "" && s.Outcome != want.outcome {
+					t.Errorf("%s: outcome %s, condition %q, flag %q; want %s, %q, %q", want.name, s.Outcome, ill, flag, want.outcome, want.ill, want.flag)
+				}
+				if (want.ill != "") != (i < 2) {
+					t.Errorf("%s is in row %d: the ill come first", want.name, i+1)
+				}
+			}
+			instance := ""
+			for address, s := range byName {
+				if s.name == "few slots" {
+					instance = address
+				}
+			}
+			one := rooftop(t, "diagnose", "--prometheus", url, "--match", fmt.Sprintf("instance=%q", instance), "--since", "85s")
+			if one.code != 3 || !bytes.Contains(one.stdout, []byte("--max-num-seqs 8 → ")) {
+				t.Errorf("exit code %d:\n%s%s", one.code, one.stdout, one.stderr)
+			}
+		})
+	}
+}
+
+// awaitAnswer waits until one of the addresses answers.
+func awaitAnswer(t *testing.T, urls ...string) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < soon; time.Sleep(100 * time.Millisecond) {
+		for _, url := range urls {
+			if response, err := http.Get(url); err == nil {
+				response.Body.Close()
+				if response.StatusCode == http.StatusOK {
+					return
+				}
+			}
+		}
+	}
+	t.Fatalf("%v: no answer within %v", urls, soon)
+}

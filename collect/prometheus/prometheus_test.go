@@ -1,0 +1,304 @@
+package prometheus
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+var (
+	begin = time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)
+	whole = Range{begin, begin.Add(10 * time.Minute)}
+)
+
+// at returns the time of scrape n.
+func at(n int) model.Time {
+	return model.TimeFromUnixNano(begin.Add(time.Duration(n) * 15 * time.Second).UnixNano())
+}
+
+// stream returns a series with a value for each scrape.
+func stream(labels model.Metric, values ...float64) *model.SampleStream {
+	s := &model.SampleStream{Metric: labels}
+	for i, v := range values {
+		s.Values = append(s.Values, model.SamplePair{Timestamp: at(i), Value: model.SampleValue(v)})
+	}
+	return s
+}
+
+// scrape returns the series that Prometheus makes of one page, with the labels of a target.
+func scrape(t *testing.T, page []byte, instance string) model.Matrix {
+	t.Helper()
+	var all model.Matrix
+	sample := regexp.MustCompile(`^([a-zA-Z0-9_:]+)(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})? (\S+)`)
+	label := regexp.MustCompile(`([a-zA-Z0-9_]+)="((?:[^"\\]|\\.)*)"`)
+	for line := range strings.Lines(string(page)) {
+		m := sample.FindStringSubmatch(line)
+		if m == nil || strings.HasPrefix(line, "#") {
+			continue
+		}
+		labels := model.Metric{model.MetricNameLabel: model.LabelValue(m[1]), model.JobLabel: "vllm", model.InstanceLabel: model.LabelValue(instance)}
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			labels[model.LabelName(l[1])] = model.LabelValue(strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(l[2]))
+		}
+		var v float64
+		if _, err := fmt.Sscan(m[3], &v); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, stream(labels, v))
+	}
+	return all
+}
+
+func readPage(t *testing.T, path string) []byte {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var r io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// answering serves a query API whose queries have these answers, in turn.
+func answering(t *testing.T, answers ...model.Matrix) (*Source, *[]string) {
+	t.Helper()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.FormValue("query"))
+		answer := model.Matrix{}
+		if len(asked) <= len(answers) {
+			answer = answers[len(asked)-1]
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": answer}})
+	}))
+	t.Cleanup(server.Close)
+	s, err := Open(Options{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, &asked
+}
+
+// A page that went through Prometheus says what the server's own page says.
+func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
+	pages, err := filepath.Glob("../vllm/testdata/*.txt*")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	for _, path := range pages {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text := readPage(t, path)
+			var want, got engine.Page
+			if err := vllm.NewReader("").Parse(text, &want); err != nil {
+				t.Skipf("not a page of vLLM alone: %v", err)
+			}
+			source, _ := answering(t, scrape(t, text, "gpu-7:8000"))
+			list, err := source.Servers(t.Context(), "", whole)
+			if err != nil || len(list) != 1 || len(list[0].Pages) != 1 {
+				t.Fatalf("servers %v: %v", list, err)
+			}
+			if err := vllm.NewReader("").Parse(list[0].Pages[0].Text, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("page (-server +Prometheus):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestServers(t *testing.T) {
+	labels := func(name, job, instance string, more ...string) model.Metric {
+		m := model.Metric{model.MetricNameLabel: model.LabelValue(name), model.JobLabel: model.LabelValue(job), model.InstanceLabel: model.LabelValue(instance)}
+		for i := 0; i < len(more); i += 2 {
+			m[model.LabelName(more[i])] = model.LabelValue(more[i+1])
+		}
+		return m
+	}
+	running := model.Matrix{
+		stream(labels("vllm:num_requests_running", "vllm", "a:1", "model_name", "m"), 1, 2, 3),
+		stream(labels("vllm:num_requests_running", "vllm", "b:1", "model_name", "m"), 4),
+		stream(labels("vllm:num_requests_running", "other", "b:1", "model_name", "m"), 5),
+	}
+	besides := model.Matrix{
+		stream(labels("up", "vllm", "a:1"), 1, 1, 1),
+		stream(labels("up", "vllm", "b:1"), 1, 0, 0),
+		stream(labels("up", "vllm", "dead:1"), 0, 0, 0),
+		stream(labels("up", "vllm", "not-vllm:1"), 1, 1, 1),
+		stream(labels("process_start_time_seconds", "vllm", "a:1"), 7, 7, 7),
+	}
+	type row struct {
+		Name  string
+		Texts []string
+		Down  []bool
+	}
+	rows := func(list []Server) (out []row) {
+		for _, s := range list {
+			r := row{Name: s.Name}
+			for _, p := range s.Pages {
+				r.Texts, r.Down = append(r.Texts, string(p.Text)), append(r.Down, p.Down)
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	const a = "process_start_time_seconds 7\nvllm:num_requests_running{model_name=\"m\"} "
+	const b = "vllm:num_requests_running{model_name=\"m\"} "
+	want := []row{
+		{"a:1", []string{a + "1\n", a + "2\n", a + "3\n"}, []bool{false, false, false}},
+		{`{instance="b:1", job="other"}`, []string{b + "5\n"}, []bool{false}},
+		{`{instance="b:1", job="vllm"}`, []string{b + "4\n", "", ""}, []bool{false, true, true}},
+		{"dead:1", []string{"", "", ""}, []bool{true, true, true}},
+	}
+	source, asked := answering(t, running, besides)
+	list, err := source.Servers(t.Context(), "", whole)
+	if diff := cmp.Diff(want, rows(list)); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if every := list[0].Interval(); every != 15*time.Second {
+		t.Errorf("scraped every %v, want 15s", every)
+	}
+	if q := (*asked)[1]; !strings.Contains(q, `job=~"other|vllm"`) || !strings.HasSuffix(q, "[600001ms]") {
+		t.Errorf("second query %s", q)
+	}
+
+	// Of servers that the user selects, one that never had a series of the selection is none.
+	source, asked = answering(t, running[:1], besides)
+	list, err = source.Servers(t.Context(), ` {instance="a:1"} `, whole)
+	if diff := cmp.Diff(want[:1], rows(list)); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if q := (*asked)[0]; !strings.Contains(q, `,instance="a:1"}[`) {
+		t.Errorf("first query %s", q)
+	}
+}
+
+// Prometheus can store a classic histogram as a native one with the same buckets.
+func TestNativeHistogram(t *testing.T) {
+	name := model.Metric{model.MetricNameLabel: "vllm:time_to_first_token_seconds", model.JobLabel: "vllm", model.InstanceLabel: "a:1", "model_name": "m"}
+	source, _ := answering(t, model.Matrix{{Metric: name, Histograms: []model.SampleHistogramPair{{Timestamp: at(0), Histogram: &model.SampleHistogram{
+		Count: 10, Sum: 4.5, Buckets: model.HistogramBuckets{{Lower: 0, Upper: 0.25, Count: 4}, {Lower: 0.25, Upper: 1, Count: 5}},
+	}}}}})
+	list, err := source.Servers(t.Context(), "", whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const series = "vllm:time_to_first_token_seconds"
+	want := series + "_bucket{le=\"0.25\",model_name=\"m\"} 4\n" + series + "_bucket{le=\"1\",model_name=\"m\"} 9\n" + series + "_bucket{le=\"+Inf\",model_name=\"m\"} 10\n" +
+		series + "_count{model_name=\"m\"} 10\n" + series + "_sum{model_name=\"m\"} 4.5\n"
+	if diff := cmp.Diff(want, string(list[0].Pages[0].Text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestErrorsSayTheNextStep(t *testing.T) {
+	answer := func(code int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://elsewhere.example/")
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte(text))
+		}
+	}
+	for _, c := range []struct {
+		name        string
+		handler     http.HandlerFunc
+		unreachable bool
+		says        string
+	}{
+		{"selector", answer(400, `{"status":"error","errorType":"bad_data","error":"parse error: unexpected =="}`), false, "refuses the query: parse error: unexpected ==; check --match"},
+		{"too many samples", answer(422, `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`), false, "too many samples into memory in query execution; ask for a shorter time"},
+		{"query timeout", answer(503, `{"status":"error","errorType":"timeout","error":"query timed out in expression evaluation"}`), false, "query timed out in expression evaluation; ask for a shorter time"},
+		{"overloaded", answer(503, "no healthy upstream"), true, "503"},
+		{"no access", answer(401, "Unauthorized"), false, "401; check --prometheus and --http-config"},
+		{"moved", answer(302, ""), true, "check --prometheus"},
+		{"another server", answer(200, "<html>"), true, "check --prometheus"},
+		{"a number", answer(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), false, "is it a Prometheus server?"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(c.handler)
+			defer server.Close()
+			s, err := Open(Options{URL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Servers(t.Context(), "", whole)
+			if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, collect.ErrUnreachable) != c.unreachable {
+				t.Errorf("error %v, want %q, unreachable %v", err, c.says, c.unreachable)
+			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %v", err)
+			}
+		})
+	}
+	t.Run("nobody there", func(t *testing.T) {
+		s, err := Open(Options{URL: "http://127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err = s.Servers(ctx, "", whole); !errors.Is(err, collect.ErrUnreachable) {
+			t.Errorf("error %v, want unreachable", err)
+		}
+	})
+	for _, address := range []string{"", "prometheus:9090", "ftp://x", "http://"} {
+		if _, err := Open(Options{URL: address}); err == nil || !strings.Contains(err.Error(), "http://HOST:9090") {
+			t.Errorf("%q: error %v", address, err)
+		}
+	}
+}
+
+func TestHTTPConfiguration(t *testing.T) {
+	var got *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"matrix","result":[]}}`))
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "http.yaml")
+	if err := os.WriteFile(file, []byte("basic_auth: {username: me, password: secret}\nhttp_headers: {X-Scope-OrgID: {values: [team-a]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(Options{URL: server.URL + "/prometheus", HTTPConfig: file, UserAgent: "rooftop/test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Servers(t.Context(), "", whole); err != nil {
+		t.Fatal(err)
+	}
+	user, password, _ := got.BasicAuth()
+	if user != "me" || password != "secret" || got.Header.Get("X-Scope-OrgID") != "team-a" || got.URL.Path != "/prometheus/api/v1/query" || got.UserAgent() != "rooftop/test" {
+		t.Errorf("%s %v", got.URL, got.Header)
+	}
+	if _, err := Open(Options{URL: server.URL, HTTPConfig: file + "x"}); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("error %v", err)
+	}
+}
