@@ -19,6 +19,7 @@ const (
 	budgetAdvised        = 8192  // vLLM's own advice for throughput; more only if the server has it already
 	budgetMax            = 16384 // the largest default of any release
 	budgetUsual          = 2048  // vLLM's smallest default on a GPU, and its default on a CPU
+	budgetBound          = 4096  // tokens of a step from which on any GPU is compute bound: ridge points are below 600
 	budgetConfidence     = 0.80  // with a flat prompt rate
 	budgetLessConfidence = 0.60
 	budgetLeastFlat      = 3 // windows needed to judge flatness
@@ -56,7 +57,7 @@ var tokenBudget = definition{engine.Rule{
 	Confidence: []string{fmt.Sprintf("%v if the prompt rate is flat", budgetConfidence), fmt.Sprintf("%v otherwise", budgetLessConfidence)},
 	Remedy: []string{
 		"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
-		"not recommended if the physical model finds prefill compute bound: a larger step takes longer in proportion, requests finish at the same rate, and by Little's law the wait moves from before the first token to after it",
+		fmt.Sprintf("not recommended if the physical model finds prefill compute bound, or without it for steps of %d tokens and more:", budgetBound) + " a larger step takes longer in proportion, requests finish at the same rate, and by Little's law the wait moves from before the first token to after it",
 	},
 	Limits: []string{"iteration_tokens_total counts a chunked prompt when its last chunk is done: single values can exceed the budget"},
 }}
@@ -243,7 +244,7 @@ func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause strin
 	from := strconv.Itoa(budget)
 	fix := flagFix(r.Facts, "--max-num-batched-tokens", from, strconv.Itoa(to), r.Facts.MaxNumBatchedTokens.Source, "",
 		"higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool")
-	if to <= budget {
+	if 2*to < 3*budget { // a budget that is inferred is a little below the server's own
 		fix.To, fix.Withheld = from, fmt.Sprintf("the budget is already %d: prompts arrive faster than this hardware computes them", budget)
 		return fix
 	}
@@ -251,7 +252,10 @@ func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause strin
 	fix.Why = fmt.Sprintf("%s; with the %s running as well, a step would have about %s tokens.",
 		cause, figure.Counted(p.queued, "waiting request"), figure.Count(demand)) + g.sentence()
 	fix.Predicted = g.predictions()
-	if g.worthless() {
+	switch {
+	case r.Perf == nil && budget >= budgetBound:
+		fix.Withheld = fmt.Sprintf("steps of %d tokens are compute bound on any GPU: a larger step takes longer in proportion", budget)
+	case g.worthless():
 		fix.Withheld = "prefill is compute bound: the physical model predicts that a larger step takes longer in proportion, so requests would wait between their tokens instead of before the first"
 	}
 	return fix
