@@ -74,19 +74,7 @@ func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *sc
 	if err != nil {
 		return err
 	}
-	list, err := past.Servers(ctx, span)
-	if err == nil && len(list) > 1 {
-		var names []string
-		for i := range list {
-			names = append(names, fmt.Sprintf("  --match 'instance=%q'", list[i].Labels[model.InstanceLabel]))
-		}
-		err = cli.Usagef("%d servers of vLLM were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
-	}
-	if err != nil {
-		file.discard()
-		return err
-	}
-	d, err := scraped.Diagnose(o, past.Prometheus, &list[0], span, file.recorder())
+	d, err := diagnoseOne(ctx, o, past, span, file.recorder())
 	if err != nil {
 		file.discard()
 		return err
@@ -99,6 +87,22 @@ func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *sc
 		return fmt.Errorf("recording %s: %w", o.Record, recordErr)
 	}
 	return cli.Exit(outcomeCode(&d))
+}
+
+// diagnoseOne diagnoses the one server that was scraped, or that is selected.
+func diagnoseOne(ctx context.Context, o *attach.Options, past *scraped.Options, span prometheus.Range, record *session.Recorder) (engine.Diagnosis, error) {
+	source, list, err := past.Open(ctx, span)
+	if err != nil {
+		return engine.Diagnosis{}, err
+	}
+	if len(list) > 1 {
+		var names []string
+		for _, t := range list {
+			names = append(names, fmt.Sprintf("  --match 'instance=%q'", t.Labels[model.InstanceLabel]))
+		}
+		return engine.Diagnosis{}, cli.Usagef("%d servers of vLLM were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
+	}
+	return past.Diagnose(ctx, source, list[0], span, o, record)
 }
 
 // everything describes what -v adds to a report.

@@ -12,14 +12,6 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Server is what was scraped of one vLLM server.
-type Server struct {
-	// Name tells it from the others: its instance, with job and cluster where several servers have it.
-	Name   string
-	Labels model.LabelSet // those of its target: job, instance and cluster
-	Pages  []Page         // in the order of time
-}
-
 // Page is the page of one scrape, as text of the exposition format without comments.
 type Page struct {
 	At   time.Time
@@ -27,14 +19,11 @@ type Page struct {
 	Down bool // the server could not be scraped; there is no text
 }
 
-// targetLabels tell one scraped server from another.
-var targetLabels = [...]model.LabelName{"cluster", model.JobLabel, model.InstanceLabel}
-
 // Interval returns the median time between scrapes, 0 if there are fewer than two.
-func (s *Server) Interval() time.Duration {
+func Interval(pages []Page) time.Duration {
 	var gaps []time.Duration
-	for i := range len(s.Pages) - 1 {
-		gaps = append(gaps, s.Pages[i+1].At.Sub(s.Pages[i].At))
+	for i := range len(pages) - 1 {
+		gaps = append(gaps, pages[i+1].At.Sub(pages[i].At))
 	}
 	if len(gaps) == 0 {
 		return 0
@@ -43,80 +32,30 @@ func (s *Server) Interval() time.Duration {
 	return gaps[len(gaps)/2]
 }
 
-// servers groups series into the servers and scrapes that they come from. Servers without a
-// series of vLLM are kept if they could not be scraped; with a selection by the user, only if they
-// had one before.
-func servers(series model.Matrix, selected bool, r Range) []Server {
-	byTarget := map[string]*scraped{}
-	for _, s := range series {
-		labels := model.LabelSet{}
-		for _, name := range targetLabels {
-			if v := s.Metric[name]; v != "" {
-				labels[name] = v
-			}
-		}
-		key := labels.String()
-		if byTarget[key] == nil {
-			byTarget[key] = &scraped{labels: labels}
-		}
-		byTarget[key].series = append(byTarget[key].series, s)
-	}
-	var out []Server
-	for _, key := range slices.Sorted(maps.Keys(byTarget)) {
-		if s := byTarget[key].server(r); s != nil && (!selected || byTarget[key].vllm) {
-			out = append(out, *s)
-		}
-	}
-	nameServers(out)
-	return out
-}
-
-// nameServers names each server by its instance, and by job and cluster as well where instances
-// occur twice.
-func nameServers(list []Server) {
-	seen := map[model.LabelValue]int{}
-	for i := range list {
-		seen[list[i].Labels[model.InstanceLabel]]++
-	}
-	for i := range list {
-		l := list[i].Labels
-		list[i].Name = string(l[model.InstanceLabel])
-		if list[i].Name == "" || seen[l[model.InstanceLabel]] > 1 {
-			list[i].Name = l.String()
-		}
-	}
-}
-
-// scraped are the series of one server.
-type scraped struct {
-	labels model.LabelSet
-	series []*model.SampleStream
-	vllm   bool // one of them is vLLM's
-}
-
-// server returns the pages of the series, nil if the server is none of vLLM: one that was up
-// without any of its series.
-func (g *scraped) server(r Range) *Server {
-	pages := map[model.Time]*bytes.Buffer{}
+// pages returns the pages of one server's series: samples of one scrape have one time.
+func pages(series model.Matrix, r Range) []Page {
+	texts := map[model.Time]*bytes.Buffer{}
 	down := map[model.Time]bool{}
 	at := func(t model.Time) *bytes.Buffer {
-		if pages[t] == nil {
-			pages[t] = &bytes.Buffer{}
+		if texts[t] == nil {
+			texts[t] = &bytes.Buffer{}
 		}
-		return pages[t]
+		return texts[t]
 	}
-	slices.SortStableFunc(g.series, func(a, b *model.SampleStream) int {
+	slices.SortStableFunc(series, func(a, b *model.SampleStream) int {
 		return cmp.Or(cmp.Compare(a.Metric[model.MetricNameLabel], b.Metric[model.MetricNameLabel]), cmp.Compare(bound(a), bound(b)))
 	})
-	for _, s := range g.series {
+	for _, s := range series {
 		name := string(s.Metric[model.MetricNameLabel])
 		if name == "up" {
 			for _, v := range s.Values {
-				down[v.Timestamp] = v.Value == 0
+				if v.Value == 0 {
+					down[v.Timestamp] = true
+					at(v.Timestamp)
+				}
 			}
 			continue
 		}
-		g.vllm = g.vllm || strings.Contains(name, "vllm")
 		text := seriesText(name, s.Metric)
 		for _, v := range s.Values {
 			writeSample(at(v.Timestamp), text, float64(v.Value))
@@ -125,23 +64,13 @@ func (g *scraped) server(r Range) *Server {
 			writeHistogram(at(v.Timestamp), name, s.Metric, v.Histogram)
 		}
 	}
-	failed := false
-	for t, is := range down {
-		if is {
-			failed = true
-			at(t)
-		}
-	}
-	if !g.vllm && !failed {
-		return nil
-	}
-	out := Server{Labels: g.labels}
-	for _, t := range slices.Sorted(maps.Keys(pages)) {
+	var out []Page
+	for _, t := range slices.Sorted(maps.Keys(texts)) {
 		if when := t.Time(); !when.Before(r.From) && !when.After(r.To) {
-			out.Pages = append(out.Pages, Page{At: when, Text: pages[t].Bytes(), Down: down[t]})
+			out = append(out, Page{At: when, Text: texts[t].Bytes(), Down: down[t]})
 		}
 	}
-	return &out
+	return out
 }
 
 // bound returns the upper bound of a histogram's bucket.

@@ -87,61 +87,117 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // Range is a span of time, its ends included.
 type Range struct{ From, To time.Time }
 
-// families match the series that vLLM exports, under every prefix that exporters give them.
-func families() string {
-	prefixes := make([]string, len(catalog.Spellings))
+// Target are the labels that tell one scraped server from the others: cluster, job and instance.
+type Target struct {
+	// Name is its instance, or all labels where several servers have it.
+	Name   string
+	Labels model.LabelSet
+}
+
+// targetLabels are the labels of a target.
+var targetLabels = [...]model.LabelName{"cluster", model.JobLabel, model.InstanceLabel}
+
+// prefixes match the prefixes of vLLM's families, as exporters spell them.
+func prefixes() string {
+	list := make([]string, len(catalog.Spellings))
 	for i, p := range catalog.Spellings {
-		prefixes[i] = regexp.QuoteMeta(p)
+		list[i] = regexp.QuoteMeta(p)
 	}
-	return "(" + strings.Join(prefixes, "|") + ").+"
+	return "(" + strings.Join(list, "|") + ")"
 }
 
 // besides are the families beside vLLM's own that say how a server is: whether it could be scraped,
 // when it started, what it answered, and that it is simulated.
 const besides = "up|process_start_time_seconds|http_requests_total|sim_info"
 
-// Servers returns the servers of which vLLM series were scraped in a range, and those of the same
-// jobs that could not be scraped, in the order of their names. match holds label matchers such as
-// `model_name="x",namespace="prod"`, "" for none.
-func (s *Source) Servers(ctx context.Context, match string, r Range) ([]Server, error) {
-	if match = strings.Trim(strings.TrimSpace(match), "{},"); match != "" {
-		match = "," + match
+// Targets returns the servers of which vLLM series were scraped in a range, in the order of their
+// names. match holds label matchers such as `model_name="x",namespace="prod"`; with "" it returns
+// also the targets of the same jobs that cannot be scraped at its end.
+func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, error) {
+	chosen := strings.Trim(strings.TrimSpace(match), "{},")
+	if chosen != "" {
+		chosen = "," + chosen
 	}
-	series, err := s.samples(ctx, `{__name__=~"`+families()+`"`+match+"}", r)
-	if err != nil || len(series) == 0 {
+	by := "count by (cluster, job, instance) "
+	found, err := s.query(ctx, fmt.Sprintf(`%s(last_over_time({__name__=~"%snum_requests_running"%s}[%s]))`, by, prefixes(), chosen, milliseconds(r)), r)
+	if err != nil {
 		return nil, err
 	}
+	vector, ok := found.(model.Vector)
+	if !ok {
+		return nil, fmt.Errorf("%s answered with a %s: is it a Prometheus server?", s.url, found.Type())
+	}
 	var jobs []string
-	for _, one := range series {
-		if job := string(one.Metric[model.JobLabel]); job != "" && !slices.Contains(jobs, job) {
+	for _, one := range vector {
+		if job := string(one.Metric[model.JobLabel]); job != "" {
 			jobs = append(jobs, regexp.QuoteMeta(job))
 		}
 	}
-	if len(jobs) > 0 {
+	if chosen == "" && len(jobs) > 0 {
 		slices.Sort(jobs)
-		more, err := s.samples(ctx, fmt.Sprintf(`{__name__=~"%s",job=~%q}`, besides, strings.Join(slices.Compact(jobs), "|")), r)
+		down, err := s.query(ctx, fmt.Sprintf(`%s(up{job=~%q} == 0)`, by, strings.Join(slices.Compact(jobs), "|")), r)
 		if err != nil {
 			return nil, err
 		}
-		series = append(series, more...)
+		if more, ok := down.(model.Vector); ok {
+			vector = append(vector, more...)
+		}
 	}
-	return servers(series, match != "", r), nil
+	return targets(vector), nil
 }
 
-// samples returns the samples of a selector as they were stored.
-func (s *Source) samples(ctx context.Context, selector string, r Range) (model.Matrix, error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	query := fmt.Sprintf("%s[%dms]", selector, r.To.Sub(r.From).Milliseconds()+1)
-	value, _, err := s.api.Query(ctx, query, r.To, v1.WithTimeout(queryTimeout))
+// targets returns the targets of samples, each once.
+func targets(vector model.Vector) []Target {
+	byKey := map[string]model.LabelSet{}
+	instances := map[model.LabelValue]int{}
+	for _, one := range vector {
+		labels := model.LabelSet(one.Metric)
+		if byKey[labels.String()] == nil {
+			byKey[labels.String()] = labels
+			instances[labels[model.InstanceLabel]]++
+		}
+	}
+	var out []Target
+	for key, labels := range byKey {
+		name := string(labels[model.InstanceLabel])
+		if name == "" || instances[labels[model.InstanceLabel]] > 1 {
+			name = key
+		}
+		out = append(out, Target{Name: name, Labels: labels})
+	}
+	slices.SortFunc(out, func(a, b Target) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Pages returns the pages of one server that were scraped in a range, in the order of time.
+func (s *Source) Pages(ctx context.Context, t Target, r Range) ([]Page, error) {
+	selector := fmt.Sprintf(`{__name__=~"%s.+|%s"`, prefixes(), besides)
+	for _, name := range targetLabels {
+		selector += fmt.Sprintf(",%s=%q", name, string(t.Labels[name]))
+	}
+	value, err := s.query(ctx, selector+"}["+milliseconds(r)+"]", r)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, err
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {
 		return nil, fmt.Errorf("%s answered a range with a %s: is it a Prometheus server?", s.url, value.Type())
 	}
-	return matrix, nil
+	return pages(matrix, r), nil
+}
+
+// milliseconds returns the length of a range as PromQL writes it. Its beginning counts.
+func milliseconds(r Range) string { return fmt.Sprintf("%dms", r.To.Sub(r.From).Milliseconds()+1) }
+
+// query returns the value of a query at the end of a range.
+func (s *Source) query(ctx context.Context, query string, r Range) (model.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	value, _, err := s.api.Query(ctx, query, r.To, v1.WithTimeout(queryTimeout))
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return value, nil
 }
 
 // explain returns an error as one sentence with the next step.

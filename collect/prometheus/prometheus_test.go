@@ -88,16 +88,13 @@ func readPage(t *testing.T, path string) []byte {
 }
 
 // answering serves a query API whose queries have these answers, in turn.
-func answering(t *testing.T, answers ...model.Matrix) (*Source, *[]string) {
+func answering(t *testing.T, answers ...model.Value) (*Source, *[]string) {
 	t.Helper()
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.FormValue("query"))
-		answer := model.Matrix{}
-		if len(asked) <= len(answers) {
-			answer = answers[len(asked)-1]
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": answer}})
+		answer := answers[len(asked)-1]
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": answer.Type().String(), "result": answer}})
 	}))
 	t.Cleanup(server.Close)
 	s, err := Open(Options{URL: server.URL})
@@ -106,6 +103,8 @@ func answering(t *testing.T, answers ...model.Matrix) (*Source, *[]string) {
 	}
 	return s, &asked
 }
+
+var gpu7 = Target{Name: "gpu-7:8000", Labels: model.LabelSet{model.JobLabel: "vllm", model.InstanceLabel: "gpu-7:8000"}}
 
 // A page that went through Prometheus says what the server's own page says.
 func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
@@ -121,11 +120,11 @@ func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
 				t.Skipf("not a page of vLLM alone: %v", err)
 			}
 			source, _ := answering(t, scrape(t, text, "gpu-7:8000"))
-			list, err := source.Servers(t.Context(), "", whole)
-			if err != nil || len(list) != 1 || len(list[0].Pages) != 1 {
-				t.Fatalf("servers %v: %v", list, err)
+			list, err := source.Pages(t.Context(), gpu7, whole)
+			if err != nil || len(list) != 1 {
+				t.Fatalf("%d pages: %v", len(list), err)
 			}
-			if err := vllm.NewReader("").Parse(list[0].Pages[0].Text, &got); err != nil {
+			if err := vllm.NewReader("").Parse(list[0].Text, &got); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -135,69 +134,68 @@ func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
 	}
 }
 
-func TestServers(t *testing.T) {
-	labels := func(name, job, instance string, more ...string) model.Metric {
-		m := model.Metric{model.MetricNameLabel: model.LabelValue(name), model.JobLabel: model.LabelValue(job), model.InstanceLabel: model.LabelValue(instance)}
-		for i := 0; i < len(more); i += 2 {
-			m[model.LabelName(more[i])] = model.LabelValue(more[i+1])
+// labels returns the labels of a series of a target.
+func labels(name, job, instance string, more ...string) model.Metric {
+	m := model.Metric{model.JobLabel: model.LabelValue(job), model.InstanceLabel: model.LabelValue(instance)}
+	if name != "" {
+		m[model.MetricNameLabel] = model.LabelValue(name)
+	}
+	for i := 0; i < len(more); i += 2 {
+		m[model.LabelName(more[i])] = model.LabelValue(more[i+1])
+	}
+	return m
+}
+
+func TestTargets(t *testing.T) {
+	sample := func(job, instance string) *model.Sample {
+		return &model.Sample{Metric: labels("", job, instance), Value: 1}
+	}
+	scraped := model.Vector{sample("vllm", "a:1"), sample("vllm", "b:1"), sample("other", "b:1")}
+	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, scraped[:1])
+	names := func(match string) (out []string) {
+		list, err := source.Targets(t.Context(), match, whole)
+		if err != nil {
+			t.Error(err)
 		}
-		return m
-	}
-	running := model.Matrix{
-		stream(labels("vllm:num_requests_running", "vllm", "a:1", "model_name", "m"), 1, 2, 3),
-		stream(labels("vllm:num_requests_running", "vllm", "b:1", "model_name", "m"), 4),
-		stream(labels("vllm:num_requests_running", "other", "b:1", "model_name", "m"), 5),
-	}
-	besides := model.Matrix{
-		stream(labels("up", "vllm", "a:1"), 1, 1, 1),
-		stream(labels("up", "vllm", "b:1"), 1, 0, 0),
-		stream(labels("up", "vllm", "dead:1"), 0, 0, 0),
-		stream(labels("up", "vllm", "not-vllm:1"), 1, 1, 1),
-		stream(labels("process_start_time_seconds", "vllm", "a:1"), 7, 7, 7),
-	}
-	type row struct {
-		Name  string
-		Texts []string
-		Down  []bool
-	}
-	rows := func(list []Server) (out []row) {
-		for _, s := range list {
-			r := row{Name: s.Name}
-			for _, p := range s.Pages {
-				r.Texts, r.Down = append(r.Texts, string(p.Text)), append(r.Down, p.Down)
-			}
-			out = append(out, r)
+		for _, one := range list {
+			out = append(out, one.Name)
 		}
 		return out
 	}
-	const a = "process_start_time_seconds 7\nvllm:num_requests_running{model_name=\"m\"} "
-	const b = "vllm:num_requests_running{model_name=\"m\"} "
-	want := []row{
-		{"a:1", []string{a + "1\n", a + "2\n", a + "3\n"}, []bool{false, false, false}},
-		{`{instance="b:1", job="other"}`, []string{b + "5\n"}, []bool{false}},
-		{`{instance="b:1", job="vllm"}`, []string{b + "4\n", "", ""}, []bool{false, true, true}},
-		{"dead:1", []string{"", "", ""}, []bool{true, true, true}},
+	if diff := cmp.Diff([]string{"a:1", "dead:1", `{instance="b:1", job="other"}`, `{instance="b:1", job="vllm"}`}, names("")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	source, asked := answering(t, running, besides)
-	list, err := source.Servers(t.Context(), "", whole)
-	if diff := cmp.Diff(want, rows(list)); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	// Of servers that the user selects, one that is down has to have been scraped before.
+	if diff := cmp.Diff([]string{"a:1"}, names(` {instance="a:1"} `)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if every := list[0].Interval(); every != 15*time.Second {
+	for i, want := range []string{`num_requests_running"}[600001ms]`, `up{job=~"other|vllm"} == 0`, `num_requests_running",instance="a:1"}[`} {
+		if !strings.Contains((*asked)[i], want) {
+			t.Errorf("query %d: %s, want %s", i, (*asked)[i], want)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	source, asked := answering(t, model.Matrix{
+		stream(labels("vllm:num_requests_running", "vllm", "gpu-7:8000", "model_name", "m"), 1, 2),
+		stream(labels("up", "vllm", "gpu-7:8000"), 1, 1, 0),
+		stream(labels("process_start_time_seconds", "vllm", "gpu-7:8000"), 7, 7),
+	})
+	got, err := source.Pages(t.Context(), gpu7, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "process_start_time_seconds 7\nvllm:num_requests_running{model_name=\"m\"} "
+	want := []Page{{At: at(0).Time(), Text: []byte(text + "1\n")}, {At: at(1).Time(), Text: []byte(text + "2\n")}, {At: at(2).Time(), Down: true}}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b []byte) bool { return string(a) == string(b) })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if every := Interval(got); every != 15*time.Second {
 		t.Errorf("scraped every %v, want 15s", every)
 	}
-	if q := (*asked)[1]; !strings.Contains(q, `job=~"other|vllm"`) || !strings.HasSuffix(q, "[600001ms]") {
-		t.Errorf("second query %s", q)
-	}
-
-	// Of servers that the user selects, one that never had a series of the selection is none.
-	source, asked = answering(t, running[:1], besides)
-	list, err = source.Servers(t.Context(), ` {instance="a:1"} `, whole)
-	if diff := cmp.Diff(want[:1], rows(list)); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if q := (*asked)[0]; !strings.Contains(q, `,instance="a:1"}[`) {
-		t.Errorf("first query %s", q)
+	if q := (*asked)[0]; !strings.Contains(q, `,cluster="",job="vllm",instance="gpu-7:8000"}[600001ms]`) {
+		t.Errorf("query %s", q)
 	}
 }
 
@@ -207,14 +205,14 @@ func TestNativeHistogram(t *testing.T) {
 	source, _ := answering(t, model.Matrix{{Metric: name, Histograms: []model.SampleHistogramPair{{Timestamp: at(0), Histogram: &model.SampleHistogram{
 		Count: 10, Sum: 4.5, Buckets: model.HistogramBuckets{{Lower: 0, Upper: 0.25, Count: 4}, {Lower: 0.25, Upper: 1, Count: 5}},
 	}}}}})
-	list, err := source.Servers(t.Context(), "", whole)
+	list, err := source.Pages(t.Context(), gpu7, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const series = "vllm:time_to_first_token_seconds"
 	want := series + "_bucket{le=\"0.25\",model_name=\"m\"} 4\n" + series + "_bucket{le=\"1\",model_name=\"m\"} 9\n" + series + "_bucket{le=\"+Inf\",model_name=\"m\"} 10\n" +
 		series + "_count{model_name=\"m\"} 10\n" + series + "_sum{model_name=\"m\"} 4.5\n"
-	if diff := cmp.Diff(want, string(list[0].Pages[0].Text)); diff != "" {
+	if diff := cmp.Diff(want, string(list[0].Text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -249,7 +247,7 @@ func TestErrorsSayTheNextStep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = s.Servers(t.Context(), "", whole)
+			_, err = s.Targets(t.Context(), "", whole)
 			if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, collect.ErrUnreachable) != c.unreachable {
 				t.Errorf("error %v, want %q, unreachable %v", err, c.says, c.unreachable)
 			}
@@ -265,7 +263,7 @@ func TestErrorsSayTheNextStep(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err = s.Servers(ctx, "", whole); !errors.Is(err, collect.ErrUnreachable) {
+		if _, err = s.Targets(ctx, "", whole); !errors.Is(err, collect.ErrUnreachable) {
 			t.Errorf("error %v, want unreachable", err)
 		}
 	})
@@ -280,7 +278,7 @@ func TestHTTPConfiguration(t *testing.T) {
 	var got *http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
-		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"matrix","result":[]}}`))
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"vector","result":[]}}`))
 	}))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "http.yaml")
@@ -291,7 +289,7 @@ func TestHTTPConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Servers(t.Context(), "", whole); err != nil {
+	if _, err := s.Targets(t.Context(), "", whole); err != nil {
 		t.Fatal(err)
 	}
 	user, password, _ := got.BasicAuth()

@@ -89,34 +89,42 @@ func (o *Options) Span(now time.Time) (prometheus.Range, error) {
 	return r, nil
 }
 
-// Servers returns the servers that were scraped in a range. The error has the exit code.
-func (o *Options) Servers(ctx context.Context, r prometheus.Range) ([]prometheus.Server, error) {
+// Open returns a source and the servers that were scraped in a range. The error has the exit code.
+func (o *Options) Open(ctx context.Context, r prometheus.Range) (*prometheus.Source, []prometheus.Target, error) {
 	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version()})
 	if err != nil {
-		return nil, cli.Usagef("--prometheus: %w", err)
+		return nil, nil, cli.Usagef("--prometheus: %w", err)
 	}
-	list, err := source.Servers(ctx, o.Match, r)
-	switch {
-	case ctx.Err() != nil:
-		return nil, cli.Interrupted(ctx)
-	case errors.Is(err, collect.ErrUnreachable):
-		return nil, cli.Fail(cli.ExitUnreachable, err)
-	case err != nil:
-		return nil, err
-	case len(list) == 0:
+	list, err := source.Targets(ctx, o.Match, r)
+	if err == nil && len(list) == 0 {
 		selected := ""
 		if o.Match != "" {
 			selected = " that match " + o.Match
 		}
-		return nil, cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s has no series of vLLM%s from %s to %s: check that it scrapes the server, and --match and the times",
+		err = cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s has no series of vLLM%s from %s to %s: check that it scrapes the server, and --match and the times",
 			o.Prometheus, selected, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
 	}
-	return list, nil
+	return source, list, coded(ctx, err)
+}
+
+// coded returns an error of a source with its exit code.
+func coded(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return cli.Interrupted(ctx)
+	case errors.Is(err, collect.ErrUnreachable):
+		return cli.Fail(cli.ExitUnreachable, err)
+	}
+	return err
 }
 
 // Diagnose diagnoses one server in a range. given are the facts that the user gives about it. It
-// records the scrapes, unless record is nil.
-func Diagnose(given *attach.Options, from string, s *prometheus.Server, r prometheus.Range, record *session.Recorder) (engine.Diagnosis, error) {
+// records the scrapes, unless record is nil. The error has the exit code.
+func (o *Options) Diagnose(ctx context.Context, source *prometheus.Source, t prometheus.Target, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
+	pages, err := source.Pages(ctx, t, r)
+	if err != nil {
+		return engine.Diagnosis{}, coded(ctx, err)
+	}
 	var a attach.Server
 	if err := a.LearnGiven(given); err != nil {
 		return engine.Diagnosis{}, err
@@ -125,10 +133,10 @@ func Diagnose(given *attach.Options, from string, s *prometheus.Server, r promet
 		return engine.Diagnosis{}, err
 	}
 	h := &a.Header
-	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, s.Name
+	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, t.Name
 	h.GPUWhy = "Prometheus scraped the server, and not its GPU"
 	var polls []session.Poll
-	for _, p := range s.Pages {
+	for _, p := range pages {
 		at := p.At.Sub(r.From)
 		poll := session.Poll{T: at, PageT: at, Body: string(p.Text)}
 		if p.Down {
@@ -140,12 +148,10 @@ func Diagnose(given *attach.Options, from string, s *prometheus.Server, r promet
 			h.Model = given.Model
 		}
 	}
-	interval := "once"
-	if every := s.Interval(); every > 0 {
-		interval = "every " + figure.Duration(every)
-		a.Miss("what happens between scrapes", "Prometheus scraped the server "+interval, "peaks, the shortest queue and single steps are those of the scrapes")
+	if every := prometheus.Interval(pages); every > 0 {
+		a.Miss("what happens between scrapes", "Prometheus scraped the server every "+figure.Duration(every), "peaks, the shortest queue and single steps are those of the scrapes")
 	}
 	a.Miss("launch command", "Prometheus has none", "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
-	h.Notes = append(h.Notes, fmt.Sprintf("as scraped by %s from %s to %s", from, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
+	h.Notes = append(h.Notes, fmt.Sprintf("as scraped by %s from %s to %s", o.Prometheus, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
 	return session.Examine(*h, polls, session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
 }
