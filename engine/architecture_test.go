@@ -44,8 +44,8 @@ var effects = map[string][]string{
 
 // only lists packages that may be imported by one package alone.
 var only = map[string][]string{
-	"github.com/prometheus/common/expfmt":   {"collect/promtext"},
-	"github.com/prometheus/client_golang":   {"collect/prometheus"},
+	"github.com/prometheus/common/expfmt":   {"collect/promtext", "cmd/internal/exporter"},
+	"github.com/prometheus/client_golang":   {"collect/prometheus", "cmd/internal/exporter"},
 	"github.com/NVIDIA/go-nvml":             {"collect/gpu"},
 	"github.com/prometheus/procfs":          {"collect/proc"},
 	"github.com/coreos/go-systemd":          {"cmd/internal/apply/systemd"},
@@ -59,8 +59,8 @@ var only = map[string][]string{
 	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
 	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
 	// Only these open connections: the client restricted to its given address, the load generator, the exporter to the
-	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
-	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus"},
+	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. The exporter answers one. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
+	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus", "cmd/internal/exporter"},
 	// Only these attach to a running process or read its instructions.
 	"github.com/cilium/ebpf": {"collect/ggml"},
 	"golang.org/x/arch":      {"collect/ggml/binary"},
@@ -73,7 +73,7 @@ var only = map[string][]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {},
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {},
 	// cmd/internal/serverdir keeps two tuners apart with a socket of this machine without an address.
-	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir"},
+	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/exporter", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir"},
 }
 
 func TestRoomsKeepTheirWalls(t *testing.T) {

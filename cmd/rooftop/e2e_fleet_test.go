@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -132,6 +133,52 @@ func TestE2EFleet(t *testing.T) {
 			}
 		})
 	}
+	tool := filepath.Join(programs, "root", "usr", "bin", "promtool")
+	t.Run("exporter", func(t *testing.T) {
+		address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+		spawn(t, "exporter", "--prometheus", stores["Prometheus"], "--since", "85s", "--listen", address)
+		page := ""
+		for began := time.Now(); !strings.Contains(page, "rooftop_diagnosis_timestamp_seconds "); time.Sleep(200 * time.Millisecond) {
+			if time.Since(began) > soon {
+				t.Fatalf("no diagnosis after %v:\n%s", soon, page)
+			}
+			response, err := http.Get("http://" + address + "/metrics")
+			if err != nil {
+				continue
+			}
+			text, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			page = string(text)
+		}
+		for _, want := range []string{`state="hung"`, `state="down"`, `flag="--max-num-seqs",from="8"`, `rooftop_group_finding{finding="one-ill"`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("no %s in\n%s", want, page)
+			}
+		}
+		check := exec.Command(tool, "check", "metrics")
+		check.Stdin = strings.NewReader(page)
+		if said, err := check.CombinedOutput(); err != nil || len(said) > 0 {
+			t.Errorf("promtool check metrics: %v\n%s", err, said)
+		}
+	})
+	t.Run("rules", func(t *testing.T) {
+		test, err := os.ReadFile("testdata/alerts_test.yml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string][]byte{"rules.yml": rooftop(t, "rules").stdout, "alerts_test.yml": test} {
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, args := range [][]string{{"check", "rules", "rules.yml"}, {"test", "rules", "alerts_test.yml"}} {
+			cmd := exec.Command(tool, args...)
+			cmd.Dir = dir
+			if said, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)
+			}
+		}
+	})
 }
 
 // awaitAnswer waits until one of the addresses answers.

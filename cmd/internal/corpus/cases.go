@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report",
+		"", "diagnose", "fleet", "exporter", "rules", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
 		"completion",
 	}

@@ -1,0 +1,136 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/fleet"
+)
+
+// replayed returns the diagnosis of a recording of the repository.
+func replayed(t *testing.T, name string) engine.Diagnosis {
+	t.Helper()
+	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "recordings", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rec, err := session.OpenRecording(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := session.Replay(rec, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// metrics returns the exporter's page without comments and its own process.
+func metrics(t *testing.T, e *Exporter) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- e.Serve(ctx, l) }()
+	response, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "rooftop_") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+func TestMetrics(t *testing.T) {
+	e := New("1.2.3")
+	slots := replayed(t, "slots4-cpu.gz")
+	ill := fleet.Server{Name: "b:1"}
+	ill.Outcome, ill.Condition = engine.OutcomeUnhealthy, engine.Condition{State: engine.Dead, Reason: "x"}
+	ill.Measured = slots.Measured
+	idle := fleet.Server{Name: "c:1"}
+	idle.Outcome = engine.OutcomeNoLoad
+	e.mu.Lock()
+	e.servers, e.ended = []fleet.Server{{Name: "a:1", Diagnosis: slots}, ill, idle}, time.Unix(1_800_000_000, 0)
+	e.mu.Unlock()
+	page := metrics(t, e)
+	for _, want := range []string{
+		`rooftop_build_info{version="1.2.3"} 1`,
+		`rooftop_diagnosis_timestamp_seconds 1.8e+09`,
+		`rooftop_finding{finding="concurrency-saturation",server="a:1"} 1`,
+		`rooftop_predicted_output_gain_ratio{bound="low",server="a:1"}`,
+		`rooftop_recommended_change_info{finding="concurrency-saturation",flag="--max-num-seqs",from="4",kind="flag",server="a:1",to="32"} 1`,
+		`rooftop_server_evaluable{server="a:1"} 1`,
+		`rooftop_server_evaluable{server="c:1"} 0`,
+		`rooftop_server_ill{server="b:1",state="dead"} 1`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	for _, none := range []string{`rooftop_output_tokens_per_second{server="b:1"}`, `rooftop_ceiling`, `NaN`, "rooftop_predicted_savings"} {
+		if strings.Contains(page, none) {
+			t.Errorf("%s in\n%s", none, page)
+		}
+	}
+}
+
+// What failed, or has not happened yet, leaves no server that looks well.
+func TestFailureLeavesNoServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New("1.2.3")
+		ctx, cancel := context.WithCancel(t.Context())
+		answers := make(chan error)
+		var told []error
+		go e.Run(ctx, func(context.Context) ([]fleet.Server, error) {
+			return []fleet.Server{{Name: "a:1"}}, <-answers
+		}, time.Minute, func(err error) { told = append(told, err) })
+		state := func() (servers int, failed float64, ended time.Time) {
+			synctest.Wait()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return len(e.servers), e.failed, e.ended
+		}
+		if n, _, ended := state(); n != 0 || !ended.IsZero() {
+			t.Errorf("%d servers before the first diagnosis, %v", n, ended)
+		}
+		answers <- nil
+		if n, failed, ended := state(); n != 1 || failed != 0 || ended.IsZero() {
+			t.Errorf("%d servers, %v failures, %v", n, failed, ended)
+		}
+		answers <- errors.New("unreachable")
+		if n, failed, _ := state(); n != 0 || failed != 1 || len(told) != 1 {
+			t.Errorf("after a failure: %d servers, %v failures, told %v", n, failed, told)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/exporter"
+	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine/fleet"
+)
+
+// leastPause is the shortest pause between diagnoses.
+const leastPause = 5 * time.Second
+
+func newExporter(w *cli.World) *cobra.Command {
+	given := attach.Options{Env: w.Env}
+	var past scraped.Options
+	var listen string
+	var pause time.Duration
+	c := newCommand("exporter", noArgs, func(c *cobra.Command, _ []string) error {
+		source, err := exported(&given, &past)
+		switch {
+		case err != nil:
+			return err
+		case pause < leastPause:
+			return cli.Usagef("--pause %v is too short: at least %v", pause, leastPause)
+		}
+		return export(c.Context(), w, source, listen, pause)
+	})
+	g := cli.GroupFlags(c)
+	f := g.Group("The exporter")
+	f.StringVar(&listen, "listen", "127.0.0.1:9842", "`ADDRESS` to answer /metrics on")
+	f.DurationVar(&pause, "pause", time.Minute, "`TIME` between the end of a diagnosis and the next")
+	given.RegisterServer(g)
+	given.RegisterRun(g, 30*time.Second, "of a diagnosis")
+	past.Register(g.Group("Many servers, by Prometheus"))
+	given.RegisterUnread(g)
+	g.Done()
+	return c
+}
+
+// exported returns what diagnoses the servers again and again: those that Prometheus scrapes, or one
+// beside the exporter.
+func exported(given *attach.Options, past *scraped.Options) (exporter.Source, error) {
+	if _, err := past.Span(time.Now()); err != nil {
+		return nil, err
+	}
+	switch {
+	case past.From != "" || past.To != "":
+		return nil, cli.Usagef("exporter: --from and --to name a time in the past; give --since")
+	case given.Record != "":
+		return nil, cli.Usagef("exporter: --record records one diagnosis; use rooftop diagnose --record")
+	}
+	if err := given.Check(); err != nil {
+		return nil, err
+	}
+	if past.Prometheus != "" {
+		if err := given.KnownGPU(); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) ([]fleet.Server, error) {
+			span, err := past.Span(time.Now())
+			if err != nil {
+				return nil, err
+			}
+			return diagnoseFleet(ctx, given, past, span)
+		}, nil
+	}
+	return func(ctx context.Context) ([]fleet.Server, error) {
+		server, err := attach.Open(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		defer server.Close()
+		d, err := session.Measure(ctx, plan(server, given, nil, nil))
+		return []fleet.Server{{Name: server.Target.String(), Diagnosis: d}}, err
+	}, nil
+}
+
+// export serves what a source finds until a signal ends it.
+func export(ctx context.Context, w *cli.World, source exporter.Source, address string, pause time.Duration) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return cli.Usagef("--listen %s: %w", address, err)
+	}
+	w.Notef("metrics at http://%s/metrics", l.Addr())
+	e := exporter.New(cli.Version())
+	go e.Run(ctx, source, pause, func(err error) { w.Notef("%v", err) })
+	if err := e.Serve(ctx, l); err != nil {
+		return err
+	}
+	return cli.Interrupted(ctx)
+}
