@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -70,23 +69,34 @@ func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *sc
 	if err := cmp.Or(o.Check(), o.KnownGPU()); err != nil {
 		return err
 	}
-	file, err := createRecord(o.Record)
+	d, err := recorded(w, o, func(r *session.Recorder) (engine.Diagnosis, error) { return diagnoseOne(ctx, o, past, span, r) })
 	if err != nil {
 		return err
 	}
-	d, err := diagnoseOne(ctx, o, past, span, file.recorder())
+	return cli.Exit(outcomeCode(d))
+}
+
+// recorded prints the diagnosis of a run, which it records if the user asks for it.
+func recorded(w *cli.World, o *attach.Options, run func(*session.Recorder) (engine.Diagnosis, error)) (*engine.Diagnosis, error) {
+	// Create the file before any request to the server, so that an invalid name is reported at
+	// once.
+	file, err := createRecord(o.Record)
+	if err != nil {
+		return nil, err
+	}
+	d, err := run(file.recorder())
 	if err != nil {
 		file.discard()
-		return err
+		return nil, err
 	}
 	recordErr := file.close()
 	if err := write(w, &o.Output, &d, o.Ceiling); err != nil {
-		return err
+		return nil, err
 	}
 	if recordErr != nil {
-		return fmt.Errorf("recording %s: %w", o.Record, recordErr)
+		return nil, fmt.Errorf("recording %s: %w", o.Record, recordErr)
 	}
-	return cli.Exit(outcomeCode(&d))
+	return &d, nil
 }
 
 // diagnoseOne diagnoses the one server that was scraped, or that is selected.
@@ -98,7 +108,7 @@ func diagnoseOne(ctx context.Context, o *attach.Options, past *scraped.Options, 
 	if len(list) > 1 {
 		var names []string
 		for _, t := range list {
-			names = append(names, fmt.Sprintf("  --match 'instance=%q'", t.Labels[model.InstanceLabel]))
+			names = append(names, "  --match '"+t.Match()+"'")
 		}
 		return engine.Diagnosis{}, cli.Usagef("%d servers of vLLM were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
 	}
@@ -112,37 +122,27 @@ func diagnose(ctx context.Context, w *cli.World, o *attach.Options) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	// Create the file before any request to the server, so that an invalid name is reported at
-	// once.
-	file, err := createRecord(o.Record)
+	var server *attach.Server
+	d, err := recorded(w, o, func(r *session.Recorder) (engine.Diagnosis, error) {
+		var err error
+		if server, err = attach.Open(ctx, o); err != nil {
+			return engine.Diagnosis{}, err
+		}
+		show := &measuring{Progress: cli.NewProgress(w, &o.Output)}
+		defer show.Done()
+		return session.Measure(ctx, plan(server, o, r, show.update))
+	})
+	if server != nil {
+		defer server.Close()
+	}
 	if err != nil {
 		return err
-	}
-	server, err := attach.Open(ctx, o)
-	if err != nil {
-		file.discard()
-		return err
-	}
-	defer server.Close()
-	show := &measuring{Progress: cli.NewProgress(w, &o.Output)}
-	d, err := session.Measure(ctx, plan(server, o, file.recorder(), show.update))
-	show.Done()
-	if err != nil {
-		file.discard()
-		return err
-	}
-	recordErr := file.close()
-	if err := write(w, &o.Output, &d, o.Ceiling); err != nil {
-		return err
-	}
-	if recordErr != nil {
-		return fmt.Errorf("recording %s: %w", o.Record, recordErr)
 	}
 	if ended := cli.SignalCode(ctx); ended != 0 {
 		return cli.Exit(ended)
 	}
 	offerScreen(w, o, server)
-	return cli.Exit(outcomeCode(&d))
+	return cli.Exit(outcomeCode(d))
 }
 
 // offerScreen ends a report on a terminal with a hint at the live screen.

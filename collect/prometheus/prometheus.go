@@ -94,6 +94,17 @@ type Target struct {
 	Labels model.LabelSet
 }
 
+// Match returns the label matchers that select the target alone, as --match takes them.
+func (t Target) Match() string {
+	var list []string
+	for _, name := range targetLabels {
+		if v := t.Labels[name]; v != "" && (name == model.InstanceLabel || t.Name != string(t.Labels[model.InstanceLabel])) {
+			list = append(list, fmt.Sprintf("%s=%q", name, string(v)))
+		}
+	}
+	return strings.Join(list, ",")
+}
+
 // targetLabels are the labels of a target.
 var targetLabels = [...]model.LabelName{"cluster", model.JobLabel, model.InstanceLabel}
 

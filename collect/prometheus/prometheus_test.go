@@ -158,15 +158,18 @@ func TestTargets(t *testing.T) {
 			t.Error(err)
 		}
 		for _, one := range list {
-			out = append(out, one.Name)
+			out = append(out, one.Name+" by "+one.Match())
 		}
 		return out
 	}
-	if diff := cmp.Diff([]string{"a:1", "dead:1", `{instance="b:1", job="other"}`, `{instance="b:1", job="vllm"}`}, names("")); diff != "" {
+	if diff := cmp.Diff([]string{
+		`a:1 by instance="a:1"`, `dead:1 by instance="dead:1"`,
+		`{instance="b:1", job="other"} by job="other",instance="b:1"`, `{instance="b:1", job="vllm"} by job="vllm",instance="b:1"`,
+	}, names("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Of servers that the user selects, one that is down has to have been scraped before.
-	if diff := cmp.Diff([]string{"a:1"}, names(` {instance="a:1"} `)); diff != "" {
+	if diff := cmp.Diff([]string{`a:1 by instance="a:1"`}, names(` {instance="a:1"} `)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for i, want := range []string{`num_requests_running"}[600001ms]`, `up{job=~"other|vllm"} == 0`, `num_requests_running",instance="a:1"}[`} {
