@@ -211,6 +211,28 @@ func TestATunnelToAPodLeadsToNoOther(t *testing.T) {
 	}
 }
 
+// The connection to a pod that is gone is closed, and no other: a silent API server says nothing of a pod.
+func TestGonePods(t *testing.T) {
+	there := `{"items":[` + strings.Replace(pod("vllm-1", "[]", ready), `"metadata":{`, `"metadata":{"uid":"2",`, 1) + `]}`
+	for _, c := range []struct {
+		name, answer string
+		uid          types.UID
+		want         bool
+	}{
+		{"there", there, "2", false},
+		{"another of its name", there, "1", true},
+		{"deleted", `{"items":[]}`, "2", true},
+		{"unknown", `no JSON`, "2", false},
+	} {
+		w := api{"/api/v1/namespaces/llm/pods": c.answer}.workload(t, "statefulset/vllm")
+		p := new(Pod)
+		p.Metadata.Name, p.Metadata.UID = "vllm-1", c.uid
+		if got := w.gone(t.Context(), p); got != c.want {
+			t.Errorf("%s: gone %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestOwnersOfObjects(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`:                                        "helm upgrade",

@@ -18,7 +18,7 @@ import (
 
 // Tunnel is an address of this machine that leads to the server in one pod of a workload, through the API
 // server, as kubectl port-forward does. When the pod is gone it leads to another one, unless it is of one pod
-// only. Polling costs the API server one connection, and no requests.
+// only. Polling costs the API server one connection, and a request every ten seconds.
 type Tunnel struct {
 	w        *Workload
 	only     *Pod // nil if it may lead to any pod of the workload
@@ -181,9 +181,39 @@ func (t *Tunnel) connect(ctx context.Context) error {
 			return fmt.Errorf("pod %s cannot be reached through the API server: %w", pod.Metadata.Name, err)
 		}
 		t.conn, t.port = conn, container.port()
+		go t.watch(conn, pod)
 		return nil
 	}()
 	return t.why
+}
+
+// watchEvery is the time between two looks at the pod of a connection.
+const watchEvery = 10 * time.Second
+
+// watch closes the connection to a pod that is gone. Its streams need not end by themselves: requests that
+// the pod had not answered waited for ever, and so did the clients of a load.
+func (t *Tunnel) watch(conn httpstream.Connection, pod *Pod) {
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-conn.CloseChan():
+			return
+		case <-time.After(watchEvery):
+		}
+		if t.w.gone(t.ctx, pod) {
+			_ = conn.Close()
+			return
+		}
+	}
+}
+
+// gone reports whether a pod is known to be there no more.
+func (w *Workload) gone(ctx context.Context, pod *Pod) bool {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	list, err := w.list(ctx, "fieldSelector", "metadata.name="+pod.Metadata.Name)
+	return err == nil && (len(list) == 0 || list[0].Metadata.UID != pod.Metadata.UID)
 }
 
 // pod returns the pod that requests should be sent to, which is ready.
