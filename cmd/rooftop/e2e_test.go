@@ -298,7 +298,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 3*time.Second)
 		// Of a server that was away for a quarter of the run nothing is said.
-		long := min(max(2*time.Minute, 6*s.took).Round(time.Second), 5*time.Minute)
+		long := min(max(2*time.Minute, 5*s.took).Round(time.Second), 5*time.Minute)
 		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", long.String(), "--json")
 		time.Sleep(12 * time.Second)
 		s.kill()
