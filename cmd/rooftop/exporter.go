@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/exporter"
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
@@ -72,14 +75,21 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 			return diagnoseFleet(ctx, given, past, span)
 		}, nil
 	}
+	known := given.URL // the server's name, once it is known
 	return func(ctx context.Context) ([]fleet.Server, error) {
 		server, err := attach.Open(ctx, given)
+		if errors.Is(err, collect.ErrUnreachable) && known != "" {
+			down := fleet.Server{Name: known}
+			down.Outcome, down.Condition = engine.OutcomeUnhealthy, engine.Condition{State: engine.Down, Reason: err.Error()}
+			return []fleet.Server{down}, nil
+		}
 		if err != nil {
 			return nil, err
 		}
+		known = server.Target.String()
 		defer server.Close()
 		d, err := session.Measure(ctx, plan(server, given, nil, nil))
-		return []fleet.Server{{Name: server.Target.String(), Diagnosis: d}}, err
+		return []fleet.Server{{Name: known, Diagnosis: d}}, err
 	}, nil
 }
 

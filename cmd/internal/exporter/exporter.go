@@ -149,9 +149,9 @@ func (e *Exporter) Collect(ch chan<- prometheus.Metric) {
 	for i := range e.servers {
 		s := &e.servers[i]
 		gauge(info, 1, s.Name, s.Target.Model, s.Target.EngineVersion, s.Facts.GPUName.Value)
-		judged := 1.0
-		if s.Outcome == engine.OutcomeNoLoad || s.Outcome == engine.OutcomeNotEvaluable {
-			judged = 0
+		judged := 0.0
+		if s.Outcome == engine.OutcomeHealthy || s.Outcome == engine.OutcomeRecommendation {
+			judged = 1
 		}
 		gauge(evaluable, judged, s.Name)
 		if s.Condition.Ill() {

@@ -89,6 +89,7 @@ func TestMetrics(t *testing.T) {
 		`rooftop_predicted_output_gain_ratio{bound="low",server="a:1"}`,
 		`rooftop_recommended_change_info{finding="concurrency-saturation",flag="--max-num-seqs",from="4",kind="flag",server="a:1",to="32"} 1`,
 		`rooftop_server_evaluable{server="a:1"} 1`,
+		`rooftop_server_evaluable{server="b:1"} 0`,
 		`rooftop_server_evaluable{server="c:1"} 0`,
 		`rooftop_server_ill{server="b:1",state="dead"} 1`,
 	} {
