@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,10 +62,13 @@ func (c cluster) testCanaries(t *testing.T) {
 			d := c.create(t, "Deployment", "canary-"+k.name, k.port, replicas, "10m").up(replicas)
 			d.balance(replicas, k.port, k.prompts)
 			before := d.stated()
-			out, _ := d.tune("--canary").Output()
+			var problems bytes.Buffer
+			cmd := d.tune("--canary", "--longest", "60s")
+			cmd.Stderr = &problems
+			out, _ := cmd.Output()
 			events := eventsOf(t, out)
 			if !strings.Contains(told(events), k.said) {
-				t.Errorf("%q is not said", k.said)
+				t.Errorf("%q is not said: %s", k.said, problems.String())
 			}
 			if left := d.canaries(); len(left) > 0 {
 				t.Errorf("%v is left", left)

@@ -250,8 +250,8 @@ func (t *Tunnel) pod(ctx context.Context) (*Pod, error) {
 	return &pods[0], nil
 }
 
-// connectWithin limits a connection to a pod.
-const connectWithin = 10 * time.Second
+// connectWithin limits a connection to a pod, which takes long on a busy node.
+const connectWithin = 20 * time.Second
 
 // dialed connects to a pod, which the library does without a limit in time.
 func dialed(d httpstream.Dialer) (httpstream.Connection, string, error) {
