@@ -14,9 +14,9 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/optrace/glossary"
 	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
@@ -44,7 +44,7 @@ type word struct {
 // vocabularies returns the words of the loop, then of probes and observations, then of traces.
 func vocabularies() []reference.Vocabulary {
 	return []reference.Vocabulary{
-		{Used: "rooftop diagnose and tune", Terms: loop.Terms()},
+		{Used: "rooftop diagnose and tune", Terms: tuning.Terms()},
 		{Used: "rooftop probe, observe and load", Terms: capture.Terms()},
 		{Used: "rooftop trace", Terms: glossary.Terms()},
 	}

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
 // TestTerms checks that each word leads to one term, including the terms of the loop, and that the
 // text of a warning says when it is given and what to do.
 func TestTerms(t *testing.T) {
 	of := map[string]string{}
-	for _, e := range append(loop.Terms(), Terms()...) {
+	for _, e := range append(tuning.Terms(), Terms()...) {
 		for _, word := range append([]string{e.Name}, e.Also...) {
 			word = strings.ToLower(word)
 			if of[word] != "" {

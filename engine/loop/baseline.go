@@ -217,11 +217,11 @@ func (b *baselines) precision() float64 {
 	if b.plan.Precision > 0 {
 		return b.plan.Precision
 	}
-	return defaultPrecision
+	return DefaultPrecision
 }
 
-// defaultPrecision is the default of engine/verdict.
-const defaultPrecision = 0.03
+// DefaultPrecision is the default of engine/verdict.
+const DefaultPrecision = 0.03
 
 // compareStarts compares two sides by what was measured alone, without the spread of restarts.
 func (b *baselines) compareStarts(before, after *verdict.Side) verdict.Result {
@@ -471,7 +471,7 @@ func poolFilling(windows []engine.Window) bool {
 			usage = append(usage, w.KV.V)
 		}
 	}
-	if len(usage) <= settleLeast {
+	if len(usage) <= SettleLeast {
 		return false
 	}
 	_, slope := stat.Line(usage)

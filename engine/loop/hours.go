@@ -18,7 +18,7 @@ func (b *budget) longestChange() time.Duration {
 }
 
 func (b *budget) longestWithoutCanary() time.Duration {
-	return 2*b.assumedDowntime() + settleMost + b.plan.Longest
+	return 2*b.assumedDowntime() + SettleMost + b.plan.Longest
 }
 
 // changeFitsHours reports whether a complete change still fits into the hours.

@@ -24,21 +24,21 @@ type settling struct {
 }
 
 const (
-	// settleLeast is the number of windows with moving tokens that a steady server needs;
+	// SettleLeast is the number of windows with moving tokens that a steady server needs;
 	// settleLook is the number of windows examined.
-	settleLeast = 3
+	SettleLeast = 3
 	settleLook  = 5
-	// settleMost is how long a server under load may take to become steady. After that it is
+	// SettleMost is how long a server under load may take to become steady. After that it is
 	// measured anyway.
-	settleMost = 30 * time.Second
+	SettleMost = 30 * time.Second
 	// settleDrift is the change over the examined windows, as a share of their mean, that
 	// counts as steady whatever their scatter; settleScatter is the change that does so in
 	// standard deviations of their scatter.
 	settleDrift   = 0.10
 	settleScatter = 1.5
-	// settleRequestShare is the share of the requests before the restart that must be back: clients
+	// SettleRequestShare is the share of the requests before the restart that must be back: clients
 	// reconnect one after the other.
-	settleRequestShare = 0.7
+	SettleRequestShare = 0.7
 	// settleThroughputShare is the share of the previous throughput that shows that the load is back even
 	// with fewer requests: a faster server holds fewer.
 	settleThroughputShare = 1 - effect.ThroughputShift
@@ -54,7 +54,7 @@ func steady(windows []engine.Window, before *engine.Diagnosis) (ok bool, why str
 	if len(moved) == 0 {
 		return false, waitsForLoad
 	}
-	if len(moved) < settleLeast {
+	if len(moved) < SettleLeast {
 		return false, "warming up"
 	}
 	look := moved[max(0, len(moved)-settleLook):]
@@ -78,10 +78,10 @@ const waitsForLoad = "waiting for load: no tokens move"
 // latestHaveNoTrend checks the latest three windows strictly, and then all of them: a server that was
 // still warming up in the first is steady if the last three agree.
 func latestHaveNoTrend(values []float64, slack float64) bool {
-	if len(values) > settleLeast && hasNoTrend(values, slack) {
+	if len(values) > SettleLeast && hasNoTrend(values, slack) {
 		return true
 	}
-	return hasNoTrend(values[len(values)-settleLeast:], slack)
+	return hasNoTrend(values[len(values)-SettleLeast:], slack)
 }
 
 // latestMoving returns the windows at the end in which tokens moved.
@@ -121,7 +121,7 @@ func hasNoTrend(values []float64, slack float64) bool {
 	if drift <= max(settleDrift*math.Abs(mean), slack) {
 		return true
 	}
-	if len(values) <= settleLeast {
+	if len(values) <= SettleLeast {
 		return false
 	}
 	squares := 0.0
@@ -142,7 +142,7 @@ func loadBack(asked, rate []float64, before *engine.Diagnosis) bool {
 	tokens := before.Quantity("generation_tokens_per_s").Value
 	now, _ := stat.Line(asked)
 	pace, _ := stat.Line(rate)
-	return !then.OK || now >= settleRequestShare*then.V || tokens.OK && pace >= settleThroughputShare*tokens.V
+	return !then.OK || now >= SettleRequestShare*then.V || tokens.OK && pace >= settleThroughputShare*tokens.V
 }
 
 // barelyLoaded reports whether the server has hardly any load and throughput compared with
@@ -156,8 +156,8 @@ func barelyLoaded(windows []engine.Window, before *engine.Diagnosis) bool {
 			n++
 		}
 	}
-	if before == nil || n < settleLeast {
-		return n < settleLeast
+	if before == nil || n < SettleLeast {
+		return n < SettleLeast
 	}
 	asked, rate = asked/n, rate/n
 	then, tokens := search.Demand(before), before.Quantity("generation_tokens_per_s").Value
@@ -180,7 +180,7 @@ func (s *settling) startSettling() {
 func (s *settling) settlingWindow() {
 	windows := s.current.windowsFrom(s.current.from)
 	ok, why := steady(windows, s.trials.before)
-	recent := latestWindows(windows, settleMost)
+	recent := latestWindows(windows, SettleMost)
 	switch {
 	case len(recent) == 0 || firstMoving(recent) < 0:
 		s.loaded = 0
@@ -192,7 +192,7 @@ func (s *settling) settlingWindow() {
 	case ok:
 		s.finishSettling("steady after " + figure.Elapsed(s.now-s.since))
 	case s.loaded == 0:
-	case s.now-s.loaded < settleMost-engine.WindowLength:
+	case s.now-s.loaded < SettleMost-engine.WindowLength:
 	case barelyLoaded(recent, s.trials.before):
 		s.current.waitingFor = "waiting for the load to return: most clients are not back yet"
 	default:
@@ -217,8 +217,8 @@ func (s *settling) finishSettling(text string) {
 // settleLength returns the longest duration of the settling, 0 without load or with too little
 // load to compare.
 func (s *settling) settleLength() time.Duration {
-	if s.loaded == 0 || s.now-s.loaded > settleMost {
+	if s.loaded == 0 || s.now-s.loaded > SettleMost {
 		return 0
 	}
-	return s.loaded - s.since + settleMost
+	return s.loaded - s.since + SettleMost
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/rules"
 )
 
 func TestExplainEverything(t *testing.T) {
 	var index bytes.Buffer
-	terms := slices.Concat(loop.Terms(), capture.Terms())
+	terms := slices.Concat(tuning.Terms(), capture.Terms())
 	if err := WriteIndex(&index, rules.Explanations(), []Vocabulary{{Used: "rooftop trace", Terms: terms}}, catalog.Default().Metrics(), Options{Options: render.Options{}}); err != nil {
 		t.Fatal(err)
 	}

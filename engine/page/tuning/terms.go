@@ -1,4 +1,4 @@
-package loop
+package tuning
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// Terms returns the terms of the loop and of its ceilings, in the order in which they are
+// Terms returns the terms of tuning and of its ceilings, in the order in which they are
 // encountered.
 func Terms() []engine.Term {
 	return []engine.Term{
@@ -60,10 +61,10 @@ func Terms() []engine.Term {
 		}},
 		{Name: "settling", Also: []string{"steady", "warm-up"}, Meaning: []string{
 			fmt.Sprintf("After a restart nothing counts until at least %d windows with moving tokens show no trend of requests or throughput beyond their own scatter, and %s of the requests are back. A load that is not steady after %.0f s is measured anyway, and the verdict says so.",
-				settleLeast, figure.PercentSign(settleRequestShare), settleMost.Seconds()),
+				loop.SettleLeast, figure.PercentSign(loop.SettleRequestShare), loop.SettleMost.Seconds()),
 		}},
 		{Name: "direction", Also: []string{"verdict", "better", "worse", "plateau", "veto", "not comparable", "inconclusive"}, Meaning: []string{
-			fmt.Sprintf("The direction of the goal (output, unless --goal says otherwise) with its interval, which repeats of one configuration would leave in one case of twenty: the scatter of the measurement, which measuring on narrows, and that of restarts, which it does not. A difference within %s does not matter (--precision).", figure.PercentSign(defaultPrecision)),
+			fmt.Sprintf("The direction of the goal (output, unless --goal says otherwise) with its interval, which repeats of one configuration would leave in one case of twenty: the scatter of the measurement, which measuring on narrows, and that of restarts, which it does not. A difference within %s does not matter (--precision).", figure.PercentSign(loop.DefaultPrecision)),
 			"better: the whole interval lies above zero, and matters. worse: it lies below; the loop asks whether to revert, and reverts by itself with --auto.",
 			"plateau: there is no difference that matters. unresolved (inconclusive in JSON): noise hides whether there is one. Neither is kept: the next change reverts it.",
 			"not comparable: the load differs by as much as explains the difference.",
@@ -85,7 +86,7 @@ func Terms() []engine.Term {
 			"'or more': requests waited before and none does now, so that the load, and not the server, sets what was measured after.",
 		}},
 		{Name: "precision", Also: []string{"--precision"}, Meaning: []string{
-			fmt.Sprintf("The difference that matters: %s unless --precision says otherwise. A trial ends where its interval lies on one side of it, or within it.", figure.PercentSign(defaultPrecision)),
+			fmt.Sprintf("The difference that matters: %s unless --precision says otherwise. A trial ends where its interval lies on one side of it, or within it.", figure.PercentSign(loop.DefaultPrecision)),
 		}},
 		{Name: "look", Also: []string{"looks", "trial", "needs"}, Meaning: []string{
 			"A trial is judged after times that are fixed before it begins, each half as long again as the one before. It ends at the first look that decides, or where measuring on cannot decide; 'needs' says what a look still waits for.",
@@ -120,7 +121,7 @@ func Terms() []engine.Term {
 		{Name: "autopilot", Also: []string{"auto", "--auto", "hold", "countdown", "restarts", "downtime", "limits", "watching"}, Meaning: []string{
 			"tune --auto announces each change, counts down, applies it, and keeps it only if it is better; otherwise it reverts. Restarts and downtime are limited, reverts included.",
 			"x pauses it before its next change, and resumes it. Quitting reverts to the kept configuration first.",
-			fmt.Sprintf("A kept change is watched for %.0f s before another change is made: crashes under load come late.", DefaultStable.Seconds()),
+			fmt.Sprintf("A kept change is watched for %.0f s before another change is made: crashes under load come late.", loop.DefaultStable.Seconds()),
 		}},
 		{Name: "predicted", Also: []string{"prediction"}, Meaning: []string{
 			"The range written down before the change, from the physical model scaled by the measured step: it contains the outcome in four of five cases. 'within the predicted range' says that the measurement lies within it.",
