@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,13 +113,13 @@ var exited = regexp.MustCompile(`\[exit \d+, tty \w+\]`)
 
 // ended waits for the end of rooftop and holds the terminal that it leaves
 // against the one it found. It returns the normal screen.
-func (x *screen) ended(code int) string {
+func (x *screen) ended(codes ...int) string {
 	x.t.Helper()
 	x.AwaitThat("an exit code", soon, exited.MatchString)
 	x.AwaitNormal(soon)
 	left := x.History()
-	if want := fmt.Sprintf("[exit %d, tty same]", code); !strings.Contains(left, want) {
-		x.t.Errorf("want %s:\n%s", want, tmuxtest.Boxed(left))
+	if !slices.ContainsFunc(codes, func(code int) bool { return strings.Contains(left, fmt.Sprintf("[exit %d, tty same]", code)) }) {
+		x.t.Errorf("want one of the exit codes %v, and the same terminal:\n%s", codes, tmuxtest.Boxed(left))
 	}
 	if !x.Cursor() {
 		x.t.Error("the cursor is hidden")
