@@ -135,14 +135,7 @@ func (o *Options) Diagnose(ctx context.Context, source *prometheus.Source, t pro
 	h := &a.Header
 	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, t.Name
 	h.GPUWhy = "Prometheus scraped the server, and not its GPU"
-	var polls []session.Poll
 	for _, p := range pages {
-		at := p.At.Sub(r.From)
-		poll := session.Poll{T: at, PageT: at, Body: string(p.Text)}
-		if p.Down {
-			poll.Body, poll.PageErr = "", "Prometheus could not scrape the server"
-		}
-		polls = append(polls, poll)
 		h.Target.Simulated = h.Target.Simulated || vllm.Simulated(p.Text)
 		if given.Model != "" && strings.Contains(string(p.Text), fmt.Sprintf("model_name=%q", given.Model)) {
 			h.Model = given.Model
@@ -153,5 +146,29 @@ func (o *Options) Diagnose(ctx context.Context, source *prometheus.Source, t pro
 	}
 	a.Miss("launch command", "Prometheus has none", "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
 	h.Notes = append(h.Notes, fmt.Sprintf("as scraped by %s from %s to %s", o.Prometheus, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
-	return session.Examine(*h, polls, session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
+	return session.Examine(*h, polls(pages, r), session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
+}
+
+// missedScrapes is the number of scrapes without which a server is no longer scraped at the end of a range.
+const missedScrapes = 3
+
+// polls returns the scrapes of a server as polls. A server that is no longer scraped at the end, such as one
+// whose target was removed, ends with a poll that failed: what it did before is not what it does now.
+func polls(pages []prometheus.Page, r prometheus.Range) []session.Poll {
+	var out []session.Poll
+	add := func(at time.Duration, text, failed string) {
+		out = append(out, session.Poll{T: at, PageT: at, Body: text, PageErr: failed})
+	}
+	for _, p := range pages {
+		if p.Down {
+			add(p.At.Sub(r.From), "", "Prometheus could not scrape the server")
+		} else {
+			add(p.At.Sub(r.From), string(p.Text), "")
+		}
+	}
+	every := prometheus.Interval(pages)
+	if n := len(pages); every > 0 && r.To.Sub(pages[n-1].At) > missedScrapes*every {
+		add(r.To.Sub(r.From), "", "Prometheus no longer scrapes the server")
+	}
+	return out
 }
