@@ -108,7 +108,7 @@ func workloads() []workload {
 				Clients: 16, PromptTokens: loadgen.Fixed(600), OutputTokens: loadgen.Fixed(40), SharedPrefixTokens: 512,
 				Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 8,
 			},
-			bad: []string{"--num-gpu-blocks-override", "24", "--no-enable-prefix-caching"},
+			bad: []string{"--num-gpu-blocks-override", "24", "--no-enable-prefix-caching", "--max-model-len", "1024"}, // 24 blocks hold less than the model's own length
 			grid: []axis{
 				{"--num-gpu-blocks-override", []string{"24", ""}},
 				{"--no-enable-prefix-caching", []string{"", "on"}},
