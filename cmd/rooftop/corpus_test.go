@@ -126,3 +126,24 @@ func noOrphans(t *testing.T, held string, cases map[string]bool) {
 		}
 	}
 }
+
+// TestEveryRecordingIsReplayed checks that no recording is kept without a case of the corpus that reads it:
+// those of an older rooftop are to be read for ever.
+func TestEveryRecordingIsReplayed(t *testing.T) {
+	list, err := os.ReadDir(filepath.Join("..", "..", "testdata", "recordings"))
+	if err != nil || len(list) < 20 {
+		t.Fatalf("%d recordings: %v", len(list), err)
+	}
+	var lines strings.Builder
+	for _, c := range corpus.Cases() {
+		if !c.Heavy {
+			lines.WriteString(strings.Join(c.Lines, " ") + " ")
+		}
+	}
+	for _, e := range list {
+		// TestRecordingsOfRealServers replays real/; state/ is the state directory of each case.
+		if !e.IsDir() && !strings.Contains(lines.String(), " "+e.Name()+" ") {
+			t.Errorf("no case reads %s", e.Name())
+		}
+	}
+}

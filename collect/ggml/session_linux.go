@@ -19,6 +19,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
+// Built reports whether this build can attach to processes with eBPF.
+const Built = true
+
 // checkEvery is how often the session checks the target: its end, losses, and whether operators
 // come.
 const checkEvery = 100 * time.Millisecond

@@ -11,6 +11,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
+// Built reports whether this build can attach to processes with eBPF.
+const Built = false
+
 // errSystem is the error of all methods: eBPF exists only on Linux.
 var errSystem = errors.New("processes are watched with eBPF on Linux, on amd64 and arm64; this is " + runtime.GOOS + " on " + runtime.GOARCH)
 

@@ -1,24 +1,58 @@
 package cli
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+)
 
-// Version returns the module's version, or else the commit.
-func Version() string {
+// released is the version of a release, such as 0.1.0. .ci/release sets it when it links; it is "" in every
+// other build.
+var released string
+
+// Build is what this program was built from.
+type Build struct {
+	// Version is that of the release or of the module. Between releases it is a pseudo-version, which names
+	// the commit; "devel" if the checkout's history was not read, as in tests.
+	Version string `json:"version"`
+	Commit  string `json:"commit" absent:""` // "" if unknown, as for a module from a proxy
+	Date    string `json:"date" absent:""`   // of the commit, in RFC 3339; "" if unknown
+	// Modified is set if files of the checkout differed from the commit.
+	Modified bool   `json:"modified"`
+	Go       string `json:"go"`       // its release, such as go1.26.0
+	Platform string `json:"platform"` // such as linux/amd64
+}
+
+// ThisBuild returns what this program was built from.
+var ThisBuild = sync.OnceValue(func() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		info = &debug.BuildInfo{}
 	}
-	version, dirty := info.Main.Version, ""
+	return buildOf(info, released)
+})
+
+// Version returns the version of this build.
+func Version() string { return ThisBuild().Version }
+
+func buildOf(info *debug.BuildInfo, released string) Build {
+	b := Build{Version: released, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if b.Version == "" {
+		b.Version = strings.TrimPrefix(info.Main.Version, "v")
+	}
+	if b.Version == "" || b.Version == "(devel)" {
+		b.Version = "devel"
+	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.modified" && s.Value == "true" {
-			dirty = "-dirty"
-		}
-		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") && len(s.Value) >= 12 {
-			version = "devel-" + s.Value[:12]
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
-	if version == "" || version == "(devel)" {
-		return "devel"
-	}
-	return version + dirty
+	return b
 }

@@ -47,7 +47,7 @@ func commands() []string {
 }
 
 func helpCases() []Case {
-	list := []Case{plain("help/build", "version", "--version")}
+	list := []Case{plain("help/build", "version", "--version", "version --json")}
 	for _, c := range commands() {
 		name := strings.ReplaceAll(c, " ", "-")
 		if c == "" {

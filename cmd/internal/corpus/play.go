@@ -204,8 +204,9 @@ var varying = []struct {
 	found *regexp.Regexp
 	by    string
 }{
-	{regexp.MustCompile(`(?m)^rooftop \S+ \S+/\S+ go\S+.*$`), "rooftop VERSION"},
-	{regexp.MustCompile(`(rooftop |"version": ")(devel|v0\.0\.0-)[^", ]*`), "${1}VERSION"},
+	{regexp.MustCompile(`(rooftop |"version": ")(devel|\d+\.\d+\.\d+-\d)[^",\s]*`), "${1}VERSION"},
+	{regexp.MustCompile(`(?m)^( +(?:commit|built|NVML|eBPF) ).*$`), "${1}BUILD"},
+	{regexp.MustCompile(`"(commit|date|modified|go|platform|nvml|ebpf)": ("[^"]*"|true|false|null)`), `"$1": BUILD`},
 	{regexp.MustCompile(`(?m)  +\d+\.\d+s$`), "  WALL"}, // of a bench
 	{regexp.MustCompile(`"wall_s": [\d.e-]+`), `"wall_s": 0`},
 }
