@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"collect/loadgen": {"collect/probe", "engine", "engine/", "catalog"},
 	"collect/ggml":    {"collect", "collect/ggml/binary", "engine/", "catalog"},
 	"tui":             {"tui", "tui/", "engine", "engine/"},
-	"cmd":             {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "cmd/internal/"},
+	"cmd":             {"tui", "tui/", "collect", "collect/", "rules", "engine", "engine/", "catalog", "docs", "cmd/internal/"},
 	// The simulator shares no code with the model that is tested on it, except for the parser of command lines.
 	"cmd/internal/sim/vllmsim": {"engine/throttle", "catalog", "engine/launch", "cmd/internal/sim/vllmsim", "cmd/internal/sim/vllmsim/"},
 }

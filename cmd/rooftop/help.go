@@ -2,11 +2,15 @@ package main
 
 import (
 	"embed"
+	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/reference"
+	"github.com/rooftop-dev/rooftop/docs"
 )
 
 //go:embed help/*.txt
@@ -47,4 +51,77 @@ func exactly(n int, what, next string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// newHelp returns the command that prints the help of a command, or a page of docs/.
+func newHelp(w *cli.World) *cobra.Command {
+	c := newCommand("help", nil, func(c *cobra.Command, args []string) error {
+		root := c.Root()
+		if len(args) == 0 {
+			if err := root.Help(); err != nil {
+				return err
+			}
+			_, err := fmt.Fprint(w.Stdout, "\nTopics of 'rooftop help TOPIC':\n", topicList())
+			return err
+		}
+		if found, rest, err := root.Find(args); err == nil && found != root && len(rest) == 0 {
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(strings.Join(args, " "), "docs/"), ".md")
+		text, err := fs.ReadFile(docs.Pages, name+".md")
+		if err != nil {
+			return cli.Usagef("help: %q is no command and no topic; 'rooftop help' lists both", strings.Join(args, " "))
+		}
+		return cli.Print(w, &cli.Output{Color: "auto"}, string(text), cli.Text(reference.Manual), nil)
+	})
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		at, _, err := c.Root().Find(args)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var list []cobra.Completion
+		for _, sub := range at.Commands() {
+			if sub.IsAvailableCommand() {
+				list = append(list, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+			}
+		}
+		if len(args) == 0 {
+			for _, t := range topics() {
+				list = append(list, cobra.CompletionWithDesc(t.name, t.title))
+			}
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
+
+// topic is a page of docs/.
+type topic struct{ name, title string }
+
+// topics returns the pages in alphabetical order. Those with the name of a command end in .md.
+func topics() []topic {
+	files, err := fs.Glob(docs.Pages, "*.md")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	var list []topic
+	for _, file := range files {
+		text, _ := fs.ReadFile(docs.Pages, file) // embedded
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+		name := strings.TrimSuffix(file, ".md")
+		if _, err := fs.Stat(helpTexts, "help/"+name+".txt"); err == nil {
+			name = file
+		}
+		list = append(list, topic{name, title})
+	}
+	return list
+}
+
+func topicList() string {
+	var b strings.Builder
+	for _, t := range topics() {
+		fmt.Fprintf(&b, "  %-15s  %s\n", t.name, t.title)
+	}
+	return b.String()
 }

@@ -114,6 +114,7 @@ func newRoot(w *cli.World) *cobra.Command {
 		root.AddCommand(g.commands...)
 	}
 	root.AddCommand(newVersion(w), newMan())
+	root.SetHelpCommand(newHelp(w))
 	root.SetFlagErrorFunc(cli.FlagError)
 	wire(root, w)
 	return root

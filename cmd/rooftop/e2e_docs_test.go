@@ -1,0 +1,66 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	main "github.com/rooftop-dev/rooftop/cmd/rooftop"
+)
+
+// TestE2EDocs runs each block of commands in README and docs/ as it stands, in namespaces of its own where a
+// simulated server answers at the addresses that the block names.
+func TestE2EDocs(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("NOT CHECKED: the commands of the documentation: namespaces need root")
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	recordings := filepath.Join("..", "..", "testdata", "recordings")
+	files := map[string]string{
+		"before.json": "probe-one.json", "after.json": "probe-many.json",
+		"run.jsonl.gz": "operators.jsonl.gz", "before.jsonl.gz": "operators.jsonl.gz", "after.jsonl.gz": "operators-after.jsonl.gz",
+	}
+	for _, b := range main.CodeBlocks(t) {
+		if !b.Shell || b.NotRun != "" {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s:%d", b.File, b.Line), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			work := filepath.Join(dir, "work")
+			for _, d := range []string{work, filepath.Join(dir, "bin")} {
+				if err := os.Mkdir(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink(path, filepath.Join(dir, "bin", "rooftop")); err != nil {
+				t.Fatal(err)
+			}
+			for name, from := range files {
+				text, err := os.ReadFile(filepath.Join(recordings, from))
+				if err == nil {
+					err = os.WriteFile(filepath.Join(work, name), text, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, text := range map[string]string{filepath.Join(work, "p.txt"): "Name three rivers.", filepath.Join(dir, "block.sh"): b.Text} {
+				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := exec.CommandContext(testContext(t), "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "bash", "testdata/docs/run.sh", dir).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v:\n%s\n%s", err, b.Text, out)
+			}
+		})
+	}
+}
