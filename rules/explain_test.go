@@ -82,8 +82,8 @@ func TestDocumentedLimits(t *testing.T) {
 		}
 	}
 	confidence := map[engine.FindingID][]string{
-		engine.UnderBatching: {"0.8"}, engine.KVPressure: {"0.95", "0.85", "0.7"}, engine.KVAdmission: {"0.85"},
-		engine.LowPrefixReuse: {"0.9"}, engine.OOMRisk: {"0.95", "0.9", "0.6"}, engine.ConcurrencySaturation: {"0.9", "0.6", "0.5"},
+		engine.UnderBatching: {"0.8", "0.5"}, engine.KVPressure: {"0.95", "0.85", "0.7"}, engine.KVAdmission: {"0.85"},
+		engine.LowPrefixReuse: {"0.9"}, engine.OOMRisk: {"0.95", "0.9", "0.6"}, engine.ConcurrencySaturation: {"0.9", "0.6", "0.7"},
 	}
 	for id, values := range confidence {
 		e, _ := explain(id)

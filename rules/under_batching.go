@@ -18,6 +18,11 @@ const (
 	underPrefillShare = 0.40 // seconds of prefill per second of a window, below
 	underPrefillSum   = 4.0  // seconds of prefill in a window, below
 	underConfidence   = 0.80
+
+	// assumedSlots is assumed of a server whose slots are unknown: vLLM's own defaults are 128 and
+	// more, and fewer than this show in a queue.
+	assumedSlots           = 16
+	underAssumedConfidence = 0.50 // the slots are assumed, at most
 )
 
 var underBatching = definition{engine.Rule{
@@ -28,6 +33,7 @@ var underBatching = definition{engine.Rule{
 		fmt.Sprintf("requests run, and the fullest data-parallel rank uses less than %s of its slots", figure.PercentSign(underOccupancy)),
 		fmt.Sprintf("fewer than %d requests wait", underBacklog),
 		fmt.Sprintf("prefill takes less than %s of the window and less than %v s, per rank; on pages without its histogram, time to first token or the prompt tokens at the speed of this hardware are upper bounds", figure.PercentSign(underPrefillShare), underPrefillSum),
+		fmt.Sprintf("slots that cannot be read are assumed to be %d, at least: vLLM's defaults are 128 and more", assumedSlots),
 		fmt.Sprintf("or, beyond PROFILE: all slots are in use, as few requests wait, and fewer run than %s of what KV pool and ridge batch allow", figure.PercentSign(underOccupancy)),
 	},
 	Thresholds: []Threshold{
@@ -42,13 +48,16 @@ var underBatching = definition{engine.Rule{
 		"ridge batch = tokens per step at which computing the linear layers takes as long as reading their weights; dense: peak FLOP/s x bytes per weight / (2 x memory bandwidth)",
 		"gain of the physical model in a closed loop: X(B) at the new concurrency over the current X(B)",
 	},
-	Confidence: []string{fmt.Sprintf("%v (fixed)", underConfidence)},
+	Confidence: []string{
+		fmt.Sprintf("%v with known slots", underConfidence),
+		fmt.Sprintf("%v if the slots are assumed", underAssumedConfidence),
+	},
 	Remedy: []string{
 		"raise client concurrency: no server flag helps",
 		"not recommended if the physical model finds the GPU already full at this batch, or if the KV pool fits no more",
 	},
 	Limits: []string{
-		"needs the slots (max_num_seqs) and, for the condition of PROFILE, the prefill histogram",
+		"needs, for the condition of PROFILE, the prefill histogram",
 		"suppressed by front-end: if the API server is the limit, few requests run as a consequence",
 		"suppressed by low-prefix-reuse while prefix caching is off and turning it on is the advice",
 	},
@@ -65,8 +74,9 @@ func checkUnderBatching(w *engine.Window, f *engine.Facts) engine.Check {
 		return stalled(w)
 	}
 	slots := slotsOf(w, f)
-	if !slots.OK {
-		return lacks(inputSlots)
+	known := slots.OK
+	if !known {
+		slots = stat.Some(assumedSlots)
 	}
 	if !w.Waiting.OK {
 		return lacks(inputWaiting)
@@ -84,6 +94,9 @@ func checkUnderBatching(w *engine.Window, f *engine.Facts) engine.Check {
 			return c
 		}
 		return occupancy
+	}
+	if !known {
+		return lacks(inputSlots)
 	}
 	if !slotsInUse(w, slots.V) {
 		return occupancy
@@ -193,16 +206,23 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Confidence = underConfidence
 	p := poolOf(r, firesIn(r, checkUnderBatching))
 	slots := runSlots(r)
-	full := slots.OK && p.running >= slots.V*(1-slotSlack)-slotMargin
+	bound, available := "the slots", "there are %s"
+	if !slots.OK {
+		slots = stat.Some(assumedSlots)
+		bound, available = fmt.Sprintf("the %d slots that are assumed", assumedSlots), "the slots are unknown, and at least %s are assumed (vLLM's defaults are 128 and more)"
+		f.Confidence = underAssumedConfidence
+		f.Missing = append(f.Missing, inputSlots)
+	}
+	full := p.running >= slots.V*(1-slotSlack)-slotMargin
 
 	addEvidence(f,
 		engine.Evidence{Name: "running_mean", Value: stat.Some(p.running), Unit: "req", Limit: slots, Source: engine.FromMeasured,
-			Text: fmt.Sprintf("%s ran at once%s; there are %s", figure.Counted(p.running, "request"), perRank(p.ranks), figure.Counted(slots.V, "slot"))},
+			Text: fmt.Sprintf("%s ran at once%s; "+available, figure.Counted(p.running, "request"), perRank(p.ranks), figure.Counted(slots.V, "slot"))},
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", "<", underBacklog, engine.FromMeasured,
 			fmt.Sprintf("fewer than %d waited: the clients do not send more requests", underBacklog)))
-	f.Reason = fmt.Sprintf("%s of the slots in use (limit %s)", figure.PercentSign(p.running/slots.V), figure.PercentSign(underOccupancy))
+	f.Reason = fmt.Sprintf("%s of %s in use (limit %s)", figure.PercentSign(p.running/slots.V), bound, figure.PercentSign(underOccupancy))
 
-	room, bound := slots, "the slots"
+	room := slots
 	if full {
 		room = stat.None
 		f.Reason = "all slots are in use, but they are less than a quarter of what KV pool and ridge batch allow"
@@ -214,7 +234,7 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		room, bound = stat.Some(math.Floor(ridge.V)), "the ridge batch"
 	}
 	if !room.OK {
-		room, bound = slots, "the slots"
+		room = slots
 	}
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
 	f.Fix = moreClients(r, &p, room.V, bound, full)
