@@ -101,7 +101,7 @@ func recorded(w *cli.World, o *attach.Options, run func(*session.Recorder) (engi
 
 // diagnoseOne diagnoses the one server that was scraped, or that is selected.
 func diagnoseOne(ctx context.Context, o *attach.Options, past *scraped.Options, span prometheus.Range, record *session.Recorder) (engine.Diagnosis, error) {
-	source, list, err := past.Open(ctx, span)
+	source, list, err := past.Open(ctx, span, nil)
 	if err != nil {
 		return engine.Diagnosis{}, err
 	}

@@ -72,7 +72,7 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 			if err != nil {
 				return nil, err
 			}
-			return diagnoseFleet(ctx, given, past, span)
+			return past.Fleet(ctx, given, span, nil)
 		}, nil
 	}
 	known := given.URL // the server's name, once it is known

@@ -4,21 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
-	"github.com/rooftop-dev/rooftop/collect/prometheus"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
+	"github.com/spf13/cobra"
 )
-
-// atOnce is the number of servers whose pages are read at once. More load a Prometheus server, and hold
-// more pages in memory: some 10 MB for each.
-const atOnce = 4
 
 func newFleet(w *cli.World) *cobra.Command {
 	given := attach.Options{Env: w.Env, Ceiling: attach.PhysicalCeiling}
@@ -49,38 +42,32 @@ func showFleet(ctx context.Context, w *cli.World, given *attach.Options, past *s
 	if err := given.KnownGPU(); err != nil {
 		return err
 	}
-	list, err := diagnoseFleet(ctx, given, past, span)
+	list, err := past.Fleet(ctx, given, span, nil)
 	if err != nil {
 		return err
 	}
 	if err := cli.Print(w, &given.Output, list, cli.Text(fleetpage.Page), document.WriteFleet); err != nil {
 		return err
 	}
-	if list[0].Condition.Ill() {
-		return cli.Exit(cli.ExitUnhealthy)
-	}
-	return cli.Exit(outcomeCode(&list[0].Diagnosis))
+	return cli.Exit(fleetCode(list))
 }
 
-// diagnoseFleet diagnoses the servers that were scraped in a time, what to look at first on top.
-func diagnoseFleet(ctx context.Context, given *attach.Options, past *scraped.Options, span prometheus.Range) ([]fleet.Server, error) {
-	source, found, err := past.Open(ctx, span)
-	if err != nil {
-		return nil, err
+// fleetCode returns the exit code of a list: that of the worst server.
+func fleetCode(list []fleet.Server) cli.ExitCode {
+	code := cli.ExitNothing
+	for i := range list {
+		switch s := &list[i]; {
+		case s.Condition.Ill():
+			return cli.ExitUnhealthy
+		case s.Unread != "":
+		case s.Changes():
+			return cli.ExitRecommendation
+		case outcomeCode(&s.Diagnosis) == cli.ExitDone:
+			code = cli.ExitDone
+		}
 	}
-	list := make([]fleet.Server, len(found))
-	var group errgroup.Group
-	group.SetLimit(atOnce)
-	for i, t := range found {
-		group.Go(func() (err error) {
-			list[i].Name = t.Name
-			list[i].Diagnosis, err = past.Diagnose(ctx, source, t, span, given, nil)
-			return err
-		})
+	if list[0].Unread != "" {
+		return cli.ExitUnreachable
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	fleet.Rank(list)
-	return list, nil
+	return code
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -32,12 +33,20 @@ type Options struct {
 	// --http.config.file; "" for none.
 	HTTPConfig string
 	UserAgent  string
+	// Series are the names of vLLM's series to read, without the prefix; nil reads all.
+	Series []string
+	// Dial opens connections; nil is the network. Tests have none.
+	Dial Dial
 }
+
+// Dial opens a connection to an address, as [net.Dialer.DialContext] does.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Source queries one Prometheus server.
 type Source struct {
-	url string
-	api v1.API
+	url   string
+	api   v1.API
+	names string // pattern of the names of series that pages have
 }
 
 // maxAnswer bounds the answer to a query, in bytes.
@@ -45,6 +54,9 @@ const maxAnswer = 256 << 20
 
 // queryTimeout bounds a query, its answer included.
 const queryTimeout = 30 * time.Second
+
+// ErrSlow means that there was no answer to a query in time. It wraps [collect.ErrUnreachable].
+var ErrSlow = fmt.Errorf("%w: no answer within %v", collect.ErrUnreachable, queryTimeout)
 
 // Open returns a source. It reads the HTTP configuration, if there is one, and sends no request.
 func Open(o Options) (*Source, error) {
@@ -61,7 +73,11 @@ func Open(o Options) (*Source, error) {
 		c = *read
 	}
 	c.FollowRedirects = false // to no address that was not given
-	client, err := config.NewClientFromConfig(c, "rooftop", config.WithUserAgent(o.UserAgent))
+	options := []config.HTTPClientOption{config.WithUserAgent(o.UserAgent)}
+	if o.Dial != nil {
+		options = append(options, config.WithDialContextFunc(o.Dial))
+	}
+	client, err := config.NewClientFromConfig(c, "rooftop", options...)
 	if err != nil {
 		return nil, fmt.Errorf("read the HTTP configuration: %w", err)
 	}
@@ -70,7 +86,11 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{url: o.URL, api: v1.NewAPI(server)}, nil
+	series := ".+"
+	if o.Series != nil {
+		series = "(" + oneOf(o.Series) + ")"
+	}
+	return &Source{url: o.URL, api: v1.NewAPI(server), names: prefixes() + series + "|" + besides}, nil
 }
 
 // limited cuts answers that are larger than maxAnswer.
@@ -105,21 +125,33 @@ func (t Target) Match() string {
 	return strings.Join(list, ",")
 }
 
+// Deployment returns what the target is part of: its job, and the cluster of it if there is one.
+func (t Target) Deployment() string {
+	cluster, job := string(t.Labels["cluster"]), string(t.Labels[model.JobLabel])
+	if cluster == "" {
+		return job
+	}
+	return cluster + "/" + job
+}
+
 // targetLabels are the labels of a target.
 var targetLabels = [...]model.LabelName{"cluster", model.JobLabel, model.InstanceLabel}
 
 // prefixes match the prefixes of vLLM's families, as exporters spell them.
-func prefixes() string {
-	list := make([]string, len(catalog.Spellings))
-	for i, p := range catalog.Spellings {
-		list[i] = regexp.QuoteMeta(p)
+func prefixes() string { return "(" + oneOf(catalog.Spellings) + ")" }
+
+// oneOf returns a pattern that matches the words of a list.
+func oneOf(list []string) string {
+	quoted := make([]string, len(list))
+	for i, word := range list {
+		quoted[i] = regexp.QuoteMeta(word)
 	}
-	return "(" + strings.Join(list, "|") + ")"
+	return strings.Join(quoted, "|")
 }
 
 // besides are the families beside vLLM's own that say how a server is: whether it could be scraped,
-// when it started, what it answered, and that it is simulated.
-const besides = "up|process_start_time_seconds|http_requests_total|sim_info"
+// when it started, what its API server does and answers, and that it is simulated.
+const besides = "up|process_start_time_seconds|process_cpu_seconds_total|http_requests_total|sim_info"
 
 // Targets returns the servers of which vLLM series were scraped in a range, in the order of their
 // names. match holds label matchers such as `model_name="x",namespace="prod"`; with "" it returns
@@ -141,12 +173,12 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 	var jobs []string
 	for _, one := range vector {
 		if job := string(one.Metric[model.JobLabel]); job != "" {
-			jobs = append(jobs, regexp.QuoteMeta(job))
+			jobs = append(jobs, job)
 		}
 	}
 	if chosen == "" && len(jobs) > 0 {
 		slices.Sort(jobs)
-		down, err := s.query(ctx, fmt.Sprintf(`%s(up{job=~%q} == 0)`, by, strings.Join(slices.Compact(jobs), "|")), r)
+		down, err := s.query(ctx, fmt.Sprintf(`%s(up{job=~%q} == 0)`, by, oneOf(slices.Compact(jobs))), r)
 		if err != nil {
 			return nil, err
 		}
@@ -180,11 +212,12 @@ func targets(vector model.Vector) []Target {
 	return out
 }
 
-// Pages returns the pages of one server that were scraped in a range, in the order of time.
-func (s *Source) Pages(ctx context.Context, t Target, r Range) ([]Page, error) {
-	selector := fmt.Sprintf(`{__name__=~"%s.+|%s"`, prefixes(), besides)
+// Pages returns, for each server of a list, the pages that were scraped in a range, in the order of
+// time. It is one query.
+func (s *Source) Pages(ctx context.Context, list []Target, r Range) ([][]Page, error) {
+	selector := fmt.Sprintf("{__name__=~%q", s.names)
 	for _, name := range targetLabels {
-		selector += fmt.Sprintf(",%s=%q", name, string(t.Labels[name]))
+		selector += "," + matcher(name, list)
 	}
 	value, err := s.query(ctx, selector+"}["+milliseconds(r)+"]", r)
 	if err != nil {
@@ -194,7 +227,42 @@ func (s *Source) Pages(ctx context.Context, t Target, r Range) ([]Page, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s answered a range with a %s: is it a Prometheus server?", s.url, value.Type())
 	}
-	return pages(matrix, r), nil
+	index := map[[len(targetLabels)]model.LabelValue]int{}
+	for i, t := range list {
+		index[labelsOf(t.Labels)] = i
+	}
+	series := make([]model.Matrix, len(list))
+	for _, one := range matrix {
+		if i, ok := index[labelsOf(model.LabelSet(one.Metric))]; ok { // the matchers may select more
+			series[i] = append(series[i], one)
+		}
+	}
+	out := make([][]Page, len(list))
+	for i := range out {
+		out[i] = pages(series[i], r)
+	}
+	return out, nil
+}
+
+// labelsOf returns the labels that tell a target from the others.
+func labelsOf(set model.LabelSet) (out [len(targetLabels)]model.LabelValue) {
+	for i, name := range targetLabels {
+		out[i] = set[name]
+	}
+	return out
+}
+
+// matcher returns a matcher of the values that a label has in a list.
+func matcher(name model.LabelName, list []Target) string {
+	var values []string
+	for _, t := range list {
+		values = append(values, string(t.Labels[name]))
+	}
+	slices.Sort(values)
+	if values = slices.Compact(values); len(values) == 1 {
+		return fmt.Sprintf("%s=%q", name, values[0])
+	}
+	return fmt.Sprintf("%s=~%q", name, oneOf(values))
 }
 
 // milliseconds returns the length of a range as PromQL writes it. Its beginning counts.
@@ -219,7 +287,7 @@ func (s *Source) explain(err error) error {
 	case errors.As(err, &tooLarge):
 		return fmt.Errorf("%s: %w: more than %d MiB; ask for a shorter time, or for fewer servers with --match", s.url, collect.ErrTooLarge, maxAnswer>>20)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w: no answer within %v; ask for a shorter time, or for fewer servers with --match", s.url, collect.ErrUnreachable, queryTimeout)
+		return fmt.Errorf("%s: %w; ask for a shorter time, or for fewer servers with --match", s.url, ErrSlow)
 	case !errors.As(err, &answer):
 		var sending *url.Error
 		if errors.As(err, &sending) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,15 @@ func answering(t *testing.T, answers ...model.Value) (*Source, *[]string) {
 
 var gpu7 = Target{Name: "gpu-7:8000", Labels: model.LabelSet{model.JobLabel: "vllm", model.InstanceLabel: "gpu-7:8000"}}
 
+// pagesOf returns the pages of gpu7.
+func pagesOf(t *testing.T, s *Source) ([]Page, error) {
+	each, err := s.Pages(t.Context(), []Target{gpu7}, whole)
+	if err != nil {
+		return nil, err
+	}
+	return each[0], nil
+}
+
 // A page that went through Prometheus says what the server's own page says.
 func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
 	pages, err := filepath.Glob("../vllm/testdata/*.txt*")
@@ -122,7 +132,7 @@ func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
 		compared++
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			source, _ := answering(t, scrape(t, text, "gpu-7:8000"))
-			list, err := source.Pages(t.Context(), gpu7, whole)
+			list, err := pagesOf(t, source)
 			if err != nil || len(list) != 1 {
 				t.Fatalf("%d pages: %v", len(list), err)
 			}
@@ -190,7 +200,7 @@ func TestPages(t *testing.T) {
 		stream(labels("up", "vllm", "gpu-7:8000"), 1, 1, 0),
 		stream(labels("process_start_time_seconds", "vllm", "gpu-7:8000"), 7, 7),
 	})
-	got, err := source.Pages(t.Context(), gpu7, whole)
+	got, err := pagesOf(t, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,13 +217,73 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// One query reads several servers, whose series are told apart by all labels of their targets.
+func TestPagesOfSeveralServers(t *testing.T) {
+	const running = "vllm:num_requests_running"
+	source, asked := answering(t, model.Matrix{
+		stream(labels(running, "vllm", "a:1"), 1), stream(labels(running, "vllm", "b:1"), 2, 3), stream(labels(running, "other", "b:1"), 4),
+		stream(labels(running, "vllm", "b:1", "cluster", "east"), 5),
+	})
+	target := func(job, instance string) Target {
+		return Target{Name: instance, Labels: model.LabelSet{model.JobLabel: model.LabelValue(job), model.InstanceLabel: model.LabelValue(instance)}}
+	}
+	each, err := source.Pages(t.Context(), []Target{target("vllm", "a:1"), target("vllm", "b:1"), target("vllm", "c.d:1")}, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, pages := range each {
+		text := ""
+		for _, p := range pages {
+			text += string(p.Text)
+		}
+		got = append(got, text)
+	}
+	if diff := cmp.Diff([]string{running + " 1\n", running + " 2\n" + running + " 3\n", ""}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if q := (*asked)[0]; !strings.Contains(q, `,cluster="",job="vllm",instance=~"a:1|b:1|c\\.d:1"}[600001ms]`) {
+		t.Errorf("query %s", q)
+	}
+}
+
+// A source that is asked for some series asks Prometheus for no other ones.
+func TestOnlyTheSeriesAskedFor(t *testing.T) {
+	var asked string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.FormValue("query")
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"matrix","result":[]}}`))
+	}))
+	defer server.Close()
+	source, err := Open(Options{URL: server.URL, Series: []string{"num_requests_running", "generation_tokens_total"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := pagesOf(t, source); err != nil || len(list) != 0 {
+		t.Errorf("%d pages: %v", len(list), err)
+	}
+	pattern, err := strconv.Unquote(regexp.MustCompile(`__name__=~(".*?[^\\]")`).FindStringSubmatch(asked)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile("^(?:" + pattern + ")$") // as PromQL anchors it
+	for wire, want := range map[string]bool{
+		"vllm:num_requests_running": true, "ray_vllm_generation_tokens_total": true, "up": true, "process_cpu_seconds_total": true,
+		"vllm:request_params_n_bucket": false, "num_requests_running": false, "vllm:up": false, "vllm:num_requests_running_total": false,
+	} {
+		if name.MatchString(wire) != want {
+			t.Errorf("%s: asked for %v, want %v", wire, !want, want)
+		}
+	}
+}
+
 // Prometheus can store a classic histogram as a native one with the same buckets.
 func TestNativeHistogram(t *testing.T) {
-	name := model.Metric{model.MetricNameLabel: "vllm:time_to_first_token_seconds", model.JobLabel: "vllm", model.InstanceLabel: "a:1", "model_name": "m"}
+	name := model.Metric{model.MetricNameLabel: "vllm:time_to_first_token_seconds", model.JobLabel: "vllm", model.InstanceLabel: "gpu-7:8000", "model_name": "m"}
 	source, _ := answering(t, model.Matrix{{Metric: name, Histograms: []model.SampleHistogramPair{{Timestamp: at(0), Histogram: &model.SampleHistogram{
 		Count: 10, Sum: 4.5, Buckets: model.HistogramBuckets{{Lower: 0, Upper: 0.25, Count: 4}, {Lower: 0.25, Upper: 1, Count: 5}},
 	}}}}})
-	list, err := source.Pages(t.Context(), gpu7, whole)
+	list, err := pagesOf(t, source)
 	if err != nil {
 		t.Fatal(err)
 	}

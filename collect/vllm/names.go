@@ -104,6 +104,34 @@ func targets() map[string][]target {
 	}
 }
 
+// meansOnly are the histograms of which a diagnosis reads means and counts, and no quantile.
+var meansOnly = []engine.Hist{engine.HistE2E, engine.HistQueue, engine.HistDecode, engine.HistInference, engine.HistGenerationTokens}
+
+// DiagnosisSeries returns the names, without the prefix, of vLLM's series that a diagnosis depends on: those
+// that a page is read for, without the buckets of histograms of which no rule and no figure has a quantile.
+// A native histogram has the name of its family.
+func DiagnosisSeries() []string {
+	names := map[string]bool{}
+	for wire, roles := range newTable(catalog.Default().Metrics()).roles {
+		for _, r := range roles {
+			if r.reading == readHist {
+				names[r.wire] = true
+			}
+			if r.part != partBucket || !slices.Contains(meansOnly, engine.Hist(r.index)) {
+				names[wire] = true
+			}
+		}
+	}
+	var out []string
+	for name := range names {
+		if bare, ours := strings.CutPrefix(name, catalog.Spellings[0]); ours {
+			out = append(out, bare)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // core are the counters that exist from the first page after a server's start. Their
 // creation times reveal a restart. A series that appears with its first event would
 // look like a restart.

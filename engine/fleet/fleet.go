@@ -18,7 +18,27 @@ import (
 // Server is one server with its diagnosis.
 type Server struct {
 	Name string
+	// Deployment is what the server is part of: a job of Prometheus, a workload of Kubernetes; "" if unknown.
+	Deployment string
+	// Unread is why the server could not be read, "" if it was. The diagnosis is empty then, and not evaluable.
+	Unread string
+	// Command is the command line that shows the server alone, "" if there is none.
+	Command string
 	engine.Diagnosis
+}
+
+// Unread returns a server that could not be read.
+func Unread(name, reason string) Server {
+	s := Server{Name: name, Unread: reason}
+	s.Outcome, s.Doubt = engine.OutcomeNotEvaluable, reason
+	return s
+}
+
+// Down returns a server that does not answer.
+func Down(name, reason string) Server {
+	s := Server{Name: name}
+	s.Outcome, s.Condition = engine.OutcomeUnhealthy, engine.Condition{State: engine.Down, Reason: reason}
+	return s
 }
 
 // Span is an estimate with its 80 % range; each part may be absent.
@@ -44,8 +64,8 @@ func (s *Server) Gain() Span {
 // the same output, in USD per hour: price · (1 − 1/(1 + gain)). It is absent without a price or a gain,
 // and if the remedy is not a flag of the server.
 func (s *Server) Waste() Span {
-	price, r := s.Facts.CostPerHour, s.Recommendation
-	if !price.Known || r == nil || r.Kind != engine.KindFlag {
+	price := s.Facts.CostPerHour
+	if !price.Known || !s.Changes() {
 		return Span{}
 	}
 	saved := func(gain stat.Opt) stat.Opt {
@@ -58,25 +78,33 @@ func (s *Server) Waste() Span {
 	return Span{saved(g.Low), saved(g.Mid), saved(g.High)}
 }
 
-// urgency orders the states of servers: the ill first, then those with a change to make.
-func (s *Server) urgency() int {
-	switch {
-	case s.Condition.State != "":
-		return 0
-	case s.Recommendation != nil && s.Recommendation.Kind == engine.KindFlag:
-		return 1
-	case s.Recommendation != nil:
-		return 2
-	case s.Outcome == engine.OutcomeNotEvaluable:
-		return 3
-	case s.Outcome == engine.OutcomeHealthy:
-		return 4
-	}
-	return 5
+// Changes reports whether a flag of the server should be changed.
+func (s *Server) Changes() bool {
+	return s.Recommendation != nil && s.Recommendation.Kind == engine.KindFlag
 }
 
-// Rank sorts servers by what to look at first: ill servers, then those whose change saves most money,
-// then those whose change brings most output. Each change is one restart.
+// urgency orders the states of servers: the ill first, then those that may be, then those with a change to
+// make.
+func (s *Server) urgency() int {
+	switch {
+	case s.Condition.Ill():
+		return 0
+	case s.Condition.State != "", s.Unread != "":
+		return 1
+	case s.Changes():
+		return 2
+	case s.Recommendation != nil:
+		return 3
+	case s.Outcome == engine.OutcomeNotEvaluable:
+		return 4
+	case s.Outcome == engine.OutcomeHealthy:
+		return 5
+	}
+	return 6
+}
+
+// Rank sorts servers by what to look at first: ill servers, then those that could not be read, then those whose
+// change saves most money, then those whose change brings most output. Each change is one restart.
 func Rank(list []Server) {
 	slices.SortStableFunc(list, func(a, b Server) int {
 		return cmp.Or(cmp.Compare(a.urgency(), b.urgency()),

@@ -68,6 +68,7 @@ func TestRank(t *testing.T) {
 		server("no-price-large", 9, 0, gains(engine.KindFlag, 1, 2, 5)),
 		server("no-price-small", 9, 0, gains(engine.KindFlag, 1, 1, 5)),
 		server("dead", 0, 0, ill),
+		Unread("unread", "503"),
 		server("idle", 0, 0, func(s *Server) { s.Outcome = engine.OutcomeNoLoad }),
 	}
 	Rank(list)
@@ -75,7 +76,7 @@ func TestRank(t *testing.T) {
 	for _, s := range list {
 		got = append(got, s.Name)
 	}
-	want := []string{"dead", "dear-small-gain", "cheap-large-gain", "no-price-large", "no-price-small", "client", "healthy", "idle"}
+	want := []string{"dead", "unread", "dear-small-gain", "cheap-large-gain", "no-price-large", "no-price-small", "client", "healthy", "idle"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -108,5 +109,43 @@ func TestFindings(t *testing.T) {
 		if diff := cmp.Diff(c.want, Findings(c.list)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	of := func(model, deployment string) func(*Server) {
+		return func(s *Server) { s.Target.Model, s.Deployment = model, deployment }
+	}
+	list := []Server{
+		server("a", 1, 0, of("m", "x"), ill), server("b", 2, 3, of("n", "y"), costs(4), gains(engine.KindFlag, 0, 1, 3)),
+		server("c", 4, 1, of("m", "y"), costs(6), gains(engine.KindFlag, 1, 1, 1)), Unread("d", "503"),
+	}
+	for by, want := range map[By]string{ByModel: "m: a c; n: b; : d; ", ByDeployment: "x: a; y: b c; : d; "} {
+		got := ""
+		for _, g := range Groups(list, by) {
+			got += g.Name + ":"
+			for _, s := range g.Servers {
+				got += " " + s.Name
+			}
+			got += "; "
+		}
+		if got != want {
+			t.Errorf("by %s: %s, want %s", by, got, want)
+		}
+	}
+	if got, want := Waste(list), (Span{stat.Some(0 + 3), stat.Some(2 + 3), stat.Some(3 + 3)}); got != want {
+		t.Errorf("waste %+v, want %+v", got, want)
+	}
+	if got := Waste(list[:1]); got != (Span{}) {
+		t.Errorf("waste %+v of a server without a price", got)
+	}
+	if got := Sum(list, "running_mean"); got != stat.Some(2+4) {
+		t.Errorf("%+v running, want 6: what ran before a server was ill does not count", got)
+	}
+	if got := Sum(list[:1], "running_mean"); got.OK {
+		t.Errorf("%+v running on a dead server", got)
+	}
+	if n := Count(list, (*Server).Changes); n != 2 {
+		t.Errorf("%d servers to change, want 2", n)
 	}
 }

@@ -153,18 +153,36 @@ func Bar(share stat.Opt) Cell { return Cell{Value: share.Finite()} }
 func (t *Table) Sort(column int, least bool) {
 	t.Sorted = column + 1
 	t.Columns[column].Rank = 0 // keep the sort column on a narrow page
-	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
-		x, y := a[column].Value, b[column].Value
-		switch {
-		case x.OK != y.OK && x.OK:
-			return -1
-		case x.OK != y.OK:
-			return 1
-		case least:
-			return cmp.Compare(x.V, y.V)
+	slices.SortStableFunc(t.Rows, func(a, b []Cell) int { return a[column].compare(&b[column], least) })
+}
+
+// SortRows sorts rows by the field, as [Table.Sort] does. Texts are in alphabetical order, or in the reverse of it
+// if least is set.
+func (f Field[R]) SortRows(rows []R, least bool) {
+	slices.SortStableFunc(rows, func(a, b R) int {
+		x, y := f.Cell(a), f.Cell(b)
+		if x.Value.OK || y.Value.OK {
+			return x.compare(&y, least)
 		}
-		return cmp.Compare(y.V, x.V)
+		if least {
+			return cmp.Compare(y.Text, x.Text)
+		}
+		return cmp.Compare(x.Text, y.Text)
 	})
+}
+
+// compare returns -1 if a cell comes before another one, the largest first, or the smallest if least is set.
+func (c *Cell) compare(o *Cell, least bool) int {
+	x, y := c.Value, o.Value
+	switch {
+	case x.OK != y.OK && x.OK:
+		return -1
+	case x.OK != y.OK:
+		return 1
+	case least:
+		return cmp.Compare(x.V, y.V)
+	}
+	return cmp.Compare(y.V, x.V)
 }
 
 // Shown returns the rows to show, and a sentence about those left out, or "".

@@ -12,6 +12,8 @@ const FleetSchema = "rooftop.fleet/v1"
 
 type fleetServer struct {
 	Name           string                 `json:"name"`
+	Deployment     string                 `json:"deployment"`
+	Unread         string                 `json:"unread"`
 	Target         engine.Target          `json:"target"`
 	Windows        engine.WindowCounts    `json:"windows"`
 	Outcome        engine.Outcome         `json:"outcome"`
@@ -28,7 +30,7 @@ func WriteFleet(w io.Writer, list []fleet.Server) error {
 	servers := make([]fleetServer, len(list))
 	for i := range list {
 		s := &list[i]
-		servers[i] = fleetServer{s.Name, s.Target, s.Windows, s.Outcome, conditionOf(&s.Diagnosis), s.Recommendation, s.Gain(), s.Waste(), measured(&s.Diagnosis), s.Doubt}
+		servers[i] = fleetServer{s.Name, s.Deployment, s.Unread, s.Target, s.Windows, s.Outcome, conditionOf(&s.Diagnosis), s.Recommendation, s.Gain(), s.Waste(), measured(&s.Diagnosis), s.Doubt}
 	}
 	return Write(w, &struct {
 		Schema   string          `json:"schema"`

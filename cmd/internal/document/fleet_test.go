@@ -18,6 +18,7 @@ func everyState() []fleet.Server {
 	for _, name := range slices.Sorted(maps.Keys(states())) {
 		list = append(list, fleet.Server{Name: name + ":8000", Diagnosis: *states()[name]()})
 	}
+	list = append(list, fleet.Unread("gone:8000", "http://prometheus:9090: unreachable: 503"))
 	fleet.Rank(list)
 	return list
 }

@@ -29,6 +29,7 @@ type Options struct {
 	HTTPConfig string
 
 	flags *pflag.FlagSet
+	dial  prometheus.Dial // of tests, nil for the network
 }
 
 // timeExample shows how --from and --to are written.
@@ -89,9 +90,10 @@ func (o *Options) Span(now time.Time) (prometheus.Range, error) {
 	return r, nil
 }
 
-// Open returns a source and the servers that were scraped in a range. The error has the exit code.
-func (o *Options) Open(ctx context.Context, r prometheus.Range) (*prometheus.Source, []prometheus.Target, error) {
-	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version()})
+// Open returns a source and the servers that were scraped in a range. series are the names of the series to
+// read, nil for all. The error has the exit code.
+func (o *Options) Open(ctx context.Context, r prometheus.Range, series []string) (*prometheus.Source, []prometheus.Target, error) {
+	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version(), Series: series, Dial: o.dial})
 	if err != nil {
 		return nil, nil, cli.Usagef("--prometheus: %w", err)
 	}
@@ -121,10 +123,15 @@ func coded(ctx context.Context, err error) error {
 // Diagnose diagnoses one server in a range. given are the facts that the user gives about it. It
 // records the scrapes, unless record is nil. The error has the exit code.
 func (o *Options) Diagnose(ctx context.Context, source *prometheus.Source, t prometheus.Target, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
-	pages, err := source.Pages(ctx, t, r)
+	pages, err := source.Pages(ctx, []prometheus.Target{t}, r)
 	if err != nil {
 		return engine.Diagnosis{}, coded(ctx, err)
 	}
+	return o.examine(t, pages[0], r, given, record)
+}
+
+// examine diagnoses the pages of one server.
+func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
 	var a attach.Server
 	if err := a.LearnGiven(given); err != nil {
 		return engine.Diagnosis{}, err

@@ -2,6 +2,7 @@
 package fleet
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -15,44 +16,95 @@ import (
 // Page returns the page of servers that are ranked already.
 func Page(list []fleet.Server) *page.Page {
 	p := &page.Page{Title: "rooftop: " + figure.Counted(len(list), "server")}
-	p.Sections = append(p.Sections, page.Section{ID: "answer", Nodes: []page.Node{answer(list)}},
-		page.Section{ID: "servers", Title: "Servers", Note: "what to look at first on top", Nodes: []page.Node{table(list)}})
-	if uneven := fleet.Findings(list); len(uneven) > 0 {
-		var shown page.Findings
-		for _, f := range uneven {
-			tone := page.Warn
-			if f.ID == fleet.OneIll {
-				tone = page.Bad
-			}
-			shown = append(shown, page.Finding{ID: string(f.ID), Tone: tone, Word: tone.Name(), Title: page.Toned(page.Strong, f.Model+": "+strings.ReplaceAll(string(f.ID), "-", " ")), Evidence: []string{f.Text}})
-		}
+	first := page.Section{ID: "answer", Nodes: []page.Node{answer(list)}}
+	if text := NotRead(list); text != "" {
+		first.Add(page.Inset(page.Mark(page.Warn, text)))
+	}
+	rows := make([]*fleet.Server, len(list))
+	for i := range list {
+		rows[i] = &list[i]
+	}
+	p.Sections = append(p.Sections, first, page.Section{ID: "servers", Title: "Servers", Note: "what to look at first on top", Nodes: []page.Node{Table(rows, Order{})}})
+	if shown := Findings(fleet.Findings(list)); len(shown) > 0 {
 		p.Sections = append(p.Sections, page.Section{ID: "groups", Title: "Servers of one model", Nodes: []page.Node{shown}})
 	}
 	return p
 }
 
+// Findings returns what is uneven among servers of one model.
+func Findings(list []fleet.Finding) page.Findings {
+	var shown page.Findings
+	for _, f := range list {
+		tone := page.Warn
+		if f.ID == fleet.OneIll {
+			tone = page.Bad
+		}
+		shown = append(shown, page.Finding{ID: string(f.ID), Tone: tone, Word: tone.Name(), Title: page.Toned(page.Strong, f.Model+": "+spoken(f.ID)), Evidence: []string{f.Text}})
+	}
+	return shown
+}
+
+// spoken returns the name of a finding in words: "uneven load".
+func spoken(id fleet.FindingID) string { return strings.ReplaceAll(string(id), "-", " ") }
+
+// NotRead says how many servers could not be read, and why; "" if all were.
+func NotRead(list []fleet.Server) string {
+	n, why := 0, ""
+	for i := range list {
+		if s := &list[i]; s.Unread != "" {
+			if n++; n == 1 {
+				why = s.Name + ": " + s.Unread
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 of " + figure.Counted(len(list), "server") + " could not be read: " + why
+	}
+	return figure.Whole(float64(n)) + " of " + figure.Counted(len(list), "server") + " could not be read, as " + why
+}
+
 // answer says in one line which server to look at first.
 func answer(list []fleet.Server) page.Node {
-	lead := func(t page.Tone, text string) page.Prose {
-		return page.Prose{Text: page.Join(page.Mark(t, t.Name()), page.Toned(page.Strong, figure.NBSP+" "+text)), Lead: true}
-	}
-	first := &list[0]
-	switch r := first.Recommendation; {
-	case first.Condition.Ill():
-		return lead(page.Bad, first.Name+": "+first.Condition.String())
-	case r != nil && r.Kind == engine.KindFlag:
-		text := first.Name + ": " + tuning.Changes(r.Changes()...)
-		if g := first.Gain(); g.Mid.OK {
-			text += ", output " + tuning.Interval(g.Mid, g.Low, g.High)
+	tone, text := Answer(list)
+	return page.Prose{Text: page.Join(page.Mark(tone, tone.Name()), page.Toned(page.Strong, figure.NBSP+" "+text)), Lead: true}
+}
+
+// Answer says which server to look at first, and what to do, with its tone.
+func Answer(list []fleet.Server) (page.Tone, string) {
+	unread := 0
+	for i := range list {
+		switch s := &list[i]; {
+		case s.Unread != "":
+			unread++
+		case s.Condition.Ill():
+			return page.Bad, s.Name + ": " + s.Condition.String()
+		case s.Changes():
+			return page.Warn, s.Name + ": " + todo(s)
 		}
-		return lead(page.Warn, text)
 	}
-	return lead(page.OK, "No server has a flag to change")
+	if unread > 0 {
+		return page.Warn, "No flag to change on the " + figure.Counted(len(list)-unread, "server") + " that could be read"
+	}
+	return page.OK, "No server has a flag to change"
+}
+
+// todo returns the recommended change with its predicted gain; "" without one.
+func todo(s *fleet.Server) string {
+	text := change(s)
+	if g := s.Gain(); text != "" && g.Mid.OK {
+		text += ", output " + tuning.Interval(g.Mid, g.Low, g.High)
+	}
+	return text
 }
 
 // state returns the state of a server in a word, with its tone.
 func state(s *fleet.Server) (page.Tone, string) {
 	switch {
+	case s.Unread != "":
+		return page.Warn, "not read"
 	case s.Condition.Ill():
 		return page.Bad, s.Condition.State.Word()
 	case s.Recommendation != nil:
@@ -79,43 +131,222 @@ func change(s *fleet.Server) string {
 	}
 }
 
-func table(list []fleet.Server) *page.Table {
-	figureOf := func(head, name, unit string, rank int) page.Field[fleet.Server] {
-		return page.Right(head, page.Body, func(s fleet.Server) page.Cell {
-			if s.Condition.Ill() { // means from before are no figures of now
-				return page.Words("")
-			}
-			return page.Amount(s.Quantity(name).Value, unit)
-		}).Ranked(rank)
+// ofAchievable returns the share of the achievable output that a server reaches.
+func ofAchievable(s *fleet.Server) stat.Opt {
+	if p := s.Ceiling.Physical; p != nil {
+		return s.Current("generation_tokens_per_s").Div(p.AchievableTokensPerS)
 	}
-	achievable := func(s fleet.Server) stat.Opt {
-		if p := s.Ceiling.Physical; p != nil && !s.Condition.Ill() {
-			return s.Quantity("generation_tokens_per_s").Value.Div(p.AchievableTokensPerS)
-		}
-		return stat.None
+	return stat.None
+}
+
+// span returns a range of dollars an hour as a cell.
+func span(w fleet.Span) page.Cell {
+	if !w.Low.OK || !w.High.OK {
+		return page.Amount(w.Mid, "USD")
 	}
-	return page.Tabulate(list, []page.Field[fleet.Server]{
-		page.Name("server", func(s fleet.Server) string { return s.Name }),
-		{Column: page.Column{Head: "state", Left: true}, Cell: func(s fleet.Server) page.Cell {
-			tone, word := state(&s)
+	return page.Cell{Text: figure.Dollars(w.Low.V) + " to " + figure.Dollars(w.High.V), Value: w.Mid}
+}
+
+// fields are the columns of the table of servers. A reader may sort by those with Sort.
+func fields() []page.Field[*fleet.Server] {
+	figureOf := func(head, name, unit string) page.Field[*fleet.Server] {
+		return page.Right(head, page.Body, func(s *fleet.Server) page.Cell { return page.Amount(s.Current(name), unit) })
+	}
+	sorts := func(f page.Field[*fleet.Server], rank int) page.Field[*fleet.Server] {
+		f.Sort, f.Rank = true, rank
+		return f
+	}
+	return []page.Field[*fleet.Server]{
+		sorts(page.Name("server", func(s *fleet.Server) string { return s.Name }), 0),
+		{Column: page.Column{Head: "state", Left: true}, Cell: func(s *fleet.Server) page.Cell {
+			tone, word := state(s)
 			return page.Cell{Text: tone.Sign() + figure.NBSP + word, Tone: tone}
 		}},
-		page.Right("output", page.Accent, func(s fleet.Server) page.Cell { return page.Words(tuning.Change(s.Gain().Mid)) }),
-		page.Right("saves $/h (est)", page.Accent, func(s fleet.Server) page.Cell {
-			w := s.Waste()
-			if !w.Low.OK || !w.High.OK {
-				return page.Amount(w.Mid, "USD")
+		sorts(page.Right("output", page.Accent, func(s *fleet.Server) page.Cell {
+			g := s.Gain().Mid
+			return page.Cell{Text: tuning.Change(g), Value: g.Finite()}
+		}), 0),
+		sorts(page.Right("saves $/h (est)", page.Accent, func(s *fleet.Server) page.Cell { return span(s.Waste()) }), 1),
+		sorts(figureOf("tok/s", "generation_tokens_per_s", ""), 2),
+		sorts(page.Right("of achievable (est)", page.Body, func(s *fleet.Server) page.Cell { return page.Share(ofAchievable(s)) }), 6),
+		sorts(figureOf("running", "running_mean", ""), 3),
+		sorts(figureOf("waiting", "waiting_mean", ""), 4),
+		sorts(figureOf("KV peak", "kv_usage_peak", "ratio"), 5),
+		sorts(page.Left("model", page.Muted, func(s *fleet.Server) string { return s.Target.Model }), 7),
+		page.Left("release", page.Muted, func(s *fleet.Server) string { return s.Target.EngineVersion }).Ranked(8),
+		page.Left("GPU", page.Muted, func(s *fleet.Server) string { return s.Facts.GPUName.Value }).Ranked(9),
+		page.Left("change", page.Accent, func(s *fleet.Server) string { return change(s) }),
+	}
+}
+
+// Order is the order of the servers in a table. Its zero value is what to look at first, as [fleet.Rank] has it.
+type Order struct {
+	Key   int // a column to sort by, counted from 1 among those that can be sorted by; 0 for none
+	Least bool
+}
+
+// Next returns the order by the next column.
+func (o Order) Next() Order {
+	keys := 1
+	for _, f := range fields() {
+		if f.Sort {
+			keys++
+		}
+	}
+	return Order{Key: (o.Key + 1) % keys}
+}
+
+// column returns the index of the column that an order sorts by, -1 for none.
+func (o Order) column() int {
+	n := 0
+	for i, f := range fields() {
+		if f.Sort {
+			n++
+		}
+		if f.Sort && n == o.Key {
+			return i
+		}
+	}
+	return -1
+}
+
+// Sort sorts ranked servers.
+func (o Order) Sort(list []*fleet.Server) {
+	if c := o.column(); c >= 0 {
+		fields()[c].SortRows(list, o.Least)
+	}
+}
+
+// Table returns the table of servers, which are in an order already.
+func Table(list []*fleet.Server, o Order) *page.Table {
+	t := page.Tabulate(list, fields())
+	if c := o.column(); c >= 0 {
+		t.Sorted, t.Columns[c].Rank = c+1, 0
+	}
+	return t
+}
+
+// Groups returns the table of groups of servers.
+func Groups(list []fleet.Group, by fleet.By) *page.Table {
+	sum := func(head, name string, rank int) page.Field[fleet.Group] {
+		return page.Right(head, page.Body, func(g fleet.Group) page.Cell { return page.Amount(fleet.Sum(g.Servers, name), "") }).Ranked(rank)
+	}
+	count := func(head string, tone page.Tone, is func(*fleet.Server) bool) page.Field[fleet.Group] {
+		return page.Right(head, page.Body, func(g fleet.Group) page.Cell {
+			c := page.Integer(fleet.Count(g.Servers, is))
+			if c.Value.V > 0 {
+				c.Tone = tone
 			}
-			return page.Cell{Text: figure.Dollars(w.Low.V) + " to " + figure.Dollars(w.High.V), Value: w.Mid}
-		}).Ranked(1),
-		figureOf("tok/s", "generation_tokens_per_s", "", 2),
-		page.Right("of achievable (est)", page.Body, func(s fleet.Server) page.Cell { return page.Share(achievable(s)) }).Ranked(6),
-		figureOf("running", "running_mean", "", 3),
-		figureOf("waiting", "waiting_mean", "", 4),
-		figureOf("KV peak", "kv_usage_peak", "ratio", 5),
-		page.Left("model", page.Muted, func(s fleet.Server) string { return s.Target.Model }).Ranked(7),
-		page.Left("release", page.Muted, func(s fleet.Server) string { return s.Target.EngineVersion }).Ranked(8),
-		page.Left("GPU", page.Muted, func(s fleet.Server) string { return s.Facts.GPUName.Value }).Ranked(9),
-		page.Left("change", page.Accent, func(s fleet.Server) string { return change(&s) }),
+			return c
+		})
+	}
+	return page.Tabulate(list, []page.Field[fleet.Group]{
+		page.Name(by.String(), func(g fleet.Group) string { return g.Name }),
+		page.Right("servers", page.Strong, func(g fleet.Group) page.Cell { return page.Integer(len(g.Servers)) }),
+		count("ill", page.Bad, func(s *fleet.Server) bool { return s.Condition.Ill() }),
+		count("not read", page.Warn, func(s *fleet.Server) bool { return s.Unread != "" }).Ranked(2),
+		count("to change", page.Warn, (*fleet.Server).Changes),
+		page.Right("saves $/h (est)", page.Accent, func(g fleet.Group) page.Cell { return span(fleet.Waste(g.Servers)) }).Ranked(1),
+		sum("tok/s", "generation_tokens_per_s", 3),
+		sum("running", "running_mean", 4),
+		sum("waiting", "waiting_mean", 5),
+		{Column: page.Column{Head: "uneven", Left: true, Tone: page.Warn, Rank: 6}, Cell: func(g fleet.Group) page.Cell {
+			var words []string
+			for _, f := range g.Findings() {
+				words = append(words, spoken(f.ID))
+			}
+			return page.Words(strings.Join(words, ", "))
+		}},
 	})
+}
+
+// Brief returns the most important facts about one server in three lines: what to do, its load, and what it is.
+func Brief(s *fleet.Server) page.Facts {
+	var list page.Facts
+	add := func(label string, tone page.Tone, text string) {
+		list = append(list, page.Fact{Label: label, Text: page.Toned(tone, text), MaxLines: 1})
+	}
+	tone, word := state(s)
+	switch {
+	case s.Unread != "":
+		add("not read", tone, s.Unread)
+	case s.Condition.Ill():
+		add("ill", tone, tuning.Sentence(s.Condition.String()))
+	case s.Recommendation != nil:
+		text := todo(s)
+		if w := s.Waste(); w.Mid.OK {
+			text += ", saves " + span(w).Text + " an hour (est)"
+		}
+		add("do", page.Accent, text)
+	case s.Doubt != "":
+		add("state", tone, word+": "+figure.Stopped(s.Doubt))
+	case s.Outcome == engine.OutcomeHealthy:
+		add("state", tone, word+": no flag to change.")
+	default:
+		add("state", tone, word+": nothing could be judged.")
+	}
+	var load []string
+	for _, q := range [...][3]string{{"running_mean", "", " running"}, {"waiting_mean", "", " waiting"}, {"kv_usage_peak", "ratio", " KV peak"}, {"generation_tokens_per_s", "tok/s", ""}} {
+		if v := s.Current(q[0]); v.OK {
+			load = append(load, figure.Show(v, q[1])+q[2])
+		}
+	}
+	if v := ofAchievable(s); v.OK {
+		load = append(load, figure.Show(v, "ratio")+" of achievable (est)")
+	}
+	if len(load) == 0 {
+		load = []string{figure.Absent}
+	}
+	add("load", page.Body, strings.Join(load, ", "))
+	about := tuning.Served(s.Target)
+	for _, more := range []string{s.Facts.GPUName.Value, s.Deployment} {
+		if more != "" {
+			about += ", " + more
+		}
+	}
+	add("is", page.Muted, about)
+	return list
+}
+
+// Server returns the page of one server: its diagnosis, and how to see it alone.
+func Server(s *fleet.Server) []page.Section {
+	var list []page.Section
+	if s.Unread != "" {
+		list = append(list, page.Section{ID: "answer", Nodes: []page.Node{
+			page.Prose{Text: page.Join(page.Mark(page.Warn, "not read:"), page.Toned(page.Strong, " "+tuning.Sentence(s.Unread))), Lead: true},
+		}})
+	} else {
+		for _, sec := range tuning.Diagnosis(&s.Diagnosis, tuning.Options{}).Sections {
+			if !sec.Terminal {
+				list = append(list, sec)
+			}
+		}
+	}
+	if s.Command != "" {
+		list = append(list, page.Section{ID: "alone", Title: "This server alone", Nodes: []page.Node{page.Command(s.Command)}})
+	}
+	return list
+}
+
+// Counts returns how many servers there are, and how many are ill, not read, and to be changed; each with its
+// tone. What is zero is left out.
+func Counts(list []fleet.Server) page.Text {
+	text := page.Toned(page.Strong, figure.Counted(len(list), "server"))
+	for _, c := range []struct {
+		tone page.Tone
+		word string
+		is   func(*fleet.Server) bool
+	}{
+		{page.Bad, "ill", func(s *fleet.Server) bool { return s.Condition.Ill() }},
+		{page.Warn, "not read", func(s *fleet.Server) bool { return s.Unread != "" }},
+		{page.Warn, "to change", (*fleet.Server).Changes},
+	} {
+		if n := fleet.Count(list, c.is); n > 0 {
+			text = append(text, page.Span{Text: strconv.Itoa(n) + figure.NBSP + c.word, Tone: c.tone})
+		}
+	}
+	if w := fleet.Waste(list); w.Mid.OK {
+		text = append(text, page.Span{Text: "saves " + span(w).Text + " an hour (est)", Tone: page.Accent})
+	}
+	return text
 }

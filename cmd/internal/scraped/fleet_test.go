@@ -1,0 +1,285 @@
+package scraped
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/collect/prometheus"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/fleet"
+)
+
+// fake is a Prometheus server without a network that scrapes servers every 15 s.
+type fake struct {
+	servers []string
+	lacks   func(instance, series string) bool // series that it does not have; nil for none
+	// answer takes a query in place of the server, and reports whether it did.
+	answer  func(w http.ResponseWriter, r *http.Request, query string) bool
+	queries atomic.Int64
+}
+
+var (
+	fakeBegin = time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)
+	fakeRange = prometheus.Range{From: fakeBegin, To: fakeBegin.Add(10 * time.Minute)}
+)
+
+// ServeHTTP implements the query API.
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.FormValue("query")
+	f.queries.Add(1)
+	if f.answer != nil && f.answer(w, r, query) {
+		return
+	}
+	var value model.Value = model.Vector{}
+	switch {
+	case strings.Contains(query, "last_over_time"):
+		var list model.Vector
+		for _, s := range f.servers {
+			list = append(list, &model.Sample{Metric: model.Metric{"job": "vllm", "instance": model.LabelValue(s)}, Value: 1})
+		}
+		value = list
+	case !strings.Contains(query, "== 0"):
+		value = f.matrix(query)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": value.Type().String(), "result": value}})
+}
+
+// matrix returns the series of the servers that a query selects.
+func (f *fake) matrix(query string) model.Matrix {
+	all := model.Matrix{}
+	for _, instance := range f.servers {
+		if !strings.Contains(query, instance+`"`) && !strings.Contains(query, instance+"|") {
+			continue
+		}
+		for name, at := range map[string][2]float64{ // value at the beginning, and growth in a second
+			"vllm:num_requests_running": {4, 0}, "vllm:num_requests_waiting": {0, 0}, "vllm:kv_cache_usage_perc": {0.2, 0},
+			"vllm:generation_tokens_total": {1000, 200}, "vllm:prompt_tokens_total": {1000, 400}, "vllm:num_preemptions_total": {0, 0}, "up": {1, 0},
+		} {
+			if f.lacks != nil && f.lacks(instance, name) {
+				continue
+			}
+			s := &model.SampleStream{Metric: model.Metric{model.MetricNameLabel: model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance)}}
+			if name != "up" {
+				s.Metric["model_name"] = "Qwen/Qwen3-8B"
+			}
+			for t := time.Duration(0); t <= 10*time.Minute; t += 15 * time.Second {
+				s.Values = append(s.Values, model.SamplePair{Timestamp: model.TimeFromUnixNano(fakeBegin.Add(t).UnixNano()), Value: model.SampleValue(at[0] + at[1]*t.Seconds())})
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// pipes is a listener whose connections stay in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error { close(p.closed); return nil }
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, errors.New("connection refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// read reads the fleet through a fake on virtual time. It returns the time that this took.
+func (f *fake) read(t *testing.T) (list []fleet.Server, took time.Duration, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{Handler: f}
+		go func() { _ = server.Serve(p) }()
+		defer server.Close()
+		o := Options{Prometheus: "http://prometheus:9090", dial: p.dial}
+		o.Register(pflag.NewFlagSet("fleet", pflag.ContinueOnError))
+		o.Prometheus = "http://prometheus:9090"
+		given := attach.Options{Flags: pflag.NewFlagSet("fleet", pflag.ContinueOnError), Env: func(string) (string, bool) { return "", false }, Ceiling: attach.PhysicalCeiling}
+		began, last := time.Now(), 0
+		list, err = o.Fleet(t.Context(), &given, fakeRange, func(done, all int) {
+			if last = max(last, done); all != len(f.servers) {
+				t.Errorf("%d of %d servers", done, all)
+			}
+		})
+		took = time.Since(began)
+		if err == nil && last != len(f.servers) {
+			t.Errorf("told of %d of %d servers", last, len(f.servers))
+		}
+	})
+	return list, took, err
+}
+
+// numbered returns the names of n servers.
+func numbered(n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprintf("gpu-%02d:8000", i))
+	}
+	return list
+}
+
+// refusing answers queries that select one of some servers with an error of Prometheus.
+func refusing(code int, text string, servers ...string) func(http.ResponseWriter, *http.Request, string) bool {
+	return func(w http.ResponseWriter, _ *http.Request, query string) bool {
+		if !slices.ContainsFunc(servers, func(s string) bool { return strings.Contains(query, s) }) {
+			return false
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(text))
+		return true
+	}
+}
+
+// unread returns the names of the servers that were not read.
+func unread(list []fleet.Server) (names []string) {
+	for i := range list {
+		if list[i].Unread != "" {
+			names = append(names, list[i].Name)
+		}
+	}
+	return names
+}
+
+func TestFleet(t *testing.T) {
+	f := fake{servers: numbered(25)}
+	list, _, err := f.read(t)
+	if err != nil || len(list) != 25 {
+		t.Fatalf("%d servers: %v", len(list), err)
+	}
+	for i := range list {
+		if s := &list[i]; s.Outcome == engine.OutcomeNotEvaluable || s.Windows.Active == 0 || s.Deployment != "vllm" || !strings.Contains(s.Command, "--match 'instance=\""+s.Name) {
+			t.Errorf("%s: %s, %d active windows, of %q, %s", s.Name, s.Outcome, s.Windows.Active, s.Deployment, s.Command)
+		}
+	}
+	if got := f.queries.Load(); got != 2+3 {
+		t.Errorf("%d queries, want 5: two for the targets, and one for ten servers", got)
+	}
+}
+
+// One server whose query fails is a row with its reason; the others are shown.
+func TestOneServerFails(t *testing.T) {
+	const tooMany = `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`
+	f := fake{servers: numbered(25), answer: refusing(http.StatusUnprocessableEntity, tooMany, "gpu-13:8000")}
+	list, _, err := f.read(t)
+	if err != nil || len(list) != 25 {
+		t.Fatalf("%d servers: %v", len(list), err)
+	}
+	if diff := cmp.Diff([]string{"gpu-13:8000"}, unread(list)); diff != "" {
+		t.Errorf("not read (-want +got):\n%s", diff)
+	}
+	if s := &list[0]; s.Name != "gpu-13:8000" || !strings.Contains(s.Unread, "too many samples") || s.Outcome != engine.OutcomeNotEvaluable || s.Deployment != "vllm" {
+		t.Errorf("first is %s: %q, %s, of %q", s.Name, s.Unread, s.Outcome, s.Deployment)
+	}
+}
+
+// If no server can be read, the whole list fails.
+func TestAllServersFail(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(http.ResponseWriter, *http.Request, string) bool
+		says   string
+		code   cli.ExitCode
+		within time.Duration
+	}{
+		{"overloaded", refusing(http.StatusServiceUnavailable, "no healthy upstream", "gpu"), "503", cli.ExitUnreachable, time.Second},
+		{"refused", refusing(http.StatusUnprocessableEntity, `{"status":"error","errorType":"execution","error":"too long"}`, "gpu"), "too long; ask for a shorter time", 0, time.Second},
+		{"slow", func(_ http.ResponseWriter, r *http.Request, query string) bool {
+			if strings.Contains(query, "gpu") {
+				<-r.Context().Done()
+			}
+			return false
+		}, "no answer within 30s", cli.ExitUnreachable, 31 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := fake{servers: numbered(200), answer: c.answer}
+			list, took, err := f.read(t)
+			if list != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("%d servers, error %v, want %q", len(list), err, c.says)
+			}
+			var coded *cli.CodedError
+			if errors.As(err, &coded) != (c.code != 0) || coded != nil && coded.Code != c.code {
+				t.Errorf("error %v, want exit code %d", err, c.code)
+			}
+			if took > c.within {
+				t.Errorf("it took %v, want at most %v", took, c.within)
+			}
+		})
+	}
+}
+
+// A Prometheus that goes away during a reading costs the servers that were not read yet, and no further time.
+func TestPrometheusGoesAway(t *testing.T) {
+	var asked atomic.Int64
+	f := fake{servers: numbered(200)}
+	f.answer = func(_ http.ResponseWriter, _ *http.Request, query string) bool {
+		if !strings.Contains(query, "gpu") || asked.Add(1) <= 4 {
+			return false
+		}
+		panic(http.ErrAbortHandler) // the connection ends without an answer
+	}
+	list, took, err := f.read(t)
+	if err != nil || len(list) != 200 {
+		t.Fatalf("%d servers: %v", len(list), err)
+	}
+	if got := len(unread(list)); got != 200-4*batch {
+		t.Errorf("%d servers were not read, want %d", got, 200-4*batch)
+	}
+	// The client sends each query twice: once more on a new connection.
+	if n := asked.Load(); n > 4+2*2*atOnce || took > time.Second {
+		t.Errorf("%d queries in %v, although Prometheus was gone after 4", n, took)
+	}
+	if !strings.Contains(list[0].Unread, "unreachable") && !strings.Contains(list[0].Unread, "not asked") {
+		t.Errorf("%s: %s", list[0].Name, list[0].Unread)
+	}
+}
+
+// Servers of which Prometheus lacks series are judged by those that it has, and never look well for the lack.
+func TestHalfOfTheSeriesAreMissing(t *testing.T) {
+	f := fake{servers: numbered(3), lacks: func(instance, series string) bool {
+		return instance == "gpu-01:8000" && (strings.Contains(series, "tokens") || strings.Contains(series, "running")) || instance == "gpu-02:8000" && series != "up"
+	}}
+	list, _, err := f.read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]engine.Outcome{}
+	for i := range list {
+		got[list[i].Name] = list[i].Outcome
+		t.Logf("%s: %s %s %s", list[i].Name, list[i].Outcome, list[i].Condition.String(), list[i].Doubt)
+	}
+	if got["gpu-00:8000"] == engine.OutcomeNotEvaluable || got["gpu-01:8000"] != engine.OutcomeNotEvaluable || got["gpu-02:8000"] != engine.OutcomeNotEvaluable {
+		t.Errorf("outcomes %v", got)
+	}
+}

@@ -1,0 +1,129 @@
+package scraped
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect/vllm"
+)
+
+// A diagnosis from the series that a fleet is read by is the diagnosis from all series.
+func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
+	needed := map[string]bool{}
+	for _, name := range vllm.DiagnosisSeries() {
+		needed[name] = true
+	}
+	kept, all := 0, 0
+	named := regexp.MustCompile(`^[a-zA-Z0-9_:]+`)
+	keeps := func(line string) bool {
+		name := named.FindString(line)
+		for _, prefix := range catalog.Spellings {
+			if bare, ours := strings.CutPrefix(name, prefix); ours {
+				all++
+				if !needed[bare] {
+					return false
+				}
+				kept++
+			}
+		}
+		return true
+	}
+	files, err := filepath.Glob("../../../testdata/recordings/*.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	compared := 0
+	for _, path := range files {
+		if strings.HasSuffix(path, ".jsonl.gz") {
+			continue // of operators
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			want, ok := replayed(t, path, func(string) bool { return true })
+			if !ok {
+				t.Skip("no recording of a server")
+			}
+			compared++
+			got, _ := replayed(t, path, keeps)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-all series +those needed):\n%s", diff)
+			}
+		})
+	}
+	if compared < 15 {
+		t.Errorf("only %d recordings were compared", compared)
+	}
+	t.Logf("%d of %d lines are needed", kept, all)
+}
+
+// replayed returns the document of the diagnosis of a recording whose pages have only some lines; false if there is none.
+func replayed(t *testing.T, path string, keep func(line string) bool) (text string, ok bool) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	out := gzip.NewWriter(&b)
+	decoder, encoder := json.NewDecoder(z), json.NewEncoder(out)
+	for decoder.More() {
+		var line, poll map[string]json.RawMessage
+		if err := decoder.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		var body string
+		var some strings.Builder
+		if json.Unmarshal(line["poll"], &poll) == nil && json.Unmarshal(poll["body"], &body) == nil {
+			for l := range strings.Lines(body) {
+				if keep(l) {
+					some.WriteString(l)
+				}
+			}
+			poll["body"] = encoded(t, some.String())
+			line["poll"] = encoded(t, poll)
+		}
+		if err := encoder.Encode(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recording, err := session.OpenRecording(&b)
+	if err != nil {
+		return "", false
+	}
+	d, err := session.Replay(recording, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	if err := document.WriteDiagnosis(&b, &d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), true
+}
+
+func encoded(t *testing.T, v any) json.RawMessage {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
