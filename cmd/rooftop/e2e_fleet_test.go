@@ -166,7 +166,7 @@ func TestE2EFleet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string][]byte{"rules.yml": rooftop(t, "rules").stdout, "alerts_test.yml": test} {
+		for name, text := range map[string][]byte{"rules.yml": rooftop(t, "rules", "prometheus", "--slo", "ttft_p95=1s").stdout, "alerts_test.yml": test} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -114,7 +114,7 @@ func (o *Options) Args(name string, args []string, dash int) error {
 // Check parses and validates the options of the goal. first is the duration of the first
 // measurement.
 func (o *GoalOptions) Check(f *pflag.FlagSet, first time.Duration) (err error) {
-	if o.Objectives, err = parseObjectives(strings.Join(o.slo, ",")); err != nil {
+	if o.Objectives, err = ParseObjectives(strings.Join(o.slo, ",")); err != nil {
 		return err
 	}
 	if o.Precision, err = parsePrecision(o.precision); err != nil {

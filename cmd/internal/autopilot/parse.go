@@ -32,8 +32,8 @@ func objectives() []verdict.Objective {
 	return out
 }
 
-// parseObjectives parses a list of objectives: ttft_p99=500ms,itl_p99=60ms.
-func parseObjectives(text string) ([]verdict.Objective, error) {
+// ParseObjectives parses a list of objectives: ttft_p99=500ms,itl_p99=60ms.
+func ParseObjectives(text string) ([]verdict.Objective, error) {
 	if text == "" {
 		return nil, nil
 	}
