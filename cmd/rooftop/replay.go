@@ -126,23 +126,24 @@ func (o *replayOptions) check(w *cli.World) error {
 	return o.files.check()
 }
 
-// openRecording opens a recording, which is read from its file as needed. done closes the file.
-func openRecording(path string) (recording *session.Recording, done func(), err error) {
+// openRecording opens a recording for a command, which reads it from its file as needed. done closes the
+// file.
+func openRecording(command, path string) (recording *session.Recording, done func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, cli.Usagef("replay: %w", err)
+		return nil, nil, cli.Usagef("%s: %w", command, err)
 	}
 	done = func() { _ = f.Close() }
 	if recording, err = session.OpenRecording(f); err != nil {
 		done()
-		return nil, nil, fmt.Errorf("replay %s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", command, path, err)
 	}
 	return recording, done, nil
 }
 
 // play shows a recording on the screen.
 func play(ctx context.Context, w *cli.World, path string, o *replayOptions) error {
-	recording, done, err := openRecording(path)
+	recording, done, err := openRecording("replay", path)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func play(ctx context.Context, w *cli.World, path string, o *replayOptions) erro
 
 // replay prints the diagnosis of a recording. Without ceiling the page of the recorded run is used.
 func replay(w *cli.World, path string, out *cli.Output, ceiling string) error {
-	recording, done, err := openRecording(path)
+	recording, done, err := openRecording("replay", path)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type Case struct {
 // Cases returns all cases.
 func Cases() []Case {
 	var all []Case
-	for _, list := range [][]Case{helpCases(), explainCases(), ceilingCases(), replayCases(), traceCases(), probeCases(), runCases(), simulatorCases(), refusedCases()} {
+	for _, list := range [][]Case{helpCases(), explainCases(), ceilingCases(), replayCases(), pastCases(), traceCases(), probeCases(), runCases(), simulatorCases(), refusedCases()} {
 		all = append(all, list...)
 	}
 	return all
@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "exporter", "rules", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report",
+		"", "diagnose", "fleet", "exporter", "rules", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare", "timeline",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
 		"completion",
 	}
@@ -125,6 +125,20 @@ func replayCases() []Case {
 		Case{Name: "replay/linux", Lines: []string{"replay sim-healthy.gz"}, Width: 80, Env: []string{"TERM=linux", "NO_COLOR=1"}},
 		plain("replay/refused", "replay nothing.gz", "replay probe-one.json", "replay operators.jsonl.gz", "replay", "replay slots4-cpu.gz --speed 2", "replay slots4-cpu.gz --mouse=false", "replay slots4-cpu.gz --tui", "replay slots4-cpu.gz --ceiling other"),
 	)
+}
+
+func pastCases() []Case {
+	const line = "compare sim-seat-capped.gz sim-healthy.gz"
+	return append([]Case{
+		plain("past/compare", "compare slots4-cpu.gz slots4-cpu.gz", line, line+" --goal throughput --slo ttft_p99=500ms --ascii"),
+		plain("past/compare-json", "compare slots4-cpu.gz slots4-cpu.gz --json"),
+		plain("past/timeline", "timeline sim-stalled.gz", "timeline slots4-cpu.gz --ascii", "timeline sim-idle.gz", "timeline sim-stalled.gz --json"),
+		plain("past/refused", "compare", "compare slots4-cpu.gz", "compare nothing.gz slots4-cpu.gz", "compare slots4-cpu.gz probe-one.json", "compare slots4-cpu.gz 2026-11-26T03:00:00Z/2026-11-26T03:30:00Z",
+			"compare slots4-cpu.gz slots4-cpu.gz --gpu L4", "compare slots4-cpu.gz slots4-cpu.gz --slo ttft", "compare slots4-cpu.gz slots4-cpu.gz --match x",
+			"compare --prometheus http://127.0.0.1:1 2026-11-26T03:00:00Z/noon slots4-cpu.gz", "timeline", "timeline nothing.gz", "timeline slots4-cpu.gz --since 1h", "timeline slots4-cpu.gz --gpu L4"),
+		plain("past/rules", "rules prometheus --slo ttft_p95=1s", "rules podmonitor"),
+		plain("past/rules-refused", "rules grafana", "rules nothing", "rules grafana nothing", "rules grafana fleet --slo ttft_p95=1s", "rules --slo ttft_p95=1.5s", "rules --slo ttft_p90=1s", "rules --slo ttft_p95=1s,ttft_p99=2s"),
+	}, widths("past/compare", line, 60, 120)...)
 }
 
 func traceCases() []Case {

@@ -40,14 +40,28 @@ const timeExample = "2026-11-26T03:00:00Z"
 const defaultSince = 10 * time.Minute
 
 // Register adds the flags.
-func (o *Options) Register(f *pflag.FlagSet) {
+func (o *Options) Register(f *pflag.FlagSet) { o.register(f, true) }
+
+// RegisterServers adds the flags that choose servers, and none for a time.
+func (o *Options) RegisterServers(f *pflag.FlagSet) { o.register(f, false) }
+
+func (o *Options) register(f *pflag.FlagSet, times bool) {
 	o.flags = f
 	f.StringVar(&o.Prometheus, "prometheus", "", "`URL` of a Prometheus server, or of Thanos, Mimir or VictoriaMetrics, that scraped the server")
 	f.StringVar(&o.Match, "match", "", "label `MATCHERS` of its series: 'model_name=\"x\",instance=~\"gpu-7:.*\"'")
-	f.DurationVar(&o.Since, "since", defaultSince, "`TIME` before now to read")
-	f.StringVar(&o.From, "from", "", "`TIME` to read from, as "+timeExample+", in place of --since")
-	f.StringVar(&o.To, "to", "", "`TIME` to read to (default now)")
+	if times {
+		f.DurationVar(&o.Since, "since", defaultSince, "`TIME` before now to read")
+		f.StringVar(&o.From, "from", "", "`TIME` to read from, as "+timeExample+", in place of --since")
+		f.StringVar(&o.To, "to", "", "`TIME` to read to (default now)")
+	}
 	f.StringVar(&o.HTTPConfig, "http-config", "", "YAML `FILE` with TLS, credentials and headers for it, as promtool's --http.config.file")
+}
+
+// Between returns the range between two times, as Span does for those of the flags.
+func (o *Options) Between(from, to string) (prometheus.Range, error) {
+	q := *o
+	q.From, q.To = from, to
+	return q.Span(time.Time{})
 }
 
 // others are the flags that need --prometheus.

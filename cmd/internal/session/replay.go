@@ -15,13 +15,21 @@ import (
 // is diagnosed up to its end, with a note. Of a live session, Replay diagnoses the polls after the
 // last attach, as if a measurement had started there.
 func Replay(rec *Recording, version string) (engine.Diagnosis, error) {
-	var a *Analysis
+	a, end, err := analyze(rec, func(*Analysis, *engine.Sample, *engine.Window) {})
+	if err != nil {
+		return engine.Diagnosis{}, err
+	}
+	return a.Diagnose(end, version), nil
+}
+
+// analyze reads a recording to its end and calls a function for each poll. Each attach of a live session
+// begins another analysis; the last one is returned.
+func analyze(rec *Recording, polled func(*Analysis, *engine.Sample, *engine.Window)) (a *Analysis, end End, err error) {
 	var began time.Duration
-	var err error
 	runs := 0
 	if !rec.live() {
 		if a, err = NewAnalysis(rec.Header); err != nil {
-			return engine.Diagnosis{}, err
+			return nil, End{}, err
 		}
 	}
 	for {
@@ -34,29 +42,30 @@ func Replay(rec *Recording, version string) (engine.Diagnosis, error) {
 				end.Duration = began + a.LastTick()
 			}
 		case err != nil && rec.live():
-			return engine.Diagnosis{}, fmt.Errorf("%w: run %d: %w", ErrRecording, runs, err)
+			return nil, End{}, fmt.Errorf("%w: run %d: %w", ErrRecording, runs, err)
 		case err != nil:
-			return engine.Diagnosis{}, fmt.Errorf("%w: after %v: %w", ErrRecording, a.LastTick(), err)
+			return nil, End{}, fmt.Errorf("%w: after %v: %w", ErrRecording, a.LastTick(), err)
 		case l.Attached != nil && rec.live():
 			if a, err = NewAnalysis(l.Attached.Header); err != nil {
-				return engine.Diagnosis{}, err
+				return nil, End{}, err
 			}
 			began = l.At
 			runs++
 		case l.Poll != nil && a != nil:
-			a.Add(l.Poll.relativeTo(began))
+			s, w := a.Add(l.Poll.relativeTo(began))
+			polled(a, s, w)
 		}
 		if end == nil {
 			continue
 		}
 		if a == nil {
-			return engine.Diagnosis{}, fmt.Errorf("%w: the session never found a server, so there is nothing to diagnose", ErrRecording)
+			return nil, End{}, fmt.Errorf("%w: the session never found a server, so there is nothing to diagnose", ErrRecording)
 		}
 		if rec.live() {
 			end.Duration -= began
 			end.Notes = append(end.Notes, lastRunNote(runs, began))
 		}
-		return a.Diagnose(*end, version), nil
+		return a, *end, nil
 	}
 }
 

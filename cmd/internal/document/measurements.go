@@ -1,0 +1,92 @@
+package document
+
+import (
+	"io"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+)
+
+// Schemas of the documents about measurements of the past.
+const (
+	CompareSchema  = "rooftop.compare/v1"
+	TimelineSchema = "rooftop.timeline/v1"
+)
+
+// pastMeasurement is a measurement of the past in a document.
+type pastMeasurement struct {
+	Name           string                 `json:"name"`
+	Started        time.Time              `json:"started"`
+	Duration       time.Duration          `json:"duration_s"`
+	Target         engine.Target          `json:"target"`
+	Windows        engine.WindowCounts    `json:"windows"`
+	Outcome        engine.Outcome         `json:"outcome"`
+	Condition      *condition             `json:"condition"`
+	Recommendation *engine.Recommendation `json:"recommendation"`
+}
+
+func newPastMeasurement(m *loop.Measurement) pastMeasurement {
+	d := &m.Diagnosis
+	return pastMeasurement{m.Name, d.Started, d.Duration, d.Target, d.Windows, d.Outcome, conditionOf(d), d.Recommendation}
+}
+
+// WriteCompare writes a comparison of two measurements as one rooftop.compare/v1 document.
+func WriteCompare(w io.Writer, c *tuning.PastComparison) error {
+	return Write(w, &struct {
+		Schema        string          `json:"schema"`
+		Rooftop       program         `json:"rooftop"`
+		Before        pastMeasurement `json:"before"`
+		After         pastMeasurement `json:"after"`
+		OneStart      bool            `json:"one_start"`
+		Changes       []engine.Change `json:"changes"`
+		LaunchesKnown bool            `json:"launches_known"`
+		Verdict       *judgement      `json:"verdict"`
+	}{CompareSchema, program{c.After.Version}, newPastMeasurement(c.Before), newPastMeasurement(c.After), c.Before.OneStart(c.After), c.Changes, c.LaunchesKnown, newJudgement(c.Delta, nil)})
+}
+
+// pastPart is a part of a measurement in a document.
+type pastPart struct {
+	From      time.Duration      `json:"from_s"`
+	To        time.Duration      `json:"to_s"`
+	Outcome   engine.Outcome     `json:"outcome"`
+	Condition *condition         `json:"condition"`
+	Findings  []engine.FindingID `json:"findings"`
+	Measured  Object             `json:"measured"`
+}
+
+// occurrence is something that happened in a measurement.
+type occurrence struct {
+	From time.Duration `json:"from_s"`
+	To   time.Duration `json:"to_s"`
+	Kind loop.PastKind `json:"kind"`
+	Text string        `json:"text"`
+	Ill  bool          `json:"ill"`
+}
+
+// WriteTimeline writes what happened in a measurement as one rooftop.timeline/v1 document.
+func WriteTimeline(w io.Writer, t *tuning.PastTimeline) error {
+	var parts []pastPart
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		one := pastPart{p.From, p.To, p.Outcome, conditionOf(&p.Diagnosis), nil, measured(&p.Diagnosis)}
+		for j := range p.Findings {
+			if f := &p.Findings[j]; f.State == engine.Fired && f.Significant {
+				one.Findings = append(one.Findings, f.ID)
+			}
+		}
+		parts = append(parts, one)
+	}
+	var happened []occurrence
+	for _, o := range t.Occurrences {
+		happened = append(happened, occurrence(o))
+	}
+	return Write(w, &struct {
+		Schema      string          `json:"schema"`
+		Rooftop     program         `json:"rooftop"`
+		Measurement pastMeasurement `json:"measurement"`
+		Happened    []occurrence    `json:"happened"`
+		Parts       []pastPart      `json:"parts"`
+	}{TimelineSchema, program{t.Whole.Version}, newPastMeasurement(t.Whole), happened, parts})
+}

@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// scrapedPast returns a scenario as a Prometheus server scrapes it every 15 s: the pages, and nothing of the
+// launch.
+func scrapedPast(t *testing.T, sc *scenarios.Scenario, change *scenarios.Change, length time.Duration, seed uint64) *session.Past {
+	t.Helper()
+	var polls []session.Poll
+	_, err := Run(sc, change, Options{Seed: seed, Hours: length.Hours(), Every: 15 * time.Second, Pages: func(at time.Duration, body []byte) {
+		polls = append(polls, session.Poll{T: at, PageT: at, Body: string(body)})
+	}})
+	if err != nil || len(polls) == 0 {
+		t.Fatalf("%s: %v", sc.Name, err)
+	}
+	first := polls[0].T
+	for i := range polls {
+		polls[i].T -= first
+		polls[i].PageT -= first
+	}
+	var b bytes.Buffer
+	r := session.NewRecorder(&b)
+	h := session.Header{Schema: session.RecordingSchema, Version: version, Started: epoch, Target: engine.Target{URL: "gpu-7:8000"}}
+	if _, err := session.Examine(h, polls, session.End{Duration: polls[len(polls)-1].T}, version, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recording, err := session.OpenRecording(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := session.Reread(recording, sc.Name, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func scenarioNamed(t *testing.T, name string) scenarios.Scenario {
+	t.Helper()
+	list, err := scenarios.Select(name)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%s: %d scenarios, %v", name, len(list), err)
+	}
+	return list[0]
+}
+
+// Two ranges that Prometheus scraped: what changed is found, and what did not change or had other traffic is not
+// called a change.
+func TestPastIsCompared(t *testing.T) {
+	sc := scenarioNamed(t, "slot-capped/8b-a100")
+	longer := slices.Clone(sc.Load)
+	longer[0].Output.Least, longer[0].Output.Most = 3*longer[0].Output.Least, 3*longer[0].Output.Most
+	const length = 8 * time.Minute
+	before := scrapedPast(t, &sc, nil, length, 1)
+	for _, c := range []struct {
+		name          string
+		before, after *session.Past
+		want          []verdict.Direction
+		changed       string
+	}{
+		{"more slots", before, scrapedPast(t, &sc, &sc.Remedy, length, 2), []verdict.Direction{verdict.Better}, "num_gpu_blocks 29363 → 29240"},
+		{"fewer slots", scrapedPast(t, &sc, &sc.Remedy, length, 2), before, []verdict.Direction{verdict.Worse}, "num_gpu_blocks 29240 → 29363"},
+		{"the same", before, scrapedPast(t, &sc, nil, length, 2), []verdict.Direction{verdict.Plateau, verdict.Inconclusive}, ""},
+		{"longer answers", before, scrapedPast(t, &sc, &scenarios.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := loop.ComparePast(&c.before.Measurement, &c.after.Measurement, verdict.Plan{Goal: verdict.Latency})
+			t.Logf("%s: %s", d.Direction, d.Reason)
+			if !slices.Contains(c.want, d.Direction) {
+				t.Errorf("%s, want %s: %s", d.Direction, c.want, d.Reason)
+			}
+			changes, known := c.before.Changes(&c.after.Measurement)
+			if text := engine.JoinChanges(changes); known || !strings.Contains(text, c.changed) || c.changed == "" && text != "" {
+				t.Errorf("changed %q, launch known %v; want %q", text, known, c.changed)
+			}
+		})
+	}
+}
+
+// A timeline tells when the server started again and when it became slow, and nothing of a steady one.
+func TestTimelineOfThePast(t *testing.T) {
+	sc := scenarioNamed(t, "healthy/8b-l4")
+	const length, at = 30 * time.Minute, 17 * time.Minute
+	since := sc.Measure.After + at
+	slow, restarts := sc, sc
+	slow.Faults = []settings.Fault{{Kind: "slow", At: since, For: length, Factor: 3, Rank: -1}}
+	restarts.Restarts = []time.Duration{since}
+	for _, c := range []struct {
+		name string
+		sc   *scenarios.Scenario
+		want loop.PastKind
+		text string
+	}{{"steady", &sc, "", ""}, {"slow", &slow, loop.PastMeasured, "step time"}, {"restart", &restarts, loop.PastRestart, "started again"}} {
+		t.Run(c.name, func(t *testing.T) {
+			parts := scrapedPast(t, c.sc, nil, length, 3).Parts()
+			if len(parts) < 10 {
+				t.Fatalf("%d parts", len(parts))
+			}
+			found := false
+			for _, o := range loop.Occurrences(parts) {
+				t.Logf("%v to %v: %s: %s", o.From, o.To, o.Kind, o.Text)
+				in := o.From <= at && at <= o.To+2*time.Minute
+				found = found || in && o.Kind == c.want && strings.Contains(o.Text, c.text)
+				if c.want == "" || o.To < at {
+					t.Errorf("nothing happened there")
+				}
+			}
+			if c.want != "" && !found {
+				t.Errorf("no %s %q at %v", c.want, c.text, at)
+			}
+		})
+	}
+}

@@ -1,0 +1,212 @@
+package loop
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
+)
+
+// Measurement is a measurement of the past with what its diagnosis rests on.
+type Measurement struct {
+	Name string // its file, or its range of time
+	engine.Diagnosis
+	Inputs  facts.Inputs
+	Windows []engine.Window
+	// FirstStart and LastStart are when the server's process had started, in Unix time, on the first page and
+	// on the last; absent if the pages do not say so.
+	FirstStart, LastStart stat.Opt
+}
+
+// incarnations returns the slices of each start of the server.
+func (m *Measurement) incarnations() []verdict.Incarnation {
+	var out []verdict.Incarnation
+	from := 0
+	for i := 1; i <= len(m.Windows); i++ {
+		if i == len(m.Windows) || m.Windows[i].Restarted || m.Windows[i].AfterRestart {
+			if start := slicesOf(m.Windows[from:i]); len(start) > 0 {
+				out = append(out, start)
+			}
+			from = i
+		}
+	}
+	return out
+}
+
+// Changes returns the settings of a later measurement that differ; known is false if a launch is not known, so
+// that only what the servers report could be compared.
+func (m *Measurement) Changes(later *Measurement) (changes []engine.Change, known bool) {
+	before, after := configured(&m.Inputs, &m.Facts), configured(&later.Inputs, &later.Facts)
+	if before.settings != nil && after.settings != nil {
+		return material(changesFrom(before, after)), true
+	}
+	return reportedChanges(before.reported, after.reported), false
+}
+
+// OneStart reports whether the server did not start between two measurements, nor within them.
+func (m *Measurement) OneStart(later *Measurement) bool {
+	one := m.Target.URL == later.Target.URL && m.Target.Model == later.Target.Model
+	return one && m.FirstStart.OK && m.FirstStart == m.LastStart && m.FirstStart == later.FirstStart && later.FirstStart == later.LastStart
+}
+
+// ComparePast compares two measurements of the past, as the loop compares those of a change. The plan has the
+// goal and the objectives.
+func ComparePast(before, after *Measurement, plan verdict.Plan) *effect.Delta {
+	plan.Looks, plan.Last = 1, true
+	plan.Touch = touchedBy(before.Changes(after))
+	plan.Spread = verdict.Widen(nil)
+	if before.OneStart(after) {
+		plan.Spread = verdict.Spread{From: "no restart lies between the two"}
+	}
+	side := func(m *Measurement) *verdict.Side {
+		return &verdict.Side{Incarnations: m.incarnations(), CostPerHour: engine.FactOpt(m.Facts.CostPerHour)}
+	}
+	r := verdict.Judge(side(before), side(after), plan)
+	d := effect.Compare(&before.Diagnosis, &after.Diagnosis)
+	d.Direction, d.Reason, d.Verdict = r.Direction, r.Reason, &r
+	return &d
+}
+
+// Part is a part of a measurement. Its windows and times are of the whole.
+type Part struct {
+	From, To time.Duration
+	Measurement
+}
+
+// PastKind is the kind of something that happened.
+type PastKind string
+
+// Kinds of what happened in a measurement of the past.
+const (
+	PastRestart  PastKind = "restart"  // the server started
+	PastSetting  PastKind = "setting"  // the release, or a setting that the server reports
+	PastState    PastKind = "state"    // the server became ill, or recovered
+	PastFinding  PastKind = "finding"  // a finding began or ended
+	PastLoad     PastKind = "load"     // the requests differ
+	PastMeasured PastKind = "measured" // output or a latency differs
+)
+
+// Occurrence is something that happened in a measurement of the past.
+type Occurrence struct {
+	From, To time.Duration // it happened between these times
+	Kind     PastKind
+	Text     string
+	Ill      bool // the server is ill from then on
+}
+
+// notable is the least relative change of load, output or latency that is told, if it is beyond noise as well.
+const notable = 0.25
+
+// Occurrences returns what changed from part to part, in the order of time.
+func Occurrences(parts []Part) []Occurrence {
+	var out []Occurrence
+	levels := map[string]int{}
+	for i := range parts {
+		p := &parts[i]
+		for j := range p.Windows {
+			if w := &p.Windows[j]; w.Restarted || w.AfterRestart {
+				out = append(out, Occurrence{From: w.Start, To: w.End(), Kind: PastRestart, Text: "the server started again"})
+			}
+		}
+		if i > 0 {
+			out = append(out, p.since(&parts[i-1])...)
+			out = append(out, shifts(parts[:i+1], levels)...)
+		} else if p.Condition.State != "" {
+			out = append(out, Occurrence{p.From, p.To, PastState, p.Condition.String(), p.Condition.Ill()})
+		}
+	}
+	return out
+}
+
+// since returns what differs from the part before, but for amounts.
+func (p *Part) since(before *Part) []Occurrence {
+	var out []Occurrence
+	add := func(kind PastKind, text string) {
+		out = append(out, Occurrence{p.From, p.To, kind, text, kind == PastState && p.Condition.Ill()})
+	}
+	changes, _ := before.Changes(&p.Measurement)
+	for _, c := range changes {
+		add(PastSetting, c.String())
+	}
+	switch was, is := before.Condition.State, p.Condition.State; {
+	case is != "" && is != was:
+		add(PastState, p.Condition.String())
+	case is == "" && was != "":
+		add(PastState, "the server is "+was.Word()+" no more")
+	}
+	if before.Condition.Ill() || p.Condition.Ill() {
+		return out // means of a server that is ill are no figures of its work
+	}
+	switch was, is := before.Outcome == engine.OutcomeNoLoad, p.Outcome == engine.OutcomeNoLoad; {
+	case is && !was:
+		add(PastLoad, "no load any more")
+	case was && !is:
+		add(PastLoad, "load begins")
+	}
+	began := func(from, to *Part, text string) {
+		for j := range to.Findings {
+			f := &to.Findings[j]
+			if was := from.Finding(f.ID); fired(f) && (was == nil || !fired(was)) {
+				add(PastFinding, string(f.ID)+text)
+			}
+		}
+	}
+	began(before, p, " begins")
+	began(p, before, " ends")
+	return out
+}
+
+// shifts returns the amounts of the last part that differ from their level, which is the part where each last
+// changed: a part with the change in its middle scatters too much to tell it, and the next one tells it. Each
+// comparison is that of a verdict, so that what noise explains is left out.
+func shifts(parts []Part, levels map[string]int) []Occurrence {
+	last := len(parts) - 1
+	p := &parts[last]
+	if p.Condition.Ill() {
+		return nil
+	}
+	var out []Occurrence
+	results := map[int]*verdict.Result{}
+	since := func(name string) *verdict.Result {
+		level := levels[name]
+		if results[level] == nil {
+			results[level] = ComparePast(&parts[level].Measurement, &p.Measurement, verdict.Plan{Goal: verdict.Latency}).Verdict
+		}
+		return results[level]
+	}
+	add := func(name string, kind PastKind, text string) {
+		out = append(out, Occurrence{From: parts[last-1].From, To: p.To, Kind: kind, Text: text})
+		levels[name] = last
+	}
+	for _, name := range [...]string{"prompt tokens", "output tokens", "requests in", "arrivals", "prefix hits"} {
+		for _, s := range since(name).Traffic {
+			if s.Name == name && s.Moved && math.Abs(s.Change.Mid) >= notable {
+				add(name, PastLoad, effect.SpellShift(s))
+			}
+		}
+	}
+	for _, metric := range [...]verdict.Metric{verdict.MetricTokens, verdict.MetricTTFT, verdict.MetricE2E, verdict.MetricStep} {
+		for _, m := range since(string(metric)).Measures {
+			if m.Metric == metric && m.Quantile == 0 && m.Moved && math.Abs(m.Change.Mid) >= notable {
+				add(string(metric), PastMeasured, fmt.Sprintf("%s %s → %s, %s", effect.MeasureName(metric, 0), figure.Show(m.Before, unitOf(metric)), figure.Show(m.After, unitOf(metric)), figure.ChangeSign(m.Change.Mid)))
+			}
+		}
+	}
+	return out
+}
+
+func fired(f *engine.Finding) bool { return f.State == engine.Fired && f.Significant }
+
+// unitOf returns the unit of a metric, as figure.Show takes it.
+func unitOf(m verdict.Metric) string {
+	if m == verdict.MetricTokens {
+		return "tok/s"
+	}
+	return "s"
+}
