@@ -32,19 +32,25 @@ func (v *nowView) gpus(w int) frame.Panel {
 		return frame.Panel{}
 	}
 	q := frame.Panel{Title: "GPU", Old: v.old(), Note: page.Toned(cell.Muted, fmt.Sprintf("more in view %d", viewMachine+1))}
+	brief := len(g.Devices) > maxCards
+	lines := 2
+	if brief {
+		lines = 1
+	}
 	for i := range g.Devices {
-		if line := gpuLine(v.u, &g.Devices[i], len(g.Devices) > maxCards); len(g.Devices) > maxCards {
+		if line := gpuLine(v.u, &g.Devices[i], brief, w, lines); brief {
 			q.Add(v.u.OneLine(44-min(i, 8), line))
 		} else {
-			q.Add(frame.Shorten(v.u.Paragraph(w, 44, nil, line), 2))
+			q.Add(frame.Shorten(v.u.Paragraph(w, 44, nil, line), lines))
 		}
 	}
 	return q
 }
 
-// gpuLine describes a GPU in a line: how busy, full, hot and fast it is. brief leaves out its
+// gpuLine describes a GPU in lines of w cells: how busy, full, hot and fast it is. Where that is too
+// long it leaves out that it is not throttled, then its clock, then its temperature. brief leaves out its
 // memory, and throttling unless there is any.
-func gpuLine(u *frame.Settings, g *engine.GPU, brief bool) page.Text {
+func gpuLine(u *frame.Settings, g *engine.GPU, brief bool, w, lines int) page.Text {
 	f := &g.Fields
 	var parts []string
 	for _, r := range [...]struct{ label, text string }{
@@ -59,8 +65,18 @@ func gpuLine(u *frame.Settings, g *engine.GPU, brief bool) page.Text {
 	if brief && t != cell.Warn {
 		words = ""
 	}
-	return page.Join(page.Toned(cell.Muted, fmt.Sprintf("%d  ", g.Index)), page.Toned(cell.Body, strings.Join(parts, ", ")+"  "),
-		page.Toned(t, sign+figure.NBSP+figure.Unbroken(words)))
+	line := func() page.Text {
+		return page.Join(page.Toned(cell.Muted, fmt.Sprintf("%d  ", g.Index)), page.Toned(cell.Body, strings.Join(parts, ", ")+"  "),
+			page.Toned(t, sign+figure.NBSP+figure.Unbroken(words)))
+	}
+	fits := func() bool { return len(u.Wrap(line(), w)) <= lines }
+	if t == cell.OK && !fits() {
+		words = ""
+	}
+	for len(parts) > 2 && !fits() {
+		parts = parts[:len(parts)-1]
+	}
+	return line()
 }
 
 // latestEvents is the maximum number of entries of the journal beside the figures.

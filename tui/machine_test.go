@@ -12,6 +12,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
 func TestMachineSays(t *testing.T) {
@@ -93,6 +95,28 @@ func TestMachineSays(t *testing.T) {
 				t.Log("\n" + got)
 			}
 		})
+	}
+}
+
+// TestGPULinesLeaveOutWhatDoesNotFit draws two GPUs beside the figures: what is left out is left out whole, and a
+// throttled GPU says so at any width.
+func TestGPULinesLeaveOutWhatDoesNotFit(t *testing.T) {
+	s := change(t, "waiting", func(s *loop.Snapshot) {
+		g := *fixtureGPU(s.Now)
+		d := g.Devices[0]
+		d.Fields[engine.GPUTemperatureLimitC], d.Fields[engine.GPUSMClockMaxMHz] = stat.Some(87), stat.Some(1980)
+		hot := d
+		hot.Index, hot.ThrottleOK, hot.Throttle = 1, true, 0x20
+		g.Devices = []engine.GPU{d, hot}
+		s.GPU = &g
+	})
+	for w := 40; w <= 70; w++ {
+		u, c := plainLook(), cell.NewCanvas(w, 8)
+		u.Column(c.Pane(), []frame.Panel{(&nowView{s: s, u: u}).gpus(w)}, false)
+		text := c.Plain()
+		if strings.Contains(text, "…") || !strings.Contains(text, "throttled: temperature") {
+			t.Errorf("at %d cells:\n%s", w, text)
+		}
 	}
 }
 
