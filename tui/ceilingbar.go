@@ -11,12 +11,13 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
-// ceiling returns the panel that compares throughput with the hardware limits.
+// ceiling returns the panel that compares throughput with the hardware limits; empty while the server is
+// ill, whose requests do not all compute.
 func (v *nowView) ceiling(w int, framed bool) frame.Panel {
 	u := v.u
 	q := frame.Panel{Title: "Ceiling", Old: v.old()}
 	d := v.latest()
-	if d == nil {
+	if d == nil || v.s.Condition.Ill() {
 		return frame.Panel{}
 	}
 	c := &d.Ceiling
