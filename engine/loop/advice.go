@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -82,7 +83,7 @@ func (a *advisor) judge(d *engine.Diagnosis) judgement {
 	}
 	j.advice = a.complete(*r)
 	if j.advice.Finding == engine.SearchStep {
-		j.advice.Why = strings.TrimSpace(proposedBySearch + " " + j.advice.Why)
+		j.advice.Why = strings.TrimSpace(proposedBySearch(d, &j.advice.Fix) + " " + j.advice.Why)
 	}
 	if missed != "" {
 		j.advice.Why = strings.TrimSpace(j.advice.Why + " Objectives " + missed + ".")
@@ -99,8 +100,22 @@ func (a *advisor) atEnd() judgement {
 	return a.judgement
 }
 
-// proposedBySearch is the label of a recommendation that no rule found.
-const proposedBySearch = "Proposed by the search; no rule found it."
+// proposedBySearch returns the label of a recommendation that no rule made: it names the findings whose own
+// remedies set the same flags to other values.
+func proposedBySearch(d *engine.Diagnosis, fix *engine.Fix) string {
+	var found []string
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		sets := func(c engine.Change) bool { return f.Fix != nil && c.Flag == f.Fix.Flag }
+		if f.State == engine.Fired && f.Significant && slices.ContainsFunc(fix.Changes(), sets) {
+			found = append(found, f.Title)
+		}
+	}
+	if len(found) == 0 {
+		return "Proposed by the search; no rule found it."
+	}
+	return "Proposed by the search for " + figure.List(found...) + "."
+}
 
 // newSearch returns the search for the current state.
 func (a *advisor) newSearch(d *engine.Diagnosis) *search.Search {

@@ -58,3 +58,23 @@ func TestATriedSetOfChangesIsRemembered(t *testing.T) {
 		t.Error("a change without a verdict is passed over although it no longer runs")
 	}
 }
+
+// TestASearchStepNamesTheFindingsBehindIt has the search set flags for which rules gave other values.
+func TestASearchStepNamesTheFindingsBehindIt(t *testing.T) {
+	step := engine.Fix{Flag: "--num-gpu-blocks-override", Also: []engine.Change{{Flag: "--max-num-seqs"}}}
+	pool := engine.Finding{Title: "KV cache pressure", State: engine.Fired, Significant: true, Fix: &engine.Fix{Flag: "--num-gpu-blocks-override"}}
+	slots := engine.Finding{Title: "Concurrency saturation", State: engine.Fired, Significant: true, Fix: &engine.Fix{Flag: "--max-num-seqs"}}
+	seen := engine.Finding{Title: "Token budget", State: engine.Fired, Fix: &engine.Fix{Flag: "--max-num-seqs"}}
+	other := engine.Finding{Title: "Front end", State: engine.Fired, Significant: true, Fix: &engine.Fix{Flag: "--api-server-count"}}
+	for _, c := range []struct {
+		findings []engine.Finding
+		want     string
+	}{
+		{[]engine.Finding{pool, slots, seen, other}, "Proposed by the search for KV cache pressure and Concurrency saturation."},
+		{[]engine.Finding{seen, other}, "Proposed by the search; no rule found it."},
+	} {
+		if got := proposedBySearch(&engine.Diagnosis{Findings: c.findings}, &step); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
