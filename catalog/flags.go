@@ -19,9 +19,14 @@ type Hardware struct {
 	APIServer bool // an OpenAI-compatible server, not the offline LLM class
 }
 
-// Flag is one engine argument of vLLM.
+// Flag is one argument of an engine.
 type Flag struct {
 	Name string `yaml:"name"` // "max_num_seqs"
+	// Setting is what the argument sets, "" if only this engine has it. vLLM's arguments are
+	// their own settings.
+	Setting string `yaml:"setting"`
+	// Inverted marks a switch that turns its setting off: --disable-radix-cache.
+	Inverted bool `yaml:"inverted"`
 	// Since and Until are the first and last minor release that have the argument; "" means the
 	// oldest and the newest release in the catalog.
 	Since string `yaml:"since"`
@@ -68,20 +73,24 @@ type flagRule struct {
 
 type flagTable struct {
 	flagFile
-	byName map[string]int
+	byName    map[string]int
+	bySetting map[string]int
 }
 
 func newFlagTable(f flagFile) flagTable {
-	t := flagTable{f, make(map[string]int, len(f.Flags))}
+	t := flagTable{f, make(map[string]int, len(f.Flags)), map[string]int{}}
 	for i, e := range f.Flags {
 		t.byName[e.Name] = i
+		if e.Setting != "" {
+			t.bySetting[e.Setting] = i
+		}
 	}
 	return t
 }
 
 // Flags returns every engine argument in order of name.
-func (c *Catalog) Flags() []Flag {
-	t := c.flags()
+func (g *Engine) Flags() []Flag {
+	t := g.flags()
 	out := make([]Flag, 0, len(t.Flags))
 	for _, e := range t.Flags {
 		out = append(out, e.Flag)
@@ -119,14 +128,14 @@ func (t flagTable) resolve(version string) (release, string) {
 	return r, ""
 }
 
-// FlagKnown reports whether a release of vLLM has the engine argument ("max_num_seqs"). note is the
+// FlagKnown reports whether a release of the engine has the argument ("max_num_seqs"). note is the
 // first or last release that has it, or the release whose data were used for an unknown version.
 // The arguments of the front end (host, API key) are not in the catalog and not known.
-func (c *Catalog) FlagKnown(flag, version string) (known bool, note string) {
-	t := c.flags()
+func (g *Engine) FlagKnown(flag, version string) (known bool, note string) {
+	t := g.flags()
 	e, ok := t.find(flag)
 	if !ok {
-		return false, "not an engine argument of vLLM 0.8 to " + t.Newest.String()
+		return false, "not an engine argument of " + g.Name + " " + t.First.String() + " to " + t.Newest.String()
 	}
 	r, note := t.resolve(version)
 	if since, ok := parseRelease(e.Since); ok && r.compare(since) < 0 {
@@ -138,15 +147,22 @@ func (c *Catalog) FlagKnown(flag, version string) (known bool, note string) {
 	return true, note
 }
 
+// has reports whether some release of the engine has a flag, or rooftop proposes to change it.
+func (g *Engine) has(flag string) bool {
+	head, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), ".")
+	_, ok := g.flags().find(head)
+	return ok || g.ID == VLLM && strings.ReplaceAll(head, "_", "-") == apiServers
+}
+
 // ChangesAnswers reports whether another value of an engine argument may change the model's answers
 // to the same prompt. The argument is given as "kv_cache_dtype", "--kv-cache-dtype", or a field of
 // one, "speculative_config.model". It returns true for an unknown argument.
-func (c *Catalog) ChangesAnswers(flag string) bool {
+func (g *Engine) ChangesAnswers(flag string) bool {
 	head, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), ".")
 	if strings.ReplaceAll(head, "_", "-") == apiServers {
 		return false
 	}
-	e, ok := c.flags().find(head)
+	e, ok := g.flags().find(head)
 	return !ok || e.Answers
 }
 
@@ -158,13 +174,13 @@ func join(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// FlagDefault returns the default of an engine argument in a release of vLLM on some hardware, as
+// FlagDefault returns the default of an argument in a release of the engine on some hardware, as
 // text ("256", "0.92", "true", "auto"). ok is false if the release lacks the argument, if the
 // default is unset, or if it depends on something unknown in hw; note is the reason.
-func (c *Catalog) FlagDefault(flag, version string, hw Hardware) (value, note string, ok bool) {
-	t := c.flags()
+func (g *Engine) FlagDefault(flag, version string, hw Hardware) (value, note string, ok bool) {
+	t := g.flags()
 	e, found := t.find(flag)
-	known, note := c.FlagKnown(flag, version)
+	known, note := g.FlagKnown(flag, version)
 	if !found || !known {
 		return "", note, false
 	}

@@ -110,7 +110,7 @@ func TestFlagDefault(t *testing.T) {
 		{"no_such_flag", "0.11.0", Hardware{}, "", "not an engine argument"},
 		{"", "0.11.0", Hardware{}, "", "not an engine argument"},
 	} {
-		got, note, ok := Default().FlagDefault(tt.flag, tt.version, tt.hw)
+		got, note, ok := EngineOf(VLLM).FlagDefault(tt.flag, tt.version, tt.hw)
 		if got != tt.want || ok != (tt.want != "") || !strings.Contains(note, tt.note) {
 			t.Errorf("FlagDefault(%q, %q, %+v) = %q, %q, %v, want %q and a note with %q", tt.flag, tt.version, tt.hw, got, note, ok, tt.want, tt.note)
 		}
@@ -133,7 +133,7 @@ func TestFlagDefaultsOnCPU(t *testing.T) {
 	} {
 		for ranks := 1; ranks <= 2; ranks++ {
 			hw := Hardware{Device: "cpu", WorldSize: ranks, APIServer: true}
-			if got, note, ok := Default().FlagDefault(flag, "0.32.0+cpu", hw); !ok || got != want[ranks-1] {
+			if got, note, ok := EngineOf(VLLM).FlagDefault(flag, "0.32.0+cpu", hw); !ok || got != want[ranks-1] {
 				t.Errorf("%s on %d ranks: %q, %v (%s), want %q", flag, ranks, got, ok, note, want[ranks-1])
 			}
 		}
@@ -151,7 +151,7 @@ func TestFlagKnown(t *testing.T) {
 		{"max_num_seqs", "0.8.5", true, ""}, {"max_num_seqs", "0.4.0", true, "oldest"}, {"max_num_queued_reqs", "nightly", true, "as in 0.32"},
 		{"api_key", "0.11.0", false, "not an engine argument"},
 	} {
-		if got, note := Default().FlagKnown(tt.flag, tt.version); got != tt.want || !strings.Contains(note, tt.note) {
+		if got, note := EngineOf(VLLM).FlagKnown(tt.flag, tt.version); got != tt.want || !strings.Contains(note, tt.note) {
 			t.Errorf("FlagKnown(%q, %q) = %v, %q, want %v and a note with %q", tt.flag, tt.version, got, note, tt.want, tt.note)
 		}
 	}
@@ -194,7 +194,7 @@ func minorOf(t *testing.T, version string) string {
 func TestFlagsAgreeWithThePackages(t *testing.T) {
 	rows := fieldData(t, "vllm-flags.csv")
 	flags := make(map[string]Flag)
-	for _, f := range Default().Flags() {
+	for _, f := range EngineOf(VLLM).Flags() {
 		flags[f.Name] = f
 	}
 	if len(flags) != len(rows) {
@@ -220,7 +220,7 @@ func TestFlagsAgreeWithThePackages(t *testing.T) {
 			if !ok {
 				continue
 			}
-			got, note, ok := Default().FlagDefault(name, version, Hardware{})
+			got, note, ok := EngineOf(VLLM).FlagDefault(name, version, Hardware{})
 			if !ok || got != want {
 				t.Errorf("%s in %s: %q, %v (%s), the package says %q", name, version, got, ok, note, want)
 			}
@@ -251,7 +251,7 @@ func plainLiteral(s string) (string, bool) {
 
 // TestFlagRulesAreSound checks that every rule can apply and has a value or a note.
 func TestFlagRulesAreSound(t *testing.T) {
-	for _, e := range Default().flags().Flags {
+	for _, e := range EngineOf(VLLM).flags().Flags {
 		for i, rule := range e.Rules {
 			if rule.Value == "" && rule.Note == "" {
 				t.Errorf("%s, rule %d: neither value nor note", e.Name, i)
@@ -266,7 +266,7 @@ func TestFlagRulesAreSound(t *testing.T) {
 }
 
 func TestChangesAnswers(t *testing.T) {
-	c := Default()
+	c := EngineOf(VLLM)
 	for _, tt := range []struct {
 		flag string
 		want bool

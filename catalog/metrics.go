@@ -16,11 +16,11 @@ const (
 	KindHistogram MetricKind = "histogram"
 )
 
-// Metric is one reading of a vLLM metrics page, with its names in all releases.
+// Metric is one reading of an engine's metrics page, with its names in all releases.
 type Metric struct {
 	Key  string     `yaml:"key"` // stable name: "running", "ttft"
 	Kind MetricKind `yaml:"kind"`
-	// Names are the names on the page without the "vllm:" prefix, preferred first. A page may
+	// Names are the names on the page without the engine's prefix ("vllm:"), preferred first. A page may
 	// have several of them; they are never added together.
 	Names []string `yaml:"names"`
 	// Labels are the labels that a series of this metric must have, if a family contains several
@@ -33,10 +33,6 @@ type Metric struct {
 	Since string `yaml:"since,omitempty"` // first release with any of the names, "" from the first
 	Until string `yaml:"until,omitempty"` // last release with any of the names, "" to the newest
 }
-
-// Spellings are the prefixes of vLLM's families: with the colon of Prometheus, and as Ray exports
-// them, without colons.
-var Spellings = []string{"vllm:", "vllm_", "ray_vllm_"}
 
 // WireNames returns the metric's names. Those of a counter follow once more without _total, which
 // some exporters (Ray among them) omit.
@@ -52,9 +48,9 @@ func (m Metric) WireNames() []string {
 	return names
 }
 
-// Metrics returns every metric that rooftop reads: gauges, then counters, then histograms.
-func (c *Catalog) Metrics() []Metric {
-	out := slices.Clone(c.metrics())
+// Metrics returns every metric of the engine that rooftop reads: gauges, then counters, then histograms.
+func (g *Engine) Metrics() []Metric {
+	out := slices.Clone(g.metrics())
 	for i := range out {
 		out[i].Names = slices.Clone(out[i].Names)
 		out[i].Labels = maps.Clone(out[i].Labels)

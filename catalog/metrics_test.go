@@ -17,7 +17,7 @@ func TestMetricKeys(t *testing.T) {
 		KindHistogram: "ttft itl tpot e2e queue prefill decode inference prompt_len output_len iteration_tokens",
 	}
 	got := make(map[MetricKind][]string)
-	for _, m := range Default().Metrics() {
+	for _, m := range EngineOf(VLLM).Metrics() {
 		got[m.Kind] = append(got[m.Kind], m.Key)
 	}
 	for kind, keys := range want {
@@ -32,7 +32,7 @@ func TestMetricKeys(t *testing.T) {
 
 func TestMetricsAreComplete(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, m := range Default().Metrics() {
+	for _, m := range EngineOf(VLLM).Metrics() {
 		if m.Unit == "" || !strings.HasSuffix(m.Meaning, ".") || len(m.Names) == 0 || seen[m.Key] {
 			t.Errorf("%s: incomplete or twice: %+v", m.Key, m)
 		}
@@ -60,10 +60,10 @@ func TestMetricsAreComplete(t *testing.T) {
 
 // TestMetricsAreImmutable checks that a caller's change does not affect the next caller.
 func TestMetricsAreImmutable(t *testing.T) {
-	first := Default().Metrics()
+	first := EngineOf(VLLM).Metrics()
 	i := slices.IndexFunc(first, func(m Metric) bool { return len(m.Labels) > 0 })
 	first[i].Names[0], first[i].Labels["reason"] = "x", "x"
-	if again := Default().Metrics()[i]; again.Names[0] == "x" || again.Labels["reason"] == "x" {
+	if again := EngineOf(VLLM).Metrics()[i]; again.Names[0] == "x" || again.Labels["reason"] == "x" {
 		t.Errorf("Metrics shares memory with its callers: %+v", again)
 	}
 }
@@ -97,7 +97,7 @@ func TestMetricsAgreeWithThePackages(t *testing.T) {
 		families[name] = span{row["type"], first, last}
 	}
 	oldest, newest := release{0, 8}, release{0, 32}
-	for _, m := range Default().Metrics() {
+	for _, m := range EngineOf(VLLM).Metrics() {
 		if m.Key == "max_num_seqs" {
 			continue // proposed, in no release yet
 		}

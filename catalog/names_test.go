@@ -72,11 +72,11 @@ func BenchmarkLoad(b *testing.B) {
 		name string
 		load func()
 	}{
-		{"gpus", func() { newGPUIndex(load[struct{ GPUs []GPU }]("gpus").GPUs, 0) }},
-		{"cpus", func() { newCPUIndex(load[struct{ CPUs []CPU }]("cpus").CPUs, 0) }},
-		{"models", func() { newModelIndex(load[struct{ Models []Model }]("models").Models, 0) }},
-		{"flags", func() { newFlagTable(load[flagFile]("vllm-flags")) }},
-		{"metrics", func() { load[struct{ Metrics []Metric }]("vllm-metrics") }},
+		{"gpus", func() { newGPUIndex(loaded[struct{ GPUs []GPU }]("gpus").GPUs, 0) }},
+		{"cpus", func() { newCPUIndex(loaded[struct{ CPUs []CPU }]("cpus").CPUs, 0) }},
+		{"models", func() { newModelIndex(loaded[struct{ Models []Model }]("models").Models, 0) }},
+		{"flags", func() { newFlagTable(loaded[flagFile]("vllm-flags")) }},
+		{"metrics", func() { loaded[struct{ Metrics []Metric }]("vllm-metrics") }},
 	} {
 		b.Run(part.name, func(b *testing.B) {
 			for b.Loop() {

@@ -79,7 +79,7 @@ func TestWith(t *testing.T) {
 	if _, err := Default().FindGPU("epyc", 0); !errors.Is(err, ErrUnknown) {
 		t.Errorf("With changed the catalog it was called on: %v", err)
 	}
-	if _, note, ok := c.FlagDefault("kv_cache_dtype", "0.11.0", Hardware{}); !ok {
+	if _, note, ok := EngineOf(VLLM).FlagDefault("kv_cache_dtype", "0.11.0", Hardware{}); !ok {
 		t.Errorf("flags are lost: %s", note)
 	}
 	// A second file takes precedence over the first.

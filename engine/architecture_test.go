@@ -19,9 +19,10 @@ var mayImport = map[string][]string{
 	"catalog": {},
 	"engine":  {"engine", "engine/", "catalog"},
 	"rules":   {"engine", "engine/", "catalog"},
-	// Sources never import each other: they share only collect's HTTP client and the parser of metrics pages.
+	// Sources never import each other: they share only collect's HTTP client, the parser of metrics pages and the reader of
+	// engines' pages.
 	"collect":  {"engine", "engine/", "catalog"},
-	"collect/": {"collect", "collect/promtext", "engine", "engine/", "catalog"},
+	"collect/": {"collect", "collect/promtext", "collect/enginepage", "engine", "engine/", "catalog"},
 	// The load generator sends its requests with the client of probes.
 	"collect/loadgen": {"collect/probe", "engine", "engine/", "catalog"},
 	"collect/ggml":    {"collect", "collect/ggml/binary", "engine/", "catalog"},
@@ -59,7 +60,7 @@ var only = map[string][]string{
 	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
 	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
 	// Only these open connections: the client restricted to its given address, the load generator, the exporter to the
-	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. The exporter answers one. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/vllm).
+	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. The exporter answers one. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/enginepage).
 	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus", "cmd/internal/exporter"},
 	// Only these attach to a running process or read its instructions.
 	"github.com/cilium/ebpf": {"collect/ggml"},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
 )
 
 // Change is a new value for one setting of a launch. From is "" if the setting was not
@@ -81,6 +83,38 @@ func FlagName(name string) string {
 // ArgumentName returns the argument that a flag sets; the inverse of [FlagName].
 func ArgumentName(flag string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(flag, "--"), "-", "_")
+}
+
+// SettingChange returns the change of a setting ("max_num_seqs") as the change of an engine's flag; ok is
+// false if the engine has no such flag.
+func SettingChange(g *catalog.Engine, setting, from, to string) (c Change, ok bool) {
+	name, inverted, ok := g.Argument(setting)
+	if inverted { // --disable-x: given for off, left out for on
+		off := map[string]string{"off": "on"}
+		from, to = off[from], off[to]
+	}
+	return Change{Flag: FlagName(name), From: from, To: to}, ok
+}
+
+// Sets reports whether the change is of a setting that vLLM's flag sets ("--max-num-seqs").
+func (c Change) Sets(flag string) bool { return c.Canonical().Flag == flag }
+
+// Canonical returns the change of an engine's flag as the change of vLLM's flag for the same setting.
+func (c Change) Canonical() Change {
+	head, rest, dotted := strings.Cut(c.Flag, ".")
+	if !strings.HasPrefix(c.Flag, "--") {
+		return c // an environment variable, or the engine itself
+	}
+	setting, inverted := catalog.SettingOf(head)
+	c.Flag = FlagName(setting)
+	if dotted {
+		c.Flag += "." + rest
+	}
+	if inverted {
+		on := map[string]string{"on": "off", "off": "on", "": "on"}
+		c.From, c.To = on[c.From], on[c.To]
+	}
+	return c
 }
 
 // SameValue reports whether two values of an argument are equal: 0.9 is 0.90.

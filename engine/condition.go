@@ -221,7 +221,7 @@ func (s standstill) doubt(w *Window, f *Facts) string {
 	case !v.Known && !w.Last[CounterPromptTokensCached].OK: // a counter of releases from 0.16 on
 		return "the version is unknown, and the running gauge of releases before " + StaleGaugesBefore + " can be stale"
 	case v.Known && OlderThan(v.Value, StaleGaugesBefore):
-		return "the running gauge of vLLM " + v.Value + " can be stale"
+		return "the running gauge of " + f.Dialect().Name + " " + v.Value + " can be stale"
 	case s.kv.OK && s.kv.V < kvEmpty:
 		return "the KV pool reads empty, although a running request holds at least one block"
 	case w.GPUBusy.OK && w.GPUBusy.V < idleGPUUtil && !s.poolInUse(f):

@@ -46,6 +46,9 @@ func Diagnose(q Request) Diagnosis {
 	for i := range q.Rules {
 		d.Findings = append(d.Findings, judge(&q.Rules[i], &r))
 	}
+	for i := range d.Findings {
+		d.Findings[i].spell(&d.Facts)
+	}
 	suppress(d.Findings, q.Rules)
 	rank(d.Findings)
 	load := Loaded(q.Windows)
@@ -57,7 +60,8 @@ func Diagnose(q Request) Diagnosis {
 		last := q.Windows[len(q.Windows)-1].Clone()
 		d.LastRaw = &last
 	}
-	d.Notes = append(d.Notes, runNotes(&r)...)
+	d.Doubt = spelled(d.Facts.Dialect(), d.Doubt)
+	d.Notes = append(d.Notes, d.Facts.Dialect().SpellAll(runNotes(&r))...)
 	if why := aboveSlots(&r); why != "" {
 		d.Facts.Conflicts = append(d.Facts.Conflicts, why)
 	}

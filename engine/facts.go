@@ -19,7 +19,7 @@ const (
 	FromServer   Source = "server"  // /v1/models, /version, /server_info
 	FromMetrics  Source = "metrics" // labels and gauges of the page
 	FromCatalog  Source = "catalog" // an estimate, marked (est)
-	FromDefault  Source = "default" // vLLM's default for this version and hardware
+	FromDefault  Source = "default" // the engine's default for this version and hardware
 	FromDerived  Source = "derived" // computed from other facts
 	FromMeasured Source = "measured"
 	FromGPU      Source = "gpu" // read from the device
@@ -49,7 +49,7 @@ func FactOpt[T int | float64](f Fact[T]) stat.Opt {
 // Facts are the known properties of a server's launch, model and hardware. Known integers are
 // at least 1.
 type Facts struct {
-	Engine        Fact[string] // "vllm"
+	Engine        Fact[string] // ID in the catalog: "vllm"
 	EngineVersion Fact[string] // "0.32.0", without a build suffix
 	V0            Fact[bool]   // the engine before V1: other names, swap, defaults
 	Model         Fact[string] // served model name
@@ -111,6 +111,19 @@ type Facts struct {
 	Launch    string // redacted command line, "" if unknown
 	LaunchIn  string // what holds the command line: "vllm.service"; "" for a process of its own, or if unknown
 	Conflicts []string
+}
+
+// Dialect returns the server's engine, vLLM if it is not known.
+func (f *Facts) Dialect() *catalog.Engine { return catalog.EngineOf(f.Engine.Value) }
+
+// Change returns a change of vLLM's flag ("--max-num-seqs") as the change of this server's flag for the same
+// setting. Its flag is "" if the engine has none.
+func (f *Facts) Change(flag, from, to string) Change {
+	c, ok := SettingChange(f.Dialect(), ArgumentName(flag), from, to)
+	if !ok {
+		return Change{}
+	}
+	return c
 }
 
 // OnCPU reports whether the model runs on a CPU: no GPU computes it.

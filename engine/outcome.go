@@ -148,7 +148,7 @@ func (f *Facts) doubtfulSlots() string {
 	switch f.MaxNumSeqs.Source {
 	case FromFlag, FromEnv:
 	case FromDefault:
-		given = fmt.Sprintf("vLLM's default of %d", f.MaxNumSeqs.Value)
+		given = fmt.Sprintf("%s's default of %d", f.Dialect().Name, f.MaxNumSeqs.Value)
 	default:
 		return ""
 	}

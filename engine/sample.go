@@ -157,6 +157,7 @@ type Page struct {
 	StartTime stat.Opt // process_start_time_seconds, Unix
 	Created   stat.Opt // newest *_created of the counters that exist from the start, Unix
 
+	Engine string   `json:",omitempty"` // ID of the engine that wrote the page, "" for vLLM
 	Model  string   // model_name of the series used
 	Models []string // every model_name on the page, sorted
 	Notes  []string // anomalies of the page: duplicate series, stale PIDs, a second model

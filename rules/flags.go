@@ -31,7 +31,7 @@ func setFlag(f *engine.Facts, flag, from, to string, source engine.Source) strin
 	switch {
 	case source == engine.FromConfig:
 		return fmt.Sprintf("set %s: %s in the server's config file (now %s) and restart", strings.TrimPrefix(flag, "--"), to, from)
-	case source == engine.FromCmdline && mentions(f.Launch, flag) && from != "":
+	case source == engine.FromCmdline && mentions(f.Launch, f.Change(flag, "", "").Flag) && from != "":
 		return fmt.Sprintf("in %s change %s %s to %s, and restart", command, flag, from, to)
 	case f.Launch != "" && source == engine.FromDefault && from != "":
 		return fmt.Sprintf("add %s to %s (now the default, %s) and restart", with, command, from)
@@ -53,7 +53,7 @@ func launchCommand(f *engine.Facts) string {
 
 // removeFlag describes the removal of a switch.
 func removeFlag(f *engine.Facts, flag string) string {
-	if mentions(f.Launch, flag) {
+	if mentions(f.Launch, f.Change(flag, "", "").Flag) {
 		return fmt.Sprintf("remove %s from %s and restart", flag, launchCommand(f))
 	}
 	return fmt.Sprintf("restart vLLM without %s", flag)
@@ -75,24 +75,28 @@ func mentions(launch, flag string) bool {
 // arguments does not list.
 const apiServersSince = "0.9.1"
 
-// flagMissing returns why this server's vLLM lacks a flag; "" if it has the flag, or if the
+// flagMissing returns why this server's engine lacks a flag of vLLM's; "" if it has the flag, or if the
 // version is unknown and the newest releases have it.
 func flagMissing(f *engine.Facts, flag string) string {
 	version := f.EngineVersion.Value
-	if flag == "--api-server-count" {
+	if flag == "--api-server-count" && f.Dialect().ID == catalog.VLLM {
 		if f.EngineVersion.Known && engine.OlderThan(version, apiServersSince) {
 			return fmt.Sprintf("vLLM %s does not have %s (added in %s)", version, flag, apiServersSince)
 		}
 		return ""
 	}
-	known, note := catalog.Default().FlagKnown(flag, version)
+	g, own := f.Dialect(), f.Change(flag, "", "").Flag
+	if own == "" {
+		return g.Name + " has no flag for it"
+	}
+	known, note := g.FlagKnown(own, version)
 	if known {
 		return ""
 	}
 	if f.EngineVersion.Known {
-		return fmt.Sprintf("vLLM %s does not have %s: %s", version, flag, note)
+		return fmt.Sprintf("%s %s does not have %s: %s", g.Name, version, own, note)
 	}
-	return flag + " is not in the newest releases of vLLM: " + note
+	return own + " is not in the newest releases of " + g.Name + ": " + note
 }
 
 // withholdUnknownFlag withholds a fix whose flag this server's release lacks.

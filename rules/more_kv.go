@@ -298,7 +298,7 @@ func vramShare(r *engine.Run) stat.Opt {
 // cpuSpace enlarges the pool of the CPU backend, whose size is an environment variable in whole
 // GiB.
 func cpuSpace(n *kvNeed) remedy {
-	if !n.run.Facts.OnCPU() || n.run.Facts.NumGPUBlocksOverride.Known {
+	if !n.run.Facts.OnCPU() || n.run.Facts.NumGPUBlocksOverride.Known || n.run.Facts.Dialect().PoolVariable == "" {
 		return remedy{}
 	}
 	times := n.factor.Or(2)

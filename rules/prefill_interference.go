@@ -256,7 +256,7 @@ func slotFloor(r *engine.Run) (slots stat.Opt, assumed bool) {
 		Device: f.Device.Value, GPUName: f.GPUName.Value, VRAMGiB: f.GPU.VRAMGiB, APIServer: true,
 		WorldSize: max(1, f.TensorParallel.Value) * max(1, f.PipelineParallel.Value),
 	}
-	text, _, ok := catalog.Default().FlagDefault("max_num_seqs", f.EngineVersion.Value, hw)
+	text, _, ok := f.Dialect().Default("max_num_seqs", f.EngineVersion.Value, hw)
 	n, err := strconv.Atoi(text)
 	if !ok || err != nil {
 		return stat.None, true

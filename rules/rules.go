@@ -1,6 +1,9 @@
 package rules
 
-import "github.com/rooftop-dev/rooftop/engine"
+import (
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+)
 
 // definition is one rule with its explanation, side by side so that both use the same constants.
 type definition struct {
@@ -35,6 +38,14 @@ func All() []engine.Rule {
 	return rules
 }
 
+// lacking returns the input of a rule that the server's engine does not give, "" if it gives all.
+func lacking(f *engine.Facts, id engine.FindingID) string {
+	if f.Engine.Value == catalog.VLLM {
+		return ""
+	}
+	return f.Dialect().Rules[string(id)].Lacks
+}
+
 // guarded adds the steps that all rules share: it sets the impact from the predicted gain,
 // withholds a fix whose flag this server's release lacks, and rounds predictions to hide the noise
 // of floating-point arithmetic.
@@ -44,6 +55,14 @@ func guarded(rule engine.Rule) engine.Rule {
 		withholdUnknownFlag(r.Facts, f.Fix)
 		roundPredictions(f.Fix)
 	}
+	if judge := rule.Check; judge != nil {
+		rule.Check = func(w *engine.Window, f *engine.Facts) engine.Check {
+			if why := lacking(f, rule.ID); why != "" {
+				return lacks(why)
+			}
+			return judge(w, f)
+		}
+	}
 	if conclude := rule.Conclude; conclude != nil {
 		rule.Conclude = func(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			conclude(r, t, f)
@@ -52,6 +71,10 @@ func guarded(rule engine.Rule) engine.Rule {
 	}
 	if once := rule.Once; once != nil {
 		rule.Once = func(r *engine.Run, f *engine.Finding) {
+			if why := lacking(r.Facts, rule.ID); why != "" {
+				f.State, f.Reason = engine.NotEvaluable, "needs "+why
+				return
+			}
 			once(r, f)
 			finish(r, f)
 		}

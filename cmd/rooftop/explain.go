@@ -71,9 +71,9 @@ type explained struct {
 }
 
 func explainAll(w *cli.World, o *cli.Output) error {
-	document := map[string]any{"findings": rules.Explanations(), "terms": words(), "metrics": catalog.Default().Metrics()}
+	document := map[string]any{"findings": rules.Explanations(), "terms": words(), "metrics": catalog.EngineOf(catalog.VLLM).Metrics()}
 	return cli.Print(w, o, document, cli.Text(func(map[string]any) *page.Page {
-		return reference.Index(rules.Explanations(), vocabularies(), catalog.Default().Metrics())
+		return reference.Index(rules.Explanations(), vocabularies(), catalog.EngineOf(catalog.VLLM).Metrics())
 	}), cli.Document)
 }
 
@@ -199,7 +199,7 @@ func sameWord(a, b string) bool {
 // findMetric finds a metric by its key or by any of its wire names.
 func findMetric(name string) (catalog.Metric, bool) {
 	bare := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(name), "vllm:"), "vllm_")
-	for _, m := range catalog.Default().Metrics() {
+	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
 		if bare == m.Key || slices.Contains(m.Names, bare) || slices.Contains(m.Names, bare+"_total") ||
 			slices.Contains(m.Names, strings.TrimSuffix(bare, "_total")) {
 			return m, true
@@ -218,7 +218,7 @@ func closest(name string) string {
 	for _, e := range words() {
 		names, also = append(names, e.Name), append(also, e.Also...)
 	}
-	for _, m := range catalog.Default().Metrics() {
+	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
 		names = append(names, m.Key)
 	}
 	for _, n := range names {

@@ -42,18 +42,19 @@ func dialects() []dialect { return []dialect{vllm(), sglang(), llamacpp(), tgi()
 // Prometheus and of Ray, which has no colons.
 func vllm() dialect {
 	metrics := map[string]catalog.Metric{}
-	for _, m := range catalog.Default().Metrics() {
+	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
 		metrics[m.Key] = m
 	}
+	prefixes := catalog.EngineOf(catalog.VLLM).Families
 	names := func(key, suffix string) (all []string) {
 		for _, name := range metrics[key].WireNames() {
-			for _, prefix := range catalog.Spellings {
+			for _, prefix := range prefixes {
 				all = append(all, prefix+name+suffix)
 			}
 		}
 		return all
 	}
-	return dialect{engine: "vLLM", prefixes: catalog.Spellings, counting: capture.EachStep, fields: []field{
+	return dialect{engine: "vLLM", prefixes: prefixes, counting: capture.EachStep, fields: []field{
 		{page: "generation_tokens", names: names("generation_tokens", "")},
 		{page: "prompt_tokens", names: names("prompt_tokens", "")},
 		{page: "requests", names: names("request_success", "")},

@@ -60,8 +60,8 @@ func join(ips []netip.Addr) string {
 	return strings.Join(names, ", ")
 }
 
-// Servers returns the vLLM servers of this machine, ordered by port: each process tree
-// with a vLLM command line or vLLM's process titles that listens on a port. It
+// Servers returns the engines' servers of this machine, ordered by port: each process tree
+// with the command line or the process titles of an engine that listens on a port. It
 // includes servers in containers, with their address inside the container.
 func (f FS) Servers() ([]*Server, error) {
 	pids, err := f.PIDs()
@@ -84,10 +84,10 @@ func (f FS) Servers() ([]*Server, error) {
 	return servers, nil
 }
 
-// rootOf finds the launch process of the vLLM tree that a process belongs to.
+// rootOf finds the launch process of the engine's tree that a process belongs to.
 func (f processes) rootOf(pid int) (int, bool) {
 	argv, err := f.Argv(pid)
-	if err != nil || !mayServe(argv) {
+	if err != nil || !launch.Likely(argv) {
 		return 0, false
 	}
 	if cfg, err := launch.Parse(argv, nil, nil); err == nil {
@@ -97,26 +97,19 @@ func (f processes) rootOf(pid int) (int, bool) {
 		_, root := f.launchOf(pid)
 		return root, true
 	}
-	if !strings.HasPrefix(title(argv), "VLLM::") {
+	if !ownTitle(title(argv)) {
 		return 0, false
 	}
 	if _, root := f.launchOf(pid); root != 0 {
 		return root, true
 	}
-	// vLLM runs inside another program: return the first ancestor without a vLLM title.
+	// The engine runs inside another program: return the first ancestor without a title of it.
 	for _, p := range f.ancestors(pid) {
-		if line, err := f.Argv(p); err != nil || !strings.HasPrefix(title(line), "VLLM::") {
+		if line, err := f.Argv(p); err != nil || !ownTitle(title(line)) {
 			return p, err == nil && p > 1
 		}
 	}
 	return 0, false
-}
-
-// mayServe reports whether a command line names vLLM or rooftop's simulated server. It
-// is a cheap filter before parsing.
-func mayServe(argv []string) bool {
-	line := strings.ToLower(strings.Join(argv, " "))
-	return strings.Contains(line, "vllm") || strings.Contains(line, "rooftop") && slices.Contains(argv, "sim")
 }
 
 // servingSocket finds the socket on which a tree answers HTTP: the port that its
@@ -127,7 +120,7 @@ func (f FS) servingSocket(root int) (pid int, addr netip.AddrPort, ok bool) {
 	if err != nil || len(socks) == 0 {
 		return 0, netip.AddrPort{}, false
 	}
-	want := uint16(8000) // vLLM's default
+	want := uint16(8000) // vLLM's default, of a server without a command line
 	known := false
 	if argv, _ := f.launchOf(root); argv != nil {
 		if cfg, err := launch.Parse(argv, nil, nil); err == nil {
@@ -189,7 +182,7 @@ func configuredPort(cfg *launch.Config) uint16 {
 	if n, _, ok := cfg.Int("port"); ok && n > 0 && n < 1<<16 {
 		return uint16(n)
 	}
-	return 8000
+	return uint16(cfg.DefaultPort())
 }
 
 // sockets lists those of socks that a process has open; nil if its descriptors cannot

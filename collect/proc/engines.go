@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -15,6 +16,9 @@ const (
 	// Program is the topmost process that is not a wrapper and not known to serve.
 	Program Role = "program"
 )
+
+// ownTitle reports whether a process title is one that an engine sets.
+func ownTitle(title string) bool { return strings.HasPrefix(title, "VLLM::") }
 
 // wrappers are programs that start a server and wait for it: shells, container inits
 // and launch tools.
@@ -88,11 +92,11 @@ func (f processes) Roles(tree []Process, listener int) {
 // wrapper around it.
 func (f processes) isVLLMLaunch(pid int) bool {
 	argv, err := f.Argv(pid)
-	if err != nil || !mayServe(argv) {
+	if err != nil || !launch.Likely(argv) {
 		return false
 	}
 	cfg, err := launch.Parse(argv, nil, nil)
-	return err == nil && cfg.Direct()
+	return err == nil && cfg.Direct() && cfg.Engine() == catalog.VLLM
 }
 
 // otherRole returns the role of a process that does not belong to a vLLM launch.

@@ -285,8 +285,8 @@ func TestDiscoverWithoutLaunchCommand(t *testing.T) {
 		t.Errorf("launch %v, %d processes, missing %v", s.Launch, len(s.Tree), s.Missing)
 	}
 	forwarder, err := mount(t, fake{pid: 7, ppid: 1, argv: []string{"socat"}, listens: []string{"0.0.0.0:8000"}}).Discover(addrs(t, "localhost"), nil, 8000)
-	if err != nil || forwarder.IsVLLM() || !s.IsVLLM() {
-		t.Errorf("vLLM by its titles: %t; a forwarder is taken for vLLM, or: %v", s.IsVLLM(), err)
+	if err != nil || forwarder.IsEngine() || !s.IsEngine() {
+		t.Errorf("vLLM by its titles: %t; a forwarder is taken for vLLM, or: %v", s.IsEngine(), err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// Server is a vLLM server found among the processes of this machine. It is safe to print
+// Server is a server of an engine found among the processes of this machine. It is safe to print
 // with any verb: only Launch holds secrets, and it redacts them itself.
 type Server struct {
 	// Addr is where it listens, as the server sees it: within a container, the
@@ -26,7 +26,7 @@ type Server struct {
 	Started     time.Time // start of the launch process, to a second or so
 
 	// Launch is the launch configuration, config file and environment included;
-	// nil if no process of the server has a vLLM command line.
+	// nil if no process of the server has an engine's command line.
 	Launch     *launch.Config
 	ConfigPath string            // of the --config file, as the server names it; "" without one
 	Env        map[string]string // environment variables that affect the launch; secrets are redacted
@@ -46,9 +46,9 @@ func (s Server) String() string {
 	return fmt.Sprintf("%s at %s: %s", s.Name(), s.Addr, s.Launch)
 }
 
-// IsVLLM reports whether a process of the server has a vLLM command line or one of vLLM's process titles.
-func (s *Server) IsVLLM() bool {
-	return s.Launch != nil || slices.ContainsFunc(s.Tree, func(p Process) bool { return strings.HasPrefix(p.Title, "VLLM::") })
+// IsEngine reports whether a process of the server has the command line or a process title of an engine.
+func (s *Server) IsEngine() bool {
+	return s.Launch != nil || slices.ContainsFunc(s.Tree, func(p Process) bool { return ownTitle(p.Title) })
 }
 
 // Identity returns a text that distinguishes this run of the server from the next: the
@@ -153,7 +153,7 @@ func (s *Server) parseConfig(argv []string, env map[string]string) {
 	}
 }
 
-// launchOf finds the process that was started with the vLLM command line. It starts at
+// launchOf finds the process that was started with an engine's command line. It starts at
 // the given process and climbs to the nearest ancestor with such a command line, and on
 // while the parent has one too, because forked children keep their parent's. A wrapper
 // around the command (a shell, uv, a container's init) counts only if the server itself

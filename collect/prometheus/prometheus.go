@@ -138,7 +138,7 @@ func (t Target) Deployment() string {
 var targetLabels = [...]model.LabelName{"cluster", model.JobLabel, model.InstanceLabel}
 
 // prefixes match the prefixes of vLLM's families, as exporters spell them.
-func prefixes() string { return "(" + oneOf(catalog.Spellings) + ")" }
+func prefixes() string { return "(" + oneOf(catalog.EngineOf(catalog.VLLM).Families) + ")" }
 
 // oneOf returns a pattern that matches the words of a list.
 func oneOf(list []string) string {

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -126,7 +127,7 @@ func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
 	for _, path := range pages {
 		text := readPage(t, path)
 		var want, got engine.Page
-		if vllm.NewReader("").Parse(text, &want) != nil {
+		if enginepage.NewReader("", vllm.Dialect()).Parse(text, &want) != nil {
 			continue // the page of another program, or one without statistics
 		}
 		compared++
@@ -136,7 +137,7 @@ func TestScrapedPageReadsAsTheServersOwn(t *testing.T) {
 			if err != nil || len(list) != 1 {
 				t.Fatalf("%d pages: %v", len(list), err)
 			}
-			if err := vllm.NewReader("").Parse(list[0].Text, &got); err != nil {
+			if err := enginepage.NewReader("", vllm.Dialect()).Parse(list[0].Text, &got); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

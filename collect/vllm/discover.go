@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 )
@@ -65,7 +66,7 @@ func (a answers) version(body []byte) error {
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Version == "" {
 		return errors.New("/version answered without a version")
 	}
-	a.Version = clip(answer.Version)
+	a.Version = enginepage.Clip(answer.Version)
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (a answers) models(body []byte) error {
 		if m.ID == "" || (m.Parent != nil && *m.Parent != "") {
 			continue
 		}
-		a.Model, a.Root = clip(m.ID), clip(m.Root)
+		a.Model, a.Root = enginepage.Clip(m.ID), enginepage.Clip(m.Root)
 		if m.MaxModelLen != nil && *m.MaxModelLen > 0 {
 			a.MaxModelLen = *m.MaxModelLen
 		}
@@ -213,7 +214,7 @@ func setArg(args map[string]string, name, value string) {
 	if _, found := args[name]; found || value == "" || value == "None" {
 		return
 	}
-	if v := clip(strings.TrimPrefix(value, "torch.")); v != "" {
+	if v := enginepage.Clip(strings.TrimPrefix(value, "torch.")); v != "" {
 		args[name] = v
 	}
 }
@@ -242,23 +243,4 @@ func topLevel(text string) []string {
 		}
 	}
 	return append(fields, text[start:])
-}
-
-// clip returns a foreign string for display and recording: valid UTF-8 without control
-// characters, at most 512 bytes.
-func clip(s string) string {
-	const most = 512
-	s = strings.ToValidUTF8(strings.Map(printable, s), "")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "")
-	}
-	return s
-}
-
-// printable drops control characters, which a terminal would interpret.
-func printable(r rune) rune {
-	if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-		return -1
-	}
-	return r
 }

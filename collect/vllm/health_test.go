@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -27,7 +28,7 @@ func TestHealthSaysOnlyWhatIsKnown(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) }}
-			h := NewHealth(s.client(t, collect.Secret{}))
+			h := enginepage.NewHealth(s.client(t, collect.Secret{}), "/health")
 			for range 3 {
 				if got := h.Read(t.Context()); got.State != c.want || got.Why != c.why {
 					t.Errorf("%d: %+v, want %q because %q", c.status, got, c.want, c.why)
@@ -43,8 +44,8 @@ func TestHealthSaysOnlyWhatIsKnown(t *testing.T) {
 func TestHealthOfASilentServerIsUnknownSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
-		h, began := NewHealth(s.client(t, collect.Secret{})), time.Now()
-		if got := h.Read(t.Context()); got.State != "" || got.Why != "/health does not answer" || time.Since(began) != healthWithin {
+		h, began := enginepage.NewHealth(s.client(t, collect.Secret{}), "/health"), time.Now()
+		if got := h.Read(t.Context()); got.State != "" || got.Why != "/health does not answer" || time.Since(began) != time.Second {
 			t.Errorf("%+v after %v", got, time.Since(began))
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -53,7 +54,7 @@ func shared(t testing.TB, path ...string) []byte {
 func read(t testing.TB, body []byte) *engine.Page {
 	t.Helper()
 	var p engine.Page
-	if err := NewReader("").Parse(body, &p); err != nil {
+	if err := newReader("").Parse(body, &p); err != nil {
 		t.Fatal(err)
 	}
 	return &p
@@ -135,14 +136,17 @@ var gaugeNames, counterNames, histNames = func() (g [engine.NumGauges]string, c 
 	for key, list := range targets() {
 		for _, to := range list {
 			switch {
-			case to.reading == readGauge:
-				g[to.index] = key
-			case to.reading == readHist:
-				h[to.index] = key
-			case c[to.index] == "":
-				c[to.index] = key
+			case to.Reading == enginepage.ReadGauge:
+				g[to.Index] = key
+			case to.Reading == enginepage.ReadHist:
+				h[to.Index] = key
+			case c[to.Index] == "":
+				c[to.Index] = key
 			}
 		}
 	}
 	return g, c, h
 }()
+
+// newReader returns a reader of vLLM's page alone.
+func newReader(model string) *enginepage.Reader { return enginepage.NewReader(model, Dialect()) }

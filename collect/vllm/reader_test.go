@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -487,7 +488,7 @@ vllm:cache_config_info{engine="0",block_size="16"} 1
 	for _, tt := range tests {
 		t.Run("asked for "+tt.wanted, func(t *testing.T) {
 			var p engine.Page
-			if err := NewReader(tt.wanted).Parse(page, &p); err != nil {
+			if err := newReader(tt.wanted).Parse(page, &p); err != nil {
 				t.Fatal(err)
 			}
 			if p.Model != tt.model || p.Gauges[engine.GaugeRunning] != stat.Some(tt.running) || !slices.Equal(p.Models, []string{"a", "b"}) {
@@ -522,20 +523,20 @@ func TestNotVLLM(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"statistics off", ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"), ErrStatsOff, "--disable-log-stats"},
-		{"node exporter", ours(t, "node-exporter.txt"), ErrNotVLLM, "a node exporter"},
-		{"SGLang", []byte("# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs{model_name=\"m\"} 1\n"), ErrNotVLLM, "SGLang"},
-		{"DCGM exporter", []byte("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 5\n"), ErrNotVLLM, "--dcgm-url"},
-		{"unknown exporter", []byte("foo_total 1\nbar 2\n"), ErrNotVLLM, "foo_total, bar"},
-		{"prose", []byte("OK\n"), ErrNotVLLM, "holds no metrics"},
-		{"empty", nil, ErrNotVLLM, "empty"},
-		{"HTML", []byte("<html></html>\n"), ErrNotVLLM, "HTML"},
-		{"JSON", []byte(`{"detail":"Not Found"}`), ErrNotVLLM, "JSON"},
+		{"statistics off", ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"), enginepage.ErrStatsOff, "--disable-log-stats"},
+		{"node exporter", ours(t, "node-exporter.txt"), enginepage.ErrNotEngine, "a node exporter"},
+		{"SGLang", []byte("# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs{model_name=\"m\"} 1\n"), enginepage.ErrNotEngine, "SGLang"},
+		{"DCGM exporter", []byte("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 5\n"), enginepage.ErrNotEngine, "--dcgm-url"},
+		{"unknown exporter", []byte("foo_total 1\nbar 2\n"), enginepage.ErrNotEngine, "foo_total, bar"},
+		{"prose", []byte("OK\n"), enginepage.ErrNotEngine, "holds no metrics"},
+		{"empty", nil, enginepage.ErrNotEngine, "empty"},
+		{"HTML", []byte("<html></html>\n"), enginepage.ErrNotEngine, "HTML"},
+		{"JSON", []byte(`{"detail":"Not Found"}`), enginepage.ErrNotEngine, "JSON"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var p engine.Page
-			err := NewReader("").Parse(tt.body, &p)
+			err := newReader("").Parse(tt.body, &p)
 			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want %v that says %q", err, tt.is, tt.says)
 			}
@@ -546,7 +547,7 @@ func TestNotVLLM(t *testing.T) {
 	}
 	t.Run("field SGLang", func(t *testing.T) {
 		var p engine.Page
-		if err := NewReader("").Parse(shared(t, "vllm-metrics", "sglang-0.5.19-a10-live-excerpt.txt"), &p); !errors.Is(err, ErrNotVLLM) || !strings.Contains(err.Error(), "SGLang") {
+		if err := newReader("").Parse(shared(t, "vllm-metrics", "sglang-0.5.19-a10-live-excerpt.txt"), &p); !errors.Is(err, enginepage.ErrNotEngine) || !strings.Contains(err.Error(), "SGLang") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -569,7 +570,7 @@ func TestYoungPages(t *testing.T) {
 func TestEveryCutOfAPage(t *testing.T) {
 	body := ours(t, loadedPage)
 	whole := read(t, body)
-	reader := NewReader("")
+	reader := newReader("")
 	for n := range body {
 		if n < len(body)-2000 && body[n] != '\n' && n%97 != 0 {
 			continue
@@ -601,7 +602,7 @@ func TestEveryCutOfAPage(t *testing.T) {
 // TestPagesAreImmutable reads pages one after the other: what was published
 // does not change any more.
 func TestPagesAreImmutable(t *testing.T) {
-	reader := NewReader("")
+	reader := newReader("")
 	var first, again, second engine.Page
 	body := ours(t, loadedPage)
 	if err := errors.Join(reader.Parse(body, &first), reader.Parse(body, &again), reader.Parse(ours(t, "vllm-0.32.0-cpu-young.txt.gz"), &second)); err != nil {
@@ -650,7 +651,7 @@ vllm:lora_requests_info{max_lora="2",running_lora_adapters="sql,chat",waiting_lo
 vllm:lora_requests_info{max_lora="2",running_lora_adapters="law",waiting_lora_adapters="a,b,c,d,e"} 1.70000005e+09
 `
 	var p engine.Page
-	if err := NewReader("").Parse([]byte(page), &p); err != nil {
+	if err := newReader("").Parse([]byte(page), &p); err != nil {
 		t.Fatal(err)
 	}
 	for g, want := range map[engine.Gauge]float64{engine.GaugeMaxLoRAs: 2, engine.GaugeRunningLoRAs: 2, engine.GaugeWaitingLoRAs: 2} {
@@ -666,11 +667,11 @@ vllm:lora_requests_info{max_lora="2",running_lora_adapters="law",waiting_lora_ad
 	for i, name := range []string{"old", "a", "b", "c"} {
 		fmt.Fprintf(&alike, "vllm:lora_requests_info{max_lora=\"1\",running_lora_adapters=%q,waiting_lora_adapters=%q} %d\n", name, name, 1_700_000_000+40*min(i, 1)+i)
 	}
-	if err := NewReader("").Parse([]byte("# TYPE vllm:lora_requests_info gauge\n"+alike.String()), &p); err != nil || p.Gauges[engine.GaugeRunningLoRAs] != stat.Some(1) || p.Gauges[engine.GaugeWaitingLoRAs] != stat.Some(2) {
+	if err := newReader("").Parse([]byte("# TYPE vllm:lora_requests_info gauge\n"+alike.String()), &p); err != nil || p.Gauges[engine.GaugeRunningLoRAs] != stat.Some(1) || p.Gauges[engine.GaugeWaitingLoRAs] != stat.Some(2) {
 		t.Errorf("a, b and c in turn: %v, running %v, waiting %v, want 1 and 2", err, p.Gauges[engine.GaugeRunningLoRAs], p.Gauges[engine.GaugeWaitingLoRAs])
 	}
 	off := strings.ReplaceAll(page, `max_lora="2"`, `max_lora="0"`)
-	if err := NewReader("").Parse([]byte(off), &p); err != nil || p.Gauges[engine.GaugeMaxLoRAs].OK || p.Gauges[engine.GaugeRunningLoRAs].OK {
+	if err := newReader("").Parse([]byte(off), &p); err != nil || p.Gauges[engine.GaugeMaxLoRAs].OK || p.Gauges[engine.GaugeRunningLoRAs].OK {
 		t.Errorf("without LoRA: %v, %v", err, p.Gauges)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -27,7 +28,7 @@ func TestScrapeTimesThePage(t *testing.T) {
 			_, _ = w.Write(body)
 		}}
 		start := time.Now()
-		scraper := NewScraper(s.client(t, collect.Secret{}), "", func() time.Duration { return time.Since(start) })
+		scraper := enginepage.NewScraper(s.client(t, collect.Secret{}), newReader(""), func() time.Duration { return time.Since(start) })
 		for i := range 3 {
 			page, raw, err := scraper.Scrape(t.Context())
 			if err != nil {
@@ -60,12 +61,12 @@ func TestBadAnswers(t *testing.T) {
 	}{
 		{"500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, nil, "answered 500 Internal Server Error: the server failed or is still starting", false},
 		{"404", http.NotFound, nil, "is this the port of a vLLM server", false},
-		{"HTML", text("<!DOCTYPE html><html><body>Welcome</body></html>"), ErrNotVLLM, "HTML", true},
-		{"JSON", text(`{"detail":"Not Found"}`), ErrNotVLLM, "JSON", true},
-		{"empty", text(""), ErrNotVLLM, "empty", true},
-		{"prose", text("Prometheus exporter here, see the metrics elsewhere\n"), ErrNotVLLM, "no metrics", true},
-		{"node exporter", text(string(ours(t, "node-exporter.txt"))), ErrNotVLLM, "node exporter", true},
-		{"statistics off", text(string(ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"))), ErrStatsOff, "--disable-log-stats", true},
+		{"HTML", text("<!DOCTYPE html><html><body>Welcome</body></html>"), enginepage.ErrNotEngine, "HTML", true},
+		{"JSON", text(`{"detail":"Not Found"}`), enginepage.ErrNotEngine, "JSON", true},
+		{"empty", text(""), enginepage.ErrNotEngine, "empty", true},
+		{"prose", text("Prometheus exporter here, see the metrics elsewhere\n"), enginepage.ErrNotEngine, "no metrics", true},
+		{"node exporter", text(string(ours(t, "node-exporter.txt"))), enginepage.ErrNotEngine, "node exporter", true},
+		{"statistics off", text(string(ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"))), enginepage.ErrStatsOff, "--disable-log-stats", true},
 		{"cut within a line", text(good[:30_000]), promtext.ErrTruncated, "middle of line", true},
 		{"cut by a dying server", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(good)))
@@ -92,7 +93,7 @@ func TestBadAnswers(t *testing.T) {
 			answers := []http.HandlerFunc{text(good), tt.answer, text(good)}
 			s := &server{}
 			s.answer = func(w http.ResponseWriter, r *http.Request) { answers[min(len(s.requests())-1, 2)](w, r) }
-			scraper := NewScraper(s.client(t, collect.Secret{}), "", func() time.Duration { return 0 })
+			scraper := enginepage.NewScraper(s.client(t, collect.Secret{}), newReader(""), func() time.Duration { return 0 })
 			for i := range answers {
 				page, raw, err := scraper.Scrape(t.Context())
 				if i != 1 {
@@ -119,7 +120,7 @@ func TestScrapeAsksForNothingElse(t *testing.T) {
 	s := &server{answer: func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "vllm:num_requests_running 1\n")
 	}}
-	scraper := NewScraper(s.client(t, collect.Secret{}), "", func() time.Duration { return 0 })
+	scraper := enginepage.NewScraper(s.client(t, collect.Secret{}), newReader(""), func() time.Duration { return 0 })
 	for range 3 {
 		if _, _, err := scraper.Scrape(t.Context()); err != nil {
 			t.Fatal(err)
@@ -147,7 +148,7 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Add([]byte("vllm:time_to_first_token_seconds_bucket{le=\"1\"} 5\nvllm:time_to_first_token_seconds_count 3\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		reader := NewReader("")
+		reader := newReader("")
 		var p engine.Page
 		err := reader.Parse(body, &p)
 		if err != nil {
@@ -183,7 +184,7 @@ func BenchmarkReader(b *testing.B) {
 	body := ours(b, loadedPage)
 	b.Run("first page", func(b *testing.B) {
 		b.ReportAllocs()
-		template := NewReader("")
+		template := newReader("")
 		for b.Loop() {
 			r := *template
 			var p engine.Page
@@ -194,7 +195,7 @@ func BenchmarkReader(b *testing.B) {
 	})
 	b.Run("next page", func(b *testing.B) {
 		b.ReportAllocs()
-		r := NewReader("")
+		r := newReader("")
 		for b.Loop() {
 			var p engine.Page
 			if err := r.Parse(body, &p); err != nil {
@@ -204,7 +205,7 @@ func BenchmarkReader(b *testing.B) {
 	})
 	b.Run("scrape", func(b *testing.B) {
 		s := &server{answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }}
-		scraper := NewScraper(s.client(b, collect.Secret{}), "", func() time.Duration { return 0 })
+		scraper := enginepage.NewScraper(s.client(b, collect.Secret{}), newReader(""), func() time.Duration { return 0 })
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, _, err := scraper.Scrape(b.Context()); err != nil {

@@ -26,14 +26,14 @@ func (r *resolver) vramGiB() float64 {
 
 func (r *resolver) engine() {
 	f := &r.f
-	f.Engine = engine.Know("vllm", engine.FromMetrics, "")
+	f.Engine = engine.Know(r.eng.ID, engine.FromMetrics, "")
 	if v, _, _ := strings.Cut(r.in.Server.Version, "+"); v != "" {
 		f.EngineVersion = engine.Know(v, engine.FromServer, "")
 	} else {
 		f.EngineVersion = engine.Fact[string]{Note: "the server does not answer /version"}
 	}
 	f.V0 = engine.Know(false, engine.FromDerived, "")
-	if p := r.in.Page; p != nil && (p.Gauges[engine.GaugeSwapped].OK || p.Gauges[engine.GaugeCPUKVUsage].OK) {
+	if p := r.in.Page; r.eng.ID == catalog.VLLM && p != nil && (p.Gauges[engine.GaugeSwapped].OK || p.Gauges[engine.GaugeCPUKVUsage].OK) {
 		f.V0 = engine.Know(true, engine.FromMetrics, "the page has gauges of the V0 engine")
 	}
 	switch {

@@ -37,7 +37,7 @@ type Setting struct {
 	Source engine.Source `json:"source"` // cmdline, config or env
 }
 
-// LaunchNames are the engine arguments behind facts.
+// LaunchNames are the settings behind facts, named as vLLM's arguments.
 var LaunchNames = [...]string{
 	"api_server_count", "async_scheduling", "block_size", "data_parallel_size", "device", "dtype",
 	"enable_chunked_prefill", "enable_expert_parallel", "enable_lora", "enable_prefix_caching", "enforce_eager",
@@ -48,6 +48,7 @@ var LaunchNames = [...]string{
 
 // Inputs is everything that facts are resolved from. It has no secrets, so a recording may include it.
 type Inputs struct {
+	Engine     string `json:",omitempty"` // ID of the engine, "" for vLLM
 	Flags, Env Given
 	// Launch has the engine arguments found in the server's command line, config file and
 	// environment, by canonical name with underscores. It is nil if the process is unknown, and
@@ -82,7 +83,10 @@ type Inputs struct {
 // discovered values, then the catalog's defaults. Each fact keeps its source. Contradictions are
 // listed in Conflicts.
 func Resolve(in Inputs) engine.Facts {
-	r := resolver{in: in, cat: in.Catalog}
+	r := resolver{in: in, cat: in.Catalog, eng: catalog.EngineOf(in.Engine)}
+	if in.Page != nil {
+		r.eng = catalog.EngineOf(in.Page.Engine)
+	}
 	if r.cat == nil {
 		r.cat = catalog.Default()
 	}
@@ -105,6 +109,7 @@ func Resolve(in Inputs) engine.Facts {
 type resolver struct {
 	in    Inputs
 	cat   *catalog.Catalog
+	eng   *catalog.Engine
 	cache engine.CacheConfig
 	f     engine.Facts
 }
@@ -133,7 +138,7 @@ func (r *resolver) discovered(name string) (string, engine.Source, bool) {
 	return "", "", false
 }
 
-// defaulted returns vLLM's default for this version and hardware.
+// defaulted returns the engine's default for this version and hardware.
 func (r *resolver) defaulted(name string) (value, note string, ok bool) {
 	hw := catalog.Hardware{
 		Device:    r.f.Device.Value,
@@ -143,7 +148,7 @@ func (r *resolver) defaulted(name string) (value, note string, ok bool) {
 		V0:        r.f.V0.Value,
 		APIServer: true,
 	}
-	return r.cat.FlagDefault(name, r.f.EngineVersion.Value, hw)
+	return r.eng.Default(name, r.f.EngineVersion.Value, hw)
 }
 
 // parsed parses the text of a fact.

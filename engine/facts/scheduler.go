@@ -17,14 +17,14 @@ func (r *resolver) scheduler() {
 			if fact.Known && fact.Source != engine.FromDefault && fact.Value != int(g.V) {
 				r.conflict("max_num_seqs: the page's gauge says %d, the %s %d; the gauge is used", int(g.V), fact.Source, fact.Value)
 			}
-			fact = engine.Know(int(g.V), engine.FromMetrics, "vllm:max_num_seqs gauge")
+			fact = engine.Know(int(g.V), engine.FromMetrics, r.eng.Families[0]+"max_num_seqs gauge")
 		}
 	}
 	f.MaxNumSeqs = override(r, "max_num_seqs", fact, r.in.Flags.MaxNumSeqs, r.in.Env.MaxNumSeqs)
 	if f.MaxNumSeqs.Known && f.MaxNumSeqs.Source == engine.FromDefault && r.in.Launch == nil && len(r.in.Server.Args) == 0 {
 		// The launch is unknown, so a default is only the most likely value, and rules that compare
 		// with the slots must not rely on it.
-		f.MaxNumSeqs = engine.Fact[int]{Note: fmt.Sprintf("not on the metrics page, and the launch command is not readable; vLLM's default would be %d: give -m", f.MaxNumSeqs.Value)}
+		f.MaxNumSeqs = engine.Fact[int]{Note: fmt.Sprintf("not on the metrics page, and the launch command is not readable; %s's default would be %d: give -m", r.eng.Name, f.MaxNumSeqs.Value)}
 	} else if !f.MaxNumSeqs.Known {
 		f.MaxNumSeqs.Note = strings.TrimPrefix(f.MaxNumSeqs.Note+"; give -m", "; ")
 	}
@@ -91,11 +91,11 @@ func (r *resolver) made(name string) (value string, ok bool) {
 	if r.in.Launch != nil {
 		return "", false
 	}
-	i := slices.IndexFunc(r.in.Made, func(c engine.Change) bool { return engine.ArgumentName(c.Flag) == name })
+	i := slices.IndexFunc(r.in.Made, func(c engine.Change) bool { return engine.ArgumentName(c.Canonical().Flag) == name })
 	if i < 0 {
 		return "", false
 	}
-	return r.in.Made[i].To, true
+	return r.in.Made[i].Canonical().To, true
 }
 
 // madeInt returns made as an integer.

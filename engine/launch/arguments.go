@@ -19,8 +19,8 @@ func (c *Config) Arguments() []Argument {
 	all := make([]Argument, 0, len(c.items))
 	for i := range c.items {
 		it := &c.items[i]
-		a := Argument{Name: it.name, From: it.source, Known: kindOf(it.name) != kindUnknown, Silent: it.ignored}
-		a.Lacks = len(it.values) == 0 && !it.negated && slices.Contains([]kind{kindValue, kindList, kindRepeat}, kindOf(it.name))
+		a := Argument{Name: it.name, From: it.source, Known: it.g.kindOf(it.name) != kindUnknown, Silent: it.ignored}
+		a.Lacks = len(it.values) == 0 && !it.negated && slices.Contains([]kind{kindValue, kindList, kindRepeat}, it.g.kindOf(it.name))
 		switch {
 		case it.name == "":
 		case it.spelled != "":

@@ -31,18 +31,21 @@ type command struct {
 	ws     []word
 	after  string // script text from the last word on
 	args   int    // index of the first word after the call
+	g      *grammar
 	form   form
-	direct bool // the program itself is vLLM, no wrapper
+	direct bool // the program itself is the engine, no wrapper
 
 	child   *command // set where the call stands in a script, which is word childAt
 	childAt int
 	shell   bool // the words come from a script
 }
 
-// find locates the vLLM call in ws, also behind wrappers and inside scripts.
+// find locates the call of an engine in ws, also behind wrappers and inside scripts.
 func find(ws []word, env map[string]string, depth int) (*command, bool) {
-	if f, args, direct := call(ws); f != formNone {
-		return &command{ws: ws, args: args, form: f, direct: direct}, true
+	for _, g := range grammars {
+		if f, args, direct := g.call(ws); f != formNone {
+			return &command{g: g, ws: ws, args: args, form: f, direct: direct}, true
+		}
 	}
 	if depth >= maxDepth {
 		return nil, false
@@ -58,7 +61,7 @@ func find(ws []word, env map[string]string, depth int) (*command, bool) {
 	return nil, false
 }
 
-// findScript locates the vLLM call in a shell script.
+// findScript locates the call of an engine in a shell script.
 func findScript(script string, env map[string]string, depth int) (*command, bool) {
 	segs, whole := split(script, env)
 	if !whole {
@@ -112,8 +115,8 @@ func isScript(ws []word, i int) bool {
 	return false
 }
 
-// call finds the vLLM call among the words themselves, not inside scripts.
-func call(ws []word) (f form, args int, direct bool) {
+// callVLLM finds the vLLM call among the words themselves, not inside scripts.
+func callVLLM(ws []word) (f form, args int, direct bool) {
 	if len(ws) == 0 || mentions(ws) {
 		return formNone, 0, false
 	}
@@ -218,7 +221,7 @@ func containerRun(before []word) bool {
 // imageArgs parses the words after an image's name: a command, flags for the image's entry
 // point, or a model and flags.
 func imageArgs(ws []word, from int) (form, int, bool) {
-	if f, args, _ := call(ws[from:]); f != formNone {
+	if f, args, _ := callVLLM(ws[from:]); f != formNone {
 		return f, from + args, false
 	}
 	first, second := at(ws, from), at(ws, from+1)

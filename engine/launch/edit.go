@@ -22,7 +22,7 @@ func (c *Config) With(flag, value string) *Config { return c.set(flag, value, fa
 func (c *Config) Override(flag, value string) *Config { return c.set(flag, value, true) }
 
 func (c *Config) set(flag, value string, keepFile bool) *Config {
-	name := canonical(flag)
+	name := c.grammar().canonical(flag)
 	if values, from, ok := c.values(name); ok && from != Env && strings.Join(values, " ") == value {
 		return c.clone()
 	}
@@ -33,7 +33,7 @@ func (c *Config) set(flag, value string, keepFile bool) *Config {
 	if name == "model" {
 		return c.setModel(value, keepFile)
 	}
-	if off := truth(value); kindOf(name) == kindTrue && off.known && !off.value {
+	if off := truth(value); c.grammar().kindOf(name) == kindTrue && off.known && !off.value {
 		return c.Without(name)
 	}
 	d := c.clone().dropAll(func(it item) bool { // sub-keys would win over a whole object
@@ -55,18 +55,18 @@ func (c *Config) set(flag, value string, keepFile bool) *Config {
 // fitsFile reports whether a config file can hold the value. A list of several values
 // cannot be written as one scalar, and false has no effect in the file.
 func (it *item) fitsFile(value string) bool {
-	if kindOf(it.name) == kindBool || kindOf(it.name) == kindUnknown {
+	if it.g.kindOf(it.name) == kindBool || it.g.kindOf(it.name) == kindUnknown {
 		if t := truth(value); t.known && !t.value {
 			return false
 		}
 	}
-	return kindOf(it.name) != kindList || !strings.Contains(value, " ")
+	return it.g.kindOf(it.name) != kindList || !strings.Contains(value, " ")
 }
 
 // Without returns a copy in which a flag is given neither on the command line nor in the
 // config file, so that vLLM's default applies.
 func (c *Config) Without(flag string) *Config {
-	name := canonical(flag)
+	name := c.grammar().canonical(flag)
 	d := c.clone()
 	if head, rest, dotted := strings.Cut(name, "."); dotted {
 		return d.dropKey(head, strings.Split(rest, "."))
@@ -113,7 +113,7 @@ func (c *Config) with(cmd *command, f file) *Config {
 	d := c.clone()
 	d.cmd, d.file = cmd, f
 	l := cmd.launch()
-	d.items = slices.Concat(f.items(l.form), scan(l.ws, l.args, l.form))
+	d.items = slices.Concat(f.items(l.g, l.form), l.g.scan(l.ws, l.args, l.form))
 	return d
 }
 
@@ -124,7 +124,7 @@ func (c *Config) replace(it item, value string) *Config {
 		return c.splice(it, []string{boolSpelling(it, value)})
 	}
 	values := []string{value}
-	if kindOf(it.name) == kindList {
+	if it.g.kindOf(it.name) == kindList {
 		values = strings.Fields(value)
 	}
 	return c.splice(it, spell(it.spelled, values, it.inline && len(values) == 1))
@@ -180,7 +180,7 @@ func (c *command) newWords(texts []string, gap string) []word {
 func (c *Config) appendFlag(name, value string) *Config {
 	flag := "--" + c.items.style(name)
 	values := []string{value}
-	switch k, t := kindOf(name), truth(value); {
+	switch k, t := c.grammar().kindOf(name), truth(value); {
 	case (k == kindBool || k == kindUnknown && looksBool(name)) && t.known && !t.value:
 		flag, values = "--"+c.items.style("no_"+name), nil
 	case (k == kindBool || k == kindTrue || k == kindUnknown && looksBool(name)) && t.known:

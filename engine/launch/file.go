@@ -49,15 +49,15 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 // items lists the settings in the order in which vLLM turns them into
 // arguments. A merge key (<<) counts before the mapping's own keys.
-func (f *file) items(call form) []item {
+func (f *file) items(g *grammar, call form) []item {
 	if f.root == nil {
 		return nil
 	}
 	var items []item
 	for _, base := range merges(f.root) {
-		items = append(items, pairs(base, call, -1)...)
+		items = append(items, pairs(base, g, call, -1)...)
 	}
-	return append(items, pairs(f.root, call, 0)...)
+	return append(items, pairs(f.root, g, call, 0)...)
 }
 
 // merges lists the mappings that a merge key brings in, the weakest first.
@@ -90,14 +90,14 @@ func resolved(n *yaml.Node) *yaml.Node {
 
 // pairs converts a mapping's keys to items. A negative own marks keys that are defined
 // outside the root mapping; the node of their items is -1.
-func pairs(m *yaml.Node, call form, own int) []item {
+func pairs(m *yaml.Node, g *grammar, call form, own int) []item {
 	var items []item
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key := m.Content[i]
 		if key.Kind != yaml.ScalarNode || key.Value == "<<" {
 			continue
 		}
-		it := fileItem(key.Value, resolved(m.Content[i+1]), call)
+		it := fileItem(g, key.Value, resolved(m.Content[i+1]), call)
 		it.node = i
 		if own < 0 {
 			it.node = -1
@@ -115,8 +115,8 @@ var plainBool = regexp.MustCompile(`^(true|True|TRUE|yes|Yes|YES|on|On|ON|false|
 
 // fileItem converts a setting to an item as load_config_file in
 // vllm/utils/argparse_utils.py does.
-func fileItem(key string, value *yaml.Node, call form) item {
-	it := item{source: ConfigFile, spelled: "--" + key, n: 0}
+func fileItem(g *grammar, key string, value *yaml.Node, call form) item {
+	it := item{g: g, source: ConfigFile, spelled: "--" + key, n: 0}
 	it.name, it.path, it.plus, _ = it.resolve()
 	switch value.Kind {
 	case yaml.SequenceNode:

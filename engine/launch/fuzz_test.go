@@ -83,10 +83,10 @@ func checkEdit(t *testing.T, c *Config, flag, value string) {
 		}
 		for _, change := range Diff(c, again) {
 			head, _, _ := strings.Cut(change.Name, ".")
-			if kindOf(head) == kindUnknown {
+			if vllm.kindOf(head) == kindUnknown {
 				continue // how many words it takes is a guess, which its neighbours change
 			}
-			if kindOf(head) == kindValue && change.From == "true" {
+			if vllm.kindOf(head) == kindValue && change.From == "true" {
 				continue // it lacked its value, a line that vLLM refuses, and took a neighbour's
 			}
 			if change.Name != flag && !strings.HasPrefix(change.Name, flag+".") {

@@ -4,6 +4,8 @@ import (
 	_ "embed" // flags.txt
 	"slices"
 	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
 )
 
 // kind is the number of words that a flag takes, argparse's nargs.
@@ -18,6 +20,33 @@ const (
 	kindOptional             // none or one
 	kindRepeat               // one; repeating the flag appends
 )
+
+// grammar is how the command lines of one engine are written.
+type grammar struct {
+	engine string // ID in the catalog
+	// call finds the call of the engine among words, not inside scripts: the form, the index of the first
+	// word after it, and whether the program itself is the engine.
+	call  func(ws []word) (f form, args int, direct bool)
+	kinds map[string]kind   // by canonical name
+	short map[string]string // one-dash spellings, with the dash, to canonical names
+	alias map[string]string // second names to canonical ones
+	// fromEnvironment names the variables that stand for a flag nobody gave.
+	fromEnvironment map[string]string
+	port            int    // at which it listens by default
+	mark            string // part of every command line of the engine, in lower case
+}
+
+// grammars are those of every engine, in the order in which a command line is tried. They are set when
+// the package starts: a call looks for others inside itself.
+var grammars []*grammar
+
+func init() { grammars = []*grammar{&vllm} }
+
+// vllm is the grammar of `vllm serve`.
+var vllm = grammar{
+	engine: catalog.VLLM, call: callVLLM, kinds: parseTable(flagTable), short: short, alias: alias,
+	fromEnvironment: fromEnvironment, port: 8000, mark: "vllm",
+}
 
 // short maps the one-dash spellings to canonical names. -O is handled separately, because
 // its meaning changed in 0.12.
@@ -47,9 +76,6 @@ var fromEnvironment = map[string]string{
 //go:embed flags.txt
 var flagTable string
 
-// kinds maps the canonical names of flagTable to their kinds.
-var kinds = parseTable(flagTable)
-
 func parseTable(table string) map[string]kind {
 	groups := map[string]kind{
 		"switch:": kindBool, "true:": kindTrue, "list:": kindList, "optional:": kindOptional, "repeat:": kindRepeat, "value:": kindValue,
@@ -70,16 +96,16 @@ func parseTable(table string) map[string]kind {
 
 // canonical returns a flag name in the form of the table: without leading dashes, with
 // underscores, aliases resolved. It does not change sub-keys after a dot.
-func canonical(flag string) string {
-	if name, ok := short[flag]; ok {
+func (g *grammar) canonical(flag string) string {
+	if name, ok := g.short[flag]; ok {
 		return name
 	}
 	head, rest, dotted := strings.Cut(strings.TrimLeft(flag, "-"), ".")
-	if name, ok := short["-"+head]; ok && strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--") {
+	if name, ok := g.short["-"+head]; ok && strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--") {
 		head = name
 	}
 	head = strings.ReplaceAll(head, "-", "_")
-	if name, ok := alias[head]; ok {
+	if name, ok := g.alias[head]; ok {
 		head = name
 	}
 	if dotted {
@@ -89,13 +115,13 @@ func canonical(flag string) string {
 }
 
 // kindOf returns the kind of a canonical name.
-func kindOf(name string) kind { return kinds[name] }
+func (g *grammar) kindOf(name string) kind { return g.kinds[name] }
 
 // abbreviated lists the flags of the table that a prefix may stand for, sorted.
 // argparse accepts a prefix that only one option has.
-func abbreviated(prefix string) []string {
+func (g *grammar) abbreviated(prefix string) []string {
 	var names []string
-	for name := range kinds {
+	for name := range g.kinds {
 		if strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}

@@ -22,8 +22,8 @@ const (
 // Redacted replaces every secret.
 const Redacted = "[redacted]"
 
-// ErrNotVLLM means that an argument vector does not start a vLLM server.
-var ErrNotVLLM = errors.New("no vLLM server command")
+// ErrNotServer means that an argument vector does not start a server of a known engine.
+var ErrNotServer = errors.New("no vLLM server command")
 
 // Config is one launch configuration. The zero Config is empty. Methods that
 // change something return a changed copy.
@@ -38,12 +38,12 @@ type Config struct {
 // Parse parses a launch configuration. argv is the argument vector of the server, of a
 // wrapper around it, or of a shell that runs it in a script. env is its environment and
 // config the content of the file that [Config.ConfigPath] names, ignored if it names none.
-// Both may be nil. The error wraps [ErrNotVLLM] if argv does not start a vLLM server;
-// Parse also fails for a config file that vLLM cannot read.
+// Both may be nil. The error wraps [ErrNotServer] if argv starts no server of an
+// engine; Parse also fails for a config file that the engine cannot read.
 func Parse(argv []string, env map[string]string, config []byte) (*Config, error) {
 	cmd, ok := find(words(argv), env, 0)
 	if !ok {
-		return nil, fmt.Errorf("%w: %q has neither `vllm serve` nor `-m vllm.entrypoints.openai.api_server`", ErrNotVLLM, firstWord(argv))
+		return nil, fmt.Errorf("%w: %q has neither `vllm serve` nor `-m vllm.entrypoints.openai.api_server`", ErrNotServer, firstWord(argv))
 	}
 	all := maps.Clone(env)
 	if vars := cmd.inline(); len(vars) > 0 {
@@ -61,6 +61,14 @@ func Parse(argv []string, env map[string]string, config []byte) (*Config, error)
 		c.file = f
 	}
 	return c.with(c.cmd, c.file), nil
+}
+
+// Likely reports whether an argument vector may start a server of an engine. It is a cheap filter before
+// [Parse].
+func Likely(argv []string) bool {
+	line := strings.ToLower(strings.Join(argv, " "))
+	return slices.ContainsFunc(grammars, func(g *grammar) bool { return strings.Contains(line, g.mark) }) ||
+		strings.Contains(line, simulator) && slices.Contains(argv, "sim")
 }
 
 // ParseCommand is like [Parse] for a command line as a user types it, split into words by
@@ -98,6 +106,20 @@ func (c *Config) ConfigPath() string {
 	return ""
 }
 
+// Engine returns the ID of the engine that the configuration starts.
+func (c *Config) Engine() string { return c.grammar().engine }
+
+// DefaultPort returns the port at which the engine listens if its launch names none.
+func (c *Config) DefaultPort() int { return c.grammar().port }
+
+// grammar returns the grammar of the command line, vLLM's for an empty configuration.
+func (c *Config) grammar() *grammar {
+	if c.cmd == nil {
+		return &vllm
+	}
+	return c.cmd.launch().g
+}
+
 // Direct reports whether argv starts vLLM itself rather than a shell or another wrapper
 // around it.
 func (c *Config) Direct() bool { return c.cmd.child == nil && c.cmd.direct }
@@ -111,7 +133,7 @@ func (c *Config) Direct() bool { return c.cmd.child == nil && c.cmd.direct }
 // "None" (vLLM's spelling of unset), or cannot be known (a script's
 // expansion). The value of a secret is [Redacted].
 func (c *Config) Value(flag string) (value string, from Source, ok bool) {
-	name := canonical(flag)
+	name := c.grammar().canonical(flag)
 	values, from, ok := c.values(name)
 	if !ok {
 		return "", "", false
@@ -122,7 +144,7 @@ func (c *Config) Value(flag string) (value string, from Source, ok bool) {
 // Values returns each value of a flag that takes several (--served-model-name,
 // --lora-modules), in order. See [Config.Value].
 func (c *Config) Values(flag string) (values []string, from Source, ok bool) {
-	name := canonical(flag)
+	name := c.grammar().canonical(flag)
 	values, from, ok = c.values(name)
 	values = slices.Clone(values)
 	for i, v := range values {
@@ -149,7 +171,7 @@ func (c *Config) values(name string) ([]string, Source, bool) {
 		return []string{object}, from, true
 	}
 	if it := c.items.last(name); it != nil {
-		if kindOf(name) == kindRepeat {
+		if c.grammar().kindOf(name) == kindRepeat {
 			return c.items.repeated(name), it.source, true
 		}
 		if it.opaque || !it.present() {
@@ -157,7 +179,7 @@ func (c *Config) values(name string) ([]string, Source, bool) {
 		}
 		return it.meaning(), it.source, true
 	}
-	if variable, ok := fromEnvironment[name]; ok && c.env[variable] != "" {
+	if variable, ok := c.grammar().fromEnvironment[name]; ok && c.env[variable] != "" {
 		return []string{c.env[variable]}, Env, true
 	}
 	return nil, "", false
@@ -217,7 +239,7 @@ func (list items) merged(name string) (object string, from Source, ok bool) {
 
 // present reports whether the item sets its flag.
 func (it *item) present() bool {
-	if kindOf(it.name) == kindBool || kindOf(it.name) == kindTrue || it.negated {
+	if it.g.kindOf(it.name) == kindBool || it.g.kindOf(it.name) == kindTrue || it.negated {
 		return true
 	}
 	return len(it.values) != 1 || (it.values[0] != "None" && it.values[0] != "")
@@ -230,7 +252,7 @@ func (it *item) meaning() []string {
 		return []string{"false"}
 	case len(it.values) == 0:
 		return []string{"true"}
-	case kindOf(it.name) == kindBool || kindOf(it.name) == kindTrue:
+	case it.g.kindOf(it.name) == kindBool || it.g.kindOf(it.name) == kindTrue:
 		if t := truth(it.values[0]); t.known && !t.value {
 			return []string{"false"}
 		}

@@ -214,8 +214,8 @@ func TestParseRefuses(t *testing.T) {
 		"", "python3 server.py --model M", "grep -r vllm serve .", "vllm bench serve --model M", "vllm chat --url x", "python -m sglang.launch_server --model M",
 		"bash -c python·x.py", "docker run vllm/vllm-openai:latest bash", "tail -f vllm serve", "/bin/sh -c", "VLLM::EngineCore", "rooftop sim bench", "rooftop diagnose --url h", "rooftop", "grep rooftop sim",
 	} {
-		if _, err := Parse(argv(line), nil, nil); !errors.Is(err, ErrNotVLLM) {
-			t.Errorf("Parse(%q): error %v, want ErrNotVLLM", line, err)
+		if _, err := Parse(argv(line), nil, nil); !errors.Is(err, ErrNotServer) {
+			t.Errorf("Parse(%q): error %v, want ErrNotServer", line, err)
 		}
 	}
 	for name, config := range map[string]string{"a list": "- a\n- b\n", "no YAML": "a: b: c\n\t- x", "too long": strings.Repeat("#", MaxConfigBytes+1)} {
@@ -376,7 +376,7 @@ func TestKnowsEveryFlag(t *testing.T) {
 		if name == "argument" || strings.HasPrefix(name, "_") {
 			continue
 		}
-		k := kindOf(name)
+		k := vllm.kindOf(name)
 		if k == kindUnknown {
 			t.Errorf("%s is not in the grammar", name)
 		}

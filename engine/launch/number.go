@@ -15,7 +15,7 @@ func (c *Config) Int(flag string) (n int, from Source, ok bool) {
 	if !ok {
 		return 0, "", false
 	}
-	if canonical(flag) == "max_model_len" && strings.EqualFold(strings.TrimSpace(value), "auto") {
+	if c.grammar().canonical(flag) == "max_model_len" && strings.EqualFold(strings.TrimSpace(value), "auto") {
 		return -1, from, true
 	}
 	n, ok = humanInt(value)

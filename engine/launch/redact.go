@@ -234,8 +234,10 @@ var numeric = regexp.MustCompile(`^[-+]?[0-9._]+[kKmMgGtT]?$`)
 // models also count tokens, so a name with "token" is not secret if the value is a number
 // or the name is about tokenizers, thresholds or IDs.
 func secretName(name, value string) bool {
-	if k := kindOf(canonical(name)); k == kindBool || k == kindTrue {
-		return false
+	for _, g := range grammars {
+		if k := g.kindOf(g.canonical(name)); k == kindBool || k == kindTrue {
+			return false
+		}
 	}
 	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 	for i, part := range parts {

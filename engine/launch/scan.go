@@ -8,6 +8,7 @@ import (
 
 // item is one flag as given, on the command line or in the config file.
 type item struct {
+	g       *grammar
 	name    string   // canonical; "" for a lone word
 	path    []string // sub-keys after a dot
 	plus    bool     // --flag.key+ v1,v2 adds to a list
@@ -25,14 +26,14 @@ type item struct {
 }
 
 // scan parses the words after the call into items.
-func scan(ws []word, from int, f form) []item {
+func (g *grammar) scan(ws []word, from int, f form) []item {
 	var items []item
 	for i := from; i < len(ws); {
-		it := scanOne(ws, i)
+		it := g.scanOne(ws, i)
 		if it.name == "" && ws[i].text == "--" {
 			// All following words are positional.
 			for i++; i < len(ws); i++ {
-				items = append(items, lone(ws, i))
+				items = append(items, g.lone(ws, i))
 			}
 			break
 		}
@@ -42,22 +43,25 @@ func scan(ws []word, from int, f form) []item {
 	for i := range items {
 		if items[i].name == "" && f == formModule {
 			items[i].ignored = true
-			items[i].note = "the api_server module takes its model from --model only: a word without a flag has no effect"
+			items[i].note = "the module takes its model from a flag only: a word without one has no effect"
+			if g == &vllm {
+				items[i].note = "the api_server module takes its model from --model only: a word without a flag has no effect"
+			}
 		}
 	}
 	return items
 }
 
-func lone(ws []word, i int) item {
-	return item{source: Cmdline, at: i, n: 1, values: []string{ws[i].text}, opaque: ws[i].opaque}
+func (g *grammar) lone(ws []word, i int) item {
+	return item{g: g, source: Cmdline, at: i, n: 1, values: []string{ws[i].text}, opaque: ws[i].opaque}
 }
 
-func scanOne(ws []word, i int) item {
+func (g *grammar) scanOne(ws []word, i int) item {
 	text := ws[i].text
 	if !isFlag(text) || text == "--" {
-		return lone(ws, i)
+		return g.lone(ws, i)
 	}
-	it := item{source: Cmdline, at: i, n: 1, spelled: text}
+	it := item{g: g, source: Cmdline, at: i, n: 1, spelled: text}
 	value, hasValue := "", false
 	if head, v, ok := strings.Cut(text, "="); ok {
 		it.spelled, value, hasValue = head, v, true
@@ -85,7 +89,7 @@ func scanOne(ws []word, i int) item {
 	}
 	for k := it.takes(); it.n-1 < k && i+it.n < len(ws); it.n++ {
 		next := ws[i+it.n]
-		if isFlag(next.text) || (kindOf(it.name) == kindBool && !truth(next.text).known) {
+		if isFlag(next.text) || (it.g.kindOf(it.name) == kindBool && !truth(next.text).known) {
 			break
 		}
 		it.values = append(it.values, next.text)
@@ -102,7 +106,7 @@ func (it *item) takes() int {
 	if it.negated {
 		return 0
 	}
-	switch kindOf(it.name) {
+	switch it.g.kindOf(it.name) {
 	case kindTrue:
 		return 0
 	case kindList:
@@ -139,15 +143,15 @@ func (it *item) resolve() (name string, keys []string, plus bool, rest string) {
 			return name, keys, plus, rest
 		}
 	}
-	name = canonical(head)
-	if kindOf(name) != kindUnknown {
+	name = it.g.canonical(head)
+	if it.g.kindOf(name) != kindUnknown {
 		return name, keys, plus, ""
 	}
 	if positive, ok := strings.CutPrefix(name, "no_"); ok {
-		if kindOf(positive) == kindUnknown {
+		if it.g.kindOf(positive) == kindUnknown {
 			positive = it.complete(positive, true)
 		}
-		if kindOf(positive) == kindBool || kindOf(positive) == kindUnknown {
+		if it.g.kindOf(positive) == kindBool || it.g.kindOf(positive) == kindUnknown {
 			it.negated = true
 			return positive, keys, plus, ""
 		}
@@ -157,20 +161,20 @@ func (it *item) resolve() (name string, keys []string, plus bool, rest string) {
 
 // resolveShort resolves a flag with one dash.
 func (it *item) resolveShort(head string, dotted bool) (name, rest string) {
-	if name, ok := short[head]; ok {
+	if name, ok := it.g.short[head]; ok {
 		return name, ""
 	}
-	if strings.HasPrefix(head, "-O") {
+	if strings.HasPrefix(head, "-O") && it.g == &vllm {
 		return it.optimization(head, dotted)
 	}
 	// Only one-letter flags may have an attached value (argparse).
 	if len(head) > 2 {
-		if name, ok := short[head[:2]]; ok {
+		if name, ok := it.g.short[head[:2]]; ok {
 			return name, it.glued()
 		}
 	}
 	var matches []string
-	for s, name := range short {
+	for s, name := range it.g.short {
 		if strings.HasPrefix(s, head) {
 			matches = append(matches, name)
 		}
@@ -206,9 +210,9 @@ func (it *item) complete(name string, negated bool) string {
 	if len(name) < 3 {
 		return name
 	}
-	all := abbreviated(name)
+	all := it.g.abbreviated(name)
 	if negated {
-		all = slices.DeleteFunc(all, func(n string) bool { return kindOf(n) != kindBool })
+		all = slices.DeleteFunc(all, func(n string) bool { return it.g.kindOf(n) != kindBool })
 	}
 	switch len(all) {
 	case 0:

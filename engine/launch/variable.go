@@ -17,8 +17,9 @@ func (c *Config) APIKey() (key string, ok bool) {
 
 // VariableOf returns the environment variable that sets a flag if it is not given:
 // VLLM_ATTENTION_BACKEND for --attention-backend.
-func VariableOf(flag string) (variable string, ok bool) {
-	variable, ok = fromEnvironment[canonical(flag)]
+func (c *Config) VariableOf(flag string) (variable string, ok bool) {
+	g := c.grammar()
+	variable, ok = g.fromEnvironment[g.canonical(flag)]
 	return variable, ok
 }
 

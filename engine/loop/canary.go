@@ -232,12 +232,7 @@ func (c *canaries) facts() engine.Facts {
 	in, changes := c.server.Inputs, c.lastIteration().Changes
 	in.Page, in.Devices, in.Made = c.servers[0].page, c.server.devices, addOwnChanges(c.running.ownChanges, changes)
 	if parsed, err := launch.ParseCommand(CommandWithChanges(in.LaunchText, changes...), nil, nil); err == nil {
-		in.Launch = map[string]facts.Setting{}
-		for _, name := range facts.LaunchNames {
-			if value, _, given := parsed.Value(name); given {
-				in.Launch[name] = facts.Setting{Value: value, Source: engine.FromCmdline}
-			}
-		}
+		in.Launch = facts.FromLaunch(parsed)
 	}
 	return facts.Resolve(in)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -13,6 +14,7 @@ import (
 
 // configuration is the known part of how a server was started.
 type configuration struct {
+	engine   string                   // ID in the catalog, "" for vLLM
 	settings map[string]facts.Setting // nil if the launch is unreadable
 	command  string                   // redacted, "" if unknown
 	version  string                   // of the engine, "" if unknown
@@ -27,7 +29,7 @@ type reportedSetting struct{ name, value string }
 
 // configured returns the configuration found by attaching.
 func configured(in *facts.Inputs, f *engine.Facts) configuration {
-	return configuration{settings: in.Launch, command: in.LaunchText, version: f.EngineVersion.Value, reported: reportedSettings(f)}
+	return configuration{engine: f.Engine.Value, settings: in.Launch, command: in.LaunchText, version: f.EngineVersion.Value, reported: reportedSettings(f)}
 }
 
 // reportedSettings returns the settings that a server's page and endpoints report. Facts from
@@ -67,12 +69,14 @@ func changesFrom(a, b configuration) []engine.Change {
 	for _, name := range facts.LaunchNames {
 		from, to := a.settings[name].Value, b.settings[name].Value
 		if !engine.SameValue(from, to) {
-			out = append(out, engine.Change{Flag: engine.FlagName(name), From: SettingText(from), To: SettingText(to)})
+			if c, ok := engine.SettingChange(catalog.EngineOf(b.engine), name, SettingText(from), SettingText(to)); ok {
+				out = append(out, c)
+			}
 		}
 	}
 	out = append(out, spelledChanges(a.command, b.command)...)
 	if a.version != b.version && a.version != "" && b.version != "" {
-		out = append(out, engine.Change{Flag: "vLLM", From: a.version, To: b.version})
+		out = append(out, engine.Change{Flag: catalog.EngineOf(b.engine).Name, From: a.version, To: b.version})
 	}
 	slices.SortStableFunc(out, func(a, b engine.Change) int { return cmp.Compare(a.Flag, b.Flag) })
 	return out
@@ -94,7 +98,7 @@ func spelledChanges(a, b string) []engine.Change {
 	var out []engine.Change
 	for _, c := range launch.Diff(was, is) {
 		head, _, _ := strings.Cut(c.Name, ".")
-		if !c.Variable && slices.Contains(facts.LaunchNames[:], head) {
+		if setting, _ := catalog.SettingOf(head); !c.Variable && slices.Contains(facts.LaunchNames[:], setting) {
 			continue
 		}
 		name := c.Name
@@ -119,6 +123,7 @@ func SettingText(value string) string {
 
 // satisfies reports whether the configuration has the setting that a change asks for.
 func (c configuration) satisfies(want engine.Change) bool {
+	want = want.Canonical()
 	s, given := c.settings[engine.ArgumentName(want.Flag)]
 	value := SettingText(s.Value)
 	switch want.To {

@@ -42,7 +42,7 @@ func (c configuration) hasOwnChange(want engine.Change) bool {
 func withoutAssumedOrigin(f *engine.Facts, changes []engine.Change) []engine.Change {
 	out := slices.Clone(changes)
 	for i, c := range out {
-		if c.Flag == "--max-num-batched-tokens" && f.MaxNumBatchedTokens.Source == engine.FromDefault {
+		if c.Sets("--max-num-batched-tokens") && f.MaxNumBatchedTokens.Source == engine.FromDefault {
 			out[i].From = ""
 		}
 	}

@@ -100,7 +100,7 @@ func touchedBy(changes []engine.Change, known bool) verdict.Touch {
 	}
 	var t verdict.Touch
 	for _, c := range changes {
-		name, _, _ := strings.Cut(engine.ArgumentName(c.Flag), ".")
+		name, _, _ := strings.Cut(engine.ArgumentName(c.Canonical().Flag), ".")
 		memory := name == "tensor_parallel_size" || name == "pipeline_parallel_size" || name == "data_parallel_size" || name == "quantization" || name == "dtype"
 		t.Reuse = t.Reuse || memory || slices.Contains(reuseArguments[:], name)
 		t.Batch = t.Batch || slices.Contains(batchArguments[:], name)
@@ -114,5 +114,5 @@ func touchedBy(changes []engine.Change, known bool) verdict.Touch {
 
 // changesAnswers reports whether a change can alter the model's answers.
 func changesAnswers(changes []engine.Change) bool {
-	return slices.ContainsFunc(changes, func(c engine.Change) bool { return catalog.Default().ChangesAnswers(c.Flag) })
+	return slices.ContainsFunc(changes, func(c engine.Change) bool { return catalog.ChangesAnswers(c.Flag) })
 }

@@ -1,19 +1,19 @@
 package apply
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/probe"
+	"github.com/rooftop-dev/rooftop/engine"
 )
 
 // Parameters of waiting for a server to start.
@@ -198,17 +198,12 @@ func (d *endpoints) tokens(ctx context.Context) (n float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	for line := range bytes.Lines(page) {
-		if !bytes.HasPrefix(line, []byte("vllm:generation_tokens_total")) {
-			continue
-		}
-		fields := bytes.Fields(line)
-		v, err := strconv.ParseFloat(string(fields[len(fields)-1]), 64)
-		if err == nil {
-			n, ok = n+v, true
-		}
+	var p engine.Page
+	if err := engines.NewReader("").Parse(page, &p); err != nil {
+		return 0, false
 	}
-	return n, ok
+	generated := p.Counters[engine.CounterGenerationTokens]
+	return generated.V, generated.OK
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
@@ -31,7 +32,7 @@ type restartWatch struct {
 	by       manager.Manager // that restarts the server
 	ready    Readiness
 	server   *endpoints
-	scraper  *vllm.Scraper
+	scraper  *enginepage.Scraper
 	first    *engine.Page // before the change, nil if it could not be read
 	last     *engine.Page
 	silent   bool // the server did not answer for some time
@@ -56,7 +57,7 @@ func (r Readiness) watchRestart(ctx context.Context) (*restartWatch, error) {
 	}
 	begun := time.Now()
 	w := &restartWatch{ready: r, server: d, interval: watchPoll}
-	w.scraper = vllm.NewScraper(d.health, "", func() time.Duration { return time.Since(begun) })
+	w.scraper = enginepage.NewScraper(d.health, engines.NewReader(""), func() time.Duration { return time.Since(begun) })
 	for range watchTries {
 		w.silent = false
 		if w.observe(ctx); w.first != nil || !w.silent {

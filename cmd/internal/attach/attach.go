@@ -13,13 +13,14 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -62,13 +63,6 @@ func (a *Server) Close() {
 // firstPageTries is how often a damaged first page is requested.
 const firstPageTries = 3
 
-// metricsPage fetches the metrics page through the shared client.
-type metricsPage struct{ client *collect.Client }
-
-func (p metricsPage) Page(ctx context.Context, buf []byte) ([]byte, error) {
-	return p.client.Get(ctx, "/metrics", collect.MetricsAccept, buf)
-}
-
 // Open finds the server, checks that it answers as vLLM does, and collects the facts about
 // it. The error has the exit code.
 func Open(ctx context.Context, o *Options) (*Server, error) {
@@ -95,11 +89,12 @@ func To(ctx context.Context, o *Options, target collect.Target, found *proc.Serv
 	if err != nil {
 		return nil, err
 	}
-	a := &Server{Target: target, Client: client, Pages: metricsPage{client}, Process: found, Workload: o.workload, Clock: clock}
+	a := &Server{Target: target, Client: client, Pages: &engines.Page{Client: client}, Process: found, Workload: o.workload, Clock: clock}
 	if err := a.firstPage(ctx, o.Model); err != nil {
 		client.Close()
 		return nil, o.Unreached(err)
 	}
+	o.engine = a.Header.Inputs.Engine
 	if err := a.learn(ctx, o); err != nil {
 		a.Close()
 		return nil, err
@@ -118,7 +113,10 @@ func (o *Options) Source(url string) (pages session.Pages, health func(context.C
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return metricsPage{client}, vllm.NewHealth(client).Read, client.Close, nil
+	e := engines.Of(o.engine)
+	page := &engines.Page{Client: client}
+	page.Use(e)
+	return page, e.HealthOf(client), client.Close, nil
 }
 
 // NewClient returns a client of a server with the key and certificates of the options.
@@ -146,8 +144,8 @@ func (a *Server) firstPage(ctx context.Context, model string) error {
 		if err != nil {
 			return cli.Fail(cli.ExitUnreachable, err)
 		}
-		a.Header.Target.Simulated = vllm.Simulated(body)
-		err = vllm.NewReader(model).Parse(body, &page)
+		a.Header.Target.Simulated = enginepage.Simulated(body)
+		err = engines.NewReader(model).Parse(body, &page)
 		if err == nil {
 			break
 		}
@@ -155,6 +153,10 @@ func (a *Server) firstPage(ctx context.Context, model string) error {
 		if !damaged || try == firstPageTries {
 			return cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s: %w", a.Target.Metrics(), err))
 		}
+	}
+	a.Header.Inputs.Engine = page.Engine
+	if fetched, ok := a.Pages.(*engines.Page); ok {
+		fetched.Use(engines.Of(page.Engine))
 	}
 	if model != "" && !slices.Contains(page.Models, model) {
 		return nil // the name is only for the catalog; the page's own model is measured
@@ -237,7 +239,7 @@ func (a *Server) learnProcess(in *facts.Inputs) {
 	a.Header.Missing = append(a.Header.Missing, s.Missing...)
 	a.Header.Notes = append(a.Header.Notes, s.Notes...)
 	in.Local = true
-	if s.IsVLLM() { // else a forwarder, say
+	if s.IsEngine() { // else a forwarder, say
 		in.PID = s.ListenerPID
 	}
 	if s.Launch == nil {
@@ -251,7 +253,7 @@ func (a *Server) learnProcess(in *facts.Inputs) {
 
 // UseLaunch adds the settings of a launch to the inputs.
 func UseLaunch(in *facts.Inputs, c *launch.Config) {
-	in.Launch = session.Settings(c)
+	in.Launch = facts.FromLaunch(c)
 	in.LaunchModel, _, _ = c.Model()
 	in.LaunchText = c.String()
 }
@@ -340,7 +342,7 @@ func (a *Server) LearnModelConfig(in *facts.Inputs, o *Options) error {
 
 // learnServer requests the server's endpoints other than the metrics page.
 func (a *Server) learnServer(ctx context.Context, in *facts.Inputs) error {
-	facts, missing, err := vllm.Discover(ctx, a.Client)
+	facts, missing, err := engines.Of(in.Engine).Discover(ctx, a.Client)
 	in.Server = facts
 	for _, m := range missing {
 		// The launch command has everything that /server_info would have.

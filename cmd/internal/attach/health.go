@@ -3,17 +3,17 @@ package attach
 import (
 	"context"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/collect/proc"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
 // Health returns a function that reads whether the server's engine lives: from /health and, on
 // the server's machine, from the states of its processes. It must not be called concurrently.
 func (a *Server) Health() func(context.Context) engine.Health {
-	page := vllm.NewHealth(a.Client)
+	page := engines.Of(a.Header.Inputs.Engine).HealthOf(a.Client)
 	return func(ctx context.Context) engine.Health {
-		h := page.Read(ctx)
+		h := page(ctx)
 		if a.Process == nil || h.State == engine.HealthFailed {
 			return h
 		}

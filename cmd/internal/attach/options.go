@@ -57,6 +57,7 @@ type Options struct {
 	Flags *pflag.FlagSet
 	Env   func(string) (string, bool)
 
+	engine   string         // ID of the engine that was reached, "" for vLLM
 	workload *kube.Workload // of Kube, once it was reached; nil without one
 	tunnel   *kube.Tunnel   // to its pod
 }

@@ -271,7 +271,7 @@ func parseAllowed(text string) ([]string, error) {
 		return nil, nil
 	}
 	var known []string
-	for _, f := range catalog.Default().Flags() {
+	for _, f := range catalog.EngineOf(catalog.VLLM).Flags() {
 		known = append(known, "--"+strings.ReplaceAll(f.Name, "_", "-"))
 	}
 	var out []string

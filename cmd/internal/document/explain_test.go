@@ -17,7 +17,7 @@ import (
 func TestExplainEverything(t *testing.T) {
 	var index bytes.Buffer
 	terms := slices.Concat(tuning.Terms(), capture.Terms())
-	if err := WriteIndex(&index, rules.Explanations(), []Vocabulary{{Used: "rooftop trace", Terms: terms}}, catalog.Default().Metrics(), Options{Options: render.Options{}}); err != nil {
+	if err := WriteIndex(&index, rules.Explanations(), []Vocabulary{{Used: "rooftop trace", Terms: terms}}, catalog.EngineOf(catalog.VLLM).Metrics(), Options{Options: render.Options{}}); err != nil {
 		t.Fatal(err)
 	}
 	checkWidth(t, index.String(), 80)
@@ -48,7 +48,7 @@ func TestExplainEverything(t *testing.T) {
 			}
 		})
 	}
-	for _, m := range catalog.Default().Metrics() {
+	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
 		t.Run(m.Key, func(t *testing.T) {
 			var b bytes.Buffer
 			if err := WriteMetric(&b, m, capture.OwnTimes(m.Key), Options{Options: render.Options{}}); err != nil {

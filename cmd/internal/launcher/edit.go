@@ -75,7 +75,7 @@ func changedVariable(c *launch.Config, change engine.Change) (name string, ok bo
 		return change.Flag, true
 	}
 	if _, from, given := c.Value(change.Flag); given && from == launch.Env {
-		return launch.VariableOf(change.Flag)
+		return c.VariableOf(change.Flag)
 	}
 	return "", false
 }

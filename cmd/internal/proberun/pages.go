@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/enginemetrics"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
@@ -17,11 +17,11 @@ const pageEvery = time.Second
 type pagePace struct {
 	page  *enginemetrics.Reader
 	clock func() time.Duration
-	pacer vllm.Pacer
+	pacer enginepage.Pacer
 }
 
 func newPagePace(page *enginemetrics.Reader, clock func() time.Duration) *pagePace {
-	return &pagePace{page: page, clock: clock, pacer: vllm.Pacer{Base: pageEvery}}
+	return &pagePace{page: page, clock: clock, pacer: enginepage.Pacer{Base: pageEvery}}
 }
 
 // Sample reads the page once.

@@ -28,7 +28,7 @@ const (
 // A server that could not be read is listed with the reason. The error, which has the exit code, is about the
 // Prometheus server: no server could be read.
 func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus.Range, progress func(done, all int)) ([]fleet.Server, error) {
-	source, found, err := o.Open(ctx, r, vllm.DiagnosisSeries())
+	source, found, err := o.Open(ctx, r, vllm.Dialect().DiagnosisSeries())
 	if err != nil {
 		return nil, err
 	}

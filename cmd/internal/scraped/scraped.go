@@ -14,8 +14,8 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
@@ -157,7 +157,7 @@ func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r promet
 	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, t.Name
 	h.GPUWhy = "Prometheus scraped the server, and not its GPU"
 	for _, p := range pages {
-		h.Target.Simulated = h.Target.Simulated || vllm.Simulated(p.Text)
+		h.Target.Simulated = h.Target.Simulated || enginepage.Simulated(p.Text)
 		if given.Model != "" && strings.Contains(string(p.Text), fmt.Sprintf("model_name=%q", given.Model)) {
 			h.Model = given.Model
 		}

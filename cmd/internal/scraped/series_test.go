@@ -21,14 +21,14 @@ import (
 // A diagnosis from the series that a fleet is read by is the diagnosis from all series.
 func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 	needed := map[string]bool{}
-	for _, name := range vllm.DiagnosisSeries() {
+	for _, name := range vllm.Dialect().DiagnosisSeries() {
 		needed[name] = true
 	}
 	kept, all := 0, 0
 	named := regexp.MustCompile(`^[a-zA-Z0-9_:]+`)
 	keeps := func(line string) bool {
 		name := named.FindString(line)
-		for _, prefix := range catalog.Spellings {
+		for _, prefix := range catalog.EngineOf(catalog.VLLM).Families {
 			if bare, ours := strings.CutPrefix(name, prefix); ours {
 				all++
 				if !needed[bare] {

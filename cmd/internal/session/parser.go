@@ -3,7 +3,8 @@ package session
 import (
 	"fmt"
 
-	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -11,13 +12,13 @@ import (
 // later. A parser must not be used concurrently.
 type parser struct {
 	model  string
-	reader *vllm.Reader
+	reader *enginepage.Reader
 	text   []byte // of the current page
 }
 
 // newParser returns a parser for the series of one served model; "" selects the model with the
 // most series.
-func newParser(model string) *parser { return &parser{model: model, reader: vllm.NewReader(model)} }
+func newParser(model string) *parser { return &parser{model: model, reader: engines.NewReader(model)} }
 
 // sample returns the sample of a poll. A page that cannot be parsed, or on which the reader panics,
 // becomes a failed scrape with the reason.
@@ -29,7 +30,7 @@ func (r *parser) sample(p *Poll) *engine.Sample {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Page, s.PageErr = nil, fmt.Sprintf("the metrics page could not be read: internal error: %v", v)
-			r.reader = vllm.NewReader(r.model)
+			r.reader = engines.NewReader(r.model)
 		}
 	}()
 	r.text = append(r.text[:0], p.Body...)

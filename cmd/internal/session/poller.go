@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -63,7 +63,7 @@ type poller struct {
 	paused bool // at the start
 
 	interval time.Duration
-	pacer    vllm.Pacer
+	pacer    enginepage.Pacer
 	polls    int    // pages that answered
 	failures int    // consecutive
 	slowed   int    // of the polls, those after which the interval was longer than PollInterval

@@ -76,7 +76,7 @@ func loadRun(t *testing.T, name string) recorded {
 	model, _, _ := l.Model()
 	run := recorded{inputs: facts.Inputs{
 		Flags:       facts.Given{GPU: "B200"},
-		Launch:      Settings(l),
+		Launch:      facts.FromLaunch(l),
 		LaunchModel: model,
 		Catalog:     catalog.Default(),
 	}}

@@ -100,7 +100,8 @@ func (c *candidate) setChanges(changes []engine.Change) {
 // propose returns a candidate of the search itself, or a zero candidate if it changes nothing.
 func (s *Search) propose(a *anchor, g roofline.Gain, why string, changes ...engine.Change) candidate {
 	all := a.with(changes...)
-	if len(all) == 0 {
+	lacks := func(c engine.Change) bool { return c.Flag == "" } // the engine has no such flag
+	if len(all) == 0 || slices.ContainsFunc(changes, lacks) {
 		return candidate{}
 	}
 	c := candidate{Recommendation: engine.Recommendation{Finding: engine.SearchStep}}
@@ -134,7 +135,7 @@ func (s *Search) cudaGraphCandidates(a *anchor) []candidate {
 			why += fmt.Sprintf(" Steps take %s times what the hardware needs; the share of kernel launches is unknown until tried.", whole(p.Raw))
 		}
 	}
-	return []candidate{s.propose(a, g, why, engine.Change{Flag: "--enforce-eager", From: "on"})}
+	return []candidate{s.propose(a, g, why, a.d.Facts.Change("--enforce-eager", "on", ""))}
 }
 
 // unexplainedMost bounds the time of a step, as a multiple of the model's, for which launches are a
@@ -190,8 +191,10 @@ func (s *Search) withTokenBudget(a *anchor, to int) candidate {
 		g.Throughput = roofline.Range{Low: stat.Some(0), High: stat.Some(unsureGain)}
 		why = fmt.Sprintf("Steps of %d tokens waste a part of the matrix units: how large a part is unknown until tried.", now)
 	}
-	c := s.propose(a, g, why, engine.Change{Flag: "--max-num-batched-tokens", From: strconv.Itoa(now), To: strconv.Itoa(to)})
-	c.predictPause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext))
+	c := s.propose(a, g, why, a.d.Facts.Change("--max-num-batched-tokens", strconv.Itoa(now), strconv.Itoa(to)))
+	if c.Flag != "" {
+		c.predictPause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext))
+	}
 	return c
 }
 

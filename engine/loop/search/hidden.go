@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -69,7 +68,7 @@ func (s *Search) moreServers(a *anchor) *relief {
 	d := *a.d
 	d.Performance = &free
 	return &relief{
-		anchor: anchor{d: &d, base: a.base, changes: a.with(engine.Change{Flag: "--api-server-count", From: "1", To: strconv.Itoa(to)}), offset: a.offset},
+		anchor: anchor{d: &d, base: a.base, changes: a.with(a.d.Facts.Change("--api-server-count", "1", strconv.Itoa(to))), offset: a.offset},
 		why:    fmt.Sprintf("One API server uses %s of a core, so that nothing else gains while it is the only one: both change in one restart.", figure.PercentSign(busy.V)),
 	}
 }
@@ -86,7 +85,7 @@ func wholeSteps(a *anchor) *relief {
 	d.Performance = &free
 	d.Facts.MaxNumBatchedTokens.Value = usualStep
 	return &relief{
-		anchor: anchor{d: &d, base: a.base, changes: a.with(engine.Change{Flag: "--max-num-batched-tokens", From: strconv.Itoa(budget.Value), To: strconv.Itoa(usualStep)}), offset: a.offset},
+		anchor: anchor{d: &d, base: a.base, changes: a.with(a.d.Facts.Change("--max-num-batched-tokens", strconv.Itoa(budget.Value), strconv.Itoa(usualStep))), offset: a.offset},
 		why:    fmt.Sprintf("A step of %d tokens fills up before more requests can run: both change in one restart.", budget.Value),
 	}
 }

@@ -37,7 +37,7 @@ func poolGrowths(d *engine.Diagnosis, wanted float64) []poolGrowth {
 		return out
 	}
 	for _, to := range [...]float64{defaultPool, mostPool} {
-		c := engine.Change{Flag: "--gpu-memory-utilization", From: strconv.FormatFloat(u.Value, 'g', -1, 64), To: strconv.FormatFloat(to, 'f', 2, 64)}
+		c := d.Facts.Change("--gpu-memory-utilization", strconv.FormatFloat(u.Value, 'g', -1, 64), strconv.FormatFloat(to, 'f', 2, 64))
 		growth := growth(d, c)
 		if to <= u.Value+0.005 || growth.V < leastEnlarged || vramTaken(d, to-u.Value) || slices.ContainsFunc(out, func(e poolGrowth) bool { return e.Flag == c.Flag && engine.SameValue(e.To, c.To) }) {
 			continue
@@ -55,7 +55,7 @@ func enoughBlocks(d *engine.Diagnosis, wanted float64, others []poolGrowth) []po
 		return nil
 	}
 	to := int(math.Ceil(float64(over.Value)*wanted/blockStep)) * blockStep
-	c := engine.Change{Flag: "--num-gpu-blocks-override", From: strconv.Itoa(over.Value), To: strconv.Itoa(to)}
+	c := d.Facts.Change("--num-gpu-blocks-override", strconv.Itoa(over.Value), strconv.Itoa(to))
 	larger := stat.Some(float64(to) / float64(over.Value))
 	if all := growth(d, engine.Change{Flag: c.Flag, From: c.From}); all.OK && all.V <= larger.V {
 		c.To, larger = "", all
@@ -94,7 +94,7 @@ func vramTaken(d *engine.Diagnosis, more float64) bool {
 func growth(d *engine.Diagnosis, c engine.Change) stat.Opt {
 	from, okFrom := parseNumber(c.From)
 	to, okTo := parseNumber(c.To)
-	switch c.Flag {
+	switch c.Canonical().Flag {
 	case "--num-gpu-blocks-override":
 		if okFrom && okTo && from > 0 {
 			return stat.Some(to / from)
@@ -151,7 +151,7 @@ func (s *Search) largerPools(a *anchor) []candidate {
 		if budget := a.d.Facts.MaxNumBatchedTokens; budget.Known {
 			to = min(to, budget.Value)
 		}
-		slot := engine.Change{Flag: "--max-num-seqs", From: strconv.Itoa(slots.Value), To: strconv.Itoa(to)}
+		slot := a.d.Facts.Change("--max-num-seqs", strconv.Itoa(slots.Value), strconv.Itoa(to))
 		why := fmt.Sprintf("The KV pool then holds about %s sequences at the context length that they reach", whole(math.Floor(room)))
 		alone := c.gain(e.growth, slots.Value)
 		out = append(out, s.propose(a, alone, why+".", e.Change))

@@ -308,9 +308,9 @@ func (s *Search) forbidden(flag string) string {
 	switch {
 	case s.Allow != nil && !slices.ContainsFunc(s.Allow, named):
 		return "not one of the allowed flags"
-	case s.Allow == nil && named(tensorParallel):
+	case s.Allow == nil && (engine.Change{Flag: flag}).Sets(tensorParallel):
 		return "it takes idle GPUs of the machine; --allow-flags has to name it"
-	case s.Allow == nil && catalog.Default().ChangesAnswers(flag):
+	case s.Allow == nil && catalog.ChangesAnswers(flag):
 		return "it can change the model's answers; --allow-flags has to name it"
 	}
 	return ""

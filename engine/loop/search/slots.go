@@ -99,7 +99,7 @@ func (s *Search) withSlots(anchors []anchor, to int) candidate {
 	for i := range anchors {
 		a := &anchors[i]
 		slots := a.d.Facts.MaxNumSeqs
-		if !slots.Known || a.d.Performance == nil || len(a.changes) > 1 || len(a.changes) == 1 && a.changes[0].Flag != "--max-num-seqs" {
+		if !slots.Known || a.d.Performance == nil || len(a.changes) > 1 || len(a.changes) == 1 && !a.changes[0].Sets("--max-num-seqs") {
 			continue
 		}
 		n := float64(slots.Value)
@@ -136,7 +136,7 @@ func (s *Search) slotsAt(a *anchor, to int) candidate {
 	if to < a.d.Facts.MaxNumSeqs.Value {
 		g = p.LowerSlots(to)
 	}
-	c := s.propose(a, g, s.slotsWhy(a, to), engine.Change{Flag: "--max-num-seqs", From: strconv.Itoa(s.Baseline.Facts.MaxNumSeqs.Value), To: strconv.Itoa(to)})
+	c := s.propose(a, g, s.slotsWhy(a, to), a.d.Facts.Change("--max-num-seqs", strconv.Itoa(s.Baseline.Facts.MaxNumSeqs.Value), strconv.Itoa(to)))
 	if c.Flag == "" || len(a.changes) > 0 {
 		return c
 	}
@@ -196,7 +196,7 @@ func (s *Search) bracketSlots(anchors []anchor, now float64) []candidate {
 			return
 		}
 		c := candidate{Recommendation: engine.Recommendation{Finding: engine.SearchStep}}
-		c.setChanges([]engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(int(now)), To: strconv.Itoa(to)}})
+		c.setChanges([]engine.Change{s.Baseline.Facts.Change("--max-num-seqs", strconv.Itoa(int(now)), strconv.Itoa(to))})
 		c.Why, c.Risk, c.Costs = why, 1, []string{oneRestart}
 		p := engine.Prediction{Metric: MetricTokens, Unit: "ratio", Mid: Ratio(gain), High: Ratio(most)}
 		if gain.OK {
@@ -214,7 +214,7 @@ func (s *Search) bracketSlots(anchors []anchor, now float64) []candidate {
 	}
 	// At an end: use the middle towards the neighbour if that one overflowed.
 	for _, a := range anchors[1:] {
-		if slots := a.d.Facts.MaxNumSeqs; len(a.changes) == 1 && a.changes[0].Flag == "--max-num-seqs" && slots.Known && Preempts(a.d) && float64(slots.Value) > 2*now {
+		if slots := a.d.Facts.MaxNumSeqs; len(a.changes) == 1 && a.changes[0].Sets("--max-num-seqs") && slots.Known && Preempts(a.d) && float64(slots.Value) > 2*now {
 			at := math.Sqrt(now * float64(slots.Value))
 			add(at, stat.None, stat.None, fmt.Sprintf("%d slots overflowed the KV pool, and %s are too few: the best lies between them.", slots.Value, whole(now)))
 		}
@@ -231,7 +231,7 @@ func (s *Search) levels(now float64) []level {
 	points := []level{{now, 0}}
 	sum := 0.0
 	for _, t := range slices.Backward(s.Trials) {
-		one := len(t.Changes) == 1 && t.Changes[0].Flag == "--max-num-seqs"
+		one := len(t.Changes) == 1 && t.Changes[0].Sets("--max-num-seqs")
 		if !t.Effect.OK || t.dependencyChanged() || !t.sameLoad(s.Baseline, OtherLoad) {
 			if t.Ending == Gained {
 				break

@@ -30,7 +30,7 @@ func (s *Search) tensorParallelCandidates(a *anchor) []candidate {
 		more := (to - now) * ranks
 		c := s.propose(a, withDegree(a.d, to),
 			fmt.Sprintf("%s of this machine %s idle: each step is shared by %d GPUs instead of %d, and the KV pool grows.", figure.Counted(float64(f.GPUsFree.Value), "GPU"), isOrAre(f.GPUsFree.Value), to, now),
-			engine.Change{Flag: tensorParallel, From: strconv.Itoa(now), To: strconv.Itoa(to)})
+			a.d.Facts.Change(tensorParallel, strconv.Itoa(now), strconv.Itoa(to)))
 		c.Risk = 2
 		c.Costs = append(slices.Clone(c.Costs), figure.Counted(float64(more), "more GPU"))
 		c.Rejected = []engine.Rejected{{What: "another replica on the idle GPUs", Why: "may serve more requests in all, but each of them no faster; it needs a load balancer"}}

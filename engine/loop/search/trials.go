@@ -42,7 +42,9 @@ var entangled = [...]string{
 	"--max-num-batched-tokens", "--kv-cache-memory-bytes",
 }
 
-func isEntangled(flag string) bool { return slices.Contains(entangled[:], flag) }
+func isEntangled(flag string) bool {
+	return slices.Contains(entangled[:], engine.Change{Flag: flag}.Canonical().Flag)
+}
 
 // dependencyChanged reports whether another flag, on which the value of this change depends, was changed
 // permanently since.

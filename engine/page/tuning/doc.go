@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -45,8 +46,8 @@ func JoinClauses(list ...string) string {
 // engineName returns the usual spelling of an inference engine, with its version.
 func engineName(t engine.Target) string {
 	name := t.Engine
-	if name == "vllm" {
-		name = "vLLM"
+	if name != "" {
+		name = catalog.EngineOf(name).Name
 	}
 	return strings.TrimSpace(name + " " + t.EngineVersion)
 }

@@ -32,7 +32,7 @@ func header(s *settings.Settings, command *launch.Config, began time.Duration) s
 		Schema: session.RecordingSchema, Version: version, Started: epoch.Add(began),
 		Target: engine.Target{URL: metricsURL, Simulated: true},
 		Inputs: facts.Inputs{
-			Launch: session.Settings(command), LaunchModel: model, LaunchText: command.String(),
+			Launch: facts.FromLaunch(command), LaunchModel: model, LaunchText: command.String(),
 			Local: true, PID: serverPID, FreeGPUs: &free,
 			Server: facts.ServerAnswers{
 				Version: s.Release + ".0+sim", Model: s.Served[0], Root: s.ModelName, MaxModelLen: s.MaxModelLen,

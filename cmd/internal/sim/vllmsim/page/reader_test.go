@@ -7,6 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -23,7 +24,7 @@ func TestReaderGetsBackWhatWasPutIn(t *testing.T) {
 				}), page.Cache{NumBlocks: 512, SizeTokens: 65536, MaxConcurrency: 16}, start)
 				// Eighths of a second are exact in binary: sums do not depend on their order.
 				worlds := []*world{newWorld(11, time.Second/8), newWorld(12, time.Second/8)}
-				reader := vllm.NewReader("")
+				reader := enginepage.NewReader("", vllm.Dialect())
 				var p engine.Page
 				for range 60 {
 					for e, w := range worlds {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -50,7 +51,7 @@ func start(t testing.TB, line string) *Host {
 func scrape(t *testing.T, h *Host) *engine.Page {
 	t.Helper()
 	var p engine.Page
-	if err := vllm.NewReader("").Parse([]byte(ask(t, h, "GET", "/metrics", "").body), &p); err != nil {
+	if err := enginepage.NewReader("", vllm.Dialect()).Parse([]byte(ask(t, h, "GET", "/metrics", "").body), &p); err != nil {
 		t.Fatal(err)
 	}
 	return &p

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
 )
 
 // arguments refuses arguments that vLLM's parser does not know or that are not simulated.
 func (p *parser) arguments() {
 	engine := map[string]bool{}
-	for _, f := range p.catalog.Flags() {
+	for _, f := range catalog.EngineOf(catalog.VLLM).Flags() {
 		engine[f.Name] = true
 	}
 	var unknown []string
@@ -17,7 +19,7 @@ func (p *parser) arguments() {
 	for _, a := range p.cfg.Arguments() {
 		known := a.Known
 		if known && engine[a.Name] {
-			known, _ = p.catalog.FlagKnown(a.Name, p.s.Release)
+			known, _ = catalog.EngineOf(catalog.VLLM).FlagKnown(a.Name, p.s.Release)
 		}
 		switch {
 		case a.Name == "":

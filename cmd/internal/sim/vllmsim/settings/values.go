@@ -95,7 +95,7 @@ func (p *parser) boolean(name string, fallback bool) bool {
 // fallback returns vLLM's default of an argument in the simulated release and on the simulated hardware; "" if
 // it has none.
 func (p *parser) fallback(name string) string {
-	value, _, _ := p.catalog.FlagDefault(name, p.s.Release, p.hw)
+	value, _, _ := catalog.EngineOf(catalog.VLLM).FlagDefault(name, p.s.Release, p.hw)
 	return value
 }
 

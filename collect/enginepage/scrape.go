@@ -1,4 +1,4 @@
-package vllm
+package enginepage
 
 import (
 	"context"
@@ -19,9 +19,9 @@ type Scraper struct {
 }
 
 // NewScraper returns a scraper for the server of a client. now returns the monotonic time
-// since the session began; model is as for NewReader.
-func NewScraper(client *collect.Client, model string, now func() time.Duration) *Scraper {
-	return &Scraper{client: client, reader: NewReader(model), now: now}
+// since the session began.
+func NewScraper(client *collect.Client, reader *Reader, now func() time.Duration) *Scraper {
+	return &Scraper{client: client, reader: reader, now: now}
 }
 
 // Scrape requests the page once and parses it. T is the time of completion, Took the time

@@ -1,4 +1,4 @@
-package vllm
+package enginepage
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 )
 
@@ -27,39 +26,35 @@ var others = []struct{ prefix, name, next string }{
 	{"prometheus_", "a Prometheus server", ""},
 }
 
-// httpPrefixes are prefixes of the families that the page of vLLM's HTTP server has even
-// without statistics. The page of a simulated server has sim_info too.
-var httpPrefixes = []string{"http_", "process_", "python_", "sim_"}
-
-// identify returns nil for a vLLM page, else an error that says what the page is. The
-// error wraps ErrNotVLLM or ErrStatsOff.
-func identify(body []byte) error {
+// recognise returns the dialect of the engine that wrote a page, else an error that says what the page is.
+// The error wraps ErrNotEngine or ErrStatsOff.
+func recognise(body []byte, dialects []*Dialect) (*Dialect, error) {
 	names := promtext.Names(body, 10_000)
 	if len(names) == 0 {
-		return fmt.Errorf("%w: the answer holds no metrics; check --url", ErrNotVLLM)
+		return nil, fmt.Errorf("%w: the answer holds no metrics; check --url", ErrNotEngine)
 	}
 	hasAny := func(name string, prefixes []string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	}
-	onlyHTTP := true
-	for _, name := range names {
-		if hasAny(name, catalog.Spellings) {
-			return nil
+	for _, d := range dialects {
+		if slices.ContainsFunc(names, func(name string) bool { return hasAny(name, d.Engine.Families) }) {
+			return d, nil
 		}
-		onlyHTTP = onlyHTTP && hasAny(name, httpPrefixes)
 	}
 	for _, other := range others {
 		for _, name := range names {
 			if strings.HasPrefix(name, other.prefix) {
-				return fmt.Errorf("%w: it is the page of %s (%s); %s", ErrNotVLLM, other.name, name, cmp.Or(other.next, "give the address of a vLLM server with --url"))
+				return nil, fmt.Errorf("%w: it is the page of %s (%s); %s", ErrNotEngine, other.name, name, cmp.Or(other.next, "give the address of a vLLM server with --url"))
 			}
 		}
 	}
 	first := strings.Join(names[:min(len(names), 3)], ", ")
-	if onlyHTTP {
-		return fmt.Errorf("%w: only %s and the like; if this is vLLM, it runs with --disable-log-stats: restart it without", ErrStatsOff, first)
+	for _, d := range dialects {
+		if d.StatsOff != "" && !slices.ContainsFunc(names, func(name string) bool { return !hasAny(name, d.Bare) }) {
+			return nil, fmt.Errorf("%w: only %s and the like; %s", ErrStatsOff, first, d.StatsOff)
+		}
 	}
-	return fmt.Errorf("%w: its families begin with %s; check --url", ErrNotVLLM, first)
+	return nil, fmt.Errorf("%w: its families begin with %s; check --url", ErrNotEngine, first)
 }
 
 // Simulated reports whether a page comes from one of rooftop's simulated servers, which

@@ -1,4 +1,4 @@
-package vllm
+package enginepage
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 
 // Errors of a page that callers branch on.
 var (
-	// ErrNotVLLM means that the answer is not a vLLM metrics page.
-	ErrNotVLLM = errors.New("not a vLLM metrics page")
+	// ErrNotEngine means that the answer is not the metrics page of an engine that is read here.
+	ErrNotEngine = errors.New("not a vLLM metrics page")
 	// ErrStatsOff means that the page has only families of an HTTP server, as that of a
 	// vLLM server with its statistics switched off.
 	ErrStatsOff = errors.New("no vLLM statistics on the page")
@@ -28,28 +28,35 @@ var (
 // it returned.
 type Reader struct {
 	model    string
-	table    *table
+	dialects []*Dialect
+	table    *table // of the engine of the last page
 	filter   *promtext.Filter
 	families promtext.Families
 	bounds   [engine.NumHists][]float64 // of the last page; pages with equal bounds share them
 	build    build
 }
 
-// NewReader returns a reader for the series of one served model; "" selects the model
-// with the most series.
-func NewReader(model string) *Reader {
-	t := newTable(catalog.Default().Metrics())
-	return &Reader{model: model, table: t, filter: t.filter()}
+// NewReader returns a reader of the pages of the given engines, at least one, for the series of one served
+// model; "" selects the model with the most series.
+func NewReader(model string, dialects ...*Dialect) *Reader {
+	r := &Reader{model: model, dialects: dialects}
+	r.use(dialects[0])
+	return r
+}
+
+func (r *Reader) use(d *Dialect) {
+	r.table = newTable(d)
+	r.filter, r.families = r.table.filter(), promtext.Families{}
 }
 
 // Parse parses a page into p, which it overwrites except for T, Took and Bytes. The error
-// wraps ErrNotVLLM or ErrStatsOff if the page is not a vLLM page. After any error p must
+// wraps ErrNotEngine or ErrStatsOff if the page is not one of the reader's engines. After any error p must
 // not be used.
 func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	*p = engine.Page{T: p.T, Took: p.Took, Bytes: p.Bytes}
 	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
 		if errors.Is(err, promtext.ErrNotMetrics) {
-			return fmt.Errorf("%w: %w; check --url", ErrNotVLLM, err)
+			return fmt.Errorf("%w: %w; check --url", ErrNotEngine, err)
 		}
 		return err
 	}
@@ -59,12 +66,20 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, strings.TrimSuffix(samples[n-1].Name, "_bucket"))
 	}
 	b := &r.build
-	b.reset(r.table.slots)
+	b.reset(r.table)
 	if !r.selectNames(p) {
-		if err := identify(body); err != nil {
+		d, err := recognise(body, r.dialects)
+		switch {
+		case err != nil:
 			return err
+		case d != r.table.Dialect:
+			r.use(d)
+			return r.Parse(body, p)
 		}
-		b.note("vLLM lists its metrics but has no values yet: the server is young or was never asked anything")
+		b.note(d.Engine.Name + " lists its metrics but has no values yet: the server is young or was never asked anything")
+	}
+	if id := r.table.Engine.ID; id != catalog.VLLM {
+		p.Engine = id
 	}
 	r.addSamples()
 	r.finish(p)
@@ -73,9 +88,12 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 			b.note(fmt.Sprintf("%d more series occur twice", len(r.families.Duplicates)-i))
 			break
 		}
-		b.note(clip(s.String()) + " occurs twice: the first value is used")
+		b.note(Clip(s.String()) + " occurs twice: the first value is used")
 	}
 	p.Notes = slices.Clone(b.notes)
+	if finish := r.table.Finish; finish != nil {
+		finish(p)
+	}
 	return nil
 }
 
@@ -83,7 +101,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 const maxNoted = 3
 
 // selectNames selects the model and, for each metric, the preferred one of its names that
-// the page has. It reports whether there is any vLLM series.
+// the page has. It reports whether there is any series of the engine.
 func (r *Reader) selectNames(p *engine.Page) bool {
 	b, found := &r.build, false
 	for _, s := range r.families.Samples {
@@ -92,9 +110,9 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 		}
 	}
 	wanted := b.pickModel(r.model)
-	p.Model = clip(wanted)
+	p.Model = Clip(wanted)
 	for _, m := range b.models {
-		p.Models = append(p.Models, clip(m.name))
+		p.Models = append(p.Models, Clip(m.name))
 	}
 	slices.Sort(p.Models)
 	if len(p.Models) > 1 {
@@ -103,12 +121,12 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 	}
 	b.model = wanted
 	for _, s := range r.families.Samples {
-		if !b.ofModel(s) {
+		if !r.wanted(s) {
 			continue
 		}
 		for _, role := range r.table.roles[s.Name] {
-			found = found || role.vllm
-			if role.label == "" || s.Label(role.label) == role.value {
+			found = found || role.own
+			if role.Label == "" || s.Label(role.Label) == role.Value {
 				b.best[role.slot] = min(b.best[role.slot], role.pref)
 			}
 		}
@@ -116,16 +134,21 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 	return found
 }
 
+// wanted reports whether a series is of the selected model, or of none, and repeats no other.
+func (r *Reader) wanted(s promtext.Sample) bool {
+	return r.build.ofModel(s) && (r.table.Skip == nil || !r.table.Skip(s))
+}
+
 // addSamples adds up the values of the selected names.
 func (r *Reader) addSamples() {
 	b := &r.build
 	for _, s := range r.families.Samples {
-		if !b.ofModel(s) {
+		if !r.wanted(s) {
 			continue
 		}
 		for i := range r.table.roles[s.Name] {
 			role := &r.table.roles[s.Name][i]
-			if role.pref != b.best[role.slot] || (role.label != "" && s.Label(role.label) != role.value) {
+			if role.pref != b.best[role.slot] || (role.Label != "" && s.Label(role.Label) != role.Value) {
 				continue
 			}
 			b.add(role, s)

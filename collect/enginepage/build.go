@@ -1,4 +1,4 @@
-package vllm
+package enginepage
 
 import (
 	"cmp"
@@ -70,6 +70,7 @@ type modelCount struct {
 
 // build is the reusable state of parsing a page.
 type build struct {
+	dialect  *Dialect
 	best     []int // by slot: the lowest preference on the page
 	models   []modelCount
 	model    string // the selected model
@@ -86,9 +87,10 @@ type build struct {
 	notes    []string
 }
 
-func (b *build) reset(slots int) {
+func (b *build) reset(t *table) {
+	b.dialect = t.Dialect
 	b.best = b.best[:0]
-	for range slots {
+	for range t.slots {
 		b.best = append(b.best, math.MaxInt)
 	}
 	b.models, b.ranks, b.notes = b.models[:0], b.ranks[:0], b.notes[:0]
@@ -140,7 +142,7 @@ func (b *build) ofModel(s promtext.Sample) bool {
 
 // rank returns the rank of a series and creates it if necessary.
 func (b *build) rank(s promtext.Sample) *rank {
-	name, replica := s.Label("engine"), s.Label("ReplicaId")
+	name, replica := s.Label(b.dialect.Rank), s.Label(b.dialect.Replica)
 	is := func(r *rank) bool { return r.engine == name && r.replica == replica }
 	if b.last < len(b.ranks) && is(&b.ranks[b.last]) {
 		return &b.ranks[b.last]
@@ -158,11 +160,11 @@ func (b *build) rank(s promtext.Sample) *rank {
 
 // add adds one sample to the target of its role.
 func (b *build) add(role *role, s promtext.Sample) {
-	switch role.reading {
-	case readGauge:
-		b.addGauge(engine.Gauge(role.index), role, s)
-	case readCounter:
-		c := engine.Counter(role.index)
+	switch role.Reading {
+	case ReadGauge:
+		b.addGauge(engine.Gauge(role.Index), role, s)
+	case ReadCounter:
+		c := engine.Counter(role.Index)
 		b.counters[c].add(s.Value)
 		switch c {
 		case engine.CounterGenerationTokens:
@@ -170,9 +172,9 @@ func (b *build) add(role *role, s promtext.Sample) {
 		case engine.CounterPromptTokens:
 			b.rank(s).prompt.add(s.Value)
 		}
-	case readHist:
-		b.hists[role.index].add(role, s)
-		if engine.Hist(role.index) == engine.HistIterationTokens && role.part == partCount {
+	case ReadHist:
+		b.hists[role.Index].add(role, s)
+		if engine.Hist(role.Index) == engine.HistIterationTokens && role.part == partCount {
 			b.rank(s).steps.add(s.Value)
 		}
 	case readCreated:
@@ -181,9 +183,11 @@ func (b *build) add(role *role, s promtext.Sample) {
 		b.start = later(b.start, s.Value)
 	case readHTTP:
 		b.addHTTP(s)
-	case readCache:
+	case readCacheInfo:
 		b.addCache(s)
-	case readLoRA:
+	case ReadCacheValue:
+		b.addCacheValue(CacheValue(role.Index), s)
+	case ReadLoRA:
 		// The value is the time at which the series was set. Earlier combinations stay on the page.
 		b.loras = append(b.loras, s)
 	}
@@ -244,7 +248,7 @@ func (b *build) addHTTP(s promtext.Sample) {
 		digit   byte
 		counter engine.Counter
 	}{{'2', engine.CounterHTTP2xx}, {'4', engine.CounterHTTP4xx}, {'5', engine.CounterHTTP5xx}}
-	status := s.Label("status")
+	status := s.Label(b.dialect.Status)
 	for _, c := range classes {
 		v := 0.0
 		if status != "" && status[0] == c.digit {
@@ -263,8 +267,8 @@ func later(o stat.Opt, v float64) stat.Opt {
 
 // addCache stores the labels of the cache configuration, whose value is always 1.
 func (b *build) addCache(s promtext.Sample) {
-	c := cacheConfig(s.Series)
-	if s.Label("engine") == "" && s.Label("ReplicaId") == "" {
+	c := b.dialect.Cache(s.Series)
+	if s.Label(b.dialect.Rank) == "" && s.Label(b.dialect.Replica) == "" {
 		b.loose, b.hasLoose = c, true
 		return
 	}
@@ -272,29 +276,17 @@ func (b *build) addCache(s promtext.Sample) {
 	r.cache, r.cached = c, true
 }
 
-// cacheConfig returns the labels that rooftop uses; "" if they are absent or None.
-func cacheConfig(s *promtext.Series) engine.CacheConfig {
-	get := func(names ...string) string {
-		for _, name := range names {
-			if v := s.Label(name); v != "" && v != "None" {
-				return clip(v)
-			}
-		}
-		return ""
+// addCacheValue stores a value of the cache configuration in its rank.
+func (b *build) addCacheValue(v CacheValue, s promtext.Sample) {
+	if !(s.Value > 0) || s.Value > math.MaxInt32 {
+		return
 	}
-	return engine.CacheConfig{
-		BlockSize:             get("block_size"),
-		NumGPUBlocks:          get("num_gpu_blocks"),
-		NumGPUBlocksOverride:  get("num_gpu_blocks_override"),
-		GPUMemoryUtilization:  get("gpu_memory_utilization"),
-		CacheDType:            get("cache_dtype"),
-		EnablePrefixCaching:   get("enable_prefix_caching"),
-		ChunkedPrefill:        get("enable_chunked_prefill", "chunked_prefill_enabled", "chunked_prefill"),
-		KVCacheSizeTokens:     get("kv_cache_size_tokens"),
-		KVCacheMaxConcurrency: get("kv_cache_max_concurrency"),
-		SlidingWindow:         get("sliding_window"),
-		SwapSpaceBytes:        get("swap_space_bytes"),
-		NumCPUBlocks:          get("num_cpu_blocks"),
+	r, text := b.rank(s), strconv.Itoa(int(s.Value))
+	switch r.cached = true; v {
+	case CacheBlocks:
+		r.cache.NumGPUBlocks = text
+	case CacheTokens:
+		r.cache.KVCacheSizeTokens = text
 	}
 }
 
@@ -351,7 +343,7 @@ func (b *build) finishRanks(p *engine.Page) {
 	p.Ranks = make([]engine.Rank, len(b.ranks))
 	for i := range b.ranks {
 		from, to := &b.ranks[i], &p.Ranks[i]
-		to.Name = clip(from.name())
+		to.Name = Clip(from.name())
 		to.Generation, to.Prompt, to.Steps = from.generation.opt(), from.prompt.opt(), from.steps.opt()
 		if to.Cache = from.cache; !from.cached && b.hasLoose {
 			to.Cache = b.loose
