@@ -16,6 +16,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // A diagnosis from the series that a fleet is read by is the diagnosis from all series.
@@ -44,9 +45,9 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 		t.Fatalf("no recordings: %v", err)
 	}
 	compared := 0
-	for _, path := range files {
-		if strings.HasSuffix(path, ".jsonl.gz") {
-			continue // of operators
+	for i, path := range files {
+		if strings.HasSuffix(path, ".jsonl.gz") || !longtest.Tests && i%3 != 0 { // the former are of operators
+			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			want, ok := replayed(t, path, func(string) bool { return true })
@@ -60,7 +61,7 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 			}
 		})
 	}
-	if compared < 15 {
+	if least := map[bool]int{true: 15, false: 5}[longtest.Tests]; compared < least {
 		t.Errorf("only %d recordings were compared", compared)
 	}
 	t.Logf("%d of %d lines are needed", kept, all)
