@@ -130,7 +130,7 @@ func diagnose(ctx context.Context, w *cli.World, o *attach.Options) error {
 		}
 		show := &measuring{Progress: cli.NewProgress(w, &o.Output)}
 		defer show.Done()
-		return session.Measure(ctx, plan(server, o, r, show.update))
+		return session.Measure(ctx, server.Plan(o, r, show.update))
 	})
 	if server != nil {
 		defer server.Close()
@@ -161,19 +161,6 @@ func offerScreen(w *cli.World, o *attach.Options, server *attach.Server) {
 		}
 	})
 	fmt.Fprintf(w.Stdout, "\nLive, with what a change brings: %s\n", strings.Join(words, " "))
-}
-
-// plan returns the measurement of an attached server.
-func plan(server *attach.Server, o *attach.Options, r *session.Recorder, show func(*session.Progress)) session.Plan {
-	server.Header.Ceiling = o.Ceiling
-	p := session.Plan{
-		Header: server.Header, Version: cli.Version(), Duration: o.Duration,
-		Pages: server.Pages, Health: server.Health(), Clock: server.Clock, Closing: server.Closing, Record: r, Progress: show,
-	}
-	if server.GPUs != nil {
-		p.GPUs = server.GPUs
-	}
-	return p
 }
 
 // write prints a diagnosis in the requested format.

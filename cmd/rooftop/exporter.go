@@ -88,7 +88,7 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 		}
 		known = server.Target.String()
 		defer server.Close()
-		d, err := session.Measure(ctx, plan(server, given, nil, nil))
+		d, err := session.Measure(ctx, server.Plan(given, nil, nil))
 		return []fleet.Server{{Name: known, Diagnosis: d}}, err
 	}, nil
 }

@@ -90,7 +90,7 @@ func TestReplayShowsTheRecordedCeiling(t *testing.T) {
 
 func TestTheRecordingKeepsTheCeiling(t *testing.T) {
 	for _, which := range []string{attach.PhysicalCeiling, attach.ClassicCeiling} {
-		p := plan(&attach.Server{}, &attach.Options{Ceiling: which}, nil, nil)
+		p := new(attach.Server).Plan(&attach.Options{Ceiling: which}, nil, nil)
 		if p.Header.Ceiling != which {
 			t.Errorf("the header says %q, want %q", p.Header.Ceiling, which)
 		}

@@ -60,6 +60,19 @@ func (a *Server) Close() {
 	}
 }
 
+// Plan returns the measurement of the server. record records it and show is told of its progress; both may be nil.
+func (a *Server) Plan(o *Options, record *session.Recorder, show func(*session.Progress)) session.Plan {
+	a.Header.Ceiling = o.Ceiling
+	p := session.Plan{
+		Header: a.Header, Version: cli.Version(), Duration: o.Duration,
+		Pages: a.Pages, Health: a.Health(), Clock: a.Clock, Closing: a.Closing, Record: record, Progress: show,
+	}
+	if a.GPUs != nil {
+		p.GPUs = a.GPUs
+	}
+	return p
+}
+
 // firstPageTries is how often a damaged first page is requested.
 const firstPageTries = 3
 
@@ -176,6 +189,9 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	h.Target.URL = a.Target.Metrics()
 	in := &h.Inputs
 	switch {
+	case o.pod != nil:
+		h.Target.URL = tuning.KubeScheme + o.Kube
+		a.learnPod(ctx, in, o.pod)
 	case a.Workload != nil:
 		h.Target.URL = tuning.KubeScheme + o.Kube
 		a.learnWorkload(ctx, in)

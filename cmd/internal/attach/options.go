@@ -60,6 +60,7 @@ type Options struct {
 	engine   string         // ID of the engine that was reached, "" for vLLM
 	workload *kube.Workload // of Kube, once it was reached; nil without one
 	tunnel   *kube.Tunnel   // to its pod
+	pod      *kube.Pod      // the only one that the options lead to; nil if it may be any of the workload
 }
 
 // RegisterServer adds the flags that say where a server is and how to reach it.
@@ -68,8 +69,7 @@ func (o *Options) RegisterServer(g *cli.FlagGroups) {
 	f := g.Group("The server")
 	f.StringVarP(&o.URL, "url", "u", "", "base `URL`, metrics URL or host:port (default: the vLLM found on this machine, else http://localhost:8000)")
 	o.RegisterKube(f)
-	f.StringVar(&o.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
-	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
+	o.RegisterAccess(f)
 	f.StringVar(&o.DCGMURL, "dcgm-url", "", "`URL` of a DCGM exporter's page to read the GPUs from")
 }
 
@@ -96,12 +96,23 @@ func (o *Options) RegisterUnread(g *cli.FlagGroups) {
 // RegisterRun adds the flags of a measurement. what describes the duration in its help, as in
 // "of the measurement". It returns the group of the flags, so that more can be added.
 func (o *Options) RegisterRun(g *cli.FlagGroups, duration time.Duration, what string) *pflag.FlagSet {
-	o.measures = true
 	f := g.Group("The run")
-	f.DurationVar(&o.Duration, "duration", duration, "`TIME` "+what+", at least 8s")
+	o.RegisterDuration(f, duration, what)
 	f.StringVar(&o.Record, "record", "", "new `FILE` for the raw pages and readings, to replay")
 	cli.Choice(f, &o.Ceiling, "ceiling", PhysicalCeiling, "`WHICH` ceiling to show: physical or classic (the PROFILE formulas)", PhysicalCeiling, ClassicCeiling)
 	return f
+}
+
+// RegisterDuration adds the flag of the duration alone.
+func (o *Options) RegisterDuration(f *pflag.FlagSet, duration time.Duration, what string) {
+	o.measures = true
+	f.DurationVar(&o.Duration, "duration", duration, "`TIME` "+what+", at least 8s")
+}
+
+// RegisterAccess adds the flags that say how to reach servers.
+func (o *Options) RegisterAccess(f *pflag.FlagSet) {
+	f.StringVar(&o.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
+	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 }
 
 // Check validates the options, the environment and the named files. Call it before any

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
@@ -56,6 +57,95 @@ func (o *Options) Unreached(err error) error {
 	return why
 }
 
+// Away reports whether an error of [Open] means that the server does not answer.
+func (o *Options) Away(err error) bool {
+	return errors.Is(err, collect.ErrUnreachable) || err != nil && o.tunnel != nil && o.tunnel.Why() != nil
+}
+
+// Replica is a pod that --kube selects, as a server of its own.
+type Replica struct {
+	Name    string   // of the pod
+	Owner   string   // the workload that made it, as deployment/NAME; "" if none did
+	Command string   // line that shows the server alone, "" if there is none
+	Options *Options // that lead to it
+	Close   func()   // ends the connection to it
+	Err     error    // why it cannot be reached
+}
+
+// Replicas returns the pods that --kube selects: those of a workload, or those with labels. The error has the
+// exit code.
+func (o *Options) Replicas(ctx context.Context) ([]Replica, error) {
+	selection, err := o.selected()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := selection.Replicas(ctx)
+	if err == nil && len(pods) == 0 {
+		err = fmt.Errorf("--kube %s: there is no such pod; a workload is [NAMESPACE/]KIND/NAME, and labels are [NAMESPACE/]KEY=VALUE", o.Kube)
+	}
+	if err != nil {
+		return nil, cli.Fail(cli.ExitUnreachable, err)
+	}
+	var list []Replica
+	for i := range pods {
+		p := &pods[i]
+		r := Replica{Name: p.Pod.Metadata.Name, Owner: p.Owner(), Close: func() {}}
+		if workload := p.Workload.Namespace + "/" + r.Owner; r.Owner != "" {
+			if _, err := p.Workload.Parse(workload); err == nil {
+				r.Command = "rooftop tune --kube " + workload
+			}
+		}
+		one := *o
+		if tunnel, err := p.Workload.ListenTo(ctx, &p.Pod); err != nil {
+			r.Err = err
+		} else {
+			one.workload, one.tunnel, one.pod, one.URL = p.Workload, tunnel, &p.Pod, tunnel.URL()
+			one.Kube = p.Workload.Namespace + "/pod/" + r.Name
+			r.Close = tunnel.Close
+		}
+		r.Options = &one
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// CheckReplicas rejects a --kube that selects nothing, before the cluster is contacted. The error is a usage error.
+func (o *Options) CheckReplicas() error {
+	_, err := o.selected()
+	return err
+}
+
+func (o *Options) selected() (*kube.Selection, error) {
+	cluster, err := kube.Connect(o.Context)
+	if err != nil {
+		return nil, cli.Usagef("--kube: %w", err)
+	}
+	s, err := cluster.Select(o.Kube)
+	if err != nil {
+		return nil, cli.Usagef("--kube: %w", err)
+	}
+	return s, nil
+}
+
+// learnPod reads the launch from the one pod that the options lead to.
+func (a *Server) learnPod(ctx context.Context, in *facts.Inputs, pod *kube.Pod) {
+	if config := a.Workload.PodConfig(pod); config != nil {
+		UseLaunch(in, config)
+	} else {
+		a.Miss(launchCommand, "no container of the pod has a command or arguments of vLLM's", "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+	}
+	a.learnNode(ctx, in, pod)
+}
+
+// learnNode reads the GPU of the node of a pod.
+func (a *Server) learnNode(ctx context.Context, in *facts.Inputs, pod *kube.Pod) {
+	var err error
+	if in.NodeGPU, in.NodeGPULabel, err = a.Workload.GPU(ctx, pod); err != nil {
+		a.Miss("labels of the pod's node", err.Error(), "name the GPU with --gpu for the ceilings")
+	}
+	a.Header.Notes = append(a.Header.Notes, "read through the API server, from pod "+pod.Metadata.Name)
+}
+
 // learnWorkload reads the launch from the workload's object.
 func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 	o, err := a.Workload.Read(ctx)
@@ -69,10 +159,7 @@ func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 		in.LaunchIn = a.Workload.String()
 	}
 	if pods, err := a.Workload.Pods(ctx, o); err == nil && len(pods) > 0 {
-		if in.NodeGPU, in.NodeGPULabel, err = a.Workload.GPU(ctx, &pods[0]); err != nil {
-			a.Miss("labels of the pod's node", err.Error(), "name the GPU with --gpu for the ceilings")
-		}
-		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("read through the API server, from pod %s", pods[0].Metadata.Name))
+		a.learnNode(ctx, in, &pods[0])
 	}
 	if n := o.Replicas(); n > 1 {
 		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("%s has %d pods: the readings are of one of them", a.Workload, n))

@@ -213,7 +213,7 @@ func (w *Workload) Read(ctx context.Context) (*Object, error) {
 	list := o.Spec.Template.Spec.Containers
 	var serve []string
 	for i := range list {
-		if c, err := list[i].Launch().Config(); err == nil && c != nil {
+		if list[i].config() != nil {
 			serve = append(serve, list[i].Name)
 		}
 	}
@@ -339,6 +339,14 @@ func orNull(raw json.RawMessage) json.RawMessage {
 // Config returns the launch of the server from the object; nil if it cannot be parsed.
 func (w *Workload) Config(o *Object) *launch.Config {
 	c, _ := o.Container(w.Container)
+	return c.config()
+}
+
+// PodConfig returns the launch of the server from one pod; nil if it cannot be parsed.
+func (w *Workload) PodConfig(p *Pod) *launch.Config { return p.container(w.Container).config() }
+
+// config returns the launch of a container, nil if it is nil or starts no vLLM.
+func (c *Container) config() *launch.Config {
 	if c == nil {
 		return nil
 	}

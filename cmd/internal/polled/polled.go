@@ -1,0 +1,160 @@
+// Package polled diagnoses many servers by polling each of them for a while: those of a file, or the pods that
+// --kube selects.
+package polled
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine/fleet"
+)
+
+// atOnce is the number of servers that are polled at once. Each costs four requests a second, and some 2 ms of
+// CPU for each of them.
+const atOnce = 64
+
+// maxFile is the largest file of URLs, in bytes.
+const maxFile = 1 << 20
+
+// Options are the flags that choose servers to poll, beside those of [attach.Options.RegisterKube].
+type Options struct {
+	File string // of URLs
+}
+
+// Register adds the flags.
+func (o *Options) Register(f *pflag.FlagSet) {
+	f.StringVar(&o.File, "urls", "", "`FILE` with the URL of a server in each line; # begins a comment")
+}
+
+// server is one server to poll.
+type server struct {
+	name, deployment, command string
+	options                   *attach.Options
+	close                     func()
+	err                       error // why it cannot be polled
+}
+
+// Fleet polls the servers for the duration given, and returns them, what to look at first on top. given are the
+// facts that the user gives about all of them. progress is told how many servers of how many are done; it may be
+// nil. A server that does not answer is listed as down, and one that could not be read with the reason.
+func (o *Options) Fleet(ctx context.Context, given *attach.Options, progress func(done, all int)) ([]fleet.Server, error) {
+	servers, err := o.servers(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]fleet.Server, len(servers))
+	var group errgroup.Group
+	var done atomic.Int64
+	group.SetLimit(atOnce)
+	for i := range servers {
+		group.Go(func() error {
+			s := &servers[i]
+			list[i] = s.measure(ctx)
+			list[i].Name, list[i].Deployment, list[i].Command = s.name, s.deployment, s.command
+			if n := done.Add(1); progress != nil {
+				progress(int(n), len(servers))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if ctx.Err() != nil {
+		return nil, cli.Interrupted(ctx)
+	}
+	fleet.Rank(list)
+	return list, nil
+}
+
+// measure polls a server.
+func (s *server) measure(ctx context.Context) fleet.Server {
+	if s.close != nil {
+		defer s.close()
+	}
+	if s.err != nil {
+		return fleet.Unread(s.name, s.err.Error())
+	}
+	a, err := attach.Open(ctx, s.options)
+	switch {
+	case s.options.Away(err):
+		return fleet.Down(s.name, err.Error())
+	case err != nil:
+		return fleet.Unread(s.name, err.Error())
+	}
+	defer a.Close()
+	d, err := session.Measure(ctx, a.Plan(s.options, nil, nil))
+	if err != nil {
+		return fleet.Unread(s.name, err.Error())
+	}
+	return fleet.Server{Diagnosis: d}
+}
+
+// servers returns the servers that the options name.
+func (o *Options) servers(ctx context.Context, given *attach.Options) ([]server, error) {
+	if o.File != "" {
+		return o.listed(given)
+	}
+	replicas, err := given.Replicas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]server, len(replicas))
+	for i, r := range replicas {
+		list[i] = server{name: r.Name, deployment: r.Owner, command: r.Command, options: r.Options, close: r.Close, err: r.Err}
+	}
+	return list, nil
+}
+
+// listed returns the servers of the file. The error is a usage error.
+func (o *Options) listed(given *attach.Options) ([]server, error) {
+	text, err := cli.ReadFile(o.File, maxFile)
+	if err != nil {
+		return nil, cli.Usagef("--urls: %w", err)
+	}
+	var list []server
+	seen := map[string]int{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		target, err := collect.ParseTarget(line)
+		if err != nil {
+			return nil, cli.Usagef("--urls %s, line %d: %w", o.File, n, err)
+		}
+		if first := seen[target.Base()]; first > 0 {
+			return nil, cli.Usagef("--urls %s: lines %d and %d name the same server", o.File, first, n)
+		}
+		seen[target.Base()] = n
+		one := *given
+		one.URL = line
+		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: "rooftop tune --url " + target.Base(), options: &one})
+	}
+	if len(list) == 0 {
+		return nil, cli.Usagef("--urls %s names no server: write a URL in each line, as http://gpu-7:8000", o.File)
+	}
+	return list, nil
+}
+
+// Check rejects a file that names no servers, before any is contacted. The error is a usage error.
+func (o *Options) Check(given *attach.Options) error {
+	_, err := o.listed(given)
+	return err
+}
+
+// Source says in a few words where the servers are from.
+func (o *Options) Source(given *attach.Options) string {
+	if o.File != "" {
+		return o.File
+	}
+	return "--kube " + given.Kube
+}
