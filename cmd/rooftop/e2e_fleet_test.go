@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
 // scrapedServer is a simulated server with a planted fault, and what the fleet has to say of it.
@@ -67,7 +69,7 @@ func TestE2EFleet(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stores := map[string]string{}
+	stores, running := map[string]string{}, map[string]*exec.Cmd{}
 	for name, argv := range map[string][]string{
 		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "prometheus"), "--web.listen-address="},
 		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "victoria"), "-httpListenAddr="},
@@ -79,7 +81,7 @@ func TestE2EFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-		stores[name] = "http://" + address
+		stores[name], running[name] = "http://"+address, cmd
 		awaitAnswer(t, "http://"+address+"/-/healthy", "http://"+address+"/health")
 	}
 	time.Sleep(60 * time.Second)
@@ -179,6 +181,82 @@ func TestE2EFleet(t *testing.T) {
 			}
 		}
 	})
+	t.Run("polled", func(t *testing.T) {
+		file := filepath.Join(dir, "urls.txt")
+		if err := os.WriteFile(file, []byte("# all\n"+strings.ReplaceAll(strings.Join(targets, "\n"), "'", "")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := rooftop(t, "fleet", "--urls", file, "--duration", "12s", "--json")
+		var doc struct {
+			Servers []struct {
+				Name           string
+				Condition      *struct{ State string }
+				Recommendation *struct{ Kind, Flag string }
+			}
+		}
+		if err := json.Unmarshal(a.stdout, &doc); err != nil || len(doc.Servers) != len(byName) || a.code != 6 {
+			t.Fatalf("%d servers, exit code %d: %v\n%s", len(doc.Servers), a.code, err, a.stderr)
+		}
+		for _, s := range doc.Servers {
+			want, ill := byName[s.Name], ""
+			if s.Condition != nil {
+				ill = s.Condition.State
+			}
+			if ill != want.ill || want.name == "few slots" && (s.Recommendation == nil || s.Recommendation.Flag != want.flag) {
+				t.Errorf("%s: condition %q, %+v; want %q, %s", want.name, ill, s.Recommendation, want.ill, want.flag)
+			}
+		}
+	})
+	t.Run("screen", func(t *testing.T) { fleetScreen(t, stores["Prometheus"], running["Prometheus"].Process) })
+}
+
+// fleetScreen meets the screen in a terminal: the list, a filter, a page, groups, a small terminal, and what is
+// shown when Prometheus is killed.
+func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
+	x := openScreen(t, 120, 30)
+	frame := x.started("2 ill", "fleet", "--prometheus", url, "--since", "85s", "--pause", "5s")
+	t.Logf("the list:\n%s", tmuxtest.Boxed(frame))
+	for _, want := range []string{"7 servers", "SIMULATED", "hung", "down", "concurrency-saturation", "one ill"} {
+		if !strings.Contains(frame, want) {
+			t.Errorf("no %q in the list", want)
+		}
+	}
+	x.Press("/", "h", "u", "n", "g", "Enter")
+	x.Await(`1 of 7 servers match "hung"`, soon)
+	x.Press("Enter")
+	t.Logf("a page:\n%s", tmuxtest.Boxed(x.Await("Engine hung", soon)))
+	x.Press("Escape")
+	x.Await("[1 Servers]", soon)
+	x.Press("Escape")
+	x.AwaitThat("the whole list", soon, func(s string) bool { return !strings.Contains(s, "match") })
+	x.Press("/", "c", "o", "n", "c", "u", "r", "Enter", "y")
+	x.Await("Copied, where the terminal allows it", soon)
+	if got := x.Clipboard(); !strings.Contains(got, "--max-num-seqs") {
+		t.Errorf("copied %q", got)
+	}
+	x.Press("Escape")
+	x.AwaitThat("no copied command", soon, func(s string) bool { return !strings.Contains(s, "Copied") })
+	x.Press("Escape")
+	x.AwaitThat("no filter", soon, func(s string) bool { return !strings.Contains(s, "match") })
+	x.Press("g")
+	t.Logf("groups:\n%s", tmuxtest.Boxed(x.Await("[2 Groups]", soon)))
+	x.Press("Escape")
+	x.Resize(80, 24)
+	t.Logf("80x24:\n%s", tmuxtest.Boxed(x.Await("[1 Servers]", soon)))
+	if err := prometheus.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	old := x.Await("Showing the last values", soon)
+	t.Logf("without Prometheus:\n%s", tmuxtest.Boxed(old))
+	for _, want := range []string{"7 servers", "OLD", "old", "refused"} {
+		if !strings.Contains(old, want) {
+			t.Errorf("no %q on the screen without Prometheus", want)
+		}
+	}
+	x.Press("q")
+	if left := x.ended(0); !strings.Contains(left, "this list is") {
+		t.Errorf("what is left does not say that the list is old:\n%s", left)
+	}
 }
 
 // awaitAnswer waits until one of the addresses answers.

@@ -2,54 +2,137 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/polled"
+	"github.com/rooftop-dev/rooftop/cmd/internal/refresh"
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
+	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
-	"github.com/spf13/cobra"
+	fleetscreen "github.com/rooftop-dev/rooftop/tui/fleet"
+	"github.com/rooftop-dev/rooftop/tui/frame"
+)
+
+// fleetOptions are the flags of the fleet.
+type fleetOptions struct {
+	attach.Options
+	past   scraped.Options
+	polled polled.Options
+	screen screen.Options
+	pause  time.Duration
+}
+
+// Times of the screen: between two readings, and a reading of servers that are polled.
+const (
+	fleetPause    = 30 * time.Second
+	fleetDuration = 30 * time.Second
 )
 
 func newFleet(w *cli.World) *cobra.Command {
-	given := attach.Options{Env: w.Env, Ceiling: attach.PhysicalCeiling}
-	var past scraped.Options
-	c := newCommand("fleet", noArgs, func(c *cobra.Command, _ []string) error {
-		return showFleet(c.Context(), w, &given, &past)
-	})
+	o := fleetOptions{Options: attach.Options{Env: w.Env, Ceiling: attach.PhysicalCeiling}}
+	c := newCommand("fleet", noArgs, func(c *cobra.Command, _ []string) error { return showFleet(c.Context(), w, &o) })
 	g := cli.GroupFlags(c)
-	given.Flags = c.Flags()
-	past.Register(g.Group("The servers"))
-	given.RegisterUnread(g)
-	given.Output.Register(g, "")
+	o.Flags = c.Flags()
+	o.past.Register(g.Group("The servers, by Prometheus"))
+	f := g.Group("The servers, polled")
+	o.polled.Register(f)
+	o.RegisterKube(f)
+	f.Lookup("kube").Usage = "`PODS` of Kubernetes, as [NAMESPACE/]deployment/NAME, statefulset/NAME or KEY=VALUE of their labels"
+	o.RegisterDuration(f, fleetDuration, "to poll each of them")
+	o.RegisterAccess(f)
+	o.RegisterUnread(g)
+	f = g.Group("The screen")
+	f.DurationVar(&o.pause, "pause", fleetPause, "`TIME` between two readings, at least 5s")
+	o.screen.Register(f)
+	o.Output.Register(g, "")
 	g.Done()
 	return c
 }
 
-func showFleet(ctx context.Context, w *cli.World, given *attach.Options, past *scraped.Options) error {
-	span, err := past.Span(time.Now())
+// check rejects invalid options, before a server is contacted.
+func (o *fleetOptions) check() error {
+	if _, err := o.past.Span(time.Now()); err != nil {
+		return err
+	}
+	sources := 0
+	for _, name := range [...]string{o.past.Prometheus, o.polled.File, o.Kube} {
+		if name != "" {
+			sources++
+		}
+	}
 	switch {
-	case err != nil:
-		return err
-	case past.Prometheus == "":
-		return cli.Usagef("fleet: give --prometheus URL, the Prometheus that scrapes the servers")
+	case sources != 1:
+		return cli.Usagef("fleet: give one of --prometheus URL, the Prometheus that scrapes the servers, --urls FILE and --kube [NAMESPACE/]deployment/NAME")
+	case o.past.Prometheus != "" && o.Flags.Changed("duration"):
+		return cli.Usagef("--duration is the time to poll each server, which Prometheus has scraped: give --since")
+	case o.pause < leastPause:
+		return cli.Usagef("--pause %v is too short: at least %v", o.pause, leastPause)
 	}
-	if err := given.Check(); err != nil {
+	for _, check := range [...]func() error{o.Check, o.KnownGPU, o.screen.Check} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Kube != "":
+		return o.CheckReplicas()
+	case o.polled.File != "":
+		return o.polled.Check(&o.Options)
+	}
+	return o.past.Check()
+}
+
+// read diagnoses the servers.
+func (o *fleetOptions) read(ctx context.Context, progress func(done, all int)) ([]fleet.Server, error) {
+	if o.past.Prometheus == "" {
+		return o.polled.Fleet(ctx, &o.Options, progress)
+	}
+	span, err := o.past.Span(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return o.past.Fleet(ctx, &o.Options, span, progress)
+}
+
+// source says where the servers are read from.
+func (o *fleetOptions) source() string {
+	if o.past.Prometheus == "" {
+		return o.polled.Source(&o.Options)
+	}
+	return o.past.Prometheus
+}
+
+func showFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
+	if err := o.check(); err != nil {
 		return err
 	}
-	if err := given.KnownGPU(); err != nil {
-		return err
+	if screen.Possible(w, &o.Output) {
+		return watchFleet(ctx, w, o)
 	}
-	list, err := past.Fleet(ctx, given, span, nil)
+	show := cli.NewProgress(w, &o.Output)
+	list, err := o.read(ctx, func(done, all int) { show.Show(fmt.Sprintf("reading %d of %s", done, figure.Counted(all, "server"))) })
+	show.Done()
 	if err != nil {
 		return err
 	}
-	if err := cli.Print(w, &given.Output, list, cli.Text(fleetpage.Page), document.WriteFleet); err != nil {
+	if err := printFleet(w, o, list); err != nil {
 		return err
 	}
 	return cli.Exit(fleetCode(list))
+}
+
+func printFleet(w *cli.World, o *fleetOptions, list []fleet.Server) error {
+	return cli.Print(w, &o.Output, list, cli.Text(fleetpage.Page), document.WriteFleet)
 }
 
 // fleetCode returns the exit code of a list: that of the worst server.
@@ -70,4 +153,40 @@ func fleetCode(list []fleet.Server) cli.ExitCode {
 		return cli.ExitUnreachable
 	}
 	return code
+}
+
+// watchFleet shows the servers on the screen until the user leaves it, and prints the last list then.
+func watchFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
+	restore := screen.Restorer(w)
+	defer cli.OnSignals(func(n int, s syscall.Signal) {
+		if n > 1 { // the first signal ends ctx
+			restore()
+			os.Exit(128 + int(s))
+		}
+	})()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	list := refresh.New(o.source(), o.pause, attach.Stopwatch(), o.read)
+	go list.Run(reading)
+	loud := screen.Silence()
+	err := fleetscreen.New(list, list.Again, o.screen.TUI(w, &o.Output)).Run(ctx)
+	loud()
+	stop()
+	switch code := cli.SignalCode(ctx); {
+	case code != 0:
+		return cli.Exit(code)
+	case err != nil:
+		return err
+	}
+	last := list.Latest()
+	if last.Servers == nil {
+		return list.Err()
+	}
+	if err := printFleet(w, o, last.Servers); err != nil {
+		return err
+	}
+	if last.Failed != "" {
+		w.Notef("this list is %s old: %s", frame.Age(last.Age()), last.Failed)
+	}
+	return nil
 }

@@ -290,7 +290,11 @@ func (s *Source) explain(err error) error {
 		return fmt.Errorf("%s: %w; ask for a shorter time, or for fewer servers with --match", s.url, ErrSlow)
 	case !errors.As(err, &answer):
 		var sending *url.Error
-		if errors.As(err, &sending) {
+		var dialing *net.OpError
+		switch {
+		case errors.As(err, &dialing): // the address stands before it
+			err = dialing.Err
+		case errors.As(err, &sending):
 			err = sending.Err
 		}
 		return fmt.Errorf("%s: %w: %w", s.url, collect.ErrUnreachable, err)

@@ -233,6 +233,8 @@ func refusedCases() []Case {
 		plain("refused/prometheus", "fleet", "fleet --prometheus prometheus:9090", "fleet --since 1h", "diagnose --match x", "diagnose --prometheus http://127.0.0.1:1 --url http://127.0.0.1:2", "diagnose --prometheus http://127.0.0.1:1 -i",
 			"fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --to 2026-11-26T03:00:10Z", "fleet --prometheus http://127.0.0.1:1 --from yesterday", "fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --since 1h",
 			"fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --to 2026-11-26T09:00:00Z", "fleet --prometheus http://127.0.0.1:1 --http-config nothing.yaml"),
+		plain("refused/fleet", "fleet --urls nothing.txt", "fleet --urls catalog-bad.yaml", "fleet --urls nothing.txt --prometheus http://127.0.0.1:1", "fleet --prometheus http://127.0.0.1:1 --duration 8s", "fleet --urls nothing.txt --duration 1s",
+			"fleet --urls nothing.txt --match x", "fleet --urls nothing.txt --pause 1s", "fleet --context c --urls nothing.txt", "fleet --prometheus http://127.0.0.1:1"),
 		plain("refused/tune", "tune --auto --dry-run --json --hours 25:00-06:00", "tune --goal other", "tune --slo ttft=never", "tune --precision 200%", "tune --restart-in-place --apply-cmd ./x", "tune --max-restarts -1",
 			"tune --auto --restart-in-place -- vllm serve x", "tune --apply-cmd ./nothing", "tune --allow-flags max-num-seqs"),
 		plain("refused/load", "load --rate x", "load --clients 0", "load --arrival other", "load --steps 1-2", "load --prompt-tokens x", "load --trace nothing.csv", "load --cancel 2", "load --slo x=1", "load --slo ttft=1s --slo x=1"),

@@ -104,12 +104,28 @@ func (o *Options) Span(now time.Time) (prometheus.Range, error) {
 	return r, nil
 }
 
+// source returns the Prometheus server. series are the names of the series to read, nil for all. The error is a
+// usage error: it is not contacted.
+func (o *Options) source(series []string) (*prometheus.Source, error) {
+	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version(), Series: series, Dial: o.dial})
+	if err != nil {
+		return nil, cli.Usagef("--prometheus: %w", err)
+	}
+	return source, nil
+}
+
+// Check rejects what is no Prometheus server, before it is contacted. The error is a usage error.
+func (o *Options) Check() error {
+	_, err := o.source(nil)
+	return err
+}
+
 // Open returns a source and the servers that were scraped in a range. series are the names of the series to
 // read, nil for all. The error has the exit code.
 func (o *Options) Open(ctx context.Context, r prometheus.Range, series []string) (*prometheus.Source, []prometheus.Target, error) {
-	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version(), Series: series, Dial: o.dial})
+	source, err := o.source(series)
 	if err != nil {
-		return nil, nil, cli.Usagef("--prometheus: %w", err)
+		return nil, nil, err
 	}
 	list, err := source.Targets(ctx, o.Match, r)
 	if err == nil && len(list) == 0 {

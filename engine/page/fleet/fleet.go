@@ -2,6 +2,7 @@
 package fleet
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -298,13 +299,18 @@ func Brief(s *fleet.Server) page.Facts {
 		load = []string{figure.Absent}
 	}
 	add("load", page.Body, strings.Join(load, ", "))
-	about := tuning.Served(s.Target)
+	var about []string
+	if s.Target.Model != "" {
+		target := s.Target
+		target.URL = "" // its name stands above
+		about = append(about, tuning.Served(target))
+	}
 	for _, more := range []string{s.Facts.GPUName.Value, s.Deployment} {
 		if more != "" {
-			about += ", " + more
+			about = append(about, more)
 		}
 	}
-	add("is", page.Muted, about)
+	add("is", page.Muted, cmp.Or(strings.Join(about, ", "), figure.Absent))
 	return list
 }
 
@@ -313,7 +319,7 @@ func Server(s *fleet.Server) []page.Section {
 	var list []page.Section
 	if s.Unread != "" {
 		list = append(list, page.Section{ID: "answer", Nodes: []page.Node{
-			page.Prose{Text: page.Join(page.Mark(page.Warn, "not read:"), page.Toned(page.Strong, " "+tuning.Sentence(s.Unread))), Lead: true},
+			page.Prose{Text: page.Join(page.Mark(page.Warn, "not read:"), page.Toned(page.Strong, " "+figure.Stopped(s.Unread))), Lead: true},
 		}})
 	} else {
 		for _, sec := range tuning.Diagnosis(&s.Diagnosis, tuning.Options{}).Sections {
