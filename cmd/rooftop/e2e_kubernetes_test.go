@@ -30,21 +30,28 @@ type cluster struct{ *machine }
 // request sends a request to the API server as its administrator. A body is JSON or YAML.
 func (c cluster) request(t *testing.T, method, path, kind, body string) map[string]any {
 	t.Helper()
-	cmd := c.command("curl", "-sSk", "--fail-with-body", "-X", method, "-H", "Authorization: Bearer admin-token", "-H", "Content-Type: "+kind, "--data-binary", "@-", "https://127.0.0.1:6443"+path)
-	cmd.Stdin = strings.NewReader(body)
-	out, err := cmd.Output()
-	var answer map[string]any
-	if err != nil || json.Unmarshal(out, &answer) != nil {
+	answer, out, err := c.try(method, path, kind, body)
+	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", method, path, err, out)
 	}
 	return answer
 }
 
-// deployed is a Deployment or a StatefulSet of the cluster.
+// try sends a request that need not succeed, and returns the text of the answer too.
+func (c cluster) try(method, path, kind, body string) (answer map[string]any, out []byte, err error) {
+	cmd := c.command("curl", "-sSk", "--fail-with-body", "-X", method, "-H", "Authorization: Bearer admin-token", "-H", "Content-Type: "+kind, "--data-binary", "@-", "https://127.0.0.1:6443"+path)
+	cmd.Stdin = strings.NewReader(body)
+	if out, err = cmd.Output(); err == nil {
+		err = json.Unmarshal(out, &answer)
+	}
+	return answer, out, err
+}
+
+// deployed is an object of the cluster whose pods run a server.
 type deployed struct {
 	cluster
 	t          *testing.T
-	kind, name string // deployment or statefulset
+	kind, name string // Deployment, StatefulSet or one of operated
 }
 
 // deploymentText is a server with four slots, and what must not change. Its entrypoint is that of serveScript.
@@ -116,7 +123,12 @@ func (d *deployed) up(replicas int) *deployed {
 	}
 }
 
-func (d *deployed) path() string { return apps + strings.ToLower(d.kind) + "s/" + d.name }
+func (d *deployed) path() string {
+	if at, custom := operated[d.kind]; custom {
+		return at + strings.ToLower(d.kind) + "s/" + d.name
+	}
+	return apps + strings.ToLower(d.kind) + "s/" + d.name
+}
 
 // workload is the name that --kube takes.
 func (d *deployed) workload() string { return strings.ToLower(d.kind) + "/" + d.name }
@@ -193,6 +205,7 @@ func TestE2EKubernetes(t *testing.T) {
 
 	t.Run("side by side", func(t *testing.T) {
 		c.testCanaries(t)
+		c.testOperators(t)
 		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-kept", 8000, "10m")

@@ -58,7 +58,8 @@ func TestWorkloadsAreNamedAsForKubectl(t *testing.T) {
 	for text, want := range map[string]string{
 		"deployment/vllm": "llm deployment/vllm", "deploy/vllm": "llm deployment/vllm", "Deployments/vllm": "llm deployment/vllm",
 		"sts/vllm": "llm statefulset/vllm", "prod/deployment/vllm": "prod deployment/vllm",
-		"vllm": "names no workload", "deployment/": "names no workload", "a/b/c/d": "names no workload", "daemonset/vllm": "deployment or statefulset",
+		"vllm": "names no workload", "deployment/": "names no workload", "a/b/c/d": "names no workload", "daemonset/vllm": "llminferenceservice or leaderworkerset",
+		"isvc/chat": "llm inferenceservice/chat", "LeaderWorkerSets/g": "llm leaderworkerset/g",
 	} {
 		w, err := c.Parse(text)
 		got := ""
@@ -235,12 +236,13 @@ func TestGonePods(t *testing.T) {
 
 func TestOwnersOfObjects(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`:                                        "helm upgrade",
-		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`:                                          "",
-		`{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"llm:apps/Deployment:llm/vllm"}}}`:         "Argo CD",
-		`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"llm"}}}`:                                     "Kustomization llm",
-		`{"metadata":{"ownerReferences":[{"kind":"InferenceService","name":"chat","controller":true}]}}`:         "the InferenceService chat makes it",
-		`{"metadata":{"ownerReferences":[{"kind":"Application","name":"chat"}],"labels":{"helm.sh/chart":"x"}}}`: "",
+		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`:                                                                         "helm upgrade",
+		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`:                                                                           "",
+		`{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":"llm:apps/Deployment:llm/vllm"}}}`:                                          "Argo CD",
+		`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"llm"}}}`:                                                                      "Kustomization llm",
+		`{"metadata":{"ownerReferences":[{"kind":"InferenceService","name":"chat","controller":true}]}}`:                                          "the InferenceService chat makes it",
+		`{"metadata":{"ownerReferences":[{"apiVersion":"serving.kserve.io/v1beta1","kind":"InferenceService","name":"chat","controller":true}]}}`: "name that, as --kube inferenceservice/chat",
+		`{"metadata":{"ownerReferences":[{"kind":"Application","name":"chat"}],"labels":{"helm.sh/chart":"x"}}}`:                                  "",
 	} {
 		var o Object
 		if err := json.Unmarshal([]byte(text), &o); err != nil {

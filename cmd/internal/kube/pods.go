@@ -61,7 +61,7 @@ func (w *Workload) Pods(ctx context.Context, o *Object) ([]Pod, error) {
 	for i := range list {
 		p := &list[i]
 		c := p.container(w.Container)
-		p.Current = c != nil && template != nil && c.asks(template)
+		p.Current = c != nil && template != nil && c.asks(template, w.kind.adds) && !w.before[p.Metadata.UID]
 	}
 	slices.SortStableFunc(list, func(a, b Pod) int {
 		for _, better := range []func(*Pod) bool{(*Pod).Ready, func(p *Pod) bool { return p.Current }} {
@@ -85,14 +85,14 @@ func (w *Workload) list(ctx context.Context, kind, selector string) ([]Pod, erro
 }
 
 // made reports whether the workload, or a ReplicaSet in its place, made a pod. Others may have its labels, and
-// even its name. A ReplicaSet has the name of its Deployment and a hash without a dash.
+// even its name, but for those that an operator gives to the pods of one object. A ReplicaSet has the name of its Deployment and a hash without a dash.
 func (w *Workload) made(o *Object, p *Pod) bool {
 	by := metav1.GetControllerOf(&p.Metadata)
 	if by == nil {
 		return false
 	}
 	hash, deployed := strings.CutPrefix(by.Name, w.Name+"-")
-	return by.UID == o.Metadata.UID || w.kind.name == "deployment" && by.Kind == "ReplicaSet" && deployed && !strings.Contains(hash, "-")
+	return w.Operator() || by.UID == o.Metadata.UID || w.kind.name == "deployment" && by.Kind == "ReplicaSet" && deployed && !strings.Contains(hash, "-")
 }
 
 func (p *Pod) container(name string) *Container {
@@ -185,6 +185,9 @@ func join(reason, message string) string {
 // State describes a pod that neither serves nor fails.
 func (p *Pod) State() string {
 	what := "it is " + strings.ToLower(p.Status.Phase)
+	if p.Status.Phase == "Pending" && p.Spec.NodeName != "" && len(p.Status.ContainerStatuses) == 0 {
+		what = "the kubelet of its node " + p.Spec.NodeName + " has not begun to start it"
+	}
 	for _, s := range p.Status.ContainerStatuses {
 		if waits := s.State.Waiting; waits != nil {
 			what = join(waits.Reason, waits.Message)

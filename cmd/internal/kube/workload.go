@@ -15,31 +15,24 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// kind is a kind of object that keeps pods of a template running.
-type kind struct {
-	name            string   // as kubectl prints it, in lower case
-	names           []string // further ones that kubectl accepts
-	group, resource string
-}
-
-var kinds = []kind{
-	{"deployment", []string{"deployments", "deploy"}, "apps", "deployments"},
-	{"statefulset", []string{"statefulsets", "sts"}, "apps", "statefulsets"},
-}
-
 // Workload is an object of a cluster whose pods run a server.
 type Workload struct {
 	*Cluster
-	kind      kind
+	kind      *kind
 	Namespace string
 	Name      string
 	Container string // that runs the server
+
+	// before has the pods that ran what the object said before its latest change. They do not run what it says now,
+	// although an operator that adds arguments may make it look so.
+	before map[types.UID]bool
 }
 
 // Parse reads [NAMESPACE/]KIND/NAME. The container is found by Read.
@@ -52,13 +45,11 @@ func (c *Cluster) Parse(text string) (*Workload, error) {
 	if len(parts) != 2 || slices.Contains(parts, "") || namespace == "" {
 		return nil, fmt.Errorf("%q names no workload: write [NAMESPACE/]KIND/NAME, as in deployment/vllm", text)
 	}
-	i := slices.IndexFunc(kinds, func(k kind) bool {
-		return k.name == strings.ToLower(parts[0]) || slices.Contains(k.names, strings.ToLower(parts[0]))
-	})
-	if i < 0 {
-		return nil, fmt.Errorf("%q is no kind that rooftop can read: it is deployment or statefulset", parts[0])
+	k := kindOf(parts[0])
+	if k == nil {
+		return nil, fmt.Errorf("%q is no kind that rooftop can read: it is %s", parts[0], kindNames())
 	}
-	return &Workload{Cluster: c, kind: kinds[i], Namespace: namespace, Name: parts[1]}, nil
+	return &Workload{Cluster: c, kind: k, Namespace: namespace, Name: parts[1]}, nil
 }
 
 // Known returns the workload of a launch that an earlier rooftop stored. It contacts nothing.
@@ -105,13 +96,25 @@ func (w *Workload) Place() string {
 }
 
 func (w *Workload) path() string {
-	return "/apis/" + w.kind.group + "/v1/namespaces/" + w.Namespace + "/" + w.kind.resource + "/" + w.Name
+	return "/apis/" + w.kind.group + "/" + w.kind.version + "/namespaces/" + w.Namespace + "/" + w.kind.resource + "/" + w.Name
 }
 
 // Patch changes the object by a JSON patch, whose tests keep it from being changed if somebody else has.
 func (w *Workload) Patch(ctx context.Context, list []Operation) (*Object, error) {
+	earlier := w.before
+	if w.kind.adds && w.kind.changes(list) {
+		before, err := w.current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.before = before
+	}
 	o := new(Object)
-	return o, w.patch(ctx, w.path(), list, o)
+	err := w.patch(ctx, w.path(), list, o)
+	if err != nil && !away(err) { // it was refused
+		w.before = earlier
+	}
+	return o, err
 }
 
 // Object is a workload as the API server has it.
@@ -145,6 +148,9 @@ type Object struct {
 		UpdateRevision     string `json:"updateRevision"`
 		Conditions         []Condition
 	} `json:"status"`
+
+	path   string // of its containers
+	single bool   // there is one, and no list of them
 }
 
 // Template is what the pods of an object are made from.
@@ -200,16 +206,32 @@ type Condition struct {
 
 // Read reads the object, and finds the container of the server if it is not known yet.
 func (w *Workload) Read(ctx context.Context) (*Object, error) {
-	o := new(Object)
-	if err := w.get(ctx, w.path(), nil, o); err != nil {
+	var text json.RawMessage
+	if err := w.get(ctx, w.path(), nil, &text); err != nil {
 		if apierrors.IsNotFound(err) {
 			err = fmt.Errorf("there is no %s in the namespace %s; name it as [NAMESPACE/]KIND/NAME", w, w.Namespace)
 		}
 		return nil, err
 	}
-	if w.Container != "" {
-		return o, nil
+	o := new(Object)
+	err := json.Unmarshal(text, o)
+	if err == nil {
+		err = w.locate(o, text)
 	}
+	if err == nil && w.Container == "" {
+		w.Container, err = w.serving(o)
+	}
+	if err == nil && w.Operator() {
+		err = w.count(ctx, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// serving returns the name of the container that runs the server.
+func (w *Workload) serving(o *Object) (string, error) {
 	list := o.Spec.Template.Spec.Containers
 	var serve []string
 	for i := range list {
@@ -219,13 +241,13 @@ func (w *Workload) Read(ctx context.Context) (*Object, error) {
 	}
 	switch {
 	case len(serve) == 1:
-		w.Container = serve[0]
+		return serve[0], nil
 	case len(serve) > 1:
-		return nil, fmt.Errorf("%s runs several servers in one pod (containers %s)", w, strings.Join(serve, ", "))
-	default:
-		return nil, fmt.Errorf("%s starts no vLLM: none of its containers has a command or arguments of vLLM's", w)
+		return "", fmt.Errorf("%s runs several servers in one pod (containers %s)", w, strings.Join(serve, ", "))
+	case w.kind.name == "inferenceservice":
+		return "", fmt.Errorf("%s starts no vLLM: none of its containers has a command or arguments of vLLM's; if those of its ServingRuntime are, name that, as servingruntime/NAME", w)
 	}
-	return o, nil
+	return "", fmt.Errorf("%s starts no vLLM: none of its containers has a command or arguments of vLLM's", w)
 }
 
 // Container returns a container of the object and its position; nil if there is none of the name.
@@ -309,9 +331,11 @@ func (c *Container) port() int {
 }
 
 // asks reports whether the pod of a container was made from another one: it has the same command line, and
-// the variables.
-func (c *Container) asks(template *Container) bool {
-	if !same(c.Command, template.Command) || !same(c.Args, template.Args) {
+// the variables. With added it may have further arguments before or after those.
+func (c *Container) asks(template *Container, added bool) bool {
+	switch command := same(c.Command, template.Command); {
+	case !added && (!command || !same(c.Args, template.Args)),
+		added && (!command && len(template.Command) > 0 || !contains(words(c.Args), words(template.Args))):
 		return false
 	}
 	have := variables(c.Env)
@@ -321,6 +345,16 @@ func (c *Container) asks(template *Container) bool {
 		}
 	}
 	return true
+}
+
+// contains reports whether a list has another one within it. KServe replaces what stands in double braces.
+func contains(list, part []string) bool {
+	for i := range len(list) - len(part) + 1 {
+		if slices.EqualFunc(list[i:i+len(part)], part, func(a, b string) bool { return a == b || strings.Contains(b, "{{") }) {
+			return true
+		}
+	}
+	return false
 }
 
 // same reports whether two values of JSON are equal but for spaces.
@@ -371,6 +405,9 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 	for _, verb := range []string{"get", "create", "update", "delete"} {
 		list = append(list, Verb{Verb: verb, Group: leaseGroup, Resource: leaseResource, For: "keep others from changing the server meanwhile"})
 	}
+	if w.kind.name == "servingruntime" {
+		list = append(list, Verb{Verb: "list", Group: kserve, Resource: "inferenceservices", For: "find the pods of a ServingRuntime"})
+	}
 	for _, v := range []Verb{{Verb: "create", Resource: "pods"}, {Verb: "list", Resource: "services"}} {
 		v.For, v.Canary = "try a change on one more pod (--canary)", true
 		list = append(list, v)
@@ -385,7 +422,7 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 
 // Ordered reports whether Kubernetes replaces one pod after another and waits for each: a pod that never gets
 // ready then keeps the others, and later ones of its name, from being replaced.
-func (w *Workload) Ordered() bool { return w.kind.name == "statefulset" }
+func (w *Workload) Ordered() bool { return w.kind.ordered }
 
 // Delete deletes a pod, which Kubernetes then makes again.
 func (w *Workload) Delete(ctx context.Context, p *Pod) error {
@@ -425,6 +462,9 @@ var owners = []struct{ key, value, sentence string }{
 func (o *Object) Owner() string {
 	for _, ref := range o.Metadata.OwnerReferences {
 		if ref.Controller != nil && *ref.Controller {
+			if k := kindOf(ref.Kind); k != nil && strings.HasPrefix(ref.APIVersion, k.group+"/") {
+				return fmt.Sprintf("the %s %s makes it: name that, as --kube %s/%[2]s", ref.Kind, ref.Name, k.name)
+			}
 			return fmt.Sprintf("the %s %s makes it: set the flag there", ref.Kind, ref.Name)
 		}
 	}

@@ -72,6 +72,8 @@ func (w *Workload) checkBeside(ctx context.Context, o *kube.Object) (others []ku
 	}
 	is := settingsOf(c)
 	switch {
+	case w.at.Operator():
+		err = fmt.Errorf("an operator makes the pods of %s, and rooftop cannot make one more of them: tune it without --canary", w.Name())
 	case !is.equal(&w.from):
 		err = w.changed()
 	case slices.Contains(w.lacks, "create pods"):

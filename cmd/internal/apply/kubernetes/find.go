@@ -96,6 +96,9 @@ func (w *Workload) note(ctx context.Context, o *kube.Object) {
 	if n := o.Replicas(); n > 1 {
 		w.notes = append(w.notes, fmt.Sprintf("%s has %d pods: one of them is measured, and a change is made to all", w.Name(), n))
 	}
+	if w.at.Operator() {
+		w.notes = append(w.notes, fmt.Sprintf("an operator makes the pods of %s from it, with which rooftop was not tested: a change is on trial once all pods have its arguments, and is reverted if they do not get them", w.Name()))
+	}
 	c, _ := o.Container(w.at.Container)
 	if n := c.GPUs(); n != "" && o.Surges() {
 		w.notes = append(w.notes, fmt.Sprintf("the strategy RollingUpdate starts a new pod before it ends an old one, unless maxSurge is 0: that takes %s free", n))

@@ -146,12 +146,11 @@ func variables(list []json.RawMessage, was, target map[string]string) []json.Raw
 	return list
 }
 
-// replace returns the steps that replace settings of the container at a position, if they are still there.
-func replace(i int, from, to *settings) (list []kube.Operation) {
-	at := "/spec/template/spec/containers/" + strconv.Itoa(i) + "/"
+// replace returns the steps that replace settings of the container at a path, if they are still there.
+func replace(at string, from, to *settings) (list []kube.Operation) {
 	a, b := from.fields(), to.fields()
 	for i := range a {
-		path := at + a[i].name
+		path := at + "/" + a[i].name
 		list = append(list, kube.Operation{Op: "test", Path: path, Value: orNull(a[i].value)})
 		switch {
 		case same(a[i].value, b[i].value):

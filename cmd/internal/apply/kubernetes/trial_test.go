@@ -46,14 +46,14 @@ func TestChangesStayWhereTheFlagsStand(t *testing.T) {
 func TestPatchesTestWhatTheyReplace(t *testing.T) {
 	from := settings{Args: json.RawMessage(`["a"]`)}
 	to := settings{Command: json.RawMessage(`["x"]`), Env: json.RawMessage(`["e"]`)}
-	const at = "/spec/template/spec/containers/2/"
+	const at = "/spec/containers/2/"
 	for name, c := range map[string]struct {
 		got  []kube.Operation
 		want string
 	}{
-		"there": {replace(2, &from, &to), `[{"op":"test","path":"` + at + `command","value":null},{"op":"add","path":"` + at + `command","value":["x"]},` +
+		"there": {replace("/spec/containers/2", &from, &to), `[{"op":"test","path":"` + at + `command","value":null},{"op":"add","path":"` + at + `command","value":["x"]},` +
 			`{"op":"test","path":"` + at + `args","value":["a"]},{"op":"remove","path":"` + at + `args"},{"op":"test","path":"` + at + `env","value":null},{"op":"add","path":"` + at + `env","value":["e"]}]`},
-		"nothing": {replace(2, &from, &from), `[{"op":"test","path":"` + at + `command","value":null},{"op":"test","path":"` + at + `args","value":["a"]},{"op":"test","path":"` + at + `env","value":null}]`},
+		"nothing": {replace("/spec/containers/2", &from, &from), `[{"op":"test","path":"` + at + `command","value":null},{"op":"test","path":"` + at + `args","value":["a"]},{"op":"test","path":"` + at + `env","value":null}]`},
 	} {
 		if text := string(marshal(c.got)); text != c.want {
 			t.Errorf("%s: %s\nwant %s", name, text, c.want)

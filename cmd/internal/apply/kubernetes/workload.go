@@ -1,4 +1,4 @@
-// Package kubernetes restarts a server that a Deployment or a StatefulSet of Kubernetes keeps running: it
+// Package kubernetes restarts a server that an object of Kubernetes keeps running, such as a Deployment: it
 // changes command line and environment in the object, and Kubernetes replaces the pods. What stood there
 // before is in an annotation of the object until the change is kept, so that any rooftop can undo it.
 package kubernetes
@@ -184,7 +184,7 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 		return &manager.UntouchedError{Err: err}
 	}
 	w.runs = t
-	if _, err = w.at.Patch(ctx, slices.Concat(replace(i, &now, &t.To), t.note(o))); err == nil {
+	if _, err = w.at.Patch(ctx, slices.Concat(replace(o.ContainerPath(i), &now, &t.To), t.note(o))); err == nil {
 		return nil
 	}
 	// Whether it was done is in the object: the answer may have been lost, or be a proxy's.
@@ -238,7 +238,7 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
 	if !now.equal(&t.From) && !now.equal(&t.To) {
 		return fmt.Errorf("somebody else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
 	}
-	steps := replace(i, &now, &t.From)
+	steps := replace(o.ContainerPath(i), &now, &t.From)
 	if !gone {
 		steps = append(steps, forget(o)...)
 	}
