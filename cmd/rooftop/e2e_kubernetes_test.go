@@ -206,6 +206,7 @@ func TestE2EKubernetes(t *testing.T) {
 	t.Run("side by side", func(t *testing.T) {
 		c.testCanaries(t)
 		c.testOperators(t)
+		c.testScaled(t)
 		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-kept", 8000, "10m")
@@ -325,6 +326,7 @@ func TestE2EKubernetes(t *testing.T) {
 			})
 		}
 	})
+	c.testIll(t)
 }
 
 // output runs a command on the machine that has to succeed.

@@ -34,6 +34,7 @@ type connection struct {
 	watch         watch
 	attachWhy     string             // the last failure to attach, or ""
 	starting      bool               // the server was starting at that time
+	wayCut        bool               // what leads to the server did not answer at that time
 	page          *engine.Page       // latest page, read while paused too
 	gpu           *engine.GPUReading // latest reading, nil if none is readable
 	processes     []Process
@@ -79,7 +80,10 @@ func (c *connection) attachFailed(in AttachFailed) {
 	if c.attachWhy != why && c.phase == PhaseAttach {
 		c.writeEntry(LevelWarn, "", why)
 	}
-	c.attachWhy, c.starting = why, in.Starting
+	if in.WayCut && !c.wayCut && c.phase == PhaseDown {
+		c.emit(LevelWarn, Event{Kind: EventWaiting, Iteration: c.iteration(), Took: autoDown, Text: why + "; that says nothing of the server: waiting up to " + figure.Elapsed(autoDown)})
+	}
+	c.attachWhy, c.starting, c.wayCut = why, in.Starting, in.WayCut
 	if c.phase == PhaseApplying && c.applying.made {
 		// The server was started but is gone: the change may have to be reverted.
 		c.applying.failed = true
@@ -95,7 +99,7 @@ func (c *connection) attachFailed(in AttachFailed) {
 // restart with the same settings, or a restart with others.
 func (c *connection) attached(in Attached) {
 	c.watch.attaching = false
-	c.attachWhy, c.starting = "", false
+	c.attachWhy, c.starting, c.wayCut = "", false, false
 	if c.watch.reattach {
 		// The server restarted again while the facts were read: they may belong to either start.
 		c.watch.reattach = false

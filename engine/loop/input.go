@@ -35,6 +35,7 @@ type Attached struct {
 type AttachFailed struct {
 	Why      string
 	Starting bool `json:",omitempty"` // a process of the server runs but does not listen yet
+	WayCut   bool `json:",omitempty"` // what leads to the server does not answer, which says nothing of the server
 }
 
 // Sampled delivers one tick of collection.
@@ -104,6 +105,7 @@ type CanaryEnded struct {
 type Noted struct {
 	Text string
 	Bad  bool
+	Warn bool `json:",omitempty"` // it bears on what is measured, so that it is an event too
 }
 
 // Ticked reports that a second passed without another input, so that ages and waiting times

@@ -51,6 +51,7 @@ func (p *autopilot) checkPatience() {
 func (p *autopilot) checkDown(waited time.Duration) {
 	switch {
 	case !p.server.CanApply || p.conn.watch.attaching && waited <= autoDead:
+	case p.conn.wayCut && waited <= autoDown:
 	case p.trials.open && p.changeInPlace() && waited > autoDead:
 		p.changeFailed("the server exited or stopped answering under load" + p.problems())
 	case p.changeInPlace() && waited > autoDead:
@@ -66,7 +67,10 @@ func (p *autopilot) checkDown(waited time.Duration) {
 
 // problems returns what is known of the server's exited processes.
 func (p *autopilot) problems() string {
-	if len(p.conn.problems) == 0 {
+	switch {
+	case p.conn.wayCut:
+		return ": " + p.conn.attachWhy
+	case len(p.conn.problems) == 0:
 		return ""
 	}
 	return ": " + strings.Join(p.conn.problems, "; ")

@@ -210,3 +210,30 @@ func TestATrialSaysBeforehandHowLongItTakes(t *testing.T) {
 		t.Error("why it is tried again is not said")
 	}
 }
+
+// TestACutWayIsNotTheServer cuts the way to a server with a change on trial, for half a minute and for good.
+func TestACutWayIsNotTheServer(t *testing.T) {
+	const cut = "the cluster's API server does not answer"
+	r := autoRun(t)
+	r.wait(2*time.Minute, "measuring", in(loop.PhaseMeasuring))
+	r.server.down, r.cut = true, cut
+	r.run(30 * time.Second)
+	r.server.down, r.cut = false, ""
+	r.run(2 * time.Second)
+	if s := r.loop.Snapshot(); r.starts != 1 || s.Phase != loop.PhaseMeasuring || !r.said(cut+"; that says nothing of the server: waiting up to") {
+		r.dump()
+		t.Fatalf("%d starts, phase %d", r.starts, s.Phase)
+	}
+	if end := r.ends(time.Hour); end.ExitCode != 0 {
+		t.Errorf("ended with %d: %s", end.ExitCode, end.Reason)
+	}
+
+	r = autoRun(t)
+	r.wait(2*time.Minute, "measuring", in(loop.PhaseMeasuring))
+	r.server.down, r.cut = true, cut
+	r.run(3 * time.Minute)
+	if !r.said("stopped answering under load: " + cut) {
+		r.dump()
+		t.Error("a way that stays cut is not said")
+	}
+}

@@ -39,6 +39,10 @@ func (r *recorder) addMark(kind MarkKind, text string) {
 }
 
 func (r *recorder) noted(in Noted) {
+	if in.Warn {
+		r.emit(LevelWarn, Event{Kind: EventError, Text: in.Text})
+		return
+	}
 	e := Entry{Level: LevelInfo, Noted: true, Text: in.Text}
 	if in.Bad {
 		e.Level = LevelBad

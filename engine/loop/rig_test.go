@@ -30,6 +30,7 @@ type rig struct {
 	events []loop.Event
 	kept   string // launch command that changes apply to
 	fails  string // error of Apply
+	cut    string // why the server cannot be reached while it is down, if nothing is known of it then
 	// refuses returns why the applier cannot start the server with these arguments, or ""; it then starts
 	// the kept ones again.
 	refuses func(args string) string
@@ -251,7 +252,7 @@ func (r *rig) tick() {
 		if answers {
 			r.step(r.attached())
 		} else {
-			r.step(loop.AttachFailed{Why: "connection refused"})
+			r.step(loop.AttachFailed{Why: cmp.Or(r.cut, "connection refused"), WayCut: r.cut != ""})
 		}
 	}
 	if !r.loop.Snapshot().Attached {

@@ -165,7 +165,7 @@ func (c *connection) unanswered(s *engine.Sample) {
 
 // serverDown records that the server no longer answers, and looks for it.
 func (c *connection) serverDown(why string) {
-	c.downFrom, c.downFromSince, c.downAt, c.starting = c.phase, c.since, c.now, false
+	c.downFrom, c.downFromSince, c.downAt, c.starting, c.wayCut = c.phase, c.since, c.now, false, false
 	c.reportDown(why)
 	c.attach(attachAgain)
 }

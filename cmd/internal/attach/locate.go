@@ -236,7 +236,7 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 
 // Session returns the server in the form that a live session needs.
 func (a *Server) Session() *session.Server {
-	s := &session.Server{Header: a.Header, Pages: a.Pages, Health: a.Health(), CannotApply: CannotApply, Close: a.Close}
+	s := &session.Server{Header: a.Header, Pages: a.Pages, Health: a.Health(), CannotApply: CannotApply, Around: a.around(), Close: a.Close}
 	if a.GPUs != nil {
 		s.GPUs = a.GPUs
 	}

@@ -46,10 +46,13 @@ func (o *Options) NamedWorkload() (*kube.Workload, error) {
 
 // Unreached returns the error of a server that does not answer, for a workload in the words of its cluster.
 func (o *Options) Unreached(err error) error {
-	if o.tunnel == nil || err == nil || o.tunnel.Why() == nil {
+	if o.tunnel == nil || err == nil {
 		return err
 	}
-	why := o.tunnel.Why()
+	why := cmp.Or(o.workload.Silent(), o.tunnel.Why())
+	if why == nil {
+		return err
+	}
 	var coded *cli.CodedError
 	if errors.As(err, &coded) {
 		return cli.Fail(coded.Code, why)
@@ -163,6 +166,27 @@ func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 	}
 	if n := o.Replicas(); n > 1 {
 		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("%s has %d pods: the readings are of one of them", a.Workload, n))
+	}
+}
+
+// around returns a function that says that the workload was scaled since its last call, and "" if it was not or the
+// cluster cannot be asked; nil for a server that is no workload.
+func (a *Server) around() func(context.Context) string {
+	if a.Workload == nil || a.object == nil {
+		return nil
+	}
+	was := a.object.Replicas()
+	return func(ctx context.Context) string {
+		o, err := a.Workload.Read(ctx)
+		if err != nil || o.Replicas() == was {
+			return ""
+		}
+		text := fmt.Sprintf("%s was scaled from %d to %d pods: the pod that is measured gets another share of the traffic", a.Workload, was, o.Replicas())
+		was = o.Replicas()
+		if name, err := a.Workload.Autoscaler(ctx); err == nil && name != "" {
+			text += "; the HorizontalPodAutoscaler " + name + " scales it"
+		}
+		return text
 	}
 }
 

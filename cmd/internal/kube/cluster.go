@@ -60,6 +60,7 @@ func Connect(context string) (*Cluster, error) {
 	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
 	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
 	config.UserAgent = manager
+	config.Timeout = answerWithin
 	config.QPS, config.Burst = 20, 40         // the library's own 5 requests a second delay the start by seconds
 	config.WarningHandler = rest.NoWarnings{} // they would be written over the screen, as the library's log
 	klog.LogToStderr(false)
@@ -83,8 +84,12 @@ func (c *Cluster) get(ctx context.Context, path string, query map[string]string,
 // read sends a request and reads the answer into out.
 func (c *Cluster) read(ctx context.Context, r *rest.Request, out any) error {
 	for deadline := time.Now().Add(c.Patience); ; {
-		text, err := r.Do(ctx).Raw()
-		if err == nil && out != nil {
+		answer := r.Do(ctx)
+		text, err := answer.Raw()
+		switch {
+		case err != nil:
+			err = answer.Error() // in the words of the API server
+		case out != nil:
 			err = json.Unmarshal(text, out)
 		}
 		if err == nil || !away(err) || ctx.Err() != nil || time.Now().After(deadline) {
@@ -97,13 +102,17 @@ func (c *Cluster) read(ctx context.Context, r *rest.Request, out any) error {
 	}
 }
 
+// answerWithin is how long one request may take.
+const answerWithin = 15 * time.Second
+
 // awayPoll is the time from one try to the next while the API server cannot be reached.
 const awayPoll = time.Second
 
 // away reports whether an error may end by itself: the API server cannot be reached, or is starting.
 func away(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	var slow net.Error
+	return errors.As(err, &network) || errors.As(err, &slow) && slow.Timeout() || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
 }
 
@@ -114,12 +123,41 @@ func (c *Cluster) explain(err error) error {
 		return nil
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the cluster does not allow it: %w; 'rooftop doctor --kube' names what is missing", err)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("somebody else changed it at the same moment: %w", err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster at %s does not know this account: log in as for kubectl", c.Server)
 	case away(err):
-		return fmt.Errorf("the cluster's API server at %s does not answer: %w", c.Server, err)
+		return &AwayError{Server: c.Server, Err: err}
 	}
 	return err
+}
+
+// AwayError means that the API server of a cluster does not answer, which says nothing of what runs in it.
+type AwayError struct {
+	Server string // its URL
+	Err    error
+}
+
+func (e *AwayError) Error() string {
+	return fmt.Sprintf("the cluster's API server at %s does not answer: %v", e.Server, e.Err)
+}
+func (e *AwayError) Unwrap() error { return e.Err }
+
+// WayCut marks the error for those who do not know its type.
+func (e *AwayError) WayCut() {}
+
+// silentWithin is how long the API server may take to answer Silent.
+const silentWithin = 3 * time.Second
+
+// Silent returns an *AwayError if the API server does not answer now; nil if it does, whatever it says.
+func (c *Cluster) Silent() error {
+	ctx, cancel := context.WithTimeout(context.Background(), silentWithin)
+	defer cancel()
+	if _, err := c.client.Get().AbsPath("/version").Do(ctx).Raw(); err != nil && (away(err) || ctx.Err() != nil) {
+		return &AwayError{Server: c.Server, Err: err}
+	}
+	return nil
 }
 
 // send sends a request with an object as JSON, and reads the answer into out.

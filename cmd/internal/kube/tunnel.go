@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -177,7 +178,12 @@ func (t *Tunnel) connect(ctx context.Context) error {
 		if err == nil && protocol != forwardProtocol {
 			err = fmt.Errorf("it offers the protocol %q in place of %s", protocol, forwardProtocol)
 		}
-		if err != nil {
+		switch {
+		case err != nil && strings.Contains(err.Error(), "dialing backend"):
+			return &nodeAwayError{pod.Metadata.Name, pod.Spec.NodeName}
+		case err != nil && away(err):
+			return t.w.explain(err)
+		case err != nil:
 			return fmt.Errorf("pod %s cannot be reached through the API server: %w", pod.Metadata.Name, err)
 		}
 		t.conn, t.port = conn, container.port()
@@ -186,6 +192,16 @@ func (t *Tunnel) connect(ctx context.Context) error {
 	}()
 	return t.why
 }
+
+// nodeAwayError means that the API server cannot reach the kubelet of a pod's node. The pod may run all the same.
+type nodeAwayError struct{ pod, node string }
+
+func (e *nodeAwayError) Error() string {
+	return fmt.Sprintf("pod %s cannot be reached: the kubelet of its node %s does not answer the API server (kubectl describe node %[2]s)", e.pod, e.node)
+}
+
+// WayCut marks the error for those who do not know its type.
+func (e *nodeAwayError) WayCut() {}
 
 // watchEvery is the time between two looks at the pod of a connection.
 const watchEvery = 10 * time.Second

@@ -65,7 +65,7 @@ func (c *conductor) run(ctx context.Context) {
 	for !c.finished {
 		var polls chan polled
 		var observed chan loop.Observed
-		var remarks chan string
+		var remarks chan loop.Noted
 		if w := c.watch; w != nil {
 			polls, observed, remarks = w.polls, w.observed, w.remarks
 		}
@@ -81,8 +81,8 @@ func (c *conductor) run(ctx context.Context) {
 			c.canarySampled(work, p)
 		case o := <-observed:
 			c.observed(work, o)
-		case text := <-remarks:
-			c.step(work, loop.Noted{Text: text})
+		case noted := <-remarks:
+			c.step(work, noted)
 		case r := <-c.results:
 			c.result(work, r)
 		case command := <-c.live.commands:
@@ -202,7 +202,8 @@ func (c *conductor) result(ctx context.Context, r result) {
 			c.tasks.Go(r.server.close)
 		}
 	case r.err != nil:
-		c.step(ctx, loop.AttachFailed{Why: r.err.Error(), Starting: errors.Is(r.err, ErrStarting)})
+		var cut interface{ WayCut() }
+		c.step(ctx, loop.AttachFailed{Why: r.err.Error(), Starting: errors.Is(r.err, ErrStarting), WayCut: errors.As(r.err, &cut)})
 	default:
 		c.attached(ctx, r)
 	}

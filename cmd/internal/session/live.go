@@ -30,6 +30,9 @@ type Server struct {
 	// Processes reads the server's processes; nil if they cannot be read. It may take some
 	// milliseconds and is called about every two seconds.
 	Processes func() (loop.Observed, error)
+	// Around returns what happened around the server since its last call, in one sentence, and "" if nothing did;
+	// nil if that cannot be known. It is called every ten seconds.
+	Around func(context.Context) string
 	// Apply restarts the server with changes and returns when it is ready; nil if rooftop cannot
 	// restart it, for the reason in CannotApply. Its ctx ends when the change takes too long, not
 	// when the session ends. Err of the result is why the change failed, "" if it succeeded.

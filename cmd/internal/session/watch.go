@@ -16,6 +16,8 @@ const (
 	maxQueuedPolls = 64
 	// processInterval is the time between two readings of the server's processes.
 	processInterval = 2 * time.Second
+	// aroundInterval is the time between two looks around the server.
+	aroundInterval = 10 * time.Second
 )
 
 // watch reads one server: page and GPUs on one goroutine, its processes on another.
@@ -26,8 +28,8 @@ type watch struct {
 	polls  chan polled
 	// observed holds the latest reading of the processes; a newer one replaces it.
 	observed chan loop.Observed
-	remarks  chan string  // sentences for the journal
-	pauses   [2]chan bool // for poll and observe
+	remarks  chan loop.Noted // sentences for the journal
+	pauses   [2]chan bool    // for poll and observe
 }
 
 // polled is one poll, as read and as parsed for the engine.
@@ -41,7 +43,7 @@ func newWatch(ctx context.Context, s *Server, clock func() time.Duration, began 
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{
 		server: s, cancel: cancel,
-		polls: make(chan polled, maxQueuedPolls), observed: make(chan loop.Observed, 1), remarks: make(chan string, 4),
+		polls: make(chan polled, maxQueuedPolls), observed: make(chan loop.Observed, 1), remarks: make(chan loop.Noted, 4),
 	}
 	for i := range w.pauses {
 		w.pauses[i] = make(chan bool, 1)
@@ -49,6 +51,9 @@ func newWatch(ctx context.Context, s *Server, clock func() time.Duration, began 
 	w.done.Go(func() { w.poll(ctx, clock, began, paused) })
 	if s.Processes != nil {
 		w.done.Go(func() { w.observe(ctx, paused) })
+	}
+	if s.Around != nil {
+		w.done.Go(func() { w.lookAround(ctx) })
 	}
 	return w
 }
@@ -73,10 +78,13 @@ func (w *watch) poll(ctx context.Context, clock func() time.Duration, began time
 	})
 }
 
-// remark queues a sentence for the journal. It drops the sentence if the queue is full.
-func (w *watch) remark(text string) {
+// remark queues a sentence for the journal.
+func (w *watch) remark(text string) { w.note(loop.Noted{Text: text}) }
+
+// note queues a sentence for the journal. It drops the sentence if the queue is full.
+func (w *watch) note(n loop.Noted) {
 	select {
-	case w.remarks <- text:
+	case w.remarks <- n:
 	default:
 	}
 }
@@ -132,6 +140,22 @@ func (w *watch) observeOnce() {
 	default:
 	}
 	w.observed <- o // never blocks: this is the only sender
+}
+
+// lookAround writes what happens around the server into the journal until ctx ends.
+func (w *watch) lookAround(ctx context.Context) {
+	ticker := time.NewTicker(aroundInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if text := w.server.Around(ctx); text != "" {
+			w.note(loop.Noted{Text: text, Warn: true})
+		}
+	}
 }
 
 // setPaused pauses or resumes reading. It does not wait.

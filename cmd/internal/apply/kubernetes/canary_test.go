@@ -145,7 +145,13 @@ func newCluster(t *testing.T) (*cluster, *kube.Workload) {
 	for _, name := range []string{"vllm-a", "vllm-b"} {
 		c.put(namespace+"pods/"+name, `{"metadata":{"name":"`+name+`","labels":{"app":"vllm"},"ownerReferences":[{"kind":"ReplicaSet","name":"vllm-x","controller":true}]},"spec":{"containers":[{"name":"proxy"},`+serves+`]},`+ready[1:])
 	}
-	s := httptest.NewServer(c)
+	return c, clusterAt(t, c)
+}
+
+// clusterAt returns the Deployment in the cluster of an API server.
+func clusterAt(t *testing.T, api http.Handler) *kube.Workload {
+	t.Helper()
+	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
 	config := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(config, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"`+s.URL+`"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"","namespace":"llm"}}]}`), 0o600); err != nil {
@@ -160,7 +166,7 @@ func newCluster(t *testing.T) (*cluster, *kube.Workload) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, at
+	return at
 }
 
 func newRun(t *testing.T, at *kube.Workload) *Workload {
