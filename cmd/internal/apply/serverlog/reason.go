@@ -4,6 +4,7 @@ package serverlog
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -44,40 +45,46 @@ const (
 	rankCause                // a message that names the cause
 )
 
+// Patterns are compiled when the first log is read: they take 0.1 MB, and few processes read one.
 var (
 	// escapes are ANSI sequences.
-	escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+	escapes = compiled(`\x1b\[[0-9;?]*[A-Za-z]`)
 	// prefix is the prefix of vLLM's log lines: the process in parentheses, then level, date,
 	// time and source: "(EngineCore_DP0 pid=7) ERROR 11-21 10:00:00 [core.py:700] ".
-	prefix = regexp.MustCompile(`^\s*(\([A-Za-z_][\w :.-]*pid=\d+\)\s*)*((DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d\s+(\[[^\]]*\]\s*)?)?`)
-	level  = regexp.MustCompile(`\b(ERROR|CRITICAL|FATAL)\b`)
+	prefix = compiled(`^\s*(\([A-Za-z_][\w :.-]*pid=\d+\)\s*)*((DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d\s+(\[[^\]]*\]\s*)?)?`)
+	level  = compiled(`\b(ERROR|CRITICAL|FATAL)\b`)
 )
+
+// compiled returns a function that returns the compiled pattern.
+func compiled(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // patterns rank the error messages of vLLM, PyTorch, CUDA, Python and the system. The first
 // match counts.
 var patterns = []struct {
 	rank    int
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 }{
-	{rankCause, regexp.MustCompile(`: error: `)},                               // argparse: "vllm serve: error: unrecognized arguments: --x"
-	{rankCause, regexp.MustCompile(`(?i)\bout of memory\b|OutOfMemoryError`)},  // CUDA, HIP, the system
-	{rankCause, regexp.MustCompile(`(?i)address already in use|\[Errno 98\]`)}, // the port
-	{rankCause, regexp.MustCompile(`^(Value|Assertion) error, `)},              // pydantic's line below "1 validation error for …"
-	{rankCause, regexp.MustCompile(`(?i)No available memory for the cache|larger than the available KV cache memory|is less than desired GPU memory utilization`)},
-	{rankCause, regexp.MustCompile(`(?i)no space left on device|\[Errno 28\]`)},
-	{rankCause, regexp.MustCompile(`(?i)(CUDA|NCCL|HIP) error`)},
-	{rankCause, regexp.MustCompile(`No module named|cannot open shared object file|command not found`)},
+	{rankCause, compiled(`: error: `)},                               // argparse: "vllm serve: error: unrecognized arguments: --x"
+	{rankCause, compiled(`(?i)\bout of memory\b|OutOfMemoryError`)},  // CUDA, HIP, the system
+	{rankCause, compiled(`(?i)address already in use|\[Errno 98\]`)}, // the port
+	{rankCause, compiled(`^(Value|Assertion) error, `)},              // pydantic's line below "1 validation error for …"
+	{rankCause, compiled(`(?i)No available memory for the cache|larger than the available KV cache memory|is less than desired GPU memory utilization`)},
+	{rankCause, compiled(`(?i)no space left on device|\[Errno 28\]`)},
+	{rankCause, compiled(`(?i)(CUDA|NCCL|HIP) error`)},
+	{rankCause, compiled(`No module named|cannot open shared object file|command not found`)},
 	// Exceptions that only report the failure of something else.
-	{rankGeneric, regexp.MustCompile(`(?i)see (root cause|stack trace|the stack|error)|initialization failed|EngineDeadError|EngineCore encountered|^(asyncio\.|concurrent\.futures\._base\.)?(CancelledError|KeyboardInterrupt|SystemExit)|BrokenPipeError|ConnectionResetError|EOFError|RuntimeError: cancelled|ChildProcessError|torch\.multiprocessing\.spawn`)},
+	{rankGeneric, compiled(`(?i)see (root cause|stack trace|the stack|error)|initialization failed|EngineDeadError|EngineCore encountered|^(asyncio\.|concurrent\.futures\._base\.)?(CancelledError|KeyboardInterrupt|SystemExit)|BrokenPipeError|ConnectionResetError|EOFError|RuntimeError: cancelled|ChildProcessError|torch\.multiprocessing\.spawn`)},
 	// The last line of a traceback: a dotted name with the ending of an exception.
-	{rankException, regexp.MustCompile(`^([A-Za-z_][\w]*\.)*[A-Z]\w*(Error|Exception|Exit|Interrupt|Failure|OutOfMemory|Timeout)(:\s|$)`)},
+	{rankException, compiled(`^([A-Za-z_][\w]*\.)*[A-Z]\w*(Error|Exception|Exit|Interrupt|Failure|OutOfMemory|Timeout)(:\s|$)`)},
 	// Messages of the system, a shell or the loader.
-	{rankFatal, regexp.MustCompile(`(?i)\b(fatal|killed|segmentation fault|aborted|core dumped|panic:|terminate called|illegal instruction|permission denied|no such file)\b`)},
+	{rankFatal, compiled(`(?i)\b(fatal|killed|segmentation fault|aborted|core dumped|panic:|terminate called|illegal instruction|permission denied|no such file)\b`)},
 }
 
 // ranked returns the rank of a line, 0 if it never counts, and the line without its prefix.
 func ranked(line string) (rank int, text string) {
-	text = strings.TrimSpace(prefix.ReplaceAllString(line, ""))
+	text = strings.TrimSpace(prefix().ReplaceAllString(line, ""))
 	switch {
 	case text == "" || strings.Trim(text, "^~-=*. ") == "" || strings.HasPrefix(text, "File \""):
 		return 0, ""
@@ -87,11 +94,11 @@ func ranked(line string) (rank int, text string) {
 		return 0, ""
 	}
 	for _, p := range patterns {
-		if p.pattern.MatchString(text) {
+		if p.pattern().MatchString(text) {
 			return p.rank, text
 		}
 	}
-	if level.MatchString(line) {
+	if level().MatchString(line) {
 		return rankError, text
 	}
 	return rankText, text
@@ -99,7 +106,7 @@ func ranked(line string) (rank int, text string) {
 
 // bare returns a line without escape sequences and control characters.
 func bare(line string) string {
-	line = escapes.ReplaceAllString(strings.ToValidUTF8(line, "?"), "")
+	line = escapes().ReplaceAllString(strings.ToValidUTF8(line, "?"), "")
 	return strings.TrimRight(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
