@@ -19,6 +19,10 @@ type Engine struct {
 	Words []Word `yaml:"words"`
 	// Rules say how this engine does what a rule looks for, by the id of the finding.
 	Rules map[string]RuleNote `yaml:"rules"`
+	// Divided is the setting of the KV pool that the engine divides among its slots, so that it has to grow with
+	// them, and Shared the switch with which they share it; "" for an engine whose slots always do.
+	Divided string `yaml:"divided"`
+	Shared  string `yaml:"shared"`
 	// PoolVariable is the environment variable that sets the size of the KV pool on a CPU, "" if none does.
 	PoolVariable string `yaml:"pool_variable"`
 
@@ -45,8 +49,11 @@ type RuleNote struct {
 // VLLM is the ID of vLLM, the engine of everything that names none: recordings before there were several.
 const VLLM = "vllm"
 
+// LlamaCPP is the ID of llama.cpp's server.
+const LlamaCPP = "llamacpp"
+
 // engines are the embedded engines, in the order in which a page is tried.
-var engines = sync.OnceValue(func() []*Engine { return []*Engine{newEngine(VLLM)} })
+var engines = sync.OnceValue(func() []*Engine { return []*Engine{newEngine(VLLM), newEngine(LlamaCPP)} })
 
 // newEngine returns the engine of embedded files: NAME.yaml, NAME-flags.yaml and NAME-metrics.yaml.
 func newEngine(id string) *Engine {

@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -124,6 +128,34 @@ func (f *Facts) Change(flag, from, to string) Change {
 		return Change{}
 	}
 	return c
+}
+
+// WithPool returns changes of this server's flags, completed by what its engine ties to the number of slots: a pool
+// that is divided among them is raised with them, so that a request may have as many tokens as before, and one that
+// they share stays shared. pool is what the slots then share, in tokens, 0 if it does not change.
+func (f *Facts) WithPool(changes []Change) (all []Change, pool int) {
+	g, slots := f.Dialect(), f.MaxNumSeqs
+	i := slices.IndexFunc(changes, func(c Change) bool { return c.Sets("--max-num-seqs") })
+	if g.Divided == "" || i < 0 || !slots.Known || !f.KVCapacityTokens.Known {
+		return changes, 0
+	}
+	to, err := strconv.Atoi(changes[i].To)
+	flag, shared := g.Flag(g.Divided), g.Flag(g.Shared)
+	switch {
+	case err != nil || to < 1 || slices.ContainsFunc(changes, func(c Change) bool { return c.Flag == flag }):
+		return changes, 0
+	case slots.Value > 1 && f.KVCapacityTokens.Value == float64(f.MaxModelLen.Value):
+		if strings.Contains(f.Launch, shared) {
+			return changes, 0
+		}
+		return append(slices.Clone(changes), Change{Flag: shared, To: "on"}), 0
+	}
+	from := ""
+	if f.NumGPUBlocksOverride.Known {
+		from = strconv.Itoa(f.NumGPUBlocksOverride.Value)
+	}
+	pool = int(f.KVCapacityTokens.Value) / slots.Value * to
+	return append(slices.Clone(changes), Change{Flag: flag, From: from, To: strconv.Itoa(pool)}), pool
 }
 
 // OnCPU reports whether the model runs on a CPU: no GPU computes it.

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // Rules write flags and words of vLLM, whose arguments name the settings. Here their findings become those
@@ -22,11 +24,12 @@ func (f *Finding) spell(facts *Facts) {
 		f.Evidence[i].Text = spelled(g, f.Evidence[i].Text)
 	}
 	if f.Fix != nil {
-		f.Fix.spell(g)
+		f.Fix.spell(facts)
 	}
 }
 
-func (x *Fix) spell(g *catalog.Engine) {
+func (x *Fix) spell(facts *Facts) {
+	g := facts.Dialect()
 	command, ok := g.Spell(x.Command)
 	x.Command, x.Why, x.Withheld = command, spelled(g, x.Why), spelled(g, x.Withheld)
 	x.Costs = g.SpellAll(x.Costs)
@@ -59,6 +62,27 @@ func (x *Fix) spell(g *catalog.Engine) {
 			x.Also[i-1] = own
 		}
 	}
+	if x.Withheld == "" {
+		x.withPool(facts)
+	}
+}
+
+// withPool adds to a change of the slots what has to change with them.
+func (x *Fix) withPool(facts *Facts) {
+	changes := x.Changes()
+	all, pool := facts.WithPool(changes)
+	if len(all) == len(changes) {
+		return
+	}
+	also := all[len(changes)]
+	x.Also = all[1:]
+	if pool == 0 {
+		x.Command += "; in the same restart add " + also.Flag + ", or the context is divided among the slots"
+		return
+	}
+	x.Command += "; in the same restart set " + also.Flag + " " + also.To + ", which is divided among the slots"
+	x.Costs = append(x.Costs, fmt.Sprintf("%.3g times the memory for the KV buffer, so that a request may have %s as now", float64(pool)/facts.KVCapacityTokens.Value,
+		figure.Counted(facts.KVCapacityTokens.Value/float64(facts.MaxNumSeqs.Value), "token")))
 }
 
 // spelled returns a sentence in the words of an engine, whether or not each flag has an equivalent.

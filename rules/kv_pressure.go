@@ -133,7 +133,8 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
 		// No work was lost to the pool, and no request is known to have been held back.
 		f.Fix = m.withheldIfPointless()
-		if p.queued*p.ranks < emptyQueue {
+		cutOff := r.Facts.Dialect().Divided != "" && peak.Or(0) >= kvCriticalUsage // at their part of the pool
+		if p.queued*p.ranks < emptyQueue && !cutOff {
 			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
 		}
 	}

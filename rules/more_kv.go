@@ -27,6 +27,9 @@ const (
 	defaultUtilization = 0.92
 	// vramMargin is the share of GPU memory to leave free beyond a higher utilization.
 	vramMargin = 0.02
+	// dividedGrowth is the growth to propose where requests are cut off at their part of the pool, so that it does not show
+	// how much they need.
+	dividedGrowth = 2
 	// poolStep is the multiple that a number of blocks is rounded to.
 	poolStep = 8
 	// minGrowth is the minimum growth to propose for a pool that filled, even if mean lengths
@@ -176,6 +179,10 @@ func blocksOverride(n *kvNeed) remedy {
 		to = int(math.Ceil(float64(over.Value) * n.factor.V))
 	}
 	to = max(to, int(math.Ceil(float64(over.Value)*minGrowth)))
+	divided := n.run.Facts.Dialect().Divided != ""
+	if divided {
+		to = max(to, dividedGrowth*over.Value)
+	}
 	to = (to + poolStep - 1) / poolStep * poolStep
 	from := strconv.Itoa(over.Value)
 	if most := memoryBlocks(n.run.Facts); most.OK && float64(to) > most.V {
@@ -184,6 +191,11 @@ func blocksOverride(n *kvNeed) remedy {
 	fix := flagFix(n.run.Facts, "--num-gpu-blocks-override", from, strconv.Itoa(to), over.Source,
 		n.why+" --num-gpu-blocks-override makes the pool small; "+strconv.Itoa(to)+" blocks fit them all.", costPoolMemory)
 	fix.Risk = 2
+	if divided { // what is gained are whole answers, which no rate shows
+		fix.Why = fmt.Sprintf("A request that fills its part of the context (%s for %s) is cut off or refused there: neither preempted nor queued. How much it needed is not known; twice the context is the next step.",
+			figure.Counted(float64(over.Value), "token"), figure.Counted(runSlots(n.run).V, "slot"))
+		return remedy{fix: fix, growth: stat.Some(float64(to) / float64(over.Value))}
+	}
 	if !n.run.Facts.OnCPU() {
 		fix.Rejected = []engine.Rejected{removeOverride}
 	}

@@ -132,11 +132,16 @@ type illness struct {
 }
 
 type recommendation struct {
-	Finding   string `json:"finding"`
-	Kind      string `json:"kind"`
-	Flag      string `json:"flag"`
-	From      string `json:"from"`
-	To        string `json:"to"`
+	Finding string `json:"finding"`
+	Kind    string `json:"kind"`
+	Flag    string `json:"flag"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Also    []struct {
+		Flag string `json:"flag"`
+		From string `json:"from"`
+		To   string `json:"to"`
+	} `json:"also"`
 	Why       string `json:"why"`
 	Predicted []struct {
 		Metric string   `json:"metric"`

@@ -18,7 +18,6 @@ var others = []struct{ prefix, name, next string }{
 	{"aphrodite:", "an Aphrodite server", ""},
 	{"tgi_", "a Text Generation Inference server", ""},
 	{"trtllm_", "a TensorRT-LLM server", ""},
-	{"llamacpp:", "a llama.cpp server", ""},
 	{"lmdeploy:", "an LMDeploy server", ""},
 	{"nv_inference_", "a Triton server", ""},
 	{"DCGM_", "a DCGM exporter", "give it as --dcgm-url, and a vLLM server as --url"},

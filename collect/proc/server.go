@@ -188,7 +188,7 @@ func (f processes) launchOf(pid int) (argv []string, launchPID int) {
 // relevantVariables are environment variables that affect the launch. An entry that ends
 // with an underscore is a prefix.
 var relevantVariables = []string{
-	"VLLM_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ASCEND_", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL", "NCCL_", "OMP_NUM_THREADS",
+	"VLLM_", "LLAMA_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ASCEND_", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL", "NCCL_", "OMP_NUM_THREADS",
 	"HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_TOKEN", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "XDG_CACHE_HOME", "HOME",
 	"PROMETHEUS_MULTIPROC_DIR", "TENSOR_PARALLEL_SIZE", "DTYPE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
 }

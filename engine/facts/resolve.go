@@ -41,7 +41,7 @@ type Setting struct {
 var LaunchNames = [...]string{
 	"api_server_count", "async_scheduling", "block_size", "data_parallel_size", "device", "dtype",
 	"enable_chunked_prefill", "enable_expert_parallel", "enable_lora", "enable_prefix_caching", "enforce_eager",
-	"gpu_memory_utilization", "kv_cache_dtype", "max_lora_rank", "max_loras", "max_model_len", "max_num_batched_tokens",
+	"gpu_memory_utilization", "kv_cache_dtype", "kv_unified", "max_lora_rank", "max_loras", "max_model_len", "max_num_batched_tokens",
 	"max_num_seqs", "num_gpu_blocks_override", "performance_mode", "pipeline_parallel_size", "quantization",
 	"speculative_config", "tensor_parallel_size",
 }

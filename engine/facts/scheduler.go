@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -14,10 +15,13 @@ func (r *resolver) scheduler() {
 	fact := r.doubled(lookup(r, "max_num_seqs", "", asInt))
 	if p := r.in.Page; p != nil && len(p.Ranks) > 0 {
 		if g := p.Ranks[0].Gauges[engine.GaugeMaxNumSeqs]; g.OK && g.V >= 1 {
-			if fact.Known && fact.Source != engine.FromDefault && fact.Value != int(g.V) {
+			told := fact.Known && fact.Source != engine.FromDefault && fact.Value > 0 // llama.cpp's -1 is automatic
+			if told && fact.Value != int(g.V) {
 				r.conflict("max_num_seqs: the page's gauge says %d, the %s %d; the gauge is used", int(g.V), fact.Source, fact.Value)
 			}
-			fact = engine.Know(int(g.V), engine.FromMetrics, r.eng.Families[0]+"max_num_seqs gauge")
+			if !told || fact.Value != int(g.V) || r.eng.ID == catalog.VLLM {
+				fact = engine.Know(int(g.V), engine.FromMetrics, r.eng.Families[0]+"max_num_seqs gauge")
+			}
 		}
 	}
 	f.MaxNumSeqs = override(r, "max_num_seqs", fact, r.in.Flags.MaxNumSeqs, r.in.Env.MaxNumSeqs)

@@ -34,13 +34,14 @@ type grammar struct {
 	fromEnvironment map[string]string
 	port            int    // at which it listens by default
 	mark            string // part of every command line of the engine, in lower case
+	exact           bool   // flags are spelled in full, and no value is attached to one
 }
 
 // grammars are those of every engine, in the order in which a command line is tried. They are set when
 // the package starts: a call looks for others inside itself.
 var grammars []*grammar
 
-func init() { grammars = []*grammar{&vllm} }
+func init() { grammars = []*grammar{&vllm, &llamaCPP} }
 
 // vllm is the grammar of `vllm serve`.
 var vllm = grammar{

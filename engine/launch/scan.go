@@ -162,7 +162,14 @@ func (it *item) resolve() (name string, keys []string, plus bool, rest string) {
 // resolveShort resolves a flag with one dash.
 func (it *item) resolveShort(head string, dotted bool) (name, rest string) {
 	if name, ok := it.g.short[head]; ok {
+		if positive, off := strings.CutPrefix(name, "no_"); off && it.g.kindOf(positive) == kindBool { // -nocb
+			it.negated = true
+			return positive, ""
+		}
 		return name, ""
+	}
+	if it.g.exact {
+		return "", ""
 	}
 	if strings.HasPrefix(head, "-O") && it.g == &vllm {
 		return it.optimization(head, dotted)
@@ -207,7 +214,7 @@ func (it *item) optimization(head string, dotted bool) (name, rest string) {
 // complete returns the only flag with the given prefix, as argparse does, and adds a note to
 // the item. With several candidates it returns the name unchanged.
 func (it *item) complete(name string, negated bool) string {
-	if len(name) < 3 {
+	if len(name) < 3 || it.g.exact {
 		return name
 	}
 	all := it.g.abbreviated(name)

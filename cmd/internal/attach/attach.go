@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -207,6 +208,9 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	if err := a.learnServer(ctx, in); err != nil {
 		return cli.Interrupted(ctx)
 	}
+	if fetched, ok := a.Pages.(*engines.Page); ok {
+		fetched.Launch = in.Launch
+	}
 	if a.Simulated() {
 		return a.learnSimulatedGPUs(ctx, o)
 	}
@@ -214,7 +218,14 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 		h.GPUWhy = "the server runs on a CPU"
 		return nil
 	}
-	return a.learnGPUs(ctx, o)
+	if err := a.learnGPUs(ctx, o); err != nil {
+		return err
+	}
+	if in.Engine == catalog.LlamaCPP && in.Launch != nil && a.GPUs == nil && runtime.GOOS == "linux" {
+		in.OnCPU = true // where it finds no GPU, it computes on the CPU
+		h.GPUWhy = "the server runs on a CPU"
+	}
+	return nil
 }
 
 // LearnGiven adds the user's input to the header: the catalog, flags and variables.

@@ -10,6 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
+	"github.com/rooftop-dev/rooftop/collect/llamacpp"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
@@ -21,8 +22,8 @@ type Engine struct {
 	// Page is how its metrics page is read.
 	Page *enginepage.Dialect
 	// Get, if set, fetches the page in place of GET /metrics: an engine that tells more elsewhere appends it
-	// in the same format.
-	Get func(ctx context.Context, client *collect.Client, buf []byte) ([]byte, error)
+	// in the same format. launch are the settings of the server's launch, nil if it is unknown.
+	Get func(ctx context.Context, client *collect.Client, launch map[string]facts.Setting, buf []byte) ([]byte, error)
 	// Discover asks its other endpoints what the server says about itself, settings by the names of the
 	// catalog. It lists what the server does not say, with the reason. An error means that ctx ended.
 	Discover func(ctx context.Context, client *collect.Client) (facts.ServerAnswers, []engine.Missing, error)
@@ -34,6 +35,7 @@ type Engine struct {
 func All() []Engine {
 	return []Engine{
 		{Page: vllm.Dialect(), Discover: vllm.Discover, Health: "/health"},
+		{Page: llamacpp.Dialect(), Get: new(llamacpp.Pages).Get, Discover: llamacpp.Discover, Health: "/health"},
 	}
 }
 
@@ -60,7 +62,8 @@ func NewReader(model string) *enginepage.Reader {
 // used concurrently.
 type Page struct {
 	Client *collect.Client
-	get    func(ctx context.Context, client *collect.Client, buf []byte) ([]byte, error)
+	Launch map[string]facts.Setting // settings of the server's launch, nil while it is unknown
+	get    func(ctx context.Context, client *collect.Client, launch map[string]facts.Setting, buf []byte) ([]byte, error)
 }
 
 // Use makes the page that of an engine.
@@ -69,9 +72,10 @@ func (p *Page) Use(e Engine) { p.get = e.Get }
 // Page returns the page, appended to buf.
 func (p *Page) Page(ctx context.Context, buf []byte) ([]byte, error) {
 	if p.get != nil {
-		return p.get(ctx, p.Client, buf)
+		return p.get(ctx, p.Client, p.Launch, buf)
 	}
-	return p.Client.Get(ctx, "/metrics", collect.MetricsAccept, buf)
+	body, err := p.Client.Get(ctx, "/metrics", collect.MetricsAccept, buf)
+	return body, llamacpp.Explain(err)
 }
 
 // Health reads the health of one server of an engine, as [enginepage.Health] does; the state of an engine

@@ -105,6 +105,7 @@ func (s *Search) propose(a *anchor, g roofline.Gain, why string, changes ...engi
 		return candidate{}
 	}
 	c := candidate{Recommendation: engine.Recommendation{Finding: engine.SearchStep}}
+	all, _ = a.d.Facts.WithPool(all)
 	c.setChanges(all)
 	c.Why = why
 	c.Risk = 1

@@ -196,7 +196,8 @@ func (s *Search) bracketSlots(anchors []anchor, now float64) []candidate {
 			return
 		}
 		c := candidate{Recommendation: engine.Recommendation{Finding: engine.SearchStep}}
-		c.setChanges([]engine.Change{s.Baseline.Facts.Change("--max-num-seqs", strconv.Itoa(int(now)), strconv.Itoa(to))})
+		changes, _ := s.Baseline.Facts.WithPool([]engine.Change{s.Baseline.Facts.Change("--max-num-seqs", strconv.Itoa(int(now)), strconv.Itoa(to))})
+		c.setChanges(changes)
 		c.Why, c.Risk, c.Costs = why, 1, []string{oneRestart}
 		p := engine.Prediction{Metric: MetricTokens, Unit: "ratio", Mid: Ratio(gain), High: Ratio(most)}
 		if gain.OK {

@@ -1,0 +1,170 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// llamaServer starts Debian's llama-server on a small model with one thread, and stops it at the end of the test.
+func llamaServer(t *testing.T, args ...string) *vllm {
+	t.Helper()
+	program, ggml := os.Getenv("ROOFTOP_E2E_LLAMA_SERVER"), os.Getenv("ROOFTOP_E2E_GGML")
+	if program == "" || ggml == "" {
+		t.Fatal("ROOFTOP_E2E_LLAMA_SERVER and ROOFTOP_E2E_GGML are not set: run .ci/install-ggml and .ci/install-llama-server and give their last lines")
+	}
+	if _, err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	s := &vllm{port: freePort(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
+	cmd := exec.Command(program, append([]string{
+		"-m", filepath.Join(ggml, "models", "tiny.gguf"), "--host", "127.0.0.1", "--port", strconv.Itoa(s.port), "--metrics", "--threads", "1",
+	}, args...)...)
+	cmd.Env = serverEnvironment()
+	s.start(t, cmd)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// loadLlama offers load until the test ends.
+func loadLlama(t *testing.T, s *vllm, args ...string) {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, append([]string{"load", "--url", s.url(), "--prompt-style", "characters", "--duration", "10m"}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	time.Sleep(3 * time.Second) // every slot has a request
+}
+
+// diagnoseLlama measures for 10 s. Nothing that it says is about vLLM.
+func diagnoseLlama(t *testing.T, s *vllm, want int) diagnosis {
+	t.Helper()
+	a := rooftop(t, "diagnose", "--url", s.url(), "--duration", "10s", "--json")
+	if a.code != want {
+		t.Errorf("exit code %d, want %d: %s", a.code, want, a.stderr)
+	}
+	if strings.Contains(string(a.stdout), "vLLM") {
+		t.Errorf("a sentence about vLLM in the diagnosis of llama.cpp: %s", around(string(a.stdout), "vLLM"))
+	}
+	d := parse(t, a)
+	if d.Target.Engine != "llamacpp" || !strings.HasPrefix(d.Target.Version, "b") {
+		t.Errorf("target %+v, want a build of llamacpp", d.Target)
+	}
+	return d
+}
+
+// around returns the text around the first occurrence of a word.
+func around(text, word string) string {
+	i := strings.Index(text, word)
+	return text[max(0, i-200):min(len(text), i+200)]
+}
+
+// TestE2ELlamaServer diagnoses a real llama-server in situations of which the right answer is known.
+func TestE2ELlamaServer(t *testing.T) {
+	t.Run("slots too few", func(t *testing.T) {
+		s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
+		loadLlama(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
+		d := diagnoseLlama(t, s, 3)
+		r := d.recommends(t, "concurrency-saturation", "flag", "--parallel")
+		if len(r.Also) != 1 || r.Also[0].Flag != "--ctx-size" || r.Also[0].From != "8192" {
+			t.Errorf("also %+v, want --ctx-size raised with the slots that it is divided among", r.Also)
+		}
+		d.fact(t, "max_num_seqs", 2.0, "cmdline")
+		d.between(t, "running_mean", 1.8, 2)
+		d.between(t, "waiting_mean", 4, 6.5)
+	})
+	t.Run("caching off", func(t *testing.T) {
+		s := llamaServer(t, "--parallel", "4", "--ctx-size", "16384", "--no-cache-prompt")
+		loadLlama(t, s, "--clients", "4", "--prompt-tokens", "1500", "--prefix-tokens", "1400", "--output-tokens", "300")
+		d := diagnoseLlama(t, s, 3)
+		d.recommends(t, "low-prefix-reuse", "flag", "--cache-prompt")
+	})
+	t.Run("context too small", func(t *testing.T) {
+		s := llamaServer(t, "--parallel", "4", "--ctx-size", "2048")
+		loadLlama(t, s, "--clients", "4", "--prompt-tokens", "60", "--output-tokens", "1000") // 512 tokens a slot: each answer is cut off
+		d := diagnoseLlama(t, s, 3)
+		d.recommends(t, "kv-pressure", "flag", "--ctx-size")
+		d.between(t, "kv_usage_peak", 0.88, 1)
+	})
+	t.Run("idle, healthy, and stopped", func(t *testing.T) {
+		s := llamaServer(t, "--parallel", "8", "--ctx-size", "16384")
+		if d := diagnoseLlama(t, s, 4); d.Outcome != "no-load" {
+			t.Errorf("idle: outcome %s", d.Outcome)
+		}
+		loadLlama(t, s, "--clients", "6", "--prompt-tokens", "60", "--output-tokens", "800")
+		if d := diagnoseLlama(t, s, 0); d.Recommendation != nil && d.Recommendation.Kind == "flag" {
+			t.Errorf("healthy: recommends %+v", d.Recommendation)
+		}
+		wait := begin(t, "diagnose", "--url", s.url(), "--duration", "25s", "--json")
+		time.Sleep(6 * time.Second)
+		if err := syscall.Kill(s.pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		a := wait()
+		_ = syscall.Kill(s.pid, syscall.SIGCONT)
+		if a.code != 5 && a.code != 6 {
+			t.Errorf("stopped in the middle: exit code %d, want 5 or 6: %s", a.code, a.stderr)
+		}
+	})
+}
+
+// TestE2ELlamaLoop has rooftop change a real llama-server in place: what it keeps is what runs at the end.
+func TestE2ELlamaLoop(t *testing.T) {
+	s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
+	loadLlama(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
+	a := beginWith(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "tune", "--auto", "--restart-in-place", "--json", "--url", s.url(),
+		"--duration", "10s", "--max-restarts", "2")()
+	events := eventsOf(t, a.stdout)
+	defer func() {
+		if t.Failed() {
+			t.Logf("exit code %d\n%s%s", a.code, told(events), a.stderr)
+		}
+	}()
+	applied := ofType(events, "applying")
+	verdicts := ofType(events, "verdict")
+	if len(applied) == 0 || len(verdicts) == 0 {
+		t.Fatalf("%d changes applied, %d verdicts: want one of each at least", len(applied), len(verdicts))
+	}
+	tree := exec.Command("pgrep", "-f", "--", "--port "+strconv.Itoa(s.port)+" --metrics")
+	pid, err := tree.Output()
+	if err != nil {
+		t.Fatalf("no server runs at the end: %v", err)
+	}
+	t.Cleanup(func() {
+		for line := range strings.FieldsSeq(string(pid)) {
+			if n, err := strconv.Atoi(line); err == nil {
+				_ = syscall.Kill(n, syscall.SIGTERM)
+			}
+		}
+	})
+	line, err := os.ReadFile("/proc/" + strings.Fields(string(pid))[0] + "/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := strings.ReplaceAll(string(line), "\x00", " ")
+	kept := verdicts[0].Direction == "better"
+	want := "--parallel 2 --ctx-size 8192"
+	if kept {
+		want = "--parallel 8 --ctx-size 32768"
+	}
+	if !strings.Contains(runs, want) {
+		t.Errorf("verdict %s, and the server runs with %s, want %s", verdicts[0].Direction, runs, want)
+	}
+	t.Logf("--parallel 2 → 8: %s, gain %v; the server runs with %s", verdicts[0].Direction, verdicts[0].Gain, want)
+}
