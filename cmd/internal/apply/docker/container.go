@@ -225,6 +225,9 @@ func (c *Container) revert(ctx context.Context) error {
 	if missing(err) {
 		kept, err = c.inspect(ctx, c.Name(), false)
 		trials = trials[:1]
+		if err == nil && c.kept == nil {
+			c.awaitTrial(ctx)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the container to go back to: %w", err)
@@ -258,6 +261,18 @@ func (c *Container) revert(ctx context.Context) error {
 		}
 	}
 	return c.start(ctx, kept.ID)
+}
+
+// lateWithin is how long Docker may still be creating a container for a rooftop that was killed. Tests change it.
+var lateWithin = 5 * time.Second
+
+// awaitTrial waits for the container of a change that may be created yet: until then it has no name to be found by.
+func (c *Container) awaitTrial(ctx context.Context) {
+	for deadline := time.Now().Add(lateWithin); time.Now().Before(deadline); time.Sleep(removePoll) {
+		if _, err := c.inspect(ctx, c.trialName(), false); !missing(err) {
+			return
+		}
+	}
 }
 
 // Keep removes the container before the latest change. Without one it does nothing.

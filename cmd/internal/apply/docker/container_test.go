@@ -53,6 +53,7 @@ type fake struct {
 	left  int
 	made  int
 	fails string // action that fails
+	late  int    // requests that do not find a container that is being created yet
 
 	shares string // ID of the container whose network another one uses
 }
@@ -118,6 +119,9 @@ func (f *fake) answer(r *http.Request) (code int, text string) {
 		made.ID = fmt.Sprintf("trial%d", f.made)
 		f.all[to] = &fakeContainer{made, made.HostConfig.RestartPolicy.Name}
 		return 201, `{"Id":"` + made.ID + `"}`
+	case c != nil && strings.HasSuffix(name, trialSuffix) && f.late > 0:
+		f.late--
+		return 404, `{"message":"no such container"}`
 	case c == nil:
 		return 404, `{"message":"no such container"}`
 	case r.Method == http.MethodDelete && c.State.Running:
@@ -178,6 +182,9 @@ const before = "vllm-0=aaaaaaaaaaaaaaaa,true,always"
 // TestKilled kills rooftop after each request of a change, and after each of a revert, and has another one
 // recover.
 func TestKilled(t *testing.T) {
+	usual := lateWithin
+	lateWithin = 0
+	t.Cleanup(func() { lateWithin = usual })
 	recovered := func(f *fake) string {
 		f.left = 1000
 		c := f.by(t)
@@ -223,6 +230,21 @@ func TestKilled(t *testing.T) {
 		if err == nil {
 			break
 		}
+	}
+}
+
+// TestAContainerThatComesLateIsRemoved has Docker still create the container of a change when another rooftop recovers.
+func TestAContainerThatComesLateIsRemoved(t *testing.T) {
+	f := newFake()
+	f.left = 1
+	if err := f.by(t).Make(t.Context(), change); err == nil {
+		t.Fatal("it was not killed")
+	}
+	f.left, f.late = 1000, 3
+	c := f.by(t)
+	c.was, c.kept = nil, nil
+	if err := c.Make(t.Context(), &manager.Change{Revert: true}); err != nil || f.String() != before {
+		t.Errorf("%v: there is %s", err, f)
 	}
 }
 
