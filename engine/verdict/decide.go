@@ -159,6 +159,9 @@ func (c *decision) transient(v conclusion, e *effect) conclusion {
 	return v
 }
 
+// standardError is one standard error as a share of half an interval, about.
+const standardError = 0.5
+
 // undecided returns the call if the interval allows no decision.
 func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	v.direction, v.cause = Inconclusive, ByNoise
@@ -170,9 +173,13 @@ func (c *decision) undecided(v conclusion, e *effect) conclusion {
 		v.reason += ", less than the " + figure.PercentSign(c.p.Precision) + " that matters"
 		return v
 	}
-	// However long the measurement, the effect stays within the interval so far, and
-	// restarts differ by more.
-	if e.restart > c.precision && math.Abs(e.mid)+e.measured < e.restart {
+	// Measuring this start for longer hardly helps, and another start does: the effect would have to move by more
+	// than its own error to lie beyond what restarts differ by. A server beside siblings is started only once.
+	within := e.measured
+	if !c.p.Paired {
+		within *= standardError
+	}
+	if e.restart > c.precision && math.Abs(e.mid)+within < e.restart {
 		v.settled = true
 		v.need = "more starts of both configurations"
 		v.reason += "; restarts of one configuration differ by as much"
