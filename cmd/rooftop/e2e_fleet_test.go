@@ -133,6 +133,21 @@ func TestE2EFleet(t *testing.T) {
 			if one.code != 3 || !bytes.Contains(one.stdout, []byte("--max-num-seqs 8 → ")) {
 				t.Errorf("exit code %d:\n%s%s", one.code, one.stdout, one.stderr)
 			}
+			now := time.Now().UTC()
+			ago := func(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
+			past := rooftop(t, "compare", "--prometheus", url, "--match", fmt.Sprintf("instance=%q", instance), ago(85*time.Second)+"/"+ago(20*time.Second), ago(65*time.Second)+"/"+ago(0))
+			t.Logf("\n%s", past.stdout)
+			if bytes.Contains(past.stdout, []byte("WORSE")) || bytes.Contains(past.stdout, []byte("BETTER")) || !bytes.Contains(past.stdout, []byte("nothing that the server reports")) {
+				t.Errorf("exit code %d of two ranges of one steady server:\n%s%s", past.code, past.stdout, past.stderr)
+			}
+			for address, s := range byName {
+				if s.name == "hung" {
+					past = rooftop(t, "timeline", "--prometheus", url, "--match", fmt.Sprintf("instance=%q", address), "--since", "85s")
+				}
+			}
+			if past.code != 0 || !bytes.Contains(past.stdout, []byte("the engine is hung")) {
+				t.Errorf("exit code %d, and no hung engine:\n%s%s", past.code, past.stdout, past.stderr)
+			}
 		})
 	}
 	tool := filepath.Join(programs, "root", "usr", "bin", "promtool")

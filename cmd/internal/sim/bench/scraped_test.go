@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,22 +14,36 @@ import (
 
 // TestScrapeIntervals diagnoses scenarios by pages as a Prometheus server scrapes them, without GPU and
 // health. What a coarse interval cannot show may be left open, but no other wrong flag is recommended
-// than by the same pages every 250 ms. A few scenarios at one interval unless SIMBENCH_SCRAPED is set:
+// than by the same pages every 250 ms. What is told is counted against the direct diagnosis, which has GPU and
+// health. A few scenarios at one interval unless SIMBENCH_SCRAPED has some:
 //
-//	SIMBENCH_SCRAPED=1 go test -timeout 1h -run ScrapeIntervals -v ./cmd/internal/sim/bench
+//	SIMBENCH_SCRAPED=5s,15s,30s,60s go test -timeout 1h -run ScrapeIntervals -v ./cmd/internal/sim/bench
 func TestScrapeIntervals(t *testing.T) {
 	list, err := scenarios.Select(fast[:4]...)
 	intervals := []time.Duration{15 * time.Second}
-	if os.Getenv("SIMBENCH_SCRAPED") != "" {
+	if given := os.Getenv("SIMBENCH_SCRAPED"); given != "" {
 		list, err = scenarios.All()
-		intervals = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, 60 * time.Second}
+		intervals = nil
+		for text := range strings.SplitSeq(given, ",") {
+			every, err := time.ParseDuration(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			intervals = append(intervals, every)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A fault that begins and ends in the middle of a short measurement has no place in a long one.
 	list = slices.DeleteFunc(list, func(sc scenarios.Scenario) bool { return sc.Measure.For == 0 || len(sc.Faults)+len(sc.Restarts) > 0 })
-	diagnosed := func(t *testing.T, sc *scenarios.Scenario, every, length time.Duration) (Answer, string) {
+	told := func(d *engine.Diagnosis) string {
+		if r := d.Recommendation; r != nil {
+			return string(r.Finding)
+		}
+		return string(d.Outcome)
+	}
+	diagnosed := func(t *testing.T, sc *scenarios.Scenario, every, length time.Duration) (Answer, string, string) {
 		t.Helper()
 		out, err := Run(sc, nil, Options{Seed: 1, Hours: length.Hours(), Every: every})
 		if err != nil || out.refused() {
@@ -38,14 +53,19 @@ func TestScrapeIntervals(t *testing.T) {
 		if r := out.Diagnosis.Recommendation; r != nil {
 			flag = r.Flag
 		}
-		return answer(&sc.Truth, &out.Diagnosis), flag
+		return answer(&sc.Truth, &out.Diagnosis), flag, told(&out.Diagnosis)
 	}
-	reference := make([]string, len(list))
+	reference, direct := make([]string, len(list)), make([]string, len(list))
+	for i := range list {
+		_, _, direct[i] = diagnosed(t, &list[i], 0, 5*time.Minute)
+	}
 	count := func(t *testing.T, every time.Duration, judge func(i int, flag string, right bool)) {
 		right, open := 0, 0
+		confusion := map[string]int{}
 		for i := range list {
-			a, flag := diagnosed(t, &list[i], every, max(5*time.Minute, 20*every))
+			a, flag, is := diagnosed(t, &list[i], every, max(5*time.Minute, 20*every))
 			judge(i, flag, len(a.Faults) == 0)
+			confusion[direct[i]+" → "+is]++
 			switch {
 			case len(a.Faults) == 0:
 				right++
@@ -55,6 +75,9 @@ func TestScrapeIntervals(t *testing.T) {
 			default:
 				t.Logf("another flag than the truth: %s: %s", list[i].Name, strings.Join(a.Faults, "; "))
 			}
+		}
+		for _, row := range slices.Sorted(maps.Keys(confusion)) {
+			t.Logf("every %v: %s × %d", every, row, confusion[row])
 		}
 		t.Logf("every %v: %d right, %d open, %d with another flag", every, right, open, len(list)-right-open)
 	}
