@@ -52,6 +52,7 @@ func Diagnose(q Request) Diagnosis {
 	suppress(d.Findings, q.Rules)
 	rank(d.Findings)
 	load := Loaded(q.Windows)
+	d.Headroom = headroom(&r, load)
 	if load && !d.Condition.Ill() {
 		d.recommend()
 	}

@@ -124,6 +124,7 @@ type Diagnosis struct {
 	Ceiling  Ceiling
 	// Curve is nil if the physical model has no basis; Ceiling has the reason.
 	Curve          *Curve
+	Headroom       Headroom
 	Findings       []Finding // ranked: fired and significant first, by score
 	Recommendation *Recommendation
 	// Runners are the best findings of the other groups, in rank order.

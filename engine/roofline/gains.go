@@ -269,3 +269,32 @@ func join(a, b string) string {
 	}
 	return a + "; " + b
 }
+
+// Headroom returns how much more requests of the measured kind a replica serves before they wait, as a ratio of
+// what it serves, and the running requests then. The high end fills slots and pool, or the batch beyond which the
+// output falls; the middle and the low end leave room for one and two standard deviations of arrivals that come by
+// chance. The range is an 80 % interval. why is set if it is unknown, or none.
+func (p *Performance) Headroom() (r Range, batch float64, why string) {
+	m := &p.Measured
+	batch, _ = p.best()
+	switch {
+	case p.beyond():
+		return Range{}, 0, fmt.Sprintf("steps are %s times slower than modelled: find the cause of that first", figure.Significant(p.Raw))
+	case batch == 0:
+		return Range{}, 0, "neither slots nor KV pool are known"
+	case m.Waiting.Or(0) >= 1:
+		zero := stat.Some(0)
+		return Range{zero, zero, zero}, batch, "requests wait already"
+	}
+	at := func(deviations float64) Range {
+		root := (math.Sqrt(deviations*deviations+4*batch) - deviations) / 2 // n + deviations·√n fill the batch
+		ch := p.fuller(root * root)
+		ch.clients = true
+		return p.predict(ch).Throughput
+	}
+	r = Range{at(2).Low, at(1).Mid, at(0).High}
+	for _, end := range []*stat.Opt{&r.Low, &r.Mid, &r.High} {
+		end.V = max(0, end.V)
+	}
+	return r, batch, ""
+}

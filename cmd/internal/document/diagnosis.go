@@ -33,6 +33,7 @@ type diagnosis struct {
 	Windows        engine.WindowCounts    `json:"windows"`
 	Measured       Object                 `json:"measured"`
 	Ceiling        ceiling                `json:"ceiling"`
+	Headroom       engine.Headroom        `json:"headroom"`
 	Findings       []engine.Finding       `json:"findings"`
 	Recommendation *engine.Recommendation `json:"recommendation"`
 	Runners        []engine.FindingID     `json:"runners"`
@@ -55,7 +56,7 @@ func Diagnosis(d *engine.Diagnosis) any {
 	}
 	return &diagnosis{
 		Schema: DiagnosisSchema, Rooftop: program{d.Version}, Started: d.Started, Ended: d.Started.Add(d.Duration), Duration: d.Duration,
-		Target: d.Target, Facts: facts(&d.Facts), Conflicts: d.Facts.Conflicts, Windows: d.Windows, Measured: measured(d), Ceiling: newCeiling(&d.Ceiling),
+		Target: d.Target, Facts: facts(&d.Facts), Conflicts: d.Facts.Conflicts, Windows: d.Windows, Measured: measured(d), Ceiling: newCeiling(&d.Ceiling), Headroom: d.Headroom,
 		Findings: d.Findings, Recommendation: d.Recommendation, Runners: d.Runners, Outcome: d.Outcome, Doubt: d.Doubt, Condition: conditionOf(d), GPUs: gpus(d.GPUs),
 		Missing: d.Missing, Notes: d.Notes, LastRaw: newRawWindow(tuning.LastRaw(d)),
 	}

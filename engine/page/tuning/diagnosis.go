@@ -318,7 +318,26 @@ func distance(d *engine.Diagnosis) page.Section {
 	if rate, words := BestAllowed(out, p); rate != "" {
 		sec.Add(page.Paragraph(page.Toned(page.Body, "server's best "), page.Toned(page.Strong, rate), page.Toned(page.Body, words)))
 	}
+	if h := &d.Headroom; h.Mid.OK || h.Reason != "" {
+		sec.Add(page.Paragraph(headroom(h)))
+	}
 	return sec
+}
+
+// headroom returns how many more requests a server takes, in one line.
+func headroom(h *engine.Headroom) page.Text {
+	const label = "headroom "
+	switch {
+	case !h.Mid.OK:
+		return page.Toned(page.Muted, label, "unknown: ", h.Reason)
+	case h.Reason != "":
+		return page.Join(page.Toned(page.Body, label), page.Toned(page.Strong, "none"), page.Toned(page.Body, ": "+h.Reason))
+	}
+	low, high := figure.Compared(h.Low.V, h.High.V, "req/s")
+	full := map[engine.HeadroomLimit]string{
+		engine.LimitSlots: "the slots are full with %s running", engine.LimitPool: "the KV pool is full with %s running", engine.LimitOutput: "output does not grow beyond %s running",
+	}[h.Limit]
+	return page.Join(page.Toned(page.Body, label), page.Toned(page.Strong, strings.TrimSuffix(low, nbsp+"req/s"), " to ", high), page.Toned(page.Body, " more of this kind before some wait (est): "+fmt.Sprintf(full, figure.Count(h.Running.V))))
 }
 
 // aboveRange notes an output above the achievable range, or "".
