@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -191,7 +192,12 @@ func (m *model) copyCommand() tea.Cmd {
 	}
 	m.Settings.Ask = frame.Dialog{Title: "Copied, where the terminal allows it", Lines: commandLines(s)}
 	m.Open(frame.OverlayText)
-	return tea.SetClipboard(command)
+	return tea.SetClipboard(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) { // what a server is called could end a paste and begin a command
+			return unicode.ReplacementChar
+		}
+		return r
+	}, command))
 }
 
 // export requests a report. The journal reports whether it was written.

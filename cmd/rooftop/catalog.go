@@ -104,7 +104,7 @@ func checkCatalog(w *cli.World, path string) error {
 	}
 	problems := catalog.Default().Check(bytes.NewReader(text), path)
 	for _, p := range problems {
-		fmt.Fprintln(w.Stderr, p)
+		fmt.Fprintln(w.Stderr, cli.Printable(p.Error()))
 	}
 	if len(problems) > 0 {
 		return cli.Exit(cli.ExitError)

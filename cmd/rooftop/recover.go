@@ -103,7 +103,7 @@ func recoverAll(ctx context.Context, w *cli.World, o *recoverOptions) error {
 	}
 	r := &recovery{w: w, o: o, repair: apply.Repair{Version: cli.Version(), Ready: apply.Readiness{Within: o.start, APIKey: key, CAFile: o.server.CAFile}}}
 	if !o.JSON {
-		r.repair.Progress = func(text string) { fmt.Fprintf(w.Stderr, "  … %s\n", text) }
+		r.repair.Progress = func(text string) { fmt.Fprintf(w.Stderr, "  … %s\n", cli.Printable(text)) }
 	}
 	for i := range found {
 		if err := r.recoverServer(ctx, &found[i]); err != nil {

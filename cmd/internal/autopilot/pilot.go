@@ -241,7 +241,7 @@ func (p *Pilot) printSteps(w *cli.World, s *loop.Snapshot) error {
 	list := func(title string, steps []string) {
 		fmt.Fprintf(&b, "\n%s\n", title)
 		for i, step := range steps {
-			fmt.Fprintf(&b, "  %d. %s\n", i+1, step)
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, cli.Printable(step))
 		}
 	}
 	list("DRY RUN: nothing was touched. To make the change:", p.steps(change))

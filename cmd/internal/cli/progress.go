@@ -26,7 +26,7 @@ func (p *Progress) Shown() bool { return p.on }
 // Show replaces the text of the line; "" clears it.
 func (p *Progress) Show(text string) {
 	if p.on {
-		text = strings.ReplaceAll(text, "\n", " ")
+		text = Printable(strings.ReplaceAll(text, "\n", " "))
 		fmt.Fprint(p.w.Stderr, "\r\x1b[K"+ansi.Truncate(text, max(0, p.width-1), ""))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // World is everything outside the process that a command uses, so that tests can replace it.
@@ -26,8 +27,21 @@ type World struct {
 
 // Notef prints a remark on stderr, on its own line.
 func (w *World) Notef(format string, args ...any) {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), figure.NBSP, " ")
-	fmt.Fprintln(w.Stderr, "rooftop: "+text)
+	fmt.Fprintln(w.Stderr, "rooftop: "+Printable(fmt.Sprintf(format, args...)))
+}
+
+// Printable returns text in which nothing moves a terminal's cursor or changes its state: an error may repeat
+// what a server, a file or a log said. Lines and tabs stay.
+func Printable(text string) string {
+	list := strings.SplitAfter(text, "\n")
+	for i, line := range list {
+		parts := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		for j, part := range parts {
+			parts[j] = strings.ReplaceAll(lines.Safe(part, false), figure.NBSP, " ")
+		}
+		list[i] = strings.Join(parts, "\t") + line[len(strings.TrimSuffix(line, "\n")):]
+	}
+	return strings.Join(list, "")
 }
 
 // ReportSaved lists the written files, for a user at a terminal.

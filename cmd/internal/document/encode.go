@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -101,9 +102,26 @@ func WriteLine(w io.Writer, v any) error {
 }
 
 // plainSpaces replaces the no-break spaces between figures and units by spaces, because scripts search for
-// "12 ms".
+// "12 ms", and escapes characters that would do something to a terminal.
 func plainSpaces(document []byte) []byte {
-	return bytes.ReplaceAll(document, []byte(figure.NBSP), []byte(" "))
+	document = bytes.ReplaceAll(document, []byte(figure.NBSP), []byte(" "))
+	if bytes.IndexFunc(document, controls) < 0 {
+		return document
+	}
+	var b bytes.Buffer
+	for _, r := range string(document) {
+		if controls(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// controls reports whether a terminal reacts to a character that encoding/json leaves as it is.
+func controls(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || unicode.In(r, unicode.Bidi_Control)
 }
 
 // rawMember is a member of the outermost object.

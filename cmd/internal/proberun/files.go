@@ -122,7 +122,7 @@ func (o *Options) export(ctx context.Context, w *cli.World, s *subject, p *captu
 	}
 	result, err := otlp.Export(ctx, *to, p.Capture, p.Summary)
 	for _, note := range result.Notes {
-		fmt.Fprintln(w.Stderr, "rooftop: the collector says:", note)
+		w.Notef("the collector says: %s", note)
 	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("otlp: the export was interrupted (%w); the collector may have a part of the run", context.Cause(ctx))
