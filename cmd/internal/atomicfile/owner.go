@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -92,4 +93,20 @@ func (o *Owner) mayWrite(dir fs.FileInfo) bool {
 func (o *Owner) has(file fs.FileInfo) bool {
 	stat, ok := file.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == o.UID
+}
+
+// OwnDir returns an error if a directory, or a link to it, belongs to another user than this process's and
+// root: they could lead what is written there to a file of their choice. Root with the HOME of a user is the
+// case that matters.
+func OwnDir(dir string) error {
+	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		info, err := stat(dir)
+		if err != nil {
+			return err
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s belongs to another user (uid %d): run rooftop as that user, or set XDG_STATE_HOME to a directory of your own", dir, s.Uid)
+		}
+	}
+	return nil
 }

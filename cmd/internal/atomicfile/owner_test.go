@@ -2,8 +2,10 @@ package atomicfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -118,5 +120,38 @@ func TestOwnerOfANameThatChanged(t *testing.T) {
 	}
 	if info, err := f.Stat(); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Errorf("the file is of %+v, %v", info, err)
+	}
+}
+
+func TestOwnDir(t *testing.T) {
+	dir := t.TempDir()
+	own, foreign, link := filepath.Join(dir, "own"), filepath.Join(dir, "foreign"), filepath.Join(dir, "link")
+	for _, d := range []string{own, foreign} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(own, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{own, link} {
+		if err := OwnDir(d); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := OwnDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	const nobody = 65534
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: directories of another user: that needs root")
+	}
+	for _, path := range []string{foreign, link} {
+		if err := os.Lchown(path, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+		if err := OwnDir(path); err == nil || !strings.Contains(err.Error(), "XDG_STATE_HOME") {
+			t.Errorf("%s of another user: %v", path, err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
@@ -76,6 +77,9 @@ func Keep(env func(string) (string, bool), s *loop.Snapshot, journalled string) 
 	}
 	runs := reportsDir(state)
 	if err := os.MkdirAll(runs, 0o700); err != nil {
+		return nil, err
+	}
+	if err := atomicfile.OwnDir(runs); err != nil {
 		return nil, err
 	}
 	name := s.Started.Local().Format(cli.StampLayout)

@@ -150,6 +150,11 @@ func OpenUnfinished(dir, version string) (*Store, error) {
 // open takes the lock and reads the journal. It repairs the end of a journal that is
 // otherwise readable.
 func (s *Store) open() error {
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} {
+		if err := atomicfile.OwnDir(dir); err != nil {
+			return &StateError{Dir: s.dir, Err: err}
+		}
+	}
 	l, err := takeLock(s.dir, s.id, s.now())
 	if err != nil {
 		return err
