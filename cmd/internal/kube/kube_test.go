@@ -2,6 +2,9 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -272,5 +275,29 @@ func TestRolledOut(t *testing.T) {
 		if got := o.Rolled(); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
+	}
+}
+
+// A kubeconfig may name a program for credentials, as for kubectl. It does not run before a request.
+func TestConnectRunsNothing(t *testing.T) {
+	dir := t.TempDir()
+	ran, file := filepath.Join(dir, "ran"), filepath.Join(dir, "config")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: hostile
+contexts: [{name: hostile, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [%q], interactiveMode: Never}}}]
+`, ran)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	c, err := Connect("")
+	if err != nil || c.Context != "hostile" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if _, err := os.Stat(ran); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the program for credentials ran: %v", err)
 	}
 }
