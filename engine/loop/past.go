@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -55,22 +56,53 @@ func (m *Measurement) OneStart(later *Measurement) bool {
 	return one && m.FirstStart.OK && m.FirstStart == m.LastStart && m.FirstStart == later.FirstStart && later.FirstStart == later.LastStart
 }
 
+// SameSettings reports whether two measurements are certainly of one configuration of one server.
+func (m *Measurement) SameSettings(later *Measurement) bool {
+	changes, known := m.Changes(later)
+	return known && len(changes) == 0
+}
+
 // ComparePast compares two measurements of the past, as the loop compares those of a change. The plan has the
 // goal and the objectives.
 func ComparePast(before, after *Measurement, plan verdict.Plan) *effect.Delta {
-	plan.Looks, plan.Last = 1, true
-	plan.Touch = touchedBy(before.Changes(after))
+	plan.Looks = 1
+	return CompareAll([]*Measurement{before}, []*Measurement{after}, plan)
+}
+
+// CompareAll compares all measurements of one configuration, oldest first, with all of another. The plan has the
+// goal, the objectives and the looks. Neither side may be empty.
+func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
+	was, is := before[len(before)-1], after[len(after)-1]
+	plan.Last = true
+	plan.Touch = touchedBy(was.Changes(is))
 	plan.Spread = verdict.Widen(nil)
-	if before.OneStart(after) {
+	if !slices.ContainsFunc(slices.Concat(before, after), func(m *Measurement) bool { return !before[0].OneStart(m) }) {
 		plan.Spread = verdict.Spread{From: "no restart lies between the two"}
 	}
-	side := func(m *Measurement) *verdict.Side {
-		return &verdict.Side{Incarnations: m.incarnations(), CostPerHour: engine.FactOpt(m.Facts.CostPerHour)}
-	}
-	r := verdict.Judge(side(before), side(after), plan)
-	d := effect.Compare(&before.Diagnosis, &after.Diagnosis)
+	r := verdict.Judge(sideOf(before), sideOf(after), plan)
+	d := effect.Compare(&was.Diagnosis, &is.Diagnosis)
 	d.Direction, d.Reason, d.Verdict = r.Direction, r.Reason, &r
 	return &d
+}
+
+// sideOf returns measurements of one configuration as a side of a comparison. What may be of one start is taken for
+// one: to take it for several would claim to know how starts differ.
+func sideOf(list []*Measurement) *verdict.Side {
+	side := &verdict.Side{CostPerHour: engine.FactOpt(list[len(list)-1].Facts.CostPerHour)}
+	for i, m := range list {
+		starts := m.incarnations()
+		for _, start := range starts {
+			for n := range start { // on one clock
+				start[n].Start += m.Started.Sub(list[0].Started)
+			}
+		}
+		if last := len(side.Incarnations) - 1; i > 0 && last >= 0 && len(starts) > 0 && (!m.FirstStart.OK || m.FirstStart == list[i-1].LastStart) {
+			side.Incarnations[last] = append(side.Incarnations[last], starts[0]...)
+			starts = starts[1:]
+		}
+		side.Incarnations = append(side.Incarnations, starts...)
+	}
+	return side
 }
 
 // Part is a part of a measurement. Its windows and times are of the whole.
