@@ -59,6 +59,7 @@ var only = map[string][]string{
 	"github.com/charmbracelet/x":            {"tui", "cmd/internal"}, // widths of text for terminals
 	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
 	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
+	"github.com/modelcontextprotocol":       {"cmd/internal/mcpserver"}, // on stdin and stdout alone: it can also listen
 	// Only these open connections: the client restricted to its given address, the load generator, the exporter to the
 	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. The exporter answers one. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/enginepage).
 	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus", "cmd/internal/exporter"},

@@ -104,6 +104,8 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 	a := rooftop(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "20s", "--json", "--record", record)
 	last := s.read(t)
 	d := parse(t, a)
+	r := d.recommends(t, "concurrency-saturation", "flag", "--max-num-seqs")
+	agentAgrees(t, s, r)
 	if g.end(t).Errors > 0 {
 		t.Error("requests failed while rooftop looked on")
 	}
@@ -115,7 +117,6 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 	d.between(t, "running_mean", 3.5, 4)
 	d.between(t, "waiting_mean", 26, 30)
 	d.fired(t, "concurrency-saturation")
-	r := d.recommends(t, "concurrency-saturation", "flag", "--max-num-seqs")
 	to := number(t, r.To)
 	if r.From != "4" || to < 32 || to > 64 {
 		t.Errorf("recommended slots %s -> %s, want 4 -> 32 to 64: those that run and those that wait", r.From, r.To)

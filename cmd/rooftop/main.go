@@ -100,7 +100,7 @@ func newRoot(w *cli.World) *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Tune a server:", []*cobra.Command{newTune(w), newDiagnose(w), newFleet(w), newExporter(w), newRules(w), newDoctor(w)}},
+		{"Tune a server:", []*cobra.Command{newTune(w), newDiagnose(w), newFleet(w), newExporter(w), newRules(w), newDoctor(w), newMCP(w)}},
 		{"Measure requests and operators, any engine:", []*cobra.Command{newProbe(w), newObserve(w), newTrace(w)}},
 		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w), newRecover(w), newCompare(w), newTimeline(w)}},
 		{"Without a server:", []*cobra.Command{newDemo(w), newReplay(w), newCeiling(w)}},

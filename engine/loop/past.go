@@ -25,6 +25,14 @@ type Measurement struct {
 	FirstStart, LastStart stat.Opt
 }
 
+// ReadAt notes when the server of a page had started.
+func (m *Measurement) ReadAt(p *engine.Page) {
+	m.LastStart = p.StartTime
+	if !m.FirstStart.OK {
+		m.FirstStart = m.LastStart
+	}
+}
+
 // incarnations returns the slices of each start of the server.
 func (m *Measurement) incarnations() []verdict.Incarnation {
 	var out []verdict.Incarnation

@@ -182,11 +182,13 @@ func chooseServer(ctx context.Context, in io.Reader, out io.Writer, list []*proc
 // urlOf returns where a server answers. In a network namespace of its own, such as a container's, its
 // address is not one of this machine.
 func urlOf(prefix string, s *proc.Server) string {
-	if slices.Contains(s.FS().Foreign(s.LaunchPID), "net") {
+	if inOwnNetwork(s) {
 		return "(in a network of its own: give the --url that leads to it)"
 	}
 	return prefix + reachable(s.Addr)
 }
+
+func inOwnNetwork(s *proc.Server) bool { return slices.Contains(s.FS().Foreign(s.LaunchPID), "net") }
 
 // launched describes a server by its process and launch command, without the directory of
 // the program, which is usually the same for all servers.

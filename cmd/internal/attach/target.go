@@ -10,6 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
 // ProcRoot is the procfs of this machine.
@@ -93,4 +94,20 @@ func (a *Server) Local() bool {
 	}
 	own, _ := proc.OwnAddresses()
 	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return proc.IsLocal(ip, own) })
+}
+
+// Listed returns the servers among this machine's processes.
+func Listed() []tuning.ListedServer {
+	var list []tuning.ListedServer
+	for _, s := range localServers() {
+		l := tuning.ListedServer{URL: "http://" + reachable(s.Addr), Process: s.Name()}
+		if inOwnNetwork(s) {
+			l.URL, l.Process = "", l.Process+", in a network of its own: a person knows the --url that leads to it"
+		}
+		if s.Launch != nil {
+			l.Launch = s.Launch.String()
+		}
+		list = append(list, l)
+	}
+	return list
 }

@@ -97,6 +97,13 @@ func DefaultGoal() GoalOptions {
 // Default returns the options of a command without flags for changes.
 func Default() Options { return Options{MaxRestarts: defaultRestarts, start: apply.ReadyWithin} }
 
+// InPlace returns the options of a command that restarts a server where it runs, without further flags.
+func InPlace() Options {
+	o := Default()
+	o.inPlace = true
+	return o
+}
+
 // Args reads the server's command after --. dash is the number of arguments before --,
 // negative without --. Other arguments are a usage error.
 func (o *Options) Args(name string, args []string, dash int) error {

@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "exporter", "rules", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare", "timeline",
+		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare", "timeline",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
 		"completion",
 	}
@@ -237,6 +237,8 @@ func refusedCases() []Case {
 			"fleet --urls nothing.txt --match x", "fleet --urls nothing.txt --pause 1s", "fleet --context c --urls nothing.txt", "fleet --prometheus http://127.0.0.1:1"),
 		plain("refused/tune", "tune --auto --dry-run --json --hours 25:00-06:00", "tune --goal other", "tune --slo ttft=never", "tune --precision 200%", "tune --restart-in-place --apply-cmd ./x", "tune --max-restarts -1",
 			"tune --auto --restart-in-place -- vllm serve x", "tune --apply-cmd ./nothing", "tune --allow-flags max-num-seqs"),
+		plain("refused/mcp", "mcp extra", "mcp --url ftp://x", "mcp --allow-changes file:///x", "mcp --api-key-file nothing"),
+		{Name: "refused/mcp-variable", Lines: []string{"mcp"}, Env: []string{"ROOFTOP_ALLOW_CHANGES=http://127.0.0.1:8000"}},
 		plain("refused/load", "load --rate x", "load --clients 0", "load --arrival other", "load --steps 1-2", "load --prompt-tokens x", "load --trace nothing.csv", "load --cancel 2", "load --slo x=1", "load --slo ttft=1s --slo x=1"),
 		{Name: "refused/variables", Lines: []string{"diagnose", "replay slots4-cpu.gz --speed 1"}, Env: []string{"ROOFTOP_MAX_NUM_SEQS=many"}},
 		plain("refused/unreachable", "diagnose --url http://127.0.0.1:1 --duration 8s", "diagnose --url ftp://x", "probe --url http://127.0.0.1:1", "load --url http://127.0.0.1:1 --duration 1s", "tune --plain --url http://127.0.0.1:1/x --duration 8s --record x --json --plain --bogus"),

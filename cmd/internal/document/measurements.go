@@ -32,18 +32,32 @@ func newPastMeasurement(m *loop.Measurement) pastMeasurement {
 	return pastMeasurement{m.Name, d.Started, d.Duration, d.Target, d.Windows, d.Outcome, conditionOf(d), d.Recommendation}
 }
 
+// compared is a comparison of two measurements in a document.
+type compared struct {
+	Schema        string          `json:"schema"`
+	Rooftop       program         `json:"rooftop"`
+	Before        pastMeasurement `json:"before"`
+	After         pastMeasurement `json:"after"`
+	OneStart      bool            `json:"one_start"`
+	Changes       []engine.Change `json:"changes"`
+	LaunchesKnown bool            `json:"launches_known"`
+	Verdict       *judgement      `json:"verdict"`
+	// In a verdict alone: all measurements that were taken in, and whether it keeps a change.
+	BeforeNames []string `json:"before_measurements,omitempty"`
+	AfterNames  []string `json:"after_measurements,omitempty"`
+	Kept        any      `json:"kept,omitempty"`
+}
+
+func newCompared(schema string, c *tuning.PastComparison) *compared {
+	return &compared{
+		Schema: schema, Rooftop: program{c.After.Version}, Before: newPastMeasurement(c.Before), After: newPastMeasurement(c.After),
+		OneStart: c.Before.OneStart(c.After), Changes: c.Changes, LaunchesKnown: c.LaunchesKnown, Verdict: newJudgement(c.Delta, c.Predicted),
+	}
+}
+
 // WriteCompare writes a comparison of two measurements as one rooftop.compare/v1 document.
 func WriteCompare(w io.Writer, c *tuning.PastComparison) error {
-	return Write(w, &struct {
-		Schema        string          `json:"schema"`
-		Rooftop       program         `json:"rooftop"`
-		Before        pastMeasurement `json:"before"`
-		After         pastMeasurement `json:"after"`
-		OneStart      bool            `json:"one_start"`
-		Changes       []engine.Change `json:"changes"`
-		LaunchesKnown bool            `json:"launches_known"`
-		Verdict       *judgement      `json:"verdict"`
-	}{CompareSchema, program{c.After.Version}, newPastMeasurement(c.Before), newPastMeasurement(c.After), c.Before.OneStart(c.After), c.Changes, c.LaunchesKnown, newJudgement(c.Delta, nil)})
+	return Write(w, newCompared(CompareSchema, c))
 }
 
 // pastPart is a part of a measurement in a document.

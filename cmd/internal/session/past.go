@@ -42,10 +42,7 @@ func Reread(rec *Recording, name, version string) (*Past, error) {
 			of, p = a, &Past{Measurement: loop.Measurement{Name: name}}
 		}
 		if s.Page != nil {
-			p.LastStart = s.Page.StartTime
-			if !p.FirstStart.OK {
-				p.FirstStart = p.LastStart
-			}
+			p.ReadAt(s.Page)
 		}
 		if w != nil {
 			p.known, p.starts = append(p.known, a.Facts()), append(p.starts, p.LastStart)

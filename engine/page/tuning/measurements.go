@@ -16,6 +16,10 @@ type PastComparison struct {
 	Delta         *effect.Delta
 	Changes       []engine.Change // settings that differ
 	LaunchesKnown bool            // false if only what the servers report could be compared
+	// BeforeNames and AfterNames name all measurements that were taken in, if not only these two.
+	BeforeNames, AfterNames []string
+	Predicted               []engine.Prediction // of a change that rooftop made
+	Kept                    bool                // that change is kept
 }
 
 // PastTimeline is a measurement of the past in parts, with what happened in it.
@@ -27,7 +31,7 @@ type PastTimeline struct {
 
 // Measurements returns the page of a comparison of two measurements of the past.
 func Measurements(c *PastComparison) *page.Page {
-	p := Delta(c.Delta, nil)
+	p := Delta(c.Delta, c.Predicted)
 	p.Title = "rooftop: two measurements"
 	sides := []*loop.Measurement{c.Before, c.After}
 	var head []page.Section

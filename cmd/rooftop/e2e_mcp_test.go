@@ -1,0 +1,136 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// agent is an agent's program with rooftop as its server of tools.
+type agent struct {
+	*mcp.ClientSession
+	t   *testing.T
+	cmd *exec.Cmd
+	log *bytes.Buffer
+}
+
+// startAgent starts 'rooftop mcp' as the program of an agent does.
+func startAgent(t *testing.T, env []string, args ...string) agent {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agent{t: t, cmd: exec.Command(path, append([]string{"mcp"}, args...)...), log: new(bytes.Buffer)}
+	a.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ROOFTOP_") }), env...)
+	a.cmd.Stderr = a.log
+	a.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "e2e"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: a.cmd}, nil)
+	if err != nil {
+		t.Fatalf("%v: %s", err, a.log)
+	}
+	return a
+}
+
+// use calls a tool that has to succeed.
+func (a *agent) use(tool string, args map[string]any) (text string, document map[string]any) {
+	a.t.Helper()
+	out, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		a.t.Fatalf("%s: %v: %s", tool, err, a.log)
+	}
+	for _, c := range out.Content {
+		text += c.(*mcp.TextContent).Text + "\n"
+	}
+	if out.IsError {
+		a.t.Fatalf("%s %v: %s", tool, args, text)
+	}
+	return text, out.StructuredContent.(map[string]any)
+}
+
+// An agent tunes a server that somebody else started: what is proven is kept. It is then killed with a change in place
+// that is not, which is put back.
+func TestE2EAutoAgent(t *testing.T) {
+	env := ownState(t)
+	port := freePort(t)
+	startsSim(t, port, tightSlots)
+	offerSim(t, port)
+	a := startAgent(t, env, "--allow-changes", url(port))
+	measure := map[string]any{"server": url(port), "duration_s": 44}
+	if text, _ := a.use("list_servers", nil); !strings.Contains(text, url(port)) || !strings.Contains(text, "apply, revert") {
+		t.Errorf("the server is not listed:\n%s", text)
+	}
+	text, d := a.use("diagnose", measure)
+	r, _ := d["recommendation"].(map[string]any)
+	if r == nil || r["flag"] != "--max-num-seqs" {
+		t.Fatalf("recommended %v:\n%s", r, text)
+	}
+	a.use("apply", map[string]any{"flag": r["flag"], "to": r["to"]})
+	if got := slotsOf(t, port); got != r["to"] {
+		t.Errorf("the server runs with %s slots, applied were %s", got, r["to"])
+	}
+	a.use("measure", measure)
+	if text, v := a.use("verdict", map[string]any{"before": "m1", "after": "m2"}); !strings.Contains(text, "BETTER") || v["kept"] != true {
+		t.Fatalf("kept %v:\n%s", v["kept"], text)
+	}
+	a.use("apply", map[string]any{"flag": "--max-num-seqs", "to": "8"})
+	if got := slotsOf(t, port); got != "8" {
+		t.Errorf("the server runs with %s slots, applied were 8", got)
+	}
+	_ = a.cmd.Process.Kill()
+	for began := time.Now(); slotsOf(t, port) != r["to"] || !healthy(t.Context(), port); time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("a minute after the agent was killed the server runs with %s slots, not %s: %s", slotsOf(t, port), r["to"], a.log)
+		}
+	}
+	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		left := beginWith(t, env, "recover", "--dry-run")()
+		if strings.Contains(string(left.stdout), "Nothing is left") {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("a minute after the agent was killed:\n%s%s", left.stdout, a.log)
+		}
+	}
+	var history struct {
+		Runs []struct{ Tried, Kept int }
+	}
+	if err := json.Unmarshal(beginWith(t, env, "history", "--json")().stdout, &history); err != nil || len(history.Runs) != 2 || history.Runs[0].Kept != 0 || history.Runs[1].Kept != 1 {
+		t.Errorf("%v: past runs %+v, want one that kept its change after one that did not", err, history)
+	}
+}
+
+// agentAgrees holds what an agent is told of a server against what the command says. It adds half a minute to the test
+// of a real server.
+func agentAgrees(t *testing.T, s *vllm, r recommendation) {
+	t.Helper()
+	a := startAgent(t, []string{"XDG_STATE_HOME=" + t.TempDir()})
+	defer a.Close()
+	if tools, err := a.ListTools(t.Context(), nil); err != nil || slices.ContainsFunc(tools.Tools, func(t *mcp.Tool) bool { return t.Name == "apply" }) {
+		t.Errorf("tools without --allow-changes: %v", err)
+	}
+	if text, _ := a.use("list_servers", nil); !strings.Contains(text, s.url()) {
+		t.Errorf("%s is not listed:\n%s", s.url(), text)
+	}
+	text, doc := a.use("diagnose", map[string]any{"server": s.url(), "duration_s": 20})
+	got, _ := doc["recommendation"].(map[string]any)
+	if got == nil || got["flag"] != r.Flag || got["from"] != r.From {
+		t.Errorf("the agent is told to change %v, the command said %s %s:\n%s", got, r.Flag, r.From, text)
+	}
+	if text, p := a.use("predict", map[string]any{"flag": r.Flag, "to": r.To}); p["prediction"] == nil && p["reason"] == nil {
+		t.Errorf("a prediction with neither figures nor a reason:\n%s", text)
+	} else {
+		t.Logf("an agent is told:\n%s", text)
+	}
+	if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "apply", Arguments: map[string]any{"flag": r.Flag, "to": r.To}}); err == nil {
+		t.Error("apply without --allow-changes did not fail")
+	}
+}
