@@ -53,7 +53,7 @@ const VLLM = "vllm"
 const LlamaCPP = "llamacpp"
 
 // engines are the embedded engines, in the order in which a page is tried.
-var engines = sync.OnceValue(func() []*Engine { return []*Engine{newEngine(VLLM), newEngine(LlamaCPP)} })
+var engines = sync.OnceValue(func() []*Engine { return []*Engine{newEngine(VLLM), newEngine("sglang"), newEngine(LlamaCPP)} })
 
 // newEngine returns the engine of embedded files: NAME.yaml, NAME-flags.yaml and NAME-metrics.yaml.
 func newEngine(id string) *Engine {

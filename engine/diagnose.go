@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
@@ -361,7 +362,7 @@ func runNotes(r *Run) []string {
 // that max_num_seqs was misread; "" otherwise. A request or two above is chunked prefill.
 func aboveSlots(r *Run) string {
 	slots := r.Facts.MaxNumSeqs
-	if !slots.Known {
+	if !slots.Known || r.Facts.Dialect().ID != catalog.VLLM { // others' front ends count a request a moment longer
 		return ""
 	}
 	most := 0.0

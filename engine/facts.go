@@ -120,6 +120,9 @@ type Facts struct {
 // Dialect returns the server's engine, vLLM if it is not known.
 func (f *Facts) Dialect() *catalog.Engine { return catalog.EngineOf(f.Engine.Value) }
 
+// Spell returns a sentence that is written for vLLM in the words and flags of the server's engine.
+func (f *Facts) Spell(text string) string { return spelled(f.Dialect(), text) }
+
 // Change returns a change of vLLM's flag ("--max-num-seqs") as the change of this server's flag for the same
 // setting. Its flag is "" if the engine has none.
 func (f *Facts) Change(flag, from, to string) Change {

@@ -24,6 +24,7 @@ const (
 	GaugeMaxLoRAs                     // LoRA adapters that one step takes; absent without LoRA
 	GaugeRunningLoRAs                 // adapters of the running requests
 	GaugeWaitingLoRAs                 // adapters of waiting requests that no running request uses
+	GaugeInServer                     // requests that the front end has, running and queued, if it counts them
 	NumGauges
 )
 

@@ -27,7 +27,7 @@ func identity(s *loop.Snapshot, u *frame.Settings) []frame.Part {
 		parts = append(parts, frame.Part{Token: cell.Body, Text: g, Gap: 2, Keep: 3})
 	}
 	if v := s.Target.EngineVersion; v != "" {
-		parts = append(parts, frame.Part{Token: cell.Muted, Text: "vLLM " + v, Gap: 2, Keep: 1})
+		parts = append(parts, frame.Part{Token: cell.Muted, Text: tuning.EngineName(s.Target), Gap: 2, Keep: 1})
 	}
 	return parts
 }

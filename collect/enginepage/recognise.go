@@ -2,7 +2,6 @@ package enginepage
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,19 +9,32 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/promtext"
 )
 
-// others are pages that users give by mistake, identified by the prefix of their families.
-// next is the step to take, "" for the usual one.
+// What a person does next with a page that is no engine's of those that are read.
+const (
+	nextServer  = "give the address of a vLLM server with --url"
+	nextOutside = "rooftop probe and load measure it from outside, diagnose and tune do not read it yet"
+	nextBehind  = "it stands before servers: give the address of one of them with --url; rooftop probe and load measure through it"
+)
+
+// others are pages that users give by mistake, identified by the prefix of their families, and the step to take.
 var others = []struct{ prefix, name, next string }{
-	{"sglang:", "an SGLang server", ""},
-	{"sglang_", "an SGLang server", ""},
-	{"aphrodite:", "an Aphrodite server", ""},
-	{"tgi_", "a Text Generation Inference server", ""},
-	{"trtllm_", "a TensorRT-LLM server", ""},
-	{"lmdeploy:", "an LMDeploy server", ""},
-	{"nv_inference_", "a Triton server", ""},
+	{"tgi_", "a Text Generation Inference server", nextOutside},
+	{"nv_trt_llm_", "a TensorRT-LLM model of a Triton server", nextOutside},
+	{"nv_inference_", "a Triton server", nextOutside},
+	{"trtllm_", "a TensorRT-LLM server", nextOutside},
+	{"ollama_", "an Ollama server", nextOutside},
+	{"lmdeploy:", "an LMDeploy server", nextOutside},
+	{"aphrodite:", "an Aphrodite server", nextOutside},
+	{"dynamo_", "a Dynamo front end", nextBehind},
+	{"nv_llm_http_service_", "a Dynamo front end", nextBehind},
+	{"litellm_", "a LiteLLM gateway", nextBehind},
+	{"envoy_", "an Envoy proxy", nextBehind},
+	{"inference_pool_", "the endpoint picker of a gateway (llm-d, Gateway API Inference Extension)", nextBehind},
+	{"inference_objective_", "the endpoint picker of a gateway (llm-d, Gateway API Inference Extension)", nextBehind},
+	{"nginx_", "an nginx proxy", nextBehind},
 	{"DCGM_", "a DCGM exporter", "give it as --dcgm-url, and a vLLM server as --url"},
-	{"node_", "a node exporter", ""},
-	{"prometheus_", "a Prometheus server", ""},
+	{"node_", "a node exporter", nextServer},
+	{"prometheus_", "a Prometheus server", nextServer},
 }
 
 // recognise returns the dialect of the engine that wrote a page, else an error that says what the page is.
@@ -43,7 +55,7 @@ func recognise(body []byte, dialects []*Dialect) (*Dialect, error) {
 	for _, other := range others {
 		for _, name := range names {
 			if strings.HasPrefix(name, other.prefix) {
-				return nil, fmt.Errorf("%w: it is the page of %s (%s); %s", ErrNotEngine, other.name, name, cmp.Or(other.next, "give the address of a vLLM server with --url"))
+				return nil, fmt.Errorf("%w: it is the page of %s (%s); %s", ErrNotEngine, other.name, name, other.next)
 			}
 		}
 	}

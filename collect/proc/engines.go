@@ -18,7 +18,9 @@ const (
 )
 
 // ownTitle reports whether a process title is one that an engine sets.
-func ownTitle(title string) bool { return strings.HasPrefix(title, "VLLM::") }
+func ownTitle(title string) bool {
+	return strings.HasPrefix(title, "VLLM::") || strings.HasPrefix(title, "sglang::")
+}
 
 // wrappers are programs that start a server and wait for it: shells, container inits
 // and launch tools.

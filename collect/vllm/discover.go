@@ -17,7 +17,6 @@ import (
 // Endpoints that Discover requests, once each and only with GET. /server_info exists only
 // in vLLM's development mode and has no side effects.
 const (
-	pathModels     = "/v1/models"
 	pathVersion    = "/version"
 	pathServerInfo = "/server_info?config_format=json"
 )
@@ -43,7 +42,7 @@ func Discover(ctx context.Context, client *collect.Client) (facts.ServerAnswers,
 	if err := ask(pathVersion, answers{&facts}.version); err != nil {
 		gap("/version", err, "defaults of the launch flags are not known for this release")
 	}
-	if err := ask(pathModels, answers{&facts}.models); err != nil {
+	if err := ask(enginepage.PathModels, func(body []byte) error { return enginepage.ParseModels(body, &facts) }); err != nil {
 		gap("/v1/models", err, "the model's path and max_model_len are not known from the server")
 	}
 	if err := ask(pathServerInfo, answers{&facts}.serverInfo); err != nil {
@@ -68,33 +67,6 @@ func (a answers) version(body []byte) error {
 	}
 	a.Version = enginepage.Clip(answer.Version)
 	return nil
-}
-
-// models reads the first base model. The other entries are its LoRA adapters, which have
-// it as their parent, or further names of it.
-func (a answers) models(body []byte) error {
-	var answer struct {
-		Data []struct {
-			ID          string  `json:"id"`
-			Root        string  `json:"root"`
-			Parent      *string `json:"parent"`
-			MaxModelLen *int    `json:"max_model_len"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return errors.New("/v1/models answered with something else than a list of models")
-	}
-	for _, m := range answer.Data {
-		if m.ID == "" || (m.Parent != nil && *m.Parent != "") {
-			continue
-		}
-		a.Model, a.Root = enginepage.Clip(m.ID), enginepage.Clip(m.Root)
-		if m.MaxModelLen != nil && *m.MaxModelLen > 0 {
-			a.MaxModelLen = *m.MaxModelLen
-		}
-		return nil
-	}
-	return errors.New("/v1/models lists no model")
 }
 
 // serverInfo reads the settings that rooftop uses. The document also has the server's

@@ -525,7 +525,11 @@ func TestNotVLLM(t *testing.T) {
 	}{
 		{"statistics off", ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"), enginepage.ErrStatsOff, "--disable-log-stats"},
 		{"node exporter", ours(t, "node-exporter.txt"), enginepage.ErrNotEngine, "a node exporter"},
-		{"SGLang", []byte("# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs{model_name=\"m\"} 1\n"), enginepage.ErrNotEngine, "SGLang"},
+		{"LiteLLM", []byte("litellm_requests_metric_total 5\n"), enginepage.ErrNotEngine, "a LiteLLM gateway (litellm_requests_metric_total); it stands before servers"},
+		{"Triton", []byte("nv_inference_request_success{model=\"m\"} 5\n"), enginepage.ErrNotEngine, "a Triton server (nv_inference_request_success); rooftop probe and load"},
+		{"Dynamo", []byte("dynamo_frontend_requests_total 5\n"), enginepage.ErrNotEngine, "a Dynamo front end"},
+		{"Envoy", []byte("envoy_cluster_upstream_rq_total 5\n"), enginepage.ErrNotEngine, "an Envoy proxy"},
+		{"TGI", []byte("tgi_queue_size 5\n"), enginepage.ErrNotEngine, "a Text Generation Inference server"},
 		{"DCGM exporter", []byte("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 5\n"), enginepage.ErrNotEngine, "--dcgm-url"},
 		{"unknown exporter", []byte("foo_total 1\nbar 2\n"), enginepage.ErrNotEngine, "foo_total, bar"},
 		{"prose", []byte("OK\n"), enginepage.ErrNotEngine, "holds no metrics"},
@@ -545,12 +549,6 @@ func TestNotVLLM(t *testing.T) {
 			}
 		})
 	}
-	t.Run("field SGLang", func(t *testing.T) {
-		var p engine.Page
-		if err := newReader("").Parse(shared(t, "vllm-metrics", "sglang-0.5.19-a10-live-excerpt.txt"), &p); !errors.Is(err, enginepage.ErrNotEngine) || !strings.Contains(err.Error(), "SGLang") {
-			t.Errorf("error %v", err)
-		}
-	})
 }
 
 // TestYoungPages are pages of servers that were never asked anything.

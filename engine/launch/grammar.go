@@ -41,7 +41,7 @@ type grammar struct {
 // the package starts: a call looks for others inside itself.
 var grammars []*grammar
 
-func init() { grammars = []*grammar{&vllm, &llamaCPP} }
+func init() { grammars = []*grammar{&sglang, &llamaCPP, &vllm} }
 
 // vllm is the grammar of `vllm serve`.
 var vllm = grammar{

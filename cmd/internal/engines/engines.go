@@ -11,6 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/llamacpp"
+	"github.com/rooftop-dev/rooftop/collect/sglang"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
@@ -36,6 +37,8 @@ func All() []Engine {
 	return []Engine{
 		{Page: vllm.Dialect(), Discover: vllm.Discover, Health: "/health"},
 		{Page: llamacpp.Dialect(), Get: new(llamacpp.Pages).Get, Discover: llamacpp.Discover, Health: "/health"},
+		// Its /health has the engine generate a token.
+		{Page: sglang.Dialect(), Discover: sglang.Discover},
 	}
 }
 

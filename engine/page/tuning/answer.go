@@ -219,7 +219,7 @@ func Target(d *engine.Diagnosis) page.Section {
 	if gpu != "" && t.Simulated {
 		gpu += nbsp + "(simulated)"
 	}
-	dotted(page.Strong, cmp.Or(t.Model, f.Model.Value, "model not known"), gpu, engineName(t))
+	dotted(page.Strong, cmp.Or(t.Model, f.Model.Value, "model not known"), gpu, EngineName(t))
 	dotted(page.Muted, t.URL, figure.Value(d.Duration.Seconds(), "s"), WindowCounts(d.Windows))
 	dotted(page.Muted, launchSettings(f)...)
 	for _, c := range f.Conflicts {

@@ -190,7 +190,7 @@ func load(d *engine.Diagnosis, g *page.Gaps) *block {
 	}
 	b.quantity("KV pool", "kv_usage_mean", tail)
 	if Quantity(d, "preemptions_per_s").Value.Or(0) > 0 {
-		b.quantity("preempted", "preemptions_per_s", "")
+		b.quantity(d.Facts.Spell("preempted"), "preemptions_per_s", "")
 	}
 	b.quantity("prefix hits", "prefix_hit_rate", "")
 	b.quantity("mean prompt", "prompt_tokens_mean", "")
@@ -524,7 +524,10 @@ func FactsSection(f *engine.Facts) page.Section {
 	var long page.Facts
 	var unknown []string
 	for _, x := range Facts(f) {
-		value := x.String()
+		if name, inverted, ok := f.Dialect().Argument(x.Name); ok && !inverted {
+			x.Name = name
+		}
+		value := f.Spell(x.String())
 		switch {
 		case x.Value == nil && x.Note == NotKnown:
 			unknown = append(unknown, x.Name)

@@ -43,8 +43,8 @@ func JoinClauses(list ...string) string {
 	return strings.Join(parts, "; ")
 }
 
-// engineName returns the usual spelling of an inference engine, with its version.
-func engineName(t engine.Target) string {
+// EngineName returns the usual spelling of an inference engine, with its version.
+func EngineName(t engine.Target) string {
 	name := t.Engine
 	if name != "" {
 		name = catalog.EngineOf(name).Name
@@ -68,7 +68,7 @@ func Hardware(f *engine.Facts) string {
 // Served names a server in a few words.
 func Served(t engine.Target) string {
 	s := cmp.Or(t.Model, "a server")
-	if name := engineName(t); name != "" {
+	if name := EngineName(t); name != "" {
 		s += " on " + name
 	}
 	if t.URL != "" {

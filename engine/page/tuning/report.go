@@ -184,7 +184,7 @@ func (r Run) about() page.Section {
 	add := func(label, value string) { f.Add(label, page.Body, cmp.Or(value, figure.Absent)) }
 	add("server", r.Target.URL)
 	add("model", r.Target.Model)
-	add("engine", engineName(r.Target))
+	add("engine", EngineName(r.Target))
 	add("hardware", Hardware(&r.Facts))
 	add("settings", strings.Join(launchSettings(&r.Facts), ", "))
 	if !r.Started.IsZero() {

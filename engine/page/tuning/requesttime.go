@@ -39,7 +39,7 @@ func NewRequestTime(d *engine.Diagnosis) RequestTime {
 		r.Total = max(end, Quantity(d, "e2e_mean_s").Value.Or(0))
 	}
 	lost := Quantity(d, "preemption_lost_s")
-	r.Lost = TimePart{Label: "lost to preemption", Quantity: lost, From: end - min(max(lost.Value.Or(0), 0), decode.Or(0)), To: end}
+	r.Lost = TimePart{Label: d.Facts.Spell("lost to preemption"), Quantity: lost, From: end - min(max(lost.Value.Or(0), 0), decode.Or(0)), To: end}
 	for i := range r.Parts {
 		r.Parts[i].scale(r.Total)
 	}

@@ -1,0 +1,100 @@
+package sglang
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/facts"
+)
+
+// infoPaths are the endpoints with every argument, in the order in which they are tried: releases before 0.5.6
+// have only the second.
+var infoPaths = []string{"/server_info", "/get_server_info"}
+
+// Discover requests what a server reports about itself. It lists what the server does not report, with the
+// reason and the effect. An error means that the context ended.
+func Discover(ctx context.Context, client *collect.Client) (facts.ServerAnswers, []engine.Missing, error) {
+	var answers facts.ServerAnswers
+	var missing []engine.Missing
+	body, err := client.Get(ctx, enginepage.PathModels, "application/json", nil)
+	if err == nil {
+		err = enginepage.ParseModels(body, &answers)
+	}
+	if err != nil {
+		missing = append(missing, engine.Missing{What: "/v1/models", Reason: err.Error(), Effect: "the model's path and context length are not known from the server"})
+	}
+	for _, path := range infoPaths {
+		if body, err = client.Get(ctx, path, "application/json", nil); err == nil {
+			err = info(body, &answers)
+			break
+		}
+	}
+	if err != nil {
+		missing = append(missing, engine.Missing{What: "/server_info", Reason: err.Error(), Effect: "launch flags come from the process, from rooftop's flags or from defaults"})
+	}
+	return answers, missing, ctx.Err()
+}
+
+// destinations are the names of arguments in /server_info that differ from those on the command line.
+var destinations = map[string]string{
+	"tensor_parallel_size": "tp_size", "pipeline_parallel_size": "pp_size", "data_parallel_size": "dp_size",
+}
+
+// info reads the arguments behind facts from an answer of /server_info, as SGLang resolved them.
+func info(body []byte, to *facts.ServerAnswers) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(body, &all); err != nil {
+		return errors.New("/server_info answered with something else than an object")
+	}
+	text := func(raw json.RawMessage) string {
+		var v any
+		if json.Unmarshal(raw, &v) != nil {
+			return ""
+		}
+		switch v := v.(type) {
+		case string:
+			return enginepage.Clip(v)
+		case bool:
+			return strconv.FormatBool(v)
+		case float64:
+			return strings.TrimSpace(string(raw))
+		}
+		return ""
+	}
+	to.Version = text(all["version"])
+	g := catalog.EngineOf("sglang")
+	args := map[string]string{}
+	for _, setting := range facts.LaunchNames {
+		name, _, ok := g.Argument(setting)
+		if !ok {
+			continue
+		}
+		key := name
+		if other, renamed := destinations[name]; renamed {
+			key = other
+		}
+		if value := text(all[key]); value != "" {
+			_, args[setting] = g.Canonical(name, value)
+		}
+	}
+	var states struct {
+		States []struct {
+			Slots int `json:"effective_max_running_requests_per_dp"`
+		} `json:"internal_states"`
+	}
+	if json.Unmarshal(body, &states) == nil && len(states.States) > 0 && states.States[0].Slots > 0 {
+		args["max_num_seqs"] = strconv.Itoa(states.States[0].Slots)
+	}
+	if to.Version == "" && len(args) == 0 {
+		return errors.New("/server_info names none of the settings that are looked for")
+	}
+	to.Args = args
+	return nil
+}

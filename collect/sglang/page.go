@@ -1,0 +1,128 @@
+// Package sglang says how SGLang's metrics page is read, and reads facts from its other endpoints. It sends
+// only GET requests, one at a time, and none that changes state.
+package sglang
+
+import (
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
+	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// generating are the endpoints whose requests the scheduler runs.
+var generating = []string{"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/generate"}
+
+// Dialect returns how the pages of one SGLang server are read.
+func Dialect() *enginepage.Dialect {
+	gauge := func(g engine.Gauge) []enginepage.Target { return []enginepage.Target{enginepage.Gauge(g)} }
+	counter := func(c engine.Counter) []enginepage.Target { return []enginepage.Target{enginepage.Counter(c)} }
+	hist := func(h engine.Hist) []enginepage.Target { return []enginepage.Target{enginepage.Hist(h)} }
+	targets := map[string][]enginepage.Target{
+		"running":          gauge(engine.GaugeRunning),
+		"waiting":          gauge(engine.GaugeWaiting),
+		"waiting_deferred": gauge(engine.GaugeWaitingDeferred),
+		"kv_usage":         gauge(engine.GaugeKVUsage),
+		"pool_tokens":      {enginepage.Cache(enginepage.CacheTokens), enginepage.Cache(enginepage.CacheBlocks)},
+
+		"prompt_tokens":          counter(engine.CounterPromptTokens),
+		"prompt_tokens_cached":   counter(engine.CounterPromptTokensCached),
+		"prompt_tokens_computed": counter(engine.CounterPromptTokensComputed),
+		"generation_tokens":      counter(engine.CounterGenerationTokens),
+		"request_success":        counter(engine.CounterRequestSuccess),
+		"preemptions":            counter(engine.CounterPreemptions),
+		"api_cpu":                counter(engine.CounterProcessCPUSeconds),
+
+		"ttft":       hist(engine.HistTTFT),
+		"itl":        hist(engine.HistITL),
+		"tpot":       hist(engine.HistTPOT),
+		"e2e":        hist(engine.HistE2E),
+		"queue":      hist(engine.HistQueue),
+		"prefill":    hist(engine.HistPrefill),
+		"prompt_len": hist(engine.HistPromptTokens),
+		"output_len": hist(engine.HistGenerationTokens),
+	}
+	for _, path := range generating {
+		targets["in_server"] = append(targets["in_server"], enginepage.Gauge(engine.GaugeInServer).Where("endpoint", path))
+	}
+	var seen gauges
+	return &enginepage.Dialect{
+		Engine: catalog.EngineOf("sglang"), Targets: targets,
+		Rank: "dp_rank", HTTP: "sglang:http_responses_total", Status: "status_code", Skip: repeated, Finish: func(p *engine.Page) { finish(p); seen.correct(p) },
+	}
+}
+
+// repeated reports series of the further ranks of one replica: with --enable-metrics-for-all-schedulers each
+// tensor- and pipeline-parallel rank publishes the same values.
+func repeated(s promtext.Sample) bool {
+	other := func(label string) bool { v := s.Label(label); return v != "" && v != "0" }
+	return other("pp_rank") || s.Label("dp_rank") == "" && other("tp_rank")
+}
+
+// finish completes a page by what SGLang tells in other ways than vLLM.
+func finish(p *engine.Page) {
+	// The front end's series have no dp_rank. It is not a rank.
+	if len(p.Ranks) > 1 {
+		p.Ranks = slices.DeleteFunc(p.Ranks, func(r engine.Rank) bool { return r.Name == "" })
+	}
+	for i := range p.Ranks {
+		if c := &p.Ranks[i].Cache; c.NumGPUBlocks != "" {
+			c.BlockSize = "1" // the pool is counted in tokens
+		}
+	}
+	ttft, itl, prefill, e2e := &p.Hists[engine.HistTTFT], &p.Hists[engine.HistITL], &p.Hists[engine.HistPrefill], &p.Hists[engine.HistE2E]
+	if ttft.OK && itl.OK { // generation_tokens_total grows only when a request ends
+		p.Counters[engine.CounterGenerationTokens] = stat.Some(ttft.Count + itl.Count)
+	}
+	// The gaps between tokens are the time that requests decode, counted as it passes. Sums alone: no bounds,
+	// so that no quantile is made of them.
+	if itl.OK && e2e.OK {
+		p.Hists[engine.HistDecode] = stat.Histogram{Sum: itl.Sum, Count: e2e.Count, OK: true}
+		if prefill.OK {
+			p.Hists[engine.HistInference] = stat.Histogram{Sum: itl.Sum + prefill.Sum, Count: e2e.Count, OK: true}
+		}
+	}
+	if prompts, cached := p.Counters[engine.CounterPromptTokens], p.Counters[engine.CounterPromptTokensCached]; prompts.OK {
+		p.Counters[engine.CounterPrefixQueries] = prompts
+		p.Counters[engine.CounterPrefixHits] = stat.Some(cached.Or(0)) // the series appears with the first hit
+	}
+	if deferred := p.Gauges[engine.GaugeWaitingDeferred]; deferred.OK { // not part of num_queue_reqs
+		p.Gauges[engine.GaugeWaiting] = p.Gauges[engine.GaugeWaiting].Plus(deferred)
+	}
+}
+
+// gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill,
+// whose requests do not count as running yet, and then at every 40th decode step; the front end knows at any time
+// how many requests it has. What is not queued runs, but never more than the scheduler was seen to run at once:
+// requests that came since are queued too.
+type gauges struct {
+	most   float64 // running requests that a gauge had since the server's start
+	tokens float64 // generated, on the last page
+}
+
+func (g *gauges) correct(p *engine.Page) {
+	running, waiting, all := &p.Gauges[engine.GaugeRunning], &p.Gauges[engine.GaugeWaiting], p.Gauges[engine.GaugeInServer]
+	if !all.OK || !running.OK || len(p.Ranks) > 1 {
+		return
+	}
+	if tokens := p.Counters[engine.CounterGenerationTokens].Or(0); tokens < g.tokens {
+		g.most, g.tokens = 0, tokens // a restart
+	} else {
+		g.tokens = tokens
+	}
+	g.most = max(g.most, running.V)
+	if all.V == 0 {
+		running.V, waiting.V = 0, 0
+	} else {
+		running.V = min(max(running.V, all.V-waiting.Or(0)), all.V)
+		if g.most > 1 { // 1 is what it is at a first prefill
+			running.V = min(running.V, g.most)
+		}
+		waiting.V = all.V - running.V
+	}
+	for i := range p.Ranks {
+		p.Ranks[i].Gauges[engine.GaugeRunning], p.Ranks[i].Gauges[engine.GaugeWaiting] = *running, *waiting
+	}
+}

@@ -1,0 +1,145 @@
+package sglang
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/collect/enginepage"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
+)
+
+// loaded is a page of SGLang 0.5.23 on a CPU, recorded while clients came and went on 4 slots.
+func loaded(t testing.TB) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "sglang-0.5.23-cpu-loaded.txt.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func parsed(t testing.TB, text string) *engine.Page {
+	t.Helper()
+	var p engine.Page
+	if err := enginepage.NewReader("", Dialect()).Parse([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+func TestPageOfARealServer(t *testing.T) {
+	p := parsed(t, string(loaded(t)))
+	if p.Engine != "sglang" || p.Model != "model" || len(p.Ranks) != 1 {
+		t.Errorf("engine %q, model %q, %d ranks", p.Engine, p.Model, len(p.Ranks))
+	}
+	for g, want := range map[engine.Gauge]float64{
+		engine.GaugeRunning: 12, // the page says 0, written at a prefill: 16 are in the server, of which 4 wait
+		engine.GaugeWaiting: 4, engine.GaugeWaitingDeferred: 0, engine.GaugeKVUsage: 0.05, engine.GaugeInServer: 16,
+	} {
+		if p.Gauges[g] != stat.Some(want) {
+			t.Errorf("gauge %d is %v, want %v", g, p.Gauges[g], want)
+		}
+	}
+	for c, want := range map[engine.Counter]float64{
+		engine.CounterPromptTokens: 2411, engine.CounterPromptTokensCached: 7, engine.CounterPromptTokensComputed: 2804,
+		engine.CounterGenerationTokens: 1553, // first tokens and the gaps after them; finished requests have 1552
+		engine.CounterRequestSuccess:   25, engine.CounterPrefixQueries: 2411, engine.CounterPrefixHits: 7, engine.CounterHTTP2xx: 26,
+		engine.CounterProcessCPUSeconds: 1.43,
+	} {
+		if got := p.Counters[c]; !got.OK || got.V < want-0.01 || got.V > want+0.01 {
+			t.Errorf("counter %d is %v, want %v", c, got, want)
+		}
+	}
+	for h, want := range map[engine.Hist]float64{
+		engine.HistTTFT: 29, engine.HistITL: 1524, engine.HistE2E: 25, engine.HistQueue: 30, engine.HistPrefill: 30,
+		engine.HistDecode: 25, engine.HistInference: 25, engine.HistPromptTokens: 25, engine.HistGenerationTokens: 25,
+	} {
+		if got := p.Hists[h]; !got.OK || got.Count != want {
+			t.Errorf("histogram %d has a count of %v, want %v", h, got.Count, want)
+		}
+	}
+	if c := p.Ranks[0].Cache; c.NumGPUBlocks != "8192" || c.BlockSize != "1" || c.KVCacheSizeTokens != "8192" {
+		t.Errorf("cache %+v", c)
+	}
+}
+
+// TestOlderPage reads an excerpt of a page of 0.5.19 from an A10.
+func TestOlderPage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "enginemetrics", "testdata", "sglang-0.5.19.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsed(t, string(text))
+	if !p.Gauges[engine.GaugeWaiting].OK || !p.Gauges[engine.GaugeKVUsage].OK || p.Counters[engine.CounterGenerationTokens] != stat.Some(1240) || p.Gauges[engine.GaugeInServer].OK {
+		t.Errorf("gauges %v, generated %v", p.Gauges, p.Counters[engine.CounterGenerationTokens])
+	}
+}
+
+func TestRanks(t *testing.T) {
+	var text strings.Builder
+	for _, rank := range []string{"0", "1"} {
+		for name, value := range map[string]string{"num_running_reqs": "3", "num_queue_reqs": "1", "token_usage": "0.5", "max_total_num_tokens": "1000"} {
+			text.WriteString("sglang:" + name + `{dp_rank="` + rank + `",model_name="m",tp_rank="` + rank + "\"} " + value + "\n")
+		}
+	}
+	text.WriteString("sglang:generation_tokens_total{model_name=\"m\"} 70\n")
+	p := parsed(t, text.String())
+	if len(p.Ranks) != 2 || p.Gauges[engine.GaugeRunning] != stat.Some(6) || p.Gauges[engine.GaugeKVUsage] != stat.Some(0.5) || p.Ranks[1].Cache.NumGPUBlocks != "1000" {
+		t.Errorf("%d ranks, running %v, usage %v", len(p.Ranks), p.Gauges[engine.GaugeRunning], p.Gauges[engine.GaugeKVUsage])
+	}
+	// Every scheduler of a tensor-parallel server publishes the same.
+	same := parsed(t, "sglang:num_running_reqs{model_name=\"m\",tp_rank=\"0\"} 3\nsglang:num_running_reqs{model_name=\"m\",tp_rank=\"1\"} 3\n")
+	if same.Gauges[engine.GaugeRunning] != stat.Some(3) {
+		t.Errorf("running %v, want 3", same.Gauges[engine.GaugeRunning])
+	}
+}
+
+// TestStaleGauges follows a server of 4 slots whose 24 clients are served four at a time.
+func TestStaleGauges(t *testing.T) {
+	r := enginepage.NewReader("", Dialect())
+	for i, c := range []struct{ gauge, queue, active, running, waiting float64 }{
+		{1, 20, 24, 4, 20}, // at the first prefill
+		{4, 20, 24, 4, 20}, // at a decode step
+		{0, 16, 24, 4, 20}, // at the next prefill, with four requests more since
+		{4, 20, 28, 4, 24}, // four answers end while their clients send again
+		{4, 0, 2, 2, 0},
+	} {
+		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} %v\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n", c.gauge, c.queue, c.active)
+		var p engine.Page
+		if err := r.Parse([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) || p.Gauges[engine.GaugeWaiting] != stat.Some(c.waiting) {
+			t.Errorf("page %d: %v running, %v waiting, want %v and %v", i, p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V, c.running, c.waiting)
+		}
+	}
+}
+
+func TestIdleServer(t *testing.T) {
+	p := parsed(t, "sglang:num_running_reqs{model_name=\"m\"} 4\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\",method=\"POST\"} 0\n")
+	if p.Gauges[engine.GaugeRunning] != stat.Some(0) {
+		t.Errorf("running %v after the last request ended, want 0", p.Gauges[engine.GaugeRunning])
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(loaded(f))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_ = enginepage.NewReader("", Dialect()).Parse(text, new(engine.Page))
+	})
+}
