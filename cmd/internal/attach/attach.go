@@ -211,6 +211,12 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	if fetched, ok := a.Pages.(*engines.Page); ok {
 		fetched.Launch = in.Launch
 	}
+	spell := catalog.EngineOf(in.Engine).Spell
+	for i := range h.Missing { // what reads processes knows no engine's words
+		m := &h.Missing[i]
+		m.Reason, _ = spell(m.Reason)
+		m.Effect, _ = spell(m.Effect)
+	}
 	if a.Simulated() {
 		return a.learnSimulatedGPUs(ctx, o)
 	}
@@ -378,7 +384,7 @@ func (a *Server) learnServer(ctx context.Context, in *facts.Inputs) error {
 		}
 		a.Header.Missing = append(a.Header.Missing, m)
 	}
-	if strings.Contains(facts.Version, "cpu") {
+	if strings.Contains(facts.Version, "cpu") || facts.Args["device"] == "cpu" {
 		in.OnCPU = true
 	}
 	return err

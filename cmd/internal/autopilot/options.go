@@ -272,21 +272,25 @@ func (o *Options) Pause(screen bool) time.Duration {
 	return defaultCountdown
 }
 
-// parseAllowed parses a list of vLLM's flags, in any spelling.
+// parseAllowed parses a list of engines' flags, in any spelling.
 func parseAllowed(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var known []string
-	for _, f := range catalog.EngineOf(catalog.VLLM).Flags() {
-		known = append(known, "--"+strings.ReplaceAll(f.Name, "_", "-"))
+	var names []string
+	for _, g := range catalog.Engines() {
+		names = append(names, g.Name)
+		for _, f := range g.Flags() {
+			known = append(known, "--"+strings.ReplaceAll(f.Name, "_", "-"))
+		}
 	}
 	var out []string
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		flag := "--" + strings.ReplaceAll(strings.TrimLeft(word, "-"), "_", "-")
 		if !slices.Contains(known, flag) {
-			return nil, cli.Usagef("--allow-flags: vLLM has no flag %q%s", word, cli.Suggestion(flag, known...))
+			return nil, cli.Usagef("--allow-flags: no engine (%s) has a flag %q%s", strings.Join(names, ", "), word, cli.Suggestion(flag, known...))
 		}
 		if !slices.Contains(out, flag) {
 			out = append(out, flag)
