@@ -9,7 +9,7 @@ func TestEveryEngineNamesTheSettings(t *testing.T) {
 		if g.Name == "" || len(g.Families) == 0 || len(g.Metrics()) == 0 {
 			t.Errorf("%s is incomplete", g.ID)
 		}
-		for _, setting := range []string{"max_num_seqs", "num_gpu_blocks_override", "enable_prefix_caching", "max_model_len"} {
+		for _, setting := range []string{"max_num_seqs", "num_gpu_blocks_override", "enable_prefix_caching"} {
 			flag := g.Flag(setting)
 			back, inverted := SettingOf(flag)
 			_, off, ok := g.Argument(setting)
