@@ -201,7 +201,11 @@ func TestE2EFleet(t *testing.T) {
 		if err := os.WriteFile(file, []byte("# all\n"+strings.ReplaceAll(strings.Join(targets, "\n"), "'", "")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a := rooftop(t, "fleet", "--urls", file, "--duration", "12s", "--json")
+		report := filepath.Join(dir, "fleet.html")
+		a := rooftop(t, "fleet", "--urls", file, "--duration", "12s", "--json", "-o", report)
+		if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("concurrency-saturation")) {
+			t.Errorf("a report of %d bytes: %v", len(text), err)
+		}
 		var doc struct {
 			Servers []struct {
 				Name           string

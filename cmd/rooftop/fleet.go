@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -12,8 +14,10 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
 	"github.com/rooftop-dev/rooftop/cmd/internal/polled"
 	"github.com/rooftop-dev/rooftop/cmd/internal/refresh"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
 	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -30,6 +34,7 @@ type fleetOptions struct {
 	polled polled.Options
 	screen screen.Options
 	pause  time.Duration
+	report string // file of a report, "" for none
 }
 
 // Times of the screen: between two readings, and a reading of servers that are polled.
@@ -55,6 +60,7 @@ func newFleet(w *cli.World) *cobra.Command {
 	f.DurationVar(&o.pause, "pause", fleetPause, "`TIME` between two readings, at least 5s")
 	o.screen.Register(f)
 	o.Output.Register(g, "")
+	g.Group("A report").StringVarP(&o.report, "output", "o", "", "new `FILE` for a report to send around: .md, .html or .json")
 	g.Done()
 	return c
 }
@@ -77,6 +83,8 @@ func (o *fleetOptions) check() error {
 		return cli.Usagef("--duration is the time to poll each server, which Prometheus has scraped: give --since")
 	case o.pause < leastPause:
 		return cli.Usagef("--pause %v is too short: at least %v", o.pause, leastPause)
+	case o.report != "" && pastruns.FormatOf(o.report) == "":
+		return cli.Usagef("--output %s: end the name in .md, .html or .json", o.report)
 	}
 	for _, check := range [...]func() error{o.Check, o.KnownGPU, o.screen.Check} {
 		if err := check(); err != nil {
@@ -116,7 +124,7 @@ func showFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if screen.Possible(w, &o.Output) {
+	if o.report == "" && screen.Possible(w, &o.Output) {
 		return watchFleet(ctx, w, o)
 	}
 	show := cli.NewProgress(w, &o.Output)
@@ -125,10 +133,33 @@ func showFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := printFleet(w, o, list); err != nil {
+	if err := errors.Join(printFleet(w, o, list), o.writeReport(list)); err != nil {
 		return err
 	}
 	return cli.Exit(fleetCode(list))
+}
+
+// writeReport writes a report of the list to a new file, if the user asks for one.
+func (o *fleetOptions) writeReport(list []fleet.Server) error {
+	if o.report == "" {
+		return nil
+	}
+	p := fleetpage.Page(list)
+	p.Foot = "Read from " + o.source() + ", " + time.Now().UTC().Format(time.RFC3339) + "."
+	var b bytes.Buffer
+	var err error
+	switch pastruns.FormatOf(o.report) {
+	case pastruns.JSON:
+		err = document.WriteFleet(&b, list)
+	case pastruns.HTML:
+		err = render.HTML(&b, p)
+	default:
+		err = render.Markdown(&b, p)
+	}
+	if err != nil {
+		return err
+	}
+	return writeNew(o.report, b.Bytes())
 }
 
 func printFleet(w *cli.World, o *fleetOptions, list []fleet.Server) error {

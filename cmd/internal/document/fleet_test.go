@@ -48,3 +48,23 @@ func TestFleetPage(t *testing.T) {
 		})
 	}
 }
+
+// A fleet's report to send around has every column and every finding.
+func TestFleetReport(t *testing.T) {
+	p := fleetpage.Page(everyState())
+	p.Foot = "Read from http://prometheus:9090."
+	var b bytes.Buffer
+	if err := render.Markdown(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "fleet-markdown", b.Bytes())
+	var html bytes.Buffer
+	if err := render.HTML(&html, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"slots:8000", "could not be read", "uneven load", "of achievable (est)", "Read from http://prometheus:9090."} {
+		if !bytes.Contains(b.Bytes(), []byte(want)) || !bytes.Contains(html.Bytes(), []byte(want)) {
+			t.Errorf("no %q in Markdown, or in HTML", want)
+		}
+	}
+}

@@ -19,8 +19,8 @@ import (
 
 // Limits of the load on a Prometheus server, and of the memory that its answers take.
 const (
-	atOnce = 4  // queries
-	batch  = 10 // servers of one query
+	atOnce = 4 // queries
+	batch  = 4 // servers of one query
 )
 
 // Fleet diagnoses the servers that were scraped in a range, what to look at first on top. given are the facts

@@ -183,8 +183,8 @@ func TestFleet(t *testing.T) {
 			t.Errorf("%s: %s, %d active windows, of %q, %s", s.Name, s.Outcome, s.Windows.Active, s.Deployment, s.Command)
 		}
 	}
-	if got := f.queries.Load(); got != 2+3 {
-		t.Errorf("%d queries, want 5: two for the targets, and one for ten servers", got)
+	if got := f.queries.Load(); got != 2+7 {
+		t.Errorf("%d queries, want 9: two for the targets, and one for four servers", got)
 	}
 }
 
