@@ -207,6 +207,24 @@ func TestE2EKubernetes(t *testing.T) {
 		c.testCanaries(t)
 		c.testOperators(t)
 		c.testScaled(t)
+		t.Run("fleet", func(t *testing.T) { // two pods of one workload, by its name and by labels
+			t.Parallel()
+			d := c.create(t, "Deployment", "vllm-fleet", 8000, 2, "10m").up(2)
+			for _, selected := range []string{d.workload(), "default/app=vllm-fleet"} {
+				out, err := d.rooftop("fleet", "--kube", selected, "--duration", "8s", "--json").Output()
+				var doc struct {
+					Servers []struct{ Name, Deployment, Unread, Outcome string }
+				}
+				if json.Unmarshal(out, &doc) != nil || len(doc.Servers) != 2 {
+					t.Fatalf("%s: %v\n%s", selected, err, out)
+				}
+				for _, s := range doc.Servers {
+					if !strings.HasPrefix(s.Name, "vllm-fleet-") || s.Deployment != d.workload() || s.Unread != "" || s.Outcome != "no-load" {
+						t.Errorf("%s: %+v", selected, s)
+					}
+				}
+			}
+		})
 		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-kept", 8000, "10m")
