@@ -352,7 +352,7 @@ func (a *Server) LearnModelConfig(in *facts.Inputs, o *Options) error {
 		in.ModelConfig, in.ModelConfigFrom, in.ModelConfigNote = &m, engine.FromFlag, o.ModelConfig
 		return nil
 	}
-	if a.Process == nil {
+	if a.Process == nil || in.Engine == catalog.LlamaCPP { // whose models are single files
 		return nil
 	}
 	text, at, err := a.Process.ModelConfig(in.LaunchModel)
