@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
@@ -75,8 +76,12 @@ func (v *view) stage() frame.Stage {
 	l := v.l
 	age := frame.Age(max(0, l.Age()))
 	progress := ""
-	if l.All > 0 {
+	const long = 5 * time.Second // after which a reading is worth a word
+	switch took := l.Now - l.Began; {
+	case l.All > 0:
 		progress = " " + figure.Whole(float64(l.Done)) + " of " + figure.Whole(float64(l.All))
+	case took >= long:
+		progress = " for " + frame.Age(took)
 	}
 	switch {
 	case l.Servers == nil && l.Reading:

@@ -255,6 +255,18 @@ func TestStaleIsMarked(t *testing.T) {
 	}
 }
 
+// A Prometheus that does not answer shows as a reading that takes long.
+func TestSlowReadingsAreShown(t *testing.T) {
+	slow := liveOf(3)
+	slow.Reading, slow.Began, slow.Now = true, slow.Now, slow.Now+20*time.Second
+	m, f := opened(t, "3", 80, 24)
+	f.set(slow)
+	m.Pull()
+	if !strings.Contains(text(m), "reading for 20 s, list is 32 s old") {
+		t.Errorf("a slow reading:\n%s", text(m))
+	}
+}
+
 // TestKeysAreOneEach finds keys that two bindings share, and bindings without a place in the help or without an
 // action.
 func TestKeysAreOneEach(t *testing.T) {
