@@ -254,7 +254,7 @@ func (r *result) call() (*mcp.CallToolResult, error) {
 
 // control matches control characters and changes of direction in JSON, and escaped backslashes, so that what follows
 // one is not taken for an escape.
-var control = regexp.MustCompile(`\\\\|\\u00[01][0-9a-f]|\\[bf]|[\x7f\x{80}-\x{9f}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
+var control = regexp.MustCompile(`\\\\|\\u(?:00[0189][0-9a-f]|007f|200[b-f]|202[a-e]|206[6-9])|\\[bf]|[\x7f\x{80}-\x{9f}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
 // clean returns text in printable form, line by line, of limited length.
 func clean(text string) string {
