@@ -1,6 +1,11 @@
 package rules
 
-import "github.com/rooftop-dev/rooftop/engine"
+import (
+	"slices"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine"
+)
 
 // Threshold is one limit of a rule.
 type Threshold struct {
@@ -26,6 +31,8 @@ type Explanation struct {
 	Impact     float64          `json:"impact"` // default if no gain is predicted
 	Remedy     []string         `json:"remedy"` // in order of preference
 	Limits     []string         `json:"limits"` // what the rule cannot see
+	// Engine is how an engine other than vLLM does what the rule looks for.
+	Engine []string `json:"engine,omitempty"`
 }
 
 // Sources of limits.
@@ -49,6 +56,32 @@ func Explanations() []Explanation {
 		out[i] = completeExplanation(d)
 	}
 	return out
+}
+
+// On returns the explanation in the terms of an engine, with the mechanism that makes the finding true there, or
+// the input that it does not give.
+func (e Explanation) On(g *catalog.Engine) Explanation {
+	if g.ID == catalog.VLLM {
+		return e
+	}
+	for _, list := range []*[]string{&e.Condition, &e.Profile, &e.Formula, &e.Confidence, &e.Remedy, &e.Limits} {
+		*list = g.SpellAll(*list)
+	}
+	e.Thresholds = slices.Clone(e.Thresholds)
+	for i := range e.Thresholds {
+		t := &e.Thresholds[i]
+		t.Name, _ = g.Spell(t.Name)
+		t.Source, _ = g.Spell(t.Source)
+	}
+	e.Gate, _ = g.Spell(e.Gate)
+	note := g.Rules[string(e.ID)]
+	if note.Lacks != "" {
+		e.Engine = append(e.Engine, "not judged on "+g.Name+": it needs "+note.Lacks)
+	}
+	if note.How != "" {
+		e.Engine = append(e.Engine, note.How)
+	}
+	return e
 }
 
 // completeExplanation returns the explanation of a rule with the fields that the rule itself

@@ -22,13 +22,19 @@ import (
 
 func newExplain(w *cli.World) *cobra.Command {
 	var out cli.Output
+	on := catalog.VLLM
 	c := newCommand("explain", nil, func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return explainAll(w, &out)
 		}
-		return explainOne(w, &out, strings.Join(args, " "))
+		return explainOne(w, &out, catalog.EngineOf(on), strings.Join(args, " "))
 	})
 	g := cli.GroupFlags(c)
+	var names []string
+	for _, e := range catalog.Engines() {
+		names = append(names, e.ID)
+	}
+	cli.Choice(g.Group("What is explained"), &on, "engine", catalog.VLLM, "findings in the terms of an `ENGINE`: "+strings.Join(names, ", "), names...)
 	out.Register(g, "")
 	g.Done()
 	return c
@@ -78,8 +84,11 @@ func explainAll(w *cli.World, o *cli.Output) error {
 }
 
 // explainOne explains a finding, all findings of a rule, or every meaning of a word.
-func explainOne(w *cli.World, o *cli.Output, name string) error {
+func explainOne(w *cli.World, o *cli.Output, on *catalog.Engine, name string) error {
 	if found := findingsOf(name); len(found) > 0 {
+		for i := range found {
+			found[i] = found[i].On(on)
+		}
 		return cli.Print(w, o, found, func(to io.Writer, found []rules.Explanation, style render.Options) error {
 			return separated(to, found, func(e rules.Explanation) error { return render.Text(to, reference.Explanation(e), style) })
 		}, func(to io.Writer, found []rules.Explanation) error { return cli.Document(to, found[0]) })

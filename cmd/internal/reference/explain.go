@@ -41,6 +41,7 @@ func Explanation(e rules.Explanation) *page.Page {
 	}
 	return &page.Page{Title: e.Title, Sections: []page.Section{
 		titled(e.Title, fmt.Sprintf("%s (%s), root cause: %s", e.ID, e.Rule, e.Group)),
+		sentences("On this engine", e.Engine...),
 		sentences("Fires when all of this holds", e.Condition...), sentences("PROFILE's form", e.Profile...), limits, sentences("Counts when", e.Gate), sentences("The number of its remedy", e.Formula...),
 		sentences("What to do", e.Remedy...), sentences("Confidence", e.Confidence...),
 		sentences("Impact", fmt.Sprintf("%.0f of 5 where no gain is predicted; score = impact × confidence", e.Impact)), sentences("What it cannot see", e.Limits...),
