@@ -71,7 +71,7 @@ func lookWords(t *loop.Trial) string {
 		return ""
 	}
 	if len(t.Results) == 0 {
-		return fmt.Sprintf("%d looks planned", len(t.Looks))
+		return figure.Counted(len(t.Looks), "look") + " planned"
 	}
 	return fmt.Sprintf("look %d of %d, 95 %%", min(len(t.Results), len(t.Looks)), len(t.Looks))
 }
