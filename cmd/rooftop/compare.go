@@ -16,8 +16,8 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -122,8 +122,8 @@ func newCompare(w *cli.World) *cobra.Command {
 }
 
 // comparePast prints the comparison of two measurements.
-func comparePast(w *cli.World, out *cli.Output, before, after *loop.Measurement, plan verdict.Plan) error {
-	result := &tuning.PastComparison{Before: before, After: after, Delta: loop.ComparePast(before, after, plan)}
+func comparePast(w *cli.World, out *cli.Output, before, after *past.Measurement, plan verdict.Plan) error {
+	result := &tuning.PastComparison{Before: before, After: after, Delta: past.Compare(before, after, plan)}
 	result.Changes, result.LaunchesKnown = before.Changes(after)
 	if err := cli.Print(w, out, result, cli.Text(tuning.Measurements), document.WriteCompare); err != nil {
 		return err
@@ -160,7 +160,7 @@ func newTimeline(w *cli.World) *cobra.Command {
 			return err
 		}
 		parts := p.Parts()
-		return cli.Print(w, &s.given.Output, &tuning.PastTimeline{Whole: &p.Measurement, Parts: parts, Occurrences: loop.Occurrences(parts)}, cli.Text(tuning.Timeline), document.WriteTimeline)
+		return cli.Print(w, &s.given.Output, &tuning.PastTimeline{Whole: &p.Measurement, Parts: parts, Occurrences: past.Occurrences(parts)}, cli.Text(tuning.Timeline), document.WriteTimeline)
 	})
 	g := cli.GroupFlags(c)
 	s.given.Flags = c.Flags()

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 )
 
 // applying restarts the server by the applier.
@@ -39,7 +40,7 @@ func (a *applying) apply(request Apply) {
 	a.conn.downAt = a.now
 	a.auto.cancelPending()
 	a.enterPhase(PhaseApplying)
-	request.Answers = !request.Revert && changesAnswers(request.Changes)
+	request.Answers = !request.Revert && measured.ChangesAnswers(request.Changes)
 	a.addAction(request)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -59,12 +60,12 @@ func (b *baselineData) beginNextStart() {
 		return
 	}
 	starts := slices.Concat(b.earlier, []verdict.Incarnation{b.latest})
-	*b = baselineData{earlier: starts[max(0, len(starts)-mostStarts+1):], spreadUnknown: true}
+	*b = baselineData{earlier: starts[max(0, len(starts)-measured.MostStarts+1):], spreadUnknown: true}
 }
 
 // setBase replaces the measurements of the kept configuration by one start, and earlier ones.
 func (b *baselines) setBase(start verdict.Incarnation, earlier []verdict.Incarnation) {
-	b.measured = baselineData{earlier: earlier, latest: appendSlices(nil, start, b.plan.Longest), host: b.current.host.mean()}
+	b.measured = baselineData{earlier: earlier, latest: measured.Append(nil, start, b.plan.Longest), host: b.current.host.mean()}
 }
 
 // renewal tracks the renewal of the baseline while the loop waits for a change.
@@ -116,10 +117,10 @@ func (b *baselines) renew() {
 	if slices.ContainsFunc(part, func(w engine.Window) bool { return hangs(&w) }) {
 		return // a stalled server teaches nothing
 	}
-	d, more := b.diagnose(part), slicesOf(part)
+	d, more := b.diagnose(part), measured.Slices(part)
 	data, isFar := &b.measured, differsMuch(b.diagnosis, d)
 	if isFar && (r.outlier == nil || differsMuch(r.outlier, d)) {
-		data.latest = appendSlices(data.latest, r.outlierSlices, b.plan.Longest)
+		data.latest = measured.Append(data.latest, r.outlierSlices, b.plan.Longest)
 		r.outlier, r.outlierSlices, r.outlierSince = d, more, part[0].Index
 		return
 	}
@@ -128,7 +129,7 @@ func (b *baselines) renew() {
 		b.inconclusive = nil
 		r.since = r.outlierSince
 	}
-	data.latest = appendSlices(data.latest, slices.Concat(r.outlierSlices, more), b.plan.Longest)
+	data.latest = measured.Append(data.latest, slices.Concat(r.outlierSlices, more), b.plan.Longest)
 	data.host = b.current.host.mean()
 	r.outlier, r.outlierSlices = nil, nil
 	r.until = windowsEnd(part)
@@ -172,7 +173,7 @@ func (b *baselines) measureSpread() {
 	}
 	before := verdict.Side{Incarnations: data.earlier[len(data.earlier)-1:]}
 	after := verdict.Side{Incarnations: []verdict.Incarnation{data.latest}}
-	full := lengthOf(data.latest) >= b.plan.Longest-b.plan.Measure
+	full := measured.Length(data.latest) >= b.plan.Longest-b.plan.Measure
 	r := b.compareStarts(&before, &after)
 	if !full && (!r.Known || r.Direction == verdict.NotComparable || r.Measured > sufficientSpread*b.precision()) {
 		return
@@ -279,7 +280,7 @@ func (b *baselines) judging(touch verdict.Touch, p verdict.Plan) verdict.Plan {
 func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Duration) {
 	side, short, left := b.measured.side(), verdict.LongestBurst-engine.WindowSlack, b.measuringLeft()
 	for _, start := range side.Incarnations {
-		short -= lengthOf(start)
+		short -= measured.Length(start)
 	}
 	switch {
 	case left == 0:
@@ -297,7 +298,7 @@ func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Dur
 
 // measuringLeft returns how much longer the kept configuration is measured under load, at most.
 func (b *baselines) measuringLeft() time.Duration {
-	return max(0, b.plan.Longest-b.plan.Measure-lengthOf(b.measured.latest))
+	return max(0, b.plan.Longest-b.plan.Measure-measured.Length(b.measured.latest))
 }
 
 // selfUncertainty returns half the width of the interval of one side by itself, as a ratio; 0
@@ -366,7 +367,7 @@ func (b *baselines) keepInconclusive(it *Iteration) {
 	changes := material(it.Changes)
 	starts := slices.Concat(b.earlierStarts(changes), []verdict.Incarnation{b.trials.lastSlices})
 	b.inconclusive = slices.DeleteFunc(b.inconclusive, func(u inconclusive) bool { return engine.SameChanges(u.changes, changes) })
-	b.inconclusive = append(b.inconclusive, inconclusive{changes, starts[max(0, len(starts)-mostStarts+1):]})
+	b.inconclusive = append(b.inconclusive, inconclusive{changes, starts[max(0, len(starts)-measured.MostStarts+1):]})
 	b.inconclusive = b.inconclusive[max(0, len(b.inconclusive)-mostInconclusive):]
 }
 
@@ -416,7 +417,7 @@ func (b *baselines) baselineDone(windows []engine.Window) {
 	d := b.diagnose(windows)
 	b.announceMeasurement(d)
 	b.setBaseline(d, windows)
-	b.setBase(slicesOf(windows), nil)
+	b.setBase(measured.Slices(windows), nil)
 	b.trials.toWaiting()
 }
 
@@ -525,7 +526,7 @@ func (b *baselines) salvageBaseline(was Phase) {
 		b.measured = baselineData{}
 	}
 	b.setBaseline(d, part)
-	b.measured.latest = slicesOf(part)
+	b.measured.latest = measured.Slices(part)
 	if was == PhaseBaseline {
 		b.advisor.advise(b.advisor.judge(d))
 	}

@@ -32,6 +32,16 @@ func configured(in *facts.Inputs, f *engine.Facts) configuration {
 	return configuration{engine: f.Engine.Value, settings: in.Launch, command: in.LaunchText, version: f.EngineVersion.Value, reported: reportedSettings(f)}
 }
 
+// SettingsChanged returns the settings that differ between two servers, or two times of one; known is false if a
+// launch is not known, so that only what the servers report could be compared.
+func SettingsChanged(inBefore *facts.Inputs, before *engine.Facts, inAfter *facts.Inputs, after *engine.Facts) (changes []engine.Change, known bool) {
+	was, is := configured(inBefore, before), configured(inAfter, after)
+	if was.settings != nil && is.settings != nil {
+		return material(changesFrom(was, is)), true
+	}
+	return reportedChanges(was.reported, is.reported), false
+}
+
 // reportedSettings returns the settings that a server's page and endpoints report. Facts from
 // other sources are left out, as they would not change with a restart.
 func reportedSettings(f *engine.Facts) []reportedSetting {

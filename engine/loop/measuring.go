@@ -8,6 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -43,7 +44,7 @@ func (m *measuring) scheduleLooks() {
 func (m *measuring) measuringWindow() {
 	part, ok := m.current.measure(m.plan.Measure)
 	windows := m.measuredWindows()
-	m.measured = lengthOf(slicesOf(windows))
+	m.measured = measured.Length(measured.Slices(windows))
 	if n := m.looksDue(); ok && n > m.nextLook {
 		m.lookAt(windows, part, n-1)
 	}
@@ -86,7 +87,7 @@ func hangs(w *engine.Window) bool {
 func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	last := look == len(m.looks)-1
 	it := m.lastIteration()
-	plan := m.baseline.judging(touchedBy(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(m.looks), Last: last})
+	plan := m.baseline.judging(measured.TouchedBy(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(m.looks), Last: last})
 	noise := it.Noticed == SameSettings
 	if noise { // it decides nothing, so that repeated looks do no harm
 		plan.Look, plan.Looks, plan.Last = 0, 1, true
@@ -140,7 +141,7 @@ func (m *measuring) restartWhenComparable(part []engine.Window, plan verdict.Pla
 
 // sideOf returns windows of the current measurement as one side of a comparison.
 func (m *measuring) sideOf(windows []engine.Window) verdict.Side {
-	return verdict.Side{Incarnations: []verdict.Incarnation{slicesOf(windows)}, Host: m.current.host.mean()}
+	return verdict.Side{Incarnations: []verdict.Incarnation{measured.Slices(windows)}, Host: m.current.host.mean()}
 }
 
 // lookText returns the result of a look as one line.
@@ -245,7 +246,7 @@ func (m *measuring) noiseMeasured(d *effect.Delta, after *engine.Diagnosis, wind
 	m.baseline.noteSpread(d.Verdict, difference)
 	m.trials.endIteration(IterationNoise)
 	if !m.notKept {
-		earlier := before[max(0, len(before)-mostStarts+1):]
+		earlier := before[max(0, len(before)-measured.MostStarts+1):]
 		if d.Direction == verdict.NotComparable {
 			earlier = nil
 		}

@@ -1,10 +1,10 @@
 package document
 
 import (
+	"github.com/rooftop-dev/rooftop/engine/past"
 	"io"
 
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
@@ -26,7 +26,7 @@ func WriteServers(w io.Writer, list []tuning.ListedServer) error {
 }
 
 // WriteMeasurement writes a measurement as one rooftop.measurement/v1 document.
-func WriteMeasurement(w io.Writer, m *loop.Measurement) error {
+func WriteMeasurement(w io.Writer, m *past.Measurement) error {
 	return Write(w, &struct {
 		Schema      string          `json:"schema"`
 		Measurement pastMeasurement `json:"measurement"`

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
 // Schemas of the documents about measurements of the past.
@@ -27,7 +27,7 @@ type pastMeasurement struct {
 	Recommendation *engine.Recommendation `json:"recommendation"`
 }
 
-func newPastMeasurement(m *loop.Measurement) pastMeasurement {
+func newPastMeasurement(m *past.Measurement) pastMeasurement {
 	d := &m.Diagnosis
 	return pastMeasurement{m.Name, d.Started, d.Duration, d.Target, d.Windows, d.Outcome, conditionOf(d), d.Recommendation}
 }
@@ -74,7 +74,7 @@ type pastPart struct {
 type occurrence struct {
 	From time.Duration `json:"from_s"`
 	To   time.Duration `json:"to_s"`
-	Kind loop.PastKind `json:"kind"`
+	Kind past.Kind     `json:"kind"`
 	Text string        `json:"text"`
 	Ill  bool          `json:"ill"`
 }

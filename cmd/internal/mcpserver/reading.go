@@ -20,9 +20,9 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
 // measureArguments say what to measure. Facts that cannot be read can be given, as to the command.
@@ -149,7 +149,7 @@ func integer(n int) string {
 // kept is a measurement that is kept for comparisons, under the name m1, m2, ….
 type kept struct {
 	server string // nameOf its target
-	*loop.Measurement
+	*past.Measurement
 }
 
 // mostKept is the number of measurements that are kept. Each window of 2 s takes about 6 KB.
@@ -187,7 +187,7 @@ func (s *Server) take(ctx context.Context, q *mcp.CallToolRequest, in *measureAr
 	if err != nil {
 		return k, "", err
 	}
-	k = kept{nameOf(t), new(loop.Measurement)}
+	k = kept{nameOf(t), new(past.Measurement)}
 	release, err := s.claim(k.server)
 	if err != nil {
 		return k, "", err

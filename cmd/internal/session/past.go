@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/rules"
 )
@@ -27,7 +27,7 @@ func Examine(h Header, polls []Poll, end End, version string, r *Recorder) (engi
 
 // Past is a measurement of the past, to be compared or taken apart.
 type Past struct {
-	loop.Measurement
+	past.Measurement
 	known  []engine.Facts // at the end of each window
 	starts []stat.Opt     // of the server's process, in Unix time, at the end of each window
 }
@@ -39,7 +39,7 @@ func Reread(rec *Recording, name, version string) (*Past, error) {
 	var of *Analysis
 	a, end, err := analyze(rec, func(a *Analysis, s *engine.Sample, w *engine.Window) {
 		if of != a {
-			of, p = a, &Past{Measurement: loop.Measurement{Name: name}}
+			of, p = a, &Past{Measurement: past.Measurement{Name: name}}
 		}
 		if s.Page != nil {
 			p.ReadAt(s.Page)
@@ -52,7 +52,7 @@ func Reread(rec *Recording, name, version string) (*Past, error) {
 		return nil, err
 	}
 	if of != a {
-		p = &Past{Measurement: loop.Measurement{Name: name}}
+		p = &Past{Measurement: past.Measurement{Name: name}}
 	}
 	p.Diagnosis = a.Diagnose(end, version)
 	p.Inputs, p.Windows = a.header.Inputs, a.windows
@@ -69,12 +69,12 @@ const (
 )
 
 // Parts returns parts of equal length, each with a diagnosis of its own.
-func (p *Past) Parts() []loop.Part {
+func (p *Past) Parts() []past.Part {
 	n := min(mostParts, max(1, len(p.Windows)/partWindows))
-	parts := make([]loop.Part, 0, n)
+	parts := make([]past.Part, 0, n)
 	next := 0
 	for i := range n {
-		part := loop.Part{From: p.Duration * time.Duration(i) / time.Duration(n), To: p.Duration * time.Duration(i+1) / time.Duration(n)}
+		part := past.Part{From: p.Duration * time.Duration(i) / time.Duration(n), To: p.Duration * time.Duration(i+1) / time.Duration(n)}
 		first := next
 		for next < len(p.Windows) && (p.Windows[next].End() <= part.To || i == n-1) {
 			next++

@@ -6,13 +6,13 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
+	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
 // PastComparison is two measurements of the past with what their comparison found.
 type PastComparison struct {
-	Before, After *loop.Measurement
+	Before, After *past.Measurement
 	Delta         *effect.Delta
 	Changes       []engine.Change // settings that differ
 	LaunchesKnown bool            // false if only what the servers report could be compared
@@ -24,33 +24,33 @@ type PastComparison struct {
 
 // PastTimeline is a measurement of the past in parts, with what happened in it.
 type PastTimeline struct {
-	Whole       *loop.Measurement
-	Parts       []loop.Part
-	Occurrences []loop.Occurrence
+	Whole       *past.Measurement
+	Parts       []past.Part
+	Occurrences []past.Occurrence
 }
 
 // Measurements returns the page of a comparison of two measurements of the past.
 func Measurements(c *PastComparison) *page.Page {
 	p := Delta(c.Delta, c.Predicted)
 	p.Title = "rooftop: two measurements"
-	sides := []*loop.Measurement{c.Before, c.After}
+	sides := []*past.Measurement{c.Before, c.After}
 	var head []page.Section
 	if c.Before.Target.Simulated || c.After.Target.Simulated {
 		head = append(head, page.Section{ID: "simulated", Nodes: []page.Node{simulatedProse()}})
 	}
-	head = append(head, p.Sections[0], page.Section{ID: "sides", Title: "Measurements", Nodes: []page.Node{page.Tabulate(sides, []page.Field[*loop.Measurement]{
-		page.Left("", page.Body, func(m *loop.Measurement) string {
+	head = append(head, p.Sections[0], page.Section{ID: "sides", Title: "Measurements", Nodes: []page.Node{page.Tabulate(sides, []page.Field[*past.Measurement]{
+		page.Left("", page.Body, func(m *past.Measurement) string {
 			if m == c.After {
 				return "after"
 			}
 			return "before"
 		}),
-		page.Left("from (UTC)", page.Body, func(m *loop.Measurement) string { return formatted(m.Started.UTC(), time.DateTime) }),
-		page.Right("length", page.Body, func(m *loop.Measurement) page.Cell { return page.Elapsed(m.Duration) }),
-		{Column: page.Column{Head: "state", Left: true}, Cell: func(m *loop.Measurement) page.Cell { return stateCell(&m.Diagnosis) }},
-		page.Left("model", page.Muted, func(m *loop.Measurement) string { return m.Target.Model }).Ranked(2),
-		page.Left("release", page.Muted, func(m *loop.Measurement) string { return m.Target.EngineVersion }).Ranked(1),
-		page.Left("measured", page.Muted, func(m *loop.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
+		page.Left("from (UTC)", page.Body, func(m *past.Measurement) string { return formatted(m.Started.UTC(), time.DateTime) }),
+		page.Right("length", page.Body, func(m *past.Measurement) page.Cell { return page.Elapsed(m.Duration) }),
+		{Column: page.Column{Head: "state", Left: true}, Cell: func(m *past.Measurement) page.Cell { return stateCell(&m.Diagnosis) }},
+		page.Left("model", page.Muted, func(m *past.Measurement) string { return m.Target.Model }).Ranked(2),
+		page.Left("release", page.Muted, func(m *past.Measurement) string { return m.Target.EngineVersion }).Ranked(1),
+		page.Left("measured", page.Muted, func(m *past.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
 	})}})
 	changed := page.Section{ID: "changed", Title: "What else changed"}
 	switch {
@@ -97,11 +97,11 @@ func Timeline(t *PastTimeline) *page.Page {
 	if len(t.Occurrences) == 0 {
 		happened.Add(page.Paragraph(page.Toned(page.Body, "Nothing beyond noise: no restart, no setting, no finding, no load, output or latency by a quarter or more.")))
 	} else {
-		happened.Add(page.Tabulate(t.Occurrences, []page.Field[loop.Occurrence]{
-			page.Left("between", page.Body, func(o loop.Occurrence) string { return clock(o.From) }),
-			page.Left("and", page.Body, func(o loop.Occurrence) string { return clock(o.To) }),
-			page.Left("", page.Muted, func(o loop.Occurrence) string { return string(o.Kind) }),
-			{Column: page.Column{Head: "what", Left: true}, Cell: func(o loop.Occurrence) page.Cell {
+		happened.Add(page.Tabulate(t.Occurrences, []page.Field[past.Occurrence]{
+			page.Left("between", page.Body, func(o past.Occurrence) string { return clock(o.From) }),
+			page.Left("and", page.Body, func(o past.Occurrence) string { return clock(o.To) }),
+			page.Left("", page.Muted, func(o past.Occurrence) string { return string(o.Kind) }),
+			{Column: page.Column{Head: "what", Left: true}, Cell: func(o past.Occurrence) page.Cell {
 				if o.Ill {
 					return page.Cell{Text: page.Bad.Sign() + nbsp + o.Text, Tone: page.Bad}
 				}
@@ -109,17 +109,17 @@ func Timeline(t *PastTimeline) *page.Page {
 			}},
 		}))
 	}
-	quantity := func(head, name, unit string, rank int) page.Field[loop.Part] {
-		return page.Right(head, page.Body, func(part loop.Part) page.Cell {
+	quantity := func(head, name, unit string, rank int) page.Field[past.Part] {
+		return page.Right(head, page.Body, func(part past.Part) page.Cell {
 			if part.Condition.Ill() { // means from before are no figures of now
 				return page.Words("")
 			}
 			return page.Amount(part.Quantity(name).Value, unit)
 		}).Ranked(rank)
 	}
-	parts := page.Section{ID: "parts", Title: "Parts", Note: "each diagnosed by itself", Nodes: []page.Node{page.Tabulate(t.Parts, []page.Field[loop.Part]{
-		page.Left("from", page.Body, func(part loop.Part) string { return clock(part.From) }),
-		{Column: page.Column{Head: "state", Left: true}, Cell: func(part loop.Part) page.Cell { return stateCell(&part.Diagnosis) }},
+	parts := page.Section{ID: "parts", Title: "Parts", Note: "each diagnosed by itself", Nodes: []page.Node{page.Tabulate(t.Parts, []page.Field[past.Part]{
+		page.Left("from", page.Body, func(part past.Part) string { return clock(part.From) }),
+		{Column: page.Column{Head: "state", Left: true}, Cell: func(part past.Part) page.Cell { return stateCell(&part.Diagnosis) }},
 		quantity("tok/s", "generation_tokens_per_s", "", 1),
 		quantity("requests/s", "requests_per_s", "", 2),
 		quantity("running", "running_mean", "", 3),

@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -80,7 +80,7 @@ func TestPastIsCompared(t *testing.T) {
 		{"longer answers", before, scrapedPast(t, &sc, &scenarios.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := loop.ComparePast(&c.before.Measurement, &c.after.Measurement, verdict.Plan{Goal: verdict.Latency})
+			d := past.Compare(&c.before.Measurement, &c.after.Measurement, verdict.Plan{Goal: verdict.Latency})
 			t.Logf("%s: %s", d.Direction, d.Reason)
 			if !slices.Contains(c.want, d.Direction) {
 				t.Errorf("%s, want %s: %s", d.Direction, c.want, d.Reason)
@@ -104,16 +104,16 @@ func TestTimelineOfThePast(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sc   *scenarios.Scenario
-		want loop.PastKind
+		want past.Kind
 		text string
-	}{{"steady", &sc, "", ""}, {"slow", &slow, loop.PastMeasured, "step time"}, {"restart", &restarts, loop.PastRestart, "started again"}} {
+	}{{"steady", &sc, "", ""}, {"slow", &slow, past.Measured, "step time"}, {"restart", &restarts, past.Restart, "started again"}} {
 		t.Run(c.name, func(t *testing.T) {
 			parts := scrapedPast(t, c.sc, nil, length, 3).Parts()
 			if len(parts) < 10 {
 				t.Fatalf("%d parts", len(parts))
 			}
 			found := false
-			for _, o := range loop.Occurrences(parts) {
+			for _, o := range past.Occurrences(parts) {
 				t.Logf("%v to %v: %s: %s", o.From, o.To, o.Kind, o.Text)
 				in := o.From <= at && at <= o.To+2*time.Minute
 				found = found || in && o.Kind == c.want && strings.Contains(o.Text, c.text)

@@ -1,4 +1,5 @@
-package loop
+// Package measured makes of windows what a verdict compares, and of a change what it may affect of that.
+package measured
 
 import (
 	"slices"
@@ -15,8 +16,8 @@ import (
 // longer pause is left out of a measurement.
 const idleMost = 5
 
-// mostStarts is the number of starts of one configuration to keep for comparison.
-const mostStarts = 3
+// MostStarts is the number of starts of one configuration to keep for comparison.
+const MostStarts = 3
 
 // sliceOf converts a window to a slice. It shares the window's histograms, so that a window of a
 // live windower must be cloned first.
@@ -35,9 +36,9 @@ func sliceOf(w *engine.Window) verdict.Slice {
 	return s
 }
 
-// slicesOf converts windows to slices, without windows that cannot be evaluated and without long
+// Slices converts windows to slices, without windows that cannot be evaluated and without long
 // pauses.
-func slicesOf(windows []engine.Window) verdict.Incarnation {
+func Slices(windows []engine.Window) verdict.Incarnation {
 	var out verdict.Incarnation
 	for i := 0; i < len(windows); {
 		n := 0
@@ -58,8 +59,8 @@ func slicesOf(windows []engine.Window) verdict.Incarnation {
 	return out
 }
 
-// lengthOf returns the total duration of slices.
-func lengthOf(start verdict.Incarnation) time.Duration {
+// Length returns the total duration of slices.
+func Length(start verdict.Incarnation) time.Duration {
 	sum := time.Duration(0)
 	for i := range start {
 		sum += start[i].Length
@@ -67,10 +68,10 @@ func lengthOf(start verdict.Incarnation) time.Duration {
 	return sum
 }
 
-// appendSlices appends slices and drops the oldest beyond a total duration.
-func appendSlices(start, more verdict.Incarnation, most time.Duration) verdict.Incarnation {
+// Append appends slices and drops the oldest beyond a total duration.
+func Append(start, more verdict.Incarnation, most time.Duration) verdict.Incarnation {
 	out := slices.Concat(start, more)
-	over := lengthOf(out) - most
+	over := Length(out) - most
 	for len(out) > 0 && over > 0 {
 		over -= out[0].Length
 		out = out[1:]
@@ -93,8 +94,8 @@ var (
 	}
 )
 
-// touchedBy returns what changes may affect by themselves. Unreadable changes may affect anything.
-func touchedBy(changes []engine.Change, known bool) verdict.Touch {
+// TouchedBy returns what changes may affect by themselves. Unreadable changes may affect anything.
+func TouchedBy(changes []engine.Change, known bool) verdict.Touch {
 	if !known {
 		return verdict.Touch{Reuse: true, Batch: true}
 	}
@@ -112,7 +113,7 @@ func touchedBy(changes []engine.Change, known bool) verdict.Touch {
 	return t
 }
 
-// changesAnswers reports whether a change can alter the model's answers.
-func changesAnswers(changes []engine.Change) bool {
+// ChangesAnswers reports whether a change can alter the model's answers.
+func ChangesAnswers(changes []engine.Change) bool {
 	return slices.ContainsFunc(changes, func(c engine.Change) bool { return catalog.ChangesAnswers(c.Flag) })
 }

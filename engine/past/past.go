@@ -1,4 +1,5 @@
-package loop
+// Package past compares measurements of the past, and tells what happened in one.
+package past
 
 import (
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -39,7 +42,7 @@ func (m *Measurement) incarnations() []verdict.Incarnation {
 	from := 0
 	for i := 1; i <= len(m.Windows); i++ {
 		if i == len(m.Windows) || m.Windows[i].Restarted || m.Windows[i].AfterRestart {
-			if start := slicesOf(m.Windows[from:i]); len(start) > 0 {
+			if start := measured.Slices(m.Windows[from:i]); len(start) > 0 {
 				out = append(out, start)
 			}
 			from = i
@@ -51,11 +54,7 @@ func (m *Measurement) incarnations() []verdict.Incarnation {
 // Changes returns the settings of a later measurement that differ; known is false if a launch is not known, so
 // that only what the servers report could be compared.
 func (m *Measurement) Changes(later *Measurement) (changes []engine.Change, known bool) {
-	before, after := configured(&m.Inputs, &m.Facts), configured(&later.Inputs, &later.Facts)
-	if before.settings != nil && after.settings != nil {
-		return material(changesFrom(before, after)), true
-	}
-	return reportedChanges(before.reported, after.reported), false
+	return loop.SettingsChanged(&m.Inputs, &m.Facts, &later.Inputs, &later.Facts)
 }
 
 // OneStart reports whether the server did not start between two measurements, nor within them.
@@ -70,9 +69,9 @@ func (m *Measurement) SameSettings(later *Measurement) bool {
 	return known && len(changes) == 0
 }
 
-// ComparePast compares two measurements of the past, as the loop compares those of a change. The plan has the
+// Compare compares two measurements of the past, as the loop compares those of a change. The plan has the
 // goal and the objectives.
-func ComparePast(before, after *Measurement, plan verdict.Plan) *effect.Delta {
+func Compare(before, after *Measurement, plan verdict.Plan) *effect.Delta {
 	plan.Looks = 1
 	return CompareAll([]*Measurement{before}, []*Measurement{after}, plan)
 }
@@ -82,7 +81,7 @@ func ComparePast(before, after *Measurement, plan verdict.Plan) *effect.Delta {
 func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 	was, is := before[len(before)-1], after[len(after)-1]
 	plan.Last = true
-	plan.Touch = touchedBy(was.Changes(is))
+	plan.Touch = measured.TouchedBy(was.Changes(is))
 	plan.Spread = verdict.Widen(nil)
 	if !slices.ContainsFunc(slices.Concat(before, after), func(m *Measurement) bool { return !before[0].OneStart(m) }) {
 		plan.Spread = verdict.Spread{From: "no restart lies between the two"}
@@ -119,23 +118,23 @@ type Part struct {
 	Measurement
 }
 
-// PastKind is the kind of something that happened.
-type PastKind string
+// Kind is the kind of something that happened.
+type Kind string
 
 // Kinds of what happened in a measurement of the past.
 const (
-	PastRestart  PastKind = "restart"  // the server started
-	PastSetting  PastKind = "setting"  // the release, or a setting that the server reports
-	PastState    PastKind = "state"    // the server became ill, or recovered
-	PastFinding  PastKind = "finding"  // a finding began or ended
-	PastLoad     PastKind = "load"     // the requests differ
-	PastMeasured PastKind = "measured" // output or a latency differs
+	Restart  Kind = "restart"  // the server started
+	Setting  Kind = "setting"  // the release, or a setting that the server reports
+	State    Kind = "state"    // the server became ill, or recovered
+	Finding  Kind = "finding"  // a finding began or ended
+	Load     Kind = "load"     // the requests differ
+	Measured Kind = "measured" // output or a latency differs
 )
 
 // Occurrence is something that happened in a measurement of the past.
 type Occurrence struct {
 	From, To time.Duration // it happened between these times
-	Kind     PastKind
+	Kind     Kind
 	Text     string
 	Ill      bool // the server is ill from then on
 }
@@ -151,14 +150,14 @@ func Occurrences(parts []Part) []Occurrence {
 		p := &parts[i]
 		for j := range p.Windows {
 			if w := &p.Windows[j]; w.Restarted || w.AfterRestart {
-				out = append(out, Occurrence{From: w.Start, To: w.End(), Kind: PastRestart, Text: "the server started again"})
+				out = append(out, Occurrence{From: w.Start, To: w.End(), Kind: Restart, Text: "the server started again"})
 			}
 		}
 		if i > 0 {
 			out = append(out, p.since(&parts[i-1])...)
 			out = append(out, shifts(parts[:i+1], levels)...)
 		} else if p.Condition.State != "" {
-			out = append(out, Occurrence{p.From, p.To, PastState, p.Condition.String(), p.Condition.Ill()})
+			out = append(out, Occurrence{p.From, p.To, State, p.Condition.String(), p.Condition.Ill()})
 		}
 	}
 	return out
@@ -167,33 +166,33 @@ func Occurrences(parts []Part) []Occurrence {
 // since returns what differs from the part before, but for amounts.
 func (p *Part) since(before *Part) []Occurrence {
 	var out []Occurrence
-	add := func(kind PastKind, text string) {
-		out = append(out, Occurrence{p.From, p.To, kind, text, kind == PastState && p.Condition.Ill()})
+	add := func(kind Kind, text string) {
+		out = append(out, Occurrence{p.From, p.To, kind, text, kind == State && p.Condition.Ill()})
 	}
 	changes, _ := before.Changes(&p.Measurement)
 	for _, c := range changes {
-		add(PastSetting, c.String())
+		add(Setting, c.String())
 	}
 	switch was, is := before.Condition.State, p.Condition.State; {
 	case is != "" && is != was:
-		add(PastState, p.Condition.String())
+		add(State, p.Condition.String())
 	case is == "" && was != "":
-		add(PastState, "the server is "+was.Word()+" no more")
+		add(State, "the server is "+was.Word()+" no more")
 	}
 	if before.Condition.Ill() || p.Condition.Ill() {
 		return out // means of a server that is ill are no figures of its work
 	}
 	switch was, is := before.Outcome == engine.OutcomeNoLoad, p.Outcome == engine.OutcomeNoLoad; {
 	case is && !was:
-		add(PastLoad, "no load any more")
+		add(Load, "no load any more")
 	case was && !is:
-		add(PastLoad, "load begins")
+		add(Load, "load begins")
 	}
 	began := func(from, to *Part, text string) {
 		for j := range to.Findings {
 			f := &to.Findings[j]
 			if was := from.Finding(f.ID); fired(f) && (was == nil || !fired(was)) {
-				add(PastFinding, string(f.ID)+text)
+				add(Finding, string(f.ID)+text)
 			}
 		}
 	}
@@ -216,25 +215,25 @@ func shifts(parts []Part, levels map[string]int) []Occurrence {
 	since := func(name string) *verdict.Result {
 		level := levels[name]
 		if results[level] == nil {
-			results[level] = ComparePast(&parts[level].Measurement, &p.Measurement, verdict.Plan{Goal: verdict.Latency}).Verdict
+			results[level] = Compare(&parts[level].Measurement, &p.Measurement, verdict.Plan{Goal: verdict.Latency}).Verdict
 		}
 		return results[level]
 	}
-	add := func(name string, kind PastKind, text string) {
+	add := func(name string, kind Kind, text string) {
 		out = append(out, Occurrence{From: parts[last-1].From, To: p.To, Kind: kind, Text: text})
 		levels[name] = last
 	}
 	for _, name := range [...]string{"prompt tokens", "output tokens", "requests in", "arrivals", "prefix hits"} {
 		for _, s := range since(name).Traffic {
 			if s.Name == name && s.Moved && math.Abs(s.Change.Mid) >= notable {
-				add(name, PastLoad, effect.SpellShift(s))
+				add(name, Load, effect.SpellShift(s))
 			}
 		}
 	}
 	for _, metric := range [...]verdict.Metric{verdict.MetricTokens, verdict.MetricTTFT, verdict.MetricE2E, verdict.MetricStep} {
 		for _, m := range since(string(metric)).Measures {
 			if m.Metric == metric && m.Quantile == 0 && m.Moved && math.Abs(m.Change.Mid) >= notable {
-				add(string(metric), PastMeasured, fmt.Sprintf("%s %s → %s, %s", effect.MeasureName(metric, 0), figure.Show(m.Before, unitOf(metric)), figure.Show(m.After, unitOf(metric)), figure.ChangeSign(m.Change.Mid)))
+				add(string(metric), Measured, fmt.Sprintf("%s %s → %s, %s", effect.MeasureName(metric, 0), figure.Show(m.Before, unitOf(metric)), figure.Show(m.After, unitOf(metric)), figure.ChangeSign(m.Change.Mid)))
 			}
 		}
 	}
