@@ -23,7 +23,7 @@ works() { # works HOW: what a person does after an installation
   code=0
   timeout -s INT 6 rooftop demo --plain >/demo 2>&1 || code=$?
   [ "$code" = 124 ] || [ "$code" = 130 ] || fail "$1: the demo ended with $code: $(cat /demo)"
-  grep -q "^SIMULATED.*measur" /demo || fail "$1: the demo said $(cat /demo)"
+  grep -q "^SIMULATED" /demo || fail "$1: the demo said $(cat /demo)"
 }
 command -v rooftop && fail "the root is not clean"
 arch=$(dpkg --print-architecture)
