@@ -25,6 +25,8 @@ type Engine struct {
 	// Get, if set, fetches the page in place of GET /metrics: an engine that tells more elsewhere appends it
 	// in the same format. launch are the settings of the server's launch, nil if it is unknown.
 	Get func(ctx context.Context, client *collect.Client, launch map[string]facts.Setting, buf []byte) ([]byte, error)
+	// Waits is set for an engine that answers between two of its steps: an answer then takes time and costs none.
+	Waits bool
 	// Discover asks its other endpoints what the server says about itself, settings by the names of the
 	// catalog. It lists what the server does not say, with the reason. An error means that ctx ended.
 	Discover func(ctx context.Context, client *collect.Client) (facts.ServerAnswers, []engine.Missing, error)
@@ -36,7 +38,7 @@ type Engine struct {
 func All() []Engine {
 	return []Engine{
 		{Page: vllm.Dialect(), Discover: vllm.Discover, Health: "/health"},
-		{Page: llamacpp.Dialect(), Get: new(llamacpp.Pages).Get, Discover: llamacpp.Discover, Health: "/health"},
+		{Page: llamacpp.Dialect(), Get: new(llamacpp.Pages).Get, Waits: true, Discover: llamacpp.Discover, Health: "/health"},
 		// Its /health has the engine generate a token.
 		{Page: sglang.Dialect(), Discover: sglang.Discover},
 	}
@@ -66,11 +68,15 @@ func NewReader(model string) *enginepage.Reader {
 type Page struct {
 	Client *collect.Client
 	Launch map[string]facts.Setting // settings of the server's launch, nil while it is unknown
+	waits  bool
 	get    func(ctx context.Context, client *collect.Client, launch map[string]facts.Setting, buf []byte) ([]byte, error)
 }
 
 // Use makes the page that of an engine.
-func (p *Page) Use(e Engine) { p.get = e.Get }
+func (p *Page) Use(e Engine) { p.get, p.waits = e.Get, e.Waits }
+
+// Waits reports whether the engine answers between two of its steps.
+func (p *Page) Waits() bool { return p.waits }
 
 // Page returns the page, appended to buf.
 func (p *Page) Page(ctx context.Context, buf []byte) ([]byte, error) {

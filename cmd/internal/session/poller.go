@@ -15,6 +15,10 @@ type Pages interface {
 	Page(ctx context.Context, buf []byte) ([]byte, error)
 }
 
+// Waiter is implemented by pages that may be of an engine that answers between two of its steps: the time of an
+// answer is then no cost to the server, and polls are not slowed by it.
+type Waiter interface{ Waits() bool }
+
 // GPUs reads the server's devices.
 type GPUs interface {
 	// Read returns one reading. It must return when ctx ends.
@@ -148,7 +152,9 @@ func (p *poller) pace(poll *Poll) {
 		return
 	}
 	p.failures = 0
-	p.pacer.Observe(poll.Took)
+	if w, ok := p.pages.(Waiter); !ok || !w.Waits() {
+		p.pacer.Observe(poll.Took)
+	}
 	p.interval = max(p.pacer.Interval(), p.least)
 	p.polls++
 	if why, slowed := p.pacer.Slowed(); slowed {
