@@ -125,7 +125,7 @@ func lookingFor(s *loop.Snapshot) *frame.Placeholder {
 		return &frame.Placeholder{Title: "Starting", What: "rooftop is about to look for a vLLM server on this machine."}
 	}
 	return &frame.Placeholder{
-		Title: "Looking for a vLLM server", Clock: figure.Clock(max(s.Progress.Elapsed, s.Now-s.Since)),
+		Title: "Looking for an inference server", Clock: figure.Clock(max(s.Progress.Elapsed, s.Now-s.Since)),
 		Facts: []frame.Labelled{{Token: cell.Body, Name: "looks at", Text: s.Watch}, {Token: cell.Warn, Name: "last try", Text: s.AttachWhy}},
 		Steps: stepsFor(s), Last: "The screen continues when a server answers.",
 	}

@@ -248,7 +248,7 @@ func TestE2EScreen(t *testing.T) {
 func TestE2EScreenServer(t *testing.T) {
 	server := &simulated{t: t, port: freePort(t)}
 	x := openScreen(t, 80, 24)
-	x.started("Looking for a vLLM server", "tune", "--url", server.url())
+	x.started("Looking for an inference server", "tune", "--url", server.url())
 	looking := x.Await(server.url(), soon)
 	t.Logf("no server yet:\n%s", tmuxtest.Boxed(looking))
 	server.start(fewSlots)

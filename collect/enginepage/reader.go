@@ -17,7 +17,7 @@ import (
 // Errors of a page that callers branch on.
 var (
 	// ErrNotEngine means that the answer is not the metrics page of an engine that is read here.
-	ErrNotEngine = errors.New("not a vLLM metrics page")
+	ErrNotEngine = errors.New("no metrics page of vLLM, SGLang or llama.cpp")
 	// ErrStatsOff means that the page has only families of an HTTP server, as that of a
 	// vLLM server with its statistics switched off.
 	ErrStatsOff = errors.New("no vLLM statistics on the page")

@@ -11,7 +11,7 @@ import (
 
 // What a person does next with a page that is no engine's of those that are read.
 const (
-	nextServer  = "give the address of a vLLM server with --url"
+	nextServer  = "give the address of an inference server with --url"
 	nextOutside = "rooftop probe and load measure it from outside, diagnose and tune do not read it yet"
 	nextBehind  = "it stands before servers: give the address of one of them with --url; rooftop probe and load measure through it"
 )
@@ -32,7 +32,7 @@ var others = []struct{ prefix, name, next string }{
 	{"inference_pool_", "the endpoint picker of a gateway (llm-d, Gateway API Inference Extension)", nextBehind},
 	{"inference_objective_", "the endpoint picker of a gateway (llm-d, Gateway API Inference Extension)", nextBehind},
 	{"nginx_", "an nginx proxy", nextBehind},
-	{"DCGM_", "a DCGM exporter", "give it as --dcgm-url, and a vLLM server as --url"},
+	{"DCGM_", "a DCGM exporter", "give it as --dcgm-url, and an inference server as --url"},
 	{"node_", "a node exporter", nextServer},
 	{"prometheus_", "a Prometheus server", nextServer},
 }
