@@ -330,7 +330,7 @@ func hint(code int, withToken bool) string {
 	case code == http.StatusBadRequest:
 		return "does it speak TLS? try --url https://"
 	case code == http.StatusNotFound:
-		return "is this the port of a vLLM server? check --url"
+		return "is this the port of an inference server? check --url"
 	case code == http.StatusTooManyRequests:
 		return "something in front of the server limits requests; ask the server itself"
 	case code >= 500:
@@ -375,7 +375,7 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 		return wrap("%s broke off in the middle of an answer: did the server stop?", where)
 	// The second is net/http's name for a server that speaks before it is asked.
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
-		return wrap("%s does not speak HTTP: is this the port of a vLLM server? check --url", where)
+		return wrap("%s does not speak HTTP: is this the port of an inference server? check --url", where)
 	}
 	return wrap("%s: %v", where, err)
 }

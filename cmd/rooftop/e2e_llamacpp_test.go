@@ -52,10 +52,10 @@ func loadLlama(t *testing.T, s *vllm, args ...string) {
 	time.Sleep(3 * time.Second) // every slot has a request
 }
 
-// diagnoseLlama measures for 10 s. Nothing that it says is about vLLM.
+// diagnoseLlama measures for 20 s. Nothing that it says is about vLLM.
 func diagnoseLlama(t *testing.T, s *vllm, want int) diagnosis {
 	t.Helper()
-	a := rooftop(t, "diagnose", "--url", s.url(), "--duration", "10s", "--json")
+	a := rooftop(t, "diagnose", "--url", s.url(), "--duration", "20s", "--json")
 	if a.code != want {
 		t.Errorf("exit code %d, want %d: %s", a.code, want, a.stderr)
 	}
@@ -111,7 +111,7 @@ func TestE2ELlamaServer(t *testing.T) {
 		if d := diagnoseLlama(t, s, 0); d.Recommendation != nil && d.Recommendation.Kind == "flag" {
 			t.Errorf("healthy: recommends %+v", d.Recommendation)
 		}
-		wait := begin(t, "diagnose", "--url", s.url(), "--duration", "25s", "--json")
+		wait := begin(t, "diagnose", "--url", s.url(), "--duration", "30s", "--json")
 		time.Sleep(6 * time.Second)
 		if err := syscall.Kill(s.pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func TestBadAnswers(t *testing.T) {
 		raw    bool // the answer was whole: a recording keeps it
 	}{
 		{"500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, nil, "answered 500 Internal Server Error: the server failed or is still starting", false},
-		{"404", http.NotFound, nil, "is this the port of a vLLM server", false},
+		{"404", http.NotFound, nil, "is this the port of an inference server", false},
 		{"HTML", text("<!DOCTYPE html><html><body>Welcome</body></html>"), enginepage.ErrNotEngine, "HTML", true},
 		{"JSON", text(`{"detail":"Not Found"}`), enginepage.ErrNotEngine, "JSON", true},
 		{"empty", text(""), enginepage.ErrNotEngine, "empty", true},
