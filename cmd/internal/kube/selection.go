@@ -31,7 +31,7 @@ func (c *Cluster) Select(text string) (*Selection, error) {
 	if _, err := labels.Parse(selector); err != nil || namespace == "" {
 		return nil, fmt.Errorf("%q selects no pods: write [NAMESPACE/]KEY=VALUE, as in llm/app=vllm", text)
 	}
-	return &Selection{w: &Workload{Cluster: c, Namespace: namespace}, labels: selector}, nil
+	return &Selection{w: &Workload{Cluster: c, kind: &kind{}, Namespace: namespace}, labels: selector}, nil
 }
 
 // Replica is a pod of a selection, with a workload whose container is the pod's.
