@@ -87,7 +87,7 @@ func (p *Page) Page(ctx context.Context, buf []byte) ([]byte, error) {
 	return body, llamacpp.Explain(err)
 }
 
-// Health reads the health of one server of an engine, as [enginepage.Health] does; the state of an engine
+// HealthOf reads the health of one server of an engine, as [enginepage.Health] does; the state of an engine
 // that does not tell it without work stays unknown.
 func (e Engine) HealthOf(client *collect.Client) func(context.Context) engine.Health {
 	if e.Health == "" {

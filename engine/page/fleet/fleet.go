@@ -176,7 +176,7 @@ func fields() []page.Field[*fleet.Server] {
 		sorts(page.Left("model", page.Muted, func(s *fleet.Server) string { return s.Target.Model }), 7),
 		page.Left("release", page.Muted, func(s *fleet.Server) string { return s.Target.EngineVersion }).Ranked(8),
 		page.Left("GPU", page.Muted, func(s *fleet.Server) string { return s.Facts.GPUName.Value }).Ranked(9),
-		page.Left("change", page.Accent, func(s *fleet.Server) string { return change(s) }),
+		page.Left("change", page.Accent, change),
 	}
 }
 

@@ -24,7 +24,7 @@ var openServers = []struct {
 //
 //	SIMBENCH_HEADROOM=1 go test -timeout 1h -run Headroom -v ./cmd/internal/sim/bench
 func TestHeadroom(t *testing.T) {
-	list := openServers[:]
+	list := openServers
 	if os.Getenv("SIMBENCH_HEADROOM") == "" {
 		list = list[:1]
 	}
