@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -36,4 +37,18 @@ func (p *Progress) Show(text string) {
 func (p *Progress) Done() {
 	p.Show("")
 	p.on = false
+}
+
+// CountDone returns a function that tells progress of one more that is done of all. Several goroutines may call it;
+// progress is called by one of them at a time. progress may be nil.
+func CountDone(progress func(done, all int), all int) func() {
+	var mu sync.Mutex
+	done := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if done++; progress != nil {
+			progress(done, all)
+		}
+	}
 }

@@ -5,7 +5,6 @@ package polled
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -52,16 +51,14 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, progress fun
 	}
 	list := make([]fleet.Server, len(servers))
 	var group errgroup.Group
-	var done atomic.Int64
+	finished := cli.CountDone(progress, len(servers))
 	group.SetLimit(atOnce)
 	for i := range servers {
 		group.Go(func() error {
 			s := &servers[i]
 			list[i] = s.measure(ctx)
 			list[i].Name, list[i].Deployment, list[i].Command = s.name, s.deployment, s.command
-			if n := done.Add(1); progress != nil {
-				progress(int(n), len(servers))
-			}
+			finished()
 			return nil
 		})
 	}

@@ -32,7 +32,7 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus
 	if err != nil {
 		return nil, err
 	}
-	f := reading{o: o, given: given, source: source, r: r, found: found, list: make([]fleet.Server, len(found)), progress: progress}
+	f := reading{o: o, given: given, source: source, r: r, found: found, list: make([]fleet.Server, len(found)), finished: cli.CountDone(progress, len(found))}
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for part := range slices.Chunk(found, batch) {
@@ -58,10 +58,9 @@ type reading struct {
 	r        prometheus.Range
 	found    []prometheus.Target
 	list     []fleet.Server
-	progress func(done, all int)
+	finished func() // tells that one more server is done
 
 	begun       int // servers handed out
-	done        atomic.Int64
 	unread      atomic.Int64
 	unreachable atomic.Int64 // queries in a row that Prometheus did not answer
 	failed      atomic.Pointer[error]
@@ -111,9 +110,7 @@ func (f *reading) read(ctx context.Context, first int, part []prometheus.Target)
 		}
 		s.Name, s.Deployment = t.Name, t.Deployment()
 		s.Command = fmt.Sprintf("rooftop diagnose --prometheus %s --match '%s'", f.o.Prometheus, t.Match())
-		if n := f.done.Add(1); f.progress != nil {
-			f.progress(int(n), len(f.found))
-		}
+		f.finished()
 	}
 	return nil
 }
