@@ -78,7 +78,7 @@ func (p *Pages) Get(ctx context.Context, client *collect.Client, launch map[stri
 	var status *collect.StatusError
 	p.buf, err = client.Get(ctx, "/slots", "application/json", p.buf[:0])
 	if errors.As(err, &status) {
-		p.closed = true
+		p.closed = status.Code < 500 || status.Code == http.StatusNotImplemented
 		return body, nil
 	}
 	if err != nil {

@@ -84,9 +84,12 @@ func finish(p *engine.Page) {
 			p.Hists[engine.HistInference] = stat.Histogram{Sum: itl.Sum + prefill.Sum, Count: e2e.Count, OK: true}
 		}
 	}
-	if prompts, cached := p.Counters[engine.CounterPromptTokens], p.Counters[engine.CounterPromptTokensCached]; prompts.OK {
-		p.Counters[engine.CounterPrefixQueries] = prompts
-		p.Counters[engine.CounterPrefixHits] = stat.Some(cached.Or(0)) // the series appears with the first hit
+	prompts, cached := p.Counters[engine.CounterPromptTokens], p.Counters[engine.CounterPromptTokensCached]
+	if !cached.OK && p.Counters[engine.CounterPromptTokensComputed].OK {
+		cached = stat.Some(0) // in releases that count computed tokens, this series appears with the first hit
+	}
+	if prompts.OK && cached.OK {
+		p.Counters[engine.CounterPrefixQueries], p.Counters[engine.CounterPrefixHits] = prompts, cached
 	}
 	if deferred := p.Gauges[engine.GaugeWaitingDeferred]; deferred.OK { // not part of num_queue_reqs
 		p.Gauges[engine.GaugeWaiting] = p.Gauges[engine.GaugeWaiting].Plus(deferred)

@@ -137,6 +137,18 @@ func TestIdleServer(t *testing.T) {
 	}
 }
 
+// A page without cached tokens has no hits yet if it counts computed tokens, and says nothing of hits otherwise.
+func TestHitsThatAreNotTold(t *testing.T) {
+	const prompts = "sglang:prompt_tokens_total{model_name=\"m\"} 900\n"
+	if p := parsed(t, prompts); p.Counters[engine.CounterPrefixHits].OK || p.Counters[engine.CounterPrefixQueries].OK {
+		t.Errorf("an older release: %v hits of %v", p.Counters[engine.CounterPrefixHits], p.Counters[engine.CounterPrefixQueries])
+	}
+	p := parsed(t, prompts+"sglang:realtime_tokens_total{mode=\"prefill_compute\",model_name=\"m\"} 900\n")
+	if p.Counters[engine.CounterPrefixHits] != stat.Some(0) || p.Counters[engine.CounterPrefixQueries] != stat.Some(900) {
+		t.Errorf("before the first hit: %v hits of %v", p.Counters[engine.CounterPrefixHits], p.Counters[engine.CounterPrefixQueries])
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(loaded(f))
 	f.Fuzz(func(t *testing.T, text []byte) {
