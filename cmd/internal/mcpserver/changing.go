@@ -89,6 +89,9 @@ func (s *Server) apply(ctx context.Context, q *mcp.CallToolRequest, in applyArgu
 	case !measured:
 		return nil, fmt.Errorf("%s was not measured in this session: without a measurement before the change there is no verdict", s.c.Changeable)
 	}
+	if err := onlyVLLM(&base.Facts); err != nil {
+		return nil, err
+	}
 	control, err := s.c.Take(ctx)
 	if err != nil {
 		return nil, err

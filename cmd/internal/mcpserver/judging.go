@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
@@ -246,6 +247,9 @@ func (s *Server) predict(_ context.Context, _ *mcp.CallToolRequest, in predictAr
 		return nil, err
 	}
 	change, err := newChange(in.Flag, in.To)
+	if err == nil {
+		err = onlyVLLM(&k.Facts)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -300,6 +304,14 @@ var changeable = map[string]limits{
 // predictable are further settings whose effect can be predicted.
 var predictable = map[string]limits{
 	"--tensor-parallel-size": {least: 1, most: 64, whole: true}, "--kv-cache-dtype": {choices: []string{"auto", "fp8"}},
+}
+
+// onlyVLLM refuses a server whose flags are not those of changeable and predictable.
+func onlyVLLM(f *engine.Facts) error {
+	if g := f.Dialect(); g.ID != catalog.VLLM {
+		return fmt.Errorf("the server is %s: changes are predicted and made here on vLLM only; 'rooftop tune' knows the settings of %s", g.Name, g.Name)
+	}
+	return nil
 }
 
 // newChange returns a change of a setting to a value, both checked.
