@@ -75,19 +75,22 @@ func answer(list []fleet.Server) page.Node {
 
 // Answer says which server to look at first, and what to do, with its tone.
 func Answer(list []fleet.Server) (page.Tone, string) {
-	unread := 0
+	unjudged := 0
 	for i := range list {
 		switch s := &list[i]; {
-		case s.Unread != "":
-			unread++
+		case s.Outcome == engine.OutcomeNotEvaluable: // or not read
+			unjudged++
 		case s.Condition.Ill():
 			return page.Bad, s.Name + ": " + s.Condition.String()
 		case s.Changes():
 			return page.Warn, s.Name + ": " + todo(s)
 		}
 	}
-	if unread > 0 {
-		return page.Warn, "No flag to change on the " + figure.Counted(len(list)-unread, "server") + " that could be read"
+	switch {
+	case unjudged > 0 && unjudged == len(list):
+		return page.Warn, "No server could be judged"
+	case unjudged > 0:
+		return page.Warn, "No flag to change on the " + figure.Counted(len(list)-unjudged, "server") + " that could be judged"
 	}
 	return page.OK, "No server has a flag to change"
 }
