@@ -47,10 +47,11 @@ works deb
 
 say "removal"
 dpkg -r rooftop
+hash -r # bash remembers where it was
 command -v rooftop && fail "the binary is still there"
 [ -f /etc/rooftop/exporter.env ] || fail "a removal must leave the settings"
 dpkg -P rooftop
-left=$(find / -xdev \( -path /proc -o -path /release -o -path /older -o -path /root -o -path /tmp \) -prune -o -iname "*rooftop*" -print)
+left=$(find / -xdev \( -path /proc -o -path /release -o -path /older -o -path /root -o -path /tmp -o -path /var/cache/man \) -prune -o -iname "*rooftop*" -print)
 [ -z "$left" ] || fail "left behind: $left"
 
 say "from nothing to a diagnosis"
@@ -79,6 +80,7 @@ rpm -V --nodeps rooftop || fail "files differ from the rpm"
 works rpm
 while read -r file; do [ -e "$file" ] || fail "$file is not there"; done </listed
 rpm --force-debian --nodeps -e rooftop
+hash -r
 command -v rooftop && fail "rpm left the binary"
 
 say "archive"
