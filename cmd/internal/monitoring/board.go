@@ -85,6 +85,8 @@ func mean(name string) string {
 const (
 	ofModel  = `model_name=~"$model"`
 	ofServer = `instance="$server"`
+	// none is 0 while servers are diagnosed, and no data if the exporter is gone.
+	none = "0 * count(rooftop_server_evaluable)"
 	// first lists the recommended flags with the gain that is predicted at least.
 	first = `sum by (server, finding, flag, from, to) (rooftop_predicted_output_gain_ratio{bound="low"%s} * on (server) group_left (finding, flag, from, to) rooftop_recommended_change_info{kind="flag"})`
 )
@@ -95,8 +97,8 @@ var fleetBoard = board{
 	variables:   []variable{modelVariable},
 	rows: [][]panel{{
 		{kind: "stat", title: "Servers", unit: unitCount, queries: []query{{"count(count by (instance) (vllm:num_requests_running{" + ofModel + "}))", ""}}},
-		{kind: "stat", title: "Ill", unit: unitCount, queries: []query{{"count(rooftop_server_ill == 1) or vector(0)", ""}}},
-		{kind: "stat", title: "Flags to change", unit: unitCount, queries: []query{{`count(rooftop_recommended_change_info{kind="flag"}) or vector(0)`, ""}}},
+		{kind: "stat", title: "Ill", unit: unitCount, queries: []query{{"count(rooftop_server_ill == 1) or " + none, ""}}},
+		{kind: "stat", title: "Flags to change", unit: unitCount, queries: []query{{`count(rooftop_recommended_change_info{kind="flag"}) or ` + none, ""}}},
 		{kind: "stat", title: "Savings an hour, predicted", unit: unitDollars, description: "For the same output. Needs rooftop exporter --cost-per-hour.", queries: []query{{`sum(rooftop_predicted_savings_dollars_per_hour{bound="mid"})`, ""}}},
 		{kind: "stat", title: "Output", unit: unitTokens, queries: []query{{rate("", "generation_tokens_total", ofModel), ""}}},
 		{kind: "stat", title: "Requests waiting", unit: unitCount, queries: []query{{"sum(vllm:num_requests_waiting{" + ofModel + "})", ""}}},
