@@ -70,6 +70,9 @@ type Missing struct {
 	Effect string `json:"effect"`
 }
 
+// WithoutLaunch is the effect of a launch command that could not be read.
+const WithoutLaunch = "flags come from the page, from rooftop's own flags, or are the engine's defaults"
+
 // Target is the diagnosed server.
 type Target struct {
 	URL           string `json:"url"`

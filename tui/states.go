@@ -122,7 +122,7 @@ func lastChange(s *loop.Snapshot) string {
 // it fails, and what to do.
 func lookingFor(s *loop.Snapshot) *frame.Placeholder {
 	if s.Seq == 0 && s.Watch == "" {
-		return &frame.Placeholder{Title: "Starting", What: "rooftop is about to look for a vLLM server on this machine."}
+		return &frame.Placeholder{Title: "Starting", What: "rooftop is about to look for an inference server on this machine."}
 	}
 	return &frame.Placeholder{
 		Title: "Looking for an inference server", Clock: figure.Clock(max(s.Progress.Elapsed, s.Now-s.Since)),

@@ -110,7 +110,7 @@ func diagnoseOne(ctx context.Context, o *attach.Options, past *scraped.Options, 
 		for _, t := range list {
 			names = append(names, "  --match '"+t.Match()+"'")
 		}
-		return engine.Diagnosis{}, cli.Usagef("%d servers of vLLM were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
+		return engine.Diagnosis{}, cli.Usagef("%d servers were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
 	}
 	return past.Diagnose(ctx, source, list[0], span, o, record)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
@@ -78,16 +79,17 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	if o.Kube != "" {
 		at, named = o.Kube, "--kube "+o.Kube
 	}
+	name := catalog.EngineOf(server.Header.Inputs.Engine).Name
 	page := tuning.Purpose{
 		ID: serverPurpose, Commands: serverCommands, Can: checks[0].State != tuning.CheckBad,
-		Found: "A vLLM answers at " + at + ".", Next: "rooftop diagnose " + named,
+		Found: name + " answers at " + at + ".", Next: "rooftop diagnose " + named,
 	}
 	dead := slices.IndexFunc(checks, func(c tuning.Check) bool { return c.Name == attach.HealthCheck && c.State == tuning.CheckBad })
 	switch {
 	case !page.Can:
 		page.Found, page.Next = checks[0].Found, ""
 	case dead >= 0:
-		page.Can, page.Found, page.Next = false, "A vLLM answers at "+at+", but its engine is dead.", checks[dead].Next
+		page.Can, page.Found, page.Next = false, name+" answers at "+at+", but its engine is dead.", checks[dead].Next
 	}
 	err = cli.Print(w, &o.Output, tuning.Doctor{Purposes: []tuning.Purpose{page, tracing}, Checks: append(checks, steps...)}, cli.Text(tuning.Doctor.Page), document.WriteDoctor)
 	if err == nil && dead >= 0 {
@@ -104,16 +106,16 @@ const (
 	traceCommands  = "trace a GGML runtime"
 )
 
-// unserved returns the result if no vLLM could be read. If no server was named and none was found,
+// unserved returns the result if no server could be read. If no server was named and none was found,
 // that is not a fault of the machine.
 func unserved(why error, meant bool) (tuning.Purpose, tuning.Check) {
-	p := tuning.Purpose{ID: serverPurpose, Commands: serverCommands, Found: "No vLLM can be read."}
+	p := tuning.Purpose{ID: serverPurpose, Commands: serverCommands, Found: "No inference server can be read."}
 	c := tuning.Check{
 		For: serverPurpose, Name: "metrics page", State: tuning.CheckBad, Found: why.Error(),
 		Effect: "nothing can be measured", Next: "start the server, or say where it is with --url; 'rooftop probe' takes any server with the OpenAI API",
 	}
 	if !meant {
-		p.Found = "No vLLM was found on this machine, and none was named with --url."
+		p.Found = "No inference server was found on this machine, and none was named with --url."
 		c.State, c.Effect = tuning.CheckAbsent, "tune, diagnose and probe have nothing to look at"
 	}
 	return p, c

@@ -42,7 +42,7 @@ func TestTraceIsJudgedByItself(t *testing.T) {
 // requested server which does not respond is one.
 func TestNoServerIsNoFault(t *testing.T) {
 	why := errors.New("unreachable: connection refused")
-	if p, c := unserved(why, false); p.Can || c.State != tuning.CheckAbsent || !strings.Contains(p.Found, "No vLLM was found") {
+	if p, c := unserved(why, false); p.Can || c.State != tuning.CheckAbsent || !strings.Contains(p.Found, "No inference server was found") {
 		t.Errorf("none was named: %+v %+v", p, c)
 	}
 	if p, c := unserved(why, true); p.Can || c.State != tuning.CheckBad || c.Found != why.Error() {

@@ -102,8 +102,8 @@ func (f FS) server(listener int, addr netip.AddrPort) *Server {
 	if pid == 0 {
 		s.Missing = append(s.Missing, engine.Missing{
 			What:   "launch command",
-			Reason: fmt.Sprintf("neither process %d nor a parent of it has a vLLM command line", listener),
-			Effect: "flags come from the page, from rooftop's own flags, or are vLLM's defaults",
+			Reason: fmt.Sprintf("neither process %d nor a parent of it has the command line of an inference server that rooftop knows", listener),
+			Effect: engine.WithoutLaunch,
 		})
 		return s
 	}
@@ -125,7 +125,7 @@ func (s *Server) addMissing(what string, err error, effect string) {
 func (s *Server) parse(argv []string, env map[string]string) {
 	cfg, err := launch.Parse(argv, env, nil)
 	if err != nil {
-		s.addMissing("launch command", err, "flags come from the page or are vLLM's defaults")
+		s.addMissing("launch command", err, engine.WithoutLaunch)
 		return
 	}
 	s.Launch, s.ConfigPath = cfg, cfg.ConfigPath()
@@ -136,7 +136,7 @@ func (s *Server) parse(argv []string, env map[string]string) {
 }
 
 func (s *Server) parseConfig(argv []string, env map[string]string) {
-	const effect = "settings of the config file are unknown and count as vLLM's defaults"
+	const effect = "settings of the config file are unknown and count as the engine's defaults"
 	text, changed, err := s.fs.serverFile(s.LaunchPID, s.Cwd, s.ConfigPath, launch.MaxConfigBytes)
 	if err != nil {
 		s.addMissing("config file "+s.ConfigPath, err, effect)

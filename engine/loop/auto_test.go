@@ -237,7 +237,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"no restart for a way back", loop.Limits{Restarts: 1}, 0, 3, "no restart"},
 		{"one change and its way back", loop.Limits{Restarts: 2}, 1, 0, ""},
-		{"no start fits into the downtime", loop.Limits{Downtime: time.Millisecond}, 0, 3, "no downtime is left for a change and its revert: 0 s of 1ms was used, and no vLLM server starts within 5 s"},
+		{"no start fits into the downtime", loop.Limits{Downtime: time.Millisecond}, 0, 3, "no downtime is left for a change and its revert: 0 s of 1ms was used, and no server starts within 5 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := autoRun(t, func(p *loop.Plan) { p.Limits = c.limits })

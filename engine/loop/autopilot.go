@@ -141,7 +141,7 @@ func (p *autopilot) extendBaseline(r *engine.Recommendation) {
 
 // Sentences shared by several ends and events.
 const (
-	noFlagHelps   = "no server flag helps; the remaining fixes are outside vLLM's flags"
+	noFlagHelps   = "no server flag helps; the remaining fixes are outside the server's flags"
 	doesNotAnswer = "the server does not answer"
 	measuresNoise = "restarted with the same settings: the difference measures restart noise"
 )

@@ -45,7 +45,7 @@ func (b *budget) exhaustedLimit() string {
 	if m.Downtime <= 0 || b.startAllowance() >= b.assumedDowntime() {
 		return ""
 	}
-	takes := "no vLLM server starts within " + figure.Elapsed(leastStart)
+	takes := "no server starts within " + figure.Elapsed(leastStart)
 	if known := b.longestKnownRestart(); known > 0 {
 		takes = "restarts of this server took up to " + figure.Elapsed(known)
 	}

@@ -33,7 +33,7 @@ func readable(found *proc.Server, around *proc.Surroundings) string {
 	pid := found.LaunchPID
 	switch {
 	case found.Launch == nil:
-		return fmt.Sprintf("process %d shows no vLLM command line", pid)
+		return fmt.Sprintf("process %d shows no command line of an inference server that rooftop knows", pid)
 	case around.UID != os.Geteuid() && os.Geteuid() != 0:
 		return fmt.Sprintf("process %d belongs to user %d, and rooftop runs as user %d", pid, around.UID, os.Geteuid())
 	case around.Mixed:

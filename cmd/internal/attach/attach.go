@@ -263,7 +263,7 @@ func (a *Server) learnProcess(in *facts.Inputs) {
 	if a.Process == nil {
 		s, err := a.Discover()
 		if err != nil {
-			a.Miss(launchCommand, err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+			a.Miss(launchCommand, err.Error(), engine.WithoutLaunch)
 			return
 		}
 		a.Process = s

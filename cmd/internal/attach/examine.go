@@ -65,7 +65,7 @@ func (a *Server) pageCheck(s *engine.Sample, p *session.Poll, f *engine.Facts) t
 		c.State, c.Found, c.Effect = tuning.CheckBad, s.PageErr, "nothing can be measured"
 		return c
 	}
-	c.Found = fmt.Sprintf("%s: vLLM %s, model %s, %s in %s", a.Target.Metrics(), cmp.Or(f.EngineVersion.Value, "of unknown version"),
+	c.Found = fmt.Sprintf("%s: %s %s, model %s, %s in %s", a.Target.Metrics(), f.Dialect().Name, cmp.Or(f.EngineVersion.Value, "of unknown version"),
 		cmp.Or(s.Page.Model, "unknown"), figure.Bytes(float64(len(p.Body))), figure.Duration(p.Took))
 	if a.Simulated() {
 		c.Found += "; SIMULATED: nothing here is hardware"
@@ -84,7 +84,7 @@ func launchCheck(a *Server, f *engine.Facts) tuning.Check {
 		if why, missing := a.missing(launchCommand); missing {
 			c.Found = why
 		}
-		c.Effect = "flags come from the page, from rooftop's own flags, or are vLLM's defaults"
+		c.Effect = engine.WithoutLaunch
 		c.Next = "run rooftop on the server's machine as its user, or give -m and --tensor-parallel-size"
 	}
 	return c

@@ -77,7 +77,7 @@ func (l *Locator) Watch() string {
 	if !l.Target.IsZero() {
 		return l.Target.String()
 	}
-	return "a vLLM among this machine's processes, or http://localhost:" + collect.DefaultPort
+	return "an inference server among this machine's processes, or http://localhost:" + collect.DefaultPort
 }
 
 // Attach finds the server and collects the facts about it. Later calls look only for the
@@ -96,7 +96,7 @@ func (l *Locator) Attach(ctx context.Context) (*Server, error) {
 	}
 	a, err := To(ctx, l.o, target, found, l.Clock)
 	if looked && errors.Is(err, collect.ErrUnreachable) {
-		return nil, fmt.Errorf("no vLLM among this machine's processes, and nothing answers at %s", target)
+		return nil, fmt.Errorf("no inference server among this machine's processes, and nothing answers at %s", target)
 	}
 	if err != nil {
 		return nil, l.whileStarting(target, err)
@@ -150,7 +150,7 @@ func errSeveral(list []*proc.Server) error {
 	for _, s := range list {
 		lines = append(lines, "  "+urlOf("--url http://", s)+"   "+s.String())
 	}
-	return cli.Usagef("%d vLLM servers run on this machine; say which:\n%s", len(list), strings.Join(lines, "\n"))
+	return cli.Usagef("%d inference servers run on this machine; say which:\n%s", len(list), strings.Join(lines, "\n"))
 }
 
 // chooseServer asks the user to choose a server by number.
@@ -159,7 +159,7 @@ func chooseServer(ctx context.Context, in io.Reader, out io.Writer, list []*proc
 	if !ok {
 		width = cli.HelpWidth
 	}
-	fmt.Fprintf(out, "%d vLLM servers run on this machine:\n", len(list))
+	fmt.Fprintf(out, "%d inference servers run on this machine:\n", len(list))
 	for i, s := range list {
 		fmt.Fprintln(out, cell.Cut(fmt.Sprintf("  %d  %s  %s", i+1, urlOf("http://", s), launched(s)), width-1, "…"))
 	}

@@ -67,7 +67,7 @@ type Options struct {
 func (o *Options) RegisterServer(g *cli.FlagGroups) {
 	o.Flags = g.Command.Flags()
 	f := g.Group("The server")
-	f.StringVarP(&o.URL, "url", "u", "", "base `URL`, metrics URL or host:port (default: the vLLM found on this machine, else http://localhost:8000)")
+	f.StringVarP(&o.URL, "url", "u", "", "base `URL`, metrics URL or host:port (default: the server found on this machine, else http://localhost:8000)")
 	o.RegisterKube(f)
 	o.RegisterAccess(f)
 	f.StringVar(&o.DCGMURL, "dcgm-url", "", "`URL` of a DCGM exporter's page to read the GPUs from")
@@ -127,7 +127,7 @@ func (o *Options) Check() error {
 	}
 	switch {
 	case o.Flags.Changed("url") && strings.TrimSpace(o.URL) == "":
-		return cli.Usagef("--url is empty: give the server's URL, or leave the flag out to use the vLLM found on this machine")
+		return cli.Usagef("--url is empty: give the server's URL, or leave the flag out to use the server found on this machine")
 	case o.Kube != "" && o.URL != "":
 		return cli.Usagef("--kube %s and --url %s name two servers: give one", o.Kube, o.URL)
 	case o.Context != "" && o.Kube == "":

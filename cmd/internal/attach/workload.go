@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
@@ -135,7 +136,7 @@ func (a *Server) learnPod(ctx context.Context, in *facts.Inputs, pod *kube.Pod) 
 	if config := a.Workload.PodConfig(pod); config != nil {
 		UseLaunch(in, config)
 	} else {
-		a.Miss(launchCommand, "no container of the pod has a command or arguments of vLLM's", "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+		a.Miss(launchCommand, "no container of the pod starts an inference server that rooftop knows", engine.WithoutLaunch)
 	}
 	a.learnNode(ctx, in, pod)
 }
@@ -153,7 +154,7 @@ func (a *Server) learnNode(ctx context.Context, in *facts.Inputs, pod *kube.Pod)
 func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 	o, err := a.Workload.Read(ctx)
 	if err != nil {
-		a.Miss(launchCommand, err.Error(), "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+		a.Miss(launchCommand, err.Error(), engine.WithoutLaunch)
 		return
 	}
 	a.object = o

@@ -140,7 +140,7 @@ func TestDoctor(t *testing.T) {
 	two := Doctor{
 		Purposes: []Purpose{
 			{ID: "trace", Commands: "trace a GGML runtime", Can: true, Found: "All that it needs is there.", Next: "rooftop trace --pid PID"},
-			{ID: "server", Commands: "tune, diagnose and probe a server", Found: "No vLLM was found on this machine, and none was named with --url."},
+			{ID: "server", Commands: "tune, diagnose and probe a server", Found: "No inference server was found on this machine, and none was named with --url."},
 		},
 		Checks: []Check{
 			{For: "server", Name: "metrics page", State: CheckAbsent, Found: "unreachable: connection refused"},

@@ -89,7 +89,7 @@ func TestTheServersContainerIsFound(t *testing.T) {
 		"an image that starts vLLM": {`{"name":"proxy","args":["--upstream","x"]},{"name":"server","args":["--model","m","--max-num-seqs","8"]}`, "server"},
 		"a command":                 {`{"name":"server","command":["vllm","serve","m"]}`, "server"},
 		"a script":                  {`{"name":"server","command":["/bin/sh","-c"],"args":["vllm serve m --max-num-seqs 8"]}`, "server"},
-		"none":                      {`{"name":"proxy","command":["nginx"]}`, "starts no vLLM"},
+		"none":                      {`{"name":"proxy","command":["nginx"]}`, "starts no inference server"},
 		"two":                       {`{"name":"a","command":["vllm","serve","m"]},{"name":"b","command":["vllm","serve","n"]}`, "several servers"},
 	} {
 		w := api{objectPath: object(c.containers)}.workload(t, "deployment/vllm")

@@ -245,9 +245,9 @@ func (w *Workload) serving(o *Object) (string, error) {
 	case len(serve) > 1:
 		return "", fmt.Errorf("%s runs several servers in one pod (containers %s)", w, strings.Join(serve, ", "))
 	case w.kind.name == "inferenceservice":
-		return "", fmt.Errorf("%s starts no vLLM: none of its containers has a command or arguments of vLLM's; if those of its ServingRuntime are, name that, as servingruntime/NAME", w)
+		return "", fmt.Errorf("%s starts no inference server that rooftop knows: none of its containers has such a command or arguments; if its ServingRuntime has, name that, as servingruntime/NAME", w)
 	}
-	return "", fmt.Errorf("%s starts no vLLM: none of its containers has a command or arguments of vLLM's", w)
+	return "", fmt.Errorf("%s starts no inference server that rooftop knows: none of its containers has such a command or arguments", w)
 }
 
 // Container returns a container of the object and its position; nil if there is none of the name.

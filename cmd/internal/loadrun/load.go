@@ -69,7 +69,7 @@ func (o *Options) Register(g *cli.FlagGroups) {
 	f = g.Group("What they ask")
 	f.StringVar(&o.prompt, "prompt-tokens", "100", "`LENGTH` of prompts, shared prefix included")
 	f.StringVar(&o.answer, "output-tokens", "64", "`LENGTH` to generate")
-	f.BoolVar(&l.IgnoreEOS, "ignore-eos", true, "ask vLLM to generate the whole length")
+	f.BoolVar(&l.IgnoreEOS, "ignore-eos", true, "ask the server to generate the whole length")
 	f.BoolVar(&l.Chat, "chat", false, "chat completions, with messages")
 	f.IntVar(&l.SharedPrefixTokens, "prefix-tokens", 0, "`N` tokens that begin every prompt of a group")
 	f.IntVar(&l.PrefixGroups, "prefix-groups", 1, "`N` different prefixes")

@@ -27,7 +27,7 @@ import (
 
 // measureArguments say what to measure. Facts that cannot be read can be given, as to the command.
 type measureArguments struct {
-	Server     string  `json:"server,omitempty" jsonschema:"URL of the server, as list_servers gives it; without it the only vLLM of this machine"`
+	Server     string  `json:"server,omitempty" jsonschema:"URL of the server, as list_servers gives it; without it the only one of this machine"`
 	Duration   float64 `json:"duration_s,omitempty" jsonschema:"seconds to measure, 8 to 3600"`
 	MaxNumSeqs int     `json:"max_num_seqs,omitempty" jsonschema:"the server's own --max-num-seqs, where its launch cannot be read"`
 	TP         int     `json:"tensor_parallel_size,omitempty" jsonschema:"the server's own tensor-parallel degree, where its launch cannot be read"`
@@ -44,7 +44,7 @@ const (
 )
 
 func (s *Server) addReading() {
-	addTool(s, "list_servers", "Servers", "List the vLLM servers that can be measured: those among this machine's processes, and those that a person named when rooftop mcp was started.",
+	addTool(s, "list_servers", "Servers", "List the inference servers that can be measured: those among this machine's processes, and those that a person named when rooftop mcp was started.",
 		document.ServersSchema, hints{}, s.listServers)
 	addTool(s, "diagnose", "Diagnose a server",
 		fmt.Sprintf("Measure a server for duration_s (default %d) while it serves its usual load, and say what limits it, how far it is from what its hardware allows, and the one change to make with its predicted gain. Changes nothing. The measurement is kept for verdict, compare and predict.", diagnoseFor),

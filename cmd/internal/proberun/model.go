@@ -37,7 +37,7 @@ func (s *subject) model() string {
 	given := s.o.Model
 	switch {
 	case given == "", len(s.served) == 0, slices.Contains(s.served, given), slices.Contains(s.served, given+":latest"),
-		len(s.served) > 1 && s.engine != "vLLM":
+		len(s.served) > 1 && s.engine != catalog.EngineOf(catalog.VLLM).Name:
 		return given
 	}
 	if _, err := s.catalog().FindModel(given); err != nil {

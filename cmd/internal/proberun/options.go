@@ -62,7 +62,7 @@ func (o *Options) registerRequests(g *cli.FlagGroups) {
 	cli.Choice(f, &o.api, "api", capture.Chat, "`WHICH` interface: chat or completion", capture.Chat, capture.Completion)
 	f.StringVar(&o.Model, "model", "", "`NAME` of the model: served (default: the first of /v1/models), or the catalog's for the ceilings")
 	f.IntVar(&o.maxTokens, "max-tokens", 128, "`N` output tokens at most")
-	f.BoolVar(&o.ignoreEOS, "ignore-eos", false, "ask vLLM to generate all of them, whatever the model says")
+	f.BoolVar(&o.ignoreEOS, "ignore-eos", false, "ask the server to generate all of them, whatever the model says")
 	f.BoolVar(&o.greedy, "greedy", false, "temperature 0: the likeliest token each time")
 	f.IntVar(&o.repeat, "repeat", 1, "`N` requests in all")
 	f.IntVar(&o.concurrency, "concurrency", 1, "`N` clients, each with one request at a time")

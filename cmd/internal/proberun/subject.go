@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
@@ -77,8 +78,8 @@ func (s *subject) close() {
 	}
 }
 
-// reach attaches to the server: as a vLLM if it is one, otherwise as any engine with an
-// OpenAI-compatible API.
+// reach attaches to the server: as one of an engine that rooftop knows if it is one, otherwise as any
+// with an OpenAI-compatible API.
 func (s *subject) reach(ctx context.Context) error {
 	target, found, err := attach.FindTarget(ctx, &s.o.Options)
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *subject) reach(ctx context.Context) error {
 	a, err := attach.To(ctx, &s.o.Options, target, found, s.clock.Now)
 	switch {
 	case err == nil:
-		s.Server, s.engine = a, "vLLM"
+		s.Server, s.engine = a, catalog.EngineOf(a.Header.Inputs.Engine).Name
 	case !anotherEngine(err):
 		return err
 	default:
@@ -98,7 +99,7 @@ func (s *subject) reach(ctx context.Context) error {
 	s.listModels(ctx)
 	switch gone := errors.Is(err, collect.ErrUnreachable) && len(s.served) == 0; {
 	case gone && s.o.URL == "" && found == nil:
-		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("no vLLM among this machine's processes, and nothing answers at %s: give --url of any OpenAI-compatible server", target))
+		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("no inference server among this machine's processes, and nothing answers at %s: give --url of any OpenAI-compatible server", target))
 	case gone:
 		return err // not only its page failed
 	}
@@ -106,8 +107,8 @@ func (s *subject) reach(ctx context.Context) error {
 	return nil
 }
 
-// anotherEngine reports whether an address may have a server, but not the metrics page of a vLLM
-// with statistics.
+// anotherEngine reports whether an address may have a server, but not the metrics page of an engine
+// that rooftop knows, with statistics.
 func anotherEngine(err error) bool {
 	var status *collect.StatusError
 	return errors.As(err, &status) || slices.ContainsFunc([]error{
@@ -127,9 +128,9 @@ func (s *subject) reachAny(target collect.Target) error {
 		return err
 	}
 	if found, err := s.Discover(); err == nil && found.Launch != nil {
-		s.Process = found // a vLLM without statistics
+		s.Process = found // a server without statistics
 		attach.UseLaunch(&s.Header.Inputs, found.Launch)
-		s.engine = "vLLM"
+		s.engine = catalog.EngineOf(found.Launch.Engine()).Name
 	}
 	return nil
 }
@@ -328,12 +329,9 @@ func (s *subject) complete(c *capture.Capture) {
 
 // setup returns the setup of the capture.
 func (s *subject) setup() capture.Setup {
-	t := engine.Target{Engine: s.engine, Model: s.modelName(), Simulated: s.Simulated()}
+	t := engine.Target{Engine: s.engine, EngineVersion: s.facts.EngineVersion.Value, Model: s.modelName(), Simulated: s.Simulated()}
 	if s.Client != nil {
 		t.URL = s.Target.Base()
-	}
-	if s.engine == "vLLM" {
-		t.EngineVersion = s.facts.EngineVersion.Value
 	}
 	return capture.Setup{Version: cli.Version(), Target: t}
 }

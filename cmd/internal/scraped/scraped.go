@@ -133,7 +133,7 @@ func (o *Options) Open(ctx context.Context, r prometheus.Range, series []string)
 		if o.Match != "" {
 			selected = " that match " + o.Match
 		}
-		err = cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s has no series of vLLM%s from %s to %s: check that it scrapes the server, and --match and the times",
+		err = cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s has no series of an engine that rooftop knows%s from %s to %s: check that it scrapes the server, and --match and the times",
 			o.Prometheus, selected, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
 	}
 	return source, list, coded(ctx, err)
@@ -181,7 +181,7 @@ func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r promet
 	if every := prometheus.Interval(pages); every > 0 {
 		a.Miss("what happens between scrapes", "Prometheus scraped the server every "+figure.Duration(every), "peaks, the shortest queue and single steps are those of the scrapes")
 	}
-	a.Miss("launch command", "Prometheus has none", "flags come from the page, from rooftop's own flags, or are vLLM's defaults")
+	a.Miss("launch command", "Prometheus has none", engine.WithoutLaunch)
 	h.Notes = append(h.Notes, fmt.Sprintf("as scraped by %s from %s to %s", o.Prometheus, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)))
 	return session.Examine(*h, polls(pages, r), session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
 }

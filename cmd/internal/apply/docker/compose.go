@@ -84,7 +84,7 @@ func (s *service) find(ctx context.Context) error {
 		break
 	}
 	if s.compose.Path == "" {
-		return fmt.Errorf("%s does not set command: of the service %s: write the arguments of vLLM there", strings.Join(s.compose.Files, ", "), s.compose.Service)
+		return fmt.Errorf("%s does not set command: of the service %s: write the server's arguments there", strings.Join(s.compose.Files, ", "), s.compose.Service)
 	}
 	if _, err := os.Lstat(s.aside()); err == nil {
 		return fmt.Errorf("a change to %s is on trial, and the file before it is %s: 'rooftop recover' puts it back", s.compose.Path, s.aside())

@@ -39,7 +39,7 @@ func New(ctx context.Context, found *proc.Server) (manager.Manager, error) {
 		kept.Files = []launcher.File{{Path: found.ConfigPath, Data: found.Launch.File()}}
 	}
 	if _, err := kept.Config(); err != nil {
-		return nil, fmt.Errorf("the container %s starts %s, whose arguments are not those of vLLM (%w)", c.Name(), launch.Quote(slices.Concat(kept.Argv, []string{"nothing"})[0]), err)
+		return nil, fmt.Errorf("the container %s starts %s, whose arguments are not those of an inference server that rooftop knows (%w)", c.Name(), launch.Quote(slices.Concat(kept.Argv, []string{"nothing"})[0]), err)
 	}
 	c.was, c.kept = was, kept
 	if was.Config.Labels[projectLabel] != "" {

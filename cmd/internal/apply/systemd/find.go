@@ -65,7 +65,7 @@ func (u *Unit) learn(ctx context.Context, process *launcher.Launch, mainPID int)
 		return fmt.Errorf("the command line of %s has variables, and its process was started as %q, which is no absolute path", u.Name(), kept.Argv[0])
 	}
 	if _, err := kept.Config(); err != nil {
-		return fmt.Errorf("%s starts %s, whose arguments are not those of vLLM (%w)", u.Name(), launch.Quote(start.argv[0]), err)
+		return fmt.Errorf("%s starts %s, whose arguments are not those of an inference server that rooftop knows (%w)", u.Name(), launch.Quote(start.argv[0]), err)
 	}
 	u.kept = &kept
 	return nil
