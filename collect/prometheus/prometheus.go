@@ -1,4 +1,4 @@
-// Package prometheus reads what a Prometheus server scraped of vLLM servers: the pages as they
+// Package prometheus reads what a Prometheus server scraped of inference servers: the pages as they
 // were, one for each scrape. It speaks Prometheus' HTTP API, which Thanos, Mimir and
 // VictoriaMetrics have too, and only queries.
 package prometheus
@@ -33,7 +33,7 @@ type Options struct {
 	// --http.config.file; "" for none.
 	HTTPConfig string
 	UserAgent  string
-	// Series are the names of vLLM's series to read, without the prefix; nil reads all.
+	// Series are the names of the engines' series to read, without the prefix; nil reads all.
 	Series []string
 	// Dial opens connections; nil is the network. Tests have none.
 	Dial Dial
@@ -137,8 +137,27 @@ func (t Target) Deployment() string {
 // targetLabels are the labels of a target.
 var targetLabels = [...]model.LabelName{"cluster", model.JobLabel, model.InstanceLabel}
 
-// prefixes match the prefixes of vLLM's families, as exporters spell them.
-func prefixes() string { return "(" + oneOf(catalog.EngineOf(catalog.VLLM).Families) + ")" }
+// prefixes match the prefixes of the engines' families, as exporters spell them.
+func prefixes() string {
+	var list []string
+	for _, g := range catalog.Engines() {
+		list = append(list, g.Families...)
+	}
+	return "(" + oneOf(list) + ")"
+}
+
+// running matches the names without prefixes of the gauges of running requests, which a page of an engine has.
+func running() string {
+	var list []string
+	for _, g := range catalog.Engines() {
+		for _, m := range g.Metrics() {
+			if m.Key == "running" {
+				list = append(list, m.Names...)
+			}
+		}
+	}
+	return "(" + oneOf(list) + ")"
+}
 
 // oneOf returns a pattern that matches the words of a list.
 func oneOf(list []string) string {
@@ -149,11 +168,11 @@ func oneOf(list []string) string {
 	return strings.Join(quoted, "|")
 }
 
-// besides are the families beside vLLM's own that say how a server is: whether it could be scraped,
+// besides are the families beside an engine's own that say how a server is: whether it could be scraped,
 // when it started, what its API server does and answers, and that it is simulated.
 const besides = "up|process_start_time_seconds|process_cpu_seconds_total|http_requests_total|sim_info"
 
-// Targets returns the servers of which vLLM series were scraped in a range, in the order of their
+// Targets returns the servers of which an engine's series were scraped in a range, in the order of their
 // names. match holds label matchers such as `model_name="x",namespace="prod"`; with "" it returns
 // also the targets of the same jobs that cannot be scraped at its end.
 func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, error) {
@@ -162,7 +181,7 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 		chosen = "," + chosen
 	}
 	by := "count by (cluster, job, instance) "
-	found, err := s.query(ctx, fmt.Sprintf(`%s(last_over_time({__name__=~"%snum_requests_running"%s}[%s]))`, by, prefixes(), chosen, milliseconds(r)), r)
+	found, err := s.query(ctx, fmt.Sprintf(`%s(last_over_time({__name__=~"%s%s"%s}[%s]))`, by, prefixes(), running(), chosen, milliseconds(r)), r)
 	if err != nil {
 		return nil, err
 	}

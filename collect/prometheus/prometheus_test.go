@@ -188,7 +188,7 @@ func TestTargets(t *testing.T) {
 	if diff := cmp.Diff([]string{`a:1 by instance="a:1"`}, names(` {instance="a:1"} `)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for i, want := range []string{`num_requests_running"}[600001ms]`, `up{job=~"other|vllm"} == 0`, `num_requests_running",instance="a:1"}[`} {
+	for i, want := range []string{`(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, `up{job=~"other|vllm"} == 0`, `requests_processing)",instance="a:1"}[`} {
 		if !strings.Contains((*asked)[i], want) {
 			t.Errorf("query %d: %s, want %s", i, (*asked)[i], want)
 		}

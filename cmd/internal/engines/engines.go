@@ -63,6 +63,16 @@ func NewReader(model string) *enginepage.Reader {
 	return enginepage.NewReader(model, dialects...)
 }
 
+// DiagnosisSeries returns the names, without prefixes, of the series that a diagnosis of any engine depends on.
+func DiagnosisSeries() []string {
+	var names []string
+	for _, e := range All() {
+		names = append(names, e.Page.DiagnosisSeries()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Page fetches the page of one server: of the engine that wrote the last one, vLLM at first. It must not be
 // used concurrently.
 type Page struct {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
@@ -28,7 +28,7 @@ const (
 // A server that could not be read is listed with the reason. The error, which has the exit code, is about the
 // Prometheus server: no server could be read.
 func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus.Range, progress func(done, all int)) ([]fleet.Server, error) {
-	source, found, err := o.Open(ctx, r, vllm.Dialect().DiagnosisSeries())
+	source, found, err := o.Open(ctx, r, engines.DiagnosisSeries())
 	if err != nil {
 		return nil, err
 	}

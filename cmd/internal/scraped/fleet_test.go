@@ -60,6 +60,19 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": value.Type().String(), "result": value}})
 }
 
+// Series with their value at the beginning, and growth in a second.
+var (
+	vllmSeries = map[string][2]float64{
+		"vllm:num_requests_running": {4, 0}, "vllm:num_requests_waiting": {0, 0}, "vllm:kv_cache_usage_perc": {0.2, 0},
+		"vllm:generation_tokens_total": {1000, 200}, "vllm:prompt_tokens_total": {1000, 400}, "vllm:num_preemptions_total": {0, 0}, "up": {1, 0},
+	}
+	sglangSeries = map[string][2]float64{
+		"sglang:num_running_reqs": {4, 0}, "sglang:num_queue_reqs": {20, 0}, "sglang:token_usage": {0.2, 0}, "sglang:max_total_num_tokens": {16384, 0},
+		"sglang:time_to_first_token_seconds_count": {100, 1}, "sglang:inter_token_latency_seconds_count": {1000, 199},
+		"sglang:prompt_tokens_total": {1000, 400}, "sglang:num_requests_total": {100, 1}, "up": {1, 0},
+	}
+)
+
 // matrix returns the series of the servers that a query selects.
 func (f *fake) matrix(query string) model.Matrix {
 	all := model.Matrix{}
@@ -67,10 +80,11 @@ func (f *fake) matrix(query string) model.Matrix {
 		if !strings.Contains(query, instance+`"`) && !strings.Contains(query, instance+"|") {
 			continue
 		}
-		for name, at := range map[string][2]float64{ // value at the beginning, and growth in a second
-			"vllm:num_requests_running": {4, 0}, "vllm:num_requests_waiting": {0, 0}, "vllm:kv_cache_usage_perc": {0.2, 0},
-			"vllm:generation_tokens_total": {1000, 200}, "vllm:prompt_tokens_total": {1000, 400}, "vllm:num_preemptions_total": {0, 0}, "up": {1, 0},
-		} {
+		of := vllmSeries
+		if strings.HasPrefix(instance, "sglang") {
+			of = sglangSeries
+		}
+		for name, at := range of {
 			if f.lacks != nil && f.lacks(instance, name) {
 				continue
 			}
@@ -185,6 +199,23 @@ func TestFleet(t *testing.T) {
 	}
 	if got := f.queries.Load(); got != 2+7 {
 		t.Errorf("%d queries, want 9: two for the targets, and one for four servers", got)
+	}
+}
+
+// Servers of several engines are of one fleet.
+func TestFleetOfSeveralEngines(t *testing.T) {
+	f := fake{servers: []string{"sglang:1", "vllm:1"}}
+	list, _, err := f.read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range list {
+		d := &list[i].Diagnosis
+		got = append(got, fmt.Sprintf("%s %s %.0f tok/s", list[i].Name, d.Facts.Dialect().Name, d.Quantity("generation_tokens_per_s").Value.V))
+	}
+	if diff := cmp.Diff([]string{"sglang:1 SGLang 200 tok/s", "vllm:1 vLLM 200 tok/s"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

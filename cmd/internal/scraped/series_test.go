@@ -14,28 +14,30 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // A diagnosis from the series that a fleet is read by is the diagnosis from all series.
 func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 	needed := map[string]bool{}
-	for _, name := range vllm.Dialect().DiagnosisSeries() {
+	for _, name := range engines.DiagnosisSeries() {
 		needed[name] = true
 	}
 	kept, all := 0, 0
 	named := regexp.MustCompile(`^[a-zA-Z0-9_:]+`)
 	keeps := func(line string) bool {
 		name := named.FindString(line)
-		for _, prefix := range catalog.EngineOf(catalog.VLLM).Families {
-			if bare, ours := strings.CutPrefix(name, prefix); ours {
-				all++
-				if !needed[bare] {
-					return false
+		for _, g := range catalog.Engines() {
+			for _, prefix := range g.Families {
+				if bare, ours := strings.CutPrefix(name, prefix); ours {
+					all++
+					if !needed[bare] {
+						return false
+					}
+					kept++
 				}
-				kept++
 			}
 		}
 		return true
