@@ -53,6 +53,7 @@ const (
 	CounterHTTP4xx
 	CounterHTTP5xx
 	CounterProcessCPUSeconds // CPU seconds of the API-server process
+	CounterAnswered          // requests of generation whose answers ended at the front end, if it counts them
 	NumCounters
 )
 

@@ -46,6 +46,7 @@ func Dialect() *enginepage.Dialect {
 	}
 	for _, path := range generating {
 		targets["in_server"] = append(targets["in_server"], enginepage.Gauge(engine.GaugeInServer).Where("endpoint", path))
+		targets["answered"] = append(targets["answered"], enginepage.Counter(engine.CounterAnswered).Where("endpoint", path))
 	}
 	var seen gauges
 	return &enginepage.Dialect{
@@ -98,8 +99,9 @@ func finish(p *engine.Page) {
 
 // gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill,
 // whose requests do not count as running yet, and then at every 40th decode step; the front end knows at any time
-// how many requests it has. What is not queued runs, but never more than the scheduler was seen to run at once:
-// requests that came since are queued too.
+// how many requests it has. Of these it may close the answers of finished ones seconds later: those are left out.
+// What is not queued runs, but never more than the scheduler was seen to run at once: requests that came since are
+// queued too.
 type gauges struct {
 	most   float64 // running requests that a gauge had since the server's start
 	tokens float64 // generated, on the last page
@@ -116,6 +118,11 @@ func (g *gauges) correct(p *engine.Page) {
 		g.tokens = tokens
 	}
 	g.most = max(g.most, running.V)
+	finished, answered := p.Counters[engine.CounterRequestSuccess], p.Counters[engine.CounterAnswered]
+	// A request of several prompts finishes several times, which is no difference of answers that are open.
+	if open := finished.V - answered.V; finished.OK && answered.OK && open > 0 && open <= all.V-running.V-waiting.Or(0) {
+		all.V -= open
+	}
 	if all.V == 0 {
 		running.V, waiting.V = 0, 0
 	} else {

@@ -48,7 +48,7 @@ func TestPageOfARealServer(t *testing.T) {
 		t.Errorf("engine %q, model %q, %d ranks", p.Engine, p.Model, len(p.Ranks))
 	}
 	for g, want := range map[engine.Gauge]float64{
-		engine.GaugeRunning: 12, // the page says 0, written at a prefill: 16 are in the server, of which 4 wait
+		engine.GaugeRunning: 8, // the page says 0, written at a prefill: 16 are in the server, of which 4 wait and 4 have finished
 		engine.GaugeWaiting: 4, engine.GaugeWaitingDeferred: 0, engine.GaugeKVUsage: 0.05, engine.GaugeInServer: 16,
 	} {
 		if p.Gauges[g] != stat.Some(want) {
@@ -120,6 +120,28 @@ func TestStaleGauges(t *testing.T) {
 		{4, 0, 2, 2, 0},
 	} {
 		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} %v\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n", c.gauge, c.queue, c.active)
+		var p engine.Page
+		if err := r.Parse([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) || p.Gauges[engine.GaugeWaiting] != stat.Some(c.waiting) {
+			t.Errorf("page %d: %v running, %v waiting, want %v and %v", i, p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V, c.running, c.waiting)
+		}
+	}
+}
+
+// TestOpenAnswers follows the clients of a server of 32 slots that send again before it has closed their answers.
+func TestOpenAnswers(t *testing.T) {
+	r := enginepage.NewReader("", Dialect())
+	for i, c := range []struct{ gauge, active, finished, answered, running, waiting float64 }{
+		{24, 24, 120, 120, 24, 0},
+		{0, 48, 144, 120, 24, 0},
+		{1, 48, 144, 120, 24, 0},
+		{24, 24, 144, 144, 24, 0},
+		{4, 24, 900, 144, 24, 0}, // requests of several prompts
+	} {
+		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n"+
+			"sglang:num_requests_total{model_name=\"m\"} %v\nsglang:http_responses_total{endpoint=\"/v1/completions\",status_code=\"200\"} %v\n", c.gauge, c.active, c.finished, c.answered)
 		var p engine.Page
 		if err := r.Parse([]byte(text), &p); err != nil {
 			t.Fatal(err)
