@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -18,6 +19,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	c.works = lightLoad(windows)
 	c.a.Light = c.works != nil
 	c.a.Ranks = 1
+	inStep := 0 // windows from here on that lie in one step
 	for i := range windows {
 		w := &windows[i]
 		c.collect(w)
@@ -25,7 +27,11 @@ func Combine(windows []Window, f *Facts) Aggregate {
 			continue
 		}
 		c.evaluate(w)
-		if w.Active {
+		if i > 0 && windows[i-1].Active {
+			inStep = windowsInStep(windows[i:], HungAfter(windows[i-1].LongestStep))
+		}
+		inStep--
+		if w.Active || inStep >= 0 {
 			c.a.Windows.Active++
 		} else if !c.a.Light || !c.works(w) {
 			continue
@@ -47,6 +53,23 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	a.combinePrefill(f)
 	a.KVPerRequest = c.kvRead.Mean().Times(float64(a.Ranks)).Div(c.ran.Mean())
 	return *a
+}
+
+// windowsInStep returns the number of windows at the beginning that lie in a step which is longer than a window and
+// was seen to end: requests ran throughout, nothing moved, and then it did, after less than hung. Only servers
+// without a readable GPU have them, of which nothing else shows that they work. A mean without these windows would
+// be that of the ends of steps.
+func windowsInStep(windows []Window, hung time.Duration) int {
+	for i := range windows {
+		w := &windows[i]
+		switch {
+		case w.Active:
+			return i
+		case !w.Evaluable, w.Asleep, w.RunningMin.Or(0) <= 0, w.GPUBusy.OK, w.Stall >= hung:
+			return 0
+		}
+	}
+	return 0
 }
 
 // combining is the state of an aggregation.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,35 @@ func TestIdleGapsDoNotChangeTheContext(t *testing.T) {
 	steady, gaps := Combine(load, &Facts{}), Combine(append(load, idle...), &Facts{})
 	if !near(steady.KVPerRequest.V, 0.05) || !near(gaps.KVPerRequest.V, 0.05) {
 		t.Errorf("share of the pool per request %v under load, %v with gaps; want 0.05 both", steady.KVPerRequest, gaps.KVPerRequest)
+	}
+}
+
+// Steps of 5 s, each with 100 tokens at its end: some windows of 2 s see none.
+func TestStepsLongerThanAWindow(t *testing.T) {
+	steps := func(from, to int) []*Sample {
+		return ticks(to, poll, func(i int, at time.Duration) *Page { return pageAt(at, 8, 0, 0.1, float64(100*(max(i, from)/20))) })
+	}
+	for _, c := range []struct {
+		name         string
+		samples      []*Sample
+		rate         float64
+		active, want int // windows
+	}{
+		{"long steps", steps(0, 161), 22.2, 8, 18}, // before the first token nothing is known of a step
+		{"hung, then steps", steps(80, 161), 25, 4, 8},
+		{"steps, then hung", append(steps(0, 81), ticks(401, poll, func(_ int, at time.Duration) *Page { return pageAt(at+20*time.Second+poll, 8, 0, 0.1, 400) })...), 25, 4, 8},
+	} {
+		windows := feed(c.samples...)
+		active := 0
+		for i := range windows {
+			if windows[i].Active {
+				active++
+			}
+		}
+		a := Combine(windows, &Facts{})
+		if active != c.active || a.Windows.Active != c.want || math.Abs(a.Rate[CounterGenerationTokens].V-c.rate) > 0.1 {
+			t.Errorf("%s: tokens moved in %d windows of %d, %d count as active, %.1f tok/s; want %d, %d and %v", c.name, active, len(windows), a.Windows.Active, a.Rate[CounterGenerationTokens].V, c.active, c.want, c.rate)
+		}
 	}
 }
 
