@@ -128,11 +128,15 @@ func (p *autopilot) baselineTooUncertain(r *engine.Recommendation) bool {
 }
 
 // extendBaseline measures the kept configuration for longer. The run ends if the load does not
-// last.
+// last, or is never the same for long enough.
 func (p *autopilot) extendBaseline(r *engine.Recommendation) {
 	until := p.uncertainSince + overdue*p.plan.Longest
 	if p.now >= until {
-		p.conclude("the load ended before the kept configuration was measured for long enough", exitNothing)
+		reason := "the load ended before the kept configuration was measured for long enough"
+		if missingToJudge(latestWindows(p.baseline.current.windows, p.plan.Measure)) == "" {
+			reason = "the load changes too much from one stretch to the next: the kept configuration could not be measured for long enough"
+		}
+		p.conclude(reason, exitNothing)
 		return
 	}
 	why, most := p.baseline.lacking(r)
