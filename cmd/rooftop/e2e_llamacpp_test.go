@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,8 +34,8 @@ func llamaServer(t *testing.T, args ...string) *vllm {
 	return s
 }
 
-// loadLlama offers load until the test ends.
-func loadLlama(t *testing.T, s *vllm, args ...string) {
+// loadProcess has a process of its own offer load until the test ends, restarts of the server included.
+func loadProcess(t *testing.T, s *vllm, args ...string) {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -79,7 +80,7 @@ func around(text, word string) string {
 func TestE2ELlamaServer(t *testing.T) {
 	t.Run("slots too few", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
-		loadLlama(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
+		loadProcess(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
 		d := diagnoseLlama(t, s, 3)
 		r := d.recommends(t, "concurrency-saturation", "flag", "--parallel")
 		if len(r.Also) != 1 || r.Also[0].Flag != "--ctx-size" || r.Also[0].From != "8192" {
@@ -91,13 +92,13 @@ func TestE2ELlamaServer(t *testing.T) {
 	})
 	t.Run("caching off", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "4", "--ctx-size", "16384", "--no-cache-prompt")
-		loadLlama(t, s, "--clients", "4", "--prompt-tokens", "1500", "--prefix-tokens", "1400", "--output-tokens", "300")
+		loadProcess(t, s, "--clients", "4", "--prompt-tokens", "1500", "--prefix-tokens", "1400", "--output-tokens", "300")
 		d := diagnoseLlama(t, s, 3)
 		d.recommends(t, "low-prefix-reuse", "flag", "--cache-prompt")
 	})
 	t.Run("context too small", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "4", "--ctx-size", "2048")
-		loadLlama(t, s, "--clients", "4", "--prompt-tokens", "60", "--output-tokens", "1000") // 512 tokens a slot: each answer is cut off
+		loadProcess(t, s, "--clients", "4", "--prompt-tokens", "60", "--output-tokens", "1000") // 512 tokens a slot: each answer is cut off
 		d := diagnoseLlama(t, s, 3)
 		d.recommends(t, "kv-pressure", "flag", "--ctx-size")
 		d.between(t, "kv_usage_peak", 0.88, 1)
@@ -107,7 +108,7 @@ func TestE2ELlamaServer(t *testing.T) {
 		if d := diagnoseLlama(t, s, 4); d.Outcome != "no-load" {
 			t.Errorf("idle: outcome %s", d.Outcome)
 		}
-		loadLlama(t, s, "--clients", "6", "--prompt-tokens", "60", "--output-tokens", "800")
+		loadProcess(t, s, "--clients", "6", "--prompt-tokens", "60", "--output-tokens", "800")
 		if d := diagnoseLlama(t, s, 0); d.Recommendation != nil && d.Recommendation.Kind == "flag" {
 			t.Errorf("healthy: recommends %+v", d.Recommendation)
 		}
@@ -127,44 +128,50 @@ func TestE2ELlamaServer(t *testing.T) {
 // TestE2ELlamaLoop has rooftop change a real llama-server in place: what it keeps is what runs at the end.
 func TestE2ELlamaLoop(t *testing.T) {
 	s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
-	loadLlama(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
+	loadProcess(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
+	tuneInPlace(t, s, "--parallel 2 --ctx-size 8192", "--parallel 8 --ctx-size 32768")
+}
+
+// tuneInPlace has rooftop change a server in place, at most once and back. The server has to run with the flags
+// before at the end, or with those after if the first change made it faster; both are regular expressions.
+func tuneInPlace(t *testing.T, s *vllm, before, after string) (kept bool) {
+	t.Helper()
 	a := beginWith(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "tune", "--auto", "--restart-in-place", "--json", "--url", s.url(),
-		"--duration", "10s", "--max-restarts", "2")()
+		"--duration", "10s", "--countdown", "1s", "--max-restarts", "2")()
 	events := eventsOf(t, a.stdout)
 	defer func() {
 		if t.Failed() {
 			t.Logf("exit code %d\n%s%s", a.code, told(events), a.stderr)
 		}
 	}()
-	applied := ofType(events, "applying")
 	verdicts := ofType(events, "verdict")
-	if len(applied) == 0 || len(verdicts) == 0 {
-		t.Fatalf("%d changes applied, %d verdicts: want one of each at least", len(applied), len(verdicts))
+	if len(ofType(events, "applying")) == 0 || len(verdicts) == 0 {
+		t.Fatalf("%d changes applied, %d verdicts: want one of each at least", len(ofType(events, "applying")), len(verdicts))
 	}
-	tree := exec.Command("pgrep", "-f", "--", "--port "+strconv.Itoa(s.port)+" --metrics")
-	pid, err := tree.Output()
+	listed, err := exec.Command("pgrep", "-f", "--", "--port "+strconv.Itoa(s.port)+" ").Output()
 	if err != nil {
 		t.Fatalf("no server runs at the end: %v", err)
 	}
+	pids := strings.Fields(string(listed))
 	t.Cleanup(func() {
-		for line := range strings.FieldsSeq(string(pid)) {
-			if n, err := strconv.Atoi(line); err == nil {
+		for _, pid := range pids {
+			if n, err := strconv.Atoi(pid); err == nil {
 				_ = syscall.Kill(n, syscall.SIGTERM)
 			}
 		}
 	})
-	line, err := os.ReadFile("/proc/" + strings.Fields(string(pid))[0] + "/cmdline")
+	line, err := os.ReadFile("/proc/" + pids[0] + "/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
 	runs := strings.ReplaceAll(string(line), "\x00", " ")
-	kept := verdicts[0].Direction == "better"
-	want := "--parallel 2 --ctx-size 8192"
-	if kept {
-		want = "--parallel 8 --ctx-size 32768"
+	want := before
+	if kept = verdicts[0].Direction == "better"; kept {
+		want = after
 	}
-	if !strings.Contains(runs, want) {
+	if !regexp.MustCompile(want).MatchString(runs) {
 		t.Errorf("verdict %s, and the server runs with %s, want %s", verdicts[0].Direction, runs, want)
 	}
-	t.Logf("--parallel 2 → 8: %s, gain %v; the server runs with %s", verdicts[0].Direction, verdicts[0].Gain, want)
+	t.Logf("%s: %s after %.0f s, gain %v; the server runs with %s", after, verdicts[0].Direction, verdicts[0].T, verdicts[0].Gain, want)
+	return kept
 }

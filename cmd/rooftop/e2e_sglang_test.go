@@ -46,7 +46,7 @@ func speaksSGLang(t *testing.T, report []byte, flag string) {
 	}
 }
 
-// TestE2ESGLang diagnoses a real SGLang: idle, and with too few slots under load.
+// TestE2ESGLang diagnoses a real SGLang: idle, and with too few slots under load, which rooftop then raises in place.
 func TestE2ESGLang(t *testing.T) {
 	s := startSGLang(t, "--max-running-requests", "4", "--max-total-tokens", "16384")
 	idle := rooftop(t, "diagnose", "--url", s.url()+"/metrics", "--duration", "10s", "--json")
@@ -74,4 +74,10 @@ func TestE2ESGLang(t *testing.T) {
 	}
 	speaksSGLang(t, rooftop(t, "replay", record).stdout, "--max-running-requests")
 	g.end(t)
+
+	loadProcess(t, s, "--clients", "24", "--prompt-tokens", "100", "--output-tokens", "32")
+	time.Sleep(s.slowed(15 * time.Second))
+	if !tuneInPlace(t, s, "--max-running-requests 4 ", `--max-running-requests (2|3)\d `) {
+		t.Error("more slots were not kept")
+	}
 }
