@@ -3,6 +3,7 @@ package roofline
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -41,12 +42,26 @@ func published(t *testing.T) []result {
 	if err != nil {
 		t.Skipf("NOT CHECKED: the published measurements are not beside this checkout: %v", err)
 	}
+	return readResults(t, f)
+}
+
+// sglangResults returns the published results of SGLang, to which no constant was fitted.
+func sglangResults(t *testing.T) []result {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "testdata", "published", "sglang.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readResults(t, f)
+}
+
+func readResults(t *testing.T, f *os.File) (out []result) {
+	t.Helper()
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []result
 	for i, row := range rows[1:] {
 		r := result{line: i + 2, fields: map[string]string{}}
 		for j, name := range rows[0] {
@@ -110,7 +125,7 @@ func (r result) config(t *testing.T) (c Config, ranks float64) {
 	if _, after, ok := strings.Cut(model, "/"); ok {
 		model = after
 	}
-	i := slices.IndexFunc(models, func(m catalog.Model) bool { return m.ID == publishedModels[model] })
+	i := slices.IndexFunc(models, func(m catalog.Model) bool { return m.ID == f["model"] || m.ID == publishedModels[model] })
 	if i < 0 {
 		t.Fatalf("row %d: no model %q", r.line, f["model"])
 	}
@@ -123,6 +138,12 @@ func (r result) config(t *testing.T) (c Config, ranks float64) {
 			t.Fatal(err)
 		}
 		c.DP, c.ExpertParallel, ranks = d, true, float64(d)
+	} else if n, ok := strings.CutPrefix(f["tp"], "TEP"); ok {
+		d, err := strconv.Atoi(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.TP, c.ExpertParallel = d, true
 	} else if d, err := strconv.Atoi(f["tp"]); err == nil {
 		c.TP = d
 	}
@@ -183,34 +204,45 @@ func TestPublishedBelowIdeal(t *testing.T) {
 			t.Logf("%v  skipped: %s", r, why)
 			continue
 		}
-		c, ranks := r.config(t)
-		out := r.num("output_tok_s_total")
-		isl, _ := r.lengths()
-		switch {
-		case out > 0 && (isl > 0 || r.fields["isl"] == "0" || r.num("concurrency_or_batch") > 0):
-			ideal := r.bound(c, ranks)
-			t.Logf("%v  %8.0f of %8.0f tok/s  %5.1f %%", r, out, ideal, 100*out/ideal)
-			if out > ideal {
-				t.Errorf("row %d: %.0f tok/s measured is above the ideal ceiling of %.0f", r.line, out, ideal)
-			}
-		case r.num("total_tok_s") > 0:
-			// Prompt and output together, lengths unknown: the tensor cores alone.
-			pl := c.plan()
-			ideal := pl.tp * pl.dense.ideal / (2 * pl.s.dense)
-			total := r.num("total_tok_s")
-			t.Logf("%v  %8.0f of %8.0f tok/s in all %5.1f %%", r, total, ideal, 100*total/ideal)
-			if total > ideal {
-				t.Errorf("row %d: %.0f tok/s in all is above the compute ceiling of %.0f", r.line, total, ideal)
-			}
-		case r.num("tpot_or_itl_ms") == 0:
-			t.Errorf("row %d has nothing to hold against a ceiling", r.line)
+		r.checkBelowIdeal(t)
+	}
+}
+
+// No published rate of SGLang is above the ideal ceiling.
+func TestPublishedSGLangBelowIdeal(t *testing.T) {
+	for _, r := range sglangResults(t) {
+		r.checkBelowIdeal(t)
+	}
+}
+
+func (r result) checkBelowIdeal(t *testing.T) {
+	t.Helper()
+	c, ranks := r.config(t)
+	out := r.num("output_tok_s_total")
+	isl, _ := r.lengths()
+	switch {
+	case out > 0 && (isl > 0 || r.fields["isl"] == "0" || r.num("concurrency_or_batch") > 0):
+		ideal := r.bound(c, ranks)
+		t.Logf("%v  %8.0f of %8.0f tok/s  %5.1f %%", r, out, ideal, 100*out/ideal)
+		if out > ideal {
+			t.Errorf("row %d: %.0f tok/s measured is above the ideal ceiling of %.0f", r.line, out, ideal)
 		}
-		if itl, b := r.num("tpot_or_itl_ms")/1000, r.num("concurrency_or_batch"); itl > 0 && b > 0 {
-			isl, _ := r.lengths()
-			ideal := c.Step(Point{Batch: b / ranks, Context: isl}).Ideal.Total()
-			if itl < ideal {
-				t.Errorf("row %d: %.2f ms between tokens is below the ideal step of %.2f ms", r.line, itl*1e3, ideal*1e3)
-			}
+	case r.num("total_tok_s") > 0:
+		// Prompt and output together, lengths unknown: the tensor cores alone.
+		pl := c.plan()
+		ideal := pl.tp * pl.dense.ideal / (2 * pl.s.dense)
+		total := r.num("total_tok_s")
+		t.Logf("%v  %8.0f of %8.0f tok/s in all %5.1f %%", r, total, ideal, 100*total/ideal)
+		if total > ideal {
+			t.Errorf("row %d: %.0f tok/s in all is above the compute ceiling of %.0f", r.line, total, ideal)
+		}
+	case r.num("tpot_or_itl_ms") == 0:
+		t.Errorf("row %d has nothing to hold against a ceiling", r.line)
+	}
+	if itl, b := r.num("tpot_or_itl_ms")/1000, r.num("concurrency_or_batch"); itl > 0 && b > 0 {
+		ideal := c.Step(Point{Batch: b / ranks, Context: isl}).Ideal.Total()
+		if itl < ideal {
+			t.Errorf("row %d: %.2f ms between tokens is below the ideal step of %.2f ms", r.line, itl*1e3, ideal*1e3)
 		}
 	}
 }
@@ -311,9 +343,26 @@ func (r result) point(c *Config, ranks float64) (p Point, ratio float64, ok bool
 
 // Nine of ten published results at a known batch and context lie within the range of the achievable rate.
 func TestPublishedWithinAchievable(t *testing.T) {
-	rows := append(published(t), tensorRTResults(t, "fp8")...)
-	var dense, experts []float64
-	within, n := 0, 0
+	dense, within, n := scoreAchievable(t, append(published(t), tensorRTResults(t, "fp8")...))
+	if float64(within) < 0.9*float64(n) {
+		t.Errorf("%d of %d results lie within the range of the achievable rate, want 90 %%", within, n)
+	}
+	if m := dense[len(dense)/2]; m < 0.9 || m > 1.1 {
+		t.Errorf("the median of dense models is %.2f of achievable", m)
+	}
+}
+
+// The distribution of SGLang's published results over the achievable rate.
+func TestPublishedSGLangWithinAchievable(t *testing.T) {
+	scoreAchievable(t, sglangResults(t))
+}
+
+// scoreAchievable logs each result at a known batch and context, and the distribution of measured over
+// achievable, in all and by kind of model and GPU. It returns the sorted ratios of dense models, and of
+// all results the number within the range of the achievable rate and their number.
+func scoreAchievable(t *testing.T, rows []result) (dense []float64, within, n int) {
+	t.Helper()
+	ratios, inside := map[string][]float64{}, map[string]int{}
 	for _, r := range rows {
 		c, ranks := r.config(t)
 		p, ratio, ok := r.point(&c, ranks)
@@ -324,30 +373,27 @@ func TestPublishedWithinAchievable(t *testing.T) {
 		s := c.Step(p)
 		lower, upper := pl.band(p, s.Achievable)
 		upper = min(upper, s.Achievable.Total()/s.Ideal.Total())
-		n++
 		held := ratio >= lower && ratio <= upper
-		if held {
-			within++
-		}
 		t.Logf("%v  measured over achievable %.2f (%.2f to %.2f) %v", r, ratio, lower, upper, held)
+		kind := "dense"
 		if c.Model.Experts > 0 {
-			experts = append(experts, ratio)
-		} else {
-			dense = append(dense, ratio)
+			kind = "experts"
+		}
+		for _, group := range []string{"all", kind, kind + " on " + c.GPU.Name} {
+			ratios[group] = append(ratios[group], ratio)
+			if held {
+				inside[group]++
+			}
 		}
 	}
-	for name, list := range map[string][]float64{"dense": dense, "experts": experts} {
+	for _, group := range slices.Sorted(maps.Keys(ratios)) {
+		list := ratios[group]
 		slices.Sort(list)
 		at := func(q float64) float64 { return list[int(q*float64(len(list)-1))] }
-		t.Logf("%s, %d results: 5 %% %.2f, 25 %% %.2f, median %.2f, 75 %% %.2f, 95 %% %.2f", name, len(list), at(0.05), at(0.25), at(0.5), at(0.75), at(0.95))
+		t.Logf("%s, %d results, %d within: lowest %.2f, 5 %% %.2f, 25 %% %.2f, median %.2f, 75 %% %.2f, 95 %% %.2f, highest %.2f",
+			group, len(list), inside[group], at(0), at(0.05), at(0.25), at(0.5), at(0.75), at(0.95), at(1))
 	}
-	t.Logf("%d of %d within", within, n)
-	if float64(within) < 0.9*float64(n) {
-		t.Errorf("%d of %d results lie within the range of the achievable rate, want 90 %%", within, n)
-	}
-	if m := dense[len(dense)/2]; m < 0.9 || m > 1.1 {
-		t.Errorf("the median of dense models is %.2f of achievable", m)
-	}
+	return ratios["dense"], inside["all"], len(ratios["all"])
 }
 
 // The achievable step predicts the decode of vLLM, for rows with a batch and a time between tokens.
