@@ -53,7 +53,6 @@ const (
 	CounterHTTP4xx
 	CounterHTTP5xx
 	CounterProcessCPUSeconds // CPU seconds of the API-server process
-	CounterAnswered          // requests of generation whose answers ended at the front end, if it counts them
 	NumCounters
 )
 

@@ -46,7 +46,6 @@ func Dialect() *enginepage.Dialect {
 	}
 	for _, path := range generating {
 		targets["in_server"] = append(targets["in_server"], enginepage.Gauge(engine.GaugeInServer).Where("endpoint", path))
-		targets["answered"] = append(targets["answered"], enginepage.Counter(engine.CounterAnswered).Where("endpoint", path))
 	}
 	var seen gauges
 	return &enginepage.Dialect{
@@ -92,6 +91,13 @@ func finish(p *engine.Page) {
 	if prompts.OK && cached.OK {
 		p.Counters[engine.CounterPrefixQueries], p.Counters[engine.CounterPrefixHits] = prompts, cached
 	}
+	// The gauges are first written for the first request.
+	if running := &p.Gauges[engine.GaugeRunning]; !running.OK && !p.Hists[engine.HistQueue].OK && !p.Counters[engine.CounterRequestSuccess].OK {
+		*running, p.Gauges[engine.GaugeWaiting] = stat.Some(0), stat.Some(0)
+		for i := range p.Ranks {
+			p.Ranks[i].Gauges[engine.GaugeRunning], p.Ranks[i].Gauges[engine.GaugeWaiting] = stat.Some(0), stat.Some(0)
+		}
+	}
 	if deferred := p.Gauges[engine.GaugeWaitingDeferred]; deferred.OK { // not part of num_queue_reqs
 		p.Gauges[engine.GaugeWaiting] = p.Gauges[engine.GaugeWaiting].Plus(deferred)
 	}
@@ -99,9 +105,10 @@ func finish(p *engine.Page) {
 
 // gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill,
 // whose requests do not count as running yet, and then at every 40th decode step; the front end knows at any time
-// how many requests it has. Of these it may close the answers of finished ones seconds later: those are left out.
-// What is not queued runs, but never more than the scheduler was seen to run at once: requests that came since are
-// queued too.
+// how many requests it has, of which some have finished and their answers are still open. Gauges that add up to
+// those are right. Otherwise the requests run that have left the queue, counted once each, and have not finished.
+// Where that is not counted, what is not queued runs, but never more than the scheduler was seen to run at once:
+// requests that came since are queued too.
 type gauges struct {
 	most   float64 // running requests that a gauge had since the server's start
 	tokens float64 // generated, on the last page
@@ -118,19 +125,19 @@ func (g *gauges) correct(p *engine.Page) {
 		g.tokens = tokens
 	}
 	g.most = max(g.most, running.V)
-	finished, answered := p.Counters[engine.CounterRequestSuccess], p.Counters[engine.CounterAnswered]
-	// A request of several prompts finishes several times, which is no difference of answers that are open.
-	if open := finished.V - answered.V; finished.OK && answered.OK && open > 0 && open <= all.V-running.V-waiting.Or(0) {
-		all.V -= open
-	}
-	if all.V == 0 {
-		running.V, waiting.V = 0, 0
-	} else {
+	left, finished := &p.Hists[engine.HistQueue], p.Counters[engine.CounterRequestSuccess].Or(0)
+	switch scheduled := left.Count - finished; {
+	case all.V == 0:
+		running.V, *waiting = 0, stat.Some(0)
+	case running.V+waiting.Or(0) == all.V:
+	case left.OK && scheduled >= 0 && scheduled <= all.V:
+		running.V, *waiting = scheduled, stat.Some(min(waiting.Or(0), all.V-scheduled))
+	default:
 		running.V = min(max(running.V, all.V-waiting.Or(0)), all.V)
 		if g.most > 1 { // 1 is what it is at a first prefill
 			running.V = min(running.V, g.most)
 		}
-		waiting.V = all.V - running.V
+		*waiting = stat.Some(all.V - running.V)
 	}
 	for i := range p.Ranks {
 		p.Ranks[i].Gauges[engine.GaugeRunning], p.Ranks[i].Gauges[engine.GaugeWaiting] = *running, *waiting

@@ -48,7 +48,7 @@ func TestPageOfARealServer(t *testing.T) {
 		t.Errorf("engine %q, model %q, %d ranks", p.Engine, p.Model, len(p.Ranks))
 	}
 	for g, want := range map[engine.Gauge]float64{
-		engine.GaugeRunning: 8, // the page says 0, written at a prefill: 16 are in the server, of which 4 wait and 4 have finished
+		engine.GaugeRunning: 5, // the page says 0, written at a prefill: 30 have left the queue and 25 have finished
 		engine.GaugeWaiting: 4, engine.GaugeWaitingDeferred: 0, engine.GaugeKVUsage: 0.05, engine.GaugeInServer: 16,
 	} {
 		if p.Gauges[g] != stat.Some(want) {
@@ -133,15 +133,15 @@ func TestStaleGauges(t *testing.T) {
 // TestOpenAnswers follows the clients of a server of 32 slots that send again before it has closed their answers.
 func TestOpenAnswers(t *testing.T) {
 	r := enginepage.NewReader("", Dialect())
-	for i, c := range []struct{ gauge, active, finished, answered, running, waiting float64 }{
-		{24, 24, 120, 120, 24, 0},
-		{0, 48, 144, 120, 24, 0},
-		{1, 48, 144, 120, 24, 0},
-		{24, 24, 144, 144, 24, 0},
-		{4, 24, 900, 144, 24, 0}, // requests of several prompts
+	for i, c := range []struct{ gauge, active, left, finished, running, waiting float64 }{
+		{24, 24, 144, 120, 24, 0},
+		{0, 48, 168, 144, 24, 0},
+		{1, 48, 168, 144, 24, 0},
+		{24, 24, 168, 144, 24, 0},
+		{0, 4, 170, 168, 2, 0},
 	} {
 		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n"+
-			"sglang:num_requests_total{model_name=\"m\"} %v\nsglang:http_responses_total{endpoint=\"/v1/completions\",status_code=\"200\"} %v\n", c.gauge, c.active, c.finished, c.answered)
+			"sglang:queue_time_seconds_count{model_name=\"m\"} %v\nsglang:queue_time_seconds_sum{model_name=\"m\"} 1\nsglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.active, c.left, c.finished)
 		var p engine.Page
 		if err := r.Parse([]byte(text), &p); err != nil {
 			t.Fatal(err)
