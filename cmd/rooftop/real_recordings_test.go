@@ -27,7 +27,7 @@ import (
 var recordedStates = map[string][]engine.FindingID{
 	"slots-few":      {engine.ConcurrencySaturation},
 	"slots-few-long": {engine.ConcurrencySaturation},
-	"pool-small":     {engine.KVPressure},
+	"pool-small":     {engine.KVPressure, engine.KVAdmission}, // whether it preempts or admits none
 	// Prompts take all of the time of the engine: no larger pool makes it faster (36 tok/s, and 25 with the default pool).
 	"pool-admission": {engine.KVPressure, engine.KVAdmission, engine.LowPrefixReuse},
 	"prefill-bound":  {"", engine.LowPrefixReuse},
@@ -51,6 +51,15 @@ var recordedStates = map[string][]engine.FindingID{
 	"hung":           {""}, // stopped in the middle
 	// Eight threads on two cores: no rule tells it, since nothing on the page does.
 	"threads-many": {""},
+
+	// SGLang.
+	"slots-few-short":      {engine.ConcurrencySaturation},
+	"slots-few-open":       {engine.ConcurrencySaturation}, // an open loop, whose queue grows
+	"pool-small-long":      {engine.KVPressure, engine.KVAdmission},
+	"cache-off-long":       {engine.LowPrefixReuse},
+	"unique-prompts-short": {"", engine.LowPrefixReuse},
+	"unique-prompts-two":   {"", engine.LowPrefixReuse, engine.UnderBatching}, // two clients of four slots
+	"idle-after":           {""},
 }
 
 // recordedMisses are the recordings that get another recommendation than the right one without launch facts.
