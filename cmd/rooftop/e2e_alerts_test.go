@@ -106,6 +106,7 @@ func (h *webhook) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 // prints, shortened. Alertmanager has to tell each alert of its fault and no other, and that it ended. Meanwhile
 // every panel of the boards is asked for its data.
 func TestE2EAlerts(t *testing.T) {
+	t.Parallel()
 	programs := os.Getenv("ROOFTOP_E2E_PROMETHEUS")
 	if programs == "" {
 		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")

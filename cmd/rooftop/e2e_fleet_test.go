@@ -42,6 +42,7 @@ var scrapedServers = []scrapedServer{
 
 // TestE2EFleet reads servers through a real Prometheus and a real VictoriaMetrics that scrape them.
 func TestE2EFleet(t *testing.T) {
+	t.Parallel()
 	programs := os.Getenv("ROOFTOP_E2E_PROMETHEUS")
 	if programs == "" {
 		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
