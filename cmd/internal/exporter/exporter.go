@@ -106,6 +106,7 @@ var (
 	ended      = prometheus.NewDesc("rooftop_diagnosis_timestamp_seconds", "When the latest diagnosis ended, in Unix time.", nil, nil)
 	failures   = prometheus.NewDesc("rooftop_diagnosis_failures_total", "Diagnoses that failed as a whole.", nil, nil)
 	info       = prometheus.NewDesc("rooftop_server_info", "What is known of the server.", []string{"server", "model", "release", "gpu"}, nil)
+	readable   = prometheus.NewDesc("rooftop_server_readable", "1 if the latest diagnosis could read the server, else 0: nothing is known of it.", []string{"server"}, nil)
 	condition  = prometheus.NewDesc("rooftop_server_ill", "1 for the state of a server that is ill: down, dead, hung, partly-hung or failing.", []string{"server", "state"}, nil)
 	evaluable  = prometheus.NewDesc("rooftop_server_evaluable", "1 if the server had a load that could be judged, else 0.", []string{"server"}, nil)
 	findings   = prometheus.NewDesc("rooftop_finding", "1 for each finding of the server.", []string{"server", "finding"}, nil)
@@ -115,7 +116,7 @@ var (
 	output     = prometheus.NewDesc("rooftop_output_tokens_per_second", "Output that the diagnosis measured.", []string{"server"}, nil)
 	ceiling    = prometheus.NewDesc("rooftop_ceiling_tokens_per_second", "Output that the hardware allows with the running requests, estimated.", []string{"server", "ceiling"}, nil)
 	groups     = prometheus.NewDesc("rooftop_group_finding", "1 for what is uneven among the servers of one model.", []string{"model", "finding"}, nil)
-	allMetrics = [...]*prometheus.Desc{ended, failures, info, condition, evaluable, findings, change, gain, saves, output, ceiling, groups}
+	allMetrics = [...]*prometheus.Desc{ended, failures, info, readable, condition, evaluable, findings, change, gain, saves, output, ceiling, groups}
 )
 
 // Describe implements [prometheus.Collector].
@@ -148,6 +149,11 @@ func (e *Exporter) Collect(ch chan<- prometheus.Metric) {
 	}
 	for i := range e.servers {
 		s := &e.servers[i]
+		if s.Unread != "" {
+			gauge(readable, 0, s.Name)
+			continue
+		}
+		gauge(readable, 1, s.Name)
 		gauge(info, 1, s.Name, s.Target.Model, s.Target.EngineVersion, s.Facts.GPUName.Value)
 		judged := 0.0
 		if s.Outcome == engine.OutcomeHealthy || s.Outcome == engine.OutcomeRecommendation {

@@ -79,7 +79,7 @@ func TestMetrics(t *testing.T) {
 	idle := fleet.Server{Name: "c:1"}
 	idle.Outcome = engine.OutcomeNoLoad
 	e.mu.Lock()
-	e.servers, e.ended = []fleet.Server{{Name: "a:1", Diagnosis: slots}, ill, idle}, time.Unix(1_800_000_000, 0)
+	e.servers, e.ended = []fleet.Server{{Name: "a:1", Diagnosis: slots}, ill, idle, fleet.Unread("d:1", "503")}, time.Unix(1_800_000_000, 0)
 	e.mu.Unlock()
 	page := metrics(t, e)
 	for _, want := range []string{
@@ -92,12 +92,14 @@ func TestMetrics(t *testing.T) {
 		`rooftop_server_evaluable{server="b:1"} 0`,
 		`rooftop_server_evaluable{server="c:1"} 0`,
 		`rooftop_server_ill{server="b:1",state="dead"} 1`,
+		`rooftop_server_readable{server="b:1"} 1`,
+		`rooftop_server_readable{server="d:1"} 0`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
 	}
-	for _, none := range []string{`rooftop_output_tokens_per_second{server="b:1"}`, `rooftop_ceiling`, `NaN`, "rooftop_predicted_savings"} {
+	for _, none := range []string{`rooftop_output_tokens_per_second{server="b:1"}`, `rooftop_ceiling`, `rooftop_server_evaluable{server="d:1"}`, `NaN`, "rooftop_predicted_savings"} {
 		if strings.Contains(page, none) {
 			t.Errorf("%s in\n%s", none, page)
 		}
