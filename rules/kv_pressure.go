@@ -11,6 +11,7 @@ import (
 // Limits of R2, main path.
 const (
 	kvPressureUsage   = 0.88 // peak share of the KV pool, at least
+	cutOffShare       = 0.98 // share of its part of a divided pool that a sequence reaches on average
 	kvCriticalUsage   = 0.95 // peak share from which kvCriticalWindows windows are enough
 	kvCriticalWindows = 2
 	vramCorroborates  = 0.78 // share of GPU memory that is shown as support, never required
@@ -133,11 +134,17 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
 		// No work was lost to the pool, and no request is known to have been held back.
 		f.Fix = m.withheldIfPointless()
-		cutOff := r.Facts.Dialect().Divided != "" && peak.Or(0) >= kvCriticalUsage // at their part of the pool
-		if p.queued*p.ranks < emptyQueue && !cutOff {
+		if p.queued*p.ranks < emptyQueue && !cutOff(r, &p, peak) {
 			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
 		}
 	}
+}
+
+// cutOff reports whether requests are cut off at their slot's part of a divided pool: all parts are full at once, or
+// the mean sequence ends at its part.
+func cutOff(r *engine.Run, p *pool, peak stat.Opt) bool {
+	return r.Facts.Dialect().Divided != "" &&
+		(peak.Or(0) >= kvCriticalUsage || p.holds.OK && p.holds.V*cutOffShare <= runSlots(r).Or(0))
 }
 
 // fullAtPeak returns a sentence about the highest usage of the pool.

@@ -42,13 +42,14 @@ var recordedStates = map[string][]engine.FindingID{
 	"idle":           {""},
 
 	// llama.cpp's server.
-	"slots-few-one":  {engine.ConcurrencySaturation},
-	"slots-few-auto": {engine.ConcurrencySaturation}, // --parallel left to the server: four slots that share their context
-	"cache-off-moe":  {engine.LowPrefixReuse},
-	"healthy-auto":   {""},
-	"shared-prefix":  {""},
-	"idle-auto":      {""},
-	"hung":           {""}, // stopped in the middle
+	"slots-few-one":    {engine.ConcurrencySaturation},
+	"slots-few-auto":   {engine.ConcurrencySaturation}, // --parallel left to the server: four slots that share their context
+	"cache-off-moe":    {engine.LowPrefixReuse},
+	"healthy-auto":     {""},
+	"shared-prefix":    {""},
+	"idle-auto":        {""},
+	"hung":             {""},                // stopped in the middle
+	"pool-small-quick": {engine.KVPressure}, // answers are cut off at a part that is never seen full in all slots at once
 	// Eight threads on two cores: no rule tells it, since nothing on the page does.
 	"threads-many": {""},
 
@@ -65,7 +66,7 @@ var recordedStates = map[string][]engine.FindingID{
 // recordedMisses are the recordings that get another recommendation than the right one without launch facts.
 var recordedMisses = map[string]engine.FindingID{
 	// --ctx-size is not known: what is left to advise on the small context is other hardware.
-	"b11669-pool-small": engine.LowPrefixReuse,
+	"b11669-pool-small": engine.LowPrefixReuse, "b11669-pool-small-quick": "",
 }
 
 // TestRecordingsOfRealServers replays recordings of real servers of several releases, with a known fault or none,
