@@ -112,6 +112,8 @@ type Target struct {
 	// Name is its instance, or all labels where several servers have it.
 	Name   string
 	Labels model.LabelSet
+	// GPU is the name of its GPUs, "" if no DCGM exporter that Prometheus scrapes tells it.
+	GPU string
 }
 
 // Match returns the label matchers that select the target alone, as --match takes them.
@@ -205,7 +207,8 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 			vector = append(vector, more...)
 		}
 	}
-	return targets(vector), nil
+	list := targets(vector)
+	return list, s.nameGPUs(ctx, list, r)
 }
 
 // targets returns the targets of samples, each once.

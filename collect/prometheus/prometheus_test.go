@@ -167,7 +167,7 @@ func TestTargets(t *testing.T) {
 		return &model.Sample{Metric: labels("", job, instance), Value: 1}
 	}
 	scraped := model.Vector{sample("vllm", "a:1"), sample("vllm", "b:1"), sample("other", "b:1")}
-	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, scraped[:1])
+	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, model.Vector{}, scraped[:1], model.Vector{})
 	names := func(match string) (out []string) {
 		list, err := source.Targets(t.Context(), match, whole)
 		if err != nil {
@@ -188,10 +188,47 @@ func TestTargets(t *testing.T) {
 	if diff := cmp.Diff([]string{`a:1 by instance="a:1"`}, names(` {instance="a:1"} `)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for i, want := range []string{`(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, `up{job=~"other|vllm"} == 0`, `requests_processing)",instance="a:1"}[`} {
+	for i, want := range map[int]string{0: `(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, 1: `up{job=~"other|vllm"} == 0`, 3: `requests_processing)",instance="a:1"}[`} {
 		if !strings.Contains((*asked)[i], want) {
 			t.Errorf("query %d: %s, want %s", i, (*asked)[i], want)
 		}
+	}
+}
+
+// The GPU of a server is that of its pod or host, by the DCGM exporters that are scraped beside it.
+func TestGPUsOfTargets(t *testing.T) {
+	vector := func(list ...model.Metric) (v model.Vector) {
+		for _, m := range list {
+			v = append(v, &model.Sample{Metric: m, Value: 1})
+		}
+		return v
+	}
+	source, _ := answering(t,
+		vector(labels("", "vllm", "gpu-7:8000"), labels("", "vllm", "10.0.0.1:8000"), labels("", "vllm", "10.0.0.2:8000"), labels("", "vllm", "mixed:8000"), labels("", "vllm", "none:8000")),
+		model.Vector{}, // none is down
+		vector(
+			labels("", "dcgm", "gpu-7:9400", "modelName", "NVIDIA L4"),
+			labels("", "dcgm", "10.0.0.9:9400", "modelName", "NVIDIA H100 80GB HBM3", "Hostname", "node1", "pod", "dcgm-x", "namespace", "gpus", "exported_pod", "vllm-a", "exported_namespace", "ml"),
+			labels("", "dcgm", "10.0.0.9:9400", "modelName", "NVIDIA A100-SXM4-80GB", "Hostname", "node1", "pod", "vllm-b", "namespace", "ml"),
+			labels("", "dcgm", "10.0.0.9:9400", "modelName", "NVIDIA T4", "Hostname", "10.0.0.1", "pod", "dcgm-x", "namespace", "gpus"), // of no pod
+			labels("", "dcgm", "x:9400", "modelName", "NVIDIA L4", "Hostname", "mixed"),
+			labels("", "dcgm", "x:9400", "modelName", "NVIDIA L40S", "Hostname", "mixed"),
+		),
+		vector(
+			labels("", "vllm", "gpu-7:8000"), labels("", "vllm", "10.0.0.1:8000", "pod", "vllm-a", "namespace", "ml"), labels("", "vllm", "10.0.0.2:8000", "pod", "vllm-b", "namespace", "ml"),
+			labels("", "vllm", "mixed:8000"), labels("", "vllm", "none:8000"),
+		))
+	list, err := source.Targets(t.Context(), "", whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, one := range list {
+		got[one.Name] = one.GPU
+	}
+	want := map[string]string{"gpu-7:8000": "NVIDIA L4", "10.0.0.1:8000": "NVIDIA H100 80GB HBM3", "10.0.0.2:8000": "NVIDIA A100-SXM4-80GB", "mixed:8000": "", "none:8000": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -48,6 +48,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var value model.Value = model.Vector{}
 	switch {
+	case strings.Contains(query, "DCGM_"):
 	case strings.Contains(query, "last_over_time"):
 		var list model.Vector
 		for _, s := range f.servers {
@@ -197,8 +198,8 @@ func TestFleet(t *testing.T) {
 			t.Errorf("%s: %s, %d active windows, of %q, %s", s.Name, s.Outcome, s.Windows.Active, s.Deployment, s.Command)
 		}
 	}
-	if got := f.queries.Load(); got != 2+7 {
-		t.Errorf("%d queries, want 9: two for the targets, and one for four servers", got)
+	if got := f.queries.Load(); got != 3+7 {
+		t.Errorf("%d queries, want 10: two for the targets, one for their GPUs, and one for four servers", got)
 	}
 }
 
