@@ -106,9 +106,9 @@ func finish(p *engine.Page) {
 // gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill,
 // whose requests do not count as running yet, and then at every 40th decode step; the front end knows at any time
 // how many requests it has, of which some have finished and their answers are still open. Gauges that add up to
-// those are right. Otherwise the requests run that have left the queue, counted once each, and have not finished.
-// Where that is not counted, what is not queued runs, but never more than the scheduler was seen to run at once:
-// requests that came since are queued too.
+// those are right. Otherwise the requests run that have left the queue, counted once each, and have not finished;
+// where that is not counted, what is not queued. Never more run than the scheduler was seen to run at once: the end
+// of a request is counted later than the start of the next, and requests that came since are queued too.
 type gauges struct {
 	most   float64 // running requests that a gauge had since the server's start
 	tokens float64 // generated, on the last page
@@ -125,18 +125,20 @@ func (g *gauges) correct(p *engine.Page) {
 		g.tokens = tokens
 	}
 	g.most = max(g.most, running.V)
+	most := all.V
+	if g.most > 1 { // 1 is what it is at a first prefill
+		most = min(most, g.most)
+	}
 	left, finished := &p.Hists[engine.HistQueue], p.Counters[engine.CounterRequestSuccess].Or(0)
 	switch scheduled := left.Count - finished; {
 	case all.V == 0:
 		running.V, *waiting = 0, stat.Some(0)
 	case running.V+waiting.Or(0) == all.V:
 	case left.OK && scheduled >= 0 && scheduled <= all.V:
-		running.V, *waiting = scheduled, stat.Some(min(waiting.Or(0), all.V-scheduled))
+		running.V = min(scheduled, most)
+		*waiting = stat.Some(min(waiting.Or(0), all.V-running.V))
 	default:
-		running.V = min(max(running.V, all.V-waiting.Or(0)), all.V)
-		if g.most > 1 { // 1 is what it is at a first prefill
-			running.V = min(running.V, g.most)
-		}
+		running.V = min(max(running.V, all.V-waiting.Or(0)), most)
 		*waiting = stat.Some(all.V - running.V)
 	}
 	for i := range p.Ranks {
