@@ -25,7 +25,6 @@ const (
 	GaugeRunningLoRAs                 // adapters of the running requests
 	GaugeWaitingLoRAs                 // adapters of waiting requests that no running request uses
 	GaugeInServer                     // requests that the front end has, running and queued, if it counts them
-	GaugeKVFullest                    // largest share, 0..1, of the tokens that its slot may hold that a request holds
 	NumGauges
 )
 
@@ -146,7 +145,7 @@ type Page struct {
 	Bytes int
 
 	// Gauges are sums over ranks for counts and means for usages. KVUsageMax is the KV usage
-	// of the fullest rank, or of the fullest slot where each has its part.
+	// of the fullest rank.
 	Gauges     [NumGauges]stat.Opt
 	KVUsageMax stat.Opt
 	Counters   [NumCounters]stat.Opt

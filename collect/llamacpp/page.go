@@ -20,7 +20,6 @@ func Dialect() *enginepage.Dialect {
 			"waiting_capacity": gauge(engine.GaugeWaitingCapacity),
 			"max_num_seqs":     gauge(engine.GaugeMaxNumSeqs),
 			"kv_usage":         gauge(engine.GaugeKVUsage),
-			"kv_fullest":       gauge(engine.GaugeKVFullest),
 			"kv_tokens":        {enginepage.Cache(enginepage.CacheTokens)},
 
 			"prompt_tokens":          counter(engine.CounterPromptTokens),
@@ -43,10 +42,9 @@ func Dialect() *enginepage.Dialect {
 	}
 }
 
-// finish completes a page: the KV buffer is used by the token, a request is cut off where its own part of it is full,
-// and the counters of speculative decoding are there without it.
+// finish completes a page: the KV buffer is used by the token, and the counters of speculative decoding are there
+// without it.
 func finish(p *engine.Page) {
-	p.KVUsageMax = p.KVUsageMax.Max(p.Gauges[engine.GaugeKVFullest])
 	for i := range p.Ranks {
 		p.Ranks[i].Cache.BlockSize = "1"
 	}

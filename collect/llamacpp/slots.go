@@ -137,7 +137,6 @@ func (p *Pages) extend(body []byte, slots []slot, launch map[string]facts.Settin
 	now := totals{prompt.Or(0), predicted.Or(0), value("prompt_seconds_total").Or(0), decoding.Or(0)}
 	generating, held := p.count(slots, now)
 	put("", stat.Some(float64(len(slots))))
-	put("_kv_fullest", fullest(slots))
 	if size := pool(slots, launch); size.OK {
 		put("_kv_tokens", size)
 		put("_kv_usage", stat.Some(min(1, held/size.V)))
@@ -172,7 +171,7 @@ func (p *Pages) count(slots []slot, now totals) (generating, held float64) {
 		if s.Processing {
 			p.busy++
 			generating += float64(s.Next.Generated)
-			held += s.holds()
+			held += float64(max(s.Held, s.Computed+s.Cached+s.Next.Generated))
 		}
 		for _, before := range p.last {
 			if before.ID != s.ID {
@@ -188,21 +187,6 @@ func (p *Pages) count(slots []slot, now totals) (generating, held float64) {
 	}
 	p.last = slots
 	return generating, held
-}
-
-// holds returns the tokens of a busy slot's request.
-func (s *slot) holds() float64 { return float64(max(s.Held, s.Computed+s.Cached+s.Next.Generated)) }
-
-// fullest returns the largest share, 0..1, of the tokens that a request may have that one has: at 1 its answer is
-// cut off.
-func fullest(slots []slot) stat.Opt {
-	most := stat.None
-	for i := range slots {
-		if s := &slots[i]; s.Context > 0 && s.Processing {
-			most = most.Max(stat.Some(min(1, s.holds()/float64(s.Context))))
-		}
-	}
-	return most
 }
 
 const (

@@ -92,7 +92,8 @@ func finish(p *engine.Page) {
 		p.Counters[engine.CounterPrefixQueries], p.Counters[engine.CounterPrefixHits] = prompts, cached
 	}
 	// The gauges are first written for the first request.
-	if running := &p.Gauges[engine.GaugeRunning]; !running.OK && !p.Hists[engine.HistQueue].OK && !p.Counters[engine.CounterRequestSuccess].OK {
+	if running := &p.Gauges[engine.GaugeRunning]; !running.OK && !p.Gauges[engine.GaugeKVUsage].OK && !p.Hists[engine.HistQueue].OK && !p.Hists[engine.HistTTFT].OK &&
+		!p.Counters[engine.CounterGenerationTokens].OK && !p.Counters[engine.CounterRequestSuccess].OK {
 		*running, p.Gauges[engine.GaugeWaiting] = stat.Some(0), stat.Some(0)
 		for i := range p.Ranks {
 			p.Ranks[i].Gauges[engine.GaugeRunning], p.Ranks[i].Gauges[engine.GaugeWaiting] = stat.Some(0), stat.Some(0)
@@ -112,6 +113,9 @@ func finish(p *engine.Page) {
 type gauges struct {
 	most   float64 // running requests that a gauge had since the server's start
 	tokens float64 // generated, on the last page
+	// uncounted are the requests that left the queue and are never counted as finished, such as health checks, as
+	// of the last time at which the gauges were right.
+	uncounted float64
 }
 
 func (g *gauges) correct(p *engine.Page) {
@@ -120,7 +124,7 @@ func (g *gauges) correct(p *engine.Page) {
 		return
 	}
 	if tokens := p.Counters[engine.CounterGenerationTokens].Or(0); tokens < g.tokens {
-		g.most, g.tokens = 0, tokens // a restart
+		*g = gauges{tokens: tokens} // a restart
 	} else {
 		g.tokens = tokens
 	}
@@ -130,10 +134,12 @@ func (g *gauges) correct(p *engine.Page) {
 		most = min(most, g.most)
 	}
 	left, finished := &p.Hists[engine.HistQueue], p.Counters[engine.CounterRequestSuccess].Or(0)
-	switch scheduled := left.Count - finished; {
+	switch scheduled := left.Count - finished - g.uncounted; {
 	case all.V == 0:
 		running.V, *waiting = 0, stat.Some(0)
+		g.uncounted = left.Count - finished
 	case running.V+waiting.Or(0) == all.V:
+		g.uncounted = left.Count - finished - running.V
 	case left.OK && scheduled >= 0 && scheduled <= all.V:
 		running.V = min(scheduled, most)
 		*waiting = stat.Some(min(waiting.Or(0), all.V-running.V))

@@ -140,6 +140,8 @@ func TestOpenAnswers(t *testing.T) {
 		{24, 24, 168, 144, 24, 0},
 		{0, 4, 170, 168, 2, 0},
 		{1, 48, 196, 168, 24, 0}, // ends are counted late
+		{0, 0, 203, 193, 0, 0},   // ten health checks, which are never counted as finished
+		{1, 9, 207, 193, 4, 0},
 	} {
 		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n"+
 			"sglang:queue_time_seconds_count{model_name=\"m\"} %v\nsglang:queue_time_seconds_sum{model_name=\"m\"} 1\nsglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.active, c.left, c.finished)
