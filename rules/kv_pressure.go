@@ -60,7 +60,7 @@ var kvPressure = definition{engine.Rule{
 	Limits: []string{"usage counts unreferenced cached blocks as free: low usage does not mean an empty cache"},
 }}
 
-func checkKVPressure(w *engine.Window, _ *engine.Facts) engine.Check {
+func checkKVPressure(w *engine.Window, f *engine.Facts) engine.Check {
 	if !w.Evaluable {
 		return lacks(inputWindow)
 	}
@@ -74,6 +74,12 @@ func checkKVPressure(w *engine.Window, _ *engine.Facts) engine.Check {
 		c := fired("preemptions", comparison{w.Delta[engine.CounterPreemptions], ">", 0, "req"})
 		c.Critical = 1
 		return c
+	}
+	// Slots that fill their parts one after the other never fill the whole.
+	if part := slotPart(f); part.OK {
+		if ends := w.Hist[engine.HistPromptTokens].Mean().Plus(w.Hist[engine.HistGenerationTokens].Mean()); ends.OK && ends.V >= cutOffShare*part.V {
+			return fired("tokens of a request at its end", comparison{ends, ">=", cutOffShare * part.V, "tok"})
+		}
 	}
 	peak := kvPeak(w)
 	if !peak.OK {
@@ -109,7 +115,10 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	default:
 		f.Confidence = kvPressureConfidence
 	}
-	if peak.OK {
+	if part := slotPart(r.Facts); part.OK && p.context.V >= cutOffShare*part.V {
+		f.Reason = "requests end at the " + figure.Counted(part.V, "token") + " of their slot"
+	}
+	if peak.Or(0) >= kvPressureUsage {
 		f.Reason = "KV peak " + figure.PercentSign(peak.V)
 		addEvidence(f, compared("kv_usage_peak", peak, "ratio", ">=", kvPressureUsage, engine.FromMeasured, fullAtPeak(peak)))
 	}
@@ -134,7 +143,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
 		// No work was lost to the pool, and no request is known to have been held back.
 		f.Fix = m.withheldIfPointless()
-		if p.queued*p.ranks < emptyQueue && !cutOff(r, &p, peak) {
+		if p.queued*p.ranks < emptyQueue && !cutOff(r.Facts, &p, peak) {
 			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
 		}
 	}
@@ -142,9 +151,18 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 
 // cutOff reports whether requests are cut off at their slot's part of a divided pool: all parts are full at once, or
 // the mean sequence ends at its part.
-func cutOff(r *engine.Run, p *pool, peak stat.Opt) bool {
-	return r.Facts.Dialect().Divided != "" &&
-		(peak.Or(0) >= kvCriticalUsage || p.holds.OK && p.holds.V*cutOffShare <= runSlots(r).Or(0))
+func cutOff(f *engine.Facts, p *pool, peak stat.Opt) bool {
+	part := slotPart(f)
+	return part.OK && (peak.Or(0) >= kvCriticalUsage || p.context.OK && p.context.V >= cutOffShare*part.V)
+}
+
+// slotPart returns the tokens that one request may have where the pool is divided among the slots, absent where they
+// share it.
+func slotPart(f *engine.Facts) stat.Opt {
+	if f.Dialect().Divided == "" || !f.MaxModelLen.Known || !f.KVCapacityTokens.Known || float64(f.MaxModelLen.Value) >= f.KVCapacityTokens.Value {
+		return stat.None
+	}
+	return stat.Some(float64(f.MaxModelLen.Value))
 }
 
 // fullAtPeak returns a sentence about the highest usage of the pool.
