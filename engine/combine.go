@@ -65,7 +65,7 @@ func windowsInStep(windows []Window, hung time.Duration) int {
 		switch {
 		case w.Active:
 			return i
-		case !w.Evaluable, w.Asleep, w.RunningMin.Or(0) <= 0, w.GPUBusy.OK, w.Stall >= hung:
+		case !w.Evaluable, w.Asleep, w.RunningMin.Or(0) <= 0, w.GPUBusy.OK, w.Stall >= hung, w.Delta[CounterGenerationTokens] != stat.Some(0):
 			return 0
 		}
 	}

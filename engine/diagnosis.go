@@ -86,7 +86,7 @@ type Target struct {
 type WindowCounts struct {
 	Collected int `json:"collected"`
 	Evaluable int `json:"evaluable"` // the endpoint returned valid data
-	Active    int `json:"active"`    // evaluable, and the server was working
+	Active    int `json:"active"`    // evaluable, and the server was working, the middle of long steps included
 }
 
 // Ceiling is the hardware's limit at the measured operating point, by the PROFILE formulas and

@@ -70,7 +70,7 @@ func (r *resolver) hardware() {
 	}
 	note := ""
 	if name == "" {
-		name, from, note = r.in.NodeGPU, engine.FromConfig, "label "+r.in.NodeGPULabel+" of its node"
+		name, from, note = r.in.NodeGPU, engine.FromConfig, "label "+r.in.NodeGPULabel
 	}
 	if name == "" {
 		f.GPUName = engine.Fact[string]{Note: "no GPU readable and no --gpu given"}

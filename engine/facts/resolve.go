@@ -63,8 +63,8 @@ type Inputs struct {
 	Server      ServerAnswers
 	Page        *engine.Page // latest page, nil before the first
 	Devices     []engine.GPU // of the server; nil if none is readable
-	// NodeGPU is the name of the GPUs of the Kubernetes node that the server's pod runs on, by NodeGPULabel of
-	// it; "" if unknown.
+	// NodeGPU is the name of the GPUs of the server's machine by a label of its Kubernetes node or of a scraped
+	// series, "" if unknown; NodeGPULabel is which, as "nvidia.com/gpu.product of its node".
 	NodeGPU, NodeGPULabel string
 	FreeGPUs              *int // GPUs of its machine like its own that no process uses; nil if unknown
 	GPUsAssumed           bool // the server's GPUs could not be distinguished from others of its machine
