@@ -208,7 +208,8 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 		}
 	}
 	list := targets(vector)
-	return list, s.nameGPUs(ctx, list, r)
+	s.nameGPUs(ctx, list, chosen, r)
+	return list, ctx.Err()
 }
 
 // targets returns the targets of samples, each once.

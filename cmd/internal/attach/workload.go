@@ -147,6 +147,7 @@ func (a *Server) learnNode(ctx context.Context, in *facts.Inputs, pod *kube.Pod)
 	if in.NodeGPU, in.NodeGPULabel, err = a.Workload.GPU(ctx, pod); err != nil {
 		a.Miss("labels of the pod's node", err.Error(), "name the GPU with --gpu for the ceilings")
 	}
+	in.NodeGPULabel += " of its node"
 	a.Header.Notes = append(a.Header.Notes, "read through the API server, from pod "+pod.Metadata.Name)
 }
 

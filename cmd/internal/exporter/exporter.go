@@ -106,7 +106,7 @@ var (
 	ended      = prometheus.NewDesc("rooftop_diagnosis_timestamp_seconds", "When the latest diagnosis ended, in Unix time.", nil, nil)
 	failures   = prometheus.NewDesc("rooftop_diagnosis_failures_total", "Diagnoses that failed as a whole.", nil, nil)
 	info       = prometheus.NewDesc("rooftop_server_info", "What is known of the server.", []string{"server", "model", "release", "gpu"}, nil)
-	readable   = prometheus.NewDesc("rooftop_server_readable", "1 if the latest diagnosis could read the server, else 0: nothing is known of it.", []string{"server"}, nil)
+	readable   = prometheus.NewDesc("rooftop_server_readable", "0 if the latest diagnosis could not tell how the server is, else 1.", []string{"server"}, nil)
 	condition  = prometheus.NewDesc("rooftop_server_ill", "1 for the state of a server that is ill: down, dead, hung, partly-hung or failing.", []string{"server", "state"}, nil)
 	evaluable  = prometheus.NewDesc("rooftop_server_evaluable", "1 if the server had a load that could be judged, else 0.", []string{"server"}, nil)
 	findings   = prometheus.NewDesc("rooftop_finding", "1 for each finding of the server.", []string{"server", "finding"}, nil)
