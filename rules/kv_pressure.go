@@ -115,7 +115,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	default:
 		f.Confidence = kvPressureConfidence
 	}
-	if part := slotPart(r.Facts); part.OK && p.context.V >= cutOffShare*part.V {
+	if part := slotPart(r.Facts); part.OK && p.prompt.Plus(p.output).Or(0) >= cutOffShare*part.V {
 		f.Reason = "requests end at the " + figure.Counted(part.V, "token") + " of their slot"
 	}
 	if peak.Or(0) >= kvPressureUsage {
@@ -153,7 +153,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 // the mean sequence ends at its part.
 func cutOff(f *engine.Facts, p *pool, peak stat.Opt) bool {
 	part := slotPart(f)
-	return part.OK && (peak.Or(0) >= kvCriticalUsage || p.context.OK && p.context.V >= cutOffShare*part.V)
+	return part.OK && (peak.Or(0) >= kvCriticalUsage || p.prompt.Plus(p.output).Or(0) >= cutOffShare*part.V)
 }
 
 // slotPart returns the tokens that one request may have where the pool is divided among the slots, absent where they
