@@ -172,6 +172,6 @@ func tuneInPlace(t *testing.T, s *vllm, before, after string) (kept bool) {
 	if !regexp.MustCompile(want).MatchString(runs) {
 		t.Errorf("verdict %s, and the server runs with %s, want %s", verdicts[0].Direction, runs, want)
 	}
-	t.Logf("%s: %s after %.0f s, gain %v; the server runs with %s", after, verdicts[0].Direction, verdicts[0].T, verdicts[0].Gain, want)
+	t.Logf("%s after %.0f s; the server runs with %s", verdicts[0].Text, verdicts[0].T, want)
 	return kept
 }
