@@ -44,15 +44,18 @@ func (s *sum) opt() stat.Opt {
 	return stat.Some(s.v)
 }
 
+// rankID tells the engines of a page apart.
+type rankID struct{ replica, engine string } // Ray's replica, and the data-parallel engine
+
 // rank collects the values of one engine.
 type rank struct {
-	replica, engine string // Ray's replica, and the data-parallel engine
-	gauges          [engine.NumGauges]sum
-	generation      sum
-	prompt          sum
-	steps           sum
-	cache           engine.CacheConfig
-	cached          bool // cache is set
+	rankID
+	gauges     [engine.NumGauges]sum
+	generation sum
+	prompt     sum
+	steps      sum
+	cache      engine.CacheConfig
+	cached     bool // cache is set
 }
 
 func (r *rank) name() string {
@@ -62,20 +65,14 @@ func (r *rank) name() string {
 	return r.replica + "/" + r.engine
 }
 
-// modelCount counts the series of a model.
-type modelCount struct {
-	name   string
-	series int
-}
-
 // build is the reusable state of parsing a page.
 type build struct {
 	dialect  *Dialect
-	best     []int // by slot: the lowest preference on the page
-	models   []modelCount
-	model    string // the selected model
+	best     []int          // by slot: the lowest preference on the page
+	models   map[string]int // series by model
+	model    string         // the selected model
 	ranks    []rank
-	last     int // index of the rank that was found last
+	rankAt   map[rankID]int // in ranks
 	counters [engine.NumCounters]sum
 	hists    [engine.NumHists]histogram
 	start    stat.Opt
@@ -93,7 +90,12 @@ func (b *build) reset(t *table) {
 	for range t.slots {
 		b.best = append(b.best, math.MaxInt)
 	}
-	b.models, b.ranks, b.notes = b.models[:0], b.ranks[:0], b.notes[:0]
+	if b.models == nil {
+		b.models, b.rankAt = map[string]int{}, map[rankID]int{}
+	}
+	clear(b.models)
+	clear(b.rankAt)
+	b.ranks, b.notes = b.ranks[:0], b.notes[:0]
 	b.counters = [engine.NumCounters]sum{}
 	for i := range b.hists {
 		b.hists[i].reset()
@@ -109,29 +111,19 @@ func (b *build) note(s string) {
 	}
 }
 
-func (b *build) count(model string) {
-	for i := range b.models {
-		if b.models[i].name == model {
-			b.models[i].series++
-			return
-		}
-	}
-	b.models = append(b.models, modelCount{name: model, series: 1})
-}
-
 // pickModel returns the wanted model if the page has it, else the one with the most series,
 // the first by name among equals; "" if no series names a model.
 func (b *build) pickModel(wanted string) string {
-	best := modelCount{}
-	for _, m := range b.models {
-		if m.name == wanted {
-			return wanted
-		}
-		if m.series > best.series || (m.series == best.series && m.name < best.name) {
-			best = m
+	if _, ok := b.models[wanted]; ok {
+		return wanted
+	}
+	best := ""
+	for name, series := range b.models {
+		if best == "" || series > b.models[best] || (series == b.models[best] && name < best) {
+			best = name
 		}
 	}
-	return best.name
+	return best
 }
 
 // ofModel reports whether a sample belongs to the selected model or to no model.
@@ -142,20 +134,14 @@ func (b *build) ofModel(s promtext.Sample) bool {
 
 // rank returns the rank of a series and creates it if necessary.
 func (b *build) rank(s promtext.Sample) *rank {
-	name, replica := s.Label(b.dialect.Rank), s.Label(b.dialect.Replica)
-	is := func(r *rank) bool { return r.engine == name && r.replica == replica }
-	if b.last < len(b.ranks) && is(&b.ranks[b.last]) {
-		return &b.ranks[b.last]
+	id := rankID{replica: s.Label(b.dialect.Replica), engine: s.Label(b.dialect.Rank)}
+	i, ok := b.rankAt[id]
+	if !ok {
+		i = len(b.ranks)
+		b.rankAt[id] = i
+		b.ranks = append(b.ranks, rank{rankID: id})
 	}
-	for i := range b.ranks {
-		if is(&b.ranks[i]) {
-			b.last = i
-			return &b.ranks[i]
-		}
-	}
-	b.ranks = append(b.ranks, rank{replica: replica, engine: name})
-	b.last = len(b.ranks) - 1
-	return &b.ranks[b.last]
+	return &b.ranks[i]
 }
 
 // add adds one sample to the target of its role.

@@ -97,7 +97,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	return nil
 }
 
-// maxNoted is the most notes of one kind.
+// maxNoted is the most notes of one kind, and the most names in one.
 const maxNoted = 3
 
 // selectNames selects the model and, for each metric, the preferred one of its names that
@@ -106,17 +106,20 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 	b, found := &r.build, false
 	for _, s := range r.families.Samples {
 		if name := s.Label("model_name"); name != "" {
-			b.count(name)
+			b.models[name]++
 		}
 	}
 	wanted := b.pickModel(r.model)
 	p.Model = Clip(wanted)
-	for _, m := range b.models {
-		p.Models = append(p.Models, Clip(m.name))
+	for name := range b.models {
+		p.Models = append(p.Models, Clip(name))
 	}
 	slices.Sort(p.Models)
 	if len(p.Models) > 1 {
 		others := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == p.Model })
+		if more := len(others) - maxNoted; more > 0 {
+			others = append(others[:maxNoted], fmt.Sprintf("%d more", more))
+		}
 		b.note(fmt.Sprintf("the page has several models: %s is read, not %s", p.Model, strings.Join(others, ", ")))
 	}
 	b.model = wanted

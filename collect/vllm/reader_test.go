@@ -504,6 +504,17 @@ vllm:cache_config_info{engine="0",block_size="16"} 1
 	}
 }
 
+func TestManyModels(t *testing.T) {
+	var page strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&page, "vllm:num_requests_running{engine=\"%d\",model_name=\"m%03d\"} 1\n", i, i)
+	}
+	p := read(t, []byte(page.String()))
+	if want := "the page has several models: m000 is read, not m001, m002, m003, 996 more"; p.Model != "m000" || len(p.Models) != 1000 || !slices.Contains(p.Notes, want) {
+		t.Errorf("model %q of %d, notes %q, want %q", p.Model, len(p.Models), p.Notes, want)
+	}
+}
+
 func TestControlCharactersReachNoTerminal(t *testing.T) {
 	p := read(t, []byte("vllm:num_requests_running{engine=\"\x1b[2J0\",model_name=\"\x1b]0;x\am\"} 1\nvllm:num_requests_running{engine=\"\x1b[2J0\",model_name=\"\x1b]0;x\am\"} 1\n"))
 	for _, s := range append([]string{p.Model, p.Models[0], p.Ranks[0].Name}, p.Notes...) {
