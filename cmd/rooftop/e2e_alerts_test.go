@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +49,7 @@ var alertedServers = []alertedServer{
 		want: []string{"VLLMStuck", "RooftopServerIll", "RooftopUneven"}},
 	{name: "hung", model: "meta-llama/Llama-3.2-3B-Instruct", load: []string{"--clients", "8", "--shared-prefix", "60"}}, // of one model with the one that hangs
 	{name: "down", model: "Qwen/Qwen2.5-7B-Instruct", load: []string{"--clients", "4", "--shared-prefix", "60"}, want: []string{"RooftopServerIll"}},
+	{name: "unread", model: "Qwen/Qwen3-0.6B", want: []string{"RooftopServerUnreadable"}},
 	{name: "healthy", model: "mistralai/Mistral-7B-Instruct-v0.3", load: []string{"--clients", "4", "--shared-prefix", "60"}},
 	{name: "idle", model: "Qwen/Qwen3-1.7B"},
 }
@@ -141,18 +143,31 @@ func TestE2EAlerts(t *testing.T) {
 	defer receiver.Close()
 
 	prometheus, alertmanager, exporter, stale := address(), address(), address(), address()
-	// The second exporter asks through a proxy that fails for a while.
-	fails := atomic.Bool{}
+	// The exporters ask through proxies: that of the first refuses queries about one server, that of the second fails
+	// for a while.
+	var refuses, fails atomic.Bool
+	refuses.Store(true)
+	var unreadPort string
 	target, _ := neturl.Parse("http://" + prometheus)
 	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if refuses.Load() && bytes.Contains(body, []byte(neturl.QueryEscape(":"+unreadPort))) {
+			http.Error(w, `{"status":"error","errorType":"execution","error":"too many samples"}`, http.StatusUnprocessableEntity)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	defer refusing.Close()
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if fails.Load() {
 			http.Error(w, "no healthy upstream", http.StatusServiceUnavailable)
 			return
 		}
 		forward.ServeHTTP(w, r)
 	}))
-	defer proxy.Close()
+	defer failing.Close()
 
 	hook.began = time.Now()
 	want := map[string]bool{}
@@ -180,8 +195,11 @@ func TestE2EAlerts(t *testing.T) {
 				loads = append(loads, l)
 			}
 		}
-		if s.name == "down" {
+		switch s.name {
+		case "down":
 			down, downAt = server, at
+		case "unread":
+			_, unreadPort, _ = strings.Cut(at, ":")
 		}
 		for _, name := range s.want {
 			subject := at
@@ -224,8 +242,8 @@ scrape_configs:
 	until := func(at time.Duration) { time.Sleep(time.Until(hook.began.Add(at))) }
 	until(20 * time.Second) // a diagnosis needs windows
 	export := []string{"exporter", "--since", "1m", "--pause", "5s", "--gpu", "L4", "--listen"}
-	spawn(t, append(export, exporter, "--prometheus", "http://"+prometheus, "--cost-per-hour", "1")...)
-	spawn(t, append(export, stale, "--prometheus", proxy.URL, "--match", `model_name="mistralai/Mistral-7B-Instruct-v0.3"`)...)
+	spawn(t, append(export, exporter, "--prometheus", refusing.URL, "--cost-per-hour", "1")...)
+	spawn(t, append(export, stale, "--prometheus", failing.URL, "--match", `model_name="mistralai/Mistral-7B-Instruct-v0.3"`)...)
 	until(alertShift)
 	fails.Store(true)
 	down.kill()
@@ -241,6 +259,7 @@ scrape_configs:
 	})
 	until(alertCleared)
 	fails.Store(false)
+	refuses.Store(false)
 	start(&alertedServers[slices.IndexFunc(alertedServers, func(s alertedServer) bool { return s.name == "down" })], downAt)
 	for _, l := range loads {
 		l.kill()
