@@ -149,6 +149,8 @@ func missingToJudge(windows []engine.Window) string {
 	}
 	n := len(windows)
 	switch {
+	case n == 0:
+		return waitsForLoad
 	case 2*judged < n:
 		return "nothing can be judged: " + why
 	case !engine.Loaded(windows[n-1:]) && 3*under < n:

@@ -127,6 +127,40 @@ func TestABaselineThatIsNeverSureEnds(t *testing.T) {
 	}
 }
 
+// longBaseline is a run whose baseline must be measured for longer than it can be.
+func longBaseline(t *testing.T) *rig {
+	r := autoRun(t, func(p *loop.Plan) { p.Precision = 0.001 })
+	r.server.gpu = "A100-PCIE-40GB"
+	r.server.args = serve + " --max-num-seqs 30"
+	r.kept = r.server.args
+	r.wait(time.Minute, "waiting", in(loop.PhaseWaiting))
+	return r
+}
+
+// TestABaselineThatIsNeverTheSameEnds has output that halves every other minute.
+func TestABaselineThatIsNeverTheSameEnds(t *testing.T) {
+	r := longBaseline(t)
+	for began := r.now; r.done == nil && r.now < began+15*time.Minute; {
+		r.server.limit = 100 - r.server.limit
+		r.run(13 * time.Second)
+	}
+	if r.done == nil || r.done.ExitCode != 4 || !strings.Contains(r.done.Reason, "the load changes too much") {
+		r.dump()
+		t.Errorf("ended with %+v", r.done)
+	}
+}
+
+// TestAPauseOutlastsTheBaseline has a person pause the run for longer than the baseline may take.
+func TestAPauseOutlastsTheBaseline(t *testing.T) {
+	r := longBaseline(t)
+	r.press(loop.CommandPause)
+	r.run(15 * time.Minute)
+	r.press(loop.CommandPause)
+	if f := r.ends(15 * time.Minute); f.ExitCode != 4 || !strings.Contains(f.Reason, "measured for long enough") {
+		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+	}
+}
+
 // TestAKeptServerThatEndedIsNotWaitedFor has the process of the kept server exit visibly, so that it will
 // not return.
 func TestAKeptServerThatEndedIsNotWaitedFor(t *testing.T) {
