@@ -11,7 +11,7 @@ import (
 // Limits of R2, main path.
 const (
 	kvPressureUsage   = 0.88 // peak share of the KV pool, at least
-	cutOffShare       = 0.98 // share of its part of a divided pool that a sequence reaches on average
+	cutOffShare       = 0.98 // share of its part of a divided pool that a request reaches on average, at least
 	kvCriticalUsage   = 0.95 // peak share from which kvCriticalWindows windows are enough
 	kvCriticalWindows = 2
 	vramCorroborates  = 0.78 // share of GPU memory that is shown as support, never required
@@ -30,7 +30,7 @@ const (
 
 var kvPressure = definition{engine.Rule{
 	ID: engine.KVPressure, Code: "R2", Title: "KV cache pressure", Group: engine.GroupMemory, Impact: 5,
-	Check: checkKVPressure, Significant: kvSignificant, Conclude: concludeKVPressure,
+	Infer: inferCutOff, Check: checkKVPressure, Significant: kvSignificant, Conclude: concludeKVPressure,
 	// Slots that stay empty because the pool is full do not mean that load is missing.
 	Suppresses: []engine.FindingID{engine.KVAdmission, engine.UnderBatching},
 }, Explanation{
@@ -75,21 +75,35 @@ func checkKVPressure(w *engine.Window, f *engine.Facts) engine.Check {
 		c.Critical = 1
 		return c
 	}
-	// Slots that fill their parts one after the other never fill the whole.
-	if part := slotPart(f); part.OK {
-		if ends := w.Hist[engine.HistPromptTokens].Mean().Plus(w.Hist[engine.HistGenerationTokens].Mean()); ends.OK && ends.V >= cutOffShare*part.V {
-			return fired("tokens of a request at its end", comparison{ends, ">=", cutOffShare * part.V, "tok"})
-		}
-	}
 	peak := kvPeak(w)
-	if !peak.OK {
-		return lacks(inputKV)
+	c := lacks(inputKV)
+	switch {
+	case f.CutOffAt.OK:
+		c = fired("tokens of a request at its end", comparison{f.CutOffAt, ">=", cutOffShare * slotPart(f).V, "tok"})
+	case peak.OK:
+		c = above("KV peak", peak, kvPressureUsage, "ratio")
 	}
-	c := above("KV peak", peak, kvPressureUsage, "ratio")
-	if peak.V >= kvCriticalUsage {
+	if peak.Or(0) >= kvCriticalUsage {
 		c.Critical = 2
 	}
 	return c
+}
+
+// inferCutOff infers from the lengths of all requests of the run that they end at their slot's part of the pool: slots
+// that fill their parts one after the other never fill the whole. One window does not tell: a prompt and the end of its
+// request may be counted in different ones.
+func inferCutOff(windows []engine.Window, f *engine.Facts) {
+	part := slotPart(f)
+	var prompts, outputs stat.Delta
+	for i := range windows {
+		if w := &windows[i]; w.Evaluable {
+			prompts.Merge(&w.Hist[engine.HistPromptTokens])
+			outputs.Merge(&w.Hist[engine.HistGenerationTokens])
+		}
+	}
+	if ends := prompts.Mean().Plus(outputs.Mean()); part.OK && ends.OK && ends.V >= cutOffShare*part.V {
+		f.CutOffAt = ends
+	}
 }
 
 // kvSignificant reports whether a tally of R2 is significant: one window with preemptions,
@@ -115,8 +129,10 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	default:
 		f.Confidence = kvPressureConfidence
 	}
-	if part := slotPart(r.Facts); part.OK && p.prompt.Plus(p.output).Or(0) >= cutOffShare*part.V {
-		f.Reason = "requests end at the " + figure.Counted(part.V, "token") + " of their slot"
+	if ends := r.Facts.CutOffAt; ends.OK {
+		part := slotPart(r.Facts).V
+		f.Reason = "requests end at the " + figure.Counted(part, "token") + " of their slot"
+		addEvidence(f, compared("request_tokens_at_end", ends, "tok", ">=", cutOffShare*part, engine.FromMeasured, f.Reason))
 	}
 	if peak.Or(0) >= kvPressureUsage {
 		f.Reason = "KV peak " + figure.PercentSign(peak.V)
@@ -143,17 +159,15 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
 		// No work was lost to the pool, and no request is known to have been held back.
 		f.Fix = m.withheldIfPointless()
-		if p.queued*p.ranks < emptyQueue && !cutOff(r.Facts, &p, peak) {
+		if p.queued*p.ranks < emptyQueue && !cutOff(r.Facts, peak) {
 			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
 		}
 	}
 }
 
-// cutOff reports whether requests are cut off at their slot's part of a divided pool: all parts are full at once, or
-// the mean sequence ends at its part.
-func cutOff(f *engine.Facts, p *pool, peak stat.Opt) bool {
-	part := slotPart(f)
-	return part.OK && (peak.Or(0) >= kvCriticalUsage || p.prompt.Plus(p.output).Or(0) >= cutOffShare*part.V)
+// cutOff reports whether requests may be cut off: where slots do not share a pool, what fills it ends at its limit.
+func cutOff(f *engine.Facts, peak stat.Opt) bool {
+	return f.CutOffAt.OK || f.Dialect().Divided != "" && peak.Or(0) >= kvCriticalUsage
 }
 
 // slotPart returns the tokens that one request may have where the pool is divided among the slots, absent where they
