@@ -28,7 +28,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 		}
 		c.evaluate(w)
 		if i > 0 && windows[i-1].Active {
-			inStep = windowsInStep(windows[i:], HungAfter(windows[i-1].LongestStep))
+			inStep = windowsInStep(windows[i:], f, HungAfter(windows[i-1].LongestStep))
 		}
 		inStep--
 		if w.Active || inStep >= 0 {
@@ -56,10 +56,11 @@ func Combine(windows []Window, f *Facts) Aggregate {
 }
 
 // windowsInStep returns the number of windows at the beginning that lie in a step which is longer than a window and
-// was seen to end: requests ran throughout, nothing moved, and then it did, after less than hung. Only servers
+// was seen to end: requests certainly ran throughout, nothing moved, and then it did, after less than hung. Only servers
 // without a readable GPU have them, of which nothing else shows that they work. A mean without these windows would
-// be that of the ends of steps.
-func windowsInStep(windows []Window, hung time.Duration) int {
+// be that of the ends of steps. The windows before the first end of a step and after the last still miss in it: the
+// mean is too high by as much as they are of the run.
+func windowsInStep(windows []Window, f *Facts, hung time.Duration) int {
 	for i := range windows {
 		w := &windows[i]
 		switch {
@@ -67,6 +68,8 @@ func windowsInStep(windows []Window, hung time.Duration) int {
 			return i
 		case !w.Evaluable, w.Asleep, w.RunningMin.Or(0) <= 0, w.GPUBusy.OK, w.Stall >= hung, w.Delta[CounterGenerationTokens] != stat.Some(0):
 			return 0
+		case standstill{w.Stall, w.RunningMin, w.Waiting, w.KV, max(1, len(w.Ranks))}.doubt(w, f) != "":
+			return 0 // the requests that ran may be an idle server's stale gauge
 		}
 	}
 	return 0

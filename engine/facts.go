@@ -60,12 +60,12 @@ type Facts struct {
 	ModelPath     Fact[string] // model path or HF ID behind the name
 	Device        Fact[string] // "cuda", "cpu", "rocm"
 
-	MaxNumSeqs           Fact[int]
-	SlotsInferred        int  // slots of a rank that the page alone shows; 0 if it shows none
-	MaxNumSeqsInferred   bool // MaxNumSeqs is SlotsInferred: nothing else tells it
+	MaxNumSeqs         Fact[int]
+	SlotsInferred      int  // slots of a rank that the page alone shows; 0 if it shows none
+	MaxNumSeqsInferred bool // MaxNumSeqs is SlotsInferred: nothing else tells it
 	// CutOffAt is the mean length in tokens of requests at their end, where it is their slot's part of a divided pool,
 	// as the windows show; absent elsewhere.
-	CutOffAt stat.Opt
+	CutOffAt             stat.Opt
 	MaxNumBatchedTokens  Fact[int]
 	MaxModelLen          Fact[int]
 	TensorParallel       Fact[int]
