@@ -88,18 +88,20 @@ type Rank struct {
 // Untouched reports whether nothing has run on the rank yet. With several API servers vLLM's
 // page omits a gauge that no process has set yet (prometheus_client, multiprocess mode), while
 // counters start at 0. Without a gauge and without a token the rank's gauges are therefore
-// known to be 0, provided that another rank shows that the page has these gauges at all.
-func (r *Rank) Untouched(others []Rank) bool {
+// known to be 0, provided that another rank has them ([HaveGauges]).
+func (r *Rank) Untouched(haveGauges bool) bool {
 	for _, g := range [...]Gauge{GaugeRunning, GaugeWaiting, GaugeKVUsage} {
 		if r.Gauges[g].OK {
 			return false
 		}
 	}
-	if !r.Generation.OK || r.Generation.V > 0 || r.Prompt.Or(0) > 0 || r.Steps.Or(0) > 0 {
-		return false
-	}
-	for i := range others {
-		if others[i].Gauges[GaugeRunning].OK {
+	return haveGauges && r.Generation.OK && r.Generation.V <= 0 && r.Prompt.Or(0) <= 0 && r.Steps.Or(0) <= 0
+}
+
+// HaveGauges reports whether any of the ranks of a page has the gauge of running requests.
+func HaveGauges(ranks []Rank) bool {
+	for i := range ranks {
+		if ranks[i].Gauges[GaugeRunning].OK {
 			return true
 		}
 	}
@@ -112,8 +114,9 @@ func (p *Page) kvUsage() stat.Opt {
 	if len(p.Ranks) < 2 || !usage.OK {
 		return usage
 	}
+	haveGauges := HaveGauges(p.Ranks)
 	for i := range p.Ranks {
-		if p.Ranks[i].Untouched(p.Ranks) {
+		if p.Ranks[i].Untouched(haveGauges) {
 			untouched++
 		}
 	}

@@ -182,6 +182,7 @@ func (w *Windower) addRanks(p *Page) {
 			w.win.Ranks = append(w.win.Ranks[:i], RankWindow{Name: p.Ranks[i].Name})
 		}
 	}
+	haveGauges := HaveGauges(p.Ranks)
 	for i := range p.Ranks {
 		r := &w.ranks[i]
 		r.last = p.Ranks[i]
@@ -189,7 +190,7 @@ func (w *Windower) addRanks(p *Page) {
 		r.waiting.Add(p.Ranks[i].Gauges[GaugeWaiting], 1)
 		out := &w.win.Ranks[i]
 		out.KVPeak = out.KVPeak.Max(p.Ranks[i].Gauges[GaugeKVUsage])
-		if out.Untouched = p.Ranks[i].Untouched(p.Ranks); out.Untouched {
+		if out.Untouched = p.Ranks[i].Untouched(haveGauges); out.Untouched {
 			zero := stat.Some(0)
 			r.running.Add(zero, 1)
 			r.waiting.Add(zero, 1)

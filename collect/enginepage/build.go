@@ -291,10 +291,12 @@ func (b *build) finishLoRA(p *engine.Page) {
 	if err == nil && most < 1 {
 		return // V0 has the series without LoRA too
 	}
-	running, recent := names(nil, latest.Label("running_lora_adapters")), []string(nil)
+	running, recent := map[string]bool{}, map[string]bool{}
+	addNames(running, latest.Label("running_lora_adapters"))
 	for _, s := range b.loras {
 		if s.Value >= latest.Value-loraRecent {
-			recent = names(names(recent, s.Label("running_lora_adapters")), s.Label("waiting_lora_adapters"))
+			addNames(recent, s.Label("running_lora_adapters"))
+			addNames(recent, s.Label("waiting_lora_adapters"))
 		}
 	}
 	now := float64(len(running))
@@ -305,14 +307,13 @@ func (b *build) finishLoRA(p *engine.Page) {
 	p.Gauges[engine.GaugeRunningLoRAs], p.Gauges[engine.GaugeWaitingLoRAs] = stat.Some(now), stat.Some(float64(len(recent))-now)
 }
 
-// names adds those of a list, separated by commas, that known lacks.
-func names(known []string, list string) []string {
+// addNames adds those of a list, separated by commas.
+func addNames(to map[string]bool, list string) {
 	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" && !slices.Contains(known, name) {
-			known = append(known, name)
+		if name = strings.TrimSpace(name); name != "" {
+			to[name] = true
 		}
 	}
-	return known
 }
 
 // finishRanks sets the page's ranks, sorted, and its gauges over all ranks.

@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -176,6 +177,23 @@ func FuzzReader(f *testing.F) {
 			d.Quantile(0.99)
 		}
 	})
+}
+
+// BenchmarkManyEngines reads a page in which each of 20,000 series has another model and engine, as a hostile one may.
+func BenchmarkManyEngines(b *testing.B) {
+	var page bytes.Buffer
+	for i := range 20_000 {
+		fmt.Fprintf(&page, "vllm:generation_tokens_total{engine=\"%d\",model_name=\"m%d\"} 0\n", i, i)
+	}
+	r := newReader("")
+	for b.Loop() {
+		var p engine.Page
+		if err := r.Parse(page.Bytes(), &p); err != nil {
+			b.Fatal(err)
+		}
+		var w engine.Windower
+		w.Add(&engine.Sample{Page: &p})
+	}
 }
 
 // BenchmarkReader reads a real page of 53 kB into an engine.Page: the first one

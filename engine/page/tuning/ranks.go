@@ -12,9 +12,10 @@ func RankTable(p *engine.Page) *page.Table {
 		in := r.Gauges[engine.GaugeRunning].Plus(r.Gauges[engine.GaugeWaiting])
 		return page.Share(in.Div(p.Gauges[engine.GaugeRunning].Plus(p.Gauges[engine.GaugeWaiting])))
 	}
+	haveGauges := engine.HaveGauges(p.Ranks)
 	gauge := func(g engine.Gauge, show func(engine.Rank) page.Cell) func(engine.Rank) page.Cell {
 		return func(r engine.Rank) page.Cell {
-			if !r.Gauges[g].OK && r.Untouched(p.Ranks) {
+			if !r.Gauges[g].OK && r.Untouched(haveGauges) {
 				return page.Words("0")
 			}
 			return show(r)
