@@ -191,6 +191,7 @@ func ReplicaConfig(f *Facts) (roofline.Config, []string) {
 		KVAssumed:      f.KVCacheDType.Source == FromDefault,
 		Compute:        catalog.DType(f.ComputeDType.Value),
 		Eager:          f.EnforceEager.Value,
+		OtherEngine:    f.Dialect().ID != catalog.VLLM,
 	}
 	if c.ExpertParallel {
 		c.DP = max(1, f.DataParallel.Value)

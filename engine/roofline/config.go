@@ -26,6 +26,9 @@ type Config struct {
 	DP int
 	// Captured is the largest batch replayed from a CUDA graph; 0: vLLM's default of 512.
 	Captured int
+	// OtherEngine marks an engine other than vLLM, on which the achieved fractions were measured: the
+	// achievable rate then has a wider range.
+	OtherEngine bool
 }
 
 // Point is one operating point of a replica's engine step.

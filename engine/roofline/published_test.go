@@ -129,7 +129,7 @@ func (r result) config(t *testing.T) (c Config, ranks float64) {
 	if i < 0 {
 		t.Fatalf("row %d: no model %q", r.line, f["model"])
 	}
-	c.Model = models[i]
+	c.Model, c.OtherEngine = models[i], f["engine"] == "SGLang"
 
 	c.TP, c.PP, ranks = 1, 1, 1
 	if n, ok := strings.CutPrefix(f["tp"], "DEP"); ok {
@@ -352,9 +352,16 @@ func TestPublishedWithinAchievable(t *testing.T) {
 	}
 }
 
-// The distribution of SGLang's published results over the achievable rate.
+// Nine of ten of SGLang's published results too, in the wider range of an engine on which the fractions were not
+// measured.
 func TestPublishedSGLangWithinAchievable(t *testing.T) {
-	scoreAchievable(t, sglangResults(t))
+	dense, within, n := scoreAchievable(t, sglangResults(t))
+	if float64(within) < 0.9*float64(n) {
+		t.Errorf("%d of %d results lie within the range of the achievable rate, want 90 %%", within, n)
+	}
+	if highest := dense[len(dense)-1]; highest > 1 {
+		t.Errorf("a dense model reaches %.2f of achievable", highest)
+	}
 }
 
 // scoreAchievable logs each result at a known batch and context, and the distribution of measured over
