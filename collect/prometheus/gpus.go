@@ -16,52 +16,90 @@ const GPULabel = "modelName of " + gpuSeries + ", for its pod or host"
 // gpuSeries is a series that a DCGM exporter has by default, one for each GPU.
 const gpuSeries = "DCGM_FI_DEV_GPU_UTIL"
 
-// nameGPUs sets the GPU of each target of a list, which label matchers chose, by the DCGM exporters that were scraped
-// in a range. It stays "" where none tells: no GPU is of the server's pod or, for a server without one, of its host,
-// they have several names, or Prometheus refuses the query. A name is a help and no condition.
-func (s *Source) nameGPUs(ctx context.Context, list []Target, chosen string, r Range) {
-	found, err := s.query(ctx, fmt.Sprintf("count by (cluster, instance, Hostname, namespace, pod, exported_namespace, exported_pod, modelName) (last_over_time(%s[%s]))", gpuSeries+`{GPU_I_PROFILE=""}`, milliseconds(r)), r)
+// pod is a pod of Kubernetes.
+type pod struct{ cluster, namespace, name model.LabelValue }
+
+// NameGPUs sets GPU and GPUs of each target of a list by the DCGM exporters that were scraped in a range. They stay ""
+// and 0 where none tells: no GPU is of the server's pod or, for a server without one, of its host, they have several
+// names, or Prometheus refuses the query or takes longer than 5 s. Names are a help and no condition, so that there
+// is no error. Of a host there is no number: not all of its GPUs need be the server's.
+func (s *Source) NameGPUs(ctx context.Context, list []Target, r Range) {
+	// The most at one time: GPUs that a pod had one after the other are not added up.
+	found, err := s.queryWithin(ctx, gpuTimeout, fmt.Sprintf(`max_over_time(count by (cluster, instance, Hostname, namespace, pod, exported_namespace, exported_pod, modelName) (%s{GPU_I_PROFILE="",modelName!=""})[%s:1m])`, gpuSeries, milliseconds(r)), r)
 	gpus, _ := found.(model.Vector)
 	if err != nil || len(gpus) == 0 {
 		return
 	}
-	found, err = s.query(ctx, fmt.Sprintf(`count by (cluster, job, instance, namespace, pod) (last_over_time({__name__=~"%s%s"%s}[%s]))`, prefixes(), running(), chosen, milliseconds(r)), r)
-	servers, _ := found.(model.Vector)
-	if err != nil {
-		return
-	}
+	shared := sharedPods(list)
 	for i := range list {
-		var names []string
-		for _, server := range servers { // several, if its pod was replaced
-			if labelsOf(list[i].Labels) == labelsOf(model.LabelSet(server.Metric)) {
-				names = append(names, gpusOf(server.Metric, gpus)...)
+		t := &list[i]
+		names, counts := gpusOf(t, gpus)
+		if len(names) != 1 {
+			continue
+		}
+		t.GPU = names[0]
+		if len(counts) == 1 && !slices.ContainsFunc(t.pods, func(p pod) bool { return shared[p] }) {
+			t.GPUs = counts[0]
+		}
+	}
+}
+
+// gpusOf returns the names of the GPUs of a target, and how many each of its pods has, each once.
+func gpusOf(t *Target, gpus model.Vector) (names []string, counts []int) {
+	if len(t.pods) == 0 {
+		for _, one := range gpus {
+			if one.Metric["cluster"] == t.Labels["cluster"] && sameHost(t.Labels[model.InstanceLabel], one.Metric) {
+				names = append(names, string(one.Metric["modelName"]))
 			}
 		}
-		slices.Sort(names)
-		if names = slices.Compact(names); len(names) == 1 {
-			list[i].GPU = names[0]
+	}
+	for _, p := range t.pods {
+		count := 0
+		for _, one := range gpus {
+			if p.has(one.Metric) {
+				names = append(names, string(one.Metric["modelName"]))
+				count = max(count, int(one.Value)) // of one exporter: another has the same GPUs
+			}
+		}
+		if count > 0 {
+			counts = append(counts, count)
 		}
 	}
+	slices.Sort(names)
+	slices.Sort(counts)
+	return slices.Compact(names), slices.Compact(counts)
 }
 
-// gpusOf returns the names of the GPUs of one server.
-func gpusOf(server model.Metric, gpus model.Vector) (names []string) {
-	for _, one := range gpus {
-		if gpu := one.Metric; gpu["cluster"] == server["cluster"] && gpu["modelName"] != "" && sameWorkload(server, gpu) {
-			names = append(names, string(gpu["modelName"]))
+// has reports whether a GPU is of the pod. Where the exporter's own labels took the place of those of the pod that
+// uses the GPU, Prometheus calls these exported_pod.
+func (p pod) has(gpu model.Metric) bool {
+	return p == pod{gpu["cluster"], gpu["exported_namespace"], gpu["exported_pod"]} || p == pod{gpu["cluster"], gpu["namespace"], gpu["pod"]}
+}
+
+// sharedPods returns the pods in which several servers of a list are, by the ports of one host: which of the pod's
+// GPUs are whose is not told.
+func sharedPods(list []Target) map[pod]bool {
+	type place struct {
+		pod
+		host string
+	}
+	first, shared := map[place]model.LabelValue{}, map[pod]bool{}
+	for i := range list {
+		instance := list[i].Labels[model.InstanceLabel]
+		for _, p := range list[i].pods {
+			at := place{p, hostOf(instance)}
+			if other, ok := first[at]; ok && other != instance {
+				shared[p] = true
+			}
+			first[at] = instance
 		}
 	}
-	return names
+	return shared
 }
 
-// sameWorkload reports whether a GPU is of a server's pod, or of its host where the server has no pod. Where the
-// exporter's own labels took the place of those of the pod that uses the GPU, Prometheus calls these exported_pod.
-func sameWorkload(server, gpu model.Metric) bool {
-	if pod := server["pod"]; pod != "" {
-		return pod == gpu["exported_pod"] && server["namespace"] == gpu["exported_namespace"] ||
-			pod == gpu["pod"] && server["namespace"] == gpu["namespace"]
-	}
-	host := hostOf(server[model.InstanceLabel])
+// sameHost reports whether a GPU is of the host of an instance.
+func sameHost(instance model.LabelValue, gpu model.Metric) bool {
+	host := hostOf(instance)
 	return host != "" && !loopback(host) && (host == string(gpu["Hostname"]) || host == hostOf(gpu[model.InstanceLabel]))
 }
 

@@ -52,8 +52,12 @@ type Source struct {
 // maxAnswer bounds the answer to a query, in bytes.
 const maxAnswer = 256 << 20
 
-// queryTimeout bounds a query, its answer included.
-const queryTimeout = 30 * time.Second
+// Bounds of a query, its answer included: of one that a reading needs, and of the one for the GPUs, without which it
+// goes on.
+const (
+	queryTimeout = 30 * time.Second
+	gpuTimeout   = 5 * time.Second
+)
 
 // ErrSlow means that there was no answer to a query in time. It wraps [collect.ErrUnreachable].
 var ErrSlow = fmt.Errorf("%w: no answer within %v", collect.ErrUnreachable, queryTimeout)
@@ -112,8 +116,12 @@ type Target struct {
 	// Name is its instance, or all labels where several servers have it.
 	Name   string
 	Labels model.LabelSet
-	// GPU is the name of its GPUs, "" if no DCGM exporter that Prometheus scrapes tells it.
-	GPU string
+	// GPU is the name of its GPUs, and GPUs how many its pod has, as far as [Source.NameGPUs] found them: "" and 0
+	// if unknown.
+	GPU  string
+	GPUs int
+
+	pods []pod // that it was in a range, several if its pod was replaced; none outside Kubernetes
 }
 
 // Match returns the label matchers that select the target alone, as --match takes them.
@@ -182,7 +190,7 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 	if chosen != "" {
 		chosen = "," + chosen
 	}
-	by := "count by (cluster, job, instance) "
+	by := "count by (cluster, job, instance, namespace, pod) " // the last two are for NameGPUs
 	found, err := s.query(ctx, fmt.Sprintf(`%s(last_over_time({__name__=~"%s%s"%s}[%s]))`, by, prefixes(), running(), chosen, milliseconds(r)), r)
 	if err != nil {
 		return nil, err
@@ -207,29 +215,38 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 			vector = append(vector, more...)
 		}
 	}
-	list := targets(vector)
-	s.nameGPUs(ctx, list, chosen, r)
-	return list, ctx.Err()
+	return targets(vector), nil
 }
 
-// targets returns the targets of samples, each once.
+// targets returns the targets of samples, each once, with its pods.
 func targets(vector model.Vector) []Target {
-	byKey := map[string]model.LabelSet{}
+	byKey := map[[len(targetLabels)]model.LabelValue]*Target{}
 	instances := map[model.LabelValue]int{}
 	for _, one := range vector {
-		labels := model.LabelSet(one.Metric)
-		if byKey[labels.String()] == nil {
-			byKey[labels.String()] = labels
-			instances[labels[model.InstanceLabel]]++
+		key := labelsOf(model.LabelSet(one.Metric))
+		t := byKey[key]
+		if t == nil {
+			t = &Target{Labels: model.LabelSet{}}
+			for i, name := range targetLabels {
+				if key[i] != "" {
+					t.Labels[name] = key[i]
+				}
+			}
+			byKey[key] = t
+			instances[t.Labels[model.InstanceLabel]]++
+		}
+		p := pod{one.Metric["cluster"], one.Metric["namespace"], one.Metric["pod"]}
+		if p.name != "" && !slices.Contains(t.pods, p) {
+			t.pods = append(t.pods, p)
 		}
 	}
 	var out []Target
-	for key, labels := range byKey {
-		name := string(labels[model.InstanceLabel])
-		if name == "" || instances[labels[model.InstanceLabel]] > 1 {
-			name = key
+	for _, t := range byKey {
+		instance := t.Labels[model.InstanceLabel]
+		if t.Name = string(instance); instance == "" || instances[instance] > 1 {
+			t.Name = t.Labels.String()
 		}
-		out = append(out, Target{Name: name, Labels: labels})
+		out = append(out, *t)
 	}
 	slices.SortFunc(out, func(a, b Target) int { return cmp.Compare(a.Name, b.Name) })
 	return out
@@ -293,9 +310,14 @@ func milliseconds(r Range) string { return fmt.Sprintf("%dms", r.To.Sub(r.From).
 
 // query returns the value of a query at the end of a range.
 func (s *Source) query(ctx context.Context, query string, r Range) (model.Value, error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	return s.queryWithin(ctx, queryTimeout, query, r)
+}
+
+// queryWithin is query with another bound.
+func (s *Source) queryWithin(ctx context.Context, bound time.Duration, query string, r Range) (model.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	value, _, err := s.api.Query(ctx, query, r.To, v1.WithTimeout(queryTimeout))
+	value, _, err := s.api.Query(ctx, query, r.To, v1.WithTimeout(bound))
 	if err != nil {
 		return nil, s.explain(err)
 	}

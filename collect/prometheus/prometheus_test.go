@@ -167,7 +167,7 @@ func TestTargets(t *testing.T) {
 		return &model.Sample{Metric: labels("", job, instance), Value: 1}
 	}
 	scraped := model.Vector{sample("vllm", "a:1"), sample("vllm", "b:1"), sample("other", "b:1")}
-	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, model.Vector{}, scraped[:1], model.Vector{})
+	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, scraped[:1])
 	names := func(match string) (out []string) {
 		list, err := source.Targets(t.Context(), match, whole)
 		if err != nil {
@@ -188,47 +188,89 @@ func TestTargets(t *testing.T) {
 	if diff := cmp.Diff([]string{`a:1 by instance="a:1"`}, names(` {instance="a:1"} `)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for i, want := range map[int]string{0: `(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, 1: `up{job=~"other|vllm"} == 0`, 3: `requests_processing)",instance="a:1"}[`} {
+	for i, want := range map[int]string{0: `(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, 1: `up{job=~"other|vllm"} == 0`, 2: `requests_processing)",instance="a:1"}[`} {
 		if !strings.Contains((*asked)[i], want) {
 			t.Errorf("query %d: %s, want %s", i, (*asked)[i], want)
 		}
 	}
 }
 
-// The GPU of a server is that of its pod or host, by the DCGM exporters that are scraped beside it.
-func TestGPUsOfTargets(t *testing.T) {
-	vector := func(list ...model.Metric) (v model.Vector) {
-		for _, m := range list {
-			v = append(v, &model.Sample{Metric: m, Value: 1})
-		}
-		return v
+// vector returns an answer with the value 1 for each set of labels.
+func vector(list ...model.Metric) (v model.Vector) {
+	for _, m := range list {
+		v = append(v, &model.Sample{Metric: m, Value: 1})
 	}
-	source, _ := answering(t,
-		vector(labels("", "vllm", "gpu-7:8000"), labels("", "vllm", "10.0.0.1:8000"), labels("", "vllm", "10.0.0.2:8000"), labels("", "vllm", "mixed:8000"), labels("", "vllm", "none:8000")),
-		model.Vector{}, // none is down
+	return v
+}
+
+// A target whose pod was replaced in a range, or that is down now, is one target.
+func TestTargetsOfReplacedPods(t *testing.T) {
+	source, asked := answering(t,
+		vector(labels("", "vllm", "a:1", "namespace", "ml", "pod", "old"), labels("", "vllm", "a:1", "namespace", "ml", "pod", "new"), labels("", "vllm", "a:1")),
+		vector(labels("", "vllm", "a:1", "namespace", "ml", "pod", "new")))
+	list, err := source.Targets(t.Context(), "", whole)
+	if err != nil || len(list) != 1 || len(*asked) != 2 {
+		t.Fatalf("%d targets by %d queries: %v", len(list), len(*asked), err)
+	}
+	if one := list[0]; one.Name != "a:1" || one.Match() != `instance="a:1"` || len(one.Labels) != 2 {
+		t.Errorf("%+v, selected by %s", one, one.Match())
+	}
+}
+
+// The GPUs of a server are those of its pod or host, by the DCGM exporters that are scraped beside it.
+func TestGPUsOfTargets(t *testing.T) {
+	in := func(instance, pod string) model.Metric { // a server in a pod
+		return labels("", "vllm", instance, "namespace", "ml", "pod", pod)
+	}
+	gpus := func(n float64, exporter, name string, more ...string) *model.Sample {
+		return &model.Sample{Metric: labels("", "", exporter, append(more, "modelName", name)...), Value: model.SampleValue(n)}
+	}
+	used := func(pod string) []string { // the labels of a pod's GPUs, beside the exporter's own
+		return []string{"pod", "dcgm-x", "namespace", "gpus", "exported_pod", pod, "exported_namespace", "ml"}
+	}
+	const h100 = "NVIDIA H100 80GB HBM3"
+	source, asked := answering(t,
 		vector(
-			labels("", "dcgm", "gpu-7:9400", "modelName", "NVIDIA L4"),
-			labels("", "dcgm", "10.0.0.9:9400", "modelName", "NVIDIA H100 80GB HBM3", "Hostname", "node1", "pod", "dcgm-x", "namespace", "gpus", "exported_pod", "vllm-a", "exported_namespace", "ml"),
-			labels("", "dcgm", "10.0.0.9:9400", "modelName", "NVIDIA A100-SXM4-80GB", "Hostname", "node1", "pod", "vllm-b", "namespace", "ml"),
-			labels("", "dcgm", "10.0.0.9:9400", "modelName", "NVIDIA T4", "Hostname", "10.0.0.1", "pod", "dcgm-x", "namespace", "gpus"), // of no pod
-			labels("", "dcgm", "x:9400", "modelName", "NVIDIA L4", "Hostname", "mixed"),
-			labels("", "dcgm", "x:9400", "modelName", "NVIDIA L40S", "Hostname", "mixed"),
+			labels("", "vllm", "gpu-7:8000"), labels("", "vllm", "mixed:8000"), labels("", "vllm", "none:8000"), labels("", "vllm", "localhost:8000"),
+			in("10.0.0.1:8000", "four"), in("10.0.0.2:8000", "one"), in("10.0.0.3:8000", "mixed"), in("10.0.0.4:8000", "none"),
+			in("10.0.0.5:8000", "restarted"), in("10.0.0.6:8000", "restarted"),
+			in("10.0.0.7:8000", "old"), in("10.0.0.7:8000", "new"), in("10.0.0.8:8000", "less"), in("10.0.0.8:8000", "more"),
+			in("10.0.0.9:8000", "two-servers"), in("10.0.0.9:8001", "two-servers"),
 		),
-		vector(
-			labels("", "vllm", "gpu-7:8000"), labels("", "vllm", "10.0.0.1:8000", "pod", "vllm-a", "namespace", "ml"), labels("", "vllm", "10.0.0.2:8000", "pod", "vllm-b", "namespace", "ml"),
-			labels("", "vllm", "mixed:8000"), labels("", "vllm", "none:8000"),
-		))
+		model.Vector{}, // none is down
+		model.Vector{
+			gpus(8, "gpu-7:9400", "NVIDIA L4"),
+			gpus(8, "localhost:9400", "NVIDIA L4"),
+			gpus(1, "x:9400", "NVIDIA L4", "Hostname", "mixed"), gpus(1, "x:9400", "NVIDIA L40S", "Hostname", "mixed"),
+			gpus(4, "node1:9400", h100, used("four")...), gpus(4, "node1:9500", h100, used("four")...), // as of two exporters
+			gpus(4, "node1:9400", "NVIDIA T4", "Hostname", "10.0.0.1", "pod", "dcgm-x", "namespace", "gpus"), // of no pod
+			gpus(1, "node1:9400", "NVIDIA A100-SXM4-80GB", "pod", "one", "namespace", "ml"),
+			gpus(1, "node1:9400", h100, used("mixed")...), gpus(1, "node1:9400", "NVIDIA L4", used("mixed")...),
+			gpus(2, "node1:9400", h100, used("restarted")...), gpus(2, "node2:9400", h100, used("restarted")...),
+			gpus(2, "node1:9400", h100, used("old")...), gpus(2, "node2:9400", h100, used("new")...),
+			gpus(2, "node1:9400", h100, used("less")...), gpus(4, "node2:9400", h100, used("more")...),
+			gpus(4, "node1:9400", h100, used("two-servers")...),
+		})
 	list, err := source.Targets(t.Context(), "", whole)
 	if err != nil {
 		t.Fatal(err)
 	}
+	source.NameGPUs(t.Context(), list, whole)
 	got := map[string]string{}
 	for _, one := range list {
-		got[one.Name] = one.GPU
+		got[one.Name] = fmt.Sprintf("%d %s", one.GPUs, one.GPU)
 	}
-	want := map[string]string{"gpu-7:8000": "NVIDIA L4", "10.0.0.1:8000": "NVIDIA H100 80GB HBM3", "10.0.0.2:8000": "NVIDIA A100-SXM4-80GB", "mixed:8000": "", "none:8000": ""}
+	want := map[string]string{
+		"gpu-7:8000": "0 NVIDIA L4", "mixed:8000": "0 ", "none:8000": "0 ", "localhost:8000": "0 ",
+		"10.0.0.1:8000": "4 " + h100, "10.0.0.2:8000": "1 NVIDIA A100-SXM4-80GB", "10.0.0.3:8000": "0 ", "10.0.0.4:8000": "0 ",
+		"10.0.0.5:8000": "2 " + h100, "10.0.0.6:8000": "2 " + h100, "10.0.0.7:8000": "2 " + h100, "10.0.0.8:8000": "0 " + h100,
+		"10.0.0.9:8000": "0 " + h100, "10.0.0.9:8001": "0 " + h100,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if q := (*asked)[2]; len(*asked) != 3 || !strings.HasSuffix(q, `(DCGM_FI_DEV_GPU_UTIL{GPU_I_PROFILE="",modelName!=""})[600001ms:1m])`) {
+		t.Errorf("%d queries, the last %s", len(*asked), q)
 	}
 }
 

@@ -32,6 +32,7 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus
 	if err != nil {
 		return nil, err
 	}
+	nameGPUs(ctx, source, found, r, given)
 	f := reading{o: o, given: given, source: source, r: r, found: found, list: make([]fleet.Server, len(found)), finished: cli.CountDone(progress, len(found))}
 	var group errgroup.Group
 	group.SetLimit(atOnce)

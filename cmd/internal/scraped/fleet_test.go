@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,9 @@ import (
 type fake struct {
 	servers []string
 	lacks   func(instance, series string) bool // series that it does not have; nil for none
+	ranks   map[string]int                     // data-parallel ranks of a server, 1 if it has no entry
+	gpus    model.Vector                       // of DCGM exporters; a server's pod has its name
+	flags   func(*attach.Options)              // that the user gives; nil for none
 	// answer takes a query in place of the server, and reports whether it did.
 	answer  func(w http.ResponseWriter, r *http.Request, query string) bool
 	queries atomic.Int64
@@ -49,10 +53,15 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var value model.Value = model.Vector{}
 	switch {
 	case strings.Contains(query, "DCGM_"):
+		value = f.gpus
 	case strings.Contains(query, "last_over_time"):
 		var list model.Vector
 		for _, s := range f.servers {
-			list = append(list, &model.Sample{Metric: model.Metric{"job": "vllm", "instance": model.LabelValue(s)}, Value: 1})
+			m := model.Metric{"job": "vllm", "instance": model.LabelValue(s)}
+			if slices.ContainsFunc(f.gpus, func(g *model.Sample) bool { return string(g.Metric["pod"]) == s }) {
+				m["pod"] = model.LabelValue(s)
+			}
+			list = append(list, &model.Sample{Metric: m, Value: 1})
 		}
 		value = list
 	case !strings.Contains(query, "== 0"):
@@ -66,6 +75,7 @@ var (
 	vllmSeries = map[string][2]float64{
 		"vllm:num_requests_running": {4, 0}, "vllm:num_requests_waiting": {0, 0}, "vllm:kv_cache_usage_perc": {0.2, 0},
 		"vllm:generation_tokens_total": {1000, 200}, "vllm:prompt_tokens_total": {1000, 400}, "vllm:num_preemptions_total": {0, 0}, "up": {1, 0},
+		"vllm:request_prompt_tokens_sum": {1000, 400}, "vllm:request_prompt_tokens_count": {10, 4},
 	}
 	sglangSeries = map[string][2]float64{
 		"sglang:num_running_reqs": {4, 0}, "sglang:num_queue_reqs": {20, 0}, "sglang:token_usage": {0.2, 0}, "sglang:max_total_num_tokens": {16384, 0},
@@ -89,14 +99,19 @@ func (f *fake) matrix(query string) model.Matrix {
 			if f.lacks != nil && f.lacks(instance, name) {
 				continue
 			}
-			s := &model.SampleStream{Metric: model.Metric{model.MetricNameLabel: model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance)}}
-			if name != "up" {
-				s.Metric["model_name"] = "Qwen/Qwen3-8B"
+			for rank := range max(1, f.ranks[instance]) {
+				s := &model.SampleStream{Metric: model.Metric{model.MetricNameLabel: model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance)}}
+				if name != "up" {
+					s.Metric["model_name"], s.Metric["engine"] = "Qwen/Qwen3-8B", model.LabelValue(strconv.Itoa(rank))
+				}
+				for t := time.Duration(0); t <= 10*time.Minute; t += 15 * time.Second {
+					s.Values = append(s.Values, model.SamplePair{Timestamp: model.TimeFromUnixNano(fakeBegin.Add(t).UnixNano()), Value: model.SampleValue(at[0] + at[1]*t.Seconds())})
+				}
+				all = append(all, s)
+				if name == "up" {
+					break // of the whole server
+				}
 			}
-			for t := time.Duration(0); t <= 10*time.Minute; t += 15 * time.Second {
-				s.Values = append(s.Values, model.SamplePair{Timestamp: model.TimeFromUnixNano(fakeBegin.Add(t).UnixNano()), Value: model.SampleValue(at[0] + at[1]*t.Seconds())})
-			}
-			all = append(all, s)
 		}
 	}
 	return all
@@ -143,6 +158,9 @@ func (f *fake) read(t *testing.T) (list []fleet.Server, took time.Duration, err 
 		o.Register(pflag.NewFlagSet("fleet", pflag.ContinueOnError))
 		o.Prometheus = "http://prometheus:9090"
 		given := attach.Options{Flags: pflag.NewFlagSet("fleet", pflag.ContinueOnError), Env: func(string) (string, bool) { return "", false }, Ceiling: attach.PhysicalCeiling}
+		if f.flags != nil {
+			f.flags(&given)
+		}
 		began, last := time.Now(), 0
 		list, err = o.Fleet(t.Context(), &given, fakeRange, func(done, all int) {
 			if last = max(last, done); all != len(f.servers) {
@@ -200,6 +218,39 @@ func TestFleet(t *testing.T) {
 	}
 	if got := f.queries.Load(); got != 3+7 {
 		t.Errorf("%d queries, want 10: two for the targets, one for their GPUs, and one for four servers", got)
+	}
+}
+
+// A reading needs no answer about GPUs, waits 5 s for it, and does not ask where the user names them.
+func TestAReadingNeedsNoNamesOfGPUs(t *testing.T) {
+	refused := refusing(http.StatusUnprocessableEntity, `{"status":"error","errorType":"execution","error":"subqueries are not allowed"}`, "DCGM_")
+	slow := func(_ http.ResponseWriter, r *http.Request, query string) bool {
+		if strings.Contains(query, "DCGM_") {
+			<-r.Context().Done()
+		}
+		return false
+	}
+	for _, c := range []struct {
+		name    string
+		answer  func(http.ResponseWriter, *http.Request, string) bool
+		gpu     string // given
+		queries int64
+		takes   time.Duration
+	}{
+		{"refused", refused, "", 2 + 1 + 2, 0},
+		{"slow", slow, "", 2 + 1 + 2, 5 * time.Second},
+		{"given", slow, "L4", 2 + 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := fake{servers: numbered(8), answer: c.answer, flags: func(o *attach.Options) { o.GPU = c.gpu }}
+			list, took, err := f.read(t)
+			if err != nil || len(list) != 8 || len(unread(list)) != 0 {
+				t.Fatalf("%d servers, %v not read: %v", len(list), unread(list), err)
+			}
+			if got := f.queries.Load(); got != c.queries || took != c.takes {
+				t.Errorf("%d queries in %v, want %d in %v", got, took, c.queries, c.takes)
+			}
+		})
 	}
 }
 

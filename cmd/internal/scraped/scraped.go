@@ -153,11 +153,20 @@ func coded(ctx context.Context, err error) error {
 // Diagnose diagnoses one server in a range. given are the facts that the user gives about it. It
 // records the scrapes, unless record is nil. The error has the exit code.
 func (o *Options) Diagnose(ctx context.Context, source *prometheus.Source, t prometheus.Target, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
-	pages, err := source.Pages(ctx, []prometheus.Target{t}, r)
+	one := []prometheus.Target{t}
+	pages, err := source.Pages(ctx, one, r)
 	if err != nil {
 		return engine.Diagnosis{}, coded(ctx, err)
 	}
-	return o.examine(t, pages[0], r, given, record)
+	nameGPUs(ctx, source, one, r, given)
+	return o.examine(one[0], pages[0], r, given, record)
+}
+
+// nameGPUs finds the GPUs of servers, unless the user names them.
+func nameGPUs(ctx context.Context, source *prometheus.Source, list []prometheus.Target, r prometheus.Range, given *attach.Options) {
+	if given.GPU == "" {
+		source.NameGPUs(ctx, list, r)
+	}
 }
 
 // examine diagnoses the pages of one server.
