@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -153,6 +154,9 @@ func (r *resolver) parallel() {
 	if d := len(r.in.Devices); d > 1 && !r.in.GPUsAssumed && !r.launched() && f.TensorParallel.Source == engine.FromDefault && f.PipelineParallel.Source == engine.FromDefault && d%ranks == 0 {
 		f.TensorParallel = engine.Know(d/ranks, engine.FromDerived, fmt.Sprintf("the server's processes hold %d GPUs", d))
 	}
+	if n := r.in.PodGPUs; n > 0 && !r.launched() && f.TensorParallel.Source == engine.FromDefault && f.PipelineParallel.Source == engine.FromDefault && n%ranks == 0 {
+		f.TensorParallel = engine.Know(n/ranks, engine.FromDerived, fmt.Sprintf("GPUs of the server's pod: %d", n))
+	}
 	f.GPUsFree = engine.Fact[int]{Note: "which other GPUs of its machine are idle is not known"}
 	if n := r.in.FreeGPUs; n != nil {
 		f.GPUsFree = engine.Know(*n, engine.FromGPU, "")
@@ -160,9 +164,23 @@ func (r *resolver) parallel() {
 	// GPUs, price and ceilings are those of the measured ranks.
 	n := f.TensorParallel.Value * f.PipelineParallel.Value * ranks
 	f.GPUCount = engine.Know(n, engine.FromDerived, "tensor x pipeline parallel x ranks on the page")
-	if d := len(r.in.Devices); d > 0 && d != n {
+	if d := cmp.Or(len(r.in.Devices), r.in.PodGPUs); d > 0 && d != n {
 		f.GPUCount.Note += fmt.Sprintf("; %d GPUs are read", d)
 	}
+}
+
+// withholdGPU leaves a GPU that nobody named with its name alone where the tensor parallelism is only assumed: a
+// ceiling and a price of one GPU would be those of another server. Defaults of the scheduler depend on the kind of GPU,
+// and not on their number.
+func (r *resolver) withholdGPU() {
+	f := &r.f
+	if !f.GPUKnown || f.GPUName.Source != engine.FromConfig || f.TensorParallel.Source != engine.FromDefault || r.launched() {
+		return
+	}
+	const why = "how many of these GPUs the server uses is not known: give --tensor-parallel-size"
+	f.GPU, f.GPUKnown = catalog.GPU{}, false
+	f.GPUName.Note += "; " + why + ", --gpu is not needed"
+	f.GPUCount = engine.Fact[int]{Note: why}
 }
 
 // money resolves the price. A price given by the person is for the whole server. A catalog price is an
@@ -171,6 +189,10 @@ func (r *resolver) money() {
 	f := &r.f
 	if said, from := given(r.in.Flags.CostPerHour, r.in.Env.CostPerHour); said.OK {
 		f.CostPerHour = engine.Know(said.V, from, "USD per hour, whole server")
+		return
+	}
+	if !f.GPUCount.Known {
+		f.CostPerHour = engine.Fact[float64]{Note: f.GPUCount.Note + " or --cost-per-hour"}
 		return
 	}
 	if !f.GPUKnown || f.GPU.Price == nil {

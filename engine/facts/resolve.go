@@ -66,6 +66,7 @@ type Inputs struct {
 	// NodeGPU is the name of the GPUs of the server's machine by a label of its Kubernetes node or of a scraped
 	// series, "" if unknown; NodeGPULabel is which, as "nvidia.com/gpu.product of its node".
 	NodeGPU, NodeGPULabel string
+	PodGPUs               int  `json:",omitempty"` // of the name NodeGPU that the server's pod has; 0 if unknown
 	FreeGPUs              *int // GPUs of its machine like its own that no process uses; nil if unknown
 	GPUsAssumed           bool // the server's GPUs could not be distinguished from others of its machine
 	ModelConfig           *catalog.Model
@@ -99,6 +100,7 @@ func Resolve(in Inputs) engine.Facts {
 	r.hardware()
 	r.parallel()
 	r.scheduler()
+	r.withholdGPU()
 	r.model()
 	r.dtypes()
 	r.pool()

@@ -224,6 +224,58 @@ func TestTensorParallelismFromTheServersOwnGPUs(t *testing.T) {
 	}
 }
 
+// A GPU that a label names has a ceiling and a price only where it is known how many of them the server uses.
+func TestGPUsByALabelNeedTheirNumber(t *testing.T) {
+	page := func(ranks int) *engine.Page {
+		p := pageWith(engine.CacheConfig{})
+		p.Ranks = slices.Repeat(p.Ranks, ranks)
+		return p
+	}
+	const unknown = "how many of these GPUs the server uses is not known"
+	for _, c := range []struct {
+		name     string
+		in       Inputs
+		tp, gpus int // gpus 0: unknown
+		from     engine.Source
+	}{
+		{"a pod with 4 GPUs", Inputs{Page: page(1), PodGPUs: 4}, 4, 4, engine.FromDerived},
+		{"a pod with one", Inputs{Page: page(1), PodGPUs: 1}, 1, 1, engine.FromDerived},
+		{"two ranks share a pod's 4", Inputs{Page: page(2), PodGPUs: 4}, 2, 4, engine.FromDerived},
+		{"three ranks cannot", Inputs{Page: page(3), PodGPUs: 4}, 1, 0, engine.FromDefault},
+		{"a host's GPUs may be others'", Inputs{Page: page(1)}, 1, 0, engine.FromDefault},
+		{"a person says how many", Inputs{Page: page(1), Flags: Given{TensorParallel: 2}}, 2, 2, engine.FromFlag},
+		{"a person knows better than the pod", Inputs{Page: page(1), PodGPUs: 4, Flags: Given{TensorParallel: 2}}, 2, 2, engine.FromFlag},
+		{"the default of a known launch", Inputs{Page: page(1), Launch: map[string]Setting{}}, 1, 1, engine.FromDefault},
+		{"a known launch knows better than the pod", Inputs{Page: page(1), PodGPUs: 4, Launch: map[string]Setting{}}, 1, 1, engine.FromDefault},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.in.NodeGPU, c.in.NodeGPULabel = "NVIDIA H100 80GB HBM3", "x"
+			f := Resolve(c.in)
+			if f.TensorParallel.Value != c.tp || f.TensorParallel.Source != c.from || f.GPUName.Value != c.in.NodeGPU {
+				t.Errorf("TP %+v of %q, want %d from %s", f.TensorParallel, f.GPUName.Value, c.tp, c.from)
+			}
+			if f.GPUCount.Known != (c.gpus > 0) || f.GPUCount.Value != c.gpus || f.GPUKnown != (c.gpus > 0) {
+				t.Errorf("GPUs %+v, catalog %v, want %d", f.GPUCount, f.GPUKnown, c.gpus)
+			}
+			if want := float64(c.gpus) * 3.45; f.CostPerHour.Known != (c.gpus > 0) || math.Abs(f.CostPerHour.Value-want) > 1e-9 {
+				t.Errorf("price %+v, want %.2f", f.CostPerHour, want)
+			}
+			if _, missing := engine.ReplicaConfig(&f); len(missing) > 0 != (c.gpus == 0) {
+				t.Errorf("a ceiling lacks %q", missing)
+			}
+			for _, note := range []string{f.GPUName.Note, f.GPUCount.Note, f.CostPerHour.Note} {
+				if strings.Contains(note, unknown) != (c.gpus == 0) {
+					t.Errorf("note %q", note)
+				}
+			}
+		})
+	}
+	f := Resolve(Inputs{NodeGPU: "NVIDIA H100 80GB HBM3", Flags: Given{CostPerHour: stat.Some(10)}})
+	if f.CostPerHour.Value != 10 || f.GPUKnown {
+		t.Errorf("price %+v, catalog %v: want the person's price, and no ceiling", f.CostPerHour, f.GPUKnown)
+	}
+}
+
 func TestAFlagThatContradictsTheDefaultOfAKnownLaunchIsReported(t *testing.T) {
 	f := Resolve(Inputs{Launch: map[string]Setting{}, Flags: Given{TensorParallel: 4}})
 	if len(f.Conflicts) != 1 {

@@ -112,7 +112,7 @@ var (
 	findings   = prometheus.NewDesc("rooftop_finding", "1 for each finding of the server.", []string{"server", "finding"}, nil)
 	change     = prometheus.NewDesc("rooftop_recommended_change_info", "The one change that is recommended.", []string{"server", "finding", "kind", "flag", "from", "to"}, nil)
 	gain       = prometheus.NewDesc("rooftop_predicted_output_gain_ratio", "Relative change of output that the recommended change is predicted to bring, with its 80 % range.", []string{"server", "bound"}, nil)
-	saves      = prometheus.NewDesc("rooftop_predicted_savings_dollars_per_hour", "Share of the server's price that the change is predicted to save for the same output.", []string{"server", "bound"}, nil)
+	saves      = prometheus.NewDesc("rooftop_predicted_savings_dollars_per_hour", "Share of the server's price, as given or else of the catalog, that the change is predicted to save for the same output.", []string{"server", "bound"}, nil)
 	output     = prometheus.NewDesc("rooftop_output_tokens_per_second", "Output that the diagnosis measured.", []string{"server"}, nil)
 	ceiling    = prometheus.NewDesc("rooftop_ceiling_tokens_per_second", "Output that the hardware allows with the running requests, estimated.", []string{"server", "ceiling"}, nil)
 	groups     = prometheus.NewDesc("rooftop_group_finding", "1 for what is uneven among the servers of one model.", []string{"model", "finding"}, nil)

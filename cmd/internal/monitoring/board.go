@@ -99,7 +99,7 @@ var fleetBoard = board{
 		{kind: "stat", title: "Servers", unit: unitCount, queries: []query{{"count(count by (instance) (vllm:num_requests_running{" + ofModel + "}))", ""}}},
 		{kind: "stat", title: "Ill", unit: unitCount, queries: []query{{"count(rooftop_server_ill == 1) or " + none, ""}}},
 		{kind: "stat", title: "Flags to change", unit: unitCount, queries: []query{{`count(rooftop_recommended_change_info{kind="flag"}) or ` + none, ""}}},
-		{kind: "stat", title: "Savings an hour, predicted", unit: unitDollars, description: "For the same output. Needs rooftop exporter --cost-per-hour.", queries: []query{{`sum(rooftop_predicted_savings_dollars_per_hour{bound="mid"})`, ""}}},
+		{kind: "stat", title: "Savings an hour, predicted", unit: unitDollars, description: "For the same output, of the servers whose price is known: by rooftop exporter --cost-per-hour, else by the catalog (est) where the GPUs are.", queries: []query{{`sum(rooftop_predicted_savings_dollars_per_hour{bound="mid"})`, ""}}},
 		{kind: "stat", title: "Output", unit: unitTokens, queries: []query{{rate("", "generation_tokens_total", ofModel), ""}}},
 		{kind: "stat", title: "Requests waiting", unit: unitCount, queries: []query{{"sum(vllm:num_requests_waiting{" + ofModel + "})", ""}}},
 	}, {

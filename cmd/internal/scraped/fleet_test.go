@@ -221,6 +221,47 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// A server whose pod's GPUs are counted has the ceiling and the price of all of them, and one whose host alone has GPUs
+// has neither.
+func TestGPUsOfAFleet(t *testing.T) {
+	const h100 = "NVIDIA H100 80GB HBM3"
+	gpus := func(pod string, n float64) *model.Sample {
+		return &model.Sample{Metric: model.Metric{"pod": model.LabelValue(pod), "modelName": h100}, Value: model.SampleValue(n)}
+	}
+	f := fake{
+		servers: []string{"four:1", "one:1", "ranks:1", "host:1"}, ranks: map[string]int{"ranks:1": 2},
+		gpus: model.Vector{gpus("four:1", 4), gpus("one:1", 1), gpus("ranks:1", 4), {Metric: model.Metric{"Hostname": "host", "modelName": h100}, Value: 8}},
+	}
+	list, _, err := f.read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ideal := map[string]float64{}
+	var got []string
+	for i := range list {
+		s := &list[i]
+		p := s.Ceiling.Physical
+		if p != nil {
+			ideal[s.Name] = p.IdealTokensPerS.V
+		}
+		got = append(got, fmt.Sprintf("%s: %s, TP %d, price %v %.2f, ceiling %v",
+			s.Name, s.Facts.GPUName.Value, s.Facts.TensorParallel.Value, s.Facts.CostPerHour.Known, s.Facts.CostPerHour.Value, p != nil))
+		if why := s.Ceiling.PhysicalReason; (p == nil) != strings.Contains(why, "how many of these GPUs") {
+			t.Errorf("%s: no ceiling because %q", s.Name, why)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{
+		"four:1: " + h100 + ", TP 4, price true 13.80, ceiling true", "host:1: " + h100 + ", TP 1, price false 0.00, ceiling false",
+		"one:1: " + h100 + ", TP 1, price true 3.45, ceiling true", "ranks:1: " + h100 + ", TP 2, price true 13.80, ceiling true",
+	}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if ideal["four:1"] <= ideal["one:1"] {
+		t.Errorf("ideal ceilings %v: want that of 4 GPUs above that of one", ideal)
+	}
+}
+
 // A reading needs no answer about GPUs, waits 5 s for it, and does not ask where the user names them.
 func TestAReadingNeedsNoNamesOfGPUs(t *testing.T) {
 	refused := refusing(http.StatusUnprocessableEntity, `{"status":"error","errorType":"execution","error":"subqueries are not allowed"}`, "DCGM_")

@@ -180,8 +180,8 @@ func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r promet
 	}
 	h := &a.Header
 	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, t.Name
-	h.GPUWhy = "Prometheus scraped the server, and of its GPU at most the name"
-	h.Inputs.NodeGPU, h.Inputs.NodeGPULabel = t.GPU, prometheus.GPULabel
+	h.GPUWhy = "Prometheus scraped the server, and of its GPUs at most name and number"
+	h.Inputs.NodeGPU, h.Inputs.NodeGPULabel, h.Inputs.PodGPUs = t.GPU, prometheus.GPULabel, t.GPUs
 	for _, p := range pages {
 		h.Target.Simulated = h.Target.Simulated || enginepage.Simulated(p.Text)
 		if given.Model != "" && strings.Contains(string(p.Text), fmt.Sprintf("model_name=%q", given.Model)) {
