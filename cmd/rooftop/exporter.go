@@ -14,7 +14,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
@@ -63,10 +62,10 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 	if err := given.Check(); err != nil {
 		return nil, err
 	}
+	if err := given.KnownGPU(); err != nil {
+		return nil, err
+	}
 	if past.Prometheus != "" {
-		if err := given.KnownGPU(); err != nil {
-			return nil, err
-		}
 		return func(ctx context.Context) ([]fleet.Server, error) {
 			span, err := past.Span(time.Now())
 			if err != nil {
@@ -75,16 +74,24 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 			return past.Fleet(ctx, given, span, nil)
 		}, nil
 	}
-	known := given.URL // the server's name, once it is known
-	return func(ctx context.Context) ([]fleet.Server, error) {
-		server, err := attach.Open(ctx, given)
-		if errors.Is(err, collect.ErrUnreachable) && known != "" {
-			down := fleet.Server{Name: known}
-			down.Outcome, down.Condition = engine.OutcomeUnhealthy, engine.Condition{State: engine.Down, Reason: err.Error()}
-			return []fleet.Server{down}, nil
-		}
+	known := "" // the server's name, once it is known
+	if given.URL != "" {
+		target, err := attach.ParseTarget(given.URL)
 		if err != nil {
 			return nil, err
+		}
+		known = target.String()
+	}
+	return func(ctx context.Context) ([]fleet.Server, error) {
+		server, err := attach.Open(ctx, given)
+		switch {
+		case err == nil:
+		case known == "":
+			return nil, err
+		case errors.Is(err, collect.ErrUnreachable):
+			return []fleet.Server{fleet.Down(known, err.Error())}, nil
+		default:
+			return []fleet.Server{fleet.Unread(known, err.Error())}, err
 		}
 		known = server.Target.String()
 		defer server.Close()

@@ -19,7 +19,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Source returns the diagnoses of all servers. It is called again and again until ctx ends.
+// Source returns the diagnoses of all servers. It is called again and again until ctx ends. Servers beside an error are
+// those that it knows of: of them only the names count.
 type Source func(ctx context.Context) ([]fleet.Server, error)
 
 // Exporter holds the latest diagnoses.
@@ -41,8 +42,9 @@ func New(version string) *Exporter {
 	return e
 }
 
-// Run diagnoses until ctx ends, each time after a pause. A diagnosis that fails leaves no server: what is
-// stale never looks well. failed is called with its error.
+// Run diagnoses until ctx ends, each time after a pause. A diagnosis that fails leaves of the servers that the source
+// knows of, else of those before it, that they could not be read: what is stale never looks well, and what is known to
+// exist never vanishes. failed is called with its error.
 func (e *Exporter) Run(ctx context.Context, source Source, pause time.Duration, failed func(error)) {
 	for {
 		servers, err := source(ctx)
@@ -50,12 +52,14 @@ func (e *Exporter) Run(ctx context.Context, source Source, pause time.Duration, 
 			return
 		}
 		e.mu.Lock()
-		e.servers = servers
-		if err != nil {
-			e.servers = nil
-			e.failed++
+		if err == nil {
+			e.servers, e.ended = servers, time.Now()
 		} else {
-			e.ended = time.Now()
+			if servers == nil {
+				servers = e.servers
+			}
+			e.servers = unread(servers, err)
+			e.failed++
 		}
 		e.mu.Unlock()
 		if err != nil {
@@ -67,6 +71,15 @@ func (e *Exporter) Run(ctx context.Context, source Source, pause time.Duration, 
 		case <-time.After(pause):
 		}
 	}
+}
+
+// unread returns the servers of a list as ones that could not be read.
+func unread(list []fleet.Server, err error) []fleet.Server {
+	out := make([]fleet.Server, len(list))
+	for i := range list {
+		out[i] = fleet.Unread(list[i].Name, err.Error())
+	}
+	return out
 }
 
 // Serve answers /metrics on a listener until ctx ends.
@@ -104,9 +117,9 @@ func (e *Exporter) page(w http.ResponseWriter, r *http.Request) {
 // The metrics of one server have the label server; its value is a scraped instance or a URL.
 var (
 	ended      = prometheus.NewDesc("rooftop_diagnosis_timestamp_seconds", "When the latest diagnosis ended, in Unix time.", nil, nil)
-	failures   = prometheus.NewDesc("rooftop_diagnosis_failures_total", "Diagnoses that failed as a whole.", nil, nil)
+	failures   = prometheus.NewDesc("rooftop_diagnosis_failures_total", "Diagnoses that failed as a whole: no server could be read.", nil, nil)
 	info       = prometheus.NewDesc("rooftop_server_info", "What is known of the server.", []string{"server", "model", "release", "gpu"}, nil)
-	readable   = prometheus.NewDesc("rooftop_server_readable", "0 if the latest diagnosis could not tell how the server is, else 1.", []string{"server"}, nil)
+	readable   = prometheus.NewDesc("rooftop_server_readable", "1 if the latest diagnosis could tell how the server is, else 0. Absent for a server that no diagnosis has found, or that Prometheus no longer has.", []string{"server"}, nil)
 	condition  = prometheus.NewDesc("rooftop_server_ill", "1 for the state of a server that is ill: down, dead, hung, partly-hung or failing.", []string{"server", "state"}, nil)
 	evaluable  = prometheus.NewDesc("rooftop_server_evaluable", "1 if the server had a load that could be judged, else 0.", []string{"server"}, nil)
 	findings   = prometheus.NewDesc("rooftop_finding", "1 for each finding of the server.", []string{"server", "finding"}, nil)

@@ -106,32 +106,66 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// What failed, or has not happened yet, leaves no server that looks well.
-func TestFailureLeavesNoServer(t *testing.T) {
+// What failed, or has not happened yet, leaves no server that looks well, and none that is known vanishes.
+func TestFailureLeavesServersUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New("1.2.3")
 		ctx, cancel := context.WithCancel(t.Context())
-		answers := make(chan error)
+		type answer struct {
+			names string // of the servers; "" for nil
+			err   error
+		}
+		answers := make(chan answer)
 		var told []error
-		go e.Run(ctx, func(context.Context) ([]fleet.Server, error) {
-			return []fleet.Server{{Name: "a:1"}}, <-answers
+		go e.Run(ctx, func(context.Context) (list []fleet.Server, err error) {
+			a := <-answers
+			for _, name := range strings.Fields(a.names) {
+				list = append(list, fleet.Server{Name: name})
+			}
+			return list, a.err
 		}, time.Minute, func(err error) { told = append(told, err) })
-		state := func() (servers int, failed float64, ended time.Time) {
+		var ended time.Time
+		failed := 0
+		for _, step := range []struct {
+			what string
+			answer
+			readable, unread string
+		}{
+			{"before the first", answer{}, "", ""},
+			{"the first fails", answer{"", errors.New("1")}, "", ""},
+			{"it fails again, and the source knows a server", answer{"a:1", errors.New("2")}, "", "a:1"},
+			{"success", answer{"a:1 b:1", nil}, "a:1 b:1", ""},
+			{"the source knows no server any more", answer{"", errors.New("3")}, "", "a:1 b:1"},
+			{"nor does it then", answer{"", errors.New("4")}, "", "a:1 b:1"},
+			{"one server is left", answer{"b:1", nil}, "b:1", ""},
+			{"none is left", answer{"", nil}, "", ""},
+			{"and it fails", answer{"", errors.New("5")}, "", ""},
+		} {
+			if step.what != "before the first" {
+				answers <- step.answer
+				if step.err != nil {
+					failed++
+				} else {
+					ended = time.Now()
+				}
+			}
 			synctest.Wait()
 			e.mu.Lock()
-			defer e.mu.Unlock()
-			return len(e.servers), e.failed, e.ended
-		}
-		if n, _, ended := state(); n != 0 || !ended.IsZero() {
-			t.Errorf("%d servers before the first diagnosis, %v", n, ended)
-		}
-		answers <- nil
-		if n, failed, ended := state(); n != 1 || failed != 0 || ended.IsZero() {
-			t.Errorf("%d servers, %v failures, %v", n, failed, ended)
-		}
-		answers <- errors.New("unreachable")
-		if n, failed, _ := state(); n != 0 || failed != 1 || len(told) != 1 {
-			t.Errorf("after a failure: %d servers, %v failures, told %v", n, failed, told)
+			var readable, unread []string
+			for i := range e.servers {
+				if s := &e.servers[i]; s.Unread == "" {
+					readable = append(readable, s.Name)
+				} else if unread = append(unread, s.Name); s.Unread != step.err.Error() {
+					t.Errorf("%s: %s was not read because %q", step.what, s.Name, s.Unread)
+				}
+			}
+			if got := strings.Join(readable, " "); got != step.readable || strings.Join(unread, " ") != step.unread {
+				t.Errorf("%s: readable %q and unread %q, want %q and %q", step.what, got, unread, step.readable, step.unread)
+			}
+			if e.failed != float64(failed) || len(told) != failed || !e.ended.Equal(ended) {
+				t.Errorf("%s: %v failures, told %v, ended %v, want %d and %v", step.what, e.failed, told, e.ended, failed, ended)
+			}
+			e.mu.Unlock()
 		}
 		cancel()
 		synctest.Wait()

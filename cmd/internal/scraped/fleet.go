@@ -26,7 +26,7 @@ const (
 // Fleet diagnoses the servers that were scraped in a range, what to look at first on top. given are the facts
 // that the user gives about all of them. progress is told how many servers of how many are done; it may be nil.
 // A server that could not be read is listed with the reason. The error, which has the exit code, is about the
-// Prometheus server: no server could be read.
+// Prometheus server: no server could be read. The servers that it knows of are listed beside it.
 func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus.Range, progress func(done, all int)) ([]fleet.Server, error) {
 	source, found, err := o.Open(ctx, r, engines.DiagnosisSeries())
 	if err != nil {
@@ -45,7 +45,7 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus
 		return nil, err
 	}
 	if failed := f.failed.Load(); f.unread.Load() == int64(len(found)) && failed != nil {
-		return nil, coded(ctx, *failed)
+		return f.list, coded(ctx, *failed)
 	}
 	fleet.Rank(f.list)
 	return f.list, nil

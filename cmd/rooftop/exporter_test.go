@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
+	"github.com/rooftop-dev/rooftop/engine"
+)
+
+// A server that --url names is told of from the first diagnosis on, whether it can be read or not.
+func TestExportedServerIsKnownByItsURL(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	flags := pflag.NewFlagSet("exporter", pflag.ContinueOnError)
+	given := attach.Options{Flags: flags, Env: func(string) (string, bool) { return "", false }, URL: server.URL + "/metrics"}
+	var past scraped.Options
+	past.Register(flags)
+	source, err := exported(&given, &past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := source(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "401") || len(list) != 1 || list[0].Name != server.URL || list[0].Unread != err.Error() {
+		t.Errorf("a server that refuses the request: %+v, %v", list, err)
+	}
+	server.Close()
+	list, err = source(t.Context())
+	if err != nil || len(list) != 1 || list[0].Name != server.URL || list[0].Condition.State != engine.Down {
+		t.Errorf("a server that does not answer: %+v, %v", list, err)
+	}
+
+	var usage *cli.CodedError
+	for _, wrong := range []attach.Options{{URL: "ftp://x"}, {URL: server.URL, GPU: "no such GPU"}} {
+		wrong.Flags, wrong.Env = flags, given.Env
+		if _, err := exported(&wrong, &past); !errors.As(err, &usage) || usage.Code != cli.ExitUsage {
+			t.Errorf("%s, %s: %v, want a usage error before the first diagnosis", wrong.URL, wrong.GPU, err)
+		}
+	}
+}
