@@ -208,3 +208,34 @@ func TestAServerThatStopsAnsweringIsDown(t *testing.T) {
 		t.Errorf("no windows: %+v", c)
 	}
 }
+
+// TestDoubtOfEachEngine hangs servers of several engines with running requests and none that waits. Each engine has
+// its own reason for a running gauge that is not true of an idle server, or none.
+func TestDoubtOfEachEngine(t *testing.T) {
+	version := func(v string) Fact[string] { return Know(v, FromServer, "") }
+	for _, c := range []struct {
+		name    string
+		engine  string
+		version Fact[string]
+		stall   time.Duration
+		kv      float64
+		doubt   string
+	}{
+		{"vLLM", "vllm", version("0.32.0"), 12 * time.Second, 0.25, ""},
+		{"an old vLLM", "vllm", version("0.12.0"), 90 * time.Second, 0.25, "the running gauge of vLLM 0.12.0 can be stale"},
+		{"a vLLM with an empty pool", "vllm", version("0.32.0"), 12 * time.Second, 0, "the KV pool reads empty, although a running request holds at least one block"},
+		{"SGLang", "sglang", version("0.5.23"), 12 * time.Second, 0.25, ""},
+		{"an SGLang with a large pool", "sglang", version("0.5.23"), 12 * time.Second, 0, ""}, // 0.4 % reads 0
+		{"an old SGLang", "sglang", version("0.5.9"), 12 * time.Second, 0.25, "the running gauge of SGLang 0.5.9 can be 30 s old when it is idle"},
+		{"an SGLang of unknown release", "sglang", Fact[string]{}, 12 * time.Second, 0.25, "the version is unknown, and the running gauge of an idle SGLang before 0.5.19 can be 30 s old"},
+		{"an old SGLang for longer than its gauge is old", "sglang", version("0.5.9"), 40 * time.Second, 0, ""},
+		{"llama.cpp", "llamacpp", version("b11669"), 12 * time.Second, 0.25, ""},
+		{"a llama.cpp of unknown build", "llamacpp", Fact[string]{}, 12 * time.Second, 0.25, ""},
+	} {
+		w := Window{Polls: 9, Running: stat.Some(4), Waiting: stat.Some(0), KV: stat.Some(c.kv), Stall: c.stall}
+		got := ConditionOf(&w, &Facts{Engine: Know(c.engine, FromMetrics, ""), EngineVersion: c.version})
+		if got.State != Hung || got.Doubt != c.doubt || got.Ill() != (c.doubt == "") {
+			t.Errorf("%s: %s, ill %v, doubt %q; want hung with %q", c.name, got.State, got.Ill(), got.Doubt, c.doubt)
+		}
+	}
+}
