@@ -107,15 +107,17 @@ func finish(p *engine.Page) {
 // gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill,
 // whose requests do not count as running yet, and then at every 40th decode step; the front end knows at any time
 // how many requests it has, of which some have finished and their answers are still open. Gauges that add up to
-// those are right. Otherwise the requests run that have left the queue, counted once each, and have not finished;
-// where that is not counted, what is not queued. Never more run than the scheduler was seen to run at once: the end
-// of a request is counted later than the start of the next, and requests that came since are queued too.
+// those are right. Otherwise the requests run that have left the queue, counted once each, and have not finished,
+// less those that are never counted as finished, of which the gauges tell when they are right. Until then, those run
+// that are not queued, and no more than have left the queue; where that is not counted, those that are not queued.
+// Never more run than the scheduler was seen to run at once: the end of a request is counted later than the start of
+// the next, and requests that came since are queued too.
 type gauges struct {
 	most   float64 // running requests that a gauge had since the server's start
 	tokens float64 // generated, on the last page
 	// uncounted are the requests that left the queue and are never counted as finished, such as health checks, as
-	// of the last time at which the gauges were right.
-	uncounted float64
+	// of the last time at which the gauges were right; absent before the first.
+	uncounted stat.Opt
 }
 
 func (g *gauges) correct(p *engine.Page) {
@@ -133,15 +135,25 @@ func (g *gauges) correct(p *engine.Page) {
 	if g.most > 1 { // 1 is what it is at a first prefill
 		most = min(most, g.most)
 	}
-	left, finished := &p.Hists[engine.HistQueue], p.Counters[engine.CounterRequestSuccess].Or(0)
-	switch scheduled := left.Count - finished - g.uncounted; {
+	left := stat.None // the queue and have not finished
+	if queue, finished := &p.Hists[engine.HistQueue], p.Counters[engine.CounterRequestSuccess]; queue.OK {
+		left = stat.Some(queue.Count - finished.Or(0)) // the series of finished requests appears with the first
+	}
+	scheduled := stat.None
+	if left.OK && g.uncounted.OK {
+		scheduled = stat.Some(left.V - g.uncounted.V)
+	}
+	switch {
 	case all.V == 0:
 		running.V, *waiting = 0, stat.Some(0)
-		g.uncounted = left.Count - finished
+		g.uncounted = left
 	case running.V+waiting.Or(0) == all.V:
-		g.uncounted = left.Count - finished - running.V
-	case left.OK && scheduled >= 0 && scheduled <= all.V:
-		running.V = min(scheduled, most)
+		g.uncounted = left.Map(func(v float64) float64 { return v - running.V })
+	case scheduled.OK && scheduled.V >= 0 && scheduled.V <= all.V:
+		running.V = min(scheduled.V, most)
+		*waiting = stat.Some(min(waiting.Or(0), all.V-running.V))
+	case left.OK && !g.uncounted.OK:
+		running.V = min(max(running.V, min(all.V-waiting.Or(0), left.V)), most)
 		*waiting = stat.Some(min(waiting.Or(0), all.V-running.V))
 	default:
 		running.V = min(max(running.V, all.V-waiting.Or(0)), most)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,7 +49,9 @@ func TestPageOfARealServer(t *testing.T) {
 		t.Errorf("engine %q, model %q, %d ranks", p.Engine, p.Model, len(p.Ranks))
 	}
 	for g, want := range map[engine.Gauge]float64{
-		engine.GaugeRunning: 5, // the page says 0, written at a prefill: 30 have left the queue and 25 have finished
+		// The page says 0, written at a prefill: 30 have left the queue and 25 have finished. It ran 4: one had ended and
+		// was not counted yet, which later pages tell (TestLatePage).
+		engine.GaugeRunning: 5,
 		engine.GaugeWaiting: 4, engine.GaugeWaitingDeferred: 0, engine.GaugeKVUsage: 0.05, engine.GaugeInServer: 16,
 	} {
 		if p.Gauges[g] != stat.Some(want) {
@@ -75,6 +78,25 @@ func TestPageOfARealServer(t *testing.T) {
 	}
 	if c := p.Ranks[0].Cache; c.NumGPUBlocks != "8192" || c.BlockSize != "1" || c.KVCacheSizeTokens != "8192" {
 		t.Errorf("cache %+v", c)
+	}
+}
+
+// TestLatePage reads the same page after one at a decode step, on which all 4 slots were seen to run.
+func TestLatePage(t *testing.T) {
+	text := string(loaded(t))
+	decoding := regexp.MustCompile(`(?m)^(sglang:num_running_reqs\{.*) 0\.0$`).ReplaceAllString(text, "$1 4.0")
+	if decoding == text {
+		t.Fatal("the page has no running gauge of 0")
+	}
+	r := enginepage.NewReader("", Dialect())
+	for _, body := range []string{decoding, text} {
+		var p engine.Page
+		if err := r.Parse([]byte(body), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Gauges[engine.GaugeRunning] != stat.Some(4) || p.Gauges[engine.GaugeWaiting] != stat.Some(4) {
+			t.Errorf("%v running, %v waiting, want 4 and 4", p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V)
+		}
 	}
 }
 
@@ -145,6 +167,30 @@ func TestOpenAnswers(t *testing.T) {
 	} {
 		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n"+
 			"sglang:queue_time_seconds_count{model_name=\"m\"} %v\nsglang:queue_time_seconds_sum{model_name=\"m\"} 1\nsglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.active, c.left, c.finished)
+		var p engine.Page
+		if err := r.Parse([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) || p.Gauges[engine.GaugeWaiting] != stat.Some(c.waiting) {
+			t.Errorf("page %d: %v running, %v waiting, want %v and %v", i, p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V, c.running, c.waiting)
+		}
+	}
+}
+
+// TestRestartedServer follows a server that is restarted with 4 slots and answers ten readiness checks, each of which
+// leaves the queue and is never counted as finished, before its 24 clients are back.
+func TestRestartedServer(t *testing.T) {
+	r := enginepage.NewReader("", Dialect())
+	for i, c := range []struct{ tokens, gauge, queue, active, left, finished, running, waiting float64 }{
+		{9000, 24, 0, 24, 144, 120, 24, 0},
+		{0, 1, 20, 24, 14, 0, 4, 20},   // nothing tells yet which of the 14 are the clients'
+		{0, 0, 20, 24, 14, 0, 4, 20},   // nor that no more than 4 run at once
+		{90, 4, 20, 24, 14, 0, 4, 20},  // the gauges are right: ten are not
+		{160, 0, 16, 24, 18, 4, 4, 16}, // at the next prefill
+		{200, 0, 0, 2, 38, 26, 2, 0},
+	} {
+		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} %v\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\nsglang:generation_tokens_total{model_name=\"m\"} %v\n"+
+			"sglang:queue_time_seconds_count{model_name=\"m\"} %v\nsglang:queue_time_seconds_sum{model_name=\"m\"} 1\nsglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.queue, c.active, c.tokens, c.left, c.finished)
 		var p engine.Page
 		if err := r.Parse([]byte(text), &p); err != nil {
 			t.Fatal(err)
