@@ -112,12 +112,20 @@ func finish(p *engine.Page) {
 // that are not queued, and no more than have left the queue; where that is not counted, those that are not queued.
 // Never more run than the scheduler was seen to run at once: the end of a request is counted later than the start of
 // the next, and requests that came since are queued too.
+//
+// Before 0.5.10 the front end counts a stream only until it begins (Starlette's BaseHTTPMiddleware). Tokens that come
+// while it has no request and none finishes show this; the gauges are then taken as they are.
 type gauges struct {
 	most   float64 // running requests that a gauge had since the server's start
 	tokens float64 // generated, on the last page
 	// uncounted are the requests that left the queue and are never counted as finished, such as health checks, as
 	// of the last time at which the gauges were right; absent before the first.
 	uncounted stat.Opt
+	// empty is set if the front end had no request on the last page, finished are those that had finished by then,
+	// and partial is set once it is seen not to count all.
+	empty    bool
+	finished float64
+	partial  bool
 }
 
 func (g *gauges) correct(p *engine.Page) {
@@ -125,10 +133,16 @@ func (g *gauges) correct(p *engine.Page) {
 	if !all.OK || !running.OK || len(p.Ranks) > 1 {
 		return
 	}
-	if tokens := p.Counters[engine.CounterGenerationTokens].Or(0); tokens < g.tokens {
-		*g = gauges{tokens: tokens} // a restart
-	} else {
-		g.tokens = tokens
+	tokens, finished := p.Counters[engine.CounterGenerationTokens].Or(0), p.Counters[engine.CounterRequestSuccess].Or(0)
+	if tokens < g.tokens {
+		*g = gauges{} // a restart
+	} else if g.empty && all.V == 0 && tokens > g.tokens && finished == g.finished {
+		g.partial = true
+	}
+	g.tokens, g.finished, g.empty = tokens, finished, all.V == 0
+	if g.partial {
+		p.Gauges[engine.GaugeInServer] = stat.None
+		return
 	}
 	g.most = max(g.most, running.V)
 	most := all.V
@@ -136,8 +150,8 @@ func (g *gauges) correct(p *engine.Page) {
 		most = min(most, g.most)
 	}
 	left := stat.None // the queue and have not finished
-	if queue, finished := &p.Hists[engine.HistQueue], p.Counters[engine.CounterRequestSuccess]; queue.OK {
-		left = stat.Some(queue.Count - finished.Or(0)) // the series of finished requests appears with the first
+	if queue := &p.Hists[engine.HistQueue]; queue.OK {
+		left = stat.Some(queue.Count - finished) // the series of finished requests appears with the first
 	}
 	scheduled := stat.None
 	if left.OK && g.uncounted.OK {

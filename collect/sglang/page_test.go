@@ -201,6 +201,28 @@ func TestRestartedServer(t *testing.T) {
 	}
 }
 
+// TestUncountedStreams follows a server that counts a stream as an open request only until it begins.
+func TestUncountedStreams(t *testing.T) {
+	r := enginepage.NewReader("", Dialect())
+	for i, c := range []struct{ tokens, gauge, active, finished, running float64 }{
+		{100, 0, 0, 7, 0},
+		{160, 4, 0, 9, 0}, // two requests may have come and gone
+		{220, 4, 0, 9, 4}, // nothing finished, and no request is open: tokens of whom?
+		{300, 4, 1, 9, 4}, // one that has not begun
+		{0, 4, 0, 0, 0},   // another server
+	} {
+		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\nsglang:generation_tokens_total{model_name=\"m\"} %v\n"+
+			"sglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.active, c.tokens, c.finished)
+		var p engine.Page
+		if err := r.Parse([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) {
+			t.Errorf("page %d: %v running, want %v", i, p.Gauges[engine.GaugeRunning].V, c.running)
+		}
+	}
+}
+
 func TestIdleServer(t *testing.T) {
 	p := parsed(t, "sglang:num_running_reqs{model_name=\"m\"} 4\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\",method=\"POST\"} 0\n")
 	if p.Gauges[engine.GaugeRunning] != stat.Some(0) {
