@@ -101,7 +101,6 @@ func TestE2ELlamaServer(t *testing.T) {
 		loadProcess(t, s, "--clients", "4", "--prompt-tokens", "60", "--output-tokens", "1000") // 512 tokens a slot: each answer is cut off
 		d := diagnoseLlama(t, s, 3)
 		d.recommends(t, "kv-pressure", "flag", "--ctx-size")
-		d.between(t, "kv_usage_peak", 0.5, 1) // slots that fill one after the other never fill the whole
 	})
 	t.Run("idle, healthy, and stopped", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "8", "--ctx-size", "16384")
