@@ -42,9 +42,13 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 		}
 		return true
 	}
-	files, err := filepath.Glob("../../../testdata/recordings/*.gz")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings: %v", err)
+	var files []string
+	for _, pattern := range []string{"*.gz", "real/*.gz", "real/*/*.gz"} { // the last are of other engines than vLLM
+		some, err := filepath.Glob(filepath.Join("../../../testdata/recordings", pattern))
+		if err != nil || len(some) == 0 {
+			t.Fatalf("no recordings %s: %v", pattern, err)
+		}
+		files = append(files, some...)
 	}
 	compared := 0
 	for i, path := range files {
@@ -63,7 +67,7 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 			}
 		})
 	}
-	if least := map[bool]int{true: 15, false: 5}[longtest.Tests]; compared < least {
+	if least := map[bool]int{true: 86, false: 28}[longtest.Tests]; compared < least {
 		t.Errorf("only %d recordings were compared", compared)
 	}
 	t.Logf("%d of %d lines are needed", kept, all)
