@@ -79,7 +79,8 @@ func bound(s *model.SampleStream) float64 {
 	return v
 }
 
-// seriesText returns a series as a page has it, without the labels of its target.
+// seriesText returns a series as a page has it, without the labels of its target: of a label that both have, such as
+// the endpoint of a ServiceMonitor, Prometheus calls the page's exported_….
 func seriesText(name string, labels model.Metric) string {
 	var b strings.Builder
 	b.WriteString(name)
@@ -88,11 +89,18 @@ func seriesText(name string, labels model.Metric) string {
 		if label == model.MetricNameLabel || slices.Contains(targetLabels[:], label) {
 			continue
 		}
+		if _, both := labels[exported+label]; both {
+			continue
+		}
+		value := labels[label]
+		if name, renamed := strings.CutPrefix(string(label), exported); renamed && labels[model.LabelName(name)] != "" {
+			label = model.LabelName(name)
+		}
 		b.WriteByte(separator)
 		separator = ','
 		b.WriteString(string(label))
 		b.WriteString(`="`)
-		_, _ = escapes.WriteString(&b, string(labels[label]))
+		_, _ = escapes.WriteString(&b, string(value))
 		b.WriteByte('"')
 	}
 	if separator == ',' {
@@ -100,6 +108,8 @@ func seriesText(name string, labels model.Metric) string {
 	}
 	return b.String()
 }
+
+const exported = "exported_"
 
 var escapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 

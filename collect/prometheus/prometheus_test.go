@@ -276,7 +276,7 @@ func TestGPUsOfTargets(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	source, asked := answering(t, model.Matrix{
-		stream(labels("vllm:num_requests_running", "vllm", "gpu-7:8000", "model_name", "m"), 1, 2),
+		stream(labels("vllm:num_requests_running", "vllm", "gpu-7:8000", "model_name", "m", "endpoint", "metrics", "exported_endpoint", "/v1"), 1, 2),
 		stream(labels("up", "vllm", "gpu-7:8000"), 1, 1, 0),
 		stream(labels("process_start_time_seconds", "vllm", "gpu-7:8000"), 7, 7),
 	})
@@ -284,7 +284,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const text = "process_start_time_seconds 7\nvllm:num_requests_running{model_name=\"m\"} "
+	const text = "process_start_time_seconds 7\nvllm:num_requests_running{endpoint=\"/v1\",model_name=\"m\"} "
 	want := []Page{{At: at(0).Time(), Text: []byte(text + "1\n")}, {At: at(1).Time(), Text: []byte(text + "2\n")}, {At: at(2).Time(), Down: true}}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b []byte) bool { return string(a) == string(b) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
