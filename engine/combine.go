@@ -27,8 +27,8 @@ func Combine(windows []Window, f *Facts) Aggregate {
 			continue
 		}
 		c.evaluate(w)
-		if i > 0 && windows[i-1].Active {
-			inStep = windowsInStep(windows[i:], f, HungAfter(windows[i-1].LongestStep))
+		if i == 0 || windows[i-1].Active {
+			inStep = windowsInStep(windows[i:], f, HungAfter(windows[len(windows)-1].LongestStep))
 		}
 		inStep--
 		if w.Active || inStep >= 0 {
@@ -55,11 +55,10 @@ func Combine(windows []Window, f *Facts) Aggregate {
 	return *a
 }
 
-// windowsInStep returns the number of windows at the beginning that lie in a step which is longer than a window and
-// was seen to end: requests certainly ran throughout, nothing moved, and then it did, after less than hung. Only servers
-// without a readable GPU have them, of which nothing else shows that they work. A mean without these windows would
-// be that of the ends of steps. The windows before the first end of a step and after the last still miss in it: the
-// mean is too high by as much as they are of the run.
+// windowsInStep returns the number of windows at the beginning that lie in a step which is longer than a window:
+// requests certainly ran throughout, nothing moved, and then it did, or the run ended, after less than hung. Only
+// servers without a readable GPU have them, of which nothing else shows that they work. A mean without these windows
+// would be that of the ends of steps.
 func windowsInStep(windows []Window, f *Facts, hung time.Duration) int {
 	for i := range windows {
 		w := &windows[i]
@@ -72,7 +71,7 @@ func windowsInStep(windows []Window, f *Facts, hung time.Duration) int {
 			return 0 // the requests that ran may be an idle server's stale gauge
 		}
 	}
-	return 0
+	return len(windows)
 }
 
 // combining is the state of an aggregation.

@@ -117,10 +117,10 @@ func TestStepsLongerThanAWindow(t *testing.T) {
 		rate         float64
 		active, want int // windows
 	}{
-		{"long steps", known, steps(0, 161), 22.2, 8, 18}, // before the first token nothing is known of a step
+		{"long steps", known, steps(0, 161), 20, 8, 20},
 		{"long steps, or bursts", stale, steps(0, 161), 50, 8, 8},
-		{"hung, then steps", known, steps(80, 161), 25, 4, 8},
-		{"steps, then hung", known, append(steps(0, 81), ticks(401, poll, func(_ int, at time.Duration) *Page { return pageAt(at+20*time.Second+poll, 8, 0, 0.1, 400) })...), 25, 4, 8},
+		{"hung, then steps", known, steps(160, 241), 25, 4, 8}, // the rest of the first step is not told from the standstill
+		{"steps, then hung", known, append(steps(0, 81), ticks(401, poll, func(_ int, at time.Duration) *Page { return pageAt(at+20*time.Second+poll, 8, 0, 0.1, 400) })...), 20, 4, 10},
 	} {
 		windows := feed(c.samples...)
 		active := 0
