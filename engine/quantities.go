@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/throttle"
@@ -81,7 +82,7 @@ func measure(r *Run, windows []Window, gpuWhy string) []NamedQuantity {
 
 	a.hardware(&q, gpuWhy)
 	a.economy(&q, r, f)
-	a.extra(&q, windows)
+	a.extra(&q, windows, f)
 	return q.list
 }
 
@@ -264,7 +265,7 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 }
 
 // extra adds the quantities that are not part of the documented interface.
-func (a *Aggregate) extra(q *quantities, windows []Window) {
+func (a *Aggregate) extra(q *quantities, windows []Window, f *Facts) {
 	page, cached := a.whenWorking(whyNoPage), a.whenWorking("which prompt tokens were cached is not known")
 	q.put("output_tokens_mean", "tok", a.OutputLen, Measured, whyNoFinish)
 	q.put("waiting_deferred_mean", "req", a.Deferred, Measured, page)
@@ -275,8 +276,13 @@ func (a *Aggregate) extra(q *quantities, windows []Window) {
 			cpuKV.Add(w.CPUKV, w.Seconds())
 		}
 	}
-	q.put("swapped_mean", "req", swapped.Mean(), Measured, "only the V0 engine swaps")
-	q.put("cpu_kv_usage_mean", "ratio", cpuKV.Mean(), Measured, "only the V0 engine has it")
+	noSwap, noCPUKV := "only the V0 engine swaps", "only the V0 engine has it"
+	if e := f.Dialect(); e.ID != catalog.VLLM {
+		noSwap = e.Name + " does not swap"
+		noCPUKV = noSwap
+	}
+	q.put("swapped_mean", "req", swapped.Mean(), Measured, noSwap)
+	q.put("cpu_kv_usage_mean", "ratio", cpuKV.Mean(), Measured, noCPUKV)
 	q.put("external_hit_rate", "ratio", a.ExternalHit, Measured, "no KV connector in use")
 	q.put("lookup_ratio", "ratio", a.LookupRatio, Derived, "needs prefix-cache lookups and prompt tokens")
 	q.put("prefill_tokens_per_s", "tok/s", a.PrefillPerS, Derived, cached)

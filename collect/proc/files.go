@@ -18,7 +18,7 @@ const maxModelConfigBytes = 8 << 20
 
 // ModelConfig reads the config.json of a server's model from the model's directory,
 // else from the Hugging Face cache that the server uses; at is its path as the server
-// names it. Nothing is downloaded. The error wraps [ErrNotFound] or [ErrPermission].
+// names it. Nothing is downloaded. The error wraps [ErrNoFile] or [ErrPermission].
 func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 	if s.Launch != nil {
 		if dir, _, ok := s.Launch.Value("hf_config_path"); ok {
@@ -26,7 +26,7 @@ func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 		}
 	}
 	if model == "" {
-		return nil, "", fmt.Errorf("%w: the server's model is unknown; give --model-config FILE", ErrNotFound)
+		return nil, "", fmt.Errorf("%w: the server's model is unknown; give --model-config FILE", ErrNoFile)
 	}
 	var tried []string
 	unreadable := false
@@ -41,7 +41,7 @@ func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 	if unreadable {
 		return nil, "", fmt.Errorf("%w: config.json of %s belongs to user %d; run rooftop as that user or give --model-config FILE", ErrPermission, model, s.fs.uid(s.LaunchPID))
 	}
-	return nil, "", fmt.Errorf("%w: config.json of %s is at none of %s; give --model-config FILE", ErrNotFound, model, strings.Join(tried, ", "))
+	return nil, "", fmt.Errorf("%w: that of %s is at none of %s; give --model-config FILE", ErrNoFile, model, strings.Join(tried, ", "))
 }
 
 // modelConfigs lists the possible paths of a model's config.json, the likeliest first.

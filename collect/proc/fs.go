@@ -24,6 +24,8 @@ var (
 	ErrNotLocal = errors.New("not on this machine")
 	// ErrNotFound means that there is no such process, or none that listens there.
 	ErrNotFound = errors.New("no such process")
+	// ErrNoFile means that a server has no such file.
+	ErrNoFile = errors.New("no such file")
 	// ErrPermission means that the process exists but may not be read.
 	ErrPermission = errors.New("not permitted")
 )

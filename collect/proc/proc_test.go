@@ -467,7 +467,7 @@ func TestModelConfig(t *testing.T) {
 			if string(text) != tt.want {
 				t.Errorf("read %q at %s, %v; want %q", text, at, err, tt.want)
 			}
-			if tt.want == "" && (!errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "--model-config")) {
+			if tt.want == "" && (!errors.Is(err, ErrNoFile) || !strings.Contains(err.Error(), "--model-config")) {
 				t.Errorf("error %v, want one that names --model-config", err)
 			}
 		})

@@ -366,7 +366,7 @@ func (a *Server) LearnModelConfig(in *facts.Inputs, o *Options) error {
 		in.ModelConfig, in.ModelConfigFrom, in.ModelConfigNote = &m, engine.FromConfig, at
 	}
 	// A simulated server takes its model from the catalog, unless it is a directory.
-	expected := a.Simulated() && errors.Is(err, proc.ErrNotFound)
+	expected := a.Simulated() && errors.Is(err, proc.ErrNoFile)
 	if err != nil && in.LaunchModel != "" && !expected {
 		a.Miss("config.json of the model", err.Error(), "the model's shape comes from the catalog, by its name")
 	}

@@ -3,7 +3,9 @@ package tuning
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -43,6 +45,10 @@ func Facts(f *engine.Facts) []Fact {
 	if f.CostEst && cost.Value != nil {
 		cost.Note = cmp.Or(cost.Note, "catalog price")
 	}
+	blocks := "blocks"
+	if f.BlockSize.Value == 1 {
+		blocks = "tok" // an engine that counts its pool in tokens
+	}
 	rows := []Fact{
 		NewFact("max_num_seqs", "req", f.MaxNumSeqs),
 		NewFact("max_num_batched_tokens", "tok", f.MaxNumBatchedTokens),
@@ -66,7 +72,6 @@ func Facts(f *engine.Facts) []Fact {
 		NewFact("device", "", f.Device),
 		ofTarget("engine", f.Engine),
 		ofTarget("engine_version", f.EngineVersion),
-		NewFact("v0_engine", "", f.V0),
 		NewFact("pipeline_parallel_size", "GPUs", f.PipelineParallel),
 		NewFact("enable_expert_parallel", "", f.ExpertParallel),
 		NewFact("compute_dtype", "", f.ComputeDType),
@@ -74,9 +79,13 @@ func Facts(f *engine.Facts) []Fact {
 		NewFact("enforce_eager", "", f.EnforceEager),
 		NewFact("async_scheduling", "", f.AsyncScheduling),
 		NewFact("speculative_decoding", "", f.Speculative),
-		NewFact("num_gpu_blocks", "blocks", f.NumGPUBlocks),
-		NewFact("num_gpu_blocks_override", "blocks", f.NumGPUBlocksOverride),
+		NewFact("num_gpu_blocks", blocks, f.NumGPUBlocks),
+		NewFact("num_gpu_blocks_override", blocks, f.NumGPUBlocksOverride),
 		NewFact("api_server_count", "processes", f.APIServerCount),
+	}
+	if f.Dialect().ID == catalog.VLLM {
+		at := slices.IndexFunc(rows, func(r Fact) bool { return r.Name == "engine_version" }) + 1
+		rows = slices.Insert(rows, at, NewFact("v0_engine", "", f.V0))
 	}
 	if f.EnableLoRA.Value {
 		rows = append(rows, NewFact("max_loras", "adapters", f.MaxLoRAs), NewFact("max_lora_rank", "", f.MaxLoRARank))
