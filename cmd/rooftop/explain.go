@@ -34,7 +34,7 @@ func newExplain(w *cli.World) *cobra.Command {
 	for _, e := range catalog.Engines() {
 		names = append(names, e.ID)
 	}
-	cli.Choice(g.Group("What is explained"), &on, "engine", catalog.VLLM, "findings in the terms of an `ENGINE`: "+strings.Join(names, ", "), names...)
+	cli.Choice(g.Group("What is explained"), &on, "engine", catalog.VLLM, "findings and metrics of an `ENGINE`: "+strings.Join(names, ", "), names...)
 	out.Register(g, "")
 	g.Done()
 	return c
@@ -93,9 +93,9 @@ func explainOne(w *cli.World, o *cli.Output, on *catalog.Engine, name string) er
 			return separated(to, found, func(e rules.Explanation) error { return render.Text(to, reference.Explanation(e), style) })
 		}, func(to io.Writer, found []rules.Explanation) error { return cli.Document(to, found[0]) })
 	}
-	meanings := meaningsOf(name)
+	meanings := meaningsOf(on, name)
 	if len(meanings) == 0 {
-		meanings = meaningsOfEach(strings.Fields(name))
+		meanings = meaningsOfEach(on, strings.Fields(name))
 	}
 	if len(meanings) == 0 {
 		return cli.Usagef("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
@@ -138,8 +138,10 @@ func findingsOf(name string) (found []rules.Explanation) {
 	return found
 }
 
-// metricsPage is where the names of metrics are used.
-const metricsPage = "vLLM's page of metrics, which rooftop diagnose and tune read"
+// metricsPage is where the names of an engine's metrics are used.
+func metricsPage(e *catalog.Engine) string {
+	return e.Name + "'s page of metrics, which rooftop diagnose and tune read"
+}
 
 // meaning is one meaning of a name: a word or a metric.
 type meaning struct {
@@ -151,8 +153,8 @@ type meaning struct {
 	document func(others []any) any
 }
 
-// meaningsOf returns the meanings of a name. Those with that primary name come first.
-func meaningsOf(name string) []meaning {
+// meaningsOf returns the meanings of a name on an engine. Those with that primary name come first.
+func meaningsOf(on *catalog.Engine, name string) []meaning {
 	var out []meaning
 	for _, w := range words() {
 		own := sameWord(name, w.Name)
@@ -160,9 +162,9 @@ func meaningsOf(name string) []meaning {
 			out = append(out, meaning{name, w.Used, own, reference.Term(w.Term), func(others []any) any { w.Others = others; return w }})
 		}
 	}
-	if m, ok := findMetric(name); ok {
-		metric := explained{Metric: m, Client: capture.OwnTimes(m.Key), Used: metricsPage}
-		out = append(out, meaning{name, metricsPage, sameWord(name, m.Key), reference.Metric(m, metric.Client), func(others []any) any { metric.Others = others; return metric }})
+	if e, m := findMetric(on, name); e != nil {
+		metric := explained{Metric: m, Client: capture.OwnTimes(m.Key), Used: metricsPage(e)}
+		out = append(out, meaning{name, metric.Used, sameWord(name, m.Key), reference.Metric(e, m, metric.Client), func(others []any) any { metric.Others = others; return metric }})
 	}
 	slices.SortStableFunc(out, func(a, b meaning) int {
 		switch {
@@ -178,9 +180,9 @@ func meaningsOf(name string) []meaning {
 
 // meaningsOfEach returns the meanings of names that stand together, as in "TTFT p99", or nil if one
 // of them has none.
-func meaningsOfEach(names []string) (all []meaning) {
+func meaningsOfEach(on *catalog.Engine, names []string) (all []meaning) {
 	for _, name := range names {
-		found := meaningsOf(name)
+		found := meaningsOf(on, name)
 		if len(found) == 0 {
 			return nil
 		}
@@ -205,16 +207,22 @@ func sameWord(a, b string) bool {
 	return strings.EqualFold(plain.Replace(strings.TrimLeft(a, "-")), plain.Replace(strings.TrimLeft(b, "-")))
 }
 
-// findMetric finds a metric by its key or by any of its wire names.
-func findMetric(name string) (catalog.Metric, bool) {
-	bare := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(name), "vllm:"), "vllm_")
-	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
-		if bare == m.Key || slices.Contains(m.Names, bare) || slices.Contains(m.Names, bare+"_total") ||
-			slices.Contains(m.Names, strings.TrimSuffix(bare, "_total")) {
-			return m, true
+// findMetric finds a metric of an engine by its key or by any of its wire names, or else one of another engine by a
+// wire name. The engine is nil if there is none.
+func findMetric(on *catalog.Engine, name string) (*catalog.Engine, catalog.Metric) {
+	for _, e := range append([]*catalog.Engine{on}, catalog.Engines()...) {
+		bare := strings.ToLower(name)
+		for _, prefix := range e.Families {
+			bare = strings.TrimPrefix(strings.TrimPrefix(bare, prefix), strings.ReplaceAll(prefix, ":", "_"))
+		}
+		for _, m := range e.Metrics() {
+			if e == on && bare == m.Key || slices.Contains(m.Names, bare) || slices.Contains(m.Names, bare+"_total") ||
+				slices.Contains(m.Names, strings.TrimSuffix(bare, "_total")) {
+				return e, m
+			}
 		}
 	}
-	return catalog.Metric{}, false
+	return nil, catalog.Metric{}
 }
 
 // closest returns a suggestion of names that contain the typed text or, if none does, of the one

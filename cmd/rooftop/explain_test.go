@@ -43,6 +43,25 @@ func TestExplainFindsAWord(t *testing.T) {
 	}
 }
 
+// A metric of any engine is found by its name on the page, and by rooftop's name on the engine that is asked for.
+func TestExplainFindsMetricsOfEveryEngine(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"num_running_reqs"}, "sglang:num_running_reqs"},
+		{[]string{"sglang:token_usage"}, "sglang:token_usage"},
+		{[]string{"requests_processing"}, "llamacpp:requests_processing"},
+		{[]string{"kv_usage"}, "vllm:kv_cache_usage_perc"},
+		{[]string{"kv_usage", "--engine", "sglang"}, "sglang:token_usage"},
+		{[]string{"ray_vllm_num_requests_waiting"}, "vllm:num_requests_waiting"},
+	} {
+		if stdout, stderr, code := call(t, nil, append([]string{"explain"}, c.args...)...); code != cli.ExitDone || !strings.Contains(stdout, c.want) {
+			t.Errorf("explain %v: exit %d: %s%s", c.args, code, stderr, stdout)
+		}
+	}
+}
+
 // A word with several meanings is explained with the place of each; the primary meaning comes
 // first. In a document the first one includes the others.
 func TestExplainTellsMeaningsApart(t *testing.T) {

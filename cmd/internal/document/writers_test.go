@@ -106,7 +106,7 @@ func WriteIndex(w io.Writer, findings []rules.Explanation, words []Vocabulary, m
 }
 
 func WriteMetric(w io.Writer, m catalog.Metric, client []string, o Options) error {
-	return render.Text(w, reference.Metric(m, client), o.Options)
+	return render.Text(w, reference.Metric(catalog.EngineOf(catalog.VLLM), m, client), o.Options)
 }
 
 func WritePastRun(w io.Writer, r *PastRun, format string) error {

@@ -83,12 +83,12 @@ func Index(findings []rules.Explanation, words []Vocabulary, metrics []catalog.M
 	return p
 }
 
-// Metric returns the page of one metric of vLLM's page: its names by release, its unit and its
+// Metric returns the page of one metric of an engine: its names by release, its unit and its
 // meaning. client is the meaning of the same name in rooftop's own client.
-func Metric(m catalog.Metric, client []string) *page.Page {
+func Metric(on *catalog.Engine, m catalog.Metric, client []string) *page.Page {
 	var names, labels, releases []string
 	for _, n := range m.Names {
-		names = append(names, "vllm:"+n)
+		names = append(names, on.Families[0]+n)
 	}
 	for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 		labels = append(labels, k+"="+fmt.Sprintf("%q", m.Labels[k]))
