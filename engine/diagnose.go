@@ -218,9 +218,13 @@ func suppress(findings []Finding, rules []Rule) {
 	}
 }
 
-// rank sorts significant fired findings first, by descending score. Ties are broken in favour of a flag
-// of this server over what others would have to do, by the smaller risk, and then by name, so that the
-// order is deterministic.
+// clientWeight is the weight, beside that of a flag of this server, of what clients would have to do for an unknown
+// gain: of findings that score alike, a flag can be tried.
+const clientWeight = 0.8
+
+// rank sorts significant fired findings first, by descending score; that of what clients would have to do for
+// an unknown gain counts less. Ties are broken in favour of a flag of this server, by the smaller risk, and
+// then by name, so that the order is deterministic.
 func rank(findings []Finding) {
 	class := func(f *Finding) int {
 		switch {
@@ -241,6 +245,13 @@ func rank(findings []Finding) {
 		}
 		return 1
 	}
+	weighted := func(f *Finding) float64 {
+		known := func(p Prediction) bool { return p.Low.OK || p.Mid.OK || p.High.OK }
+		if f.Fix != nil && f.Fix.Kind == KindClient && !slices.ContainsFunc(f.Fix.Predicted, known) {
+			return clientWeight * f.Score
+		}
+		return f.Score
+	}
 	risk := func(f *Finding) int {
 		if f.Fix == nil {
 			return 0
@@ -250,7 +261,7 @@ func rank(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(class(&a), class(&b)),
-			cmp.Compare(b.Score, a.Score),
+			cmp.Compare(weighted(&b), weighted(&a)),
 			cmp.Compare(others(&a), others(&b)),
 			cmp.Compare(risk(&a), risk(&b)),
 			cmp.Compare(a.ID, b.ID),

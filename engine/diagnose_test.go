@@ -40,14 +40,22 @@ func firing(id FindingID, group Group, n int, impact, confidence float64, fix *F
 	}
 }
 
-// Where two findings weigh the same, a flag of this server comes before what its clients would have to do.
-func TestAFlagBreaksATie(t *testing.T) {
-	d := Diagnose(Request{Windows: busy(10), Rules: []Rule{
-		firing(LowPrefixReuse, GroupReuse, 10, 2, 0.9, &Fix{Kind: KindClient, Command: "other prompts"}),
-		firing(TokenBudget, GroupSlots, 10, 3, 0.6, &Fix{Kind: KindFlag, Flag: "--a", Command: "a", Risk: 1}),
-	}})
-	if r := d.Recommendation; r == nil || r.Finding != TokenBudget {
-		t.Errorf("recommended %+v, want the flag", r)
+// Where two findings weigh the same, or nearly, a flag of this server comes before what its clients would have to do
+// for an unknown gain.
+func TestAFlagComesBeforeAdviceToClients(t *testing.T) {
+	gain := []Prediction{{Metric: "generation_tokens_per_s", Mid: stat.Some(0.2)}}
+	for _, c := range []struct {
+		confidence float64 // of the flag
+		predicted  []Prediction
+		want       FindingID
+	}{{0.6, nil, TokenBudget}, {0.55, nil, TokenBudget}, {0.4, nil, LowPrefixReuse}, {0.55, gain, LowPrefixReuse}} {
+		d := Diagnose(Request{Windows: busy(10), Rules: []Rule{
+			firing(LowPrefixReuse, GroupReuse, 10, 2, 0.9, &Fix{Kind: KindClient, Command: "other prompts", Predicted: c.predicted}),
+			firing(TokenBudget, GroupSlots, 10, 3, c.confidence, &Fix{Kind: KindFlag, Flag: "--a", Command: "a", Risk: 1}),
+		}})
+		if r := d.Recommendation; r == nil || r.Finding != c.want {
+			t.Errorf("a flag with confidence %v, advice with %v: recommended %+v, want %s", c.confidence, c.predicted, r, c.want)
+		}
 	}
 }
 
