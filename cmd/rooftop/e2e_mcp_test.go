@@ -108,8 +108,8 @@ func TestE2EAutoAgent(t *testing.T) {
 	}
 }
 
-// agentAgrees holds what an agent is told of a server against what the command says. It adds half a minute to the test
-// of a real server.
+// agentAgrees holds what an agent is told of a server against what the command says, and calls every tool that reads. It
+// adds a minute to the test of a real server.
 func agentAgrees(t *testing.T, s *vllm, r recommendation) {
 	t.Helper()
 	a := startAgent(t, []string{"XDG_STATE_HOME=" + t.TempDir()})
@@ -130,6 +130,18 @@ func agentAgrees(t *testing.T, s *vllm, r recommendation) {
 	} else {
 		t.Logf("an agent is told:\n%s", text)
 	}
+	if text, _ := a.use("explain", map[string]any{"word": r.Finding}); !strings.Contains(text, r.Finding) {
+		t.Errorf("%s is explained as:\n%s", r.Finding, text)
+	}
+	a.use("ceiling", map[string]any{"model": "Qwen/Qwen3-8B", "gpu": "L4"})
+	for range 2 {
+		a.use("measure", map[string]any{"server": s.url(), "duration_s": 10})
+	}
+	before := map[string]any{"before": "m1", "after": "m2"}
+	if text, v := a.use("verdict", before); v["direction"] == "better" || v["direction"] == "worse" {
+		t.Errorf("one server, measured twice:\n%s", text)
+	}
+	a.use("compare", before)
 	if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "apply", Arguments: map[string]any{"flag": r.Flag, "to": r.To}}); err == nil {
 		t.Error("apply without --allow-changes did not fail")
 	}
