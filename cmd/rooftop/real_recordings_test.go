@@ -223,17 +223,8 @@ func TestRatesOfRealServers(t *testing.T) {
 // countedOutput returns the output of an SGLang in tok/s, from the first page of a recording to the last.
 func countedOutput(t *testing.T, path string) float64 {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var times, totals []float64
-	for d := json.NewDecoder(z); d.More(); {
+	for d := json.NewDecoder(opened(t, path)); d.More(); {
 		var one struct {
 			Poll *session.Poll `json:"poll,omitempty"`
 		}
@@ -308,16 +299,7 @@ func scrapedEvery(t *testing.T, path string, every time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	f, err := os.Open(rewritten(t, path, withoutLaunch))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, next := bufio.NewReader(z), time.Duration(0)
+	lines, next := bufio.NewReader(opened(t, rewritten(t, path, withoutLaunch))), time.Duration(0)
 	for {
 		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {

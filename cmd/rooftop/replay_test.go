@@ -15,19 +15,25 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 )
 
-// rewritten copies a recording with another header.
-func rewritten(t *testing.T, path string, change func(*session.Header)) string {
+// opened returns the lines of a recording.
+func opened(t *testing.T, path string) io.Reader {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
+	t.Cleanup(func() { _ = f.Close() })
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewReader(z)
+	return z
+}
+
+// rewritten copies a recording with another header.
+func rewritten(t *testing.T, path string, change func(*session.Header)) string {
+	t.Helper()
+	lines := bufio.NewReader(opened(t, path))
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
 		t.Fatal(err)
