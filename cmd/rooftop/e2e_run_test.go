@@ -160,7 +160,9 @@ func diagnose(t *testing.T, s *vllm, want int, more ...string) diagnosis {
 	if a.code != want {
 		t.Errorf("exit code %d, want %d", a.code, want)
 	}
-	return parse(t, a)
+	d := parse(t, a)
+	t.Log(d.line())
+	return d
 }
 
 func parse(t *testing.T, a answer) diagnosis {
@@ -178,6 +180,20 @@ func parse(t *testing.T, a answer) diagnosis {
 		}
 	})
 	return d
+}
+
+// line is what was found and recommended.
+func (d *diagnosis) line() string {
+	said := "outcome " + d.Outcome
+	for _, f := range d.Findings {
+		if f.State == "fired" {
+			said += fmt.Sprintf(", %s in %d of %d windows", f.ID, f.Fired, f.Evaluable)
+		}
+	}
+	if r := d.Recommendation; r != nil {
+		said += fmt.Sprintf("; %s %s -> %s", r.Flag, r.From, r.To)
+	}
+	return said
 }
 
 // summary is what helps to see why a case failed.
@@ -206,7 +222,9 @@ func (d *diagnosis) measured(t *testing.T, name string) float64 {
 // between fails unless a quantity is there and within its limits.
 func (d *diagnosis) between(t *testing.T, name string, low, high float64) {
 	t.Helper()
-	if v := d.measured(t, name); v < low || v > high {
+	v := d.measured(t, name)
+	t.Logf("measured.%s: %v", name, v)
+	if v < low || v > high {
 		t.Errorf("measured.%s is %v, want %v to %v", name, v, low, high)
 	}
 }
