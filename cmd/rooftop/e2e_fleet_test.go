@@ -40,22 +40,17 @@ var scrapedServers = []scrapedServer{
 	{name: "down", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8"}, gone: true, outcome: "unhealthy", ill: "down"},
 }
 
-// TestE2EFleet reads servers through a real Prometheus and a real VictoriaMetrics that scrape them.
-func TestE2EFleet(t *testing.T) {
-	t.Parallel()
-	programs := os.Getenv("ROOFTOP_E2E_PROMETHEUS")
-	if programs == "" {
-		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
-	}
-	var targets []string
-	byName := map[string]*scrapedServer{}
-	var later []func()
-	for i := range scrapedServers {
-		s := &scrapedServers[i]
+// scrapable starts servers and their load. It returns their addresses, each with its server, and what ends
+// those that have to be gone.
+func scrapable(t *testing.T, servers []scrapedServer) (targets []string, byName map[string]*scrapedServer, later []func()) {
+	t.Helper()
+	byName = map[string]*scrapedServer{}
+	for i := range servers {
+		s := &servers[i]
 		port := strconv.Itoa(freePort(t))
 		server := spawn(t, append(append([]string{"sim"}, s.sim...), "--sim-startup-time", "1s", "--port", port)...)
 		address := "127.0.0.1:" + port
-		targets, byName[address] = append(targets, "'"+address+"'"), s
+		targets, byName[address] = append(targets, address), s
 		awaitAnswer(t, "http://"+address+"/health")
 		if s.load != nil {
 			spawn(t, append([]string{"load", "--url", "http://" + address, "--duration", "0"}, s.load...)...)
@@ -64,26 +59,45 @@ func TestE2EFleet(t *testing.T) {
 			later = append(later, server.kill)
 		}
 	}
+	return targets, byName, later
+}
+
+// scraping starts a Prometheus or a VictoriaMetrics that scrapes targets, and returns its URL.
+func scraping(t *testing.T, programs, name string, interval time.Duration, targets []string) (string, *exec.Cmd) {
+	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 5s}\nscrape_configs: [{job_name: vllm, static_configs: [{targets: [%s]}]}]\n", strings.Join(targets, ", "))
+	text := fmt.Sprintf("global: {scrape_interval: %v}\nscrape_configs: [{job_name: vllm, static_configs: [{targets: ['%s']}]}]\n", interval, strings.Join(targets, "', '"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	argv := map[string][]string{
+		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address="},
+		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "data"), "-httpListenAddr="},
+	}[name]
+	address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	argv[len(argv)-1] += address
+	cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	awaitAnswer(t, "http://"+address+"/-/healthy", "http://"+address+"/health")
+	return "http://" + address, cmd
+}
+
+// TestE2EFleet reads servers through a real Prometheus and a real VictoriaMetrics that scrape them.
+func TestE2EFleet(t *testing.T) {
+	t.Parallel()
+	programs := os.Getenv("ROOFTOP_E2E_PROMETHEUS")
+	if programs == "" {
+		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
+	}
+	targets, byName, later := scrapable(t, scrapedServers)
+	dir := t.TempDir()
 	stores, running := map[string]string{}, map[string]*exec.Cmd{}
-	for name, argv := range map[string][]string{
-		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "prometheus"), "--web.listen-address="},
-		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "victoria"), "-httpListenAddr="},
-	} {
-		address := "127.0.0.1:" + strconv.Itoa(freePort(t))
-		argv[len(argv)-1] += address
-		cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-		stores[name], running[name] = "http://"+address, cmd
-		awaitAnswer(t, "http://"+address+"/-/healthy", "http://"+address+"/health")
+	for _, name := range []string{"Prometheus", "VictoriaMetrics"} {
+		stores[name], running[name] = scraping(t, programs, name, 5*time.Second, targets)
 	}
 	time.Sleep(60 * time.Second)
 	for _, f := range later {
@@ -98,27 +112,10 @@ func TestE2EFleet(t *testing.T) {
 			if a.code != 6 {
 				t.Errorf("exit code %d, want 6: two servers are ill\n%s", a.code, a.stderr)
 			}
-			var doc struct {
-				Servers []struct {
-					Name           string
-					Outcome        string
-					Condition      *struct{ State string }
-					Recommendation *struct{ Kind, Flag string }
-				}
-			}
-			if err := json.Unmarshal(a.stdout, &doc); err != nil || len(doc.Servers) != len(byName) {
-				t.Fatalf("%d servers, want %d: %v", len(doc.Servers), len(byName), err)
-			}
-			for i, s := range doc.Servers {
-				want, ill, flag := byName[s.Name], "", ""
-				if s.Condition != nil {
-					ill = s.Condition.State
-				}
-				if s.Recommendation != nil && s.Recommendation.Kind == "flag" {
-					flag = s.Recommendation.Flag
-				}
-				if ill != want.ill || flag != want.flag || want.outcome != "" && s.Outcome != want.outcome {
-					t.Errorf("%s: outcome %s, condition %q, flag %q; want %s, %q, %q", want.name, s.Outcome, ill, flag, want.outcome, want.ill, want.flag)
+			for i, s := range fleetRows(t, a, len(byName)) {
+				want := byName[s.Name]
+				if !s.is(want) {
+					t.Errorf("%s: %s; want %s, %q, %q", want.name, s.said(), want.outcome, want.ill, want.flag)
 				}
 				if (want.ill != "") != (i < 2) {
 					t.Errorf("%s is in row %d: the ill come first", want.name, i+1)
@@ -199,7 +196,7 @@ func TestE2EFleet(t *testing.T) {
 	})
 	t.Run("polled", func(t *testing.T) {
 		file := filepath.Join(dir, "urls.txt")
-		if err := os.WriteFile(file, []byte("# all\n"+strings.ReplaceAll(strings.Join(targets, "\n"), "'", "")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("# all\n"+strings.Join(targets, "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		report := filepath.Join(dir, "fleet.html")
@@ -207,27 +204,66 @@ func TestE2EFleet(t *testing.T) {
 		if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("concurrency-saturation")) {
 			t.Errorf("a report of %d bytes: %v", len(text), err)
 		}
-		var doc struct {
-			Servers []struct {
-				Name           string
-				Condition      *struct{ State string }
-				Recommendation *struct{ Kind, Flag string }
-			}
+		if a.code != 6 {
+			t.Errorf("exit code %d:\n%s", a.code, a.stderr)
 		}
-		if err := json.Unmarshal(a.stdout, &doc); err != nil || len(doc.Servers) != len(byName) || a.code != 6 {
-			t.Fatalf("%d servers, exit code %d: %v\n%s", len(doc.Servers), a.code, err, a.stderr)
-		}
-		for _, s := range doc.Servers {
-			want, ill := byName[s.Name], ""
-			if s.Condition != nil {
-				ill = s.Condition.State
-			}
-			if ill != want.ill || want.name == "few slots" && (s.Recommendation == nil || s.Recommendation.Flag != want.flag) {
-				t.Errorf("%s: condition %q, %+v; want %q, %s", want.name, ill, s.Recommendation, want.ill, want.flag)
+		for _, s := range fleetRows(t, a, len(byName)) {
+			want := byName[s.Name]
+			if s.ill() != want.ill || want.name == "few slots" && s.flag() != want.flag {
+				t.Errorf("%s: %s; want %q, %s", want.name, s.said(), want.ill, want.flag)
 			}
 		}
 	})
 	t.Run("screen", func(t *testing.T) { fleetScreen(t, stores["Prometheus"], running["Prometheus"].Process) })
+}
+
+// fleetRow is a server in a document of the fleet.
+type fleetRow struct {
+	Name           string
+	Outcome        string
+	Condition      *struct{ State string }
+	Recommendation *struct{ Kind, Flag, From, To string }
+}
+
+// fleetRows returns the servers of a document.
+func fleetRows(t *testing.T, a answer, want int) []fleetRow {
+	t.Helper()
+	var doc struct{ Servers []fleetRow }
+	if err := json.Unmarshal(a.stdout, &doc); err != nil || len(doc.Servers) != want {
+		t.Fatalf("%d servers, want %d, exit code %d: %v\n%s", len(doc.Servers), want, a.code, err, a.stderr)
+	}
+	return doc.Servers
+}
+
+func (r *fleetRow) ill() string {
+	if r.Condition == nil {
+		return ""
+	}
+	return r.Condition.State
+}
+
+// flag returns the recommended one.
+func (r *fleetRow) flag() string {
+	if r.Recommendation == nil || r.Recommendation.Kind != "flag" {
+		return ""
+	}
+	return r.Recommendation.Flag
+}
+
+func (r *fleetRow) said() string {
+	said := r.Outcome
+	if r.Condition != nil {
+		said += ", " + r.Condition.State
+	}
+	if c := r.Recommendation; c != nil {
+		said += fmt.Sprintf(", %s %s %s -> %s", c.Kind, c.Flag, c.From, c.To)
+	}
+	return said
+}
+
+// is reports whether the row says what is wrong with a server.
+func (r *fleetRow) is(s *scrapedServer) bool {
+	return r.ill() == s.ill && r.flag() == s.flag && (s.outcome == "" || r.Outcome == s.outcome)
 }
 
 // fleetScreen meets the screen in a terminal: the list, a filter, a page, groups, a small terminal, and what is
