@@ -9,6 +9,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Request is the input of a diagnosis.
@@ -23,6 +24,8 @@ type Request struct {
 	Missing  []Missing // what the sources could not read
 	Notes    []string
 	GPUWhy   string // why no GPU is readable, "" where one is
+	// Objectives are limits on latencies that bound the headroom.
+	Objectives []verdict.Objective
 }
 
 // Diagnose runs the rules over the windows, ranks the findings and picks at most one
@@ -53,7 +56,7 @@ func Diagnose(q Request) Diagnosis {
 	suppress(d.Findings, q.Rules)
 	rank(d.Findings)
 	load := Loaded(q.Windows)
-	d.Headroom = headroom(&r, load)
+	d.Headroom = headroom(&r, load, q.Objectives)
 	if load && !d.Condition.Ill() {
 		d.recommend()
 	}

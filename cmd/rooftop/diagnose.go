@@ -27,8 +27,14 @@ import (
 func newDiagnose(w *cli.World) *cobra.Command {
 	o := tuneOptions{screen: screen.Default(), goal: autopilot.DefaultGoal(), auto: autopilot.Default()}
 	var interactive bool
+	var slo string
 	var past scraped.Options
 	c := newCommand("diagnose", noArgs, func(c *cobra.Command, _ []string) error {
+		objectives, err := autopilot.ParseObjectives(slo)
+		if err != nil {
+			return err
+		}
+		o.Options.Objectives, o.goal.Objectives = objectives, objectives
 		span, err := past.Span(time.Now())
 		if err != nil {
 			return err
@@ -52,6 +58,7 @@ func newDiagnose(w *cli.World) *cobra.Command {
 	o.RegisterServer(g)
 	f := o.RegisterRun(g, 30*time.Second, "to measure")
 	f.BoolVarP(&interactive, "interactive", "i", false, "go to the live screen at once, as 'rooftop tune' does")
+	f.StringVar(&slo, "slo", "", "`LIMITS` that must hold as more requests come: ttft_p99=500ms,itl_p99=60ms; they bound the headroom")
 	past.Register(g.Group("The past, by Prometheus"))
 	o.RegisterUnread(g)
 	o.Output.Register(g, everything)

@@ -63,7 +63,7 @@ func (s *shared) diagnoseAs(known engine.Facts, windows []engine.Window) *engine
 	d := engine.Diagnose(engine.Request{
 		Started: s.plan.Started.Add(begun), Duration: span(windows), Version: s.plan.Version,
 		Target: s.server.Target, Facts: known, Windows: s.scratch, Rules: s.plan.Rules,
-		Missing: s.server.Missing, Notes: slices.Clip(s.server.allNotes), GPUWhy: s.server.GPUWhy,
+		Missing: s.server.Missing, Notes: slices.Clip(s.server.allNotes), GPUWhy: s.server.GPUWhy, Objectives: s.plan.Objectives,
 	})
 	return &d
 }

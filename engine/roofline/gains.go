@@ -288,13 +288,18 @@ func (p *Performance) Headroom() (r Range, batch float64, why string) {
 	}
 	at := func(deviations float64) Range {
 		root := (math.Sqrt(deviations*deviations+4*batch) - deviations) / 2 // n + deviations·√n fill the batch
-		ch := p.fuller(root * root)
-		ch.clients = true
-		return p.predict(ch).Throughput
+		return p.At(root * root).Throughput
 	}
 	r = Range{at(2).Low, at(1).Mid, at(0).High}
 	for _, end := range []*stat.Opt{&r.Low, &r.Mid, &r.High} {
 		end.V = max(0, end.V)
 	}
 	return r, batch, ""
+}
+
+// At predicts a load of the measured kind with batch requests running at once.
+func (p *Performance) At(batch float64) Gain {
+	ch := p.fuller(batch)
+	ch.clients = true
+	return p.predict(ch)
 }

@@ -63,7 +63,7 @@ func (a *Server) Close() {
 
 // Plan returns the measurement of the server. record records it and show is told of its progress; both may be nil.
 func (a *Server) Plan(o *Options, record *session.Recorder, show func(*session.Progress)) session.Plan {
-	a.Header.Ceiling = o.Ceiling
+	a.Header.Ceiling, a.Header.Objectives = o.Ceiling, o.Objectives
 	p := session.Plan{
 		Header: a.Header, Version: cli.Version(), Duration: o.Duration,
 		Pages: a.Pages, Health: a.Health(), Clock: a.Clock, Closing: a.Closing, Record: record, Progress: show,

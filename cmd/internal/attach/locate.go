@@ -101,7 +101,7 @@ func (l *Locator) Attach(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, l.whileStarting(target, err)
 	}
-	a.Header.Ceiling = l.o.Ceiling
+	a.Header.Ceiling, a.Header.Objectives = l.o.Ceiling, l.o.Objectives
 	l.Target, l.found = target, nil // a restart has another process
 	return a, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // MinDuration is the shortest measurement: the quality gate needs three windows and a
@@ -43,6 +44,7 @@ type Options struct {
 	ModelConfig string
 	CatalogFile string
 	Ceiling     string
+	Objectives  []verdict.Objective // limits on latencies that bound the headroom
 	APIKeyFile  string
 	CAFile      string
 	DCGMURL     string

@@ -179,7 +179,7 @@ func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r promet
 		return engine.Diagnosis{}, err
 	}
 	h := &a.Header
-	h.Started, h.Ceiling, h.Target.URL = r.From.UTC(), given.Ceiling, t.Name
+	h.Started, h.Ceiling, h.Objectives, h.Target.URL = r.From.UTC(), given.Ceiling, given.Objectives, t.Name
 	h.GPUWhy = "Prometheus scraped the server, and of its GPUs at most name and number"
 	h.Inputs.NodeGPU, h.Inputs.NodeGPULabel, h.Inputs.PodGPUs = t.GPU, prometheus.GPULabel, t.GPUs
 	for _, p := range pages {

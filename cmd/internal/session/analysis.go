@@ -91,7 +91,7 @@ func (a *Analysis) Diagnose(end End, version string) engine.Diagnosis {
 		Started: a.header.Started, Duration: end.Duration, Version: version,
 		Target: target, Facts: facts, Windows: a.windows, Rules: rules.All(),
 		Missing: slices.Concat(a.header.Missing, end.Missing), GPUWhy: a.header.GPUWhy,
-		Notes: slices.Concat(end.Notes, a.header.Notes, a.notes),
+		Notes: slices.Concat(end.Notes, a.header.Notes, a.notes), Objectives: a.header.Objectives,
 	})
 	if r := d.Recommendation; r != nil && r.Kind == engine.KindFlag {
 		r.Launch = loop.CommandWithChanges(a.header.Inputs.LaunchText, r.Changes()...)

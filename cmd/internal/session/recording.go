@@ -15,6 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // RecordingSchema is the name of the format of a recording: a gzip file with one JSON object per
@@ -45,6 +46,8 @@ type Header struct {
 	Catalog     string `json:"catalog,omitempty"`
 	CatalogName string `json:"catalog_name,omitempty"`
 	Ceiling     string `json:"ceiling"` // classic or physical
+	// Objectives are limits on latencies that bound the headroom.
+	Objectives []verdict.Objective `json:"objectives,omitempty"`
 	// Session is the plan that the loop of a live session was started with, nil for a single
 	// measurement. The facts about the server of a live session are in the lines that follow.
 	Session *loop.Plan `json:"session,omitempty"`

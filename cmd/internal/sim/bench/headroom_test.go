@@ -3,10 +3,13 @@ package bench
 import (
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // openServers are servers with the share of their own requests a second to measure at.
@@ -18,27 +21,37 @@ var openServers = []struct {
 	{"slot-capped/70b-h100", 0.5}, {"kv-preempting/8b-l4", 0.4}, {"kv-head-of-line/8b-l4", 0.5}, {"low-batch/r1-b200", 0.6}, {"burst/70b-h100", 0.5},
 }
 
-// TestHeadroom measures servers under an open load, and raises it until requests wait: the rate at which one waits
-// on average lies within the predicted range on four of five, as its 80 % says. One server unless SIMBENCH_HEADROOM is
-// set:
+// openObjectives are limits on latencies, as multiples of what is measured.
+var openObjectives = []struct {
+	name     string
+	metric   verdict.Metric
+	quantile float64
+	times    float64
+}{
+	{"itl_mean", verdict.MetricITL, 0, 1.1}, {"itl_p99", verdict.MetricITL, 0.99, 1.3}, {"tpot_p99", verdict.MetricTPOT, 0.99, 1.3}, {"e2e_mean", verdict.MetricE2E, 0, 1.2},
+}
+
+// TestHeadroom measures servers under an open load, and raises it until requests wait, or until an objective
+// breaks: the rate lies within the predicted range on four of five, as its 80 % says. One server and one
+// objective unless SIMBENCH_HEADROOM is set:
 //
-//	SIMBENCH_HEADROOM=1 go test -timeout 1h -run Headroom -v ./cmd/internal/sim/bench
+//	SIMBENCH_HEADROOM=1 go test -timeout 2h -run Headroom -v ./cmd/internal/sim/bench
 func TestHeadroom(t *testing.T) {
-	list := openServers
+	list, objectives := openServers, openObjectives
 	if os.Getenv("SIMBENCH_HEADROOM") == "" {
-		list = list[:1]
+		list, objectives = list[:1], objectives[:1]
 	}
-	within, told := 0, 0
+	within, told, asked := 0, 0, 0
 	for _, c := range list {
 		sc := scenarioNamed(t, c.name)
 		sc.Faults, sc.Restarts = nil, nil
 		sc.Measure.After = 2 * time.Minute
 		stream := sc.Load[0]
 		stream.Think, stream.Turns = 0, 0
-		offered := func(rate float64, length time.Duration) *Outcome {
+		offered := func(rate float64, length time.Duration, objectives ...verdict.Objective) *Outcome {
 			s := stream
 			s.Phases = []scenarios.Phase{{Rate: rate}}
-			out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{s}}, Options{Seed: 1, Hours: length.Hours()})
+			out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{s}}, Options{Seed: 1, Hours: length.Hours(), Objectives: objectives})
 			if err != nil || out.refused() {
 				t.Fatalf("%s: %v %v", c.name, err, out)
 			}
@@ -49,32 +62,77 @@ func TestHeadroom(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := c.share * own.Metrics["page.requests_per_s"]
-		h := offered(base, 2*time.Minute).Diagnosis.Headroom
-		// The rate at which requests wait, by bisection.
-		low, high := base, base*1.2
-		waits := func(rate float64) bool { return offered(rate, 5*time.Minute).Metrics["page.waiting_mean"] >= 1 }
-		for !waits(high) && high < 32*base {
-			low, high = high, high*1.4
+		first := offered(base, 2*time.Minute)
+		runs := map[float64]map[string]float64{}
+		at := func(rate float64) map[string]float64 {
+			if runs[rate] == nil {
+				runs[rate] = offered(rate, 5*time.Minute).Metrics
+			}
+			return runs[rate]
 		}
-		for high/low > 1.02 {
-			if mid := math.Sqrt(low * high); waits(mid) {
-				high = mid
-			} else {
-				low = mid
+		const waiting = "page.waiting_mean"
+		judge := func(name string, h engine.Headroom, broken func(map[string]float64) bool) {
+			asked++
+			low, high := base, base*1.2
+			for !broken(at(high)) && high < 32*base {
+				low, high = high, high*1.4
+			}
+			for high/low > 1.02 {
+				if mid := math.Sqrt(low * high); broken(at(mid)) {
+					high = mid
+				} else {
+					low = mid
+				}
+			}
+			found := math.Sqrt(low*high) - base
+			in := h.Low.V <= found && found <= h.High.V
+			t.Logf("%-17s %-9s at %.2f/s: predicted %.2f to %.2f, middle %.2f (%s, %.0f running) %s; found %.2f, within %v", c.name, name, base, h.Low.V, h.High.V, h.Mid.V, h.Limit, h.Running.V, h.Reason, found, in)
+			if h.Mid.OK {
+				told++
+				if in {
+					within++
+				}
 			}
 		}
-		found := math.Sqrt(low*high) - base
-		in := h.Low.V <= found && found <= h.High.V
-		t.Logf("%-22s at %.2f/s: predicted %.2f to %.2f, middle %.2f (%s, %.0f running) %s; found %.2f, within %v", c.name, base, h.Low.V, h.High.V, h.Mid.V, h.Limit, h.Running.V, h.Reason, found, in)
-		if h.Mid.OK {
-			told++
-			if in {
-				within++
-			}
+		judge("", first.Diagnosis.Headroom, func(m map[string]float64) bool { return m[waiting] >= 1 })
+		for _, o := range objectives {
+			quantity := "page." + o.metric.Quantity(o.quantile)
+			limit := o.times * first.Metrics[quantity]
+			d := offered(base, 2*time.Minute, verdict.Objective{Name: o.name, Metric: o.metric, Quantile: o.quantile, Limit: limit}).Diagnosis
+			judge(o.name, d.Headroom, func(m map[string]float64) bool { return m[waiting] >= 1 || m[quantity] > limit })
 		}
 	}
-	t.Logf("%d of %d within the range, %d unknown", within, told, len(list)-told)
+	t.Logf("%d of %d within the range, %d unknown", within, told, asked-told)
 	if told == 0 || 5*within < 4*told {
 		t.Errorf("%d of %d are within the range, want four of five", within, told)
+	}
+}
+
+// TestObjectiveBoundsHeadroom measures one server with limits on a latency that are far away, near, and missed
+// already.
+func TestObjectiveBoundsHeadroom(t *testing.T) {
+	sc := scenarioNamed(t, "healthy/8b-a100")
+	stream := sc.Load[0]
+	stream.Think, stream.Turns, stream.Phases = 0, 0, []scenarios.Phase{{Rate: 10}}
+	measured := func(objectives ...verdict.Objective) (*Outcome, engine.Headroom) {
+		out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{stream}}, Options{Seed: 1, Hours: time.Minute.Hours(), Objectives: objectives})
+		if err != nil || out.refused() {
+			t.Fatal(err, out)
+		}
+		return out, out.Diagnosis.Headroom
+	}
+	out, free := measured()
+	itl := func(times float64) verdict.Objective {
+		return verdict.Objective{Name: "itl_mean", Metric: verdict.MetricITL, Limit: times * out.Metrics["page.itl_mean_s"]}
+	}
+	if _, far := measured(itl(20)); far != free {
+		t.Errorf("a limit of 20 times the latency: %+v, without it %+v", far, free)
+	}
+	_, near := measured(itl(20), itl(1.2))
+	if near.Limit != engine.LimitObjective || !strings.HasPrefix(near.Objective, "itl_mean under ") || near.Mid.V >= free.Mid.V || near.Low.V > near.Mid.V || near.Mid.V > near.High.V {
+		t.Errorf("a limit of 1.2 times the latency: %+v, without it %+v", near, free)
+	}
+	if _, missed := measured(itl(0.5)); missed.High.V != 0 || !strings.HasPrefix(missed.Reason, "itl_mean is ") {
+		t.Errorf("a limit of half the latency: %+v", missed)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Options are the options of a run.
@@ -21,7 +22,9 @@ type Options struct {
 	// Every is the time between polls as a Prometheus server makes them, which read the page alone; 0 is
 	// engine.PollInterval, with the GPUs and the health.
 	Every time.Duration
-	Log   io.Writer // receives the world's events, one JSON object per line; may be nil
+	// Objectives bound the headroom of the diagnosis.
+	Objectives []verdict.Objective
+	Log        io.Writer // receives the world's events, one JSON object per line; may be nil
 	// Pages is called with every polled metrics page, which is valid during the call; may be nil.
 	Pages func(at time.Duration, body []byte)
 }
@@ -133,7 +136,9 @@ func (r *run) happen() (*Outcome, error) {
 		w.At(healthy+at, func() { out.Refused = w.Restart(&again) })
 	}
 	w.Until(began)
-	o, err := w.observe(header(&s, r.command, began), r.measure.For, r.Every)
+	h := header(&s, r.command, began)
+	h.Objectives = r.Objectives
+	o, err := w.observe(h, r.measure.For, r.Every)
 	if err != nil {
 		return nil, err
 	}
